@@ -99,9 +99,9 @@ int wait_call(struct wait *w, struct rpc_channel *ch, const char *target, const 
 	      struct mu_err *err)
 {
 	struct waiting waiting = {w, ch, target};
-	struct rpc_meanwhile meanwhile = {report_if_due, &waiting, w->next_ms};
-	int rc =
-	    rpc_call_telling(ch, method, m, timeout_ms, RPC_WAIT_FOR_READY, &meanwhile, reply, err);
+	struct rpc_wait_callback callback = {report_if_due, &waiting, w->next_ms};
+	int rc = rpc_call_with_callback(ch, method, m, timeout_ms, RPC_WAIT_FOR_READY, &callback,
+					reply, err);
 
 	if (rc)
 		is_away(w, ch);

@@ -52,7 +52,7 @@ void mu_buf_putc(struct mu_buf *b, char c)
 
 void mu_buf_vprintf(struct mu_buf *b, const char *fmt, va_list ap)
 {
-	enum { MOST = 64 }; /* is shorter than that, and printed once */
+	enum { MOST = 64 }; /* most texts are shorter, so one vsnprintf is enough */
 	va_list again;
 
 	va_copy(again, ap);

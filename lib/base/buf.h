@@ -16,7 +16,7 @@ struct mu_buf {
 	size_t len, cap;
 };
 
-/* A borrowed run of bytes. */
+/* A borrowed sequence of bytes. */
 struct mu_span {
 	const char *data;
 	size_t len;
@@ -37,7 +37,7 @@ char *mu_buf_take(struct mu_buf *b); /* returns the NUL-terminated memory (never
 
 /* Reads a whole file of at most `limit` bytes ("-" is standard input). */
 int mu_buf_read_file(struct mu_buf *b, const char *path, size_t limit, struct mu_err *err);
-/* Writes aside, syncs file and folder, renames: a reader sees the old file or the new one. */
+/* Replaces the file atomically: writes and syncs a temporary file, renames it, syncs the folder. */
 int mu_write_file(const char *path, const void *data, size_t len, struct mu_err *err);
 
 static inline struct mu_span mu_span_of(const char *s)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What time it is.  mu_clock… never jumps and says nothing about the day: for intervals and limits.
- * mu_wall… counts from 1970 and jumps when somebody sets it: for what people and files are told. */
+/* Clocks.  mu_clock… is monotonic, for intervals and deadlines.  mu_wall… is the time since 1970,
+ * for dates in files and messages; it jumps when the system clock is set. */
 #ifndef MU_BASE_CLOCK_H
 #define MU_BASE_CLOCK_H
 

@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <stdio.h>
 
-/* "max 100000" or "200000 100000": quota and period in microseconds. */
+/* Reads cpu.max: "max 100000" or "200000 100000", quota and period in microseconds. */
 static unsigned cgroup_cpus(void)
 {
 	FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");

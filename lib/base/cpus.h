@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many processors there are for us. */
 #ifndef MU_LIB_BASE_CPUS_H
 #define MU_LIB_BASE_CPUS_H
 
-unsigned mu_cpus(void); /* what affinity and the cgroup's quota leave to this process; at least 1 */
+/* Returns the number of CPUs that affinity and cgroup quota leave to this process; at least 1. */
+unsigned mu_cpus(void);
 
 #endif

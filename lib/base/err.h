@@ -2,8 +2,8 @@
 /* Errors: one type, one contract (docs/errors.md).
  *
  * A function that can fail returns 0 or a negative code and takes `struct mu_err *err` last; on
- * failure its other outputs are untouched and err says in one line what happened.  err may be NULL.
- * Whoever handles an error logs it, once; everybody else returns it upward.
+ * failure its other outputs are untouched and err has a message of one line.  err may be NULL.  The
+ * function that handles an error logs it, once; all others return it.
  */
 #ifndef MU_BASE_ERR_H
 #define MU_BASE_ERR_H
@@ -11,7 +11,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 
-/* gRPC's numbers, which are TensorFlow's too. */
+/* The status codes of gRPC and TensorFlow. */
 enum mu_code {
 	MU_OK = 0,
 	MU_CANCELLED = 1,
@@ -43,7 +43,7 @@ int mu_fail(struct mu_err *err, enum mu_code code, const char *fmt, ...)
 int mu_vfail(struct mu_err *err, enum mu_code code, const char *fmt, va_list ap)
     __attribute__((format(printf, 3, 0)));
 
-/* As mu_fail, with ": <strerror(errno)>" appended and the code that fits errno. */
+/* As mu_fail, with ": <strerror(errnum)>" appended and a code that corresponds to errnum. */
 int mu_fail_errno(struct mu_err *err, int errnum, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -55,10 +55,10 @@ int mu_append(struct mu_err *err, const char *fmt, ...) __attribute__((format(pr
 
 void mu_err_clear(struct mu_err *err);
 
-/* "INVALID_ARGUMENT" and so on; "CODE_42" never: an unknown number reads "UNKNOWN". */
+/* Returns "INVALID_ARGUMENT" and so on; "UNKNOWN" for numbers that are no code. */
 const char *mu_code_name(enum mu_code code);
 
-/* Any integer from outside to a code: what is none becomes MU_UNKNOWN. */
+/* Converts a received integer; returns MU_UNKNOWN for numbers that are no code. */
 enum mu_code mu_code_from(long number);
 
 #endif

@@ -8,8 +8,8 @@ const double mu_histogram_calls[MU_HISTOGRAM_BUCKETS] = {
 const double mu_histogram_jobs[MU_HISTOGRAM_BUCKETS] = {
     1,    2.5,      5,         10,    30,        60,        300,       900,
     3600, 4 * 3600, 12 * 3600, 86400, 3 * 86400, 7 * 86400, 30 * 86400};
-/* Prometheus adds in doubles; a year of seconds is far from what 64 bits of microseconds hold. */
-static const double longest = 1e9;
+/* Limit of one value in seconds, so that the sum of microseconds does not overflow. */
+static const double max_seconds = 1e9;
 
 static unsigned bounds_of(const struct mu_histogram *h)
 {
@@ -30,7 +30,7 @@ void mu_histogram_add(struct mu_histogram *h, double seconds)
 		i++;
 	atomic_fetch_add_explicit(&h->counts[i], 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&h->microseconds,
-				  (uint64_t)((seconds < longest ? seconds : longest) * 1e6),
+				  (uint64_t)((seconds < max_seconds ? seconds : max_seconds) * 1e6),
 				  memory_order_relaxed);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long something took, counted in buckets, in Prometheus' form.  Any thread may add and write
- * at any time; what is written while others add is off by what they add. */
+/* Prometheus histograms of durations.  Any thread may add and write at any time; a concurrent write
+ * may miss some of the additions. */
 #ifndef MU_BASE_HISTOGRAM_H
 #define MU_BASE_HISTOGRAM_H
 
@@ -10,20 +10,20 @@
 
 enum { MU_HISTOGRAM_BUCKETS = 16 };
 
-/* Upper bounds in seconds, rising; a row that is full or ends in 0. */
+/* Upper bounds in seconds, ascending; terminated by 0 unless full. */
 extern const double mu_histogram_calls[MU_HISTOGRAM_BUCKETS]; /* 1 ms to a minute */
 extern const double mu_histogram_jobs[MU_HISTOGRAM_BUCKETS];  /* 1 s to 30 days */
 
-/* All zero but for bounds at first. */
+/* Initialized with zeros, except for bounds. */
 struct mu_histogram {
 	const double *bounds;
 	_Atomic uint64_t counts[MU_HISTOGRAM_BUCKETS + 1]; /* the last: above all bounds */
 	_Atomic uint64_t microseconds;
 };
-/* What is less than nothing, after a clock was set back, counts as nothing. */
+/* Negative durations, as after a clock was set back, count as 0. */
 void mu_histogram_add(struct mu_histogram *h, double seconds);
-/* The lines of one series; labels: as between the braces, "a=\"b\"".  Its "# TYPE" comes once for
- * all series of a name: mu_histogram_head. */
+/* Writes the lines of one series.  labels: the text between the braces, "a=\"b\"".
+ * mu_histogram_head writes the "# TYPE" line, once for all series of a name. */
 void mu_histogram_write(struct mu_histogram *h, const char *name, const char *labels,
 			struct mu_buf *out);
 void mu_histogram_head(const char *name, struct mu_buf *out);

@@ -16,7 +16,7 @@ enum { RATELIMIT_MS = 10000 };
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 static const char *program_name = "muster";
-/* Until mu_log_init: a library in somebody's program tells only what is wrong. */
+/* Before mu_log_init, as in programs that use the library, only warnings and errors are logged. */
 static _Atomic int threshold = MU_WARN;
 static bool as_json;
 
@@ -90,7 +90,7 @@ void mu_log(enum mu_log_level level, const char *component, const char *fmt, ...
 		mu_buf_printf(&line, "%s %-5s %s: %s: %s\n", when + 11, level_names[level],
 			      program_name, component, text.data);
 	}
-	/* One write, so that lines of two threads do not mix. */
+	/* One write, so that the lines of two threads do not interleave. */
 	if (write(STDERR_FILENO, line.data, line.len) < 0)
 		return;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open addressing with linear probing and backward-shift deletion.  The hash is seeded from the
- * kernel once a process, so that names from outside cannot be chosen to collide. */
+/* Open addressing with linear probing and backward-shift deletion.  The hash has a random seed for
+ * each process, so that clients cannot choose names that collide. */
 #include "lib/base/map.h"
 
 #include <pthread.h>

@@ -60,7 +60,8 @@ struct mu_arena_block {
 	_Alignas(16) char data[];
 };
 
-/* Blocks double from 4 KiB so that big arenas make few of them; large requests get their own. */
+/* Block sizes double from 4 KiB, so that big arenas have few blocks.  A larger request gets a block
+ * of its own. */
 enum { FIRST_BLOCK = 4096, LARGEST_BLOCK = 1 << 20 };
 
 void mu_arena_init(struct mu_arena *a)
@@ -89,7 +90,7 @@ static char *new_block(struct mu_arena *a, size_t size)
 
 void *mu_arena_alloc(struct mu_arena *a, size_t size)
 {
-	size = size ? (size + 15) & ~(size_t)15 : 16; /* never NULL, nor a place shared */
+	size = size ? (size + 15) & ~(size_t)15 : 16; /* never NULL, and always distinct */
 	if (size > (size_t)(a->end - a->at)) {
 		size_t block = a->total < FIRST_BLOCK     ? FIRST_BLOCK
 			       : a->total < LARGEST_BLOCK ? a->total

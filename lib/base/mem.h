@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory: allocation that ends the process with one line when small requests fail, and arenas.
+/* Memory: allocation that ends the process with one line on failure, and arenas.
  *
- * mu_xmalloc and friends are for bookkeeping whose size the program itself bounds.  What an outside
- * length decides (tensors, messages, files) is allocated with malloc or mu_tensor_* and checked.
+ * mu_xmalloc and related functions are for data whose size the program bounds.  If the size comes
+ * from input (tensors, messages, files), use malloc or mu_tensor_* and check the result.
  */
 #ifndef MU_BASE_MEM_H
 #define MU_BASE_MEM_H
@@ -24,8 +24,8 @@ char *mu_xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 #define MU_COUNT(array)                 (sizeof(array) / sizeof((array)[0]))
 #define MU_CONTAINER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
-/* MU_AUTO(free_fn) struct x *p = NULL;  frees p at the end of the scope unless stolen from.
- * The cleanup function is made by MU_AUTO_DEFINE(x_free, struct x) beside x_free's declaration. */
+/* MU_AUTO(x_free) struct x *p = NULL;  frees p at the end of the scope; mu_steal(&p) prevents that.
+ * MU_AUTO_DEFINE(x_free, struct x) beside x_free's declaration defines the cleanup function. */
 #define MU_AUTO(free_fn) __attribute__((cleanup(free_fn##_auto)))
 #define MU_AUTO_DEFINE(free_fn, type)                                                              \
 	static inline void free_fn##_auto(type **p)                                                \
@@ -45,12 +45,12 @@ static inline void mu_free_auto(void *pp)
 }
 #define MU_AUTO_FREE __attribute__((cleanup(mu_free_auto)))
 
-/* An arena: everything in it is freed at once.  Not for use from two threads at a time. */
+/* An arena frees all its memory at once.  It is not thread-safe. */
 struct mu_arena_block;
 struct mu_arena {
 	struct mu_arena_block *head;
 	char *at, *end;
-	size_t total; /* bytes handed out so far */
+	size_t total; /* bytes allocated so far */
 };
 
 void mu_arena_init(struct mu_arena *a);

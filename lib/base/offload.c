@@ -32,7 +32,7 @@ struct mu_offload *mu_offload_new(unsigned max_threads)
 	return o;
 }
 
-static void *work(void *arg)
+static void *offload_thread(void *arg)
 {
 	struct mu_offload *o = arg;
 	struct job *j;
@@ -69,7 +69,7 @@ void mu_offload_run(struct mu_offload *o, void (*fn)(void *arg), void *arg)
 	o->last = &j->next;
 	o->queued++;
 	if (o->queued > o->idle && o->n_threads < o->max_threads &&
-	    pthread_create(&o->threads[o->n_threads], NULL, work, o) == 0)
+	    pthread_create(&o->threads[o->n_threads], NULL, offload_thread, o) == 0)
 		o->n_threads++;
 	mu_wake_one(&o->sleepers);
 	pthread_mutex_unlock(&o->lock);

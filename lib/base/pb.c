@@ -80,7 +80,7 @@ bool mu_pb_next(struct mu_pb *m, struct mu_pb_field *f)
 		m->at += f->value;
 		return true;
 	}
-	return bad(m); /* groups are not used by anybody we talk to */
+	return bad(m); /* groups: TensorFlow's messages do not use them */
 }
 
 unsigned mu_pb_count(struct mu_span message, uint32_t number)
@@ -192,7 +192,8 @@ void mu_pb_put_double(struct mu_buf *b, uint32_t number, double v)
 	mu_pb_put_fixed64(b, number, w);
 }
 
-/* The length is known only at the end, so one byte is kept for it and long bodies are moved up. */
+/* The length is known only at the end: mu_pb_begin reserves one byte for it, and mu_pb_end moves a
+ * long body to make room. */
 size_t mu_pb_begin(struct mu_buf *b, uint32_t number)
 {
 	mu_pb_put_tag(b, number, MU_PB_BYTES);

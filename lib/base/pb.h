@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protocol-buffer wire format by hand, for the messages that are hot, large or recursive.
+/* Hand-written protocol-buffer wire format, for messages that are frequent, large or recursive.
  *
  * Reading: walk the fields of a message with mu_pb_next; each field borrows the message's bytes.
  *
@@ -12,10 +12,10 @@
  *			n = (int64_t)f.value;
  *	}
  *	if (m.bad)
- *		return mu_fail(err, MU_INVALID_ARGUMENT, "…is cut short");
+ *		return mu_fail(err, MU_INVALID_ARGUMENT, "… is truncated");
  *
- * A reader must look at f.type before it trusts f.bytes: only MU_PB_BYTES sets it, else it is
- * empty.  Recursion over nested messages is the caller's: bound it with MU_PB_MAX_DEPTH.
+ * f.bytes is empty unless f.type is MU_PB_BYTES.  Callers that recurse into nested messages must
+ * stop at MU_PB_MAX_DEPTH.
  *
  * Writing appends to a mu_buf.  A nested message is opened, filled and closed:
  *	size_t at = mu_pb_begin(b, 2); … mu_pb_end(b, at);
@@ -30,7 +30,7 @@ enum mu_pb_type { MU_PB_VARINT = 0, MU_PB_FIXED64 = 1, MU_PB_BYTES = 2, MU_PB_FI
 
 struct mu_pb {
 	const char *at, *end;
-	bool bad; /* malformed or cut short */
+	bool bad; /* malformed or truncated */
 };
 struct mu_pb_field {
 	uint32_t number;
@@ -44,7 +44,7 @@ static inline struct mu_pb mu_pb_of(struct mu_span s)
 	return (struct mu_pb){s.data, s.data + s.len, false};
 }
 bool mu_pb_next(struct mu_pb *m, struct mu_pb_field *f);
-/* How many length-delimited fields of this number a message has. */
+/* Counts the length-delimited fields of this number. */
 unsigned mu_pb_count(struct mu_span message, uint32_t number);
 bool mu_pb_varint(struct mu_pb *m, uint64_t *out); /* one raw varint, for packed lists */
 bool mu_pb_fixed32(struct mu_pb *m, uint32_t *out);
@@ -52,7 +52,7 @@ bool mu_pb_fixed64(struct mu_pb *m, uint64_t *out);
 float mu_pb_float(const struct mu_pb_field *f);   /* of a FIXED32 field */
 double mu_pb_double(const struct mu_pb_field *f); /* of a FIXED64 field */
 
-/* proto3 scalars equal to zero are still written here; skip them at the call when that matters. */
+/* These functions also write zeros, which proto3 omits; callers skip them where that matters. */
 void mu_pb_put_varint(struct mu_buf *b, uint64_t v); /* raw */
 void mu_pb_put_tag(struct mu_buf *b, uint32_t number, enum mu_pb_type type);
 void mu_pb_put_int(struct mu_buf *b, uint32_t number, int64_t v);

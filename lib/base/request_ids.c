@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two open tables: ids go into the first; when it is half full it becomes the second, and the
- * second is emptied and becomes the first.  So nothing is ever taken out one by one, and the last
- * KEPT are always known.  Their memory is zero pages until ids come. */
+/* Two hash tables with open addressing.  New ids go into the first.  When it is half full, the
+ * second is cleared and the two are swapped.  So ids are never removed one by one, and the last
+ * KEPT ids are always known.  Unused pages of the tables take no memory. */
 #include "lib/base/request_ids.h"
 
 #include <pthread.h>
@@ -17,10 +17,10 @@ struct mu_request_ids {
 	pthread_mutex_t lock;
 	int64_t *tables[2]; /* 0: free */
 	unsigned count;     /* in the first */
-	uint64_t seed;      /* callers choose ids: not where they land */
+	uint64_t seed;      /* so that callers cannot choose ids that collide */
 };
 
-static uint64_t mix(uint64_t z)
+static uint64_t mix_bits(uint64_t z)
 {
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
 	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
@@ -48,8 +48,8 @@ void mu_request_ids_free(struct mu_request_ids *r)
 	free(r);
 }
 
-/* Where id is, or the free place where it would be. */
-static int64_t *place(int64_t *table, uint64_t hash, int64_t id)
+/* Finds the slot of id, or the free slot for it. */
+static int64_t *find_slot(int64_t *table, uint64_t hash, int64_t id)
 {
 	unsigned at = (unsigned)(hash % SLOTS);
 
@@ -60,15 +60,15 @@ static int64_t *place(int64_t *table, uint64_t hash, int64_t id)
 
 bool mu_request_ids_add(struct mu_request_ids *r, int64_t id)
 {
-	uint64_t hash = mix((uint64_t)id ^ r->seed);
+	uint64_t hash = mix_bits((uint64_t)id ^ r->seed);
 	int64_t *new, *full;
 	bool is_new;
 
 	if (id == 0)
 		return true;
 	pthread_mutex_lock(&r->lock);
-	new = place(r->tables[0], hash, id);
-	is_new = !*new && !*place(r->tables[1], hash, id);
+	new = find_slot(r->tables[0], hash, id);
+	is_new = !*new && !*find_slot(r->tables[1], hash, id);
 	if (is_new) {
 		*new = id;
 		r->count++;
@@ -84,7 +84,7 @@ bool mu_request_ids_add(struct mu_request_ids *r, int64_t id)
 	return is_new;
 }
 
-/* splitmix64, seeded by the kernel, one stream a thread: no system call a step. */
+/* splitmix64 with one state per thread, seeded by the kernel, to avoid a system call per step. */
 uint64_t mu_random_u64(void)
 {
 	static _Thread_local uint64_t state;
@@ -93,7 +93,7 @@ uint64_t mu_random_u64(void)
 	do {
 		if (!state && getrandom(&state, sizeof(state), 0) != sizeof(state))
 			state = (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u ^ (uintptr_t)&state;
-		z = mix(state += 0x9e3779b97f4a7c15u);
+		z = mix_bits(state += 0x9e3779b97f4a7c15u);
 	} while (z == 0);
 	return z;
 }

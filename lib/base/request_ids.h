@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The request ids seen lately: a client that lost its connection may send a call again, and a step
- * must not run twice.  Random numbers, too: ids, handles, steps. */
+/* Detection of duplicate requests: a client that lost its connection may send a call again, and a
+ * step must not run twice.  Also random numbers for ids and handles. */
 #ifndef MU_BASE_REQUEST_IDS_H
 #define MU_BASE_REQUEST_IDS_H
 
@@ -10,7 +10,7 @@
 struct mu_request_ids;
 struct mu_request_ids *mu_request_ids_new(void);
 void mu_request_ids_free(struct mu_request_ids *r);
-/* False when id is among the last 65,536.  0 is no id, and always new. */
+/* Returns false if id is one of the last 65,536.  0 means "no id" and is always accepted. */
 bool mu_request_ids_add(struct mu_request_ids *r, int64_t id);
 
 uint64_t mu_random_u64(void); /* never 0 */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Days are counted in years that begin in March, so that the day of a leap year is their last; 400
- * of them have always as many days. */
+/* Years begin in March here, so that a leap day is the last day of its year.  400 years always have
+ * the same number of days. */
 #include "lib/base/rfc3339.h"
 
 #include <stdint.h>
@@ -12,7 +12,7 @@ enum {
 	ERA_DAYS = 146097,
 	EPOCH_DAYS = 719468, /* from 0000-03-01 to 1970-01-01 */
 };
-static const double beyond = 253402300800.0; /* 10000-01-01 */
+static const double end_of_9999 = 253402300800.0; /* 10000-01-01 */
 
 static int64_t days_of(int year, int month, int day)
 {
@@ -23,7 +23,7 @@ static int64_t days_of(int year, int month, int day)
 	       of_year - EPOCH_DAYS;
 }
 
-static void put(char *to, int digits, int number)
+static void put_digits(char *to, int digits, int number)
 {
 	for (; digits; number /= 10)
 		to[--digits] = (char)('0' + number % 10);
@@ -35,7 +35,7 @@ bool mu_rfc3339_write(char out[MU_RFC3339], double seconds)
 	int left, era, of_era, year, of_year, month;
 
 	out[0] = '\0';
-	if (!(seconds >= 0 && seconds < beyond))
+	if (!(seconds >= 0 && seconds < end_of_9999))
 		return false;
 	whole = (int64_t)seconds;
 	days = whole / DAY_S + EPOCH_DAYS;
@@ -47,12 +47,12 @@ bool mu_rfc3339_write(char out[MU_RFC3339], double seconds)
 	month = (5 * of_year + 2) / 153;
 	year += era * ERA_YEARS + (month >= 10);
 	memcpy(out, "0000-00-00T00:00:00Z", sizeof("0000-00-00T00:00:00Z"));
-	put(out, 4, year);
-	put(out + 5, 2, month < 10 ? month + 3 : month - 9);
-	put(out + 8, 2, of_year - (153 * month + 2) / 5 + 1);
-	put(out + 11, 2, left / 3600);
-	put(out + 14, 2, left / 60 % 60);
-	put(out + 17, 2, left % 60);
+	put_digits(out, 4, year);
+	put_digits(out + 5, 2, month < 10 ? month + 3 : month - 9);
+	put_digits(out + 8, 2, of_year - (153 * month + 2) / 5 + 1);
+	put_digits(out + 11, 2, left / 3600);
+	put_digits(out + 14, 2, left / 60 % 60);
+	put_digits(out + 17, 2, left % 60);
 	return true;
 }
 
@@ -62,7 +62,7 @@ void mu_rfc3339_write_clock(char out[MU_RFC3339], double seconds)
 		mu_rfc3339_write(out, 0);
 }
 
-static int take(const char *from, int digits)
+static int take_digits(const char *from, int digits)
 {
 	int number = 0;
 
@@ -81,14 +81,14 @@ double mu_rfc3339_read(const char *text)
 	for (unsigned i = 0; i < sizeof(form) - 1; i++)
 		if (form[i] == '0' ? text[i] < '0' || text[i] > '9' : text[i] != form[i])
 			return 0;
-	month = take(text + 5, 2);
-	day = take(text + 8, 2);
-	hour = take(text + 11, 2);
-	minute = take(text + 14, 2);
-	second = take(text + 17, 2);
+	month = take_digits(text + 5, 2);
+	day = take_digits(text + 8, 2);
+	hour = take_digits(text + 11, 2);
+	minute = take_digits(text + 14, 2);
+	second = take_digits(text + 17, 2);
 	if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 ||
 	    second > 60) /* a leap second */
 		return 0;
-	return (double)(days_of(take(text, 4), month, day) * DAY_S + hour * 3600 + minute * 60 +
-			second);
+	return (double)(days_of(take_digits(text, 4), month, day) * DAY_S + hour * 3600 +
+			minute * 60 + second);
 }

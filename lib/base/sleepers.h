@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that sleep until one of them is wanted: the one that went to sleep last, whose caches are
- * the warmest.
+/* A LIFO list of sleeping threads.  mu_wake_one wakes the thread that went to sleep last, because
+ * its caches are the warmest.
  *
- * Not one condition for all of them: in glibc before 2.41 a signal to several waiters may, rarely,
- * wake none (its bug 25847), and what it was for stands still.  Here each waits on its own. */
+ * Each thread has its own condition variable.  In glibc before 2.41, signalling a condition with
+ * several waiters may in rare cases wake none (glibc bug 25847). */
 #ifndef MU_BASE_SLEEPERS_H
 #define MU_BASE_SLEEPERS_H
 
@@ -16,10 +16,10 @@ struct mu_sleeper {
 	bool asleep;
 };
 struct mu_sleepers {
-	struct mu_sleeper *last; /* guarded by the lock that each call is given, or holds */
+	struct mu_sleeper *last; /* guarded by the caller's lock, which all functions require */
 };
 
-/* Until it is woken.  The lock is held before and after. */
+/* Sleeps until woken.  The lock is held before and after. */
 static inline void mu_sleep(struct mu_sleepers *s, pthread_mutex_t *lock)
 {
 	struct mu_sleeper self = {
@@ -31,7 +31,7 @@ static inline void mu_sleep(struct mu_sleepers *s, pthread_mutex_t *lock)
 	pthread_cond_destroy(&self.wake);
 }
 
-/* False: nobody sleeps. */
+/* Returns false if no thread sleeps. */
 static inline bool mu_wake_one(struct mu_sleepers *s)
 {
 	struct mu_sleeper *one = s->last;
@@ -40,7 +40,8 @@ static inline bool mu_wake_one(struct mu_sleepers *s)
 		return false;
 	s->last = one->next;
 	one->asleep = false;
-	pthread_cond_signal(&one->wake); /* it cannot be gone: it needs the lock first */
+	pthread_cond_signal(
+	    &one->wake); /* `one` is still valid: its thread needs the lock to return */
 	return true;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list by time: a task has few timers at once, one for each step that has a deadline. */
+/* A list sorted by time is enough: a task has few timers, one per step with a deadline. */
 #include "lib/base/timer.h"
 
 #include <pthread.h>
@@ -20,7 +20,7 @@ struct mu_timer {
 	pthread_cond_t changed;
 	pthread_t thread;
 	bool running, ending;
-	int64_t until; /* the thread looks again by then, no later than `first` is due */
+	int64_t until; /* wake-up time of the thread, no later than the time of `first` */
 	struct entry *first;
 	uint64_t last_id;
 };
@@ -35,7 +35,7 @@ struct mu_timer *mu_timer_new(void)
 	return t;
 }
 
-static void *run(void *arg)
+static void *timer_thread(void *arg)
 {
 	struct mu_timer *t = arg;
 
@@ -68,13 +68,13 @@ uint64_t mu_timer_add(struct mu_timer *t, long ms, void (*fn)(void *arg), void *
 	*e = (struct entry){.when = mu_clock_ms() + ms, .fn = fn, .arg = arg};
 	pthread_mutex_lock(&t->lock);
 	if (!t->running)
-		t->running = pthread_create(&t->thread, NULL, run, t) == 0;
+		t->running = pthread_create(&t->thread, NULL, timer_thread, t) == 0;
 	id = e->id = ++t->last_id;
 	for (p = &t->first; *p && (*p)->when <= e->when; p = &(*p)->next)
 		;
 	e->next = *p;
 	*p = e;
-	if (e->when < t->until) { /* else it need not wake up: most steps are over by then */
+	if (e->when < t->until) { /* otherwise the thread wakes up early enough */
 		t->until = e->when;
 		pthread_cond_signal(&t->changed);
 	}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Order that ThreadSanitizer cannot see, because a library makes it that is not instrumented: what
- * a thread did before mu_tsan_release(p) happens before what another does after mu_tsan_acquire(p).
- */
+/* Annotations for ThreadSanitizer where an uninstrumented library synchronizes threads: operations
+ * before mu_tsan_release(p) happen before operations after mu_tsan_acquire(p). */
 #ifndef MU_BASE_TSAN_H
 #define MU_BASE_TSAN_H
 

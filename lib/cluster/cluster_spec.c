@@ -41,7 +41,7 @@ int mu_address_check(const char *address, struct mu_err *err)
 	if (strncmp(address, "unix:", 5) == 0 && address[5])
 		return 0;
 	if (!colon || colon == address || strlen(address) > 300)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "'%.80s' is no host:port", address);
+		return mu_fail(err, MU_INVALID_ARGUMENT, "'%.80s' is not a host:port", address);
 	bool v6 = *address == '[';
 	if (v6 && colon[-1] != ']')
 		bad = true;
@@ -54,11 +54,11 @@ int mu_address_check(const char *address, struct mu_err *err)
 	long port = strtol(colon + 1, &end, 10);
 	if (bad || *end || !isdigit((unsigned char)colon[1]) || port < 1 || port > 65535)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "'%.80s' is no host:port with a port of 1 to 65535", address);
+			       "'%.80s' is not a host:port with a port from 1 to 65535", address);
 	return 0;
 }
 
-/* Position of the job, or where it belongs. */
+/* Returns the index of the job, or the index at which to insert it. */
 static unsigned find_job(const struct mu_cluster *c, const char *name, bool *found)
 {
 	unsigned at = 0;
@@ -106,7 +106,8 @@ int mu_cluster_add(struct mu_cluster *c, const char *job, int index, const char 
 
 	if (!name_ok(job))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "cluster: '%.80s' is no job name (letters, digits, _ and -)", job);
+			       "cluster: '%.80s' is not a job name (letters, digits, _ and -)",
+			       job);
 	if (index < 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "cluster: job '%s': index %d is negative",
 			       job, index);
@@ -125,7 +126,7 @@ int mu_cluster_add(struct mu_cluster *c, const char *job, int index, const char 
 	if (j->n_tasks == MU_CLUSTER_MAX_TASKS)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "cluster: job '%s' has more than %d tasks",
 			       job, MU_CLUSTER_MAX_TASKS);
-	if ((j->n_tasks & (j->n_tasks - 1)) == 0) /* full at each power of two */
+	if ((j->n_tasks & (j->n_tasks - 1)) == 0) /* the capacity is a power of two */
 		j->tasks =
 		    mu_xrealloc(j->tasks, (j->n_tasks ? 2 * j->n_tasks : 1) * sizeof j->tasks[0]);
 	memmove(&j->tasks[at + 1], &j->tasks[at], (j->n_tasks - at) * sizeof j->tasks[0]);
@@ -275,7 +276,7 @@ static int read_self(struct mu_self *self, const struct mu_cluster *c,
 	if (!job || !name_ok(job))
 		return mu_doc_fail(task, err, MU_INVALID_ARGUMENT,
 				   "needs a \"type\": the job of this task");
-	/* An evaluator stands outside the cluster that it evaluates. */
+	/* An evaluator is not a member of the cluster that it evaluates. */
 	if (strcmp(job, "evaluator") && !mu_cluster_address(c, job, (int)index, err))
 		return mu_wrap(err, "TF_CONFIG: task");
 	memcpy(self->job, job, strlen(job) + 1);

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is in a cluster: jobs, and the address of each of their tasks (ids may be sparse).
+/* The members of a cluster: jobs, and the address of each task (indices may be sparse).
  *
- * Read from the JSON forms {"ps": ["a:1", "b:2"], "worker": {"0": "c:3", "7": "d:4"}}, from
- * TF_CONFIG ({"cluster": …, "task": {"type": "worker", "index": 0}}) and from the classic flags.
- * Reading is strict: an address that is no host:port, an index given twice, a job without a task
- * are errors that name the entry.
+ * It is read from JSON, {"ps": ["a:1", "b:2"], "worker": {"0": "c:3", "7": "d:4"}}, from TF_CONFIG,
+ * {"cluster": …, "task": {"type": "worker", "index": 0}}, and from the flags --ps_hosts and so on.
+ * Invalid addresses, duplicate indices and jobs without tasks are errors that name the entry.
  */
 #ifndef MU_CLUSTER_CLUSTER_SPEC_H
 #define MU_CLUSTER_CLUSTER_SPEC_H
 
 #include "lib/base/buf.h"
 
-/* Exit code of a task whose machine lacks the kernels that it was asked to use. */
+/* Exit code of a task whose machine does not support the requested kernels. */
 enum { MU_EXIT_KERNELS = 3 };
 
 enum { MU_CLUSTER_MAX_JOBS = 64, MU_CLUSTER_MAX_TASKS = 100000 };
@@ -22,16 +21,16 @@ struct mu_cluster_task {
 };
 struct mu_cluster_job {
 	char *name;
-	struct mu_cluster_task *tasks; /* by rising index */
+	struct mu_cluster_task *tasks; /* sorted by index */
 	unsigned n_tasks;
 };
 struct mu_cluster {
-	struct mu_cluster_job *jobs; /* by name */
+	struct mu_cluster_job *jobs; /* sorted by name */
 	unsigned n_jobs;
 };
-/* Which task this process is. */
+/* The task of this process. */
 struct mu_self {
-	char job[64]; /* "" when not said */
+	char job[64]; /* "": not given */
 	int index;
 };
 
@@ -42,12 +41,12 @@ int mu_cluster_add(struct mu_cluster *c, const char *job, int index, const char 
 		   struct mu_err *err);
 /* {"ps": […], …}, or {"cluster": {…}} around it. */
 int mu_cluster_parse_json(struct mu_cluster *out, struct mu_span text, struct mu_err *err);
-/* TF_CONFIG, which errors name.  A cluster with a "master" job and no "chief" keeps its name.
- * self->job is "" when there is no "task". */
+/* Parses TF_CONFIG.  A job named "master" is not renamed to "chief".  self->job is "" if there is
+ * no "task". */
 int mu_cluster_parse_tf_config(struct mu_cluster *out, struct mu_self *self, struct mu_span text,
 			       struct mu_err *err);
-/* One "--ps_hosts=a:1,b:2" (or "--ps-hosts", dashes optional): adds job "ps".  Returns 1 when arg
- * is such a flag, 0 when it is something else. */
+/* Parses one flag "--ps_hosts=a:1,b:2" (or "--ps-hosts", dashes optional): adds job "ps".  Returns
+ * 1 if arg is such a flag, else 0. */
 int mu_cluster_parse_flag(struct mu_cluster *c, const char *arg, struct mu_err *err);
 /* Adds the hosts of "a:1,b:2" as tasks 0, 1, … of job. */
 int mu_cluster_add_hosts(struct mu_cluster *c, const char *job, const char *hosts,
@@ -55,17 +54,17 @@ int mu_cluster_add_hosts(struct mu_cluster *c, const char *job, const char *host
 
 const struct mu_cluster_job *mu_cluster_job(const struct mu_cluster *c, const char *job);
 unsigned mu_cluster_num_tasks(const struct mu_cluster *c, const char *job); /* 0: no such job */
-/* NULL when there is none; with err, says which jobs and tasks there are. */
+/* Returns NULL if there is no such task; err then lists the existing jobs or tasks. */
 const char *mu_cluster_address(const struct mu_cluster *c, const char *job, int index,
 			       struct mu_err *err);
-/* A list when ids are 0..n-1, else a map. */
+/* Writes a job as a list if its indices are 0..n-1, else as a map. */
 void mu_cluster_write_json(const struct mu_cluster *c, struct mu_buf *out);
 void mu_cluster_write_tf_config(const struct mu_cluster *c, const char *job, int index,
 				struct mu_buf *out);
-/* A ClusterDef, as TensorFlow's ServerDef and ConfigProto hold it. */
+/* Writes a ClusterDef, as in TensorFlow's ServerDef and ConfigProto. */
 void mu_cluster_write_def(const struct mu_cluster *c, struct mu_buf *out);
 bool mu_cluster_eq(const struct mu_cluster *a, const struct mu_cluster *b);
-/* "host:port" (port 1..65535), "[v6]:port" or "unix:/path" */
+/* Accepts "host:port" (port 1..65535), "[v6]:port" or "unix:/path". */
 int mu_address_check(const char *address, struct mu_err *err);
 
 static inline void mu_cluster_fini_auto(struct mu_cluster *c)

@@ -19,7 +19,7 @@ static int read_value(struct reader *r, struct mu_attr *out, struct mu_span prot
 
 static int cut_short(struct reader *r)
 {
-	return mu_fail(r->err, MU_INVALID_ARGUMENT, "the attribute is malformed or cut short");
+	return mu_fail(r->err, MU_INVALID_ARGUMENT, "the attribute is malformed or truncated");
 }
 
 static struct mu_span keep(struct reader *r, struct mu_span s)

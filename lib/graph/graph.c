@@ -157,16 +157,15 @@ int mu_graph_resolve(const struct mu_graph *g, const char *text, struct mu_input
 		char *end;
 		long port = strtol(colon + 1, &end, 10);
 		if (*end || end == colon + 1 || port < 0 || port > INT_MAX)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "'%s' is no tensor name: after ':' comes an output's number",
-				       text);
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "'%s' is not a tensor name: an output number must follow ':'", text);
 		in.port = (int)port;
 		len = (size_t)(colon - text);
 	}
 	in.node = mu_graph_index_find((struct mu_graph *)g, text, len);
 	if (!in.node)
-		return mu_fail(err, MU_NOT_FOUND, "there is no node '%.*s' in the graph", (int)len,
-			       text);
+		return mu_fail(err, MU_NOT_FOUND, "no node '%.*s' in the graph", (int)len, text);
 	*out = in;
 	return 0;
 }

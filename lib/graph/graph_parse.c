@@ -52,10 +52,10 @@ static int survey(struct counts *c, struct mu_span proto, struct mu_err *err)
 		c->attrs += f.number == N_ATTR;
 	}
 	if (m.bad)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "a node is malformed or cut short");
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a node is malformed or truncated");
 	if (!name_ok(c->name))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "'%.*s' is no node name: letters, digits, and _ . - / \\ > after "
+			       "'%.*s' is not a node name: letters, digits, and _ . - / \\ > after "
 			       "the first",
 			       c->name.len < 200 ? (int)c->name.len : 200, c->name.data);
 	if (!name_ok(c->op))
@@ -72,7 +72,7 @@ static int parse_attr(struct mu_graph *g, struct mu_node *n, struct mu_span prot
 	int rc;
 
 	if (!mu_attr_entry_parse(proto, &name, &value))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "an attribute is malformed or cut short");
+		return mu_fail(err, MU_INVALID_ARGUMENT, "an attribute is malformed or truncated");
 	/* what the client or an optimizer inferred, at times with sizes like -3 */
 	if (mu_span_is(name, "_output_shapes") || mu_span_is(name, "_input_shapes"))
 		return 0;
@@ -152,7 +152,7 @@ static int split_input(struct mu_span *text, int *port, const struct mu_node *n,
 	for (; p < end && *p >= '0' && *p <= '9' && k <= INT_MAX; p++)
 		k = k * 10 + (*p - '0');
 	if (p != end || p == colon + 1 || k > INT_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Node '%s': '%.*s' is no input name",
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Node '%s': '%.*s' is not an input name",
 			       n->name, (int)(text->len < 200 ? text->len : 200), text->data);
 	text->len = (size_t)(colon - text->data);
 	*port = (int)k;
@@ -202,7 +202,7 @@ static int parse_versions(struct mu_span proto, int *producer, struct mu_err *er
 	while (mu_pb_next(&m, &f))
 		if (f.number == 1 && f.type == MU_PB_VARINT)
 			*producer = (int)f.value;
-	return m.bad ? mu_fail(err, MU_INVALID_ARGUMENT, "the graph's versions are cut short") : 0;
+	return m.bad ? mu_fail(err, MU_INVALID_ARGUMENT, "the graph's versions are truncated") : 0;
 }
 
 /* Before the nodes, which may call what is in it; it comes behind them. */
@@ -236,7 +236,7 @@ int mu_graph_parse(struct mu_graph *g, struct mu_span graph_def, struct mu_err *
 			rc = parse_versions(f.bytes, &producer, err);
 	}
 	if (!rc && m.bad)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT, "the GraphDef is malformed or cut short");
+		rc = mu_fail(err, MU_INVALID_ARGUMENT, "the GraphDef is malformed or truncated");
 	for (unsigned i = before; !rc && i < g->n_nodes; i++)
 		rc = link_inputs(g, g->nodes[i], err);
 	if (rc) {

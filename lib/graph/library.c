@@ -234,7 +234,7 @@ static int add_function(struct mu_library *l, struct mu_span proto, struct mu_er
 		if (f.number == F_SIGNATURE && f.type == MU_PB_BYTES)
 			signature = f.bytes;
 	if (m.bad)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "a function is malformed or cut short");
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a function is malformed or truncated");
 	struct mu_function *fn = MU_ARENA_NEW(&l->arena, struct mu_function);
 	int rc = read_signature(l, fn, signature, err);
 	if (rc || mu_library_find(l, fn->name))
@@ -257,7 +257,7 @@ static int add_gradient(struct mu_library *l, struct mu_span proto, struct mu_er
 			is = keep(l, f.bytes);
 	}
 	if (m.bad)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "a gradient is malformed or cut short");
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a gradient is malformed or truncated");
 	if (of && is)
 		mu_map_put(&l->gradients, of, (void *)is);
 	return 0;
@@ -292,7 +292,7 @@ int mu_library_extend(struct mu_library **l, struct mu_span library, struct mu_e
 			rc = add_gradient(next, f.bytes, err);
 	}
 	if (!rc && m.bad)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT, "the function library is cut short");
+		rc = mu_fail(err, MU_INVALID_ARGUMENT, "the function library is truncated");
 	if (!rc && next->age > MAX_AGES)
 		rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
 			     "the function library was extended over %d times", MAX_AGES);

@@ -183,7 +183,7 @@ static int parse_record(struct bundle_record *r, struct mu_span value, unsigned 
 	if (m.bad)
 		return mu_fail(err, MU_DATA_LOSS, "the entry is malformed");
 	if (!mu_dtype_valid(dtype) || dtype > MU_DT_REF)
-		return mu_fail(err, MU_DATA_LOSS, "%" PRId64 " is no element type", dtype);
+		return mu_fail(err, MU_DATA_LOSS, "%" PRId64 " is not an element type", dtype);
 	if (shard < 0 || shard >= n_shards)
 		return mu_fail(err, MU_DATA_LOSS, "shard %" PRId64 " of %u", shard, n_shards);
 	r->dtype = (enum mu_dtype)dtype;

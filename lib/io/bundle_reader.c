@@ -130,7 +130,7 @@ static int read_at(struct mu_bundle_reader *r, const struct bundle_record *rec, 
 	int why = mu_read_sum(r->fd, rec->offset, to, rec->size, &r->spread, crc);
 
 	if (why < 0)
-		return lost(r, rec, err, "is cut short");
+		return lost(r, rec, err, "is truncated");
 	return why ? mu_fail_errno(err, why, "cannot read %s", r->fd_path) : 0;
 }
 

@@ -79,7 +79,7 @@ int mu_slice_parse(struct mu_slice *out, bool *is_slice, struct mu_span spec, st
 	}
 	if (!parse(&s, spec, err))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "'%.*s' is no shape and slice, like \"10 4 0,5:-\"",
+			       "'%.*s' is not a shape and slice, like \"10 4 0,5:-\"",
 			       spec.len > 200 ? 200 : (int)spec.len, spec.data);
 	*out = s;
 	*is_slice = true;

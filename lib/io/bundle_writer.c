@@ -25,8 +25,8 @@ int mu_bundle_create(struct mu_bundle_writer **out, const char *prefix, struct m
 	static _Atomic unsigned turn;
 
 	if (!*prefix || prefix[strlen(prefix) - 1] == '/')
-		return mu_fail(err, MU_INVALID_ARGUMENT, "'%s' is no name for a checkpoint",
-			       prefix);
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "'%s' is not a valid name for a checkpoint", prefix);
 	int rc = mu_make_folders(prefix, err);
 	if (rc)
 		return rc;

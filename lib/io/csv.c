@@ -99,8 +99,9 @@ static int read_row(struct table *t, const char *at, const char *stop, unsigned 
 		double v;
 		if (!number(at, end, &v))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "%s:%u: column %lld: '%.40s' is no number", t->source, line,
-				       (long long)fields + 1, shown(at, end, text, sizeof(text)));
+				       "%s:%u: column %lld: '%.40s' is not a number", t->source,
+				       line, (long long)fields + 1,
+				       shown(at, end, text, sizeof(text)));
 		int rc = push(t, v, line, err);
 		if (rc)
 			return rc;

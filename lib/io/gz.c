@@ -32,7 +32,7 @@ static int read_all(gzFile file, struct mu_buf *out, const char *path, size_t li
 		if (zerr == Z_ERRNO)
 			return mu_fail_errno(err, errno, "cannot read %s", path);
 		return mu_fail(err, MU_DATA_LOSS, "%s: the gzip stream is broken at offset %zu: %s",
-			       path, out->len - start, zerr == Z_BUF_ERROR ? "cut short" : what);
+			       path, out->len - start, zerr == Z_BUF_ERROR ? "truncated" : what);
 	}
 }
 

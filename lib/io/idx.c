@@ -65,7 +65,7 @@ static int read_head(struct mu_span file, const char *path, enum mu_dtype *dtype
 	*head = 4 + (size_t)p[3] * 4;
 	*shape = mu_shape_scalar();
 	if (file.len < *head)
-		return mu_fail(err, MU_DATA_LOSS, "%s: offset %zu: the dimensions are cut short",
+		return mu_fail(err, MU_DATA_LOSS, "%s: offset %zu: the dimensions are truncated",
 			       path, file.len);
 	for (unsigned d = 0; d < p[3]; d++) {
 		uint32_t dim;

@@ -119,7 +119,7 @@ static int take(struct mu_tfrecord_reader *r, uint64_t n, struct mu_err *err)
 		if (ferror(r->file))
 			return mu_fail_errno(err, errno, "cannot read %s", r->path);
 		return mu_fail(err, MU_OUT_OF_RANGE,
-			       "%s: the record at offset %" PRIu64 " is cut short: %" PRIu64
+			       "%s: the record at offset %" PRIu64 " is truncated: %" PRIu64
 			       " bytes are missing",
 			       r->path, r->offset, n);
 	}
@@ -144,11 +144,12 @@ static int read_head(struct mu_tfrecord_reader *r, uint64_t *out, struct mu_err 
 		return rc;
 	memcpy(&len, r->buf.data, 8);
 	if (!sum_holds(r->buf.data, 8, r->buf.data + 8))
-		return mu_fail(err, MU_DATA_LOSS,
-			       "%s: the length of the record at offset %" PRIu64
-			       " does not match its checksum%s",
-			       r->path, r->offset,
-			       r->offset ? "" : ": it is no file of records, or a packed one");
+		return mu_fail(
+		    err, MU_DATA_LOSS,
+		    "%s: the length of the record at offset %" PRIu64
+		    " does not match its checksum%s",
+		    r->path, r->offset,
+		    r->offset ? "" : ": the file is not a TFRecord file, or it is compressed");
 	if (len > r->max)
 		return mu_fail(err, MU_DATA_LOSS,
 			       "%s: the record at offset %" PRIu64 " has %" PRIu64

@@ -22,7 +22,7 @@ struct mu_tfrecord_reader;
 int mu_tfrecord_open(struct mu_tfrecord_reader **out, const char *path, struct mu_err *err);
 /* Takes the file, which may be one that cannot be sought in: then nothing is tried again. */
 struct mu_tfrecord_reader *mu_tfrecord_read(FILE *file, const char *path);
-/* 1 with *record (borrowed until the next call), 0 at the end.  A record cut short by the end of
+/* 1 with *record (borrowed until the next call), 0 at the end.  A record truncated by the end of
  * the file is OUT_OF_RANGE (a writer may still be at it: the next call tries again), a wrong
  * checksum or a length over 1 GiB is DATA_LOSS; both name file and offset. */
 int mu_tfrecord_next(struct mu_tfrecord_reader *r, struct mu_span *record, struct mu_err *err);

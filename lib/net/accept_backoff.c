@@ -13,7 +13,7 @@ bool mu_accept_backoff(int error, const char *component)
 	if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM)
 		return false;
 	if (mu_log_ratelimit(&next_warning_ms))
-		mu_warn(component, "new connections have to wait: %s (raise ulimit -n)",
+		mu_warn(component, "cannot accept connections, retrying: %s (raise ulimit -n)",
 			strerror(error));
 	return true;
 }

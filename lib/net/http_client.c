@@ -2,8 +2,8 @@
 /* Threads: the calling thread makes the easy handle and frees it; in between only the I/O thread
  * touches it.  A transfer that needs the I/O thread (to start, to resume, to be cancelled) is put
  * on the client's list `pending`; the client's lock guards that list and the state of all
- * transfers.  The I/O thread never runs code of its callers, so a slow reader of a stream delays
- * nobody: the stream is paused when STREAM_BUFFER_MAX bytes are unread.
+ * transfers.  The I/O thread never runs code of its callers, so a slow reader of a stream does not
+ * delay other calls: the stream is paused when STREAM_BUFFER_MAX bytes are unread.
  */
 #include "lib/net/http_client.h"
 
@@ -45,7 +45,7 @@ struct mu_http_transfer {
 	struct mu_http_response response;
 	size_t body_max;
 	bool stream;
-	/* Under the client's lock. */
+	/* Guarded by the client's lock. */
 	pthread_cond_t changed;
 	enum transfer_state state;
 	bool is_pending, is_waiting, is_paused, is_cancelled;
@@ -194,7 +194,7 @@ static int cancelled(struct mu_http_transfer *t)
 	return mu_fail(&t->err, MU_CANCELLED, "stopped");
 }
 
-/* Does what callers have asked for. */
+/* Starts, resumes or cancels the transfers on the list `pending`. */
 static void handle_pending(struct mu_http_client *c)
 {
 	struct mu_http_transfer *t;
@@ -243,7 +243,7 @@ static void finish_completed(struct mu_http_client *c)
 	}
 }
 
-/* Waits for I/O, unless callers want something.  False: the client is closed. */
+/* Waits for I/O unless a transfer is pending.  Returns false if the client is closed. */
 static bool await_events(struct mu_http_client *c)
 {
 	bool closing, poll;
@@ -455,7 +455,7 @@ static void set_request(struct mu_http_transfer *t, const struct mu_http_call *c
 	curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
 }
 
-/* Has the I/O thread look at the transfer.  The lock is held. */
+/* Puts the transfer on the list `pending` and wakes the I/O thread.  The lock is held. */
 static void make_pending(struct mu_http_transfer *t)
 {
 	struct mu_http_client *c = t->client;

@@ -39,7 +39,7 @@ struct mu_http_call {
 	bool stream;                   /* mu_http_read returns the body in pieces */
 	bool one_shot;                 /* a connection of its own, without a proxy */
 	const struct mu_http_tls *tls; /* NULL: the system's authorities */
-	const char *proxy;             /* NULL: what the environment names; "": none */
+	const char *proxy;             /* NULL: the proxy of the environment; "": none */
 	const char *connect_to; /* (optional) "HOST:PORT" to connect to in place of the URL's */
 };
 struct mu_http_response {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread polls the listener and libmicrohttpd's epoll descriptor.  The listener is ours and not
- * the library's for two reasons: the library spins when accept() fails for want of descriptors, and
- * it refuses new connections while idle peers hold all places.  Here the oldest connection makes
- * room for a new one, so that a probe is always answered. */
+/* One thread polls the listener and libmicrohttpd's epoll descriptor.  This file has its own
+ * listener for two reasons.  The library spins when accept() fails for lack of descriptors, and it
+ * rejects new connections while idle ones reach the limit.  Here the oldest connection is closed
+ * for a new one, so that probes always get a reply. */
 #include "lib/net/http_server.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@
 #include "lib/net/accept_backoff.h"
 
 enum { MAX_CONNECTIONS = 32, CONNECTION_TIMEOUT_MS = 5000, CONNECTION_MEMORY = 16 << 10 };
-enum { MAX_BODY = 256 << 10 }; /* twice the cluster of a job of a thousand tasks */
+enum { MAX_BODY = 256 << 10 }; /* bytes; twice the size of a cluster spec with a thousand tasks */
 
 struct mu_http_server {
 	int listener, stop_event, epoll;
@@ -34,7 +34,7 @@ struct mu_http_server {
 	struct open_connection {
 		int fd;
 		int64_t deadline_ms;
-	} open[2 * MAX_CONNECTIONS]; /* the oldest first; shut-down ones stay until the library
+	} open[2 * MAX_CONNECTIONS]; /* oldest first; shut-down ones stay until the library
 				      * has closed them */
 	unsigned open_count;
 };
@@ -144,8 +144,8 @@ static void on_connection(void *server, struct MHD_Connection *c, void **state,
 		memmove(&h->open[i], &h->open[i + 1], (--h->open_count - i) * sizeof(h->open[0]));
 }
 
-/* Closes connections past their deadline, and the oldest ones that are more than MAX_CONNECTIONS
- * with a new one.  The library sees the end of the stream and frees them. */
+/* Shuts down connections past their deadline, and the oldest ones if there are MAX_CONNECTIONS. The
+ * library reads the end of the stream and frees them. */
 static void shut_down_old(struct mu_http_server *h, int64_t now)
 {
 	for (unsigned i = 0; i < h->open_count; i++)
@@ -267,8 +267,9 @@ int mu_http_start(const char *host, int port, mu_http_handler handler, void *ctx
 		h->epoll = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 	if (h->stop_event < 0 || !h->daemon || pthread_create(&h->thread, NULL, serve, h)) {
 		server_free(h);
-		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
-			       "the HTTP server cannot start: no descriptors, memory or thread");
+		return mu_fail(
+		    err, MU_RESOURCE_EXHAUSTED,
+		    "cannot start the HTTP server: no descriptor, memory or thread is available");
 	}
 	*out = h;
 	*got_port = got;

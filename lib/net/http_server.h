@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A small HTTP server for probes, metrics and a few commands, on libmicrohttpd: one thread, a
- * bounded number of connections, each closed after its answer or after a few seconds. */
+ * bounded number of connections, each closed after its reply or after a few seconds. */
 #ifndef MU_NET_HTTP_SERVER_H
 #define MU_NET_HTTP_SERVER_H
 
@@ -22,10 +22,10 @@ typedef void (*mu_http_handler)(void *ctx, const struct mu_http_request *rq,
 				struct mu_http_answer *out);
 
 struct mu_http_server;
-/* "::" accepts IPv4 too.  Port 0 takes a free one. */
+/* Host "::" accepts IPv4 too.  Port 0 selects a free port. */
 int mu_http_start(const char *host, int port, mu_http_handler handler, void *ctx,
 		  struct mu_http_server **out, int *got_port, struct mu_err *err);
-/* The answer of a handler that is running goes out first. */
+/* Waits until a running handler's reply is sent. */
 void mu_http_stop(struct mu_http_server *h);
 
 #endif

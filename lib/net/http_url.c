@@ -8,7 +8,7 @@
 
 #include "lib/base/mem.h"
 
-/* A copy of one part; NULL when the URL has none. */
+/* Returns a copy of one part; NULL if the URL does not have it. */
 static char *part_of(CURLU *u, CURLUPart part, unsigned flags)
 {
 	char *text = NULL, *copy = NULL;

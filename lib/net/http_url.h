@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of a URL, as libcurl reads it. */
+/* The parts of a URL, parsed by libcurl. */
 #ifndef MU_NET_HTTP_URL_H
 #define MU_NET_HTTP_URL_H
 
@@ -7,14 +7,14 @@
 
 struct mu_http_url {
 	char *scheme, *host,
-	    *port;  /* an IPv6 address has its brackets; the port may be the scheme's */
-	char *path; /* without the slashes at its end */
+	    *port;  /* an IPv6 address has brackets; the port may be the scheme's default */
+	char *path; /* without trailing slashes */
 	bool has_login, has_query; /* query or fragment */
 };
 /* The message of an error does not repeat the URL, which may hold a password. */
 int mu_http_url_parse(struct mu_http_url *out, const char *url, struct mu_err *err);
 void mu_http_url_fini(struct mu_http_url *u);
-/* 127.0.0.0/8, ::1 or localhost. */
+/* True for 127.0.0.0/8, ::1 and localhost. */
 bool mu_http_url_is_loopback(const struct mu_http_url *u);
 
 #endif

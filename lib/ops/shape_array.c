@@ -19,10 +19,9 @@ int shape_reshape(struct mu_shape_ctx *c, struct mu_err *err)
 		have = -1;
 	for (int i = 0; i < n; i++) {
 		if (dim[i] < -1 || (dim[i] == -1 && open >= 0))
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT,
-			    "Reshape: %lld is no dimension, or there are two that are open",
-			    (long long)dim[i]);
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Reshape: %lld is not a dimension, or two dimensions are -1",
+				       (long long)dim[i]);
 		if (dim[i] == -1)
 			open = i;
 		else if (__builtin_mul_overflow(want, dim[i], &want))

@@ -52,7 +52,7 @@ int mu_encoded_parse(struct mu_object **out, struct mu_span proto, struct mu_err
 			bytes = f.bytes;
 	}
 	if (m.bad)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "an object is malformed or cut short");
+		return mu_fail(err, MU_INVALID_ARGUMENT, "an object is malformed or truncated");
 	mu_buf_put(&copy, bytes.data, bytes.len);
 	*out = mu_encoded_new(kind, &copy);
 	return 0;

@@ -31,7 +31,7 @@ static const struct list_form forms[MU_DT_COUNT] = {
 
 static int cut_short(struct mu_err *err, const char *what)
 {
-	return mu_fail(err, MU_INVALID_ARGUMENT, "%s is malformed or cut short", what);
+	return mu_fail(err, MU_INVALID_ARGUMENT, "%s is malformed or truncated", what);
 }
 
 /* One Dim message: its size, which may be -1. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* EC keys on P-256, which every TLS library takes and which sign in some 20 us.  The subject of the
- * CA has its own random number, so that a bundle of two CAs of one job is searched by name and not
- * by trial. */
+/* EC keys on P-256, which every TLS library supports and which sign in about 20 us.  The subject of
+ * a CA has a random number.  So in a bundle of two CAs of one job the issuer is found by name. */
 #include "lib/tls/certs.h"
 
 #include <arpa/inet.h>
@@ -16,12 +15,12 @@
 
 #include "lib/base/buf.h"
 
-static int failed(struct mu_err *err, const char *what)
+static int fail_openssl(struct mu_err *err, const char *what)
 {
 	return mu_fail(err, MU_INTERNAL, "cannot make a certificate: %s failed", what);
 }
 
-static X509 *blank(EVP_PKEY *key, const char *name, int64_t from, int64_t to)
+static X509 *new_certificate(EVP_PKEY *key, const char *name, int64_t from, int64_t to)
 {
 	unsigned char serial[16] = {0};
 	X509 *x = X509_new();
@@ -43,7 +42,7 @@ static X509 *blank(EVP_PKEY *key, const char *name, int64_t from, int64_t to)
 	return NULL;
 }
 
-static bool extend(X509 *x, X509 *issuer, int nid, const char *value)
+static bool add_extension(X509 *x, X509 *issuer, int nid, const char *value)
 {
 	X509V3_CTX ctx;
 	X509_EXTENSION *e;
@@ -63,8 +62,9 @@ static bool is_address(const char *name)
 	return inet_pton(AF_INET, name, waste) == 1 || inet_pton(AF_INET6, name, waste) == 1;
 }
 
-/* A name goes into OpenSSL's little language of extensions: nothing but names and addresses may. */
-static bool is_plain(const char *name)
+/* The name becomes part of an OpenSSL extension string, so only host names and addresses are
+ * allowed. */
+static bool is_plain_name(const char *name)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				    "0123456789.-:*_";
@@ -76,9 +76,9 @@ static bool is_plain(const char *name)
 static int put_names(struct mu_buf *b, const char *const *names, unsigned n, struct mu_err *err)
 {
 	for (unsigned i = 0; i < n; i++) {
-		if (!is_plain(names[i]))
+		if (!is_plain_name(names[i]))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "'%.200s' is no name for a certificate", names[i]);
+				       "'%.200s' is not a valid name for a certificate", names[i]);
 		mu_buf_printf(b, "%s%s:%s", i ? "," : "", is_address(names[i]) ? "IP" : "DNS",
 			      names[i]);
 	}
@@ -95,11 +95,12 @@ static X509 *make_ca(EVP_PKEY *key, int64_t from, int64_t to)
 		return NULL;
 	snprintf(name, sizeof(name), "muster job CA %02x%02x%02x%02x%02x%02x", draw[0], draw[1],
 		 draw[2], draw[3], draw[4], draw[5]);
-	x = blank(key, name, from, to);
+	x = new_certificate(key, name, from, to);
 	if (x && X509_set_issuer_name(x, X509_get_subject_name(x)) == 1 &&
-	    extend(x, x, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
-	    extend(x, x, NID_key_usage, "critical,keyCertSign") &&
-	    extend(x, x, NID_subject_key_identifier, "hash") && X509_sign(x, key, EVP_sha256()))
+	    add_extension(x, x, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
+	    add_extension(x, x, NID_key_usage, "critical,keyCertSign") &&
+	    add_extension(x, x, NID_subject_key_identifier, "hash") &&
+	    X509_sign(x, key, EVP_sha256()))
 		return x;
 	X509_free(x);
 	return NULL;
@@ -108,14 +109,14 @@ static X509 *make_ca(EVP_PKEY *key, int64_t from, int64_t to)
 static X509 *make_leaf(EVP_PKEY *key, X509 *ca, EVP_PKEY *ca_key, const char *names, int64_t from,
 		       int64_t to)
 {
-	X509 *x = blank(key, "muster task", from, to);
+	X509 *x = new_certificate(key, "muster task", from, to);
 
 	if (x && X509_set_issuer_name(x, X509_get_subject_name(ca)) == 1 &&
-	    extend(x, ca, NID_basic_constraints, "critical,CA:FALSE") &&
-	    extend(x, ca, NID_key_usage, "critical,digitalSignature") &&
-	    extend(x, ca, NID_ext_key_usage, "serverAuth,clientAuth") &&
-	    extend(x, ca, NID_authority_key_identifier, "keyid:always") &&
-	    extend(x, ca, NID_subject_alt_name, names) && X509_sign(x, ca_key, EVP_sha256()))
+	    add_extension(x, ca, NID_basic_constraints, "critical,CA:FALSE") &&
+	    add_extension(x, ca, NID_key_usage, "critical,digitalSignature") &&
+	    add_extension(x, ca, NID_ext_key_usage, "serverAuth,clientAuth") &&
+	    add_extension(x, ca, NID_authority_key_identifier, "keyid:always") &&
+	    add_extension(x, ca, NID_subject_alt_name, names) && X509_sign(x, ca_key, EVP_sha256()))
 		return x;
 	X509_free(x);
 	return NULL;
@@ -172,7 +173,7 @@ int mu_certs_make(struct mu_certs *out, const char *const *names, unsigned n_nam
 	X509_free(leaf);
 	if (!made.ca || !made.crt || !made.key) {
 		mu_certs_fini(&made);
-		return failed(err, leaf ? "writing" : ca ? "signing" : "a key");
+		return fail_openssl(err, leaf ? "writing" : ca ? "signing" : "a key");
 	}
 	*out = made;
 	return 0;
@@ -188,8 +189,8 @@ void mu_certs_fini(struct mu_certs *c)
 	*c = (struct mu_certs){0};
 }
 
-static int replace(const char *folder, const char *name, const char *text, mode_t mode,
-		   struct mu_err *err)
+static int replace_file(const char *folder, const char *name, const char *text, mode_t mode,
+			struct mu_err *err)
 {
 	MU_AUTO_FREE char *to = mu_xasprintf("%s/%s", folder, name);
 	MU_AUTO_FREE char *from = mu_xasprintf("%s.new", to);
@@ -212,8 +213,8 @@ int mu_certs_write(const struct mu_certs *c, const char *ca, const char *folder,
 {
 	int rc;
 
-	(void)((rc = replace(folder, "ca.crt", ca ? ca : c->ca, 0644, err)) ||
-	       (rc = replace(folder, "tls.key", c->key, 0600, err)) ||
-	       (rc = replace(folder, "tls.crt", c->crt, 0644, err)));
+	(void)((rc = replace_file(folder, "ca.crt", ca ? ca : c->ca, 0644, err)) ||
+	       (rc = replace_file(folder, "tls.key", c->key, 0600, err)) ||
+	       (rc = replace_file(folder, "tls.crt", c->crt, 0644, err)));
 	return rc;
 }

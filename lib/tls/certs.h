@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Certificates for the tasks of one job: a CA made for this one signature, and a certificate that
- * serves on both ends of a connection.  The CA's key is gone when the call returns. */
+/* Certificates for the tasks of one job: a CA and a certificate for servers and clients.  The CA
+ * signs only this certificate; its key is discarded. */
 #ifndef MU_LIB_TLS_CERTS_H
 #define MU_LIB_TLS_CERTS_H
 
@@ -12,13 +12,14 @@ struct mu_certs { /* PEM */
 	char *ca, *crt, *key;
 };
 
-/* names: what clients will call the tasks by, host names (the first label may be "*") or addresses;
- * from, to: seconds since 1970. */
+/* names: host names (the first label may be "*") or IP addresses of the tasks.  from, to: validity,
+ * in seconds since 1970. */
 int mu_certs_make(struct mu_certs *out, const char *const *names, unsigned n_names, int64_t from,
 		  int64_t to, struct mu_err *err);
 void mu_certs_fini(struct mu_certs *c); /* the key is wiped */
-/* tls.crt, tls.key and ca.crt in a folder that exists: each replaced as a whole, the key readable
- * by this user only.  ca: (optional) instead of c->ca, as while two are trusted. */
+/* Writes tls.crt, tls.key and ca.crt into an existing folder.  Each file is replaced atomically;
+ * the key is readable by this user only.  ca: (optional) instead of c->ca, as while two are
+ * trusted. */
 int mu_certs_write(const struct mu_certs *c, const char *ca, const char *folder,
 		   struct mu_err *err);
 

@@ -9,7 +9,7 @@
 #include "lib/base/mem.h"
 
 enum { HASH_BYTES = 32 };
-/* Keeps tokens apart from whatever else may be derived from the same key. */
+/* A prefix that separates tokens from other values derived from the same key. */
 #define PURPOSE "muster.dev/task-token/"
 
 static void to_hex(const unsigned char *bytes, char out[MU_TOKEN_SIZE])

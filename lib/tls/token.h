@@ -18,9 +18,9 @@ enum { MU_TOKEN_SIZE = 65 }; /* 32 bytes in hexadecimal, and a NUL */
 int mu_token_derive(struct mu_span key, const char *subject, char out[MU_TOKEN_SIZE],
 		    struct mu_err *err);
 int mu_token_digest(struct mu_span token, char out[MU_TOKEN_SIZE], struct mu_err *err);
-/* Whether it is the token of that digest; takes the same time for every token of one length. */
+/* True if digest is the token's digest.  The comparison takes constant time. */
 bool mu_token_matches(struct mu_span token, const char *digest);
-/* 64 hexadecimal digits in lower case. */
+/* True if text has 64 hexadecimal digits in lower case. */
 bool mu_token_is_digest(const char *text);
 
 #endif

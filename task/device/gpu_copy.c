@@ -286,7 +286,7 @@ int gpu_options_read(struct gpu_options *o, struct mu_span config, struct mu_err
 					       sizeof got.visible - 1);
 		}
 		if (m.bad)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "gpu_options are cut short");
+			return mu_fail(err, MU_INVALID_ARGUMENT, "gpu_options are truncated");
 	}
 	if (!(got.fraction >= 0 && got.fraction <= 1))
 		return mu_fail(err, MU_INVALID_ARGUMENT,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/messages/control.h"
 
-enum { ALLOWANCE = 64 << 20 };
+enum { MAX_OVERHEAD_BYTES = 64 << 20 }; /* of an unpacked message over its encoded length */
 
 struct budget {
 	struct mu_arena *arena;
 	size_t left;
 };
 
-static void *take(void *data, size_t size)
+static void *budget_alloc(void *data, size_t size)
 {
 	struct budget *b = data;
 
@@ -18,19 +18,20 @@ static void *take(void *data, size_t size)
 	return mu_arena_alloc(b->arena, size);
 }
 
-static void give(void *data, void *p)
+static void budget_free(void *data, void *p)
 {
 }
 
 void *control_unpack(struct mu_arena *a, const ProtobufCMessageDescriptor *d, struct mu_span bytes,
 		     struct mu_err *err)
 {
-	struct budget budget = {a, bytes.len + ALLOWANCE};
-	ProtobufCAllocator allocator = {.alloc = take, .free = give, .allocator_data = &budget};
+	struct budget budget = {a, bytes.len + MAX_OVERHEAD_BYTES};
+	ProtobufCAllocator allocator = {
+	    .alloc = budget_alloc, .free = budget_free, .allocator_data = &budget};
 	void *m = protobuf_c_message_unpack(d, &allocator, bytes.len, (const uint8_t *)bytes.data);
 
 	if (!m)
-		mu_fail(err, MU_INVALID_ARGUMENT, "the bytes are no %s", d->short_name);
+		mu_fail(err, MU_INVALID_ARGUMENT, "malformed message %s", d->short_name);
 	return m;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Control messages through protobuf-c, bounded: what is unpacked lives in an arena, and takes at
- * most its own length and a fixed allowance more, so that a small message cannot become a large
- * one.  Depth is bounded by the .proto files, in which no message contains itself. */
+/* Control messages through protobuf-c.  The unpacked message is in an arena and takes at most its
+ * encoded length plus a fixed allowance, so that a small message cannot become a large one.  Its
+ * depth is bounded, because no message in the .proto files contains itself. */
 #ifndef MU_TASK_MESSAGES_CONTROL_H
 #define MU_TASK_MESSAGES_CONTROL_H
 
@@ -9,7 +9,7 @@
 
 #include "lib/base/buf.h"
 
-/* NULL with err when the bytes are no such message. */
+/* Returns NULL with err if the bytes are not such a message. */
 void *control_unpack(struct mu_arena *a, const ProtobufCMessageDescriptor *d, struct mu_span bytes,
 		     struct mu_err *err);
 void control_pack(struct mu_buf *b, const void *message); /* appends */

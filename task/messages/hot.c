@@ -13,10 +13,9 @@ static int add_name(struct hot_names *l, struct mu_arena *a, struct mu_span s, s
 {
 	if (l->n == HOT_MAX_NAMES)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "a step names more than %d feeds, fetches or targets",
-			       HOT_MAX_NAMES);
+			       "a step has more than %d feeds, fetches or targets", HOT_MAX_NAMES);
 	if (memchr(s.data, 0, s.len))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "a tensor's name holds a zero byte");
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a tensor name contains a NUL byte");
 	if (l->n == l->cap) {
 		const char **more = MU_ARENA_ARRAY(a, const char *, l->cap ? l->cap * 2 : 8);
 
@@ -59,11 +58,11 @@ static int named_feed(struct hot_run_step *out, struct mu_arena *a, struct mu_sp
 			tensor = f.bytes;
 	}
 	if (m.bad)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "a feed of the request is cut short");
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a feed of the request is truncated");
 	return add_feed(out, a, name, tensor, err);
 }
 
-/* As in TensorFlow, only the full trace is one. */
+/* As in TensorFlow, only FULL_TRACE enables tracing. */
 unsigned hot_record_of(int64_t trace_level, bool partition_graphs)
 {
 	enum { FULL_TRACE = 3 };
@@ -154,7 +153,7 @@ int hot_run_step_parse(struct hot_run_step *out, struct mu_span bytes, struct mu
 		}
 	}
 	if (m.bad)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "the RunStep request is cut short");
+		return mu_fail(err, MU_INVALID_ARGUMENT, "the RunStep request is truncated");
 	return rc;
 }
 
@@ -177,7 +176,7 @@ int hot_run_callable_parse(struct hot_run_step *out, struct mu_span bytes, struc
 			out->request_id = (int64_t)f.value;
 	}
 	if (m.bad)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "the RunCallable request is cut short");
+		return mu_fail(err, MU_INVALID_ARGUMENT, "the RunCallable request is truncated");
 	return rc;
 }
 
@@ -221,7 +220,7 @@ int hot_run_graph_parse(struct hot_run_graph *out, struct mu_span bytes, struct 
 		}
 	}
 	if (m.bad)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "the RunGraph request is cut short");
+		return mu_fail(err, MU_INVALID_ARGUMENT, "the RunGraph request is truncated");
 	return 0;
 }
 
@@ -251,7 +250,7 @@ int hot_status_parse(struct mu_span bytes, uint32_t code_field, uint32_t text_fi
 			said = f.bytes;
 	}
 	if (m.bad)
-		return mu_fail(err, MU_INTERNAL, "the peer's answer is cut short");
+		return mu_fail(err, MU_INTERNAL, "the peer's reply is truncated");
 	if (code == 0)
 		return 0;
 	return mu_fail(err, mu_code_from((long)code), "%.*s",
@@ -274,7 +273,7 @@ int hot_recv_tensor_parse(struct hot_recv_tensor *out, struct mu_span bytes, str
 			out->request_id = (int64_t)f.value;
 	}
 	if (m.bad)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "the RecvTensor request is cut short");
+		return mu_fail(err, MU_INVALID_ARGUMENT, "the RecvTensor request is truncated");
 	return 0;
 }
 
@@ -302,7 +301,7 @@ int hot_recv_tensor_reply(struct mu_span bytes, struct mu_tensor *out, bool *dea
 			is_dead = f.value;
 	}
 	if (m.bad)
-		return mu_fail(err, MU_INTERNAL, "the peer's RecvTensor answer is cut short");
+		return mu_fail(err, MU_INTERNAL, "the peer's RecvTensor reply is truncated");
 	if (is_dead)
 		proto = MU_SPAN("\x08\x01\x12\x04\x12\x02\x08\x00"); /* float, [0] */
 	rc = mu_tensor_parse(&got, proto, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages of every step, by hand: RunStep, RunCallable, RunGraph, RecvTensor.
+/* Hand-written encoding of the messages of every step: RunStep, RunCallable, RunGraph, RecvTensor.
  *
- * Parsed requests borrow the bytes they were parsed from; lists are in the arena. */
+ * Parsed requests borrow the encoded bytes; lists are in the arena. */
 #ifndef MU_TASK_MESSAGES_HOT_H
 #define MU_TASK_MESSAGES_HOT_H
 
@@ -13,9 +13,9 @@ struct hot_names {
 	const char **list; /* NUL-terminated, in the arena */
 	unsigned n, cap;
 };
-/* What a step shall tell besides its results; ExecutorOpts' bits. */
+/* Records that a step returns besides its results; the bits of ExecutorOpts. */
 enum hot_record { RECORD_COSTS = 1, RECORD_TIMELINE = 2, RECORD_PARTITIONS = 4 };
-/* Of RunOptions. */
+/* Returns the records that RunOptions request. */
 unsigned hot_record_of(int64_t trace_level, bool partition_graphs);
 struct hot_run_step {
 	const char *session;
@@ -23,13 +23,13 @@ struct hot_run_step {
 	struct mu_span *feed_tensors; /* serialised TensorProtos */
 	unsigned cap_tensors;
 	int64_t timeout_ms, request_id, callable;
-	const char *partial; /* the handle of a partial run; NULL: a whole step */
+	const char *partial; /* the handle of a partial run; NULL: an ordinary step */
 	unsigned record;     /* enum hot_record */
 	bool store_errors;
 };
 int hot_run_step_parse(struct hot_run_step *out, struct mu_span bytes, struct mu_arena *a,
 		       struct mu_err *err);
-/* RunCallableRequest: feeds have tensors but no names. */
+/* Parses a RunCallableRequest, whose feeds have no names. */
 int hot_run_callable_parse(struct hot_run_step *out, struct mu_span bytes, struct mu_arena *a,
 			   struct mu_err *err);
 
@@ -42,7 +42,8 @@ struct hot_run_graph {
 int hot_run_graph_parse(struct hot_run_graph *out, struct mu_span bytes, struct mu_arena *a,
 			struct mu_err *err);
 void hot_run_graph_write(struct mu_buf *b, const struct hot_run_graph *m);
-/* The status inside a RunGraphResponse or RunStepResponse: 0, or its code with err filled. */
+/* Parses the status inside a RunGraphResponse or RunStepResponse.  Returns 0, or its code with err
+ * filled. */
 int hot_status_parse(struct mu_span bytes, uint32_t code_field, uint32_t text_field,
 		     struct mu_err *err);
 
@@ -53,7 +54,7 @@ struct hot_recv_tensor {
 int hot_recv_tensor_parse(struct hot_recv_tensor *out, struct mu_span bytes, struct mu_arena *a,
 			  struct mu_err *err);
 void hot_recv_tensor_write(struct mu_buf *b, const struct hot_recv_tensor *m);
-/* A RecvTensorResponse. */
+/* Parses a RecvTensorResponse. */
 int hot_recv_tensor_reply(struct mu_span bytes, struct mu_tensor *out, bool *dead,
 			  struct mu_err *err);
 

@@ -4,7 +4,7 @@
 #include "lib/base/pb.h"
 #include "lib/tensor/tensor_proto.h"
 
-enum { CUT_FROM = 1024 };
+enum { MIN_BORROWED_BYTES = 1024 }; /* smaller payloads are copied */
 
 void tensor_writer_fini(struct tensor_writer *w)
 {
@@ -14,15 +14,15 @@ void tensor_writer_fini(struct tensor_writer *w)
 	*w = (struct tensor_writer){0};
 }
 
-/* The tensor's field after what `before` holds, all inside one message of field `outer` (0: none).
+/* Writes `before`, then the tensor as a field, both inside one message of field `outer` (0: none).
  */
-static void put(struct tensor_writer *w, uint32_t outer, uint32_t number, struct mu_span before,
-		const struct mu_tensor *t)
+static void put_tensor(struct tensor_writer *w, uint32_t outer, uint32_t number,
+		       struct mu_span before, const struct mu_tensor *t)
 {
 	MU_AUTO_BUF body = {0};
 	size_t left = 0, len;
 
-	if (mu_tensor_bytes(t) >= CUT_FROM)
+	if (mu_tensor_bytes(t) >= MIN_BORROWED_BYTES)
 		left = mu_tensor_write_head(&body, t);
 	else
 		mu_tensor_write(&body, t);
@@ -43,7 +43,7 @@ static void put(struct tensor_writer *w, uint32_t outer, uint32_t number, struct
 
 void tensor_writer_put(struct tensor_writer *w, uint32_t number, const struct mu_tensor *t)
 {
-	put(w, 0, number, MU_SPAN(""), t);
+	put_tensor(w, 0, number, MU_SPAN(""), t);
 }
 
 void tensor_writer_put_named(struct tensor_writer *w, uint32_t number, const char *name,
@@ -52,7 +52,7 @@ void tensor_writer_put_named(struct tensor_writer *w, uint32_t number, const cha
 	MU_AUTO_BUF before = {0};
 
 	mu_pb_put_str(&before, 1, name);
-	put(w, number, 2, mu_buf_span(&before), t);
+	put_tensor(w, number, 2, mu_buf_span(&before), t);
 }
 
 const struct rpc_message *tensor_writer_message(struct tensor_writer *w)

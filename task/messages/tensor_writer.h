@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes a message that holds tensors without copying the large ones: bytes gather in one buffer
- * that is cut where a payload goes in between. */
+/* Writes a message with tensors without copying large payloads.  All other bytes are in one buffer,
+ * with a list of the offsets at which payloads are inserted. */
 #ifndef MU_TASK_MESSAGES_TENSOR_WRITER_H
 #define MU_TASK_MESSAGES_TENSOR_WRITER_H
 
@@ -19,9 +19,9 @@ struct tensor_writer {
 };
 
 void tensor_writer_fini(struct tensor_writer *w);
-/* Field `number` = TensorProto. t is borrowed until the message is sent. */
+/* Appends field `number` with a TensorProto.  Borrows t until the message is sent. */
 void tensor_writer_put(struct tensor_writer *w, uint32_t number, const struct mu_tensor *t);
-/* Field `number` = NamedTensorProto {name=1, tensor=2}. */
+/* Appends field `number` with a NamedTensorProto {name=1, tensor=2}. */
 void tensor_writer_put_named(struct tensor_writer *w, uint32_t number, const char *name,
 			     const struct mu_tensor *t);
 /* The whole message; borrows w. */

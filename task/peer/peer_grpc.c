@@ -242,7 +242,7 @@ static void grpc_recv(struct peer *p, int64_t step_id, const char *key, rendezvo
 	g->n_receives++;
 	/* Under the lock, so that r->call is there when received() or a drop looks.  Waits a little
 	 * for a peer that we never met or that has just moved. */
-	id = ch ? rpc_start(ch, "/tensorflow.WorkerService/RecvTensor", &out, 0, RPC_WAIT_A_LITTLE,
+	id = ch ? rpc_start(ch, "/tensorflow.WorkerService/RecvTensor", &out, 0, RPC_WAIT_SHORT,
 			    received, r, &err)
 		: 0;
 	r->call = id;

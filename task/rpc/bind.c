@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Listening addresses.
  *
- * gRPC says only that it cannot listen.  Therefore the same bind is tried by hand first, so that
- * the user reads one line with the port and the reason in it. */
+ * gRPC does not report why it cannot listen.  Therefore this file tries the same bind first, so
+ * that the error names the port and the reason. */
 #include "task/rpc/bind.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 #include "lib/base/mem.h"
 
-/* The port in "host:port" must be a number: what follows it is not for us to guess. */
+/* The port in "host:port" must be a number without trailing characters. */
 static bool well_formed(const char *address)
 {
 	const char *colon = strrchr(address, ':');
@@ -27,8 +27,8 @@ static bool well_formed(const char *address)
 	       strspn(colon + 1, "0123456789") == strlen(colon + 1) && atoi(colon + 1) <= 65535;
 }
 
-/* gRPC removes a socket file that exists before it binds.  That is right for a file left over from
- * a server that is gone, and wrong for a server that still listens. */
+/* Fails if a server listens on the socket.  gRPC removes an existing socket file before it binds,
+ * which is right only if its server has ended. */
 static int check_unix(const char *path, struct mu_err *err)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -39,8 +39,8 @@ static int check_unix(const char *path, struct mu_err *err)
 	if (strlen(path) >= sizeof(a.sun_path))
 		return mu_fail(
 		    err, MU_INVALID_ARGUMENT,
-		    "cannot listen on unix:%.200s: a socket's path has at most %zu bytes", path,
-		    sizeof(a.sun_path) - 1);
+		    "cannot listen on unix:%.200s: the path of a socket has at most %zu bytes",
+		    path, sizeof(a.sun_path) - 1);
 	strcpy(a.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -60,11 +60,11 @@ static int explain_errno(const char *address, const char *host, int e, struct mu
 	if (e == EADDRNOTAVAIL)
 		return mu_fail(
 		    err, MU_INVALID_ARGUMENT,
-		    "%s is no address of this machine: name one to listen on with --bind", host);
+		    "%s is not an address of this machine: give a local address with --bind", host);
 	return mu_fail_errno(err, e ? e : EIO, "cannot listen on %s", address);
 }
 
-/* What errno says of a bind to this address; 0: it works. */
+/* Returns the errno of a bind to this address, or 0. */
 static int try_bind(const struct addrinfo *ai)
 {
 	int fd = socket(ai->ai_family, ai->ai_socktype | SOCK_CLOEXEC, 0), one = 1, e = 0;
@@ -78,8 +78,8 @@ static int try_bind(const struct addrinfo *ai)
 	return e;
 }
 
-/* An error when one of the addresses that the name stands for is taken, or none is usable.  gRPC
- * listens on those that it can have and does not say why it cannot have the others. */
+/* Fails if an address of the name is in use or none is usable.  gRPC listens on the available
+ * addresses and does not report the others. */
 static int check_tcp(const char *address, struct mu_err *err)
 {
 	const char *colon = strrchr(address, ':');
@@ -113,7 +113,7 @@ int bind_listen(grpc_server *server, const char *address, grpc_server_credential
 
 	if (!well_formed(address))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "'%s' is no address to listen on: host:port or unix:path is meant",
+			       "'%s' is not a listen address: expected host:port or unix:path",
 			       address);
 	rc = local ? check_unix(address + 5, err) : check_tcp(address, err);
 	if (rc)

@@ -7,7 +7,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/tsan.h"
 
-enum { BORROW_MIN = 1024 }; /* bytes; below it, a copy is cheaper than a slice of its own */
+enum { BORROW_MIN = 1024 }; /* bytes; copying a smaller payload is cheaper than a slice for it */
 
 void bytes_receive(struct rpc_bytes *b, grpc_byte_buffer *buffer)
 {
@@ -22,7 +22,7 @@ void bytes_fini(struct rpc_bytes *b)
 	bytes_receive(b, NULL);
 }
 
-/* The message's only slice is its flat form; several slices are copied into one. */
+/* A message of several slices is copied into one. */
 struct mu_span rpc_bytes_flat(struct rpc_bytes *b)
 {
 	grpc_byte_buffer_reader reader;

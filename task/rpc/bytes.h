@@ -11,7 +11,7 @@ struct grpc_byte_buffer;
 
 struct rpc_bytes {
 	struct grpc_byte_buffer *buffer; /* owned; NULL: no message */
-	grpc_slice flat; /* the message in one piece, once it was asked for; owned */
+	grpc_slice flat;                 /* the message in one piece, after rpc_bytes_flat; owned */
 };
 
 void bytes_receive(struct rpc_bytes *b, struct grpc_byte_buffer *buffer); /* takes buffer */

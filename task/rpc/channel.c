@@ -6,13 +6,13 @@
  * it for that time; rpc_out_cancel finds it there.  done runs after the call has left the list, and
  * rpc_channel_close returns when no done runs any more.
  *
- * A call that waits for the connection is a series of attempts.  gRPC's own wait-for-ready would
- * not tell why there is no connection.  An attempt that found no connection has sent nothing, so
+ * A call that waits for the connection is a series of attempts, because gRPC's own wait-for-ready
+ * does not report why there is no connection.  An attempt without a connection has sent nothing, so
  * the next one is safe.  It starts when the channel's state changes, or after RETRY_INTERVAL_MS.
  *
- * Keep-alive pings find a peer whose machine is gone while a call waits.  At most two are sent
- * without data in between (gRPC's default), because a stock server closes the connection on more.
- */
+ * Keepalive pings detect that a peer's machine has failed while a call waits.  At most two are sent
+ * without data in between (gRPC's default), because a stock server closes the connection after
+ * more. */
 #include "task/rpc/channel.h"
 
 #include <grpc/byte_buffer.h>
@@ -28,7 +28,7 @@ enum {
 	KEEPALIVE_MS = 20000,
 	KEEPALIVE_TIMEOUT_MS = 10000,
 	RETRY_INTERVAL_MS = 500,
-	WAIT_A_LITTLE_MS = 5000,
+	SHORT_WAIT_MS = 5000,
 	DNS_TIMEOUT_MS = 5000,
 	MAX_TARGET = 1024,
 };
@@ -42,11 +42,11 @@ struct out_call {
 	grpc_slice method;
 	grpc_byte_buffer *request;
 	gpr_timespec deadline;
-	bool waits;         /* for the connection */
+	bool waits;         /* wait-for-ready */
 	int64_t give_up_ms; /* when the call stops waiting; 0: at its deadline */
 	bool cancelled;
 	struct out_call *prev, *next;
-	/* the attempt; call is NULL between two of them */
+	/* the current attempt; call is NULL between two attempts */
 	grpc_call *call;
 	grpc_metadata_array initial, trailing;
 	grpc_byte_buffer *reply;
@@ -64,11 +64,11 @@ struct rpc_channel {
 	unsigned busy; /* calls whose done has not returned */
 	uint64_t last_id;
 	bool closing;
-	int64_t reset_ms;  /* of the last reset of gRPC's back-off */
+	int64_t reset_ms;  /* time of the last reset of gRPC's back-off */
 	struct mu_err why; /* of the last failed attempt to connect; MU_OK after a success */
 };
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 static grpc_channel *make_channel(const char *target, struct rpc_tls *tls)
 {
@@ -115,7 +115,8 @@ int rpc_channel_open_tls(const char *target, struct rpc_tls *tls, struct rpc_cha
 	if (!*target || strlen(target) > MAX_TARGET ||
 	    (strncmp(target, "unix:", 5) && !strchr(target, ':')))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "'%.200s' is no address: host:port or unix:path is meant", target);
+			       "'%.200s' is not an address: expected host:port or unix:path",
+			       target);
 	queue = core_queue_ref(err);
 	if (!queue)
 		return -MU_RESOURCE_EXHAUSTED;
@@ -204,7 +205,8 @@ static void end_call(struct out_call *c)
 	pthread_mutex_unlock(&ch->lock);
 }
 
-/* gRPC's text of a failed attempt, without the layers that it lists around the reason. */
+/* Extracts the reason from gRPC's text of a failed connection attempt.  Returns false if the text
+ * has another cause. */
 static bool connect_error(const struct rpc_channel *ch, struct mu_span text, struct mu_err *err)
 {
 	static const char *const leads[] = {"failed to connect to all addresses; last error: ",
@@ -221,7 +223,7 @@ static bool connect_error(const struct rpc_channel *ch, struct mu_span text, str
 	return true;
 }
 
-/* With the lock held: the error of an attempt.  True when it found no connection. */
+/* Fills the error of an attempt.  Returns true if there was no connection.  The lock is held. */
 static bool attempt_error(struct out_call *c, struct mu_err *err)
 {
 	struct rpc_channel *ch = c->ch;
@@ -243,8 +245,8 @@ static bool attempt_error(struct out_call *c, struct mu_err *err)
 
 static void paused(struct core_tag *tag, bool ok);
 
-/* With the lock held: another attempt later, unless the call's time is over. */
-static bool try_later(struct out_call *c, struct mu_err *err)
+/* Schedules another attempt unless the call's deadline has passed.  The lock is held. */
+static bool schedule_retry(struct out_call *c, struct mu_err *err)
 {
 	int64_t now = mu_clock_ms(), pause = RETRY_INTERVAL_MS;
 
@@ -253,7 +255,7 @@ static bool try_later(struct out_call *c, struct mu_err *err)
 	if (c->give_up_ms && c->give_up_ms - now < pause)
 		pause = c->give_up_ms - now;
 	if (pause <= 0) {
-		mu_wrap(err, "no connection to the peer within %d s", WAIT_A_LITTLE_MS / 1000);
+		mu_wrap(err, "no connection to the peer within %d s", SHORT_WAIT_MS / 1000);
 		return false;
 	}
 	c->tag.complete = paused;
@@ -286,7 +288,7 @@ static void attempted(struct core_tag *tag, bool ok)
 
 	pthread_mutex_lock(&ch->lock);
 	if (c->status != GRPC_STATUS_OK)
-		later = attempt_error(c, &err) && try_later(c, &err);
+		later = attempt_error(c, &err) && schedule_retry(c, &err);
 	else
 		ch->why.code = MU_OK;
 	free_attempt(c);
@@ -296,11 +298,11 @@ static void attempted(struct core_tag *tag, bool ok)
 	if (later)
 		return;
 	if (c->status == GRPC_STATUS_OK && !c->reply)
-		mu_fail(&err, MU_INTERNAL, "the peer answered without a message");
+		mu_fail(&err, MU_INTERNAL, "the peer replied without a message");
 	deliver(c, good ? NULL : &err);
 }
 
-/* With the lock held.  gRPC itself waits up to two minutes before it resolves a name again. */
+/* Resets gRPC's back-off, which may delay name resolution by two minutes.  The lock is held. */
 static void reconnect(struct rpc_channel *ch)
 {
 	int64_t now = mu_clock_ms();
@@ -381,8 +383,8 @@ uint64_t rpc_start(struct rpc_channel *ch, const char *method, const struct rpc_
 			    ? gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
 					   gpr_time_from_millis(timeout_ms, GPR_TIMESPAN))
 			    : gpr_inf_future(GPR_CLOCK_MONOTONIC),
-	    .waits = flags & (RPC_WAIT_FOR_READY | RPC_WAIT_A_LITTLE),
-	    .give_up_ms = flags & RPC_WAIT_A_LITTLE ? mu_clock_ms() + WAIT_A_LITTLE_MS : 0};
+	    .waits = flags & (RPC_WAIT_FOR_READY | RPC_WAIT_SHORT),
+	    .give_up_ms = flags & RPC_WAIT_SHORT ? mu_clock_ms() + SHORT_WAIT_MS : 0};
 	pthread_mutex_lock(&ch->lock);
 	id = c->id = ++ch->last_id;
 	ch->busy++;

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Client side of gRPC: a channel to one address, asynchronous and blocking unary calls. */
+/* The gRPC client: a channel to one address, asynchronous and blocking unary calls. */
 #ifndef MU_TASK_RPC_CHANNEL_H
 #define MU_TASK_RPC_CHANNEL_H
 
 #include "lib/base/buf.h"
 #include "lib/tensor/tensor.h"
 
-/* How fast a channel finds a peer again.  A pod that replaces another has another IP address, and
- * nothing answers at the old one.  So an attempt to connect must end soon, and each attempt must
- * resolve the name anew: a long attempt at the old address is time without a training step. */
+/* Limits for reconnection.  A replacement pod has a new IP address, and packets to the old one get
+ * no reply.  So an attempt to connect must end soon, and each attempt must resolve the name again.
+ */
 enum {
-	RPC_CONNECT_TIMEOUT_MS = 2000, /* for each address of a name: two SYNs, and TLS */
+	RPC_CONNECT_TIMEOUT_MS = 2000, /* for each address of a name; enough for two SYNs and TLS */
 	RPC_BACKOFF_INITIAL_MS = 50,
 	RPC_BACKOFF_MAX_MS = 1000,
 };
 
 struct rpc_channel;
 
-/* A received message; borrows. */
+/* A received message; the span is borrowed from it. */
 struct rpc_bytes;
 struct mu_span rpc_bytes_flat(struct rpc_bytes *b);
 
-/* A message to send: a head that is copied, then optionally a tensor's payload that is only
- * borrowed (one reference is held until it is with the system), then a tail that is copied, then
- * what `next` says. */
+/* A message to send: a head, an optional tensor payload, a tail, and the parts of `next`.  The head
+ * and tail are copied.  A large payload is not copied: its buffer is referenced until it is sent.
+ */
 struct rpc_message {
 	struct mu_span head;
 	const struct mu_tensor *payload; /* NULL: none; small payloads are copied */
@@ -32,45 +32,46 @@ struct rpc_message {
 	const struct rpc_message *next; /* NULL: the end */
 };
 
-/* target: "host:port", "grpc://host:port" or "unix:path".  Makes no connection yet. */
+/* target: "host:port", "grpc://host:port" or "unix:path".  Does not connect yet. */
 int rpc_channel_open(const char *target, struct rpc_channel **out, struct mu_err *err);
-/* By mutual TLS; shares tls.  NULL: as above. */
+/* The same with mutual TLS; references tls.  NULL: unencrypted. */
 struct rpc_tls;
 int rpc_channel_open_tls(const char *target, struct rpc_tls *tls, struct rpc_channel **out,
 			 struct mu_err *err);
-/* Calls in flight end with CANCELLED; returns when the last done has.  Not from a channel's thread,
- * nor with a lock held that a done takes. */
+/* Cancels the running calls and returns after their last `done`.  Must not be called from a queue
+ * thread, or with a lock held that a `done` takes. */
 void rpc_channel_close(struct rpc_channel *ch);
-/* Whether the last attempt to connect failed, and why, with the address; false also before there
- * was one. */
+/* True if the last attempt to connect failed; why gets the reason and the address. */
 bool rpc_channel_is_away(struct rpc_channel *ch, struct mu_err *why);
 
 enum rpc_flag {
 	RPC_WAIT_FOR_READY =
-	    1,                 /* wait for the connection, up to the deadline, instead of failing */
-	RPC_WAIT_A_LITTLE = 2, /* wait for it a few seconds, then fail with UNAVAILABLE */
+	    1,              /* wait for the connection, up to the deadline, instead of failing */
+	RPC_WAIT_SHORT = 2, /* wait a few seconds, then fail with UNAVAILABLE */
 };
 
-/* err NULL on success; reply is borrowed.  From one of the channels' own threads: do not block. */
+/* err is NULL on success; reply is borrowed.  Called on a queue thread, so it must not block. */
 typedef void (*rpc_done)(void *arg, const struct mu_err *err, struct rpc_bytes *reply);
-/* timeout_ms <= 0: none.  Returns the call's number for rpc_out_cancel.  done is called exactly
- * once, perhaps before rpc_start returns, but never by it.  0 when the call could not be started,
- * with err filled and done never called. */
+/* timeout_ms <= 0: no limit.  Returns the call's id for rpc_out_cancel.  done is called exactly
+ * once, on another thread, perhaps before rpc_start returns.  If the call cannot be started,
+ * returns 0 with err filled, and done is not called. */
 uint64_t rpc_start(struct rpc_channel *ch, const char *method, const struct rpc_message *request,
 		   long timeout_ms, unsigned flags, rpc_done done, void *arg, struct mu_err *err);
-void rpc_out_cancel(struct rpc_channel *ch, uint64_t call); /* nothing when it has ended */
-/* Blocks the calling thread, which must not be one of the channel's. */
+void rpc_out_cancel(struct rpc_channel *ch, uint64_t call); /* no effect if it has ended */
+/* Blocks the calling thread, which must not be a queue thread. */
 int rpc_call(struct rpc_channel *ch, const char *method, const struct rpc_message *request,
 	     long timeout_ms, unsigned flags, struct mu_buf *reply, struct mu_err *err);
-/* tell runs on the calling thread at next_ms, and then at each time that it returned last. */
-struct rpc_meanwhile {
-	int64_t (*tell)(void *arg);
+/* A callback for waiting callers.  It runs on the calling thread at next_ms and returns the time of
+ * its next run. */
+struct rpc_wait_callback {
+	int64_t (*fn)(void *arg);
 	void *arg;
 	int64_t next_ms;
 };
-/* As rpc_call. */
-int rpc_call_telling(struct rpc_channel *ch, const char *method, const struct rpc_message *request,
-		     long timeout_ms, unsigned flags, const struct rpc_meanwhile *meanwhile,
-		     struct mu_buf *reply, struct mu_err *err);
+/* rpc_call with such a callback. */
+int rpc_call_with_callback(struct rpc_channel *ch, const char *method,
+			   const struct rpc_message *request, long timeout_ms, unsigned flags,
+			   const struct rpc_wait_callback *callback, struct mu_buf *reply,
+			   struct mu_err *err);
 
 #endif

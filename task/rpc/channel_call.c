@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that their caller waits for. */
+/* Blocking calls. */
 #include <pthread.h>
 
 #include "lib/base/clock.h"
@@ -16,7 +16,7 @@ struct waiter {
 	struct mu_err *err;
 };
 
-static void wake(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
+static void on_reply(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
 {
 	struct waiter *w = arg;
 
@@ -35,28 +35,29 @@ static void wake(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* With the lock.  Until the call has ended, or it is that time. */
-static void await_end(struct waiter *w, int64_t until_ms)
+/* Waits until the call has ended or the time is until_ms.  The lock is held. */
+static void wait_until_ended(struct waiter *w, int64_t until_ms)
 {
 	while (!w->ended && mu_clock_ms() < until_ms)
 		mu_cond_wait_until(&w->cond, &w->lock, until_ms);
 }
 
-/* With the lock, which is let go while the caller is told: it may take its time. */
-static void await_telling(struct waiter *w, const struct rpc_meanwhile *m)
+/* Waits and runs the callback, with the lock released because it may block. */
+static void wait_with_callback(struct waiter *w, const struct rpc_wait_callback *m)
 {
 	int64_t next_ms = m->next_ms;
 
-	for (await_end(w, next_ms); !w->ended; await_end(w, next_ms)) {
+	for (wait_until_ended(w, next_ms); !w->ended; wait_until_ended(w, next_ms)) {
 		pthread_mutex_unlock(&w->lock);
-		next_ms = m->tell(m->arg);
+		next_ms = m->fn(m->arg);
 		pthread_mutex_lock(&w->lock);
 	}
 }
 
-int rpc_call_telling(struct rpc_channel *ch, const char *method, const struct rpc_message *request,
-		     long timeout_ms, unsigned flags, const struct rpc_meanwhile *meanwhile,
-		     struct mu_buf *reply, struct mu_err *err)
+int rpc_call_with_callback(struct rpc_channel *ch, const char *method,
+			   const struct rpc_message *request, long timeout_ms, unsigned flags,
+			   const struct rpc_wait_callback *callback, struct mu_buf *reply,
+			   struct mu_err *err)
 {
 	struct waiter w = {.reply = reply, .err = err};
 	struct mu_err refused;
@@ -66,10 +67,10 @@ int rpc_call_telling(struct rpc_channel *ch, const char *method, const struct rp
 			       method);
 	pthread_mutex_init(&w.lock, NULL);
 	pthread_cond_init(&w.cond, NULL);
-	if (rpc_start(ch, method, request, timeout_ms, flags, wake, &w, &refused)) {
+	if (rpc_start(ch, method, request, timeout_ms, flags, on_reply, &w, &refused)) {
 		pthread_mutex_lock(&w.lock);
-		if (meanwhile)
-			await_telling(&w, meanwhile);
+		if (callback)
+			wait_with_callback(&w, callback);
 		while (!w.ended)
 			pthread_cond_wait(&w.cond, &w.lock);
 		pthread_mutex_unlock(&w.lock);
@@ -84,5 +85,5 @@ int rpc_call_telling(struct rpc_channel *ch, const char *method, const struct rp
 int rpc_call(struct rpc_channel *ch, const char *method, const struct rpc_message *request,
 	     long timeout_ms, unsigned flags, struct mu_buf *reply, struct mu_err *err)
 {
-	return rpc_call_telling(ch, method, request, timeout_ms, flags, NULL, reply, err);
+	return rpc_call_with_callback(ch, method, request, timeout_ms, flags, NULL, reply, err);
 }

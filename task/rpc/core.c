@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Start and end of the gRPC library, its log, and the threads of the completion queue.
+/* Initialization and shutdown of the gRPC library, its log, and the completion queue threads.
  *
- * gRPC logs to standard error by itself.  Here its lines become debug lines of ours, because every
- * failure that matters reaches a caller as an error anyway. */
+ * gRPC logs to standard error by itself.  Its lines become debug lines, because every relevant
+ * failure is also returned to a caller as an error. */
 #include "task/rpc/core.h"
 
 #include <grpc/support/log.h>
@@ -33,7 +33,7 @@ static void set_log(void)
 						       : GPR_LOG_SEVERITY_ERROR);
 }
 
-static void *run(void *arg)
+static void *core_thread(void *arg)
 {
 	on_queue_thread = true;
 	for (;;) {
@@ -56,7 +56,7 @@ static void stop_queue(void)
 {
 	grpc_completion_queue_shutdown(queue);
 	if (n_threads == 0)
-		run(queue);
+		core_thread(queue);
 	while (n_threads > 0)
 		pthread_join(threads[--n_threads], NULL);
 	grpc_completion_queue_destroy(queue);
@@ -76,7 +76,7 @@ static void start_queue(void)
 	frame_guard_link();
 	grpc_init();
 	queue = grpc_completion_queue_create_for_next(NULL);
-	while (n_threads < want && !pthread_create(&threads[n_threads], NULL, run, queue))
+	while (n_threads < want && !pthread_create(&threads[n_threads], NULL, core_thread, queue))
 		n_threads++;
 	if (n_threads == 0) {
 		stop_queue();
@@ -95,7 +95,7 @@ grpc_completion_queue *core_queue_ref(struct mu_err *err)
 	q = queue;
 	pthread_mutex_unlock(&lock);
 	if (!q)
-		mu_fail(err, MU_RESOURCE_EXHAUSTED, "no thread could be started for RPCs");
+		mu_fail(err, MU_RESOURCE_EXHAUSTED, "cannot start a thread for RPCs");
 	return q;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gRPC C core library as this folder uses it: start and end, log, the completion queue. */
+/* Shared use of the gRPC C core library in this folder: initialization, log, completion queue. */
 #ifndef MU_TASK_RPC_CORE_H
 #define MU_TASK_RPC_CORE_H
 
@@ -21,7 +21,7 @@ enum {
 	}
 
 /* One completion queue for all servers and channels of the process: the thread that reads a
- * request also runs its handler and writes the answer.  Threads start with the first user and end
+ * request also runs its handler and writes the reply.  Threads start with the first user and end
  * with the last.  Tags are struct core_tag. */
 struct core_tag {
 	void (*complete)(struct core_tag *tag, bool ok);

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* accept4 and recvmsg for the gRPC library, in place of libc's: two faults of gRPC 1.51.
+/* Replacements of accept4 and recvmsg for the gRPC library, against two faults of gRPC 1.51.
  *
- * gRPC closes a listener for good when accept4 fails with EMFILE, ENFILE, ENOBUFS or ENOMEM, so a
- * task that once had no descriptor left would never accept a connection again.  On the threads of
- * the completion queue, accept4 reports EAGAIN instead.  gRPC then waits for the next connection,
- * because its epoll is edge-triggered.  A thread makes one as soon as a descriptor is free, and
- * gRPC accepts all that are pending.
+ * gRPC closes a listener permanently when accept4 fails with EMFILE, ENFILE, ENOBUFS or ENOMEM, so
+ * a task that once ran out of descriptors would never accept a connection again.  On the completion
+ * queue threads, accept4 returns EAGAIN instead.  gRPC then waits for the next connection, because
+ * its epoll is edge-triggered.  As soon as a descriptor is free, a thread connects to the listener,
+ * and gRPC accepts all pending connections.
  *
  * gRPC checks the size of header fields for each frame, not for the block that a HEADERS frame
  * and its CONTINUATION frames form.  A block without END_HEADERS grows without bound, and a value
- * that comes in many pieces is copied once for each piece (CVE-2023-33953).  No option limits
- * either: a resource quota is enforced only when the connection has no data pending.
+ * that arrives in many pieces is copied once for each piece (CVE-2023-33953).  No option limits
+ * either: a resource quota is enforced only while the connection has no pending data.
  *
  * recvmsg follows the frames of each accepted HTTP/2 connection.  When a block exceeds
  * MAX_BLOCK, it reports ECONNRESET and gRPC closes the connection.  It does the same when a client
  * sends MAX_BEFORE_ACK without acknowledging SETTINGS, because gRPC enforces its limits on streams
- * and header fields only after that.  Connections with TLS are not followed: their clients have
- * shown a certificate of the job.
+ * and header fields only after that.  TLS connections are not followed: their clients have
+ * presented a certificate of the job.
  *
  * gRPC reads a connection from one thread at a time, so its record needs no lock.  The socket
- * cookie tells whether the descriptor number still is the same connection. */
+ * cookie identifies the connection, because descriptor numbers are reused. */
 #include "task/rpc/frame_guard.h"
 
 #include <errno.h>
@@ -142,7 +142,7 @@ static bool begin_frame(struct frame_guard *g)
 const char *frame_guard_follow(struct frame_guard *g, const unsigned char *p, size_t n)
 {
 	if (n > 0 && !g->started) {
-		g->ignored = *p != 'P'; /* TLS, or no HTTP/2 at all */
+		g->ignored = *p != 'P'; /* TLS, or not HTTP/2 */
 		g->skip = PREFACE_LEN;
 		g->started = true;
 	}
@@ -166,7 +166,7 @@ const char *frame_guard_follow(struct frame_guard *g, const unsigned char *p, si
 		n -= take;
 	}
 	return !g->acknowledged && g->before_ack > MAX_BEFORE_ACK
-		   ? "it sent 256 KiB and never acknowledged SETTINGS"
+		   ? "it sent 256 KiB without acknowledging SETTINGS"
 		   : NULL;
 }
 

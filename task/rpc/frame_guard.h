@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits what a client of this process's servers may send before gRPC's own limits apply. */
+/* Limits the data that a client may send before gRPC's own limits apply. */
 #ifndef MU_TASK_RPC_FRAME_GUARD_H
 #define MU_TASK_RPC_FRAME_GUARD_H
 
@@ -15,12 +15,12 @@ struct frame_guard {
 	bool started, ignored, acknowledged;
 };
 
-/* Follows the next bytes of a connection, from its first on; starts with zeros.  NULL, or the limit
- * that the client exceeds. */
+/* Parses the next received bytes of a connection.  g is zero at its start.  Returns NULL, or a text
+ * with the limit that the client exceeds. */
 const char *frame_guard_follow(struct frame_guard *g, const unsigned char *p, size_t n);
 
-/* Makes the linker take this file out of the static library, also where a sanitizer has an accept4
- * of its own. */
+/* An empty function, whose call makes the linker include this file from the static library, also
+ * where a sanitizer defines accept4. */
 void frame_guard_link(void);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls from the network, by the gRPC C core library.
+/* Calls from the network, through the gRPC C core library.
  *
  * Methods are registered, so that gRPC delivers a call together with its request in one event.  One
- * request is posted for each method, and one for all unregistered methods, which are answered with
- * UNIMPLEMENTED.  A posted request that is matched is posted again before anything else.
+ * request is posted for each method, and one for all unregistered methods, which get UNIMPLEMENTED.
+ * When a posted request is matched, the next one is posted before anything else.
  *
- * References of a call: the posted request's, which passes to the handler; the RECV_CLOSE batch's;
- * the answer batch's.  A batch that starts after the completion queue's shutdown aborts the
- * process; therefore a listener holds the queue, and is freed only when no call is left. */
+ * References to a call: one of the posted request, which passes to the handler; one of the
+ * RECV_CLOSE batch; one of the reply batch.  A batch that starts after the completion queue's
+ * shutdown aborts the process.  Therefore a listener holds the queue, and is freed only when no
+ * call is left. */
 #include "task/rpc/listen.h"
 
 #include <grpc/byte_buffer.h>
@@ -24,12 +25,12 @@
 #include "task/rpc/tls.h"
 
 enum {
-	MAX_STREAMS = 16384, /* calls that one connection may have open */
+	MAX_STREAMS = 16384, /* concurrent calls of one connection */
 	HANDSHAKE_MS = 20000,
-	/* a caller whose machine is gone must not keep its calls here for ever */
+	/* detects callers whose machine has failed, so that their calls end */
 	KEEPALIVE_MS = 60000,
 	KEEPALIVE_TIMEOUT_MS = 20000,
-	MIN_PING_INTERVAL_MS = 5000, /* our own clients ping a silent server every 20 s */
+	MIN_PING_INTERVAL_MS = 5000, /* clients of task/rpc/channel.c ping every 20 s */
 };
 
 struct listener {
@@ -119,7 +120,7 @@ static void call_send(struct rpc_call *base, const struct rpc_message *m, const 
 	atomic_fetch_add(&c->base.refs, 1);
 	mu_tsan_release(&c->sent);
 	if (grpc_call_start_batch(c->call, ops, n, &c->sent, NULL) != GRPC_CALL_OK) {
-		mu_error("rpc", "an answer could not be sent");
+		mu_error("rpc", "cannot send a reply");
 		rpc_call_unref(&c->base);
 	}
 	if (buffer)
@@ -142,7 +143,7 @@ static const struct rpc_call_ops net_call_ops = {
 
 /* ---- requests ---- */
 
-static void refuse(struct net_call *c)
+static void reply_unknown_method(struct net_call *c)
 {
 	struct mu_span path = {(const char *)GRPC_SLICE_START_PTR(c->details.method),
 			       GRPC_SLICE_LENGTH(c->details.method)};
@@ -152,7 +153,7 @@ static void refuse(struct net_call *c)
 		mu_fail(&err, MU_UNIMPLEMENTED, "this server has no method %.*s",
 			(int)(path.len > 200 ? 200 : path.len), path.data);
 	else
-		mu_fail(&err, MU_INVALID_ARGUMENT, "%s came without a request message",
+		mu_fail(&err, MU_INVALID_ARGUMENT, "%s: the request message is missing",
 			c->base.method->path);
 	rpc_reply_error(&c->base, &err);
 }
@@ -189,7 +190,7 @@ static void on_arrived(struct core_tag *tag, bool ok)
 	if (c->base.method && c->payload)
 		rpc_call_handle(&c->base);
 	else
-		refuse(c);
+		reply_unknown_method(c);
 }
 
 /* Posts one request for a method (n_methods: for the unregistered ones). */
@@ -231,7 +232,7 @@ static void post_request(struct listener *l, unsigned method)
 	}
 }
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
 static grpc_server *make_server(size_t max_message)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network side of a server: gRPC's listeners, and the calls that come by them. */
+/* The network side of a server: gRPC listeners and their calls. */
 #ifndef MU_TASK_RPC_LISTEN_H
 #define MU_TASK_RPC_LISTEN_H
 
@@ -7,13 +7,13 @@
 
 struct listener;
 
-/* The options outlive the listener as far as methods go (borrowed); ports[i] gets the real port. */
+/* Borrows o->methods.  ports[i] gets the real port. */
 int listener_start(struct rpc_server *server, const struct rpc_server_options *o,
 		   struct listener **out, int *ports, struct mu_err *err);
-void listener_close(struct listener *l);      /* accepts no new connection and no new call */
-void listener_cancel_all(struct listener *l); /* as if all callers had gone away */
-/* After listener_close: false when connections are left after ms. */
+void listener_close(struct listener *l);      /* rejects new connections and calls */
+void listener_cancel_all(struct listener *l); /* cancels all calls */
+/* After listener_close: waits up to ms.  False if connections are left. */
 bool listener_wait_closed(struct listener *l, long ms);
-void listener_free(struct listener *l); /* is closed; no call is left */
+void listener_free(struct listener *l); /* requires that it is closed and no call is left */
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A blocking call of a server in this process.  While the caller waits, it runs what the server
- * offers (struct rpc_wait), and sleeps when there is none.
+/* A blocking call of a server in this process.  The caller waits with the server's struct rpc_wait
+ * if there is one, else on a condition variable.
  *
- * The caller and the handler share the call, and the one that ends last frees it: after a deadline
- * the call is cancelled and gets a moment to end, then the caller returns without it. */
+ * The caller and the handler each hold a reference to the call.  After its deadline the call is
+ * cancelled.  If the handler has not replied AFTER_CANCEL_MS later, the caller returns. */
 #include <errno.h>
 
 #include "lib/base/clock.h"
@@ -17,7 +17,7 @@ struct local_call {
 	pthread_t caller;
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t changed;
-	const struct rpc_wait *wait; /* while the caller is in it */
+	const struct rpc_wait *wait; /* while the caller waits with it */
 	_Atomic bool done;
 	bool failed;
 	struct mu_err err;
@@ -66,7 +66,7 @@ static void run_wait(struct local_call *c, const struct rpc_wait *wait, int64_t 
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* False when the time is over; until_ms 0: no limit. */
+/* Returns false if the call has not ended at until_ms; 0: no limit. */
 static bool wait_done(struct local_call *c, int64_t until_ms)
 {
 	bool done;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server: its methods, its calls and their end.  Calls come from the network (listen.c) or from
- * this process (local.c); for the handler they are the same.
+/* The server: its methods and calls.  Calls come from the network (listen.c) or from this process
+ * (local.c); handlers do not see the difference.
  *
- * The server counts the calls that are being handled, and is only taken down when none is left.
+ * The server counts its unfinished calls and is freed only when none is left.
  *
- * Cancellation against answer: `state` of a call moves OPEN -> CANCELLING -> OPEN or OPEN ->
- * ANSWERED under the server's lock; an answer from another thread waits while CANCELLING. */
+ * Cancellation and reply exclude each other: the `state` of a call changes OPEN -> CANCELLING ->
+ * OPEN, or OPEN -> ANSWERED, under the server's lock.  A reply from another thread waits while the
+ * state is CANCELLING. */
 #include "task/rpc/server.h"
 
 #include "lib/base/clock.h"
@@ -24,9 +25,9 @@ struct rpc_server {
 	void *ctx;
 	struct rpc_wait wait;
 	struct listener *listener;
-	pthread_mutex_t lock; /* guards what follows; a leaf */
+	pthread_mutex_t lock; /* guards the members below; no other lock is taken under it */
 	pthread_cond_t changed;
-	unsigned calls; /* being handled, or not let go of yet */
+	unsigned calls; /* not freed yet */
 	bool stopping;
 };
 
@@ -47,7 +48,7 @@ void rpc_call_unref(struct rpc_call *c)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Runs fn as the call's cancellation; with the lock held and state OPEN, gives both back. */
+/* Runs fn as the call's cancellation.  The lock is held and the state is OPEN, before and after. */
 static void run_cancel(struct rpc_call *c, void (*fn)(void *arg), void *arg)
 {
 	struct rpc_server *s = c->server;
@@ -55,7 +56,7 @@ static void run_cancel(struct rpc_call *c, void (*fn)(void *arg), void *arg)
 	c->on_cancel = NULL;
 	c->state = RPC_CANCELLING;
 	c->canceller = pthread_self();
-	atomic_fetch_add(&c->refs, 1); /* fn may answer */
+	atomic_fetch_add(&c->refs, 1); /* fn may reply */
 	pthread_mutex_unlock(&s->lock);
 	fn(arg);
 	pthread_mutex_lock(&s->lock);
@@ -91,7 +92,7 @@ static void answer(struct rpc_call *c, const struct rpc_message *m, const struct
 	c->on_cancel = NULL;
 	pthread_mutex_unlock(&s->lock);
 	c->ops->send(c, m, err);
-	rpc_call_unref(c); /* the handler's */
+	rpc_call_unref(c); /* the handler's reference */
 }
 
 void rpc_reply(struct rpc_call *c, const struct rpc_message *m)
@@ -130,7 +131,7 @@ void rpc_on_cancel(struct rpc_call *c, void (*fn)(void *arg), void *arg)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- for the sources of calls ---- */
+/* ---- interface to listen.c and local.c ---- */
 
 const struct rpc_method *rpc_find_method(const struct rpc_server *s, const char *path)
 {
@@ -158,7 +159,7 @@ void rpc_call_handle(struct rpc_call *c)
 	c->method->handle(c, c->server->ctx);
 }
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
 static void free_server(struct rpc_server *s)
 {
@@ -208,7 +209,7 @@ int rpc_server_start(const struct rpc_server_options *o, struct rpc_server **out
 	return rc;
 }
 
-/* Until no call and no connection is left, or the time is up. */
+/* Waits until no call and no connection is left, at most ms. */
 static bool wait_idle(struct rpc_server *s, long ms)
 {
 	int64_t until = mu_clock_ms() + ms, left;
@@ -239,8 +240,9 @@ void rpc_server_stop(struct rpc_server *s, long grace_ms)
 		listener_cancel_all(s->listener);
 		idle = wait_idle(s, STOP_AFTER_CANCEL_MS);
 	}
-	if (!idle) { /* somebody keeps a call: leaking the server is safer than pulling it away */
-		mu_error("rpc", "%u calls were never answered; the server is left as it is",
+	if (!idle) { /* a handler still has a call, so the server cannot be freed */
+		mu_error("rpc",
+			 "%u calls got no reply from their handlers; the server is not freed",
 			 s->calls);
 		return;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Server side of gRPC.  Handlers run on the threads of the completion queue and do not block.  A
- * handler keeps the call as long as it likes and answers it exactly once. */
+/* The gRPC server.  Handlers run on the completion queue threads and must not block.  A handler
+ * replies to its call exactly once, at any time and from any thread. */
 #ifndef MU_TASK_RPC_SERVER_H
 #define MU_TASK_RPC_SERVER_H
 
@@ -8,15 +8,15 @@
 
 struct rpc_server;
 struct rpc_tls;
-struct rpc_call; /* one request; gone after rpc_reply or rpc_reply_error */
+struct rpc_call; /* one request; invalid after rpc_reply or rpc_reply_error */
 
 struct rpc_method {
 	const char *path; /* "/tensorflow.MasterService/RunStep" */
 	void (*handle)(struct rpc_call *call, void *ctx);
 };
-/* How a caller in this process waits for its answer instead of sleeping.  enter is called before
- * the call starts; when it returns true, wait and leave follow.  wait returns at until_ms
- * (monotonic; 0: no limit), soon after *over, or earlier.  wake makes wait look at *over. */
+/* Functions with which a caller in this process waits for its reply instead of sleeping.  enter is
+ * called before the call starts; if it returns true, wait and leave follow.  wait returns at
+ * until_ms (monotonic; 0: no limit), soon after *over, or earlier.  wake makes wait check *over. */
 struct rpc_wait {
 	bool (*enter)(void *ctx);
 	void (*wait)(void *ctx, const _Atomic bool *over, int64_t until_ms);
@@ -27,8 +27,8 @@ struct rpc_wait {
 struct rpc_server_options {
 	const char *const *addresses; /* "host:port", "unix:path"; port 0 picks one */
 	unsigned n_addresses;
-	struct rpc_tls *tls; /* (optional) the first n_secured addresses speak it and nothing else;
-				borrowed for the server's life */
+	struct rpc_tls *tls; /* (optional) required on the first n_secured addresses; borrowed for
+				the server's life */
 	unsigned n_secured;
 	const struct rpc_method *methods;
 	unsigned n_methods;
@@ -36,24 +36,24 @@ struct rpc_server_options {
 	size_t max_message;   /* 0: 2 GiB - 1 */
 	struct rpc_wait wait; /* (optional) */
 };
-/* A taken port is ALREADY_EXISTS "port N on HOST is already in use". ports[i] gets the real
- * port. */
+/* ports[i] gets the real port.  A port in use is ALREADY_EXISTS. */
 int rpc_server_start(const struct rpc_server_options *o, struct rpc_server **out, int *ports,
 		     struct mu_err *err);
 void rpc_server_stop(struct rpc_server *s,
-		     long grace_ms); /* refuses new calls, waits, cancels, frees */
+		     long grace_ms); /* rejects new calls, waits, cancels, frees */
 
-struct rpc_bytes *rpc_request(struct rpc_call *call); /* borrowed until the call is answered */
-/* A hash of the client's address; 0 for this process.  Clients of a unix socket share one. */
+struct rpc_bytes *rpc_request(struct rpc_call *call); /* borrowed until the reply */
+/* Returns a hash of the client's address; 0 for this process.  It is the same for all clients of a
+ * Unix socket. */
 uint32_t rpc_client_id(struct rpc_call *call);
 void rpc_reply(struct rpc_call *call, const struct rpc_message *m);
 void rpc_reply_error(struct rpc_call *call, const struct mu_err *err);
-/* fn(arg) is called at most once if the caller goes away before the answer, from a queue thread or,
- * when it has gone already, from here; never after rpc_reply* has returned, unless that was called
- * by fn. */
+/* fn(arg) is called at most once, if the caller cancels or disconnects before the reply: from a
+ * queue thread, or from here if that has happened already.  It is not called after rpc_reply* has
+ * returned, unless fn itself has replied. */
 void rpc_on_cancel(struct rpc_call *call, void (*fn)(void *arg), void *arg);
 
-/* rpc_call without a network, for a caller in the server's process: blocks; the same errors. */
+/* rpc_call for a caller in the server's process, without the network.  Blocks. */
 int rpc_local_call(struct rpc_server *s, const char *path, const struct rpc_message *request,
 		   long timeout_ms, struct mu_buf *reply, struct mu_err *err);
 

@@ -58,7 +58,7 @@ struct mu_tls_context *rpc_tls_context(struct rpc_tls *t)
 	return t->context;
 }
 
-/* The minimum, TLS 1.2, is gRPC's own. */
+/* The minimum version, TLS 1.2, is gRPC's default. */
 static grpc_tls_credentials_options *options_of(struct rpc_tls *t)
 {
 	grpc_tls_credentials_options *o = grpc_tls_credentials_options_create();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions and graphs.  A graph belongs to a session and goes with it; a step that runs holds its
- * executor. */
+/* Worker sessions and registered graphs.  A graph belongs to a session and is freed with it.  A
+ * running step holds a reference to its executor. */
 #include "task/worker/worker.h"
 
 #include <stdio.h>
@@ -14,9 +14,9 @@
 
 struct worker_session {
 	char *handle;
-	char *container;     /* "": shares with the others */
-	char *master;        /* the task that opened it, "" unless it said so, … */
-	int64_t incarnation; /* … and which of its lives did */
+	char *container;     /* "": shares the resources of the other sessions */
+	char *master;        /* the task that opened it; "": not known */
+	int64_t incarnation; /* of that task when it opened the session */
 };
 struct registered {
 	char *handle, *session;
@@ -100,7 +100,7 @@ static int no_session(const char *handle, struct mu_err *err)
 		       handle);
 }
 
-static void forget_kernels(struct worker *w, const char *session)
+static void drop_kernels(struct worker *w, const char *session)
 {
 	MU_AUTO_FREE char *container = resources_of_kernels(session);
 
@@ -129,15 +129,15 @@ static void delete_session(struct worker *w, const char *handle)
 	for (unsigned i = 0; i < n; i++)
 		free_graph(gone[i]);
 	free(gone);
-	forget_kernels(w, handle);
+	drop_kernels(w, handle);
 	if (!s)
-		return; /* as in TensorFlow, it is gone: that is all that was asked */
+		return; /* not an error, as in TensorFlow */
 	if (*s->container)
 		resources_clear(w->rt->resources, s->container);
 	free_session(s);
 }
 
-/* The steps that run now of a session, which its master cannot end any more. */
+/* Aborts the running steps of a session whose master has restarted. */
 static void abort_steps(struct worker *w, const char *session, const struct mu_err *why)
 {
 	int64_t *ids;
@@ -163,10 +163,10 @@ static void abort_steps(struct worker *w, const char *session, const struct mu_e
 	free(ids);
 }
 
-/* What an earlier life of this master left here.  Its steps would go on taking what the
- * new life waits for, until somebody notices that their caller is gone: minutes, where a machine
- * was lost. */
-static void end_earlier_lives(struct worker *w, const char *master, int64_t incarnation)
+/* Closes the sessions that an earlier incarnation of this master left open.  Their steps could take
+ * queue elements that the new incarnation waits for.  When a machine is lost, minutes may pass
+ * before the connection of their caller breaks. */
+static void close_stale_sessions(struct worker *w, const char *master, int64_t incarnation)
 {
 	char **handles;
 	struct mu_err why;
@@ -174,7 +174,7 @@ static void end_earlier_lives(struct worker *w, const char *master, int64_t inca
 
 	if (!*master || !incarnation)
 		return;
-	mu_fail(&why, MU_ABORTED, "%.200s, which ran this step, has been started again", master);
+	mu_fail(&why, MU_ABORTED, "the master of this step, %.200s, has restarted", master);
 	pthread_mutex_lock(&w->lock);
 	handles = MU_NEW_ARRAY(char *, w->sessions.count + 1);
 	mu_map_each (&w->sessions, at) {
@@ -185,7 +185,7 @@ static void end_earlier_lives(struct worker *w, const char *master, int64_t inca
 	}
 	pthread_mutex_unlock(&w->lock);
 	for (unsigned i = 0; i < n; i++) {
-		mu_info("worker", "session %.64s goes: %s", handles[i], why.msg);
+		mu_info("worker", "closing session %.64s: %s", handles[i], why.msg);
 		abort_steps(w, handles[i], &why);
 		delete_session(w, handles[i]);
 		free(handles[i]);
@@ -199,7 +199,7 @@ static int create_session(struct worker *w, const Muster__CreateWorkerSessionReq
 	struct worker_session *s, *old;
 
 	if (!*m->session_handle)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "a worker session needs a handle");
+		return mu_fail(err, MU_INVALID_ARGUMENT, "the request has no session handle");
 	if (*m->master_address && peers_learn(w->peers, m->master_task, m->master_address, err))
 		return mu_wrap(err, "CreateWorkerSession");
 	s = MU_NEW(struct worker_session);
@@ -207,7 +207,7 @@ static int create_session(struct worker *w, const Muster__CreateWorkerSessionReq
 	s->container = mu_xstrdup(m->isolate_session_state ? m->session_handle : "");
 	s->master = mu_xstrdup(m->master_task);
 	s->incarnation = m->master_incarnation;
-	end_earlier_lives(w, s->master, s->incarnation);
+	close_stale_sessions(w, s->master, s->incarnation);
 	pthread_mutex_lock(&w->lock);
 	old = mu_map_put(&w->sessions, s->handle, s);
 	pthread_mutex_unlock(&w->lock);
@@ -275,8 +275,9 @@ struct executor *worker_graph(struct worker *w, const struct peer_run *run, bool
 	return e;
 }
 
-/* With the lock: neither opened here nor owner of a graph.  A master need not open sessions. */
-static bool is_over(struct worker *w, const char *session)
+/* True if the session was not opened here and has no graph.  (A master need not open a session
+ * before it registers graphs.)  Called with the lock held. */
+static bool session_ended(struct worker *w, const char *session)
 {
 	bool over = !mu_map_get(&w->sessions, session);
 
@@ -293,17 +294,17 @@ static int deregister(struct worker *w, const char *handle, struct mu_err *err)
 	pthread_mutex_lock(&w->lock);
 	r = mu_map_del(&w->graphs, handle);
 	if (r)
-		over = is_over(w, r->session);
+		over = session_ended(w, r->session);
 	pthread_mutex_unlock(&w->lock);
 	if (!r)
 		return mu_fail(err, MU_ABORTED, "Graph handle is not found: %.64s", handle);
 	if (over)
-		forget_kernels(w, r->session);
+		drop_kernels(w, r->session);
 	free_graph(r);
 	return 0;
 }
 
-/* Those that work. */
+/* Appends the usable GPUs to list. */
 static unsigned list_gpus(struct worker *w, struct mu_arena *a, Muster__DeviceLocality *here,
 			  Muster__DeviceAttributes **list)
 {
@@ -323,7 +324,7 @@ static unsigned list_gpus(struct worker *w, struct mu_arena *a, Muster__DeviceLo
 		d->memory_limit = (int64_t)f.limit;
 		d->locality = here;
 		d->incarnation =
-		    w->rt->incarnation; /* of the task: it is what a key is checked by */
+		    w->rt->incarnation; /* of the task, because rendezvous keys have it */
 		d->xla_global_id = -1;
 		d->physical_device_desc = mu_arena_printf(
 		    a, "device: %u, name: %s, pci bus id: %s, compute capability: %d.%d", i, f.name,
@@ -341,10 +342,10 @@ static void get_status(struct worker *w, struct mu_buf *reply)
 
 	d.name = w->rt->cpu_name;
 	d.device_type = (char *)"CPU";
-	d.memory_limit = 256 << 20; /* what TensorFlow reports for a CPU */
+	d.memory_limit = 256 << 20; /* as TensorFlow reports for a CPU */
 	d.locality = &here;
 	d.incarnation = w->rt->incarnation;
-	d.xla_global_id = -1; /* none, in TensorFlow's words */
+	d.xla_global_id = -1; /* TensorFlow's value for "none" */
 	mu_arena_init(&a);
 	list = MU_ARENA_ARRAY(&a, Muster__DeviceAttributes *, 1 + gpu_count(w->rt->gpus));
 	list[0] = &d;
@@ -355,7 +356,7 @@ static void get_status(struct worker *w, struct mu_buf *reply)
 	peers_offer(w->peers, reply);
 }
 
-/* The messages that are one handle, step or list. */
+/* Handles the control messages that have no reply. */
 static int control_on(struct worker *w, enum peer_method m, struct mu_span request,
 		      struct mu_arena *a, struct mu_err *err)
 {
@@ -386,7 +387,7 @@ static int control_on(struct worker *w, enum peer_method m, struct mu_span reque
 		if (all->n_container == 0)
 			resources_clear(w->rt->resources, "");
 		for (size_t i = 0; i < all->n_container; i++)
-			if (*all->container[i]) /* as in TensorFlow, "" names nothing here */
+			if (*all->container[i]) /* as in TensorFlow, "" is ignored */
 				resources_clear(w->rt->resources, all->container[i]);
 		return 0;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker: sessions that masters opened here, the graphs they registered, the steps that run.
+/* The worker: sessions that masters opened on this task, their registered graphs and running steps.
  *
  * Called by the RPC service (worker_service.c) and, in process, by peer_local.c. */
 #ifndef MU_TASK_WORKER_WORKER_H
@@ -13,35 +13,36 @@
 
 struct worker;
 struct worker *worker_new(struct runtime *rt, struct peers *peers, struct mu_offload *offload);
-void worker_drain(struct worker *w); /* starts no more parts of steps: UNAVAILABLE */
+void worker_drain(struct worker *w); /* rejects new steps with UNAVAILABLE */
 void worker_stop(struct worker *w);  /* cancels every step and waits for them */
 void worker_free(struct worker *w);
 struct local_worker worker_as_local(struct worker *w); /* for the task's peers */
 
-/* A control message and its answer; may block for a short while. */
+/* Handles a control message and writes its reply; may block briefly. */
 int worker_control(struct worker *w, enum peer_method m, struct mu_span request,
 		   struct mu_buf *reply, struct mu_err *err);
 
-/* Takes g. `called`: the master says that it made the session first.  config: its ConfigProto. */
+/* Registers g, which it takes.  `called`: create_worker_session_called of the request.  config: the
+ * session's ConfigProto. */
 int worker_register(struct worker *w, const char *session, bool called, struct mu_span config,
 		    struct mu_graph *g, char **handle, struct mu_err *err);
-/* Starts a registered graph.  done is called exactly once, perhaps before this returns, with what
- * was to be recorded as in a RunGraphResponse; on an error the step's rendezvous has been aborted
- * with it. */
+/* Runs a registered graph.  done is called exactly once, perhaps before this returns, with the
+ * requested records as fields of a RunGraphResponse.  On an error the step's rendezvous has been
+ * aborted before. */
 void worker_run(struct worker *w, const struct peer_run *run, bool called, peer_done done,
 		void *arg);
 void worker_cancel_step(struct worker *w, int64_t step_id, const struct mu_err *why);
 void worker_cleanup_step(struct worker *w, int64_t step_id);
-/* Cancels it and drops its tensors, for a caller that will not clean up after it. */
+/* Cancels the step and drops its tensors, for callers that will not send CleanupGraph. */
 void worker_drop_step(struct worker *w, int64_t step_id, const struct mu_err *why);
 
-/* For /status. */
+/* Counts for /status. */
 struct worker_counts {
 	unsigned sessions, graphs, running;
 	uint64_t steps;
 };
 void worker_count(struct worker *w, struct worker_counts *out);
-/* Each step that runs: the nodes and keys it waits for, with its number. */
+/* Callbacks for each running step: its id, then the nodes and rendezvous keys it waits for. */
 struct worker_see {
 	void (*step)(void *arg, int64_t step_id);
 	void (*node)(void *arg, const struct mu_node *n);
@@ -50,7 +51,7 @@ struct worker_see {
 };
 void worker_each_step(struct worker *w, const struct worker_see *see);
 
-/* ---- inside this folder ---- */
+/* ---- internal to this folder ---- */
 struct executor *worker_graph(struct worker *w, const struct peer_run *run, bool called,
 			      struct mu_err *err); /* a reference */
 struct running {
@@ -64,7 +65,7 @@ struct running {
 	bool ended, cancelled;
 	struct mu_err why;
 	unsigned record;          /* enum hot_record */
-	struct step_trace *trace; /* NULL: not wanted */
+	struct step_trace *trace; /* NULL: not requested */
 	peer_done done;
 	void *arg;
 };
@@ -73,7 +74,8 @@ struct worker {
 	struct peers *peers;
 	struct mu_offload *offload;
 	struct mu_request_ids *run_ids, *recv_ids; /* of RunGraph, of RecvTensor */
-	pthread_mutex_t lock; /* sessions, graphs and running; not held across calls elsewhere */
+	pthread_mutex_t
+	    lock; /* guards the members below; not held across calls into other modules */
 	pthread_cond_t idle;
 	struct mu_map sessions, graphs;
 	struct mu_map steps; /* step id -> struct running */

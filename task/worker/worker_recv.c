@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RecvTensor: parked in the step's rendezvous until the tensor is sent, which may be before or
- * after the step's RunGraph comes.  A caller that goes away has given the step up: then the step
- * ends here too, as in TensorFlow, for nobody else may ever clean it up. */
+/* RecvTensor waits in the step's rendezvous until the tensor is sent.  It may arrive before the
+ * step's RunGraph.  If the caller cancels it or disconnects, the step is aborted, as in TensorFlow:
+ * the step has failed and there may be no CleanupGraph for it. */
 #include "task/worker/worker_recv.h"
 
 #include "lib/base/clock.h"
@@ -17,7 +17,7 @@ struct parked {
 	int64_t step_id;
 };
 
-static void sent(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
+static void on_sent(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
 {
 	static const char empty_float[] = "\x08\x01\x12\x04\x12\x02\x08\x00";
 	struct parked *p = arg;
@@ -41,19 +41,19 @@ static void sent(void *arg, const struct mu_err *err, struct mu_tensor *tensor, 
 	free(p);
 }
 
-static void caller_gone(void *arg)
+static void on_caller_cancelled(void *arg)
 {
 	struct parked *p = arg;
 	struct worker *w = p->worker;
 	int64_t step_id = p->step_id;
 	struct mu_err why;
 
-	mu_fail(&why, MU_CANCELLED, "The receiver of a tensor gave up step %lld",
+	mu_fail(&why, MU_CANCELLED, "The receiver of a tensor cancelled step %lld",
 		(long long)step_id);
 	worker_drop_step(w, step_id, &why);
 }
 
-static int check(struct worker *w, const char *key, struct mu_err *err)
+static int check_key(struct worker *w, const char *key, struct mu_err *err)
 {
 	size_t n = strlen(w->rt->task_prefix);
 	struct rendezvous_key k;
@@ -91,14 +91,14 @@ void worker_recv(struct worker *w, struct rpc_call *call)
 		     "The same RecvTensor (GrpcWorker) request was received twice. request_id: "
 		     "%lld",
 		     (long long)m.request_id)) ||
-	    check(w, m.key, &err)) {
+	    check_key(w, m.key, &err)) {
 		rpc_reply_error(call, &err);
 	} else {
 		p = MU_NEW(struct parked);
 		*p = (struct parked){call, w, m.step_id};
 		r = rendezvous_table_get(w->rt->steps, m.step_id);
-		rpc_on_cancel(call, caller_gone, p);
-		rendezvous_recv_local(r, m.key, sent, p);
+		rpc_on_cancel(call, on_caller_cancelled, p);
+		rendezvous_recv_local(r, m.key, on_sent, p);
 		rendezvous_unref(r);
 	}
 	mu_arena_fini(&a);

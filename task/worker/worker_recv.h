@@ -4,7 +4,7 @@
 
 #include "task/worker/worker.h"
 
-/* Answers a RecvTensor call when its tensor is there. */
+/* Replies to a RecvTensor call when its tensor has been sent. */
 void worker_recv(struct worker *w, struct rpc_call *call);
 
 #endif

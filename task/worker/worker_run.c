@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running steps.  A struct running is held by the executor's done and by whoever started it; it is
- * in the worker's map until done.  A cancel may come before the executor has given us the step:
- * then `cancelled` is seen when it has. */
+/* Running steps.  References to a struct running: worker_run until it returns, and the executor
+ * until it calls step_ended.  The worker's map has it until then.  A cancellation may arrive before
+ * the executor has returned the step; worker_run checks `cancelled` afterwards. */
 #include "lib/base/pb.h"
 #include "lib/base/request_ids.h"
 #include "task/messages/hot.h"
@@ -30,7 +30,7 @@ static void running_unref(struct running *r)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* The fields of a RunGraphResponse. */
+/* Appends the records as fields of a RunGraphResponse. */
 static void put_record(struct mu_buf *b, const struct running *r)
 {
 	size_t at;
@@ -58,7 +58,7 @@ static void step_ended(void *arg, const struct mu_err *err)
 	r->ended = true;
 	mu_map_del_n(&w->steps, &r->step_id, sizeof(r->step_id));
 	if (err && r->cancelled && err->code == MU_CANCELLED) {
-		why = r->why; /* the reason is worth more than the fact */
+		why = r->why; /* report the reason of the cancellation */
 		err = &why;
 	}
 	pthread_mutex_unlock(&w->lock);
@@ -72,8 +72,8 @@ static void step_ended(void *arg, const struct mu_err *err)
 	running_unref(r);
 }
 
-/* Enters r among the running steps; false when its step already runs here. */
-static bool enter(struct worker *w, struct running *r)
+/* Adds r to the running steps.  Returns false if its step already runs on this task. */
+static bool add_running(struct worker *w, struct running *r)
 {
 	bool ok;
 
@@ -118,8 +118,9 @@ void worker_run(struct worker *w, const struct peer_run *run, bool called, peer_
 			      .done = done,
 			      .arg = arg};
 	r->rendezvous = rendezvous_table_get(w->rt->steps, run->step_id);
-	if (!enter(w, r)) {
-		mu_fail(&err, MU_ABORTED, "Step %lld runs here already", (long long)run->step_id);
+	if (!add_running(w, r)) {
+		mu_fail(&err, MU_ABORTED, "Step %lld already runs on this task",
+			(long long)run->step_id);
 		executor_unref(e);
 		rendezvous_unref(r->rendezvous);
 		free(r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TensorFlow's WorkerService.  What parses graphs or frees much goes to the offload threads; steps,
- * their clean-up and the small questions are answered from the queue's thread. */
+/* TensorFlow's WorkerService.  Methods that parse graphs or free much memory run on the offload
+ * threads.  The others run on the queue thread. */
 #include "lib/base/pb.h"
 #include "proto/worker.pb-c.h"
 #include "task/context.h"
@@ -45,15 +45,15 @@ static void cleanup_graph(struct rpc_call *call, void *ctx)
 
 /* ---- on the offload threads ---- */
 
-struct later {
+struct offload_call {
 	struct rpc_call *call;
 	struct worker *worker;
 	enum peer_method method;
 };
 
-static void control_later(void *arg)
+static void run_control(void *arg)
 {
-	struct later *l = arg;
+	struct offload_call *l = arg;
 
 	control(l->call, l->worker, l->method);
 	free(l);
@@ -61,25 +61,25 @@ static void control_later(void *arg)
 
 static void offload(struct rpc_call *call, struct worker *w, void (*fn)(void *), enum peer_method m)
 {
-	struct later *l = MU_NEW(struct later);
+	struct offload_call *l = MU_NEW(struct offload_call);
 
-	*l = (struct later){call, w, m};
+	*l = (struct offload_call){call, w, m};
 	mu_offload_run(w->offload, fn, l);
 }
 
 static void delete_session(struct rpc_call *call, void *ctx)
 {
-	offload(call, worker_of(ctx), control_later, PEER_DELETE_SESSION);
+	offload(call, worker_of(ctx), run_control, PEER_DELETE_SESSION);
 }
 
 static void deregister_graph(struct rpc_call *call, void *ctx)
 {
-	offload(call, worker_of(ctx), control_later, PEER_DEREGISTER_GRAPH);
+	offload(call, worker_of(ctx), run_control, PEER_DEREGISTER_GRAPH);
 }
 
 static void cleanup_all(struct rpc_call *call, void *ctx)
 {
-	offload(call, worker_of(ctx), control_later, PEER_CLEANUP_ALL);
+	offload(call, worker_of(ctx), run_control, PEER_CLEANUP_ALL);
 }
 
 static int registered(struct worker *w, struct mu_span request, struct mu_buf *reply,
@@ -111,9 +111,9 @@ static int registered(struct worker *w, struct mu_span request, struct mu_buf *r
 	return rc;
 }
 
-static void register_later(void *arg)
+static void run_register(void *arg)
 {
-	struct later *l = arg;
+	struct offload_call *l = arg;
 	MU_AUTO_BUF reply = {0};
 	struct rpc_message out;
 	struct mu_err err;
@@ -129,7 +129,7 @@ static void register_later(void *arg)
 
 static void register_graph(struct rpc_call *call, void *ctx)
 {
-	offload(call, worker_of(ctx), register_later, PEER_GET_STATUS);
+	offload(call, worker_of(ctx), run_register, PEER_GET_STATUS);
 }
 
 /* ---- steps ---- */
@@ -160,7 +160,7 @@ static void run_ended(void *arg, const struct mu_err *err, struct mu_span record
 	free(r);
 }
 
-/* The master went away or gave the step up. */
+/* The master has cancelled the call or disconnected. */
 static void run_cancelled(void *arg)
 {
 	struct run *r = arg;
@@ -168,7 +168,7 @@ static void run_cancelled(void *arg)
 	int64_t step_id = r->step_id;
 	struct mu_err why;
 
-	mu_fail(&why, MU_CANCELLED, "The master gave up step %lld", (long long)step_id);
+	mu_fail(&why, MU_CANCELLED, "The master cancelled step %lld", (long long)step_id);
 	worker_drop_step(w, step_id, &why);
 }
 
@@ -185,7 +185,7 @@ static void run_graph(struct rpc_call *call, void *ctx)
 	if (hot_run_graph_parse(&m, rpc_bytes_flat(rpc_request(call)), &a, &err) ||
 	    ((m.partial || m.has_send_or_recv) &&
 	     mu_fail(&err, MU_UNIMPLEMENTED,
-		     "RunGraph here exchanges tensors by RecvTensor only, not in the request"))) {
+		     "RunGraph with tensors in the request is not supported: use RecvTensor"))) {
 		rpc_reply_error(call, &err);
 		mu_arena_fini(&a);
 		return;
@@ -207,9 +207,9 @@ static void recv_tensor(struct rpc_call *call, void *ctx)
 	worker_recv(worker_of(ctx), call);
 }
 
-/* Where TensorFlow's workers would keep and give out the times of RecvTensor calls: none are kept
- * here, a traced step has them itself. */
-static void logging(struct rpc_call *call, void *ctx)
+/* Replies with an empty message.  TensorFlow's workers record the times of RecvTensor calls for
+ * this method; here they are part of the trace of a step. */
+static void reply_empty(struct rpc_call *call, void *ctx)
 {
 	rpc_reply(call, NULL);
 }
@@ -219,7 +219,7 @@ static void unimplemented(struct rpc_call *call, void *ctx)
 	struct mu_err err;
 
 	mu_fail(&err, MU_UNIMPLEMENTED,
-		"this worker records no traces of its process and takes part in no collectives");
+		"process traces and collective operations are not supported by this worker");
 	rpc_reply_error(call, &err);
 }
 
@@ -238,7 +238,7 @@ const struct rpc_method worker_methods[] = {
     METHOD("CleanupGraph", cleanup_graph),
     METHOD("CleanupAll", cleanup_all),
     METHOD("RecvTensor", recv_tensor),
-    METHOD("Logging", logging),
+    METHOD("Logging", reply_empty),
     METHOD("Tracing", unimplemented),
     METHOD("RecvBuf", unimplemented),
     METHOD("CompleteGroup", unimplemented),

@@ -228,7 +228,7 @@ static void csv__leaves_bad_rows_out_when_told_so(void **state)
 	struct mu_dataset train, test;
 
 	assert_fails(mu_dataset_csv(&train, &test, &o, 0, 0, &err), &err, MU_INVALID_ARGUMENT,
-		     ":2: column 1: 'x' is no number");
+		     ":2: column 1: 'x' is not a number");
 	mu_log_set_level(MU_ERROR);
 	o.skip_bad = true;
 	assert_ok(mu_dataset_csv(&train, &test, &o, 0, 0, &err), &err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strangers at the door: requests cut short or scrambled, a taken port, HTTP that is none. */
+/* Strangers at the door: requests truncated or scrambled, a taken port, HTTP that is none. */
 #include "tests/cluster/fixture.h"
 
 #include <stdatomic.h>

@@ -92,7 +92,7 @@ static int warnings(int file, int own)
 	close(own);
 	close(file);
 	text[n > 0 ? n : 0] = 0;
-	for (const char *at = text; (at = strstr(at, "have to wait")); at++)
+	for (const char *at = text; (at = strstr(at, "cannot accept connections")); at++)
 		count++;
 	return count;
 }

@@ -43,8 +43,8 @@ static void top_k__of_every_type__matches_the_cpus(void **state)
 		}
 }
 
-/* Many of a row, all of it, and few of a long one, in pieces; with what is no number, both zeros,
- * infinities and many equals. */
+/* Many of a row, all of it, and few of a long one, in pieces; with what is not a number, both
+ * zeros, infinities and many equals. */
 static void many_of_the_top__of_every_type__match_the_cpus(void **state)
 {
 	static const int64_t sizes[][3] = {{2, 500, 9}, {3, 100, 100}, {1, 300, 299},

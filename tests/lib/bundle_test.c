@@ -389,7 +389,7 @@ static void slice__that_is_wrong__is_refused(void **state)
 
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
 		assert_fails(mu_slice_parse(&s, &is_slice, mu_span_of(cases[i]), &err), &err,
-			     MU_INVALID_ARGUMENT, "is no shape and slice");
+			     MU_INVALID_ARGUMENT, "is not a shape and slice");
 	assert_ok(mu_slice_parse(&s, &is_slice, MU_SPAN(""), &err), &err);
 	assert_false(is_slice);
 	assert_ok(mu_slice_parse(&s, &is_slice, MU_SPAN("4 3 0,4:-"), &err), &err);

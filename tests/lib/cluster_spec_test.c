@@ -46,14 +46,14 @@ static void cluster__from_wrong_json__says_where(void **state)
 	    {"{}", "must be a map from job to its addresses"},
 	    {"{\"ps\":[]}", "ps: must be a list of addresses"},
 	    {"{\"ps\":[1]}", "ps[0]: must be a host:port"},
-	    {"{\"ps\":[\"nohost\"]}", "'nohost' is no host:port"},
-	    {"{\"ps\":[\"h:0\"]}", "a port of 1 to 65535"},
-	    {"{\"ps\":[\"h:65536\"]}", "a port of 1 to 65535"},
-	    {"{\"ps\":[\"h: 1\"]}", "a port of 1 to 65535"},
-	    {"{\"ps\":[\"::1:22\"]}", "'::1:22' is no host:port"},
+	    {"{\"ps\":[\"nohost\"]}", "'nohost' is not a host:port"},
+	    {"{\"ps\":[\"h:0\"]}", "a port from 1 to 65535"},
+	    {"{\"ps\":[\"h:65536\"]}", "a port from 1 to 65535"},
+	    {"{\"ps\":[\"h: 1\"]}", "a port from 1 to 65535"},
+	    {"{\"ps\":[\"::1:22\"]}", "'::1:22' is not a host:port"},
 	    {"{\"ps\":{\"x\":\"h:1\"}}", "a task's key must be its index"},
 	    {"{\"ps\":{\"-1\":\"h:1\"}}", "a task's key must be its index"},
-	    {"{\"p s\":[\"h:1\"]}", "is no job name"},
+	    {"{\"p s\":[\"h:1\"]}", "is not a job name"},
 	    {"[1]", "must be a map"},
 	    {"{\"ps\":", "not valid JSON"},
 	};
@@ -142,7 +142,7 @@ static void flags__in_the_classic_form__add_a_job(void **state)
 	assert_fails(mu_cluster_parse_flag(&c, "--x_hosts=", &err), &err, MU_INVALID_ARGUMENT,
 		     "has no hosts");
 	assert_fails(mu_cluster_parse_flag(&c, "--x_hosts=a:1,,b:2", &err), &err,
-		     MU_INVALID_ARGUMENT, "'' is no host:port");
+		     MU_INVALID_ARGUMENT, "'' is not a host:port");
 }
 
 static void cluster__copied__is_equal(void **state)

@@ -58,9 +58,9 @@ static void parse__that_fails__leaves_the_graph_as_it_was(void **state)
 		     "includes node 'a', which was created by a previous call to Create or Extend");
 	assert_fails(PARSE(g, "b Y", "b Y"), &err, MU_INVALID_ARGUMENT, "Node 'b' is not unique");
 	assert_fails(PARSE(g, "b Y ^a a"), &err, MU_INVALID_ARGUMENT, "control inputs must come");
-	assert_fails(PARSE(g, "b Y a:x"), &err, MU_INVALID_ARGUMENT, "'a:x' is no input name");
-	assert_fails(PARSE(g, "b Y a:99999999999"), &err, MU_INVALID_ARGUMENT, "no input name");
-	assert_fails(PARSE(g, "b$ Y"), &err, MU_INVALID_ARGUMENT, "'b$' is no node name");
+	assert_fails(PARSE(g, "b Y a:x"), &err, MU_INVALID_ARGUMENT, "'a:x' is not an input name");
+	assert_fails(PARSE(g, "b Y a:99999999999"), &err, MU_INVALID_ARGUMENT, "not an input name");
+	assert_fails(PARSE(g, "b$ Y"), &err, MU_INVALID_ARGUMENT, "'b$' is not a node name");
 	assert_int_equal(g->n_nodes, 1);
 	assert_null(mu_graph_find(g, "b"));
 	assert_ok(PARSE(g, "b Y a"), &err);
@@ -287,7 +287,7 @@ static void a_gradient_cut_short__is_refused(void **state)
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 
 	assert_fails(mu_graph_parse(g, MU_SPAN("\x12\x05\x12\x03\x0a\x09g"), &err), &err,
-		     MU_INVALID_ARGUMENT, "a gradient is malformed or cut short");
+		     MU_INVALID_ARGUMENT, "a gradient is malformed or truncated");
 }
 
 int main(void)

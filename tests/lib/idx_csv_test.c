@@ -29,11 +29,11 @@ static void csv__with_a_heading__is_a_table_of_numbers(void **state)
 static void csv__that_is_wrong__names_line_and_column(void **state)
 {
 	static const char *const cases[][2] = {
-	    {"1,2\n3,x\n", "x.csv:2: column 2: 'x' is no number"},
-	    {"1,2\n3,nan\n", "x.csv:2: column 2: 'nan' is no number"},
-	    {"1,2\n3,\x1b[2J\xff\n", "x.csv:2: column 2: '?[2J?' is no number"},
+	    {"1,2\n3,x\n", "x.csv:2: column 2: 'x' is not a number"},
+	    {"1,2\n3,nan\n", "x.csv:2: column 2: 'nan' is not a number"},
+	    {"1,2\n3,\x1b[2J\xff\n", "x.csv:2: column 2: '?[2J?' is not a number"},
 	    {"1,2\n3\n", "x.csv:2: has 1 columns where the rows before have 2"},
-	    {"1,2\n3,\n", "x.csv:2: column 2: '' is no number"},
+	    {"1,2\n3,\n", "x.csv:2: column 2: '' is not a number"},
 	    {"a,b\n", "x.csv:2: ends without a row of numbers"},
 	    {"", "x.csv:1: ends without a row of numbers"},
 	};

@@ -75,7 +75,8 @@ static void tfrecord__that_is_something_else__is_told_to_be_none(void **state)
 	static const char text[] = "loss,step\n0.25,1\n0.125,2\n";
 
 	assert_true(read_all(text, sizeof(text) - 1) < 0);
-	assert_non_null(strstr(err.msg, "checksum: it is no file of records, or a packed one"));
+	assert_non_null(
+	    strstr(err.msg, "checksum: the file is not a TFRecord file, or it is compressed"));
 }
 
 static void tfrecord__cut_anywhere__is_out_of_range_but_between_records(void **state)

@@ -82,7 +82,7 @@ static void a_name__that_is_none__is_refused(void **state)
 
 	for (unsigned i = 0; i < MU_COUNT(bad); i++)
 		assert_fails(mu_certs_make(&c, &bad[i], 1, FROM, TO, &err), &err,
-			     MU_INVALID_ARGUMENT, "no name for a certificate");
+			     MU_INVALID_ARGUMENT, "not a valid name for a certificate");
 	assert_fails(mu_certs_make(&c, bad, 0, FROM, TO, &err), &err, MU_INVALID_ARGUMENT,
 		     "needs a name");
 }

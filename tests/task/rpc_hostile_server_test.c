@@ -32,7 +32,7 @@ static const struct answer {
     {"frame longer than allowed", BYTES(SETTINGS "\xff\xff\xff\0\0\0\0\0\1xxxx"), true},
     {"headers that are no HPACK", BYTES(SETTINGS ACK "\0\0\4\1\4\0\0\0\1\xff\xff\xff\xff"), true},
     {"data without headers", BYTES(SETTINGS ACK "\0\0\5\0\1\0\0\0\1\0\0\0\0\0"), true},
-    {"a message that is cut short",
+    {"a message that is truncated",
      BYTES(SETTINGS ACK "\0\0\1\1\4\0\0\0\1\x88\0\0\6\0\1\0\0\0\1\0\0\0\0\x10x"), true},
     {"a reset", BYTES(SETTINGS ACK "\0\0\4\3\0\0\0\0\1\0\0\0\2"), true},
     {"leaves", BYTES(SETTINGS ACK "\0\0\x8\7\0\0\0\0\0\0\0\0\0\0\0\0\2"), true},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages by hand against the generated ones, and messages that are cut short. */
+/* Messages by hand against the generated ones, and messages that are truncated. */
 #include "lib/base/pb.h"
 #include "lib/tensor/tensor_proto.h"
 #include "proto/worker.pb-c.h"
