@@ -181,8 +181,7 @@ void mu_json_put_float(struct mu_buf *out, double v)
 	mu_buf_puts(out, number_text(text, v));
 }
 
-/* The tree borrows strings and keys from the document. */
-static cJSON *tree_of(const struct mu_doc_node *n)
+cJSON *mu_json_from_doc(const struct mu_doc_node *n)
 {
 	char text[32];
 	cJSON *tree;
@@ -199,11 +198,11 @@ static cJSON *tree_of(const struct mu_doc_node *n)
 		return cJSON_CreateStringReference(n->text);
 	case MU_DOC_LIST:
 		tree = cJSON_CreateArray();
-		mu_doc_each(n, c) cJSON_AddItemToArray(tree, tree_of(c));
+		mu_doc_each(n, c) cJSON_AddItemToArray(tree, mu_json_from_doc(c));
 		return tree;
 	case MU_DOC_MAP:
 		tree = cJSON_CreateObject();
-		mu_doc_each(n, c) cJSON_AddItemToObjectCS(tree, c->key, tree_of(c));
+		mu_doc_each(n, c) cJSON_AddItemToObjectCS(tree, c->key, mu_json_from_doc(c));
 		return tree;
 	case MU_DOC_NULL:
 		break;
@@ -213,7 +212,7 @@ static cJSON *tree_of(const struct mu_doc_node *n)
 
 void mu_json_write(struct mu_buf *out, const struct mu_doc_node *n)
 {
-	cJSON *tree = tree_of(n);
+	cJSON *tree = mu_json_from_doc(n);
 
 	mu_json_print(out, tree);
 	cJSON_Delete(tree);

@@ -21,6 +21,8 @@ int mu_json_doc(struct mu_doc **out, const struct cJSON *json, const char *sourc
  * mu_yaml_parse reads JSON too. */
 int mu_json_parse(struct mu_doc **out, struct mu_span text, const char *source, struct mu_err *err);
 
+/* The tree borrows its strings from the document. */
+struct cJSON *mu_json_from_doc(const struct mu_doc_node *n);
 void mu_json_print(struct mu_buf *out, const struct cJSON *json);    /* one line, appended */
 void mu_json_write(struct mu_buf *out, const struct mu_doc_node *n); /* one line */
 void mu_json_quote(struct mu_buf *out, struct mu_span text);         /* "…", escaped */

@@ -200,11 +200,7 @@ static int ensure_group(struct reconcile *r, int members, struct mu_err *err)
 /* The kernel variant that the pod has to run; "" when its task chooses and reports. */
 static const char *required_variant(const struct kernel_choice *k)
 {
-	for (unsigned i = 0; i < k->n_env; i++)
-		if (strcmp(k->env[i].key, "MUSTER_KERNELS") == 0 &&
-		    strcmp(k->env[i].value, k->variant) == 0)
-			return k->variant;
-	return "";
+	return k->required ? k->variant : "";
 }
 
 static void create_request_of(struct create_request *w, const struct reconcile *r,

@@ -17,18 +17,6 @@
 
 enum { TASK_USER = 65532 };
 
-static cJSON *from_node(const struct mu_doc_node *n)
-{
-	MU_AUTO_BUF text = {0};
-	cJSON *json = NULL;
-
-	if (n) {
-		mu_json_write(&text, n);
-		json = cJSON_ParseWithLength(text.data, text.len);
-	}
-	return json ? json : cJSON_CreateObject();
-}
-
 /* The child of that name, made when it is absent or null.  A child of another kind is the
  * template's mistake: it keeps its kind, and the API server's sentence about it becomes the job's
  * condition. */
@@ -179,21 +167,20 @@ static void set_probe(cJSON *container, const struct plan_pod *pod)
 static void set_resources(cJSON *container, const struct plan_pod *pod)
 {
 	cJSON *resources = child(container, "resources", false);
-	cJSON *given = pod->spec && pod->spec->resources ? from_node(pod->spec->resources) : NULL;
+	const struct mu_doc_node *given = pod->spec ? pod->spec->resources : NULL;
 	static const char *const halves[] = {"requests", "limits"};
 
 	for (unsigned i = 0; i < MU_COUNT(halves); i++) {
-		const cJSON *item;
-		cJSON_ArrayForEach(
-		    item,
-		    at(given, halves[i])) if (!at(child(resources, halves[i], false), item->string))
-		    cJSON_AddItemToObject(child(resources, halves[i], false), item->string,
-					  cJSON_Duplicate(item, true));
+		mu_doc_each(mu_doc_key(given, halves[i]), n)
+		{
+			cJSON *half = child(resources, halves[i], false);
+
+			if (!at(half, n->key))
+				cJSON_AddItemToObject(half, n->key, mu_json_from_doc(n));
+		}
 	}
-	cJSON_Delete(given);
-	for (unsigned i = 0; i < pod->kernels.n_limit; i++)
-		fill_text(child(resources, "limits", false), pod->kernels.limit[i].key,
-			  pod->kernels.limit[i].value);
+	if (pod->kernels.gpu)
+		fill_text(child(resources, "limits", false), RESOLVER_GPU, "1");
 }
 
 static void add_volume(cJSON *spec, cJSON *container, const char *name, const char *path,
@@ -258,21 +245,18 @@ static void set_security(cJSON *spec, cJSON *container)
 static void set_placement(cJSON *spec, const struct plan_pod *pod)
 {
 	const struct kernel_choice *k = &pod->kernels;
+	cJSON *t;
 
 	for (unsigned i = 0; i < k->n_selector; i++)
 		fill_text(child(spec, "nodeSelector", false), k->selector[i].key,
 			  k->selector[i].value);
-	for (unsigned i = 0; i < k->n_toleration; i++) {
-		cJSON *t, *list = child(spec, "tolerations", true);
-		if (list_has(list, "key", k->toleration[i].key))
-			continue;
-		t = cJSON_CreateObject();
-		cJSON_AddStringToObject(t, "key", k->toleration[i].key);
-		cJSON_AddStringToObject(t, "operator", "Exists");
-		if (k->toleration[i].value[0])
-			cJSON_AddStringToObject(t, "effect", k->toleration[i].value);
-		cJSON_AddItemToArray(list, t);
-	}
+	if (!k->gpu || list_has(child(spec, "tolerations", true), "key", RESOLVER_GPU))
+		return;
+	t = cJSON_CreateObject();
+	cJSON_AddStringToObject(t, "key", RESOLVER_GPU);
+	cJSON_AddStringToObject(t, "operator", "Exists");
+	cJSON_AddStringToObject(t, "effect", "NoSchedule");
+	cJSON_AddItemToArray(child(spec, "tolerations", true), t);
 }
 
 /* The template's first container, or a new one. */
@@ -307,8 +291,9 @@ static cJSON *start_object(const char *kind, const char *name, const struct job_
 
 cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 {
+	const struct mu_doc_node *template = pod->spec ? pod->spec->template : NULL;
 	cJSON *object =
-	    start_object("Pod", pod->name, spec, from_node(pod->spec ? pod->spec->template : NULL));
+	    start_object("Pod", pod->name, spec, template ? mu_json_from_doc(template) : NULL);
 	cJSON *labels = child(child(object, "metadata", false), "labels", false);
 	cJSON *s = child(object, "spec", false), *main, *ports;
 	char index[16], epoch[16];
@@ -321,7 +306,7 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 		set_text(labels, LABEL_EPOCH, epoch);
 	if (pod->is_departure_pod)
 		set_text(labels, LABEL_LEAVES, "true");
-	if (pod->kernels.n_limit)
+	if (pod->kernels.gpu)
 		set_text(labels, LABEL_GPU, "true");
 	set_text(s, "hostname", pod->name);
 	set_text(s, "subdomain", spec->name);

@@ -6,6 +6,7 @@
 #include "operator/plan/job_plan.h"
 #include <cjson/cJSON.h>
 
+/* The pod borrows strings from the spec. */
 cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod);
 cJSON *render_service(const struct job_spec *spec, int port, int http_port);
 /* TensorBoard's own name and port; it is found through this one. */

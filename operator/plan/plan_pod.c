@@ -156,8 +156,10 @@ static void fill_env(struct planner *p, struct plan_pod *pod)
 		put_env(p, pod, "MUSTER_CHECKPOINT", p->spec->train.checkpoint_path);
 	if (pod->is_departure_pod)
 		put_env(p, pod, "MUSTER_LEAVE", "1");
-	for (unsigned i = 0; i < pod->kernels.n_env; i++)
-		put_env(p, pod, pod->kernels.env[i].key, pod->kernels.env[i].value);
+	if (pod->kernels.required)
+		put_env(p, pod, "MUSTER_KERNELS", pod->kernels.variant);
+	if (!pod->kernels.gpu)
+		put_env(p, pod, "NVIDIA_VISIBLE_DEVICES", "void");
 }
 
 /* --ps_hosts=… --worker_hosts=… --job_name=… --task_index=… */

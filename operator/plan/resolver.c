@@ -2,11 +2,11 @@
 #include "operator/plan/resolver.h"
 
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdio.h>
 
-#define GPU_RESOURCE "nvidia.com/gpu"
-#define NFD          "feature.node.kubernetes.io/"
-#define ARCH_LABEL   "kubernetes.io/arch"
+#define NFD        "feature.node.kubernetes.io/"
+#define ARCH_LABEL "kubernetes.io/arch"
 
 /* CPU variants, best first; `label` is what a node that has it carries, `arch` its machine. */
 static const struct cpu_variant {
@@ -71,13 +71,17 @@ bool resolver_known(const char *kernels)
 	return sm_of(kernels) || cpu_variant_of(kernels) >= 0;
 }
 
-static void put(struct pair *list, unsigned *n, const char *key, const char *value)
+static void select_label(struct kernel_choice *c, const char *key, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static void select_label(struct kernel_choice *c, const char *key, const char *fmt, ...)
 {
-	if (*n == RESOLVER_MAX_PAIRS)
-		return;
-	snprintf(list[*n].key, sizeof list[*n].key, "%s", key);
-	snprintf(list[*n].value, sizeof list[*n].value, "%s", value);
-	++*n;
+	va_list ap;
+
+	c->selector[c->n_selector].key = key;
+	va_start(ap, fmt);
+	vsnprintf(c->selector[c->n_selector].value, sizeof c->selector[0].value, fmt, ap);
+	va_end(ap);
+	c->n_selector++;
 }
 
 static bool cpu_fits(const struct node_info *n, int variant)
@@ -92,13 +96,11 @@ static bool cpu_fits(const struct node_info *n, int variant)
 	return !v->label || label_is(n, v->label, "true");
 }
 
-/* MUSTER_KERNELS is not set here: the task may choose better kernels than these. */
 static void choose_cpu(struct kernel_choice *c, int variant, const char *why)
 {
 	const struct cpu_variant *v = &cpu_variants[variant];
 
 	snprintf(c->variant, sizeof c->variant, "%s", v->name);
-	put(c->env, &c->n_env, "NVIDIA_VISIBLE_DEVICES", "void");
 	snprintf(c->reason, sizeof c->reason, "%s: %s", v->name, why);
 }
 
@@ -152,10 +154,10 @@ static int named_cpu(struct kernel_choice *c, int variant, const struct node_inf
 			       v->name, v->label);
 	/* Without node-feature-discovery no node has v->label; the task checks its processor. */
 	if (fit && v->label)
-		put(c->selector, &c->n_selector, v->label, "true");
+		select_label(c, v->label, "true");
 	if (v->arch)
-		put(c->selector, &c->n_selector, ARCH_LABEL, v->arch);
-	put(c->env, &c->n_env, "MUSTER_KERNELS", v->name);
+		select_label(c, ARCH_LABEL, "%s", v->arch);
+	c->required = true;
 	choose_cpu(c, variant,
 		   fit || !v->label ? "asked for"
 				    : "asked for; no node says what its processor has");
@@ -185,8 +187,8 @@ static int label_number(const struct node_info *n, const char *key)
  * known. */
 static int node_sm(const struct node_info *n)
 {
-	int major = label_number(n, GPU_RESOURCE ".compute.major");
-	int minor = label_number(n, GPU_RESOURCE ".compute.minor");
+	int major = label_number(n, RESOLVER_GPU ".compute.major");
+	int minor = label_number(n, RESOLVER_GPU ".compute.minor");
 
 	return major > 0 && minor >= 0 && minor < 10 ? major * 10 + minor : 0;
 }
@@ -195,34 +197,28 @@ static bool has_gpu(const struct node_info *n)
 {
 	const char *which;
 
-	return n->gpus > 0 || node_sm(n) || label_is(n, GPU_RESOURCE ".present", "true") ||
+	return n->gpus > 0 || node_sm(n) || label_is(n, RESOLVER_GPU ".present", "true") ||
 	       pci_label(n, &which);
 }
 
 static void choose_gpu(struct kernel_choice *c, int sm, const struct node_info *evidence,
 		       const char *why)
 {
-	char number[16];
 	const char *pci;
 
-	c->gpu = true;
+	c->gpu = c->required = true;
 	if (sm)
 		snprintf(c->variant, sizeof c->variant, "cuda-sm%d", sm);
 	else
 		snprintf(c->variant, sizeof c->variant, "cuda");
 	if (sm) {
-		snprintf(number, sizeof number, "%d", sm / 10);
-		put(c->selector, &c->n_selector, GPU_RESOURCE ".compute.major", number);
-		snprintf(number, sizeof number, "%d", sm % 10);
-		put(c->selector, &c->n_selector, GPU_RESOURCE ".compute.minor", number);
-	} else if (evidence && label_is(evidence, GPU_RESOURCE ".present", "true")) {
-		put(c->selector, &c->n_selector, GPU_RESOURCE ".present", "true");
+		select_label(c, RESOLVER_GPU ".compute.major", "%d", sm / 10);
+		select_label(c, RESOLVER_GPU ".compute.minor", "%d", sm % 10);
+	} else if (evidence && label_is(evidence, RESOLVER_GPU ".present", "true")) {
+		select_label(c, RESOLVER_GPU ".present", "true");
 	} else if (evidence && pci_label(evidence, &pci)) {
-		put(c->selector, &c->n_selector, pci, "true");
+		select_label(c, pci, "true");
 	}
-	put(c->toleration, &c->n_toleration, GPU_RESOURCE, "NoSchedule");
-	put(c->limit, &c->n_limit, GPU_RESOURCE, "1");
-	put(c->env, &c->n_env, "MUSTER_KERNELS", c->variant);
 	snprintf(c->reason, sizeof c->reason, "%s: %s", c->variant, why);
 }
 
@@ -277,7 +273,7 @@ static int named_gpu(struct kernel_choice *c, int sm, const struct node_info *no
 	if (n)
 		return mu_fail(
 		    err, MU_FAILED_PRECONDITION,
-		    "no node has a GPU of compute capability %d.%d (labels " GPU_RESOURCE
+		    "no node has a GPU of compute capability %d.%d (labels " RESOLVER_GPU
 		    ".compute.major and .minor; %u GPU nodes have none): use kernels: gpu, "
 		    "or label such a node",
 		    sm / 10, sm % 10, unlabelled);

@@ -14,7 +14,7 @@
 
 #include "lib/base/buf.h"
 
-enum { RESOLVER_MAX_PAIRS = 8 };
+#define RESOLVER_GPU "nvidia.com/gpu" /* the resource, and the key of its nodes' taint */
 
 struct label {
 	const char *key, *value;
@@ -28,21 +28,15 @@ struct node_info {
 	bool lost;        /* its kubelet has not been heard of */
 };
 
-struct pair {
-	char key[96], value[64];
-};
 struct kernel_choice {
-	char
-	    variant[32]; /* "cuda-sm90", "cuda", "cpu-avx512", "cpu-avx2", "cpu-generic", "arm64" */
-	bool gpu;
-	struct pair selector[RESOLVER_MAX_PAIRS]; /* nodeSelector */
+	char variant[32]; /* "cuda-sm90", "cuda", "cpu-avx512", "cpu-generic", "arm64", … */
+	bool gpu;         /* the pod asks for one */
+	bool required;    /* the task may not choose better kernels than these */
+	struct {
+		const char *key;
+		char value[8];
+	} selector[2]; /* labels that the node has to have */
 	unsigned n_selector;
-	struct pair toleration[RESOLVER_MAX_PAIRS]; /* key and effect, operator Exists */
-	unsigned n_toleration;
-	struct pair limit[RESOLVER_MAX_PAIRS]; /* resources.limits */
-	unsigned n_limit;
-	struct pair env[RESOLVER_MAX_PAIRS]; /* MUSTER_KERNELS, NVIDIA_VISIBLE_DEVICES */
-	unsigned n_env;
 	char reason[200]; /* one sentence for status and events */
 };
 

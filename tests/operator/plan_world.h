@@ -106,7 +106,7 @@ static void act(struct world *w, const struct plan_action *a)
 					   .index = a->index,
 					   .uid = w->uids[w->made++ % MAX_PODS],
 					   .exit_code = -1,
-					   .gpu = a->pod->kernels.n_limit > 0,
+					   .gpu = a->pod->kernels.gpu,
 					   .is_departure_pod = a->pod->is_departure_pod,
 					   .epoch = a->pod->epoch,
 					   .created = w->now};
