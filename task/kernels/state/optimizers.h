@@ -5,26 +5,10 @@
 #ifndef MU_TASK_KERNELS_STATE_OPTIMIZERS_H
 #define MU_TASK_KERNELS_STATE_OPTIMIZERS_H
 
+#include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/state/variables.h"
 
 enum { OPTIMIZER_SCALARS = 6 };
-enum optimizer_kind {
-	OPTIMIZER_SGD,
-	OPTIMIZER_ADAGRAD,
-	OPTIMIZER_MOMENTUM,
-	OPTIMIZER_ADAM,
-	OPTIMIZER_RMSPROP,
-	OPTIMIZER_CENTERED,
-	OPTIMIZER_ADADELTA,
-	OPTIMIZER_FTRL,
-	OPTIMIZER_PROX,
-	OPTIMIZER_PROX_ADAGRAD,
-	OPTIMIZER_ADAGRAD_DA,
-	OPTIMIZER_ADAMAX,
-	OPTIMIZER_AMSGRAD,
-	OPTIMIZER_SIGNS,
-	OPTIMIZER_COUNT
-};
 struct optimizer {
 	const char *name;
 	unsigned slots;

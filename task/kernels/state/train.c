@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimizer updates: the loops of each algorithm, and where they run.  16-bit floats are updated as
+/* Optimizer updates: on which elements, by which thread.  16-bit floats are updated as
  * floats, a block at a time. */
 #include "task/kernels/array/rows.h"
 #include "task/kernels/engine/convert.h"
@@ -10,100 +10,11 @@
 /* Fewer elements than two grains take no longer than waking a thread does. */
 enum { GRAIN = 64 * 1024, BLOCK = 256 };
 
-/* Where a run of elements lies in the variable, its slots and the gradient. */
+/* A run of elements: of the variable, its slots (NULL: none) and the gradient. */
 struct run {
-	void *at[VARIABLES_MAX]; /* variable, slots */
+	void *at[VARIABLES_MAX];
 	const void *grad;
 	int64_t n;
-};
-
-typedef void apply_fn(const struct update_loops *l, const struct run *r, const double *k);
-
-static void a_sgd(const struct update_loops *l, const struct run *r, const double *k)
-{
-	l->sgd(r->at[0], r->grad, r->n, k);
-}
-
-static void a_adagrad(const struct update_loops *l, const struct run *r, const double *k)
-{
-	l->adagrad(r->at[0], r->at[1], r->grad, r->n, k);
-}
-
-static void a_momentum(const struct update_loops *l, const struct run *r, const double *k)
-{
-	l->momentum(r->at[0], r->at[1], r->grad, r->n, k);
-}
-
-static void a_adam(const struct update_loops *l, const struct run *r, const double *k)
-{
-	l->adam(r->at[0], r->at[1], r->at[2], r->grad, r->n, k);
-}
-
-static void a_rmsprop(const struct update_loops *l, const struct run *r, const double *k)
-{
-	l->rmsprop(r->at[0], NULL, r->at[1], r->at[2], r->grad, r->n, k);
-}
-
-static void a_centered(const struct update_loops *l, const struct run *r, const double *k)
-{
-	l->rmsprop(r->at[0], r->at[1], r->at[2], r->at[3], r->grad, r->n, k);
-}
-
-static void a_adadelta(const struct update_loops *l, const struct run *r, const double *k)
-{
-	l->adadelta(r->at[0], r->at[1], r->at[2], r->grad, r->n, k);
-}
-
-static void a_ftrl(const struct update_loops *l, const struct run *r, const double *k)
-{
-	l->ftrl(r->at[0], r->at[1], r->at[2], r->grad, r->n, k);
-}
-
-static void a_prox(const struct update_loops *l, const struct run *r, const double *k)
-{
-	l->prox(r->at[0], NULL, r->grad, r->n, k);
-}
-
-static void a_prox_adagrad(const struct update_loops *l, const struct run *r, const double *k)
-{
-	l->prox(r->at[0], r->at[1], r->grad, r->n, k);
-}
-
-static void a_adagrad_da(const struct update_loops *l, const struct run *r, const double *k)
-{
-	l->adagrad_da(r->at[0], r->at[1], r->at[2], r->grad, r->n, k);
-}
-
-static void a_adamax(const struct update_loops *l, const struct run *r, const double *k)
-{
-	l->adamax(r->at[0], r->at[1], r->at[2], r->grad, r->n, k);
-}
-
-static void a_amsgrad(const struct update_loops *l, const struct run *r, const double *k)
-{
-	l->amsgrad(r->at[0], r->at[1], r->at[2], r->at[3], r->grad, r->n, k);
-}
-
-static void a_signs(const struct update_loops *l, const struct run *r, const double *k)
-{
-	l->signs(r->at[0], r->at[1], r->grad, r->n, k);
-}
-
-static apply_fn *const apply_of[OPTIMIZER_COUNT] = {
-    [OPTIMIZER_SGD] = a_sgd,
-    [OPTIMIZER_ADAGRAD] = a_adagrad,
-    [OPTIMIZER_MOMENTUM] = a_momentum,
-    [OPTIMIZER_ADAM] = a_adam,
-    [OPTIMIZER_RMSPROP] = a_rmsprop,
-    [OPTIMIZER_CENTERED] = a_centered,
-    [OPTIMIZER_ADADELTA] = a_adadelta,
-    [OPTIMIZER_FTRL] = a_ftrl,
-    [OPTIMIZER_PROX] = a_prox,
-    [OPTIMIZER_PROX_ADAGRAD] = a_prox_adagrad,
-    [OPTIMIZER_ADAGRAD_DA] = a_adagrad_da,
-    [OPTIMIZER_ADAMAX] = a_adamax,
-    [OPTIMIZER_AMSGRAD] = a_amsgrad,
-    [OPTIMIZER_SIGNS] = a_signs,
 };
 
 /* ---- the engine ---- */
@@ -120,8 +31,8 @@ static struct run run_at(const struct variables *vs, const struct mu_tensor *gra
 }
 
 /* The same in floats: widened, updated, narrowed. */
-static void update_narrow(enum mu_dtype type, apply_fn *f, unsigned slots, const struct run *r,
-			  const double *k)
+static void update_narrow(enum mu_dtype type, enum optimizer_kind kind, unsigned slots,
+			  const struct run *r, const double *k)
 {
 	float wide[VARIABLES_MAX][BLOCK], grad[BLOCK];
 	size_t size = mu_dtype_size(type);
@@ -135,25 +46,25 @@ static void update_narrow(enum mu_dtype type, apply_fn *f, unsigned slots, const
 			part.at[i] = wide[i];
 			convert(MU_FLOAT, wide[i], type, (char *)r->at[i] + (size_t)at * size, n);
 		}
-		f(&loops->update[MU_FLOAT], &part, k);
+		loops->update[MU_FLOAT][kind](part.at, part.grad, part.n, k);
 		for (unsigned i = 0; i < slots; i++)
 			convert(type, (char *)r->at[i] + (size_t)at * size, MU_FLOAT, wide[i], n);
 	}
 }
 
-static void update(enum mu_dtype type, apply_fn *f, unsigned slots, const struct run *r,
-		   const double *k)
+static void update(enum mu_dtype type, enum optimizer_kind kind, unsigned slots,
+		   const struct run *r, const double *k)
 {
 	if (type == MU_HALF || type == MU_BFLOAT16)
-		update_narrow(type, f, slots, r, k);
+		update_narrow(type, kind, slots, r, k);
 	else
-		f(&loops->update[type], r, k);
+		loops->update[type][kind](r->at, r->grad, r->n, k);
 }
 
 struct dense_job {
 	const struct variables *vs;
 	const struct mu_tensor *grad;
-	apply_fn *apply;
+	enum optimizer_kind kind;
 	const double *k;
 };
 
@@ -162,14 +73,14 @@ static void dense_part(void *arg, int64_t from, int64_t to)
 	const struct dense_job *j = arg;
 	struct run r = run_at(j->vs, j->grad, from, from, to - from);
 
-	update(j->grad->dtype, j->apply, j->vs->n, &r, j->k);
+	update(j->grad->dtype, j->kind, j->vs->n, &r, j->k);
 }
 
 static int apply_dense(struct kernel_call *c, const struct optimizer_plan *p,
 		       const struct variables *vs, const double *k, struct mu_err *err)
 {
 	const struct mu_tensor *grad = kernel_in(c, (unsigned)p->grad);
-	struct dense_job job = {vs, grad, apply_of[p->a->kind], k};
+	struct dense_job job = {vs, grad, p->a->kind, k};
 
 	if (!mu_shape_eq(&vs->t[0]->shape, &grad->shape))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -195,7 +106,7 @@ static int apply_rows(struct kernel_call *c, const struct optimizer_plan *p,
 		return rc;
 	for (int64_t i = 0; i < indices->shape.count; i++) {
 		struct run r = run_at(vs, grad, mu_tensor_int(indices, i) * row, i * row, row);
-		update(grad->dtype, apply_of[p->a->kind], vs->n, &r, k);
+		update(grad->dtype, p->a->kind, vs->n, &r, k);
 	}
 	return 0;
 }

@@ -15,13 +15,8 @@ struct state {
 };
 
 static const char *const kernels[OPTIMIZER_COUNT] = {
-    [OPTIMIZER_SGD] = "up_sgd",           [OPTIMIZER_ADAGRAD] = "up_adagrad",
-    [OPTIMIZER_MOMENTUM] = "up_momentum", [OPTIMIZER_ADAM] = "up_adam",
-    [OPTIMIZER_RMSPROP] = "up_rmsprop",   [OPTIMIZER_CENTERED] = "up_centered",
-    [OPTIMIZER_ADADELTA] = "up_adadelta", [OPTIMIZER_FTRL] = "up_ftrl",
-    [OPTIMIZER_PROX] = "up_prox",         [OPTIMIZER_PROX_ADAGRAD] = "up_prox_adagrad",
-    [OPTIMIZER_ADAMAX] = "up_adamax",     [OPTIMIZER_ADAGRAD_DA] = "up_adagrad_da",
-    [OPTIMIZER_AMSGRAD] = "up_amsgrad",   [OPTIMIZER_SIGNS] = "up_signs",
+#define OPTIMIZER(kind, name, constants, ...) [OPTIMIZER_##kind] = "up_" #name,
+#include "task/kernels/engine/loops/optimizers.def"
 };
 
 /* What an attribute says; see state/train.cu.h. */

@@ -233,7 +233,16 @@ const struct loops LOOPS_NAME = {
 #include "task/kernels/engine/loops/loops.def"
 	},
     .reduce = REDUCE_TABLE,
-    .update = UPDATE_TABLE,
+    .update[MU_FLOAT] =
+	{
+#define OPTIMIZER(kind, name, constants, ...) [OPTIMIZER_##kind] = up_##name##_MU_FLOAT,
+#include "task/kernels/engine/loops/optimizers.def"
+	},
+    .update[MU_DOUBLE] =
+	{
+#define OPTIMIZER(kind, name, constants, ...) [OPTIMIZER_##kind] = up_##name##_MU_DOUBLE,
+#include "task/kernels/engine/loops/optimizers.def"
+	},
     .tile = TILE_TABLE,
     .pool = POOL_TABLE,
     .softmax = SOFTMAX_TABLE,

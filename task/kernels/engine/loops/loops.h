@@ -45,32 +45,14 @@ struct reduce_loops {
 	void (*add)(void *out, const void *a, int64_t n); /* out[i] = out[i] op a[i] */
 };
 
-/* Optimizer updates over n elements; float and double.  k are the step's scalars. */
-struct update_loops {
-	void (*sgd)(void *var, const void *g, int64_t n, const double *k); /* lr */
-	void (*adagrad)(void *var, void *acc, const void *g, int64_t n,
-			const double *k); /* lr, epsilon, update slots */
-	void (*momentum)(void *var, void *acc, const void *g, int64_t n,
-			 const double *k); /* lr, momentum, nesterov, keras */
-	void (*adam)(void *var, void *m, void *v, const void *g, int64_t n,
-		     const double *k); /* alpha, beta1, beta2, epsilon, nesterov */
-	void (*rmsprop)(void *var, void *mg, void *ms, void *mom, const void *g, int64_t n,
-			const double *k); /* lr, rho, momentum, epsilon; mg NULL: not centred */
-	void (*adadelta)(void *var, void *acc, void *acc_update, const void *g, int64_t n,
-			 const double *k); /* lr, rho, epsilon */
-	void (*ftrl)(void *var, void *acc, void *linear, const void *g, int64_t n,
-		     const double *k); /* lr, l1, l2, l2_shrinkage, lr_power, multiply by lr */
-	void (*prox)(void *var, void *acc, const void *g, int64_t n,
-		     const double *k); /* lr, l1, l2; acc NULL: plain gradient descent */
-	void (*adagrad_da)(void *var, void *sum, void *squares, const void *g, int64_t n,
-			   const double *k); /* lr, l1, l2, step */
-	void (*adamax)(void *var, void *m, void *v, const void *g, int64_t n,
-		       const double *k); /* lr / (1 - beta1^t), beta1, beta2, epsilon */
-	void (*amsgrad)(void *var, void *m, void *v, void *vhat, const void *g, int64_t n,
-			const double *k); /* alpha, beta1, beta2, epsilon */
-	void (*signs)(void *var, void *m, const void *g, int64_t n,
-		      const double *k); /* lr, alpha or log base, sign decay, beta, power */
+/* Optimizer updates of n elements: at[0] is the variable, at[s] slot s; NULL where there is none.
+ * k has the constants that optimizers.def names. */
+enum optimizer_kind {
+#define OPTIMIZER(kind, name, constants, ...) OPTIMIZER_##kind,
+#include "task/kernels/engine/loops/optimizers.def"
+	OPTIMIZER_COUNT
 };
+typedef void update_loop(void *const *at, const void *grad, int64_t n, const double *k);
 
 /* A row of outputs of whole 2 by 2 windows, two apart, over two rows of the input. */
 struct pool_loops {
@@ -97,10 +79,10 @@ struct loops {
 	unary_loop *unary[UN_COUNT][MU_DT_COUNT];
 	binary_loop *binary[BIN_COUNT][MU_DT_COUNT];
 	struct reduce_loops reduce[RED_COUNT][MU_DT_COUNT];
-	struct update_loops update[MU_DT_COUNT];
-	struct tile_loops tile[MU_DT_COUNT]; /* float and double */
-	struct pool_loops pool[MU_DT_COUNT]; /* float and double */
-	softmax_loop *softmax[MU_DT_COUNT];  /* float and double */
+	update_loop *update[MU_DT_COUNT][OPTIMIZER_COUNT]; /* float and double */
+	struct tile_loops tile[MU_DT_COUNT];               /* float and double */
+	struct pool_loops pool[MU_DT_COUNT];               /* float and double */
+	softmax_loop *softmax[MU_DT_COUNT];                /* float and double */
 	turn_loop *turn[TURN_SIZES];
 };
 
