@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "operator/api/job.h"
 
-#include <stdatomic.h>
-
 #include "lib/io/json.h"
-#include "operator/api/object.h"
+#include "operator/api/object_json.h"
 
 static void decode_spec(struct job *j, const cJSON *object, const char *source)
 {
@@ -32,42 +30,26 @@ static void decode_spec(struct job *j, const cJSON *object, const char *source)
 	cJSON_Delete(manifest);
 }
 
-struct job *job_decode(const cJSON *object)
+static void fini(struct object *o)
 {
-	const cJSON *meta = at(object, "metadata"), *generation = at(meta, "generation");
-	struct job *j = MU_NEW(struct job);
-	MU_AUTO_FREE char *source = NULL;
+	struct job *j = (struct job *)o;
 
-	atomic_store(&j->refs, 1);
-	j->namespace = mu_xstrdup(text_or_empty(meta, "namespace"));
-	j->name = mu_xstrdup(text_or_empty(meta, "name"));
-	j->uid = mu_xstrdup(text_or_empty(meta, "uid"));
-	j->resource_version = mu_xstrdup(text_or_empty(meta, "resourceVersion"));
-	j->version = object_version(object);
-	j->generation = cJSON_IsNumber(generation) ? (int64_t)generation->valuedouble : 0;
-	j->deleting = at(meta, "deletionTimestamp") != NULL;
-	source = mu_xasprintf("%s/%s", j->namespace, j->name);
-	decode_spec(j, object, source);
-	job_status_decode(&j->status, at(object, "status"));
-	return j;
-}
-
-struct job *job_ref(struct job *j)
-{
-	atomic_fetch_add(&j->refs, 1);
-	return j;
-}
-
-void job_unref(struct job *j)
-{
-	if (!j || atomic_fetch_sub(&j->refs, 1) > 1)
-		return;
-	free(j->namespace);
-	free(j->name);
-	free(j->uid);
 	free(j->resource_version);
 	job_spec_free(j->spec);
 	free(j->spec_error);
 	job_status_fini(&j->status);
-	free(j);
+}
+
+struct object *job_decode(enum object_kind kind, const cJSON *json, const struct object *before)
+{
+	const cJSON *meta = at(json, "metadata"), *generation = at(meta, "generation");
+	struct job *j = object_new(kind, sizeof(*j), json, fini);
+	MU_AUTO_FREE char *source = mu_xasprintf("%s/%s", j->meta.namespace, j->meta.name);
+
+	j->resource_version = mu_xstrdup(text_or_empty(meta, "resourceVersion"));
+	j->generation = cJSON_IsNumber(generation) ? (int64_t)generation->valuedouble : 0;
+	j->deleting = at(meta, "deletionTimestamp") != NULL;
+	decode_spec(j, json, source);
+	job_status_decode(&j->status, at(json, "status"));
+	return &j->meta;
 }

@@ -7,7 +7,7 @@
 #include "lib/io/json.h"
 #include "operator/api/fields.h"
 #include "operator/api/job_status.h"
-#include "operator/api/object.h"
+#include "operator/api/object_json.h"
 
 static const struct field status_fields[] = {
     {"phase", FIELD_ENUM, AT(job_status, phase), .names = job_phase_names},

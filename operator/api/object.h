@@ -1,59 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Members of API objects in JSON. */
+/* Objects of the API: their kinds, and the head of their typed forms. */
 #ifndef API_OBJECT_H
 #define API_OBJECT_H
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-/* A member; NULL when there is none. */
-static inline const cJSON *at(const cJSON *object, const char *key)
-{
-	return cJSON_GetObjectItemCaseSensitive(object, key);
-}
+#include "lib/base/buf.h"
 
-/* A string member; NULL when there is none. */
-static inline const char *text_at(const cJSON *object, const char *key)
-{
-	return cJSON_GetStringValue(at(object, key));
-}
+enum object_kind {
+	KIND_JOB,
+	KIND_POD,
+	KIND_SERVICE,
+	KIND_NODE,
+	KIND_POLICY,
+	KIND_VOLCANO, /* PodGroups: each scheduler has its own */
+	KIND_PLUGINS,
+	KINDS
+};
 
-/* A string member; "" when there is none. */
-static inline const char *text_or_empty(const cJSON *object, const char *key)
-{
-	const char *s = text_at(object, key);
-	return s ? s : "";
-}
+/* The first member of each typed object.  An object is decoded once per version, immutable and
+ * reference-counted. */
+struct object {
+	_Atomic int refs;
+	enum object_kind kind;
+	char *namespace, *name, *uid;
+	char *owner;      /* UID of its controller, of a job its own; "" when there is none */
+	uint64_t version; /* metadata.resourceVersion as a number; 0: there is none */
+	void (*fini)(struct object *o); /* frees what follows the head */
+};
 
-static inline const char *object_name(const cJSON *object)
-{
-	return text_or_empty(at(object, "metadata"), "name");
-}
-
-static inline const char *object_uid(const cJSON *object)
-{
-	return text_or_empty(at(object, "metadata"), "uid");
-}
-
-/* metadata.resourceVersion as a number; 0: there is none. */
-static inline uint64_t object_version(const cJSON *object)
-{
-	return strtoull(text_or_empty(at(object, "metadata"), "resourceVersion"), NULL, 10);
-}
-
-/* The UID of the controller among the owner references; "" when there is none. */
-static inline const char *object_owner(const cJSON *object)
-{
-	const cJSON *ref;
-
-	cJSON_ArrayForEach(ref, at(at(object, "metadata"), "ownerReferences"))
-	{
-		if (cJSON_IsTrue(at(ref, "controller")))
-			return text_or_empty(ref, "uid");
-	}
-	return "";
-}
+/* Returns new: `size` bytes, the head filled in from the metadata. */
+void *object_new(enum object_kind kind, size_t size, const cJSON *json,
+		 void (*fini)(struct object *o));
+void *object_ref(void *object);
+void object_unref(void *object); /* NULL: nothing */
 
 #endif

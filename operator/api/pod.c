@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "operator/api/pod.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 
 #include "lib/base/rfc3339.h"
 #include "operator/api/labels.h"
-#include "operator/api/object.h"
+#include "operator/api/object_json.h"
 
 enum { MOST_MESSAGE = 200 }; /* bytes; records of pods are small */
 
@@ -201,41 +200,52 @@ static int number_of(const char *text)
 	return n > 0 && n <= INT32_MAX ? (int)n : 0;
 }
 
-struct pod *pod_decode(const cJSON *object, const struct pod *before)
+static void fini(struct object *object)
 {
-	const cJSON *metadata = at(object, "metadata"), *status = at(object, "status");
+	struct pod *p = (struct pod *)object;
+
+	free((char *)p->observed.task);
+	free((char *)p->observed.reason);
+	free((char *)p->observed.message);
+	free((char *)p->observed.detail);
+	free((char *)p->observed.node);
+	free((char *)p->observed.chosen_kernels);
+	free(p->ip);
+	free(p->final);
+}
+
+struct object *pod_decode(enum object_kind kind, const cJSON *json, const struct object *before)
+{
+	const cJSON *metadata = at(json, "metadata"), *status = at(json, "status");
 	const cJSON *labels = at(metadata, "labels");
 	const char *task = text_at(labels, LABEL_TASK), *index = text_at(labels, LABEL_INDEX);
-	const char *name = text_at(metadata, "name"), *uid = text_at(metadata, "uid");
 	struct observed_pod *o;
 	struct pod *pod;
 
-	if (!task || !index || !name || !uid)
+	if (!task || !index || !*object_name(json) || !*object_uid(json))
 		return NULL;
-	pod = MU_NEW(struct pod);
-	atomic_store(&pod->refs, 1);
-	pod->name = mu_xstrdup(name);
-	pod->owner = mu_xstrdup(object_owner(object));
+	pod = object_new(kind, sizeof(*pod), json, fini);
 	pod->ip = copy_or_null(text_at(status, "podIP"));
 	o = &pod->observed;
-	o->uid = mu_xstrdup(uid);
+	o->uid = pod->meta.uid;
 	o->task = mu_xstrdup(task);
 	o->index = (int)strtol(index, NULL, 10);
 	o->exit_code = -1;
 	o->gpu = at(labels, LABEL_GPU) != NULL;
 	o->is_departure_pod = at(labels, LABEL_LEAVES) != NULL;
+	o->chosen_kernels = copy_or_null(text_at(labels, LABEL_KERNELS));
 	o->epoch = number_of(text_at(labels, LABEL_EPOCH));
 	o->phase = phase_of(text_at(status, "phase"));
 	o->created = time_at(metadata, "creationTimestamp");
-	o->node = copy_or_null(text_at(at(object, "spec"), "nodeName"));
+	o->node = copy_or_null(text_at(at(json, "spec"), "nodeName"));
 	o->reason = copy_or_null(text_at(status, "reason"));
 	o->disrupted = is_one_of(o->reason, platform_reasons);
 	read_container(pod, status);
 	read_conditions(o, status);
 	read_deletion(pod, metadata);
 	if (before)
-		follow(pod, before);
-	return pod;
+		follow(pod, (const struct pod *)before);
+	return &pod->meta;
 }
 
 static bool same_report(const struct progress_report *a, const struct progress_report *b)
@@ -248,43 +258,18 @@ static bool same(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-bool pod_same(const struct pod *a, const struct pod *b)
+bool pod_same(const struct object *x, const struct object *y)
 {
-	const struct observed_pod *x = &a->observed, *y = &b->observed;
+	const struct pod *p = (const struct pod *)x, *q = (const struct pod *)y;
+	const struct observed_pod *a = &p->observed, *b = &q->observed;
 
-	return x->phase == y->phase && x->ready == y->ready && x->deleting == y->deleting &&
-	       x->disrupted == y->disrupted && x->killed == y->killed && x->gpu == y->gpu &&
-	       x->is_departure_pod == y->is_departure_pod && x->index == y->index &&
-	       x->exit_code == y->exit_code && x->created == y->created &&
-	       x->finished == y->finished && x->deletion_due == y->deletion_due &&
-	       same(x->uid, y->uid) && same(x->task, y->task) && same(x->reason, y->reason) &&
-	       same(x->message, y->message) && same(x->detail, y->detail) &&
-	       same(x->node, y->node) && same(a->name, b->name) && same(a->owner, b->owner) &&
-	       same(a->ip, b->ip) && same_report(a->final, b->final);
-}
-
-struct pod *pod_ref(struct pod *p)
-{
-	atomic_fetch_add(&p->refs, 1);
-	return p;
-}
-
-void pod_unref(struct pod *p)
-{
-	const struct observed_pod *o;
-
-	if (!p || atomic_fetch_sub(&p->refs, 1) > 1)
-		return;
-	o = &p->observed;
-	free((char *)o->uid);
-	free((char *)o->task);
-	free((char *)o->reason);
-	free((char *)o->message);
-	free((char *)o->detail);
-	free((char *)o->node);
-	free(p->name);
-	free(p->owner);
-	free(p->ip);
-	free(p->final);
-	free(p);
+	return a->phase == b->phase && a->ready == b->ready && a->deleting == b->deleting &&
+	       a->disrupted == b->disrupted && a->killed == b->killed && a->gpu == b->gpu &&
+	       a->is_departure_pod == b->is_departure_pod && a->index == b->index &&
+	       a->exit_code == b->exit_code && a->created == b->created &&
+	       a->finished == b->finished && a->deletion_due == b->deletion_due &&
+	       same(a->task, b->task) && same(a->reason, b->reason) &&
+	       same(a->message, b->message) && same(a->detail, b->detail) &&
+	       same(a->node, b->node) && same(x->owner, y->owner) && same(p->ip, q->ip) &&
+	       same_report(p->final, q->final);
 }

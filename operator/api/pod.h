@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pod of a job as the API server has it, decoded once per version.  Immutable and
- * reference-counted, as struct job. */
+/* A pod of a job as the API server has it. */
 #ifndef API_POD_H
 #define API_POD_H
 
-#include <cjson/cJSON.h>
-
 #include "operator/api/job_status.h"
+#include "operator/api/object.h"
 
 enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOWN };
 
@@ -30,9 +28,10 @@ struct observed_pod {
 	const char *detail;  /* of a pod that waits: the object that is missing, or NULL */
 	const char *node;    /* where it is, or NULL */
 	const char *kernels; /* variant that its task has reported, or NULL */
-	int epoch;           /* of the cluster that its task has, or will have; 0: unknown */
-	double created;      /* seconds */
-	double finished;     /* seconds; 0 when it has not */
+	const char *chosen_kernels; /* variant that it was created for, or NULL */
+	int epoch;                  /* of the cluster that its task has, or will have; 0: unknown */
+	double created;             /* seconds */
+	double finished;            /* seconds; 0 when it has not */
 };
 
 /* Reasons of pods that the operator derives from a message; no kubelet says them. */
@@ -40,21 +39,16 @@ struct observed_pod {
 #define POD_NO_EXECUTABLE "ExecutableNotFound"
 
 struct pod {
-	_Atomic int refs;
+	struct object meta;
 	struct observed_pod observed;  /* its strings belong to the pod */
-	char *name, *owner;            /* owner: UID of the controller; "" when there is none */
 	char *ip;                      /* or NULL */
 	double deletion_asked;         /* the first time; 0: never, or not known */
 	struct progress_report *final; /* that its program left as it ended; or NULL */
 };
 
-/* Returns new, or NULL when the pod is not one of ours.  `before` is the same pod in an earlier
- * version, or NULL; facts that only that version had are kept. */
-struct pod *pod_decode(const cJSON *object, const struct pod *before);
-/* True when the API server says the same of both. */
-bool pod_same(const struct pod *a, const struct pod *b);
-struct pod *pod_ref(struct pod *p);
-void pod_unref(struct pod *p); /* NULL: nothing */
+/* For the table of kinds.  Facts that only an earlier version of the pod had are kept. */
+struct object *pod_decode(enum object_kind kind, const cJSON *json, const struct object *before);
+bool pod_same(const struct object *a, const struct object *b);
 
 double time_from_rfc3339(const char *text); /* seconds; 0 when absent or malformed */
 

@@ -4,7 +4,7 @@
  */
 #include "operator/controller/apply.h"
 
-#include "operator/api/object.h"
+#include "operator/api/object_json.h"
 #include "operator/controller/events.h"
 
 static const double FINISH_TIMEOUT_S = 10; /* then the pod is deleted */
@@ -31,7 +31,7 @@ int apply_call(struct reconcile *r, const char *method, const char *path, const 
 
 bool apply_is_ours(const struct reconcile *r, const cJSON *object)
 {
-	return strcmp(object_owner(object), r->seen->job->uid) == 0;
+	return strcmp(object_owner(object), r->seen->job->meta.uid) == 0;
 }
 
 /* NotFound counts as success.  A conflict does not: the name may have another pod by now. */
@@ -59,10 +59,10 @@ static int delete_pod(struct reconcile *r, const struct plan_action *a, struct m
 	int rc = delete_uid(r, path, a->uid, at_once, err);
 
 	if (rc == 0 && at_once) { /* it may have been gone before: then no watch tells */
-		store_remove_pod(&r->controller->store, r->seen->key, a->uid);
+		store_remove_pod(&r->controller->store, a->uid);
 		requeue_at(r, r->now + REQUEUE_SOON_S);
 	} else if (rc == 0)
-		store_expect_deletion(&r->controller->store, r->seen->key, a->uid);
+		store_expect_deletion(&r->controller->store, a->uid);
 	return rc;
 }
 
@@ -90,8 +90,8 @@ static int finish_pod(struct reconcile *r, const struct plan_action *a, struct m
 	if (p->finish_requested_at > 0)
 		left -= r->now - p->finish_requested_at;
 	else if (o->phase == POD_RUNNING && p->pod->ip &&
-		 c->io.finish(c->io.user, p->pod->ip, r->seen->job->uid, NULL) == 0)
-		store_finish_requested(&c->store, r->seen->key, a->uid, r->now);
+		 c->io.finish(c->io.user, p->pod->ip, r->seen->job->meta.uid, NULL) == 0)
+		store_finish_requested(&c->store, a->uid, r->now);
 	else
 		left = 0;
 	if (left <= 0)
@@ -106,23 +106,16 @@ static int delete_job(struct reconcile *r, struct mu_err *err)
 	    mu_xasprintf("/apis/" JOB_API_VERSION "/namespaces/%s/distributedtrainingjobs/%s",
 			 r->spec->namespace, r->spec->name);
 
-	return delete_uid(r, path, r->seen->job->uid, false, err);
+	return delete_uid(r, path, r->seen->job->meta.uid, false, err);
 }
 
-/* The store has no UID of the service, and another job's may have come under the name. */
 static int delete_service(struct reconcile *r, struct mu_err *err)
 {
+	const struct owned *service = r->seen->owned[KIND_SERVICE];
 	MU_AUTO_FREE char *path =
 	    mu_xasprintf("/api/v1/namespaces/%s/services/%s", r->spec->namespace, r->spec->name);
-	cJSON *service = NULL;
-	const char *uid;
-	int rc = apply_call(r, "GET", path, NULL, &service, err);
 
-	uid = cJSON_GetStringValue(at(at(service, "metadata"), "uid"));
-	if (rc == 0 && uid && apply_is_ours(r, service))
-		rc = delete_uid(r, path, uid, false, err);
-	cJSON_Delete(service);
-	return rc == -MU_NOT_FOUND ? 0 : rc;
+	return service ? delete_uid(r, path, service->meta.uid, false, err) : 0;
 }
 
 static int apply_one(struct reconcile *r, const struct plan_action *a, struct mu_err *err)

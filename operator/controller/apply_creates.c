@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "operator/api/object.h"
+#include "operator/api/object_json.h"
 #include "operator/controller/events.h"
 #include "operator/controller/render.h"
 
@@ -139,16 +139,15 @@ static int create_policy(struct reconcile *r, struct mu_err *err)
 		     : create_unless_there(r, "networking.k8s.io/v1", "networkpolicies", object,
 					   &out, err);
 
-	if (rc == 0)
-		store_expect_owned(&r->controller->store, OWNED_POLICY, r->seen->key,
-				   r->seen->job->uid, r->now);
-	if (rc == 0)
-		controller_want(r->controller, WATCH_POLICIES);
+	if (rc == 0) {
+		store_expect(&r->controller->store, KIND_POLICY, out, r->now);
+		controller_want(r->controller, KIND_POLICY);
+	}
 	cJSON_Delete(out);
 	return rc;
 }
 
-static int resize_group(struct reconcile *r, int members, struct mu_err *err)
+static int resize_group(struct reconcile *r, int members, cJSON **out, struct mu_err *err)
 {
 	MU_AUTO_FREE char *path =
 	    mu_xasprintf("/apis/%s/namespaces/%s/podgroups/%s", group_api(r->spec),
@@ -162,30 +161,30 @@ static int resize_group(struct reconcile *r, int members, struct mu_err *err)
 						    .path = path,
 						    .content_type = "application/merge-patch+json",
 						    .body = mu_span_of(body)},
-			     NULL, err);
+			     out, err);
 }
 
 /* Without the group its pods would not be placed, or not together: an error ends the creates. */
 static int ensure_group(struct reconcile *r, int members, struct mu_err *err)
 {
-	bool volcano = r->spec->gang == GANG_VOLCANO;
-	cJSON *out = NULL;
+	enum object_kind kind = r->spec->gang == GANG_VOLCANO ? KIND_VOLCANO : KIND_PLUGINS;
+	cJSON *out = NULL, *resized = NULL;
 	int rc = create_unless_there(r, group_api(r->spec), "podgroups",
 				     render_group(r->spec, members), &out, err);
 
 	if (rc == 0) {
 		const cJSON *n = at(at(out, "spec"), "minMember");
 		if (!cJSON_IsNumber(n) || n->valueint != members)
-			rc = resize_group(r, members, err);
+			rc = resize_group(r, members, &resized, err);
 		if (rc == -MU_NOT_FOUND) /* gone in between: the next reconcile creates it */
 			rc = mu_fail(err, MU_ABORTED, "the podgroup has gone");
 	}
-	cJSON_Delete(out);
 	if (rc == 0) {
-		store_expect_group(&r->controller->store, volcano ? OWNED_VOLCANO : OWNED_PLUGINS,
-				   r->seen->key, r->seen->job->uid, members, r->now);
-		controller_want(r->controller, volcano ? WATCH_VOLCANO : WATCH_SCHEDULER_PLUGINS);
+		store_expect(&r->controller->store, kind, resized ? resized : out, r->now);
+		controller_want(r->controller, kind);
 	}
+	cJSON_Delete(out);
+	cJSON_Delete(resized);
 	if (rc == -MU_NOT_FOUND) {
 		event_record(r, true, "GangUnavailable",
 			     "this cluster has no podgroups of %s: install the scheduler or say "
@@ -195,12 +194,6 @@ static int ensure_group(struct reconcile *r, int members, struct mu_err *err)
 			     group_api(r->spec)); /* a refusal: it becomes a condition */
 	}
 	return rc;
-}
-
-/* The kernel variant that the pod has to run; "" when its task chooses and reports. */
-static const char *required_variant(const struct kernel_choice *k)
-{
-	return k->required ? k->variant : "";
 }
 
 static void create_request_of(struct create_request *w, const struct reconcile *r,
@@ -228,13 +221,11 @@ static bool is_behind(const cJSON *pod, const struct plan_pod *planned)
 static int handle_reply(struct reconcile *r, const struct plan_action *a,
 			const struct create_request *w, struct kube_reply *reply)
 {
-	struct store *c = &r->controller->store;
+	enum object_kind kind = a->kind == ACTION_CREATE_SERVICE ? KIND_SERVICE : KIND_POD;
 	int rc = handle_conflict(r, w, reply->rc, &reply->out, &reply->err);
 
-	if (rc == 0 && a->kind == ACTION_CREATE_SERVICE)
-		store_expect_owned(c, OWNED_SERVICE, r->seen->key, r->seen->job->uid, r->now);
-	else if (rc == 0)
-		store_expect_pod(c, reply->out, required_variant(&a->pod->kernels), r->now);
+	if (rc == 0)
+		store_expect(&r->controller->store, kind, reply->out, r->now);
 	if (rc == 0 && a->pod && is_behind(reply->out, a->pod))
 		r->behind = true;
 	cJSON_Delete(reply->out);
@@ -252,8 +243,7 @@ static int create_tensorboard(struct reconcile *r, const struct plan_pod *pod, s
 	if (rc == 0)
 		rc = create(r, "/api/v1", "pods", render_pod(r->spec, pod), &out, err);
 	if (rc == 0)
-		store_expect_pod(&r->controller->store, out, required_variant(&pod->kernels),
-				 r->now);
+		store_expect(&r->controller->store, KIND_POD, out, r->now);
 	cJSON_Delete(out);
 	return rc;
 }

@@ -11,7 +11,7 @@
 #include <openssl/evp.h>
 #include <stdio.h>
 
-#include "operator/api/object.h"
+#include "operator/api/object_json.h"
 #include "operator/controller/events.h"
 #include "operator/controller/reconcile.h"
 #include "operator/controller/render.h"
@@ -235,14 +235,14 @@ static int new_next(struct reconcile *r, struct certs_next **out, struct mu_err 
  * the second's create, or what follows it, is lost. */
 static int restore_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
 {
-	struct certs_next *n = take_next(&r->controller->certs, r->seen->job->uid);
+	struct certs_next *n = take_next(&r->controller->certs, r->seen->job->meta.uid);
 	char *trusted;
 	int rc = 0;
 
 	if (n && strstr(s->ca, n->certs.ca)) {
 		rc = post_secret(r, s, s->secret, &n->certs, n->made, err);
 		if (rc)
-			put_next(&r->controller->certs, r->seen->job->uid, n);
+			put_next(&r->controller->certs, r->seen->job->meta.uid, n);
 		else
 			free_next(n);
 		return rc;
@@ -255,7 +255,7 @@ static int restore_secret(struct reconcile *r, struct security_status *s, struct
 	free(s->ca);
 	s->ca = trusted;
 	s->spread = r->now;
-	put_next(&r->controller->certs, r->seen->job->uid, n);
+	put_next(&r->controller->certs, r->seen->job->meta.uid, n);
 	return 0;
 }
 
@@ -281,7 +281,7 @@ static int spread_ca(struct reconcile *r, struct security_status *s, struct mu_e
 	free(s->ca);
 	s->ca = trusted;
 	s->spread = r->now;
-	put_next(&r->controller->certs, r->seen->job->uid, n);
+	put_next(&r->controller->certs, r->seen->job->meta.uid, n);
 	return 0;
 }
 
@@ -296,7 +296,7 @@ static int check_secret(struct reconcile *r, const struct security_status *s, st
 
 static int switch_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
 {
-	struct certs_next *n = take_next(&r->controller->certs, r->seen->job->uid);
+	struct certs_next *n = take_next(&r->controller->certs, r->seen->job->meta.uid);
 	MU_AUTO_BUF body = {0};
 	double made;
 	int rc;
@@ -314,7 +314,7 @@ static int switch_secret(struct reconcile *r, struct security_status *s, struct 
 		return rc;
 	}
 	if (rc) {
-		put_next(&r->controller->certs, r->seen->job->uid, n);
+		put_next(&r->controller->certs, r->seen->job->meta.uid, n);
 		return rc;
 	}
 	free_next(n);

@@ -5,18 +5,16 @@
 /* Pods of a job change in bursts: one reconcile sees all of a burst. */
 static const double POD_EVENT_DELAY_S = 0.1;
 
-static void job_changed(void *controller, const char *key)
+static void object_changed(void *controller, const char *key, enum object_kind kind)
 {
 	struct controller *c = controller;
-	if (!c->options.leader_election || atomic_load(&c->leading))
-		workqueue_add(&c->queue, key);
-}
 
-static void pod_changed(void *controller, const char *key)
-{
-	struct controller *c = controller;
-	if (!c->options.leader_election || atomic_load(&c->leading))
+	if (c->options.leader_election && !atomic_load(&c->leading))
+		return;
+	if (kind == KIND_POD)
 		workqueue_after(&c->queue, key, POD_EVENT_DELAY_S);
+	else
+		workqueue_add(&c->queue, key);
 }
 
 void controller_init(struct controller *c, const struct controller_options *options,
@@ -24,8 +22,7 @@ void controller_init(struct controller *c, const struct controller_options *opti
 {
 	memset(c, 0, sizeof(*c));
 	c->options = *options;
-	store_init(&c->store, job_changed, c);
-	c->store.pod_changed = pod_changed;
+	store_init(&c->store, object_changed, c);
 	workqueue_init(&c->queue, now);
 	events_init(&c->events);
 	c->reconcile_seconds.bounds = mu_histogram_calls;
@@ -42,9 +39,9 @@ void controller_fini(struct controller *c)
 	store_fini(&c->store);
 }
 
-void controller_want(struct controller *c, enum watch_wanted what)
+void controller_want(struct controller *c, enum object_kind kind)
 {
-	if (!(atomic_fetch_or(&c->wanted, (unsigned)what) & (unsigned)what))
+	if (!(atomic_fetch_or(&c->wanted, 1U << kind) & 1U << kind))
 		controller_wake(c);
 }
 

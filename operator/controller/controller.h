@@ -51,9 +51,6 @@ struct controller_options {
 	const char *token_key_file; /* NULL: a key of this run only */
 };
 
-/* What is watched from the first job on that has one. */
-enum watch_wanted { WATCH_POLICIES = 1, WATCH_VOLCANO = 2, WATCH_SCHEDULER_PLUGINS = 4 };
-
 /* How it is told to end, from a handler of signals as well. */
 struct controller_stop {
 	_Atomic bool asked;
@@ -73,7 +70,7 @@ struct controller {
 	_Atomic bool leading, synced, lost, released; /* released: leads no more, and will not */
 	_Atomic long long lease_until_ms;             /* monotonic */
 	_Atomic unsigned reconciles, reconcile_errors, working;
-	_Atomic unsigned wanted;                     /* of watch_wanted */
+	_Atomic unsigned wanted;                     /* bit i: the kind i is watched on demand */
 	struct mu_histogram reconcile_seconds;       /* how long each reconcile took */
 	struct mu_histogram to_running;              /* of jobs, from their start on */
 	struct mu_histogram succeeded_in, failed_in; /* likewise, to their end */
@@ -83,8 +80,8 @@ struct controller {
 void controller_init(struct controller *c, const struct controller_options *options,
 		     double (*now)(void));
 void controller_fini(struct controller *c);
-/* Has such objects watched from now on. */
-void controller_want(struct controller *c, enum watch_wanted what);
+/* Has objects of this kind watched from now on. */
+void controller_want(struct controller *c, enum object_kind kind);
 /* Wakes the first thread: what it watches over has changed. */
 void controller_wake(struct controller *c);
 

@@ -80,7 +80,7 @@ static char *event_text(struct reconcile *r, const char *name, bool warning, con
 	} parts[] = {
 	    {"{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{\"name\":",
 	     name},
-	    {",\"namespace\":", job->namespace},
+	    {",\"namespace\":", job->meta.namespace},
 	    {"},\"eventTime\":", when},
 	    {",\"reportingController\":\"muster.dev/operator\",\"reportingInstance\":",
 	     r->controller->options.identity},
@@ -90,9 +90,9 @@ static char *event_text(struct reconcile *r, const char *name, bool warning, con
 	    {",\"type\":", warning ? "Warning" : "Normal"},
 	    {",\"regarding\":{\"apiVersion\":\"" JOB_API_VERSION "\",\"kind\":\"" JOB_KIND
 	     "\",\"namespace\":",
-	     job->namespace},
-	    {",\"name\":", job->name},
-	    {",\"uid\":", job->uid},
+	     job->meta.namespace},
+	    {",\"name\":", job->meta.name},
+	    {",\"uid\":", job->meta.uid},
 	    {",\"resourceVersion\":", job->resource_version},
 	};
 	MU_AUTO_BUF text = {0};
@@ -145,7 +145,7 @@ static struct pending_event *pending_new(struct reconcile *r, const struct event
 					 bool warning, const char *reason, const char *note)
 {
 	struct pending_event *p = MU_NEW(struct pending_event);
-	const char *ns = r->seen->job->namespace;
+	const char *ns = r->seen->job->meta.namespace;
 	char when[40];
 
 	p->series = s->count > 1;
@@ -204,8 +204,8 @@ void event_record(struct reconcile *r, bool warning, const char *reason, const c
 	va_start(ap, fmt);
 	vsnprintf(note, sizeof(note), fmt, ap);
 	va_end(ap);
-	key = mu_xasprintf("%s|%s|%s", r->seen->job->uid, reason, note);
-	if (!count_event(e, key, r->seen->job->name, r->now, &series))
+	key = mu_xasprintf("%s|%s|%s", r->seen->job->meta.uid, reason, note);
+	if (!count_event(e, key, r->seen->job->meta.name, r->now, &series))
 		return;
 	p = pending_new(r, &series, warning, reason, note);
 	pthread_mutex_lock(&e->lock);

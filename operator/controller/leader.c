@@ -18,7 +18,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/rfc3339.h"
-#include "operator/api/object.h"
+#include "operator/api/object_json.h"
 
 enum {
 	LEASE_S = 15,
@@ -156,7 +156,7 @@ static int hold(struct controller *c, struct observed_lease *seen, cJSON *lease,
 	atomic_store(&c->lease_until_ms, began + RENEW_DEADLINE_MS);
 	if (!atomic_exchange(&c->leading, true)) {
 		mu_info("leader", "%s leads", c->options.identity);
-		store_each_key(&c->store, c->store.changed, c->store.arg);
+		store_wake_all(&c->store);
 	}
 	return 0;
 }

@@ -25,43 +25,10 @@ enum {
 	SYNC_MS = 5
 };
 
-struct kind {
-	const char *name, *group, *resource, *selector;
-	void (*begin)(void *, const char *);
-	void (*seen)(void *, const cJSON *);
-	void (*gone)(void *, const cJSON *);
-	void (*end)(void *, const char *);
-	unsigned wanted; /* watched once this bit is asked for; 0: from the start */
-	bool of_cluster; /* not in a namespace, and what is known without it will do */
-	double gather;   /* kube_reflector's */
-};
-static const struct kind kinds[] = {
-    {"jobs", "/apis/" JOB_API_VERSION, "distributedtrainingjobs", NULL, store_jobs_begin,
-     store_job_seen, store_job_gone, store_jobs_end, 0, false, 0.03},
-    {"pods", "/api/v1", "pods", LABEL_JOB, store_pods_begin, store_pod_seen, store_pod_gone,
-     store_pods_end, 0, false, 0.1},
-    {"services", "/api/v1", "services", LABEL_JOB, store_services_begin, store_service_seen,
-     store_service_gone, store_services_end, 0, false, 0.5},
-    {"nodes", "/api/v1", "nodes", NULL, store_nodes_begin, store_node_seen, store_node_gone,
-     store_nodes_end, 0, true, 0.5},
-    {"networkpolicies", "/apis/networking.k8s.io/v1", "networkpolicies", LABEL_JOB,
-     store_policies_begin, store_policy_seen, store_policy_gone, store_policies_end, WATCH_POLICIES,
-     false, 0.5},
-    {"volcano's podgroups", "/apis/scheduling.volcano.sh/v1beta1", "podgroups", LABEL_JOB,
-     store_volcanos_begin, store_volcano_seen, store_volcano_gone, store_volcanos_end,
-     WATCH_VOLCANO, false, 0.1},
-    {"the scheduler plug-ins' podgroups", "/apis/scheduling.x-k8s.io/v1alpha1", "podgroups",
-     LABEL_JOB, store_plugins_begin, store_plugin_seen, store_plugin_gone, store_plugins_end,
-     WATCH_SCHEDULER_PLUGINS, false, 0.1},
-};
-enum { KINDS = MU_COUNT(kinds) };
-
-/* One reflector, with what its handlers need to know. */
+/* One reflector and its handlers' argument. */
 struct watch {
 	struct kube_reflector reflector;
-	const struct kind *kind;
-	struct store *store;
-	char *ns; /* NULL: all */
+	struct store_watch target;
 	pthread_t thread;
 };
 
@@ -71,7 +38,7 @@ struct threads {
 	const char *namespaces[NAMESPACES_MAX];
 	struct watch *watches[KINDS * NAMESPACES_MAX];
 	pthread_t workers[WORKERS_MAX], leader, progress, events;
-	unsigned n_namespaces, n_watches, n_workers, watched; /* watched: of watch_wanted */
+	unsigned n_namespaces, n_watches, n_workers, watched; /* watched: bits of kinds */
 	bool has_leader, has_progress, has_events;
 };
 
@@ -172,30 +139,6 @@ bool controller_stop(struct controller_stop *stop)
 	return before;
 }
 
-static void list_begins(void *watch)
-{
-	struct watch *w = watch;
-	w->kind->begin(w->store, w->ns);
-}
-
-static void was_seen(void *watch, const cJSON *object)
-{
-	struct watch *w = watch;
-	w->kind->seen(w->store, object);
-}
-
-static void is_gone(void *watch, const cJSON *object)
-{
-	struct watch *w = watch;
-	w->kind->gone(w->store, object);
-}
-
-static void list_ends(void *watch)
-{
-	struct watch *w = watch;
-	w->kind->end(w->store, w->ns);
-}
-
 /* Names show where the time goes. */
 static bool start(pthread_t *thread, const char *name, void *(*run)(void *), void *arg)
 {
@@ -208,13 +151,12 @@ static bool start(pthread_t *thread, const char *name, void *(*run)(void *), voi
 	return true;
 }
 
-static int add_watch(struct threads *t, const struct kind *k, const char *ns, struct mu_err *err)
+static int add_watch(struct threads *t, enum object_kind kind, const char *ns, struct mu_err *err)
 {
+	const struct kind_info *k = &kinds[kind];
 	struct watch *w = MU_NEW(struct watch);
 
-	w->kind = k;
-	w->store = &t->controller->store;
-	w->ns = ns ? mu_xstrdup(ns) : NULL;
+	w->target = (struct store_watch){&t->controller->store, kind, ns};
 	w->reflector = (struct kube_reflector){
 	    .client = t->controller->kube,
 	    .name = k->name,
@@ -222,18 +164,17 @@ static int add_watch(struct threads *t, const struct kind *k, const char *ns, st
 		       : mu_xasprintf("%s/%s", k->group, k->resource),
 	    .selector = k->selector,
 	    .gather = k->gather,
-	    .begin = list_begins,
-	    .seen = was_seen,
-	    .gone = is_gone,
-	    .end = list_ends,
-	    .arg = w,
+	    .begin = store_list_begins,
+	    .seen = store_object_seen,
+	    .gone = store_object_gone,
+	    .end = store_list_ends,
+	    .arg = &w->target,
 	};
 	if (start(&w->thread, k->name, kube_reflector_run, &w->reflector)) {
 		t->watches[t->n_watches++] = w;
 		return 0;
 	}
 	free(w->reflector.path);
-	free(w->ns);
 	free(w);
 	return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no threads for the watches");
 }
@@ -266,23 +207,24 @@ static int read_namespaces(struct threads *t, struct mu_err *err)
 	return 0;
 }
 
-/* Starts one watch of each kind, or one for each namespace of the list, for all kinds that are
- * asked for with one of `bits` (0: those from the start). */
-static int start_watches(struct threads *t, unsigned bits, struct mu_err *err)
+/* Starts one watch of each kind in `wanted`, or one for each namespace of the list. */
+static int start_watches(struct threads *t, unsigned wanted, struct mu_err *err)
 {
 	int rc = 0;
 
-	for (unsigned k = 0; k < KINDS && rc == 0; k++) {
-		if (bits ? !(kinds[k].wanted & bits) : kinds[k].wanted != 0)
+	for (int k = 0; k < KINDS && rc == 0; k++) {
+		bool of_cluster = kinds[k].of_cluster;
+
+		if (!(wanted & 1U << k))
 			continue;
-		if (kinds[k].of_cluster && !t->controller->options.nodes)
+		if (of_cluster && !t->controller->options.nodes)
 			continue; /* a Role cannot give it; kernels are then trusted */
-		if (!t->n_namespaces || kinds[k].of_cluster)
-			rc = add_watch(t, &kinds[k], NULL, err);
-		for (unsigned i = 0; i < t->n_namespaces && rc == 0 && !kinds[k].of_cluster; i++)
-			rc = add_watch(t, &kinds[k], t->namespaces[i], err);
+		if (!t->n_namespaces || of_cluster)
+			rc = add_watch(t, k, NULL, err);
+		for (unsigned i = 0; i < t->n_namespaces && rc == 0 && !of_cluster; i++)
+			rc = add_watch(t, k, t->namespaces[i], err);
 	}
-	t->watched |= bits;
+	t->watched |= wanted;
 	return rc;
 }
 
@@ -290,7 +232,7 @@ static bool all_synced(const struct threads *t)
 {
 	for (unsigned i = 0; i < t->n_watches; i++)
 		if (!atomic_load(&t->watches[i]->reflector.synced) &&
-		    !t->watches[i]->kind->of_cluster)
+		    !kinds[t->watches[i]->target.kind].of_cluster)
 			return false;
 	return true;
 }
@@ -299,7 +241,7 @@ static bool all_synced(const struct threads *t)
 static bool nodes_synced(const struct threads *t)
 {
 	for (unsigned i = 0; i < t->n_watches; i++)
-		if (t->watches[i]->kind->of_cluster &&
+		if (kinds[t->watches[i]->target.kind].of_cluster &&
 		    !atomic_load(&t->watches[i]->reflector.synced) &&
 		    !atomic_load(&t->watches[i]->reflector.failing))
 			return false;
@@ -345,10 +287,13 @@ static int run_threads(struct threads *t, struct mu_err *err)
 	const _Atomic bool *stop = &c->stop->asked;
 	double began = mu_clock();
 	bool told = false;
+	unsigned first = 0;
 	int rc = read_namespaces(t, err);
 
+	for (int k = 0; k < KINDS; k++)
+		first |= kinds[k].on_demand ? 0 : 1U << k;
 	if (rc == 0)
-		rc = start_watches(t, 0, err);
+		rc = start_watches(t, first, err);
 	while (rc == 0 && !atomic_load(stop) && !(all_synced(t) && nodes_synced(t))) {
 		nap(SYNC_MS);
 		if (!told && mu_clock() - began > STARTUP_LOG_S) {
@@ -406,7 +351,6 @@ static void stop_threads(struct threads *t)
 	for (unsigned i = 0; i < t->n_watches; i++) {
 		pthread_join(t->watches[i]->thread, NULL);
 		free(t->watches[i]->reflector.path);
-		free(t->watches[i]->ns);
 		free(t->watches[i]);
 	}
 	free(t->names);

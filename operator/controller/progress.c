@@ -4,11 +4,11 @@
  *
  * One thread, one request at a time, a second each at most; with many jobs a round simply takes
  * longer.  A chief that does not answer, since its program has no such page, is asked less and less
- * often.  One that ends may leave its last word in its container's message (pod_record.c).
+ * often.  One that ends may leave its last word in its container's message (pod.c).
  */
 #include "operator/controller/progress.h"
 
-#include "operator/api/object.h"
+#include "operator/api/object_json.h"
 #include "operator/controller/controller.h"
 #include "operator/controller/leader.h"
 #include "operator/controller/task_token.h"

@@ -37,11 +37,11 @@ static struct job_plan *make_plan(struct reconcile *r, struct snapshot *seen)
 				       .cert_life = o->cert_life};
 	char digest[MU_TOKEN_SIZE];
 
-	if (task_token_digest(r->controller, seen->job->uid, digest) == 0)
+	if (task_token_digest(r->controller, seen->job->meta.uid, digest) == 0)
 		options.token_digest = digest;
 	seen->observed.next_since =
-	    certs_next_since(&r->controller->certs, seen->job->uid, seen->job->status.security.ca,
-			     r->controller->queue.now());
+	    certs_next_since(&r->controller->certs, seen->job->meta.uid,
+			     seen->job->status.security.ca, r->controller->queue.now());
 	return job_plan_new(r->spec, &options, &seen->observed, r->now);
 }
 

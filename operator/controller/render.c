@@ -13,7 +13,7 @@
 
 #include "lib/io/json.h"
 #include "operator/api/labels.h"
-#include "operator/api/object.h"
+#include "operator/api/object_json.h"
 
 enum { TASK_USER = 65532 };
 
@@ -308,6 +308,8 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 		set_text(labels, LABEL_LEAVES, "true");
 	if (pod->kernels.gpu)
 		set_text(labels, LABEL_GPU, "true");
+	if (pod->kernels.variant[0] && !pod->is_departure_pod)
+		set_text(labels, LABEL_KERNELS, pod->kernels.variant);
 	set_text(s, "hostname", pod->name);
 	set_text(s, "subdomain", spec->name);
 	set_text(s, "restartPolicy", "Never");

@@ -1,96 +1,145 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Takes a snapshot of a job out of the store, by reference. */
+#include <stdatomic.h>
+
 #include "operator/controller/store.h"
 
-static const char *keep(struct mu_arena *a, const char *s)
+void node_table_unref(struct node_table *t)
 {
-	return s ? mu_arena_strdup(a, s) : NULL;
+	if (!t || atomic_fetch_sub(&t->refs, 1) > 1)
+		return;
+	for (unsigned i = 0; i < t->n; i++)
+		object_unref(t->nodes[i]);
+	free(t->nodes);
+	free(t->infos);
+	free(t);
 }
 
-static void note_expiry(struct snapshot *s, double expected_since)
+struct node_table *store_nodes(struct store *c)
 {
-	double until = expected_since + EXPECTATION_TIMEOUT_S;
+	const struct mu_map *nodes = &c->objects[KIND_NODE];
+	struct node_table *t = c->table;
 
-	if (expected_since > 0 &&
-	    (s->expectations_expire_at <= 0 || until < s->expectations_expire_at))
-		s->expectations_expire_at = until;
+	if (!t) {
+		t = c->table = MU_NEW(struct node_table);
+		atomic_store(&t->refs, 1); /* the store's own */
+		t->nodes = MU_NEW_ARRAY(struct object *, nodes->count + 1);
+		t->infos = MU_NEW_ARRAY(struct node_info, nodes->count + 1);
+		mu_map_each (nodes, m) {
+			struct stored_object *s = m->value;
+			t->infos[t->n] = ((const struct node *)s->object)->info;
+			t->nodes[t->n++] = object_ref(s->object);
+		}
+	}
+	atomic_fetch_add(&t->refs, 1);
+	return t;
 }
 
-static void observe_pod(struct snapshot *s, unsigned i, const struct stored_pod *p)
+/* Drops objects whose create no watch has confirmed in time. */
+static void expire_expectations(struct store *c, struct stored_job *job, double now)
+{
+	struct stored_object *next;
+
+	for (struct stored_object *s = job->objects; s; s = next) {
+		double until = expected_until(&c->expected, s->object->uid);
+
+		next = s->next;
+		if (until > 0 && now > until)
+			store_remove(c, s->object->kind, s->object->uid);
+	}
+}
+
+static void observe_pod(struct store *c, struct snapshot *s, unsigned i,
+			const struct stored_object *from)
 {
 	struct observed_pod *o = (struct observed_pod *)&s->observed.pods[i];
 
-	s->pods[i].pod = pod_ref(p->pod);
-	s->pods[i].finish_requested_at = p->finish_requested_at;
-	note_expiry(s, p->expected_since);
-	*o = p->pod->observed;
-	o->deleting = o->deleting || p->expects_deletion;
-	o->epoch = p->epoch > o->epoch ? p->epoch : o->epoch;
-	o->kernels = p->kernels[0] ? mu_arena_strdup(&s->arena, p->kernels) : NULL;
+	s->pods[i].pod = object_ref(from->object);
+	s->pods[i].finish_requested_at = from->task.finish_requested_at;
+	*o = s->pods[i].pod->observed;
+	o->deleting = o->deleting || is_expected_deleted(&c->expected, o->uid);
+	o->epoch = from->task.epoch > o->epoch ? from->task.epoch : o->epoch;
+	o->kernels = from->task.kernels[0] ? mu_arena_strdup(&s->arena, from->task.kernels) : NULL;
 }
 
-static bool is_its(const struct stored_job *job, enum owned_kind kind)
+/* Takes the objects of the job; pods in the order in which they came. */
+static void observe_objects(struct store *c, struct snapshot *out, const struct stored_job *job)
 {
-	return job->owned[kind].owner && strcmp(job->owned[kind].owner, job->object->uid) == 0;
+	struct observed_job *o = &out->observed;
+	unsigned i;
+
+	for (struct stored_object *s = NULL; (s = store_next_pod(job, s));)
+		o->n_pods++;
+	o->pods = MU_ARENA_ARRAY(&out->arena, struct observed_pod, o->n_pods + 1);
+	out->pods = MU_ARENA_ARRAY(&out->arena, struct snapshot_pod, o->n_pods + 1);
+	i = o->n_pods;
+	for (struct stored_object *s = job->objects; s; s = s->next) {
+		enum object_kind kind = s->object->kind;
+		double until = expected_until(&c->expected, s->object->uid);
+
+		if (until > 0 &&
+		    (out->expectations_expire_at <= 0 || until < out->expectations_expire_at))
+			out->expectations_expire_at = until;
+		if (kind == KIND_POD)
+			observe_pod(c, out, --i, s);
+		else if (kind != KIND_JOB && !out->owned[kind] &&
+			 strcmp(s->object->name, job->job->meta.name) == 0)
+			out->owned[kind] = object_ref(s->object);
+	}
 }
 
 void snapshot_fini(struct snapshot *s)
 {
 	node_table_unref(s->table);
-	job_unref(s->job);
+	object_unref(s->job);
+	for (int k = 0; k < KINDS; k++)
+		object_unref(s->owned[k]);
 	for (unsigned i = 0; i < s->observed.n_pods; i++)
-		pod_unref(s->pods[i].pod);
+		object_unref(s->pods[i].pod);
 	mu_arena_fini(&s->arena);
 }
 
 bool snapshot_take(struct store *c, const char *key, double now, struct snapshot *out)
 {
+	struct observed_job *o = &out->observed;
+	const struct owned *group;
 	struct stored_job *job;
-	unsigned n = 0, at_pod = 0;
 
 	memset(out, 0, sizeof(*out));
 	mu_arena_init(&out->arena);
 	out->key = mu_arena_strdup(&out->arena, key);
 	pthread_mutex_lock(&c->lock);
-	job = mu_map_get(&c->jobs, key);
-	if (!job || !job->object) {
+	job = store_job_of(c, key);
+	if (!job) {
 		pthread_mutex_unlock(&c->lock);
 		return false;
 	}
-	store_expire_expectations(job, now);
+	expire_expectations(c, job, now);
 	store_take_final_report(job, now);
 	if (job->first_observed_at <= 0)
 		job->first_observed_at = now;
-	out->observed.first_observed_at = job->first_observed_at;
-	out->verified = job->verified || (c->term > 0 && job->object->version > c->term);
+	out->job = object_ref(job->job);
+	out->verified = job->verified || (c->term > 0 && job->job->meta.version > c->term);
 	out->stale = job->stale;
 	out->last_status_write = job->last_status_write;
-	out->job = job_ref(job->object);
-	out->observed.status = job->object->status;
-	out->observed.progress = job->progress;
-	out->observed.last_progress = job->progress_changed_at;
-	for (struct stored_pod *p = job->pods; p; p = p->next)
-		n += strcmp(p->pod->owner, job->object->uid) == 0;
-	out->observed.pods = MU_ARENA_ARRAY(&out->arena, struct observed_pod, n + 1);
-	out->pods = MU_ARENA_ARRAY(&out->arena, struct snapshot_pod, n + 1);
-	for (struct stored_pod *p = job->pods; p; p = p->next)
-		if (strcmp(p->pod->owner, job->object->uid) == 0)
-			observe_pod(out, at_pod++, p);
-	out->observed.n_pods = n;
-	out->observed.refused = keep(&out->arena, job->refused);
-	out->invalid_tasks = job->invalid_in == job->object->generation ? job->invalid_tasks : 0;
-	for (int k = 0; k < OWNED_KINDS; k++)
-		note_expiry(out, job->owned[k].expected_since);
-	out->observed.service = is_its(job, OWNED_SERVICE);
-	out->observed.policy = is_its(job, OWNED_POLICY);
-	if (is_its(job, OWNED_VOLCANO) || is_its(job, OWNED_PLUGINS)) {
-		out->observed.group = job->group_members;
-		out->observed.group_phase = keep(&out->arena, job->group_phase);
-		out->observed.group_said = keep(&out->arena, job->group_said);
-	}
+	out->invalid_tasks = job->invalid_in == job->job->generation ? job->invalid_tasks : 0;
+	o->first_observed_at = job->first_observed_at;
+	o->status = job->job->status;
+	o->progress = job->progress;
+	o->last_progress = job->progress_changed_at;
+	o->refused = job->refused ? mu_arena_strdup(&out->arena, job->refused) : NULL;
+	observe_objects(c, out, job);
 	out->table = store_nodes(c);
-	out->observed.nodes = out->table->nodes;
-	out->observed.n_nodes = out->table->n;
 	pthread_mutex_unlock(&c->lock);
+	o->nodes = out->table->infos;
+	o->n_nodes = out->table->n;
+	o->service = out->owned[KIND_SERVICE] != NULL;
+	o->policy = out->owned[KIND_POLICY] != NULL;
+	group = out->owned[KIND_VOLCANO] ? out->owned[KIND_VOLCANO] : out->owned[KIND_PLUGINS];
+	if (group) {
+		o->group = group->members;
+		o->group_phase = group->phase;
+		o->group_said = group->waiting;
+	}
 	return true;
 }

@@ -5,7 +5,7 @@
 #include "operator/controller/status.h"
 
 #include "lib/base/log.h"
-#include "operator/api/object.h"
+#include "operator/api/object_json.h"
 #include "operator/controller/events.h"
 
 enum { STATUS_MIN_INTERVAL_S = 5, FIRST_STATUS_DELAY_S = 3 };
@@ -23,14 +23,14 @@ static int patch_status(struct reconcile *r, const struct job_status *wanted, st
 		return 0;
 	patch = cJSON_CreateObject();
 	about = cJSON_AddObjectToObject(patch, "metadata");
-	cJSON_AddStringToObject(about, "uid", job->uid);
+	cJSON_AddStringToObject(about, "uid", job->meta.uid);
 	cJSON_AddStringToObject(about, "resourceVersion", job->resource_version);
 	cJSON_AddItemToObject(patch, "status", change);
 	body = cJSON_PrintUnformatted(patch);
 	cJSON_Delete(patch);
 	path = mu_xasprintf("/apis/" JOB_API_VERSION
 			    "/namespaces/%s/distributedtrainingjobs/%s/status",
-			    job->namespace, job->name);
+			    job->meta.namespace, job->meta.name);
 	rc = c->io.call(c->io.user,
 			&(struct kube_request){.method = "PATCH",
 					       .path = path,

@@ -1,185 +1,342 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entries of the store, and the jobs in it.
+/* The watch handlers of the store, one set for all kinds: operator/api/object.h.
  *
  * A relist marks all objects unseen, marks those that the list holds, and drops the others at its
  * end: so a deletion that no watch delivered is found. */
 #include "operator/controller/store.h"
 
-#include <stdio.h>
+#include "operator/api/object_json.h"
 
-#include "operator/api/object.h"
-
-char *store_key_of(const cJSON *object, const char *name)
-{
-	return mu_xasprintf("%s/%s", text_or_empty(at(object, "metadata"), "namespace"), name);
-}
-
-void store_init(struct store *c, void (*changed)(void *arg, const char *key), void *arg)
+void store_init(struct store *c, void (*changed)(void *arg, const char *key, enum object_kind kind),
+		void *arg)
 {
 	memset(c, 0, sizeof(*c));
 	pthread_mutex_init(&c->lock, NULL);
-	mu_map_init(&c->jobs);
-	mu_map_init(&c->nodes);
+	for (int k = 0; k < KINDS; k++)
+		mu_map_init(&c->objects[k]);
+	mu_map_init(&c->owners);
+	mu_map_init(&c->keys);
+	expectations_init(&c->expected);
 	c->changed = changed;
 	c->arg = arg;
 }
 
-struct stored_job *store_job_of(struct store *c, const char *key)
-{
-	struct stored_job *job = mu_map_get(&c->jobs, key);
-
-	if (!job) {
-		job = MU_NEW(struct stored_job);
-		job->key = mu_xstrdup(key);
-		mu_map_put(&c->jobs, key, job);
-	}
-	return job;
-}
-
-static void drop_object(struct stored_job *job)
-{
-	job_unref(job->object);
-	free(job->refused);
-	job->object = NULL;
-	job->refused = NULL;
-	job->progress.set = false;
-	job->progress_changed_at = job->first_observed_at = job->last_status_write = 0;
-	job->verified = job->stale = false;
-}
-
-/* Frees the entry when it holds nothing any more. */
-void store_drop_if_empty(struct store *c, struct stored_job *job)
-{
-	if (job->object || job->pods)
-		return;
-	for (int k = 0; k < OWNED_KINDS; k++)
-		if (job->owned[k].owner)
-			return;
-	mu_map_del(&c->jobs, job->key);
-	drop_object(job);
-	store_owned_fini(job);
-	free(job->key);
-	free(job);
-}
-
-/* Reports a change of the job, and frees the key. */
-void store_notify(struct store *c, void (*changed)(void *arg, const char *key), char *key)
-{
-	if (changed)
-		changed(c->arg, key);
-	free(key);
-}
-
 void store_fini(struct store *c)
 {
-	mu_map_each (&c->jobs, s) {
+	for (int k = 0; k < KINDS; k++) {
+		mu_map_each (&c->objects[k], s) {
+			struct stored_object *o = s->value;
+			object_unref(o->object);
+			free(o);
+		}
+		mu_map_fini(&c->objects[k]);
+	}
+	mu_map_each (&c->owners, s) {
 		struct stored_job *job = s->value;
-		store_pods_fini(job);
-		drop_object(job);
-		store_owned_fini(job);
-		free(job->key);
+		free(job->refused);
+		free(job->uid);
 		free(job);
 	}
-	mu_map_fini(&c->jobs);
-	store_nodes_begin(c, NULL);
-	store_nodes_end(c, NULL);
-	mu_map_fini(&c->nodes);
+	mu_map_fini(&c->owners);
+	mu_map_fini(&c->keys);
+	expectations_fini(&c->expected);
+	node_table_unref(c->table);
 	pthread_mutex_destroy(&c->lock);
 }
 
-bool store_key_in(const char *key, const char *ns)
+static char *key_of(const struct object *job)
 {
-	size_t n = ns ? strlen(ns) : 0;
-
-	return !ns || (strncmp(key, ns, n) == 0 && key[n] == '/');
+	return mu_xasprintf("%s/%s", job->namespace, job->name);
 }
 
-void store_sweep(struct store *c, const char *ns, bool (*end)(struct stored_job *job, int kind),
-		 int kind)
+struct stored_job *store_job_of(struct store *c, const char *key)
+{
+	return mu_map_get(&c->keys, key);
+}
+
+struct task_state *store_task_of(struct store *c, const char *pod_uid)
+{
+	struct stored_object *s = mu_map_get(&c->objects[KIND_POD], pod_uid);
+
+	return s ? &s->task : NULL;
+}
+
+struct stored_object *store_next_pod(const struct stored_job *job, const struct stored_object *s)
+{
+	struct stored_object *next = s ? s->next : job->objects;
+
+	while (next && next->object->kind != KIND_POD)
+		next = next->next;
+	return next;
+}
+
+/* The job of these objects is gone, or not known any more. */
+static void drop_job(struct store *c, struct stored_job *job)
+{
+	MU_AUTO_FREE char *key = key_of(&job->job->meta);
+
+	if (mu_map_get(&c->keys, key) == job)
+		mu_map_del(&c->keys, key);
+	free(job->refused);
+	*job = (struct stored_job){.uid = job->uid, .objects = job->objects};
+}
+
+void store_remove(struct store *c, enum object_kind kind, const char *uid)
+{
+	struct stored_object *s = mu_map_del(&c->objects[kind], uid), **slot;
+	struct stored_job *owner;
+
+	if (!s)
+		return;
+	owner = s->owner;
+	for (slot = &owner->objects; *slot != s;)
+		slot = &(*slot)->next;
+	*slot = s->next;
+	if (kind == KIND_JOB)
+		drop_job(c, owner);
+	expectations_gone(&c->expected, s->object->uid);
+	object_unref(s->object);
+	free(s);
+	if (owner->objects)
+		return;
+	mu_map_del(&c->owners, owner->uid);
+	free(owner->uid);
+	free(owner);
+}
+
+/* A new entry for the object, which it takes. */
+static struct stored_object *add(struct store *c, struct object *object)
+{
+	struct stored_object *s = MU_NEW(struct stored_object);
+	struct stored_job *owner = mu_map_get(&c->owners, object->owner);
+
+	if (!owner) {
+		owner = MU_NEW(struct stored_job);
+		owner->uid = mu_xstrdup(object->owner);
+		mu_map_put(&c->owners, owner->uid, owner);
+	}
+	*s = (struct stored_object){
+	    .object = object, .owner = owner, .next = owner->objects, .seen = true};
+	owner->objects = s;
+	mu_map_put(&c->objects[object->kind], object->uid, s);
+	return s;
+}
+
+/* The job is found by its key from now on, and no other of that name is. */
+static void set_job(struct store *c, struct stored_object *s)
+{
+	MU_AUTO_FREE char *key = key_of(s->object);
+	const struct stored_job *other = mu_map_put(&c->keys, key, s->owner);
+
+	s->owner->job = (struct job *)s->object;
+	if (other && other != s->owner)
+		store_remove(c, KIND_JOB, other->uid);
+}
+
+/* Stores an object.  NULL when the stored one is as new, or says the same. */
+static struct stored_object *put(struct store *c, enum object_kind kind, const cJSON *json)
+{
+	struct stored_object *s = mu_map_get(&c->objects[kind], object_uid(json));
+	struct object *old = s ? s->object : NULL, *new;
+	bool changed;
+
+	if (s)
+		s->seen = true;
+	if (s && object_version(json) && object_version(json) <= old->version)
+		return NULL;
+	new = kinds[kind].decode(kind, json, old);
+	if (!new)
+		return NULL;
+	changed = !old || !kinds[kind].same || !kinds[kind].same(old, new);
+	if (s)
+		s->object = new;
+	else
+		s = add(c, new);
+	if (kind == KIND_JOB)
+		set_job(c, s);
+	object_unref(old);
+	return changed ? s : NULL;
+}
+
+/* Notes for notify() whom the change of an object concerns; the lock is held. */
+static char *note_change(struct store *c, const struct stored_object *s)
+{
+	if (s->object->kind == KIND_NODE) {
+		node_table_unref(c->table);
+		c->table = NULL;
+		return mu_xstrdup("");
+	}
+	return s->owner->job ? key_of(&s->owner->job->meta) : NULL;
+}
+
+/* Reports a change and frees the key: "" of all jobs, NULL of none. */
+static void notify(struct store *c, char *key, enum object_kind kind)
+{
+	if (key && !*key)
+		store_wake_all(c);
+	else if (key && c->changed)
+		c->changed(c->arg, key, kind);
+	free(key);
+}
+
+static bool is_in(const struct object *o, const char *namespace)
+{
+	return !namespace || strcmp(o->namespace, namespace) == 0;
+}
+
+void store_list_begins(void *watch)
+{
+	const struct store_watch *w = watch;
+
+	pthread_mutex_lock(&w->store->lock);
+	mu_map_each (&w->store->objects[w->kind], m) {
+		struct stored_object *s = m->value;
+		if (is_in(s->object, w->namespace))
+			s->seen = false;
+	}
+	pthread_mutex_unlock(&w->store->lock);
+}
+
+/* True when the object has another owner reference; a job never does.  No API server renames. */
+static bool is_moved(const struct object *o, const cJSON *json)
+{
+	return strcmp(o->name, object_name(json)) != 0 ||
+	       strcmp(o->namespace, text_or_empty(at(json, "metadata"), "namespace")) != 0 ||
+	       (o->kind != KIND_JOB && strcmp(o->owner, object_owner(json)) != 0);
+}
+
+void store_object_seen(void *watch, const cJSON *json)
+{
+	const struct store_watch *w = watch;
+	struct store *c = w->store;
+	const struct stored_object *s;
+	char *key = NULL;
+	bool moved;
+
+	pthread_mutex_lock(&c->lock);
+	s = mu_map_get(&c->objects[w->kind], object_uid(json));
+	moved = s && is_moved(s->object, json);
+	pthread_mutex_unlock(&c->lock);
+	if (moved)
+		store_object_gone(watch, json);
+	pthread_mutex_lock(&c->lock);
+	expectations_seen(&c->expected, object_uid(json));
+	s = put(c, w->kind, json);
+	if (s)
+		key = note_change(c, s);
+	pthread_mutex_unlock(&c->lock);
+	notify(c, key, w->kind);
+}
+
+void store_object_gone(void *watch, const cJSON *json)
+{
+	const struct store_watch *w = watch;
+	struct store *c = w->store;
+	const struct stored_object *s;
+	char *key = NULL;
+
+	pthread_mutex_lock(&c->lock);
+	s = mu_map_get(&c->objects[w->kind], object_uid(json));
+	if (s)
+		key = note_change(c, s);
+	store_remove(c, w->kind, object_uid(json));
+	pthread_mutex_unlock(&c->lock);
+	notify(c, key, w->kind);
+}
+
+void store_list_ends(void *watch)
+{
+	const struct store_watch *w = watch;
+	struct store *c = w->store;
+	struct mu_map *all = &c->objects[w->kind];
+	char **uids, **keys;
+	unsigned n = 0;
+
+	pthread_mutex_lock(&c->lock);
+	uids = MU_NEW_ARRAY(char *, all->count + 1);
+	keys = MU_NEW_ARRAY(char *, all->count + 1);
+	mu_map_each (all, m) {
+		const struct stored_object *s = m->value;
+		if (s->seen || !is_in(s->object, w->namespace) ||
+		    expected_until(&c->expected, s->object->uid) > 0)
+			continue;
+		keys[n] = note_change(c, s);
+		uids[n++] = mu_xstrdup(s->object->uid);
+	}
+	for (unsigned i = 0; i < n; i++)
+		store_remove(c, w->kind, uids[i]);
+	pthread_mutex_unlock(&c->lock);
+	for (unsigned i = 0; i < n; i++) {
+		notify(c, keys[i], w->kind);
+		free(uids[i]);
+	}
+	free(uids);
+	free(keys);
+}
+
+void store_each_key(struct store *c, void (*fn)(void *arg, const char *key), void *arg)
 {
 	char **keys;
 	unsigned n = 0;
 
 	pthread_mutex_lock(&c->lock);
-	keys = MU_NEW_ARRAY(char *, c->jobs.count + 1);
-	mu_map_each (&c->jobs, s)
-		if (store_key_in(s->key, ns))
-			keys[n++] = mu_xstrdup(s->key);
-	for (unsigned i = 0; i < n; i++) {
-		struct stored_job *job = mu_map_get(&c->jobs, keys[i]);
-		if (!end(job, kind)) {
-			free(keys[i]);
-			keys[i] = NULL;
-		} else {
-			store_drop_if_empty(c, job);
-		}
-	}
+	keys = MU_NEW_ARRAY(char *, c->keys.count + 1);
+	mu_map_each (&c->keys, s)
+		keys[n++] = mu_xstrdup(s->key);
 	pthread_mutex_unlock(&c->lock);
-	for (unsigned i = 0; i < n; i++)
-		if (keys[i])
-			store_notify(c, c->changed, keys[i]);
+	for (unsigned i = 0; i < n; i++) {
+		fn(arg, keys[i]);
+		free(keys[i]);
+	}
 	free(keys);
 }
 
-/* ---- jobs ---- */
-
-/* Stores the object; false when the stored one is as new (our own write may be faster than the
- * watch).  `update`: only a newer version of a job that is there. */
-static bool store_job(struct store *c, const char *key, const cJSON *object, bool update)
-{
-	struct stored_job *job = store_job_of(c, key);
-	const struct job *old = job->object;
-	bool newer = old && object_version(object) > old->version;
-	bool same = old && strcmp(old->uid, object_uid(object)) == 0;
-
-	job->seen = true;
-	if (update ? !newer : same && !newer)
-		return false;
-	if (old && !same)
-		drop_object(job);
-	job_unref(job->object);
-	job->object = job_decode(object);
-	return true;
-}
-
-void store_jobs_begin(void *store, const char *ns)
+static void report_change(void *store, const char *key)
 {
 	struct store *c = store;
+
+	if (c->changed)
+		c->changed(c->arg, key, KIND_JOB);
+}
+
+void store_wake_all(struct store *c)
+{
+	store_each_key(c, report_change, c);
+}
+
+/* ---- our own writes ---- */
+
+void store_expect(struct store *c, enum object_kind kind, const cJSON *json, double now)
+{
+	const char *uid = object_uid(json);
+	const struct stored_object *s;
+
 	pthread_mutex_lock(&c->lock);
-	mu_map_each (&c->jobs, s)
-		if (store_key_in(s->key, ns))
-			((struct stored_job *)s->value)->seen = false;
+	s = mu_map_get(&c->objects[kind], uid); /* the watch may have been faster */
+	if (!s && put(c, kind, json))
+		expect_created(&c->expected, uid, now);
+	else if (s && object_version(json) > s->object->version)
+		put(c, kind, json);
 	pthread_mutex_unlock(&c->lock);
 }
 
-void store_job_seen(void *store, const cJSON *object)
+void store_update_job(struct store *c, const cJSON *json)
 {
-	struct store *c = store;
-	char *key = store_key_of(object, object_name(object));
-	bool news;
-
-	pthread_mutex_lock(&c->lock);
-	news = store_job(c, key, object, false);
-	pthread_mutex_unlock(&c->lock);
-	if (news)
-		store_notify(c, c->changed, key);
-	else
-		free(key);
-}
-
-void store_update_job(struct store *c, const cJSON *object)
-{
-	char *key = store_key_of(object, object_name(object));
+	MU_AUTO_FREE char *key = mu_xasprintf(
+	    "%s/%s", text_or_empty(at(json, "metadata"), "namespace"), object_name(json));
 	struct stored_job *job;
 
 	pthread_mutex_lock(&c->lock);
-	store_job(c, key, object, true);
 	job = store_job_of(c, key);
-	job->verified = job->object != NULL;
-	job->stale = false;
-	store_drop_if_empty(c, job);
+	if (job && object_version(json) > job->job->meta.version) {
+		put(c, KIND_JOB, json);
+		job = store_job_of(c, key);
+	}
+	if (job) {
+		job->verified = true;
+		job->stale = false;
+	}
 	pthread_mutex_unlock(&c->lock);
-	free(key);
 }
 
 void store_status_written(struct store *c, const char *key, double now)
@@ -187,7 +344,7 @@ void store_status_written(struct store *c, const char *key, double now)
 	struct stored_job *job;
 
 	pthread_mutex_lock(&c->lock);
-	job = mu_map_get(&c->jobs, key);
+	job = store_job_of(c, key);
 	if (job)
 		job->last_status_write = now;
 	pthread_mutex_unlock(&c->lock);
@@ -205,39 +362,10 @@ void store_mark_stale(struct store *c, const char *key)
 	struct stored_job *job;
 
 	pthread_mutex_lock(&c->lock);
-	job = mu_map_get(&c->jobs, key);
+	job = store_job_of(c, key);
 	if (job)
 		job->stale = true;
 	pthread_mutex_unlock(&c->lock);
-}
-
-void store_job_gone(void *store, const cJSON *object)
-{
-	struct store *c = store;
-	char *key = store_key_of(object, object_name(object));
-	struct stored_job *job;
-
-	pthread_mutex_lock(&c->lock);
-	job = mu_map_get(&c->jobs, key);
-	if (job) {
-		drop_object(job);
-		store_drop_if_empty(c, job);
-	}
-	pthread_mutex_unlock(&c->lock);
-	store_notify(c, c->changed, key);
-}
-
-static bool end_job(struct stored_job *job, int kind)
-{
-	if (job->seen || !job->object)
-		return false;
-	drop_object(job);
-	return true;
-}
-
-void store_jobs_end(void *store, const char *ns)
-{
-	store_sweep(store, ns, end_job, 0);
 }
 
 void store_set_rejection(struct store *c, const char *key, const char *why, int64_t generation,
@@ -246,12 +374,37 @@ void store_set_rejection(struct store *c, const char *key, const char *why, int6
 	struct stored_job *job;
 
 	pthread_mutex_lock(&c->lock);
-	job = mu_map_get(&c->jobs, key);
-	if (job && job->object && (why || job->refused)) {
+	job = store_job_of(c, key);
+	if (job && (why || job->refused)) {
 		free(job->refused);
 		job->refused = why ? mu_xstrdup(why) : NULL;
 		job->invalid_in = generation;
 		job->invalid_tasks = invalid_tasks;
 	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+void store_expect_deletion(struct store *c, const char *pod_uid)
+{
+	pthread_mutex_lock(&c->lock);
+	if (mu_map_get(&c->objects[KIND_POD], pod_uid))
+		expect_deleted(&c->expected, pod_uid);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void store_remove_pod(struct store *c, const char *pod_uid)
+{
+	pthread_mutex_lock(&c->lock);
+	store_remove(c, KIND_POD, pod_uid);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void store_finish_requested(struct store *c, const char *pod_uid, double now)
+{
+	struct task_state *task;
+
+	pthread_mutex_lock(&c->lock);
+	if ((task = store_task_of(c, pod_uid)))
+		task->finish_requested_at = now;
 	pthread_mutex_unlock(&c->lock);
 }

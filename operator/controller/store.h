@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The informer store: jobs and pods as typed objects, nodes as labels.
+/* The informer store: typed objects of all kinds, by kind and UID, by the UID of their controller,
+ * and jobs by "namespace/name".
  *
- * Watches fill it; workers take snapshots of one job.  A `struct stored_job` under the key
- * "namespace/name" holds everything about a job, also when a pod or the service came first.
- *
- * Expectations: an object that we created is stored at once, from the answer to its create, and a
- * pod that we deleted is marked.  So the next reconcile does not repeat a write that the watch has
- * not delivered yet.  An expectation that no watch confirms within EXPECTATION_TIMEOUT_S is
- * dropped.
+ * Watches fill it; workers take snapshots of one job.  The answers to our own writes go into it
+ * too: expectations.h.
  *
  * Nothing in the store is a decision.  All of it may be lost: the lists, the tasks and the answers
  * to repeated writes restore it.
@@ -15,13 +11,14 @@
 #ifndef CONTROLLER_STORE_H
 #define CONTROLLER_STORE_H
 
-#include <cjson/cJSON.h>
 #include <pthread.h>
 
-#include "lib/base/map.h"
 #include "operator/api/job.h"
+#include "operator/api/kinds.h"
 #include "operator/api/labels.h"
+#include "operator/api/owned.h"
 #include "operator/api/pod.h"
+#include "operator/controller/expectations.h"
 #include "operator/plan/job_plan.h"
 
 /* Backoff of requests to a task that did not answer the last `silent` times. */
@@ -31,13 +28,8 @@ struct poll_backoff {
 	bool heard; /* the task has answered once */
 };
 
-/* A pod in the store, and what only this operator knows of it. */
-struct stored_pod {
-	struct stored_pod *next;
-	struct pod *pod;
-	bool seen;
-	bool expects_deletion;      /* the API server has accepted our DELETE */
-	double expected_since;      /* when we created it; 0 once the watch has shown it */
+/* What only this operator knows of a pod's task. */
+struct task_state {
 	double finish_requested_at; /* when we asked its server to end; 0: never */
 	struct poll_backoff ask;    /* how far it is */
 	struct poll_backoff tell;   /* who is in the cluster now */
@@ -45,56 +37,49 @@ struct stored_pod {
 	char kernels[32];           /* as the task reported, until then as it has to be; "" */
 };
 
-/* Objects of which a job has one, under its own name. */
-enum owned_kind {
-	OWNED_SERVICE,
-	OWNED_POLICY,
-	OWNED_VOLCANO, /* PodGroups: each scheduler has its own */
-	OWNED_PLUGINS,
-	OWNED_KINDS,
-};
-struct stored_owned {
-	char *owner; /* uid of its controller, "" when it has none; NULL: there is no such object */
-	double expected_since; /* as of a pod */
-	bool seen;
+struct stored_object {
+	struct stored_object *next; /* of the same owner */
+	struct object *object;
+	struct stored_job *owner;
+	bool seen;              /* in the list that is being read */
+	struct task_state task; /* of a pod */
 };
 
+/* All objects with one controller.  That with the UID "" has the objects without one: nodes. */
 struct stored_job {
-	char *key;          /* "namespace/name" */
-	struct job *object; /* NULL: there is no such job */
-	struct stored_owned owned[OWNED_KINDS];
-	struct stored_pod *pods;
+	char *uid;
+	struct stored_object *objects;
+	struct job *job; /* one of the objects; NULL: there is no such job, or not yet */
+	/* What only this operator knows of the job. */
 	struct progress_report progress; /* as reported last */
 	double progress_changed_at;
 	double first_observed_at; /* when we reconcile_seconds at it first */
 	double last_status_write; /* by this process; 0: none yet */
-	bool verified; /* the object is no older than our term: it answered a call of ours */
-	bool stale;    /* the server has a newer one */
-	bool seen;
-	int group_members;      /* of its PodGroup */
-	char group_phase[32];   /* as its scheduler says */
-	char *group_said;       /* why it waits, or NULL */
-	char *refused;          /* why the server would not have an object of it, or NULL */
-	int64_t invalid_in;     /* the generation that invalid_tasks is about */
+	bool verified;      /* the object is no older than our term: it answered a call of ours */
+	bool stale;         /* the server has a newer one */
+	char *refused;      /* why the server would not have an object of it, or NULL */
+	int64_t invalid_in; /* the generation that invalid_tasks is about */
 	unsigned invalid_tasks; /* bit i: the server refuses the pods of tasks[i] for good */
 };
 
 /* All nodes as they were at some time, shared by the snapshots of that time. */
 struct node_table {
 	_Atomic int refs;
-	struct mu_arena arena;
-	struct node_info *nodes;
+	struct object **nodes; /* references */
+	struct node_info *infos;
 	unsigned n;
 };
 
 struct store {
 	pthread_mutex_t lock;
-	struct mu_map jobs;       /* key -> struct stored_job */
-	struct mu_map nodes;      /* name -> struct stored_node */
-	struct node_table *table; /* of them; NULL: to be made */
+	struct mu_map objects[KINDS]; /* UID -> struct stored_object */
+	struct mu_map owners;         /* UID -> struct stored_job */
+	struct mu_map keys; /* "namespace/name" -> struct stored_job, of which job is set */
+	struct expectations expected;
+	struct node_table *table; /* of the nodes; NULL: to be made */
 	uint64_t term;            /* what is newer than this version is of our term; 0: not known */
-	void (*changed)(void *arg, const char *key);     /* called without the lock */
-	void (*pod_changed)(void *arg, const char *key); /* likewise */
+	/* Called without the lock: an object of this kind and of the job with this key changed. */
+	void (*changed)(void *arg, const char *key, enum object_kind kind);
 	void *arg;
 };
 
@@ -104,6 +89,7 @@ struct snapshot {
 	struct node_table *table;
 	const char *key;              /* "namespace/name" */
 	struct job *job;              /* a reference */
+	struct owned *owned[KINDS];   /* references; NULL: there is none */
 	struct observed_job observed; /* borrows from job */
 	unsigned invalid_tasks;       /* bit i: no new try for the pods of tasks[i] */
 	struct snapshot_pod {
@@ -115,41 +101,26 @@ struct snapshot {
 	double expectations_expire_at; /* the first of the job's expectations; 0: none */
 };
 
-void store_init(struct store *c, void (*changed)(void *arg, const char *key), void *arg);
+void store_init(struct store *c, void (*changed)(void *arg, const char *key, enum object_kind kind),
+		void *arg);
 void store_fini(struct store *c);
 
-/* Handlers for reflectors (arg: the store).  A list is of one namespace, or of all: NULL. */
-void store_jobs_begin(void *store, const char *ns);
-void store_job_seen(void *store, const cJSON *object);
-void store_job_gone(void *store, const cJSON *object);
-void store_jobs_end(void *store, const char *ns);
-void store_pods_begin(void *store, const char *ns);
-void store_pod_seen(void *store, const cJSON *object);
-void store_pod_gone(void *store, const cJSON *object);
-void store_pods_end(void *store, const char *ns);
-void store_services_begin(void *store, const char *ns);
-void store_service_seen(void *store, const cJSON *object);
-void store_service_gone(void *store, const cJSON *object);
-void store_services_end(void *store, const char *ns);
-void store_policies_begin(void *store, const char *ns);
-void store_policy_seen(void *store, const cJSON *object);
-void store_policy_gone(void *store, const cJSON *object);
-void store_policies_end(void *store, const char *ns);
-void store_volcanos_begin(void *store, const char *ns);
-void store_volcano_seen(void *store, const cJSON *object);
-void store_volcano_gone(void *store, const cJSON *object);
-void store_volcanos_end(void *store, const char *ns);
-void store_plugins_begin(void *store, const char *ns);
-void store_plugin_seen(void *store, const cJSON *object);
-void store_plugin_gone(void *store, const cJSON *object);
-void store_plugins_end(void *store, const char *ns);
-void store_nodes_begin(void *store, const char *ns);
-void store_node_seen(void *store, const cJSON *object);
-void store_node_gone(void *store, const cJSON *object);
-void store_nodes_end(void *store, const char *ns);
+/* Handlers for a reflector; arg is a struct store_watch. */
+struct store_watch {
+	struct store *store;
+	enum object_kind kind;
+	const char *namespace; /* NULL: all */
+};
+void store_list_begins(void *watch);
+void store_object_seen(void *watch, const cJSON *json);
+void store_object_gone(void *watch, const cJSON *json);
+void store_list_ends(void *watch);
 
-/* The answer to a write or read of ours: stored when it is newer than what the watch brought. */
-void store_update_job(struct store *c, const cJSON *object);
+/* The answer to a create, or an object of ours that was found instead: expected until the watch
+ * shows it. */
+void store_expect(struct store *c, enum object_kind kind, const cJSON *json, double now);
+/* The answer to a write or read of a job: stored when it is newer than what the watch brought. */
+void store_update_job(struct store *c, const cJSON *json);
 /* The status was written just now. */
 void store_status_written(struct store *c, const char *key, double now);
 /* Our term as the leader begins: no other leader wrote a job that is newer than this version.
@@ -157,40 +128,33 @@ void store_status_written(struct store *c, const char *key, double now);
 void store_begin_term(struct store *c, uint64_t version);
 /* The API server has a newer version of the job. */
 void store_mark_stale(struct store *c, const char *key);
-void store_expect_pod(struct store *c, const cJSON *object, const char *kernels, double now);
-void store_expect_owned(struct store *c, enum owned_kind kind, const char *key, const char *owner,
-			double now);
-void store_expect_group(struct store *c, enum owned_kind kind, const char *key, const char *owner,
-			int members, double now);
 /* Keeps the API server's last rejection of an object (why), or that it accepted all (NULL).  Bit i
  * of invalid_tasks: the pods of tasks[i] stay rejected until this generation changes. */
 void store_set_rejection(struct store *c, const char *key, const char *why, int64_t generation,
 			 unsigned invalid_tasks);
-void store_expect_deletion(struct store *c, const char *key, const char *pod_uid);
-void store_remove_pod(struct store *c, const char *key, const char *pod_uid);
-void store_finish_requested(struct store *c, const char *key, const char *pod_uid, double now);
+void store_expect_deletion(struct store *c, const char *pod_uid);
+void store_remove_pod(struct store *c, const char *pod_uid);
+void store_finish_requested(struct store *c, const char *pod_uid, double now);
 
 /* False: there is no such job object.  snapshot_fini in either case. */
 bool snapshot_take(struct store *c, const char *key, double now, struct snapshot *out);
 void snapshot_fini(struct snapshot *s);
+void store_each_key(struct store *c, void (*fn)(void *arg, const char *key), void *arg);
+/* Has all jobs reported as changed. */
+void store_wake_all(struct store *c);
+
 /* ---- for the files of the store; the lock is held ---- */
-struct stored_job *store_job_of(struct store *c, const char *key); /* made when it is new */
-void store_drop_if_empty(struct store *c, struct stored_job *job);
-bool store_key_in(const char *key, const char *ns); /* ns NULL: any */
-void store_owned_fini(struct stored_job *job);
-void store_owned_expire_expectations(struct stored_job *job, double now);
-char *store_key_of(const cJSON *object, const char *job);
-struct stored_pod *store_pod_of(struct stored_job *job, const char *uid); /* or NULL */
-void store_pods_fini(struct stored_job *job);
-void store_notify(struct store *c, void (*changed)(void *arg, const char *key), char *key);
-/* Calls end() for every job of a namespace; end() drops what the list did not hold and returns true
- * when it did.  Takes the lock. */
-void store_sweep(struct store *c, const char *ns, bool (*end)(struct stored_job *job, int kind),
-		 int kind);
-/* Drops expectations that no watch confirmed in time. */
-enum { EXPECTATION_TIMEOUT_S = 60 };
-void store_expire_expectations(struct stored_job *job, double now);
-/* The nodes of a snapshot, with a reference. */
+/* NULL: there is no such job. */
+struct stored_job *store_job_of(struct store *c, const char *key);
+void store_remove(struct store *c, enum object_kind kind, const char *uid);
+struct task_state *store_task_of(struct store *c, const char *pod_uid); /* or NULL */
+/* The first pod of the job, or the next one; NULL: there is none. */
+struct stored_object *store_next_pod(const struct stored_job *job, const struct stored_object *s);
+static inline const struct pod *stored_pod(const struct stored_object *s)
+{
+	return (const struct pod *)s->object;
+}
+/* The nodes, with a reference. */
 struct node_table *store_nodes(struct store *c);
 void node_table_unref(struct node_table *t);
 
@@ -225,6 +189,5 @@ bool store_set_progress(struct store *c, const struct task_address *chief,
 void store_take_final_report(struct stored_job *job, double now);
 unsigned store_count(struct store *c);
 void store_metrics(struct store *c, struct mu_buf *out);
-void store_each_key(struct store *c, void (*fn)(void *arg, const char *key), void *arg);
 
 #endif

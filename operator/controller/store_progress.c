@@ -11,16 +11,12 @@
  * times more rarely each time, others half as often. */
 enum { SILENCE_FIRST_S = 5, SILENCE_MAX_S = 60, PAGELESS_MAX_S = 600 };
 
-static bool can_be_asked(const struct stored_pod *p)
+static bool can_be_asked(struct store *c, const struct pod *p)
 {
-	const struct observed_pod *o = &p->pod->observed;
+	const struct observed_pod *o = &p->observed;
 
-	return o->phase == POD_RUNNING && !o->deleting && !p->expects_deletion && p->pod->ip;
-}
-
-static bool has_final_report(const struct stored_pod *p)
-{
-	return p->pod->final != NULL;
+	return o->phase == POD_RUNNING && !o->deleting && p->ip &&
+	       !is_expected_deleted(&c->expected, o->uid);
 }
 
 /* a clock that was set back must not silence anybody */
@@ -39,34 +35,29 @@ static void slow_down(struct poll_backoff *pace, bool pageless, double now)
 	pace->after = now + fmin(wait, pageless ? PAGELESS_MAX_S : SILENCE_MAX_S);
 }
 
-static struct stored_pod *pod_of(struct store *c, const struct task_address *task)
+static struct task_address address_of(const struct stored_job *job, const struct pod *p)
 {
-	struct stored_job *job = mu_map_get(&c->jobs, task->key);
+	const struct object *o = &job->job->meta;
 
-	return job ? store_pod_of(job, task->pod_uid) : NULL;
+	return (struct task_address){mu_xasprintf("%s/%s", o->namespace, o->name),
+				     mu_xstrdup(p->ip), mu_xstrdup(p->meta.uid),
+				     mu_xstrdup(job->uid)};
 }
 
-static struct task_address address_of(const struct stored_job *job, const struct stored_pod *p)
+/* The pod that decides the job, chief 0 or worker 0: that runs (c given), or that left a report. */
+static struct stored_object *chief_of(struct store *c, const struct stored_job *job)
 {
-	return (struct task_address){mu_xstrdup(job->key), mu_xstrdup(p->pod->ip),
-				     mu_xstrdup(p->pod->observed.uid),
-				     mu_xstrdup(job->object->uid)};
-}
+	struct stored_object *worker = NULL;
 
-/* The pod that decides the job: chief 0, or worker 0. */
-static struct stored_pod *chief_of(const struct stored_job *job,
-				   bool (*fits)(const struct stored_pod *p))
-{
-	struct stored_pod *worker = NULL;
+	for (struct stored_object *s = NULL; (s = store_next_pod(job, s));) {
+		const struct pod *p = stored_pod(s);
 
-	for (struct stored_pod *p = job->pods; p; p = p->next) {
-		if (p->pod->observed.index != 0 || strcmp(p->pod->owner, job->object->uid) != 0 ||
-		    !fits(p))
+		if (p->observed.index != 0 || (c ? !can_be_asked(c, p) : !p->final))
 			continue;
-		if (strcmp(p->pod->observed.task, "chief") == 0)
-			return p;
-		if (strcmp(p->pod->observed.task, "worker") == 0)
-			worker = p;
+		if (strcmp(p->observed.task, "chief") == 0)
+			return s;
+		if (strcmp(p->observed.task, "worker") == 0)
+			worker = s;
 	}
 	return worker;
 }
@@ -77,15 +68,15 @@ struct task_address *store_due_chiefs(struct store *c, double now, unsigned *n)
 
 	*n = 0;
 	pthread_mutex_lock(&c->lock);
-	mu_map_each (&c->jobs, s) {
-		const struct stored_job *job = s->value;
-		const struct stored_pod *p = job->object ? chief_of(job, can_be_asked) : NULL;
+	mu_map_each (&c->keys, m) {
+		const struct stored_job *job = m->value;
+		const struct stored_object *s = chief_of(c, job);
 
-		if (!p || !is_due(&p->ask, now))
+		if (!s || !is_due(&s->task.ask, now))
 			continue;
 		if (!out)
-			out = MU_NEW_ARRAY(struct task_address, c->jobs.count);
-		out[(*n)++] = address_of(job, p);
+			out = MU_NEW_ARRAY(struct task_address, c->keys.count);
+		out[(*n)++] = address_of(job, stored_pod(s));
 	}
 	pthread_mutex_unlock(&c->lock);
 	return out;
@@ -93,22 +84,21 @@ struct task_address *store_due_chiefs(struct store *c, double now, unsigned *n)
 
 void store_poll_failed(struct store *c, const struct task_address *chief, double now)
 {
-	struct stored_pod *p;
+	struct stored_object *s;
 
 	pthread_mutex_lock(&c->lock);
-	if ((p = pod_of(c, chief)))
-		slow_down(&p->ask, p->pod->observed.ready && !p->ask.heard, now);
+	if ((s = mu_map_get(&c->objects[KIND_POD], chief->pod_uid)))
+		slow_down(&s->task.ask, stored_pod(s)->observed.ready && !s->task.ask.heard, now);
 	pthread_mutex_unlock(&c->lock);
 }
 
-static bool has_older_epoch(const struct stored_job *job, const struct stored_pod *p, double now)
+static bool has_older_epoch(struct store *c, const struct stored_object *s, double now)
 {
-	const struct observed_pod *o = &p->pod->observed;
-	int epoch = p->epoch > o->epoch ? p->epoch : o->epoch;
+	const struct observed_pod *o = &stored_pod(s)->observed;
+	int epoch = s->task.epoch > o->epoch ? s->task.epoch : o->epoch;
 
-	return strcmp(p->pod->owner, job->object->uid) == 0 && epoch > 0 &&
-	       epoch < job->object->status.epoch && !o->is_departure_pod && can_be_asked(p) &&
-	       is_due(&p->tell, now);
+	return epoch > 0 && epoch < s->owner->job->status.epoch && !o->is_departure_pod &&
+	       can_be_asked(c, stored_pod(s)) && is_due(&s->task.tell, now);
 }
 
 /* The tasks of all jobs that have an older epoch than the stored status; no texts yet. */
@@ -118,22 +108,22 @@ static struct membership_update *stale_tasks(struct store *c, double now, unsign
 
 	*n = 0;
 	pthread_mutex_lock(&c->lock);
-	mu_map_each (&c->jobs, s) {
-		const struct stored_job *job = s->value;
+	mu_map_each (&c->keys, m) {
+		const struct stored_job *job = m->value;
 		unsigned most = 0;
 
-		for (const struct stored_pod *p = job->object ? job->pods : NULL; p; p = p->next)
-			most += has_older_epoch(job, p, now);
+		for (struct stored_object *s = NULL; (s = store_next_pod(job, s));)
+			most += has_older_epoch(c, s, now);
 		if (!most)
 			continue;
 		if (!out)
-			out = MU_NEW_ARRAY(struct membership_update, c->jobs.count);
+			out = MU_NEW_ARRAY(struct membership_update, c->keys.count);
 		one = &out[(*n)++];
-		*one = (struct membership_update){.epoch = job->object->status.epoch,
+		*one = (struct membership_update){.epoch = job->job->status.epoch,
 						  .tasks = MU_NEW_ARRAY(struct task_address, most)};
-		for (const struct stored_pod *p = job->pods; p; p = p->next)
-			if (has_older_epoch(job, p, now))
-				one->tasks[one->n++] = address_of(job, p);
+		for (struct stored_object *s = NULL; (s = store_next_pod(job, s));)
+			if (has_older_epoch(c, s, now))
+				one->tasks[one->n++] = address_of(job, stored_pod(s));
 	}
 	pthread_mutex_unlock(&c->lock);
 	return out;
@@ -186,33 +176,33 @@ void membership_updates_free(struct membership_update *notices, unsigned n)
 
 void store_confirm_epoch(struct store *c, const struct task_address *task, int epoch)
 {
-	struct stored_pod *p;
+	struct task_state *state;
 
 	pthread_mutex_lock(&c->lock);
-	if ((p = pod_of(c, task)) && p->epoch < epoch) {
-		p->epoch = epoch;
-		p->tell = (struct poll_backoff){0};
+	if ((state = store_task_of(c, task->pod_uid)) && state->epoch < epoch) {
+		state->epoch = epoch;
+		state->tell = (struct poll_backoff){0};
 	}
 	pthread_mutex_unlock(&c->lock);
 }
 
 void store_update_failed(struct store *c, const struct task_address *task, double now)
 {
-	struct stored_pod *p;
+	struct task_state *state;
 
 	pthread_mutex_lock(&c->lock);
-	if ((p = pod_of(c, task)))
-		slow_down(&p->tell, false, now);
+	if ((state = store_task_of(c, task->pod_uid)))
+		slow_down(&state->tell, false, now);
 	pthread_mutex_unlock(&c->lock);
 }
 
 void store_take_final_report(struct stored_job *job, double now)
 {
-	const struct stored_pod *p = chief_of(job, has_final_report);
+	const struct stored_object *s = chief_of(NULL, job);
 
-	if (!p || progress_report_same(&job->progress, p->pod->final))
+	if (!s || progress_report_same(&job->progress, stored_pod(s)->final))
 		return;
-	job->progress = *p->pod->final;
+	job->progress = *stored_pod(s)->final;
 	job->progress_changed_at = now;
 }
 
@@ -231,20 +221,20 @@ bool store_set_progress(struct store *c, const struct task_address *chief,
 			const struct progress_report *report, const char *kernels, double now)
 {
 	struct stored_job *job;
-	struct stored_pod *p;
+	struct task_state *task;
 	bool differs = false;
 
 	pthread_mutex_lock(&c->lock);
-	job = mu_map_get(&c->jobs, chief->key);
+	job = store_job_of(c, chief->key);
 	if (job && report->set && !progress_report_same(&job->progress, report)) {
 		job->progress = *report;
 		job->progress_changed_at = now;
 		differs = true;
 	}
-	if (job && (p = store_pod_of(job, chief->pod_uid))) {
-		p->ask = (struct poll_backoff){.heard = true};
-		if (kernels && strncmp(p->kernels, kernels, sizeof(p->kernels) - 1) != 0) {
-			snprintf(p->kernels, sizeof(p->kernels), "%s", kernels);
+	if ((task = store_task_of(c, chief->pod_uid))) {
+		task->ask = (struct poll_backoff){.heard = true};
+		if (kernels && strncmp(task->kernels, kernels, sizeof(task->kernels) - 1) != 0) {
+			snprintf(task->kernels, sizeof(task->kernels), "%s", kernels);
 			differs = true;
 		}
 	}
@@ -257,23 +247,19 @@ unsigned store_count(struct store *c)
 	unsigned n;
 
 	pthread_mutex_lock(&c->lock);
-	n = (unsigned)c->jobs.count;
+	n = (unsigned)c->keys.count;
 	pthread_mutex_unlock(&c->lock);
 	return n;
 }
 
 void store_metrics(struct store *c, struct mu_buf *out)
 {
-	unsigned counts[JOB_FAILED + 1] = {0}, pods = 0;
+	unsigned counts[JOB_FAILED + 1] = {0}, pods;
 
 	pthread_mutex_lock(&c->lock);
-	mu_map_each (&c->jobs, s) {
-		const struct stored_job *job = s->value;
-		if (job->object)
-			counts[job->object->status.phase]++;
-		for (const struct stored_pod *p = job->pods; p; p = p->next)
-			pods++;
-	}
+	mu_map_each (&c->keys, m)
+		counts[((const struct stored_job *)m->value)->job->status.phase]++;
+	pods = (unsigned)c->objects[KIND_POD].count;
 	pthread_mutex_unlock(&c->lock);
 	mu_buf_puts(out, "# TYPE muster_jobs gauge\n");
 	for (int i = 0; i <= JOB_FAILED; i++)

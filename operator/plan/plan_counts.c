@@ -45,6 +45,19 @@ static void uncount_sent_off(struct planner *p)
 	}
 }
 
+/* What the task reported counts; else what its pod was created for, unless the task may choose
+ * better kernels and the status has them. */
+static void note_kernels(struct task_status *s, const struct task_spec *t,
+			 const struct observed_pod *pod)
+{
+	const char *chosen = pod->chosen_kernels ? pod->chosen_kernels : "";
+
+	if (pod->kernels)
+		snprintf(s->kernels, sizeof s->kernels, "%s", pod->kernels);
+	else if (*chosen && (!s->kernels[0] || pod->gpu || strcmp(chosen, t->kernels) == 0))
+		snprintf(s->kernels, sizeof s->kernels, "%s", chosen);
+}
+
 void plan_count_tasks(struct planner *p)
 {
 	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
@@ -58,8 +71,8 @@ void plan_count_tasks(struct planner *p)
 			s->active += live;
 			s->ready += live && pod->ready;
 			s->failed += pod && pod->phase == POD_FAILED;
-			if (pod && pod->kernels)
-				snprintf(s->kernels, sizeof s->kernels, "%s", pod->kernels);
+			if (pod)
+				note_kernels(s, task, pod);
 		}
 	}
 	for (unsigned i = 0; i < p->status->n_ledger; i++) {

@@ -12,21 +12,9 @@
 #ifndef MUSTER_PLAN_RESOLVER_H
 #define MUSTER_PLAN_RESOLVER_H
 
-#include "lib/base/buf.h"
+#include "operator/api/node.h"
 
 #define RESOLVER_GPU "nvidia.com/gpu" /* the resource, and the key of its nodes' taint */
-
-struct label {
-	const char *key, *value;
-};
-struct node_info {
-	const char *name;
-	const struct label *labels;
-	unsigned n_labels;
-	bool schedulable; /* not cordoned, ready */
-	int gpus;         /* allocatable nvidia.com/gpu */
-	bool lost;        /* its kubelet has not been heard of */
-};
 
 struct kernel_choice {
 	char variant[32]; /* "cuda-sm90", "cuda", "cpu-avx512", "cpu-generic", "arm64", … */

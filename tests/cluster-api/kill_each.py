@@ -150,9 +150,6 @@ class Run:
             service[2].pop("clusterIPs", None)
         if code == 200:
             self.drop_unused_secrets(objects[OWNED[2]], status.get("security", {}).get("secret"))
-        # known fault: the kernels of a new pod are lost if the status write of that reconcile is delayed
-        for part in (status.get("summary", {}), *status.get("tasks", {}).values()):
-            part.pop("kernels", None)
         return without_identity(json.dumps({"job": code, "status": status, "objects": objects, "pods created": pods},
                                            indent=1, sort_keys=True), self.namespace)
 

@@ -29,20 +29,13 @@ static bool may_write(void *user)
 
 /* ---- watches ---- */
 
-static const struct {
-	void (*begin)(void *, const char *), (*seen)(void *, const cJSON *);
-	void (*gone)(void *, const cJSON *), (*end)(void *, const char *);
-} handlers[SIM_WATCHED] = {
-    {store_jobs_begin, store_job_seen, store_job_gone, store_jobs_end},
-    {store_pods_begin, store_pod_seen, store_pod_gone, store_pods_end},
-    {store_services_begin, store_service_seen, store_service_gone, store_services_end},
-    {store_nodes_begin, store_node_seen, store_node_gone, store_nodes_end},
-};
+static const enum object_kind watched[SIM_WATCHED] = {KIND_JOB, KIND_POD, KIND_SERVICE, KIND_NODE};
 
-static void tell(struct sim_operator *o, int kind, void (*to)(void *, const cJSON *),
-		 const cJSON *object)
+static void tell(struct sim_operator *o, int kind, bool gone, const cJSON *object)
 {
-	to(&o->controller.store, object);
+	struct store_watch watch = {&o->controller.store, watched[kind], NULL};
+
+	(gone ? store_object_gone : store_object_seen)(&watch, object);
 }
 
 static bool is_selected(const struct sim_event *e)
@@ -70,10 +63,7 @@ static bool deliver(struct sim_operator *o, int kind)
 
 	if (!e)
 		return false;
-	if (e->deleted)
-		tell(o, kind, handlers[kind].gone, e->json);
-	else
-		tell(o, kind, handlers[kind].seen, e->json);
+	tell(o, kind, e->deleted, e->json);
 	if (!sim_chance(o->sim, 20)) /* else it comes again */
 		o->position[kind]++;
 	return true;
@@ -93,14 +83,15 @@ static bool is_last(const struct sim *s, int at, int until)
 /* A list as it was after `until` events. */
 static void list(struct sim_operator *o, int kind, int until)
 {
+	struct store_watch watch = {&o->controller.store, watched[kind], NULL};
 	const struct sim *s = o->sim;
 
-	handlers[kind].begin(&o->controller.store, NULL);
+	store_list_begins(&watch);
 	for (int i = 0; i < until; i++)
 		if ((int)s->events[i].kind == kind && is_selected(&s->events[i]) &&
 		    is_last(s, i, until))
-			tell(o, kind, handlers[kind].seen, s->events[i].json);
-	handlers[kind].end(&o->controller.store, NULL);
+			tell(o, kind, false, s->events[i].json);
+	store_list_ends(&watch);
 	o->position[kind] = until;
 }
 
@@ -371,8 +362,7 @@ static void take_over(struct sim *s)
 		was->deposed = true;
 	else
 		restart(was);
-	store_each_key(&next->controller.store, next->controller.store.changed,
-		       next->controller.store.arg);
+	store_wake_all(&next->controller.store);
 }
 
 static void add_node(struct sim *s, const char *name)

@@ -179,7 +179,7 @@ static void check_rest(struct sim *s)
 		return;
 	before = s->writes;
 	store = &s->leader->controller.store;
-	store_each_key(store, store->changed, store->arg);
+	store_wake_all(store);
 	sim_settle(s, 600);
 	if (s->writes != before)
 		sim_break(s, "%d writes at rest", s->writes - before);

@@ -11,36 +11,22 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-typedef void seen(void *store, const cJSON *object);
-
-static const struct {
-	seen *seen, *gone;
-} kinds[] = {
-    {store_job_seen, store_job_gone},         {store_pod_seen, store_pod_gone},
-    {store_service_seen, store_service_gone}, {store_volcano_seen, store_volcano_gone},
-    {store_node_seen, store_node_gone},
-};
-
 struct keys {
 	char *list[64];
 	unsigned n;
 };
 static struct keys keys;
 
-static void note(void *arg, const char *key)
+static void note(void *arg, const char *key, enum object_kind kind)
 {
 	if (keys.n < MU_COUNT(keys.list))
 		keys.list[keys.n++] = mu_xstrdup(key);
 }
 
-static void note_of_pod(void *arg, const char *key)
-{
-	note(arg, key);
-}
-
 static int line(void *store, const char *text, size_t len, struct mu_err *err)
 {
-	for (unsigned i = 0; i < MU_COUNT(kinds); i++) {
+	for (int i = 0; i < KINDS; i++) {
+		struct store_watch watch = {store, i, NULL};
 		cJSON *o = kube_json((struct mu_span){text, len});
 		enum kube_change change = KUBE_ADDED;
 		const cJSON *object = o;
@@ -49,7 +35,7 @@ static int line(void *store, const char *text, size_t len, struct mu_err *err)
 			continue;
 		if (kube_event_read(o, &change, &object, err) < 0)
 			object = o;
-		(change == KUBE_DELETED ? kinds[i].gone : kinds[i].seen)(store, object);
+		(change == KUBE_DELETED ? store_object_gone : store_object_seen)(&watch, object);
 		cJSON_Delete(o);
 	}
 	return 0;
@@ -71,7 +57,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct kube_lines lines = {.line = line, .arg = &c};
 
 	store_init(&c, note, NULL);
-	c.pod_changed = note_of_pod;
 	kube_lines_feed(&lines, (const char *)data, size, NULL);
 	kube_lines_feed(&lines, "\n", 1, NULL);
 	mu_buf_fini(&lines.rest);

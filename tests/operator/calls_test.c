@@ -238,7 +238,7 @@ static void job__that_another_controller_manages__is_left_alone(void **state)
 					cases[i].by);
 		cJSON_SetValuestring(
 		    cJSON_GetObjectItem(s->job->child->next->next, "resourceVersion"), "9");
-		store_job_seen(&s->controller.store, s->job);
+		show(&s->controller.store, KIND_JOB, s->job);
 		look(s);
 		assert_int_equal(s->n > 0, cases[i].ours);
 		scene_free(s);
@@ -270,7 +270,7 @@ static void pod__that_is_invalid__is_sent_again_once_the_job_is_edited(void **st
 		    cJSON_GetObjectItem(s->job->child->next->next, "resourceVersion"), "9");
 		cJSON_SetNumberValue(cJSON_GetObjectItem(s->job->child->next->next, "generation"),
 				     2);
-		store_job_seen(&s->controller.store, s->job);
+		show(&s->controller.store, KIND_JOB, s->job);
 		look(s);
 		assert_int_equal(count_of(s, "POST", PODS_PATH, worker), final ? 2 : 4);
 		scene_free(s);
@@ -361,7 +361,8 @@ static void job__whose_time_to_live_is_over__is_deleted_by_its_uid(void **state)
 
 static void say(struct scene *s, const char *note)
 {
-	struct job job = {.namespace = "d", .name = "j", .uid = "u1", .resource_version = "7"};
+	struct job job = {.meta = {.namespace = "d", .name = "j", .uid = "u1"},
+			  .resource_version = "7"};
 	struct snapshot seen = {.key = "d/j", .job = &job};
 	struct reconcile r = {.controller = &s->controller, .seen = &seen, .now = s->now};
 

@@ -61,8 +61,8 @@ static void end(struct controller *c)
 	controller_fini(c);
 }
 
-static struct job job = {
-    .namespace = "default", .name = "a", .uid = "uid-a", .resource_version = "1"};
+static struct job job = {.meta = {.namespace = "default", .name = "a", .uid = "uid-a"},
+			 .resource_version = "1"};
 static const struct snapshot seen = {.key = "default/a", .job = &job};
 
 static void events__are_posted_in_order(void **state)

@@ -13,7 +13,7 @@ static void set_trainer(struct scene *s, int steps)
 	cJSON_AddItemToObject(spec, "security", cJSON_Parse("{\"mtls\":false}"));
 	cJSON_ReplaceItemInObject(cJSON_GetObjectItem(s->job, "metadata"), "resourceVersion",
 				  cJSON_CreateString("8"));
-	store_job_seen(&s->controller.store, s->job);
+	show(&s->controller.store, KIND_JOB, s->job);
 }
 
 /* The target was 200000. */

@@ -91,6 +91,32 @@ static void counts__are_those_of_the_pods_that_there_are(void **state)
 	world_end(&w);
 }
 
+/* Another operator wrote no status after it created the pods, and their program reports nothing. */
+static void kernels__that_the_status_lacks__are_those_that_pods_were_created_for(void **state)
+{
+	static const struct {
+		const char *known, *chosen, *reported, *want;
+	} rows[] = {
+	    {"", "cpu-generic", NULL, "cpu-generic"},
+	    {"cpu-avx512", "cpu-generic", NULL, "cpu-avx512"}, /* `auto` chose better ones */
+	    {"cpu-avx512", "cpu-generic", "cpu-avx2", "cpu-avx2"},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(rows); i++) {
+		struct task_status *t;
+		struct world w;
+
+		start_running(&w, TWO);
+		t = &w.status.tasks[1];
+		snprintf(t->kernels, sizeof(t->kernels), "%s", rows[i].known);
+		pod(&w, "worker", 0)->chosen_kernels = rows[i].chosen;
+		pod(&w, "worker", 0)->kernels = rows[i].reported;
+		look(&w);
+		assert_string_equal(w.status.tasks[1].kernels, rows[i].want);
+		world_end(&w);
+	}
+}
+
 /* The ready-made trainer tells its steps; a program of the user's may never tell any. */
 static void progress_deadline__of_a_program_that_tells_no_steps__never_fires(void **state)
 {
@@ -182,6 +208,7 @@ int main(void)
 	    cmocka_unit_test(node__taken_out_of_the_cluster__is_lost),
 	    cmocka_unit_test(node__in_a_cluster_whose_nodes_nobody_sees__is_waited_for),
 	    cmocka_unit_test(counts__are_those_of_the_pods_that_there_are),
+	    cmocka_unit_test(kernels__that_the_status_lacks__are_those_that_pods_were_created_for),
 	    cmocka_unit_test(progress_deadline__of_a_program_that_tells_no_steps__never_fires),
 	    cmocka_unit_test(progress_deadline__runs_from_the_very_look_that_says_running),
 	    cmocka_unit_test(scheduling_deadline__is_not_that_of_a_pod_on_its_way_out),

@@ -88,7 +88,8 @@ static void a_plain_job__makes_restricted_pods(void **state)
 	       "{\"muster.dev/job\":\"j\",\"app.kubernetes.io/name\":"
 	       "\"muster\",\"app.kubernetes.io/instance\":\"j\","
 	       "\"app.kubernetes.io/managed-by\":\"muster-operator\","
-	       "\"muster.dev/task\":\"ps\",\"muster.dev/index\":\"0\",\"muster.dev/epoch\":\"1\"}");
+	       "\"muster.dev/task\":\"ps\",\"muster.dev/index\":\"0\",\"muster.dev/epoch\":\"1\","
+	       "\"muster.dev/kernels\":\"cpu-generic\"}");
 	expect(m.pod, "spec.hostname", "\"j-ps-0\"");
 	expect(m.pod, "spec.subdomain", "\"j\"");
 	expect(m.pod, "spec.restartPolicy", "\"Never\"");
@@ -315,7 +316,7 @@ static void pods__are_read_for_what_decides(void **state)
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		MU_AUTO_FREE char *text = mu_xasprintf(head, cases[i].status);
 		cJSON *json = cJSON_Parse(text);
-		struct pod *p = pod_decode(json, NULL);
+		struct pod *p = (struct pod *)pod_decode(KIND_POD, json, NULL);
 
 		assert_non_null(p);
 		assert_int_equal(p->observed.index, 3);
@@ -331,7 +332,7 @@ static void pods__are_read_for_what_decides(void **state)
 			assert_string_equal(p->observed.detail, "c");
 		else
 			assert_null(p->observed.detail);
-		pod_unref(p);
+		object_unref(p);
 		cJSON_Delete(json);
 	}
 }
@@ -357,14 +358,14 @@ static void message__of_a_pod_that_failed__is_the_last_line_that_it_wrote(void *
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		MU_AUTO_FREE char *json = mu_xasprintf(text, cases[i].exit_code, cases[i].message);
 		cJSON *object = cJSON_Parse(json);
-		struct pod *p = pod_decode(object, NULL);
+		struct pod *p = (struct pod *)pod_decode(KIND_POD, object, NULL);
 
 		assert_non_null(p);
 		if (cases[i].kept)
 			assert_string_equal(p->observed.message, cases[i].kept);
 		else
 			assert_null(p->observed.message);
-		pod_unref(p);
+		object_unref(p);
 		cJSON_Delete(object);
 	}
 }
@@ -395,11 +396,11 @@ static void pod__that_was_deleted__was_killed_unless_it_had_ended_before(void **
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		MU_AUTO_FREE char *pod = mu_xasprintf(text, cases[i].more);
 		cJSON *json = cJSON_Parse(pod);
-		struct pod *p = pod_decode(json, NULL);
+		struct pod *p = (struct pod *)pod_decode(KIND_POD, json, NULL);
 
 		assert_non_null(p);
 		assert_int_equal(p->observed.killed, cases[i].killed);
-		pod_unref(p);
+		object_unref(p);
 		cJSON_Delete(json);
 	}
 }

@@ -110,6 +110,12 @@ static inline bool on_may_write(void *user)
 	return ((struct scene *)user)->may_write;
 }
 
+/* As a watch shows it. */
+static inline void show(struct store *c, enum object_kind kind, const cJSON *json)
+{
+	store_object_seen(&(struct store_watch){c, kind, NULL}, json);
+}
+
 /* A job of one ps and one worker, whose status says `status` and which has these pods. */
 static inline struct scene *scene_new(const char *run, const char *status, const char *const *pods)
 {
@@ -130,18 +136,14 @@ static inline struct scene *scene_new(const char *run, const char *status, const
 	s->controller.io =
 	    (struct controller_io){on_call, on_finish, on_now, on_may_write, s, NULL, on_call_many};
 	assert_non_null(s->job = cJSON_Parse(job));
-	store_jobs_begin(c, NULL);
-	store_job_seen(c, s->job);
-	store_jobs_end(c, NULL);
-	store_pods_begin(c, NULL);
+	show(c, KIND_JOB, s->job);
 	for (; pods && *pods; pods++) {
 		cJSON *pod = cJSON_Parse(*pods);
 
 		assert_non_null(pod);
-		store_pod_seen(c, pod);
+		show(c, KIND_POD, pod);
 		cJSON_Delete(pod);
 	}
-	store_pods_end(c, NULL);
 	return s;
 }
 

@@ -87,6 +87,11 @@ static int on_call(void *user, const struct kube_request *rq, cJSON **out, struc
 }
 
 /* rest: of its spec, as JSON. */
+static void show(struct scene *s, enum object_kind kind, const cJSON *json)
+{
+	store_object_seen(&(struct store_watch){&s->controller.store, kind, NULL}, json);
+}
+
 static struct scene *scene_of(const char *rest)
 {
 	static const struct controller_options options = {
@@ -105,7 +110,7 @@ static struct scene *scene_of(const char *rest)
 	controller_init(&s->controller, &options, monotonic);
 	s->controller.io =
 	    (struct controller_io){.call = on_call, .now = wall, .may_write = always, .user = s};
-	store_job_seen(&s->controller.store, s->job);
+	show(s, KIND_JOB, s->job);
 	return s;
 }
 
@@ -132,7 +137,7 @@ static void see_pod_as(struct scene *s, const char *task, int index, const char 
 	cJSON *pod = cJSON_Parse(text);
 
 	assert_non_null(pod);
-	store_pod_seen(&s->controller.store, pod);
+	show(s, KIND_POD, pod);
 	cJSON_Delete(pod);
 }
 

@@ -32,9 +32,15 @@ static cJSON *pod_of(const char *task, const char *uid, const char *owner, const
 	return object;
 }
 
-static void see(struct store *c, void (*seen)(void *, const cJSON *), cJSON *object)
+static void see(struct store *c, enum object_kind kind, cJSON *object)
 {
-	seen(c, object);
+	store_object_seen(&(struct store_watch){c, kind, NULL}, object);
+	cJSON_Delete(object);
+}
+
+static void see_gone(struct store *c, enum object_kind kind, cJSON *object)
+{
+	store_object_gone(&(struct store_watch){c, kind, NULL}, object);
 	cJSON_Delete(object);
 }
 
@@ -58,8 +64,8 @@ static unsigned asked_in_an_hour(bool ready, bool heard)
 	struct store c;
 
 	store_init(&c, NULL, NULL);
-	see(&c, store_job_seen, job_of("u1"));
-	see(&c, store_pod_seen, pod_of("worker", "w", "u1", "Running", ready));
+	see(&c, KIND_JOB, job_of("u1"));
+	see(&c, KIND_POD, pod_of("worker", "w", "u1", "Running", ready));
 	if (heard)
 		store_set_progress(&c, &chief, &(struct progress_report){.set = true}, NULL, 1000);
 	for (double now = 1000; now < 4600; now += 5)
@@ -90,9 +96,9 @@ static void expect_asked(struct store *c, double now, const char *want)
 static void start(struct store *c)
 {
 	store_init(c, NULL, NULL);
-	see(c, store_job_seen, job_of("u1"));
-	see(c, store_pod_seen, pod_of("chief", "c1", "u1", "Running", true));
-	see(c, store_pod_seen, pod_of("worker", "w1", "u1", "Running", true));
+	see(c, KIND_JOB, job_of("u1"));
+	see(c, KIND_POD, pod_of("chief", "c1", "u1", "Running", true));
+	see(c, KIND_POD, pod_of("worker", "w1", "u1", "Running", true));
 	assert_int_equal(ask_in_vain(c, 1000), 1);
 	expect_asked(c, 1001, "");
 	expect_asked(c, 1002, "");
@@ -100,35 +106,37 @@ static void start(struct store *c)
 
 static void chief_is_deleting(struct store *c)
 {
-	store_expect_deletion(c, "default/j", "c1");
+	store_expect_deletion(c, "c1");
 }
 
 static void chief_is_gone(struct store *c)
 {
-	see(c, store_pod_gone, pod_of("chief", "c1", "u1", "Running", true));
+	see_gone(c, KIND_POD, pod_of("chief", "c1", "u1", "Running", true));
 }
 
 static void chief_was_removed(struct store *c)
 {
-	store_remove_pod(c, "default/j", "c1");
+	store_remove_pod(c, "c1");
 }
 
 static void chief_is_in_no_list(struct store *c)
 {
-	store_pods_begin(c, NULL);
-	see(c, store_pod_seen, pod_of("worker", "w1", "u1", "Running", true));
-	store_pods_end(c, NULL);
+	struct store_watch pods = {c, KIND_POD, NULL};
+
+	store_list_begins(&pods);
+	see(c, KIND_POD, pod_of("worker", "w1", "u1", "Running", true));
+	store_list_ends(&pods);
 }
 
 static void chief_has_failed(struct store *c)
 {
-	see(c, store_pod_seen, pod_of("chief", "c1", "u1", "Failed", false));
+	see(c, KIND_POD, pod_of("chief", "c1", "u1", "Failed", false));
 }
 
 static void chief_is_a_new_one(struct store *c)
 {
-	see(c, store_pod_seen, pod_of("chief", "c1", "u1", "Failed", false));
-	see(c, store_pod_seen, pod_of("chief", "c2", "u1", "Running", true));
+	see(c, KIND_POD, pod_of("chief", "c1", "u1", "Failed", false));
+	see(c, KIND_POD, pod_of("chief", "c2", "u1", "Running", true));
 }
 
 static void chief_answers_late(struct store *c)
@@ -140,20 +148,20 @@ static void chief_answers_late(struct store *c)
 
 static void job_is_a_new_one(struct store *c)
 {
-	see(c, store_job_seen, job_of("u2"));
-	see(c, store_pod_seen, pod_of("worker", "w2", "u2", "Running", true));
+	see(c, KIND_JOB, job_of("u2"));
+	see(c, KIND_POD, pod_of("worker", "w2", "u2", "Running", true));
 }
 
 static void job_is_a_new_one__seen_after_its_pod(struct store *c)
 {
-	see(c, store_pod_seen, pod_of("worker", "w2", "u2", "Running", true));
+	see(c, KIND_POD, pod_of("worker", "w2", "u2", "Running", true));
 	expect_asked(c, 1002, "");
-	see(c, store_job_seen, job_of("u2"));
+	see(c, KIND_JOB, job_of("u2"));
 }
 
 static void all_are_gone(struct store *c)
 {
-	see(c, store_job_gone, job_of("u1"));
+	see_gone(c, KIND_JOB, job_of("u1"));
 }
 
 static void whoever_is_the_chief_now__is_asked_at_once(void **state)

@@ -8,16 +8,11 @@
 
 static int told, told_of_pods;
 
-static void job_told(void *arg, const char *key)
+static void note(void *arg, const char *key, enum object_kind kind)
 {
 	assert_string_equal(key, "default/j");
-	told++;
-}
-
-static void pod_told(void *arg, const char *key)
-{
-	assert_string_equal(key, "default/j");
-	told_of_pods++;
+	told += kind == KIND_JOB;
+	told_of_pods += kind == KIND_POD;
 }
 
 static cJSON *pod_of(const char *uid, const char *phase, const char *ip)
@@ -57,16 +52,21 @@ static cJSON *job(const char *version)
 	return job_of("u1", version);
 }
 
-static void see(struct store *c, void (*seen)(void *, const cJSON *), cJSON *object)
+static void see(struct store *c, enum object_kind kind, cJSON *object)
 {
-	seen(c, object);
+	store_object_seen(&(struct store_watch){c, kind, NULL}, object);
+	cJSON_Delete(object);
+}
+
+static void see_gone(struct store *c, enum object_kind kind, cJSON *object)
+{
+	store_object_gone(&(struct store_watch){c, kind, NULL}, object);
 	cJSON_Delete(object);
 }
 
 static void start(struct store *c)
 {
-	store_init(c, job_told, NULL);
-	c->pod_changed = pod_told;
+	store_init(c, note, NULL);
 	told = told_of_pods = 0;
 }
 
@@ -76,54 +76,111 @@ static void a_pod__as_the_answer_to_its_create_had_it__is_no_news(void **state)
 	cJSON *answer = pod("Pending", "");
 
 	start(&c);
-	store_expect_pod(&c, answer, "cpu-avx2", 100);
+	see(&c, KIND_JOB, job("7"));
+	store_expect(&c, KIND_POD, answer, 100);
 	cJSON_Delete(answer);
-	see(&c, store_pod_seen, pod("Pending", ""));
+	see(&c, KIND_POD, pod("Pending", ""));
 	assert_int_equal(told_of_pods, 0);
-	see(&c, store_pod_seen, pod("Pending", "10.0.0.1"));
+	see(&c, KIND_POD, pod("Pending", "10.0.0.1"));
 	assert_int_equal(told_of_pods, 1);
-	see(&c, store_pod_seen, pod("Running", "10.0.0.1"));
+	see(&c, KIND_POD, pod("Running", "10.0.0.1"));
 	assert_int_equal(told_of_pods, 2);
-	see(&c, store_pod_seen, pod("Running", "10.0.0.1"));
+	see(&c, KIND_POD, pod("Running", "10.0.0.1"));
 	assert_int_equal(told_of_pods, 2);
-	see(&c, store_pod_gone, pod("Running", "10.0.0.1"));
+	see_gone(&c, KIND_POD, pod("Running", "10.0.0.1"));
 	assert_int_equal(told_of_pods, 3);
 	store_fini(&c);
 }
 
-/* Of the world that the next look sees. */
-static void expect_kernels(struct store *c, const char *want)
-{
-	struct snapshot seen;
-
-	assert_true(snapshot_take(c, "default/j", 100, &seen));
-	assert_int_equal(seen.observed.n_pods, 1);
-	assert_string_equal(seen.observed.pods[0].kernels, want);
-	snapshot_fini(&seen);
-}
-
-static void a_pod__has_the_kernels_that_it_was_made_for__until_it_says_others(void **state)
+static void a_pod__has_the_kernels_that_it_was_created_for_and_those_that_it_reports(void **state)
 {
 	struct task_address chief = {.key = "default/j", .pod_uid = "p1"};
+	cJSON *created = pod("Pending", "");
+	struct snapshot seen;
+	struct store c;
+
+	cJSON_AddStringToObject(
+	    cJSON_GetObjectItem(cJSON_GetObjectItem(created, "metadata"), "labels"), LABEL_KERNELS,
+	    "cpu-avx2");
+	start(&c);
+	see(&c, KIND_JOB, job("7"));
+	see(&c, KIND_POD, created);
+	assert_true(snapshot_take(&c, "default/j", 100, &seen));
+	assert_string_equal(seen.observed.pods[0].chosen_kernels, "cpu-avx2");
+	assert_null(seen.observed.pods[0].kernels);
+	snapshot_fini(&seen);
+	assert_true(
+	    store_set_progress(&c, &chief, &(struct progress_report){0}, "cpu-avx512", 101));
+	assert_true(snapshot_take(&c, "default/j", 100, &seen));
+	assert_string_equal(seen.observed.pods[0].kernels, "cpu-avx512");
+	snapshot_fini(&seen);
+	store_fini(&c);
+}
+
+/* A relist that does not hold a pod of ours removes it only once a watch has shown it. */
+static void a_created_pod__that_no_watch_shows__is_dropped_after_a_minute(void **state)
+{
 	cJSON *answer = pod("Pending", "");
+	struct snapshot seen;
+	struct store c;
+	struct store_watch pods = {&c, KIND_POD, NULL};
 
-	for (int watch_first = 0; watch_first < 2; watch_first++) {
-		struct store c;
-
+	for (int shown = 0; shown < 2; shown++) {
 		start(&c);
-		see(&c, store_job_seen, job("7"));
-		if (watch_first)
-			see(&c, store_pod_seen, pod("Pending", ""));
-		store_expect_pod(&c, answer, "cuda-sm90", 100);
-		expect_kernels(&c, "cuda-sm90");
-		see(&c, store_pod_seen, pod("Running", "10.0.0.1"));
-		expect_kernels(&c, "cuda-sm90");
-		assert_true(store_set_progress(&c, &chief, &(struct progress_report){0},
-					       "cpu-avx512", 101));
-		expect_kernels(&c, "cpu-avx512");
+		see(&c, KIND_JOB, job("7"));
+		store_expect(&c, KIND_POD, answer, 100);
+		if (shown)
+			see(&c, KIND_POD, pod("Pending", ""));
+		store_list_begins(&pods);
+		store_list_ends(&pods);
+		assert_true(snapshot_take(&c, "default/j", 159, &seen));
+		assert_int_equal(seen.observed.n_pods, !shown);
+		assert_true(shown || seen.expectations_expire_at == 160);
+		snapshot_fini(&seen);
+		assert_true(snapshot_take(&c, "default/j", 161, &seen));
+		assert_int_equal(seen.observed.n_pods, 0);
+		snapshot_fini(&seen);
 		store_fini(&c);
 	}
 	cJSON_Delete(answer);
+}
+
+/* kubectl delete --cascade=orphan takes the owner reference away. */
+static void a_pod__that_is_orphaned__is_the_jobs_no_more(void **state)
+{
+	cJSON *orphan = pod("Running", "10.0.0.1");
+	struct snapshot seen;
+	struct store c;
+
+	cJSON_DeleteItemFromObject(cJSON_GetObjectItem(orphan, "metadata"), "ownerReferences");
+	start(&c);
+	see(&c, KIND_JOB, job("7"));
+	see(&c, KIND_POD, pod("Running", "10.0.0.1"));
+	told_of_pods = 0;
+	see(&c, KIND_POD, orphan);
+	assert_int_equal(told_of_pods, 1);
+	assert_true(snapshot_take(&c, "default/j", 100, &seen));
+	assert_int_equal(seen.observed.n_pods, 0);
+	snapshot_fini(&seen);
+	store_fini(&c);
+}
+
+static void a_job__of_a_name_that_another_had__is_the_only_one(void **state)
+{
+	struct snapshot seen;
+	struct store c;
+
+	start(&c);
+	see(&c, KIND_JOB, job("7"));
+	see(&c, KIND_POD, pod("Running", "10.0.0.1"));
+	see(&c, KIND_JOB, job_of("u2", "9"));
+	assert_int_equal(store_count(&c), 1);
+	see_gone(&c, KIND_JOB, job("8"));
+	assert_true(snapshot_take(&c, "default/j", 100, &seen));
+	assert_string_equal(seen.job->meta.uid, "u2");
+	assert_int_equal(seen.observed.n_pods, 0);
+	snapshot_fini(&seen);
+	store_fini(&c);
 }
 
 static void a_job__in_the_version_that_our_write_made__is_no_news(void **state)
@@ -132,13 +189,13 @@ static void a_job__in_the_version_that_our_write_made__is_no_news(void **state)
 	cJSON *answer = job("8");
 
 	start(&c);
-	see(&c, store_job_seen, job("7"));
+	see(&c, KIND_JOB, job("7"));
 	assert_int_equal(told, 1);
 	store_update_job(&c, answer);
 	cJSON_Delete(answer);
-	see(&c, store_job_seen, job("8"));
+	see(&c, KIND_JOB, job("8"));
 	assert_int_equal(told, 1);
-	see(&c, store_job_seen, job("9"));
+	see(&c, KIND_JOB, job("9"));
 	assert_int_equal(told, 2);
 	store_fini(&c);
 }
@@ -164,11 +221,11 @@ static void a_job__is_decoded_once__and_a_snapshot_keeps_the_one_it_saw(void **s
 	struct store c;
 
 	start(&c);
-	see(&c, store_job_seen, job_as_read("7", 1, good, "{\"phase\": \"Running\"}"));
+	see(&c, KIND_JOB, job_as_read("7", 1, good, "{\"phase\": \"Running\"}"));
 	assert_true(snapshot_take(&c, "default/j", 100, &first));
 	assert_int_equal(first.job->spec->tasks[0].replicas, 3);
 	assert_int_equal(first.observed.status.phase, JOB_RUNNING);
-	see(&c, store_job_seen, job_as_read("8", 2, "{\"tasks\":7}", "{\"phase\": 7}"));
+	see(&c, KIND_JOB, job_as_read("8", 2, "{\"tasks\":7}", "{\"phase\": 7}"));
 	assert_true(snapshot_take(&c, "default/j", 100, &next));
 	assert_null(next.job->spec);
 	assert_non_null(strstr(next.job->spec_error, "spec.tasks"));
@@ -223,11 +280,11 @@ static void a_pod__that_was_ready_once__has_answered(void **state)
 	struct store c;
 
 	start(&c);
-	see(&c, store_job_seen, job("7"));
+	see(&c, KIND_JOB, job("7"));
 	for (unsigned i = 0; i < MU_COUNT(days); i++) {
 		struct snapshot seen;
 
-		see(&c, store_pod_seen, pod_that_is(days[i].said));
+		see(&c, KIND_POD, pod_that_is(days[i].said));
 		assert_true(snapshot_take(&c, "default/j", 100, &seen));
 		assert_int_equal(seen.observed.pods[0].ready, days[i].ready);
 		assert_int_equal(seen.observed.pods[0].answered, days[i].answered);
@@ -242,12 +299,12 @@ static void a_pod__whose_end_is_confirmed__was_killed_as_before(void **state)
 
 	start(&c);
 	for (int step = 0; step < 3; step++) {
-		const struct stored_job *j;
+		const struct stored_object *s;
 
-		see(&c, store_pod_seen, deleted_pod(step));
-		j = mu_map_get(&c.jobs, "default/j");
-		assert_non_null(j);
-		assert_int_equal(j->pods->pod->observed.killed, step > 0);
+		see(&c, KIND_POD, deleted_pod(step));
+		s = mu_map_get(&c.objects[KIND_POD], "p1");
+		assert_non_null(s);
+		assert_int_equal(stored_pod(s)->observed.killed, step > 0);
 	}
 	store_fini(&c);
 }
@@ -293,27 +350,26 @@ static void a_chief_that_ended__has_the_last_word_on_the_progress(void **state)
 
 	progress_report_parse(&answer, "{\"step\":8}");
 	start(&c);
-	see(&c, store_job_seen, job("7"));
-	see(&c, store_pod_seen, ended_pod("ps", "{\"step\":1}"));
+	see(&c, KIND_JOB, job("7"));
+	see(&c, KIND_POD, ended_pod("ps", "{\"step\":1}"));
 	expect_progress(&c, NULL);
 	for (unsigned i = 0; i < MU_COUNT(nonsense); i++) {
-		see(&c, store_pod_seen, ended_pod("worker", nonsense[i]));
+		see(&c, KIND_POD, ended_pod("worker", nonsense[i]));
 		expect_progress(&c, NULL);
 	}
 	store_set_progress(&c, &chief, &answer, NULL, 99);
 	expect_progress(&c, "{\"step\":8}");
-	see(&c, store_pod_seen, ended_pod("worker", "{\"step\":9,\"loss\":0.5,\"other\":[]}"));
+	see(&c, KIND_POD, ended_pod("worker", "{\"step\":9,\"loss\":0.5,\"other\":[]}"));
 	expect_progress(&c, "{\"step\":9,\"loss\":0.5}");
-	see(&c, store_pod_seen, ended_pod("worker", "{\"step\":9,\"reason\":\"Because\"}"));
+	see(&c, KIND_POD, ended_pod("worker", "{\"step\":9,\"reason\":\"Because\"}"));
 	expect_progress(&c, "{\"step\":9}");
-	see(&c, store_pod_seen,
-	    ended_pod("worker", "{\"step\":9,\"reason\":\"ValidationStopped\"}"));
+	see(&c, KIND_POD, ended_pod("worker", "{\"step\":9,\"reason\":\"ValidationStopped\"}"));
 	expect_progress(&c, "{\"step\":9,\"reason\":\"ValidationStopped\"}");
-	see(&c, store_pod_seen, ended_pod("worker", "{\"step\":9,\"loss\":0.5}"));
+	see(&c, KIND_POD, ended_pod("worker", "{\"step\":9,\"loss\":0.5}"));
 	/* an answer that was on its way meanwhile */
 	store_set_progress(&c, &chief, &answer, NULL, 101);
 	expect_progress(&c, "{\"step\":9,\"loss\":0.5}");
-	see(&c, store_pod_gone, ended_pod("worker", "{\"step\":9,\"loss\":0.5}"));
+	see_gone(&c, KIND_POD, ended_pod("worker", "{\"step\":9,\"loss\":0.5}"));
 	expect_progress(&c, "{\"step\":9,\"loss\":0.5}");
 	store_fini(&c);
 }
@@ -338,7 +394,7 @@ static cJSON *job_with_epoch_2(struct store *c)
 	MU_AUTO_BUF status = {0};
 	struct snapshot seen;
 
-	see(c, store_job_seen,
+	see(c, KIND_JOB,
 	    job_as_read("7", 1, ONE_WORKER, "{\"cluster\":{\"epoch\":1,\"members\":\"others\"}}"));
 	assert_true(snapshot_take(c, "default/j", 100, &seen));
 	plan = job_plan_new(seen.job->spec, &options, &seen.observed, 100);
@@ -372,11 +428,11 @@ static void a_task_with_an_older_epoch__is_told_until_it_has_heard(void **state)
 
 	start(&c);
 	stored = job_with_epoch_2(&c);
-	see(&c, store_pod_seen, member("Pending"));
+	see(&c, KIND_POD, member("Pending"));
 	expect_notices(&c, 100, 0); /* nobody is there yet */
-	see(&c, store_pod_seen, member("Running"));
+	see(&c, KIND_POD, member("Running"));
 	expect_notices(&c, 100, 0); /* the epoch is not stored yet */
-	see(&c, store_job_seen, stored);
+	see(&c, KIND_JOB, stored);
 	expect_notices(&c, 100, 1);
 	store_update_failed(&c, &task, 100);
 	expect_notices(&c, 104, 0);
@@ -384,7 +440,7 @@ static void a_task_with_an_older_epoch__is_told_until_it_has_heard(void **state)
 	expect_notices(&c, 20, 1); /* the clock was set back */
 	store_confirm_epoch(&c, &task, 2);
 	expect_notices(&c, 105, 0);
-	see(&c, store_pod_seen, member("Running")); /* its label is what it was made with */
+	see(&c, KIND_POD, member("Running")); /* its label is what it was made with */
 	assert_true(snapshot_take(&c, "default/j", 106, &seen));
 	assert_int_equal(seen.observed.pods[0].epoch, 2);
 	snapshot_fini(&seen);
@@ -397,7 +453,11 @@ int main(void)
 	    cmocka_unit_test(a_pod__as_the_answer_to_its_create_had_it__is_no_news),
 	    cmocka_unit_test(a_pod__that_was_ready_once__has_answered),
 	    cmocka_unit_test(a_pod__whose_end_is_confirmed__was_killed_as_before),
-	    cmocka_unit_test(a_pod__has_the_kernels_that_it_was_made_for__until_it_says_others),
+	    cmocka_unit_test(
+		a_pod__has_the_kernels_that_it_was_created_for_and_those_that_it_reports),
+	    cmocka_unit_test(a_created_pod__that_no_watch_shows__is_dropped_after_a_minute),
+	    cmocka_unit_test(a_pod__that_is_orphaned__is_the_jobs_no_more),
+	    cmocka_unit_test(a_job__of_a_name_that_another_had__is_the_only_one),
 	    cmocka_unit_test(a_job__in_the_version_that_our_write_made__is_no_news),
 	    cmocka_unit_test(a_task_with_an_older_epoch__is_told_until_it_has_heard),
 	    cmocka_unit_test(a_chief_that_ended__has_the_last_word_on_the_progress),

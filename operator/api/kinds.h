@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kinds of objects that the operator watches. */
+#ifndef API_KINDS_H
+#define API_KINDS_H
+
+#include "operator/api/object.h"
+
+/* How a kind is watched and decoded. */
+struct kind_info {
+	const char *name; /* for the log */
+	const char *group, *resource, *selector;
+	/* Returns new, or NULL when the object is not one of ours.  `before` is the object in an
+	 * earlier version, or NULL. */
+	struct object *(*decode)(enum object_kind kind, const cJSON *json,
+				 const struct object *before);
+	/* (optional) True when two versions say the same; else each version is a change. */
+	bool (*same)(const struct object *a, const struct object *b);
+	double gather;   /* kube_reflector's */
+	bool on_demand;  /* watched from the first job on that has one */
+	bool of_cluster; /* not in a namespace, and the operator works without it */
+};
+extern const struct kind_info kinds[KINDS];
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "operator/api/node.h"
+
+#include "operator/api/object_json.h"
+
+static bool is_wanted(const char *label)
+{
+	static const char *const wanted[] = {"nvidia.com/", "feature.node.kubernetes.io/",
+					     "kubernetes.io/arch"};
+
+	for (unsigned i = 0; i < MU_COUNT(wanted); i++)
+		if (strncmp(label, wanted[i], strlen(wanted[i])) == 0)
+			return true;
+	return false;
+}
+
+static bool is_ready(const cJSON *status)
+{
+	const cJSON *condition;
+
+	cJSON_ArrayForEach(condition, at(status, "conditions"))
+	{
+		const char *value = text_at(condition, "status");
+		if (value && strcmp(text_or_empty(condition, "type"), "Ready") == 0)
+			return strcmp(value, "True") == 0;
+	}
+	return true; /* no kubelet has said anything yet */
+}
+
+static void fini(struct object *o)
+{
+	mu_arena_fini(&((struct node *)o)->arena);
+}
+
+struct object *node_decode(enum object_kind kind, const cJSON *json, const struct object *before)
+{
+	const cJSON *labels = at(at(json, "metadata"), "labels"), *label;
+	const cJSON *status = at(json, "status");
+	struct node *n = object_new(kind, sizeof(*n), json, fini);
+	struct label *wanted;
+
+	mu_arena_init(&n->arena);
+	wanted = MU_ARENA_ARRAY(&n->arena, struct label, (size_t)cJSON_GetArraySize(labels) + 1);
+	n->info.name = n->meta.name;
+	n->info.labels = wanted;
+	cJSON_ArrayForEach(label, labels)
+	{
+		if (!cJSON_IsString(label) || !label->string || !is_wanted(label->string))
+			continue;
+		wanted[n->info.n_labels].key = mu_arena_strdup(&n->arena, label->string);
+		wanted[n->info.n_labels++].value = mu_arena_strdup(&n->arena, label->valuestring);
+	}
+	n->info.gpus = atoi(text_or_empty(at(status, "allocatable"), "nvidia.com/gpu"));
+	n->info.lost = !is_ready(status);
+	n->info.schedulable = !n->info.lost && !cJSON_IsTrue(at(at(json, "spec"), "unschedulable"));
+	return &n->meta;
+}
+
+bool node_same(const struct object *x, const struct object *y)
+{
+	const struct node_info *a = &((const struct node *)x)->info;
+	const struct node_info *b = &((const struct node *)y)->info;
+
+	if (a->schedulable != b->schedulable || a->lost != b->lost || a->gpus != b->gpus ||
+	    a->n_labels != b->n_labels)
+		return false;
+	for (unsigned i = 0; i < a->n_labels; i++)
+		if (strcmp(a->labels[i].key, b->labels[i].key) != 0 ||
+		    strcmp(a->labels[i].value, b->labels[i].value) != 0)
+			return false;
+	return true;
+}

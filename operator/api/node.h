@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A node: only what the kernel resolver reads, so that the heartbeats of its status are no change.
+ */
+#ifndef API_NODE_H
+#define API_NODE_H
+
+#include "operator/api/object.h"
+
+struct label {
+	const char *key, *value;
+};
+struct node_info {
+	const char *name;
+	const struct label *labels;
+	unsigned n_labels;
+	bool schedulable; /* not cordoned, ready */
+	int gpus;         /* allocatable nvidia.com/gpu */
+	bool lost;        /* its kubelet has not been heard of */
+};
+
+struct node {
+	struct object meta;
+	struct node_info info; /* borrows from the node */
+	struct mu_arena arena;
+};
+
+/* For the table of kinds. */
+struct object *node_decode(enum object_kind kind, const cJSON *json, const struct object *before);
+bool node_same(const struct object *a, const struct object *b);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Members of API objects in JSON. */
+#ifndef API_OBJECT_JSON_H
+#define API_OBJECT_JSON_H
+
+#include <cjson/cJSON.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A member; NULL when there is none. */
+static inline const cJSON *at(const cJSON *object, const char *key)
+{
+	return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
+/* A string member; NULL when there is none. */
+static inline const char *text_at(const cJSON *object, const char *key)
+{
+	return cJSON_GetStringValue(at(object, key));
+}
+
+/* A string member; "" when there is none. */
+static inline const char *text_or_empty(const cJSON *object, const char *key)
+{
+	const char *s = text_at(object, key);
+	return s ? s : "";
+}
+
+static inline const char *object_name(const cJSON *object)
+{
+	return text_or_empty(at(object, "metadata"), "name");
+}
+
+static inline const char *object_uid(const cJSON *object)
+{
+	return text_or_empty(at(object, "metadata"), "uid");
+}
+
+/* metadata.resourceVersion as a number; 0: there is none. */
+static inline uint64_t object_version(const cJSON *object)
+{
+	return strtoull(text_or_empty(at(object, "metadata"), "resourceVersion"), NULL, 10);
+}
+
+/* The UID of the controller among the owner references; "" when there is none. */
+static inline const char *object_owner(const cJSON *object)
+{
+	const cJSON *ref;
+
+	cJSON_ArrayForEach(ref, at(at(object, "metadata"), "ownerReferences"))
+	{
+		if (cJSON_IsTrue(at(ref, "controller")))
+			return text_or_empty(ref, "uid");
+	}
+	return "";
+}
+
+#endif
