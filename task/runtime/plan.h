@@ -85,7 +85,8 @@ struct executor {
 	struct runtime *rt;
 	struct mu_graph *graph;
 	char *container;
-	char *session; /* container of what kernels keep; "" without a session */
+	char *session; /* step_session; NULL: no session, and no kernel has asked for one */
+	bool owns_session;
 	struct mu_arena arena;
 	struct plan_node *nodes;
 	struct plan_extra *extra;

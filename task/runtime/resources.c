@@ -50,12 +50,49 @@ static void let_go(struct resource *r)
 	resource_unref(r);
 }
 
+static void make_key(struct mu_buf *b, const char *container, const char *name)
+{
+	mu_buf_puts(b, container);
+	mu_buf_putc(b, '\0');
+	mu_buf_puts(b, name);
+}
+
+static bool is_within(const char *container, const char *outer)
+{
+	size_t n = strlen(outer);
+
+	return strncmp(container, outer, n) == 0 &&
+	       (!container[n] || container[n] == RESOURCES_WITHIN);
+}
+
+/* The resources of a container, or all (NULL).  They are closed without the lock: closing a queue
+ * calls its waiters, and an iterator's functions have containers of their own. */
+static void remove_all(struct resources *rs, const char *container)
+{
+	struct resource **gone;
+	size_t n = 0;
+
+	pthread_mutex_lock(&rs->lock);
+	gone = MU_NEW_ARRAY(struct resource *, rs->by_key.count + 1);
+	mu_map_each (&rs->by_key, s)
+		if (!container || is_within(s->key, container))
+			gone[n++] = s->value;
+	for (size_t i = 0; i < n; i++) {
+		MU_AUTO_BUF key = {0};
+		make_key(&key, gone[i]->container, gone[i]->name);
+		mu_map_del_n(&rs->by_key, key.data, key.len);
+	}
+	pthread_mutex_unlock(&rs->lock);
+	for (size_t i = 0; i < n; i++)
+		let_go(gone[i]);
+	free(gone);
+}
+
 void resources_free(struct resources *rs)
 {
 	if (!rs)
 		return;
-	mu_map_each (&rs->by_key, s)
-		let_go(s->value);
+	remove_all(rs, NULL);
 	mu_map_fini(&rs->by_key);
 	pthread_mutex_destroy(&rs->lock);
 	free(rs->default_container);
@@ -70,13 +107,6 @@ const char *resources_default(const struct resources *rs)
 static const char *or_default(const struct resources *rs, const char *container)
 {
 	return container && *container ? container : rs->default_container;
-}
-
-static void make_key(struct mu_buf *b, const char *container, const char *name)
-{
-	mu_buf_puts(b, container);
-	mu_buf_putc(b, '\0');
-	mu_buf_puts(b, name);
 }
 
 static int check_type(const struct resource *r, const struct resource_type *type,
@@ -153,36 +183,9 @@ int resources_remove(struct resources *rs, const char *container, const char *na
 	return rc;
 }
 
-static bool is_within(const char *container, const char *outer)
-{
-	size_t n = strlen(outer);
-
-	return strncmp(container, outer, n) == 0 &&
-	       (!container[n] || container[n] == RESOURCES_WITHIN);
-}
-
-/* Takes the container's resources out under the lock and lets them go without it: closing a queue
- * calls whoever waits on it. */
 void resources_clear(struct resources *rs, const char *container)
 {
-	struct resource **gone;
-	size_t n = 0;
-
-	container = or_default(rs, container);
-	pthread_mutex_lock(&rs->lock);
-	gone = MU_NEW_ARRAY(struct resource *, rs->by_key.count + 1);
-	mu_map_each (&rs->by_key, s)
-		if (is_within(s->key, container))
-			gone[n++] = s->value;
-	for (size_t i = 0; i < n; i++) {
-		MU_AUTO_BUF key = {0};
-		make_key(&key, gone[i]->container, gone[i]->name);
-		mu_map_del_n(&rs->by_key, key.data, key.len);
-	}
-	pthread_mutex_unlock(&rs->lock);
-	for (size_t i = 0; i < n; i++)
-		let_go(gone[i]);
-	free(gone);
+	remove_all(rs, or_default(rs, container));
 }
 
 char *resources_of_kernels(const char *session)

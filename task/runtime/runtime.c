@@ -58,7 +58,6 @@ int executor_new(struct runtime *rt, struct mu_graph *g, const char *container_p
 	e->has_helpers = thread_pool_size(rt->pool) > 1;
 	e->graph = g;
 	e->container = mu_xstrdup(isolated ? container_prefix : resources_default(rt->resources));
-	e->session = mu_xstrdup("");
 	mu_arena_init(&e->arena);
 	pthread_mutex_init(&e->lock, NULL);
 	rc = residence_settle(g, rt, err);
@@ -78,7 +77,6 @@ const struct mu_graph *executor_graph(const struct executor *e)
 
 void executor_set_session(struct executor *e, const char *session)
 {
-	free(e->session);
 	e->session = resources_of_kernels(session);
 }
 
@@ -103,6 +101,8 @@ void executor_unref(struct executor *e)
 		return;
 	for (uint32_t i = 0; i < e->n_prepared; i++)
 		release_state(&e->nodes[i], e->extra[i].kernel);
+	if (e->owns_session)
+		resources_clear(e->rt->resources, e->session);
 	while (e->spare) {
 		struct iteration *next = e->spare->next;
 		iteration_free(&e->frames[ROOT_FRAME], e->spare);

@@ -67,7 +67,8 @@ struct step *step_ref(struct step *s);
 void step_unref(struct step *s);
 struct rendezvous *step_rendezvous(struct step *s);
 const char *step_container(const struct step *s); /* what an empty `container` attribute means */
-/* A container for what kernels keep as long as the session lasts; "" without a session. */
+/* The container of the kernels' own state.  It is cleared with the session; without a session each
+ * executor has one, cleared with the executor. */
 const char *step_session(const struct step *s);
 /* A container for what must not outlive the step: cleared when it ends. */
 const char *step_own_container(struct step *s);

@@ -173,7 +173,16 @@ const char *step_container(const struct step *s)
 
 const char *step_session(const struct step *s)
 {
-	return s->executor->session;
+	static _Atomic unsigned long long made;
+	struct executor *e = s->executor;
+
+	pthread_mutex_lock(&e->lock);
+	if (!e->session) {
+		e->session = mu_xasprintf("_executor_%llu", atomic_fetch_add(&made, 1));
+		e->owns_session = true;
+	}
+	pthread_mutex_unlock(&e->lock);
+	return e->session;
 }
 
 const char *step_own_container(struct step *s)

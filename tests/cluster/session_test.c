@@ -99,6 +99,69 @@ static void sessions_share_variables_unless_isolated(void **state)
 	assert_ok(close_session(&f->worker[0], alone, &err), &err);
 }
 
+/* A queue on the ps that put adds to; its size. */
+static struct mu_graph *queue(const char *shared_name)
+{
+	enum mu_dtype type = MU_FLOAT;
+	struct mu_attr types = {.kind = MU_ATTR_LIST + MU_ATTR_TYPE, .n = 1, .types = &type};
+	struct mu_attr name = {.kind = MU_ATTR_STRING, .s = mu_span_of(shared_name)};
+	struct mu_graph *g = mu_graph_new();
+	struct mu_node *q = node(g, "q", "FIFOQueueV2", PS), *put, *size;
+	struct mu_input in[2] = {{q, 0}, {constant(g, "k", PS, number(1)), 0}};
+
+	mu_node_set_attr(g, q, "component_types", &types);
+	mu_node_set_attr(g, q, "shared_name", &name);
+	put = node(g, "put", "QueueEnqueueV2", PS);
+	mu_node_set_inputs(g, put, in, 2, NULL, 0);
+	mu_node_set_attr(g, put, "Tcomponents", &types);
+	size = node(g, "size", "QueueSizeV2", PS);
+	mu_node_set_inputs(g, size, in, 1, NULL, 0);
+	return g;
+}
+
+static int32_t queue_size(struct task *t, const char *handle)
+{
+	struct step size = {.fetch = "size:0"};
+	MU_AUTO_TENSOR out = {0};
+	struct mu_err err;
+
+	assert_ok(run(t, handle, &size, &out, &err), &err);
+	return MU_DATA(int32_t, &out)[0];
+}
+
+/* The sizes in another session while the first is open, and in a third when the first is closed. */
+static void two_sessions_with_a_queue(struct fixture *f, const char *shared_name, int32_t sizes[2])
+{
+	MU_AUTO(mu_graph_free) struct mu_graph *g = queue(shared_name);
+	struct step put = {.target = "put"};
+	char first[64], handle[64];
+	struct mu_err err;
+
+	assert_ok(create(&f->worker[0], g, MU_SPAN(""), first, &err), &err);
+	assert_ok(run(&f->worker[0], first, &put, NULL, &err), &err);
+	assert_ok(run(&f->worker[0], first, &put, NULL, &err), &err);
+	assert_int_equal(queue_size(&f->worker[0], first), 2);
+	for (int i = 0; i < 2; i++) {
+		assert_ok(create(&f->worker[1], g, MU_SPAN(""), handle, &err), &err);
+		sizes[i] = queue_size(&f->worker[1], handle);
+		assert_ok(close_session(&f->worker[1], handle, &err), &err);
+		if (i == 0)
+			assert_ok(close_session(&f->worker[0], first, &err), &err);
+	}
+}
+
+static void a_queue_without_a_shared_name__belongs_to_its_session(void **state)
+{
+	int32_t sizes[2];
+
+	two_sessions_with_a_queue(*state, "", sizes);
+	assert_int_equal(sizes[0], 0);
+	assert_int_equal(sizes[1], 0);
+	two_sessions_with_a_queue(*state, "shared", sizes);
+	assert_int_equal(sizes[0], 2);
+	assert_int_equal(sizes[1], 2);
+}
+
 static void a_variable_is_where_it_was__whoever_uses_it(void **state)
 {
 	struct fixture *f = *state;
@@ -356,6 +419,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(a_string_constant_comes_back, start, stop),
 	    cmocka_unit_test_setup_teardown(tensors_cross_three_tasks, start, stop),
 	    cmocka_unit_test_setup_teardown(sessions_share_variables_unless_isolated, start, stop),
+	    cmocka_unit_test_setup_teardown(a_queue_without_a_shared_name__belongs_to_its_session,
+					    start, stop),
 	    cmocka_unit_test_setup_teardown(a_variable_is_where_it_was__whoever_uses_it, start,
 					    stop),
 	    cmocka_unit_test_setup_teardown(a_session_that_asks__tells_where_each_op_runs, start,

@@ -34,16 +34,15 @@ int node_state_find(struct node_state *s, struct kernel_call *c, const char *beh
 		    struct resource *(*create)(void *node, struct mu_err *err),
 		    struct resource **out, struct mu_err *err)
 {
-	const char *session = c->step ? step_session(c->step) : "";
 	struct resource *none = NULL, *made;
 	int rc = 0;
 
 	if ((*out = atomic_load(&s->found)))
 		return 0;
-	if (*session) {
+	if (c->step) {
 		MU_AUTO_FREE char *name = mu_xasprintf("%s%s", c->node->name, behind);
-		rc = resources_find_or_create(c->runtime->resources, session, name, type, create,
-					      (void *)c->node, &made, err);
+		rc = resources_find_or_create(c->runtime->resources, step_session(c->step), name,
+					      type, create, (void *)c->node, &made, err);
 	} else if (!(made = create((void *)c->node, err))) {
 		rc = -(int)err->code;
 	}

@@ -30,12 +30,22 @@ int handle_give(struct kernel_call *c, const char *container, const char *name,
 		   : resource_handle_out(c, 0, container, name, type->name, err);
 }
 
+/* As in TensorFlow, whose kernels own such a resource and delete it when the session's last graph
+ * goes. */
+static bool is_private(const struct kernel_call *c)
+{
+	return c->step && !*args_attr_string(c->node, "shared_name", "") &&
+	       !args_attr_bool(c->node, "use_node_name_sharing", false);
+}
+
 int handle_make(struct kernel_call *c, const struct resource_type *type,
 		struct resource *(*create)(void *arg, struct mu_err *err), void *arg,
 		struct resource **out, struct mu_err *err)
 {
 	MU_AUTO_BUF room = {0};
-	const char *container = resource_container(c, &room), *name = resource_name(c);
+	const char *container =
+	    is_private(c) ? step_session(c->step) : resource_container(c, &room);
+	const char *name = resource_name(c);
 	struct resource *r;
 	int rc = resources_find_or_create(c->runtime->resources, container, name, type, create, arg,
 					  &r, err);

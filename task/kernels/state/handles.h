@@ -7,7 +7,8 @@
 #include "task/kernels/state/variables.h"
 
 /* The node's resource, made by create(arg) when it is not there, given out as output 0 in the form
- * that the op has.  *out is a new reference. */
+ * that the op has.  *out is a new reference.  A resource without shared_name belongs to the node in
+ * its session: other sessions do not see it, and it is deleted with the session. */
 int handle_make(struct kernel_call *c, const struct resource_type *type,
 		struct resource *(*create)(void *arg, struct mu_err *err), void *arg,
 		struct resource **out, struct mu_err *err);

@@ -7,7 +7,7 @@
 #include "task/runtime/resources.h"
 #include "task/runtime/runtime.h"
 
-/* Container and name that a node's resource goes by: its attributes, else the session's container
+/* Container and name of a node's shared resource: its attributes, else the session's container
  * and the node's own name.  In a session with state of its own a container that the node names is
  * the session's too; it is put together in room. */
 const char *resource_container(const struct kernel_call *c, struct mu_buf *room);

@@ -33,6 +33,15 @@ def sessions():
     compare_each("sessions", *both(lambda c: c.run("behaviours", seconds=900)))
 
 
+def lifetimes():
+    """how long the state of each kind of op lasts: sessions closed, side by side, extended, reset, isolated"""
+    stock, ours = both(lambda c: c.run("lifetimes", seconds=900))
+    different = [f"{name}: stock {stock[name]}, ours {ours.get(name)}" for name in stock if stock[name] != ours.get(name)]
+    if different:
+        raise Different("\n".join(different))
+    return f"{len(stock)} lives"
+
+
 def raw():
     """messages that only another master or a raw client sends"""
     compare_each("raw", *both(lambda c: c.run("raw")))
@@ -77,4 +86,4 @@ def leaves_open():
         raise Different(f"the trainer says {said!r}")
 
 
-CASES = [sessions, raw, loops, mixed, servers, joins, leaves_open]
+CASES = [sessions, lifetimes, raw, loops, mixed, servers, joins, leaves_open]
