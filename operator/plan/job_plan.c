@@ -141,17 +141,16 @@ static void force_delete_lost(struct planner *p)
 	}
 }
 
-/* Whether every ps runs; `ready`: and its server answers. */
+/* True when every ps runs and, with `ready`, its server answers. */
 static bool all_ps(const struct planner *p, bool ready)
 {
-	for (unsigned t = 0; t < p->spec->n_tasks; t++)
-		for (int i = 0; p->spec->tasks[t].kind == TASK_PS && i < p->spec->tasks[t].replicas;
-		     i++) {
-			const struct observed_pod *pod = p->pods[t][i];
-			if (!pod || pod->deleting || pod->phase != POD_RUNNING ||
-			    (ready && !pod->ready))
-				return false;
-		}
+	plan_each_index (p, task, i) {
+		const struct observed_pod *pod = plan_pod_at(p, task, i);
+
+		if (task->kind == TASK_PS &&
+		    (!pod || pod->deleting || pod->phase != POD_RUNNING || (ready && !pod->ready)))
+			return false;
+	}
 	return true;
 }
 
@@ -199,29 +198,24 @@ bool plan_create(struct planner *p, const struct task_spec *t, int index,
 	return true;
 }
 
-/* Pods that the job has, or is to have. */
+/* The number of pods that the job has, or will have. */
 static int members(const struct planner *p)
 {
 	int n = 0;
 
-	for (unsigned t = 0; t < p->spec->n_tasks; t++)
-		for (int i = 0; plan_counts(&p->spec->tasks[t]) && i < p->spec->tasks[t].replicas;
-		     i++)
-			n += !plan_is_done(p, &p->spec->tasks[t], i);
+	plan_each_index (p, task, i)
+		n += plan_counts(task) && !plan_is_done(p, task, i);
 	return n;
 }
 
 static bool some_missing(const struct planner *p)
 {
-	for (unsigned t = 0; t < p->spec->n_tasks; t++)
-		for (int i = 0; plan_counts(&p->spec->tasks[t]) && i < p->spec->tasks[t].replicas;
-		     i++)
-			if (!p->pods[t][i] && !plan_is_done(p, &p->spec->tasks[t], i))
-				return true;
+	plan_each_index (p, task, i)
+		if (plan_counts(task) && !plan_pod_at(p, task, i) && !plan_is_done(p, task, i))
+			return true;
 	return false;
 }
 
-/* Those who wait for each other's place cannot wait for each other's readiness too. */
 static void put_group(struct planner *p)
 {
 	int n = members(p);
@@ -235,6 +229,7 @@ static void put_group(struct planner *p)
 
 static void bring_up(struct planner *p)
 {
+	/* pods that are placed together cannot wait for the readiness of the servers among them */
 	bool servers = p->spec->gang != GANG_NONE || all_ps(p, true);
 	bool secured = plan_security(p);
 
@@ -247,17 +242,15 @@ static void bring_up(struct planner *p)
 				"the name under which tasks find each other");
 	plan_note_departures(p);
 	delete_surplus(p);
-	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
-		const struct task_spec *task = &p->spec->tasks[t];
+	plan_each_index (p, task, i) {
+		const struct observed_pod *pod = plan_pod_at(p, task, i);
+
 		if (task->kind == TASK_BOARD && !p->options->image_board)
 			continue;
-		for (int i = 0; i < task->replicas; i++) {
-			if (p->pods[t][i])
-				reconcile_pod(p, task, p->pods[t][i]);
-			else if (secured && !plan_is_done(p, task, i) &&
-				 (servers || task->kind == TASK_PS))
-				plan_create(p, task, i, 0);
-		}
+		if (pod)
+			reconcile_pod(p, task, pod);
+		else if (secured && !plan_is_done(p, task, i) && (servers || task->kind == TASK_PS))
+			plan_create(p, task, i, 0);
 	}
 	if (secured && all_ps(p, true))
 		plan_create_departure_pods(p);
@@ -286,28 +279,27 @@ static void describe(struct planner *p)
 	const struct index_status *again = NULL;
 	char unready[96] = ""; /* the first task that is not ready */
 
-	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
-		const struct task_spec *task = &p->spec->tasks[t];
-		for (int i = 0; plan_counts(task) && i < task->replicas; i++) {
-			const struct observed_pod *pod = p->pods[t][i];
-			const struct index_status *e = index_status_find(p->status, task->name, i);
-			bool up = pod && pod->ready && pod->phase == POD_RUNNING &&
-				  !pod->deleting && !pod->is_departure_pod;
-			bool done = e && e->done;
-			wanted++;
-			ready += up || done;
-			if (!up && !done && !unready[0])
-				snprintf(unready, sizeof(unready), "; waiting for %.63s/%d",
-					 task->name, i);
-			/* one that has answered is back, whatever the last probe says: as it ends,
-			 * its server goes first */
-			if (!again && e && e->attempts && !done && !up && !is_back(pod))
-				again = e;
-			chief_runs = chief_runs || (task == chief && i == 0 && (up || done));
-			chief_done = chief_done || (task == chief && i == 0 && done);
-			chief_there = chief_there || (task == chief && i == 0 && pod &&
-						      !pod->deleting && pod->phase == POD_RUNNING);
-		}
+	plan_each_index (p, task, i) {
+		const struct observed_pod *pod = plan_pod_at(p, task, i);
+		const struct index_status *e = index_status_find(p->status, task->name, i);
+		bool up = pod && pod->ready && pod->phase == POD_RUNNING && !pod->deleting &&
+			  !pod->is_departure_pod;
+		bool done = e && e->done, is_chief = task == chief && i == 0;
+
+		if (!plan_counts(task))
+			continue;
+		wanted++;
+		ready += up || done;
+		if (!up && !done && !unready[0])
+			snprintf(unready, sizeof(unready), "; waiting for %.63s/%d", task->name, i);
+		/* A pod that has answered is back, whatever its last probe says: a program that
+		 * ends stops its server first. */
+		if (!again && e && e->attempts && !done && !up && !is_back(pod))
+			again = e;
+		chief_runs = chief_runs || (is_chief && (up || done));
+		chief_done = chief_done || (is_chief && done);
+		chief_there =
+		    chief_there || (is_chief && pod && !pod->deleting && pod->phase == POD_RUNNING);
 	}
 	/* A step that moves says more than a probe that is asked every two seconds, and a chief
 	 * that takes its server down is about to end, not back to the beginning. */

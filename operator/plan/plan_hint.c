@@ -49,68 +49,65 @@ static const char *scheduler_of(const struct planner *p, const struct task_spec 
  * PodScheduled. */
 static bool report_unscheduled(struct planner *p)
 {
-	for (unsigned t = 0; t < p->spec->n_tasks; t++)
-		for (int i = 0; i < p->spec->tasks[t].replicas; i++) {
-			const struct observed_pod *pod = p->pods[t][i];
+	plan_each_index (p, task, i) {
+		const struct observed_pod *pod = plan_pod_at(p, task, i);
 
-			if (!pod || pod->phase != POD_PENDING || pod->deleting || pod->reason ||
-			    pod->node || p->options->address)
-				continue;
-			if (p->now < pod->created + SCHEDULER_TIMEOUT_S) {
-				plan_requeue_at(p, pod->created + SCHEDULER_TIMEOUT_S);
-				continue;
-			}
-			status_set(
-			    p, COND_READY, false, "SchedulerMissing",
-			    "%s/%d: no scheduler has considered its pod for %d s; install or "
-			    "start the scheduler %s%s",
-			    pod->task, pod->index, SCHEDULER_TIMEOUT_S,
-			    scheduler_of(p, &p->spec->tasks[t]),
-			    p->spec->gang ? ", or use run.gang: none in a new job" : "");
-			return true;
+		if (!pod || pod->phase != POD_PENDING || pod->deleting || pod->reason ||
+		    pod->node || p->options->address)
+			continue;
+		if (p->now < pod->created + SCHEDULER_TIMEOUT_S) {
+			plan_requeue_at(p, pod->created + SCHEDULER_TIMEOUT_S);
+			continue;
 		}
+		status_set(p, COND_READY, false, "SchedulerMissing",
+			   "%s/%d: no scheduler has considered its pod for %d s; install or "
+			   "start the scheduler %s%s",
+			   pod->task, pod->index, SCHEDULER_TIMEOUT_S, scheduler_of(p, task),
+			   p->spec->gang ? ", or use run.gang: none in a new job" : "");
+		return true;
+	}
 	return false;
 }
 
 /* The pod of the job that waits for something other than time; NULL when there is none. */
 static const struct observed_pod *stuck(const struct planner *p, const struct task_spec **task)
 {
-	for (unsigned t = 0; t < p->spec->n_tasks; t++)
-		for (int i = 0; i < p->spec->tasks[t].replicas; i++) {
-			const struct observed_pod *pod = p->pods[t][i];
-			if (pod && pod->phase == POD_PENDING && !pod->deleting && pod->reason) {
-				*task = &p->spec->tasks[t];
-				return pod;
-			}
+	plan_each_index (p, t, i) {
+		const struct observed_pod *pod = plan_pod_at(p, t, i);
+
+		if (pod && pod->phase == POD_PENDING && !pod->deleting && pod->reason) {
+			*task = t;
+			return pod;
 		}
+	}
 	return NULL;
 }
 
-/* How long a server that runs may take until it answers: its image is there by then, and its
- * variables are not made yet.  A program of the user's may load Python and TensorFlow first. */
-enum { SERVER_PATIENCE = 20, COMMAND_PATIENCE = 90 };
+/* Time from the creation of a ps pod to the first answer of its server.  The image is on the node
+ * by then.  A user's program may load Python and TensorFlow first. */
+enum { SERVER_TIMEOUT_S = 20, COMMAND_TIMEOUT_S = 90 };
 
-/* A ps that runs and does not answer holds up everybody. */
+/* Reports a ps that runs and does not answer: all workers wait for it. */
 static bool report_unready_ps(struct planner *p)
 {
-	double patience = p->spec->program == PROGRAM_COMMAND ? COMMAND_PATIENCE : SERVER_PATIENCE;
+	double timeout = p->spec->program == PROGRAM_COMMAND ? COMMAND_TIMEOUT_S : SERVER_TIMEOUT_S;
 
-	for (unsigned t = 0; t < p->spec->n_tasks; t++)
-		for (int i = 0; p->spec->tasks[t].kind == TASK_PS && i < p->spec->tasks[t].replicas;
-		     i++) {
-			const struct observed_pod *pod = p->pods[t][i];
-			if (!pod || pod->phase != POD_RUNNING || pod->ready || pod->deleting)
-				continue;
-			if (!pod->answered && p->now < pod->created + patience) {
-				plan_requeue_at(p, pod->created + patience);
-				continue;
-			}
-			status_set(p, COND_READY, false, "ServerSilent",
-				   "%s/%d on node %.64s does not answer at its port; see its log, "
-				   "or delete its pod: the job goes on from its last checkpoint",
-				   pod->task, pod->index, pod->node ? pod->node : "?");
-			return true;
+	plan_each_index (p, task, i) {
+		const struct observed_pod *pod = plan_pod_at(p, task, i);
+
+		if (task->kind != TASK_PS || !pod || pod->phase != POD_RUNNING || pod->ready ||
+		    pod->deleting)
+			continue;
+		if (!pod->answered && p->now < pod->created + timeout) {
+			plan_requeue_at(p, pod->created + timeout);
+			continue;
 		}
+		status_set(p, COND_READY, false, "ServerSilent",
+			   "%s/%d on node %.64s does not answer at its port; see its log, "
+			   "or delete its pod: the job goes on from its last checkpoint",
+			   pod->task, pod->index, pod->node ? pod->node : "?");
+		return true;
+	}
 	return false;
 }
 

@@ -32,6 +32,19 @@ static inline bool plan_counts(const struct task_spec *t)
 	return t->kind != TASK_BOARD;
 }
 
+/* Each index of each task type that the spec asks for. */
+#define plan_each_index(p, task, i)                                                                \
+	for (const struct task_spec *task = (p)->spec->tasks;                                      \
+	     task < (p)->spec->tasks + (p)->spec->n_tasks; task++)                                 \
+		for (int i = 0; i < task->replicas; i++)
+
+/* The pod of an index, or NULL. */
+static inline const struct observed_pod *plan_pod_at(const struct planner *p,
+						     const struct task_spec *t, int index)
+{
+	return p->pods[t - p->spec->tasks][index];
+}
+
 void status_set(struct planner *p, enum condition_type type, bool status, const char *reason,
 		const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 

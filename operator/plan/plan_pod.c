@@ -59,7 +59,7 @@ static const struct mu_cluster *cluster_of(struct planner *p)
 	return &p->cluster;
 }
 
-/* Who is to leave finds itself in the cluster that it knew. */
+/* A departure pod gets the cluster as it was before the scale-down. */
 static void widen(struct planner *p, const struct task_spec *t, int width)
 {
 	mu_cluster_fini(&p->cluster);
@@ -81,30 +81,29 @@ void plan_update_epoch(struct planner *p)
 	p->status->epoch++;
 }
 
-/* A pod that is on its way out is no member any more; what one that starts will have is known. */
+/* True for a pod that runs or starts.  A pod that starts has the epoch in its environment. */
 static bool is_live(const struct observed_pod *pod)
 {
 	return pod && !pod->deleting && !pod->is_departure_pod && pod->phase != POD_SUCCEEDED &&
 	       pod->phase != POD_FAILED;
 }
 
-/* Who has seen an epoch has seen those before it, and who comes later starts with what holds then:
- * so what all have seen never falls, also when somebody looks who does not know yet who was told.
- */
+/* A task that has seen an epoch has seen those before it, and a new task starts with the current
+ * one.  So the least epoch that all have seen never falls, even for an operator that has just
+ * started and has asked no task yet. */
 void plan_membership_update(struct planner *p)
 {
 	int least = p->status->epoch;
 	bool any = false;
 
-	for (unsigned t = 0; t < p->spec->n_tasks; t++)
-		for (int i = 0; is_member(p, &p->spec->tasks[t]) && i < p->spec->tasks[t].replicas;
-		     i++) {
-			const struct observed_pod *pod = p->pods[t][i];
-			if (!is_live(pod) || pod->epoch <= 0)
-				continue;
-			any = true;
-			least = pod->epoch < least ? pod->epoch : least;
-		}
+	plan_each_index (p, task, i) {
+		const struct observed_pod *pod = plan_pod_at(p, task, i);
+
+		if (!is_member(p, task) || !is_live(pod) || pod->epoch <= 0)
+			continue;
+		any = true;
+		least = pod->epoch < least ? pod->epoch : least;
+	}
 	if (any && least > p->status->epoch_seen)
 		p->status->epoch_seen = least;
 	if (any && least < p->status->epoch) {

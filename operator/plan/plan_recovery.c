@@ -11,14 +11,13 @@ static const struct observed_pod *newest_ps(const struct planner *p)
 {
 	const struct observed_pod *newest = NULL;
 
-	for (unsigned t = 0; t < p->spec->n_tasks; t++)
-		for (int i = 0; p->spec->tasks[t].kind == TASK_PS && i < p->spec->tasks[t].replicas;
-		     i++) {
-			const struct observed_pod *pod = p->pods[t][i];
+	plan_each_index (p, task, i) {
+		const struct observed_pod *pod = plan_pod_at(p, task, i);
 
-			if (pod && !pod->deleting && (!newest || pod->created > newest->created))
-				newest = pod;
-		}
+		if (task->kind == TASK_PS && pod && !pod->deleting &&
+		    (!newest || pod->created > newest->created))
+			newest = pod;
+	}
 	return newest;
 }
 
