@@ -17,20 +17,35 @@
 
 enum { TASK_USER = 65532 };
 
-/* The child of that name, made when it is absent or null.  A child of another kind is the
- * template's mistake: it keeps its kind, and the API server's sentence about it becomes the job's
- * condition. */
-static cJSON *child(cJSON *object, const char *key, bool list)
+static cJSON *child(cJSON *object, const char *key, cJSON *(*add)(cJSON *, const char *))
 {
 	cJSON *c = cJSON_GetObjectItemCaseSensitive(object, key);
 
 	if (c && !cJSON_IsNull(c))
 		return c;
 	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
-	return list ? cJSON_AddArrayToObject(object, key) : cJSON_AddObjectToObject(object, key);
+	return add(object, key);
 }
 
-static void set_text(cJSON *object, const char *key, const char *value)
+cJSON *object_in(cJSON *object, const char *key)
+{
+	return child(object, key, cJSON_AddObjectToObject);
+}
+
+cJSON *array_in(cJSON *object, const char *key)
+{
+	return child(object, key, cJSON_AddArrayToObject);
+}
+
+cJSON *append_object(cJSON *array)
+{
+	cJSON *object = cJSON_CreateObject();
+
+	cJSON_AddItemToArray(array, object);
+	return object;
+}
+
+void set_text(cJSON *object, const char *key, const char *value)
 {
 	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
 	cJSON_AddStringToObject(object, key, value);
@@ -70,7 +85,7 @@ static bool list_has(const cJSON *list, const char *key, const char *value)
 
 static void set_owner(cJSON *metadata, const struct job_spec *spec)
 {
-	cJSON *owners = child(metadata, "ownerReferences", true), *ref = cJSON_CreateObject();
+	cJSON *ref = append_object(array_in(metadata, "ownerReferences"));
 
 	set_text(ref, "apiVersion", JOB_API_VERSION);
 	set_text(ref, "kind", JOB_KIND);
@@ -78,7 +93,6 @@ static void set_owner(cJSON *metadata, const struct job_spec *spec)
 	set_text(ref, "uid", spec->uid);
 	fill_bool(ref, "controller", true);
 	fill_bool(ref, "blockOwnerDeletion", false);
-	cJSON_AddItemToArray(owners, ref);
 }
 
 static void set_labels(cJSON *labels, const struct job_spec *spec)
@@ -91,11 +105,10 @@ static void set_labels(cJSON *labels, const struct job_spec *spec)
 
 static void add_port(cJSON *ports, const char *name, int port, const char *number_key)
 {
-	cJSON *p = cJSON_CreateObject();
+	cJSON *p = append_object(ports);
 
 	cJSON_AddStringToObject(p, "name", name);
 	cJSON_AddNumberToObject(p, number_key, port);
-	cJSON_AddItemToArray(ports, p);
 }
 
 /* Kubernetes expands $(NAME) in these; what looks like it is meant literally here. */
@@ -113,7 +126,7 @@ static cJSON *literal(const char *value)
 
 static void set_command(cJSON *container, const struct plan_pod *pod)
 {
-	cJSON *command = cJSON_CreateArray(), *env = child(container, "env", true);
+	cJSON *command = cJSON_CreateArray(), *env = array_in(container, "env");
 
 	for (const char *const *a = pod->argv; a && *a; a++)
 		cJSON_AddItemToArray(command, pod->role == ROLE_COMMAND ? cJSON_CreateString(*a)
@@ -129,10 +142,9 @@ static void set_command(cJSON *container, const struct plan_pod *pod)
 		cJSON *e;
 		if (list_has(env, "name", pod->env[i].name))
 			continue;
-		e = cJSON_CreateObject();
+		e = append_object(env);
 		cJSON_AddStringToObject(e, "name", pod->env[i].name);
 		cJSON_AddItemToObject(e, "value", literal(pod->env[i].value));
-		cJSON_AddItemToArray(env, e);
 	}
 }
 
@@ -166,67 +178,64 @@ static void set_probe(cJSON *container, const struct plan_pod *pod)
 
 static void set_resources(cJSON *container, const struct plan_pod *pod)
 {
-	cJSON *resources = child(container, "resources", false);
+	cJSON *resources = object_in(container, "resources");
 	const struct mu_doc_node *given = pod->spec ? pod->spec->resources : NULL;
 	static const char *const halves[] = {"requests", "limits"};
 
 	for (unsigned i = 0; i < MU_COUNT(halves); i++) {
 		mu_doc_each(mu_doc_key(given, halves[i]), n)
 		{
-			cJSON *half = child(resources, halves[i], false);
+			cJSON *half = object_in(resources, halves[i]);
 
 			if (!at(half, n->key))
 				cJSON_AddItemToObject(half, n->key, mu_json_from_doc(n));
 		}
 	}
 	if (pod->kernels.gpu)
-		fill_text(child(resources, "limits", false), RESOLVER_GPU, "1");
+		fill_text(object_in(resources, "limits"), RESOLVER_GPU, "1");
 }
 
 static void add_volume(cJSON *spec, cJSON *container, const char *name, const char *path,
 		       const char *claim)
 {
-	cJSON *volumes = child(spec, "volumes", true);
-	cJSON *mounts = child(container, "volumeMounts", true);
+	cJSON *volumes = array_in(spec, "volumes");
+	cJSON *mounts = array_in(container, "volumeMounts");
 	cJSON *v, *source;
 
 	if (list_has(mounts, "mountPath", path))
 		return; /* the template brings its own */
 	if (!list_has(volumes, "name", name)) {
-		v = cJSON_CreateObject();
+		v = append_object(volumes);
 		cJSON_AddStringToObject(v, "name", name);
 		source = cJSON_AddObjectToObject(v, claim ? "persistentVolumeClaim" : "emptyDir");
 		if (claim)
 			cJSON_AddStringToObject(source, "claimName", claim);
-		cJSON_AddItemToArray(volumes, v);
 	}
-	v = cJSON_CreateObject();
+	v = append_object(mounts);
 	cJSON_AddStringToObject(v, "name", name);
 	cJSON_AddStringToObject(v, "mountPath", path);
-	cJSON_AddItemToArray(mounts, v);
 }
 
 /* For the group that fsGroup names, which is the task's, and nobody else. */
 static void add_secret(cJSON *spec, cJSON *container, const char *secret)
 {
 	enum { FOR_OWNER_AND_GROUP = 0440 };
-	cJSON *v = cJSON_CreateObject(), *mount = cJSON_CreateObject(), *source;
+	cJSON *v = append_object(array_in(spec, "volumes")), *source;
+	cJSON *mount = append_object(array_in(container, "volumeMounts"));
 
 	cJSON_AddStringToObject(v, "name", "muster-tls");
 	source = cJSON_AddObjectToObject(v, "secret");
 	cJSON_AddStringToObject(source, "secretName", secret);
 	cJSON_AddNumberToObject(source, "defaultMode", FOR_OWNER_AND_GROUP);
-	cJSON_AddItemToArray(child(spec, "volumes", true), v);
 	cJSON_AddStringToObject(mount, "name", "muster-tls");
 	cJSON_AddStringToObject(mount, "mountPath", JOB_TLS_PATH);
 	cJSON_AddBoolToObject(mount, "readOnly", true);
-	cJSON_AddItemToArray(child(container, "volumeMounts", true), mount);
 }
 
 static void set_security(cJSON *spec, cJSON *container)
 {
-	cJSON *pod = child(spec, "securityContext", false);
-	cJSON *own = child(container, "securityContext", false), *caps;
+	cJSON *pod = object_in(spec, "securityContext");
+	cJSON *own = object_in(container, "securityContext"), *caps;
 
 	fill_bool(pod, "runAsNonRoot", true);
 	fill_number(pod, "runAsUser", TASK_USER);
@@ -248,27 +257,24 @@ static void set_placement(cJSON *spec, const struct plan_pod *pod)
 	cJSON *t;
 
 	for (unsigned i = 0; i < k->n_selector; i++)
-		fill_text(child(spec, "nodeSelector", false), k->selector[i].key,
+		fill_text(object_in(spec, "nodeSelector"), k->selector[i].key,
 			  k->selector[i].value);
-	if (!k->gpu || list_has(child(spec, "tolerations", true), "key", RESOLVER_GPU))
+	if (!k->gpu || list_has(array_in(spec, "tolerations"), "key", RESOLVER_GPU))
 		return;
-	t = cJSON_CreateObject();
+	t = append_object(array_in(spec, "tolerations"));
 	cJSON_AddStringToObject(t, "key", RESOLVER_GPU);
 	cJSON_AddStringToObject(t, "operator", "Exists");
 	cJSON_AddStringToObject(t, "effect", "NoSchedule");
-	cJSON_AddItemToArray(child(spec, "tolerations", true), t);
 }
 
 /* The template's first container, or a new one. */
 static cJSON *main_container(cJSON *spec)
 {
-	cJSON *containers = child(spec, "containers", true);
+	cJSON *containers = array_in(spec, "containers");
 	cJSON *first = cJSON_GetArrayItem(containers, 0);
 
-	if (!cJSON_IsObject(first)) {
-		first = cJSON_CreateObject();
-		cJSON_AddItemToArray(containers, first);
-	}
+	if (!cJSON_IsObject(first))
+		first = append_object(containers);
 	fill_text(first, "name", "muster");
 	return first;
 }
@@ -278,13 +284,13 @@ static cJSON *start_object(const char *kind, const char *name, const struct job_
 			   cJSON *base)
 {
 	cJSON *object = base ? base : cJSON_CreateObject();
-	cJSON *metadata = child(object, "metadata", false);
+	cJSON *metadata = object_in(object, "metadata");
 
 	set_text(object, "apiVersion", "v1");
 	set_text(object, "kind", kind);
 	set_text(metadata, "name", name);
 	set_text(metadata, "namespace", spec->namespace);
-	set_labels(child(metadata, "labels", false), spec);
+	set_labels(object_in(metadata, "labels"), spec);
 	set_owner(metadata, spec);
 	return object;
 }
@@ -294,8 +300,8 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 	const struct mu_doc_node *template = pod->spec ? pod->spec->template : NULL;
 	cJSON *object =
 	    start_object("Pod", pod->name, spec, template ? mu_json_from_doc(template) : NULL);
-	cJSON *labels = child(child(object, "metadata", false), "labels", false);
-	cJSON *s = child(object, "spec", false), *main, *ports;
+	cJSON *labels = object_in(object_in(object, "metadata"), "labels");
+	cJSON *s = object_in(object, "spec"), *main, *ports;
 	char index[16], epoch[16];
 
 	snprintf(index, sizeof(index), "%d", pod->index);
@@ -325,7 +331,7 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 	set_command(main, pod);
 	/* so that the status can say why a task has failed */
 	fill_text(main, "terminationMessagePolicy", "FallbackToLogsOnError");
-	ports = child(main, "ports", true);
+	ports = array_in(main, "ports");
 	if (pod->role != ROLE_TENSORBOARD && !list_has(ports, "name", "grpc"))
 		add_port(ports, "grpc", pod->port, "containerPort");
 	if (pod->role != ROLE_TENSORBOARD && !list_has(ports, "name", "stream"))
@@ -386,10 +392,9 @@ cJSON *render_board_service(const struct job_spec *spec, const struct plan_pod *
 	selector = cJSON_AddObjectToObject(s, "selector");
 	cJSON_AddStringToObject(selector, LABEL_JOB, spec->name);
 	cJSON_AddStringToObject(selector, LABEL_TASK, pod->task);
-	port = cJSON_CreateObject();
+	port = append_object(cJSON_AddArrayToObject(s, "ports"));
 	cJSON_AddStringToObject(port, "name", "http");
 	cJSON_AddNumberToObject(port, "port", 80);
 	cJSON_AddNumberToObject(port, "targetPort", pod->http_port);
-	cJSON_AddItemToArray(cJSON_AddArrayToObject(s, "ports"), port);
 	return object;
 }

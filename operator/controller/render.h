@@ -16,6 +16,15 @@ cJSON *render_secret(const struct job_spec *spec, const char *name);
 /* An object named as the job, with its labels and owner. */
 cJSON *render_object(const char *version, const char *kind, const struct job_spec *spec);
 
+/* ---- shared by render.c and render_group.c ---- */
+/* The object or array under the key, made when it is absent or null.  A value of another kind is a
+ * mistake of the user's template: it stays, and what the API server says of it becomes a condition
+ * of the job. */
+cJSON *object_in(cJSON *object, const char *key);
+cJSON *array_in(cJSON *object, const char *key);
+cJSON *append_object(cJSON *array);                               /* returns a new element */
+void set_text(cJSON *object, const char *key, const char *value); /* replaces the member */
+
 /* ---- render_group.c ---- */
 /* operator_ns: of the operator, which may reach the status port; status_from: (optional) more
  * namespaces that may, "a,b". */

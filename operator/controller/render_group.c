@@ -20,78 +20,56 @@ static const struct {
     [GANG_KUEUE] = {NULL, NULL},
 };
 
-static cJSON *sub(cJSON *object, const char *key)
+/* Narrows a peer to the pods with this label, or to one namespace. */
+static void select_pods(cJSON *peer, const char *label, const char *value)
 {
-	cJSON *c = cJSON_GetObjectItemCaseSensitive(object, key);
-	return c ? c : cJSON_AddObjectToObject(object, key);
+	set_text(object_in(object_in(peer, "podSelector"), "matchLabels"), label, value);
 }
 
-static void set(cJSON *object, const char *key, const char *value)
+static void select_namespace(cJSON *peer, const char *ns)
 {
-	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
-	cJSON_AddStringToObject(object, key, value);
+	set_text(object_in(object_in(peer, "namespaceSelector"), "matchLabels"),
+		 "kubernetes.io/metadata.name", ns);
 }
 
-static cJSON *peer_pods(const char *label, const char *value)
+/* Adds a rule that allows traffic to a port (0: all ports).  Returns its list of peers. */
+static cJSON *allow(cJSON *rules, int port)
 {
-	cJSON *peer = cJSON_CreateObject();
+	cJSON *rule = append_object(rules), *p;
+	cJSON *from = cJSON_AddArrayToObject(rule, "from");
 
-	set(sub(sub(peer, "podSelector"), "matchLabels"), label, value);
-	return peer;
-}
-
-/* Narrows a peer to one namespace. */
-static cJSON *in_namespace(cJSON *peer, const char *ns)
-{
-	set(sub(sub(peer, "namespaceSelector"), "matchLabels"), "kubernetes.io/metadata.name", ns);
-	return peer;
-}
-
-/* A rule that lets these peers reach a port, 0: all ports.  Takes `from`. */
-static void allow(cJSON *rules, cJSON *from, int port)
-{
-	cJSON *rule = cJSON_CreateObject(), *p;
-
-	cJSON_AddItemToObject(rule, "from", from);
 	if (port) {
-		p = cJSON_CreateObject();
+		p = append_object(cJSON_AddArrayToObject(rule, "ports"));
 		cJSON_AddStringToObject(p, "protocol", "TCP");
 		cJSON_AddNumberToObject(p, "port", port);
-		cJSON_AddItemToArray(cJSON_AddArrayToObject(rule, "ports"), p);
 	}
-	cJSON_AddItemToArray(rules, rule);
-}
-
-static cJSON *peers_of(cJSON *peer)
-{
-	cJSON *list = cJSON_CreateArray();
-
-	cJSON_AddItemToArray(list, peer);
-	return list;
+	return from;
 }
 
 cJSON *render_policy(const struct job_spec *spec, int port, int http_port, const char *operator_ns,
 		     const char *status_from)
 {
 	cJSON *object = render_object("networking.k8s.io/v1", "NetworkPolicy", spec), *rules;
-	cJSON *s = cJSON_AddObjectToObject(object, "spec"), *status;
+	cJSON *s = cJSON_AddObjectToObject(object, "spec"), *peers, *peer;
 
-	set(sub(sub(s, "podSelector"), "matchLabels"), LABEL_JOB, spec->name);
+	set_text(object_in(object_in(s, "podSelector"), "matchLabels"), LABEL_JOB, spec->name);
 	cJSON_AddItemToArray(cJSON_AddArrayToObject(s, "policyTypes"),
 			     cJSON_CreateString("Ingress"));
 	rules = cJSON_AddArrayToObject(s, "ingress");
-	allow(rules, peers_of(peer_pods(LABEL_JOB, spec->name)), 0);
-	allow(rules, peers_of(peer_pods("muster.dev/client", spec->name)), port);
-	status = peers_of(in_namespace(peer_pods("muster.dev/role", "operator"), operator_ns));
+	select_pods(append_object(allow(rules, 0)), LABEL_JOB, spec->name);
+	select_pods(append_object(allow(rules, port)), "muster.dev/client", spec->name);
+	peers = allow(rules, http_port);
+	peer = append_object(peers);
+	select_pods(peer, "muster.dev/role", "operator");
+	select_namespace(peer, operator_ns);
 	while (status_from && *status_from) {
 		size_t n = strcspn(status_from, ",");
 		MU_AUTO_FREE char *ns = mu_xasprintf("%.*s", (int)n, status_from);
 
 		if (n)
-			cJSON_AddItemToArray(status, in_namespace(cJSON_CreateObject(), ns));
+			select_namespace(append_object(peers), ns);
 		status_from += n + (status_from[n] == ',');
 	}
-	allow(rules, status, http_port);
 	return object;
 }
 
@@ -107,16 +85,16 @@ cJSON *render_group(const struct job_spec *spec, int members)
 
 	cJSON_AddNumberToObject(s, "minMember", members);
 	if (spec->gang == GANG_VOLCANO && spec->queue)
-		set(s, "queue", spec->queue);
+		set_text(s, "queue", spec->queue);
 	if (spec->gang == GANG_VOLCANO && spec->priority_class)
-		set(s, "priorityClassName", spec->priority_class);
+		set_text(s, "priorityClassName", spec->priority_class);
 	return object;
 }
 
 void render_member(cJSON *pod, const struct job_spec *spec, int members)
 {
-	cJSON *metadata = sub(pod, "metadata"), *labels = sub(metadata, "labels");
-	cJSON *s = sub(pod, "spec");
+	cJSON *metadata = object_in(pod, "metadata"), *labels = object_in(metadata, "labels");
+	cJSON *s = object_in(pod, "spec");
 	const char *scheduler = gangs[spec->gang].scheduler;
 	char count[16];
 
@@ -125,21 +103,23 @@ void render_member(cJSON *pod, const struct job_spec *spec, int members)
 	case GANG_NONE:
 		return;
 	case GANG_VOLCANO:
-		set(sub(metadata, "annotations"), "scheduling.k8s.io/group-name", spec->name);
+		set_text(object_in(metadata, "annotations"), "scheduling.k8s.io/group-name",
+			 spec->name);
 		break;
 	case GANG_SCHEDULER_PLUGINS:
-		set(labels, "scheduling.x-k8s.io/pod-group", spec->name);
+		set_text(labels, "scheduling.x-k8s.io/pod-group", spec->name);
 		break;
 	case GANG_KUEUE:
-		set(labels, "kueue.x-k8s.io/queue-name", spec->queue);
-		set(labels, "kueue.x-k8s.io/pod-group-name", spec->name);
-		set(sub(metadata, "annotations"), "kueue.x-k8s.io/pod-group-total-count", count);
+		set_text(labels, "kueue.x-k8s.io/queue-name", spec->queue);
+		set_text(labels, "kueue.x-k8s.io/pod-group-name", spec->name);
+		set_text(object_in(metadata, "annotations"), "kueue.x-k8s.io/pod-group-total-count",
+			 count);
 		if (spec->priority_class)
-			set(labels, "kueue.x-k8s.io/priority-class", spec->priority_class);
+			set_text(labels, "kueue.x-k8s.io/priority-class", spec->priority_class);
 		return;
 	}
 	if (!cJSON_GetObjectItemCaseSensitive(s, "schedulerName"))
-		set(s, "schedulerName", scheduler);
+		set_text(s, "schedulerName", scheduler);
 	if (spec->priority_class && !cJSON_GetObjectItemCaseSensitive(s, "priorityClassName"))
-		set(s, "priorityClassName", spec->priority_class);
+		set_text(s, "priorityClassName", spec->priority_class);
 }
