@@ -2,7 +2,7 @@
 # says so.  Code for sm_80 and sm_90, and PTX for newer ones.
 CUDA_KERNELS := $(if $(NVCC),$(B)/cuda/kernels.fatbin)
 CUDA_ARCHS   ?= 80 90
-$(B)/cuda/kernels.fatbin: $(wildcard task/kernels/engine/cuda/* task/kernels/*/*.cu.h) task/kernels/engine/loops/loops.def task/kernels/engine/loops/optimizers.def task/kernels/rnn/lstm_element.h
+$(B)/cuda/kernels.fatbin: $(wildcard task/kernels/engine/cuda/* task/kernels/*/*.cu.h) task/kernels/engine/loops/loops.def $(wildcard task/kernels/engine/loops/optimizer*) task/kernels/rnn/lstm_element.h
 	@mkdir -p $(@D)
 	@echo "  nvcc     $@ (minutes)"
 	@$(NVCC) -O3 -std=c++17 -I. --fatbin -Xfatbin -compress-all -t 2 -o $@ \

@@ -5,94 +5,36 @@
 
 #include "task/kernels/engine/convert.h"
 
-/* ---- the scalars as they were given -> those that the loops want ---- */
+#define DEVICE static
+#include "task/kernels/engine/loops/optimizer_constants.h"
 
-static void k_plain(double *k, const double *given, const struct mu_node *n)
-{
-	memcpy(k, given, OPTIMIZER_SCALARS * sizeof *k);
-}
-
-static void k_adagrad(double *k, const double *given, const struct mu_node *n)
-{
-	k[0] = given[0];
-	k[1] = given[1]; /* epsilon: 0 in the first version */
-	k[2] = args_attr_bool(n, "update_slots", true);
-}
-
-static void k_momentum(double *k, const double *given, const struct mu_node *n)
-{
-	k[0] = given[0];
-	k[1] = given[1];
-	k[2] = args_attr_bool(n, "use_nesterov", false);
-	k[3] = 0;
-}
-
-static void k_keras_momentum(double *k, const double *given, const struct mu_node *n)
-{
-	k_momentum(k, given, n);
-	k[3] = 1;
-}
-
-static void k_adam(double *k, const double *given, const struct mu_node *n)
-{
-	k[0] = given[2] * sqrt(1 - given[1]) / (1 - given[0]);
-	k[1] = given[3];
-	k[2] = given[4];
-	k[3] = given[5];
-	k[4] = args_attr_bool(n, "use_nesterov", false);
-}
-
-static void k_ftrl(double *k, const double *given, const struct mu_node *n)
-{
-	k[0] = given[0];
-	k[1] = given[1];
-	k[2] = given[2];
-	k[3] = given[4]; /* l2_shrinkage: 0 in the first version */
-	k[4] = given[3];
-	k[5] = args_attr_bool(n, "multiply_linear_by_lr", false);
-}
-
-static void k_adamax(double *k, const double *given, const struct mu_node *n)
-{
-	k[0] = given[1] / (1 - given[0]);
-	k[1] = given[2];
-	k[2] = given[3];
-	k[3] = given[4];
-}
-
-static void k_power_sign(double *k, const double *given, const struct mu_node *n)
-{
-	k_plain(k, given, n);
-	k[4] = 1;
-}
+static void (*const constants[OPTIMIZER_COUNT])(double *k, const double *given, int flag) = {
+#define OPTIMIZER(kind, name, constants, ...) [OPTIMIZER_##kind] = constants,
+#include "task/kernels/engine/loops/optimizers.def"
+};
 
 static const struct optimizer optimizers[] = {
-    {"GradientDescent", 0, {"alpha"}, k_plain, OPTIMIZER_SGD},
-    {"Adagrad", 1, {"lr"}, k_adagrad, OPTIMIZER_ADAGRAD},
-    {"AdagradV2", 1, {"lr", "epsilon"}, k_adagrad, OPTIMIZER_ADAGRAD},
-    {"Momentum", 1, {"lr", "momentum"}, k_momentum, OPTIMIZER_MOMENTUM},
-    {"KerasMomentum", 1, {"lr", "momentum"}, k_keras_momentum, OPTIMIZER_MOMENTUM},
-    {"Adam",
-     2,
-     {"beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon"},
-     k_adam,
-     OPTIMIZER_ADAM},
-    {"RMSProp", 2, {"lr", "rho", "momentum", "epsilon"}, k_plain, OPTIMIZER_RMSPROP},
-    {"CenteredRMSProp", 3, {"lr", "rho", "momentum", "epsilon"}, k_plain, OPTIMIZER_CENTERED},
-    {"Adadelta", 2, {"lr", "rho", "epsilon"}, k_plain, OPTIMIZER_ADADELTA},
-    {"Ftrl", 2, {"lr", "l1", "l2", "lr_power"}, k_ftrl, OPTIMIZER_FTRL},
-    {"FtrlV2", 2, {"lr", "l1", "l2", "lr_power", "l2_shrinkage"}, k_ftrl, OPTIMIZER_FTRL},
-    {"ProximalGradientDescent", 0, {"alpha", "l1", "l2"}, k_plain, OPTIMIZER_PROX},
-    {"ProximalAdagrad", 1, {"lr", "l1", "l2"}, k_plain, OPTIMIZER_PROX_ADAGRAD},
-    {"AdagradDA", 2, {"lr", "l1", "l2", "global_step"}, k_plain, OPTIMIZER_ADAGRAD_DA},
-    {"AdaMax", 2, {"beta1_power", "lr", "beta1", "beta2", "epsilon"}, k_adamax, OPTIMIZER_ADAMAX},
+    {"GradientDescent", 0, {"alpha"}, OPTIMIZER_SGD},
+    {"Adagrad", 1, {"lr"}, OPTIMIZER_ADAGRAD},
+    {"AdagradV2", 1, {"lr", "epsilon"}, OPTIMIZER_ADAGRAD},
+    {"Momentum", 1, {"lr", "momentum"}, OPTIMIZER_MOMENTUM},
+    {"KerasMomentum", 1, {"lr", "momentum"}, OPTIMIZER_MOMENTUM},
+    {"Adam", 2, {"beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon"}, OPTIMIZER_ADAM},
+    {"RMSProp", 2, {"lr", "rho", "momentum", "epsilon"}, OPTIMIZER_RMSPROP},
+    {"CenteredRMSProp", 3, {"lr", "rho", "momentum", "epsilon"}, OPTIMIZER_CENTERED},
+    {"Adadelta", 2, {"lr", "rho", "epsilon"}, OPTIMIZER_ADADELTA},
+    {"Ftrl", 2, {"lr", "l1", "l2", "lr_power"}, OPTIMIZER_FTRL},
+    {"FtrlV2", 2, {"lr", "l1", "l2", "lr_power", "l2_shrinkage"}, OPTIMIZER_FTRL},
+    {"ProximalGradientDescent", 0, {"alpha", "l1", "l2"}, OPTIMIZER_PROX},
+    {"ProximalAdagrad", 1, {"lr", "l1", "l2"}, OPTIMIZER_PROX_ADAGRAD},
+    {"AdagradDA", 2, {"lr", "l1", "l2", "global_step"}, OPTIMIZER_ADAGRAD_DA},
+    {"AdaMax", 2, {"beta1_power", "lr", "beta1", "beta2", "epsilon"}, OPTIMIZER_ADAMAX},
     {"AdamWithAmsgrad",
      3,
      {"beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon"},
-     k_adam,
      OPTIMIZER_AMSGRAD},
-    {"AddSign", 1, {"lr", "alpha", "sign_decay", "beta"}, k_plain, OPTIMIZER_SIGNS},
-    {"PowerSign", 1, {"lr", "logbase", "sign_decay", "beta"}, k_power_sign, OPTIMIZER_SIGNS},
+    {"AddSign", 1, {"lr", "alpha", "sign_decay", "beta"}, OPTIMIZER_SIGNS},
+    {"PowerSign", 1, {"lr", "logbase", "sign_decay", "beta"}, OPTIMIZER_SIGNS},
 };
 
 static int input_named(const struct mu_node *n, const char *name)
@@ -137,6 +79,25 @@ bool optimizer_counts(const struct optimizer *o, unsigned scalar, enum mu_dtype 
 	return t == MU_INT64 && strcmp(o->scalars[scalar], "global_step") == 0;
 }
 
+int optimizer_flag(const struct mu_node *n, const struct optimizer *o)
+{
+	switch (o->kind) {
+	case OPTIMIZER_ADAGRAD:
+		return args_attr_bool(n, "update_slots", true);
+	case OPTIMIZER_MOMENTUM:
+		return args_attr_bool(n, "use_nesterov", false) |
+		       (strcmp(o->name, "KerasMomentum") == 0) << 1;
+	case OPTIMIZER_ADAM:
+		return args_attr_bool(n, "use_nesterov", false);
+	case OPTIMIZER_FTRL:
+		return args_attr_bool(n, "multiply_linear_by_lr", false);
+	case OPTIMIZER_SIGNS:
+		return strcmp(o->name, "PowerSign") == 0;
+	default:
+		return 0;
+	}
+}
+
 int optimizer_scalars(const struct kernel_call *c, const struct optimizer_plan *p, enum mu_dtype t,
 		      double *k, struct mu_err *err)
 {
@@ -150,7 +111,7 @@ int optimizer_scalars(const struct kernel_call *c, const struct optimizer_plan *
 				       p->a->scalars[i], mu_shape_str(&s->shape));
 		convert(MU_DOUBLE, &given[i], s->dtype, s->data, 1);
 	}
-	p->a->constants(k, given, c->node);
+	constants[p->a->kind](k, given, optimizer_flag(c->node, p->a));
 	return 0;
 }
 

@@ -13,8 +13,6 @@ struct optimizer {
 	const char *name;
 	unsigned slots;
 	const char *scalars[OPTIMIZER_SCALARS]; /* input names */
-	/* The scalars as they were given -> those that the loop wants. */
-	void (*constants)(double *k, const double *given, const struct mu_node *n);
 	enum optimizer_kind kind;
 };
 struct optimizer_plan {
@@ -27,6 +25,8 @@ int optimizer_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 		      struct mu_err *err);
 /* Whether this scalar is a number of steps, which is an int64 beside all others' type. */
 bool optimizer_counts(const struct optimizer *o, unsigned scalar, enum mu_dtype t);
+/* The node's attributes that change the formula, as optimizer_constants.h wants them. */
+int optimizer_flag(const struct mu_node *n, const struct optimizer *o);
 /* The scalar inputs, in host memory, as k. */
 int optimizer_scalars(const struct kernel_call *c, const struct optimizer_plan *p, enum mu_dtype t,
 		      double *k, struct mu_err *err);

@@ -19,26 +19,6 @@ static const char *const kernels[OPTIMIZER_COUNT] = {
 #include "task/kernels/engine/loops/optimizers.def"
 };
 
-/* What an attribute says; see state/train.cu.h. */
-static int flag_of(const struct mu_node *n, const struct optimizer *o)
-{
-	switch (o->kind) {
-	case OPTIMIZER_ADAGRAD:
-		return args_attr_bool(n, "update_slots", true);
-	case OPTIMIZER_MOMENTUM:
-		return args_attr_bool(n, "use_nesterov", false) |
-		       (strcmp(o->name, "KerasMomentum") == 0) << 1;
-	case OPTIMIZER_ADAM:
-		return args_attr_bool(n, "use_nesterov", false);
-	case OPTIMIZER_FTRL:
-		return args_attr_bool(n, "multiply_linear_by_lr", false);
-	case OPTIMIZER_SIGNS:
-		return strcmp(o->name, "PowerSign") == 0;
-	default:
-		return 0;
-	}
-}
-
 static void release(void *state)
 {
 	struct state *s = state;
@@ -57,7 +37,7 @@ static int prepare(const struct mu_node *n, struct runtime *rt, void **state, st
 		return rc;
 	struct state *s = MU_NEW(struct state);
 	s->plan = plan;
-	s->flag = flag_of(n, s->plan->a);
+	s->flag = optimizer_flag(n, s->plan->a);
 	s->one.gpu = gpu_of_node(n, rt);
 	s->one.type = args_attr_type(n, "T", MU_DT_INVALID);
 	snprintf(name, sizeof name, "%s%s", kernels[s->plan->a->kind],
