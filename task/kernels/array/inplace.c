@@ -38,7 +38,7 @@ static int check_inplace(const struct kernel_call *c, int64_t *row, struct mu_er
 }
 
 /* by: BIN_COUNT where rows are set. */
-static int write_rows(struct kernel_call *c, enum binary_op by, struct mu_err *err)
+static int inplace_write_rows(struct kernel_call *c, enum binary_op by, struct mu_err *err)
 {
 	const struct mu_tensor *x = kernel_in(c, 0), *at = kernel_in(c, 1), *v = kernel_in(c, 2);
 	binary_loop *loop = by == BIN_COUNT ? NULL : loops->binary[by][x->dtype];
@@ -72,17 +72,17 @@ static int write_rows(struct kernel_call *c, enum binary_op by, struct mu_err *e
 
 static int set(struct kernel_call *c, struct mu_err *err)
 {
-	return write_rows(c, BIN_COUNT, err);
+	return inplace_write_rows(c, BIN_COUNT, err);
 }
 
-static int add(struct kernel_call *c, struct mu_err *err)
+static int inplace_add(struct kernel_call *c, struct mu_err *err)
 {
-	return write_rows(c, BIN_AddV2, err);
+	return inplace_write_rows(c, BIN_AddV2, err);
 }
 
 static int subtract(struct kernel_call *c, struct mu_err *err)
 {
-	return write_rows(c, BIN_Sub, err);
+	return inplace_write_rows(c, BIN_Sub, err);
 }
 
 static int copy(struct kernel_call *c, struct mu_err *err)
@@ -98,7 +98,7 @@ static int copy(struct kernel_call *c, struct mu_err *err)
 
 static const struct kernel rows[] = {
     {"DeepCopy", .run = copy},
-    {"InplaceAdd", .run = add},
+    {"InplaceAdd", .run = inplace_add},
     {"InplaceSub", .run = subtract},
     {"InplaceUpdate", .run = set},
 };

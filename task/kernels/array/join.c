@@ -88,7 +88,7 @@ static int join(struct kernel_call *c, unsigned from, unsigned n, int64_t axis, 
 	return rc;
 }
 
-static int concat(struct kernel_call *c, unsigned axis_in, unsigned from, struct mu_err *err)
+static int join_concat(struct kernel_call *c, unsigned axis_in, unsigned from, struct mu_err *err)
 {
 	int64_t axis;
 
@@ -100,12 +100,12 @@ static int concat(struct kernel_call *c, unsigned axis_in, unsigned from, struct
 
 static int concat_v1(struct kernel_call *c, struct mu_err *err)
 {
-	return concat(c, 0, 1, err);
+	return join_concat(c, 0, 1, err);
 }
 
 static int concat_v2(struct kernel_call *c, struct mu_err *err)
 {
-	return concat(c, c->n_in ? c->n_in - 1 : 0, 0, err);
+	return join_concat(c, c->n_in ? c->n_in - 1 : 0, 0, err);
 }
 
 /* Where each of the joined parts starts. */
@@ -222,7 +222,7 @@ static int split_by(struct kernel_call *c, unsigned from, int at, const int64_t 
 	return 0;
 }
 
-static int split(struct kernel_call *c, struct mu_err *err)
+static int join_split(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t axis;
 	int at, rc;
@@ -288,7 +288,7 @@ static const struct kernel rows[] = {
     {"ConcatOffset", .run = concat_offset},
     {"Pack", .run = pack},
     {"Unpack", .run = unpack},
-    {"Split", .run = split},
+    {"Split", .run = join_split},
     {"SplitV", .run = split_v},
 };
 KERNEL_TABLE(array_join, rows)

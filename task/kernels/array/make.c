@@ -9,7 +9,7 @@
 #include "task/kernels/engine/move.h"
 #include "task/kernels/engine/variant.h"
 
-static int fill(struct kernel_call *c, struct mu_err *err)
+static int array_fill(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_shape shape;
 	struct mu_tensor *out;
@@ -59,7 +59,7 @@ static int ones_like(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-static int empty(struct kernel_call *c, struct mu_err *err)
+static int array_empty(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_shape shape;
 	struct mu_tensor *out;
@@ -97,7 +97,7 @@ static int range_count(double start, double limit, double delta, int64_t *n, str
 			MU_DATA(T, out)[i] = (T)(at + (T)i * by);                                  \
 	} while (0)
 
-static int range(struct kernel_call *c, struct mu_err *err)
+static int array_range(struct kernel_call *c, struct mu_err *err)
 {
 	enum mu_dtype t = kernel_in(c, 0)->dtype;
 	double v[3];
@@ -264,11 +264,11 @@ static int invert_permutation(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"Fill", .run = fill},
+    {"Fill", .run = array_fill},
     {"ZerosLike", .run = zeros_like},
     {"OnesLike", .run = ones_like},
-    {"Empty", .run = empty},
-    {"Range", .run = range},
+    {"Empty", .run = array_empty},
+    {"Range", .run = array_range},
     {"LinSpace", .run = lin_space},
     {"Where", .run = where},
     {"OneHot", .run = one_hot},

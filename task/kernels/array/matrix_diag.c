@@ -10,7 +10,7 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"
 
-static int64_t at_most(int64_t a, int64_t b)
+static int64_t matrix_diag_at_most(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
@@ -60,7 +60,8 @@ static int check_band(struct band *b, struct mu_err *err)
 			       "diagonals %lld to %lld are not in a matrix of %lld by %lld",
 			       (long long)b->from, (long long)b->to, (long long)b->rows,
 			       (long long)b->cols);
-	b->longest = at_most(b->rows + at_most(b->to, 0), b->cols - (b->from > 0 ? b->from : 0));
+	b->longest = matrix_diag_at_most(b->rows + matrix_diag_at_most(b->to, 0),
+					 b->cols - (b->from > 0 ? b->from : 0));
 	return 0;
 }
 
@@ -94,7 +95,7 @@ static int size_matrix(const struct kernel_call *c, struct band *b, int64_t long
 
 	if ((rc = args_int(c, 2, &rows, err)) || (rc = args_int(c, 3, &cols, err)))
 		return rc;
-	int64_t least_rows = longest - at_most(b->to, 0);
+	int64_t least_rows = longest - matrix_diag_at_most(b->to, 0);
 	int64_t least_cols = longest + (b->from > 0 ? b->from : 0);
 	if ((rows >= 0 && rows < least_rows) || (cols >= 0 && cols < least_cols))
 		return mu_fail(err, MU_INVALID_ARGUMENT,

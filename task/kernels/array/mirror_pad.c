@@ -39,8 +39,8 @@ static int check_paddings(const struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-static int check(const struct kernel_call *c, int64_t skip, struct mu_shape *shape,
-		 struct mu_err *err)
+static int mirror_pad_check(const struct kernel_call *c, int64_t skip, struct mu_shape *shape,
+			    struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *p = kernel_in(c, 1);
 	int rc = check_paddings(c, err);
@@ -103,7 +103,7 @@ static int mirror_pad(struct kernel_call *c, struct mu_err *err)
 	int64_t skip = strcmp(args_attr_string(c->node, "mode", "REFLECT"), "REFLECT") == 0;
 	struct mu_tensor now = mu_tensor_ref(kernel_in(c, 0)), next;
 	struct mu_shape shape;
-	int rc = check(c, skip, &shape, err);
+	int rc = mirror_pad_check(c, skip, &shape, err);
 
 	for (int d = now.shape.rank; !rc && d-- > 0;) {
 		if (now.shape.dim[d] == shape.dim[d])
@@ -123,8 +123,8 @@ static int mirror_pad(struct kernel_call *c, struct mu_err *err)
 
 /* ---- back: what was copied is summed ---- */
 
-static int check_grad(const struct kernel_call *c, int64_t skip, struct mu_shape *shape,
-		      struct mu_err *err)
+static int mirror_pad_check_grad(const struct kernel_call *c, int64_t skip, struct mu_shape *shape,
+				 struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *p = kernel_in(c, 1);
 	int rc = check_paddings(c, err);
@@ -196,7 +196,7 @@ static int mirror_pad_grad(struct kernel_call *c, struct mu_err *err)
 	int64_t skip = strcmp(args_attr_string(c->node, "mode", "REFLECT"), "REFLECT") == 0;
 	struct mu_tensor now = mu_tensor_ref(kernel_in(c, 0)), next;
 	struct mu_shape shape, s;
-	int rc = check_grad(c, skip, &shape, err);
+	int rc = mirror_pad_check_grad(c, skip, &shape, err);
 
 	for (int d = 0; !rc && d < shape.rank; d++) {
 		int64_t dims[MU_MAX_RANK];

@@ -106,7 +106,7 @@ struct run {
 	int64_t matrix, band, n;
 };
 
-static struct run run_of(const struct band *b, int64_t k)
+static struct run band_run_of(const struct band *b, int64_t k)
 {
 	int64_t n = at_most(b->rows + at_most(k, 0), b->cols - (k > 0 ? k : 0));
 	bool left = k >= 0 ? b->upper_left : b->lower_left;
@@ -120,7 +120,7 @@ static void one_band(enum mu_dtype t, const struct band *b, void *matrix, int64_
 		     void *band, int64_t at_band, bool into_matrix)
 {
 	for (int64_t k = b->from; k <= b->to; k++) {
-		struct run r = run_of(b, k);
+		struct run r = band_run_of(b, k);
 		for (int64_t i = 0; i < r.n; i++) {
 			int64_t m = at_matrix + r.matrix + i * (b->cols + 1);
 			int64_t d = at_band + r.band + i;

@@ -32,7 +32,7 @@ struct state {
 	uint64_t start;
 };
 
-static bool ends_in(const char *s, const char *ending)
+static bool scatter_gpu_ends_in(const char *s, const char *ending)
 {
 	size_t n = strlen(s), m = strlen(ending);
 
@@ -57,7 +57,8 @@ static uint64_t start_of(enum mu_dtype t, unsigned way)
 	return bits;
 }
 
-static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+static int scatter_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			       struct mu_err *err)
 {
 	enum mu_dtype t = args_attr_type(n, "T", args_attr_type(n, "dtype", MU_DT_INVALID));
 	struct state s = {.gpu = gpu_of_node(n, rt)};
@@ -65,7 +66,7 @@ static int prepare(const struct mu_node *n, struct runtime *rt, void **state, st
 	unsigned way = 0;
 	int rc;
 
-	while (way < MU_COUNT(ways) && !ends_in(n->op, ways[way].ending))
+	while (way < MU_COUNT(ways) && !scatter_gpu_ends_in(n->op, ways[way].ending))
 		way++;
 	if (way == MU_COUNT(ways))
 		return mu_fail(err, MU_UNIMPLEMENTED, "there is no %s on a GPU", n->op);
@@ -80,9 +81,9 @@ static int prepare(const struct mu_node *n, struct runtime *rt, void **state, st
 
 /* table[positions] op= updates; n positions of `depth` numbers, each of a slice of `row` elements.
  */
-static int put(struct kernel_call *c, const struct mu_tensor *table,
-	       const struct mu_tensor *indices, const struct mu_tensor *updates, int64_t n,
-	       int depth, int64_t row, struct mu_err *err)
+static int scatter_gpu_put(struct kernel_call *c, const struct mu_tensor *table,
+			   const struct mu_tensor *indices, const struct mu_tensor *updates,
+			   int64_t n, int depth, int64_t row, struct mu_err *err)
 {
 	const struct state *s = c->state;
 	struct scatter_args a = {.table = gpu_address(table),
@@ -108,7 +109,7 @@ static int by_row(struct kernel_call *c, struct mu_err *err)
 
 	if ((rc = args_is_int(c, 1, err)) || (rc = variables_lock(c, 1, &vs, err)) ||
 	    (rc = check_scatter(vs.t[0], &indices->shape, updates, &row, err)) ||
-	    (rc = put(c, vs.t[0], indices, updates, indices->shape.count, 1, row, err)))
+	    (rc = scatter_gpu_put(c, vs.t[0], indices, updates, indices->shape.count, 1, row, err)))
 		return rc;
 	variable_forward(c);
 	return 0;
@@ -130,7 +131,7 @@ static int segments(struct kernel_call *c, struct mu_err *err)
 	f.out = gpu_address(out);
 	f.n = shape.count;
 	rc = gpu_run(s->gpu, s->fill, f.n, &f, err);
-	return rc ? rc : put(c, out, ids, data, ids->shape.count, 1, row, err);
+	return rc ? rc : scatter_gpu_put(c, out, ids, data, ids->shape.count, 1, row, err);
 }
 
 /* ---- by position ---- */
@@ -146,10 +147,11 @@ static int put_slices(struct kernel_call *c, unsigned in, const struct mu_tensor
 		row *= table->shape.dim[d];
 	for (int d = 0; d < is->rank - 1; d++)
 		n *= is->dim[d];
-	return put(c, table, kernel_in(c, in), kernel_in(c, in + 1), n, depth, row, err);
+	return scatter_gpu_put(c, table, kernel_in(c, in), kernel_in(c, in + 1), n, depth, row,
+			       err);
 }
 
-static int onto_zeros(struct kernel_call *c, struct mu_err *err)
+static int onto_zeros_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	enum mu_dtype t = kernel_in(c, 1)->dtype;
 	const struct state *s = c->state;
@@ -164,7 +166,7 @@ static int onto_zeros(struct kernel_call *c, struct mu_err *err)
 	return put_slices(c, 0, out, depth, err);
 }
 
-static int onto_copy(struct kernel_call *c, struct mu_err *err)
+static int onto_copy_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor in = *kernel_in(c, 0); /* its memory may become the output's */
 	const struct state *s = c->state;
@@ -180,7 +182,7 @@ static int onto_copy(struct kernel_call *c, struct mu_err *err)
 	return rc ? rc : put_slices(c, 1, out, depth, err);
 }
 
-static int onto_variable(struct kernel_call *c, struct mu_err *err)
+static int onto_variable_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	VARIABLES_AUTO vs = {0};
 	int depth, rc;
@@ -196,17 +198,17 @@ static int onto_variable(struct kernel_call *c, struct mu_err *err)
 /* `at`: which input the indices are; `host`: what is read on the host. */
 #define ROW(name, fn, attr, set, at, host)                                                         \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = prepare}, .type_attr = attr, .types = set,       \
-		.device_in = 1 << (at), .host_in = host                                            \
+		.k = {name, .run = fn, .prepare = scatter_gpu_prepare}, .type_attr = attr,         \
+		.types = set, .device_in = 1 << (at), .host_in = host                              \
 	}
 #define ROWS(way)                                                                                  \
 	ROW("Scatter" way, by_row, "T", GPU_FLT, 1, 0),                                            \
 	    ROW("ResourceScatter" way, by_row, "dtype", GPU_FLT, 1, 0)
 #define SEGMENTS(way) ROW("UnsortedSegment" way, segments, "T", GPU_NUM, 1, 1 << 2)
 #define SLICES(way)                                                                                \
-	ROW("ScatterNd" way, onto_variable, "T", GPU_FLT, 1, 0),                                   \
-	    ROW("ResourceScatterNd" way, onto_variable, "T", GPU_FLT, 1, 0),                       \
-	    ROW("TensorScatter" way, onto_copy, "T", GPU_NUM, 1, 0)
+	ROW("ScatterNd" way, onto_variable_gpu, "T", GPU_FLT, 1, 0),                               \
+	    ROW("ResourceScatterNd" way, onto_variable_gpu, "T", GPU_FLT, 1, 0),                   \
+	    ROW("TensorScatter" way, onto_copy_gpu, "T", GPU_NUM, 1, 0)
 static const struct gpu_kernel rows[] = {
     ROWS("Update"),
     ROWS("Add"),
@@ -224,7 +226,7 @@ static const struct gpu_kernel rows[] = {
     SLICES("Sub"),
     SLICES("Max"),
     SLICES("Min"),
-    ROW("ScatterNd", onto_zeros, "T", GPU_NUM, 0, 1 << 2),
-    ROW("ScatterNdNonAliasingAdd", onto_copy, "T", GPU_NUM, 1, 0),
+    ROW("ScatterNd", onto_zeros_gpu, "T", GPU_NUM, 0, 1 << 2),
+    ROW("ScatterNdNonAliasingAdd", onto_copy_gpu, "T", GPU_NUM, 1, 0),
 };
 GPU_KERNEL_TABLE(gpu_scatter, rows)

@@ -46,8 +46,8 @@ static int position(const struct mu_tensor *indices, int64_t i, int depth,
 
 /* table[indices[i]] op= updates[i].  indices and updates are the call's inputs `in` and `in` + 1;
  * all shapes have been checked. */
-static int apply(const struct kernel_call *c, unsigned in, struct mu_tensor *table, int depth,
-		 int op, struct mu_err *err)
+static int scatter_nd_apply(const struct kernel_call *c, unsigned in, struct mu_tensor *table,
+			    int depth, int op, struct mu_err *err)
 {
 	const struct mu_tensor *indices = kernel_in(c, in), *updates = kernel_in(c, in + 1);
 	binary_loop *loop = op == OVERWRITE ? NULL : loops->binary[op][table->dtype];
@@ -83,8 +83,8 @@ int check_scatter_nd(const struct kernel_call *c, unsigned in, const struct mu_s
 			    err);
 }
 
-static int check(const struct kernel_call *c, unsigned in, const struct mu_shape *table,
-		 enum mu_dtype t, int op, int *depth, struct mu_err *err)
+static int scatter_nd_check(const struct kernel_call *c, unsigned in, const struct mu_shape *table,
+			    enum mu_dtype t, int op, int *depth, struct mu_err *err)
 {
 	if (op != OVERWRITE && !loops->binary[op][t])
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
@@ -100,11 +100,11 @@ static int onto_zeros(struct kernel_call *c, struct mu_err *err)
 	int depth = 0, rc;
 
 	if ((rc = args_shape(c, 2, &shape, err)) ||
-	    (rc = check(c, 0, &shape, t, BIN_AddV2, &depth, err)) ||
+	    (rc = scatter_nd_check(c, 0, &shape, t, BIN_AddV2, &depth, err)) ||
 	    (rc = kernel_out(c, 0, t, &shape, &out, err)))
 		return rc;
 	elems_zero(t, out->data, 0, shape.count);
-	return apply(c, 0, out, depth, BIN_AddV2, err);
+	return scatter_nd_apply(c, 0, out, depth, BIN_AddV2, err);
 }
 
 static int onto_copy(struct kernel_call *c, int op, struct mu_err *err)
@@ -117,12 +117,12 @@ static int onto_copy(struct kernel_call *c, int op, struct mu_err *err)
 	struct mu_tensor *out;
 	int depth = 0, rc;
 
-	if ((rc = check(c, 1, &shape, t, op, &depth, err)) ||
+	if ((rc = scatter_nd_check(c, 1, &shape, t, op, &depth, err)) ||
 	    (rc = kernel_out_reuse(c, 0, 0, t, &shape, &out, err)))
 		return rc;
 	if (out->data != from)
 		elems_copy(t, out->data, 0, from, 0, n);
-	return apply(c, 1, out, depth, op, err);
+	return scatter_nd_apply(c, 1, out, depth, op, err);
 }
 
 static int onto_variable(struct kernel_call *c, int op, struct mu_err *err)
@@ -131,8 +131,8 @@ static int onto_variable(struct kernel_call *c, int op, struct mu_err *err)
 	int depth = 0, rc;
 
 	if ((rc = variables_lock(c, 1, &vs, err)) ||
-	    (rc = check(c, 1, &vs.t[0]->shape, vs.t[0]->dtype, op, &depth, err)) ||
-	    (rc = apply(c, 1, vs.t[0], depth, op, err)))
+	    (rc = scatter_nd_check(c, 1, &vs.t[0]->shape, vs.t[0]->dtype, op, &depth, err)) ||
+	    (rc = scatter_nd_apply(c, 1, vs.t[0], depth, op, err)))
 		return rc;
 	variable_forward(c);
 	return 0;

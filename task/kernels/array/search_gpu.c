@@ -14,7 +14,7 @@ static int bound_prepare(const struct mu_node *n, struct runtime *rt, void **sta
 	return gpu_one_prepare(n, rt, "bound", "T", state, err);
 }
 
-static int bound(struct kernel_call *c, struct mu_err *err)
+static int bound_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct gpu_one *o = c->state;
 	const struct mu_tensor *sorted = kernel_in(c, 0), *values = kernel_in(c, 1);
@@ -80,11 +80,11 @@ static int sparse_product(struct kernel_call *c, struct mu_err *err)
 
 /* Classes: the CPU's functions, which have the GPU sum and draw. */
 static const struct gpu_kernel rows[] = {
-    {.k = {"LowerBound", .run = bound, .prepare = bound_prepare},
+    {.k = {"LowerBound", .run = bound_gpu, .prepare = bound_prepare},
      .type_attr = "T",
      .types = GPU_REAL | GPU_INT,
      .device_out = 1},
-    {.k = {"UpperBound", .run = bound, .prepare = bound_prepare},
+    {.k = {"UpperBound", .run = bound_gpu, .prepare = bound_prepare},
      .type_attr = "T",
      .types = GPU_REAL | GPU_INT,
      .device_out = 1},

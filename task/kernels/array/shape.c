@@ -40,7 +40,7 @@ static int shape_n(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-static int size(struct kernel_call *c, struct mu_err *err)
+static int shape_size(struct kernel_call *c, struct mu_err *err)
 {
 	return put_ints(c, 0, args_attr_type(c->node, "out_type", MU_INT32),
 			&kernel_in(c, 0)->shape.count, 1, true, err);
@@ -216,7 +216,7 @@ static int broadcast_gradient_args(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"Shape", .run = shape_n},
     {"ShapeN", .run = shape_n},
-    {"Size", .run = size},
+    {"Size", .run = shape_size},
     {"Rank", .run = rank},
     {"Reshape", .run = reshape},
     {"ExpandDims", .run = expand_dims},

@@ -75,7 +75,7 @@ static int read_blocks(const struct kernel_call *c, struct blocks *b, struct mu_
 	return read_edges(c, by_input ? 2 : 1, b, err);
 }
 
-static void push(struct view *v, int64_t dim, int64_t stride)
+static void space_push(struct view *v, int64_t dim, int64_t stride)
 {
 	v->dim[v->rank] = dim;
 	v->stride[v->rank++] = stride;
@@ -126,11 +126,11 @@ static int space_to_batch(struct kernel_call *c, struct mu_err *err)
 	if (in->shape.count && (rc = move_write(&wide, &inside, in, err)))
 		return rc;
 	for (int d = 0; d < b.n; d++) /* where in its block comes first */
-		push(&v, b.size[d], plain.stride[d + 1]);
-	push(&v, padded.dim[0], plain.stride[0]);
+		space_push(&v, b.size[d], plain.stride[d + 1]);
+	space_push(&v, padded.dim[0], plain.stride[0]);
 	for (int d = 1; d < padded.rank; d++) {
 		int64_t size = d <= b.n ? b.size[d - 1] : 1;
-		push(&v, padded.dim[d] / size, plain.stride[d] * size);
+		space_push(&v, padded.dim[d] / size, plain.stride[d] * size);
 	}
 	return move_read(out, &wide, &v, err);
 }
@@ -154,7 +154,7 @@ static int batch_to_space(struct kernel_call *c, struct mu_err *err)
 			       (long long)in->shape.dim[0], (long long)b.all);
 	int64_t batch = in->shape.dim[0] / b.all;
 	view_of(&plain, &in->shape);
-	push(&v, batch, plain.stride[0]);
+	space_push(&v, batch, plain.stride[0]);
 	if ((rc = mu_shape_push(&whole, batch, err)) || (rc = mu_shape_push(&shape, batch, err)))
 		return rc;
 	int64_t block_stride = batch * plain.stride[0];
@@ -163,9 +163,9 @@ static int batch_to_space(struct kernel_call *c, struct mu_err *err)
 		strides[d] = block_stride;
 	for (int d = 1; d < in->shape.rank; d++) {
 		int64_t n = in->shape.dim[d], kept;
-		push(&v, n, plain.stride[d]);
+		space_push(&v, n, plain.stride[d]);
 		if (d <= b.n) {
-			push(&v, b.size[d - 1], strides[d - 1]);
+			space_push(&v, b.size[d - 1], strides[d - 1]);
 			if (__builtin_mul_overflow(n, b.size[d - 1], &n))
 				return mu_fail(err, MU_INVALID_ARGUMENT,
 					       "the blocks are too large");
@@ -239,12 +239,12 @@ static int space_to_depth(struct kernel_call *c, struct mu_err *err)
 			       "block_size: %lld",
 			       (long long)in->dim[2], (long long)in->dim[1], (long long)b);
 	view_of(&plain, in);
-	push(&v, in->dim[0], plain.stride[0]);
-	push(&v, in->dim[1] / b, plain.stride[1] * b);
-	push(&v, in->dim[2] / b, plain.stride[2] * b);
-	push(&v, b, plain.stride[1]);
-	push(&v, b, plain.stride[2]);
-	push(&v, in->dim[3], 1);
+	space_push(&v, in->dim[0], plain.stride[0]);
+	space_push(&v, in->dim[1] / b, plain.stride[1] * b);
+	space_push(&v, in->dim[2] / b, plain.stride[2] * b);
+	space_push(&v, b, plain.stride[1]);
+	space_push(&v, b, plain.stride[2]);
+	space_push(&v, in->dim[3], 1);
 	int64_t dims[4] = {in->dim[0], in->dim[1] / b, in->dim[2] / b, 0};
 	if (__builtin_mul_overflow(in->dim[3], b * b, &dims[3]))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "the depth is too large");
@@ -266,12 +266,12 @@ static int depth_to_space(struct kernel_call *c, struct mu_err *err)
 			       (long long)in->dim[3], (long long)(b * b));
 	int64_t depth = in->dim[3] / (b * b);
 	view_of(&plain, in);
-	push(&v, in->dim[0], plain.stride[0]);
-	push(&v, in->dim[1], plain.stride[1]);
-	push(&v, b, b * depth);
-	push(&v, in->dim[2], plain.stride[2]);
-	push(&v, b, depth);
-	push(&v, depth, 1);
+	space_push(&v, in->dim[0], plain.stride[0]);
+	space_push(&v, in->dim[1], plain.stride[1]);
+	space_push(&v, b, b * depth);
+	space_push(&v, in->dim[2], plain.stride[2]);
+	space_push(&v, b, depth);
+	space_push(&v, depth, 1);
 	int64_t dims[4] = {in->dim[0], 0, 0, depth};
 	if (__builtin_mul_overflow(in->dim[1], b, &dims[1]) ||
 	    __builtin_mul_overflow(in->dim[2], b, &dims[2]))

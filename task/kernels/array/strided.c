@@ -7,7 +7,8 @@ struct spec {
 	int64_t begin_mask, end_mask, ellipsis, new_axis, shrink;
 };
 
-static int read_spec(struct spec *s, const struct kernel_call *c, unsigned at, struct mu_err *err)
+static int strided_read_spec(struct spec *s, const struct kernel_call *c, unsigned at,
+			     struct mu_err *err)
 {
 	int n, rc;
 
@@ -81,7 +82,7 @@ int strided_of(struct strided *out, const struct kernel_call *c, unsigned at,
 	       const struct mu_shape *in, struct mu_err *err)
 {
 	struct spec s = {0};
-	int rc = read_spec(&s, c, at, err), used = 0, d = 0;
+	int rc = strided_read_spec(&s, c, at, err), used = 0, d = 0;
 
 	if (rc)
 		return rc;

@@ -8,7 +8,7 @@
 #include "task/kernels/engine/kernel_table.h"
 
 /* Element i as bytes that are equal when elements are. */
-static struct mu_span key_of(const struct mu_tensor *t, int64_t i)
+static struct mu_span unique_key_of(const struct mu_tensor *t, int64_t i)
 {
 	size_t size = elems_size(t->dtype);
 
@@ -19,7 +19,7 @@ static struct mu_span key_of(const struct mu_tensor *t, int64_t i)
 	return (struct mu_span){(const char *)t->data + (size_t)i * size, size};
 }
 
-static int check_type(const struct mu_tensor *t, struct mu_err *err)
+static int unique_check_type(const struct mu_tensor *t, struct mu_err *err)
 {
 	if (t->dtype != MU_STRING && !mu_dtype_size(t->dtype))
 		return mu_fail(err, MU_UNIMPLEMENTED, "no kernel for type %s",
@@ -38,14 +38,14 @@ static int index_type(const struct kernel_call *c, enum mu_dtype *out, struct mu
 
 /* Numbers each element of x; firsts gets where each number appeared.  Zero and minus zero are one;
  * a NaN is like no other, which its bytes cannot say, so it gets a number by itself. */
-static int64_t number(const struct mu_tensor *x, struct mu_tensor *idx, int64_t *firsts)
+static int64_t unique_number(const struct mu_tensor *x, struct mu_tensor *idx, int64_t *firsts)
 {
 	int64_t n = x->shape.count, count = 0;
 	struct mu_map seen;
 
 	mu_map_init(&seen);
 	for (int64_t i = 0; i < n; i++) {
-		struct mu_span key = key_of(x, i);
+		struct mu_span key = unique_key_of(x, i);
 		double d = x->dtype == MU_FLOAT    ? (double)MU_DATA(float, x)[i]
 			   : x->dtype == MU_DOUBLE ? MU_DATA(double, x)[i]
 						   : 1;
@@ -81,7 +81,7 @@ static int unique(struct kernel_call *c, struct mu_err *err)
 		if (axis != 0 && axis != -1)
 			return mu_fail(err, MU_INVALID_ARGUMENT, "axis has to be between 0 and 1");
 	}
-	if ((rc = index_type(c, &index, err)) || (rc = check_type(x, err)))
+	if ((rc = index_type(c, &index, err)) || (rc = unique_check_type(x, err)))
 		return rc;
 	MU_AUTO_FREE int64_t *firsts = malloc((size_t)(n + 1) * sizeof *firsts);
 	if (!firsts)
@@ -89,7 +89,7 @@ static int unique(struct kernel_call *c, struct mu_err *err)
 			       (long long)n);
 	if ((rc = kernel_out(c, 1, index, &x->shape, &idx, err)))
 		return rc;
-	count = number(x, idx, firsts);
+	count = unique_number(x, idx, firsts);
 	struct mu_shape shape = mu_shape_vec(count);
 	if ((rc = kernel_out(c, 0, x->dtype, &shape, &y, err)))
 		return rc;
@@ -117,7 +117,7 @@ static int list_diff(struct kernel_call *c, struct mu_err *err)
 
 	if ((rc = args_rank(c, 0, 1, err)) || (rc = args_rank(c, 1, 1, err)) ||
 	    (rc = args_same_type(c, 0, 1, err)) || (rc = index_type(c, &index, err)) ||
-	    (rc = check_type(x, err)))
+	    (rc = unique_check_type(x, err)))
 		return rc;
 	MU_AUTO_FREE int64_t *kept = malloc((size_t)(x->shape.count + 1) * sizeof *kept);
 	if (!kept)
@@ -125,11 +125,11 @@ static int list_diff(struct kernel_call *c, struct mu_err *err)
 			       (long long)x->shape.count);
 	mu_map_init(&have);
 	for (int64_t i = 0; i < y->shape.count; i++) {
-		struct mu_span key = key_of(y, i);
+		struct mu_span key = unique_key_of(y, i);
 		mu_map_put_n(&have, key.data, key.len, &have);
 	}
 	for (int64_t i = 0; i < x->shape.count; i++) {
-		struct mu_span key = key_of(x, i);
+		struct mu_span key = unique_key_of(x, i);
 		if (!mu_map_get_n(&have, key.data, key.len))
 			kept[n++] = i;
 	}

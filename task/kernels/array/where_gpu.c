@@ -36,7 +36,7 @@ static void came(void *arg, const struct mu_err *err)
 }
 
 /* Elements [at, at + n) of what was found. */
-static int ask(struct question *q, int64_t at, int64_t n, struct mu_err *err)
+static int where_gpu_request(struct question *q, int64_t at, int64_t n, struct mu_err *err)
 {
 	struct mu_tensor some = q->there;
 
@@ -77,7 +77,7 @@ static int tell_wrong(struct question *q, struct mu_err *err)
 	return 0;
 }
 
-static void check_numerics(struct kernel_call *c)
+static void check_numerics_gpu(struct kernel_call *c)
 {
 	const struct gpu_one *o = c->state;
 	const struct mu_tensor *t = kernel_in(c, 0);
@@ -88,7 +88,8 @@ static void check_numerics(struct kernel_call *c)
 
 	a.out = gpu_address(&q->there);
 	if (rc || (rc = gpu_fill(o->gpu, &q->there, 0, &err)) ||
-	    (rc = gpu_run(o->gpu, o->kernel, a.n, &a, &err)) || (rc = ask(q, 0, 2, &err)))
+	    (rc = gpu_run(o->gpu, o->kernel, a.n, &a, &err)) ||
+	    (rc = where_gpu_request(q, 0, 2, &err)))
 		question_end(q, &err);
 }
 
@@ -126,7 +127,7 @@ static int tell_where(struct question *q, struct mu_err *err)
 	return gpu_run(o->gpu, kernel, a.n, &a, err);
 }
 
-static void where(struct kernel_call *c)
+static void where_gpu(struct kernel_call *c)
 {
 	const struct gpu_one *o = c->state;
 	const struct mu_tensor *t = kernel_in(c, 0);
@@ -145,15 +146,15 @@ static void where(struct kernel_call *c)
 	struct scan_args counts = {.out = a.out, .in = a.out, .outer = 1, .n = a.n, .inner = 1};
 	if (rc || (rc = gpu_run(o->gpu, o->kernel, a.n, &a, &err)) ||
 	    (rc = gpu_scan(c, "Cumsum", MU_INT64, &counts, &err)) ||
-	    (rc = ask(q, a.n - 1, 1, &err)))
+	    (rc = where_gpu_request(q, a.n - 1, 1, &err)))
 		question_end(q, &err);
 }
 
 static const struct gpu_kernel rows[] = {
-    {.k = {"CheckNumerics", .start = check_numerics, .prepare = wrong_prepare},
+    {.k = {"CheckNumerics", .start = check_numerics_gpu, .prepare = wrong_prepare},
      .type_attr = "T",
      .types = GPU_FLT},
-    {.k = {"Where", .start = where, .prepare = where_prepare},
+    {.k = {"Where", .start = where_gpu, .prepare = where_prepare},
      .type_attr = "T",
      .types = GPU_EQ | GPU_TYPE(MU_UINT8)},
 };

@@ -18,7 +18,7 @@ enum {
 	AUDIO_TYPE,
 };
 
-static int give_string(struct kernel_call *c, const struct mu_buf *b, struct mu_err *err)
+static int wav_output_string(struct kernel_call *c, const struct mu_buf *b, struct mu_err *err)
 {
 	struct mu_tensor t;
 	int rc = mu_tensor_string(&t, b->data ? b->data : "", b->len, err);
@@ -29,7 +29,7 @@ static int give_string(struct kernel_call *c, const struct mu_buf *b, struct mu_
 }
 
 /* Those that the file lacks are silent; a channel that it lacks is its last. */
-static int decode(struct kernel_call *c, struct mu_err *err)
+static int wav_decode(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t channels = args_attr_int(c->node, "desired_channels", -1);
 	int64_t frames = args_attr_int(c->node, "desired_samples", -1);
@@ -61,7 +61,7 @@ static int decode(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-static int encode(struct kernel_call *c, struct mu_err *err)
+static int wav_encode(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	MU_AUTO_BUF b = {0};
@@ -82,7 +82,7 @@ static int encode(struct kernel_call *c, struct mu_err *err)
 	if ((rc = mu_wav_write(&b, in->data, (size_t)in->shape.dim[0], (unsigned)in->shape.dim[1],
 			       (uint32_t)rate, err)))
 		return rc;
-	return give_string(c, &b, err);
+	return wav_output_string(c, &b, err);
 }
 
 static int put_sound(struct mu_buf *b, const char *tag, const float *samples, int64_t frames,
@@ -141,12 +141,12 @@ static int summary(struct kernel_call *c, struct mu_err *err)
 				    channels, rate, err)))
 			return rc;
 	}
-	return give_string(c, &b, err);
+	return wav_output_string(c, &b, err);
 }
 
 static const struct kernel rows[] = {
-    {"DecodeWav", .run = decode},
-    {"EncodeWav", .run = encode},
+    {"DecodeWav", .run = wav_decode},
+    {"EncodeWav", .run = wav_encode},
     {"AudioSummary", .run = summary},
     {"AudioSummaryV2", .run = summary},
 };

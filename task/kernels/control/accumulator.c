@@ -33,7 +33,7 @@ static const struct accumulator_kind *kind_of(const struct mu_node *n)
 
 /* ---- making ---- */
 
-static struct resource *make(void *arg, struct mu_err *err)
+static struct resource *accumulator_make(void *arg, struct mu_err *err)
 {
 	const struct mu_node *n = arg;
 	const struct mu_attr *shape = mu_node_attr(n, "shape");
@@ -78,7 +78,7 @@ static int conditional(struct kernel_call *c, struct mu_err *err)
 	if ((unsigned)t >= MU_DT_COUNT || !loops->binary[BIN_AddV2][t])
 		return mu_fail(err, MU_UNIMPLEMENTED, "no accumulators for type %s",
 			       mu_dtype_name(t));
-	int rc = handle_make(c, &accumulator_type, make, (void *)c->node, &r, err);
+	int rc = handle_make(c, &accumulator_type, accumulator_make, (void *)c->node, &r, err);
 	if (rc)
 		return rc;
 	rc = check_made(MU_CONTAINER(r, struct accumulator, base), c->node, t, err);
@@ -87,7 +87,8 @@ static int conditional(struct kernel_call *c, struct mu_err *err)
 }
 
 /* The accumulator of input 0, its gate locked.  Undone by let_go. */
-static int hold(const struct kernel_call *c, struct accumulator **out, struct mu_err *err)
+static int accumulator_hold(const struct kernel_call *c, struct accumulator **out,
+			    struct mu_err *err)
 {
 	struct resource *r;
 	int rc = handle_find(c, 0, &accumulator_type, &r, err);
@@ -99,7 +100,7 @@ static int hold(const struct kernel_call *c, struct accumulator **out, struct mu
 	return rc;
 }
 
-static void let_go(struct accumulator *a)
+static void accumulator_release(struct accumulator *a)
 {
 	pthread_mutex_unlock(&a->gate.lock);
 	gate_change(&a->gate, NULL, NULL); /* serves who can be served now */
@@ -122,12 +123,12 @@ static int apply_gradient(struct kernel_call *c, struct mu_err *err)
 	int64_t step;
 	int rc;
 
-	if ((rc = args_int(c, 1, &step, err)) || (rc = hold(c, &a, err)))
+	if ((rc = args_int(c, 1, &step, err)) || (rc = accumulator_hold(c, &a, err)))
 		return rc;
 	rc = check_use(a, c->node, err);
 	if (!rc && step >= a->step && !(rc = a->kind->add(a, c, err))) /* else it is stale */
 		a->count++;
-	let_go(a);
+	accumulator_release(a);
 	return rc;
 }
 
@@ -137,10 +138,10 @@ static int set_global_step(struct kernel_call *c, struct mu_err *err)
 	int64_t step;
 	int rc;
 
-	if ((rc = args_int(c, 1, &step, err)) || (rc = hold(c, &a, err)))
+	if ((rc = args_int(c, 1, &step, err)) || (rc = accumulator_hold(c, &a, err)))
 		return rc;
 	a->step = step;
-	let_go(a);
+	accumulator_release(a);
 	return 0;
 }
 
@@ -148,12 +149,12 @@ static int num_accumulated(struct kernel_call *c, struct mu_err *err)
 {
 	struct accumulator *a;
 	struct mu_tensor t;
-	int rc = hold(c, &a, err);
+	int rc = accumulator_hold(c, &a, err);
 
 	if (rc)
 		return rc;
 	int32_t n = (int32_t)a->count;
-	let_go(a);
+	accumulator_release(a);
 	if (!(rc = mu_tensor_scalar(&t, MU_INT32, &n, err)))
 		kernel_out_take(c, 0, t);
 	return rc;
@@ -171,7 +172,7 @@ static void take_free(struct waiter *w)
 	free(MU_CONTAINER(w, struct take, w));
 }
 
-static bool take_try(struct waiter *w)
+static bool accumulator_take_try(struct waiter *w)
 {
 	struct accumulator *a = MU_CONTAINER(w->owner, struct accumulator, base);
 
@@ -215,7 +216,7 @@ static void take_gradient(struct kernel_call *c)
 			       .gate = &MU_CONTAINER(r, struct accumulator, base)->gate,
 			       .owner = r,
 			       .what = "TakeGrad",
-			       .try = take_try,
+			       .try = accumulator_take_try,
 			       .free = take_free};
 	gate_enter(&t->w, GATE_OUT);
 }

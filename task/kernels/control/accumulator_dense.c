@@ -10,7 +10,7 @@ struct dense {
 	struct mu_tensor sum; /* unset while count is 0 */
 };
 
-static struct accumulator *make(void)
+static struct accumulator *accumulator_dense_make(void)
 {
 	return &MU_NEW(struct dense)->a;
 }
@@ -23,7 +23,7 @@ static void dense_free(struct accumulator *a)
 	free(d);
 }
 
-static int add(struct accumulator *a, struct kernel_call *c, struct mu_err *err)
+static int accumulator_dense_add(struct accumulator *a, struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *g = kernel_in(c, 2);
 
@@ -36,7 +36,8 @@ static int add(struct accumulator *a, struct kernel_call *c, struct mu_err *err)
 	return sum_add(&MU_CONTAINER(a, struct dense, a)->sum, g, err);
 }
 
-static int divide(struct accumulator *a, struct mu_tensor *sum, struct mu_err *err)
+static int accumulator_dense_divide(struct accumulator *a, struct mu_tensor *sum,
+				    struct mu_err *err)
 {
 	const int64_t n = a->count;
 	uint64_t divisor;
@@ -56,10 +57,11 @@ static int divide(struct accumulator *a, struct mu_tensor *sum, struct mu_err *e
 	return 0;
 }
 
-static int give(struct accumulator *a, struct kernel_call *c, struct mu_err *err)
+static int accumulator_dense_output(struct accumulator *a, struct kernel_call *c,
+				    struct mu_err *err)
 {
 	struct dense *d = MU_CONTAINER(a, struct dense, a);
-	int rc = a->mean && a->count > 1 ? divide(a, &d->sum, err) : 0;
+	int rc = a->mean && a->count > 1 ? accumulator_dense_divide(a, &d->sum, err) : 0;
 
 	if (rc)
 		return rc;
@@ -68,4 +70,5 @@ static int give(struct accumulator *a, struct kernel_call *c, struct mu_err *err
 	return 0;
 }
 
-const struct accumulator_kind accumulator_dense = {make, add, give, dense_free};
+const struct accumulator_kind accumulator_dense = {accumulator_dense_make, accumulator_dense_add,
+						   accumulator_dense_output, dense_free};

@@ -37,7 +37,7 @@ static void forget(struct rows *r)
 	*r = (struct rows){0};
 }
 
-static struct accumulator *make(void)
+static struct accumulator *accumulator_sparse_make(void)
 {
 	return &MU_NEW(struct sparse)->a;
 }
@@ -94,8 +94,9 @@ static struct rows rows_new(size_t room, size_t bytes)
 }
 
 /* Rows of `old` and of the gradient, in turn, by number. */
-static struct rows merge(const struct rows *old, const int64_t *index, const char *value, size_t n,
-			 enum mu_dtype type, int64_t width)
+static struct rows accumulator_sparse_merge(const struct rows *old, const int64_t *index,
+					    const char *value, size_t n, enum mu_dtype type,
+					    int64_t width)
 {
 	size_t bytes = (size_t)width * mu_dtype_size(type), i = 0, k = 0;
 	struct rows out = rows_new(old->n + n, bytes);
@@ -118,7 +119,7 @@ static struct rows merge(const struct rows *old, const int64_t *index, const cha
 	return out;
 }
 
-static int add(struct accumulator *a, struct kernel_call *c, struct mu_err *err)
+static int accumulator_sparse_add(struct accumulator *a, struct kernel_call *c, struct mu_err *err)
 {
 	struct sparse *s = sparse_of(a);
 	const struct mu_tensor *indices = kernel_in(c, 2), *values = kernel_in(c, 3);
@@ -132,15 +133,16 @@ static int add(struct accumulator *a, struct kernel_call *c, struct mu_err *err)
 			       "Shape mismatch: rows of %s after rows of %s", mu_shape_str(&tail),
 			       mu_shape_str(&s->tail));
 	s->tail = tail;
-	struct rows sum = merge(&s->rows, indices->data, values->data, (size_t)indices->shape.count,
-				a->dtype, tail.count);
+	struct rows sum =
+	    accumulator_sparse_merge(&s->rows, indices->data, values->data,
+				     (size_t)indices->shape.count, a->dtype, tail.count);
 	forget(&s->rows);
 	s->rows = sum;
 	return 0;
 }
 
 /* Sums to means. */
-static void divide(struct rows *r, enum mu_dtype type, int64_t width)
+static void accumulator_sparse_divide(struct rows *r, enum mu_dtype type, int64_t width)
 {
 	size_t bytes = (size_t)width * mu_dtype_size(type);
 	uint64_t by;
@@ -153,7 +155,8 @@ static void divide(struct rows *r, enum mu_dtype type, int64_t width)
 	}
 }
 
-static int give(struct accumulator *a, struct kernel_call *c, struct mu_err *err)
+static int accumulator_sparse_output(struct accumulator *a, struct kernel_call *c,
+				     struct mu_err *err)
 {
 	struct sparse *s = sparse_of(a);
 	struct mu_shape rows = mu_shape_vec((int64_t)s->rows.n), values = rows;
@@ -168,7 +171,7 @@ static int give(struct accumulator *a, struct kernel_call *c, struct mu_err *err
 	    (rc = kernel_out(c, 2, MU_INT64, &vec, &shape, err)))
 		return rc;
 	if (a->mean)
-		divide(&s->rows, a->dtype, s->tail.count);
+		accumulator_sparse_divide(&s->rows, a->dtype, s->tail.count);
 	if (s->rows.n) {
 		memcpy(indices->data, s->rows.index, s->rows.n * sizeof *s->rows.index);
 		memcpy(sums->data, s->rows.sum,
@@ -181,4 +184,5 @@ static int give(struct accumulator *a, struct kernel_call *c, struct mu_err *err
 	return 0;
 }
 
-const struct accumulator_kind accumulator_sparse = {make, add, give, sparse_free};
+const struct accumulator_kind accumulator_sparse = {accumulator_sparse_make, accumulator_sparse_add,
+						    accumulator_sparse_output, sparse_free};

@@ -72,7 +72,7 @@ static const struct resource_type barrier_type = {
 
 /* ---- making ---- */
 
-static int read_spec(const struct mu_node *n, struct queue_spec *s, struct mu_err *err)
+static int barrier_read_spec(const struct mu_node *n, struct queue_spec *s, struct mu_err *err)
 {
 	const struct mu_attr *types = mu_node_attr(n, "component_types");
 	const struct mu_attr *shapes = mu_node_attr(n, "shapes");
@@ -114,7 +114,7 @@ struct wanted {
 	const char *name;
 };
 
-static struct resource *create(void *arg, struct mu_err *err)
+static struct resource *barrier_create(void *arg, struct mu_err *err)
 {
 	const struct wanted *w = arg;
 	struct barrier *b = MU_NEW(struct barrier);
@@ -133,14 +133,14 @@ static bool same_shape(const struct mu_pshape *a, const struct mu_pshape *b)
 	       (a->rank < 1 || memcmp(a->dim, b->dim, (size_t)a->rank * sizeof a->dim[0]) == 0);
 }
 
-static int make(struct kernel_call *c, struct mu_err *err)
+static int barrier_make(struct kernel_call *c, struct mu_err *err)
 {
 	struct wanted w = {.name = resource_name(c)};
 	struct resource *r;
 	int rc;
 
-	if ((rc = read_spec(c->node, &w.spec, err)) ||
-	    (rc = handle_make(c, &barrier_type, create, &w, &r, err)))
+	if ((rc = barrier_read_spec(c->node, &w.spec, err)) ||
+	    (rc = handle_make(c, &barrier_type, barrier_create, &w, &r, err)))
 		return rc;
 	const struct queue_spec *have = &MU_CONTAINER(r, struct barrier, base)->ready->spec;
 	bool same = have->n == w.spec.n;
@@ -156,7 +156,7 @@ static int make(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-static int find(const struct kernel_call *c, struct barrier **out, struct mu_err *err)
+static int barrier_find(const struct kernel_call *c, struct barrier **out, struct mu_err *err)
 {
 	struct resource *r;
 	int rc = handle_find(c, 0, &barrier_type, &r, err);
@@ -205,8 +205,8 @@ static int check_values(const struct kernel_call *c, const struct barrier *b, un
 }
 
 /* The element that a key has begun, or begins now. */
-static int part_of(struct insertion *in, struct mu_span key, struct mu_tensor **out,
-		   struct mu_err *err)
+static int barrier_part_of(struct insertion *in, struct mu_span key, struct mu_tensor **out,
+			   struct mu_err *err)
 {
 	struct barrier *b = in->b;
 	int rc;
@@ -238,7 +238,7 @@ static int insert_one(struct insertion *in, int64_t i, struct mu_err *err)
 	struct barrier *b = in->b;
 	struct mu_tensor *element;
 	struct mu_shape shape;
-	int rc = part_of(in, key, &element, err);
+	int rc = barrier_part_of(in, key, &element, err);
 
 	if (rc)
 		return rc;
@@ -285,7 +285,7 @@ static int insert_many(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t component = args_attr_int(c->node, "component_index", -1);
 	struct insertion in = {.c = c};
-	int rc = find(c, &in.b, err);
+	int rc = barrier_find(c, &in.b, err);
 
 	if (rc)
 		return rc;
@@ -323,7 +323,7 @@ static int check_take(struct barrier *b, bool few, int64_t *n, struct mu_err *er
 	return rc;
 }
 
-static int take(struct kernel_call *c, struct mu_err *err)
+static int barrier_take(struct kernel_call *c, struct mu_err *err)
 {
 	bool few = args_attr_bool(c->node, "allow_small_batch", false);
 	struct barrier *b;
@@ -333,7 +333,7 @@ static int take(struct kernel_call *c, struct mu_err *err)
 	if (args_attr_int(c->node, "timeout_ms", -1) != -1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Timeout not supported yet.");
 	if ((rc = args_rank(c, 1, 0, err)) || (rc = args_int(c, 1, &n, err)) ||
-	    (rc = find(c, &b, err)))
+	    (rc = barrier_find(c, &b, err)))
 		return rc;
 	if (c->n_out != b->ready->spec.n)
 		rc = mu_fail(err, MU_INVALID_ARGUMENT,
@@ -345,11 +345,11 @@ static int take(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-static void take_many(struct kernel_call *c)
+static void barrier_take_many(struct kernel_call *c)
 {
 	struct mu_err err;
 
-	if (take(c, &err))
+	if (barrier_take(c, &err))
 		kernel_finish(c, &err);
 }
 
@@ -381,7 +381,7 @@ static void close_it(void *arg)
 static int close_barrier(struct kernel_call *c, struct mu_err *err)
 {
 	struct closing k = {.cancel = args_attr_bool(c->node, "cancel_pending_enqueues", false)};
-	int rc = find(c, &k.b, err);
+	int rc = barrier_find(c, &k.b, err);
 
 	if (rc)
 		return rc;
@@ -390,11 +390,11 @@ static int close_barrier(struct kernel_call *c, struct mu_err *err)
 	return k.err.code ? mu_fail(err, k.err.code, "%s", k.err.msg) : 0;
 }
 
-static int count(struct kernel_call *c, bool whole, struct mu_err *err)
+static int barrier_count(struct kernel_call *c, bool whole, struct mu_err *err)
 {
 	struct mu_tensor out;
 	struct barrier *b;
-	int rc = find(c, &b, err);
+	int rc = barrier_find(c, &b, err);
 
 	if (rc)
 		return rc;
@@ -409,18 +409,18 @@ static int count(struct kernel_call *c, bool whole, struct mu_err *err)
 
 static int ready_size(struct kernel_call *c, struct mu_err *err)
 {
-	return count(c, true, err);
+	return barrier_count(c, true, err);
 }
 
 static int incomplete_size(struct kernel_call *c, struct mu_err *err)
 {
-	return count(c, false, err);
+	return barrier_count(c, false, err);
 }
 
 static const struct kernel rows[] = {
-    {"Barrier", .run = make},
+    {"Barrier", .run = barrier_make},
     {"BarrierInsertMany", .run = insert_many},
-    {"BarrierTakeMany", .start = take_many},
+    {"BarrierTakeMany", .start = barrier_take_many},
     {"BarrierClose", .run = close_barrier},
     {"BarrierReadySize", .run = ready_size},
     {"BarrierIncompleteSize", .run = incomplete_size},

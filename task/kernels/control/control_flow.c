@@ -5,15 +5,15 @@
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
 
-static void pass(struct kernel_call *c, unsigned in, unsigned out)
+static void control_flow_pass(struct kernel_call *c, unsigned in, unsigned out)
 {
 	c->out[out] = c->in[in];
 	c->in[in] = (struct value){0};
 }
 
-static int forward(struct kernel_call *c, struct mu_err *err)
+static int control_flow_forward(struct kernel_call *c, struct mu_err *err)
 {
-	pass(c, 0, 0);
+	control_flow_pass(c, 0, 0);
 	return 0;
 }
 
@@ -26,7 +26,7 @@ static int switch_run(struct kernel_call *c, struct mu_err *err)
 			       "The second input must be a scalar, but it has shape %s",
 			       mu_shape_str(&pred->shape));
 	bool on = MU_DATA(char, pred)[0] != 0;
-	pass(c, 0, on);
+	control_flow_pass(c, 0, on);
 	kernel_out_dead(c, !on);
 	return 0;
 }
@@ -36,7 +36,7 @@ static int merge_run(struct kernel_call *c, struct mu_err *err)
 	for (unsigned i = 0; i < c->n_in; i++)
 		if (mu_tensor_is_set(&c->in[i].tensor) || c->in[i].ref) {
 			int32_t index = (int32_t)i;
-			pass(c, i, 0);
+			control_flow_pass(c, i, 0);
 			return mu_tensor_scalar(&c->out[1].tensor, MU_INT32, &index, err);
 		}
 	return mu_fail(err, MU_INTERNAL, "Merge was run without a live input");
@@ -57,7 +57,7 @@ static int switch_n(struct kernel_call *c, struct mu_err *err)
 	for (unsigned i = 0; i < c->n_out; i++)
 		if (i != on)
 			kernel_out_dead(c, i);
-	pass(c, 0, on);
+	control_flow_pass(c, 0, on);
 	return 0;
 }
 
@@ -73,7 +73,7 @@ static int ref_select(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Index must be in the range [0, %u) but got %lld", c->n_in - 1,
 			       (long long)index);
-	pass(c, (unsigned)index + 1, 0);
+	control_flow_pass(c, (unsigned)index + 1, 0);
 	return 0;
 }
 
@@ -96,7 +96,7 @@ static int to_bool(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-static int nothing(struct kernel_call *c, struct mu_err *err)
+static int control_flow_nothing(struct kernel_call *c, struct mu_err *err)
 {
 	return 0;
 }
@@ -108,14 +108,14 @@ static const struct kernel rows[] = {
     {"ToBool", .run = to_bool},
     {"Merge", KERNEL_MOVES, .run = merge_run},
     {"RefMerge", KERNEL_MOVES, .run = merge_run},
-    {"Enter", KERNEL_MOVES, .run = forward},
+    {"Enter", KERNEL_MOVES, .run = control_flow_forward},
     {"RefSelect", KERNEL_MOVES, .run = ref_select},
-    {"RefEnter", KERNEL_MOVES, .run = forward},
-    {"Exit", KERNEL_MOVES, .run = forward},
-    {"RefExit", KERNEL_MOVES, .run = forward},
-    {"NextIteration", KERNEL_MOVES, .run = forward},
-    {"RefNextIteration", KERNEL_MOVES, .run = forward},
-    {"LoopCond", KERNEL_MOVES, .run = forward},
-    {"ControlTrigger", KERNEL_SEES_DEAD, .run = nothing},
+    {"RefEnter", KERNEL_MOVES, .run = control_flow_forward},
+    {"Exit", KERNEL_MOVES, .run = control_flow_forward},
+    {"RefExit", KERNEL_MOVES, .run = control_flow_forward},
+    {"NextIteration", KERNEL_MOVES, .run = control_flow_forward},
+    {"RefNextIteration", KERNEL_MOVES, .run = control_flow_forward},
+    {"LoopCond", KERNEL_MOVES, .run = control_flow_forward},
+    {"ControlTrigger", KERNEL_SEES_DEAD, .run = control_flow_nothing},
 };
 KERNEL_TABLE(control_flow, rows)

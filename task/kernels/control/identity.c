@@ -11,7 +11,7 @@ static int no_op(struct kernel_call *c, struct mu_err *err)
 }
 
 /* Identity, IdentityN, StopGradient, …: output i is input i, by reference. */
-static int forward(struct kernel_call *c, struct mu_err *err)
+static int identity_forward(struct kernel_call *c, struct mu_err *err)
 {
 	for (unsigned i = 0; i < c->n_out && i < c->n_in; i++)
 		kernel_out_take(c, i, mu_tensor_ref(kernel_in(c, i)));
@@ -81,7 +81,7 @@ static int placeholder_with_default(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "the default of the placeholder has shape %s, want %s",
 			       mu_shape_str(&t->shape), mu_pshape_str(shape->shape));
-	return forward(c, err);
+	return identity_forward(c, err);
 }
 
 static int ensure_shape(struct kernel_call *c, struct mu_err *err)
@@ -93,7 +93,7 @@ static int ensure_shape(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Shape of tensor %s %s is not compatible with expected shape %s.",
 			       c->node->name, mu_shape_str(&t->shape), mu_pshape_str(shape->shape));
-	return forward(c, err);
+	return identity_forward(c, err);
 }
 
 /* ---- where a function's body begins and ends ---- */
@@ -154,12 +154,12 @@ static const struct kernel rows[] = {
     {"_Arg", KERNEL_NO_FOLD, .run = arg_run},
     {"_Retval", KERNEL_NO_FOLD, .run = retval_run},
     {"NoOp", .run = no_op},
-    {"Identity", .run = forward},
-    {"IdentityN", .run = forward},
-    {"StopGradient", .run = forward},
-    {"PreventGradient", .run = forward},
-    {"Snapshot", .run = forward},
-    {"GuaranteeConst", .run = forward},
+    {"Identity", .run = identity_forward},
+    {"IdentityN", .run = identity_forward},
+    {"StopGradient", .run = identity_forward},
+    {"PreventGradient", .run = identity_forward},
+    {"Snapshot", .run = identity_forward},
+    {"GuaranteeConst", .run = identity_forward},
     {"EnsureShape", .run = ensure_shape},
     {"Const", .run = const_run, .prepare = const_prepare, .release = const_release},
     {"Placeholder", .run = placeholder},

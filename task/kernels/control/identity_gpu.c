@@ -38,8 +38,8 @@ struct constant {
 	_Atomic(struct mu_tensor *) there;
 };
 
-static int const_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			 struct mu_err *err)
+static int const_prepare_gpu(const struct mu_node *n, struct runtime *rt, void **state,
+			     struct mu_err *err)
 {
 	const struct mu_attr *a = mu_node_attr(n, "value");
 	enum mu_dtype dtype;
@@ -65,7 +65,7 @@ static void put_away(struct mu_tensor *t)
 	free(t);
 }
 
-static void const_release(void *state)
+static void const_release_gpu(void *state)
 {
 	struct constant *k = state;
 
@@ -74,7 +74,7 @@ static void const_release(void *state)
 	free(k);
 }
 
-static int const_run(struct kernel_call *c, struct mu_err *err)
+static int const_run_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	struct constant *k = c->state;
 	struct mu_tensor *there = atomic_load(&k->there), *none = NULL, mine;
@@ -96,7 +96,7 @@ static int const_run(struct kernel_call *c, struct mu_err *err)
 
 /* ---- += and -= ---- */
 
-static int accumulate(struct kernel_call *c, struct mu_err *err)
+static int identity_gpu_accumulate(struct kernel_call *c, struct mu_err *err)
 {
 	const struct gpu_one *o = c->state;
 	const struct mu_tensor *t = kernel_in(c, 1);
@@ -139,10 +139,12 @@ static int accumulate_prepare(const struct mu_node *n, struct runtime *rt, void 
 static const struct gpu_kernel rows[] = {
     {.k = {"_CopyFromHostToGpu", .run = bring_in}, .host_in = 1, .device_out = 1},
     {.k = {"_CopyFromGpuToHost", .start = bring_out}, .host_out = 1, .device_in = 1},
-    {.k = {"Const", .run = const_run, .prepare = const_prepare, .release = const_release},
+    {.k = {"Const", .run = const_run_gpu, .prepare = const_prepare_gpu,
+	   .release = const_release_gpu},
      .type_attr = "dtype",
      .types = GPU_PLAIN},
-    {.k = {"_ConstOnGpu", .run = const_run, .prepare = const_prepare, .release = const_release},
+    {.k = {"_ConstOnGpu", .run = const_run_gpu, .prepare = const_prepare_gpu,
+	   .release = const_release_gpu},
      .device_out = 1},
     SAME("NoOp", NULL, 0),
     SAME("ControlTrigger", NULL, 0),
@@ -192,16 +194,16 @@ static const struct gpu_kernel rows[] = {
     {.k = {.op = "VarIsInitializedOp"}, .host_out = 1, .same = true},
     {.k = {.op = "VariableShape"}, .host_out = 1, .same = true},
     SAME("DestroyResourceOp", NULL, 0),
-    {.k = {"AssignAdd", .run = accumulate, .prepare = accumulate_prepare},
+    {.k = {"AssignAdd", .run = identity_gpu_accumulate, .prepare = accumulate_prepare},
      .type_attr = "T",
      .types = GPU_REAL},
-    {.k = {"AssignSub", .run = accumulate, .prepare = accumulate_prepare},
+    {.k = {"AssignSub", .run = identity_gpu_accumulate, .prepare = accumulate_prepare},
      .type_attr = "T",
      .types = GPU_REAL},
-    {.k = {"AssignAddVariableOp", .run = accumulate, .prepare = accumulate_prepare},
+    {.k = {"AssignAddVariableOp", .run = identity_gpu_accumulate, .prepare = accumulate_prepare},
      .type_attr = "dtype",
      .types = GPU_REAL},
-    {.k = {"AssignSubVariableOp", .run = accumulate, .prepare = accumulate_prepare},
+    {.k = {"AssignSubVariableOp", .run = identity_gpu_accumulate, .prepare = accumulate_prepare},
      .type_attr = "dtype",
      .types = GPU_REAL},
 };

@@ -43,7 +43,7 @@ static void mutex_gone(struct resource *r)
 static const struct resource_type mutex_type = {
     .name = "mutex", .free = mutex_free, .close = mutex_gone};
 
-static struct resource *create(void *arg, struct mu_err *err)
+static struct resource *mutex_create(void *arg, struct mu_err *err)
 {
 	struct mutex *m = MU_NEW(struct mutex);
 
@@ -52,10 +52,10 @@ static struct resource *create(void *arg, struct mu_err *err)
 	return &m->base;
 }
 
-static int make(struct kernel_call *c, struct mu_err *err)
+static int mutex_make(struct kernel_call *c, struct mu_err *err)
 {
 	struct resource *r;
-	int rc = handle_make(c, &mutex_type, create, NULL, &r, err);
+	int rc = handle_make(c, &mutex_type, mutex_create, NULL, &r, err);
 
 	if (!rc)
 		resource_unref(r);
@@ -64,7 +64,7 @@ static int make(struct kernel_call *c, struct mu_err *err)
 
 /* ---- holding it ---- */
 
-static void let_go(void *arg)
+static void mutex_release(void *arg)
 {
 	((struct mutex *)arg)->held = false;
 }
@@ -74,7 +74,7 @@ static void hold_free(struct mu_object *o)
 	struct hold *h = MU_CONTAINER(o, struct hold, object);
 
 	if (h->has)
-		gate_change(&h->mutex->gate, let_go, h->mutex);
+		gate_change(&h->mutex->gate, mutex_release, h->mutex);
 	resource_unref(&h->mutex->base);
 	free(h);
 }
@@ -147,7 +147,7 @@ static int consume(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"MutexV2", .run = make},
+    {"MutexV2", .run = mutex_make},
     {"MutexLock", .start = lock},
     {"ConsumeMutexLock", .run = consume},
 };

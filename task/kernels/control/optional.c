@@ -40,7 +40,7 @@ static struct optional *optional_new(bool has, unsigned room)
 	return p;
 }
 
-static int finish(struct optional *p, int rc, struct mu_object **out)
+static int optional_finish(struct optional *p, int rc, struct mu_object **out)
 {
 	if (rc)
 		mu_object_unref(&p->object);
@@ -69,7 +69,7 @@ static int optional_zeros(const struct mu_object *o, struct mu_object **out, str
 
 	for (unsigned i = 0; i < of->n && !(rc = zeros_of(&of->t[i], &p->t[i], err)); i++)
 		p->n++;
-	return finish(p, rc, out);
+	return optional_finish(p, rc, out);
 }
 
 static int sum_of(const struct mu_tensor *a, const struct mu_tensor *b, struct mu_tensor *out,
@@ -106,7 +106,7 @@ static int optional_add(const struct mu_object *a, const struct mu_object *b,
 	struct optional *p = optional_new(x->has, x->n);
 	for (unsigned i = 0; i < x->n && !(rc = sum_of(&x->t[i], &y->t[i], &p->t[i], err)); i++)
 		p->n++;
-	return finish(p, rc, out);
+	return optional_finish(p, rc, out);
 }
 
 int optional_out(struct kernel_call *c, const struct mu_tensor *t, unsigned n, struct mu_err *err)
@@ -118,7 +118,7 @@ int optional_out(struct kernel_call *c, const struct mu_tensor *t, unsigned n, s
 	return variant_out(c, 0, &p->object, err);
 }
 
-static int make(struct kernel_call *c, bool has, struct mu_err *err)
+static int optional_make(struct kernel_call *c, bool has, struct mu_err *err)
 {
 	struct optional *p = optional_new(has, c->n_in);
 
@@ -129,15 +129,15 @@ static int make(struct kernel_call *c, bool has, struct mu_err *err)
 
 static int from_value(struct kernel_call *c, struct mu_err *err)
 {
-	return make(c, true, err);
+	return optional_make(c, true, err);
 }
 
 static int none(struct kernel_call *c, struct mu_err *err)
 {
-	return make(c, false, err);
+	return optional_make(c, false, err);
 }
 
-static int take(const struct kernel_call *c, struct optional **out, struct mu_err *err)
+static int optional_take(const struct kernel_call *c, struct optional **out, struct mu_err *err)
 {
 	struct mu_object *o;
 	int rc = variant_in(c, 0, &optional_type, &o, err);
@@ -151,7 +151,7 @@ static int has_value(struct kernel_call *c, struct mu_err *err)
 {
 	struct optional *p;
 	struct mu_tensor t;
-	int rc = take(c, &p, err);
+	int rc = optional_take(c, &p, err);
 
 	if (!rc && !(rc = mu_tensor_scalar(&t, MU_BOOL, &p->has, err)))
 		kernel_out_take(c, 0, t);
@@ -161,7 +161,7 @@ static int has_value(struct kernel_call *c, struct mu_err *err)
 static int get_value(struct kernel_call *c, struct mu_err *err)
 {
 	struct optional *p;
-	int rc = take(c, &p, err);
+	int rc = optional_take(c, &p, err);
 
 	if (rc)
 		return rc;

@@ -63,7 +63,7 @@ static struct mu_tensor *slot(const struct queue *q, int64_t i)
 	return &q->ring[(q->head + i) % q->room * q->spec.n];
 }
 
-static void grow(struct queue *q)
+static void queue_grow(struct queue *q)
 {
 	if (q->count < q->room)
 		return;
@@ -79,12 +79,12 @@ static void grow(struct queue *q)
 
 /* ---- the heap ---- */
 
-static int64_t priority(const struct queue *q, int64_t i)
+static int64_t queue_priority(const struct queue *q, int64_t i)
 {
 	return *MU_DATA(int64_t, slot(q, i));
 }
 
-static void swap(struct queue *q, int64_t i, int64_t j)
+static void queue_swap(struct queue *q, int64_t i, int64_t j)
 {
 	struct mu_tensor *a = slot(q, i), *b = slot(q, j);
 
@@ -97,18 +97,18 @@ static void swap(struct queue *q, int64_t i, int64_t j)
 
 static void rise(struct queue *q, int64_t i)
 {
-	for (; i > 0 && priority(q, i) < priority(q, (i - 1) / 2); i = (i - 1) / 2)
-		swap(q, i, (i - 1) / 2);
+	for (; i > 0 && queue_priority(q, i) < queue_priority(q, (i - 1) / 2); i = (i - 1) / 2)
+		queue_swap(q, i, (i - 1) / 2);
 }
 
 static void sink(struct queue *q)
 {
 	for (int64_t i = 0, child; (child = 2 * i + 1) < q->count; i = child) {
-		if (child + 1 < q->count && priority(q, child + 1) < priority(q, child))
+		if (child + 1 < q->count && queue_priority(q, child + 1) < queue_priority(q, child))
 			child++;
-		if (priority(q, i) <= priority(q, child))
+		if (queue_priority(q, i) <= queue_priority(q, child))
 			break;
-		swap(q, i, child);
+		queue_swap(q, i, child);
 	}
 }
 
@@ -116,7 +116,7 @@ static void sink(struct queue *q)
 
 void queue_push(struct queue *q, struct mu_tensor *element)
 {
-	grow(q);
+	queue_grow(q);
 	q->count++;
 	memcpy(slot(q, q->count - 1), element, q->spec.n * sizeof *element);
 	if (q->spec.by_priority)
@@ -129,7 +129,7 @@ void queue_unpop(struct queue *q, struct mu_tensor *element)
 		queue_push(q, element);
 		return;
 	}
-	grow(q);
+	queue_grow(q);
 	q->head = (q->head + q->room - 1) % q->room;
 	q->count++;
 	memcpy(slot(q, 0), element, q->spec.n * sizeof *element);

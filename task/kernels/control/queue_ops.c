@@ -13,7 +13,7 @@
 
 /* ---- making, size ---- */
 
-static int read_spec(const struct mu_node *n, struct queue_spec *s, struct mu_err *err)
+static int queue_read_spec(const struct mu_node *n, struct queue_spec *s, struct mu_err *err)
 {
 	const struct mu_attr *types = mu_node_attr(n, "component_types");
 	const struct mu_attr *shapes = mu_node_attr(n, "shapes");
@@ -49,7 +49,7 @@ static int read_spec(const struct mu_node *n, struct queue_spec *s, struct mu_er
 	return 0;
 }
 
-static struct resource *make(void *arg, struct mu_err *err)
+static struct resource *queue_make_resource(void *arg, struct mu_err *err)
 {
 	return &queue_new(arg)->base;
 }
@@ -59,8 +59,8 @@ static int queue_make(struct kernel_call *c, struct queue_spec *s, struct mu_err
 	struct resource *r;
 	int rc;
 
-	if ((rc = read_spec(c->node, s, err)) ||
-	    (rc = handle_make(c, &queue_type, make, s, &r, err)))
+	if ((rc = queue_read_spec(c->node, s, err)) ||
+	    (rc = handle_make(c, &queue_type, queue_make_resource, s, &r, err)))
 		return rc;
 	const struct queue_spec *have = &MU_CONTAINER(r, struct queue, base)->spec;
 	if (have->n != s->n || memcmp(have->type, s->type, s->n * sizeof s->type[0]) != 0)
@@ -85,7 +85,7 @@ static int padding_fifo(struct kernel_call *c, struct mu_err *err)
 	return queue_make(c, &(struct queue_spec){.kind = "PaddingFIFOQueue", .padded = true}, err);
 }
 
-static int random_shuffle(struct kernel_call *c, struct mu_err *err)
+static int queue_random_shuffle(struct kernel_call *c, struct mu_err *err)
 {
 	return queue_make(c, &(struct queue_spec){.kind = "RandomShuffleQueue", .shuffled = true},
 			  err);
@@ -97,7 +97,7 @@ static int priority(struct kernel_call *c, struct mu_err *err)
 			  err);
 }
 
-static int give(struct kernel_call *c, enum mu_dtype t, const void *v, struct mu_err *err)
+static int queue_output(struct kernel_call *c, enum mu_dtype t, const void *v, struct mu_err *err)
 {
 	struct mu_tensor out;
 	int rc = mu_tensor_scalar(&out, t, v, err);
@@ -120,7 +120,7 @@ static int size_or_closed(struct kernel_call *c, bool size, struct mu_err *err)
 	bool closed = q->closed;
 	pthread_mutex_unlock(&q->gate.lock);
 	resource_unref(r);
-	return size ? give(c, MU_INT32, &n, err) : give(c, MU_BOOL, &closed, err);
+	return size ? queue_output(c, MU_INT32, &n, err) : queue_output(c, MU_BOOL, &closed, err);
 }
 
 static int queue_size(struct kernel_call *c, struct mu_err *err)
@@ -143,7 +143,7 @@ struct transfer {
 	struct mu_tensor *items; /* dequeue: elements taken, done * n tensors */
 };
 
-static void transfer_free(struct waiter *w)
+static void queue_transfer_free(struct waiter *w)
 {
 	struct transfer *t = MU_CONTAINER(w, struct transfer, w);
 
@@ -156,7 +156,8 @@ static void transfer_free(struct waiter *w)
 /* ---- enqueue ---- */
 
 /* Row `at` of component k, as a tensor of its own. */
-static int row_of(const struct mu_tensor *in, int64_t at, struct mu_tensor *out, struct mu_err *err)
+static int queue_row_of(const struct mu_tensor *in, int64_t at, struct mu_tensor *out,
+			struct mu_err *err)
 {
 	struct mu_shape s;
 	int rc = mu_shape_set(&s, in->shape.rank - 1, in->shape.dim + 1, err);
@@ -166,7 +167,7 @@ static int row_of(const struct mu_tensor *in, int64_t at, struct mu_tensor *out,
 	return rc;
 }
 
-static int push_one(struct transfer *t, struct mu_err *err)
+static int queue_push_one(struct transfer *t, struct mu_err *err)
 {
 	struct mu_tensor element[QUEUE_MAX_COMPONENTS] = {0};
 	int rc = 0;
@@ -174,7 +175,7 @@ static int push_one(struct transfer *t, struct mu_err *err)
 	for (unsigned k = 0; k < t->q->spec.n && !rc; k++) {
 		const struct mu_tensor *in = kernel_in(t->w.c, k + 1);
 		if (t->many)
-			rc = row_of(in, t->done, &element[k], err);
+			rc = queue_row_of(in, t->done, &element[k], err);
 		else
 			element[k] = mu_tensor_ref(in);
 	}
@@ -195,7 +196,7 @@ static bool enqueue_try(struct waiter *w)
 		return true;
 	}
 	for (; t->done < t->want && queue_free(t->q) > 0; t->done++, w->moved = true)
-		if (push_one(t, &w->err))
+		if (queue_push_one(t, &w->err))
 			return true;
 	return t->done == t->want;
 }
@@ -226,8 +227,8 @@ static int check_component(const struct queue_spec *s, unsigned k, const struct 
 	return 0;
 }
 
-static int check_components(const struct kernel_call *c, const struct queue_spec *s, bool many,
-			    int64_t *rows, struct mu_err *err)
+static int queue_check_components(const struct kernel_call *c, const struct queue_spec *s,
+				  bool many, int64_t *rows, struct mu_err *err)
 {
 	int rc = 0;
 
@@ -243,7 +244,7 @@ static int check_components(const struct kernel_call *c, const struct queue_spec
 
 /* ---- dequeue ---- */
 
-static void give_back(struct waiter *w)
+static void queue_return_elements(struct waiter *w)
 {
 	struct transfer *t = MU_CONTAINER(w, struct transfer, w);
 
@@ -255,7 +256,7 @@ static bool insufficient(struct transfer *t)
 {
 	int64_t missing = t->want - t->done;
 
-	give_back(&t->w);
+	queue_return_elements(&t->w);
 	mu_fail(&t->w.err, MU_OUT_OF_RANGE,
 		"%s '%s' is closed and has insufficient elements (requested %lld, current size "
 		"%lld)",
@@ -264,8 +265,8 @@ static bool insufficient(struct transfer *t)
 }
 
 /* The largest size of each dimension among the elements' component k. */
-static int padded_shape(const struct transfer *t, unsigned k, struct mu_shape *out,
-			struct mu_err *err)
+static int queue_padded_shape(const struct transfer *t, unsigned k, struct mu_shape *out,
+			      struct mu_err *err)
 {
 	unsigned n = t->q->spec.n;
 	struct mu_shape s = t->items[k].shape;
@@ -294,7 +295,7 @@ static int stack_component(struct transfer *t, unsigned k, struct mu_err *err)
 	int rc = 0;
 
 	if (t->done)
-		rc = padded_shape(t, k, &each, err);
+		rc = queue_padded_shape(t, k, &each, err);
 	else if (s->shape[k].rank > 0)
 		rc = mu_shape_set(&each, s->shape[k].rank, s->shape[k].dim, err);
 	for (int d = 0; d < each.rank && !rc; d++)
@@ -315,7 +316,7 @@ static int stack_component(struct transfer *t, unsigned k, struct mu_err *err)
 	return 0;
 }
 
-static void hand_out(struct transfer *t)
+static void queue_hand_out(struct transfer *t)
 {
 	const struct queue_spec *s = &t->q->spec;
 
@@ -348,7 +349,7 @@ static bool dequeue_try(struct waiter *w)
 	}
 	if (t->done < t->want)
 		return false;
-	hand_out(t);
+	queue_hand_out(t);
 	return true;
 }
 
@@ -377,7 +378,7 @@ static int check_call(const struct kernel_call *c, struct queue *q, struct trans
 	int64_t n = 1;
 
 	if (in)
-		return check_components(c, &q->spec, t->many, &t->want, err);
+		return queue_check_components(c, &q->spec, t->many, &t->want, err);
 	if (c->n_out != q->spec.n)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "the queue has %u components, the call takes %u", q->spec.n,
@@ -417,7 +418,7 @@ static void start(struct kernel_call *c, const struct transfer *kind, int line)
 	t->w.c = c;
 	t->w.gate = &q->gate;
 	t->w.owner = r;
-	t->w.free = transfer_free;
+	t->w.free = queue_transfer_free;
 	if (t->w.try != close_try && check_call(c, q, t, line == GATE_IN, &err)) {
 		free(t);
 		resource_unref(r);
@@ -442,7 +443,7 @@ static void enqueue_many(struct kernel_call *c)
 	.w = {                                                                                     \
 	    .what = "Dequeue",                                                                     \
 	    .try = dequeue_try,                                                                    \
-	    .undo = give_back,                                                                     \
+	    .undo = queue_return_elements,                                                         \
 	}
 
 int queue_take_many(struct kernel_call *c, struct queue *q, int64_t n, bool few, struct mu_err *err)
@@ -456,7 +457,7 @@ int queue_take_many(struct kernel_call *c, struct queue *q, int64_t n, bool few,
 	t->w.c = c;
 	t->w.gate = &q->gate;
 	t->w.owner = &q->base;
-	t->w.free = transfer_free;
+	t->w.free = queue_transfer_free;
 	gate_enter(&t->w, GATE_OUT);
 	return 0;
 }
@@ -505,7 +506,7 @@ static void close_queue(struct kernel_call *c)
 static const struct kernel rows[] = {
     BOTH("FIFOQueue", run, fifo),
     BOTH("PaddingFIFOQueue", run, padding_fifo),
-    BOTH("RandomShuffleQueue", run, random_shuffle),
+    BOTH("RandomShuffleQueue", run, queue_random_shuffle),
     BOTH("PriorityQueue", run, priority),
     BOTH("QueueSize", run, queue_size),
     BOTH("QueueIsClosed", run, queue_is_closed),

@@ -64,7 +64,7 @@ static int recv_prepare(const struct mu_node *n, struct runtime *rt, void **stat
 }
 
 /* The key of this call: the ready one, or one made in b. */
-static const char *key_of(const struct kernel_call *c, struct mu_buf *b)
+static const char *sendrecv_key_of(const struct kernel_call *c, struct mu_buf *b)
 {
 	const struct edge *e = c->state;
 
@@ -75,7 +75,7 @@ static const char *key_of(const struct kernel_call *c, struct mu_buf *b)
 	return b->data;
 }
 
-static void count(const struct kernel_call *c, uint64_t in, uint64_t out)
+static void sendrecv_count(const struct kernel_call *c, uint64_t in, uint64_t out)
 {
 	const struct edge *e = c->state;
 
@@ -94,9 +94,10 @@ static int send_run(struct kernel_call *c, struct mu_err *err)
 
 	if (!c->dead_input) {
 		t = mu_tensor_ref(kernel_in(c, 0));
-		count(c, 0, mu_tensor_bytes(&t));
+		sendrecv_count(c, 0, mu_tensor_bytes(&t));
 	}
-	return rendezvous_send(step_rendezvous(c->step), key_of(c, &b), t, c->dead_input, err);
+	return rendezvous_send(step_rendezvous(c->step), sendrecv_key_of(c, &b), t, c->dead_input,
+			       err);
 }
 
 static void received(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
@@ -119,7 +120,7 @@ static void received(void *arg, const struct mu_err *err, struct mu_tensor *tens
 		kernel_finish(c, &wrong);
 		return;
 	} else {
-		count(c, mu_tensor_bytes(tensor), 0);
+		sendrecv_count(c, mu_tensor_bytes(tensor), 0);
 		kernel_out_take(c, 0, *tensor);
 	}
 	kernel_finish(c, NULL);
@@ -129,7 +130,7 @@ static void recv_start(struct kernel_call *c)
 {
 	MU_AUTO_BUF b = {0};
 
-	rendezvous_recv(step_rendezvous(c->step), key_of(c, &b), received, c);
+	rendezvous_recv(step_rendezvous(c->step), sendrecv_key_of(c, &b), received, c);
 }
 
 static const struct kernel rows[] = {

@@ -27,7 +27,7 @@ static void stack_free(struct resource *r)
 
 static const struct resource_type stack_type = {.name = "Stack", .free = stack_free};
 
-static struct resource *create(void *arg, struct mu_err *err)
+static struct resource *stack_create(void *arg, struct mu_err *err)
 {
 	struct stack *s = MU_NEW(struct stack);
 
@@ -37,7 +37,7 @@ static struct resource *create(void *arg, struct mu_err *err)
 	return &s->base;
 }
 
-static int make(struct kernel_call *c, struct mu_err *err)
+static int stack_make(struct kernel_call *c, struct mu_err *err)
 {
 	static _Atomic unsigned long long made;
 	const char *container = c->step ? step_own_container(c->step) : "";
@@ -51,7 +51,7 @@ static int make(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_FREE char *name =
 	    mu_xasprintf("%s_%llu", c->node->name, atomic_fetch_add(&made, 1));
 	if ((rc = resources_find_or_create(c->runtime->resources, container, name, &stack_type,
-					   create, &spec, &r, err)))
+					   stack_create, &spec, &r, err)))
 		return rc;
 	resource_unref(r);
 	return handle_give(c, container, name, &stack_type, err);
@@ -73,7 +73,7 @@ static int push_one(struct stack *s, const struct mu_tensor *t, struct mu_err *e
 	return 0;
 }
 
-static int push(struct kernel_call *c, struct mu_err *err)
+static int stack_push(struct kernel_call *c, struct mu_err *err)
 {
 	struct resource *r;
 	int rc = handle_find(c, 0, &stack_type, &r, err);
@@ -90,7 +90,7 @@ static int push(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-static int pop(struct kernel_call *c, struct mu_err *err)
+static int stack_pop(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_tensor t = {0}, here = {0};
 	struct resource *r;
@@ -128,9 +128,9 @@ static int close_stack(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"Stack", .run = make},     {"StackPush", .run = push},
-    {"StackPop", .run = pop},   {"StackClose", .run = close_stack},
-    {"StackV2", .run = make},   {"StackPushV2", .run = push},
-    {"StackPopV2", .run = pop}, {"StackCloseV2", .run = close_stack},
+    {"Stack", .run = stack_make},     {"StackPush", .run = stack_push},
+    {"StackPop", .run = stack_pop},   {"StackClose", .run = close_stack},
+    {"StackV2", .run = stack_make},   {"StackPushV2", .run = stack_push},
+    {"StackPopV2", .run = stack_pop}, {"StackCloseV2", .run = close_stack},
 };
 KERNEL_TABLE(stack, rows)

@@ -37,7 +37,7 @@ static void tuple_free(struct tuple *t)
 	free(t);
 }
 
-static struct tuple *pop(struct area *a)
+static struct tuple *stage_pop(struct area *a)
 {
 	struct tuple *t = a->first;
 
@@ -49,19 +49,19 @@ static struct tuple *pop(struct area *a)
 	return t;
 }
 
-static void clear(void *arg)
+static void stage_clear(void *arg)
 {
 	struct area *a = arg;
 
 	while (a->first)
-		tuple_free(pop(a));
+		tuple_free(stage_pop(a));
 }
 
 static void area_free(struct resource *r)
 {
 	struct area *a = MU_CONTAINER(r, struct area, base);
 
-	clear(a);
+	stage_clear(a);
 	gate_fini(&a->gate);
 	free(a);
 }
@@ -101,7 +101,7 @@ static struct resource *area_new(void *arg, struct mu_err *err)
 }
 
 /* The node's area; a new reference. */
-static int area_of(struct kernel_call *c, struct area **out, struct mu_err *err)
+static int stage_area_of(struct kernel_call *c, struct area **out, struct mu_err *err)
 {
 	MU_AUTO_BUF room = {0};
 	struct resource *r;
@@ -181,7 +181,7 @@ static bool take_try(struct waiter *w)
 
 	if (!t->area->count)
 		return false;
-	struct tuple *first = pop(t->area);
+	struct tuple *first = stage_pop(t->area);
 	show(w->c, first, &w->err);
 	tuple_free(first);
 	return true;
@@ -201,12 +201,12 @@ static bool look_try(struct waiter *w)
 }
 
 /* Takes what it brings. */
-static void start(struct kernel_call *c, const struct transfer *kind, int line)
+static void stage_start(struct kernel_call *c, const struct transfer *kind, int line)
 {
 	struct mu_err err;
 	struct area *a;
 
-	if (area_of(c, &a, &err)) {
+	if (stage_area_of(c, &a, &err)) {
 		tuple_free(kind->brought);
 		kernel_finish(c, &err);
 		return;
@@ -229,12 +229,13 @@ static void stage(struct kernel_call *c)
 		t->t[i] = mu_tensor_ref(kernel_in(c, i));
 		t->bytes += mu_tensor_bytes(&t->t[i]);
 	}
-	start(c, &(struct transfer){.w = {.what = "Stage", .try = put_try}, .brought = t}, GATE_IN);
+	stage_start(c, &(struct transfer){.w = {.what = "Stage", .try = put_try}, .brought = t},
+		    GATE_IN);
 }
 
 static void unstage(struct kernel_call *c)
 {
-	start(c, &(struct transfer){.w = {.what = "Unstage", .try = take_try}}, GATE_OUT);
+	stage_start(c, &(struct transfer){.w = {.what = "Unstage", .try = take_try}}, GATE_OUT);
 }
 
 static void peek(struct kernel_call *c)
@@ -252,7 +253,7 @@ static void peek(struct kernel_call *c)
 		kernel_finish(c, &err);
 		return;
 	}
-	start(c, &t, GATE_LOOK);
+	stage_start(c, &t, GATE_LOOK);
 }
 
 /* ---- calls that do not ---- */
@@ -261,7 +262,7 @@ static int size(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_tensor out;
 	struct area *a;
-	int rc = area_of(c, &a, err);
+	int rc = stage_area_of(c, &a, err);
 
 	if (rc)
 		return rc;
@@ -277,11 +278,11 @@ static int size(struct kernel_call *c, struct mu_err *err)
 static int clear_all(struct kernel_call *c, struct mu_err *err)
 {
 	struct area *a;
-	int rc = area_of(c, &a, err);
+	int rc = stage_area_of(c, &a, err);
 
 	if (rc)
 		return rc;
-	gate_change(&a->gate, clear, a);
+	gate_change(&a->gate, stage_clear, a);
 	resource_unref(&a->base);
 	return 0;
 }

@@ -44,7 +44,7 @@ static void array_free(struct resource *r)
 
 static const struct resource_type array_type = {.name = "TensorArray", .free = array_free};
 
-static int resize(struct tensor_array *a, int64_t n, struct mu_err *err)
+static int tensor_array_resize(struct tensor_array *a, int64_t n, struct mu_err *err)
 {
 	struct slot *more =
 	    n <= MAX_ELEMENTS ? realloc(a->slots, (size_t)(n + 1) * sizeof *more) : NULL;
@@ -71,7 +71,7 @@ static struct tensor_array *array_new(enum mu_dtype dtype, const struct mu_pshap
 	return a;
 }
 
-static struct resource *same(void *arg, struct mu_err *err)
+static struct resource *tensor_array_same(void *arg, struct mu_err *err)
 {
 	return arg;
 }
@@ -92,7 +92,7 @@ static int give_flow(struct kernel_call *c)
 	return 0;
 }
 
-static int make(struct kernel_call *c, struct mu_err *err)
+static int tensor_array_make(struct kernel_call *c, struct mu_err *err)
 {
 	static _Atomic unsigned long long made;
 	const struct mu_attr *shape = mu_node_attr(c->node, "element_shape");
@@ -111,14 +111,14 @@ static int make(struct kernel_call *c, struct mu_err *err)
 	a->dynamic = args_attr_bool(c->node, "dynamic_size", false);
 	a->clear = args_attr_bool(c->node, "clear_after_read", true);
 	a->identical = args_attr_bool(c->node, "identical_element_shapes", false);
-	if ((rc = resize(a, size, err))) {
+	if ((rc = tensor_array_resize(a, size, err))) {
 		resource_unref(&a->base);
 		return rc;
 	}
 	MU_AUTO_FREE char *name =
 	    mu_xasprintf("%s_%llu", c->node->name, atomic_fetch_add(&made, 1));
 	if ((rc = resources_find_or_create(c->runtime->resources, container, name, &array_type,
-					   same, a, &r, err)))
+					   tensor_array_same, a, &r, err)))
 		return rc;
 	resource_unref(r);
 	if ((rc = resource_handle_out(c, 0, container, name, array_type.name, err)))
@@ -127,7 +127,8 @@ static int make(struct kernel_call *c, struct mu_err *err)
 }
 
 /* The array of input 0, locked.  Undone by let_go. */
-static int hold(const struct kernel_call *c, struct tensor_array **out, struct mu_err *err)
+static int tensor_array_hold(const struct kernel_call *c, struct tensor_array **out,
+			     struct mu_err *err)
 {
 	struct resource *r;
 	int rc = handle_find(c, 0, &array_type, &r, err);
@@ -139,14 +140,14 @@ static int hold(const struct kernel_call *c, struct tensor_array **out, struct m
 	return rc;
 }
 
-static void let_go(struct tensor_array **a)
+static void tensor_array_release(struct tensor_array **a)
 {
 	if (*a) {
 		pthread_mutex_unlock(&(*a)->lock);
 		resource_unref(&(*a)->base);
 	}
 }
-#define HELD __attribute__((cleanup(let_go))) struct tensor_array
+#define HELD __attribute__((cleanup(tensor_array_release))) struct tensor_array
 
 /* `more` before the dimensions of a shape, as far as it is known. */
 static int prepend(const struct mu_shape *more, struct mu_pshape *to, struct mu_err *err)
@@ -174,7 +175,7 @@ static int gradient_new(const struct tensor_array *a, const struct mu_shape *mor
 
 	g->sums = true;
 	g->identical = a->identical;
-	rc = resize(g, a->n, err);
+	rc = tensor_array_resize(g, a->n, err);
 	if (!rc)
 		rc = prepend(more, &g->element, err);
 	for (int64_t i = 0; i < a->n && !rc; i++) {
@@ -196,13 +197,13 @@ static int give_gradient(struct kernel_call *c, const struct mu_shape *more, str
 	struct resource *r;
 	int rc;
 
-	if ((rc = hold(c, &a, err)) || (rc = gradient_new(a, more, &g, err)))
+	if ((rc = tensor_array_hold(c, &a, err)) || (rc = gradient_new(a, more, &g, err)))
 		return rc;
 	MU_AUTO_FREE char *name =
 	    mu_xasprintf("%s@%s", a->base.name, args_attr_string(c->node, "source", ""));
 	resource_ref(&g->base);
 	rc = resources_find_or_create(c->runtime->resources, a->base.container, name, &array_type,
-				      same, g, &r, err);
+				      tensor_array_same, g, &r, err);
 	if (rc || r != &g->base)
 		resource_unref(&g->base); /* the table did not take it */
 	resource_unref(&g->base);
@@ -241,11 +242,11 @@ static int close_array(struct kernel_call *c, struct mu_err *err)
 				     h->name, &array_type, err);
 }
 
-static int size_of(struct kernel_call *c, struct mu_err *err)
+static int tensor_array_size_of(struct kernel_call *c, struct mu_err *err)
 {
 	HELD *a = NULL;
 	struct mu_tensor t;
-	int rc = hold(c, &a, err);
+	int rc = tensor_array_hold(c, &a, err);
 
 	if (rc)
 		return rc;
@@ -258,7 +259,8 @@ static int size_of(struct kernel_call *c, struct mu_err *err)
 /* ---- one element ---- */
 
 /* Takes t's reference, also on failure. */
-static int put(struct tensor_array *a, int64_t at, struct mu_tensor t, struct mu_err *err)
+static int tensor_array_put(struct tensor_array *a, int64_t at, struct mu_tensor t,
+			    struct mu_err *err)
 {
 	int rc = 0;
 
@@ -279,7 +281,7 @@ static int put(struct tensor_array *a, int64_t at, struct mu_tensor t, struct mu
 			     "resizeable and size is: %lld",
 			     a->base.name, (long long)at, (long long)a->n);
 	else if (at >= a->n)
-		rc = resize(a, at + 1, err);
+		rc = tensor_array_resize(a, at + 1, err);
 	if (!rc) {
 		struct slot *s = &a->slots[at];
 		if (!a->sums && (s->cleared || mu_tensor_is_set(&s->value)))
@@ -315,8 +317,8 @@ static int zeros(struct kernel_call *c, enum mu_dtype t, const struct mu_pshape 
 	return rc;
 }
 
-static int get(struct kernel_call *c, struct tensor_array *a, int64_t at, struct mu_tensor *out,
-	       struct mu_err *err)
+static int tensor_array_get(struct kernel_call *c, struct tensor_array *a, int64_t at,
+			    struct mu_tensor *out, struct mu_err *err)
 {
 	int rc;
 
@@ -362,8 +364,8 @@ static int write(struct kernel_call *c, struct mu_err *err)
 	int64_t at;
 	int rc;
 
-	if ((rc = args_int(c, 1, &at, err)) || (rc = hold(c, &a, err)) ||
-	    (rc = put(a, at, mu_tensor_ref(kernel_in(c, 2)), err)))
+	if ((rc = args_int(c, 1, &at, err)) || (rc = tensor_array_hold(c, &a, err)) ||
+	    (rc = tensor_array_put(a, at, mu_tensor_ref(kernel_in(c, 2)), err)))
 		return rc;
 	return give_flow(c);
 }
@@ -375,8 +377,8 @@ static int read(struct kernel_call *c, struct mu_err *err)
 	int64_t at;
 	int rc;
 
-	if ((rc = args_int(c, 1, &at, err)) || (rc = hold(c, &a, err)) ||
-	    (rc = get(c, a, at, &t, err)))
+	if ((rc = args_int(c, 1, &at, err)) || (rc = tensor_array_hold(c, &a, err)) ||
+	    (rc = tensor_array_get(c, a, at, &t, err)))
 		return rc;
 	kernel_out_take(c, 0, t);
 	return 0;
@@ -391,7 +393,7 @@ struct pile {
 	int64_t n;
 };
 
-static void pile_free(struct pile *p)
+static void tensor_array_pile_free(struct pile *p)
 {
 	for (int64_t i = 0; p->items && i < p->n; i++)
 		mu_tensor_unref(&p->items[i]);
@@ -409,12 +411,14 @@ static int take_pile(struct kernel_call *c, struct tensor_array *a, const struct
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld elements",
 			       (long long)n);
 	for (; p->n < n && !rc; p->n += !rc)
-		rc = get(c, a, indices ? mu_tensor_int(indices, p->n) : p->n, &p->items[p->n], err);
+		rc = tensor_array_get(c, a, indices ? mu_tensor_int(indices, p->n) : p->n,
+				      &p->items[p->n], err);
 	return rc;
 }
 
-static int join(struct kernel_call *c, const struct pile *p, enum mu_dtype t, bool add,
-		const struct mu_pshape *element, struct mu_tensor **out, struct mu_err *err)
+static int tensor_array_join(struct kernel_call *c, const struct pile *p, enum mu_dtype t, bool add,
+			     const struct mu_pshape *element, struct mu_tensor **out,
+			     struct mu_err *err)
 {
 	struct mu_shape shape = mu_shape_scalar();
 	struct mu_pshape tail = *element;
@@ -453,36 +457,37 @@ static int join(struct kernel_call *c, const struct pile *p, enum mu_dtype t, bo
 	return rc;
 }
 
-static int gather(struct kernel_call *c, struct mu_err *err)
+static int tensor_array_gather(struct kernel_call *c, struct mu_err *err)
 {
-	__attribute__((cleanup(pile_free))) struct pile p = {0};
+	__attribute__((cleanup(tensor_array_pile_free))) struct pile p = {0};
 	const struct mu_attr *shape = mu_node_attr(c->node, "element_shape");
 	HELD *a = NULL;
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = args_is_int(c, 1, err)) || (rc = hold(c, &a, err)) ||
+	if ((rc = args_is_int(c, 1, err)) || (rc = tensor_array_hold(c, &a, err)) ||
 	    (rc = take_pile(c, a, kernel_in(c, 1), &p, err)))
 		return rc;
 	const struct mu_pshape *element = &a->element;
 	if (element->rank < 0 && shape && shape->kind == MU_ATTR_SHAPE)
 		element = shape->shape;
-	return join(c, &p, a->dtype, true, element, &out, err);
+	return tensor_array_join(c, &p, a->dtype, true, element, &out, err);
 }
 
-static int concat(struct kernel_call *c, struct mu_err *err)
+static int tensor_array_concat(struct kernel_call *c, struct mu_err *err)
 {
-	__attribute__((cleanup(pile_free))) struct pile p = {0};
+	__attribute__((cleanup(tensor_array_pile_free))) struct pile p = {0};
 	const struct mu_attr *shape = mu_node_attr(c->node, "element_shape_except0");
 	HELD *a = NULL;
 	struct mu_tensor *out, *lengths;
 	int rc;
 
-	if ((rc = hold(c, &a, err)) || (rc = take_pile(c, a, NULL, &p, err)) ||
-	    (rc = join(c, &p, a->dtype, false,
-		       shape && shape->kind == MU_ATTR_SHAPE ? shape->shape
-							     : &(struct mu_pshape){.rank = -1},
-		       &out, err)))
+	if ((rc = tensor_array_hold(c, &a, err)) || (rc = take_pile(c, a, NULL, &p, err)) ||
+	    (rc = tensor_array_join(c, &p, a->dtype, false,
+				    shape && shape->kind == MU_ATTR_SHAPE
+					? shape->shape
+					: &(struct mu_pshape){.rank = -1},
+				    &out, err)))
 		return rc;
 	struct mu_shape vec = mu_shape_vec(p.n);
 	if ((rc = kernel_out(c, 1, MU_INT64, &vec, &lengths, err)))
@@ -493,8 +498,8 @@ static int concat(struct kernel_call *c, struct mu_err *err)
 }
 
 /* Rows [from, from + n) of t, with the first dimension (n) or without it (n < 0: one row). */
-static int rows_of(struct kernel_call *c, const struct mu_tensor *t, int64_t from, int64_t n,
-		   struct mu_tensor *out, struct mu_err *err)
+static int tensor_array_rows_of(struct kernel_call *c, const struct mu_tensor *t, int64_t from,
+				int64_t n, struct mu_tensor *out, struct mu_err *err)
 {
 	struct mu_shape s;
 	int64_t dim[MU_MAX_RANK], row = t->shape.dim[0] ? t->shape.count / t->shape.dim[0] : 0;
@@ -512,13 +517,13 @@ static int rows_of(struct kernel_call *c, const struct mu_tensor *t, int64_t fro
 	return rc;
 }
 
-static int scatter(struct kernel_call *c, struct mu_err *err)
+static int tensor_array_scatter(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *indices = kernel_in(c, 1), *value = kernel_in(c, 2);
 	HELD *a = NULL;
 	int rc;
 
-	if ((rc = args_is_int(c, 1, err)) || (rc = hold(c, &a, err)))
+	if ((rc = args_is_int(c, 1, err)) || (rc = tensor_array_hold(c, &a, err)))
 		return rc;
 	if (indices->shape.rank != 1 || value->shape.rank < 1 ||
 	    indices->shape.count != value->shape.dim[0])
@@ -527,20 +532,20 @@ static int scatter(struct kernel_call *c, struct mu_err *err)
 			       (long long)indices->shape.count, mu_shape_str(&value->shape));
 	for (int64_t i = 0; i < indices->shape.count && !rc; i++) {
 		struct mu_tensor row;
-		if (!(rc = rows_of(c, value, i, -1, &row, err)))
-			rc = put(a, mu_tensor_int(indices, i), row, err);
+		if (!(rc = tensor_array_rows_of(c, value, i, -1, &row, err)))
+			rc = tensor_array_put(a, mu_tensor_int(indices, i), row, err);
 	}
 	return rc ? rc : give_flow(c);
 }
 
-static int split(struct kernel_call *c, struct mu_err *err)
+static int tensor_array_split(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *value = kernel_in(c, 1), *lengths = kernel_in(c, 2);
 	HELD *a = NULL;
 	int64_t at = 0;
 	int rc;
 
-	if ((rc = args_is_int(c, 2, err)) || (rc = hold(c, &a, err)))
+	if ((rc = args_is_int(c, 2, err)) || (rc = tensor_array_hold(c, &a, err)))
 		return rc;
 	if (value->shape.rank < 1 || lengths->shape.rank != 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -554,8 +559,8 @@ static int split(struct kernel_call *c, struct mu_err *err)
 			    "Expected sum of lengths to be equal to values.shape[0], but "
 			    "sum of lengths is over it and value's shape is: %s",
 			    mu_shape_str(&value->shape));
-		if (!(rc = rows_of(c, value, at, n, &part, err)))
-			rc = put(a, i, part, err);
+		if (!(rc = tensor_array_rows_of(c, value, at, n, &part, err)))
+			rc = tensor_array_put(a, i, part, err);
 		at += n;
 	}
 	if (!rc && at != value->shape.dim[0])
@@ -567,15 +572,15 @@ static int split(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"TensorArrayV3", .run = make},
+    {"TensorArrayV3", .run = tensor_array_make},
     {"TensorArrayGradV3", .run = gradient},
     {"TensorArrayWriteV3", .run = write},
     {"TensorArrayReadV3", .run = read},
-    {"TensorArrayGatherV3", .run = gather},
-    {"TensorArrayScatterV3", .run = scatter},
-    {"TensorArrayConcatV3", .run = concat},
-    {"TensorArraySplitV3", .run = split},
-    {"TensorArraySizeV3", .run = size_of},
+    {"TensorArrayGatherV3", .run = tensor_array_gather},
+    {"TensorArrayScatterV3", .run = tensor_array_scatter},
+    {"TensorArrayConcatV3", .run = tensor_array_concat},
+    {"TensorArraySplitV3", .run = tensor_array_split},
+    {"TensorArraySizeV3", .run = tensor_array_size_of},
     {"TensorArrayCloseV3", .run = close_array},
     {"TensorArrayGradWithShape", .run = gradient_with_shape},
 };

@@ -11,7 +11,7 @@
 
 /* ---- making ---- */
 
-static int make(struct kernel_call *c, bool reserve, struct mu_err *err)
+static int tensor_list_make(struct kernel_call *c, bool reserve, struct mu_err *err)
 {
 	struct mu_pshape shape;
 	enum mu_dtype type;
@@ -32,19 +32,20 @@ static int make(struct kernel_call *c, bool reserve, struct mu_err *err)
 	return list_give(c, l, 0, err);
 }
 
-static int empty(struct kernel_call *c, struct mu_err *err)
+static int tensor_list_empty(struct kernel_call *c, struct mu_err *err)
 {
-	return make(c, false, err);
+	return tensor_list_make(c, false, err);
 }
 
-static int reserve(struct kernel_call *c, struct mu_err *err)
+static int tensor_list_reserve(struct kernel_call *c, struct mu_err *err)
 {
-	return make(c, true, err);
+	return tensor_list_make(c, true, err);
 }
 
 /* Rows [at, at + n) of a tensor, without its first dimension when `row`. */
-static int part_of(struct kernel_call *c, struct mu_tensor *out, const struct mu_tensor *t,
-		   int64_t at, int64_t n, bool row, struct mu_err *err)
+static int tensor_list_part_of(struct kernel_call *c, struct mu_tensor *out,
+			       const struct mu_tensor *t, int64_t at, int64_t n, bool row,
+			       struct mu_err *err)
 {
 	int64_t dims[MU_MAX_RANK], each = t->shape.dim[0] ? t->shape.count / t->shape.dim[0] : 0;
 	struct mu_shape s;
@@ -90,7 +91,7 @@ static int from_tensor(struct kernel_call *c, struct mu_err *err)
 	return list_give(c, l, rc, err);
 }
 
-static int split(struct kernel_call *c, struct mu_err *err)
+static int tensor_list_split(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, 0), *lengths = kernel_in(c, 2);
 	struct mu_pshape shape;
@@ -107,7 +108,7 @@ static int split(struct kernel_call *c, struct mu_err *err)
 			rc = mu_fail(err, MU_INVALID_ARGUMENT,
 				     "Invalid value in lengths: %lld of the %lld rows left",
 				     (long long)n, (long long)(t->shape.dim[0] - at));
-		else if (!(rc = part_of(c, &l->items[i], t, at, n, false, err)))
+		else if (!(rc = tensor_list_part_of(c, &l->items[i], t, at, n, false, err)))
 			at += n;
 	}
 	if (!rc && at != t->shape.dim[0])
@@ -215,7 +216,7 @@ static int set_item(struct kernel_call *c, struct mu_err *err)
 	return list_give(c, l, rc, err);
 }
 
-static int resize(struct kernel_call *c, struct mu_err *err)
+static int tensor_list_resize(struct kernel_call *c, struct mu_err *err)
 {
 	struct list *l;
 	int64_t n;
@@ -251,7 +252,7 @@ static int put_rows(struct kernel_call *c, struct list *l, const struct mu_tenso
 				       "Indices in TensorListScatter must all be non-negative.");
 		if (at >= l->n)
 			list_set_length(l, at + 1);
-		if ((rc = part_of(c, &t, values, k, 1, true, err)))
+		if ((rc = tensor_list_part_of(c, &t, values, k, 1, true, err)))
 			break;
 		mu_tensor_unref(&l->items[at]);
 		l->items[at] = t;
@@ -271,7 +272,7 @@ static int scatter_into(struct kernel_call *c, struct mu_err *err)
 }
 
 /* tensor, indices, element_shape [, num_elements] */
-static int scatter(struct kernel_call *c, struct mu_err *err)
+static int tensor_list_scatter(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_pshape shape;
 	int64_t n = -1;
@@ -304,7 +305,7 @@ static int length(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-static int shape_of(struct kernel_call *c, struct mu_err *err)
+static int tensor_list_shape_of(struct kernel_call *c, struct mu_err *err)
 {
 	enum mu_dtype type = args_attr_type(c->node, "shape_type", MU_INT32);
 	const struct list *l;
@@ -401,7 +402,7 @@ static int stack(struct kernel_call *c, struct mu_err *err)
 	return rc ? rc : stack_rows(c, l, 1, NULL, err);
 }
 
-static int gather(struct kernel_call *c, struct mu_err *err)
+static int tensor_list_gather(struct kernel_call *c, struct mu_err *err)
 {
 	const struct list *l;
 	int rc;
@@ -421,7 +422,7 @@ static int attr_shape(const struct kernel_call *c, struct mu_pshape *out, struct
 }
 
 /* Elements one behind the other along their first dimension, and how long each is. */
-static int concat(struct kernel_call *c, struct mu_err *err)
+static int tensor_list_concat(struct kernel_call *c, struct mu_err *err)
 {
 	const struct list *l;
 	struct mu_tensor *out, *lengths;
@@ -470,23 +471,23 @@ static int concat(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"EmptyTensorList", .run = empty},
-    {"TensorListReserve", .run = reserve},
+    {"EmptyTensorList", .run = tensor_list_empty},
+    {"TensorListReserve", .run = tensor_list_reserve},
     {"TensorListFromTensor", .run = from_tensor},
-    {"TensorListSplit", .run = split},
+    {"TensorListSplit", .run = tensor_list_split},
     {"TensorListPushBack", .run = push_back},
     {"TensorListPopBack", .run = pop_back},
     {"TensorListGetItem", .run = get_item},
     {"TensorListSetItem", .run = set_item},
-    {"TensorListResize", .run = resize},
+    {"TensorListResize", .run = tensor_list_resize},
     {"TensorListScatterIntoExistingList", .run = scatter_into},
-    {"TensorListScatter", .run = scatter},
-    {"TensorListScatterV2", .run = scatter},
+    {"TensorListScatter", .run = tensor_list_scatter},
+    {"TensorListScatterV2", .run = tensor_list_scatter},
     {"TensorListLength", .run = length},
-    {"TensorListElementShape", .run = shape_of},
+    {"TensorListElementShape", .run = tensor_list_shape_of},
     {"TensorListStack", .run = stack},
-    {"TensorListGather", .run = gather},
-    {"TensorListConcat", .run = concat},
-    {"TensorListConcatV2", .run = concat},
+    {"TensorListGather", .run = tensor_list_gather},
+    {"TensorListConcat", .run = tensor_list_concat},
+    {"TensorListConcatV2", .run = tensor_list_concat},
 };
 KERNEL_TABLE(tensor_list, rows)

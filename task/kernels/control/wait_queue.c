@@ -86,7 +86,7 @@ static void finish_all(struct waiter *done)
 	}
 }
 
-static void cancelled(void *arg)
+static void wait_queue_cancelled(void *arg)
 {
 	struct waiter *w = arg;
 	struct gate *g = w->gate;
@@ -123,7 +123,7 @@ void gate_enter(struct waiter *w, int line)
 	w->state = WAITER_NEW;
 	w->err.code = MU_OK;
 	atomic_init(&w->refs, 2);
-	if (!kernel_on_cancel(w->c, cancelled, w)) {
+	if (!kernel_on_cancel(w->c, wait_queue_cancelled, w)) {
 		waiter_drop(w); /* the line's; cancelled() has ended the call */
 		return;
 	}

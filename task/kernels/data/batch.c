@@ -11,7 +11,7 @@ static int check_size(int64_t n, struct mu_err *err)
 		   : mu_fail(err, MU_INVALID_ARGUMENT, "Batch size must be greater than zero.");
 }
 
-static int check_batch(struct dataset *d, struct mu_err *err)
+static int dataset_batch_check(struct dataset *d, struct mu_err *err)
 {
 	return check_size(dataset_number(d, 0), err);
 }
@@ -182,7 +182,7 @@ static int padded_next(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 			  c->d->kind->n_scalars && dataset_number(c->d, 0), true, out, err);
 }
 
-static int64_t count_batches(int64_t n, int64_t size, bool whole)
+static int64_t dataset_batch_count(int64_t n, int64_t size, bool whole)
 {
 	return n < 0 ? n : n / size + (!whole && n % size);
 }
@@ -193,17 +193,17 @@ static int64_t count_batch(const struct dataset *d, int64_t n)
 
 	if (d->f[0].f && !d->keeps_count)
 		return UNKNOWN_MANY;
-	return count_batches(n, dataset_number(d, 0), k > 1 && dataset_number(d, k - 1));
+	return dataset_batch_count(n, dataset_number(d, 0), k > 1 && dataset_number(d, k - 1));
 }
 
 static int64_t count_padded(const struct dataset *d, int64_t n)
 {
-	return count_batches(n, mu_tensor_int(&d->params[0], 0),
-			     d->kind->n_scalars && dataset_number(d, 0));
+	return dataset_batch_count(n, mu_tensor_int(&d->params[0], 0),
+				   d->kind->n_scalars && dataset_number(d, 0));
 }
 
 #define BATCH                                                                                      \
-	.n_in = 1, .check = check_batch, .open = cursor_open_up, .next = batch_next,               \
+	.n_in = 1, .check = dataset_batch_check, .open = cursor_open_up, .next = batch_next,       \
 	.count = count_batch
 #define PADDED                                                                                     \
 	.n_in = 1, .check = check_padded, .open = cursor_open_up, .next = padded_next,             \

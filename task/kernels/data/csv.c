@@ -96,7 +96,7 @@ static int check_csv(struct dataset *d, struct mu_err *err)
 /* ---- reading ---- */
 
 /* 1 with a record ahead, without its line end; 0 at the file's end. */
-static int next_record(struct files *f, const struct csv_columns *k, struct mu_err *err)
+static int csv_next_record(struct files *f, const struct csv_columns *k, struct mu_err *err)
 {
 	bool begins = true, quoted = false; /* a field; this one is */
 	int ch;
@@ -128,8 +128,9 @@ static int next_record(struct files *f, const struct csv_columns *k, struct mu_e
 
 static int begin_file(struct cursor *c, struct mu_err *err)
 {
-	int rc =
-	    MU_DATA(bool, &c->d->params[HEADER])[0] ? next_record(c->own, c->d->shared, err) : 1;
+	int rc = MU_DATA(bool, &c->d->params[HEADER])[0]
+		     ? csv_next_record(c->own, c->d->shared, err)
+		     : 1;
 
 	return rc < 0 ? rc : 0;
 }
@@ -160,7 +161,7 @@ static int give_record(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 
 static int csv_item(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 {
-	return next_record(c->own, c->d->shared, err);
+	return csv_next_record(c->own, c->d->shared, err);
 }
 
 static const struct file_format csv = {begin_file, csv_item};

@@ -145,7 +145,7 @@ static bool flag_of(const struct mu_node *n)
 								strcmp(n->op, "RandomDatasetV2"))));
 }
 
-static int fill(struct kernel_call *c, struct dataset *d, struct mu_err *err)
+static int dataset_fill(struct kernel_call *c, struct dataset *d, struct mu_err *err)
 {
 	const struct mu_attr *types = mu_node_attr(c->node, "output_types");
 	int rc = take_inputs(c, d, err);
@@ -194,7 +194,7 @@ struct dataset *dataset_new(const struct dataset_kind *k, unsigned n_out)
 int dataset_make(struct kernel_call *c, struct mu_err *err)
 {
 	struct dataset *d = new_of(kind_find(c->node->op));
-	int rc = fill(c, d, err);
+	int rc = dataset_fill(c, d, err);
 
 	if (!rc)
 		return variant_out(c, 0, &d->object, err);

@@ -66,7 +66,7 @@ void files_close(struct cursor *c)
 }
 
 /* Opens the next file: 1, or 0 behind the last. */
-static int next_file(struct cursor *c, unsigned packing, struct mu_err *err)
+static int files_next_file(struct cursor *c, unsigned packing, struct mu_err *err)
 {
 	const struct dataset *d = c->d;
 	struct files *f = c->own;
@@ -93,7 +93,7 @@ int files_draw(struct cursor *c, const struct file_format *k, unsigned packing,
 
 	do {
 		if (!f->name) {
-			if ((rc = next_file(c, packing, err)) <= 0)
+			if ((rc = files_next_file(c, packing, err)) <= 0)
 				return rc;
 			rc = k->begin ? k->begin(c, err) : 0;
 			if (rc < 0)
@@ -141,7 +141,7 @@ static int open_again(struct cursor *c, const struct file_format *k, unsigned pa
 
 	if (!f->at--)
 		return archive_broken(err);
-	rc = next_file(c, packing, err);
+	rc = files_next_file(c, packing, err);
 	if (rc <= 0)
 		return rc ? rc : archive_broken(err);
 	if ((k->begin && (rc = k->begin(c, err)) < 0) || (rc = move_to(f, at, err)))

@@ -36,7 +36,7 @@ static int of_state(struct cursor *c, unsigned which, struct mu_tensor *out, uns
 }
 
 /* Once, when the elements end or nobody wants more. */
-static int finish(struct cursor *c, struct mu_err *err)
+static int generator_finish(struct cursor *c, struct mu_err *err)
 {
 	struct generator *g = c->own;
 	struct mu_tensor out[MAX_COMPONENTS] = {0};
@@ -67,7 +67,7 @@ static int generator_next(struct cursor *c, struct mu_tensor *out, struct mu_err
 	}
 	rc = of_state(c, NEXT, out, c->d->n_out, err);
 	if (rc == -MU_OUT_OF_RANGE)
-		return finish(c, err);
+		return generator_finish(c, err);
 	return rc ? rc : 1;
 }
 
@@ -76,7 +76,7 @@ static void generator_close(struct cursor *c)
 	struct generator *g = c->own;
 	struct mu_err err; /* nobody is left who could be told */
 
-	finish(c, &err);
+	generator_finish(c, &err);
 	element_drop(g->state, g->n);
 }
 

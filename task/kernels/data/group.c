@@ -185,8 +185,8 @@ static int fill_window(struct cursor *c, int64_t span, struct mu_err *err)
 }
 
 /* Every stride-th of the list's elements; only component k of them, or all. */
-static void pick(const struct list *from, int64_t n, int64_t stride, unsigned n_out, int k,
-		 struct list *to)
+static void dataset_group_pick(const struct list *from, int64_t n, int64_t stride, unsigned n_out,
+			       int k, struct list *to)
 {
 	unsigned first = k < 0 ? 0 : (unsigned)k, some = k < 0 ? n_out : 1;
 
@@ -205,7 +205,7 @@ static int window_elements(const struct cursor *c, int64_t n, int64_t stride, st
 
 	for (unsigned k = 0; k < c->d->n_out && !rc; k++) {
 		struct list some = {0};
-		pick(&w->list, n, stride, c->d->n_out, (int)k, &some);
+		dataset_group_pick(&w->list, n, stride, c->d->n_out, (int)k, &some);
 		if ((rc = list_as_dataset(&some, 1, &out[k], err)))
 			element_drop(out, k);
 	}
@@ -299,8 +299,8 @@ static void groups_close(struct cursor *c)
 }
 
 /* One int64 that function `which` gives for n tensors, which are taken. */
-static int ask(struct cursor *c, unsigned which, struct mu_tensor *in, unsigned n, int64_t *out,
-	       struct mu_err *err)
+static int dataset_group_request(struct cursor *c, unsigned which, struct mu_tensor *in, unsigned n,
+				 int64_t *out, struct mu_err *err)
 {
 	struct mu_tensor t;
 	int rc = dataset_apply(c, which, in, n, &t, 1, err);
@@ -327,7 +327,7 @@ static int draw_keyed(struct cursor *c, struct mu_tensor *element, int64_t *key,
 		return rc;
 	for (unsigned i = 0; i < n; i++)
 		in[i] = mu_tensor_ref(&element[i]);
-	if (!(rc = ask(c, KEY_F, in, n, key, err)))
+	if (!(rc = dataset_group_request(c, KEY_F, in, n, key, err)))
 		return 1;
 	element_drop(element, n);
 	return rc;
@@ -367,7 +367,7 @@ static int find_group(struct cursor *c, int64_t key, struct group **out, struct 
 		struct mu_tensor t;
 		int64_t size = 0;
 		int rc = mu_tensor_scalar(&t, MU_INT64, &key, err);
-		if (rc || (rc = ask(c, SIZE_F, &t, 1, &size, err)))
+		if (rc || (rc = dataset_group_request(c, SIZE_F, &t, 1, &size, err)))
 			return rc;
 		if (size < 1)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -380,7 +380,7 @@ static int find_group(struct cursor *c, int64_t key, struct group **out, struct 
 }
 
 /* Goes through what the reducing function makes of the group in hand. */
-static int reduce(struct cursor *c, struct mu_err *err)
+static int dataset_group_reduce(struct cursor *c, struct mu_err *err)
 {
 	struct groups *w = c->own;
 	struct mu_tensor in[2] = {mu_tensor_ref(&w->of[0]), mu_tensor_ref(&w->of[1])}, made;
@@ -405,7 +405,8 @@ static int begin_group(struct cursor *c, struct group *g, struct mu_err *err)
 
 	g->list = (struct list){0};
 	if ((rc = list_as_dataset(&all, c->d->in[0]->n_out, &w->of[1], err)) ||
-	    (rc = mu_tensor_scalar(&w->of[0], MU_INT64, &g->key, err)) || (rc = reduce(c, err)))
+	    (rc = mu_tensor_scalar(&w->of[0], MU_INT64, &g->key, err)) ||
+	    (rc = dataset_group_reduce(c, err)))
 		end_group(w);
 	return rc;
 }
@@ -490,7 +491,7 @@ static int groups_state(struct cursor *c, struct archive *a, struct mu_err *err)
 	if (rc || (rc = archive_flag(a, &now, err)) || !now ||
 	    (rc = archive_element(a, w->of, MU_COUNT(w->of), err)))
 		return rc;
-	if (archive_reads(a) && (rc = reduce(c, err)))
+	if (archive_reads(a) && (rc = dataset_group_reduce(c, err)))
 		return rc;
 	return archive_cursor(a, w->now, err);
 }

@@ -95,7 +95,7 @@ static void iterator_close(struct resource *r)
 const struct resource_type iterator_type = {
     .name = "iterator", .free = iterator_free, .close = iterator_close};
 
-static struct resource *create(void *arg, struct mu_err *err)
+static struct resource *iterator_create(void *arg, struct mu_err *err)
 {
 	struct iterator *it = MU_NEW(struct iterator);
 
@@ -165,7 +165,8 @@ static void take_in(void *arg)
 	it->n_ready++;
 }
 
-static struct ready *draw(struct iterator *it, const struct dataset *d, struct cursor **cursor)
+static struct ready *iterator_draw(struct iterator *it, const struct dataset *d,
+				   struct cursor **cursor)
 {
 	unsigned n = d ? d->n_out : 0;
 	struct ready *r = iterator_ready(n);
@@ -228,7 +229,7 @@ static void tell_failed(struct iterator *it, struct drawn *drawn, const struct m
 	gate_change(&it->gate, take_in, drawn);
 }
 
-static void *run(void *arg)
+static void *iterator_run(void *arg)
 {
 	struct iterator *it = arg;
 	struct cursor *cursor = NULL;
@@ -251,7 +252,7 @@ static void *run(void *arg)
 		if (t) {
 			iterator_transfer(it, t, d, round, &cursor);
 		} else if (d) {
-			drawn.r = draw(it, d, &cursor);
+			drawn.r = iterator_draw(it, d, &cursor);
 			mu_object_unref(&mu_steal(&d)->object);
 			gate_change(&it->gate, take_in, &drawn);
 		} else if (call_factory(it, &made, &err)) {
@@ -285,7 +286,8 @@ static void getter_free(struct waiter *w)
 	free(MU_CONTAINER(w, struct getter, w));
 }
 
-static int hand_out(struct kernel_call *c, const struct ready *r, bool optional, struct mu_err *err)
+static int iterator_hand_out(struct kernel_call *c, const struct ready *r, bool optional,
+			     struct mu_err *err)
 {
 	const struct mu_attr *types = mu_node_attr(c->node, "output_types");
 	unsigned want = types ? types->n : 0;
@@ -324,7 +326,7 @@ static bool get_try(struct waiter *w)
 		if (r->err.code != MU_OK)
 			w->err = r->err;
 		else
-			hand_out(w->c, r, optional, &w->err);
+			iterator_hand_out(w->c, r, optional, &w->err);
 		iterator_ready_free(r);
 		pthread_cond_signal(&it->work);
 		return true;
@@ -354,7 +356,7 @@ int iterator_start(struct iterator *it, struct mu_err *err)
 	int rc = 0;
 
 	pthread_mutex_lock(&it->gate.lock);
-	if (!it->started && pthread_create(&it->thread, NULL, run, it))
+	if (!it->started && pthread_create(&it->thread, NULL, iterator_run, it))
 		rc = mu_fail(err, MU_RESOURCE_EXHAUSTED, "no thread for an iterator");
 	else
 		it->started = true;
@@ -419,10 +421,10 @@ static void get_from_shard(struct kernel_call *c)
 
 /* ---- making ---- */
 
-static int make(struct kernel_call *c, struct mu_err *err)
+static int iterator_make(struct kernel_call *c, struct mu_err *err)
 {
 	struct resource *r;
-	int rc = handle_make(c, &iterator_type, create, NULL, &r, err);
+	int rc = handle_make(c, &iterator_type, iterator_create, NULL, &r, err);
 
 	if (!rc)
 		resource_unref(r);
@@ -441,7 +443,7 @@ static struct resource *create_one_shot(void *arg, struct mu_err *err)
 
 	if (function_new(o->c->runtime, o->c->step, o->f, &f, err))
 		return NULL;
-	return create(f, err);
+	return iterator_create(f, err);
 }
 
 static int one_shot(struct kernel_call *c, struct mu_err *err)
@@ -473,7 +475,7 @@ static void renew(void *arg)
 	pthread_cond_signal(&n->it->work);
 }
 
-static int begin_round(struct kernel_call *c, uint64_t *round, struct mu_err *err)
+static int iterator_begin_round(struct kernel_call *c, uint64_t *round, struct mu_err *err)
 {
 	struct mu_object *o;
 	struct resource *r;
@@ -494,7 +496,7 @@ static int make_iterator(struct kernel_call *c, struct mu_err *err)
 {
 	uint64_t round;
 
-	return begin_round(c, &round, err);
+	return iterator_begin_round(c, &round, err);
 }
 
 /* ---- an iterator for several devices, by shards: a strategy's, of one device ---- */
@@ -507,14 +509,14 @@ static int make_shared(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "an iterator is for one device of a task, not for %u",
 			       devices ? devices->n : 0);
-	return make(c, err);
+	return iterator_make(c, err);
 }
 
 static int begin_shared(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_tensor t;
 	uint64_t round;
-	int rc = begin_round(c, &round, err);
+	int rc = iterator_begin_round(c, &round, err);
 
 	if (!rc && !(rc = mu_tensor_scalar(&t, MU_INT64, &round, err)))
 		kernel_out_take(c, 0, t);
@@ -557,8 +559,8 @@ static int from_string(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"Iterator", .run = make},
-    {"IteratorV2", .run = make},
+    {"Iterator", .run = iterator_make},
+    {"IteratorV2", .run = iterator_make},
     {"OneShotIterator", .run = one_shot},
     {"MakeIterator", .run = make_iterator},
     {"IteratorGetNext", .start = get_next},

@@ -264,7 +264,7 @@ static int give_state(struct kernel_call *c, struct transfer *t, struct mu_err *
 	return 0;
 }
 
-static void leave(struct iterator *it, struct transfer *t)
+static void iterator_state_leave(struct iterator *it, struct transfer *t)
 {
 	struct transfer **p = &it->transfers;
 
@@ -281,7 +281,7 @@ static bool move_try(struct waiter *w)
 	struct transfer *t = MU_CONTAINER(w, struct mover, w)->t;
 
 	if (!t->queued)
-		leave(MU_CONTAINER(w, struct mover, w)->it, t);
+		iterator_state_leave(MU_CONTAINER(w, struct mover, w)->it, t);
 	if (!t->done)
 		return false;
 	w->err = t->err;

@@ -50,7 +50,7 @@ static void directed_close(struct cursor *c)
 	free(w->from);
 }
 
-static int choose(struct cursor *c, int64_t *chosen, struct mu_err *err)
+static int dataset_mix_choose(struct cursor *c, int64_t *chosen, struct mu_err *err)
 {
 	struct mu_tensor t;
 	int rc = cursor_next(c->up, &t, err);
@@ -72,7 +72,7 @@ static int directed_next(struct cursor *c, struct mu_tensor *out, struct mu_err 
 	int64_t i = 0;
 	int rc;
 
-	while (!w->over && w->left && (rc = choose(c, &i, err))) {
+	while (!w->over && w->left && (rc = dataset_mix_choose(c, &i, err))) {
 		if (rc < 0)
 			return rc;
 		if (!w->from[i])
@@ -181,7 +181,7 @@ struct rows {
 	int64_t at, n;
 };
 
-static int check_rows(const struct mu_tensor *t, unsigned n, struct mu_err *err)
+static int dataset_mix_check_rows(const struct mu_tensor *t, unsigned n, struct mu_err *err)
 {
 	for (unsigned i = 0; i < n; i++) {
 		const struct mu_shape *s = &t[i].shape;
@@ -205,7 +205,7 @@ static int take_rows(struct cursor *c, struct rows *r, struct mu_err *err)
 
 	if (rc <= 0)
 		return rc;
-	if ((rc = check_rows(r->t, c->d->n_out, err))) {
+	if ((rc = dataset_mix_check_rows(r->t, c->d->n_out, err))) {
 		element_drop(r->t, c->d->n_out);
 		return rc;
 	}
@@ -240,7 +240,7 @@ static void unbatch_close(struct cursor *c)
 		element_drop(r->t, c->d->n_out);
 }
 
-static int rows_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int dataset_mix_rows_state(struct cursor *c, struct archive *a, struct mu_err *err)
 {
 	struct rows *r = c->own;
 	bool any = r->n != 0;
@@ -250,7 +250,7 @@ static int rows_state(struct cursor *c, struct archive *a, struct mu_err *err)
 		return rc;
 	if (archive_reads(a)) {
 		r->n = 1; /* so that they are dropped with the cursor, whatever they are */
-		if ((rc = check_rows(r->t, c->d->n_out, err)))
+		if ((rc = dataset_mix_check_rows(r->t, c->d->n_out, err)))
 			return rc;
 		if (!c->d->n_out || !r->t[0].shape.dim[0])
 			return archive_broken(err);
@@ -259,7 +259,7 @@ static int rows_state(struct cursor *c, struct archive *a, struct mu_err *err)
 	return archive_number(a, &r->at, 0, r->n - 1, err);
 }
 
-static int64_t count_unknown(const struct dataset *d, int64_t n)
+static int64_t dataset_mix_count_unknown(const struct dataset *d, int64_t n)
 {
 	return n == 0 ? 0 : UNKNOWN_MANY;
 }
@@ -313,12 +313,14 @@ static int64_t count_asserted(const struct dataset *d, int64_t n)
 	.count = count_directed, .state = directed_state
 #define UNIQUE                                                                                     \
 	.cursor_size = sizeof(struct mu_map), .n_in = 1, .check = check_unique,                    \
-	.open = unique_open, .next = unique_next, .close = unique_close, .count = count_unknown,   \
-	.state = unique_state
+	.open = unique_open, .next = unique_next, .close = unique_close,                           \
+	.count = dataset_mix_count_unknown, .state = unique_state
 #define UNBATCH                                                                                    \
 	.cursor_size = sizeof(struct rows), .n_in = 1, .open = cursor_open_up,                     \
-	.next = unbatch_next, .close = unbatch_close, .count = count_unknown, .state = rows_state
-#define IGNORE .n_in = 1, .open = cursor_open_up, .next = ignore_next, .count = count_unknown
+	.next = unbatch_next, .close = unbatch_close, .count = dataset_mix_count_unknown,          \
+	.state = dataset_mix_rows_state
+#define IGNORE                                                                                     \
+	.n_in = 1, .open = cursor_open_up, .next = ignore_next, .count = dataset_mix_count_unknown
 const struct dataset_kind mix_kinds[] = {
     {"DirectedInterleaveDataset", DIRECTED},
     {"ExperimentalDirectedInterleaveDataset", DIRECTED},

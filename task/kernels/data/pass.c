@@ -92,7 +92,7 @@ static int shard_next(struct cursor *c, struct mu_tensor *out, struct mu_err *er
  * says which worker sees what. */
 enum { POLICY_OFF = -1 };
 
-static void read_policy(struct dataset *d, const struct mu_node *n)
+static void pass_read_policy(struct dataset *d, const struct mu_node *n)
 {
 	d->flag = args_attr_int(n, "auto_shard_policy", 0) != POLICY_OFF;
 }
@@ -263,7 +263,7 @@ static void finish_cache(struct dataset *d)
 	pthread_mutex_destroy(&k->lock);
 }
 
-static void make_room(struct cache *k, unsigned n_out)
+static void pass_make_room(struct cache *k, unsigned n_out)
 {
 	if (k->n < k->room)
 		return;
@@ -295,7 +295,7 @@ static int cache_next(struct cursor *c, struct mu_tensor *out, struct mu_err *er
 	if (rc == 0)
 		k->whole = at->at == k->n;
 	if (rc > 0 && at->at == k->n) {
-		make_room(k, n);
+		pass_make_room(k, n);
 		for (unsigned i = 0; i < n; i++)
 			k->t[k->n * n + i] = mu_tensor_ref(&out[i]);
 		k->n++;
@@ -314,7 +314,7 @@ static int kept_state(struct cache *k, unsigned n_out, struct archive *a, struct
 		drop_kept(k, n_out);
 	for (int64_t i = 0; i < n && !rc; i++) {
 		if (archive_reads(a))
-			make_room(k, n_out);
+			pass_make_room(k, n_out);
 		rc = archive_element(a, &k->t[i * n_out], n_out, err);
 		if (!rc && archive_reads(a))
 			k->n++;
@@ -413,7 +413,7 @@ static int64_t count_both(const struct dataset *d, int64_t n)
 	.cursor_size = sizeof(struct count), .n_in = 1, .shared_size = sizeof(struct cache),       \
 	.check = check_cache, .finish = finish_cache, .next = cache_next, .state = cache_state
 #define AUTO_SHARD                                                                                 \
-	COUNTED, .n_scalars = 2, .check = check_shard, .read = read_policy,                        \
+	COUNTED, .n_scalars = 2, .check = check_shard, .read = pass_read_policy,                   \
 		 .open = cursor_open_up, .next = auto_shard_next, .count = count_auto_shard
 const struct dataset_kind pass_kinds[] = {
     PASS("PrefetchDataset", 1),

@@ -34,7 +34,7 @@ static void run_drop(struct run *r)
 	free(r);
 }
 
-static void cancelled(void *arg)
+static void dataset_run_cancelled(void *arg)
 {
 	struct run *r = arg;
 
@@ -64,7 +64,8 @@ static int single(struct run *r, struct cursor *cursor, struct mu_tensor *state,
 	return rc;
 }
 
-static int reduce(struct run *r, struct cursor *cursor, struct mu_tensor *state, struct mu_err *err)
+static int dataset_run_reduce(struct run *r, struct cursor *cursor, struct mu_tensor *state,
+			      struct mu_err *err)
 {
 	struct mu_tensor in[MAX_COMPONENTS] = {0}, made[MAX_COMPONENTS];
 	unsigned n = r->n_state, first = 1 + n, more = r->c->n_in - first, all = n + r->d->n_out;
@@ -90,7 +91,7 @@ static int reduce(struct run *r, struct cursor *cursor, struct mu_tensor *state,
 
 /* ---- how they run ---- */
 
-static int give(struct kernel_call *c, struct mu_tensor *t, struct mu_err *err)
+static int dataset_run_output(struct kernel_call *c, struct mu_tensor *t, struct mu_err *err)
 {
 	const struct mu_attr *types = mu_node_attr(c->node, "output_types");
 
@@ -106,7 +107,7 @@ static int give(struct kernel_call *c, struct mu_tensor *t, struct mu_err *err)
 	return 0;
 }
 
-static void *run(void *arg)
+static void *dataset_run_thread(void *arg)
 {
 	struct run *r = arg;
 	struct kernel_call *c = r->c;
@@ -118,7 +119,7 @@ static void *run(void *arg)
 	if (!rc)
 		rc = r->body(r, cursor, state, &err);
 	if (!rc)
-		rc = give(c, state, &err);
+		rc = dataset_run_output(c, state, &err);
 	cursor_close(cursor);
 	function_free(r->f);
 	if (kernel_uncancel(c))
@@ -129,7 +130,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static void start(struct kernel_call *c, struct run *r)
+static void dataset_run_start(struct kernel_call *c, struct run *r)
 {
 	struct mu_err err;
 	pthread_attr_t detached;
@@ -137,9 +138,9 @@ static void start(struct kernel_call *c, struct run *r)
 
 	pthread_attr_init(&detached);
 	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	bool ours = kernel_on_cancel(c, cancelled, r);
+	bool ours = kernel_on_cancel(c, dataset_run_cancelled, r);
 	if (ours && atomic_fetch_add(&runs, 1) < MAX_RUNS &&
-	    !pthread_create(&thread, &detached, run, r))
+	    !pthread_create(&thread, &detached, dataset_run_thread, r))
 		goto out;
 	function_free(r->f);
 	if (ours) {
@@ -156,7 +157,7 @@ out:
 	pthread_attr_destroy(&detached);
 }
 
-static int prepare(struct kernel_call *c, struct run *r, struct mu_err *err)
+static int dataset_run_prepare(struct kernel_call *c, struct run *r, struct mu_err *err)
 {
 	struct mu_object *o;
 	int rc = variant_in(c, 0, &dataset_type, &o, err);
@@ -169,7 +170,7 @@ static int prepare(struct kernel_call *c, struct run *r, struct mu_err *err)
 
 static int prepare_single(struct kernel_call *c, struct run *r, struct mu_err *err)
 {
-	int rc = prepare(c, r, err);
+	int rc = dataset_run_prepare(c, r, err);
 
 	return rc || r->d->n_out == c->n_out
 		   ? rc
@@ -180,7 +181,7 @@ static int prepare_single(struct kernel_call *c, struct run *r, struct mu_err *e
 static int prepare_reduce(struct kernel_call *c, struct run *r, struct mu_err *err)
 {
 	const struct mu_attr *f = mu_node_attr(c->node, "f"), *s = mu_node_attr(c->node, "Tstate");
-	int rc = prepare(c, r, err);
+	int rc = dataset_run_prepare(c, r, err);
 
 	if (rc)
 		return rc;
@@ -193,10 +194,11 @@ static int prepare_reduce(struct kernel_call *c, struct run *r, struct mu_err *e
 	return function_new(c->runtime, c->step, f->func, &r->f, err);
 }
 
-static void begin(struct kernel_call *c,
-		  int (*prepare_it)(struct kernel_call *c, struct run *r, struct mu_err *err),
-		  int (*body)(struct run *r, struct cursor *cursor, struct mu_tensor *state,
-			      struct mu_err *err))
+static void dataset_run_begin(struct kernel_call *c,
+			      int (*prepare_it)(struct kernel_call *c, struct run *r,
+						struct mu_err *err),
+			      int (*body)(struct run *r, struct cursor *cursor,
+					  struct mu_tensor *state, struct mu_err *err))
 {
 	struct run *r = MU_NEW(struct run);
 	struct mu_err err;
@@ -206,7 +208,7 @@ static void begin(struct kernel_call *c,
 	r->c = c;
 	r->body = body;
 	if (!prepare_it(c, r, &err)) {
-		start(c, r);
+		dataset_run_start(c, r);
 		return;
 	}
 	function_free(r->f);
@@ -217,12 +219,12 @@ static void begin(struct kernel_call *c,
 
 static void start_single(struct kernel_call *c)
 {
-	begin(c, prepare_single, single);
+	dataset_run_begin(c, prepare_single, single);
 }
 
 static void start_reduce(struct kernel_call *c)
 {
-	begin(c, prepare_reduce, reduce);
+	dataset_run_begin(c, prepare_reduce, dataset_run_reduce);
 }
 
 static int cardinality(struct kernel_call *c, struct mu_err *err)

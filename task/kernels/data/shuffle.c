@@ -23,7 +23,7 @@ static struct draws draws_seeded(uint64_t seed, uint64_t seed2)
 	return (struct draws){.philox = philox_seeded(seed, seed2)};
 }
 
-static uint32_t draw(struct draws *d)
+static uint32_t shuffle_draw(struct draws *d)
 {
 	if (!d->left) {
 		philox_next(&d->philox, d->x);
@@ -128,8 +128,8 @@ static struct draws draws_of_round(const struct dataset *d)
 	struct seeds *s = d->shared;
 
 	pthread_mutex_lock(&s->lock);
-	uint64_t a = d->flag ? draw(&s->draws) : s->fixed[0];
-	uint64_t b = d->flag ? draw(&s->draws) : s->fixed[1];
+	uint64_t a = d->flag ? shuffle_draw(&s->draws) : s->fixed[0];
+	uint64_t b = d->flag ? shuffle_draw(&s->draws) : s->fixed[1];
 	pthread_mutex_unlock(&s->lock);
 	return draws_seeded(a, b);
 }
@@ -174,7 +174,7 @@ static void make_room(struct shuffle *w, int64_t at, int64_t size, unsigned n)
 	w->room = room;
 }
 
-static int fill(struct cursor *c, struct shuffle *w, int64_t size, struct mu_err *err)
+static int shuffle_fill(struct cursor *c, struct shuffle *w, int64_t size, struct mu_err *err)
 {
 	int64_t most = rounds_of(c->d);
 	unsigned n = c->d->n_out;
@@ -215,13 +215,13 @@ static int shuffle_next(struct cursor *c, struct mu_tensor *out, struct mu_err *
 	int64_t size = dataset_number(c->d, BUFFER_SIZE);
 	struct shuffle *w = c->own;
 	unsigned n = c->d->n_out;
-	int rc = fill(c, w, size, err);
+	int rc = shuffle_fill(c, w, size, err);
 
 	if (rc || !w->count)
 		return rc;
 	while (!w->rounds[w->first])
 		end_round(c, w);
-	int64_t at = (w->head + draw(&w->draws) % w->rounds[w->first]) % size;
+	int64_t at = (w->head + shuffle_draw(&w->draws) % w->rounds[w->first]) % size;
 	memcpy(out, &w->t[at * n], n * sizeof *out);
 	memmove(&w->t[at * n], &w->t[w->head * n], n * sizeof *out);
 	memset(&w->t[w->head * n], 0, n * sizeof *out);
@@ -329,7 +329,7 @@ static int chance_state(struct cursor *c, struct archive *a, struct mu_err *err)
 
 static int random_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t x = draw(&((struct chance *)c->own)->draws);
+	int64_t x = shuffle_draw(&((struct chance *)c->own)->draws);
 	int rc = mu_tensor_scalar(out, MU_INT64, &x, err);
 
 	return rc ? rc : 1;
@@ -353,7 +353,7 @@ static int sample_next(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 	int rc;
 
 	while ((rc = cursor_next(c->up, out, err)) > 0) {
-		if (philox_float(draw(&w->draws)) < MU_DATA(float, &c->d->params[0])[0])
+		if (philox_float(shuffle_draw(&w->draws)) < MU_DATA(float, &c->d->params[0])[0])
 			return 1;
 		element_drop(out, c->d->n_out);
 	}

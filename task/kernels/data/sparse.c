@@ -126,7 +126,7 @@ static int join_rows(const struct dataset *d, const struct mu_tensor *rows, int6
 	return rc;
 }
 
-static int batch_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int sparse_batch_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 {
 	int64_t want = mu_tensor_int(&c->d->params[SIZE], 0), n = 0, room = 0;
 	struct mu_tensor *rows = NULL;
@@ -234,18 +234,18 @@ static int rows_state(struct cursor *c, struct archive *a, struct mu_err *err)
 	return rc ? rc : archive_number(a, &r->entry, 0, c->d->params[VALUES].shape.count, err);
 }
 
-static int64_t count_rows(const struct dataset *d, int64_t n)
+static int64_t dataset_sparse_count_rows(const struct dataset *d, int64_t n)
 {
 	return MU_DATA(int64_t, &d->params[SIDES])[0];
 }
 
 #define BATCH                                                                                      \
-	.n_in = 1, .check = check_batch, .open = cursor_open_up, .next = batch_next,               \
+	.n_in = 1, .check = check_batch, .open = cursor_open_up, .next = sparse_batch_next,        \
 	.count = count_batches
 const struct dataset_kind sparse_kinds[] = {
     {"DenseToSparseBatchDataset", BATCH},
     {"ExperimentalDenseToSparseBatchDataset", BATCH},
     {"SparseTensorSliceDataset", .cursor_size = sizeof(struct rows), .check = check_rows,
-     .next = row_next, .count = count_rows, .state = rows_state},
+     .next = row_next, .count = dataset_sparse_count_rows, .state = rows_state},
     {.op = NULL},
 };

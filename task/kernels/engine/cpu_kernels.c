@@ -18,7 +18,7 @@ static const struct kernel_table *const tables[] = {
 static struct mu_map by_op;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void build(void)
+static void cpu_kernels_build(void)
 {
 	mu_map_init(&by_op);
 	for (unsigned i = 0; i < MU_COUNT(tables); i++)
@@ -28,7 +28,7 @@ static void build(void)
 
 const struct kernel *cpu_kernel_find(const char *op)
 {
-	pthread_once(&once, build);
+	pthread_once(&once, cpu_kernels_build);
 	return mu_map_get(&by_op, op);
 }
 

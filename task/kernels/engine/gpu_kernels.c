@@ -21,7 +21,7 @@ static const struct gpu_kernel_table *const tables[] = {
 static struct mu_map by_op;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void build(void)
+static void gpu_kernels_build(void)
 {
 	const struct gpu_kernel *k;
 
@@ -42,7 +42,7 @@ const struct gpu_kernel *gpu_kernel_at(unsigned i)
 
 const struct gpu_kernel *gpu_kernel_find(const struct mu_node *n)
 {
-	pthread_once(&once, build);
+	pthread_once(&once, gpu_kernels_build);
 	const struct gpu_kernel *k = mu_map_get(&by_op, n->op);
 
 	if (!k || !k->type_attr)
@@ -52,7 +52,7 @@ const struct gpu_kernel *gpu_kernel_find(const struct mu_node *n)
 
 bool gpu_kernel_known(const char *op)
 {
-	pthread_once(&once, build);
+	pthread_once(&once, gpu_kernels_build);
 	return mu_map_get(&by_op, op) != NULL;
 }
 

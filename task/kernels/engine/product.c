@@ -106,7 +106,7 @@ struct grid {
 	int64_t rows, columns;
 };
 
-static void run_pieces(void *arg, int64_t from, int64_t to)
+static void product_run_pieces(void *arg, int64_t from, int64_t to)
 {
 	const struct grid *g = arg;
 	size_t size = mu_dtype_size(g->type);
@@ -125,7 +125,7 @@ static void run_pieces(void *arg, int64_t from, int64_t to)
 }
 
 /* The grid of so many pieces whose pieces have the shortest sides: they read the least. */
-static void cut(struct grid *g, int64_t pieces)
+static void product_cut(struct grid *g, int64_t pieces)
 {
 	double best = 0;
 
@@ -147,9 +147,9 @@ void product_spread(struct kernel_call *call, enum mu_dtype t, const struct prod
 	double work = (double)p->m * (double)p->n * (double)p->k / PIECE_WORK;
 	int64_t threads = call->runtime ? thread_pool_size(call->runtime->pool) : 1;
 
-	cut(&g, work < 2 ? 1 : work < (double)threads ? (int64_t)work : threads);
+	product_cut(&g, work < 2 ? 1 : work < (double)threads ? (int64_t)work : threads);
 	if (g.rows * g.columns > 1)
-		kernel_parallel(call, g.rows * g.columns, 1, run_pieces, &g);
+		kernel_parallel(call, g.rows * g.columns, 1, product_run_pieces, &g);
 	else
 		run_piece(t, &g.p, a, b, c);
 }

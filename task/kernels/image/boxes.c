@@ -62,7 +62,7 @@ static void draw_box(const struct canvas *k, const float *box)
 	}
 }
 
-static void mix(struct canvas *k, const float *colour)
+static void boxes_mix(struct canvas *k, const float *colour)
 {
 	for (int64_t i = 0; i < k->depth; i++) {
 		float part = colour[i];
@@ -132,7 +132,7 @@ static int draw_boxes(struct kernel_call *c, struct mu_err *err)
 			   (size_t)(p * k.size[0] * k.size[1] * k.depth) * elems_size(k.type);
 		for (int64_t b = 0; b < boxes; b++) {
 			/* what is grey is drawn white, unless told */
-			mix(&k, own || k.depth > 1 ? colour + b % colours * step : white);
+			boxes_mix(&k, own || k.depth > 1 ? colour + b % colours * step : white);
 			draw_box(&k, MU_DATA(float, kernel_in(c, 1)) + (p * boxes + b) * SIDES);
 		}
 	}
@@ -154,7 +154,7 @@ struct parting {
 	enum mu_dtype type;
 };
 
-static float area_of(const struct part *p)
+static float boxes_area_of(const struct part *p)
 {
 	for (int i = 0; i < 2; i++)
 		if (p->high[i] <= p->low[i])
@@ -175,10 +175,10 @@ static struct part common(const struct part *a, const struct part *b)
 
 static bool shows_enough(const struct parting *k, const struct part *p)
 {
-	for (int64_t i = 0; i < k->n && area_of(p) >= 1; i++) {
+	for (int64_t i = 0; i < k->n && boxes_area_of(p) >= 1; i++) {
 		struct part both = common(p, &k->marked[i]);
-		float whole = area_of(&k->marked[i]);
-		if (whole >= 1 && area_of(&both) / whole >= k->covered)
+		float whole = boxes_area_of(&k->marked[i]);
+		if (whole >= 1 && boxes_area_of(&both) / whole >= k->covered)
 			return true;
 	}
 	return false;
@@ -235,7 +235,7 @@ static bool draw_part(const struct parting *k, float aspect, struct philox_strea
 	return true;
 }
 
-static struct part sample(const struct parting *k, struct philox from)
+static struct part boxes_sample(const struct parting *k, struct philox from)
 {
 	struct philox_stream random = {.from = from};
 	struct part p;
@@ -266,7 +266,7 @@ static int read_range(const struct mu_node *n, const char *name, float out[2], s
 	return 0;
 }
 
-static int read_how(const struct kernel_call *c, struct parting *k, struct mu_err *err)
+static int boxes_read_how(const struct kernel_call *c, struct parting *k, struct mu_err *err)
 {
 	int rc;
 
@@ -291,7 +291,7 @@ static int read_how(const struct kernel_call *c, struct parting *k, struct mu_er
 	return 0;
 }
 
-static int read_picture(const struct kernel_call *c, struct parting *k, struct mu_err *err)
+static int boxes_read_picture(const struct kernel_call *c, struct parting *k, struct mu_err *err)
 {
 	int64_t size[3];
 	int n = 0, rc;
@@ -405,7 +405,7 @@ static int sample_and_put(struct kernel_call *c, const struct parting *k, struct
 
 	if (rc)
 		return rc;
-	struct part p = sample(k, from);
+	struct part p = boxes_sample(k, from);
 	return put_part(c, k, &p, err);
 }
 
@@ -414,7 +414,7 @@ static int sample_box(struct kernel_call *c, struct mu_err *err)
 	struct parting k = {0};
 	int rc;
 
-	if (!(rc = read_how(c, &k, err)) && !(rc = read_picture(c, &k, err)) &&
+	if (!(rc = boxes_read_how(c, &k, err)) && !(rc = boxes_read_picture(c, &k, err)) &&
 	    !(rc = read_marked(c, &k, err)))
 		rc = sample_and_put(c, &k, err);
 	free(k.marked);

@@ -119,7 +119,7 @@ static int read_by(const struct kernel_call *c, double *by, struct mu_err *err)
 	return 0;
 }
 
-static int check_pictures(const struct kernel_call *c, bool adjusts, struct mu_err *err)
+static int colour_check_pictures(const struct kernel_call *c, bool adjusts, struct mu_err *err)
 {
 	enum mu_dtype t = kernel_in(c, 0)->dtype;
 
@@ -138,7 +138,7 @@ static int colours(struct kernel_call *c, struct mu_err *err)
 	for (unsigned i = 0; i < MU_COUNT(ways); i++)
 		if (strcmp(ways[i].op, c->node->op) == 0)
 			p.way = &ways[i];
-	if ((rc = check_pictures(c, p.way->adjusts, err)) ||
+	if ((rc = colour_check_pictures(c, p.way->adjusts, err)) ||
 	    (p.way->adjusts && (rc = read_by(c, &p.by, err))))
 		return rc;
 	int least = p.way->adjusts ? 3 : 1;
@@ -164,7 +164,7 @@ struct contrast {
 	double factor;
 };
 
-static void stretch(void *arg, int64_t from, int64_t to)
+static void colour_stretch(void *arg, int64_t from, int64_t to)
 {
 	const struct contrast *k = arg;
 
@@ -186,7 +186,7 @@ static int contrast(struct kernel_call *c, struct mu_err *err)
 	int rank = in->shape.rank, rc;
 	struct mu_tensor *out;
 
-	if ((rc = check_pictures(c, true, err)) || (rc = read_by(c, &k.factor, err)))
+	if ((rc = colour_check_pictures(c, true, err)) || (rc = read_by(c, &k.factor, err)))
 		return rc;
 	if (rank < 3)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "input must be at least 3-D, got shape %s",
@@ -196,7 +196,8 @@ static int contrast(struct kernel_call *c, struct mu_err *err)
 	k.out = out->data;
 	k.channels = in->shape.dim[rank - 1];
 	k.pixels = in->shape.dim[rank - 2] * in->shape.dim[rank - 3];
-	kernel_parallel(c, in->shape.count / k.pixels, 1 + (1 << 14) / k.pixels, stretch, &k);
+	kernel_parallel(c, in->shape.count / k.pixels, 1 + (1 << 14) / k.pixels, colour_stretch,
+			&k);
 	return 0;
 }
 

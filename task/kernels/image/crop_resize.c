@@ -26,7 +26,8 @@ struct between {
 	float part, from; /* of high's share; along the axis */
 };
 
-static struct between place(const struct crops *k, const float *box, int axis, int64_t i)
+static struct between crop_resize_place(const struct crops *k, const float *box, int axis,
+					int64_t i)
 {
 	float first = box[axis], last = box[axis + 2], end = (float)(k->picture[axis] - 1);
 	float step = k->size[axis] > 1 ? (last - first) * end / (float)(k->size[axis] - 1) : 0;
@@ -45,15 +46,16 @@ static struct between place(const struct crops *k, const float *box, int axis, i
 typedef void at_place(void *arg, int64_t box, int64_t at, int64_t picture, const struct between *y,
 		      const struct between *x);
 
-static void walk(const struct crops *k, int64_t from, int64_t to, at_place *body, void *arg)
+static void crop_resize_walk(const struct crops *k, int64_t from, int64_t to, at_place *body,
+			     void *arg)
 {
 	for (int64_t b = from; b < to; b++) {
 		int64_t at = b * k->size[0] * k->size[1];
 		int64_t picture = k->of[b] * k->picture[0] * k->picture[1];
 		for (int64_t i = 0; i < k->size[0]; i++) {
-			struct between y = place(k, k->boxes + b * SIDES, 0, i);
+			struct between y = crop_resize_place(k, k->boxes + b * SIDES, 0, i);
 			for (int64_t j = 0; j < k->size[1]; j++, at++) {
-				struct between x = place(k, k->boxes + b * SIDES, 1, j);
+				struct between x = crop_resize_place(k, k->boxes + b * SIDES, 1, j);
 				bool inside = y.inside && x.inside;
 				body(arg, b, at * k->depth, picture, inside ? &y : NULL,
 				     inside ? &x : NULL);
@@ -63,7 +65,7 @@ static void walk(const struct crops *k, int64_t from, int64_t to, at_place *body
 }
 
 /* The first channel of one of the four pixels around. */
-static int64_t pixel(const struct crops *k, int64_t picture, int64_t y, int64_t x)
+static int64_t crop_resize_pixel(const struct crops *k, int64_t picture, int64_t y, int64_t x)
 {
 	return (picture + y * k->picture[1] + x) * k->depth;
 }
@@ -75,9 +77,10 @@ struct corners {
 static struct corners corners_of(const struct crops *k, const float *in, int64_t picture,
 				 const struct between *y, const struct between *x)
 {
-	return (struct corners){
-	    in + pixel(k, picture, y->low, x->low), in + pixel(k, picture, y->low, x->high),
-	    in + pixel(k, picture, y->high, x->low), in + pixel(k, picture, y->high, x->high)};
+	return (struct corners){in + crop_resize_pixel(k, picture, y->low, x->low),
+				in + crop_resize_pixel(k, picture, y->low, x->high),
+				in + crop_resize_pixel(k, picture, y->high, x->low),
+				in + crop_resize_pixel(k, picture, y->high, x->high)};
 }
 
 /* ---- what is asked for ---- */
@@ -159,7 +162,7 @@ static void cut_place(void *arg, int64_t box, int64_t at, int64_t picture, const
 
 static void cut_some(void *arg, int64_t from, int64_t to)
 {
-	walk(&((struct cut *)arg)->k, from, to, cut_place, arg);
+	crop_resize_walk(&((struct cut *)arg)->k, from, to, cut_place, arg);
 }
 
 static int crop_and_resize(struct kernel_call *c, struct mu_err *err)
@@ -208,8 +211,8 @@ static void picture_place(void *arg, int64_t box, int64_t at, int64_t picture,
 		return;
 	for (int i = 0; i < (a->k.nearest ? 1 : 4); i++) {
 		float share = (i & 2 ? y->part : 1 - y->part) * (i & 1 ? x->part : 1 - x->part);
-		float *to = a->out + pixel(&a->k, picture, i & 2 ? y->high : y->low,
-					   i & 1 ? x->high : x->low);
+		float *to = a->out + crop_resize_pixel(&a->k, picture, i & 2 ? y->high : y->low,
+						       i & 1 ? x->high : x->low);
 		for (int64_t d = 0; d < a->k.depth; d++)
 			to[d] += g[d] * share;
 	}
@@ -286,7 +289,7 @@ static int grad_image(struct kernel_call *c, struct mu_err *err)
 	elems_zero(MU_FLOAT, sum.data, 0, shape.count);
 	a.out = sum.data;
 	if (a.k.depth)
-		walk(&a.k, 0, a.k.n, picture_place, &a);
+		crop_resize_walk(&a.k, 0, a.k.n, picture_place, &a);
 	convert(t, out->data, MU_FLOAT, sum.data, shape.count);
 	return 0;
 }
@@ -312,7 +315,7 @@ static int grad_boxes(struct kernel_call *c, struct mu_err *err)
 	a.in = wide.data;
 	a.out = out->data;
 	if (a.k.depth)
-		walk(&a.k, 0, a.k.n, boxes_place, &a);
+		crop_resize_walk(&a.k, 0, a.k.n, boxes_place, &a);
 	return 0;
 }
 

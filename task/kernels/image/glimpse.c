@@ -64,8 +64,8 @@ static void fill_noise(const struct glimpse *g, const struct mu_tensor *in, stru
 	}
 }
 
-static void cut(const struct glimpse *g, const struct mu_tensor *in, int64_t picture,
-		const int64_t first[2], struct mu_tensor *out)
+static void glimpse_cut(const struct glimpse *g, const struct mu_tensor *in, int64_t picture,
+			const int64_t first[2], struct mu_tensor *out)
 {
 	int64_t left = first[1] < 0 ? -first[1] : 0;
 	int64_t right = g->in[1] - first[1] < g->size[1] ? g->in[1] - first[1] : g->size[1];
@@ -112,7 +112,7 @@ static int read_glimpse(const struct kernel_call *c, struct glimpse *g, struct m
 	return 0;
 }
 
-static int extract(struct kernel_call *c, struct mu_err *err)
+static int glimpse_extract(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct glimpse g = {0};
@@ -134,15 +134,15 @@ static int extract(struct kernel_call *c, struct mu_err *err)
 	for (int64_t p = 0; p < in->shape.dim[0]; p++) {
 		const float *at = MU_DATA(float, kernel_in(c, 2)) + 2 * p;
 		int64_t first[2] = {first_pixel(&g, 0, at[0]), first_pixel(&g, 1, at[1])};
-		cut(&g, in, p, first, out);
+		glimpse_cut(&g, in, p, first, out);
 	}
 	return 0;
 }
 
 static const struct kernel rows[] = {
-    {"ExtractGlimpse", KERNEL_NO_FOLD, .run = extract, .prepare = node_state_prepare,
+    {"ExtractGlimpse", KERNEL_NO_FOLD, .run = glimpse_extract, .prepare = node_state_prepare,
      .release = node_state_release},
-    {"ExtractGlimpseV2", KERNEL_NO_FOLD, .run = extract, .prepare = node_state_prepare,
+    {"ExtractGlimpseV2", KERNEL_NO_FOLD, .run = glimpse_extract, .prepare = node_state_prepare,
      .release = node_state_release},
 };
 KERNEL_TABLE(glimpse, rows)

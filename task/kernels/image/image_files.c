@@ -78,7 +78,7 @@ static unsigned char *output_memory(void *arg, const struct jpeg_shape *s, struc
 	return out->data;
 }
 
-static int read_how(const struct kernel_call *c, struct jpeg_reading *how, struct mu_err *err)
+static int image_read_how(const struct kernel_call *c, struct jpeg_reading *how, struct mu_err *err)
 {
 	int64_t channels = args_attr_int(c->node, "channels", 0);
 	int64_t ratio = args_attr_int(c->node, "ratio", 1);
@@ -110,7 +110,7 @@ static int read_how(const struct kernel_call *c, struct jpeg_reading *how, struc
 static int decode_from_jpeg(struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
 {
 	struct jpeg_reading how;
-	int rc = read_how(c, &how, err);
+	int rc = image_read_how(c, &how, err);
 
 	if (rc || (rc = jpeg_read(elems_span(kernel_in(c, 0), 0), &how, output_memory, c, err)))
 		return rc;
@@ -139,7 +139,7 @@ static int decode_from_bmp(struct kernel_call *c, enum mu_dtype t, struct mu_err
 	return widen_pixels(c, t, err);
 }
 
-static int open_file(const struct kernel_call *c, struct mu_png *png, struct mu_err *err)
+static int image_open_file(const struct kernel_call *c, struct mu_png *png, struct mu_err *err)
 {
 	struct mu_span file = elems_span(kernel_in(c, 0), 0);
 
@@ -198,7 +198,7 @@ static int decode_from_png(struct kernel_call *c, struct mu_err *err)
 		return decode_from_jpeg(c, t, err);
 	if (is_bmp(c) && strcmp(c->node->op, "DecodePng"))
 		return decode_from_bmp(c, t, err);
-	if ((rc = open_file(c, &png, err)))
+	if ((rc = image_open_file(c, &png, err)))
 		return rc;
 	rc = give_pixels(c, &png, channels ? (unsigned)channels : png.channels, t, err);
 	mu_png_fini(&png);
@@ -219,7 +219,7 @@ static int decode_bmp(struct kernel_call *c, struct mu_err *err)
 static int decode_jpeg(struct kernel_call *c, struct mu_err *err)
 {
 	struct jpeg_reading how;
-	int rc = read_how(c, &how, err);
+	int rc = image_read_how(c, &how, err);
 
 	if (rc)
 		return rc;
@@ -232,7 +232,7 @@ static int decode_and_crop(struct kernel_call *c, struct mu_err *err)
 {
 	struct jpeg_reading how;
 	int64_t window[4];
-	int n = 0, rc = read_how(c, &how, err);
+	int n = 0, rc = image_read_how(c, &how, err);
 
 	if (rc || (rc = args_rank(c, 1, 1, err)) || (rc = args_ints(c, 1, window, 4, &n, err)))
 		return rc;

@@ -21,7 +21,7 @@ struct trouble {
 	char said[JMSG_LENGTH_MAX];
 };
 
-static void leave(j_common_ptr c)
+static void jpeg_leave(j_common_ptr c)
 {
 	struct trouble *t = (struct trouble *)c->err;
 
@@ -36,7 +36,7 @@ static void say_nothing(j_common_ptr c)
 static struct jpeg_error_mgr *catch_trouble(struct trouble *t)
 {
 	jpeg_std_error(&t->mgr);
-	t->mgr.error_exit = leave;
+	t->mgr.error_exit = jpeg_leave;
 	t->mgr.output_message = say_nothing;
 	return &t->mgr;
 }
@@ -54,7 +54,7 @@ struct reading {
 	bool good;
 };
 
-static void nothing(j_decompress_ptr d)
+static void jpeg_nothing(j_decompress_ptr d)
 {
 }
 
@@ -70,7 +70,7 @@ static boolean no_more(j_decompress_ptr d)
 	return TRUE;
 }
 
-static void skip(j_decompress_ptr d, long n)
+static void jpeg_skip(j_decompress_ptr d, long n)
 {
 	struct jpeg_source_mgr *s = d->src;
 	size_t most = n > 0 && (size_t)n < s->bytes_in_buffer ? (size_t)n : s->bytes_in_buffer;
@@ -95,11 +95,11 @@ static struct reading *reading_new(struct mu_span file, const struct jpeg_readin
 	r->d.err = catch_trouble(&r->trouble);
 	r->source = (struct jpeg_source_mgr){.next_input_byte = (const JOCTET *)file.data,
 					     .bytes_in_buffer = file.len,
-					     .init_source = nothing,
+					     .init_source = jpeg_nothing,
 					     .fill_input_buffer = no_more,
-					     .skip_input_data = skip,
+					     .skip_input_data = jpeg_skip,
 					     .resync_to_restart = jpeg_resync_to_restart,
-					     .term_source = nothing};
+					     .term_source = jpeg_nothing};
 	r->progress.progress_monitor = count_scans;
 	return r;
 }
@@ -141,7 +141,7 @@ int jpeg_shape(struct mu_span file, struct jpeg_shape *out, struct mu_err *err)
 
 /* ---- pixels ---- */
 
-static bool start(struct reading *r, struct jpeg_shape *out)
+static bool jpeg_start(struct reading *r, struct jpeg_shape *out)
 {
 	int channels = r->how->channels;
 
@@ -203,7 +203,7 @@ int jpeg_read(struct mu_span file, const struct jpeg_reading *how, jpeg_room *ro
 	unsigned char *to;
 
 	err->code = MU_OK;
-	if (!setjmp(r->trouble.out) && start(r, &s)) {
+	if (!setjmp(r->trouble.out) && jpeg_start(r, &s)) {
 		r->row = mu_xcalloc((size_t)(s.width + 1), (size_t)s.channels);
 		if (crop(r, &s) && (to = room(arg, &s, err)))
 			r->good = read_rows(r, &s, to);
@@ -249,7 +249,8 @@ static void write_xmp(struct writing *w, struct mu_span xmp)
 	jpeg_write_marker(&w->c, JPEG_APP0 + 1, (const JOCTET *)b.data, (unsigned)b.len);
 }
 
-static void write_rows(struct writing *w, const unsigned char *pixels, const struct jpeg_shape *s)
+static void jpeg_write_rows(struct writing *w, const unsigned char *pixels,
+			    const struct jpeg_shape *s)
 {
 	for (int64_t y = 0; y < s->height; y++) {
 		JSAMPROW row = (JSAMPROW)(uintptr_t)(pixels + y * s->width * s->channels);
@@ -272,7 +273,7 @@ int jpeg_write(struct mu_buf *b, const unsigned char *pixels, const struct jpeg_
 		jpeg_start_compress(&w->c, TRUE);
 		if (how->xmp.len)
 			write_xmp(w, how->xmp);
-		write_rows(w, pixels, s);
+		jpeg_write_rows(w, pixels, s);
 		jpeg_finish_compress(&w->c);
 		w->good = true;
 	}

@@ -100,8 +100,8 @@ static float overlap_given(const struct suppression *s, int64_t a, int64_t b)
 /* ---- choosing ---- */
 
 /* Weighs a candidate by the chosen ones that it has not met; true when one leaves it out. */
-static bool weigh(const struct suppression *s, struct candidate *c, const struct candidate *chosen,
-		  int64_t n)
+static bool suppress_weigh(const struct suppression *s, struct candidate *c,
+			   const struct candidate *chosen, int64_t n)
 {
 	bool soft = s->sigma > 0;
 	float scale = soft ? -0.5f / s->sigma : 0;
@@ -119,7 +119,8 @@ static bool weigh(const struct suppression *s, struct candidate *c, const struct
 }
 
 /* chosen: room for the smaller of n and most.  Returns how many. */
-static int64_t choose(const struct suppression *s, struct candidate *room, struct candidate *chosen)
+static int64_t suppress_choose(const struct suppression *s, struct candidate *room,
+			       struct candidate *chosen)
 {
 	struct heap h = {.at = room};
 	int64_t n = 0;
@@ -132,7 +133,7 @@ static int64_t choose(const struct suppression *s, struct candidate *room, struc
 		heap_sink(&h, i);
 	while (h.n && n < s->most) {
 		struct candidate *top = &h.at[0], before = *top;
-		bool out = weigh(s, top, chosen, n);
+		bool out = suppress_weigh(s, top, chosen, n);
 		bool stays = !out && top->score != before.score && top->score > s->least;
 		if (!out && top->score == before.score)
 			chosen[n++] = *top;
@@ -228,7 +229,7 @@ static int put_chosen(struct kernel_call *c, const struct candidate *chosen, int
 	return rc;
 }
 
-static int run(struct kernel_call *c, struct suppression *s, struct mu_err *err)
+static int suppress_run(struct kernel_call *c, struct suppression *s, struct mu_err *err)
 {
 	int64_t most = s->most < s->n ? s->most : s->n;
 
@@ -237,7 +238,7 @@ static int run(struct kernel_call *c, struct suppression *s, struct mu_err *err)
 	MU_AUTO_FREE struct candidate *room = room_for(s->n + most, err);
 	if (!room)
 		return -MU_RESOURCE_EXHAUSTED;
-	int64_t n = choose(s, room, room + s->n);
+	int64_t n = suppress_choose(s, room, room + s->n);
 	bool pads = args_attr_bool(c->node, "pad_to_max_output_size", false);
 	return put_chosen(c, room + s->n, n, pads ? s->most : n, err);
 }
@@ -255,7 +256,7 @@ static int suppress(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "iou_threshold must be in [0, 1]");
 	if (!(s.sigma >= 0))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "soft_nms_sigma must be >= 0.0");
-	return run(c, &s, err);
+	return suppress_run(c, &s, err);
 }
 
 static int suppress_overlaps(struct kernel_call *c, struct mu_err *err)
@@ -267,7 +268,7 @@ static int suppress_overlaps(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	if (s.step != s.n)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "overlaps must be square");
-	return run(c, &s, err);
+	return suppress_run(c, &s, err);
 }
 
 /* ---- CombinedNonMaxSuppression: of each class of each picture, then the best of a picture ---- */
@@ -325,8 +326,8 @@ static int compare_found(const void *x, const void *y)
 }
 
 /* What every class of picture p finds.  Returns how many. */
-static int64_t find(const struct kernel_call *c, const struct combined *k, int64_t p,
-		    struct candidate *room, struct found *found)
+static int64_t suppress_find(const struct kernel_call *c, const struct combined *k, int64_t p,
+			     struct candidate *room, struct found *found)
 {
 	int64_t n = 0;
 	struct suppression s = {.n = k->boxes,
@@ -341,7 +342,7 @@ static int64_t find(const struct kernel_call *c, const struct combined *k, int64
 		s.scores = MU_DATA(float, kernel_in(c, 1)) + p * k->boxes * k->classes + class;
 		s.of = MU_DATA(float, kernel_in(c, 0)) + p * k->boxes * s.step +
 		       (k->places > 1 ? class * SIDES : 0);
-		int64_t of_class = choose(&s, room, room + k->boxes);
+		int64_t of_class = suppress_choose(&s, room, room + k->boxes);
 		for (int64_t i = 0; i < of_class; i++)
 			found[n++] = (struct found){room[k->boxes + i], class};
 	}
@@ -401,7 +402,7 @@ static int suppress_combined(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld boxes",
 			       (long long)most);
 	for (int64_t p = 0; p < k.pictures; p++) {
-		int64_t n = find(c, &k, p, room, found);
+		int64_t n = suppress_find(c, &k, p, room, found);
 		put_picture(c, &k, p, found, n < shown ? n : shown, shown, out);
 	}
 	return 0;

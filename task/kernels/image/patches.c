@@ -19,7 +19,7 @@ struct patches {
 };
 
 /* One window, whose first pixel is `at` along each axis; what lies outside stays as it is: zero. */
-static void see(const struct patches *p, int64_t picture, const int64_t *place, int64_t to)
+static void patches_view(const struct patches *p, int64_t picture, const int64_t *place, int64_t to)
 {
 	const struct window_axis *z = &p->axis[0], *y = &p->axis[1], *x = &p->axis[2];
 	int64_t from[AXES], end[AXES], first[AXES];
@@ -51,13 +51,14 @@ static void see_some(void *arg, int64_t from, int64_t to)
 		int64_t place[AXES] = {n / p->axis[1].out % p->axis[0].out, n % p->axis[1].out};
 		int64_t picture = n / p->axis[1].out / p->axis[0].out;
 		for (; place[2] < p->axis[2].out; place[2]++)
-			see(p, picture, place, (n * p->axis[2].out + place[2]) * p->window);
+			patches_view(p, picture, place,
+				     (n * p->axis[2].out + place[2]) * p->window);
 	}
 }
 
 /* ksizes, strides or rates: one for each dimension, those of pictures and pixels 1. */
-static int read_list(const struct mu_node *n, const char *name, int axes, int64_t *out,
-		     struct mu_err *err)
+static int patches_read_list(const struct mu_node *n, const char *name, int axes, int64_t *out,
+			     struct mu_err *err)
 {
 	int64_t all[AXES + 2];
 
@@ -83,10 +84,10 @@ static int read_windows(const struct kernel_call *c, int axes, struct patches *p
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	int rc;
 
-	if ((rc = read_list(c->node, "ksizes", axes, size, err)) ||
-	    (rc = read_list(c->node, "strides", axes, stride, err)) ||
+	if ((rc = patches_read_list(c->node, "ksizes", axes, size, err)) ||
+	    (rc = patches_read_list(c->node, "strides", axes, stride, err)) ||
 	    (mu_node_attr(c->node, "rates") &&
-	     (rc = read_list(c->node, "rates", axes, rate, err))) ||
+	     (rc = patches_read_list(c->node, "rates", axes, rate, err))) ||
 	    (rc = args_rank(c, 0, axes + 2, err)))
 		return rc;
 	if (strcmp(padding, "SAME") && strcmp(padding, "VALID"))
@@ -105,7 +106,7 @@ static int read_windows(const struct kernel_call *c, int axes, struct patches *p
 	return 0;
 }
 
-static int extract(struct kernel_call *c, int axes, struct mu_err *err)
+static int patches_extract(struct kernel_call *c, int axes, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct patches p = {.type = in->dtype, .in = in->data};
@@ -138,12 +139,12 @@ static int extract(struct kernel_call *c, int axes, struct mu_err *err)
 
 static int extract_image(struct kernel_call *c, struct mu_err *err)
 {
-	return extract(c, 2, err);
+	return patches_extract(c, 2, err);
 }
 
 static int extract_volume(struct kernel_call *c, struct mu_err *err)
 {
-	return extract(c, 3, err);
+	return patches_extract(c, 3, err);
 }
 
 static const struct kernel rows[] = {

@@ -24,7 +24,7 @@ struct projection {
 
 /* ---- where what lies outside is looked up ---- */
 
-static float within(float at, float n)
+static float projective_within(float at, float n)
 {
 	return fminf(fmaxf(at, 0), n - 1);
 }
@@ -51,7 +51,7 @@ static float fill_reflect(float at, float n)
 		if (at >= n)
 			at = twice - at - 1;
 	}
-	return within(at, n);
+	return projective_within(at, n);
 }
 
 static float fill_wrap(float at, float n)
@@ -62,7 +62,7 @@ static float fill_wrap(float at, float n)
 		at += n * (truncf(-at / (n - 1)) + 1);
 	else if (at > n - 1)
 		at -= n * truncf(at / (n - 1));
-	return within(at, n);
+	return projective_within(at, n);
 }
 
 static const struct fill {
@@ -72,13 +72,13 @@ static const struct fill {
     {"CONSTANT", fill_none},
     {"REFLECT", fill_reflect},
     {"WRAP", fill_wrap},
-    {"NEAREST", within},
+    {"NEAREST", projective_within},
 };
 
 /* ---- looking up ---- */
 
 /* The element before the first channel of a pixel; -1 outside, also at what is no number. */
-static int64_t pixel(const struct projection *k, int64_t picture, float y, float x)
+static int64_t projective_pixel(const struct projection *k, int64_t picture, float y, float x)
 {
 	if (!(y >= 0 && y < (float)k->in[0] && x >= 0 && x < (float)k->in[1]))
 		return -1;
@@ -87,7 +87,7 @@ static int64_t pixel(const struct projection *k, int64_t picture, float y, float
 
 static void look_nearest(const struct projection *k, int64_t picture, float y, float x, int64_t to)
 {
-	int64_t from = pixel(k, picture, roundf(y), roundf(x));
+	int64_t from = projective_pixel(k, picture, roundf(y), roundf(x));
 
 	if (from < 0)
 		elems_fill(k->type, k->to, to, k->otherwise, k->depth);
@@ -104,7 +104,8 @@ static void look_between(const struct projection *k, int64_t picture, float y, f
 
 	memcpy(&otherwise, k->otherwise, sizeof otherwise);
 	for (int i = 0; i < 4; i++)
-		at[i / 2][i % 2] = pixel(k, picture, top + (float)(i / 2), left + (float)(i % 2));
+		at[i / 2][i % 2] =
+		    projective_pixel(k, picture, top + (float)(i / 2), left + (float)(i % 2));
 	for (int64_t d = 0; d < k->depth; d++) {
 		float row[2];
 		for (int i = 0; i < 2; i++) {
@@ -163,7 +164,8 @@ static int read_ways(const struct mu_node *n, struct projection *k, struct mu_er
 	return 0;
 }
 
-static int read_numbers(const struct kernel_call *c, struct projection *k, struct mu_err *err)
+static int projective_read_numbers(const struct kernel_call *c, struct projection *k,
+				   struct mu_err *err)
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape, *by = &kernel_in(c, 1)->shape;
 	int n = 0, rc;
@@ -201,7 +203,7 @@ static int project(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = read_ways(c->node, &k, err)) || (rc = read_numbers(c, &k, err)))
+	if ((rc = read_ways(c->node, &k, err)) || (rc = projective_read_numbers(c, &k, err)))
 		return rc;
 	if (!convert_known(MU_FLOAT, in->dtype))
 		return mu_fail(err, MU_UNIMPLEMENTED, "no pictures of type %s",

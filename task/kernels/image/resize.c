@@ -24,7 +24,7 @@ static void tap(struct resize_taps *t, int64_t *k, int64_t at, float weight)
 	t->weight[(*k)++] = weight;
 }
 
-static int64_t within(int64_t at, int64_t n)
+static int64_t resize_within(int64_t at, int64_t n)
 {
 	return at < 0 ? 0 : at < n ? at : n - 1;
 }
@@ -41,7 +41,7 @@ static void nearest_taps(const struct resize_axis *a, struct resize_taps *t)
 		float x = ((float)i + (a->centers ? 0.5f : 0)) * a->scale;
 
 		t->first[i] = k;
-		tap(t, &k, within((int64_t)(a->corners ? roundf(x) : floorf(x)), a->in), 1);
+		tap(t, &k, resize_within((int64_t)(a->corners ? roundf(x) : floorf(x)), a->in), 1);
 	}
 	t->first[a->out] = a->out;
 }
@@ -52,8 +52,8 @@ static void linear_taps(const struct resize_axis *a, struct resize_taps *t)
 		float x = source(a, i), part = x - floorf(x);
 
 		t->first[i] = k;
-		tap(t, &k, within((int64_t)floorf(x), a->in), 1 - part);
-		tap(t, &k, within((int64_t)ceilf(x), a->in), part);
+		tap(t, &k, resize_within((int64_t)floorf(x), a->in), 1 - part);
+		tap(t, &k, resize_within((int64_t)ceilf(x), a->in), part);
 	}
 	t->first[a->out] = 2 * a->out;
 }
@@ -78,13 +78,13 @@ static void cubic_taps(const struct resize_axis *a, struct resize_taps *t)
 		float part = (float)lrintf((x - low) * STEPS) / STEPS;
 
 		for (int j = 0; j < 4; j++) {
-			bool there = within(at + j - 1, a->in) == at + j - 1;
+			bool there = resize_within(at + j - 1, a->in) == at + j - 1;
 			w[j] = a->centers && !there ? 0 : cubic(form, fabsf((float)(j - 1) - part));
 			sum += w[j];
 		}
 		t->first[i] = k;
 		for (int j = 0; j < 4; j++)
-			tap(t, &k, within(at + j - 1, a->in),
+			tap(t, &k, resize_within(at + j - 1, a->in),
 			    a->centers && fabsf(sum) >= 1000 * FLT_MIN ? w[j] / sum : w[j]);
 	}
 	t->first[a->out] = 4 * a->out;
@@ -103,7 +103,7 @@ static void area_taps(const struct resize_axis *a, struct resize_taps *t)
 			float low = fmaxf((float)at, from), high = fminf((float)(at + 1), to);
 			/* rounding may make one place too many; room is for two more a place */
 			if (k < a->in + 2 * (i + 1))
-				tap(t, &k, within(at, a->in), (high - low) / a->scale);
+				tap(t, &k, resize_within(at, a->in), (high - low) / a->scale);
 		}
 	}
 	t->first[a->out] = k;
@@ -127,7 +127,7 @@ static void free_taps(struct resize *r)
 			mu_tensor_unref(&r->taps[d].memory[k]);
 }
 
-static int room(struct mu_tensor *t, enum mu_dtype type, int64_t n, struct mu_err *err)
+static int resize_room(struct mu_tensor *t, enum mu_dtype type, int64_t n, struct mu_err *err)
 {
 	struct mu_shape s;
 	int rc = mu_shape_set(&s, 1, &n, err);
@@ -143,9 +143,9 @@ static int find_taps(struct resize *r, struct mu_err *err)
 		int64_t most = r->way->most * a->out + a->in;
 		int rc;
 
-		if ((rc = room(&t->memory[0], MU_INT64, a->out + 1, err)) ||
-		    (rc = room(&t->memory[1], MU_INT64, most, err)) ||
-		    (rc = room(&t->memory[2], MU_FLOAT, most, err))) {
+		if ((rc = resize_room(&t->memory[0], MU_INT64, a->out + 1, err)) ||
+		    (rc = resize_room(&t->memory[1], MU_INT64, most, err)) ||
+		    (rc = resize_room(&t->memory[2], MU_FLOAT, most, err))) {
 			free_taps(r);
 			return rc;
 		}
@@ -227,7 +227,7 @@ static int give_pictures(struct kernel_call *c, struct resize *r, enum mu_dtype 
 
 /* ---- forward ---- */
 
-static void weigh(float *to, const float *from, float w, int64_t n)
+static void resize_weigh(float *to, const float *from, float w, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
 		to[i] += w * from[i];
@@ -246,12 +246,12 @@ static void make_rows(void *arg, int64_t from, int64_t to)
 
 		memset(row, 0, (size_t)wide * sizeof *row);
 		for (int64_t k = y->first[i % high]; k < y->first[i % high + 1]; k++)
-			weigh(row, picture + y->at[k] * wide, y->weight[k], wide);
+			resize_weigh(row, picture + y->at[k] * wide, y->weight[k], wide);
 		memset(out, 0, (size_t)(x->n * r->depth) * sizeof *out);
 		for (int64_t j = 0; j < x->n; j++)
 			for (int64_t k = x->first[j]; k < x->first[j + 1]; k++)
-				weigh(out + j * r->depth, row + x->at[k] * r->depth, x->weight[k],
-				      r->depth);
+				resize_weigh(out + j * r->depth, row + x->at[k] * r->depth,
+					     x->weight[k], r->depth);
 	}
 	free(row);
 }
@@ -271,7 +271,7 @@ static void move_rows(void *arg, int64_t from, int64_t to)
 	}
 }
 
-static int forward(struct kernel_call *c, struct mu_err *err)
+static int resize_forward(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_TENSOR floats = {0};
 	struct resize r = {0};
@@ -419,12 +419,12 @@ static int back_to_size(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"ResizeArea", KERNEL_EXPENSIVE, .run = forward},
-    {"ResizeBicubic", KERNEL_EXPENSIVE, .run = forward},
+    {"ResizeArea", KERNEL_EXPENSIVE, .run = resize_forward},
+    {"ResizeBicubic", KERNEL_EXPENSIVE, .run = resize_forward},
     {"ResizeBicubicGrad", KERNEL_EXPENSIVE, .run = back_to_picture},
-    {"ResizeBilinear", KERNEL_EXPENSIVE, .run = forward},
+    {"ResizeBilinear", KERNEL_EXPENSIVE, .run = resize_forward},
     {"ResizeBilinearGrad", KERNEL_EXPENSIVE, .run = back_to_picture},
-    {"ResizeNearestNeighbor", KERNEL_EXPENSIVE, .run = forward},
+    {"ResizeNearestNeighbor", KERNEL_EXPENSIVE, .run = resize_forward},
     {"ResizeNearestNeighborGrad", KERNEL_EXPENSIVE, .run = back_to_size},
 };
 KERNEL_TABLE(resize, rows)

@@ -15,7 +15,7 @@ static int64_t room_of(int64_t places, int64_t taps)
 	return places + 1 + 2 * taps;
 }
 
-static void list_forward(const struct resize_taps *t, int64_t *first)
+static void resize_gpu_list_forward(const struct resize_taps *t, int64_t *first)
 {
 	const int64_t all = t->first[t->n];
 	int64_t *at = first + t->n + 1;
@@ -28,7 +28,7 @@ static void list_forward(const struct resize_taps *t, int64_t *first)
 }
 
 /* By the places of the picture, each one's in the order of the result's. */
-static void list_backward(const struct resize_taps *t, int64_t places, int64_t *first)
+static void resize_gpu_list_backward(const struct resize_taps *t, int64_t places, int64_t *first)
 {
 	const int64_t all = t->first[t->n];
 	int64_t *at = first + places + 1;
@@ -50,7 +50,8 @@ static void list_backward(const struct resize_taps *t, int64_t places, int64_t *
 	first[0] = 0;
 }
 
-static struct resize_axis_args axis_args(uint64_t at, int64_t made, int64_t read, int64_t taps)
+static struct resize_axis_args resize_gpu_axis_args(uint64_t at, int64_t made, int64_t read,
+						    int64_t taps)
 {
 	const uint64_t size = sizeof(int64_t);
 
@@ -82,9 +83,10 @@ int gpu_resize(struct kernel_call *c, const struct resize *r, bool back, struct 
 		return rc;
 	for (int d = 0; d < 2; d++)
 		if (back)
-			list_backward(&r->taps[d], made[d], MU_DATA(int64_t, &list) + from[d]);
+			resize_gpu_list_backward(&r->taps[d], made[d],
+						 MU_DATA(int64_t, &list) + from[d]);
 		else
-			list_forward(&r->taps[d], MU_DATA(int64_t, &list) + from[d]);
+			resize_gpu_list_forward(&r->taps[d], MU_DATA(int64_t, &list) + from[d]);
 	if ((rc = gpu_bring_in(g, &list, c->node->name, &there, err)))
 		return rc;
 	const uint64_t at = gpu_address(&there);
@@ -92,8 +94,9 @@ int gpu_resize(struct kernel_call *c, const struct resize *r, bool back, struct 
 				.in = gpu_address(r->in),
 				.n = r->out->shape.count,
 				.channels = r->depth,
-				.row = axis_args(at, made[0], read[0], taps[0]),
-				.column = axis_args(at + (uint64_t)from[1] * sizeof(int64_t),
-						    made[1], read[1], taps[1])};
+				.row = resize_gpu_axis_args(at, made[0], read[0], taps[0]),
+				.column =
+				    resize_gpu_axis_args(at + (uint64_t)from[1] * sizeof(int64_t),
+							 made[1], read[1], taps[1])};
 	return gpu_run(g, kernel, a.n, &a, err);
 }

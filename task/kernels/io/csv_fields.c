@@ -50,8 +50,8 @@ static int quoted(struct mu_span in, size_t *p, const struct csv_columns *k, str
 	return 0;
 }
 
-static int plain(struct mu_span in, size_t *p, const struct csv_columns *k, struct mu_buf *out,
-		 struct mu_err *err)
+static int csv_fields_plain(struct mu_span in, size_t *p, const struct csv_columns *k,
+			    struct mu_buf *out, struct mu_err *err)
 {
 	size_t i = *p;
 
@@ -80,7 +80,7 @@ int csv_split(struct mu_span in, const struct csv_columns *k, struct csv_fields 
 			p++;
 			rc = quoted(in, &p, k, b, err);
 		} else {
-			rc = plain(in, &p, k, b, err);
+			rc = csv_fields_plain(in, &p, k, b, err);
 		}
 		if (rc)
 			return rc;

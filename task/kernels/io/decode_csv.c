@@ -25,7 +25,8 @@ static int decode_record(struct kernel_call *c, const struct csv_columns *k, str
 	return rc;
 }
 
-static int read_columns(const struct mu_node *n, struct csv_columns *k, struct mu_err *err)
+static int decode_csv_read_columns(const struct mu_node *n, struct csv_columns *k,
+				   struct mu_err *err)
 {
 	const char *delim = args_attr_string(n, "field_delim", ",");
 
@@ -48,7 +49,8 @@ static int decode_csv(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_FREE struct mu_tensor **out = mu_xcalloc(c->n_out + 1, sizeof *out);
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = read_columns(c->node, k, err)))
+	if ((rc = args_type(c, 0, MU_STRING, err)) ||
+	    (rc = decode_csv_read_columns(c->node, k, err)))
 		return rc;
 	if (c->n_in != c->n_out + 1 || (k->n_select && k->n_select != (int)c->n_out))
 		return mu_fail(err, MU_INVALID_ARGUMENT,

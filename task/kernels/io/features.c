@@ -120,8 +120,8 @@ int features_check(const struct features *f, struct mu_err *err)
 
 /* ---- giving ---- */
 
-static int give_sparse(const struct features *f, const struct feature_slot *s,
-		       struct mu_tensor *out, struct mu_err *err)
+static int features_output_sparse(const struct features *f, const struct feature_slot *s,
+				  struct mu_tensor *out, struct mu_err *err)
 {
 	struct mu_tensor *indices = &out[s->at], *values = indices + f->n[FEATURE_SPARSE],
 			 *shape = values + f->n[FEATURE_SPARSE];
@@ -167,8 +167,8 @@ int features_splits(struct mu_tensor *out, enum mu_dtype t, int64_t n, int64_t v
 	return rc;
 }
 
-static int give_ragged(const struct features *f, const struct feature_slot *s,
-		       struct mu_tensor *out, struct mu_err *err)
+static int features_output_ragged(const struct features *f, const struct feature_slot *s,
+				  struct mu_tensor *out, struct mu_err *err)
 {
 	struct mu_tensor *values = &out[3 * f->n[FEATURE_SPARSE] + f->n[FEATURE_DENSE] + s->at],
 			 *splits = values + f->n[FEATURE_RAGGED];
@@ -199,8 +199,8 @@ static int give_ragged(const struct features *f, const struct feature_slot *s,
 }
 
 /* The shape of a dense feature's output, and how many elements one example has in it. */
-static int dense_shape(const struct features *f, const struct feature_slot *s, bool *grows,
-		       struct mu_shape *out, int64_t *each, struct mu_err *err)
+static int features_dense_shape(const struct features *f, const struct feature_slot *s, bool *grows,
+				struct mu_shape *out, int64_t *each, struct mu_err *err)
 {
 	const struct mu_pshape *want = &f->shapes->shapes[s->at];
 	struct mu_shape one = mu_shape_scalar();
@@ -269,8 +269,8 @@ static int absent(const struct features *f, const struct feature_slot *s, struct
 		       mu_dtype_name(s->type));
 }
 
-static int give_dense(const struct features *f, const struct feature_slot *s, struct mu_tensor *out,
-		      struct mu_err *err)
+static int features_output_dense(const struct features *f, const struct feature_slot *s,
+				 struct mu_tensor *out, struct mu_err *err)
 {
 	const struct mu_tensor *otherwise = f->otherwise[s->at];
 	struct mu_shape shape;
@@ -279,7 +279,7 @@ static int give_dense(const struct features *f, const struct feature_slot *s, st
 	int rc;
 
 	out += 3 * f->n[FEATURE_SPARSE] + s->at;
-	if ((rc = dense_shape(f, s, &grows, &shape, &each, err)) ||
+	if ((rc = features_dense_shape(f, s, &grows, &shape, &each, err)) ||
 	    (rc = check_default(f, s, otherwise, grows, err)) ||
 	    (rc = mu_tensor_new(out, s->type, &shape, err)))
 		return rc;
@@ -309,11 +309,11 @@ static int give_dense(const struct features *f, const struct feature_slot *s, st
 
 int features_give(const struct features *f, struct mu_tensor *out, struct mu_err *err)
 {
-	static int (*const give[FEATURE_KINDS])(const struct features *,
-						const struct feature_slot *, struct mu_tensor *,
-						struct mu_err *) = {[FEATURE_SPARSE] = give_sparse,
-								    [FEATURE_DENSE] = give_dense,
-								    [FEATURE_RAGGED] = give_ragged};
+	static int (*const give[FEATURE_KINDS])(
+	    const struct features *, const struct feature_slot *, struct mu_tensor *,
+	    struct mu_err *) = {[FEATURE_SPARSE] = features_output_sparse,
+				[FEATURE_DENSE] = features_output_dense,
+				[FEATURE_RAGGED] = features_output_ragged};
 	int rc = 0;
 
 	for (unsigned i = 0; i < f->n_slots && !rc; i++)

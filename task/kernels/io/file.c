@@ -104,7 +104,7 @@ static void turn_bytes(char *p, size_t bytes, size_t size)
 }
 
 /* Every string as elements of out_type: its first `each` bytes, zeros behind a shorter one. */
-static int decode(struct kernel_call *c, size_t each, struct mu_err *err)
+static int file_decode(struct kernel_call *c, size_t each, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	enum mu_dtype t = args_attr_type(c->node, "out_type", MU_UINT8);
@@ -153,7 +153,7 @@ static int decode_raw(struct kernel_call *c, struct mu_err *err)
 				       (long long)i, s.len, len);
 		len = s.len;
 	}
-	return decode(c, len, err);
+	return file_decode(c, len, err);
 }
 
 static int decode_padded_raw(struct kernel_call *c, struct mu_err *err)
@@ -167,7 +167,7 @@ static int decode_padded_raw(struct kernel_call *c, struct mu_err *err)
 	if (length <= 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "fixed_length must be greater than 0, not %lld", (long long)length);
-	return decode(c, (size_t)length, err);
+	return file_decode(c, (size_t)length, err);
 }
 
 static const struct kernel rows[] = {

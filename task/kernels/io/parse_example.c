@@ -7,8 +7,9 @@
 #include "task/kernels/io/features.h"
 
 /* Keys that are an input's elements, or those of several scalars in a row. */
-static int keys_of(struct kernel_call *c, unsigned from, unsigned inputs, struct features *f,
-		   struct mu_span **out, unsigned *n, struct mu_err *err)
+static int parse_example_keys_of(struct kernel_call *c, unsigned from, unsigned inputs,
+				 struct features *f, struct mu_span **out, unsigned *n,
+				 struct mu_err *err)
 {
 	int64_t total = 0;
 
@@ -33,8 +34,8 @@ static const char *const types_attr[FEATURE_KINDS] = {[FEATURE_SPARSE] = "sparse
 						      [FEATURE_DENSE] = "Tdense",
 						      [FEATURE_RAGGED] = "ragged_value_types"};
 
-static int ask(struct kernel_call *c, struct features *f, enum feature_kind kind,
-	       const struct mu_span *keys, unsigned n, struct mu_err *err)
+static int parse_example_request(struct kernel_call *c, struct features *f, enum feature_kind kind,
+				 const struct mu_span *keys, unsigned n, struct mu_err *err)
 {
 	return features_ask(f, kind, keys, n, types_attr[kind],
 			    mu_node_attr(c->node, types_attr[kind]), err);
@@ -57,13 +58,13 @@ static int read_batch_request(struct kernel_call *c, struct features *f, bool v2
 		given[FEATURE_RAGGED] = 0;
 	}
 	for (int k = 0; k < FEATURE_KINDS; at += given[k], k++)
-		if ((rc = keys_of(c, at, given[k], f, &keys[k], &n[k], err)))
+		if ((rc = parse_example_keys_of(c, at, given[k], f, &keys[k], &n[k], err)))
 			return rc;
 	*first_default = at;
 	features_room(f, n[0] + n[1] + n[2]);
 	for (int k = 0; k < FEATURE_KINDS; k++)
 		if ((k != FEATURE_RAGGED || v2) &&
-		    (rc = ask(c, f, (enum feature_kind)k, keys[k], n[k], err)))
+		    (rc = parse_example_request(c, f, (enum feature_kind)k, keys[k], n[k], err)))
 			return rc;
 	return 0;
 }
@@ -75,12 +76,15 @@ static int read_single_request(struct kernel_call *c, struct features *f, struct
 	unsigned n_sparse = sparse ? sparse->n : 0, n_dense = dense ? dense->n : 0;
 
 	features_room(f, n_sparse + n_dense);
-	int rc = ask(c, f, FEATURE_SPARSE, n_sparse ? sparse->ss : NULL, n_sparse, err);
-	return rc ? rc : ask(c, f, FEATURE_DENSE, n_dense ? dense->ss : NULL, n_dense, err);
+	int rc = parse_example_request(c, f, FEATURE_SPARSE, n_sparse ? sparse->ss : NULL, n_sparse,
+				       err);
+	return rc ? rc
+		  : parse_example_request(c, f, FEATURE_DENSE, n_dense ? dense->ss : NULL, n_dense,
+					  err);
 }
 
-static int begin(struct kernel_call *c, struct features *f, unsigned first_default,
-		 struct mu_err *err)
+static int parse_example_begin(struct kernel_call *c, struct features *f, unsigned first_default,
+			       struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 
@@ -103,7 +107,7 @@ static int begin(struct kernel_call *c, struct features *f, unsigned first_defau
 static int give_all(struct kernel_call *c, struct features *f, unsigned first_default,
 		    struct mu_err *err)
 {
-	int rc = begin(c, f, first_default, err);
+	int rc = parse_example_begin(c, f, first_default, err);
 
 	for (f->current = 0; f->current < f->examples && !rc; f->current++) {
 		struct mu_span message = elems_span(kernel_in(c, 0), f->current);

@@ -119,8 +119,8 @@ static int check_counts(const struct kernel_call *c, const struct asked *a, stru
 	return 0;
 }
 
-static int ask(struct kernel_call *c, struct sequence *q, const struct asked *a,
-	       may_lack_fn *may_lack, struct mu_err *err)
+static int parse_sequence_request(struct kernel_call *c, struct sequence *q, const struct asked *a,
+				  may_lack_fn *may_lack, struct mu_err *err)
 {
 	const struct keys *context = a->keys[OF_CONTEXT];
 	struct features *f = &q->context;
@@ -402,7 +402,7 @@ static int parse(struct kernel_call *c, struct sequence *q, const struct asked *
 	if (!in->shape.count)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "there is no sequence example");
 	q->context.single = q->context.one_split = !in->shape.rank;
-	if ((rc = ask(c, q, a, may_lack, err)) || (rc = read_all(c, q, err)))
+	if ((rc = parse_sequence_request(c, q, a, may_lack, err)) || (rc = read_all(c, q, err)))
 		return rc;
 	MU_AUTO_FREE struct mu_tensor *out = MU_NEW_ARRAY(struct mu_tensor, c->n_out + 1);
 	if (!(rc = features_give(&q->context, out, err)))
@@ -434,7 +434,7 @@ static int keys_of(struct kernel_call *c, struct sequence *q, unsigned from, uns
 	return 0;
 }
 
-static void start(struct sequence *q, bool lengths)
+static void parse_sequence_start(struct sequence *q, bool lengths)
 {
 	*q = (struct sequence){.lengths = lengths};
 	features_init(&q->context);
@@ -456,7 +456,7 @@ static int parse_sequence(struct kernel_call *c, struct mu_err *err)
 	struct asked a = {.first_default = 2};
 	SEQUENCE_AUTO q;
 
-	start(&q, true);
+	parse_sequence_start(&q, true);
 	for (int part = 0; part < PARTS; part++)
 		for (int kind = 0; kind < FEATURE_RAGGED; kind++) {
 			const struct mu_attr *k = mu_node_attr(c->node, names[part][kind].keys);
@@ -479,7 +479,7 @@ static int parse_sequence_v2(struct kernel_call *c, struct mu_err *err)
 	SEQUENCE_AUTO q;
 	int rc = 0;
 
-	start(&q, true);
+	parse_sequence_start(&q, true);
 	for (unsigned i = 0; i < PARTS * FEATURE_KINDS && !rc; i++)
 		rc = keys_of(c, &q, V2_KEYS + i, 1, &a.keys[i / FEATURE_KINDS][i % FEATURE_KINDS],
 			     err);
@@ -508,7 +508,7 @@ static int parse_single_sequence(struct kernel_call *c, struct mu_err *err)
 	SEQUENCE_AUTO q;
 	int rc;
 
-	start(&q, false);
+	parse_sequence_start(&q, false);
 	if ((rc = args_rank(c, 0, 0, err)) || (rc = args_type(c, 1, MU_STRING, err)))
 		return rc;
 	for (unsigned i = 0; i < PARTS * FEATURE_RAGGED; i++) {

@@ -65,7 +65,7 @@ static const struct resource_type reader_type = {.name = "reader", .free = reade
 
 /* ---- kinds ---- */
 
-static int open_file(struct reader *r, struct mu_err *err)
+static int reader_open_file(struct reader *r, struct mu_err *err)
 {
 	if (!r->file && !(r->file = fopen(r->work, "re")))
 		return mu_fail(err, MU_NOT_FOUND, "%s; No such file or directory", r->work);
@@ -74,7 +74,7 @@ static int open_file(struct reader *r, struct mu_err *err)
 
 static int next_line(struct reader *r, struct mu_buf *key, struct mu_buf *value, struct mu_err *err)
 {
-	int rc = open_file(r, err);
+	int rc = reader_open_file(r, err);
 
 	while (!rc) {
 		ssize_t n = getline(&r->line, &r->room, r->file);
@@ -118,7 +118,7 @@ static int next_fixed(struct reader *r, struct mu_buf *key, struct mu_buf *value
 		      struct mu_err *err)
 {
 	int64_t hop = r->hop ? r->hop : r->record, from = r->header + r->at * hop;
-	int rc = open_file(r, err);
+	int rc = reader_open_file(r, err);
 
 	if (rc)
 		return rc;
@@ -159,7 +159,7 @@ static const struct reader_kind kinds[] = {
 
 /* ---- making ---- */
 
-static struct resource *create(void *arg, struct mu_err *err)
+static struct resource *reader_create(void *arg, struct mu_err *err)
 {
 	struct reader *r = MU_NEW(struct reader);
 
@@ -170,7 +170,7 @@ static struct resource *create(void *arg, struct mu_err *err)
 	return &r->base;
 }
 
-static int make(struct kernel_call *c, struct mu_err *err)
+static int reader_make(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_node *n = c->node;
 	struct reader spec = {
@@ -195,7 +195,7 @@ static int make(struct kernel_call *c, struct mu_err *err)
 	if (spec.header < 0 || spec.footer < 0 || spec.hop < 0 || spec.hop > LARGEST_FILE)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "what a reader skips must not be negative");
-	int rc = handle_make(c, &reader_type, create, &spec, &r, err);
+	int rc = handle_make(c, &reader_type, reader_create, &spec, &r, err);
 	if (rc)
 		return rc;
 	bool same = MU_CONTAINER(r, struct reader, base)->kind == spec.kind;
@@ -357,7 +357,7 @@ static void start_read(struct kernel_call *c, bool many)
 	gate_enter(&g->w, GATE_OUT);
 }
 
-static void read_one(struct kernel_call *c)
+static void reader_read_one(struct kernel_call *c)
 {
 	start_read(c, false);
 }
@@ -369,7 +369,7 @@ static void read_up_to(struct kernel_call *c)
 
 /* ---- counts ---- */
 
-static int hold(struct kernel_call *c, struct reader **out, struct mu_err *err)
+static int reader_hold(struct kernel_call *c, struct reader **out, struct mu_err *err)
 {
 	struct resource *r;
 	int rc = handle_find(c, 0, &reader_type, &r, err);
@@ -396,7 +396,7 @@ static int give_count(struct kernel_call *c, struct reader *r, int64_t count, st
 static int produced(struct kernel_call *c, struct mu_err *err)
 {
 	struct reader *r;
-	int rc = hold(c, &r, err);
+	int rc = reader_hold(c, &r, err);
 
 	return rc ? rc : give_count(c, r, r->produced, err);
 }
@@ -404,7 +404,7 @@ static int produced(struct kernel_call *c, struct mu_err *err)
 static int completed(struct kernel_call *c, struct mu_err *err)
 {
 	struct reader *r;
-	int rc = hold(c, &r, err);
+	int rc = reader_hold(c, &r, err);
 
 	return rc ? rc : give_count(c, r, r->completed, err);
 }
@@ -412,7 +412,7 @@ static int completed(struct kernel_call *c, struct mu_err *err)
 static int reset(struct kernel_call *c, struct mu_err *err)
 {
 	struct reader *r;
-	int rc = hold(c, &r, err);
+	int rc = reader_hold(c, &r, err);
 
 	if (rc)
 		return rc;
@@ -424,18 +424,18 @@ static int reset(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"TextLineReaderV2", .run = make},
-    {"TextLineReader", .run = make},
-    {"TFRecordReaderV2", .run = make},
-    {"TFRecordReader", .run = make},
-    {"FixedLengthRecordReaderV2", .run = make},
-    {"FixedLengthRecordReader", .run = make},
-    {"WholeFileReaderV2", .run = make},
-    {"WholeFileReader", .run = make},
-    {"IdentityReaderV2", .run = make},
-    {"IdentityReader", .run = make},
-    {"ReaderReadV2", .start = read_one},
-    {"ReaderRead", .start = read_one},
+    {"TextLineReaderV2", .run = reader_make},
+    {"TextLineReader", .run = reader_make},
+    {"TFRecordReaderV2", .run = reader_make},
+    {"TFRecordReader", .run = reader_make},
+    {"FixedLengthRecordReaderV2", .run = reader_make},
+    {"FixedLengthRecordReader", .run = reader_make},
+    {"WholeFileReaderV2", .run = reader_make},
+    {"WholeFileReader", .run = reader_make},
+    {"IdentityReaderV2", .run = reader_make},
+    {"IdentityReader", .run = reader_make},
+    {"ReaderReadV2", .start = reader_read_one},
+    {"ReaderRead", .start = reader_read_one},
     {"ReaderReadUpToV2", .start = read_up_to},
     {"ReaderReadUpTo", .start = read_up_to},
     {"ReaderNumRecordsProducedV2", .run = produced},

@@ -39,8 +39,8 @@ static int check_remapping(const struct kernel_call *c, unsigned in, int64_t wan
 	return 0;
 }
 
-static int fill(struct kernel_call *c, const struct mu_tensor *old, int64_t rows, int64_t cols,
-		struct mu_err *err)
+static int remap_matrix_fill(struct kernel_call *c, const struct mu_tensor *old, int64_t rows,
+			     int64_t cols, struct mu_err *err)
 {
 	const int64_t *row = kernel_in(c, 2)->data, *col = kernel_in(c, 3)->data;
 	const struct mu_tensor *fresh = kernel_in(c, 4);
@@ -106,7 +106,7 @@ static int load_and_remap(struct kernel_call *c, struct mu_err *err)
 			       "empty",
 			       (long long)cols, (long long)old.shape.dim[1]);
 	}
-	return fill(c, &old, rows, cols, err);
+	return remap_matrix_fill(c, &old, rows, cols, err);
 }
 
 static const struct kernel table[] = {

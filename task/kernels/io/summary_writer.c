@@ -53,7 +53,7 @@ struct wanted {
 	int64_t most, millis;
 };
 
-static struct resource *create(void *arg, struct mu_err *err)
+static struct resource *summary_writer_create(void *arg, struct mu_err *err)
 {
 	const struct wanted *want = arg;
 	struct mu_event_writer *events;
@@ -86,7 +86,7 @@ static int make_file(struct kernel_call *c, struct mu_err *err)
 	want.folder = folder;
 	want.suffix = suffix;
 	rc = resources_find_or_create(c->runtime->resources, h->container ? h->container : "",
-				      h->name, &writer_type, create, &want, &r, err);
+				      h->name, &writer_type, summary_writer_create, &want, &r, err);
 	if (!rc)
 		resource_unref(r);
 	return rc;
@@ -94,7 +94,7 @@ static int make_file(struct kernel_call *c, struct mu_err *err)
 
 /* ---- writing ---- */
 
-static int hold(struct kernel_call *c, struct writer **out, struct mu_err *err)
+static int summary_writer_hold(struct kernel_call *c, struct writer **out, struct mu_err *err)
 {
 	struct resource *r;
 	int rc = handle_find(c, 0, &writer_type, &r, err);
@@ -106,7 +106,7 @@ static int hold(struct kernel_call *c, struct writer **out, struct mu_err *err)
 	return rc;
 }
 
-static int let_go(struct writer *w, int rc)
+static int summary_writer_release(struct writer *w, int rc)
 {
 	pthread_mutex_unlock(&w->lock);
 	resource_unref(&w->base);
@@ -123,27 +123,28 @@ static int flush_held(struct writer *w, struct mu_err *err)
 static int flush(struct kernel_call *c, struct mu_err *err)
 {
 	struct writer *w;
-	int rc = hold(c, &w, err);
+	int rc = summary_writer_hold(c, &w, err);
 
-	return rc ? rc : let_go(w, flush_held(w, err));
+	return rc ? rc : summary_writer_release(w, flush_held(w, err));
 }
 
-static int put(struct kernel_call *c, const struct mu_buf *summary, struct mu_err *err)
+static int summary_writer_put(struct kernel_call *c, const struct mu_buf *summary,
+			      struct mu_err *err)
 {
 	struct writer *w;
 	int64_t step;
 	int rc;
 
-	if ((rc = args_int(c, 1, &step, err)) || (rc = hold(c, &w, err)))
+	if ((rc = args_int(c, 1, &step, err)) || (rc = summary_writer_hold(c, &w, err)))
 		return rc;
 	rc = mu_event_summary(w->events, step, mu_buf_span(summary), err);
 	w->waiting++;
 	if (!rc && (w->waiting > w->most || mu_clock() - w->flushed > w->patience))
 		rc = flush_held(w, err);
-	return let_go(w, rc);
+	return summary_writer_release(w, rc);
 }
 
-static int put_tensor(struct kernel_call *c, struct mu_err *err)
+static int summary_writer_put_tensor(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_BUF b = {0};
 	int rc;
@@ -161,7 +162,7 @@ static int put_tensor(struct kernel_call *c, struct mu_err *err)
 	if (elems_span(kernel_in(c, 4), 0).len)
 		mu_pb_put_bytes(&b, VALUE_METADATA, elems_span(kernel_in(c, 4), 0));
 	mu_pb_end(&b, value);
-	return put(c, &b, err);
+	return summary_writer_put(c, &b, err);
 }
 
 /* Input 3 as doubles, with the tag, input 2. */
@@ -195,7 +196,7 @@ static int put_scalar(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "value must be scalar, not of shape %s",
 			       mu_shape_str(&wide.shape));
 	mu_summary_scalar(&b, tag, (float)*MU_DATA(double, &wide));
-	return put(c, &b, err);
+	return summary_writer_put(c, &b, err);
 }
 
 static int put_histogram(struct kernel_call *c, struct mu_err *err)
@@ -213,7 +214,7 @@ static int put_histogram(struct kernel_call *c, struct mu_err *err)
 				       "%s in summary histogram for: %.150s",
 				       isnan(MU_DATA(double, &wide)[i]) ? "Nan" : "Infinity", tag);
 	mu_summary_histogram(&b, mu_span_of(tag), wide.data, (size_t)wide.shape.count);
-	return put(c, &b, err);
+	return summary_writer_put(c, &b, err);
 }
 
 /* A summary that was made elsewhere. */
@@ -233,7 +234,7 @@ static int put_made(struct kernel_call *c, struct mu_err *err)
 	if (m.bad)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Could not parse the summary");
 	mu_buf_put(&b, s.data, s.len);
-	return put(c, &b, err);
+	return summary_writer_put(c, &b, err);
 }
 
 /* The file ends; the name may be given to another. */
@@ -253,7 +254,7 @@ static const struct kernel rows[] = {
     {"CreateSummaryFileWriter", KERNEL_EXPENSIVE, .run = make_file},
     {"FlushSummaryWriter", KERNEL_EXPENSIVE, .run = flush},
     {"CloseSummaryWriter", KERNEL_EXPENSIVE, .run = close_writer},
-    {"WriteSummary", .run = put_tensor},
+    {"WriteSummary", .run = summary_writer_put_tensor},
     {"WriteScalarSummary", .run = put_scalar},
     {"WriteHistogramSummary", .run = put_histogram},
     {"WriteRawProtoSummary", .run = put_made},

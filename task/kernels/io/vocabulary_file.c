@@ -37,8 +37,8 @@ static bool column(struct mu_span line, int64_t k, char by, struct mu_span *out)
 }
 
 /* Element i of a tensor from what an index means on line i. */
-static int put(struct mu_tensor *t, int64_t i, struct mu_span line, int64_t index, char by,
-	       int64_t offset, struct mu_err *err)
+static int vocabulary_file_put(struct mu_tensor *t, int64_t i, struct mu_span line, int64_t index,
+			       char by, int64_t offset, struct mu_err *err)
 {
 	struct mu_span text = line;
 
@@ -107,8 +107,8 @@ int vocabulary_pairs(const struct kernel_call *c, enum mu_dtype key, enum mu_dty
 		return rc;
 	at = 0;
 	for (int64_t i = 0; i < n && vocabulary_line(&text, &at, &line); i++)
-		if ((rc = put(&k, i, line, key_at, *by, offset, err)) ||
-		    (rc = put(&v, i, line, value_at, *by, offset, err)))
+		if ((rc = vocabulary_file_put(&k, i, line, key_at, *by, offset, err)) ||
+		    (rc = vocabulary_file_put(&v, i, line, value_at, *by, offset, err)))
 			return rc;
 	*keys = k;
 	*values = v;

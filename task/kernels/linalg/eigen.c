@@ -35,7 +35,7 @@ static int hermitian_one(const struct matrix_job *j, int64_t k, double *room)
 }
 
 /* Output i of a kind that was not asked for: one zero. */
-static int nothing(struct kernel_call *c, unsigned i, enum mu_dtype t, struct mu_err *err)
+static int eigen_nothing(struct kernel_call *c, unsigned i, enum mu_dtype t, struct mu_err *err)
 {
 	struct mu_shape scalar = mu_shape_scalar();
 	struct mu_tensor *out;
@@ -57,7 +57,7 @@ static int eigen_outs(struct kernel_call *c, struct matrix_job *j, enum mu_dtype
 	if (rc)
 		return rc;
 	return j->flag ? matrices_out(c, 1, t, &j->a, 2, (int64_t[]){n, n}, &j->out[1], err)
-		       : nothing(c, 1, t, err);
+		       : eigen_nothing(c, 1, t, err);
 }
 
 static int hermitian(struct kernel_call *c, struct mu_err *err)
@@ -319,7 +319,7 @@ static int svd(struct kernel_call *c, struct mu_err *err)
 	int64_t of_u = w.full ? m : least, of_v = w.full ? n : least;
 	if ((rc = matrices_out(c, 0, t, &j->a, 1, &least, &j->out[0], err)))
 		return rc;
-	if (!j->flag && ((rc = nothing(c, 1, t, err)) || (rc = nothing(c, 2, t, err))))
+	if (!j->flag && ((rc = eigen_nothing(c, 1, t, err)) || (rc = eigen_nothing(c, 2, t, err))))
 		return rc;
 	if (j->flag &&
 	    ((rc = matrices_out(c, 1, t, &j->a, 2, (int64_t[]){m, of_u}, &j->out[1], err)) ||

@@ -96,7 +96,7 @@ static int spell_result(struct einsum *e, const struct mu_term *wanted, struct m
 	return 0;
 }
 
-static void put(const struct einsum *e, struct einsum_group *g, unsigned char label)
+static void einsum_put(const struct einsum *e, struct einsum_group *g, unsigned char label)
 {
 	g->label[g->n++] = label;
 	if (__builtin_mul_overflow(g->count, e->dim[label], &g->count))
@@ -115,19 +115,20 @@ static void sort_labels(struct einsum *e)
 		unsigned char l = e->out.label[i];
 
 		if (!done[l])
-			put(e,
-			    e->op[0].there[l] && e->op[1].there[l] ? &e->batch
-								   : &e->op[!e->op[0].there[l]].own,
-			    l);
+			einsum_put(e,
+				   e->op[0].there[l] && e->op[1].there[l]
+				       ? &e->batch
+				       : &e->op[!e->op[0].there[l]].own,
+				   l);
 		done[l] = true;
 	}
 	for (int l = 0; l < EINSUM_LABELS; l++)
 		if (!done[l] && (e->op[0].there[l] || e->op[1].there[l]))
-			put(e,
-			    e->op[0].there[l] && e->op[1].there[l]
-				? &e->inner
-				: &e->op[!e->op[0].there[l]].sums,
-			    (unsigned char)l);
+			einsum_put(e,
+				   e->op[0].there[l] && e->op[1].there[l]
+				       ? &e->inner
+				       : &e->op[!e->op[0].there[l]].sums,
+				   (unsigned char)l);
 }
 
 int einsum_read(const struct kernel_call *c, const struct mu_equation *q, struct einsum *e,
@@ -155,8 +156,8 @@ int einsum_read(const struct kernel_call *c, const struct mu_equation *q, struct
 
 /* ---- operands as the product wants them ---- */
 
-static void see(const struct einsum *e, const int64_t *stride, const struct einsum_group *g,
-		struct view *v)
+static void einsum_view(const struct einsum *e, const int64_t *stride, const struct einsum_group *g,
+			struct view *v)
 {
 	for (int i = 0; i < g->n; i++) {
 		v->dim[v->rank] = e->dim[g->label[i]];
@@ -175,14 +176,15 @@ static bool is_dense(const struct view *v)
 }
 
 /* The operand in the order batch, x, y, and then what is summed over. */
-static void in_order(const struct einsum *e, const struct einsum_operand *o,
-		     const struct einsum_group *x, const struct einsum_group *y, struct view *v)
+static void einsum_in_order(const struct einsum *e, const struct einsum_operand *o,
+			    const struct einsum_group *x, const struct einsum_group *y,
+			    struct view *v)
 {
 	v->rank = 0;
-	see(e, o->stride, &e->batch, v);
-	see(e, o->stride, x, v);
-	see(e, o->stride, y, v);
-	see(e, o->stride, &o->sums, v);
+	einsum_view(e, o->stride, &e->batch, v);
+	einsum_view(e, o->stride, x, v);
+	einsum_view(e, o->stride, y, v);
+	einsum_view(e, o->stride, &o->sums, v);
 }
 
 void einsum_see(const struct einsum *e, unsigned i, struct einsum_sight *out)
@@ -194,8 +196,8 @@ void einsum_see(const struct einsum *e, unsigned i, struct einsum_sight *out)
 
 	*out = (struct einsum_sight){.count = {e->batch.count, x->count, y->count, o->sums.count},
 				     .sums = o->sums.n > 0};
-	in_order(e, o, x, y, &out->v);
-	in_order(e, o, y, x, &other);
+	einsum_in_order(e, o, x, y, &out->v);
+	einsum_in_order(e, o, y, x, &other);
 	plain = is_dense(&out->v);
 	out->ready = o->sums.count == 1 && (plain || is_dense(&other));
 	out->trans = out->ready && !plain;
@@ -218,8 +220,8 @@ bool einsum_see_result(const struct einsum *e, struct view *v)
 	for (int i = e->out.n; i-- > 0; step *= e->shape.dim[i])
 		stride[e->out.label[i]] += step;
 	*v = (struct view){0};
-	see(e, stride, &e->batch, v);
-	see(e, stride, &e->op[0].own, v);
-	see(e, stride, &e->op[1].own, v);
+	einsum_view(e, stride, &e->batch, v);
+	einsum_view(e, stride, &e->op[0].own, v);
+	einsum_view(e, stride, &e->op[1].own, v);
 	return is_dense(v) && !einsum_repeats(e);
 }

@@ -13,7 +13,7 @@ struct state {
 	void *sum;
 };
 
-static void release(void *state)
+static void einsum_gpu_release(void *state)
 {
 	struct state *s = state;
 
@@ -21,7 +21,8 @@ static void release(void *state)
 	free(s);
 }
 
-static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+static int einsum_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			      struct mu_err *err)
 {
 	enum mu_dtype t = MU_DT_INVALID;
 	struct gpu *g = gpu_of_node(n, rt);
@@ -55,8 +56,8 @@ static int flat(struct kernel_call *c, const struct einsum *e, const int64_t *co
 	return rc ? rc : move_scratch(c, e->type, &s, t, err);
 }
 
-static int matrix_of(struct kernel_call *c, const struct einsum *e, unsigned i, struct matrix *m,
-		     struct mu_err *err)
+static int matrix_of_gpu(struct kernel_call *c, const struct einsum *e, unsigned i,
+			 struct matrix *m, struct mu_err *err)
 {
 	const struct state *st = c->state;
 	MU_AUTO_TENSOR turned = {0};
@@ -85,8 +86,9 @@ static int matrix_of(struct kernel_call *c, const struct einsum *e, unsigned i, 
 }
 
 /* to[batch, rows, columns] = a * b. */
-static int multiply(struct kernel_call *c, const struct einsum *e, const struct matrix *a,
-		    const struct matrix *b, uint64_t to, struct mu_err *err)
+static int einsum_gpu_multiply(struct kernel_call *c, const struct einsum *e,
+			       const struct matrix *a, const struct matrix *b, uint64_t to,
+			       struct mu_err *err)
 {
 	const struct state *s = c->state;
 	struct product p = {.m = e->op[0].own.count,
@@ -106,8 +108,8 @@ static int multiply(struct kernel_call *c, const struct einsum *e, const struct 
 	return gpu_matmul_run(&s->by, &p, &args, c->node->name, &activate, err);
 }
 
-static int give(struct kernel_call *c, const struct einsum *e, struct matrix *a, struct matrix *b,
-		struct mu_err *err)
+static int einsum_gpu_output(struct kernel_call *c, const struct einsum *e, struct matrix *a,
+			     struct matrix *b, struct mu_err *err)
 {
 	const int64_t counts[] = {e->batch.count, e->op[0].own.count, e->op[1].own.count};
 	MU_AUTO_TENSOR product = {0};
@@ -115,14 +117,16 @@ static int give(struct kernel_call *c, const struct einsum *e, struct matrix *a,
 	struct view v;
 	int rc = move_out(c, 0, e->type, &e->shape, &out, err);
 
-	if (rc || !e->shape.count || (rc = matrix_of(c, e, 0, a, err)))
+	if (rc || !e->shape.count || (rc = matrix_of_gpu(c, e, 0, a, err)))
 		return rc;
 	const bool whole = einsum_see_result(e, &v); /* the product goes where it belongs */
 	from = a->made.buf ? a->made : *e->op[0].t;
 	if (e->n_in > 1) {
-		if ((rc = matrix_of(c, e, 1, b, err)) ||
+		if ((rc = matrix_of_gpu(c, e, 1, b, err)) ||
 		    (!whole && (rc = flat(c, e, counts, 3, &product, err))) ||
-		    (rc = multiply(c, e, a, b, gpu_address(whole ? out : &product), err)) || whole)
+		    (rc = einsum_gpu_multiply(c, e, a, b, gpu_address(whole ? out : &product),
+					      err)) ||
+		    whole)
 			return rc;
 		from = product;
 	}
@@ -131,7 +135,7 @@ static int give(struct kernel_call *c, const struct einsum *e, struct matrix *a,
 	return move_write(out, &v, &from, err);
 }
 
-static int run(struct kernel_call *c, struct mu_err *err)
+static int einsum_gpu_run(struct kernel_call *c, struct mu_err *err)
 {
 	const struct state *s = c->state;
 	struct matrix a = {0}, b = {0};
@@ -139,14 +143,15 @@ static int run(struct kernel_call *c, struct mu_err *err)
 	int rc = einsum_read(c, &s->equation, &e, err);
 
 	if (!rc)
-		rc = give(c, &e, &a, &b, err);
+		rc = einsum_gpu_output(c, &e, &a, &b, err);
 	mu_tensor_unref(&a.made);
 	mu_tensor_unref(&b.made);
 	return rc;
 }
 
 static const struct gpu_kernel rows[] = {
-    {.k = {"Einsum", .run = run, .prepare = prepare, .release = release},
+    {.k = {"Einsum", .run = einsum_gpu_run, .prepare = einsum_gpu_prepare,
+	   .release = einsum_gpu_release},
      .type_attr = "T",
      .types = GPU_FLT},
 };

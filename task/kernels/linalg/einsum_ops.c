@@ -23,7 +23,7 @@ static int flat_tensor(const struct einsum *e, const int64_t *counts, int n, str
 }
 
 /* out[k] = the sum of row k; a complex row is a matrix of two columns. */
-static void sum_rows(enum mu_dtype t, struct mu_tensor *out, const char *in, int64_t columns)
+static void einsum_sum_rows(enum mu_dtype t, struct mu_tensor *out, const char *in, int64_t columns)
 {
 	const int parts = t == MU_COMPLEX64 || t == MU_COMPLEX128 ? 2 : 1;
 	enum mu_dtype part = t == MU_COMPLEX64 ? MU_FLOAT : t == MU_COMPLEX128 ? MU_DOUBLE : t;
@@ -60,15 +60,15 @@ static int matrix_of(const struct einsum *e, unsigned i, struct matrix *m, struc
 		return rc;
 	m->data = m->made.data;
 	if (s.sums)
-		sum_rows(e->type, &m->made, turned.data, s.count[3]);
+		einsum_sum_rows(e->type, &m->made, turned.data, s.count[3]);
 	return 0;
 }
 
 /* ---- the product, and the result ---- */
 
 /* to[batch, rows, columns] = a * b. */
-static void multiply(struct kernel_call *c, const struct einsum *e, const struct matrix *a,
-		     const struct matrix *b, void *to)
+static void einsum_multiply(struct kernel_call *c, const struct einsum *e, const struct matrix *a,
+			    const struct matrix *b, void *to)
 {
 	struct product p = {.m = e->op[0].own.count,
 			    .n = e->op[1].own.count,
@@ -83,8 +83,8 @@ static void multiply(struct kernel_call *c, const struct einsum *e, const struct
 			       (char *)to + (size_t)(i * p.m * p.n) * size);
 }
 
-static int give(struct kernel_call *c, const struct einsum *e, struct matrix *a, struct matrix *b,
-		struct mu_err *err)
+static int einsum_output(struct kernel_call *c, const struct einsum *e, struct matrix *a,
+			 struct matrix *b, struct mu_err *err)
 {
 	const int64_t counts[] = {e->batch.count, e->op[0].own.count, e->op[1].own.count};
 	MU_AUTO_TENSOR product = {0};
@@ -100,7 +100,7 @@ static int give(struct kernel_call *c, const struct einsum *e, struct matrix *a,
 		if ((rc = matrix_of(e, 1, b, err)) ||
 		    (!whole && (rc = flat_tensor(e, counts, 3, &product, err))))
 			return rc;
-		multiply(c, e, a, b, whole ? out->data : product.data);
+		einsum_multiply(c, e, a, b, whole ? out->data : product.data);
 		if (whole)
 			return 0;
 		from = product.data;
@@ -111,7 +111,7 @@ static int give(struct kernel_call *c, const struct einsum *e, struct matrix *a,
 	return 0;
 }
 
-static int run(struct kernel_call *c, struct mu_err *err)
+static int einsum_run(struct kernel_call *c, struct mu_err *err)
 {
 	struct matrix a = {0}, b = {0};
 	struct einsum e;
@@ -124,13 +124,13 @@ static int run(struct kernel_call *c, struct mu_err *err)
 						     .k = e.inner.count},
 				   err);
 	if (!rc)
-		rc = give(c, &e, &a, &b, err);
+		rc = einsum_output(c, &e, &a, &b, err);
 	mu_tensor_unref(&a.made);
 	mu_tensor_unref(&b.made);
 	return rc;
 }
 
 static const struct kernel rows[] = {
-    {"Einsum", KERNEL_EXPENSIVE, .run = run, .prepare = einsum_prepare},
+    {"Einsum", KERNEL_EXPENSIVE, .run = einsum_run, .prepare = einsum_prepare},
 };
 KERNEL_TABLE(einsum, rows)

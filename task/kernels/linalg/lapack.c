@@ -50,7 +50,7 @@ void zgelsd_(integer, integer, integer, void *, integer, void *, integer, double
 
 static const double one[2] = {1, 0}, zero[2] = {0, 0};
 
-static int min(int a, int b)
+static int lapack_min(int a, int b)
 {
 	return a < b ? a : b;
 }
@@ -164,7 +164,7 @@ int lapack_getrs(bool z, char trans, int n, int columns, const void *lu, const i
 int lapack_qr(bool z, int m, int n, void *a, int columns, void *q)
 {
 	size_t column = (size_t)m * (z ? sizeof(double[2]) : sizeof(double));
-	int info = 0, rows = max(1, m), k = min(m, n);
+	int info = 0, rows = max(1, m), k = lapack_min(m, n);
 	struct work factor = {0}, form = {0};
 	double *tau = calloc((size_t)k + 1, sizeof(double[2]));
 
@@ -173,7 +173,7 @@ int lapack_qr(bool z, int m, int n, void *a, int columns, void *q)
 	while (work_next(z, &factor, &info))
 		CALL(z, geqrf, &m, &n, a, &rows, tau, factor.numbers, &factor.n, &info);
 	if (!info) {
-		memcpy(q, a, column * (size_t)min(columns, n));
+		memcpy(q, a, column * (size_t)lapack_min(columns, n));
 		while (work_next(z, &form, &info))
 			(z ? zungqr_ : dorgqr_)(&m, &columns, &k, q, &rows, tau, form.numbers,
 						&form.n, &info);
@@ -231,11 +231,11 @@ int lapack_gees(int n, void *a, void *q)
 
 int lapack_gesdd(bool z, char job, int m, int n, void *a, double *s, void *u, void *vh)
 {
-	int info = 0, rows = max(1, m), vh_rows = max(1, job == 'S' ? min(m, n) : n);
-	double low = min(m, n), high = max(m, n);
+	int info = 0, rows = max(1, m), vh_rows = max(1, job == 'S' ? lapack_min(m, n) : n);
+	double low = lapack_min(m, n), high = max(m, n);
 	/* the length of reals as the manual of zgesdd has it, for every job */
 	struct work w = {.reals_min = z ? low * (7 + 5 * low + 2 * high) : 0,
-			 .integers_min = 8 * min(m, n)};
+			 .integers_min = 8 * lapack_min(m, n)};
 
 	while (work_next(z, &w, &info))
 		if (z)
@@ -249,8 +249,8 @@ int lapack_gesdd(bool z, char job, int m, int n, void *a, double *s, void *u, vo
 
 int lapack_sgesdd(char job, int m, int n, float *a, float *s, float *u, float *vh)
 {
-	int info = 0, rows = max(1, m), vh_rows = max(1, job == 'S' ? min(m, n) : n);
-	struct work w = {.integers_min = 8 * min(m, n)};
+	int info = 0, rows = max(1, m), vh_rows = max(1, job == 'S' ? lapack_min(m, n) : n);
+	struct work w = {.integers_min = 8 * lapack_min(m, n)};
 
 	while (work_next(false, &w, &info)) {
 		float *numbers = (float *)w.numbers;
@@ -265,7 +265,7 @@ int lapack_sgesdd(char job, int m, int n, float *a, float *s, float *u, float *v
 int lapack_gelsd(bool z, int m, int n, int columns, void *a, void *b, double rcond)
 {
 	int info = 0, a_rows = max(1, m), b_rows = max(a_rows, n), rank;
-	double *s = calloc((size_t)min(m, n) + 1, sizeof *s);
+	double *s = calloc((size_t)lapack_min(m, n) + 1, sizeof *s);
 	struct work w = {0};
 
 	if (!s)

@@ -112,7 +112,7 @@ static bool decompose(const struct matrix_job *j, int64_t k, double *a, int *piv
 }
 
 /* j->b without a tensor: the identity */
-static int solve_one(const struct matrix_job *j, int64_t k, double *room)
+static int linear_solve_one(const struct matrix_job *j, int64_t k, double *room)
 {
 	int n = j->a.rows, columns = j->b.cols, *pivots;
 	double *a = room, *b = a + 2 * area(&j->a);
@@ -138,7 +138,8 @@ static int64_t room_to_solve(const struct matrix_job *j)
 
 static int matrix_solve(struct kernel_call *c, struct mu_err *err)
 {
-	struct matrix_job j = {.one = solve_one, .flag = args_attr_bool(c->node, "adjoint", false)};
+	struct matrix_job j = {.one = linear_solve_one,
+			       .flag = args_attr_bool(c->node, "adjoint", false)};
 	int rc;
 
 	if ((rc = matrices_square_in(c, 0, &j.a, err)) ||
@@ -150,7 +151,8 @@ static int matrix_solve(struct kernel_call *c, struct mu_err *err)
 
 static int matrix_inverse(struct kernel_call *c, struct mu_err *err)
 {
-	struct matrix_job j = {.one = solve_one, .flag = args_attr_bool(c->node, "adjoint", false)};
+	struct matrix_job j = {.one = linear_solve_one,
+			       .flag = args_attr_bool(c->node, "adjoint", false)};
 	int rc;
 
 	if ((rc = matrices_square_in(c, 0, &j.a, err)) || (rc = out_like(c, &j, &j.a, err)))

@@ -83,7 +83,7 @@ static int sparse_matmul(struct kernel_call *c, struct mu_err *err)
 }
 
 /* Everything but the last two dimensions. */
-static int batch_of(const struct mu_shape *s, struct mu_shape *out, struct mu_err *err)
+static int matmul_batch_of(const struct mu_shape *s, struct mu_shape *out, struct mu_err *err)
 {
 	return mu_shape_set(out, s->rank - 2, s->dim, err);
 }
@@ -111,8 +111,8 @@ int check_batch_matmul(const struct kernel_call *c, struct product *p, struct pr
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Matrix size-incompatible: In[0]: %s, In[1]: %s",
 			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
-	if ((rc = batch_of(&a->shape, &batch_a, err)) ||
-	    (rc = batch_of(&b->shape, &batch_b, err)) ||
+	if ((rc = matmul_batch_of(&a->shape, &batch_a, err)) ||
+	    (rc = matmul_batch_of(&b->shape, &batch_b, err)) ||
 	    (rc = broadcast_shape(&batch_a, &batch_b, &batch->shape, err)))
 		return rc;
 	broadcast_view(&batch->a, &batch_a, &batch->shape);

@@ -11,7 +11,8 @@ struct state {
 	struct fused_matmul *fused; /* NULL: MatMul */
 };
 
-static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+static int matmul_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			      struct mu_err *err)
 {
 	enum mu_dtype t = args_attr_type(n, "T", args_attr_type(n, "Ta", MU_DT_INVALID));
 	struct state s = {0};
@@ -24,7 +25,7 @@ static int prepare(const struct mu_node *n, struct runtime *rt, void **state, st
 	return 0;
 }
 
-static void release(void *state)
+static void matmul_gpu_release(void *state)
 {
 	struct state *s = state;
 
@@ -44,7 +45,7 @@ static int fused_prepare(const struct mu_node *n, struct runtime *rt, void **sta
 
 	if (rc)
 		return rc;
-	if ((rc = prepare(n, rt, state, err))) {
+	if ((rc = matmul_gpu_prepare(n, rt, state, err))) {
 		free(fused);
 		return rc;
 	}
@@ -54,14 +55,14 @@ static int fused_prepare(const struct mu_node *n, struct runtime *rt, void **sta
 	if (!rc && s->fused->activates)
 		rc = gpu_find(s->by.gpu, names[s->fused->activation], t, &s->activate, err);
 	if (rc) {
-		release(s);
+		matmul_gpu_release(s);
 		*state = NULL;
 	}
 	return rc;
 }
 
-static int launch(struct kernel_call *c, struct matmul_args *a, const struct product *p,
-		  struct mu_err *err)
+static int matmul_gpu_launch(struct kernel_call *c, struct matmul_args *a, const struct product *p,
+			     struct mu_err *err)
 {
 	const struct state *s = c->state;
 	struct unary_args act = {a->out, a->out, p->m * p->n};
@@ -71,7 +72,7 @@ static int launch(struct kernel_call *c, struct matmul_args *a, const struct pro
 	return rc || !activate ? rc : gpu_run(s->by.gpu, s->activate, act.n, &act, err);
 }
 
-static int matmul(struct kernel_call *c, struct mu_err *err)
+static int matmul_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	struct matmul_args a = {0};
 	struct product p;
@@ -84,11 +85,11 @@ static int matmul(struct kernel_call *c, struct mu_err *err)
 	a.out = gpu_address(out);
 	a.a = gpu_address(kernel_in(c, 0));
 	a.b = gpu_address(kernel_in(c, 1));
-	return launch(c, &a, &p, err);
+	return matmul_gpu_launch(c, &a, &p, err);
 }
 
 /* All products of the batch at once. */
-static int batch_matmul(struct kernel_call *c, struct mu_err *err)
+static int batch_matmul_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	struct matmul_args a = {0};
 	struct product_batch batch;
@@ -108,7 +109,7 @@ static int batch_matmul(struct kernel_call *c, struct mu_err *err)
 		a.a_stride[d] = batch.a.stride[d] * p.m * p.k;
 		a.b_stride[d] = batch.b.stride[d] * p.k * p.n;
 	}
-	return launch(c, &a, &p, err);
+	return matmul_gpu_launch(c, &a, &p, err);
 }
 
 static int activation_number(const struct fused_matmul *f)
@@ -144,12 +145,13 @@ static int in_steps(struct kernel_call *c, struct matmul_args *a, const struct p
 		add.a_stride[i] = x.stride[i];
 		add.b_stride[i] = y.stride[i];
 	}
-	if ((rc = launch(c, a, p, err)) || (rc = gpu_run(s->by.gpu, s->add, add.n, &add, err)))
+	if ((rc = matmul_gpu_launch(c, a, p, err)) ||
+	    (rc = gpu_run(s->by.gpu, s->add, add.n, &add, err)))
 		return rc;
 	return s->activate ? gpu_run(s->by.gpu, s->activate, act.n, &act, err) : 0;
 }
 
-static int fused_matmul(struct kernel_call *c, struct mu_err *err)
+static int fused_matmul_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct state *s = c->state;
 	const struct mu_tensor *bias = kernel_in(c, 2);
@@ -170,19 +172,19 @@ static int fused_matmul(struct kernel_call *c, struct mu_err *err)
 	a.out = gpu_address(out);
 	a.bias = gpu_address(bias);
 	a.activation = activation_number(s->fused);
-	return launch(c, &a, &p, err);
+	return matmul_gpu_launch(c, &a, &p, err);
 }
 
 #define ROW(name, fn, before, attr)                                                                \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = before, .release = release}, .type_attr = attr,  \
-		.types = GPU_FLT                                                                   \
+		.k = {name, .run = fn, .prepare = before, .release = matmul_gpu_release},          \
+		.type_attr = attr, .types = GPU_FLT                                                \
 	}
 static const struct gpu_kernel rows[] = {
-    ROW("MatMul", matmul, prepare, "T"),
-    ROW("_FusedMatMul", fused_matmul, fused_prepare, "T"),
-    ROW("BatchMatMul", batch_matmul, prepare, "T"),
-    ROW("BatchMatMulV2", batch_matmul, prepare, "T"),
-    ROW("BatchMatMulV3", batch_matmul, prepare, "Ta"),
+    ROW("MatMul", matmul_gpu, matmul_gpu_prepare, "T"),
+    ROW("_FusedMatMul", fused_matmul_gpu, fused_prepare, "T"),
+    ROW("BatchMatMul", batch_matmul_gpu, matmul_gpu_prepare, "T"),
+    ROW("BatchMatMulV2", batch_matmul_gpu, matmul_gpu_prepare, "T"),
+    ROW("BatchMatMulV3", batch_matmul_gpu, matmul_gpu_prepare, "Ta"),
 };
 GPU_KERNEL_TABLE(gpu_matmul, rows)

@@ -76,7 +76,7 @@ int matrices_out(struct kernel_call *c, unsigned i, enum mu_dtype t, const struc
 	return rc ? rc : kernel_out(c, i, t, &shape, out, err);
 }
 
-static enum mu_dtype part_of(enum mu_dtype t)
+static enum mu_dtype matrices_part_of(enum mu_dtype t)
 {
 	return t == MU_FLOAT || t == MU_COMPLEX64 ? MU_FLOAT : MU_DOUBLE;
 }
@@ -85,7 +85,7 @@ static enum mu_dtype part_of(enum mu_dtype t)
 
 enum { BLOCK_ROWS = 8, BLOCK_COLUMNS = 64 };
 
-static int min(int a, int b)
+static int matrices_min(int a, int b)
 {
 	return a < b ? a : b;
 }
@@ -100,12 +100,13 @@ static void copy_columns(bool get, enum mu_dtype t, char *tensor, int rows, int 
 
 	for (int row = 0; row < rows; row += BLOCK_ROWS)
 		for (int col = 0; col < cols; col += BLOCK_COLUMNS) {
-			int m = min(BLOCK_ROWS, rows - row), n = min(BLOCK_COLUMNS, cols - col);
+			int m = matrices_min(BLOCK_ROWS, rows - row),
+			    n = matrices_min(BLOCK_COLUMNS, cols - col);
 			char *at = tensor + (size_t)((int64_t)row * cols + col) * mu_dtype_size(t);
 			size_t line = (size_t)cols * mu_dtype_size(t);
 			for (int i = 0; get && i < m; i++)
-				convert(MU_DOUBLE, block[i], part_of(t), at + (size_t)i * line,
-					parts * n);
+				convert(MU_DOUBLE, block[i], matrices_part_of(t),
+					at + (size_t)i * line, parts * n);
 			for (int j = 0; j < n * parts; j++) {
 				int64_t first = (int64_t)(col + j / parts) * rows + row;
 				double *column = columns + first * parts + j % parts;
@@ -116,8 +117,8 @@ static void copy_columns(bool get, enum mu_dtype t, char *tensor, int rows, int 
 						block[i][j] = column[i * parts];
 			}
 			for (int i = 0; !get && i < m; i++)
-				convert(part_of(t), at + (size_t)i * line, MU_DOUBLE, block[i],
-					parts * n);
+				convert(matrices_part_of(t), at + (size_t)i * line, MU_DOUBLE,
+					block[i], parts * n);
 		}
 }
 
@@ -128,7 +129,7 @@ void matrices_get(const struct matrices *m, int64_t k, enum order order, void *t
 	char *from = (char *)m->t->data + (size_t)(k * all) * mu_dtype_size(t);
 
 	if (order == BY_ROWS)
-		convert(MU_DOUBLE, to, part_of(t), from, m->is_complex ? 2 * all : all);
+		convert(MU_DOUBLE, to, matrices_part_of(t), from, m->is_complex ? 2 * all : all);
 	else
 		copy_columns(true, t, from, m->rows, m->cols, to);
 }
@@ -141,7 +142,8 @@ void matrices_put(struct mu_tensor *out, int64_t at, enum order order, int rows,
 	char *to = (char *)out->data + (size_t)at * mu_dtype_size(t);
 
 	if (order == BY_ROWS)
-		convert(part_of(t), to, MU_DOUBLE, from, matrices_complex(t) ? 2 * all : all);
+		convert(matrices_part_of(t), to, MU_DOUBLE, from,
+			matrices_complex(t) ? 2 * all : all);
 	else
 		copy_columns(false, t, to, rows, cols, (double *)from);
 }
@@ -191,7 +193,7 @@ void matrices_keep_lower(bool is_complex, int n, void *a)
 
 /* ---- jobs ---- */
 
-static void some(void *arg, int64_t from, int64_t to)
+static void matrices_part(void *arg, int64_t from, int64_t to)
 {
 	struct matrix_job *j = arg;
 	double *room = NULL;
@@ -215,7 +217,7 @@ int matrices_run(struct kernel_call *c, struct matrix_job *j, const char *why, s
 	/* as many as make it worth another thread */
 	int64_t work = (int64_t)j->a.rows * j->a.cols + 1, grain = 20000 / work + 1;
 
-	kernel_parallel(c, j->a.n, grain, some, j);
+	kernel_parallel(c, j->a.n, grain, matrices_part, j);
 	if (j->no_memory)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for a matrix of shape %s",
 			       mu_shape_str(&j->a.t->shape));

@@ -84,7 +84,7 @@ static int matrices_or_bands_in(const struct kernel_call *c, struct triangles *w
 	return rc;
 }
 
-static int solve(struct kernel_call *c, bool banded, struct mu_err *err)
+static int triangular_solve_banded(struct kernel_call *c, bool banded, struct mu_err *err)
 {
 	struct triangles w = {.banded = banded,
 			      .lower = args_attr_bool(c->node, "lower", true),
@@ -116,12 +116,12 @@ static int solve(struct kernel_call *c, bool banded, struct mu_err *err)
 
 static int triangular_solve(struct kernel_call *c, struct mu_err *err)
 {
-	return solve(c, false, err);
+	return triangular_solve_banded(c, false, err);
 }
 
 static int banded_solve(struct kernel_call *c, struct mu_err *err)
 {
-	return solve(c, true, err);
+	return triangular_solve_banded(c, true, err);
 }
 
 static const struct kernel rows[] = {

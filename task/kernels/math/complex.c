@@ -27,7 +27,7 @@ static enum mu_dtype part_type(enum mu_dtype t)
 JOIN(float)
 JOIN(double)
 
-static int make(struct kernel_call *c, struct mu_err *err)
+static int complex_make(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *re = kernel_in(c, 0), *im = kernel_in(c, 1);
 	struct mu_shape shape;
@@ -75,7 +75,7 @@ PART(imag, cimagf(z), cimag(z))
 PART(magnitude, hypotf(crealf(z), cimagf(z)), hypot(creal(z), cimag(z)))
 PART(angle, atan2f(cimagf(z), crealf(z)), atan2(cimag(z), creal(z)))
 
-static int conjugate(struct kernel_call *c, struct mu_err *err)
+static int complex_conjugate(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
@@ -96,7 +96,7 @@ static int conjugate(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"Complex", .run = make},         {"Real", .run = real},   {"Imag", .run = imag},
-    {"ComplexAbs", .run = magnitude}, {"Angle", .run = angle}, {"Conj", .run = conjugate},
+    {"Complex", .run = complex_make}, {"Real", .run = real},   {"Imag", .run = imag},
+    {"ComplexAbs", .run = magnitude}, {"Angle", .run = angle}, {"Conj", .run = complex_conjugate},
 };
 KERNEL_TABLE(complex, rows)

@@ -114,7 +114,7 @@ static int dense_bincount(struct kernel_call *c, struct mu_err *err)
 /* ---- SparseBincount: indices, values, shape, size, weights ---- */
 
 /* The row that entry i counts in, or -1. */
-static int64_t row_of(const struct kernel_call *c, int rank, int64_t rows, int64_t i)
+static int64_t count_row_of(const struct kernel_call *c, int rank, int64_t rows, int64_t i)
 {
 	int64_t row = rank == 2 ? MU_DATA(int64_t, kernel_in(c, 0))[2 * i] : 0;
 
@@ -143,7 +143,7 @@ static int sparse_bincount(struct kernel_call *c, struct mu_err *err)
 	b.once = args_attr_bool(c->node, "binary_output", false);
 	b.rows = rank == 2 ? dims[0] : 1;
 	for (int64_t i = 0; i < values->shape.count; i++)
-		if (row_of(c, rank, b.rows, i) < 0)
+		if (count_row_of(c, rank, b.rows, i) < 0)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "indices[%lld] is not in a row of the %lld that there are",
 				       (long long)i, (long long)b.rows);
@@ -153,13 +153,13 @@ static int sparse_bincount(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	elems_zero(b.weights->dtype, out->data, 0, shape.count);
 	for (int64_t i = 0; i < values->shape.count; i++)
-		count_one(&b, i, row_of(c, rank, b.rows, i), out);
+		count_one(&b, i, count_row_of(c, rank, b.rows, i), out);
 	return 0;
 }
 
 /* ---- HistogramFixedWidth ---- */
 
-static double number(const struct mu_tensor *t, int64_t i)
+static double count_number(const struct mu_tensor *t, int64_t i)
 {
 	double d;
 
@@ -188,7 +188,7 @@ static int histogram(struct kernel_call *c, struct mu_err *err)
 	    (type != MU_INT32 && type != MU_INT64))
 		return mu_fail(err, MU_UNIMPLEMENTED, "no histograms of %s in %s",
 			       mu_dtype_name(values->dtype), mu_dtype_name(type));
-	double low = number(range, 0), high = number(range, 1);
+	double low = count_number(range, 0), high = count_number(range, 1);
 	if (!(low < high))
 		return mu_fail(
 		    err, MU_INVALID_ARGUMENT,
@@ -204,7 +204,7 @@ static int histogram(struct kernel_call *c, struct mu_err *err)
 	elems_zero(type, out->data, 0, n);
 	double step = (high - low) / (double)n;
 	for (int64_t i = 0; i < values->shape.count; i++) {
-		double at = (fmax(number(values, i), low) - low) / step;
+		double at = (fmax(count_number(values, i), low) - low) / step;
 		int64_t bin = at < (double)(n - 1) ? (int64_t)at : n - 1;
 		if (type == MU_INT64)
 			MU_DATA(int64_t, out)[bin]++;

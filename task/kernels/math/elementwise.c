@@ -305,8 +305,8 @@ static int add_n(struct kernel_call *c, struct mu_err *err)
 }
 
 /* out[i] = cond[i] ? a[i] : b[i], all dense and of out's shape; runs of one choice go together. */
-static void choose(struct mu_tensor *out, const bool *cond, const void *a, const void *b,
-		   int64_t rows, int64_t row)
+static void elementwise_choose(struct mu_tensor *out, const bool *cond, const void *a,
+			       const void *b, int64_t rows, int64_t row)
 {
 	for (int64_t i = 0, k; i < rows; i = k) {
 		for (k = i + 1; k < rows && cond[k] == cond[i];)
@@ -342,7 +342,7 @@ static int select_v1(struct kernel_call *c, struct mu_err *err)
 	if ((rc = kernel_out(c, 0, a->dtype, &a->shape, &out, err)))
 		return rc;
 	int64_t n = cond->shape.count;
-	choose(out, cond->data, a->data, b->data, n, n ? a->shape.count / n : 0);
+	elementwise_choose(out, cond->data, a->data, b->data, n, n ? a->shape.count / n : 0);
 	return 0;
 }
 
@@ -389,7 +389,7 @@ static int select_v2(struct kernel_call *c, struct mu_err *err)
 	    (rc = stretched(c, 2, &shape, &z, &b, err)) ||
 	    (rc = kernel_out(c, 0, kernel_in(c, 1)->dtype, &shape, &out, err)))
 		return rc;
-	choose(out, cond, a, b, shape.count, 1);
+	elementwise_choose(out, cond, a, b, shape.count, 1);
 	return 0;
 }
 
@@ -404,7 +404,7 @@ static int select_v2(struct kernel_call *c, struct mu_err *err)
 		body                                                                               \
 	}
 
-static int need_real(const struct kernel_call *c, unsigned i, struct mu_err *err)
+static int elementwise_need_real(const struct kernel_call *c, unsigned i, struct mu_err *err)
 {
 	enum mu_dtype t = kernel_in(c, i)->dtype;
 
@@ -420,7 +420,7 @@ static int leaky_relu(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = need_real(c, 0, err)) ||
+	if ((rc = elementwise_need_real(c, 0, err)) ||
 	    (rc = kernel_out(c, 0, kernel_in(c, 0)->dtype, &kernel_in(c, 0)->shape, &out, err)))
 		return rc;
 	BOTH_REALS(out->dtype, {
@@ -437,7 +437,7 @@ static int leaky_relu_grad(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = need_real(c, 0, err)) || (rc = args_same_type(c, 0, 1, err)) ||
+	if ((rc = elementwise_need_real(c, 0, err)) || (rc = args_same_type(c, 0, 1, err)) ||
 	    (rc = args_same_shape(c, 0, 1, err)) ||
 	    (rc = kernel_out(c, 0, kernel_in(c, 0)->dtype, &kernel_in(c, 0)->shape, &out, err)))
 		return rc;
@@ -456,7 +456,7 @@ static int approximate_equal(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = need_real(c, 0, err)) || (rc = args_same_type(c, 0, 1, err)) ||
+	if ((rc = elementwise_need_real(c, 0, err)) || (rc = args_same_type(c, 0, 1, err)) ||
 	    (rc = args_same_shape(c, 0, 1, err)) ||
 	    (rc = kernel_out(c, 0, MU_BOOL, &kernel_in(c, 0)->shape, &out, err)))
 		return rc;
@@ -473,7 +473,7 @@ static int check_numerics(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, 0);
 	bool inf = false, nan = false;
-	int rc = need_real(c, 0, err);
+	int rc = elementwise_need_real(c, 0, err);
 
 	if (rc)
 		return rc;
@@ -540,7 +540,7 @@ static int betainc(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape *shape = &kernel_in(c, 0)->shape;
 	struct mu_tensor *out;
-	int rc = need_real(c, 0, err);
+	int rc = elementwise_need_real(c, 0, err);
 
 	for (unsigned i = 1; i < 3; i++) {
 		const struct mu_shape *next = &kernel_in(c, i)->shape;

@@ -12,7 +12,8 @@
 #include "task/kernels/engine/move.h"
 #include "task/kernels/engine/variant.h"
 
-static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+static int elementwise_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+				   struct mu_err *err)
 {
 	return gpu_one_prepare(n, rt, n->op, "T", state, err);
 }
@@ -33,7 +34,7 @@ static int unary_to(struct kernel_call *c, enum mu_dtype result, struct mu_err *
 	return gpu_run(o->gpu, o->kernel, a.n, &a, err);
 }
 
-static int unary(struct kernel_call *c, struct mu_err *err)
+static int unary_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	return unary_to(c, kernel_in(c, 0)->dtype, err);
 }
@@ -60,8 +61,8 @@ static int logical_prepare(const struct mu_node *n, struct runtime *rt, void **s
 /* ---- two operands ---- */
 
 /* The strides of both, neighbouring dimensions joined where both allow it. */
-static void lay_out(struct binary_args *a, const struct mu_shape *shape, const struct mu_shape *x,
-		    const struct mu_shape *y)
+static void elementwise_gpu_lay_out(struct binary_args *a, const struct mu_shape *shape,
+				    const struct mu_shape *x, const struct mu_shape *y)
 {
 	struct view vx, vy;
 	int at = 0;
@@ -112,7 +113,7 @@ static int binary_to(struct kernel_call *c, enum mu_dtype result, struct mu_err 
 			   ? rc
 			   : gpu_fill(o->gpu, out, differ, err);
 	}
-	lay_out(&a, &shape, &x->shape, &y->shape);
+	elementwise_gpu_lay_out(&a, &shape, &x->shape, &y->shape);
 	a.n = shape.count;
 	if ((rc = gpu_out_reuse(c, 0, x->shape.count == shape.count ? 0 : 1, result, &shape, &out,
 				err)))
@@ -121,12 +122,12 @@ static int binary_to(struct kernel_call *c, enum mu_dtype result, struct mu_err 
 	return gpu_run(o->gpu, o->kernel, a.n, &a, err);
 }
 
-static int binary(struct kernel_call *c, struct mu_err *err)
+static int binary_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	return binary_to(c, kernel_in(c, 0)->dtype, err);
 }
 
-static int compare(struct kernel_call *c, struct mu_err *err)
+static int elementwise_gpu_compare(struct kernel_call *c, struct mu_err *err)
 {
 	return binary_to(c, MU_BOOL, err);
 }
@@ -160,7 +161,7 @@ static int cast_prepare(const struct mu_node *n, struct runtime *rt, void **stat
 	return 0;
 }
 
-static int cast(struct kernel_call *c, struct mu_err *err)
+static int cast_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct gpu_one *o = c->state;
 	const struct mu_tensor *in = kernel_in(c, 0);
@@ -253,7 +254,7 @@ static int fill_with(struct kernel_call *c, const struct mu_shape *shape, uint64
 	return gpu_run(o->gpu, o->kernel, a.n, &a, err);
 }
 
-static int fill(struct kernel_call *c, struct mu_err *err)
+static int fill_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *value = kernel_in(c, 1);
 	struct mu_shape shape;
@@ -269,7 +270,7 @@ static int fill(struct kernel_call *c, struct mu_err *err)
 	return fill_with(c, &shape, bits, err);
 }
 
-static int zeros_like(struct kernel_call *c, struct mu_err *err)
+static int zeros_like_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor t;
@@ -282,7 +283,7 @@ static int zeros_like(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-static int ones_like(struct kernel_call *c, struct mu_err *err)
+static int ones_like_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	static const uint64_t one[MU_DT_COUNT] = {[MU_FLOAT] = 0x3f800000u,
 						  [MU_DOUBLE] = 0x3ff0000000000000u,
@@ -305,7 +306,7 @@ static int add_n_prepare(const struct mu_node *n, struct runtime *rt, void **sta
 	return gpu_one_prepare(n, rt, "sum_list", "T", state, err);
 }
 
-static int add_n(struct kernel_call *c, struct mu_err *err)
+static int add_n_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct gpu_one *o = c->state;
 	const struct mu_shape *shape = &kernel_in(c, 0)->shape;
@@ -367,7 +368,7 @@ static int near_prepare(const struct mu_node *n, struct runtime *rt, void **stat
 	return gpu_one_prepare(n, rt, "near", "T", state, err);
 }
 
-static int approximate_equal(struct kernel_call *c, struct mu_err *err)
+static int approximate_equal_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct gpu_one *o = c->state;
 	const struct mu_tensor *x = kernel_in(c, 0), *y = kernel_in(c, 1);
@@ -417,7 +418,7 @@ static int operand(struct kernel_call *c, unsigned i, const struct mu_shape *to,
 	return move_read(made, t, &v, err);
 }
 
-static int select_v2(struct kernel_call *c, struct mu_err *err)
+static int select_v2_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct gpu_one *o = c->state;
 	struct select_args a = {.inner = 1};
@@ -492,7 +493,7 @@ static int cross_prepare(const struct mu_node *n, struct runtime *rt, void **sta
 	return gpu_one_prepare(n, rt, "cross", "T", state, err);
 }
 
-static int cross(struct kernel_call *c, struct mu_err *err)
+static int cross_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct gpu_one *o = c->state;
 	const struct mu_shape *shape = &kernel_in(c, 0)->shape;
@@ -515,11 +516,13 @@ static int cross(struct kernel_call *c, struct mu_err *err)
 #define SET_ARI GPU_NUM /* complex numbers stay on the host */
 #define SET_EQ  GPU_EQ
 #define LOOP_ROW(op, set, fn)                                                                      \
-	{.k = {#op, .run = fn, .prepare = prepare}, .type_attr = "T", .types = SET_##set},
-#define UNARY(op, types, expr)     LOOP_ROW(op, types, unary)
+	{.k = {#op, .run = fn, .prepare = elementwise_gpu_prepare},                                \
+	 .type_attr = "T",                                                                         \
+	 .types = SET_##set},
+#define UNARY(op, types, expr)     LOOP_ROW(op, types, unary_gpu)
 #define PREDICATE(op, types, expr) LOOP_ROW(op, types, predicate)
-#define BINARY(op, types, expr)    LOOP_ROW(op, types, binary)
-#define COMPARE(op, types, expr)   LOOP_ROW(op, types, compare)
+#define BINARY(op, types, expr)    LOOP_ROW(op, types, binary_gpu)
+#define COMPARE(op, types, expr)   LOOP_ROW(op, types, elementwise_gpu_compare)
 #define WIDTH(name, fn, host)                                                                      \
 	{                                                                                          \
 		.k = {name, .run = fn, .prepare = width_prepare}, .type_attr = "T",                \
@@ -531,31 +534,31 @@ static int cross(struct kernel_call *c, struct mu_err *err)
 	}
 static const struct gpu_kernel rows[] = {
 #include "task/kernels/engine/loops/loops.def"
-    {.k = {"LogicalNot", .run = unary, .prepare = logical_prepare}},
-    {.k = {"LogicalAnd", .run = compare, .prepare = logical_prepare}},
-    {.k = {"LogicalOr", .run = compare, .prepare = logical_prepare}},
-    {.k = {"Cast", .run = cast, .prepare = cast_prepare},
+    {.k = {"LogicalNot", .run = unary_gpu, .prepare = logical_prepare}},
+    {.k = {"LogicalAnd", .run = elementwise_gpu_compare, .prepare = logical_prepare}},
+    {.k = {"LogicalOr", .run = elementwise_gpu_compare, .prepare = logical_prepare}},
+    {.k = {"Cast", .run = cast_gpu, .prepare = cast_prepare},
      .type_attr = "SrcT",
      .types = GPU_EQ | GPU_TYPE(MU_INT32) | GPU_TYPE(MU_UINT8),
      .device_in = 1,
      .device_out = 1},
     WIDTH("Select", select_run, 0),
-    WIDTH("Fill", fill, 3),
-    {.k = {"ZerosLike", .run = zeros_like, .prepare = width_prepare},
+    WIDTH("Fill", fill_gpu, 3),
+    {.k = {"ZerosLike", .run = zeros_like_gpu, .prepare = width_prepare},
      .type_attr = "T",
      .types = GPU_EQ | GPU_TYPE(MU_UINT8) | GPU_TYPE(MU_VARIANT)},
-    WIDTH("OnesLike", ones_like, 0),
-    {.k = {"AddN", .run = add_n, .prepare = add_n_prepare},
+    WIDTH("OnesLike", ones_like_gpu, 0),
+    {.k = {"AddN", .run = add_n_gpu, .prepare = add_n_prepare},
      .type_attr = "T",
      .types = GPU_NUM | GPU_TYPE(MU_VARIANT)},
-    {.k = {"AccumulateNV2", .run = add_n, .prepare = add_n_prepare},
+    {.k = {"AccumulateNV2", .run = add_n_gpu, .prepare = add_n_prepare},
      .type_attr = "T",
      .types = GPU_NUM},
     ROW("LeakyRelu", leaky, leaky_prepare, GPU_REAL),
     ROW("LeakyReluGrad", leaky, leaky_prepare, GPU_REAL),
-    ROW("ApproximateEqual", approximate_equal, near_prepare, GPU_REAL),
-    ROW("SelectV2", select_v2, select_prepare, GPU_EQ | GPU_TYPE(MU_UINT8)),
-    ROW("Cross", cross, cross_prepare, GPU_NUM),
+    ROW("ApproximateEqual", approximate_equal_gpu, near_prepare, GPU_REAL),
+    ROW("SelectV2", select_v2_gpu, select_prepare, GPU_EQ | GPU_TYPE(MU_UINT8)),
+    ROW("Cross", cross_gpu, cross_prepare, GPU_NUM),
     ROW("ClipByValue", clip, clip_prepare, GPU_NUM),
 };
 GPU_KERNEL_TABLE(gpu_elementwise, rows)

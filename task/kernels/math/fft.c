@@ -9,7 +9,7 @@
 
 #include "task/kernels/engine/complex_of.h"
 
-static double _Complex turn(double part, double of)
+static double _Complex fft_rotate(double part, double of)
 {
 	double angle = 2 * M_PI * part / of;
 
@@ -24,7 +24,7 @@ static inline double _Complex times(double _Complex x, double _Complex y)
 	return complex_of(a * c - b * d, a * d + b * c);
 }
 
-static void reorder(int64_t m, double _Complex *x)
+static void fft_reorder(int64_t m, double _Complex *x)
 {
 	for (int64_t i = 1, k = 0; i < m; i++) {
 		int64_t bit = m >> 1;
@@ -41,7 +41,7 @@ static void reorder(int64_t m, double _Complex *x)
 
 static void power_of_two(const struct fft *f, double _Complex *x)
 {
-	reorder(f->m, x);
+	fft_reorder(f->m, x);
 	for (int64_t half = 1; half < f->m; half *= 2) {
 		int64_t step = f->m / (2 * half);
 		for (int64_t from = 0; from < f->m; from += 2 * half)
@@ -86,7 +86,7 @@ bool fft_init(struct fft *f, int64_t n)
 		f->m *= 2;
 	f->turns = calloc((size_t)f->m / 2 + 1, sizeof *f->turns);
 	for (int64_t i = 0; f->turns && i < f->m / 2; i++)
-		f->turns[i] = turn((double)i, (double)f->m);
+		f->turns[i] = fft_rotate((double)i, (double)f->m);
 	if (whole)
 		return f->turns;
 	f->chirp = calloc((size_t)n, sizeof *f->chirp);
@@ -94,7 +94,7 @@ bool fft_init(struct fft *f, int64_t n)
 	if (!f->turns || !f->chirp || !f->reverse)
 		return false;
 	for (int64_t i = 0; i < n; i++)
-		f->chirp[i] = turn((double)(i * i % (2 * n)), 2 * (double)n);
+		f->chirp[i] = fft_rotate((double)(i * i % (2 * n)), 2 * (double)n);
 	for (int64_t i = 0; i < n; i++)
 		f->reverse[i] = f->reverse[(f->m - i) % f->m] = conj(f->chirp[i]);
 	power_of_two(f, f->reverse);

@@ -31,7 +31,7 @@ struct transform {
 	atomic_bool starved;
 };
 
-static enum mu_dtype part_of(enum mu_dtype t)
+static enum mu_dtype fourier_part_of(enum mu_dtype t)
 {
 	return t == MU_FLOAT || t == MU_COMPLEX64 ? MU_FLOAT : MU_DOUBLE;
 }
@@ -42,23 +42,23 @@ static bool is_complex(enum mu_dtype t)
 }
 
 /* n numbers in a row, the first at `at`; reals become complex ones. */
-static void get(const struct mu_tensor *t, int64_t at, int64_t n, number *to)
+static void fourier_get(const struct mu_tensor *t, int64_t at, int64_t n, number *to)
 {
 	bool pairs = is_complex(t->dtype);
 
-	convert(MU_DOUBLE, to, part_of(t->dtype),
+	convert(MU_DOUBLE, to, fourier_part_of(t->dtype),
 		(const char *)t->data + (size_t)at * mu_dtype_size(t->dtype), pairs ? 2 * n : n);
 	for (int64_t i = pairs ? 0 : n; i-- > 0;)
 		to[i] = ((double *)to)[i];
 }
 
-static void put(struct mu_tensor *t, int64_t at, int64_t n, number *from)
+static void fourier_put(struct mu_tensor *t, int64_t at, int64_t n, number *from)
 {
 	bool pairs = is_complex(t->dtype);
 
 	for (int64_t i = 0; !pairs && i < n; i++)
 		((double *)from)[i] = creal(from[i]);
-	convert(part_of(t->dtype), (char *)t->data + (size_t)at * mu_dtype_size(t->dtype),
+	convert(fourier_part_of(t->dtype), (char *)t->data + (size_t)at * mu_dtype_size(t->dtype),
 		MU_DOUBLE, from, pairs ? 2 * n : n);
 }
 
@@ -105,19 +105,19 @@ static void back_to_reals(const struct transform *w, int64_t item, number *x, nu
 		for (int64_t i = w->dim[last]; i < plan->n; i++)
 			line[i] = conj(line[plan->n - i]);
 		fft_run(plan, false, line, line + plan->n);
-		put(w->out, item * w->out_one + r * plan->n, plan->n, line);
+		fourier_put(w->out, item * w->out_one + r * plan->n, plan->n, line);
 	}
 }
 
-static void one(const struct transform *w, int64_t item, number *x, number *line)
+static void fourier_one(const struct transform *w, int64_t item, number *x, number *line)
 {
 	int rank = w->kind.rank;
 	int64_t wide = w->dim[rank - 1], rows = w->one / wide;
 	bool back = w->kind.real && !w->kind.forward;
 
 	for (int64_t r = 0; r < rows; r++)
-		get(w->in, item * w->in_one + row_in(rank, r, w->dim, w->in_dim), wide,
-		    x + r * wide);
+		fourier_get(w->in, item * w->in_one + row_in(rank, r, w->dim, w->in_dim), wide,
+			    x + r * wide);
 	for (int d = rank - 1; d >= 0; d--)
 		if (!back || d < rank - 1)
 			along(w, d, x, line);
@@ -126,11 +126,11 @@ static void one(const struct transform *w, int64_t item, number *x, number *line
 		return;
 	}
 	for (int64_t r = 0; r < rows; r++)
-		put(w->out, item * w->out_one + r * w->out_dim[rank - 1], w->out_dim[rank - 1],
-		    x + r * wide);
+		fourier_put(w->out, item * w->out_one + r * w->out_dim[rank - 1],
+			    w->out_dim[rank - 1], x + r * wide);
 }
 
-static void some(void *arg, int64_t from, int64_t to)
+static void fourier_part(void *arg, int64_t from, int64_t to)
 {
 	struct transform *w = arg;
 	int64_t longest = 0;
@@ -145,7 +145,7 @@ static void some(void *arg, int64_t from, int64_t to)
 		return;
 	}
 	for (int64_t i = from; i < to; i++)
-		one(w, i, x, x + w->one);
+		fourier_one(w, i, x, x + w->one);
 	free(x);
 }
 
@@ -193,13 +193,14 @@ static int check_types(const struct kernel_call *c, const struct transform *w, e
 	*out = args_attr_type(c->node, name,
 			      w->kind.real && !w->kind.forward ? MU_FLOAT : MU_COMPLEX64);
 	if ((t != MU_FLOAT && t != MU_DOUBLE && !is_complex(t)) || is_complex(t) == of_reals ||
-	    is_complex(*out) == (w->kind.real && !w->kind.forward) || part_of(t) != part_of(*out))
+	    is_complex(*out) == (w->kind.real && !w->kind.forward) ||
+	    fourier_part_of(t) != fourier_part_of(*out))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Wrong types for FFT: in=%s out=%s",
 			       mu_dtype_name(t), mu_dtype_name(*out));
 	return 0;
 }
 
-static int prepare(struct kernel_call *c, struct transform *w, struct mu_err *err)
+static int fourier_prepare(struct kernel_call *c, struct transform *w, struct mu_err *err)
 {
 	int rank = w->kind.rank, lead = w->in->shape.rank - rank, rc;
 	struct mu_shape shape = mu_shape_scalar();
@@ -239,13 +240,13 @@ static int prepare(struct kernel_call *c, struct transform *w, struct mu_err *er
 	return 0;
 }
 
-static int run(struct kernel_call *c, struct kind kind, struct mu_err *err)
+static int fourier_run(struct kernel_call *c, struct kind kind, struct mu_err *err)
 {
 	struct transform w = {.kind = kind, .in = kernel_in(c, 0)};
-	int rc = prepare(c, &w, err);
+	int rc = fourier_prepare(c, &w, err);
 
 	if (!rc && w.items)
-		kernel_parallel(c, w.items, 4096 / w.one + 1, some, &w);
+		kernel_parallel(c, w.items, 4096 / w.one + 1, fourier_part, &w);
 	for (int d = 0; d < MOST; d++)
 		fft_fini(&w.plan[d]);
 	if (!rc && w.starved)
@@ -257,7 +258,7 @@ static int run(struct kernel_call *c, struct kind kind, struct mu_err *err)
 #define TRANSFORM(name, rank, forward, real)                                                       \
 	static int name(struct kernel_call *c, struct mu_err *err)                                 \
 	{                                                                                          \
-		return run(c, (struct kind){rank, forward, real}, err);                            \
+		return fourier_run(c, (struct kind){rank, forward, real}, err);                    \
 	}
 #define ROWS(X)                                                                                    \
 	X(FFT, 1, true, false)                                                                     \

@@ -11,8 +11,8 @@
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/math/columns.h"
 
-static void walk(const struct fold *f, int level, const struct reduce_loops *l, size_t size,
-		 char *out, const char *in)
+static void reduce_walk(const struct fold *f, int level, const struct reduce_loops *l, size_t size,
+			char *out, const char *in)
 {
 	int64_t n = f->dim[level];
 
@@ -28,8 +28,8 @@ static void walk(const struct fold *f, int level, const struct reduce_loops *l, 
 		return;
 	}
 	for (int64_t i = 0; i < n; i++)
-		walk(f, level + 1, l, size, out + (size_t)(i * f->out_stride[level]) * size,
-		     in + (size_t)(i * f->in_stride[level]) * size);
+		reduce_walk(f, level + 1, l, size, out + (size_t)(i * f->out_stride[level]) * size,
+			    in + (size_t)(i * f->in_stride[level]) * size);
 }
 
 static int reduce_into(struct kernel_call *c, enum reduce_op op, struct mu_tensor **out,
@@ -55,7 +55,7 @@ static int reduce_into(struct kernel_call *c, enum reduce_op op, struct mu_tenso
 	if (in->shape.count) {
 		struct fold f;
 		fold_make(&f, &in->shape, reduced);
-		walk(&f, 0, l, mu_dtype_size(in->dtype), (*out)->data, in->data);
+		reduce_walk(&f, 0, l, mu_dtype_size(in->dtype), (*out)->data, in->data);
 	}
 	return 0;
 }

@@ -31,7 +31,8 @@ static const struct {
     {"BiasAddGrad", "Sum", "Sum", 1, false}, {"EuclideanNorm", "SumSquares", "Sum", 1, false},
 };
 
-static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+static int reduce_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			      struct mu_err *err)
 {
 	enum mu_dtype t = args_attr_type(n, "T", MU_BOOL); /* All and Any have no attribute */
 	struct state s = {.gpu = gpu_of_node(n, rt)};
@@ -52,7 +53,7 @@ static int prepare(const struct mu_node *n, struct runtime *rt, void **state, st
 	return 0;
 }
 
-static int64_t pieces_for(int64_t outputs, int64_t reduced)
+static int64_t reduce_gpu_pieces_for(int64_t outputs, int64_t reduced)
 {
 	int64_t pieces = 1;
 
@@ -69,7 +70,7 @@ int gpu_reduce(struct kernel_call *c, const struct gpu_reduction *r, double scal
 	MU_AUTO_TENSOR partial = {0};
 	int rc;
 
-	one.pieces = pieces_for(outputs, a->reduced);
+	one.pieces = reduce_gpu_pieces_for(outputs, a->reduced);
 	one.scale = two.scale = scale;
 	two.pieces = 1;
 	if (one.pieces == 1)
@@ -166,7 +167,7 @@ static int reduce_to(struct kernel_call *c, const bool *reduced, const struct mu
 	return rc || !s->last ? rc : gpu_run(s->gpu, s->last, last.n, &last, err);
 }
 
-static int reduce(struct kernel_call *c, struct mu_err *err)
+static int reduce_gpu_reduce(struct kernel_call *c, struct mu_err *err)
 {
 	bool reduced[MU_MAX_RANK] = {false};
 	struct mu_shape shape;
@@ -179,7 +180,7 @@ static int reduce(struct kernel_call *c, struct mu_err *err)
 	return reduce_to(c, reduced, &shape, err);
 }
 
-static int l2_loss(struct kernel_call *c, struct mu_err *err)
+static int l2_loss_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	static const bool all[MU_MAX_RANK] = {true, true, true, true, true, true, true, true};
 	struct mu_shape scalar = mu_shape_scalar();
@@ -187,7 +188,7 @@ static int l2_loss(struct kernel_call *c, struct mu_err *err)
 	return reduce_to(c, all, &scalar, err);
 }
 
-static int bias_add_grad(struct kernel_call *c, struct mu_err *err)
+static int bias_add_grad_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	bool reduced[MU_MAX_RANK];
@@ -211,7 +212,7 @@ static int arg_prepare(const struct mu_node *n, struct runtime *rt, void **state
 	return gpu_one_prepare(n, rt, "argmax", "T", state, err);
 }
 
-static int arg_run(struct kernel_call *c, struct mu_err *err)
+static int reduce_gpu_arg_run(struct kernel_call *c, struct mu_err *err)
 {
 	const struct gpu_one *o = c->state;
 	struct mu_tensor *out;
@@ -232,25 +233,25 @@ static int arg_run(struct kernel_call *c, struct mu_err *err)
 
 #define ROW(name, fn, attr, set, host)                                                             \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = prepare}, .type_attr = attr, .types = set,       \
-		.host_in = host                                                                    \
+		.k = {name, .run = fn, .prepare = reduce_gpu_prepare}, .type_attr = attr,          \
+		.types = set, .host_in = host                                                      \
 	}
 #define ARG_ROW(name)                                                                              \
 	{                                                                                          \
-		.k = {name, .run = arg_run, .prepare = arg_prepare}, .type_attr = "T",             \
+		.k = {name, .run = reduce_gpu_arg_run, .prepare = arg_prepare}, .type_attr = "T",  \
 		.types = GPU_NUM, .host_in = 2, .device_out = 1                                    \
 	}
 static const struct gpu_kernel rows[] = {
-    ROW("Sum", reduce, "T", GPU_NUM, 2),
-    ROW("Mean", reduce, "T", GPU_FLT, 2),
-    ROW("Prod", reduce, "T", GPU_NUM, 2),
-    ROW("Max", reduce, "T", GPU_NUM, 2),
-    ROW("Min", reduce, "T", GPU_NUM, 2),
-    ROW("EuclideanNorm", reduce, "T", GPU_REAL, 2),
-    ROW("All", reduce, NULL, 0, 2),
-    ROW("Any", reduce, NULL, 0, 2),
-    ROW("L2Loss", l2_loss, "T", GPU_FLT, 0),
-    ROW("BiasAddGrad", bias_add_grad, "T", GPU_NUM, 0),
+    ROW("Sum", reduce_gpu_reduce, "T", GPU_NUM, 2),
+    ROW("Mean", reduce_gpu_reduce, "T", GPU_FLT, 2),
+    ROW("Prod", reduce_gpu_reduce, "T", GPU_NUM, 2),
+    ROW("Max", reduce_gpu_reduce, "T", GPU_NUM, 2),
+    ROW("Min", reduce_gpu_reduce, "T", GPU_NUM, 2),
+    ROW("EuclideanNorm", reduce_gpu_reduce, "T", GPU_REAL, 2),
+    ROW("All", reduce_gpu_reduce, NULL, 0, 2),
+    ROW("Any", reduce_gpu_reduce, NULL, 0, 2),
+    ROW("L2Loss", l2_loss_gpu, "T", GPU_FLT, 0),
+    ROW("BiasAddGrad", bias_add_grad_gpu, "T", GPU_NUM, 0),
     ARG_ROW("ArgMax"),
     ARG_ROW("ArgMin"),
 };

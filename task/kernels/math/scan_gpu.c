@@ -17,8 +17,8 @@
  */
 enum { LONG = 256, PIECE = 1024, MANY_LINES = 16 * 1024, ENOUGH_BLOCKS = 1024 };
 
-static int find(struct gpu *g, const char *op, const char *how, enum mu_dtype t, void **out,
-		struct mu_err *err)
+static int scan_gpu_find(struct gpu *g, const char *op, const char *how, enum mu_dtype t,
+			 void **out, struct mu_err *err)
 {
 	char name[32];
 
@@ -26,7 +26,8 @@ static int find(struct gpu *g, const char *op, const char *how, enum mu_dtype t,
 	return gpu_find(g, name, t, out, err);
 }
 
-static int launch(struct gpu *g, void *kernel, const struct scan_block_args *a, struct mu_err *err)
+static int scan_gpu_launch(struct gpu *g, void *kernel, const struct scan_block_args *a,
+			   struct mu_err *err)
 {
 	return gpu_launch(g, kernel, gpu_grid_of_rows(a->of.outer * a->of.inner * a->pieces), a,
 			  err);
@@ -42,7 +43,7 @@ static int in_pieces(struct kernel_call *c, const char *op, enum mu_dtype t, voi
 	void *over;
 	int rc;
 
-	if ((rc = find(g, op, "_block", sum, &over, err)) ||
+	if ((rc = scan_gpu_find(g, op, "_block", sum, &over, err)) ||
 	    (rc = gpu_scratch(c, sum, lines * a->pieces, &sums, err)))
 		return rc;
 	a->sums = gpu_address(&sums);
@@ -51,11 +52,12 @@ static int in_pieces(struct kernel_call *c, const char *op, enum mu_dtype t, voi
 	    .of = {a->sums, a->sums, lines, a->pieces, 1, .exclusive = 1},
 	    .pieces = 1,
 	    .piece = a->pieces};
-	if ((rc = launch(g, kernel, a, err)) || (rc = launch(g, over, &before, err)))
+	if ((rc = scan_gpu_launch(g, kernel, a, err)) ||
+	    (rc = scan_gpu_launch(g, over, &before, err)))
 		return rc;
 	a->totals = 0;
 	a->carried = 1;
-	return launch(g, kernel, a, err);
+	return scan_gpu_launch(g, kernel, a, err);
 }
 
 int gpu_scan(struct kernel_call *c, const char *op, enum mu_dtype t, const struct scan_args *a,
@@ -66,20 +68,20 @@ int gpu_scan(struct kernel_call *c, const char *op, enum mu_dtype t, const struc
 	struct scan_block_args by = {.of = *a, .pieces = 1, .piece = a->n};
 	struct gpu *g = gpu_here(c);
 	void *kernel;
-	int rc = find(g, op, short_ones ? "" : "_block", t, &kernel, err);
+	int rc = scan_gpu_find(g, op, short_ones ? "" : "_block", t, &kernel, err);
 
 	if (rc || !lines || !a->n)
 		return rc;
 	if (short_ones)
 		return gpu_run(g, kernel, lines, a, err);
 	if (a->n <= PIECE || lines >= ENOUGH_BLOCKS)
-		return launch(g, kernel, &by, err);
+		return scan_gpu_launch(g, kernel, &by, err);
 	by.piece = PIECE;
 	by.pieces = (a->n + PIECE - 1) / PIECE;
 	return in_pieces(c, op, t, kernel, &by, err);
 }
 
-static int scan(struct kernel_call *c, struct mu_err *err)
+static int scan_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
@@ -106,8 +108,8 @@ static int lrn_prepare(const struct mu_node *n, struct runtime *rt, void **state
 	return rc;
 }
 
-static int lrn_run(struct kernel_call *c, const struct lrn_plan *p, const struct mu_shape *shape,
-		   struct lrn_args *a, struct mu_err *err)
+static int lrn_gpu_run(struct kernel_call *c, const struct lrn_plan *p,
+		       const struct mu_shape *shape, struct lrn_args *a, struct mu_err *err)
 {
 	const struct gpu_one *o = c->state;
 	struct mu_tensor *out;
@@ -125,16 +127,16 @@ static int lrn_run(struct kernel_call *c, const struct lrn_plan *p, const struct
 	return gpu_run(o->gpu, o->kernel, a->n, a, err);
 }
 
-static int lrn(struct kernel_call *c, struct mu_err *err)
+static int lrn_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	struct lrn_args a = {.x = gpu_address(kernel_in(c, 0))};
 	struct lrn_plan p;
 	int rc = check_lrn(c, 0, &p, err);
 
-	return rc ? rc : lrn_run(c, &p, &kernel_in(c, 0)->shape, &a, err);
+	return rc ? rc : lrn_gpu_run(c, &p, &kernel_in(c, 0)->shape, &a, err);
 }
 
-static int lrn_grad(struct kernel_call *c, struct mu_err *err)
+static int lrn_grad_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	struct lrn_args a = {.g = gpu_address(kernel_in(c, 0)),
 			     .x = gpu_address(kernel_in(c, 1)),
@@ -142,7 +144,7 @@ static int lrn_grad(struct kernel_call *c, struct mu_err *err)
 	struct lrn_plan p;
 	int rc = check_lrn_grad(c, &p, err);
 
-	return rc ? rc : lrn_run(c, &p, &kernel_in(c, 1)->shape, &a, err);
+	return rc ? rc : lrn_gpu_run(c, &p, &kernel_in(c, 1)->shape, &a, err);
 }
 
 #define ROW(name, fn, before, set, host)                                                           \
@@ -151,9 +153,9 @@ static int lrn_grad(struct kernel_call *c, struct mu_err *err)
 		.host_in = host                                                                    \
 	}
 static const struct gpu_kernel rows[] = {
-    ROW("Cumsum", scan, NULL, GPU_NUM, 1 << 1),
-    ROW("Cumprod", scan, NULL, GPU_NUM, 1 << 1),
-    ROW("LRN", lrn, lrn_prepare, GPU_TYPE(MU_FLOAT), 0),
-    ROW("LRNGrad", lrn_grad, lrn_prepare, GPU_TYPE(MU_FLOAT), 0),
+    ROW("Cumsum", scan_gpu, NULL, GPU_NUM, 1 << 1),
+    ROW("Cumprod", scan_gpu, NULL, GPU_NUM, 1 << 1),
+    ROW("LRN", lrn_gpu, lrn_prepare, GPU_TYPE(MU_FLOAT), 0),
+    ROW("LRNGrad", lrn_grad_gpu, lrn_prepare, GPU_TYPE(MU_FLOAT), 0),
 };
 GPU_KERNEL_TABLE(gpu_scan, rows)

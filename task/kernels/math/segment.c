@@ -49,7 +49,7 @@ static int last_id(const struct mu_tensor *ids, int64_t *n, struct mu_err *err)
 	return 0;
 }
 
-static int check_data(const struct kernel_call *c, unsigned ids, struct mu_err *err)
+static int segment_check_data(const struct kernel_call *c, unsigned ids, struct mu_err *err)
 {
 	const struct mu_tensor *data = kernel_in(c, 0);
 	int rc;
@@ -83,7 +83,7 @@ int segments_read(struct kernel_call *c, enum reduce_op op, enum segment_divide 
 
 	*s = (struct segments){
 	    .data = kernel_in(c, 0), .ids = kernel_in(c, 1), .op = op, .divide = how};
-	if ((rc = check_data(c, 1, err)))
+	if ((rc = segment_check_data(c, 1, err)))
 		return rc;
 	if (s->ids->shape.count != s->data->shape.dim[0])
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -104,7 +104,7 @@ static int read_picked(struct kernel_call *c, enum segment_divide how, struct se
 			       .ids = kernel_in(c, 2),
 			       .op = RED_SUM,
 			       .divide = how};
-	if ((rc = check_data(c, 2, err)) || (rc = args_rank(c, 1, 1, err)) ||
+	if ((rc = segment_check_data(c, 2, err)) || (rc = args_rank(c, 1, 1, err)) ||
 	    (rc = args_is_int(c, 1, err)))
 		return rc;
 	if (s->picked->shape.count != s->ids->shape.count)

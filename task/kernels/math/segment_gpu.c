@@ -30,7 +30,8 @@ static const struct way {
     {"SegmentSqrtN", "segment_sum", RED_SUM, BY_ROOT},
 };
 
-static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+static int segment_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			       struct mu_err *err)
 {
 	const struct way *w = ways;
 	struct gpu_one *one;
@@ -80,7 +81,7 @@ static int list_new(const struct segments *s, int64_t n_scales, struct list *out
 }
 
 /* Ids are in order, so the list is, too. */
-static int list_forward(const struct segments *s, struct list *l, struct mu_err *err)
+static int segment_gpu_list_forward(const struct segments *s, struct list *l, struct mu_err *err)
 {
 	const int64_t n = s->ids->shape.count;
 	int rc = list_new(s, s->divide ? s->n : 0, l, err);
@@ -104,7 +105,7 @@ static int list_forward(const struct segments *s, struct list *l, struct mu_err 
 }
 
 /* By the rows that the gradients go to, each row's in the order of the indices. */
-static int list_backward(const struct segments *s, struct list *l, struct mu_err *err)
+static int segment_gpu_list_backward(const struct segments *s, struct list *l, struct mu_err *err)
 {
 	const int64_t n = s->ids->shape.count;
 	MU_AUTO_FREE double *by = segments_divisors(s->ids, s->data->shape.dim[0], s->divide);
@@ -131,7 +132,8 @@ static int list_backward(const struct segments *s, struct list *l, struct mu_err
 	return 0;
 }
 
-static int run(struct kernel_call *c, const struct segments *s, bool backward, struct mu_err *err)
+static int segment_gpu_run(struct kernel_call *c, const struct segments *s, bool backward,
+			   struct mu_err *err)
 {
 	const struct state *st = c->state;
 	MU_AUTO_TENSOR there = {0};
@@ -141,7 +143,8 @@ static int run(struct kernel_call *c, const struct segments *s, bool backward, s
 
 	if (rc || !s->shape.count)
 		return rc;
-	if (!(rc = backward ? list_backward(s, &l, err) : list_forward(s, &l, err)))
+	if (!(rc = backward ? segment_gpu_list_backward(s, &l, err)
+			    : segment_gpu_list_forward(s, &l, err)))
 		rc = gpu_bring_in(st->one.gpu, &l.t, c->node->name, &there, err);
 	const bool scaled = l.scales != NULL;
 	mu_tensor_unref(&l.t);
@@ -165,7 +168,7 @@ static int dense(struct kernel_call *c, struct mu_err *err)
 	SEGMENTS_AUTO s = {0};
 	int rc = segments_read(c, st->op, st->divide, &s, err);
 
-	return rc ? rc : run(c, &s, false, err);
+	return rc ? rc : segment_gpu_run(c, &s, false, err);
 }
 
 static int sparse(struct kernel_call *c, struct mu_err *err)
@@ -173,28 +176,28 @@ static int sparse(struct kernel_call *c, struct mu_err *err)
 	SEGMENTS_AUTO s = {0};
 	int rc = segments_read_sparse(c, ((const struct state *)c->state)->divide, &s, err);
 
-	return rc ? rc : run(c, &s, false, err);
+	return rc ? rc : segment_gpu_run(c, &s, false, err);
 }
 
-static int gradient(struct kernel_call *c, struct mu_err *err)
+static int segment_gpu_gradient(struct kernel_call *c, struct mu_err *err)
 {
 	SEGMENTS_AUTO s = {0};
 	int rc = segments_read_grad(c, ((const struct state *)c->state)->divide, &s, err);
 
-	return rc ? rc : run(c, &s, true, err);
+	return rc ? rc : segment_gpu_run(c, &s, true, err);
 }
 
 /* `host`: what is read there. */
 #define ROW(name, fn, host)                                                                        \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = prepare}, .type_attr = "T", .types = GPU_FLT,    \
-		.host_in = (host), .host_out = 1 << 1                                              \
+		.k = {name, .run = fn, .prepare = segment_gpu_prepare}, .type_attr = "T",          \
+		.types = GPU_FLT, .host_in = (host), .host_out = 1 << 1                            \
 	}
 #define DENSE(way) ROW("Segment" way, dense, 1 << 1)
 #define SPARSE(way)                                                                                \
 	ROW("SparseSegment" way, sparse, 7 << 1),                                                  \
-	    ROW("SparseSegment" way "Grad", gradient, 7 << 1),                                     \
-	    ROW("SparseSegment" way "GradV2", gradient, 7 << 1)
+	    ROW("SparseSegment" way "Grad", segment_gpu_gradient, 7 << 1),                         \
+	    ROW("SparseSegment" way "GradV2", segment_gpu_gradient, 7 << 1)
 static const struct gpu_kernel rows[] = {
     DENSE("Sum"),
     DENSE("Prod"),

@@ -130,7 +130,7 @@ static bool gamma_edge(double a, double x, double none, double all, double *valu
 	return !(a > 0 && x > 0 && isfinite(a) && isfinite(x));
 }
 
-static double share(double a, double x, bool below)
+static double special_share(double a, double x, bool below)
 {
 	double edge;
 
@@ -144,12 +144,12 @@ static double share(double a, double x, bool below)
 
 double special_igamma(double a, double x)
 {
-	return share(a, x, true);
+	return special_share(a, x, true);
 }
 
 double special_igammac(double a, double x)
 {
-	return share(a, x, false);
+	return special_share(a, x, false);
 }
 
 double special_igamma_grad_a(double a, double x)

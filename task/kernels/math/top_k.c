@@ -138,7 +138,7 @@ static int nth_element(struct kernel_call *c, struct mu_err *err)
 
 /* ---- DiagPart: the first half of the dimensions meets the second ---- */
 
-static int diag_part(struct kernel_call *c, struct mu_err *err)
+static int tensor_diag_part(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	int half = in->shape.rank / 2;
@@ -183,7 +183,7 @@ static int diag(struct kernel_call *c, struct mu_err *err)
 
 static const struct kernel rows[] = {
     {"TopK", .run = top_k},   {"NthElement", .run = nth_element},
-    {"TopKV2", .run = top_k}, {"DiagPart", .run = diag_part},
+    {"TopKV2", .run = top_k}, {"DiagPart", .run = tensor_diag_part},
     {"Diag", .run = diag},
 };
 KERNEL_TABLE(top_k, rows)

@@ -56,7 +56,7 @@ static int select_many(struct kernel_call *c, const struct rank_args *all, struc
 	return rc ? rc : select_once(c, kernel, &a, err);
 }
 
-static int top_k(struct kernel_call *c, struct mu_err *err)
+static int top_k_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct gpu_one *o = c->state;
 	const struct mu_tensor *in = kernel_in(c, 0);
@@ -92,7 +92,7 @@ static int in_top_k_prepare(const struct mu_node *n, struct runtime *rt, void **
 	return rc;
 }
 
-static int in_top_k(struct kernel_call *c, struct mu_err *err)
+static int in_top_k_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct gpu_one *o = c->state;
 	const struct mu_tensor *in = kernel_in(c, 0), *targets = kernel_in(c, 1);
@@ -114,12 +114,12 @@ static int in_top_k(struct kernel_call *c, struct mu_err *err)
 /* Where they were is int32, and made on the GPU all the same. */
 #define TOP_K(name)                                                                                \
 	{                                                                                          \
-		.k = {name, .run = top_k, .prepare = top_k_prepare}, .type_attr = "T",             \
+		.k = {name, .run = top_k_gpu, .prepare = top_k_prepare}, .type_attr = "T",         \
 		.types = GPU_NUM, .host_in = 1 << 1, .device_out = 1 << 1                          \
 	}
 #define IN_TOP_K(name)                                                                             \
 	{                                                                                          \
-		.k = {name, .run = in_top_k, .prepare = in_top_k_prepare}, .host_in = 1 << 2,      \
+		.k = {name, .run = in_top_k_gpu, .prepare = in_top_k_prepare}, .host_in = 1 << 2,  \
 		.device_in = 1 << 1                                                                \
 	}
 static const struct gpu_kernel rows[] = {

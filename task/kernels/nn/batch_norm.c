@@ -89,8 +89,8 @@ static void map(struct kernel_call *c, struct rows *r)
 
 /* Input 0 or 1 of four dimensions; all inputs float, those from `first` on of one element a
  * channel (or, where empty is true, none). */
-static int check(const struct kernel_call *c, unsigned x, unsigned first, unsigned last, bool empty,
-		 struct mu_err *err)
+static int batch_norm_check(const struct kernel_call *c, unsigned x, unsigned first, unsigned last,
+			    bool empty, struct mu_err *err)
 {
 	const struct mu_shape *s = &kernel_in(c, x)->shape;
 	int rc;
@@ -115,7 +115,7 @@ static int check(const struct kernel_call *c, unsigned x, unsigned first, unsign
 	return 0;
 }
 
-static struct norm_sizes sizes_of(const struct kernel_call *c, const struct mu_shape *x)
+static struct norm_sizes batch_norm_sizes_of(const struct kernel_call *c, const struct mu_shape *x)
 {
 	return (struct norm_sizes){.channels = x->dim[3],
 				   .pixels = x->dim[3] ? x->count / x->dim[3] : 0,
@@ -126,17 +126,17 @@ static int check_forward(const struct kernel_call *c, struct norm_sizes *s, stru
 {
 	bool training = args_attr_bool(c->node, "is_training", true);
 	bool needs_old = !training || args_attr_float(c->node, "exponential_avg_factor", 1) != 1;
-	int rc = check(c, X, SCALE, VARIANCE, !needs_old, err);
+	int rc = batch_norm_check(c, X, SCALE, VARIANCE, !needs_old, err);
 
 	if (!rc)
-		*s = sizes_of(c, &kernel_in(c, X)->shape);
+		*s = batch_norm_sizes_of(c, &kernel_in(c, X)->shape);
 	return rc;
 }
 
 static int check_backward(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
 {
 	const struct mu_tensor *g = kernel_in(c, GRAD_Y), *x = kernel_in(c, GRAD_X);
-	int rc = check(c, GRAD_X, GRAD_SCALE, GRAD_VARIANCE, false, err);
+	int rc = batch_norm_check(c, GRAD_X, GRAD_SCALE, GRAD_VARIANCE, false, err);
 
 	if (rc)
 		return rc;
@@ -145,7 +145,7 @@ static int check_backward(const struct kernel_call *c, struct norm_sizes *s, str
 			       "x and y_backprop must have same shape, but x has shape %s and "
 			       "y_backprop has shape %s",
 			       mu_shape_str(&x->shape), mu_shape_str(&g->shape));
-	*s = sizes_of(c, &x->shape);
+	*s = batch_norm_sizes_of(c, &x->shape);
 	return 0;
 }
 
@@ -164,8 +164,8 @@ static float epsilon_of(const struct kernel_call *c)
 	return args_attr_float(c->node, "epsilon", 1e-4f);
 }
 
-static struct rows rows_of(const struct norm_sizes *s, const struct mu_tensor *x,
-			   const struct mu_tensor *g, float *y)
+static struct rows batch_norm_rows_of(const struct norm_sizes *s, const struct mu_tensor *x,
+				      const struct mu_tensor *g, float *y)
 {
 	return (struct rows){
 	    .x = x->data, .g = g->data, .y = y, .channels = s->channels, .pixels = s->pixels};
@@ -236,7 +236,7 @@ static int batch_statistics(struct kernel_call *c, struct rows *r, struct mu_ten
 	return rc;
 }
 
-static int forward(struct kernel_call *c, struct mu_err *err)
+static int batch_norm_forward(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *x = kernel_in(c, X);
 	MU_AUTO_TENSOR factors = {0};
@@ -249,7 +249,7 @@ static int forward(struct kernel_call *c, struct mu_err *err)
 	    (rc = vectors(c, 1, 5, x->shape.dim[3], out, err)) ||
 	    (rc = placeholders(c, 5, -1, err)))
 		return rc;
-	struct rows r = rows_of(&s, x, x, out[0]->data);
+	struct rows r = batch_norm_rows_of(&s, x, x, out[0]->data);
 	size_t bytes = (size_t)r.channels * sizeof(float);
 	struct mu_shape two = mu_shape_vec(2 * r.channels);
 	if ((rc = mu_tensor_new(&factors, MU_FLOAT, &two, err)))
@@ -276,7 +276,7 @@ static int forward(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-static int backward(struct kernel_call *c, struct mu_err *err)
+static int batch_norm_backward(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *g = kernel_in(c, GRAD_Y), *x = kernel_in(c, GRAD_X);
 	MU_AUTO_TENSOR factors = {0}, memory = {0};
@@ -286,7 +286,7 @@ static int backward(struct kernel_call *c, struct mu_err *err)
 
 	if (rc)
 		return rc;
-	struct rows r = rows_of(&s, x, g, NULL);
+	struct rows r = batch_norm_rows_of(&s, x, g, NULL);
 	struct mu_shape three = mu_shape_vec(3 * r.channels);
 	r.mean = kernel_in(c, GRAD_MEAN)->data;
 	if ((rc = kernel_out(c, 0, MU_FLOAT, &x->shape, &out[0], err)) ||
@@ -379,12 +379,12 @@ int norm_run(struct kernel_call *c, unsigned n, kernel_fn *run, norm_turn_fn *by
 
 static int batch_norm(struct kernel_call *c, struct mu_err *err)
 {
-	return norm_run(c, 1, forward, turn_format, err);
+	return norm_run(c, 1, batch_norm_forward, turn_format, err);
 }
 
 static int batch_norm_grad(struct kernel_call *c, struct mu_err *err)
 {
-	return norm_run(c, 2, backward, turn_format, err);
+	return norm_run(c, 2, batch_norm_backward, turn_format, err);
 }
 
 static const struct kernel rows[] = {

@@ -11,8 +11,8 @@ enum { T, M, V };
 
 /* Input 0 and one more of its shape (or none, 0); vectors from `first` to `last` of one element a
  * channel. */
-static int check(const struct kernel_call *c, unsigned first, unsigned last, unsigned like,
-		 struct mu_err *err)
+static int batch_norm_global_check(const struct kernel_call *c, unsigned first, unsigned last,
+				   unsigned like, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, T);
 	int rc = args_rank(c, T, 4, err);
@@ -37,12 +37,12 @@ static int check(const struct kernel_call *c, unsigned first, unsigned last, uns
 		   : 0;
 }
 
-static double get(const struct mu_tensor *t, int64_t i)
+static double batch_norm_global_get(const struct mu_tensor *t, int64_t i)
 {
 	return t->dtype == MU_FLOAT ? (double)MU_DATA(float, t)[i] : MU_DATA(double, t)[i];
 }
 
-static void put(const struct mu_tensor *t, int64_t i, double x)
+static void batch_norm_global_put(const struct mu_tensor *t, int64_t i, double x)
 {
 	if (t->dtype == MU_FLOAT)
 		MU_DATA(float, t)[i] = (float)x;
@@ -54,10 +54,10 @@ static double inverse_deviation(const struct kernel_call *c, int64_t channel)
 {
 	float epsilon = args_attr_float(c->node, "variance_epsilon", 0);
 
-	return 1 / sqrt(get(kernel_in(c, V), channel) + (double)epsilon);
+	return 1 / sqrt(batch_norm_global_get(kernel_in(c, V), channel) + (double)epsilon);
 }
 
-static int forward(struct kernel_call *c, struct mu_err *err)
+static int batch_norm_global_forward(struct kernel_call *c, struct mu_err *err)
 {
 	bool scaled = args_attr_bool(c->node, "scale_after_normalization", false);
 	const struct mu_tensor *t = kernel_in(c, T), *mean = kernel_in(c, M);
@@ -65,27 +65,30 @@ static int forward(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = check(c, M, 4, 0, err)) ||
+	if ((rc = batch_norm_global_check(c, M, 4, 0, err)) ||
 	    (rc = kernel_out(c, 0, t->dtype, &t->shape, &out, err)))
 		return rc;
 	const int64_t n = t->shape.dim[3];
 	MU_AUTO_FREE double *by = mu_xcalloc((size_t)n + 1, sizeof *by);
 	for (int64_t k = 0; k < n; k++)
-		by[k] = inverse_deviation(c, k) * (scaled ? get(gamma, k) : 1);
+		by[k] = inverse_deviation(c, k) * (scaled ? batch_norm_global_get(gamma, k) : 1);
 	for (int64_t i = 0; i < t->shape.count; i++) {
 		int64_t k = i % n;
-		put(out, i, (get(t, i) - get(mean, k)) * by[k] + get(beta, k));
+		batch_norm_global_put(
+		    out, i,
+		    (batch_norm_global_get(t, i) - batch_norm_global_get(mean, k)) * by[k] +
+			batch_norm_global_get(beta, k));
 	}
 	return 0;
 }
 
-static int backward(struct kernel_call *c, struct mu_err *err)
+static int batch_norm_global_backward(struct kernel_call *c, struct mu_err *err)
 {
 	bool scaled = args_attr_bool(c->node, "scale_after_normalization", false);
 	const struct mu_tensor *t = kernel_in(c, T), *mean = kernel_in(c, M);
 	const struct mu_tensor *gamma = kernel_in(c, 3), *grad = kernel_in(c, 4);
 	struct mu_tensor *dx, *dm, *dv, *db, *dg;
-	int rc = check(c, M, 3, 4, err);
+	int rc = batch_norm_global_check(c, M, 3, 4, err);
 
 	if (rc)
 		return rc;
@@ -104,23 +107,24 @@ static int backward(struct kernel_call *c, struct mu_err *err)
 		by[k] = inverse_deviation(c, k);
 	for (int64_t i = 0; i < t->shape.count; i++) {
 		int64_t k = i % n;
-		double g = get(grad, i);
+		double g = batch_norm_global_get(grad, i);
 		sum[k] += g;
-		along[k] += g * (get(t, i) - get(mean, k));
-		put(dx, i, g * by[k] * (scaled ? get(gamma, k) : 1));
+		along[k] += g * (batch_norm_global_get(t, i) - batch_norm_global_get(mean, k));
+		batch_norm_global_put(dx, i,
+				      g * by[k] * (scaled ? batch_norm_global_get(gamma, k) : 1));
 	}
 	for (int64_t k = 0; k < n; k++) {
-		double scale = scaled ? get(gamma, k) : 1;
-		put(dm, k, -sum[k] * by[k] * scale);
-		put(dv, k, along[k] * -0.5 * scale * by[k] * by[k] * by[k]);
-		put(db, k, sum[k]);
-		put(dg, k, scaled ? along[k] * by[k] : 0);
+		double scale = scaled ? batch_norm_global_get(gamma, k) : 1;
+		batch_norm_global_put(dm, k, -sum[k] * by[k] * scale);
+		batch_norm_global_put(dv, k, along[k] * -0.5 * scale * by[k] * by[k] * by[k]);
+		batch_norm_global_put(db, k, sum[k]);
+		batch_norm_global_put(dg, k, scaled ? along[k] * by[k] : 0);
 	}
 	return 0;
 }
 
 static const struct kernel rows[] = {
-    {"BatchNormWithGlobalNormalization", KERNEL_EXPENSIVE, .run = forward},
-    {"BatchNormWithGlobalNormalizationGrad", KERNEL_EXPENSIVE, .run = backward},
+    {"BatchNormWithGlobalNormalization", KERNEL_EXPENSIVE, .run = batch_norm_global_forward},
+    {"BatchNormWithGlobalNormalizationGrad", KERNEL_EXPENSIVE, .run = batch_norm_global_backward},
 };
 KERNEL_TABLE(batch_norm_global, rows)

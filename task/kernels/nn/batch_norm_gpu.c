@@ -20,7 +20,7 @@ struct state {
 	struct gpu_plan *plan; /* the library's */
 };
 
-static void release(void *state)
+static void batch_norm_gpu_release(void *state)
 {
 	struct state *s = state;
 
@@ -28,7 +28,8 @@ static void release(void *state)
 	free(s);
 }
 
-static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+static int batch_norm_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+				  struct mu_err *err)
 {
 	struct state s = {.gpu = gpu_of_node(n, rt)};
 	const bool back = strstr(n->op, "Grad") != NULL;
@@ -46,7 +47,7 @@ static int prepare(const struct mu_node *n, struct runtime *rt, void **state, st
 	return 0;
 }
 
-static int64_t pieces_for(const struct norm_args *a)
+static int64_t batch_norm_gpu_pieces_for(const struct norm_args *a)
 {
 	int64_t pieces = 1;
 
@@ -79,14 +80,15 @@ static int small_outputs(struct kernel_call *c, unsigned n, int64_t channels, bo
 	return rc;
 }
 
-static int run(struct kernel_call *c, struct norm_args *a, bool summed, struct mu_err *err)
+static int batch_norm_gpu_run(struct kernel_call *c, struct norm_args *a, bool summed,
+			      struct mu_err *err)
 {
 	const struct state *s = c->state;
 	MU_AUTO_TENSOR sums = {0}, factors = {0};
 	uint64_t each = (uint64_t)a->channels * sizeof(float);
 	int rc;
 
-	a->pieces = pieces_for(a);
+	a->pieces = batch_norm_gpu_pieces_for(a);
 	if (!a->channels)
 		return 0;
 	if ((rc = gpu_scratch(c, MU_DOUBLE, a->pieces * 2 * a->channels, &sums, err)) ||
@@ -103,7 +105,8 @@ static int run(struct kernel_call *c, struct norm_args *a, bool summed, struct m
 	return gpu_run(s->gpu, s->map, a->pixels * a->channels, a, err);
 }
 
-static struct norm_args args_of(const struct kernel_call *c, const struct norm_sizes *s)
+static struct norm_args batch_norm_gpu_args_of(const struct kernel_call *c,
+					       const struct norm_sizes *s)
 {
 	return (struct norm_args){.pixels = s->pixels,
 				  .channels = s->channels,
@@ -180,7 +183,7 @@ static int train_back(struct kernel_call *c, struct norm_args *a, const struct m
 
 /* ---- ops ---- */
 
-static int forward(struct kernel_call *c, struct mu_err *err)
+static int batch_norm_gpu_forward(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *x = kernel_in(c, 0);
 	struct norm_sizes s;
@@ -191,7 +194,7 @@ static int forward(struct kernel_call *c, struct mu_err *err)
 	if ((rc = check_batch_norm(c, &s, err)) ||
 	    (rc = gpu_out(c, 0, MU_FLOAT, &x->shape, &out, err)))
 		return rc;
-	struct norm_args a = args_of(c, &s);
+	struct norm_args a = batch_norm_gpu_args_of(c, &s);
 	if ((rc = small_outputs(c, 4, s.channels, true, &a, err)))
 		return rc;
 	a.factor = (double)args_attr_float(c->node, "exponential_avg_factor", 1);
@@ -202,10 +205,10 @@ static int forward(struct kernel_call *c, struct mu_err *err)
 	a.variance = gpu_address(kernel_in(c, 4));
 	a.y = gpu_address(out);
 	rc = train(c, &a, &x->shape, &done, err);
-	return rc || done ? rc : run(c, &a, s.training, err);
+	return rc || done ? rc : batch_norm_gpu_run(c, &a, s.training, err);
 }
 
-static int backward(struct kernel_call *c, struct mu_err *err)
+static int batch_norm_gpu_backward(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *g = kernel_in(c, 0), *x = kernel_in(c, 1);
 	struct norm_sizes s;
@@ -216,7 +219,7 @@ static int backward(struct kernel_call *c, struct mu_err *err)
 	if ((rc = check_batch_norm_grad(c, &s, err)) ||
 	    (rc = gpu_out(c, 0, MU_FLOAT, &x->shape, &out, err)))
 		return rc;
-	struct norm_args a = args_of(c, &s);
+	struct norm_args a = batch_norm_gpu_args_of(c, &s);
 	if ((rc = small_outputs(c, 2, s.channels, false, &a, err)))
 		return rc;
 	a.g = gpu_address(g);
@@ -226,13 +229,13 @@ static int backward(struct kernel_call *c, struct mu_err *err)
 	a.variance = gpu_address(kernel_in(c, 4));
 	a.y = gpu_address(out);
 	rc = train_back(c, &a, &x->shape, &done, err);
-	return rc || done ? rc : run(c, &a, true, err);
+	return rc || done ? rc : batch_norm_gpu_run(c, &a, true, err);
 }
 
 /* ---- channels first ---- */
 
-static int turn(struct kernel_call *c, const struct mu_tensor *t, bool last, struct mu_tensor *out,
-		struct mu_err *err)
+static int batch_norm_gpu_transpose(struct kernel_call *c, const struct mu_tensor *t, bool last,
+				    struct mu_tensor *out, struct mu_err *err)
 {
 	const struct state *s = c->state;
 	const struct mu_shape shape = norm_turned_shape(&t->shape, last);
@@ -258,27 +261,28 @@ static int turn(struct kernel_call *c, const struct mu_tensor *t, bool last, str
 	return rc;
 }
 
-static int batch_norm(struct kernel_call *c, struct mu_err *err)
+static int batch_norm_gpu(struct kernel_call *c, struct mu_err *err)
 {
-	return norm_run(c, 1, forward, turn, err);
+	return norm_run(c, 1, batch_norm_gpu_forward, batch_norm_gpu_transpose, err);
 }
 
-static int batch_norm_grad(struct kernel_call *c, struct mu_err *err)
+static int batch_norm_grad_gpu(struct kernel_call *c, struct mu_err *err)
 {
-	return norm_run(c, 2, backward, turn, err);
+	return norm_run(c, 2, batch_norm_gpu_backward, batch_norm_gpu_transpose, err);
 }
 
 #define ROW(name, fn)                                                                              \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = prepare, .release = release}, .type_attr = "T",  \
-		.types = GPU_TYPE(MU_FLOAT)                                                        \
+		.k = {name, .run = fn, .prepare = batch_norm_gpu_prepare,                          \
+		      .release = batch_norm_gpu_release},                                          \
+		.type_attr = "T", .types = GPU_TYPE(MU_FLOAT)                                      \
 	}
 static const struct gpu_kernel rows[] = {
-    ROW("FusedBatchNorm", batch_norm),
-    ROW("FusedBatchNormV2", batch_norm),
-    ROW("FusedBatchNormV3", batch_norm),
-    ROW("FusedBatchNormGrad", batch_norm_grad),
-    ROW("FusedBatchNormGradV2", batch_norm_grad),
-    ROW("FusedBatchNormGradV3", batch_norm_grad),
+    ROW("FusedBatchNorm", batch_norm_gpu),
+    ROW("FusedBatchNormV2", batch_norm_gpu),
+    ROW("FusedBatchNormV3", batch_norm_gpu),
+    ROW("FusedBatchNormGrad", batch_norm_grad_gpu),
+    ROW("FusedBatchNormGradV2", batch_norm_grad_gpu),
+    ROW("FusedBatchNormGradV3", batch_norm_grad_gpu),
 };
 GPU_KERNEL_TABLE(gpu_batch_norm, rows)

@@ -18,8 +18,9 @@ struct conv3d {
 	int64_t first;         /* the position of the first patch */
 };
 
-static int geometry(struct conv3d_sizes *g, const struct kernel_call *c, enum mu_dtype type,
-		    const struct mu_shape *in, const struct mu_shape *filter, struct mu_err *err)
+static int conv3d_geometry(struct conv3d_sizes *g, const struct kernel_call *c, enum mu_dtype type,
+			   const struct mu_shape *in, const struct mu_shape *filter,
+			   struct mu_err *err)
 {
 	struct mu_shape out, patches;
 	int rc;
@@ -43,7 +44,8 @@ static int geometry(struct conv3d_sizes *g, const struct kernel_call *c, enum mu
 }
 
 /* The gradient must be what the forward op would have given. */
-static int check_back(const struct kernel_call *c, const struct conv3d_sizes *g, struct mu_err *err)
+static int conv3d_check_back(const struct kernel_call *c, const struct conv3d_sizes *g,
+			     struct mu_err *err)
 {
 	const struct mu_tensor *grad = kernel_in(c, 2);
 	struct mu_shape want;
@@ -63,7 +65,7 @@ int check_conv3d(const struct kernel_call *c, struct conv3d_sizes *g, struct mu_
 	const struct mu_tensor *in = kernel_in(c, 0), *filter = kernel_in(c, 1);
 	int rc = args_same_type(c, 0, 1, err);
 
-	if (rc || (rc = geometry(g, c, in->dtype, &in->shape, &filter->shape, err)))
+	if (rc || (rc = conv3d_geometry(g, c, in->dtype, &in->shape, &filter->shape, err)))
 		return rc;
 	return volume_out_shape(&g->v, g->filters, shape, err);
 }
@@ -75,9 +77,9 @@ int check_conv3d_input(const struct kernel_call *c, struct conv3d_sizes *g, stru
 	int rc = args_same_type(c, 1, 2, err);
 
 	if (rc || (rc = volume_sizes(c, 0, "input_sizes", shape, err)) ||
-	    (rc = geometry(g, c, filter->dtype, shape, &filter->shape, err)))
+	    (rc = conv3d_geometry(g, c, filter->dtype, shape, &filter->shape, err)))
 		return rc;
-	return check_back(c, g, err);
+	return conv3d_check_back(c, g, err);
 }
 
 int check_conv3d_filter(const struct kernel_call *c, struct conv3d_sizes *g, struct mu_shape *shape,
@@ -87,9 +89,9 @@ int check_conv3d_filter(const struct kernel_call *c, struct conv3d_sizes *g, str
 	int rc = args_same_type(c, 0, 2, err);
 
 	if (rc || (rc = volume_sizes(c, 1, "filter_sizes", shape, err)) ||
-	    (rc = geometry(g, c, in->dtype, &in->shape, shape, err)))
+	    (rc = conv3d_geometry(g, c, in->dtype, &in->shape, shape, err)))
 		return rc;
-	return check_back(c, g, err);
+	return conv3d_check_back(c, g, err);
 }
 
 static int make_patches(struct conv3d *g, struct mu_err *err)
@@ -108,7 +110,7 @@ struct patch {
 	char *at;
 };
 
-static void take(void *arg, int64_t tap, int64_t channels_at)
+static void conv3d_take(void *arg, int64_t tap, int64_t channels_at)
 {
 	const struct patch *p = arg;
 	size_t size = p->g->s.v.size, n = (size_t)p->g->s.v.channels * size;
@@ -116,7 +118,7 @@ static void take(void *arg, int64_t tap, int64_t channels_at)
 	memcpy(p->at + (size_t)tap * n, p->g->image + (size_t)channels_at * size, n);
 }
 
-static void give(void *arg, int64_t tap, int64_t channels_at)
+static void conv3d_output(void *arg, int64_t tap, int64_t channels_at)
 {
 	const struct patch *p = arg;
 	const struct volume *v = &p->g->s.v;
@@ -134,7 +136,7 @@ static void fill_patches(void *arg, int64_t from, int64_t to)
 	for (int64_t i = from; i < to; i++) {
 		struct patch p = {g, g->patches + (size_t)i * each};
 		memset(p.at, 0, each);
-		volume_taps(&g->s.v, g->first + i, take, &p);
+		volume_taps(&g->s.v, g->first + i, conv3d_take, &p);
 	}
 }
 
@@ -142,15 +144,15 @@ static void add_patches(const struct conv3d *g, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++) {
 		struct patch p = {g, g->patches + (size_t)(i * g->s.inner) * g->s.v.size};
-		volume_taps(&g->s.v, g->first + i, give, &p);
+		volume_taps(&g->s.v, g->first + i, conv3d_output, &p);
 	}
 }
 
 enum direction { FORWARD, TO_INPUT, TO_FILTER };
 
 /* grad: what has the shape of the output. */
-static int run(struct kernel_call *c, struct conv3d *g, enum direction dir, void *image,
-	       void *filter, void *grad, struct mu_err *err)
+static int conv3d_run(struct kernel_call *c, struct conv3d *g, enum direction dir, void *image,
+		      void *filter, void *grad, struct mu_err *err)
 {
 	const size_t line = (size_t)g->s.filters * g->s.v.size;
 	struct product p = {.n = g->s.filters, .k = g->s.inner};
@@ -190,7 +192,7 @@ static int run(struct kernel_call *c, struct conv3d *g, enum direction dir, void
 	return rc;
 }
 
-static int conv(struct kernel_call *c, struct mu_err *err)
+static int conv3d_forward(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *filter = kernel_in(c, 1);
 	struct conv3d g = {0};
@@ -201,7 +203,7 @@ static int conv(struct kernel_call *c, struct mu_err *err)
 	if ((rc = check_conv3d(c, &g.s, &shape, err)) ||
 	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
 		return rc;
-	return shape.count ? run(c, &g, FORWARD, in->data, filter->data, out->data, err) : 0;
+	return shape.count ? conv3d_run(c, &g, FORWARD, in->data, filter->data, out->data, err) : 0;
 }
 
 static int begin_sum(struct kernel_call *c, const struct conv3d *g, const struct mu_shape *shape,
@@ -214,7 +216,7 @@ static int begin_sum(struct kernel_call *c, const struct conv3d *g, const struct
 	return rc;
 }
 
-static int conv_input(struct kernel_call *c, struct mu_err *err)
+static int conv3d_input(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *filter = kernel_in(c, 1), *grad = kernel_in(c, 2);
 	struct conv3d g = {0};
@@ -225,10 +227,11 @@ static int conv_input(struct kernel_call *c, struct mu_err *err)
 	if ((rc = check_conv3d_input(c, &g.s, &shape, err)) ||
 	    (rc = begin_sum(c, &g, &shape, &out, err)))
 		return rc;
-	return shape.count ? run(c, &g, TO_INPUT, out->data, filter->data, grad->data, err) : 0;
+	return shape.count ? conv3d_run(c, &g, TO_INPUT, out->data, filter->data, grad->data, err)
+			   : 0;
 }
 
-static int conv_filter(struct kernel_call *c, struct mu_err *err)
+static int conv3d_filter(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *grad = kernel_in(c, 2);
 	struct conv3d g = {0};
@@ -239,7 +242,7 @@ static int conv_filter(struct kernel_call *c, struct mu_err *err)
 	if ((rc = check_conv3d_filter(c, &g.s, &shape, err)) ||
 	    (rc = begin_sum(c, &g, &shape, &out, err)))
 		return rc;
-	return shape.count ? run(c, &g, TO_FILTER, in->data, out->data, grad->data, err) : 0;
+	return shape.count ? conv3d_run(c, &g, TO_FILTER, in->data, out->data, grad->data, err) : 0;
 }
 
 #define ROW(op, fn)                                                                                \
@@ -247,8 +250,8 @@ static int conv_filter(struct kernel_call *c, struct mu_err *err)
 		op, KERNEL_EXPENSIVE, .run = fn, .prepare = volume_prepare                         \
 	}
 static const struct kernel rows[] = {
-    ROW("Conv3D", conv),
-    ROW("Conv3DBackpropInputV2", conv_input),
-    ROW("Conv3DBackpropFilterV2", conv_filter),
+    ROW("Conv3D", conv3d_forward),
+    ROW("Conv3DBackpropInputV2", conv3d_input),
+    ROW("Conv3DBackpropFilterV2", conv3d_filter),
 };
 KERNEL_TABLE(conv3d, rows)

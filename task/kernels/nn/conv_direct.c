@@ -51,7 +51,7 @@ static bool fits(const struct conv *g)
 }
 
 /* The axis of the convolution that computes the input's gradient from the output's. */
-static struct window_axis back(const struct window_axis *x)
+static struct window_axis conv_direct_backward(const struct window_axis *x)
 {
 	return (struct window_axis){.in = x->out,
 				    .size = x->size,
@@ -74,8 +74,8 @@ bool conv_direct_init(struct conv_direct *d, const struct conv *g, enum conv_dir
 			return false;
 		d->g.channels = g->filters;
 		d->g.filters = g->channels;
-		d->g.row = back(&g->row);
-		d->g.column = back(&g->column);
+		d->g.row = conv_direct_backward(&g->row);
+		d->g.column = conv_direct_backward(&g->column);
 	}
 	if (!fits(&d->g))
 		return false;

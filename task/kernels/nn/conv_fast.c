@@ -148,7 +148,7 @@ static void run_pieces(void *arg, int64_t from, int64_t to)
 }
 
 /* Cuts the work over the threads and sets the number of patches of a block. */
-static void split(struct kernel_call *c, struct work *w)
+static void conv_fast_split(struct kernel_call *c, struct work *w)
 {
 	const struct conv *g = w->g;
 	double pieces = (double)w->positions * (double)w->patch * (double)g->filters / PIECE_WORK;
@@ -252,6 +252,6 @@ int conv_run(struct kernel_call *c, const struct conv *g, enum conv_direction di
 			return conv_direct_run(c, &direct, y, filter, x, err);
 		w.direct = &direct;
 	}
-	split(c, &w);
+	conv_fast_split(c, &w);
 	return run_work(c, &w, err);
 }

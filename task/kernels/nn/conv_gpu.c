@@ -58,7 +58,7 @@ struct window_axis_args gpu_window_axis(const struct window_axis *x)
 	return (struct window_axis_args){x->in, x->size, x->stride, x->dilation, x->out, x->pad};
 }
 
-static struct conv_args args_of(const struct conv *g)
+static struct conv_args conv_gpu_args_of(const struct conv *g)
 {
 	return (struct conv_args){.batch = g->batch,
 				  .channels = g->channels,
@@ -101,7 +101,7 @@ static int filter_by_groups(struct kernel_call *c, const struct gpu_conv *k, con
 static int by_groups(struct kernel_call *c, const struct gpu_conv *k, const struct conv *g,
 		     cuda_ptr input, cuda_ptr filter, cuda_ptr output, struct mu_err *err)
 {
-	struct conv_args a = args_of(g);
+	struct conv_args a = conv_gpu_args_of(g);
 	bool to_input = k->way == GPU_CONVOLUTION_TO_INPUT;
 
 	a.in = to_input ? output : input;
@@ -123,8 +123,9 @@ struct part { /* some images, and where theirs lie */
 	bool first;
 };
 
-static int multiply(struct kernel_call *c, const struct gpu_conv *k, const struct product *p,
-		    cuda_ptr out, cuda_ptr x, cuda_ptr y, struct mu_err *err)
+static int conv_gpu_multiply(struct kernel_call *c, const struct gpu_conv *k,
+			     const struct product *p, cuda_ptr out, cuda_ptr x, cuda_ptr y,
+			     struct mu_err *err)
 {
 	struct matmul_args a = {.out = out, .a = x, .b = y};
 	bool activate;
@@ -137,7 +138,7 @@ static int run_part(struct kernel_call *c, const struct gpu_conv *k, const struc
 {
 	const int64_t pixels = at->images * g->row.out * g->column.out;
 	const int64_t line = g->row.size * g->column.size * g->channels;
-	struct conv_args a = args_of(g);
+	struct conv_args a = conv_gpu_args_of(g);
 	int rc;
 
 	if (k->way == GPU_CONVOLUTION_TO_INPUT) {
@@ -145,7 +146,7 @@ static int run_part(struct kernel_call *c, const struct gpu_conv *k, const struc
 		a.out = at->input;
 		a.in = at->patches;
 		a.n = at->images * g->row.in * g->column.in * g->channels;
-		rc = multiply(c, k, &p, at->patches, at->output, at->filter, err);
+		rc = conv_gpu_multiply(c, k, &p, at->patches, at->output, at->filter, err);
 		return rc ? rc : gpu_run(k->gpu, k->unpatch, a.n, &a, err);
 	}
 	a.out = at->patches;
@@ -155,7 +156,7 @@ static int run_part(struct kernel_call *c, const struct gpu_conv *k, const struc
 		return rc;
 	if (k->way == GPU_CONVOLUTION_FORWARD) {
 		struct product p = {.m = pixels, .n = g->filters, .k = line};
-		return multiply(c, k, &p, at->output, at->patches, at->filter, err);
+		return conv_gpu_multiply(c, k, &p, at->output, at->patches, at->filter, err);
 	}
 	struct product p = {.m = line, .n = g->filters, .k = pixels, .trans_a = true};
 	struct binary_args add = {.out = at->filter,
@@ -164,8 +165,8 @@ static int run_part(struct kernel_call *c, const struct gpu_conv *k, const struc
 				  .n = line * g->filters,
 				  .a_step = 1,
 				  .b_step = 1};
-	rc = multiply(c, k, &p, at->first ? at->filter : at->filter_part, at->patches, at->output,
-		      err);
+	rc = conv_gpu_multiply(c, k, &p, at->first ? at->filter : at->filter_part, at->patches,
+			       at->output, err);
 	return rc || at->first ? rc : gpu_run(k->gpu, k->add, add.n, &add, err);
 }
 
@@ -220,8 +221,8 @@ struct gpu_convolution_axis gpu_even_axis(const struct window_axis *x)
 
 /* out[columns, rows] = in[rows, columns], turned round: our filters have the output channels last,
  * the library's have them first. */
-static int turn(const struct gpu_conv *k, cuda_ptr out, cuda_ptr in, int64_t rows, int64_t columns,
-		struct mu_err *err)
+static int conv_gpu_transpose(const struct gpu_conv *k, cuda_ptr out, cuda_ptr in, int64_t rows,
+			      int64_t columns, struct mu_err *err)
 {
 	struct view_args a = {.out = out,
 			      .in = in,
@@ -233,9 +234,9 @@ static int turn(const struct gpu_conv *k, cuda_ptr out, cuda_ptr in, int64_t row
 	return gpu_run(k->gpu, k->transpose, a.n, &a, err);
 }
 
-static int by_library(struct kernel_call *c, const struct gpu_conv *k, const struct conv *g,
-		      cuda_ptr input, cuda_ptr filter, cuda_ptr output, bool *done,
-		      struct mu_err *err)
+static int conv_gpu_by_library(struct kernel_call *c, const struct gpu_conv *k,
+			       const struct conv *g, cuda_ptr input, cuda_ptr filter,
+			       cuda_ptr output, bool *done, struct mu_err *err)
 {
 	const int64_t taps = g->row.size * g->column.size * conv_group_channels(g);
 	const struct gpu_convolution what = {g->type,
@@ -256,12 +257,12 @@ static int by_library(struct kernel_call *c, const struct gpu_conv *k, const str
 		return rc;
 	struct gpu_convolution_at at = {input, gpu_address(&turned), output};
 	if (k->way != GPU_CONVOLUTION_TO_FILTER &&
-	    (rc = turn(k, at.filter, filter, taps, g->filters, err)))
+	    (rc = conv_gpu_transpose(k, at.filter, filter, taps, g->filters, err)))
 		return rc;
 	if ((rc = gpu_convolution(k->gpu, k->plan, &what, &at, c->node->name, done, err)))
 		return rc;
 	return *done && k->way == GPU_CONVOLUTION_TO_FILTER
-		   ? turn(k, filter, at.filter, g->filters, taps, err)
+		   ? conv_gpu_transpose(k, filter, at.filter, g->filters, taps, err)
 		   : 0;
 }
 
@@ -269,7 +270,7 @@ int gpu_conv_run(struct kernel_call *c, const struct gpu_conv *k, const struct c
 		 cuda_ptr input, cuda_ptr filter, cuda_ptr output, struct mu_err *err)
 {
 	bool done;
-	int rc = by_library(c, k, g, input, filter, output, &done, err);
+	int rc = conv_gpu_by_library(c, k, g, input, filter, output, &done, err);
 
 	if (rc || done)
 		return rc;
@@ -296,13 +297,14 @@ static const struct {
     [GPU_CONVOLUTION_TO_FILTER] = {check_conv_filter, 0, NONE, 2},
 };
 
-static void release(void *state)
+static void conv_gpu_release(void *state)
 {
 	gpu_conv_fini(&((struct state *)state)->by);
 	free(state);
 }
 
-static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+static int conv_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			    struct mu_err *err)
 {
 	enum gpu_convolution_way way = strstr(n->op, "BackpropInput")    ? GPU_CONVOLUTION_TO_INPUT
 				       : strstr(n->op, "BackpropFilter") ? GPU_CONVOLUTION_TO_FILTER
@@ -322,7 +324,7 @@ static cuda_ptr address_of(const struct kernel_call *c, int input, const struct 
 	return gpu_address(input == NONE ? out : kernel_in(c, (unsigned)input));
 }
 
-static int run(struct kernel_call *c, struct mu_err *err)
+static int conv_gpu_run(struct kernel_call *c, struct mu_err *err)
 {
 	const struct state *s = c->state;
 	enum gpu_convolution_way way = s->by.way;
@@ -343,8 +345,9 @@ static int run(struct kernel_call *c, struct mu_err *err)
 
 #define ROW(name)                                                                                  \
 	{                                                                                          \
-		.k = {name, .run = run, .prepare = prepare, .release = release}, .type_attr = "T", \
-		.types = GPU_FLT                                                                   \
+		.k = {name, .run = conv_gpu_run, .prepare = conv_gpu_prepare,                      \
+		      .release = conv_gpu_release},                                                \
+		.type_attr = "T", .types = GPU_FLT                                                 \
 	}
 static const struct gpu_kernel rows[] = {
     ROW("Conv2D"),

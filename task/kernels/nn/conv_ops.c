@@ -8,7 +8,8 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/nn/conv.h"
 
-static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+static int conv_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			struct mu_err *err)
 {
 	struct window_attrs a;
 	int rc = window_attrs_conv(n, &a, err);
@@ -32,9 +33,9 @@ static int need_rank4(const struct mu_shape *s, const char *what, struct mu_err 
 }
 
 /* The convolution of an input and a filter of these shapes. */
-static int geometry(const struct kernel_call *c, const struct window_attrs *a,
-		    const struct mu_shape *in, const struct mu_shape *filter, struct conv *g,
-		    struct mu_err *err)
+static int conv_geometry(const struct kernel_call *c, const struct window_attrs *a,
+			 const struct mu_shape *in, const struct mu_shape *filter, struct conv *g,
+			 struct mu_err *err)
 {
 	int rc;
 
@@ -79,7 +80,7 @@ static int geometry(const struct kernel_call *c, const struct window_attrs *a,
 	return window_axis_set(&g->column, a, WINDOW_COLUMNS, in->dim[2], filter->dim[1], err);
 }
 
-static int output_shape(const struct conv *g, struct mu_shape *s, struct mu_err *err)
+static int conv_output_shape(const struct conv *g, struct mu_shape *s, struct mu_err *err)
 {
 	int64_t dims[4] = {g->batch, g->row.out, g->column.out, g->filters};
 
@@ -93,10 +94,10 @@ int check_conv(const struct kernel_call *c, const struct window_attrs *a, struct
 	int rc;
 
 	if ((rc = args_same_type(c, 0, 1, err)) ||
-	    (rc = geometry(c, a, &in->shape, &filter->shape, g, err)))
+	    (rc = conv_geometry(c, a, &in->shape, &filter->shape, g, err)))
 		return rc;
 	g->type = in->dtype;
-	return output_shape(g, shape, err);
+	return conv_output_shape(g, shape, err);
 }
 
 /* The gradient must be what the forward op would have given. */
@@ -107,7 +108,7 @@ static int check_grad(const struct kernel_call *c, const struct conv *g, struct 
 	int rc;
 
 	if ((rc = need_rank4(&grad->shape, "out_backprop", err)) ||
-	    (rc = output_shape(g, &want, err)))
+	    (rc = conv_output_shape(g, &want, err)))
 		return rc;
 	if (!mu_shape_eq(&want, &grad->shape))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -118,8 +119,8 @@ static int check_grad(const struct kernel_call *c, const struct conv *g, struct 
 }
 
 /* The shape in input i: four sizes; for an image the batch and depth may be left out. */
-static int sizes_of(const struct kernel_call *c, unsigned i, const char *what, bool image,
-		    struct mu_shape *out, struct mu_err *err)
+static int conv_sizes_of(const struct kernel_call *c, unsigned i, const char *what, bool image,
+			 struct mu_shape *out, struct mu_err *err)
 {
 	const struct mu_shape *s = &kernel_in(c, i)->shape, *grad = &kernel_in(c, 2)->shape;
 	int64_t d[4];
@@ -149,8 +150,8 @@ int check_conv_input(const struct kernel_call *c, const struct window_attrs *a, 
 	int rc;
 
 	if ((rc = args_same_type(c, 1, 2, err)) ||
-	    (rc = sizes_of(c, 0, "input_sizes", !is_depthwise(c), shape, err)) ||
-	    (rc = geometry(c, a, shape, &filter->shape, g, err)))
+	    (rc = conv_sizes_of(c, 0, "input_sizes", !is_depthwise(c), shape, err)) ||
+	    (rc = conv_geometry(c, a, shape, &filter->shape, g, err)))
 		return rc;
 	g->type = filter->dtype;
 	return check_grad(c, g, err);
@@ -163,8 +164,8 @@ int check_conv_filter(const struct kernel_call *c, const struct window_attrs *a,
 	int rc;
 
 	if ((rc = args_same_type(c, 0, 2, err)) ||
-	    (rc = sizes_of(c, 1, "filter_sizes", false, shape, err)) ||
-	    (rc = geometry(c, a, &in->shape, shape, g, err)))
+	    (rc = conv_sizes_of(c, 1, "filter_sizes", false, shape, err)) ||
+	    (rc = conv_geometry(c, a, &in->shape, shape, g, err)))
 		return rc;
 	g->type = in->dtype;
 	return check_grad(c, g, err);
@@ -172,7 +173,7 @@ int check_conv_filter(const struct kernel_call *c, const struct window_attrs *a,
 
 /* ---- on a processor ---- */
 
-static int need_real(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
+static int conv_need_real(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
 {
 	return t == MU_FLOAT || t == MU_DOUBLE
 		   ? 0
@@ -188,7 +189,7 @@ static int conv(struct kernel_call *c, struct mu_err *err)
 	struct conv g;
 	int rc;
 
-	if ((rc = need_real(c, in->dtype, err)) ||
+	if ((rc = conv_need_real(c, in->dtype, err)) ||
 	    (rc = check_conv(c, c->state, &g, &shape, err)) ||
 	    (rc = kernel_out(c, 0, g.type, &shape, &out, err)))
 		return rc;
@@ -203,7 +204,7 @@ static int conv_input(struct kernel_call *c, struct mu_err *err)
 	struct conv g;
 	int rc;
 
-	if ((rc = need_real(c, filter->dtype, err)) ||
+	if ((rc = conv_need_real(c, filter->dtype, err)) ||
 	    (rc = check_conv_input(c, c->state, &g, &shape, err)) ||
 	    (rc = kernel_out(c, 0, g.type, &shape, &out, err)))
 		return rc;
@@ -218,7 +219,7 @@ static int conv_filter(struct kernel_call *c, struct mu_err *err)
 	struct conv g;
 	int rc;
 
-	if ((rc = need_real(c, in->dtype, err)) ||
+	if ((rc = conv_need_real(c, in->dtype, err)) ||
 	    (rc = check_conv_filter(c, c->state, &g, &shape, err)) ||
 	    (rc = kernel_out(c, 0, g.type, &shape, &out, err)))
 		return rc;
@@ -230,12 +231,13 @@ static int conv_filter(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"Conv2D", KERNEL_EXPENSIVE, .run = conv, .prepare = prepare},
-    {"Conv2DBackpropInput", KERNEL_EXPENSIVE, .run = conv_input, .prepare = prepare},
-    {"Conv2DBackpropFilter", KERNEL_EXPENSIVE, .run = conv_filter, .prepare = prepare},
-    {"DepthwiseConv2dNative", KERNEL_EXPENSIVE, .run = conv, .prepare = prepare},
-    {"DepthwiseConv2dNativeBackpropInput", KERNEL_EXPENSIVE, .run = conv_input, .prepare = prepare},
+    {"Conv2D", KERNEL_EXPENSIVE, .run = conv, .prepare = conv_prepare},
+    {"Conv2DBackpropInput", KERNEL_EXPENSIVE, .run = conv_input, .prepare = conv_prepare},
+    {"Conv2DBackpropFilter", KERNEL_EXPENSIVE, .run = conv_filter, .prepare = conv_prepare},
+    {"DepthwiseConv2dNative", KERNEL_EXPENSIVE, .run = conv, .prepare = conv_prepare},
+    {"DepthwiseConv2dNativeBackpropInput", KERNEL_EXPENSIVE, .run = conv_input,
+     .prepare = conv_prepare},
     {"DepthwiseConv2dNativeBackpropFilter", KERNEL_EXPENSIVE, .run = conv_filter,
-     .prepare = prepare},
+     .prepare = conv_prepare},
 };
 KERNEL_TABLE(conv, rows)

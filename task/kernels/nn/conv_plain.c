@@ -47,7 +47,7 @@ PLAIN(float)
 PLAIN(double)
 
 /* Bytes of the tensor that is computed. */
-static size_t size_of(const struct conv *g, enum conv_direction dir)
+static size_t conv_plain_size_of(const struct conv *g, enum conv_direction dir)
 {
 	const struct window_axis *r = &g->row, *q = &g->column;
 	int64_t dims[3][4] = {
@@ -64,7 +64,7 @@ static size_t size_of(const struct conv *g, enum conv_direction dir)
 
 void conv_plain(const struct conv *g, enum conv_direction dir, void *x, void *w, void *y)
 {
-	size_t bytes = size_of(g, dir);
+	size_t bytes = conv_plain_size_of(g, dir);
 
 	if (bytes)
 		memset(dir == CONV_OUTPUT ? y : dir == CONV_INPUT_GRAD ? x : w, 0, bytes);

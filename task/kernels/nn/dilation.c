@@ -192,7 +192,7 @@ static int check_dilation(const struct kernel_call *c, struct dilation *p, struc
 			    (int64_t[]){p->batch, p->axis[0].out, p->axis[1].out, p->depth}, err);
 }
 
-static int largest(struct kernel_call *c, struct mu_err *err)
+static int dilation_largest(struct kernel_call *c, struct mu_err *err)
 {
 	struct dilation p = {.in = kernel_in(c, 0)->data, .filter = kernel_in(c, 1)->data};
 	struct mu_tensor *out;
@@ -247,7 +247,7 @@ static int to_filter(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"Dilation2D", KERNEL_EXPENSIVE, .run = largest},
+    {"Dilation2D", KERNEL_EXPENSIVE, .run = dilation_largest},
     {"Dilation2DBackpropInput", KERNEL_EXPENSIVE, .run = to_input},
     {"Dilation2DBackpropFilter", KERNEL_EXPENSIVE, .run = to_filter},
 };

@@ -21,7 +21,7 @@ struct fake_spec {
 	float least, most; /* of the integers */
 };
 
-static int read_spec(const struct mu_node *n, struct fake_spec *s, struct mu_err *err)
+static int fake_quant_read_spec(const struct mu_node *n, struct fake_spec *s, struct mu_err *err)
 {
 	int64_t bits = args_attr_int(n, "num_bits", 8);
 
@@ -54,7 +54,7 @@ static float fake_one(const struct fake *f, float x)
 	return floorf((in - f->low) * f->inverse - f->zero + 0.5f) * f->scale;
 }
 
-static bool within(const struct fake *f, float x)
+static bool fake_quant_within(const struct fake *f, float x)
 {
 	return x >= f->low && x <= f->high;
 }
@@ -82,7 +82,7 @@ static int range_of_attrs(const struct kernel_call *c, struct fake *f, struct mu
 	struct fake_spec s;
 	int rc;
 
-	if ((rc = inputs_are_float(c, err)) || (rc = read_spec(c->node, &s, err)))
+	if ((rc = inputs_are_float(c, err)) || (rc = fake_quant_read_spec(c->node, &s, err)))
 		return rc;
 	if (!(min < max))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -119,20 +119,20 @@ static int by_args_grad(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	for (int64_t i = 0; i < x->shape.count; i++)
 		MU_DATA(float, out)
-		[i] = within(&f, MU_DATA(float, x)[i]) ? MU_DATA(float, g)[i] : 0;
+	[i] = fake_quant_within(&f, MU_DATA(float, x)[i]) ? MU_DATA(float, g)[i] : 0;
 	return 0;
 }
 
 /* The ranges of inputs `at` and after it, one for each of `channels`; 0: one for all. */
-static int check_ranges(const struct kernel_call *c, unsigned at, int64_t *channels,
-			struct fake_spec *s, struct mu_err *err)
+static int fake_quant_check_ranges(const struct kernel_call *c, unsigned at, int64_t *channels,
+				   struct fake_spec *s, struct mu_err *err)
 {
 	static const char *const name[] = {"min", "max"};
 	const struct mu_shape *x = &kernel_in(c, at - 1)->shape;
 	bool each = strstr(c->node->op, "PerChannel");
 	int rc;
 
-	if ((rc = inputs_are_float(c, err)) || (rc = read_spec(c->node, s, err)))
+	if ((rc = inputs_are_float(c, err)) || (rc = fake_quant_read_spec(c->node, s, err)))
 		return rc;
 	if (each && x->rank < 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "inputs must have a channel");
@@ -160,7 +160,7 @@ static int by_vars(struct kernel_call *c, struct mu_err *err)
 	int64_t channels;
 	int rc;
 
-	if ((rc = check_ranges(c, 1, &channels, &s, err)) ||
+	if ((rc = fake_quant_check_ranges(c, 1, &channels, &s, err)) ||
 	    (rc = kernel_out(c, 0, MU_FLOAT, &x->shape, &out, err)))
 		return rc;
 	for (int64_t k = 0; k < channels; k++) {
@@ -181,7 +181,7 @@ static int by_vars_grad(struct kernel_call *c, struct mu_err *err)
 	int64_t channels;
 	int rc;
 
-	if ((rc = check_ranges(c, 2, &channels, &s, err)) || (rc = same_size(c, err)) ||
+	if ((rc = fake_quant_check_ranges(c, 2, &channels, &s, err)) || (rc = same_size(c, err)) ||
 	    (rc = kernel_out(c, 0, MU_FLOAT, &x->shape, &out, err)) ||
 	    (rc = kernel_out(c, 1, MU_FLOAT, &kernel_in(c, 2)->shape, &below, err)) ||
 	    (rc = kernel_out(c, 2, MU_FLOAT, &kernel_in(c, 3)->shape, &above, err)))
@@ -194,7 +194,7 @@ static int by_vars_grad(struct kernel_call *c, struct mu_err *err)
 		double less = 0, more = 0;
 		for (int64_t i = k; i < x->shape.count; i += channels) {
 			float v = MU_DATA(float, x)[i], d = MU_DATA(float, g)[i];
-			MU_DATA(float, out)[i] = none || within(&f, v) ? d : 0;
+			MU_DATA(float, out)[i] = none || fake_quant_within(&f, v) ? d : 0;
 			less += !none && v < f.low ? d : 0;
 			more += !none && v > f.high ? d : 0;
 		}
@@ -213,7 +213,8 @@ struct back {
 };
 
 /* The slices that have a range each: input `in` cut along the axis. */
-static int cut(const struct kernel_call *c, unsigned in, struct back *b, struct mu_err *err)
+static int fake_quant_cut(const struct kernel_call *c, unsigned in, struct back *b,
+			  struct mu_err *err)
 {
 	const struct mu_tensor *x = kernel_in(c, in);
 	int64_t axis = args_attr_int(c->node, "axis", -1);
@@ -338,7 +339,7 @@ static int there_and_back(struct kernel_call *c, int64_t bits, struct mu_err *er
 	double half = ldexp(1, (int)bits - 1);
 	b.least = signed_ ? narrow - half : 0;
 	b.most = signed_ ? half - 1 : 2 * half - 1;
-	if ((rc = cut(c, 0, &b, err)) || (rc = check_ends(c, 1, &b, err)) ||
+	if ((rc = fake_quant_cut(c, 0, &b, err)) || (rc = check_ends(c, 1, &b, err)) ||
 	    (rc = kernel_out(c, 0, kernel_in(c, 0)->dtype, &kernel_in(c, 0)->shape, &out, err)))
 		return rc;
 	return (out->dtype == MU_FLOAT ? back_all_float : back_all_double)(c, &b, out, err);
@@ -364,7 +365,7 @@ static int back_grad(struct kernel_call *c, struct mu_err *err)
 	struct back b = {0};
 	int rc;
 
-	if ((rc = args_same_type(c, 1, 0, err)) || (rc = cut(c, 1, &b, err)) ||
+	if ((rc = args_same_type(c, 1, 0, err)) || (rc = fake_quant_cut(c, 1, &b, err)) ||
 	    (rc = same_size(c, err)) || (rc = check_ends(c, 2, &b, err)) ||
 	    (rc = kernel_out(c, 0, x->dtype, &x->shape, &out, err)))
 		return rc;

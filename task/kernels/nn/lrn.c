@@ -69,7 +69,7 @@ static float norm(const struct lrn *l, const float *x, int64_t ch)
 	return l->p.bias + l->p.alpha * sum;
 }
 
-static void forward(void *arg, int64_t from, int64_t to)
+static void lrn_forward(void *arg, int64_t from, int64_t to)
 {
 	const struct lrn *l = arg;
 
@@ -79,7 +79,7 @@ static void forward(void *arg, int64_t from, int64_t to)
 						  powf(norm(l, l->x + i * l->p.n, ch), -l->p.beta);
 }
 
-static void backward(void *arg, int64_t from, int64_t to)
+static void lrn_backward(void *arg, int64_t from, int64_t to)
 {
 	const struct lrn *l = arg;
 
@@ -97,8 +97,8 @@ static void backward(void *arg, int64_t from, int64_t to)
 	}
 }
 
-static int run(struct kernel_call *c, struct lrn *l, const struct mu_shape *shape,
-	       void (*body)(void *, int64_t, int64_t), struct mu_err *err)
+static int lrn_run(struct kernel_call *c, struct lrn *l, const struct mu_shape *shape,
+		   void (*body)(void *, int64_t, int64_t), struct mu_err *err)
 {
 	struct mu_tensor *out;
 	int rc = kernel_out(c, 0, MU_FLOAT, shape, &out, err);
@@ -115,7 +115,7 @@ static int lrn(struct kernel_call *c, struct mu_err *err)
 	struct lrn l = {.x = kernel_in(c, 0)->data};
 	int rc = check_lrn(c, 0, &l.p, err);
 
-	return rc ? rc : run(c, &l, &kernel_in(c, 0)->shape, forward, err);
+	return rc ? rc : lrn_run(c, &l, &kernel_in(c, 0)->shape, lrn_forward, err);
 }
 
 static int lrn_grad(struct kernel_call *c, struct mu_err *err)
@@ -124,7 +124,7 @@ static int lrn_grad(struct kernel_call *c, struct mu_err *err)
 	    kernel_in(c, 0)->data, kernel_in(c, 1)->data, kernel_in(c, 2)->data, NULL, {0}};
 	int rc = check_lrn_grad(c, &l.p, err);
 
-	return rc ? rc : run(c, &l, &kernel_in(c, 1)->shape, backward, err);
+	return rc ? rc : lrn_run(c, &l, &kernel_in(c, 1)->shape, lrn_backward, err);
 }
 
 static const struct kernel rows[] = {

@@ -22,7 +22,8 @@ struct pool {
 	bool average, by_two;
 };
 
-static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+static int pool_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			struct mu_err *err)
 {
 	struct window_attrs a;
 	int rc = window_attrs_pool(n, &a, err);
@@ -43,7 +44,7 @@ static struct pool pool_of(const struct pool_sizes *s, enum mu_dtype type)
 			     .column = s->column};
 }
 
-static int need_real(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
+static int pool_need_real(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
 {
 	return t == MU_FLOAT || t == MU_DOUBLE
 		   ? 0
@@ -70,7 +71,7 @@ struct area {
 	int64_t y0, y1, x0, x1;
 };
 
-static bool area_of(const struct pool *p, int64_t i, int64_t j, struct area *a)
+static bool pool_area_of(const struct pool *p, int64_t i, int64_t j, struct area *a)
 {
 	int64_t k0, k1, l0, l1;
 
@@ -86,7 +87,7 @@ static size_t pixel_at(const struct pool *p, int64_t image, int64_t y, int64_t x
 	return (size_t)(((image * p->row.in + y) * p->column.in + x) * p->channels) * p->size;
 }
 
-static void fill(const struct pool *p, char *to, double value)
+static void pool_fill(const struct pool *p, char *to, double value)
 {
 	float f = (float)value;
 
@@ -96,7 +97,7 @@ static void fill(const struct pool *p, char *to, double value)
 }
 
 /* o *= 1 / n, in the type's own precision. */
-static void divide(const struct pool *p, char *to, const char *from, int64_t n)
+static void pool_divide(const struct pool *p, char *to, const char *from, int64_t n)
 {
 	float f = (float)n;
 	double d = (double)n;
@@ -105,7 +106,7 @@ static void divide(const struct pool *p, char *to, const char *from, int64_t n)
 					    p->channels, RIGHT_SCALAR);
 }
 
-static void forward(void *arg, int64_t from, int64_t to)
+static void pool_forward(void *arg, int64_t from, int64_t to)
 {
 	const struct pool *p = arg;
 	binary_loop *join = loops->binary[p->average ? BIN_AddV2 : BIN_Maximum][p->type];
@@ -123,11 +124,11 @@ static void forward(void *arg, int64_t from, int64_t to)
 			continue;
 		}
 		for (int64_t j = 0; j < p->column.out; j++, o += pixel) {
-			if (!area_of(p, i, j, &a)) {
-				fill(p, o,
-				     p->average            ? 0
-				     : p->type == MU_FLOAT ? -3.402823466e38
-							   : -1.7976931348623157e308);
+			if (!pool_area_of(p, i, j, &a)) {
+				pool_fill(p, o,
+					  p->average            ? 0
+					  : p->type == MU_FLOAT ? -3.402823466e38
+								: -1.7976931348623157e308);
 				continue;
 			}
 			memcpy(o, p->in + pixel_at(p, image, a.y0, a.x0), pixel);
@@ -136,7 +137,7 @@ static void forward(void *arg, int64_t from, int64_t to)
 					join(o, o, p->in + pixel_at(p, image, y, x), p->channels,
 					     BOTH_RUN);
 			if (p->average)
-				divide(p, o, o, (a.y1 - a.y0) * (a.x1 - a.x0));
+				pool_divide(p, o, o, (a.y1 - a.y0) * (a.x1 - a.x0));
 		}
 	}
 }
@@ -149,7 +150,7 @@ static int pool(struct kernel_call *c, bool average, struct mu_err *err)
 	struct pool_sizes s;
 	int rc;
 
-	if ((rc = need_real(c, in->dtype, err)) ||
+	if ((rc = pool_need_real(c, in->dtype, err)) ||
 	    (rc = check_pool(c, c->state, &s, &shape, err)) ||
 	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
 		return rc;
@@ -161,7 +162,7 @@ static int pool(struct kernel_call *c, bool average, struct mu_err *err)
 	if (!shape.count)
 		return 0;
 	int64_t lines = p.batch * p.row.out;
-	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), forward, &p);
+	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), pool_forward, &p);
 	return 0;
 }
 
@@ -213,7 +214,7 @@ static void average_back(const struct pool *p, int64_t image, const struct area 
 {
 	binary_loop *add = loops->binary[BIN_AddV2][p->type];
 
-	divide(p, share, grad, (a->y1 - a->y0) * (a->x1 - a->x0));
+	pool_divide(p, share, grad, (a->y1 - a->y0) * (a->x1 - a->x0));
 	for (int64_t y = a->y0; y < a->y1; y++)
 		for (int64_t x = a->x0; x < a->x1; x++) {
 			char *o = p->out + pixel_at(p, image, y, x);
@@ -235,7 +236,7 @@ static void max_back_by_two(const struct pool *p, int64_t from, int64_t to)
 		}
 }
 
-static void backward(void *arg, int64_t from, int64_t to)
+static void pool_backward(void *arg, int64_t from, int64_t to)
 {
 	const struct pool *p = arg;
 	size_t pixel = (size_t)p->channels * p->size;
@@ -251,7 +252,7 @@ static void backward(void *arg, int64_t from, int64_t to)
 	for (int64_t image = from; image < to; image++)
 		for (int64_t i = 0; i < p->row.out; i++)
 			for (int64_t j = 0; j < p->column.out; j++, g += pixel) {
-				if (!area_of(p, i, j, &a))
+				if (!pool_area_of(p, i, j, &a))
 					continue;
 				if (p->average)
 					average_back(p, image, &a, g, share);
@@ -263,8 +264,8 @@ static void backward(void *arg, int64_t from, int64_t to)
 }
 
 /* Into output 0, of the shape of the pool's input. */
-static int run_backward(struct kernel_call *c, struct pool *p, const struct mu_shape *in,
-			unsigned grad_at, struct mu_err *err)
+static int pool_run_backward(struct kernel_call *c, struct pool *p, const struct mu_shape *in,
+			     unsigned grad_at, struct mu_err *err)
 {
 	struct mu_tensor *out;
 	int rc = kernel_out(c, 0, p->type, in, &out, err);
@@ -275,7 +276,7 @@ static int run_backward(struct kernel_call *c, struct pool *p, const struct mu_s
 	p->out = out->data;
 	p->by_two = is_by_two(p);
 	if (in->count)
-		kernel_parallel(c, p->batch, 1 + 16384 * p->batch / in->count, backward, p);
+		kernel_parallel(c, p->batch, 1 + 16384 * p->batch / in->count, pool_backward, p);
 	return 0;
 }
 
@@ -285,11 +286,12 @@ static int max_pool_grad(struct kernel_call *c, struct mu_err *err)
 	struct pool_sizes s;
 	int rc;
 
-	if ((rc = need_real(c, in->dtype, err)) || (rc = check_max_pool_grad(c, c->state, &s, err)))
+	if ((rc = pool_need_real(c, in->dtype, err)) ||
+	    (rc = check_max_pool_grad(c, c->state, &s, err)))
 		return rc;
 	struct pool p = pool_of(&s, in->dtype);
 	p.in = in->data;
-	return run_backward(c, &p, &in->shape, 2, err);
+	return pool_run_backward(c, &p, &in->shape, 2, err);
 }
 
 /* ---- what of a gradient goes on where the largest elements are ---- */
@@ -305,7 +307,7 @@ static int max_pool_grad(struct kernel_call *c, struct mu_err *err)
 MAX_OF(float)
 MAX_OF(double)
 
-static void pick(void *arg, int64_t from, int64_t to)
+static void pool_pick(void *arg, int64_t from, int64_t to)
 {
 	const struct pool *p = arg;
 	size_t pixel = (size_t)p->channels * p->size;
@@ -314,7 +316,7 @@ static void pick(void *arg, int64_t from, int64_t to)
 
 	for (int64_t line = from; line < to; line++)
 		for (int64_t j = 0; j < p->column.out; j++, o += pixel) {
-			if (!area_of(p, line % p->row.out, j, &a))
+			if (!pool_area_of(p, line % p->row.out, j, &a))
 				memset(o, 0, pixel);
 			else if (p->type == MU_FLOAT)
 				max_of_float(p, line / p->row.out, &a, (float *)o);
@@ -331,7 +333,7 @@ static int max_pool_grad_grad(struct kernel_call *c, struct mu_err *err)
 	struct pool_sizes s;
 	int rc;
 
-	if ((rc = need_real(c, in->dtype, err)) ||
+	if ((rc = pool_need_real(c, in->dtype, err)) ||
 	    (rc = check_max_pool_grad_grad(c, c->state, &s, &want, err)) ||
 	    (rc = kernel_out(c, 0, in->dtype, &want, &out, err)) || !want.count)
 		return rc;
@@ -340,7 +342,7 @@ static int max_pool_grad_grad(struct kernel_call *c, struct mu_err *err)
 	p.grad = kernel_in(c, 2)->data;
 	p.out = out->data;
 	int64_t lines = p.batch * p.row.out;
-	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), pick, &p);
+	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), pool_pick, &p);
 	return 0;
 }
 
@@ -363,7 +365,7 @@ static void places(void *arg, int64_t from, int64_t to)
 		for (int64_t j = 0; j < p->column.out; j++) {
 			int64_t o = (line * p->column.out + j) * p->channels;
 			int64_t own = line / p->row.out * image;
-			bool any = area_of(p, line % p->row.out, j, &a);
+			bool any = pool_area_of(p, line % p->row.out, j, &a);
 			int64_t first = (a.y0 * p->column.in + a.x0) * p->channels;
 			const char *in = p->in + (size_t)(own + first) * p->size;
 			for (int64_t ch = 0; any && ch < p->channels; ch++) {
@@ -393,7 +395,7 @@ static int max_pool_places(struct kernel_call *c, struct mu_err *err)
 				.whole = args_attr_bool(c->node, "include_batch_in_index", false)};
 	int rc;
 
-	if ((rc = need_real(c, in->dtype, err)) ||
+	if ((rc = pool_need_real(c, in->dtype, err)) ||
 	    (rc = check_max_pool_places(c, c->state, &s, &shape, &type, err)) ||
 	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)) ||
 	    (rc = kernel_out(c, 1, type, &shape, &x.at, err)) || !shape.count)
@@ -417,7 +419,7 @@ static int max_pool_grad_places(struct kernel_call *c, struct mu_err *err)
 	struct pool_sizes s;
 	int rc;
 
-	if ((rc = need_real(c, in->dtype, err)) ||
+	if ((rc = pool_need_real(c, in->dtype, err)) ||
 	    (rc = check_max_pool_grad_places(c, c->state, &s, err)) ||
 	    (rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)) || !in->shape.count)
 		return rc;
@@ -446,24 +448,25 @@ static int avg_pool_grad(struct kernel_call *c, struct mu_err *err)
 	struct pool_sizes s;
 	int rc;
 
-	if ((rc = need_real(c, kernel_in(c, 1)->dtype, err)) ||
+	if ((rc = pool_need_real(c, kernel_in(c, 1)->dtype, err)) ||
 	    (rc = check_avg_pool_grad(c, c->state, &s, &in, err)))
 		return rc;
 	struct pool p = pool_of(&s, kernel_in(c, 1)->dtype);
 	p.average = true;
-	return run_backward(c, &p, &in, 1, err);
+	return pool_run_backward(c, &p, &in, 1, err);
 }
 
 static const struct kernel rows[] = {
-    {"MaxPool", KERNEL_EXPENSIVE, .run = max_pool, .prepare = prepare},
-    {"MaxPoolV2", KERNEL_EXPENSIVE, .run = max_pool, .prepare = prepare},
-    {"MaxPoolGrad", KERNEL_EXPENSIVE, .run = max_pool_grad, .prepare = prepare},
-    {"MaxPoolGradV2", KERNEL_EXPENSIVE, .run = max_pool_grad, .prepare = prepare},
-    {"MaxPoolGradGrad", KERNEL_EXPENSIVE, .run = max_pool_grad_grad, .prepare = prepare},
-    {"MaxPoolGradGradV2", KERNEL_EXPENSIVE, .run = max_pool_grad_grad, .prepare = prepare},
-    {"MaxPoolWithArgmax", KERNEL_EXPENSIVE, .run = max_pool_places, .prepare = prepare},
-    {"MaxPoolGradWithArgmax", KERNEL_EXPENSIVE, .run = max_pool_grad_places, .prepare = prepare},
-    {"AvgPool", KERNEL_EXPENSIVE, .run = avg_pool, .prepare = prepare},
-    {"AvgPoolGrad", KERNEL_EXPENSIVE, .run = avg_pool_grad, .prepare = prepare},
+    {"MaxPool", KERNEL_EXPENSIVE, .run = max_pool, .prepare = pool_prepare},
+    {"MaxPoolV2", KERNEL_EXPENSIVE, .run = max_pool, .prepare = pool_prepare},
+    {"MaxPoolGrad", KERNEL_EXPENSIVE, .run = max_pool_grad, .prepare = pool_prepare},
+    {"MaxPoolGradV2", KERNEL_EXPENSIVE, .run = max_pool_grad, .prepare = pool_prepare},
+    {"MaxPoolGradGrad", KERNEL_EXPENSIVE, .run = max_pool_grad_grad, .prepare = pool_prepare},
+    {"MaxPoolGradGradV2", KERNEL_EXPENSIVE, .run = max_pool_grad_grad, .prepare = pool_prepare},
+    {"MaxPoolWithArgmax", KERNEL_EXPENSIVE, .run = max_pool_places, .prepare = pool_prepare},
+    {"MaxPoolGradWithArgmax", KERNEL_EXPENSIVE, .run = max_pool_grad_places,
+     .prepare = pool_prepare},
+    {"AvgPool", KERNEL_EXPENSIVE, .run = avg_pool, .prepare = pool_prepare},
+    {"AvgPoolGrad", KERNEL_EXPENSIVE, .run = avg_pool_grad, .prepare = pool_prepare},
 };
 KERNEL_TABLE(pool, rows)

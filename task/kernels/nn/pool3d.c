@@ -23,7 +23,7 @@ struct place {
 	char *share; /* of an average's gradient, for each tap */
 };
 
-static void divide(const struct volume *v, char *to, const char *from, int64_t n)
+static void pool3d_divide(const struct volume *v, char *to, const char *from, int64_t n)
 {
 	float f = (float)n;
 	double d = (double)n;
@@ -32,7 +32,7 @@ static void divide(const struct volume *v, char *to, const char *from, int64_t n
 					    v->channels, RIGHT_SCALAR);
 }
 
-static void join(void *arg, int64_t tap, int64_t channels_at)
+static void pool3d_join(void *arg, int64_t tap, int64_t channels_at)
 {
 	struct place *x = arg;
 	const struct volume *v = &x->p->v;
@@ -46,18 +46,18 @@ static void join(void *arg, int64_t tap, int64_t channels_at)
 		memcpy(to, from, (size_t)v->channels * v->size);
 }
 
-static void forward(void *arg, int64_t from, int64_t to)
+static void pool3d_forward(void *arg, int64_t from, int64_t to)
 {
 	const struct pool3d *p = arg;
 	size_t pixel = (size_t)p->v.channels * p->v.size;
 
 	for (int64_t i = from; i < to; i++) {
 		struct place x = {.p = p, .at = (size_t)i * pixel};
-		volume_taps(&p->v, i, join, &x);
+		volume_taps(&p->v, i, pool3d_join, &x);
 		if (!x.n)
 			memset(p->out + x.at, 0, pixel);
 		else if (p->average)
-			divide(&p->v, p->out + x.at, p->out + x.at, x.n);
+			pool3d_divide(&p->v, p->out + x.at, p->out + x.at, x.n);
 	}
 }
 
@@ -70,7 +70,7 @@ int check_pool3d(const struct kernel_call *c, struct volume *v, struct mu_shape 
 	return rc ? rc : volume_out_shape(v, v->channels, shape, err);
 }
 
-static int pool(struct kernel_call *c, bool average, struct mu_err *err)
+static int pool3d_run(struct kernel_call *c, bool average, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct pool3d p = {.average = average, .in = in->data};
@@ -83,23 +83,23 @@ static int pool(struct kernel_call *c, bool average, struct mu_err *err)
 		return rc;
 	p.out = out->data;
 	int64_t n = shape.count / p.v.channels;
-	kernel_parallel(c, n, 1 + 16384 * n / (in->shape.count + 1), forward, &p);
+	kernel_parallel(c, n, 1 + 16384 * n / (in->shape.count + 1), pool3d_forward, &p);
 	return 0;
 }
 
-static int avg_pool(struct kernel_call *c, struct mu_err *err)
+static int avg_pool3d(struct kernel_call *c, struct mu_err *err)
 {
-	return pool(c, true, err);
+	return pool3d_run(c, true, err);
 }
 
-static int max_pool(struct kernel_call *c, struct mu_err *err)
+static int max_pool3d(struct kernel_call *c, struct mu_err *err)
 {
-	return pool(c, false, err);
+	return pool3d_run(c, false, err);
 }
 
 /* ---- gradients ---- */
 
-static void count(void *arg, int64_t tap, int64_t channels_at)
+static void pool3d_count(void *arg, int64_t tap, int64_t channels_at)
 {
 	((struct place *)arg)->n++;
 }
@@ -128,7 +128,7 @@ GIVE_LARGEST(float)
 GIVE_LARGEST(double)
 
 /* Images go to different threads. */
-static void backward(void *arg, int64_t from, int64_t to)
+static void pool3d_backward(void *arg, int64_t from, int64_t to)
 {
 	const struct pool3d *p = arg;
 	const struct volume *v = &p->v;
@@ -139,8 +139,8 @@ static void backward(void *arg, int64_t from, int64_t to)
 	for (int64_t i = from * each; i < to * each; i++) {
 		struct place x = {.p = p, .at = (size_t)i * pixel, .share = share};
 		if (p->average) {
-			volume_taps(v, i, count, &x);
-			divide(v, share, p->grad + x.at, x.n ? x.n : 1);
+			volume_taps(v, i, pool3d_count, &x);
+			pool3d_divide(v, share, p->grad + x.at, x.n ? x.n : 1);
 			volume_taps(v, i, give_share, &x);
 		} else {
 			volume_taps(v, i,
@@ -205,11 +205,12 @@ static int run_backward(struct kernel_call *c, struct pool3d *p, const struct mu
 	p->grad = grad->data;
 	p->out = out->data;
 	if (grad->shape.count)
-		kernel_parallel(c, p->v.batch, 1 + 16384 * p->v.batch / in->count, backward, p);
+		kernel_parallel(c, p->v.batch, 1 + 16384 * p->v.batch / in->count, pool3d_backward,
+				p);
 	return 0;
 }
 
-static int max_pool_grad(struct kernel_call *c, struct mu_err *err)
+static int max_pool3d_grad(struct kernel_call *c, struct mu_err *err)
 {
 	struct pool3d p = {.in = kernel_in(c, 0)->data, .top = kernel_in(c, 1)->data};
 	struct mu_shape in;
@@ -218,7 +219,7 @@ static int max_pool_grad(struct kernel_call *c, struct mu_err *err)
 	return rc ? rc : run_backward(c, &p, &in, 2, err);
 }
 
-static int avg_pool_grad(struct kernel_call *c, struct mu_err *err)
+static int avg_pool3d_grad(struct kernel_call *c, struct mu_err *err)
 {
 	struct pool3d p = {.average = true};
 	struct mu_shape in;
@@ -232,9 +233,9 @@ static int avg_pool_grad(struct kernel_call *c, struct mu_err *err)
 		op, KERNEL_EXPENSIVE, .run = fn, .prepare = volume_prepare                         \
 	}
 static const struct kernel rows[] = {
-    ROW("AvgPool3D", avg_pool),
-    ROW("AvgPool3DGrad", avg_pool_grad),
-    ROW("MaxPool3D", max_pool),
-    ROW("MaxPool3DGrad", max_pool_grad),
+    ROW("AvgPool3D", avg_pool3d),
+    ROW("AvgPool3DGrad", avg_pool3d_grad),
+    ROW("MaxPool3D", max_pool3d),
+    ROW("MaxPool3DGrad", max_pool3d_grad),
 };
 KERNEL_TABLE(pool3d, rows)

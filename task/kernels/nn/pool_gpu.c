@@ -16,7 +16,7 @@ struct state {
 	bool average, back, places;
 };
 
-static void release(void *state)
+static void pool_gpu_release(void *state)
 {
 	struct state *s = state;
 
@@ -24,7 +24,8 @@ static void release(void *state)
 	free(s);
 }
 
-static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+static int pool_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			    struct mu_err *err)
 {
 	enum mu_dtype t = args_attr_type(n, "T", MU_FLOAT);
 	struct state s = {.one = {gpu_of_node(n, rt), NULL, t}};
@@ -48,8 +49,8 @@ static int prepare(const struct mu_node *n, struct runtime *rt, void **state, st
 	return 0;
 }
 
-static int by_library(struct kernel_call *c, const struct pool_sizes *p, cuda_ptr from, cuda_ptr to,
-		      bool *done, struct mu_err *err)
+static int pool_gpu_by_library(struct kernel_call *c, const struct pool_sizes *p, cuda_ptr from,
+			       cuda_ptr to, bool *done, struct mu_err *err)
 {
 	const struct state *s = c->state;
 	const struct gpu_pooling what = {.type = s->one.type,
@@ -68,8 +69,8 @@ static int by_library(struct kernel_call *c, const struct pool_sizes *p, cuda_pt
 }
 
 /* Into output 0, of this shape. */
-static int run(struct kernel_call *c, const struct pool_sizes *p, const struct mu_shape *shape,
-	       struct pool_args *a, struct mu_err *err)
+static int pool_gpu_run(struct kernel_call *c, const struct pool_sizes *p,
+			const struct mu_shape *shape, struct pool_args *a, struct mu_err *err)
 {
 	const struct state *s = c->state;
 	const struct gpu_one *o = &s->one;
@@ -80,7 +81,7 @@ static int run(struct kernel_call *c, const struct pool_sizes *p, const struct m
 	if (rc)
 		return rc;
 	a->out = gpu_address(out);
-	if ((rc = by_library(c, p, s->back ? a->grad : a->in, a->out, &done, err)) || done)
+	if ((rc = pool_gpu_by_library(c, p, s->back ? a->grad : a->in, a->out, &done, err)) || done)
 		return rc;
 	a->n = shape->count;
 	a->channels = p->channels;
@@ -89,7 +90,7 @@ static int run(struct kernel_call *c, const struct pool_sizes *p, const struct m
 	return gpu_run(o->gpu, o->kernel, a->n, a, err);
 }
 
-static int forward(struct kernel_call *c, struct mu_err *err)
+static int pool_gpu_forward(struct kernel_call *c, struct mu_err *err)
 {
 	const struct state *s = c->state;
 	struct pool_args a = {.in = gpu_address(kernel_in(c, 0))};
@@ -97,7 +98,7 @@ static int forward(struct kernel_call *c, struct mu_err *err)
 	struct pool_sizes p;
 	int rc = check_pool(c, &s->window, &p, &shape, err);
 
-	return rc ? rc : run(c, &p, &shape, &a, err);
+	return rc ? rc : pool_gpu_run(c, &p, &shape, &a, err);
 }
 
 static int max_back(struct kernel_call *c, struct mu_err *err)
@@ -108,10 +109,10 @@ static int max_back(struct kernel_call *c, struct mu_err *err)
 	struct pool_sizes p;
 	int rc = check_max_pool_grad(c, &s->window, &p, err);
 
-	return rc ? rc : run(c, &p, &kernel_in(c, 0)->shape, &a, err);
+	return rc ? rc : pool_gpu_run(c, &p, &kernel_in(c, 0)->shape, &a, err);
 }
 
-static int average_back(struct kernel_call *c, struct mu_err *err)
+static int pool_gpu_average_back(struct kernel_call *c, struct mu_err *err)
 {
 	const struct state *s = c->state;
 	struct pool_args a = {.grad = gpu_address(kernel_in(c, 1))};
@@ -119,7 +120,7 @@ static int average_back(struct kernel_call *c, struct mu_err *err)
 	struct pool_sizes p;
 	int rc = check_avg_pool_grad(c, &s->window, &p, &in, err);
 
-	return rc ? rc : run(c, &p, &in, &a, err);
+	return rc ? rc : pool_gpu_run(c, &p, &in, &a, err);
 }
 
 /* ---- by the places of the largest ---- */
@@ -133,10 +134,10 @@ static int max_back_back(struct kernel_call *c, struct mu_err *err)
 	struct pool_sizes p;
 	int rc = check_max_pool_grad_grad(c, &s->window, &p, &want, err);
 
-	return rc ? rc : run(c, &p, &want, &a, err);
+	return rc ? rc : pool_gpu_run(c, &p, &want, &a, err);
 }
 
-static int places(struct kernel_call *c, struct mu_err *err)
+static int places_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct state *s = c->state;
 	struct pool_args a = {.in = gpu_address(kernel_in(c, 0)),
@@ -152,7 +153,7 @@ static int places(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	a.at = gpu_address(at);
 	a.wide = type == MU_INT64;
-	return run(c, &p, &shape, &a, err);
+	return pool_gpu_run(c, &p, &shape, &a, err);
 }
 
 /* Summed by place, in the order of the windows, so always the same bits.  Places outside their
@@ -195,24 +196,24 @@ static int places_back(struct kernel_call *c, struct mu_err *err)
 /* Places are on the GPU whatever they are counted in. */
 #define PLACES(name, fn, in, out)                                                                  \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = prepare, .release = release}, .type_attr = "T",  \
-		.types = GPU_FLT, .device_in = in, .device_out = out                               \
+		.k = {name, .run = fn, .prepare = pool_gpu_prepare, .release = pool_gpu_release},  \
+		.type_attr = "T", .types = GPU_FLT, .device_in = in, .device_out = out             \
 	}
 #define ROW(name, fn)                                                                              \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = prepare, .release = release}, .type_attr = "T",  \
-		.types = GPU_FLT                                                                   \
+		.k = {name, .run = fn, .prepare = pool_gpu_prepare, .release = pool_gpu_release},  \
+		.type_attr = "T", .types = GPU_FLT                                                 \
 	}
 static const struct gpu_kernel rows[] = {
-    ROW("MaxPool", forward),
-    ROW("MaxPoolV2", forward),
+    ROW("MaxPool", pool_gpu_forward),
+    ROW("MaxPoolV2", pool_gpu_forward),
     ROW("MaxPoolGrad", max_back),
     ROW("MaxPoolGradV2", max_back),
-    ROW("AvgPool", forward),
-    ROW("AvgPoolGrad", average_back),
+    ROW("AvgPool", pool_gpu_forward),
+    ROW("AvgPoolGrad", pool_gpu_average_back),
     ROW("MaxPoolGradGrad", max_back_back),
     ROW("MaxPoolGradGradV2", max_back_back),
-    PLACES("MaxPoolWithArgmax", places, 0, 1 << 1),
+    PLACES("MaxPoolWithArgmax", places_gpu, 0, 1 << 1),
     PLACES("MaxPoolGradWithArgmax", places_back, 1 << 2, 0),
 };
 GPU_KERNEL_TABLE(gpu_pool, rows)

@@ -8,9 +8,9 @@
 
 /* A pool over a tensor of this shape; ksize and strides of the V2 ops are inputs from
  * sizes_at on. */
-static int sizes_of(const struct kernel_call *c, const struct window_attrs *attrs,
-		    const struct mu_shape *s, unsigned sizes_at, struct pool_sizes *p,
-		    struct mu_err *err)
+static int pool_sizes_of(const struct kernel_call *c, const struct window_attrs *attrs,
+			 const struct mu_shape *s, unsigned sizes_at, struct pool_sizes *p,
+			 struct mu_err *err)
 {
 	struct window_attrs a = *attrs;
 	int rc;
@@ -42,7 +42,7 @@ static int sizes_of(const struct kernel_call *c, const struct window_attrs *attr
 	return window_axis_set(&p->column, &a, WINDOW_COLUMNS, s->dim[2], a.size[1], err);
 }
 
-static int shape_of(const struct pool_sizes *p, struct mu_shape *s, struct mu_err *err)
+static int pool_output_shape(const struct pool_sizes *p, struct mu_shape *s, struct mu_err *err)
 {
 	int64_t dims[4] = {p->batch, p->row.out, p->column.out, p->channels};
 
@@ -53,9 +53,9 @@ int check_pool(const struct kernel_call *c, const struct window_attrs *a, struct
 	       struct mu_shape *shape, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	int rc = sizes_of(c, a, &in->shape, 1, p, err);
+	int rc = pool_sizes_of(c, a, &in->shape, 1, p, err);
 
-	return rc ? rc : shape_of(p, shape, err);
+	return rc ? rc : pool_output_shape(p, shape, err);
 }
 
 /* Input i has the shape that the pool gives. */
@@ -64,7 +64,7 @@ static int is_of_output(const struct kernel_call *c, const struct pool_sizes *p,
 {
 	const struct mu_tensor *t = kernel_in(c, i);
 	struct mu_shape want;
-	int rc = shape_of(p, &want, err);
+	int rc = pool_output_shape(p, &want, err);
 
 	if (!rc && !mu_shape_eq(&want, &t->shape))
 		rc = mu_fail(err, MU_INVALID_ARGUMENT, "Expected %s shape to be %s, but got %s",
@@ -79,7 +79,7 @@ int check_max_pool_grad(const struct kernel_call *c, const struct window_attrs *
 	int rc;
 
 	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_type(c, 0, 2, err)) ||
-	    (rc = sizes_of(c, a, &in->shape, 3, p, err)) ||
+	    (rc = pool_sizes_of(c, a, &in->shape, 3, p, err)) ||
 	    (rc = is_of_output(c, p, 1, "orig_output", err)))
 		return rc;
 	return is_of_output(c, p, 2, "grad", err);
@@ -96,7 +96,7 @@ int check_avg_pool_grad(const struct kernel_call *c, const struct window_attrs *
 			       "out_backprop must be 1-dimensional and 4 elements: "
 			       "orig_input_shape is %s",
 			       mu_shape_str(&sizes->shape));
-	if ((rc = args_shape(c, 0, in, err)) || (rc = sizes_of(c, a, in, 2, p, err)))
+	if ((rc = args_shape(c, 0, in, err)) || (rc = pool_sizes_of(c, a, in, 2, p, err)))
 		return rc;
 	return is_of_output(c, p, 1, "grad", err);
 }
@@ -108,7 +108,8 @@ int check_max_pool_grad_grad(const struct kernel_call *c, const struct window_at
 	int rc;
 
 	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_type(c, 0, 2, err)) ||
-	    (rc = sizes_of(c, a, &in->shape, 3, p, err)) || (rc = shape_of(p, want, err)) ||
+	    (rc = pool_sizes_of(c, a, &in->shape, 3, p, err)) ||
+	    (rc = pool_output_shape(p, want, err)) ||
 	    (rc = is_of_output(c, p, 1, "orig_output", err)))
 		return rc;
 	if (!mu_shape_eq(&in->shape, &g->shape))
@@ -136,7 +137,7 @@ int check_max_pool_grad_places(const struct kernel_call *c, const struct window_
 	int rc;
 
 	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_is_int(c, 2, err)) ||
-	    (rc = sizes_of(c, a, &kernel_in(c, 0)->shape, 3, p, err)) ||
+	    (rc = pool_sizes_of(c, a, &kernel_in(c, 0)->shape, 3, p, err)) ||
 	    (rc = is_of_output(c, p, 1, "grad", err)))
 		return rc;
 	return is_of_output(c, p, 2, "argmax", err);

@@ -77,7 +77,7 @@ static void run_rows(void *arg, int64_t from, int64_t to)
 	}
 }
 
-static int rows_of(struct kernel_call *c, bool logarithm, struct mu_err *err)
+static int softmax_rows_of(struct kernel_call *c, bool logarithm, struct mu_err *err)
 {
 	enum { WORTH = 16384 }; /* elements worth another thread */
 	const struct mu_tensor *in = kernel_in(c, 0);
@@ -99,17 +99,17 @@ static int rows_of(struct kernel_call *c, bool logarithm, struct mu_err *err)
 
 static int softmax(struct kernel_call *c, struct mu_err *err)
 {
-	return rows_of(c, false, err);
+	return softmax_rows_of(c, false, err);
 }
 
 static int log_softmax(struct kernel_call *c, struct mu_err *err)
 {
-	return rows_of(c, true, err);
+	return softmax_rows_of(c, true, err);
 }
 
 /* Input i with shape `to`: itself or stretched. */
-static int stretch(const struct kernel_call *c, unsigned i, const struct mu_shape *to,
-		   struct mu_tensor *out, struct mu_err *err)
+static int softmax_stretch(const struct kernel_call *c, unsigned i, const struct mu_shape *to,
+			   struct mu_tensor *out, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, i);
 	struct view v;
@@ -153,8 +153,8 @@ static int softmax_cross_entropy(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	struct mu_shape rows = mu_shape_vec(shape.dim[0]);
 	int64_t n = shape.dim[1];
-	if ((rc = stretch(c, 0, &shape, &logits, err)) ||
-	    (rc = stretch(c, 1, &shape, &labels, err)) ||
+	if ((rc = softmax_stretch(c, 0, &shape, &logits, err)) ||
+	    (rc = softmax_stretch(c, 1, &shape, &labels, err)) ||
 	    (rc = kernel_out(c, 0, logits.dtype, &rows, &loss, err)) ||
 	    (rc = kernel_out(c, 1, logits.dtype, &shape, &back, err)))
 		return rc;
@@ -206,7 +206,7 @@ static int wrong_label(const struct mu_tensor *labels, int64_t label, int64_t cl
 		       (long long)label, (long long)classes, ROOM, all.data);
 }
 
-static int check_labels(const struct mu_tensor *labels, int64_t classes, struct mu_err *err)
+static int softmax_check_labels(const struct mu_tensor *labels, int64_t classes, struct mu_err *err)
 {
 	for (int64_t r = 0; r < labels->shape.count; r++) {
 		int64_t label = mu_tensor_int(labels, r);
@@ -227,7 +227,7 @@ static int sparse_cross_entropy(struct kernel_call *c, struct mu_err *err)
 	if ((rc = check_sparse_cross_entropy(c, err)))
 		return rc;
 	int64_t n = logits->shape.dim[1];
-	if ((rc = check_labels(labels, n, err)) ||
+	if ((rc = softmax_check_labels(labels, n, err)) ||
 	    (rc = kernel_out(c, 0, logits->dtype, &labels->shape, &loss, err)) ||
 	    (rc = kernel_out(c, 1, logits->dtype, &logits->shape, &back, err)))
 		return rc;

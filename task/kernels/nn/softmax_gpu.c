@@ -13,7 +13,7 @@ static int softmax_prepare(const struct mu_node *n, struct runtime *rt, void **s
 	return gpu_one_prepare(n, rt, "softmax", "T", state, err);
 }
 
-static int softmax(struct kernel_call *c, struct mu_err *err)
+static int softmax_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct gpu_one *o = c->state;
 	const struct mu_tensor *in = kernel_in(c, 0);
@@ -97,7 +97,7 @@ static int sparse_xent_prepare(const struct mu_node *n, struct runtime *rt, void
 	return 0;
 }
 
-static int sparse_cross_entropy(struct kernel_call *c, struct mu_err *err)
+static int sparse_cross_entropy_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape *shape = &kernel_in(c, 0)->shape;
 	int rc = check_sparse_cross_entropy(c, err);
@@ -114,7 +114,7 @@ static int bias_prepare(const struct mu_node *n, struct runtime *rt, void **stat
 	return gpu_one_prepare(n, rt, "bias", "T", state, err);
 }
 
-static int bias_add(struct kernel_call *c, struct mu_err *err)
+static int bias_add_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct gpu_one *o = c->state;
 	struct channels ch;
@@ -135,21 +135,21 @@ static int bias_add(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct gpu_kernel rows[] = {
-    {.k = {"Softmax", .run = softmax, .prepare = softmax_prepare},
+    {.k = {"Softmax", .run = softmax_gpu, .prepare = softmax_prepare},
      .type_attr = "T",
      .types = GPU_FLT},
-    {.k = {"LogSoftmax", .run = softmax, .prepare = softmax_prepare},
+    {.k = {"LogSoftmax", .run = softmax_gpu, .prepare = softmax_prepare},
      .type_attr = "T",
      .types = GPU_FLT},
     {.k = {"SoftmaxCrossEntropyWithLogits", .run = cross_entropy, .prepare = xent_prepare},
      .type_attr = "T",
      .types = GPU_FLT},
-    {.k = {"SparseSoftmaxCrossEntropyWithLogits", .run = sparse_cross_entropy,
+    {.k = {"SparseSoftmaxCrossEntropyWithLogits", .run = sparse_cross_entropy_gpu,
 	   .prepare = sparse_xent_prepare},
      .type_attr = "T",
      .types = GPU_FLT,
      .device_in = 2},
-    {.k = {"BiasAdd", .run = bias_add, .prepare = bias_prepare},
+    {.k = {"BiasAdd", .run = bias_add_gpu, .prepare = bias_prepare},
      .type_attr = "T",
      .types = GPU_FLT},
 };

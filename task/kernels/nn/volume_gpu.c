@@ -13,8 +13,8 @@ struct state {
 	struct gpu_matmul by;
 };
 
-static int conv_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			struct mu_err *err)
+static int conv3d_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			      struct mu_err *err)
 {
 	struct gpu_matmul by;
 	void *attrs;
@@ -33,13 +33,13 @@ static int conv_prepare(const struct mu_node *n, struct runtime *rt, void **stat
 	return rc;
 }
 
-static void conv_release(void *state)
+static void conv3d_gpu_release(void *state)
 {
 	gpu_matmul_fini(&((struct state *)state)->by);
 	free(state);
 }
 
-static struct window_axis_args axis_args(const struct window_axis *x)
+static struct window_axis_args volume_gpu_axis_args(const struct window_axis *x)
 {
 	return (struct window_axis_args){x->in, x->size, x->stride, x->dilation, x->out, x->pad};
 }
@@ -49,12 +49,12 @@ static struct volume_args volume_args_of(const struct volume *v)
 	struct volume_args a = {.channels = v->channels};
 
 	for (int i = 0; i < VOLUME_AXES; i++)
-		a.axis[i] = axis_args(&v->axis[i]);
+		a.axis[i] = volume_gpu_axis_args(&v->axis[i]);
 	return a;
 }
 
-static int launch(struct kernel_call *c, const char *name, enum mu_dtype t,
-		  const struct volume_args *a, struct mu_err *err)
+static int volume_gpu_launch(struct kernel_call *c, const char *name, enum mu_dtype t,
+			     const struct volume_args *a, struct mu_err *err)
 {
 	void *kernel;
 	int rc = gpu_find(gpu_here(c), name, t, &kernel, err);
@@ -64,7 +64,7 @@ static int launch(struct kernel_call *c, const char *name, enum mu_dtype t,
 
 /* ---- pools ---- */
 
-static int pool(struct kernel_call *c, const char *name, struct mu_err *err)
+static int pool3d_gpu(struct kernel_call *c, const char *name, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
@@ -79,17 +79,17 @@ static int pool(struct kernel_call *c, const char *name, struct mu_err *err)
 	a.out = gpu_address(out);
 	a.in = gpu_address(in);
 	a.n = shape.count;
-	return launch(c, name, in->dtype, &a, err);
+	return volume_gpu_launch(c, name, in->dtype, &a, err);
 }
 
-static int max_pool(struct kernel_call *c, struct mu_err *err)
+static int max_pool3d_gpu(struct kernel_call *c, struct mu_err *err)
 {
-	return pool(c, "max_pool3d", err);
+	return pool3d_gpu(c, "max_pool3d", err);
 }
 
-static int avg_pool(struct kernel_call *c, struct mu_err *err)
+static int avg_pool3d_gpu(struct kernel_call *c, struct mu_err *err)
 {
-	return pool(c, "avg_pool3d", err);
+	return pool3d_gpu(c, "avg_pool3d", err);
 }
 
 /* Input `at` is the gradient. */
@@ -105,10 +105,10 @@ static int pool_back(struct kernel_call *c, const char *name, const struct volum
 	a->out = gpu_address(out);
 	a->grad = gpu_address(kernel_in(c, at));
 	a->n = in->count;
-	return launch(c, name, v->type, a, err);
+	return volume_gpu_launch(c, name, v->type, a, err);
 }
 
-static int max_pool_grad(struct kernel_call *c, struct mu_err *err)
+static int max_pool3d_grad_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_shape in;
 	struct volume v;
@@ -122,7 +122,7 @@ static int max_pool_grad(struct kernel_call *c, struct mu_err *err)
 	return pool_back(c, "max_pool3d_back", &v, &in, 2, &a, err);
 }
 
-static int avg_pool_grad(struct kernel_call *c, struct mu_err *err)
+static int avg_pool3d_grad_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_shape in;
 	struct volume v;
@@ -164,11 +164,12 @@ static int patches_make(struct kernel_call *c, struct patches *p, struct mu_err 
 	a.in = gpu_address(kernel_in(c, 0));
 	a.first = p->first;
 	a.n = p->n * p->s->inner;
-	return launch(c, "patches3d", p->s->v.type, &a, err);
+	return volume_gpu_launch(c, "patches3d", p->s->v.type, &a, err);
 }
 
-static int multiply(struct kernel_call *c, const struct gpu_matmul *m, const struct product *p,
-		    uint64_t out, uint64_t x, uint64_t y, struct mu_err *err)
+static int volume_gpu_multiply(struct kernel_call *c, const struct gpu_matmul *m,
+			       const struct product *p, uint64_t out, uint64_t x, uint64_t y,
+			       struct mu_err *err)
 {
 	struct matmul_args a = {.out = out, .a = x, .b = y};
 	bool activate;
@@ -176,8 +177,8 @@ static int multiply(struct kernel_call *c, const struct gpu_matmul *m, const str
 	return gpu_matmul_run(m, p, &a, c->node->name, &activate, err);
 }
 
-static int forward(struct kernel_call *c, const struct gpu_matmul *m, struct patches *p,
-		   const struct mu_tensor *out, struct mu_err *err)
+static int volume_gpu_forward(struct kernel_call *c, const struct gpu_matmul *m, struct patches *p,
+			      const struct mu_tensor *out, struct mu_err *err)
 {
 	const struct conv3d_sizes *s = p->s;
 	int rc = 0;
@@ -186,16 +187,16 @@ static int forward(struct kernel_call *c, const struct gpu_matmul *m, struct pat
 		if ((rc = patches_make(c, p, err)))
 			break;
 		struct product by = {.m = p->n, .n = s->filters, .k = s->inner};
-		rc = multiply(c, m, &by,
-			      gpu_address(out) + (uint64_t)(p->first * s->filters) * s->v.size,
-			      gpu_address(&p->made), gpu_address(kernel_in(c, 1)), err);
+		rc = volume_gpu_multiply(
+		    c, m, &by, gpu_address(out) + (uint64_t)(p->first * s->filters) * s->v.size,
+		    gpu_address(&p->made), gpu_address(kernel_in(c, 1)), err);
 	}
 	return rc;
 }
 
 /* The first product goes to the output, each later one is added to it. */
-static int to_filter(struct kernel_call *c, const struct gpu_matmul *m, struct patches *p,
-		     const struct mu_tensor *out, struct mu_err *err)
+static int to_filter_gpu(struct kernel_call *c, const struct gpu_matmul *m, struct patches *p,
+			 const struct mu_tensor *out, struct mu_err *err)
 {
 	const struct conv3d_sizes *s = p->s;
 	MU_AUTO_TENSOR more = {0};
@@ -214,10 +215,10 @@ static int to_filter(struct kernel_call *c, const struct gpu_matmul *m, struct p
 		if ((rc = patches_make(c, p, err)))
 			break;
 		struct product by = {.m = s->inner, .n = s->filters, .k = p->n, .trans_a = true};
-		rc = multiply(c, m, &by, p->first ? sum.b : sum.out, gpu_address(&p->made),
-			      gpu_address(kernel_in(c, 2)) +
-				  (uint64_t)(p->first * s->filters) * s->v.size,
-			      err);
+		rc = volume_gpu_multiply(
+		    c, m, &by, p->first ? sum.b : sum.out, gpu_address(&p->made),
+		    gpu_address(kernel_in(c, 2)) + (uint64_t)(p->first * s->filters) * s->v.size,
+		    err);
 		if (!rc && p->first)
 			rc = gpu_run(m->gpu, add, sum.n, &sum, err);
 	}
@@ -240,7 +241,7 @@ static int in_patches(struct kernel_call *c, const struct conv3d_sizes *s, by_pa
 	return rc;
 }
 
-static int conv(struct kernel_call *c, struct mu_err *err)
+static int conv3d_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	struct conv3d_sizes s;
 	struct mu_tensor *out;
@@ -250,10 +251,11 @@ static int conv(struct kernel_call *c, struct mu_err *err)
 	if ((rc = check_conv3d(c, &s, &shape, err)) ||
 	    (rc = gpu_out(c, 0, s.v.type, &shape, &out, err)) || !shape.count)
 		return rc;
-	return s.inner ? in_patches(c, &s, forward, out, err) : gpu_fill(gpu_here(c), out, 0, err);
+	return s.inner ? in_patches(c, &s, volume_gpu_forward, out, err)
+		       : gpu_fill(gpu_here(c), out, 0, err);
 }
 
-static int conv_filter(struct kernel_call *c, struct mu_err *err)
+static int conv3d_filter_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	struct conv3d_sizes s;
 	struct mu_tensor *out;
@@ -263,11 +265,11 @@ static int conv_filter(struct kernel_call *c, struct mu_err *err)
 	if ((rc = check_conv3d_filter(c, &s, &shape, err)) ||
 	    (rc = gpu_out(c, 0, s.v.type, &shape, &out, err)) || !shape.count)
 		return rc;
-	return s.positions ? in_patches(c, &s, to_filter, out, err)
+	return s.positions ? in_patches(c, &s, to_filter_gpu, out, err)
 			   : gpu_fill(gpu_here(c), out, 0, err);
 }
 
-static int conv_input(struct kernel_call *c, struct mu_err *err)
+static int conv3d_input_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	struct conv3d_sizes s;
 	struct mu_tensor *out;
@@ -283,13 +285,14 @@ static int conv_input(struct kernel_call *c, struct mu_err *err)
 	a.grad = gpu_address(kernel_in(c, 2));
 	a.filters = s.filters;
 	a.n = shape.count;
-	return launch(c, "conv3d_back", s.v.type, &a, err);
+	return volume_gpu_launch(c, "conv3d_back", s.v.type, &a, err);
 }
 
 /* `host`: sizes. */
 #define CONV(name, fn, host)                                                                       \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = conv_prepare, .release = conv_release},          \
+		.k = {name, .run = fn, .prepare = conv3d_gpu_prepare,                              \
+		      .release = conv3d_gpu_release},                                              \
 		.type_attr = "T", .types = GPU_REAL, .host_in = host                               \
 	}
 #define ROW(name, fn, host)                                                                        \
@@ -298,12 +301,12 @@ static int conv_input(struct kernel_call *c, struct mu_err *err)
 		.types = GPU_REAL, .host_in = host                                                 \
 	}
 static const struct gpu_kernel rows[] = {
-    CONV("Conv3D", conv, 0),
-    CONV("Conv3DBackpropInputV2", conv_input, 1 << 0),
-    CONV("Conv3DBackpropFilterV2", conv_filter, 1 << 1),
-    ROW("MaxPool3D", max_pool, 0),
-    ROW("AvgPool3D", avg_pool, 0),
-    ROW("MaxPool3DGrad", max_pool_grad, 0),
-    ROW("AvgPool3DGrad", avg_pool_grad, 1 << 0),
+    CONV("Conv3D", conv3d_gpu, 0),
+    CONV("Conv3DBackpropInputV2", conv3d_input_gpu, 1 << 0),
+    CONV("Conv3DBackpropFilterV2", conv3d_filter_gpu, 1 << 1),
+    ROW("MaxPool3D", max_pool3d_gpu, 0),
+    ROW("AvgPool3D", avg_pool3d_gpu, 0),
+    ROW("MaxPool3DGrad", max_pool3d_grad_gpu, 0),
+    ROW("AvgPool3DGrad", avg_pool3d_grad_gpu, 1 << 0),
 };
 GPU_KERNEL_TABLE(gpu_volume, rows)

@@ -18,7 +18,7 @@ static int by_class(const void *a, const void *b)
 }
 
 /* The last place where a class was drawn, or -1. */
-static int64_t place_of(const struct drawn *sorted, int64_t n, int64_t class)
+static int64_t accidental_hits_place_of(const struct drawn *sorted, int64_t n, int64_t class)
 {
 	int64_t low = 0, high = n;
 
@@ -51,14 +51,14 @@ static int accidental_hits(struct kernel_call *c, struct mu_err *err)
 		sorted[i] = (struct drawn){MU_DATA(int64_t, sampled)[i], i};
 	qsort(sorted, (size_t)n, sizeof *sorted, by_class);
 	for (int64_t i = 0; i < in->shape.count; i++)
-		hits += place_of(sorted, n, MU_DATA(int64_t, in)[i]) >= 0;
+		hits += accidental_hits_place_of(sorted, n, MU_DATA(int64_t, in)[i]) >= 0;
 	struct mu_shape vec = mu_shape_vec(hits);
 	if ((rc = kernel_out(c, 0, MU_INT32, &vec, &rows, err)) ||
 	    (rc = kernel_out(c, 1, MU_INT64, &vec, &ids, err)) ||
 	    (rc = kernel_out(c, 2, MU_FLOAT, &vec, &weights, err)))
 		return rc;
 	for (int64_t i = 0, k = 0; i < in->shape.count; i++) {
-		int64_t at = place_of(sorted, n, MU_DATA(int64_t, in)[i]);
+		int64_t at = accidental_hits_place_of(sorted, n, MU_DATA(int64_t, in)[i]);
 		if (at < 0)
 			continue;
 		MU_DATA(int32_t, rows)[k] = (int32_t)(i / n_true);

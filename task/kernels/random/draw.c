@@ -156,7 +156,7 @@ static group_fn *group_of(const struct distribution *d, enum mu_dtype t)
 	}
 }
 
-static int no_kernel(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
+static int draw_no_kernel(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
 {
 	return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 		       mu_dtype_name(t));
@@ -193,7 +193,7 @@ int draw_reals(struct kernel_call *c, const struct distribution *d, enum mu_dtyp
 	int64_t group = t == MU_DOUBLE ? 2 : 4, skip = d->skip * group / 4;
 	group_fn *make = group_of(d, t);
 	struct mu_tensor *out;
-	int rc = make ? move_out(c, 0, t, shape, &out, err) : no_kernel(c, t, err);
+	int rc = make ? move_out(c, 0, t, shape, &out, err) : draw_no_kernel(c, t, err);
 
 	if (rc)
 		return rc;
@@ -251,7 +251,7 @@ int draw_ints(struct kernel_call *c, enum mu_dtype t, const struct mu_shape *sha
 	uint32_t x[4] = {0};
 
 	if (!narrow && t != MU_INT64 && t != MU_UINT64)
-		return no_kernel(c, t, err);
+		return draw_no_kernel(c, t, err);
 	int rc = move_out(c, 0, t, shape, &out, err);
 	struct gpu *g = rc ? NULL : gpu_of_tensor(out);
 	if (g)

@@ -26,12 +26,12 @@ struct pairs {
 };
 
 /* To the first of the draw's own groups, of which each has so many. */
-static void begin(struct pairs *p, uint64_t groups)
+static void distribution_begin(struct pairs *p, uint64_t groups)
 {
 	philox_skip(&p->at, p->place * groups);
 }
 
-static double uniform(struct pairs *p)
+static double distribution_uniform(struct pairs *p)
 {
 	uint32_t x[4];
 
@@ -44,7 +44,7 @@ static double uniform(struct pairs *p)
 	return p->uniform[--p->uniforms];
 }
 
-static double normal(struct pairs *p)
+static double distribution_normal(struct pairs *p)
 {
 	if (!p->normals) {
 		draw_two_normals(&p->at, p->normal);
@@ -65,18 +65,18 @@ static double gamma_draw(struct pairs *p, const struct wanted *w)
 	double alpha = w->parameter;
 	double d = alpha + (alpha < 1 ? 2.0 / 3 : -1.0 / 3), c = 1.0 / 3 / sqrt(d);
 
-	begin(p, DRAWS_RESERVED);
+	distribution_begin(p, DRAWS_RESERVED);
 	if (alpha == 1)
-		return -log1p(-uniform(p));
+		return -log1p(-distribution_uniform(p));
 	for (int i = 0; i < PATIENCE; i++) {
-		double x = normal(p), v = 1 + c * x, u;
+		double x = distribution_normal(p), v = 1 + c * x, u;
 		if (v <= 0)
 			continue;
 		v = v * v * v;
-		u = uniform(p);
+		u = distribution_uniform(p);
 		if (u < 1 - 0.0331 * (x * x) * (x * x) ||
 		    log(u) < 0.5 * x * x + d * (1 - v + log(v)))
-			return d * v * (alpha < 1 ? pow(uniform(p), 1 / alpha) : 1);
+			return d * v * (alpha < 1 ? pow(distribution_uniform(p), 1 / alpha) : 1);
 	}
 	return NAN;
 }
@@ -86,7 +86,7 @@ static double poisson_by_products(struct pairs *p, double rate)
 	double left = exp(-rate), product = 1, events = 0;
 
 	for (; events < PATIENCE; events++) {
-		product *= uniform(p);
+		product *= distribution_uniform(p);
 		if (product <= left)
 			break;
 	}
@@ -99,11 +99,12 @@ static double poisson_draw(struct pairs *p, const struct wanted *w)
 	double b = 0.931 + 2.53 * sqrt(rate), a = -0.059 + 0.02483 * b, log_rate = log(rate);
 	double inverse = 1.1239 + 1.1328 / (b - 3.4);
 
-	begin(p, DRAWS_RESERVED);
+	distribution_begin(p, DRAWS_RESERVED);
 	if (rate < 10)
 		return poisson_by_products(p, rate);
 	for (int i = 0; isfinite(rate) && i < PATIENCE; i++) {
-		double u = uniform(p) - 0.5, v = uniform(p), inside = 0.5 - fabs(u);
+		double u = distribution_uniform(p) - 0.5, v = distribution_uniform(p),
+		       inside = 0.5 - fabs(u);
 		double k = floor((2 * a / inside + b) * u + rate + 0.43);
 		if (k > most)
 			continue;
@@ -124,7 +125,7 @@ static double binomial_by_sums(struct pairs *p, double count, double chance)
 	double sum = 0;
 
 	for (int events = 0; events < PATIENCE; events++) {
-		sum += ceil(log(uniform(p)) / log1p(-chance));
+		sum += ceil(log(distribution_uniform(p)) / log1p(-chance));
 		if (sum > count)
 			return events;
 	}
@@ -144,7 +145,8 @@ static double binomial_by_rejection(struct pairs *p, double count, double chance
 	double alpha = (2.83 + 5.1 / b) * deviation, mode = floor((count + 1) * chance);
 
 	for (int i = 0; isfinite(count) && i < PATIENCE; i++) {
-		double u = uniform(p) - 0.5, v = uniform(p), inside = 0.5 - fabs(u);
+		double u = distribution_uniform(p) - 0.5, v = distribution_uniform(p),
+		       inside = 0.5 - fabs(u);
 		double k = floor((2 * a / inside + b) * u + count * chance + 0.5);
 		if (inside >= 0.07 && v <= 0.92 - 4.2 / b)
 			return k;
@@ -175,10 +177,10 @@ static double binomial_draw(struct pairs *p, const struct wanted *w)
 		return NAN;
 	double rare = !likely ? chance : w->single ? 1 - (float)chance : 1 - chance, k;
 	if ((w->single ? (float)count * (float)rare : count * rare) >= 10) {
-		begin(p, DRAWS_RESERVED);
+		distribution_begin(p, DRAWS_RESERVED);
 		k = binomial_by_rejection(p, count, rare);
 	} else {
-		begin(p, FEW);
+		distribution_begin(p, FEW);
 		k = binomial_by_sums(p, count, rare);
 	}
 	return likely ? count - k : k;
@@ -220,7 +222,7 @@ static double parameter_at(const struct draws *d, int i, int64_t which)
 	return v;
 }
 
-static void some(void *arg, int64_t from, int64_t to)
+static void distribution_part(void *arg, int64_t from, int64_t to)
 {
 	const struct draws *d = arg;
 	int64_t n = d->n, samples = d->out->shape.count / n;
@@ -239,9 +241,10 @@ static void some(void *arg, int64_t from, int64_t to)
 
 /* Input i has the parameters, and the one behind it if there are two; the result is of this shape,
  * which ends in theirs. */
-static int fill(struct kernel_call *c, draw_fn *draw, unsigned i, const struct mu_shape *of,
-		enum mu_dtype t, const struct mu_shape *shape, const struct philox *from,
-		struct mu_err *err)
+static int distribution_fill(struct kernel_call *c, draw_fn *draw, unsigned i,
+			     const struct mu_shape *of, enum mu_dtype t,
+			     const struct mu_shape *shape, const struct philox *from,
+			     struct mu_err *err)
 {
 	struct draws d = {
 	    .draw = draw,
@@ -260,7 +263,7 @@ static int fill(struct kernel_call *c, draw_fn *draw, unsigned i, const struct m
 	if ((rc = kernel_out(c, 0, t, shape, &d.out, err)))
 		return rc;
 	if (shape->count)
-		kernel_parallel(c, shape->count, 512, some, &d);
+		kernel_parallel(c, shape->count, 512, distribution_part, &d);
 	return 0;
 }
 
@@ -280,7 +283,7 @@ static int stateful(struct kernel_call *c, draw_fn *draw, enum mu_dtype t, struc
 	if (rc ||
 	    (rc = node_draws(c->state, c, (uint64_t)shape.count * DRAWS_RESERVED, &from, err)))
 		return rc;
-	return fill(c, draw, 1, of, t, &shape, &from, err);
+	return distribution_fill(c, draw, 1, of, t, &shape, &from, err);
 }
 
 static int ends_in(const struct mu_shape *shape, const struct mu_shape *of, struct mu_err *err)
@@ -296,8 +299,8 @@ static int ends_in(const struct mu_shape *shape, const struct mu_shape *of, stru
 }
 
 /* Input 0 is the whole shape, which ends in that of the parameters, input i. */
-static int stateless(struct kernel_call *c, draw_fn *draw, unsigned i, enum mu_dtype t,
-		     const struct philox *from, struct mu_err *err)
+static int distribution_stateless(struct kernel_call *c, draw_fn *draw, unsigned i, enum mu_dtype t,
+				  const struct philox *from, struct mu_err *err)
 {
 	const struct mu_shape *of = &kernel_in(c, i)->shape;
 	struct mu_shape shape;
@@ -305,7 +308,7 @@ static int stateless(struct kernel_call *c, draw_fn *draw, unsigned i, enum mu_d
 
 	if (rc || (rc = ends_in(&shape, of, err)))
 		return rc;
-	return fill(c, draw, i, of, t, &shape, from, err);
+	return distribution_fill(c, draw, i, of, t, &shape, from, err);
 }
 
 /* Counts and chances are inputs i and i + 1, the shape is input `s`; the draws come from the
@@ -327,7 +330,7 @@ static int binomials(struct kernel_call *c, unsigned s, unsigned i, bool by_vari
 	uint64_t taken = (uint64_t)of.count * 200 * (samples + 3) / 4 * DRAWS_RESERVED;
 	rc = by_variable ? random_from_variable(c, taken, &from, err)
 			 : stateless_draws(c, 1, &from, err);
-	return rc ? rc : fill(c, binomial_draw, i, &of, t, &shape, &from, err);
+	return rc ? rc : distribution_fill(c, binomial_draw, i, &of, t, &shape, &from, err);
 }
 
 static int stateful_binomial(struct kernel_call *c, struct mu_err *err)
@@ -355,7 +358,8 @@ static int stateless_gamma(struct kernel_call *c, struct mu_err *err)
 	struct philox from;
 	int rc = stateless_draws(c, 1, &from, err);
 
-	return rc ? rc : stateless(c, gamma_draw, 2, kernel_in(c, 2)->dtype, &from, err);
+	return rc ? rc
+		  : distribution_stateless(c, gamma_draw, 2, kernel_in(c, 2)->dtype, &from, err);
 }
 
 static int stateless_gamma_by_key(struct kernel_call *c, struct mu_err *err)
@@ -363,7 +367,8 @@ static int stateless_gamma_by_key(struct kernel_call *c, struct mu_err *err)
 	struct philox from;
 	int rc = random_from_key(c, &from, err);
 
-	return rc ? rc : stateless(c, gamma_draw, 4, kernel_in(c, 4)->dtype, &from, err);
+	return rc ? rc
+		  : distribution_stateless(c, gamma_draw, 4, kernel_in(c, 4)->dtype, &from, err);
 }
 
 static int stateless_poisson(struct kernel_call *c, struct mu_err *err)
@@ -372,7 +377,7 @@ static int stateless_poisson(struct kernel_call *c, struct mu_err *err)
 	struct philox from;
 	int rc = stateless_draws(c, 1, &from, err);
 
-	return rc ? rc : stateless(c, poisson_draw, 2, t, &from, err);
+	return rc ? rc : distribution_stateless(c, poisson_draw, 2, t, &from, err);
 }
 
 #define STATEFUL(op, fn)                                                                           \

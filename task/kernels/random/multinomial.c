@@ -13,8 +13,8 @@
 
 enum { DRAWS_RESERVED = 256 };
 
-static int check(const struct kernel_call *c, enum mu_dtype *type, int64_t *samples,
-		 struct mu_err *err)
+static int multinomial_check(const struct kernel_call *c, enum mu_dtype *type, int64_t *samples,
+			     struct mu_err *err)
 {
 	const struct mu_tensor *logits = kernel_in(c, 0);
 	int rc;
@@ -65,9 +65,9 @@ static int64_t first_above(const double *sums, int64_t n, double x)
 	return low;
 }
 
-static int draw_there(struct kernel_call *c, struct gpu *g, const struct philox *from,
-		      const struct mu_tensor *sums, const struct mu_tensor *out, int64_t samples,
-		      struct mu_err *err)
+static int multinomial_draw_there(struct kernel_call *c, struct gpu *g, const struct philox *from,
+				  const struct mu_tensor *sums, const struct mu_tensor *out,
+				  int64_t samples, struct mu_err *err)
 {
 	const struct mu_tensor *logits = kernel_in(c, 0);
 	struct classes_args a = {.out = gpu_address(out),
@@ -89,8 +89,8 @@ static int draw_there(struct kernel_call *c, struct gpu *g, const struct philox 
 	return gpu_run(g, draws, out->shape.count, &a, err);
 }
 
-static int draw(struct kernel_call *c, const struct philox *from, enum mu_dtype type,
-		int64_t samples, struct mu_err *err)
+static int multinomial_draw(struct kernel_call *c, const struct philox *from, enum mu_dtype type,
+			    int64_t samples, struct mu_err *err)
 {
 	const struct mu_tensor *logits = kernel_in(c, 0);
 	int64_t rows = logits->shape.dim[0], n = logits->shape.dim[1];
@@ -106,7 +106,7 @@ static int draw(struct kernel_call *c, const struct philox *from, enum mu_dtype 
 	    (rc = move_scratch(c, MU_DOUBLE, g ? &logits->shape : &row, &room, err)))
 		return rc;
 	if (g)
-		return draw_there(c, g, from, &room, out, samples, err);
+		return multinomial_draw_there(c, g, from, &room, out, samples, err);
 	double *sums = room.data;
 	for (int64_t r = 0; r < rows; r++) {
 		convert(MU_DOUBLE, sums, logits->dtype,
@@ -129,7 +129,7 @@ static int multinomial(struct kernel_call *c, struct mu_err *err)
 	struct philox from;
 	enum mu_dtype type;
 	int64_t samples;
-	int rc = check(c, &type, &samples, err);
+	int rc = multinomial_check(c, &type, &samples, err);
 
 	if (rc)
 		return rc;
@@ -138,7 +138,7 @@ static int multinomial(struct kernel_call *c, struct mu_err *err)
 	if (samples && elements &&
 	    (rc = node_draws(c->state, c, elements * DRAWS_RESERVED, &from, err)))
 		return rc;
-	return draw(c, &from, type, samples, err);
+	return multinomial_draw(c, &from, type, samples, err);
 }
 
 static int stateless(struct kernel_call *c, struct mu_err *err)
@@ -148,9 +148,10 @@ static int stateless(struct kernel_call *c, struct mu_err *err)
 	int64_t samples;
 	int rc;
 
-	if ((rc = check(c, &type, &samples, err)) || (rc = stateless_draws(c, 2, &from, err)))
+	if ((rc = multinomial_check(c, &type, &samples, err)) ||
+	    (rc = stateless_draws(c, 2, &from, err)))
 		return rc;
-	return draw(c, &from, type, samples, err);
+	return multinomial_draw(c, &from, type, samples, err);
 }
 
 static const struct kernel rows[] = {

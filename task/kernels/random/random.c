@@ -7,19 +7,21 @@
 #include "task/kernels/random/node_state.h"
 
 /* Where this run's draws begin. */
-static int reserve(struct kernel_call *c, int64_t elements, struct philox *out, struct mu_err *err)
+static int random_reserve(struct kernel_call *c, int64_t elements, struct philox *out,
+			  struct mu_err *err)
 {
 	return node_draws(c->state, c, (uint64_t)elements * DRAWS_RESERVED, out, err);
 }
 
-static int fill(struct kernel_call *c, const struct distribution *d, struct mu_err *err)
+static int random_fill(struct kernel_call *c, const struct distribution *d, struct mu_err *err)
 {
 	struct mu_shape shape;
 	struct philox base;
 	enum mu_dtype t;
 	int rc;
 
-	if ((rc = draw_wanted(c, 0, &t, &shape, err)) || (rc = reserve(c, shape.count, &base, err)))
+	if ((rc = draw_wanted(c, 0, &t, &shape, err)) ||
+	    (rc = random_reserve(c, shape.count, &base, err)))
 		return rc;
 	return draw_reals(c, d, t, &shape, &base, err);
 }
@@ -27,7 +29,7 @@ static int fill(struct kernel_call *c, const struct distribution *d, struct mu_e
 #define DRAW(name, distribution)                                                                   \
 	static int name(struct kernel_call *c, struct mu_err *err)                                 \
 	{                                                                                          \
-		return fill(c, &(distribution), err);                                              \
+		return random_fill(c, &(distribution), err);                                       \
 	}
 DRAW(random_uniform, draw_uniform)
 DRAW(random_normal, draw_normal)
@@ -42,7 +44,7 @@ static int random_uniform_int(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	if ((rc = draw_wanted(c, 0, &t, &shape, err)) || (rc = draw_range(c, 1, 2, &range, err)) ||
-	    (rc = reserve(c, shape.count, &from, err)))
+	    (rc = random_reserve(c, shape.count, &from, err)))
 		return rc;
 	return draw_ints(c, kernel_in(c, 1)->dtype, &shape, range, &from, err);
 }
@@ -61,7 +63,7 @@ static int random_shuffle(struct kernel_call *c, struct mu_err *err)
 			       (long long)n);
 	struct philox p;
 	int rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err);
-	if (rc || (rc = reserve(c, n, &p, err)))
+	if (rc || (rc = random_reserve(c, n, &p, err)))
 		return rc;
 	for (int64_t i = 0; i < n; i++)
 		order[i] = i;

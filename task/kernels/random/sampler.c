@@ -172,7 +172,7 @@ struct weights {
 	float distortion;
 };
 
-static int weigh(struct weights *w, float x, struct mu_err *err)
+static int sampler_weigh(struct weights *w, float x, struct mu_err *err)
 {
 	if (w->id++ % w->shards != w->shard)
 		return 0;
@@ -207,7 +207,7 @@ static int weigh_file(struct weights *w, const char *path, struct mu_err *err)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "Wrong vocabulary format at line: %.*s",
 				       (int)(line.len < 64 ? line.len : 64), line.data);
-		rc = weigh(w, x, err);
+		rc = sampler_weigh(w, x, err);
 	}
 	return rc;
 }
@@ -292,7 +292,7 @@ static int make_fixed(struct sampler *s, const struct mu_node *n, struct mu_err 
 		return rc;
 	memset(s->weights.data, 0, (size_t)s->range * sizeof(float));
 	for (unsigned i = 0; listed && i < given->n && !rc; i++)
-		rc = weigh(&w, given->fs[i], err);
+		rc = sampler_weigh(&w, given->fs[i], err);
 	if (rc || (*path && (rc = weigh_file(&w, path, err))))
 		return rc;
 	if (w.n != s->range)
@@ -337,7 +337,7 @@ static const struct kind kinds[] = {
 
 /* ---- a call ---- */
 
-static void release(void *state)
+static void sampler_release(void *state)
 {
 	struct sampler *s = state;
 
@@ -349,7 +349,8 @@ static void release(void *state)
 	free(s);
 }
 
-static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+static int sampler_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			   struct mu_err *err)
 {
 	const struct kind *kind = kinds;
 
@@ -366,7 +367,7 @@ static int prepare(const struct mu_node *n, struct runtime *rt, void **state, st
 			       (long long)s->n_true, (long long)s->n_sampled)
 		     : kind->make(s, n, err);
 	if (rc)
-		release(s);
+		sampler_release(s);
 	else
 		*state = s;
 	return rc;
@@ -420,8 +421,8 @@ static float expected(const struct sampler *s, int64_t class, int64_t tries)
 	return tries == s->n_sampled ? p * (float)s->n_sampled : -expm1f((float)tries * log1pf(-p));
 }
 
-static int sample(const struct sampler *s, struct philox_stream *p, const struct mu_tensor *in,
-		  struct mu_tensor *out[3], struct mu_err *err)
+static int sampler_sample(const struct sampler *s, struct philox_stream *p,
+			  const struct mu_tensor *in, struct mu_tensor *out[3], struct mu_err *err)
 {
 	int64_t *drawn = out[0]->data, tries = s->n_sampled;
 	bool all = !s->kind->draw;
@@ -439,7 +440,7 @@ static int sample(const struct sampler *s, struct philox_stream *p, const struct
 	return 0;
 }
 
-static int check(const struct kernel_call *c, const struct sampler *s, struct mu_err *err)
+static int sampler_check(const struct kernel_call *c, const struct sampler *s, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	int rc;
@@ -462,7 +463,7 @@ static int check(const struct kernel_call *c, const struct sampler *s, struct mu
 	return 0;
 }
 
-static int run(struct kernel_call *c, struct mu_err *err)
+static int sampler_run(struct kernel_call *c, struct mu_err *err)
 {
 	struct sampler *shared = c->state, s = *shared;
 	struct mu_shape vec = mu_shape_vec(s.n_sampled);
@@ -472,20 +473,21 @@ static int run(struct kernel_call *c, struct mu_err *err)
 	struct resource *r;
 	int rc;
 
-	if ((rc = check(c, &s, err)) || (rc = kernel_out(c, 0, MU_INT64, &vec, &out[0], err)) ||
+	if ((rc = sampler_check(c, &s, err)) ||
+	    (rc = kernel_out(c, 0, MU_INT64, &vec, &out[0], err)) ||
 	    (rc = kernel_out(c, 1, MU_FLOAT, &in->shape, &out[1], err)) ||
 	    (rc = kernel_out(c, 2, MU_FLOAT, &vec, &out[2], err)) ||
 	    (rc = node_draws(&shared->random, c, (uint64_t)s.n_sampled * GROUPS_A_SAMPLE, &p.from,
 			     err)))
 		return rc;
 	if (!s.kind->learns)
-		return sample(&s, &p, in, out, err);
+		return sampler_sample(&s, &p, in, out, err);
 	if ((rc =
 		 node_state_find(&shared->counts, c, "/counts", &counts_type, counts_new, &r, err)))
 		return rc;
 	s.learned = MU_CONTAINER(r, struct counts, base);
 	pthread_mutex_lock(&s.learned->lock);
-	if (!(rc = sample(&s, &p, in, out, err)))
+	if (!(rc = sampler_sample(&s, &p, in, out, err)))
 		learn(&s, in->data, in->shape.count);
 	pthread_mutex_unlock(&s.learned->lock);
 	return rc;
@@ -493,7 +495,8 @@ static int run(struct kernel_call *c, struct mu_err *err)
 
 #define SAMPLER(op)                                                                                \
 	{                                                                                          \
-		op, KERNEL_NO_FOLD, .run = run, .prepare = prepare, .release = release             \
+		op, KERNEL_NO_FOLD, .run = sampler_run, .prepare = sampler_prepare,                \
+				    .release = sampler_release                                     \
 	}
 static const struct kernel rows[] = {
     SAMPLER("AllCandidateSampler"),

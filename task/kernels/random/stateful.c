@@ -30,8 +30,8 @@ static int check_state(const struct mu_tensor *t, int64_t words, struct mu_err *
 
 /* Where the generator of input 0 stood before it went on by so many groups.  in_state: its first
  * word says the algorithm, `which` does not. */
-static int take(const struct kernel_call *c, bool in_state, int64_t which, uint64_t groups,
-		struct philox *out, struct mu_err *err)
+static int stateful_random_take(const struct kernel_call *c, bool in_state, int64_t which,
+				uint64_t groups, struct philox *out, struct mu_err *err)
 {
 	VARIABLES_AUTO vs = {0};
 	int rc = variables_lock(c, 1, &vs, err), before = in_state ? 1 : 0;
@@ -66,10 +66,11 @@ int random_from_variable(const struct kernel_call *c, uint64_t groups, struct ph
 	if ((rc = args_type(c, 1, MU_INT64, err)) || (rc = args_rank(c, 1, 0, err)) ||
 	    (rc = args_int(c, 1, &which, err)))
 		return rc;
-	return take(c, false, which, groups, out, err);
+	return stateful_random_take(c, false, which, groups, out, err);
 }
 
-static int reals(struct kernel_call *c, const struct distribution *d, struct mu_err *err)
+static int stateful_random_reals(struct kernel_call *c, const struct distribution *d,
+				 struct mu_err *err)
 {
 	struct mu_shape shape;
 	enum mu_dtype t;
@@ -84,17 +85,17 @@ static int reals(struct kernel_call *c, const struct distribution *d, struct mu_
 
 static int uniform(struct kernel_call *c, struct mu_err *err)
 {
-	return reals(c, &draw_uniform, err);
+	return stateful_random_reals(c, &draw_uniform, err);
 }
 
 static int normal(struct kernel_call *c, struct mu_err *err)
 {
-	return reals(c, &draw_normal, err);
+	return stateful_random_reals(c, &draw_normal, err);
 }
 
 static int truncated(struct kernel_call *c, struct mu_err *err)
 {
-	return reals(c, &draw_truncated, err);
+	return stateful_random_reals(c, &draw_truncated, err);
 }
 
 /* The first version, whose algorithm is kept with the generator. */
@@ -106,12 +107,13 @@ static int normal_by_state(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	if ((rc = draw_wanted(c, 1, &t, &shape, err)) ||
-	    (rc = take(c, true, 0, (uint64_t)shape.count * DRAWS_RESERVED, &p, err)))
+	    (rc =
+		 stateful_random_take(c, true, 0, (uint64_t)shape.count * DRAWS_RESERVED, &p, err)))
 		return rc;
 	return draw_reals(c, &draw_normal, t, &shape, &p, err);
 }
 
-static int ints(struct kernel_call *c, bool all, struct mu_err *err)
+static int stateful_random_ints(struct kernel_call *c, bool all, struct mu_err *err)
 {
 	struct draw_range range = {0};
 	struct mu_shape shape;
@@ -128,12 +130,12 @@ static int ints(struct kernel_call *c, bool all, struct mu_err *err)
 
 static int uniform_int(struct kernel_call *c, struct mu_err *err)
 {
-	return ints(c, false, err);
+	return stateful_random_ints(c, false, err);
 }
 
 static int full_int(struct kernel_call *c, struct mu_err *err)
 {
-	return ints(c, true, err);
+	return stateful_random_ints(c, true, err);
 }
 
 /* As many elements as input 2 says, not drawn; it may count as far as 64 bits go. */
@@ -147,11 +149,11 @@ static int skipped(const struct kernel_call *c, enum mu_dtype of_alg, enum mu_dt
 	    (rc = args_int(c, 1, &which, err)) || (rc = args_type(c, 2, of_delta, err)) ||
 	    (rc = args_rank(c, 2, 0, err)))
 		return rc;
-	return take(c, false, which, *MU_DATA(uint64_t, kernel_in(c, 2)) * DRAWS_RESERVED, out,
-		    err);
+	return stateful_random_take(c, false, which,
+				    *MU_DATA(uint64_t, kernel_in(c, 2)) * DRAWS_RESERVED, out, err);
 }
 
-static int skip(struct kernel_call *c, struct mu_err *err)
+static int stateful_random_skip(struct kernel_call *c, struct mu_err *err)
 {
 	struct philox p;
 
@@ -192,7 +194,7 @@ static int nobody_knows(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"NonDeterministicInts", .flags = KERNEL_NO_FOLD, .run = nobody_knows},
     {"RngReadAndSkip", .run = read_and_skip},
-    {"RngSkip", .run = skip},
+    {"RngSkip", .run = stateful_random_skip},
     {"StatefulStandardNormal", .run = normal_by_state},
     {"StatefulStandardNormalV2", .run = normal},
     {"StatefulTruncatedNormal", .run = truncated},

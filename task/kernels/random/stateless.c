@@ -111,8 +111,8 @@ int random_from_key(const struct kernel_call *c, struct philox *out, struct mu_e
 
 typedef int from_fn(const struct kernel_call *c, struct philox *out, struct mu_err *err);
 
-static int reals(struct kernel_call *c, const struct distribution *d, from_fn *from,
-		 struct mu_err *err)
+static int stateless_random_reals(struct kernel_call *c, const struct distribution *d,
+				  from_fn *from, struct mu_err *err)
 {
 	struct mu_shape shape;
 	enum mu_dtype t;
@@ -126,7 +126,8 @@ static int reals(struct kernel_call *c, const struct distribution *d, from_fn *f
 
 /* Whole numbers of the range that inputs `low` and `low` + 1 say; all that there are where it is 0.
  */
-static int ints(struct kernel_call *c, unsigned low, from_fn *from, struct mu_err *err)
+static int stateless_random_ints(struct kernel_call *c, unsigned low, from_fn *from,
+				 struct mu_err *err)
 {
 	struct draw_range range = {0};
 	struct mu_shape shape;
@@ -145,16 +146,16 @@ static int ints(struct kernel_call *c, unsigned low, from_fn *from, struct mu_er
 	{                                                                                          \
 		return how(c, what, from, err);                                                    \
 	}
-DRAW(uniform, reals, &draw_uniform, from_seeds)
-DRAW(normal, reals, &draw_normal, from_seeds)
-DRAW(truncated, reals, &draw_truncated, from_seeds)
-DRAW(uniform_int, ints, 2, from_seeds)
-DRAW(full_int, ints, 0, from_seeds)
-DRAW(uniform_v2, reals, &draw_uniform, random_from_key)
-DRAW(normal_v2, reals, &draw_normal, random_from_key)
-DRAW(truncated_v2, reals, &draw_truncated, random_from_key)
-DRAW(uniform_int_v2, ints, 4, random_from_key)
-DRAW(full_int_v2, ints, 0, random_from_key)
+DRAW(uniform, stateless_random_reals, &draw_uniform, from_seeds)
+DRAW(normal, stateless_random_reals, &draw_normal, from_seeds)
+DRAW(truncated, stateless_random_reals, &draw_truncated, from_seeds)
+DRAW(uniform_int, stateless_random_ints, 2, from_seeds)
+DRAW(full_int, stateless_random_ints, 0, from_seeds)
+DRAW(uniform_v2, stateless_random_reals, &draw_uniform, random_from_key)
+DRAW(normal_v2, stateless_random_reals, &draw_normal, random_from_key)
+DRAW(truncated_v2, stateless_random_reals, &draw_truncated, random_from_key)
+DRAW(uniform_int_v2, stateless_random_ints, 4, random_from_key)
+DRAW(full_int_v2, stateless_random_ints, 0, random_from_key)
 
 static const struct kernel rows[] = {
     {"StatelessRandomGetAlg", .run = get_algorithm},

@@ -78,7 +78,7 @@ static void some_strips(void *arg, int64_t from, int64_t to)
 	}
 }
 
-static float *lay_out(const struct cell_sizes *s, const float *w)
+static float *block_lstm_lay_out(const struct cell_sizes *s, const float *w)
 {
 	int64_t columns = 4 * s->cell, strips = (columns + STRIP - 1) / STRIP;
 	float *to = malloc((size_t)(strips * s->cell * STRIP) * sizeof *to + 1);
@@ -124,7 +124,7 @@ static int forth(struct kernel_call *c, bool second, struct mu_err *err)
 	cells_add_bias(p.m, wide, l.b, gates);
 
 	bool lay = l.s.batch > FEW_ROWS && moments > FEW_MOMENTS;
-	MU_AUTO_FREE float *strips = lay ? lay_out(&l.s, l.w + l.s.in * wide) : NULL;
+	MU_AUTO_FREE float *strips = lay ? block_lstm_lay_out(&l.s, l.w + l.s.in * wide) : NULL;
 	struct recurrent r = {&l.s, l.w + l.s.in * wide, cells_in(c, 3), strips, gates};
 	const float *cs = cells_in(c, 2);
 	for (int64_t t = 0; t < moments; t++, r.gates += l.s.batch * wide) {
@@ -189,7 +189,7 @@ static void moment_back(struct kernel_call *c, const struct lstm *l, int64_t t, 
 		to[D_B][i % (4 * s->cell)] += k->gates[i];
 }
 
-static int back(struct kernel_call *c, bool second, struct mu_err *err)
+static int block_lstm_backward(struct kernel_call *c, bool second, struct mu_err *err)
 {
 	float *to[LSTM_GRADS];
 	int64_t moments;
@@ -218,8 +218,8 @@ static int back(struct kernel_call *c, bool second, struct mu_err *err)
 	}
 OP(first_forth, forth, false)
 OP(second_forth, forth, true)
-OP(first_back, back, false)
-OP(second_back, back, true)
+OP(first_back, block_lstm_backward, false)
+OP(second_back, block_lstm_backward, true)
 
 static const struct kernel rows[] = {
     {"BlockLSTM", .flags = KERNEL_EXPENSIVE, .run = first_forth},

@@ -98,19 +98,19 @@ void cells_joined(const struct cell_sizes *s, const float *x, const float *h, co
 	cells_add_bias(s->batch, columns, bias, to);
 }
 
-static void apply(enum unary_op op, float *out, const float *in, int64_t n)
+static void cells_apply(enum unary_op op, float *out, const float *in, int64_t n)
 {
 	loops->unary[op][MU_FLOAT](out, in, n);
 }
 
 void cells_sigmoid(float *out, const float *in, int64_t n)
 {
-	apply(UN_Sigmoid, out, in, n);
+	cells_apply(UN_Sigmoid, out, in, n);
 }
 
 void cells_tanh(float *out, const float *in, int64_t n)
 {
-	apply(UN_Tanh, out, in, n);
+	cells_apply(UN_Tanh, out, in, n);
 }
 
 /* One row.  gates: what the products gave, whose peepholes are added in place. */

@@ -21,7 +21,7 @@ struct state {
 	struct gpu_reduction sum;
 };
 
-static void release(void *state)
+static void cells_gpu_release(void *state)
 {
 	struct state *s = state;
 
@@ -43,7 +43,8 @@ static const struct {
     {"GRUBlockCellGrad", {"gru_back_new", "gru_back_gates", "gru_back_out"}},
 };
 
-static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+static int cells_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			     struct mu_err *err)
 {
 	struct state *s = MU_NEW(struct state);
 	const char *const *names = ops[0].kernels;
@@ -62,7 +63,7 @@ static int prepare(const struct mu_node *n, struct runtime *rt, void **state, st
 		rc = gpu_find(s->gpu, "Sum", MU_FLOAT, &s->sum.first, err);
 	s->sum.rest = s->sum.first;
 	if (rc)
-		release(s);
+		cells_gpu_release(s);
 	else
 		*state = s;
 	return rc;
@@ -80,8 +81,8 @@ static cuda_ptr on(cuda_ptr from, int64_t elements)
 	return from + (uint64_t)elements * sizeof(float);
 }
 
-static int multiply(struct kernel_call *c, unsigned by, const struct product *p, cuda_ptr a,
-		    cuda_ptr b, cuda_ptr out, struct mu_err *err)
+static int cells_gpu_multiply(struct kernel_call *c, unsigned by, const struct product *p,
+			      cuda_ptr a, cuda_ptr b, cuda_ptr out, struct mu_err *err)
 {
 	const struct state *s = c->state;
 	struct matmul_args args = {.out = out, .a = a, .b = b};
@@ -90,7 +91,7 @@ static int multiply(struct kernel_call *c, unsigned by, const struct product *p,
 	return gpu_matmul_run(&s->by[by], p, &args, c->node->name, &activate, err);
 }
 
-static int zeros(struct kernel_call *c, float *from, int64_t n, struct mu_err *err)
+static int cells_gpu_zeros(struct kernel_call *c, float *from, int64_t n, struct mu_err *err)
 {
 	const struct state *s = c->state;
 	struct mu_tensor t = {.dtype = MU_FLOAT, .shape = mu_shape_vec(n), .data = from};
@@ -98,8 +99,8 @@ static int zeros(struct kernel_call *c, float *from, int64_t n, struct mu_err *e
 	return gpu_fill(s->gpu, &t, 0, err);
 }
 
-static int room(struct kernel_call *c, int64_t rows, int64_t columns, struct mu_tensor *out,
-		struct mu_err *err)
+static int cells_gpu_room(struct kernel_call *c, int64_t rows, int64_t columns,
+			  struct mu_tensor *out, struct mu_err *err)
 {
 	struct mu_shape s;
 	int rc = mu_shape_set(&s, 2, (int64_t[]){rows, columns}, err);
@@ -107,8 +108,8 @@ static int room(struct kernel_call *c, int64_t rows, int64_t columns, struct mu_
 	return rc ? rc : gpu_scratch(c, MU_FLOAT, s.count, out, err);
 }
 
-static int run(struct kernel_call *c, unsigned kernel, int64_t n, const struct cells_args *a,
-	       struct mu_err *err)
+static int cells_gpu_run(struct kernel_call *c, unsigned kernel, int64_t n,
+			 const struct cells_args *a, struct mu_err *err)
 {
 	const struct state *s = c->state;
 
@@ -116,8 +117,8 @@ static int run(struct kernel_call *c, unsigned kernel, int64_t n, const struct c
 }
 
 /* out[columns] = the sums of so many rows. */
-static int sum_rows(struct kernel_call *c, cuda_ptr in, int64_t rows, int64_t columns, float *out,
-		    struct mu_err *err)
+static int cells_gpu_sum_rows(struct kernel_call *c, cuda_ptr in, int64_t rows, int64_t columns,
+			      float *out, struct mu_err *err)
 {
 	const struct state *s = c->state;
 	const struct reduce_args a = {
@@ -156,8 +157,9 @@ static int lstm_forth(struct kernel_call *c, const struct lstm *l, struct given 
 	MU_AUTO_TENSOR hs = {0};
 	int rc;
 
-	if ((rc = room(c, by_x.m, wide, &xs, err)) || (rc = room(c, by_h.m, wide, &hs, err)) ||
-	    (rc = multiply(c, 0, &by_x, g.x, at(l->w), gpu_address(&xs), err)))
+	if ((rc = cells_gpu_room(c, by_x.m, wide, &xs, err)) ||
+	    (rc = cells_gpu_room(c, by_h.m, wide, &hs, err)) ||
+	    (rc = cells_gpu_multiply(c, 0, &by_x, g.x, at(l->w), gpu_address(&xs), err)))
 		return rc;
 	a.in[1] = gpu_address(&hs);
 	a.in[BIAS] = at(l->b);
@@ -168,13 +170,14 @@ static int lstm_forth(struct kernel_call *c, const struct lstm *l, struct given 
 		a.in[3] = g.cs;
 		for (int i = 0; i < LSTM_OUTPUTS; i++)
 			a.out[i] = on(at(to[i]), t * step);
-		if (!(rc = multiply(c, 1, &by_h, g.h, on(at(l->w), l->s.in * wide), a.in[1], err)))
-			rc = run(c, 0, step, &a, err);
+		if (!(rc = cells_gpu_multiply(c, 1, &by_h, g.h, on(at(l->w), l->s.in * wide),
+					      a.in[1], err)))
+			rc = cells_gpu_run(c, 0, step, &a, err);
 		g.cs = a.out[LSTM_CS];
 		g.h = a.out[LSTM_H];
 	}
 	for (int i = 0; i < LSTM_OUTPUTS && !rc; i++)
-		rc = zeros(c, to[i] + moments * step, (l->s.time - moments) * step, err);
+		rc = cells_gpu_zeros(c, to[i] + moments * step, (l->s.time - moments) * step, err);
 	return rc;
 }
 
@@ -183,7 +186,7 @@ static struct given given_in(const struct kernel_call *c, unsigned x)
 	return (struct given){at(cells_in(c, x)), at(cells_in(c, x + 1)), at(cells_in(c, x + 2))};
 }
 
-static int lstm(struct kernel_call *c, struct mu_err *err)
+static int lstm_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	float *to[LSTM_OUTPUTS];
 	struct lstm l;
@@ -220,19 +223,19 @@ static int peeps_back(struct kernel_call *c, const struct lstm *l, cuda_ptr gate
 
 	if (!l->peep) {
 		for (int i = 0; i < 3 && !rc; i++)
-			rc = zeros(c, to[i], l->s.cell, err);
+			rc = cells_gpu_zeros(c, to[i], l->s.cell, err);
 		return rc;
 	}
-	if ((rc = room(c, 3 * rows, l->s.cell, &each, err)))
+	if ((rc = cells_gpu_room(c, 3 * rows, l->s.cell, &each, err)))
 		return rc;
 	a.in[0] = gates;
 	a.in[1] = before;
 	a.in[2] = cs;
 	for (int i = 0; i < 3; i++)
 		a.out[i] = on(gpu_address(&each), i * n);
-	rc = run(c, 1, n, &a, err);
+	rc = cells_gpu_run(c, 1, n, &a, err);
 	for (int i = 0; i < 3 && !rc; i++)
-		rc = sum_rows(c, a.out[i], rows, l->s.cell, to[i], err);
+		rc = cells_gpu_sum_rows(c, a.out[i], rows, l->s.cell, to[i], err);
 	return rc;
 }
 
@@ -250,7 +253,7 @@ static struct cells_args back_args(const struct kernel_call *c, const struct lst
 	return a;
 }
 
-static int lstm_grad(struct kernel_call *c, struct mu_err *err)
+static int lstm_grad_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	float *to[LSTM_CELL_GRADS];
 	struct lstm l;
@@ -264,7 +267,7 @@ static int lstm_grad(struct kernel_call *c, struct mu_err *err)
 	a.in[8] = at(cells_in(c, 15));
 	a.out[0] = at(to[1]);
 	a.out[1] = at(to[0]);
-	rc = run(c, 0, l.s.batch * l.s.cell, &a, err);
+	rc = cells_gpu_run(c, 0, l.s.batch * l.s.cell, &a, err);
 	return rc ? rc : peeps_back(c, &l, a.out[0], a.in[6], a.in[1], 1, to + 2, err);
 }
 
@@ -278,7 +281,8 @@ static int moments_back(struct kernel_call *c, const struct lstm *l, int64_t mom
 	const struct product by_h = {.m = l->s.batch, .n = l->s.cell, .k = wide, .trans_b = true};
 	int rc;
 
-	if ((rc = zeros(c, to[D_CS], step, err)) || (rc = zeros(c, to[D_H], step, err)))
+	if ((rc = cells_gpu_zeros(c, to[D_CS], step, err)) ||
+	    (rc = cells_gpu_zeros(c, to[D_H], step, err)))
 		return rc;
 	for (int64_t t = moments; t-- > 0 && !rc;) {
 		struct cells_args a = back_args(c, l, FIRST_OUT, t * step);
@@ -288,9 +292,9 @@ static int moments_back(struct kernel_call *c, const struct lstm *l, int64_t mom
 		a.in[9] = on(at(cells_in(c, FIRST_OUT + LSTM_OUTPUTS)), t * step);
 		a.in[10] = on(at(cells_in(c, FIRST_OUT + LSTM_OUTPUTS + 1)), t * step);
 		a.out[0] = on(gates, t * l->s.batch * wide);
-		if (!(rc = run(c, 0, step, &a, err)))
-			rc = multiply(c, 0, &by_h, a.out[0], on(at(l->w), l->s.in * wide),
-				      at(to[D_H]), err);
+		if (!(rc = cells_gpu_run(c, 0, step, &a, err)))
+			rc = cells_gpu_multiply(c, 0, &by_h, a.out[0], on(at(l->w), l->s.in * wide),
+						at(to[D_H]), err);
 	}
 	return rc;
 }
@@ -307,7 +311,7 @@ static int weights_back(struct kernel_call *c, const struct lstm *l, int64_t mom
 	    .m = l->s.cell, .n = 4 * l->s.cell, .k = rows, .trans_a = true};
 	const cuda_ptr first = at(cells_in(c, 3)), h = at(cells_in(c, FIRST_OUT + LSTM_H));
 	MU_AUTO_TENSOR before = {0};
-	int rc = room(c, rows, l->s.cell, &before, err);
+	int rc = cells_gpu_room(c, rows, l->s.cell, &before, err);
 
 	if (!rc && moments)
 		rc = gpu_copy_within(s->gpu, gpu_address(&before), first,
@@ -315,10 +319,10 @@ static int weights_back(struct kernel_call *c, const struct lstm *l, int64_t mom
 	if (!rc && moments)
 		rc = gpu_copy_within(s->gpu, on(gpu_address(&before), step), h,
 				     (size_t)((moments - 1) * step) * sizeof(float), err);
-	if (rc || (rc = multiply(c, 1, &by_x, at(cells_in(c, 1)), gates, d_w, err)))
+	if (rc || (rc = cells_gpu_multiply(c, 1, &by_x, at(cells_in(c, 1)), gates, d_w, err)))
 		return rc;
-	return multiply(c, 2, &by_h, gpu_address(&before), gates, on(d_w, l->s.in * 4 * l->s.cell),
-			err);
+	return cells_gpu_multiply(c, 2, &by_h, gpu_address(&before), gates,
+				  on(d_w, l->s.in * 4 * l->s.cell), err);
 }
 
 static int sequence_grad(struct kernel_call *c, struct mu_err *err)
@@ -334,12 +338,14 @@ static int sequence_grad(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	const int64_t rows = moments * l.s.batch, wide = 4 * l.s.cell;
 	const struct product to_x = {.m = rows, .n = l.s.in, .k = wide, .trans_b = true};
-	if ((rc = room(c, rows, wide, &gates, err)) ||
+	if ((rc = cells_gpu_room(c, rows, wide, &gates, err)) ||
 	    (rc = moments_back(c, &l, moments, gpu_address(&gates), to, err)) ||
-	    (rc = multiply(c, 3, &to_x, gpu_address(&gates), at(l.w), at(to[D_X]), err)) ||
-	    (rc = zeros(c, to[D_X] + rows * l.s.in, (l.s.time * l.s.batch - rows) * l.s.in, err)) ||
+	    (rc =
+		 cells_gpu_multiply(c, 3, &to_x, gpu_address(&gates), at(l.w), at(to[D_X]), err)) ||
+	    (rc = cells_gpu_zeros(c, to[D_X] + rows * l.s.in,
+				  (l.s.time * l.s.batch - rows) * l.s.in, err)) ||
 	    (rc = weights_back(c, &l, moments, gpu_address(&gates), at(to[D_W]), err)) ||
-	    (rc = sum_rows(c, gpu_address(&gates), rows, wide, to[D_B], err)))
+	    (rc = cells_gpu_sum_rows(c, gpu_address(&gates), rows, wide, to[D_B], err)))
 		return rc;
 	return peeps_back(c, &l, gpu_address(&gates), at(cells_in(c, 2)),
 			  at(cells_in(c, FIRST_OUT + LSTM_CS)), moments, to + D_PEEP, err);
@@ -353,12 +359,14 @@ static int both(struct kernel_call *c, unsigned by, const struct cell_sizes *s, 
 {
 	const struct product by_x = {.m = s->batch, .n = columns, .k = s->in};
 	const struct product by_h = {.m = s->batch, .n = columns, .k = s->cell};
-	int rc = multiply(c, by, &by_x, at(cells_in(c, 0)), at(w), a->in[0], err);
+	int rc = cells_gpu_multiply(c, by, &by_x, at(cells_in(c, 0)), at(w), a->in[0], err);
 
-	return rc ? rc : multiply(c, by + 1, &by_h, h, on(at(w), s->in * columns), a->in[1], err);
+	return rc ? rc
+		  : cells_gpu_multiply(c, by + 1, &by_h, h, on(at(w), s->in * columns), a->in[1],
+				       err);
 }
 
-static int gru(struct kernel_call *c, struct mu_err *err)
+static int gru_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	float *to[GRU_OUTPUTS];
 	MU_AUTO_TENSOR xs = {0};
@@ -368,9 +376,9 @@ static int gru(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	if ((rc = gru_cell_begin(c, false, &s, to, err)) ||
-	    (rc = room(c, s.batch, 2 * s.cell, &xs, err)) ||
-	    (rc = room(c, s.batch, 2 * s.cell, &hs, err)) ||
-	    (rc = room(c, s.batch, s.cell, &scaled, err)))
+	    (rc = cells_gpu_room(c, s.batch, 2 * s.cell, &xs, err)) ||
+	    (rc = cells_gpu_room(c, s.batch, 2 * s.cell, &hs, err)) ||
+	    (rc = cells_gpu_room(c, s.batch, s.cell, &scaled, err)))
 		return rc;
 	const int64_t n = s.batch * s.cell;
 	const cuda_ptr h = at(cells_in(c, 1));
@@ -380,16 +388,16 @@ static int gru(struct kernel_call *c, struct mu_err *err)
 	    .batch = s.batch,
 	    .cell = s.cell};
 	if ((rc = both(c, 0, &s, 2 * s.cell, cells_in(c, 2), h, &a, err)) ||
-	    (rc = run(c, 0, n, &a, err)) ||
+	    (rc = cells_gpu_run(c, 0, n, &a, err)) ||
 	    (rc = both(c, 2, &s, s.cell, cells_in(c, 3), gpu_address(&scaled), &a, err)))
 		return rc;
 	a.in[BIAS] = at(cells_in(c, 5));
 	a.out[0] = at(to[2]);
 	a.out[1] = at(to[3]);
-	return run(c, 1, n, &a, err);
+	return cells_gpu_run(c, 1, n, &a, err);
 }
 
-static int gru_grad(struct kernel_call *c, struct mu_err *err)
+static int gru_grad_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	float *to[GRU_OUTPUTS];
 	MU_AUTO_TENSOR by_c = {0};
@@ -401,8 +409,8 @@ static int gru_grad(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	const int64_t width = s.in + s.cell, n = s.batch * s.cell;
 	struct product p = {.m = s.batch, .n = width, .k = s.cell, .trans_b = true};
-	if ((rc = room(c, s.batch, width, &by_c, err)) ||
-	    (rc = room(c, s.batch, width, &by_ru, err)))
+	if ((rc = cells_gpu_room(c, s.batch, width, &by_c, err)) ||
+	    (rc = cells_gpu_room(c, s.batch, width, &by_ru, err)))
 		return rc;
 	struct cells_args a = {.in = {at(cells_in(c, 9)), at(cells_in(c, 7)), at(cells_in(c, 8)),
 				      gpu_address(&by_c), at(cells_in(c, 1)), at(cells_in(c, 6))},
@@ -410,35 +418,34 @@ static int gru_grad(struct kernel_call *c, struct mu_err *err)
 			       .batch = s.batch,
 			       .cell = s.cell,
 			       .width = width};
-	if ((rc = run(c, 0, n, &a, err)) ||
-	    (rc = multiply(c, 0, &p, at(to[2]), at(cells_in(c, 3)), gpu_address(&by_c), err)))
+	if ((rc = cells_gpu_run(c, 0, n, &a, err)) ||
+	    (rc = cells_gpu_multiply(c, 0, &p, at(to[2]), at(cells_in(c, 3)), gpu_address(&by_c),
+				     err)))
 		return rc;
 	a.out[0] = at(to[3]);
 	p.k = 2 * s.cell;
-	if ((rc = run(c, 1, n, &a, err)) ||
-	    (rc = multiply(c, 1, &p, at(to[3]), at(cells_in(c, 2)), gpu_address(&by_ru), err)))
+	if ((rc = cells_gpu_run(c, 1, n, &a, err)) ||
+	    (rc = cells_gpu_multiply(c, 1, &p, at(to[3]), at(cells_in(c, 2)), gpu_address(&by_ru),
+				     err)))
 		return rc;
 	a.in[4] = a.in[5];
 	a.in[5] = gpu_address(&by_ru);
 	a.out[0] = at(to[0]);
 	a.out[1] = at(to[1]);
-	return run(c, 2, s.batch * width, &a, err);
+	return cells_gpu_run(c, 2, s.batch * width, &a, err);
 }
 
 /* seq_len_max is read on the host. */
 #define ROW(name, fn, host)                                                                        \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = prepare, .release = release}, .type_attr = "T",  \
-		.types = GPU_TYPE(MU_FLOAT), .host_in = host                                       \
+		.k = {name, .run = fn, .prepare = cells_gpu_prepare,                               \
+		      .release = cells_gpu_release},                                               \
+		.type_attr = "T", .types = GPU_TYPE(MU_FLOAT), .host_in = host                     \
 	}
 static const struct gpu_kernel rows[] = {
-    ROW("LSTMBlockCell", lstm, 0),
-    ROW("LSTMBlockCellGrad", lstm_grad, 0),
-    ROW("BlockLSTM", sequence, 1),
-    ROW("BlockLSTMV2", sequence, 1),
-    ROW("BlockLSTMGrad", sequence_grad, 1),
-    ROW("BlockLSTMGradV2", sequence_grad, 1),
-    ROW("GRUBlockCell", gru, 0),
-    ROW("GRUBlockCellGrad", gru_grad, 0),
+    ROW("LSTMBlockCell", lstm_gpu, 0),      ROW("LSTMBlockCellGrad", lstm_grad_gpu, 0),
+    ROW("BlockLSTM", sequence, 1),          ROW("BlockLSTMV2", sequence, 1),
+    ROW("BlockLSTMGrad", sequence_grad, 1), ROW("BlockLSTMGradV2", sequence_grad, 1),
+    ROW("GRUBlockCell", gru_gpu, 0),        ROW("GRUBlockCellGrad", gru_grad_gpu, 0),
 };
 GPU_KERNEL_TABLE(gpu_cells, rows)

@@ -44,7 +44,7 @@ static double now(const struct beam *b, int64_t i)
 	return b->texts[b->heap[i]].now.total;
 }
 
-static void swap(struct beam *b, int64_t i, int64_t k)
+static void ctc_beam_swap(struct beam *b, int64_t i, int64_t k)
 {
 	int64_t t = b->heap[i];
 
@@ -55,7 +55,7 @@ static void swap(struct beam *b, int64_t i, int64_t k)
 static void sift_up(struct beam *b, int64_t i)
 {
 	for (; i && now(b, i) < now(b, (i - 1) / 2); i = (i - 1) / 2)
-		swap(b, i, (i - 1) / 2);
+		ctc_beam_swap(b, i, (i - 1) / 2);
 }
 
 static void sift_down(struct beam *b, int64_t i)
@@ -65,12 +65,12 @@ static void sift_down(struct beam *b, int64_t i)
 			k++;
 		if (now(b, i) <= now(b, k))
 			return;
-		swap(b, i, k);
+		ctc_beam_swap(b, i, k);
 	}
 }
 
 /* Room for one more of *n in a list that grows by doubling. */
-static bool grow(void **list, int64_t n, int64_t *room, size_t size)
+static bool ctc_beam_grow(void **list, int64_t n, int64_t *room, size_t size)
 {
 	int64_t more = *room ? *room * 2 : 256;
 	void *p = n < *room ? *list : realloc(*list, (size_t)more * size);
@@ -91,7 +91,7 @@ static bool enter(struct beam *b, int64_t text)
 		sift_down(b, 0);
 		return true;
 	}
-	if (!grow((void **)&b->heap, b->n_heap, &b->heap_room, sizeof *b->heap))
+	if (!ctc_beam_grow((void **)&b->heap, b->n_heap, &b->heap_room, sizeof *b->heap))
 		return false;
 	b->heap[b->n_heap++] = text;
 	sift_up(b, b->n_heap - 1);
@@ -121,7 +121,7 @@ static bool take_out(struct beam *b)
 
 static int64_t add_text(struct beam *b, int64_t parent, int32_t label)
 {
-	if (!grow((void **)&b->texts, b->n_texts, &b->room, sizeof *b->texts))
+	if (!ctc_beam_grow((void **)&b->texts, b->n_texts, &b->room, sizeof *b->texts))
 		return -1;
 	b->texts[b->n_texts] = (struct text){
 	    .was = never, .now = never, .parent = parent, .first = -1, .next = -1, .label = label};

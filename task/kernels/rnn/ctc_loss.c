@@ -101,13 +101,13 @@ static void slope(struct walk *w, int64_t t, double total)
 			   (total == -INFINITY ? 0 : exp(share[k] - total));
 }
 
-static void put(struct mu_tensor *to, int64_t at, const double *from, int64_t n)
+static void ctc_loss_put(struct mu_tensor *to, int64_t at, const double *from, int64_t n)
 {
 	convert(to->dtype, (char *)to->data + (size_t)at * mu_dtype_size(to->dtype), MU_DOUBLE,
 		from, n);
 }
 
-static void one(struct loss *l, int64_t b, struct walk *w)
+static void ctc_loss_one(struct loss *l, int64_t b, struct walk *w)
 {
 	const struct ctc_scores *s = &l->s;
 	double total = -INFINITY;
@@ -121,14 +121,14 @@ static void one(struct loss *l, int64_t b, struct walk *w)
 	}
 	for (int64_t t = w->time; t-- > 0;) {
 		slope(w, t, total);
-		put(l->grad, (t * s->batch + b) * s->classes, w->by_class, s->classes);
+		ctc_loss_put(l->grad, (t * s->batch + b) * s->classes, w->by_class, s->classes);
 		if (t)
 			step_back(w, t);
 	}
-	put(l->loss, b, &(double){-total}, 1);
+	ctc_loss_put(l->loss, b, &(double){-total}, 1);
 }
 
-static void some(void *arg, int64_t from, int64_t to)
+static void ctc_loss_part(void *arg, int64_t from, int64_t to)
 {
 	struct loss *l = arg;
 
@@ -152,7 +152,7 @@ static void some(void *arg, int64_t from, int64_t to)
 		w.behind = w.ahead + w.time * w.states;
 		w.before = w.behind + w.states;
 		w.by_class = w.before + w.states;
-		one(l, b, &w);
+		ctc_loss_one(l, b, &w);
 	}
 }
 
@@ -298,7 +298,7 @@ static int ctc_loss(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	elems_zero(l.loss->dtype, l.loss->data, 0, l.loss->shape.count);
 	elems_zero(l.grad->dtype, l.grad->data, 0, l.grad->shape.count);
-	kernel_parallel(c, l.s.batch, 1, some, &l);
+	kernel_parallel(c, l.s.batch, 1, ctc_loss_part, &l);
 	return l.starved ? mu_fail(err, MU_RESOURCE_EXHAUSTED,
 				   "no memory for %lld moments of %lld classes",
 				   (long long)l.s.time, (long long)l.s.classes)

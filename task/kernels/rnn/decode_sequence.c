@@ -53,7 +53,8 @@ static double best(const struct ctc_scores *s, int64_t t, int64_t b, int64_t *cl
 }
 
 /* Sequence b into `to`; its length. */
-static int64_t decode(const struct scores *g, int64_t b, int64_t n, int64_t *to, double *score)
+static int64_t decode_sequence_decode(const struct scores *g, int64_t b, int64_t n, int64_t *to,
+				      double *score)
 {
 	int64_t class = 0, before = -1, kept = 0;
 
@@ -86,7 +87,7 @@ static int greedy(struct kernel_call *c, struct mu_err *err)
 			       mu_shape_str(&shape));
 	for (int64_t b = 0; b < s.batch; b++) {
 		double score;
-		n[b] = decode(&g, b, s.length[b], all + b * s.time, &score);
+		n[b] = decode_sequence_decode(&g, b, s.length[b], all + b * s.time, &score);
 		convert(s.in->dtype, (char *)scores->data + (size_t)b * mu_dtype_size(s.in->dtype),
 			MU_DOUBLE, &score, 1);
 		total += n[b];
@@ -107,7 +108,8 @@ static int greedy(struct kernel_call *c, struct mu_err *err)
 /* ---- EditDistance: hypotheses and truths, sequences along the last dimension ---- */
 
 /* The place of entry i without its last dimension, in a tensor of this shape. */
-static int64_t place(const struct sparse *s, int64_t i, const struct mu_shape *shape)
+static int64_t decode_sequence_place(const struct sparse *s, int64_t i,
+				     const struct mu_shape *shape)
 {
 	int64_t at = 0;
 
@@ -116,7 +118,8 @@ static int64_t place(const struct sparse *s, int64_t i, const struct mu_shape *s
 	return at;
 }
 
-static bool same(const struct mu_tensor *a, int64_t i, const struct mu_tensor *b, int64_t k)
+static bool decode_sequence_same(const struct mu_tensor *a, int64_t i, const struct mu_tensor *b,
+				 int64_t k)
 {
 	size_t size = mu_dtype_size(a->dtype);
 
@@ -142,8 +145,8 @@ static int64_t distance(const struct pair *p, int64_t *row)
 		int64_t corner = row[0];
 		row[0] = x;
 		for (int64_t y = 1; y <= p->m; y++) {
-			int64_t least =
-			    corner + !same(p->a->values, p->i + x - 1, p->b->values, p->k + y - 1);
+			int64_t least = corner + !decode_sequence_same(p->a->values, p->i + x - 1,
+								       p->b->values, p->k + y - 1);
 			least = row[y] + 1 < least ? row[y] + 1 : least;
 			least = row[y - 1] + 1 < least ? row[y - 1] + 1 : least;
 			corner = row[y];
@@ -153,10 +156,11 @@ static int64_t distance(const struct pair *p, int64_t *row)
 	return row[p->m];
 }
 
-static int in_order(const struct sparse *s, const struct mu_shape *shape, struct mu_err *err)
+static int decode_sequence_in_order(const struct sparse *s, const struct mu_shape *shape,
+				    struct mu_err *err)
 {
 	for (int64_t i = 1; i < s->n; i++)
-		if (place(s, i, shape) < place(s, i - 1, shape))
+		if (decode_sequence_place(s, i, shape) < decode_sequence_place(s, i - 1, shape))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "indices[%lld] is out of order: sequences must follow each "
 				       "other",
@@ -169,13 +173,13 @@ static int64_t run_of(const struct sparse *s, int64_t i, int64_t at, const struc
 {
 	int64_t n = 0;
 
-	while (i + n < s->n && place(s, i + n, shape) == at)
+	while (i + n < s->n && decode_sequence_place(s, i + n, shape) == at)
 		n++;
 	return n;
 }
 
-static int check_pair(const struct kernel_call *c, struct sparse *a, struct sparse *b,
-		      struct mu_shape *shape, struct mu_err *err)
+static int decode_sequence_check_pair(const struct kernel_call *c, struct sparse *a,
+				      struct sparse *b, struct mu_shape *shape, struct mu_err *err)
 {
 	int rc;
 
@@ -196,8 +200,8 @@ static int check_pair(const struct kernel_call *c, struct sparse *a, struct spar
 		if ((rc = mu_shape_push(shape, x > y ? x : y, err)))
 			return rc;
 	}
-	rc = in_order(a, shape, err);
-	return rc ? rc : in_order(b, shape, err);
+	rc = decode_sequence_in_order(a, shape, err);
+	return rc ? rc : decode_sequence_in_order(b, shape, err);
 }
 
 static int edit_distance(struct kernel_call *c, struct mu_err *err)
@@ -206,7 +210,7 @@ static int edit_distance(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	struct mu_shape shape;
 	struct sparse a, b;
-	int rc = check_pair(c, &a, &b, &shape, err);
+	int rc = decode_sequence_check_pair(c, &a, &b, &shape, err);
 
 	if (rc || (rc = kernel_out(c, 0, MU_FLOAT, &shape, &out, err)))
 		return rc;
@@ -217,8 +221,8 @@ static int edit_distance(struct kernel_call *c, struct mu_err *err)
 			       (long long)b.n);
 	struct pair p = {&a, &b, 0, 0, 0, 0};
 	for (; p.i < a.n || p.k < b.n; p.i += p.n, p.k += p.m) {
-		int64_t x = p.i < a.n ? place(&a, p.i, &shape) : INT64_MAX;
-		int64_t y = p.k < b.n ? place(&b, p.k, &shape) : INT64_MAX;
+		int64_t x = p.i < a.n ? decode_sequence_place(&a, p.i, &shape) : INT64_MAX;
+		int64_t y = p.k < b.n ? decode_sequence_place(&b, p.k, &shape) : INT64_MAX;
 		int64_t at = x < y ? x : y;
 		p.n = run_of(&a, p.i, at, &shape);
 		p.m = run_of(&b, p.k, at, &shape);

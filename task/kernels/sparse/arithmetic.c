@@ -39,7 +39,8 @@ static const void *element(const struct mu_tensor *t, int64_t i)
 	return (const char *)t->data + (size_t)i * mu_dtype_size(t->dtype);
 }
 
-static int compare(const struct mu_tensor *a, int64_t i, const struct mu_tensor *b, int64_t k)
+static int sparse_arithmetic_compare(const struct mu_tensor *a, int64_t i,
+				     const struct mu_tensor *b, int64_t k)
 {
 	const int64_t rank = a->shape.dim[1];
 
@@ -58,12 +59,15 @@ struct joined {
 	int64_t a, b;
 };
 
-static int64_t join(const struct sparse *a, const struct sparse *b, struct joined *out)
+static int64_t sparse_arithmetic_join(const struct sparse *a, const struct sparse *b,
+				      struct joined *out)
 {
 	int64_t n = 0;
 
 	for (int64_t i = 0, k = 0; i < a->n || k < b->n; n++) {
-		int order = i == a->n ? 1 : k == b->n ? -1 : compare(a->at, i, b->at, k);
+		int order = i == a->n   ? 1
+			    : k == b->n ? -1
+					: sparse_arithmetic_compare(a->at, i, b->at, k);
 		out[n] = (struct joined){order <= 0 ? i++ : -1, order >= 0 ? k++ : -1};
 	}
 	return n;
@@ -92,7 +96,7 @@ static int union_of(struct kernel_call *c, enum binary_op op, bool sums, struct 
 		return rc ? rc : mu_fail(err, MU_INVALID_ARGUMENT, "thresh must be a real number");
 	MU_AUTO_FREE struct joined *all = mu_xcalloc((size_t)(a.n + b.n) + 1, sizeof *all);
 	MU_AUTO_FREE char *made = mu_xcalloc((size_t)(a.n + b.n) + 1, size);
-	int64_t n = join(&a, &b, all), kept = 0;
+	int64_t n = sparse_arithmetic_join(&a, &b, all), kept = 0;
 	const uint64_t zero[2] = {0};
 	for (int64_t i = 0; i < n; i++) {
 		const void *x = all[i].a < 0 ? zero : element(a.values, all[i].a);
@@ -118,7 +122,7 @@ static int union_of(struct kernel_call *c, enum binary_op op, bool sums, struct 
 	return 0;
 }
 
-static int add(struct kernel_call *c, struct mu_err *err)
+static int sparse_arithmetic_add(struct kernel_call *c, struct mu_err *err)
 {
 	return union_of(c, BIN_AddV2, true, err);
 }
@@ -155,7 +159,7 @@ static int grad_of(struct kernel_call *c, unsigned in, unsigned out, struct mu_e
 		return rc;
 	elems_zero(grad->dtype, to->data, 0, vec.count);
 	for (int64_t i = 0, k = 0; i < vec.count && k < grad->shape.count;) {
-		int order = compare(at, i, sum, k);
+		int order = sparse_arithmetic_compare(at, i, sum, k);
 		if (!order)
 			elems_copy(grad->dtype, to->data, i, grad->data, k, 1);
 		i += order <= 0;
@@ -186,7 +190,7 @@ static int64_t dense_at(const struct sparse *s, int64_t i, const struct mu_shape
 	return at;
 }
 
-static int each(struct kernel_call *c, enum binary_op op, struct mu_err *err)
+static int sparse_arithmetic_each(struct kernel_call *c, enum binary_op op, struct mu_err *err)
 {
 	const struct mu_tensor *dense = kernel_in(c, 3);
 	struct mu_tensor *out;
@@ -218,17 +222,17 @@ static int each(struct kernel_call *c, enum binary_op op, struct mu_err *err)
 
 static int each_add(struct kernel_call *c, struct mu_err *err)
 {
-	return each(c, BIN_AddV2, err);
+	return sparse_arithmetic_each(c, BIN_AddV2, err);
 }
 
 static int each_mul(struct kernel_call *c, struct mu_err *err)
 {
-	return each(c, BIN_Mul, err);
+	return sparse_arithmetic_each(c, BIN_Mul, err);
 }
 
 static int each_div(struct kernel_call *c, struct mu_err *err)
 {
-	return each(c, BIN_Div, err);
+	return sparse_arithmetic_each(c, BIN_Div, err);
 }
 
 static int dense_add(struct kernel_call *c, struct mu_err *err)
@@ -259,7 +263,7 @@ static int dense_add(struct kernel_call *c, struct mu_err *err)
 }
 
 /* Over runs of entries that differ in the last dimension only. */
-static int softmax(struct kernel_call *c, struct mu_err *err)
+static int sparse_arithmetic_softmax(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_tensor *out;
 	struct sparse s;
@@ -328,7 +332,7 @@ static int fill_grad(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"SparseAdd", .run = add},
+    {"SparseAdd", .run = sparse_arithmetic_add},
     {"SparseAddGrad", .run = add_grad},
     {"SparseSparseMaximum", .run = maximum},
     {"SparseSparseMinimum", .run = minimum},
@@ -336,7 +340,7 @@ static const struct kernel rows[] = {
     {"SparseDenseCwiseMul", .run = each_mul},
     {"SparseDenseCwiseDiv", .run = each_div},
     {"SparseTensorDenseAdd", .run = dense_add},
-    {"SparseSoftmax", .run = softmax},
+    {"SparseSoftmax", .run = sparse_arithmetic_softmax},
     {"SparseFillEmptyRowsGrad", .run = fill_grad},
 };
 KERNEL_TABLE(sparse_arith, rows)

@@ -16,8 +16,8 @@ struct order {
 };
 
 /* The inputs are n positions, n values, n shapes; dims are the result's. */
-static int check(const struct kernel_call *c, unsigned n, struct order *o, int64_t *dims,
-		 int64_t *entries, struct mu_err *err)
+static int sparse_concat_check(const struct kernel_call *c, unsigned n, struct order *o,
+			       int64_t *dims, int64_t *entries, struct mu_err *err)
 {
 	int64_t axis = args_attr_int(c->node, "concat_dim", 0);
 	int rc;
@@ -55,17 +55,17 @@ static int check(const struct kernel_call *c, unsigned n, struct order *o, int64
 	return 0;
 }
 
-static int64_t place(const struct entry *e, const struct order *o, int d)
+static int64_t sparse_concat_place(const struct entry *e, const struct order *o, int d)
 {
 	return (int64_t)((uint64_t)e->at[d] + (uint64_t)(d == o->dim ? e->shift : 0));
 }
 
-static int by_place(const void *a, const void *b, void *arg)
+static int sparse_concat_by_place(const void *a, const void *b, void *arg)
 {
 	const struct entry *x = a, *y = b;
 
 	for (int d = 0; d < ((const struct order *)arg)->rank; d++) {
-		int64_t p = place(x, arg, d), q = place(y, arg, d);
+		int64_t p = sparse_concat_place(x, arg, d), q = sparse_concat_place(y, arg, d);
 		if (p != q)
 			return p < q ? -1 : 1;
 	}
@@ -86,7 +86,7 @@ static int concat(struct kernel_call *c, struct mu_err *err)
 	if (!n || c->n_in % 3)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "%u inputs are not positions, values and shapes", c->n_in);
-	if ((rc = check(c, n, &o, dims, &count, err)))
+	if ((rc = sparse_concat_check(c, n, &o, dims, &count, err)))
 		return rc;
 	MU_AUTO_FREE struct entry *all = mu_xcalloc((size_t)count + 1, sizeof *all);
 	for (unsigned i = 0; i < n; i++) {
@@ -95,7 +95,7 @@ static int concat(struct kernel_call *c, struct mu_err *err)
 			all[k++] = (struct entry){MU_DATA(int64_t, from) + e * o.rank, shift, e, i};
 		shift += mu_tensor_int(kernel_in(c, 2 * n + i), o.dim);
 	}
-	qsort_r(all, (size_t)count, sizeof *all, by_place, &o);
+	qsort_r(all, (size_t)count, sizeof *all, sparse_concat_by_place, &o);
 	const enum mu_dtype type = kernel_in(c, n)->dtype;
 	vec = mu_shape_vec(count);
 	ranks = mu_shape_vec(o.rank);
@@ -106,7 +106,7 @@ static int concat(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	for (int64_t i = 0; i < count; i++) {
 		for (int d = 0; d < o.rank; d++)
-			MU_DATA(int64_t, at)[i * o.rank + d] = place(&all[i], &o, d);
+			MU_DATA(int64_t, at)[i * o.rank + d] = sparse_concat_place(&all[i], &o, d);
 		elems_copy(type, values->data, i, kernel_in(c, n + all[i].from)->data, all[i].value,
 			   1);
 	}

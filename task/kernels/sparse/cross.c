@@ -136,7 +136,7 @@ static int64_t number_of(const struct column *col, int64_t pick)
 	return (int64_t)fingerprint64(s.data, s.len);
 }
 
-static int64_t bucket_of(const struct cross *x)
+static int64_t sparse_cross_bucket_of(const struct cross *x)
 {
 	uint64_t v = x->key;
 
@@ -161,7 +161,8 @@ static void put_text(const struct cross *x, struct mu_buf *b)
 	}
 }
 
-static int count_all(struct cross *x, int64_t *total, int64_t *widest, struct mu_err *err)
+static int sparse_cross_count_all(struct cross *x, int64_t *total, int64_t *widest,
+				  struct mu_err *err)
 {
 	*total = *widest = 0;
 	for (int64_t row = 0; row < x->batch; row++) {
@@ -174,7 +175,7 @@ static int count_all(struct cross *x, int64_t *total, int64_t *widest, struct mu
 	return 0;
 }
 
-static int give(struct kernel_call *c, struct cross *x, struct mu_err *err)
+static int sparse_cross_output(struct kernel_call *c, struct cross *x, struct mu_err *err)
 {
 	struct mu_tensor *indices, *values, *shape;
 	struct mu_shape pairs, two = mu_shape_vec(2);
@@ -182,7 +183,7 @@ static int give(struct kernel_call *c, struct cross *x, struct mu_err *err)
 	MU_AUTO_BUF text = {0};
 	int rc;
 
-	if ((rc = count_all(x, &total, &widest, err)) ||
+	if ((rc = sparse_cross_count_all(x, &total, &widest, err)) ||
 	    (rc = mu_shape_set(&pairs, 2, (int64_t[]){total, 2}, err)) ||
 	    (rc = kernel_out(c, 0, MU_INT64, &pairs, &indices, err)))
 		return rc;
@@ -196,7 +197,7 @@ static int give(struct kernel_call *c, struct cross *x, struct mu_err *err)
 			MU_DATA(int64_t, indices)[2 * at] = row;
 			MU_DATA(int64_t, indices)[2 * at + 1] = k;
 			if (x->hashed) {
-				MU_DATA(int64_t, values)[at] = bucket_of(x);
+				MU_DATA(int64_t, values)[at] = sparse_cross_bucket_of(x);
 				continue;
 			}
 			put_text(x, &text);
@@ -219,7 +220,7 @@ static int sparse_cross(struct kernel_call *c, struct mu_err *err)
 			       : read_columns(c, &x, err);
 
 	if (!rc)
-		rc = give(c, &x, err);
+		rc = sparse_cross_output(c, &x, err);
 	free(x.columns);
 	free(x.pick);
 	return rc;

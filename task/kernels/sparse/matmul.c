@@ -15,7 +15,7 @@ struct row {
 	int rank;
 };
 
-static int compare(const void *x, const void *y)
+static int sparse_matmul_compare(const void *x, const void *y)
 {
 	const struct row *a = x, *b = y;
 
@@ -52,7 +52,7 @@ static int reorder(struct kernel_call *c, struct mu_err *err)
 					       (long long)i, d, (long long)list[i].at[d],
 					       (long long)shape.dim[d]);
 	}
-	qsort(list, (size_t)n, sizeof *list, compare);
+	qsort(list, (size_t)n, sizeof *list, sparse_matmul_compare);
 	if ((rc = kernel_out(c, 0, MU_INT64, &at->shape, &out_at, err)) ||
 	    (rc = kernel_out(c, 1, values->dtype, &values->shape, &out, err)))
 		return rc;
@@ -114,7 +114,7 @@ MULTIPLY(float)
 MULTIPLY(double)
 MULTIPLY(int32_t)
 
-static int matmul(struct kernel_call *c, struct mu_err *err)
+static int sparse_dense_matmul(struct kernel_call *c, struct mu_err *err)
 {
 	struct sparse_product p;
 	struct mu_tensor *out;
@@ -149,6 +149,6 @@ static int matmul(struct kernel_call *c, struct mu_err *err)
 
 static const struct kernel rows[] = {
     {"SparseReorder", .run = reorder},
-    {"SparseTensorDenseMatMul", .flags = KERNEL_EXPENSIVE, .run = matmul},
+    {"SparseTensorDenseMatMul", .flags = KERNEL_EXPENSIVE, .run = sparse_dense_matmul},
 };
 KERNEL_TABLE(sparse_math, rows)

@@ -10,36 +10,36 @@ struct ragged {
 	const struct mu_tensor *values;
 };
 
-static int64_t split(const struct ragged *r, unsigned level, int64_t i)
+static int64_t ragged_split(const struct ragged *r, unsigned level, int64_t i)
 {
 	return mu_tensor_int(kernel_in(r->c, level), i);
 }
 
 /* Every level begins at 0, never goes back, and ends where the one below it does. */
-static int check_splits(const struct ragged *r, struct mu_err *err)
+static int ragged_check_splits(const struct ragged *r, struct mu_err *err)
 {
 	for (unsigned l = 0; l < r->levels; l++) {
 		int64_t n = kernel_in(r->c, l)->shape.count;
 		int rc;
 		if ((rc = args_is_int(r->c, l, err)) || (rc = args_rank(r->c, l, 1, err)))
 			return rc;
-		if (!n || split(r, l, 0))
+		if (!n || ragged_split(r, l, 0))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "First value of ragged splits must be 0.");
 		for (int64_t i = 1; i < n; i++)
-			if (split(r, l, i) < split(r, l, i - 1))
+			if (ragged_split(r, l, i) < ragged_split(r, l, i - 1))
 				return mu_fail(err, MU_INVALID_ARGUMENT,
 					       "Ragged splits should be non decreasing, but %lld "
 					       "follows %lld",
-					       (long long)split(r, l, i),
-					       (long long)split(r, l, i - 1));
+					       (long long)ragged_split(r, l, i),
+					       (long long)ragged_split(r, l, i - 1));
 		int64_t below = l + 1 < r->levels ? kernel_in(r->c, l + 1)->shape.count - 1
 						  : r->values->shape.dim[0];
-		if (split(r, l, n - 1) != below)
+		if (ragged_split(r, l, n - 1) != below)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "Final value of ragged splits must match the length the "
 				       "corresponding ragged values: %lld, not %lld",
-				       (long long)split(r, l, n - 1), (long long)below);
+				       (long long)ragged_split(r, l, n - 1), (long long)below);
 	}
 	return 0;
 }
@@ -50,7 +50,7 @@ static void put_shape(const struct ragged *r, int64_t *dim)
 	for (unsigned l = 0; l < r->levels; l++) {
 		dim[l + 1] = 0;
 		for (int64_t i = 1; i < kernel_in(r->c, l)->shape.count; i++) {
-			int64_t n = split(r, l, i) - split(r, l, i - 1);
+			int64_t n = ragged_split(r, l, i) - ragged_split(r, l, i - 1);
 			dim[l + 1] = n > dim[l + 1] ? n : dim[l + 1];
 		}
 	}
@@ -62,9 +62,9 @@ static void put_shape(const struct ragged *r, int64_t *dim)
 static void put_place(const struct ragged *r, int64_t v, int64_t *at, int64_t *place)
 {
 	for (unsigned l = r->levels; l-- > 0;) {
-		while (split(r, l, at[l] + 1) <= v)
+		while (ragged_split(r, l, at[l] + 1) <= v)
 			at[l]++;
-		place[l + 1] = v - split(r, l, at[l]);
+		place[l + 1] = v - ragged_split(r, l, at[l]);
 		v = at[l];
 	}
 	place[0] = v;
@@ -87,7 +87,7 @@ static void put_places(const struct ragged *r, int64_t *to, unsigned rank)
 	}
 }
 
-static int to_sparse(struct kernel_call *c, struct mu_err *err)
+static int ragged_to_sparse(struct kernel_call *c, struct mu_err *err)
 {
 	struct ragged r = {c, c->n_in - 1, kernel_in(c, c->n_in - 1)};
 	struct mu_shape pairs, flat = mu_shape_vec(r.values->shape.count), sides;
@@ -101,7 +101,7 @@ static int to_sparse(struct kernel_call *c, struct mu_err *err)
 			       c->n_in - 1, mu_shape_str(&r.values->shape), MU_MAX_RANK);
 	unsigned rank = r.levels + (unsigned)r.values->shape.rank;
 	sides = mu_shape_vec(rank);
-	if ((rc = check_splits(&r, err)) ||
+	if ((rc = ragged_check_splits(&r, err)) ||
 	    (rc = mu_shape_set(&pairs, 2, (int64_t[]){flat.count, rank}, err)) ||
 	    (rc = kernel_out(c, 0, MU_INT64, &pairs, &indices, err)) ||
 	    (rc = kernel_out(c, 1, r.values->dtype, &flat, &values, err)) ||
@@ -114,6 +114,6 @@ static int to_sparse(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"RaggedTensorToSparse", .run = to_sparse},
+    {"RaggedTensorToSparse", .run = ragged_to_sparse},
 };
 KERNEL_TABLE(ragged, rows)

@@ -27,7 +27,7 @@ static int64_t *splits_of(const struct levels *l, unsigned level)
 	return l->splits[level].data;
 }
 
-static int64_t rows_of(const struct levels *l, unsigned level)
+static int64_t ragged_dense_rows_of(const struct levels *l, unsigned level)
 {
 	return l->splits[level].shape.count - 1;
 }
@@ -35,7 +35,7 @@ static int64_t rows_of(const struct levels *l, unsigned level)
 /* How many values, or rows of the level below, the level's rows have. */
 static int64_t values_of(const struct levels *l, unsigned level)
 {
-	return splits_of(l, level)[rows_of(l, level)];
+	return splits_of(l, level)[ragged_dense_rows_of(l, level)];
 }
 
 /* A level of zeros.  The count of its rows is anybody's number: what is too many fails here. */
@@ -128,10 +128,10 @@ static int read_levels(const struct kernel_call *c, struct levels *l, struct mu_
 				       types->ss[i].data);
 		if (rc)
 			return rc;
-		if (l->n > 1 && rows_of(l, l->n - 1) != values_of(l, l->n - 2))
+		if (l->n > 1 && ragged_dense_rows_of(l, l->n - 1) != values_of(l, l->n - 2))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "a level of %lld rows lies below one of %lld values",
-				       (long long)rows_of(l, l->n - 1),
+				       (long long)ragged_dense_rows_of(l, l->n - 1),
 				       (long long)values_of(l, l->n - 2));
 		rows = values_of(l, l->n - 1);
 	}
@@ -146,7 +146,7 @@ static int64_t longest(const struct levels *l, unsigned level)
 {
 	int64_t most = 0;
 
-	for (int64_t i = 0; i < rows_of(l, level); i++) {
+	for (int64_t i = 0; i < ragged_dense_rows_of(l, level); i++) {
 		int64_t n = splits_of(l, level)[i + 1] - splits_of(l, level)[i];
 		most = n > most ? n : most;
 	}
@@ -171,7 +171,7 @@ static int output_shape(const struct kernel_call *c, const struct levels *l, str
 	*out = mu_shape_scalar();
 	for (int d = 0; d < rank; d++) {
 		int64_t want = asked->shape.rank ? mu_tensor_int(asked, d) : -1;
-		int64_t is = d == 0           ? rows_of(l, 0)
+		int64_t is = d == 0           ? ragged_dense_rows_of(l, 0)
 			     : d <= (int)l->n ? longest(l, (unsigned)d - 1)
 					      : values->dim[d - (int)l->n];
 		if (want < -1 || (want >= 0 && want != is && d > (int)l->n))
@@ -209,7 +209,8 @@ static int read_default(const struct kernel_call *c, struct mu_tensor *out, stru
 }
 
 /* The place of value v among the output's rows of values, or -1: it is beyond the output. */
-static int64_t place_of(const struct levels *l, const struct mu_shape *out, int64_t *at, int64_t v)
+static int64_t ragged_dense_place_of(const struct levels *l, const struct mu_shape *out,
+				     int64_t *at, int64_t v)
 {
 	int64_t place = 0, step = 1;
 
@@ -226,7 +227,7 @@ static int64_t place_of(const struct levels *l, const struct mu_shape *out, int6
 	return place < 0 || v >= out->dim[0] ? -1 : place + v * step;
 }
 
-static int lay_out(struct kernel_call *c, const struct levels *l, struct mu_err *err)
+static int ragged_dense_lay_out(struct kernel_call *c, const struct levels *l, struct mu_err *err)
 {
 	const struct mu_tensor *values = kernel_in(c, VALUES);
 	MU_AUTO_TENSOR filler = {0};
@@ -242,14 +243,14 @@ static int lay_out(struct kernel_call *c, const struct levels *l, struct mu_err 
 	for (int64_t i = 0; i < shape.count; i += row)
 		elems_copy(out->dtype, out->data, i, filler.data, 0, row);
 	for (int64_t v = 0; v < values->shape.dim[0]; v++) {
-		int64_t place = place_of(l, &shape, at, v);
+		int64_t place = ragged_dense_place_of(l, &shape, at, v);
 		if (place >= 0)
 			elems_copy(out->dtype, out->data, place * row, values->data, v * row, row);
 	}
 	return 0;
 }
 
-static int to_dense(struct kernel_call *c, struct mu_err *err)
+static int ragged_dense_to_dense(struct kernel_call *c, struct mu_err *err)
 {
 	struct levels l = {0};
 	int rc;
@@ -257,12 +258,12 @@ static int to_dense(struct kernel_call *c, struct mu_err *err)
 	if (kernel_in(c, VALUES)->shape.rank < 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "values must be at least a vector");
 	if (!(rc = read_levels(c, &l, err)))
-		rc = lay_out(c, &l, err);
+		rc = ragged_dense_lay_out(c, &l, err);
 	levels_fini(&l);
 	return rc;
 }
 
 static const struct kernel rows[] = {
-    {"RaggedTensorToTensor", .run = to_dense},
+    {"RaggedTensorToTensor", .run = ragged_dense_to_dense},
 };
 KERNEL_TABLE(ragged_dense, rows)

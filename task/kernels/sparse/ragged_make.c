@@ -258,7 +258,7 @@ static int put_level(struct kernel_call *c, unsigned l, unsigned out, struct pic
 	return 0;
 }
 
-static int gather(struct kernel_call *c, struct mu_err *err)
+static int ragged_gather(struct kernel_call *c, struct mu_err *err)
 {
 	unsigned levels = c->n_in - 2;
 	const struct mu_tensor *values = kernel_in(c, levels), *at = kernel_in(c, levels + 1);
@@ -308,7 +308,7 @@ static int gather(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"RaggedGather", .run = gather},
+    {"RaggedGather", .run = ragged_gather},
     {"RaggedRange", .run = range},
 };
 KERNEL_TABLE(ragged_make, rows)

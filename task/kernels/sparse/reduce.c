@@ -44,7 +44,7 @@ static int by_place(const void *a, const void *b)
 				    : (x->i > y->i) - (x->i < y->i);
 }
 
-static struct entry *in_order(const struct reduction *r)
+static struct entry *sparse_reduce_in_order(const struct reduction *r)
 {
 	struct entry *list = calloc((size_t)r->s.n + 1, sizeof *list);
 	int rank = r->s.shape.rank;
@@ -62,8 +62,8 @@ static struct entry *in_order(const struct reduction *r)
 }
 
 /* *list is new: the entries in order. */
-static int plan(const struct kernel_call *c, enum binary_op op, struct reduction *r,
-		struct entry **list, struct mu_err *err)
+static int sparse_reduce_plan(const struct kernel_call *c, enum binary_op op, struct reduction *r,
+			      struct entry **list, struct mu_err *err)
 {
 	bool keep = args_attr_bool(c->node, "keep_dims", false);
 	int rc = sparse_in(c, 0, &r->s, err);
@@ -80,7 +80,7 @@ static int plan(const struct kernel_call *c, enum binary_op op, struct reduction
 		if ((keep || !r->reduced[d]) &&
 		    (rc = mu_shape_push(&r->shape, r->reduced[d] ? 1 : r->s.shape.dim[d], err)))
 			return rc;
-	*list = in_order(r);
+	*list = sparse_reduce_in_order(r);
 	if (!*list)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld entries",
 			       (long long)r->s.n);
@@ -88,7 +88,8 @@ static int plan(const struct kernel_call *c, enum binary_op op, struct reduction
 }
 
 /* Entry e of the list into `to`: the first of its place as it is, the others on top of it. */
-static void add(const struct reduction *r, const struct entry *list, int64_t e, char *to)
+static void sparse_reduce_add(const struct reduction *r, const struct entry *list, int64_t e,
+			      char *to)
 {
 	size_t size = mu_dtype_size(r->s.values->dtype);
 	const char *from = (const char *)r->s.values->data + (size_t)list[e].i * size;
@@ -105,7 +106,7 @@ static int to_dense(struct kernel_call *c, enum binary_op op, struct mu_err *err
 	struct reduction r;
 	struct mu_tensor *out;
 	MU_AUTO_FREE struct entry *list = NULL;
-	int rc = plan(c, op, &r, &list, err);
+	int rc = sparse_reduce_plan(c, op, &r, &list, err);
 
 	if (rc)
 		return rc;
@@ -114,7 +115,8 @@ static int to_dense(struct kernel_call *c, enum binary_op op, struct mu_err *err
 		return rc;
 	elems_zero(type, out->data, 0, r.shape.count);
 	for (int64_t e = 0; e < r.s.n; e++)
-		add(&r, list, e, (char *)out->data + (size_t)list[e].place * mu_dtype_size(type));
+		sparse_reduce_add(&r, list, e,
+				  (char *)out->data + (size_t)list[e].place * mu_dtype_size(type));
 	return 0;
 }
 
@@ -124,7 +126,7 @@ static int to_sparse(struct kernel_call *c, enum binary_op op, struct mu_err *er
 	struct mu_tensor *out;
 	struct reduction r;
 	MU_AUTO_FREE struct entry *list = NULL;
-	int rc = plan(c, op, &r, &list, err);
+	int rc = sparse_reduce_plan(c, op, &r, &list, err);
 
 	if (rc)
 		return rc;
@@ -138,7 +140,7 @@ static int to_sparse(struct kernel_call *c, enum binary_op op, struct mu_err *er
 		int64_t left = list[e].place;
 		for (int d = r.shape.rank; d-- > 0; left /= r.shape.dim[d])
 			at[k * r.shape.rank + d] = left % r.shape.dim[d];
-		add(&r, list, e, (char *)out->data + (size_t)k * mu_dtype_size(type));
+		sparse_reduce_add(&r, list, e, (char *)out->data + (size_t)k * mu_dtype_size(type));
 	}
 	return 0;
 }

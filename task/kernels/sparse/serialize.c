@@ -69,8 +69,8 @@ static int serialize(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-static int write_rows(struct kernel_call *c, const struct sparse_part *all, enum mu_dtype t,
-		      struct mu_err *err)
+static int sparse_serialize_write_rows(struct kernel_call *c, const struct sparse_part *all,
+				       enum mu_dtype t, struct mu_err *err)
 {
 	const int64_t *at = MU_DATA(int64_t, &all->at);
 	int64_t n = all->values.shape.count, i = 0;
@@ -103,7 +103,7 @@ static int serialize_many(struct kernel_call *c, struct mu_err *err)
 
 	if ((rc = packing(c, "out_type", &t, err)) || (rc = sparse_part_in(c, 2, &all, err)))
 		return rc;
-	rc = write_rows(c, &all, t, err);
+	rc = sparse_serialize_write_rows(c, &all, t, err);
 	sparse_part_fini(&all);
 	return rc;
 }
@@ -111,8 +111,8 @@ static int serialize_many(struct kernel_call *c, struct mu_err *err)
 /* ---- back ---- */
 
 /* A tensor of this type and rank from element i. */
-static int read_one(const struct mu_tensor *in, int64_t i, enum mu_dtype type, int rank,
-		    struct mu_tensor *out, struct mu_err *err)
+static int sparse_serialize_read_one(const struct mu_tensor *in, int64_t i, enum mu_dtype type,
+				     int rank, struct mu_tensor *out, struct mu_err *err)
 {
 	const struct mu_tensor *kept =
 	    in->dtype == MU_VARIANT ? variant_boxed(MU_DATA(struct mu_object *, in)[i]) : NULL;
@@ -144,9 +144,9 @@ static int read_part(const struct mu_tensor *in, int64_t k, enum mu_dtype type,
 	int rc;
 
 	*p = (struct sparse_part){0};
-	if ((rc = read_one(in, k * PARTS, MU_INT64, 2, &p->at, err)) ||
-	    (rc = read_one(in, k * PARTS + 1, type, 1, &p->values, err)) ||
-	    (rc = read_one(in, k * PARTS + 2, MU_INT64, 1, &shape, err)))
+	if ((rc = sparse_serialize_read_one(in, k * PARTS, MU_INT64, 2, &p->at, err)) ||
+	    (rc = sparse_serialize_read_one(in, k * PARTS + 1, type, 1, &p->values, err)) ||
+	    (rc = sparse_serialize_read_one(in, k * PARTS + 2, MU_INT64, 1, &shape, err)))
 		return rc;
 	if (shape.shape.count > MU_MAX_RANK || p->at.shape.dim[0] != p->values.shape.count ||
 	    p->at.shape.dim[1] != shape.shape.count)

@@ -37,7 +37,7 @@ static int compare_values(const struct member *a, const struct member *b)
 	return by ? by : (a->s->len > b->s->len) - (a->s->len < b->s->len);
 }
 
-static int compare(const void *x, const void *y)
+static int set_compare(const void *x, const void *y)
 {
 	const struct member *a = x, *b = y;
 	int by = (a->set > b->set) - (a->set < b->set);
@@ -45,7 +45,7 @@ static int compare(const void *x, const void *y)
 	return by ? by : compare_values(a, b);
 }
 
-static int load(struct member *m, const struct mu_tensor *t, int64_t at, struct mu_err *err)
+static int set_load(struct member *m, const struct mu_tensor *t, int64_t at, struct mu_err *err)
 {
 	m->at = at;
 	switch ((int)t->dtype) {
@@ -80,9 +80,9 @@ static void tidy(struct members *m)
 	int64_t kept = 0;
 
 	if (m->n)
-		qsort(m->list, (size_t)m->n, sizeof *m->list, compare);
+		qsort(m->list, (size_t)m->n, sizeof *m->list, set_compare);
 	for (int64_t i = 0; i < m->n; i++)
-		if (!kept || compare(&m->list[kept - 1], &m->list[i]))
+		if (!kept || set_compare(&m->list[kept - 1], &m->list[i]))
 			m->list[kept++] = m->list[i];
 	m->n = kept;
 }
@@ -104,7 +104,7 @@ static int read_dense(const struct kernel_call *c, unsigned in, struct members *
 	m->list = mu_xcalloc((size_t)s->count + 1, sizeof *m->list);
 	for (int64_t i = 0; i < s->count; i++, m->n++) {
 		m->list[i].set = i / s->dim[s->rank - 1];
-		if ((rc = load(&m->list[i], t, i, err)))
+		if ((rc = set_load(&m->list[i], t, i, err)))
 			return rc;
 	}
 	tidy(m);
@@ -164,7 +164,7 @@ static int read_sparse(const struct kernel_call *c, unsigned in, struct members 
 		if (m->list[i].set < 0)
 			return mu_fail(err, MU_INVALID_ARGUMENT, "indices[%lld] is out of bounds",
 				       (long long)i);
-		if ((rc = load(&m->list[i], values, i, err)))
+		if ((rc = set_load(&m->list[i], values, i, err)))
 			return rc;
 	}
 	tidy(m);
@@ -189,13 +189,13 @@ struct kept {
 	const struct mu_tensor *values;
 };
 
-static int64_t merge(const struct members *a, const struct members *b, const struct operation *op,
-		     struct kept *out)
+static int64_t set_merge(const struct members *a, const struct members *b,
+			 const struct operation *op, struct kept *out)
 {
 	int64_t i = 0, j = 0, n = 0;
 
 	while (i < a->n || j < b->n) {
-		int by = i == a->n ? 1 : j == b->n ? -1 : compare(&a->list[i], &b->list[j]);
+		int by = i == a->n ? 1 : j == b->n ? -1 : set_compare(&a->list[i], &b->list[j]);
 		if (by <= 0 ? (by ? op->first : op->both) : op->second)
 			out[n++] = by <= 0 ? (struct kept){&a->list[i], a->values}
 					   : (struct kept){&b->list[j], b->values};
@@ -205,8 +205,8 @@ static int64_t merge(const struct members *a, const struct members *b, const str
 	return n;
 }
 
-static int give(struct kernel_call *c, const struct mu_shape *sets, const struct kept *kept,
-		int64_t n, enum mu_dtype type, struct mu_err *err)
+static int set_output(struct kernel_call *c, const struct mu_shape *sets, const struct kept *kept,
+		      int64_t n, enum mu_dtype type, struct mu_err *err)
 {
 	struct mu_tensor *at, *values, *shape;
 	struct mu_shape s, vec = mu_shape_vec(n), dims = mu_shape_vec(sets->rank + 1);
@@ -254,7 +254,7 @@ static int operate(struct kernel_call *c, reader first, reader second, struct mu
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Mismatched group shapes %s vs %s",
 			       mu_shape_str(&a.sets), mu_shape_str(&b.sets));
 	MU_AUTO_FREE struct kept *kept = mu_xcalloc((size_t)(a.n + b.n) + 1, sizeof *kept);
-	return give(c, &a.sets, kept, merge(&a, &b, op, kept), a.values->dtype, err);
+	return set_output(c, &a.sets, kept, set_merge(&a, &b, op, kept), a.values->dtype, err);
 }
 
 static int dense_dense(struct kernel_call *c, struct mu_err *err)

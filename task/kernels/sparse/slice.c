@@ -37,7 +37,7 @@ static int read_box(const struct kernel_call *c, const struct mu_shape *s, struc
 	return mu_shape_set(&b->shape, n, size, err);
 }
 
-static bool within(const struct box *b, const int64_t *at)
+static bool sparse_slice_within(const struct box *b, const int64_t *at)
 {
 	for (int d = 0; d < b->shape.rank; d++)
 		if (at[d] < b->start[d] || at[d] - b->start[d] >= b->shape.dim[d])
@@ -45,7 +45,7 @@ static bool within(const struct box *b, const int64_t *at)
 	return true;
 }
 
-static int slice(struct kernel_call *c, struct mu_err *err)
+static int sparse_slice(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_tensor *values;
 	int64_t kept = 0, *to;
@@ -59,13 +59,13 @@ static int slice(struct kernel_call *c, struct mu_err *err)
 	const int64_t *at = s.at->data;
 	int rank = s.shape.rank;
 	for (int64_t i = 0; i < s.n; i++)
-		kept += within(&b, at + i * rank);
+		kept += sparse_slice_within(&b, at + i * rank);
 	if ((rc = sparse_out(c, (unsigned[]){0, 1, 2}, kept, &b.shape, s.values->dtype, &to,
 			     &values, err)))
 		return rc;
 	kept = 0;
 	for (int64_t i = 0; i < s.n; i++) {
-		if (!within(&b, at + i * rank))
+		if (!sparse_slice_within(&b, at + i * rank))
 			continue;
 		for (int d = 0; d < rank; d++)
 			to[kept * rank + d] = at[i * rank + d] - b.start[d];
@@ -149,14 +149,14 @@ static int64_t part_start(const struct cut *cut, int64_t part)
 	return part * cut->size + (part < cut->longer ? part : cut->longer);
 }
 
-static int64_t part_of(const struct cut *cut, int64_t x)
+static int64_t sparse_slice_part_of(const struct cut *cut, int64_t x)
 {
 	int64_t in_longer = cut->longer * (cut->size + 1);
 
 	return x < in_longer ? x / (cut->size + 1) : cut->longer + (x - in_longer) / cut->size;
 }
 
-static int split(struct kernel_call *c, struct mu_err *err)
+static int sparse_slice_split(struct kernel_call *c, struct mu_err *err)
 {
 	struct sparse s;
 	struct cut cut;
@@ -171,7 +171,7 @@ static int split(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_FREE int64_t **to = mu_xcalloc((size_t)cut.n, sizeof *to);
 	MU_AUTO_FREE struct mu_tensor **values = mu_xcalloc((size_t)cut.n, sizeof *values);
 	for (int64_t i = 0; i < s.n; i++)
-		count[part_of(&cut, at[i * rank + cut.dim])]++;
+		count[sparse_slice_part_of(&cut, at[i * rank + cut.dim])]++;
 	for (unsigned p = 0; p < cut.n; p++) {
 		int64_t dims[MU_MAX_RANK];
 		struct mu_shape shape;
@@ -185,7 +185,7 @@ static int split(struct kernel_call *c, struct mu_err *err)
 		count[p] = 0;
 	}
 	for (int64_t i = 0; i < s.n; i++) {
-		int64_t p = part_of(&cut, at[i * rank + cut.dim]), k = count[p]++;
+		int64_t p = sparse_slice_part_of(&cut, at[i * rank + cut.dim]), k = count[p]++;
 		elems_copy(MU_INT64, to[p], k * rank, at, i * rank, rank);
 		to[p][k * rank + cut.dim] -= part_start(&cut, p);
 		elems_copy(s.values->dtype, values[p]->data, k, s.values->data, i, 1);
@@ -194,8 +194,8 @@ static int split(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"SparseSlice", .run = slice},
+    {"SparseSlice", .run = sparse_slice},
     {"SparseSliceGrad", .run = slice_grad},
-    {"SparseSplit", .run = split},
+    {"SparseSplit", .run = sparse_slice_split},
 };
 KERNEL_TABLE(sparse_slice, rows)

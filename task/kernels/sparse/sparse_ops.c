@@ -20,7 +20,7 @@ static int bad_position(const struct mu_tensor *indices, int64_t i, const char *
 }
 
 /* Where position i lies in a dense tensor of this shape, or -1. */
-static int64_t place_of(const struct mu_tensor *indices, int64_t i, const struct mu_shape *s)
+static int64_t sparse_place_of(const struct mu_tensor *indices, int64_t i, const struct mu_shape *s)
 {
 	int64_t at = 0;
 
@@ -77,7 +77,7 @@ static int sparse_to_dense(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	elems_fill(values->dtype, out->data, 0, kernel_in(c, 3)->data, shape.count);
 	for (int64_t i = 0; i < n; i++) {
-		int64_t at = place_of(indices, i, &shape);
+		int64_t at = sparse_place_of(indices, i, &shape);
 		if (at < 0)
 			return bad_position(indices, i, "out of bounds", err);
 		if (check && at <= before)
@@ -150,7 +150,7 @@ static int sparse_reshape(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	memcpy(dims->data, to.dim, (size_t)to.rank * sizeof(int64_t));
 	for (int64_t i = 0; i < n; i++) {
-		int64_t at = place_of(indices, i, &from);
+		int64_t at = sparse_place_of(indices, i, &from);
 		if (at < 0)
 			return bad_position(indices, i, "out of bounds", err);
 		for (int d = to.rank; d-- > 0; at /= to.dim[d])

@@ -32,7 +32,7 @@ static void map_free(struct resource *r)
 
 static const struct resource_type map_type = {.name = "sparse tensors", .free = map_free};
 
-static struct resource *create(void *arg, struct mu_err *err)
+static struct resource *tensors_map_create(void *arg, struct mu_err *err)
 {
 	struct sparse_map *m = MU_NEW(struct sparse_map);
 
@@ -47,7 +47,8 @@ static int find_map(const struct kernel_call *c, struct sparse_map **out, struct
 	MU_AUTO_BUF room = {0};
 	struct resource *r;
 	int rc = resources_find_or_create(c->runtime->resources, resource_container(c, &room),
-					  resource_name(c), &map_type, create, NULL, &r, err);
+					  resource_name(c), &map_type, tensors_map_create, NULL, &r,
+					  err);
 
 	if (!rc)
 		*out = MU_CONTAINER(r, struct sparse_map, base);
@@ -55,7 +56,7 @@ static int find_map(const struct kernel_call *c, struct sparse_map **out, struct
 }
 
 /* Takes the part; its number. */
-static int64_t put(struct sparse_map *m, const struct sparse_part *p)
+static int64_t tensors_map_put(struct sparse_map *m, const struct sparse_part *p)
 {
 	struct sparse_part *e = MU_NEW(struct sparse_part);
 
@@ -80,7 +81,7 @@ static int add_one(struct kernel_call *c, struct mu_err *err)
 		sparse_part_fini(&p);
 		return rc;
 	}
-	int64_t number = put(m, &p);
+	int64_t number = tensors_map_put(m, &p);
 	resource_unref(&m->base);
 	if (!(rc = mu_tensor_scalar(&t, MU_INT64, &number, err)))
 		kernel_out_take(c, 0, t);
@@ -106,7 +107,7 @@ static int add_rows(struct kernel_call *c, const struct sparse_part *all, struct
 		while (i < n && at[i * all->rank] == b)
 			i++;
 		if (!(rc = sparse_part_row(all, from, i, &one, err)))
-			MU_DATA(int64_t, numbers)[b] = put(m, &one);
+			MU_DATA(int64_t, numbers)[b] = tensors_map_put(m, &one);
 	}
 	resource_unref(&m->base);
 	return rc;

@@ -29,7 +29,7 @@ static int handle(struct kernel_call *c, struct mu_err *err)
 				   stub_type.name, err);
 }
 
-static int create(struct kernel_call *c, struct mu_err *err)
+static int stub_resource_create(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_handle *h;
 	struct resource *r;
@@ -48,7 +48,7 @@ static int create(struct kernel_call *c, struct mu_err *err)
 
 static const struct kernel rows[] = {
     {"StubResourceHandleOp", .run = handle},
-    {"ResourceCreateOp", .run = create},
+    {"ResourceCreateOp", .run = stub_resource_create},
     {"DummySeedGenerator", .run = handle},
     {"DummyMemoryCache", .run = handle},
 };

@@ -53,7 +53,7 @@ static size_t table_bytes(struct resource *r)
 static const struct resource_type table_type = {
     .name = "table", .free = table_free, .bytes = table_bytes};
 
-static struct resource *create(void *arg, struct mu_err *err)
+static struct resource *table_create(void *arg, struct mu_err *err)
 {
 	struct table *t = MU_NEW(struct table);
 
@@ -66,7 +66,7 @@ static struct resource *create(void *arg, struct mu_err *err)
 	return &t->base;
 }
 
-static struct mu_span key_of(const struct mu_tensor *keys, int64_t i)
+static struct mu_span table_key_of(const struct mu_tensor *keys, int64_t i)
 {
 	if (keys->dtype == MU_STRING)
 		return elems_span(keys, i);
@@ -96,7 +96,7 @@ static int dense_spec(const struct kernel_call *c, struct table *spec, struct mu
 				       mu_shape_str(&kernel_in(c, i)->shape));
 		spec->own[i] = *kernel_in(c, i);
 	}
-	if (same_span(key_of(&spec->own[0], 0), key_of(&spec->own[1], 0)))
+	if (same_span(table_key_of(&spec->own[0], 0), table_key_of(&spec->own[1], 0)))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Empty and deleted keys cannot be equal");
 	if (places < 4 || (places & (places - 1)))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -108,7 +108,7 @@ static int dense_spec(const struct kernel_call *c, struct table *spec, struct mu
 	return 0;
 }
 
-static int make(struct kernel_call *c, struct mu_err *err)
+static int table_make(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_attr *shape = mu_node_attr(c->node, "value_shape");
 	struct table spec = {.key = args_attr_type(c->node, "key_dtype", MU_STRING),
@@ -133,7 +133,7 @@ static int make(struct kernel_call *c, struct mu_err *err)
 			       mu_dtype_name(spec.key), mu_dtype_name(spec.value));
 	if (c->n_in && (rc = dense_spec(c, &spec, err)))
 		return rc;
-	if ((rc = handle_make(c, &table_type, create, &spec, &r, err)))
+	if ((rc = handle_make(c, &table_type, table_create, &spec, &r, err)))
 		return rc;
 	const struct table *t = MU_CONTAINER(r, struct table, base);
 	if (t->key != spec.key || t->value != spec.value)
@@ -146,7 +146,7 @@ static int make(struct kernel_call *c, struct mu_err *err)
 }
 
 /* The table of input 0, locked. */
-static int hold(const struct kernel_call *c, struct table **out, struct mu_err *err)
+static int table_hold(const struct kernel_call *c, struct table **out, struct mu_err *err)
 {
 	struct resource *r;
 	int rc = handle_find(c, 0, &table_type, &r, err);
@@ -158,14 +158,14 @@ static int hold(const struct kernel_call *c, struct table **out, struct mu_err *
 	return rc;
 }
 
-static void let_go(struct table **t)
+static void table_release(struct table **t)
 {
 	if (*t) {
 		pthread_mutex_unlock(&(*t)->lock);
 		resource_unref(&(*t)->base);
 	}
 }
-#define HELD __attribute__((cleanup(let_go))) struct table
+#define HELD __attribute__((cleanup(table_release))) struct table
 
 /* ---- rows ---- */
 
@@ -177,7 +177,7 @@ static int check_key(const struct table *t, const struct mu_tensor *keys, int64_
 
 	for (size_t k = 0; k < MU_COUNT(what); k++)
 		if (mu_tensor_is_set(&t->own[k]) &&
-		    same_span(key_of(keys, i), key_of(&t->own[k], 0)))
+		    same_span(table_key_of(keys, i), table_key_of(&t->own[k], 0)))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "Using the %s as a table key is not allowed", what[k]);
 	return 0;
@@ -193,12 +193,12 @@ static int check_keys(const struct table *t, const struct mu_tensor *keys, struc
 }
 
 /* The row of a key, or -1. */
-static int64_t find(const struct table *t, struct mu_span key)
+static int64_t table_find(const struct table *t, struct mu_span key)
 {
 	return (int64_t)(uintptr_t)mu_map_get_n(&t->rows, key.data, key.len) - 1;
 }
 
-static int grow(struct table *t, struct mu_err *err)
+static int table_grow(struct table *t, struct mu_err *err)
 {
 	int64_t room = t->room ? 2 * t->room : 16;
 	size_t size = elems_size(t->value), bytes;
@@ -219,14 +219,14 @@ static int grow(struct table *t, struct mu_err *err)
 static int store(struct table *t, struct mu_span key, const struct mu_tensor *values, int64_t i,
 		 struct mu_err *err)
 {
-	int64_t at = find(t, key);
+	int64_t at = table_find(t, key);
 	int rc;
 
 	if (at < 0) {
 		if (t->n_spare) {
 			at = t->spare[--t->n_spare];
 		} else {
-			if (t->n == t->room && (rc = grow(t, err)))
+			if (t->n == t->room && (rc = table_grow(t, err)))
 				return rc;
 			at = t->n++;
 		}
@@ -259,7 +259,7 @@ static int store_all(struct table *t, const struct mu_tensor *keys, const struct
 	int rc = 0;
 
 	for (int64_t i = 0; i < keys->shape.count && !rc; i++)
-		rc = store(t, key_of(keys, i), values, i, err);
+		rc = store(t, table_key_of(keys, i), values, i, err);
 	return rc;
 }
 
@@ -285,11 +285,11 @@ static int fill_once(struct table *t, const struct mu_tensor *keys, const struct
 	if (t->filled && !t->is_mutable)
 		return 0;
 	for (int64_t i = 0; i < keys->shape.count; i++) {
-		int64_t at = find(t, key_of(keys, i));
+		int64_t at = table_find(t, table_key_of(keys, i));
 		if (at >= 0 && !same_value(t, at, values, i))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "HashTable has different value for same key.");
-		if (at < 0 && (rc = store(t, key_of(keys, i), values, i, err)))
+		if (at < 0 && (rc = store(t, table_key_of(keys, i), values, i, err)))
 			return rc;
 	}
 	t->filled = true;
@@ -301,7 +301,7 @@ static int initialize(struct kernel_call *c, struct mu_err *err)
 	HELD *t = NULL;
 	int rc;
 
-	if ((rc = hold(c, &t, err)) || (rc = check_pair(c, t, err)))
+	if ((rc = table_hold(c, &t, err)) || (rc = check_pair(c, t, err)))
 		return rc;
 	return fill_once(t, kernel_in(c, 1), kernel_in(c, 2), err);
 }
@@ -313,7 +313,7 @@ static int initialize_from_file(struct kernel_call *c, struct mu_err *err)
 	HELD *t = NULL;
 	int rc;
 
-	if ((rc = hold(c, &t, err)))
+	if ((rc = table_hold(c, &t, err)))
 		return rc;
 	if (t->row != 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "a text file gives one value a key");
@@ -327,7 +327,7 @@ static int insert(struct kernel_call *c, struct mu_err *err)
 	HELD *t = NULL;
 	int rc;
 
-	if ((rc = hold(c, &t, err)) || (rc = check_pair(c, t, err)))
+	if ((rc = table_hold(c, &t, err)) || (rc = check_pair(c, t, err)))
 		return rc;
 	if (!t->is_mutable)
 		return mu_fail(err, MU_UNIMPLEMENTED,
@@ -335,7 +335,7 @@ static int insert(struct kernel_call *c, struct mu_err *err)
 	return store_all(t, kernel_in(c, 1), kernel_in(c, 2), err);
 }
 
-static void clear(struct table *t)
+static void table_clear(struct table *t)
 {
 	mu_map_fini(&t->rows);
 	mu_map_init(&t->rows);
@@ -356,10 +356,10 @@ static int import_places(struct kernel_call *c, struct table *t, struct mu_err *
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Expected shape %s + %s for value, got %s",
 			       mu_shape_str(&keys->shape), mu_pshape_str(&t->row_shape),
 			       mu_shape_str(&values->shape));
-	clear(t);
+	table_clear(t);
 	for (int64_t i = 0; i < keys->shape.count && !rc; i++)
 		if (!check_key(t, keys, i, &own))
-			rc = store(t, key_of(keys, i), values, i, err);
+			rc = store(t, table_key_of(keys, i), values, i, err);
 	return rc;
 }
 
@@ -368,13 +368,13 @@ static int import(struct kernel_call *c, struct mu_err *err)
 	HELD *t = NULL;
 	int rc;
 
-	if ((rc = hold(c, &t, err)))
+	if ((rc = table_hold(c, &t, err)))
 		return rc;
 	if (mu_tensor_is_set(&t->own[0]))
 		return import_places(c, t, err);
 	if ((rc = check_pair(c, t, err)))
 		return rc;
-	clear(t);
+	table_clear(t);
 	t->filled = true;
 	return store_all(t, kernel_in(c, 1), kernel_in(c, 2), err);
 }
@@ -384,13 +384,13 @@ static int remove_keys(struct kernel_call *c, struct mu_err *err)
 	HELD *t = NULL;
 	int rc;
 
-	if ((rc = hold(c, &t, err)) || (rc = args_type(c, 1, t->key, err)) ||
+	if ((rc = table_hold(c, &t, err)) || (rc = args_type(c, 1, t->key, err)) ||
 	    (rc = check_keys(t, kernel_in(c, 1), err)))
 		return rc;
 	const struct mu_tensor *keys = kernel_in(c, 1);
 	for (int64_t i = 0; i < keys->shape.count; i++) {
-		struct mu_span key = key_of(keys, i);
-		int64_t at = find(t, key);
+		struct mu_span key = table_key_of(keys, i);
+		int64_t at = table_find(t, key);
 		if (at < 0)
 			continue;
 		mu_map_del_n(&t->rows, key.data, key.len);
@@ -408,7 +408,7 @@ static int lookup(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = hold(c, &t, err)) || (rc = args_type(c, 1, t->key, err)) ||
+	if ((rc = table_hold(c, &t, err)) || (rc = args_type(c, 1, t->key, err)) ||
 	    (rc = args_type(c, 2, t->value, err)) || (rc = check_keys(t, kernel_in(c, 1), err)))
 		return rc;
 	const struct mu_tensor *keys = kernel_in(c, 1), *other = kernel_in(c, 2);
@@ -425,18 +425,18 @@ static int lookup(struct kernel_call *c, struct mu_err *err)
 	if ((rc = kernel_out(c, 0, t->value, &shape, &out, err)))
 		return rc;
 	for (int64_t i = 0; i < keys->shape.count; i++) {
-		int64_t at = find(t, key_of(keys, i));
+		int64_t at = table_find(t, table_key_of(keys, i));
 		elems_copy(t->value, out->data, i * t->row, at < 0 ? other->data : t->values,
 			   at < 0 ? 0 : at * t->row, t->row);
 	}
 	return 0;
 }
 
-static int size_of(struct kernel_call *c, struct mu_err *err)
+static int table_size_of(struct kernel_call *c, struct mu_err *err)
 {
 	HELD *t = NULL;
 	struct mu_tensor n;
-	int rc = hold(c, &t, err);
+	int rc = table_hold(c, &t, err);
 
 	if (rc)
 		return rc;
@@ -451,7 +451,7 @@ static int export(struct kernel_call *c, struct mu_err *err)
 	HELD *t = NULL;
 	struct mu_tensor *keys, *values;
 	int64_t i = 0;
-	int rc = hold(c, &t, err);
+	int rc = table_hold(c, &t, err);
 
 	if (rc)
 		return rc;
@@ -477,12 +477,12 @@ static int export(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"HashTableV2", .run = make},
-    {"HashTable", .run = make},
-    {"MutableHashTableV2", .run = make},
-    {"MutableHashTable", .run = make},
-    {"MutableHashTableOfTensorsV2", .run = make},
-    {"MutableDenseHashTableV2", .run = make},
+    {"HashTableV2", .run = table_make},
+    {"HashTable", .run = table_make},
+    {"MutableHashTableV2", .run = table_make},
+    {"MutableHashTable", .run = table_make},
+    {"MutableHashTableOfTensorsV2", .run = table_make},
+    {"MutableDenseHashTableV2", .run = table_make},
     {"InitializeTableV2", .run = initialize},
     {"InitializeTable", .run = initialize},
     {"InitializeTableFromTextFileV2", .run = initialize_from_file},
@@ -496,7 +496,7 @@ static const struct kernel rows[] = {
     {"LookupTableExportV2", .run = export},
     {"LookupTableExport", .run = export},
     {"LookupTableRemoveV2", .run = remove_keys},
-    {"LookupTableSizeV2", .run = size_of},
-    {"LookupTableSize", .run = size_of},
+    {"LookupTableSizeV2", .run = table_size_of},
+    {"LookupTableSize", .run = table_size_of},
 };
 KERNEL_TABLE(table, rows)

@@ -111,7 +111,7 @@ static int apply_rows(struct kernel_call *c, const struct optimizer_plan *p,
 	return 0;
 }
 
-static int apply(struct kernel_call *c, struct mu_err *err)
+static int train_apply(struct kernel_call *c, struct mu_err *err)
 {
 	const struct optimizer_plan *p = c->state;
 	double k[OPTIMIZER_SCALARS] = {0};
@@ -129,14 +129,14 @@ static int apply(struct kernel_call *c, struct mu_err *err)
 }
 
 #define DENSE(name)                                                                                \
-	{"Apply" name, .run = apply, .prepare = optimizer_prepare},                                \
+	{"Apply" name, .run = train_apply, .prepare = optimizer_prepare},                          \
 	{                                                                                          \
-		"ResourceApply" name, .run = apply, .prepare = optimizer_prepare                   \
+		"ResourceApply" name, .run = train_apply, .prepare = optimizer_prepare             \
 	}
 #define SPARSE(name)                                                                               \
-	{"SparseApply" name, .run = apply, .prepare = optimizer_prepare},                          \
+	{"SparseApply" name, .run = train_apply, .prepare = optimizer_prepare},                    \
 	{                                                                                          \
-		"ResourceSparseApply" name, .run = apply, .prepare = optimizer_prepare             \
+		"ResourceSparseApply" name, .run = train_apply, .prepare = optimizer_prepare       \
 	}
 static const struct kernel rows[] = {
     DENSE("GradientDescent"),
@@ -165,9 +165,9 @@ static const struct kernel rows[] = {
     SPARSE("FtrlV2"),
     SPARSE("ProximalGradientDescent"),
     SPARSE("ProximalAdagrad"),
-    {"ResourceSparseApplyAdagradDA", .run = apply, .prepare = optimizer_prepare},
-    {"ResourceApplyAdamWithAmsgrad", .run = apply, .prepare = optimizer_prepare},
-    {"ResourceApplyKerasMomentum", .run = apply, .prepare = optimizer_prepare},
-    {"ResourceSparseApplyKerasMomentum", .run = apply, .prepare = optimizer_prepare},
+    {"ResourceSparseApplyAdagradDA", .run = train_apply, .prepare = optimizer_prepare},
+    {"ResourceApplyAdamWithAmsgrad", .run = train_apply, .prepare = optimizer_prepare},
+    {"ResourceApplyKerasMomentum", .run = train_apply, .prepare = optimizer_prepare},
+    {"ResourceSparseApplyKerasMomentum", .run = train_apply, .prepare = optimizer_prepare},
 };
 KERNEL_TABLE(train, rows)

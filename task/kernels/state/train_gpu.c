@@ -19,7 +19,7 @@ static const char *const kernels[OPTIMIZER_COUNT] = {
 #include "task/kernels/engine/loops/optimizers.def"
 };
 
-static void release(void *state)
+static void train_gpu_release(void *state)
 {
 	struct state *s = state;
 
@@ -27,7 +27,8 @@ static void release(void *state)
 	free(s);
 }
 
-static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+static int train_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			     struct mu_err *err)
 {
 	char name[32];
 	void *plan;
@@ -44,7 +45,7 @@ static int prepare(const struct mu_node *n, struct runtime *rt, void **state, st
 		 s->plan->indices < 0 ? "" : "_rows");
 	rc = gpu_find(s->one.gpu, name, s->one.type, &s->one.kernel, err);
 	if (rc)
-		release(s);
+		train_gpu_release(s);
 	else
 		*state = s;
 	return rc;
@@ -67,8 +68,8 @@ static int find_scalars(const struct kernel_call *c, const struct optimizer_plan
 	return 0;
 }
 
-static int apply_dense(struct kernel_call *c, const struct mu_tensor *var, struct update_args *a,
-		       struct mu_err *err)
+static int apply_dense_gpu(struct kernel_call *c, const struct mu_tensor *var,
+			   struct update_args *a, struct mu_err *err)
 {
 	const struct state *s = c->state;
 	const struct mu_tensor *grad = kernel_in(c, (unsigned)s->plan->grad);
@@ -81,8 +82,8 @@ static int apply_dense(struct kernel_call *c, const struct mu_tensor *var, struc
 	return gpu_run(s->one.gpu, s->one.kernel, a->n, a, err);
 }
 
-static int apply_rows(struct kernel_call *c, const struct mu_tensor *var, struct update_args *a,
-		      struct mu_err *err)
+static int apply_rows_gpu(struct kernel_call *c, const struct mu_tensor *var, struct update_args *a,
+			  struct mu_err *err)
 {
 	const struct state *s = c->state;
 	const struct mu_tensor *indices = kernel_in(c, (unsigned)s->plan->indices);
@@ -101,7 +102,7 @@ static int apply_rows(struct kernel_call *c, const struct mu_tensor *var, struct
 	return gpu_run(s->one.gpu, s->one.kernel, a->n, &all, err);
 }
 
-static int apply(struct kernel_call *c, struct mu_err *err)
+static int train_gpu_apply(struct kernel_call *c, struct mu_err *err)
 {
 	const struct state *s = c->state;
 	const struct mu_tensor *grad = kernel_in(c, (unsigned)s->plan->grad);
@@ -114,8 +115,8 @@ static int apply(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	for (unsigned i = 0; i < vs.n; i++)
 		a.at[i] = gpu_address(vs.t[i]);
-	rc = s->plan->indices < 0 ? apply_dense(c, vs.t[0], &a, err)
-				  : apply_rows(c, vs.t[0], &a, err);
+	rc = s->plan->indices < 0 ? apply_dense_gpu(c, vs.t[0], &a, err)
+				  : apply_rows_gpu(c, vs.t[0], &a, err);
 	if (!rc)
 		variable_forward(c);
 	return rc;
@@ -123,14 +124,16 @@ static int apply(struct kernel_call *c, struct mu_err *err)
 
 #define ROW(name)                                                                                  \
 	{                                                                                          \
-		.k = {name, .run = apply, .prepare = prepare, .release = release},                 \
+		.k = {name, .run = train_gpu_apply, .prepare = train_gpu_prepare,                  \
+		      .release = train_gpu_release},                                               \
 		.type_attr = "T", .types = GPU_REAL                                                \
 	}
 #define BOTH(name) ROW("Apply" name), ROW("ResourceApply" name)
 /* `at`: which input the indices are. */
 #define SOME(name, at)                                                                             \
 	{                                                                                          \
-		.k = {name, .run = apply, .prepare = prepare, .release = release},                 \
+		.k = {name, .run = train_gpu_apply, .prepare = train_gpu_prepare,                  \
+		      .release = train_gpu_release},                                               \
 		.type_attr = "T", .types = GPU_REAL, .device_in = 1 << (at)                        \
 	}
 #define SPARSE(name, at) SOME("SparseApply" name, at), SOME("ResourceSparseApply" name, at)

@@ -269,7 +269,7 @@ static int destroy_resource(struct kernel_call *c, struct mu_err *err)
 
 /* ---- += and -=, both kinds ---- */
 
-static int accumulate(struct kernel_call *c, enum binary_op op, struct mu_err *err)
+static int variable_accumulate(struct kernel_call *c, enum binary_op op, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, 1);
 	VARIABLES_AUTO vs = {0};
@@ -293,12 +293,12 @@ static int accumulate(struct kernel_call *c, enum binary_op op, struct mu_err *e
 
 static int assign_add(struct kernel_call *c, struct mu_err *err)
 {
-	return accumulate(c, BIN_AddV2, err);
+	return variable_accumulate(c, BIN_AddV2, err);
 }
 
 static int assign_sub(struct kernel_call *c, struct mu_err *err)
 {
-	return accumulate(c, BIN_Sub, err);
+	return variable_accumulate(c, BIN_Sub, err);
 }
 
 /* Gives the number held and counts on, until the limit. */

@@ -42,7 +42,7 @@ static int strided_assign(struct kernel_call *c, struct mu_err *err)
 
 /* ---- TemporaryVariable: named by its op, in the step's own container ---- */
 
-static struct resource *share(void *arg, struct mu_err *err)
+static struct resource *variable_parts_share(void *arg, struct mu_err *err)
 {
 	resource_ref(arg);
 	return arg;
@@ -71,8 +71,8 @@ static int temporary(struct kernel_call *c, struct mu_err *err)
 	struct variable *v = variable_new(dtype, shape->shape);
 	variable_assign(v, t);
 	rc = resources_find_or_create(c->runtime->resources, step_own_container(c->step),
-				      *name ? name : c->node->name, &variable_type, share, &v->base,
-				      &found, err);
+				      *name ? name : c->node->name, &variable_type,
+				      variable_parts_share, &v->base, &found, err);
 	if (!rc)
 		resource_unref(found);
 	if (!rc && found != &v->base)

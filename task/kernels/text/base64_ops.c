@@ -10,7 +10,7 @@
 /* Of one text another. */
 typedef int text_fn(struct mu_buf *out, struct mu_span in, struct mu_err *err);
 
-static int each(struct kernel_call *c, text_fn *turn, struct mu_err *err)
+static int base64_each(struct kernel_call *c, text_fn *turn, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	MU_AUTO_BUF b = {0};
@@ -41,7 +41,7 @@ static int unpadded(struct mu_buf *out, struct mu_span in, struct mu_err *err)
 	return 0;
 }
 
-static int plain(struct mu_buf *out, struct mu_span in, struct mu_err *err)
+static int base64_plain(struct mu_buf *out, struct mu_span in, struct mu_err *err)
 {
 	return base64_decode(out, in, false, err);
 }
@@ -51,24 +51,24 @@ static int example(struct mu_buf *out, struct mu_span in, struct mu_err *err)
 	return json_example(out, in, err) ? mu_wrap(err, "Error while parsing JSON") : 0;
 }
 
-static int encode(struct kernel_call *c, struct mu_err *err)
+static int encode_base64(struct kernel_call *c, struct mu_err *err)
 {
-	return each(c, args_attr_bool(c->node, "pad", false) ? padded : unpadded, err);
+	return base64_each(c, args_attr_bool(c->node, "pad", false) ? padded : unpadded, err);
 }
 
-static int decode(struct kernel_call *c, struct mu_err *err)
+static int decode_base64(struct kernel_call *c, struct mu_err *err)
 {
-	return each(c, plain, err);
+	return base64_each(c, base64_plain, err);
 }
 
 static int decode_examples(struct kernel_call *c, struct mu_err *err)
 {
-	return each(c, example, err);
+	return base64_each(c, example, err);
 }
 
 static const struct kernel rows[] = {
-    {"EncodeBase64", .run = encode},
-    {"DecodeBase64", .run = decode},
+    {"EncodeBase64", .run = encode_base64},
+    {"DecodeBase64", .run = decode_base64},
     {"DecodeJSONExample", .run = decode_examples},
 };
 KERNEL_TABLE(base64, rows)

@@ -22,19 +22,19 @@ static uint64_t load32(const char *s)
 	return v;
 }
 
-static uint64_t turn(uint64_t v, int by)
+static uint64_t fingerprint_rotate(uint64_t v, int by)
 {
 	return v >> by | v << (64 - by);
 }
 
-static uint64_t mix(uint64_t v)
+static uint64_t fingerprint_mix(uint64_t v)
 {
 	return v ^ v >> 47;
 }
 
 static uint64_t fold(uint64_t u, uint64_t v, uint64_t mul)
 {
-	return mix((v ^ mix((u ^ v) * mul)) * mul) * mul;
+	return fingerprint_mix((v ^ fingerprint_mix((u ^ v) * mul)) * mul) * mul;
 }
 
 static uint64_t up_to_16(const char *s, size_t n)
@@ -43,28 +43,30 @@ static uint64_t up_to_16(const char *s, size_t n)
 
 	if (n >= 8) {
 		uint64_t a = load64(s) + K2, b = load64(s + n - 8);
-		return fold(turn(b, 37) * mul + a, (turn(a, 25) + b) * mul, mul);
+		return fold(fingerprint_rotate(b, 37) * mul + a,
+			    (fingerprint_rotate(a, 25) + b) * mul, mul);
 	}
 	if (n >= 4)
 		return fold(n + (load32(s) << 3), load32(s + n - 4), mul);
 	if (!n)
 		return K2;
 	uint32_t a = (uint8_t)s[0], b = (uint8_t)s[n >> 1], c = (uint8_t)s[n - 1];
-	return mix((a + (b << 8)) * K2 ^ ((uint32_t)n + (c << 2)) * K0) * K2;
+	return fingerprint_mix((a + (b << 8)) * K2 ^ ((uint32_t)n + (c << 2)) * K0) * K2;
 }
 
 static uint64_t up_to_64(const char *s, size_t n)
 {
 	uint64_t mul = K2 + n * 2, a = load64(s) * (n <= 32 ? K1 : K2), b = load64(s + 8);
 	uint64_t c = load64(s + n - 8) * mul, d = load64(s + n - 16) * K2;
-	uint64_t y = turn(a + b, 43) + turn(c, 30) + d;
-	uint64_t z = fold(y, a + turn(b + K2, 18) + c, mul);
+	uint64_t y = fingerprint_rotate(a + b, 43) + fingerprint_rotate(c, 30) + d;
+	uint64_t z = fold(y, a + fingerprint_rotate(b + K2, 18) + c, mul);
 
 	if (n <= 32)
 		return z;
 	uint64_t e = load64(s + 16) * mul, f = load64(s + 24);
 	uint64_t g = (y + load64(s + n - 32)) * mul, h = (z + load64(s + n - 24)) * mul;
-	return fold(turn(e + f, 43) + turn(g, 30) + h, e + turn(f + a, 18) + g, mul);
+	return fold(fingerprint_rotate(e + f, 43) + fingerprint_rotate(g, 30) + h,
+		    e + fingerprint_rotate(f + a, 18) + g, mul);
 }
 
 struct state {
@@ -76,21 +78,21 @@ static void absorb(uint64_t out[2], const char *s, uint64_t a, uint64_t b)
 	uint64_t last = load64(s + 24), c;
 
 	a += load64(s);
-	b = turn(b + a + last, 21);
+	b = fingerprint_rotate(b + a + last, 21);
 	c = a;
 	a += load64(s + 8) + load64(s + 16);
 	out[0] = a + last;
-	out[1] = b + turn(a, 44) + c;
+	out[1] = b + fingerprint_rotate(a, 44) + c;
 }
 
 /* One block of 64 bytes; the last one weighs its carried words by `weight`. */
 static void block(struct state *t, const char *s, uint64_t mul, uint64_t weight)
 {
-	t->x = turn(t->x + t->y + t->v[0] + load64(s + 8), 37) * mul;
-	t->y = turn(t->y + t->v[1] + load64(s + 48), 42) * mul;
+	t->x = fingerprint_rotate(t->x + t->y + t->v[0] + load64(s + 8), 37) * mul;
+	t->y = fingerprint_rotate(t->y + t->v[1] + load64(s + 48), 42) * mul;
 	t->x ^= t->w[1] * weight;
 	t->y += t->v[0] * weight + load64(s + 40);
-	t->z = turn(t->z + t->w[0], 33) * mul;
+	t->z = fingerprint_rotate(t->z + t->w[0], 33) * mul;
 	absorb(t->v, s, t->v[1] * mul, t->x + t->w[0]);
 	absorb(t->w, s + 32, t->z + t->w[1], t->y + load64(s + 16));
 	uint64_t swap = t->z;
@@ -108,7 +110,7 @@ uint64_t fingerprint64(const char *s, size_t n)
 	if (n <= 64)
 		return up_to_64(s, n);
 	t.x = SEED * K2 + load64(s);
-	t.z = mix(t.y * K2 + 113) * K2;
+	t.z = fingerprint_mix(t.y * K2 + 113) * K2;
 	const char *end = s + (n - 1) / 64 * 64, *last = s + n - 64;
 	for (; s != end; s += 64)
 		block(&t, s, K1, 1);
@@ -117,14 +119,14 @@ uint64_t fingerprint64(const char *s, size_t n)
 	t.v[0] += t.w[0];
 	t.w[0] += t.v[0];
 	block(&t, last, mul, 9);
-	return fold(fold(t.v[0], t.w[0], mul) + mix(t.y) * K0 + t.z,
+	return fold(fold(t.v[0], t.w[0], mul) + fingerprint_mix(t.y) * K0 + t.z,
 		    fold(t.v[1], t.w[1], mul) + t.x, mul);
 }
 
 uint64_t fingerprint64_join(uint64_t a, uint64_t b)
 {
 	static const uint64_t mul = 0xc6a4a7935bd1e995u;
-	uint64_t v = a ^ mul ^ mix(b * mul) * mul;
+	uint64_t v = a ^ mul ^ fingerprint_mix(b * mul) * mul;
 
-	return mix(mix(v * mul) * mul);
+	return fingerprint_mix(fingerprint_mix(v * mul) * mul);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Little-endian: up to eight bytes as a number. */
-static uint64_t load(const char *s, size_t n)
+static uint64_t keyed_hash_load(const char *s, size_t n)
 {
 	uint64_t v = 0;
 
@@ -12,7 +12,7 @@ static uint64_t load(const char *s, size_t n)
 	return v;
 }
 
-static uint64_t turn(uint64_t v, int by)
+static uint64_t keyed_hash_rotate(uint64_t v, int by)
 {
 	return v << by | v >> (64 - by);
 }
@@ -22,13 +22,13 @@ static void sip_rounds(uint64_t v[4], int n)
 	while (n--) {
 		v[0] += v[1];
 		v[2] += v[3];
-		v[1] = turn(v[1], 13) ^ v[0];
-		v[3] = turn(v[3], 16) ^ v[2];
-		v[0] = turn(v[0], 32) + v[3];
+		v[1] = keyed_hash_rotate(v[1], 13) ^ v[0];
+		v[3] = keyed_hash_rotate(v[3], 16) ^ v[2];
+		v[0] = keyed_hash_rotate(v[0], 32) + v[3];
 		v[2] += v[1];
-		v[3] = turn(v[3], 21) ^ v[0];
-		v[1] = turn(v[1], 17) ^ v[2];
-		v[2] = turn(v[2], 32);
+		v[3] = keyed_hash_rotate(v[3], 21) ^ v[0];
+		v[1] = keyed_hash_rotate(v[1], 17) ^ v[2];
+		v[2] = keyed_hash_rotate(v[2], 32);
 	}
 }
 
@@ -47,8 +47,8 @@ uint64_t keyed_hash(const uint64_t key[2], const char *s, size_t n)
 	size_t at = 0;
 
 	for (; at + 8 <= n; at += 8)
-		sip_word(v, load(s + at, 8));
-	sip_word(v, load(s + at, n - at) | (uint64_t)n << 56);
+		sip_word(v, keyed_hash_load(s + at, 8));
+	sip_word(v, keyed_hash_load(s + at, n - at) | (uint64_t)n << 56);
 	v[2] ^= 0xff;
 	sip_rounds(v, 4);
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
@@ -61,11 +61,11 @@ uint64_t first_hash(const char *s, size_t n)
 	size_t at = 0;
 
 	for (; at + 8 <= n; at += 8) {
-		uint64_t k = load(s + at, 8) * mul;
+		uint64_t k = keyed_hash_load(s + at, 8) * mul;
 		h = (h ^ (k ^ k >> 47) * mul) * mul;
 	}
 	if (at < n)
-		h = (h ^ load(s + at, n - at)) * mul;
+		h = (h ^ keyed_hash_load(s + at, n - at)) * mul;
 	h = (h ^ h >> 47) * mul;
 	return h ^ h >> 47;
 }

@@ -31,7 +31,7 @@ static int read_axes(const struct kernel_call *c, struct joining *j, struct mu_e
 	return rc;
 }
 
-static int plan(const struct kernel_call *c, struct joining *j, struct mu_err *err)
+static int reduce_join_plan(const struct kernel_call *c, struct joining *j, struct mu_err *err)
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	bool keep = args_attr_bool(c->node, "keep_dims", false);
@@ -66,7 +66,7 @@ static int reduce_join(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	MU_AUTO_BUF b = {0};
 	struct joining j;
-	int rc = plan(c, &j, err);
+	int rc = reduce_join_plan(c, &j, err);
 
 	if (rc || (rc = mu_tensor_new(&turned, MU_STRING, &kernel_in(c, 0)->shape, err)) ||
 	    (rc = kernel_out(c, 0, MU_STRING, &j.shape, &out, err)))

@@ -113,7 +113,7 @@ static int give_tokens(struct kernel_call *c, const struct tokens *t, int64_t ro
 	return 0;
 }
 
-static int split(struct kernel_call *c, bool v2, struct mu_err *err)
+static int split_strings(struct kernel_call *c, bool v2, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	bool skip_empty = args_attr_bool(c->node, "skip_empty", true);
@@ -145,12 +145,12 @@ static int split(struct kernel_call *c, bool v2, struct mu_err *err)
 
 static int string_split(struct kernel_call *c, struct mu_err *err)
 {
-	return split(c, false, err);
+	return split_strings(c, false, err);
 }
 
 static int string_split_v2(struct kernel_call *c, struct mu_err *err)
 {
-	return split(c, true, err);
+	return split_strings(c, true, err);
 }
 
 /* ---- characters ---- */
@@ -208,8 +208,8 @@ static int string_length(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-static int cut(struct mu_span s, int64_t pos, int64_t len, bool utf8, int64_t i,
-	       struct mu_string *out, struct mu_err *err)
+static int cut_substring(struct mu_span s, int64_t pos, int64_t len, bool utf8, int64_t i,
+			 struct mu_string *out, struct mu_err *err)
 {
 	int64_t n = characters(s, utf8), from = pos < 0 ? pos + n : pos;
 
@@ -255,9 +255,9 @@ static int substr(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	for (int64_t i = 0; i < shape.count && !rc; i++) {
 		int64_t k = seen_at(&pos->shape, &shape, i);
-		rc = cut(elems_span(in, seen_at(&in->shape, &shape, i)), mu_tensor_int(pos, k),
-			 mu_tensor_int(kernel_in(c, 2), k), utf8, i,
-			 &MU_DATA(struct mu_string, out)[i], err);
+		rc = cut_substring(elems_span(in, seen_at(&in->shape, &shape, i)),
+				   mu_tensor_int(pos, k), mu_tensor_int(kernel_in(c, 2), k), utf8,
+				   i, &MU_DATA(struct mu_string, out)[i], err);
 	}
 	return rc;
 }

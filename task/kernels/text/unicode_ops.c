@@ -101,7 +101,7 @@ static int64_t read_texts(const struct mu_tensor *in, const struct unicode_encod
 	return n;
 }
 
-static int decode(struct kernel_call *c, struct mu_err *err)
+static int unicode_decode(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	enum mu_dtype type = args_attr_type(c->node, "Tsplits", MU_INT64);
@@ -162,7 +162,7 @@ static int check_splits(const struct mu_tensor *splits, int64_t n, struct mu_err
 				   (long long)n, (long long)last);
 }
 
-static int encode(struct kernel_call *c, struct mu_err *err)
+static int unicode_encode(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *splits = kernel_in(c, 1);
 	const struct unicode_encoding *e;
@@ -234,9 +234,9 @@ static int transcode(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"UnicodeDecode", .run = decode},
-    {"UnicodeDecodeWithOffsets", .run = decode},
-    {"UnicodeEncode", .run = encode},
+    {"UnicodeDecode", .run = unicode_decode},
+    {"UnicodeDecodeWithOffsets", .run = unicode_decode},
+    {"UnicodeEncode", .run = unicode_encode},
     {"UnicodeTranscode", .run = transcode},
 };
 KERNEL_TABLE(unicode, rows)
