@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "task/kernels/data/archive.h"
+#include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/variant.h"
 
 enum { PIPELINE_COMPONENTS = 2 };
@@ -28,7 +29,7 @@ static struct mu_tensor pipeline_node(const char *op, unsigned n_out, struct mu_
 	for (unsigned i = 0; i < n_in; i++)
 		inputs[i].tensor = in[i];
 	struct kernel_call c = {.node = node, .n_in = n_in, .n_out = 1, .in = inputs, .out = &out};
-	if (dataset_make(&c, NULL))
+	if (cpu_kernel_find(op)->run(&c, NULL))
 		abort();
 	element_drop(in, n_in);
 	return out.tensor;

@@ -104,10 +104,8 @@ int64_t dataset_count(const struct dataset *d);
 int dataset_draw(struct cursor *c, unsigned which, struct mu_tensor *out, unsigned n_out,
 		 struct mu_tensor *kept, struct mu_err *err);
 
-/* One without inputs, whose `shared` the caller fills. */
-struct dataset *dataset_new(const struct dataset_kind *k, unsigned n_out);
-struct kernel_call;
-int dataset_make(struct kernel_call *c, struct mu_err *err); /* the kernel of all kinds */
+/* A dataset without inputs and without `shared`. */
+struct dataset *dataset_new(const struct dataset_kind *k);
 
 /* The kinds' tables. */
 extern const struct dataset_kind source_kinds[], pass_kinds[], batch_kinds[], function_kinds[],

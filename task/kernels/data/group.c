@@ -99,11 +99,20 @@ static const struct dataset_kind listed = {"WindowOp",
 					   .count = count_listed,
 					   .state = listed_state};
 
+static struct dataset *new_list(unsigned n_out)
+{
+	struct dataset *d = dataset_new(&listed);
+
+	d->n_out = n_out;
+	d->shared = mu_xcalloc(1, sizeof(struct list));
+	return d;
+}
+
 /* Takes the list's elements. */
 static int list_as_dataset(struct list *l, unsigned n_out, struct mu_tensor *out,
 			   struct mu_err *err)
 {
-	struct dataset *d = dataset_new(&listed, n_out);
+	struct dataset *d = new_list(n_out);
 
 	*(struct list *)d->shared = *l;
 	*l = (struct list){0};
@@ -126,7 +135,7 @@ int archive_list(struct archive *a, struct mu_object **o, struct mu_err *err)
 		return rc;
 	if (d)
 		return list_state(d->shared, d->n_out, a, err);
-	d = dataset_new(&listed, (unsigned)n_out);
+	d = new_list((unsigned)n_out);
 	if ((rc = list_state(d->shared, d->n_out, a, err)))
 		mu_object_unref(&d->object);
 	else
