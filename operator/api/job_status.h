@@ -42,7 +42,7 @@ struct index_status {
 struct task_status {
 	char name[JOB_MAX_NAME + 1];
 	int desired, ready, active, succeeded, failed;
-	int joined;       /* so many of them may wait for each other: plan_leave.c; 0: none */
+	int joined;       /* so many of them may wait for each other: plan_departure.c; 0: none */
 	char kernels[32]; /* variant chosen */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of one look: take in what has ended, judge whether the job has, then either clean up
- * or bring the pods to what the spec asks for, and last say how things stand. */
+/* The order of a plan: record terminated pods, decide whether the job has ended, then clean up or
+ * create and delete pods, and last describe the state in the conditions. */
 #include "operator/plan/job_plan.h"
 
 #include <stdarg.h>
@@ -24,8 +24,8 @@ void status_set(struct planner *p, enum condition_type type, bool status, const 
 	va_end(ap);
 }
 
-/* How long after its grace period a pod may be there still, on a node that is lost. */
-enum { NODE_PATIENCE = 15 };
+/* Seconds after its grace period for which a pod may remain on a lost node. */
+enum { LOST_NODE_TIMEOUT_S = 15 };
 
 struct plan_action *plan_add_action(struct planner *p, enum action_kind kind, const char *task,
 				    int index, const char *reason, const char *fmt, ...)
@@ -89,14 +89,17 @@ static void index_pods(struct planner *p)
 	}
 }
 
+void plan_add_pod_action(struct planner *p, enum action_kind kind, const struct observed_pod *pod,
+			 const char *reason, const char *message)
+{
+	plan_add_action(p, kind, pod->task, pod->index, reason, "%s", message)->uid = pod->uid;
+}
+
 void plan_delete_pod(struct planner *p, const struct observed_pod *pod, const char *reason,
 		     const char *message)
 {
-	if (pod->deleting)
-		return;
-	struct plan_action *a =
-	    plan_add_action(p, ACTION_DELETE_POD, pod->task, pod->index, reason, "%s", message);
-	a->uid = pod->uid;
+	if (!pod->deleting)
+		plan_add_pod_action(p, ACTION_DELETE_POD, pod, reason, message);
 }
 
 static void delete_surplus(struct planner *p)
@@ -119,25 +122,25 @@ static bool is_lost(const struct planner *p, const char *node)
 	return p->seen->n_nodes > 0; /* taken out of the cluster */
 }
 
-/* No kubelet is there to say that these pods are gone. */
+/* Deletes pods of lost nodes by force: no kubelet confirms their end. */
 static void force_delete_lost(struct planner *p)
 {
 	for (unsigned i = 0; i < p->seen->n_pods; i++) {
 		const struct observed_pod *pod = &p->seen->pods[i];
-		double patience = pod->deletion_due + NODE_PATIENCE;
+		double due = pod->deletion_due + LOST_NODE_TIMEOUT_S;
 
 		if (!pod->deleting || pod->deletion_due <= 0 || !pod->node ||
 		    !is_lost(p, pod->node))
 			continue;
-		if (p->now < patience) {
-			plan_requeue_at(p, patience);
+		if (p->now < due) {
+			plan_requeue_at(p, due);
 			continue;
 		}
-		struct plan_action *a =
-		    plan_add_action(p, ACTION_FORCE_DELETE_POD, pod->task, pod->index, "NodeLost",
+		plan_add_pod_action(
+		    p, ACTION_FORCE_DELETE_POD, pod, "NodeLost",
+		    mu_arena_printf(&p->plan->arena,
 				    "%.63s/%d: node %.100s does not answer, the pod is given up",
-				    pod->task, pod->index, pod->node);
-		a->uid = pod->uid;
+				    pod->task, pod->index, pod->node));
 	}
 }
 
@@ -154,11 +157,10 @@ static bool all_ps(const struct planner *p, bool ready)
 	return true;
 }
 
-/* The pod of an index that has one: ended ones make room, stuck ones change to the CPU. */
+/* Deletes the pod of an index when it has ended and runs again, or falls back to the CPU. */
 static void reconcile_pod(struct planner *p, const struct task_spec *t,
 			  const struct observed_pod *pod)
 {
-	bool over = pod->phase == POD_FAILED || pod->phase == POD_SUCCEEDED;
 	const char *fallback;
 
 	if (pod->is_departure_pod) {
@@ -170,7 +172,7 @@ static void reconcile_pod(struct planner *p, const struct task_spec *t,
 		return;
 	if ((fallback = plan_gpu_fallback(p, t, pod)))
 		plan_delete_pod(p, pod, "GpuFallback", fallback);
-	else if (over)
+	else if (plan_pod_has_ended(pod))
 		plan_delete_pod(p, pod, "Restarting", "the task has failed and runs again");
 }
 
@@ -180,8 +182,8 @@ bool plan_create(struct planner *p, const struct task_spec *t, int index,
 	const struct index_status *e = index_status_find(p->status, t->name, index);
 	struct kernel_choice kernels;
 
-	/* a time further off is from before the clock was set back, one of who is to leave is for
-	 * nobody else */
+	/* A later time is from before the clock was set back.  The delay of a departure pod is not
+	 * that of a worker. */
 	if (e && e->retry_at > p->now && e->retry_at <= p->now + PLAN_BACKOFF_MOST &&
 	    (pending_departure_size || !e->pending_departure_size)) {
 		plan_requeue_at(p, e->retry_at);
@@ -220,7 +222,8 @@ static void put_group(struct planner *p)
 {
 	int n = members(p);
 
-	/* members that are done need no news; one that starts anew must not wait for them */
+	/* The group keeps its size while all members exist.  A member that starts again must not
+	 * wait for members that are done. */
 	if ((p->spec->gang == GANG_VOLCANO || p->spec->gang == GANG_SCHEDULER_PLUGINS) &&
 	    (!p->seen->group || (n != p->seen->group && some_missing(p))))
 		plan_add_action(p, ACTION_PUT_GROUP, NULL, n, "Created",
@@ -262,7 +265,7 @@ static bool is_back(const struct observed_pod *pod)
 	       !pod->is_departure_pod;
 }
 
-/* e: the index that is on its way back, or NULL. */
+/* e: the index that starts again, or NULL. */
 static void set_restarting(struct planner *p, const struct index_status *e)
 {
 	status_set(p, COND_RESTARTING, e, e ? "TaskFailed" : "TasksRun",
@@ -270,7 +273,7 @@ static void set_restarting(struct planner *p, const struct index_status *e)
 		   e ? " and runs again; " : "", p->status->restarts, p->spec->backoff_limit);
 }
 
-/* How a job that goes on stands: pending, running, or with an index on its way back. */
+/* Sets the phase and the conditions of a job that has not ended. */
 static void describe(struct planner *p)
 {
 	const struct task_spec *chief = job_spec_chief(p->spec);
@@ -301,8 +304,8 @@ static void describe(struct planner *p)
 		chief_there =
 		    chief_there || (is_chief && pod && !pod->deleting && pod->phase == POD_RUNNING);
 	}
-	/* A step that moves says more than a probe that is asked every two seconds, and a chief
-	 * that takes its server down is about to end, not back to the beginning. */
+	/* A reported step proves that the job runs, whatever the readiness probes say.  A chief
+	 * that stops its server is about to end. */
 	bool steps = chief_there && p->status->start_time > 0 &&
 		     p->seen->last_progress >= p->status->start_time;
 	bool running = (chief_runs && all_ps(p, true)) || (steps && all_ps(p, false));
@@ -352,7 +355,7 @@ static void mark_urgent(struct planner *p)
 		p->plan->urgent = true;
 }
 
-/* Only the spec was wrong, nothing has begun, and this spec reads. */
+/* Resets a job that failed for an invalid spec before it started: this spec is valid. */
 static void clear_invalid_spec(struct job_status *s)
 {
 	struct condition *failed = &s->conditions[COND_FAILED];
@@ -364,7 +367,7 @@ static void clear_invalid_spec(struct job_status *s)
 	s->phase = JOB_NEW;
 }
 
-static void look(struct planner *p)
+static void plan_all(struct planner *p)
 {
 	struct job_status *s = p->status;
 
@@ -423,7 +426,7 @@ struct job_plan *job_plan_new(const struct job_spec *spec, const struct plan_opt
 		plan->status.progress = observed->progress;
 	index_pods(&p);
 	plan_name_tasks(&p);
-	look(&p);
+	plan_all(&p);
 	plan_count_tasks(&p);
 	mu_cluster_fini(&p.cluster);
 	return plan;

@@ -16,7 +16,7 @@
  * restarted fails the job.  A finished index never runs again.  Fewer replicas than pods: the
  * highest indices are deleted.  A pod that is on its way out on a node that is lost is forgotten
  * 15 s after its grace period, and its index alone starts anew.  A synchronous worker that was
- * scaled away and ended without a word is started once more to say it (plan_leave.c).
+ * scaled away and ended without a word is started once more to say it (plan_departure.c).
  */
 #ifndef MUSTER_PLAN_JOB_PLAN_H
 #define MUSTER_PLAN_JOB_PLAN_H

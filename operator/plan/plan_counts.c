@@ -4,7 +4,7 @@
 
 #include "operator/plan/plan_internal.h"
 
-/* One entry for each task type, in the order of the spec, with what it knew of its kernels. */
+/* One entry for each task type, in the order of the spec; the stored kernels are kept. */
 void plan_name_tasks(struct planner *p)
 {
 	struct job_status *s = p->status;
@@ -28,9 +28,9 @@ static bool is_live(const struct observed_pod *pod)
 		pod->phase == POD_UNKNOWN);
 }
 
-/* When a job has ended, the pods that this plan deletes are no longer active: this status is mostly
- * the last one. */
-static void uncount_sent_off(struct planner *p)
+/* Pods that the plan deletes at the end of the job do not count as active: this status is often the
+ * last one. */
+static void uncount_deleted(struct planner *p)
 {
 	for (unsigned i = 0; i < p->plan->n_actions && plan_has_ended(p); i++) {
 		const struct plan_action *a = &p->plan->actions[i];
@@ -80,5 +80,5 @@ void plan_count_tasks(struct planner *p)
 		if (t >= 0)
 			p->status->tasks[t].succeeded += p->status->ledger[i].done;
 	}
-	uncount_sent_off(p);
+	uncount_deleted(p);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a job ends, and what follows: servers are asked to finish, pods are cleaned up, and the job
- * itself goes after its time to live. */
+/* Decides when a job ends, and what follows: the servers are asked to finish, pods are deleted, and
+ * the job itself is deleted after its time to live. */
 #include <stdio.h>
 
 #include "operator/plan/plan_internal.h"
 
-/* Seconds that tasks have to end by themselves after the chief did: workers first, who may still
- * talk to the servers, then everybody. */
-enum { WORKER_GRACE = 10, GRACE = 30 };
+/* Time for tasks to end by themselves after the chief: workers, which may still talk to the
+ * servers, and then all tasks. */
+enum { WORKER_GRACE_S = 10, GRACE_S = 30 };
 
 bool plan_has_ended(const struct planner *p)
 {
@@ -29,8 +29,7 @@ static void end(struct planner *p, enum job_phase phase, const char *reason, con
 	plan_forget_departures(p);
 }
 
-/* A job whose program left no report has a chief that ended with exit code 0, and no more is known.
- */
+/* The reason comes from the final report of the program, if there is one. */
 static void succeed(struct planner *p)
 {
 	static const char *const phrases[END_REASONS] = {
@@ -90,7 +89,7 @@ static const struct index_status *fatal(const struct planner *p)
 	return NULL;
 }
 
-/* True when the deadline has passed; else has the planner look again then. */
+/* True when the deadline has passed; else requests a reconcile at the deadline. */
 static bool overdue(struct planner *p, double from, int64_t seconds)
 {
 	if (seconds < 0 || from <= 0)
@@ -113,9 +112,9 @@ static const struct observed_pod *unscheduled(struct planner *p)
 	return NULL;
 }
 
-/* From when on the step has not moved, as far as is known; 0: nobody can say.  The ready-made
- * trainer tells its steps, so one that never told any does not move either. */
-static double still_since(const struct planner *p)
+/* The time since which the step has not changed; 0: not known.  The ready-made trainer reports its
+ * steps, so its silence counts as a step that does not change. */
+static double no_step_since(const struct planner *p)
 {
 	const struct condition *running = &p->status->conditions[COND_RUNNING];
 	double since = p->seen->last_progress;
@@ -130,7 +129,7 @@ static double still_since(const struct planner *p)
 
 void plan_watch_progress(struct planner *p)
 {
-	overdue(p, still_since(p), p->spec->progress_deadline);
+	overdue(p, no_step_since(p), p->spec->progress_deadline);
 }
 
 static void judge_deadlines(struct planner *p)
@@ -155,7 +154,7 @@ static void judge_deadlines(struct planner *p)
 			 pod->task, pod->index, (long long)p->spec->scheduling_deadline,
 			 pod->reason ? pod->reason : "no reason given");
 		end(p, JOB_FAILED, "SchedulingDeadlineExceeded", text);
-	} else if (overdue(p, still_since(p), p->spec->progress_deadline)) {
+	} else if (overdue(p, no_step_since(p), p->spec->progress_deadline)) {
 		snprintf(text, sizeof text, "no step for longer than progressDeadlineSeconds: %lld",
 			 (long long)p->spec->progress_deadline);
 		end(p, JOB_FAILED, "ProgressDeadlineExceeded", text);
@@ -206,43 +205,40 @@ static bool workers_live(const struct planner *p)
 
 static void finish_server(struct planner *p, const struct observed_pod *pod)
 {
-	double patience = p->status->completion_time + WORKER_GRACE;
+	double due = p->status->completion_time + WORKER_GRACE_S;
 
-	if (p->now < patience && workers_live(p)) {
-		plan_requeue_at(p, patience);
-		return;
-	}
-	struct plan_action *a = plan_add_action(p, ACTION_FINISH_POD, pod->task, pod->index,
-						"ChiefFinished", "the chief has finished");
-	a->uid = pod->uid;
+	if (p->now < due && workers_live(p))
+		plan_requeue_at(p, due);
+	else
+		plan_add_pod_action(p, ACTION_FINISH_POD, pod, "ChiefFinished",
+				    "the chief has finished");
 }
 
 static void clean_pod(struct planner *p, const struct observed_pod *pod)
 {
 	const struct task_spec *t = job_spec_task(p->spec, pod->task);
-	bool over = pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED;
+	bool over = plan_pod_has_ended(pod);
 	bool good = p->status->phase == JOB_SUCCEEDED;
-	double patience = p->status->completion_time + GRACE;
+	double due = p->status->completion_time + GRACE_S;
 
 	if (pod->deleting)
 		return;
 	if (over && p->spec->clean != CLEAN_ALL)
 		return;
-	/* the curves of a job that has ended are looked at most: it stays as long as the job */
+	/* TensorBoard stays as long as the job: users read the curves after the end */
 	if (t && !plan_counts(t) && p->spec->clean != CLEAN_ALL)
 		return;
-	if (!over && good && p->now < patience) {
-		plan_requeue_at(p, patience);
+	if (!over && good && p->now < due) {
+		plan_requeue_at(p, due);
 		if (t && t->kind == TASK_PS)
 			finish_server(p, pod);
 		return;
 	}
-	if (p->spec->clean == CLEAN_NONE)
-		return;
-	struct plan_action *a = plan_add_action(
-	    p, ACTION_DELETE_POD, pod->task, pod->index, "JobEnded",
-	    "the job has ended (cleanPodPolicy: %s)", clean_policy_names[p->spec->clean]);
-	a->uid = pod->uid;
+	if (p->spec->clean != CLEAN_NONE)
+		plan_delete_pod(p, pod, "JobEnded",
+				mu_arena_printf(&p->plan->arena,
+						"the job has ended (cleanPodPolicy: %s)",
+						clean_policy_names[p->spec->clean]));
 }
 
 void plan_clean_up(struct planner *p)

@@ -18,15 +18,15 @@ struct planner {
 	/* pods[t][i]: the pod of index i of spec->tasks[t], or NULL; i < width[t]. */
 	const struct observed_pod **pods[JOB_MAX_TASKS];
 	int width[JOB_MAX_TASKS];
-	bool kernels_missing; /* some index got no kernels; COND_READY says why */
+	bool kernels_missing; /* some index got no kernels: COND_READY says why */
 	bool cluster_made;
 	struct mu_cluster cluster;
-	/* `wide` has so many tasks in `cluster`, instead of its replicas; NULL: nobody. */
+	/* This task type has width_of_wide tasks in `cluster`, not its replicas; NULL: none has. */
 	const struct task_spec *wide;
 	int width_of_wide;
 };
 
-/* Whether the job waits for tasks of this type, and their failures are its own. */
+/* True when the job waits for tasks of this type and counts their failures. */
 static inline bool plan_counts(const struct task_spec *t)
 {
 	return t->kind != TASK_BOARD;
@@ -45,18 +45,23 @@ static inline const struct observed_pod *plan_pod_at(const struct planner *p,
 	return p->pods[t - p->spec->tasks][index];
 }
 
+static inline bool plan_pod_has_ended(const struct observed_pod *pod)
+{
+	return pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED;
+}
+
 void status_set(struct planner *p, enum condition_type type, bool status, const char *reason,
 		const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 /* ---- plan_kernels.c ---- */
-/* False when no node has the kernels that the task asks for; COND_READY then says so.  leaves: for
- * a departure pod, which computes nothing. */
+/* False when no node has the kernels that the task asks for; COND_READY then says so.  leaves: the
+ * pod is a departure pod, which computes nothing. */
 bool plan_choose_kernels(struct planner *p, const struct task_spec *t, int index, bool leaves,
 			 struct kernel_choice *out);
-/* Says in COND_KERNELS that auto and prefer-gpu use no GPU for want of an image. */
+/* Reports in COND_KERNELS that auto and prefer-gpu use no GPU because no image is configured. */
 void plan_report_gpu_image(struct planner *p);
-/* When the pod cannot get or use its GPU and its index may use the CPU instead: records that in the
- * status and returns a sentence for an event, else NULL. */
+/* Records a fallback to the CPU when the pod cannot get or use its GPU and its index may use the
+ * CPU.  Returns a sentence for an event, or NULL when there is no fallback. */
 const char *plan_gpu_fallback(struct planner *p, const struct task_spec *t,
 			      const struct observed_pod *pod);
 /* Sets COND_KERNELS when the pod has ended because its node lacks the kernels. */
@@ -64,22 +69,22 @@ void plan_report_kernels(struct planner *p, const struct task_spec *t,
 			 const struct observed_pod *pod);
 
 /* ---- plan_hint.c ---- */
-/* Says in COND_READY which pod cannot start and what to do; false when none is stuck. */
+/* Reports in COND_READY which pod cannot start and what to do; false when no pod is stuck. */
 bool plan_report_stuck_pod(struct planner *p);
 
 /* ---- plan_pod.c ---- */
-/* pending_departure_size: of how many workers it was one, when it is only to leave; else 0. */
+/* pending_departure_size: the size of the cluster that a departure pod leaves; 0: another pod. */
 struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, int index,
 				 int pending_departure_size, const struct kernel_choice *kernels);
 const char *plan_pod_name(struct planner *p, const char *task, int index);
-/* Raises the epoch when the members are others than those it stands for. */
+/* Raises the epoch when the members of the cluster have changed. */
 void plan_update_epoch(struct planner *p);
-/* Who has seen it, and what the others are to be told. */
+/* Records the epoch that all tasks have seen, and plans the update of the others. */
 void plan_membership_update(struct planner *p);
 
 /* ---- plan_security.c ---- */
 bool plan_has_tls(const struct planner *p);
-/* What the certificates need; false when no pod may be made yet. */
+/* Plans the work on the certificates; false when no pod may be created yet. */
 bool plan_security(struct planner *p);
 
 /* ---- plan_failure.c ---- */
@@ -87,27 +92,27 @@ bool plan_security(struct planner *p);
 const char *plan_failure_text(const struct planner *p, const struct index_status *e);
 /* The command or the file that shows the log of a task; lives as long as the plan. */
 const char *plan_log_text(const struct planner *p, const char *task, int index);
-/* The index that has failed last, of those that are not done; NULL: none has. */
+/* The index that failed last, of the indices that are not done; NULL: none failed. */
 const struct index_status *plan_last_failure(const struct planner *p);
 
 /* ---- plan_rejected.c ---- */
 void plan_report_rejected(struct planner *p);
 
 /* ---- plan_recovery.c ---- */
-/* Says in COND_RUNNING that no step has come since a ps started again. */
+/* Reports in COND_RUNNING that no step was reported since a ps started again. */
 void plan_report_recovery(struct planner *p);
 /* Sets COND_STEP_RESET when the chief reports a smaller step than before. */
 void plan_report_step_reset(struct planner *p);
 
 /* ---- plan_restart.c ---- */
-/* Seconds that an index waits after so many failures. */
+/* The delay in seconds before the next attempt of an index. */
 double plan_backoff(int failures);
-/* Takes what the pods that have ended tell into the ledger, each once. */
+/* Records the end of each terminated pod in the status, once. */
 void plan_record_terminated_pods(struct planner *p);
-/* Whether the last end of this index means that it runs again. */
+/* True when the restart policy allows another attempt after the last end. */
 bool plan_may_restart(const struct planner *p, const struct task_spec *t,
 		      const struct index_status *e);
-/* Whether index i of t is done for good. */
+/* True when the index has ended and never runs again. */
 bool plan_is_done(const struct planner *p, const struct task_spec *t, int index);
 
 /* ---- plan_suspend.c ---- */
@@ -124,31 +129,33 @@ void plan_delete_pod(struct planner *p, const struct observed_pod *pod, const ch
 struct plan_action *plan_add_action(struct planner *p, enum action_kind kind, const char *task,
 				    int index, const char *reason, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
+/* The action carries the pod's UID. */
+void plan_add_pod_action(struct planner *p, enum action_kind kind, const struct observed_pod *pod,
+			 const char *reason, const char *message);
 void plan_requeue_at(struct planner *p, double at);
-/* Has a pod made for the index, unless it is too early or there are no kernels: false then. */
+/* Plans a pod for the index; false during its back-off, and when there are no kernels. */
 bool plan_create(struct planner *p, const struct task_spec *t, int index,
 		 int pending_departure_size);
 
-/* ---- plan_leave.c: synchronous workers that were scaled away ---- */
-/* Notes who may have joined, and who of them was scaled away and pending_departure_size a word. */
+/* ---- plan_departure.c: synchronous workers that were scaled away ---- */
+/* Records the workers that may have joined, and a pending departure of each that was removed. */
 void plan_note_departures(struct planner *p);
-/* Notes what a pod of an index that is too many pending_departure_size; true when it stays for now.
- */
+/* Records the departure of a pod beyond the replicas; true when the pod stays for now. */
 bool plan_surplus_pod_stays(struct planner *p, const struct task_spec *t,
 			    const struct observed_pod *pod);
-/* The same of one in whose place another is wanted again. */
+/* Likewise for a departure pod whose index is wanted again. */
 bool plan_departure_pod_stays(struct planner *p, const struct observed_pod *pod);
-/* Has pods made that leave for those that ended without. */
+/* Plans a departure pod for each pending departure. */
 void plan_create_departure_pods(struct planner *p);
 void plan_forget_departures(struct planner *p);
 
 /* ---- plan_finish.c: when a job ends, and what follows ---- */
 bool plan_has_ended(const struct planner *p);
 bool plan_has_succeeded(
-    const struct planner *p); /* the ledger says so; it may not have ended yet */
+    const struct planner *p); /* the recorded ends say so; the phase may be older */
 /* Ends the job when its chief is done, or it has failed. */
 void plan_decide_end(struct planner *p);
-/* Has the planner look again when steps that begin now would be missed. */
+/* Requests a reconcile at the progress deadline. */
 void plan_watch_progress(struct planner *p);
 void plan_clean_up(struct planner *p);
 

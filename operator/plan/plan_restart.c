@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ledger: what happened to an index, and whether it runs again. */
+/* Records how the pods of an index ended, and decides whether it runs again. */
 #include <stdio.h>
 
 #include "operator/plan/plan_internal.h"
 
 enum { BACKOFF_FIRST = 1 };
 
-/* Exit codes 1..127 are the program's own verdict; 128 and more are signals, which come from
- * outside (out of memory, a node that shuts down) and may not come again. */
+/* Exit codes 1 to 127 come from the program.  Codes from 128 on are signals, which come from
+ * outside (out of memory, a node that shuts down) and may not occur again. */
 static bool exit_may_pass(int code)
 {
 	return code < 0 || code >= 128;
@@ -23,7 +23,7 @@ bool plan_may_restart(const struct planner *p, const struct task_spec *t,
 	case RESTART_ALWAYS:
 		return true;
 	case RESTART_EXIT_CODE:
-		/* A server that ends by itself too early is started again, whatever it says. */
+		/* a server that ends too early runs again, also after exit code 0 */
 		return exit_may_pass(e->exit_code) || (t->kind == TASK_PS && e->exit_code == 0);
 	}
 	return false;
@@ -45,21 +45,21 @@ double plan_backoff(int failures)
 	return wait < PLAN_BACKOFF_MOST ? wait : PLAN_BACKOFF_MOST;
 }
 
-/* A program that is evicted may well end with 0: it was told to. */
+/* An evicted program may end with 0 because it was terminated. */
 static bool ended_well(const struct observed_pod *pod)
 {
 	return pod->phase == POD_SUCCEEDED || (pod->exit_code == 0 && !pod->disrupted);
 }
 
-/* Whether the job waits for an end with 0 of these to succeed. */
+/* True when the success of the job depends on the end of this task type. */
 static bool decides(const struct job_spec *s, const struct task_spec *t)
 {
 	return t == job_spec_chief(s) ||
 	       (s->success == SUCCESS_ALL_WORKERS && t->kind == TASK_WORKER);
 }
 
-/* An end with 0 finishes an index, but for a server while the job runs, and for Always; of who
- * decides the job it does there too, or the job could not succeed. */
+/* An end with 0 is final, except for a server while the job runs and for the policy Always.  It is
+ * final under Always, too, when the success of the job depends on it. */
 static bool end_is_final(const struct planner *p, const struct task_spec *t,
 			 const struct observed_pod *pod)
 {
@@ -100,7 +100,7 @@ static void count_end(struct planner *p, const struct task_spec *t, const struct
 	e->retry_at = p->now + plan_backoff(e->failures);
 }
 
-/* Servers come last: whether their end is right depends on whether the chief is done. */
+/* Servers are recorded last: their end is final only when the chief is done. */
 void plan_record_terminated_pods(struct planner *p)
 {
 	for (int pass = 0; pass < 2; pass++)
@@ -109,8 +109,7 @@ void plan_record_terminated_pods(struct planner *p)
 				const struct task_spec *task = &p->spec->tasks[t];
 				const struct observed_pod *pod = p->pods[t][i];
 				if ((task->kind == TASK_PS) == (pass == 1) && pod && !pod->killed &&
-				    !pod->is_departure_pod &&
-				    (pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED))
+				    !pod->is_departure_pod && plan_pod_has_ended(pod))
 					count_end(p, task, pod);
 			}
 }

@@ -2,8 +2,8 @@
 /* Suspends a job (spec.run.suspend): deletes its pods and keeps its status. */
 #include "operator/plan/plan_internal.h"
 
-/* Workers go first: a trainer that is told to end saves what it has, and the variables are with
- * the servers, which go when nobody is left to read them. */
+/* Workers are deleted first: a trainer saves its variables when it is terminated, and the servers
+ * hold them. */
 void plan_suspend(struct planner *p)
 {
 	bool workers = false, servers = false;
@@ -11,7 +11,7 @@ void plan_suspend(struct planner *p)
 	for (unsigned i = 0; i < p->seen->n_pods; i++) {
 		const struct observed_pod *pod = &p->seen->pods[i];
 		const struct task_spec *t = job_spec_task(p->spec, pod->task);
-		bool over = pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED;
+		bool over = plan_pod_has_ended(pod);
 		bool server = t && t->kind == TASK_PS;
 
 		workers = workers || (!server && !over);
@@ -22,7 +22,7 @@ void plan_suspend(struct planner *p)
 	for (unsigned i = 0; i < p->seen->n_pods && !workers; i++)
 		if (p->seen->pods[i].phase != POD_SUCCEEDED)
 			plan_delete_pod(p, &p->seen->pods[i], "Suspended", "the job is suspended");
-	if (servers) /* who knows whom they wait for, and may be asked to go on */
+	if (servers) /* the servers may wait for a worker, and the job may be resumed */
 		plan_note_departures(p);
 	else
 		plan_forget_departures(p);
@@ -35,7 +35,7 @@ void plan_suspend(struct planner *p)
 		status_set(p, COND_SUSPENDED, false, "Ending", "the parameter servers end");
 	else
 		status_set(p, COND_SUSPENDED, true, "Suspended", "spec.run.suspend is true");
-	/* somebody waits to hear that it is done */
+	/* a user waits for the end of the suspension */
 	p->plan->urgent =
 	    !workers && !servers && !p->seen->status.conditions[COND_SUSPENDED].status;
 	status_set(p, COND_RUNNING, false, "Suspended", "the job is suspended");

@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers who train in step are waited for until they say that they leave, which one does when it
- * gets a SIGTERM.  One that is scaled away may end in another way: it was killed just then, or its
- * node was lost, or it had been deleted by force and its successor did not run yet.  Nobody would
- * start it again, and the others would wait for ever.  So the status has how many may have joined,
- * stored as soon as one runs, and the ledger notes of each of them that is scaled away that it
- * pending_departure_size a word; one that ends as leavers do has given it, and in the place of any
- * other a pod is made that takes part only to leave (MUSTER_LEAVE).
+/* Graceful departure of synchronous workers.
  *
- * A word too many does no harm: where nobody saw how a pod ended, one is sent.
+ * A synchronous worker that is scaled away must deregister, or its peers wait for its gradient
+ * forever.  Workers deregister on SIGTERM.  A worker that is killed first, or whose node is lost,
+ * does not, and no other pod replaces it.
+ *
+ * So the status records how many workers may have joined, as soon as one runs.  The history of an
+ * index records a pending departure when its worker is scaled away.  A worker that ends with 0 or
+ * 143 has deregistered.  For any other the planner creates a departure pod (MUSTER_LEAVE=1), which
+ * deregisters in its place.  Deregistering twice is harmless.
  */
 #include "operator/plan/plan_internal.h"
 
 enum {
-	MOST_SEND_OFFS = 3,
-	RETRY_SECONDS = 5,   /* from the making of one to that of the next, and longer each time */
-	LEAVE_SECONDS = 120, /* from its making; it has to be placed and started as any pod */
-	EXIT_TERMINATED = 143
+	DEPARTURE_ATTEMPTS_MAX = 3,
+	DEPARTURE_RETRY_S = 5,     /* between two attempts; grows with each attempt */
+	DEPARTURE_TIMEOUT_S = 120, /* includes the placement and the start of the pod */
+	EXIT_TERMINATED = 143,
 };
 
-static bool in_step(const struct planner *p, const struct task_spec *t)
+static bool is_synchronous(const struct planner *p, const struct task_spec *t)
 {
 	return p->spec->program == PROGRAM_TRAIN && p->spec->train.sync && t->kind == TASK_WORKER;
 }
 
-static bool has_left(const struct observed_pod *pod)
+static bool has_deregistered(const struct observed_pod *pod)
 {
-	return (pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED) &&
+	return plan_pod_has_ended(pod) &&
 	       (pod->exit_code == 0 || pod->exit_code == EXIT_TERMINATED);
 }
 
-static void owe(struct planner *p, const struct task_spec *t, int index)
+static void set_pending_departure(struct planner *p, const struct task_spec *t, int index)
 {
 	struct index_status *e = index_status_get(p->status, t->name, index);
 	int workers = p->status->tasks[t - p->spec->tasks].desired;
@@ -38,12 +39,12 @@ static void owe(struct planner *p, const struct task_spec *t, int index)
 		return;
 	e->pending_departure_size = workers > index ? workers : index + 1;
 	e->departure_attempts = 0;
-	e->retry_at = 0; /* that was for who came back to work */
+	e->retry_at = 0; /* it was the delay of a worker */
 	p->plan->write_status_first = true;
 }
 
-/* Those that are placed count with the first that runs: they follow within moments, and each number
- * costs a write. */
+/* Placed workers count with the first that runs: they run within moments, and each new number costs
+ * a write. */
 static void note_joined(struct planner *p, const struct task_spec *t)
 {
 	const struct observed_pod *const *pods = p->pods[t - p->spec->tasks];
@@ -70,17 +71,16 @@ void plan_note_departures(struct planner *p)
 		const struct task_spec *task = &p->spec->tasks[t];
 		struct task_status *s = &p->status->tasks[t];
 
-		if (!in_step(p, task))
+		if (!is_synchronous(p, task))
 			continue;
 		note_joined(p, task);
 		for (; s->joined > task->replicas; s->joined--) {
 			int i = s->joined - 1;
 			const struct observed_pod *pod = i < p->width[t] ? p->pods[t][i] : NULL;
 
-			/* one that was sent to leave may have been made by a look whose
-			 * status was never stored, and may go before it has left */
-			if (!pod || !has_left(pod))
-				owe(p, task, i);
+			/* a departure pod may be deleted before it has deregistered */
+			if (!pod || !has_deregistered(pod))
+				set_pending_departure(p, task, i);
 		}
 	}
 }
@@ -100,9 +100,9 @@ static void clear_pending_departure(struct planner *p, const struct task_spec *t
 /* True when the pod stays for now. */
 static bool departure_pod_stays(struct planner *p, const struct observed_pod *pod)
 {
-	double until = pod->created + LEAVE_SECONDS;
+	double until = pod->created + DEPARTURE_TIMEOUT_S;
 
-	if (pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED || p->now >= until)
+	if (plan_pod_has_ended(pod) || p->now >= until)
 		return false;
 	plan_requeue_at(p, until);
 	return true;
@@ -116,14 +116,14 @@ bool plan_departure_pod_stays(struct planner *p, const struct observed_pod *pod)
 bool plan_surplus_pod_stays(struct planner *p, const struct task_spec *t,
 			    const struct observed_pod *pod)
 {
-	if (!in_step(p, t))
+	if (!is_synchronous(p, t))
 		return false;
-	if (has_left(pod))
+	if (has_deregistered(pod))
 		clear_pending_departure(p, t, pod->index);
 	else if (pod->is_departure_pod)
 		return departure_pod_stays(p, pod);
 	else if (pod->phase != POD_PENDING)
-		owe(p, t, pod->index);
+		set_pending_departure(p, t, pod->index);
 	return false;
 }
 
@@ -140,19 +140,18 @@ static void report_stuck_departure(struct planner *p, const struct index_status 
 static void create_departure_pod(struct planner *p, const struct task_spec *t,
 				 struct index_status *e)
 {
-	if (e->departure_attempts >= MOST_SEND_OFFS) {
+	if (e->departure_attempts >= DEPARTURE_ATTEMPTS_MAX) {
 		report_stuck_departure(p, e);
 		return;
 	}
 	if (!plan_create(p, t, e->index, e->pending_departure_size))
 		return;
 	e->departure_attempts++;
-	e->retry_at = p->now + e->departure_attempts * RETRY_SECONDS;
+	e->retry_at = p->now + e->departure_attempts * DEPARTURE_RETRY_S;
 	p->plan->write_status_first = true;
 }
 
-/* The tries are for pods that end without having left, not for what a quota or a rule refuses: that
- * is told on its own, and may take as long as it likes. */
+/* A pod that a quota or a rule rejects is not an attempt: it has its own condition. */
 void job_plan_not_made(struct job_plan *plan, const struct plan_action *a)
 {
 	struct index_status *e = a->pod && a->pod->is_departure_pod
@@ -167,14 +166,14 @@ void job_plan_not_made(struct job_plan *plan, const struct plan_action *a)
 
 void plan_create_departure_pods(struct planner *p)
 {
-	struct condition *said = &p->status->conditions[COND_DEPARTURE_STUCK];
-	const struct condition was = *said;
+	struct condition *stuck = &p->status->conditions[COND_DEPARTURE_STUCK];
+	const struct condition was = *stuck;
 
-	*said = (struct condition){0};
+	*stuck = (struct condition){0};
 	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
 		const struct task_spec *task = &p->spec->tasks[t];
 
-		for (unsigned i = in_step(p, task) ? p->status->n_ledger : 0; i-- > 0;) {
+		for (unsigned i = is_synchronous(p, task) ? p->status->n_ledger : 0; i-- > 0;) {
 			struct index_status *e = &p->status->ledger[i];
 			const struct observed_pod *pod;
 
@@ -185,17 +184,17 @@ void plan_create_departure_pods(struct planner *p)
 			pod = e->index < p->width[t] ? p->pods[t][e->index] : NULL;
 			if (e->index >= task->replicas && !pod)
 				create_departure_pod(p, task, e);
-			/* back in the job, it takes part again */
+			/* the worker is back and takes part again */
 			if (e->index < task->replicas && pod && !pod->is_departure_pod &&
 			    pod->phase == POD_RUNNING)
 				clear_pending_departure(p, task, e->index);
 		}
 	}
-	if (said->set && was.set)
-		said->since = was.since;
+	if (stuck->set && was.set)
+		stuck->since = was.since;
 }
 
-/* Whoever starts the job anew waits only for those that there are then. */
+/* Workers of a job that starts again wait only for each other. */
 void plan_forget_departures(struct planner *p)
 {
 	for (unsigned i = p->status->n_ledger; i-- > 0;) {
