@@ -28,21 +28,21 @@ struct index_status {
 	int exit_code; /* of the last end; -1 unknown */
 	char reason[48];
 	char node[64];
-	char uid[64];   /* of the last pod that was counted */
-	double created; /* of that pod: an older one has been counted, whatever a stale list says */
-	double retry_at; /* not before; 0 */
-	bool free_end;   /* the last end was a failure that costs nothing */
+	char uid[64];    /* of the last pod that was counted */
+	double created;  /* of that pod; an older pod in a stale list was counted before */
+	double retry_at; /* no attempt before; 0: at once */
+	bool free_end;   /* the last end was no real failure */
 	bool no_gpu;     /* auto or prefer-gpu has fallen back to the CPU */
-	/* Of a synchronous worker that was scaled away: the others wait until it says that it
-	 * leaves, in the job of so many workers that it was one of; 0: they do not. */
+	/* The size of the cluster that a synchronous worker has to leave, after it was scaled away;
+	 * 0: no departure is pending. */
 	int pending_departure_size;
-	int departure_attempts; /* how often a pod was made to say so for it */
+	int departure_attempts; /* departure pods that were created */
 };
 
 struct task_status {
 	char name[JOB_MAX_NAME + 1];
 	int desired, ready, active, succeeded, failed;
-	int joined;       /* so many of them may wait for each other: plan_departure.c; 0: none */
+	int joined;       /* workers that may wait for each other: plan_departure.c */
 	char kernels[32]; /* variant chosen */
 };
 
@@ -55,28 +55,28 @@ enum condition_type {
 	COND_SUSPENDED,
 	COND_SUCCEEDED,
 	COND_FAILED,
-	COND_KERNELS, /* "KernelsMissing": a task cannot use the GPU or the kernels it was to use */
-	COND_REFUSED, /* "PodsRefused": the server would not have an object of the job */
-	COND_DEPARTURE_STUCK, /* "WorkersAwaited": nobody could be sent to leave for who was scaled
-				 away */
+	COND_KERNELS,         /* "KernelsMissing": a task cannot use the GPU or its kernels */
+	COND_REFUSED,         /* "PodsRefused": the API server rejects an object of the job */
+	COND_DEPARTURE_STUCK, /* "WorkersAwaited": no departure pod could deregister a worker */
 	COND_STEP_RESET,      /* "StepReset": parameters were lost, and the step went back */
 };
 extern const char *const condition_names[]; /* "Created", … */
 struct condition {
-	bool set;    /* is in the list at all */
+	bool set;    /* is in the list */
 	bool status; /* True or False */
 	char reason[64];
 	char message[512];
 	double since; /* lastTransitionTime */
 };
 
-/* The certificates of the job, as far as everybody may know them. */
-enum { PLAN_CERT_LIFE = 48 * 3600 }; /* seconds, unless the options say other */
+/* The public part of the certificates of the job. */
+enum { PLAN_CERT_LIFE = 48 * 3600 }; /* seconds; the default of plan_options */
 struct security_status {
-	char *secret;         /* its name; NULL: there is none yet */
+	char *secret;         /* its name; NULL: not created yet */
 	char *ca;             /* PEM, all that are trusted */
 	double made, expires; /* of the tasks' certificate */
-	double spread; /* when the last of `ca` joined, ahead of its certificate; 0: it came */
+	double
+	    spread; /* when the last of `ca` was added before its certificate; 0: both are in use */
 };
 
 /* Why the training ended, in the words of the trainer's final report. */
@@ -100,8 +100,8 @@ struct progress_report {
 	char last_checkpoint[200], eta[200]; /* "" when not reported */
 	enum end_reason reason;              /* of the final report; else END_UNKNOWN */
 };
-/* Reads a report.  It comes from the user's program: unknown members are skipped, and without a
- * valid step nothing is set. */
+/* The report comes from the user's program: unknown members are skipped, and nothing is set without
+ * a valid step. */
 void progress_report_decode(struct progress_report *out, const cJSON *report);
 void progress_report_parse(struct progress_report *out, const char *text); /* NULL: as {} */
 bool progress_report_same(const struct progress_report *a, const struct progress_report *b);
@@ -110,10 +110,10 @@ struct job_status {
 	enum job_phase phase;
 	struct condition conditions[JOB_CONDITIONS];
 	double start_time, completion_time; /* 0: none */
-	int restarts;                       /* real failures so far, against backoffLimit */
+	int restarts;                       /* real failures, which count against backoffLimit */
 	int epoch;                          /* of the cluster; rises when its members change */
-	char members[32];                   /* hash of the members that epoch stands for */
-	int epoch_seen; /* every task of the cluster has this one at least; 0: not known */
+	char members[32];                   /* hash of the members in this epoch */
+	int epoch_seen; /* all tasks have this epoch or a later one; 0: not known */
 	int64_t observed_generation;
 	char selector[200]; /* label selector of the workers, for the scale subresource */
 	struct task_status tasks[JOB_MAX_TASKS];
@@ -123,8 +123,8 @@ struct job_status {
 	struct security_status security;
 	struct progress_report progress;
 };
-/* The condition that says why the job does not get on and what to do; NULL: nothing is wrong, or
- * tasks merely come up.  Borrows s. */
+/* The condition that explains why the job makes no progress; NULL: no problem, or tasks are
+ * starting. Borrows s. */
 const struct condition *job_status_trouble(const struct job_status *s);
 void job_status_fini(struct job_status *s);
 void job_status_copy(struct job_status *to, const struct job_status *from);
@@ -140,7 +140,7 @@ cJSON *merge_patch(const cJSON *from, const cJSON *to); /* likewise between two 
  */
 void job_status_set_invalid(struct job_status *s, int64_t generation, const char *why, double now);
 
-/* Why a condition tells of a spec that cannot work, though the schema let it through. */
+/* Reason of a condition about a spec that is invalid although the schema accepts it. */
 #define PLAN_INVALID_SPEC "InvalidSpec"
 
 /* Reason of COND_RUNNING after a ps was replaced, until the first step. */
@@ -150,6 +150,6 @@ void job_status_set_invalid(struct job_status *s, int64_t generation, const char
 struct index_status *index_status_find(struct job_status *s, const char *task, int index);
 struct index_status *index_status_get(struct job_status *s, const char *task,
 				      int index); /* or makes */
-/* Takes it out when nothing has happened to its index. */
+/* Removes the entry when it records nothing. */
 void index_status_drop_if_blank(struct job_status *s, struct index_status *e);
 #endif

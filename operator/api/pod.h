@@ -14,27 +14,27 @@ struct observed_pod {
 	int index;
 	const char *uid; /* what DELETE_POD and FINISH_POD carry back */
 	enum pod_phase phase;
-	bool ready;          /* its server answers */
-	bool answered;       /* … or has done so before, as far as is known */
-	bool deleting;       /* on its way out */
-	int exit_code;       /* of FAILED and SUCCEEDED; -1 unknown */
-	bool disrupted;      /* failed by eviction, preemption or a lost node: costs no back-off */
-	double deletion_due; /* when it should be gone at the latest; 0 unknown */
-	bool killed;         /* ended because it was deleted: says nothing about its program */
-	bool gpu;            /* asks for one, because its kernels do */
-	bool is_departure_pod; /* was started only to leave: plan_pod.is_departure_pod */
+	bool ready;            /* its readiness probe succeeds */
+	bool answered;         /* … or has succeeded before, as far as is known */
+	bool deleting;         /* terminating */
+	int exit_code;         /* of FAILED and SUCCEEDED; -1 unknown */
+	bool disrupted;        /* ended by eviction, preemption or a lost node: no failure */
+	double deletion_due;   /* the end of its grace period; 0: unknown */
+	bool killed;           /* ended by its deletion: no verdict of its program */
+	bool gpu;              /* its kernels need one */
+	bool is_departure_pod; /* plan_pod.is_departure_pod */
 	const char *reason;  /* why it failed or waits: "OOMKilled", "ImagePullBackOff"; or NULL */
 	const char *message; /* the last line of a program that failed, or NULL */
-	const char *detail;  /* of a pod that waits: the object that is missing, or NULL */
-	const char *node;    /* where it is, or NULL */
-	const char *kernels; /* variant that its task has reported, or NULL */
+	const char *detail;  /* of a pending pod: the missing object, or NULL */
+	const char *node;    /* or NULL */
+	const char *kernels; /* variant that its task reported, or NULL */
 	const char *chosen_kernels; /* variant that it was created for, or NULL */
-	int epoch;                  /* of the cluster that its task has, or will have; 0: unknown */
+	int epoch;                  /* of the cluster that its task knows; 0: unknown */
 	double created;             /* seconds */
 	double finished;            /* seconds; 0 when it has not */
 };
 
-/* Reasons of pods that the operator derives from a message; no kubelet says them. */
+/* Reasons that the operator derives from a message; a kubelet does not report them. */
 #define POD_CLAIM_MISSING "VolumeClaimMissing"
 #define POD_NO_EXECUTABLE "ExecutableNotFound"
 
@@ -43,7 +43,7 @@ struct pod {
 	struct observed_pod observed;  /* its strings belong to the pod */
 	char *ip;                      /* or NULL */
 	double deletion_asked;         /* the first time; 0: never, or not known */
-	struct progress_report *final; /* that its program left as it ended; or NULL */
+	struct progress_report *final; /* final report of its program, or NULL */
 };
 
 /* For the table of kinds.  Facts that only an earlier version of the pod had are kept. */

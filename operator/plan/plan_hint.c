@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a pod does not start, as a sentence that says what to do.  The reasons are the ones that a
- * kubelet and the scheduler write into a pod's status. */
+/* Explains why a pod does not start, and what to do.  The reasons are those that a kubelet and the
+ * scheduler write into a pod's status. */
 #include <stdio.h>
 
 #include "operator/plan/plan_internal.h"
 
-/* Of these a kubelet says now one, now the other: they share a reason so that status stays still.
- */
+/* A kubelet alternates between some of these: one common reason keeps the status constant. */
 static const struct {
 	const char *reason, *hint;
 } hints[] = {
@@ -69,7 +68,7 @@ static bool report_unscheduled(struct planner *p)
 	return false;
 }
 
-/* The pod of the job that waits for something other than time; NULL when there is none. */
+/* A pending pod that has a reason; NULL when there is none. */
 static const struct observed_pod *stuck(const struct planner *p, const struct task_spec **task)
 {
 	plan_each_index (p, t, i) {
@@ -143,7 +142,7 @@ bool plan_report_stuck_pod(struct planner *p)
 
 	if (!pod)
 		return report_unscheduled(p) || report_unready_ps(p) || report_no_workers(p);
-	/* the group's scheduler knows why; its pods only say that they have no node */
+	/* the group has the scheduler's message; its pods only report that they have no node */
 	if (!pod->node && group_waits(p)) {
 		status_set(p, COND_READY, false, "GangWaiting",
 			   "the PodGroup of %d tasks is %.31s: %.180s", p->seen->group,

@@ -64,8 +64,8 @@ static bool is_one_of(const char *reason, const char *const *names)
 	return false;
 }
 
-/* A task that cannot use the GPU ends with MU_EXIT_KERNELS; the others are words of a kubelet whose
- * device plug-in or container runtime could not provide it. */
+/* A task that cannot use the GPU ends with MU_EXIT_KERNELS.  The reasons come from a kubelet whose
+ * device plug-in or container runtime cannot provide the GPU. */
 static bool failed_on_gpu(const struct observed_pod *pod)
 {
 	static const char *const reasons[] = {"StartError", "ContainerCannotRun",
@@ -75,8 +75,8 @@ static bool failed_on_gpu(const struct observed_pod *pod)
 	       (pod->exit_code == MU_EXIT_KERNELS || is_one_of(pod->reason, reasons));
 }
 
-/* A pod on a node whose container cannot be made, or one that has no node and waits for no queue.
- */
+/* True for a pod whose container cannot be created, and for a pod that has no node and waits in no
+ * queue. */
 static bool waits_for_gpu(const struct observed_pod *pod)
 {
 	static const char *const not_started[] = {"ErrImagePull",
@@ -126,7 +126,7 @@ const char *plan_gpu_fallback(struct planner *p, const struct task_spec *t,
 void plan_report_kernels(struct planner *p, const struct task_spec *t,
 			 const struct observed_pod *pod)
 {
-	/* a program of the user's may mean anything by this code */
+	/* a user's program may use this code for anything */
 	bool ours = t->kind == TASK_PS || p->spec->program != PROGRAM_COMMAND;
 	const struct task_status *s = &p->status->tasks[t - p->spec->tasks];
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The play stops after ROUNDS_MAX looks: a plan that never comes to rest would be a fault of ours,
- * and is not to hang who asks for it. */
+/* Simulates a job: each created pod runs at once.  The simulation stops after ROUNDS_MAX plans, in
+ * case a plan never comes to rest. */
 #include "operator/plan/plan_print.h"
 
 enum { ROUNDS_MAX = 16 };
-static const double clock_of_the_play = 1e9;
+static const double simulated_clock = 1e9;
 
 static const char *const action_names[] = {
     [ACTION_MAKE_SECRET] = "create secret",     [ACTION_SPREAD_CA] = "patch secret",
@@ -16,7 +16,7 @@ static const char *const action_names[] = {
     [ACTION_DELETE_JOB] = "delete job",
 };
 
-struct play {
+struct simulation {
 	struct mu_arena arena;
 	struct observed_pod pods[JOB_MAX_TASKS * JOB_MAX_REPLICAS];
 	struct observed_job seen;
@@ -31,7 +31,7 @@ static void print(struct mu_buf *out, const struct job_spec *spec, const struct 
 			      a->pod->kernels.variant, a->pod->kernels.reason);
 }
 
-static void act(struct play *p, const struct plan_action *a)
+static void act(struct simulation *p, const struct plan_action *a)
 {
 	struct observed_pod *pod;
 
@@ -48,19 +48,19 @@ static void act(struct play *p, const struct plan_action *a)
 	pod->phase = POD_RUNNING;
 	pod->ready = true;
 	pod->exit_code = -1;
-	pod->created = clock_of_the_play;
+	pod->created = simulated_clock;
 }
 
 void plan_print(struct mu_buf *out, const struct job_spec *spec, const struct plan_options *options,
 		plan_print_fn *each, void *arg)
 {
-	struct play *p = MU_NEW(struct play);
+	struct simulation *p = MU_NEW(struct simulation);
 
 	mu_arena_init(&p->arena);
 	p->seen.pods = p->pods;
 	for (int round = 0; round < ROUNDS_MAX; round++) {
 		struct job_plan *plan =
-		    job_plan_new(spec, options, &p->seen, clock_of_the_play + round);
+		    job_plan_new(spec, options, &p->seen, simulated_clock + round);
 		unsigned n = plan->n_actions;
 
 		if (!each && n)
@@ -75,7 +75,7 @@ void plan_print(struct mu_buf *out, const struct job_spec *spec, const struct pl
 				plan->status.security = (struct security_status){
 				    .secret = mu_xasprintf("%s-tls", spec->name),
 				    .ca = mu_xstrdup("made"),
-				    .made = clock_of_the_play};
+				    .made = simulated_clock};
 		}
 		job_status_fini(&p->seen.status);
 		job_status_copy(&p->seen.status, &plan->status);

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a job's certificates are made, and when they are replaced.
+/* Creates the certificates of a job and replaces them.
  *
- * All tasks of a job mount one Secret.  Its kubelets bring a new version to them within some two
- * minutes, not all at once, so a new CA goes ahead of the certificate that it signed: first
- * (SPREAD) ca.crt gets the new CA beside the old, minutes later (SWITCH) the certificate follows,
- * when every task trusts both.  Whoever was to switch keeps the new certificate's key in memory
- * only; when it is gone (another operator leads), a later look spreads another CA, and nothing is
- * lost but time.  Its certificate may have followed all the same, so all CAs stay until one has:
- * next_spread keeps them few.
+ * All tasks of a job mount one Secret.  Kubelets deliver a new version of it within two minutes,
+ * not all at once.  So a new CA is added before the certificate that it signed.  SPREAD adds the
+ * new CA to ca.crt beside the old one.  SWITCH replaces the certificate minutes later, when every
+ * task trusts both CAs.
  *
- * Each MAKE makes a Secret of another name, and pods are made with the name that the status has,
- * not before it has one: of two operators that each believe to lead, the later to arrive changes
- * nothing that a task has.  What was made in vain goes with the job.
+ * The process that runs SPREAD keeps the key of the new certificate in memory only.  If another
+ * operator leads before SWITCH, it spreads another CA.  The first certificate may be in use all the
+ * same, so all CAs stay until a SWITCH is recorded; next_spread keeps them few.
  *
- * A job without pods whose certificates are merely due has them replaced like any other: a list
- * that lags may show none of the pods that mount the Secret there is. */
+ * Each MAKE creates a Secret of another name, and pods use only the name in the status.  So if two
+ * operators both believe to lead, the later write changes no Secret that a task mounts.  An unused
+ * Secret is deleted with the job.
+ *
+ * The certificates of a job without pods are replaced in the same way: a stale list may not show
+ * the pods that mount the Secret. */
 #include "operator/plan/plan_internal.h"
 
-/* Replaced after two thirds of their life, which leaves an operator that is down a third to come
- * back; spread for minutes, or a tenth of a short life. */
-enum { SPREAD_MOST = 300 };
-/* A Secret that somebody has deleted is missed by the next pod to be made: its kubelet has placed
- * it and waits for the volume.  After PATIENCE seconds of that, whenever it has waited twice as
- * long again, and in the end each RARELY, lest a clock that is set forward puts it off for ever, we
- * look whether it is there, for SPAN seconds in case a look at the job is late.  An operator that
- * was away counts from when it came. */
-enum { PATIENCE = 30, SPAN = 10, RARELY = 960 };
+/* Certificates are replaced after two thirds of their life: an operator that is down has a third to
+ * come back.  A CA is spread for minutes, or a tenth of a short life. */
+enum { SPREAD_MAX_S = 300 };
+/* A user may delete the Secret.  A pod that was placed then waits for its volume.  The Secret is
+ * checked after a wait of CHECK_FIRST_S, then whenever the wait has doubled, at last each
+ * CHECK_MAX_S.  Each check is due for CHECK_SPAN_S, in case a reconcile is late.  The wait starts
+ * when this operator first observed the job. */
+enum { CHECK_FIRST_S = 30, CHECK_SPAN_S = 10, CHECK_MAX_S = 960 };
 
-static double next_look(double look)
+static double next_check(double wait)
 {
-	return look < RARELY ? 2 * look : look + RARELY;
+	return wait < CHECK_MAX_S ? 2 * wait : wait + CHECK_MAX_S;
 }
 
 static bool may_miss_secret(struct planner *p)
@@ -40,14 +40,14 @@ static bool may_miss_secret(struct planner *p)
 	for (unsigned i = 0; i < p->seen->n_pods; i++) {
 		const struct observed_pod *pod = &p->seen->pods[i];
 		double since = pod->created > watched ? pod->created : watched;
-		double waits = p->now - since, look = PATIENCE;
+		double waits = p->now - since, due = CHECK_FIRST_S;
 
 		if (pod->phase != POD_PENDING || pod->deleting || !pod->node)
 			continue;
-		while (waits >= look + SPAN)
-			look = next_look(look);
-		check = check || waits >= look;
-		plan_requeue_at(p, since + (waits < look ? look : next_look(look)));
+		while (waits >= due + CHECK_SPAN_S)
+			due = next_check(due);
+		check = check || waits >= due;
+		plan_requeue_at(p, since + (waits < due ? due : next_check(due)));
 	}
 	return check;
 }
@@ -62,9 +62,9 @@ static int count_cas(const char *pem)
 	return n;
 }
 
-/* When another CA may join after the last one, whose certificate nobody has any more: in the time
- * that spreading takes, and twice that for each one more that has joined, lest operators that come
- * and go add theirs without end; but not so late that its certificate would be. */
+/* The time of the next SPREAD after one whose key is lost.  The delay is the time of a spread,
+ * doubled for each further CA, so that operators that come and go do not add CAs without end.  The
+ * next certificate is never late. */
 static double next_spread(const struct security_status *s, double life, double spread_s)
 {
 	double wait = spread_s, latest = s->made + life - 2 * spread_s - s->spread;
@@ -85,12 +85,12 @@ bool plan_security(struct planner *p)
 	const struct security_status *s = &p->status->security;
 	double life = p->options->cert_life ? p->options->cert_life : PLAN_CERT_LIFE;
 	double renew_after = life * 2 / 3;
-	double spread_s = life / 10 < SPREAD_MOST ? life / 10 : SPREAD_MOST;
+	double spread_s = life / 10 < SPREAD_MAX_S ? life / 10 : SPREAD_MAX_S;
 	bool early, due, over, lost, waits;
 
 	if (!plan_has_tls(p))
 		return true;
-	early = p->now < s->made - renew_after; /* the clock has gone back */
+	early = p->now < s->made - renew_after; /* the clock was set back */
 	due = s->secret && (early || p->now >= s->made + renew_after);
 	over = due && (early || p->now >= s->made + life);
 	if (!s->secret || (over && !p->seen->n_pods)) {

@@ -19,7 +19,7 @@ static const struct cpu_variant {
 };
 enum { AVX512, AVX2, ARM64, GENERIC };
 
-/* How feature discovery says "an NVIDIA device is in this node": class_vendor or vendor alone. */
+/* Labels by which feature discovery reports an NVIDIA device: class_vendor or vendor alone. */
 static const char *const pci_labels[] = {NFD "pci-10de.present", NFD "pci-0302_10de.present",
 					 NFD "pci-0300_10de.present"};
 
@@ -104,7 +104,7 @@ static void choose_cpu(struct kernel_choice *c, int variant, const char *why)
 	snprintf(c->reason, sizeof c->reason, "%s: %s", v->name, why);
 }
 
-/* The best that every node a pod may land on has, so that no selector is needed. */
+/* The best variant that every schedulable node has: it needs no selector. */
 static void common_cpu(struct kernel_choice *c, const struct node_info *nodes, unsigned n,
 		       const char *why)
 {
