@@ -27,8 +27,8 @@ struct mu_func { /* NameAttrList */
 	struct mu_node_attr *attrs;
 };
 
-/* Strings, lists and functions live in the owner's arena; tensors hold a reference that the owner
- * (the graph) gives back. */
+/* Strings, lists and functions are in the arena of the owner (the graph).  Tensors are references
+ * that the owner releases. */
 struct mu_attr {
 	enum mu_attr_kind kind;
 	unsigned n; /* elements of a list */
@@ -57,16 +57,17 @@ struct mu_node_attr {
 	struct mu_attr value;
 };
 
-/* A deep copy in arena a; the copy's tensors are references of its own. */
+/* Makes a deep copy in arena a, with new references to the tensors. */
 void mu_attr_copy(struct mu_attr *to, const struct mu_attr *from, struct mu_arena *a);
-/* Gives back the tensors; the rest is the arena's. */
+/* Releases the tensors; all else belongs to the arena. */
 void mu_attr_fini(struct mu_attr *v);
-/* An AttrValue message.  *budget is how many bytes of tensors may still be made; it goes down. */
+/* Parses an AttrValue message.  *budget is the number of tensor bytes still allowed; the call
+ * decreases it. */
 int mu_attr_parse(struct mu_attr *out, struct mu_span proto, struct mu_arena *a, size_t *budget,
 		  struct mu_err *err);
 void mu_attr_write(struct mu_buf *b, const struct mu_attr *v); /* body of an AttrValue */
-/* An entry of a map from names to AttrValues.  What is read borrows from the message, and is empty
- * where it lacks; false: malformed. */
+/* Parses an entry of a map from names to AttrValues.  The results are borrowed from the message; a
+ * missing field is empty.  Returns false if the entry is malformed. */
 bool mu_attr_entry_parse(struct mu_span proto, struct mu_span *name, struct mu_span *value);
 void mu_attr_entry_write(struct mu_buf *b, uint32_t number, const struct mu_node_attr *a);
 

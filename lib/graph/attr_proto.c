@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AttrValue, read and written by hand: it nests through functions, so the depth is counted, and a
- * tensor of few bytes may stand for many, so what all tensors of a graph may weigh is counted too.
- */
+/* Hand-written encoding of AttrValue.  Attributes nest through functions, so the depth is limited.
+ * A short TensorProto may describe a large tensor, so the size of all tensors of a graph is limited
+ * too. */
 #include "lib/base/pb.h"
 #include "lib/graph/attr.h"
 #include "lib/tensor/tensor_proto.h"
@@ -17,12 +17,12 @@ enum { ENTRY_NAME = 1, ENTRY_VALUE = 2 };
 
 static int read_value(struct reader *r, struct mu_attr *out, struct mu_span proto);
 
-static int cut_short(struct reader *r)
+static int fail_truncated(struct reader *r)
 {
 	return mu_fail(r->err, MU_INVALID_ARGUMENT, "the attribute is malformed or truncated");
 }
 
-static struct mu_span keep(struct reader *r, struct mu_span s)
+static struct mu_span copy_span(struct reader *r, struct mu_span s)
 {
 	return (struct mu_span){mu_arena_strndup(r->arena, s.data, s.len), s.len};
 }
@@ -37,7 +37,7 @@ static int read_tensor(struct reader *r, struct mu_tensor *out, struct mu_span p
 	if (bytes > *r->budget) {
 		mu_tensor_unref(out);
 		return mu_fail(r->err, MU_RESOURCE_EXHAUSTED,
-			       "the constants of this graph are over the limit of %zu bytes",
+			       "the constants of this graph exceed the limit of %zu bytes",
 			       (size_t)mu_tensor_limit);
 	}
 	*r->budget -= bytes;
@@ -64,8 +64,8 @@ static int read_entry(struct reader *r, struct mu_node_attr *out, struct mu_span
 	struct mu_span name, value;
 
 	if (!mu_attr_entry_parse(proto, &name, &value))
-		return cut_short(r);
-	out->name = keep(r, name).data;
+		return fail_truncated(r);
+	out->name = copy_span(r, name).data;
 	return read_value(r, &out->value, value);
 }
 
@@ -79,19 +79,19 @@ static int read_func(struct reader *r, struct mu_func *out, struct mu_span proto
 	out->attrs = MU_ARENA_ARRAY(r->arena, struct mu_node_attr, mu_pb_count(proto, 2));
 	while (mu_pb_next(&m, &f)) {
 		if (f.number == 1 && f.type == MU_PB_BYTES)
-			out->name = keep(r, f.bytes).data;
+			out->name = copy_span(r, f.bytes).data;
 		if (f.number == 2 && f.type == MU_PB_BYTES) {
 			if ((rc = read_entry(r, &out->attrs[out->n_attrs], f.bytes)))
 				return rc;
 			out->n_attrs++;
 		}
 	}
-	return m.bad ? cut_short(r) : 0;
+	return m.bad ? fail_truncated(r) : 0;
 }
 
 /* ---- lists ---- */
 
-/* Field numbers of a ListValue, and of an AttrValue's single forms, by kind. */
+/* Field numbers by kind, the same in ListValue and AttrValue. */
 static const unsigned char field_of[] = {
     [MU_ATTR_STRING] = 2, [MU_ATTR_INT] = 3,   [MU_ATTR_FLOAT] = 4,  [MU_ATTR_BOOL] = 5,
     [MU_ATTR_TYPE] = 6,   [MU_ATTR_SHAPE] = 7, [MU_ATTR_TENSOR] = 8, [MU_ATTR_FUNC] = 10,
@@ -152,7 +152,7 @@ static void put_scalar(struct mu_attr *v, enum mu_attr_kind k, const struct mu_p
 	}
 }
 
-/* Elements of one field of a list: one when it stands alone, many when packed. */
+/* Counts the elements in one field of a list, which may be packed. */
 static unsigned elements_in(const struct mu_pb_field *f, enum mu_attr_kind k)
 {
 	unsigned n = 0;
@@ -176,7 +176,7 @@ static int read_elements(struct reader *r, struct mu_attr *v, enum mu_attr_kind 
 
 	switch (k) {
 	case MU_ATTR_STRING:
-		v->ss[v->n++] = keep(r, f->bytes);
+		v->ss[v->n++] = copy_span(r, f->bytes);
 		return 0;
 	case MU_ATTR_SHAPE:
 		rc = mu_pshape_parse(&v->shapes[v->n], f->bytes, r->err);
@@ -200,7 +200,7 @@ static int read_elements(struct reader *r, struct mu_attr *v, enum mu_attr_kind 
 		if (k == MU_ATTR_FLOAT && mu_pb_fixed32(&run, &w))
 			one.value = w;
 		else if (k == MU_ATTR_FLOAT || !mu_pb_varint(&run, &one.value))
-			return cut_short(r);
+			return fail_truncated(r);
 		put_scalar(v, k, &one);
 	}
 	return 0;
@@ -225,12 +225,12 @@ static int read_list(struct reader *r, struct mu_attr *out, struct mu_span proto
 		if (nested ? f.type != MU_PB_BYTES
 			   : f.type != MU_PB_BYTES &&
 				 f.type != (k == MU_ATTR_FLOAT ? MU_PB_FIXED32 : MU_PB_VARINT))
-			return cut_short(r);
+			return fail_truncated(r);
 		kind = k;
 		total += elements_in(&f, k);
 	}
 	if (m.bad || total > UINT32_MAX)
-		return cut_short(r);
+		return fail_truncated(r);
 	out->kind = (enum mu_attr_kind)(MU_ATTR_LIST + (int)kind);
 	out->n = 0;
 	out->is = mu_arena_zalloc(r->arena, element_size(kind) * total);
@@ -250,7 +250,7 @@ static int read_field(struct reader *r, struct mu_attr *v, const struct mu_pb_fi
 		rc = read_list(r, v, f->bytes);
 	} else if ((f->number == 2 || f->number == F_PLACEHOLDER) && bytes) {
 		v->kind = f->number == 2 ? MU_ATTR_STRING : MU_ATTR_PLACEHOLDER;
-		v->s = keep(r, f->bytes);
+		v->s = copy_span(r, f->bytes);
 	} else if (f->number == 3 && f->type == MU_PB_VARINT) {
 		v->kind = MU_ATTR_INT;
 		v->i = (int64_t)f->value;
@@ -291,12 +291,12 @@ static int read_value(struct reader *r, struct mu_attr *out, struct mu_span prot
 			       MU_PB_MAX_DEPTH);
 	r->depth++;
 	while (!rc && mu_pb_next(&m, &f)) {
-		mu_attr_fini(&v); /* the last of a oneof counts */
+		mu_attr_fini(&v); /* the last field of a oneof is valid */
 		v = (struct mu_attr){.kind = MU_ATTR_NONE};
 		rc = read_field(r, &v, &f);
 	}
 	if (!rc && m.bad)
-		rc = cut_short(r);
+		rc = fail_truncated(r);
 	r->depth--;
 	if (rc)
 		mu_attr_fini(&v);

@@ -15,7 +15,7 @@ static int bad_name(struct mu_err *err, const char *text)
 		       text);
 }
 
-/* A letter, then letters, digits and '_'. */
+/* Parses a letter, then letters, digits and '_'. */
 static bool take_name(const char **at, char *out, size_t cap)
 {
 	const char *s = *at;
@@ -122,16 +122,16 @@ void mu_device_merge(struct mu_device_name *d, const struct mu_device_name *inne
 		d->index = inner->index;
 }
 
-static bool fits(int have, int want)
+static bool number_matches(int have, int want)
 {
 	return want < 0 || have == want;
 }
 
 bool mu_device_matches(const struct mu_device_name *d, const struct mu_device_name *p)
 {
-	return (!*p->job || strcmp(d->job, p->job) == 0) && fits(d->replica, p->replica) &&
-	       fits(d->task, p->task) && (!*p->type || strcmp(d->type, p->type) == 0) &&
-	       fits(d->index, p->index);
+	return (!*p->job || strcmp(d->job, p->job) == 0) &&
+	       number_matches(d->replica, p->replica) && number_matches(d->task, p->task) &&
+	       (!*p->type || strcmp(d->type, p->type) == 0) && number_matches(d->index, p->index);
 }
 
 bool mu_device_intersect(struct mu_device_name *d, const struct mu_device_name *other)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Device names: "/job:J/replica:R/task:T/device:TYPE:N", any part of which may be missing or '*'.
  *
- * Also read are the old forms "/cpu:0" and "/gpu:*".  A field that is missing or '*' is free.
+ * The old forms "/cpu:0" and "/gpu:*" are accepted too.  A field that is missing or '*' matches any
+ * value.
  */
 #ifndef MU_GRAPH_DEVICE_NAME_H
 #define MU_GRAPH_DEVICE_NAME_H
@@ -9,21 +10,22 @@
 #include "lib/base/buf.h"
 
 struct mu_device_name {
-	char job[128]; /* "": free */
+	char job[128]; /* "": any */
 	int replica, task;
-	char type[32]; /* "CPU"; "": free */
-	int index;     /* numbers: -1 when free */
+	char type[32]; /* "CPU"; "": any */
+	int index;     /* this and the other numbers: -1 for any */
 };
 
 int mu_device_parse(struct mu_device_name *out, const char *text, struct mu_err *err);
-/* Field by field, what `inner` says wins. */
+/* Overwrites the fields of d that `inner` has. */
 void mu_device_merge(struct mu_device_name *d, const struct mu_device_name *inner);
-/* Every field that the pattern fixes is the same in d. */
+/* True if d equals the pattern in every field that the pattern has. */
 bool mu_device_matches(const struct mu_device_name *d, const struct mu_device_name *pattern);
-/* Adds to d what `other` fixes; false, and d as it was, when they contradict each other. */
+/* Adds the fields of `other` to d.  Returns false, with d unchanged, if they contradict. */
 bool mu_device_intersect(struct mu_device_name *d, const struct mu_device_name *other);
 void mu_device_write(struct mu_buf *b, const struct mu_device_name *d);
-/* Length of the task part of a full name: "/job:J/replica:R/task:T"; 0 when it has none. */
+/* Returns the length of the task part of a full name, "/job:J/replica:R/task:T"; 0 if it has none.
+ */
 size_t mu_device_task_len(const char *full_name);
 
 #endif

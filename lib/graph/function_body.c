@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a FunctionDef to a graph.
+/* Converts a FunctionDef to a graph.
  *
- * Within a function an input is named "argument", "node:output:k" (output k of those that go by
- * that name) or "^node", and an attribute may be "$name", a placeholder for the call's.  What
- * neither an output nor a control output reaches is left out; a function without control outputs is
- * of the old kind, of which every stateful node counts. */
+ * In a function an input is named "argument", "node:output:k" (tensor k of the named output) or
+ * "^node".  An attribute may be "$name", a placeholder for the attribute of the call.  Nodes that
+ * no output or control output depends on are dropped.  A function without control outputs comes
+ * from an old producer; all its stateful nodes are kept. */
 #include <stdlib.h>
 
 #include "lib/base/pb.h"
@@ -17,7 +17,7 @@ struct body {
 	struct mu_graph *g;
 	const struct mu_function *f;
 	unsigned n_args;
-	struct mu_node call; /* for the types: a call of the function */
+	struct mu_node call; /* a call of the function, from which types are computed */
 	struct mu_err *err;
 };
 
@@ -32,7 +32,7 @@ static int fill_placeholders(struct body *b, struct mu_node *n)
 		const struct mu_attr *given = mu_node_attr(&b->call, v->s.data);
 		if (!given)
 			return mu_fail(b->err, MU_INVALID_ARGUMENT,
-				       "node '%s': the call gives no attribute '%s'", n->name,
+				       "node '%s': the call has no attribute '%s'", n->name,
 				       v->s.data);
 		mu_attr_copy(v, given, &b->g->arena);
 	}
@@ -55,7 +55,7 @@ static int add_numbered(struct body *b, const char *name, const char *op, enum m
 	return 0;
 }
 
-/* One _Arg for each input: of a list, "name" is the first and "name:1" the next. */
+/* Adds an _Arg for each input.  The elements of a list are named "name", "name:1" and so on. */
 static int add_args(struct body *b, struct mu_arena *scratch)
 {
 	enum mu_dtype *types;
@@ -77,14 +77,13 @@ static int add_args(struct body *b, struct mu_arena *scratch)
 
 /* ---- inputs ---- */
 
-static int no_input(struct body *b, const char *of, struct mu_span text)
+static int fail_unknown_input(struct body *b, const char *of, struct mu_span text)
 {
-	return mu_fail(b->err, MU_INVALID_ARGUMENT,
-		       "'%s' names the input '%.*s', which there is not", of,
+	return mu_fail(b->err, MU_INVALID_ARGUMENT, "'%s' has the unknown input '%.*s'", of,
 		       (int)(text.len < 160 ? text.len : 160), text.data);
 }
 
-/* "name", "name:k", "node:output:k", "^node". */
+/* Resolves "name", "name:k", "node:output:k" or "^node". */
 static int resolve(struct body *b, const char *of, struct mu_span text, struct mu_input *out)
 {
 	struct mu_span part[3] = {{NULL, 0}};
@@ -102,18 +101,18 @@ static int resolve(struct body *b, const char *of, struct mu_span text, struct m
 	}
 	struct mu_node *from = mu_graph_index_find(b->g, part[0].data, part[0].len);
 	if (!from)
-		return no_input(b, of, text);
+		return fail_unknown_input(b, of, text);
 	*out = (struct mu_input){from, control ? MU_CONTROL : 0};
 	if (n == 1)
 		return 0;
 	unsigned long k = strtoul(part[n - 1].data, &stop, 10);
 	if (stop != part[n - 1].data + part[n - 1].len || !part[n - 1].len || k > INT32_MAX)
-		return no_input(b, of, text);
-	if (n == 2) { /* element k of an argument that is a list */
+		return fail_unknown_input(b, of, text);
+	if (n == 2) { /* element k of a list argument */
 		MU_AUTO_BUF name = {0};
 		mu_buf_printf(&name, "%s_arg_%lu", from->name, k);
 		out->node = k ? mu_graph_find(b->g, name.data) : from;
-		return out->node ? 0 : no_input(b, of, text);
+		return out->node ? 0 : fail_unknown_input(b, of, text);
 	}
 	int rc = mu_op_output_port(from, part[1], &port, b->err);
 	if (rc)
@@ -145,7 +144,7 @@ static int link_node(struct body *b, struct mu_node *n)
 
 /* ---- outputs ---- */
 
-/* The map entry of this key in field `number`, or empty. */
+/* Returns the value of this key in the map field `number`, or an empty span. */
 static struct mu_span map_value(struct mu_span proto, uint32_t number, const char *key)
 {
 	struct mu_pb m = mu_pb_of(proto), e;
@@ -229,7 +228,7 @@ static int add_end(struct body *b)
 	return rc;
 }
 
-static void drop_unneeded(struct mu_graph *g, struct mu_arena *scratch)
+static void drop_unused_nodes(struct mu_graph *g, struct mu_arena *scratch)
 {
 	bool *needed = MU_ARENA_ARRAY(scratch, bool, g->n_nodes);
 	struct mu_node **todo = MU_ARENA_ARRAY(scratch, struct mu_node *, g->n_nodes);
@@ -289,7 +288,7 @@ int mu_library_body(struct mu_library *l, const struct mu_function *f,
 	mu_arena_init(&scratch);
 	if (!(rc = add_args(&b, &scratch)) && !(rc = read_nodes(&b)) &&
 	    !(rc = add_rets(&b, &scratch)) && !(rc = add_end(&b)))
-		drop_unneeded(g, &scratch);
+		drop_unused_nodes(g, &scratch);
 	mu_arena_fini(&scratch);
 	if (rc)
 		return mu_wrap(err, "function %s", f->name);

@@ -29,8 +29,8 @@ void mu_graph_free(struct mu_graph *g)
 	free(g);
 }
 
-static struct mu_node *append(struct mu_graph *g, const char *name, const struct mu_op_def *def,
-			      const char *op)
+static struct mu_node *append_node(struct mu_graph *g, const char *name,
+				   const struct mu_op_def *def, const char *op)
 {
 	struct mu_node *n = MU_ARENA_NEW(&g->arena, struct mu_node);
 
@@ -52,15 +52,14 @@ struct mu_node *mu_graph_append(struct mu_graph *g, const char *name, const char
 	const struct mu_op_def *def = mu_op_find(op);
 	const struct mu_function *f = def ? NULL : mu_library_find(g->library, op);
 
-	return append(g, name, f ? &f->def : def, op);
+	return append_node(g, name, f ? &f->def : def, op);
 }
 
 int mu_graph_add(struct mu_graph *g, const char *name, const char *op, struct mu_node **out,
 		 struct mu_err *err)
 {
 	if (mu_graph_find(g, name))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "the name '%s' is taken in this graph",
-			       name);
+		return mu_fail(err, MU_INVALID_ARGUMENT, "the graph already has a node '%s'", name);
 	*out = mu_graph_append(g, mu_arena_strdup(&g->arena, name), mu_arena_strdup(&g->arena, op));
 	return 0;
 }
@@ -101,8 +100,8 @@ void mu_node_set_device(struct mu_graph *g, struct mu_node *n, const char *devic
 struct mu_node *mu_graph_copy_node_as(struct mu_graph *to, const struct mu_node *n,
 				      const char *name)
 {
-	struct mu_node *copy = append(to, mu_arena_strdup(&to->arena, name), n->def,
-				      n->def ? n->op : mu_arena_strdup(&to->arena, n->op));
+	struct mu_node *copy = append_node(to, mu_arena_strdup(&to->arena, name), n->def,
+					   n->def ? n->op : mu_arena_strdup(&to->arena, n->op));
 
 	mu_node_set_device(to, copy, n->device);
 	copy->attrs = MU_ARENA_ARRAY(&to->arena, struct mu_node_attr, n->n_attrs);

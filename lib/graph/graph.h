@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The in-memory graph, shared by everybody who builds, reads, cuts or runs one.
+/* The in-memory graph, used to build, parse, partition and execute graphs.
  *
- * Nodes, names and attributes live in the graph's arena; a node's inputs are pointers, data inputs
- * first, then control inputs.  Parsing checks names, duplicates, counts and depth, so a struct
- * mu_graph is well formed; whether each op is known and its attributes fit is checked later, for
- * the nodes that a step needs (a graph may carry ops that nobody here can run).
+ * Nodes, names and attributes are in the graph's arena.  A node's inputs are pointers: data inputs
+ * first, then control inputs.  Parsing checks names, duplicates, counts and depth.  Ops and
+ * attributes are checked later, only for the nodes that a step needs, so a graph may contain ops
+ * that are not supported.
  */
 #ifndef MU_GRAPH_GRAPH_H
 #define MU_GRAPH_GRAPH_H
@@ -23,22 +23,22 @@ struct mu_input {
 struct mu_node {
 	const char *name;
 	const char *op;
-	const struct mu_op_def *def; /* NULL: an op nobody here knows */
-	const char *device;          /* as asked for, or as placed; "" when free */
+	const struct mu_op_def *def; /* NULL: unknown op */
+	const char *device;          /* requested or assigned; "": no request */
 	unsigned id;                 /* index in graph->nodes */
 	unsigned n_inputs;           /* data inputs */
 	unsigned n_controls;
 	struct mu_input *inputs; /* n_inputs + n_controls */
 	unsigned n_attrs;
 	struct mu_node_attr *attrs;
-	void *user; /* scratch of the pass that walks the graph */
+	void *user; /* scratch of the current pass */
 };
 
 struct mu_library; /* library.h */
 
 struct mu_graph_index { /* graph_index.c */
 	struct slot *slots;
-	unsigned cap, done;
+	unsigned cap, n_indexed;
 	uint64_t seed;
 };
 
@@ -55,13 +55,13 @@ struct mu_graph *mu_graph_new(void);
 void mu_graph_free(struct mu_graph *g);
 MU_AUTO_DEFINE(mu_graph_free, struct mu_graph)
 
-/* Adds the nodes of a serialised GraphDef.  On failure the graph is unchanged. */
+/* Adds the nodes of a serialized GraphDef.  On failure the graph is unchanged. */
 int mu_graph_parse(struct mu_graph *g, struct mu_span graph_def, struct mu_err *err);
 void mu_graph_write(const struct mu_graph *g, struct mu_buf *out); /* a GraphDef */
-/* A GraphDef of nodes [from, n_nodes) only: what an ExtendSession sends. */
+/* Writes a GraphDef of the nodes [from, n_nodes), as for ExtendSession. */
 void mu_graph_write_from(const struct mu_graph *g, unsigned from, struct mu_buf *out);
 
-/* Building.  The node's strings are copied.  Fails with INVALID_ARGUMENT on a taken name. */
+/* Adds a node and copies its strings.  INVALID_ARGUMENT if the name is in use. */
 int mu_graph_add(struct mu_graph *g, const char *name, const char *op, struct mu_node **out,
 		 struct mu_err *err);
 void mu_node_set_inputs(struct mu_graph *g, struct mu_node *n, const struct mu_input *data,
@@ -70,25 +70,25 @@ void mu_node_add_control(struct mu_graph *g, struct mu_node *n, struct mu_node *
 void mu_node_set_device(struct mu_graph *g, struct mu_node *n, const char *device);
 void mu_node_set_attr(struct mu_graph *g, struct mu_node *n, const char *name,
 		      const struct mu_attr *value); /* deep copy into g */
-/* A copy of node n (without inputs) in graph `to`, where its name must be free. */
+/* Copies node n, without inputs, to graph `to`, which must not have a node of that name. */
 struct mu_node *mu_graph_copy_node(struct mu_graph *to, const struct mu_node *n);
 struct mu_node *mu_graph_copy_node_as(struct mu_graph *to, const struct mu_node *n,
 				      const char *name);
 
-/* Takes out the nodes of which keep[id] is false; no node that stays may have one as input. */
+/* Removes the nodes for which keep[id] is false.  The remaining nodes must not use them. */
 void mu_graph_keep(struct mu_graph *g, const bool *keep);
 
-/* By name.  The first call after nodes were added takes them into the index: like adding, not for
- * two threads at a time. */
+/* Finds a node by name.  The first call after nodes were added also adds them to the index, so it
+ * is not thread-safe. */
 struct mu_node *mu_graph_find(const struct mu_graph *g, const char *name);
-/* "name", "name:2" or "^name" -> node and port. */
+/* Converts "name", "name:2" or "^name" to node and port. */
 int mu_graph_resolve(const struct mu_graph *g, const char *text, struct mu_input *out,
 		     struct mu_err *err);
 
-/* NOT_FOUND when nobody here knows the node's op. */
+/* NOT_FOUND if the node's op is unknown. */
 int mu_node_need_def(const struct mu_node *n, struct mu_err *err);
 
-/* Attributes: the node's own, else the op's default, else NULL. */
+/* Attributes.  mu_node_attr returns the node's value, else the op's default, else NULL. */
 const struct mu_attr *mu_node_attr(const struct mu_node *n, const char *name);
 int mu_node_attr_int(const struct mu_node *n, const char *name, int64_t *out, struct mu_err *err);
 int mu_node_attr_float(const struct mu_node *n, const char *name, float *out, struct mu_err *err);

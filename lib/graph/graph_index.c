@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes by name: open addressing over {hash, id + 1}, the names being the nodes' own.  Filled up
- * when somebody asks, so that a graph that is only copied and cut never pays for it. */
+/* Index of nodes by name: a hash table of {hash, id + 1} with open addressing.  It is filled by the
+ * first lookup, so graphs that are only copied and partitioned do not need it. */
 #include "lib/graph/graph_index.h"
 
 #include "lib/base/mem.h"
@@ -48,9 +48,9 @@ struct mu_node *mu_graph_index_find(struct mu_graph *g, const char *name, size_t
 	struct mu_graph_index *x = &g->index;
 
 	make_room(x, g->n_nodes + 1);
-	for (; x->done < g->n_nodes; x->done++) {
-		const char *own = g->nodes[x->done]->name;
-		insert(x, hash_of(x, own, strlen(own)), x->done + 1);
+	for (; x->n_indexed < g->n_nodes; x->n_indexed++) {
+		const char *own = g->nodes[x->n_indexed]->name;
+		insert(x, hash_of(x, own, strlen(own)), x->n_indexed + 1);
 	}
 	uint32_t hash = hash_of(x, name, len);
 	for (unsigned i = hash & (x->cap - 1); x->slots[i].at; i = (i + 1) & (x->cap - 1)) {

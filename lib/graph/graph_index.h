@@ -5,13 +5,13 @@
 #include "lib/graph/graph.h"
 
 struct mu_node *mu_graph_index_find(struct mu_graph *g, const char *name, size_t len);
-/* A new node; both strings are in the arena, and nobody has the name. */
+/* Adds a node.  Both strings must be in the arena, and the name must be unused. */
 struct mu_node *mu_graph_append(struct mu_graph *g, const char *name, const char *op);
-/* A NodeDef; its input texts, ended by an empty one, wait in the new node's `user`.  Fails on a
- * name that is taken. */
+/* Parses a NodeDef.  `user` of the new node gets the texts of its inputs, terminated by an empty
+ * one.  Fails if the name is in use. */
 int mu_graph_parse_node(struct mu_graph *g, struct mu_span proto, size_t *budget,
 			struct mu_err *err);
-/* After nodes were taken out. */
+/* Empties the index, after nodes were removed. */
 void mu_graph_index_reset(struct mu_graph *g);
 
 #endif

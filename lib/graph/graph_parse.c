@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GraphDef to graph, in two passes: nodes first, then inputs, since a loop's NextIteration is named
- * before it appears.  All or nothing: a failure takes the new nodes out again (their memory stays
- * in the arena until the graph goes). */
+/* Parses a GraphDef in two passes: nodes, then inputs, because a Merge refers to its NextIteration
+ * before that is defined.  On failure the new nodes are removed again; their memory stays in the
+ * arena until the graph is freed. */
 #include <limits.h>
 
 #include "lib/base/pb.h"
@@ -19,7 +19,7 @@ static bool name_char(unsigned char c, bool first)
 	return !first && (c == '-' || c == '/' || c == '\\' || c == '>');
 }
 
-/* A leading '_' is for what masters make themselves ("_recv_x_0"); they send such graphs to us. */
+/* Names may begin with '_', because masters send graphs with their own nodes ("_recv_x_0"). */
 static bool name_ok(struct mu_span s)
 {
 	for (size_t i = 0; i < s.len; i++)
@@ -33,7 +33,7 @@ struct counts {
 	struct mu_span name, op, device;
 };
 
-static int survey(struct counts *c, struct mu_span proto, struct mu_err *err)
+static int count_fields(struct counts *c, struct mu_span proto, struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(proto);
 	struct mu_pb_field f;
@@ -73,7 +73,7 @@ static int parse_attr(struct mu_graph *g, struct mu_node *n, struct mu_span prot
 
 	if (!mu_attr_entry_parse(proto, &name, &value))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "an attribute is malformed or truncated");
-	/* what the client or an optimizer inferred, at times with sizes like -3 */
+	/* Inferred shapes are ignored: optimizers write invalid sizes such as -3. */
 	if (mu_span_is(name, "_output_shapes") || mu_span_is(name, "_input_shapes"))
 		return 0;
 	a->name = mu_arena_strndup(&g->arena, name.data, name.len);
@@ -83,29 +83,29 @@ static int parse_attr(struct mu_graph *g, struct mu_node *n, struct mu_span prot
 	return 0;
 }
 
-static int taken(const struct mu_node *had, unsigned before, struct mu_err *err)
+static int fail_duplicate(const struct mu_node *existing, unsigned before, struct mu_err *err)
 {
-	if (had->id < before)
+	if (existing->id < before)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "GraphDef argument to Extend includes node '%s', which was created "
 			       "by a previous call to Create or Extend in this session.",
-			       had->name);
-	return mu_fail(err, MU_INVALID_ARGUMENT, "Node '%s' is not unique", had->name);
+			       existing->name);
+	return mu_fail(err, MU_INVALID_ARGUMENT, "Node '%s' is not unique", existing->name);
 }
 
-/* Makes the node with attributes; its input texts wait in n->user. */
+/* Adds the node with its attributes; n->user gets the texts of its inputs. */
 static int parse_node(struct mu_graph *g, struct mu_span proto, unsigned before, size_t *budget,
 		      struct mu_err *err)
 {
 	struct counts c;
 	struct mu_node *n;
-	int rc = survey(&c, proto, err);
+	int rc = count_fields(&c, proto, err);
 
 	if (rc)
 		return rc;
-	struct mu_node *had = mu_graph_index_find(g, c.name.data, c.name.len);
-	if (had)
-		return taken(had, before, err);
+	struct mu_node *existing = mu_graph_index_find(g, c.name.data, c.name.len);
+	if (existing)
+		return fail_duplicate(existing, before, err);
 	const char *name = mu_arena_strndup(&g->arena, c.name.data, c.name.len);
 	const char *op = mu_arena_strndup(&g->arena, c.op.data, c.op.len);
 	n = mu_graph_append(g, name, op);
@@ -133,7 +133,7 @@ int mu_graph_parse_node(struct mu_graph *g, struct mu_span proto, size_t *budget
 	return parse_node(g, proto, 0, budget, err);
 }
 
-/* "name", "name:2", "^name": the port is taken off the text. */
+/* Splits "name", "name:2" or "^name" into name and port. */
 static int split_input(struct mu_span *text, int *port, const struct mu_node *n, struct mu_err *err)
 {
 	const char *colon = text->len ? memrchr(text->data, ':', text->len) : NULL;
@@ -184,7 +184,7 @@ static int link_inputs(struct mu_graph *g, struct mu_node *n, struct mu_err *err
 	return 0;
 }
 
-static void take_back(struct mu_graph *g, unsigned before)
+static void remove_nodes(struct mu_graph *g, unsigned before)
 {
 	while (g->n_nodes > before) {
 		struct mu_node *n = g->nodes[--g->n_nodes];
@@ -205,7 +205,7 @@ static int parse_versions(struct mu_span proto, int *producer, struct mu_err *er
 	return m.bad ? mu_fail(err, MU_INVALID_ARGUMENT, "the graph's versions are truncated") : 0;
 }
 
-/* Before the nodes, which may call what is in it; it comes behind them. */
+/* Parses the function library before the nodes, which may call its functions. */
 static int parse_library(struct mu_graph *g, struct mu_span graph_def, struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(graph_def);
@@ -224,7 +224,7 @@ int mu_graph_parse(struct mu_graph *g, struct mu_span graph_def, struct mu_err *
 	struct mu_pb_field f;
 	unsigned before = g->n_nodes;
 	size_t budget = mu_tensor_limit;
-	struct mu_library *had = mu_library_ref(g->library);
+	struct mu_library *existing = mu_library_ref(g->library);
 	int rc = parse_library(g, graph_def, err), producer = g->producer;
 
 	while (!rc && mu_pb_next(&m, &f)) {
@@ -240,12 +240,12 @@ int mu_graph_parse(struct mu_graph *g, struct mu_span graph_def, struct mu_err *
 	for (unsigned i = before; !rc && i < g->n_nodes; i++)
 		rc = link_inputs(g, g->nodes[i], err);
 	if (rc) {
-		take_back(g, before);
+		remove_nodes(g, before);
 		mu_library_unref(g->library);
-		g->library = had;
+		g->library = existing;
 		return rc;
 	}
 	g->producer = producer;
-	mu_library_unref(had);
+	mu_library_unref(existing);
 	return 0;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts functions' bodies in place of their calls.
+/* Inlines function calls.
  *
- * Calls are taken in the order of the nodes; bodies are appended, so calls within them come up in
- * their turn.  A call that is gone keeps its struct expansion in `user`; at the end every input
- * that names such a call is led on to what stands for it, and the calls are taken out.
+ * Calls are expanded in the order of the nodes.  Bodies are appended to the graph, so calls in a
+ * body are expanded later in the same pass.  `user` of an expanded call has its struct expansion.
+ * At the end all inputs from expanded calls are redirected to the expansions, and the calls are
+ * removed.
  *
- * A body node without inputs of its own in the body waits for what the call waited for.  The node
- * that ends with a call waits for its outputs and for whatever its function says must run; it is
- * dropped again when nobody waits for it. */
+ * A body node without inputs in the body gets the control inputs of the call.  Each expansion has
+ * an end node, which has the outputs and the control outputs of the function as control inputs. End
+ * nodes without users are removed. */
 #include "lib/graph/inline.h"
 
 #include <string.h>
@@ -45,7 +46,7 @@ void inline_int(struct inliner *x, struct mu_node *n, const char *attr, int64_t 
 
 /* ---- a body's nodes ---- */
 
-/* What a body node says of its device counts; of what it does not say, the call's. */
+/* Missing fields of a body node's device come from the call's device. */
 static void merge_device(struct inliner *x, const struct mu_node *call, struct mu_node *n)
 {
 	struct mu_device_name own, outer;
@@ -62,7 +63,7 @@ static void merge_device(struct inliner *x, const struct mu_node *call, struct m
 	mu_node_set_device(x->g, n, text.data ? text.data : "");
 }
 
-/* "loc:@other" within the body means the other's copy. */
+/* "loc:@other" refers to the copy of a body node. */
 static void rename_class(struct inliner *x, const char *prefix, const struct mu_graph *body,
 			 struct mu_node *n)
 {
@@ -88,8 +89,8 @@ static int index_of(const struct mu_node *n, unsigned limit, unsigned *out, stru
 
 	if (!rc && (i < 0 || i >= limit))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "function body: argument %lld of %u is asked for", (long long)i,
-			       limit);
+			       "function body: argument %lld is out of range, the call has %u",
+			       (long long)i, limit);
 	*out = (unsigned)i;
 	return rc;
 }
@@ -99,7 +100,7 @@ static bool is_boundary(const struct mu_node *n)
 	return !strcmp(n->op, "_Arg") || !strcmp(n->op, "_Retval");
 }
 
-static int map_input(struct inliner *x, const struct site *s, struct mu_input in,
+static int map_input(struct inliner *x, const struct call_site *s, struct mu_input in,
 		     struct mu_input *out)
 {
 	unsigned index;
@@ -117,7 +118,7 @@ static int map_input(struct inliner *x, const struct site *s, struct mu_input in
 	return 0;
 }
 
-static int link_copy(struct inliner *x, const struct site *s, const struct mu_node *n)
+static int link_copy(struct inliner *x, const struct call_site *s, const struct mu_node *n)
 {
 	unsigned total = n->n_inputs + n->n_controls;
 	struct mu_input *in = MU_ARENA_ARRAY(&x->scratch, struct mu_input, (size_t)total + 1);
@@ -136,7 +137,7 @@ static int link_copy(struct inliner *x, const struct site *s, const struct mu_no
 	return 0;
 }
 
-static void remember_depth(struct inliner *x)
+static void record_depths(struct inliner *x)
 {
 	if (x->n_depths < x->g->n_nodes) {
 		unsigned n = 2 * x->g->n_nodes;
@@ -146,9 +147,9 @@ static void remember_depth(struct inliner *x)
 	}
 }
 
-/* Outputs by their number, and the end, which waits for them too. */
-static int collect(struct inliner *x, const struct site *s, const struct mu_graph *body,
-		   struct expansion *out)
+/* Collects the outputs by index, and adds the end node. */
+static int collect_outputs(struct inliner *x, const struct call_site *s,
+			   const struct mu_graph *body, struct expansion *out)
 {
 	int rc = 0;
 
@@ -169,7 +170,7 @@ static int collect(struct inliner *x, const struct site *s, const struct mu_grap
 	return rc;
 }
 
-static int copy_body(struct inliner *x, const struct site *s, struct mu_graph *body)
+static int copy_body(struct inliner *x, const struct call_site *s, struct mu_graph *body)
 {
 	int rc = 0;
 
@@ -183,7 +184,7 @@ static int copy_body(struct inliner *x, const struct site *s, struct mu_graph *b
 		struct mu_node *copy = mu_graph_copy_node_as(x->g, n, name);
 		merge_device(x, s->call, copy);
 		rename_class(x, s->name, body, copy);
-		remember_depth(x);
+		record_depths(x);
 		x->depths[copy->id] = (unsigned char)(x->depth + 1);
 		n->user = copy;
 	}
@@ -193,7 +194,7 @@ static int copy_body(struct inliner *x, const struct site *s, struct mu_graph *b
 	return rc;
 }
 
-int inline_body(struct inliner *x, const struct site *s, struct expansion *out)
+int inline_body(struct inliner *x, const struct call_site *s, struct expansion *out)
 {
 	const struct mu_function *f = mu_library_find(x->g->library, s->f->name);
 	MU_AUTO(mu_graph_free) struct mu_graph *body = NULL;
@@ -203,18 +204,20 @@ int inline_body(struct inliner *x, const struct site *s, struct expansion *out)
 		return mu_fail(x->err, MU_NOT_FOUND, "function %.80s is not in the graph's library",
 			       s->f->name);
 	if (x->depth >= MAX_DEPTH)
-		return mu_fail(x->err, MU_UNIMPLEMENTED,
-			       "functions call each other deeper than %d: does %.80s call itself?",
-			       MAX_DEPTH, s->f->name);
+		return mu_fail(
+		    x->err, MU_UNIMPLEMENTED,
+		    "function calls nest deeper than %d: function %.80s may be recursive",
+		    MAX_DEPTH, s->f->name);
 	rc = mu_library_body(x->g->library, f, s->f->attrs, s->f->n_attrs, &body, x->err);
 	if (rc)
 		return rc;
 	if (x->g->n_nodes + body->n_nodes > MAX_NODES)
 		return mu_fail(x->err, MU_RESOURCE_EXHAUSTED,
-			       "with its functions put in the graph has over %d nodes", MAX_NODES);
+			       "the graph with inlined functions has more than %d nodes",
+			       MAX_NODES);
 	if ((rc = copy_body(x, s, body)))
 		return rc;
-	return collect(x, s, body, out);
+	return collect_outputs(x, s, body, out);
 }
 
 /* ---- calls ---- */
@@ -222,7 +225,7 @@ int inline_body(struct inliner *x, const struct site *s, struct expansion *out)
 static int expand_function(struct inliner *x, const struct mu_node *call, const struct mu_func *f,
 			   struct expansion *out)
 {
-	struct site s = {
+	struct call_site s = {
 	    .call = call, .name = call->name, .f = f, .in = call->inputs, .n_in = call->n_inputs};
 
 	if (call->n_controls) {
@@ -243,7 +246,7 @@ static int expand_call(struct inliner *x, const struct mu_node *call, struct exp
 	return expand_function(x, call, f->func, out);
 }
 
-/* Parts that the target does not say are those of the call. */
+/* Missing parts of the target come from the device of the call. */
 static const char *target_device(struct inliner *x, const struct mu_node *call, struct mu_span name)
 {
 	const char *said = mu_arena_printf(&x->g->arena, "%.*s", (int)name.len, name.data);
@@ -258,10 +261,12 @@ static const char *target_device(struct inliner *x, const struct mu_node *call, 
 	return mu_arena_printf(&x->g->arena, "%s", text.data ? text.data : "");
 }
 
-/* A call whose nodes go where its first input says.  Where a node goes is settled before a step
- * runs, so that has to be a constant.  An argument is left only in a function that a kernel calls,
- * a dataset's: all of it runs on the dataset's task, and what is asked of another task's resource
- * fails when it is looked for. */
+/* Expands a RemoteCall: the body's device is the value of its first input.  Nodes are placed before
+ * the step runs, so that input must be a constant.
+ *
+ * It may be an argument only in a function that a kernel calls, such as a dataset's.  All nodes of
+ * such a function run on the dataset's task, and access to a resource of another task fails with
+ * NOT_FOUND. */
 static int expand_remote_call(struct inliner *x, const struct mu_node *call, struct expansion *out)
 {
 	const struct mu_node *target = call->inputs[0].node;
@@ -301,7 +306,7 @@ static int expand_gradient(struct inliner *x, const struct mu_node *call, struct
 
 	if (!gradient)
 		return mu_fail(x->err, MU_UNIMPLEMENTED,
-			       "function %.80s comes without a gradient function: give it one "
+			       "function %.80s has no gradient function: set one "
 			       "(python_grad_func or grad_func) where it is defined",
 			       f && f->kind == MU_ATTR_FUNC ? f->func->name : "");
 	struct mu_func g = *f->func;
@@ -345,13 +350,13 @@ static int expand(struct inliner *x, struct mu_node *n, bool *was)
 	if ((rc = mu_op_check_node(n, &x->scratch, x->err)) ||
 	    (rc = mu_op_output_types(n, &x->scratch, &types, &n_types, x->err)))
 		return rc;
-	remember_depth(x);
+	record_depths(x);
 	x->depth = x->depths[n->id];
 	rc = i < MU_COUNT(calls) ? calls[i].expand(x, n, &out) : expand_named(x, n, &out);
 	if (!rc && out.n_outs != n_types)
-		rc = mu_fail(x->err, MU_INVALID_ARGUMENT,
-			     "the function gives %u outputs, %s wants %u", out.n_outs, n->op,
-			     n_types);
+		rc =
+		    mu_fail(x->err, MU_INVALID_ARGUMENT, "the function has %u outputs, %s needs %u",
+			    out.n_outs, n->op, n_types);
 	if (rc)
 		return rc;
 	n->user = MU_ARENA_NEW(&x->scratch, struct expansion);
@@ -361,17 +366,17 @@ static int expand(struct inliner *x, struct mu_node *n, bool *was)
 
 /* ---- the end ---- */
 
-static int lead_on(struct inliner *x, struct mu_input *in)
+static int redirect_input(struct inliner *x, struct mu_input *in)
 {
 	for (unsigned hops = 0; in->node->user; hops++) {
 		const struct expansion *e = in->node->user;
 		if (hops > x->g->n_nodes)
 			return mu_fail(x->err, MU_INVALID_ARGUMENT,
-				       "the calls around node '%s' feed each other",
+				       "function calls near node '%s' form a cycle",
 				       in->node->name);
 		if (in->port != MU_CONTROL && (unsigned)in->port >= e->n_outs)
 			return mu_fail(x->err, MU_INVALID_ARGUMENT,
-				       "output %d of '%s' is asked for, which has %u", in->port,
+				       "output %d of '%s' does not exist, it has %u", in->port,
 				       in->node->name, e->n_outs);
 		if (in->port == MU_CONTROL)
 			in->node = e->end;
@@ -381,8 +386,9 @@ static int lead_on(struct inliner *x, struct mu_input *in)
 	return 0;
 }
 
-/* Ends for which nobody waits go; an inner one comes behind the outer one that waited for it. */
-static void drop(struct inliner *x, unsigned before)
+/* Removes end nodes without users.  The walk is backwards, because the end node of an inner call
+ * has a larger id than its user, the end node of the outer call. */
+static void drop_unused_ends(struct inliner *x, unsigned before)
 {
 	bool *keep = MU_ARENA_ARRAY(&x->scratch, bool, x->g->n_nodes);
 	bool *is_end = MU_ARENA_ARRAY(&x->scratch, bool, x->g->n_nodes);
@@ -427,10 +433,10 @@ static int expand_all(struct inliner *x)
 	for (unsigned i = 0; i < x->g->n_nodes; i++) {
 		struct mu_node *n = x->g->nodes[i];
 		for (unsigned k = 0; !n->user && k < n->n_inputs + n->n_controls; k++)
-			if ((rc = lead_on(x, &n->inputs[k])))
+			if ((rc = redirect_input(x, &n->inputs[k])))
 				return rc;
 	}
-	drop(x, before);
+	drop_unused_ends(x, before);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the inliner: what a call becomes, and how branches and loops are built (lower.c). */
+/* Internal interface between inline.c and lower.c, which builds branches and loops. */
 #ifndef MU_GRAPH_INLINE_H
 #define MU_GRAPH_INLINE_H
 
@@ -8,31 +8,31 @@
 struct inliner {
 	struct mu_graph *g;
 	struct mu_arena scratch;
-	unsigned depth;        /* of the call in hand */
+	unsigned depth;        /* of the current call */
 	unsigned char *depths; /* by node id */
 	unsigned n_depths;
 	struct mu_err *err;
 };
 
-/* What stands for a call that is gone: its outputs, and a node that ends when it would have. */
+/* The replacement of a call: its outputs, and a node that runs after the whole body. */
 struct expansion {
 	struct mu_input *outs;
 	unsigned n_outs;
 	struct mu_node *end;
 };
 
-/* One function to be put in: its inputs, and a node that its body starts after (NULL: none). */
-struct site {
+/* One function to inline. */
+struct call_site {
 	const struct mu_node *call;
-	const char *name; /* the bodies' nodes get it as prefix */
+	const char *name; /* prefix of the names of the body's nodes */
 	const struct mu_func *f;
 	const struct mu_input *in;
 	unsigned n_in;
-	struct mu_node *after;
+	struct mu_node *after; /* (optional) control input of the body */
 };
-int inline_body(struct inliner *x, const struct site *s, struct expansion *out);
+int inline_body(struct inliner *x, const struct call_site *s, struct expansion *out);
 
-/* A node with the call's device; fails on nothing but memory.  A taken name gets a tail. */
+/* Adds a node with the call's device.  A name in use gets a suffix. */
 struct mu_node *inline_node(struct inliner *x, const struct mu_node *call, const char *name,
 			    const char *op, const struct mu_input *in, unsigned n_in);
 void inline_type(struct inliner *x, struct mu_node *n, const char *attr, enum mu_dtype type);

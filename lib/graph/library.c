@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Libraries and signatures.  A FunctionDef's own message stays as it came, for whoever writes the
- * library again and for reading the body (function_body.c). */
+/* Function libraries and signatures.  The FunctionDef message is stored unchanged.  It is needed to
+ * write the library and to read the body (function_body.c). */
 #include "lib/graph/library.h"
 
 #include <stdlib.h>
@@ -13,15 +13,15 @@ enum { F_SIGNATURE = 1 };
 enum { S_NAME = 1, S_INPUT = 2, S_OUTPUT = 3, S_ATTR = 4, S_STATEFUL = 17 };
 enum { A_NAME = 1, A_TYPE = 3, A_TYPE_ATTR = 4, A_NUMBER_ATTR = 5, A_LIST_ATTR = 6, A_REF = 16 };
 enum { D_NAME = 1, D_TYPE = 2, D_DEFAULT = 3 };
-enum { MAX_AGES = 4096 }; /* how often a library may be extended: finding walks them all */
+enum { MAX_VERSIONS = 4096 }; /* extensions of a library; a lookup walks all of them */
 
 struct mu_library {
 	_Atomic unsigned refs;
-	unsigned age;
-	struct mu_library *older;
+	unsigned version;
+	struct mu_library *previous;
 	struct mu_arena arena;
 	struct mu_map functions, gradients;
-	struct mu_attr **defaults; /* to give their tensors back */
+	struct mu_attr **defaults; /* for mu_attr_fini */
 	unsigned n_defaults;
 };
 
@@ -35,7 +35,7 @@ struct mu_library *mu_library_ref(struct mu_library *l)
 void mu_library_unref(struct mu_library *l)
 {
 	while (l && atomic_fetch_sub(&l->refs, 1) == 1) {
-		struct mu_library *older = l->older;
+		struct mu_library *previous = l->previous;
 		for (unsigned i = 0; i < l->n_defaults; i++)
 			mu_attr_fini(l->defaults[i]);
 		free(l->defaults);
@@ -43,7 +43,7 @@ void mu_library_unref(struct mu_library *l)
 		mu_map_fini(&l->gradients);
 		mu_arena_fini(&l->arena);
 		free(l);
-		l = older;
+		l = previous;
 	}
 }
 
@@ -51,7 +51,7 @@ const struct mu_function *mu_library_find(const struct mu_library *l, const char
 {
 	const struct mu_function *f = NULL;
 
-	for (; l && !f; l = l->older)
+	for (; l && !f; l = l->previous)
 		f = mu_map_get(&l->functions, name);
 	return f;
 }
@@ -60,7 +60,7 @@ const struct mu_function *mu_library_gradient(const struct mu_library *l, const 
 {
 	const char *other = NULL;
 
-	for (const struct mu_library *at = l; at && !other; at = at->older)
+	for (const struct mu_library *at = l; at && !other; at = at->previous)
 		other = mu_map_get(&at->gradients, name);
 	return other ? mu_library_find(l, other) : NULL;
 }
@@ -69,7 +69,7 @@ static bool gradient_is_newest(const struct mu_library *l, const struct mu_libra
 			       const char *name)
 {
 	while (l != of && !mu_map_get(&l->gradients, name))
-		l = l->older;
+		l = l->previous;
 	return l == of;
 }
 
@@ -86,17 +86,17 @@ static int by_kind_and_name(const void *a, const void *b)
 	return !x->function != !y->function ? (x->function ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-/* What an extension has said again counts once, as finding has it.  Ordered by name: one library is
- * written in one way, whatever the order in which its parts came. */
+/* Writes a function that several extensions define once, as mu_library_find returns it.  The order
+ * is by name, so that the output does not depend on the order of the extensions. */
 void mu_library_write(const struct mu_library *l, struct mu_buf *out)
 {
 	struct entry *all = NULL;
 	size_t n = 0, room = 0;
 
-	for (const struct mu_library *at = l; at; at = at->older)
+	for (const struct mu_library *at = l; at; at = at->previous)
 		room += at->functions.count + at->gradients.count;
 	all = mu_xcalloc(room + 1, sizeof *all);
-	for (const struct mu_library *at = l; at; at = at->older) {
+	for (const struct mu_library *at = l; at; at = at->previous) {
 		mu_map_each (&at->functions, s)
 			if (mu_library_find(l, s->key) == s->value)
 				all[n++] = (struct entry){s->key, s->value, NULL};
@@ -120,7 +120,7 @@ void mu_library_write(const struct mu_library *l, struct mu_buf *out)
 
 /* ---- signatures ---- */
 
-static const char *keep(struct mu_library *l, struct mu_span s)
+static const char *copy_string(struct mu_library *l, struct mu_span s)
 {
 	return mu_arena_strndup(&l->arena, s.data, s.len);
 }
@@ -134,16 +134,16 @@ static int read_arg(struct mu_library *l, struct mu_span proto, struct mu_arg_de
 	while (mu_pb_next(&m, &f)) {
 		bool text = f.type == MU_PB_BYTES;
 		if (text && f.number == A_NAME)
-			a->name = keep(l, f.bytes);
+			a->name = copy_string(l, f.bytes);
 		else if (f.number == A_TYPE && mu_dtype_valid((long)f.value))
 			a->type = (enum mu_dtype)f.value;
 		else if (text && f.number == A_TYPE_ATTR && f.bytes.len)
-			a->type_attr = keep(l, f.bytes);
+			a->type_attr = copy_string(l, f.bytes);
 		else if (text && f.number == A_NUMBER_ATTR && f.bytes.len)
-			a->number_attr = keep(l, f.bytes);
+			a->number_attr = copy_string(l, f.bytes);
 		else if (text && f.number == A_LIST_ATTR && f.bytes.len) {
 			a->kind = MU_ARG_TYPE_LIST;
-			a->type_attr = keep(l, f.bytes);
+			a->type_attr = copy_string(l, f.bytes);
 		} else if (f.number == A_REF)
 			a->is_ref = f.value != 0;
 	}
@@ -166,7 +166,7 @@ static int read_attr(struct mu_library *l, struct mu_span proto, struct mu_attr_
 		if (f.type != MU_PB_BYTES)
 			continue;
 		if (f.number == D_NAME)
-			a->name = keep(l, f.bytes);
+			a->name = copy_string(l, f.bytes);
 		else if (f.number == D_TYPE)
 			a->kind = mu_attr_kind_named(f.bytes);
 		else if (f.number == D_DEFAULT && !a->has_default) {
@@ -205,7 +205,7 @@ static int read_signature(struct mu_library *l, struct mu_function *fn, struct m
 		if (f.type != MU_PB_BYTES)
 			continue;
 		if (f.number == S_NAME)
-			fn->name = d->name = keep(l, f.bytes);
+			fn->name = d->name = copy_string(l, f.bytes);
 		else if (f.number == S_INPUT)
 			rc = read_arg(l, f.bytes, &in[d->n_inputs++]);
 		else if (f.number == S_OUTPUT)
@@ -239,7 +239,7 @@ static int add_function(struct mu_library *l, struct mu_span proto, struct mu_er
 	int rc = read_signature(l, fn, signature, err);
 	if (rc || mu_library_find(l, fn->name))
 		return rc;
-	fn->proto = (struct mu_span){keep(l, proto), proto.len};
+	fn->proto = (struct mu_span){copy_string(l, proto), proto.len};
 	mu_map_put(&l->functions, fn->name, fn);
 	return 0;
 }
@@ -252,9 +252,9 @@ static int add_gradient(struct mu_library *l, struct mu_span proto, struct mu_er
 
 	while (mu_pb_next(&m, &f)) {
 		if (f.type == MU_PB_BYTES && f.number == 1)
-			of = keep(l, f.bytes);
+			of = copy_string(l, f.bytes);
 		if (f.type == MU_PB_BYTES && f.number == 2)
-			is = keep(l, f.bytes);
+			is = copy_string(l, f.bytes);
 	}
 	if (m.bad)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "a gradient is malformed or truncated");
@@ -263,12 +263,12 @@ static int add_gradient(struct mu_library *l, struct mu_span proto, struct mu_er
 	return 0;
 }
 
-static bool has_news(const struct mu_library *l)
+static bool has_additions(const struct mu_library *l)
 {
 	bool news = l->functions.count > 0;
 
 	mu_map_each (&l->gradients, s)
-		news |= !mu_library_gradient(l->older, s->key);
+		news |= !mu_library_gradient(l->previous, s->key);
 	return news;
 }
 
@@ -280,8 +280,8 @@ int mu_library_extend(struct mu_library **l, struct mu_span library, struct mu_e
 	int rc = 0;
 
 	atomic_init(&next->refs, 1);
-	next->older = mu_library_ref(*l);
-	next->age = *l ? (*l)->age + 1 : 0;
+	next->previous = mu_library_ref(*l);
+	next->version = *l ? (*l)->version + 1 : 0;
 	mu_arena_init(&next->arena);
 	mu_map_init(&next->functions);
 	mu_map_init(&next->gradients);
@@ -293,10 +293,10 @@ int mu_library_extend(struct mu_library **l, struct mu_span library, struct mu_e
 	}
 	if (!rc && m.bad)
 		rc = mu_fail(err, MU_INVALID_ARGUMENT, "the function library is truncated");
-	if (!rc && next->age > MAX_AGES)
+	if (!rc && next->version > MAX_VERSIONS)
 		rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
-			     "the function library was extended over %d times", MAX_AGES);
-	if (rc || !has_news(next)) {
+			     "the function library was extended more than %d times", MAX_VERSIONS);
+	if (rc || !has_additions(next)) {
 		mu_library_unref(next);
 		return rc;
 	}

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Branches and loops of functions, as the executor knows them.
+/* Lowers functional If, Case, While and For to the control flow ops of the executor.
  *
- * If, Case: each input goes through a switch to every branch; a branch's nodes without inputs wait
- * for its pivot, which lives only when the branch is taken; the outputs meet in a Merge.
+ * If, Case: each input goes through a Switch to every branch.  Nodes of a branch without inputs
+ *have its pivot as a control input, which is dead unless the branch is taken.  The outputs of the
+ * branches go to a Merge.
  *
- * While: one loop frame of the call's name.
+ * While: one loop frame with the name of the call.
  *
  *	input ─ Enter ─ Merge ──┬─ cond ─ LoopCond ─┐
  *	                ▲       └────── Switch ◄────┘
  *	                │        body ◄─┘ └─ Exit ─ output
  *	          NextIteration ◄┘
  *
- * For: the same with index, limit and step before what goes round, a condition of nodes instead of
- * a function, and a check that the steps lead from the start to the limit.
+ * For: the same with index, limit and step as additional loop variables, a condition made of nodes
+ * instead of a function, and a check that the step leads from the start to the limit.
  */
 #include <string.h>
 
@@ -21,13 +22,14 @@
 struct lowering {
 	struct inliner *x;
 	const struct mu_node *call;
-	enum mu_dtype *types; /* of what goes round or into branches */
-	unsigned n;           /* of these */
+	enum mu_dtype *types; /* of the loop variables or branch inputs */
+	unsigned n;           /* number of these */
 	const struct mu_input *in;
 };
 
-static struct mu_node *add(const struct lowering *w, const char *tail, unsigned i, const char *op,
-			   enum mu_dtype type, const struct mu_input *in, unsigned n_in)
+static struct mu_node *add_node(const struct lowering *w, const char *tail, unsigned i,
+				const char *op, enum mu_dtype type, const struct mu_input *in,
+				unsigned n_in)
 {
 	const char *name = mu_arena_printf(&w->x->scratch, "%s/%s_%u", w->call->name, tail, i);
 	struct mu_node *n = inline_node(w->x, w->call, name, op, in, n_in);
@@ -42,7 +44,7 @@ static struct mu_input out_of(struct mu_node *n, int port)
 	return (struct mu_input){n, port};
 }
 
-static const struct mu_func *function(const struct lowering *w, const char *attr)
+static const struct mu_func *function_attr(const struct lowering *w, const char *attr)
 {
 	const struct mu_attr *f = mu_node_attr(w->call, attr);
 
@@ -52,8 +54,8 @@ static const struct mu_func *function(const struct lowering *w, const char *attr
 	return NULL;
 }
 
-/* The call's own control inputs hold back whatever starts it. */
-static void hold_back(const struct lowering *w, struct mu_node *n)
+/* Adds the call's control inputs to n. */
+static void add_call_controls(const struct lowering *w, struct mu_node *n)
 {
 	for (unsigned k = 0; k < w->call->n_controls; k++)
 		mu_node_add_control(w->x->g, n, w->call->inputs[w->call->n_inputs + k].node);
@@ -63,7 +65,7 @@ static struct mu_input as_bool(const struct lowering *w, struct mu_input in, enu
 {
 	if (mu_dtype_base(type) == MU_BOOL)
 		return in;
-	return out_of(add(w, "to_bool", 0, "ToBool", type, &in, 1), 0);
+	return out_of(add_node(w, "to_bool", 0, "ToBool", type, &in, 1), 0);
 }
 
 static const char *site_name(const struct lowering *w, const char *tail, unsigned i)
@@ -77,7 +79,7 @@ struct choice {
 	struct mu_input by;
 	const char *op; /* Switch, or _SwitchN */
 	unsigned n;     /* branches */
-	const struct mu_func *const *branch;
+	const struct mu_func *const *branches;
 };
 
 static struct mu_node *add_switch(const struct lowering *w, const struct choice *c,
@@ -85,7 +87,7 @@ static struct mu_node *add_switch(const struct lowering *w, const struct choice 
 				  enum mu_dtype type)
 {
 	struct mu_input in[2] = {data, c->by};
-	struct mu_node *n = add(w, tail, i, c->op, type, in, 2);
+	struct mu_node *n = add_node(w, tail, i, c->op, type, in, 2);
 
 	if (strcmp(c->op, "Switch"))
 		inline_int(w->x, n, "num_outs", c->n);
@@ -95,13 +97,13 @@ static struct mu_node *add_switch(const struct lowering *w, const struct choice 
 static struct mu_node *add_merge(const struct lowering *w, const char *tail, unsigned i,
 				 enum mu_dtype type, const struct mu_input *in, unsigned n)
 {
-	struct mu_node *m = add(w, tail, i, "Merge", type, in, n);
+	struct mu_node *m = add_node(w, tail, i, "Merge", type, in, n);
 
 	inline_int(w->x, m, "N", n);
 	return m;
 }
 
-/* Ends when the branch that was taken has. */
+/* Adds the end node, which runs after the end node of the taken branch. */
 static void add_end(const struct lowering *w, const struct choice *c, struct mu_node *const *pivot,
 		    const struct expansion *e, enum mu_dtype type, struct expansion *out)
 {
@@ -109,16 +111,16 @@ static void add_end(const struct lowering *w, const struct choice *c, struct mu_
 
 	for (unsigned b = 0; b < c->n; b++) {
 		struct mu_input p = out_of(pivot[b], 0);
-		in[b] = out_of(add(w, "ran", b, "Identity", type, &p, 1), 0);
+		in[b] = out_of(add_node(w, "ran", b, "Identity", type, &p, 1), 0);
 		mu_node_add_control(w->x->g, in[b].node, e[b].end);
 	}
 	struct mu_node *ran = add_merge(w, "ran_one", 0, type, in, c->n);
-	out->end = add(w, "end", 0, "NoOp", MU_DT_INVALID, NULL, 0);
+	out->end = add_node(w, "end", 0, "NoOp", MU_DT_INVALID, NULL, 0);
 	mu_node_add_control(w->x->g, out->end, ran);
 }
 
-static int branch(const struct lowering *w, const struct choice *c, enum mu_dtype by_type,
-		  struct expansion *out)
+static int lower_branch(const struct lowering *w, const struct choice *c, enum mu_dtype by_type,
+			struct expansion *out)
 {
 	struct mu_arena *a = &w->x->scratch;
 	struct expansion *e = MU_ARENA_ARRAY(a, struct expansion, c->n);
@@ -132,26 +134,26 @@ static int branch(const struct lowering *w, const struct choice *c, enum mu_dtyp
 
 	if (rc)
 		return rc;
-	hold_back(w, by);
+	add_call_controls(w, by);
 	for (unsigned i = 0; i < w->n; i++)
 		data[i] = add_switch(w, c, "switch", i, w->in[i], w->types[i]);
 	for (unsigned b = 0; b < c->n; b++) {
 		struct mu_input p = out_of(by, (int)b);
-		pivot[b] = add(w, "taken", b, "Identity", by_type, &p, 1);
+		pivot[b] = add_node(w, "taken", b, "Identity", by_type, &p, 1);
 		for (unsigned i = 0; i < w->n; i++)
 			in[i] = out_of(data[i], (int)b);
-		struct site s = {.call = w->call,
-				 .name = site_name(w, "branch", b),
-				 .f = c->branch[b],
-				 .in = in,
-				 .n_in = w->n,
-				 .after = pivot[b]};
+		struct call_site s = {.call = w->call,
+				      .name = site_name(w, "branch", b),
+				      .f = c->branches[b],
+				      .in = in,
+				      .n_in = w->n,
+				      .after = pivot[b]};
 		if ((rc = inline_body(w->x, &s, &e[b])))
 			return rc;
 		if (e[b].n_outs != n_out)
 			return mu_fail(w->x->err, MU_INVALID_ARGUMENT,
-				       "branch %s gives %u outputs, %s wants %u",
-				       c->branch[b]->name, e[b].n_outs, w->call->op, n_out);
+				       "branch %s has %u outputs, %s needs %u",
+				       c->branches[b]->name, e[b].n_outs, w->call->op, n_out);
 	}
 	out->n_outs = n_out;
 	out->outs = MU_ARENA_ARRAY(a, struct mu_input, (size_t)n_out + 1);
@@ -175,12 +177,12 @@ int lower_branches(struct inliner *x, const struct mu_node *call, struct expansi
 		return rc;
 	enum mu_dtype by_type = w.types++[0];
 	if (strstr(call->op, "If")) {
-		const struct mu_func *two[] = {function(&w, "else_branch"),
-					       function(&w, "then_branch")};
+		const struct mu_func *two[] = {function_attr(&w, "else_branch"),
+					       function_attr(&w, "then_branch")};
 		if (!two[0] || !two[1])
 			return -MU_INVALID_ARGUMENT;
 		struct choice c = {as_bool(&w, call->inputs[0], by_type), "Switch", 2, two};
-		return branch(&w, &c, MU_BOOL, out);
+		return lower_branch(&w, &c, MU_BOOL, out);
 	}
 	if (!list || list->kind != MU_ATTR_LIST + MU_ATTR_FUNC || !list->n)
 		return mu_fail(x->err, MU_INVALID_ARGUMENT, "%s has no branches", call->op);
@@ -188,40 +190,40 @@ int lower_branches(struct inliner *x, const struct mu_node *call, struct expansi
 	for (unsigned i = 0; i < list->n; i++)
 		many[i] = &list->funcs[i];
 	struct choice c = {call->inputs[0], "_SwitchN", list->n, many};
-	return branch(&w, &c, by_type, out);
+	return lower_branch(&w, &c, by_type, out);
 }
 
 /* ---- loops ---- */
 
-/* What goes round first in a counted loop. */
+/* The first loop variables of For. */
 enum { INDEX, LIMIT, STEP, COUNTED };
 
 struct loop {
-	struct mu_node **merge, **turn; /* turn: the Switch of each */
+	struct mu_node **merge, **switches; /* turn: the Switch of each */
 	struct mu_node *cond;
 	bool counted;
 };
 
-static void enter_all(const struct lowering *w, struct loop *l)
+static void add_enters(const struct lowering *w, struct loop *l)
 {
 	struct mu_attr frame = {.kind = MU_ATTR_STRING, .s = mu_span_of(w->call->name)};
 	const struct mu_attr *parallel = mu_node_attr(w->call, "parallel_iterations");
 
 	for (unsigned i = 0; i < w->n; i++) {
-		struct mu_node *enter = add(w, "enter", i, "Enter", w->types[i], &w->in[i], 1);
+		struct mu_node *enter = add_node(w, "enter", i, "Enter", w->types[i], &w->in[i], 1);
 		mu_node_set_attr(w->x->g, enter, "frame_name", &frame);
 		if (parallel && parallel->kind == MU_ATTR_INT)
 			mu_node_set_attr(w->x->g, enter, "parallel_iterations", parallel);
-		hold_back(w, enter);
+		add_call_controls(w, enter);
 		struct mu_input twice[2] = {out_of(enter, 0), out_of(enter, 0)};
 		l->merge[i] = add_merge(w, "merge", i, w->types[i], twice, 2);
 	}
 }
 
-/* The loop goes on while `go` holds. */
-static void close_cond(const struct lowering *w, struct loop *l, struct mu_input go)
+/* Adds LoopCond and the Switches: the loop continues while `go` is true. */
+static void add_loop_cond(const struct lowering *w, struct loop *l, struct mu_input condition)
 {
-	l->cond = add(w, "go_on", 0, "LoopCond", MU_DT_INVALID, &go, 1);
+	l->cond = add_node(w, "go_on", 0, "LoopCond", MU_DT_INVALID, &condition, 1);
 }
 
 static int add_cond(const struct lowering *w, struct loop *l, const struct mu_func *f)
@@ -234,81 +236,82 @@ static int add_cond(const struct lowering *w, struct loop *l, const struct mu_fu
 
 	for (unsigned i = 0; i < w->n; i++)
 		in[i] = out_of(l->merge[i], 0);
-	struct site s = {.call = w->call,
-			 .name = site_name(w, "cond", 0),
-			 .f = f,
-			 .in = in,
-			 .n_in = w->n,
-			 .after = l->merge[0]};
+	struct call_site s = {.call = w->call,
+			      .name = site_name(w, "cond", 0),
+			      .f = f,
+			      .in = in,
+			      .n_in = w->n,
+			      .after = l->merge[0]};
 	if ((rc = inline_body(w->x, &s, &e)))
 		return rc;
 	if (e.n_outs != 1)
 		return mu_fail(w->x->err, MU_INVALID_ARGUMENT,
-			       "the condition %s gives %u outputs, want 1", f->name, e.n_outs);
+			       "the condition %s has %u outputs instead of 1", f->name, e.n_outs);
 	rc = mu_op_output_types(e.outs[0].node, &w->x->scratch, &types, &count, w->x->err);
 	if (rc)
 		return rc;
 	if ((unsigned)e.outs[0].port >= count)
 		return mu_fail(w->x->err, MU_INVALID_ARGUMENT,
-			       "the condition %s gives an output that there is not", f->name);
-	close_cond(w, l, as_bool(w, e.outs[0], types[e.outs[0].port]));
+			       "the output of the condition %s does not exist", f->name);
+	add_loop_cond(w, l, as_bool(w, e.outs[0], types[e.outs[0].port]));
 	mu_node_add_control(w->x->g, l->cond, e.end);
 	return 0;
 }
 
-/* A counted loop keeps limit and step to itself, and counts its index: the body only sees that. */
+/* Adds the body.  The body of For gets the index, but not limit and step. */
 static int add_body(const struct lowering *w, struct loop *l, const struct mu_func *f)
 {
 	struct mu_input *in = MU_ARENA_ARRAY(&w->x->scratch, struct mu_input, w->n);
 	struct expansion e = {0};
-	unsigned own = l->counted ? COUNTED : 0, gets = l->counted ? COUNTED - 1 : 0;
+	unsigned own = l->counted ? COUNTED : 0, n_hidden = l->counted ? COUNTED - 1 : 0;
 	int rc;
 
 	for (unsigned i = 0; i < w->n; i++) {
 		struct mu_input on[2] = {out_of(l->merge[i], 0), out_of(l->cond, 0)}, live;
-		l->turn[i] = add(w, "switch", i, "Switch", w->types[i], on, 2);
-		live = out_of(l->turn[i], 1);
-		in[i] = out_of(add(w, "turn", i, "Identity", w->types[i], &live, 1), 0);
+		l->switches[i] = add_node(w, "switch", i, "Switch", w->types[i], on, 2);
+		live = out_of(l->switches[i], 1);
+		in[i] = out_of(add_node(w, "turn", i, "Identity", w->types[i], &live, 1), 0);
 	}
-	struct mu_input round[COUNTED] = {0}; /* index, limit and step, as they go round */
+	struct mu_input advanced[COUNTED] = {0}; /* next values of index, limit and step */
 	if (l->counted) {
 		struct mu_input sum[2] = {in[INDEX], in[STEP]};
-		round[INDEX] = out_of(add(w, "index", 0, "AddV2", MU_INT32, sum, 2), 0);
-		round[LIMIT] = in[LIMIT];
-		round[STEP] = in[STEP];
-		in[gets] = in[INDEX]; /* the body's first argument stands before the others */
+		advanced[INDEX] = out_of(add_node(w, "index", 0, "AddV2", MU_INT32, sum, 2), 0);
+		advanced[LIMIT] = in[LIMIT];
+		advanced[STEP] = in[STEP];
+		in[n_hidden] = in[INDEX]; /* the index is the body's first argument */
 	}
-	struct site s = {.call = w->call,
-			 .name = site_name(w, "body", 0),
-			 .f = f,
-			 .in = in + gets,
-			 .n_in = w->n - gets,
-			 .after = in[0].node};
+	struct call_site s = {.call = w->call,
+			      .name = site_name(w, "body", 0),
+			      .f = f,
+			      .in = in + n_hidden,
+			      .n_in = w->n - n_hidden,
+			      .after = in[0].node};
 	if ((rc = inline_body(w->x, &s, &e)))
 		return rc;
 	if (e.n_outs != w->n - own)
 		return mu_fail(w->x->err, MU_INVALID_ARGUMENT,
-			       "the body %s gives %u outputs for a loop of %u", f->name, e.n_outs,
-			       w->n - own);
+			       "the body %s has %u outputs, but the loop has %u variables", f->name,
+			       e.n_outs, w->n - own);
 	for (unsigned i = 0; i < w->n; i++) {
-		const struct mu_input *from = i < own ? &round[i] : &e.outs[i - own];
-		struct mu_node *next = add(w, "next", i, "NextIteration", w->types[i], from, 1);
+		const struct mu_input *from = i < own ? &advanced[i] : &e.outs[i - own];
+		struct mu_node *next =
+		    add_node(w, "next", i, "NextIteration", w->types[i], from, 1);
 		mu_node_add_control(w->x->g, next, e.end);
 		l->merge[i]->inputs[1] = out_of(next, 0);
 	}
 	return 0;
 }
 
-/* The exits of all that goes round but for the first `skip`. */
-static void leave(const struct lowering *w, const struct loop *l, unsigned skip,
-		  struct expansion *out)
+/* Adds the Exits of all loop variables but the first `skip`. */
+static void add_exits(const struct lowering *w, const struct loop *l, unsigned skip,
+		      struct expansion *out)
 {
 	out->n_outs = w->n - skip;
 	out->outs = MU_ARENA_ARRAY(&w->x->scratch, struct mu_input, (size_t)out->n_outs + 1);
-	out->end = add(w, "end", 0, "NoOp", MU_DT_INVALID, NULL, 0);
+	out->end = add_node(w, "end", 0, "NoOp", MU_DT_INVALID, NULL, 0);
 	for (unsigned i = 0; i < w->n; i++) {
-		struct mu_input done = out_of(l->turn[i], 0);
-		struct mu_node *exit = add(w, "exit", i, "Exit", w->types[i], &done, 1);
+		struct mu_input done = out_of(l->switches[i], 0);
+		struct mu_node *exit = add_node(w, "exit", i, "Exit", w->types[i], &done, 1);
 		mu_node_add_control(w->x->g, out->end, exit);
 		if (i >= skip)
 			out->outs[i - skip] = out_of(exit, 0);
@@ -318,13 +321,13 @@ static void leave(const struct lowering *w, const struct loop *l, unsigned skip,
 static void make_room(const struct lowering *w, struct loop *l)
 {
 	l->merge = MU_ARENA_ARRAY(&w->x->scratch, struct mu_node *, w->n);
-	l->turn = MU_ARENA_ARRAY(&w->x->scratch, struct mu_node *, w->n);
+	l->switches = MU_ARENA_ARRAY(&w->x->scratch, struct mu_node *, w->n);
 }
 
 int lower_while(struct inliner *x, const struct mu_node *call, struct expansion *out)
 {
 	struct lowering w = {.x = x, .call = call, .in = call->inputs};
-	const struct mu_func *cond = function(&w, "cond"), *body = function(&w, "body");
+	const struct mu_func *cond = function_attr(&w, "cond"), *body = function_attr(&w, "body");
 	struct loop l = {0};
 	int rc = mu_op_input_types(call, &x->scratch, &w.types, &w.n, x->err);
 
@@ -335,51 +338,52 @@ int lower_while(struct inliner *x, const struct mu_node *call, struct expansion 
 	if (!w.n)
 		return mu_fail(x->err, MU_INVALID_ARGUMENT, "a loop needs a variable");
 	make_room(&w, &l);
-	enter_all(&w, &l);
+	add_enters(&w, &l);
 	if ((rc = add_cond(&w, &l, cond)) || (rc = add_body(&w, &l, body)))
 		return rc;
-	leave(&w, &l, 0, out);
+	add_exits(&w, &l, 0, out);
 	return 0;
 }
 
 /* ---- counted loops ---- */
 
-/* Whether a step leads from `at` towards the limit, which is not reached: the sign of the step
- * times what is left, so that it holds for steps down as well. */
-static struct mu_input not_there(const struct lowering *w, const char *tail, struct mu_input at,
-				 struct mu_input limit, struct mu_input step)
+/* Adds the test (limit - at) * sign(step) > 0: the limit is not reached and the step leads to it.
+ * It works for negative steps too. */
+static struct mu_input add_not_reached_test(const struct lowering *w, const char *tail,
+					    struct mu_input at, struct mu_input limit,
+					    struct mu_input step)
 {
 	const char *name = mu_arena_printf(&w->x->scratch, "%s_left", tail);
 	struct mu_input left[2] = {limit, at}, way[2], over[2];
 
-	way[0] = out_of(add(w, name, 0, "Sub", MU_INT32, left, 2), 0);
-	way[1] = out_of(add(w, name, 1, "Sign", MU_INT32, &step, 1), 0);
-	over[0] = out_of(add(w, name, 2, "Mul", MU_INT32, way, 2), 0);
-	over[1] = out_of(add(w, name, 3, "ZerosLike", MU_INT32, &over[0], 1), 0);
-	return out_of(add(w, tail, 0, "Greater", MU_INT32, over, 2), 0);
+	way[0] = out_of(add_node(w, name, 0, "Sub", MU_INT32, left, 2), 0);
+	way[1] = out_of(add_node(w, name, 1, "Sign", MU_INT32, &step, 1), 0);
+	over[0] = out_of(add_node(w, name, 2, "Mul", MU_INT32, way, 2), 0);
+	over[1] = out_of(add_node(w, name, 3, "ZerosLike", MU_INT32, &over[0], 1), 0);
+	return out_of(add_node(w, tail, 0, "Greater", MU_INT32, over, 2), 0);
 }
 
-/* Fails the step where the loop would never end. */
+/* Adds a check that fails the step if the loop would never end. */
 static struct mu_node *add_check(const struct lowering *w)
 {
 	struct mu_input none[2] = {w->in[INDEX], w->in[LIMIT]}, either[2], seen[1 + COUNTED];
 	enum mu_dtype types[COUNTED] = {MU_INT32, MU_INT32, MU_INT32};
 	struct mu_attr list = {.kind = MU_ATTR_LIST + MU_ATTR_TYPE, .n = COUNTED, .types = types};
 
-	either[0] = out_of(add(w, "no_turn", 0, "Equal", MU_INT32, none, 2), 0);
-	either[1] = not_there(w, "some_turns", w->in[INDEX], w->in[LIMIT], w->in[STEP]);
-	seen[0] = out_of(add(w, "ends", 0, "LogicalOr", MU_DT_INVALID, either, 2), 0);
+	either[0] = out_of(add_node(w, "no_turn", 0, "Equal", MU_INT32, none, 2), 0);
+	either[1] = add_not_reached_test(w, "some_turns", w->in[INDEX], w->in[LIMIT], w->in[STEP]);
+	seen[0] = out_of(add_node(w, "ends", 0, "LogicalOr", MU_DT_INVALID, either, 2), 0);
 	memcpy(seen + 1, w->in, COUNTED * sizeof *seen);
-	struct mu_node *check = add(w, "check", 0, "Assert", MU_DT_INVALID, seen, 1 + COUNTED);
+	struct mu_node *check = add_node(w, "check", 0, "Assert", MU_DT_INVALID, seen, 1 + COUNTED);
 	mu_node_set_attr(w->x->g, check, "T", &list);
-	hold_back(w, check);
+	add_call_controls(w, check);
 	return check;
 }
 
 int lower_for(struct inliner *x, const struct mu_node *call, struct expansion *out)
 {
 	struct lowering w = {.x = x, .call = call, .in = call->inputs};
-	const struct mu_func *body = function(&w, "body");
+	const struct mu_func *body = function_attr(&w, "body");
 	struct loop l = {.counted = true};
 	int rc = mu_op_input_types(call, &x->scratch, &w.types, &w.n, x->err);
 
@@ -389,14 +393,14 @@ int lower_for(struct inliner *x, const struct mu_node *call, struct expansion *o
 		return -MU_INVALID_ARGUMENT;
 	make_room(&w, &l);
 	struct mu_node *check = add_check(&w);
-	enter_all(&w, &l);
+	add_enters(&w, &l);
 	for (unsigned i = 0; i < w.n; i++)
 		mu_node_add_control(x->g, l.merge[i]->inputs[0].node, check);
-	close_cond(&w, &l,
-		   not_there(&w, "goes_on", out_of(l.merge[INDEX], 0), out_of(l.merge[LIMIT], 0),
-			     out_of(l.merge[STEP], 0)));
+	add_loop_cond(&w, &l,
+		      add_not_reached_test(&w, "goes_on", out_of(l.merge[INDEX], 0),
+					   out_of(l.merge[LIMIT], 0), out_of(l.merge[STEP], 0)));
 	if ((rc = add_body(&w, &l, body)))
 		return rc;
-	leave(&w, &l, COUNTED, out);
+	add_exits(&w, &l, COUNTED, out);
 	return 0;
 }

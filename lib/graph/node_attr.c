@@ -6,7 +6,8 @@
 
 static struct mu_attr *own_attr(const struct mu_node *n, const char *name)
 {
-	for (unsigned i = n->n_attrs; i--;) /* of two with one name the later counts */
+	for (unsigned i = n->n_attrs;
+	     i--;) /* the last of several attributes with one name is valid */
 		if (strcmp(n->attrs[i].name, name) == 0)
 			return &n->attrs[i].value;
 	return NULL;
@@ -44,7 +45,7 @@ const struct mu_attr *mu_node_attr(const struct mu_node *n, const char *name)
 	return d && d->has_default ? &d->value : NULL;
 }
 
-/* NULL: err says why not. */
+/* Returns NULL with err if the attribute is missing or has another kind. */
 static const struct mu_attr *attr_of(const struct mu_node *n, const char *name,
 				     enum mu_attr_kind kind, const char *kind_name,
 				     struct mu_err *err)

@@ -24,7 +24,7 @@ static int read_term(const char *s, size_t len, struct mu_term *t, struct mu_err
 				       s + i);
 		if (t->n > MU_MAX_RANK)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "the equation names more than %d axes of a tensor",
+				       "the equation has more than %d axes for a tensor",
 				       MU_MAX_RANK);
 		if (label < 0) {
 			ellipsis = true;
@@ -50,7 +50,7 @@ static int check_result(const struct mu_equation *e, struct mu_err *err)
 			known |= mu_term_has(&e->in[k], e->out.label[i]);
 		if (!known && e->out.label[i] != MU_ELLIPSIS)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "a subscript of the result is of no input");
+				       "a subscript of the result does not occur in an input");
 	}
 	return 0;
 }

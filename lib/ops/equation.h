@@ -5,7 +5,7 @@
 
 #include "lib/tensor/tensor.h"
 
-/* Letters are numbers below MU_LETTERS; MU_ELLIPSIS stands for any number of axes. */
+/* Labels: a letter is a number below MU_LETTERS; MU_ELLIPSIS is any number of axes. */
 enum { MU_LETTERS = 52, MU_ELLIPSIS = 255 };
 
 struct mu_term {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The op table: rows of text (lib/ops/ops_*.def) parsed once a process into struct mu_op_def.
+/* The op table: rows of text (lib/ops/ops_*.def) that are parsed once per process into struct
+ * mu_op_def and never freed.
  *
- * A row that does not parse is our own mistake: it is logged and the op stays unknown, and
- * tests/lib/op_def_test.c fails.  Everything parsed lives as long as the process.
+ * A malformed row is logged and the op stays unknown; tests/lib/op_def_test.c finds it.
  */
 #include "lib/ops/op_def.h"
 
@@ -35,7 +35,7 @@ static struct mu_map by_name;
 
 /* ---- words ---- */
 
-/* The next word of *at, up to a space, in the arena; NULL at the end. */
+/* Returns the next word of *at, up to a space, in the arena; NULL at the end. */
 static char *next_word(const char **at)
 {
 	const char *s = *at;
@@ -134,7 +134,7 @@ static bool parse_scalar(struct mu_attr *a, enum mu_attr_kind kind, char *s)
 	}
 }
 
-/* "[1,2]" of numbers, types or strings: what defaults need. */
+/* Parses "[1,2]", a list of numbers, types or strings. */
 static bool parse_list(struct mu_attr *a, enum mu_attr_kind kind, char *s)
 {
 	size_t len = strlen(s);
@@ -285,7 +285,7 @@ static void build(void)
 	for (unsigned i = 0; i < MU_COUNT(rows); i++) {
 		struct mu_op_def *op = &defs[n_defs];
 		if (!parse_row(op, &rows[i]) || mu_map_get(&by_name, rows[i].name)) {
-			mu_error("ops", "the row of op %s is malformed or there twice",
+			mu_error("ops", "the row of op %s is malformed or duplicated",
 				 rows[i].name);
 			*op = (struct mu_op_def){0};
 			continue;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Op definitions: one row an op (lib/ops/ops_*.def), read by kernels, placer, client and docs.
+/* Op definitions: one row per op (lib/ops/ops_*.def), used by kernels, placer, client and docs.
  *
  *	OP(MatMul, "a:T b:T", "product:T", "transpose_a:bool=false transpose_b:bool=false T:type",
  *	   0, shape_matmul)
  *
- * An argument is `name:what`, what being a fixed type (`float`, `int32`, `string`, `resource`…), an
- * attribute of kind type (`T`), `N*T` (N tensors of type T, N an int attribute), `list(dtypes)`
+ * An argument is `name:type`.  The type is a fixed type (`float`, `int32`, `string`, `resource`…),
+ * an attribute of kind type (`T`), `N*T` (N tensors of type T, N an int attribute), `list(dtypes)`
  * (one tensor for each type in attribute dtypes), or `ref(T)` for a reference to a variable's
  * buffer.
  *
- * An attribute is `name:kind` or `name:kind=default`, kind one of string, int, float, bool, type,
+ * An attribute is `name:kind` or `name:kind=default`.  The kind is string, int, float, bool, type,
  * shape, tensor, func, list(string), list(int), list(type), list(shape)…
  */
 #ifndef MU_OPS_OP_DEF_H
@@ -25,7 +25,7 @@ enum mu_op_flag {
 	MU_OP_STATEFUL = 1 << 0, /* never folded, merged or removed */
 	MU_OP_COMMUTATIVE = 1 << 1,
 	MU_OP_UNINIT_OK = 1 << 2, /* accepts an uninitialised ref */
-	MU_OP_METADATA = 1 << 3,  /* reads only shapes: the placer keeps it by its producer */
+	MU_OP_METADATA = 1 << 3,  /* reads only shapes; placed on the device of its producer */
 };
 
 enum mu_arg_kind { MU_ARG_FIXED, MU_ARG_ATTR, MU_ARG_REPEAT, MU_ARG_TYPE_LIST };
@@ -54,7 +54,7 @@ struct mu_op_def {
 	const struct mu_arg_def *inputs, *outputs;
 	const struct mu_attr_def *attrs;
 	unsigned flags; /* enum mu_op_flag */
-	/* Static shape rule for building graphs; NULL: outputs unknown. */
+	/* Static shape rule for building graphs; NULL: unknown shapes. */
 	int (*shape)(struct mu_shape_ctx *c, struct mu_err *err);
 };
 
@@ -66,31 +66,30 @@ static inline const struct mu_attr_def *mu_op_attr(const struct mu_op_def *op, c
 	return NULL;
 }
 
-const struct mu_op_def *mu_op_find(const char *name); /* NULL when unknown; thread-safe */
-const struct mu_op_def *mu_op_at(unsigned i);         /* in the table's order; NULL past the end */
+const struct mu_op_def *mu_op_find(const char *name);      /* NULL: unknown; thread-safe */
+const struct mu_op_def *mu_op_at(unsigned i);              /* in table order; NULL past the end */
 enum mu_attr_kind mu_attr_kind_named(struct mu_span name); /* "int", "list(type)", … */
-unsigned mu_op_rows(void); /* rows written, well formed or not: for tests */
+unsigned mu_op_rows(void); /* all rows, malformed ones included; for tests */
 
-/* The types of all inputs or outputs of a node, lists expanded.  Fails naming the attribute that is
- * missing or of another kind.  *types is from the arena. */
+/* Computes the types of all inputs or outputs of a node, with lists expanded.  Fails if an
+ * attribute is missing or has another kind.  *types is from the arena. */
 struct mu_node;
 int mu_op_input_types(const struct mu_node *n, struct mu_arena *a, enum mu_dtype **types,
 		      unsigned *count, struct mu_err *err);
 int mu_op_output_types(const struct mu_node *n, struct mu_arena *a, enum mu_dtype **types,
 		       unsigned *count, struct mu_err *err);
-/* How many tensors an argument of the node's op stands for. */
+/* Computes the number of tensors of one argument. */
 int mu_op_arg_count(const struct mu_node *n, const struct mu_arg_def *a, unsigned *out,
 		    struct mu_err *err);
-/* The first port of an output by its name. */
+/* Finds the first port of a named output. */
 int mu_op_output_port(const struct mu_node *n, struct mu_span name, unsigned *out,
 		      struct mu_err *err);
-/* Whether a node of a graph has the inputs that its op and attributes call for, each of the right
- * type.  A kernel may then trust its count of inputs and, but for what a Recv brings, their types.
- * Scratch comes from the arena. */
+/* Checks that a node has the inputs that its op and attributes require, each of the right type.
+ * Kernels may then rely on the number of inputs, and on their types except for those from a _Recv.
+ * Uses the arena for scratch memory. */
 int mu_op_check_node(const struct mu_node *n, struct mu_arena *a, struct mu_err *err);
 
-/* What a shape rule sees: the node's input shapes, constant input values where known, its
- * attributes. */
+/* Input of a shape rule: the node, its input shapes, and constant input values if known. */
 struct mu_shape_ctx {
 	const struct mu_node *node;
 	unsigned n_in, n_out;

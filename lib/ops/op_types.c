@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The types of a node's inputs and outputs, and whether its edges fit them. */
+/* Types of a node's inputs and outputs, and the check that its edges match them. */
 #include <string.h>
 
 #include "lib/graph/graph.h"
 #include "lib/ops/op_def.h"
 
-/* A node's inputs are stored one by one, so a count from outside is bounded before it is used. */
+/* Limit of N in `N*T`, which comes from the client. */
 enum { MAX_REPEAT = 1 << 20 };
 
 struct type_list {
@@ -59,7 +59,7 @@ static int arg_types(const struct mu_node *n, const struct mu_arg_def *a, struct
 		return rc;
 	if (repeat < 0 || repeat > MAX_REPEAT)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "attribute '%s' of op %s is %lld, want 0 to %d", a->number_attr,
+			       "attribute '%s' of op %s is %lld, not from 0 to %d", a->number_attr,
 			       n->op, (long long)repeat, MAX_REPEAT);
 	for (int64_t i = 0; i < repeat; i++)
 		push(l, type, a->is_ref);
@@ -171,7 +171,7 @@ int mu_op_check_node(const struct mu_node *n, struct mu_arena *arena, struct mu_
 		return rc;
 	if (count != n->n_inputs)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "op %s takes %u inputs by its attributes, the node has %u", n->op,
+			       "op %s needs %u inputs for its attributes, the node has %u", n->op,
 			       count, n->n_inputs);
 	for (unsigned i = 0; i < count; i++)
 		if ((rc = check_edge(n, i, want[i], arena, err)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The static shape rules named in the op table.  A rule sees a struct mu_shape_ctx and fills what
- * it can of ctx->out; what it leaves is unknown.  It fails only on what could never run. */
+/* The static shape rules of the op table.  A rule sets the known parts of ctx->out; the rest stays
+ * unknown.  It fails only for nodes that can never run. */
 #ifndef MU_OPS_SHAPE_H
 #define MU_OPS_SHAPE_H
 
@@ -10,19 +10,19 @@ typedef int mu_shape_rule(struct mu_shape_ctx *c, struct mu_err *err);
 
 /* shape_basic.c */
 mu_shape_rule shape_same;      /* output 0 has input 0's shape */
-mu_shape_rule shape_each;      /* output i has input i's */
-mu_shape_rule shape_second;    /* output 0 has input 1's */
+mu_shape_rule shape_each;      /* output i has input i's shape */
+mu_shape_rule shape_second;    /* output 0 has input 1's shape */
 mu_shape_rule shape_merged;    /* all inputs have one shape, and so has the output */
 mu_shape_rule shape_scalar;    /* every output is a scalar */
 mu_shape_rule shape_vector;    /* every output is a vector of unknown length */
-mu_shape_rule shape_broadcast; /* inputs stretched to one shape */
+mu_shape_rule shape_broadcast; /* the inputs are broadcast to one shape */
 mu_shape_rule shape_select;
 mu_shape_rule shape_attr;     /* attribute `shape` */
 mu_shape_rule shape_value;    /* attribute `value` */
 mu_shape_rule shape_variable; /* of the variable whose handle is input 0 */
-mu_shape_rule shape_filled;   /* input 0 says the dimensions */
+mu_shape_rule shape_filled;   /* the value of input 0 is the shape */
 mu_shape_rule shape_filled_by_second;
-mu_shape_rule shape_random_key; /* a key, a counter, and maybe an algorithm */
+mu_shape_rule shape_random_key; /* a key, a counter, and optionally an algorithm */
 
 /* shape_math.c */
 mu_shape_rule shape_matmul, shape_batch_matmul, shape_einsum, shape_reduce, shape_argmax;
@@ -39,7 +39,7 @@ mu_shape_rule shape_strided_slice, shape_tile, shape_pad, shape_one_hot;
 /* shape_window.c */
 mu_shape_rule shape_conv2d, shape_pool, shape_batch_norm, shape_resize;
 
-/* ---- for rules ---- */
+/* ---- functions for rules ---- */
 
 static inline struct mu_pshape mu_pshape_unknown(int rank)
 {
@@ -49,15 +49,15 @@ static inline struct mu_pshape mu_pshape_unknown(int rank)
 		p.dim[i] = -1;
 	return p;
 }
-/* The whole numbers of input i where it is constant, at most `max`; their count, or -1. */
+/* Reads at most `max` integers of the constant input i.  Returns their number; -1: not constant. */
 int mu_shape_ints(const struct mu_shape_ctx *c, unsigned i, int64_t *out, int max);
-/* One constant number of input i as an axis of `rank`; false when unknown or out of range. */
+/* Reads the constant input i as an axis of `rank`; false if unknown or out of range. */
 bool mu_shape_axis(const struct mu_shape_ctx *c, unsigned i, int rank, int *out);
-/* What is known of both; INVALID_ARGUMENT when they differ. */
+/* Merge the known dimensions of both; INVALID_ARGUMENT if they differ. */
 int mu_shape_merge_dim(int64_t a, int64_t b, int64_t *out, struct mu_err *err);
 int mu_shape_merge(const struct mu_pshape *a, const struct mu_pshape *b, struct mu_pshape *out,
 		   struct mu_err *err);
-/* Input i has this rank, or none is known: then known is false. */
+/* Fails unless input i has this rank or an unknown rank (*known false). */
 int mu_shape_want_rank(const struct mu_shape_ctx *c, unsigned i, int rank, bool *known,
 		       struct mu_err *err);
 static inline void mu_pshape_push(struct mu_pshape *p, int64_t dim)

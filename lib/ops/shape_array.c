@@ -111,9 +111,9 @@ int shape_squeeze(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-/* ---- joining and taking apart ---- */
+/* ---- concatenate, stack and split ---- */
 
-/* Inputs [from, from + n) joined along the axis that input `at` names. */
+/* Concatenates inputs [from, from + n) along the axis in input `at`. */
 static int concat(struct mu_shape_ctx *c, unsigned from, unsigned n, unsigned at,
 		  struct mu_err *err)
 {
@@ -222,7 +222,7 @@ int shape_split(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-/* ---- shapes as values ---- */
+/* ---- Shape and Where ---- */
 
 int shape_of(struct mu_shape_ctx *c, struct mu_err *err)
 {

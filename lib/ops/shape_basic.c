@@ -110,7 +110,7 @@ int shape_vector(struct mu_shape_ctx *c, struct mu_err *err)
 
 /* ---- broadcast ---- */
 
-static int stretch(int64_t a, int64_t b, int64_t *out)
+static int broadcast_dim(int64_t a, int64_t b, int64_t *out)
 {
 	if (a >= 0 && b >= 0 && a != b && a != 1 && b != 1)
 		return -1;
@@ -130,7 +130,7 @@ static int broadcast(const struct mu_pshape *a, const struct mu_pshape *b, struc
 	s.rank = a->rank > b->rank ? a->rank : b->rank;
 	for (int i = 0; i < s.rank; i++) {
 		int ia = i - (s.rank - a->rank), ib = i - (s.rank - b->rank);
-		if (stretch(ia < 0 ? 1 : a->dim[ia], ib < 0 ? 1 : b->dim[ib], &s.dim[i]))
+		if (broadcast_dim(ia < 0 ? 1 : a->dim[ia], ib < 0 ? 1 : b->dim[ib], &s.dim[i]))
 			return mu_fail(err, MU_INVALID_ARGUMENT, "Incompatible shapes: %s vs. %s",
 				       mu_pshape_str(a), mu_pshape_str(b));
 	}
@@ -155,7 +155,7 @@ int shape_select(struct mu_shape_ctx *c, struct mu_err *err)
 	return c->n_in == 3 ? mu_shape_merge(&c->in[1], &c->in[2], &c->out[0], err) : 0;
 }
 
-/* ---- said by an attribute or an input ---- */
+/* ---- shape from an attribute or an input ---- */
 
 int shape_attr(struct mu_shape_ctx *c, struct mu_err *err)
 {

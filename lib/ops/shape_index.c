@@ -83,7 +83,7 @@ int shape_slice(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-/* How many dimensions come out, and those that are kept whole; what is cut is left open. */
+/* Computes the rank and the dimensions that are not sliced; the others stay unknown. */
 int shape_strided_slice(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	const struct mu_pshape *in = &c->in[0], *spec = &c->in[1];

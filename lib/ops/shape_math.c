@@ -12,7 +12,7 @@ static bool flag(const struct mu_shape_ctx *c, const char *name)
 	return a && a->kind == MU_ATTR_BOOL && a->b;
 }
 
-/* The last two dimensions of a product; the dimensions before them are the caller's. */
+/* Computes the last two dimensions of a matrix product; the caller adds the batch dimensions. */
 static int product(struct mu_shape_ctx *c, bool ta, bool tb, int64_t *rows, int64_t *cols,
 		   struct mu_err *err)
 {
@@ -72,8 +72,8 @@ int shape_batch_matmul(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-/* The dimensions of the axes that this term of the equation names; an ellipsis counts from its
- * right end. */
+/* Sets the dimensions of the labels in a term of the equation.  Axes of an ellipsis are aligned at
+ * the right. */
 static int name_axes(const struct mu_term *t, const struct mu_pshape *in, int64_t *dim, int *dots,
 		     struct mu_err *err)
 {
@@ -121,7 +121,7 @@ int shape_einsum(struct mu_shape_ctx *c, struct mu_err *err)
 	for (int i = 0; i < e.out.n; i++)
 		for (int k = e.out.label[i] == MU_ELLIPSIS ? dots : 1; k-- > 0;) {
 			if (out.rank == MU_MAX_RANK)
-				return 0; /* the kernel says what is wrong */
+				return 0; /* the kernel reports the error */
 			mu_pshape_push(
 			    &out,
 			    dim[e.out.label[i] == MU_ELLIPSIS ? MU_LETTERS + k : e.out.label[i]]);
@@ -209,7 +209,7 @@ int shape_bias_add_grad(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-/* logits [batch, classes]; a loss for each of the batch, and the gradient of logits. */
+/* logits: [batch, classes].  Outputs: a loss per example, and the gradient of logits. */
 static int xent(struct mu_shape_ctx *c, const struct mu_pshape *logits)
 {
 	c->out[1] = logits->rank == 2 ? *logits : mu_pshape_unknown(2);
@@ -222,7 +222,7 @@ int shape_xent(struct mu_shape_ctx *c, struct mu_err *err)
 	struct mu_pshape both;
 	int rc;
 
-	if (c->in[0].rank != 2 || c->in[1].rank != 2) /* they may be stretched */
+	if (c->in[0].rank != 2 || c->in[1].rank != 2) /* the inputs are broadcast */
 		return xent(c, &(struct mu_pshape){.rank = -1});
 	struct mu_shape_ctx pair = *c;
 	pair.out = &both;

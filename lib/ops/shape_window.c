@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution and pooling: windows that slide over two dimensions of four. */
+/* Shapes of convolution and pooling: windows over the two spatial dimensions of four. */
 #include <string.h>
 
 #include "lib/graph/graph.h"
 #include "lib/ops/shape.h"
 
 struct window {
-	int at[2], channel; /* the two dimensions, and the channels */
+	int at[2], channel; /* the spatial dimensions and the channel dimension */
 	int64_t stride[4], dilation[4], size[4], pad[8];
 	bool same, valid;
 };
@@ -21,7 +21,7 @@ static bool ints_attr(const struct mu_shape_ctx *c, const char *name, int64_t *o
 	return true;
 }
 
-static bool says(const struct mu_shape_ctx *c, const char *name, const char *what)
+static bool attr_is(const struct mu_shape_ctx *c, const char *name, const char *what)
 {
 	const struct mu_attr *a = mu_node_attr(c->node, name);
 
@@ -31,13 +31,13 @@ static bool says(const struct mu_shape_ctx *c, const char *name, const char *wha
 
 static bool read_window(const struct mu_shape_ctx *c, struct window *w)
 {
-	bool first = says(c, "data_format", "NCHW");
+	bool first = attr_is(c, "data_format", "NCHW");
 
 	*w = (struct window){.at = {first ? 2 : 1, first ? 3 : 2},
 			     .channel = first ? 1 : 3,
 			     .dilation = {1, 1, 1, 1},
-			     .same = says(c, "padding", "SAME"),
-			     .valid = says(c, "padding", "VALID")};
+			     .same = attr_is(c, "padding", "SAME"),
+			     .valid = attr_is(c, "padding", "VALID")};
 	ints_attr(c, "dilations", w->dilation, 4);
 	if (!ints_attr(c, "strides", w->stride, 4))
 		return false;
@@ -47,8 +47,8 @@ static bool read_window(const struct mu_shape_ctx *c, struct window *w)
 	return w->same || w->valid || ints_attr(c, "explicit_paddings", w->pad, 8);
 }
 
-/* The places a window has along dimension d; -1 when that is not known. */
-static int64_t places(const struct window *w, int d, int64_t n, int64_t size)
+/* Returns the number of window positions along dimension d; -1: unknown. */
+static int64_t window_positions(const struct window *w, int d, int64_t n, int64_t size)
 {
 	int64_t reach = (size - 1) * w->dilation[d] + 1;
 
@@ -72,7 +72,8 @@ int shape_conv2d(struct mu_shape_ctx *c, struct mu_err *err)
 		return rc;
 	c->out[0] = c->in[0];
 	for (int i = 0; i < 2; i++)
-		c->out[0].dim[w.at[i]] = places(&w, w.at[i], c->in[0].dim[w.at[i]], filter->dim[i]);
+		c->out[0].dim[w.at[i]] =
+		    window_positions(&w, w.at[i], c->in[0].dim[w.at[i]], filter->dim[i]);
 	c->out[0].dim[w.channel] = filter->dim[3];
 	return 0;
 }
@@ -89,7 +90,7 @@ int shape_pool(struct mu_shape_ctx *c, struct mu_err *err)
 	for (int i = 0; i < 4; i++)
 		c->out[0].dim[i] = w.size[i] == 1 && w.stride[i] == 1
 				       ? c->in[0].dim[i]
-				       : places(&w, i, c->in[0].dim[i], w.size[i]);
+				       : window_positions(&w, i, c->in[0].dim[i], w.size[i]);
 	return 0;
 }
 
@@ -101,7 +102,7 @@ int shape_batch_norm(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-/* Pictures of the size that input 1 says. */
+/* Images with the size in input 1. */
 int shape_resize(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	int64_t size[2];

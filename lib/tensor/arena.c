@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file is sparse and several times as large as the machine's memory: address space and file
- * offsets cost nothing until they are touched, so a block keeps its size and place for ever and
- * nothing is ever merged.  Sizes are rounded up to four steps a power of two.
+/* The file is sparse and several times as large as the machine's memory.  Unused address space and
+ * file offsets cost nothing, so blocks keep their size and offset forever and are never merged.
+ * There are four size classes per power of two.
  *
- * Getting a block's pages takes several times as long as filling them.  So ARENA_KEEP bytes of free
- * blocks keep theirs, those of which a step makes use: when there are more, the block that comes
- * back gives its pages away, unless there are others that nobody has wanted while STALE bytes came
- * and went.  (To give away the oldest in any case would have a step that needs somewhat more than
- * that get all of its pages anew each time.)
+ * Faulting in the pages of a block takes several times as long as filling them.  So free blocks of
+ * up to ARENA_CACHE_BYTES bytes keep their pages ("warm" blocks).  When there are more, the block
+ * being freed loses its pages, unless there are stale blocks: warm ones that were not reused while
+ * STALE_BYTES bytes were freed.  Then the stale blocks lose theirs.  (Always dropping the oldest
+ * pages would make a step that needs slightly more than the limit fault in all its pages every
+ * time.)
  *
- * The file is sealed against shrinking, which is what a borrower checks: its mapping cannot lose
- * its pages under it.  It gets a descriptor that was opened for reading. */
+ * The file is sealed against shrinking, so an importing task cannot lose mapped pages.  Importers
+ * check the seal.  They get a read-only descriptor. */
 #include "lib/tensor/arena.h"
 
 #include <errno.h>
@@ -24,32 +25,32 @@
 #include "lib/base/mem.h"
 
 enum { STEPS = 4, CLASSES = 64 * STEPS, TIMES_MEMORY = 8 };
-#define STALE ((uint64_t)8 * ARENA_KEEP)
+#define STALE_BYTES ((uint64_t)8 * ARENA_CACHE_BYTES)
 
-/* A free block's record: the block itself may have no pages. */
+/* The record of a free block.  It is separate, because the block may have no pages. */
 struct block {
 	char *at;
 	struct block *next;
-	/* with pages: */
+	/* for warm blocks: */
 	struct block *prev;
 	struct block *newer, *older;
-	uint64_t back; /* what `returned` was when it was given back */
+	uint64_t freed_at; /* value of `returned` when the block was freed */
 	unsigned class;
 };
 
 static struct {
-	pthread_mutex_t lock; /* guards all but base, size and the descriptors: a leaf */
+	pthread_mutex_t lock; /* guards all but base, size and the descriptors */
 	_Atomic bool started;
 	int file, reader;
 	char *base;
 	size_t size, used;
 	struct block *warm[CLASSES], *cold[CLASSES], *spare;
-	struct block *newest, *oldest; /* of all the warm ones */
-	uint64_t returned;             /* bytes, ever */
-	_Atomic size_t kept;
+	struct block *newest, *oldest; /* of all warm blocks */
+	uint64_t freed_bytes;          /* bytes freed since the start */
+	_Atomic size_t cached_bytes;
 } arena = {.lock = PTHREAD_MUTEX_INITIALIZER, .file = -1, .reader = -1};
 
-/* The class of a size and the size of its blocks. */
+/* Returns the class of a size and the size of its blocks. */
 static unsigned class_of(size_t bytes, size_t *block)
 {
 	unsigned top = 63 - (unsigned)__builtin_clzl(bytes - 1); /* bytes in (2^top, 2^(top+1)] */
@@ -69,7 +70,7 @@ static int make_file(struct mu_err *err)
 	arena.file = memfd_create("muster-tensors", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (arena.file < 0 || ftruncate(arena.file, (off_t)size) ||
 	    fcntl(arena.file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-		return mu_fail_errno(err, errno, "cannot make shared memory for tensors");
+		return mu_fail_errno(err, errno, "cannot create shared memory for tensors");
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", arena.file);
 	arena.reader = open(path, O_RDONLY | O_CLOEXEC);
 	if (arena.reader < 0)
@@ -117,9 +118,9 @@ int arena_fd(void)
 	return arena_started() ? arena.reader : -1;
 }
 
-size_t arena_kept(void)
+size_t arena_cached_bytes(void)
 {
-	return atomic_load_explicit(&arena.kept, memory_order_relaxed);
+	return atomic_load_explicit(&arena.cached_bytes, memory_order_relaxed);
 }
 
 static struct block *pop(struct block **list)
@@ -142,12 +143,12 @@ static size_t size_of_class(unsigned k)
 	return ((size_t)1 << k / STEPS) / STEPS * (k % STEPS + STEPS + 1);
 }
 
-/* ---- blocks with pages; with the lock ---- */
+/* ---- warm blocks; the lock is held ---- */
 
 static void warm_add(struct block *b, unsigned k)
 {
 	b->class = k;
-	b->back = arena.returned;
+	b->freed_at = arena.freed_bytes;
 	b->prev = NULL;
 	b->next = arena.warm[k];
 	if (b->next)
@@ -157,7 +158,7 @@ static void warm_add(struct block *b, unsigned k)
 	b->older = arena.newest;
 	*(b->older ? &b->older->newer : &arena.oldest) = b;
 	arena.newest = b;
-	atomic_fetch_add_explicit(&arena.kept, size_of_class(k), memory_order_relaxed);
+	atomic_fetch_add_explicit(&arena.cached_bytes, size_of_class(k), memory_order_relaxed);
 }
 
 static void warm_remove(struct block *b)
@@ -167,30 +168,31 @@ static void warm_remove(struct block *b)
 	*(b->prev ? &b->prev->next : &arena.warm[b->class]) = b->next;
 	*(b->newer ? &b->newer->older : &arena.newest) = b->older;
 	*(b->older ? &b->older->newer : &arena.oldest) = b->newer;
-	atomic_fetch_sub_explicit(&arena.kept, size_of_class(b->class), memory_order_relaxed);
+	atomic_fetch_sub_explicit(&arena.cached_bytes, size_of_class(b->class),
+				  memory_order_relaxed);
 }
 
-/* Takes b back.  Returns blocks that have to give their pages away so that its `size` bytes can be
- * kept: b itself, when there are not enough that nobody wants. */
-static struct block *take_back(struct block *b, unsigned k, size_t size)
+/* Frees b.  Returns the blocks that must lose their pages: stale ones, or b itself if there are not
+ * enough stale ones. */
+static struct block *cache_block(struct block *b, unsigned k, size_t size)
 {
-	struct block *away = NULL, *o = arena.oldest;
-	size_t room = ARENA_KEEP - arena_kept();
+	struct block *dropped = NULL, *o = arena.oldest;
+	size_t room = ARENA_CACHE_BYTES - arena_cached_bytes();
 
-	for (; o && room < size && arena.returned - o->back > STALE; o = o->newer)
+	for (; o && room < size && arena.freed_bytes - o->freed_at > STALE_BYTES; o = o->newer)
 		room += size_of_class(o->class);
 	if (room < size) {
 		b->class = k;
 		b->next = NULL;
 		return b;
 	}
-	while (arena_kept() + size > ARENA_KEEP) {
+	while (arena_cached_bytes() + size > ARENA_CACHE_BYTES) {
 		o = arena.oldest;
 		warm_remove(o);
-		push(&away, o);
+		push(&dropped, o);
 	}
 	warm_add(b, k);
-	return away;
+	return dropped;
 }
 
 void *arena_alloc(size_t bytes)
@@ -200,7 +202,7 @@ void *arena_alloc(size_t bytes)
 	unsigned k;
 	void *p = NULL;
 
-	if (bytes < ARENA_LEAST || !arena_started() || bytes > arena.size)
+	if (bytes < ARENA_MIN_BYTES || !arena_started() || bytes > arena.size)
 		return NULL;
 	k = class_of(bytes, &size);
 	pthread_mutex_lock(&arena.lock);
@@ -222,21 +224,21 @@ void *arena_alloc(size_t bytes)
 
 void arena_free(void *p, size_t bytes)
 {
-	struct block *b, *away;
+	struct block *b, *dropped;
 	size_t size;
 	unsigned k = class_of(bytes, &size);
 
 	pthread_mutex_lock(&arena.lock);
 	b = pop(&arena.spare);
-	if (!b) /* this block's first time */
+	if (!b) /* the first use of this block */
 		b = mu_xmalloc(sizeof(*b));
 	b->at = p;
-	arena.returned += size;
-	away = take_back(b, k, size);
+	arena.freed_bytes += size;
+	dropped = cache_block(b, k, size);
 	pthread_mutex_unlock(&arena.lock);
-	while (away) {
-		b = pop(&away);
-		/* outside the lock: it may take a while; nobody has the block */
+	while (dropped) {
+		b = pop(&dropped);
+		/* without the lock, because it is slow; no other thread has the block */
 		madvise(b->at, size_of_class(b->class), MADV_REMOVE);
 		pthread_mutex_lock(&arena.lock);
 		push(&arena.cold[b->class], b);

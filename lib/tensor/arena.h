@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of large tensors in one shared memory file, so that a task on the same host can be shown a
- * tensor where it lies instead of being sent its bytes (docs/peer-stream.md).
+/* Memory of large tensors in one shared memory file, so that tasks on the same host can map a
+ * tensor instead of receiving a copy (docs/peer-stream.md).
  *
- * Once started, mu_tensor_new takes what is ARENA_LEAST or larger from here.  Blocks that were
- * given back are kept for the next tensor of their size, up to ARENA_KEEP bytes; the pages of what
- * is over it go back to the system. */
+ * Once started, mu_tensor_new allocates ARENA_MIN_BYTES or more bytes here.  Free blocks of up to
+ * ARENA_CACHE_BYTES bytes are cached for the next tensors; the pages of other free blocks are
+ * returned to the system. */
 #ifndef MU_TENSOR_ARENA_H
 #define MU_TENSOR_ARENA_H
 
@@ -14,18 +14,18 @@
 
 #include "lib/base/err.h"
 
-enum { ARENA_LEAST = 64 << 10, ARENA_KEEP = 256 << 20 };
+enum { ARENA_MIN_BYTES = 64 << 10, ARENA_CACHE_BYTES = 256 << 20 };
 
-/* Once a process; later calls do nothing.  Without it (an error: no memfd, no /proc, an address
- * space limit) everything works as before. */
+/* Starts the arena; later calls have no effect.  After an error (no memfd, no /proc, an address
+ * space limit) tensors use malloc. */
 int arena_start(struct mu_err *err);
 bool arena_started(void);
-/* Read only, owned by the arena; what a borrower is given.  -1: not started. */
+/* Returns the read-only descriptor for importing tasks, owned by the arena; -1: not started. */
 int arena_fd(void);
-void *arena_alloc(size_t bytes); /* page aligned, not zeroed; NULL: too small, or none left */
-void arena_free(void *p, size_t bytes); /* with the size it was asked with */
-/* Where in the file p lies; false: not in the arena. */
+void *arena_alloc(size_t bytes); /* page aligned, not zeroed; NULL: too small, or no space left */
+void arena_free(void *p, size_t bytes); /* with the size of the allocation */
+/* Sets the offset of p in the file; false: p is not in the arena. */
 bool arena_offset(const void *p, uint64_t *offset);
-size_t arena_kept(void); /* bytes of blocks kept for later */
+size_t arena_cached_bytes(void); /* bytes of cached free blocks */
 
 #endif

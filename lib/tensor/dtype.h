@@ -35,10 +35,10 @@ enum mu_dtype {
 	MU_DT_REF = 100, /* float_ref is MU_FLOAT + MU_DT_REF */
 };
 
-size_t mu_dtype_size(enum mu_dtype t); /* bytes an element; 0 when it is no plain-memory type */
-const char *mu_dtype_name(enum mu_dtype t); /* "float", "int32", …, as TensorFlow writes them */
-enum mu_dtype mu_dtype_from_name(const char *name); /* MU_DT_INVALID when unknown */
-bool mu_dtype_valid(long number);                   /* a base type or a ref to one */
+size_t mu_dtype_size(enum mu_dtype t);      /* bytes per element; 0 for string, resource, variant */
+const char *mu_dtype_name(enum mu_dtype t); /* TensorFlow's names: "float", "int32", … */
+enum mu_dtype mu_dtype_from_name(const char *name); /* MU_DT_INVALID: unknown */
+bool mu_dtype_valid(long number);                   /* a base type or its reference type */
 static inline bool mu_dtype_is_ref(enum mu_dtype t)
 {
 	return (int)t > MU_DT_REF;

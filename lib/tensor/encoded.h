@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects that may leave their process: bytes, and the name of what they say.  Who knows the name
- * makes of them what they stand for; to all others, a checkpoint among them, they are bytes. */
+/* Serializable variant objects: bytes and the name of their format.  Kernels that know the format
+ * decode them.  Checkpoints and other tasks treat them as bytes. */
 #ifndef MU_TENSOR_ENCODED_H
 #define MU_TENSOR_ENCODED_H
 
@@ -15,9 +15,10 @@ struct mu_encoded {
 
 /* Copies the kind, takes the bytes. */
 struct mu_object *mu_encoded_new(struct mu_span kind, struct mu_buf *bytes);
-const struct mu_encoded *mu_encoded_of(const struct mu_object *o); /* NULL: it is no such object */
+const struct mu_encoded *
+mu_encoded_of(const struct mu_object *o); /* NULL: another kind of object */
 
-/* The body of a VariantTensorDataProto. */
+/* Writes the body of a VariantTensorDataProto. */
 void mu_encoded_write(struct mu_buf *b, const struct mu_encoded *e);
 int mu_encoded_parse(struct mu_object **out, struct mu_span proto, struct mu_err *err);
 

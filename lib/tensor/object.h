@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an element of a MU_VARIANT tensor points at: an object of a kind that kernels know (a list
- * of tensors, an optional value, a dataset), counted and never changed while it is shared.  Objects
- * stay in their process. */
+/* Reference-counted objects, the elements of MU_VARIANT tensors: tensor lists, optionals, datasets.
+ * A shared object must not be modified.  Objects do not leave their process, except for struct
+ * mu_encoded. */
 #ifndef MU_TENSOR_OBJECT_H
 #define MU_TENSOR_OBJECT_H
 
@@ -11,7 +11,7 @@ struct mu_object;
 struct mu_object_type {
 	const char *name; /* "list of tensors", … for messages */
 	void (*free)(struct mu_object *o);
-	/* (optional) what ZerosLike and AddN mean; *out is a new reference */
+	/* (optional) ZerosLike and AddN; *out is a new reference */
 	int (*zeros)(const struct mu_object *o, struct mu_object **out, struct mu_err *err);
 	int (*add)(const struct mu_object *a, const struct mu_object *b, struct mu_object **out,
 		   struct mu_err *err);

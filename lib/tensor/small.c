@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Four sizes, a short list of each a thread: a step of small tensors then never calls malloc. Under
- * a sanitizer there is no cache, so that it sees every use after free. */
+/* Each thread has a short free list for each of four sizes, so that a step of small tensors does
+ * not call malloc.  Sanitizer builds have no cache, so that they detect every use after free. */
 #include "lib/tensor/small.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-enum { ALIGN = 64, SMALLEST = 128, LARGEST = 1024, SIZES = 4, KEPT = 64 };
+enum { ALIGN = 64, SMALLEST = 128, LARGEST = 1024, SIZES = 4, MAX_CACHED = 64 };
 
 #ifdef __has_feature
 #define HAS_FEATURE(x) __has_feature(x)
@@ -26,15 +26,15 @@ struct block {
 };
 struct cache {
 	struct block *first[SIZES];
-	unsigned kept[SIZES];
-	bool known; /* to the thread's end */
+	unsigned count[SIZES];
+	bool registered; /* registered to be freed at the end of the thread */
 };
 
 static _Thread_local struct cache cache;
-static pthread_key_t at_end;
+static pthread_key_t cache_key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void thread_ends(void *arg)
+static void free_thread_cache(void *arg)
 {
 	struct cache *c = arg;
 
@@ -48,7 +48,7 @@ static void thread_ends(void *arg)
 
 static void make_key(void)
 {
-	pthread_key_create(&at_end, thread_ends);
+	pthread_key_create(&cache_key, free_thread_cache);
 }
 
 static unsigned class_of(size_t size)
@@ -65,7 +65,7 @@ void *small_alloc(size_t size)
 	if (!b)
 		return aligned_alloc(ALIGN, (size_t)SMALLEST << k);
 	cache.first[k] = b->next;
-	cache.kept[k]--;
+	cache.count[k]--;
 	return b;
 }
 
@@ -73,14 +73,14 @@ void small_free(void *p, size_t size)
 {
 	unsigned k;
 
-	if (!CACHES || size > LARGEST || cache.kept[k = class_of(size)] == KEPT) {
+	if (!CACHES || size > LARGEST || cache.count[k = class_of(size)] == MAX_CACHED) {
 		free(p);
 		return;
 	}
-	if (!cache.known) {
+	if (!cache.registered) {
 		pthread_once(&once, make_key);
-		cache.known = pthread_setspecific(at_end, &cache) == 0;
-		if (!cache.known) {
+		cache.registered = pthread_setspecific(cache_key, &cache) == 0;
+		if (!cache.registered) {
 			free(p);
 			return;
 		}
@@ -88,5 +88,5 @@ void small_free(void *p, size_t size)
 	struct block *b = p;
 	b->next = cache.first[k];
 	cache.first[k] = b;
-	cache.kept[k]++;
+	cache.count[k]++;
 }

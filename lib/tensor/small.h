@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory for small tensor buffers: each thread keeps a few blocks that it gave back. */
+/* Memory for small tensor buffers, with a cache of free blocks per thread. */
 #ifndef MU_TENSOR_SMALL_H
 #define MU_TENSOR_SMALL_H
 
 #include <stddef.h>
 
-/* Aligned to 64; NULL when there is no memory.  A block is given back with the size it was asked
- * with, from any thread. */
+/* small_alloc returns a block aligned to 64 bytes, or NULL.  small_free needs the size of the
+ * allocation; any thread may call it. */
 void *small_alloc(size_t size);
 void small_free(void *p, size_t size);
 

@@ -18,7 +18,7 @@ int mu_shape_push(struct mu_shape *s, int64_t dim, struct mu_err *err)
 	int64_t count;
 
 	if (s->rank >= MU_MAX_RANK)
-		return mu_fail(err, MU_UNIMPLEMENTED, "tensors have at most %d dimensions here",
+		return mu_fail(err, MU_UNIMPLEMENTED, "tensors may have at most %d dimensions",
 			       MU_MAX_RANK);
 	if (dim < 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "dimension %d is negative: %lld", s->rank,
@@ -148,7 +148,7 @@ static size_t whole_size(size_t bytes)
 	return HEAD + ((bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1));
 }
 
-/* The data lies behind the header: one allocation a buffer. */
+/* Header and data are one allocation. */
 static void release_own(struct mu_tbuf *b)
 {
 	fini_elements(b);
@@ -161,7 +161,7 @@ static void release_arena(struct mu_tbuf *b)
 	small_free(b, HEAD);
 }
 
-/* Plain memory of large tensors can be shown to other tasks, so the header stays outside. */
+/* The header is separate, because other tasks may map the data. */
 static struct mu_tbuf *new_in_arena(size_t bytes)
 {
 	void *data = arena_alloc(bytes);
@@ -185,13 +185,13 @@ int mu_tensor_new(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_sh
 	size_t each = element_size(dtype), bytes;
 
 	if (!each)
-		return mu_fail(err, MU_UNIMPLEMENTED, "tensors of type %s cannot be held here",
+		return mu_fail(err, MU_UNIMPLEMENTED, "tensors of type %s are not supported",
 			       mu_dtype_name(dtype));
 	if (__builtin_mul_overflow((size_t)shape->count, each, &bytes) ||
 	    bytes > atomic_load_explicit(&mu_tensor_limit, memory_order_relaxed) ||
 	    bytes > mu_tensor_limit_here)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
-			       "a tensor of shape %s and type %s is over the limit of %zu bytes",
+			       "a tensor of shape %s and type %s exceeds the limit of %zu bytes",
 			       mu_shape_str(shape), mu_dtype_name(dtype),
 			       atomic_load_explicit(&mu_tensor_limit, memory_order_relaxed));
 	struct mu_tbuf *b = mu_dtype_size(dtype) ? new_in_arena(bytes) : NULL;
@@ -256,7 +256,7 @@ int mu_tensor_copy(struct mu_tensor *out, const struct mu_tensor *in, struct mu_
 	struct mu_tensor t;
 
 	if (in->buf && in->buf->device)
-		return mu_fail(err, MU_INTERNAL, "a tensor of a GPU was to be copied on the host");
+		return mu_fail(err, MU_INTERNAL, "cannot copy a tensor in GPU memory on the host");
 	int rc = mu_tensor_new(&t, in->dtype, &in->shape, err);
 	if (rc)
 		return rc;

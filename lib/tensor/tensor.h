@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors: a value struct that points at a reference-counted buffer.
+/* Tensors: a value struct that points to a reference-counted buffer.
  *
- * A struct mu_tensor is small and is copied by mu_tensor_ref (shares the buffer) or moved by plain
- * assignment; each live copy holds one reference and is given back with mu_tensor_unref.  The zero
+ * A struct mu_tensor is small.  It is copied by mu_tensor_ref, which shares the buffer, or moved by
+ * plain assignment.  Each copy holds one reference, which mu_tensor_unref releases.  The zero
  * struct is "no tensor" (dtype MU_DT_INVALID) and may be unref'd.  A buffer with more than one
- * reference is read-only by convention: writers ask mu_tensor_is_sole first.
+ * reference is read-only by convention: writers call mu_tensor_is_sole first.
  *
- * Shapes can only be made by mu_shape_set/mu_shape_push and friends, which check every product, so
- * holding a struct mu_shape means that its element count fits and is right.
+ * Shapes are made only by mu_shape_set, mu_shape_push and related functions, which check for
+ * overflow.  So the element count of a struct mu_shape is always correct.
  */
 #ifndef MU_TENSOR_TENSOR_H
 #define MU_TENSOR_TENSOR_H
@@ -29,7 +29,7 @@ struct mu_shape {
 	int64_t dim[MU_MAX_RANK];
 };
 
-/* A shape that may be partly unknown: attributes, placeholders, inference at build time. */
+/* A partially known shape, as in attributes, placeholders and shape inference. */
 struct mu_pshape {
 	int rank;                 /* -1: unknown rank */
 	int64_t dim[MU_MAX_RANK]; /* -1: unknown */
@@ -45,7 +45,7 @@ static inline struct mu_shape mu_shape_vec(int64_t n) /* n >= 0, from a count th
 {
 	return (struct mu_shape){.rank = 1, .count = n, .dim = {n}};
 }
-/* Copies the dimensions that there are. */
+/* Copies only the first `rank` dimensions. */
 static inline void mu_shape_copy(struct mu_shape *to, const struct mu_shape *from)
 {
 	to->rank = from->rank;
@@ -57,7 +57,7 @@ static inline void mu_shape_copy(struct mu_shape *to, const struct mu_shape *fro
 }
 bool mu_shape_eq(const struct mu_shape *a, const struct mu_shape *b);
 bool mu_shape_matches(const struct mu_shape *s, const struct mu_pshape *p);
-/* "[2,3]", "[]", "[?,3]", "<unknown>"; returns text in one of a few per-thread buffers. */
+/* Return "[2,3]", "[]", "[?,3]" or "<unknown>", in one of a few per-thread buffers. */
 const char *mu_shape_str(const struct mu_shape *s);
 const char *mu_pshape_str(const struct mu_pshape *p);
 
@@ -68,7 +68,7 @@ struct mu_string {
 	size_t len;
 };
 
-/* One element of a MU_RESOURCE tensor: a name, looked up in its container by whoever uses it. */
+/* One element of a MU_RESOURCE tensor: a name, which kernels look up in its container. */
 struct mu_handle {
 	char *device, *container, *name, *type_name;
 	uint64_t hash_code;
@@ -76,32 +76,31 @@ struct mu_handle {
 
 struct mu_tbuf {
 	_Atomic uint32_t refs;
-	_Atomic uint32_t lent; /* of these, references of tasks that are shown the memory */
+	_Atomic uint32_t lent; /* of these, references of other tasks that map the memory */
 	enum mu_dtype dtype;
-	bool device; /* memory of a GPU: an address that nothing on the host may follow */
+	bool device; /* GPU memory: the host must not dereference the address */
 	size_t size; /* bytes at data */
 	int64_t count;
 	void *data;
 	void (*release)(struct mu_tbuf *b); /* called at the last unref */
-	void *owner; /* for release; not NULL: somebody else's memory, not to be written to */
+	void *owner; /* for release; not NULL: wrapped memory, which must not be written */
 };
 
-struct mu_tensor { /* the shape last: of a small one only the first bytes are ever touched */
+struct mu_tensor { /* the shape is last, so that tensors of low rank touch fewer cache lines */
 	enum mu_dtype dtype;
 	struct mu_tbuf *buf; /* NULL only for "no tensor" */
 	void *data;          /* first element; within buf */
 	struct mu_shape shape;
 };
 
-/* Uninitialised memory for plain types, empty elements for strings and handles.  Fails with
- * RESOURCE_EXHAUSTED, naming shape and type, when the memory cannot be had or is over
- * mu_tensor_limit.  Data is aligned to 64 bytes. */
+/* Plain types are not initialized; strings and handles are empty.  Fails with RESOURCE_EXHAUSTED if
+ * there is not enough memory or the size exceeds mu_tensor_limit.  Data is aligned to 64 bytes. */
 int mu_tensor_new(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_shape *shape,
 		  struct mu_err *err);
-/* Wraps memory owned by somebody else: release(buf) is called with buf->owner == owner. */
+/* Wraps memory of another owner.  The last unref calls release(buf), with buf->owner == owner. */
 void mu_tensor_wrap(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_shape *shape,
 		    void *data, void (*release)(struct mu_tbuf *), void *owner);
-/* Plain assignment, but for dimensions that there are not. */
+/* As plain assignment, but copies only `rank` dimensions. */
 static inline void mu_tensor_move(struct mu_tensor *to, const struct mu_tensor *from)
 {
 	to->dtype = from->dtype;
@@ -121,7 +120,8 @@ static inline struct mu_tensor mu_tensor_ref(const struct mu_tensor *t)
 		atomic_fetch_add_explicit(&t->buf->refs, 1, memory_order_relaxed);
 	return *t;
 }
-/* And zeroes it.  Whoever holds the only reference need not count: nobody can add one. */
+/* Releases the reference and zeroes *t.  The last reference needs no atomic decrement, because no
+ * other thread can add one. */
 static inline void mu_tensor_unref(struct mu_tensor *t)
 {
 	struct mu_tbuf *b = t->buf;
@@ -135,19 +135,18 @@ static inline void mu_tensor_unref(struct mu_tensor *t)
 }
 int mu_tensor_copy(struct mu_tensor *out, const struct mu_tensor *in,
 		   struct mu_err *err); /* deep */
-/* Same buffer, other shape of the same count (the caller has checked that); a new reference. */
+/* Returns a new reference with another shape, which must have the same count. */
 struct mu_tensor mu_tensor_reshaped(const struct mu_tensor *t, const struct mu_shape *shape);
 static inline bool mu_tensor_is_sole(const struct mu_tensor *t)
 {
 	return t->buf && atomic_load_explicit(&t->buf->refs, memory_order_acquire) == 1;
 }
-/* Whether its memory may be written to: nobody else reads it, and it is our own. */
+/* True if the memory may be written: there is no other reference, and it is not wrapped memory. */
 static inline bool mu_tensor_is_own(const struct mu_tensor *t)
 {
 	return mu_tensor_is_sole(t) && !t->buf->owner;
 }
-/* Another task looks at its memory, as a copy that was sent would be: to be replaced, not updated.
- */
+/* True if another task maps the memory.  Then an update must write to a new buffer. */
 static inline bool mu_tensor_is_lent(const struct mu_tensor *t)
 {
 	return atomic_load_explicit(&t->buf->lent, memory_order_acquire) != 0;
@@ -155,7 +154,8 @@ static inline bool mu_tensor_is_lent(const struct mu_tensor *t)
 size_t mu_tensor_bytes(const struct mu_tensor *t); /* payload, strings included */
 
 extern _Atomic size_t mu_tensor_limit; /* largest single tensor in bytes; 16 GiB unless set */
-extern _Thread_local size_t mu_tensor_limit_here; /* on top of that; SIZE_MAX unless set */
+extern _Thread_local size_t
+    mu_tensor_limit_here; /* the same for this thread; SIZE_MAX unless set */
 
 static inline bool mu_tensor_is_set(const struct mu_tensor *t)
 {
@@ -169,17 +169,17 @@ int mu_tensor_scalar(struct mu_tensor *out, enum mu_dtype dtype, const void *val
 		     struct mu_err *err); /* plain types: copies mu_dtype_size bytes */
 int mu_tensor_string(struct mu_tensor *out, const char *s, size_t n,
 		     struct mu_err *err);                                /* scalar */
-void mu_string_set(struct mu_string *e, const char *s, size_t n);        /* frees what was there */
-void mu_handle_copy(struct mu_handle *to, const struct mu_handle *from); /* `to` is empty */
+void mu_string_set(struct mu_string *e, const char *s, size_t n);        /* frees the old value */
+void mu_handle_copy(struct mu_handle *to, const struct mu_handle *from); /* `to` must be empty */
 void mu_handle_fini(struct mu_handle *h);
 
-/* An int32 or int64 tensor's element i, widened. */
+/* Returns element i of an int32 or int64 tensor. */
 static inline int64_t mu_tensor_int(const struct mu_tensor *t, int64_t i)
 {
 	return t->dtype == MU_INT64 ? MU_DATA(int64_t, t)[i] : MU_DATA(int32_t, t)[i];
 }
 
-/* The same, written: v has to fit. */
+/* Sets element i of an int32 or int64 tensor; v must be in range. */
 static inline void mu_tensor_set_int(struct mu_tensor *t, int64_t i, int64_t v)
 {
 	if (t->dtype == MU_INT32)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A TensorProto is walked twice: once for type, shape and how many values there are, once to fill
- * the memory that the first walk sized.  A list field may come packed, unpacked or in several
- * pieces; all three mean the same. */
+/* A TensorProto is parsed in two passes: one for type, shape and number of values, one to fill the
+ * allocated memory.  A list field may be packed, unpacked or split; all forms are equivalent. */
 #include "lib/tensor/tensor_proto.h"
 
 #include "lib/tensor/encoded.h"
 
 enum { F_DTYPE = 1, F_SHAPE = 2, F_CONTENT = 4, F_STRING = 8, F_HANDLE = 14, F_VARIANT = 15 };
 
-/* Where a type's values are, how wide one is on the wire, and how many make an element. */
+/* The list field of a type, the wire type of a value, and the values per element. */
 struct list_form {
 	unsigned char field;
 	enum mu_pb_type wire;
@@ -29,12 +28,12 @@ static const struct list_form forms[MU_DT_COUNT] = {
     [MU_UINT32] = {16, MU_PB_VARINT, 1}, [MU_UINT64] = {17, MU_PB_VARINT, 1},
 };
 
-static int cut_short(struct mu_err *err, const char *what)
+static int fail_truncated(struct mu_err *err, const char *what)
 {
 	return mu_fail(err, MU_INVALID_ARGUMENT, "%s is malformed or truncated", what);
 }
 
-/* One Dim message: its size, which may be -1. */
+/* Parses a Dim message; the size may be -1. */
 static int parse_dim(struct mu_span proto, int64_t *size, struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(proto);
@@ -45,7 +44,7 @@ static int parse_dim(struct mu_span proto, int64_t *size, struct mu_err *err)
 		if (f.number == 1 && f.type == MU_PB_VARINT)
 			n = (int64_t)f.value;
 	if (m.bad)
-		return cut_short(err, "a dimension");
+		return fail_truncated(err, "a dimension");
 	*size = n;
 	return 0;
 }
@@ -74,7 +73,7 @@ int mu_pshape_parse(struct mu_pshape *out, struct mu_span proto, struct mu_err *
 		s.rank++;
 	}
 	if (m.bad)
-		return cut_short(err, "a shape");
+		return fail_truncated(err, "a shape");
 	if (unknown)
 		s = (struct mu_pshape){.rank = -1};
 	*out = s;
@@ -95,8 +94,8 @@ int mu_shape_parse(struct mu_shape *out, struct mu_span proto, struct mu_err *er
 
 /* ---- reading values ---- */
 
-/* Takes the next raw value of a list field; `m` walks a packed run. */
-static bool take(struct mu_pb *m, enum mu_pb_type wire, uint64_t *out)
+/* Reads the next raw value of a list field; `m` iterates over a packed list. */
+static bool take_value(struct mu_pb *m, enum mu_pb_type wire, uint64_t *out)
 {
 	uint32_t w;
 
@@ -150,7 +149,7 @@ static int read_head(struct head *h, struct mu_span proto, struct mu_err *err)
 		}
 	}
 	if (m.bad)
-		return cut_short(err, "a tensor");
+		return fail_truncated(err, "a tensor");
 	if (dtype == 0 || dtype >= MU_DT_COUNT)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%llu is not the number of a tensor type",
 			       (unsigned long long)dtype);
@@ -175,12 +174,12 @@ static int64_t count_values(struct mu_span proto, const struct list_form *form)
 	return n;
 }
 
-static void store(char *to, size_t width, uint64_t raw)
+static void store_value(char *to, size_t width, uint64_t raw)
 {
-	memcpy(to, &raw, width); /* little-endian, as the wire's tensor_content is */
+	memcpy(to, &raw, width); /* little-endian, like tensor_content */
 }
 
-/* Fills the first values of t; the caller has counted them and they fit. */
+/* Fills the first elements of t.  The caller has checked that the values fit. */
 static int fill_plain(struct mu_tensor *t, struct mu_span proto, const struct list_form *form,
 		      struct mu_err *err)
 {
@@ -194,7 +193,7 @@ static int fill_plain(struct mu_tensor *t, struct mu_span proto, const struct li
 		if (f.number != form->field)
 			continue;
 		if (f.type == form->wire) {
-			store(to, width, t->dtype == MU_BOOL ? f.value != 0 : f.value);
+			store_value(to, width, t->dtype == MU_BOOL ? f.value != 0 : f.value);
 			to += width;
 			continue;
 		}
@@ -204,17 +203,17 @@ static int fill_plain(struct mu_tensor *t, struct mu_span proto, const struct li
 		if (form->wire == MU_PB_FIXED32 || form->wire == MU_PB_FIXED64) {
 			size_t whole = f.bytes.len / width * width;
 			if (whole != f.bytes.len)
-				return cut_short(err, "a tensor's list of values");
+				return fail_truncated(err, "a tensor's list of values");
 			memcpy(to, f.bytes.data, whole);
 			to += whole;
 			continue;
 		}
-		while (take(&run, form->wire, &raw)) {
-			store(to, width, t->dtype == MU_BOOL ? raw != 0 : raw);
+		while (take_value(&run, form->wire, &raw)) {
+			store_value(to, width, t->dtype == MU_BOOL ? raw != 0 : raw);
 			to += width;
 		}
 		if (run.bad)
-			return cut_short(err, "a tensor's list of values");
+			return fail_truncated(err, "a tensor's list of values");
 	}
 	return 0;
 }
@@ -231,8 +230,8 @@ static int fill_strings(struct mu_tensor *t, struct mu_span proto)
 	return 0;
 }
 
-/* Strings in tensor_content, as a stock server's RunStep reply has them: every length as a varint,
- * then all the bytes. */
+/* Strings in tensor_content, as in RunStep replies of stock servers: all lengths as varints, then
+ * all bytes. */
 static int fill_packed_strings(struct mu_tensor *t, struct mu_span content, struct mu_err *err)
 {
 	struct mu_pb lengths = mu_pb_of(content), m = lengths;
@@ -241,14 +240,14 @@ static int fill_packed_strings(struct mu_tensor *t, struct mu_span content, stru
 
 	for (int64_t i = 0; i < t->shape.count; i++)
 		if (!mu_pb_varint(&m, &len))
-			return cut_short(err, "a tensor's list of strings");
+			return fail_truncated(err, "a tensor's list of strings");
 	for (int64_t i = 0; i < t->shape.count; i++) {
 		if (!mu_pb_varint(&lengths, &len) || len > (size_t)(m.end - m.at))
-			return cut_short(err, "a tensor's list of strings");
+			return fail_truncated(err, "a tensor's list of strings");
 		mu_string_set(&to[i], m.at, len);
 		m.at += len;
 	}
-	return m.at == m.end ? 0 : cut_short(err, "a tensor's list of strings");
+	return m.at == m.end ? 0 : fail_truncated(err, "a tensor's list of strings");
 }
 
 static int parse_handle(struct mu_handle *h, struct mu_span proto, struct mu_err *err)
@@ -265,7 +264,7 @@ static int parse_handle(struct mu_handle *h, struct mu_span proto, struct mu_err
 			hash = f.value;
 	}
 	if (m.bad)
-		return cut_short(err, "a resource handle");
+		return fail_truncated(err, "a resource handle");
 	*h = (struct mu_handle){.device = mu_xstrndup(s[1].data, s[1].len),
 				.container = mu_xstrndup(s[2].data, s[2].len),
 				.name = mu_xstrndup(s[3].data, s[3].len),
@@ -288,7 +287,7 @@ static int fill_handles(struct mu_tensor *t, struct mu_span proto, struct mu_err
 	return 0;
 }
 
-/* The last value repeats to fill the shape; no value at all means zeros. */
+/* Repeats the last value to fill the shape; without values the elements are zero. */
 static int repeat_last(struct mu_tensor *t, int64_t have, struct mu_err *err)
 {
 	int64_t n = t->shape.count;
@@ -313,7 +312,7 @@ static int repeat_last(struct mu_tensor *t, int64_t have, struct mu_err *err)
 		    all > mu_tensor_limit)
 			return mu_fail(
 			    err, MU_RESOURCE_EXHAUSTED,
-			    "a string repeated %lld times is over the limit of %zu bytes",
+			    "a string repeated %lld times exceeds the limit of %zu bytes",
 			    (long long)(n - have), (size_t)mu_tensor_limit);
 		for (int64_t i = have; i < n; i++)
 			mu_string_set(&s[i], last.data, last.len);
@@ -337,7 +336,7 @@ static int fill_from_lists(struct mu_tensor *t, struct mu_span proto, struct mu_
 	have = values / form->per_element;
 	if (values % form->per_element || have > t->shape.count)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%lld values are too many for a tensor of shape %s and type %s",
+			       "too many values, %lld, for a tensor of shape %s and type %s",
 			       (long long)values, mu_shape_str(&t->shape), mu_dtype_name(t->dtype));
 	rc = t->dtype == MU_STRING     ? fill_strings(t, proto)
 	     : t->dtype == MU_RESOURCE ? fill_handles(t, proto, err)
@@ -356,7 +355,7 @@ int mu_tensor_parse(struct mu_tensor *out, struct mu_span proto, struct mu_err *
 	size_t each = mu_dtype_size(h.dtype);
 	if (h.has_content && h.dtype == MU_STRING) {
 		if ((size_t)h.shape.count > h.content.len)
-			return cut_short(err, "a tensor's list of strings");
+			return fail_truncated(err, "a tensor's list of strings");
 		if ((rc = mu_tensor_new(&t, h.dtype, &h.shape, err)) ||
 		    (rc = fill_packed_strings(&t, h.content, err)))
 			return rc;
@@ -375,7 +374,8 @@ int mu_tensor_parse(struct mu_tensor *out, struct mu_span proto, struct mu_err *
 		memcpy(t.data, h.content.data, h.content.len);
 	else if ((rc = fill_from_lists(&t, proto, err)))
 		return rc;
-	if (h.has_content && h.dtype == MU_BOOL) /* any non-zero byte is true; ours are 0 and 1 */
+	if (h.has_content &&
+	    h.dtype == MU_BOOL) /* any non-zero byte is true; normalize to 0 and 1 */
 		for (size_t i = 0; i < h.content.len; i++)
 			MU_DATA(char, &t)[i] = MU_DATA(char, &t)[i] != 0;
 	*out = t;
@@ -424,7 +424,7 @@ static void write_handle(struct mu_buf *b, const struct mu_handle *h)
 	put_nonempty(b, 5, h->type_name);
 }
 
-/* Of objects those that may leave their process. */
+/* Writes the serializable objects. */
 static void write_objects(struct mu_buf *b, const struct mu_tensor *t)
 {
 	for (int64_t i = 0; i < t->shape.count; i++) {

@@ -118,7 +118,7 @@ bool lender_can(const struct mu_tensor *t)
 {
 	uint64_t offset;
 
-	return is_value_type(t->dtype) && mu_tensor_bytes(t) >= ARENA_LEAST && !t->buf->owner &&
+	return is_value_type(t->dtype) && mu_tensor_bytes(t) >= ARENA_MIN_BYTES && !t->buf->owner &&
 	       t->data == t->buf->data && arena_offset(t->data, &offset);
 }
 

@@ -6,7 +6,12 @@
 #include "lib/base/mem.h"
 #include "lib/tensor/arena.h"
 
-enum { MIB = 1 << 20, HALF = ARENA_KEEP / 2, QUARTER = ARENA_KEEP / 4, MOST = ARENA_KEEP / 8 * 7 };
+enum {
+	MIB = 1 << 20,
+	HALF = ARENA_CACHE_BYTES / 2,
+	QUARTER = ARENA_CACHE_BYTES / 4,
+	MOST = ARENA_CACHE_BYTES / 8 * 7
+};
 
 static int start(void **state)
 {
@@ -30,7 +35,7 @@ static unsigned step(unsigned n, size_t bytes)
 	}
 	while (n > 0)
 		arena_free(p[--n], bytes);
-	assert_true(arena_kept() <= ARENA_KEEP);
+	assert_true(arena_cached_bytes() <= ARENA_CACHE_BYTES);
 	return warm;
 }
 
@@ -50,7 +55,7 @@ static void blocks__that_nobody_wants_any_more__make_room_for_others(void **stat
 	step(1, QUARTER);
 	while (step(1, QUARTER) == 0) {
 		gone += QUARTER;
-		assert_true(gone < (size_t)16 * ARENA_KEEP);
+		assert_true(gone < (size_t)16 * ARENA_CACHE_BYTES);
 	}
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(step(1, QUARTER), 1);
@@ -67,17 +72,18 @@ static void blocks__of_a_step_that_needs_more_than_is_kept__are_kept_in_part(voi
 
 static void blocks__larger_than_all_that_is_kept__are_given_away(void **state)
 {
-	size_t before = arena_kept();
+	size_t before = arena_cached_bytes();
 
-	assert_int_equal(step(1, 2 * (size_t)ARENA_KEEP), 0);
-	assert_int_equal(step(1, 2 * (size_t)ARENA_KEEP), 0);
-	assert_int_equal(arena_kept(), before);
+	assert_int_equal(step(1, 2 * (size_t)ARENA_CACHE_BYTES), 0);
+	assert_int_equal(step(1, 2 * (size_t)ARENA_CACHE_BYTES), 0);
+	assert_int_equal(arena_cached_bytes(), before);
 }
 
 static void kept__of_sizes_that_come_and_go__is_what_is_there(void **state)
 {
 	for (int round = 0; round < 20; round++)
-		for (size_t bytes = ARENA_LEAST; bytes <= ARENA_KEEP; bytes = bytes * 5 / 3 + 1)
+		for (size_t bytes = ARENA_MIN_BYTES; bytes <= ARENA_CACHE_BYTES;
+		     bytes = bytes * 5 / 3 + 1)
 			step(1 + (unsigned)(bytes % 3), bytes);
 }
 

@@ -11,7 +11,7 @@
 #include "task/peer/stream_conn.h"
 #include "tests/test.h"
 
-enum { N = ARENA_LEAST }; /* floats */
+enum { N = ARENA_MIN_BYTES }; /* floats */
 
 struct pair {
 	struct stream_conn *conn; /* of the borrower */
@@ -69,8 +69,8 @@ static void blocks__are_used_again_and_lie_apart(void **state)
 	size_t kept;
 
 	assert_ok(arena_start(&err), &err);
-	assert_null(arena_alloc(ARENA_LEAST - 1));
-	for (size_t n = ARENA_LEAST; n < (size_t)1 << 20; n = n * 9 / 7) {
+	assert_null(arena_alloc(ARENA_MIN_BYTES - 1));
+	for (size_t n = ARENA_MIN_BYTES; n < (size_t)1 << 20; n = n * 9 / 7) {
 		a = arena_alloc(n);
 		b = arena_alloc(n);
 		assert_true(a && b && (a + n <= b || b + n <= a));
@@ -78,9 +78,9 @@ static void blocks__are_used_again_and_lie_apart(void **state)
 		memset(a, 1, n);
 		memset(b, 2, n);
 		assert_int_equal(a[n - 1], 1);
-		kept = arena_kept();
+		kept = arena_cached_bytes();
 		arena_free(a, n);
-		assert_true(arena_kept() >= kept + n);
+		assert_true(arena_cached_bytes() >= kept + n);
 		c = arena_alloc(n);
 		assert_ptr_equal(a, c);
 		arena_free(c, n);
