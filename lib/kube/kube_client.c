@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "lib/base/backoff.h"
 #include "lib/base/clock.h"
 #include "lib/base/histogram.h"
 #include "lib/base/log.h"
@@ -243,7 +244,7 @@ static bool is_retriable(const struct exchange *x, int tries, double *wait)
 	if (x->status == 401)
 		return tries == 0; /* with the token read anew */
 	if (x->status == 429 && *wait <= 0)
-		*wait = 0.5 * (1 << tries);
+		*wait = mu_backoff(tries, 0.5, RETRY_AFTER_MAX_S);
 	return x->status == 429 || (x->status == 503 && asked > 0);
 }
 

@@ -3,8 +3,9 @@
  * spec, and the metrics page. */
 #include "operator/controller/store.h"
 
-#include <math.h>
 #include <stdio.h>
+
+#include "lib/base/backoff.h"
 
 /* A task that serves its page does so before it is ready: one that is ready, and has never
  * answered, is of a program that has none, and there may be a thousand of them.  It is asked four
@@ -27,12 +28,11 @@ static bool is_due(const struct poll_backoff *pace, double now)
 
 static void slow_down(struct poll_backoff *pace, bool pageless, double now)
 {
-	int times = pace->silent < 8 ? (int)pace->silent : 8;
-	double wait = ldexp(SILENCE_FIRST_S, pageless ? 2 * times : times);
+	int failures = (int)pace->silent++;
 
-	pace->silent++;
 	pace->since = now;
-	pace->after = now + fmin(wait, pageless ? PAGELESS_MAX_S : SILENCE_MAX_S);
+	pace->after = now + (pageless ? mu_backoff(2 * failures, SILENCE_FIRST_S, PAGELESS_MAX_S)
+				      : mu_backoff(failures, SILENCE_FIRST_S, SILENCE_MAX_S));
 }
 
 static struct task_address address_of(const struct stored_job *job, const struct pod *p)

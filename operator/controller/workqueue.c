@@ -6,6 +6,8 @@
 #include <math.h>
 #include <time.h>
 
+#include "lib/base/backoff.h"
+
 static const double BACKOFF_FIRST_S = 0.005, BACKOFF_MAX_S = 1000;
 
 struct work_item {
@@ -166,7 +168,7 @@ void workqueue_again(struct workqueue *q, const char *key)
 
 	pthread_mutex_lock(&q->lock);
 	item = item_of(q, key);
-	delay(q, item, fmin(ldexp(BACKOFF_FIRST_S, item->failures), BACKOFF_MAX_S));
+	delay(q, item, mu_backoff(item->failures, BACKOFF_FIRST_S, BACKOFF_MAX_S));
 	item->failures++;
 	q->retries++;
 	pthread_mutex_unlock(&q->lock);

@@ -2,6 +2,7 @@
 /* Records how the pods of an index ended, and decides whether it runs again. */
 #include <stdio.h>
 
+#include "lib/base/backoff.h"
 #include "operator/plan/plan_internal.h"
 
 enum { BACKOFF_FIRST = 1 };
@@ -38,11 +39,7 @@ bool plan_is_done(const struct planner *p, const struct task_spec *t, int index)
 
 double plan_backoff(int failures)
 {
-	double wait = BACKOFF_FIRST;
-
-	while (--failures > 0 && wait < PLAN_BACKOFF_MOST)
-		wait *= 2;
-	return wait < PLAN_BACKOFF_MOST ? wait : PLAN_BACKOFF_MOST;
+	return mu_backoff(failures - 1, BACKOFF_FIRST, PLAN_BACKOFF_MOST);
 }
 
 /* An evicted program may end with 0 because it was terminated. */
