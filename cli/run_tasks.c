@@ -25,6 +25,7 @@
 
 enum { MAX_TASKS = 4096, MAX_READS = 256 };
 enum { FIRST_PORT = 10000, PORTS = 20000, PORT_TRIES = 1000 };
+enum { CONNECT_TIMEOUT_MS = 100 };
 
 /* Chooses a free port and returns it with the socket that reserves it; 0 if none was found. */
 static int choose_port(int *held)
@@ -260,18 +261,26 @@ static void read_output(struct run_tasks *r, struct local_task *t)
 	}
 }
 
-/* True if the task's port accepts connections; on the loopback the result is immediate. */
+/* True if the task's port accepts connections.  The wait is bounded: a connect to a listener whose
+ * backlog is full would take minutes. */
 static bool is_listening(const struct local_task *t)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET,
 				.sin_port = htons((uint16_t)t->port),
 				.sin_addr = {htonl(INADDR_LOOPBACK)}};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool yes = fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int error = fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0 ? 0 : errno;
 
+	if (error == EINPROGRESS) {
+		struct pollfd p = {.fd = fd, .events = POLLOUT};
+		socklen_t size = sizeof(error);
+
+		if (poll(&p, 1, CONNECT_TIMEOUT_MS) == 1)
+			getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+	}
 	if (fd >= 0)
 		close(fd);
-	return yes;
+	return fd >= 0 && error == 0;
 }
 
 static void reap_task(struct run_tasks *r, struct local_task *t, double now)

@@ -28,19 +28,19 @@ build-tests: $(TESTS) $(B)/bench/gpu ## compile the unit tests, run none
 test-install: ## a C program outside the tree against what `make install` puts there
 	@tests/install/run.sh
 
-test-compat: ## real TensorFlow clients against stock servers and ours
+test-compat: ## real TensorFlow clients against stock servers and ours; SAMPLE=COMMIT for a third of the cases
 	@tools/deps
 	@$(again) all examples $(B)/tests/client/callable_test $(B)/tests/kernels/op_driver
-	@tests/compat/run.sh
-	@tests/compat/run.sh --newest
+	@tests/compat/run.sh $(if $(SAMPLE),--sample $(SAMPLE))
+	@$(if $(SAMPLE),:,tests/compat/run.sh --newest)
 
 test-api: ## the operator against a real API server (etcd and kube-apiserver from pinned sources)
 	@tools/deps
 	@$(again) all
 	@WITHOUT='$(WITHOUT)' tests/cluster-api/run.sh
 
-test-simulator: $(B)/tests/fake/simulator_test ## the operator in a simulated cluster: SIM_SCHEDULES (100000) of mishaps
-	@SIM_SCHEDULES=$${SIM_SCHEDULES:-100000} SIM_WORKERS=$${SIM_WORKERS:-$$(nproc)} TEST_TIMEOUT=1800 TEST_AGAIN=0 tools/run-tests $<
+test-simulator: $(B)/tests/fake/simulator_test $(B)/tests/fake/security_test ## the operator in a simulated cluster: SIM_SCHEDULES (100000) of mishaps
+	@SIM_ROTATIONS=60 SIM_SCHEDULES=$${SIM_SCHEDULES:-100000} SIM_WORKERS=$${SIM_WORKERS:-$$(nproc)} TEST_TIMEOUT=1800 TEST_AGAIN=0 tools/run-tests $^
 
 test-kill: all $(B)/tests/cli/kill_test ## kill -9 of any process of a muster run job, MUSTER_KILL_ROUNDS (50) times
 	@MUSTER_KILL_ROUNDS=$${MUSTER_KILL_ROUNDS:-50} TEST_TIMEOUT=1800 TEST_AGAIN=0 tools/run-tests $(B)/tests/cli/kill_test
@@ -53,8 +53,8 @@ test-cluster: ## helm install, kubectl apply and scale on a real Kubernetes node
 test-images: ## the Dockerfile, built by buildah on a Debian bootstrapped here; IMAGES="operator task cli task-tf task-cuda" for others
 	@tests/images/run.sh $(IMAGES)
 
-check: ## what CI runs
-	@.ci/run
+check: ## every test; .ci/run is a part of it
+	@.ci/run all
 
 asan: ## unit tests under AddressSanitizer and UBSan
 	@ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \

@@ -4,11 +4,13 @@
 A case that fails runs once more at the end.  Should it pass then, the run does not fail, but both outcomes are told: there
 is a fault in the servers or in the case, if a rare one.
 """
+import inspect
 import os
 import shutil
 import subprocess
 import sys
 import time
+import zlib
 
 from cluster import PATIENCE
 from compare import Different, both, checkpoint, close, core, folder, lines, report, same_checkpoint
@@ -205,11 +207,31 @@ def run(cases):
     return [line for case in cases for line in results[case]], chance
 
 
+NEEDS = {resume: deterministic}  # a case, and the case whose files it continues with
+
+
+def sources(case):
+    """The files of the case: its module and the programs that it names."""
+    constants = [c for code in (case.__code__, *case.__code__.co_consts) if inspect.iscode(code) for c in code.co_consts]
+    return {os.path.relpath(inspect.getsourcefile(case)), *(f"tests/compat/programs/{c}.py" for c in constants if isinstance(c, str))}
+
+
+def sample(cases, commit):
+    """A third of the cases, drawn by the commit's hash, and those whose files the commit changed."""
+    changed = set(subprocess.run(["git", "diff", "--name-only", f"{commit}~1", commit], capture_output=True, text=True).stdout.split())
+    chosen = {c for c in cases if zlib.crc32(f"{commit} {c.__name__}".encode()) % 3 == 0 or sources(c) & changed}
+    chosen |= {NEEDS[c] for c in chosen if c in NEEDS}
+    return [c for c in cases if c in chosen]
+
+
 def main():
     cases = [hello, placement, holders, functions, datasets, pipelines, saved_inputs, readers, deterministic, resume, asynchronous, bundles, bad_input,
              *examples.CASES, *behaviours.CASES, *training.CASES, *restarts.CASES, *board.CASES,
              *c_client.CASES, *kernels.CASES]
-    wanted = sys.argv[1:]
+    if sys.argv[1:2] == ["--sample"]:
+        cases = sample(cases, sys.argv[2])
+        print(f"compat: a sample of {len(cases)} cases: {' '.join(c.__name__ for c in cases)}", flush=True)
+    wanted = sys.argv[1:] if "--sample" not in sys.argv else []
     unknown = set(wanted) - {c.__name__ for c in cases}
     if unknown:
         sys.exit(f"compat: no such case: {' '.join(sorted(unknown))}; there are {' '.join(c.__name__ for c in cases)}")

@@ -3,6 +3,7 @@
 # Real TensorFlow programs against stock servers and against ours; the answers have to agree.
 #
 #   run.sh [CASE...]     all cases when none is named
+#   run.sh --sample COMMIT  a third of the cases, drawn by the commit's hash, and those that it changed
 #   run.sh --newest [CASE...]  with the newest TensorFlow; when no case is named, those that it can still run
 #   MUSTER_TF_VENV       an environment that has TensorFlow 2.15 (default: build/venv-tf, made when missing)
 #   MUSTER_TF_NEWEST     one that has the newest (default: build/venv-tf-newest, made when missing)

@@ -6,6 +6,7 @@
  * on the way (sim_cluster.c), and then nothing more is written.
  *
  *	SIM_SCHEDULES=100000   how many (700)
+ *	SIM_FIRST=5000         the first seed (1)
  *	SIM_WORKERS=2          in so many processes (1)
  *	SIM_SEED=17            this one only; SIM_TRACE=1 says what happens in it
  *
@@ -273,7 +274,7 @@ static uint64_t number(const char *name, uint64_t otherwise)
 }
 
 /* In so many processes: each has a cluster of its own, and a crash ends only one. */
-static void run_forked(uint64_t n, unsigned workers, struct tally *all)
+static void run_forked(uint64_t first, uint64_t n, unsigned workers, struct tally *all)
 {
 	pid_t pids[WORKERS_MAX];
 	struct tally *t = mmap(NULL, WORKERS_MAX * sizeof(*t), PROT_READ | PROT_WRITE,
@@ -284,7 +285,8 @@ static void run_forked(uint64_t n, unsigned workers, struct tally *all)
 		pids[i] = fork();
 		assert_true(pids[i] >= 0);
 		if (pids[i] == 0) {
-			run_schedules(1 + n * i / workers, 1 + n * (i + 1) / workers, &t[i]);
+			run_schedules(first + n * i / workers, first + n * (i + 1) / workers,
+				      &t[i]);
 			fflush(stdout);
 			_exit(0);
 		}
@@ -294,7 +296,7 @@ static void run_forked(uint64_t n, unsigned workers, struct tally *all)
 		waitpid(pids[i], &status, 0);
 		if (status != 0)
 			print_message("worker %u died in SEED=%llu\n", i,
-				      (unsigned long long)(1 + n * i / workers + t[i].schedules));
+				      (unsigned long long)(first + n * i / workers + t[i].schedules));
 		all->bad += t[i].bad + (status != 0);
 		all->schedules += t[i].schedules;
 		all->crashes += t[i].crashes;
@@ -308,15 +310,15 @@ static void run_forked(uint64_t n, unsigned workers, struct tally *all)
 static void schedules__whatever_goes_wrong__end_as_undisturbed(void **state)
 {
 	uint64_t one = number("SIM_SEED", 0), n = number("SIM_SCHEDULES", 700);
-	uint64_t workers = number("SIM_WORKERS", 1);
+	uint64_t workers = number("SIM_WORKERS", 1), first = number("SIM_FIRST", 1);
 	struct tally all = {0};
 
 	if (one)
 		run_schedules(one, one + 1, &all);
 	else if (workers > 1)
-		run_forked(n, workers < WORKERS_MAX ? (unsigned)workers : WORKERS_MAX, &all);
+		run_forked(first, n, workers < WORKERS_MAX ? (unsigned)workers : WORKERS_MAX, &all);
 	else
-		run_schedules(1, n + 1, &all);
+		run_schedules(first, first + n, &all);
 	print_message(
 	    "%llu schedules, %llu crashes, %llu changes of the leader, %llu epochs seen\n",
 	    (unsigned long long)all.schedules, (unsigned long long)all.crashes,
