@@ -9,6 +9,13 @@
 
 static const double FINISH_TIMEOUT_S = 10; /* then the pod is deleted */
 
+char *apply_path(const struct reconcile *r, enum object_kind kind, const char *name)
+{
+	return mu_xasprintf("%s/namespaces/%s/%s%s%s", kinds[kind].group,
+			    r->seen->job->meta.namespace, kinds[kind].resource, name ? "/" : "",
+			    name ? name : "");
+}
+
 int apply_request(struct reconcile *r, const struct kube_request *rq, cJSON **out,
 		  struct mu_err *err)
 {
@@ -53,8 +60,7 @@ static int delete_uid(struct reconcile *r, const char *path, const char *uid, bo
 
 static int delete_pod(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
 {
-	MU_AUTO_FREE char *path =
-	    mu_xasprintf("/api/v1/namespaces/%s/pods/%s", r->spec->namespace, a->name);
+	MU_AUTO_FREE char *path = apply_path(r, KIND_POD, a->name);
 	bool at_once = a->kind == ACTION_FORCE_DELETE_POD;
 	int rc = delete_uid(r, path, a->uid, at_once, err);
 
@@ -102,9 +108,7 @@ static int finish_pod(struct reconcile *r, const struct plan_action *a, struct m
 
 static int delete_job(struct reconcile *r, struct mu_err *err)
 {
-	MU_AUTO_FREE char *path =
-	    mu_xasprintf("/apis/" JOB_API_VERSION "/namespaces/%s/distributedtrainingjobs/%s",
-			 r->spec->namespace, r->spec->name);
+	MU_AUTO_FREE char *path = apply_path(r, KIND_JOB, r->spec->name);
 
 	return delete_uid(r, path, r->seen->job->meta.uid, false, err);
 }
@@ -112,8 +116,7 @@ static int delete_job(struct reconcile *r, struct mu_err *err)
 static int delete_service(struct reconcile *r, struct mu_err *err)
 {
 	const struct owned *service = r->seen->owned[KIND_SERVICE];
-	MU_AUTO_FREE char *path =
-	    mu_xasprintf("/api/v1/namespaces/%s/services/%s", r->spec->namespace, r->spec->name);
+	MU_AUTO_FREE char *path = apply_path(r, KIND_SERVICE, r->spec->name);
 
 	return service ? delete_uid(r, path, service->meta.uid, false, err) : 0;
 }

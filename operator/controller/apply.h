@@ -14,6 +14,8 @@ int apply_creates(struct reconcile *r, struct job_plan *plan, struct mu_err *err
 int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_err *err);
 
 /* ---- shared by apply.c and apply_creates.c ---- */
+/* The path of an object of the job's namespace; name NULL: of all of its kind.  Returns new. */
+char *apply_path(const struct reconcile *r, enum object_kind kind, const char *name);
 /* Sends a request, unless leadership may have passed. */
 int apply_request(struct reconcile *r, const struct kube_request *rq, cJSON **out,
 		  struct mu_err *err);

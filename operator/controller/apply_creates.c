@@ -17,27 +17,25 @@
 enum { BATCH_MAX = 8 }; /* creates under way at once */
 static const double REJECTED_RETRY_S = 30;
 
-/* An object to create, and its request. */
+/* An object to create. */
 struct create_request {
-	const char *resource;
-	char *name, *path; /* path: of the collection */
-	char *create_path; /* with the query of its create */
+	enum object_kind kind;
+	char *name, *path; /* path: of the create, with its query */
 	char *body;        /* JSON, with all members of the user's template */
 };
 
 /* Takes the object.  Pods are validated strictly: the API server rejects unknown members of the
  * user's template instead of dropping them. */
 static void create_request_init(struct create_request *w, const struct reconcile *r,
-				const char *api, const char *resource, cJSON *object)
+				enum object_kind kind, cJSON *object)
 {
-	bool strict = strcmp(resource, "pods") == 0;
+	MU_AUTO_FREE char *path = apply_path(r, kind, NULL);
 
 	*w = (struct create_request){
-	    .resource = resource,
-	    .name = mu_xstrdup(cJSON_GetStringValue(at(at(object, "metadata"), "name"))),
-	    .path = mu_xasprintf("%s/namespaces/%s/%s", api, r->spec->namespace, resource),
+	    .kind = kind,
+	    .name = mu_xstrdup(object_name(object)),
+	    .path = mu_xasprintf("%s%s", path, kind == KIND_POD ? "?fieldValidation=Strict" : ""),
 	    .body = cJSON_PrintUnformatted(object)};
-	w->create_path = mu_xasprintf("%s%s", w->path, strict ? "?fieldValidation=Strict" : "");
 	cJSON_Delete(object);
 }
 
@@ -45,30 +43,30 @@ static void create_request_fini(struct create_request *w)
 {
 	free(w->name);
 	free(w->path);
-	free(w->create_path);
 	free(w->body);
 }
 
 static struct kube_request http_request_of(const struct create_request *w)
 {
 	return (struct kube_request){
-	    .method = "POST", .path = w->create_path, .body = mu_span_of(w->body)};
+	    .method = "POST", .path = w->path, .body = mu_span_of(w->body)};
 }
 
 /* Adopts an object that exists under the name: *out is set when it is ours and stays. */
 static int take_over(struct reconcile *r, const struct create_request *w, cJSON **out,
 		     struct mu_err *err)
 {
-	MU_AUTO_FREE char *named = mu_xasprintf("%s/%s", w->path, w->name);
+	const char *resource = kinds[w->kind].resource;
+	MU_AUTO_FREE char *path = apply_path(r, w->kind, w->name);
 	cJSON *found = NULL;
-	int rc = apply_call(r, "GET", named, NULL, &found, err);
+	int rc = apply_call(r, "GET", path, NULL, &found, err);
 
 	if (rc == 0 && !apply_is_ours(r, found))
 		rc = mu_fail(err, MU_ALREADY_EXISTS,
 			     "%s/%s exists and is not this job's: delete it or rename the job",
-			     w->resource, w->name);
+			     resource, w->name);
 	else if (rc == 0 && at(at(found, "metadata"), "deletionTimestamp"))
-		rc = mu_fail(err, MU_ABORTED, "%s/%s is still being deleted", w->resource, w->name);
+		rc = mu_fail(err, MU_ABORTED, "%s/%s is still being deleted", resource, w->name);
 	if (rc == 0)
 		*out = found;
 	else
@@ -85,179 +83,153 @@ static int handle_conflict(struct reconcile *r, const struct create_request *w, 
 	if (rc == -MU_ALREADY_EXISTS)
 		event_record(r, true, "NameTaken", "%s", err->msg);
 	else if (rc == -MU_PERMISSION_DENIED || rc == -MU_INVALID_ARGUMENT)
-		event_record(r, true, "CreateRefused", "%s/%s: %s; %s", w->resource, w->name,
-			     err->msg, job_plan_advice(err->msg));
+		event_record(r, true, "CreateRefused", "%s/%s: %s; %s", kinds[w->kind].resource,
+			     w->name, err->msg, job_plan_advice(err->msg));
 	return rc;
 }
 
 /* Creates an object, which it takes. */
-static int create(struct reconcile *r, const char *api, const char *resource, cJSON *object,
-		  cJSON **out, struct mu_err *err)
+static int create(struct reconcile *r, enum object_kind kind, cJSON *object, cJSON **out,
+		  struct mu_err *err)
 {
 	struct kube_request rq;
 	struct create_request w;
 	int rc;
 
-	create_request_init(&w, r, api, resource, object);
+	create_request_init(&w, r, kind, object);
 	rq = http_request_of(&w);
 	rc = handle_conflict(r, &w, apply_request(r, &rq, out, err), out, err);
 	create_request_fini(&w);
 	return rc;
 }
 
-/* Reads the object before creating it: its watch starts with the first object of its kind, and
- * after a restart most objects exist already. */
-static int create_unless_there(struct reconcile *r, const char *version, const char *resource,
-			       cJSON *object, cJSON **out, struct mu_err *err)
-{
-	MU_AUTO_FREE char *api = mu_xasprintf("/apis/%s", version);
-	MU_AUTO_FREE char *path = mu_xasprintf("%s/namespaces/%s/%s/%s", api, r->spec->namespace,
-					       resource, r->spec->name);
-	int rc = apply_call(r, "GET", path, NULL, out, err);
-
-	if (rc == 0 && apply_is_ours(r, *out)) {
-		cJSON_Delete(object);
-		return 0;
-	}
-	cJSON_Delete(*out);
-	*out = NULL;
-	if (rc == 0 || rc == -MU_NOT_FOUND)
-		return create(r, api, resource, object, out, err);
-	cJSON_Delete(object);
-	return rc;
-}
-
-static int create_policy(struct reconcile *r, struct mu_err *err)
+/* -MU_NOT_FOUND when there is none that is ours. */
+static int find(struct reconcile *r, enum object_kind kind, cJSON **out, struct mu_err *err)
 {
 	const struct observed_job *o = &r->seen->observed;
-	bool new = o->status.phase == JOB_NEW && !o->service && !o->n_pods; /* nothing to find */
-	const struct controller_options *options = &r->controller->options;
-	cJSON *object = render_policy(r->spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT,
-				      options->lease_namespace, options->status_from);
-	cJSON *out = NULL;
-	int rc = new ? create(r, "/apis/networking.k8s.io/v1", "networkpolicies", object, &out, err)
-		     : create_unless_there(r, "networking.k8s.io/v1", "networkpolicies", object,
-					   &out, err);
+	MU_AUTO_FREE char *path = apply_path(r, kind, r->spec->name);
+	cJSON *found = NULL;
+	int rc;
 
-	if (rc == 0) {
-		store_expect(&r->controller->store, KIND_POLICY, out, r->now);
-		controller_want(r->controller, KIND_POLICY);
+	if (o->status.phase == JOB_NEW && !o->service && !o->n_pods)
+		return -MU_NOT_FOUND; /* a new job */
+	rc = apply_call(r, "GET", path, NULL, &found, err);
+	if (rc == 0 && apply_is_ours(r, found)) {
+		*out = found;
+		return 0;
 	}
-	cJSON_Delete(out);
-	return rc;
+	cJSON_Delete(found);
+	return rc == 0 ? -MU_NOT_FOUND : rc;
 }
 
-static int resize_group(struct reconcile *r, int members, cJSON **out, struct mu_err *err)
+/* Patches the number of members of the group *out, when it is another. */
+static int resize_group(struct reconcile *r, enum object_kind kind, int members, cJSON **out,
+			struct mu_err *err)
 {
-	MU_AUTO_FREE char *path =
-	    mu_xasprintf("/apis/%s/namespaces/%s/podgroups/%s", group_api(r->spec),
-			 r->spec->namespace, r->spec->name);
-	MU_AUTO_FREE char *body = mu_xasprintf("{\"metadata\":{\"labels\":{\"" LABEL_JOB
-					       "\":\"%s\"}},\"spec\":{\"minMember\":%d}}",
-					       r->spec->name, members);
+	const cJSON *now = at(at(*out, "spec"), "minMember");
+	MU_AUTO_FREE char *path = apply_path(r, kind, r->spec->name);
+	MU_AUTO_FREE char *body = NULL;
+	cJSON *patch;
+	int rc;
 
-	return apply_request(r,
-			     &(struct kube_request){.method = "PATCH",
-						    .path = path,
-						    .content_type = "application/merge-patch+json",
-						    .body = mu_span_of(body)},
-			     out, err);
+	if (cJSON_IsNumber(now) && now->valueint == members)
+		return 0;
+	patch = cJSON_CreateObject();
+	set_text(object_in(object_in(patch, "metadata"), "labels"), LABEL_JOB, r->spec->name);
+	cJSON_AddNumberToObject(object_in(patch, "spec"), "minMember", members);
+	body = cJSON_PrintUnformatted(patch);
+	cJSON_Delete(patch);
+	cJSON_Delete(*out);
+	*out = NULL;
+	rc = apply_request(r,
+			   &(struct kube_request){.method = "PATCH",
+						  .path = path,
+						  .content_type = "application/merge-patch+json",
+						  .body = mu_span_of(body)},
+			   out, err);
+	/* gone in between: the next reconcile creates it */
+	return rc == -MU_NOT_FOUND ? mu_fail(err, MU_ABORTED, "the podgroup has gone") : rc;
 }
 
-/* Without the group its pods would not be placed, or not together: an error ends the creates. */
-static int ensure_group(struct reconcile *r, int members, struct mu_err *err)
+static enum object_kind kind_of(const struct reconcile *r, const struct plan_action *a)
 {
-	enum object_kind kind = r->spec->gang == GANG_VOLCANO ? KIND_VOLCANO : KIND_PLUGINS;
-	cJSON *out = NULL, *resized = NULL;
-	int rc = create_unless_there(r, group_api(r->spec), "podgroups",
-				     render_group(r->spec, members), &out, err);
-
-	if (rc == 0) {
-		const cJSON *n = at(at(out, "spec"), "minMember");
-		if (!cJSON_IsNumber(n) || n->valueint != members)
-			rc = resize_group(r, members, &resized, err);
-		if (rc == -MU_NOT_FOUND) /* gone in between: the next reconcile creates it */
-			rc = mu_fail(err, MU_ABORTED, "the podgroup has gone");
+	switch (a->kind) {
+	case ACTION_CREATE_SERVICE:
+		return KIND_SERVICE;
+	case ACTION_CREATE_POLICY:
+		return KIND_POLICY;
+	case ACTION_PUT_GROUP:
+		return r->spec->gang == GANG_VOLCANO ? KIND_VOLCANO : KIND_PLUGINS;
+	default:
+		return KIND_POD;
 	}
-	if (rc == 0) {
-		store_expect(&r->controller->store, kind, resized ? resized : out, r->now);
-		controller_want(r->controller, kind);
-	}
-	cJSON_Delete(out);
-	cJSON_Delete(resized);
-	if (rc == -MU_NOT_FOUND) {
-		event_record(r, true, "GangUnavailable",
-			     "this cluster has no podgroups of %s: install the scheduler or say "
-			     "run.gang: none",
-			     group_api(r->spec));
-		rc = mu_fail(err, MU_INVALID_ARGUMENT, "no podgroups of %s in this cluster",
-			     group_api(r->spec)); /* a refusal: it becomes a condition */
-	}
-	return rc;
 }
 
-static void create_request_of(struct create_request *w, const struct reconcile *r,
-			      const struct plan_action *a)
+static cJSON *object_of(const struct reconcile *r, const struct plan_action *a)
 {
-	if (a->kind == ACTION_CREATE_SERVICE)
-		create_request_init(
-		    w, r, "/api/v1", "services",
-		    render_service(r->spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT));
-	else
-		create_request_init(w, r, "/api/v1", "pods", render_pod(r->spec, a->pod));
+	const struct controller_options *o = &r->controller->options;
+
+	return render_action(r->spec, a, o->lease_namespace, o->status_from);
 }
 
 /* True when an existing pod started with an older cluster epoch than the planned one. */
 static bool is_behind(const cJSON *pod, const struct plan_pod *planned)
 {
 	const cJSON *labels = at(at(pod, "metadata"), "labels");
-	const char *task = cJSON_GetStringValue(at(labels, LABEL_TASK));
-	const char *epoch = cJSON_GetStringValue(at(labels, LABEL_EPOCH));
+	const char *epoch = text_at(labels, LABEL_EPOCH);
 
-	return task && epoch && strcmp(task, planned->task) == 0 && atoi(epoch) < planned->epoch;
+	return epoch && strcmp(text_or_empty(labels, LABEL_TASK), planned->task) == 0 &&
+	       atoi(epoch) < planned->epoch;
 }
 
-/* Handles the reply to the create of a service or a pod, which it takes. */
-static int handle_reply(struct reconcile *r, const struct plan_action *a,
-			const struct create_request *w, struct kube_reply *reply)
+/* The object of the action exists, in this state. */
+static void note_object(struct reconcile *r, const struct plan_action *a, const cJSON *out)
 {
-	enum object_kind kind = a->kind == ACTION_CREATE_SERVICE ? KIND_SERVICE : KIND_POD;
-	int rc = handle_conflict(r, w, reply->rc, &reply->out, &reply->err);
+	enum object_kind kind = kind_of(r, a);
 
-	if (rc == 0)
-		store_expect(&r->controller->store, kind, reply->out, r->now);
-	if (rc == 0 && a->pod && is_behind(reply->out, a->pod))
+	store_expect(&r->controller->store, kind, out, r->now);
+	if (kinds[kind].on_demand)
+		controller_want(r->controller, kind);
+	if (a->pod && is_behind(out, a->pod))
 		r->behind = true;
-	cJSON_Delete(reply->out);
-	return rc;
 }
 
-/* Creates the TensorBoard pod and its service, which is not watched. */
-static int create_tensorboard(struct reconcile *r, const struct plan_pod *pod, struct mu_err *err)
+/* The service of TensorBoard is not watched: its pod is created after it. */
+static int create_board_service(struct reconcile *r, const struct plan_pod *pod, struct mu_err *err)
 {
 	cJSON *out = NULL;
-	int rc = create(r, "/api/v1", "services", render_board_service(r->spec, pod), &out, err);
+	int rc = create(r, KIND_SERVICE, render_board_service(r->spec, pod), &out, err);
 
-	cJSON_Delete(out);
-	out = NULL;
-	if (rc == 0)
-		rc = create(r, "/api/v1", "pods", render_pod(r->spec, pod), &out, err);
-	if (rc == 0)
-		store_expect(&r->controller->store, KIND_POD, out, r->now);
 	cJSON_Delete(out);
 	return rc;
 }
 
+/* Creates the object of an action that is not sent in a batch.  A policy or group is looked for
+ * first: its watch starts with the first object of its kind, and after a restart most exist. */
 static int create_alone(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
 {
-	switch (a->kind) {
-	case ACTION_CREATE_POLICY:
-		return create_policy(r, err);
-	case ACTION_PUT_GROUP:
-		return ensure_group(r, a->index, err);
-	default:
-		return create_tensorboard(r, a->pod, err);
+	enum object_kind kind = kind_of(r, a);
+	cJSON *out = NULL;
+	int rc = a->pod ? create_board_service(r, a->pod, err) : find(r, kind, &out, err);
+
+	if (rc == (a->pod ? 0 : -MU_NOT_FOUND))
+		rc = create(r, kind, object_of(r, a), &out, err);
+	if (rc == 0 && a->kind == ACTION_PUT_GROUP)
+		rc = resize_group(r, kind, a->index, &out, err);
+	if (rc == -MU_NOT_FOUND && a->kind == ACTION_PUT_GROUP) {
+		const char *api = kinds[kind].group + strlen("/apis/");
+
+		event_record(r, true, "GangUnavailable",
+			     "this cluster has no podgroups of %s: install the scheduler or say "
+			     "run.gang: none",
+			     api);
+		rc = mu_fail(err, MU_INVALID_ARGUMENT, "no podgroups of %s in this cluster",
+			     api); /* a refusal: it becomes a condition */
 	}
+	if (rc == 0)
+		note_object(r, a, out);
+	cJSON_Delete(out);
+	return rc;
 }
 
 /* Records one event for all pods that this reconcile created. */
@@ -346,17 +318,24 @@ static void create_batch(struct reconcile *r, struct create_results *c, const un
 	unsigned done = 0, i = 0;
 
 	for (unsigned k = 0; k < n; k++) {
-		create_request_of(&w[k], r, &c->plan->actions[actions[k]]);
+		const struct plan_action *a = &c->plan->actions[actions[k]];
+
+		create_request_init(&w[k], r, kind_of(r, a), object_of(r, a));
 		rqs[k] = http_request_of(&w[k]);
 	}
 	while (done < n && !c->stop) {
 		done += send_batch(r, rqs + done, n - done, replies + done);
-		for (; i < done; i++)
-			if (!c->stop || replies[i].rc == 0)
-				note_result(r, c, actions[i],
-					    handle_reply(r, &c->plan->actions[actions[i]], &w[i],
-							 &replies[i]),
-					    &replies[i].err);
+		for (; i < done; i++) {
+			struct kube_reply *reply = &replies[i];
+
+			if (c->stop && reply->rc != 0)
+				continue;
+			reply->rc = handle_conflict(r, &w[i], reply->rc, &reply->out, &reply->err);
+			if (reply->rc == 0)
+				note_object(r, &c->plan->actions[actions[i]], reply->out);
+			note_result(r, c, actions[i], reply->rc, &reply->err);
+			cJSON_Delete(reply->out);
+		}
 	}
 	for (unsigned k = 0; k < n; k++)
 		create_request_fini(&w[k]);
@@ -368,46 +347,41 @@ static bool can_batch(const struct plan_action *a)
 	       (a->kind == ACTION_CREATE_POD && a->pod->role != ROLE_TENSORBOARD);
 }
 
-/* The next creates from *at on that can be sent as one batch, or one that cannot; moves *at behind
- * them. */
-static unsigned next_batch(const struct reconcile *r, const struct job_plan *plan, unsigned *at,
-			   unsigned most, unsigned out[BATCH_MAX])
+/* Executes the creates in order, those that follow each other and can be sent together `most` at a
+ * time. */
+static void create_all(struct reconcile *r, struct create_results *c, unsigned most)
 {
-	unsigned n = 0;
+	unsigned batch[BATCH_MAX], n = 0;
 
-	for (; *at < plan->n_actions && n < most; ++*at) {
-		const struct plan_action *a = &plan->actions[*at];
+	for (unsigned i = 0; i < c->plan->n_actions && !c->stop; i++) {
+		const struct plan_action *a = &c->plan->actions[i];
+		struct mu_err mine = {0};
 
 		if (!action_creates(a->kind) || (r->seen->invalid_tasks & task_bit(r, a)))
 			continue;
-		if (n && !can_batch(a))
-			break;
-		out[n++] = *at;
-		if (!can_batch(a))
-			most = 1;
+		if (can_batch(a))
+			batch[n++] = i;
+		if (n && (n == most || !can_batch(a))) {
+			create_batch(r, c, batch, n);
+			n = 0;
+		}
+		if (can_batch(a) || c->stop)
+			continue;
+		note_result(r, c, i, create_alone(r, a, &mine), &mine);
+		if (a->kind == ACTION_PUT_GROUP && c->first < 0)
+			c->stop = true; /* its pods would not be placed, or not together */
 	}
-	return n;
+	if (n && !c->stop)
+		create_batch(r, c, batch, n);
 }
 
 int apply_creates(struct reconcile *r, struct job_plan *plan, struct mu_err *err)
 {
 	MU_AUTO_FREE bool *created = MU_NEW_ARRAY(bool, plan->n_actions + 1);
 	struct create_results c = {.plan = plan, .created = created, .err = err};
-	/* a job that was rejected the last time mostly is again: one create is enough to find out
-	 */
-	unsigned most = r->seen->observed.refused ? 1 : BATCH_MAX, actions[BATCH_MAX], at = 0, n;
 
-	while (!c.stop && (n = next_batch(r, plan, &at, most, actions))) {
-		const struct plan_action *a = &plan->actions[actions[0]];
-		struct mu_err mine = {0};
-
-		if (can_batch(a))
-			create_batch(r, &c, actions, n);
-		else
-			note_result(r, &c, actions[0], create_alone(r, a, &mine), &mine);
-		if (a->kind == ACTION_PUT_GROUP && c.first < 0)
-			c.stop = true;
-	}
+	/* a job that was rejected the last time mostly is again: one create finds out */
+	create_all(r, &c, r->seen->observed.refused ? 1 : BATCH_MAX);
 	for (unsigned i = 0; i < plan->n_actions; i++)
 		if (!created[i])
 			job_plan_not_made(plan, &plan->actions[i]);

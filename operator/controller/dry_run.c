@@ -7,28 +7,9 @@
 
 enum { FILE_LIMIT = 4 << 20 };
 
-static cJSON *object_of(const struct job_spec *spec, const struct plan_action *a)
-{
-	switch (a->kind) {
-	case ACTION_CREATE_SERVICE:
-		return render_service(spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT);
-	case ACTION_MAKE_SECRET:
-		return render_secret(spec, NULL);
-	case ACTION_CREATE_POLICY:
-		return render_policy(spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT, "muster-system",
-				     NULL);
-	case ACTION_PUT_GROUP:
-		return render_group(spec, a->index);
-	case ACTION_CREATE_POD:
-		return render_pod(spec, a->pod);
-	default:
-		return NULL;
-	}
-}
-
 static void print_object(void *out, const struct job_spec *spec, const struct plan_action *a)
 {
-	cJSON *object = object_of(spec, a);
+	cJSON *object = render_action(spec, a, "muster-system", NULL);
 	char *text = object ? cJSON_Print(object) : NULL;
 
 	if (text)

@@ -11,9 +11,7 @@
 static int refresh_job(struct reconcile *r, struct mu_err *err)
 {
 	struct controller *c = r->controller;
-	MU_AUTO_FREE char *path =
-	    mu_xasprintf("/apis/" JOB_API_VERSION "/namespaces/%s/distributedtrainingjobs/%s",
-			 r->spec->namespace, r->spec->name);
+	MU_AUTO_FREE char *path = apply_path(r, KIND_JOB, r->spec->name);
 	cJSON *object = NULL;
 	int rc = c->io.call(c->io.user, &(struct kube_request){.method = "GET", .path = path},
 			    &object, err);

@@ -16,6 +16,11 @@ cJSON *render_secret(const struct job_spec *spec, const char *name);
 /* An object named as the job, with its labels and owner. */
 cJSON *render_object(const char *version, const char *kind, const struct job_spec *spec);
 
+/* The object that the action creates; NULL: none.  operator_ns, status_from: as of render_policy.
+ */
+cJSON *render_action(const struct job_spec *spec, const struct plan_action *a,
+		     const char *operator_ns, const char *status_from);
+
 /* ---- shared by render.c and render_group.c ---- */
 /* The object or array under the key, made when it is absent or null.  A value of another kind is a
  * mistake of the user's template: it stays, and what the API server says of it becomes a condition
@@ -30,9 +35,8 @@ void set_text(cJSON *object, const char *key, const char *value); /* replaces th
  * namespaces that may, "a,b". */
 cJSON *render_policy(const struct job_spec *spec, int port, int http_port, const char *operator_ns,
 		     const char *status_from);
-/* The gang scheduler's group of so many pods, and where such objects are. */
+/* The gang scheduler's group of so many pods. */
 cJSON *render_group(const struct job_spec *spec, int members);
-const char *group_api(const struct job_spec *spec);
 /* Makes a pod a member. */
 void render_member(cJSON *pod, const struct job_spec *spec, int members);
 

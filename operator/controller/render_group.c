@@ -73,11 +73,6 @@ cJSON *render_policy(const struct job_spec *spec, int port, int http_port, const
 	return object;
 }
 
-const char *group_api(const struct job_spec *spec)
-{
-	return gangs[spec->gang].version;
-}
-
 cJSON *render_group(const struct job_spec *spec, int members)
 {
 	cJSON *object = render_object(gangs[spec->gang].version, "PodGroup", spec);
@@ -122,4 +117,24 @@ void render_member(cJSON *pod, const struct job_spec *spec, int members)
 		set_text(s, "schedulerName", scheduler);
 	if (spec->priority_class && !cJSON_GetObjectItemCaseSensitive(s, "priorityClassName"))
 		set_text(s, "priorityClassName", spec->priority_class);
+}
+
+cJSON *render_action(const struct job_spec *spec, const struct plan_action *a,
+		     const char *operator_ns, const char *status_from)
+{
+	switch (a->kind) {
+	case ACTION_CREATE_SERVICE:
+		return render_service(spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT);
+	case ACTION_MAKE_SECRET:
+		return render_secret(spec, NULL);
+	case ACTION_CREATE_POLICY:
+		return render_policy(spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT, operator_ns,
+				     status_from);
+	case ACTION_PUT_GROUP:
+		return render_group(spec, a->index);
+	case ACTION_CREATE_POD:
+		return render_pod(spec, a->pod);
+	default:
+		return NULL;
+	}
 }
