@@ -18,6 +18,7 @@
 
 /* Clocks of nodes may be behind ours; a next certificate that nobody came for is forgotten. */
 static const double clock_slack_s = 3600, keep_next_s = 3600;
+enum { SECRET_SIZE = 32 << 10 }; /* bytes of its JSON */
 #define PEM_BEGIN "-----BEGIN CERTIFICATE-----"
 
 struct certs_next {
@@ -96,47 +97,54 @@ static void put_next(struct certs_memo *m, const char *uid, struct certs_next *n
 
 /* ---- the object ---- */
 
-static void put_data(struct mu_buf *b, const char *key, const char *text)
+static void put_data(cJSON *secret, const char *key, const char *text)
 {
 	size_t n = strlen(text);
+	char *coded = mu_xcalloc(4 * ((n + 2) / 3) + 1, 1);
 
-	mu_buf_printf(b, "%s\"%s\":\"", b->data[b->len - 1] == '{' ? "" : ",", key);
-	mu_buf_reserve(b, 4 * ((n + 2) / 3) + 1);
-	b->len += (size_t)EVP_EncodeBlock((unsigned char *)b->data + b->len,
-					  (const unsigned char *)text, (int)n);
-	mu_buf_putc(b, '"');
+	EVP_EncodeBlock((unsigned char *)coded, (const unsigned char *)text, (int)n);
+	set_text(object_in(secret, "data"), key, coded);
+	OPENSSL_cleanse(coded, strlen(coded));
+	free(coded);
 }
 
 /* What changes: the trusted CAs, and with c its certificate and key. */
-static void write_data(struct mu_buf *b, const char *ca, const struct mu_certs *c)
+static void put_certs(cJSON *secret, const char *ca, const struct mu_certs *c)
 {
-	mu_buf_puts(b, "\"data\":{");
-	put_data(b, "ca.crt", ca);
+	put_data(secret, "ca.crt", ca);
 	if (c) {
-		put_data(b, "tls.crt", c->crt);
-		put_data(b, "tls.key", c->key);
+		put_data(secret, "tls.crt", c->crt);
+		put_data(secret, "tls.key", c->key);
 	}
-	mu_buf_putc(b, '}');
 }
 
-/* Creates it, or patches what is there; version: (optional) gets the Secret's, as it is now. */
-static int send(struct reconcile *r, const char *name, bool create, struct mu_buf *body,
-		char **version, struct mu_err *err)
+/* Creates it, or patches what is there, with the body, which it takes; version: (optional) gets the
+ * Secret's, as it is now. */
+static int send(struct reconcile *r, const char *name, bool create, cJSON *body, char **version,
+		struct mu_err *err)
 {
 	struct controller *c = r->controller;
+	/* large enough from the start: growing would leave a copy of the key behind */
+	MU_AUTO_FREE char *text = cJSON_PrintBuffered(body, SECRET_SIZE, false);
 	MU_AUTO_FREE char *path =
 	    mu_xasprintf("/api/v1/namespaces/%s/secrets%s%s", r->spec->namespace, create ? "" : "/",
 			 create ? "" : name);
 	struct kube_request rq = {.method = create ? "POST" : "PATCH",
 				  .path = path,
 				  .content_type = create ? NULL : "application/merge-patch+json",
-				  .body = mu_buf_span(body)};
+				  .body = mu_span_of(text)};
+	const cJSON *data;
 	cJSON *answer = NULL;
 	int rc = c->io.may_write(c->io.user)
 		     ? c->io.call(c->io.user, &rq, &answer, err)
 		     : mu_fail(err, MU_CANCELLED, "another operator may lead now");
 
-	OPENSSL_cleanse(body->data, body->len);
+	OPENSSL_cleanse(text, strlen(text));
+	cJSON_ArrayForEach(data, at(body, "data"))
+	{
+		OPENSSL_cleanse(data->valuestring, strlen(data->valuestring));
+	}
+	cJSON_Delete(body);
 	if (version && rc >= 0 && !object_version(answer)) /* no precondition would protect it */
 		rc = mu_fail(err, MU_INTERNAL, "the answer has no resourceVersion");
 	else if (version && rc >= 0)
@@ -165,19 +173,12 @@ static int make_certs(struct reconcile *r, struct mu_certs *out, struct mu_err *
 static int post_secret(struct reconcile *r, struct security_status *s, const char *name,
 		       const struct mu_certs *c, double made, struct mu_err *err)
 {
-	MU_AUTO_FREE char *text = NULL;
-	MU_AUTO_BUF body = {0};
-	cJSON *object = render_secret(r->spec, name);
+	cJSON *secret = render_secret(r->spec, name);
 	char *named;
 	int rc;
 
-	text = cJSON_PrintUnformatted(object);
-	cJSON_Delete(object);
-	mu_buf_reserve(&body, 16 << 10); /* no copy of the key is left behind by growing */
-	mu_buf_printf(&body, "%.*s,", (int)strlen(text) - 1, text);
-	write_data(&body, c->ca, c);
-	mu_buf_putc(&body, '}');
-	rc = send(r, name, true, &body, NULL, err);
+	put_certs(secret, c->ca, c);
+	rc = send(r, name, true, secret, NULL, err);
 	if (rc)
 		return rc;
 	named = mu_xstrdup(name);
@@ -262,17 +263,16 @@ static int restore_secret(struct reconcile *r, struct security_status *s, struct
 static int spread_ca(struct reconcile *r, struct security_status *s, struct mu_err *err)
 {
 	struct certs_next *n;
-	MU_AUTO_BUF body = {0};
 	char *trusted;
+	cJSON *patch;
 	int rc = new_next(r, &n, err);
 
 	if (rc)
 		return rc;
 	trusted = bundle(s, n->certs.ca);
-	mu_buf_putc(&body, '{');
-	write_data(&body, trusted, NULL);
-	mu_buf_putc(&body, '}');
-	rc = send(r, s->secret, false, &body, &n->version, err);
+	patch = cJSON_CreateObject();
+	put_certs(patch, trusted, NULL);
+	rc = send(r, s->secret, false, patch, &n->version, err);
 	if (rc) {
 		free(trusted);
 		free_next(n);
@@ -288,26 +288,22 @@ static int spread_ca(struct reconcile *r, struct security_status *s, struct mu_e
 /* We may not read it; a patch of nothing changes nothing, and says whether it is there. */
 static int check_secret(struct reconcile *r, const struct security_status *s, struct mu_err *err)
 {
-	MU_AUTO_BUF body = {0};
-
-	mu_buf_puts(&body, "{}");
-	return send(r, s->secret, false, &body, NULL, err);
+	return send(r, s->secret, false, cJSON_CreateObject(), NULL, err);
 }
 
 static int switch_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
 {
 	struct certs_next *n = take_next(&r->controller->certs, r->seen->job->meta.uid);
-	MU_AUTO_BUF body = {0};
+	cJSON *patch;
 	double made;
 	int rc;
 
 	if (!n)
 		return mu_fail(err, MU_ABORTED, "the next certificate has gone");
-	mu_buf_reserve(&body, 32 << 10);
-	mu_buf_printf(&body, "{\"metadata\":{\"resourceVersion\":\"%s\"},", n->version);
-	write_data(&body, s->ca, &n->certs);
-	mu_buf_putc(&body, '}');
-	rc = send(r, s->secret, false, &body, NULL, err);
+	patch = cJSON_CreateObject();
+	set_text(object_in(patch, "metadata"), "resourceVersion", n->version);
+	put_certs(patch, s->ca, &n->certs);
+	rc = send(r, s->secret, false, patch, NULL, err);
 	made = n->made;
 	if (rc == -MU_ABORTED) { /* another operator's write: it may have gone over our CA */
 		free_next(n);

@@ -12,9 +12,9 @@
 
 #include "lib/base/log.h"
 #include "lib/base/rfc3339.h"
-#include "lib/io/json.h"
 #include "operator/controller/controller.h"
 #include "operator/controller/reconcile.h"
+#include "operator/controller/render.h"
 
 enum { RECENT_MAX = 4096, NOTE_MAX = 1000, WAITING_MAX = 4096, TRIES = 5 };
 static const double SERIES_S = 300;
@@ -70,40 +70,45 @@ static void micro_time(double t, char out[40])
 	snprintf(out, 40, "%s.%06dZ", whole, (int)((t - (double)(long long)t) * 1e6));
 }
 
-static char *event_text(struct reconcile *r, const char *name, bool warning, const char *reason,
-			const char *note)
+static cJSON *event_of(struct reconcile *r, const char *name, bool warning, const char *reason,
+		       const char *note)
 {
 	const struct job *job = r->seen->job;
+	cJSON *event = cJSON_CreateObject(), *about;
 	char when[40];
-	const struct {
-		const char *before, *text;
-	} parts[] = {
-	    {"{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{\"name\":",
-	     name},
-	    {",\"namespace\":", job->meta.namespace},
-	    {"},\"eventTime\":", when},
-	    {",\"reportingController\":\"muster.dev/operator\",\"reportingInstance\":",
-	     r->controller->options.identity},
-	    {",\"action\":", reason},
-	    {",\"reason\":", reason},
-	    {",\"note\":", note},
-	    {",\"type\":", warning ? "Warning" : "Normal"},
-	    {",\"regarding\":{\"apiVersion\":\"" JOB_API_VERSION "\",\"kind\":\"" JOB_KIND
-	     "\",\"namespace\":",
-	     job->meta.namespace},
-	    {",\"name\":", job->meta.name},
-	    {",\"uid\":", job->meta.uid},
-	    {",\"resourceVersion\":", job->resource_version},
-	};
-	MU_AUTO_BUF text = {0};
 
 	micro_time(r->now, when);
-	for (unsigned i = 0; i < MU_COUNT(parts); i++) {
-		mu_buf_puts(&text, parts[i].before);
-		mu_json_quote(&text, mu_span_of(parts[i].text));
-	}
-	mu_buf_puts(&text, "}}");
-	return mu_xstrdup(text.data);
+	set_text(event, "apiVersion", "events.k8s.io/v1");
+	set_text(event, "kind", "Event");
+	set_text(object_in(event, "metadata"), "name", name);
+	set_text(object_in(event, "metadata"), "namespace", job->meta.namespace);
+	set_text(event, "eventTime", when);
+	set_text(event, "reportingController", "muster.dev/operator");
+	set_text(event, "reportingInstance", r->controller->options.identity);
+	set_text(event, "action", reason);
+	set_text(event, "reason", reason);
+	set_text(event, "note", note);
+	set_text(event, "type", warning ? "Warning" : "Normal");
+	about = object_in(event, "regarding");
+	set_text(about, "apiVersion", JOB_API_VERSION);
+	set_text(about, "kind", JOB_KIND);
+	set_text(about, "namespace", job->meta.namespace);
+	set_text(about, "name", job->meta.name);
+	set_text(about, "uid", job->meta.uid);
+	set_text(about, "resourceVersion", job->resource_version);
+	return event;
+}
+
+/* The patch of an event that happened again. */
+static cJSON *series_of(const struct event_series *s, double now)
+{
+	cJSON *patch = cJSON_CreateObject();
+	char when[40];
+
+	micro_time(now, when);
+	cJSON_AddNumberToObject(object_in(patch, "series"), "count", s->count);
+	set_text(object_in(patch, "series"), "lastObservedTime", when);
+	return patch;
 }
 
 /* Counts the event; true when it, or its series (out->count > 1), has to be posted. */
@@ -145,19 +150,15 @@ static struct pending_event *pending_new(struct reconcile *r, const struct event
 					 bool warning, const char *reason, const char *note)
 {
 	struct pending_event *p = MU_NEW(struct pending_event);
-	const char *ns = r->seen->job->meta.namespace;
-	char when[40];
+	cJSON *body;
 
 	p->series = s->count > 1;
-	if (!p->series) {
-		p->path = mu_xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events", ns);
-		p->body = event_text(r, s->name, warning, reason, note);
-		return p;
-	}
-	micro_time(r->now, when);
-	p->path = mu_xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events/%s", ns, s->name);
-	p->body =
-	    mu_xasprintf("{\"series\":{\"count\":%u,\"lastObservedTime\":\"%s\"}}", s->count, when);
+	p->path = mu_xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events%s%s",
+			       r->seen->job->meta.namespace, p->series ? "/" : "",
+			       p->series ? s->name : "");
+	body = p->series ? series_of(s, r->now) : event_of(r, s->name, warning, reason, note);
+	p->body = cJSON_PrintUnformatted(body);
+	cJSON_Delete(body);
 	return p;
 }
 

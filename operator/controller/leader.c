@@ -19,6 +19,7 @@
 #include "lib/base/log.h"
 #include "lib/base/rfc3339.h"
 #include "operator/api/object_json.h"
+#include "operator/controller/render.h"
 
 enum {
 	LEASE_S = 15,
@@ -47,12 +48,6 @@ bool leader_may_write(void *controller)
 	return atomic_load(&c->leading) && mu_clock_ms() < atomic_load(&c->lease_until_ms);
 }
 
-static void set_text(cJSON *object, const char *key, const char *value)
-{
-	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
-	cJSON_AddStringToObject(object, key, value);
-}
-
 static int write_lease(struct controller *c, cJSON *lease, bool new, bool taken, const char *holder,
 		       cJSON **out, struct mu_err *err)
 {
@@ -60,12 +55,10 @@ static int write_lease(struct controller *c, cJSON *lease, bool new, bool taken,
 	    mu_xasprintf("/apis/coordination.k8s.io/v1/namespaces/%s/leases%s",
 			 c->options.lease_namespace, new ? "" : "/" LEASE_NAME);
 	MU_AUTO_FREE char *body = NULL;
-	cJSON *spec = cJSON_GetObjectItemCaseSensitive(lease, "spec");
+	cJSON *spec = object_in(lease, "spec");
 	char seconds[32], micro[48];
 	const cJSON *old;
 
-	if (!spec)
-		spec = cJSON_AddObjectToObject(lease, "spec");
 	mu_rfc3339_write_clock(seconds, c->io.now(c->io.user));
 	snprintf(micro, sizeof(micro), "%.19s.000000Z", seconds);
 	old = at(spec, "leaseTransitions");
@@ -90,13 +83,12 @@ static int write_lease(struct controller *c, cJSON *lease, bool new, bool taken,
 
 static cJSON *new_lease(const struct controller *c)
 {
-	cJSON *lease = cJSON_CreateObject(), *metadata;
+	cJSON *lease = cJSON_CreateObject();
 
-	cJSON_AddStringToObject(lease, "apiVersion", "coordination.k8s.io/v1");
-	cJSON_AddStringToObject(lease, "kind", "Lease");
-	metadata = cJSON_AddObjectToObject(lease, "metadata");
-	cJSON_AddStringToObject(metadata, "name", LEASE_NAME);
-	cJSON_AddStringToObject(metadata, "namespace", c->options.lease_namespace);
+	set_text(lease, "apiVersion", "coordination.k8s.io/v1");
+	set_text(lease, "kind", "Lease");
+	set_text(object_in(lease, "metadata"), "name", LEASE_NAME);
+	set_text(object_in(lease, "metadata"), "namespace", c->options.lease_namespace);
 	return lease;
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
+#include "operator/controller/render.h"
 
 enum { KEY_BYTES = 32, KEY_FILE_MAX = 4096 };
 
@@ -34,14 +35,18 @@ static int create_key_secret(struct controller *c, struct mu_err *err)
 	MU_AUTO_FREE char *path = mu_xasprintf("/api/v1/namespaces/%s/secrets", ns);
 	MU_AUTO_FREE char *body = NULL;
 	struct kube_request rq = {.method = "POST", .path = path};
+	cJSON *secret;
 	int rc = random_key(&c->token_key, err);
 
 	if (rc)
 		return rc;
-	body = mu_xasprintf(
-	    "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"" TOKEN_KEY_SECRET
-	    "\"},\"stringData\":{\"key\":\"%s\"}}",
-	    c->token_key.data);
+	secret = cJSON_CreateObject();
+	set_text(secret, "apiVersion", "v1");
+	set_text(secret, "kind", "Secret");
+	set_text(object_in(secret, "metadata"), "name", TOKEN_KEY_SECRET);
+	set_text(object_in(secret, "stringData"), "key", c->token_key.data);
+	body = cJSON_PrintUnformatted(secret);
+	cJSON_Delete(secret);
 	rq.body = mu_span_of(body);
 	rc = c->io.call(c->io.user, &rq, NULL, err);
 	OPENSSL_cleanse(body, strlen(body));
