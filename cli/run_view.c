@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The view of a run, from the report lines of the chief's trainer:
  *
- * 	progress step=120 target=2000 loss=0.41 steps_per_second=800 examples_per_second=25600
- * 	final step=2000 reason=TargetReached checkpoint=/…/model.ckpt-2000 events=/… loss=0.3
- * 	stopped step=1400 reason=Terminated checkpoint=/…/model.ckpt-1400 events=/… loss=0.3
+ *	progress step=120 target=2000 loss=0.41 steps_per_second=800 examples_per_second=25600
+ *	final step=2000 reason=TargetReached checkpoint=/…/model.ckpt-2000 events=/… loss=0.3
+ *	stopped step=1400 reason=Terminated checkpoint=/…/model.ckpt-1400 events=/… loss=0.3
  *
  * The view shows the last reported step, as in a cluster. After the loss of a ps the training
  * continues from an older step.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is in a cluster: made from JSON, asked for its jobs and tasks, and written in three forms.
+/* A cluster specification: created from JSON, queried for its jobs and tasks, and written in three
+ * formats.
  *
  *	cluster_spec
  */
@@ -11,7 +12,7 @@ static const char text[] = "{\"ps\": [\"ps0.example.com:2222\", \"ps1.example.co
 			   " \"worker\": [\"worker0.example.com:2222\","
 			   " \"worker1.example.com:2222\", \"worker2.example.com:2222\"]}";
 
-static void tell(const struct mu_cluster *c)
+static void print_cluster(const struct mu_cluster *c)
 {
 	const struct mu_cluster_job *workers = mu_cluster_job(c, "worker");
 	MU_AUTO_BUF dict = {0};
@@ -43,8 +44,8 @@ int main(void)
 		fprintf(stderr, "cluster_spec: %s\n", err.msg);
 		return 1;
 	}
-	tell(&cluster);
-	/* What is not there is told with what is. */
+	print_cluster(&cluster);
+	/* The error of an unknown task lists the known ones. */
 	if (!mu_cluster_address(&cluster, "worker", 7, &err))
 		printf("worker 7: %s\n", err.msg);
 	return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Evolution strategies: ten networks with weights of their own are tried in parallel on two
- * workers, and what they were worth moves the weights that the ps task holds.
+/* Evolution strategies: ten perturbed networks are evaluated in parallel on two workers, and their
+ * losses update the weights on the ps task.
  *
- * A try is the shared weights and some noise.  The ps task adds up the noises, each times the loss
- * of its try, which is an estimate of the gradient: nothing is differentiated.
+ * A trial is the shared weights plus noise. The ps task sums the noise of all trials, weighted by
+ * their losses. This sum is an estimate of the gradient; nothing is differentiated.
  *
  *	evolution [PS WORKER0,WORKER1]
  */
@@ -12,20 +12,27 @@
 #include "examples/waves.h"
 #include "muster/server.h"
 
-enum { WORKERS = 2, TRIES = 10, EACH = TRIES / WORKERS, WEIGHTS = 3, ROWS = 16, STEPS = 301 };
+enum {
+	WORKERS = 2,
+	TRIALS = 10,
+	TRIALS_PER_WORKER = TRIALS / WORKERS,
+	WEIGHTS = 3,
+	ROWS = 16,
+	STEPS = 301
+};
 static const double NOISE = 0.1, RATE = 0.05;
 
 struct graph {
 	struct mu_out x, noise, loss, move;
 };
 
-/* The losses of the networks whose weights are the columns of `tries`, [1, EACH]; each is to become
- * x0 + x1 + x2. */
-static struct mu_out losses_of(struct mu_builder *b, struct mu_out x, struct mu_out tries)
+/* The losses, [1, TRIALS_PER_WORKER], of the networks whose weights are the columns of `trials`.
+ * The target is x0 + x1 + x2. */
+static struct mu_out losses_of(struct mu_builder *b, struct mu_out x, struct mu_out trials)
 {
 	struct mu_out wanted = mu_op(b, "Sum", MU_IN(x, mu_const_ints(b, (int32_t[]){1}, 1)),
 				     MU_ATTRS(MU_A_BOOL("keep_dims", true)));
-	struct mu_out off = mu_sub(b, mu_matmul(b, x, tries), wanted);
+	struct mu_out off = mu_sub(b, mu_matmul(b, x, trials), wanted);
 
 	return mu_op(b, "Mean", MU_IN(mu_square(b, off), mu_const_ints(b, (int32_t[]){0}, 1)),
 		     MU_ATTRS(MU_A_BOOL("keep_dims", true)));
@@ -37,12 +44,12 @@ static struct graph build(struct mu_builder *b)
 	struct graph g;
 
 	mu_push_device(b, "/job:ps/task:0");
-	struct mu_var *w = wavy(b, "w", WEIGHTS, 1, 0.1, 1);
+	struct mu_var *w = wave_variable(b, "w", WEIGHTS, 1, 0.1, 1);
 	g.x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(ROWS, WEIGHTS));
-	g.noise = mu_placeholder(b, "noise", MU_FLOAT, MU_SHAPE(WEIGHTS, TRIES));
+	g.noise = mu_placeholder(b, "noise", MU_FLOAT, MU_SHAPE(WEIGHTS, TRIALS));
 	struct mu_out sigma = mu_const_float(b, (float)NOISE);
-	struct mu_out tries = mu_add(b, mu_read(w), mu_mul(b, g.noise, sigma));
-	parts = mu_op(b, "Split", MU_IN(mu_const_int(b, MU_INT32, 1), tries),
+	struct mu_out trials = mu_add(b, mu_read(w), mu_mul(b, g.noise, sigma));
+	parts = mu_op(b, "Split", MU_IN(mu_const_int(b, MU_INT32, 1), trials),
 		      MU_ATTRS(MU_A_INT("num_split", WORKERS)));
 	mu_pop_device(b);
 	for (int i = 0; i < WORKERS; i++) {
@@ -62,7 +69,7 @@ static struct graph build(struct mu_builder *b)
 	struct mu_out slope = mu_matmul_t(b, g.noise, false, better, true);
 	g.move = mu_op(
 	    b, "AssignSub",
-	    MU_IN(w->ref, mu_mul(b, slope, mu_const_float(b, (float)(RATE / TRIES / NOISE)))));
+	    MU_IN(w->ref, mu_mul(b, slope, mu_const_float(b, (float)(RATE / TRIALS / NOISE)))));
 	mu_pop_device(b);
 	return g;
 }
@@ -84,7 +91,7 @@ static int evolve(const char *target, struct mu_err *err)
 
 		rc = waves(&x, ROWS, WEIGHTS, 1, step, err);
 		if (!rc)
-			rc = waves(&noise, WEIGHTS, TRIES, 1.4142135, 7 * step, err);
+			rc = waves(&noise, WEIGHTS, TRIALS, 1.4142135, 7 * step, err);
 		if (!rc)
 			rc = mu_session_run(s,
 					    &(struct mu_run){.feeds = feeds,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The smallest cluster there is: one task, with a session that runs on it.
+/* The smallest cluster: one task, with a session that runs on it.
  *
  *	hello                         on a server in this process
- *	hello grpc://localhost:2222   on one that runs already
+ *	hello grpc://localhost:2222   on a running server
  */
 #include <stdio.h>
 

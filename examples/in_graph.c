@@ -14,7 +14,7 @@
 
 enum { WORKERS = 2, HALF = 8, FEATURES = 3, STEPS = 101 };
 
-/* y is to become 2 x0 - x1 + 0.5 x2. */
+/* The target is y = 2 x0 - x1 + 0.5 x2. */
 static struct mu_out loss_of(struct mu_builder *b, struct mu_out x, struct mu_out w)
 {
 	float wanted[] = {2, -1, 0.5f};
@@ -40,7 +40,7 @@ static struct graph build(struct mu_builder *b)
 	struct graph g;
 
 	mu_push_device(b, "/job:ps/task:0");
-	struct mu_var *w = wavy(b, "w", FEATURES, 1, 0.1, 1);
+	struct mu_var *w = wave_variable(b, "w", FEATURES, 1, 0.1, 1);
 	read = mu_read(w);
 	g.x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(WORKERS * HALF, FEATURES));
 	halves = mu_op(b, "Split", MU_IN(mu_const_int(b, MU_INT32, 0), g.x),
@@ -64,19 +64,19 @@ static struct graph build(struct mu_builder *b)
 	return g;
 }
 
-static int learn(const char *target, struct mu_err *err)
+static int train(const char *target, struct mu_err *err)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	struct graph g = build(b);
-	struct lesson lesson = {.x = g.x,
-				.loss = g.loss,
-				.train = g.train,
-				.rows = WORKERS * HALF,
-				.columns = FEATURES,
-				.steps = STEPS,
-				.tell = 25};
+	struct training training = {.x = g.x,
+				    .loss = g.loss,
+				    .train = g.train,
+				    .rows = WORKERS * HALF,
+				    .columns = FEATURES,
+				    .steps = STEPS,
+				    .print_every = 25};
 
-	return learn_from_waves(target, b, &lesson, err);
+	return train_on_waves(target, b, &training, err);
 }
 
 int main(int argc, char **argv)
@@ -94,7 +94,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < WORKERS && !rc; i++)
 		rc = mu_server_start(&workers[i], &cluster, "worker", i, &err);
 	if (!rc)
-		rc = learn(mu_server_target(workers[0]), &err);
+		rc = train(mu_server_target(workers[0]), &err);
 	if (rc)
 		fprintf(stderr, "in_graph: %s\n", err.msg);
 	mu_server_stop(workers[0]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two layers whose parameters live on two parameter servers while a worker computes.
+/* Two layers whose parameters are on two parameter servers, while a worker computes.
  *
- * A device scope says where; what crosses from one task to another is sent without being asked for.
- * Here one process starts all the tasks, so that it runs as it is:
+ * A device scope gives the placement; the runtime sends tensors between tasks automatically. This
+ * process starts all tasks, so that the example runs as it is:
  *
  *	place_ps_worker [PS0,PS1 WORKER0]
  */
@@ -24,12 +24,12 @@ static struct net build(struct mu_builder *b)
 	struct net n;
 
 	mu_push_device(b, "/job:ps/task:0");
-	struct mu_var *weights_1 = wavy(b, "weights_1", FEATURES, HIDDEN, 0.5, 1);
+	struct mu_var *weights_1 = wave_variable(b, "weights_1", FEATURES, HIDDEN, 0.5, 1);
 	struct mu_var *biases_1 =
 	    mu_variable(b, "biases_1", MU_FLOAT, MU_SHAPE(HIDDEN), MU_ZEROS, true);
 	mu_pop_device(b);
 	mu_push_device(b, "/job:ps/task:1");
-	struct mu_var *weights_2 = wavy(b, "weights_2", HIDDEN, 1, 0.5, 2);
+	struct mu_var *weights_2 = wave_variable(b, "weights_2", HIDDEN, 1, 0.5, 2);
 	struct mu_var *biases_2 = mu_variable(b, "biases_2", MU_FLOAT, MU_SHAPE(1), MU_ZEROS, true);
 	mu_pop_device(b);
 
@@ -48,19 +48,19 @@ static struct net build(struct mu_builder *b)
 	return n;
 }
 
-static int learn(const char *target, struct mu_err *err)
+static int train(const char *target, struct mu_err *err)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	struct net n = build(b);
-	struct lesson lesson = {.x = n.inputs,
-				.loss = n.loss,
-				.train = n.train,
-				.rows = BATCH,
-				.columns = FEATURES,
-				.steps = STEPS,
-				.tell = 50};
+	struct training training = {.x = n.inputs,
+				    .loss = n.loss,
+				    .train = n.train,
+				    .rows = BATCH,
+				    .columns = FEATURES,
+				    .steps = STEPS,
+				    .print_every = 50};
 
-	return learn_from_waves(target, b, &lesson, err);
+	return train_on_waves(target, b, &training, err);
 }
 
 int main(int argc, char **argv)
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 	if (!rc)
 		rc = mu_server_start(&worker, &cluster, "worker", 0, &err);
 	if (!rc)
-		rc = learn(mu_server_target(worker), &err);
+		rc = train(mu_server_target(worker), &err);
 	if (rc)
 		fprintf(stderr, "place_ps_worker: %s\n", err.msg);
 	mu_server_stop(worker);

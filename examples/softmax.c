@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax regression with between-graph replication: the trainer of the classic tutorial, in C.
  *
- * Each worker runs this program beside its task server.  Variables live on the ps tasks, worker 0
- * is the chief, everybody trains on batches of their own until the global step is reached.
+ * Each worker runs this program beside its task server. Variables are on the ps tasks, and worker 0
+ * is the chief. Each worker trains on its own batches until the global step is reached.
  *
  *	softmax grpc://localhost:2223 worker-index number-of-ps checkpoint-folder [workers]
  *
- * Given the number of workers, they train in step: each step is the average of a gradient of each.
+ * With the number of workers the training is synchronous: each step averages one gradient of each
+ * worker.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +17,8 @@
 
 enum { STEPS = 3000, BATCH = 32, PIXELS = 64, DIGITS = 10 };
 
-static int train(const char *target, int index, unsigned ps, const char *folder, unsigned in_step,
-		 struct mu_err *err)
+static int train(const char *target, int index, unsigned ps, const char *folder,
+		 unsigned sync_workers, struct mu_err *err)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	struct mu_dataset digits, test;
@@ -29,7 +30,7 @@ static int train(const char *target, int index, unsigned ps, const char *folder,
 	const char *filters[] = {"/job:ps", device};
 	int rc;
 
-	/* The model: variables on the ps tasks, everything else here. */
+	/* The model: variables on the ps tasks, all other ops on this task. */
 	snprintf(device, sizeof(device), "/job:worker/task:%d", index);
 	mu_replica_device_setter(b, ps, device);
 	struct mu_var *step = mu_global_step(b);
@@ -40,30 +41,32 @@ static int train(const char *target, int index, unsigned ps, const char *folder,
 	struct mu_out logits = mu_bias_add(b, mu_matmul(b, x, mu_read(w)), mu_read(c));
 	struct mu_out loss = mu_mean(b, mu_sparse_softmax_xent(b, logits, y), NULL, 0);
 	mu_optimizer_named("sgd", 0.5, &sgd, err);
-	if (in_step) {
+	if (sync_workers) {
 		mu_minimize_sync(
 		    b, &sgd, loss, step,
-		    &(struct mu_sync_options){.workers = in_step, .self = (unsigned)index}, &sync);
+		    &(struct mu_sync_options){.workers = sync_workers, .self = (unsigned)index},
+		    &sync);
 		op = sync.train;
 	} else {
 		op = mu_minimize(b, &sgd, loss, step);
 	}
 	MU_AUTO(mu_saver_free) struct mu_saver *saver = mu_saver_new(b, 5);
 
-	/* The session: initialises or restores as chief, waits otherwise, recovers by itself. */
+	/* The session: the chief initialises or restores the model, other workers wait. It recovers
+	 * from lost tasks. */
 	struct mu_hook *hooks[4] = {mu_progress_hook(loss, 1, STEPS, BATCH, NULL, NULL),
 				    mu_stop_at_step_hook(STEPS)};
 	unsigned n_hooks = 2;
 	if (index == 0)
 		hooks[n_hooks++] = mu_checkpoint_hook(saver, folder, 60, 0, NULL, NULL);
-	if (index == 0 && in_step)
+	if (index == 0 && sync_workers)
 		hooks[n_hooks++] = mu_sync_hook(&sync);
 	rc = mu_monitored_open(&session, b,
 			       &(struct mu_monitored_options){
 				   .target = target,
 				   .chief = index == 0,
 				   .train = op,
-				   .sync = in_step ? &sync : NULL,
+				   .sync = sync_workers ? &sync : NULL,
 				   .saver = saver,
 				   .folder = folder,
 				   .hooks = hooks,

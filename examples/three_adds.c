@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One parameter server and two workers in one process: the workers add to what the parameter
- * server holds.
+/* One parameter server and two workers in one process: the workers add to a value on the parameter
+ * server.
  *
- * A constant belongs to the program that made it; only a variable is shared.  So worker 1 can
- * replace `a` for itself, while a change of the variable `sum` is seen through every task.
+ * A constant belongs to the program that created it; only a variable is shared. So worker 1 can
+ * replace `a` for itself, but all tasks see a change of the variable `sum`.
  *
  *	three_adds [PS,WORKER0,WORKER1]
  */
@@ -31,20 +31,20 @@ static int start_all(struct mu_server *servers[TASKS], const char *hosts, struct
 	return rc;
 }
 
-/* The value of one tensor through one of the tasks. */
-static int see(struct mu_builder *b, struct mu_server *through, const char *who, struct mu_out what,
-	       struct mu_out first, struct mu_err *err)
+/* Runs `first` on a server, then fetches and prints the value of one tensor. */
+static int print_value(struct mu_builder *b, struct mu_server *server, const char *label,
+		       struct mu_out fetch, struct mu_out first, struct mu_err *err)
 {
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
 	MU_AUTO_TENSOR v = {0};
-	int rc = mu_session_open(&s, mu_server_target(through), b, NULL, err);
+	int rc = mu_session_open(&s, mu_server_target(server), b, NULL, err);
 
 	if (!rc && first.node)
 		rc = mu_session_do(s, first, err);
 	if (!rc)
-		rc = mu_session_get(s, what, &v, err);
+		rc = mu_session_get(s, fetch, &v, err);
 	if (!rc)
-		printf("%s: %.1f\n", who, (double)*MU_DATA(float, &v));
+		printf("%s: %.1f\n", label, (double)*MU_DATA(float, &v));
 	return rc;
 }
 
@@ -62,13 +62,14 @@ static int add(struct mu_server *servers[TASKS], struct mu_err *err)
 	mu_pop_device(b);
 	mu_push_device(b, "/job:worker/task:1");
 	struct mu_out sum1 = mu_add(b, mu_const_float(b, 9), y);
-	struct mu_out keep = mu_assign(b, total, sum1);
+	struct mu_out assign = mu_assign(b, total, sum1);
 	mu_pop_device(b);
 
-	rc = see(b, servers[WORKER0], "worker 0", sum0, mu_init_all(b), err);
+	rc = print_value(b, servers[WORKER0], "worker 0", sum0, mu_init_all(b), err);
 	if (!rc)
-		rc = see(b, servers[WORKER1], "worker 1", sum1, keep, err);
-	return rc ? rc : see(b, servers[PS], "seen on the ps", mu_read(total), MU_NO_OUT, err);
+		rc = print_value(b, servers[WORKER1], "worker 1", sum1, assign, err);
+	return rc ? rc
+		  : print_value(b, servers[PS], "seen on the ps", mu_read(total), MU_NO_OUT, err);
 }
 
 int main(int argc, char **argv)

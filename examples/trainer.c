@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A distributed trainer: every task runs this program, and its flags, or TF_CONFIG, say which task
- * it is.
+/* A distributed trainer: every task runs this program; its flags or TF_CONFIG give the task.
  *
  *	hosts="--ps_hosts=localhost:2222,localhost:2223"
  *	hosts="$hosts --worker_hosts=localhost:2224,localhost:2225"
@@ -9,9 +8,9 @@
  *	trainer $hosts --job_name=worker --task_index=0 &
  *	trainer $hosts --job_name=worker --task_index=1
  *
- * Each worker builds the same graph: parameters on the parameter servers, in turn, and the
- * computation on itself (between-graph replication).  With --sync a step waits for gradients from
- * as many workers as --aggregate says: one less than there are workers makes one of them a backup.
+ * Each worker builds the same graph: parameters on the parameter servers, round robin, and the
+ * computation on itself (between-graph replication). With --sync a step waits for gradients of
+ * --aggregate workers. One less than the number of workers makes one of them a backup.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -83,7 +82,7 @@ static struct model build(struct mu_builder *b, const struct settings *o, const 
 	return m;
 }
 
-/* Points around one centre for each class; the number alone decides which. */
+/* Random points around one centre for each class. The batch is a function of its number. */
 static int batch(int64_t number, struct mu_tensor *x, struct mu_tensor *labels, struct mu_err *err)
 {
 	MU_AUTO_TENSOR centres = {0};
@@ -138,7 +137,7 @@ static int train(const struct settings *o, struct mu_server *server, struct mu_e
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	char device[64];
-	/* A worker needs the parameter servers, not the other workers. */
+	/* A worker needs only the parameter servers, not the other workers. */
 	const char *filters[] = {"/job:ps", device};
 	bool chief = o->self.index == 0;
 	struct mu_monitored *session;
@@ -208,7 +207,7 @@ static int read_flag(struct settings *o, const char *arg, struct mu_err *err)
 	else if (strcmp(arg, "--sync") == 0)
 		o->sync = true;
 	else
-		return mu_fail(err, MU_INVALID_ARGUMENT, "there is no flag '%s'", arg);
+		return mu_fail(err, MU_INVALID_ARGUMENT, "unknown flag '%s'", arg);
 	return 0;
 }
 
@@ -223,7 +222,7 @@ static int read_settings(struct settings *o, int argc, char **argv, struct mu_er
 		rc = read_flag(o, argv[i], err);
 	if (!rc && !o->self.job[0])
 		rc = mu_fail(err, MU_INVALID_ARGUMENT,
-			     "neither --job_name nor TF_CONFIG says which task this is");
+			     "this task is unknown: set --job_name and --task_index, or TF_CONFIG");
 	return rc;
 }
 
@@ -234,7 +233,7 @@ int main(int argc, char **argv)
 	struct mu_err err;
 	int rc = read_settings(&o, argc, argv, &err);
 
-	mu_log_init("trainer"); /* without it the servers tell only what is wrong */
+	mu_log_init("trainer"); /* without it the servers log only errors */
 	signal(SIGTERM, on_stop);
 	if (!rc)
 		rc = mu_server_start(&server, &o.cluster, o.self.job, o.self.index, &err);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job named "local" with two tasks, each a process.  Task 1 serves; task 0 serves too and uses
- * both.
+/* A job named "local" with two tasks in two processes. Both run a server; task 0 also uses both.
  *
  *	two_tasks localhost:2222,localhost:2223 1 &
  *	two_tasks localhost:2222,localhost:2223 0
@@ -17,7 +16,7 @@ static int use_both(struct mu_server *server, struct mu_err *err)
 	struct mu_session_options here = {.transport = mu_server_transport(server)};
 	int rc;
 
-	mu_push_device(b, "/job:local/task:1"); /* lives in the other process */
+	mu_push_device(b, "/job:local/task:1"); /* on the other process */
 	struct mu_var *numbers = mu_variable(b, "numbers", MU_INT32, MU_SHAPE(4), MU_ZEROS, false);
 	struct mu_out begin = mu_assign(b, numbers, mu_const_ints(b, (int32_t[]){1, 2, 3, 4}, 4));
 	mu_pop_device(b);

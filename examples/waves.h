@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers to begin with and to learn from, the same in C and in Python: amplitude · sin((phase +
- * i)²), which looks like noise; and the loop that learns from them, one batch a step. */
+/* Deterministic pseudo-random numbers, the same in C and in Python: amplitude · sin((phase + i)²).
+ * And a training loop with one batch of such numbers per step. */
 #ifndef EXAMPLES_WAVES_H
 #define EXAMPLES_WAVES_H
 
@@ -10,7 +10,7 @@
 #include "muster/graph.h"
 #include "muster/session.h"
 
-/* *t is new, of `rows` rows and `columns` columns. */
+/* *t is a new tensor of `rows` rows and `columns` columns. */
 static inline int waves(struct mu_tensor *t, int64_t rows, int64_t columns, double amplitude,
 			double phase, struct mu_err *err)
 {
@@ -27,9 +27,9 @@ static inline int waves(struct mu_tensor *t, int64_t rows, int64_t columns, doub
 	return rc;
 }
 
-/* A variable that begins with such numbers. */
-static inline struct mu_var *wavy(struct mu_builder *b, const char *name, int64_t rows,
-				  int64_t columns, double amplitude, double phase)
+/* A variable with such initial values. */
+static inline struct mu_var *wave_variable(struct mu_builder *b, const char *name, int64_t rows,
+					   int64_t columns, double amplitude, double phase)
 {
 	MU_AUTO_TENSOR t = {0};
 	struct mu_err err;
@@ -42,13 +42,13 @@ static inline struct mu_var *wavy(struct mu_builder *b, const char *name, int64_
 			   (struct mu_init){.kind = MU_INIT_TENSOR, .tensor = &t}, true);
 }
 
-struct lesson {
-	struct mu_out x, loss, train; /* what is fed, told, and run for its effect */
-	int64_t rows, columns;        /* of x */
-	int steps, tell;              /* in all; from one line to the next */
+struct training {
+	struct mu_out x, loss, train; /* placeholder, printed loss, training operation */
+	int64_t rows, columns;        /* shape of x */
+	int steps, print_every;       /* number of steps; steps between printed lines */
 };
-static inline int learn_from_waves(const char *target, struct mu_builder *b, const struct lesson *l,
-				   struct mu_err *err)
+static inline int train_on_waves(const char *target, struct mu_builder *b, const struct training *l,
+				 struct mu_err *err)
 {
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
 	int rc = mu_session_open(&s, target, b, NULL, err);
@@ -70,7 +70,7 @@ static inline int learn_from_waves(const char *target, struct mu_builder *b, con
 							     .targets = &l->train,
 							     .n_targets = 1},
 					    &loss, err);
-		if (!rc && step % l->tell == 0)
+		if (!rc && step % l->print_every == 0)
 			printf("step %d: loss %.6f\n", step, (double)*MU_DATA(float, &loss));
 	}
 	return rc;

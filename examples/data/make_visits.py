@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes visits.csv.gz, made-up data for the wide-and-deep example: the same file each time.
+"""Writes visits.csv.gz, synthetic data for the wide-and-deep example.  The output is deterministic.
 
-A row is one visit: user, page, hour, price, and what came of it (0 left, 1 read, 2 bought).  Whether
-somebody likes a page depends on the hidden taste of the user and the hidden topic of the page
-together, so that neither column tells anything alone; 4 rows in 100 are noise.
+A row is one visit: user, page, hour, price, and the outcome (0 left, 1 read, 2 bought).  The outcome
+depends on the combination of a hidden taste of the user and a hidden topic of the page.  One of the two columns alone
+does not predict it.  4 % of the rows are noise.
 """
 import gzip
 import io

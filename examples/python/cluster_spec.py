@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is in a cluster: made from a dictionary, asked for its jobs and tasks, and written in two forms.
+"""A cluster specification: created from a dictionary, queried for its jobs and tasks, and written in two formats.
 
     python cluster_spec.py
 """

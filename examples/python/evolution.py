@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evolution strategies: ten networks with weights of their own are tried in parallel on two workers, and what they
-were worth moves the weights that the ps task holds.
+"""Evolution strategies: ten perturbed networks are evaluated in parallel on two workers, and their
+losses update the weights on the ps task.
 
-A try is the shared weights and some noise.  The ps task adds up the noises, each times the loss of its try, which is
-an estimate of the gradient: nothing is differentiated.
+A trial is the shared weights plus noise.  The ps task sums the noise of all trials, weighted by their losses.  This
+sum is an estimate of the gradient; nothing is differentiated.
 
     python -m muster evolution.py
 """
@@ -25,7 +25,7 @@ servers = {(job, index): tf.train.Server(cluster, job_name=job, task_index=index
 
 
 def waves(rows, columns, amplitude, phase):
-    """Fixed numbers that look like noise."""
+    """Deterministic pseudo-random numbers."""
     return (amplitude * np.sin((phase + np.arange(rows * columns)) ** 2)).reshape(rows, columns).astype(np.float32)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The smallest cluster there is: one task, with a session that runs on it.
+"""The smallest cluster: one task, with a session that runs on it.
 
     python -m muster hello.py
 """

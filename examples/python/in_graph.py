@@ -22,7 +22,7 @@ servers = {(job, index): tf.train.Server(cluster, job_name=job, task_index=index
 
 
 def waves(rows, columns, amplitude, phase):
-    """Fixed numbers that look like noise."""
+    """Deterministic pseudo-random numbers."""
     return (amplitude * np.sin((phase + np.arange(rows * columns)) ** 2)).reshape(rows, columns).astype(np.float32)
 
 

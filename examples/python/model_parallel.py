@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model parallelism: a network too large for one machine, a layer on each of two tasks.
+"""Model parallelism: a network too large for one machine, with one layer on each of two tasks.
 
-Each layer's variables, its computation and its updates are on one task; only what one layer says to the next crosses
-the network, forward and back.
+The variables of a layer, its computation and its updates are on one task.  Only activations and their gradients cross
+the network.
 
     python -m muster model_parallel.py
 """
@@ -20,7 +20,7 @@ servers = [tf.train.Server(cluster, job_name="layer", task_index=i) for i in clu
 
 
 def waves(rows, columns, amplitude, phase):
-    """Fixed numbers that look like noise."""
+    """Deterministic pseudo-random numbers."""
     return (amplitude * np.sin((phase + np.arange(rows * columns)) ** 2)).reshape(rows, columns).astype(np.float32)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two layers whose parameters live on two parameter servers while a worker computes.
+"""Two layers whose parameters are on two parameter servers, while a worker computes.
 
-tf.device says where; what crosses from one task to another is sent without being asked for.  Here one process
-starts all the tasks, so that it runs as it is:
+tf.device gives the placement; the runtime sends tensors between tasks automatically.  This process starts all tasks, so
+that the example runs as it is:
 
     python -m muster place_ps_worker.py
 """
@@ -23,7 +23,7 @@ servers = {(job, index): tf.train.Server(cluster, job_name=job, task_index=index
 
 
 def waves(rows, columns, amplitude, phase):
-    """Fixed numbers that look like noise."""
+    """Deterministic pseudo-random numbers."""
     return (amplitude * np.sin((phase + np.arange(rows * columns)) ** 2)).reshape(rows, columns).astype(np.float32)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One parameter server and two workers in one process: the workers add to what the parameter server holds.
+"""One parameter server and two workers in one process: the workers add to a value on the parameter server.
 
-A constant belongs to the program that made it; only a variable is shared.  So worker 1 can replace `a` for itself,
-while a change of the variable `sum` is seen through every task.
+A constant belongs to the program that created it; only a variable is shared.  So worker 1 can replace `a` for itself,
+but all tasks see a change of the variable `sum`.
 
     python -m muster three_adds.py
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A distributed trainer: every task runs this file, and its flags say which task it is.
+"""A distributed trainer: every task runs this file, and its flags give the task.
 
     hosts="--ps_hosts=localhost:2222,localhost:2223 --worker_hosts=localhost:2224,localhost:2225"
     python -m muster trainer.py $hosts --job_name=ps --task_index=0 &
@@ -7,8 +7,8 @@
     python -m muster trainer.py $hosts --job_name=worker --task_index=0 &
     python -m muster trainer.py $hosts --job_name=worker --task_index=1
 
-Each worker builds the same graph: parameters on the parameter servers, in turn, and the computation on itself
-(between-graph replication).  With --sync a step waits for gradients from as many workers as --aggregate says.
+Each worker builds the same graph: parameters on the parameter servers, round robin, and the computation on itself
+(between-graph replication).  With --sync a step waits for gradients of --aggregate workers.
 """
 import argparse
 import sys
@@ -21,7 +21,7 @@ FEATURES, CLASSES, BATCH = 20, 5, 32
 
 
 def batch(step):
-    """Points around one centre for each class; the step alone decides which."""
+    """Random points around one centre for each class, as a function of the step."""
     centres = np.random.RandomState(1).uniform(-1, 1, [CLASSES, FEATURES])
     here = np.random.RandomState(step)
     labels = here.randint(0, CLASSES, BATCH)
@@ -50,7 +50,7 @@ def train(cluster, server):
             hooks.append(optimizer.make_session_run_hook(chief))
         train_op = optimizer.minimize(loss, global_step=global_step)
 
-    # a worker needs the parameter servers, not the other workers: it can start and go on without them
+    # a worker needs only the parameter servers: it can start and run without the other workers
     config = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{FLAGS.task_index}"])
     here, step, now = 0, 0, float("nan")
     with tf.train.MonitoredTrainingSession(master=server.target, is_chief=chief, hooks=hooks, config=config,
@@ -79,9 +79,9 @@ if __name__ == "__main__":
     parser.add_argument("--worker_hosts", required=True, help="host:port,…")
     parser.add_argument("--job_name", required=True, choices=["ps", "worker"])
     parser.add_argument("--task_index", type=int, default=0)
-    parser.add_argument("--steps", type=int, default=300, help="of all workers together")
+    parser.add_argument("--steps", type=int, default=300, help="total steps of all workers")
     parser.add_argument("--sync", action="store_true")
-    parser.add_argument("--aggregate", type=int, default=0, help="gradients a synchronous step waits for [workers]")
+    parser.add_argument("--aggregate", type=int, default=0, help="gradients per synchronous step [number of workers]")
     parser.add_argument("--checkpoint_dir")
     parser.add_argument("--pause", type=float, default=0, help="seconds between two steps")
     FLAGS, unparsed = parser.parse_known_args()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job named "local" with two tasks, each a process.  Task 1 serves; task 0 serves too and uses both.
+"""A job named "local" with two tasks in two processes.  Both run a server; task 0 also uses both.
 
     python -m muster two_tasks.py --task_index=1 &
     python -m muster two_tasks.py --task_index=0
@@ -20,7 +20,7 @@ if args.task_index != 0:
     raise SystemExit
 
 with tf.device("/job:local/task:1"):
-    numbers = tf.Variable([1, 2, 3, 4], name="numbers")  # lives in the other process
+    numbers = tf.Variable([1, 2, 3, 4], name="numbers")  # on the other process
 with tf.device("/job:local/task:0"):
     total = tf.reduce_sum(numbers)
     doubled = numbers.assign(numbers * 2)

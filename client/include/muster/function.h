@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions, and the branches, loops and calls that use them.
  *
- * 	static void step(struct mu_builder *f, void *arg, const struct mu_out *in,
- * 			 struct mu_out *out)
- * 	{
- * 		out[0] = mu_add(f, in[0], mu_const_int(f, MU_INT32, 1));
- * 		out[1] = mu_tanh(f, mu_matmul(f, in[1], in[2]));
- * 		out[2] = in[2];
- * 	}
- * 	…
- * 	body = mu_function_new(b, "step", step, NULL, (struct mu_out[]){zero, x, w}, 3, 3);
- * 	y = mu_port(mu_while(b, more, body, (struct mu_out[]){zero, x, w}, 3), 1);
+ *	static void step(struct mu_builder *f, void *arg, const struct mu_out *in,
+ *			 struct mu_out *out)
+ *	{
+ *		out[0] = mu_add(f, in[0], mu_const_int(f, MU_INT32, 1));
+ *		out[1] = mu_tanh(f, mu_matmul(f, in[1], in[2]));
+ *		out[2] = in[2];
+ *	}
+ *	…
+ *	body = mu_function_new(b, "step", step, NULL, (struct mu_out[]){zero, x, w}, 3, 3);
+ *	y = mu_port(mu_while(b, more, body, (struct mu_out[]){zero, x, w}, 3), 1);
  *
  * A function has its own builder while it is constructed and can use only its arguments. A value of
  * the enclosing graph (the value of a variable, say) must be passed as an argument. Variables must

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graph construction: each function adds a node and returns a handle to its output.
  *
- * 	struct mu_builder *b = mu_builder_new();
- * 	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(-1, 64));
- * 	struct mu_out y = mu_matmul(b, x, mu_read(w));
- * 	if (mu_builder_check(b, &err)) …
+ *	struct mu_builder *b = mu_builder_new();
+ *	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(-1, 64));
+ *	struct mu_out y = mu_matmul(b, x, mu_read(w));
+ *	if (mu_builder_check(b, &err)) …
  *
  * Errors are sticky. After the first error every call does nothing and returns MU_NO_OUT, and
  * mu_builder_check returns that error. So a model is written like a formula and checked once at the

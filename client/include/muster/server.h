@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A task server inside the program, for a program that runs as each task of a job.
  *
- * 	mu_cluster_add_hosts(&cluster, "ps", "ps0:2222", &err);
- * 	mu_cluster_add_hosts(&cluster, "worker", "worker0:2222,worker1:2222", &err);
- * 	mu_server_start(&server, &cluster, "worker", 1, &err);
- * 	mu_session_open(&s, mu_server_target(server), b, NULL, &err);
+ *	mu_cluster_add_hosts(&cluster, "ps", "ps0:2222", &err);
+ *	mu_cluster_add_hosts(&cluster, "worker", "worker0:2222,worker1:2222", &err);
+ *	mu_server_start(&server, &cluster, "worker", 1, &err);
+ *	mu_session_open(&s, mu_server_target(server), b, NULL, &err);
  *
  * The functions of lib/cluster/cluster_spec.h create a cluster from JSON, TF_CONFIG, flags or lists
  * of hosts.
