@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients against central differences, on a real server: the case, its making and its check.
+/* Compares gradients with central differences, on a real server: the type of a case, builders, and
+ * the check.
  *
- * The loss is the sum of y weighted by fixed odd numbers, so that no symmetry hides a wrong
- * gradient.  The values of x lie further apart than the step of the differences, and as far from 0,
- * so that no step crosses a kink.
+ * The loss is the sum of y with fixed irregular weights, so that no symmetry hides a wrong
+ * gradient. The values of x differ from each other and from 0 by more than the step of the
+ * differences, so that no step crosses a kink.
  */
 #ifndef TESTS_CLIENT_GRADIENT_H
 #define TESTS_CLIENT_GRADIENT_H
@@ -25,12 +26,24 @@ static struct mu_err err;
 
 struct gradient_case {
 	const char *name;
-	struct mu_pshape shape; /* of x; a -1 is fed as 3 */
+	struct mu_pshape shape; /* shape of x; -1 is fed as 3 */
 	struct mu_out (*y)(struct mu_builder *b, struct mu_out x);
-	float lowest, highest; /* of the values of x */
+	float lowest, highest; /* range of the values of x */
 };
+/* An op of one or two tensors without attributes. */
+struct named_op {
+	const char *op;
+	float lowest, highest;
+};
+/* Defines a function that builds y from x. */
+#define CASE(fn, expression)                                                                       \
+	static struct mu_out fn(struct mu_builder *b, struct mu_out x)                             \
+	{                                                                                          \
+		return expression;                                                                 \
+	}
+#define IMAGES mu_reshape(b, values(b, 4, 6, 0), ints(b, 4, (int32_t[]){2, 2, 3, 2}))
 
-/* ---- what cases are made of ---- */
+/* ---- builders ---- */
 static inline struct mu_out values(struct mu_builder *b, int rows, int columns, float phase)
 {
 	struct mu_shape s;
@@ -64,7 +77,7 @@ static inline struct mu_out long_ints(struct mu_builder *b, struct mu_out x)
 	return mu_cast(b, x, MU_INT64);
 }
 
-/* The first two outputs of x's node, together: the others have no gradient. */
+/* Concatenates the first two outputs of x's node, so that other outputs have no gradient. */
 static inline struct mu_out second(struct mu_builder *b, struct mu_out x)
 {
 	return mu_op(b, "ConcatV2",
@@ -91,7 +104,7 @@ static inline struct mu_out branch(struct mu_builder *b, struct mu_out x, bool t
 	return mu_op(b, "Merge", MU_IN(mu_identity(b, s), yes));
 }
 
-/* x² when the loss uses one side of the switch only, and x beside it */
+/* x² through one side of a Switch, plus x */
 static inline struct mu_out one_side(struct mu_builder *b, struct mu_out x)
 {
 	struct mu_out s = mu_op(b, "Switch", MU_IN(x, truth(b, true)));
@@ -102,8 +115,8 @@ static inline struct mu_out one_side(struct mu_builder *b, struct mu_out x)
 }
 
 /* ---- checking ---- */
-/* Sum of y, element i times an odd-looking weight. */
-static inline struct mu_out weighed(struct mu_builder *b, struct mu_out y)
+/* Weighted sum of y with irregular weights. */
+static inline struct mu_out weighted_sum(struct mu_builder *b, struct mu_out y)
 {
 	struct mu_out flat = mu_reshape(b, y, mu_const_ints(b, (int32_t[]){-1}, 1));
 	struct mu_out i = mu_op(b, "Range",
@@ -126,7 +139,7 @@ static inline float loss_at(struct mu_session *s, struct mu_out x, struct mu_out
 	return *MU_DATA(float, &out);
 }
 
-/* Values of a shape, within bounds; -1 becomes 3. */
+/* Distinct values of a shape, in a range; dimension -1 becomes 3. */
 static inline void spread_values(struct mu_tensor *t, const struct mu_pshape *p, float lowest,
 				 float highest)
 {
@@ -165,12 +178,12 @@ static inline void compare(struct mu_session *s, const char *name, struct mu_out
 	}
 }
 
-/* Checks that d loss / d x agrees; loss is weighed(y). */
+/* Checks d loss / d x for loss = weighted_sum(y). */
 static inline void check_gradient(struct mu_builder *b, const char *name, struct mu_out x,
 				  struct mu_out y, struct mu_tensor *value)
 {
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
-	struct mu_out loss = weighed(b, y), g = MU_NO_OUT;
+	struct mu_out loss = weighted_sum(b, y), g = MU_NO_OUT;
 	MU_AUTO_TENSOR found = {0};
 	struct mu_feed feed = {x, value};
 	struct mu_run run = {.feeds = &feed, .n_feeds = 1, .fetches = &g, .n_fetches = 1};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases of functions (calls, branches, loops) and of lists of tensors. */
+/* Gradient cases: functions (calls, branches, loops) and tensor lists. */
 #ifndef TESTS_CLIENT_GRADIENT_CASES_FUNCTIONS_H
 #define TESTS_CLIENT_GRADIENT_CASES_FUNCTIONS_H
 
 #include "muster/function.h"
-#include "tests/client/gradient_cases.h"
+#include "tests/client/gradient.h"
 
 #define FN(name, body)                                                                             \
 	static void name(struct mu_builder *b, void *arg, const struct mu_out *in,                 \
@@ -35,7 +35,7 @@ static struct mu_out call_stateful(struct mu_builder *b, struct mu_out x)
 }
 CASE(y_call_stateful, call_stateful(b, x))
 
-/* ---- branches: the other way x does not matter ---- */
+/* ---- branches: one of them does not depend on x ---- */
 FN(one_way, out[0] = mu_mul(b, in[0], mu_square(b, in[0])))
 FN(other_way, out[0] = mu_identity(b, in[1]))
 static struct mu_out branches(struct mu_builder *b, const char *op, struct mu_out x, int way)
@@ -48,13 +48,13 @@ static struct mu_out branches(struct mu_builder *b, const char *op, struct mu_ou
 		o = mu_if(b, truth(b, way == 0), f[0], f[1], LIKE(x, y));
 	else
 		o = mu_case(b, mu_const_int(b, MU_INT32, way), f, 2, LIKE(x, y));
-	return mu_add(b, o, mu_square(b, x)); /* so that there is some gradient either way */
+	return mu_add(b, o, mu_square(b, x)); /* the sum has a gradient in both branches */
 }
 CASE(y_if, branches(b, "If", x, 0))
 CASE(y_if_not, branches(b, "If", x, 1))
 CASE(y_case_first, branches(b, "Case", x, 0))
 CASE(y_case_last, branches(b, "Case", x, 1))
-/* The forms for functions with state, by their names; these have none. */
+/* Replaces the op by its stateful form, although the functions are stateless. */
 static struct mu_out as_stateful(struct mu_builder *b, struct mu_out o, const char *op)
 {
 	struct mu_out in[8];
@@ -74,7 +74,7 @@ static struct mu_out input_of(struct mu_out o, unsigned i)
 CASE(y_if_stateful, as_stateful(b, input_of(branches(b, "If", x, 0), 0), "If"))
 CASE(y_case_stateful, as_stateful(b, input_of(branches(b, "Case", x, 0), 0), "Case"))
 
-/* ---- loops: variables are i, h, w and how often ---- */
+/* ---- loops: variables i, h, w and the number of iterations ---- */
 FN(more, out[0] = mu_op(b, "Less", MU_IN(in[0], in[3])))
 FN(recur, struct mu_out turned = mu_matmul(b, in[1], in[2]);
    out[0] = mu_add(b, in[0], mu_const_int(b, MU_INT32, 1));
@@ -97,7 +97,7 @@ CASE(y_while_handed_on, mu_port(loop(b, recur, values(b, 3, 2, 0), mu_square(b, 
 CASE(y_while_never, mu_port(loop(b, recur, mu_square(b, x), values(b, 2, 2, 0), 0), 1))
 CASE(y_while_stateful,
      mu_port(as_stateful(b, loop(b, recur, x, values(b, 2, 2, 0), 2), "While"), 1))
-/* Loops within a loop, a branch within that. */
+/* Nested loops with a branch. */
 FN(outer, (out[0] = mu_add(b, in[0], mu_const_int(b, MU_INT32, 1)),
 	   out[1] = mu_port(loop(b, recur, in[1], in[2], 2), 1), out[2] = in[2], out[3] = in[3]))
 CASE(y_while_within, mu_port(loop(b, outer, values(b, 3, 2, 0), x, 2), 1))
@@ -115,7 +115,7 @@ static struct mu_out odd_or_even(struct mu_builder *b, struct mu_out i, struct m
 FN(choosy, (out[0] = mu_add(b, in[0], mu_const_int(b, MU_INT32, 1)),
 	    out[1] = odd_or_even(b, in[0], in[1], in[2]), out[2] = in[2], out[3] = in[3]))
 CASE(y_while_if, mu_port(loop(b, choosy, values(b, 3, 2, 0), x, 4), 1))
-/* The loop's gradient is a loop, whose gradient is one. */
+/* The second derivative of a loop: the gradient of its gradient loop. */
 static struct mu_out loop_twice(struct mu_builder *b, struct mu_out x)
 {
 	struct mu_out y = mu_port(loop(b, recur, values(b, 3, 2, 0), x, 3), 1), g;
@@ -124,7 +124,7 @@ static struct mu_out loop_twice(struct mu_builder *b, struct mu_out x)
 	return g;
 }
 CASE(y_while_second, loop_twice(b, x))
-/* ---- lists ---- */
+/* ---- tensor lists ---- */
 #define ELEMENTS MU_ATTRS(MU_A_TYPE("element_dtype", MU_FLOAT))
 static struct mu_out of_rows(struct mu_builder *b, struct mu_out x, int columns)
 {
@@ -151,7 +151,7 @@ static struct mu_out pushed(struct mu_builder *b, struct mu_out x)
 			  MU_IN(l, mu_mul(b, x, mu_const_float(b, (float)i + 0.5f))));
 	return l;
 }
-/* Rows of a list are taken, and put into another, turn by turn. */
+/* A loop that copies rows from one list to another. */
 FN(walk, struct mu_out taken = mu_op(b, "TensorListGetItem",
 				     MU_IN(in[1], in[0], mu_const_int(b, MU_INT32, -1)), ELEMENTS);
    out[0] = mu_add(b, in[0], mu_const_int(b, MU_INT32, 1)); out[1] = in[1];

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the gradient test differentiates of sequences, matrices, special functions and transforms.
- */
+/* Gradient cases: sequences, decompositions, special functions and quantization. */
 #ifndef TESTS_CLIENT_GRADIENT_CASES_NUMERIC_H
 #define TESTS_CLIENT_GRADIENT_CASES_NUMERIC_H
 
-#include "tests/client/gradient_cases.h"
+#include "tests/client/gradient.h"
 
-/* Three moments of two rows of two inputs through two cells; x is input `at`, and the sum of two
- * outputs comes back. */
+/* An LSTM of three time steps, batch 2, two inputs and two cells. x is input `at`. Returns the sum
+ * of two outputs. */
 static struct mu_out block_lstm(struct mu_builder *b, const char *op, struct mu_out x, int at)
 {
 	struct mu_node_attr attrs[] = {MU_A_BOOL("use_peephole", true), MU_A_FLOAT("cell_clip", 9)};
@@ -37,7 +36,7 @@ CASE(y_ctcloss, mu_op(b, "CTCLoss",
 		      MU_IN(x, long_ints(b, table(b, 3, 2, (int32_t[]){0, 0, 0, 1, 1, 0})),
 			    ints(b, 3, (int32_t[]){1, 1, 0}), ints(b, 2, (int32_t[]){5, 3}))))
 
-/* x xᵀ and something on the diagonal: as Cholesky wants it, and nowhere near singular. */
+/* x xᵀ plus a multiple of the identity: positive definite and well conditioned. */
 static struct mu_out positive(struct mu_builder *b, struct mu_out x)
 {
 	struct mu_out diagonal =
@@ -46,7 +45,7 @@ static struct mu_out positive(struct mu_builder *b, struct mu_out x)
 	return mu_add(b, mu_op(b, "BatchMatMulV2", MU_IN(x, x), MU_ATTRS(MU_A_BOOL("adj_y", true))),
 		      mu_add(b, diagonal, mu_square(b, diagonal)));
 }
-/* The vectors by what does not depend on their signs. */
+/* The eigenvalues, or a function of the eigenvectors that does not depend on their signs. */
 static struct mu_out eigen(struct mu_builder *b, struct mu_out x, bool vectors)
 {
 	struct mu_out y = mu_op(b, "SelfAdjointEigV2", MU_IN(positive(b, x)),
@@ -71,7 +70,8 @@ CASE(y_betainc, mu_op(b, "Betainc",
 		      MU_IN(mu_square(b, mu_add(b, row(b, 4), mu_const_float(b, 3))),
 			    mu_square(b, row(b, 4)), x)))
 
-/* Rounded to 16 bits, far finer than the differences' step; some of x lies beyond the range. */
+/* Quantized to 16 bits, much finer than the step of the differences. Some values of x are out of
+ * range. */
 #define ENDS(n) mu_neg(b, row(b, n)), row(b, n)
 #define BITS    MU_ATTRS(MU_A_INT("num_bits", 16))
 #define GIVEN   MU_ATTRS(MU_A_INT("num_bits", 16), MU_A_BOOL("range_given", true))
@@ -80,15 +80,15 @@ CASE(y_betainc, mu_op(b, "Betainc",
 CASE(y_fake_args, mu_op(b, "FakeQuantWithMinMaxArgs", MU_IN(x), BITS))
 CASE(y_fake_vars, mu_op(b, "FakeQuantWithMinMaxVars",
 			MU_IN(x, mu_const_float(b, -1.05f), mu_const_float(b, 1.05f)), BITS))
-CASE(y_fake_high, mu_op(b, "FakeQuantWithMinMaxVars",
-			MU_IN(mu_const_float(b, 9), mu_const_float(b, 0), x), BITS))
+CASE(y_fake_max, mu_op(b, "FakeQuantWithMinMaxVars",
+		       MU_IN(mu_const_float(b, 9), mu_const_float(b, 0), x), BITS))
 CASE(y_fake_channels, mu_op(b, "FakeQuantWithMinMaxVarsPerChannel", MU_IN(x, ENDS(4)), BITS))
-CASE(y_back_v2, mu_op(b, "QuantizeAndDequantizeV2",
-		      MU_IN(x, mu_const_float(b, -3), mu_const_float(b, 3)), GIVEN))
-CASE(y_back_v3,
+CASE(y_quantize_v2, mu_op(b, "QuantizeAndDequantizeV2",
+			  MU_IN(x, mu_const_float(b, -3), mu_const_float(b, 3)), GIVEN))
+CASE(y_quantize_v3,
      mu_op(b, "QuantizeAndDequantizeV3",
 	   MU_IN(x, mu_const_float(b, -3), mu_const_float(b, 3), mu_const_int(b, MU_INT32, 16))))
-CASE(y_back_v4, mu_op(b, "QuantizeAndDequantizeV4", MU_IN(x, ENDS(4)), ALONG))
+CASE(y_quantize_v4, mu_op(b, "QuantizeAndDequantizeV4", MU_IN(x, ENDS(4)), ALONG))
 
 /* y = op(x) */
 static const struct named_op special[] = {
@@ -114,15 +114,15 @@ static const struct gradient_case numeric_cases[] = {
     {"BlockLSTM, cells", {2, {2, 2}}, y_blocklstm_cells, -1, 1},
     {"BlockLSTM, weights", {2, {4, 8}}, y_blocklstm_weights, -1, 1},
     {"BlockLSTMV2", {3, {3, 2, 2}}, y_blocklstmv2, -1, 1},
-    {"BlockLSTMV2, what was given before", {2, {2, 2}}, y_blocklstmv2_before, -1, 1},
+    {"BlockLSTMV2, previous output", {2, {2, 2}}, y_blocklstmv2_before, -1, 1},
     {"BlockLSTMV2, a peephole", {1, {2}}, y_blocklstmv2_peephole, -1, 1},
     {"FakeQuantWithMinMaxArgs", {2, {3, 4}}, y_fake_args, -2, 2},
     {"FakeQuantWithMinMaxVars", {2, {3, 4}}, y_fake_vars, -2, 2},
-    {"FakeQuantWithMinMaxVars, an end", {0, {0}}, y_fake_high, 1, 2},
+    {"FakeQuantWithMinMaxVars, a bound", {0, {0}}, y_fake_max, 1, 2},
     {"FakeQuantWithMinMaxVarsPerChannel", {2, {3, 4}}, y_fake_channels, -2, 2},
-    {"QuantizeAndDequantizeV2", {2, {3, 4}}, y_back_v2, -2, 2},
-    {"QuantizeAndDequantizeV3", {2, {3, 4}}, y_back_v3, -2, 2},
-    {"QuantizeAndDequantizeV4, by channel", {2, {3, 4}}, y_back_v4, -2, 2},
+    {"QuantizeAndDequantizeV2", {2, {3, 4}}, y_quantize_v2, -2, 2},
+    {"QuantizeAndDequantizeV3", {2, {3, 4}}, y_quantize_v3, -2, 2},
+    {"QuantizeAndDequantizeV4, by channel", {2, {3, 4}}, y_quantize_v4, -2, 2},
     {"CTCLoss", {3, {5, 2, 4}}, y_ctcloss, -1, 1},
 };
 

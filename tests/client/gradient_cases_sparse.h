@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases of ops on the values of sparse tensors, and of two that clip and pool. */
+/* Gradient cases: ops on sparse tensors, ClipByValue and MaxPoolWithArgmax. */
 #ifndef TESTS_CLIENT_GRADIENT_CASES_SPARSE_H
 #define TESTS_CLIENT_GRADIENT_CASES_SPARSE_H
 
-/* Three values in a table of 3 by 4, two of them in a row. */
+/* Indices of three values in a 3 x 4 matrix, two of them in the same row. */
 static struct mu_out sparse_at(struct mu_builder *b)
 {
 	return long_ints(b, table(b, 3, 2, (int32_t[]){0, 1, 2, 0, 2, 3}));
@@ -30,7 +30,7 @@ static struct mu_out sparse_dense(struct mu_builder *b, const char *op, struct m
 				.n_in = 4});
 }
 
-/* x beside values that share one place with it. */
+/* The sum of x and values that have one index in common. */
 static struct mu_out sparse_sum(struct mu_builder *b, struct mu_out x, bool first)
 {
 	struct mu_out at = long_ints(b, table(b, 3, 2, (int32_t[]){0, 1, 1, 1, 2, 1}));
@@ -68,8 +68,8 @@ CASE(y_denseadd_dense, sparse_dense(b, "SparseDenseCwiseAdd", row(b, 3), x))
 CASE(y_sparseadd, sparse_sum(b, x, true))
 CASE(y_sparseadd_second, sparse_sum(b, x, false))
 CASE(y_clip, mu_op(b, "ClipByValue", MU_IN(x, mu_const_float(b, -0.43f), mu_const_float(b, 0.37f))))
-CASE(y_clip_least, mu_op(b, "ClipByValue", MU_IN(values(b, 3, 4, 0), x, mu_const_float(b, 2.2f))))
-CASE(y_clip_most, mu_op(b, "ClipByValue", MU_IN(values(b, 3, 4, 0), mu_const_float(b, 0.6f), x)))
+CASE(y_clip_min, mu_op(b, "ClipByValue", MU_IN(values(b, 3, 4, 0), x, mu_const_float(b, 2.2f))))
+CASE(y_clip_max, mu_op(b, "ClipByValue", MU_IN(values(b, 3, 4, 0), mu_const_float(b, 0.6f), x)))
 
 static const struct gradient_case sparse_cases[] = {
     {"SparseReduceSum", {1, {3}}, y_sparsesums, -1, 1},
@@ -86,8 +86,8 @@ static const struct gradient_case sparse_cases[] = {
     {"SparseAdd", {1, {3}}, y_sparseadd, -1, 1},
     {"SparseAdd, second", {1, {3}}, y_sparseadd_second, -1, 1},
     {"ClipByValue", {2, {3, 4}}, y_clip, -1, 1},
-    {"ClipByValue, least", {0, {0}}, y_clip_least, 1, 1.5},
-    {"ClipByValue, most", {0, {0}}, y_clip_most, 1.5, 2},
+    {"ClipByValue, least", {0, {0}}, y_clip_min, 1, 1.5},
+    {"ClipByValue, most", {0, {0}}, y_clip_max, 1.5, 2},
     {"MaxPoolWithArgmax", {4, {1, 4, 4, 2}}, pool_with_argmax, -1, 1},
 };
 
