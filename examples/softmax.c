@@ -17,8 +17,8 @@
 
 enum { STEPS = 3000, BATCH = 32, PIXELS = 64, DIGITS = 10 };
 
-static int train(const char *target, int index, unsigned ps, const char *folder,
-		 unsigned sync_workers, struct mu_err *err)
+static int train(const char *target, int index, unsigned ps, const char *folder, unsigned workers,
+		 struct mu_err *err)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	struct mu_dataset digits, test;
@@ -41,32 +41,30 @@ static int train(const char *target, int index, unsigned ps, const char *folder,
 	struct mu_out logits = mu_bias_add(b, mu_matmul(b, x, mu_read(w)), mu_read(c));
 	struct mu_out loss = mu_mean(b, mu_sparse_softmax_xent(b, logits, y), NULL, 0);
 	mu_optimizer_named("sgd", 0.5, &sgd, err);
-	if (sync_workers) {
+	if (workers) {
 		mu_minimize_sync(
 		    b, &sgd, loss, step,
-		    &(struct mu_sync_options){.workers = sync_workers, .self = (unsigned)index},
-		    &sync);
+		    &(struct mu_sync_options){.workers = workers, .self = (unsigned)index}, &sync);
 		op = sync.train;
 	} else {
 		op = mu_minimize(b, &sgd, loss, step);
 	}
 	MU_AUTO(mu_saver_free) struct mu_saver *saver = mu_saver_new(b, 5);
 
-	/* The session: the chief initialises or restores the model, other workers wait. It recovers
-	 * from lost tasks. */
+	/* The chief initialises or restores the model; the other workers wait. */
 	struct mu_hook *hooks[4] = {mu_progress_hook(loss, 1, STEPS, BATCH, NULL, NULL),
 				    mu_stop_at_step_hook(STEPS)};
 	unsigned n_hooks = 2;
 	if (index == 0)
 		hooks[n_hooks++] = mu_checkpoint_hook(saver, folder, 60, 0, NULL, NULL);
-	if (index == 0 && sync_workers)
+	if (index == 0 && workers)
 		hooks[n_hooks++] = mu_sync_hook(&sync);
 	rc = mu_monitored_open(&session, b,
 			       &(struct mu_monitored_options){
 				   .target = target,
 				   .chief = index == 0,
 				   .train = op,
-				   .sync = sync_workers ? &sync : NULL,
+				   .sync = workers ? &sync : NULL,
 				   .saver = saver,
 				   .folder = folder,
 				   .hooks = hooks,
