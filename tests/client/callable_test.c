@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Callables: steps that run by number, over a connection and within the process. */
+/* Callables: steps that run by handle, over a connection and in the same process. */
 #include "tests/test.h"
 
 #include "muster/session.h"
 #include "task/rpc/channel.h"
 #include "tests/client/server.h"
 
-enum { LARGE = 100000, TURNS = 20 };
+enum { LARGE = 100000, CALLS = 20 };
 
 static struct mu_err err;
 
-static int call(void *server, const char *method, const struct rpc_message *request,
-		long timeout_ms, struct mu_buf *reply, struct mu_err *e)
+static int counted_call(void *server, const char *method, const struct rpc_message *request,
+			long timeout_ms, struct mu_buf *reply, struct mu_err *e)
 {
 	return task_server_call(server, method, request, timeout_ms, reply, e);
 }
 
-static void fill(struct mu_tensor *t, int64_t n, float first)
+static void fill_sequence(struct mu_tensor *t, int64_t n, float first)
 {
 	struct mu_shape shape;
 
@@ -26,8 +26,8 @@ static void fill(struct mu_tensor *t, int64_t n, float first)
 		MU_DATA(float, t)[k] = first + (float)k;
 }
 
-/* x - y, fetched twice; one of the two is large, in turn. */
-static void call_in_turn(struct mu_callable *c, int turn)
+/* Fetches x - y twice; x and y are alternately large. */
+static void run_callable(struct mu_callable *c, int turn)
 {
 	MU_AUTO_TENSOR large = {0};
 	MU_AUTO_TENSOR one = {0};
@@ -35,8 +35,8 @@ static void call_in_turn(struct mu_callable *c, int turn)
 	const struct mu_tensor *in[] = {first ? &large : &one, first ? &one : &large};
 	struct mu_tensor out[2] = {{0}};
 
-	fill(&large, LARGE, (float)turn);
-	fill(&one, 1, 7);
+	fill_sequence(&large, LARGE, (float)turn);
+	fill_sequence(&one, 1, 7);
 	assert_ok(mu_callable_run(c, in, out, &err), &err);
 	for (int k = 0; k < 2; k++) {
 		float last = MU_DATA(float, &out[k])[LARGE - 1];
@@ -47,8 +47,8 @@ static void call_in_turn(struct mu_callable *c, int turn)
 	}
 }
 
-/* Besides its fetches it counts how often it ran. */
-static void call_often(const struct mu_session_options *options)
+/* The step also increments a counter. */
+static void test_callable(const struct mu_session_options *options)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
@@ -70,27 +70,27 @@ static void call_often(const struct mu_session_options *options)
 	assert_ok(mu_session_open(&s, test_server(), b, options, &err), &err);
 	assert_ok(mu_session_do(s, v->init, &err), &err);
 	assert_ok(mu_session_callable(&c, s, &run, &err), &err);
-	for (int turn = 0; turn < TURNS; turn++)
-		call_in_turn(c, turn);
+	for (int turn = 0; turn < CALLS; turn++)
+		run_callable(c, turn);
 	assert_ok(mu_session_get(s, v->read, &count, &err), &err);
-	assert_float_equal(*MU_DATA(float, &count), TURNS, 0);
+	assert_float_equal(*MU_DATA(float, &count), CALLS, 0);
 }
 
-static void callable__runs_by_number_what_it_was_made_for(void **state)
+static void callable__runs_its_step_by_handle(void **state)
 {
-	call_often(&(struct mu_session_options){.isolate_state = true});
+	test_callable(&(struct mu_session_options){.isolate_state = true});
 }
 
-static void callable__of_a_server_in_the_process__does_too(void **state)
+static void callable__with_a_server_in_the_process__runs_its_step(void **state)
 {
 	test_server();
 	if (test_server_running)
-		call_often(&(struct mu_session_options){
+		test_callable(&(struct mu_session_options){
 		    .isolate_state = true,
-		    .transport = {.call = call, .ctx = test_server_running}});
+		    .transport = {.call = counted_call, .ctx = test_server_running}});
 }
 
-static void callable__that_cannot_be_run__says_why(void **state)
+static void invalid_callable__reports_the_reason(void **state)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
@@ -120,9 +120,9 @@ static void callable__that_cannot_be_run__says_why(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(callable__runs_by_number_what_it_was_made_for),
-	    cmocka_unit_test(callable__of_a_server_in_the_process__does_too),
-	    cmocka_unit_test(callable__that_cannot_be_run__says_why),
+	    cmocka_unit_test(callable__runs_its_step_by_handle),
+	    cmocka_unit_test(callable__with_a_server_in_the_process__runs_its_step),
+	    cmocka_unit_test(invalid_callable__reports_the_reason),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_server_stop);

@@ -14,7 +14,7 @@
 
 static struct mu_err err;
 
-/* A file with this text; the caller unlinks and frees the name. */
+/* Creates a file with this text; the caller unlinks it and frees the name. */
 static char *file_with(const char *text)
 {
 	char *path = strdup("/tmp/muster-data-XXXXXX");
@@ -80,7 +80,7 @@ static void csv__split_by_a_seed__holds_out_the_same_rows_each_time(void **state
 	free(path);
 }
 
-static void csv__with_a_label_that_is_no_class__names_file_and_line(void **state)
+static void csv__with_an_invalid_label__names_file_and_line(void **state)
 {
 	char *path = file_with("a,b,label\n# note\n0,8,1\n4,2,0.5\n");
 	struct mu_dataset train, test;
@@ -96,7 +96,7 @@ static void csv__with_a_label_that_is_no_class__names_file_and_line(void **state
 	free(path);
 }
 
-static void batches__visit_every_row_once_a_round(void **state)
+static void batches__return_each_row_once_per_epoch(void **state)
 {
 	char *path = file_with("0,0\n1,1\n2,2\n3,3\n4,4\n5,5\n");
 	struct mu_dataset train, test;
@@ -128,7 +128,7 @@ static void batches__visit_every_row_once_a_round(void **state)
 }
 
 /* Six rows whose feature is their label. */
-static void six(struct mu_dataset *d)
+static void six_rows(struct mu_dataset *d)
 {
 	assert_ok(mu_dataset_memory(d, (float[]){0, 1, 2, 3, 4, 5}, (int32_t[]){0, 1, 2, 3, 4, 5},
 				    6, 1, 1, &err),
@@ -136,7 +136,7 @@ static void six(struct mu_dataset *d)
 	assert_int_equal(d->classes, 6);
 }
 
-static void memory__with_a_label_below_0__is_refused(void **state)
+static void memory__with_a_negative_label__fails(void **state)
 {
 	struct mu_dataset d;
 
@@ -144,15 +144,15 @@ static void memory__with_a_label_below_0__is_refused(void **state)
 		     &err, MU_INVALID_ARGUMENT, "row 2: label -1");
 }
 
-/* The walk of batches ahead is the walk without. */
-static void batches_ahead__are_the_same_and_end_after_their_rounds(void **state)
+/* Prefetching does not change the order of batches. */
+static void prefetched_batches__are_the_same_and_end_after_the_epochs(void **state)
 {
 	struct mu_batch_options o = {.batch = 4, .seed = 3, .rounds = 2};
 	struct mu_batches *now, *ahead;
 	const struct mu_tensor *x, *y, *x2, *y2;
 	struct mu_dataset d;
 
-	six(&d);
+	six_rows(&d);
 	assert_ok(mu_batches_open(&now, &d, &o, &err), &err);
 	o.ahead = 2;
 	assert_ok(mu_batches_open(&ahead, &d, &o, &err), &err);
@@ -173,15 +173,15 @@ static void batches_ahead__are_the_same_and_end_after_their_rounds(void **state)
 	mu_dataset_fini(&d);
 }
 
-/* The thread must not write into a batch that its reader still looks at. */
-static void a_batch_ahead__stays_as_it_is_until_the_next_is_asked_for(void **state)
+/* The thread must not overwrite a batch that the caller is reading. */
+static void prefetched_batch__is_unchanged_until_the_next_call(void **state)
 {
 	struct mu_batch_options o = {.batch = 3, .in_order = true, .ahead = 1};
 	const struct mu_tensor *x, *y;
 	struct mu_batches *b;
 	struct mu_dataset d;
 
-	six(&d);
+	six_rows(&d);
 	assert_ok(mu_batches_open(&b, &d, &o, &err), &err);
 	for (int i = 0; i < 2000; i++) {
 		assert_ok(mu_batches_next(b, &x, &y, &err), &err);
@@ -192,12 +192,12 @@ static void a_batch_ahead__stays_as_it_is_until_the_next_is_asked_for(void **sta
 	mu_dataset_fini(&d);
 }
 
-static void parts__share_the_rows_among_workers(void **state)
+static void parts__divide_the_rows_among_workers(void **state)
 {
 	struct mu_dataset d;
 	int seen[6] = {0};
 
-	six(&d);
+	six_rows(&d);
 	for (int part = 0; part < 4; part++) {
 		struct mu_batch_options o = {
 		    .batch = 6, .rounds = 1, .seed = 1, .part = part, .parts = 4};
@@ -221,7 +221,7 @@ static void parts__share_the_rows_among_workers(void **state)
 	mu_dataset_fini(&d);
 }
 
-static void csv__leaves_bad_rows_out_when_told_so(void **state)
+static void csv__with_skip_bad__skips_bad_rows(void **state)
 {
 	char *path = file_with("1,0\nx,1\n2,1\n3,1,1\n4,0.5\n5,2\n");
 	struct mu_records o = {.pattern = path, .scale = 1};
@@ -242,7 +242,7 @@ static void csv__leaves_bad_rows_out_when_told_so(void **state)
 	free(path);
 }
 
-static void idx__of_other_length_than_its_labels__is_refused(void **state)
+static void idx__with_another_number_of_labels__fails(void **state)
 {
 	struct mu_dataset d;
 
@@ -251,10 +251,10 @@ static void idx__of_other_length_than_its_labels__is_refused(void **state)
 		     &err, MU_INVALID_ARGUMENT, "expected one label for each image");
 }
 
-static void expect_numbers(double scale)
+static void check_idx_values(double scale)
 {
 	static const char images[] = "examples/data/mnist/test-images-idx3-ubyte.gz";
-	double by = scale > 0 ? scale : 255; /* the greatest */
+	double by = scale > 0 ? scale : 255; /* the maximum */
 	MU_AUTO_TENSOR raw = {0};
 	MU_AUTO_TENSOR x = {0};
 	MU_AUTO_TENSOR y = {0};
@@ -278,16 +278,16 @@ static void expect_numbers(double scale)
 	mu_dataset_fini(&d);
 }
 
-/* 0.1 is no float: there the table decides. */
-static void idx__of_bytes__keeps_them_and_hands_out_numbers(void **state)
+/* 0.1 is not a float, so the table is used. */
+static void idx__of_bytes__stores_bytes_and_returns_floats(void **state)
 {
-	expect_numbers(0);
-	expect_numbers(3);
-	expect_numbers(0.1);
+	check_idx_values(0);
+	check_idx_values(3);
+	check_idx_values(0.1);
 }
 
-/* A tf.Example of three floats and a label. */
-static void put_example(struct mu_tfrecord_writer *w, float first, int64_t label)
+/* Writes a tf.Example of three floats and a label. */
+static void write_example(struct mu_tfrecord_writer *w, float first, int64_t label)
 {
 	MU_AUTO_BUF b = {0};
 	size_t features = mu_pb_begin(&b, 1), entry, value, list, packed;
@@ -318,7 +318,7 @@ static void put_example(struct mu_tfrecord_writer *w, float first, int64_t label
 	assert_ok(mu_tfrecord_write(w, mu_buf_span(&b), &err), &err);
 }
 
-/* Five examples; the second has no label that is one, the third a broken byte. */
+/* A file of five examples; the second has an invalid label, the third a corrupt byte. */
 static char *examples_file(void)
 {
 	char *path = file_with("");
@@ -327,7 +327,7 @@ static char *examples_file(void)
 
 	assert_ok(mu_tfrecord_create(&w, path, false, &err), &err);
 	for (int i = 0; i < 5; i++) {
-		put_example(w, (float)i + 1, i == 1 ? -3 : i);
+		write_example(w, (float)i + 1, i == 1 ? -3 : i);
 		assert_ok(mu_tfrecord_flush(w, false, &err), &err);
 		if (i != 2)
 			continue;
@@ -341,7 +341,7 @@ static char *examples_file(void)
 	return path;
 }
 
-static void tfrecord__leaves_bad_records_out_when_told_so(void **state)
+static void tfrecord__with_skip_bad__skips_bad_records(void **state)
 {
 	char *path = examples_file();
 	struct mu_records o = {
@@ -393,7 +393,7 @@ static char *cifar_file(unsigned rows, unsigned more)
 	return path;
 }
 
-static void cifar10__becomes_images_with_the_channel_last(void **state)
+static void cifar10__gives_images_with_channels_last(void **state)
 {
 	char *path = cifar_file(4, 0);
 	struct mu_records o = {.pattern = path, .scale = 1};
@@ -416,7 +416,7 @@ static void cifar10__becomes_images_with_the_channel_last(void **state)
 	free(path);
 }
 
-static void cifar10__cut_short__names_file_and_offset(void **state)
+static void cifar10__truncated__names_file_and_offset(void **state)
 {
 	char *path = cifar_file(2, 10);
 	struct mu_records o = {.pattern = path};
@@ -437,19 +437,19 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(csv__is_split_and_scaled),
 	    cmocka_unit_test(csv__split_by_a_seed__holds_out_the_same_rows_each_time),
-	    cmocka_unit_test(csv__with_a_label_that_is_no_class__names_file_and_line),
+	    cmocka_unit_test(csv__with_an_invalid_label__names_file_and_line),
 	    cmocka_unit_test(tfrecord__with_a_bad_record__names_file_and_offset),
-	    cmocka_unit_test(tfrecord__leaves_bad_records_out_when_told_so),
-	    cmocka_unit_test(cifar10__becomes_images_with_the_channel_last),
-	    cmocka_unit_test(cifar10__cut_short__names_file_and_offset),
-	    cmocka_unit_test(batches__visit_every_row_once_a_round),
-	    cmocka_unit_test(memory__with_a_label_below_0__is_refused),
-	    cmocka_unit_test(batches_ahead__are_the_same_and_end_after_their_rounds),
-	    cmocka_unit_test(a_batch_ahead__stays_as_it_is_until_the_next_is_asked_for),
-	    cmocka_unit_test(parts__share_the_rows_among_workers),
-	    cmocka_unit_test(csv__leaves_bad_rows_out_when_told_so),
-	    cmocka_unit_test(idx__of_other_length_than_its_labels__is_refused),
-	    cmocka_unit_test(idx__of_bytes__keeps_them_and_hands_out_numbers),
+	    cmocka_unit_test(tfrecord__with_skip_bad__skips_bad_records),
+	    cmocka_unit_test(cifar10__gives_images_with_channels_last),
+	    cmocka_unit_test(cifar10__truncated__names_file_and_offset),
+	    cmocka_unit_test(batches__return_each_row_once_per_epoch),
+	    cmocka_unit_test(memory__with_a_negative_label__fails),
+	    cmocka_unit_test(prefetched_batches__are_the_same_and_end_after_the_epochs),
+	    cmocka_unit_test(prefetched_batch__is_unchanged_until_the_next_call),
+	    cmocka_unit_test(parts__divide_the_rows_among_workers),
+	    cmocka_unit_test(csv__with_skip_bad__skips_bad_rows),
+	    cmocka_unit_test(idx__with_another_number_of_labels__fails),
+	    cmocka_unit_test(idx__of_bytes__stores_bytes_and_returns_floats),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

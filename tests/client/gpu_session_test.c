@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole sessions on a server with GPUs: placement, training, what is refused; on a CUDA in host
- * memory (tests/fake/cuda) that the server loads as its plug-in. */
+/* Sessions on a server with GPUs: placement, training and errors. The server loads a CUDA fake in
+ * host memory (tests/fake/cuda) as its plug-in. */
 #include "tests/ports.h"
 #include "tests/test.h"
 
@@ -21,9 +21,9 @@
 
 static struct mu_err err;
 static struct task_server *cpu, *gpu;
-static void (*count)(struct fake_cuda_counts *out); /* the plug-in's */
+static void (*get_counts)(struct fake_cuda_counts *out); /* function of the plug-in */
 
-/* build/<mode>/libmuster-fake-cuda.so, seen from build/<mode>/tests/client. */
+/* Path of build/<mode>/libmuster-fake-cuda.so, relative to build/<mode>/tests/client. */
 static void name_plugin(void)
 {
 	char self[2048], path[2200];
@@ -35,8 +35,8 @@ static void name_plugin(void)
 	snprintf(path, sizeof path, "%s/../../libmuster-fake-cuda.so", self);
 	assert_int_equal(access(path, R_OK), 0);
 	setenv("MUSTER_CUDA_PLUGIN", path, 1);
-	*(void **)&count = dlsym(dlopen(path, RTLD_NOW | RTLD_LOCAL), "fake_cuda_count");
-	assert_non_null(count);
+	*(void **)&get_counts = dlsym(dlopen(path, RTLD_NOW | RTLD_LOCAL), "fake_cuda_count");
+	assert_non_null(get_counts);
 }
 
 static struct task_server *start(const char *kernels, struct mu_span config)
@@ -57,7 +57,7 @@ static struct task_server *start(const char *kernels, struct mu_span config)
 	return s;
 }
 
-/* A quarter of a GPU of 256 MiB, taken as it is needed. */
+/* Session config: a quarter of a GPU of 256 MiB, with allow_growth. */
 static struct mu_span small_memory(void)
 {
 	static struct mu_buf b;
@@ -110,7 +110,7 @@ static struct mu_session *open_on(struct task_server *s, struct mu_builder *b)
 
 enum { ROWS = 24, WIDE = 12, HIDDEN = 20, CLASSES = 5, STEPS = 25 };
 
-static void draw(float *x, int64_t *label)
+static void draw_batch(float *x, int64_t *label)
 {
 	unsigned seed = 3;
 
@@ -135,7 +135,7 @@ static struct mu_tensor batch(enum mu_dtype t, int64_t columns, const void *data
 	return out;
 }
 
-/* The loss of each step. */
+/* Trains a model and records the loss of each step. */
 static void train_on(struct task_server *server, const char *optimizer, float *losses)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
@@ -155,11 +155,11 @@ static void train_on(struct task_server *server, const char *optimizer, float *l
 	struct mu_optimizer o;
 
 	assert_ok(mu_optimizer_named(optimizer, 0.05, &o, &err), &err);
-	/* Never reached, but no variable is updated now before all gradients are there: the CPU
-	 * updates in place, so a gradient made later would see the new value. */
+	/* A norm that is never reached, but it makes all updates wait for all gradients. The CPU
+	 * updates in place, so a later gradient would read the new value. */
 	o.clip_norm = 1e6;
 	struct mu_out step = mu_minimize(b, &o, loss, mu_global_step(b)), init = mu_init_all(b);
-	draw(data, label);
+	draw_batch(data, label);
 	MU_AUTO_TENSOR xs = batch(MU_FLOAT, WIDE, data);
 	MU_AUTO_TENSOR ys = batch(MU_INT64, 0, label);
 	const struct mu_feed feeds[] = {{x, &xs}, {y, &ys}};
@@ -178,7 +178,7 @@ static void train_on(struct task_server *server, const char *optimizer, float *l
 	}
 }
 
-static void training__on_a_gpu__has_the_cpus_losses(void **state)
+static void training__on_a_gpu__has_the_losses_of_the_cpu(void **state)
 {
 	static const char *const optimizers[] = {"sgd", "momentum", "adagrad", "adam", "rmsprop"};
 
@@ -195,8 +195,8 @@ static void training__on_a_gpu__has_the_cpus_losses(void **state)
 	assert_true(facts_of(0).most > 4 * (WIDE * HIDDEN + HIDDEN * CLASSES));
 }
 
-/* The session was isolated: when it is closed its variables are gone, on the GPU too. */
-static void memory__when_a_session_has_ended__is_given_back(void **state)
+/* The variables of an isolated session are freed with the session, also on the GPU. */
+static void memory__after_the_end_of_a_session__is_freed(void **state)
 {
 	float losses[STEPS];
 
@@ -206,7 +206,7 @@ static void memory__when_a_session_has_ended__is_given_back(void **state)
 
 /* ---- placement ---- */
 
-static void nodes__on_two_gpus__reach_each_other(void **state)
+static void nodes__on_two_gpus__exchange_tensors(void **state)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
@@ -238,8 +238,9 @@ static struct task_server *start_member(const struct mu_cluster *c, const char *
 	return s;
 }
 
-/* There and back: what leaves a GPU for another task is found there by whose life it is of. */
-static void nodes__on_gpus_of_two_tasks__reach_each_other(void **state)
+/* Sends a tensor to another task and back. A tensor that leaves a GPU is identified by the
+ * incarnation of its task. */
+static void nodes__on_gpus_of_two_tasks__exchange_tensors(void **state)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	struct mu_session *s = NULL;
@@ -271,9 +272,9 @@ static void nodes__on_gpus_of_two_tasks__reach_each_other(void **state)
 	mu_cluster_fini(&c);
 }
 
-/* Muster's client asks for soft placement: what has no kernel, and what is on no GPU, runs on the
- * CPU. */
-static void an_op_without_a_gpu_kernel__under_soft_placement__runs_on_the_cpu(void **state)
+/* Muster's client enables soft placement: an op without a kernel for its device, or on a GPU that
+ * does not exist, runs on the CPU. */
+static void op_without_a_gpu_kernel__with_soft_placement__runs_on_the_cpu(void **state)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
@@ -290,12 +291,12 @@ static void an_op_without_a_gpu_kernel__under_soft_placement__runs_on_the_cpu(vo
 	assert_float_equal(*MU_DATA(float, &value), 4, 0);
 }
 
-/* ---- what loops keep tensors in ---- */
+/* ---- tensor containers of loops ---- */
 
 enum { WIDTH = 7 };
 
-/* Rows scattered into an array, one of them written as a gradient twice, an element that nobody
- * writes, all joined; and two rows through a stack.  Of floats, after doing something to them. */
+/* Scatters rows into an array, writes one of them twice as a gradient, leaves an element unset, and
+ * concatenates all. Also passes two rows through a stack. */
 static struct mu_out through_arrays(struct mu_builder *b, struct mu_out rows)
 {
 	struct mu_pshape wide = MU_SHAPE(WIDTH);
@@ -353,8 +354,9 @@ static struct mu_out const_no(struct mu_builder *b)
 #define FLOATS MU_ATTRS(MU_A_TYPE("element_dtype", MU_FLOAT))
 #define LISTS  MU_ATTRS(MU_A_TYPE("T", MU_VARIANT))
 
-/* A list of 100 elements, more than a launch puts together: rows cut apart, set and got, the rest
- * never set; pushed and popped; a list in a list, its zeros and sums; all put together again. */
+/* A list of 100 elements, more than one launch copies. Splits, sets, gets, pushes and pops
+ * elements, leaves others unset, uses a list of lists with zeros and sums, and concatenates
+ * everything. */
 static struct mu_out through_lists(struct mu_builder *b, struct mu_out rows)
 {
 	struct mu_out two = mu_const_int(b, MU_INT32, 2);
@@ -404,7 +406,7 @@ static struct mu_out through_lists(struct mu_builder *b, struct mu_out rows)
 	return joined;
 }
 
-/* A variable for a few nodes of one step, whose slices are written, and what it held. */
+/* A temporary variable with slice updates, and its final value. */
 static struct mu_out through_a_variable(struct mu_builder *b, struct mu_out rows)
 {
 	struct mu_pshape shape = MU_SHAPE(3, WIDTH);
@@ -424,14 +426,15 @@ static struct mu_out through_a_variable(struct mu_builder *b, struct mu_out rows
 		     MU_ATTRS(MU_A_STR("var_name", "room")));
 }
 
-typedef struct mu_out kept_fn(struct mu_builder *b, struct mu_out rows);
+typedef struct mu_out container_fn(struct mu_builder *b, struct mu_out rows);
 
-static void arrays_on(struct task_server *server, kept_fn *through, struct mu_tensor *out)
+static void run_containers(struct task_server *server, container_fn *through_fn,
+			   struct mu_tensor *out)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
 	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(3, WIDTH));
-	struct mu_out made = through(b, x);
+	struct mu_out made = through_fn(b, x);
 	struct mu_shape shape;
 	MU_AUTO_TENSOR rows = {0};
 
@@ -448,16 +451,16 @@ static void arrays_on(struct task_server *server, kept_fn *through, struct mu_te
 	    &err);
 }
 
-/* One copy out for the whole step: what they keep has not left the GPU. */
-static void keep_on_both(kept_fn *through, int rows)
+/* The step makes one copy to the host, so the stored tensors never left the GPU. */
+static void compare_devices(container_fn *through_fn, int rows)
 {
 	MU_AUTO_TENSOR want = {0}, got = {0};
 	struct fake_cuda_counts before, after;
 
-	arrays_on(cpu, through, &want);
-	count(&before);
-	arrays_on(gpu, through, &got);
-	count(&after);
+	run_containers(cpu, through_fn, &want);
+	get_counts(&before);
+	run_containers(gpu, through_fn, &got);
+	get_counts(&after);
 	assert_int_equal(want.shape.count, rows * WIDTH);
 	assert_int_equal(got.shape.count, rows * WIDTH);
 	for (int i = 0; i < rows * WIDTH; i++)
@@ -466,24 +469,24 @@ static void keep_on_both(kept_fn *through, int rows)
 	UNTIL(facts_of(0).used == 0);
 }
 
-static void arrays_and_stacks__on_a_gpu__keep_tensors_there(void **state)
+static void arrays_and_stacks__on_a_gpu__store_tensors_on_the_gpu(void **state)
 {
-	keep_on_both(through_arrays, 4);
+	compare_devices(through_arrays, 4);
 }
 
-static void temporary_variables__on_a_gpu__are_there(void **state)
+static void temporary_variables__on_a_gpu__are_on_the_gpu(void **state)
 {
-	keep_on_both(through_a_variable, 3);
+	compare_devices(through_a_variable, 3);
 }
 
-static void lists__on_a_gpu__keep_tensors_there(void **state)
+static void lists__on_a_gpu__store_tensors_on_the_gpu(void **state)
 {
-	keep_on_both(through_lists, 104);
+	compare_devices(through_lists, 104);
 }
 
-/* ---- memory that there is not ---- */
+/* ---- out of memory ---- */
 
-static void too_large_a_tensor__is_refused_with_who_holds_what(void **state)
+static void too_large_a_tensor__fails_with_a_report_of_memory_use(void **state)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
@@ -504,7 +507,7 @@ static void too_large_a_tensor__is_refused_with_who_holds_what(void **state)
 
 /* ---- state ---- */
 
-static void a_kernel_promise_beyond_the_gpu__is_refused(void **state)
+static void required_kernel_level__above_that_of_the_gpu__fails(void **state)
 {
 	struct device_choice c;
 
@@ -516,16 +519,16 @@ static void a_kernel_promise_beyond_the_gpu__is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(training__on_a_gpu__has_the_cpus_losses),
-	    cmocka_unit_test(memory__when_a_session_has_ended__is_given_back),
-	    cmocka_unit_test(nodes__on_two_gpus__reach_each_other),
-	    cmocka_unit_test(nodes__on_gpus_of_two_tasks__reach_each_other),
-	    cmocka_unit_test(an_op_without_a_gpu_kernel__under_soft_placement__runs_on_the_cpu),
-	    cmocka_unit_test(arrays_and_stacks__on_a_gpu__keep_tensors_there),
-	    cmocka_unit_test(lists__on_a_gpu__keep_tensors_there),
-	    cmocka_unit_test(temporary_variables__on_a_gpu__are_there),
-	    cmocka_unit_test(too_large_a_tensor__is_refused_with_who_holds_what),
-	    cmocka_unit_test(a_kernel_promise_beyond_the_gpu__is_refused),
+	    cmocka_unit_test(training__on_a_gpu__has_the_losses_of_the_cpu),
+	    cmocka_unit_test(memory__after_the_end_of_a_session__is_freed),
+	    cmocka_unit_test(nodes__on_two_gpus__exchange_tensors),
+	    cmocka_unit_test(nodes__on_gpus_of_two_tasks__exchange_tensors),
+	    cmocka_unit_test(op_without_a_gpu_kernel__with_soft_placement__runs_on_the_cpu),
+	    cmocka_unit_test(arrays_and_stacks__on_a_gpu__store_tensors_on_the_gpu),
+	    cmocka_unit_test(lists__on_a_gpu__store_tensors_on_the_gpu),
+	    cmocka_unit_test(temporary_variables__on_a_gpu__are_on_the_gpu),
+	    cmocka_unit_test(too_large_a_tensor__fails_with_a_report_of_memory_use),
+	    cmocka_unit_test(required_kernel_level__above_that_of_the_gpu__fails),
 	};
 	return cmocka_run_group_tests(tests, start_servers, stop_servers);
 }

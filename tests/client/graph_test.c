@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Building graphs: names, devices, inferred attributes, sticky errors, gradients' structure. */
+/* Graph construction: names, devices, inferred attributes, sticky errors, structure of gradients.
+ */
 #include "tests/test.h"
 
 #include <stdio.h>
@@ -23,7 +24,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void names__taken_twice__get_a_number(void **state)
+static void duplicate_names__get_a_number(void **state)
 {
 	struct mu_out x = mu_const_float(b, 1), y = mu_const_float(b, 2);
 
@@ -38,7 +39,7 @@ static void names__taken_twice__get_a_number(void **state)
 	assert_ok(mu_builder_check(b, &err), &err);
 }
 
-static void attributes__follow_from_inputs(void **state)
+static void attributes__are_derived_from_inputs(void **state)
 {
 	struct mu_out x = mu_const_float(b, 1);
 	struct mu_out p = mu_op(b, "Pack", MU_IN(x, x, x));
@@ -52,7 +53,7 @@ static void attributes__follow_from_inputs(void **state)
 	assert_int_equal(n, 3);
 }
 
-static void errors__stick_and_name_the_node(void **state)
+static void errors__are_sticky_and_name_the_node(void **state)
 {
 	struct mu_out x = mu_const_float(b, 1), i = mu_const_int(b, MU_INT32, 1);
 	struct mu_out bad = mu_matmul(b, x, i);
@@ -69,7 +70,7 @@ static void unknown_op__is_named(void **state)
 	assert_fails(mu_builder_check(b, &err), &err, MU_NOT_FOUND, "no op named 'NoSuchOp'");
 }
 
-static void a_value_where_a_variable_must_be__is_refused(void **state)
+static void value_instead_of_a_variable__fails(void **state)
 {
 	struct mu_out x = mu_const_float(b, 1);
 
@@ -90,7 +91,7 @@ static void devices__inner_fields_win(void **state)
 	assert_fails(mu_builder_check(b, &err), &err, MU_INVALID_ARGUMENT, "is not a device name");
 }
 
-static void replica_setter__spreads_variables_over_ps(void **state)
+static void replica_setter__places_variables_round_robin(void **state)
 {
 	mu_replica_device_setter(b, 2, "/job:worker/task:3");
 	for (int i = 0; i < 3; i++) {
@@ -106,8 +107,8 @@ static void replica_setter__spreads_variables_over_ps(void **state)
 	assert_string_equal(mu_const_float(b, 1).node->device, "/job:worker/task:3");
 }
 
-/* In turn they would be 100 + 300 and 200 + 10 numbers. */
-static void replica_setter__by_bytes__evens_them_out(void **state)
+/* Round robin would give 100 + 300 and 200 + 10 numbers. */
+static void replica_setter__by_bytes__balances_bytes(void **state)
 {
 	static const int64_t sizes[] = {100, 200, 300, 10};
 	static const char *const wanted[] = {"/job:ps/task:0", "/job:ps/task:1", "/job:ps/task:0",
@@ -115,7 +116,7 @@ static void replica_setter__by_bytes__evens_them_out(void **state)
 	struct mu_var *wide, *placed;
 
 	mu_replica_device_setter_by_bytes(b, 2, "/job:worker/task:3");
-	mu_push_device(b, "/job:ps/task:0"); /* what has its place does not count */
+	mu_push_device(b, "/job:ps/task:0"); /* a variable with an explicit task does not count */
 	placed = mu_variable(b, "placed", MU_FLOAT, MU_SHAPE(1000), MU_ZEROS, true);
 	mu_pop_device(b);
 	assert_string_equal(placed->ref.node->device, "/job:ps/task:0");
@@ -127,7 +128,7 @@ static void replica_setter__by_bytes__evens_them_out(void **state)
 		assert_string_equal(v->ref.node->device, wanted[i]);
 		assert_string_equal(v->init.node->device, wanted[i]);
 	}
-	/* 190 more numbers than the other has, of eight bytes each */
+	/* 190 numbers of eight bytes more than the other task */
 	wide = mu_variable(b, "wide", MU_DOUBLE, MU_SHAPE(100), MU_ZEROS, true);
 	assert_string_equal(wide->ref.node->device, "/job:ps/task:1");
 	wide = mu_variable(b, "wide", MU_FLOAT, MU_SHAPE(1), MU_ZEROS, true);
@@ -148,7 +149,7 @@ static void control_dependencies__reach_nodes_in_scope(void **state)
 static void shapes__are_inferred(void **state)
 {
 	if (!mu_op_find("MatMul")->shape)
-		skip(); /* the op table has no rule for it */
+		skip(); /* the op table has no shape rule for this op */
 	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(-1, 64));
 	struct mu_var *w = mu_variable(b, "w", MU_FLOAT, MU_SHAPE(64, 10), MU_ZEROS, true);
 	const struct mu_pshape *s = mu_out_shape(b, mu_matmul(b, x, mu_read(w)));
@@ -157,7 +158,7 @@ static void shapes__are_inferred(void **state)
 	assert_string_equal(mu_pshape_str(s), "[?,10]");
 }
 
-static void gradients__of_what_does_not_matter__are_none(void **state)
+static void gradients__of_an_independent_input__are_none(void **state)
 {
 	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(3));
 	struct mu_out y = mu_placeholder(b, "y", MU_FLOAT, MU_SHAPE(3));
@@ -169,7 +170,7 @@ static void gradients__of_what_does_not_matter__are_none(void **state)
 	assert_null(g[1].node);
 }
 
-static void gradients__through_an_op_without_one__name_it(void **state)
+static void gradients__through_an_op_without_gradient__name_it(void **state)
 {
 	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(3)), g;
 	struct mu_out at = mu_const_ints(b, (int32_t[]){0, 2, 0}, 3);
@@ -180,7 +181,7 @@ static void gradients__through_an_op_without_one__name_it(void **state)
 	assert_fails(mu_builder_check(b, &err), &err, MU_UNIMPLEMENTED, "'counted'");
 }
 
-static void minimize__puts_apply_ops_beside_their_variables(void **state)
+static void minimize__places_apply_ops_with_their_variables(void **state)
 {
 	const char *const kinds[] = {"sgd", "momentum", "adagrad", "adam"};
 	struct mu_optimizer o;
@@ -203,7 +204,7 @@ static void minimize__puts_apply_ops_beside_their_variables(void **state)
 		     "adagrad");
 }
 
-static void group__of_two_devices__has_one_edge_from_each(void **state)
+static void group__of_two_devices__has_one_edge_per_device(void **state)
 {
 	struct mu_out after[5], all;
 
@@ -224,20 +225,20 @@ static void group__of_two_devices__has_one_edge_from_each(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    T(group__of_two_devices__has_one_edge_from_each),
-	    T(names__taken_twice__get_a_number),
-	    T(attributes__follow_from_inputs),
-	    T(errors__stick_and_name_the_node),
+	    T(group__of_two_devices__has_one_edge_per_device),
+	    T(duplicate_names__get_a_number),
+	    T(attributes__are_derived_from_inputs),
+	    T(errors__are_sticky_and_name_the_node),
 	    T(unknown_op__is_named),
-	    T(a_value_where_a_variable_must_be__is_refused),
+	    T(value_instead_of_a_variable__fails),
 	    T(devices__inner_fields_win),
-	    T(replica_setter__spreads_variables_over_ps),
-	    T(replica_setter__by_bytes__evens_them_out),
+	    T(replica_setter__places_variables_round_robin),
+	    T(replica_setter__by_bytes__balances_bytes),
 	    T(control_dependencies__reach_nodes_in_scope),
 	    T(shapes__are_inferred),
-	    T(gradients__of_what_does_not_matter__are_none),
-	    T(gradients__through_an_op_without_one__name_it),
-	    T(minimize__puts_apply_ops_beside_their_variables),
+	    T(gradients__of_an_independent_input__are_none),
+	    T(gradients__through_an_op_without_gradient__name_it),
+	    T(minimize__places_apply_ops_with_their_variables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

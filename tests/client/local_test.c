@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions on a server in the same process, without a connection to it. */
+/* Sessions on a server in the same process, without a connection. */
 #include "tests/test.h"
 
 #include <pthread.h>
@@ -16,8 +16,8 @@ static struct mu_err err;
 
 static _Atomic unsigned calls;
 
-static int call(void *server, const char *method, const struct rpc_message *request,
-		long timeout_ms, struct mu_buf *reply, struct mu_err *e)
+static int counted_call(void *server, const char *method, const struct rpc_message *request,
+			long timeout_ms, struct mu_buf *reply, struct mu_err *e)
 {
 	atomic_fetch_add(&calls, 1);
 	return task_server_call(server, method, request, timeout_ms, reply, e);
@@ -28,11 +28,12 @@ static struct mu_session *open_local(struct mu_builder *b)
 	struct mu_session *s;
 
 	test_server();
-	assert_ok(mu_session_open(&s, "nowhere:1", b,
-				  &(struct mu_session_options){
-				      .transport = {.call = call, .ctx = test_server_running}},
-				  &err),
-		  &err);
+	assert_ok(
+	    mu_session_open(&s, "nowhere:1", b,
+			    &(struct mu_session_options){
+				.transport = {.call = counted_call, .ctx = test_server_running}},
+			    &err),
+	    &err);
 	return s;
 }
 
@@ -50,7 +51,7 @@ static void session__with_a_transport__needs_no_connection(void **state)
 	assert_int_equal(atomic_load(&calls), 3); /* create, run, close */
 }
 
-static void session__with_a_large_feed__gets_it_back(void **state)
+static void session__with_a_large_feed__returns_it(void **state)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(-1));
@@ -76,8 +77,8 @@ static void session__with_a_large_feed__gets_it_back(void **state)
 	mu_session_close(s);
 }
 
-/* A variable keeps what was fed to it, whatever becomes of the feed. */
-static void session__with_a_feed_that_a_variable_keeps__shares_it(void **state)
+/* A variable keeps its value when the fed tensor is freed. */
+static void session__with_a_feed_for_a_variable__shares_it(void **state)
 {
 	enum { N = 50000 };
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
@@ -101,7 +102,7 @@ static void session__with_a_feed_that_a_variable_keeps__shares_it(void **state)
 		      &(struct mu_run){.feeds = &feed, .n_feeds = 1, .fetches = &y, .n_fetches = 1},
 		      &got, &err),
 		  &err);
-	assert_true(mu_tensor_is_sole(&t)); /* it was only looked at */
+	assert_true(mu_tensor_is_sole(&t)); /* the server kept no reference */
 	mu_tensor_unref(&got);
 	assert_ok(
 	    mu_session_run(
@@ -114,8 +115,8 @@ static void session__with_a_feed_that_a_variable_keeps__shares_it(void **state)
 	mu_session_close(s);
 }
 
-/* Any byte but zero is true on the wire: such a feed is read, not shared. */
-static void session__with_a_large_feed_of_truths__reads_them(void **state)
+/* A non-zero byte means true on the wire, so a feed of booleans is decoded, not shared. */
+static void session__with_a_large_feed_of_booleans__decodes_it(void **state)
 {
 	enum { N = 50000 };
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
@@ -140,7 +141,7 @@ static void session__with_a_large_feed_of_truths__reads_them(void **state)
 	mu_session_close(s);
 }
 
-static void step__that_fails_or_takes_too_long__says_so(void **state)
+static void step__that_fails_or_times_out__reports_it(void **state)
 {
 	static enum mu_dtype types[] = {MU_FLOAT};
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
@@ -160,7 +161,7 @@ static void step__that_fails_or_takes_too_long__says_so(void **state)
 	mu_session_close(s);
 }
 
-static void call__of_an_unknown_method__is_refused(void **state)
+static void call__of_an_unknown_method__fails(void **state)
 {
 	MU_AUTO_BUF reply = {0};
 	struct rpc_message m = {.head = MU_SPAN("")};
@@ -189,7 +190,7 @@ static void *run_many(void *arg)
 	return NULL;
 }
 
-static void session__of_several_threads__answers_each(void **state)
+static void session__with_several_threads__answers_each(void **state)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	struct mu_out sum = mu_add(b, mu_const_float(b, 1), mu_const_float(b, 2));
@@ -212,15 +213,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(session__with_a_transport__needs_no_connection),
-	    cmocka_unit_test(session__with_a_large_feed__gets_it_back),
-	    cmocka_unit_test(session__with_a_feed_that_a_variable_keeps__shares_it),
-	    cmocka_unit_test(session__with_a_large_feed_of_truths__reads_them),
-	    cmocka_unit_test(step__that_fails_or_takes_too_long__says_so),
-	    cmocka_unit_test(call__of_an_unknown_method__is_refused),
-	    cmocka_unit_test(session__of_several_threads__answers_each),
+	    cmocka_unit_test(session__with_a_large_feed__returns_it),
+	    cmocka_unit_test(session__with_a_feed_for_a_variable__shares_it),
+	    cmocka_unit_test(session__with_a_large_feed_of_booleans__decodes_it),
+	    cmocka_unit_test(step__that_fails_or_times_out__reports_it),
+	    cmocka_unit_test(call__of_an_unknown_method__fails),
+	    cmocka_unit_test(session__with_several_threads__answers_each),
 	};
 
 	if (getenv("MUSTER_TEST_TARGET"))
-		return 0; /* these are about our own server */
+		return 0; /* these tests are only for our server */
 	return cmocka_run_group_tests(tests, NULL, test_server_stop);
 }

@@ -15,7 +15,7 @@
 static struct mu_err err;
 static char folder[64];
 
-/* x goes down from 1 by a tenth of its gradient each step. */
+/* Minimises x², from x = 1 with learning rate 0.1. */
 struct program {
 	struct mu_builder *b;
 	struct mu_var *x;
@@ -85,7 +85,7 @@ static void close_all(struct program *p)
 	mu_builder_free(p->b);
 }
 
-static void a_training__goes_on_from_its_checkpoint(void **state)
+static void training__resumes_from_its_checkpoint(void **state)
 {
 	struct program p;
 	struct mu_checkpoint_state s;
@@ -103,12 +103,14 @@ static void a_training__goes_on_from_its_checkpoint(void **state)
 	close_all(&p);
 
 	assert_ok(mu_checkpoint_state_read(&s, folder, &err), &err);
-	assert_int_equal(s.n, 2); /* steps 0 and 4 were let go */
+	assert_int_equal(s.n, 2); /* checkpoints of steps 0 and 4 were deleted */
 	assert_non_null(strstr(s.latest, "model.ckpt-10"));
 	assert_true(mu_bundle_exists(s.all[0]));
 	mu_checkpoint_state_fini(&s);
 
-	build(&p, "x"); /* state of the first session is gone: this must come from the file */
+	build(
+	    &p,
+	    "x"); /* the state of the first session is gone, so the value must come from the file */
 	assert_ok(open_with(&p, NULL, 0), &err);
 	assert_int_equal(mu_monitored_step(p.m), 10);
 	assert_ok(mu_session_get(mu_monitored_session(p.m), mu_read(p.x), &x, &err), &err);
@@ -116,7 +118,7 @@ static void a_training__goes_on_from_its_checkpoint(void **state)
 	close_all(&p);
 }
 
-static void a_checkpoint_without_a_variable__is_named(void **state)
+static void checkpoint_without_a_variable__names_the_variable(void **state)
 {
 	struct program p;
 
@@ -133,7 +135,7 @@ static void a_checkpoint_without_a_variable__is_named(void **state)
 	close_all(&p);
 }
 
-static void a_loss_that_is_no_number__ends_the_training(void **state)
+static void nan_loss__fails_the_training(void **state)
 {
 	struct program p;
 	struct mu_hook *nan;
@@ -149,7 +151,7 @@ static void a_loss_that_is_no_number__ends_the_training(void **state)
 	close_all(&p);
 }
 
-static void summaries__are_written_every_so_often(void **state)
+static void summaries__are_written_at_their_interval(void **state)
 {
 	const char *tag = "loss";
 	struct mu_event_writer *events;
@@ -174,7 +176,7 @@ static void summaries__are_written_every_so_often(void **state)
 	assert_non_null(memmem(file.data, file.len, "global_step/sec", 15));
 }
 
-static void nobody_at_the_target__is_unavailable_in_time(void **state)
+static void unreachable_target__is_unavailable_after_the_timeout(void **state)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
@@ -186,7 +188,7 @@ static void nobody_at_the_target__is_unavailable_in_time(void **state)
 	assert_fails(mu_session_get(s, c, &v, &err), &err, MU_UNAVAILABLE, "127.0.0.1:1");
 }
 
-static void told_to_stop__nobody_waits_for_a_session(void **state)
+static void stop_flag__ends_the_wait_for_a_session(void **state)
 {
 	struct program p;
 	const volatile int stop = 1;
@@ -203,7 +205,7 @@ static void told_to_stop__nobody_waits_for_a_session(void **state)
 	close_all(&p);
 }
 
-static void a_session_that_is_opened_anew__has_the_filters_of_the_first(void **state)
+static void reopened_session__has_the_device_filters_of_the_first(void **state)
 {
 	const char *filters[] = {"/job:*"};
 	struct program p;
@@ -218,7 +220,7 @@ static void a_session_that_is_opened_anew__has_the_filters_of_the_first(void **s
 				  .session = {.device_filters = filters, .n_device_filters = 1}},
 			      &err),
 	    &err);
-	filters[0] = NULL; /* they were the caller's */
+	filters[0] = NULL; /* the session must have its own copy */
 	mu_session_cancel(mu_monitored_session(p.m));
 	assert_ok(mu_monitored_train(p.m, &(struct mu_run){.n_fetches = 0}, NULL, &err), &err);
 	assert_int_equal(mu_monitored_step(p.m), 1);
@@ -239,7 +241,7 @@ static void nodes_added_after_a_run__are_sent(void **state)
 	assert_float_equal(*MU_DATA(float, &second), 42, 0);
 }
 
-/* Gives 1, 2, 3, … */
+/* Returns 1, 2, 3, … */
 static int count_up(void *arg, const struct mu_tensor **values, struct mu_err *e)
 {
 	struct mu_tensor *t = arg;
@@ -249,7 +251,7 @@ static int count_up(void *arg, const struct mu_tensor **values, struct mu_err *e
 	return 0;
 }
 
-/* Three times, then there is no more. */
+/* Returns three values, then OUT_OF_RANGE. */
 static int count_to_three(void *arg, const struct mu_tensor **values, struct mu_err *e)
 {
 	if (*MU_DATA(float, (struct mu_tensor *)arg) >= 3)
@@ -257,7 +259,7 @@ static int count_to_three(void *arg, const struct mu_tensor **values, struct mu_
 	return count_up(arg, values, e);
 }
 
-/* x goes down by what it is fed. */
+/* Subtracts the fed value from x. */
 static void build_fed(struct program *p, struct mu_out *fed, struct mu_tensor *next)
 {
 	struct mu_shape scalar;
@@ -274,7 +276,7 @@ static void build_fed(struct program *p, struct mu_out *fed, struct mu_tensor *n
 	*MU_DATA(float, next) = 0;
 }
 
-static void data_that_ends__ends_the_training_well(void **state)
+static void end_of_data__ends_the_training_without_failure(void **state)
 {
 	struct program p;
 	struct mu_out fed;
@@ -294,7 +296,7 @@ static void data_that_ends__ends_the_training_well(void **state)
 	assert_float_equal(*MU_DATA(float, &last), -(1 + 2 + 3), 1e-6);
 }
 
-static void summaries_of_many_values__are_all_written_until_they_are_too_many(void **state)
+static void summaries_of_many_values__are_written_up_to_the_limit(void **state)
 {
 	enum { MANY = 100, TOO_MANY = 300 };
 	struct mu_event_writer *events;
@@ -341,7 +343,7 @@ static size_t read_file(const char *name, char *out, size_t size)
 	return n;
 }
 
-static void hooks__feed_a_step_and_profile_it(void **state)
+static void hooks__feed_and_profile_a_step(void **state)
 {
 	struct program p;
 	struct mu_out fed;
@@ -371,17 +373,17 @@ static void hooks__feed_a_step_and_profile_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    T(a_training__goes_on_from_its_checkpoint),
-	    T(a_checkpoint_without_a_variable__is_named),
-	    T(a_loss_that_is_no_number__ends_the_training),
-	    T(summaries__are_written_every_so_often),
-	    T(summaries_of_many_values__are_all_written_until_they_are_too_many),
-	    T(nobody_at_the_target__is_unavailable_in_time),
-	    T(told_to_stop__nobody_waits_for_a_session),
-	    T(a_session_that_is_opened_anew__has_the_filters_of_the_first),
+	    T(training__resumes_from_its_checkpoint),
+	    T(checkpoint_without_a_variable__names_the_variable),
+	    T(nan_loss__fails_the_training),
+	    T(summaries__are_written_at_their_interval),
+	    T(summaries_of_many_values__are_written_up_to_the_limit),
+	    T(unreachable_target__is_unavailable_after_the_timeout),
+	    T(stop_flag__ends_the_wait_for_a_session),
+	    T(reopened_session__has_the_device_filters_of_the_first),
 	    T(nodes_added_after_a_run__are_sent),
-	    T(data_that_ends__ends_the_training_well),
-	    T(hooks__feed_a_step_and_profile_it),
+	    T(end_of_data__ends_the_training_without_failure),
+	    T(hooks__feed_and_profile_a_step),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_server_stop);

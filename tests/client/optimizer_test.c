@@ -10,8 +10,8 @@
 
 static struct mu_err err;
 
-/* Every optimizer brings x² down from 1. */
-static void optimizers__go_downhill(void **state)
+/* Every optimizer reduces x² from 1. */
+static void optimizers__reduce_the_loss(void **state)
 {
 	static const char *const kinds[] = {"sgd",  "momentum", "nesterov", "adagrad",
 					    "adam", "rmsprop",  "ftrl"};
@@ -44,8 +44,8 @@ static void optimizers__go_downhill(void **state)
 	}
 }
 
-/* x after three steps down a slope of 1, from 0. */
-static float after_three(const struct mu_optimizer *o, float slope)
+/* x after three steps with a constant gradient, starting from 0. */
+static float value_after_three_steps(const struct mu_optimizer *o, float slope)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
@@ -68,17 +68,17 @@ static void learning_rates__follow_their_schedule(void **state)
 	struct mu_optimizer o = {.kind = MU_SGD, .rate = 1};
 
 	o.schedule = (struct mu_schedule){MU_RATE_EXPONENTIAL, 0.25, 2};
-	assert_float_equal(after_three(&o, 1), -(1 + 0.5 + 0.25), 1e-5);
+	assert_float_equal(value_after_three_steps(&o, 1), -(1 + 0.5 + 0.25), 1e-5);
 	o.schedule = (struct mu_schedule){MU_RATE_STEPS, 0.5, 2};
-	assert_float_equal(after_three(&o, 1), -(1 + 1 + 0.5), 1e-5);
+	assert_float_equal(value_after_three_steps(&o, 1), -(1 + 1 + 0.5), 1e-5);
 	o.schedule = (struct mu_schedule){MU_RATE_COSINE, 0.1, 2};
-	assert_float_equal(after_three(&o, 1), -(1 + 0.55 + 0.1), 1e-5);
+	assert_float_equal(value_after_three_steps(&o, 1), -(1 + 0.55 + 0.1), 1e-5);
 }
 
-static void adadelta__starts_slowly_but_goes_down(void **state)
+static void adadelta__starts_slowly_and_reduces_the_loss(void **state)
 {
 	struct mu_optimizer o = {.kind = MU_ADADELTA, .rate = 1};
-	float x = after_three(&o, 1);
+	float x = value_after_three_steps(&o, 1);
 
 	assert_true(x < 0 && x > -0.01f);
 }
@@ -88,25 +88,26 @@ static void gradients__are_clipped_and_regularized(void **state)
 	struct mu_optimizer clip = {.kind = MU_SGD, .rate = 1, .clip_norm = 0.5};
 	struct mu_optimizer l2 = {.kind = MU_SGD, .rate = 1, .l2 = 0.5};
 
-	assert_float_equal(after_three(&clip, 4), -1.5, 1e-5);
-	assert_float_equal(after_three(&clip, 0.25f), -0.75, 1e-5);
+	assert_float_equal(value_after_three_steps(&clip, 4), -1.5, 1e-5);
+	assert_float_equal(value_after_three_steps(&clip, 0.25f), -0.75, 1e-5);
 	/* x - (1 + x / 2): -1, -1.5, -1.75 */
-	assert_float_equal(after_three(&l2, 1), -1.75, 1e-5);
+	assert_float_equal(value_after_three_steps(&l2, 1), -1.75, 1e-5);
 }
 
-static void a_schedule_without_steps__is_refused(void **state)
+static void schedule_without_steps__fails(void **state)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	struct mu_var *x = mu_variable(b, "x", MU_FLOAT, MU_SCALAR, MU_ZEROS, true);
 	struct mu_optimizer o = {.rate = 1, .schedule = {.kind = MU_RATE_STEPS}};
 
 	mu_minimize(b, &o, mu_square(b, mu_read(x)), mu_global_step(b));
-	assert_fails(mu_builder_check(b, &err), &err, MU_INVALID_ARGUMENT, "learning-rate schedule");
+	assert_fails(mu_builder_check(b, &err), &err, MU_INVALID_ARGUMENT,
+		     "learning-rate schedule");
 }
 
-/* loss = (w v)², w = 0.5, v = 2: w learns from v as it was, whichever of the two is updated first.
- */
-static void a_layer__learns_from_the_weights_that_made_the_loss(void **state)
+/* loss = (w v)², w = 0.5, v = 2. The gradient of w uses the old v, whichever variable is updated
+ * first. */
+static void gradients__use_the_weights_before_the_update(void **state)
 {
 	for (int first = 0; first < 2; first++) {
 		MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
@@ -139,8 +140,8 @@ static void a_layer__learns_from_the_weights_that_made_the_loss(void **state)
 
 enum { NAMES = 6, WIDTH = 2 };
 
-/* A table after `steps` steps down the squares of rows 4, 1 and 4, and of row 1 again when twice,
- * gathered or (whole) multiplied out of all rows. */
+/* Trains a table for `steps` steps on the squares of rows 4, 1 and 4, and of row 1 again with
+ * `twice`. The rows are gathered, or with `whole` selected by a matrix product. */
 static void train_table(const struct mu_optimizer *o, bool whole, bool twice, int steps,
 			struct mu_tensor *out, bool *as_rows)
 {
@@ -183,9 +184,9 @@ static void train_table(const struct mu_optimizer *o, bool whole, bool twice, in
 	assert_ok(mu_session_get(s, mu_read(v), out, &err), &err);
 }
 
-/* Of those that leave a row without a gradient alone both ways come to the same in any number of
- * steps, of the others in the first. */
-static void gathered_rows__are_updated_alone_and_as_the_whole_table_would_be(void **state)
+/* Optimizers that do not change a row without a gradient give the same result both ways after any
+ * number of steps. Others do so only after the first step. */
+static void gathered_rows__are_updated_as_in_the_dense_update(void **state)
 {
 	static const struct {
 		const char *name;
@@ -216,7 +217,7 @@ static void gathered_rows__are_updated_alone_and_as_the_whole_table_would_be(voi
 				 alone, whole);
 		for (int i = 0; i < NAMES * WIDTH; i++) {
 			float got = MU_DATA(float, &rows)[i], want = MU_DATA(float, &all)[i];
-			/* ftrl writes what it keeps anew, for every row that it is given */
+			/* ftrl recomputes its slots for every row of the gradient */
 			bool kept = strcmp(name, "ftrl") != 0 || i / WIDTH == 1 || i / WIDTH == 4;
 
 			if (kept && !(fabsf(got - want) < 1e-5f))
@@ -231,13 +232,13 @@ static void gathered_rows__are_updated_alone_and_as_the_whole_table_would_be(voi
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(optimizers__go_downhill),
+	    cmocka_unit_test(optimizers__reduce_the_loss),
 	    cmocka_unit_test(learning_rates__follow_their_schedule),
-	    cmocka_unit_test(adadelta__starts_slowly_but_goes_down),
+	    cmocka_unit_test(adadelta__starts_slowly_and_reduces_the_loss),
 	    cmocka_unit_test(gradients__are_clipped_and_regularized),
-	    cmocka_unit_test(a_schedule_without_steps__is_refused),
-	    cmocka_unit_test(a_layer__learns_from_the_weights_that_made_the_loss),
-	    cmocka_unit_test(gathered_rows__are_updated_alone_and_as_the_whole_table_would_be),
+	    cmocka_unit_test(schedule_without_steps__fails),
+	    cmocka_unit_test(gradients__use_the_weights_before_the_update),
+	    cmocka_unit_test(gathered_rows__are_updated_as_in_the_dense_update),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_server_stop);

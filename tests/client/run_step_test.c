@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RunStep's messages: what is sent, and what a reply may and may not be. */
+/* RunStep messages: encoded requests, and valid and invalid replies. */
 #include "tests/test.h"
 
 #include "client/session/run_step.h"
@@ -36,7 +36,7 @@ static struct mu_span field(struct mu_span message, uint32_t number, int nth)
 	return (struct mu_span){NULL, 0};
 }
 
-static void a_large_feed__is_sent_from_where_it_is(void **state)
+static void large_feed__is_sent_without_a_copy(void **state)
 {
 	struct mu_out fetch[2] = {x, x};
 	struct mu_shape shape = mu_shape_vec(5000);
@@ -62,11 +62,11 @@ static void a_large_feed__is_sent_from_where_it_is(void **state)
 	assert_ok(mu_tensor_parse(&back, field(body, 2, 0), &err), &err);
 	assert_float_equal(MU_DATA(float, &back)[4999], 4999, 0);
 	assert_true(mu_span_is(field(mu_buf_span(&whole), 3, 0), "Const:0"));
-	assert_null(field(mu_buf_span(&whole), 3, 1).data); /* asked for twice, sent once */
+	assert_null(field(mu_buf_span(&whole), 3, 1).data); /* a duplicate fetch is sent once */
 	run_step_fini(&r);
 }
 
-static void what_names_nothing__is_refused(void **state)
+static void feed_fetch_or_target_without_a_node__fails(void **state)
 {
 	struct run_step r = {0};
 	struct mu_out none = MU_NO_OUT;
@@ -77,7 +77,7 @@ static void what_names_nothing__is_refused(void **state)
 	run_step_fini(&r);
 }
 
-static void an_error_in_the_body__is_the_steps_error(void **state)
+static void error_in_the_reply__is_the_error_of_the_step(void **state)
 {
 	MU_AUTO_BUF reply = {0};
 	struct mu_run run = {.fetches = &x, .n_fetches = 1};
@@ -89,7 +89,7 @@ static void an_error_in_the_body__is_the_steps_error(void **state)
 		     "Session 12");
 }
 
-static void a_reply_without_the_value__is_an_error(void **state)
+static void reply_without_a_value__fails(void **state)
 {
 	struct mu_run run = {.fetches = &x, .n_fetches = 1};
 	struct mu_tensor v;
@@ -103,10 +103,10 @@ static void a_reply_without_the_value__is_an_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    T(a_large_feed__is_sent_from_where_it_is),
-	    T(what_names_nothing__is_refused),
-	    T(an_error_in_the_body__is_the_steps_error),
-	    T(a_reply_without_the_value__is_an_error),
+	    T(large_feed__is_sent_without_a_copy),
+	    T(feed_fetch_or_target_without_a_node__fails),
+	    T(error_in_the_reply__is_the_error_of_the_step),
+	    T(reply_without_a_value__fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A task server for tests that need one: MUSTER_TEST_TARGET when set (a stock server, say), else
- * one in this process, started at the first call. */
+/* The task server for client tests: MUSTER_TEST_TARGET if it is set (a TensorFlow server, say).
+ * Otherwise a server in this process, started by the first call. */
 #ifndef TESTS_CLIENT_SERVER_H
 #define TESTS_CLIENT_SERVER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the hooks for summaries and the log write, read back from the file and the log. */
+/* The output of the summary and logging hooks, read from the event file and the log. */
 #include "tests/test.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "tests/client/server.h"
 
 static struct mu_err err;
-static enum mu_log_level level = MU_WARN; /* of what a run logs */
+static enum mu_log_level level = MU_WARN; /* log level of a run */
 static char folder[64];
 
 static int setup(void **state)
@@ -33,7 +33,7 @@ static int teardown(void **state)
 	return system(command);
 }
 
-static bool find(struct mu_span message, uint32_t number, struct mu_span *out)
+static bool find_field(struct mu_span message, uint32_t number, struct mu_span *out)
 {
 	struct mu_pb m = mu_pb_of(message);
 	struct mu_pb_field f;
@@ -46,8 +46,9 @@ static bool find(struct mu_span message, uint32_t number, struct mu_span *out)
 	return false;
 }
 
-/* How many values with this tag the file has, each with a field of this number; *last is that. */
-static int values_of(const char *path, const char *tag, uint32_t number, struct mu_buf *last)
+/* Counts the values of a tag in the file. Each must have the field `number`; *last is the last such
+ * field. */
+static int count_values(const char *path, const char *tag, uint32_t number, struct mu_buf *last)
 {
 	MU_AUTO(mu_tfrecord_reader_free) struct mu_tfrecord_reader *r = NULL;
 	struct mu_span record, summary, name;
@@ -56,15 +57,16 @@ static int values_of(const char *path, const char *tag, uint32_t number, struct 
 
 	assert_ok(mu_tfrecord_open(&r, path, &err), &err);
 	while (mu_tfrecord_next(r, &record, &err) == 1) {
-		if (!find(record, 5, &summary))
+		if (!find_field(record, 5, &summary))
 			continue;
 		struct mu_pb m = mu_pb_of(summary);
 
 		while (mu_pb_next(&m, &f)) {
 			struct mu_span field = {0};
 
-			if (!find(f.bytes, 1, &name) || name.len != strlen(tag) ||
-			    memcmp(name.data, tag, name.len) != 0 || !find(f.bytes, number, &field))
+			if (!find_field(f.bytes, 1, &name) || name.len != strlen(tag) ||
+			    memcmp(name.data, tag, name.len) != 0 ||
+			    !find_field(f.bytes, number, &field))
 				continue;
 			n++;
 			mu_buf_clear(last);
@@ -81,7 +83,7 @@ struct program {
 	struct mu_out train, picture, loss;
 };
 
-static void build(struct program *p)
+static void build_graph(struct program *p)
 {
 	struct mu_init one = {.kind = MU_INIT_VALUE, .value = 1};
 	struct mu_optimizer sgd;
@@ -96,7 +98,7 @@ static void build(struct program *p)
 	assert_ok(mu_builder_check(p->b, &err), &err);
 }
 
-static int run(struct program *p, struct mu_hook **hooks, unsigned n)
+static int run_steps(struct program *p, struct mu_hook **hooks, unsigned n)
 {
 	const char *target = test_server();
 	struct mu_monitored *m;
@@ -119,7 +121,7 @@ static int run(struct program *p, struct mu_hook **hooks, unsigned n)
 	return rc;
 }
 
-static void summaries__are_scalars_histograms_and_pictures(void **state)
+static void summaries__are_scalars_histograms_and_images(void **state)
 {
 	static const char *const tags[] = {"loss", "weights", "picture"};
 	static const unsigned char grey[6] = {100, 100, 100, 100, 100, 100};
@@ -130,46 +132,47 @@ static void summaries__are_scalars_histograms_and_pictures(void **state)
 	struct program p;
 	char path[256];
 
-	build(&p);
+	build_graph(&p);
 	assert_ok(mu_event_create(&events, folder, "", &err), &err);
 	snprintf(path, sizeof(path), "%s", mu_event_path(events));
 	struct mu_out outs[] = {p.loss, mu_read(p.x), p.picture};
-	assert_ok(run(&p,
-		      (struct mu_hook *[]){mu_summary_hook(events, 2, tags, outs, 3),
-					   mu_step_counter_hook(events, 4)},
-		      2),
+	assert_ok(run_steps(&p,
+			    (struct mu_hook *[]){mu_summary_hook(events, 2, tags, outs, 3),
+						 mu_step_counter_hook(events, 4)},
+			    2),
 		  &err);
 	assert_ok(mu_event_close(events, &err), &err);
-	assert_int_equal(values_of(path, "loss", 2, &last), 2);
-	assert_int_equal(values_of(path, "weights", 5, &last), 2);
-	assert_int_equal(values_of(path, "global_step/sec", 2, &last), 3);
-	assert_int_equal(values_of(path, "picture", 4, &last), 2);
-	assert_true(find(mu_buf_span(&last), 4, &encoded));
+	assert_int_equal(count_values(path, "loss", 2, &last), 2);
+	assert_int_equal(count_values(path, "weights", 5, &last), 2);
+	assert_int_equal(count_values(path, "global_step/sec", 2, &last), 3);
+	assert_int_equal(count_values(path, "picture", 4, &last), 2);
+	assert_true(find_field(mu_buf_span(&last), 4, &encoded));
 	assert_true(encoded.len > 8);
 	assert_memory_equal(encoded.data, "\x89PNG", 4);
-	/* The picture of step 2 or 4: as our own of the same bytes, or of what was before. */
+	/* Compares the image of step 2 or 4 with our own encoding of the same bytes. */
 	assert_ok(mu_png_write(&png, grey, &(struct mu_png_shape){2, 3, 1, 8, -1}, &err), &err);
 	assert_int_equal(((unsigned char *)png.data)[19], 3); /* width */
 	assert_memory_equal(encoded.data, png.data, 33);      /* the header: 2 x 3, grey */
 	mu_builder_free(p.b);
 }
 
-static void a_summary_of_text__must_be_one_of_a_summary_op(void **state)
+static void string_summary__that_is_not_of_a_summary_op__fails(void **state)
 {
 	static const char *const tags[] = {"many"};
 	struct mu_event_writer *events;
 	struct program p;
 
-	build(&p);
+	build_graph(&p);
 	struct mu_out words = mu_const_strs(p.b, (const char *[]){"a", "b"}, 2);
 	assert_ok(mu_event_create(&events, folder, "", &err), &err);
-	assert_fails(run(&p, (struct mu_hook *[]){mu_summary_hook(events, 1, tags, &words, 1)}, 1),
-		     &err, MU_INVALID_ARGUMENT, "summary 'many': string of [2]");
+	assert_fails(
+	    run_steps(&p, (struct mu_hook *[]){mu_summary_hook(events, 1, tags, &words, 1)}, 1),
+	    &err, MU_INVALID_ARGUMENT, "summary 'many': string of [2]");
 	assert_ok(mu_event_close(events, &err), &err);
 	mu_builder_free(p.b);
 }
 
-/* What is logged goes to standard error. */
+/* The log is written to standard error. */
 static void values__are_logged(void **state)
 {
 	static const char *const names[] = {"loss", "weights"};
@@ -179,11 +182,11 @@ static void values__are_logged(void **state)
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/log", folder);
-	build(&p);
+	build_graph(&p);
 	struct mu_out outs[] = {p.loss, mu_read(p.x)};
 	assert_non_null(freopen(path, "w", stderr));
 	level = MU_INFO;
-	int rc = run(&p, (struct mu_hook *[]){mu_logging_hook(names, outs, 2, 3)}, 1);
+	int rc = run_steps(&p, (struct mu_hook *[]){mu_logging_hook(names, outs, 2, 3)}, 1);
 	level = MU_WARN;
 	mu_log_set_level(level);
 	fflush(stderr);
@@ -203,8 +206,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    T(summaries__are_scalars_histograms_and_pictures),
-	    T(a_summary_of_text__must_be_one_of_a_summary_op),
+	    T(summaries__are_scalars_histograms_and_images),
+	    T(string_summary__that_is_not_of_a_summary_op__fails),
 	    T(values__are_logged),
 	};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Synchronous replicas: the numbers that two workers and a chief's thread come to. */
+/* Synchronous replicas: results of two workers and the update thread of the chief. */
 #include "tests/test.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ enum { STEPS = 20 };
 
 static struct mu_err err;
 
-/* loss = (w - x)^2 / 2, so that the gradient is w - x and the average one w - mean(x). */
+/* loss = (w - x)^2 / 2, so the gradient is w - x and the average gradient is w - mean(x). */
 struct worker {
 	struct mu_builder *b;
 	struct mu_out x;
@@ -22,18 +22,18 @@ struct worker {
 	float own;
 	bool chief;
 	int64_t delay_us;
-	struct mu_hook *more;     /* on the test's stack */
-	volatile int *stop;       /* tells it to stop */
-	pthread_barrier_t *begin; /* waits there first */
-	int64_t last;             /* step; 0: STEPS */
-	int64_t ends_after;       /* its own steps; then it tells all to stop; 0: never */
-	int64_t has_data_for;     /* as many of its own steps; 0: for all */
+	struct mu_hook *more;     /* a hook on the stack of the test */
+	volatile int *stop;       /* stop flag of this worker */
+	pthread_barrier_t *begin; /* barrier before the first step */
+	int64_t last;             /* final step; 0: STEPS */
+	int64_t ends_after;       /* after this many own steps it stops all workers; 0: never */
+	int64_t has_data_for;     /* end of data after this many own steps; 0: never */
 	int rc;
 	int64_t steps, first_step, last_step;
 	struct mu_err err;
 };
 
-static void build(struct worker *w, unsigned aggregate, unsigned workers, unsigned self)
+static void build_graph(struct worker *w, unsigned aggregate, unsigned workers, unsigned self)
 {
 	struct mu_optimizer sgd;
 
@@ -51,7 +51,7 @@ static void build(struct worker *w, unsigned aggregate, unsigned workers, unsign
 	assert_ok(mu_builder_check(w->b, &err), &err);
 }
 
-static void *work(void *arg)
+static void *worker_thread(void *arg)
 {
 	struct worker *w = arg;
 	struct mu_hook *hooks[3];
@@ -107,7 +107,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static float value_of(struct worker *w)
+static float read_weight(struct worker *w)
 {
 	struct mu_session *s;
 	MU_AUTO_TENSOR v = {0};
@@ -118,52 +118,52 @@ static float value_of(struct worker *w)
 	return *MU_DATA(float, &v);
 }
 
-static float run(struct worker *w, unsigned n)
+static float run_workers(struct worker *w, unsigned n)
 {
 	pthread_t t[4];
 	float got;
 
 	test_server();
 	for (unsigned i = 0; i < n; i++)
-		assert_int_equal(pthread_create(&t[i], NULL, work, &w[i]), 0);
+		assert_int_equal(pthread_create(&t[i], NULL, worker_thread, &w[i]), 0);
 	for (unsigned i = 0; i < n; i++) {
 		pthread_join(t[i], NULL);
 		if (w[i].rc)
 			fail_msg("worker %u: %s", i, w[i].err.msg);
 	}
-	got = value_of(&w[0]);
+	got = read_weight(&w[0]);
 	for (unsigned i = 0; i < n; i++)
 		mu_builder_free(w[i].b);
 	return got;
 }
 
-static void two_workers__make_steps_of_their_average(void **state)
+static void two_workers__apply_the_average_gradient(void **state)
 {
 	struct worker w[2] = {{.own = 1, .chief = true}, {.own = 3}};
 	float got;
 
-	build(&w[0], 2, 2, 0);
-	build(&w[1], 2, 2, 1);
-	got = run(w, 2);
+	build_graph(&w[0], 2, 2, 0);
+	build_graph(&w[1], 2, 2, 1);
+	got = run_workers(w, 2);
 	assert_float_equal(got, 2 * (1 - powf(0.75f, STEPS)), 1e-5);
 	assert_int_equal(w[0].steps, STEPS);
 	assert_int_equal(w[1].steps, STEPS);
 	test_server_stop(NULL);
 }
 
-static void a_slow_worker__is_not_waited_for_when_there_is_a_backup(void **state)
+static void slow_worker__with_a_backup__is_not_waited_for(void **state)
 {
 	struct worker w[3] = {{.own = 2, .chief = true}, {.own = 2}, {.own = 50}};
 
 	w[2].delay_us = 300000;
 	for (int i = 0; i < 3; i++)
-		build(&w[i], 2, 3, (unsigned)i);
-	assert_true(run(w, 3) > 0);
+		build_graph(&w[i], 2, 3, (unsigned)i);
+	assert_true(run_workers(w, 3) > 0);
 	assert_true(w[2].steps < STEPS);
 	test_server_stop(NULL);
 }
 
-/* Sets the flag of another worker at a step, or lets it begin. */
+/* At a step, sets the stop flag of another worker or passes its barrier. */
 struct signal_hook {
 	struct mu_hook base;
 	int64_t at;
@@ -182,36 +182,36 @@ static int signal_after(struct mu_hook *base, struct mu_hook_step *s, struct mu_
 	return 0;
 }
 
-static void a_worker_that_is_told_to_stop__leaves_and_the_others_go_on(void **state)
+static void stopped_worker__leaves_and_the_others_continue(void **state)
 {
 	volatile int stop = 0;
 	struct signal_hook tell = {.base = {.after = signal_after}, .at = 5, .stop = &stop};
 	struct worker w[2] = {{.own = 1, .chief = true}, {.own = 3, .stop = &stop}};
 
 	w[0].more = &tell.base;
-	build(&w[0], 0, 2, 0);
-	build(&w[1], 0, 2, 1);
-	assert_true(run(w, 2) > 0);
+	build_graph(&w[0], 0, 2, 0);
+	build_graph(&w[1], 0, 2, 1);
+	assert_true(run_workers(w, 2) > 0);
 	assert_int_equal(w[0].steps, STEPS);
 	assert_in_range(w[1].steps, 5, 7);
 	test_server_stop(NULL);
 }
 
-static void a_worker_whose_data_is_over__leaves_and_the_others_go_on(void **state)
+static void worker_at_the_end_of_its_data__leaves_and_the_others_continue(void **state)
 {
 	struct worker w[2] = {{.own = 1, .chief = true}, {.own = 3, .has_data_for = 5}};
 
-	build(&w[0], 0, 2, 0);
-	build(&w[1], 0, 2, 1);
-	assert_true(run(w, 2) > 0);
+	build_graph(&w[0], 0, 2, 0);
+	build_graph(&w[1], 0, 2, 1);
+	assert_true(run_workers(w, 2) > 0);
 	assert_int_equal(w[0].steps, STEPS);
 	assert_int_equal(w[1].steps, 5);
 	test_server_stop(NULL);
 }
 
-/* Planned for one worker; the second comes at step 5 and is there at step 20 at the latest, from
- * when on every step waits for it. */
-static void a_worker_that_nobody_planned_for__joins(void **state)
+/* Started for one worker. The second joins at step 5, and by step 20 at the latest every step waits
+ * for it. */
+static void additional_worker__joins(void **state)
 {
 	pthread_barrier_t begin;
 	struct signal_hook tell = {.base = {.after = signal_after}, .at = 5, .begin = &begin};
@@ -224,19 +224,19 @@ static void a_worker_that_nobody_planned_for__joins(void **state)
 	w[0].stop = &stop;
 	w[1].stop = &stop;
 	w[1].ends_after = 10;
-	build(&w[0], 0, 1, 0);
-	build(&w[1], 0, 1, 1);
-	run(w, 2);
+	build_graph(&w[0], 0, 1, 0);
+	build_graph(&w[1], 0, 1, 1);
+	run_workers(w, 2);
 	assert_true(w[1].steps >= 10);
-	/* While the second takes part neither makes a step without the other. */
+	/* While the second worker is a member, no step is made without it. */
 	assert_true(w[1].last_step - w[1].first_step < w[1].steps + 2);
 	pthread_barrier_destroy(&begin);
 	test_server_stop(NULL);
 }
 
-/* The end of a training's chief in the middle of an update, from outside: what the update had
- * taken, and not yet applied, is gone. */
-static void take_what_was_given(struct worker *w)
+/* Simulates a chief that dies during an update: takes gradients that the update had taken but not
+ * applied. */
+static void take_gradients(struct worker *w)
 {
 	struct mu_out one = mu_const_int(w->b, MU_INT32, 1);
 	struct mu_out taken = mu_op(
@@ -253,39 +253,39 @@ static void take_what_was_given(struct worker *w)
 	mu_session_close(s);
 }
 
-static void gradients_that_an_update_lost__are_given_again(void **state)
+static void gradients_lost_by_an_update__are_added_again(void **state)
 {
 	volatile int stop = 0;
 	struct worker first = {.own = 1, .chief = true, .stop = &stop},
 		      next = {.own = 1, .chief = true}, other = {.own = 3};
 	pthread_t chief, t;
 
-	build(&first, 2, 2, 0);
-	build(&next, 2, 2, 0);
-	build(&other, 2, 2, 1);
+	build_graph(&first, 2, 2, 0);
+	build_graph(&next, 2, 2, 0);
+	build_graph(&other, 2, 2, 1);
 	first.ends_after = STEPS / 2;
 	test_server();
-	assert_int_equal(pthread_create(&chief, NULL, work, &first), 0);
-	assert_int_equal(pthread_create(&t, NULL, work, &other), 0);
+	assert_int_equal(pthread_create(&chief, NULL, worker_thread, &first), 0);
+	assert_int_equal(pthread_create(&t, NULL, worker_thread, &other), 0);
 	pthread_join(chief, NULL);
 	assert_ok(first.rc, &first.err);
-	take_what_was_given(&first); /* which waits until the other has given its own */
-	assert_int_equal(pthread_create(&chief, NULL, work, &next), 0);
+	take_gradients(&first); /* waits until the other worker has added its gradients */
+	assert_int_equal(pthread_create(&chief, NULL, worker_thread, &next), 0);
 	pthread_join(chief, NULL);
 	pthread_join(t, NULL);
 	assert_ok(next.rc, &next.err);
 	assert_ok(other.rc, &other.err);
 	assert_int_equal(next.last_step, STEPS);
 	assert_int_equal(other.last_step, STEPS);
-	/* Each counted once in each step. */
-	assert_float_equal(value_of(&next), 2 * (1 - powf(0.75f, STEPS)), 1e-5);
+	/* Each gradient counted once in each step. */
+	assert_float_equal(read_weight(&next), 2 * (1 - powf(0.75f, STEPS)), 1e-5);
 	mu_builder_free(first.b);
 	mu_builder_free(next.b);
 	mu_builder_free(other.b);
 	test_server_stop(NULL);
 }
 
-static void more_backup_workers_than_workers__are_refused(void **state)
+static void more_backup_workers_than_workers__fail(void **state)
 {
 	struct mu_sync sync;
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
@@ -300,13 +300,13 @@ static void more_backup_workers_than_workers__are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(more_backup_workers_than_workers__are_refused),
-	    cmocka_unit_test(two_workers__make_steps_of_their_average),
-	    cmocka_unit_test(a_slow_worker__is_not_waited_for_when_there_is_a_backup),
-	    cmocka_unit_test(a_worker_that_is_told_to_stop__leaves_and_the_others_go_on),
-	    cmocka_unit_test(a_worker_whose_data_is_over__leaves_and_the_others_go_on),
-	    cmocka_unit_test(a_worker_that_nobody_planned_for__joins),
-	    cmocka_unit_test(gradients_that_an_update_lost__are_given_again),
+	    cmocka_unit_test(more_backup_workers_than_workers__fail),
+	    cmocka_unit_test(two_workers__apply_the_average_gradient),
+	    cmocka_unit_test(slow_worker__with_a_backup__is_not_waited_for),
+	    cmocka_unit_test(stopped_worker__leaves_and_the_others_continue),
+	    cmocka_unit_test(worker_at_the_end_of_its_data__leaves_and_the_others_continue),
+	    cmocka_unit_test(additional_worker__joins),
+	    cmocka_unit_test(gradients_lost_by_an_update__are_added_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_server_stop);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Validation with early stop, and savers of a choice of variables, on a server in this process. */
+/* Validation with early stopping, and savers of selected variables, on a server in this process. */
 #include "tests/test.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static int teardown(void **state)
 	return system(command);
 }
 
-static void build(struct program *p, const struct mu_saver_options *o)
+static void build_graph(struct program *p, const struct mu_saver_options *o)
 {
 	struct mu_init one = {.kind = MU_INIT_VALUE, .value = 1};
 	struct mu_optimizer sgd;
@@ -68,7 +68,7 @@ static void open_with(struct program *p, struct mu_hook **hooks, unsigned n)
 		  &err);
 }
 
-static void run(struct program *p)
+static void run_to_end(struct program *p)
 {
 	for (int i = 0; i < 1000 && !mu_monitored_should_stop(p->m); i++)
 		assert_ok(mu_monitored_train(p->m, &(struct mu_run){0}, NULL, &err), &err);
@@ -81,7 +81,7 @@ static void close_all(struct program *p)
 	mu_builder_free(p->b);
 }
 
-/* A model whose scores are known beforehand. */
+/* A sequence of given scores. */
 struct scores {
 	const double *list;
 	unsigned at;
@@ -95,12 +95,12 @@ static int next_score(void *arg, struct mu_session *s, int64_t step, double *out
 	return 0;
 }
 
-static int64_t steps_until_ended(struct scores *k, unsigned patience, bool *early)
+static int64_t steps_until_stopped(struct scores *k, unsigned patience, bool *early)
 {
 	struct program p;
 	int64_t step;
 
-	build(&p, &(struct mu_saver_options){.keep = 1});
+	build_graph(&p, &(struct mu_saver_options){.keep = 1});
 	struct mu_validation v = {.steps = 10,
 				  .patience = patience,
 				  .score = next_score,
@@ -109,47 +109,47 @@ static int64_t steps_until_ended(struct scores *k, unsigned patience, bool *earl
 				  .best_folder = best,
 				  .ended_early = early};
 	open_with(&p, (struct mu_hook *[]){mu_validation_hook(&v), mu_stop_at_step_hook(60)}, 2);
-	run(&p);
+	run_to_end(&p);
 	step = mu_monitored_step(p.m);
 	close_all(&p);
 	return step;
 }
 
-static void scores_that_get_no_better__end_the_training(void **state)
+static void scores_without_improvement__end_the_training(void **state)
 {
 	struct scores k = {(double[]){0.5, 0.7, 0.6, 0.7, 0.9, 0.9}, 0};
 	MU_AUTO_FREE char *latest = NULL;
 	bool early = false;
 
-	assert_int_equal(steps_until_ended(&k, 2, &early), 40);
+	assert_int_equal(steps_until_stopped(&k, 2, &early), 40);
 	assert_true(early);
 	assert_ok(mu_checkpoint_latest(&latest, best, &err), &err);
 	assert_non_null(strstr(latest, "best/model.ckpt-20"));
 	assert_true(mu_bundle_exists(latest));
 }
 
-static void without_patience__training_goes_on_and_the_best_is_kept(void **state)
+static void without_patience__training_continues_and_keeps_the_best(void **state)
 {
 	struct scores k = {(double[]){0.5, 0.7, 0.6, 0.7, 0.9, 0.8}, 0};
 	MU_AUTO_FREE char *latest = NULL;
 	bool early = false;
 
-	assert_int_equal(steps_until_ended(&k, 0, &early), 60);
+	assert_int_equal(steps_until_stopped(&k, 0, &early), 60);
 	assert_false(early);
 	assert_ok(mu_checkpoint_latest(&latest, best, &err), &err);
 	assert_non_null(strstr(latest, "best/model.ckpt-50"));
 }
 
-static void a_chief_that_starts_again__remembers_the_best(void **state)
+static void restarted_chief__reads_the_best_score(void **state)
 {
 	struct scores first = {(double[]){0.9, 0.8, 0.9, 0.9, 0.9, 0.9}, 0};
 	struct scores later = {(double[]){0.7, 0.7, 0.7, 0.7, 0.7, 0.7}, 0};
 	MU_AUTO_FREE char *latest = NULL;
 	bool early = false;
 
-	assert_int_equal(steps_until_ended(&first, 3, &early), 40);
+	assert_int_equal(steps_until_stopped(&first, 3, &early), 40);
 	early = false;
-	assert_int_equal(steps_until_ended(&later, 5, &early), 20); /* 3 + 2 */
+	assert_int_equal(steps_until_stopped(&later, 5, &early), 20); /* 3 + 2 */
 	assert_true(early);
 	assert_ok(mu_checkpoint_latest(&latest, best, &err), &err);
 	assert_non_null(strstr(latest, "best/model.ckpt-10"));
@@ -160,7 +160,8 @@ static int files_after_saves(double keep_every_hours)
 	struct program p;
 	int there = 0;
 
-	build(&p, &(struct mu_saver_options){.keep = 1, .keep_every_hours = keep_every_hours});
+	build_graph(&p,
+		    &(struct mu_saver_options){.keep = 1, .keep_every_hours = keep_every_hours});
 	open_with(&p, NULL, 0);
 	for (int i = 0; i < 4; i++) {
 		MU_AUTO_FREE char *path = NULL;
@@ -178,18 +179,18 @@ static int files_after_saves(double keep_every_hours)
 	return there;
 }
 
-static void one_checkpoint_in_so_many_hours__stays(void **state)
+static void one_checkpoint_per_interval__stays(void **state)
 {
 	assert_int_equal(files_after_saves(1e-12), 4);
 }
 
-static void checkpoints_before_the_hours_are_over__go(void **state)
+static void checkpoints_within_the_interval__are_deleted(void **state)
 {
 	assert_int_equal(files_after_saves(1000), 1);
 }
 
-/* A checkpoint's x begins another model's "y"; what was not asked for is left alone. */
-static void a_choice_under_other_names__is_restored(void **state)
+/* The checkpoint's x initialises "y" of another model; other variables are unchanged. */
+static void selected_variables__are_restored_under_other_names(void **state)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
@@ -207,9 +208,9 @@ static void a_choice_under_other_names__is_restored(void **state)
 	char prefix[128];
 
 	snprintf(prefix, sizeof(prefix), "%s/whole", folder);
-	build(&p, &(struct mu_saver_options){0});
+	build_graph(&p, &(struct mu_saver_options){0});
 	open_with(&p, (struct mu_hook *[]){mu_stop_at_step_hook(1)}, 1);
-	run(&p);
+	run_to_end(&p);
 	assert_ok(mu_saver_write(p.saver, mu_monitored_session(p.m), prefix, &err), &err);
 	close_all(&p);
 
@@ -224,8 +225,8 @@ static void a_choice_under_other_names__is_restored(void **state)
 	assert_float_equal(MU_DATA(float, &got_z)[0], 7, 0);
 }
 
-/* What an export of the best model is: chosen variables as the checkpoint has them. */
-static void a_choice__is_copied_from_a_checkpoint_without_a_session(void **state)
+/* As in an export of the best model: selected variables with the values of the checkpoint. */
+static void selected_variables__are_copied_from_a_checkpoint_without_a_session(void **state)
 {
 	MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;
 	MU_AUTO(mu_saver_free) struct mu_saver *choice = NULL;
@@ -235,11 +236,11 @@ static void a_choice__is_copied_from_a_checkpoint_without_a_session(void **state
 
 	snprintf(whole, sizeof(whole), "%s/whole", folder);
 	snprintf(chosen, sizeof(chosen), "%s/chosen", folder);
-	build(&p, &(struct mu_saver_options){0});
+	build_graph(&p, &(struct mu_saver_options){0});
 	choice = mu_saver_new_with(
 	    p.b, &(struct mu_saver_options){.vars = &(struct mu_saved){p.x, NULL}, .n_vars = 1});
 	open_with(&p, (struct mu_hook *[]){mu_stop_at_step_hook(1)}, 1);
-	run(&p);
+	run_to_end(&p);
 	assert_ok(mu_saver_write(p.saver, mu_monitored_session(p.m), whole, &err), &err);
 	assert_ok(mu_saver_copy(choice, whole, chosen, &err), &err);
 	assert_ok(mu_bundle_open(&r, chosen, &err), &err);
@@ -249,26 +250,26 @@ static void a_choice__is_copied_from_a_checkpoint_without_a_session(void **state
 	close_all(&p);
 }
 
-static void final_values__are_those_after_the_last_step(void **state)
+static void final_hook__returns_the_values_after_the_last_step(void **state)
 {
 	MU_AUTO_TENSOR last = {0};
 	struct program p;
 
-	build(&p, &(struct mu_saver_options){0});
+	build_graph(&p, &(struct mu_saver_options){0});
 	open_with(
 	    &p, (struct mu_hook *[]){mu_final_hook(&p.x->read, 1, &last), mu_stop_at_step_hook(2)},
 	    2);
-	run(&p);
+	run_to_end(&p);
 	close_all(&p);
 	assert_float_equal(MU_DATA(float, &last)[1], 0.81f, 1e-6);
 }
 
-static void a_step_that_does_not_come__is_waited_for_no_longer_than_told(void **state)
+static void wait_for_step__fails_after_its_timeout(void **state)
 {
 	struct program p;
 	struct mu_hook *wait = mu_wait_for_step_hook(5, 0.01);
 
-	build(&p, &(struct mu_saver_options){0});
+	build_graph(&p, &(struct mu_saver_options){0});
 	assert_fails(mu_monitored_open(&p.m, p.b,
 				       &(struct mu_monitored_options){
 					   .target = test_server(),
@@ -288,15 +289,15 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    T(scores_that_get_no_better__end_the_training),
-	    T(without_patience__training_goes_on_and_the_best_is_kept),
-	    T(a_chief_that_starts_again__remembers_the_best),
-	    T(one_checkpoint_in_so_many_hours__stays),
-	    T(checkpoints_before_the_hours_are_over__go),
-	    T(a_choice_under_other_names__is_restored),
-	    T(a_choice__is_copied_from_a_checkpoint_without_a_session),
-	    T(final_values__are_those_after_the_last_step),
-	    T(a_step_that_does_not_come__is_waited_for_no_longer_than_told),
+	    T(scores_without_improvement__end_the_training),
+	    T(without_patience__training_continues_and_keeps_the_best),
+	    T(restarted_chief__reads_the_best_score),
+	    T(one_checkpoint_per_interval__stays),
+	    T(checkpoints_within_the_interval__are_deleted),
+	    T(selected_variables__are_restored_under_other_names),
+	    T(selected_variables__are_copied_from_a_checkpoint_without_a_session),
+	    T(final_hook__returns_the_values_after_the_last_step),
+	    T(wait_for_step__fails_after_its_timeout),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_server_stop);
