@@ -196,14 +196,14 @@ static int task_index(const char *key, int *out)
 	return 0;
 }
 
+/* A job without tasks is accepted, as by TensorFlow, and leaves no trace. */
 static int add_job(struct mu_cluster *c, const struct mu_doc_node *job, struct mu_err *err)
 {
 	int index = 0;
 
-	if ((job->kind != MU_DOC_LIST && job->kind != MU_DOC_MAP) || !job->first)
+	if (job->kind != MU_DOC_LIST && job->kind != MU_DOC_MAP)
 		return mu_doc_fail(job, err, MU_INVALID_ARGUMENT,
-				   "must be a list of addresses, or a map from index to address, "
-				   "that is not empty");
+				   "must be a list of addresses, or a map from index to address");
 	mu_doc_each(job, t)
 	{
 		if (t->kind != MU_DOC_STRING || strlen(t->text) != t->len)

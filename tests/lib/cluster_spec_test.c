@@ -29,6 +29,17 @@ static void cluster__from_json__knows_every_task(void **state)
 	    "{\"ps\":{\"0\":\"unix:/s\",\"3\":\"[::1]:4\"},\"worker\":[\"w0:1\",\"w1:2\"]}");
 }
 
+static void a_job_without_tasks__is_accepted(void **state)
+{
+	MU_AUTO_CLUSTER c = {0};
+
+	assert_ok(mu_cluster_parse_json(
+		      &c, MU_SPAN("{\"ps\":[],\"evaluator\":{},\"worker\":[\"w0:1\"]}"), &err),
+		  &err);
+	assert_int_equal(mu_cluster_num_tasks(&c, "ps"), 0);
+	assert_int_equal(mu_cluster_num_tasks(&c, "worker"), 1);
+}
+
 static void cluster__asked_for_what_is_not_there__says_what_is(void **state)
 {
 	MU_AUTO_CLUSTER c = {0};
@@ -44,7 +55,7 @@ static void cluster__from_wrong_json__says_where(void **state)
 {
 	static const char *const cases[][2] = {
 	    {"{}", "must be a map from job to its addresses"},
-	    {"{\"ps\":[]}", "ps: must be a list of addresses"},
+	    {"{\"ps\":7}", "ps: must be a list of addresses"},
 	    {"{\"ps\":[1]}", "ps[0]: must be a host:port"},
 	    {"{\"ps\":[\"nohost\"]}", "'nohost' is not a host:port"},
 	    {"{\"ps\":[\"h:0\"]}", "a port from 1 to 65535"},
@@ -172,6 +183,7 @@ static void cluster__of_random_bytes__never_breaks_the_reader(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_job_without_tasks__is_accepted),
 	    cmocka_unit_test(cluster__from_json__knows_every_task),
 	    cmocka_unit_test(cluster__asked_for_what_is_not_there__says_what_is),
 	    cmocka_unit_test(cluster__from_wrong_json__says_where),

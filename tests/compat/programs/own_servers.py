@@ -52,6 +52,12 @@ def sparse_job():
         return [float(sess.run(a)), sess.list_devices()[0].name, dict(server.server_def.cluster.job[0].tasks) == {37: address}]
 
 
+def job_without_tasks():
+    server = tf.train.Server({"ps": [], "worker": [f"localhost:{port()}"]}, job_name="worker", task_index=0)
+    with tf.Session(server.target) as sess:
+        return [int(sess.run(tf.constant(4))), len(sess.list_devices())]
+
+
 def only_task_needs_no_name():
     server = tf.train.Server({"lonely": [f"localhost:{port()}"]})
     return [server.server_def.job_name, server.server_def.task_index]
