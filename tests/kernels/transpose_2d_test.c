@@ -19,7 +19,7 @@ static void expect_turned(size_t size, int64_t m, int64_t n, int64_t between)
 	for (size_t i = 0; i < sizeof from; i++)
 		from[i] = (unsigned char)(i * 31 + i / 251);
 	memset(to, 0xaa, sizeof to);
-	turn(size, to, to_step, from, from_step, m, n);
+	transpose_2d(size, to, to_step, from, from_step, m, n);
 	for (int64_t i = 0; i < m; i++) {
 		for (int64_t j = 0; j < n; j++)
 			assert_memory_equal(to + (size_t)(i * to_step + j) * size,

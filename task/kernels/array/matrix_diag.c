@@ -152,7 +152,7 @@ static int matrix_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) ||
 	    (rc = move_fill(out, v3 ? kernel_in(c, 4) : NULL, err)))
 		return rc;
-	return places_band(out, in, &b, product(s, keep), true, err);
+	return band_copy(out, in, &b, product(s, keep), true, err);
 }
 
 /* ---- matrices given ---- */
@@ -192,7 +192,7 @@ static int diag_part(struct kernel_call *c, bool v3, struct mu_err *err)
 	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) ||
 	    (v3 && (rc = move_fill(out, kernel_in(c, 2), err))))
 		return rc;
-	return places_band(in, out, &b, product(&in->shape, keep), false, err);
+	return band_copy(in, out, &b, product(&in->shape, keep), false, err);
 }
 
 static int set_diag(struct kernel_call *c, bool v3, struct mu_err *err)
@@ -216,7 +216,7 @@ static int set_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 	if ((rc = move_out_reuse(c, 0, 0, in.dtype, &shape, &out, err)) ||
 	    (rc = move_all(out, &in, err)))
 		return rc;
-	return places_band(out, band, &b, product(&shape, keep), true, err);
+	return band_copy(out, band, &b, product(&shape, keep), true, err);
 }
 
 /* What lies at most num_lower below and num_upper above the main diagonal; negative: all. */
@@ -240,7 +240,7 @@ static int band_part(struct kernel_call *c, struct mu_err *err)
 	b.from = low < 0 ? -b.rows : -low;
 	b.to = high < 0 ? b.cols : high;
 	rc = move_out(c, 0, in->dtype, &in->shape, &out, err);
-	return rc || !in->shape.count ? rc : places_band_part(out, in, &b, err);
+	return rc || !in->shape.count ? rc : band_part_copy(out, in, &b, err);
 }
 
 #define BOTH(name)                                                                                 \

@@ -39,7 +39,7 @@ static int roll(struct kernel_call *c, struct mu_err *err)
 	}
 	if ((rc = move_out(c, 0, in->dtype, &in->shape, &out, err)) || !in->shape.count)
 		return rc;
-	return places_roll(out, in, by, err);
+	return roll_copy(out, in, by, err);
 }
 
 /* ---- ReverseSequence ---- */
@@ -74,7 +74,7 @@ static int reverse_sequence(struct kernel_call *c, struct mu_err *err)
 				       (long long)s->dim[seq]);
 	if ((rc = move_out(c, 0, in->dtype, s, &out, err)) || !s->count)
 		return rc;
-	return places_reverse(c, out, in, lengths, (int)seq, (int)batch, err);
+	return reverse_sequence_copy(c, out, in, lengths, (int)seq, (int)batch, err);
 }
 
 /* ---- formats of images: N, H, W, C (and D) by their letters ---- */

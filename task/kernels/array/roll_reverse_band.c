@@ -7,8 +7,8 @@
 #include "task/kernels/engine/gpu_table.h"
 #include "task/kernels/engine/move.h"
 
-int places_roll(const struct mu_tensor *out, const struct mu_tensor *in, const int64_t *by,
-		struct mu_err *err)
+int roll_copy(const struct mu_tensor *out, const struct mu_tensor *in, const int64_t *by,
+	      struct mu_err *err)
 {
 	struct gpu *g = gpu_of_tensor(out);
 	const struct mu_shape *s = &in->shape;
@@ -57,8 +57,9 @@ static int reverse_there(struct kernel_call *c, const struct mu_tensor *out,
 	return gpu_run_width(gpu_of_tensor(out), "reverse", in->dtype, a->n, a, err);
 }
 
-int places_reverse(struct kernel_call *c, const struct mu_tensor *out, const struct mu_tensor *in,
-		   const struct mu_tensor *lengths, int seq, int batch, struct mu_err *err)
+int reverse_sequence_copy(struct kernel_call *c, const struct mu_tensor *out,
+			  const struct mu_tensor *in, const struct mu_tensor *lengths, int seq,
+			  int batch, struct mu_err *err)
 {
 	const struct mu_shape *s = &in->shape;
 	struct view v;
@@ -147,8 +148,8 @@ static struct band_args band_args_of(const struct mu_tensor *matrix, const struc
 				  .lower_left = b->lower_left};
 }
 
-int places_band(const struct mu_tensor *matrix, const struct mu_tensor *band, const struct band *b,
-		int64_t n, bool into_matrix, struct mu_err *err)
+int band_copy(const struct mu_tensor *matrix, const struct mu_tensor *band, const struct band *b,
+	      int64_t n, bool into_matrix, struct mu_err *err)
 {
 	struct gpu *g = gpu_of_tensor(into_matrix ? matrix : band);
 	const int64_t each = (b->to - b->from + 1) * b->longest;
@@ -164,8 +165,8 @@ int places_band(const struct mu_tensor *matrix, const struct mu_tensor *band, co
 	return 0;
 }
 
-int places_band_part(const struct mu_tensor *out, const struct mu_tensor *in, const struct band *b,
-		     struct mu_err *err)
+int band_part_copy(const struct mu_tensor *out, const struct mu_tensor *in, const struct band *b,
+		   struct mu_err *err)
 {
 	struct gpu *g = gpu_of_tensor(out);
 	const int64_t matrices = in->shape.count / (b->rows * b->cols);

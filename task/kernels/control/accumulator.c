@@ -12,7 +12,7 @@ static void accumulator_free(struct resource *r)
 {
 	struct accumulator *a = MU_CONTAINER(r, struct accumulator, base);
 
-	gate_fini(&a->gate);
+	wait_queue_fini(&a->waiters);
 	a->kind->free(a);
 }
 
@@ -20,7 +20,8 @@ static void accumulator_gone(struct resource *r)
 {
 	struct accumulator *a = MU_CONTAINER(r, struct accumulator, base);
 
-	gate_fail(&a->gate, GATE_OUT, MU_CANCELLED, "ends: its accumulator was reset", r->name);
+	wait_queue_fail(&a->waiters, WAIT_TAKE, MU_CANCELLED, "ends: its accumulator was reset",
+			r->name);
 }
 
 static const struct resource_type accumulator_type = {
@@ -41,7 +42,7 @@ static struct resource *accumulator_make(void *arg, struct mu_err *err)
 	struct accumulator *a = kind->make();
 
 	resource_init(&a->base, &accumulator_type);
-	gate_init(&a->gate);
+	wait_queue_init(&a->waiters);
 	a->kind = kind;
 	a->dtype = args_attr_type(n, "dtype", MU_FLOAT);
 	a->shape =
@@ -86,7 +87,7 @@ static int conditional(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-/* The accumulator of input 0, its gate locked.  Undone by let_go. */
+/* The accumulator of input 0, its waiters locked.  Undone by accumulator_release. */
 static int accumulator_hold(const struct kernel_call *c, struct accumulator **out,
 			    struct mu_err *err)
 {
@@ -95,15 +96,15 @@ static int accumulator_hold(const struct kernel_call *c, struct accumulator **ou
 
 	if (!rc) {
 		*out = MU_CONTAINER(r, struct accumulator, base);
-		pthread_mutex_lock(&(*out)->gate.lock);
+		pthread_mutex_lock(&(*out)->waiters.lock);
 	}
 	return rc;
 }
 
 static void accumulator_release(struct accumulator *a)
 {
-	pthread_mutex_unlock(&a->gate.lock);
-	gate_change(&a->gate, NULL, NULL); /* serves who can be served now */
+	pthread_mutex_unlock(&a->waiters.lock);
+	wait_queue_update(&a->waiters, NULL, NULL); /* serves who can be served now */
 	resource_unref(&a->base);
 }
 
@@ -213,12 +214,12 @@ static void take_gradient(struct kernel_call *c)
 	struct take *t = MU_NEW(struct take);
 	t->want = want;
 	t->w = (struct waiter){.c = c,
-			       .gate = &MU_CONTAINER(r, struct accumulator, base)->gate,
+			       .waiters = &MU_CONTAINER(r, struct accumulator, base)->waiters,
 			       .owner = r,
 			       .what = "TakeGrad",
 			       .try = accumulator_take_try,
 			       .free = take_free};
-	gate_enter(&t->w, GATE_OUT);
+	wait_queue_add(&t->w, WAIT_TAKE);
 }
 
 static const struct kernel rows[] = {

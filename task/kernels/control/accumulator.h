@@ -12,7 +12,7 @@
 struct accumulator;
 struct accumulator_kind {
 	struct accumulator *(*make)(void);
-	/* All with the gate's lock.  add takes the gradient of inputs 2 and on; give fills the
+	/* All with the queue's lock.  add takes the gradient of inputs 2 and on; give fills the
 	 * outputs and forgets what there was. */
 	int (*add)(struct accumulator *a, struct kernel_call *c, struct mu_err *err);
 	int (*give)(struct accumulator *a, struct kernel_call *c, struct mu_err *err);
@@ -21,7 +21,7 @@ struct accumulator_kind {
 struct accumulator {
 	struct resource base;
 	const struct accumulator_kind *kind;
-	struct gate gate;
+	struct wait_queue waiters;
 	enum mu_dtype dtype;
 	struct mu_pshape shape;
 	bool mean;

@@ -54,11 +54,11 @@ static size_t barrier_bytes(struct resource *r)
 	struct barrier *b = MU_CONTAINER(r, struct barrier, base);
 	size_t total = queue_type.bytes(&b->ready->base);
 
-	pthread_mutex_lock(&b->ready->gate.lock);
+	pthread_mutex_lock(&b->ready->waiters.lock);
 	mu_map_each (&b->parts, s)
 		for (unsigned i = 0; i < b->ready->spec.n; i++)
 			total += mu_tensor_bytes(&((struct mu_tensor *)s->value)[i]);
-	pthread_mutex_unlock(&b->ready->gate.lock);
+	pthread_mutex_unlock(&b->ready->waiters.lock);
 	return total;
 }
 
@@ -295,7 +295,7 @@ static int insert_many(struct kernel_call *c, struct mu_err *err)
 			     (long long)component, components(in.b));
 	in.component = (unsigned)component + VALUES;
 	if (!rc && !(rc = check_values(c, in.b, in.component, err))) {
-		gate_change(&in.b->ready->gate, insert_all, &in);
+		wait_queue_update(&in.b->ready->waiters, insert_all, &in);
 		if (in.err.code)
 			rc = mu_fail(err, in.err.code, "%s", in.err.msg);
 	}
@@ -310,7 +310,7 @@ static int check_take(struct barrier *b, bool few, int64_t *n, struct mu_err *er
 {
 	int rc = 0;
 
-	pthread_mutex_lock(&b->ready->gate.lock);
+	pthread_mutex_lock(&b->ready->waiters.lock);
 	int64_t there = b->ready->count + (few ? 0 : (int64_t)b->parts.count);
 	if (b->closed && few && *n > there)
 		*n = there;
@@ -319,7 +319,7 @@ static int check_take(struct barrier *b, bool few, int64_t *n, struct mu_err *er
 			     "Barrier '%s' is closed and has insufficient elements (requested "
 			     "%lld, total size %lld)",
 			     b->base.name, (long long)*n, (long long)there);
-	pthread_mutex_unlock(&b->ready->gate.lock);
+	pthread_mutex_unlock(&b->ready->waiters.lock);
 	return rc;
 }
 
@@ -385,7 +385,7 @@ static int close_barrier(struct kernel_call *c, struct mu_err *err)
 
 	if (rc)
 		return rc;
-	gate_change(&k.b->ready->gate, close_it, &k);
+	wait_queue_update(&k.b->ready->waiters, close_it, &k);
 	resource_unref(&k.b->base);
 	return k.err.code ? mu_fail(err, k.err.code, "%s", k.err.msg) : 0;
 }
@@ -398,9 +398,9 @@ static int barrier_count(struct kernel_call *c, bool whole, struct mu_err *err)
 
 	if (rc)
 		return rc;
-	pthread_mutex_lock(&b->ready->gate.lock);
+	pthread_mutex_lock(&b->ready->waiters.lock);
 	int32_t n = (int32_t)(whole ? (size_t)b->ready->count : b->parts.count);
-	pthread_mutex_unlock(&b->ready->gate.lock);
+	pthread_mutex_unlock(&b->ready->waiters.lock);
 	resource_unref(&b->base);
 	if (!(rc = mu_tensor_scalar(&out, MU_INT32, &n, err)))
 		kernel_out_take(c, 0, out);

@@ -4,7 +4,7 @@
  * Who has the lock has an object, which travels along the graph's edges; when the last tensor that
  * holds it has gone, at ConsumeMutexLock or with a step that failed, the next in line has its turn.
  * The object is made before its call stands in line, so that nothing can fail, nor be let go of,
- * under the gate's lock. */
+ * under the queue's lock. */
 #include "task/kernels/control/wait_queue.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -13,7 +13,7 @@
 
 struct mutex {
 	struct resource base;
-	struct gate gate;
+	struct wait_queue waiters;
 	bool held;
 };
 
@@ -29,7 +29,7 @@ static void mutex_free(struct resource *r)
 {
 	struct mutex *m = MU_CONTAINER(r, struct mutex, base);
 
-	gate_fini(&m->gate);
+	wait_queue_fini(&m->waiters);
 	free(m);
 }
 
@@ -37,7 +37,7 @@ static void mutex_gone(struct resource *r)
 {
 	struct mutex *m = MU_CONTAINER(r, struct mutex, base);
 
-	gate_fail(&m->gate, GATE_OUT, MU_CANCELLED, "ends: the mutex was reset", r->name);
+	wait_queue_fail(&m->waiters, WAIT_TAKE, MU_CANCELLED, "ends: the mutex was reset", r->name);
 }
 
 static const struct resource_type mutex_type = {
@@ -48,7 +48,7 @@ static struct resource *mutex_create(void *arg, struct mu_err *err)
 	struct mutex *m = MU_NEW(struct mutex);
 
 	resource_init(&m->base, &mutex_type);
-	gate_init(&m->gate);
+	wait_queue_init(&m->waiters);
 	return &m->base;
 }
 
@@ -74,23 +74,23 @@ static void hold_free(struct mu_object *o)
 	struct hold *h = MU_CONTAINER(o, struct hold, object);
 
 	if (h->has)
-		gate_change(&h->mutex->gate, mutex_release, h->mutex);
+		wait_queue_update(&h->mutex->waiters, mutex_release, h->mutex);
 	resource_unref(&h->mutex->base);
 	free(h);
 }
 
 static const struct mu_object_type hold_type = {.name = "mutex lock", .free = hold_free};
 
-struct turn {
+struct lock_wait {
 	struct waiter w;
 	struct mutex *mutex;
 	struct hold *hold;
 	struct mu_tensor out; /* what the hold is in */
 };
 
-static bool turn_try(struct waiter *w)
+static bool lock_wait_try(struct waiter *w)
 {
-	struct turn *t = MU_CONTAINER(w, struct turn, w);
+	struct lock_wait *t = MU_CONTAINER(w, struct lock_wait, w);
 
 	if (t->mutex->held)
 		return false;
@@ -100,9 +100,9 @@ static bool turn_try(struct waiter *w)
 	return true;
 }
 
-static void turn_free(struct waiter *w)
+static void lock_wait_free(struct waiter *w)
 {
-	struct turn *t = MU_CONTAINER(w, struct turn, w);
+	struct lock_wait *t = MU_CONTAINER(w, struct lock_wait, w);
 
 	mu_tensor_unref(&t->out);
 	free(t);
@@ -117,25 +117,25 @@ static void lock(struct kernel_call *c)
 		kernel_finish(c, &err);
 		return;
 	}
-	struct turn *t = MU_NEW(struct turn);
+	struct lock_wait *t = MU_NEW(struct lock_wait);
 	t->mutex = MU_CONTAINER(r, struct mutex, base);
 	t->hold = MU_NEW(struct hold);
 	mu_object_init(&t->hold->object, &hold_type);
 	t->hold->mutex = t->mutex;
 	resource_ref(r);
 	t->w = (struct waiter){.c = c,
-			       .gate = &t->mutex->gate,
+			       .waiters = &t->mutex->waiters,
 			       .owner = r,
 			       .what = "MutexLock",
-			       .try = turn_try,
-			       .free = turn_free};
+			       .try = lock_wait_try,
+			       .free = lock_wait_free};
 	if (variant_tensor(&t->out, &t->hold->object, &err)) {
 		free(t);
 		resource_unref(r);
 		kernel_finish(c, &err);
 		return;
 	}
-	gate_enter(&t->w, GATE_OUT);
+	wait_queue_add(&t->w, WAIT_TAKE);
 }
 
 /* The tensor's end is the lock's. */

@@ -11,7 +11,7 @@ static void queue_release(struct resource *r)
 		for (unsigned k = 0; k < q->spec.n; k++)
 			mu_tensor_unref(&q->ring[(q->head + i) % q->room * q->spec.n + k]);
 	free(q->ring);
-	gate_fini(&q->gate);
+	wait_queue_fini(&q->waiters);
 	free(q);
 }
 
@@ -20,11 +20,11 @@ static size_t queue_bytes(struct resource *r)
 	struct queue *q = MU_CONTAINER(r, struct queue, base);
 	size_t total = 0;
 
-	pthread_mutex_lock(&q->gate.lock);
+	pthread_mutex_lock(&q->waiters.lock);
 	for (int64_t i = 0; i < q->count; i++)
 		for (unsigned k = 0; k < q->spec.n; k++)
 			total += mu_tensor_bytes(&q->ring[(q->head + i) % q->room * q->spec.n + k]);
-	pthread_mutex_unlock(&q->gate.lock);
+	pthread_mutex_unlock(&q->waiters.lock);
 	return total;
 }
 
@@ -32,11 +32,11 @@ static void queue_gone(struct resource *r)
 {
 	struct queue *q = MU_CONTAINER(r, struct queue, base);
 
-	pthread_mutex_lock(&q->gate.lock);
+	pthread_mutex_lock(&q->waiters.lock);
 	q->closed = true;
-	pthread_mutex_unlock(&q->gate.lock);
-	for (int i = 0; i < GATE_LINES; i++)
-		gate_fail(&q->gate, i, MU_CANCELLED, "ends: its queue was reset", r->name);
+	pthread_mutex_unlock(&q->waiters.lock);
+	for (int i = 0; i < WAIT_KINDS; i++)
+		wait_queue_fail(&q->waiters, i, MU_CANCELLED, "ends: its queue was reset", r->name);
 }
 
 const struct resource_type queue_type = {
@@ -47,7 +47,7 @@ struct queue *queue_new(const struct queue_spec *spec)
 	struct queue *q = MU_NEW(struct queue);
 
 	resource_init(&q->base, &queue_type);
-	gate_init(&q->gate);
+	wait_queue_init(&q->waiters);
 	q->spec = *spec;
 	q->random = philox_seeded(spec->seed, spec->seed2);
 	return q;

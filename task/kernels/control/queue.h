@@ -23,7 +23,7 @@ struct queue_spec {
 
 struct queue {
 	struct resource base;
-	struct gate gate;
+	struct wait_queue waiters;
 	struct queue_spec spec;
 	bool closed;
 	/* A ring of elements, each spec.n tensors; by priority a heap that begins at 0. */

@@ -115,10 +115,10 @@ static int size_or_closed(struct kernel_call *c, bool size, struct mu_err *err)
 	if (rc)
 		return rc;
 	struct queue *q = MU_CONTAINER(r, struct queue, base);
-	pthread_mutex_lock(&q->gate.lock);
+	pthread_mutex_lock(&q->waiters.lock);
 	int32_t n = (int32_t)q->count;
 	bool closed = q->closed;
-	pthread_mutex_unlock(&q->gate.lock);
+	pthread_mutex_unlock(&q->waiters.lock);
 	resource_unref(r);
 	return size ? queue_output(c, MU_INT32, &n, err) : queue_output(c, MU_BOOL, &closed, err);
 }
@@ -416,27 +416,27 @@ static void start(struct kernel_call *c, const struct transfer *kind, int line)
 	*t = *kind;
 	t->q = q;
 	t->w.c = c;
-	t->w.gate = &q->gate;
+	t->w.waiters = &q->waiters;
 	t->w.owner = r;
 	t->w.free = queue_transfer_free;
-	if (t->w.try != close_try && check_call(c, q, t, line == GATE_IN, &err)) {
+	if (t->w.try != close_try && check_call(c, q, t, line == WAIT_PUT, &err)) {
 		free(t);
 		resource_unref(r);
 		kernel_finish(c, &err);
 		return;
 	}
-	gate_enter(&t->w, line);
+	wait_queue_add(&t->w, line);
 }
 
 static void enqueue(struct kernel_call *c)
 {
-	start(c, &(struct transfer){.w = {.what = "Enqueue", .try = enqueue_try}}, GATE_IN);
+	start(c, &(struct transfer){.w = {.what = "Enqueue", .try = enqueue_try}}, WAIT_PUT);
 }
 
 static void enqueue_many(struct kernel_call *c)
 {
 	start(c, &(struct transfer){.w = {.what = "Enqueue", .try = enqueue_try}, .many = true},
-	      GATE_IN);
+	      WAIT_PUT);
 }
 
 #define DEQUEUE                                                                                    \
@@ -455,26 +455,26 @@ int queue_take_many(struct kernel_call *c, struct queue *q, int64_t n, bool few,
 	*t = (struct transfer){DEQUEUE, .q = q, .want = n, .many = true, .up_to = few};
 	resource_ref(&q->base);
 	t->w.c = c;
-	t->w.gate = &q->gate;
+	t->w.waiters = &q->waiters;
 	t->w.owner = &q->base;
 	t->w.free = queue_transfer_free;
-	gate_enter(&t->w, GATE_OUT);
+	wait_queue_add(&t->w, WAIT_TAKE);
 	return 0;
 }
 
 static void dequeue(struct kernel_call *c)
 {
-	start(c, &(struct transfer){DEQUEUE}, GATE_OUT);
+	start(c, &(struct transfer){DEQUEUE}, WAIT_TAKE);
 }
 
 static void dequeue_many(struct kernel_call *c)
 {
-	start(c, &(struct transfer){DEQUEUE, .many = true}, GATE_OUT);
+	start(c, &(struct transfer){DEQUEUE, .many = true}, WAIT_TAKE);
 }
 
 static void dequeue_up_to(struct kernel_call *c)
 {
-	start(c, &(struct transfer){DEQUEUE, .many = true, .up_to = true}, GATE_OUT);
+	start(c, &(struct transfer){DEQUEUE, .many = true, .up_to = true}, WAIT_TAKE);
 }
 
 static void close_queue(struct kernel_call *c)
@@ -483,7 +483,7 @@ static void close_queue(struct kernel_call *c)
 	struct resource *r;
 
 	if (!args_attr_bool(c->node, "cancel_pending_enqueues", false)) {
-		start(c, &(struct transfer){.w = {.what = "Close", .try = close_try}}, GATE_IN);
+		start(c, &(struct transfer){.w = {.what = "Close", .try = close_try}}, WAIT_PUT);
 		return;
 	}
 	if (handle_find(c, 0, &queue_type, &r, &err)) {
@@ -491,8 +491,9 @@ static void close_queue(struct kernel_call *c)
 		return;
 	}
 	struct queue *q = MU_CONTAINER(r, struct queue, base);
-	gate_fail(&q->gate, GATE_IN, MU_CANCELLED, "was cancelled: the queue was closed", r->name);
-	gate_change(&q->gate, mark_closed, q);
+	wait_queue_fail(&q->waiters, WAIT_PUT, MU_CANCELLED, "was cancelled: the queue was closed",
+			r->name);
+	wait_queue_update(&q->waiters, mark_closed, q);
 	resource_unref(r);
 	kernel_finish(c, NULL);
 }

@@ -15,7 +15,7 @@ struct tuple {
 
 struct area {
 	struct resource base;
-	struct gate gate;
+	struct wait_queue waiters;
 	int64_t capacity, limit; /* tuples and bytes; 0: as many as there are */
 	struct tuple *first, **last;
 	int64_t count;
@@ -62,7 +62,7 @@ static void area_free(struct resource *r)
 	struct area *a = MU_CONTAINER(r, struct area, base);
 
 	stage_clear(a);
-	gate_fini(&a->gate);
+	wait_queue_fini(&a->waiters);
 	free(a);
 }
 
@@ -70,9 +70,9 @@ static size_t area_bytes(struct resource *r)
 {
 	struct area *a = MU_CONTAINER(r, struct area, base);
 
-	pthread_mutex_lock(&a->gate.lock);
+	pthread_mutex_lock(&a->waiters.lock);
 	size_t bytes = a->bytes;
-	pthread_mutex_unlock(&a->gate.lock);
+	pthread_mutex_unlock(&a->waiters.lock);
 	return bytes;
 }
 
@@ -80,8 +80,9 @@ static void area_gone(struct resource *r)
 {
 	struct area *a = MU_CONTAINER(r, struct area, base);
 
-	for (int i = 0; i < GATE_LINES; i++)
-		gate_fail(&a->gate, i, MU_CANCELLED, "ends: its staging area was reset", r->name);
+	for (int i = 0; i < WAIT_KINDS; i++)
+		wait_queue_fail(&a->waiters, i, MU_CANCELLED, "ends: its staging area was reset",
+				r->name);
 }
 
 static const struct resource_type area_type = {
@@ -93,7 +94,7 @@ static struct resource *area_new(void *arg, struct mu_err *err)
 	struct area *a = MU_NEW(struct area);
 
 	resource_init(&a->base, &area_type);
-	gate_init(&a->gate);
+	wait_queue_init(&a->waiters);
 	a->capacity = args_attr_int(n, "capacity", 0);
 	a->limit = args_attr_int(n, "memory_limit", 0);
 	a->last = &a->first;
@@ -215,10 +216,10 @@ static void stage_start(struct kernel_call *c, const struct transfer *kind, int 
 	*t = *kind;
 	t->area = a;
 	t->w.c = c;
-	t->w.gate = &a->gate;
+	t->w.waiters = &a->waiters;
 	t->w.owner = &a->base;
 	t->w.free = transfer_free;
-	gate_enter(&t->w, line);
+	wait_queue_add(&t->w, line);
 }
 
 static void stage(struct kernel_call *c)
@@ -230,12 +231,12 @@ static void stage(struct kernel_call *c)
 		t->bytes += mu_tensor_bytes(&t->t[i]);
 	}
 	stage_start(c, &(struct transfer){.w = {.what = "Stage", .try = put_try}, .brought = t},
-		    GATE_IN);
+		    WAIT_PUT);
 }
 
 static void unstage(struct kernel_call *c)
 {
-	stage_start(c, &(struct transfer){.w = {.what = "Unstage", .try = take_try}}, GATE_OUT);
+	stage_start(c, &(struct transfer){.w = {.what = "Unstage", .try = take_try}}, WAIT_TAKE);
 }
 
 static void peek(struct kernel_call *c)
@@ -253,7 +254,7 @@ static void peek(struct kernel_call *c)
 		kernel_finish(c, &err);
 		return;
 	}
-	stage_start(c, &t, GATE_LOOK);
+	stage_start(c, &t, WAIT_PEEK);
 }
 
 /* ---- calls that do not ---- */
@@ -266,9 +267,9 @@ static int size(struct kernel_call *c, struct mu_err *err)
 
 	if (rc)
 		return rc;
-	pthread_mutex_lock(&a->gate.lock);
+	pthread_mutex_lock(&a->waiters.lock);
 	int32_t n = (int32_t)a->count;
-	pthread_mutex_unlock(&a->gate.lock);
+	pthread_mutex_unlock(&a->waiters.lock);
 	resource_unref(&a->base);
 	if (!(rc = mu_tensor_scalar(&out, MU_INT32, &n, err)))
 		kernel_out_take(c, 0, out);
@@ -282,7 +283,7 @@ static int clear_all(struct kernel_call *c, struct mu_err *err)
 
 	if (rc)
 		return rc;
-	gate_change(&a->gate, stage_clear, a);
+	wait_queue_update(&a->waiters, stage_clear, a);
 	resource_unref(&a->base);
 	return 0;
 }

@@ -126,7 +126,7 @@ static int tensor_array_make(struct kernel_call *c, struct mu_err *err)
 	return new_flow(c, err);
 }
 
-/* The array of input 0, locked.  Undone by let_go. */
+/* The array of input 0, locked.  Undone by tensor_array_release. */
 static int tensor_array_hold(const struct kernel_call *c, struct tensor_array **out,
 			     struct mu_err *err)
 {

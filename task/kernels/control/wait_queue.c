@@ -3,18 +3,18 @@
 
 #include <stdio.h>
 
-void gate_init(struct gate *g)
+void wait_queue_init(struct wait_queue *q)
 {
-	pthread_mutex_init(&g->lock, NULL);
-	for (int i = 0; i < GATE_LINES; i++) {
-		g->line[i].head = NULL;
-		g->line[i].tail = &g->line[i].head;
+	pthread_mutex_init(&q->lock, NULL);
+	for (int i = 0; i < WAIT_KINDS; i++) {
+		q->line[i].head = NULL;
+		q->line[i].tail = &q->line[i].head;
 	}
 }
 
-void gate_fini(struct gate *g)
+void wait_queue_fini(struct wait_queue *q)
 {
-	pthread_mutex_destroy(&g->lock);
+	pthread_mutex_destroy(&q->lock);
 }
 
 static void waiter_drop(struct waiter *w)
@@ -25,37 +25,37 @@ static void waiter_drop(struct waiter *w)
 	w->free(w);
 }
 
-static void link_last(struct gate *g, int line, struct waiter *w)
+static void link_last(struct wait_queue *q, int line, struct waiter *w)
 {
 	w->next = NULL;
-	*g->line[line].tail = w;
-	g->line[line].tail = &w->next;
+	*q->line[line].tail = w;
+	q->line[line].tail = &w->next;
 }
 
-static bool unlink_from(struct gate *g, int line, struct waiter *w)
+static bool unlink_from(struct wait_queue *q, int line, struct waiter *w)
 {
-	for (struct waiter **p = &g->line[line].head; *p; p = &(*p)->next)
+	for (struct waiter **p = &q->line[line].head; *p; p = &(*p)->next)
 		if (*p == w) {
 			*p = w->next;
 			if (!*p)
-				g->line[line].tail = p;
+				q->line[line].tail = p;
 			return true;
 		}
 	return false;
 }
 
 /* Takes those who are done off their lines, until nobody moves; returns them. */
-static struct waiter *serve(struct gate *g)
+static struct waiter *serve(struct wait_queue *q)
 {
 	struct waiter *done = NULL, **last = &done;
 
 	for (bool moved = true; moved;) {
 		moved = false;
-		for (int i = 0; i < GATE_LINES; i++)
-			for (struct waiter *w = g->line[i].head, *next; w; w = next) {
+		for (int i = 0; i < WAIT_KINDS; i++)
+			for (struct waiter *w = q->line[i].head, *next; w; w = next) {
 				next = w->next;
 				if (w->try(w)) {
-					unlink_from(g, i, w);
+					unlink_from(q, i, w);
 					w->state = WAITER_DONE;
 					w->next = NULL;
 					*last = w;
@@ -65,7 +65,7 @@ static struct waiter *serve(struct gate *g)
 				}
 				moved = moved || w->moved;
 				w->moved = false;
-				if (i != GATE_LOOK)
+				if (i != WAIT_PEEK)
 					break;
 			}
 	}
@@ -89,21 +89,21 @@ static void finish_all(struct waiter *done)
 static void wait_queue_cancelled(void *arg)
 {
 	struct waiter *w = arg;
-	struct gate *g = w->gate;
+	struct wait_queue *q = w->waiters;
 	struct waiter *done = NULL;
 
-	pthread_mutex_lock(&g->lock);
+	pthread_mutex_lock(&q->lock);
 	bool ours = w->state == WAITER_NEW || w->state == WAITER_WAITING;
 	bool linked = w->state == WAITER_WAITING;
 	if (ours)
 		w->state = WAITER_CANCELLED;
-	for (int i = 0; linked && i < GATE_LINES; i++)
-		unlink_from(g, i, w);
+	for (int i = 0; linked && i < WAIT_KINDS; i++)
+		unlink_from(q, i, w);
 	if (linked && w->undo)
 		w->undo(w);
 	if (linked)
-		done = serve(g);
-	pthread_mutex_unlock(&g->lock);
+		done = serve(q);
+	pthread_mutex_unlock(&q->lock);
 	finish_all(done);
 	if (ours) {
 		struct mu_err err;
@@ -115,9 +115,9 @@ static void wait_queue_cancelled(void *arg)
 	waiter_drop(w);
 }
 
-void gate_enter(struct waiter *w, int line)
+void wait_queue_add(struct waiter *w, int line)
 {
-	struct gate *g = w->gate;
+	struct wait_queue *q = w->waiters;
 	struct waiter *done = NULL;
 
 	w->state = WAITER_NEW;
@@ -127,35 +127,36 @@ void gate_enter(struct waiter *w, int line)
 		waiter_drop(w); /* the line's; cancelled() has ended the call */
 		return;
 	}
-	pthread_mutex_lock(&g->lock);
+	pthread_mutex_lock(&q->lock);
 	bool late = w->state == WAITER_CANCELLED;
 	if (!late) {
 		w->state = WAITER_WAITING;
-		link_last(g, line, w);
-		done = serve(g);
+		link_last(q, line, w);
+		done = serve(q);
 	}
-	pthread_mutex_unlock(&g->lock);
+	pthread_mutex_unlock(&q->lock);
 	if (late)
 		waiter_drop(w);
 	finish_all(done);
 }
 
-void gate_change(struct gate *g, void (*change)(void *arg), void *arg)
+void wait_queue_update(struct wait_queue *q, void (*change)(void *arg), void *arg)
 {
-	pthread_mutex_lock(&g->lock);
+	pthread_mutex_lock(&q->lock);
 	if (change)
 		change(arg);
-	struct waiter *done = serve(g);
-	pthread_mutex_unlock(&g->lock);
+	struct waiter *done = serve(q);
+	pthread_mutex_unlock(&q->lock);
 	finish_all(done);
 }
 
-void gate_fail(struct gate *g, int line, enum mu_code code, const char *fmt, const char *name)
+void wait_queue_fail(struct wait_queue *q, int line, enum mu_code code, const char *fmt,
+		     const char *name)
 {
-	pthread_mutex_lock(&g->lock);
-	struct waiter *all = g->line[line].head;
-	g->line[line].head = NULL;
-	g->line[line].tail = &g->line[line].head;
+	pthread_mutex_lock(&q->lock);
+	struct waiter *all = q->line[line].head;
+	q->line[line].head = NULL;
+	q->line[line].tail = &q->line[line].head;
 	for (struct waiter *w = all; w; w = w->next) {
 		w->state = WAITER_DONE;
 		w->err.code = code;
@@ -163,6 +164,6 @@ void gate_fail(struct gate *g, int line, enum mu_code code, const char *fmt, con
 		if (w->undo)
 			w->undo(w);
 	}
-	pthread_mutex_unlock(&g->lock);
+	pthread_mutex_unlock(&q->lock);
 	finish_all(all);
 }

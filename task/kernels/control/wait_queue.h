@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that wait at a resource (a queue, an accumulator) until their turn has come: records in
- * lines, no threads.
+/* FIFO wait queues of asynchronous kernel calls on a resource (queue, barrier, accumulator).  A
+ * waiting call holds a record, not a thread.
  *
- * A waiter is tried with the gate's lock held; when it says so it is done, leaves its line and its
- * call is finished after the lock has been let go.  Only the head of a line is tried, so calls
- * are served in the order they came; those who only look stand in nobody's way.  A waiter has two
- * owners until it ends, the line and the step's cancellation; whoever is last frees it.
+ * `try` of a waiter runs with the lock held.  When it returns true, the waiter leaves its queue,
+ * and its call is finished once the lock is released.  Only the head of a queue is tried, so calls
+ * are served in the order they came; calls that peek block no others.  A waiter has two owners
+ * until it ends, the queue and the step's cancellation; the last of them frees it.
  */
 #ifndef MU_TASK_KERNELS_CONTROL_WAIT_QUEUE_H
 #define MU_TASK_KERNELS_CONTROL_WAIT_QUEUE_H
@@ -15,14 +15,14 @@
 #include "task/runtime/kernel.h"
 #include "task/runtime/resources.h"
 
-enum { GATE_IN, GATE_OUT, GATE_LOOK, GATE_LINES }; /* who brings, who takes, who looks */
+enum { WAIT_PUT, WAIT_TAKE, WAIT_PEEK, WAIT_KINDS }; /* one queue for each */
 
-struct gate;
+struct wait_queue;
 struct waiter {
 	struct waiter *next;
 	struct kernel_call *c;
-	struct gate *gate;
-	struct resource *owner; /* a reference to the resource that the gate is part of */
+	struct wait_queue *waiters;
+	struct resource *owner; /* a reference to the resource that the wait queue is part of */
 	const char *what;       /* "Dequeue": for the error when it is cancelled */
 	/* With the lock: true when the call is over, with err set when it has failed.  One that has
 	 * gone a part of its way sets `moved`, so that the other line is looked at again. */
@@ -35,21 +35,22 @@ struct waiter {
 	_Atomic int refs;
 };
 
-struct gate {
+struct wait_queue {
 	pthread_mutex_t lock;
 	struct {
 		struct waiter *head, **tail;
-	} line[GATE_LINES];
+	} line[WAIT_KINDS];
 };
 
-void gate_init(struct gate *g);
-void gate_fini(struct gate *g);
-/* Starts the wait of w, whose call c, gate, owner (its reference is taken), what, try and free are
- * set. */
-void gate_enter(struct waiter *w, int line);
-/* Makes a change under the lock and serves who can be served after it. */
-void gate_change(struct gate *g, void (*change)(void *arg), void *arg);
-/* Fails everybody who waits in a line. */
-void gate_fail(struct gate *g, int line, enum mu_code code, const char *fmt, const char *name);
+void wait_queue_init(struct wait_queue *q);
+void wait_queue_fini(struct wait_queue *q);
+/* Starts the wait of w, whose call c, queue `waiters`, owner (its reference is taken), what, try
+ * and free are set. */
+void wait_queue_add(struct waiter *w, int line);
+/* Makes a change under the lock, then serves the calls that it allows to go on. */
+void wait_queue_update(struct wait_queue *q, void (*change)(void *arg), void *arg);
+/* Fails all calls that wait in a line. */
+void wait_queue_fail(struct wait_queue *q, int line, enum mu_code code, const char *fmt,
+		     const char *name);
 
 #endif

@@ -52,22 +52,22 @@ static int filter_next(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 	return rc;
 }
 
-/* ---- a dataset for each element: one after the other, or some by turns ---- */
+/* ---- a dataset for each element: one after the other, or several interleaved ---- */
 
 enum { OURS_TO_CHOOSE = -1, MOST_TURNS = 65536 };
-struct turn {
+struct slot {
 	struct cursor *c;     /* NULL: none has begun */
 	struct mu_tensor *of; /* the element that its dataset was made of, for an archive */
 };
-struct turns {
-	struct turn *turn;
-	int64_t n, at, taken; /* cursors, whose turn it is, elements it has given in this turn */
+struct cycle {
+	struct slot *slot;
+	int64_t n, at, taken; /* slots, the current one, elements it has given in its block */
 	bool dry;
 };
 
 static int interleave_open(struct cursor *c, struct mu_err *err)
 {
-	struct turns *t = c->own;
+	struct cycle *t = c->own;
 	int64_t n = c->d->kind->n_scalars ? dataset_number(c->d, 0) : 1;
 
 	if (n == OURS_TO_CHOOSE && c->d->kind->n_scalars > 2)
@@ -77,30 +77,30 @@ static int interleave_open(struct cursor *c, struct mu_err *err)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "`cycle_length` and `block_length` must be > 0");
 	t->n = n;
-	t->turn = MU_NEW_ARRAY(struct turn, (size_t)n);
+	t->slot = MU_NEW_ARRAY(struct slot, (size_t)n);
 	return cursor_open_up(c, err);
 }
 
-static void end_turn(const struct cursor *c, struct turn *t)
+static void end_slot(const struct cursor *c, struct slot *t)
 {
 	cursor_close(t->c);
 	if (t->of)
 		element_drop(t->of, c->d->in[0]->n_out);
 	free(t->of);
-	*t = (struct turn){0};
+	*t = (struct slot){0};
 }
 
 static void interleave_close(struct cursor *c)
 {
-	struct turns *t = c->own;
+	struct cycle *t = c->own;
 
-	for (int64_t i = 0; t->turn && i < t->n; i++)
-		end_turn(c, &t->turn[i]);
-	free(t->turn);
+	for (int64_t i = 0; t->slot && i < t->n; i++)
+		end_slot(c, &t->slot[i]);
+	free(t->slot);
 }
 
 /* Opens what the function makes of an element; both are taken. */
-static int begin_turn(struct cursor *c, struct turn *t, struct mu_tensor *of,
+static int begin_slot(struct cursor *c, struct slot *t, struct mu_tensor *of,
 		      struct mu_tensor *made, struct mu_err *err)
 {
 	struct dataset *d = dataset_in(made);
@@ -113,17 +113,17 @@ static int begin_turn(struct cursor *c, struct turn *t, struct mu_tensor *of,
 	mu_tensor_unref(made);
 	t->of = of;
 	if (rc)
-		end_turn(c, t);
+		end_slot(c, t);
 	return rc;
 }
 
-/* 1: the turn's place has a cursor; 0: nothing is left to fill it. */
-static int open_turn(struct cursor *c, struct turns *t, struct mu_err *err)
+/* 1: the slot's place has a cursor; 0: nothing is left to fill it. */
+static int open_slot(struct cursor *c, struct cycle *t, struct mu_err *err)
 {
 	struct mu_tensor made, *of;
 	int rc;
 
-	if (t->turn[t->at].c)
+	if (t->slot[t->at].c)
 		return 1;
 	if (t->dry)
 		return 0;
@@ -133,11 +133,11 @@ static int open_turn(struct cursor *c, struct turns *t, struct mu_err *err)
 		free(of);
 		return rc;
 	}
-	rc = begin_turn(c, &t->turn[t->at], of, &made, err);
+	rc = begin_slot(c, &t->slot[t->at], of, &made, err);
 	return rc ? rc : 1;
 }
 
-static void next_turn(struct turns *t)
+static void next_slot(struct cycle *t)
 {
 	t->taken = 0;
 	t->at = (t->at + 1) % t->n;
@@ -146,31 +146,31 @@ static void next_turn(struct turns *t)
 static int interleave_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 {
 	int64_t block = c->d->kind->n_scalars ? dataset_number(c->d, 1) : INT64_MAX, empty = 0;
-	struct turns *t = c->own;
+	struct cycle *t = c->own;
 	int rc;
 
 	while (empty < t->n) {
-		if ((rc = open_turn(c, t, err)) < 0)
+		if ((rc = open_slot(c, t, err)) < 0)
 			return rc;
 		if (!rc) {
 			empty++;
-			next_turn(t);
+			next_slot(t);
 			continue;
 		}
 		empty = 0;
-		rc = cursor_next(t->turn[t->at].c, out, err);
+		rc = cursor_next(t->slot[t->at].c, out, err);
 		if (rc > 0 && ++t->taken >= block)
-			next_turn(t);
+			next_slot(t);
 		if (rc)
 			return rc;
-		end_turn(c, &t->turn[t->at]);
-		next_turn(t);
+		end_slot(c, &t->slot[t->at]);
+		next_slot(t);
 	}
 	return 0;
 }
 
-/* A turn's dataset is made anew of its element. */
-static int read_turn(struct cursor *c, struct turn *t, struct archive *a, struct mu_err *err)
+/* The dataset of a slot is made again from its element. */
+static int read_slot(struct cursor *c, struct slot *t, struct archive *a, struct mu_err *err)
 {
 	unsigned n = c->d->in[0]->n_out;
 	struct mu_tensor in[MAX_COMPONENTS], made;
@@ -188,11 +188,11 @@ static int read_turn(struct cursor *c, struct turn *t, struct archive *a, struct
 		free(of);
 		return rc;
 	}
-	rc = begin_turn(c, t, of, &made, err);
+	rc = begin_slot(c, t, of, &made, err);
 	return rc ? rc : archive_cursor(a, t->c, err);
 }
 
-static int turn_state(struct cursor *c, struct turn *t, struct archive *a, struct mu_err *err)
+static int slot_state(struct cursor *c, struct slot *t, struct archive *a, struct mu_err *err)
 {
 	bool there = t->c != NULL;
 	int rc = archive_flag(a, &there, err);
@@ -200,23 +200,23 @@ static int turn_state(struct cursor *c, struct turn *t, struct archive *a, struc
 	if (rc || !there)
 		return rc;
 	if (archive_reads(a))
-		return read_turn(c, t, a, err);
+		return read_slot(c, t, a, err);
 	rc = archive_element(a, t->of, c->d->in[0]->n_out, err);
 	return rc ? rc : archive_cursor(a, t->c, err);
 }
 
-/* How many turns there are may have been ours to choose, on another machine. */
+/* The cycle length may have been our choice, on another machine. */
 static int interleave_state(struct cursor *c, struct archive *a, struct mu_err *err)
 {
-	struct turns *t = c->own;
+	struct cycle *t = c->own;
 	int64_t n = t->n;
 	int rc = archive_number(a, &n, 1, MOST_TURNS, err);
 
 	if (rc)
 		return rc;
-	if (n != t->n) { /* just opened: no turn has begun */
-		free(t->turn);
-		t->turn = MU_NEW_ARRAY(struct turn, (size_t)n);
+	if (n != t->n) { /* just opened: no slot has begun */
+		free(t->slot);
+		t->slot = MU_NEW_ARRAY(struct slot, (size_t)n);
 		t->n = n;
 	}
 	if ((rc = archive_number(a, &t->at, 0, n - 1, err)) ||
@@ -224,7 +224,7 @@ static int interleave_state(struct cursor *c, struct archive *a, struct mu_err *
 	    (rc = archive_flag(a, &t->dry, err)))
 		return rc;
 	for (int64_t i = 0; i < n && !rc; i++)
-		rc = turn_state(c, &t->turn[i], a, err);
+		rc = slot_state(c, &t->slot[i], a, err);
 	return rc;
 }
 
@@ -314,8 +314,8 @@ static int while_next(struct cursor *c, struct mu_tensor *out, struct mu_err *er
 }
 
 #define F(name) .n_in = 1, .function = {{name, "Targuments"}}
-#define TURNS                                                                                      \
-	F("f"), .cursor_size = sizeof(struct turns), .open = interleave_open,                      \
+#define INTERLEAVE                                                                                 \
+	F("f"), .cursor_size = sizeof(struct cycle), .open = interleave_open,                      \
 		.next = interleave_next, .close = interleave_close, .state = interleave_state
 #define MAP    F("f"), .open = cursor_open_up, .next = map_next, .count = count_kept
 #define FILTER F("predicate"), .check = check_filter, .open = cursor_open_up, .next = filter_next
@@ -333,14 +333,14 @@ const struct dataset_kind function_kinds[] = {
     {"ParallelMapDatasetV2", MAP, .n_scalars = 1},
     {"FilterDataset", FILTER},
     {"ParallelFilterDataset", FILTER, .n_scalars = 1},
-    {"FlatMapDataset", TURNS},
-    {"InterleaveDataset", TURNS, .n_scalars = 2},
-    {"ParallelInterleaveDatasetV2", TURNS, .n_scalars = 3},
-    {"ParallelInterleaveDatasetV3", TURNS, .n_scalars = 3},
-    {"ParallelInterleaveDatasetV4", TURNS, .n_scalars = 5},
-    {"ParallelInterleaveDataset", TURNS, .n_scalars = 5},
-    {"ExperimentalParallelInterleaveDataset", TURNS, .n_scalars = 5},
-    {"LegacyParallelInterleaveDatasetV2", TURNS, .n_scalars = 4},
+    {"FlatMapDataset", INTERLEAVE},
+    {"InterleaveDataset", INTERLEAVE, .n_scalars = 2},
+    {"ParallelInterleaveDatasetV2", INTERLEAVE, .n_scalars = 3},
+    {"ParallelInterleaveDatasetV3", INTERLEAVE, .n_scalars = 3},
+    {"ParallelInterleaveDatasetV4", INTERLEAVE, .n_scalars = 5},
+    {"ParallelInterleaveDataset", INTERLEAVE, .n_scalars = 5},
+    {"ExperimentalParallelInterleaveDataset", INTERLEAVE, .n_scalars = 5},
+    {"LegacyParallelInterleaveDatasetV2", INTERLEAVE, .n_scalars = 4},
     {"ScanDataset", SCAN},
     {"ExperimentalScanDataset", SCAN},
     {"TakeWhileDataset", WHILE},

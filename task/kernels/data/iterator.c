@@ -2,9 +2,9 @@
 /* Iterators: resources that draw elements of a dataset, and the ops on them.
  *
  * An iterator has a thread of its own, since functions of the pipeline are waited for and the
- * compute pool may not wait.  Who wants an element waits at the gate as a record; the thread draws
- * when somebody waits, and ahead of that as many elements as the dataset's outermost prefetch says.
- * All fields are under the gate's lock, but for the cursor, which is the thread's.
+ * compute pool may not wait.  Who wants an element waits at the wait queue as a record; the thread
+ * draws when somebody waits, and ahead of that as many elements as the dataset's outermost prefetch
+ * says. All fields are under the queue's lock, but for the cursor, which is the thread's.
  *
  * A one-shot iterator gets its dataset from a function, which the thread calls first. */
 #include <string.h>
@@ -58,7 +58,7 @@ static void destroy(struct iterator *it)
 	function_free(it->factory);
 	caller_fini(&it->caller);
 	pthread_cond_destroy(&it->work);
-	gate_fini(&it->gate);
+	wait_queue_fini(&it->waiters);
 	free(it);
 }
 
@@ -67,13 +67,13 @@ static void iterator_free(struct resource *r)
 	struct iterator *it = MU_CONTAINER(r, struct iterator, base);
 	bool started, own;
 
-	pthread_mutex_lock(&it->gate.lock);
+	pthread_mutex_lock(&it->waiters.lock);
 	started = it->started;
 	own = started && pthread_equal(it->thread, pthread_self());
 	it->stop = true;
 	it->orphan = own; /* the last reference went with what its thread has served */
 	pthread_cond_signal(&it->work);
-	pthread_mutex_unlock(&it->gate.lock);
+	pthread_mutex_unlock(&it->waiters.lock);
 	if (own) {
 		pthread_detach(it->thread);
 		return;
@@ -88,8 +88,10 @@ static void iterator_close(struct resource *r)
 {
 	struct iterator *it = MU_CONTAINER(r, struct iterator, base);
 
-	gate_fail(&it->gate, GATE_OUT, MU_CANCELLED, "ends: its iterator was reset", r->name);
-	gate_fail(&it->gate, GATE_LOOK, MU_CANCELLED, "ends: its iterator was reset", r->name);
+	wait_queue_fail(&it->waiters, WAIT_TAKE, MU_CANCELLED, "ends: its iterator was reset",
+			r->name);
+	wait_queue_fail(&it->waiters, WAIT_PEEK, MU_CANCELLED, "ends: its iterator was reset",
+			r->name);
 }
 
 const struct resource_type iterator_type = {
@@ -100,7 +102,7 @@ static struct resource *iterator_create(void *arg, struct mu_err *err)
 	struct iterator *it = MU_NEW(struct iterator);
 
 	resource_init(&it->base, &iterator_type);
-	gate_init(&it->gate);
+	wait_queue_init(&it->waiters);
 	pthread_cond_init(&it->work, NULL);
 	caller_init(&it->caller);
 	it->tail = &it->head;
@@ -190,7 +192,7 @@ static bool wait_for_work(struct iterator *it)
 	while (!it->stop && !it->transfers &&
 	       (it->ended || !(it->dataset || it->factory) ||
 		!(it->asked || (it->dataset && it->n_ready < it->ahead))))
-		pthread_cond_wait(&it->work, &it->gate.lock);
+		pthread_cond_wait(&it->work, &it->waiters.lock);
 	return !it->stop;
 }
 
@@ -218,15 +220,15 @@ static struct ready *failed(const struct mu_err *err)
 /* Who waits gets the error that there is instead of a dataset. */
 static void tell_failed(struct iterator *it, struct drawn *drawn, const struct mu_err *err)
 {
-	pthread_mutex_lock(&it->gate.lock);
+	pthread_mutex_lock(&it->waiters.lock);
 	struct transfer *t = iterator_next_transfer(it);
-	pthread_mutex_unlock(&it->gate.lock);
+	pthread_mutex_unlock(&it->waiters.lock);
 	if (t) {
 		iterator_refuse(it, t, err);
 		return;
 	}
 	drawn->r = failed(err);
-	gate_change(&it->gate, take_in, drawn);
+	wait_queue_update(&it->waiters, take_in, drawn);
 }
 
 static void *iterator_run(void *arg)
@@ -235,14 +237,14 @@ static void *iterator_run(void *arg)
 	struct cursor *cursor = NULL;
 	uint64_t round = 0;
 
-	pthread_mutex_lock(&it->gate.lock);
+	pthread_mutex_lock(&it->waiters.lock);
 	while (wait_for_work(it)) {
 		struct dataset *d = it->dataset, *made = NULL;
 		struct drawn drawn = {.it = it, .round = it->round};
 		struct transfer *t = d || !it->factory ? iterator_next_transfer(it) : NULL;
 		if (d)
 			mu_object_ref(&d->object);
-		pthread_mutex_unlock(&it->gate.lock);
+		pthread_mutex_unlock(&it->waiters.lock);
 		if (round != drawn.round) {
 			cursor_close(cursor);
 			cursor = NULL;
@@ -254,18 +256,18 @@ static void *iterator_run(void *arg)
 		} else if (d) {
 			drawn.r = iterator_draw(it, d, &cursor);
 			mu_object_unref(&mu_steal(&d)->object);
-			gate_change(&it->gate, take_in, &drawn);
+			wait_queue_update(&it->waiters, take_in, &drawn);
 		} else if (call_factory(it, &made, &err)) {
 			tell_failed(it, &drawn, &err);
 		}
 		if (d)
 			mu_object_unref(&d->object);
-		pthread_mutex_lock(&it->gate.lock);
+		pthread_mutex_lock(&it->waiters.lock);
 		if (made)
 			give_dataset(it, made);
 	}
 	bool orphan = it->orphan;
-	pthread_mutex_unlock(&it->gate.lock);
+	pthread_mutex_unlock(&it->waiters.lock);
 	cursor_close(cursor);
 	if (orphan)
 		destroy(it);
@@ -355,12 +357,12 @@ int iterator_start(struct iterator *it, struct mu_err *err)
 {
 	int rc = 0;
 
-	pthread_mutex_lock(&it->gate.lock);
+	pthread_mutex_lock(&it->waiters.lock);
 	if (!it->started && pthread_create(&it->thread, NULL, iterator_run, it))
 		rc = mu_fail(err, MU_RESOURCE_EXHAUSTED, "no thread for an iterator");
 	else
 		it->started = true;
-	pthread_mutex_unlock(&it->gate.lock);
+	pthread_mutex_unlock(&it->waiters.lock);
 	return rc;
 }
 
@@ -384,12 +386,12 @@ static void start_getting(struct kernel_call *c, bool optional, uint64_t round)
 			     .optional = optional,
 			     .round = round,
 			     .w = {.c = c,
-				   .gate = &it->gate,
+				   .waiters = &it->waiters,
 				   .owner = r,
 				   .what = "GetNext",
 				   .try = get_try,
 				   .free = getter_free}};
-	gate_enter(&g->w, GATE_OUT);
+	wait_queue_add(&g->w, WAIT_TAKE);
 }
 
 static void get_next(struct kernel_call *c)
@@ -486,7 +488,7 @@ static int iterator_begin_round(struct kernel_call *c, uint64_t *round, struct m
 		return rc;
 	struct renewal n = {.it = MU_CONTAINER(r, struct iterator, base),
 			    .d = MU_CONTAINER(mu_object_ref(o), struct dataset, object)};
-	gate_change(&n.it->gate, renew, &n);
+	wait_queue_update(&n.it->waiters, renew, &n);
 	resource_unref(r);
 	*round = n.round;
 	return 0;

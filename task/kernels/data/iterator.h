@@ -17,8 +17,8 @@ struct ready {
 
 struct iterator {
 	struct resource base;
-	struct gate gate;
-	pthread_cond_t work; /* with the gate's lock */
+	struct wait_queue waiters;
+	pthread_cond_t work; /* with the queue's lock */
 	pthread_t thread;
 	struct caller caller; /* the thread's; has a lock of its own */
 	bool started, stop, orphan;
@@ -38,7 +38,7 @@ void iterator_ready_free(struct ready *r);
 /* Instead of what it has ready: this list, which is taken. */
 void iterator_put_ready(struct iterator *it, struct ready *head);
 
-/* The next transfer that waits, off its list; with the gate's lock. */
+/* The next transfer that waits, off its list; with the queue's lock. */
 struct transfer *iterator_next_transfer(struct iterator *it);
 /* Does it, on the thread and without the lock.  NULL: there is no dataset.  The cursor is the
  * thread's: what is read puts another one in its place. */

@@ -2,9 +2,9 @@
 /* Iterators in checkpoints: SerializeIterator and DeserializeIterator.
  *
  * Where an iterator is, its cursor knows, and that is its thread's: each op leaves a transfer,
- * which the thread does between two elements while the op waits at the gate.  A transfer has two
- * owners, the op and the thread (before it, the list); one that nobody waits for any more is still
- * done.
+ * which the thread does between two elements while the op waits at the wait queue.  A transfer has
+ * two owners, the op and the thread (before it, the list); one that nobody waits for any more is
+ * still done.
  *
  * The state is an object that goes into a checkpoint as bytes: a version, the elements that are
  * ready and not yet taken, whether the end has come, and the cursors, from the outermost inwards.
@@ -135,7 +135,7 @@ static int look(struct iterator *it, uint64_t round, struct state *s, struct mu_
 {
 	int rc = 0;
 
-	pthread_mutex_lock(&it->gate.lock);
+	pthread_mutex_lock(&it->waiters.lock);
 	s->ended = it->ended;
 	if (it->round != round)
 		rc = changed_meanwhile(err);
@@ -147,7 +147,7 @@ static int look(struct iterator *it, uint64_t round, struct state *s, struct mu_
 			copy->t[i] = mu_tensor_ref(&r->t[i]);
 		state_add(s, copy);
 	}
-	pthread_mutex_unlock(&it->gate.lock);
+	pthread_mutex_unlock(&it->waiters.lock);
 	return rc;
 }
 
@@ -202,7 +202,7 @@ static int restore(struct iterator *it, struct transfer *t, const struct dataset
 		rc = archive_broken(err);
 	if (!rc) {
 		struct arrival n = {it, &s, round, false};
-		gate_change(&it->gate, arrive, &n);
+		wait_queue_update(&it->waiters, arrive, &n);
 		rc = n.late ? changed_meanwhile(err) : 0;
 	}
 	if (!rc) {
@@ -223,7 +223,7 @@ static void mark_done(void *arg)
 void iterator_refuse(struct iterator *it, struct transfer *t, const struct mu_err *err)
 {
 	t->err = *err;
-	gate_change(&it->gate, mark_done, t);
+	wait_queue_update(&it->waiters, mark_done, t);
 	transfer_drop(t);
 }
 
@@ -335,13 +335,13 @@ static void start_moving(struct kernel_call *c, struct mu_object *state)
 		return;
 	}
 	m->w = (struct waiter){.c = c,
-			       .gate = &m->it->gate,
+			       .waiters = &m->it->waiters,
 			       .owner = r,
 			       .what = state ? "DeserializeIterator" : "SerializeIterator",
 			       .try = move_try,
 			       .undo = move_undo,
 			       .free = move_free};
-	gate_enter(&m->w, GATE_LOOK);
+	wait_queue_add(&m->w, WAIT_PEEK);
 }
 
 void iterator_serialize(struct kernel_call *c)

@@ -180,13 +180,13 @@ struct norm_sizes {
 int check_batch_norm(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err);
 int check_batch_norm_grad(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err);
 /* Runs it with the channels last, whatever data_format says: of NCHW the first `images` inputs are
- * turned, and output 0 is turned back. */
-typedef int norm_turn_fn(struct kernel_call *c, const struct mu_tensor *t, bool last,
-			 struct mu_tensor *out, struct mu_err *err);
-int norm_run(struct kernel_call *c, unsigned images, kernel_fn *run, norm_turn_fn *by,
+ * transposed, and output 0 is transposed back. */
+typedef int norm_transpose_fn(struct kernel_call *c, const struct mu_tensor *t, bool last,
+			      struct mu_tensor *out, struct mu_err *err);
+int norm_run(struct kernel_call *c, unsigned images, kernel_fn *run, norm_transpose_fn *by,
 	     struct mu_err *err);
 /* last: of [n, c, h, w] as [n, h, w, c], else the other way round. */
-struct mu_shape norm_turned_shape(const struct mu_shape *s, bool last);
+struct mu_shape norm_transposed_shape(const struct mu_shape *s, bool last);
 
 /* ---- nn/softmax.c ---- */
 

@@ -201,7 +201,7 @@ static int dense_dim(const struct view *v)
 }
 
 /* Rows along `dense` become columns; v is simplified and not empty. */
-static void view_turn(size_t size, char *to, const char *from, const struct view *v, int dense)
+static void view_transpose(size_t size, char *to, const char *from, const struct view *v, int dense)
 {
 	int64_t at[VIEW_MAX_RANK] = {0}, step[VIEW_MAX_RANK], read = v->offset, written = 0;
 	int inner = v->rank - 1, d;
@@ -210,8 +210,9 @@ static void view_turn(size_t size, char *to, const char *from, const struct view
 	for (int i = inner; i-- > 0;)
 		step[i] = step[i + 1] * v->dim[i + 1];
 	do {
-		turn(size, to + (size_t)written * size, step[dense], from + (size_t)read * size,
-		     v->stride[inner], v->dim[dense], v->dim[inner]);
+		transpose_2d(size, to + (size_t)written * size, step[dense],
+			     from + (size_t)read * size, v->stride[inner], v->dim[dense],
+			     v->dim[inner]);
 		for (d = inner - 1; d >= 0; d--) {
 			if (d == dense)
 				continue;
@@ -234,7 +235,7 @@ void view_read(enum mu_dtype t, void *to, const void *from, const struct view *v
 	if ((size == 1 || size == 2 || size == 4 || size == 8) && view_simplify(&simple, v)) {
 		int dense = dense_dim(&simple);
 		if (dense >= 0) {
-			view_turn(size, to, from, &simple, dense);
+			view_transpose(size, to, from, &simple, dense);
 			return;
 		}
 	}

@@ -18,9 +18,9 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-#define TURN(T)                                                                                    \
-	static void turn_##T(T *to, int64_t to_step, const T *from, int64_t from_step, int64_t m,  \
-			     int64_t n)                                                            \
+#define TRANSPOSE(T)                                                                               \
+	static void transpose_##T(T *to, int64_t to_step, const T *from, int64_t from_step,        \
+				  int64_t m, int64_t n)                                            \
 	{                                                                                          \
 		enum { N = LINE / sizeof(T), M = LINES * N };                                      \
 		T rows[N][M], line[N];                                                             \
@@ -41,16 +41,17 @@ static int64_t least(int64_t a, int64_t b)
 						out[y] = rows[y][x];                               \
 			}                                                                          \
 	}
-TURN(uint8_t)
-TURN(uint16_t)
+TRANSPOSE(uint8_t)
+TRANSPOSE(uint16_t)
 
-void turn(size_t size, void *to, int64_t to_step, const void *from, int64_t from_step, int64_t m,
-	  int64_t n)
+void transpose_2d(size_t size, void *to, int64_t to_step, const void *from, int64_t from_step,
+		  int64_t m, int64_t n)
 {
 	if (size == 1)
-		turn_uint8_t(to, to_step, from, from_step, m, n);
+		transpose_uint8_t(to, to_step, from, from_step, m, n);
 	else if (size == 2)
-		turn_uint16_t(to, to_step, from, from_step, m, n);
+		transpose_uint16_t(to, to_step, from, from_step, m, n);
 	else
-		loops->turn[size == 4 ? TURN_4 : TURN_8](to, to_step, from, from_step, m, n);
+		loops->transpose[size == 4 ? TRANSPOSE_4 : TRANSPOSE_8](to, to_step, from,
+									from_step, m, n);
 }

@@ -331,7 +331,7 @@ static int prepare_read(struct kernel_call *c, struct reading *g, struct mu_err 
 	g->r = MU_CONTAINER(r, struct reader, base);
 	g->q = MU_CONTAINER(q, struct queue, base);
 	g->w.owner = q;
-	g->w.gate = &g->q->gate;
+	g->w.waiters = &g->q->waiters;
 	if (g->q->spec.n == 1 && g->q->spec.type[0] == MU_STRING)
 		return 0;
 	resource_unref(r);
@@ -354,7 +354,7 @@ static void start_read(struct kernel_call *c, bool many)
 		kernel_finish(c, &err);
 		return;
 	}
-	gate_enter(&g->w, GATE_OUT);
+	wait_queue_add(&g->w, WAIT_TAKE);
 }
 
 static void reader_read_one(struct kernel_call *c)

@@ -103,7 +103,7 @@ static void einsum_put(const struct einsum *e, struct einsum_group *g, unsigned 
 		g->count = INT64_MAX; /* no tensor has so many */
 }
 
-/* In the order of the result first, so that it need not be turned where it can be helped. */
+/* In the order of the result first, so that it need not be transposed where it can be helped. */
 static void sort_labels(struct einsum *e)
 {
 	bool done[EINSUM_LABELS] = {false};

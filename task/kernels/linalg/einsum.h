@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an Einsum comes to, for every device: one product of matrices for each place of the batch,
- * with the operands turned for it.
+ * with the operands transposed for it.
  *
  * Every axis has a label: a letter, or a place in an ellipsis, counted from its right end.  A label
  * of both operands and the result is of the batch, of both operands alone it is summed over by the

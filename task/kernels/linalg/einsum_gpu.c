@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Einsum on a GPU: operands that do not lie as the product wants them are turned and summed, and
- * all products of the batch are one launch. */
+/* Einsum on a GPU: operands that do not lie as the product wants them are transposed and summed,
+ * and all products of the batch are one launch. */
 #include <string.h>
 
 #include "task/kernels/engine/gpu_matmul.h"
@@ -42,7 +42,7 @@ static int einsum_gpu_prepare(const struct mu_node *n, struct runtime *rt, void 
 }
 
 struct matrix {
-	struct mu_tensor made; /* where it had to be turned or summed */
+	struct mu_tensor made; /* where it had to be transposed or summed */
 	uint64_t at;
 	bool trans;
 };
@@ -60,7 +60,7 @@ static int matrix_of_gpu(struct kernel_call *c, const struct einsum *e, unsigned
 			 struct matrix *m, struct mu_err *err)
 {
 	const struct state *st = c->state;
-	MU_AUTO_TENSOR turned = {0};
+	MU_AUTO_TENSOR transposed = {0};
 	struct einsum_sight s;
 	int rc;
 
@@ -69,14 +69,14 @@ static int matrix_of_gpu(struct kernel_call *c, const struct einsum *e, unsigned
 	m->trans = s.trans;
 	if (s.ready)
 		return 0;
-	struct mu_tensor *to = s.sums ? &turned : &m->made;
+	struct mu_tensor *to = s.sums ? &transposed : &m->made;
 	if ((rc = flat(c, e, s.count, 4, to, err)) ||
 	    (to->shape.count && (rc = move_read(to, e->op[i].t, &s.v, err))) ||
 	    (s.sums && (rc = flat(c, e, s.count, 3, &m->made, err))))
 		return rc;
 	m->at = gpu_address(&m->made);
 	struct reduce_args sum = {.out = m->at,
-				  .in = gpu_address(&turned),
+				  .in = gpu_address(&transposed),
 				  .outer = m->made.shape.count,
 				  .reduced = s.count[3],
 				  .inner = 1,

@@ -7,7 +7,7 @@
 #include "task/kernels/math/columns.h"
 
 struct matrix {
-	struct mu_tensor made; /* where it had to be turned or summed */
+	struct mu_tensor made; /* where it had to be transposed or summed */
 	const void *data;
 	bool trans;
 };
@@ -42,7 +42,7 @@ static void einsum_sum_rows(enum mu_dtype t, struct mu_tensor *out, const char *
 static int matrix_of(const struct einsum *e, unsigned i, struct matrix *m, struct mu_err *err)
 {
 	const struct mu_tensor *t = e->op[i].t;
-	MU_AUTO_TENSOR turned = {0};
+	MU_AUTO_TENSOR transposed = {0};
 	struct einsum_sight s;
 	int rc;
 
@@ -51,7 +51,7 @@ static int matrix_of(const struct einsum *e, unsigned i, struct matrix *m, struc
 	m->trans = s.trans;
 	if (s.ready)
 		return 0;
-	struct mu_tensor *to = s.sums ? &turned : &m->made;
+	struct mu_tensor *to = s.sums ? &transposed : &m->made;
 	if ((rc = flat_tensor(e, s.count, 4, to, err)))
 		return rc;
 	if (to->shape.count)
@@ -60,7 +60,7 @@ static int matrix_of(const struct einsum *e, unsigned i, struct matrix *m, struc
 		return rc;
 	m->data = m->made.data;
 	if (s.sums)
-		einsum_sum_rows(e->type, &m->made, turned.data, s.count[3]);
+		einsum_sum_rows(e->type, &m->made, transposed.data, s.count[3]);
 	return 0;
 }
 

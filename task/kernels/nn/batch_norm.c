@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batch normalisation and its gradient: float.  NCHW is turned to NHWC and back.
+/* Batch normalisation and its gradient: float.  NCHW is transposed to NHWC and back.
  *
  * The tensor is a matrix of pixels by channels.  Everything is a sum over pixels for each channel
  * and then y = x * a + b for each channel, so rows are walked in order and channels are the inner
@@ -319,7 +319,7 @@ static int batch_norm_backward(struct kernel_call *c, struct mu_err *err)
 
 /* ---- channels first, as a LayerNormalization of Keras has them ---- */
 
-struct mu_shape norm_turned_shape(const struct mu_shape *s, bool last)
+struct mu_shape norm_transposed_shape(const struct mu_shape *s, bool last)
 {
 	const int64_t *d = s->dim;
 	struct mu_shape out = *s;
@@ -331,27 +331,27 @@ struct mu_shape norm_turned_shape(const struct mu_shape *s, bool last)
 	return out;
 }
 
-static int turn_format(struct kernel_call *c, const struct mu_tensor *t, bool last,
-		       struct mu_tensor *out, struct mu_err *err)
+static int transpose_format(struct kernel_call *c, const struct mu_tensor *t, bool last,
+			    struct mu_tensor *out, struct mu_err *err)
 {
 	const int64_t *d = t->shape.dim;
 	int64_t channels = last ? d[1] : d[3], pixels = last ? d[2] * d[3] : d[1] * d[2];
 	int64_t m = last ? pixels : channels, n = last ? channels : pixels;
-	struct mu_shape shape = norm_turned_shape(&t->shape, last);
+	struct mu_shape shape = norm_transposed_shape(&t->shape, last);
 	int rc = mu_tensor_new(out, t->dtype, &shape, err);
 
 	for (int64_t i = 0; !rc && t->shape.count && i < d[0]; i++)
-		turn(sizeof(float), MU_DATA(float, out) + i * m * n, n,
-		     MU_DATA(float, t) + i * m * n, m, m, n);
+		transpose_2d(sizeof(float), MU_DATA(float, out) + i * m * n, n,
+			     MU_DATA(float, t) + i * m * n, m, m, n);
 	return rc;
 }
 
-int norm_run(struct kernel_call *c, unsigned n, kernel_fn *run, norm_turn_fn *by,
+int norm_run(struct kernel_call *c, unsigned n, kernel_fn *run, norm_transpose_fn *by,
 	     struct mu_err *err)
 {
 	const char *format = args_attr_string(c->node, "data_format", "NHWC");
 	struct mu_tensor aside[2], made;
-	unsigned turned = 0;
+	unsigned transposed = 0;
 	int rc = 0;
 
 	if (strcmp(format, "NHWC") == 0)
@@ -360,31 +360,31 @@ int norm_run(struct kernel_call *c, unsigned n, kernel_fn *run, norm_turn_fn *by
 		rc = mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for the format %s",
 			     c->node->op, format);
 
-	for (; !rc && turned < n; turned++) {
-		struct mu_tensor *in = &c->in[turned].tensor;
-		if ((rc = args_type(c, turned, MU_FLOAT, err)) ||
-		    (rc = args_rank(c, turned, 4, err)) || (rc = by(c, in, true, &made, err)))
+	for (; !rc && transposed < n; transposed++) {
+		struct mu_tensor *in = &c->in[transposed].tensor;
+		if ((rc = args_type(c, transposed, MU_FLOAT, err)) ||
+		    (rc = args_rank(c, transposed, 4, err)) || (rc = by(c, in, true, &made, err)))
 			break;
-		aside[turned] = *in;
+		aside[transposed] = *in;
 		*in = made;
 	}
 	if (!rc && !(rc = run(c, err)) && !(rc = by(c, &c->out[0].tensor, false, &made, err)))
 		kernel_out_take(c, 0, made);
-	while (turned--) {
-		mu_tensor_unref(&c->in[turned].tensor);
-		c->in[turned].tensor = aside[turned];
+	while (transposed--) {
+		mu_tensor_unref(&c->in[transposed].tensor);
+		c->in[transposed].tensor = aside[transposed];
 	}
 	return rc;
 }
 
 static int batch_norm(struct kernel_call *c, struct mu_err *err)
 {
-	return norm_run(c, 1, batch_norm_forward, turn_format, err);
+	return norm_run(c, 1, batch_norm_forward, transpose_format, err);
 }
 
 static int batch_norm_grad(struct kernel_call *c, struct mu_err *err)
 {
-	return norm_run(c, 2, batch_norm_backward, turn_format, err);
+	return norm_run(c, 2, batch_norm_backward, transpose_format, err);
 }
 
 static const struct kernel rows[] = {

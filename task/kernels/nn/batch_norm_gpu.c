@@ -16,7 +16,7 @@ enum { LONG = 256, ENOUGH = 64 * 1024, MOST_PIECES = 1024 };
 
 struct state {
 	struct gpu *gpu;
-	void *sums, *channels, *map, *convert, *turn;
+	void *sums, *channels, *map, *convert, *transpose;
 	struct gpu_plan *plan; /* the library's */
 };
 
@@ -39,7 +39,7 @@ static int batch_norm_gpu_prepare(const struct mu_node *n, struct runtime *rt, v
 	if ((rc = gpu_kernel(s.gpu, "norm_sums", &s.sums, err)) ||
 	    (rc = gpu_kernel(s.gpu, between, &s.channels, err)) ||
 	    (rc = gpu_kernel(s.gpu, "norm_map", &s.map, err)) ||
-	    (rc = gpu_find_width(s.gpu, "view_read", MU_FLOAT, &s.turn, err)) ||
+	    (rc = gpu_find_width(s.gpu, "view_read", MU_FLOAT, &s.transpose, err)) ||
 	    (rc = gpu_kernel(s.gpu, back ? "norm_inverse" : "norm_variance", &s.convert, err)))
 		return rc;
 	s.plan = gpu_norm_plan_new();
@@ -238,7 +238,7 @@ static int batch_norm_gpu_transpose(struct kernel_call *c, const struct mu_tenso
 				    struct mu_tensor *out, struct mu_err *err)
 {
 	const struct state *s = c->state;
-	const struct mu_shape shape = norm_turned_shape(&t->shape, last);
+	const struct mu_shape shape = norm_transposed_shape(&t->shape, last);
 	const int64_t *d = t->shape.dim;
 	const int64_t channels = last ? d[1] : d[3], pixels = last ? d[2] * d[3] : d[1] * d[2];
 	struct mu_tensor made;
@@ -253,7 +253,7 @@ static int batch_norm_gpu_transpose(struct kernel_call *c, const struct mu_tenso
 	    .rank = 3,
 	    .dim = {d[0], last ? pixels : channels, last ? channels : pixels},
 	    .stride = {channels * pixels, 1, last ? pixels : channels}};
-	rc = gpu_run(s->gpu, s->turn, a.n, &a, err);
+	rc = gpu_run(s->gpu, s->transpose, a.n, &a, err);
 	if (rc)
 		mu_tensor_unref(&made);
 	else

@@ -159,10 +159,11 @@ static void pack_strips(void *arg, int64_t from, int64_t to)
 		if (n < d->width)
 			memset(strip, 0, (size_t)d->taps * row);
 		for (int64_t k = 0; d->rotated && k < pixels; k++)
-			turn(d->size, strip + (size_t)(k * g->channels) * row, d->width,
-			     filter +
-				 (size_t)((pixels - 1 - k) * g->channels * g->filters) * d->size,
-			     g->channels, g->channels, n);
+			transpose_2d(d->size, strip + (size_t)(k * g->channels) * row, d->width,
+				     filter +
+					 (size_t)((pixels - 1 - k) * g->channels * g->filters) *
+					     d->size,
+				     g->channels, g->channels, n);
 		for (int64_t k = 0; !d->rotated && k < d->taps; k++)
 			memcpy(strip + (size_t)k * row, filter + (size_t)(k * g->filters) * d->size,
 			       (size_t)n * d->size);

@@ -219,8 +219,8 @@ struct gpu_convolution_axis gpu_even_axis(const struct window_axis *x)
 					     x->dilation, x->out,  x->pad};
 }
 
-/* out[columns, rows] = in[rows, columns], turned round: our filters have the output channels last,
- * the library's have them first. */
+/* out[columns, rows] = in[rows, columns], transposed round: our filters have the output channels
+ * last, the library's have them first. */
 static int conv_gpu_transpose(const struct gpu_conv *k, cuda_ptr out, cuda_ptr in, int64_t rows,
 			      int64_t columns, struct mu_err *err)
 {
@@ -247,15 +247,15 @@ static int conv_gpu_by_library(struct kernel_call *c, const struct gpu_conv *k,
 					     g->groups,
 					     gpu_even_axis(&g->row),
 					     gpu_even_axis(&g->column)};
-	MU_AUTO_TENSOR turned = {0};
+	MU_AUTO_TENSOR transposed = {0};
 	bool can = gpu_conv_by_library && taps && gpu_window_is_even(&g->row) &&
 		   gpu_window_is_even(&g->column);
 	int rc = can ? gpu_convolution_plan_for(k->gpu, k->plan, &what, &can, err) : 0;
 
 	*done = false;
-	if (rc || !can || (rc = gpu_scratch(c, g->type, taps * g->filters, &turned, err)))
+	if (rc || !can || (rc = gpu_scratch(c, g->type, taps * g->filters, &transposed, err)))
 		return rc;
-	struct gpu_convolution_at at = {input, gpu_address(&turned), output};
+	struct gpu_convolution_at at = {input, gpu_address(&transposed), output};
 	if (k->way != GPU_CONVOLUTION_TO_FILTER &&
 	    (rc = conv_gpu_transpose(k, at.filter, filter, taps, g->filters, err)))
 		return rc;

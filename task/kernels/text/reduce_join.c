@@ -62,21 +62,21 @@ static int reduce_join_plan(const struct kernel_call *c, struct joining *j, stru
 static int reduce_join(struct kernel_call *c, struct mu_err *err)
 {
 	const char *between = args_attr_string(c->node, "separator", "");
-	MU_AUTO_TENSOR turned = {0};
+	MU_AUTO_TENSOR transposed = {0};
 	struct mu_tensor *out;
 	MU_AUTO_BUF b = {0};
 	struct joining j;
 	int rc = reduce_join_plan(c, &j, err);
 
-	if (rc || (rc = mu_tensor_new(&turned, MU_STRING, &kernel_in(c, 0)->shape, err)) ||
+	if (rc || (rc = mu_tensor_new(&transposed, MU_STRING, &kernel_in(c, 0)->shape, err)) ||
 	    (rc = kernel_out(c, 0, MU_STRING, &j.shape, &out, err)))
 		return rc;
-	view_read(MU_STRING, turned.data, kernel_in(c, 0)->data, &j.view);
-	int64_t each = j.shape.count ? turned.shape.count / j.shape.count : 0;
+	view_read(MU_STRING, transposed.data, kernel_in(c, 0)->data, &j.view);
+	int64_t each = j.shape.count ? transposed.shape.count / j.shape.count : 0;
 	for (int64_t i = 0; i < j.shape.count; i++) {
 		mu_buf_clear(&b);
 		for (int64_t k = 0; k < each; k++) {
-			struct mu_span s = elems_span(&turned, i * each + k);
+			struct mu_span s = elems_span(&transposed, i * each + k);
 			if (k)
 				mu_buf_puts(&b, between);
 			mu_buf_put(&b, s.data, s.len);

@@ -246,5 +246,5 @@ const struct loops LOOPS_NAME = {
     .tile = TILE_TABLE,
     .pool = POOL_TABLE,
     .softmax = SOFTMAX_TABLE,
-    .turn = TURN_TABLE,
+    .transpose = TRANSPOSE_TABLE,
 };

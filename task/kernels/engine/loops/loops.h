@@ -69,10 +69,10 @@ struct pool_loops {
  * type itself.  Not in place. */
 typedef void softmax_loop(void *out, const void *in, int64_t n, void *stats);
 
-/* turn() of elements of 4 bytes, and of 8. */
-enum { TURN_4, TURN_8, TURN_SIZES };
-typedef void turn_loop(void *to, int64_t to_step, const void *from, int64_t from_step, int64_t m,
-		       int64_t n);
+/* transpose_2d() of elements of 4 bytes, and of 8. */
+enum { TRANSPOSE_4, TRANSPOSE_8, TRANSPOSE_SIZES };
+typedef void transpose_loop(void *to, int64_t to_step, const void *from, int64_t from_step,
+			    int64_t m, int64_t n);
 
 struct loops {
 	const char *variant; /* "cpu-generic", "cpu-avx2", "cpu-avx512" */
@@ -83,7 +83,7 @@ struct loops {
 	struct tile_loops tile[MU_DT_COUNT];               /* float and double */
 	struct pool_loops pool[MU_DT_COUNT];               /* float and double */
 	softmax_loop *softmax[MU_DT_COUNT];                /* float and double */
-	turn_loop *turn[TURN_SIZES];
+	transpose_loop *transpose[TRANSPOSE_SIZES];
 };
 
 extern const struct loops *loops; /* the set chosen; cpu-generic until then */

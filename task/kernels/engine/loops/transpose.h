@@ -1,99 +1,100 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows made columns by whole vectors, for body.h: as many rows as a vector has lanes, each a
+/* Transpose by whole vectors, for body.h: as many rows as a vector has lanes, each a
  * vector long, change places in log2(lanes) rounds.  A round takes rows from the two halves in
  * turns and zips them: after as many rounds as an index has bits, row and column have changed
  * roles. */
 #include "task/kernels/engine/transpose_2d.h"
 
-#define TURN_UNROLLED _Pragma("GCC unroll 16")
+#define TRANSPOSE_UNROLLED _Pragma("GCC unroll 16")
 
-#define TURN_LOW_2(a, b)  __builtin_shufflevector(a, b, 0, 2)
-#define TURN_HIGH_2(a, b) __builtin_shufflevector(a, b, 1, 3)
-#define TURN_LOW_4(a, b)  __builtin_shufflevector(a, b, 0, 4, 1, 5)
-#define TURN_HIGH_4(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
-#define TURN_LOW_8(a, b)  __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
-#define TURN_HIGH_8(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
-#define TURN_LOW_16(a, b)                                                                          \
+#define TRANSPOSE_LOW_2(a, b)  __builtin_shufflevector(a, b, 0, 2)
+#define TRANSPOSE_HIGH_2(a, b) __builtin_shufflevector(a, b, 1, 3)
+#define TRANSPOSE_LOW_4(a, b)  __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define TRANSPOSE_HIGH_4(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#define TRANSPOSE_LOW_8(a, b)  __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define TRANSPOSE_HIGH_8(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#define TRANSPOSE_LOW_16(a, b)                                                                     \
 	__builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
-#define TURN_HIGH_16(a, b)                                                                         \
+#define TRANSPOSE_HIGH_16(a, b)                                                                    \
 	__builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 
 #if TILE_BYTES == 64
-#define TURN_LANES_uint32_t 16
-#define TURN_LANES_uint64_t 8
+#define TRANSPOSE_LANES_uint32_t 16
+#define TRANSPOSE_LANES_uint64_t 8
 #elif TILE_BYTES == 32
-#define TURN_LANES_uint32_t 8
-#define TURN_LANES_uint64_t 4
+#define TRANSPOSE_LANES_uint32_t 8
+#define TRANSPOSE_LANES_uint64_t 4
 #else
-#define TURN_LANES_uint32_t 4
-#define TURN_LANES_uint64_t 2
+#define TRANSPOSE_LANES_uint32_t 4
+#define TRANSPOSE_LANES_uint64_t 2
 #endif
 
 /* One round from `from` to `to`; the index lists want lanes by their number. */
-#define TURN_ROUND(to, from, lanes)                                                                \
-	TURN_UNROLLED for (int y = 0; y < (lanes) / 2; y++)                                        \
+#define TRANSPOSE_ROUND(to, from, lanes)                                                           \
+	TRANSPOSE_UNROLLED for (int y = 0; y < (lanes) / 2; y++)                                   \
 	{                                                                                          \
-		(to)[2 * y] = TURN_LOW_##lanes((from)[y], (from)[y + (lanes) / 2]);                \
-		(to)[2 * y + 1] = TURN_HIGH_##lanes((from)[y], (from)[y + (lanes) / 2]);           \
+		(to)[2 * y] = TRANSPOSE_LOW_##lanes((from)[y], (from)[y + (lanes) / 2]);           \
+		(to)[2 * y + 1] = TRANSPOSE_HIGH_##lanes((from)[y], (from)[y + (lanes) / 2]);      \
 	}
-#define TURN_ROUNDS_2(r, s)                                                                        \
-	TURN_ROUND(s, r, 2)                                                                        \
+#define TRANSPOSE_ROUNDS_2(r, s)                                                                   \
+	TRANSPOSE_ROUND(s, r, 2)                                                                   \
 	memcpy(r, s, sizeof(r));
-#define TURN_ROUNDS_4(r, s) TURN_ROUND(s, r, 4) TURN_ROUND(r, s, 4)
-#define TURN_ROUNDS_8(r, s)                                                                        \
-	TURN_ROUND(s, r, 8)                                                                        \
-	TURN_ROUND(r, s, 8)                                                                        \
-	TURN_ROUND(s, r, 8)                                                                        \
+#define TRANSPOSE_ROUNDS_4(r, s) TRANSPOSE_ROUND(s, r, 4) TRANSPOSE_ROUND(r, s, 4)
+#define TRANSPOSE_ROUNDS_8(r, s)                                                                   \
+	TRANSPOSE_ROUND(s, r, 8)                                                                   \
+	TRANSPOSE_ROUND(r, s, 8)                                                                   \
+	TRANSPOSE_ROUND(s, r, 8)                                                                   \
 	memcpy(r, s, sizeof(r));
-#define TURN_ROUNDS_16(r, s)                                                                       \
-	TURN_ROUND(s, r, 16)                                                                       \
-	TURN_ROUND(r, s, 16)                                                                       \
-	TURN_ROUND(s, r, 16)                                                                       \
-	TURN_ROUND(r, s, 16)
-#define TURN_ROUNDS_OF(lanes, r, s) TURN_ROUNDS_##lanes(r, s)
-#define TURN_ROUNDS(lanes, r, s)    TURN_ROUNDS_OF(lanes, r, s)
+#define TRANSPOSE_ROUNDS_16(r, s)                                                                  \
+	TRANSPOSE_ROUND(s, r, 16)                                                                  \
+	TRANSPOSE_ROUND(r, s, 16)                                                                  \
+	TRANSPOSE_ROUND(s, r, 16)                                                                  \
+	TRANSPOSE_ROUND(r, s, 16)
+#define TRANSPOSE_ROUNDS_OF(lanes, r, s) TRANSPOSE_ROUNDS_##lanes(r, s)
+#define TRANSPOSE_ROUNDS(lanes, r, s)    TRANSPOSE_ROUNDS_OF(lanes, r, s)
 
 enum {
-	TURN_LINE = 64,
-	TURN_WIDE = 128, /* columns of `from`, rows of `to`, that are gone through at a time */
+	TRANSPOSE_LINE = 64,
+	TRANSPOSE_WIDE = 128, /* columns of `from`, rows of `to`, that are gone through at a time */
 };
 
-/* turn_block: `high` rows of a whole vector each to `wide` lines.  They are written whole while
- * `free` elements from the first on may be: what is too much of one is overwritten by the next.
+/* transpose_block: `high` rows of a whole vector each to `wide` lines.  They are written whole
+ * while `free` elements from the first on may be: what is too much of one is overwritten by the
+ * next.
  *
- * turn_lines: as many rows and columns as a line of the cache has elements.  Where vectors are
+ * transpose_lines: as many rows and columns as a line of the cache has elements.  Where vectors are
  * shorter, or the matrix is, the rows are gathered first, so that each line of `from` is read once
  * and each of `to` is written at once: rows that lie a power of two apart would throw each other
  * out of the first-level cache. */
-#define TURN_FUNCTIONS(T)                                                                          \
-	typedef T turn_vec_##T __attribute__((vector_size(TILE_BYTES)));                           \
-	typedef T turn_loose_##T                                                                   \
+#define TRANSPOSE_FUNCTIONS(T)                                                                     \
+	typedef T transpose_vec_##T __attribute__((vector_size(TILE_BYTES)));                      \
+	typedef T transpose_loose_##T                                                              \
 	    __attribute__((vector_size(TILE_BYTES), may_alias, aligned(sizeof(T))));               \
-	static inline __attribute__((always_inline)) void turn_block_##T(                          \
+	static inline __attribute__((always_inline)) void transpose_block_##T(                     \
 	    T *to, int64_t to_step, const T *from, int64_t from_step, int64_t high, int64_t wide,  \
 	    int64_t free)                                                                          \
 	{                                                                                          \
 		enum { N = TILE_BYTES / sizeof(T) };                                               \
-		turn_vec_##T r[N] = {{0}}, s[N];                                                   \
-		TURN_UNROLLED for (int y = 0; y < N; y++)                                          \
+		transpose_vec_##T r[N] = {{0}}, s[N];                                              \
+		TRANSPOSE_UNROLLED for (int y = 0; y < N; y++)                                     \
 		{                                                                                  \
 			if (y < high)                                                              \
-				r[y] = *(const turn_loose_##T *)(from + y * from_step);            \
+				r[y] = *(const transpose_loose_##T *)(from + y * from_step);       \
 		}                                                                                  \
-		TURN_ROUNDS(TURN_LANES_##T, r, s)                                                  \
-		TURN_UNROLLED for (int x = 0; x < N; x++, to += to_step, free -= to_step)          \
+		TRANSPOSE_ROUNDS(TRANSPOSE_LANES_##T, r, s)                                        \
+		TRANSPOSE_UNROLLED for (int x = 0; x < N; x++, to += to_step, free -= to_step)     \
 		{                                                                                  \
 			if (x < wide && free >= N)                                                 \
-				*(turn_loose_##T *)to = r[x];                                      \
+				*(transpose_loose_##T *)to = r[x];                                 \
 			else if (x < wide)                                                         \
 				memcpy(to, &r[x], (size_t)high * sizeof(T));                       \
 		}                                                                                  \
 	}                                                                                          \
-	static inline __attribute__((always_inline)) void turn_lines_##T(                          \
+	static inline __attribute__((always_inline)) void transpose_lines_##T(                     \
 	    T *to, int64_t to_step, const T *from, int64_t from_step, int64_t high, int64_t wide,  \
 	    int64_t free)                                                                          \
 	{                                                                                          \
-		enum { N = TILE_BYTES / sizeof(T), LINE = TURN_LINE / sizeof(T) };                 \
+		enum { N = TILE_BYTES / sizeof(T), LINE = TRANSPOSE_LINE / sizeof(T) };            \
 		T box[LINE][LINE];                                                                 \
 		if (N < LINE || wide < LINE) {                                                     \
 			for (int64_t y = 0; y < high; y++, from += from_step)                      \
@@ -103,41 +104,41 @@ enum {
 		}                                                                                  \
 		for (int64_t i = 0; i < wide; i += N)                                              \
 			for (int64_t j = 0; j < high; j += N)                                      \
-				turn_block_##T(to + i * to_step + j, to_step,                      \
-					       from + j * from_step + i, from_step,                \
-					       high - j < N ? high - j : N,                        \
-					       wide - i < N ? wide - i : N,                        \
-					       high - j < N ? free - i * to_step - j : INT64_MAX); \
+				transpose_block_##T(                                               \
+				    to + i * to_step + j, to_step, from + j * from_step + i,       \
+				    from_step, high - j < N ? high - j : N,                        \
+				    wide - i < N ? wide - i : N,                                   \
+				    high - j < N ? free - i * to_step - j : INT64_MAX);            \
 	}                                                                                          \
-	static void turn_##T(void *to_, int64_t to_step, const void *from_, int64_t from_step,     \
-			     int64_t m, int64_t n)                                                 \
+	static void transpose_##T(void *to_, int64_t to_step, const void *from_,                   \
+				  int64_t from_step, int64_t m, int64_t n)                         \
 	{                                                                                          \
-		enum { N = TILE_BYTES / sizeof(T), LINE = TURN_LINE / sizeof(T) };                 \
+		enum { N = TILE_BYTES / sizeof(T), LINE = TRANSPOSE_LINE / sizeof(T) };            \
 		const bool dense = to_step == n && n < N;                                          \
 		for (int64_t start = 0, end; start < m; start = end) {                             \
-			end = m - start > TURN_WIDE ? start + TURN_WIDE : m;                       \
+			end = m - start > TRANSPOSE_WIDE ? start + TRANSPOSE_WIDE : m;             \
 			for (int64_t j = 0; j < n; j += LINE) {                                    \
 				const int64_t high = n - j < LINE ? n - j : LINE;                  \
 				const T *from = (const T *)from_ + j * from_step;                  \
 				T *to = (T *)to_ + j;                                              \
 				int64_t i = start;                                                 \
 				for (; i + LINE <= end && high == LINE; i += LINE)                 \
-					turn_lines_##T(to + i * to_step, to_step, from + i,        \
-						       from_step, LINE, LINE, INT64_MAX);          \
+					transpose_lines_##T(to + i * to_step, to_step, from + i,   \
+							    from_step, LINE, LINE, INT64_MAX);     \
 				for (; i + LINE <= end; i += LINE)                                 \
-					turn_lines_##T(to + i * to_step, to_step, from + i,        \
-						       from_step, high, LINE,                      \
-						       dense ? (m - i) * n : 0);                   \
+					transpose_lines_##T(to + i * to_step, to_step, from + i,   \
+							    from_step, high, LINE,                 \
+							    dense ? (m - i) * n : 0);              \
 				if (i < end)                                                       \
-					turn_lines_##T(to + i * to_step, to_step, from + i,        \
-						       from_step, high, end - i, 0);               \
+					transpose_lines_##T(to + i * to_step, to_step, from + i,   \
+							    from_step, high, end - i, 0);          \
 			}                                                                          \
 		}                                                                                  \
 	}
-TURN_FUNCTIONS(uint32_t)
-TURN_FUNCTIONS(uint64_t)
+TRANSPOSE_FUNCTIONS(uint32_t)
+TRANSPOSE_FUNCTIONS(uint64_t)
 
-#define TURN_TABLE                                                                                 \
+#define TRANSPOSE_TABLE                                                                            \
 	{                                                                                          \
-		turn_uint32_t, turn_uint64_t                                                       \
+		transpose_uint32_t, transpose_uint64_t                                             \
 	}
