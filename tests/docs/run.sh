@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every command in the documentation is run by a test.  In docs/guide that is tests/e2e/scenarios/80-docs.sh, which runs
 # the ```sh blocks as they stand, and those of the README with them.  Elsewhere commands.txt says for each which test runs the same: a new command without
-# a line there is noticed, and so is a line whose test does it no more.
+# a line there is noticed, and so is a line whose test does it no more.  Paths of the repository that a page names exist.
 #
 #   run.sh [PAGE...]   the pages to look at, for a test of this test; else those below
 set -uo pipefail
@@ -59,6 +59,12 @@ while IFS='|' read -r prefix file pattern; do
     bad=1
   fi
 done <"$table"
+# paths of the repository in backticks; a name in angle brackets stands for any, [ch] for either
+while IFS=: read -r page path; do
+  pattern=$(sed 's/<[^>]*>/*/g; s/\[\.\]/./g' <<<"$path")
+  compgen -G "${pattern%/}" >/dev/null || [ -e "$path.c" ] || { echo "$page: there is no $path"; bad=1; }
+done < <(grep -oHE '`(lib|task|client|cli|operator|tests|tools|docs|bench|proto|deploy|charts|examples)/[][A-Za-z0-9_./*<>-]*`' "$@" CONTRIBUTING.md | tr -d '`' | sort -u)
+
 [ "$n" -gt 0 ] || { echo 'no command was found at all'; bad=1; }
 [ "$bad" = 0 ] && printf '  ok       docs: %d commands, each run by a test\n' "$n"
 exit "$bad"
