@@ -49,24 +49,22 @@ static char *copy_of(const char *s)
 
 static int decode_base64(struct mu_buf *out, const char *text, const char *what, struct mu_err *err)
 {
-	MU_AUTO_BUF clean = {0};
-	int n, padding = 0;
+	EVP_ENCODE_CTX *ctx = EVP_ENCODE_CTX_new();
+	size_t size = strlen(text);
+	int n = 0, tail = 0;
+	bool good;
 
-	for (; *text; text++)
-		if (!strchr(" \r\n\t", *text))
-			mu_buf_putc(&clean, *text);
-	while (padding < 2 && (int)clean.len > padding &&
-	       clean.data[clean.len - 1 - (size_t)padding] == '=')
-		padding++;
 	mu_buf_clear(out);
-	mu_buf_reserve(out, clean.len);
-	n = clean.len && clean.len < FILE_LIMIT && clean.len % 4 == 0
-		? EVP_DecodeBlock((unsigned char *)out->data, (unsigned char *)clean.data,
-				  (int)clean.len)
-		: -1;
-	if (n < 0)
+	mu_buf_reserve(out, size);
+	EVP_DecodeInit(ctx);
+	good = size < FILE_LIMIT &&
+	       EVP_DecodeUpdate(ctx, (unsigned char *)out->data, &n, (const unsigned char *)text,
+				(int)size) >= 0 &&
+	       EVP_DecodeFinal(ctx, (unsigned char *)out->data + n, &tail) == 1 && n + tail > 0;
+	EVP_ENCODE_CTX_free(ctx);
+	if (!good)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s is no base64", what);
-	out->len = (size_t)(n - padding);
+	out->len = (size_t)(n + tail);
 	out->data[out->len] = 0;
 	return 0;
 }

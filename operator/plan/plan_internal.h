@@ -18,12 +18,8 @@ struct planner {
 	/* pods[t][i]: the pod of index i of spec->tasks[t], or NULL; i < width[t]. */
 	const struct observed_pod **pods[JOB_MAX_TASKS];
 	int width[JOB_MAX_TASKS];
-	bool kernels_missing; /* some index got no kernels: COND_READY says why */
-	bool cluster_made;
-	struct mu_cluster cluster;
-	/* This task type has width_of_wide tasks in `cluster`, not its replicas; NULL: none has. */
-	const struct task_spec *wide;
-	int width_of_wide;
+	bool kernels_missing;      /* some index got no kernels: COND_READY says why */
+	struct mu_cluster cluster; /* set by plan_update_epoch */
 };
 
 /* True when the job waits for tasks of this type and counts their failures. */

@@ -40,32 +40,21 @@ static bool is_member(const struct planner *p, const struct task_spec *t)
 	       !(p->spec->program == PROGRAM_COMMAND && t->kind == TASK_EVALUATOR);
 }
 
-static const struct mu_cluster *cluster_of(struct planner *p)
+/* The members by the spec, but with `size` tasks of the type `resized` (NULL: none). */
+static void list_members(const struct planner *p, const struct task_spec *resized, int size,
+			 struct mu_cluster *out)
 {
 	char address[ADDRESS];
 
-	for (unsigned t = 0; t < p->spec->n_tasks && !p->cluster_made; t++) {
+	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
 		const struct task_spec *task = &p->spec->tasks[t];
-		int n = task == p->wide ? p->width_of_wide : task->replicas;
+		int n = !is_member(p, task) ? 0 : task == resized ? size : task->replicas;
 
 		for (int i = 0; i < n; i++) {
-			if (!is_member(p, task))
-				continue;
 			address_of(p, task->name, i, address, sizeof address);
-			mu_cluster_add(&p->cluster, task->name, i, address, NULL);
+			mu_cluster_add(out, task->name, i, address, NULL);
 		}
 	}
-	p->cluster_made = true;
-	return &p->cluster;
-}
-
-/* A departure pod gets the cluster as it was before the scale-down. */
-static void widen(struct planner *p, const struct task_spec *t, int width)
-{
-	mu_cluster_fini(&p->cluster);
-	p->cluster_made = false;
-	p->wide = t;
-	p->width_of_wide = width;
 }
 
 void plan_update_epoch(struct planner *p)
@@ -73,7 +62,8 @@ void plan_update_epoch(struct planner *p)
 	MU_AUTO_BUF text = {0};
 	char hash[sizeof p->status->members];
 
-	mu_cluster_write_json(cluster_of(p), &text);
+	list_members(p, NULL, 0, &p->cluster);
+	mu_cluster_write_json(&p->cluster, &text);
 	snprintf(hash, sizeof hash, "%016" PRIx64, mu_hash(text.data, text.len, 0));
 	if (strcmp(hash, p->status->members) == 0)
 		return;
@@ -108,7 +98,7 @@ void plan_membership_update(struct planner *p)
 		p->status->epoch_seen = least;
 	if (any && least < p->status->epoch) {
 		MU_AUTO_BUF cluster = {0};
-		mu_cluster_write_json(cluster_of(p), &cluster);
+		mu_cluster_write_json(&p->cluster, &cluster);
 		p->plan->membership_update =
 		    mu_arena_printf(&p->plan->arena, "{\"epoch\":%d,\"cluster\":%s}",
 				    p->status->epoch, cluster.data);
@@ -118,8 +108,8 @@ void plan_membership_update(struct planner *p)
 static void put_env(struct planner *p, struct plan_pod *pod, const char *name, const char *value)
 {
 	if (pod->n_env < MAX_ENV)
-		pod->env[pod->n_env++] = (struct plan_env){mu_arena_strdup(&p->plan->arena, name),
-							   mu_arena_strdup(&p->plan->arena, value)};
+		pod->env[pod->n_env++] =
+		    (struct plan_env){name, mu_arena_strdup(&p->plan->arena, value)};
 }
 
 static void put_number(struct planner *p, struct plan_pod *pod, const char *name, int value)
@@ -127,7 +117,7 @@ static void put_number(struct planner *p, struct plan_pod *pod, const char *name
 	put_env(p, pod, name, mu_arena_printf(&p->plan->arena, "%d", value));
 }
 
-static void fill_env(struct planner *p, struct plan_pod *pod)
+static void fill_env(struct planner *p, struct plan_pod *pod, const struct mu_cluster *cluster)
 {
 	MU_AUTO_BUF tf_config = {0};
 	MU_AUTO_BUF train = {0};
@@ -135,7 +125,7 @@ static void fill_env(struct planner *p, struct plan_pod *pod)
 	pod->env = MU_ARENA_ARRAY(&p->plan->arena, struct plan_env, MAX_ENV);
 	if (pod->role == ROLE_TENSORBOARD)
 		return;
-	mu_cluster_write_tf_config(cluster_of(p), pod->task, pod->index, &tf_config);
+	mu_cluster_write_tf_config(cluster, pod->task, pod->index, &tf_config);
 	put_env(p, pod, "TF_CONFIG", tf_config.data);
 	put_number(p, pod, "MUSTER_EPOCH", pod->epoch);
 	if (!p->options->address) { /* `muster run` chooses the ports itself */
@@ -164,7 +154,7 @@ static void fill_env(struct planner *p, struct plan_pod *pod)
 /* --ps_hosts=… --worker_hosts=… --job_name=… --task_index=… */
 static void put_flags(struct planner *p, const struct plan_pod *pod, const char **argv, unsigned n)
 {
-	const struct mu_cluster *c = cluster_of(p);
+	const struct mu_cluster *c = &p->cluster;
 	struct mu_arena *a = &p->plan->arena;
 
 	for (unsigned j = 0; j < c->n_jobs; j++) {
@@ -237,6 +227,7 @@ struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, i
 	static const char *const server[] = {"muster-task", NULL};
 	static const char *const trainer[] = {"muster", "train", NULL};
 	struct plan_pod *pod = MU_ARENA_NEW(&p->plan->arena, struct plan_pod);
+	MU_AUTO_CLUSTER before = {0};
 
 	*pod = (struct plan_pod){
 	    .name = plan_pod_name(p, t->name, index),
@@ -255,14 +246,12 @@ struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, i
 	    .epoch = t->kind == TASK_BOARD ? 0 : p->status->epoch,
 	    .is_departure_pod = pending_departure_size > 0,
 	};
-	if (pending_departure_size)
-		widen(p, t, pending_departure_size);
 	pod->argv = pod->role == ROLE_TENSORBOARD ? board_of(p)
 		    : pod->role == ROLE_COMMAND   ? command_of(p, pod)
 		    : pod->role == ROLE_TRAINER   ? trainer
 						  : server;
-	fill_env(p, pod);
-	if (pending_departure_size)
-		widen(p, NULL, 0);
+	if (pending_departure_size) /* the cluster as it was before the scale-down */
+		list_members(p, t, pending_departure_size, &before);
+	fill_env(p, pod, pending_departure_size ? &before : &p->cluster);
 	return pod;
 }
