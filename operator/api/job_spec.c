@@ -223,7 +223,7 @@ static size_t digits_below(size_t n)
 }
 
 /* How long TF_CONFIG becomes: "NAME-TASK-INDEX.NAME.NAMESPACE.svc:PORT", for each task. */
-static size_t told_size(const struct job_spec *s)
+static size_t tf_config_size(const struct job_spec *s)
 {
 	static const char around[] =
 	    "TF_CONFIG={\"cluster\":{},\"task\":{\"type\":\"evaluator\",\"index\":1000}}";
@@ -256,12 +256,12 @@ static int check_whole(struct job_spec *s, const struct mu_doc_node *spec, struc
 		return spec_invalid(tasks, err, "the ready-made trainer needs a worker");
 	if (s->success == SUCCESS_ALL_WORKERS && !job_spec_task(s, "worker"))
 		return spec_invalid(tasks, err, "successPolicy AllWorkers needs worker tasks");
-	if (told_size(s) > ENV_STRING_MAX)
+	if (tf_config_size(s) > ENV_STRING_MAX)
 		return spec_invalid(
 		    tasks, err,
-		    "need %zu KiB of addresses, and a program can be told of %d KiB: "
+		    "need %zu KiB of addresses, but one environment variable holds %d KiB: "
 		    "have fewer replicas, or a shorter name of the job",
-		    told_size(s) >> 10, ENV_STRING_MAX >> 10);
+		    tf_config_size(s) >> 10, ENV_STRING_MAX >> 10);
 	return 0;
 }
 

@@ -52,7 +52,7 @@ test_crd_is_applied_explained_and_small() {
   kubectl get crd distributedtrainingjobs.muster.dev -o json | python3 $here/undescribed.py
 }
 
-test_bad_manifests_are_refused_at_the_door() {
+test_bad_manifests_are_rejected_by_the_api_server() {
   local name want spec out bad=0 n=0
   while IFS='|' read -r name want spec; do
     case $name in '' | \#*) continue ;; esac
@@ -278,7 +278,7 @@ test_what_is_not_ours_is_left_alone() {
   clean foreign
 }
 
-test_the_dashboard_asks_for_what_there_is() {
+test_the_dashboard_uses_existing_metrics() {
   local name said
   start_operator
   eventually writes >/dev/null
@@ -501,8 +501,8 @@ test_the_clusters_roles_cover_jobs() {
 
 # Those in Python play many lives at once, each in a namespace of its own, behind a proxy that sees every request.
 test_killed_at_every_call() { python3 $here/kill_each.py; }
-test_every_right_is_missed() { python3 $here/rights.py; }
-test_two_hundred_bad_manifests_hurt_nobody() { python3 $here/mutations.py bad; }
+test_every_right_is_needed() { python3 $here/rights.py; }
+test_two_hundred_bad_manifests_harm_no_other_job() { python3 $here/mutations.py bad; }
 test_every_field_may_change_or_is_refused() { python3 $here/mutations.py live; }
 test_several_namespaces_and_no_more() { python3 $here/namespaces.py; }
 test_a_stale_leader_writes_nothing() { python3 $here/stale_leader.py; }

@@ -83,7 +83,7 @@ static void expect_from_afar(const struct task *t, const char *path, const char 
 }
 
 /* 409 and 400 are the answers of a server that ends with its program, and to an empty cluster. */
-static void who_has_not_the_jobs_token__changes_nothing_from_afar(void **state)
+static void caller_without_the_jobs_token__changes_nothing_remotely(void **state)
 {
 	struct fixture *f = *state;
 	struct task_server *s = f->ps.server;
@@ -185,7 +185,7 @@ int main(void)
 					    start, stop),
 	    cmocka_unit_test_setup_teardown(a_cluster_of_others__and_nonsense__change_nothing,
 					    start, stop),
-	    cmocka_unit_test_setup_teardown(who_has_not_the_jobs_token__changes_nothing_from_afar,
+	    cmocka_unit_test_setup_teardown(caller_without_the_jobs_token__changes_nothing_remotely,
 					    start, stop),
 	    cmocka_unit_test_setup_teardown(news_of_members__while_steps_run__disturb_none, start,
 					    stop),

@@ -125,7 +125,7 @@ static void job__that_has_ended__goes_when_its_time_to_live_is_over(void **state
 }
 
 /* Its servers end when the workers have, one by one: news that may wait for each other. */
-static void end__of_a_job__is_told_in_few_writes(void **state)
+static void end__of_a_job__takes_few_writes(void **state)
 {
 	struct sim_script script = {.end = ends_well, .work = 30};
 	struct sim *s = start(&script, COMMAND, "");
@@ -150,7 +150,7 @@ static bool any_pod(const struct sim *s)
 }
 
 /* It is waited for, unlike the counts of what has ended on the way. */
-static void suspension__that_is_complete__is_told_at_once(void **state)
+static void suspension__that_is_complete__is_written_at_once(void **state)
 {
 	struct sim_script script = {.end = never_ends, .deeds = {{DEED_SUSPEND, 40, 0}}};
 	struct sim *s = start(&script, COMMAND, "");
@@ -246,8 +246,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(first_status__of_a_pending_job__is_written_within_seconds),
 	    cmocka_unit_test(progress__is_written_once_in_an_interval),
-	    cmocka_unit_test(end__of_a_job__is_told_in_few_writes),
-	    cmocka_unit_test(suspension__that_is_complete__is_told_at_once),
+	    cmocka_unit_test(end__of_a_job__takes_few_writes),
+	    cmocka_unit_test(suspension__that_is_complete__is_written_at_once),
 	    cmocka_unit_test(job__that_takes_too_long__fails_on_time),
 	    cmocka_unit_test(job__that_is_resumed__has_all_its_time_again),
 	    cmocka_unit_test(job__whose_pods_wait_too_long__fails_on_time),

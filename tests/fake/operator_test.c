@@ -455,7 +455,7 @@ static bool is_said_to_be_too_large(struct api_server *s)
 }
 
 /* The server answers as if it were at fault; a new try alone would not help. */
-static void pod__that_the_store_does_not_take__is_told_and_tried_again(void **state)
+static void pod__that_etcd_rejects__is_reported_and_retried(void **state)
 {
 	struct world w = begin();
 
@@ -484,7 +484,7 @@ int main(void)
 	    cmocka_unit_test(leader__whose_renewal_fails__tries_again_sooner_than_it_renews),
 	    cmocka_unit_test(operator__is_ready_when_its_first_lists_are_there__and_says_who_leads),
 	    cmocka_unit_test(foreign_pod__is_left_alone),
-	    cmocka_unit_test(pod__that_the_store_does_not_take__is_told_and_tried_again),
+	    cmocka_unit_test(pod__that_etcd_rejects__is_reported_and_retried),
 	};
 	int failed;
 

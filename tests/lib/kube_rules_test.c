@@ -105,7 +105,7 @@ static int get(struct kube_client *c, struct mu_err *err)
 #define GOOD ANSWER("200 OK", "Content-Length: 2\r\n", "{}")
 #define BARE "Content-Length: 0\r\n"
 
-static void call__that_comes_too_often__waits_as_long_as_it_is_told(void **state)
+static void call__answered_with_429__waits_for_retry_after(void **state)
 {
 	static const struct {
 		const char *first;
@@ -141,7 +141,7 @@ static void call__that_comes_too_often__waits_as_long_as_it_is_told(void **state
 	ANSWER(status, "Content-Length: " length "\r\n",                                           \
 	       "{\"kind\":\"Status\",\"message\":\"" message "\"}")
 
-static void object__that_the_store_does_not_take__is_at_fault_itself(void **state)
+static void object__that_etcd_rejects__is_an_invalid_argument(void **state)
 {
 	static const struct {
 		const char *answer;
@@ -191,7 +191,7 @@ static void renew(int nth)
 		write_token("the-second\n");
 }
 
-static void token__that_is_not_taken__is_read_anew_once(void **state)
+static void token__that_is_rejected__is_read_again_once(void **state)
 {
 	static const char *const answers[] = {ANSWER("401 Unauthorized", BARE, ""), GOOD, NULL};
 	static const char *const never[] = {ANSWER("401 Unauthorized", BARE, ""), NULL};
@@ -297,9 +297,9 @@ static void watch__goes_on_from_its_bookmarks__and_lists_when_history_is_gone(vo
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(call__that_comes_too_often__waits_as_long_as_it_is_told),
-	    cmocka_unit_test(object__that_the_store_does_not_take__is_at_fault_itself),
-	    cmocka_unit_test(token__that_is_not_taken__is_read_anew_once),
+	    cmocka_unit_test(call__answered_with_429__waits_for_retry_after),
+	    cmocka_unit_test(object__that_etcd_rejects__is_an_invalid_argument),
+	    cmocka_unit_test(token__that_is_rejected__is_read_again_once),
 	    cmocka_unit_test(watch__goes_on_from_its_bookmarks__and_lists_when_history_is_gone),
 	};
 

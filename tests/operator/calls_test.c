@@ -3,7 +3,7 @@
  * for, and a store that is told what there is. */
 #include "tests/operator/scene.h"
 
-static void status__is_stored_for_the_very_job_that_was_looked_at(void **state)
+static void status__is_patched_with_the_uid_and_version_that_were_read(void **state)
 {
 	struct scene *s = scene_new("", "{}", NULL);
 	int at;
@@ -40,7 +40,7 @@ static void first_status__has_all_members(void **state)
 	scene_free(s);
 }
 
-static void nothing__is_written_by_who_may_not_lead(void **state)
+static void process__that_does_not_lead__writes_nothing(void **state)
 {
 	struct scene *s = scene_new("", "{}", NULL);
 
@@ -107,7 +107,7 @@ static int count_of(const struct scene *s, const char *method, const char *path,
 	return n;
 }
 
-static void creates__of_one_look__are_made_together(void **state)
+static void creates__of_one_reconcile__are_sent_together(void **state)
 {
 	struct scene *s = scene_new(GANG, "{}", NULL);
 
@@ -180,7 +180,7 @@ static void gang__of_a_scheduler_that_is_missing__is_a_condition(void **state)
 }
 
 /* Whatever becomes of one of them, what was made is known, and is not made again. */
-static void create__that_fails_among_others__is_the_only_one_made_again(void **state)
+static void create__that_fails_among_others__is_the_only_one_repeated(void **state)
 {
 	static const struct {
 		const char *which;
@@ -369,7 +369,7 @@ static void say(struct scene *s, const char *note)
 	event_record(&r, true, "Reason", "%s", note);
 }
 
-static void event__names_whom_it_is_about_and_who_says_it(void **state)
+static void event__names_its_object_and_its_reporter(void **state)
 {
 	static const char *const parts[] = {
 	    "\"apiVersion\":\"events.k8s.io/v1\"",
@@ -394,7 +394,7 @@ static void event__names_whom_it_is_about_and_who_says_it(void **state)
 	scene_free(s);
 }
 
-static void event__said_again__is_a_series_told_ever_more_rarely(void **state)
+static void event__repeated__is_a_series_written_ever_more_rarely(void **state)
 {
 	struct scene *s = scene_new("", "{}", NULL);
 
@@ -415,7 +415,7 @@ static void event__said_again__is_a_series_told_ever_more_rarely(void **state)
 
 /* ---- the lease ---- */
 
-static void leader__whose_lease_may_have_passed__may_not_write(void **state)
+static void leader__whose_lease_may_have_expired__does_not_write(void **state)
 {
 	struct scene *s = scene_new("", "{}", NULL);
 	struct controller *c = &s->controller;
@@ -435,24 +435,24 @@ static void leader__whose_lease_may_have_passed__may_not_write(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(status__is_stored_for_the_very_job_that_was_looked_at),
+	    cmocka_unit_test(status__is_patched_with_the_uid_and_version_that_were_read),
 	    cmocka_unit_test(first_status__has_all_members),
-	    cmocka_unit_test(nothing__is_written_by_who_may_not_lead),
+	    cmocka_unit_test(process__that_does_not_lead__writes_nothing),
 	    cmocka_unit_test(pod__of_that_name__is_ours_or_is_left_alone),
-	    cmocka_unit_test(creates__of_one_look__are_made_together),
+	    cmocka_unit_test(creates__of_one_reconcile__are_sent_together),
 	    cmocka_unit_test(status__of_a_world_that_was_not_reached__is_not_stored),
 	    cmocka_unit_test(gang__whose_group_cannot_be_made__gets_no_pods),
 	    cmocka_unit_test(gang__of_a_scheduler_that_is_missing__is_a_condition),
-	    cmocka_unit_test(create__that_fails_among_others__is_the_only_one_made_again),
+	    cmocka_unit_test(create__that_fails_among_others__is_the_only_one_repeated),
 	    cmocka_unit_test(job__that_another_controller_manages__is_left_alone),
 	    cmocka_unit_test(pod__that_is_invalid__is_sent_again_once_the_job_is_edited),
 	    cmocka_unit_test(pod__that_the_plan_took_for_missing__is_not_said_to_know_the_cluster),
 	    cmocka_unit_test(pod__is_deleted_by_its_uid_and_in_its_own_time),
 	    cmocka_unit_test(server__that_cannot_be_asked_to_end__is_deleted),
 	    cmocka_unit_test(job__whose_time_to_live_is_over__is_deleted_by_its_uid),
-	    cmocka_unit_test(event__names_whom_it_is_about_and_who_says_it),
-	    cmocka_unit_test(event__said_again__is_a_series_told_ever_more_rarely),
-	    cmocka_unit_test(leader__whose_lease_may_have_passed__may_not_write),
+	    cmocka_unit_test(event__names_its_object_and_its_reporter),
+	    cmocka_unit_test(event__repeated__is_a_series_written_ever_more_rarely),
+	    cmocka_unit_test(leader__whose_lease_may_have_expired__does_not_write),
 	};
 
 	mu_log_set_level(MU_ERROR + 1);

@@ -158,7 +158,7 @@ static cJSON *made(const struct row *row)
 	return object;
 }
 
-static void every_object__says_what_was_promised(void **state)
+static void every_object__has_the_promised_members(void **state)
 {
 	int bad = 0;
 
@@ -197,7 +197,7 @@ static void trainer__gets_its_settings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(every_object__says_what_was_promised),
+	    cmocka_unit_test(every_object__has_the_promised_members),
 	    cmocka_unit_test(trainer__gets_its_settings),
 	};
 

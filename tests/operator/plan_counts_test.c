@@ -49,7 +49,7 @@ static void node__taken_out_of_the_cluster__is_lost(void **state)
 }
 
 /* Where nodes cannot be seen at all, none is known to be lost. */
-static void node__in_a_cluster_whose_nodes_nobody_sees__is_waited_for(void **state)
+static void node__that_may_not_be_listed__is_not_lost(void **state)
 {
 	struct observed_pod *p;
 	struct world w;
@@ -64,7 +64,7 @@ static void node__in_a_cluster_whose_nodes_nobody_sees__is_waited_for(void **sta
 	world_end(&w);
 }
 
-static void counts__are_those_of_the_pods_that_there_are(void **state)
+static void counts__match_the_existing_pods(void **state)
 {
 	const struct task_status *t;
 	struct world w;
@@ -118,7 +118,7 @@ static void kernels__that_the_status_lacks__are_those_that_pods_were_created_for
 }
 
 /* The ready-made trainer tells its steps; a program of the user's may never tell any. */
-static void progress_deadline__of_a_program_that_tells_no_steps__never_fires(void **state)
+static void progress_deadline__of_a_program_that_reports_no_steps__never_fires(void **state)
 {
 	static const struct {
 		const char *program;
@@ -147,7 +147,7 @@ static void progress_deadline__of_a_program_that_tells_no_steps__never_fires(voi
 }
 
 /* Nothing else may ever happen to the job. */
-static void progress_deadline__runs_from_the_very_look_that_says_running(void **state)
+static void progress_deadline__starts_with_the_reconcile_that_reports_running(void **state)
 {
 	struct world w;
 
@@ -185,7 +185,7 @@ static void ps__that_ends_with_0_while_workers_run__runs_again(void **state)
 	world_end(&w);
 }
 
-static void restart_policy__of_a_task__is_its_own(void **state)
+static void restart_policy__of_a_task__overrides_that_of_the_job(void **state)
 {
 	struct world w;
 
@@ -206,14 +206,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(back_off__doubles_up_to_a_minute),
 	    cmocka_unit_test(node__taken_out_of_the_cluster__is_lost),
-	    cmocka_unit_test(node__in_a_cluster_whose_nodes_nobody_sees__is_waited_for),
-	    cmocka_unit_test(counts__are_those_of_the_pods_that_there_are),
+	    cmocka_unit_test(node__that_may_not_be_listed__is_not_lost),
+	    cmocka_unit_test(counts__match_the_existing_pods),
 	    cmocka_unit_test(kernels__that_the_status_lacks__are_those_that_pods_were_created_for),
-	    cmocka_unit_test(progress_deadline__of_a_program_that_tells_no_steps__never_fires),
-	    cmocka_unit_test(progress_deadline__runs_from_the_very_look_that_says_running),
+	    cmocka_unit_test(progress_deadline__of_a_program_that_reports_no_steps__never_fires),
+	    cmocka_unit_test(progress_deadline__starts_with_the_reconcile_that_reports_running),
 	    cmocka_unit_test(scheduling_deadline__is_not_that_of_a_pod_on_its_way_out),
 	    cmocka_unit_test(ps__that_ends_with_0_while_workers_run__runs_again),
-	    cmocka_unit_test(restart_policy__of_a_task__is_its_own),
+	    cmocka_unit_test(restart_policy__of_a_task__overrides_that_of_the_job),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

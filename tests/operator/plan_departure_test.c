@@ -215,7 +215,7 @@ static void one_that_cannot_leave__is_sent_three_times(void **state)
 }
 
 /* By a quota, say: the tries are for those who were made. */
-static void one_that_is_refused__is_tried_until_it_is_not(void **state)
+static void departure_pod__that_is_rejected__is_retried_without_an_attempt(void **state)
 {
 	struct world w;
 
@@ -313,7 +313,7 @@ int main(void)
 	    cmocka_unit_test(one_that_leaves__is_cleared_away_and_not_counted),
 	    cmocka_unit_test(one_that_goes_before_it_has_left__is_sent_again),
 	    cmocka_unit_test(one_that_cannot_leave__is_sent_three_times),
-	    cmocka_unit_test(one_that_is_refused__is_tried_until_it_is_not),
+	    cmocka_unit_test(departure_pod__that_is_rejected__is_retried_without_an_attempt),
 	    cmocka_unit_test(one_that_leaves_and_does_not_end__is_deleted),
 	    cmocka_unit_test(worker__that_comes_back_while_one_leaves_for_it__waits_for_its_place),
 	    cmocka_unit_test(resumed_before_the_servers_went__what_was_owed_is_owed),

@@ -104,7 +104,7 @@ static void restart__while_it_goes_on__names_the_task_and_the_reason(void **stat
 	world_end(&w);
 }
 
-static void workers__of_whom_there_are_none__are_asked_for(void **state)
+static void job__without_workers__is_reported(void **state)
 {
 	struct world w;
 
@@ -176,7 +176,7 @@ int main(void)
 	    cmocka_unit_test(backoff_limit__that_is_exceeded__names_the_last_failure),
 	    cmocka_unit_test(failure__of_a_task_with_long_names__is_told_in_full),
 	    cmocka_unit_test(restart__while_it_goes_on__names_the_task_and_the_reason),
-	    cmocka_unit_test(workers__of_whom_there_are_none__are_asked_for),
+	    cmocka_unit_test(job__without_workers__is_reported),
 	    cmocka_unit_test(claim__that_is_missing__is_named),
 	    cmocka_unit_test(scheduler__that_does_not_run__is_named),
 	};

@@ -46,7 +46,7 @@ static void job__with_the_chief_done_and_a_ps_that_ends_itself__costs_no_failure
 	world_end(&w);
 }
 
-static void worker__ended_by_its_deletion__says_nothing_about_its_program(void **state)
+static void worker__ended_by_its_deletion__is_not_recorded(void **state)
 {
 	struct world w;
 
@@ -499,7 +499,7 @@ int main(void)
 	    cmocka_unit_test(status__written__reads_back_the_same),
 	    cmocka_unit_test(job__from_start_to_end__goes_ps_first_and_succeeds_with_its_chief),
 	    cmocka_unit_test(job__with_the_chief_done_and_a_ps_that_ends_itself__costs_no_failure),
-	    cmocka_unit_test(worker__ended_by_its_deletion__says_nothing_about_its_program),
+	    cmocka_unit_test(worker__ended_by_its_deletion__is_not_recorded),
 	    cmocka_unit_test(worker__evicted_while_it_ended_well__is_not_done),
 	    cmocka_unit_test(worker__whose_older_pod_shows_in_an_old_list__is_counted_once),
 	    cmocka_unit_test(worker__stuck_on_a_lost_node__is_replaced_and_costs_nothing),

@@ -8,7 +8,7 @@
 
 #define AGAIN(policy) policy ", restartPolicy: Always"
 
-static void success_policy__decides_whose_end_is_the_jobs(void **state)
+static void success_policy__decides_which_end_completes_the_job(void **state)
 {
 	static const struct {
 		const char *tasks, *policy; /* policy: what follows it in spec.run, too */
@@ -159,7 +159,7 @@ static void time_to_live__ends_the_job_on_the_second(void **state)
 
 /* ---- the ledger ---- */
 
-static void ledger__says_of_each_index_how_it_ended(void **state)
+static void ledger__records_how_each_index_ended(void **state)
 {
 	static const struct {
 		const char *policy;
@@ -209,7 +209,7 @@ static void ledger__says_of_each_index_how_it_ended(void **state)
 	}
 }
 
-static void ledger__of_who_is_done__is_rows_of_indices(void **state)
+static void completed_indexes__are_written_as_ranges(void **state)
 {
 	static const char *const ends[] = {"worker/0", "worker/2", "worker/3", "worker/5"};
 	MU_AUTO_BUF text = {0};
@@ -239,7 +239,7 @@ static void ledger__of_who_is_done__is_rows_of_indices(void **state)
 }
 
 /* As many as a manifest may ask for: the object stays far from the server's limit of 1.5 MB. */
-static void ledger__of_the_largest_job_that_is_done__is_small(void **state)
+static void completed_indexes__of_the_largest_job__are_small(void **state)
 {
 	static const char *const tasks[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
 	MU_AUTO_BUF text = {0};
@@ -265,7 +265,7 @@ static void ledger__of_the_largest_job_that_is_done__is_small(void **state)
 	job_status_fini(&s);
 }
 
-static void rows__that_somebody_else_wrote__are_read_as_far_as_they_make_sense(void **state)
+static void ranges__written_by_others__are_read_up_to_the_first_mistake(void **state)
 {
 	static const struct {
 		const char *json;
@@ -443,14 +443,14 @@ static void phase__of_a_chief_whose_server_is_down_before_its_end__stays_running
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(success_policy__decides_whose_end_is_the_jobs),
+	    cmocka_unit_test(success_policy__decides_which_end_completes_the_job),
 	    cmocka_unit_test(clean_policy__decides_which_pods_stay),
 	    cmocka_unit_test(pods_that_the_end_sends_off__are_counted_no_longer),
 	    cmocka_unit_test(time_to_live__ends_the_job_on_the_second),
-	    cmocka_unit_test(ledger__says_of_each_index_how_it_ended),
-	    cmocka_unit_test(ledger__of_who_is_done__is_rows_of_indices),
-	    cmocka_unit_test(ledger__of_the_largest_job_that_is_done__is_small),
-	    cmocka_unit_test(rows__that_somebody_else_wrote__are_read_as_far_as_they_make_sense),
+	    cmocka_unit_test(ledger__records_how_each_index_ended),
+	    cmocka_unit_test(completed_indexes__are_written_as_ranges),
+	    cmocka_unit_test(completed_indexes__of_the_largest_job__are_small),
+	    cmocka_unit_test(ranges__written_by_others__are_read_up_to_the_first_mistake),
 	    cmocka_unit_test(server__that_runs_and_does_not_answer__is_named),
 	    cmocka_unit_test(job_that_is_no_longer_ready__is_reported_at_once),
 	    cmocka_unit_test(trouble__is_told_soon_when_it_is_new_and_no_oftener),

@@ -4,7 +4,7 @@
 
 static const char quota[] = "pods \"j-ps-0\" is forbidden: exceeded quota: small, used: pods=3";
 
-static void quota__that_is_exceeded__is_said_and_ends_the_job_at_its_deadline(void **state)
+static void quota__that_is_exceeded__is_reported_and_ends_the_job_at_its_deadline(void **state)
 {
 	struct world w;
 
@@ -106,7 +106,7 @@ static void quota__that_was_forgotten__ends_the_job_no_later(void **state)
 	world_end(&w);
 }
 
-static void gang__that_waits__is_told_in_its_schedulers_words(void **state)
+static void gang__that_waits__has_the_message_of_its_scheduler(void **state)
 {
 	static const struct {
 		const char *phase, *said, *reason, *message;
@@ -138,11 +138,11 @@ static void gang__that_waits__is_told_in_its_schedulers_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(quota__that_is_exceeded__is_said_and_ends_the_job_at_its_deadline),
+	    cmocka_unit_test(quota__that_is_exceeded__is_reported_and_ends_the_job_at_its_deadline),
 	    cmocka_unit_test(refusal__of_any_kind__says_what_to_do),
 	    cmocka_unit_test(quota__that_is_raised_in_time__leaves_no_trace),
 	    cmocka_unit_test(quota__that_was_forgotten__ends_the_job_no_later),
-	    cmocka_unit_test(gang__that_waits__is_told_in_its_schedulers_words),
+	    cmocka_unit_test(gang__that_waits__has_the_message_of_its_scheduler),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

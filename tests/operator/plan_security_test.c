@@ -93,7 +93,7 @@ static void cas__of_operators_that_come_and_go__are_few(void **state)
 
 /* Whether a look looks for the Secret, by how long a pod has waited for its volume and how long
  * ago the operator came. */
-static void secret__that_a_pod_may_miss__is_looked_for_ever_more_rarely(void **state)
+static void secret__that_a_pod_may_miss__is_checked_ever_more_rarely(void **state)
 {
 	static const struct {
 		double waits, watched;
@@ -141,7 +141,7 @@ int main(void)
 	    cmocka_unit_test(certificates__that_are_due__stay_trusted_though_no_pod_is_seen),
 	    cmocka_unit_test(certificates__that_are_over__are_made_anew_for_a_job_without_pods),
 	    cmocka_unit_test(cas__of_operators_that_come_and_go__are_few),
-	    cmocka_unit_test(secret__that_a_pod_may_miss__is_looked_for_ever_more_rarely),
+	    cmocka_unit_test(secret__that_a_pod_may_miss__is_checked_ever_more_rarely),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,7 +127,7 @@ static void a_template__with_mistakes__keeps_them(void **state)
 	unmake(&m);
 }
 
-static void a_template__is_the_base__and_keeps_its_say(void **state)
+static void a_template__is_the_base_of_the_pod(void **state)
 {
 	struct made m = make(
 	    HEAD
@@ -495,7 +495,7 @@ static void secret__is_mounted_for_the_tasks_group__and_named_in_the_environment
 	unmake(&m);
 }
 
-static void policy__lets_in_the_job_its_clients_and_on_the_status_port_the_operator(void **state)
+static void policy__allows_the_job_its_clients_and_the_operator(void **state)
 {
 	struct made m = make("apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\nmetadata: "
 			     "{name: j}\nspec:\n  tasks: {worker: {}}\n  security: "
@@ -560,7 +560,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_plain_job__makes_restricted_pods),
-	    cmocka_unit_test(a_template__is_the_base__and_keeps_its_say),
+	    cmocka_unit_test(a_template__is_the_base_of_the_pod),
 	    cmocka_unit_test(a_template__with_mistakes__keeps_them),
 	    cmocka_unit_test(a_command__is_run_as_written),
 	    cmocka_unit_test(a_service__is_headless_and_publishes_all),
@@ -573,8 +573,7 @@ int main(void)
 	    cmocka_unit_test(gang__of_kueue__is_labels_and_a_count),
 	    cmocka_unit_test(gang__without_a_queue_where_one_is_needed__is_refused),
 	    cmocka_unit_test(secret__is_mounted_for_the_tasks_group__and_named_in_the_environment),
-	    cmocka_unit_test(
-		policy__lets_in_the_job_its_clients_and_on_the_status_port_the_operator),
+	    cmocka_unit_test(policy__allows_the_job_its_clients_and_the_operator),
 	    cmocka_unit_test(tensorboard__serves_the_event_files_of_the_volume),
 	};
 

@@ -340,7 +340,7 @@ static void expect_progress(struct store *c, const char *want)
 	snapshot_fini(&seen);
 }
 
-static void a_chief_that_ended__has_the_last_word_on_the_progress(void **state)
+static void final_report__of_the_chief__replaces_the_progress(void **state)
 {
 	static const char *const nonsense[] = {
 	    "", "out of memory", "{\"step\":", "{\"loss\":1}", "{\"step\":-1}", "[1]"};
@@ -460,7 +460,7 @@ int main(void)
 	    cmocka_unit_test(a_job__of_a_name_that_another_had__is_the_only_one),
 	    cmocka_unit_test(a_job__in_the_version_that_our_write_made__is_no_news),
 	    cmocka_unit_test(a_task_with_an_older_epoch__is_told_until_it_has_heard),
-	    cmocka_unit_test(a_chief_that_ended__has_the_last_word_on_the_progress),
+	    cmocka_unit_test(final_report__of_the_chief__replaces_the_progress),
 	    cmocka_unit_test(a_job__is_decoded_once__and_a_snapshot_keeps_the_one_it_saw),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
