@@ -134,7 +134,7 @@ enum blas_number {
 };
 
 /* What libmuster-cuda.so (or a stand-in) exports as muster_cuda_plugin. */
-enum { CUDA_PLUGIN_VERSION = 5, CUDA_DRIVER_AT_LEAST = 12000 };
+enum { CUDA_PLUGIN_VERSION = 6, CUDA_DRIVER_AT_LEAST = 12000 };
 struct cuda_plugin {
 	unsigned version;
 	const struct cuda_api *api;

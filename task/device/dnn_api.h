@@ -36,28 +36,6 @@ struct dnn_choice { /* cudnnConvolution…AlgoPerf_t: the three are laid out ali
 	FN(conv_groups, cudnnSetConvolutionGroupCount, (void *conv, int groups))                   \
 	FN(conv_math, cudnnSetConvolutionMathType, (void *conv, int math))                         \
 	FN(conv_free, cudnnDestroyConvolutionDescriptor, (void *conv))                             \
-	FN(pool_new, cudnnCreatePoolingDescriptor, (void **pool))                                  \
-	FN(pool_set, cudnnSetPooling2dDescriptor,                                                  \
-	   (void *pool, int mode, int nan, int size_h, int size_w, int pad_h, int pad_w,           \
-	    int stride_h, int stride_w))                                                           \
-	FN(pool_free, cudnnDestroyPoolingDescriptor, (void *pool))                                 \
-	FN(pool, cudnnPoolingForward,                                                              \
-	   (void *library, void *pool, const void *alpha, void *x_is, cuda_ptr x,                  \
-	    const void *beta, void *y_is, cuda_ptr y))                                             \
-	FN(pool_back, cudnnPoolingBackward,                                                        \
-	   (void *library, void *pool, const void *alpha, void *y_is, cuda_ptr y, void *dy_is,     \
-	    cuda_ptr dy, void *x_is, cuda_ptr x, const void *beta, void *dx_is, cuda_ptr dx))      \
-	FN(norm_derive, cudnnDeriveBNTensorDescriptor, (void *channels, void *image, int mode))    \
-	FN(norm_train, cudnnBatchNormalizationForwardTraining,                                     \
-	   (void *library, int mode, const void *alpha, const void *beta, void *x_is, cuda_ptr x,  \
-	    void *y_is, cuda_ptr y, void *channels, cuda_ptr scale, cuda_ptr offset,               \
-	    double factor, cuda_ptr mean, cuda_ptr variance, double epsilon, cuda_ptr own_mean,    \
-	    cuda_ptr own_inverse))                                                                 \
-	FN(norm_back, cudnnBatchNormalizationBackward,                                             \
-	   (void *library, int mode, const void *alpha, const void *beta, const void *alpha_sums,  \
-	    const void *beta_sums, void *x_is, cuda_ptr x, void *dy_is, cuda_ptr dy, void *dx_is,  \
-	    cuda_ptr dx, void *channels, cuda_ptr scale, cuda_ptr dscale, cuda_ptr doffset,        \
-	    double epsilon, cuda_ptr own_mean, cuda_ptr own_inverse))                              \
 	FN(choose_forward, cudnnGetConvolutionForwardAlgorithm_v7,                                 \
 	   (void *library, void *x, void *w, void *conv, void *y, int most, int *found,            \
 	    struct dnn_choice *out))                                                               \
@@ -93,10 +71,6 @@ enum dnn_number {
 	DNN_BFLOAT16 = 9,
 	DNN_NHWC = 1,
 	DNN_CROSS_CORRELATION = 1,
-	DNN_POOL_MAX = 0,
-	DNN_POOL_AVERAGE_INSIDE = 2, /* padding does not count */
-	DNN_PROPAGATE_NAN = 1,
-	DNN_NORM_SPATIAL = 1,
 	DNN_DETERMINISTIC = 1,
 	DNN_DEFAULT_MATH = 0,
 	DNN_TENSOR_OP_MATH = 1,

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "task/device/gpu_dnn.h"
+#include "task/device/gpu_internal.h"
 
 enum { MOST_CHOICES = 8 };
 #define MOST_WORKSPACE ((size_t)256 << 20)
@@ -18,6 +18,26 @@ struct conv_plan {
 	void *input, *output, *filter, *conv; /* descriptors */
 	struct dnn_choice choice;
 };
+
+/* cuDNN's numbers of a type: how elements are stored, and how sums are computed. */
+static const struct numbers {
+	int stored, compute, math;
+} numbers[MU_DT_COUNT] = {
+    [MU_FLOAT] = {DNN_FLOAT, DNN_FLOAT, DNN_FMA_MATH},
+    [MU_DOUBLE] = {DNN_DOUBLE, DNN_DOUBLE, DNN_DEFAULT_MATH},
+    [MU_HALF] = {DNN_HALF, DNN_FLOAT, DNN_TENSOR_OP_MATH},
+    [MU_BFLOAT16] = {DNN_BFLOAT16, DNN_FLOAT, DNN_TENSOR_OP_MATH},
+};
+
+/* The GPU's handle; NULL: cuDNN does not start.  It serves one call at a time, on the compute
+ * stream.  The library is large and starts slowly, so the handle is made for the first use. */
+static void *library_of(struct gpu *g)
+{
+	if (!g->dnn && !g->dnn_failed)
+		g->dnn_failed = g->dnn_api->library_new(&g->dnn) ||
+				g->dnn_api->stream_set(g->dnn, g->compute.stream);
+	return g->dnn_failed ? NULL : g->dnn;
+}
 
 static void clear(struct gpu_plan *plan)
 {
@@ -47,7 +67,7 @@ static bool fits_int(const struct gpu_convolution *c)
 	return true;
 }
 
-static int describe(struct conv_plan *p, struct gpu_dnn_numbers how)
+static int describe(struct conv_plan *p, struct numbers how)
 {
 	const struct dnn_api *api = p->api;
 	const struct gpu_convolution *c = &p->of;
@@ -112,7 +132,6 @@ static bool choose(struct conv_plan *p, const struct gpu *g, void *library, int 
 	for (int i = 0; i < found && i < MOST_CHOICES; i++)
 		if (is_as_wanted(&all[i], g, math)) {
 			p->choice = all[i];
-			p->common.workspace = all[i].workspace;
 			return math != DNN_TENSOR_OP_MATH ||
 			       p->api->conv_math(p->conv, all[i].math) == 0;
 		}
@@ -123,7 +142,7 @@ static bool make(struct gpu_plan *plan, const void *convolution)
 {
 	struct conv_plan *w = (struct conv_plan *)plan;
 	const struct gpu_convolution *what = convolution;
-	struct gpu_dnn_numbers how = gpu_dnn_numbers[what->type];
+	struct numbers how = numbers[what->type];
 	struct gpu *g = plan->gpu;
 	bool possible;
 
@@ -132,15 +151,14 @@ static bool make(struct gpu_plan *plan, const void *convolution)
 	w->api = g->dnn_api;
 	w->of = *what;
 	pthread_mutex_lock(&g->dnn_lock);
-	void *library = gpu_dnn_library(g);
+	void *library = library_of(g);
 	possible =
 	    library && fits_int(what) && !describe(w, how) && choose(w, g, library, how.math);
 	pthread_mutex_unlock(&g->dnn_lock);
 	return possible;
 }
 
-bool gpu_convolution_axis_eq(const struct gpu_convolution_axis *a,
-			     const struct gpu_convolution_axis *b)
+static bool axis_eq(const struct gpu_convolution_axis *a, const struct gpu_convolution_axis *b)
 {
 	return a->in == b->in && a->size == b->size && a->stride == b->stride &&
 	       a->dilation == b->dilation && a->out == b->out && a->pad == b->pad;
@@ -152,8 +170,8 @@ static bool is_for(const struct gpu_plan *plan, const void *convolution)
 
 	return of->type == c->type && of->way == c->way && of->batch == c->batch &&
 	       of->channels == c->channels && of->filters == c->filters &&
-	       of->groups == c->groups && gpu_convolution_axis_eq(&of->row, &c->row) &&
-	       gpu_convolution_axis_eq(&of->column, &c->column);
+	       of->groups == c->groups && axis_eq(&of->row, &c->row) &&
+	       axis_eq(&of->column, &c->column);
 }
 
 struct gpu_plan *gpu_convolution_plan_new(void)
@@ -166,17 +184,31 @@ struct gpu_plan *gpu_convolution_plan_new(void)
 int gpu_convolution_plan_for(struct gpu *g, struct gpu_plan *plan,
 			     const struct gpu_convolution *what, bool *can, struct mu_err *err)
 {
-	return gpu_dnn_plan_for(g, plan, what, can, err);
+	int rc;
+
+	*can = false;
+	if (!g->dnn_api)
+		return 0;
+	if ((rc = gpu_enter(g, err)))
+		return rc;
+	pthread_mutex_lock(&plan->lock);
+	gpu_plan_set(plan, g, what);
+	*can = plan->possible;
+	pthread_mutex_unlock(&plan->lock);
+	return 0;
 }
 
-static int run(const struct gpu_plan *plan, void *library, const void *addresses, cuda_ptr work)
+static int call(const struct conv_plan *p, void *library, const struct gpu_convolution_at *at,
+		cuda_ptr work)
 {
-	const struct conv_plan *p = (const struct conv_plan *)plan;
-	const struct gpu_convolution_at *at = addresses;
+	static const float single[] = {0, 1};
+	static const double wide[] = {0, 1};
+	const bool is_wide = p->of.type == MU_DOUBLE;
+	const void *one = is_wide ? (const void *)&wide[1] : &single[1];
+	const void *zero = is_wide ? (const void *)&wide[0] : &single[0];
 	const struct dnn_api *api = p->api;
-	const void *one = gpu_dnn_scale(p->of.type, 1), *zero = gpu_dnn_scale(p->of.type, 0);
 	const int algorithm = p->choice.algorithm;
-	const size_t room = plan->workspace;
+	const size_t room = p->choice.workspace;
 
 	switch (p->of.way) {
 	case GPU_CONVOLUTION_FORWARD:
@@ -191,9 +223,37 @@ static int run(const struct gpu_plan *plan, void *library, const void *addresses
 	}
 }
 
+/* A plan whose call fails once is not tried again.  The workspace is freed at once: its next user
+ * is launched later. */
+static int run(struct gpu *g, struct conv_plan *p, const struct gpu_convolution_at *at,
+	       const char *holder, struct mu_err *err)
+{
+	const struct mu_shape bytes = mu_shape_vec((int64_t)p->choice.workspace);
+	MU_AUTO_TENSOR work = {0};
+	int rc;
+
+	if (p->choice.workspace && (rc = gpu_tensor_new(g, MU_UINT8, &bytes, holder, &work, err)))
+		return rc;
+	pthread_mutex_lock(&g->dnn_lock);
+	p->common.possible = !call(p, g->dnn, at, gpu_address(&work));
+	pthread_mutex_unlock(&g->dnn_lock);
+	gpu_count_launch(g);
+	return 0;
+}
+
 int gpu_convolution(struct gpu *g, struct gpu_plan *plan, const struct gpu_convolution *what,
 		    const struct gpu_convolution_at *at, const char *holder, bool *done,
 		    struct mu_err *err)
 {
-	return gpu_dnn_do(g, plan, what, run, at, holder, done, err);
+	int rc = gpu_enter(g, err);
+
+	*done = false;
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&plan->lock);
+	gpu_plan_set(plan, g, what);
+	if (plan->possible && !(rc = run(g, (struct conv_plan *)plan, at, holder, err)))
+		*done = plan->possible;
+	pthread_mutex_unlock(&plan->lock);
+	return rc;
 }

@@ -17,8 +17,6 @@ enum gpu_convolution_way {
 struct gpu_convolution_axis {
 	int64_t in, size, stride, dilation, out, pad; /* pad: before and after */
 };
-bool gpu_convolution_axis_eq(const struct gpu_convolution_axis *a,
-			     const struct gpu_convolution_axis *b);
 struct gpu_convolution {
 	enum mu_dtype type;
 	enum gpu_convolution_way way;

@@ -21,7 +21,6 @@ static void clear(struct gpu_plan *p)
 		p->kind->clear(p);
 	memset(p + 1, 0, p->kind->size - sizeof *p);
 	p->gpu = NULL;
-	p->workspace = 0;
 }
 
 void gpu_plan_free(struct gpu_plan *p)

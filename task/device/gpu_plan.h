@@ -25,7 +25,6 @@ struct gpu_plan {
 	pthread_mutex_t lock; /* held while the plan is in use */
 	struct gpu *gpu;      /* NULL: the plan is empty */
 	bool possible;
-	size_t workspace; /* bytes */
 };
 
 struct gpu_plan *gpu_plan_new(const struct gpu_plan_kind *kind);

@@ -69,7 +69,7 @@ static void one_description(const struct dnn_api *api, enum mu_dtype type, int64
 	*(void **)&output_of = dlsym(dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL),
 				     "cudnnGetConvolution2dForwardOutputDim");
 	assert_non_null(output_of);
-	assert_int_equal(describe(&plan, gpu_dnn_numbers[type]), 0);
+	assert_int_equal(describe(&plan, numbers[type]), 0);
 	assert_int_equal(output_of(plan.conv, plan.input, plan.filter, &n, &c, &h, &w), 0);
 	assert_int_equal(n, 5);
 	assert_int_equal(c, 6);
@@ -77,7 +77,7 @@ static void one_description(const struct dnn_api *api, enum mu_dtype type, int64
 	assert_int_equal(w, 11);
 	clear(&plan.common);
 	plan.of.row.size = -1;
-	assert_int_equal(describe(&plan, gpu_dnn_numbers[type]), DNN_BAD_PARAM);
+	assert_int_equal(describe(&plan, numbers[type]), DNN_BAD_PARAM);
 	clear(&plan.common);
 }
 
@@ -96,37 +96,6 @@ static void descriptions_of_convolutions__by_the_real_library__mean_what_we_mean
 	}
 }
 
-/* The same of a pool, which has its own descriptor. */
-static void descriptions_of_pools__by_the_real_library__mean_what_we_mean(void **state)
-{
-	static int (*output_of)(const void *pool, const void *x, int *n, int *c, int *h, int *w);
-	const struct dnn_api *api = find_dnn();
-	void *pool, *x;
-	int n, c, h, w;
-
-	if (!api) {
-		print_message("SKIPPED: cuDNN 9 is not installed here (libcudnn.so.9)\n");
-		skip();
-	}
-	*(void **)&output_of = dlsym(dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL),
-				     "cudnnGetPooling2dForwardOutputDim");
-	assert_non_null(output_of);
-	assert_int_equal(api->pool_new(&pool), 0);
-	assert_int_equal(api->tensor_new(&x), 0);
-	assert_int_equal(api->tensor_set(x, DNN_NHWC, DNN_FLOAT, 5, 4, 28, 17), 0);
-	assert_int_equal(
-	    api->pool_set(pool, DNN_POOL_AVERAGE_INSIDE, DNN_PROPAGATE_NAN, 5, 3, 2, 1, 2, 3), 0);
-	assert_int_equal(output_of(pool, x, &n, &c, &h, &w), 0);
-	assert_int_equal(n, 5);
-	assert_int_equal(c, 4);
-	assert_int_equal(h, 14); /* (28 + 2 * 2 - 5) / 2 + 1 */
-	assert_int_equal(w, 6);  /* (17 + 2 * 1 - 3) / 3 + 1 */
-	assert_int_not_equal(
-	    api->pool_set(pool, DNN_POOL_MAX, DNN_PROPAGATE_NAN, -1, 3, 2, 1, 2, 3), 0);
-	assert_int_equal(api->tensor_free(x), 0);
-	assert_int_equal(api->pool_free(pool), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -134,7 +103,6 @@ int main(void)
 	    cmocka_unit_test(a_driver_that_works__with_an_image__starts),
 	    cmocka_unit_test(a_driver_that_does_not_work__is_told_in_words),
 	    cmocka_unit_test(descriptions_of_convolutions__by_the_real_library__mean_what_we_mean),
-	    cmocka_unit_test(descriptions_of_pools__by_the_real_library__mean_what_we_mean),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,24 +93,6 @@ KERNEL(norm_backward, norm_args)
 	}
 }
 
-/* out[3] from 1 / sqrt(variance + epsilon), as the library leaves it, to the variance. */
-KERNEL(norm_variance, norm_args)
-{
-	EACH(ch, a.channels)
-	{
-		const double inverse = F(a.out[3])[ch];
-		const double variance = 1 / (inverse * inverse) - a.epsilon;
-		F(a.out[3])[ch] = variance < 0 ? 0.0f : (float)variance;
-	}
-}
-
-/* And the other way round, to a. */
-KERNEL(norm_inverse, norm_args)
-{
-	EACH(ch, a.channels)
-	F(a.a)[ch] = (float)(1 / sqrt((double)F(a.variance)[ch] + a.epsilon));
-}
-
 KERNEL(norm_map, norm_args)
 {
 	EACH(i, a.pixels * a.channels)

@@ -1,48 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batch normalisation and its gradient on a GPU: by the library where it can (gpu_norm.h), else see
- * nn/batch_norm.cu.h.  The library keeps 1 / sqrt(variance + epsilon) for the gradient; what we
- * hand on is the variance on every device, so a node's step may train here and the next there. */
+/* Batch normalisation and its gradient on a GPU. */
 #include <string.h>
 
-#include "task/device/gpu_norm.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/gpu_table.h"
-#include "task/kernels/nn/conv_gpu.h"
+#include "task/runtime/runtime.h"
 
 /* A channel's pixels are cut into pieces while there are fewer threads than ENOUGH. */
 enum { LONG = 256, ENOUGH = 64 * 1024, MOST_PIECES = 1024 };
 
 struct state {
 	struct gpu *gpu;
-	void *sums, *channels, *map, *convert, *transpose;
-	struct gpu_plan *plan; /* the library's */
+	void *sums, *channels, *map, *transpose;
 };
-
-static void batch_norm_gpu_release(void *state)
-{
-	struct state *s = state;
-
-	gpu_plan_free(s->plan);
-	free(s);
-}
 
 static int batch_norm_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 				  struct mu_err *err)
 {
 	struct state s = {.gpu = gpu_of_node(n, rt)};
-	const bool back = strstr(n->op, "Grad") != NULL;
-	const char *between = back ? "norm_backward" : "norm_forward";
+	const char *between = strstr(n->op, "Grad") ? "norm_backward" : "norm_forward";
 	int rc;
 
 	if ((rc = gpu_kernel(s.gpu, "norm_sums", &s.sums, err)) ||
 	    (rc = gpu_kernel(s.gpu, between, &s.channels, err)) ||
 	    (rc = gpu_kernel(s.gpu, "norm_map", &s.map, err)) ||
-	    (rc = gpu_find_width(s.gpu, "view_read", MU_FLOAT, &s.transpose, err)) ||
-	    (rc = gpu_kernel(s.gpu, back ? "norm_inverse" : "norm_variance", &s.convert, err)))
+	    (rc = gpu_find_width(s.gpu, "view_read", MU_FLOAT, &s.transpose, err)))
 		return rc;
-	s.plan = gpu_norm_plan_new();
 	*state = memcpy(MU_NEW(struct state), &s, sizeof s);
 	return 0;
 }
@@ -114,73 +99,6 @@ static struct norm_args batch_norm_gpu_args_of(const struct kernel_call *c,
 				  .epsilon = (double)args_attr_float(c->node, "epsilon", 1e-4f)};
 }
 
-/* ---- by the library ---- */
-
-static struct gpu_norm norm_of(const struct norm_args *a, const struct mu_shape *x, bool back)
-{
-	return (struct gpu_norm){back,      x->dim[0],  x->dim[1], x->dim[2],
-				 x->dim[3], a->epsilon, a->factor};
-}
-
-/* The running statistics that come in are mixed in place, in the outputs. */
-static int train(struct kernel_call *c, struct norm_args *a, const struct mu_shape *x, bool *done,
-		 struct mu_err *err)
-{
-	const struct state *s = c->state;
-	const struct gpu_norm what = norm_of(a, x, false);
-	const size_t bytes = (size_t)a->channels * sizeof(float);
-	const struct gpu_norm_at at = {.x = a->x,
-				       .y = a->y,
-				       .scale = a->scale,
-				       .offset = a->offset,
-				       .mean = a->out[0],
-				       .variance = a->out[1],
-				       .own_mean = a->out[2],
-				       .own_inverse = a->out[3]};
-	int rc;
-
-	if (!a->training || !gpu_conv_by_library)
-		return 0;
-	rc = gpu_norm_plan_for(s->gpu, s->plan, &what, done, err);
-	if (rc || !*done)
-		return rc;
-	*done = false;
-	if (a->factor != 1 && ((rc = gpu_copy_within(s->gpu, a->out[0], a->mean, bytes, err)) ||
-			       (rc = gpu_copy_within(s->gpu, a->out[1], a->variance, bytes, err))))
-		return rc;
-	rc = gpu_norm(s->gpu, s->plan, &what, &at, done, err);
-	return rc || !*done ? rc : gpu_run(s->gpu, s->convert, a->channels, a, err);
-}
-
-static int train_back(struct kernel_call *c, struct norm_args *a, const struct mu_shape *x,
-		      bool *done, struct mu_err *err)
-{
-	const struct state *s = c->state;
-	const struct gpu_norm what = norm_of(a, x, true);
-	MU_AUTO_TENSOR inverse = {0};
-	bool can;
-	int rc;
-
-	*done = false;
-	if (!a->training || !gpu_conv_by_library)
-		return 0;
-	if ((rc = gpu_norm_plan_for(s->gpu, s->plan, &what, &can, err)) || !can ||
-	    (rc = gpu_scratch(c, MU_FLOAT, a->channels, &inverse, err)))
-		return rc;
-	a->a = gpu_address(&inverse);
-	const struct gpu_norm_at at = {.x = a->x,
-				       .scale = a->scale,
-				       .own_mean = a->mean,
-				       .own_inverse = a->a,
-				       .y_grad = a->g,
-				       .x_grad = a->y,
-				       .scale_grad = a->out[0],
-				       .offset_grad = a->out[1]};
-	if ((rc = gpu_run(s->gpu, s->convert, a->channels, a, err)))
-		return rc;
-	return gpu_norm(s->gpu, s->plan, &what, &at, done, err);
-}
-
 /* ---- ops ---- */
 
 static int batch_norm_gpu_forward(struct kernel_call *c, struct mu_err *err)
@@ -188,7 +106,6 @@ static int batch_norm_gpu_forward(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *x = kernel_in(c, 0);
 	struct norm_sizes s;
 	struct mu_tensor *out;
-	bool done = false;
 	int rc;
 
 	if ((rc = check_batch_norm(c, &s, err)) ||
@@ -204,8 +121,7 @@ static int batch_norm_gpu_forward(struct kernel_call *c, struct mu_err *err)
 	a.mean = gpu_address(kernel_in(c, 3));
 	a.variance = gpu_address(kernel_in(c, 4));
 	a.y = gpu_address(out);
-	rc = train(c, &a, &x->shape, &done, err);
-	return rc || done ? rc : batch_norm_gpu_run(c, &a, s.training, err);
+	return batch_norm_gpu_run(c, &a, s.training, err);
 }
 
 static int batch_norm_gpu_backward(struct kernel_call *c, struct mu_err *err)
@@ -213,7 +129,6 @@ static int batch_norm_gpu_backward(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *g = kernel_in(c, 0), *x = kernel_in(c, 1);
 	struct norm_sizes s;
 	struct mu_tensor *out;
-	bool done;
 	int rc;
 
 	if ((rc = check_batch_norm_grad(c, &s, err)) ||
@@ -228,8 +143,7 @@ static int batch_norm_gpu_backward(struct kernel_call *c, struct mu_err *err)
 	a.mean = a.middle = gpu_address(kernel_in(c, 3));
 	a.variance = gpu_address(kernel_in(c, 4));
 	a.y = gpu_address(out);
-	rc = train_back(c, &a, &x->shape, &done, err);
-	return rc || done ? rc : batch_norm_gpu_run(c, &a, true, err);
+	return batch_norm_gpu_run(c, &a, true, err);
 }
 
 /* ---- channels first ---- */
@@ -273,9 +187,8 @@ static int batch_norm_grad_gpu(struct kernel_call *c, struct mu_err *err)
 
 #define ROW(name, fn)                                                                              \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = batch_norm_gpu_prepare,                          \
-		      .release = batch_norm_gpu_release},                                          \
-		.type_attr = "T", .types = GPU_TYPE(MU_FLOAT)                                      \
+		.k = {name, .run = fn, .prepare = batch_norm_gpu_prepare}, .type_attr = "T",       \
+		.types = GPU_TYPE(MU_FLOAT)                                                        \
 	}
 static const struct gpu_kernel rows[] = {
     ROW("FusedBatchNorm", batch_norm_gpu),

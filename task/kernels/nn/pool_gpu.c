@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "task/device/gpu_pooling.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/gpu_runs.h"
@@ -12,17 +11,7 @@
 struct state {
 	struct gpu_one one;
 	struct window_attrs window;
-	struct gpu_plan *plan; /* the library's; NULL: it has none */
-	bool average, back, places;
 };
-
-static void pool_gpu_release(void *state)
-{
-	struct state *s = state;
-
-	gpu_plan_free(s->plan);
-	free(s);
-}
 
 static int pool_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 			    struct mu_err *err)
@@ -32,40 +21,17 @@ static int pool_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **
 	char name[32];
 	int rc = window_attrs_pool(n, &s.window, err);
 
-	s.average = n->op[0] == 'A';
-	s.back = strstr(n->op, "Grad") != NULL;
-	s.places = strstr(n->op, "Argmax") || strstr(n->op, "GradGrad");
-	if (s.places)
+	const bool back = strstr(n->op, "Grad") != NULL;
+	if (strstr(n->op, "Argmax") || strstr(n->op, "GradGrad"))
 		snprintf(name, sizeof name,
-			 s.back && strstr(n->op, "Argmax") ? "scatter_add" : "pool_places");
+			 back && strstr(n->op, "Argmax") ? "scatter_add" : "pool_places");
 	else
-		snprintf(name, sizeof name, "pool_%s%s", s.average ? "average" : "max",
-			 s.back ? "_back" : "");
+		snprintf(name, sizeof name, "pool_%s%s", n->op[0] == 'A' ? "average" : "max",
+			 back ? "_back" : "");
 	if (rc || (rc = gpu_find(s.one.gpu, name, t, &s.one.kernel, err)))
 		return rc;
-	if (!s.places && (s.average || !s.back))
-		s.plan = gpu_pooling_plan_new();
 	*state = memcpy(MU_NEW(struct state), &s, sizeof s);
 	return 0;
-}
-
-static int pool_gpu_by_library(struct kernel_call *c, const struct pool_sizes *p, cuda_ptr from,
-			       cuda_ptr to, bool *done, struct mu_err *err)
-{
-	const struct state *s = c->state;
-	const struct gpu_pooling what = {.type = s->one.type,
-					 .average = s->average,
-					 .back = s->back,
-					 .batch = p->batch,
-					 .channels = p->channels,
-					 .row = gpu_even_axis(&p->row),
-					 .column = gpu_even_axis(&p->column)};
-
-	*done = false;
-	if (!s->plan || !p->batch || !p->channels || !gpu_conv_by_library ||
-	    !gpu_window_is_even(&p->row) || !gpu_window_is_even(&p->column))
-		return 0;
-	return gpu_pooling(s->one.gpu, s->plan, &what, from, to, done, err);
 }
 
 /* Into output 0, of this shape. */
@@ -75,14 +41,11 @@ static int pool_gpu_run(struct kernel_call *c, const struct pool_sizes *p,
 	const struct state *s = c->state;
 	const struct gpu_one *o = &s->one;
 	struct mu_tensor *out;
-	bool done;
 	int rc = gpu_out(c, 0, o->type, shape, &out, err);
 
 	if (rc)
 		return rc;
 	a->out = gpu_address(out);
-	if ((rc = pool_gpu_by_library(c, p, s->back ? a->grad : a->in, a->out, &done, err)) || done)
-		return rc;
 	a->n = shape->count;
 	a->channels = p->channels;
 	a->row = gpu_window_axis(&p->row);
@@ -196,13 +159,13 @@ static int places_back(struct kernel_call *c, struct mu_err *err)
 /* Places are on the GPU whatever they are counted in. */
 #define PLACES(name, fn, in, out)                                                                  \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = pool_gpu_prepare, .release = pool_gpu_release},  \
-		.type_attr = "T", .types = GPU_FLT, .device_in = in, .device_out = out             \
+		.k = {name, .run = fn, .prepare = pool_gpu_prepare}, .type_attr = "T",             \
+		.types = GPU_FLT, .device_in = in, .device_out = out                               \
 	}
 #define ROW(name, fn)                                                                              \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = pool_gpu_prepare, .release = pool_gpu_release},  \
-		.type_attr = "T", .types = GPU_FLT                                                 \
+		.k = {name, .run = fn, .prepare = pool_gpu_prepare}, .type_attr = "T",             \
+		.types = GPU_FLT                                                                   \
 	}
 static const struct gpu_kernel rows[] = {
     ROW("MaxPool", pool_gpu_forward),

@@ -35,7 +35,6 @@ extern struct fake_cuda fake_cuda;
 struct fake_cuda_counts {
 	unsigned long plans; /* that a library was asked to choose a way for */
 	unsigned long launches, fills, products, copies_in, copies_out, allocations;
-	unsigned long pools, norms;
 	unsigned long convolutions,
 	    uncertain; /* of the latter, by algorithms that are not repeatable */
 	size_t device_bytes, most_bytes, host_bytes; /* not yet freed */
