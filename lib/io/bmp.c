@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the numbers that matter stand in a file's head. */
+/* Offsets in the file header. */
 enum { ROWS_AT = 10, WIDTH = 18, HEIGHT = 22, BITS = 28, HEAD = 32 };
 
 static uint32_t number(struct mu_span file, size_t at, unsigned bytes)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entries of a bundle's index, as messages and in memory. */
+/* The entries of a bundle's index: parsing and writing. */
 #include <inttypes.h>
 
 #include "lib/base/pb.h"
@@ -59,7 +59,7 @@ struct bundle_record *bundle_index_find(const struct bundle_index *x, const void
 	return x->n ? bsearch(&want, x->records, x->n, sizeof want, compare) : NULL;
 }
 
-/* ---- the ordered code of a part's key ---- */
+/* ---- the order-preserving encoding of a part's key ---- */
 
 static void put_ordered_number(struct mu_buf *b, uint64_t v)
 {
@@ -75,7 +75,7 @@ static void put_ordered_number(struct mu_buf *b, uint64_t v)
 
 static void put_ordered_string(struct mu_buf *b, const char *s)
 {
-	for (; *s; s++) { /* names hold no NUL, so only 0xff needs its escape */
+	for (; *s; s++) { /* names have no NUL, so only 0xff is escaped */
 		mu_buf_putc(b, *s);
 		if ((unsigned char)*s == 0xff)
 			mu_buf_putc(b, 0);
@@ -83,7 +83,8 @@ static void put_ordered_string(struct mu_buf *b, const char *s)
 	mu_buf_put(b, "\0\1", 2);
 }
 
-/* 7 bits a byte; as many leading bits as bytes, inverted for negative numbers. */
+/* Seven bits per byte.  The number of leading ones is the number of bytes; negative numbers are
+ * inverted. */
 static void put_ordered_signed(struct mu_buf *b, int64_t v)
 {
 	uint64_t magnitude = v < 0 ? ~(uint64_t)v : (uint64_t)v;
@@ -207,7 +208,7 @@ static int parse_header(struct bundle_index *x, struct mu_span value, struct mu_
 		return mu_fail(err, MU_DATA_LOSS, "the header is malformed");
 	if (endian)
 		return mu_fail(err, MU_UNIMPLEMENTED,
-			       "written on a big-endian machine; such bundles are not read");
+			       "bundles written on big-endian machines are not supported");
 	x->n_shards = (unsigned)shards;
 	return 0;
 }
@@ -217,7 +218,7 @@ struct parse {
 	const char *path;
 };
 
-static int take_pair(void *user, struct mu_span key, struct mu_span value, struct mu_err *err)
+static int add_pair(void *user, struct mu_span key, struct mu_span value, struct mu_err *err)
 {
 	struct parse *p = user;
 	int rc;
@@ -238,7 +239,7 @@ int bundle_index_parse(struct bundle_index *out, struct mu_span file, const char
 		       struct mu_err *err)
 {
 	struct parse p = {.path = path};
-	int rc = table_parse(file, path, take_pair, &p, err);
+	int rc = table_parse(file, path, add_pair, &p, err);
 
 	if (!rc && !p.index.n_shards)
 		rc = mu_fail(err, MU_DATA_LOSS, "%s: the header entry is missing", path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bundles as sets of files: joining the shards of one save, looking, removing. */
+/* Operations on the files of bundles: merge, exists, remove. */
 #include <errno.h>
 #include <libgen.h>
 #include <stdio.h>
@@ -8,11 +8,12 @@
 #include "lib/base/map.h"
 #include "lib/io/bundle_table.h"
 
-/* Moves what rec lists into the merged index; a tensor in parts may be in several of them. */
-static int take_record(struct bundle_index *to, struct mu_map *seen, struct bundle_record *rec,
-		       unsigned first_shard, const char *from, struct mu_err *err)
+/* Moves rec into the merged index.  A tensor in parts may be in several indexes. */
+static int merge_record(struct bundle_index *to, struct mu_map *merged_names,
+			struct bundle_record *rec, unsigned first_shard, const char *from,
+			struct mu_err *err)
 {
-	uintptr_t at = (uintptr_t)mu_map_get_n(seen, rec->key, rec->key_len);
+	uintptr_t at = (uintptr_t)mu_map_get_n(merged_names, rec->key, rec->key_len);
 	struct bundle_record *have = at ? &to->records[at - 1] : NULL;
 
 	if (!have) {
@@ -24,14 +25,13 @@ static int take_record(struct bundle_index *to, struct mu_map *seen, struct bund
 		rec->n_slices = 0;
 		if (!have->n_slices)
 			have->shard += first_shard;
-		mu_map_put_n(seen, rec->key, rec->key_len, (void *)(uintptr_t)to->n);
+		mu_map_put_n(merged_names, rec->key, rec->key_len, (void *)(uintptr_t)to->n);
 		return 0;
 	}
 	if (!have->n_slices || !rec->n_slices || have->dtype != rec->dtype ||
 	    !mu_shape_eq(&have->shape, &rec->shape))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "cannot merge %s: it holds '%s', which another part has too", from,
-			       rec->key);
+			       "cannot merge %s: another part also has '%s'", from, rec->key);
 	have->slices =
 	    mu_xrealloc(have->slices, (have->n_slices + rec->n_slices) * sizeof have->slices[0]);
 	memcpy(have->slices + have->n_slices, rec->slices, rec->n_slices * sizeof rec->slices[0]);
@@ -39,13 +39,13 @@ static int take_record(struct bundle_index *to, struct mu_map *seen, struct bund
 	return 0;
 }
 
-static int take_index(struct bundle_index *to, struct mu_map *seen, struct bundle_index *from,
-		      const char *prefix, struct mu_err *err)
+static int merge_index(struct bundle_index *to, struct mu_map *merged_names,
+		       struct bundle_index *from, const char *prefix, struct mu_err *err)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < from->n && !rc; i++)
-		rc = take_record(to, seen, &from->records[i], to->n_shards, prefix, err);
+		rc = merge_record(to, merged_names, &from->records[i], to->n_shards, prefix, err);
 	to->n_shards += from->n_shards;
 	return rc;
 }
@@ -70,7 +70,7 @@ static void remove_leftovers(const char *const *from, unsigned n, bool folders)
 	}
 	for (unsigned i = 0; i < n && folders; i++) {
 		MU_AUTO_FREE char *copy = mu_xstrdup(from[i]);
-		rmdir(dirname(copy)); /* fails while others are still in it, as it should */
+		rmdir(dirname(copy)); /* fails unless the folder is empty, as intended */
 	}
 }
 
@@ -79,17 +79,17 @@ int mu_bundle_merge(const char *const *from, unsigned n, const char *prefix, boo
 {
 	struct bundle_index merged = {0};
 	MU_AUTO_FREE unsigned *shards = MU_NEW_ARRAY(unsigned, n + 1);
-	struct mu_map seen;
+	struct mu_map merged_names;
 	int rc = n ? 0 : mu_fail(err, MU_INVALID_ARGUMENT, "nothing to merge into %s", prefix);
 
-	mu_map_init(&seen);
+	mu_map_init(&merged_names);
 	for (unsigned i = 0; i < n && !rc; i++) {
 		struct bundle_index one;
 		rc = bundle_index_read(&one, from[i], err);
 		if (rc)
 			break;
 		shards[i] = one.n_shards;
-		rc = take_index(&merged, &seen, &one, from[i], err);
+		rc = merge_index(&merged, &merged_names, &one, from[i], err);
 		bundle_index_fini(&one);
 	}
 	unsigned first = 0;
@@ -99,7 +99,7 @@ int mu_bundle_merge(const char *const *from, unsigned n, const char *prefix, boo
 		rc = bundle_index_write(&merged, prefix, err);
 	if (!rc)
 		remove_leftovers(from, n, delete_folders);
-	mu_map_fini(&seen);
+	mu_map_fini(&merged_names);
 	bundle_index_fini(&merged);
 	return rc;
 }

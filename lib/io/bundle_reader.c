@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the whole index when opened, data as asked for.  One data file is open at a time: a bundle
- * may have more shards than a process may have files. */
+/* Reads the whole index when opened, and data on demand.  Only one data file is open at a time,
+ * because a bundle may have more shards than a process may have open files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -38,7 +38,7 @@ int mu_bundle_open(struct mu_bundle_reader **out, const char *prefix, struct mu_
 	r->entries = MU_NEW_ARRAY(struct mu_bundle_entry, index.n + 1);
 	for (size_t i = 0; i < index.n; i++) {
 		const struct bundle_record *rec = &index.records[i];
-		if (!rec->key_len || rec->key[0] == '\0') /* a part's coded key */
+		if (!rec->key_len || rec->key[0] == '\0') /* the encoded key of a part */
 			continue;
 		r->entries[r->n_entries++] = (struct mu_bundle_entry){
 		    rec->key, rec->dtype, rec->shape, rec->n_slices, rec->size, rec->shard};
@@ -117,8 +117,8 @@ static int open_shard(struct mu_bundle_reader *r, unsigned shard, struct mu_err 
 	return 0;
 }
 
-static int lost(const struct mu_bundle_reader *r, const struct bundle_record *rec,
-		struct mu_err *err, const char *what)
+static int fail_data_loss(const struct mu_bundle_reader *r, const struct bundle_record *rec,
+			  struct mu_err *err, const char *what)
 {
 	return mu_fail(err, MU_DATA_LOSS, "%s: the tensor at offset %" PRIu64 " %s", r->fd_path,
 		       rec->offset, what);
@@ -130,11 +130,11 @@ static int read_at(struct mu_bundle_reader *r, const struct bundle_record *rec, 
 	int why = mu_read_sum(r->fd, rec->offset, to, rec->size, &r->spread, crc);
 
 	if (why < 0)
-		return lost(r, rec, err, "is truncated");
+		return fail_data_loss(r, rec, err, "is truncated");
 	return why ? mu_fail_errno(err, why, "cannot read %s", r->fd_path) : 0;
 }
 
-static bool split_strings(struct mu_tensor *t, const char *data, uint64_t size, uint32_t *sum,
+static bool parse_strings(struct mu_tensor *t, const char *data, uint64_t size, uint32_t *sum,
 			  bool check)
 {
 	struct mu_pb m = mu_pb_of((struct mu_span){data, size});
@@ -165,8 +165,8 @@ static bool split_strings(struct mu_tensor *t, const char *data, uint64_t size, 
 	return true;
 }
 
-/* Objects as the writer puts them: each is checked before it is made. */
-static bool split_objects(struct mu_tensor *t, const char *data, uint64_t size, uint32_t *sum)
+/* Parses objects; each is checked before it is allocated. */
+static bool parse_objects(struct mu_tensor *t, const char *data, uint64_t size, uint32_t *sum)
 {
 	struct mu_pb m = mu_pb_of((struct mu_span){data, size});
 	uint32_t crc = 0, stored;
@@ -188,7 +188,7 @@ static bool split_objects(struct mu_tensor *t, const char *data, uint64_t size, 
 	return m.at == m.end;
 }
 
-/* What is not as wide as its type: strings and objects. */
+/* Reads elements of variable size: strings and objects. */
 static int read_parts(struct mu_bundle_reader *r, const struct bundle_record *rec,
 		      struct mu_tensor *t, struct mu_err *err)
 {
@@ -198,20 +198,20 @@ static int read_parts(struct mu_bundle_reader *r, const struct bundle_record *re
 	if (!data)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %" PRIu64 " bytes of %s",
 			       rec->size, r->fd_path);
-	int rc = read_at(r, rec, data, &sum, err); /* the entry's sum is of other bytes */
+	int rc = read_at(r, rec, data, &sum, err); /* the entry's checksum is over other bytes */
 	if (rc)
 		return rc;
 	if (rec->dtype == MU_VARIANT)
-		return split_objects(t, data, rec->size, &sum) && mu_crc32c_mask(sum) == rec->crc
+		return parse_objects(t, data, rec->size, &sum) && mu_crc32c_mask(sum) == rec->crc
 			   ? 0
-			   : lost(r, rec, err, "does not match its checksum");
-	if (!split_strings(t, data, rec->size, &sum, true) || mu_crc32c_mask(sum) != rec->crc)
-		return lost(r, rec, err, "does not match its checksum");
-	split_strings(t, data, rec->size, &sum, false);
+			   : fail_data_loss(r, rec, err, "does not match its checksum");
+	if (!parse_strings(t, data, rec->size, &sum, true) || mu_crc32c_mask(sum) != rec->crc)
+		return fail_data_loss(r, rec, err, "does not match its checksum");
+	parse_strings(t, data, rec->size, &sum, false);
 	return 0;
 }
 
-/* Reads what one record describes: a whole tensor or one part. */
+/* Reads the tensor or part of one record. */
 static int read_record(struct mu_bundle_reader *r, const struct bundle_record *rec,
 		       struct mu_tensor *out, struct mu_err *err)
 {
@@ -224,15 +224,15 @@ static int read_record(struct mu_bundle_reader *r, const struct bundle_record *r
 	if (rc)
 		return rc;
 	if (rec->offset > r->fd_size || rec->size > r->fd_size - rec->offset)
-		return lost(r, rec, err, "lies outside the file");
-	if (parts) { /* each element takes a byte at least */
+		return fail_data_loss(r, rec, err, "lies outside the file");
+	if (parts) { /* each element has at least one byte */
 		if ((uint64_t)rec->shape.count > rec->size)
-			return lost(r, rec, err, "is smaller than its shape");
+			return fail_data_loss(r, rec, err, "is smaller than its shape");
 	} else if (!element) {
-		return mu_fail(err, MU_UNIMPLEMENTED, "tensors of type %s are not read",
+		return mu_fail(err, MU_UNIMPLEMENTED, "tensors of type %s are not supported",
 			       mu_dtype_name(rec->dtype));
 	} else if (rec->size % element || rec->size / element != (uint64_t)rec->shape.count) {
-		return lost(r, rec, err, "has not the size of its shape");
+		return fail_data_loss(r, rec, err, "does not have the size of its shape");
 	}
 	if ((rc = mu_tensor_new(&t, rec->dtype, &rec->shape, err)))
 		return rc;
@@ -241,7 +241,7 @@ static int read_record(struct mu_bundle_reader *r, const struct bundle_record *r
 	else
 		rc = read_at(r, rec, t.data, &crc, err);
 	if (!rc && !parts && mu_crc32c_mask(crc) != rec->crc)
-		rc = lost(r, rec, err, "does not match its checksum");
+		rc = fail_data_loss(r, rec, err, "does not match its checksum");
 	if (rc)
 		return rc;
 	*out = t;
@@ -259,10 +259,10 @@ static const struct bundle_record *find(const struct mu_bundle_reader *r, const 
 	return *name ? rec : NULL;
 }
 
-/* Copies what the stored part `e` has of `want` into out; *meets says whether it had any. */
+/* Copies the intersection of the stored part `e` and `want` into out. */
 static int add_part(struct mu_bundle_reader *r, const struct bundle_record *whole,
-		    const struct bundle_extent *e, const struct box *want, struct mu_tensor *out,
-		    int64_t *copied, struct mu_err *err)
+		    const struct bundle_extent *e, const struct box *wanted_box,
+		    struct mu_tensor *out, int64_t *copied, struct mu_err *err)
 {
 	MU_AUTO_TENSOR part = {0};
 	MU_AUTO_BUF key = {0};
@@ -271,7 +271,7 @@ static int add_part(struct mu_bundle_reader *r, const struct bundle_record *whol
 
 	if (rc)
 		return rc;
-	if (!box_meet(&common, want, &stored))
+	if (!box_meet(&common, wanted_box, &stored))
 		return 0;
 	bundle_slice_key(&key, whole->key, e);
 	const struct bundle_record *rec = bundle_index_find(&r->index, key.data, key.len);
@@ -280,7 +280,7 @@ static int add_part(struct mu_bundle_reader *r, const struct bundle_record *whol
 		return mu_fail(err, MU_DATA_LOSS, "a part is missing or has another shape");
 	if ((rc = read_record(r, rec, &part, err)))
 		return rc;
-	box_copy(out, want, &part, &stored, &common);
+	box_copy(out, wanted_box, &part, &stored, &common);
 	*copied += box_count(&common);
 	return 0;
 }
@@ -298,10 +298,10 @@ static bool parts_overlap(const struct bundle_record *rec)
 	return false;
 }
 
-/* want: the box of the whole to read, into a new tensor of shape `shape`. */
+/* Reads the box `want` of the variable into a new tensor of shape `shape`. */
 static int read_box(struct mu_bundle_reader *r, const struct bundle_record *rec,
-		    const struct box *want, const struct mu_shape *shape, struct mu_tensor *out,
-		    struct mu_err *err)
+		    const struct box *wanted_box, const struct mu_shape *shape,
+		    struct mu_tensor *out, struct mu_err *err)
 {
 	enum { MAX_PARTS = 10000 };
 	MU_AUTO_TENSOR t = {0};
@@ -313,7 +313,7 @@ static int read_box(struct mu_bundle_reader *r, const struct bundle_record *rec,
 		return mu_fail(err, MU_DATA_LOSS, "its parts overlap");
 	int rc = mu_tensor_new(&t, rec->dtype, shape, err);
 	for (unsigned i = 0; i < rec->n_slices && !rc; i++)
-		rc = add_part(r, rec, &rec->slices[i], want, &t, &copied, err);
+		rc = add_part(r, rec, &rec->slices[i], wanted_box, &t, &copied, err);
 	if (!rc && copied != shape->count)
 		rc = mu_fail(err, MU_DATA_LOSS, "its parts do not cover it");
 	if (rc)
@@ -342,8 +342,9 @@ int mu_bundle_read(struct mu_bundle_reader *r, const char *name, struct mu_tenso
 	return rc ? mu_wrap(err, "checkpoint %s: tensor '%s'", r->prefix, name) : 0;
 }
 
-static int cut(struct mu_bundle_reader *r, const struct bundle_record *rec, const struct box *want,
-	       const struct mu_shape *shape, struct mu_tensor *out, struct mu_err *err)
+static int read_slice(struct mu_bundle_reader *r, const struct bundle_record *rec,
+		      const struct box *wanted_box, const struct mu_shape *shape,
+		      struct mu_tensor *out, struct mu_err *err)
 {
 	MU_AUTO_TENSOR whole = {0};
 	struct mu_tensor t;
@@ -354,7 +355,7 @@ static int cut(struct mu_bundle_reader *r, const struct bundle_record *rec, cons
 		return rc;
 	memcpy(all.length, rec->shape.dim, sizeof all.length);
 	if (shape->count)
-		box_copy(&t, want, &whole, &all, want);
+		box_copy(&t, wanted_box, &whole, &all, wanted_box);
 	*out = t;
 	return 0;
 }
@@ -377,7 +378,7 @@ int mu_bundle_read_slice(struct mu_bundle_reader *r, const char *name, const str
 			 struct mu_tensor *out, struct mu_err *err)
 {
 	const struct bundle_record *rec = find(r, name, err);
-	struct box want;
+	struct box wanted_box;
 	int rc;
 
 	if (!rec)
@@ -389,11 +390,11 @@ int mu_bundle_read_slice(struct mu_bundle_reader *r, const char *name, const str
 			       mu_shape_str(&slice->full), mu_shape_str(&rec->shape), name);
 	if (slice->whole)
 		return mu_bundle_read(r, name, out, err);
-	/* A variable that is partitioned as it was when saved finds each part as it is. */
+	/* The common case: the variable has the same partitions as when it was saved. */
 	const struct bundle_record *part = rec->n_slices ? find_part(r, rec, slice) : NULL;
-	box_of_slice(&want, slice);
+	box_of_slice(&wanted_box, slice);
 	rc = part            ? read_record(r, part, out, err)
-	     : rec->n_slices ? read_box(r, rec, &want, &slice->part, out, err)
-			     : cut(r, rec, &want, &slice->part, out, err);
+	     : rec->n_slices ? read_box(r, rec, &wanted_box, &slice->part, out, err)
+			     : read_slice(r, rec, &wanted_box, &slice->part, out, err);
 	return rc ? mu_wrap(err, "checkpoint %s: tensor '%s'", r->prefix, name) : 0;
 }

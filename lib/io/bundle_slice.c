@@ -29,7 +29,7 @@ static bool take_number(const char **at, const char *end, int64_t *out)
 	return true;
 }
 
-/* One of "-" and "start,length", for dimension d of the whole. */
+/* Parses "-" or "start,length" for dimension d of the variable. */
 static bool take_extent(const char **at, const char *end, struct mu_slice *s, int d)
 {
 	s->start[d] = 0;
@@ -164,7 +164,7 @@ int64_t box_count(const struct box *b)
 	return n;
 }
 
-/* Offset in elements of the point `at` of the whole within a tensor that holds `b`. */
+/* Returns the offset, in elements, of point `at` of the variable in a tensor with the box `b`. */
 static int64_t offset_in(const struct box *b, const int64_t *at)
 {
 	int64_t o = 0;

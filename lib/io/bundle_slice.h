@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Boxes within tensors: what cutting and joining parts needs.  Private to the bundle files. */
+/* Boxes of tensors, to split and join parts.  Private to the bundle files. */
 #ifndef MU_IO_BUNDLE_SLICE_H
 #define MU_IO_BUNDLE_SLICE_H
 
@@ -9,20 +9,20 @@ struct box {
 	int rank;
 	int64_t start[MU_MAX_RANK], length[MU_MAX_RANK]; /* resolved: no -1 */
 };
-/* OUT_OF_RANGE when the extent does not lie within the shape. */
+/* OUT_OF_RANGE if the extent exceeds the shape. */
 int box_of_extent(struct box *out, const struct bundle_extent *e, const struct mu_shape *full,
 		  struct mu_err *err);
 void box_of_slice(struct box *out, const struct mu_slice *s);
 struct bundle_extent extent_of_slice(const struct mu_slice *s);
-/* As the field `number`, a TensorSliceProto. */
+/* Writes a TensorSliceProto as the field `number`. */
 void bundle_extent_write(struct mu_buf *b, uint32_t number, const struct bundle_extent *e);
-/* Its body; false when it is malformed. */
+/* Parses the body of a TensorSliceProto; false: malformed. */
 bool bundle_extent_parse(struct mu_span s, struct bundle_extent *out);
-/* Whether they share elements, and which. */
+/* Computes the intersection; false if it is empty. */
 bool box_meet(struct box *out, const struct box *a, const struct box *b);
 int64_t box_count(const struct box *b);
-/* Copies the elements of `what` (in coordinates of the whole) from a tensor that holds the box
- * `from_box` to one that holds `to_box`. */
+/* Copies the box `what` of the variable from a tensor with the box `from_box` to one with `to_box`.
+ */
 void box_copy(struct mu_tensor *to, const struct box *to_box, const struct mu_tensor *from,
 	      const struct box *from_box, const struct box *what);
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layout: data blocks, an empty metaindex block, an index block (last key of each data block or
- * something after it -> where it is), a footer of 48 bytes.  A block is entries (varints: bytes
- * shared with the key before, bytes not shared, bytes of value; then those), restart offsets,
- * their count; behind it one byte of compression type and a masked checksum over both.
+/* Layout of the file: data blocks, an empty metaindex block, an index block, a footer of 48 bytes.
+ * The index block maps a key that is not before the last key of a data block to its location.
  *
- * Reading demands that the blocks lie without gaps from the file's first byte to its footer, as
- * every writer leaves them: then no byte of the file is outside some check. */
+ * A block has entries, restart offsets and their count, then one byte of compression type and a
+ * masked checksum over both.  An entry has three varints (bytes shared with the previous key, other
+ * key bytes, value bytes), then these bytes.
+ *
+ * The reader requires blocks without gaps from the first byte to the footer, as all writers produce
+ * them.  So every byte of the file is checked. */
 #include "lib/io/bundle_table.h"
 
 #include <inttypes.h>
@@ -25,7 +27,7 @@ static bool take_handle(struct mu_pb *m, struct handle *h)
 	return mu_pb_varint(m, &h->offset) && mu_pb_varint(m, &h->size);
 }
 
-/* The body of the block at h, checked; *end is where the next thing starts. */
+/* Checks the block at h and returns its body; *end is the offset after it. */
 static int open_block(struct mu_span file, const char *path, struct handle h, struct mu_span *body,
 		      uint64_t *end, struct mu_err *err)
 {
@@ -45,7 +47,7 @@ static int open_block(struct mu_span file, const char *path, struct handle h, st
 	if (at[h.size] != 0)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "%s: the block at offset %" PRIu64
-			       " is compressed (type %d); only plain ones are read",
+			       " is compressed (type %d), which is not supported",
 			       path, h.offset, at[h.size]);
 	uint32_t restarts;
 	if (h.size < 4)
@@ -90,7 +92,7 @@ struct table_walk {
 	const char *path;
 	table_pair_fn pair;
 	void *user;
-	uint64_t expect; /* where the next block must start */
+	uint64_t expect; /* offset at which the next block must start */
 	struct mu_buf last;
 };
 
@@ -132,7 +134,7 @@ static int walk_table(struct table_walk *w, struct mu_err *err)
 	const char *footer = w->file.data + w->file.len - FOOTER;
 	struct mu_pb m = mu_pb_of((struct mu_span){footer, HANDLES});
 	bool ok = take_handle(&m, &meta) && take_handle(&m, &index);
-	/* Numbers as short as they can be, then zeros: no bit of the footer is free. */
+	/* The numbers must have their shortest encoding, followed by zeros. */
 	ok = ok && (size_t)(m.at - footer) ==
 		       mu_pb_varint_size(meta.offset) + mu_pb_varint_size(meta.size) +
 			   mu_pb_varint_size(index.offset) + mu_pb_varint_size(index.size);
@@ -185,7 +187,7 @@ static void put_entry(struct mu_buf *block, size_t shared, struct mu_span key, s
 	mu_buf_put(block, value.data, value.len);
 }
 
-/* Appends restarts and trailer and puts the block out; empties both buffers. */
+/* Writes the block with its restarts and trailer; empties both buffers. */
 static struct handle put_block(struct mu_buf *out, struct mu_buf *block, struct mu_buf *restarts)
 {
 	struct handle h = {.offset = out->len};
@@ -210,7 +212,7 @@ static void put_handle(struct mu_buf *b, struct handle h)
 	mu_pb_put_varint(b, h.size);
 }
 
-/* Puts the block out and its entry into the index; `next` is the key that follows, or NULL. */
+/* Writes the block and adds its index entry; `next` is the following key, or NULL. */
 static void end_block(struct table_builder *t, const struct mu_span *next)
 {
 	MU_AUTO_BUF where = {0};
@@ -220,7 +222,7 @@ static void end_block(struct table_builder *t, const struct mu_span *next)
 	if (!t->block.len)
 		return;
 	put_handle(&where, put_block(t->out, &t->block, &t->restarts));
-	/* A short key that is not before the last one and before the next. */
+	/* a short key, not before the last key and before the next one */
 	if (next)
 		while (i < key->len && i < next->len && key->data[i] == next->data[i])
 			i++;

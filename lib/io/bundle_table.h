@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The index file of a bundle: a sorted table of keys and values in LevelDB's block format, and the
- * entries that its values are.  Private to the bundle files. */
+/* The index file of a bundle: a sorted table of keys and values in LevelDB's block format, whose
+ * values are bundle entries.  Private to the bundle files. */
 #ifndef MU_IO_BUNDLE_TABLE_H
 #define MU_IO_BUNDLE_TABLE_H
 
 #include "lib/base/buf.h"
 #include "lib/io/bundle.h"
 
-/* A part of a tensor as the index lists it; length -1 is the whole dimension. */
+/* A part of a tensor; length -1 is the whole dimension. */
 struct bundle_extent {
 	int64_t start[MU_MAX_RANK], length[MU_MAX_RANK];
 	int rank;
@@ -15,7 +15,7 @@ struct bundle_extent {
 
 /* BundleEntryProto */
 struct bundle_record {
-	char *key; /* tensor name, or the coded name of a part; may hold NULs */
+	char *key; /* tensor name, or the encoded key of a part, which may contain NULs */
 	size_t key_len;
 	enum mu_dtype dtype;
 	struct mu_shape shape;
@@ -27,11 +27,11 @@ struct bundle_record {
 };
 struct bundle_index {
 	unsigned n_shards;
-	struct bundle_record *records; /* by rising key once sorted */
+	struct bundle_record *records; /* ordered by key once sorted */
 	size_t n, cap;
 };
 
-/* The checksum so far, and a length of what is not as wide as its type: as a fixed number. */
+/* Extends the checksum by the length of an element of variable size, as a fixed-width number. */
 uint32_t bundle_sum_length(uint32_t crc, uint64_t n);
 void bundle_index_fini(struct bundle_index *x);
 struct bundle_record *bundle_index_add(struct bundle_index *x, const void *key, size_t len);
@@ -40,15 +40,15 @@ struct bundle_record *bundle_index_find(const struct bundle_index *x, const void
 int bundle_index_read(struct bundle_index *out, const char *prefix, struct mu_err *err);
 int bundle_index_parse(struct bundle_index *out, struct mu_span file, const char *path,
 		       struct mu_err *err);
-/* Sorts, writes aside, syncs and renames to <prefix>.index. */
+/* Sorts the records and replaces <prefix>.index atomically. */
 int bundle_index_write(struct bundle_index *x, const char *prefix, struct mu_err *err);
 
-/* Walks the key-value pairs of a whole table file: pair() returns 0 or an error. */
+/* Calls pair() for each key-value pair of a table file; pair() returns 0 or an error. */
 typedef int (*table_pair_fn)(void *user, struct mu_span key, struct mu_span value,
 			     struct mu_err *err);
 int table_parse(struct mu_span file, const char *path, table_pair_fn pair, void *user,
 		struct mu_err *err);
-/* Builds one: keys must come in rising order. */
+/* Builds a table; keys must be added in ascending order. */
 struct table_builder {
 	struct mu_buf *out;
 	struct mu_buf block, index_block, last_key;
@@ -57,9 +57,9 @@ struct table_builder {
 };
 void table_begin(struct table_builder *t, struct mu_buf *out);
 void table_add(struct table_builder *t, struct mu_span key, struct mu_span value);
-void table_end(struct table_builder *t); /* and frees what t holds */
+void table_end(struct table_builder *t); /* also frees the buffers of t */
 
-/* The key under which a part is stored. */
+/* Writes the key of a part. */
 void bundle_slice_key(struct mu_buf *out, const char *name, const struct bundle_extent *e);
 /* <prefix>.data-00000-of-00001; a new string. */
 char *bundle_data_path(const char *prefix, unsigned shard, unsigned n_shards);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The data file is written aside as tensors come; mu_bundle_finish syncs it, gives it its name and
- * then does the same with the index, whose appearance is what makes the bundle exist. */
+/* Tensors are written to a temporary data file.  mu_bundle_finish syncs and renames it, then does
+ * the same with the index, which makes the bundle visible. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -60,8 +60,8 @@ void mu_bundle_writer_free(struct mu_bundle_writer *w)
 	free(w);
 }
 
-/* Lengths as varints, a masked checksum of the lengths (as fixed numbers), the bytes.  The entry's
- * checksum goes over the fixed numbers, that checksum and the bytes. */
+/* Writes lengths as varints, a masked checksum of the lengths (as fixed-width numbers), then the
+ * bytes.  The entry's checksum is over the fixed-width numbers, that checksum and the bytes. */
 static int put_strings(struct mu_bundle_writer *w, const struct mu_tensor *t, uint32_t *crc,
 		       struct mu_err *err)
 {
@@ -77,7 +77,7 @@ static int put_strings(struct mu_bundle_writer *w, const struct mu_tensor *t, ui
 	uint32_t masked = mu_crc32c_mask(sum);
 	mu_buf_put(&lengths, &masked, 4);
 	sum = mu_crc32c(sum, &masked, 4);
-	uint32_t of_varints = 0; /* which nobody keeps */
+	uint32_t of_varints = 0; /* not stored */
 	int rc = mu_sink_put(w->file, lengths.data, lengths.len, &of_varints, err);
 	for (int64_t i = 0; i < t->shape.count && !rc; i++)
 		rc = mu_sink_put(w->file, s[i].data, s[i].len, &sum, err);
@@ -85,12 +85,12 @@ static int put_strings(struct mu_bundle_writer *w, const struct mu_tensor *t, ui
 	return rc;
 }
 
-/* Each object's length as a varint, its bytes, a masked checksum of all so far.  The entry's
- * checksum goes over the same, with the lengths as fixed numbers. */
+/* Writes for each object its length as a varint, its bytes, and a masked checksum of all so far.
+ * The entry's checksum is over the same, with the lengths as fixed-width numbers. */
 static int put_objects(struct mu_bundle_writer *w, const struct mu_tensor *t, const char *name,
 		       uint32_t *crc, struct mu_err *err)
 {
-	uint32_t sum = 0, of_varints = 0; /* which nobody keeps */
+	uint32_t sum = 0, of_varints = 0; /* not stored */
 	int rc = 0;
 
 	for (int64_t i = 0; i < t->shape.count && !rc; i++) {
@@ -99,8 +99,9 @@ static int put_objects(struct mu_bundle_writer *w, const struct mu_tensor *t, co
 		MU_AUTO_BUF length = {0};
 		MU_AUTO_BUF b = {0};
 		if (!e)
-			return mu_fail(err, MU_UNIMPLEMENTED, "'%s' holds a %s, which is not saved",
-				       name, o ? o->type->name : "variant of nothing");
+			return mu_fail(err, MU_UNIMPLEMENTED,
+				       "'%s' contains a %s, which cannot be saved", name,
+				       o ? o->type->name : "null object");
 		mu_encoded_write(&b, e);
 		uint64_t n = b.len;
 		mu_pb_put_varint(&length, n);
@@ -123,7 +124,7 @@ static int add_keyed(struct mu_bundle_writer *w, struct mu_span key, const char 
 	int rc;
 
 	if (mu_map_get_n(&w->by_key, key.data, key.len))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "the checkpoint has '%s' already", name);
+		return mu_fail(err, MU_INVALID_ARGUMENT, "the checkpoint already has '%s'", name);
 	if (t->dtype == MU_STRING) {
 		rc = put_strings(w, t, &crc, err);
 	} else if (t->dtype == MU_VARIANT) {
@@ -132,7 +133,7 @@ static int add_keyed(struct mu_bundle_writer *w, struct mu_span key, const char 
 		size_t n = (size_t)t->shape.count * mu_dtype_size(t->dtype);
 		rc = mu_sink_put(w->file, t->data, n, &crc, err);
 	} else {
-		return mu_fail(err, MU_UNIMPLEMENTED, "'%s' is of type %s, which is not saved",
+		return mu_fail(err, MU_UNIMPLEMENTED, "'%s' has type %s, which cannot be saved",
 			       name, mu_dtype_name(t->dtype));
 	}
 	if (rc)
@@ -178,7 +179,7 @@ int mu_bundle_add_slice(struct mu_bundle_writer *w, const char *name, const stru
 	struct bundle_record *r = at ? &w->index.records[at - 1] : NULL;
 	if (r && (!r->n_slices || r->dtype != t->dtype || !mu_shape_eq(&r->shape, &slice->full)))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "the checkpoint has '%s' already with another shape or type", name);
+			       "the checkpoint already has '%s' with another shape or type", name);
 	struct bundle_extent e = extent_of_slice(slice);
 	bundle_slice_key(&key, name, &e);
 	if ((rc = add_keyed(w, mu_buf_span(&key), name, t, err)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text protocol buffers, as much of them as this file has: lines of name, colon and a quoted
- * string or a number. */
+/* Supports the subset of text protocol buffers that this file uses: lines with a name, a colon and
+ * a quoted string or number. */
 #include "lib/io/checkpoint_state.h"
 
 #include <ctype.h>
@@ -37,7 +37,7 @@ static int unhex(char c)
 	return isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10;
 }
 
-/* The character after a backslash; *at stands behind the backslash. */
+/* Parses an escape sequence; *at is after the backslash. */
 static char unescape(const char **at)
 {
 	static const char from[] = "nrtabfv", to[] = "\n\r\t\a\b\f\v";
@@ -93,7 +93,7 @@ struct parser {
 	unsigned n_times;
 };
 
-static void take_text(struct parser *p, const char *name, const char *value)
+static void set_text_field(struct parser *p, const char *name, const char *value)
 {
 	if (strcmp(name, "model_checkpoint_path") == 0) {
 		free(p->s.latest);
@@ -105,7 +105,7 @@ static void take_text(struct parser *p, const char *name, const char *value)
 	}
 }
 
-static void take_number(struct parser *p, const char *name, double value)
+static void set_number_field(struct parser *p, const char *name, double value)
 {
 	if (strcmp(name, "last_preserved_timestamp") == 0)
 		p->s.last_preserved = value;
@@ -131,7 +131,7 @@ static int parse(struct parser *p, const char *text, const char *path, struct mu
 		if (*text == '"' || *text == '\'') {
 			if (!take_string(&text, &value))
 				goto bad;
-			take_text(p, name, value.data);
+			set_text_field(p, name, value.data);
 			continue;
 		}
 		char *end;
@@ -139,7 +139,7 @@ static int parse(struct parser *p, const char *text, const char *path, struct mu
 		if (end == text)
 			goto bad;
 		text = end;
-		take_number(p, name, number);
+		set_number_field(p, name, number);
 	}
 	return 0;
 bad:
@@ -200,7 +200,7 @@ int mu_checkpoint_state_write(const struct mu_checkpoint_state *s, const char *f
 	return mu_write_file(path, b.data ? b.data : "", b.len, err);
 }
 
-static char *take_out(struct mu_checkpoint_state *s, unsigned i)
+static char *remove_at(struct mu_checkpoint_state *s, unsigned i)
 {
 	char *path = s->all[i];
 
@@ -218,7 +218,7 @@ void mu_checkpoint_state_add(struct mu_checkpoint_state *s, const char *prefix, 
 
 	for (unsigned i = 0; i < s->n; i++)
 		if (strcmp(s->all[i], prefix) == 0) {
-			free(take_out(s, i));
+			free(remove_at(s, i));
 			break;
 		}
 	grow(s);
@@ -228,7 +228,7 @@ void mu_checkpoint_state_add(struct mu_checkpoint_state *s, const char *prefix, 
 	s->latest = mu_xstrdup(prefix);
 	while (keep && s->n > keep) {
 		gone = mu_xrealloc(gone, (n_gone + 1) * sizeof gone[0]);
-		gone[n_gone++] = take_out(s, 0);
+		gone[n_gone++] = remove_at(s, 0);
 	}
 	if (dropped) {
 		*dropped = gone;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file named `checkpoint` beside checkpoints: which one is the latest, and which are kept.
+/* The file `checkpoint` in a folder of checkpoints: the latest checkpoint and all existing ones.
  *
- * Text form of TensorFlow's CheckpointState.  Paths inside the folder are written relative to it
- * and are returned joined to it, so a folder may be moved.
+ * It is TensorFlow's CheckpointState in text form.  Paths in the folder are stored relative to it,
+ * so the folder may be moved.  The functions return them joined to the folder.
  */
 #ifndef MU_IO_CHECKPOINT_STATE_H
 #define MU_IO_CHECKPOINT_STATE_H
@@ -13,23 +13,23 @@ enum { MU_CHECKPOINT_MAX_PATHS = 100000 };
 
 struct mu_checkpoint_state {
 	char *latest; /* NULL: none */
-	char **all;   /* oldest first; the latest is among them */
+	char **all;   /* oldest first; includes the latest */
 	double *times;
 	unsigned n;
 	double last_preserved;
 };
 void mu_checkpoint_state_fini(struct mu_checkpoint_state *s);
-/* NOT_FOUND when there is no such file. */
+/* NOT_FOUND if there is no such file. */
 int mu_checkpoint_state_read(struct mu_checkpoint_state *out, const char *folder,
 			     struct mu_err *err);
 int mu_checkpoint_state_write(const struct mu_checkpoint_state *s, const char *folder,
 			      struct mu_err *err);
-/* Adds (or moves to the end) prefix with its time and makes it the latest.  When more than keep
- * (> 0) are held, the oldest are taken out and returned in *dropped (may be NULL): free each, then
+/* Adds prefix (or moves it to the end) with its time and makes it the latest.  If there are more
+ * than keep (> 0), removes the oldest and returns them in *dropped (may be NULL): free each, then
  * the array. */
 void mu_checkpoint_state_add(struct mu_checkpoint_state *s, const char *prefix, double now,
 			     unsigned keep, char ***dropped, unsigned *n_dropped);
-/* The latest checkpoint of a folder: *out is new, NULL when there is none. */
+/* Finds the latest checkpoint of a folder; *out is a new string, NULL if there is none. */
 int mu_checkpoint_latest(char **out, const char *folder, struct mu_err *err);
 
 #endif

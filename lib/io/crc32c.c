@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The instruction has a latency of three cycles and a throughput of one, so long runs are cut in
- * three lanes whose checksums are joined by a table that shifts one over a lane's zeros. */
+/* The CRC instruction has a latency of three cycles and a throughput of one.  So long inputs are
+ * processed in three interleaved lanes.  A table that advances a checksum over the zeros of a lane
+ * joins the three checksums. */
 #include "lib/io/crc32c.h"
 
 #include <pthread.h>
@@ -17,9 +18,9 @@ enum { LANE = 1024 };
 
 static uint32_t table[8][256];      /* slicing by eight */
 static uint32_t lane_shift[4][256]; /* crc of x followed by LANE zero bytes, byte by byte of x */
-static uint32_t (*fast)(uint32_t crc, const unsigned char *p, size_t n);
+static uint32_t (*crc_instruction)(uint32_t crc, const unsigned char *p, size_t n);
 
-static uint32_t by_table(uint32_t crc, const unsigned char *p, size_t n)
+static uint32_t crc_by_table(uint32_t crc, const unsigned char *p, size_t n)
 {
 	for (; n >= 8; p += 8, n -= 8) {
 		uint64_t w;
@@ -34,7 +35,7 @@ static uint32_t by_table(uint32_t crc, const unsigned char *p, size_t n)
 	return crc;
 }
 
-static uint32_t shifted(uint32_t crc)
+static uint32_t shift_lane(uint32_t crc)
 {
 	return lane_shift[0][crc & 0xff] ^ lane_shift[1][crc >> 8 & 0xff] ^
 	       lane_shift[2][crc >> 16 & 0xff] ^ lane_shift[3][crc >> 24];
@@ -51,7 +52,7 @@ static uint32_t shifted(uint32_t crc)
 #endif
 
 #ifdef TARGET_CRC
-TARGET_CRC static uint32_t by_instruction(uint32_t crc, const unsigned char *p, size_t n)
+TARGET_CRC static uint32_t crc_by_instruction(uint32_t crc, const unsigned char *p, size_t n)
 {
 	uint64_t a = crc, w;
 
@@ -65,7 +66,7 @@ TARGET_CRC static uint32_t by_instruction(uint32_t crc, const unsigned char *p, 
 			b = CRC8(b, w1);
 			c = CRC8(c, w2);
 		}
-		a = shifted(shifted((uint32_t)a) ^ (uint32_t)b) ^ (uint32_t)c;
+		a = shift_lane(shift_lane((uint32_t)a) ^ (uint32_t)b) ^ (uint32_t)c;
 	}
 	for (; n >= 8; p += 8, n -= 8) {
 		memcpy(&w, p, 8);
@@ -86,7 +87,7 @@ static int has_instruction(void)
 }
 #endif
 
-static void prepare(void)
+static void make_tables(void)
 {
 	static const unsigned char zeros[LANE];
 
@@ -101,11 +102,11 @@ static void prepare(void)
 			table[k][i] = table[0][table[k - 1][i] & 0xff] ^ table[k - 1][i] >> 8;
 	for (uint32_t i = 0; i < 256; i++)
 		for (int k = 0; k < 4; k++)
-			lane_shift[k][i] = by_table(i << (8 * k), zeros, LANE);
-	fast = by_table;
+			lane_shift[k][i] = crc_by_table(i << (8 * k), zeros, LANE);
+	crc_instruction = crc_by_table;
 #ifdef TARGET_CRC
 	if (has_instruction())
-		fast = by_instruction;
+		crc_instruction = crc_by_instruction;
 #endif
 }
 
@@ -113,25 +114,25 @@ static void prepare_once(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, prepare);
+	pthread_once(&once, make_tables);
 }
 
 uint32_t mu_crc32c_table(uint32_t crc, const void *p, size_t n)
 {
 	prepare_once();
-	return ~by_table(~crc, p, n);
+	return ~crc_by_table(~crc, p, n);
 }
 
 uint32_t mu_crc32c(uint32_t crc, const void *p, size_t n)
 {
 	prepare_once();
-	return ~fast(~crc, p, n);
+	return ~crc_instruction(~crc, p, n);
 }
 
 /* ---- joining ---- */
 
-/* a times b modulo the polynomial; the highest bit is the lowest power. */
-static uint32_t times(uint32_t a, uint32_t b)
+/* Returns a * b modulo the polynomial; the highest bit is the lowest power. */
+static uint32_t multiply(uint32_t a, uint32_t b)
 {
 	uint32_t product = 0;
 
@@ -143,16 +144,16 @@ static uint32_t times(uint32_t a, uint32_t b)
 	return product;
 }
 
-/* n zero bytes after a multiply it by x^8n; what is done to a crc before and after its bytes
- * cancels out between a and b. */
+/* n zero bytes after a multiply it by x^(8n).  The initial and final inversions of a and b cancel
+ * out. */
 uint32_t mu_crc32c_join(uint32_t a, uint32_t b, uint64_t n)
 {
 	uint32_t power = 1u << 23; /* x^8 */
 
 	for (; n; n >>= 1) {
 		if (n & 1)
-			a = times(a, power);
-		power = times(power, power);
+			a = multiply(a, power);
+		power = multiply(power, power);
 	}
 	return a ^ b;
 }

@@ -18,8 +18,8 @@ struct table {
 	mu_csv_check check;
 };
 
-/* One number and nothing else but blanks around it. */
-static bool number(const char *at, const char *stop, double *out)
+/* Parses a number, which may have blanks around it. */
+static bool parse_number(const char *at, const char *stop, double *out)
 {
 	char text[64], *end;
 
@@ -40,7 +40,7 @@ static bool number(const char *at, const char *stop, double *out)
 	return end == text + n && isfinite(*out);
 }
 
-static int push(struct table *t, double v, unsigned line, struct mu_err *err)
+static int push_value(struct table *t, double v, unsigned line, struct mu_err *err)
 {
 	if (t->n == t->cap) {
 		size_t cap = t->cap ? 2 * t->cap : 1024;
@@ -68,7 +68,7 @@ static bool is_heading(const char *at, const char *stop)
 
 	for (;;) {
 		const char *end = field_end(at, stop);
-		if (number(at, end, &v))
+		if (parse_number(at, end, &v))
 			return false;
 		if (end == stop)
 			return true;
@@ -76,8 +76,8 @@ static bool is_heading(const char *at, const char *stop)
 	}
 }
 
-/* What stands there, for a message: a file may hold anything. */
-static const char *shown(const char *at, const char *stop, char *out, size_t size)
+/* Formats a field for a message: replaces bytes that are not printable. */
+static const char *printable(const char *at, const char *stop, char *out, size_t size)
 {
 	size_t n = 0;
 
@@ -97,12 +97,12 @@ static int read_row(struct table *t, const char *at, const char *stop, unsigned 
 	for (;;) {
 		const char *end = field_end(at, stop);
 		double v;
-		if (!number(at, end, &v))
+		if (!parse_number(at, end, &v))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "%s:%u: column %lld: '%.40s' is not a number", t->source,
 				       line, (long long)fields + 1,
-				       shown(at, end, text, sizeof(text)));
-		int rc = push(t, v, line, err);
+				       printable(at, end, text, sizeof(text)));
+		int rc = push_value(t, v, line, err);
 		if (rc)
 			return rc;
 		if (++fields > MAX_FIELDS)
@@ -114,7 +114,7 @@ static int read_row(struct table *t, const char *at, const char *stop, unsigned 
 	}
 	if (t->rows && fields != t->fields)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%s:%u: has %lld columns where the rows before have %lld", t->source,
+			       "%s:%u: has %lld columns, but the rows before have %lld", t->source,
 			       line, (long long)fields, (long long)t->fields);
 	if (t->check && !t->check(t->v + first, fields, text, sizeof(text)))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s:%u: %s", t->source, line, text);
@@ -148,8 +148,8 @@ static int read_rows(struct table *t, struct mu_span text, struct mu_err *err)
 	}
 	if (!t->rows)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%s:%u: ends without a row of numbers with commas between",
-			       t->source, line);
+			       "%s:%u: ends without a row of comma-separated numbers", t->source,
+			       line);
 	if (t->skipped)
 		mu_warn("data", "%s: %lld of %lld rows were left out", t->source,
 			(long long)t->skipped, (long long)(t->rows + t->skipped));
@@ -165,7 +165,7 @@ static int parse(struct mu_tensor *out, struct mu_span text, const char *source,
 	struct mu_tensor made;
 	int rc;
 
-	err = err ? err : &own; /* what is left out is told, too */
+	err = err ? err : &own; /* the log needs the reason for skipped rows */
 	rc = read_rows(&t, text, err);
 
 	if (!rc)

@@ -120,7 +120,7 @@ int mu_doc_fail(const struct mu_doc_node *n, struct mu_err *err, enum mu_code co
 	return mu_fail(err, code, "%s", msg.data ? msg.data : "");
 }
 
-/* A few names are compared sooner than they are put into a map. */
+/* For a few names, comparing all pairs is faster than a hash map. */
 enum { COMPARED = 24 };
 
 static struct mu_doc_node *duplicate_of_few(const struct mu_doc_node *map)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A document: what JSON and YAML have in common, as a tree that knows where each value stood.
+/* A document: the common data model of JSON and YAML, as a tree with the line of each value.
  *
- * Every error made here names source, line and path: "job.yaml:12: spec.tasks.ps.replicas: must be
- * a number".  Trees are bounded when they are read (depth, nodes, bytes), so walking one by
- * recursion is safe.  Everything lives in the document's arena.
+ * Errors name source, line and path: "job.yaml:12: spec.tasks.ps.replicas: must be a number".  The
+ * parsers limit depth, nodes and bytes, so recursion over a tree is safe.  All memory is in the
+ * document's arena.
  *
- * The getters mu_doc_opt_* leave *out alone when the key is absent or null, so the caller's default
- * stands; a value of another kind is INVALID_ARGUMENT.
+ * The getters mu_doc_opt_* do not change *out if the key is absent or null, so the caller's default
+ * remains.  A value of another kind is INVALID_ARGUMENT.
  */
 #ifndef MU_IO_DOC_H
 #define MU_IO_DOC_H
@@ -28,21 +28,21 @@ enum mu_doc_kind {
 struct mu_doc;
 struct mu_doc_node {
 	enum mu_doc_kind kind;
-	unsigned line; /* from 1; 0 when unknown */
+	unsigned line; /* from 1; 0: unknown */
 	unsigned n;    /* children */
 	bool b;
-	int64_t i;        /* INT; FLOAT cut to a whole number */
+	int64_t i;        /* INT; a FLOAT is truncated */
 	double f;         /* INT and FLOAT */
 	const char *text; /* STRING; NUL-terminated */
 	size_t len;
-	const char *key; /* within a map */
+	const char *key; /* of a child of a map */
 	struct mu_doc_node *parent, *first, *last, *next;
 	struct mu_doc *doc;
 };
 
 struct mu_doc {
 	struct mu_arena arena;
-	const char *source; /* file name, or what else the text came from */
+	const char *source; /* file name or other name of the source, for errors */
 	struct mu_doc_node *root;
 	unsigned n_nodes;
 };
@@ -54,22 +54,22 @@ MU_AUTO_DEFINE(mu_doc_free, struct mu_doc)
 #define mu_doc_each(node, child)                                                                   \
 	for (struct mu_doc_node *child = (node) ? (node)->first : NULL; child; child = child->next)
 
-/* A child of a map by key, or by "a.b.c"; NULL when absent or when something on the way is no map.
- * A key that holds a dot is found by mu_doc_key only. */
+/* Find a child by key, or by the path "a.b.c".  NULL if it is absent or a part of the path is not a
+ * map.  Only mu_doc_key finds keys with a dot. */
 struct mu_doc_node *mu_doc_key(const struct mu_doc_node *map, const char *key);
 struct mu_doc_node *mu_doc_get(const struct mu_doc_node *map, const char *path);
 const char *mu_doc_text(const struct mu_doc_node *map, const char *path, const char *otherwise);
 int64_t mu_doc_int(const struct mu_doc_node *map, const char *path, int64_t otherwise);
 bool mu_doc_bool(const struct mu_doc_node *map, const char *path, bool otherwise);
 
-/* "spec.tasks.ps.replicas", "spec.command[2]"; appends. */
+/* Appends the path, such as "spec.tasks.ps.replicas" or "spec.command[2]". */
 void mu_doc_path(const struct mu_doc_node *n, struct mu_buf *out);
 const char *mu_doc_kind_name(enum mu_doc_kind k); /* "a number", "a list", … */
-/* "source:line: path: <fmt>" */
+/* Fails with "source:line: path: <fmt>". */
 int mu_doc_fail(const struct mu_doc_node *n, struct mu_err *err, enum mu_code code, const char *fmt,
 		...) __attribute__((format(printf, 4, 5)));
 
-/* Typed and strict.  `map` may be NULL (everything absent). */
+/* Typed, strict getters.  `map` may be NULL: every key is absent. */
 int mu_doc_opt_text(const struct mu_doc_node *map, const char *key, const char **out,
 		    struct mu_err *err);
 int mu_doc_opt_int(const struct mu_doc_node *map, const char *key, int64_t min, int64_t max,
@@ -77,21 +77,21 @@ int mu_doc_opt_int(const struct mu_doc_node *map, const char *key, int64_t min, 
 int mu_doc_opt_float(const struct mu_doc_node *map, const char *key, double min, double max,
 		     double *out, struct mu_err *err);
 int mu_doc_opt_bool(const struct mu_doc_node *map, const char *key, bool *out, struct mu_err *err);
-/* One of `names` (NULL-terminated) -> its position. */
+/* Gets one of `names` (NULL-terminated) as its index. */
 int mu_doc_opt_choice(const struct mu_doc_node *map, const char *key, const char *const *names,
 		      int *out, struct mu_err *err);
-/* A child map or list; *out is NULL when absent. */
+/* Get a child map or list; *out is NULL if absent. */
 int mu_doc_opt_map(const struct mu_doc_node *map, const char *key, struct mu_doc_node **out,
 		   struct mu_err *err);
 int mu_doc_opt_list(const struct mu_doc_node *map, const char *key, struct mu_doc_node **out,
 		    struct mu_err *err);
-/* Refuses keys that are not in `known` (NULL-terminated), suggesting the nearest. */
+/* Fails on keys that are not in `known` (NULL-terminated); the error suggests the nearest. */
 int mu_doc_known_keys(const struct mu_doc_node *map, const char *const *known, struct mu_err *err);
 
-/* The second of two children with the same key, or NULL. */
+/* Returns the second of two children with the same key, or NULL. */
 struct mu_doc_node *mu_doc_duplicate(const struct mu_doc_node *map);
 
-/* Building.  `parent` NULL makes the root; `key` is used within maps.  Strings are copied. */
+/* Add nodes.  `parent` NULL: the root.  `key`: for children of maps.  Strings are copied. */
 struct mu_doc_node *mu_doc_add(struct mu_doc *d, struct mu_doc_node *parent, const char *key,
 			       enum mu_doc_kind kind);
 struct mu_doc_node *mu_doc_add_text(struct mu_doc *d, struct mu_doc_node *parent, const char *key,
@@ -104,7 +104,7 @@ struct mu_doc_node *mu_doc_add_float(struct mu_doc *d, struct mu_doc_node *paren
 				     double v);
 struct mu_doc_node *mu_doc_add_bool(struct mu_doc *d, struct mu_doc_node *parent, const char *key,
 				    bool v);
-/* A deep copy of `from` (of any document) under parent. */
+/* Adds a deep copy of `from`, which may be in another document. */
 struct mu_doc_node *mu_doc_add_copy(struct mu_doc *d, struct mu_doc_node *parent, const char *key,
 				    const struct mu_doc_node *from);
 

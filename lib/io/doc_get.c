@@ -2,10 +2,10 @@
 /* The typed, strict getters of doc.h. */
 #include "lib/io/doc.h"
 
-static const int64_t EXACT_MOST = 1LL << 53; /* from there on a float may stand for another */
+static const int64_t EXACT_MOST = 1LL << 53; /* larger integers are not exact as doubles */
 
-/* The child to read: NULL when absent or null. */
-static struct mu_doc_node *wanted(const struct mu_doc_node *map, const char *key)
+/* Returns the child to read; NULL if absent or null. */
+static struct mu_doc_node *child_of(const struct mu_doc_node *map, const char *key)
 {
 	struct mu_doc_node *n = mu_doc_key(map, key);
 
@@ -22,7 +22,7 @@ static int wrong_kind(const struct mu_doc_node *n, enum mu_doc_kind want, struct
 	if (n->kind == MU_DOC_INT || n->kind == MU_DOC_FLOAT)
 		return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must be %s, got %s: %g",
 				   wanted_kind, got, n->f);
-	/* YAML's y, n, on and off are no words unless they are quoted. */
+	/* In YAML, y, n, on and off are booleans unless quoted. */
 	return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must be %s, got %s%s", wanted_kind, got,
 			   n->kind == MU_DOC_BOOL && want == MU_DOC_STRING ? ": put it in quotes"
 									   : "");
@@ -31,18 +31,18 @@ static int wrong_kind(const struct mu_doc_node *n, enum mu_doc_kind want, struct
 int mu_doc_opt_text(const struct mu_doc_node *map, const char *key, const char **out,
 		    struct mu_err *err)
 {
-	struct mu_doc_node *n = wanted(map, key);
+	struct mu_doc_node *n = child_of(map, key);
 
 	if (n && n->kind != MU_DOC_STRING)
 		return wrong_kind(n, MU_DOC_STRING, err);
 	if (n && strlen(n->text) != n->len)
-		return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must not hold a NUL character");
+		return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must not contain a NUL character");
 	if (n)
 		*out = n->text;
 	return 0;
 }
 
-/* 1e3 and 2.0 are whole too, as they are for kubectl. */
+/* Like kubectl, accepts 1e3 and 2.0 as integers. */
 static bool is_whole(const struct mu_doc_node *n)
 {
 	return n->kind == MU_DOC_INT || (n->kind == MU_DOC_FLOAT && n->f == (double)n->i &&
@@ -52,7 +52,7 @@ static bool is_whole(const struct mu_doc_node *n)
 int mu_doc_opt_int(const struct mu_doc_node *map, const char *key, int64_t min, int64_t max,
 		   int64_t *out, struct mu_err *err)
 {
-	struct mu_doc_node *n = wanted(map, key);
+	struct mu_doc_node *n = child_of(map, key);
 
 	if (!n)
 		return 0;
@@ -69,7 +69,7 @@ int mu_doc_opt_int(const struct mu_doc_node *map, const char *key, int64_t min, 
 int mu_doc_opt_float(const struct mu_doc_node *map, const char *key, double min, double max,
 		     double *out, struct mu_err *err)
 {
-	struct mu_doc_node *n = wanted(map, key);
+	struct mu_doc_node *n = child_of(map, key);
 
 	if (!n)
 		return 0;
@@ -84,7 +84,7 @@ int mu_doc_opt_float(const struct mu_doc_node *map, const char *key, double min,
 
 int mu_doc_opt_bool(const struct mu_doc_node *map, const char *key, bool *out, struct mu_err *err)
 {
-	struct mu_doc_node *n = wanted(map, key);
+	struct mu_doc_node *n = child_of(map, key);
 
 	if (n && n->kind != MU_DOC_BOOL)
 		return wrong_kind(n, MU_DOC_BOOL, err);
@@ -96,7 +96,7 @@ int mu_doc_opt_bool(const struct mu_doc_node *map, const char *key, bool *out, s
 int mu_doc_opt_choice(const struct mu_doc_node *map, const char *key, const char *const *names,
 		      int *out, struct mu_err *err)
 {
-	struct mu_doc_node *n = wanted(map, key);
+	struct mu_doc_node *n = child_of(map, key);
 	MU_AUTO_BUF list = {0};
 
 	if (!n)
@@ -117,7 +117,7 @@ int mu_doc_opt_choice(const struct mu_doc_node *map, const char *key, const char
 static int opt_kind(const struct mu_doc_node *map, const char *key, enum mu_doc_kind kind,
 		    struct mu_doc_node **out, struct mu_err *err)
 {
-	struct mu_doc_node *n = wanted(map, key);
+	struct mu_doc_node *n = child_of(map, key);
 
 	if (n && n->kind != kind)
 		return wrong_kind(n, kind, err);
@@ -137,7 +137,7 @@ int mu_doc_opt_list(const struct mu_doc_node *map, const char *key, struct mu_do
 	return opt_kind(map, key, MU_DOC_LIST, out, err);
 }
 
-/* Edits between two short words; long ones are "far". */
+/* Returns the edit distance of two short words; a large value for long ones. */
 static unsigned distance(const char *a, const char *b)
 {
 	enum { MAX = 40 };
@@ -176,7 +176,7 @@ int mu_doc_known_keys(const struct mu_doc_node *map, const char *const *known, s
 	mu_doc_each(map, c)
 	{
 		const char *near = NULL;
-		unsigned best = 4; /* more edits than that is another word */
+		unsigned best = 4; /* words at a larger distance are not suggested */
 
 		if (is_known(c->key, known))
 			continue;

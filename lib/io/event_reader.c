@@ -31,7 +31,7 @@ int mu_event_parse(struct mu_event *out, struct mu_span record, struct mu_err *e
 	return 0;
 }
 
-/* A float tensor of one element, which newer programs write instead of simple_value. */
+/* Newer programs write a float tensor with one element instead of simple_value. */
 static bool tensor_scalar(struct mu_span proto, float *out)
 {
 	MU_AUTO_TENSOR t = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads event files back, for `muster events` and for tests. */
+/* Reads event files, for `muster events` and tests. */
 #ifndef MU_IO_EVENT_READER_H
 #define MU_IO_EVENT_READER_H
 
@@ -19,7 +19,7 @@ struct mu_event {
 	double wall_time;
 	int64_t step;
 	enum mu_event_kind kind;
-	struct mu_span body; /* the text or message of that kind */
+	struct mu_span body; /* the text or serialized message of this kind */
 };
 int mu_event_parse(struct mu_event *out, struct mu_span record, struct mu_err *err);
 
@@ -28,7 +28,8 @@ struct mu_summary_value {
 	bool is_scalar; /* simple_value, or a float tensor of one element */
 	float scalar;
 };
-/* Walks the values of a Summary: 1 with *v, 0 at the end, <0 when malformed.  *at starts at 0. */
+/* Iterates over the values of a Summary; *at starts at 0.  Returns 1 with *v, 0 at the end, <0 if
+ * malformed. */
 int mu_summary_next(struct mu_span summary, size_t *at, struct mu_summary_value *v,
 		    struct mu_err *err);
 

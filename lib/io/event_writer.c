@@ -124,8 +124,8 @@ void mu_summary_scalar(struct mu_buf *summary, const char *tag, float value)
 	mu_pb_end(summary, at);
 }
 
-/* TensorBoard's buckets grow by a tenth from 1e-12, are mirrored below zero, and end at the
- * largest number. */
+/* TensorBoard's bucket limits grow by 10 % from 1e-12 to the largest double, with the same limits
+ * for negative values. */
 enum { MAX_LIMITS = 1600 };
 static double limits[MAX_LIMITS];
 static size_t n_limits;
@@ -145,7 +145,7 @@ static void make_limits(void)
 		limits[n_limits++] = positive[i];
 }
 
-/* The first bucket whose limit is greater than v. */
+/* Returns the first bucket whose limit is greater than v. */
 static size_t bucket_of(double v)
 {
 	size_t low = 0, high = n_limits - 1;
@@ -160,7 +160,7 @@ static size_t bucket_of(double v)
 	return low;
 }
 
-/* Runs of empty buckets become one, as readers expect. */
+/* Merges adjacent empty buckets, as readers expect. */
 static void put_buckets(struct mu_buf *b, const double *counts)
 {
 	MU_AUTO_BUF edges = {0};

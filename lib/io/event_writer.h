@@ -6,13 +6,13 @@
 #include "lib/base/buf.h"
 
 struct mu_event_writer;
-/* Makes the folder when missing and starts a file in it; `suffix` ("" or ".name") ends its name. */
+/* Creates the folder if missing, and a file in it whose name ends with `suffix` ("" or ".name"). */
 int mu_event_create(struct mu_event_writer **out, const char *folder, const char *suffix,
 		    struct mu_err *err);
 const char *mu_event_path(const struct mu_event_writer *w);
 int mu_event_scalar(struct mu_event_writer *w, int64_t step, const char *tag, float value,
 		    struct mu_err *err);
-/* A serialised Summary message. */
+/* Writes a serialized Summary message. */
 int mu_event_summary(struct mu_event_writer *w, int64_t step, struct mu_span summary,
 		     struct mu_err *err);
 int mu_event_graph(struct mu_event_writer *w, struct mu_span graph_def, struct mu_err *err);
@@ -24,11 +24,11 @@ int mu_event_close(struct mu_event_writer *w, struct mu_err *err); /* frees w al
 
 /* Appends to the body of a Summary. */
 void mu_summary_scalar(struct mu_buf *summary, const char *tag, float value);
-/* A histogram of n values in TensorBoard's usual buckets. */
+/* Appends a histogram of n values in TensorBoard's usual buckets. */
 void mu_summary_histogram(struct mu_buf *summary, struct mu_span tag, const double *values,
 			  size_t n);
 
-/* A picture, as mu_png_write takes it. */
+/* Appends an image; pixels as for mu_png_write. */
 int mu_summary_image(struct mu_buf *summary, const char *tag, const unsigned char *pixels,
 		     uint32_t height, uint32_t width, unsigned channels, struct mu_err *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Under the empty key lies what there is: names, shapes, types, parts.  Under each part's key lies
- * the part, its values in the typed lists of a TensorProto that says neither shape nor type. */
+/* The empty key has the metadata: names, shapes, types and parts.  The key of each part has its
+ * values, in the typed lists of a TensorProto without shape and type. */
 #include "lib/io/first_format.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "lib/io/folders.h"
 #include "lib/tensor/tensor_proto.h"
 
-/* Field numbers of SavedTensorSlices and what is in it. */
+/* Field numbers of SavedTensorSlices and its messages. */
 enum {
 	SLICES_META = 1,
 	SLICES_DATA = 2,
@@ -84,7 +84,7 @@ static int put_ints(struct mu_buf *b, uint32_t number, const struct mu_tensor *t
 	return 0;
 }
 
-/* The list of a TensorProto that holds values of a type, and how. */
+/* The list field of a TensorProto for each type, and whether its values are varints. */
 static const struct {
 	uint32_t number;
 	bool ints;
@@ -109,7 +109,8 @@ static int put_values(struct mu_buf *b, const struct mu_tensor *t, struct mu_err
 		return 0;
 	}
 	if (!lists[t->dtype].number)
-		return mu_fail(err, MU_UNIMPLEMENTED, "tensors of type %s are not saved so",
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "tensors of type %s cannot be saved in this format",
 			       mu_dtype_name(t->dtype));
 	if (lists[t->dtype].ints)
 		return put_ints(b, lists[t->dtype].number, t);
@@ -153,7 +154,7 @@ static bool parts_meet(const struct mu_first_format *x, const struct mu_first_fo
 	       !box_of_extent(&q, &b, whole_shape(y), NULL) && box_meet(&common, &p, &q);
 }
 
-/* All parts of the tensor whose first is item i. */
+/* Writes the metadata of all parts of the tensor whose first part is item i. */
 static int put_tensor_meta(struct mu_buf *b, const struct mu_first_format *items, unsigned n,
 			   unsigned i, struct mu_err *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lies under the empty key says which tensors a file has parts of; a part's values become a
- * tensor by way of TensorProto's reader, which is told type and shape in front of them.  A sharded
- * checkpoint is several such files, each with parts of its own. */
+/* The empty key has the list of tensors and their parts.  To read a part, type and shape are put
+ * before its values, and the result is parsed as a TensorProto.  A sharded checkpoint has several
+ * such files, each with other parts. */
 #include <glob.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@
 #include "lib/io/first_format.h"
 #include "lib/tensor/tensor_proto.h"
 
-enum { MOST_FILES = 10000, MOST_PARTS = 10000 };
-static const size_t largest = (size_t)64 << 30; /* of a file; memory ends before */
+enum { MAX_FILES = 10000, MAX_PARTS = 10000 };
+static const size_t max_file_bytes = (size_t)64 << 30; /* limit of a file's size in bytes */
 
 /* Field numbers, as first_format.c writes them. */
 enum {
@@ -27,12 +27,12 @@ enum {
 	PROTO_SHAPE = 2,
 };
 
-struct part { /* where a file has the values of one */
+struct part { /* the values of one part */
 	struct mu_buf key;
 	struct mu_span value;
 };
 
-struct saved { /* what a file says that it has of a tensor */
+struct tensor_meta { /* the metadata of a tensor in one file */
 	struct mu_span name;
 	struct mu_shape shape;
 	enum mu_dtype dtype;
@@ -42,11 +42,11 @@ struct saved { /* what a file says that it has of a tensor */
 
 struct file {
 	char *path;
-	struct mu_buf bytes; /* empty when they are borrowed */
+	struct mu_buf bytes; /* empty: the bytes are borrowed */
 	size_t size;
-	struct part *parts; /* by rising key, as the table has them */
+	struct part *parts; /* sorted by key, as in the table */
 	size_t n_parts, room;
-	struct saved *tensors;
+	struct tensor_meta *tensors;
 	size_t n_tensors;
 };
 
@@ -79,14 +79,14 @@ void mu_first_reader_free(struct mu_first_reader *r)
 	free(r);
 }
 
-/* ---- what a file has ---- */
+/* ---- metadata of a file ---- */
 
 static int malformed(const struct file *f, struct mu_err *err)
 {
-	return mu_fail(err, MU_DATA_LOSS, "%s: what it says of its tensors is malformed", f->path);
+	return mu_fail(err, MU_DATA_LOSS, "%s: the metadata is malformed", f->path);
 }
 
-static bool parse_saved(struct saved *s, struct mu_span body)
+static bool parse_tensor_meta(struct tensor_meta *s, struct mu_span body)
 {
 	struct mu_pb m = mu_pb_of(body);
 	struct mu_pb_field f;
@@ -101,7 +101,7 @@ static bool parse_saved(struct saved *s, struct mu_span body)
 		} else if (f.number == TENSOR_TYPE && !bytes) {
 			s->dtype = f.value < MU_DT_COUNT ? (enum mu_dtype)f.value : MU_DT_INVALID;
 		} else if (f.number == TENSOR_SLICE && bytes) {
-			if (s->n == MOST_PARTS)
+			if (s->n == MAX_PARTS)
 				return false;
 			s->extents = mu_xrealloc(s->extents, (s->n + 1) * sizeof *s->extents);
 			if (!bundle_extent_parse(f.bytes, &s->extents[s->n]))
@@ -112,7 +112,7 @@ static bool parse_saved(struct saved *s, struct mu_span body)
 	return !m.bad && s->name.len && s->dtype != MU_DT_INVALID;
 }
 
-static int take_meta(struct file *file, struct mu_span body, struct mu_err *err)
+static int parse_meta(struct file *file, struct mu_span body, struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(body);
 	struct mu_pb_field f;
@@ -122,16 +122,16 @@ static int take_meta(struct file *file, struct mu_span body, struct mu_err *err)
 			continue;
 		file->tensors =
 		    mu_xrealloc(file->tensors, (file->n_tensors + 1) * sizeof *file->tensors);
-		struct saved *s = &file->tensors[file->n_tensors++];
-		*s = (struct saved){.shape = mu_shape_scalar()};
-		if (!parse_saved(s, f.bytes))
+		struct tensor_meta *s = &file->tensors[file->n_tensors++];
+		*s = (struct tensor_meta){.shape = mu_shape_scalar()};
+		if (!parse_tensor_meta(s, f.bytes))
 			return malformed(file, err);
 	}
 	return m.bad ? malformed(file, err) : 0;
 }
 
-/* The field of SavedTensorSlices that is wanted. */
-static bool body_of(struct mu_span value, uint32_t number, struct mu_span *out)
+/* Finds a field of SavedTensorSlices. */
+static bool find_field(struct mu_span value, uint32_t number, struct mu_span *out)
 {
 	struct mu_pb m = mu_pb_of(value);
 	struct mu_pb_field f;
@@ -145,14 +145,14 @@ static bool body_of(struct mu_span value, uint32_t number, struct mu_span *out)
 	return found && !m.bad;
 }
 
-static int take_pair(void *user, struct mu_span key, struct mu_span value, struct mu_err *err)
+static int add_pair(void *user, struct mu_span key, struct mu_span value, struct mu_err *err)
 {
 	struct file *f = user;
 	struct mu_span body;
 
 	if (!key.len)
-		return body_of(value, SLICES_META, &body) ? take_meta(f, body, err)
-							  : malformed(f, err);
+		return find_field(value, SLICES_META, &body) ? parse_meta(f, body, err)
+							     : malformed(f, err);
 	if (f->n_parts == f->room) {
 		f->room = f->room ? 2 * f->room : 64;
 		f->parts = mu_xrealloc(f->parts, f->room * sizeof *f->parts);
@@ -169,12 +169,12 @@ static int add_file(struct mu_first_reader *r, const char *path, const struct mu
 	struct file *f = &r->files[r->n++];
 
 	*f = (struct file){.path = mu_xstrdup(path)};
-	int rc = bytes ? 0 : mu_buf_read_file(&f->bytes, path, largest, err);
+	int rc = bytes ? 0 : mu_buf_read_file(&f->bytes, path, max_file_bytes, err);
 	if (rc)
 		return rc;
 	struct mu_span all = bytes ? *bytes : mu_buf_span(&f->bytes);
 	f->size = all.len;
-	return table_parse(all, path, take_pair, f, err);
+	return table_parse(all, path, add_pair, f, err);
 }
 
 int mu_first_format_parse(struct mu_first_reader **out, struct mu_span file, const char *path,
@@ -201,9 +201,9 @@ int mu_first_format_open(struct mu_first_reader **out, const char *pattern, stru
 			     "Unsuccessful TensorSliceReader constructor: Failed to find any "
 			     "matching files for %.150s",
 			     pattern);
-	else if (found.gl_pathc > MOST_FILES)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT, "more than %d files match %.150s",
-			     MOST_FILES, pattern);
+	else if (found.gl_pathc > MAX_FILES)
+		rc = mu_fail(err, MU_INVALID_ARGUMENT, "more than %d files match %.150s", MAX_FILES,
+			     pattern);
 	r->pattern = mu_xstrdup(pattern);
 	r->files = MU_NEW_ARRAY(struct file, rc ? 1 : found.gl_pathc);
 	for (size_t i = 0; !rc && i < found.gl_pathc; i++)
@@ -225,8 +225,9 @@ static int by_key(const void *key, const void *part)
 	return c ? c : (a->len > b->len) - (a->len < b->len);
 }
 
-static int part_values(const struct file *f, const struct saved *s, const struct bundle_extent *e,
-		       const struct box *box, struct mu_tensor *out, struct mu_err *err)
+static int part_values(const struct file *f, const struct tensor_meta *s,
+		       const struct bundle_extent *e, const struct box *box, struct mu_tensor *out,
+		       struct mu_err *err)
 {
 	MU_AUTO_FREE char *name = mu_xstrndup(s->name.data, s->name.len);
 	MU_AUTO_BUF key = {0};
@@ -241,7 +242,8 @@ static int part_values(const struct file *f, const struct saved *s, const struct
 	struct mu_span wanted = mu_buf_span(&key);
 	const struct part *p =
 	    f->n_parts ? bsearch(&wanted, f->parts, f->n_parts, sizeof *p, by_key) : NULL;
-	if (!p || !body_of(p->value, SLICES_DATA, &data) || !body_of(data, DATA_VALUES, &values))
+	if (!p || !find_field(p->value, SLICES_DATA, &data) ||
+	    !find_field(data, DATA_VALUES, &values))
 		return mu_fail(err, MU_DATA_LOSS, "%s: a part of tensor '%.150s' is missing",
 			       f->path, name);
 	mu_pb_put_int(&proto, PROTO_TYPE, s->dtype);
@@ -258,7 +260,7 @@ static int part_values(const struct file *f, const struct saved *s, const struct
 		       f->path, name);
 }
 
-static const struct saved *find(const struct file *f, const char *name)
+static const struct tensor_meta *find(const struct file *f, const char *name)
 {
 	for (size_t i = 0; i < f->n_tensors; i++)
 		if (mu_span_is(f->tensors[i].name, name))
@@ -276,15 +278,15 @@ static int64_t all_bytes(const struct mu_first_reader *r)
 }
 
 struct reading {
-	const struct saved *first; /* what all files' parts must agree with */
+	const struct tensor_meta *first; /* metadata that all files must agree with */
 	struct box want;
 	struct mu_tensor out;
-	struct box *seen;
-	unsigned n_seen;
+	struct box *read_boxes;
+	unsigned n_read_boxes;
 	int64_t copied;
 };
 
-static int add_part(struct reading *g, const struct file *f, const struct saved *s,
+static int add_part(struct reading *g, const struct file *f, const struct tensor_meta *s,
 		    const struct bundle_extent *e, struct mu_err *err)
 {
 	MU_AUTO_TENSOR part = {0};
@@ -293,13 +295,13 @@ static int add_part(struct reading *g, const struct file *f, const struct saved 
 
 	if (rc)
 		return rc;
-	for (unsigned i = 0; i < g->n_seen; i++)
-		if (box_meet(&common, &g->seen[i], &stored))
+	for (unsigned i = 0; i < g->n_read_boxes; i++)
+		if (box_meet(&common, &g->read_boxes[i], &stored))
 			return mu_fail(err, MU_DATA_LOSS, "%s: parts of a tensor overlap", f->path);
-	if (g->n_seen == MOST_PARTS)
-		return mu_fail(err, MU_UNIMPLEMENTED, "more than %d parts", MOST_PARTS);
-	g->seen = mu_xrealloc(g->seen, (g->n_seen + 1) * sizeof *g->seen);
-	g->seen[g->n_seen++] = stored;
+	if (g->n_read_boxes == MAX_PARTS)
+		return mu_fail(err, MU_UNIMPLEMENTED, "more than %d parts", MAX_PARTS);
+	g->read_boxes = mu_xrealloc(g->read_boxes, (g->n_read_boxes + 1) * sizeof *g->read_boxes);
+	g->read_boxes[g->n_read_boxes++] = stored;
 	if (!box_meet(&common, &g->want, &stored))
 		return 0;
 	if ((rc = part_values(f, s, e, &stored, &part, err)))
@@ -315,7 +317,7 @@ static int read_parts(const struct mu_first_reader *r, const char *name, struct 
 	int rc = 0;
 
 	for (size_t i = 0; i < r->n && !rc; i++) {
-		const struct saved *s = find(&r->files[i], name);
+		const struct tensor_meta *s = find(&r->files[i], name);
 		if (s && (s->dtype != g->first->dtype || !mu_shape_eq(&s->shape, &g->first->shape)))
 			return mu_fail(err, MU_DATA_LOSS,
 				       "%s: tensor '%.150s' has another type or shape than in "
@@ -355,17 +357,17 @@ int mu_first_format_read(const struct mu_first_reader *r, const char *name,
 		g.want.rank = full->rank;
 		memcpy(g.want.length, full->dim, sizeof g.want.length);
 	}
-	if (full->count > all_bytes(r)) /* each element takes one at least */
+	if (full->count > all_bytes(r)) /* each element has at least one byte */
 		return mu_fail(err, MU_DATA_LOSS,
 			       "%.150s: tensor '%.150s' is smaller than its shape", r->pattern,
 			       name);
 	if (!mu_dtype_size(g.first->dtype) && g.first->dtype != MU_STRING)
-		return mu_fail(err, MU_UNIMPLEMENTED, "tensors of type %s are not read",
+		return mu_fail(err, MU_UNIMPLEMENTED, "tensors of type %s are not supported",
 			       mu_dtype_name(g.first->dtype));
 	rc = mu_tensor_new(&g.out, g.first->dtype, slice ? &slice->part : full, err);
 	if (!rc)
 		rc = read_parts(r, name, &g, err);
-	free(g.seen);
+	free(g.read_boxes);
 	if (rc)
 		mu_tensor_unref(&g.out);
 	else

@@ -4,7 +4,7 @@
 
 #include "lib/base/err.h"
 
-/* Makes the missing folders above the last '/' of path: all of them for "a/b/". */
+/* Creates the missing folders up to the last '/' of path; for "a/b/" all of them. */
 int mu_make_folders(const char *path, struct mu_err *err);
 
 #endif

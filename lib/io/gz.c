@@ -36,7 +36,8 @@ static int read_all(gzFile file, struct mu_buf *out, const char *path, size_t li
 	}
 }
 
-/* Who writes a path without its beginning into a manifest may run that from another folder. */
+/* For a relative path the error also names the current folder, because a manifest may be run from
+ * another one. */
 static int cannot_open(const char *path, int why, struct mu_err *err)
 {
 	MU_AUTO_FREE char *here = why == ENOENT && *path != '/' ? getcwd(NULL, 0) : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two zero bytes, element type, rank, the dimensions, the elements; numbers are big-endian. */
+/* Format: two zero bytes, element type, rank, dimensions, elements.  Numbers are big-endian. */
 #include "lib/io/idx.h"
 
 #include <arpa/inet.h>
@@ -77,9 +77,9 @@ static int read_head(struct mu_span file, const char *path, enum mu_dtype *dtype
 	return 0;
 }
 
-/* A tensor for the elements, when they fit the `have` bytes behind the head. */
-static int make(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_shape *shape,
-		size_t head, uint64_t have, const char *path, struct mu_err *err)
+/* Allocates a tensor for the elements, if their size equals the `have` bytes after the header. */
+static int new_tensor(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_shape *shape,
+		      size_t head, uint64_t have, const char *path, struct mu_err *err)
 {
 	size_t size = mu_dtype_size(dtype);
 
@@ -93,7 +93,7 @@ static int make(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_shap
 	return 0;
 }
 
-/* A plain file goes straight into the tensor: large ones are read at the speed of memory. */
+/* Reads an uncompressed file directly into the tensor. */
 static int read_plain(struct mu_tensor *out, int fd, uint64_t size, const char *path,
 		      struct mu_err *err)
 {
@@ -109,7 +109,7 @@ static int read_plain(struct mu_tensor *out, int fd, uint64_t size, const char *
 		return mu_fail_errno(err, errno, "cannot read %s", path);
 	rc = read_head((struct mu_span){first, (size_t)n}, path, &dtype, &shape, &head, err);
 	if (!rc)
-		rc = make(&t, dtype, &shape, head, size - head, path, err);
+		rc = new_tensor(&t, dtype, &shape, head, size - head, path, err);
 	if (rc)
 		return rc;
 	while (done < size - head) {
@@ -138,7 +138,7 @@ static int read_packed(struct mu_tensor *out, const char *path, struct mu_err *e
 
 	if ((rc = mu_gz_read_file(&file, path, MAX_FILE, err)) ||
 	    (rc = read_head(mu_buf_span(&file), path, &dtype, &shape, &head, err)) ||
-	    (rc = make(&t, dtype, &shape, head, file.len - head, path, err)))
+	    (rc = new_tensor(&t, dtype, &shape, head, file.len - head, path, err)))
 		return rc;
 	memcpy(t.data, file.data + head, file.len - head);
 	*out = t;

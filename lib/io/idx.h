@@ -5,8 +5,8 @@
 
 #include "lib/tensor/tensor.h"
 
-/* The whole file as a tensor: uint8, int8, int16, int32, float or double.  A wrong magic, a size
- * that does not fit the bytes and a broken gzip stream name file and offset. */
+/* Reads the whole file as a tensor: uint8, int8, int16, int32, float or double.  Errors (wrong
+ * magic, wrong size, corrupt gzip stream) name file and offset. */
 int mu_idx_read(struct mu_tensor *out, const char *path, struct mu_err *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cJSON parses; its tree becomes a document.  A document's strings end at a NUL as cJSON's do, but
- * cJSON accepts a NUL inside of one, and takes "\uwxyz" for one: both are refused before. */
+/* cJSON parses the text, and its tree is converted to a document.  Strings are NUL-terminated.  But
+ * cJSON accepts a NUL in a string, and parses the invalid escape "\uwxyz" as NUL.  So this file
+ * rejects both before parsing. */
 #include "lib/io/json.h"
 
 #include <cjson/cJSON.h>
@@ -19,7 +20,7 @@ static int fail_at(const char *source, const char *text, const char *at, struct 
 	return mu_fail(err, MU_INVALID_ARGUMENT, "%s:%u: %s", source, line, problem);
 }
 
-/* The first escape that is not a character, or NULL. */
+/* Returns the first invalid escape, or NULL. */
 static const char *bad_escape(const char *text)
 {
 	for (; (text = strchr(text, '\\')); text += text[1] ? 2 : 1)
@@ -31,7 +32,7 @@ static const char *bad_escape(const char *text)
 
 int mu_json_tree(cJSON **out, struct mu_span span, const char *source, struct mu_err *err)
 {
-	/* cJSON 1.7.15 reads one byte past the end of a text that is cut off behind a comma */
+	/* cJSON 1.7.15 reads one byte past the end of a text that ends after a comma */
 	MU_AUTO_FREE char *text = mu_xstrndup(span.data, span.len);
 	size_t len = strlen(text);
 	const char *escape, *end;
@@ -54,7 +55,7 @@ int mu_json_tree(cJSON **out, struct mu_span span, const char *source, struct mu
 	return 0;
 }
 
-/* Beyond 2^53 a double may stand for another whole number, so it is no INT. */
+/* Integers from 2^53 on are not exact as doubles, so they become FLOAT. */
 static struct mu_doc_node *add_number(struct mu_doc *d, struct mu_doc_node *parent, const char *key,
 				      double v)
 {
@@ -109,7 +110,7 @@ int mu_json_doc(struct mu_doc **out, const cJSON *json, const char *source, stru
 	return rc;
 }
 
-/* No text has more values than this plus one, so what cJSON allocates is bounded before it starts.
+/* A text has at most this number of values plus one, which bounds the memory that cJSON allocates.
  */
 static size_t count_separators(struct mu_span text)
 {
@@ -160,12 +161,11 @@ void mu_json_put_int(struct mu_buf *out, int64_t n)
 	mu_buf_printf(out, "%lld", (long long)n);
 }
 
-/* The shortest text that reads back the same.  cJSON writes 15 digits if that comes close enough.
- */
+/* Returns the shortest text that parses to the same number.  cJSON may write only 15 digits. */
 static const char *number_text(char text[static 32], double v)
 {
 	if (!isfinite(v))
-		return "null"; /* JSON has no other word for it */
+		return "null"; /* JSON cannot express it */
 	for (int digits = 15; digits <= 17; digits++) {
 		snprintf(text, 32, "%.*g", digits, v);
 		if (strtod(text, NULL) == v)
@@ -189,7 +189,7 @@ cJSON *mu_json_from_doc(const struct mu_doc_node *n)
 	switch (n->kind) {
 	case MU_DOC_BOOL:
 		return cJSON_CreateBool(n->b);
-	case MU_DOC_INT: /* a number of cJSON is a double */
+	case MU_DOC_INT: /* cJSON's numbers are doubles */
 		snprintf(text, sizeof(text), "%lld", (long long)n->i);
 		return cJSON_CreateRaw(text);
 	case MU_DOC_FLOAT:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON text to a tree of cJSON or to a document, and back. */
+/* Converts JSON text to a cJSON tree or a document, and back. */
 #ifndef MU_IO_JSON_H
 #define MU_IO_JSON_H
 
@@ -8,17 +8,17 @@
 struct cJSON;
 
 /* `source` names the text in errors.  Invalid JSON, trailing text and NUL characters (also as
- * \u0000) are INVALID_ARGUMENT with the line.  cJSON is looser than the standard: it accepts 01, 1.
- * and -.5, and control characters as spaces and inside of strings. */
+ * \u0000) are INVALID_ARGUMENT with the line.  cJSON accepts more than the standard: 01, 1. and
+ * -.5, and control characters as spaces and in strings. */
 int mu_json_tree(struct cJSON **out, struct mu_span text, const char *source, struct mu_err *err);
 
-/* A document with a copy of the tree.  Refuses duplicate keys and too deep trees.  cJSON reads
- * numbers as doubles: whole numbers from 2^53 on are FLOAT. */
+/* Makes a document with a copy of the tree.  Fails on duplicate keys and too deep trees.  cJSON
+ * parses numbers as doubles, so integers from 2^53 on are FLOAT. */
 int mu_json_doc(struct mu_doc **out, const struct cJSON *json, const char *source,
 		struct mu_err *err);
 
-/* Both, for a text of bounded size.  Nodes have no line: for a file that a user wrote,
- * mu_yaml_parse reads JSON too. */
+/* Parses text of limited size to a document.  Nodes have no line numbers; for files written by
+ * users call mu_yaml_parse, which reads JSON too. */
 int mu_json_parse(struct mu_doc **out, struct mu_span text, const char *source, struct mu_err *err);
 
 /* The tree borrows its strings from the document. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libpng's errors leave it by longjmp.  Everything that is in use then is a field of a struct that
- * the caller of setjmp does not change, so it is released after a jump. */
+/* libpng reports errors by longjmp.  All resources are fields of a struct that the caller of setjmp
+ * does not modify, so they can be released after a jump. */
 #include "lib/io/png.h"
 
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 #include <png.h>
 #include <zlib.h>
 
-/* Sides and pixels, as TensorFlow limits them; deflate's largest ratio. */
+/* TensorFlow's limits for sides and pixels, and deflate's largest compression ratio. */
 enum { MAX_SIDE = 1 << 27, MAX_PIXELS = 1 << 29, MAX_INFLATION = 1032 };
 
 static void ignore_warning(png_structp png, png_const_charp message)
@@ -39,7 +39,7 @@ static void read_bytes(png_structp png, png_bytep to, size_t n)
 
 static bool read_info(struct mu_png *p)
 {
-	/* Nothing here uses them, and libpng would keep a thousand texts of 8 MB each. */
+	/* Text chunks are not used, and libpng would keep a thousand of 8 MB each. */
 	static const png_byte skipped[] = "tEXt\0zTXt\0iTXt\0sPLT";
 
 	if (setjmp(png_jmpbuf(p->png)))
@@ -91,8 +91,8 @@ int mu_png_open(struct mu_png *p, struct mu_span file, struct mu_err *err)
 	return rc;
 }
 
-/* The conversions that TensorFlow asks libpng for, also where the result is odd: a picture of fewer
- * than 8 bits without alpha gets an alpha of its largest sample (3 of 2 bits), not of 255. */
+/* Sets the same conversions as TensorFlow.  As there, an image of fewer than 8 bits without alpha
+ * gets its largest sample value as alpha (3 for 2 bits), not 255. */
 static void set_conversions(const struct mu_png *p, unsigned channels, unsigned bits)
 {
 	unsigned colour = png_get_color_type(p->png, p->info);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PNG pictures, read and written by libpng, which TensorFlow uses too: the same pixels. */
+/* PNG images, through libpng.  TensorFlow uses it too, so the pixels are the same. */
 #ifndef MU_IO_PNG_H
 #define MU_IO_PNG_H
 
@@ -16,19 +16,19 @@ struct mu_png_shape {
 int mu_png_write(struct mu_buf *out, const void *pixels, const struct mu_png_shape *s,
 		 struct mu_err *err);
 
-/* A picture that is being read.  Its bytes may be anything: open refuses a file that is too short
- * for the pixels that its header promises, so a small file cannot make its reader allocate much. */
+/* A PNG reader for untrusted input.  mu_png_open rejects a file that is too short for the size in
+ * its header, so a small file cannot cause large allocations. */
 struct mu_png {
 	uint32_t width, height;
 	unsigned channels; /* of the file; a palette has 3, or 4 with transparency */
-	/* for png.c */
+	/* private */
 	struct png_struct_def *png;
 	struct png_info_def *info;
 	struct mu_span file, left; /* borrowed */
 	char message[128];         /* libpng's error */
 };
 
-/* Reads up to the pixels.  The struct must stay where it is until fini. */
+/* Reads the header.  The struct must not be moved until mu_png_fini. */
 int mu_png_open(struct mu_png *p, struct mu_span file, struct mu_err *err);
 /* Converts the pixels to `channels` (1 to 4) of `bits` (8 or 16); out has room for height * width *
  * channels numbers.  At most one call per open. */

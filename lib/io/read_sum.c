@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stretch is cut into blocks, each of which has a checksum of its own; they are joined at the
- * end.  Within a block a piece is summed while the cache still has it. */
+/* The range is split into blocks with separate checksums, which are joined at the end.  A block is
+ * read in pieces, so that each piece is still in the cache for its checksum. */
 #include "lib/io/read_sum.h"
 
 #include <errno.h>

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A ring of chunks between the caller, who fills and checksums them, and a thread that writes them.
- * It starts with the first full chunk: small files, which most are, never see it.
+/* A ring of chunks between the caller, which fills and checksums them, and a writer thread.  The
+ * thread starts with the first full chunk, so small files do not need it.
  *
- * Chunks go around the page cache (O_DIRECT) where the file system allows it.  A checkpoint is
- * rarely read again, and a cached write of 256 MiB that is synced costs three to five times as long
- * on a busy machine: each page is taken, copied, queued and looked for again.  What is left over
- * after the last full chunk goes through the cache.
+ * Chunks bypass the page cache (O_DIRECT) where the file system allows it, because a checkpoint is
+ * rarely read again.  A cached and synced write of 256 MiB takes three to five times as long on a
+ * busy machine.  The bytes after the last full chunk go through the cache.
  *
- * The lock guards `written` and `failed`; all else belongs to the caller, but for the chunks from
- * `written` to `filled`, which are the thread's. */
+ * The lock guards `written` and `failed`.  The chunks from `written` to `filled` belong to the
+ * thread, all else to the caller. */
 #include "lib/io/sink.h"
 
 #include <errno.h>
@@ -24,18 +23,18 @@ enum {
 	CHUNK = 4 << 20, /* 1 MiB takes twice as long with one write in flight */
 	CHUNKS = 4,
 	ALIGN = 4096,
-	PIECE = 32 << 10, /* copied and then checksummed while it is in the first cache */
+	PIECE = 32 << 10, /* copied, then checksummed while it is in the L1 cache */
 };
 
 struct mu_sink {
 	char *path;
 	int fd;
 	char *chunk[CHUNKS];
-	size_t fill;      /* bytes in the chunk at hand */
-	uint64_t filled;  /* chunks given to the thread */
-	uint64_t written; /* of these, those it has written */
+	size_t fill;      /* bytes in the current chunk */
+	uint64_t filled;  /* chunks passed to the thread */
+	uint64_t written; /* of these, chunks that it has written */
 	int failed;       /* errno of its first failure */
-	bool over, threaded;
+	bool ending, threaded;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -65,11 +64,11 @@ static void set_direct(int fd, bool on)
 {
 	int flags = fcntl(fd, F_GETFL);
 
-	if (flags >= 0) /* where it cannot be, the cache serves as well */
+	if (flags >= 0) /* on failure the page cache is used */
 		(void)fcntl(fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT);
 }
 
-/* 0 or an errno. */
+/* Returns 0 or an errno. */
 static int write_at(int fd, const char *data, size_t n, uint64_t offset)
 {
 	size_t done = 0;
@@ -78,14 +77,14 @@ static int write_at(int fd, const char *data, size_t n, uint64_t offset)
 		ssize_t k = pwrite(fd, data + done, n - done, (off_t)(offset + done));
 		if (k > 0) {
 			done += (size_t)k;
-			if (done % ALIGN) /* a disk that is nearly full */
+			if (done % ALIGN) /* a short write, as on a nearly full disk */
 				set_direct(fd, false);
 			continue;
 		}
 		if (k == 0)
 			return ENOSPC;
 		if (errno == EINVAL && fcntl(fd, F_GETFL) & O_DIRECT)
-			set_direct(fd, false); /* wants another alignment */
+			set_direct(fd, false); /* the file system needs another alignment */
 		else if (errno != EINTR)
 			return errno;
 	}
@@ -98,14 +97,14 @@ static void *write_chunks(void *arg)
 
 	pthread_mutex_lock(&s->lock);
 	for (;;) {
-		while (s->written == s->filled && !s->over)
+		while (s->written == s->filled && !s->ending)
 			pthread_cond_wait(&s->changed, &s->lock);
 		if (s->written == s->filled || s->failed)
 			break;
 		uint64_t at = s->written;
 		pthread_mutex_unlock(&s->lock);
 		int why = write_at(s->fd, s->chunk[at % CHUNKS], CHUNK, at * CHUNK);
-		/* through the cache: let the disk begin at once */
+		/* with the page cache: start writeback at once */
 		(void)sync_file_range(s->fd, (off_t)(at * CHUNK), CHUNK, SYNC_FILE_RANGE_WRITE);
 		pthread_mutex_lock(&s->lock);
 		s->failed = why;
@@ -116,8 +115,8 @@ static void *write_chunks(void *arg)
 	return NULL;
 }
 
-/* The chunk at hand is full: the thread's, and the next one is free when this returns. */
-static int hand_over(struct mu_sink *s)
+/* Passes the full chunk to the thread and waits until the next one is free. */
+static int pass_chunk(struct mu_sink *s)
 {
 	int rc = 0;
 
@@ -138,7 +137,7 @@ static int hand_over(struct mu_sink *s)
 	return rc;
 }
 
-static int bad(const struct mu_sink *s, int why, struct mu_err *err)
+static int fail_write(const struct mu_sink *s, int why, struct mu_err *err)
 {
 	return mu_fail_errno(err, why, "cannot write %s", s->path);
 }
@@ -150,7 +149,7 @@ int mu_sink_put(struct mu_sink *s, const void *data, size_t n, uint32_t *crc, st
 	while (n) {
 		char **chunk = &s->chunk[s->filled % CHUNKS];
 		if (!*chunk && !(*chunk = aligned_alloc(ALIGN, CHUNK)))
-			return bad(s, ENOMEM, err);
+			return fail_write(s, ENOMEM, err);
 		size_t k = CHUNK - s->fill < PIECE ? CHUNK - s->fill : PIECE;
 		if (k > n)
 			k = n;
@@ -160,20 +159,20 @@ int mu_sink_put(struct mu_sink *s, const void *data, size_t n, uint32_t *crc, st
 		s->fill += k;
 		from += k;
 		n -= k;
-		int why = s->fill == CHUNK ? hand_over(s) : 0;
+		int why = s->fill == CHUNK ? pass_chunk(s) : 0;
 		if (why)
-			return bad(s, why, err);
+			return fail_write(s, why, err);
 	}
 	return 0;
 }
 
-/* Waits for what the thread still has to write; 0 or an errno. */
+/* Waits until the thread has written everything; returns 0 or an errno. */
 static int end_thread(struct mu_sink *s)
 {
 	if (!s->threaded)
 		return 0;
 	pthread_mutex_lock(&s->lock);
-	s->over = true;
+	s->ending = true;
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
 	pthread_join(s->thread, NULL);
@@ -190,7 +189,7 @@ int mu_sink_sync(struct mu_sink *s, struct mu_err *err)
 		why = write_at(s->fd, s->chunk[s->filled % CHUNKS], s->fill, s->filled * CHUNK);
 	if (!why && fsync(s->fd))
 		why = errno;
-	return why ? bad(s, why, err) : 0;
+	return why ? fail_write(s, why, err) : 0;
 }
 
 void mu_sink_free(struct mu_sink *s)

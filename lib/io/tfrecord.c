@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader keeps one buffer and grows it only as bytes arrive, so a length that lies costs no
- * more memory than the file has bytes. */
+/* The reader's buffer grows only as bytes arrive, so a wrong length does not cause an allocation
+ * larger than the file. */
 #include "lib/io/tfrecord.h"
 
 #include <errno.h>
@@ -103,8 +103,8 @@ struct mu_tfrecord_reader *mu_tfrecord_read(FILE *file, const char *path)
 	return r;
 }
 
-/* Puts n more bytes of the file into r->buf. */
-static int take(struct mu_tfrecord_reader *r, uint64_t n, struct mu_err *err)
+/* Reads n more bytes into r->buf. */
+static int read_more(struct mu_tfrecord_reader *r, uint64_t n, struct mu_err *err)
 {
 	enum { CHUNK = 1 << 20 };
 
@@ -126,7 +126,7 @@ static int take(struct mu_tfrecord_reader *r, uint64_t n, struct mu_err *err)
 	return 0;
 }
 
-static bool sum_holds(const char *p, size_t n, const char *stored)
+static bool checksum_matches(const char *p, size_t n, const char *stored)
 {
 	uint32_t want;
 
@@ -134,16 +134,16 @@ static bool sum_holds(const char *p, size_t n, const char *stored)
 	return mu_crc32c_mask(mu_crc32c(0, p, n)) == want;
 }
 
-/* The head of a record into r->buf, and the length that it tells. */
+/* Reads the header of a record into r->buf, and its length. */
 static int read_head(struct mu_tfrecord_reader *r, uint64_t *out, struct mu_err *err)
 {
 	uint64_t len;
-	int rc = take(r, MU_TFRECORD_HEAD, err);
+	int rc = read_more(r, MU_TFRECORD_HEAD, err);
 
 	if (rc)
 		return rc;
 	memcpy(&len, r->buf.data, 8);
-	if (!sum_holds(r->buf.data, 8, r->buf.data + 8))
+	if (!checksum_matches(r->buf.data, 8, r->buf.data + 8))
 		return mu_fail(
 		    err, MU_DATA_LOSS,
 		    "%s: the length of the record at offset %" PRIu64
@@ -166,11 +166,11 @@ static int read_frame(struct mu_tfrecord_reader *r, struct mu_err *err)
 
 	if (rc)
 		return rc;
-	rc = take(r, len + MU_TFRECORD_FOOT, err);
+	rc = read_more(r, len + MU_TFRECORD_FOOT, err);
 	if (rc)
 		return rc;
 	const char *data = r->buf.data + MU_TFRECORD_HEAD;
-	if (!sum_holds(data, len, data + len))
+	if (!checksum_matches(data, len, data + len))
 		return mu_fail(err, MU_DATA_LOSS,
 			       "%s: the record at offset %" PRIu64 " does not match its checksum",
 			       r->path, r->offset);
@@ -187,7 +187,8 @@ int mu_tfrecord_next(struct mu_tfrecord_reader *r, struct mu_span *record, struc
 	ungetc(c, r->file);
 	int rc = read_frame(r, err);
 	if (rc < 0) {
-		fseeko(r->file, (off_t)r->offset, SEEK_SET); /* a stream stays where it is */
+		fseeko(r->file, (off_t)r->offset,
+		       SEEK_SET); /* fails on streams, which is ignored */
 		return rc;
 	}
 	*record = (struct mu_span){r->buf.data + MU_TFRECORD_HEAD,
@@ -205,7 +206,7 @@ int mu_tfrecord_skip(struct mu_tfrecord_reader *r, struct mu_err *err)
 	clearerr(r->file);
 	rc = read_head(r, &len, err);
 	if (!rc)
-		rc = take(r, len + MU_TFRECORD_FOOT, err);
+		rc = read_more(r, len + MU_TFRECORD_FOOT, err);
 	if (!rc)
 		r->offset += r->buf.len;
 	else
@@ -213,7 +214,7 @@ int mu_tfrecord_skip(struct mu_tfrecord_reader *r, struct mu_err *err)
 	return rc;
 }
 
-void mu_tfrecord_is_at(struct mu_tfrecord_reader *r, uint64_t offset)
+void mu_tfrecord_set_offset(struct mu_tfrecord_reader *r, uint64_t offset)
 {
 	r->offset = offset;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A FILE whose reads inflate those of another one, so that whoever reads lines, records or bytes
- * need not know.  Members of gzip may follow each other, as `cat a.gz b.gz` leaves them. */
+/* A FILE that decompresses another one, so that readers of lines, records or bytes need no extra
+ * code.  Concatenated gzip members, as from `cat a.gz b.gz`, are supported. */
 #include "lib/io/unpack.h"
 
 #include <errno.h>
@@ -14,13 +14,13 @@
 struct stream {
 	FILE *file;
 	z_stream z;
-	off64_t given; /* bytes so far */
-	bool within;   /* a member has begun and not ended */
+	off64_t output_bytes; /* decompressed bytes so far */
+	bool in_member;       /* inside of a gzip member */
 	unsigned char in[1 << 16];
 };
 
-/* More of the file, when all is used up; false at its end or when it cannot be read. */
-static bool feed(struct stream *s)
+/* Reads more input if all of it is consumed; false at the end of the file or on an error. */
+static bool fill_input(struct stream *s)
 {
 	if (s->z.avail_in)
 		return true;
@@ -37,19 +37,18 @@ static ssize_t stream_read(void *cookie, char *to, size_t n)
 	s->z.next_out = (unsigned char *)to;
 	s->z.avail_out = room;
 	for (;;) {
-		int rc =
-		    inflate(&s->z, Z_NO_FLUSH); /* it may hold more than it has been asked for */
+		int rc = inflate(&s->z, Z_NO_FLUSH); /* it may have more output buffered */
 		if (rc == Z_STREAM_END)
 			inflateReset(&s->z);
 		else if (rc != Z_OK && rc != Z_BUF_ERROR)
 			break;
 		if (rc != Z_BUF_ERROR)
-			s->within = rc == Z_OK;
+			s->in_member = rc == Z_OK;
 		if (s->z.avail_out < room) {
-			s->given += room - s->z.avail_out;
+			s->output_bytes += room - s->z.avail_out;
 			return room - s->z.avail_out;
 		}
-		if (!feed(s) && !s->within && !ferror(s->file))
+		if (!fill_input(s) && !s->in_member && !ferror(s->file))
 			return 0;
 		if (!s->z.avail_in)
 			break;
@@ -58,14 +57,14 @@ static ssize_t stream_read(void *cookie, char *to, size_t n)
 	return -1;
 }
 
-/* Only tells where it is. */
+/* Supports only ftello. */
 static int stream_seek(void *cookie, off64_t *offset, int whence)
 {
 	if (whence != SEEK_CUR || *offset) {
 		errno = ESPIPE;
 		return -1;
 	}
-	*offset = ((struct stream *)cookie)->given;
+	*offset = ((struct stream *)cookie)->output_bytes;
 	return 0;
 }
 
@@ -79,13 +78,13 @@ static int stream_close(void *cookie)
 	return 0;
 }
 
-/* What the bits of zlib's window say besides its size: which header there is. */
+/* zlib's windowBits: the window size and the kind of header. */
 static const struct {
 	const char *name;
 	int window;
-} packings[] = {{"GZIP", MAX_WBITS + 16}, {"ZLIB", MAX_WBITS}};
+} formats[] = {{"GZIP", MAX_WBITS + 16}, {"ZLIB", MAX_WBITS}};
 
-static int unpacked(FILE *file, int window, FILE **out)
+static int open_stream(FILE *file, int window, FILE **out)
 {
 	static const cookie_io_functions_t io = {
 	    .read = stream_read, .seek = stream_seek, .close = stream_close};
@@ -101,7 +100,7 @@ static int unpacked(FILE *file, int window, FILE **out)
 	return -1;
 }
 
-/* A pipe or a device could keep its reader for ever. */
+/* Opens only regular files: reading from a pipe or device could block forever. */
 static FILE *open_regular(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -123,15 +122,15 @@ int mu_unpack_open(FILE **out, const char *path, struct mu_span packing, struct 
 {
 	int window = 0;
 
-	for (unsigned i = 0; i < MU_COUNT(packings); i++)
-		if (mu_span_eq(packing, mu_span_of(packings[i].name)))
-			window = packings[i].window;
+	for (unsigned i = 0; i < MU_COUNT(formats); i++)
+		if (mu_span_eq(packing, mu_span_of(formats[i].name)))
+			window = formats[i].window;
 	if (packing.len && !window)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Unsupported compression_type.");
 	FILE *file = open_regular(path);
 	if (!file)
 		return mu_fail_errno(err, errno, "cannot read %s", path);
-	if (window && unpacked(file, window, out)) {
+	if (window && open_stream(file, window, out)) {
 		fclose(file);
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory to read %s", path);
 	}

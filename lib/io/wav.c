@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file is "RIFF", a length, "WAVE" and chunks: a name of four letters, a length, bytes, one more
- * where the length is odd.  "fmt " says how samples are kept, "data" has them; the rest is passed
- * over. */
+/* A file has "RIFF", a length, "WAVE" and chunks.  A chunk has a name of four letters, a length,
+ * data, and a pad byte if the length is odd.  "fmt " has the sample format, "data" the samples;
+ * other chunks are skipped. */
 #include "lib/io/wav.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ static uint32_t number(const char *at, unsigned bytes)
 	return n;
 }
 
-static bool named(const char *at, const char *name)
+static bool has_name(const char *at, const char *name)
 {
 	return memcmp(at, name, 4) == 0;
 }
@@ -55,14 +55,14 @@ static int read_format(struct mu_wav *w, const char *at, size_t len, struct mu_e
 int mu_wav_open(struct mu_wav *w, struct mu_span file, struct mu_err *err)
 {
 	*w = (struct mu_wav){0};
-	if (file.len < HEAD || !named(file.data, "RIFF") || !named(file.data + 8, "WAVE"))
+	if (file.len < HEAD || !has_name(file.data, "RIFF") || !has_name(file.data + 8, "WAVE"))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Header mismatch: Expected RIFF and WAVE in a WAV file of %zu bytes",
 			       file.len);
 	for (size_t at = HEAD; file.len - at >= CHUNK;) {
 		const char *chunk = file.data + at;
 		size_t len = number(chunk + 4, 4), left = file.len - at - CHUNK;
-		if (named(chunk, "data") && w->channels) {
+		if (has_name(chunk, "data") && w->channels) {
 			size_t whole = len < left ? len : left;
 			w->frames = whole / (w->channels * SAMPLE);
 			w->data = (struct mu_span){chunk + CHUNK, whole};
@@ -72,7 +72,7 @@ int mu_wav_open(struct mu_wav *w, struct mu_span file, struct mu_err *err)
 		}
 		if (len > left)
 			break;
-		int rc = named(chunk, "fmt ") ? read_format(w, chunk + CHUNK, len, err) : 0;
+		int rc = has_name(chunk, "fmt ") ? read_format(w, chunk + CHUNK, len, err) : 0;
 		if (rc)
 			return rc;
 		at += CHUNK + len + (len % 2 && len < left);
@@ -88,7 +88,7 @@ float mu_wav_sample(const struct mu_wav *w, size_t frame, unsigned channel)
 	return (float)(int16_t)number(at, SAMPLE) / FULL;
 }
 
-static void put(struct mu_buf *b, uint32_t n, unsigned bytes)
+static void put_number(struct mu_buf *b, uint32_t n, unsigned bytes)
 {
 	for (unsigned i = 0; i < bytes; i++)
 		mu_buf_putc(b, (char)(n >> 8 * i));
@@ -100,26 +100,27 @@ int mu_wav_write(struct mu_buf *out, const float *samples, size_t frames, unsign
 	if (!channels || channels > UINT16_MAX / SAMPLE ||
 	    frames > (INT32_MAX - 64) / SAMPLE / channels)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%zu frames of %u channels are no WAV file", frames, channels);
+			       "a WAV file cannot have %zu frames of %u channels", frames,
+			       channels);
 	if (!rate || rate > INT32_MAX / (channels * SAMPLE))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "sample_rate must be positive: %u", rate);
 	uint32_t bytes = (uint32_t)(frames * channels * SAMPLE);
 	mu_buf_puts(out, "RIFF");
-	put(out, HEAD - CHUNK + CHUNK + FORMAT + CHUNK + bytes, 4);
+	put_number(out, HEAD - CHUNK + CHUNK + FORMAT + CHUNK + bytes, 4);
 	mu_buf_puts(out, "WAVEfmt ");
-	put(out, FORMAT, 4);
-	put(out, PCM, 2);
-	put(out, channels, 2);
-	put(out, rate, 4);
-	put(out, rate * channels * SAMPLE, 4);
-	put(out, channels * SAMPLE, 2);
-	put(out, 8 * SAMPLE, 2);
+	put_number(out, FORMAT, 4);
+	put_number(out, PCM, 2);
+	put_number(out, channels, 2);
+	put_number(out, rate, 4);
+	put_number(out, rate * channels * SAMPLE, 4);
+	put_number(out, channels * SAMPLE, 2);
+	put_number(out, 8 * SAMPLE, 2);
 	mu_buf_puts(out, "data");
-	put(out, bytes, 4);
+	put_number(out, bytes, 4);
 	for (size_t i = 0; i < frames * channels; i++) {
 		float v = roundf(samples[i] * FULL);
-		v = v > FULL - 1 ? FULL - 1 : v >= -FULL ? v : -FULL; /* the last for NaN, too */
-		put(out, (uint16_t)(int16_t)v, SAMPLE);
+		v = v > FULL - 1 ? FULL - 1 : v >= -FULL ? v : -FULL; /* NaN becomes -FULL */
+		put_number(out, (uint16_t)(int16_t)v, SAMPLE);
 	}
 	return 0;
 }

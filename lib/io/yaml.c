@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libyaml's events become nodes.  An anchor remembers its node; an alias copies that node, after
- * counting what the copy will hold against the limit, so nothing is built before it is allowed. */
+/* Converts libyaml's events to nodes.  An alias copies the node of its anchor, after checking that
+ * the copy does not exceed the limit of nodes. */
 #include "lib/io/yaml.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "lib/base/map.h"
 #include "lib/io/json.h"
 
-/* A manifest has some hundred values; this leaves room for a long list of jobs. */
+/* A manifest has some hundred values; this is enough for a long list of jobs. */
 enum { MAX_NODES = 100000 };
 
 struct reader {
@@ -31,7 +31,7 @@ static int fail_at(const struct reader *r, unsigned line, struct mu_err *err, co
 	return mu_fail(err, MU_INVALID_ARGUMENT, "%s:%u: %s", r->source, line, what);
 }
 
-/* What mostly leads to what libyaml says. */
+/* Returns the usual cause of libyaml's error message. */
 static const char *hint(const char *problem)
 {
 	static const struct {
@@ -53,14 +53,14 @@ static const char *hint(const char *problem)
 	return "";
 }
 
-/* Strings of documents end at a NUL. */
+/* Strings in documents are NUL-terminated, so a NUL in a scalar is an error. */
 static bool holds_nul(const yaml_event_t *e)
 {
 	return e->type == YAML_SCALAR_EVENT &&
 	       memchr(e->data.scalar.value, 0, e->data.scalar.length);
 }
 
-static int next(struct reader *r, yaml_event_t *e, struct mu_err *err)
+static int next_event(struct reader *r, yaml_event_t *e, struct mu_err *err)
 {
 	const char *problem;
 
@@ -70,7 +70,7 @@ static int next(struct reader *r, yaml_event_t *e, struct mu_err *err)
 		if (!holds_nul(e))
 			return 0;
 		yaml_event_delete(e);
-		return fail_at(r, line, err, "a text holds a NUL character (\\0)");
+		return fail_at(r, line, err, "a string contains a NUL character (\\0)");
 	}
 	problem = r->yaml.problem ? r->yaml.problem : "cannot be read";
 	return mu_fail(
@@ -79,7 +79,7 @@ static int next(struct reader *r, yaml_event_t *e, struct mu_err *err)
 	    problem, hint(problem));
 }
 
-static bool one_of(const char *text, const char *const *words)
+static bool is_one_of(const char *text, const char *const *words)
 {
 	for (; *words; words++)
 		if (strcmp(text, *words) == 0)
@@ -116,8 +116,8 @@ static bool as_number(struct mu_doc *d, struct mu_doc_node *parent, const char *
 	return true;
 }
 
-static struct mu_doc_node *plain(struct mu_doc *d, struct mu_doc_node *parent, const char *key,
-				 const char *text, size_t len)
+static struct mu_doc_node *add_plain(struct mu_doc *d, struct mu_doc_node *parent, const char *key,
+				     const char *text, size_t len)
 {
 	static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
 	static const char *const yes[] = {"true", "True", "TRUE", "yes", "Yes", "YES",
@@ -126,24 +126,24 @@ static struct mu_doc_node *plain(struct mu_doc *d, struct mu_doc_node *parent, c
 					 "off",   "Off",   "OFF",   "n",  "N",  NULL};
 	struct mu_doc_node *n;
 
-	if (one_of(text, nulls))
+	if (is_one_of(text, nulls))
 		return mu_doc_add(d, parent, key, MU_DOC_NULL);
-	if (one_of(text, yes))
+	if (is_one_of(text, yes))
 		return mu_doc_add_bool(d, parent, key, true);
-	if (one_of(text, no))
+	if (is_one_of(text, no))
 		return mu_doc_add_bool(d, parent, key, false);
 	if (as_number(d, parent, key, text, &n))
 		return n;
 	return mu_doc_add_text(d, parent, key, text, len);
 }
 
-static unsigned weight(const struct mu_doc_node *n, unsigned depth, unsigned *deepest)
+static unsigned count_nodes(const struct mu_doc_node *n, unsigned depth, unsigned *deepest)
 {
 	unsigned sum = 1;
 
 	if (depth > *deepest)
 		*deepest = depth;
-	mu_doc_each(n, c) sum += weight(c, depth + 1, deepest);
+	mu_doc_each(n, c) sum += count_nodes(c, depth + 1, deepest);
 	return sum;
 }
 
@@ -155,7 +155,7 @@ static int add_alias(struct reader *r, struct mu_doc_node *parent, const char *k
 
 	if (!to)
 		return fail_at(r, line_of(e), err, "an alias without its anchor before it");
-	unsigned more = weight(to, r->depth, &deepest);
+	unsigned more = count_nodes(to, r->depth, &deepest);
 	if (more > MAX_NODES - r->doc->n_nodes || deepest > MU_DOC_MAX_DEPTH)
 		return fail_at(r, line_of(e), err,
 			       "aliases expand to more than is allowed in one document");
@@ -186,7 +186,7 @@ static int add_children(struct reader *r, struct mu_doc_node *n, struct mu_err *
 	for (;;) {
 		struct mu_doc_node *child;
 		yaml_event_t e;
-		int rc = next(r, &e, err);
+		int rc = next_event(r, &e, err);
 		if (rc)
 			return rc;
 		if (e.type == stop) {
@@ -233,7 +233,7 @@ static int add_value(struct reader *r, struct mu_doc_node *parent, const char *k
 		tag = (const char *)e->data.scalar.tag;
 		const char *text = (const char *)e->data.scalar.value;
 		if (e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && !tag)
-			n = plain(r->doc, parent, key, text, e->data.scalar.length);
+			n = add_plain(r->doc, parent, key, text, e->data.scalar.length);
 		else
 			n = mu_doc_add_text(r->doc, parent, key, text, e->data.scalar.length);
 		break;
@@ -268,12 +268,12 @@ static int add_value(struct reader *r, struct mu_doc_node *parent, const char *k
 	return 0;
 }
 
-/* One document; *out stays NULL for an empty one. */
+/* Reads one document; *out stays NULL for an empty one. */
 static int read_document(struct reader *r, struct mu_doc **out, struct mu_err *err)
 {
 	struct mu_doc_node *root = NULL;
 	yaml_event_t e;
-	int rc = next(r, &e, err);
+	int rc = next_event(r, &e, err);
 
 	if (rc)
 		return rc;
@@ -282,7 +282,7 @@ static int read_document(struct reader *r, struct mu_doc **out, struct mu_err *e
 	rc = add_value(r, NULL, NULL, &e, &root, err);
 	yaml_event_delete(&e);
 	mu_map_fini(&r->anchors);
-	if (!rc && !(rc = next(r, &e, err)))
+	if (!rc && !(rc = next_event(r, &e, err)))
 		yaml_event_delete(&e); /* the document's end */
 	if (rc || root->kind == MU_DOC_NULL)
 		mu_doc_free(r->doc);
@@ -296,7 +296,7 @@ static int read_stream(struct reader *r, struct mu_doc **docs, unsigned *n, stru
 {
 	for (;;) {
 		yaml_event_t e;
-		int rc = next(r, &e, err);
+		int rc = next_event(r, &e, err);
 		if (rc)
 			return rc;
 		yaml_event_type_t type = e.type;
@@ -316,9 +316,9 @@ static int read_stream(struct reader *r, struct mu_doc **docs, unsigned *n, stru
 	}
 }
 
-/* libyaml refuses some JSON (a surrogate pair, a key of more than 1024 characters) and reads some
- * differently (a line break of Unicode inside of a string).  A text that is JSON is therefore read
- * as JSON; libyaml gives the lines, where it can. */
+/* libyaml rejects some JSON (surrogate pairs, keys of more than 1024 characters) and parses some
+ * differently (Unicode line breaks in strings).  Therefore JSON text is parsed as JSON; libyaml
+ * adds the line numbers if it can parse the text too. */
 static bool read_json(struct mu_doc **out, struct mu_span text, const char *source)
 {
 	size_t i = 0;
@@ -330,11 +330,11 @@ static bool read_json(struct mu_doc **out, struct mu_span text, const char *sour
 
 static void copy_lines(struct mu_doc_node *to, const struct mu_doc_node *from)
 {
-	const struct mu_doc_node *next = from->first;
+	const struct mu_doc_node *other = from->first;
 
 	to->line = from->line;
-	for (struct mu_doc_node *c = to->first; c && next; c = c->next, next = next->next)
-		copy_lines(c, next);
+	for (struct mu_doc_node *c = to->first; c && other; c = c->next, other = other->next)
+		copy_lines(c, other);
 }
 
 int mu_yaml_parse_all(struct mu_doc ***out, unsigned *n, struct mu_span text, const char *source,

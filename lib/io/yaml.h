@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* YAML text to documents, with the scalars that kubectl reads: plain yes/no/on/off are booleans.
+/* Parses YAML with kubectl's rules for scalars: plain yes/no/on/off are booleans.
  *
- * Anchors and aliases are expanded; what they expand to counts against the limits of doc.h, so a
- * small file cannot become a huge tree.  Tags other than the core ones are refused.
+ * Anchors and aliases are expanded.  The expanded nodes count against the limits of doc.h, so a
+ * small file cannot become a huge tree.  Tags other than the core ones are errors.
  *
  * A text that begins with '{' and is JSON gets the values of mu_json_parse, and lines from libyaml.
  */
@@ -13,10 +13,10 @@
 
 enum { MU_YAML_MAX_DOCS = 1000 };
 
-/* The documents of a stream that are not empty.  Free each, then the array. */
+/* Returns the documents of a stream that are not empty.  Free each, then the array. */
 int mu_yaml_parse_all(struct mu_doc ***out, unsigned *n, struct mu_span text, const char *source,
 		      struct mu_err *err);
-/* Exactly one document. */
+/* Requires exactly one document. */
 int mu_yaml_parse(struct mu_doc **out, struct mu_span text, const char *source, struct mu_err *err);
 
 #endif

@@ -106,7 +106,7 @@ static void bundle__of_objects__has_those_that_are_bytes(void **state)
 	assert_true(mu_span_is(mu_buf_span(&e->bytes), "what it says"));
 	assert_ok(mu_bundle_create(&w, in_folder("nothing"), &err), &err);
 	assert_fails(mu_bundle_add(w, "x", &nothing, &err), &err, MU_UNIMPLEMENTED,
-		     "'x' holds a variant of nothing, which is not saved");
+		     "'x' contains a null object, which cannot be saved");
 }
 
 static void bundle__asked_for_what_it_has_not__says_so(void **state)
@@ -299,7 +299,7 @@ static void bundles__that_share_a_tensor__do_not_merge(void **state)
 	write_small(a);
 	write_small(b);
 	assert_fails(mu_bundle_merge((const char *[]){a, b}, 2, in_folder("xy"), false, &err), &err,
-		     MU_INVALID_ARGUMENT, "which another part has too");
+		     MU_INVALID_ARGUMENT, "another part also has");
 }
 
 static void writer__given_up__leaves_no_file(void **state)

@@ -32,10 +32,10 @@ static void csv__that_is_wrong__names_line_and_column(void **state)
 	    {"1,2\n3,x\n", "x.csv:2: column 2: 'x' is not a number"},
 	    {"1,2\n3,nan\n", "x.csv:2: column 2: 'nan' is not a number"},
 	    {"1,2\n3,\x1b[2J\xff\n", "x.csv:2: column 2: '?[2J?' is not a number"},
-	    {"1,2\n3\n", "x.csv:2: has 1 columns where the rows before have 2"},
+	    {"1,2\n3\n", "x.csv:2: has 1 columns, but the rows before have 2"},
 	    {"1,2\n3,\n", "x.csv:2: column 2: '' is not a number"},
-	    {"a,b\n", "x.csv:2: ends without a row of numbers"},
-	    {"", "x.csv:1: ends without a row of numbers"},
+	    {"a,b\n", "x.csv:2: ends without a row of comma-separated numbers"},
+	    {"", "x.csv:1: ends without a row of comma-separated numbers"},
 	};
 	struct mu_tensor t;
 

@@ -147,7 +147,7 @@ static int open_again(struct cursor *c, const struct file_format *k, unsigned pa
 	if ((k->begin && (rc = k->begin(c, err)) < 0) || (rc = move_to(f, at, err)))
 		return rc;
 	if (f->records)
-		mu_tfrecord_is_at(f->records, (uint64_t)at);
+		mu_tfrecord_set_offset(f->records, (uint64_t)at);
 	return 0;
 }
 
