@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What muster top and muster explain make of objects; the calls behind them are tested in
- * tests/cluster-api. */
+/* Output of muster top and muster explain for given objects. tests/cluster-api tests their API
+ * calls. */
 #include "tests/test.h"
 
 #include <stdio.h>
@@ -54,7 +54,7 @@ static void expect(const char *text, const char *part)
 		fail_msg("'%s' is not in:\n%s", part, text);
 }
 
-static void explain__of_a_job_that_waits__says_why_and_who_says_so(void **state)
+static void explain__of_a_waiting_job__gives_the_reason_and_its_source(void **state)
 {
 	MU_AUTO_FREE char *text = explained(stuck_job, pods, events, NULL);
 
@@ -93,18 +93,18 @@ static void explain__of_a_slow_job__names_stragglers_and_hot_spots(void **state)
 	assert_null(strstr(text, "j-ps-1"));
 }
 
-static void explain__of_busy_servers_or_workers__says_what_there_could_be(void **state)
+static void explain__of_busy_ps_or_workers__suggests_other_numbers(void **state)
 {
 	static const struct {
 		double ps, worker;
-		const char *said; /* NULL: nothing */
+		const char *said; /* NULL: no message */
 	} cases[] = {
 	    {0.93, 0.31, "CPU use of ps tasks 93 %, of workers 31 %: more ps tasks, or"},
 	    {0.10, 0.95, "this number of ps tasks (1) can serve about 16 workers\n"},
 	    {0.70, 0.70, NULL},
 	    {0.93, 0.90, NULL},
 	    {0.10, 0.10, NULL},
-	    {0, 0.95, NULL}, /* of older tasks, which do not tell */
+	    {0, 0.95, NULL}, /* older tasks do not report it */
 	};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
@@ -123,7 +123,7 @@ static void explain__of_busy_servers_or_workers__says_what_there_could_be(void *
 	}
 }
 
-static void explain__of_a_job_nobody_looked_at__says_so(void **state)
+static void explain__of_an_unprocessed_job__says_so(void **state)
 {
 	MU_AUTO_FREE char *text = explained("{\"metadata\":{\"name\":\"j\"}}", NULL, NULL, NULL);
 
@@ -131,7 +131,7 @@ static void explain__of_a_job_nobody_looked_at__says_so(void **state)
 	expect(text, "the operator has not processed the job");
 }
 
-static void explain__of_nonsense__shows_what_there_is(void **state)
+static void explain__of_invalid_objects__prints_the_valid_fields(void **state)
 {
 	static const char *const odd[] = {
 	    "[]",
@@ -147,7 +147,7 @@ static void explain__of_nonsense__shows_what_there_is(void **state)
 	}
 }
 
-static void top__has_the_busiest_first(void **state)
+static void top__lists_the_fastest_job_first(void **state)
 {
 	cJSON *jobs = cJSON_Parse(
 	    "[{\"metadata\":{\"name\":\"done\",\"namespace\":\"a\"},\"status\":{\"phase\":"
@@ -179,12 +179,12 @@ static void top__has_the_busiest_first(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(explain__of_a_job_that_waits__says_why_and_who_says_so),
+	    cmocka_unit_test(explain__of_a_waiting_job__gives_the_reason_and_its_source),
 	    cmocka_unit_test(explain__of_a_slow_job__names_stragglers_and_hot_spots),
-	    cmocka_unit_test(explain__of_busy_servers_or_workers__says_what_there_could_be),
-	    cmocka_unit_test(explain__of_a_job_nobody_looked_at__says_so),
-	    cmocka_unit_test(explain__of_nonsense__shows_what_there_is),
-	    cmocka_unit_test(top__has_the_busiest_first),
+	    cmocka_unit_test(explain__of_busy_ps_or_workers__suggests_other_numbers),
+	    cmocka_unit_test(explain__of_an_unprocessed_job__says_so),
+	    cmocka_unit_test(explain__of_invalid_objects__prints_the_valid_fields),
+	    cmocka_unit_test(top__lists_the_fastest_job_first),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manifests in examples/, run as their readers would run them: each model learns what it is
- * there to learn. */
+/* Runs the manifests in examples/ as users do and checks that each model learns. */
 #include "tests/cli/job.h"
 
-/* Runs examples/<name>.yaml with its output in our folder; the accuracy that it tells, in percent.
- */
+/* Runs examples/<name>.yaml in the folder of the test; returns the reported accuracy in percent. */
 static double run(const char *name)
 {
 	char command[8192], line[1024];
@@ -24,7 +22,7 @@ static double run(const char *name)
 	return accuracy;
 }
 
-/* What the evaluator said last; -1: nothing. */
+/* The last accuracy of the evaluator, or -1. */
 static double last_evaluation(void)
 {
 	char path[128], line[1024];
@@ -48,37 +46,37 @@ static void at_least(const char *name, double percent)
 		fail_msg("examples/%s.yaml reaches %.1f %%, expected %.1f %%", name, got, percent);
 }
 
-static void digits__a_small_network_reads_them(void **state)
+static void digits__reaches_its_accuracy(void **state)
 {
 	at_least("digits", 95);
 }
 
-static void sync__with_a_backup_worker_reads_them_too(void **state)
+static void sync__with_a_backup_worker__reaches_its_accuracy(void **state)
 {
 	at_least("sync", 88);
 }
 
-static void cnn__sees_more_of_an_image(void **state)
+static void cnn__reaches_its_accuracy(void **state)
 {
 	char path[128];
 
 	at_least("cnn",
-		 95.5); /* 96.4 to 97.7 in ten runs: its workers do not wait for each other */
+		 95.5); /* 96.4 to 97.7 in ten runs; asynchronous workers are not deterministic */
 	snprintf(path, sizeof(path), "%s/out/best/checkpoint", folder);
 	assert_int_equal(access(path, R_OK), 0);
 	snprintf(path, sizeof(path), "%s/out/final.index", folder);
 	assert_int_equal(access(path, R_OK), 0);
 }
 
-/* An mlp on the bare columns, numbers that they are, reaches 50 %. */
-static void wide_deep__knows_users_and_pages(void **state)
+/* An mlp on the unprocessed columns reaches 50 %. */
+static void wide_deep__reaches_its_accuracy(void **state)
 {
 	at_least("wide-deep", 88);
 	if (!(last_evaluation() >= 0.88))
 		fail_msg("the evaluator's last score is %g", last_evaluation());
 }
 
-static void es__learns_without_a_gradient(void **state)
+static void es__reaches_its_accuracy(void **state)
 {
 	at_least("es", 88);
 }
@@ -91,9 +89,9 @@ int main(void)
 #endif
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    T(digits__a_small_network_reads_them), T(sync__with_a_backup_worker_reads_them_too),
-	    T(cnn__sees_more_of_an_image),         T(wide_deep__knows_users_and_pages),
-	    T(es__learns_without_a_gradient),
+	    T(digits__reaches_its_accuracy), T(sync__with_a_backup_worker__reaches_its_accuracy),
+	    T(cnn__reaches_its_accuracy),    T(wide_deep__reaches_its_accuracy),
+	    T(es__reaches_its_accuracy),
 	};
 
 	return cmocka_run_group_tests(tests, find_program, NULL);

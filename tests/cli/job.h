@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running `muster` as its users do: a folder that goes with the test, a small
- * job in it, and what the program says. */
+/* Runs `muster` as users do: a temporary folder, a small job in it, and the output of the program.
+ */
 #ifndef TESTS_CLI_JOB_H
 #define TESTS_CLI_JOB_H
 
@@ -57,7 +57,8 @@ static inline int setup(void **state)
 	strcpy(folder, "/tmp/muster-cli-XXXXXX");
 	assert_non_null(mkdtemp(folder));
 	snprintf(manifest, sizeof(manifest), "%s/job.yaml", folder);
-	setenv("XDG_RUNTIME_DIR", folder, 1); /* nobody else's jobs are ours to change */
+	setenv("XDG_RUNTIME_DIR", folder,
+	       1); /* isolates the control sockets from other jobs of the user */
 	return 0;
 }
 
@@ -80,7 +81,7 @@ static inline pid_t start(const char *const *argv, int *out)
 	if (pid == 0) {
 		dup2(pipes[1], STDOUT_FILENO);
 		dup2(pipes[1], STDERR_FILENO);
-		alarm(150); /* a loaded machine is slow, not wrong */
+		alarm(150); /* generous, for loaded machines */
 		execv(program, (char *const *)argv);
 		_exit(127);
 	}
@@ -112,7 +113,7 @@ static inline int muster(struct mu_buf *said, const char *verb, const char *arg)
 	return finish(pid, fd, said);
 }
 
-/* The processes that a running job is made of; their number. */
+/* Finds the processes of a running job; returns their number. */
 static inline unsigned tasks_of(pid_t job, pid_t *out, unsigned most)
 {
 	char path[64];

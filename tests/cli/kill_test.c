@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kill -9 of any process of a `muster run` job, at any moment, costs time and nothing else.
+/* kill -9 of any process of a `muster run` job, at any moment, only costs time.
  *
- * Each round runs a job of one ps and two workers and kills one process of it, `muster run` itself
- * among them (which then is started again), at a moment drawn from a seed, within the time that a
- * job takes here when it is left alone.  Where the machine had more to do when that was measured a
- * job may be through before its kill: that round is made again, earlier.  The job must come to its
- * last step, in sync to exactly that one, and its checkpoint must hold a model that works.
- * MUSTER_KILL_ROUNDS says how many rounds, MUSTER_KILL_SEED which.
+ * Each round runs a job of one ps and two workers and kills one process of it. This can be `muster
+ * run` itself, which is then started again. The moment is drawn from a seed, within the measured
+ * duration of an undisturbed job. If that measurement was too long, a job can end before its kill;
+ * then the round is repeated with an earlier moment. The job must reach its last step, in sync mode
+ * exactly that step, and its checkpoint must hold a working model. MUSTER_KILL_ROUNDS is the number
+ * of rounds, MUSTER_KILL_SEED the seed.
  */
 #include <math.h>
 
@@ -32,21 +32,21 @@ static unsigned from_environment(const char *name, unsigned otherwise)
 	return text ? (unsigned)strtoul(text, NULL, 10) : otherwise;
 }
 
-static unsigned hits; /* rounds that killed something which ran */
+static unsigned hits; /* rounds that killed a running process */
 
-/* Whom: 0 is muster run, the others its tasks in the order of their starts. */
-static bool kill_one(pid_t job, unsigned whom)
+/* victim: 0 is muster run, others are its tasks in the order of their starts. */
+static bool kill_one(pid_t job, unsigned victim)
 {
 	pid_t tasks[8];
 	unsigned n = tasks_of(job, tasks, 8);
 
 	hits += n > 0;
-	if (whom > n)
-		whom = n;
-	return kill(whom ? tasks[whom - 1] : job, SIGKILL) == 0 && whom == 0;
+	if (victim > n)
+		victim = n;
+	return kill(victim ? tasks[victim - 1] : job, SIGKILL) == 0 && victim == 0;
 }
 
-static void runs_to_its_end(bool sync, unsigned whom, unsigned after_ms, struct mu_buf *said)
+static void runs_to_its_end(bool sync, unsigned victim, unsigned after_ms, struct mu_buf *said)
 {
 	const char *argv[] = {"muster", "run", manifest, NULL};
 	bool again;
@@ -55,11 +55,11 @@ static void runs_to_its_end(bool sync, unsigned whom, unsigned after_ms, struct 
 
 	write_manifest(STEPS, sync ? "  mode: sync\n" : "");
 	pid = start(argv, &fd);
-	if (whom) /* on a busy machine they may come late; muster run itself is killed before that
-		     as well */
+	if (victim) /* on a busy machine tasks can start late; muster run itself can also be killed
+		       before that */
 		UNTIL(tasks_of(pid, tasks, 8) >= TASKS);
 	wait_ms(after_ms);
-	again = kill_one(pid, whom);
+	again = kill_one(pid, victim);
 	status = finish(pid, fd, said);
 	if (again && status == 128 + SIGKILL) {
 		pid = start(argv, &fd);
@@ -69,24 +69,24 @@ static void runs_to_its_end(bool sync, unsigned whom, unsigned after_ms, struct 
 		fail_msg("ends with %d: %s", status, said->data);
 }
 
-/* How far the count of steps may be above the goal at the end.
+/* Maximum number of steps beyond the goal. In sync mode 0: only the chief counts. In async mode a
+ * worker begins a step only while its last known count is below the goal. So each worker makes at
+ * most one step that ends at or above the goal, and one of these steps is the goal itself. A kill
+ * adds no step.
  *
- * In sync not at all: only the chief counts.  Else a worker begins a step only while the last count
- * that it knows of is below the goal, so each makes at most one that ends there or above, and one
- * of these is the goal itself.
- *
- * A kill adds none.  Of a worker: its ps cancel what it had under way when its connection breaks,
- * and its next life begins a second later and first reads the count, which has whatever they had
- * still counted; it makes no step when that is the goal.  Of the ps: the count goes back to the
- * checkpoint's, and steps under way are gone with the old one.  What a kill may do is have an
- * update applied, in part or wholly, and not counted, since the count comes after it: the step is
- * made again.  Without sync, updates are made at least once, counts once. */
+ * Killed worker: its ps cancel its pending step when the connection breaks. The restarted worker
+ * begins a second later and first reads the count, and makes no step if the goal is reached. Killed
+ * ps: the count returns to that of the checkpoint, and pending steps are lost. A kill can leave an
+ * update applied, in part or completely, but not counted, because the count comes last. Then the
+ * step is repeated: in async mode updates are applied at least once and counted once.
+ */
 static long most_above(bool sync)
 {
 	return sync ? 0 : WORKERS - 1;
 }
 
-/* The count in a checkpoint: another worker's step may be in it behind the one it is named for. */
+/* The step count in a checkpoint; it can include a step of another worker after the step of the
+ * file name. */
 static long counted(const char *checkpoint)
 {
 	MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;
@@ -98,7 +98,7 @@ static long counted(const char *checkpoint)
 	return (long)mu_tensor_int(&step, 0);
 }
 
-/* The model is the last step's and does what it is for. */
+/* The checkpoint is of the last step and the model works. */
 static void is_a_model(bool sync, const struct mu_buf *said)
 {
 	const char *line = strstr(said->data, "  test accuracy");
@@ -124,7 +124,7 @@ static void is_a_model(bool sync, const struct mu_buf *said)
 	assert_says(shown, "softmax/weights");
 }
 
-/* In ms, when nobody kills anything. */
+/* Duration in ms of an undisturbed job. */
 static unsigned takes(bool sync)
 {
 	const char *argv[] = {"muster", "run", manifest, NULL};
@@ -145,7 +145,7 @@ static unsigned takes(bool sync)
 	return (unsigned)took;
 }
 
-static void a_killed_process__costs_nothing_but_time(void **state)
+static void killed_process__only_costs_time(void **state)
 {
 	unsigned rounds = from_environment("MUSTER_KILL_ROUNDS", FEW_ROUNDS);
 	unsigned takes_ms[2] = {takes(false), takes(true)}, late = 0;
@@ -154,16 +154,16 @@ static void a_killed_process__costs_nothing_but_time(void **state)
 	hits = 0;
 	seed = from_environment("MUSTER_KILL_SEED", (unsigned)seed);
 	for (unsigned i = 0; i < rounds; i++) {
-		unsigned whom = i % 4;
+		unsigned victim = i % 4;
 		bool sync = draw(2);
 		unsigned after_ms = draw(takes_ms[sync] + 1), before = hits;
 		MU_AUTO_BUF said = {0};
 
 		print_message("round %u: %s, process %u after %u ms\n", i, sync ? "sync" : "async",
-			      whom, after_ms);
+			      victim, after_ms);
 		if (i + late)
 			setup(NULL);
-		runs_to_its_end(sync, whom, after_ms, &said);
+		runs_to_its_end(sync, victim, after_ms, &said);
 		is_a_model(sync, &said);
 		if (hits == before && late < rounds) {
 			takes_ms[sync] = after_ms / 2;
@@ -180,8 +180,7 @@ static void a_killed_process__costs_nothing_but_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(a_killed_process__costs_nothing_but_time, setup,
-					    teardown),
+	    cmocka_unit_test_setup_teardown(killed_process__only_costs_time, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, find_program, NULL);

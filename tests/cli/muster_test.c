@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program itself, as its users run it: small jobs, wrong manifests, Ctrl-C. */
+/* The program as users run it: small jobs, invalid manifests, Ctrl-C. */
 #include "lib/io/checkpoint_state.h"
 #include "tests/cli/job.h"
 
@@ -12,17 +12,17 @@ static int system_in_folder(const char *command)
 	return system(all);
 }
 
-static void a_job_in_sync__takes_each_step_once(void **state)
+static void killed_process_in_sync_mode__each_step_counts_once(void **state)
 {
 	MU_AUTO_BUF said = {0};
 
 	write_manifest(200, "  mode: sync\n");
 	assert_int_equal(muster(&said, "run", manifest), 0);
 	assert_says(said, "succeeded");
-	assert_says(said, "model.ckpt-200\n"); /* async overshoots by what is under way */
+	assert_says(said, "model.ckpt-200\n"); /* async mode overshoots by the pending steps */
 }
 
-static void a_job__runs_to_its_goal_and_says_where_things_are(void **state)
+static void job__runs_to_its_goal_and_prints_the_paths_of_its_results(void **state)
 {
 	MU_AUTO_BUF said = {0};
 	MU_AUTO_BUF shown = {0};
@@ -38,7 +38,7 @@ static void a_job__runs_to_its_goal_and_says_where_things_are(void **state)
 	assert_says(said, "succeeded");
 	assert_says(said, "test accuracy");
 	assert_says(said, "model.ckpt-40");
-	assert_says(said, "build/bin/muster checkpoint show "); /* as it was called itself */
+	assert_says(said, "build/bin/muster checkpoint show "); /* with the path it was called by */
 	assert_says(said, "build/bin/muster events ");
 	assert_says(said, "tensorboard --logdir");
 
@@ -67,8 +67,8 @@ static double logged_loss(void)
 	return loss;
 }
 
-/* With learning rate 0 the second score is no better than the first. */
-static void a_job_that_validation_stops__says_so_and_has_its_true_step(void **state)
+/* With learning rate 0 the second score is not better than the first. */
+static void job__stopped_by_validation__reports_it_with_the_right_step(void **state)
 {
 	MU_AUTO_BUF said = {0};
 	const char *why;
@@ -91,8 +91,8 @@ static void a_job_that_validation_stops__says_so_and_has_its_true_step(void **st
 	assert_int_equal(step, at);
 }
 
-/* What a kubelet keeps of the container of a job that is over at once. */
-static void a_job_of_one_step__leaves_its_loss_where_the_kubelet_looks(void **state)
+/* The termination message of a job that ends at once. */
+static void job_of_one_step__writes_its_loss_to_the_termination_message(void **state)
 {
 	MU_AUTO_BUF said = {0};
 	char path[128], word[512] = "";
@@ -117,12 +117,12 @@ static void a_job_of_one_step__leaves_its_loss_where_the_kubelet_looks(void **st
 	assert_true(loss > 0);
 	assert_true(accuracy >= 0);
 	assert_non_null(strstr(word, "\"reason\":\"TargetReached\"}"));
-	/* of the final model; the one step itself began with the untrained one */
+	/* loss of the final model; the only step began with the untrained model */
 	assert_true(loss < logged_loss());
 	assert_int_equal(unlink(path), 0);
 }
 
-/* The last step that the chief has told of; -1: none yet. */
+/* The last step that the chief reported, or -1. */
 static long long progress(void)
 {
 	char log[128], line[1024];
@@ -138,7 +138,7 @@ static long long progress(void)
 	return got;
 }
 
-/* Waits until the chief has told of a step behind this one; that step. */
+/* Waits until the chief reports a later step and returns it. */
 static long long progress_after(long long step)
 {
 	long long got;
@@ -159,7 +159,7 @@ static pid_t number_said_by(const char *command)
 	return (pid_t)atoi(line);
 }
 
-/* The process of a task that this one has started; its settings are in its environment. */
+/* The process of a child task, found by its environment. */
 static pid_t chief_of(pid_t parent)
 {
 	char command[512];
@@ -170,11 +170,11 @@ static pid_t chief_of(pid_t parent)
 		 "grep '^TF_CONFIG=' | grep -q '\"type\":\"worker\".*\"index\":0\\|"
 		 "\"index\":0.*\"type\":\"worker\"' && echo $p; done",
 		 (int)parent);
-	UNTIL((chief = number_said_by(command)) > 0); /* between two lives it has none */
+	UNTIL((chief = number_said_by(command)) > 0); /* a restarting task has no process */
 	return chief;
 }
 
-static void a_chief_that_is_killed_in_sync__comes_back_and_the_goal_is_reached(void **state)
+static void killed_chief__in_sync_mode__restarts_and_reaches_the_goal(void **state)
 {
 	MU_AUTO_BUF said = {0};
 	const char *argv[] = {"muster", "run", manifest, NULL};
@@ -182,7 +182,7 @@ static void a_chief_that_is_killed_in_sync__comes_back_and_the_goal_is_reached(v
 	int fd;
 	pid_t pid;
 
-	/* some seconds, so that the chief is there to be killed twice */
+	/* long enough to kill the chief twice */
 	write_manifest(20000, "  mode: sync\n  run: {restartPolicy: OnFailure, backoffLimit: 5}\n");
 	pid = start(argv, &fd);
 	for (int i = 0; i < 2; i++) {
@@ -202,7 +202,7 @@ static int checkpoint_diff(struct mu_buf *said, const char *a, const char *b)
 	return finish(pid, fd, said);
 }
 
-static void two_checkpoints__differ_by_what_was_learnt(void **state)
+static void checkpoint_diff__shows_trained_variables(void **state)
 {
 	MU_AUTO_BUF said = {0};
 	MU_AUTO_BUF same = {0};
@@ -216,7 +216,8 @@ static void two_checkpoints__differ_by_what_was_learnt(void **state)
 	snprintf(first, sizeof(first), "%s/out/model.ckpt-0", folder);
 	snprintf(out, sizeof(out), "%s/out", folder);
 	assert_int_equal(checkpoint_diff(&diff, first, out), 1);
-	assert_says(diff, "~ global_step int64 []: 1 of 1 values, largest difference at 0: 0 -> 200");
+	assert_says(diff,
+		    "~ global_step int64 []: 1 of 1 values, largest difference at 0: 0 -> 200");
 	assert_says(diff, "~ softmax/weights float [64,10]: ");
 	assert_says(diff, ", 0 only in ");
 	assert_int_equal(checkpoint_diff(&same, out, out), 0);
@@ -225,7 +226,7 @@ static void two_checkpoints__differ_by_what_was_learnt(void **state)
 	assert_says(none, "/nowhere/model");
 }
 
-static void an_interrupt__saves_and_ends(void **state)
+static void interrupt__saves_and_ends(void **state)
 {
 	MU_AUTO_BUF said = {0};
 	MU_AUTO_FREE char *latest = NULL;
@@ -249,8 +250,8 @@ static void an_interrupt__saves_and_ends(void **state)
 	assert_true(saved >= step);
 }
 
-/* A task that does not care for the first one; the job lets go of it at the second. */
-static void a_second_interrupt__ends_what_will_not_end(void **state)
+/* A task that ignores the first interrupt is killed after the second. */
+static void second_interrupt__kills_a_task_that_does_not_end(void **state)
 {
 	MU_AUTO_BUF said = {0};
 	const char *argv[] = {"muster", "run", manifest, NULL};
@@ -277,7 +278,7 @@ static void a_second_interrupt__ends_what_will_not_end(void **state)
 	snprintf(command, sizeof(command), "cat %s/pid 2>/dev/null", folder);
 	UNTIL((task = number_said_by(command)) > 0);
 	kill(pid, SIGINT);
-	wait_ms(100); /* two that come together are one */
+	wait_ms(100); /* two signals at the same time merge to one */
 	assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
 	assert_int_equal(kill(task, 0), 0);
 	kill(pid, SIGINT);
@@ -304,7 +305,7 @@ static void write_script(const char *script)
 	fclose(f);
 }
 
-static void a_chatty_task__takes_no_more_of_the_disk_than_it_may(void **state)
+static void task_log__stays_below_its_limit(void **state)
 {
 	const char *argv[] = {"muster", "run", "--log-size", "1", manifest, NULL};
 	MU_AUTO_BUF said = {0};
@@ -323,7 +324,7 @@ static void a_chatty_task__takes_no_more_of_the_disk_than_it_may(void **state)
 	assert_int_equal(system(command), 0);
 }
 
-static void a_task_that_fails_for_good__fails_the_job(void **state)
+static void task__that_fails_permanently__fails_the_job(void **state)
 {
 	MU_AUTO_BUF said = {0};
 	char command[256];
@@ -337,7 +338,7 @@ static void a_task_that_fails_for_good__fails_the_job(void **state)
 	assert_says(said, "failed");
 }
 
-static void a_wrong_manifest__is_told_with_file_and_line(void **state)
+static void invalid_manifest__is_reported_with_file_and_line(void **state)
 {
 	MU_AUTO_BUF said = {0};
 	MU_AUTO_BUF again = {0};
@@ -352,14 +353,15 @@ static void a_wrong_manifest__is_told_with_file_and_line(void **state)
 	assert_says(again, want);
 }
 
-/* As the API server does when the pods are made. */
-static void validate__refuses_pods_that_the_api_server_refuses(void **state)
+/* The same checks as the API server at pod creation. */
+static void validate__rejects_pods_that_the_api_server_rejects(void **state)
 {
 	static const struct {
 		const char *task, *says;
 	} cases[] = {
 	    {"resources: {limits: {memory: 2GB}}", "limits.memory: must be a quantity"},
-	    {"template: {metadata: {labels: {a: no label}}}", "labels.a: must be a valid label value"},
+	    {"template: {metadata: {labels: {a: no label}}}",
+	     "labels.a: must be a valid label value"},
 	    {"template: {metadata: {labels: {a/b/c: d}}}", "is not a valid label name"},
 	    {"template: {container: []}", "template.container: unknown field"},
 	    {"template: {spec: {containers: [{env: {A: b}}]}}", "env: must be a list"},
@@ -381,8 +383,8 @@ static void validate__refuses_pods_that_the_api_server_refuses(void **state)
 	}
 }
 
-/* One manifest's plan is the dry run's words alone; of several each begins with whose it is. */
-static void plans_of_several_manifests__say_whose_each_is(void **state)
+/* The plan of a single manifest has no heading; with several each begins with the manifest. */
+static void plans_of_several_manifests__have_headings(void **state)
 {
 	MU_AUTO_BUF one = {0};
 	MU_AUTO_BUF both = {0};
@@ -403,7 +405,7 @@ static void plans_of_several_manifests__say_whose_each_is(void **state)
 	assert_says(both, "\nexamples/cnn.yaml: job '");
 }
 
-static void wrong_command_lines__end_with_2(void **state)
+static void invalid_command_lines__exit_with_2(void **state)
 {
 	static const char *const lines[][2] = {{"fly", NULL},      {"run", NULL},
 					       {"validate", NULL}, {"events", NULL},
@@ -417,7 +419,7 @@ static void wrong_command_lines__end_with_2(void **state)
 	}
 }
 
-static void the_manual_and_the_completion__know_every_verb(void **state)
+static void manual_and_completion__contain_every_verb(void **state)
 {
 	MU_AUTO_BUF page = {0};
 	MU_AUTO_BUF words = {0};
@@ -433,8 +435,8 @@ static void the_manual_and_the_completion__know_every_verb(void **state)
 	assert_says(page, "\\-\\-fresh");
 }
 
-/* Its options, as `muster help VERB` has them, are in the page of the verb and are completed. */
-static void every_option__is_explained_and_completed(void **state)
+/* The options of `muster help VERB` are in the manual page of the verb and are completed. */
+static void every_option__is_documented_and_completed(void **state)
 {
 	static const struct {
 		const char *verb, *option, *page, *typed;
@@ -473,7 +475,7 @@ static void every_option__is_explained_and_completed(void **state)
 	}
 }
 
-static bool there_is(const char *shell)
+static bool is_installed(const char *shell)
 {
 	char command[128];
 
@@ -481,9 +483,9 @@ static bool there_is(const char *shell)
 	return system(command) == 0;
 }
 
-/* fish and zsh say what a word is for beside it.  Where the shells are, they are asked as well, for
- * what follows "muster run --f". */
-static void other_shells__complete_it_too(void **state)
+/* fish and zsh show a description for each word. If the shells are installed, also checks their
+ * completion of "muster run --f". */
+static void fish_and_zsh__complete_verbs_and_options(void **state)
 {
 	static const struct {
 		const char *shell, *words[5], *ask;
@@ -511,7 +513,7 @@ static void other_shells__complete_it_too(void **state)
 		assert_int_equal(muster(&script, "completion", shells[i].shell), 0);
 		for (size_t k = 0; k < MU_COUNT(shells[i].words); k++)
 			assert_says(script, shells[i].words[k]);
-		if (!there_is(shells[i].shell))
+		if (!is_installed(shells[i].shell))
 			continue;
 		f = popen(shells[i].ask, "r");
 		assert_non_null(f);
@@ -521,7 +523,7 @@ static void other_shells__complete_it_too(void **state)
 	}
 }
 
-static void help__of_a_verb_that_is_none__says_so(void **state)
+static void help__of_an_unknown_verb__reports_it(void **state)
 {
 	MU_AUTO_BUF said = {0};
 	MU_AUTO_BUF page = {0};
@@ -532,8 +534,8 @@ static void help__of_a_verb_that_is_none__says_so(void **state)
 	assert_says(page, "muster scale JOB");
 }
 
-/* What the table of verbs names and the pages do not explain, or the other way round. */
-static void no_option__is_forgotten(void **state)
+/* Options in the table of verbs without a description, or the reverse. */
+static void options__of_table_and_manual__are_the_same(void **state)
 {
 	const char *argv[] = {"muster", "help", NULL};
 	MU_AUTO_BUF all = {0};
@@ -566,25 +568,25 @@ static void no_option__is_forgotten(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    T(a_job__runs_to_its_goal_and_says_where_things_are),
-	    T(a_job_in_sync__takes_each_step_once),
-	    T(a_job_of_one_step__leaves_its_loss_where_the_kubelet_looks),
-	    T(a_job_that_validation_stops__says_so_and_has_its_true_step),
-	    T(two_checkpoints__differ_by_what_was_learnt),
-	    T(an_interrupt__saves_and_ends),
-	    T(a_second_interrupt__ends_what_will_not_end),
-	    T(a_chief_that_is_killed_in_sync__comes_back_and_the_goal_is_reached),
-	    T(a_chatty_task__takes_no_more_of_the_disk_than_it_may),
-	    T(a_task_that_fails_for_good__fails_the_job),
-	    T(a_wrong_manifest__is_told_with_file_and_line),
-	    T(validate__refuses_pods_that_the_api_server_refuses),
-	    T(plans_of_several_manifests__say_whose_each_is),
-	    T(wrong_command_lines__end_with_2),
-	    T(the_manual_and_the_completion__know_every_verb),
-	    T(every_option__is_explained_and_completed),
-	    T(other_shells__complete_it_too),
-	    T(help__of_a_verb_that_is_none__says_so),
-	    T(no_option__is_forgotten),
+	    T(job__runs_to_its_goal_and_prints_the_paths_of_its_results),
+	    T(killed_process_in_sync_mode__each_step_counts_once),
+	    T(job_of_one_step__writes_its_loss_to_the_termination_message),
+	    T(job__stopped_by_validation__reports_it_with_the_right_step),
+	    T(checkpoint_diff__shows_trained_variables),
+	    T(interrupt__saves_and_ends),
+	    T(second_interrupt__kills_a_task_that_does_not_end),
+	    T(killed_chief__in_sync_mode__restarts_and_reaches_the_goal),
+	    T(task_log__stays_below_its_limit),
+	    T(task__that_fails_permanently__fails_the_job),
+	    T(invalid_manifest__is_reported_with_file_and_line),
+	    T(validate__rejects_pods_that_the_api_server_rejects),
+	    T(plans_of_several_manifests__have_headings),
+	    T(invalid_command_lines__exit_with_2),
+	    T(manual_and_completion__contain_every_verb),
+	    T(every_option__is_documented_and_completed),
+	    T(fish_and_zsh__complete_verbs_and_options),
+	    T(help__of_an_unknown_verb__reports_it),
+	    T(options__of_table_and_manual__are_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, find_program, NULL);

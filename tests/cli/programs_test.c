@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C programs in examples/, run as their heads say: what they print and leave.  That their twins
- * in Python come to the same is for tests/compat. */
+/* Runs the C programs in examples/ as their comments say, and checks their output and files.
+ * tests/compat compares them with their Python counterparts. */
 #include "tests/cli/job.h"
 #include "tests/ports.h"
 
 enum { SAID = 8192 };
 
-/* Ports that nobody uses; "localhost:A,localhost:B". */
+/* Free ports as "localhost:A,localhost:B". */
 static void draw_hosts(char *out, size_t size, int n)
 {
 	size_t at = 0;
@@ -16,8 +16,8 @@ static void draw_hosts(char *out, size_t size, int n)
 				       free_port());
 }
 
-/* Runs a line of the shell in which $E is the folder of the programs and $M is muster; what it
- * prints. */
+/* Runs a shell command, where $E is the folder of the programs and $M is muster; returns its
+ * output. */
 static void shell(char *said, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void shell(char *said, const char *fmt, ...)
 {
@@ -48,7 +48,7 @@ static void expect(const char *said, const char *wanted)
 		fail_msg("it says '%s', expected '%s'", said, wanted);
 }
 
-static void hello__says_so(void **state)
+static void hello__prints_its_greeting(void **state)
 {
 	char said[SAID];
 
@@ -56,7 +56,7 @@ static void hello__says_so(void **state)
 	expect(said, "Hello, distributed TensorFlow!\n");
 }
 
-static void cluster_spec__tells_what_it_has_and_has_not(void **state)
+static void cluster_spec__prints_tasks_and_an_unknown_task(void **state)
 {
 	char said[SAID];
 
@@ -80,7 +80,7 @@ static void two_tasks__share_a_variable(void **state)
 	expect(said, "total: 10\ndoubled: [2, 4, 6, 8]\ntotal: 20\n");
 }
 
-static void three_adds__are_seen_through_every_task(void **state)
+static void three_adds__prints_the_shared_sum(void **state)
 {
 	char said[SAID], hosts[256];
 
@@ -90,11 +90,11 @@ static void three_adds__are_seen_through_every_task(void **state)
 }
 
 /* Programs that print "step N: loss L": the loss of the last step is below a bound. */
-static void what_learns__learns(void **state)
+static void training_programs__reduce_their_loss(void **state)
 {
 	static const struct {
 		const char *name;
-		int first, second; /* hosts of its two arguments */
+		int first, second; /* number of hosts in each of its two arguments */
 		double most;
 	} programs[] = {
 	    {"place_ps_worker", 2, 1, 0.02},
@@ -120,7 +120,7 @@ static void what_learns__learns(void **state)
 	}
 }
 
-/* Both workers of a trainer with two ps tasks; more: flags. */
+/* Runs both workers of a trainer with two ps tasks. more: additional flags. */
 static void train_with(const char *more)
 {
 	char said[SAID], ps[256], workers[256], hosts[640];
@@ -181,11 +181,11 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    T(hello__says_so),
-	    T(cluster_spec__tells_what_it_has_and_has_not),
+	    T(hello__prints_its_greeting),
+	    T(cluster_spec__prints_tasks_and_an_unknown_task),
 	    T(two_tasks__share_a_variable),
-	    T(three_adds__are_seen_through_every_task),
-	    T(what_learns__learns),
+	    T(three_adds__prints_the_shared_sum),
+	    T(training_programs__reduce_their_loss),
 	    T(trainer__reaches_its_steps_async),
 	    T(trainer__reaches_its_steps_sync),
 	    T(trainer__reaches_its_steps_with_a_backup_worker),

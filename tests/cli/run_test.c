@@ -57,7 +57,7 @@ static void wait_for_end(const struct local_task *t)
 	UNTIL((run_tasks_poll(&tasks, 50, 2), t->pid == 0));
 }
 
-static void a_tasks_output_and_exit_code__are_seen(void **state)
+static void task__output_and_exit_code__are_recorded(void **state)
 {
 	struct local_task *t = start("echo $GREETING; exit 3");
 
@@ -86,7 +86,7 @@ static size_t put_file(struct mu_buf *out, const char *name)
 	return out->len - before;
 }
 
-/* All lines from one on to the last, whole and in their order. */
+/* Checks that all lines from a number to the last are complete and in order. */
 static void is_the_end_of(const struct mu_buf *log, int last)
 {
 	const char *at = log->data, *end = log->data + log->len;
@@ -103,13 +103,13 @@ static void is_the_end_of(const struct mu_buf *log, int last)
 	assert_true(first > 1);
 }
 
-static void a_log__keeps_the_newest_lines_within_its_limit(void **state)
+static void log__keeps_the_newest_lines_within_its_limit(void **state)
 {
 	enum { LIMIT = 64 << 10, LINES = 20000 };
 	size_t older, newer;
 
 	tasks.log_limit = LIMIT;
-	for (int life = 0; life < 3; life++) { /* the next one goes on in the same file */
+	for (int life = 0; life < 3; life++) { /* the next run appends to the same file */
 		MU_AUTO_BUF log = {0};
 		char script[64];
 
@@ -122,11 +122,11 @@ static void a_log__keeps_the_newest_lines_within_its_limit(void **state)
 		assert_true(older + newer >= LIMIT / 16 * 7);
 		is_the_end_of(&log, (life + 1) * LINES);
 	}
-	assert_string_equal(said, "00060000"); /* who shows the run has heard all of it */
+	assert_string_equal(said, "00060000"); /* the view received all lines */
 }
 
-/* As a pipe gives them: without regard to where a line ends. */
-static void a_log_written_in_pieces__has_whole_lines_in_either_file(void **state)
+/* Chunks as from a pipe, independent of line ends. */
+static void log__written_in_chunks__has_complete_lines_in_both_files(void **state)
 {
 	enum { LIMIT = 64 << 10, LINES = 20000, PIECE = 7 };
 	MU_AUTO_BUF all = {0};
@@ -150,7 +150,7 @@ static void a_log_written_in_pieces__has_whole_lines_in_either_file(void **state
 	is_the_end_of(&log, LINES);
 }
 
-static void a_line_that_no_file_can_hold__is_cut(void **state)
+static void log__splits_a_line_longer_than_a_file(void **state)
 {
 	MU_AUTO_BUF log = {0};
 
@@ -162,20 +162,20 @@ static void a_line_that_no_file_can_hold__is_cut(void **state)
 	assert_non_null(strstr(log.data, "0007\nend\n"));
 }
 
-static void a_log_that_cannot_turn_over__begins_anew_in_its_place(void **state)
+static void log__that_cannot_be_renamed__is_truncated(void **state)
 {
 	MU_AUTO_BUF log = {0};
 	char path[128];
 
 	snprintf(path, sizeof(path), "%s/worker-0.log.1", logs);
-	assert_int_equal(mkdir(path, 0700), 0); /* no file can take its place */
+	assert_int_equal(mkdir(path, 0700), 0); /* a folder prevents the rename */
 	tasks.log_limit = 64 << 10;
 	wait_for_end(start("seq -f %08.0f 1 20000"));
 	assert_true(put_file(&log, "worker-0.log") <= 32 << 10);
 	is_the_end_of(&log, 20000);
 }
 
-static void a_task__is_told_its_share_of_the_processors(void **state)
+static void task__gets_its_share_of_the_cpus(void **state)
 {
 	tasks.threads = 3;
 	wait_for_end(start("echo $MUSTER_THREADS"));
@@ -195,7 +195,7 @@ static void ports__of_a_task__are_in_its_environment(void **state)
 	assert_string_equal(said, want);
 }
 
-static void a_task_that_is_asked_to_finish__has_succeeded(void **state)
+static void task__asked_to_finish__has_succeeded(void **state)
 {
 	struct local_task *t = start("sleep 100");
 
@@ -207,7 +207,7 @@ static void a_task_that_is_asked_to_finish__has_succeeded(void **state)
 	assert_int_equal(t->exit_code, 0);
 }
 
-static void a_program_that_is_not_there__says_so(void **state)
+static void missing_program__is_reported(void **state)
 {
 	static const char *argv[] = {"no-such-program", NULL};
 	struct plan_pod pod = {.name = "j-ps-0", .task = "ps", .argv = argv};
@@ -218,7 +218,7 @@ static void a_program_that_is_not_there__says_so(void **state)
 	assert_non_null(strstr(said, "cannot start no-such-program"));
 }
 
-static void addresses__are_distinct_and_kept(void **state)
+static void addresses__are_distinct_and_stable(void **state)
 {
 	char a[64], b[64], again[64];
 
@@ -230,7 +230,7 @@ static void addresses__are_distinct_and_kept(void **state)
 	assert_non_null(strstr(a, "127.0.0.1:"));
 }
 
-static void the_view__follows_the_trainers_lines(void **state)
+static void view__follows_the_report_lines_of_the_trainer(void **state)
 {
 	struct run_view v;
 
@@ -245,7 +245,7 @@ static void the_view__follows_the_trainers_lines(void **state)
 	assert_float_equal((float)v.progress.steps_per_second, 800.5f, 1e-3f);
 	assert_true(run_view_take(&v, "progress step=90 loss=0.5", 3));
 	assert_int_equal(v.progress.step,
-			 90); /* a ps was lost: the training continues from there */
+			 90); /* a ps was lost, so the training continues from an older step */
 	assert_float_equal((float)v.step_at, 3, 0);
 	assert_true(run_view_take(&v,
 				  "final step=1400 reason=ValidationStopped accuracy=0.953 "
@@ -263,17 +263,17 @@ static void the_view__follows_the_trainers_lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    T(a_tasks_output_and_exit_code__are_seen),
-	    T(a_log__keeps_the_newest_lines_within_its_limit),
-	    T(a_log_written_in_pieces__has_whole_lines_in_either_file),
-	    T(a_line_that_no_file_can_hold__is_cut),
-	    T(a_log_that_cannot_turn_over__begins_anew_in_its_place),
-	    T(a_task__is_told_its_share_of_the_processors),
+	    T(task__output_and_exit_code__are_recorded),
+	    T(log__keeps_the_newest_lines_within_its_limit),
+	    T(log__written_in_chunks__has_complete_lines_in_both_files),
+	    T(log__splits_a_line_longer_than_a_file),
+	    T(log__that_cannot_be_renamed__is_truncated),
+	    T(task__gets_its_share_of_the_cpus),
 	    T(ports__of_a_task__are_in_its_environment),
-	    T(a_task_that_is_asked_to_finish__has_succeeded),
-	    T(a_program_that_is_not_there__says_so),
-	    T(addresses__are_distinct_and_kept),
-	    T(the_view__follows_the_trainers_lines),
+	    T(task__asked_to_finish__has_succeeded),
+	    T(missing_program__is_reported),
+	    T(addresses__are_distinct_and_stable),
+	    T(view__follows_the_report_lines_of_the_trainer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

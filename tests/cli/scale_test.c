@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster scale on a running job: workers come and go, ps and their variables stay. */
+/* muster scale on a running job: workers start and end, ps tasks and their variables stay. */
 #include "tests/cli/job.h"
 
 struct job {
@@ -20,13 +20,13 @@ static struct job begin_with(const char *scale, const char *more)
 	return j;
 }
 
-static struct job begin(const char *scale)
+static struct job begin_job(const char *scale)
 {
 	return begin_with(scale, "");
 }
 
-/* Interrupted, and what it said. */
-static void end(struct job *j)
+/* Interrupts the job and returns its output. */
+static void end_job(struct job *j)
 {
 	kill(j->pid, SIGINT);
 	assert_int_equal(finish(j->pid, j->fd, &j->said), 130);
@@ -41,7 +41,7 @@ static int scale(struct mu_buf *said, const char *job, const char *what)
 	return finish(pid, fd, said);
 }
 
-/* What a task's log says, as the number of times that it says it. */
+/* Number of occurrences of a text in a task's log. */
 static unsigned log_says(const char *task, const char *what)
 {
 	char path[128], line[1024];
@@ -70,9 +70,9 @@ static void wait_for_tasks(pid_t job, unsigned n)
 	UNTIL(tasks_of(job, all, 16) == n);
 }
 
-static void workers__come_and_go_while_the_ps_stays(void **state)
+static void workers__start_and_end_while_the_ps_stays(void **state)
 {
-	struct job j = begin("worker=1");
+	struct job j = begin_job("worker=1");
 	MU_AUTO_BUF up = {0};
 	MU_AUTO_BUF down = {0};
 
@@ -83,15 +83,15 @@ static void workers__come_and_go_while_the_ps_stays(void **state)
 	assert_int_equal(scale(&down, manifest, "worker=2"), 0);
 	assert_says(down, "worker 4 -> 2");
 	wait_for_tasks(j.pid, 3);
-	end(&j);
+	end_job(&j);
 	assert_int_equal(log_says("ps-0", "serves on"), 1);
 	assert_int_equal(log_says("worker-0", "serves on"), 1);
 	assert_null(strstr(j.said.data, "failed"));
-	assert_says(j.said, "/out/model.ckpt-"); /* what was saved when it was interrupted */
+	assert_says(j.said, "/out/model.ckpt-"); /* the checkpoint saved at the interrupt */
 	mu_buf_fini(&j.said);
 }
 
-/* Which of the job's processes is task worker-<index>. */
+/* The process of task worker-<index>. */
 static pid_t worker(pid_t job, int index)
 {
 	char wanted[64], path[64], env[16384];
@@ -117,9 +117,9 @@ static pid_t worker(pid_t job, int index)
 	return 0;
 }
 
-/* Killed, it has not said that it leaves, and scaled away it does not come back to give the
- * gradients that the others wait for. */
-static void a_worker_that_is_killed_and_scaled_away__is_not_waited_for(void **state)
+/* The killed worker has not deregistered. Scaled away, it is not restarted to add the gradients
+ * that the others wait for. */
+static void worker__killed_and_scaled_away__is_not_waited_for(void **state)
 {
 	struct job j = begin_with("worker=3", "  mode: sync\n  sync: {replicasToAggregate: 3}\n");
 	unsigned seen;
@@ -142,13 +142,13 @@ static void a_worker_that_is_killed_and_scaled_away__is_not_waited_for(void **st
 		if (!COMES_TRUE(log_says("worker-2", "progress step=") > seen))
 			fail_msg("round %d: worker 2 does not come back", round);
 	}
-	end(&j);
+	end_job(&j);
 	mu_buf_fini(&j.said);
 }
 
-static void a_second_run_with_scale__changes_the_first(void **state)
+static void second_run_with_scale__changes_the_running_job(void **state)
 {
-	struct job j = begin("worker=1");
+	struct job j = begin_job("worker=1");
 	const char *again[] = {"muster", "run", manifest, "--scale=worker=2", NULL};
 	MU_AUTO_BUF said = {0};
 	int fd;
@@ -159,16 +159,16 @@ static void a_second_run_with_scale__changes_the_first(void **state)
 	assert_int_equal(finish(pid, fd, &said), 0);
 	assert_says(said, "worker 1 -> 2");
 	wait_for("worker-1", "progress step=");
-	end(&j);
+	end_job(&j);
 	mu_buf_fini(&j.said);
 }
 
-/* Both would write checkpoints and logs into the same folders. */
-static void a_second_run_of_a_job_that_runs__is_refused(void **state)
+/* Both would write to the same folders. */
+static void second_run_of_a_running_job__fails(void **state)
 {
 	static const char *const again[][5] = {{"muster", "run", manifest},
 					       {"muster", "run", "--fresh", manifest}};
-	struct job j = begin("worker=1");
+	struct job j = begin_job("worker=1");
 
 	wait_for("worker-0", "progress step=");
 	for (size_t i = 0; i < MU_COUNT(again); i++) {
@@ -180,12 +180,12 @@ static void a_second_run_of_a_job_that_runs__is_refused(void **state)
 		assert_says(said, "another muster run uses");
 		assert_says(said, "muster scale small worker=N");
 	}
-	end(&j);
+	end_job(&j);
 	assert_int_equal(log_says("worker-0", "serves on"), 1);
 	mu_buf_fini(&j.said);
 }
 
-static void what_cannot_be__is_refused_in_one_line(void **state)
+static void invalid_scale__is_reported_in_one_line(void **state)
 {
 	static const struct {
 		const char *what, *why;
@@ -197,7 +197,7 @@ static void what_cannot_be__is_refused_in_one_line(void **state)
 	    {"worker=-1", "is not TASK=N"},
 	    {"worker=1000000", "tasks of one kind are allowed"},
 	};
-	struct job j = begin("worker=1");
+	struct job j = begin_job("worker=1");
 
 	wait_for("ps-0", "serves on");
 	for (size_t i = 0; i < MU_COUNT(cases); i++) {
@@ -206,11 +206,11 @@ static void what_cannot_be__is_refused_in_one_line(void **state)
 		assert_int_equal(scale(&said, j.name, cases[i].what), 1);
 		assert_says(said, cases[i].why);
 	}
-	end(&j);
+	end_job(&j);
 	mu_buf_fini(&j.said);
 }
 
-static void a_job_that_does_not_run__is_not_found(void **state)
+static void scale__of_a_job_that_is_not_running__fails(void **state)
 {
 	MU_AUTO_BUF said = {0};
 
@@ -222,12 +222,12 @@ static void a_job_that_does_not_run__is_not_found(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    T(workers__come_and_go_while_the_ps_stays),
-	    T(a_worker_that_is_killed_and_scaled_away__is_not_waited_for),
-	    T(a_second_run_with_scale__changes_the_first),
-	    T(a_second_run_of_a_job_that_runs__is_refused),
-	    T(what_cannot_be__is_refused_in_one_line),
-	    T(a_job_that_does_not_run__is_not_found),
+	    T(workers__start_and_end_while_the_ps_stays),
+	    T(worker__killed_and_scaled_away__is_not_waited_for),
+	    T(second_run_with_scale__changes_the_running_job),
+	    T(second_run_of_a_running_job__fails),
+	    T(invalid_scale__is_reported_in_one_line),
+	    T(scale__of_a_job_that_is_not_running__fails),
 	};
 
 	return cmocka_run_group_tests(tests, find_program, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster status against servers that answer, that send a byte at a time and that say nothing. */
+/* muster status with servers that respond, that send one byte at a time, and that do not respond.
+ */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
@@ -8,9 +9,9 @@
 
 #include "tests/cli/job.h"
 
-enum { DRIP_MS = 50, MOST_SECONDS = 30 };
+enum { BYTE_INTERVAL_MS = 50, MAX_SECONDS = 30 };
 
-/* Gives this and then one byte again and again, until who asked has gone or the test is over. */
+/* Sends a response, then single bytes until the client disconnects or the test ends. */
 struct server {
 	const char *first;
 	bool drips;
@@ -26,7 +27,7 @@ static void answer(const struct server *s, int fd)
 	ssize_t sent = send(fd, s->first, strlen(s->first), MSG_NOSIGNAL);
 
 	while (s->drips && sent >= 0 && !atomic_load(&s->over)) {
-		if (poll(&gone, 1, DRIP_MS) > 0)
+		if (poll(&gone, 1, BYTE_INTERVAL_MS) > 0)
 			return;
 		sent = send(fd, "x", 1, MSG_NOSIGNAL);
 	}
@@ -68,7 +69,7 @@ static void end(struct server *s)
 	close(s->fd);
 }
 
-static void an_answer__is_shown(void **state)
+static void status__prints_the_response(void **state)
 {
 	MU_AUTO_BUF said = {0};
 	struct server s;
@@ -79,7 +80,7 @@ static void an_answer__is_shown(void **state)
 	end(&s);
 }
 
-static void a_server_that_drips__is_left_in_time(void **state)
+static void slow_server__is_abandoned_after_the_timeout(void **state)
 {
 	static const char *const firsts[] = {"HTTP/1.0 200 OK\r\n\r\n{", "HTTP/1.0 200 OK\r\nX: "};
 
@@ -94,7 +95,7 @@ static void a_server_that_drips__is_left_in_time(void **state)
 		end(&s);
 		assert_int_equal(status, 1);
 		assert_says(said, "did not respond within 5 s");
-		if (mu_clock() - begun > MOST_SECONDS)
+		if (mu_clock() - begun > MAX_SECONDS)
 			fail_msg("it took %.1f s", mu_clock() - begun);
 	}
 }
@@ -102,8 +103,8 @@ static void a_server_that_drips__is_left_in_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(an_answer__is_shown),
-	    cmocka_unit_test(a_server_that_drips__is_left_in_time),
+	    cmocka_unit_test(status__prints_the_response),
+	    cmocka_unit_test(slow_server__is_abandoned_after_the_timeout),
 	};
 
 	return cmocka_run_group_tests(tests, find_program, NULL);

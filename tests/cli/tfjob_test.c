@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TFJobs become jobs that read, and what has no counterpart becomes a note. */
+/* TFJobs become valid jobs, and fields without a counterpart become notes. */
 #include "tests/test.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/io/yaml.h"
 #include "cli/tfjob.h"
+#include "lib/io/yaml.h"
 #include "operator/api/job_spec.h"
 
 #define CONTAINER                                                                                  \
@@ -47,7 +47,7 @@ static bool notes_say(const struct converted *c, const char *text)
 	return c->notes.len && strstr(c->notes.data, text);
 }
 
-static void tfjob__as_people_write_them__becomes_the_same_job(void **state)
+static void typical_tfjobs__become_equivalent_jobs(void **state)
 {
 	struct converted c = convert(
 	    JOB("  successPolicy: AllWorkers\n"
@@ -75,7 +75,7 @@ static void tfjob__as_people_write_them__becomes_the_same_job(void **state)
 	done(&c);
 }
 
-static void tfjob__with_things_that_are_not_here__says_each(void **state)
+static void tfjob__with_unsupported_fields__gets_a_note_for_each(void **state)
 {
 	struct converted c = convert(
 	    JOB("  enableDynamicWorker: true\n  strange: 1\n"
@@ -93,7 +93,8 @@ static void tfjob__with_things_that_are_not_here__says_each(void **state)
 	assert_true(notes_say(&c, "enableDynamicWorker: workers can always be scaled"));
 	assert_true(notes_say(&c, "minAvailable: the gang is always the whole job"));
 	assert_true(notes_say(&c, "tfReplicaSpecs.Worker.odd: has no counterpart"));
-	assert_true(notes_say(&c, "Worker.restartPolicy: a task that decides the success of the job"));
+	assert_true(
+	    notes_say(&c, "Worker.restartPolicy: a task that decides the success of the job"));
 	assert_true(notes_say(&c, "move this one up"));
 	assert_true(notes_say(&c, "port 2222"));
 	assert_true(notes_say(&c, "all tasks run one program"));
@@ -102,7 +103,7 @@ static void tfjob__with_things_that_are_not_here__says_each(void **state)
 	done(&c);
 }
 
-static void list__where_a_map_belongs__is_left_out(void **state)
+static void list__instead_of_a_map__is_ignored(void **state)
 {
 	struct converted c = convert(JOB("  runPolicy: [{cleanPodPolicy: All}, backoffLimit]\n"
 					 "  tfReplicaSpecs:\n"
@@ -112,7 +113,7 @@ static void list__where_a_map_belongs__is_left_out(void **state)
 	done(&c);
 }
 
-static void text__that_yaml_would_read_as_something_else__is_quoted(void **state)
+static void text__that_is_not_a_plain_yaml_string__is_quoted(void **state)
 {
 	struct converted c = convert(
 	    "apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {name: j, labels: {\"on\": "
@@ -126,7 +127,7 @@ static void text__that_yaml_would_read_as_something_else__is_quoted(void **state
 	done(&c);
 }
 
-static void other__kinds__are_refused(void **state)
+static void other_kinds__are_rejected(void **state)
 {
 	static const char *const bad[] = {
 	    "kind: PyTorchJob\napiVersion: kubeflow.org/v1\n", "[1]\n", "kind: TFJob\n",
@@ -148,11 +149,11 @@ static void other__kinds__are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(tfjob__as_people_write_them__becomes_the_same_job),
-	    cmocka_unit_test(tfjob__with_things_that_are_not_here__says_each),
-	    cmocka_unit_test(list__where_a_map_belongs__is_left_out),
-	    cmocka_unit_test(text__that_yaml_would_read_as_something_else__is_quoted),
-	    cmocka_unit_test(other__kinds__are_refused),
+	    cmocka_unit_test(typical_tfjobs__become_equivalent_jobs),
+	    cmocka_unit_test(tfjob__with_unsupported_fields__gets_a_note_for_each),
+	    cmocka_unit_test(list__instead_of_a_map__is_ignored),
+	    cmocka_unit_test(text__that_is_not_a_plain_yaml_string__is_quoted),
+	    cmocka_unit_test(other_kinds__are_rejected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strangers at the door: requests truncated or scrambled, a taken port, HTTP that is none. */
+/* Invalid input: truncated and corrupt requests, a port in use, invalid HTTP. */
 #include "tests/cluster/fixture.h"
 
 #include <stdatomic.h>
@@ -49,11 +49,11 @@ static void offer(struct task *t, const char *method, const void *bytes, size_t 
 	struct mu_err err = {0};
 
 	rpc_call(t->ch, method, &m, CALL_MS, 0, NULL, &err);
-	/* whatever it said, it did not hang, and it is still there: the next call shows that */
+	/* any response is fine; the next call shows that the server still runs */
 	assert_int_not_equal(err.code, MU_DEADLINE_EXCEEDED);
 }
 
-static void requests_cut_short_or_scrambled_are_answered(void **state)
+static void truncated_or_corrupt_request__gets_a_response(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
@@ -82,7 +82,7 @@ static void requests_cut_short_or_scrambled_are_answered(void **state)
 	}
 }
 
-static void graphs_that_lie_are_refused(void **state)
+static void invalid_graph__is_rejected(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
@@ -91,13 +91,13 @@ static void graphs_that_lie_are_refused(void **state)
 	struct mu_err err;
 
 	node(g, "u", "NoSuchOp", "");
-	/* an op nobody knows may be in a graph, as long as no step needs it */
+	/* an unknown op may be in a graph as long as no step needs it */
 	assert_ok(create(&f->worker[0], g, MU_SPAN("\x22\x07/job:ps"), handle, &err), &err);
 	assert_true(run(&f->worker[0], handle, &s, NULL, &err) < 0);
 	assert_non_null(strstr(err.msg, "NoSuchOp"));
 }
 
-static void a_stale_incarnation_is_aborted(void **state)
+static void request__with_a_stale_incarnation__is_aborted(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO_BUF b = {0};
@@ -114,7 +114,7 @@ static void a_stale_incarnation_is_aborted(void **state)
 	    &err, MU_ABORTED, "different device incarnation");
 }
 
-static void a_taken_port_is_named(void **state)
+static void server__with_a_port_in_use__names_the_port(void **state)
 {
 	struct fixture *f = *state;
 	struct task_server_options o = {
@@ -147,7 +147,7 @@ static void http(struct task *t, const char *request, char *out, size_t size)
 	close(fd);
 }
 
-static void http_answers_what_it_has(void **state)
+static void http__serves_known_paths_and_rejects_others(void **state)
 {
 	static const struct {
 		const char *request, *status, *body;
@@ -166,7 +166,8 @@ static void http_answers_what_it_has(void **state)
 	char out[8192];
 
 	task_server_set_progress(f->ps.server, "{\"step\":3}");
-	http(&f->ps, "\x16\x03\x01\r\n\r\n", out, sizeof(out)); /* no HTTP: closed */
+	http(&f->ps, "\x16\x03\x01\r\n\r\n", out,
+	     sizeof(out)); /* not HTTP: the server closes the connection */
 	assert_string_equal(out, "");
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		http(&f->ps, cases[i].request, out, sizeof(out));
@@ -180,12 +181,15 @@ static void http_answers_what_it_has(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(requests_cut_short_or_scrambled_are_answered, start,
+	    cmocka_unit_test_setup_teardown(truncated_or_corrupt_request__gets_a_response, start,
 					    stop),
-	    cmocka_unit_test_setup_teardown(graphs_that_lie_are_refused, start, stop),
-	    cmocka_unit_test_setup_teardown(a_stale_incarnation_is_aborted, start, stop),
-	    cmocka_unit_test_setup_teardown(a_taken_port_is_named, start, stop),
-	    cmocka_unit_test_setup_teardown(http_answers_what_it_has, start, stop),
+	    cmocka_unit_test_setup_teardown(invalid_graph__is_rejected, start, stop),
+	    cmocka_unit_test_setup_teardown(request__with_a_stale_incarnation__is_aborted, start,
+					    stop),
+	    cmocka_unit_test_setup_teardown(server__with_a_port_in_use__names_the_port, start,
+					    stop),
+	    cmocka_unit_test_setup_teardown(http__serves_known_paths_and_rejects_others, start,
+					    stop),
 	};
 
 	mu_log_set_level(MU_ERROR + 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes wrong in the middle of a step, with a ps that is scripted: it takes part in everything
- * and then does not answer RunGraph, until the test says how that ends. */
+/* Faults during a step, with a scripted ps. It takes part in everything but answers RunGraph only
+ * when the test decides the outcome. */
 #include "tests/cluster/fixture.h"
 
 #include <pthread.h>
@@ -15,7 +15,7 @@
 struct script {
 	struct rpc_server *server;
 	pthread_mutex_t lock;
-	struct rpc_call *parked; /* the RunGraph */
+	struct rpc_call *parked; /* the pending RunGraph */
 	_Atomic int runs, cancels, cleanups;
 };
 
@@ -101,7 +101,7 @@ static void until(_Atomic int *counter, int n)
 	UNTIL(atomic_load(counter) >= n);
 }
 
-/* ---- the fixture: the script as ps, a real worker, a session with one target on the ps ---- */
+/* ---- the fixture: a scripted ps, a real worker, a session with one target on the ps ---- */
 
 struct faults {
 	struct fixture *f;
@@ -180,26 +180,27 @@ static void ends_with(struct waiting *w, enum mu_code code, const char *text)
 	free(w);
 }
 
-static void a_ps_that_dies_in_a_step_makes_it_unavailable(void **state)
+static void step__when_its_ps_dies__is_unavailable(void **state)
 {
 	struct faults *t = *state;
 	struct waiting *w = begin(t);
 
 	rpc_server_stop(t->ps.server, 0);
 	t->ps.server = NULL;
-	/* gRPC tells a call that was cancelled by a server's end from one whose connection broke */
+	/* gRPC distinguishes a call cancelled by the shutdown of a server from a broken connection
+	 */
 	pthread_join(w->thread, NULL);
 	assert_true(w->err.code == MU_UNAVAILABLE || w->err.code == MU_CANCELLED);
 	assert_non_null(strstr(w->err.msg, "From /job:ps/replica:0/task:0"));
 	free(w);
 }
 
-static void a_step_over_its_time_ends_with_deadline_exceeded(void **state)
+static void step__after_its_timeout__has_deadline_exceeded(void **state)
 {
 	struct faults *t = *state;
 	struct mu_err err;
 
-	/* time enough to get there, on a machine that is busy too */
+	/* long enough also on a busy machine */
 	for (long ms = 50; !atomic_load(&t->ps.runs); ms *= 2) {
 		struct step s = {.target = "wait", .fetch = "here:0", .timeout_ms = ms};
 
@@ -210,7 +211,7 @@ static void a_step_over_its_time_ends_with_deadline_exceeded(void **state)
 	until(&t->ps.cleanups, 1);
 }
 
-static void closing_the_session_cancels_its_steps(void **state)
+static void step__when_its_session_is_closed__is_cancelled(void **state)
 {
 	struct faults *t = *state;
 	struct waiting *w = begin(t);
@@ -224,7 +225,7 @@ static void closing_the_session_cancels_its_steps(void **state)
 		     "not found");
 }
 
-static void an_error_of_one_part_is_the_steps_error(void **state)
+static void step__when_one_partition_fails__returns_its_error(void **state)
 {
 	struct faults *t = *state;
 	struct waiting *w = begin(t);
@@ -247,7 +248,7 @@ static void note(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
 	atomic_fetch_add(&ended, 1);
 }
 
-static void a_client_that_goes_away_frees_its_step(void **state)
+static void step__when_its_client_disconnects__is_freed(void **state)
 {
 	struct faults *t = *state;
 	struct step s = {.target = "wait"};
@@ -269,7 +270,7 @@ static void a_client_that_goes_away_frees_its_step(void **state)
 	until(&t->ps.cleanups, 1);
 }
 
-static void stopping_the_master_ends_its_steps(void **state)
+static void step__when_its_master_stops__ends(void **state)
 {
 	struct faults *t = *state;
 	struct waiting *w = begin(t);
@@ -285,14 +286,16 @@ static void stopping_the_master_ends_its_steps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(a_ps_that_dies_in_a_step_makes_it_unavailable, start,
+	    cmocka_unit_test_setup_teardown(step__when_its_ps_dies__is_unavailable, start, stop),
+	    cmocka_unit_test_setup_teardown(step__after_its_timeout__has_deadline_exceeded, start,
 					    stop),
-	    cmocka_unit_test_setup_teardown(a_step_over_its_time_ends_with_deadline_exceeded, start,
+	    cmocka_unit_test_setup_teardown(step__when_its_session_is_closed__is_cancelled, start,
 					    stop),
-	    cmocka_unit_test_setup_teardown(closing_the_session_cancels_its_steps, start, stop),
-	    cmocka_unit_test_setup_teardown(an_error_of_one_part_is_the_steps_error, start, stop),
-	    cmocka_unit_test_setup_teardown(a_client_that_goes_away_frees_its_step, start, stop),
-	    cmocka_unit_test_setup_teardown(stopping_the_master_ends_its_steps, start, stop),
+	    cmocka_unit_test_setup_teardown(step__when_one_partition_fails__returns_its_error,
+					    start, stop),
+	    cmocka_unit_test_setup_teardown(step__when_its_client_disconnects__is_freed, start,
+					    stop),
+	    cmocka_unit_test_setup_teardown(step__when_its_master_stops__ends, start, stop),
 	};
 
 	mu_log_set_level(MU_ERROR);

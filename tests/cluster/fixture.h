@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several task servers in one process, and a client that speaks to them in raw messages. */
+/* Several task servers in one process, and a client that sends raw messages. */
 #ifndef TESTS_CLUSTER_FIXTURE_H
 #define TESTS_CLUSTER_FIXTURE_H
 
@@ -20,7 +20,7 @@
 
 enum {
 	CALL_MS = PATIENCE_SECONDS * 1000,
-	MISSED_MS = 500, /* how long CreateSession waits where a test leaves a task out */
+	MISSING_TASK_TIMEOUT_MS = 500, /* CreateSession timeout of a test with a missing task */
 };
 
 struct task {
@@ -31,7 +31,7 @@ struct fixture {
 	struct mu_cluster cluster;
 	struct task ps, worker[2];
 	char address[3][64];
-	long connect_ms;      /* how long CreateSession waits for tasks that are not there */
+	long connect_ms;      /* CreateSession timeout for missing tasks */
 	long session_idle_ms; /* 0: idle sessions stay open */
 };
 
@@ -57,8 +57,8 @@ static inline void stop_task(struct task *t)
 	*t = (struct task){0};
 }
 
-/* One ps and two workers; started is what of them runs: 'p', '0', '1'; with '-' nobody waits long
- * for the others. */
+/* One ps and two workers. `started` selects the running tasks: 'p', '0', '1'; with '-' the timeout
+ * for missing tasks is short. */
 static inline struct fixture *fixture_new(const char *started)
 {
 	static const struct {
@@ -68,7 +68,7 @@ static inline struct fixture *fixture_new(const char *started)
 	struct fixture *f = MU_NEW(struct fixture);
 	struct mu_err err;
 
-	f->connect_ms = strchr(started, '-') ? MISSED_MS : CALL_MS;
+	f->connect_ms = strchr(started, '-') ? MISSING_TASK_TIMEOUT_MS : CALL_MS;
 	for (int i = 0; i < 3; i++) {
 		snprintf(f->address[i], sizeof(f->address[i]), "127.0.0.1:%d", free_port());
 		assert_ok(
@@ -231,7 +231,7 @@ static inline int close_session(struct task *t, const char *handle, struct mu_er
 
 struct step {
 	const char *fetch, *target, *feed;
-	float value; /* of the feed */
+	float value; /* value of the feed */
 	long timeout_ms;
 	int64_t request_id;
 };
@@ -262,7 +262,7 @@ static inline void step_request(struct mu_buf *request, const char *handle, cons
 	mu_pb_put_int(request, 8, s->request_id);
 }
 
-/* What a step was answered; *out gets the first tensor when there is one. */
+/* The result of a step; *out gets the first tensor if there is one. */
 static inline int step_reply(const struct mu_buf *reply, struct mu_tensor *out, struct mu_err *err)
 {
 	struct mu_span said = MU_SPAN(""), proto = MU_SPAN("");

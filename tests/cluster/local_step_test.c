@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Callers in the task's own process: who waits for a step reads the streams that its answer comes
- * by, one of them at a time.  However many wait and for whatever, each goes on when its own step is
- * over. */
+/* Callers in the task's own process. One waiting caller at a time reads the streams for all. Each
+ * caller continues when its own step ends. */
 #include <pthread.h>
 
 #include "task/peer/peer_stream.h"
@@ -11,9 +10,10 @@
 #define PS     "/job:ps/task:0"
 #define WORKER "/job:worker/task:0"
 
-enum { CALLERS = 4, STEPS = 300, MOMENT_MS = 50 };
+enum { CALLERS = 4, STEPS = 300, SHORT_WAIT_MS = 50 };
 
-/* A queue of `device`; NAME_put fills it, NAME_get waits for it, NAME_got brings that here. */
+/* A queue on `device`; NAME_put adds to it, NAME_get waits for an element, NAME_got fetches it to
+ * this task. */
 static void add_queue(struct mu_graph *g, const char *name, const char *device)
 {
 	static enum mu_dtype types[] = {MU_FLOAT};
@@ -36,7 +36,8 @@ static void add_queue(struct mu_graph *g, const char *name, const char *device)
 	unary(g, got_name, "Identity", WORKER, get);
 }
 
-/* "add" goes to the ps twice and back: v, there, grows by one that comes from here. */
+/* "add" makes two round trips to the ps: the variable v there is incremented by a value from here.
+ */
 static struct mu_graph *graph(void)
 {
 	struct mu_graph *g = mu_graph_new();
@@ -73,7 +74,7 @@ static void target(struct task *t, const char *handle, const char *name)
 	assert_ok(step_here(t, handle, &(struct step){.target = name}, CALL_MS, NULL, &err), &err);
 }
 
-/* With a stream to the ps. */
+/* Starts with a stream to the ps. */
 static struct fixture *open_here(char handle[64])
 {
 	struct fixture *f = fixture_new("p01");
@@ -119,7 +120,7 @@ static void goes_well(struct caller *c)
 	assert_ok(c->rc, &c->err);
 }
 
-static void many_callers__each_gets_its_own_answers(void **state)
+static void callers__each_get_their_own_results(void **state)
 {
 	char handle[64];
 	struct fixture *f = open_here(handle);
@@ -139,9 +140,9 @@ static void many_callers__each_gets_its_own_answers(void **state)
 	fixture_free(f);
 }
 
-/* One waits at a queue there, one at a queue here, and meanwhile the steps of others go on: of
- * another caller, and of a client that comes by gRPC, for which nobody here waits. */
-static void who_waits_long__holds_up_nobody(void **state)
+/* One caller waits at a remote queue and one at a local queue. Meanwhile steps of another caller
+ * continue, and so do steps of a gRPC client, for which no caller here waits. */
+static void long_wait__does_not_block_other_callers(void **state)
 {
 	char handle[64];
 	struct fixture *f = open_here(handle);
@@ -152,7 +153,7 @@ static void who_waits_long__holds_up_nobody(void **state)
 	near.step.fetch = "near_got:0";
 	begin(&far);
 	begin(&near);
-	wait_ms(MOMENT_MS); /* most likely they wait by then; it holds if they do not */
+	wait_ms(SHORT_WAIT_MS); /* they probably wait by then; the test also holds otherwise */
 	for (int i = 0; i < STEPS; i++)
 		target(&f->worker[0], handle, "add");
 	assert_true(run_float(&f->worker[0], handle, "read:0") == STEPS);
@@ -164,9 +165,9 @@ static void who_waits_long__holds_up_nobody(void **state)
 	fixture_free(f);
 }
 
-/* The answer is made by another thread, that of a gRPC client's step, while the caller waits for
- * something to come by a stream. */
-static void a_step_that_another_thread_ends__lets_its_caller_go(void **state)
+/* The step of a gRPC client, on another thread, completes the step while the caller waits for a
+ * stream. */
+static void step__completed_by_another_thread__returns_to_its_caller(void **state)
 {
 	char handle[64];
 	struct fixture *f = open_here(handle);
@@ -188,20 +189,20 @@ static void a_step_that_another_thread_ends__lets_its_caller_go(void **state)
 	fixture_free(f);
 }
 
-static void a_deadline__ends_the_wait(void **state)
+static void deadline__ends_the_wait(void **state)
 {
 	char handle[64];
 	struct fixture *f = open_here(handle);
 	struct step far = {.fetch = "far_got:0"};
 	struct mu_err err;
 
-	assert_int_equal(step_here(&f->worker[0], handle, &far, MOMENT_MS, NULL, &err),
+	assert_int_equal(step_here(&f->worker[0], handle, &far, SHORT_WAIT_MS, NULL, &err),
 			 -MU_DEADLINE_EXCEEDED);
 	target(&f->worker[0], handle, "add");
 	fixture_free(f);
 }
 
-static void a_ps_that_goes__fails_the_steps_that_wait_for_it(void **state)
+static void lost_ps__fails_the_steps_that_wait_for_it(void **state)
 {
 	char handle[64];
 	struct fixture *f = open_here(handle);
@@ -209,14 +210,14 @@ static void a_ps_that_goes__fails_the_steps_that_wait_for_it(void **state)
 	    .task = &f->worker[0], .handle = handle, .step = {.fetch = "far_got:0"}, .n = 1};
 
 	begin(&far);
-	wait_ms(MOMENT_MS);
+	wait_ms(SHORT_WAIT_MS);
 	stop_task(&f->ps);
 	pthread_join(far.thread, NULL);
 	assert_true(far.rc != 0);
 	fixture_free(f);
 }
 
-static void a_server_that_stops__lets_its_callers_go(void **state)
+static void stopped_server__returns_to_its_callers(void **state)
 {
 	char handle[64];
 	struct fixture *f = open_here(handle);
@@ -235,12 +236,12 @@ static void a_server_that_stops__lets_its_callers_go(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(many_callers__each_gets_its_own_answers),
-	    cmocka_unit_test(who_waits_long__holds_up_nobody),
-	    cmocka_unit_test(a_step_that_another_thread_ends__lets_its_caller_go),
-	    cmocka_unit_test(a_deadline__ends_the_wait),
-	    cmocka_unit_test(a_ps_that_goes__fails_the_steps_that_wait_for_it),
-	    cmocka_unit_test(a_server_that_stops__lets_its_callers_go),
+	    cmocka_unit_test(callers__each_get_their_own_results),
+	    cmocka_unit_test(long_wait__does_not_block_other_callers),
+	    cmocka_unit_test(step__completed_by_another_thread__returns_to_its_caller),
+	    cmocka_unit_test(deadline__ends_the_wait),
+	    cmocka_unit_test(lost_ps__fails_the_steps_that_wait_for_it),
+	    cmocka_unit_test(stopped_server__returns_to_its_callers),
 	};
 
 	mu_log_set_level(MU_ERROR);

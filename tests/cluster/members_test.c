@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A task is told who is in its cluster now. */
+/* Membership updates of a running task. */
 #include "task/peer/peer.h"
 #include "task/server_internal.h"
 #include "tests/cluster/fixture.h"
@@ -30,7 +30,7 @@ static void post(const struct task *t, const char *body, struct mu_http_answer *
 	    a);
 }
 
-/* The fixture's cluster and one more worker. */
+/* The fixture's cluster plus one worker. */
 static char *wider(const struct fixture *f, int epoch, const char *ps)
 {
 	return mu_xasprintf("{\"epoch\":%d,\"cluster\":{\"ps\":[\"%s\"],"
@@ -49,7 +49,7 @@ static void expect(const struct task *t, const char *body, int status, const cha
 	mu_buf_fini(&a.body);
 }
 
-static void a_newer_cluster__is_taken_up__an_older_one_is_no_news(void **state)
+static void newer_cluster__is_applied_and_an_older_one_ignored(void **state)
 {
 	struct fixture *f = *state;
 	const char *ps = mu_cluster_address(&f->cluster, "ps", 0, NULL);
@@ -62,11 +62,11 @@ static void a_newer_cluster__is_taken_up__an_older_one_is_no_news(void **state)
 	assert_non_null(peers_find(f->ps.server->peers, NEW_TASK));
 	expect(&f->ps, second, 200, "{\"epoch\":3}");
 	assert_int_equal(f->ps.server->epoch, 3);
-	/* its sessions go on with those that it was started with */
+	/* its sessions keep the members of their creation */
 	assert_int_equal(peers_count(f->ps.server->peers), 3);
 }
 
-/* From another host, with this header. */
+/* Sends a request from another host with this header. */
 static void expect_from_afar(const struct task *t, const char *path, const char *header, int status,
 			     const char *says)
 {
@@ -82,7 +82,7 @@ static void expect_from_afar(const struct task *t, const char *path, const char 
 	mu_buf_fini(&a.body);
 }
 
-/* 409 and 400 are the answers of a server that ends with its program, and to an empty cluster. */
+/* 409: the server's lifetime is that of its program; 400: an empty cluster. */
 static void caller_without_the_jobs_token__changes_nothing_remotely(void **state)
 {
 	struct fixture *f = *state;
@@ -108,7 +108,7 @@ static void caller_without_the_jobs_token__changes_nothing_remotely(void **state
 	expect_from_afar(&f->ps, "/cluster", good, 400, "epoch");
 }
 
-static void a_cluster_of_others__and_nonsense__change_nothing(void **state)
+static void foreign_or_invalid_cluster__is_rejected(void **state)
 {
 	struct fixture *f = *state;
 	const char *ps = mu_cluster_address(&f->cluster, "ps", 0, NULL);
@@ -137,7 +137,7 @@ static void a_cluster_of_others__and_nonsense__change_nothing(void **state)
 
 enum { EPOCHS = 200 };
 
-/* Each with a worker that was not there before. */
+/* Each epoch adds a worker. */
 static void *tell_of_many(void *fixture)
 {
 	struct fixture *f = fixture;
@@ -155,7 +155,7 @@ static void *tell_of_many(void *fixture)
 	return NULL;
 }
 
-static void news_of_members__while_steps_run__disturb_none(void **state)
+static void membership_updates__during_steps__do_not_disturb_them(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
@@ -181,14 +181,13 @@ static void news_of_members__while_steps_run__disturb_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(a_newer_cluster__is_taken_up__an_older_one_is_no_news,
+	    cmocka_unit_test_setup_teardown(newer_cluster__is_applied_and_an_older_one_ignored,
 					    start, stop),
-	    cmocka_unit_test_setup_teardown(a_cluster_of_others__and_nonsense__change_nothing,
-					    start, stop),
+	    cmocka_unit_test_setup_teardown(foreign_or_invalid_cluster__is_rejected, start, stop),
 	    cmocka_unit_test_setup_teardown(caller_without_the_jobs_token__changes_nothing_remotely,
 					    start, stop),
-	    cmocka_unit_test_setup_teardown(news_of_members__while_steps_run__disturb_none, start,
-					    stop),
+	    cmocka_unit_test_setup_teardown(membership_updates__during_steps__do_not_disturb_them,
+					    start, stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

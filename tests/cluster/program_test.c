@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster-task itself: what it says to a wrong command line or a taken port, and how it ends. */
+/* The program muster-task: invalid command lines, a port in use, and exit. */
 #include "tests/cluster/fixture.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static struct child begin(const char *const *args, const char *tf_config)
 	return c;
 }
 
-/* What it printed until the end (or until `needle`), in at most ten seconds. */
+/* Reads its output until it ends or prints `needle`, for at most ten seconds. */
 static void listen_to(struct child *c, const char *needle, char *text, size_t size)
 {
 	struct pollfd p = {c->out, POLLIN, 0};
@@ -74,7 +74,7 @@ static int end(struct child *c)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static void a_wrong_command_line_is_one_line_and_2(void **state)
+static void invalid_command_line__prints_one_line_and_exits_with_2(void **state)
 {
 	static const struct {
 		const char *args[6], *says;
@@ -103,7 +103,7 @@ static void a_wrong_command_line_is_one_line_and_2(void **state)
 	}
 }
 
-static void help_and_version_are_0(void **state)
+static void help_and_version__exit_with_0(void **state)
 {
 	static const char *const help[] = {"--help", NULL}, *const version[] = {"--version", NULL};
 	char text[4096];
@@ -118,7 +118,7 @@ static void help_and_version_are_0(void **state)
 	assert_non_null(strstr(text, "muster-task "));
 }
 
-static void a_taken_port_is_one_line_and_1(void **state)
+static void port_in_use__prints_one_line_and_exits_with_1(void **state)
 {
 	int port = free_port(), fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -127,7 +127,7 @@ static void a_taken_port_is_one_line_and_1(void **state)
 	struct child c;
 
 	a.sin_port = htons((uint16_t)port);
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)); /* free_port() holds it */
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)); /* free_port() holds the port */
 	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
 	assert_int_equal(listen(fd, 1), 0);
 	snprintf(hosts, sizeof(hosts), "--ps_hosts=127.0.0.1:%d", port);
@@ -152,19 +152,19 @@ static int exit_with_kernels(const char *flag, const char *want)
 	return end(&c);
 }
 
-static void kernels_of_no_kind_are_1(void **state)
+static void unknown_kernel_level__exits_with_1(void **state)
 {
 	assert_int_equal(exit_with_kernels("--kernels=cpu-abacus", "is no CPU variant"), 1);
 }
 
-static void a_promise_the_machine_does_not_keep_is_3(void **state)
+static void unsupported_kernel_level__exits_with_3(void **state)
 {
 	if (access("/dev/nvidiactl", F_OK) == 0)
-		skip(); /* it may be kept here */
+		skip(); /* the kernel may keep the port */
 	assert_int_equal(exit_with_kernels("--kernels=cuda-sm90", "no CUDA here"), MU_EXIT_KERNELS);
 }
 
-static void sigterm_drains_and_is_0(void **state)
+static void sigterm__drains_and_exits_with_0(void **state)
 {
 	char config[256], text[4096];
 	const char *args[] = {"--http=0", "--local=0", NULL};
@@ -188,7 +188,7 @@ static int http_port_in(const char *text)
 	return at ? atoi(at + 5) : 0;
 }
 
-static void finish_drains_and_is_0(void **state)
+static void finish__drains_and_exits_with_0(void **state)
 {
 	static const char request[] = "POST /finish HTTP/1.1\r\n\r\n";
 	char path[64], hosts[64], file[128], text[4096];
@@ -220,13 +220,13 @@ static void finish_drains_and_is_0(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_wrong_command_line_is_one_line_and_2),
-	    cmocka_unit_test(help_and_version_are_0),
-	    cmocka_unit_test(a_taken_port_is_one_line_and_1),
-	    cmocka_unit_test(kernels_of_no_kind_are_1),
-	    cmocka_unit_test(a_promise_the_machine_does_not_keep_is_3),
-	    cmocka_unit_test(sigterm_drains_and_is_0),
-	    cmocka_unit_test(finish_drains_and_is_0),
+	    cmocka_unit_test(invalid_command_line__prints_one_line_and_exits_with_2),
+	    cmocka_unit_test(help_and_version__exit_with_0),
+	    cmocka_unit_test(port_in_use__prints_one_line_and_exits_with_1),
+	    cmocka_unit_test(unknown_kernel_level__exits_with_1),
+	    cmocka_unit_test(unsupported_kernel_level__exits_with_3),
+	    cmocka_unit_test(sigterm__drains_and_exits_with_0),
+	    cmocka_unit_test(finish__drains_and_exits_with_0),
 	};
 
 	return cmocka_run_group_tests(tests, find_program, NULL);

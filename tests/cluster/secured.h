@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A ps and a worker that speak mutual TLS, and a stranger who greets them. */
+/* A ps and a worker with mutual TLS, and a client that connects to them. */
 #ifndef TESTS_CLUSTER_SECURED_H
 #define TESTS_CLUSTER_SECURED_H
 
@@ -22,9 +22,9 @@ static const char *const names[] = {"localhost", "127.0.0.1"};
 
 struct secured {
 	struct fixture f;
-	char folder[2][40]; /* of ps/0, of worker/0 */
-	const char *peer;   /* how they speak with each other */
-	int stream_port;    /* that each wants; 0: any */
+	char folder[2][40]; /* certificates of ps/0 and worker/0 */
+	const char *peer;   /* address kind between the tasks */
+	int stream_port;    /* requested stream port of each task; 0: any */
 	struct mu_certs certs;
 };
 
@@ -151,7 +151,7 @@ static inline int dial(const char *address)
 	return fd;
 }
 
-/* Whether the server at that address answers a call by TLS with the certificates of folder. */
+/* True if the server at that address answers a TLS call with the certificates of folder. */
 static inline bool is_let_in(const char *address, const char *folder)
 {
 	struct rpc_message m = {0};
@@ -168,7 +168,7 @@ static inline bool is_let_in(const char *address, const char *folder)
 	return rc == 0;
 }
 
-/* n numbers from the worker to the ps and back, each looked at. */
+/* Sends n numbers from the worker to the ps and back and compares each. */
 static inline void there_and_back(struct secured *s, int n)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();

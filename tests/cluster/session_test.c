@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of sessions over one ps and two workers in one process. */
+/* Life cycle of sessions with one ps and two workers in one process. */
 #include "tests/cluster/fixture.h"
 
 #include <pthread.h>
@@ -42,7 +42,7 @@ static struct mu_graph *sums(void)
 	return g;
 }
 
-static void a_string_constant_comes_back(void **state)
+static void string_constant__is_fetched(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
@@ -61,7 +61,7 @@ static void a_string_constant_comes_back(void **state)
 	assert_ok(close_session(&f->worker[0], handle, &err), &err);
 }
 
-static void tensors_cross_three_tasks(void **state)
+static void step__over_three_tasks__sends_tensors(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
@@ -71,12 +71,12 @@ static void tensors_cross_three_tasks(void **state)
 	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
 	for (int i = 0; i < 50; i++)
 		assert_true(run_float(&f->worker[0], handle, "s1:0") == 450);
-	/* a fetch without its port means port 0 */
+	/* a fetch without a port means port 0 */
 	assert_true(run_float(&f->worker[0], handle, "s0") == 30);
 	assert_ok(close_session(&f->worker[0], handle, &err), &err);
 }
 
-static void sessions_share_variables_unless_isolated(void **state)
+static void sessions__share_variables_unless_isolated(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
@@ -99,7 +99,7 @@ static void sessions_share_variables_unless_isolated(void **state)
 	assert_ok(close_session(&f->worker[0], alone, &err), &err);
 }
 
-/* A queue on the ps that put adds to; its size. */
+/* A queue on the ps; "put" adds to it, "size" is its size. */
 static struct mu_graph *queue(const char *shared_name)
 {
 	enum mu_dtype type = MU_FLOAT;
@@ -129,7 +129,8 @@ static int32_t queue_size(struct task *t, const char *handle)
 	return MU_DATA(int32_t, &out)[0];
 }
 
-/* The sizes in another session while the first is open, and in a third when the first is closed. */
+/* Queue sizes in a second session while the first is open, and in a third after the first was
+ * closed. */
 static void two_sessions_with_a_queue(struct fixture *f, const char *shared_name, int32_t sizes[2])
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = queue(shared_name);
@@ -150,7 +151,7 @@ static void two_sessions_with_a_queue(struct fixture *f, const char *shared_name
 	}
 }
 
-static void a_queue_without_a_shared_name__belongs_to_its_session(void **state)
+static void queue_without_a_shared_name__belongs_to_its_session(void **state)
 {
 	int32_t sizes[2];
 
@@ -162,7 +163,7 @@ static void a_queue_without_a_shared_name__belongs_to_its_session(void **state)
 	assert_int_equal(sizes[1], 2);
 }
 
-static void a_variable_is_where_it_was__whoever_uses_it(void **state)
+static void variable__keeps_its_device_in_later_steps(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
@@ -172,7 +173,7 @@ static void a_variable_is_where_it_was__whoever_uses_it(void **state)
 
 	binary(g, "init", "Assign", "", v, k);
 	unary(g, "read", "Identity", "", v);
-	binary(g, "push", "AssignAdd", PS, v, k); /* the only one who says where */
+	binary(g, "push", "AssignAdd", PS, v, k); /* the only op with an explicit device */
 	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
 	assert_ok(run(&f->worker[0], handle, &(struct step){.target = "init"}, NULL, &err), &err);
 	assert_ok(run(&f->worker[0], handle, &(struct step){.target = "push"}, NULL, &err), &err);
@@ -180,7 +181,7 @@ static void a_variable_is_where_it_was__whoever_uses_it(void **state)
 	assert_ok(close_session(&f->worker[0], handle, &err), &err);
 }
 
-/* What the servers of this process say while it runs goes into `text`. */
+/* Captures the log of the servers of this process in `text`. */
 static void hear_a_step(struct task *t, const struct mu_graph *g, struct mu_span config, char *text,
 			size_t size)
 {
@@ -205,7 +206,7 @@ static void hear_a_step(struct task *t, const struct mu_graph *g, struct mu_span
 	close(heard);
 }
 
-static void a_session_that_asks__tells_where_each_op_runs(void **state)
+static void session_with_log_device_placement__logs_the_device_of_each_op(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
@@ -217,7 +218,7 @@ static void a_session_that_asks__tells_where_each_op_runs(void **state)
 	assert_null(strstr(text, "(Assign)"));
 }
 
-static void reset_empties_the_default_container(void **state)
+static void reset__clears_the_default_container(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
@@ -235,7 +236,7 @@ static void reset_empties_the_default_container(void **state)
 		     "uninitialized");
 }
 
-static void a_feed_takes_a_tensors_place(void **state)
+static void feed__replaces_a_tensor(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
@@ -249,7 +250,7 @@ static void a_feed_takes_a_tensors_place(void **state)
 	assert_true(MU_DATA(float, &out)[0] == 8);
 }
 
-static void extending_checks_version_and_names(void **state)
+static void extend_session__checks_version_and_names(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
@@ -266,7 +267,7 @@ static void extending_checks_version_and_names(void **state)
 	assert_true(run_float(&f->worker[0], handle, "x:0") == 7);
 }
 
-static void what_is_not_there_is_named(void **state)
+static void missing_node_or_session__is_named(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
@@ -285,7 +286,7 @@ static void what_is_not_there_is_named(void **state)
 	assert_fails(close_session(&f->worker[0], "none", &err), &err, MU_ABORTED, "not found");
 }
 
-static void a_request_that_comes_twice_runs_once(void **state)
+static void duplicate_request__runs_once(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
@@ -299,7 +300,7 @@ static void a_request_that_comes_twice_runs_once(void **state)
 		     "received twice");
 }
 
-static void a_missing_task_fails_the_session_by_name(void **state)
+static void session__with_a_missing_task__names_the_task(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
@@ -308,12 +309,12 @@ static void a_missing_task_fails_the_session_by_name(void **state)
 
 	assert_fails(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err,
 		     MU_DEADLINE_EXCEEDED, "/job:ps/replica:0/task:0");
-	/* filters that leave the ps out make it unnecessary */
+	/* device filters without the ps make it unnecessary */
 	assert_ok(create(&f->worker[0], g, MU_SPAN("\x22\x0b/job:worker"), handle, &err), &err);
 }
 
-/* A ps that comes back is another one: its state is gone, and the session says so. */
-static void a_restarted_task_aborts_the_session(void **state)
+/* A restarted ps has another incarnation: its state is gone, and the session reports it. */
+static void session__after_a_task_restart__is_aborted(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
@@ -334,7 +335,7 @@ static void a_restarted_task_aborts_the_session(void **state)
 	assert_ok(run(&f->worker[0], handle, &init, NULL, &err), &err);
 }
 
-static void a_callable_runs_by_its_number(void **state)
+static void callable__runs_by_its_handle(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
@@ -393,7 +394,7 @@ static void *step_often(void *arg)
 	return NULL;
 }
 
-static void many_clients_step_at_once(void **state)
+static void clients__run_steps_concurrently(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
@@ -416,25 +417,24 @@ static void many_clients_step_at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(a_string_constant_comes_back, start, stop),
-	    cmocka_unit_test_setup_teardown(tensors_cross_three_tasks, start, stop),
-	    cmocka_unit_test_setup_teardown(sessions_share_variables_unless_isolated, start, stop),
-	    cmocka_unit_test_setup_teardown(a_queue_without_a_shared_name__belongs_to_its_session,
+	    cmocka_unit_test_setup_teardown(string_constant__is_fetched, start, stop),
+	    cmocka_unit_test_setup_teardown(step__over_three_tasks__sends_tensors, start, stop),
+	    cmocka_unit_test_setup_teardown(sessions__share_variables_unless_isolated, start, stop),
+	    cmocka_unit_test_setup_teardown(queue_without_a_shared_name__belongs_to_its_session,
 					    start, stop),
-	    cmocka_unit_test_setup_teardown(a_variable_is_where_it_was__whoever_uses_it, start,
-					    stop),
-	    cmocka_unit_test_setup_teardown(a_session_that_asks__tells_where_each_op_runs, start,
-					    stop),
-	    cmocka_unit_test_setup_teardown(reset_empties_the_default_container, start, stop),
-	    cmocka_unit_test_setup_teardown(a_feed_takes_a_tensors_place, start, stop),
-	    cmocka_unit_test_setup_teardown(extending_checks_version_and_names, start, stop),
-	    cmocka_unit_test_setup_teardown(what_is_not_there_is_named, start, stop),
-	    cmocka_unit_test_setup_teardown(a_request_that_comes_twice_runs_once, start, stop),
-	    cmocka_unit_test_setup_teardown(a_missing_task_fails_the_session_by_name,
+	    cmocka_unit_test_setup_teardown(variable__keeps_its_device_in_later_steps, start, stop),
+	    cmocka_unit_test_setup_teardown(
+		session_with_log_device_placement__logs_the_device_of_each_op, start, stop),
+	    cmocka_unit_test_setup_teardown(reset__clears_the_default_container, start, stop),
+	    cmocka_unit_test_setup_teardown(feed__replaces_a_tensor, start, stop),
+	    cmocka_unit_test_setup_teardown(extend_session__checks_version_and_names, start, stop),
+	    cmocka_unit_test_setup_teardown(missing_node_or_session__is_named, start, stop),
+	    cmocka_unit_test_setup_teardown(duplicate_request__runs_once, start, stop),
+	    cmocka_unit_test_setup_teardown(session__with_a_missing_task__names_the_task,
 					    start_all_but_ps, stop),
-	    cmocka_unit_test_setup_teardown(a_restarted_task_aborts_the_session, start, stop),
-	    cmocka_unit_test_setup_teardown(a_callable_runs_by_its_number, start, stop),
-	    cmocka_unit_test_setup_teardown(many_clients_step_at_once, start, stop),
+	    cmocka_unit_test_setup_teardown(session__after_a_task_restart__is_aborted, start, stop),
+	    cmocka_unit_test_setup_teardown(callable__runs_by_its_handle, start, stop),
+	    cmocka_unit_test_setup_teardown(clients__run_steps_concurrently, start, stop),
 	};
 
 	mu_log_set_level(MU_ERROR);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A task whose process has no descriptors left: it neither takes a processor for those who knock
- * nor fills its log, and takes them in as soon as it can. */
+/* A task without free file descriptors: it uses little CPU time, logs little, and accepts pending
+ * connections as soon as it can. */
 #include "tests/cluster/fixture.h"
 
 #include <errno.h>
@@ -12,19 +12,19 @@
 #include "task/peer/stream_conn.h"
 #include "task/server_internal.h"
 
-enum { TAKEN = 64, STARVED_MS = 400, MOST_CPU_MS = 100, WARNED_EVERY_MS = 10000 };
+enum { MAX_FD = 64, STARVED_MS = 400, MAX_CPU_MS = 100, WARNING_INTERVAL_MS = 10000 };
 
 static const struct stream_offer *offer_of(const struct fixture *f)
 {
 	return stream_own_offer(peers_streams(f->ps.server->peers));
 }
 
-struct knock {
+struct connection {
 	struct sockaddr_storage to;
 	socklen_t len;
 };
 
-static void at_port(struct knock *k, int port)
+static void at_port(struct connection *k, int port)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET,
 				.sin_port = htons((uint16_t)port),
@@ -34,17 +34,17 @@ static void at_port(struct knock *k, int port)
 	k->len = sizeof(a);
 }
 
-static void at_calls(struct knock *k, const struct fixture *f)
+static void at_calls(struct connection *k, const struct fixture *f)
 {
 	at_port(k, atoi(strrchr(f->address[0], ':') + 1));
 }
 
-static void at_streams(struct knock *k, const struct fixture *f)
+static void at_streams(struct connection *k, const struct fixture *f)
 {
 	at_port(k, offer_of(f)->port);
 }
 
-static void at_streams_here(struct knock *k, const struct fixture *f)
+static void at_streams_here(struct connection *k, const struct fixture *f)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	size_t n = strlen(offer_of(f)->local);
@@ -54,26 +54,26 @@ static void at_streams_here(struct knock *k, const struct fixture *f)
 	k->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
 }
 
-/* All numbers below TAKEN, so that what a server holds lies above, and nothing that it gives up
- * can be had again once TAKEN is the limit. */
-static void take_low_numbers(int taken[TAKEN])
+/* Occupies all descriptors below MAX_FD, so that those of the server are above it. With the limit
+ * MAX_FD the server cannot reuse a descriptor that it closes. */
+static void occupy_low_descriptors(int taken[MAX_FD])
 {
 	int n = 0;
 
-	while ((taken[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) < TAKEN)
+	while ((taken[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) < MAX_FD)
 		n++;
 	close(taken[n]);
 	taken[n] = -1;
 }
 
-static void give_low_numbers(int taken[TAKEN])
+static void give_low_numbers(int taken[MAX_FD])
 {
 	for (int i = 0; taken[i] >= 0; i++)
 		close(taken[i]);
 }
 
-/* What is written to standard error from here to there goes to a file. */
-static int listen_to_warnings(int *own)
+/* Redirects standard error to a file. */
+static int redirect_stderr(int *own)
 {
 	int file = memfd_create("warnings", MFD_CLOEXEC);
 
@@ -97,7 +97,7 @@ static int warnings(int file, int own)
 	return count;
 }
 
-/* What is no greeting has the connection ended: by a server that has taken it in. */
+/* An invalid handshake makes a server that accepted the connection close it. */
 static bool is_taken_in(int fd)
 {
 	struct timeval patience = {.tv_sec = PATIENCE_SECONDS};
@@ -112,15 +112,14 @@ static bool is_taken_in(int fd)
 	return n == 0 || errno == ECONNRESET;
 }
 
-/* Somebody knocks while there are no descriptors, and the processor's time, in ms, that goes into
- * it. */
-static long starve(int fd, const struct knock *k)
+/* Connects while there are no descriptors; returns the CPU time spent, in ms. */
+static long starve(int fd, const struct connection *k)
 {
 	struct rlimit own, none;
 	clock_t before = clock();
 
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &own), 0);
-	none = (struct rlimit){TAKEN, own.rlim_max};
+	none = (struct rlimit){MAX_FD, own.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
 	assert_int_equal(connect(fd, (const struct sockaddr *)&k->to, k->len), 0);
 	wait_ms(STARVED_MS);
@@ -128,33 +127,33 @@ static long starve(int fd, const struct knock *k)
 	return (long)((clock() - before) * 1000 / CLOCKS_PER_SEC);
 }
 
-static void a_task_without_descriptors__waits_in_peace_and_goes_on(void **state)
+static void task__without_descriptors__waits_and_recovers(void **state)
 {
-	static void (*const doors[])(struct knock *, const struct fixture *) = {
+	static void (*const doors[])(struct connection *, const struct fixture *) = {
 	    at_calls, at_streams, at_streams_here};
-	int taken[TAKEN + 1], warned = 0;
+	int taken[MAX_FD + 1], warned = 0;
 	int64_t begun = mu_clock_ms(), most;
 	struct fixture *f;
 
-	take_low_numbers(taken);
+	occupy_low_descriptors(taken);
 	f = fixture_new("p");
 	for (unsigned i = 0; i < MU_COUNT(doors); i++) {
-		int own, said = listen_to_warnings(&own), fd;
-		struct knock k = {.len = 0};
+		int own, said = redirect_stderr(&own), fd;
+		struct connection k = {.len = 0};
 		long took;
 
 		doors[i](&k, f);
 		fd = socket(k.to.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		assert_true(fd >= TAKEN);
+		assert_true(fd >= MAX_FD);
 		took = starve(fd, &k);
 		warned += warnings(said, own);
-		if (took > MOST_CPU_MS)
+		if (took > MAX_CPU_MS)
 			fail_msg("door %u: %ld ms of a processor in %d", i, took, STARVED_MS);
 		if (!is_taken_in(fd))
 			fail_msg("door %u: is not open again", i);
 		close(fd);
 	}
-	most = 1 + (mu_clock_ms() - begun) / WARNED_EVERY_MS;
+	most = 1 + (mu_clock_ms() - begun) / WARNING_INTERVAL_MS;
 	if (warned < 1 || warned > most)
 		fail_msg("%d warnings, not 1 to %lld", warned, (long long)most);
 	fixture_free(f);
@@ -164,7 +163,7 @@ static void a_task_without_descriptors__waits_in_peace_and_goes_on(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_task_without_descriptors__waits_in_peace_and_goes_on),
+	    cmocka_unit_test(task__without_descriptors__waits_and_recovers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a task tells of itself, and that what is over leaves nothing behind. */
+/* The status of a task, and that finished steps and sessions leave nothing behind. */
 #include <malloc.h>
 #include <stdatomic.h>
 
@@ -45,7 +45,7 @@ static void assert_tells(const struct task *t, const char *part)
 	mu_buf_fini(&a.body);
 }
 
-static void the_status_lists_resources_and_bytes_by_task(void **state)
+static void status__lists_resources_and_bytes_by_task(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = doubled();
@@ -74,7 +74,7 @@ static int health(struct task *t, struct mu_span request, struct mu_buf *reply, 
 	return rpc_call(t->ch, "/grpc.health.v1.Health/Check", &m, CALL_MS, 0, reply, err);
 }
 
-static void the_health_service_knows_the_services(void **state)
+static void health_service__knows_the_services(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO_BUF all = {0}, one = {0}, none = {0};
@@ -96,7 +96,7 @@ static void the_health_service_knows_the_services(void **state)
 		     &err, MU_INVALID_ARGUMENT, "unknown service");
 }
 
-static void sessions_that_were_closed_leave_nothing(void **state)
+static void closed_sessions__leave_nothing(void **state)
 {
 	enum { FEW = 200, MANY = 1000, GROWTH = 512 << 10 };
 	struct fixture *f = *state;
@@ -107,7 +107,7 @@ static void sessions_that_were_closed_leave_nothing(void **state)
 	struct mu_err err;
 
 	for (int i = 0; i < MANY; i++) {
-		if (i == FEW) /* pools and caches are full by now */
+		if (i == FEW) /* pools and caches are filled by now */
 			before = mallinfo2().uordblks;
 		assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
 		assert_ok(run(&f->worker[0], handle, &init, NULL, &err), &err);
@@ -134,7 +134,7 @@ static double busy(const struct task *t)
 	return share;
 }
 
-static void the_status_tells_how_busy_its_processors_are(void **state)
+static void status__reports_cpu_use(void **state)
 {
 	struct fixture *f = *state;
 	volatile uint64_t turns = 0;
@@ -142,11 +142,12 @@ static void the_status_tells_how_busy_its_processors_are(void **state)
 
 	for (uint64_t most = 1ull << 36; share == 0 && turns < most; turns++)
 		if (turns % (1 << 24) == 0)
-			share = busy(&f->ps); /* of the last second: this process has turned */
+			share =
+			    busy(&f->ps); /* of the last second, in which this process was busy */
 	assert_true(share > 0 && share <= 1);
 }
 
-/* ---- clients that go away ---- */
+/* ---- clients that disconnect ---- */
 
 static bool tells(const struct task *t, const char *part)
 {
@@ -160,7 +161,7 @@ static bool tells(const struct task *t, const char *part)
 	return found;
 }
 
-static void an_idle_session_is_closed(void **state)
+static void idle_session__is_closed(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = doubled();
@@ -174,15 +175,16 @@ static void an_idle_session_is_closed(void **state)
 	start_task(f, t, "worker", 0);
 	assert_ok(create(t, g, MU_SPAN(""), handle, &err), &err);
 	for (double end = mu_clock() + 2; mu_clock() < end;)
-		assert_ok(run(t, handle, &init, NULL, &err), &err); /* a used one is not */
+		assert_ok(run(t, handle, &init, NULL, &err),
+			  &err); /* a used session is not closed */
 	assert_tells(t, "\"sessions\":1");
 	UNTIL(tells(t, "\"sessions\":0"));
 	assert_fails(run(t, handle, &init, NULL, &err), &err, MU_ABORTED, "not found");
 }
 
-/* ---- steps that are parked ---- */
+/* ---- waiting steps ---- */
 
-/* "put" fills a queue of the ps, "get" waits for it on the worker; and doubled(). */
+/* "put" adds to a queue on the ps, "get" waits for it on the worker; plus doubled(). */
 static struct mu_graph *waiting(void)
 {
 	static enum mu_dtype types[] = {MU_FLOAT};
@@ -240,12 +242,12 @@ static void until(_Atomic int *counter, int n)
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { KEEPS_WHAT_IS_FREED = 1 }; /* for a while, or says so in records of its own */
+enum { DELAYS_FREE = 1 }; /* the sanitizer delays the release of memory, or has its own records */
 #else
-enum { KEEPS_WHAT_IS_FREED = 0 };
+enum { DELAYS_FREE = 0 };
 #endif
 
-/* Of this process, in bytes. */
+/* Resident memory of this process in bytes. */
 static size_t resident(void)
 {
 	unsigned long all = 0, here = 0;
@@ -257,8 +259,8 @@ static size_t resident(void)
 	return here * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* MUSTER_STEPS=10000 for the whole of it. */
-static void steps_beside_a_hundred_that_are_parked_leave_nothing(void **state)
+/* MUSTER_STEPS=10000 for a long run. */
+static void steps__beside_a_hundred_waiting_ones__leave_nothing(void **state)
 {
 	enum { PARKED = 100, FEW = 300, GROWTH = 256 << 10 };
 	const char *told = getenv("MUSTER_STEPS");
@@ -287,7 +289,7 @@ static void steps_beside_a_hundred_that_are_parked_leave_nothing(void **state)
 	now = mallinfo2().uordblks;
 	if (before && now > before + GROWTH)
 		fail_msg("%d steps left %zu bytes", many - FEW, now - before);
-	if (!KEEPS_WHAT_IS_FREED && rss && resident() > rss + 8 * GROWTH)
+	if (!DELAYS_FREE && rss && resident() > rss + 8 * GROWTH)
 		fail_msg("%d steps grew the process by %zu bytes", many - FEW, resident() - rss);
 	assert_int_equal(atomic_load(&w.ended), 0);
 	assert_tells(&f->ps, "get (QueueDequeueV2)");
@@ -299,7 +301,7 @@ static void steps_beside_a_hundred_that_are_parked_leave_nothing(void **state)
 	assert_tells(&f->ps, "\"runningSteps\":0");
 }
 
-/* ---- a task that is asked to end ---- */
+/* ---- shutdown of a task ---- */
 
 static void *stop_slowly(void *server)
 {
@@ -307,7 +309,7 @@ static void *stop_slowly(void *server)
 	return NULL;
 }
 
-static void a_step_that_comes_while_the_task_drains_is_unavailable_at_once(void **state)
+static void step__during_drain__is_unavailable_immediately(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = waiting();
@@ -330,11 +332,11 @@ static void a_step_that_comes_while_the_task_drains_is_unavailable_at_once(void 
 		start = mu_clock();
 		rc = run(t, handle, &init, NULL, &err);
 		took = mu_clock() - start;
-	} while (rc == 0); /* until it has been asked to */
+	} while (rc == 0); /* until the task was asked to finish */
 	assert_int_equal(rc, -MU_UNAVAILABLE);
 	assert_non_null(strstr(err.msg, "is shutting down"));
 	assert_true(took < 1);
-	assert_int_equal(atomic_load(&w.ended), 0); /* what runs may end */
+	assert_int_equal(atomic_load(&w.ended), 0); /* running steps may end */
 	assert_ok(run(&f->worker[1], other, &put, NULL, &err), &err);
 	until(&w.ended, 1);
 	assert_int_equal(atomic_load(&w.failed), 0);
@@ -346,17 +348,15 @@ static void a_step_that_comes_while_the_task_drains_is_unavailable_at_once(void 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(the_status_lists_resources_and_bytes_by_task, start,
-					    stop),
-	    cmocka_unit_test_setup_teardown(the_status_tells_how_busy_its_processors_are, start,
-					    stop),
-	    cmocka_unit_test_setup_teardown(the_health_service_knows_the_services, start, stop),
-	    cmocka_unit_test_setup_teardown(sessions_that_were_closed_leave_nothing, start, stop),
-	    cmocka_unit_test_setup_teardown(an_idle_session_is_closed, start, stop),
-	    cmocka_unit_test_setup_teardown(steps_beside_a_hundred_that_are_parked_leave_nothing,
+	    cmocka_unit_test_setup_teardown(status__lists_resources_and_bytes_by_task, start, stop),
+	    cmocka_unit_test_setup_teardown(status__reports_cpu_use, start, stop),
+	    cmocka_unit_test_setup_teardown(health_service__knows_the_services, start, stop),
+	    cmocka_unit_test_setup_teardown(closed_sessions__leave_nothing, start, stop),
+	    cmocka_unit_test_setup_teardown(idle_session__is_closed, start, stop),
+	    cmocka_unit_test_setup_teardown(steps__beside_a_hundred_waiting_ones__leave_nothing,
 					    start, stop),
-	    cmocka_unit_test_setup_teardown(
-		a_step_that_comes_while_the_task_drains_is_unavailable_at_once, start, stop),
+	    cmocka_unit_test_setup_teardown(step__during_drain__is_unavailable_immediately, start,
+					    stop),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams between tasks: that steps go by them, and what happens when they break, when the other
- * side knows none, and when a stranger calls. */
+/* Streams between tasks: steps use them; broken streams; peers without streams; connections without
+ * the key. */
 #include "tests/cluster/fixture.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ static bool live(struct task *t)
 	return p->stream && stream_peer_live(p->stream);
 }
 
-/* v on the ps, add a worker's number to it there, read it at the worker. */
+/* A variable v on the ps; adds a number of a worker to it and reads it at the worker. */
 static void open_session(struct fixture *f, char handle[64])
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
@@ -50,7 +50,7 @@ static void target(struct task *t, const char *handle, const char *name)
 	assert_ok(run(t, handle, &s, NULL, &err), &err);
 }
 
-static void steps__when_both_have_streams__go_by_them_and_give_the_same(void **state)
+static void steps__when_both_tasks_have_streams__use_them_with_equal_results(void **state)
 {
 	struct fixture *f = fixture_new("p01");
 	char handle[64];
@@ -65,7 +65,7 @@ static void steps__when_both_have_streams__go_by_them_and_give_the_same(void **s
 	fixture_free(f);
 }
 
-static void a_large_tensor__goes_there_and_back_whole(void **state)
+static void large_tensor__makes_a_round_trip(void **state)
 {
 	struct fixture *f = fixture_new("p01");
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
@@ -92,7 +92,7 @@ static void a_large_tensor__goes_there_and_back_whole(void **state)
 	fixture_free(f);
 }
 
-static void a_peer_that_restarts__fails_the_step_and_is_met_again(void **state)
+static void restarted_peer__fails_the_step_and_is_reconnected(void **state)
 {
 	struct fixture *f = fixture_new("p01");
 	struct step s = {.target = "add"};
@@ -115,7 +115,7 @@ static void a_peer_that_restarts__fails_the_step_and_is_met_again(void **state)
 	fixture_free(f);
 }
 
-static void a_task_without_streams__is_reached_by_grpc(void **state)
+static void task_without_streams__is_reached_by_grpc(void **state)
 {
 	struct fixture *f = fixture_new("01");
 	struct task_server_options o = {.cluster = &f->cluster,
@@ -137,7 +137,7 @@ static void a_task_without_streams__is_reached_by_grpc(void **state)
 	fixture_free(f);
 }
 
-static void an_error_there__comes_back_with_its_node(void **state)
+static void remote_error__names_its_node(void **state)
 {
 	struct fixture *f = fixture_new("p01");
 	struct step s = {.target = "add"};
@@ -146,7 +146,7 @@ static void an_error_there__comes_back_with_its_node(void **state)
 
 	open_session(f, handle);
 	UNTIL(live(&f->worker[0]));
-	for (int i = 0; i < 20; i++) { /* v has not been initialised */
+	for (int i = 0; i < 20; i++) { /* v is not initialised */
 		assert_int_equal(-MU_FAILED_PRECONDITION,
 				 run(&f->worker[0], handle, &s, NULL, &err));
 		assert_non_null(strstr(err.msg, "From /job:ps/replica:0/task:0"));
@@ -181,7 +181,7 @@ static void *add_and_add(void *arg)
 	return NULL;
 }
 
-/* Cuts the worker's connection to the ps. */
+/* Closes the worker's connection to the ps. */
 static void cut(struct task *t)
 {
 	struct stream_peer *p = ps_of(t)->stream;
@@ -192,7 +192,8 @@ static void cut(struct task *t)
 	pthread_mutex_unlock(&p->lock);
 }
 
-static void a_broken_stream__fails_steps_in_flight_then_grpc_then_it_is_back(void **state)
+static void
+broken_stream__fails_pending_steps_and_falls_back_to_grpc_until_reconnected(void **state)
 {
 	struct fixture *f = fixture_new("p01");
 	struct load l = {.f = f};
@@ -211,7 +212,7 @@ static void a_broken_stream__fails_steps_in_flight_then_grpc_then_it_is_back(voi
 		UNTIL(l.good > before + 50);
 		cut(&f->worker[0]);
 		before = l.good;
-		UNTIL(l.good > before + 10); /* by gRPC, until it is back */
+		UNTIL(l.good > before + 10); /* by gRPC, until the stream is back */
 		UNTIL(live(&f->worker[0]));
 	}
 	l.stop = 1;
@@ -234,7 +235,7 @@ static bool by_tcp(struct task *t)
 	return a.ss_family == AF_INET;
 }
 
-/* A step has it dialled again; it may fail, for the connection was cut. */
+/* A step reconnects the stream; it may fail because the connection was closed. */
 static bool by_tcp_after_a_step(struct task *t, const char *handle)
 {
 	struct step s = {.target = "init"};
@@ -244,7 +245,7 @@ static bool by_tcp_after_a_step(struct task *t, const char *handle)
 	return by_tcp(t);
 }
 
-static void a_peer_on_another_host__is_reached_by_tcp(void **state)
+static void peer_on_another_host__is_reached_by_tcp(void **state)
 {
 	struct fixture *f = fixture_new("p01");
 	struct stream_peer *p = ps_of(&f->worker[0])->stream;
@@ -253,7 +254,7 @@ static void a_peer_on_another_host__is_reached_by_tcp(void **state)
 	open_session(f, handle);
 	UNTIL(live(&f->worker[0]));
 	pthread_mutex_lock(&p->lock);
-	p->offer.local[0] = 0; /* as if its name led nowhere here */
+	p->offer.local[0] = 0; /* as if the local address did not exist */
 	pthread_mutex_unlock(&p->lock);
 	target(&f->worker[0], handle, "init");
 	cut(&f->worker[0]);
@@ -266,7 +267,7 @@ static void a_peer_on_another_host__is_reached_by_tcp(void **state)
 	fixture_free(f);
 }
 
-/* ---- by hand ---- */
+/* ---- raw connections ---- */
 
 static int connect_to(struct task *t)
 {
@@ -302,7 +303,7 @@ static bool closed(int fd)
 	return n == 0 || (n < 0 && errno != EAGAIN);
 }
 
-static void a_stranger__without_the_key_is_sent_away(void **state)
+static void connection_without_the_key__is_closed(void **state)
 {
 	struct fixture *f = fixture_new("p");
 	struct stream_hello h = {.task = "/job:worker/replica:0/task:0", .mine = 1, .yours = 2};
@@ -322,8 +323,8 @@ static void a_stranger__without_the_key_is_sent_away(void **state)
 	fixture_free(f);
 }
 
-/* Greets as the worker; the incarnation is 7. */
-static int greeted(struct task *t)
+/* Makes the handshake as the worker with incarnation 7. */
+static int connect_as_worker(struct task *t)
 {
 	struct stream_hello h = {.task = "/job:worker/replica:0/task:0", .mine = 7};
 	char welcome[STREAM_HEADER + 200];
@@ -377,10 +378,10 @@ static void put_number(int fd, int64_t step, float v, bool dead)
 	put(fd, &b);
 }
 
-static void a_push_before_its_run__waits_for_whoever_asks(void **state)
+static void tensor__that_arrives_before_its_step__waits_for_the_receiver(void **state)
 {
 	struct fixture *f = fixture_new("p");
-	int fd = greeted(&f->ps);
+	int fd = connect_as_worker(&f->ps);
 	struct rendezvous *r = rendezvous_table_get(f->ps.server->rt->steps, 1234);
 	struct got first = {0}, second = {0};
 
@@ -398,10 +399,10 @@ static void a_push_before_its_run__waits_for_whoever_asks(void **state)
 	fixture_free(f);
 }
 
-static void what_is_parked__goes_with_its_connection(void **state)
+static void pending_calls__end_with_their_connection(void **state)
 {
 	struct fixture *f = fixture_new("p");
-	int fd = greeted(&f->ps);
+	int fd = connect_as_worker(&f->ps);
 	struct rendezvous *r = rendezvous_table_get(f->ps.server->rt->steps, 77);
 	struct got g = {0};
 
@@ -417,10 +418,10 @@ static void what_is_parked__goes_with_its_connection(void **state)
 	fixture_free(f);
 }
 
-static void a_dropped_step__takes_no_more_tensors(void **state)
+static void dropped_step__accepts_no_more_tensors(void **state)
 {
 	struct fixture *f = fixture_new("p");
-	int fd = greeted(&f->ps);
+	int fd = connect_as_worker(&f->ps);
 	struct rendezvous *r = rendezvous_table_get(f->ps.server->rt->steps, 99);
 	MU_AUTO_BUF b = {0};
 	struct got g = {0};
@@ -432,7 +433,7 @@ static void a_dropped_step__takes_no_more_tensors(void **state)
 	put_number(fd, 100, 7, false);
 	rendezvous_unref(r);
 	r = rendezvous_table_get(f->ps.server->rt->steps, 100);
-	rendezvous_recv_local(r, edge, on_tensor, &g); /* the others have been read before */
+	rendezvous_recv_local(r, edge, on_tensor, &g); /* other requests were read before */
 	UNTIL(g.n == 1);
 	mu_tensor_unref(&g.tensor);
 	rendezvous_unref(r);
@@ -445,7 +446,7 @@ static void a_dropped_step__takes_no_more_tensors(void **state)
 	fixture_free(f);
 }
 
-static void bytes_out_of_place__end_the_connection_only(void **state)
+static void invalid_bytes__close_only_their_connection(void **state)
 {
 	static const struct {
 		unsigned char type;
@@ -461,7 +462,7 @@ static void bytes_out_of_place__end_the_connection_only(void **state)
 
 	for (size_t i = 0; i < MU_COUNT(frames); i++) {
 		MU_AUTO_BUF b = {0};
-		int fd = greeted(&f->ps);
+		int fd = connect_as_worker(&f->ps);
 
 		stream_frame_begin(&b, (enum stream_type)frames[i].type, 0, 5);
 		memcpy(b.data + 4, &frames[i].head, 4);
@@ -472,25 +473,26 @@ static void bytes_out_of_place__end_the_connection_only(void **state)
 		assert_true(closed(fd));
 		close(fd);
 	}
-	close(greeted(&f->ps)); /* who behaves is still welcome */
+	close(connect_as_worker(&f->ps)); /* a valid connection is still accepted */
 	fixture_free(f);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(steps__when_both_have_streams__go_by_them_and_give_the_same),
-	    cmocka_unit_test(a_large_tensor__goes_there_and_back_whole),
-	    cmocka_unit_test(a_peer_that_restarts__fails_the_step_and_is_met_again),
-	    cmocka_unit_test(a_broken_stream__fails_steps_in_flight_then_grpc_then_it_is_back),
-	    cmocka_unit_test(a_peer_on_another_host__is_reached_by_tcp),
-	    cmocka_unit_test(a_task_without_streams__is_reached_by_grpc),
-	    cmocka_unit_test(an_error_there__comes_back_with_its_node),
-	    cmocka_unit_test(a_stranger__without_the_key_is_sent_away),
-	    cmocka_unit_test(a_push_before_its_run__waits_for_whoever_asks),
-	    cmocka_unit_test(what_is_parked__goes_with_its_connection),
-	    cmocka_unit_test(a_dropped_step__takes_no_more_tensors),
-	    cmocka_unit_test(bytes_out_of_place__end_the_connection_only),
+	    cmocka_unit_test(steps__when_both_tasks_have_streams__use_them_with_equal_results),
+	    cmocka_unit_test(large_tensor__makes_a_round_trip),
+	    cmocka_unit_test(restarted_peer__fails_the_step_and_is_reconnected),
+	    cmocka_unit_test(
+		broken_stream__fails_pending_steps_and_falls_back_to_grpc_until_reconnected),
+	    cmocka_unit_test(peer_on_another_host__is_reached_by_tcp),
+	    cmocka_unit_test(task_without_streams__is_reached_by_grpc),
+	    cmocka_unit_test(remote_error__names_its_node),
+	    cmocka_unit_test(connection_without_the_key__is_closed),
+	    cmocka_unit_test(tensor__that_arrives_before_its_step__waits_for_the_receiver),
+	    cmocka_unit_test(pending_calls__end_with_their_connection),
+	    cmocka_unit_test(dropped_step__accepts_no_more_tensors),
+	    cmocka_unit_test(invalid_bytes__close_only_their_connection),
 	};
 
 	mu_log_set_level(MU_ERROR);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams between tasks on two machines that speak mutual TLS: that steps go by them, that
- * strangers get nothing, and that the port is the one that was asked for. */
+/* Streams with mutual TLS between tasks on two machines: steps use them, other clients get no data,
+ * and the requested port is used. */
 #include "tests/cluster/secured.h"
 
 #include "task/peer/stream_conn.h"
@@ -13,7 +13,7 @@ static struct stream_peer *stream_to_ps(struct secured *s)
 	return p->stream;
 }
 
-/* A live stream, by TCP and TLS. */
+/* True if there is a live stream over TCP and TLS. */
 static bool secured_stream(struct secured *s)
 {
 	struct stream_peer *p = stream_to_ps(s);
@@ -25,7 +25,7 @@ static bool secured_stream(struct secured *s)
 	return yes;
 }
 
-/* "localhost:port" of the ps' streams. */
+/* "localhost:port" of the stream listener of the ps. */
 static void stream_address(struct secured *s, char out[64])
 {
 	MU_AUTO_BUF b = {0};
@@ -46,7 +46,7 @@ static void *add_and_add(void *arg)
 	return NULL;
 }
 
-static void steps__between_machines_with_certificates__go_by_a_secured_stream(void **state)
+static void steps__between_machines_with_certificates__use_a_tls_stream(void **state)
 {
 	struct secured *s = secured_new("tcp");
 	struct mu_err err;
@@ -66,7 +66,7 @@ static void steps__between_machines_with_certificates__go_by_a_secured_stream(vo
 	secured_free(s);
 }
 
-static void large_tensors__go_there_and_back_whole(void **state)
+static void large_tensors__make_a_round_trip(void **state)
 {
 	struct secured *s = secured_new("tcp");
 	char handle[64];
@@ -79,8 +79,8 @@ static void large_tensors__go_there_and_back_whole(void **state)
 	secured_free(s);
 }
 
-/* Greets the server at that address over TLS with the certificates of folder, and returns what it
- * answers of HTTP/2: the number of bytes, 0 when it hangs up, -1 when TLS fails. */
+/* Makes an HTTP/2 request to the server over TLS with the certificates of folder. Returns the
+ * number of bytes read, 0 if the server closes the connection, -1 if TLS fails. */
 static ssize_t greet(const char *address, const char *folder)
 {
 	static const char hello[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
@@ -115,7 +115,7 @@ static ssize_t greet(const char *address, const char *folder)
 	return got;
 }
 
-static void a_stranger_at_the_port_of_streams__gets_an_alert_of_tls_at_most(void **state)
+static void unauthenticated_client__at_the_stream_port__gets_at_most_a_tls_alert(void **state)
 {
 	struct stream_hello h = {.task = "/job:worker/replica:0/task:0", .mine = 1, .yours = 2};
 	struct secured *s = secured_new("tcp");
@@ -133,25 +133,27 @@ static void a_stranger_at_the_port_of_streams__gets_an_alert_of_tls_at_most(void
 	assert_true(n <= 0 || (n == 7 && answer[0] == 0x15));
 	close(fd);
 	make_certs(&theirs);
-	make_folder(folder, &theirs, s->certs.ca); /* it knows us, we do not know it */
+	make_folder(folder, &theirs,
+		    s->certs.ca); /* the server trusts us, but we do not trust it */
 	assert_true(greet(at, folder) <= 0);
 	drop_folder(folder);
 	mu_certs_fini(&theirs);
 	assert_true(greet(at, s->folder[1]) <=
-		    0); /* of the job, but it is not HTTP that is spoken */
+		    0); /* the certificate is of the job, but the protocol is not HTTP */
 	open_session(s, handle);
 	UNTIL(secured_stream(s));
 	secured_free(s);
 }
 
-static void the_port_of_streams__is_the_one_that_was_asked_for(void **state)
+static void stream_port__is_the_requested_one(void **state)
 {
 	char want[64], at[64];
 	int port = free_port();
 	struct secured *s;
 
 	snprintf(want, sizeof(want), "localhost:%d", port);
-	s = secured_new_at("tcp", port); /* both want it: the worker does without */
+	s = secured_new_at("tcp",
+			   port); /* both request the port: the worker runs without streams */
 	stream_address(s, at);
 	assert_string_equal(at, want);
 	secured_free(s);
@@ -160,10 +162,10 @@ static void the_port_of_streams__is_the_one_that_was_asked_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(steps__between_machines_with_certificates__go_by_a_secured_stream),
-	    cmocka_unit_test(large_tensors__go_there_and_back_whole),
-	    cmocka_unit_test(a_stranger_at_the_port_of_streams__gets_an_alert_of_tls_at_most),
-	    cmocka_unit_test(the_port_of_streams__is_the_one_that_was_asked_for),
+	    cmocka_unit_test(steps__between_machines_with_certificates__use_a_tls_stream),
+	    cmocka_unit_test(large_tensors__make_a_round_trip),
+	    cmocka_unit_test(unauthenticated_client__at_the_stream_port__gets_at_most_a_tls_alert),
+	    cmocka_unit_test(stream_port__is_the_requested_one),
 	};
 
 	mu_log_init("tls_stream_test");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks that speak mutual TLS: that steps go through, that strangers get nothing, and that files
- * may be replaced meanwhile. */
+/* Tasks with mutual TLS: steps work, other clients get no data, and certificate files can be
+ * replaced meanwhile. */
 #include "tests/cluster/secured.h"
 
-static void steps__between_tasks_with_certificates__go_by_tls(void **state)
+static void steps__between_tasks_with_certificates__use_tls(void **state)
 {
 	struct secured *s = secured_new("grpc");
 	struct mu_err err;
@@ -17,7 +17,7 @@ static void steps__between_tasks_with_certificates__go_by_tls(void **state)
 	secured_free(s);
 }
 
-static void a_large_tensor__goes_there_and_back_whole(void **state)
+static void large_tensor__makes_a_round_trip(void **state)
 {
 	struct secured *s = secured_new("grpc");
 
@@ -25,7 +25,7 @@ static void a_large_tensor__goes_there_and_back_whole(void **state)
 	secured_free(s);
 }
 
-static void a_client_in_the_clear__gets_no_byte_of_http(void **state)
+static void plaintext_client__gets_no_http_data(void **state)
 {
 	static const char hello[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
 	struct secured *s = secured_new("grpc");
@@ -38,7 +38,7 @@ static void a_client_in_the_clear__gets_no_byte_of_http(void **state)
 
 	assert_int_equal(write(fd, hello, sizeof(hello) - 1), sizeof(hello) - 1);
 	n = read(fd, answer, sizeof(answer));
-	assert_true(n <= 0 || (n == 7 && answer[0] == 0x15)); /* an alert of TLS */
+	assert_true(n <= 0 || (n == 7 && answer[0] == 0x15)); /* a TLS alert */
 	close(fd);
 	assert_ok(rpc_channel_open(s->f.address[0], &ch, &err), &err);
 	assert_fails(
@@ -48,7 +48,7 @@ static void a_client_in_the_clear__gets_no_byte_of_http(void **state)
 	secured_free(s);
 }
 
-static void a_certificate_of_another_ca__gets_no_byte_of_http(void **state)
+static void client_with_a_certificate_of_another_ca__gets_no_http_data(void **state)
 {
 	struct secured *s = secured_new("grpc");
 	struct rpc_message m = {0};
@@ -59,7 +59,8 @@ static void a_certificate_of_another_ca__gets_no_byte_of_http(void **state)
 	char folder[40];
 
 	make_certs(&theirs);
-	make_folder(folder, &theirs, s->certs.ca); /* it knows us, we do not know it */
+	make_folder(folder, &theirs,
+		    s->certs.ca); /* the server trusts us, but we do not trust it */
 	assert_false(is_let_in(s->f.address[0], folder));
 	assert_ok(rpc_tls_open(folder, &t, &err), &err);
 	assert_ok(rpc_channel_open_tls(s->f.address[0], t, &ch, &err), &err);
@@ -74,7 +75,7 @@ static void a_certificate_of_another_ca__gets_no_byte_of_http(void **state)
 	secured_free(s);
 }
 
-static void who_hangs_in_the_handshake__keeps_nobody_else_out(void **state)
+static void stalled_handshake__does_not_block_other_clients(void **state)
 {
 	struct secured *s = secured_new("grpc");
 	int fds[20];
@@ -89,7 +90,7 @@ static void who_hangs_in_the_handshake__keeps_nobody_else_out(void **state)
 	secured_free(s);
 }
 
-static void files_that_are_replaced_in_two_phases__never_stop_the_steps(void **state)
+static void certificates__replaced_in_two_phases__do_not_interrupt_steps(void **state)
 {
 	struct secured *s = secured_new("grpc");
 	MU_AUTO_FREE char *both = NULL;
@@ -105,7 +106,7 @@ static void files_that_are_replaced_in_two_phases__never_stop_the_steps(void **s
 	assert_ok(target(&s->f.worker[0], handle, "init", &err), &err);
 	add(s, handle, 10);
 	assert_false(is_let_in(s->f.address[0], new_only));
-	for (int i = 0; i < 2; i++) /* the old certificate, both CAs */
+	for (int i = 0; i < 2; i++) /* old certificate, both CAs */
 		assert_ok(mu_certs_write(&s->certs, both, s->folder[i], &err), &err);
 	add(s, handle, 10);
 	UNTIL(is_let_in(s->f.address[0], old_only));
@@ -115,7 +116,7 @@ static void files_that_are_replaced_in_two_phases__never_stop_the_steps(void **s
 		UNTIL(is_let_in(s->f.address[i], new_only));
 		add(s, handle, 10);
 	}
-	/* a task that comes back has the new ones only, and finds the other */
+	/* a restarted task has only the new certificates and reaches the other task */
 	stop_task(&s->f.ps);
 	start_secured(s, &s->f.ps, "ps", s->folder[0]);
 	assert_ok(close_session(&s->f.worker[0], handle, &err), &err);
@@ -129,8 +130,7 @@ static void files_that_are_replaced_in_two_phases__never_stop_the_steps(void **s
 	secured_free(s);
 }
 
-static void
-files_that_do_not_belong_together__are_refused_at_the_start_and_passed_over_later(void **state)
+static void mismatched_files__fail_at_start_and_are_ignored_later(void **state)
 {
 	struct secured *s = secured_new("grpc");
 	struct mu_certs other;
@@ -157,14 +157,13 @@ files_that_do_not_belong_together__are_refused_at_the_start_and_passed_over_late
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(steps__between_tasks_with_certificates__go_by_tls),
-	    cmocka_unit_test(a_large_tensor__goes_there_and_back_whole),
-	    cmocka_unit_test(a_client_in_the_clear__gets_no_byte_of_http),
-	    cmocka_unit_test(a_certificate_of_another_ca__gets_no_byte_of_http),
-	    cmocka_unit_test(who_hangs_in_the_handshake__keeps_nobody_else_out),
-	    cmocka_unit_test(files_that_are_replaced_in_two_phases__never_stop_the_steps),
-	    cmocka_unit_test(
-		files_that_do_not_belong_together__are_refused_at_the_start_and_passed_over_later),
+	    cmocka_unit_test(steps__between_tasks_with_certificates__use_tls),
+	    cmocka_unit_test(large_tensor__makes_a_round_trip),
+	    cmocka_unit_test(plaintext_client__gets_no_http_data),
+	    cmocka_unit_test(client_with_a_certificate_of_another_ca__gets_no_http_data),
+	    cmocka_unit_test(stalled_handshake__does_not_block_other_clients),
+	    cmocka_unit_test(certificates__replaced_in_two_phases__do_not_interrupt_steps),
+	    cmocka_unit_test(mismatched_files__fail_at_start_and_are_ignored_later),
 	};
 
 	mu_log_init("tls_test");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker service, called by a master that does as it likes. */
+/* The worker service, called by a scripted master. */
 #include "task/server_internal.h"
 #include "tests/cluster/fixture.h"
 
@@ -26,7 +26,7 @@ static int worker_call(struct task *t, const char *method, const struct mu_buf *
 	return rpc_call(t->ch, path, &m, CALL_MS, 0, reply, err);
 }
 
-/* A key of a tensor that the ps would send, with its present incarnation. */
+/* A rendezvous key of a tensor from the ps, with its current incarnation. */
 static char *key_of(struct task *ps, const char *edge)
 {
 	MU_AUTO_BUF empty = {0};
@@ -73,7 +73,7 @@ static void count(void *n, const char *key)
 	++*(unsigned *)n;
 }
 
-/* How many receives of a step are parked at a task. */
+/* Number of pending receives of a step at a task. */
 static unsigned parked(struct task *t, int64_t step)
 {
 	struct rendezvous *r = rendezvous_table_get(t->server->rt->steps, step);
@@ -99,7 +99,7 @@ static uint64_t receive(struct task *ps, int64_t step, struct answer *a)
 	return id;
 }
 
-static void a_receive_waits_until_its_step_is_cleaned_up(void **state)
+static void receive__waits_until_its_step_is_cleaned_up(void **state)
 {
 	struct fixture *f = *state;
 	struct answer a = {0};
@@ -115,7 +115,7 @@ static void a_receive_waits_until_its_step_is_cleaned_up(void **state)
 	assert_int_equal(a.code, MU_CANCELLED);
 }
 
-static void a_receiver_that_goes_away_ends_the_step(void **state)
+static void step__when_a_receiver_disconnects__ends(void **state)
 {
 	struct fixture *f = *state;
 	struct answer first = {0}, second = {0}, late = {0};
@@ -127,12 +127,12 @@ static void a_receiver_that_goes_away_ends_the_step(void **state)
 	rpc_out_cancel(f->ps.ch, id);
 	UNTIL(atomic_load(&first.ended) && atomic_load(&second.ended));
 	assert_int_equal(second.code, MU_CANCELLED);
-	receive(&f->ps, 18, &late); /* nothing of that step will ever come */
+	receive(&f->ps, 18, &late); /* no tensor of that step will arrive */
 	UNTIL(atomic_load(&late.ended));
 	assert_int_equal(late.code, MU_ABORTED);
 }
 
-static void keys_of_others_are_refused(void **state)
+static void receive__with_the_key_of_another_task__is_rejected(void **state)
 {
 	static const char *const keys[] = {
 	    "",
@@ -154,7 +154,7 @@ static void keys_of_others_are_refused(void **state)
 	}
 }
 
-static void a_receive_that_comes_twice_is_refused(void **state)
+static void duplicate_receive__is_rejected(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO_FREE char *key = key_of(&f->ps, "twice");
@@ -177,7 +177,7 @@ static void a_receive_that_comes_twice_is_refused(void **state)
 	UNTIL(atomic_load(&first.ended));
 }
 
-static void what_a_restarted_worker_does_not_know_is_aborted(void **state)
+static void request__unknown_to_a_restarted_worker__is_aborted(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO_BUF run = {0};
@@ -201,7 +201,7 @@ static void what_a_restarted_worker_does_not_know_is_aborted(void **state)
 	assert_ok(worker_call(&f->ps, "DeleteWorkerSession", &deleted, NULL, &err), &err);
 }
 
-/* ---- lives of a master ---- */
+/* ---- incarnations of a master ---- */
 
 static void open_session(struct task *t, const char *handle, int64_t incarnation)
 {
@@ -214,7 +214,7 @@ static void open_session(struct task *t, const char *handle, int64_t incarnation
 	assert_ok(worker_call(t, "CreateWorkerSession", &request, NULL, &err), &err);
 }
 
-/* Registers a graph that waits at an empty queue, and runs it. */
+/* Registers and runs a graph that waits at an empty queue. */
 static void wait_in_a_step(struct task *t, const char *session, int64_t step, struct answer *a)
 {
 	static enum mu_dtype types[] = {MU_FLOAT};
@@ -262,7 +262,7 @@ static unsigned running(struct task *t)
 	return n.running;
 }
 
-static void steps_of_a_masters_earlier_life_end_with_it(void **state)
+static void step__of_an_earlier_incarnation_of_its_master__ends(void **state)
 {
 	struct fixture *f = *state;
 	struct answer first = {0}, second = {0};
@@ -271,7 +271,7 @@ static void steps_of_a_masters_earlier_life_end_with_it(void **state)
 	open_session(&f->ps, "a", 1);
 	wait_in_a_step(&f->ps, "a", 31, &first);
 	UNTIL(running(&f->ps) == 1);
-	open_session(&f->ps, "b", 1); /* another of the same life */
+	open_session(&f->ps, "b", 1); /* another session of the same incarnation */
 	wait_in_a_step(&f->ps, "b", 32, &second);
 	UNTIL(running(&f->ps) == 2);
 	assert_false(atomic_load(&first.ended));
@@ -284,7 +284,7 @@ static void steps_of_a_masters_earlier_life_end_with_it(void **state)
 	assert_int_equal(n.graphs, 0);
 }
 
-static void what_is_not_done_says_so(void **state)
+static void unimplemented_method__is_reported(void **state)
 {
 	static const char *const names[] = {"Tracing", "RecvBuf", "GetStepSequence"};
 	struct fixture *f = *state;
@@ -302,16 +302,17 @@ static void what_is_not_done_says_so(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(a_receive_waits_until_its_step_is_cleaned_up, start,
+	    cmocka_unit_test_setup_teardown(receive__waits_until_its_step_is_cleaned_up, start,
 					    stop),
-	    cmocka_unit_test_setup_teardown(a_receiver_that_goes_away_ends_the_step, start, stop),
-	    cmocka_unit_test_setup_teardown(keys_of_others_are_refused, start, stop),
-	    cmocka_unit_test_setup_teardown(what_a_restarted_worker_does_not_know_is_aborted, start,
-					    stop),
-	    cmocka_unit_test_setup_teardown(steps_of_a_masters_earlier_life_end_with_it, start,
-					    stop),
-	    cmocka_unit_test_setup_teardown(a_receive_that_comes_twice_is_refused, start, stop),
-	    cmocka_unit_test_setup_teardown(what_is_not_done_says_so, start, stop),
+	    cmocka_unit_test_setup_teardown(step__when_a_receiver_disconnects__ends, start, stop),
+	    cmocka_unit_test_setup_teardown(receive__with_the_key_of_another_task__is_rejected,
+					    start, stop),
+	    cmocka_unit_test_setup_teardown(request__unknown_to_a_restarted_worker__is_aborted,
+					    start, stop),
+	    cmocka_unit_test_setup_teardown(step__of_an_earlier_incarnation_of_its_master__ends,
+					    start, stop),
+	    cmocka_unit_test_setup_teardown(duplicate_receive__is_rejected, start, stop),
+	    cmocka_unit_test_setup_teardown(unimplemented_method__is_reported, start, stop),
 	};
 
 	mu_log_set_level(MU_ERROR);
