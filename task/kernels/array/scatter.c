@@ -2,8 +2,9 @@
 /* Updates of some rows of a variable, by reference or by handle, and sums of rows by number. */
 #include <float.h>
 
+#include "task/kernels/array/checks.h"
 #include "task/kernels/array/rows.h"
-#include "task/kernels/engine/checks.h"
+#include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/state/variables.h"

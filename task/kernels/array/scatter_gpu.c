@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "task/kernels/array/checks.h"
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/gpu_runs.h"
 #include "task/kernels/state/variables.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Updates of elements or slices by their positions: onto zeros (ScatterNd), onto a copy
  * (TensorScatter…), or onto a variable by reference or handle (ScatterNd…, ResourceScatterNd…). */
-#include "task/kernels/engine/checks.h"
+#include "task/kernels/array/checks.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LowerBound and UpperBound, draws of classes, and products with sparse matrices on a GPU. */
+/* LowerBound and UpperBound on a GPU. */
 #include <string.h>
 
+#include "task/kernels/array/checks.h"
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/checks.h"
-#include "task/kernels/engine/gpu_runs.h"
-
-/* ---- LowerBound, UpperBound ---- */
+#include "task/kernels/engine/cuda/args.h"
+#include "task/kernels/engine/gpu_table.h"
 
 static int bound_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 			 struct mu_err *err)
@@ -35,50 +34,6 @@ static int bound_gpu(struct kernel_call *c, struct mu_err *err)
 	return gpu_run(o->gpu, o->kernel, values->shape.count, &a, err);
 }
 
-/* ---- SparseTensorDenseMatMul ---- */
-
-static int product_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			   struct mu_err *err)
-{
-	return gpu_one_prepare(n, rt, "sparse_product", "T", state, err);
-}
-
-static int sparse_product(struct kernel_call *c, struct mu_err *err)
-{
-	const struct gpu_one *o = c->state;
-	GPU_RUNS_AUTO runs = {0};
-	struct sparse_product p;
-	struct mu_tensor *out;
-	struct mu_shape shape;
-	void *keys;
-	int rc;
-
-	if ((rc = check_sparse_product(c, &p, &shape, err)) ||
-	    (rc = gpu_out(c, 0, o->type, &shape, &out, err)) ||
-	    (rc = gpu_fill(o->gpu, out, 0, err)) || !p.n || !shape.count)
-		return rc;
-	if ((rc = gpu_kernel(o->gpu, "sparse_keys", &keys, err)) ||
-	    (rc = gpu_runs_new(c, p.n, &runs, err)))
-		return rc;
-	struct sparse_product_args a = {
-	    .by = {gpu_address(&runs.keys), gpu_address(&runs.order), p.n, p.cols},
-	    .out = gpu_address(out),
-	    .indices = gpu_address(kernel_in(c, 0)),
-	    .values = gpu_address(kernel_in(c, 1)),
-	    .b = gpu_address(kernel_in(c, 3)),
-	    .rows = p.rows,
-	    .inner = p.inner,
-	    .b_row = p.b_row,
-	    .b_col = p.b_col,
-	    .flip = p.flip,
-	    .wide = kernel_in(c, 0)->dtype == MU_INT64};
-	if ((rc = gpu_run(o->gpu, keys, p.n, &a, err)) ||
-	    (rc = gpu_runs_sort(c, p.n, p.cols, &runs, &a.by, err)))
-		return rc;
-	return gpu_run(o->gpu, o->kernel, p.n * p.cols, &a, err);
-}
-
-/* Classes: the CPU's functions, which have the GPU sum and draw. */
 static const struct gpu_kernel rows[] = {
     {.k = {"LowerBound", .run = bound_gpu, .prepare = bound_prepare},
      .type_attr = "T",
@@ -88,22 +43,5 @@ static const struct gpu_kernel rows[] = {
      .type_attr = "T",
      .types = GPU_REAL | GPU_INT,
      .device_out = 1},
-    {.k = {"SparseTensorDenseMatMul", .run = sparse_product, .prepare = product_prepare},
-     .type_attr = "T",
-     .types = GPU_REAL,
-     .host_in = 1 << 2,
-     .device_in = 1 << 0},
-    {.k = {.op = "Multinomial"},
-     .type_attr = "T",
-     .types = GPU_REAL,
-     .host_in = 1 << 1,
-     .device_out = 1,
-     .same = true},
-    {.k = {.op = "StatelessMultinomial"},
-     .type_attr = "T",
-     .types = GPU_REAL,
-     .host_in = 1 << 1 | 1 << 2,
-     .device_out = 1,
-     .same = true},
 };
 GPU_KERNEL_TABLE(gpu_search, rows)

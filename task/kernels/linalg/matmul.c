@@ -4,9 +4,10 @@
 
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/broadcast.h"
-#include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/engine/product.h"
+#include "task/kernels/linalg/checks.h"
 
 static const struct mu_shape scalar_shape = {.rank = 0, .count = 1};
 

@@ -2,8 +2,10 @@
 /* Matrix products on a GPU; what a node asks for is checked as on the CPU. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/broadcast.h"
-#include "task/kernels/engine/checks.h"
+#include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/gpu_matmul.h"
+#include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/linalg/checks.h"
 
 struct state {
 	struct gpu_matmul by;

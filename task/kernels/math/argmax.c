@@ -3,9 +3,9 @@
 #include <math.h>
 
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/math/checks.h"
 
 struct best {
 	enum mu_dtype t;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Vectors of three multiplied with each other, and flat numbers turned into positions. */
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/math/checks.h"
 
 /* to: each vector of three of `from` turned on by `by`. */
 static int turned(struct mu_tensor *to, const struct mu_tensor *from, int by, struct mu_err *err)

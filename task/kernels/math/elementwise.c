@@ -5,10 +5,12 @@
 
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/broadcast.h"
-#include "task/kernels/engine/checks.h"
+#include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/complex.h"
+#include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/engine/variant.h"
+#include "task/kernels/math/checks.h"
 #include "task/kernels/math/special.h"
 
 /* Below this many elements another thread costs more than it saves. */

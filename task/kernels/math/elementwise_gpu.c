@@ -6,11 +6,12 @@
 
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/broadcast.h"
-#include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/cuda/args.h"
+#include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/gpu_table.h"
 #include "task/kernels/engine/move.h"
 #include "task/kernels/engine/variant.h"
+#include "task/kernels/math/checks.h"
 
 static int elementwise_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 				   struct mu_err *err)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "task/kernels/engine/complex_of.h"
+#include "task/kernels/math/complex_of.h"
 
 static double _Complex fft_rotate(double part, double of)
 {

@@ -5,10 +5,10 @@
 #include <math.h>
 
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/math/checks.h"
 #include "task/kernels/math/columns.h"
 
 static void reduce_walk(const struct fold *f, int level, const struct reduce_loops *l, size_t size,

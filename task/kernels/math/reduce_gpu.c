@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/checks.h"
+#include "task/kernels/math/checks.h"
 #include "task/kernels/math/reduce_gpu.h"
+#include "task/kernels/nn/checks.h"
 
 /* Pieces a long reduction is cut into, when there are fewer outputs than that many threads. */
 enum { LONG = 256, ENOUGH = 64 * 1024, MOST_PIECES = 1024 };

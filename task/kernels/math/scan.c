@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/math/checks.h"
 
 int check_scan(const struct kernel_call *c, struct scan_plan *p, struct mu_err *err)
 {

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running sums and products, and local response normalisation, on a GPU. */
+/* Running sums and products on a GPU. */
 #include "task/kernels/math/scan_gpu.h"
 
 #include <stdio.h>
-#include <string.h>
 
-#include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/gpu_rows.h"
-
-/* ---- running sums and products ---- */
+#include "task/kernels/math/checks.h"
 
 /* A thread a line where lines are short, or so many that they keep the GPU busy; else a block for
  * each line, or, of few long ones, for each piece: what the pieces come to is found first, then
@@ -95,67 +92,8 @@ static int scan_gpu(struct kernel_call *c, struct mu_err *err)
 	return gpu_scan(c, c->node->op, in->dtype, &a, err);
 }
 
-/* ---- LRN ---- */
-
-static int lrn_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-		       struct mu_err *err)
-{
-	struct gpu_one o = {gpu_of_node(n, rt), NULL, MU_FLOAT};
-	int rc = gpu_kernel(o.gpu, strcmp(n->op, "LRN") == 0 ? "lrn" : "lrn_back", &o.kernel, err);
-
-	if (!rc)
-		*state = memcpy(MU_NEW(struct gpu_one), &o, sizeof o);
-	return rc;
-}
-
-static int lrn_gpu_run(struct kernel_call *c, const struct lrn_plan *p,
-		       const struct mu_shape *shape, struct lrn_args *a, struct mu_err *err)
-{
-	const struct gpu_one *o = c->state;
-	struct mu_tensor *out;
-	int rc = gpu_out(c, 0, MU_FLOAT, shape, &out, err);
-
-	if (rc)
-		return rc;
-	a->out = gpu_address(out);
-	a->n = shape->count;
-	a->channels = p->n;
-	a->radius = p->radius;
-	a->bias = p->bias;
-	a->alpha = p->alpha;
-	a->beta = p->beta;
-	return gpu_run(o->gpu, o->kernel, a->n, a, err);
-}
-
-static int lrn_gpu(struct kernel_call *c, struct mu_err *err)
-{
-	struct lrn_args a = {.x = gpu_address(kernel_in(c, 0))};
-	struct lrn_plan p;
-	int rc = check_lrn(c, 0, &p, err);
-
-	return rc ? rc : lrn_gpu_run(c, &p, &kernel_in(c, 0)->shape, &a, err);
-}
-
-static int lrn_grad_gpu(struct kernel_call *c, struct mu_err *err)
-{
-	struct lrn_args a = {.g = gpu_address(kernel_in(c, 0)),
-			     .x = gpu_address(kernel_in(c, 1)),
-			     .y = gpu_address(kernel_in(c, 2))};
-	struct lrn_plan p;
-	int rc = check_lrn_grad(c, &p, err);
-
-	return rc ? rc : lrn_gpu_run(c, &p, &kernel_in(c, 1)->shape, &a, err);
-}
-
-#define ROW(name, fn, before, set, host)                                                           \
-	{                                                                                          \
-		.k = {name, .run = fn, .prepare = before}, .type_attr = "T", .types = set,         \
-		.host_in = host                                                                    \
-	}
 static const struct gpu_kernel rows[] = {
-    ROW("Cumsum", scan_gpu, NULL, GPU_NUM, 1 << 1),
-    ROW("Cumprod", scan_gpu, NULL, GPU_NUM, 1 << 1),
-    ROW("LRN", lrn_gpu, lrn_prepare, GPU_TYPE(MU_FLOAT), 0),
-    ROW("LRNGrad", lrn_grad_gpu, lrn_prepare, GPU_TYPE(MU_FLOAT), 0),
+    {.k = {"Cumsum", .run = scan_gpu}, .type_attr = "T", .types = GPU_NUM, .host_in = 1 << 1},
+    {.k = {"Cumprod", .run = scan_gpu}, .type_attr = "T", .types = GPU_NUM, .host_in = 1 << 1},
 };
 GPU_KERNEL_TABLE(gpu_scan, rows)

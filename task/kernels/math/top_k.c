@@ -3,10 +3,11 @@
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"
+#include "task/kernels/math/checks.h"
 
 /* ---- TopKV2 ---- */
 

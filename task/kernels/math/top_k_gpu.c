@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What comes first in each row, on a GPU: TopK and InTopK. */
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/gpu_rows.h"
+#include "task/kernels/math/checks.h"
 
 static int top_k_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 			 struct mu_err *err)

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/transpose_2d.h"
+#include "task/kernels/nn/checks.h"
 #include "task/runtime/runtime.h"
 #include "task/runtime/thread_pool.h"
 

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/gpu_table.h"
+#include "task/kernels/nn/checks.h"
 #include "task/runtime/runtime.h"
 
 /* A channel's pixels are cut into pieces while there are fewer threads than ENOUGH. */

@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/math/columns.h"
+#include "task/kernels/nn/checks.h"
 
 int check_channels(const struct kernel_call *c, struct channels *ch, struct mu_err *err)
 {

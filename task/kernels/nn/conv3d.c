@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/engine/product.h"
+#include "task/kernels/nn/checks.h"
 
 enum { PATCH_BYTES = 1 << 20 };
 

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/checks.h"
+#include "task/kernels/nn/checks.h"
 
 int64_t gpu_conv_room = (int64_t)64 << 20;
 bool gpu_conv_by_library = true;

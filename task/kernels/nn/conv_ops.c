@@ -4,8 +4,9 @@
 #include <limits.h>
 
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/checks.h"
+#include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/nn/checks.h"
 #include "task/kernels/nn/conv.h"
 
 static int conv_prepare(const struct mu_node *n, struct runtime *rt, void **state,

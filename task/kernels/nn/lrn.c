@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/nn/checks.h"
 
 struct lrn {
 	const float *g, *x, *y;

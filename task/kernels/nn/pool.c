@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/nn/checks.h"
 #include "task/kernels/nn/window.h"
 
 struct pool {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/gpu_runs.h"
+#include "task/kernels/nn/checks.h"
 #include "task/kernels/nn/conv_gpu.h"
 
 struct state {

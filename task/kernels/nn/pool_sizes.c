@@ -3,7 +3,7 @@
 #include <limits.h>
 
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/checks.h"
+#include "task/kernels/nn/checks.h"
 #include "task/kernels/nn/window.h"
 
 /* A pool over a tensor of this shape; ksize and strides of the V2 ops are inputs from

@@ -4,10 +4,10 @@
 
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/broadcast.h"
-#include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/nn/checks.h"
 
 #define ROW_FUNCTIONS(T, dt)                                                                       \
 	static void log_softmax_row_##T(T *o, const T *x, int64_t n)                               \

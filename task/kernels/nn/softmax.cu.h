@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax and cross entropies, a block for each row; biases; the steps of optimizers. */
+/* Softmax and cross entropies, a block for each row; biases. */
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/cuda/block.h"
 #include "task/kernels/engine/cuda/math.h"

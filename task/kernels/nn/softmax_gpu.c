@@ -4,8 +4,9 @@
 
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/broadcast.h"
-#include "task/kernels/engine/checks.h"
+#include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/gpu_rows.h"
+#include "task/kernels/nn/checks.h"
 
 static int softmax_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 			   struct mu_err *err)

@@ -3,8 +3,8 @@
  * positions and matrix products, and so does its filter's gradient; the input's is summed by a
  * thread for each element. */
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/gpu_matmul.h"
+#include "task/kernels/nn/checks.h"
 
 enum { PATCH_BYTES = 64 << 20 };
 

@@ -39,5 +39,17 @@ static const struct gpu_kernel rows[] = {
     BEGIN("StatelessRandomGetAlg"),
     BEGIN("StatelessRandomGetKeyCounter"),
     BEGIN("StatelessRandomGetKeyCounterAlg"),
+    {.k = {.op = "Multinomial"},
+     .type_attr = "T",
+     .types = GPU_REAL,
+     .host_in = 1 << 1,
+     .device_out = 1,
+     .same = true},
+    {.k = {.op = "StatelessMultinomial"},
+     .type_attr = "T",
+     .types = GPU_REAL,
+     .host_in = 1 << 1 | 1 << 2,
+     .device_out = 1,
+     .same = true},
 };
 GPU_KERNEL_TABLE(gpu_random, rows)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef MU_TASK_KERNELS_ENGINE_COMPLEX_OF_H
-#define MU_TASK_KERNELS_ENGINE_COMPLEX_OF_H
+#ifndef MU_TASK_KERNELS_MATH_COMPLEX_OF_H
+#define MU_TASK_KERNELS_MATH_COMPLEX_OF_H
 
 /* CMPLX, which not every compiler brings: unlike re + im * I, right for what is not finite, too. */
 static inline double _Complex complex_of(double re, double im)

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks of nodes and inputs, and the shapes that follow, for the kernels of every device. */
+#ifndef MU_TASK_KERNELS_LINALG_CHECKS_H
+#define MU_TASK_KERNELS_LINALG_CHECKS_H
+
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/engine/product.h"
+#include "task/runtime/kernel.h"
+
+/* ---- matmul.c ---- */
+
+/* MatMul: what is to be multiplied, and the result's shape. */
+int check_matmul(const struct kernel_call *c, struct product *p, struct mu_shape *shape,
+		 struct mu_err *err);
+/* BatchMatMul: of how many products, and which matrices of a and b each one multiplies: numbers,
+ * seen through the views. */
+struct product_batch {
+	struct mu_shape shape;
+	struct view a, b;
+};
+int check_batch_matmul(const struct kernel_call *c, struct product *p, struct product_batch *batch,
+		       struct mu_shape *shape, struct mu_err *err);
+struct fused_matmul {
+	bool bias_add; /* a vector, as BiasAdd has it; else whatever broadcasts */
+	bool activates;
+	enum unary_op activation;
+};
+/* _FusedMatMul: a struct fused_matmul as state; the shape once the bias is added to what was made.
+ */
+int check_fused_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			struct mu_err *err);
+int check_fused_shape(const struct kernel_call *c, const struct fused_matmul *f,
+		      const struct mu_shape *made, struct mu_shape *shape, struct mu_err *err);
+
+#endif

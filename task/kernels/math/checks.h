@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks of nodes and inputs, and the shapes that follow, for the kernels of every device. */
+#ifndef MU_TASK_KERNELS_MATH_CHECKS_H
+#define MU_TASK_KERNELS_MATH_CHECKS_H
+
+#include "task/runtime/kernel.h"
+
+/* ---- fold.c: a reduction's shape as alternating kept and reduced dimensions ---- */
+
+struct fold {
+	int rank;
+	int64_t dim[MU_MAX_RANK];
+	bool reduced[MU_MAX_RANK];
+	int64_t in_stride[MU_MAX_RANK], out_stride[MU_MAX_RANK];
+};
+/* Which dimensions input 1 names. */
+int check_axes(const struct kernel_call *c, bool *reduced, struct mu_err *err);
+int fold_shape(const struct mu_shape *in, const bool *reduced, bool keep, struct mu_shape *out,
+	       struct mu_err *err);
+void fold_make(struct fold *f, const struct mu_shape *in, const bool *reduced);
+
+/* ---- argmax.c: the input as [outer, n, inner] ---- */
+
+struct arg_plan {
+	enum mu_dtype type; /* of the result */
+	int64_t outer, n, inner;
+	struct mu_shape shape; /* of the result */
+};
+int check_arg(const struct kernel_call *c, struct arg_plan *p, struct mu_err *err);
+
+/* InTopK, InTopKV2: types and shapes, and k. */
+int check_in_top_k(const struct kernel_call *c, int64_t *k, struct mu_err *err);
+
+/* ---- top_k.c ---- */
+
+/* k, and the shape of what is given: the input's, but for that many in the last dimension. */
+int check_top_k(const struct kernel_call *c, int64_t *k, struct mu_shape *shape,
+		struct mu_err *err);
+
+/* ---- scan.c: Cumsum, Cumprod along the axis of [outer, n, inner] ---- */
+
+struct scan_plan {
+	int64_t outer, n, inner;
+	bool exclusive, reverse;
+};
+int check_scan(const struct kernel_call *c, struct scan_plan *p, struct mu_err *err);
+
+/* ---- cross.c ---- */
+
+/* Cross: types and shapes. */
+int check_cross(const struct kernel_call *c, struct mu_err *err);
+
+/* ---- elementwise.c ---- */
+
+/* ClipByValue: types and shapes. */
+int check_clip(const struct kernel_call *c, struct mu_err *err);
+/* SelectV2: the shape that all three broadcast to. */
+int check_select(const struct kernel_call *c, struct mu_shape *shape, struct mu_err *err);
+
+#endif

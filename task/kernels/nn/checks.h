@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks of nodes and inputs, and the shapes that follow, for the kernels of every device. */
+#ifndef MU_TASK_KERNELS_NN_CHECKS_H
+#define MU_TASK_KERNELS_NN_CHECKS_H
+
+#include "task/kernels/nn/conv.h"
+#include "task/kernels/nn/volume.h"
+#include "task/runtime/kernel.h"
+
+/* ---- bias.c: the tensor as [outer, channels, inner] ---- */
+
+struct channels {
+	int64_t outer, n, inner;
+};
+int check_channels(const struct kernel_call *c, struct channels *ch, struct mu_err *err);
+int check_bias(const struct kernel_call *c, struct channels *ch, struct mu_err *err);
+
+/* ---- lrn.c ---- */
+
+struct lrn_plan {
+	int64_t n, radius; /* channels; how many on either side are neighbours */
+	float bias, alpha, beta;
+};
+/* Input `in` is what is, or was, normalised. */
+int check_lrn(const struct kernel_call *c, unsigned in, struct lrn_plan *p, struct mu_err *err);
+int check_lrn_grad(const struct kernel_call *c, struct lrn_plan *p, struct mu_err *err);
+
+/* ---- conv_ops.c: a convolution, and the shape of what the op gives ---- */
+
+int check_conv(const struct kernel_call *c, const struct window_attrs *a, struct conv *g,
+	       struct mu_shape *shape, struct mu_err *err);
+int check_conv_input(const struct kernel_call *c, const struct window_attrs *a, struct conv *g,
+		     struct mu_shape *shape, struct mu_err *err);
+int check_conv_filter(const struct kernel_call *c, const struct window_attrs *a, struct conv *g,
+		      struct mu_shape *shape, struct mu_err *err);
+
+/* ---- conv3d.c, pool3d.c: the same in three dimensions ---- */
+
+struct conv3d_sizes {
+	struct volume v;
+	int64_t filters, positions, inner; /* inner: taps * channels */
+};
+int check_conv3d(const struct kernel_call *c, struct conv3d_sizes *s, struct mu_shape *shape,
+		 struct mu_err *err);
+int check_conv3d_input(const struct kernel_call *c, struct conv3d_sizes *s, struct mu_shape *shape,
+		       struct mu_err *err);
+int check_conv3d_filter(const struct kernel_call *c, struct conv3d_sizes *s, struct mu_shape *shape,
+			struct mu_err *err);
+int check_pool3d(const struct kernel_call *c, struct volume *v, struct mu_shape *shape,
+		 struct mu_err *err);
+/* in: the shape of what was pooled. */
+int check_max_pool3d_grad(const struct kernel_call *c, struct volume *v, struct mu_shape *in,
+			  struct mu_err *err);
+int check_avg_pool3d_grad(const struct kernel_call *c, struct volume *v, struct mu_shape *in,
+			  struct mu_err *err);
+
+/* ---- pool_sizes.c: how a pool lies over its input ---- */
+
+struct pool_sizes {
+	int64_t batch, channels;
+	struct window_axis row, column;
+};
+int check_pool(const struct kernel_call *c, const struct window_attrs *a, struct pool_sizes *p,
+	       struct mu_shape *shape, struct mu_err *err);
+int check_max_pool_grad(const struct kernel_call *c, const struct window_attrs *a,
+			struct pool_sizes *p, struct mu_err *err);
+/* in: the shape of what was pooled. */
+int check_avg_pool_grad(const struct kernel_call *c, const struct window_attrs *a,
+			struct pool_sizes *p, struct mu_shape *in, struct mu_err *err);
+/* The shape of what the pool gave; with places, and of which type those are. */
+int check_max_pool_grad_grad(const struct kernel_call *c, const struct window_attrs *a,
+			     struct pool_sizes *p, struct mu_shape *want, struct mu_err *err);
+int check_max_pool_places(const struct kernel_call *c, const struct window_attrs *a,
+			  struct pool_sizes *p, struct mu_shape *shape, enum mu_dtype *type,
+			  struct mu_err *err);
+int check_max_pool_grad_places(const struct kernel_call *c, const struct window_attrs *a,
+			       struct pool_sizes *p, struct mu_err *err);
+
+/* ---- batch_norm.c ---- */
+
+struct norm_sizes {
+	int64_t pixels, channels;
+	bool training;
+};
+/* With the image's channels last. */
+int check_batch_norm(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err);
+int check_batch_norm_grad(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err);
+/* Runs it with the channels last, whatever data_format says: of NCHW the first `images` inputs are
+ * transposed, and output 0 is transposed back. */
+typedef int norm_transpose_fn(struct kernel_call *c, const struct mu_tensor *t, bool last,
+			      struct mu_tensor *out, struct mu_err *err);
+int norm_run(struct kernel_call *c, unsigned images, kernel_fn *run, norm_transpose_fn *by,
+	     struct mu_err *err);
+/* last: of [n, c, h, w] as [n, h, w, c], else the other way round. */
+struct mu_shape norm_transposed_shape(const struct mu_shape *s, bool last);
+
+/* ---- softmax.c ---- */
+
+/* The shape that logits and labels broadcast to, a matrix. */
+int check_cross_entropy(const struct kernel_call *c, struct mu_shape *both, struct mu_err *err);
+/* Logits are a matrix, labels as many numbers as it has rows. */
+int check_sparse_cross_entropy(const struct kernel_call *c, struct mu_err *err);
+
+#endif
