@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls: requests, responses that are errors, and responses that are worth a retry in place. */
+/* Sends requests, turns error responses into errors, and retries where the header says so. */
 #include "lib/kube/kube_client.h"
 
 #include <stdatomic.h>
@@ -15,7 +15,7 @@
 enum {
 	RESPONSE_MAX = 64 << 20, /* a page of 250 objects of 200 KiB and some room */
 	ERROR_BODY_MAX = 64 << 10,
-	GATHER_MAX = 64 << 10, /* a stream with so much unread is read on at once */
+	GATHER_MAX = 64 << 10, /* a chunk of this size is not gathered any longer */
 	PAGE_MAX = 64 << 10,   /* of a task's status page */
 	IN_PLACE_TRIES = 4,
 	RETRY_AFTER_MAX_S = 30,
@@ -94,7 +94,7 @@ bool kube_client_stopped(const struct kube_client *c)
 	return mu_http_client_stopped(c->http);
 }
 
-/* seconds: negative for a stream, whose duration says nothing about the server. */
+/* seconds: negative for a stream, whose duration does not depend on the server. */
 static void count(struct kube_client *c, const char *method, long status, double seconds)
 {
 	for (int m = 0; m < METHODS; m++) {
@@ -113,7 +113,7 @@ struct exchange {
 	struct mu_http_transfer *transfer;
 	struct mu_http_response response;
 	double began, ended;
-	long status; /* HTTP's, or a negative code when there is no response; 0: not yet */
+	long status; /* of HTTP, or a negative code without a response; 0: not yet */
 };
 
 static void exchange_begin(struct kube_client *c, struct exchange *x, bool fresh_token,
@@ -140,7 +140,7 @@ static void exchange_begin(struct kube_client *c, struct exchange *x, bool fresh
 		    &x->transfer, err);
 }
 
-/* Passes the body of a 200 on as it arrives; an error's body is collected. */
+/* Passes the body of a 200 to the caller as it arrives; the body of an error is collected. */
 static int read_stream(struct kube_client *c, struct exchange *x, struct mu_err *err)
 {
 	const struct kube_stream *stream = x->stream;
@@ -215,7 +215,7 @@ static enum mu_code code_of(long status, const char *reason, const char *message
 	}
 }
 
-/* The error that a status other than 2xx is: a metav1.Status, or any text. */
+/* The error of a response other than 2xx, whose body is a metav1.Status or any text. */
 static int error_of(const struct exchange *x, struct mu_err *err)
 {
 	cJSON *json = kube_json(mu_buf_span(&x->response.body));
@@ -233,7 +233,7 @@ static int error_of(const struct exchange *x, struct mu_err *err)
 	return rc;
 }
 
-/* Whether a retry in place makes sense, and after how many seconds. */
+/* True when the request may be sent again, after *wait seconds. */
 static bool is_retriable(const struct exchange *x, int tries, double *wait)
 {
 	long asked = x->response.retry_after_s;
@@ -261,7 +261,7 @@ static void exchange_retry(struct kube_client *c, struct exchange *x, struct mu_
 	}
 }
 
-/* Retries if that makes sense, then reads the response. */
+/* Retries where possible, then reads the response. */
 static int exchange_finish(struct kube_client *c, struct exchange *x, cJSON **out,
 			   struct mu_err *err)
 {

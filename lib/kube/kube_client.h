@@ -10,8 +10,8 @@
  *	5xx, no connection        UNAVAILABLE, but INVALID_ARGUMENT when the object is larger than
  *				  what etcd stores
  *
- * 429 and 503 with Retry-After are retried in place a few times; everything else is the caller's
- * work queue's business, which has the better backoff.
+ * 429 and 503 with Retry-After are retried a few times.  Other errors are left to the caller, whose
+ * work queue has a backoff.
  */
 #ifndef KUBE_CLIENT_H
 #define KUBE_CLIENT_H
@@ -32,14 +32,14 @@ struct kube_request {
 	const char *content_type; /* of the body; NULL: application/json */
 	struct mu_span body;      /* empty: none */
 	long timeout_ms;          /* 0: 30 s */
-	bool unread;              /* of kube_call_many: the object of the answer is not wanted */
+	bool unread;              /* of kube_call_many: the reply needs no object */
 	bool (*may)(void *arg); /* (optional) asked each time before it is sent; false: CANCELLED */
 	void *arg;
 };
-/* What became of one of several. */
+/* The reply to one of several requests. */
 struct kube_reply {
 	int rc;
-	cJSON *out; /* the caller's; NULL unless rc is 0 and it is wanted */
+	cJSON *out; /* owned by the caller; NULL unless rc is 0 and it is read */
 	struct mu_err err;
 };
 /* A GET whose response arrives over time, such as a watch or a log. */
@@ -54,10 +54,10 @@ struct kube_stream {
 /* The object in the text; NULL when the text is no JSON object. */
 cJSON *kube_json(struct mu_span text);
 
-/* Takes what the configuration holds (and empties it). */
+/* Takes the contents of the configuration. */
 int kube_client_new(struct kube_client **out, struct kube_config *config, struct mu_err *err);
 void kube_client_free(struct kube_client *c);
-/* Ends every call and sleep under way; later calls fail with CANCELLED. */
+/* Ends all calls and sleeps; later calls fail with CANCELLED. */
 void kube_client_stop(struct kube_client *c);
 bool kube_client_stopped(const struct kube_client *c);
 /* False as soon as the client is stopped. */
@@ -71,7 +71,7 @@ int kube_call(struct kube_client *c, const struct kube_request *rq, cJSON **out,
  */
 unsigned kube_call_many(struct kube_client *c, const struct kube_request *rqs, unsigned n,
 			struct kube_reply *out);
-/* 0 when the server ended it. */
+/* 0 when the server ends the stream. */
 int kube_stream(struct kube_client *c, const struct kube_stream *s, struct mu_err *err);
 
 /* GET of a plain http:// address outside the API server (a task's status page): no credentials,
@@ -81,8 +81,8 @@ int kube_fetch(struct kube_client *c, const char *url, struct mu_buf *out, struc
 int kube_poke(struct kube_client *c, const char *url, const char *bearer, struct mu_span body,
 	      struct mu_err *err);
 
-/* rest_client_requests_total, and rest_client_request_duration_seconds of what kube_call asked, in
- * Prometheus' text form. */
+/* rest_client_requests_total, and rest_client_request_duration_seconds without streams, in the text
+ * format of Prometheus. */
 void kube_client_metrics(struct kube_client *c, struct mu_buf *out);
 
 #endif

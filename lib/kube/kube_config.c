@@ -2,8 +2,8 @@
 /* kubeconfig files and the service account of a pod.
  *
  * Several files are merged as kubectl does it: of two clusters, users or contexts with one name the
- * first counts, and the first current-context counts.  A file of the list that does not exist is
- * passed over; relative paths in a file are relative to that file.
+ * first counts, and the first current-context counts.  A missing file of the list is skipped.
+ * Relative paths in a file are relative to that file.
  */
 #include "lib/kube/kube_config.h"
 
@@ -85,7 +85,7 @@ static const struct mu_doc_node *named(struct mu_doc *const *docs, int count, co
 	return NULL;
 }
 
-/* `value` as a path, seen from the file that holds it. */
+/* `value` as a path relative to the file that contains it. */
 static char *path_from(const char *file, const char *value)
 {
 	const char *slash = strrchr(file, '/');
@@ -95,7 +95,7 @@ static char *path_from(const char *file, const char *value)
 	return mu_xasprintf("%.*s/%s", (int)(slash - file), file, value);
 }
 
-/* "<key>-data" in base64, or "<key>" as a path.  The path goes to *file when that is wanted. */
+/* Reads "<key>-data" in base64, or the file "<key>", whose path goes to *file (optional). */
 static int read_pem(const struct mu_doc_node *map, const char *key, const char *config_file,
 		    struct mu_buf *out, char **file, struct mu_err *err)
 {

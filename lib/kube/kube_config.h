@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How to reach an API server and who we are there.
+/* The address of an API server, and the credentials for it.
  *
  * kube_config_load looks, in this order, at: `path` when given; the files of KUBECONFIG; the
  * service account of a pod (KUBERNETES_SERVICE_HOST); ~/.kube/config.
  *
  * A user may have: a client certificate, as data or path; a token or a file with one; a name and a
- * password; an exec plug-in (kube_exec.h); and `as`, `as-uid`, `as-groups` to act for another.  The
- * auth-provider of old has left Kubernetes: who has one is told so.
+ * password; an exec plug-in (kube_exec.h); and `as`, `as-uid`, `as-groups` for impersonation.
+ * auth-provider, which Kubernetes has removed, is an error.
  */
 #ifndef KUBE_CONFIG_H
 #define KUBE_CONFIG_H
@@ -24,8 +24,8 @@ struct kube_config {
 	char *ca_file;             /* read again when it changes */
 	char *token, *token_file;  /* a token file is read again each minute and after a 401 */
 	char *username, *password; /* basic authentication */
-	struct kube_exec *exec;    /* a program that says who we are, or NULL */
-	char *as, *as_uid;         /* act as another user */
+	struct kube_exec *exec;    /* a plug-in, or NULL */
+	char *as, *as_uid;         /* impersonation */
 	char **as_groups;          /* NULL-terminated, or NULL */
 	char *tls_server_name;     /* verify the server's certificate against this name */
 	char *proxy_url;
@@ -36,7 +36,7 @@ struct kube_config {
 /* context: NULL for the current one. */
 int kube_config_load(struct kube_config *out, const char *path, const char *context,
 		     struct mu_err *err);
-/* One document, or several merged as kubectl does: the first to name something wins. */
+/* Several files are merged as kubectl does: the first that defines a name wins. */
 int kube_config_parse(struct kube_config *out, char *const *paths, int count, const char *context,
 		      struct mu_err *err);
 int kube_config_in_cluster(struct kube_config *out, const char *folder, struct mu_err *err);

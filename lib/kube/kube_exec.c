@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plug-in runs in a process group of its own, so that what it has started goes with it when its
- * time is over.  Its standard error is kept for the message of a failure.
+/* The plug-in runs in its own process group, so its child processes are killed with it at the time
+ * limit.  Its standard error becomes the message of a failure.
  *
- * Who has closed both of its outputs is about to end: one that stays is ended, for the caller, who
- * may be the whole operator, waits. */
+ * A plug-in that has closed both outputs has to end within STAY_MS: the whole operator may wait for
+ * it. */
 #include "lib/kube/kube_exec.h"
 
 #include <errno.h>
@@ -20,7 +20,13 @@
 #include "lib/base/rfc3339.h"
 #include "lib/io/json.h"
 
-enum { WORDS_MAX = 256, PRINTED_MAX = 1 << 20, TIME_MS = 30000, STAY_MS = 2000, NAP_MS = 5 };
+enum {
+	WORDS_MAX = 256,
+	OUTPUT_MAX = 1 << 20,
+	TIMEOUT_MS = 30000,
+	STAY_MS = 2000,
+	WAIT_INTERVAL_MS = 5,
+};
 #define API "client.authentication.k8s.io/"
 
 extern char **environ;
@@ -63,7 +69,7 @@ void kube_credential_fini(struct kube_credential *c)
 	memset(c, 0, sizeof(*c));
 }
 
-/* What the plug-in is told; of the cluster only when it asks for that. */
+/* KUBERNETES_EXEC_INFO; it describes the cluster only when the plug-in asks for that. */
 static char *make_info(const char *api_version, const struct mu_doc_node *cluster)
 {
 	static const char *const copied[] = {"server", "tls-server-name",
@@ -128,8 +134,8 @@ int kube_exec_read(struct kube_exec **out, const struct mu_doc_node *exec, const
 	if (strcmp(mu_doc_text(exec, "interactiveMode", ""), "Always") == 0)
 		return mu_doc_fail(
 		    exec, err, MU_INVALID_ARGUMENT,
-		    "exec.interactiveMode is Always, but nobody sits here: use a plug-in "
-		    "that does not ask");
+		    "exec.interactiveMode is Always, but there is no terminal: use a "
+		    "plug-in that asks for no input");
 	e = MU_NEW(struct kube_exec);
 	e->command = strchr(command, '/') && command[0] != '/' && slash
 			 ? mu_xasprintf("%.*s/%s", (int)(slash - file), file, command)
@@ -146,7 +152,7 @@ int kube_exec_read(struct kube_exec **out, const struct mu_doc_node *exec, const
 	return rc;
 }
 
-/* Ours without the names that the plug-in's own environment sets. */
+/* The environment of this process, with the variables of the plug-in set. */
 static char **merged_environment(char *const *added)
 {
 	size_t n = 0, m = 0;
@@ -196,17 +202,17 @@ static int spawn(const struct kube_exec *e, pid_t *pid, int out[2], int errors[2
 	return 0;
 }
 
-/* Reads both until both are at their end; false when time or size runs out first. */
+/* Reads both outputs to their end; false when a limit of time or size is reached first. */
 static bool drain(int out, int errors, struct mu_buf *printed, struct mu_buf *said)
 {
 	struct pollfd p[] = {{out, POLLIN, 0}, {errors, POLLIN, 0}};
 	struct mu_buf *to[] = {printed, said};
-	long long until = mu_clock_ms() + TIME_MS;
+	long long until = mu_clock_ms() + TIMEOUT_MS;
 
 	while (p[0].fd >= 0 || p[1].fd >= 0) {
 		long long left = until - mu_clock_ms();
 
-		if (left <= 0 || printed->len > PRINTED_MAX || said->len > PRINTED_MAX)
+		if (left <= 0 || printed->len > OUTPUT_MAX || said->len > OUTPUT_MAX)
 			return false;
 		if (poll(p, 2, (int)left) < 0 && errno != EINTR)
 			return false;
@@ -224,18 +230,18 @@ static bool drain(int out, int errors, struct mu_buf *printed, struct mu_buf *sa
 	return true;
 }
 
-/* Takes what it has ended with; false when it has not, which it then has been made to. */
-static bool reap(pid_t pid, long long patience_ms, int *status)
+/* Waits for the end of the process; false when it was killed at the time limit. */
+static bool reap(pid_t pid, long long limit_ms, int *status)
 {
-	const struct timespec nap = {.tv_nsec = NAP_MS * 1000000L};
-	long long until = mu_clock_ms() + patience_ms;
+	const struct timespec interval = {.tv_nsec = WAIT_INTERVAL_MS * 1000000L};
+	long long until = mu_clock_ms() + limit_ms;
 
 	do {
 		pid_t got = waitpid(pid, status, WNOHANG);
 
 		if (got == pid || (got < 0 && errno != EINTR))
 			return true;
-		nanosleep(&nap, NULL);
+		nanosleep(&interval, NULL);
 	} while (mu_clock_ms() < until);
 	kill(-pid, SIGKILL);
 	while (waitpid(pid, status, 0) < 0 && errno == EINTR)
@@ -243,7 +249,7 @@ static bool reap(pid_t pid, long long patience_ms, int *status)
 	return false;
 }
 
-/* Runs it and collects what it prints. */
+/* Runs the plug-in and collects its output. */
 static int collect(const struct kube_exec *e, struct mu_buf *printed, struct mu_err *err)
 {
 	MU_AUTO_BUF said = {0};
@@ -263,7 +269,7 @@ static int collect(const struct kube_exec *e, struct mu_buf *printed, struct mu_
 	close(errors[1]);
 	if (rc == 0) {
 		in_time = drain(out[0], errors[0], printed, &said);
-		if (!in_time) /* whatever it started goes, too, even when it has ended itself */
+		if (!in_time) /* its child processes, too, even when it has ended itself */
 			kill(-pid, SIGKILL);
 		in_time &= reap(pid, STAY_MS, &status);
 		mu_buf_putc(&said, 0);
@@ -271,7 +277,7 @@ static int collect(const struct kube_exec *e, struct mu_buf *printed, struct mu_
 		if (!in_time)
 			rc = mu_fail(err, MU_DEADLINE_EXCEEDED,
 				     "the plug-in %.80s did not end within %d s and 1 MiB",
-				     e->command, TIME_MS / 1000);
+				     e->command, TIMEOUT_MS / 1000);
 		else if (status)
 			rc = mu_fail(
 			    err, MU_UNAUTHENTICATED, "the plug-in %.80s failed (%s %d): %.120s",
@@ -307,11 +313,11 @@ int kube_credential_read(struct kube_credential *out, const struct kube_exec *e,
 	if ((!*token && !*cert) || !*cert != !*key)
 		return mu_fail(
 		    err, MU_UNAUTHENTICATED,
-		    "the plug-in %.80s gave neither a token nor a certificate with its key",
+		    "the plug-in %.80s printed neither a token nor a certificate with its key",
 		    e->command);
 	if (*expires && until <= 0)
 		return mu_fail(err, MU_UNAUTHENTICATED,
-			       "the plug-in %.80s gave a time of expiry that is none: '%.40s'",
+			       "the plug-in %.80s printed an invalid expirationTimestamp: '%.40s'",
 			       e->command, expires);
 	*out =
 	    (struct kube_credential){.token = *token ? mu_xstrdup(token) : NULL, .expires = until};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The exec plug-in of a kubeconfig user: a program that prints an ExecCredential.
  *
- * It is started without a terminal and given 30 s; what it prints is a token, a client certificate
- * or both, and perhaps when they expire.  client.authentication.k8s.io/v1 and v1beta1 are spoken.
+ * It has no terminal and a time limit of 30 s.  It prints a token, a client certificate or both,
+ * and may print when they expire.  The versions are client.authentication.k8s.io/v1 and v1beta1.
  */
 #ifndef KUBE_EXEC_H
 #define KUBE_EXEC_H
@@ -18,12 +18,12 @@ struct kube_credential {
 };
 void kube_credential_fini(struct kube_credential *c);
 
-/* From the `exec` of a user; `file` is the kubeconfig, seen from which a relative command is. */
+/* Reads the `exec` of a user.  A relative command is relative to `file`, the kubeconfig. */
 int kube_exec_read(struct kube_exec **out, const struct mu_doc_node *exec, const char *file,
 		   const struct mu_doc_node *cluster, struct mu_err *err);
 void kube_exec_free(struct kube_exec *e);
 int kube_exec_run(const struct kube_exec *e, struct kube_credential *out, struct mu_err *err);
-/* Reads what the plug-in printed. */
+/* Reads the output of the plug-in. */
 int kube_credential_read(struct kube_credential *out, const struct kube_exec *e,
 			 struct mu_span printed, struct mu_err *err);
 

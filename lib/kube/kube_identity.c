@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A token file is read again when it is a minute old, because a kubelet renews a pod's token at 80
- * % of its life and the old one is gone by then.  A plug-in is asked again when what it gave is
- * about to expire or was refused; the others wait for its answer meanwhile, since they need it too.
- */
+/* A token file is read again after a minute: a kubelet renews a pod's token at 80 % of its life,
+ * and the old token becomes invalid.  A plug-in runs again when its credential expires soon or was
+ * rejected; other threads wait for it, since they need the credential too. */
 #include "lib/kube/kube_identity.h"
 
 #include <openssl/evp.h>
@@ -30,7 +29,7 @@ void kube_identity_fini(struct kube_identity *id)
 	pthread_mutex_destroy(&id->lock);
 }
 
-/* The file's token, with the lock held.  One that cannot be read leaves the last one. */
+/* The file's token, with the lock held.  After a read error it is the last token. */
 static const char *token_of_file(struct kube_identity *id, bool anew)
 {
 	struct mu_err err = {0};
@@ -50,8 +49,8 @@ static const char *token_of_file(struct kube_identity *id, bool anew)
 	return id->token;
 }
 
-/* Has the plug-in's credential at hand, with the lock held. */
-static int ask_plug_in(struct kube_identity *id, bool anew, struct mu_err *err)
+/* Runs the plug-in if there is no valid credential, with the lock held. */
+static int refresh_credential(struct kube_identity *id, bool anew, struct mu_err *err)
 {
 	double expires = id->from_exec.expires;
 	struct kube_credential got = {0};
@@ -89,7 +88,7 @@ static void put_basic(struct mu_buf *out, const char *user, const char *password
 	explicit_bzero(both, n);
 }
 
-static void put_others(struct mu_buf *out, const struct kube_config *k)
+static void put_impersonation(struct mu_buf *out, const struct kube_config *k)
 {
 	if (k->as)
 		put_header(out, "Impersonate-User", k->as);
@@ -110,7 +109,7 @@ int kube_identity_headers(struct kube_identity *id, bool anew, struct mu_buf *ou
 	if ((!token || !*token) && k->token_file)
 		token = token_of_file(id, anew);
 	if (k->exec)
-		rc = ask_plug_in(id, anew, err);
+		rc = refresh_credential(id, anew, err);
 	if (rc == 0 && id->from_exec.token)
 		token = id->from_exec.token;
 	if (rc == 0 && token && strpbrk(token, "\r\n"))
@@ -120,7 +119,7 @@ int kube_identity_headers(struct kube_identity *id, bool anew, struct mu_buf *ou
 	else if (rc == 0 && k->username)
 		put_basic(out, k->username, k->password);
 	if (rc == 0)
-		put_others(out, k);
+		put_impersonation(out, k);
 	pthread_mutex_unlock(&id->lock);
 	return rc;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who we are on each request: a token that is read anew, a plug-in that is asked anew, a
- * certificate, a password.  kube_client's own; shared by its threads. */
+/* The credentials of each request: a token, a plug-in's credential, a certificate or a password.
+ * Internal to kube_client; shared by its threads. */
 #ifndef KUBE_IDENTITY_H
 #define KUBE_IDENTITY_H
 
@@ -20,7 +20,7 @@ struct kube_identity {
 
 void kube_identity_init(struct kube_identity *id, const struct kube_config *config);
 void kube_identity_fini(struct kube_identity *id);
-/* Appends the lines that say who asks.  `anew`: what we had was refused. */
+/* Appends the header lines with the credentials.  `anew`: the last ones were rejected. */
 int kube_identity_headers(struct kube_identity *id, bool anew, struct mu_buf *out,
 			  struct mu_err *err);
 /* Appends copies of the client certificate and its key, if there are any. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A watch is one JSON object a line, cut anywhere by the network.  Whole lines inside a chunk are
- * handed on where they lie; only what is cut is copied. */
+/* A watch is one JSON object a line, cut anywhere by the network.  A line within one
+ * chunk is passed without a copy. */
 #include "lib/kube/kube_stream.h"
 
 enum { LINE_MAX_BYTES = 8 << 20 };

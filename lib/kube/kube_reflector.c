@@ -52,7 +52,7 @@ static const char *version_of(const cJSON *object)
 	    cJSON_GetObjectItem(cJSON_GetObjectItem(object, "metadata"), "resourceVersion"));
 }
 
-/* A token may hold anything; what is not plain is escaped. */
+/* Escapes a continue token, which may contain any character. */
 static void put_escaped(struct mu_buf *b, const char *s)
 {
 	for (; *s; s++) {
@@ -129,7 +129,7 @@ int kube_event_read(const cJSON *json, enum kube_change *change, const cJSON **o
 		       message ? message : "no message");
 }
 
-static void worked(struct kube_reflector *r)
+static void report_recovery(struct kube_reflector *r)
 {
 	if (atomic_exchange(&r->failing, 0))
 		mu_info("kube", "watching %s again", r->name);
@@ -147,7 +147,7 @@ static int on_event(struct kube_reflector *r, cJSON *event, struct mu_err *err)
 		return mu_fail(err, MU_UNAVAILABLE, "a watch event that is none");
 	rc = kube_event_read(event, &change, &object, err);
 	if (rc == 0) {
-		worked(r);
+		report_recovery(r);
 		if (change == KUBE_DELETED)
 			r->gone(r->arg, object);
 		else if (change != KUBE_BOOKMARK)
@@ -180,7 +180,7 @@ static int list_all(struct kube_reflector *r, struct mu_err *err)
 	r->end(r->arg);
 	free(r->version);
 	r->version = version;
-	worked(r);
+	report_recovery(r);
 	atomic_store(&r->synced, true);
 	return 0;
 }
@@ -224,13 +224,13 @@ void *kube_reflector_run(void *reflector)
 		if (rc == -MU_OUT_OF_RANGE) {
 			free(r->version);
 			r->version = NULL;
-			r->backoff = 0; /* whatever it was that failed, the server answers */
+			r->backoff = 0; /* the server answers */
 			mu_debug("kube", "%s: history is gone, listing again", r->name);
 		}
 		if (rc < 0 && rc != -MU_OUT_OF_RANGE && atomic_fetch_add(&r->failing, 1) == 0)
 			mu_warn("kube", "%s; trying again until it works", err.msg);
 		if (rc < 0 || (r->version && mu_clock() - began < 1)) {
-			/* an end within a second is no failure, but must not become a busy loop */
+			/* a watch that ends within a second is no failure, but must not spin */
 			if (rc == 0 && r->synced && r->backoff == 0)
 				r->backoff = 0.05;
 			r->backoff = rc < 0 ? kube_backoff_next(r->backoff) : r->backoff;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the calls to an API server are made: URL, proxy, TLS.  kube_client's own. */
+/* The URL, proxy and TLS settings of calls to an API server.  Internal to kube_client. */
 #ifndef KUBE_SERVER_H
 #define KUBE_SERVER_H
 
@@ -16,7 +16,7 @@ struct kube_server {
 int kube_server_init(struct kube_server *s, const struct kube_config *config, struct mu_err *err);
 void kube_server_fini(struct kube_server *s);
 
-/* Starts a call to `path` with the credentials that hold now.  fresh: the last ones were refused
+/* Starts a call to `path` with the current credentials.  fresh: the last ones were rejected
  * (401).  content_type NULL: JSON.  The rest is as in `call`. */
 int kube_server_begin(struct kube_server *s, struct mu_http_client *http, const char *path,
 		      const char *content_type, bool fresh, struct mu_http_call call,

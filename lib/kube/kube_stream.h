@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects of one kind as they are and as they change: list, watch, list again when history is gone.
+/* Lists and watches the objects of one kind.
  *
- * kube_lines cuts a byte stream into lines; kube_list pages through a list; kube_reflector is the
- * thread that does both for as long as the client lives and tells a handler.
+ * kube_lines cuts a byte stream into lines.  kube_list reads a list page by page.  kube_reflector
+ * is a thread that lists and watches until the client stops, and calls a handler.
  */
 #ifndef KUBE_STREAM_H
 #define KUBE_STREAM_H
@@ -21,8 +21,8 @@ int kube_lines_feed(void *lines, const char *data, size_t len, struct mu_err *er
 
 /* ---- lists ---- */
 typedef void kube_item_fn(void *arg, const cJSON *object);
-/* Calls `item` for each object of all pages; *version is new memory.  A page that comes too late
- * (410) ends in OUT_OF_RANGE: begin again. */
+/* Calls `item` for each object of all pages; *version is new memory.  An expired continue
+ * token (410) is OUT_OF_RANGE: list again. */
 int kube_list(struct kube_client *c, const char *path, const char *selector, kube_item_fn *item,
 	      void *arg, char **version, struct mu_err *err);
 
@@ -39,12 +39,12 @@ struct kube_reflector {
 	const char *name;     /* for the log: "pods" */
 	char *path;           /* "/api/v1/pods" */
 	const char *selector; /* label selector, escaped; NULL: none */
-	double gather;        /* kube_stream's: how late news after news may be */
+	double gather;        /* of kube_stream: the longest delay of an event */
 	/* The handler; called from the reflector's thread only. */
 	void (*begin)(void *arg);                     /* a full list starts */
 	void (*seen)(void *arg, const cJSON *object); /* listed, added or changed */
 	void (*gone)(void *arg, const cJSON *object); /* deleted */
-	void (*end)(void *arg); /* the list is complete: what was not seen is gone */
+	void (*end)(void *arg); /* the list is complete: objects that were not seen are gone */
 	void *arg;
 	/* The reflector's own. */
 	char *version;

@@ -11,8 +11,8 @@ struct job {
 	char *resource_version;
 	int64_t generation;
 	bool deleting;
-	struct job_spec *spec; /* NULL: it cannot be used */
-	char *spec_error;      /* why not */
+	struct job_spec *spec; /* NULL: it is invalid */
+	char *spec_error;      /* why */
 	struct job_status status;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading goes section by section (one function each), in the order of the manifest; what needs
- * several sections at once is checked at the end, in check_whole. */
+/* Each section of the manifest has a function, in the order of the manifest.  check_whole checks
+ * what depends on several sections. */
 #include "operator/api/job_spec_internal.h"
 
 #include <ctype.h>
@@ -203,16 +203,16 @@ static int read_security(struct job_spec *s, const struct mu_doc_node *spec, str
 {
 	struct mu_doc_node *n;
 
-	/* a command may start servers that know no TLS, and servers alone are called from outside
-	 */
+	/* A command may start servers without TLS.  Servers without a program have clients outside
+	 * the job. */
 	s->mtls = s->network_policy = s->program == PROGRAM_TRAIN;
 	return fields_read_map(spec, "security", security_fields, s, &n, err);
 }
 
-/* Linux starts no program with a longer string in its environment. */
+/* Linux starts no program with a longer variable in its environment. */
 enum { ENV_STRING_MAX = 128 << 10 };
 
-/* How many digits 0, 1 … n-1 have. */
+/* The number of digits of 0, 1 … n-1 together. */
 static size_t digits_below(size_t n)
 {
 	size_t digits = n;
@@ -222,7 +222,7 @@ static size_t digits_below(size_t n)
 	return digits;
 }
 
-/* How long TF_CONFIG becomes: "NAME-TASK-INDEX.NAME.NAMESPACE.svc:PORT", for each task. */
+/* The size of TF_CONFIG, which has "NAME-TASK-INDEX.NAME.NAMESPACE.svc:PORT", for each task. */
 static size_t tf_config_size(const struct job_spec *s)
 {
 	static const char around[] =

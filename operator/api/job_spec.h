@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A DistributedTrainingJob, read from its manifest: defaults filled in, everything checked.
  *
- * The checks are those that the CRD's schema and CEL rules make at the door, so that
- * `muster validate` and `muster run` refuse what the API server would, with file, line and path:
- * "job.yaml:12: spec.tasks.ps.replicas: must be between 0 and 1000, got -1".
+ * The checks equal those of the schema and CEL rules of the CRD, so `muster validate` and `muster
+ * run` reject what the API server rejects, with file, line and path: "job.yaml:12:
+ * spec.tasks.ps.replicas: must be between 0 and 1000, got -1".
  *
  * A job_spec owns the document it was read from: its strings point into it.
  */
@@ -29,7 +29,7 @@ enum {
 	JOB_MAX_LAYERS = 8,
 	JOB_MAX_CATEGORICAL = 64,
 	JOB_DEFAULT_PORT = 2222,
-	JOB_STREAM_PORT = 2223, /* of pods: one that what guards them can be told */
+	JOB_STREAM_PORT = 2223, /* of pods; fixed, so that policies may name it */
 	JOB_DEFAULT_HTTP_PORT = 8079,
 	JOB_BOARD_PORT = 6006, /* TensorBoard's own choice */
 };
@@ -40,9 +40,9 @@ enum clean_policy { CLEAN_NONE, CLEAN_RUNNING, CLEAN_ALL };
 enum success_policy { SUCCESS_CHIEF, SUCCESS_ALL_WORKERS };
 enum gang_kind { GANG_NONE, GANG_VOLCANO, GANG_SCHEDULER_PLUGINS, GANG_KUEUE };
 enum program_kind {
-	PROGRAM_NONE,    /* task servers only; somebody outside drives them */
+	PROGRAM_NONE,    /* task servers only, for clients outside the job */
 	PROGRAM_TRAIN,   /* the ready-made trainer */
-	PROGRAM_COMMAND, /* the user's own */
+	PROGRAM_COMMAND, /* the user's command */
 };
 enum dataset_format { DATASET_CSV, DATASET_IDX, DATASET_CIFAR10, DATASET_TFRECORD };
 
@@ -123,7 +123,7 @@ struct job_spec {
 	bool flags; /* spec.program.classicFlags: append --ps_hosts … to the command */
 
 	/* ps first, then chief, worker, the rest by name, and TensorBoard, which is no task of the
-	 * cluster: it decides nothing and nobody waits for it. */
+	 * cluster and does not affect the result of the job. */
 	struct task_spec tasks[JOB_MAX_TASKS];
 	unsigned n_tasks;
 
@@ -137,10 +137,10 @@ struct job_spec {
 	enum clean_policy clean;     /* Running */
 	enum success_policy success; /* Chief */
 	bool suspend;
-	enum gang_kind gang;                /* all pods are placed together, or none */
+	enum gang_kind gang;                /* all pods are placed together */
 	const char *queue, *priority_class; /* of the gang scheduler; NULL: its default */
 	bool network_policy;
-	bool mtls; /* between tasks; unless said, when all of them are ours */
+	bool mtls; /* between tasks; the default for the trainer only */
 };
 
 /* Takes doc, also on failure. */

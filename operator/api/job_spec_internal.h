@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files that read a job_spec; nobody else includes it. */
+/* Shared by the files that read a job_spec. */
 #ifndef API_JOB_SPEC_INTERNAL_H
 #define API_JOB_SPEC_INTERNAL_H
 

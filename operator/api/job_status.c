@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Status in memory: conditions and the ledger. */
+/* The conditions and the history of the indices, in memory. */
 #include <stdio.h>
 
 #include "operator/api/job_status.h"
@@ -40,9 +40,9 @@ void job_status_set_invalid(struct job_status *s, int64_t generation, const char
 	c->status = !started;
 	snprintf(c->reason, sizeof c->reason, PLAN_INVALID_SPEC);
 	snprintf(c->message, sizeof c->message, "%s%s", why,
-		 started
-		     ? "; what runs goes on, nothing is started or ended until that is corrected"
-		     : "");
+		 started ? "; running tasks continue, and nothing is started or ended until that "
+			   "is corrected"
+			 : "");
 	if (!started)
 		s->phase = JOB_FAILED;
 	s->observed_generation = generation;
@@ -73,7 +73,7 @@ static int compare(const char *task, int index, const struct index_status *e)
 	return c ? c : (index > e->index) - (index < e->index);
 }
 
-/* Position of the entry, or where it belongs: the ledger is sorted by task and index. */
+/* The position of the entry, or of its insertion. */
 static unsigned place(const struct job_status *s, const char *task, int index, bool *found)
 {
 	unsigned low = 0, high = s->n_ledger;

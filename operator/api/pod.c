@@ -50,7 +50,7 @@ static enum pod_phase phase_of(const char *phase)
 	return POD_UNKNOWN;
 }
 
-/* The program may have left a final report, as JSON, where the kubelet looks. */
+/* The final report that the program may have written, as JSON, to its termination message. */
 static struct progress_report *final_report(const char *message)
 {
 	struct progress_report *r = MU_NEW(struct progress_report);
@@ -62,7 +62,7 @@ static struct progress_report *final_report(const char *message)
 	return NULL;
 }
 
-/* The last line that the program wrote: the kubelet reads it from the log of one that failed. */
+/* The last line of the log, which a kubelet puts into the termination message after a failure. */
 static char *last_line(const char *message)
 {
 	size_t end = message ? strlen(message) : 0, start;
@@ -76,7 +76,7 @@ static char *last_line(const char *message)
 	return end > start ? mu_xasprintf("%.*s", (int)(end - start), message + start) : NULL;
 }
 
-/* Runtimes report a program that the image lacks as a start that failed. */
+/* Runtimes report a missing executable as a failed start. */
 static const char *ended_reason(const char *reason, const char *message)
 {
 	bool start = reason && (strcmp(reason, "StartError") == 0 ||
@@ -88,7 +88,7 @@ static const char *ended_reason(const char *reason, const char *message)
 	return missing ? POD_NO_EXECUTABLE : reason;
 }
 
-/* The first container is ours; what else runs in the pod does not count. */
+/* The first container runs the task; other containers do not count. */
 static void read_container(struct pod *pod, const cJSON *status)
 {
 	const cJSON *first = cJSON_GetArrayItem(at(status, "containerStatuses"), 0);
@@ -126,7 +126,7 @@ static char *missing_claim(const char *message)
 	return strncmp(name + n, after, sizeof(after) - 1) == 0 ? mu_xstrndup(name, n) : NULL;
 }
 
-/* A node may get room by itself, a claim does not appear by itself: it has a reason of its own. */
+/* A missing claim has its own reason: unlike room on a node, it needs the user. */
 static void read_unscheduled(struct observed_pod *o, const char *reason, const char *message)
 {
 	o->detail = missing_claim(message);
@@ -147,7 +147,7 @@ static void read_conditions(struct observed_pod *o, const cJSON *status)
 		if (strcmp(type, "Ready") == 0)
 			o->ready = o->answered =
 			    strcmp(value, "True") == 0 && o->phase == POD_RUNNING;
-		/* whoever says so (a drain, a preemption, an autoscaler): not the program */
+		/* a drain, a preemption or an autoscaler ends the pod, not its program */
 		if (strcmp(type, "DisruptionTarget") == 0 && strcmp(value, "True") == 0)
 			o->disrupted = true;
 		if (strcmp(type, "PodScheduled") == 0 && strcmp(value, "False") == 0 && !o->reason)
@@ -155,9 +155,9 @@ static void read_conditions(struct observed_pod *o, const cJSON *status)
 	}
 }
 
-/* Within the second of the request nobody knows which came first, nor when there is no end of a
- * container to go by (it never started, or its node has lost it), nor when the time of the request
- * is not known; then the program gets another chance. */
+/* A pod counts as killed when its container ended after the request for its deletion.  It also
+ * counts as killed when the order is unknown: within the same second, without the time of either,
+ * or when the container never started.  The program then gets another attempt. */
 static void judge_end(struct pod *pod)
 {
 	struct observed_pod *o = &pod->observed;
@@ -166,8 +166,8 @@ static void judge_end(struct pod *pod)
 		    (o->finished <= 0 || o->finished >= pod->deletion_asked);
 }
 
-/* deletionTimestamp is when the grace period ends.  A kubelet that has ended a pod asks once more,
- * without any grace, and then it says nothing about the first request. */
+/* deletionTimestamp is the end of the grace period.  A kubelet that has ended a pod deletes it
+ * again without a grace period, which hides the time of the first request. */
 static void read_deletion(struct pod *pod, const cJSON *metadata)
 {
 	struct observed_pod *o = &pod->observed;
@@ -180,7 +180,7 @@ static void read_deletion(struct pod *pod, const cJSON *metadata)
 	judge_end(pod);
 }
 
-/* Keeps facts that only an earlier version of the pod had. */
+/* Keeps facts of an earlier version of the pod that this version lacks. */
 static void follow(struct pod *pod, const struct pod *before)
 {
 	struct observed_pod *o = &pod->observed;
@@ -192,7 +192,7 @@ static void follow(struct pod *pod, const struct pod *before)
 	judge_end(pod);
 }
 
-/* 0 when it is none, or none from 1 up. */
+/* A positive number, or 0. */
 static int number_of(const char *text)
 {
 	long n = text ? strtol(text, NULL, 10) : 0;

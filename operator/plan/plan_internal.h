@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of job_plan; nobody else includes it. */
+/* Shared by the files of job_plan. */
 #ifndef MUSTER_PLAN_INTERNAL_H
 #define MUSTER_PLAN_INTERNAL_H
 

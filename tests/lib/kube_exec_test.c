@@ -136,7 +136,7 @@ static void plug_in__that_goes_wrong__is_named_with_what_it_said(void **state)
 	     "", "get it at example.org"},
 	    {"{apiVersion: client.authentication.k8s.io/v1}", "", "exec has no command"},
 	    {"{apiVersion: v7, command: x}", "", "v1 or v1beta1, not 'v7'"},
-	    {"{" V1 ", interactiveMode: Always}", "", "nobody sits here"},
+	    {"{" V1 ", interactiveMode: Always}", "", "there is no terminal"},
 	    {"{" V1 ", args: [3]}", "", "must be a string"},
 	    {"{" V1 ", args: {}}", "", "must be lists"},
 	};
