@@ -54,8 +54,9 @@ struct run_step {
 	pthread_mutex_t lock; /* guards the members below */
 	unsigned pending;
 	bool failed;
-	bool final;             /* `failed` and `err` are final */
-	bool released;          /* run_step_release was called */
+	bool by_fetch; /* err is a fetch's: the part's error, which names its task, replaces it */
+	bool final;    /* `failed` and `err` are final */
+	bool released; /* run_step_release was called */
 	struct mu_buf metadata; /* a RunMetadata with the records of the parts */
 	struct mu_err err;
 };
@@ -219,7 +220,15 @@ static void cancel_parts(struct run_step *r)
 	}
 }
 
-void run_step_fail(struct run_step *r, const struct mu_err *why)
+static bool is_better_error(const struct run_step *r, const struct mu_err *why)
+{
+	if (!r->failed || (r->by_fetch && why->code == r->err.code))
+		return true;
+	return r->err.code == MU_CANCELLED && why->code != MU_CANCELLED &&
+	       !strstr(r->err.msg, "Session::Close");
+}
+
+static void run_step_fail_by(struct run_step *r, const struct mu_err *why, bool fetch)
 {
 	bool first;
 
@@ -229,9 +238,10 @@ void run_step_fail(struct run_step *r, const struct mu_err *why)
 		return;
 	}
 	first = !r->failed;
-	if (first || (r->err.code == MU_CANCELLED && why->code != MU_CANCELLED &&
-		      !strstr(r->err.msg, "Session::Close")))
+	if (is_better_error(r, why)) {
 		r->err = *why;
+		r->by_fetch = fetch;
+	}
 	r->failed = true;
 	pthread_mutex_unlock(&r->lock);
 	if (!first)
@@ -240,6 +250,11 @@ void run_step_fail(struct run_step *r, const struct mu_err *why)
 	cancel_parts(r);
 	if (r->ended)
 		run_step_release(r);
+}
+
+void run_step_fail(struct run_step *r, const struct mu_err *why)
+{
+	run_step_fail_by(r, why, false);
 }
 
 static void on_timeout(void *arg)
@@ -271,7 +286,7 @@ static void on_fetched(void *arg, const struct mu_err *err, struct mu_tensor *te
 	struct run_step *r = f->step;
 
 	if (err) {
-		run_step_fail(r, err);
+		run_step_fail_by(r, err, true);
 	} else {
 		f->tensor = *tensor;
 		f->dead = dead;

@@ -286,6 +286,28 @@ static void missing_node_or_session__is_named(void **state)
 	assert_fails(close_session(&f->worker[0], "none", &err), &err, MU_ABORTED, "not found");
 }
 
+static void error_of_a_step__names_the_task(void **state)
+{
+	static const char *const devices[] = {W0, W1, PS};
+	static const char *const texts[] = {"From /job:worker/replica:0/task:0:\nAttempting",
+					    "From /job:worker/replica:0/task:1:\nAttempting",
+					    "From /job:ps/replica:0/task:0:\nAttempting"};
+	struct fixture *f = *state;
+	struct step read = {.fetch = "read:0"};
+	char handle[64];
+	struct mu_err err;
+
+	for (int i = 0; i < 3; i++) {
+		MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
+
+		unary(g, "read", "Identity", devices[i], variable(g, "unset", devices[i]));
+		assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
+		assert_fails(run(&f->worker[0], handle, &read, NULL, &err), &err,
+			     MU_FAILED_PRECONDITION, texts[i]);
+		assert_ok(close_session(&f->worker[0], handle, &err), &err);
+	}
+}
+
 static void duplicate_request__runs_once(void **state)
 {
 	struct fixture *f = *state;
@@ -429,6 +451,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(feed__replaces_a_tensor, start, stop),
 	    cmocka_unit_test_setup_teardown(extend_session__checks_version_and_names, start, stop),
 	    cmocka_unit_test_setup_teardown(missing_node_or_session__is_named, start, stop),
+	    cmocka_unit_test_setup_teardown(error_of_a_step__names_the_task, start, stop),
 	    cmocka_unit_test_setup_teardown(duplicate_request__runs_once, start, stop),
 	    cmocka_unit_test_setup_teardown(session__with_a_missing_task__names_the_task,
 					    start_all_but_ps, stop),

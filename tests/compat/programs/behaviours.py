@@ -45,6 +45,18 @@ def state_outlives_its_session():
         return plain(sess.run(v))
 
 
+def an_error_names_its_task():
+    out = []
+    for device in ("/job:worker/task:0", "/job:worker/task:1", PS):
+        with tf.device(device):
+            more = tf.Variable(1.0).assign_add(1.0)
+        with tf.Session(TARGET) as sess:
+            # a fetch from another task fails in stock's RecvTensor at times, which hides the task
+            code, text = error_of(lambda: sess.run(more if device.endswith("worker/task:0") else more.op))
+        out.append([code, [line for line in text.splitlines() if line.startswith("From /job:")]])
+    return out
+
+
 def isolated_sessions_share_nothing():
     v = tf.Variable(1.0)
     config = tf.ConfigProto(isolate_session_state=True)
