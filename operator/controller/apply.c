@@ -93,8 +93,8 @@ static int finish_pod(struct reconcile *r, const struct plan_action *a, struct m
 
 	if (!p || o->deleting)
 		return 0;
-	if (p->finish_requested_at > 0)
-		left -= r->now - p->finish_requested_at;
+	if (p->task.finish_requested_at > 0)
+		left -= r->now - p->task.finish_requested_at;
 	else if (o->phase == POD_RUNNING && p->pod->ip &&
 		 c->io.finish(c->io.user, p->pod->ip, r->seen->job->meta.uid, NULL) == 0)
 		store_finish_requested(&c->store, a->uid, r->now);

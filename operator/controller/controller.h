@@ -36,6 +36,9 @@ struct controller_io {
 	 * they are done is nobody's to say: kube_call_many */
 	unsigned (*call_many)(void *user, const struct kube_request *rqs, unsigned n,
 			      struct kube_reply *out);
+	/* (optional) The status page of a task; sends a task the members of its cluster. */
+	int (*ask)(void *user, const struct pod *task, struct mu_buf *out);
+	int (*tell)(void *user, const struct pod *task, const char *members);
 };
 
 struct controller_options {

@@ -376,6 +376,8 @@ int manager_run(const struct controller_options *options, struct kube_config *co
 	c.io = (struct controller_io){.call = call_server,
 				      .call_many = call_server_many,
 				      .finish = finish_task,
+				      .ask = task_ask,
+				      .tell = task_tell,
 				      .now = wall_clock,
 				      .may_write = leader_may_write,
 				      .user = &c};

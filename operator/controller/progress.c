@@ -3,77 +3,168 @@
  * of a job whose members have changed who is in their cluster now: POST /cluster.
  *
  * One thread, one request at a time, a second each at most; with many jobs a round simply takes
- * longer.  A chief that does not answer, since its program has no such page, is asked less and less
- * often.  One that ends may leave its last word in its container's message (pod.c).
+ * longer.  A chief that ends may leave its final report in its container's message (pod.c).
  */
 #include "operator/controller/progress.h"
 
+#include "lib/base/backoff.h"
 #include "operator/api/object_json.h"
-#include "operator/controller/controller.h"
 #include "operator/controller/leader.h"
 #include "operator/controller/task_token.h"
 
-static void ask(struct controller *c, const struct task_address *chief)
+/* A task that serves its page does so before it is ready: one that is ready, and has never
+ * answered, is of a program that has none, and there may be a thousand of them.  It is asked four
+ * times more rarely each time, others half as often. */
+enum { SILENCE_FIRST_S = 5, SILENCE_MAX_S = 60, PAGELESS_MAX_S = 600 };
+
+/* a clock that was set back must not silence anybody */
+static bool is_due(const struct poll_backoff *pace, double now)
 {
+	return now >= pace->after || now < pace->since;
+}
+
+static void slow_down(struct poll_backoff *pace, bool pageless, double now)
+{
+	int failures = (int)pace->silent++;
+
+	pace->since = now;
+	pace->after = now + (pageless ? mu_backoff(2 * failures, SILENCE_FIRST_S, PAGELESS_MAX_S)
+				      : mu_backoff(failures, SILENCE_FIRST_S, SILENCE_MAX_S));
+}
+
+/* With the lock held; NULL when the pod has gone. */
+static struct task_state *lock_task(struct store *c, const struct pod *task)
+{
+	pthread_mutex_lock(&c->lock);
+	return store_task_of(c, task->meta.uid);
+}
+
+static void note_silent(struct store *c, const struct pod *task, double now)
+{
+	struct task_state *state = lock_task(c, task);
+
+	if (state)
+		slow_down(&state->ask, task->observed.ready && !state->ask.heard, now);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void note_told(struct store *c, const struct pod *task, int epoch, bool heard, double now)
+{
+	struct task_state *state = lock_task(c, task);
+
+	if (state && !heard) {
+		slow_down(&state->tell, false, now);
+	} else if (state && state->epoch < epoch) {
+		state->epoch = epoch;
+		state->tell = (struct poll_backoff){0};
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void ask(struct controller *c, const struct snapshot *seen, double now)
+{
+	int chief = snapshot_chief(seen, task_runs);
+	const struct snapshot_pod *p = chief < 0 ? NULL : &seen->pods[chief];
 	MU_AUTO_BUF body = {0};
 	struct progress_report report;
 	cJSON *page = NULL;
-	char url[128];
 
-	task_url(chief->ip, "status", url, sizeof(url));
-	if (kube_fetch(c->kube, url, &body, NULL) == 0)
+	if (!p || !is_due(&p->task.ask, now))
+		return;
+	if (c->io.ask(c->io.user, p->pod, &body) == 0)
 		page = kube_json(mu_buf_span(&body));
 	if (!page) {
-		store_poll_failed(&c->store, chief, c->io.now(c->io.user));
+		note_silent(&c->store, p->pod, now);
 		return;
 	}
 	progress_report_decode(&report, at(page, "progress"));
 	if (!report.set)
 		progress_report_decode(&report, page);
-	if (store_set_progress(&c->store, chief, &report, text_at(page, "kernels"),
-			       c->io.now(c->io.user)))
-		workqueue_add(&c->queue, chief->key);
+	if (store_set_progress(&c->store, seen->key, p->pod->meta.uid, &report,
+			       text_at(page, "kernels"), now))
+		workqueue_add(&c->queue, seen->key);
 	cJSON_Delete(page);
 }
 
-static void ask_all(struct controller *c)
+void progress_ask(struct controller *c, const char *key)
 {
-	unsigned n;
-	struct task_address *chiefs = store_due_chiefs(&c->store, c->io.now(c->io.user), &n);
+	double now = c->io.now(c->io.user);
+	struct snapshot seen;
 
-	for (unsigned i = 0; i < n && !kube_client_stopped(c->kube); i++)
-		ask(c, &chiefs[i]);
-	task_addresses_free(chiefs, n);
+	if (snapshot_take(&c->store, key, now, &seen))
+		ask(c, &seen, now);
+	snapshot_fini(&seen);
+}
+
+static bool has_older_epoch(const struct snapshot *seen, unsigned i, double now)
+{
+	const struct observed_pod *o = &seen->observed.pods[i];
+
+	return o->epoch > 0 && o->epoch < seen->job->status.epoch && !o->is_departure_pod &&
+	       task_runs(seen, i) && is_due(&seen->pods[i].task.tell, now);
 }
 
 /* A task answers 200 once it has taken up that epoch, or a later one. */
-static void tell(struct controller *c, const struct membership_update *notice)
+static bool tell(struct controller *c, const struct snapshot *seen, double now)
 {
+	static const struct plan_options options = {.image = ""};
+	MU_AUTO(job_plan_free) struct job_plan *plan = NULL;
+	int epoch = seen->job->status.epoch;
 	bool any = false;
 
-	for (unsigned i = 0; i < notice->n && !kube_client_stopped(c->kube); i++) {
-		const struct task_address *task = &notice->tasks[i];
+	for (unsigned i = 0; seen->job->spec && i < seen->observed.n_pods; i++) {
+		const struct pod *task = seen->pods[i].pod;
+		bool heard;
 
-		if (task_post(c, task->ip, task->job_uid, "cluster", mu_span_of(notice->text),
-			      NULL) < 0) {
-			store_update_failed(&c->store, task, c->io.now(c->io.user));
+		if (!has_older_epoch(seen, i, now))
 			continue;
-		}
-		store_confirm_epoch(&c->store, task, notice->epoch);
-		any = true;
+		if (!plan)
+			plan = job_plan_new(seen->job->spec, &options, &seen->observed, now);
+		/* the members of the spec are not those of the stored epoch any more */
+		if (!plan->membership_update || plan->status.epoch != epoch)
+			break;
+		heard = c->io.tell(c->io.user, task, plan->membership_update) == 0;
+		note_told(&c->store, task, epoch, heard, now);
+		any = any || heard;
 	}
 	if (any)
-		workqueue_add(&c->queue, notice->tasks[0].key);
+		workqueue_add(&c->queue, seen->key);
+	return any;
 }
 
-static void tell_all(struct controller *c)
+bool progress_tell(struct controller *c, const char *key)
 {
-	unsigned n;
-	struct membership_update *notices = store_due_updates(&c->store, c->io.now(c->io.user), &n);
+	double now = c->io.now(c->io.user);
+	struct snapshot seen;
+	bool any = snapshot_take(&c->store, key, now, &seen) && tell(c, &seen, now);
 
-	for (unsigned i = 0; i < n && !kube_client_stopped(c->kube); i++)
-		tell(c, &notices[i]);
-	membership_updates_free(notices, n);
+	snapshot_fini(&seen);
+	return any;
+}
+
+int task_ask(void *controller, const struct pod *task, struct mu_buf *out)
+{
+	struct controller *c = controller;
+	char url[128];
+
+	task_url(task->ip, "status", url, sizeof(url));
+	return kube_fetch(c->kube, url, out, NULL);
+}
+
+int task_tell(void *controller, const struct pod *task, const char *members)
+{
+	return task_post(controller, task->ip, task->meta.owner, "cluster", mu_span_of(members),
+			 NULL);
+}
+
+static void poll_job(void *controller, const char *key)
+{
+	struct controller *c = controller;
+
+	if (!kube_client_stopped(c->kube))
+		progress_tell(c, key);
+	if (!kube_client_stopped(c->kube))
+		progress_ask(c, key);
 }
 
 void *progress_run(void *controller)
@@ -81,10 +172,8 @@ void *progress_run(void *controller)
 	struct controller *c = controller;
 
 	while (!kube_client_stopped(c->kube)) {
-		if (leader_may_write(c)) {
-			tell_all(c);
-			ask_all(c);
-		}
+		if (leader_may_write(c))
+			store_each_key(&c->store, poll_job, c);
 		kube_client_sleep(c->kube, c->options.progress_seconds);
 	}
 	return NULL;

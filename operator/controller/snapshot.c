@@ -55,11 +55,11 @@ static void observe_pod(struct store *c, struct snapshot *s, unsigned i,
 	struct observed_pod *o = (struct observed_pod *)&s->observed.pods[i];
 
 	s->pods[i].pod = object_ref(from->object);
-	s->pods[i].finish_requested_at = from->task.finish_requested_at;
+	s->pods[i].task = from->task;
 	*o = s->pods[i].pod->observed;
 	o->deleting = o->deleting || is_expected_deleted(&c->expected, o->uid);
 	o->epoch = from->task.epoch > o->epoch ? from->task.epoch : o->epoch;
-	o->kernels = from->task.kernels[0] ? mu_arena_strdup(&s->arena, from->task.kernels) : NULL;
+	o->kernels = from->task.kernels[0] ? s->pods[i].task.kernels : NULL;
 }
 
 /* Takes the objects of the job; pods in the order in which they came. */
@@ -86,6 +86,47 @@ static void observe_objects(struct store *c, struct snapshot *out, const struct 
 			 strcmp(s->object->name, job->job->meta.name) == 0)
 			out->owned[kind] = object_ref(s->object);
 	}
+}
+
+bool task_runs(const struct snapshot *s, unsigned i)
+{
+	const struct observed_pod *o = &s->observed.pods[i];
+
+	return o->phase == POD_RUNNING && !o->deleting && s->pods[i].pod->ip;
+}
+
+static bool has_final_report(const struct snapshot *s, unsigned i)
+{
+	return s->pods[i].pod->final != NULL;
+}
+
+int snapshot_chief(const struct snapshot *s, bool (*fits)(const struct snapshot *s, unsigned i))
+{
+	int worker = -1;
+
+	for (unsigned i = 0; i < s->observed.n_pods; i++) {
+		const struct observed_pod *o = &s->observed.pods[i];
+
+		if (o->index != 0 || !fits(s, i))
+			continue;
+		if (strcmp(o->task, "chief") == 0)
+			return (int)i;
+		if (strcmp(o->task, "worker") == 0)
+			worker = (int)i;
+	}
+	return worker;
+}
+
+/* The final report of a chief that ended replaces the progress. */
+static void take_final_report(struct stored_job *job, const struct snapshot *s, double now)
+{
+	int chief = snapshot_chief(s, has_final_report);
+	const struct progress_report *final = chief < 0 ? NULL : s->pods[chief].pod->final;
+
+	if (!final || progress_report_same(&job->progress, final))
+		return;
+	job->progress = *final;
+	job->progress_changed_at = now;
 }
 
 void snapshot_fini(struct snapshot *s)
@@ -115,7 +156,6 @@ bool snapshot_take(struct store *c, const char *key, double now, struct snapshot
 		return false;
 	}
 	expire_expectations(c, job, now);
-	store_take_final_report(job, now);
 	if (job->first_observed_at <= 0)
 		job->first_observed_at = now;
 	out->job = object_ref(job->job);
@@ -125,10 +165,11 @@ bool snapshot_take(struct store *c, const char *key, double now, struct snapshot
 	out->invalid_tasks = job->invalid_in == job->job->generation ? job->invalid_tasks : 0;
 	o->first_observed_at = job->first_observed_at;
 	o->status = job->job->status;
-	o->progress = job->progress;
-	o->last_progress = job->progress_changed_at;
 	o->refused = job->refused ? mu_arena_strdup(&out->arena, job->refused) : NULL;
 	observe_objects(c, out, job);
+	take_final_report(job, out, now);
+	o->progress = job->progress;
+	o->last_progress = job->progress_changed_at;
 	out->table = store_nodes(c);
 	pthread_mutex_unlock(&c->lock);
 	o->nodes = out->table->infos;

@@ -5,6 +5,8 @@
  * end: so a deletion that no watch delivered is found. */
 #include "operator/controller/store.h"
 
+#include <stdio.h>
+
 #include "operator/api/object_json.h"
 
 void store_init(struct store *c, void (*changed)(void *arg, const char *key, enum object_kind kind),
@@ -407,4 +409,55 @@ void store_finish_requested(struct store *c, const char *pod_uid, double now)
 	if ((task = store_task_of(c, pod_uid)))
 		task->finish_requested_at = now;
 	pthread_mutex_unlock(&c->lock);
+}
+
+bool store_set_progress(struct store *c, const char *key, const char *pod_uid,
+			const struct progress_report *report, const char *kernels, double now)
+{
+	struct stored_job *job;
+	struct task_state *task;
+	bool differs = false;
+
+	pthread_mutex_lock(&c->lock);
+	job = store_job_of(c, key);
+	if (job && report->set && !progress_report_same(&job->progress, report)) {
+		job->progress = *report;
+		job->progress_changed_at = now;
+		differs = true;
+	}
+	if ((task = store_task_of(c, pod_uid))) {
+		task->ask = (struct poll_backoff){.heard = true};
+		if (kernels && strncmp(task->kernels, kernels, sizeof(task->kernels) - 1) != 0) {
+			snprintf(task->kernels, sizeof(task->kernels), "%s", kernels);
+			differs = true;
+		}
+	}
+	pthread_mutex_unlock(&c->lock);
+	return differs;
+}
+
+unsigned store_count(struct store *c)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&c->lock);
+	n = (unsigned)c->keys.count;
+	pthread_mutex_unlock(&c->lock);
+	return n;
+}
+
+void store_metrics(struct store *c, struct mu_buf *out)
+{
+	unsigned counts[JOB_FAILED + 1] = {0}, pods;
+
+	pthread_mutex_lock(&c->lock);
+	mu_map_each (&c->keys, m)
+		counts[((const struct stored_job *)m->value)->job->status.phase]++;
+	pods = (unsigned)c->objects[KIND_POD].count;
+	pthread_mutex_unlock(&c->lock);
+	mu_buf_puts(out, "# TYPE muster_jobs gauge\n");
+	for (int i = 0; i <= JOB_FAILED; i++)
+		mu_buf_printf(out, "muster_jobs{phase=\"%s\"} %u\n",
+			      job_phase_names[i][0] ? job_phase_names[i] : "New", counts[i]);
+	mu_buf_printf(out, "# TYPE muster_pods gauge\nmuster_pods %u\n", pods);
 }

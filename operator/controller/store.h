@@ -94,7 +94,7 @@ struct snapshot {
 	unsigned invalid_tasks;       /* bit i: no new try for the pods of tasks[i] */
 	struct snapshot_pod {
 		struct pod *pod; /* a reference */
-		double finish_requested_at;
+		struct task_state task;
 	} * pods; /* beside observed.pods */
 	double last_status_write;
 	bool verified, stale;          /* as in stored_job; verified by its version, too */
@@ -139,6 +139,11 @@ void store_finish_requested(struct store *c, const char *pod_uid, double now);
 /* False: there is no such job object.  snapshot_fini in either case. */
 bool snapshot_take(struct store *c, const char *key, double now, struct snapshot *out);
 void snapshot_fini(struct snapshot *s);
+/* True when the task of the pod at this position answers requests, as far as is known. */
+bool task_runs(const struct snapshot *s, unsigned i);
+/* The position of the pod that decides the job, chief 0 or worker 0, among those that fit; -1:
+ * there is none. */
+int snapshot_chief(const struct snapshot *s, bool (*fits)(const struct snapshot *s, unsigned i));
 void store_each_key(struct store *c, void (*fn)(void *arg, const char *key), void *arg);
 /* Has all jobs reported as changed. */
 void store_wake_all(struct store *c);
@@ -158,35 +163,10 @@ static inline const struct pod *stored_pod(const struct stored_object *s)
 struct node_table *store_nodes(struct store *c);
 void node_table_unref(struct node_table *t);
 
-/* The address of a running task. */
-struct task_address {
-	char *key, *ip, *pod_uid, *job_uid;
-};
-/* The chiefs whose progress poll is due; free with task_addresses_free. */
-struct task_address *store_due_chiefs(struct store *c, double now, unsigned *n);
-/* The task did not answer: its polls back off up to a minute, or up to ten when it is ready and has
- * never answered. */
-void store_poll_failed(struct store *c, const struct task_address *chief, double now);
-/* A membership update (job_plan.membership_update) and the tasks that have an older epoch. */
-struct membership_update {
-	char *text;
-	int epoch;
-	struct task_address *tasks;
-	unsigned n;
-};
-/* All updates that are due.  An update is planned anew from the stored status; free with
- * membership_updates_free. */
-struct membership_update *store_due_updates(struct store *c, double now, unsigned *n);
-void membership_updates_free(struct membership_update *notices, unsigned n);
-/* The task has taken up the epoch; or it did not answer, and its updates back off. */
-void store_confirm_epoch(struct store *c, const struct task_address *task, int epoch);
-void store_update_failed(struct store *c, const struct task_address *task, double now);
-void task_addresses_free(struct task_address *chiefs, unsigned n);
-/* New progress of a job; true when it differs from the last. */
-bool store_set_progress(struct store *c, const struct task_address *chief,
+/* The answer of a task: true when the progress of its job, or its kernels (or NULL), are others
+ * than the last. */
+bool store_set_progress(struct store *c, const char *key, const char *pod_uid,
 			const struct progress_report *report, const char *kernels, double now);
-/* The final report of a chief that ended replaces the progress; the lock is held. */
-void store_take_final_report(struct stored_job *job, double now);
 unsigned store_count(struct store *c);
 void store_metrics(struct store *c, struct mu_buf *out);
 

@@ -46,6 +46,7 @@ void sim_check_new_secret(struct sim *s, const cJSON *secret);
 /* ---- sim_notice.c ---- */
 /* Tells those who may be told now; whether any of them has heard, as far as the operator knows. */
 bool sim_tell(struct sim *s);
+int sim_tell_task(void *user, const struct pod *task, const char *members);
 void sim_check_epoch(struct sim *s, const cJSON *was, const cJSON *is);
 
 enum sim_stage { STAGE_PENDING, STAGE_STARTED, STAGE_READY, STAGE_OVER };

@@ -2,6 +2,7 @@
 /* Tasks are told who is in their cluster, and what the status says of that is true. */
 #include <stdlib.h>
 
+#include "operator/controller/progress.h"
 #include "tests/fake/sim.h"
 
 static int label_of(const struct sim_object *o)
@@ -23,37 +24,22 @@ static struct sim_object *pod_of(struct sim *s, const char *uid)
 }
 
 /* The task may not hear, or its answer be lost. */
-static bool told(struct sim *s, const struct task_address *task, int epoch)
+int sim_tell_task(void *user, const struct pod *task, const char *members)
 {
-	struct sim_object *o = pod_of(s, task->pod_uid);
+	struct sim *s = ((struct sim_operator *)user)->sim;
+	struct sim_object *o = pod_of(s, task->meta.uid);
+	int epoch = 0;
 
+	assert_int_equal(sscanf(members, "{\"epoch\":%d,", &epoch), 1);
 	if (!o || o->stage != STAGE_READY || s->dead || sim_chance(s, 200))
-		return false;
+		return -MU_UNAVAILABLE;
 	o->told = epoch > o->told ? epoch : o->told;
-	return !sim_chance(s, 200);
+	return sim_chance(s, 200) ? -MU_UNAVAILABLE : 0;
 }
 
 bool sim_tell(struct sim *s)
 {
-	struct controller *c = &s->leader->controller;
-	double now = c->io.now(c->io.user);
-	unsigned n;
-	struct membership_update *notices = store_due_updates(&c->store, now, &n);
-	bool any = false;
-
-	for (unsigned i = 0; i < n; i++)
-		for (unsigned j = 0; j < notices[i].n; j++) {
-			const struct task_address *task = &notices[i].tasks[j];
-			if (!told(s, task, notices[i].epoch)) {
-				store_update_failed(&c->store, task, now);
-				continue;
-			}
-			store_confirm_epoch(&c->store, task, notices[i].epoch);
-			workqueue_add(&c->queue, task->key);
-			any = true;
-		}
-	membership_updates_free(notices, n);
-	return any;
+	return progress_tell(&s->leader->controller, SIM_KEY);
 }
 
 static int number_at(const cJSON *job, const char *dotted)

@@ -315,8 +315,14 @@ static void start_operator(struct sim *s, struct sim_operator *o)
 	o->sim = s;
 	o->deposed = false;
 	controller_init(&o->controller, &options, queue_now);
-	o->controller.io =
-	    (struct controller_io){call, finish, wall_now, may_write, o, sim_certs, call_many};
+	o->controller.io = (struct controller_io){.call = call,
+						  .call_many = call_many,
+						  .finish = finish,
+						  .tell = sim_tell_task,
+						  .now = wall_now,
+						  .may_write = may_write,
+						  .certs = sim_certs,
+						  .user = o};
 	for (int k = 0; k < SIM_WATCHED; k++)
 		list(o, k, list_position(s));
 }

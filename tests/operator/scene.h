@@ -133,8 +133,12 @@ static inline struct scene *scene_new(const char *run, const char *status, const
 	s->now = STARTED;
 	s->may_write = s->reachable = true;
 	controller_init(&s->controller, &options, mu_clock);
-	s->controller.io =
-	    (struct controller_io){on_call, on_finish, on_now, on_may_write, s, NULL, on_call_many};
+	s->controller.io = (struct controller_io){.call = on_call,
+						  .call_many = on_call_many,
+						  .finish = on_finish,
+						  .now = on_now,
+						  .may_write = on_may_write,
+						  .user = s};
 	assert_non_null(s->job = cJSON_Parse(job));
 	show(c, KIND_JOB, s->job);
 	for (; pods && *pods; pods++) {

@@ -4,7 +4,6 @@
 
 #include "lib/kube/kube_client.h"
 #include "operator/controller/store.h"
-#include "tests/operator/status_text.h"
 
 static int told, told_of_pods;
 
@@ -94,7 +93,6 @@ static void a_pod__as_the_answer_to_its_create_had_it__is_no_news(void **state)
 
 static void a_pod__has_the_kernels_that_it_was_created_for_and_those_that_it_reports(void **state)
 {
-	struct task_address chief = {.key = "default/j", .pod_uid = "p1"};
 	cJSON *created = pod("Pending", "");
 	struct snapshot seen;
 	struct store c;
@@ -109,8 +107,8 @@ static void a_pod__has_the_kernels_that_it_was_created_for_and_those_that_it_rep
 	assert_string_equal(seen.observed.pods[0].chosen_kernels, "cpu-avx2");
 	assert_null(seen.observed.pods[0].kernels);
 	snapshot_fini(&seen);
-	assert_true(
-	    store_set_progress(&c, &chief, &(struct progress_report){0}, "cpu-avx512", 101));
+	assert_true(store_set_progress(&c, "default/j", "p1", &(struct progress_report){0},
+				       "cpu-avx512", 101));
 	assert_true(snapshot_take(&c, "default/j", 100, &seen));
 	assert_string_equal(seen.observed.pods[0].kernels, "cpu-avx512");
 	snapshot_fini(&seen);
@@ -344,7 +342,6 @@ static void final_report__of_the_chief__replaces_the_progress(void **state)
 {
 	static const char *const nonsense[] = {
 	    "", "out of memory", "{\"step\":", "{\"loss\":1}", "{\"step\":-1}", "[1]"};
-	struct task_address chief = {.key = "default/j", .pod_uid = "worker"};
 	struct progress_report answer;
 	struct store c;
 
@@ -357,7 +354,7 @@ static void final_report__of_the_chief__replaces_the_progress(void **state)
 		see(&c, KIND_POD, ended_pod("worker", nonsense[i]));
 		expect_progress(&c, NULL);
 	}
-	store_set_progress(&c, &chief, &answer, NULL, 99);
+	store_set_progress(&c, "default/j", "worker", &answer, NULL, 99);
 	expect_progress(&c, "{\"step\":8}");
 	see(&c, KIND_POD, ended_pod("worker", "{\"step\":9,\"loss\":0.5,\"other\":[]}"));
 	expect_progress(&c, "{\"step\":9,\"loss\":0.5}");
@@ -367,83 +364,10 @@ static void final_report__of_the_chief__replaces_the_progress(void **state)
 	expect_progress(&c, "{\"step\":9,\"reason\":\"ValidationStopped\"}");
 	see(&c, KIND_POD, ended_pod("worker", "{\"step\":9,\"loss\":0.5}"));
 	/* an answer that was on its way meanwhile */
-	store_set_progress(&c, &chief, &answer, NULL, 101);
+	store_set_progress(&c, "default/j", "worker", &answer, NULL, 101);
 	expect_progress(&c, "{\"step\":9,\"loss\":0.5}");
 	see_gone(&c, KIND_POD, ended_pod("worker", "{\"step\":9,\"loss\":0.5}"));
 	expect_progress(&c, "{\"step\":9,\"loss\":0.5}");
-	store_fini(&c);
-}
-
-/* The pod p1 of the job, made with the first epoch. */
-static cJSON *member(const char *phase)
-{
-	cJSON *object = pod(phase, "10.0.0.1");
-	cJSON *metadata = cJSON_GetObjectItem(object, "metadata");
-
-	cJSON_AddStringToObject(cJSON_GetObjectItem(metadata, "labels"), LABEL_EPOCH, "1");
-	return object;
-}
-
-#define ONE_WORKER "{\"tasks\":{\"worker\":{}}}"
-
-/* The job as it is once its reconcile has stored the status with epoch 2. */
-static cJSON *job_with_epoch_2(struct store *c)
-{
-	static const struct plan_options options = {.image = "i"};
-	struct job_plan *plan;
-	MU_AUTO_BUF status = {0};
-	struct snapshot seen;
-
-	see(c, KIND_JOB,
-	    job_as_read("7", 1, ONE_WORKER, "{\"cluster\":{\"epoch\":1,\"members\":\"others\"}}"));
-	assert_true(snapshot_take(c, "default/j", 100, &seen));
-	plan = job_plan_new(seen.job->spec, &options, &seen.observed, 100);
-	status_print(&plan->status, &status);
-	job_plan_free(plan);
-	snapshot_fini(&seen);
-	return job_as_read("8", 1, ONE_WORKER, status.data);
-}
-
-static void expect_notices(struct store *c, double now, unsigned want)
-{
-	unsigned n;
-	struct membership_update *notices = store_due_updates(c, now, &n);
-
-	assert_int_equal(n, want);
-	if (n) {
-		assert_non_null(strstr(notices[0].text, "{\"epoch\":2,\"cluster\":{\"worker\":["));
-		assert_int_equal(notices[0].epoch, 2);
-		assert_int_equal(notices[0].n, 1);
-		assert_string_equal(notices[0].tasks[0].ip, "10.0.0.1");
-	}
-	membership_updates_free(notices, n);
-}
-
-static void a_task_with_an_older_epoch__is_told_until_it_has_heard(void **state)
-{
-	struct task_address task = {.key = "default/j", .pod_uid = "p1"};
-	struct snapshot seen;
-	cJSON *stored;
-	struct store c;
-
-	start(&c);
-	stored = job_with_epoch_2(&c);
-	see(&c, KIND_POD, member("Pending"));
-	expect_notices(&c, 100, 0); /* nobody is there yet */
-	see(&c, KIND_POD, member("Running"));
-	expect_notices(&c, 100, 0); /* the epoch is not stored yet */
-	see(&c, KIND_JOB, stored);
-	expect_notices(&c, 100, 1);
-	store_update_failed(&c, &task, 100);
-	expect_notices(&c, 104, 0);
-	expect_notices(&c, 105, 1);
-	expect_notices(&c, 20, 1); /* the clock was set back */
-	store_confirm_epoch(&c, &task, 2);
-	expect_notices(&c, 105, 0);
-	see(&c, KIND_POD, member("Running")); /* its label is what it was made with */
-	assert_true(snapshot_take(&c, "default/j", 106, &seen));
-	assert_int_equal(seen.observed.pods[0].epoch, 2);
-	snapshot_fini(&seen);
 	store_fini(&c);
 }
 
@@ -459,7 +383,6 @@ int main(void)
 	    cmocka_unit_test(a_pod__that_is_orphaned__is_the_jobs_no_more),
 	    cmocka_unit_test(a_job__of_a_name_that_another_had__is_the_only_one),
 	    cmocka_unit_test(a_job__in_the_version_that_our_write_made__is_no_news),
-	    cmocka_unit_test(a_task_with_an_older_epoch__is_told_until_it_has_heard),
 	    cmocka_unit_test(final_report__of_the_chief__replaces_the_progress),
 	    cmocka_unit_test(a_job__is_decoded_once__and_a_snapshot_keeps_the_one_it_saw),
 	};

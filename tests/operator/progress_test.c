@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which tasks are asked how far a job is, or are sent new members, and when. */
+#include "operator/controller/progress.h"
+
+#include <stdio.h>
+
+#include "tests/test.h"
+
+#include "tests/operator/status_text.h"
+
+static cJSON *job_of(const char *uid)
+{
+	MU_AUTO_FREE char *text = mu_xasprintf("{\"metadata\":{\"name\":\"j\",\"namespace\":"
+					       "\"default\",\"uid\":\"%s\",\"resourceVersion\":"
+					       "\"7\"},\"spec\":{}}",
+					       uid);
+	cJSON *object = cJSON_Parse(text);
+
+	assert_non_null(object);
+	return object;
+}
+
+/* The first of its kind of task; its address tells them apart. */
+static cJSON *pod_of(const char *task, const char *uid, const char *owner, const char *phase,
+		     bool ready)
+{
+	MU_AUTO_FREE char *text = mu_xasprintf(
+	    "{\"metadata\":{\"name\":\"j-%s-0\",\"namespace\":\"default\",\"uid\":\"%s\","
+	    "\"labels\":{\"" LABEL_JOB "\":\"j\",\"" LABEL_TASK "\":\"%s\",\"" LABEL_INDEX
+	    "\":\"0\"},\"ownerReferences\":[{\"uid\":\"%s\",\"controller\":true}]},"
+	    "\"status\":{\"phase\":\"%s\",\"podIP\":\"of-%s\","
+	    "\"conditions\":[{\"type\":\"Ready\",\"status\":\"%s\"}]}}",
+	    task, uid, task, owner, phase, uid, ready ? "True" : "False");
+	cJSON *object = cJSON_Parse(text);
+
+	assert_non_null(object);
+	return object;
+}
+
+static void see(struct store *c, enum object_kind kind, cJSON *object)
+{
+	store_object_seen(&(struct store_watch){c, kind, NULL}, object);
+	cJSON_Delete(object);
+}
+
+static void see_gone(struct store *c, enum object_kind kind, cJSON *object)
+{
+	store_object_gone(&(struct store_watch){c, kind, NULL}, object);
+	cJSON_Delete(object);
+}
+
+/* A controller without threads, whose tasks are polled by hand. */
+static struct {
+	struct controller controller;
+	double now;
+	char asked[64];    /* the address that was asked last; "" */
+	char members[256]; /* that were sent last; "" */
+	bool answers;
+} world;
+
+static double now(void *user)
+{
+	return world.now;
+}
+
+static double monotonic(void)
+{
+	return 1;
+}
+
+static int on_ask(void *user, const struct pod *task, struct mu_buf *out)
+{
+	snprintf(world.asked, sizeof(world.asked), "%s", task->ip);
+	return -MU_UNAVAILABLE;
+}
+
+static int on_tell(void *user, const struct pod *task, const char *members)
+{
+	assert_string_equal(task->ip, "10.0.0.1");
+	snprintf(world.members, sizeof(world.members), "%s", members);
+	return world.answers ? 0 : -MU_UNAVAILABLE;
+}
+
+static struct store *begin(void)
+{
+	static const struct controller_options options = {.image = "i"};
+
+	controller_init(&world.controller, &options, monotonic);
+	world.controller.io = (struct controller_io){.now = now, .ask = on_ask, .tell = on_tell};
+	return &world.controller.store;
+}
+
+static void end(void)
+{
+	controller_fini(&world.controller);
+}
+
+/* The address that is asked at this time, in vain; "" when no task is. */
+static void expect_asked(double when, const char *want)
+{
+	world.now = when;
+	world.asked[0] = 0;
+	progress_ask(&world.controller, "default/j");
+	assert_string_equal(world.asked, want);
+}
+
+/* How often a chief that does not answer is asked in an hour. */
+static unsigned asked_in_an_hour(bool ready, bool heard)
+{
+	struct store *c = begin();
+	unsigned asked = 0;
+
+	see(c, KIND_JOB, job_of("u1"));
+	see(c, KIND_POD, pod_of("worker", "w", "u1", "Running", ready));
+	if (heard)
+		store_set_progress(c, "default/j", "w", &(struct progress_report){.set = true},
+				   NULL, 1000);
+	for (world.now = 1000; world.now < 4600; world.now += 5) {
+		world.asked[0] = 0;
+		progress_ask(&world.controller, "default/j");
+		asked += world.asked[0] != 0;
+	}
+	end();
+	return asked;
+}
+
+static void a_chief_without_a_page__is_asked_ever_more_rarely(void **state)
+{
+	assert_in_range(asked_in_an_hour(true, false), 5, 11);
+	assert_in_range(asked_in_an_hour(false, false), 60, 65); /* it may be about to start */
+	assert_in_range(asked_in_an_hour(true, true), 60, 65);   /* it may be busy */
+}
+
+static struct store *start(void)
+{
+	struct store *c = begin();
+
+	see(c, KIND_JOB, job_of("u1"));
+	see(c, KIND_POD, pod_of("chief", "c1", "u1", "Running", true));
+	see(c, KIND_POD, pod_of("worker", "w1", "u1", "Running", true));
+	expect_asked(1000, "of-c1");
+	expect_asked(1001, "");
+	expect_asked(1002, "");
+	return c;
+}
+
+static void chief_is_deleting(struct store *c)
+{
+	store_expect_deletion(c, "c1");
+}
+
+static void chief_is_gone(struct store *c)
+{
+	see_gone(c, KIND_POD, pod_of("chief", "c1", "u1", "Running", true));
+}
+
+static void chief_was_removed(struct store *c)
+{
+	store_remove_pod(c, "c1");
+}
+
+static void chief_is_in_no_list(struct store *c)
+{
+	struct store_watch pods = {c, KIND_POD, NULL};
+
+	store_list_begins(&pods);
+	see(c, KIND_POD, pod_of("worker", "w1", "u1", "Running", true));
+	store_list_ends(&pods);
+}
+
+static void chief_has_failed(struct store *c)
+{
+	see(c, KIND_POD, pod_of("chief", "c1", "u1", "Failed", false));
+}
+
+static void chief_is_a_new_one(struct store *c)
+{
+	see(c, KIND_POD, pod_of("chief", "c1", "u1", "Failed", false));
+	see(c, KIND_POD, pod_of("chief", "c2", "u1", "Running", true));
+}
+
+static void chief_answers_late(struct store *c)
+{
+	store_set_progress(c, "default/j", "c1", &(struct progress_report){.set = true}, NULL,
+			   1002);
+}
+
+static void job_is_a_new_one(struct store *c)
+{
+	see(c, KIND_JOB, job_of("u2"));
+	see(c, KIND_POD, pod_of("worker", "w2", "u2", "Running", true));
+}
+
+static void job_is_a_new_one__seen_after_its_pod(struct store *c)
+{
+	see(c, KIND_POD, pod_of("worker", "w2", "u2", "Running", true));
+	expect_asked(1002, "");
+	see(c, KIND_JOB, job_of("u2"));
+}
+
+static void all_are_gone(struct store *c)
+{
+	see_gone(c, KIND_JOB, job_of("u1"));
+}
+
+static void whoever_is_the_chief_now__is_asked_at_once(void **state)
+{
+	static const struct {
+		void (*happens)(struct store *c);
+		const char *asked;
+	} cases[] = {
+	    {chief_is_deleting, "of-w1"},
+	    {chief_is_gone, "of-w1"},
+	    {chief_was_removed, "of-w1"},
+	    {chief_is_in_no_list, "of-w1"},
+	    {chief_has_failed, "of-w1"},
+	    {chief_is_a_new_one, "of-c2"},
+	    {chief_answers_late, "of-c1"},
+	    {job_is_a_new_one, "of-w2"},
+	    {job_is_a_new_one__seen_after_its_pod, "of-w2"},
+	    {all_are_gone, ""},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		cases[i].happens(start());
+		expect_asked(1003, cases[i].asked);
+		end();
+	}
+}
+
+/* The worker of the job, created with the first epoch. */
+static cJSON *member(const char *phase)
+{
+	cJSON *object = pod_of("worker", "p1", "u1", phase, false);
+
+	cJSON_AddStringToObject(
+	    cJSON_GetObjectItem(cJSON_GetObjectItem(object, "metadata"), "labels"), LABEL_EPOCH,
+	    "1");
+	cJSON_SetValuestring(cJSON_GetObjectItem(cJSON_GetObjectItem(object, "status"), "podIP"),
+			     "10.0.0.1");
+	return object;
+}
+
+static cJSON *job_with(const char *version, const char *status)
+{
+	MU_AUTO_FREE char *text = mu_xasprintf(
+	    "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\",\"metadata\":{"
+	    "\"name\":\"j\",\"namespace\":\"default\",\"uid\":\"u1\",\"resourceVersion\":\"%s\","
+	    "\"generation\":1},\"spec\":{\"tasks\":{\"worker\":{}}},\"status\":%s}",
+	    version, status);
+	cJSON *object = cJSON_Parse(text);
+
+	assert_non_null(object);
+	return object;
+}
+
+/* The job as it is once its reconcile has stored the status with epoch 2. */
+static cJSON *job_with_epoch_2(struct store *c)
+{
+	static const struct plan_options options = {.image = "i"};
+	struct job_plan *plan;
+	MU_AUTO_BUF status = {0};
+	struct snapshot seen;
+
+	see(c, KIND_JOB, job_with("7", "{\"cluster\":{\"epoch\":1,\"members\":\"others\"}}"));
+	assert_true(snapshot_take(c, "default/j", 100, &seen));
+	plan = job_plan_new(seen.job->spec, &options, &seen.observed, 100);
+	status_print(&plan->status, &status);
+	job_plan_free(plan);
+	snapshot_fini(&seen);
+	return job_with("8", status.data);
+}
+
+static void expect_told(double when, bool answers, bool want)
+{
+	world.now = when;
+	world.answers = answers;
+	world.members[0] = 0;
+	assert_int_equal(progress_tell(&world.controller, "default/j"), want && answers);
+	assert_int_equal(strstr(world.members, "{\"epoch\":2,\"cluster\":{\"worker\":[") != NULL,
+			 want);
+}
+
+static void a_task_with_an_older_epoch__is_told_until_it_has_heard(void **state)
+{
+	struct store *c = begin();
+	struct snapshot seen;
+	cJSON *stored = job_with_epoch_2(c);
+
+	see(c, KIND_POD, member("Pending"));
+	expect_told(100, false, false); /* no task is there yet */
+	see(c, KIND_POD, member("Running"));
+	expect_told(100, false, false); /* the epoch is not stored yet */
+	see(c, KIND_JOB, stored);
+	expect_told(100, false, true);
+	expect_told(104, false, false);
+	expect_told(105, false, true);
+	expect_told(20, true, true); /* the clock was set back */
+	expect_told(200, true, false);
+	see(c, KIND_POD, member("Running")); /* its label is what it was created with */
+	assert_true(snapshot_take(c, "default/j", 206, &seen));
+	assert_int_equal(seen.observed.pods[0].epoch, 2);
+	snapshot_fini(&seen);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_chief_without_a_page__is_asked_ever_more_rarely),
+	    cmocka_unit_test(whoever_is_the_chief_now__is_asked_at_once),
+	    cmocka_unit_test(a_task_with_an_older_epoch__is_told_until_it_has_heard),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
