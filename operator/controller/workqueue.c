@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "lib/base/backoff.h"
+#include "lib/base/cond.h"
 
 static const double BACKOFF_FIRST_S = 0.005, BACKOFF_MAX_S = 1000;
 
@@ -229,13 +230,8 @@ double workqueue_next(struct workqueue *q)
 /* Waits for a change, or until the first delayed item is due.  The lock is held. */
 static void wait_for_change(struct workqueue *q)
 {
-	double due = q->n_heap ? q->heap[0]->due : 0;
-	struct timespec t = {(time_t)due, (long)((due - (double)(time_t)due) * 1e9)};
-
-	if (q->n_heap)
-		pthread_cond_clockwait(&q->changed, &q->lock, CLOCK_MONOTONIC, &t);
-	else
-		pthread_cond_wait(&q->changed, &q->lock);
+	mu_cond_wait_until(&q->changed, &q->lock,
+			   q->n_heap ? (int64_t)ceil(q->heap[0]->due * 1000) : INT64_MAX);
 }
 
 char *workqueue_get(struct workqueue *q)
