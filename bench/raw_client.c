@@ -55,7 +55,7 @@ static void call(struct conn *c, const char *method, struct mu_span message, str
 	struct rpc_message m = {.head = message};
 	struct mu_err err;
 
-	if (rpc_call(c->ch, method, &m, CALL_MS, RPC_WAIT_A_LITTLE, reply, &err))
+	if (rpc_call(c->ch, method, &m, CALL_MS, RPC_WAIT_SHORT, reply, &err))
 		die("%s", err.msg);
 }
 
