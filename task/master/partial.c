@@ -213,15 +213,16 @@ static int index_of(const struct hot_names *names, const char *name)
 /* Looks up the names of a call.  Each must be named in PartialRunSetup and not in `had`, the names
  * of earlier calls.  Does not change `had`. */
 static int find_names(const struct hot_names *requested, const struct hot_names *known,
-		      const bool *used, const char *what, unsigned *at, struct mu_err *err)
+		      const bool *used, const char *what, const char *past, unsigned *at,
+		      struct mu_err *err)
 {
 	for (unsigned i = 0; i < requested->n; i++) {
 		int k = index_of(known, requested->list[i]);
 
 		if (k < 0)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "The %s %.200s was not named in PartialRunSetup", what,
-				       requested->list[i]);
+				       "The %s %.200s was not specified in partial_run_setup.",
+				       what, requested->list[i]);
 		for (unsigned j = 0; j < i && !used[k]; j++)
 			if (at[j] == (unsigned)k)
 				return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -229,8 +230,8 @@ static int find_names(const struct hot_names *requested, const struct hot_names 
 					       requested->list[i]);
 		if (used[k])
 			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "The %s %.200s was already used in this partial run", what,
-				       requested->list[i]);
+				       "The %s %.200s has already been %s.", what,
+				       requested->list[i], past);
 		at[i] = (unsigned)k;
 	}
 	return 0;
@@ -289,9 +290,9 @@ static int check_computable(struct partial_call *c, struct mu_err *err)
 
 				if (fed == 0)
 					return mu_fail(err, MU_INVALID_ARGUMENT,
-						       "Tensor %.200s needs %s:%d, which has not "
-						       "been fed so far",
-						       name, in.node->name, in.port);
+						       "Fetch %s:%d can't be computed from the "
+						       "feeds that have been fed so far.",
+						       in.node->name, in.port);
 				if (fed > 0 || visited[in.node->id])
 					continue;
 				visited[in.node->id] = true;
@@ -314,9 +315,10 @@ static int claim_names(struct partial_call *c, bool *is_last, struct mu_err *err
 		rc = p->err.code ? mu_fail(err, p->err.code, "%s", p->err.msg)
 				 : mu_fail(err, MU_INVALID_ARGUMENT, "the partial run has ended");
 	else
-		rc = find_names(&c->req.feeds, &p->names.feeds, p->fed, "feed", c->feed_at, err);
+		rc = find_names(&c->req.feeds, &p->names.feeds, p->fed, "feed", "fed", c->feed_at,
+				err);
 	if (!rc)
-		rc = find_names(&c->req.fetches, &p->names.fetches, p->fetched, "fetch",
+		rc = find_names(&c->req.fetches, &p->names.fetches, p->fetched, "fetch", "fetched",
 				c->fetch_at, err);
 	if (!rc)
 		rc = check_computable(c, err);

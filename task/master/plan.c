@@ -168,6 +168,9 @@ int plan_make(struct session *s, const struct hot_run_step *r, struct plan **out
 	struct plan *p;
 	int rc = 0;
 
+	if (!r->fetches.n && !r->targets.n)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Must specify at least one target to fetch or execute.");
 	signature(&key, r);
 	pthread_mutex_lock(&s->graph_lock);
 	pthread_mutex_lock(&s->lock);

@@ -351,13 +351,16 @@ def partial_run_done_wrong():
     r1, r2 = tf.add(a, 1.0, name="r1"), tf.multiply(a, b, name="r2")
     with tf.Session(TARGET) as sess:
         handle = sess.partial_run_setup([r1, r2], [a, b])
-        out = [error_of(lambda: sess.partial_run(handle, r2, {a: 1.0}))[0]]
+        out = [error_of(lambda: sess.partial_run(handle, r2, {a: 1.0})), error_of(lambda: sess.partial_run(handle, [r1, r2]))]
         handle = sess.partial_run_setup([r1], [a])
-        out.append(error_of(lambda: sess.partial_run(handle, r2, {a: 1.0}))[0])
+        out.append(error_of(lambda: sess.partial_run(handle, r2, {a: 1.0})))
+        out.append(error_of(lambda: sess.partial_run(handle, r1, {a: 1.0, b: 1.0})))
         handle = sess.partial_run_setup([r1, r2], [a, b])
         sess.partial_run(handle, r1, {a: 1.0})
-        out.append(error_of(lambda: sess.partial_run(handle, r1, {a: 1.0}))[0])
-        out.append(error_of(lambda: sess.partial_run("no such handle", r1, {a: 1.0}))[0])
+        out.append(error_of(lambda: sess.partial_run(handle, r1)))
+        out.append(error_of(lambda: sess.partial_run(handle, r2, {a: 1.0, b: 1.0})))
+        out.append(error_of(lambda: sess.partial_run("no such handle", r1, {a: 1.0})))
+        out.append(error_of(lambda: sess.partial_run_setup([], [a])))
         return out
 
 
