@@ -42,7 +42,7 @@ def constant(target, seconds):
 
 
 def null_step(target, seconds):
-    """The worker fetches a scalar from the ps, computes, and the ps adds the result."""
+    """The worker fetches a scalar from the ps and computes; the ps adds the result."""
     with tf.Graph().as_default():
         v, op = null_graph()
         with tf.Session(target) as s:
@@ -51,7 +51,7 @@ def null_step(target, seconds):
 
 
 def raw(target, seconds, graph, init="-", fetch="-", step="-", connections=1):
-    """The same by a C client that only asks for steps (raw_client.c): the time is the RPC's and the server's."""
+    """The same with a C client that only requests steps (raw_client.c): the time of the RPC and the server."""
     host, port = target.removeprefix("grpc://").rsplit(":", 1)
     with tempfile.NamedTemporaryFile() as f:
         f.write(graph.as_graph_def().SerializeToString())
@@ -112,7 +112,7 @@ def sparse_rows(target, seconds, rows=32):
 
 
 def dense_step(target, seconds, mb=100):
-    """The worker fetches a large variable, and the ps adds what it made of it."""
+    """The worker fetches a large variable, and the ps adds the result."""
     with tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
             v = tf.get_variable("bench_dense", [mb * 250_000], initializer=tf.ones_initializer())
@@ -153,7 +153,7 @@ def single(target, seconds, batch=32):
 
 
 def local(target, seconds, batch=32):
-    """Without a server: TensorFlow's session in the client's own process."""
+    """Without a server: TensorFlow's session in the process of the client."""
     with tf.Graph().as_default():
         op = tf.train.GradientDescentOptimizer(0.01).minimize(mlp_loss(0, batch))
         with tf.Session() as s:
@@ -188,9 +188,9 @@ def mlp(target, seconds, batch=32, other=None):
 
 
 def sync(target, seconds, batch=32, other=None):
-    """Both workers in step, as SyncReplicasOptimizer has them; a step is a global one."""
+    """Both workers synchronously with SyncReplicasOptimizer; counts global steps."""
     counts, up, made, gone = {}, threading.Event(), [0, 0], []
-    own = f"sync-{os.getpid()}"  # the queue of tokens is closed at the end, and stays so
+    own = f"sync-{os.getpid()}"  # the token queue is closed at the end, permanently
 
     def client(task, where):
         setter = tf.train.replica_device_setter(ps_tasks=1, worker_device=f"/job:worker/task:{task}")

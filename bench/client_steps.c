@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a step costs a C program that has its worker, and so its master, within itself.
+/* The time of a step of a C program that contains its worker, and so its master.
  *
- * Usage: client_steps PS-ADDRESS WORKER-ADDRESS FOLDER [SECONDS].  The ps of a cluster of these two
- * must be running; FOLDER holds x.idx and y.idx.  Prints one JSON object: microseconds of each kind
- * of step, the median.
+ * Usage: client_steps PS-ADDRESS WORKER-ADDRESS FOLDER [SECONDS]. The ps of a cluster of these two
+ * tasks must be running; FOLDER has x.idx and y.idx. Prints one JSON object: the median time in
+ * microseconds of each kind of step.
  *
- *   null       a scalar comes from the ps, 1 is added here, the ps adds the sum
- *   nothing    a NoOp here: the client, the master and the executor, and nothing else
- *   session    one update of a model of one number here, by mu_session_run
- *   monitored  the same by mu_monitored_train with the hooks of the ready-made trainers
- *   trainer    the ready-made one without a ps: 784-128-10, 32 rows drawn for each step */
+ * 	null       fetches a scalar from the ps, adds 1 here, adds the sum on the ps
+ * 	nothing    a NoOp here: client, master and executor only
+ * 	session    one update of a model of one number here, by mu_session_run
+ * 	monitored  the same by mu_monitored_train with the hooks of the built-in trainer
+ * 	trainer    the built-in trainer without a ps: 784-128-10, batches of 32 random rows
+ */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,7 +22,7 @@
 #define WORKER "/job:worker/task:0"
 #define PS     "/job:ps/task:0"
 
-enum { WARM = 200, MOST = 1 << 20, LAST_STEP = 1 << 30, MOST_RATES = 64 };
+enum { WARMUP_STEPS = 200, MAX_TIMES = 1 << 20, LAST_STEP = 1 << 30, MAX_RATES = 64 };
 
 static struct mu_err err;
 static struct task_server *server;
@@ -57,14 +58,14 @@ static int by_size(const void *a, const void *b)
 
 static void tell(const char *name, int (*step)(void *arg), void *arg, const char *end)
 {
-	double *took = calloc(MOST, sizeof(*took)), stop, last;
+	double *took = calloc(MAX_TIMES, sizeof(*took)), stop, last;
 	int n = 0;
 
-	for (int i = 0; i < WARM; i++)
+	for (int i = 0; i < WARMUP_STEPS; i++)
 		must(step(arg));
 	last = mu_clock();
 	stop = last + seconds;
-	while (last < stop && n < MOST) {
+	while (last < stop && n < MAX_TIMES) {
 		double start = last;
 
 		must(step(arg));
@@ -133,7 +134,7 @@ struct model {
 	struct mu_monitored *monitored;
 	struct mu_session *session;
 	struct mu_feed feed;
-	struct mu_out fetches[2]; /* the step after its update, the loss */
+	struct mu_out fetches[2]; /* the global step after the update, the loss */
 };
 
 static int run_session(void *arg)
@@ -159,10 +160,10 @@ static int run_monitored(void *arg)
 				  NULL, &err);
 }
 
-/* ---- the ready-made trainer ---- */
+/* ---- the built-in trainer ---- */
 
 struct rates {
-	double rate[MOST_RATES], stop;
+	double rate[MAX_RATES], stop;
 	int n;
 	volatile int enough;
 };
@@ -171,12 +172,12 @@ static void collect(void *arg, const struct mu_progress *p)
 {
 	struct rates *r = arg;
 
-	if (r->n < MOST_RATES)
+	if (r->n < MAX_RATES)
 		r->rate[r->n++] = p->steps_per_second;
 	r->enough = mu_clock() > r->stop;
 }
 
-/* The first rate counts the warming up; the last is a piece. */
+/* Ignores the first rate (warm-up) and the last one (incomplete interval). */
 static void trainer(const char *folder)
 {
 	struct rates r = {.stop = mu_clock() + 1 + seconds};

@@ -21,10 +21,10 @@ HERE = pathlib.Path(__file__).parent
 ALL = ["start", "many_ps", "raw_constant", "raw_clients_4", "raw_clients_8", "raw_null", "constant", "null_step",
        "transfer_16MiB", "single", "mlp_b32", "mlp_b1024", "sync", "conv_b64",
        "trainer_b32", "trainer_b1024", "trainer_sync", "trainer_single", "trainer_start", "client_null"]
-# what stock's Python clients do in the same time as our C trainer with its own servers
+# TensorFlow cases to compare with our C trainer and its own servers
 TRAINERS = {"trainer_b32": ("mlp_b32", {}), "trainer_b1024": ("mlp_b1024", {"batch": 1024}),
             "trainer_sync": ("sync", {"sync": True})}
-# what stock's Python client does in the same time as client_steps.c, and which of its steps that is
+# TensorFlow cases to compare with client_steps.c, and the kind of its step
 IN_PROCESS = {"client_null": ("null_step", "null"), "trainer_single": ("local", "trainer")}
 STARTS = {"start": (0, 1), "many_ps": (10, 1)}  # ps and workers, from nothing to the end of a first step
 BEGIN, END = "<!-- make bench writes this table -->", "<!-- end of the table -->"

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the executor costs an op, and what a large graph costs before its first step.
+/* The executor's time per op, and the time before the first step of a large graph. Usage:
+ * executor_bench [ops].
  *
- * Usage: executor_bench [ops].  Each line is the best of a few runs, in nanoseconds an op.  The
- * chains hang on a value that is fed, so that nothing of them can be computed ahead. */
+ * Each line is the best of several runs, in nanoseconds per op. The chains depend on a fed value,
+ * so that they cannot be constant-folded.
+ */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +61,7 @@ static struct mu_node *add_mul(struct mu_graph *g, unsigned i, struct mu_node *a
 
 enum shape { NO_OPS, MULS, WIDE };
 
-/* The last node is what a step fetches or targets. */
+/* A step fetches or targets the last node. */
 static struct mu_graph *build(enum shape shape, unsigned ops)
 {
 	struct mu_graph *g = mu_graph_new();

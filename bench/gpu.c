@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How fast a GPU's work goes by our own entry points, each figure beside the one it is held to:
+/* The speed of GPU work through our own entry points, each figure beside its target.
  *
- *   gpu PLUGIN [SECONDS [SIDE [MIB]]]
+ * 	gpu PLUGIN [SECONDS [SIDE [MIB]]]
  *
- * Products of SIDE by SIDE, buffers of MIB.  What memory and the link can do is measured, by the
- * driver's own copies, in the same run.  The best of a few rounds counts: others' work on the
- * machine is not ours.  Needs a C compiler, nvcc and the driver, as `make gpu-test` does. */
+ * Products of SIDE by SIDE matrices, buffers of MIB. The limits of memory and link are measured in
+ * the same run with the driver's own copies. The best of several rounds counts, because of other
+ * load on the machine. Needs a C compiler, nvcc and the driver, as `make gpu-test` does.
+ */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +32,7 @@ static void must(int rc, const char *doing)
 	exit(1);
 }
 
-/* All that was launched is over. */
+/* Waits for all launched work. */
 static void settle(void)
 {
 	must(g->api->stream_sync(g->compute.stream), "waiting for kernels");
@@ -39,7 +40,7 @@ static void settle(void)
 	must(g->api->stream_sync(g->out.stream), "waiting for copies out");
 }
 
-/* Seconds of one call, the best of a few rounds of as many as fit. */
+/* Seconds per call: the best of several rounds, each with as many calls as fit. */
 static double time_of(void (*once)(void *arg), void *arg)
 {
 	double best = 1e300;
@@ -123,9 +124,9 @@ static void products(enum mu_dtype t, const char *what, const char *peer)
 	gpu_plan_free(p.plan);
 }
 
-/* ---- what memory does ---- */
+/* ---- device memory ---- */
 
-struct moving {
+struct memory_op {
 	cuda_ptr to, from;
 	void *kernel, *pinned;
 	struct update_args u;
@@ -135,14 +136,14 @@ struct moving {
 
 static void copy(void *arg)
 {
-	const struct moving *m = arg;
+	const struct memory_op *m = arg;
 
 	must(gpu_copy_within(g, m->to, m->from, (size_t)bytes, &err), "a copy");
 }
 
 static void add(void *arg)
 {
-	const struct moving *m = arg;
+	const struct memory_op *m = arg;
 	const struct binary_args a = {
 	    .out = m->to, .a = m->from, .b = m->to, .n = m->n, .a_step = 1, .b_step = 1};
 
@@ -151,7 +152,7 @@ static void add(void *arg)
 
 static void update(void *arg)
 {
-	const struct moving *m = arg;
+	const struct memory_op *m = arg;
 
 	must(gpu_launch(g, m->kernel, gpu_grid_for(g, m->u.n), &m->u, &err), "an update");
 }
@@ -162,7 +163,7 @@ static void memory(void)
 	struct mu_tensor of[4] = {room(MU_FLOAT, n), room(MU_FLOAT, n), room(MU_FLOAT, n),
 				  room(MU_FLOAT, n)};
 	MU_AUTO_TENSOR half = room(MU_FLOAT, 1);
-	struct moving m = {.to = gpu_address(&of[0]), .from = gpu_address(&of[1]), .n = n};
+	struct memory_op m = {.to = gpu_address(&of[0]), .from = gpu_address(&of[1]), .n = n};
 	const double most = 2 * (double)bytes / time_of(copy, &m) / 1e9;
 
 	tell("copy on the device, read and written", most, "GB/s", 0, 0);
@@ -187,29 +188,29 @@ static void memory(void)
 
 static void raw_in(void *arg)
 {
-	const struct moving *m = arg;
+	const struct memory_op *m = arg;
 
 	must(g->api->copy_in(m->to, m->pinned, (size_t)bytes, g->in.stream), "the driver's copy");
 }
 
 static void bring_in(void *arg)
 {
-	const struct moving *m = arg;
+	const struct memory_op *m = arg;
 	struct mu_tensor there;
 
 	must(gpu_bring_in(g, m->host, "bench", &there, &err), "a copy in");
 	mu_tensor_unref(&there);
 }
 
-struct came {
+struct copy_state {
 	pthread_mutex_t lock;
 	pthread_cond_t news;
 	bool done;
 };
 
-static void came(void *arg, const struct mu_err *e)
+static void copy_state(void *arg, const struct mu_err *e)
 {
-	struct came *c = arg;
+	struct copy_state *c = arg;
 
 	must(e ? -1 : 0, "a copy out");
 	pthread_mutex_lock(&c->lock);
@@ -220,9 +221,9 @@ static void came(void *arg, const struct mu_err *e)
 
 static void fetch(const struct mu_tensor *from, struct mu_tensor *out)
 {
-	struct came c = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+	struct copy_state c = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
 
-	must(gpu_bring_out(g, from, out, came, &c, &err), "a copy out");
+	must(gpu_bring_out(g, from, out, copy_state, &c, &err), "a copy out");
 	pthread_mutex_lock(&c.lock);
 	while (!c.done)
 		pthread_cond_wait(&c.news, &c.lock);
@@ -237,11 +238,12 @@ static void bring_out(void *arg)
 	mu_tensor_unref(&out);
 }
 
-/* What came out lies in page-locked memory, as what peers send does; from there it goes in. */
+/* The result of the copy to the host is in page-locked memory, as tensors from peers are. It is the
+ * source of the copy to the device. */
 static void link_speed(void)
 {
 	MU_AUTO_TENSOR on = room(MU_FLOAT, bytes / (int64_t)sizeof(float)), off = {0};
-	struct moving m = {.to = gpu_address(&on)};
+	struct memory_op m = {.to = gpu_address(&on)};
 
 	must(g->api->host_alloc(&m.pinned, (size_t)bytes, 0), "page-locked memory");
 	const double most = (double)bytes / time_of(raw_in, &m) / 1e9;

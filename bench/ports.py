@@ -1,15 +1,15 @@
-"""Ports for servers that are about to start."""
+"""Free ports for new servers."""
 import os
 import socket
 
 # Below those that the kernel gives to connections (a port of these, free when it was looked at, may be somebody's by
 # the time its server starts), and above those that `muster run` and the tests draw.
 FIRST, COUNT = 30000, 2768
-_drawn = os.getpid()  # so that two runs at once begin at different ones
+_drawn = os.getpid()  # so that concurrent runs start at different ports
 
 
 def free_ports(n):
-    """Nobody has them, and this process was not given them before."""
+    """n free ports that this process has not returned before."""
     global _drawn
     ports = []
     for _ in range(COUNT):

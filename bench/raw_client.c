@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client in C that does nothing but ask for steps, so that a step's time is the server's and that
- * of the RPC: one RunStep at a time on each of its channels.
+/* A C client that only requests steps, so that the time is that of the server and the RPC. It runs
+ * one RunStep at a time on each of its channels.
  *
- *   raw_client HOST PORT GRAPH INIT FETCH TARGET CONNECTIONS SECONDS
+ * 	raw_client HOST PORT GRAPH INIT FETCH TARGET CONNECTIONS SECONDS
  *
- * GRAPH is a file with a GraphDef; INIT, FETCH and TARGET are names, or "-" for none.  Prints one
- * line of JSON; with 0 SECONDS it asks for one step and measures nothing.
+ * GRAPH is a file with a GraphDef; INIT, FETCH and TARGET are names, or "-" for none. Prints one
+ * line of JSON. With 0 SECONDS it runs one step and measures nothing.
  *
- * A stock server answers one of some ten thousand such steps with ABORTED when several connections
- * ask at once: "The same RunGraph (Worker) request was received twice".  Such a step is counted,
- * and the next one asked for. */
+ * With several connections a TensorFlow server answers about one of ten thousand steps with
+ * ABORTED: "The same RunGraph (Worker) request was received twice". Such a step is counted, and the
+ * next one is requested.
+ */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,12 +20,18 @@
 #include "lib/base/pb.h"
 #include "task/rpc/channel.h"
 
-enum { MAX_CONNS = 64, WARM = 200, MAX_TIMES = 4 << 20, MAX_GRAPH = 1 << 20, CALL_MS = 60000 };
+enum {
+	MAX_CONNS = 64,
+	WARMUP_STEPS = 200,
+	MAX_TIMES = 4 << 20,
+	MAX_GRAPH = 1 << 20,
+	CALL_MS = 60000
+};
 
 static const char create_session_path[] = "/tensorflow.MasterService/CreateSession";
 static const char run_step_path[] = "/tensorflow.MasterService/RunStep";
 
-static const char *host = "?", *port = "?"; /* for errors */
+static const char *host = "?", *port = "?"; /* for error messages */
 
 struct conn {
 	struct rpc_channel *ch;
@@ -132,7 +139,7 @@ static void measure(struct conn *c, unsigned n, double seconds)
 {
 	double start;
 
-	for (int i = 0; i < (seconds > 0 ? WARM : 1); i++)
+	for (int i = 0; i < (seconds > 0 ? WARMUP_STEPS : 1); i++)
 		call(&c[0], run_step_path, request.head, NULL);
 	if (seconds <= 0)
 		return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads one file of a data set and prints the seconds that took, wall and processor: read.py runs
- * it in turn with tf.data.  What was read is summed up, so that reading cannot be left out. */
+/* Reads one file of a data set and prints the elapsed and CPU seconds; read.py alternates it with
+ * tf.data. The sum of the data is computed, so that the compiler cannot remove the reads. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>

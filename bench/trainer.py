@@ -1,4 +1,4 @@
-"""The C trainer's processes on this machine, as `muster run` starts them, on made-up images: 784-128-10.
+"""The C trainer's processes on this machine, as `muster run` starts them, on synthetic images: 784-128-10.
 
 measure(program, seconds, batch, sync, workers, ps) gives the global steps a second that it reports, and its
 memory. The trainer feeds a new batch each step, the peer of compare.py has its batch in the graph.

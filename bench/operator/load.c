@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* load jobs | bare | first: one run of one operator, its figures as a line of JSON on stdout.
+/* Usage: load jobs | bare | first. One run of one operator; prints its figures as one line of JSON.
  *
- * Phases of `jobs`: create (first create call until all pods exist), mark (workers run until every
- * job says so), rest, end (workers end well until every job says so), rest.  Writes are read from
- * the API server before and after, so nothing has to be written by a log while it is measured.
+ * Phases of `jobs`: create (from the first create call until all pods exist), mark (workers run
+ * until every job reports it), rest, end (workers succeed until every job reports it), rest. The
+ * writes are read from the API server's counters before and after, so no audit log disturbs the
+ * measurement.
  */
 #include <getopt.h>
 #include <signal.h>
@@ -22,11 +23,11 @@ static const char usage[] =
     "       load bare  --kubeconfig=F --template=POD --count=PODS --connections=N\n"
     "       load first --kubeconfig=F --template=JOB --path=... --note=NAME -- COMMAND...\n";
 
-enum { PODS_PER_JOB = 6, PATIENCE_S = 60, CREATORS = 8, SETTLE_S = 10 };
+enum { PODS_PER_JOB = 6, TIMEOUT_S = 60, CREATORS = 8, SETTLE_S = 10 };
 
 struct load {
 	struct kube_client *client;
-	struct kube_client *operator; /* its metrics; NULL: not asked */
+	struct kube_client *operator; /* client of the operator's metrics; NULL: not read */
 	const char *kubeconfig, *operator_config, *path, *note;
 	cJSON *template;
 	char prefix[32];
@@ -72,7 +73,7 @@ static void create_job(void *load, int i)
 	create(l, l->path, name);
 }
 
-/* As a job's: two ps, then four workers. */
+/* Pods as of a job: two ps, then four workers. */
 static void create_pod(void *load, int i)
 {
 	struct load *l = load;
@@ -84,7 +85,7 @@ static void create_pod(void *load, int i)
 	create(l, "/api/v1/namespaces/default/pods", name);
 }
 
-/* ---- what it cost ---- */
+/* ---- resource use ---- */
 
 static void begin(struct load *l)
 {
@@ -126,7 +127,7 @@ static void put_rest(struct load *l, const char *when, const char *kinds)
 	struct load_own own_before = {0}, own_after = {0};
 	double cpu[LOAD_PROCESSES];
 
-	kube_client_sleep(l->client, SETTLE_S); /* what was in flight, or is gathered, lands */
+	kube_client_sleep(l->client, SETTLE_S); /* wait for pending and batched writes */
 	load_count(l->client, kinds, &before);
 	if (l->operator)
 		load_own(l->operator, & own_before);
@@ -161,8 +162,7 @@ static void put_writes(struct load *l, const char *kinds, const struct load_coun
 	put(l, conflicts, (double)(to.conflicts - from->conflicts));
 }
 
-/* Whether anything had to be done twice, or has not been seen, until all jobs run and are at rest.
- */
+/* Counts duplicate and missing work until all jobs run and are idle. */
 static void put_losses(struct load *l, struct world *w, int pods)
 {
 	struct load_own own;
@@ -195,7 +195,7 @@ static int run_jobs(struct load *l)
 	t0 = mu_clock();
 	load_parallel(CREATORS, l->count, create_job, l);
 	put(l, "jobs_created_s", mu_clock() - t0);
-	ok = world_await_pods(w, pods, PATIENCE_S);
+	ok = world_await_pods(w, pods, TIMEOUT_S);
 	t1 = world_pod_time(w, pods, 1);
 	put(l, "all_pods_s", t1 - t0);
 	put(l, "pods_a_second", pods / (t1 - t0));
@@ -203,7 +203,7 @@ static int run_jobs(struct load *l)
 	    0.8 * pods / (world_pod_time(w, pods, 0.9) - world_pod_time(w, pods, 0.1)));
 	put_costs(l, "create", pods);
 	world_run_workers(w);
-	ok = ok && world_await_jobs(w, "Running", l->count, PATIENCE_S);
+	ok = ok && world_await_jobs(w, "Running", l->count, TIMEOUT_S);
 	put(l, "to_running_s", mu_clock() - t0);
 	put_costs(l, "to_running", pods);
 	put_rest(l, "rest", kinds);
@@ -213,7 +213,7 @@ static int run_jobs(struct load *l)
 	if (ok && !l->keep) {
 		load_count(l->client, kinds, &from);
 		world_end_workers(w);
-		ok = world_await_jobs(w, "Succeeded", l->count, PATIENCE_S);
+		ok = world_await_jobs(w, "Succeeded", l->count, TIMEOUT_S);
 		put(l, "to_succeeded_s", mu_clock() - t0);
 		kube_client_sleep(l->client, 5);
 		put_writes(l, kinds, &from, "to_succeeded");
@@ -233,15 +233,15 @@ static int run_bare(struct load *l)
 
 	begin(l);
 	load_parallel(l->connections, l->count, create_pod, l);
-	ok = world_await_pods(w, l->count, PATIENCE_S);
+	ok = world_await_pods(w, l->count, TIMEOUT_S);
 	t1 = world_pod_time(w, l->count, 1);
 	put(l, "connections", l->connections);
 	put(l, "all_pods_s", t1 - t0);
 	put(l, "pods_a_second", l->count / (t1 - t0));
 	put_costs(l, "create", l->count);
-	/* what is left for any operator to be faster in: the same creates and marks without one */
+	/* the lower bound for any operator: the same creates and status updates without one */
 	world_run_workers(w);
-	ok = ok && world_await_marks(w, l->count, PATIENCE_S);
+	ok = ok && world_await_marks(w, l->count, TIMEOUT_S);
 	put(l, "to_running_s", mu_clock() - t0);
 	world_stop(w);
 	return ok ? 0 : -1;
@@ -251,7 +251,7 @@ static void ignore(void *arg, const cJSON *object)
 {
 }
 
-/* What any operator must read before it may act. */
+/* Reads that any operator needs before it can act. */
 static double bare_list(struct load *l)
 {
 	const char *const paths[] = {"/api/v1/pods", "/api/v1/services", l->path};
@@ -288,7 +288,7 @@ static int run_first(struct load *l, char **command)
 		execvp(command[0], command);
 		_exit(127);
 	}
-	ok = world_await_pods(w, before + 1, PATIENCE_S);
+	ok = world_await_pods(w, before + 1, TIMEOUT_S);
 	put(l, "first_pod_ms", (world_pod_time(w, before + 1, 1) - t0) * 1000);
 	kube_client_sleep(l->client, 3);
 	kill(pid, SIGTERM);

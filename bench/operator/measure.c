@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What things cost: processes by their own clocks and /proc, writes by the API server's own
- * counters. */
+/* Measurements: CPU time and memory of processes from their clocks and /proc, writes from the API
+ * server's counters. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ double load_cpu(int pid)
 	struct timespec t;
 	clockid_t clock;
 
-	/* to the nanosecond; /proc counts hundredths of a second, a tenth of a percent of ten */
+	/* nanosecond resolution; /proc has only 10 ms, which is 0.1 % of ten seconds */
 	if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) != 0)
 		return 0;
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
@@ -88,7 +88,7 @@ static void count_line(void *arg, const char *line, long n)
 	static const char name[] = "apiserver_request_total{";
 	const struct counting *k = arg;
 	struct load_counts *out = k->out;
-	/* ours: jobs created, pods marked, pods of the bare loop */
+	/* our own writes: created jobs, pod updates, pods of the bare loop */
 	bool mine = (has(line, "resource", "pods") && has(line, "subresource", "status")) ||
 		    (has(line, "resource", k->resource) && has(line, "verb", "POST"));
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pods and jobs as the watches show them, and a kubelet of a few threads: a ps runs as soon as
- * it is there, since some operators make workers only then; workers run, and end, when told to. */
+/* The pods and jobs as seen by the watches, and a kubelet of several threads. A ps runs as soon as
+ * it exists, because some operators create workers only then. Workers run and end on request. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ enum { KUBELETS = 8 };
 enum stage { CREATED, RUNNING, ENDED };
 
 struct pod {
-	struct pod *next; /* waiting to be marked */
+	struct pod *next; /* list of pods to update */
 	char *path;
 	bool worker;
 	enum stage is, wanted;
@@ -26,11 +26,11 @@ struct world {
 	struct kube_client *client;
 	struct kube_reflector pods_watch, jobs_watch;
 	pthread_t threads[KUBELETS + 2];
-	pthread_mutex_t lock; /* all below */
+	pthread_mutex_t lock; /* guards all fields below */
 	pthread_cond_t changed;
 	struct mu_map pods, jobs;
 	struct pod *first, **last;
-	double *seen; /* when the n-th pod was there */
+	double *seen; /* time of creation of the n-th pod */
 	int cap, n_pods, n_marked, n_running, n_succeeded;
 	enum stage workers;
 	double news;
@@ -50,12 +50,12 @@ static const char *text_at(const cJSON *object, const char *key)
 
 /* ---- the kubelet ---- */
 
-/* The lock is held. */
+/* Called with the lock held. */
 static void want(struct world *w, struct pod *p, enum stage stage)
 {
 	if (p->wanted >= stage)
 		return;
-	if (p->wanted == p->is) { /* else it is in the list already */
+	if (p->wanted == p->is) { /* otherwise it is already in the list */
 		p->next = NULL;
 		*w->last = p;
 		w->last = &p->next;
