@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by run.sh: what the chart makes of its values.
+# Sourced by run.sh: the output of the chart for different values.
 
 rendered() { helm template release charts/muster --namespace somewhere "$@"; }
 kinds() { rendered "$@" | sed -n 's/^kind: //p' | sort | uniq -c | awk '{printf "%s%s*%s", (NR > 1 ? " " : ""), $2, $1}'; }
@@ -34,7 +34,7 @@ assert len(roles) == 1 and re.findall(r"resources: (.*)", roles[0]) == ["[nodes]
   if rendered -s templates/rbac.yaml | grep -E "pods/exec|'\*'|escalate|impersonate"; then return 1; fi
   rendered --set podDisruptionBudget.enabled=true,podDisruptionBudget.minAvailable=2 | grep -A12 'kind: PodDisruptionBudget' |
     grep -q 'minAvailable: 2'
-  # what a ServiceMonitor selects is the metrics Service, by a port that it has
+  # a ServiceMonitor selects the metrics Service and an existing port
   rendered --set metrics.serviceMonitor.enabled=true,metrics.serviceMonitor.interval=7s,metrics.serviceMonitor.labels.team=x \
     -s templates/metrics.yaml | python3 -c '
 import re, sys
@@ -54,11 +54,11 @@ assert chosen and all(line.strip() in service for line in chosen), chosen'
     'Deployment*1 ServiceAccount*1' ]
   rendered -s templates/deployment.yaml | grep -q 'secretName: muster-operator-key, optional: true'
   rendered --set metrics.dashboard.enabled=true -s templates/dashboard.yaml | grep -q 'grafana_dashboard: "1"'
-  # what a namespace asks that enforces the restricted standard
+  # the requirements of a namespace with the restricted standard
   kubectl create namespace somewhere --dry-run=client -o yaml | kubectl apply -f - >/dev/null 2>&1
   kubectl label --overwrite namespace somewhere pod-security.kubernetes.io/warn=restricted >/dev/null
   if rendered --set crds.enabled=false | kubectl apply --dry-run=server -f - 2>&1 | grep -i 'would violate'; then return 1; fi
-  # the notes say what to do next, for these values
+  # the notes describe the next steps for these values
   helm install --dry-run=client release charts/muster --namespace somewhere --set 'watchNamespaces={a,b}' \
     --set crds.enabled=false >"$K8S_DIR/notes"
   grep -q 'for a, b\.' "$K8S_DIR/notes"

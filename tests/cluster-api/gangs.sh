@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by run.sh: gangs under the real definitions of scheduler-plugins and Kueue, which are Go modules and pinned
-# like the programs of tests/k8s.  Neither scheduler runs here: what they read of a job is what is looked at.
+# like the programs of tests/k8s.  Neither scheduler runs here: the tests check the objects that they read.
 
 module() { # PATH@VERSION SUM: its sources in $sources; false where they cannot be fetched
   local said
@@ -13,18 +13,18 @@ module() { # PATH@VERSION SUM: its sources in $sources; false where they cannot 
 }
 define() { # FILE...: custom resources, and the server serves them
   local f
-  # kubectl wait ends with an error where there is no condition yet
+  # kubectl wait fails while the condition does not exist
   for f in "$@"; do kubectl apply --server-side -f "$f" >/dev/null && eventually established "$f"; done
 }
 established() { kubectl wait --for=condition=Established -f "$1" --timeout=5s >/dev/null; }
-gang() { # NAME RUN: a job of two ps and two workers that says so in spec.run
+gang() { # NAME RUN: a job of two ps and two workers with this spec.run
   sed "s/name: life/name: $1/; s/^spec:/spec:\n  run: {$2}/" $here/job.yaml | kubectl apply -f - >/dev/null
 }
 member() { kubectl get pod "$1" -o "jsonpath={.metadata.$2}"; } # POD PATH
-named() { # CONSTANT FOLDER: what a Go source of theirs calls it
+named() { # CONSTANT FOLDER: the value of a constant in their Go source
   grep -rhoE --include=*.go "\b$1 += +\"[^\"]+\"" "$2" | head -1 | cut -d'"' -f2
 }
-unplaced() { # POD REASON: as a scheduler says it
+unplaced() { # POD REASON: sets the condition as a scheduler does
   kubectl patch pod "$1" --subresource=status --type=merge \
     -p '{"status":{"conditions":[{"type":"PodScheduled","status":"False","reason":"'"$2"'"}]}}' >/dev/null
 }
@@ -76,7 +76,7 @@ test_a_gang_in_a_queue_of_kueue() {
   start_operator
   started=${EPOCHREALTIME/./}
   gang queued 'gang: kueue, queue: training'
-  # a group is let in as a whole, so it has to be there as a whole
+  # a group is admitted as a whole, so all its pods must exist
   eventually pods_are queued 'queued-ps-0 queued-ps-1 queued-worker-0 queued-worker-1'
   echo "    pods in $(((${EPOCHREALTIME/./} - started) / 1000)) ms"
   for p in queued-ps-0 queued-worker-1; do

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by run.sh: the operator's process, a played kubelet, and what can be waited for.
+# Sourced by run.sh: the process of the operator, a simulated kubelet, and conditions to wait for.
 
 start_operator() {
   [ -z "$operator_pid" ] || ! kill -0 "$operator_pid" 2>/dev/null || return 0
@@ -61,7 +61,7 @@ install_rules() {
   kubectl config --kubeconfig="$conf" use-context test >/dev/null
 }
 
-# eventually COMMAND...: until it succeeds, 20 s at most
+# eventually COMMAND...: repeats it until it succeeds, for at most 20 s
 eventually() {
   local limit=$((SECONDS + ${WITHIN:-20}))
   until "$@" 2>/dev/null; do
@@ -74,7 +74,7 @@ eventually() {
   done
 }
 
-# ---- what can be asked ----
+# ---- queries ----
 pods_of() { kubectl get pods -l "muster.dev/job=$1" --sort-by=.metadata.name -o jsonpath='{.items[*].metadata.name}'; }
 pods_are() { [ "$(pods_of "$1")" = "$2" ]; }
 field_is() { [ "$(kubectl get dtj "$1" -o jsonpath="{$2}")" = "$3" ]; }
@@ -124,7 +124,7 @@ play() {
   kubectl patch pod "$1" --subresource=status --type=merge -p "$body" >/dev/null
 }
 
-# play_binding POD NODE: as the scheduler; the node need not be there
+# play_binding POD NODE: acts as the scheduler; the node need not exist
 play_binding() {
   echo '{"apiVersion":"v1","kind":"Binding","metadata":{"name":"'"$1"'"},"target":{"kind":"Node","name":"'"$2"'"}}' |
     kubectl create --raw "/api/v1/namespaces/default/pods/$1/binding" -f - >/dev/null
@@ -139,7 +139,7 @@ play_deletions() {
   done
 }
 
-# There is no garbage collector here: what a deleted job owned goes by hand.
+# There is no garbage collector here: deletes the dependents of a deleted job.
 clean() {
   kubectl delete pods,services -l "muster.dev/job=$1" --force --grace-period=0 >/dev/null 2>&1 || true
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manifests made from the schema of the CRD itself.
+"""Manifests derived from the schema of the CRD.
 
 bad    every way in which each field can be wrong (its type, range, length, pattern, choice): the API server refuses
        it naming the field, or the operator says so in a condition; a healthy job beside them is served meanwhile.
@@ -16,7 +16,7 @@ import time
 from world import (JOBS, Kubelet, Operator, Proxy, call, in_parallel, make_namespace, manifest, must, tidy, until)
 
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/distributedtrainingjobs.muster.dev"
-# what some fields need beside them to be valid at all
+# other fields that some fields need to be valid
 BESIDE = {
     "program.args": {"program": {"command": ["x"]}},
     "program.classicFlags": {"program": {"command": ["x"]}},
@@ -152,7 +152,7 @@ def bad():
     for path, schema in fields(schema_of_spec()):
         for value in wrong_values(schema):
             cases.append((path, value))
-    # what the schema leaves open: the operator must say it
+    # not restricted by the schema: the operator must report it
     for template in (7, "x", [], {"spec": 3}, {"spec": {"containers": {}}}, {"spec": {"containers": ["no map"]}},
                      {"spec": {"containers": [{"env": 3}]}}, {"spec": {"volumes": "x"}}, {"metadata": []},
                      {"metadata": {"labels": 3}}, {"spec": {"containers": [{"ports": [{"containerPort": "x"}]}]}},
@@ -203,7 +203,7 @@ def bad():
     return 1 if wrong or len(cases) < 200 else 0
 
 
-# (what is there, what it is changed to) for the rules that compare the two
+# (old value, new value) for the rules that compare the two
 TRANSITIONS = [
     ({}, {"tasks": {"more": {}}}),
     ({}, {"tasks": {"ps": {"replicas": 2}}}),
@@ -223,7 +223,7 @@ def rules(schema):
 
 
 def check_rules(ns, refusals):
-    """Each rule's message has been seen."""
+    """Fails unless the message of each rule has occurred."""
     jobs = JOBS % ns
     for index, (before, change) in enumerate(TRANSITIONS):
         spec = merged({"tasks": {"ps": {"replicas": 1}, "worker": {"replicas": 1}}}, before)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One operator, two namespaces of three, with a Role in each of the two and no right beyond them.  What one
-namespace's lists bring (the watches of one are told again and again that history is gone) leaves the other's jobs
-alone, and the third is never asked for."""
+"""One operator, two namespaces of three, with a Role in each of the two and no right beyond them.  Faults of one
+namespace (its watches repeatedly get 410) do not affect jobs of the other, and the third namespace is never requested."""
 import sys
 import time
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator's rights are the least: with any one (resource, verb) of the chart's rules taken away, something
-that the operator promises does not happen.
+"""The operator's permissions are minimal: without any one (resource, verb) of the chart's rules, some promise of the
+fails.
 
 One life of three jobs touches everything: a gang with a NetworkPolicy is scaled and outlived, and ends by its time to
 live; another gang scheduler's group is made; names that are taken are reported; an event repeats.  It is played with
@@ -45,7 +45,7 @@ class Refused(Exception):
 
 
 class Life:
-    """One that lacks a right ends as soon as it is refused for it."""
+    """An operator without a permission ends at the first rejected request."""
 
     def __init__(self, name, pairs, lacks=None):
         self.ns, self.lacks = make_namespace(name), lacks
@@ -94,14 +94,14 @@ class Life:
         return self.job(name).get("status", {}).get("phase") == phase
 
     def play(self, limit):
-        """Raises when something promised does not happen within `limit` seconds."""
+        """Raises an error if a promise is not fulfilled within `limit` seconds."""
         self.deadline = time.monotonic() + limit
         core, ns = f"/api/v1/namespaces/{self.ns}", self.ns
         kubelet = Kubelet(ns)
         must("POST", f"{core}/services", {"metadata": {"name": "taken"}, "spec": {"ports": [{"port": 80}]}})
         must("POST", f"{core}/pods", {"metadata": {"name": "taken-ps-0"}, "spec": {"containers": [
             {"name": "c", "image": "x"}]}})
-        must("POST", JOBS % ns, manifest("early", tasks={"worker": {}}))  # of before the operator's time: read again
+        must("POST", JOBS % ns, manifest("early", tasks={"worker": {}}))  # from before the operator's term: read again
         self.start()
         try:
             self.lead(ns)
@@ -183,7 +183,7 @@ class Life:
         self.expect("the next CA joins", lambda: authorities() == 2)
 
     def nodes(self, core, ns):
-        """A node that has come since the start is known."""
+        """Checks that the operator knows a node that was added after its start."""
         must("POST", "/api/v1/nodes", {"metadata": {"name": ns, "labels": {
             f"only-{ns}": "yes", "kubernetes.io/arch": "amd64", "nvidia.com/gpu.present": "true",
             "nvidia.com/gpu.compute.major": "9", "nvidia.com/gpu.compute.minor": "0"}}})

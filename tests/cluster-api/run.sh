@@ -48,7 +48,7 @@ test_crd_is_applied_explained_and_small() {
   local n
   n=$(kubectl explain dtj.spec --recursive | grep -c '<')
   [ "$n" -gt 40 ]
-  # every field has a description
+  # each field has a description
   kubectl get crd distributedtrainingjobs.muster.dev -o json | python3 $here/undescribed.py
 }
 
@@ -216,7 +216,7 @@ test_leadership_passes_on_and_never_doubles() {
   WITHIN=40 eventually leader_is "_$second"
   sed 's/name: life/name: led/' $here/job.yaml | kubectl apply -f - >/dev/null
   eventually pods_are led 'led-ps-0 led-ps-1'
-  kill -CONT "$first" # it must notice by itself, and end
+  kill -CONT "$first" # it must notice this and exit
   WITHIN=10 eventually ended "$first"
   leader_is "_$second"
   operator_lives
@@ -252,7 +252,7 @@ test_a_pod_on_a_lost_node_is_given_up() {
   old=$(kubectl get pod stranded-worker-0 -o jsonpath='{.metadata.uid}')
   play_binding stranded-worker-0 lost-node
   play stranded-worker-0 running
-  kubectl delete pod stranded-worker-0 --wait=false >/dev/null # as the node's controller does
+  kubectl delete pod stranded-worker-0 --wait=false >/dev/null # as the node controller does
   sleep 5
   being_deleted stranded-worker-0
   [ "$(kubectl get pod stranded-worker-0 -o jsonpath='{.metadata.uid}')" = "$old" ]
@@ -297,9 +297,9 @@ test_policy_and_gang_are_made_once() {
     kubectl apply -f - >/dev/null
   eventually event_about walled GangUnavailable
   [ "$(kubectl get networkpolicy walled -o jsonpath='{.metadata.ownerReferences[0].kind}')" = DistributedTrainingJob ]
-  pods_are walled '' # none of them could be placed
+  pods_are walled '' # no pod could be scheduled
   kubectl apply -f $here/podgroups.yaml >/dev/null
-  # a gang is made at once
+  # the pods of a gang are created at once
   eventually pods_are walled 'walled-ps-0 walled-ps-1 walled-worker-0 walled-worker-1'
   [ "$(kubectl get podgroups.scheduling.volcano.sh walled -o jsonpath='{.spec.minMember} {.spec.queue}')" = '4 q' ]
   [ "$(kubectl get pod walled-ps-0 -o jsonpath='{.spec.schedulerName}')" = volcano ]
@@ -321,7 +321,7 @@ test_policy_and_gang_are_made_once() {
 test_a_quota_is_said_and_its_deadline_holds() {
   start_operator
   kubectl create quota small --hard=pods=1 >/dev/null
-  # nobody here counts for the quota, so its status is played
+  # there is no quota controller here, so the test sets its status
   kubectl patch quota small --subresource=status --type=merge -p '{"status":{"hard":{"pods":"1"},"used":{"pods":"1"}}}' >/dev/null
   sed 's/name: life/name: over/; s/^spec:/spec:\n  run: {schedulingDeadlineSeconds: 6}/' $here/job.yaml | kubectl apply -f - >/dev/null
   eventually field_is over '.status.conditions[?(@.type=="PodsRefused")].reason' QuotaExceeded
@@ -499,7 +499,7 @@ test_the_clusters_roles_cover_jobs() {
   done
 }
 
-# Those in Python play many lives at once, each in a namespace of its own, behind a proxy that sees every request.
+# The Python scenarios run many jobs at once, each in its own namespace, behind a proxy that sees every request.
 test_killed_at_every_call() { python3 $here/kill_each.py; }
 test_every_right_is_needed() { python3 $here/rights.py; }
 test_two_hundred_bad_manifests_harm_no_other_job() { python3 $here/mutations.py bad; }
@@ -513,7 +513,7 @@ kubectl delete dtj --all -A >/dev/null 2>&1 || true
 kubectl delete pods,services -A -l muster.dev/job --force --grace-period=0 >/dev/null 2>&1 || true
 for t in test_crd_is_applied_explained_and_small "$@"; do
   t0=$SECONDS
-  set +e # not "if (...)", which would let a scenario go on after a failure
+  set +e # not "if (...)", which would continue a scenario after a failure
   (
     set -eE
     trap 'echo "    line $LINENO: $BASH_COMMAND"' ERR
@@ -529,7 +529,7 @@ for t in test_crd_is_applied_explained_and_small "$@"; do
     printf '  FAILED   %s (%d s); the operator said:\n' "$t" $((SECONDS - t0))
     tail -20 "$log"
     failed=1
-    break # what comes after would start from whatever state this one left
+    break # later scenarios would start from an undefined state
   fi
 done
 echo "$passed passed, $failed failed"

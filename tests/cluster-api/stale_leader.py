@@ -30,14 +30,14 @@ def pair(index):
         stopped = threading.Event()
         seen = [0]
 
-        # its writes count from the job on; the tenth of a life is beyond Running
+        # its writes are counted from the creation of the job; the tenth is after Running
         def stop_at(method, path, number):
             if method != "GET" and "/leases" not in path:
                 seen[0] += 1
                 if seen[0] > index % 10 and not stopped.is_set():
                     if index % 2:
                         operators[0].signal(signal.SIGSTOP)
-                    else:  # a little later: between two calls, in the middle of a look
+                    else:  # a little later: between two calls, within a reconcile
                         threading.Timer(index / 5000, operators[0].signal, (signal.SIGSTOP,)).start()
                     stopped.set()
             return None
@@ -45,7 +45,7 @@ def pair(index):
         proxies[0].hook = stop_at
         must("POST", JOBS % ns, manifest("j", program={"command": ["x"]},
                                          tasks={"ps": {"replicas": 1}, "worker": {"replicas": 2}}))
-        if not stopped.wait(5):  # fewer writes than that: while nothing happens, then
+        if not stopped.wait(5):  # fewer writes: stop it while it is idle
             operators[0].signal(signal.SIGSTOP)
         time.sleep(0.1)
         until("the other leads", lambda: holder(ns) not in (None, "", first), 60, 0.3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the Python scenarios share: calls to the API server, a proxy between it and an operator that can
+"""Functions shared by the Python scenarios: calls to the API server, a proxy between it and an operator that can
 kill the operator at any request, the operator's process, and a played kubelet.
 
 Everything lives in a namespace of its own, so that many cases run at once on one API server."""
@@ -39,7 +39,7 @@ def connect(timeout=30):
 
 
 def call(method, path, body=None, kind="application/json"):
-    """(status, object); the connection is kept for the thread."""
+    """(status, object); each thread keeps its connection."""
     for attempt in (0, 1):
         if not getattr(local, "connection", None):
             local.connection = connect()
@@ -68,7 +68,7 @@ def merge(path, body):
 
 
 def make_namespace(name):
-    """A new one: nobody here deletes namespaces, so its name has the time in it."""
+    """Creates a namespace. Namespaces are not deleted here, so the name contains the time."""
     name = f"{name}-{time.time_ns() // 1000000 % 10 ** 9}"
     must("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
     made.append(name)
@@ -76,7 +76,7 @@ def make_namespace(name):
 
 
 def tidy():
-    """The jobs of this run go, so that no later operator finds them."""
+    """Deletes the jobs of this run, so that no later operator finds them."""
     for ns in made:
         call("DELETE", JOBS % ns)
         for path in ("api/v1/namespaces/%s/pods", "api/v1/namespaces/%s/services",
@@ -109,7 +109,7 @@ def rules_of(pairs):
 
 
 def grant(namespace, user, pairs):
-    """A Role in the namespace with these, and a ClusterRole with what of them is about nodes."""
+    """Creates a Role in the namespace with these rules, and a ClusterRole with the rules for nodes."""
     for kind, where, kept in (("Role", f"/namespaces/{namespace}", [p for p in pairs if p[1] != "nodes"]),
                               ("ClusterRole", "", [p for p in pairs if p[1] == "nodes"])):
         path = f"{RBAC}{where}/{kind.lower()}s"
@@ -346,7 +346,7 @@ class Kubelet:
 
 
 def in_parallel(cases, run, width):
-    """Runs run(case) for each; returns [(case, message)] of those that failed."""
+    """Runs run(case) for each case; returns [(case, message)] of the failed ones."""
     waiting, failed, lock = list(cases), [], threading.Lock()
 
     def work():
