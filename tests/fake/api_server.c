@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs, connections, a thread for each, and what the test does from its side.  A test is one
- * program, so this is included, and the store with it. */
+/* The server: pod logs, connections (one thread each), and the functions for tests. A test is one
+ * program, so this file and the store are included. */
 #include "tests/fake/api_store.c"
 
 /* ---- logs of pods ---- */
 
-/* The lines from *at on that the request wants; they are all read then. */
+/* The requested lines from *at on; advances *at to the end. */
 static void api_put_lines(struct mu_buf *out, const struct api_log *log, size_t *at,
 			  const char *since, long tail)
 {
@@ -31,7 +31,7 @@ static struct api_log *api_find_log(struct api_server *s, const char *pod)
 	return NULL;
 }
 
-/* A pod's log; false closes the connection.  The lock is held, but not while it waits. */
+/* Sends a pod's log; false closes the connection. The lock is held, except during waits. */
 static bool api_give_log(struct api_server *s, int fd, const struct api_request *r)
 {
 	const struct api_log *log = api_find_log(s, r->name);
@@ -75,7 +75,7 @@ struct api_connection {
 	int fd, slot;
 };
 
-/* Reads one request; false when the peer is gone. */
+/* Reads one request; false if the peer has disconnected. */
 static bool api_read(int fd, struct mu_buf *in, struct api_request *r)
 {
 	char chunk[8192], *end;
@@ -280,7 +280,7 @@ void api_server_down(struct api_server *s, bool down)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- the test's side ---- */
+/* ---- functions for tests ---- */
 
 void api_server_put(struct api_server *s, const char *path, const char *json)
 {

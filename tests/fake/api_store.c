@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The objects, their history, and the answers made of them.  One lock for everything; a watch walks
- * the history from its version on.  Included by api_server.c. */
+/* The objects, their history, and the responses. One lock protects everything. A watch reads the
+ * history from its version on. Included by api_server.c. */
 #include "tests/fake/api_server.h"
 
 #include <arpa/inet.h>
@@ -68,12 +68,12 @@ struct api_request {
 	char *query;
 	char *body;
 	size_t length;
-	bool apply; /* the body is a whole object that may be new */
+	bool apply; /* server-side apply: the body is a complete object that may be new */
 };
 
 /* ---- the store ---- */
 
-/* "/apis/g/v/namespaces/ns/resource/name/sub" into its parts. */
+/* Splits "/apis/g/v/namespaces/ns/resource/name/sub" into its parts. */
 static void api_split(struct api_request *r, const char *path)
 {
 	MU_AUTO_FREE char *copy = mu_xstrdup(path);
@@ -130,7 +130,7 @@ static struct api_object *api_find(struct api_server *s, const struct api_reques
 	return NULL;
 }
 
-/* Gives the object the next version and tells the watches. */
+/* Gives the object the next version and notifies the watches. */
 static void api_changed(struct api_server *s, struct api_object *o, const char *type)
 {
 	cJSON *metadata = cJSON_GetObjectItemCaseSensitive(o->json, "metadata");
@@ -202,7 +202,7 @@ static void api_merge(cJSON *to, const cJSON *patch)
 	}
 }
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
 static bool api_send(int fd, const char *data, size_t n)
 {
@@ -257,7 +257,7 @@ static long api_number(const char *query, const char *key, long otherwise)
 	return at ? strtol(at + strlen(key), NULL, 10) : otherwise;
 }
 
-/* By metadata.name alone. */
+/* Supports only a field selector on metadata.name. */
 static bool api_named_in_query(const struct api_request *r, const char *name)
 {
 	static const char key[] = "fieldSelector=metadata.name%3D";
@@ -272,7 +272,7 @@ static bool api_selected(const struct api_request *r, bool labelled)
 	return !r->query || !strstr(r->query, "labelSelector=") || labelled;
 }
 
-/* The objects of a page; *more is where the next begins, 0: nowhere. */
+/* The objects of a page; *more is the position of the next page, or 0. */
 static cJSON *api_page(struct api_server *s, const struct api_request *r, long *more)
 {
 	long limit = api_number(r->query, "limit=", 0), from = api_number(r->query, "continue=", 0);
@@ -299,7 +299,7 @@ static cJSON *api_page(struct api_server *s, const struct api_request *r, long *
 	return items;
 }
 
-/* A page; the continue token is the number of objects already given. */
+/* Sends a page; the continue token is the number of objects already sent. */
 static bool api_list(struct api_server *s, int fd, const struct api_request *r)
 {
 	cJSON *all = cJSON_CreateObject(), *metadata;
@@ -319,7 +319,7 @@ static bool api_list(struct api_server *s, int fd, const struct api_request *r)
 	return go_on;
 }
 
-/* Takes a fault that is meant for this request. */
+/* Takes the fault for this request, if there is one. */
 static bool api_take_fault(struct api_server *s, const char *what, bool watch,
 			   struct api_fault_rule *out)
 {
@@ -353,7 +353,7 @@ static bool api_tell(int fd, const char *type, const cJSON *object)
 	return api_chunk(fd, mu_buf_span(&b));
 }
 
-/* One event to the watcher; false ends the watch.  The lock is held. */
+/* Sends one event to the watcher; false ends the watch. The lock is held. */
 static bool api_send_event(struct api_server *s, int fd, const struct api_request *r,
 			   const struct api_event *e)
 {
@@ -414,7 +414,7 @@ static void api_watch(struct api_server *s, int fd, const struct api_request *r)
 	}
 }
 
-/* As for a resource with a status of its own: the generation counts changes of the spec. */
+/* As for a resource with a status subresource: the generation counts changes of the spec. */
 static void api_count_generation(cJSON *o, const cJSON *patch)
 {
 	const cJSON *spec = cJSON_GetObjectItemCaseSensitive(o, "spec");
@@ -428,7 +428,7 @@ static void api_count_generation(cJSON *o, const cJSON *patch)
 
 static bool api_give_log(struct api_server *s, int fd, const struct api_request *r);
 
-/* Does what the request asks; false closes the connection.  The lock is held. */
+/* Executes the request; false closes the connection. The lock is held. */
 static bool api_serve(struct api_server *s, int fd, struct api_request *r, bool silent)
 {
 	struct api_object *o = r->name[0] ? api_find(s, r) : NULL;

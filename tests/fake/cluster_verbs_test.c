@@ -8,7 +8,7 @@
 
 static struct api_server *server;
 
-static int begin(void **state)
+static int start_server(void **state)
 {
 	char path[128];
 	FILE *f;
@@ -30,13 +30,13 @@ static int begin(void **state)
 	return 0;
 }
 
-static int end(void **state)
+static int stop_server(void **state)
 {
 	api_server_stop(server);
 	return teardown(state);
 }
 
-/* JSON, which is YAML too: the fake server reads no other. */
+/* JSON is also YAML; the fake server accepts only JSON. */
 static void write_job(int workers)
 {
 	FILE *f = fopen(manifest, "w");
@@ -93,7 +93,7 @@ static int run(const char *const *argv, struct mu_buf *said)
 	return finish(pid, fd, said);
 }
 
-static void submit__creates_changes_and_leaves_alone(void **state)
+static void submit__creates_changes_or_keeps_the_job(void **state)
 {
 	MU_AUTO_BUF first = {0};
 	MU_AUTO_BUF again = {0};
@@ -114,7 +114,7 @@ static void submit__creates_changes_and_leaves_alone(void **state)
 	assert_says(changed, "muster logs small -f -n team");
 }
 
-static void submit__of_a_wrong_manifest__asks_no_server(void **state)
+static void submit__of_an_invalid_manifest__sends_no_request(void **state)
 {
 	MU_AUTO_BUF said = {0};
 
@@ -124,7 +124,7 @@ static void submit__of_a_wrong_manifest__asks_no_server(void **state)
 	assert_int_equal(api_server_seen(server, "/"), 0);
 }
 
-static void submit__that_is_refused__says_why(void **state)
+static void submit__that_is_rejected__prints_the_reason(void **state)
 {
 	MU_AUTO_BUF refused = {0};
 	MU_AUTO_BUF conflict = {0};
@@ -143,7 +143,7 @@ static void submit__that_is_refused__says_why(void **state)
 	assert_int_equal(MUSTER(&nothing, "submit"), 2);
 }
 
-static void submit__of_a_job_that_has_ended__says_how_to_run_it_again(void **state)
+static void submit__of_an_ended_job__explains_how_to_run_it_again(void **state)
 {
 	MU_AUTO_BUF said = {0};
 
@@ -167,7 +167,7 @@ static void wait__prints_progress_and_ends_with_the_job(void **state)
 			 "{\"status\":{\"phase\":\"Running\",\"tasks\":{\"worker\":{\"desired\":2,"
 			 "\"ready\":2}},\"progress\":{\"step\":50,\"targetStep\":200,\"loss\":0.5,"
 			 "\"stepsPerSecond\":9.5}}}");
-	/* a server that loses its connections is no reason to end */
+	/* closed connections do not end the wait */
 	api_server_compact(server);
 	UNTIL(api_server_seen(server, "WATCH GET " JOBS) == 2);
 	api_server_patch(
@@ -184,7 +184,7 @@ static void wait__prints_progress_and_ends_with_the_job(void **state)
 	assert_says(said, "checkpoint     /o/model.ckpt-200");
 }
 
-static void wait__of_jobs_that_do_not_succeed__has_a_status_for_each(void **state)
+static void wait__of_jobs_that_do_not_succeed__has_an_exit_status_for_each_case(void **state)
 {
 	MU_AUTO_BUF none = {0};
 	MU_AUTO_BUF late = {0};
@@ -221,7 +221,7 @@ static void wait__of_a_job_that_is_deleted__ends(void **state)
 	assert_says(said, "small: deleted");
 }
 
-static void logs__have_their_task_before_each_line(void **state)
+static void logs__have_their_task_at_the_start_of_each_line(void **state)
 {
 	MU_AUTO_BUF all = {0};
 	MU_AUTO_BUF one = {0};
@@ -245,7 +245,7 @@ static void logs__have_their_task_before_each_line(void **state)
 	assert_says(waiting, "worker/1 has no log yet: Because");
 }
 
-static void logs__of_what_is_not_there__say_so(void **state)
+static void logs__of_a_missing_job_or_task__report_it(void **state)
 {
 	static const struct {
 		const char *task, *said;
@@ -274,9 +274,9 @@ static void logs__of_what_is_not_there__say_so(void **state)
 	assert_says(gone, "its pods were deleted with their logs");
 }
 
-/* Waits for the container, goes on behind a broken stream without a line lost or twice, follows the
- * pod that comes in its place, and ends with the job. */
-static void logs_that_are_followed__have_each_line_once(void **state)
+/* Waits for the container, resumes a broken stream without lost or duplicate lines, follows the
+ * replacement pod, and ends with the job. */
+static void followed_logs__have_each_line_once(void **state)
 {
 	const char *argv[] = {"muster", "logs", "-f", "small", "worker/0", NULL};
 	MU_AUTO_BUF said = {0};
@@ -309,20 +309,20 @@ static void logs_that_are_followed__have_each_line_once(void **state)
 	assert_int_equal(api_server_seen(server, "small-worker-0/log"), 3);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define T(name) cmocka_unit_test_setup_teardown(name, start_server, stop_server)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    T(submit__creates_changes_and_leaves_alone),
-	    T(submit__of_a_wrong_manifest__asks_no_server),
-	    T(submit__that_is_refused__says_why),
-	    T(submit__of_a_job_that_has_ended__says_how_to_run_it_again),
+	    T(submit__creates_changes_or_keeps_the_job),
+	    T(submit__of_an_invalid_manifest__sends_no_request),
+	    T(submit__that_is_rejected__prints_the_reason),
+	    T(submit__of_an_ended_job__explains_how_to_run_it_again),
 	    T(wait__prints_progress_and_ends_with_the_job),
-	    T(wait__of_jobs_that_do_not_succeed__has_a_status_for_each),
+	    T(wait__of_jobs_that_do_not_succeed__has_an_exit_status_for_each_case),
 	    T(wait__of_a_job_that_is_deleted__ends),
-	    T(logs__have_their_task_before_each_line),
-	    T(logs__of_what_is_not_there__say_so),
-	    T(logs_that_are_followed__have_each_line_once),
+	    T(logs__have_their_task_at_the_start_of_each_line),
+	    T(logs__of_a_missing_job_or_task__report_it),
+	    T(followed_logs__have_each_line_once),
 	};
 
 	return cmocka_run_group_tests(tests, find_program, NULL);

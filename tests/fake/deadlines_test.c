@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deadlines fire from timers, on time, with nothing else happening: the controller in the simulated
- * cluster (sim.h), undisturbed. */
+/* Deadlines fire from timers, on time, without other events: the controller in the simulated
+ * cluster (sim.h), without faults. */
 #include "operator/controller/http.h"
 #include "tests/fake/one_job.h"
 
@@ -19,7 +19,7 @@ static const cJSON *failed(struct sim *s)
 	return condition_of(s, "Failed");
 }
 
-/* Failed for this reason, this long after that time of the status, to the second. */
+/* Expects the job to fail for this reason, `after` seconds after `from`, to the second. */
 static void expect_failed(struct sim *s, const char *reason, double from, double after)
 {
 	const cJSON *job = sim_find(s, JOB_PATH)->json, *c = failed(s);
@@ -116,7 +116,7 @@ static void job__that_has_ended__goes_when_its_time_to_live_is_over(void **state
 	assert_non_null(sim_find(s, JOB_PATH));
 	sim_settle(s, 30);
 	assert_null(sim_find(s, JOB_PATH));
-	sim_settle(s, 60); /* for the garbage collector, and for kubelets */
+	sim_settle(s, 60); /* time for the garbage collector and the kubelets */
 	for (int i = 0; i < s->n_objects; i++)
 		assert_true(s->objects[i].kind == SIM_NODE ||
 			    strstr(s->objects[i].path, "foreign"));
@@ -207,7 +207,7 @@ static void first_status__of_a_pending_job__is_written_within_seconds(void **sta
 	stop(s, &script);
 }
 
-/* What is written in a minute in which the chief has news each second. */
+/* Number of writes in a minute in which the chief reports progress every second. */
 static int writes_of_progress(void)
 {
 	struct sim_script script = {.end = never_ends};

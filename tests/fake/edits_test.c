@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A spec that the schema lets through and that cannot work (here a template that is no pod's):
- * what becomes of a job that was to start with it, of one that ran before, and of one that is over.
- */
+/* A spec that the schema accepts but that cannot work (here an invalid pod template): effects on a
+ * new job, a running job and an ended job. */
 #include "tests/fake/one_job.h"
 
 #define WRONG "{\"spec\":{\"containers\":[\"no map\"]}}"
@@ -19,8 +18,7 @@ static const char *status_text(struct sim *s, const char *path)
 	return sim_text(sim_find(s, JOB_PATH)->json, whole);
 }
 
-/* The condition has this status and reason, and says what is wrong of the spec that is there now.
- */
+/* Expects the condition with this status; its message describes the problem of the current spec. */
 static void expect_told(struct sim *s, const char *type, const char *status)
 {
 	const cJSON *c = condition_of(s, type), *job = sim_find(s, JOB_PATH)->json;
@@ -80,7 +78,7 @@ static void job__that_runs__goes_on_while_its_new_spec_cannot_work(void **state)
 	assert_int_equal(pods(s), 3);
 	writes = s->writes;
 	sim_settle(s, 600);
-	assert_int_equal(s->writes, writes); /* told once */
+	assert_int_equal(s->writes, writes); /* reported once */
 	edit_template(s, RIGHT);
 	sim_settle(s, 60);
 	assert_string_equal(status_text(s, "phase"), "Running");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The controller and one job in the simulated cluster (sim.h), for tests of a story of their own.
+/* The controller and one job in the simulated cluster (sim.h), for tests with their own scenario.
  */
 #ifndef TESTS_FAKE_ONE_JOB_H
 #define TESTS_FAKE_ONE_JOB_H
@@ -24,7 +24,7 @@ static int never_ends(const struct sim_script *s, const char *task, int index, i
 	return -1;
 }
 
-/* A ps and two workers. */
+/* Starts a job of one ps and two workers. */
 static struct sim *start_job(struct sim_script *script, const char *program, const char *run,
 			     uint64_t seed, bool faulty)
 {
@@ -49,7 +49,7 @@ static void stop(struct sim *s, struct sim_script *script)
 	free(s);
 }
 
-/* One of its status; NULL: it has none of this type. */
+/* A condition of the job's status; NULL if there is none of this type. */
 static inline const cJSON *condition_of(struct sim *s, const char *type)
 {
 	const cJSON *c;

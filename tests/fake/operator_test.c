@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The real muster-operator program against a scripted API server: what it does when answers are
- * slow, lost, refused, cut in two or too old.  Each case ends in the same picture as the
- * undisturbed one, and then nothing more is written. */
+/* The program muster-operator with a scripted API server: slow, lost, rejected, truncated or stale
+ * responses. Each case ends in the same state as the undisturbed case, and then nothing more is
+ * written. */
 #include "lib/net/http_client.h"
 #include "tests/ports.h"
 #include "tests/program.h"
@@ -54,7 +54,7 @@ static pid_t start_operator(struct api_server *s, const char *leader)
 	fclose(f);
 	pid = fork();
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a case that fails leaves nobody behind */
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed test leaves no process behind */
 		if (!getenv("OPERATOR_TEST_LOG") && !freopen("/dev/null", "w", stderr))
 			_exit(126);
 		execl(program, program, "--kubeconfig", config_file, leader, metrics_option,
@@ -120,7 +120,7 @@ static bool play(struct api_server *s, const char *phase)
 	return false;
 }
 
-/* Runs pods as they come until the job says `phase`. */
+/* Runs new pods until the job has this phase. */
 static void play_until(struct api_server *s, const char *phase)
 {
 	if (!COMES_TRUE(play(s, phase)))
@@ -148,7 +148,7 @@ static bool quiet_for_a_second(struct api_server *s)
 	return writes(s) == before;
 }
 
-/* What follows from the last change is soon written, and then nothing. */
+/* Expects the operator to finish its writes soon, and then to write nothing. */
 static void expect_quiet(struct api_server *s)
 {
 	UNTIL(quiet_for_a_second(s));
@@ -167,8 +167,8 @@ static void run_undisturbed(struct world w)
 	expect_running(w.server);
 	expect_quiet(w.server);
 	printf("    writes until Running: %d\n", writes(w.server));
-	assert_in_range(writes(w.server), 1, 14); /* the budget of a job of 6 pods */
-	/* the servers stay for a worker that is still at work */
+	assert_in_range(writes(w.server), 1, 14); /* maximum number of writes for a job of 6 pods */
+	/* the ps tasks stay while a worker is running */
 	api_server_patch(w.server, PODS, "j-worker-1", ended_well);
 	api_server_patch(w.server, PODS, "j-worker-0", ended_well);
 	play_until(w.server, "Succeeded");
@@ -200,7 +200,8 @@ static void first_status__has_the_count_of_restarts(void **state)
 	end(&w);
 }
 
-/* Reads of job j before it is acted upon, when another job was made and runs before it. */
+/* Number of reads of job j before it is processed, when another job was created and runs before it.
+ */
 static int reads_of_a_later_job(const char *leader, bool term_is_known)
 {
 	struct world w = {.server = api_server_start(0)};
@@ -214,7 +215,7 @@ static int reads_of_a_later_job(const char *leader, bool term_is_known)
 		       "\"metadata\":{\"name\":\"first\"},\"spec\":{\"tasks\":{\"ps\":{}}}}");
 	UNTIL(api_server_count(w.server, PODS) == 1);
 	api_server_put(w.server, JOBS, job_text);
-	UNTIL(api_server_count(w.server, PODS) == 3); /* its workers wait for its ps */
+	UNTIL(api_server_count(w.server, PODS) == 3); /* the workers wait for the ps */
 	reads = api_server_seen(w.server, "GET " JOBS "/j");
 	end(&w);
 	return reads;
@@ -353,8 +354,7 @@ static void leader__hands_over_when_it_is_stopped(void **state)
 	api_server_stop(s);
 }
 
-/* What else is a write of somebody who changes the lease meanwhile, for one: a renewal of its own.
- */
+/* Simulates a concurrent write to the lease, for example a renewal. */
 static void leader__whose_hand_over_meets_another_write__hands_over(void **state)
 {
 	struct api_server *s = api_server_start(0);
@@ -371,7 +371,7 @@ static void leader__whose_hand_over_meets_another_write__hands_over(void **state
 	api_server_stop(s);
 }
 
-/* So that what fails, or hangs for its 5 s, is made good before the term is over. */
+/* A failed or timed-out (5 s) renewal must be repeated before the lease expires. */
 static void leader__whose_renewal_fails__tries_again_sooner_than_it_renews(void **state)
 {
 	struct api_server *s = api_server_start(0);
@@ -388,7 +388,7 @@ static void leader__whose_renewal_fails__tries_again_sooner_than_it_renews(void 
 	api_server_stop(s);
 }
 
-/* Whether the program answers that page with something that holds `text`. */
+/* True if the response to that page contains `text`. */
 static bool says(int port, const char *page, const char *text)
 {
 	MU_AUTO_FREE char *url = mu_xasprintf("http://127.0.0.1:%d/%s", port, page);

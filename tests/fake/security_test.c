@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The certificates of a job over days: the controller in the simulated cluster (sim.h), undisturbed
- * and not.  sim_secret.c breaks a run in which two tasks might mistrust each other. */
+/* The certificates of a job over days: the controller in the simulated cluster (sim.h), with and
+ * without faults. sim_secret.c fails a run in which two tasks might not trust each other. */
 #include "tests/fake/one_job.h"
 
 enum { HOUR = 3600 };
@@ -11,7 +11,7 @@ static struct sim *start(struct sim_script *script, uint64_t seed, bool faulty)
 	return start_job(script, TRAIN, "", seed, faulty);
 }
 
-/* Of the one that the job's status names. */
+/* Path of the Secret that the job's status names. */
 static const char *sim_secret_path(struct sim *s)
 {
 	static char path[256];
@@ -29,7 +29,7 @@ static const cJSON *secret(struct sim *s)
 	return o->json;
 }
 
-/* Every pod mounts it. */
+/* Expects every pod to mount the Secret. */
 static void expect_mounted(struct sim *s)
 {
 	for (int i = 0; i < s->n_objects; i++) {
@@ -88,8 +88,8 @@ static void secret__is_there_and_remembered_before_any_pod(void **state)
 	stop(s, &script);
 }
 
-/* The status is stored with the job's certificates before any pod, with a condition that is already
- * true: its event must not be lost. */
+/* The status is stored with the job's certificates before any pod. It has a condition that is
+ * already true, whose event must not be lost. */
 static void condition__that_is_stored_with_the_certificates__has_its_event(void **state)
 {
 	struct sim_script script = {.gpus = true, .no_gpu_image = true};
@@ -125,7 +125,7 @@ static void certificates__are_replaced_in_two_phases__the_ca_first(void **state)
 	stop(s, &script);
 }
 
-static void certificates__of_another_life__are_replaced_in_its_time(void **state)
+static void certificates__with_another_lifetime__are_replaced_in_time(void **state)
 {
 	struct sim_script script = {.cert_life = HOUR};
 	struct sim *s;
@@ -153,7 +153,7 @@ static void operator__that_starts_anew_between_the_phases__begins_the_first_agai
 	sim_settle(s, 32 * HOUR + 120);
 	expect_certs(s, "CA 1;CA 2; with CA 1;");
 	sim_restart(s);
-	for (int i = 0; i < 20; i++) { /* none of these need be trusted */
+	for (int i = 0; i < 20; i++) { /* these certificates need not be trusted */
 		sim_settle(s, 5);
 		sim_restart(s);
 	}
@@ -196,7 +196,7 @@ static void secret__that_was_deleted__comes_back_when_a_pod_misses_it(void **sta
 	sim_settle(s, 120);
 	sim_remove(s, sim_find(s, sim_secret_path(s)));
 	sim_settle(s, HOUR);
-	assert_null(sim_find(s, sim_secret_path(s))); /* nobody needs it yet */
+	assert_null(sim_find(s, sim_secret_path(s))); /* no pod needs it yet */
 	pod = sim_find(s, "/api/v1/namespaces/default/pods/j-worker-1");
 	assert_non_null(pod);
 	sim_serve(s, "DELETE", pod->path, NULL, NULL, NULL);
@@ -208,8 +208,8 @@ static void secret__that_was_deleted__comes_back_when_a_pod_misses_it(void **sta
 	stop(s, &script);
 }
 
-/* SIM_ROTATIONS: the number of runs; make test-simulator has more of them. */
-static void rotations__whatever_goes_wrong__leave_nobody_mistrusted(void **state)
+/* SIM_ROTATIONS is the number of runs; make test-simulator sets a larger one. */
+static void rotations__with_any_faults__keep_all_tasks_trusted(void **state)
 {
 	const char *text = getenv("SIM_ROTATIONS");
 	int runs = text ? atoi(text) : 12, switches = 0, crashes = 0;
@@ -239,11 +239,11 @@ int main(void)
 	    cmocka_unit_test(secret__is_there_and_remembered_before_any_pod),
 	    cmocka_unit_test(condition__that_is_stored_with_the_certificates__has_its_event),
 	    cmocka_unit_test(certificates__are_replaced_in_two_phases__the_ca_first),
-	    cmocka_unit_test(certificates__of_another_life__are_replaced_in_its_time),
+	    cmocka_unit_test(certificates__with_another_lifetime__are_replaced_in_time),
 	    cmocka_unit_test(operator__that_starts_anew_between_the_phases__begins_the_first_again),
 	    cmocka_unit_test(job__that_slept_past_its_certificates__wakes_with_new_ones),
 	    cmocka_unit_test(secret__that_was_deleted__comes_back_when_a_pod_misses_it),
-	    cmocka_unit_test(rotations__whatever_goes_wrong__leave_nobody_mistrusted),
+	    cmocka_unit_test(rotations__with_any_faults__keep_all_tasks_trusted),
 	};
 
 	mu_log_set_level(getenv("SIM_TRACE") ? MU_DEBUG : MU_ERROR);

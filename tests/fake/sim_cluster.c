@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The objects, their history and what the API does with a call; and the rules that hold whatever
- * happens: one live pod for an index, nothing touched that is not ours, an end is an end. */
+/* The objects, their history and the API calls; and the invariants: one live pod for each index, no
+ * change of foreign objects, ended jobs stay ended. */
 #include "lib/base/rfc3339.h"
 #include "tests/fake/sim.h"
 
@@ -169,11 +169,11 @@ void sim_collect(struct sim *s, struct sim_object *o)
 		return;
 	}
 	sim_serve(s, "DELETE", o->path, NULL, NULL, NULL);
-	if (isinf(o->due)) /* its node is lost: somebody else sees to it */
+	if (isinf(o->due)) /* its node is lost: the node controller deletes it */
 		o->due = s->now + 30;
 }
 
-/* ---- the rules ---- */
+/* ---- invariants ---- */
 
 static bool is_live(const cJSON *pod)
 {
@@ -195,7 +195,7 @@ static bool same_index(const cJSON *a, const cJSON *b)
 	return strcmp(owner_of(a), owner_of(b)) == 0;
 }
 
-/* Whether `rows`, as in "0-3,7", has the index. */
+/* True if `rows`, such as "0-3,7", contains the index. */
 static bool is_in_rows(const char *rows, int index)
 {
 	for (const char *at = rows; *at; at += *at == ',') {
@@ -212,8 +212,8 @@ static bool is_in_rows(const char *rows, int index)
 	return false;
 }
 
-/* What the status says of an index that has ended; NULL when nothing, *plain: that it is done and
- * no more. */
+/* The record of an ended index in the status; NULL if there is none. *plain: the index is done
+ * without a record. */
 static const cJSON *record_of(const cJSON *job, const char *task, int index, bool *plain)
 {
 	const cJSON *rows = cJSON_GetObjectItemCaseSensitive(sim_at(job, "status.completedIndexes"),
@@ -237,7 +237,7 @@ static bool is_done(const cJSON *job, const char *task, int index)
 	return plain || cJSON_IsTrue(sim_at(e, "done"));
 }
 
-/* Whether the ledger has this mark for the pod's index. */
+/* True if the replica history has this mark for the pod's index. */
 static bool is_marked(const cJSON *job, const cJSON *pod, const char *mark)
 {
 	const cJSON *labels = sim_at(pod, "metadata.labels");
@@ -251,7 +251,7 @@ static bool is_marked(const cJSON *job, const cJSON *pod, const char *mark)
 	return (plain && strcmp(mark, "done") == 0) || cJSON_IsTrue(sim_at(e, mark));
 }
 
-/* Its scheduler places a pod with the group that it names, whosesoever that is. */
+/* A scheduler places a pod with the group that it names, whoever owns the group. */
 static void check_group(struct sim *s, const cJSON *job, const cJSON *pod)
 {
 	const char *gang = sim_text(job, "spec.run.gang");
@@ -292,7 +292,7 @@ static void check_status(struct sim *s, const cJSON *was, const cJSON *is)
 	bool over = strcmp(old, "Succeeded") == 0 || strcmp(old, "Failed") == 0;
 	const cJSON *t;
 
-	/* one that had not begun may, when its spec is corrected */
+	/* a job that has not started may continue after its spec is corrected */
 	if (over && *sim_text(was, "status.startTime") && strcmp(old, new) != 0)
 		sim_break(s, "the job was %s and is %s", old, new);
 	sim_check_epoch(s, was, is);
@@ -362,7 +362,7 @@ static int serve_post(struct sim *s, const char *path, const cJSON *body, cJSON 
 		return mu_fail(err, MU_ALREADY_EXISTS, "%s exists", named);
 	if (strstr(path, "/events")) {
 		s->kernels_events += strcmp(sim_text(body, "reason"), "KernelsMissing") == 0;
-		return 0; /* they are for people */
+		return 0; /* events are informational */
 	}
 	if (strstr(path, "/pods") && exceeds_quota(s))
 		return mu_fail(err, MU_PERMISSION_DENIED, "exceeded quota: q, limited: pods=%d",
@@ -405,7 +405,7 @@ static int serve_delete(struct sim *s, struct sim_object *o, const cJSON *body, 
 	return 0;
 }
 
-/* What a kubelet that has ended a pod asks for, as the server shows it to all. */
+/* The final deletion of a pod by its kubelet. */
 void sim_confirm(struct sim *s, struct sim_object *o)
 {
 	cJSON *metadata = metadata_of(o->json);
@@ -418,7 +418,7 @@ void sim_confirm(struct sim *s, struct sim_object *o)
 	sim_remove(s, o);
 }
 
-/* A patch of nothing changes nothing. */
+/* An empty patch changes nothing. */
 static bool asks_only(const char *method, const cJSON *body)
 {
 	return strcmp(method, "PATCH") == 0 && !body->child;

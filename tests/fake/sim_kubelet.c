@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens to pods by themselves: they start, run, end as their script says, and go when they
- * are deleted; and what people do to the cluster. */
+/* The kubelet and the users: pods start, run, end as in their script, and are deleted; users act on
+ * the cluster. */
 #include "lib/base/rfc3339.h"
 #include "lib/cluster/cluster_spec.h"
 #include "tests/fake/sim.h"
@@ -60,7 +60,7 @@ static bool takes_part(const struct sim *s, const struct sim_object *o)
 	return s->script.in_step && strcmp(label(o->json, LABEL_TASK), "worker") == 0 && !o->orphan;
 }
 
-/* Whether the chief has to go on: some member neither runs nor has left. */
+/* True while the chief must continue: a member neither runs nor has left. */
 static bool waits_for_others(struct sim *s, const struct sim_object *chief)
 {
 	for (int i = 1; i < SIM_WORKERS_MAX && takes_part(s, chief); i++) {
@@ -112,7 +112,7 @@ static void begin_work(struct sim *s, struct sim_object *o)
 	o->stage = STAGE_READY;
 	if (takes_part(s, o))
 		s->members[index] = true;
-	else if (strcmp(task, "ps") == 0) /* what it had is lost, and all begin anew */
+	else if (strcmp(task, "ps") == 0) /* its state is lost, and all workers restart */
 		memset(s->members, 0, sizeof(s->members));
 	o->due = s->script.end(&s->script, task, index, ends_of(s, task, index)->n) < 0
 		     ? INFINITY
@@ -140,7 +140,7 @@ static void finish_work(struct sim *s, struct sim_object *o)
 	e->n++;
 }
 
-/* Whether the node is news. */
+/* Places the pod; returns true if its node changed. */
 static bool place(struct sim *s, struct sim_object *o)
 {
 	if (sim_at(o->json, "spec.nodeName"))
@@ -168,7 +168,7 @@ static void step_pod(struct sim *s, struct sim_object *o)
 {
 	if (sim_at(o->json, "metadata.deletionTimestamp")) {
 		if ((o->stage == STAGE_STARTED || o->stage == STAGE_READY) &&
-		    sim_random(s) % 2 == 0) { /* one that caught SIGTERM, or did not */
+		    sim_random(s) % 2 == 0) { /* it handled SIGTERM, or was killed */
 			over(s, o, sim_random(s) % 2 ? 0 : 143, NULL);
 			o->due = s->now + sim_between(s, 0.1, 3);
 		} else {
@@ -182,7 +182,7 @@ static void step_pod(struct sim *s, struct sim_object *o)
 			o->due = INFINITY;
 			return;
 		}
-		if (misses_secret(s, o)) { /* placed, and asked for again and again */
+		if (misses_secret(s, o)) { /* placed; the kubelet retries the mount */
 			o->due = s->now + 5;
 			if (place(s, o))
 				sim_changed(s, o);
@@ -218,7 +218,7 @@ int sim_finish(struct sim *s, const char *ip)
 	return -MU_UNAVAILABLE;
 }
 
-/* ---- people ---- */
+/* ---- users ---- */
 
 static void edit(struct sim *s, const char *part, const char *key, cJSON *value)
 {
@@ -255,7 +255,7 @@ static struct sim_object *some_live_pod(struct sim *s, int which)
 	return found;
 }
 
-/* From now on nothing on the node moves; its controller marks the pods for deletion. */
+/* The node stops; the node controller marks its pods for deletion. */
 static void lose_node(struct sim *s)
 {
 	cJSON *node =
@@ -274,7 +274,7 @@ static void lose_node(struct sim *s)
 		if (o->kind != SIM_POD || strcmp(sim_text(o->json, "spec.nodeName"), "node-1") != 0)
 			continue;
 		sim_serve(s, "DELETE", o->path, NULL, NULL, NULL);
-		/* somebody else sees to those of a job that is gone */
+		/* pods of a deleted job belong to the garbage collector */
 		s->objects[i].due = owner_lives(s, o->json) ? INFINITY : s->now + 30;
 	}
 }
@@ -288,7 +288,7 @@ static void force_delete(struct sim *s, int worker)
 		sim_remove(s, o);
 }
 
-/* The Service, the NetworkPolicy, the group or a Secret, whichever is there. */
+/* Deletes an existing Service, NetworkPolicy, pod group or Secret of the job. */
 static void delete_owned(struct sim *s, int which)
 {
 	int last = -1;
@@ -306,7 +306,7 @@ static void delete_owned(struct sim *s, int which)
 		sim_remove(s, &s->objects[last]);
 }
 
-/* The next begins its story anew, while what the first one owned still goes. */
+/* The new job starts its story while dependents of the old one are still being deleted. */
 static void begin_again(struct sim *s)
 {
 	struct sim_object *o = sim_find(s, SIM_JOBS "j");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks are told who is in their cluster, and what the status says of that is true. */
+/* Membership updates to tasks, and the check of what the status reports about them. */
 #include <stdlib.h>
 
 #include "operator/controller/progress.h"
@@ -23,7 +23,7 @@ static struct sim_object *pod_of(struct sim *s, const char *uid)
 	return NULL;
 }
 
-/* The task may not hear, or its answer be lost. */
+/* Sends an update to a task; the request or its response can be lost. */
 int sim_tell_task(void *user, const struct pod *task, const char *members)
 {
 	struct sim *s = ((struct sim_operator *)user)->sim;
@@ -53,7 +53,7 @@ static bool is_wanted(const cJSON *job, const struct observed_pod *p)
 {
 	char replicas[64];
 
-	/* who stands outside the cluster need not know of it */
+	/* a task outside the cluster gets no updates */
 	if (strcmp(p->task, "evaluator") == 0 && sim_at(job, "spec.program.command"))
 		return false;
 	snprintf(replicas, sizeof(replicas), "spec.tasks.%s.replicas", p->task);
@@ -61,7 +61,8 @@ static bool is_wanted(const cJSON *job, const struct observed_pod *p)
 	       (p->phase == POD_PENDING || p->phase == POD_RUNNING);
 }
 
-/* Of the tasks that who writes this knows of; another may have died with one on its way. */
+/* Checks the tasks known to the writer; another operator may have died with an update on its way.
+ */
 void sim_check_epoch(struct sim *s, const cJSON *was, const cJSON *is)
 {
 	int seen = number_at(is, "status.cluster.epochSeen");

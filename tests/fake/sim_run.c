@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The controller in the simulated cluster: its watches, its worker, and what goes wrong between
- * them.  A killed controller is one whose calls arrive no more; the next starts from a list, which
- * may be old, or is a second replica, which has seen what its own watches have brought so far.  One
- * whose lease passed in the middle of a call may see that call arrive while the other one acts. */
+/* The controller in the simulated cluster: its watches, its worker, and injected faults.
+ *
+ * The calls of a killed controller no longer arrive. The next controller starts from a list, which
+ * can be stale. Or it is a second replica, which has seen the events of its own watches. If the
+ * lease of a controller expires during a call, that call can arrive while the other controller
+ * acts.
+ */
 #include "tests/fake/sim.h"
 
 enum { STEPS_MAX = 40000, FAULTS_MAX = 600, LATE_STEPS = 40 };
 enum { TELL_STEPS = 20, TELL_PAUSE_S = 60 };
 
-static struct sim *clock_of; /* the queue's clock takes no argument */
+static struct sim *clock_of; /* the clock function of the queue has no argument */
 
 static double queue_now(void)
 {
@@ -44,7 +47,7 @@ static bool is_selected(const struct sim_event *e)
 	       cJSON_GetObjectItemCaseSensitive(sim_at(e->json, "metadata.labels"), LABEL_JOB);
 }
 
-/* The next event of that kind, or NULL at the end of the history; what is of another is passed. */
+/* The next event of that kind, or NULL at the end of the history; skips other kinds. */
 static const struct sim_event *next_event(struct sim_operator *o, int kind)
 {
 	const struct sim *s = o->sim;
@@ -64,7 +67,7 @@ static bool deliver(struct sim_operator *o, int kind)
 	if (!e)
 		return false;
 	tell(o, kind, e->deleted, e->json);
-	if (!sim_chance(o->sim, 20)) /* else it comes again */
+	if (!sim_chance(o->sim, 20)) /* otherwise the event is delivered again */
 		o->position[kind]++;
 	return true;
 }
@@ -80,7 +83,7 @@ static bool is_last(const struct sim *s, int at, int until)
 	return !s->events[at].deleted;
 }
 
-/* A list as it was after `until` events. */
+/* Delivers the list as it was after `until` events. */
 static void list(struct sim_operator *o, int kind, int until)
 {
 	struct store_watch watch = {&o->controller.store, watched[kind], NULL};
@@ -119,7 +122,7 @@ static bool deliver_to(struct sim_operator *o)
 	return false;
 }
 
-/* Something that the leader sees; whoever waits sees something too, now and then. */
+/* Delivers an event to the leader, and sometimes to the waiting operator. */
 static bool deliver_some(struct sim *s)
 {
 	for (int i = 0; i < s->n_operators; i++)
@@ -166,7 +169,7 @@ static int refusal(struct sim *s, struct mu_err *err)
 static void take_over(struct sim *s);
 static bool work_once(struct sim *s);
 
-/* What happens while a call is under way; the lease may pass, and the next leader act. */
+/* Events during a call; the lease can pass, and the next leader can act. */
 static void meanwhile(struct sim *s)
 {
 	while (sim_chance(s, 200)) {
@@ -194,7 +197,7 @@ static void die(struct sim *s)
 	s->crashes++;
 }
 
-/* It arrives, unless its sender was killed before; then it may still arrive much later. */
+/* The call arrives, unless its sender was killed before; then it may arrive much later. */
 static int call_now(struct sim_operator *o, const struct kube_request *rq, const cJSON *body,
 		    cJSON **out, struct mu_err *err)
 {
@@ -216,7 +219,7 @@ static int call_now(struct sim_operator *o, const struct kube_request *rq, const
 		return refusal(s, err);
 	if (strcmp(rq->method, "DELETE") == 0 && !*sim_text(body, "preconditions.uid"))
 		sim_break(s, "%s was to be deleted, whichever it is by now", rq->path);
-	s->late_call = s->leader != o; /* sent while it led, and arrived after */
+	s->late_call = s->leader != o; /* sent by a leader, arrived after its term */
 	rc = sim_serve(s, rq->method, rq->path, body, &answer, err);
 	s->late_call = false;
 	meanwhile(s);
@@ -257,8 +260,8 @@ static int call(void *user, const struct kube_request *rq, cJSON **out, struct m
 	return may_send(user, rq, err) ? call_sent(user, rq, out, err) : -MU_CANCELLED;
 }
 
-/* Sent in turn, each while its sender may, and served in any order, some before others are sent.
- * Of what has gone out when its sender is killed each may arrive, now or much later, or be lost. */
+/* Sends calls in order while the sender may. They are served in any order, some before others are
+ * sent. If the sender is killed, each sent call may arrive now, arrive much later, or be lost. */
 static unsigned call_many(void *user, const struct kube_request *rqs, unsigned n,
 			  struct kube_reply *out)
 {
@@ -301,7 +304,7 @@ static int finish(void *user, const char *ip, const char *job_uid, struct mu_err
 		   : 0;
 }
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 static void start_operator(struct sim *s, struct sim_operator *o)
 {
@@ -327,7 +330,7 @@ static void start_operator(struct sim *s, struct sim_operator *o)
 		list(o, k, list_position(s));
 }
 
-/* The leader knows what is newer than its term, but when it could not ask. */
+/* The leader knows which objects are newer than its term, unless that request failed. */
 static void begin_term(struct sim *s)
 {
 	store_begin_term(&s->leader->controller.store,
@@ -347,8 +350,8 @@ void sim_restart(struct sim *s)
 	begin_term(s);
 }
 
-/* The other one leads, and looks at everything with what it has seen so far.  One that is in the
- * middle of a look is deposed, and begins anew when it comes out of it. */
+/* The other operator becomes leader and reconciles everything with its current view. A deposed
+ * operator in the middle of a reconcile restarts afterwards. */
 static void take_over(struct sim *s)
 {
 	struct sim_operator *was = s->leader, *next;
@@ -356,7 +359,7 @@ static void take_over(struct sim *s)
 	if (s->n_operators < 2)
 		return;
 	next = &s->operators[was == s->operators];
-	if (next->busy) /* it has not found out yet that it leads no more */
+	if (next->busy) /* it has not noticed the end of its term yet */
 		return;
 	if (s->trace)
 		fprintf(stderr, "%8.2f * the other one leads\n", s->now - SIM_EPOCH);
@@ -468,7 +471,7 @@ static bool advance(struct sim *s, double until)
 	return true;
 }
 
-static void misfortune(struct sim *s)
+static void inject_fault(struct sim *s)
 {
 	if (sim_chance(s, 8)) {
 		die(s);
@@ -484,10 +487,10 @@ static void misfortune(struct sim *s)
 		late_arrives(s);
 }
 
-/* One thing happens; false when nothing will before `until`. */
+/* Makes one event happen; false if there is none before `until`. */
 static bool step(struct sim *s, double until)
 {
-	misfortune(s);
+	inject_fault(s);
 	if (sim_random(s) % TELL_STEPS == 0)
 		sim_tell(s);
 	if (sim_chance(s, 300) || !s->faulty) {
@@ -500,11 +503,11 @@ static bool step(struct sim *s, double until)
 	if (s->faulty &&
 	    (has_backlog(s) || workqueue_next(&s->leader->controller.queue) <= s->now) &&
 	    !sim_chance(s, 100))
-		return true; /* time passes rarely before what is ready is done */
+		return true; /* time rarely passes while work is pending */
 	return advance(s, until) || has_backlog(s);
 }
 
-/* Once nothing else happens, those who did not hear are told again. */
+/* When nothing else happens, repeats membership updates that were lost. */
 static bool tell_the_rest(struct sim *s, double until)
 {
 	if (s->now + TELL_PAUSE_S > until)

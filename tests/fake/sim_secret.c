@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Secret of a job in the simulated cluster.
- *
- * What tasks have of it: a kubelet brings a new version within KUBELET_S, so while pods live a
- * certificate may only appear when its CA has been in ca.crt for longer than that. */
+/* The Secret of a job in the simulated cluster. A kubelet updates the mounted files within
+ * KUBELET_S. So while pods live, a new certificate may only appear when its CA has been in ca.crt
+ * for longer than that. */
 #include <openssl/evp.h>
 
 #include "tests/fake/sim.h"
@@ -17,7 +16,7 @@ int sim_certs(struct mu_certs *out, const char *const *names, unsigned n_names, 
 	unsigned n = ++last_ca;
 
 	out->ca = mu_xasprintf("-----BEGIN CERTIFICATE-----CA %u;\n", n);
-	out->crt = mu_xasprintf("CA %u;", n); /* who has signed it */
+	out->crt = mu_xasprintf("CA %u;", n); /* names its CA */
 	out->key = mu_xasprintf("the key of %u", n);
 	return 0;
 }
@@ -31,7 +30,7 @@ static char *plain(const cJSON *secret, const char *key)
 	int got =
 	    n ? EVP_DecodeBlock((unsigned char *)out, (const unsigned char *)text, (int)n) : 0;
 
-	out[got > 0 ? got : 0] = 0; /* padding decodes to zeros, which end it too */
+	out[got > 0 ? got : 0] = 0; /* padding decodes to zeros, which also end the string */
 	return out;
 }
 

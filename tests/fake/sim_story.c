@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stories of the simulator: what a job asks for, how its tasks end and what people do to it,
- * drawn from a seed, feature by feature, so that each goes together with each.
+/* The stories of the simulator: the spec of a job, the exits of its tasks and the actions of users.
+ * A seed selects each feature independently, so that all combinations occur.
  *
- *	SIM_FEATURE=quota      only stories with this one of them
+ * SIM_FEATURE=quota: only stories with this feature.
  */
 #include "tests/fake/sim.h"
 
@@ -16,7 +16,7 @@ static uint64_t mix(uint64_t a, uint64_t b)
 
 /* ---- how tasks end ---- */
 
-/* A few ends that may be repeated, then the right one. */
+/* Some retryable exits, then the final one. */
 static int ends_well(const struct sim_script *s, const char *task, int index, int n)
 {
 	uint64_t r = mix(s->seed, (uint64_t)index * 16 + (uint64_t)n + (task[0] == 'c' ? 8192 : 0));
@@ -26,7 +26,7 @@ static int ends_well(const struct sim_script *s, const char *task, int index, in
 	return n < 2 && r % 3 == 0 ? 137 : 0;
 }
 
-/* worker/1 ends with the program's own error; the chief goes on until then. */
+/* worker/1 ends with a permanent error; the chief runs until then. */
 static int ends_badly(const struct sim_script *s, const char *task, int index, int n)
 {
 	return strcmp(task, "worker") == 0 && index == 1 ? (n < (int)(s->seed % 3) ? 137 : 3) : -1;
@@ -42,7 +42,7 @@ static int runs_on(const struct sim_script *s, const char *task, int index, int 
 	return -1;
 }
 
-/* ---- writing it down ---- */
+/* ---- building the script ---- */
 
 static cJSON *map_of(cJSON *object, const char *key)
 {
@@ -144,7 +144,7 @@ static void have_certificates(struct sim_script *s, uint64_t r)
 					       cJSON_CreateTrue());
 }
 
-/* Its tasks run longer than its certificates live. */
+/* Its tasks run longer than the lifetime of its certificates. */
 static void replace_certificates(struct sim_script *s, uint64_t r)
 {
 	have_certificates(s, r);
@@ -169,7 +169,7 @@ static void use_gpus(struct sim_script *s, uint64_t r)
 	put_text(task_of(s, "worker"), "kernels", r / 3 % 2 ? "auto" : "prefer-gpu");
 }
 
-/* What a policy lets run again for ever is not what ends the job. */
+/* A task that its policy restarts forever does not decide the end of the job. */
 static void restart_policy(struct sim_script *s, uint64_t r)
 {
 	const char *policy = s->end == ends_well ? "OnFailure" : "Never";
@@ -233,7 +233,7 @@ static void scale(struct sim_script *s, uint64_t r)
 	add_deed(s, DEED_SCALE, at, down ? workers - 1 : workers + 1);
 	if (!down || r / 4 % 2 == 0)
 		return;
-	/* killed just before, or just after */
+	/* the worker is killed just before or just after */
 	at += (double)(r / 2048 % 10) / 10 - 0.5;
 	add_deed(s, by_hand ? DEED_FORCE_DELETE : DEED_KILL, at,
 		 by_hand ? workers - 1 : (int)(r / 8 % 4));
@@ -252,7 +252,7 @@ static void spoil_and_mend(struct sim_script *s, uint64_t r)
 	add_deed(s, DEED_MEND, at + 1 + (double)(r / 40 % 30), 0);
 }
 
-/* Somebody else has an object of a name that the job needs, for a while. */
+/* An object of another owner temporarily has a name that the job needs. */
 static void name_is_taken(struct sim_script *s, uint64_t r)
 {
 	static const char *const names[] = {
@@ -268,7 +268,7 @@ static void name_is_taken(struct sim_script *s, uint64_t r)
 	add_deed(s, DEED_FREE_NAME, 20 + (double)(r / 8 % 60), 0);
 }
 
-/* No more pods than these, until somebody raises it, or the job gives up. */
+/* A quota of pods, until a user raises it or the job gives up. */
 static void quota(struct sim_script *s, uint64_t r)
 {
 	s->quota = 1 + (int)(r % 3);
@@ -295,7 +295,7 @@ static void delete_the_job(struct sim_script *s, uint64_t r)
 	add_deed(s, DEED_DELETE_JOB, 1 + (double)(r % 30), 0);
 }
 
-/* In the order in which they are written down: what decides how tasks end comes first. */
+/* In order of application: features that decide how tasks end come first. */
 static const struct {
 	const char *name;
 	unsigned one_in;

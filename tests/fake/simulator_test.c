@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole controller in a simulated cluster, by schedules drawn from seeds: crashes before,
- * between and after any two calls, old lists, lost answers, events that come late or twice, every
- * refusal, clocks that step, and a second operator that takes the lead in the middle of
- * anything.  Each disturbed run ends as the undisturbed one does, breaks no rule
- * on the way (sim_cluster.c), and then nothing more is written.
+/* The complete controller in a simulated cluster, with schedules drawn from seeds. Faults: crashes
+ * before, between and after any two calls, stale lists, lost responses, delayed or duplicate
+ * events, every API error, and clock steps. A second operator may become leader at any time. Each
+ * disturbed run ends as the undisturbed run does and violates no invariant (sim_cluster.c). Then
+ * nothing more is written.
  *
- *	SIM_SCHEDULES=100000   how many (700)
- *	SIM_FIRST=5000         the first seed (1)
- *	SIM_WORKERS=2          in so many processes (1)
- *	SIM_SEED=17            this one only; SIM_TRACE=1 says what happens in it
+ * 	SIM_SCHEDULES=100000   number of schedules (700)
+ * 	SIM_FIRST=5000         first seed (1)
+ * 	SIM_WORKERS=2          number of processes (1)
+ * 	SIM_SEED=17            only this seed; SIM_TRACE=1 prints its events
  *
- * What the stories are made of is a table: sim_story.c.
+ * sim_story.c has the table of the stories.
  */
 #include "tests/test.h"
 
@@ -39,14 +39,14 @@ static const cJSON *condition(const cJSON *o, const char *type)
 	return NULL;
 }
 
-/* Servers go on until they are told, others stand outside. */
+/* ps tasks run until they are asked to finish; other tasks are not cluster members. */
 static bool is_counted(const char *task)
 {
 	return strcmp(task, "ps") != 0 && strcmp(task, "evaluator") != 0 &&
 	       strcmp(task, JOB_BOARD) != 0;
 }
 
-/* How an index ended, when that decided the job. */
+/* Describes how an index ended, if that decided the job. */
 static void describe_index(const cJSON *job, const struct sim_script *script, const char *task,
 			   int index, struct mu_buf *out)
 {
@@ -59,17 +59,17 @@ static void describe_index(const cJSON *job, const struct sim_script *script, co
 
 	if ((!e && !done) || !is_counted(task) || !decides || has_deed(script, DEED_SCALE))
 		return;
-	/* a pod that failed in the second of its deletion may not be counted, nor one that was
-	 * deleted because the last that was heard of it was that it waits for a GPU */
+	/* A failure in the second of the pod's deletion may not be counted. The same holds for a
+	 * pod deleted because its last known state was a wait for a GPU. */
 	if (has_deed(script, DEED_SUSPEND) || has_deed(script, DEED_MAKE_ANEW) || script->gpus)
 		failures = NULL;
 	mu_buf_printf(out, ", %s/%d failures %d%s", task, index, failures ? failures->valueint : 0,
 		      done || cJSON_IsTrue(sim_at(e, "done")) ? " done" : "");
 }
 
-/* A task that somebody kills, and that may not be repeated, ends a job that else goes on to its
- * deadline: but not if it is scaled away, or its job suspended, before its end is seen, nor if the
- * deadline passes before.  Which pod is there to be killed is not the same each time, either. */
+/* A killed task that may not be restarted fails a job that would otherwise run to its deadline.
+ * This does not hold if the task is scaled away, the job is suspended, or the deadline passes
+ * before the end is seen. Which pod exists at the time of the kill also varies. */
 static bool ended_by_the_killed(const struct sim *s, const cJSON *job)
 {
 	const cJSON *failed = condition(job, "Failed");
@@ -89,7 +89,7 @@ static bool has_run(const struct sim *s)
 	return false;
 }
 
-/* What the end state says, as text; only of what does not depend on who was faster. */
+/* The end state as text, with only those parts that do not depend on timing. */
 static void describe_end(struct sim *s, const struct sim_script *script, bool disturbed,
 			 struct mu_buf *out)
 {
@@ -119,14 +119,14 @@ static void describe_end(struct sim *s, const struct sim_script *script, bool di
 	e = condition(o->json, "Failed");
 	reason = e ? sim_text(e, "reason") : "";
 	late = strstr(reason, "DeadlineExceeded");
-	/* the service of a new job may wait for others' pods, or be refused, and a task fail or the
-	 * clock be set forward over the deadline before it is made: then it is made no more */
+	/* The service of a new job may have to wait for other pods, or be rejected. If a task fails
+	 * or the deadline passes before, the service is not created. */
 	if (disturbed && *reason && !services && strcmp(clean, "All") != 0 && !has_run(s))
 		services = 1;
 	late = late || ended_by_the_killed(s, o->json);
 	mu_buf_printf(out, "%s %s", sim_text(o->json, "status.phase"),
 		      late ? "at a deadline" : reason);
-	/* else they may be missing at the end */
+	/* otherwise they may be missing at the end */
 	if (!script->taken_name && !s->lost_owned && !has_deed(script, DEED_MAKE_ANEW))
 		mu_buf_printf(out, ", services %d, others %d", services, others);
 	if (strcmp(clean, "None") != 0)
@@ -148,7 +148,7 @@ static bool has_ended(struct sim *s)
 	return strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0;
 }
 
-/* Every story has an end, unless somebody may wait for a GPU for ever. */
+/* Every story ends, unless a pod may wait for a GPU forever. */
 static void check_end(struct sim *s)
 {
 	const struct sim_object *o = sim_find(s, JOB_PATH);
@@ -164,13 +164,13 @@ static void check_end(struct sim *s)
 		sim_break(s, "%s", sim_text(failed, "message"));
 }
 
-/* What one worker has done. */
+/* Results of one worker process. */
 struct tally {
 	uint64_t schedules, crashes, splits, notices, together;
 	int bad;
 };
 
-/* Looks at everything again, from a new list too: nothing may be written. */
+/* Reconciles everything again, also from a new list: nothing may be written. */
 static void check_rest(struct sim *s)
 {
 	struct store *store;
@@ -191,7 +191,7 @@ static void check_rest(struct sim *s)
 		sim_break(s, "%d writes after a restart at rest", s->writes - before);
 }
 
-/* How the story ends when nothing goes wrong, kept for the schedules that share it. */
+/* The end of the undisturbed story, shared by several schedules. */
 struct story {
 	struct sim_script script;
 	struct mu_buf end;
@@ -252,7 +252,7 @@ static int run_schedule(const struct story *y, uint64_t seed, struct tally *t)
 
 enum { BAD_MAX = 5, WORKERS_MAX = 64, SCHEDULES_A_STORY = 4 };
 
-/* A few schedules in a row are disturbances of one story. */
+/* Several consecutive schedules disturb the same story. */
 static void run_schedules(uint64_t from, uint64_t until, struct tally *t)
 {
 	struct story y = {0};
@@ -273,7 +273,7 @@ static uint64_t number(const char *name, uint64_t otherwise)
 	return text && *text ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* In so many processes: each has a cluster of its own, and a crash ends only one. */
+/* Runs in several processes, so that a crash ends only one of them. */
 static void run_forked(uint64_t first, uint64_t n, unsigned workers, struct tally *all)
 {
 	pid_t pids[WORKERS_MAX];
@@ -295,8 +295,9 @@ static void run_forked(uint64_t first, uint64_t n, unsigned workers, struct tall
 		int status = 0;
 		waitpid(pids[i], &status, 0);
 		if (status != 0)
-			print_message("worker %u died in SEED=%llu\n", i,
-				      (unsigned long long)(first + n * i / workers + t[i].schedules));
+			print_message(
+			    "worker %u died in SEED=%llu\n", i,
+			    (unsigned long long)(first + n * i / workers + t[i].schedules));
 		all->bad += t[i].bad + (status != 0);
 		all->schedules += t[i].schedules;
 		all->crashes += t[i].crashes;
@@ -307,7 +308,7 @@ static void run_forked(uint64_t first, uint64_t n, unsigned workers, struct tall
 	munmap(t, WORKERS_MAX * sizeof(*t));
 }
 
-static void schedules__whatever_goes_wrong__end_as_undisturbed(void **state)
+static void schedules__with_any_faults__end_as_undisturbed(void **state)
 {
 	uint64_t one = number("SIM_SEED", 0), n = number("SIM_SCHEDULES", 700);
 	uint64_t workers = number("SIM_WORKERS", 1), first = number("SIM_FIRST", 1);
@@ -330,7 +331,7 @@ static void schedules__whatever_goes_wrong__end_as_undisturbed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(schedules__whatever_goes_wrong__end_as_undisturbed),
+	    cmocka_unit_test(schedules__with_any_faults__end_as_undisturbed),
 	};
 
 	mu_log_set_level(getenv("SIM_TRACE") ? MU_DEBUG : MU_ERROR);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cublasLt in host memory: columns first, as the library has it.  What does not fit together, or is
- * asked for in another way than the real one allows, is refused. */
+/* A cublasLt fake in host memory, column-major like the library. It rejects inconsistent arguments
+ * and uses that the real library does not allow. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ struct layout {
 	int64_t leading, stride;
 	int32_t batch;
 };
-struct columns_args { /* out[m, n] = a[m, k] * b[k, n]; steps of rows and of columns */
+struct columns_args { /* out[m, n] = a[m, k] * b[k, n]; strides of rows and of columns */
 	uint64_t out, a, b, bias;
 	int64_t m, n, k, out_column, a_row, a_column, b_row, b_column;
 	int64_t batch, out_next, a_next, b_next;
@@ -104,9 +104,9 @@ static int layout_free(void *layout)
 	return take_back(layout);
 }
 
-static int wish_free(void *wish)
+static int wish_free(void *preference)
 {
-	return take_back(wish);
+	return take_back(preference);
 }
 
 static int op_new(void **op, int compute, int scale)
@@ -151,16 +151,16 @@ static int layout_set(void *layout, int attribute, const void *value, size_t byt
 	return fake_cuda_answer("layout_set");
 }
 
-static int wish_new(void **wish)
+static int wish_new(void **preference)
 {
-	return give("wish_new", sizeof(size_t), &(size_t){0}, wish);
+	return give("wish_new", sizeof(size_t), &(size_t){0}, preference);
 }
 
-static int wish_set(void *wish, int attribute, const void *value, size_t bytes)
+static int wish_set(void *preference, int attribute, const void *value, size_t bytes)
 {
 	if (attribute != BLAS_WISH_WORKSPACE || bytes != sizeof(size_t))
 		return INVALID_VALUE;
-	memcpy(wish, value, bytes);
+	memcpy(preference, value, bytes);
 	return 0;
 }
 
@@ -173,9 +173,9 @@ static const struct kind *kind_of(const struct op *o, const struct layout *l)
 	return NULL;
 }
 
-/* What is to be computed, if it fits together. */
-static bool understand(const struct op *o, const struct layout *a, const struct layout *b,
-		       const struct layout *d, struct columns_args *out)
+/* Describes the product; false if the arguments are inconsistent. */
+static bool describe_product(const struct op *o, const struct layout *a, const struct layout *b,
+			     const struct layout *d, struct columns_args *out)
 {
 	uint64_t m = o->trans_a ? a->columns : a->rows, k = o->trans_a ? a->rows : a->columns;
 	uint64_t n = o->trans_b ? b->rows : b->columns;
@@ -202,8 +202,8 @@ static bool understand(const struct op *o, const struct layout *a, const struct 
 	       (o->epilogue == 1 || (o->epilogue == BLAS_EPILOGUE_BIAS && o->bias));
 }
 
-static int choose(void *library, void *op, void *a, void *b, void *c, void *d, void *wish, int most,
-		  struct blas_choice *out, int *found)
+static int choose(void *library, void *op, void *a, void *b, void *c, void *d, void *preference,
+		  int most, struct blas_choice *out, int *found)
 {
 	struct columns_args args;
 	int result = fake_cuda_answer_here("choose");
@@ -211,14 +211,14 @@ static int choose(void *library, void *op, void *a, void *b, void *c, void *d, v
 	if (result)
 		return result;
 	fake_cuda_note(fake_cuda_one_plan);
-	if (!understand(op, a, b, d, &args) || most < 1 || *(size_t *)wish < WORKSPACE)
+	if (!describe_product(op, a, b, d, &args) || most < 1 || *(size_t *)preference < WORKSPACE)
 		return INVALID_VALUE;
 	*found = fake_cuda.no_products ? 0 : 1;
 	*out = (struct blas_choice){.workspace = WORKSPACE, .algorithm = {42}};
 	return *found ? 0 : NOT_SUPPORTED;
 }
 
-/* All of it on the device: the last one's last column ends with its rows. */
+/* True if the whole matrix is in device memory; its last column ends after its last row. */
 static bool is_matrix(cuda_ptr at, const void *layout)
 {
 	const struct layout *l = layout;
@@ -242,8 +242,9 @@ static int multiply(void *library, void *op, const void *alpha, cuda_ptr a, void
 
 	if (result)
 		return result;
-	if (!understand(op, a_layout, b_layout, d_layout, &args) || algorithm->algorithm[0] != 42 ||
-	    bytes < WORKSPACE || (wide ? *(const double *)alpha : *(const float *)alpha) != 1 ||
+	if (!describe_product(op, a_layout, b_layout, d_layout, &args) ||
+	    algorithm->algorithm[0] != 42 || bytes < WORKSPACE ||
+	    (wide ? *(const double *)alpha : *(const float *)alpha) != 1 ||
 	    (wide ? *(const double *)beta : *(const float *)beta) != 0 ||
 	    (a | b | d | workspace) % 256)
 		return INVALID_VALUE;

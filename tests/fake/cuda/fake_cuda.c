@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver: see fake_cuda.h.  Devices, their contexts, and kernels.  One lock for all of it: this
- * is for being right, not fast. */
+/* The driver: devices, contexts and kernels; see fake_cuda.h. One lock protects everything:
+ * correctness is more important than speed. */
 #include "tests/fake/cuda/fake_jobs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FAULT = 700, MAX_ARGS = 4096, MOST_THREADS = 1024, MOST_DEEP = 64, MOST_SHARED = 48 << 10 };
+enum {
+	FAULT = 700,
+	MAX_ARGS = 4096,
+	MAX_THREADS = 1024,
+	MAX_BLOCK_DEPTH = 64,
+	MAX_SHARED_BYTES = 48 << 10
+};
 
 struct device {
 	int fault, retained;
-	unsigned long life; /* of its context; another each time that it is made anew */
+	unsigned long life; /* id of the current context; changes with each new context */
 };
 
 struct fake_cuda fake_cuda;
@@ -83,8 +89,8 @@ bool fake_has_fault(int device)
 	return devices[device].fault != 0;
 }
 
-/* With the lock: as a test has asked for it. */
-static int made_up(const char *call)
+/* Called with the lock: the result that a test has requested for this call. */
+static int injected_result(const char *call)
 {
 	if (!fake_cuda.fail_call || strcmp(call, fake_cuda.fail_call) != 0 ||
 	    --fake_cuda.fail_at > 0)
@@ -96,7 +102,7 @@ static int made_up(const char *call)
 int fake_cuda_answer(const char *call)
 {
 	pthread_mutex_lock(&fake_lock);
-	int result = made_up(call);
+	int result = injected_result(call);
 	pthread_mutex_unlock(&fake_lock);
 	return result;
 }
@@ -106,7 +112,7 @@ int fake_cuda_answer_here(const char *call)
 	const struct device *d = current.device < 0 ? NULL : &devices[current.device];
 
 	pthread_mutex_lock(&fake_lock);
-	int result = made_up(call);
+	int result = injected_result(call);
 	if (!result)
 		result = !d                                        ? INVALID_CONTEXT
 			 : !d->retained || d->life != current.life ? CONTEXT_IS_GONE
@@ -245,15 +251,16 @@ int fake_module_function(void **function, void *module, const char *name)
 	return 0;
 }
 
-/* A device's limits; and ours, whose grids and blocks have one dimension. */
+/* Checks the limits of a device, and that grids and blocks have one dimension, as ours do. */
 bool fake_shape_is_possible(const struct function *f, const unsigned *blocks,
 			    const unsigned *threads, unsigned shared)
 {
 	const unsigned long all = (unsigned long)threads[0] * threads[1] * threads[2];
 
-	return blocks[0] && blocks[0] <= INT32_MAX && all && all <= MOST_THREADS &&
-	       threads[2] <= MOST_DEEP && shared <= MOST_SHARED && f->kernel->size <= MAX_ARGS &&
-	       blocks[1] == 1 && blocks[2] == 1 && threads[1] == 1 && threads[2] == 1;
+	return blocks[0] && blocks[0] <= INT32_MAX && all && all <= MAX_THREADS &&
+	       threads[2] <= MAX_BLOCK_DEPTH && shared <= MAX_SHARED_BYTES &&
+	       f->kernel->size <= MAX_ARGS && blocks[1] == 1 && blocks[2] == 1 && threads[1] == 1 &&
+	       threads[2] == 1;
 }
 
 int fake_launch(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,

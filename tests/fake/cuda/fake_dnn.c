@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuDNN in host memory: convolutions summed tap by tap, NHWC with filters [k, rows, columns, c].
- * Descriptors that do not fit together are refused, as are memory that is too small or not aligned,
- * and calls without a stream.  What it names as algorithms begins with those that nobody should
- * take. */
+/* A cuDNN fake in host memory: direct convolutions, NHWC with filters [k, rows, columns, c]. It
+ * rejects inconsistent descriptors, memory that is too small or misaligned, and calls without a
+ * stream. Its list of algorithms starts with ones that must not be chosen. */
 #include "tests/fake/cuda/fake_dnn.h"
 
 #include <string.h>
@@ -15,7 +14,7 @@ struct filter {
 struct conv {
 	int pad[2], stride[2], dilation[2], mode, compute, groups, math;
 };
-struct taps_args { /* out: what is made; the other two are read */
+struct taps_args { /* out: the output; the other two are inputs */
 	uint64_t x, w, y;
 	int64_t n, c, h[2], k, taps[2], out[2], each_c, each_k;
 	int64_t pad[2], stride[2], dilation[2];
@@ -23,7 +22,7 @@ struct taps_args { /* out: what is made; the other two are read */
 	int32_t unused;
 };
 
-/* The sums in one order: for each thing that is made, everything is gone through. */
+/* Sums in a fixed order: for each output, all inputs. */
 #define TAPS_KERNEL(t)                                                                             \
 	DEVICE void taps_add_##t(const struct taps_args *a, C(t) * sum, int64_t x, int64_t w,      \
 				 int64_t y)                                                        \
@@ -78,7 +77,7 @@ static const struct kind {
     {DNN_BFLOAT16, DNN_FLOAT, "taps_bf16"},
 };
 
-/* ---- what is made and given back ---- */
+/* ---- descriptors ---- */
 
 static int fake_library_new(void **library)
 {
@@ -166,7 +165,7 @@ static int fake_conv_math(void *conv, int math)
 	return 0;
 }
 
-/* ---- what fits together ---- */
+/* ---- checks ---- */
 
 static const struct kind *kind_of(int type, int compute)
 {
@@ -192,7 +191,8 @@ static bool fits(const struct tensor *x, const struct filter *w, const struct co
 	       axis_fits(c, 0, x->h, w->h, y->h) && axis_fits(c, 1, x->w, w->w, y->w);
 }
 
-/* First what nobody should take: it does not work, wants too much memory, rounds, is uncertain. */
+/* First the algorithms that must not be chosen: failing, too much memory, reduced precision,
+ * non-deterministic. */
 static int choices(const struct tensor *x, const struct filter *w, const struct conv *c,
 		   const struct tensor *y, int most, int *found, struct dnn_choice *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the files of the stand-in's cuDNN. */
+/* Internal functions of the cuDNN fake. */
 #ifndef MU_TESTS_FAKE_DNN_H
 #define MU_TESTS_FAKE_DNN_H
 
@@ -18,7 +18,7 @@ struct tensor {
 
 int fake_dnn_give(void **out, size_t bytes);
 int fake_dnn_take_back(void *what);
-/* A descriptor of this struct: how it is made and given back. */
+/* Defines the create and destroy functions of a descriptor type. */
 #define FAKE_DNN_MAKER(kind)                                                                       \
 	int fake_##kind##_new(void **out)                                                          \
 	{                                                                                          \
@@ -29,7 +29,7 @@ int fake_dnn_take_back(void *what);
 		return fake_dnn_take_back(what);                                                   \
 	}
 
-/* All of it on the device. */
+/* True if the whole tensor is in device memory. */
 bool fake_dnn_holds(cuda_ptr at, int type, size_t a, size_t b, size_t c, size_t d);
 bool fake_dnn_is_tensor(cuda_ptr at, const struct tensor *t);
 bool fake_dnn_is_number(const void *at, int type, double wanted);

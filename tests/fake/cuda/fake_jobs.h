@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the files of the stand-in's driver: what streams do, and what is refused.
+/* Internal functions of the CUDA fake: stream commands and argument checks.
  *
- * It refuses what NVIDIA's driver refuses, and what that one lets pass and is wrong all the same:
- * calls on a thread without a context or with one that is gone, handles of another context or that
- * were freed, ranges that leave an allocation, host memory for the device's, copies from or to host
- * memory that is not page-locked (they would wait), and grids and blocks that are too large. */
+ * The fake rejects what NVIDIA's driver rejects, and also wrong uses that the driver accepts. These
+ * are: calls on a thread without a valid context, handles of another context, freed handles, and
+ * ranges beyond an allocation. Also host memory used as device memory, copies with host memory that
+ * is not page-locked (they would block), and too large grids and blocks.
+ */
 #ifndef MU_TESTS_FAKE_JOBS_H
 #define MU_TESTS_FAKE_JOBS_H
 
@@ -29,7 +30,7 @@ struct job {
 	const void *from;
 	size_t bytes;
 	unsigned char byte;
-	struct stream *awaited; /* by WAIT: NULL for an event that was never recorded */
+	struct stream *awaited; /* for WAIT; NULL for an event that was never recorded */
 	unsigned long ticket;
 	size_t args_size;
 	char args[];
@@ -39,28 +40,28 @@ struct stream {
 	int device;
 	struct job *first, **last;
 	const struct job *current;
-	bool stopping; /* freed, too: its record stays, since events name it */
+	bool stopping; /* set when it is freed; the record stays, because events refer to it */
 	unsigned long recorded, reached;
-	struct stream *next; /* of all that there ever were */
+	struct stream *next; /* list of all streams ever created */
 };
-struct function { /* a kernel in a module, so on a device */
+struct function { /* a kernel in a module of a device */
 	struct function *next;
 	const struct host_kernel *kernel;
 	int device;
 };
 
-extern struct fake_cuda_counts fake_counts; /* these under the lock */
+extern struct fake_cuda_counts fake_counts; /* protected by the lock */
 extern struct stream *fake_streams;
 extern pthread_mutex_t fake_lock;
 extern pthread_cond_t fake_news;
 
 /* ---- fake_cuda.c ---- */
 
-/* The device of this thread's context. */
+/* The device of the thread's current context. */
 int fake_current(void);
 void fake_fault(int device, int result);
 bool fake_has_fault(int device);
-/* What an entry point that needs a context answers before it does anything. */
+/* The result of an entry point that needs a context, before it does anything. */
 int fake_cuda_answer_here(const char *call);
 #define FAKE_RETURN_IF(expr)                                                                       \
 	do {                                                                                       \
@@ -69,15 +70,16 @@ int fake_cuda_answer_here(const char *call);
 			return answer_;                                                            \
 	} while (0)
 #define FAKE_ANSWER_TO(call) FAKE_RETURN_IF(fake_cuda_answer_here(call))
-/* Kernels may be launched so. */
+/* True if a kernel can be launched with this grid. */
 bool fake_shape_is_possible(const struct function *f, const unsigned *blocks,
 			    const unsigned *threads, unsigned shared);
 
 /* ---- fake_streams.c ---- */
 
-bool fake_stream_is_here(const struct stream *s); /* and there at all */
+bool fake_stream_is_here(
+    const struct stream *s); /* true if the stream exists in the current context */
 void fake_append(struct stream *s, const struct job *like, const void *args, size_t size);
-/* With the lock: whether anything put on a stream has still to touch this memory of the host. */
+/* Called with the lock: true if a pending stream command accesses this host memory. */
 bool fake_is_awaited(const char *at, size_t bytes);
 
 /* ---- fake_memory.c ---- */

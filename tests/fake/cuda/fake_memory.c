@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of devices and page-locked memory of the host, and what copies between them.  An address
- * of a device is none of the host's (shim.h): whoever takes one for the other is stopped. */
+/* Device memory, page-locked host memory and copies. A device address is never a host address
+ * (shim.h), so a mix-up crashes. */
 #include "tests/fake/cuda/fake_jobs.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum { HEAD = 256 };
 
-struct block { /* before what was asked for */
+struct block { /* header before the allocated memory */
 	struct block *next;
 	size_t size;
 	int device;
@@ -94,7 +94,7 @@ int fake_memory_alloc(cuda_ptr *at, size_t bytes)
 		fake_counts.device_bytes += bytes;
 		if (fake_counts.device_bytes > fake_counts.most_bytes)
 			fake_counts.most_bytes = fake_counts.device_bytes;
-		memset((char *)b + HEAD, 0xa5, bytes); /* never zero by chance */
+		memset((char *)b + HEAD, 0xa5, bytes); /* never zero by accident */
 		*at = address_of(b);
 	}
 	pthread_mutex_unlock(&fake_lock);
@@ -145,7 +145,7 @@ int fake_host_alloc(void **at, size_t bytes, unsigned flags)
 	return 0;
 }
 
-/* What a copy still needs may not go. */
+/* Fails while a pending copy uses the memory. */
 int fake_host_free(void *at)
 {
 	struct pinned *p = NULL, **link = &pinned;

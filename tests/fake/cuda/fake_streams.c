@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams and events.  A stream counts the recordings it was given and those it has reached.  An
- * event names the last one of its own; who waits, waits for that, whatever the event is used for
- * afterwards. */
+/* Streams and events. A stream counts enqueued and completed event records. An event stores its
+ * last record. A wait is for that record, even if the event is recorded again later. */
 #include "tests/fake/cuda/fake_jobs.h"
 
 #include <stdlib.h>
@@ -11,10 +10,10 @@
 enum { FAULT = 700 };
 
 struct event {
-	struct stream *stream; /* that it was last recorded on */
+	struct stream *stream; /* stream of the last record */
 	unsigned long ticket;
 	int device;
-	bool freed; /* its record stays, so that who uses it all the same is told */
+	bool freed; /* the struct stays, so that use after free is reported */
 	struct event *next;
 };
 
@@ -22,9 +21,9 @@ struct stream *fake_streams;
 static struct event *events;
 static unsigned seed = 1;
 
-/* ---- what a stream does ---- */
+/* ---- stream commands ---- */
 
-static void dawdle(void)
+static void random_delay(void)
 {
 	unsigned most = fake_cuda.slow;
 
@@ -45,7 +44,7 @@ static int launch_now(const struct job *j)
 	return 0;
 }
 
-/* With the lock held for RECORD and WAIT, without it for the rest. */
+/* Holds the lock for RECORD and WAIT only. */
 static void do_job(struct stream *s, const struct job *j)
 {
 	int fault = 0;
@@ -91,7 +90,7 @@ static void *run(void *arg)
 		     dead = fake_has_fault(s->device);
 		if (!locked) {
 			pthread_mutex_unlock(&fake_lock);
-			dawdle();
+			random_delay();
 		}
 		if (locked || !dead)
 			do_job(s, j);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels as C functions, and what stands for the GPU's threads.  Those of a kernel whose
- * threads meet are turns of one thread here, each with a stack of its own: SYNC passes the turn on,
- * and when all have had theirs the next round begins.  A GPU's threads run in any order, so here
- * the order turns round with every round and every launch: who reads what another writes without
- * having met it reads it too early one way or the other. */
+/* The kernels as C functions, and the simulation of GPU threads.
+ *
+ * The threads of a synchronising kernel are coroutines on one host thread, each with its own stack.
+ * SYNC switches to the next coroutine; when all have reached it the next round begins. The threads
+ * of a GPU run in any order. So the order here is reversed with every round and every launch, and a
+ * missing SYNC gives a wrong result in one of the orders.
+ */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +20,7 @@ enum { MAX_THREADS = 1024, STACK = 32 << 10 };
 
 static struct host_kernel *kernels;
 static _Thread_local const struct host_kernel *running;
-static _Thread_local bool backwards; /* this launch */
+static _Thread_local bool backwards; /* order of this launch */
 
 static unsigned nth(unsigned i, unsigned n, bool reverse)
 {
@@ -59,7 +61,7 @@ _Noreturn void host_refuse(uint64_t address, size_t align)
 	abort();
 }
 
-/* ---- threads that meet ---- */
+/* ---- synchronising threads ---- */
 
 struct turn {
 	ucontext_t context;
@@ -75,8 +77,8 @@ struct turns {
 };
 static _Thread_local struct turns *turns;
 
-/* It never returns, so ThreadSanitizer, which counts who enters and who leaves, may not count it.
- */
+/* It never returns, so it must not be instrumented by ThreadSanitizer, which counts calls and
+ * returns. */
 __attribute__((no_sanitize("thread"))) static void one_turn(void)
 {
 	turns->kernel->call(turns->args);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in as a plug-in: MUSTER_CUDA_PLUGIN=…/libmuster-fake-cuda.so gives any muster-task GPUs
- * in host memory. */
+/* The CUDA fake as a plug-in: MUSTER_CUDA_PLUGIN=…/libmuster-fake-cuda.so gives any muster-task
+ * GPUs in host memory. */
 #include <pthread.h>
 
 #include "tests/fake/cuda/fake_cuda.h"
