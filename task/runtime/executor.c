@@ -1,40 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running nodes: take a ready one off the stack, run its kernel, deliver what it made.
+/* Runs the nodes of a step: pops a ready node, runs its kernel, delivers the outputs.
  *
- * A thread stays with its stack until it is empty.  Cheap kernels run where they are.  An expensive
- * one goes to the pool when others wait behind it and the pool has several threads.  A guest (a
- * thread of streams or calls that has brought a tensor) has connections to look after: it hands
- * over what is large, and after a while everything.  Not before: waking another thread takes 10 to
- * 50 us of a busy machine, and a small model's whole step is not ten times that.
- * Nodes that only the dead reach are not run: deadness passes through them.
+ * A thread works until its stack of ready nodes is empty.  Cheap kernels run in place.  An
+ * expensive kernel goes to the pool if other nodes are ready and the pool has several threads.
+ *
+ * Inline execution: an I/O thread that has received a tensor runs the nodes that became ready
+ * itself.  Waking another thread takes 10 to 50 us, and the whole step of a small model takes less
+ * than ten times that.  But the I/O thread must return to its connections.  So it passes expensive
+ * nodes to the pool, and all nodes once its budget is used up.
+ *
+ * A node with a dead input is not run; its outputs are dead too.
  */
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "task/runtime/plan.h"
+#include "task/runtime/exec_graph.h"
 #include "task/runtime/trace.h"
 #include "task/runtime/work.h"
 
-/* A guest runs at most this many nodes in a turn, nothing on more than this many bytes, nor on more
- * than this many altogether. */
-enum { GUEST_NODES = 512, GUEST_BYTES = 1 << 20, GUEST_SEES = 8 << 20, WORTH_A_THREAD = 1 << 20 };
-/* How far down the stack a node is fetched early, and how often a thread sees whether the others
- * have gone. */
-enum { AHEAD = 4, LOOK_EVERY = 64 };
+/* Budget of inline execution: nodes, input bytes of one node, input bytes in total.  Other threads
+ * pass a node on if its inputs have at least OFFLOAD_MIN_BYTES bytes. */
+enum {
+	INLINE_MAX_NODES = 512,
+	INLINE_MAX_NODE_BYTES = 1 << 20,
+	INLINE_MAX_BYTES = 8 << 20,
+	OFFLOAD_MIN_BYTES = 1 << 20
+};
+/* PREFETCH_DISTANCE: distance in the stack at which nodes are prefetched.  ALONE_CHECK_INTERVAL:
+ * number of nodes after which a thread checks again whether it is the only one. */
+enum { PREFETCH_DISTANCE = 4, ALONE_CHECK_INTERVAL = 64 };
 
 static _Thread_local struct work *current;
 
-/* A guest's turn: its own step, then the calls of other steps that this one has finished (who took
- * from a queue or an accumulator that it filled).  They share one allowance, what goes beyond it is
- * the pool's. */
-static _Thread_local struct turn {
+/* Inline execution of an I/O thread: the step that it was called for, then the calls of other steps
+ * that this step has finished, such as a dequeue.  They share one budget; the pool gets the rest.
+ */
+static _Thread_local struct inline_budget {
 	bool on;
 	unsigned done;
-	size_t seen;
+	size_t inline_bytes;
 	struct pool_job *first, **last;
-} turn;
+} inline_budget;
 
-struct handed {
+struct offloaded {
 	struct pool_job job;
 	struct step *step;
 	unsigned n;
@@ -50,7 +58,7 @@ void value_clear(struct value *v)
 		resource_unref(&v->ref->base);
 		v->ref = NULL;
 	}
-	v->dead = v->kept = false;
+	v->dead = v->is_constant = false;
 }
 
 static inline void push(struct work *w, uint32_t node, struct iteration *it, bool dead)
@@ -67,7 +75,8 @@ void work_push(struct work *w, uint32_t node, struct iteration *it, bool dead)
 	push(w, node, it, dead);
 }
 
-/* Merge runs on its first live input, or dead when there can be none. */
+/* Counts an input of a Merge.  True if the node is ready: on its first live input, or dead if no
+ * live input can arrive. */
 static bool merge_arrives(_Atomic uint64_t *word, bool control, bool dead, bool *merge_dead)
 {
 	uint64_t old;
@@ -104,19 +113,19 @@ static inline void put_value(struct value *slot, struct value *v, bool last)
 		resource_ref(&v->ref->base);
 }
 
-static void deliver_merge(struct work *w, struct iteration *it, const struct plan_edge *e,
+static void deliver_merge(struct work *w, struct iteration *it, const struct exec_edge *e,
 			  struct value *v, bool dead, bool last)
 {
-	const struct plan_node *d = &w->step->executor->nodes[e->dst];
+	const struct exec_node *d = &w->step->executor->nodes[e->dst];
 	_Atomic uint64_t *word = &it->pending[d->pending];
 	bool merge_dead, control = e->slot == NO_SLOT;
 
 	if (!control && !dead) {
 		if (atomic_fetch_or(word, MERGE_CLAIMED) & MERGE_CLAIMED)
-			return; /* a second live input is of no use */
+			return; /* only the first live input counts */
 		put_value(&it->slots[e->slot], v, last);
 	}
-	/* A dead value that enters a loop makes its Merge dead: no other will come. */
+	/* A dead value that enters a loop makes its Merge dead, because the loop does not run. */
 	if (dead && !control && w->step->executor->nodes[e->dst].frame != ROOT_FRAME &&
 	    it->number == 0) {
 		const struct mu_node *from = d->node->inputs[e->slot - d->in_slot].node;
@@ -129,10 +138,10 @@ static void deliver_merge(struct work *w, struct iteration *it, const struct pla
 		work_push(w, e->dst, it, merge_dead);
 }
 
-static inline void deliver(struct work *w, struct iteration *it, const struct plan_edge *e,
+static inline void deliver(struct work *w, struct iteration *it, const struct exec_edge *e,
 			   struct value *v, bool dead, bool last)
 {
-	const struct plan_node *d = &w->step->executor->nodes[e->dst];
+	const struct exec_node *d = &w->step->executor->nodes[e->dst];
 
 	if (d->kind == NODE_MERGE) {
 		deliver_merge(w, it, e, v, dead, last);
@@ -140,13 +149,13 @@ static inline void deliver(struct work *w, struct iteration *it, const struct pl
 	}
 	if (e->slot != NO_SLOT && !dead)
 		put_value(&it->slots[e->slot], v, last);
-	if (d->single) {
+	if (d->single_input) {
 		push(w, e->dst, it, dead);
 		return;
 	}
 	_Atomic uint64_t *word = &it->pending[d->pending];
 	uint64_t now, change = dead ? PENDING_DEAD - 1 : (uint64_t)-1;
-	if (w->alone) {
+	if (w->single_threaded) {
 		now = atomic_load_explicit(word, memory_order_relaxed) + change;
 		atomic_store_explicit(word, now, memory_order_relaxed);
 	} else {
@@ -156,10 +165,10 @@ static inline void deliver(struct work *w, struct iteration *it, const struct pl
 		push(w, e->dst, it, now >= PENDING_DEAD);
 }
 
-static inline void deliver_all(struct work *w, struct iteration *it, const struct plan_node *n,
+static inline void deliver_all(struct work *w, struct iteration *it, const struct exec_node *n,
 			       struct value *out, bool dead)
 {
-	const struct plan_edge *e = &w->step->executor->edges[n->edges], *end = e + n->n_edges;
+	const struct exec_edge *e = &w->step->executor->edges[n->edges], *end = e + n->n_edges;
 
 	for (; e < end; e++) {
 		if (e->port == MU_CONTROL) {
@@ -172,20 +181,20 @@ static inline void deliver_all(struct work *w, struct iteration *it, const struc
 	}
 }
 
-void work_deliver_all(struct work *w, struct iteration *it, const struct plan_node *n,
+void work_deliver_all(struct work *w, struct iteration *it, const struct exec_node *n,
 		      struct value *out, bool dead)
 {
 	deliver_all(w, it, n, out, dead);
 }
 
-/* What a node made goes out; what it was given is let go. */
-static inline void complete(struct work *w, const struct plan_node *n, struct iteration *it,
+/* Delivers the outputs of a node and releases its inputs. */
+static inline void complete(struct work *w, const struct exec_node *n, struct iteration *it,
 			    struct value *out, bool dead)
 {
 	struct value *in = &it->slots[n->in_slot];
 
 	for (uint32_t i = 0; i < n->n_in; i++)
-		if (!in[i].kept && (in[i].tensor.buf || in[i].ref))
+		if (!in[i].is_constant && (in[i].tensor.buf || in[i].ref))
 			value_clear(&in[i]);
 	if (!step_has_failed(w->step)) {
 		if (n->kind == NODE_PLAIN || n->kind == NODE_MERGE)
@@ -201,9 +210,9 @@ static inline void complete(struct work *w, const struct plan_node *n, struct it
 		frame_ended(w, it);
 }
 
-/* Ops that take a variable's reference get it; the others get its value of this moment. */
-static int take_refs(const struct executor *e, const struct plan_node *n, struct value *in,
-		     struct mu_err *err)
+/* Replaces references to variables by their current values, except for ops that take references. */
+static int dereference_inputs(const struct executor *e, const struct exec_node *n, struct value *in,
+			      struct mu_err *err)
 {
 	const bool *wants = &e->wants_ref[e->ref_at[n - e->nodes]];
 
@@ -226,7 +235,7 @@ static int take_refs(const struct executor *e, const struct plan_node *n, struct
 	return 0;
 }
 
-static inline void fill_call(struct kernel_call *k, struct step *s, const struct plan_node *n,
+static inline void fill_call(struct kernel_call *k, struct step *s, const struct exec_node *n,
 			     struct iteration *it, struct value *out, bool dead)
 {
 	k->node = n->node;
@@ -243,48 +252,49 @@ static inline void fill_call(struct kernel_call *k, struct step *s, const struct
 		frame_position(it, &k->frame, &k->iter);
 }
 
-static void look_around(struct work *w)
+static void refresh_single_threaded(struct work *w)
 {
-	w->alone = atomic_load_explicit(&w->step->outstanding, memory_order_acquire) == 1;
+	w->single_threaded = atomic_load_explicit(&w->step->outstanding, memory_order_acquire) == 1;
 }
 
-static void run_async(struct work *w, const struct plan_node *n, struct iteration *it, bool dead)
+static void run_async(struct work *w, const struct exec_node *n, struct iteration *it, bool dead)
 {
-	const struct plan_extra *x = plan_extra(w->step->executor, n);
+	const struct exec_node_extra *x = exec_node_extra(w->step->executor, n);
 	struct call *c = &it->calls[x->call];
 
 	fill_call(&c->k, w->step, n, it, &it->slots[x->out_slot], dead);
 	c->it = it;
 	c->node = (uint32_t)(n - w->step->executor->nodes);
 	c->registered = c->failed = false;
-	w->alone = false;
+	w->single_threaded = false;
 	atomic_fetch_add_explicit(&w->step->outstanding, 1, memory_order_relaxed);
 	x->kernel->start(&c->k);
-	look_around(w); /* it may have ended at once */
+	refresh_single_threaded(w); /* the call may have finished already */
 }
 
-static inline bool refs_are_there(struct work *w, const struct plan_node *n, struct iteration *it)
+static inline bool refs_are_initialized(struct work *w, const struct exec_node *n,
+					struct iteration *it)
 {
 	struct mu_err err;
 
 	err.code = MU_OK;
-	if (!n->ref_in || !take_refs(w->step->executor, n, &it->slots[n->in_slot], &err))
+	if (!n->ref_in || !dereference_inputs(w->step->executor, n, &it->slots[n->in_slot], &err))
 		return true;
 	step_fail(w->step, n->node, &err);
 	complete(w, n, it, NULL, true);
 	return false;
 }
 
-static __attribute__((noinline)) void execute_traced(struct work *w, const struct plan_node *n,
+static __attribute__((noinline)) void execute_traced(struct work *w, const struct exec_node *n,
 						     struct iteration *it, bool dead)
 {
 	int64_t began = mu_wall_ns();
 	struct mu_err err = {0};
 
-	if (!refs_are_there(w, n, it))
+	if (!refs_are_initialized(w, n, it))
 		return;
 	if (n->async) {
-		it->calls[plan_extra(w->step->executor, n)->call].began = began;
+		it->calls[exec_node_extra(w->step->executor, n)->call].began = began;
 		run_async(w, n, it, dead);
 		return;
 	}
@@ -295,7 +305,7 @@ static __attribute__((noinline)) void execute_traced(struct work *w, const struc
 	complete(w, n, it, w->out, false);
 }
 
-static inline void execute(struct work *w, const struct plan_node *n, struct iteration *it,
+static inline void execute(struct work *w, const struct exec_node *n, struct iteration *it,
 			   bool dead)
 {
 	unsigned char flags = atomic_load_explicit(&w->step->flags, memory_order_relaxed);
@@ -308,7 +318,7 @@ static inline void execute(struct work *w, const struct plan_node *n, struct ite
 			execute_traced(w, n, it, dead);
 		return;
 	}
-	if (!refs_are_there(w, n, it))
+	if (!refs_are_initialized(w, n, it))
 		return;
 	err.code = MU_OK;
 	if (n->async) {
@@ -325,7 +335,7 @@ static inline void execute(struct work *w, const struct plan_node *n, struct ite
 	complete(w, n, it, w->out, false);
 }
 
-static size_t input_bytes(const struct plan_node *n, const struct iteration *it)
+static size_t input_bytes(const struct exec_node *n, const struct iteration *it)
 {
 	size_t bytes = 0;
 
@@ -337,22 +347,23 @@ static size_t input_bytes(const struct plan_node *n, const struct iteration *it)
 	return bytes;
 }
 
-static bool should_hand_over(struct work *w, const struct plan_node *n, const struct iteration *it,
-			     bool dead)
+static bool should_offload(struct work *w, const struct exec_node *n, const struct iteration *it,
+			   bool dead)
 {
 	bool others_wait = n->expensive && w->n && w->step->executor->has_helpers;
 
-	if (n->async || dead || !(w->guest || others_wait))
+	if (n->async || dead || !(w->on_io_thread || others_wait))
 		return false;
 	size_t bytes = input_bytes(n, it);
-	w->seen += bytes;
-	return (others_wait && bytes >= WORTH_A_THREAD) ||
-	       (w->guest && (bytes >= GUEST_BYTES || w->seen >= GUEST_SEES));
+	w->inline_bytes += bytes;
+	return (others_wait && bytes >= OFFLOAD_MIN_BYTES) ||
+	       (w->on_io_thread &&
+		(bytes >= INLINE_MAX_NODE_BYTES || w->inline_bytes >= INLINE_MAX_BYTES));
 }
 
-static void run_handed(struct pool_job *job)
+static void run_offloaded(struct pool_job *job)
 {
-	struct handed *h = MU_CONTAINER(job, struct handed, job);
+	struct offloaded *h = MU_CONTAINER(job, struct offloaded, job);
 	struct work w;
 
 	work_begin(&w, h->step, false);
@@ -364,14 +375,14 @@ static void run_handed(struct pool_job *job)
 	work_run(&w);
 }
 
-static void hand_over(struct work *w, const struct item *items, unsigned n)
+static void offload_items(struct work *w, const struct item *items, unsigned n)
 {
-	struct handed *h = mu_xmalloc(sizeof *h + n * sizeof h->items[0]);
+	struct offloaded *h = mu_xmalloc(sizeof *h + n * sizeof h->items[0]);
 
-	h->job.run = run_handed;
+	h->job.run = run_offloaded;
 	h->step = w->step;
 	h->n = n;
-	w->alone = false;
+	w->single_threaded = false;
 	memcpy(h->items, items, n * sizeof *items);
 	atomic_fetch_add_explicit(&w->step->outstanding, 1, memory_order_relaxed);
 	thread_pool_add(w->step->executor->rt->pool, &h->job);
@@ -388,90 +399,93 @@ void work_reserve(struct work *w, unsigned cap)
 	w->cap = cap;
 }
 
-void work_begin(struct work *w, struct step *s, bool guest)
+void work_begin(struct work *w, struct step *s, bool on_io_thread)
 {
 	w->step = s;
 	w->outer = current;
 	w->items = w->few;
 	w->n = w->done = 0;
 	w->cap = WORK_INLINE;
-	w->guest = guest;
-	w->host = guest && !w->outer && !turn.on;
-	if (w->host)
-		turn = (struct turn){.on = true, .last = &turn.first};
-	w->most = turn.done < GUEST_NODES ? GUEST_NODES - turn.done : 0;
-	w->seen = turn.seen;
+	w->on_io_thread = on_io_thread;
+	w->is_first_inline = on_io_thread && !w->outer && !inline_budget.on;
+	if (w->is_first_inline)
+		inline_budget = (struct inline_budget){.on = true, .last = &inline_budget.first};
+	w->max_nodes =
+	    inline_budget.done < INLINE_MAX_NODES ? INLINE_MAX_NODES - inline_budget.done : 0;
+	w->inline_bytes = inline_budget.inline_bytes;
 	w->out = w->few_out;
 	if (s->executor->max_out > OUT_INLINE)
 		w->out = MU_NEW_ARRAY(struct value, s->executor->max_out);
 	else
 		memset(w->few_out, 0, sizeof w->few_out);
-	look_around(w);
+	refresh_single_threaded(w);
 	current = w;
 }
 
-/* The host's own step is behind it: now what it made ready in others. */
-static void finish_turn(void)
+/* Finishes the calls of other steps, after the first step of inline execution. */
+static void finish_deferred_calls(void)
 {
-	while (turn.first) {
-		struct pool_job *job = turn.first;
+	while (inline_budget.first) {
+		struct pool_job *job = inline_budget.first;
 
-		turn.first = job->next;
-		if (!turn.first)
-			turn.last = &turn.first;
+		inline_budget.first = job->next;
+		if (!inline_budget.first)
+			inline_budget.last = &inline_budget.first;
 		job->run(job);
 	}
-	turn = (struct turn){0};
+	inline_budget = (struct inline_budget){0};
 }
 
-/* Runs until nothing is ready, then gives back this thread's share of the step. */
+/* Runs until no node is ready, then releases this thread's count in `outstanding`. */
 void work_run(struct work *w)
 {
 	struct step *s = w->step;
-	const struct plan_node *nodes = s->executor->nodes;
-	bool host = w->host;
+	const struct exec_node *nodes = s->executor->nodes;
+	bool is_first_inline = w->is_first_inline;
 
 	while (w->n) {
-		/* Field by field: a 16-byte load just after two stores would wait for them. */
+		/* Field by field: a 16-byte load right after two smaller stores would stall. */
 		const struct item *top = &w->items[--w->n];
-		const struct plan_node *n = &nodes[top->node];
+		const struct exec_node *n = &nodes[top->node];
 		bool dead = top->dead;
 		struct iteration *it = top->it;
-		if (w->n >= AHEAD)
-			__builtin_prefetch(&nodes[w->items[w->n - AHEAD].node]);
-		if ((n->expensive || w->guest) && should_hand_over(w, n, it, dead)) {
-			hand_over(w, top, 1);
+		if (w->n >= PREFETCH_DISTANCE)
+			__builtin_prefetch(&nodes[w->items[w->n - PREFETCH_DISTANCE].node]);
+		if ((n->expensive || w->on_io_thread) && should_offload(w, n, it, dead)) {
+			offload_items(w, top, 1);
 			continue;
 		}
 		execute(w, n, it, dead);
-		if (++w->done % LOOK_EVERY == 0 && !w->alone)
-			look_around(w);
-		if (w->guest && w->done > w->most && w->n) {
-			hand_over(w, w->items, w->n);
+		if (++w->done % ALONE_CHECK_INTERVAL == 0 && !w->single_threaded)
+			refresh_single_threaded(w);
+		if (w->on_io_thread && w->done > w->max_nodes && w->n) {
+			offload_items(w, w->items, w->n);
 			w->n = 0;
 		}
 	}
 	current = w->outer;
-	if (turn.on) {
-		turn.done += w->done;
-		turn.seen = turn.seen > w->seen ? turn.seen : w->seen;
+	if (inline_budget.on) {
+		inline_budget.done += w->done;
+		inline_budget.inline_bytes = inline_budget.inline_bytes > w->inline_bytes
+						 ? inline_budget.inline_bytes
+						 : w->inline_bytes;
 	}
 	if (w->items != w->few)
 		free(w->items);
 	if (w->out != w->few_out)
 		free(w->out);
 	step_release(s);
-	if (host)
-		finish_turn();
+	if (is_first_inline)
+		finish_deferred_calls();
 }
 
 /* ---- the end of an asynchronous call ---- */
 
-/* What is received dead was not run by its sender: who waits for the receive alone, by a control
- * edge, is dead too. */
+/* Completes a call on this thread's stack.  A receive of a dead tensor is dead itself, so its
+ * control edges are dead too. */
 static void finish_in(struct work *w, struct call *c)
 {
-	const struct plan_node *n = &w->step->executor->nodes[c->node];
+	const struct exec_node *n = &w->step->executor->nodes[c->node];
 	bool dead = n->n_out == 1 && c->k.out[0].dead;
 
 	if (w->step->trace && !c->failed)
@@ -484,23 +498,25 @@ static void finish_job(struct pool_job *job)
 	struct call *c = MU_CONTAINER(job, struct call, job);
 	struct work w;
 
-	work_begin(&w, c->k.step, turn.on);
+	work_begin(&w, c->k.step, inline_budget.on);
 	finish_in(&w, c);
 	work_run(&w);
 }
 
-/* Deep in another step, so not on this stack: at the end of the guest's turn, or the pool's. */
-static void finish_later(struct call *c)
+/* Defers the completion, because this thread is inside of another step: to the end of inline
+ * execution, or to the pool. */
+static void defer_finish(struct call *c)
 {
 	c->job.run = finish_job;
-	if (!turn.on || turn.done >= GUEST_NODES || turn.seen >= GUEST_SEES) {
+	if (!inline_budget.on || inline_budget.done >= INLINE_MAX_NODES ||
+	    inline_budget.inline_bytes >= INLINE_MAX_BYTES) {
 		thread_pool_add(c->k.step->executor->rt->pool, &c->job);
 		return;
 	}
-	turn.done++;
+	inline_budget.done++;
 	c->job.next = NULL;
-	*turn.last = &c->job;
-	turn.last = &c->job.next;
+	*inline_budget.last = &c->job;
+	inline_budget.last = &c->job.next;
 }
 
 void kernel_finish(struct kernel_call *k, const struct mu_err *err)
@@ -517,7 +533,7 @@ void kernel_finish(struct kernel_call *k, const struct mu_err *err)
 		finish_in(current, c);
 		atomic_fetch_sub_explicit(&s->outstanding, 1, memory_order_relaxed);
 	} else if (current) {
-		finish_later(c);
+		defer_finish(c);
 	} else {
 		work_begin(&w, s, true);
 		finish_in(&w, c);

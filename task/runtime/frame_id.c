@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The number of a frame, which is part of the rendezvous keys of what is sent inside it.  Tasks
- * that run parts of one loop have to agree on it without a word, and TensorFlow's tasks with ours:
- * it is TensorFlow's, MurmurHash64A of the loop's name combined with the outer frame's number and
- * turn. */
+/* The id of a frame, which is part of the rendezvous keys in a loop.  All tasks that run parts of a
+ * loop must compute the same id, also TensorFlow's.  So it is TensorFlow's: MurmurHash64A of the
+ * loop's name, combined with the id and iteration of the outer frame. */
 #include <endian.h>
 #include <string.h>
 
-#include "task/runtime/plan.h"
+#include "task/runtime/exec_graph.h"
 
 static uint64_t murmur64(const char *data, size_t n, uint64_t seed)
 {
@@ -32,7 +31,8 @@ static uint64_t combine(uint64_t a, uint64_t b)
 	return a ^ (b + 0x9e3779b97f4a7800u + (a << 10) + (a >> 4));
 }
 
-uint64_t frame_id(uint64_t outer, uint64_t turn, const char *name)
+uint64_t frame_id(uint64_t outer, uint64_t iteration_number, const char *name)
 {
-	return combine(outer, combine(turn, murmur64(name, strlen(name), 0xdecafcaffeu)));
+	return combine(outer,
+		       combine(iteration_number, murmur64(name, strlen(name), 0xdecafcaffeu)));
 }

@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* While loops: a frame is one run of a loop body, an iteration one turn of it.
+/* While loops: a frame is one execution of a loop, with a block for each active iteration.
  *
- * Enter finds or opens the frame; NextIteration opens the next turn; Exit takes a live value out.
- * An iteration ends when nothing in it is ready, runs or waits, no inner frame is open and the turn
- * before has ended; then its block goes.  With the last one the frame ends, and an Exit that never
- * saw a live value is dead outside (the loop stood on the untaken side of a Switch).
+ * Enter finds or opens the frame; NextIteration opens the next iteration; Exit passes a live value
+ * to the outer iteration.  An iteration ends when none of its nodes is ready, running or waiting,
+ * no inner frame is open and the previous iteration has ended.  Then its block is freed.  The frame
+ * ends with its last iteration.  An Exit without a live value is dead outside, as when the loop is
+ * on the untaken side of a Switch.
  *
  * Locks: step->lock for the list of frames, then one frame's lock for its counts.  Values are
  * delivered without a lock.
  */
 #include <string.h>
 
-#include "task/runtime/plan.h"
+#include "task/runtime/exec_graph.h"
 
 struct constant {
 	struct constant *next;
-	const struct plan_node *enter;
+	const struct exec_node *enter;
 	struct value value;
 };
 
 struct frame {
-	struct frame *next; /* in the step */
+	struct frame *next; /* in the step's list */
 	struct step *step;
-	const struct plan_frame *plan;
+	const struct exec_frame *plan;
 	uint32_t index;
 	struct iteration *parent;
 	uint64_t id;
 	pthread_mutex_t lock;
-	struct iteration *turns; /* oldest first */
+	struct iteration *iterations; /* oldest first */
 	uint32_t enters_left;
 	struct constant *constants;
-	const struct plan_node **live_exits;
+	const struct exec_node **live_exits;
 	unsigned n_live, cap_live;
 };
 
@@ -52,8 +53,8 @@ static struct frame *open_frame(struct step *s, uint32_t index, struct iteration
 		    frame_id(parent->frame ? parent->frame->id : 0, parent->number, f->plan->name);
 		f->enters_left = f->plan->n_enters;
 		pthread_mutex_init(&f->lock, NULL);
-		f->turns = iteration_new(f->plan);
-		f->turns->frame = f;
+		f->iterations = iteration_new(f->plan);
+		f->iterations->frame = f;
 		f->next = s->frames;
 		s->frames = f;
 		if (parent->frame) {
@@ -68,7 +69,7 @@ static struct frame *open_frame(struct step *s, uint32_t index, struct iteration
 
 static void frame_free(struct frame *f)
 {
-	for (struct iteration *it = f->turns, *next; it; it = next) {
+	for (struct iteration *it = f->iterations, *next; it; it = next) {
 		next = it->next;
 		iteration_free(f->plan, it);
 	}
@@ -125,13 +126,13 @@ static void value_ref(struct value *to, const struct value *from)
 		resource_ref(&from->ref->base);
 }
 
-/* Exits without a live value are dead where the loop was entered. */
+/* Delivers dead values for the Exits without a live value. */
 static void deliver_dead_exits(struct work *w, struct frame *f)
 {
 	struct executor *e = f->step->executor;
 
 	for (uint32_t i = 0; i < e->n_nodes; i++) {
-		const struct plan_node *n = &e->nodes[i];
+		const struct exec_node *n = &e->nodes[i];
 		bool live = false;
 		if (n->kind != NODE_EXIT || n->frame != f->index)
 			continue;
@@ -142,18 +143,18 @@ static void deliver_dead_exits(struct work *w, struct frame *f)
 	}
 }
 
-/* Drops the turns that have ended, and the frame with the last; with f->lock held, which is given
- * back.  The outer turn may end with it: that is why this is a loop. */
-static void sweep(struct work *w, struct frame *f)
+/* Frees the iterations that have ended, and the frame with the last one.  Then the outer iteration
+ * may end too, hence the loop.  Called with f->lock held; releases it. */
+static void free_ended_iterations(struct work *w, struct frame *f)
 {
 	while (f) {
 		struct iteration *it;
-		while ((it = f->turns) && !it->outstanding && !it->children &&
+		while ((it = f->iterations) && !it->outstanding && !it->children &&
 		       (it->number || !f->enters_left)) {
-			f->turns = it->next;
+			f->iterations = it->next;
 			iteration_free(f->plan, it);
 		}
-		bool over = !f->turns;
+		bool over = !f->iterations;
 		pthread_mutex_unlock(&f->lock);
 		if (!over)
 			return;
@@ -173,17 +174,18 @@ void frame_ended(struct work *w, struct iteration *it)
 
 	pthread_mutex_lock(&f->lock);
 	it->outstanding--;
-	sweep(w, f);
+	free_ended_iterations(w, f);
 }
 
-static void enter(struct work *w, const struct plan_node *n, struct iteration *it,
-		  struct value *out, bool dead)
+static void frame_enter(struct work *w, const struct exec_node *n, struct iteration *it,
+			struct value *out, bool dead)
 {
-	struct frame *f = open_frame(w->step, plan_extra(w->step->executor, n)->child, it);
+	struct frame *f = open_frame(w->step, exec_node_extra(w->step->executor, n)->child, it);
 	struct iteration *first, *last, *later = NULL;
 
 	pthread_mutex_lock(&f->lock);
-	first = last = f->turns; /* the first turn cannot end while an Enter is missing */
+	first = last =
+	    f->iterations; /* the first iteration cannot end before all Enters have run */
 	first->outstanding++;
 	if (n->constant && !dead) {
 		struct constant *c = MU_NEW(struct constant);
@@ -191,7 +193,7 @@ static void enter(struct work *w, const struct plan_node *n, struct iteration *i
 		value_ref(&c->value, &out[0]);
 		c->next = f->constants;
 		f->constants = c;
-		/* Turns that are open already get it too; those to come find it in the list. */
+		/* Active iterations get the value too; later ones find it in the list. */
 		later = first->next;
 		for (struct iteration *t = later; t; t = t->next, last = last->next)
 			t->outstanding++;
@@ -212,11 +214,11 @@ static void enter(struct work *w, const struct plan_node *n, struct iteration *i
 	pthread_mutex_lock(&f->lock);
 	f->enters_left--;
 	first->outstanding--;
-	sweep(w, f);
+	free_ended_iterations(w, f);
 }
 
-static void next_turn(struct work *w, const struct plan_node *n, struct iteration *it,
-		      struct value *out)
+static void next_iteration(struct work *w, const struct exec_node *n, struct iteration *it,
+			   struct value *out)
 {
 	struct frame *f = it->frame;
 	struct constant *c = NULL;
@@ -241,11 +243,11 @@ static void next_turn(struct work *w, const struct plan_node *n, struct iteratio
 	work_deliver_all(w, t, n, out, false);
 	pthread_mutex_lock(&f->lock);
 	t->outstanding--;
-	pthread_mutex_unlock(&f->lock); /* `it` is still at work, so t cannot be the one to end */
+	pthread_mutex_unlock(&f->lock); /* t cannot end while `it` is active */
 }
 
-static void leave(struct work *w, const struct plan_node *n, struct iteration *it,
-		  struct value *out)
+static void frame_leave(struct work *w, const struct exec_node *n, struct iteration *it,
+			struct value *out)
 {
 	struct frame *f = it->frame;
 
@@ -259,16 +261,16 @@ static void leave(struct work *w, const struct plan_node *n, struct iteration *i
 	work_deliver_all(w, f->parent, n, out, false);
 }
 
-void frame_propagate(struct work *w, const struct plan_node *n, struct iteration *it,
+void frame_propagate(struct work *w, const struct exec_node *n, struct iteration *it,
 		     struct value *out, bool dead)
 {
 	dead = dead || out[0].dead;
 	if (n->kind == NODE_ENTER)
-		enter(w, n, it, out, dead);
+		frame_enter(w, n, it, out, dead);
 	else if (dead)
 		return;
 	else if (n->kind == NODE_NEXT)
-		next_turn(w, n, it, out);
+		next_iteration(w, n, it, out);
 	else
-		leave(w, n, it, out);
+		frame_leave(w, n, it, out);
 }

@@ -56,7 +56,7 @@ unsigned function_outputs(const struct function *f)
 	return f->n_out;
 }
 
-/* ---- who calls ---- */
+/* ---- callers ---- */
 
 void caller_init(struct caller *c)
 {
@@ -70,7 +70,7 @@ void caller_fini(struct caller *c)
 	pthread_mutex_destroy(&c->lock);
 }
 
-static const struct mu_err stopped = {MU_CANCELLED, "who called the function is gone"};
+static const struct mu_err stopped = {MU_CANCELLED, "the caller of the function has stopped"};
 
 void caller_stop(struct caller *c)
 {
@@ -83,9 +83,10 @@ void caller_stop(struct caller *c)
 	step_unref(s);
 }
 
-/* s: what is waited for from now on; NULL: nothing.  A step that came too late to be seen by
- * caller_stop is cancelled here. */
-static void caller_waits(struct caller *c, struct step *s)
+/* Sets the step that the caller waits for; NULL: none.  Cancels it if caller_stop was called
+ * before.
+ */
+static void caller_set_step(struct caller *c, struct step *s)
 {
 	pthread_mutex_lock(&c->lock);
 	c->step = s;
@@ -97,7 +98,7 @@ static void caller_waits(struct caller *c, struct step *s)
 
 /* ---- a call ---- */
 
-struct waiting {
+struct call_wait {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	bool done, failed;
@@ -106,7 +107,7 @@ struct waiting {
 
 static void call_done(void *arg, const struct mu_err *err)
 {
-	struct waiting *w = arg;
+	struct call_wait *w = arg;
 
 	pthread_mutex_lock(&w->lock);
 	w->done = true;
@@ -117,35 +118,35 @@ static void call_done(void *arg, const struct mu_err *err)
 	pthread_mutex_unlock(&w->lock);
 }
 
-int function_call(struct function *f, struct caller *who, const struct mu_tensor *in, unsigned n_in,
-		  struct mu_tensor *out, unsigned n_out, struct mu_err *err)
+int function_call(struct function *f, struct caller *caller, const struct mu_tensor *in,
+		  unsigned n_in, struct mu_tensor *out, unsigned n_out, struct mu_err *err)
 {
 	static _Atomic int64_t calls;
-	struct waiting w = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+	struct call_wait w = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
 	struct call_frame frame = {in, out, n_in, n_out};
 	int rc = 0;
 
 	if (n_in != f->n_in || n_out != f->n_out)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "a function of %u inputs and %u outputs is called with %u and %u",
+			       "a function with %u inputs and %u outputs was called with %u and %u",
 			       f->n_in, f->n_out, n_in, n_out);
 	memset(out, 0, n_out * sizeof *out);
-	/* no master gives a step such a number */
+	/* masters do not use such step ids */
 	int64_t id = INT64_MIN + atomic_fetch_add(&calls, 1);
 	struct rendezvous *r = rendezvous_table_get(f->rt->steps, id);
 	struct step *s = executor_start_call(f->executor, r, &frame, call_done, &w);
-	caller_waits(who, s);
+	caller_set_step(caller, s);
 	pthread_mutex_lock(&w.lock);
 	while (!w.done)
 		pthread_cond_wait(&w.cond, &w.lock);
 	pthread_mutex_unlock(&w.lock);
-	caller_waits(who, NULL);
+	caller_set_step(caller, NULL);
 	step_unref(s);
 	rendezvous_table_drop(f->rt->steps, id, NULL);
 	rendezvous_unref(r);
 	for (unsigned i = 0; i < n_out && !w.failed; i++)
 		if (!mu_tensor_is_set(&out[i])) {
-			mu_fail(&w.err, MU_INTERNAL, "output %u of a function was not made", i);
+			mu_fail(&w.err, MU_INTERNAL, "output %u of a function has no value", i);
 			w.failed = true;
 		}
 	if (w.failed) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that kernels call for themselves: the ones that datasets apply to their elements. */
+/* Functions that kernels call, such as the functions of datasets. */
 #ifndef MU_TASK_RUNTIME_FUNCTION_H
 #define MU_TASK_RUNTIME_FUNCTION_H
 
@@ -8,12 +8,12 @@
 
 #include "task/runtime/runtime.h"
 
-/* Who calls functions, on one thread at a time, and may be told to stop: from any thread, for good.
- * The call that it waits for is then cancelled, and no other begins. */
+/* A caller of functions, used by one thread at a time.  caller_stop, from any thread, cancels the
+ * running call and makes all later calls fail. */
 struct caller {
 	pthread_mutex_t lock;
 	_Atomic bool stopped;
-	struct step *step; /* of the call that runs; NULL: none */
+	struct step *step; /* of the running call; NULL: none */
 };
 void caller_init(struct caller *c);
 void caller_fini(struct caller *c);
@@ -24,15 +24,16 @@ static inline bool caller_stopped(const struct caller *c)
 }
 
 struct function;
-/* Of the library of the step's graph; its variables are those of the step's session. */
+/* Compiles a function of the library of the step's graph.  It uses the resources of the step's
+ * session. */
 int function_new(struct runtime *rt, const struct step *s, const struct mu_func *f,
 		 struct function **out, struct mu_err *err);
 void function_free(struct function *f);
 unsigned function_outputs(const struct function *f);
-/* Runs it and waits: not for a thread of the compute pool, which the body may need.  On success
- * out[] holds new references; inputs are borrowed. */
-int function_call(struct function *f, struct caller *who, const struct mu_tensor *in, unsigned n_in,
-		  struct mu_tensor *out, unsigned n_out, struct mu_err *err);
+/* Runs the function and blocks.  Must not be called on a thread of the compute pool, which the body
+ * may need.  On success out[] has new references; inputs are borrowed. */
+int function_call(struct function *f, struct caller *caller, const struct mu_tensor *in,
+		  unsigned n_in, struct mu_tensor *out, unsigned n_out, struct mu_err *err);
 MU_AUTO_DEFINE(function_free, struct function)
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kernel of GPU devices, and where its tensors lie.
+/* A GPU kernel and the memory spaces of its tensors.
  *
- * A row serves the types of `types`; a node of another type runs the CPU's kernel, in host memory,
- * though its device is a GPU, as TensorFlow does with int32.  The memory of a port's tensor follows
- * from its type (int32, strings, handles: the host; the rest: the GPU) unless the row says
- * otherwise.  task/runtime/residence.c inserts the copies between the two.
+ * The kernel supports the types in `types`.  A node of another type on a GPU runs the CPU kernel in
+ * host memory, as TensorFlow does with int32.  The memory space of a port depends on the type
+ * unless the row overrides it: int32, strings and handles are in host memory, all other types in
+ * GPU memory. task/runtime/memory_copies.c inserts the copies between the two.
  */
 #ifndef MU_TASK_RUNTIME_GPU_KERNEL_H
 #define MU_TASK_RUNTIME_GPU_KERNEL_H
@@ -14,12 +14,12 @@
 
 struct gpu_kernel {
 	struct kernel k;
-	const char *type_attr;          /* whose value is looked up in `types`; NULL: any node */
+	const char *type_attr;          /* its value must be in `types`; NULL: any node */
 	uint32_t types;                 /* by enum mu_dtype */
-	uint32_t host_in, host_out;     /* ports in host memory whatever their type */
-	uint32_t device_in, device_out; /* ports on the GPU whatever their type */
-	uint32_t host_types;            /* types of inputs in host memory whatever the port */
-	/* The CPU's functions do: they look at shapes, hand on, or leave elements to move.h. */
+	uint32_t host_in, host_out;     /* ports in host memory for all types */
+	uint32_t device_in, device_out; /* ports in GPU memory for all types */
+	uint32_t host_types;            /* types of inputs in host memory for all ports */
+	/* The CPU kernel's functions are used: they do not access elements themselves. */
 	bool same;
 };
 
@@ -30,21 +30,21 @@ struct gpu_kernel {
 #define GPU_INT  GPU_TYPE(MU_INT64)
 #define GPU_NUM  (GPU_FLT | GPU_INT)
 #define GPU_EQ   (GPU_NUM | GPU_TYPE(MU_BOOL))
-/* What lies on the GPU unless something else is said. */
+/* Types in GPU memory by default. */
 #define GPU_PLAIN                                                                                  \
 	(GPU_EQ | GPU_TYPE(MU_UINT8) | GPU_TYPE(MU_INT8) | GPU_TYPE(MU_INT16) |                    \
 	 GPU_TYPE(MU_UINT16) | GPU_TYPE(MU_COMPLEX64) | GPU_TYPE(MU_UINT32) | GPU_TYPE(MU_UINT64))
-/* What is handed on as it is: handles of what is on the GPU and lists of it, too, which themselves
- * lie on the host. */
+/* Types that are passed on unchanged, also handles and lists, which are in host memory themselves.
+ */
 #define GPU_PASSED (GPU_PLAIN | GPU_TYPE(MU_RESOURCE) | GPU_TYPE(MU_VARIANT))
 
-/* Where the tensor of a port lies.  k NULL: on the host. */
+/* True if the tensor of a port is in GPU memory.  k NULL: host memory. */
 bool gpu_kernel_in_on_device(const struct gpu_kernel *k, unsigned port, enum mu_dtype t);
 bool gpu_kernel_out_on_device(const struct gpu_kernel *k, unsigned port, enum mu_dtype t);
-/* Whether the kernel has `t` among its types. */
+/* True if the kernel supports type t. */
 bool gpu_kernel_has_type(const struct gpu_kernel *k, enum mu_dtype t);
 
-/* The GPU that a node is placed on; NULL: it is on none of this task's. */
+/* Returns the GPU that a node is placed on; NULL: not on a GPU of this task. */
 struct gpu *gpu_of_node(const struct mu_node *n, const struct runtime *rt);
 
 #endif

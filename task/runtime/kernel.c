@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/runtime/kernel.h"
 
-#include "task/runtime/plan.h"
+#include "task/runtime/exec_graph.h"
 
 int kernel_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
 	       struct mu_tensor **out, struct mu_err *err)
@@ -13,8 +13,8 @@ int kernel_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const str
 	return rc;
 }
 
-/* The buffer moves to the output; the input keeps shape and pointer, which the kernel may still
- * read through, but no reference. */
+/* Moves the buffer to the output.  The input keeps shape and pointer, so the kernel may still read
+ * it, but not the reference. */
 int kernel_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtype dtype,
 		     const struct mu_shape *shape, struct mu_tensor **out, struct mu_err *err)
 {

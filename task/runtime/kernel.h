@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The seam between the executor and the kernels: how one op runs on one kind of device.
+/* The interface between executor and kernels.
  *
- * A kernel file is a table row per op and the functions it names; it knows nothing of graphs, RPC
- * or threads.  `prepare` runs once, when a partition is registered: it reads attributes, checks
- * types and leaves its findings in *state.  `run` runs each step; or `start`, for what may wait
- * (receive, dequeue), which returns at once and calls kernel_finish later, exactly once, from any
- * thread.
+ * A kernel file has a table row per op and its functions; kernels do not depend on graphs, RPC or
+ * threads.  `prepare` runs once, when a partition is registered: it reads attributes, checks types
+ * and stores its results in *state.  `run` runs in each step.  Kernels that may wait (receive,
+ * dequeue) have `start` instead, which returns at once; kernel_finish is called later, exactly
+ * once, from any thread.
  *
- * Inputs are borrowed for the call.  A kernel validates before it touches memory and returns errors
- * without the node's name: the executor adds it.
+ * Inputs are borrowed for the call.  A kernel validates them before it accesses memory.  Its errors
+ * do not name the node: the executor adds it.
  */
 #ifndef MU_TASK_RUNTIME_KERNEL_H
 #define MU_TASK_RUNTIME_KERNEL_H
@@ -21,32 +21,32 @@ struct runtime;
 struct step;
 struct thread_pool;
 
-/* What travels along an edge: a tensor, or a reference to a variable, or nothing but deadness. */
+/* The value of an edge: a tensor, a reference to a variable, or dead. */
 struct value {
 	bool dead;
-	bool kept;               /* the executor's: a constant that stays from step to step */
-	struct variable *ref;    /* one reference to the variable held by this value */
+	bool is_constant;     /* for the executor: a constant that is not cleared after the step */
+	struct variable *ref; /* one reference to the variable */
 	struct mu_tensor tensor; /* unset when ref or dead */
-	uint64_t room;           /* 128 bytes: those of a scalar in the first cache line */
+	uint64_t room;           /* pads to 128 bytes; a scalar uses only the first cache line */
 };
 
 struct kernel_call {
 	const struct mu_node *node;
-	void *state; /* what prepare left */
+	void *state; /* set by prepare */
 	unsigned n_in, n_out;
 	struct value *in;  /* dereferenced, unless the op takes a ref there */
-	struct value *out; /* to be filled; empty at the start */
+	struct value *out; /* filled by the kernel; empty before */
 	struct step *step;
 	struct runtime *runtime;        /* devices, resources, pool: task/runtime/runtime.h */
 	unsigned long long frame, iter; /* for rendezvous keys; 0:0 outside loops */
-	bool dead_input;                /* only kernels with KERNEL_SEES_DEAD see true */
+	bool dead_input;                /* always false without KERNEL_SEES_DEAD */
 };
 
 enum kernel_flag {
-	KERNEL_EXPENSIVE = 1 << 0, /* worth another thread; the rest run in place */
-	KERNEL_SEES_DEAD = 1 << 1, /* runs even when an input is dead (Send, Merge) */
+	KERNEL_EXPENSIVE = 1 << 0, /* may run on another thread; the others run in place */
+	KERNEL_SEES_DEAD = 1 << 1, /* runs even if an input is dead (Send, Merge) */
 	KERNEL_NO_FOLD = 1 << 2,   /* result must not be computed ahead of time */
-	KERNEL_MOVES = 1 << 3,     /* takes its inputs away */
+	KERNEL_MOVES = 1 << 3,     /* takes the references of its inputs */
 };
 
 struct kernel {
@@ -59,50 +59,50 @@ struct kernel {
 	void (*release)(void *state); /* undoes prepare; NULL: free() when state is not NULL */
 };
 
-/* How the runtime finds kernels; it is given to runtime_new. */
+/* The functions by which the runtime finds kernels; an argument of runtime_new. */
 typedef int kernel_fn(struct kernel_call *c, struct mu_err *err);
 struct gpu_kernel; /* task/runtime/gpu_kernel.h */
 struct kernel_registry {
-	const struct kernel *(*find)(const char *op); /* of the CPU device; NULL: there is none */
-	/* The function that runs node n by the CPU's kernel k. */
+	const struct kernel *(*find)(const char *op); /* the CPU kernel; NULL: none */
+	/* The function of CPU kernel k for node n. */
 	kernel_fn *(*function)(const struct kernel *k, const struct mu_node *n);
-	/* Of a GPU; NULL: the CPU's kernel runs the node, in host memory. */
+	/* The GPU kernel; NULL: the CPU kernel runs the node in host memory. */
 	const struct gpu_kernel *(*find_gpu)(const struct mu_node *n);
 };
 
-/* ---- for kernels: taking inputs, giving outputs ---- */
+/* ---- inputs and outputs of kernels ---- */
 
 static inline const struct mu_tensor *kernel_in(const struct kernel_call *c, unsigned i)
 {
 	return &c->in[i].tensor;
 }
 
-/* Output i as new memory. */
+/* Allocates output i. */
 int kernel_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
 	       struct mu_tensor **out, struct mu_err *err);
-/* Output i in the memory of input `from` when that is its last use and bytes, type and count fit;
- * new memory otherwise.  Elementwise kernels may then write where they read. */
+/* Makes output i in the memory of input `from` if this is its last use and type and size match,
+ * else in new memory.  Elementwise kernels may then work in place. */
 int kernel_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtype dtype,
 		     const struct mu_shape *shape, struct mu_tensor **out, struct mu_err *err);
 void kernel_out_take(struct kernel_call *c, unsigned i,
 		     struct mu_tensor t); /* takes t's reference */
-/* The same for all outputs; when rc is a failure they are given back.  Returns rc. */
+/* The same for all outputs; releases them if rc is an error.  Returns rc. */
 int kernel_out_take_all(struct kernel_call *c, struct mu_tensor *all, int rc);
 void kernel_out_ref(struct kernel_call *c, unsigned i, struct variable *v); /* adds a reference */
 void kernel_out_dead(struct kernel_call *c, unsigned i);
 
-/* Ends an asynchronous call; err NULL means success.  c is gone afterwards. */
+/* Finishes an asynchronous call; err NULL: success.  c is invalid afterwards. */
 void kernel_finish(struct kernel_call *c, const struct mu_err *err);
-/* For start(): `cancel(arg)` is called (at most once, maybe at once, from any thread) when the step
- * is cancelled while the call waits; it must see to it that kernel_finish is called.
- * kernel_on_cancel returns false when the step is over already: cancel has been called, c may be
- * gone.  kernel_uncancel returns true when cancel will not come any more, and false when it has run
- * or is running: then the call is cancel's to finish. */
+/* For start(): registers cancel(arg), which is called if the step is cancelled while the call
+ * waits. It is called at most once, perhaps at once, from any thread, and must cause kernel_finish.
+ * kernel_on_cancel returns false if the step has been cancelled already: cancel was called, and c
+ * may be invalid.  kernel_uncancel returns true if cancel will not be called any more.  It returns
+ * false if cancel has run or is running; then only cancel may finish the call. */
 bool kernel_on_cancel(struct kernel_call *c, void (*cancel)(void *arg), void *arg);
 bool kernel_uncancel(struct kernel_call *c);
 
-/* Splits [0, n) over the compute pool, at least `grain` a piece, and waits; runs in place when
- * small. */
+/* Splits [0, n) over the compute pool, in pieces of at least `grain`, and waits; runs small ranges
+ * in place. */
 void kernel_parallel(struct kernel_call *c, int64_t n, int64_t grain,
 		     void (*body)(void *arg, int64_t from, int64_t to), void *arg);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step's rendezvous is a small hash table of records: a tensor that waits for its receiver or a
- * receiver that waits for its tensor, in the order they came.  A receive that went to another task
- * is a record too, so that an abort answers it at once; what its task says later is dropped.
+/* A step's rendezvous is a small hash table of records in order of arrival: tensors without a
+ * receiver and receivers without a tensor.  A receive from another task has a record too, so that
+ * an abort can complete it at once; the later reply is dropped.
  *
  * Threads: any.  Lock order: table, then one rendezvous; callbacks run without a lock.
  */
@@ -14,7 +14,7 @@
 
 #include "lib/base/map.h"
 
-enum { BUCKETS = 64, OVER = 512 };
+enum { BUCKETS = 64, MAX_RECENT = 512 };
 
 enum record_kind { SENT, WAITING, REMOTE };
 
@@ -56,8 +56,8 @@ struct rendezvous_table {
 	struct rendezvous_remote remote;
 	pthread_mutex_t lock;
 	struct mu_map steps;
-	int64_t over[OVER]; /* steps dropped lately: who asks for one again is late */
-	unsigned turn;
+	int64_t recent[MAX_RECENT]; /* a ring of recently dropped steps, to reject late requests */
+	unsigned next_recent;
 };
 
 int rendezvous_key_parse(struct rendezvous_key *out, const char *key, struct mu_err *err)
@@ -113,8 +113,8 @@ void rendezvous_unref(struct rendezvous *r)
 {
 	if (!r || atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	struct mu_err gone = {MU_CANCELLED, "the step is over"};
-	rendezvous_abort(r, &gone); /* a waiter without a reference would wait for ever */
+	struct mu_err gone = {MU_CANCELLED, "the step has ended"};
+	rendezvous_abort(r, &gone); /* otherwise receivers without a reference would wait forever */
 	drop_sent(r);
 	for (struct route *p = atomic_load(&r->routes), *next; p; p = next) {
 		next = p->next;
@@ -147,9 +147,9 @@ static void link_last(struct record **head, struct record *c)
 	*head = c;
 }
 
-/* Takes the first record of this kind and key out of its bucket. */
-static struct record *take_match(struct rendezvous *r, const struct record *like,
-				 enum record_kind kind)
+/* Removes and returns the first record of this kind and key. */
+static struct record *remove_match(struct rendezvous *r, const struct record *like,
+				   enum record_kind kind)
 {
 	struct record **p = &r->bucket[like->hash % BUCKETS];
 
@@ -180,7 +180,7 @@ void rendezvous_route(struct rendezvous *r, const char *task_prefix,
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* The route to or from the task that owns this device. */
+/* Returns the route to or from the task that owns this device. */
 static struct route *route_of(struct rendezvous *r, const char *device)
 {
 	struct route *p = atomic_load_explicit(&r->routes, memory_order_acquire);
@@ -216,7 +216,7 @@ int rendezvous_put(struct rendezvous *r, const char *key, struct mu_tensor tenso
 	pthread_mutex_lock(&r->lock);
 	if (r->aborted)
 		rc = mu_fail(err, r->why.code, "%s", r->why.msg);
-	else if (!(waiter = take_match(r, c, WAITING)))
+	else if (!(waiter = remove_match(r, c, WAITING)))
 		link_last(&r->bucket[c->hash % BUCKETS], c);
 	pthread_mutex_unlock(&r->lock);
 	if (rc) {
@@ -241,7 +241,7 @@ void rendezvous_recv_local(struct rendezvous *r, const char *key, rendezvous_don
 	pthread_mutex_lock(&r->lock);
 	if ((aborted = r->aborted))
 		why = r->why;
-	else if (!(sent = take_match(r, c, SENT)))
+	else if (!(sent = remove_match(r, c, SENT)))
 		link_last(&r->bucket[c->hash % BUCKETS], c);
 	pthread_mutex_unlock(&r->lock);
 	if (!aborted && !sent)
@@ -330,8 +330,8 @@ void rendezvous_waits(struct rendezvous *r, void (*see)(void *arg, const char *k
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* Collects who waits, with what is needed to answer them; a REMOTE record stays for its task's
- * answer, which may free it as soon as the lock is gone. */
+/* A waiting receiver to complete after an abort.  A REMOTE record remains for the reply of its
+ * task, which may free it once the lock is released. */
 struct answer {
 	rendezvous_done done;
 	void *arg;
@@ -415,10 +415,10 @@ void rendezvous_table_free(struct rendezvous_table *t)
 	free(t);
 }
 
-static bool is_over(const struct rendezvous_table *t, int64_t step_id)
+static bool was_dropped(const struct rendezvous_table *t, int64_t step_id)
 {
-	for (unsigned i = 0; i < OVER; i++)
-		if (t->over[i] == step_id)
+	for (unsigned i = 0; i < MAX_RECENT; i++)
+		if (t->recent[i] == step_id)
 			return true;
 	return false;
 }
@@ -434,14 +434,14 @@ struct rendezvous *rendezvous_table_get(struct rendezvous_table *t, int64_t step
 		rendezvous_ref(r);
 	} else {
 		r = new_step(t, step_id);
-		late = step_id && is_over(t, step_id);
+		late = step_id && was_dropped(t, step_id);
 		if (!late)
 			mu_map_put_n(&t->steps, &step_id, sizeof step_id, rendezvous_ref(r));
 	}
 	pthread_mutex_unlock(&t->lock);
 	if (late) {
 		struct mu_err over = {MU_ABORTED, ""};
-		snprintf(over.msg, sizeof over.msg, "Step %lld is over on this task",
+		snprintf(over.msg, sizeof over.msg, "Step %lld has ended on this task",
 			 (long long)step_id);
 		rendezvous_abort(r, &over);
 	}
@@ -456,7 +456,7 @@ void rendezvous_table_drop(struct rendezvous_table *t, int64_t step_id, const st
 	pthread_mutex_lock(&t->lock);
 	struct rendezvous *r = mu_map_del_n(&t->steps, &step_id, sizeof step_id);
 	if (step_id)
-		t->over[t->turn++ % OVER] = step_id;
+		t->recent[t->next_recent++ % MAX_RECENT] = step_id;
 	pthread_mutex_unlock(&t->lock);
 	if (!r)
 		return;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the tensors of one step meet: a send and a receive with the same key, in either order.
+/* The rendezvous of a step: matches sends and receives with the same key, in either order.
  *
  * Keys are TensorFlow's: "src_device;incarnation in 16 hex digits;dst_device;edge;frame:iter".  A
- * receive whose source is another task goes to `remote`; everything else waits here as a record,
- * not as a thread.  An abort answers all who wait, and all who come later, with the step's error.
+ * receive from another task is passed to `remote`.  A waiting receive is a record, not a thread. An
+ * abort fails all waiting and all later receives with the step's error.
  */
 #ifndef MU_TASK_RUNTIME_RENDEZVOUS_H
 #define MU_TASK_RUNTIME_RENDEZVOUS_H
@@ -14,7 +14,7 @@
 
 struct rendezvous; /* reference-counted */
 
-/* Called exactly once; err NULL on success, then tensor's reference is the callee's. */
+/* Called exactly once.  On success err is NULL, and the callee takes the tensor's reference. */
 typedef void (*rendezvous_done)(void *arg, const struct mu_err *err, struct mu_tensor *tensor,
 				bool dead);
 
@@ -36,29 +36,30 @@ void rendezvous_unref(struct rendezvous *r);
 int64_t rendezvous_step_id(const struct rendezvous *r);
 int rendezvous_send(struct rendezvous *r, const char *key, struct mu_tensor tensor, bool dead,
 		    struct mu_err *err); /* takes tensor's reference, also on failure */
-/* The same for what has come from elsewhere: it waits here, wherever it was meant for. */
+/* As rendezvous_send, for a tensor received from another task: it is never routed on. */
 int rendezvous_put(struct rendezvous *r, const char *key, struct mu_tensor tensor, bool dead,
 		   struct mu_err *err);
 void rendezvous_recv(struct rendezvous *r, const char *key, rendezvous_done done, void *arg);
 void rendezvous_recv_local(struct rendezvous *r, const char *key, rendezvous_done done, void *arg);
-void rendezvous_abort(struct rendezvous *r, const struct mu_err *why); /* the first reason stays */
+void rendezvous_abort(struct rendezvous *r, const struct mu_err *why); /* the first error is kept */
 
-/* The keys that somebody waits for. */
+/* Calls see() for each key with a waiting receiver. */
 void rendezvous_waits(struct rendezvous *r, void (*see)(void *arg, const char *key), void *arg);
 
-/* What is sent to another task and pushed there instead of waiting here to be fetched; what comes
- * from that task is then waited for here, not fetched. */
+/* A route to another task: tensors for it are pushed instead of waiting for a RecvTensor.  The
+ * other task pushes too, so receives from it wait locally. */
 struct rendezvous_route_ops {
 	/* Takes tensor's reference, also on failure. */
 	int (*push)(void *ctx, int64_t step_id, const char *key, struct mu_tensor *tensor,
 		    bool dead, struct mu_err *err);
-	void (*release)(void *ctx); /* with the rendezvous */
+	void (*release)(void *ctx); /* when the rendezvous is freed */
 };
-/* Before anything is sent or received that the route concerns.  Takes ctx. */
+/* Adds a route; takes ctx.  Must be called before any send or receive that uses the route. */
 void rendezvous_route(struct rendezvous *r, const char *task_prefix,
 		      const struct rendezvous_route_ops *ops, void *ctx);
 
-/* The steps of one task.  RecvTensor may come before its RunGraph, so finding creates. */
+/* The rendezvous of all steps of a task.  rendezvous_table_get creates them, because RecvTensor may
+ * arrive before RunGraph. */
 struct rendezvous_table;
 struct rendezvous_table *
 rendezvous_table_new(const char *task_prefix, /* "/job:ps/replica:0/task:0" */

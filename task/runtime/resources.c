@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table is one map under one lock; the key is "container", a NUL, "name".  Creation runs under
- * the lock, so of two kernels that want the same new resource one makes it and both get it. */
+ * the lock, so two kernels that request the same new resource get the same one. */
 #include "task/runtime/resources.h"
 
 #include <stdatomic.h>
@@ -43,7 +43,7 @@ struct resources *resources_new(const char *default_container)
 	return rs;
 }
 
-static void let_go(struct resource *r)
+static void close_and_unref(struct resource *r)
 {
 	if (r->type->close)
 		r->type->close(r);
@@ -65,8 +65,8 @@ static bool is_within(const char *container, const char *outer)
 	       (!container[n] || container[n] == RESOURCES_WITHIN);
 }
 
-/* The resources of a container, or all (NULL).  They are closed without the lock: closing a queue
- * calls its waiters, and an iterator's functions have containers of their own. */
+/* Removes the resources of a container, or all (NULL).  They are closed without the lock: closing a
+ * queue calls its waiters, and an iterator's functions have their own containers. */
 static void remove_all(struct resources *rs, const char *container)
 {
 	struct resource **gone;
@@ -84,7 +84,7 @@ static void remove_all(struct resources *rs, const char *container)
 	}
 	pthread_mutex_unlock(&rs->lock);
 	for (size_t i = 0; i < n; i++)
-		let_go(gone[i]);
+		close_and_unref(gone[i]);
 	free(gone);
 }
 
@@ -179,7 +179,7 @@ int resources_remove(struct resources *rs, const char *container, const char *na
 		mu_map_del_n(&rs->by_key, key.data, key.len);
 	pthread_mutex_unlock(&rs->lock);
 	if (!rc)
-		let_go(r);
+		close_and_unref(r);
 	return rc;
 }
 

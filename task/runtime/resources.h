@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* State that outlives steps: containers of named, typed, reference-counted resources.
  *
- * Two sessions share what has the same container and name.  A variable's value is a tensor: readers
- * take a reference to the buffer; a writer updates in place when it holds the only reference, else
- * on a copy (so a reader in flight never sees half an update).  Lock order: table, then one
- * resource.
+ * Sessions share resources with the same container and name.  A variable's value is a tensor.
+ * Readers take a reference to the buffer.  A writer updates in place if it has the only reference,
+ * else a copy, so readers never see a partial update.  Lock order: table, then one resource.
  */
 #ifndef MU_TASK_RUNTIME_RESOURCES_H
 #define MU_TASK_RUNTIME_RESOURCES_H
@@ -19,8 +18,7 @@ struct resource_type {
 	const char *name; /* "variable", "queue", … */
 	void (*free)(struct resource *r);
 	size_t (*bytes)(struct resource *r); /* (optional) for /status */
-	void (*close)(
-	    struct resource *r); /* (optional) wakes whoever waits when the container goes */
+	void (*close)(struct resource *r); /* (optional) completes waiting calls; before removal */
 };
 struct resource {
 	const struct resource_type *type;
@@ -31,9 +29,9 @@ void resource_init(struct resource *r, const struct resource_type *type); /* one
 void resource_ref(struct resource *r);
 void resource_unref(struct resource *r);
 
-/* What stands between a session's container and one within it. */
+/* The separator between a session's container and the name of a container within it. */
 enum { RESOURCES_WITHIN = '\x1f' };
-/* The container, within a session's, of what its kernels keep. */
+/* Returns the container for kernel state within a session's container. */
 char *resources_of_kernels(const char *session); /* returns new */
 
 struct resources;
@@ -41,20 +39,19 @@ struct resources;
 struct resources *resources_new(const char *default_container);
 const char *resources_default(const struct resources *rs);
 void resources_free(struct resources *rs);
-/* "" is the default container.  *out gets a reference.  NOT_FOUND when absent,
- * INVALID_ARGUMENT when it is of another type. */
+/* "" is the default container.  *out gets a reference.  NOT_FOUND if absent, INVALID_ARGUMENT if
+ * it has another type. */
 int resources_find(struct resources *rs, const char *container, const char *name,
 		   const struct resource_type *type, struct resource **out, struct mu_err *err);
-/* As find; when absent, adds what create(arg) returns (already one reference, which the table
- * takes). */
+/* As resources_find; if absent, adds the result of create(arg), whose reference the table takes. */
 int resources_find_or_create(struct resources *rs, const char *container, const char *name,
 			     const struct resource_type *type,
 			     struct resource *(*create)(void *arg, struct mu_err *err), void *arg,
 			     struct resource **out, struct mu_err *err);
-/* type NULL: of any. */
+/* type NULL: any type. */
 int resources_remove(struct resources *rs, const char *container, const char *name,
 		     const struct resource_type *type, struct mu_err *err);
-/* The container, and those within it. */
+/* Removes the resources of a container and of the containers within it. */
 void resources_clear(struct resources *rs, const char *container);
 void resources_each(struct resources *rs, void (*see)(void *arg, struct resource *r), void *arg);
 
@@ -69,12 +66,11 @@ struct variable {
 };
 extern const struct resource_type variable_type;
 struct variable *variable_new(enum mu_dtype dtype, const struct mu_pshape *shape);
-/* A reference to the current value; FAILED_PRECONDITION "Attempting to use uninitialized value
- * <name>". */
+/* Gets a reference to the current value; FAILED_PRECONDITION if it is not initialized. */
 int variable_read(struct variable *v, struct mu_tensor *out, struct mu_err *err);
 void variable_assign(struct variable *v, struct mu_tensor t); /* takes t's reference */
-/* With v->lock held: makes v->value's buffer exclusively ours (copying if shared) and returns it.
- */
+/* Makes v->value's buffer exclusive, by copying it if it is shared, and returns it.  v->lock must
+ * be held. */
 int variable_exclusive(struct variable *v, struct mu_tensor **out, struct mu_err *err);
 
 #endif

@@ -5,8 +5,8 @@
 
 #include "lib/base/request_ids.h"
 #include "task/device/gpu.h"
-#include "task/runtime/plan.h"
-#include "task/runtime/residence.h"
+#include "task/runtime/exec_graph.h"
+#include "task/runtime/memory_copies.h"
 #include "task/runtime/traffic.h"
 
 int runtime_new(const char *job, int task, unsigned threads, const struct kernel_registry *kernels,
@@ -34,7 +34,7 @@ void runtime_free(struct runtime *rt)
 {
 	if (!rt)
 		return;
-	resources_free(rt->resources); /* first: iterators have threads that use the others */
+	resources_free(rt->resources); /* first, because threads of iterators use the other parts */
 	rendezvous_table_free(rt->steps);
 	thread_pool_free(rt->pool);
 	traffic_free(rt->traffic);
@@ -60,9 +60,9 @@ int executor_new(struct runtime *rt, struct mu_graph *g, const char *container_p
 	e->container = mu_xstrdup(isolated ? container_prefix : resources_default(rt->resources));
 	mu_arena_init(&e->arena);
 	pthread_mutex_init(&e->lock, NULL);
-	rc = residence_settle(g, rt, err);
+	rc = memory_copies_insert(g, rt, err);
 	if (!rc)
-		rc = plan_compile(e, err);
+		rc = exec_graph_compile(e, err);
 	if (rc)
 		executor_unref(e);
 	else
@@ -85,7 +85,7 @@ void executor_ref(struct executor *e)
 	atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
 }
 
-static void release_state(struct plan_node *p, const struct kernel *k)
+static void release_state(struct exec_node *p, const struct kernel *k)
 {
 	if (!p->state)
 		return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One task's engine: its device, resources, rendezvous and threads, and the executors that run on
- * it. */
+/* The runtime of a task: devices, resources, rendezvous and threads, and executors that use them.
+ */
 #ifndef MU_TASK_RUNTIME_RUNTIME_H
 #define MU_TASK_RUNTIME_RUNTIME_H
 
@@ -18,41 +18,42 @@ struct runtime {
 	uint64_t incarnation; /* random, non-zero, drawn at start */
 	struct resources *resources;
 	struct rendezvous_table *steps;
-	struct traffic *traffic;  /* tensors to and from other tasks */
-	struct thread_pool *pool; /* compute threads: as many as the cgroup gives */
-	struct gpu_set *gpus;     /* NULL: none; set before the first graph comes, owned */
+	struct traffic *traffic;  /* bytes of tensors to and from other tasks */
+	struct thread_pool *pool; /* compute threads */
+	struct gpu_set *gpus;     /* NULL: none; set before the first graph is registered; owned */
 };
-/* threads 0: what the cgroup gives.  `kernels` has to last. */
+/* threads 0: the CPUs of the cgroup.  `kernels` is borrowed for the runtime's life. */
 int runtime_new(const char *job, int task, unsigned threads, const struct kernel_registry *kernels,
 		const struct rendezvous_remote *remote, struct runtime **out, struct mu_err *err);
-void runtime_free(struct runtime *rt); /* no step may run any more, nor a reference be held */
+void runtime_free(struct runtime *rt); /* requires that no step runs and no reference is left */
 
-/* An executor: a registered partition, compiled to a flat plan.  Immutable, reference-counted. */
+/* An executor: a registered partition in compiled form.  Immutable, reference-counted. */
 struct executor;
-/* Takes g, also on failure.  `container_prefix`, when not "", isolates the session's resources. */
+/* Takes g, also on failure.  A `container_prefix` other than "" isolates the session's resources.
+ */
 int executor_new(struct runtime *rt, struct mu_graph *g, const char *container_prefix,
 		 struct executor **out, struct mu_err *err);
-/* The session that the graph belongs to; said before the first step.  Without one each executor has
- * the state of its kernels for itself. */
+/* Sets the session of the graph, before the first step.  Without a session each executor has its
+ * own kernel state. */
 void executor_set_session(struct executor *e, const char *session);
 void executor_ref(struct executor *e);
 void executor_unref(struct executor *e);
 
-/* A running step.  done is called exactly once, from a pool thread or the caller's. */
+/* A running step.  done is called exactly once, on a pool thread or the caller's thread. */
 struct step;
 typedef void (*step_done)(void *arg, const struct mu_err *err); /* err NULL: success */
-/* Starts one step; r is borrowed for the step's length (the step holds its own reference).  Returns
- * a reference to the step, for step_cancel; give it back with step_unref. */
+/* Starts a step, which holds its own reference to r.  Returns a new reference to the step, for
+ * step_cancel. */
 struct step *executor_start(struct executor *e, struct rendezvous *r, step_done done, void *arg);
-/* The same, with a record of what runs; t has to last until done. */
+/* The same, with a trace; t must be valid until done. */
 struct step_trace;
 struct step *executor_start_traced(struct executor *e, struct rendezvous *r, struct step_trace *t,
 				   step_done done, void *arg);
-/* What the step waits for: the nodes that can be cancelled. */
+/* Calls see() for each node that the step waits for, if it can be cancelled. */
 void step_waits(struct step *s, void (*see)(void *arg, const struct mu_node *n), void *arg);
-/* The graph that it was made of, borrowed. */
+/* Returns the executor's graph, borrowed. */
 const struct mu_graph *executor_graph(const struct executor *e);
-/* A step that is a function's body: its _Args read `in`, its _Retvals fill `out`. */
+/* Arguments of a step that runs a function body: its _Args read `in`, its _Retvals fill `out`. */
 struct call_frame {
 	const struct mu_tensor *in;
 	struct mu_tensor *out;
@@ -60,17 +61,17 @@ struct call_frame {
 };
 struct step *executor_start_call(struct executor *e, struct rendezvous *r, struct call_frame *frame,
 				 step_done done, void *arg);
-struct call_frame *step_frame(const struct step *s); /* NULL: no function's body */
+struct call_frame *step_frame(const struct step *s); /* NULL: not a function body */
 struct mu_library *step_library(const struct step *s);
-void step_cancel(struct step *s, const struct mu_err *why); /* idempotent; done still comes */
+void step_cancel(struct step *s, const struct mu_err *why); /* idempotent; done is still called */
 struct step *step_ref(struct step *s);
 void step_unref(struct step *s);
 struct rendezvous *step_rendezvous(struct step *s);
-const char *step_container(const struct step *s); /* what an empty `container` attribute means */
-/* The container of the kernels' own state.  It is cleared with the session; without a session each
- * executor has one, cleared with the executor. */
+const char *step_container(const struct step *s); /* the default of the attribute `container` */
+/* The container for kernel state.  It is cleared when the session is closed; without a session,
+ * when the executor is freed. */
 const char *step_session(const struct step *s);
-/* A container for what must not outlive the step: cleared when it ends. */
+/* A container that is cleared at the end of the step. */
 const char *step_own_container(struct step *s);
 
 #endif

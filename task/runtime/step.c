@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a step: started, perhaps failed or cancelled, over when nothing of it runs or waits.
+/* Start, failure, cancellation and end of a step.  A step ends when none of its nodes runs or
+ * waits.
  *
- * The first error stays.  It aborts the step's rendezvous, so that receives here and at the peers
- * are answered, and calls what parked calls have registered; nodes that were ready are dropped.
+ * The first error is kept.  It aborts the step's rendezvous, so that receives on this task and on
+ * its peers fail, and calls the cancel functions of waiting calls.  Ready nodes are dropped.
  */
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "task/runtime/plan.h"
+#include "task/runtime/exec_graph.h"
 #include "task/runtime/trace.h"
 #include "task/runtime/work.h"
 
-/* Blocks kept for the next steps: a few, and of a large plan only one. */
+/* Limits of root blocks cached for the next steps: their number, and bytes beyond the first one. */
 enum { MAX_SPARE = 8, SPARE_BYTES = 8 << 20 };
 
 struct call *call_of(struct kernel_call *k)
@@ -19,10 +20,10 @@ struct call *call_of(struct kernel_call *k)
 	return MU_CONTAINER(k, struct call, k);
 }
 
-/* A block from a step that is over is as good as new once its pending words are. */
-static struct iteration *take_root(struct executor *e)
+/* Reuses a block of an ended step after resetting its pending words. */
+static struct iteration *reuse_root(struct executor *e)
 {
-	const struct plan_frame *f = &e->frames[ROOT_FRAME];
+	const struct exec_frame *f = &e->frames[ROOT_FRAME];
 	struct iteration *it;
 
 	pthread_mutex_lock(&e->lock);
@@ -39,11 +40,11 @@ static struct iteration *take_root(struct executor *e)
 	return it;
 }
 
-static void give_root(struct executor *e, struct iteration *it, bool clean)
+static void cache_root(struct executor *e, struct iteration *it, bool clean)
 {
 	if (!clean)
 		for (uint32_t i = 0; i < e->frames[ROOT_FRAME].n_slots; i++)
-			if (!it->slots[i].kept)
+			if (!it->slots[i].is_constant)
 				value_clear(&it->slots[i]);
 	pthread_mutex_lock(&e->lock);
 	if (!e->n_spare || (e->n_spare < MAX_SPARE &&
@@ -58,23 +59,23 @@ static void give_root(struct executor *e, struct iteration *it, bool clean)
 		iteration_free(&e->frames[ROOT_FRAME], it);
 }
 
-/* Constants that wait for nothing are not run, but belong to the picture. */
+/* Adds the constants that are not run to the trace. */
 static void trace_constants(struct step *s)
 {
 	const struct executor *e = s->executor;
 
 	for (uint32_t i = 0; i < e->n_nodes; i++)
-		if (e->nodes[i].fixed)
+		if (e->nodes[i].is_bound)
 			step_trace_node(s->trace, e->nodes[i].node, mu_wall_ns(), NULL, 0);
 }
 
-static struct step *start(struct executor *e, struct rendezvous *r, struct step_trace *t,
-			  struct call_frame *frame, step_done done, void *arg)
+static struct step *step_start(struct executor *e, struct rendezvous *r, struct step_trace *t,
+			       struct call_frame *frame, step_done done, void *arg)
 {
 	struct step *s = MU_NEW(struct step);
 	struct work w;
 
-	atomic_init(&s->refs, 2); /* the caller's and the run's */
+	atomic_init(&s->refs, 2); /* the caller and the running step */
 	atomic_init(&s->outstanding, 1);
 	atomic_init(&s->flags, t ? STEP_TRACED : 0);
 	s->trace = t;
@@ -85,7 +86,7 @@ static struct step *start(struct executor *e, struct rendezvous *r, struct step_
 	s->frame = frame;
 	s->done = done;
 	s->arg = arg;
-	s->root = take_root(e);
+	s->root = reuse_root(e);
 	if (t)
 		trace_constants(s);
 	work_begin(&w, s, true);
@@ -99,19 +100,19 @@ static struct step *start(struct executor *e, struct rendezvous *r, struct step_
 
 struct step *executor_start(struct executor *e, struct rendezvous *r, step_done done, void *arg)
 {
-	return start(e, r, NULL, NULL, done, arg);
+	return step_start(e, r, NULL, NULL, done, arg);
 }
 
 struct step *executor_start_traced(struct executor *e, struct rendezvous *r, struct step_trace *t,
 				   step_done done, void *arg)
 {
-	return start(e, r, t, NULL, done, arg);
+	return step_start(e, r, t, NULL, done, arg);
 }
 
 struct step *executor_start_call(struct executor *e, struct rendezvous *r, struct call_frame *frame,
 				 step_done done, void *arg)
 {
-	return start(e, r, NULL, frame, done, arg);
+	return step_start(e, r, NULL, frame, done, arg);
 }
 
 void step_release(struct step *s)
@@ -125,8 +126,8 @@ void step_release(struct step *s)
 	err = s->err;
 	pthread_mutex_unlock(&s->lock);
 	frames_free(s);
-	/* Loops and Merge may leave a value that nobody took. */
-	give_root(e, s->root, !failed && e->all_taken);
+	/* Loops and Merge may leave unused values in slots. */
+	cache_root(e, s->root, !failed && e->all_taken);
 	s->root = NULL;
 	if (s->own_container)
 		resources_clear(e->rt->resources, s->own_container);

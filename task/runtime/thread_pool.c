@@ -18,7 +18,7 @@ struct thread_pool {
 	pthread_t threads[];
 };
 
-static void *work(void *arg)
+static void *pool_thread(void *arg)
 {
 	struct thread_pool *p = arg;
 
@@ -50,7 +50,7 @@ int thread_pool_new(unsigned threads, struct thread_pool **out, struct mu_err *e
 	pthread_mutex_init(&p->lock, NULL);
 	p->last = &p->first;
 	for (; p->size < n; p->size++) {
-		int rc = pthread_create(&p->threads[p->size], NULL, work, p);
+		int rc = pthread_create(&p->threads[p->size], NULL, pool_thread, p);
 		if (rc) {
 			thread_pool_free(p);
 			return mu_fail_errno(err, rc, "cannot start a compute thread");
@@ -92,9 +92,9 @@ void thread_pool_add(struct thread_pool *p, struct pool_job *job)
 
 /* ---- the parallel loop ---- */
 
-enum { LOOKS = 1000 }; /* 20 to 40 us */
+enum { SPIN_COUNT = 1000 }; /* 20 to 40 us */
 
-static inline void look_again(void)
+static inline void spin_pause(void)
 {
 #if defined(__x86_64__)
 	__builtin_ia32_pause();
@@ -103,8 +103,8 @@ static inline void look_again(void)
 #endif
 }
 
-/* Shared by the caller and its helpers; a helper that comes late finds nothing left and only gives
- * its reference back, so the caller never waits for one. */
+/* Shared by the caller and its helpers.  A helper that starts late finds no piece left and only
+ * releases its reference, so the caller does not wait for it. */
 struct loop {
 	void (*body)(void *arg, int64_t from, int64_t to);
 	void *arg;
@@ -143,7 +143,7 @@ static void loop_work(struct loop *l)
 	}
 }
 
-static void help(struct pool_job *job)
+static void helper_run(struct pool_job *job)
 {
 	struct loop *l = MU_CONTAINER(job, struct helper, job)->loop;
 
@@ -156,14 +156,14 @@ static bool is_finished(struct loop *l)
 	return atomic_load(&l->finished) == l->pieces;
 }
 
-/* The others are at their last pieces, which often takes less than to sleep and be woken: the
- * caller first looks a while, in vain at most as long as that. */
+/* Waits for the last pieces of the helpers.  Spins first, for as long as sleeping and waking would
+ * take. */
 static void loop_wait(struct loop *l)
 {
-	for (int i = 0; i < LOOKS; i++) {
+	for (int i = 0; i < SPIN_COUNT; i++) {
 		if (is_finished(l))
 			return;
-		look_again();
+		spin_pause();
 	}
 	pthread_mutex_lock(&l->lock);
 	while (!is_finished(l))
@@ -181,7 +181,7 @@ void thread_pool_parallel(struct thread_pool *p, int64_t n, int64_t grain,
 			body(arg, 0, n);
 		return;
 	}
-	/* A few pieces a thread, so that a slow one does not hold up the rest. */
+	/* A few pieces per thread, to balance the load. */
 	int64_t most = (int64_t)p->size * 4, pieces = n / grain < most ? n / grain : most;
 	unsigned helpers = pieces - 1 < p->size ? (unsigned)(pieces - 1) : p->size;
 	struct loop *l = mu_xcalloc(1, sizeof *l + helpers * sizeof l->helpers[0]);
@@ -195,7 +195,7 @@ void thread_pool_parallel(struct thread_pool *p, int64_t n, int64_t grain,
 	pthread_cond_init(&l->all, NULL);
 	for (unsigned i = 0; i < helpers; i++) {
 		l->helpers[i].loop = l;
-		l->helpers[i].job.run = help;
+		l->helpers[i].job.run = helper_run;
 		thread_pool_add(p, &l->helpers[i].job);
 	}
 	loop_work(l);

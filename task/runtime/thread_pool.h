@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The compute threads of a task: a queue of small intrusive jobs, and a parallel loop.
  *
- * A job must not block on another job of the pool.  The parallel loop may be called from a job: the
- * caller works too, and waits only for pieces that somebody is already working on.
+ * A job must not wait for another job of the pool.  But it may call the parallel loop: the caller
+ * works too, and waits only for pieces that other threads have started.
  */
 #ifndef MU_TASK_RUNTIME_THREAD_POOL_H
 #define MU_TASK_RUNTIME_THREAD_POOL_H
@@ -17,9 +17,9 @@ struct pool_job {
 };
 
 struct thread_pool;
-/* threads 0: one for each processor */
+/* threads 0: one for each CPU */
 int thread_pool_new(unsigned threads, struct thread_pool **out, struct mu_err *err);
-void thread_pool_free(struct thread_pool *p); /* runs what is queued, then joins */
+void thread_pool_free(struct thread_pool *p); /* runs the queued jobs, then joins the threads */
 unsigned thread_pool_size(const struct thread_pool *p);
 void thread_pool_add(struct thread_pool *p, struct pool_job *job); /* borrowed until it runs */
 void thread_pool_parallel(struct thread_pool *p, int64_t n, int64_t grain,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each node's NodeExecStats is written as soon as it has run, behind the others of its device. */
+/* The NodeExecStats of a node is appended to those of its device as soon as the node has run. */
 #include "task/runtime/trace.h"
 
 #include <pthread.h>
@@ -11,7 +11,7 @@
 #include "lib/base/pb.h"
 #include "task/runtime/resources.h"
 
-/* A loop may turn for long: what is over this is not recorded. */
+/* Limit of a trace, because a loop may have many iterations. */
 enum { MAX_BYTES = 256 << 20 };
 
 struct device_trace {
@@ -62,8 +62,7 @@ static struct mu_buf *device_of(struct step_trace *t, const char *name)
 	return &d->nodes;
 }
 
-/* began, and how long it took: in microseconds for all tools, in nanoseconds for those that know.
- */
+/* Writes start and duration in microseconds, and in the newer fields in nanoseconds. */
 static void put_times(struct mu_buf *b, int64_t began, int64_t ended)
 {
 	mu_pb_put_int(b, 2, began / 1000);
@@ -98,7 +97,7 @@ static void put_output(struct mu_buf *b, unsigned slot, const struct mu_tensor *
 	mu_pb_end(b, output);
 }
 
-/* "sum = Add(a, b:1, ^c)" */
+/* Writes a label such as "sum = Add(a, b:1, ^c)". */
 static void put_label(struct mu_buf *b, const struct mu_node *n)
 {
 	MU_AUTO_BUF text = {0};
@@ -131,7 +130,7 @@ static void put_node(struct mu_buf *b, const struct mu_node *n, int64_t began, i
 	mu_pb_put_int(b, 10, gettid());
 }
 
-/* "[4B] [0.4Mb/s] edge_3_a from <device> to <device>" */
+/* Writes a label such as "[4B] [0.4Mb/s] edge_3_a from <device> to <device>". */
 static void put_transfer(struct mu_buf *b, const struct mu_node *n, int64_t began, int64_t ended,
 			 const struct value *out)
 {
@@ -166,7 +165,7 @@ static void put_transfer(struct mu_buf *b, const struct mu_node *n, int64_t bega
 	mu_pb_put_str(b, 8, text.data);
 }
 
-/* From or to another task: not a feed, and not the fetch that the client waits for. */
+/* True for transfers between tasks, not for feeds and fetches. */
 static bool crosses(const struct mu_node *n)
 {
 	const char *from = "", *to = "";

@@ -6,7 +6,7 @@
 
 #include "lib/base/map.h"
 
-/* Names come from other tasks: those beyond so many are not counted. */
+/* Limit of counted tasks, because their names come from other tasks. */
 enum { MAX_TASKS = 10000 };
 
 struct traffic {
@@ -37,7 +37,7 @@ void traffic_free(struct traffic *t)
 	free(t);
 }
 
-/* "/job:ps/replica:0/task:0" of its devices' names. */
+/* Returns the task prefix of a device name, "/job:ps/replica:0/task:0". */
 static struct mu_span task_of(struct mu_span device)
 {
 	const char *end = memmem(device.data, device.len, "/device:", 8);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many bytes of tensors this task has sent to, and received from, each other. */
+/* Counts the bytes of tensors sent to and received from each other task. */
 #ifndef MU_TASK_RUNTIME_TRAFFIC_H
 #define MU_TASK_RUNTIME_TRAFFIC_H
 
@@ -7,19 +7,19 @@
 
 #include "lib/base/buf.h"
 
-struct traffic; /* any thread */
+struct traffic; /* thread-safe */
 struct traffic *traffic_new(void);
 void traffic_free(struct traffic *t);
 
-/* What crosses to and from one task; lives as long as the traffic does. */
+/* The counters of one task; valid as long as the struct traffic. */
 struct traffic_line {
 	char *task;
 	_Atomic uint64_t in, out;
 };
-/* device: any of the other task's, or its prefix.  Looked up once for an edge, so that a tensor
- * costs an addition.  NULL when too many tasks are counted already. */
+/* device: any device of the other task, or its prefix.  Callers look it up once per edge.  Returns
+ * NULL if the limit of counted tasks is reached. */
 struct traffic_line *traffic_line(struct traffic *t, struct mu_span device);
-/* Of tasks with any. */
+/* Calls see() for each task with traffic. */
 void traffic_each(struct traffic *t,
 		  void (*see)(void *arg, const char *task, uint64_t in, uint64_t out), void *arg);
 

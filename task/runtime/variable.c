@@ -69,8 +69,9 @@ int variable_exclusive(struct variable *v, struct mu_tensor **out, struct mu_err
 {
 	if (!mu_tensor_is_set(&v->value))
 		return uninitialised(v, err);
-	/* Memory that somebody else owns (a received message) is not ours to write to either; a
-	 * GPU's is ours when nobody else holds it, whatever still reads it there runs before. */
+	/* Wrapped memory, such as a received message, must not be written either.  GPU memory
+	 * may be written if there is no other reference: earlier readers are ahead on the stream.
+	 */
 	struct gpu *gpu = gpu_of_tensor(&v->value);
 	if (gpu ? !mu_tensor_is_sole(&v->value) : !mu_tensor_is_own(&v->value)) {
 		struct mu_tensor copy;

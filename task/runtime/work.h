@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread's turn on a step: begin, push or finish something, run.  Run gives back the one unit of
- * step->outstanding that the thread came with. */
+/* A thread's work on a step: work_begin, push ready nodes or finish a call, work_run.  work_run
+ * releases the count in step->outstanding that the thread has. */
 #ifndef MU_TASK_RUNTIME_WORK_H
 #define MU_TASK_RUNTIME_WORK_H
 
-#include "task/runtime/plan.h"
+#include "task/runtime/exec_graph.h"
 
-void work_begin(struct work *w, struct step *s, bool guest);
+void work_begin(struct work *w, struct step *s, bool on_io_thread);
 void work_reserve(struct work *w, unsigned cap);
 void work_run(struct work *w);
 

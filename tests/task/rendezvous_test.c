@@ -149,7 +149,7 @@ static void step_dropped__does_not_come_back(void **state)
 	struct rendezvous *late = rendezvous_table_get(table, 7);
 	rendezvous_recv(late, MINE, on_tensor, &b);
 	assert_true(b.calls == 1 && b.code == MU_ABORTED);
-	assert_non_null(strstr(b.msg, "Step 7 is over"));
+	assert_non_null(strstr(b.msg, "Step 7 has ended"));
 	rendezvous_unref(late);
 }
 

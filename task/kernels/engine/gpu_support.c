@@ -81,8 +81,9 @@ int gpu_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtyp
 	struct mu_tensor *in = &c->in[from].tensor;
 	struct mu_tbuf *b = in->buf;
 
-	if (c->in[from].kept || !b || !b->device || b->dtype != dtype || b->count != shape->count ||
-	    in->shape.count != shape->count || in->data != b->data || !mu_tensor_is_sole(in))
+	if (c->in[from].is_constant || !b || !b->device || b->dtype != dtype ||
+	    b->count != shape->count || in->shape.count != shape->count || in->data != b->data ||
+	    !mu_tensor_is_sole(in))
 		return gpu_out(c, i, dtype, shape, out, err);
 	struct mu_tensor *to = *out = &c->out[i].tensor;
 	to->dtype = dtype;

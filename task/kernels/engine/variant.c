@@ -73,7 +73,7 @@ bool variant_is_sole(const struct kernel_call *c, unsigned i)
 {
 	const struct mu_tensor *t = kernel_in(c, i);
 
-	return !c->in[i].kept && mu_tensor_is_sole(t) &&
+	return !c->in[i].is_constant && mu_tensor_is_sole(t) &&
 	       atomic_load_explicit(&(*MU_DATA(struct mu_object *, t))->refs,
 				    memory_order_acquire) == 1;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which frame each node runs in, found by walking the graph in the order it could run: Enter leads
- * into a frame, Exit out of it.  The same walk finds cycles that no NextIteration closes. */
+/* Finds the frame of each node by a topological walk: Enter leads into a frame, Exit out of it. The
+ * walk also detects cycles without NextIteration. */
 #include <string.h>
 
-#include "task/runtime/plan.h"
+#include "task/runtime/exec_graph.h"
 
 struct walk {
 	struct executor *e;
@@ -13,7 +13,7 @@ struct walk {
 	uint32_t cap_frames;
 };
 
-static int open_frame(struct walk *w, struct plan_node *p, struct mu_err *err)
+static int open_frame(struct walk *w, struct exec_node *p, struct mu_err *err)
 {
 	struct executor *e = w->e;
 	const char *name;
@@ -30,27 +30,27 @@ static int open_frame(struct walk *w, struct plan_node *p, struct mu_err *err)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "while loops nest deeper than %d at '%s'",
 			       MAX_FRAME_DEPTH, p->node->name);
 	if (e->n_frames == w->cap_frames) {
-		struct plan_frame *grown =
-		    MU_ARENA_ARRAY(&e->arena, struct plan_frame, (size_t)w->cap_frames * 2);
+		struct exec_frame *grown =
+		    MU_ARENA_ARRAY(&e->arena, struct exec_frame, (size_t)w->cap_frames * 2);
 		memcpy(grown, e->frames, e->n_frames * sizeof *grown);
 		e->frames = grown;
 		w->cap_frames *= 2;
 	}
 	uint32_t child = e->extra[p - e->nodes].child = e->n_frames++;
-	e->frames[child] = (struct plan_frame){
+	e->frames[child] = (struct exec_frame){
 	    .name = name, .parent = p->frame, .depth = e->frames[p->frame].depth + 1};
 	return 0;
 }
 
-/* The frame in which p's outputs arrive. */
-static int frame_after(struct walk *w, struct plan_node *p, uint32_t *out, struct mu_err *err)
+/* Finds the frame of p's outputs. */
+static int frame_after(struct walk *w, struct exec_node *p, uint32_t *out, struct mu_err *err)
 {
 	int rc = 0;
 
 	*out = p->frame;
 	if (p->kind == NODE_ENTER) {
 		rc = open_frame(w, p, err);
-		*out = plan_extra(w->e, p)->child;
+		*out = exec_node_extra(w->e, p)->child;
 	} else if (p->kind == NODE_EXIT || p->kind == NODE_NEXT) {
 		if (p->frame == ROOT_FRAME)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -64,7 +64,7 @@ static int frame_after(struct walk *w, struct plan_node *p, uint32_t *out, struc
 
 static int reach(struct walk *w, uint32_t dst, uint32_t frame, bool back, struct mu_err *err)
 {
-	struct plan_node *d = &w->e->nodes[dst];
+	struct exec_node *d = &w->e->nodes[dst];
 
 	if (w->known[dst] && d->frame != frame)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -85,7 +85,7 @@ static int walk_all(struct walk *w, const uint32_t *start, const uint32_t *users
 
 	while (w->n_todo) {
 		uint32_t at = w->todo[--w->n_todo];
-		struct plan_node *p = &w->e->nodes[at];
+		struct exec_node *p = &w->e->nodes[at];
 		w->seen++;
 		if ((rc = frame_after(w, p, &after, err)))
 			return rc;
@@ -101,7 +101,7 @@ static int walk_all(struct walk *w, const uint32_t *start, const uint32_t *users
 	return 0;
 }
 
-/* users[start[i] .. start[i+1]) are the nodes with an input from node i. */
+/* Lists the users of node i in users[start[i] .. start[i+1]). */
 static uint32_t *list_users(const struct executor *e, uint32_t *start)
 {
 	size_t total = 0;
@@ -122,13 +122,13 @@ static uint32_t *list_users(const struct executor *e, uint32_t *start)
 	return users;
 }
 
-int plan_frames(struct executor *e, struct mu_err *err)
+int exec_graph_find_frames(struct executor *e, struct mu_err *err)
 {
 	struct walk w = {.e = e, .cap_frames = 4};
 	uint32_t *start = MU_NEW_ARRAY(uint32_t, (size_t)e->n_nodes + 2);
 	uint32_t *users = list_users(e, start);
 
-	e->frames = MU_ARENA_ARRAY(&e->arena, struct plan_frame, w.cap_frames);
+	e->frames = MU_ARENA_ARRAY(&e->arena, struct exec_frame, w.cap_frames);
 	e->n_frames = 1;
 	e->frames[ROOT_FRAME].name = "";
 	w.todo = MU_NEW_ARRAY(uint32_t, (size_t)e->n_nodes + 1);

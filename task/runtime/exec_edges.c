@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The edges of a plan, in one array: each node's by output port, control edges at the end. */
+/* The edges of a compiled graph, in one array: for each node ordered by output port, control edges
+ * last. */
 #include <string.h>
 
-#include "task/runtime/plan.h"
+#include "task/runtime/exec_graph.h"
 
 static uint32_t first_edge(const struct executor *e, const uint32_t *fill, const struct mu_node *n)
 {
 	return e->nodes[n->id].edges + fill[n->id];
 }
 
-/* What talks to other tasks comes last among equals, which is first off the stack: transfers then
- * overlap with the rest. */
+/* Transfers to and from other tasks come last, so they are popped first and overlap with the rest.
+ */
 static bool is_urgent(const struct executor *e, uint32_t i)
 {
 	return e->nodes[i].async || strcmp(e->nodes[i].node->op, "_Send") == 0;
 }
 
-/* A counting sort: a node has few ports, and the order within one port stays. */
-static void sort_ports(struct plan_edge *edges, uint32_t n, uint32_t ports, struct plan_edge *tmp,
+/* A counting sort: a node has few ports, and the sort must be stable. */
+static void sort_ports(struct exec_edge *edges, uint32_t n, uint32_t ports, struct exec_edge *tmp,
 		       uint32_t *count)
 {
 	memset(count, 0, ((size_t)ports + 1) * sizeof *count);
@@ -34,7 +35,7 @@ static void sort_ports(struct plan_edge *edges, uint32_t n, uint32_t ports, stru
 	memcpy(edges, tmp, n * sizeof *edges);
 }
 
-int plan_edges(struct executor *e, struct mu_err *err)
+int exec_graph_make_edges(struct executor *e, struct mu_err *err)
 {
 	size_t total = 0;
 	uint32_t *fill = MU_NEW_ARRAY(uint32_t, (size_t)e->n_nodes + 1), most = 0;
@@ -42,7 +43,7 @@ int plan_edges(struct executor *e, struct mu_err *err)
 	for (unsigned i = 0; i < e->n_nodes; i++) {
 		const struct mu_node *n = e->nodes[i].node;
 		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
-			if (plan_is_bound(e, i, k))
+			if (exec_input_is_bound(e, i, k))
 				continue;
 			e->nodes[n->inputs[k].node->id].n_edges++;
 			total++;
@@ -52,7 +53,7 @@ int plan_edges(struct executor *e, struct mu_err *err)
 		free(fill);
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "the graph has too many edges");
 	}
-	e->edges = MU_ARENA_ARRAY(&e->arena, struct plan_edge, total);
+	e->edges = MU_ARENA_ARRAY(&e->arena, struct exec_edge, total);
 	for (uint32_t i = 0, at = 0; i < e->n_nodes; i++) {
 		e->nodes[i].edges = at;
 		at += e->nodes[i].n_edges;
@@ -66,16 +67,16 @@ int plan_edges(struct executor *e, struct mu_err *err)
 			continue;
 		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
 			const struct mu_node *from = n->inputs[k].node;
-			if (plan_is_bound(e, i, k))
+			if (exec_input_is_bound(e, i, k))
 				continue;
-			e->edges[first_edge(e, fill, from)] = (struct plan_edge){
+			e->edges[first_edge(e, fill, from)] = (struct exec_edge){
 			    .dst = i,
 			    .slot = k < n->n_inputs ? e->nodes[i].in_slot + k : NO_SLOT,
 			    .port = n->inputs[k].port};
 			fill[from->id]++;
 		}
 	}
-	struct plan_edge *tmp = MU_NEW_ARRAY(struct plan_edge, (size_t)most + 1);
+	struct exec_edge *tmp = MU_NEW_ARRAY(struct exec_edge, (size_t)most + 1);
 	uint32_t *count = MU_NEW_ARRAY(uint32_t, (size_t)e->max_out + 2);
 	for (unsigned i = 0; i < e->n_nodes; i++)
 		sort_ports(e->edges + e->nodes[i].edges, e->nodes[i].n_edges, e->nodes[i].n_out,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sees to it that every kernel finds its inputs where it wants them: in host memory or on its GPU.
+/* Inserts host-to-device and device-to-host copies where an edge crosses memory spaces.
  *
- * A part of a graph may have nodes on the CPU and on several GPUs, and a node on a GPU may want
- * some inputs on the host.  Where an edge leads from one memory to another a node that copies is
- * put in between, one for each tensor and destination; a constant is made anew there instead. */
-#include "task/runtime/residence.h"
+ * A partition may have nodes on the CPU and on several GPUs, and a node on a GPU may need some
+ * inputs in host memory.  There is one copy node for each tensor and destination; constants are
+ * duplicated instead. */
+#include "task/runtime/memory_copies.h"
 
 #include <string.h>
 
@@ -15,21 +15,21 @@ enum { HOST = -1 };
 
 struct ends {
 	const struct gpu_kernel *kernel; /* NULL: runs on the host */
-	int gpu;                         /* number; HOST */
+	int gpu;                         /* index, or HOST */
 	enum mu_dtype *in, *out;
 	unsigned n_in, n_out;
 };
-struct settle {
+struct copies {
 	struct mu_graph *g;
 	struct runtime *rt;
 	struct mu_arena scratch;
-	struct ends *ends;   /* by id, of the nodes there were */
-	struct mu_map made;  /* {source, port, destination} -> node */
-	unsigned n, n_added; /* nodes there were; put in */
+	struct ends *ends;            /* by id, of the original nodes */
+	struct mu_map by_destination; /* {source, port, destination} -> node */
+	unsigned n, n_added;          /* original nodes; inserted nodes */
 	struct mu_err *err;
 };
 
-static int read_ends(struct settle *s, const struct mu_node *n, struct ends *e)
+static int read_ends(struct copies *s, const struct mu_node *n, struct ends *e)
 {
 	struct gpu *gpu = gpu_of_node(n, s->rt);
 	int rc;
@@ -44,9 +44,9 @@ static int read_ends(struct settle *s, const struct mu_node *n, struct ends *e)
 	return 0;
 }
 
-/* A node named after its source, that nobody else is named. */
-static int add(struct settle *s, const struct mu_node *source, const char *op, const char *device,
-	       struct mu_node **out)
+/* Adds a node with a unique name derived from its source. */
+static int add_node(struct copies *s, const struct mu_node *source, const char *op,
+		    const char *device, struct mu_node **out)
 {
 	const char *name;
 
@@ -59,12 +59,12 @@ static int add(struct settle *s, const struct mu_node *source, const char *op, c
 	return rc;
 }
 
-static int add_copy(struct settle *s, struct mu_input from, const char *op, const char *device,
+static int add_copy(struct copies *s, struct mu_input from, const char *op, const char *device,
 		    enum mu_dtype t, struct mu_input *out)
 {
 	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = mu_dtype_base(t)};
 	struct mu_node *n;
-	int rc = add(s, from.node, op, device, &n);
+	int rc = add_node(s, from.node, op, device, &n);
 
 	if (rc)
 		return rc;
@@ -74,11 +74,11 @@ static int add_copy(struct settle *s, struct mu_input from, const char *op, cons
 	return 0;
 }
 
-static int add_constant(struct settle *s, const struct mu_node *constant, const char *op,
+static int add_constant(struct copies *s, const struct mu_node *constant, const char *op,
 			const char *device, struct mu_input *out)
 {
 	struct mu_node *n;
-	int rc = add(s, constant, op, device, &n);
+	int rc = add_node(s, constant, op, device, &n);
 
 	for (unsigned i = 0; !rc && i < constant->n_attrs; i++)
 		mu_node_set_attr(s->g, n, constant->attrs[i].name, &constant->attrs[i].value);
@@ -91,15 +91,15 @@ static bool is_constant(const struct mu_node *n)
 	return strcmp(n->op, "Const") == 0 && !n->n_controls;
 }
 
-/* The tensor of `from`, which lies in memory `is`, in memory `want`. */
-static int moved(struct settle *s, struct mu_input from, int is, int want, const char *gpu_device,
-		 enum mu_dtype t, struct mu_input *out)
+/* Copies the tensor of `from` from memory space `is` to `want`. */
+static int get_copy(struct copies *s, struct mu_input from, int is, int want,
+		    const char *gpu_device, enum mu_dtype t, struct mu_input *out)
 {
 	struct {
 		unsigned id;
 		int port, want;
 	} key = {from.node->id, from.port, want};
-	struct mu_node *there = mu_map_get_n(&s->made, &key, sizeof key);
+	struct mu_node *there = mu_map_get_n(&s->by_destination, &key, sizeof key);
 	int rc = 0;
 
 	*out = from;
@@ -109,7 +109,7 @@ static int moved(struct settle *s, struct mu_input from, int is, int want, const
 	}
 	if (is_constant(from.node) && want == HOST) {
 		rc = add_constant(s, from.node, "Const", s->rt->cpu_name, out);
-	} else if (is_constant(from.node)) { /* a Const of int32 is on the host wherever it is */
+	} else if (is_constant(from.node)) { /* a Const of int32 is always in host memory */
 		rc = add_constant(s, from.node, "_ConstOnGpu", gpu_device, out);
 	} else {
 		if (is != HOST)
@@ -118,11 +118,11 @@ static int moved(struct settle *s, struct mu_input from, int is, int want, const
 			rc = add_copy(s, *out, "_CopyFromHostToGpu", gpu_device, t, out);
 	}
 	if (!rc)
-		mu_map_put_n(&s->made, &key, sizeof key, out->node);
+		mu_map_put_n(&s->by_destination, &key, sizeof key, out->node);
 	return rc;
 }
 
-static int settle_node(struct settle *s, struct mu_node *n)
+static int copy_inputs(struct copies *s, struct mu_node *n)
 {
 	const struct ends *e = &s->ends[n->id];
 
@@ -130,7 +130,7 @@ static int settle_node(struct settle *s, struct mu_node *n)
 		struct mu_input in = n->inputs[k];
 		const struct ends *f = &s->ends[in.node->id];
 		if ((unsigned)in.port >= f->n_out)
-			continue; /* said with more words when the plan is made */
+			continue; /* exec_graph_compile reports the error */
 		enum mu_dtype t = f->out[in.port];
 		int is = gpu_kernel_out_on_device(f->kernel, (unsigned)in.port, t) ? f->gpu : HOST;
 		int want = gpu_kernel_in_on_device(e->kernel, k, e->in[k]) ? e->gpu : HOST;
@@ -143,16 +143,16 @@ static int settle_node(struct settle *s, struct mu_node *n)
 			    "there is no such GPU kernel for %s\n\t [[{{node %s}}]]",
 			    n->op, in.node->name, in.node->device, mu_dtype_name(mu_dtype_base(t)),
 			    n->name);
-		int rc = moved(s, in, is, want, n->device, t, &n->inputs[k]);
+		int rc = get_copy(s, in, is, want, n->device, t, &n->inputs[k]);
 		if (rc)
 			return rc;
 	}
 	return 0;
 }
 
-int residence_settle(struct mu_graph *g, struct runtime *rt, struct mu_err *err)
+int memory_copies_insert(struct mu_graph *g, struct runtime *rt, struct mu_err *err)
 {
-	struct settle s = {.g = g, .rt = rt, .n = g->n_nodes, .err = err};
+	struct copies s = {.g = g, .rt = rt, .n = g->n_nodes, .err = err};
 	bool any = false;
 	int rc = 0;
 
@@ -161,13 +161,13 @@ int residence_settle(struct mu_graph *g, struct runtime *rt, struct mu_err *err)
 	if (!any)
 		return 0;
 	mu_arena_init(&s.scratch);
-	mu_map_init(&s.made);
+	mu_map_init(&s.by_destination);
 	s.ends = MU_ARENA_ARRAY(&s.scratch, struct ends, s.n);
 	for (unsigned i = 0; !rc && i < s.n; i++)
 		rc = read_ends(&s, g->nodes[i], &s.ends[i]);
 	for (unsigned i = 0; !rc && i < s.n; i++)
-		rc = settle_node(&s, g->nodes[i]);
-	mu_map_fini(&s.made);
+		rc = copy_inputs(&s, g->nodes[i]);
+	mu_map_fini(&s.by_destination);
 	mu_arena_fini(&s.scratch);
 	return rc;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a registered graph to a plan: kernels found and prepared, types of both ends of every edge
- * compared, so that a step need not look at them again. */
-#include "task/runtime/plan.h"
+/* Compiles a registered graph: finds and prepares kernels and checks the types of every edge, so
+ * that steps need not check them again. */
+#include "task/runtime/exec_graph.h"
 
 #include <string.h>
 
 #include "task/runtime/gpu_kernel.h"
 
-enum { LINE = 64 }; /* bytes that a processor fetches at once */
+enum { LINE = 64 }; /* bytes of a cache line */
 
 static const struct {
 	const char *op;
@@ -118,7 +118,7 @@ static int read_types(struct executor *e, struct mu_arena *scratch, struct types
 	return 0;
 }
 
-static void describe(struct plan_node *p, const struct kernel *k,
+static void describe(struct exec_node *p, const struct kernel *k,
 		     const struct kernel_registry *kernels)
 {
 	const struct mu_node *n = p->node;
@@ -129,25 +129,25 @@ static void describe(struct plan_node *p, const struct kernel *k,
 	p->expensive = (k->flags & KERNEL_EXPENSIVE) != 0;
 	p->sees_dead = (k->flags & KERNEL_SEES_DEAD) != 0;
 	p->uninit_ok = (n->def->flags & MU_OP_UNINIT_OK) != 0;
-	p->fixed = n->n_inputs + n->n_controls == 0 && strcmp(n->op, "Const") == 0 &&
-		   k == kernels->find(n->op);
+	p->is_bound = n->n_inputs + n->n_controls == 0 && strcmp(n->op, "Const") == 0 &&
+		      k == kernels->find(n->op);
 	if (p->kind == NODE_ENTER) {
 		const struct mu_attr *constant = mu_node_attr(n, "is_constant");
 		p->constant = constant && constant->kind == MU_ATTR_BOOL && constant->b;
 	}
 }
 
-bool plan_is_bound(const struct executor *e, uint32_t i, uint32_t k)
+bool exec_input_is_bound(const struct executor *e, uint32_t i, uint32_t k)
 {
 	const struct mu_node *n = e->nodes[i].node;
 
-	if (!e->nodes[n->inputs[k].node->id].fixed)
+	if (!e->nodes[n->inputs[k].node->id].is_bound)
 		return false;
 	return k >= n->n_inputs ||
 	       (e->nodes[i].kind == NODE_PLAIN && !(e->extra[i].kernel->flags & KERNEL_MOVES));
 }
 
-/* What each node waits for, and what it need not wait for. */
+/* Computes the initial pending words, without the inputs that are bound constants. */
 static void count_inputs(struct executor *e)
 {
 	size_t n_bound = 0;
@@ -156,7 +156,7 @@ static void count_inputs(struct executor *e)
 		const struct mu_node *n = e->nodes[i].node;
 		uint64_t data = n->n_inputs, controls = n->n_controls;
 		for (uint32_t k = 0; k < n->n_inputs + n->n_controls; k++) {
-			if (!plan_is_bound(e, i, k))
+			if (!exec_input_is_bound(e, i, k))
 				continue;
 			if (k >= n->n_inputs) {
 				controls--;
@@ -164,22 +164,23 @@ static void count_inputs(struct executor *e)
 			}
 			data--;
 			n_bound++;
-			e->nodes[i].keeps = true;
+			e->nodes[i].has_bound_input = true;
 		}
 		e->extra[i].initial =
 		    e->nodes[i].kind == NODE_MERGE ? controls + MERGE_DATA * data : data + controls;
-		e->nodes[i].single = e->nodes[i].kind != NODE_MERGE && data + controls == 1;
+		e->nodes[i].single_input = e->nodes[i].kind != NODE_MERGE && data + controls == 1;
 	}
-	e->bound = MU_ARENA_ARRAY(&e->arena, struct plan_bound, n_bound);
+	e->bound = MU_ARENA_ARRAY(&e->arena, struct bound_constant, n_bound);
 }
 
-/* After the kernels have had a look at their nodes: a Const's value is one. */
+/* Binds the values of constants to the slots of their users.  Runs after `prepare`, which checks
+ * the value of a Const. */
 static void bind_constants(struct executor *e)
 {
 	for (uint32_t i = 0; i < e->n_nodes; i++)
-		for (uint32_t k = 0; e->nodes[i].keeps && k < e->nodes[i].n_in; k++)
-			if (plan_is_bound(e, i, k))
-				e->bound[e->n_bound++] = (struct plan_bound){
+		for (uint32_t k = 0; e->nodes[i].has_bound_input && k < e->nodes[i].n_in; k++)
+			if (exec_input_is_bound(e, i, k))
+				e->bound[e->n_bound++] = (struct bound_constant){
 				    e->nodes[i].in_slot + k,
 				    mu_node_attr(e->nodes[i].node->inputs[k].node, "value")
 					->tensor};
@@ -188,7 +189,7 @@ static void bind_constants(struct executor *e)
 static int prepare_all(struct executor *e, struct mu_err *err)
 {
 	for (; e->n_prepared < e->n_nodes; e->n_prepared++) {
-		struct plan_node *p = &e->nodes[e->n_prepared];
+		struct exec_node *p = &e->nodes[e->n_prepared];
 		const struct kernel *k = e->extra[e->n_prepared].kernel;
 		if (k->prepare && k->prepare(p->node, e->rt, &p->state, err))
 			return mu_append(err, "\n\t [[{{node %s}}]]", p->node->name);
@@ -196,7 +197,7 @@ static int prepare_all(struct executor *e, struct mu_err *err)
 	return 0;
 }
 
-static void lay_out(struct plan_frame *f)
+static void lay_out(struct exec_frame *f)
 {
 	size_t at = sizeof(struct iteration) + f->n_nodes * sizeof(_Atomic uint64_t);
 
@@ -205,12 +206,12 @@ static void lay_out(struct plan_frame *f)
 	f->size = f->calls_at + f->n_calls * sizeof(struct call);
 }
 
-/* Gives each node its places in its frame's iterations. */
+/* Assigns the pending words and slots of each node in the iterations of its frame. */
 static void number_nodes(struct executor *e)
 {
 	for (unsigned i = 0; i < e->n_nodes; i++) {
-		struct plan_node *p = &e->nodes[i];
-		struct plan_frame *f = &e->frames[p->frame];
+		struct exec_node *p = &e->nodes[i];
+		struct exec_frame *f = &e->frames[p->frame];
 		p->pending = f->n_nodes++;
 		p->in_slot = f->n_slots;
 		f->n_slots += p->n_in;
@@ -230,27 +231,28 @@ static void number_nodes(struct executor *e)
 		e->frames[e->nodes[i].frame].initial[e->nodes[i].pending] = e->extra[i].initial;
 }
 
-/* Roots that wait go last, which is first off the stack: their requests leave early. */
+/* Asynchronous roots are last, so they are popped first and send their requests early. */
 static void collect_roots(struct executor *e)
 {
 	e->roots = MU_ARENA_ARRAY(&e->arena, uint32_t, e->n_nodes);
 	for (int waits = 0; waits < 2; waits++)
 		for (unsigned i = 0; i < e->n_nodes; i++) {
-			const struct plan_node *p = &e->nodes[i];
-			if (!e->extra[i].initial && p->async == waits && !(p->fixed && !p->n_edges))
+			const struct exec_node *p = &e->nodes[i];
+			if (!e->extra[i].initial && p->async == waits &&
+			    !(p->is_bound && !p->n_edges))
 				e->roots[e->n_roots++] = i;
 		}
 }
 
-static struct plan_node *lines_of_nodes(struct executor *e)
+static struct exec_node *lines_of_nodes(struct executor *e)
 {
-	_Static_assert(sizeof(struct plan_node) == LINE, "a node is one cache line");
+	_Static_assert(sizeof(struct exec_node) == LINE, "a node is one cache line");
 	char *p = mu_arena_zalloc(&e->arena, ((size_t)e->n_nodes + 1) * LINE);
 
-	return (struct plan_node *)(void *)(p + (-(uintptr_t)p & (LINE - 1)));
+	return (struct exec_node *)(void *)(p + (-(uintptr_t)p & (LINE - 1)));
 }
 
-int plan_compile(struct executor *e, struct mu_err *err)
+int exec_graph_compile(struct executor *e, struct mu_err *err)
 {
 	struct mu_arena scratch;
 	struct types *types;
@@ -259,7 +261,7 @@ int plan_compile(struct executor *e, struct mu_err *err)
 	mu_arena_init(&scratch);
 	e->n_nodes = e->graph->n_nodes;
 	e->nodes = lines_of_nodes(e);
-	e->extra = MU_ARENA_ARRAY(&e->arena, struct plan_extra, e->n_nodes);
+	e->extra = MU_ARENA_ARRAY(&e->arena, struct exec_node_extra, e->n_nodes);
 	types = MU_ARENA_ARRAY(&scratch, struct types, e->n_nodes);
 	e->all_taken = true;
 	for (unsigned i = 0; !rc && i < e->n_nodes; i++) {
@@ -276,18 +278,18 @@ int plan_compile(struct executor *e, struct mu_err *err)
 	if (!rc)
 		rc = read_types(e, &scratch, types, err);
 	mu_arena_fini(&scratch);
-	if (rc || (rc = plan_frames(e, err)))
+	if (rc || (rc = exec_graph_find_frames(e, err)))
 		return rc;
 	count_inputs(e);
 	number_nodes(e);
-	if ((rc = plan_edges(e, err)) || (rc = prepare_all(e, err)))
+	if ((rc = exec_graph_make_edges(e, err)) || (rc = prepare_all(e, err)))
 		return rc;
 	collect_roots(e);
 	bind_constants(e);
 	return 0;
 }
 
-struct iteration *iteration_new(const struct plan_frame *f)
+struct iteration *iteration_new(const struct exec_frame *f)
 {
 	size_t size = (f->size + LINE - 1) & ~(size_t)(LINE - 1);
 	struct iteration *it = aligned_alloc(LINE, size);
@@ -309,12 +311,12 @@ struct iteration *iteration_new_root(const struct executor *e)
 	for (uint32_t i = 0; i < e->n_bound; i++) {
 		struct value *v = &it->slots[e->bound[i].slot];
 		mu_tensor_share(&v->tensor, e->bound[i].tensor);
-		v->kept = true;
+		v->is_constant = true;
 	}
 	return it;
 }
 
-void iteration_free(const struct plan_frame *f, struct iteration *it)
+void iteration_free(const struct exec_frame *f, struct iteration *it)
 {
 	for (uint32_t i = 0; i < f->n_slots; i++)
 		value_clear(&it->slots[i]);
