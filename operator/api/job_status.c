@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The conditions and the history of the indices, in memory. */
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "operator/api/job_status.h"
@@ -27,6 +28,21 @@ enum end_reason end_reason_of(const char *name)
 	return END_UNKNOWN;
 }
 
+void condition_set(struct condition *c, bool status, double now, const char *reason,
+		   const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!c->set || c->status != status)
+		c->since = now;
+	c->set = true;
+	c->status = status;
+	snprintf(c->reason, sizeof c->reason, "%s", reason);
+	va_start(ap, fmt);
+	vsnprintf(c->message, sizeof c->message, fmt, ap);
+	va_end(ap);
+}
+
 void job_status_set_invalid(struct job_status *s, int64_t generation, const char *why, double now)
 {
 	bool started = s->start_time > 0;
@@ -34,15 +50,10 @@ void job_status_set_invalid(struct job_status *s, int64_t generation, const char
 
 	if (s->completion_time > 0)
 		return;
-	if (!c->set || c->status == started)
-		c->since = now;
-	c->set = true;
-	c->status = !started;
-	snprintf(c->reason, sizeof c->reason, PLAN_INVALID_SPEC);
-	snprintf(c->message, sizeof c->message, "%s%s", why,
-		 started ? "; running tasks continue, and nothing is started or ended until that "
-			   "is corrected"
-			 : "");
+	condition_set(c, !started, now, PLAN_INVALID_SPEC, "%s%s", why,
+		      started ? "; running tasks continue, and nothing is started or ended until "
+				"that is corrected"
+			      : "");
 	if (!started)
 		s->phase = JOB_FAILED;
 	s->observed_generation = generation;

@@ -69,6 +69,10 @@ struct condition {
 	double since; /* lastTransitionTime */
 };
 
+/* Sets a condition; `since` changes only with its status. */
+void condition_set(struct condition *c, bool status, double now, const char *reason,
+		   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
 /* The public part of the certificates of the job. */
 enum { PLAN_CERT_LIFE = 48 * 3600 }; /* seconds; the default of plan_options */
 struct security_status {

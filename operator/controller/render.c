@@ -51,25 +51,14 @@ void set_text(cJSON *object, const char *key, const char *value)
 	cJSON_AddStringToObject(object, key, value);
 }
 
-static void fill_text(cJSON *object, const char *key, const char *value)
+/* Adds the value, which it takes, unless the template has one. */
+static void fill(cJSON *object, const char *key, cJSON *value)
 {
-	if (!at(object, key))
-		cJSON_AddStringToObject(object, key, value);
+	if (at(object, key) || !cJSON_AddItemToObject(object, key, value))
+		cJSON_Delete(value);
 }
 
-static void fill_bool(cJSON *object, const char *key, bool value)
-{
-	if (!at(object, key))
-		cJSON_AddBoolToObject(object, key, value);
-}
-
-static void fill_number(cJSON *object, const char *key, double value)
-{
-	if (!at(object, key))
-		cJSON_AddNumberToObject(object, key, value);
-}
-
-/* Whether the list has an item whose `key` is `value`. */
+/* True when the list has an item whose `key` is `value`. */
 static bool list_has(const cJSON *list, const char *key, const char *value)
 {
 	const cJSON *item;
@@ -91,8 +80,8 @@ static void set_owner(cJSON *metadata, const struct job_spec *spec)
 	set_text(ref, "kind", JOB_KIND);
 	set_text(ref, "name", spec->name);
 	set_text(ref, "uid", spec->uid);
-	fill_bool(ref, "controller", true);
-	fill_bool(ref, "blockOwnerDeletion", false);
+	fill(ref, "controller", cJSON_CreateTrue());
+	fill(ref, "blockOwnerDeletion", cJSON_CreateFalse());
 }
 
 static void set_labels(cJSON *labels, const struct job_spec *spec)
@@ -192,7 +181,7 @@ static void set_resources(cJSON *container, const struct plan_pod *pod)
 		}
 	}
 	if (pod->kernels.gpu)
-		fill_text(object_in(resources, "limits"), RESOLVER_GPU, "1");
+		fill(object_in(resources, "limits"), RESOLVER_GPU, cJSON_CreateString("1"));
 }
 
 static void add_volume(cJSON *spec, cJSON *container, const char *name, const char *path,
@@ -237,14 +226,14 @@ static void set_security(cJSON *spec, cJSON *container)
 	cJSON *pod = object_in(spec, "securityContext");
 	cJSON *own = object_in(container, "securityContext"), *caps;
 
-	fill_bool(pod, "runAsNonRoot", true);
-	fill_number(pod, "runAsUser", TASK_USER);
-	fill_number(pod, "runAsGroup", TASK_USER);
-	fill_number(pod, "fsGroup", TASK_USER);
+	fill(pod, "runAsNonRoot", cJSON_CreateTrue());
+	fill(pod, "runAsUser", cJSON_CreateNumber(TASK_USER));
+	fill(pod, "runAsGroup", cJSON_CreateNumber(TASK_USER));
+	fill(pod, "fsGroup", cJSON_CreateNumber(TASK_USER));
 	if (!at(pod, "seccompProfile"))
 		set_text(cJSON_AddObjectToObject(pod, "seccompProfile"), "type", "RuntimeDefault");
-	fill_bool(own, "allowPrivilegeEscalation", false);
-	fill_bool(own, "readOnlyRootFilesystem", true);
+	fill(own, "allowPrivilegeEscalation", cJSON_CreateFalse());
+	fill(own, "readOnlyRootFilesystem", cJSON_CreateTrue());
 	if (!at(own, "capabilities")) {
 		caps = cJSON_AddArrayToObject(cJSON_AddObjectToObject(own, "capabilities"), "drop");
 		cJSON_AddItemToArray(caps, cJSON_CreateString("ALL"));
@@ -257,8 +246,8 @@ static void set_placement(cJSON *spec, const struct plan_pod *pod)
 	cJSON *t;
 
 	for (unsigned i = 0; i < k->n_selector; i++)
-		fill_text(object_in(spec, "nodeSelector"), k->selector[i].key,
-			  k->selector[i].value);
+		fill(object_in(spec, "nodeSelector"), k->selector[i].key,
+		     cJSON_CreateString(k->selector[i].value));
 	if (!k->gpu || list_has(array_in(spec, "tolerations"), "key", RESOLVER_GPU))
 		return;
 	t = append_object(array_in(spec, "tolerations"));
@@ -275,7 +264,7 @@ static cJSON *main_container(cJSON *spec)
 
 	if (!cJSON_IsObject(first))
 		first = append_object(containers);
-	fill_text(first, "name", "muster");
+	fill(first, "name", cJSON_CreateString("muster"));
 	return first;
 }
 
@@ -319,18 +308,18 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 	set_text(s, "hostname", pod->name);
 	set_text(s, "subdomain", spec->name);
 	set_text(s, "restartPolicy", "Never");
-	fill_bool(s, "automountServiceAccountToken", false);
-	fill_bool(s, "enableServiceLinks", false);
-	fill_number(s, "terminationGracePeriodSeconds", 30);
+	fill(s, "automountServiceAccountToken", cJSON_CreateFalse());
+	fill(s, "enableServiceLinks", cJSON_CreateFalse());
+	fill(s, "terminationGracePeriodSeconds", cJSON_CreateNumber(30));
 	/* as process 1 a program that does not ask for SIGTERM would not get it */
 	if (pod->role == ROLE_COMMAND || pod->role == ROLE_TENSORBOARD)
-		fill_bool(s, "shareProcessNamespace", true);
+		fill(s, "shareProcessNamespace", cJSON_CreateTrue());
 	main = main_container(s);
 	if (pod->image)
 		set_text(main, "image", pod->image);
 	set_command(main, pod);
 	/* so that the status can say why a task has failed */
-	fill_text(main, "terminationMessagePolicy", "FallbackToLogsOnError");
+	fill(main, "terminationMessagePolicy", cJSON_CreateString("FallbackToLogsOnError"));
 	ports = array_in(main, "ports");
 	if (pod->role != ROLE_TENSORBOARD && !list_has(ports, "name", "grpc"))
 		add_port(ports, "grpc", pod->port, "containerPort");

@@ -8,22 +8,6 @@
 
 #include "operator/plan/plan_internal.h"
 
-void status_set(struct planner *p, enum condition_type type, bool status, const char *reason,
-		const char *fmt, ...)
-{
-	struct condition *c = &p->status->conditions[type];
-	va_list ap;
-
-	if (!c->set || c->status != status)
-		c->since = p->now;
-	c->set = true;
-	c->status = status;
-	snprintf(c->reason, sizeof c->reason, "%s", reason);
-	va_start(ap, fmt);
-	vsnprintf(c->message, sizeof c->message, fmt, ap);
-	va_end(ap);
-}
-
 /* Seconds after its grace period for which a pod may remain on a lost node. */
 enum { LOST_NODE_TIMEOUT_S = 15 };
 

@@ -5,25 +5,25 @@
 
 #include "operator/plan/plan_internal.h"
 
-/* A kubelet alternates between some of these: one common reason keeps the status constant. */
+/* A kubelet alternates between the reasons of an image, so they share one condition. */
 static const struct {
 	const char *reason, *hint;
+	bool is_image;
 } hints[] = {
-    {"ErrImagePull", "cannot be pulled; check its name, the registry and imagePullSecrets"},
-    {"ImagePullBackOff", "cannot be pulled; check its name, the registry and imagePullSecrets"},
-    {"ErrImageNeverPull", "is not on the node and pullPolicy is Never; import it there"},
-    {"InvalidImageName", "is no image's name; correct it"},
-};
-static const struct {
-	const char *reason, *hint;
-} pod_hints[] = {
-    {"SchedulingGated", "its queue has not admitted it yet; see its quota and what is before it"},
-    {"Unschedulable", "no node has room for it or fits its selector and volumes; see its events"},
-    {"CreateContainerConfigError",
-     "a ConfigMap or Secret that it names is missing; see its events"},
-    {"CreateContainerError", "its container cannot be made; see its events"},
-    {"RunContainerError", "its program cannot be started; check the command"},
-    {"StartError", "its program cannot be started; check the command"},
+    {"ErrImagePull", "cannot be pulled; check its name, the registry and imagePullSecrets", true},
+    {"ImagePullBackOff", "cannot be pulled; check its name, the registry and imagePullSecrets",
+     true},
+    {"ErrImageNeverPull", "is not on the node and pullPolicy is Never; import it there", true},
+    {"InvalidImageName", "is no image's name; correct it", true},
+    {"SchedulingGated", "its queue has not admitted it yet; see its quota and what is before it",
+     false},
+    {"Unschedulable", "no node has room for it or fits its selector and volumes; see its events",
+     false},
+    {"CreateContainerConfigError", "a ConfigMap or Secret that it names is missing; see its events",
+     false},
+    {"CreateContainerError", "its container cannot be made; see its events", false},
+    {"RunContainerError", "its program cannot be started; check the command", false},
+    {"StartError", "its program cannot be started; check the command", false},
 };
 
 /* Seconds after which a pod that no scheduler has considered is reported: a scheduler that runs
@@ -134,14 +134,12 @@ static bool report_no_workers(struct planner *p)
 	return true;
 }
 
-bool plan_report_stuck_pod(struct planner *p)
+static void report_pending_pod(struct planner *p, const struct task_spec *t,
+			       const struct observed_pod *pod)
 {
-	const struct task_spec *t;
-	const struct observed_pod *pod = stuck(p, &t);
-	const char *image;
+	const char *image = t->image ? t->image : p->options->image;
+	unsigned i = 0;
 
-	if (!pod)
-		return report_unscheduled(p) || report_unready_ps(p) || report_no_workers(p);
 	/* the group has the scheduler's message; its pods only report that they have no node */
 	if (!pod->node && group_waits(p)) {
 		status_set(p, COND_READY, false, "GangWaiting",
@@ -149,7 +147,7 @@ bool plan_report_stuck_pod(struct planner *p)
 			   p->seen->group_phase,
 			   p->seen->group_said ? p->seen->group_said
 					       : "not all of them have a place yet");
-		return true;
+		return;
 	}
 	if (strcmp(pod->reason, POD_CLAIM_MISSING) == 0) {
 		const char *claim = pod->detail ? pod->detail : p->spec->volume_claim;
@@ -158,23 +156,29 @@ bool plan_report_stuck_pod(struct planner *p)
 			   "%s/%d: volume claim %.120s does not exist; create it, or correct "
 			   "checkpoint.volumeClaim",
 			   pod->task, pod->index, claim ? claim : "of its template");
-		return true;
+		return;
 	}
-	image = t->image ? t->image : p->options->image ? p->options->image : "of the task";
-	for (unsigned i = 0; i < MU_COUNT(hints); i++)
-		if (strcmp(pod->reason, hints[i].reason) == 0) {
-			status_set(p, COND_READY, false, "ImageUnavailable",
-				   "%s/%d: image %.120s %s", pod->task, pod->index, image,
-				   hints[i].hint);
-			return true;
-		}
-	for (unsigned i = 0; i < MU_COUNT(pod_hints); i++)
-		if (strcmp(pod->reason, pod_hints[i].reason) == 0) {
-			status_set(p, COND_READY, false, pod->reason, "%s/%d: %s", pod->task,
-				   pod->index, pod_hints[i].hint);
-			return true;
-		}
-	status_set(p, COND_READY, false, pod->reason, "%s/%d does not start: %.64s; see its events",
-		   pod->task, pod->index, pod->reason);
+	while (i < MU_COUNT(hints) && strcmp(pod->reason, hints[i].reason) != 0)
+		i++;
+	if (i == MU_COUNT(hints))
+		status_set(p, COND_READY, false, pod->reason,
+			   "%s/%d does not start: %.64s; see its events", pod->task, pod->index,
+			   pod->reason);
+	else if (hints[i].is_image)
+		status_set(p, COND_READY, false, "ImageUnavailable", "%s/%d: image %.120s %s",
+			   pod->task, pod->index, image ? image : "of the task", hints[i].hint);
+	else
+		status_set(p, COND_READY, false, pod->reason, "%s/%d: %s", pod->task, pod->index,
+			   hints[i].hint);
+}
+
+bool plan_report_stuck_pod(struct planner *p)
+{
+	const struct task_spec *t;
+	const struct observed_pod *pod = stuck(p, &t);
+
+	if (!pod)
+		return report_unscheduled(p) || report_unready_ps(p) || report_no_workers(p);
+	report_pending_pod(p, t, pod);
 	return true;
 }

@@ -46,8 +46,9 @@ static inline bool plan_pod_has_ended(const struct observed_pod *pod)
 	return pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED;
 }
 
-void status_set(struct planner *p, enum condition_type type, bool status, const char *reason,
-		const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* Sets a condition of the wanted status, with a format and its arguments for the message. */
+#define status_set(p, type, is, reason, ...)                                                       \
+	condition_set(&(p)->status->conditions[type], is, (p)->now, reason, __VA_ARGS__)
 
 /* ---- plan_kernels.c ---- */
 /* False when no node has the kernels that the task asks for; COND_READY then says so.  leaves: the
