@@ -158,14 +158,14 @@ static int execute_action(struct run *r, const struct plan_action *a, double now
  */
 static void report_changes(struct run *r, const struct job_status *was, const struct job_status *is)
 {
-	static const enum condition_type told[] = {COND_DEPARTURE_STUCK, COND_STEP_RESET};
+	static const enum condition_type reported[] = {COND_DEPARTURE_STUCK, COND_STEP_RESET};
 	const struct condition *ready = &is->conditions[COND_READY];
 
-	for (unsigned i = 0; i < MU_COUNT(told); i++) {
-		const struct condition *c = &is->conditions[told[i]];
+	for (unsigned i = 0; i < MU_COUNT(reported); i++) {
+		const struct condition *c = &is->conditions[reported[i]];
 
-		if (c->set &&
-		    (!was->conditions[told[i]].set || was->conditions[told[i]].since != c->since))
+		if (c->set && (!was->conditions[reported[i]].set ||
+			       was->conditions[reported[i]].since != c->since))
 			run_view_say(&r->view, "%s", c->message);
 	}
 	if (job_status_trouble(is) == ready &&
@@ -274,17 +274,17 @@ static void stop_all(struct run *r)
 }
 
 /* Handles a request of another process; see run_control.c. */
-static int handle_request(void *user, char *request, char *said, size_t size, struct mu_err *err)
+static int handle_request(void *user, char *request, char *reply, size_t size, struct mu_err *err)
 {
 	struct run *r = user;
 	int rc;
 
 	if (strncmp(request, "scale ", 6) != 0)
 		return mu_fail(err, MU_UNIMPLEMENTED, "unknown request '%.100s'", request);
-	rc = scale_apply(r->spec, request + 6, said, size, err);
+	rc = scale_apply(r->spec, request + 6, reply, size, err);
 	if (!rc) {
 		r->tasks.threads = threads_per_task(r->spec);
-		run_view_say(&r->view, "%s: %s", r->spec->name, said);
+		run_view_say(&r->view, "%s: %s", r->spec->name, reply);
 	}
 	return rc;
 }
@@ -443,15 +443,15 @@ static int read_arguments(struct run_arguments *a, int argc, char **argv)
  * that number of tasks. */
 static int scale_running(struct run *r, const struct run_arguments *a, struct mu_err *err)
 {
-	char request[CONTROL_LINE], said[CONTROL_LINE];
+	char request[CONTROL_LINE], reply[CONTROL_LINE];
 	int rc;
 
 	snprintf(request, sizeof(request), "scale %.200s", a->scale);
-	rc = run_control_ask(r->spec->name, request, said, sizeof(said), err);
+	rc = run_control_ask(r->spec->name, request, reply, sizeof(reply), err);
 	if (rc == -(int)MU_NOT_FOUND)
-		rc = scale_apply(r->spec, a->scale, said, sizeof(said), err) ? -1 : 1;
+		rc = scale_apply(r->spec, a->scale, reply, sizeof(reply), err) ? -1 : 1;
 	else if (!rc)
-		printf("%s: %s\n", r->spec->name, said);
+		printf("%s: %s\n", r->spec->name, reply);
 	return rc;
 }
 

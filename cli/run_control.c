@@ -119,11 +119,11 @@ static bool write_all(int fd, const char *text)
 }
 
 void run_control_serve(struct run_control *c,
-		       int (*answer)(void *user, char *request, char *said, size_t size,
+		       int (*answer)(void *user, char *request, char *answer_text, size_t size,
 				     struct mu_err *err),
 		       void *user)
 {
-	char line[CONTROL_LINE], said[CONTROL_LINE], reply[2 * CONTROL_LINE];
+	char line[CONTROL_LINE], answer_text[CONTROL_LINE], reply[2 * CONTROL_LINE];
 	struct mu_err err = {0};
 	int fd;
 
@@ -131,10 +131,10 @@ void run_control_serve(struct run_control *c,
 		return;
 	set_timeouts(fd, SERVE_MS);
 	if (read_line(fd, line, sizeof(line))) {
-		bool ok = answer(user, line, said, sizeof(said), &err) == 0;
+		bool ok = answer(user, line, answer_text, sizeof(answer_text), &err) == 0;
 
 		snprintf(reply, sizeof(reply), "%s %.400s\n", ok ? "ok" : "error",
-			 ok ? said : err.msg);
+			 ok ? answer_text : err.msg);
 		write_all(fd, reply);
 	}
 	close(fd);
@@ -212,7 +212,7 @@ static int find_run(const char *job, int *out, struct mu_err *err)
 		       n, job, job, folder);
 }
 
-int run_control_ask(const char *job, const char *request, char *said, size_t size,
+int run_control_ask(const char *job, const char *request, char *answer_text, size_t size,
 		    struct mu_err *err)
 {
 	char line[CONTROL_LINE], reply[CONTROL_LINE];
@@ -229,6 +229,6 @@ int run_control_ask(const char *job, const char *request, char *said, size_t siz
 	if (strncmp(reply, "ok ", 3) != 0)
 		return mu_fail(err, MU_FAILED_PRECONDITION, "%s",
 			       strncmp(reply, "error ", 6) ? reply : reply + 6);
-	snprintf(said, size, "%s", reply + 3);
+	snprintf(answer_text, size, "%s", reply + 3);
 	return 0;
 }

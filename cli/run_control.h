@@ -19,11 +19,11 @@ int run_control_open(struct run_control *c, const char *job, struct mu_err *err)
 void run_control_close(struct run_control *c);
 /* Calls `answer` for each pending request; does not wait long. */
 void run_control_serve(struct run_control *c,
-		       int (*answer)(void *user, char *request, char *said, size_t size,
+		       int (*answer)(void *user, char *request, char *answer_text, size_t size,
 				     struct mu_err *err),
 		       void *user);
 /* job is a name, or NAME.PID if several jobs of that name run. NOT_FOUND if none runs. */
-int run_control_ask(const char *job, const char *request, char *said, size_t size,
+int run_control_ask(const char *job, const char *request, char *answer_text, size_t size,
 		    struct mu_err *err);
 
 #endif

@@ -38,7 +38,8 @@ static int check_scale(const struct job_spec *s, const struct task_spec *t, long
 	return 0;
 }
 
-int scale_apply(struct job_spec *s, const char *text, char *said, size_t size, struct mu_err *err)
+int scale_apply(struct job_spec *s, const char *text, char *summary, size_t size,
+		struct mu_err *err)
 {
 	const char *equals = strchr(text, '=');
 	char name[JOB_MAX_NAME + 1] = "", *end;
@@ -60,7 +61,7 @@ int scale_apply(struct job_spec *s, const char *text, char *said, size_t size, s
 			continue;
 		if (check_scale(s, t, n, err))
 			return -(int)MU_INVALID_ARGUMENT;
-		snprintf(said, size, "%s %d -> %ld", name, t->replicas, n);
+		snprintf(summary, size, "%s %d -> %ld", name, t->replicas, n);
 		t->replicas = (int)n;
 		return 0;
 	}
@@ -69,7 +70,7 @@ int scale_apply(struct job_spec *s, const char *text, char *said, size_t size, s
 
 int cli_scale(int argc, char **argv)
 {
-	char request[CONTROL_LINE - 8], said[CONTROL_LINE];
+	char request[CONTROL_LINE - 8], summary[CONTROL_LINE];
 	MU_AUTO_FREE char *name = NULL;
 	MU_AUTO_FREE char *ns = NULL;
 	struct mu_err err;
@@ -80,8 +81,8 @@ int cli_scale(int argc, char **argv)
 		return cli_usage("scale", "'%.100s' is not TASK=N, as in worker=4", argv[1]);
 	snprintf(request, sizeof(request), "scale %s", argv[1]);
 	if (manifest_job(argv[0], &name, &ns, &err) ||
-	    run_control_ask(name, request, said, sizeof(said), &err))
+	    run_control_ask(name, request, summary, sizeof(summary), &err))
 		return cli_fail(&err);
-	printf("%s: %s\n", name, said);
+	printf("%s: %s\n", name, summary);
 	return CLI_OK;
 }

@@ -5,7 +5,8 @@
 
 #include "operator/api/job_spec.h"
 
-/* text is "worker=4". Changes the replicas in s; said: "worker 1 -> 4". */
-int scale_apply(struct job_spec *s, const char *text, char *said, size_t size, struct mu_err *err);
+/* text is "worker=4". Changes the replicas in s; summary: "worker 1 -> 4". */
+int scale_apply(struct job_spec *s, const char *text, char *summary, size_t size,
+		struct mu_err *err);
 
 #endif

@@ -39,7 +39,7 @@ static bool is_path(const char *word)
 int manifest_job(const char *word, char **name, char **ns, struct mu_err *err)
 {
 	MU_AUTO(job_spec_free) struct job_spec *spec = NULL;
-	const char *slash = strchr(word, '/'), *said;
+	const char *slash = strchr(word, '/'), *given_namespace;
 	int rc;
 
 	*ns = NULL;
@@ -50,8 +50,8 @@ int manifest_job(const char *word, char **name, char **ns, struct mu_err *err)
 	rc = manifest_read(&spec, word, err);
 	if (rc)
 		return rc;
-	said = mu_doc_text(spec->doc->root, "metadata.namespace", NULL);
-	*ns = said ? mu_xstrdup(said) : NULL;
+	given_namespace = mu_doc_text(spec->doc->root, "metadata.namespace", NULL);
+	*ns = given_namespace ? mu_xstrdup(given_namespace) : NULL;
 	*name = mu_xstrdup(spec->name);
 	return 0;
 }

@@ -233,16 +233,16 @@ static cJSON *ask_tasks(struct kube_client *c, const char *ns, const cJSON *pods
 	cJSON_ArrayForEach(pod, field_at(pods, "items"))
 	{
 		const char *name = field_text(pod, "metadata.name", "");
-		cJSON *said = NULL;
+		cJSON *status = NULL;
 		int rc;
 
 		if (strcmp(field_text(pod, "status.phase", ""), "Running") != 0 ||
 		    ++asked > MAX_TASK_REQUESTS)
 			continue;
-		rc = cluster_get(c, &said, err, "/api/v1/namespaces/%s/pods/%s:8079/proxy/status",
+		rc = cluster_get(c, &status, err, "/api/v1/namespaces/%s/pods/%s:8079/proxy/status",
 				 ns, name);
 		if (rc == 0)
-			cJSON_AddItemToObject(all, name, said);
+			cJSON_AddItemToObject(all, name, status);
 		if (rc == -MU_PERMISSION_DENIED) {
 			cJSON_Delete(all);
 			return NULL;

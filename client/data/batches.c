@@ -2,10 +2,10 @@
 /* Batches of a data set. The row order is shuffled again for each epoch.
  *
  * With `ahead` batches a thread prefetches, and only that thread accesses order, at and state. The
- * slots form a ring. Slots [taken, made) are filled. The slot before `taken` belongs to the caller
- * until the next call. The session of a synchronous worker may hold the slot before that, which it
- * was fed last. The thread may fill all other slots. Without a thread a free slot is filled on
- * demand.
+ * slots form a ring. Slots [n_taken, n_filled) are filled. The slot before n_taken belongs to the
+ * caller until the next call. The session of a synchronous worker may hold the slot before that,
+ * which it was fed last. The thread may fill all other slots. Without a thread a free slot is
+ * filled on demand.
  */
 #include <pthread.h>
 
@@ -29,7 +29,7 @@ struct mu_batches {
 	pthread_t thread;
 	pthread_mutex_t lock; /* guards the following fields */
 	pthread_cond_t change;
-	uint64_t made, taken;
+	uint64_t n_filled, n_taken;
 	bool running, leaving;
 	int rc; /* error of the batch after the last filled slot */
 	struct mu_err err;
@@ -114,11 +114,11 @@ static void *prefetch_thread(void *arg)
 
 	pthread_mutex_lock(&b->lock);
 	while (!b->leaving && !b->rc) {
-		if (b->made - b->taken >= b->n_slots - HELD_SLOTS) {
+		if (b->n_filled - b->n_taken >= b->n_slots - HELD_SLOTS) {
 			pthread_cond_wait(&b->change, &b->lock);
 			continue;
 		}
-		struct slot *s = &b->slots[b->made % b->n_slots];
+		struct slot *s = &b->slots[b->n_filled % b->n_slots];
 		struct mu_err err = {0};
 
 		pthread_mutex_unlock(&b->lock);
@@ -129,7 +129,7 @@ static void *prefetch_thread(void *arg)
 			b->rc = rc;
 			b->err = err;
 		} else {
-			b->made++;
+			b->n_filled++;
 		}
 		pthread_cond_signal(&b->change);
 	}
@@ -142,10 +142,10 @@ static int take_slot(struct mu_batches *b, struct slot **s, struct mu_err *err)
 	int rc = 0;
 
 	pthread_mutex_lock(&b->lock);
-	while (b->made == b->taken && !b->rc)
+	while (b->n_filled == b->n_taken && !b->rc)
 		pthread_cond_wait(&b->change, &b->lock);
-	if (b->made > b->taken)
-		*s = &b->slots[b->taken++ % b->n_slots];
+	if (b->n_filled > b->n_taken)
+		*s = &b->slots[b->n_taken++ % b->n_slots];
 	else
 		rc = mu_fail(err, b->err.code, "%s", b->err.msg);
 	pthread_cond_signal(&b->change);

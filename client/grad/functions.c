@@ -186,7 +186,7 @@ static bool is_recorded(const struct loop *l, unsigned i)
 	return l->body->outs[i].node != l->body->args[i].node;
 }
 
-static enum mu_dtype type_of(const struct loop *l, unsigned i)
+static enum mu_dtype variable_type(const struct loop *l, unsigned i)
 {
 	return mu_out_dtype(l->body->b, l->body->args[i]);
 }
@@ -238,7 +238,7 @@ static void reverse_body(struct mu_builder *b, void *loop, const struct mu_out *
 			continue;
 		}
 		out[list] = mu_op(b, "TensorListPopBack", MU_IN(in[list], any_shape(b)),
-				  MU_ATTRS(MU_A_TYPE("element_dtype", type_of(l, i))));
+				  MU_ATTRS(MU_A_TYPE("element_dtype", variable_type(l, i))));
 		x[i] = mu_port(out[list++], 1);
 		builder_set_shape(b, x[i], mu_out_shape(l->body->b, l->body->args[i]));
 	}
@@ -261,7 +261,7 @@ static void add_recording_loop(struct grad_call *c, const struct loop *l, struct
 		if (is_recorded(l, i))
 			vars[k++] =
 			    mu_op(b, "EmptyTensorList", MU_IN(any_shape(b), grad_int(b, -1)),
-				  MU_ATTRS(MU_A_TYPE("element_dtype", type_of(l, i))));
+				  MU_ATTRS(MU_A_TYPE("element_dtype", variable_type(l, i))));
 	cond = mu_function_new(b, "keeps_cond", record_cond, (void *)l, vars, n, 1);
 	body = mu_function_new(b, "keeps_body", record_body, (void *)l, vars, n, n);
 	n_recorded = mu_while(b, cond, body, vars, n);

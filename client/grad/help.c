@@ -99,6 +99,13 @@ struct mu_out grad_sum_to(struct mu_builder *b, struct mu_out g, struct mu_out x
 	return mu_reshape(b, mu_op(b, "Sum", MU_IN(g, over)), sx);
 }
 
+struct mu_out grad_matrix_product(struct mu_builder *b, struct mu_out x, bool tx, struct mu_out y,
+				  bool ty)
+{
+	return mu_op(b, "BatchMatMulV2", MU_IN(x, y),
+		     MU_ATTRS(MU_A_BOOL("adj_x", tx), MU_A_BOOL("adj_y", ty)));
+}
+
 struct mu_out grad_op(struct grad_call *c, const char *op, const struct mu_out *in, unsigned n)
 {
 	const struct mu_op_def *def = mu_op_find(op);

@@ -2,13 +2,6 @@
 /* Gradients of decompositions, determinants and solvers of (batches of) matrices. */
 #include "client/grad/op_grads.h"
 
-static struct mu_out matrix_product(struct mu_builder *b, struct mu_out x, bool tx, struct mu_out y,
-				    bool ty)
-{
-	return mu_op(b, "BatchMatMulV2", MU_IN(x, y),
-		     MU_ATTRS(MU_A_BOOL("adj_x", tx), MU_A_BOOL("adj_y", ty)));
-}
-
 static struct mu_out on_diagonal(struct mu_builder *b, struct mu_out x)
 {
 	return mu_op(b, "MatrixDiag", MU_IN(x));
@@ -43,11 +36,11 @@ static void g_cholesky(struct grad_call *c)
 	struct mu_out l = grad_out(c, 0), diagonal = mu_op(b, "MatrixDiagPart", MU_IN(l));
 	struct mu_out one = on_diagonal(b, mu_op(b, "OnesLike", MU_IN(diagonal)));
 	struct mu_out back = mu_op(b, "MatrixTriangularSolve", MU_IN(l, one));
-	struct mu_out p = half_lower(b, matrix_product(b, l, true, c->gy[0], false));
-	struct mu_out s =
-	    matrix_product(b, back, true, matrix_product(b, p, false, back, false), false);
+	struct mu_out p = half_lower(b, grad_matrix_product(b, l, true, c->gy[0], false));
+	struct mu_out s = grad_matrix_product(b, back, true,
+					      grad_matrix_product(b, p, false, back, false), false);
 	struct mu_out turned =
-	    matrix_product(b, back, true, matrix_product(b, p, true, back, false), false);
+	    grad_matrix_product(b, back, true, grad_matrix_product(b, p, true, back, false), false);
 
 	c->gx[0] = grad_scale(b, mu_add(b, s, turned), 0.5);
 }
@@ -58,9 +51,11 @@ static void g_inverse(struct grad_call *c)
 	struct mu_out y = grad_out(c, 0), g = c->gy[0], all;
 
 	if (grad_attr_bool(c, "adjoint"))
-		all = matrix_product(b, y, false, matrix_product(b, g, true, y, false), false);
+		all = grad_matrix_product(b, y, false, grad_matrix_product(b, g, true, y, false),
+					  false);
 	else
-		all = matrix_product(b, y, true, matrix_product(b, g, false, y, true), false);
+		all = grad_matrix_product(b, y, true, grad_matrix_product(b, g, false, y, true),
+					  false);
 	c->gx[0] = mu_neg(b, all);
 }
 
@@ -89,8 +84,8 @@ static void g_solve(struct grad_call *c)
 
 	c->gx[1] = mu_op(b, "MatrixSolve", MU_IN(grad_in(c, 0), c->gy[0]),
 			 MU_ATTRS(MU_A_BOOL("adjoint", !adjoint)));
-	da = adjoint ? matrix_product(b, x, false, c->gx[1], true)
-		     : matrix_product(b, c->gx[1], false, x, true);
+	da = adjoint ? grad_matrix_product(b, x, false, c->gx[1], true)
+		     : grad_matrix_product(b, c->gx[1], false, x, true);
 	c->gx[0] = mu_neg(b, da);
 }
 
@@ -118,14 +113,15 @@ static void g_self_adjoint(struct grad_call *c)
 		middle = on_diagonal(b, c->gy[0]);
 	if (c->gy[1].node) {
 		vectors = mu_mul(b, inverse_differences(b, e),
-				 matrix_product(b, v, true, c->gy[1], false));
+				 grad_matrix_product(b, v, true, c->gy[1], false));
 		middle = middle.node ? mu_add(b, middle, vectors) : vectors;
 	}
 	if (!middle.node)
 		return;
-	vectors =
-	    mu_add(b, matrix_product(b, v, false, matrix_product(b, middle, false, v, true), false),
-		   matrix_product(b, v, false, matrix_product(b, middle, true, v, true), false));
+	vectors = mu_add(
+	    b,
+	    grad_matrix_product(b, v, false, grad_matrix_product(b, middle, false, v, true), false),
+	    grad_matrix_product(b, v, false, grad_matrix_product(b, middle, true, v, true), false));
 	c->gx[0] = half_lower(b, vectors);
 }
 

@@ -4,13 +4,6 @@
 #include "client/grad/op_grads.h"
 #include "lib/ops/equation.h"
 
-static struct mu_out matrix_product(struct mu_builder *b, struct mu_out x, bool tx, struct mu_out y,
-				    bool ty)
-{
-	return mu_op(b, "BatchMatMulV2", MU_IN(x, y),
-		     MU_ATTRS(MU_A_BOOL("adj_x", tx), MU_A_BOOL("adj_y", ty)));
-}
-
 /* The lower or upper triangle, with the diagonal. */
 static struct mu_out triangle(struct mu_builder *b, struct mu_out x, bool lower)
 {
@@ -33,8 +26,8 @@ static void g_triangular_solve(struct grad_call *c)
 	struct mu_out a = grad_in(c, 0), x = grad_out(c, 0), gx, da;
 
 	gx = solve(b, a, c->gy[0], lower, !adjoint);
-	da =
-	    adjoint ? matrix_product(b, x, false, gx, true) : matrix_product(b, gx, false, x, true);
+	da = adjoint ? grad_matrix_product(b, x, false, gx, true)
+		     : grad_matrix_product(b, gx, false, x, true);
 	c->gx[0] = grad_sum_to(b, triangle(b, mu_neg(b, da), lower), a);
 	c->gx[1] = grad_sum_to(b, gx, grad_in(c, 1));
 }
@@ -65,8 +58,8 @@ static void g_banded_solve(struct grad_call *c)
 	struct mu_out none = grad_int(b, 0), most = mu_sub(b, rows_of(b, a), grad_int(b, 1));
 
 	gx = solve_bands(b, a, c->gy[0], lower, !adjoint);
-	da =
-	    adjoint ? matrix_product(b, x, false, gx, true) : matrix_product(b, gx, false, x, true);
+	da = adjoint ? grad_matrix_product(b, x, false, gx, true)
+		     : grad_matrix_product(b, gx, false, x, true);
 	struct mu_out which = lower ? mu_op(b, "Pack", MU_IN(mu_neg(b, most), none))
 				    : mu_op(b, "Pack", MU_IN(none, most));
 	da = mu_op(b, "MatrixDiagPartV3", MU_IN(da, which, grad_number(b, a, 0)),
@@ -103,15 +96,15 @@ static struct mu_out qr_tall(const struct qr *w, struct mu_out q, struct mu_out 
 			     struct mu_out dr)
 {
 	struct mu_builder *b = w->b;
-	struct mu_out qdq = matrix_product(b, q, true, dq, false);
-	struct mu_out skew = mu_add(b, mu_sub(b, qdq, matrix_product(b, dq, true, q, false)),
-				    mu_sub(b, matrix_product(b, r, false, dr, true),
-					   matrix_product(b, dr, false, r, true)));
+	struct mu_out qdq = grad_matrix_product(b, q, true, dq, false);
+	struct mu_out skew = mu_add(b, mu_sub(b, qdq, grad_matrix_product(b, dq, true, q, false)),
+				    mu_sub(b, grad_matrix_product(b, r, false, dr, true),
+					   grad_matrix_product(b, dr, false, r, true)));
 	struct mu_out within = mu_add(b, dr, solve_transposed_r(w, triangle(b, skew, true), r));
 	struct mu_out beside =
-	    solve_transposed_r(w, mu_sub(b, dq, matrix_product(b, q, false, qdq, false)), r);
+	    solve_transposed_r(w, mu_sub(b, dq, grad_matrix_product(b, q, false, qdq, false)), r);
 
-	return mu_add(b, matrix_product(b, q, false, within, false), beside);
+	return mu_add(b, grad_matrix_product(b, q, false, within, false), beside);
 }
 
 /* Columns [from, from + n) of the last dimension; n -1: up to the end. */
@@ -135,11 +128,11 @@ static struct mu_out qr_wide(const struct qr *w, struct grad_call *c, int64_t ro
 	struct mu_out q = grad_out(c, 0), r = grad_out(c, 1), dq = c->gy[0], dr = c->gy[1];
 	struct mu_out dv = columns(w, dr, rows, -1), rest = columns(w, grad_in(c, 0), rows, -1);
 	struct mu_out square = qr_tall(w, q, columns(w, r, 0, rows),
-				       mu_add(b, dq, matrix_product(b, rest, false, dv, true)),
+				       mu_add(b, dq, grad_matrix_product(b, rest, false, dv, true)),
 				       columns(w, dr, 0, rows));
 
 	return mu_op(b, "ConcatV2",
-		     MU_IN(square, matrix_product(b, q, false, dv, false), grad_int(b, -1)));
+		     MU_IN(square, grad_matrix_product(b, q, false, dv, false), grad_int(b, -1)));
 }
 
 static void g_qr(struct grad_call *c)

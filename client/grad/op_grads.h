@@ -72,6 +72,9 @@ void grad_unbroadcast(struct grad_call *c, unsigned i, struct mu_out gi, unsigne
 		      struct mu_out gj);
 /* Sums g to the shape of x, which was broadcast to the shape of g. */
 struct mu_out grad_sum_to(struct mu_builder *b, struct mu_out g, struct mu_out x);
+/* x y for matrices or batches of them; tx, ty: of the adjoint of x, of y. */
+struct mu_out grad_matrix_product(struct mu_builder *b, struct mu_out x, bool tx, struct mu_out y,
+				  bool ty);
 /* Adds an op with these inputs. Copies the node's attributes that the op also has. */
 struct mu_out grad_op(struct grad_call *c, const char *op, const struct mu_out *in, unsigned n);
 #define GRAD_OP(c, op, ...)                                                                        \

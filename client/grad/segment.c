@@ -37,12 +37,12 @@ static struct mu_out segment_sum(struct grad_call *c, struct mu_out x)
 		   : mu_op(c->b, "SegmentSum", MU_IN(x, grad_in(c, 1)));
 }
 
-static void g_sum(struct grad_call *c)
+static void g_segment_sum(struct grad_call *c)
 {
 	c->gx[0] = rows_of(c, c->gy[0]);
 }
 
-static void g_mean(struct grad_call *c)
+static void g_segment_mean(struct grad_call *c)
 {
 	struct mu_out count = segment_sum(c, mu_op(c->b, "OnesLike", MU_IN(grad_in(c, 0))));
 
@@ -50,7 +50,7 @@ static void g_mean(struct grad_call *c)
 }
 
 /* Max and Min: the elements that are equal to the result share its gradient. */
-static void g_extreme(struct grad_call *c)
+static void g_segment_extreme(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out x = grad_in(c, 0);
@@ -61,7 +61,7 @@ static void g_extreme(struct grad_call *c)
 }
 
 /* As the gradient of Prod: the product of the other elements of the segment. */
-static void g_prod(struct grad_call *c)
+static void g_segment_prod(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out x = grad_in(c, 0), zero = mu_equal(b, x, grad_zeros(b, x));
@@ -104,20 +104,20 @@ static void g_sparse(struct grad_call *c)
 }
 
 const struct op_grad grads_of_segments[] = {
-    {"SegmentMax", g_extreme, GRAD_FIRST},
-    {"SegmentMean", g_mean, GRAD_FIRST},
-    {"SegmentMin", g_extreme, GRAD_FIRST},
-    {"SegmentProd", g_prod, GRAD_FIRST},
-    {"SegmentSum", g_sum, GRAD_FIRST},
+    {"SegmentMax", g_segment_extreme, GRAD_FIRST},
+    {"SegmentMean", g_segment_mean, GRAD_FIRST},
+    {"SegmentMin", g_segment_extreme, GRAD_FIRST},
+    {"SegmentProd", g_segment_prod, GRAD_FIRST},
+    {"SegmentSum", g_segment_sum, GRAD_FIRST},
     {"SparseSegmentMean", g_sparse, GRAD_FIRST},
     {"SparseSegmentMeanWithNumSegments", g_sparse, GRAD_FIRST},
     {"SparseSegmentSqrtN", g_sparse, GRAD_FIRST},
     {"SparseSegmentSqrtNWithNumSegments", g_sparse, GRAD_FIRST},
     {"SparseSegmentSum", g_sparse, GRAD_FIRST},
     {"SparseSegmentSumWithNumSegments", g_sparse, GRAD_FIRST},
-    {"UnsortedSegmentMax", g_extreme, GRAD_FIRST},
-    {"UnsortedSegmentMin", g_extreme, GRAD_FIRST},
-    {"UnsortedSegmentProd", g_prod, GRAD_FIRST},
-    {"UnsortedSegmentSum", g_sum, GRAD_FIRST},
+    {"UnsortedSegmentMax", g_segment_extreme, GRAD_FIRST},
+    {"UnsortedSegmentMin", g_segment_extreme, GRAD_FIRST},
+    {"UnsortedSegmentProd", g_segment_prod, GRAD_FIRST},
+    {"UnsortedSegmentSum", g_segment_sum, GRAD_FIRST},
     {NULL, NULL, GRAD_FIRST},
 };

@@ -64,7 +64,7 @@ static void g_strided_slice_grad(struct grad_call *c)
 }
 
 /* Element i of the diagonal of n is element i (n + 1) of the flat matrix. */
-static void g_diag_part(struct grad_call *c)
+static void g_tensor_diag_part(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out x = grad_in(c, 0), n = grad_size(b, c->gy[0]), one = grad_int(b, 1);
@@ -77,7 +77,7 @@ static void g_diag_part(struct grad_call *c)
 }
 
 const struct op_grad grads_of_slices[] = {
-    {"DiagPart", g_diag_part, GRAD_FIRST},
+    {"DiagPart", g_tensor_diag_part, GRAD_FIRST},
     {"MirrorPad", g_mirror_pad, GRAD_FIRST},
     {"MirrorPadGrad", g_mirror_pad, GRAD_FIRST},
     {"Pad", g_pad, GRAD_FIRST},

@@ -22,7 +22,7 @@ static struct array gradients_of(struct grad_call *c, struct mu_out flow)
 	return (struct array){handle, mu_port(handle, 1)};
 }
 
-static struct mu_node_attr type_of(struct grad_call *c, unsigned input)
+static struct mu_node_attr element_type(struct grad_call *c, unsigned input)
 {
 	return MU_A_TYPE("dtype", mu_dtype_base(mu_out_dtype(c->b, grad_in(c, input))));
 }
@@ -44,12 +44,13 @@ static void g_write(struct grad_call *c)
 	const char *op = strcmp(c->node->op, "TensorArrayWriteV3") == 0 ? "TensorArrayReadV3"
 									: "TensorArrayGatherV3";
 
-	c->gx[2] = mu_op(c->b, op, MU_IN(g.handle, grad_in(c, 1), g.flow), MU_ATTRS(type_of(c, 2)));
+	c->gx[2] =
+	    mu_op(c->b, op, MU_IN(g.handle, grad_in(c, 1), g.flow), MU_ATTRS(element_type(c, 2)));
 	c->gx[3] = c->gy[0];
 }
 
 /* Inputs: (handle, flow). Output 1 is the lengths. */
-static void g_concat(struct grad_call *c)
+static void g_array_concat(struct grad_call *c)
 {
 	struct array g = gradients_of(c, grad_in(c, 1));
 
@@ -58,21 +59,21 @@ static void g_concat(struct grad_call *c)
 }
 
 /* Inputs: (handle, value, lengths, flow). */
-static void g_split(struct grad_call *c)
+static void g_array_split(struct grad_call *c)
 {
 	struct array g = gradients_of(c, c->gy[0]);
 
-	c->gx[1] =
-	    mu_op(c->b, "TensorArrayConcatV3", MU_IN(g.handle, g.flow), MU_ATTRS(type_of(c, 1)));
+	c->gx[1] = mu_op(c->b, "TensorArrayConcatV3", MU_IN(g.handle, g.flow),
+			 MU_ATTRS(element_type(c, 1)));
 	c->gx[3] = c->gy[0];
 }
 
 const struct op_grad grads_of_tensor_arrays[] = {
-    {"TensorArrayConcatV3", g_concat, GRAD_FIRST},
+    {"TensorArrayConcatV3", g_array_concat, GRAD_FIRST},
     {"TensorArrayGatherV3", g_read, GRAD_FIRST},
     {"TensorArrayReadV3", g_read, GRAD_FIRST},
     {"TensorArrayScatterV3", g_write, GRAD_FIRST},
-    {"TensorArraySplitV3", g_split, GRAD_FIRST},
+    {"TensorArraySplitV3", g_array_split, GRAD_FIRST},
     {"TensorArrayWriteV3", g_write, GRAD_FIRST},
     {NULL, NULL, GRAD_FIRST},
 };

@@ -106,13 +106,13 @@ static void g_scatter_into(struct grad_call *c)
 }
 
 /* Inputs: (list, shape, lengths). Output 1 is the lengths. */
-static void g_concat(struct grad_call *c)
+static void g_list_concat(struct grad_call *c)
 {
 	c->gx[0] = mu_op(c->b, "TensorListSplit", MU_IN(c->gy[0], grad_in(c, 1), grad_out(c, 1)));
 }
 
 /* Inputs: (x, shape, lengths). */
-static void g_split(struct grad_call *c)
+static void g_list_split(struct grad_call *c)
 {
 	c->gx[0] = mu_op(c->b, "TensorListConcatV2", MU_IN(c->gy[0], grad_in(c, 1), grad_in(c, 2)),
 			 MU_ATTRS(elements_like(c, grad_in(c, 0))));
@@ -150,7 +150,7 @@ static void g_get_value(struct grad_call *c)
 const struct op_grad grads_of_lists[] = {
     {"OptionalFromValue", g_from_value, GRAD_FIRST},
     {"OptionalGetValue", g_get_value, GRAD_ALL},
-    {"TensorListConcatV2", g_concat, GRAD_FIRST},
+    {"TensorListConcatV2", g_list_concat, GRAD_FIRST},
     {"TensorListFromTensor", g_from_tensor, GRAD_FIRST},
     {"TensorListGather", g_gather, GRAD_FIRST},
     {"TensorListGetItem", g_get_item, GRAD_FIRST},
@@ -161,7 +161,7 @@ const struct op_grad grads_of_lists[] = {
     {"TensorListScatterIntoExistingList", g_scatter_into, GRAD_FIRST},
     {"TensorListScatterV2", g_scatter, GRAD_FIRST},
     {"TensorListSetItem", g_set_item, GRAD_FIRST},
-    {"TensorListSplit", g_split, GRAD_FIRST},
+    {"TensorListSplit", g_list_split, GRAD_FIRST},
     {"TensorListStack", g_stack, GRAD_FIRST},
     {NULL, NULL, GRAD_FIRST},
 };

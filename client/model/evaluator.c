@@ -51,7 +51,7 @@ static int evaluate_all(struct trainer *t, struct mu_session *s, struct mu_train
 			struct mu_err *err)
 {
 	const struct mu_train_options *o = t->o;
-	MU_AUTO_FREE char *seen = NULL;
+	MU_AUTO_FREE char *evaluated = NULL;
 	bool last =
 	    false; /* asked to stop: check once more, since the chief saves before it ends */
 	int rc = 0;
@@ -62,14 +62,14 @@ static int evaluate_all(struct trainer *t, struct mu_session *s, struct mu_train
 		last = o->stop && *o->stop;
 		/* The folder does not exist before the chief's first checkpoint. */
 		if (mu_checkpoint_latest(&latest, o->checkpoint_folder, NULL) || !latest ||
-		    (seen && strcmp(latest, seen) == 0)) {
+		    (evaluated && strcmp(latest, evaluated) == 0)) {
 			free(latest);
 			if (!last)
 				usleep(POLL_INTERVAL_MS * 1000);
 			continue;
 		}
-		free(seen);
-		seen = latest;
+		free(evaluated);
+		evaluated = latest;
 		rc = evaluate_checkpoint(t, s, latest, r, err);
 	}
 	r->stopped = r->step < o->steps;

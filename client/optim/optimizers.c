@@ -227,7 +227,7 @@ static struct mu_out increment_step(struct mu_builder *b, const struct mu_out *d
 
 unsigned optim_gradients(struct mu_builder *b, struct mu_out loss, struct optim_grad *out)
 {
-	unsigned n = mu_var_count(b), k = 0, kept = 0;
+	unsigned n = mu_var_count(b), k = 0, n_grads = 0;
 	struct mu_out *xs = MU_NEW_ARRAY(struct mu_out, n + 1),
 		      *gs = MU_NEW_ARRAY(struct mu_out, n + 1);
 
@@ -243,13 +243,13 @@ unsigned optim_gradients(struct mu_builder *b, struct mu_out loss, struct optim_
 	mu_gradients(b, loss, xs, k, gs);
 	for (unsigned i = 0; i < k; i++)
 		if (gs[i].node)
-			out[kept++] = (struct optim_grad){.var = out[i].var, .grad = gs[i]};
-	if (!kept)
+			out[n_grads++] = (struct optim_grad){.var = out[i].var, .grad = gs[i]};
+	if (!n_grads)
 		mu_builder_fail(b, MU_FAILED_PRECONDITION,
 				"nothing to minimize: the loss depends on no trainable variable");
 	free(xs);
 	free(gs);
-	return builder_failed(b) ? 0 : kept;
+	return builder_failed(b) ? 0 : n_grads;
 }
 
 struct mu_out optim_apply(struct mu_builder *b, const struct mu_optimizer *o,

@@ -6,7 +6,7 @@
 #include "lib/base/clock.h"
 #include "muster/train.h"
 
-static void free_hook(struct mu_hook *h)
+static void hook_free(struct mu_hook *h)
 {
 	free(h);
 }
@@ -33,7 +33,7 @@ struct mu_hook *mu_stop_at_step_hook(int64_t last)
 {
 	struct stop_hook *h = MU_NEW(struct stop_hook);
 
-	h->base = (struct mu_hook){.is_over = stop_is_over, .after = stop_after, .free = free_hook};
+	h->base = (struct mu_hook){.is_over = stop_is_over, .after = stop_after, .free = hook_free};
 	h->last = last;
 	return &h->base;
 }
@@ -75,7 +75,7 @@ struct mu_hook *mu_nan_hook(struct mu_out loss)
 {
 	struct loss_hook *h = MU_NEW(struct loss_hook);
 
-	h->base = (struct mu_hook){.wants = loss_wants, .after = nan_after, .free = free_hook};
+	h->base = (struct mu_hook){.wants = loss_wants, .after = nan_after, .free = hook_free};
 	h->loss = loss;
 	return &h->base;
 }
@@ -156,7 +156,7 @@ struct mu_hook *mu_progress_hook(struct mu_out loss, double seconds, int64_t tar
 					.wants = loss_wants,
 					.after = progress_after,
 					.end = progress_end,
-					.free = free_hook};
+					.free = hook_free};
 	h->base.loss = loss;
 	h->every = seconds;
 	h->target = target;

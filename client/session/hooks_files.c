@@ -12,7 +12,7 @@ struct checkpoint_hook {
 	double every_seconds, last_time;
 	int64_t every_steps, last_step;
 	struct mu_event_writer *events;
-	const char **told;
+	const char **latest_path;
 };
 
 static int save_checkpoint(struct checkpoint_hook *c, struct mu_session *s, int64_t step,
@@ -27,8 +27,8 @@ static int save_checkpoint(struct checkpoint_hook *c, struct mu_session *s, int6
 	c->latest = path;
 	c->last_step = step;
 	c->last_time = mu_clock();
-	if (c->told)
-		*c->told = path;
+	if (c->latest_path)
+		*c->latest_path = path;
 	mu_debug("train", "saved checkpoint %s", path);
 	if (c->events)
 		rc = mu_event_session_log(c->events, step, MU_SESSION_CHECKPOINT, path, err);
@@ -61,8 +61,8 @@ static void checkpoint_free(struct mu_hook *h)
 {
 	struct checkpoint_hook *c = (struct checkpoint_hook *)h;
 
-	if (c->told)
-		*c->told = NULL;
+	if (c->latest_path)
+		*c->latest_path = NULL;
 	free(c->folder);
 	free(c->latest);
 	free(c);
@@ -84,7 +84,7 @@ struct mu_hook *mu_checkpoint_hook(struct mu_saver *saver, const char *folder, d
 	c->every_steps = steps;
 	c->last_step = -1;
 	c->events = events;
-	c->told = latest;
+	c->latest_path = latest;
 	return &c->base;
 }
 
@@ -99,7 +99,7 @@ struct summary_hook {
 	struct {
 		char *tag;
 		struct mu_out out;
-	} told[];
+	} outputs[];
 };
 
 static int summary_created(struct mu_hook *h, struct mu_session *s, int64_t step,
@@ -118,7 +118,7 @@ static unsigned summary_wants(struct mu_hook *h, struct mu_out *fetches, unsigne
 	struct summary_hook *u = (struct summary_hook *)h;
 
 	for (unsigned i = 0; u->due && i < u->n && i < max; i++)
-		fetches[i] = u->told[i].out;
+		fetches[i] = u->outputs[i].out;
 	return u->due ? u->n : 0;
 }
 
@@ -173,7 +173,7 @@ static int summary_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_er
 	if (!due)
 		return 0;
 	for (unsigned i = 0; i < u->n; i++)
-		if ((rc = add_summary(&summary, u->told[i].tag, &s->values[i], err)))
+		if ((rc = add_summary(&summary, u->outputs[i].tag, &s->values[i], err)))
 			return rc;
 	if (passed > 0)
 		mu_summary_scalar(&summary, "global_step/sec",
@@ -189,14 +189,14 @@ static void summary_free(struct mu_hook *h)
 	struct summary_hook *u = (struct summary_hook *)h;
 
 	for (unsigned i = 0; i < u->n; i++)
-		free(u->told[i].tag);
+		free(u->outputs[i].tag);
 	free(u);
 }
 
 struct mu_hook *mu_summary_hook(struct mu_event_writer *events, int64_t steps,
 				const char *const *tags, const struct mu_out *outs, unsigned n)
 {
-	struct summary_hook *u = mu_xcalloc(1, sizeof(*u) + n * sizeof(u->told[0]));
+	struct summary_hook *u = mu_xcalloc(1, sizeof(*u) + n * sizeof(u->outputs[0]));
 
 	u->base = (struct mu_hook){.created = summary_created,
 				   .wants = summary_wants,
@@ -205,8 +205,8 @@ struct mu_hook *mu_summary_hook(struct mu_event_writer *events, int64_t steps,
 	u->events = events;
 	u->every = steps > 0 ? steps : 1;
 	for (; u->n < n; u->n++) {
-		u->told[u->n].tag = mu_xstrdup(tags[u->n]);
-		u->told[u->n].out = outs[u->n];
+		u->outputs[u->n].tag = mu_xstrdup(tags[u->n]);
+		u->outputs[u->n].out = outs[u->n];
 	}
 	return &u->base;
 }

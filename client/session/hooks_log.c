@@ -8,7 +8,7 @@
 
 enum { MAX_LOGGED_VALUES = 8 };
 
-static void free_hook(struct mu_hook *h)
+static void log_hook_free(struct mu_hook *h)
 {
 	free(h);
 }
@@ -150,8 +150,8 @@ struct mu_hook *mu_step_counter_hook(struct mu_event_writer *events, int64_t ste
 {
 	struct counter_hook *h = MU_NEW(struct counter_hook);
 
-	h->base =
-	    (struct mu_hook){.created = counter_created, .after = counter_after, .free = free_hook};
+	h->base = (struct mu_hook){
+	    .created = counter_created, .after = counter_after, .free = log_hook_free};
 	h->events = events;
 	h->every = steps > 0 ? steps : 1;
 	return &h->base;
