@@ -260,35 +260,26 @@ static bool is_rejection(int rc)
 
 /* The results of the creates so far. */
 struct create_results {
-	const struct job_plan *plan;
+	struct job_plan *plan;
 	bool *created; /* of each action */
-	char *refused; /* the first rejection, in the API server's words */
-	unsigned
-	    invalid_tasks; /* bit i: the pods of tasks[i] stay rejected until the spec changes */
-	int first, n;      /* the first error; how many objects were created */
+	bool rejected, retry;
+	int first, n; /* the first error; how many objects were created */
 	bool stop;
 	struct mu_err *err;
 };
-
-/* The bit of the action's task; 0: the action creates no pod. */
-static unsigned task_bit(const struct reconcile *r, const struct plan_action *a)
-{
-	return a->pod ? 1U << (a->pod->spec - r->spec->tasks) : 0;
-}
 
 static void note_result(const struct reconcile *r, struct create_results *c, unsigned action,
 			int rc, const struct mu_err *mine)
 {
 	const struct plan_action *a = &c->plan->actions[action];
-	bool invalid = a->pod && is_rejection(rc) && job_plan_refusal_is_final(mine->msg);
+	bool final = is_rejection(rc) && job_plan_refusal_is_final(mine->msg);
 
 	c->created[action] = rc == 0;
 	c->n += rc == 0;
-	if (invalid)
-		c->invalid_tasks |= task_bit(r, a);
-	if (is_rejection(rc) && !c->refused)
-		c->refused = invalid ? mu_xasprintf("spec.tasks.%s: %s", a->pod->task, mine->msg)
-				     : mu_xstrdup(mine->msg);
+	if (is_rejection(rc) && (!c->rejected || final))
+		job_plan_rejected(c->plan, r->spec, a, mine->msg, r->now);
+	c->rejected = c->rejected || is_rejection(rc);
+	c->retry = c->retry || (is_rejection(rc) && !final);
 	/* a quota that rejects one pod rejects the others too */
 	if (apply_keep_error(rc, mine, &c->first, c->err) || rc == -MU_PERMISSION_DENIED)
 		c->stop = true;
@@ -357,7 +348,7 @@ static void create_all(struct reconcile *r, struct create_results *c, unsigned m
 		const struct plan_action *a = &c->plan->actions[i];
 		struct mu_err mine = {0};
 
-		if (!action_creates(a->kind) || (r->seen->invalid_tasks & task_bit(r, a)))
+		if (!action_creates(a->kind))
 			continue;
 		if (can_batch(a))
 			batch[n++] = i;
@@ -381,18 +372,13 @@ int apply_creates(struct reconcile *r, struct job_plan *plan, struct mu_err *err
 	struct create_results c = {.plan = plan, .created = created, .err = err};
 
 	/* a job that was rejected the last time mostly is again: one create finds out */
-	create_all(r, &c, r->seen->observed.refused ? 1 : BATCH_MAX);
+	create_all(r, &c, r->seen->job->status.conditions[COND_REFUSED].status ? 1 : BATCH_MAX);
 	for (unsigned i = 0; i < plan->n_actions; i++)
 		if (!created[i])
 			job_plan_not_made(plan, &plan->actions[i]);
 	record_created_pods(r, plan, created);
-	if (c.refused || (r->seen->observed.refused && !r->seen->invalid_tasks))
-		store_set_rejection(&r->controller->store, r->seen->key, c.refused,
-				    r->seen->job->generation,
-				    c.invalid_tasks | r->seen->invalid_tasks);
 	/* no watch event comes when the server would accept it */
-	if (c.refused && !job_plan_refusal_is_final(c.refused))
+	if (c.retry)
 		requeue_at(r, r->now + REJECTED_RETRY_S);
-	free(c.refused);
 	return c.first < 0 ? c.first : c.n;
 }

@@ -162,10 +162,8 @@ bool snapshot_take(struct store *c, const char *key, double now, struct snapshot
 	out->verified = job->verified || (c->term > 0 && job->job->meta.version > c->term);
 	out->stale = job->stale;
 	out->last_status_write = job->last_status_write;
-	out->invalid_tasks = job->invalid_in == job->job->generation ? job->invalid_tasks : 0;
 	o->first_observed_at = job->first_observed_at;
 	o->status = job->job->status;
-	o->refused = job->refused ? mu_arena_strdup(&out->arena, job->refused) : NULL;
 	observe_objects(c, out, job);
 	take_final_report(job, out, now);
 	o->progress = job->progress;

@@ -35,7 +35,6 @@ void store_fini(struct store *c)
 	}
 	mu_map_each (&c->owners, s) {
 		struct stored_job *job = s->value;
-		free(job->refused);
 		free(job->uid);
 		free(job);
 	}
@@ -79,7 +78,6 @@ static void drop_job(struct store *c, struct stored_job *job)
 
 	if (mu_map_get(&c->keys, key) == job)
 		mu_map_del(&c->keys, key);
-	free(job->refused);
 	*job = (struct stored_job){.uid = job->uid, .objects = job->objects};
 }
 
@@ -367,22 +365,6 @@ void store_mark_stale(struct store *c, const char *key)
 	job = store_job_of(c, key);
 	if (job)
 		job->stale = true;
-	pthread_mutex_unlock(&c->lock);
-}
-
-void store_set_rejection(struct store *c, const char *key, const char *why, int64_t generation,
-			 unsigned invalid_tasks)
-{
-	struct stored_job *job;
-
-	pthread_mutex_lock(&c->lock);
-	job = store_job_of(c, key);
-	if (job && (why || job->refused)) {
-		free(job->refused);
-		job->refused = why ? mu_xstrdup(why) : NULL;
-		job->invalid_in = generation;
-		job->invalid_tasks = invalid_tasks;
-	}
 	pthread_mutex_unlock(&c->lock);
 }
 

@@ -55,11 +55,8 @@ struct stored_job {
 	double progress_changed_at;
 	double first_observed_at; /* when we reconcile_seconds at it first */
 	double last_status_write; /* by this process; 0: none yet */
-	bool verified;      /* the object is no older than our term: it answered a call of ours */
-	bool stale;         /* the server has a newer one */
-	char *refused;      /* why the server would not have an object of it, or NULL */
-	int64_t invalid_in; /* the generation that invalid_tasks is about */
-	unsigned invalid_tasks; /* bit i: the server refuses the pods of tasks[i] for good */
+	bool verified; /* the object is no older than our term: it answered a call of ours */
+	bool stale;    /* the server has a newer one */
 };
 
 /* All nodes as they were at some time, shared by the snapshots of that time. */
@@ -91,7 +88,6 @@ struct snapshot {
 	struct job *job;              /* a reference */
 	struct owned *owned[KINDS];   /* references; NULL: there is none */
 	struct observed_job observed; /* borrows from job */
-	unsigned invalid_tasks;       /* bit i: no new try for the pods of tasks[i] */
 	struct snapshot_pod {
 		struct pod *pod; /* a reference */
 		struct task_state task;
@@ -128,10 +124,6 @@ void store_status_written(struct store *c, const char *key, double now);
 void store_begin_term(struct store *c, uint64_t version);
 /* The API server has a newer version of the job. */
 void store_mark_stale(struct store *c, const char *key);
-/* Keeps the API server's last rejection of an object (why), or that it accepted all (NULL).  Bit i
- * of invalid_tasks: the pods of tasks[i] stay rejected until this generation changes. */
-void store_set_rejection(struct store *c, const char *key, const char *why, int64_t generation,
-			 unsigned invalid_tasks);
 void store_expect_deletion(struct store *c, const char *pod_uid);
 void store_remove_pod(struct store *c, const char *pod_uid);
 void store_finish_requested(struct store *c, const char *pod_uid, double now);

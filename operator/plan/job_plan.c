@@ -173,7 +173,8 @@ bool plan_create(struct planner *p, const struct task_spec *t, int index,
 		plan_requeue_at(p, e->retry_at);
 		return false;
 	}
-	if (!plan_choose_kernels(p, t, index, pending_departure_size > 0, &kernels))
+	if (plan_is_invalid(p, t) ||
+	    !plan_choose_kernels(p, t, index, pending_departure_size > 0, &kernels))
 		return false;
 	struct plan_action *a = plan_add_action(p, ACTION_CREATE_POD, t->name, index, "Created",
 						"kernels %s", kernels.reason);

@@ -38,7 +38,6 @@ struct observed_job {
 	int group;                /* members of the PodGroup; 0: there is none */
 	const char *group_phase;  /* as its scheduler reports; NULL or "": not reported */
 	const char *group_said;   /* its message why the group waits, or NULL */
-	const char *refused;      /* the last rejection of an object, or NULL */
 	bool service;             /* the headless service exists */
 	struct job_status status; /* as stored; zero at first */
 	const struct node_info *nodes;
@@ -145,6 +144,10 @@ void job_plan_free(struct job_plan *p);
 const char *job_plan_advice(const char *why);
 /* True when the server rejects the object until the manifest changes. */
 bool job_plan_refusal_is_final(const char *why);
+/* The API server rejected the create of this action: the condition PodsRefused, and for a pod that
+ * is invalid until the spec changes also status.tasks. */
+void job_plan_rejected(struct job_plan *plan, const struct job_spec *spec,
+		       const struct plan_action *a, const char *why, double now);
 /* True when some of its actions create an object. */
 bool plan_creates(const struct job_plan *plan);
 MU_AUTO_DEFINE(job_plan_free, struct job_plan)

@@ -132,21 +132,25 @@ void plan_watch_progress(struct planner *p)
 	overdue(p, no_step_since(p), p->spec->progress_deadline);
 }
 
+/* A new operator retries a rejected create before it ends the job: the quota may be larger now. */
+enum { RETRY_FIRST_S = 5 };
+
 static void judge_deadlines(struct planner *p)
 {
 	const struct observed_pod *pod;
-	char text[200];
+	const struct condition *refused = &p->status->conditions[COND_REFUSED];
+	char text[400];
 
 	if (overdue(p, p->status->start_time, p->spec->active_deadline)) {
 		snprintf(text, sizeof text, "ran longer than activeDeadlineSeconds: %lld",
 			 (long long)p->spec->active_deadline);
 		end(p, JOB_FAILED, "DeadlineExceeded", text);
-	} else if (p->status->conditions[COND_REFUSED].status && p->seen->refused &&
-		   overdue(p, p->status->conditions[COND_REFUSED].since,
-			   p->spec->scheduling_deadline)) {
+	} else if (refused->status && overdue(p, refused->since, p->spec->scheduling_deadline) &&
+		   (p->seen->first_observed_at <= 0 ||
+		    overdue(p, p->seen->first_observed_at, RETRY_FIRST_S))) {
 		snprintf(text, sizeof text,
-			 "refused for longer than schedulingDeadlineSeconds: %lld (%.120s)",
-			 (long long)p->spec->scheduling_deadline, p->seen->refused);
+			 "refused for longer than schedulingDeadlineSeconds: %lld (%.250s)",
+			 (long long)p->spec->scheduling_deadline, refused->message);
 		end(p, JOB_FAILED, "SchedulingDeadlineExceeded", text);
 	} else if ((pod = unscheduled(p))) {
 		snprintf(text, sizeof text,

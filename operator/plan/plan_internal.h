@@ -94,6 +94,8 @@ const struct index_status *plan_last_failure(const struct planner *p);
 
 /* ---- plan_rejected.c ---- */
 void plan_report_rejected(struct planner *p);
+/* True when the API server rejects the pods of this task until the spec changes. */
+bool plan_is_invalid(const struct planner *p, const struct task_spec *t);
 
 /* ---- plan_recovery.c ---- */
 /* Reports in COND_RUNNING that no step was reported since a ps started again. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports an object of the job that the API server rejects: a quota, an admission rule, a template
  * with mistakes. */
+#include <stdio.h>
+
 #include "operator/plan/plan_internal.h"
 
 #define TOO_LARGE "make the pod's template, command or environment smaller, or have fewer replicas"
@@ -48,18 +50,43 @@ bool job_plan_refusal_is_final(const char *why)
 	return refusal_of(why)->final;
 }
 
-/* The condition keeps since when, for schedulingDeadlineSeconds.  It is removed once nothing is
- * left to create, not before: a new operator, or one that could not reach the API server, does not
- * know of the rejection. */
+bool plan_is_invalid(const struct planner *p, const struct task_spec *t)
+{
+	return p->spec->generation > 0 &&
+	       p->status->tasks[t - p->spec->tasks].invalid_generation == p->spec->generation;
+}
+
+void job_plan_rejected(struct job_plan *plan, const struct job_spec *spec,
+		       const struct plan_action *a, const char *why, double now)
+{
+	struct planner p = {.spec = spec, .plan = plan, .status = &plan->status, .now = now};
+	const struct condition was = plan->status.conditions[COND_REFUSED];
+	const struct refusal *is = refusal_of(why);
+	bool invalid = is->final && a->pod;
+	char task[JOB_MAX_NAME + sizeof("spec.tasks.: ")] = "";
+
+	if (invalid) {
+		plan->status.tasks[a->pod->spec - spec->tasks].invalid_generation =
+		    spec->generation;
+		snprintf(task, sizeof(task), "spec.tasks.%s: ", a->pod->task);
+	}
+	status_set(&p, COND_REFUSED, true, is->reason, "%s: %s%.190s", is->advice, task, why);
+	status_set(&p, COND_READY, false, is->reason, "%s: %s%.190s", is->advice, task, why);
+	if (!was.status || strcmp(was.reason, is->reason) != 0)
+		plan->urgent = true;
+}
+
+/* The condition stays until nothing is left to create, and keeps since when for
+ * schedulingDeadlineSeconds. */
 void plan_report_rejected(struct planner *p)
 {
-	const char *why = p->seen->refused;
-	const struct refusal *is = why ? refusal_of(why) : NULL;
+	struct condition *c = &p->status->conditions[COND_REFUSED];
+	bool waits = plan_creates(p->plan);
 
-	if (is) {
-		status_set(p, COND_REFUSED, true, is->reason, "%s: %.190s", is->advice, why);
-		status_set(p, COND_READY, false, is->reason, "%s: %.190s", is->advice, why);
-	} else if (!plan_creates(p->plan)) {
-		p->status->conditions[COND_REFUSED] = (struct condition){0};
-	}
+	for (unsigned t = 0; t < p->spec->n_tasks; t++)
+		waits = waits || plan_is_invalid(p, &p->spec->tasks[t]);
+	if (!waits)
+		*c = (struct condition){0};
+	else if (c->status)
+		status_set(p, COND_READY, false, c->reason, "%s", c->message);
 }

@@ -200,6 +200,7 @@ static void create__that_fails_among_others__is_the_only_one_repeated(void **sta
 		bool both = strstr(cases[i].which, "Pod") != NULL;
 		int made;
 
+		s->stores_status = true;
 		s->refused = cases[i].which;
 		s->how = cases[i].how;
 		look(s);
@@ -256,6 +257,7 @@ static void pod__that_is_invalid__is_sent_again_once_the_job_is_edited(void **st
 		const char *worker = s->refused = "\"name\":\"j-worker-0\"";
 		bool final = i == 0;
 
+		s->stores_status = true;
 		s->how = MU_INVALID_ARGUMENT;
 		s->words = words[i];
 		for (int n = 0; n < 3; n++, s->now += 60)
@@ -267,7 +269,7 @@ static void pod__that_is_invalid__is_sent_again_once_the_job_is_edited(void **st
 		s->refused = NULL;
 		cJSON_AddStringToObject(cJSON_GetObjectItem(s->job, "spec"), "mode", "async");
 		cJSON_SetValuestring(
-		    cJSON_GetObjectItem(s->job->child->next->next, "resourceVersion"), "9");
+		    cJSON_GetObjectItem(s->job->child->next->next, "resourceVersion"), "99");
 		cJSON_SetNumberValue(cJSON_GetObjectItem(s->job->child->next->next, "generation"),
 				     2);
 		show(&s->controller.store, KIND_JOB, s->job);

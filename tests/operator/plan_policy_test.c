@@ -401,9 +401,11 @@ static void trouble__is_told_soon_when_it_is_new_and_no_oftener(void **state)
 	pod(&w, "ps", 0)->reason = "ImagePullBackOff"; /* the same to a person */
 	look(&w);
 	assert_false(w.plan->urgent);
-	w.refused = "pods \"j-worker-0\" is forbidden: exceeded quota: q";
+	w.refused = "pods \"j-ps-0\" is forbidden: exceeded quota: q";
+	w.n_pods = 0;
 	look(&w);
 	assert_true(w.plan->urgent);
+	w.n_pods = 0;
 	look(&w);
 	assert_false(w.plan->urgent);
 	world_end(&w);

@@ -156,7 +156,6 @@ static const char *look(struct world *w)
 	struct observed_job seen = {.pods = w->pods,
 				    .n_pods = w->n_pods,
 				    .service = w->service,
-				    .refused = w->refused,
 				    .group = w->group_phase ? (int)w->n_pods : 0,
 				    .group_phase = w->group_phase,
 				    .group_said = w->group_said,
@@ -174,6 +173,12 @@ static const char *look(struct world *w)
 	w->wake = w->plan->wake;
 	for (unsigned i = 0; i < w->plan->n_actions; i++)
 		act(w, &w->plan->actions[i]);
+	for (unsigned i = 0; w->refused && i < w->plan->n_actions; i++)
+		if (action_creates(w->plan->actions[i].kind)) {
+			job_plan_rejected(w->plan, w->spec, &w->plan->actions[i], w->refused,
+					  w->now);
+			break;
+		}
 	patch = job_status_patch(&w->status, &w->plan->status);
 	w->changed = patch != NULL;
 	cJSON_Delete(patch);

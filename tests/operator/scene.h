@@ -31,6 +31,7 @@ struct scene {
 	int n;
 	double now;
 	bool may_write, reachable;
+	bool stores_status;  /* that is written */
 	int finished;        /* times that a task was asked to end */
 	const char *taken;   /* there is a pod of every name already: this one */
 	const char *refused; /* a create whose body has that fails in this way */
@@ -40,6 +41,37 @@ struct scene {
 	double wake;
 	cJSON *job;
 };
+
+static inline void merge(cJSON *into, const cJSON *patch)
+{
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, patch)
+	{
+		cJSON *old = cJSON_GetObjectItem(into, item->string);
+
+		if (cJSON_IsObject(old) && cJSON_IsObject(item)) {
+			merge(old, item);
+			continue;
+		}
+		cJSON_DeleteItemFromObject(into, item->string);
+		if (!cJSON_IsNull(item))
+			cJSON_AddItemToObject(into, item->string, cJSON_Duplicate(item, true));
+	}
+}
+
+/* Stores the status of a patch in a new version of the job. */
+static inline void store_status(struct scene *s, struct mu_span body)
+{
+	cJSON *version =
+	    cJSON_GetObjectItem(cJSON_GetObjectItem(s->job, "metadata"), "resourceVersion");
+	MU_AUTO_FREE char *next = mu_xasprintf("%d", atoi(version->valuestring) + 1);
+	cJSON *patch = kube_json(body);
+
+	merge(cJSON_GetObjectItem(s->job, "status"), cJSON_GetObjectItem(patch, "status"));
+	cJSON_Delete(patch);
+	cJSON_SetValuestring(version, next);
+}
 
 static inline int on_call(void *user, const struct kube_request *rq, cJSON **out,
 			  struct mu_err *err)
@@ -66,6 +98,8 @@ static inline int on_call(void *user, const struct kube_request *rq, cJSON **out
 		*out = cJSON_Parse(s->taken);
 		return 0;
 	}
+	if (s->stores_status && strcmp(rq->method, "PATCH") == 0)
+		store_status(s, rq->body);
 	if (strcmp(rq->method, "POST") != 0) {
 		*out = cJSON_Duplicate(s->job, true);
 		return 0;
