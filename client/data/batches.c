@@ -236,10 +236,16 @@ void mu_batches_free(struct mu_batches *b)
 int mu_batches_next(struct mu_batches *b, const struct mu_tensor **x, const struct mu_tensor **y,
 		    struct mu_err *err)
 {
-	struct slot *s =
-	    &b->slots[mu_tensor_is_set(&b->slots[0].x) && !mu_tensor_is_sole(&b->slots[0].x)];
-	int rc = b->running ? take_slot(b, &s, err) : fill_slot(b, s, err);
+	struct slot *s = b->slots;
+	int rc;
 
+	if (b->running) {
+		rc = take_slot(b, &s, err);
+	} else {
+		if (mu_tensor_is_set(&s->x) && !mu_tensor_is_sole(&s->x))
+			s++; /* the caller still holds the first one */
+		rc = fill_slot(b, s, err);
+	}
 	if (rc)
 		return rc;
 	*x = &s->x;

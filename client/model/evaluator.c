@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "client/model/trainer.h"
+#include "client/session/stop.h"
 #include "lib/base/log.h"
 #include "lib/io/checkpoint_state.h"
 
@@ -59,7 +60,7 @@ static int evaluate_all(struct trainer *t, struct mu_session *s, struct mu_train
 	while (!rc && r->step < o->steps && !last) {
 		char *latest = NULL;
 
-		last = o->stop && *o->stop;
+		last = stop_is_set(o->stop);
 		/* The folder does not exist before the chief's first checkpoint. */
 		if (mu_checkpoint_latest(&latest, o->checkpoint_folder, NULL) || !latest ||
 		    (evaluated && strcmp(latest, evaluated) == 0)) {

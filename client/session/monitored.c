@@ -11,6 +11,7 @@
 
 #include "client/builder.h"
 #include "client/session/replica.h"
+#include "client/session/stop.h"
 #include "client/session/wait.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -89,7 +90,7 @@ static int prepare_as_chief(struct mu_monitored *m, struct mu_err *err)
 
 static bool stop_requested(const struct mu_monitored *m)
 {
-	return m->o.stop && *m->o.stop;
+	return stop_is_set(m->o.stop);
 }
 
 static int wait_for_chief(struct mu_monitored *m, double deadline, struct mu_err *err)

@@ -2,6 +2,8 @@
 /* See replica.h; grad.h describes the protocol of synchronous replicas. */
 #include "client/session/replica.h"
 
+#include "client/session/stop.h"
+
 static void drop_feeds(struct replica *r)
 {
 	for (unsigned i = 0; i < r->n_fed; i++)
@@ -121,7 +123,7 @@ int replica_take_token(struct replica *r, struct mu_session *s, int64_t token, i
 		struct mu_tensor v[2];
 		int rc;
 
-		r->over = token == MU_SYNC_OVER && stop && *stop;
+		r->over = token == MU_SYNC_OVER && stop_is_set(stop);
 		if (r->over)
 			return 0;
 		rc = mu_session_run(s, &(struct mu_run){.fetches = both, .n_fetches = 2}, v, err);

@@ -19,6 +19,7 @@
 
 #include "client/session/calls.h"
 #include "client/session/run_step.h"
+#include "client/session/stop.h"
 #include "client/session/wait.h"
 #include "lib/base/pb.h"
 
@@ -209,7 +210,7 @@ static int session_create(struct mu_session *s, struct mu_err *err)
 	for (;;) {
 		rc = call_create(s, &wait, &request, try_ms < left ? try_ms : left, &reply, &why);
 		left = end - now_ms();
-		if (rc && s->stop && *s->stop)
+		if (rc && stop_is_set(s->stop))
 			return mu_fail(err, MU_CANCELLED,
 				       "stopped before the session on %s was created", s->target);
 		if ((rc != -(int)MU_UNAVAILABLE && rc != -(int)MU_DEADLINE_EXCEEDED) ||

@@ -176,7 +176,7 @@ static int signal_after(struct mu_hook *base, struct mu_hook_step *s, struct mu_
 	struct signal_hook *h = (struct signal_hook *)base;
 
 	if (s->step == h->at && h->stop)
-		*h->stop = 1;
+		__atomic_store_n(h->stop, 1, __ATOMIC_RELAXED);
 	if (s->step == h->at && h->begin)
 		pthread_barrier_wait(h->begin);
 	return 0;

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The flag by which a signal handler or another thread asks a training to stop. */
+#ifndef CLIENT_SESSION_STOP_H
+#define CLIENT_SESSION_STOP_H
+
+#include <stdbool.h>
+
+static inline bool stop_is_set(const volatile int *stop)
+{
+	return stop && __atomic_load_n(stop, __ATOMIC_RELAXED);
+}
+
+#endif
