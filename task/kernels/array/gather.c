@@ -145,4 +145,4 @@ static const struct kernel rows[] = {
     {"GatherNd", .run = gather_nd},
     {"ResourceGatherNd", .run = resource_gather_nd},
 };
-KERNEL_TABLE(gather, rows)
+KERNEL_TABLE(array_gather, rows)

@@ -102,4 +102,4 @@ static const struct kernel rows[] = {
     {"InplaceSub", .run = subtract},
     {"InplaceUpdate", .run = set},
 };
-KERNEL_TABLE(inplace, rows)
+KERNEL_TABLE(array_inplace, rows)

@@ -263,4 +263,4 @@ static const struct kernel rows[] = {
     {"MatrixDiagPartV3", .run = diag_part_v3}, {"MatrixSetDiag", .run = set_diag_v1},
     {"MatrixSetDiagV3", .run = set_diag_v3},   {"MatrixBandPart", .run = band_part},
 };
-KERNEL_TABLE(matrix_diag, rows)
+KERNEL_TABLE(array_matrix_diag, rows)

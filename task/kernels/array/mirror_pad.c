@@ -221,9 +221,9 @@ static int mirror_pad_grad(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"MirrorPad", .run = mirror_pad},
 };
-KERNEL_TABLE(mirror_pad, rows)
+KERNEL_TABLE(array_mirror_pad, rows)
 
 static const struct kernel grad_rows[] = {
     {"MirrorPadGrad", .run = mirror_pad_grad},
 };
-KERNEL_TABLE(mirror_pad_grad, grad_rows)
+KERNEL_TABLE(array_mirror_pad_grad, grad_rows)

@@ -71,4 +71,4 @@ static const struct gpu_kernel rows[] = {
     ROW("ResizeNearestNeighborGrad", "T", GPU_REAL, 1 << 1, 0),
     ROW("OneHot", "T", GPU_PLAIN, 1 << 1 | 1 << 2 | 1 << 3, 1 << 0),
 };
-GPU_KERNEL_TABLE(gpu_move, rows)
+GPU_KERNEL_TABLE(array_move_gpu, rows)

@@ -251,4 +251,4 @@ static const struct kernel rows[] = {
     {"LowerBound", .run = lower_bound},
     {"UpperBound", .run = upper_bound},
 };
-KERNEL_TABLE(order, rows)
+KERNEL_TABLE(array_order, rows)

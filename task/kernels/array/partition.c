@@ -214,4 +214,4 @@ static const struct kernel rows[] = {
     {"DynamicStitch", .run = dynamic_stitch},
     {"ParallelDynamicStitch", .run = dynamic_stitch},
 };
-KERNEL_TABLE(partition, rows)
+KERNEL_TABLE(array_partition, rows)

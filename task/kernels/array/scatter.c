@@ -171,4 +171,4 @@ static const struct kernel rows[] = {
     {"UnsortedSegmentSum", .run = unsorted_sum}, {"UnsortedSegmentProd", .run = unsorted_prod},
     {"UnsortedSegmentMax", .run = unsorted_max}, {"UnsortedSegmentMin", .run = unsorted_min},
 };
-KERNEL_TABLE(scatter, rows)
+KERNEL_TABLE(array_scatter, rows)

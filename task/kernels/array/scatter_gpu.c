@@ -229,4 +229,4 @@ static const struct gpu_kernel rows[] = {
     ROW("ScatterNd", onto_zeros_gpu, "T", GPU_NUM, 0, 1 << 2),
     ROW("ScatterNdNonAliasingAdd", onto_copy_gpu, "T", GPU_NUM, 1, 0),
 };
-GPU_KERNEL_TABLE(gpu_scatter, rows)
+GPU_KERNEL_TABLE(array_scatter_gpu, rows)

@@ -172,4 +172,4 @@ static const struct kernel rows[] = {
     {"ResourceScatterNdMax", .run = variable_max},
     {"ResourceScatterNdMin", .run = variable_min},
 };
-KERNEL_TABLE(scatter_nd, rows)
+KERNEL_TABLE(array_scatter_nd, rows)

@@ -44,4 +44,4 @@ static const struct gpu_kernel rows[] = {
      .types = GPU_REAL | GPU_INT,
      .device_out = 1},
 };
-GPU_KERNEL_TABLE(gpu_search, rows)
+GPU_KERNEL_TABLE(array_search_gpu, rows)

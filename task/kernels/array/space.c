@@ -287,4 +287,4 @@ static const struct kernel rows[] = {
     {"SpaceToDepth", KERNEL_EXPENSIVE, .run = space_to_depth},
     {"DepthToSpace", KERNEL_EXPENSIVE, .run = depth_to_space},
 };
-KERNEL_TABLE(space, rows)
+KERNEL_TABLE(array_space, rows)

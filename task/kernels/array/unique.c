@@ -150,4 +150,4 @@ static const struct kernel rows[] = {
     {"UniqueWithCounts", .run = unique}, {"UniqueWithCountsV2", .run = unique},
     {"ListDiff", .run = list_diff},
 };
-KERNEL_TABLE(unique, rows)
+KERNEL_TABLE(array_unique, rows)

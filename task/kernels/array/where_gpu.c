@@ -158,4 +158,4 @@ static const struct gpu_kernel rows[] = {
      .type_attr = "T",
      .types = GPU_EQ | GPU_TYPE(MU_UINT8)},
 };
-GPU_KERNEL_TABLE(gpu_found, rows)
+GPU_KERNEL_TABLE(array_where_gpu, rows)

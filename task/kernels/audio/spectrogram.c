@@ -214,4 +214,4 @@ static const struct kernel rows[] = {
     {"AudioSpectrogram", KERNEL_EXPENSIVE, .run = spectrogram},
     {"Mfcc", KERNEL_EXPENSIVE, .run = mfcc},
 };
-KERNEL_TABLE(cepstrum, rows)
+KERNEL_TABLE(audio_spectrogram, rows)

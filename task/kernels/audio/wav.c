@@ -150,4 +150,4 @@ static const struct kernel rows[] = {
     {"AudioSummary", .run = summary},
     {"AudioSummaryV2", .run = summary},
 };
-KERNEL_TABLE(audio, rows)
+KERNEL_TABLE(audio_wav, rows)

@@ -237,4 +237,4 @@ static const struct kernel rows[] = {
     {"ResourceAccumulatorTakeGradient", .start = take_gradient},
     {"SparseAccumulatorTakeGradient", .start = take_gradient},
 };
-KERNEL_TABLE(accumulator, rows)
+KERNEL_TABLE(control_accumulator, rows)

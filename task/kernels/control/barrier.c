@@ -425,4 +425,4 @@ static const struct kernel rows[] = {
     {"BarrierReadySize", .run = ready_size},
     {"BarrierIncompleteSize", .run = incomplete_size},
 };
-KERNEL_TABLE(barrier, rows)
+KERNEL_TABLE(control_barrier, rows)

@@ -33,4 +33,4 @@ static const struct kernel rows[] = {
     {"GetSessionTensor", KERNEL_NO_FOLD, .run = session_state},
     {"DeleteSessionTensor", KERNEL_NO_FOLD, .run = session_state},
 };
-KERNEL_TABLE(client_only, rows)
+KERNEL_TABLE(control_client_only, rows)

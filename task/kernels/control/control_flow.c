@@ -118,4 +118,4 @@ static const struct kernel rows[] = {
     {"LoopCond", KERNEL_MOVES, .run = control_flow_forward},
     {"ControlTrigger", KERNEL_SEES_DEAD, .run = control_flow_nothing},
 };
-KERNEL_TABLE(control_flow, rows)
+KERNEL_TABLE(control_control_flow, rows)

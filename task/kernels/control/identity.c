@@ -166,4 +166,4 @@ static const struct kernel rows[] = {
     {"PlaceholderWithDefault", .run = placeholder_with_default},
     {"Timestamp", KERNEL_NO_FOLD, .run = timestamp},
 };
-KERNEL_TABLE(plumbing, rows)
+KERNEL_TABLE(control_identity, rows)

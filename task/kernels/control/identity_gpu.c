@@ -207,4 +207,4 @@ static const struct gpu_kernel rows[] = {
      .type_attr = "dtype",
      .types = GPU_REAL},
 };
-GPU_KERNEL_TABLE(gpu_plumbing, rows)
+GPU_KERNEL_TABLE(control_identity_gpu, rows)

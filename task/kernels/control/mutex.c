@@ -151,4 +151,4 @@ static const struct kernel rows[] = {
     {"MutexLock", .start = lock},
     {"ConsumeMutexLock", .run = consume},
 };
-KERNEL_TABLE(mutex, rows)
+KERNEL_TABLE(control_mutex, rows)

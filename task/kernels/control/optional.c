@@ -183,4 +183,4 @@ static const struct kernel rows[] = {
     {"OptionalHasValue", .run = has_value},
     {"OptionalGetValue", .run = get_value},
 };
-KERNEL_TABLE(optional, rows)
+KERNEL_TABLE(control_optional, rows)

@@ -518,4 +518,4 @@ static const struct kernel rows[] = {
     BOTH("QueueDequeueUpTo", start, dequeue_up_to),
     BOTH("QueueClose", start, close_queue),
 };
-KERNEL_TABLE(queue_ops, rows)
+KERNEL_TABLE(control_queue_ops, rows)

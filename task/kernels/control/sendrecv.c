@@ -139,4 +139,4 @@ static const struct kernel rows[] = {
     {"_Recv", .start = recv_start, .prepare = recv_prepare},
     {"_HostRecv", .start = recv_start, .prepare = recv_prepare},
 };
-KERNEL_TABLE(sendrecv, rows)
+KERNEL_TABLE(control_sendrecv, rows)

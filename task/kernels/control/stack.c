@@ -133,4 +133,4 @@ static const struct kernel rows[] = {
     {"StackV2", .run = stack_make},   {"StackPushV2", .run = stack_push},
     {"StackPopV2", .run = stack_pop}, {"StackCloseV2", .run = close_stack},
 };
-KERNEL_TABLE(stack, rows)
+KERNEL_TABLE(control_stack, rows)

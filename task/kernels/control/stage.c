@@ -292,4 +292,4 @@ static const struct kernel rows[] = {
     {"Stage", .start = stage},  {"Unstage", .start = unstage},    {"StagePeek", .start = peek},
     {"StageSize", .run = size}, {"StageClear", .run = clear_all},
 };
-KERNEL_TABLE(stage, rows)
+KERNEL_TABLE(control_stage, rows)

@@ -584,4 +584,4 @@ static const struct kernel rows[] = {
     {"TensorArrayCloseV3", .run = close_array},
     {"TensorArrayGradWithShape", .run = gradient_with_shape},
 };
-KERNEL_TABLE(tensor_array, rows)
+KERNEL_TABLE(control_tensor_array, rows)

@@ -490,4 +490,4 @@ static const struct kernel rows[] = {
     {"TensorListConcat", .run = tensor_list_concat},
     {"TensorListConcatV2", .run = tensor_list_concat},
 };
-KERNEL_TABLE(tensor_list, rows)
+KERNEL_TABLE(control_tensor_list_ops, rows)

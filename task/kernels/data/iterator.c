@@ -579,4 +579,4 @@ static const struct kernel rows[] = {
     {"MultiDeviceIteratorToStringHandle", .run = to_string},
     {"MultiDeviceIteratorFromStringHandle", .run = from_string},
 };
-KERNEL_TABLE(iterator, rows)
+KERNEL_TABLE(data_iterator, rows)

@@ -238,4 +238,4 @@ static const struct kernel rows[] = {
     DATASET("AutoShardDataset"),
     DATASET("ExperimentalAutoShardDataset"),
 };
-KERNEL_TABLE(dataset, rows)
+KERNEL_TABLE(data_kernels, rows)

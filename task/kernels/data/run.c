@@ -247,4 +247,4 @@ static const struct kernel rows[] = {
     {"DatasetCardinality", .flags = KERNEL_NO_FOLD, .run = cardinality},
     {"ExperimentalDatasetCardinality", .flags = KERNEL_NO_FOLD, .run = cardinality},
 };
-KERNEL_TABLE(dataset_run, rows)
+KERNEL_TABLE(data_run, rows)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a kernel file offers its kernels: one KERNEL_TABLE at its end, listed in
+/* How a kernel file offers its kernels: one KERNEL_TABLE at its end, named after it and listed in
  * engine/cpu_tables.def.
  *
  *	static const struct kernel rows[] = {{"Relu", .run = relu}, …};
- *	KERNEL_TABLE(activations, rows)
+ *	KERNEL_TABLE(nn_activations, rows)
  */
 #ifndef MU_TASK_KERNELS_ENGINE_KERNEL_TABLE_H
 #define MU_TASK_KERNELS_ENGINE_KERNEL_TABLE_H

@@ -66,30 +66,30 @@ static int run_wide(struct kernel_call *c, struct mu_err *err)
 
 /* Tables whose kernels compute; those of the others move elements of any type as they are. */
 #define WIDENS(X)                                                                                  \
-	X(elementwise)                                                                             \
-	X(reduce)                                                                                  \
-	X(einsum)                                                                                  \
-	X(matmul)                                                                                  \
-	X(inplace)                                                                                 \
-	X(dilation)                                                                                \
-	X(bias)                                                                                    \
-	X(conv)                                                                                    \
-	X(pool)                                                                                    \
-	X(conv3d)                                                                                  \
-	X(pool3d)                                                                                  \
-	X(batch_norm)                                                                              \
-	X(batch_norm_global)                                                                       \
-	X(lrn)                                                                                     \
-	X(mirror_pad_grad)                                                                         \
-	X(suppress)                                                                                \
-	X(cross)                                                                                   \
-	X(block_cell)                                                                              \
-	X(block_lstm)                                                                              \
-	X(softmax)                                                                                 \
-	X(scan)                                                                                    \
-	X(segment)                                                                                 \
-	X(scatter)                                                                                 \
-	X(argmax)
+	X(array_inplace)                                                                           \
+	X(array_mirror_pad_grad)                                                                   \
+	X(array_scatter)                                                                           \
+	X(image_non_max_suppression)                                                               \
+	X(linalg_einsum_ops)                                                                       \
+	X(linalg_matmul)                                                                           \
+	X(math_argmax)                                                                             \
+	X(math_cross)                                                                              \
+	X(math_elementwise)                                                                        \
+	X(math_reduce)                                                                             \
+	X(math_scan)                                                                               \
+	X(math_segment_ops)                                                                        \
+	X(nn_batch_norm)                                                                           \
+	X(nn_batch_norm_global)                                                                    \
+	X(nn_bias)                                                                                 \
+	X(nn_conv3d)                                                                               \
+	X(nn_conv_ops)                                                                             \
+	X(nn_dilation)                                                                             \
+	X(nn_lrn)                                                                                  \
+	X(nn_pool)                                                                                 \
+	X(nn_pool3d)                                                                               \
+	X(nn_softmax)                                                                              \
+	X(rnn_block_cell)                                                                          \
+	X(rnn_block_lstm)
 #define DECLARE(name) KERNEL_TABLE_DECLARE(name)
 WIDENS(DECLARE)
 #define ENTRY(name) &kernel_table_##name,

@@ -430,4 +430,4 @@ static const struct kernel rows[] = {
      .release = node_state_release},
     {"StatelessSampleDistortedBoundingBox", .run = sample_box},
 };
-KERNEL_TABLE(boxes, rows)
+KERNEL_TABLE(image_boxes, rows)

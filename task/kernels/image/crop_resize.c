@@ -324,4 +324,4 @@ static const struct kernel rows[] = {
     {"CropAndResizeGradImage", KERNEL_EXPENSIVE, .run = grad_image},
     {"CropAndResizeGradBoxes", KERNEL_EXPENSIVE, .run = grad_boxes},
 };
-KERNEL_TABLE(crop_resize, rows)
+KERNEL_TABLE(image_crop_resize, rows)

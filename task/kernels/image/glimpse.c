@@ -145,4 +145,4 @@ static const struct kernel rows[] = {
     {"ExtractGlimpseV2", KERNEL_NO_FOLD, .run = glimpse_extract, .prepare = node_state_prepare,
      .release = node_state_release},
 };
-KERNEL_TABLE(glimpse, rows)
+KERNEL_TABLE(image_glimpse, rows)

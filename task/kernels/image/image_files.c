@@ -395,4 +395,4 @@ static const struct kernel rows[] = {
     {"EncodeJpeg", KERNEL_EXPENSIVE, .run = encode_jpeg},
     {"EncodeJpegVariableQuality", KERNEL_EXPENSIVE, .run = encode_variable},
 };
-KERNEL_TABLE(image_files, rows)
+KERNEL_TABLE(image_image_files, rows)

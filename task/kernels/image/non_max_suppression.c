@@ -417,4 +417,4 @@ static const struct kernel rows[] = {
     {"NonMaxSuppressionWithOverlaps", KERNEL_EXPENSIVE, .run = suppress_overlaps},
     {"CombinedNonMaxSuppression", KERNEL_EXPENSIVE, .run = suppress_combined},
 };
-KERNEL_TABLE(suppress, rows)
+KERNEL_TABLE(image_non_max_suppression, rows)

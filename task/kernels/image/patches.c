@@ -151,4 +151,4 @@ static const struct kernel rows[] = {
     {"ExtractImagePatches", KERNEL_EXPENSIVE, .run = extract_image},
     {"ExtractVolumePatches", KERNEL_EXPENSIVE, .run = extract_volume},
 };
-KERNEL_TABLE(patches, rows)
+KERNEL_TABLE(image_patches, rows)

@@ -239,4 +239,4 @@ static const struct kernel rows[] = {
     {"ImageProjectiveTransformV2", KERNEL_EXPENSIVE, .run = project},
     {"ImageProjectiveTransformV3", KERNEL_EXPENSIVE, .run = project},
 };
-KERNEL_TABLE(project, rows)
+KERNEL_TABLE(image_projective_transform, rows)

@@ -427,4 +427,4 @@ static const struct kernel rows[] = {
     {"ResizeNearestNeighbor", KERNEL_EXPENSIVE, .run = resize_forward},
     {"ResizeNearestNeighborGrad", KERNEL_EXPENSIVE, .run = back_to_size},
 };
-KERNEL_TABLE(resize, rows)
+KERNEL_TABLE(image_resize, rows)

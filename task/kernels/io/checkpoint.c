@@ -286,4 +286,4 @@ static const struct kernel rows[] = {
     {"ShardedFilename", .run = sharded_filename},
     {"ShardedFilespec", .run = sharded_filespec},
 };
-KERNEL_TABLE(checkpoint, rows)
+KERNEL_TABLE(io_checkpoint, rows)

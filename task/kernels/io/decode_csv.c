@@ -95,4 +95,4 @@ static const struct kernel rows[] = {
     {"DecodeCSV", .run = decode_csv},
     {"StringToNumber", .run = string_to_number},
 };
-KERNEL_TABLE(decode_csv, rows)
+KERNEL_TABLE(io_decode_csv, rows)

@@ -177,4 +177,4 @@ static const struct kernel rows[] = {
     {"DecodeRaw", .run = decode_raw},
     {"DecodePaddedRaw", .run = decode_padded_raw},
 };
-KERNEL_TABLE(file, rows)
+KERNEL_TABLE(io_file, rows)

@@ -170,4 +170,4 @@ static const struct kernel rows[] = {
     {"ParseExampleV2", KERNEL_EXPENSIVE, .run = parse_example_v2},
     {"ParseSingleExample", .run = parse_single_example},
 };
-KERNEL_TABLE(parse_example, rows)
+KERNEL_TABLE(io_parse_example, rows)

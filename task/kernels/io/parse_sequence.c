@@ -531,4 +531,4 @@ static const struct kernel rows[] = {
     {"ParseSequenceExampleV2", KERNEL_EXPENSIVE, .run = parse_sequence_v2},
     {"ParseSingleSequenceExample", .run = parse_single_sequence},
 };
-KERNEL_TABLE(parse_sequence, rows)
+KERNEL_TABLE(io_parse_sequence, rows)

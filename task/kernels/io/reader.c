@@ -442,4 +442,4 @@ static const struct kernel rows[] = {
     {"ReaderNumWorkUnitsCompletedV2", .run = completed},
     {"ReaderResetV2", .run = reset},
 };
-KERNEL_TABLE(reader, rows)
+KERNEL_TABLE(io_reader, rows)

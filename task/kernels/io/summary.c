@@ -156,4 +156,4 @@ static const struct kernel rows[] = {
     {"HistogramSummary", .run = histogram_summary},
     {"MergeSummary", .run = merge_summary},
 };
-KERNEL_TABLE(summary, rows)
+KERNEL_TABLE(io_summary, rows)

@@ -259,4 +259,4 @@ static const struct kernel rows[] = {
     {"WriteHistogramSummary", .run = put_histogram},
     {"WriteRawProtoSummary", .run = put_made},
 };
-KERNEL_TABLE(summary_writer, rows)
+KERNEL_TABLE(io_summary_writer, rows)

@@ -49,4 +49,4 @@ static const struct kernel rows[] = {
     {"SerializeTensor", .run = serialize_tensor},
     {"ParseTensor", .run = parse_tensor},
 };
-KERNEL_TABLE(tensor_bytes, rows)
+KERNEL_TABLE(io_tensor_bytes, rows)

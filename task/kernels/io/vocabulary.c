@@ -60,4 +60,4 @@ static int generate_remapping(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"GenerateVocabRemapping", .run = generate_remapping},
 };
-KERNEL_TABLE(vocabulary, rows)
+KERNEL_TABLE(io_vocabulary, rows)

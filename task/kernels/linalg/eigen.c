@@ -336,4 +336,4 @@ static const struct kernel rows[] = {
     {"SelfAdjointEigV2", .flags = KERNEL_EXPENSIVE, .run = hermitian},
     {"Svd", .flags = KERNEL_EXPENSIVE, .run = svd},
 };
-KERNEL_TABLE(eigen, rows)
+KERNEL_TABLE(linalg_eigen, rows)

@@ -155,4 +155,4 @@ static const struct gpu_kernel rows[] = {
      .type_attr = "T",
      .types = GPU_FLT},
 };
-GPU_KERNEL_TABLE(gpu_einsum, rows)
+GPU_KERNEL_TABLE(linalg_einsum_gpu, rows)

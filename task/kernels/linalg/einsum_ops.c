@@ -133,4 +133,4 @@ static int einsum_run(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"Einsum", KERNEL_EXPENSIVE, .run = einsum_run, .prepare = einsum_prepare},
 };
-KERNEL_TABLE(einsum, rows)
+KERNEL_TABLE(linalg_einsum_ops, rows)

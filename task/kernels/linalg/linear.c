@@ -345,4 +345,4 @@ static const struct kernel rows[] = {
     {"MatrixSolve", .flags = KERNEL_EXPENSIVE, .run = matrix_solve},
     {"MatrixSolveLs", .flags = KERNEL_EXPENSIVE, .run = least_squares},
 };
-KERNEL_TABLE(linear, rows)
+KERNEL_TABLE(linalg_linear, rows)

@@ -244,4 +244,4 @@ static const struct kernel rows[] = {
     {"BatchMatMulV2", KERNEL_EXPENSIVE, .run = batch_matmul},
     {"BatchMatMulV3", KERNEL_EXPENSIVE, .run = batch_matmul},
 };
-KERNEL_TABLE(matmul, rows)
+KERNEL_TABLE(linalg_matmul, rows)

@@ -189,4 +189,4 @@ static const struct gpu_kernel rows[] = {
     ROW("BatchMatMulV2", batch_matmul_gpu, matmul_gpu_prepare, "T"),
     ROW("BatchMatMulV3", batch_matmul_gpu, matmul_gpu_prepare, "Ta"),
 };
-GPU_KERNEL_TABLE(gpu_matmul, rows)
+GPU_KERNEL_TABLE(linalg_matmul_gpu, rows)

@@ -47,4 +47,4 @@ static int qr(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"Qr", .flags = KERNEL_EXPENSIVE, .run = qr},
 };
-KERNEL_TABLE(qr, rows)
+KERNEL_TABLE(linalg_qr, rows)

@@ -128,4 +128,4 @@ static const struct kernel rows[] = {
     {"BandedTriangularSolve", .flags = KERNEL_EXPENSIVE, .run = banded_solve},
     {"MatrixTriangularSolve", .flags = KERNEL_EXPENSIVE, .run = triangular_solve},
 };
-KERNEL_TABLE(triangular, rows)
+KERNEL_TABLE(linalg_triangular, rows)

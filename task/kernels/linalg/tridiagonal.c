@@ -171,4 +171,4 @@ static const struct kernel rows[] = {
     {"TridiagonalMatMul", .flags = KERNEL_EXPENSIVE, .run = tridiagonal_product},
     {"TridiagonalSolve", .flags = KERNEL_EXPENSIVE, .run = tridiagonal_solve},
 };
-KERNEL_TABLE(tridiagonal, rows)
+KERNEL_TABLE(linalg_tridiagonal, rows)

@@ -174,4 +174,4 @@ static const struct kernel rows[] = {
     {"InTopK", .run = in_top_k},
     {"InTopKV2", .run = in_top_k},
 };
-KERNEL_TABLE(argmax, rows)
+KERNEL_TABLE(math_argmax, rows)

@@ -52,4 +52,4 @@ static int bucketize(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"Bucketize", .run = bucketize},
 };
-KERNEL_TABLE(bucketize, rows)
+KERNEL_TABLE(math_bucketize, rows)

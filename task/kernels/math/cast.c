@@ -42,4 +42,4 @@ static const struct kernel rows[] = {
     {"Cast", .run = cast},
     {"Bitcast", .run = bitcast},
 };
-KERNEL_TABLE(cast, rows)
+KERNEL_TABLE(math_cast, rows)

@@ -99,4 +99,4 @@ static const struct kernel rows[] = {
     {"Complex", .run = complex_make}, {"Real", .run = real},   {"Imag", .run = imag},
     {"ComplexAbs", .run = magnitude}, {"Angle", .run = angle}, {"Conj", .run = complex_conjugate},
 };
-KERNEL_TABLE(complex, rows)
+KERNEL_TABLE(math_complex, rows)

@@ -243,4 +243,4 @@ static const struct kernel rows[] = {
     {"HistogramFixedWidth", .run = histogram},
     {"PopulationCount", .run = population},
 };
-KERNEL_TABLE(count, rows)
+KERNEL_TABLE(math_count, rows)

@@ -114,4 +114,4 @@ static const struct kernel rows[] = {
     {"Cross", .run = cross},
     {"UnravelIndex", .run = unravel},
 };
-KERNEL_TABLE(cross, rows)
+KERNEL_TABLE(math_cross, rows)

@@ -617,4 +617,4 @@ static const struct kernel rows[] = {
     {"ApproximateEqual", .run = approximate_equal},
     {"CheckNumerics", .run = check_numerics},
 };
-KERNEL_TABLE(elementwise, rows)
+KERNEL_TABLE(math_elementwise, rows)

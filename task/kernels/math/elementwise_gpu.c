@@ -562,4 +562,4 @@ static const struct gpu_kernel rows[] = {
     ROW("Cross", cross_gpu, cross_prepare, GPU_NUM),
     ROW("ClipByValue", clip, clip_prepare, GPU_NUM),
 };
-GPU_KERNEL_TABLE(gpu_elementwise, rows)
+GPU_KERNEL_TABLE(math_elementwise_gpu, rows)

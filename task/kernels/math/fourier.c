@@ -277,4 +277,4 @@ ROWS(TRANSFORM)
 
 #define ROW(name, rank, forward, real) {#name, .flags = KERNEL_EXPENSIVE, .run = name},
 static const struct kernel rows[] = {ROWS(ROW)};
-KERNEL_TABLE(fourier, rows)
+KERNEL_TABLE(math_fourier, rows)

@@ -165,4 +165,4 @@ static const struct kernel rows[] = {
     {"Mean", .run = mean},      {"EuclideanNorm", .run = euclidean_norm},
     {"L2Loss", .run = l2_loss},
 };
-KERNEL_TABLE(reduce, rows)
+KERNEL_TABLE(math_reduce, rows)

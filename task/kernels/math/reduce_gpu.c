@@ -256,4 +256,4 @@ static const struct gpu_kernel rows[] = {
     ARG_ROW("ArgMax"),
     ARG_ROW("ArgMin"),
 };
-GPU_KERNEL_TABLE(gpu_reduce, rows)
+GPU_KERNEL_TABLE(math_reduce_gpu, rows)

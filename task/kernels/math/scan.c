@@ -76,4 +76,4 @@ static const struct kernel rows[] = {
     {"Cumsum", KERNEL_EXPENSIVE, .run = cumsum},
     {"Cumprod", KERNEL_EXPENSIVE, .run = cumprod},
 };
-KERNEL_TABLE(scan, rows)
+KERNEL_TABLE(math_scan, rows)

@@ -96,4 +96,4 @@ static const struct gpu_kernel rows[] = {
     {.k = {"Cumsum", .run = scan_gpu}, .type_attr = "T", .types = GPU_NUM, .host_in = 1 << 1},
     {.k = {"Cumprod", .run = scan_gpu}, .type_attr = "T", .types = GPU_NUM, .host_in = 1 << 1},
 };
-GPU_KERNEL_TABLE(gpu_scan, rows)
+GPU_KERNEL_TABLE(math_scan_gpu, rows)

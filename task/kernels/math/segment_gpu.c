@@ -210,4 +210,4 @@ static const struct gpu_kernel rows[] = {
     ROW("SparseSegmentSumWithNumSegments", sparse, 7 << 1),
     ROW("SparseSegmentMeanWithNumSegments", sparse, 7 << 1),
 };
-GPU_KERNEL_TABLE(gpu_segment, rows)
+GPU_KERNEL_TABLE(math_segment_gpu, rows)

@@ -147,4 +147,4 @@ static const struct kernel rows[] = {
     {"SparseSegmentMeanGradV2", .run = sparse_mean_grad},
     {"SparseSegmentSqrtNGradV2", .run = sparse_sqrt_n_grad},
 };
-KERNEL_TABLE(segment, rows)
+KERNEL_TABLE(math_segment_ops, rows)

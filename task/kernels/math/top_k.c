@@ -187,4 +187,4 @@ static const struct kernel rows[] = {
     {"TopKV2", .run = top_k}, {"DiagPart", .run = tensor_diag_part},
     {"Diag", .run = diag},
 };
-KERNEL_TABLE(top_k, rows)
+KERNEL_TABLE(math_top_k, rows)

@@ -128,4 +128,4 @@ static const struct gpu_kernel rows[] = {
     IN_TOP_K("InTopK"),
     IN_TOP_K("InTopKV2"),
 };
-GPU_KERNEL_TABLE(gpu_rank, rows)
+GPU_KERNEL_TABLE(math_top_k_gpu, rows)

@@ -395,4 +395,4 @@ static const struct kernel rows[] = {
     {"FusedBatchNormGradV2", KERNEL_EXPENSIVE, .run = batch_norm_grad},
     {"FusedBatchNormGradV3", KERNEL_EXPENSIVE, .run = batch_norm_grad},
 };
-KERNEL_TABLE(batch_norm, rows)
+KERNEL_TABLE(nn_batch_norm, rows)

@@ -127,4 +127,4 @@ static const struct kernel rows[] = {
     {"BatchNormWithGlobalNormalization", KERNEL_EXPENSIVE, .run = batch_norm_global_forward},
     {"BatchNormWithGlobalNormalizationGrad", KERNEL_EXPENSIVE, .run = batch_norm_global_backward},
 };
-KERNEL_TABLE(batch_norm_global, rows)
+KERNEL_TABLE(nn_batch_norm_global, rows)

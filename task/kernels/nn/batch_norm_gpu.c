@@ -198,4 +198,4 @@ static const struct gpu_kernel rows[] = {
     ROW("FusedBatchNormGradV2", batch_norm_grad_gpu),
     ROW("FusedBatchNormGradV3", batch_norm_grad_gpu),
 };
-GPU_KERNEL_TABLE(gpu_batch_norm, rows)
+GPU_KERNEL_TABLE(nn_batch_norm_gpu, rows)

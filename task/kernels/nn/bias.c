@@ -105,4 +105,4 @@ static const struct kernel rows[] = {
     {"BiasAdd", .run = bias_add},
     {"BiasAddGrad", .run = bias_add_grad},
 };
-KERNEL_TABLE(bias, rows)
+KERNEL_TABLE(nn_bias, rows)

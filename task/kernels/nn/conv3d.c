@@ -254,4 +254,4 @@ static const struct kernel rows[] = {
     ROW("Conv3DBackpropInputV2", conv3d_input),
     ROW("Conv3DBackpropFilterV2", conv3d_filter),
 };
-KERNEL_TABLE(conv3d, rows)
+KERNEL_TABLE(nn_conv3d, rows)

@@ -357,4 +357,4 @@ static const struct gpu_kernel rows[] = {
     ROW("DepthwiseConv2dNativeBackpropInput"),
     ROW("DepthwiseConv2dNativeBackpropFilter"),
 };
-GPU_KERNEL_TABLE(gpu_conv, rows)
+GPU_KERNEL_TABLE(nn_conv_gpu, rows)

@@ -241,4 +241,4 @@ static const struct kernel rows[] = {
     {"DepthwiseConv2dNativeBackpropFilter", KERNEL_EXPENSIVE, .run = conv_filter,
      .prepare = conv_prepare},
 };
-KERNEL_TABLE(conv, rows)
+KERNEL_TABLE(nn_conv_ops, rows)

@@ -251,4 +251,4 @@ static const struct kernel rows[] = {
     {"Dilation2DBackpropInput", KERNEL_EXPENSIVE, .run = to_input},
     {"Dilation2DBackpropFilter", KERNEL_EXPENSIVE, .run = to_filter},
 };
-KERNEL_TABLE(dilation, rows)
+KERNEL_TABLE(nn_dilation, rows)

@@ -390,4 +390,4 @@ static const struct kernel rows[] = {
     {"QuantizeAndDequantizeV4", .run = bits_of_attr},
     {"QuantizeAndDequantizeV4Grad", .run = back_grad},
 };
-KERNEL_TABLE(fake_quant, rows)
+KERNEL_TABLE(nn_fake_quant, rows)

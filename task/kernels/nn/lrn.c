@@ -131,4 +131,4 @@ static const struct kernel rows[] = {
     {"LRN", KERNEL_EXPENSIVE, .run = lrn},
     {"LRNGrad", KERNEL_EXPENSIVE, .run = lrn_grad},
 };
-KERNEL_TABLE(lrn, rows)
+KERNEL_TABLE(nn_lrn, rows)

@@ -65,4 +65,4 @@ static const struct gpu_kernel rows[] = {
     ROW("LRN", lrn_gpu),
     ROW("LRNGrad", lrn_grad_gpu),
 };
-GPU_KERNEL_TABLE(gpu_lrn, rows)
+GPU_KERNEL_TABLE(nn_lrn_gpu, rows)

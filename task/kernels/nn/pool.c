@@ -469,4 +469,4 @@ static const struct kernel rows[] = {
     {"AvgPool", KERNEL_EXPENSIVE, .run = avg_pool, .prepare = pool_prepare},
     {"AvgPoolGrad", KERNEL_EXPENSIVE, .run = avg_pool_grad, .prepare = pool_prepare},
 };
-KERNEL_TABLE(pool, rows)
+KERNEL_TABLE(nn_pool, rows)

@@ -238,4 +238,4 @@ static const struct kernel rows[] = {
     ROW("MaxPool3D", max_pool3d),
     ROW("MaxPool3DGrad", max_pool3d_grad),
 };
-KERNEL_TABLE(pool3d, rows)
+KERNEL_TABLE(nn_pool3d, rows)

@@ -179,4 +179,4 @@ static const struct gpu_kernel rows[] = {
     PLACES("MaxPoolWithArgmax", places_gpu, 0, 1 << 1),
     PLACES("MaxPoolGradWithArgmax", places_back, 1 << 2, 0),
 };
-GPU_KERNEL_TABLE(gpu_pool, rows)
+GPU_KERNEL_TABLE(nn_pool_gpu, rows)

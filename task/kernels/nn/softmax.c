@@ -252,4 +252,4 @@ static const struct kernel rows[] = {
     {"SoftmaxCrossEntropyWithLogits", .run = softmax_cross_entropy},
     {"SparseSoftmaxCrossEntropyWithLogits", .run = sparse_cross_entropy},
 };
-KERNEL_TABLE(softmax, rows)
+KERNEL_TABLE(nn_softmax, rows)

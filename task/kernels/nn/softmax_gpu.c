@@ -154,4 +154,4 @@ static const struct gpu_kernel rows[] = {
      .type_attr = "T",
      .types = GPU_FLT},
 };
-GPU_KERNEL_TABLE(gpu_rows, rows)
+GPU_KERNEL_TABLE(nn_softmax_gpu, rows)

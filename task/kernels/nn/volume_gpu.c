@@ -309,4 +309,4 @@ static const struct gpu_kernel rows[] = {
     ROW("MaxPool3DGrad", max_pool3d_grad_gpu, 0),
     ROW("AvgPool3DGrad", avg_pool3d_grad_gpu, 1 << 0),
 };
-GPU_KERNEL_TABLE(gpu_volume, rows)
+GPU_KERNEL_TABLE(nn_volume_gpu, rows)

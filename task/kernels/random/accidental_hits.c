@@ -71,4 +71,4 @@ static int accidental_hits(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"ComputeAccidentalHits", .run = accidental_hits},
 };
-KERNEL_TABLE(accidental_hits, rows)
+KERNEL_TABLE(random_accidental_hits, rows)

@@ -394,4 +394,4 @@ static const struct kernel rows[] = {
     {"StatelessRandomGammaV3", .run = stateless_gamma_by_key},
     {"StatelessRandomPoisson", .run = stateless_poisson},
 };
-KERNEL_TABLE(random_rates, rows)
+KERNEL_TABLE(random_gamma_poisson_binomial, rows)

@@ -159,4 +159,4 @@ static const struct kernel rows[] = {
      .release = node_state_release},
     {"StatelessMultinomial", .run = stateless},
 };
-KERNEL_TABLE(multinomial, rows)
+KERNEL_TABLE(random_multinomial, rows)

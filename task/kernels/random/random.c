@@ -89,4 +89,4 @@ static const struct kernel rows[] = {
     RANDOM("TruncatedNormal", truncated_normal), RANDOM("RandomUniformInt", random_uniform_int),
     RANDOM("RandomShuffle", random_shuffle),
 };
-KERNEL_TABLE(random, rows)
+KERNEL_TABLE(random_random, rows)

@@ -52,4 +52,4 @@ static const struct gpu_kernel rows[] = {
      .device_out = 1,
      .same = true},
 };
-GPU_KERNEL_TABLE(gpu_random, rows)
+GPU_KERNEL_TABLE(random_random_gpu, rows)

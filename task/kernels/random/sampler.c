@@ -506,4 +506,4 @@ static const struct kernel rows[] = {
     SAMPLER("ThreadUnsafeUnigramCandidateSampler"),
     SAMPLER("FixedUnigramCandidateSampler"),
 };
-KERNEL_TABLE(sampler, rows)
+KERNEL_TABLE(random_sampler, rows)

@@ -164,4 +164,4 @@ static const struct kernel rows[] = {
     {"GRUBlockCell", .flags = KERNEL_EXPENSIVE, .run = gru},
     {"GRUBlockCellGrad", .flags = KERNEL_EXPENSIVE, .run = gru_grad},
 };
-KERNEL_TABLE(block_cell, rows)
+KERNEL_TABLE(rnn_block_cell, rows)

@@ -227,4 +227,4 @@ static const struct kernel rows[] = {
     {"BlockLSTMGradV2", .flags = KERNEL_EXPENSIVE, .run = second_back},
     {"BlockLSTMV2", .flags = KERNEL_EXPENSIVE, .run = second_forth},
 };
-KERNEL_TABLE(block_lstm, rows)
+KERNEL_TABLE(rnn_block_lstm, rows)

@@ -448,4 +448,4 @@ static const struct gpu_kernel rows[] = {
     ROW("BlockLSTMGrad", sequence_grad, 1), ROW("BlockLSTMGradV2", sequence_grad, 1),
     ROW("GRUBlockCell", gru_gpu, 0),        ROW("GRUBlockCellGrad", gru_grad_gpu, 0),
 };
-GPU_KERNEL_TABLE(gpu_cells, rows)
+GPU_KERNEL_TABLE(rnn_cells_gpu, rows)

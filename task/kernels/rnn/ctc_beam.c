@@ -353,4 +353,4 @@ static int beam_search(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"CTCBeamSearchDecoder", .flags = KERNEL_EXPENSIVE, .run = beam_search},
 };
-KERNEL_TABLE(ctc_beam, rows)
+KERNEL_TABLE(rnn_ctc_beam, rows)

@@ -308,4 +308,4 @@ static int ctc_loss(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"CTCLoss", .flags = KERNEL_EXPENSIVE, .run = ctc_loss},
 };
-KERNEL_TABLE(ctc_loss, rows)
+KERNEL_TABLE(rnn_ctc_loss, rows)

@@ -236,4 +236,4 @@ static const struct kernel rows[] = {
     {"CTCGreedyDecoder", .flags = KERNEL_EXPENSIVE, .run = greedy},
     {"EditDistance", .flags = KERNEL_EXPENSIVE, .run = edit_distance},
 };
-KERNEL_TABLE(decode_sequence, rows)
+KERNEL_TABLE(rnn_decode_sequence, rows)

@@ -343,4 +343,4 @@ static const struct kernel rows[] = {
     {"SparseSoftmax", .run = sparse_arithmetic_softmax},
     {"SparseFillEmptyRowsGrad", .run = fill_grad},
 };
-KERNEL_TABLE(sparse_arith, rows)
+KERNEL_TABLE(sparse_arithmetic, rows)

@@ -151,4 +151,4 @@ static const struct kernel rows[] = {
     {"SparseReorder", .run = reorder},
     {"SparseTensorDenseMatMul", .flags = KERNEL_EXPENSIVE, .run = sparse_dense_matmul},
 };
-KERNEL_TABLE(sparse_math, rows)
+KERNEL_TABLE(sparse_matmul, rows)

@@ -51,4 +51,4 @@ static const struct gpu_kernel rows[] = {
      .host_in = 1 << 2,
      .device_in = 1 << 0},
 };
-GPU_KERNEL_TABLE(gpu_sparse_matmul, rows)
+GPU_KERNEL_TABLE(sparse_matmul_gpu, rows)

@@ -116,4 +116,4 @@ static int ragged_to_sparse(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"RaggedTensorToSparse", .run = ragged_to_sparse},
 };
-KERNEL_TABLE(ragged, rows)
+KERNEL_TABLE(sparse_ragged, rows)

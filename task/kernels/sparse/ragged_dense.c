@@ -266,4 +266,4 @@ static int ragged_dense_to_dense(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"RaggedTensorToTensor", .run = ragged_dense_to_dense},
 };
-KERNEL_TABLE(ragged_dense, rows)
+KERNEL_TABLE(sparse_ragged_dense, rows)

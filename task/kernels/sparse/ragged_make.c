@@ -311,4 +311,4 @@ static const struct kernel rows[] = {
     {"RaggedGather", .run = ragged_gather},
     {"RaggedRange", .run = range},
 };
-KERNEL_TABLE(ragged_make, rows)
+KERNEL_TABLE(sparse_ragged_make, rows)

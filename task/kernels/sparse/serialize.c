@@ -210,4 +210,4 @@ static const struct kernel rows[] = {
     {"DeserializeSparse", .run = deserialize},
     {"DeserializeManySparse", .run = deserialize_many},
 };
-KERNEL_TABLE(sparse_bytes, rows)
+KERNEL_TABLE(sparse_serialize, rows)

@@ -292,4 +292,4 @@ static const struct kernel rows[] = {
     {"SparseToSparseSetOperation", .run = sparse_sparse},
     {"SetSize", .run = set_size},
 };
-KERNEL_TABLE(set, rows)
+KERNEL_TABLE(sparse_set, rows)

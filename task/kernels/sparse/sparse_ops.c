@@ -239,4 +239,4 @@ static const struct kernel rows[] = {
     {"SparseReshape", .run = sparse_reshape},
     {"SparseFillEmptyRows", .run = sparse_fill_empty_rows},
 };
-KERNEL_TABLE(sparse, rows)
+KERNEL_TABLE(sparse_sparse_ops, rows)

@@ -163,4 +163,4 @@ static const struct kernel rows[] = {
     {"AddManySparseToTensorsMap", .run = add_many},
     {"TakeManySparseFromTensorsMap", .run = take_many},
 };
-KERNEL_TABLE(sparse_map, rows)
+KERNEL_TABLE(sparse_tensors_map, rows)

@@ -52,4 +52,4 @@ static const struct kernel rows[] = {
     {"DummySeedGenerator", .run = handle},
     {"DummyMemoryCache", .run = handle},
 };
-KERNEL_TABLE(stub_resource, rows)
+KERNEL_TABLE(state_stub_resource, rows)

@@ -499,4 +499,4 @@ static const struct kernel rows[] = {
     {"LookupTableSizeV2", .run = table_size_of},
     {"LookupTableSize", .run = table_size_of},
 };
-KERNEL_TABLE(table, rows)
+KERNEL_TABLE(state_table, rows)

@@ -170,4 +170,4 @@ static const struct kernel rows[] = {
     {"ResourceApplyKerasMomentum", .run = train_apply, .prepare = optimizer_prepare},
     {"ResourceSparseApplyKerasMomentum", .run = train_apply, .prepare = optimizer_prepare},
 };
-KERNEL_TABLE(train, rows)
+KERNEL_TABLE(state_train, rows)

@@ -169,4 +169,4 @@ static const struct gpu_kernel rows[] = {
     SOME("ResourceSparseApplyKerasMomentum", 4),
     SOME("ResourceSparseApplyAdagradDA", 4),
 };
-GPU_KERNEL_TABLE(gpu_train, rows)
+GPU_KERNEL_TABLE(state_train_gpu, rows)

@@ -344,4 +344,4 @@ static const struct kernel rows[] = {
     {"VariableShape", .run = variable_shape},
     {"DestroyResourceOp", .run = destroy_resource},
 };
-KERNEL_TABLE(state, rows)
+KERNEL_TABLE(state_variable_ops, rows)

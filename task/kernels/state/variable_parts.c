@@ -116,4 +116,4 @@ static const struct kernel rows[] = {
     {"DestroyTemporaryVariable", .run = destroy_temporary},
     {"RefIdentity", .run = ref_identity},
 };
-KERNEL_TABLE(variable_parts, rows)
+KERNEL_TABLE(state_variable_parts, rows)

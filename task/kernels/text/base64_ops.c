@@ -71,4 +71,4 @@ static const struct kernel rows[] = {
     {"DecodeBase64", .run = decode_base64},
     {"DecodeJSONExample", .run = decode_examples},
 };
-KERNEL_TABLE(base64, rows)
+KERNEL_TABLE(text_base64_ops, rows)

@@ -66,4 +66,4 @@ static const struct kernel rows[] = {
     {"StringToHashBucketStrong", .run = hash_bucket_strong},
     {"StringToHashBucket", .run = hash_bucket_first},
 };
-KERNEL_TABLE(string_hash, rows)
+KERNEL_TABLE(text_hash, rows)

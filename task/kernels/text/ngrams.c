@@ -185,4 +185,4 @@ static int string_ngrams(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"StringNGrams", .run = string_ngrams},
 };
-KERNEL_TABLE(string_ngrams, rows)
+KERNEL_TABLE(text_ngrams, rows)

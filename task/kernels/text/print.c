@@ -202,4 +202,4 @@ static const struct kernel rows[] = {
     {"PrintV2", .run = print_v2},   {"StringFormat", .run = string_format},
     {"AsString", .run = as_string},
 };
-KERNEL_TABLE(check, rows)
+KERNEL_TABLE(text_print, rows)

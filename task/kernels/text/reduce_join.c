@@ -178,4 +178,4 @@ static const struct kernel rows[] = {
     {"ReduceJoin", .run = reduce_join},
     {"UnsortedSegmentJoin", .run = segment_join},
 };
-KERNEL_TABLE(reduce_join, rows)
+KERNEL_TABLE(text_reduce_join, rows)

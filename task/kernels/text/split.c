@@ -335,4 +335,4 @@ static const struct kernel rows[] = {
     {"StringLower", .run = string_lower},   {"StringUpper", .run = string_upper},
     {"StringStrip", .run = string_strip},
 };
-KERNEL_TABLE(string_parts, rows)
+KERNEL_TABLE(text_split, rows)

@@ -214,4 +214,4 @@ static const struct kernel rows[] = {
     {"StaticRegexReplace", .run = static_regex_replace},
     {"RegexReplace", .run = regex_replace},
 };
-KERNEL_TABLE(string, rows)
+KERNEL_TABLE(text_string, rows)

@@ -239,4 +239,4 @@ static const struct kernel rows[] = {
     {"UnicodeEncode", .run = unicode_encode},
     {"UnicodeTranscode", .run = transcode},
 };
-KERNEL_TABLE(unicode, rows)
+KERNEL_TABLE(text_unicode_ops, rows)
