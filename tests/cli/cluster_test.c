@@ -97,7 +97,7 @@ static void explain__of_busy_ps_or_workers__suggests_other_numbers(void **state)
 {
 	static const struct {
 		double ps, worker;
-		const char *said; /* NULL: no message */
+		const char *output; /* NULL: no message */
 	} cases[] = {
 	    {0.93, 0.31, "CPU use of ps tasks 93 %, of workers 31 %: more ps tasks, or"},
 	    {0.10, 0.95, "this number of ps tasks (1) can serve about 16 workers\n"},
@@ -116,8 +116,8 @@ static void explain__of_busy_ps_or_workers__suggests_other_numbers(void **state)
 		MU_AUTO_FREE char *text =
 		    explained("{\"metadata\":{\"name\":\"j\"}}", NULL, NULL, tasks);
 
-		if (cases[i].said)
-			expect(text, cases[i].said);
+		if (cases[i].output)
+			expect(text, cases[i].output);
 		else
 			assert_null(strstr(text, "balance"));
 	}

@@ -90,7 +90,7 @@ static inline pid_t start(const char *const *argv, int *out)
 	return pid;
 }
 
-static inline int finish(pid_t pid, int fd, struct mu_buf *said)
+static inline int finish(pid_t pid, int fd, struct mu_buf *output)
 {
 	char chunk[4096];
 	ssize_t n;
@@ -98,19 +98,19 @@ static inline int finish(pid_t pid, int fd, struct mu_buf *said)
 
 	while ((n = read(fd, chunk, sizeof(chunk))) > 0 || (n < 0 && errno == EINTR))
 		if (n > 0)
-			mu_buf_put(said, chunk, (size_t)n);
+			mu_buf_put(output, chunk, (size_t)n);
 	close(fd);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static inline int muster(struct mu_buf *said, const char *verb, const char *arg)
+static inline int muster(struct mu_buf *output, const char *verb, const char *arg)
 {
 	const char *argv[] = {"muster", verb, arg, NULL};
 	int fd;
 	pid_t pid = start(argv, &fd);
 
-	return finish(pid, fd, said);
+	return finish(pid, fd, output);
 }
 
 /* Finds the processes of a running job; returns their number. */
@@ -129,10 +129,10 @@ static inline unsigned tasks_of(pid_t job, pid_t *out, unsigned most)
 	return n;
 }
 
-#define assert_says(said, text)                                                                    \
+#define assert_output_has(output, text)                                                            \
 	do {                                                                                       \
-		if (!(said).data || !strstr((said).data, (text)))                                  \
-			fail_msg("'%s' does not say '%s'", (said).data ? (said).data : "",         \
+		if (!(output).data || !strstr((output).data, (text)))                              \
+			fail_msg("'%s' does not contain '%s'", (output).data ? (output).data : "", \
 				 (text));                                                          \
 	} while (0)
 

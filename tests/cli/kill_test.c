@@ -46,7 +46,7 @@ static bool kill_one(pid_t job, unsigned victim)
 	return kill(victim ? tasks[victim - 1] : job, SIGKILL) == 0 && victim == 0;
 }
 
-static void runs_to_its_end(bool sync, unsigned victim, unsigned after_ms, struct mu_buf *said)
+static void runs_to_its_end(bool sync, unsigned victim, unsigned after_ms, struct mu_buf *output)
 {
 	const char *argv[] = {"muster", "run", manifest, NULL};
 	bool again;
@@ -60,13 +60,13 @@ static void runs_to_its_end(bool sync, unsigned victim, unsigned after_ms, struc
 		UNTIL(tasks_of(pid, tasks, 8) >= TASKS);
 	wait_ms(after_ms);
 	again = kill_one(pid, victim);
-	status = finish(pid, fd, said);
+	status = finish(pid, fd, output);
 	if (again && status == 128 + SIGKILL) {
 		pid = start(argv, &fd);
-		status = finish(pid, fd, said);
+		status = finish(pid, fd, output);
 	}
 	if (status)
-		fail_msg("ends with %d: %s", status, said->data);
+		fail_msg("ends with %d: %s", status, output->data);
 }
 
 /* Maximum number of steps beyond the goal. In sync mode 0: only the chief counts. In async mode a
@@ -99,9 +99,9 @@ static long counted(const char *checkpoint)
 }
 
 /* The checkpoint is of the last step and the model works. */
-static void is_a_model(bool sync, const struct mu_buf *said)
+static void is_a_model(bool sync, const struct mu_buf *output)
 {
-	const char *line = strstr(said->data, "  test accuracy");
+	const char *line = strstr(output->data, "  test accuracy");
 	MU_AUTO_FREE char *latest = NULL;
 	MU_AUTO_BUF shown = {0};
 	struct mu_err err;
@@ -114,21 +114,21 @@ static void is_a_model(bool sync, const struct mu_buf *said)
 	step = strtol(strrchr(latest, '-') + 1, NULL, 10);
 	if (step < STEPS || counted(latest) < step || counted(latest) > STEPS + most_above(sync))
 		fail_msg("the last checkpoint is %s, of step %ld: %s", latest, counted(latest),
-			 said->data);
+			 output->data);
 	if (!line || sscanf(line, " test accuracy %lf", &accuracy) != 1 || accuracy < 85)
-		fail_msg("the model is right about %.1f %%: %s", accuracy, said->data);
+		fail_msg("the model is right about %.1f %%: %s", accuracy, output->data);
 	const char *argv[] = {"muster", "checkpoint", "show", latest, NULL};
 	int fd;
 	pid_t pid = start(argv, &fd);
 	assert_int_equal(finish(pid, fd, &shown), 0);
-	assert_says(shown, "softmax/weights");
+	assert_output_has(shown, "softmax/weights");
 }
 
 /* Duration in ms of an undisturbed job. */
 static unsigned takes(bool sync)
 {
 	const char *argv[] = {"muster", "run", manifest, NULL};
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF output = {0};
 	int64_t from, took;
 	int fd, status;
 	pid_t pid;
@@ -136,10 +136,10 @@ static unsigned takes(bool sync)
 	write_manifest(STEPS, sync ? "  mode: sync\n" : "");
 	from = mu_clock_ms();
 	pid = start(argv, &fd);
-	status = finish(pid, fd, &said);
+	status = finish(pid, fd, &output);
 	took = mu_clock_ms() - from;
 	if (status)
-		fail_msg("ends with %d: %s", status, said.data);
+		fail_msg("ends with %d: %s", status, output.data);
 	teardown(NULL);
 	setup(NULL);
 	return (unsigned)took;
@@ -157,14 +157,14 @@ static void killed_process__only_costs_time(void **state)
 		unsigned victim = i % 4;
 		bool sync = draw(2);
 		unsigned after_ms = draw(takes_ms[sync] + 1), before = hits;
-		MU_AUTO_BUF said = {0};
+		MU_AUTO_BUF output = {0};
 
 		print_message("round %u: %s, process %u after %u ms\n", i, sync ? "sync" : "async",
 			      victim, after_ms);
 		if (i + late)
 			setup(NULL);
-		runs_to_its_end(sync, victim, after_ms, &said);
-		is_a_model(sync, &said);
+		runs_to_its_end(sync, victim, after_ms, &output);
+		is_a_model(sync, &output);
 		if (hits == before && late < rounds) {
 			takes_ms[sync] = after_ms / 2;
 			late++;

@@ -14,17 +14,18 @@ static int system_in_folder(const char *command)
 
 static void killed_process_in_sync_mode__each_step_counts_once(void **state)
 {
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF output = {0};
 
 	write_manifest(200, "  mode: sync\n");
-	assert_int_equal(muster(&said, "run", manifest), 0);
-	assert_says(said, "succeeded");
-	assert_says(said, "model.ckpt-200\n"); /* async mode overshoots by the pending steps */
+	assert_int_equal(muster(&output, "run", manifest), 0);
+	assert_output_has(output, "succeeded");
+	assert_output_has(output,
+			  "model.ckpt-200\n"); /* async mode overshoots by the pending steps */
 }
 
 static void job__runs_to_its_goal_and_prints_the_paths_of_its_results(void **state)
 {
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF output = {0};
 	MU_AUTO_BUF shown = {0};
 	MU_AUTO_BUF curves = {0};
 	const char *run[] = {"build/bin/muster", "run", manifest, NULL};
@@ -34,21 +35,22 @@ static void job__runs_to_its_goal_and_prints_the_paths_of_its_results(void **sta
 
 	write_manifest(400, "");
 	pid = start(run, &fd);
-	assert_int_equal(finish(pid, fd, &said), 0);
-	assert_says(said, "succeeded");
-	assert_says(said, "test accuracy");
-	assert_says(said, "model.ckpt-40");
-	assert_says(said, "build/bin/muster checkpoint show "); /* with the path it was called by */
-	assert_says(said, "build/bin/muster events ");
-	assert_says(said, "tensorboard --logdir");
+	assert_int_equal(finish(pid, fd, &output), 0);
+	assert_output_has(output, "succeeded");
+	assert_output_has(output, "test accuracy");
+	assert_output_has(output, "model.ckpt-40");
+	assert_output_has(output,
+			  "build/bin/muster checkpoint show "); /* with the path it was called by */
+	assert_output_has(output, "build/bin/muster events ");
+	assert_output_has(output, "tensorboard --logdir");
 
 	snprintf(out, sizeof(out), "%s/out", folder);
 	assert_int_equal(muster(&curves, "events", out), 0);
-	assert_says(curves, "test_accuracy");
+	assert_output_has(curves, "test_accuracy");
 	const char *argv[] = {"muster", "checkpoint", "show", out, NULL};
 	pid = start(argv, &fd);
 	assert_int_equal(finish(pid, fd, &shown), 0);
-	assert_says(shown, "softmax/weights");
+	assert_output_has(shown, "softmax/weights");
 }
 
 /* The loss of the last progress line of the chief's log. */
@@ -70,7 +72,7 @@ static double logged_loss(void)
 /* With learning rate 0 the second score is not better than the first. */
 static void job__stopped_by_validation__reports_it_with_the_right_step(void **state)
 {
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF output = {0};
 	const char *why;
 	long long step = 0, at = 0;
 
@@ -79,8 +81,8 @@ static void job__stopped_by_validation__reports_it_with_the_right_step(void **st
 					  "s/^      steps:/      validation: {everySteps: 20, "
 					  "patience: 1}\\n      steps:/' job.yaml"),
 			 0);
-	assert_int_equal(muster(&said, "run", manifest), 0);
-	why = strstr(said.data, "succeeded in ");
+	assert_int_equal(muster(&output, "run", manifest), 0);
+	why = strstr(output.data, "succeeded in ");
 	assert_non_null(why);
 	assert_int_equal(sscanf(why,
 				"succeeded in %*f s, step %lld: validation stopped the training at "
@@ -94,7 +96,7 @@ static void job__stopped_by_validation__reports_it_with_the_right_step(void **st
 /* The termination message of a job that ends at once. */
 static void job_of_one_step__writes_its_loss_to_the_termination_message(void **state)
 {
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF output = {0};
 	char path[128], word[512] = "";
 	double loss = -1, accuracy = -1;
 	FILE *f;
@@ -105,7 +107,7 @@ static void job_of_one_step__writes_its_loss_to_the_termination_message(void **s
 	fclose(f);
 	setenv("MUSTER_TERMINATION_LOG", path, 1);
 	write_manifest(1, "  mode: sync\n");
-	assert_int_equal(muster(&said, "run", manifest), 0);
+	assert_int_equal(muster(&output, "run", manifest), 0);
 	unsetenv("MUSTER_TERMINATION_LOG");
 	f = fopen(path, "r");
 	assert_non_null(f);
@@ -176,7 +178,7 @@ static pid_t chief_of(pid_t parent)
 
 static void killed_chief__in_sync_mode__restarts_and_reaches_the_goal(void **state)
 {
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF output = {0};
 	const char *argv[] = {"muster", "run", manifest, NULL};
 	long long step = 0;
 	int fd;
@@ -189,46 +191,46 @@ static void killed_chief__in_sync_mode__restarts_and_reaches_the_goal(void **sta
 		step = progress_after(step);
 		kill(chief_of(pid), SIGKILL);
 	}
-	assert_int_equal(finish(pid, fd, &said), 0);
-	assert_says(said, "model.ckpt-20000\n");
+	assert_int_equal(finish(pid, fd, &output), 0);
+	assert_output_has(output, "model.ckpt-20000\n");
 }
 
-static int checkpoint_diff(struct mu_buf *said, const char *a, const char *b)
+static int checkpoint_diff(struct mu_buf *output, const char *a, const char *b)
 {
 	const char *argv[] = {"muster", "checkpoint", "diff", a, b, NULL};
 	int fd;
 	pid_t pid = start(argv, &fd);
 
-	return finish(pid, fd, said);
+	return finish(pid, fd, output);
 }
 
 static void checkpoint_diff__shows_trained_variables(void **state)
 {
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF output = {0};
 	MU_AUTO_BUF same = {0};
 	MU_AUTO_BUF diff = {0};
 	MU_AUTO_BUF none = {0};
 	char first[128], out[128];
 
 	write_manifest(200, "  mode: sync\n");
-	if (muster(&said, "run", manifest))
-		fail_msg("%s", said.data);
+	if (muster(&output, "run", manifest))
+		fail_msg("%s", output.data);
 	snprintf(first, sizeof(first), "%s/out/model.ckpt-0", folder);
 	snprintf(out, sizeof(out), "%s/out", folder);
 	assert_int_equal(checkpoint_diff(&diff, first, out), 1);
-	assert_says(diff,
-		    "~ global_step int64 []: 1 of 1 values, largest difference at 0: 0 -> 200");
-	assert_says(diff, "~ softmax/weights float [64,10]: ");
-	assert_says(diff, ", 0 only in ");
+	assert_output_has(
+	    diff, "~ global_step int64 []: 1 of 1 values, largest difference at 0: 0 -> 200");
+	assert_output_has(diff, "~ softmax/weights float [64,10]: ");
+	assert_output_has(diff, ", 0 only in ");
 	assert_int_equal(checkpoint_diff(&same, out, out), 0);
-	assert_says(same, " equal, 0 changed, 0 only in ");
+	assert_output_has(same, " equal, 0 changed, 0 only in ");
 	assert_int_equal(checkpoint_diff(&none, out, "/nowhere/model"), 2);
-	assert_says(none, "/nowhere/model");
+	assert_output_has(none, "/nowhere/model");
 }
 
 static void interrupt__saves_and_ends(void **state)
 {
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF output = {0};
 	MU_AUTO_FREE char *latest = NULL;
 	const char *argv[] = {"muster", "run", manifest, NULL};
 	char out[128];
@@ -241,8 +243,8 @@ static void interrupt__saves_and_ends(void **state)
 	pid = start(argv, &fd);
 	step = progress_after(0);
 	kill(pid, SIGINT);
-	assert_int_equal(finish(pid, fd, &said), 130);
-	assert_says(said, "run it again to continue from there");
+	assert_int_equal(finish(pid, fd, &output), 130);
+	assert_output_has(output, "run it again to continue from there");
 	assert_ok(mu_checkpoint_latest(&latest, out, &err), &err);
 	assert_non_null(latest);
 	assert_non_null(strstr(latest, "model.ckpt-"));
@@ -253,7 +255,7 @@ static void interrupt__saves_and_ends(void **state)
 /* A task that ignores the first interrupt is killed after the second. */
 static void second_interrupt__kills_a_task_that_does_not_end(void **state)
 {
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF output = {0};
 	const char *argv[] = {"muster", "run", manifest, NULL};
 	char command[256];
 	pid_t pid, task = 0;
@@ -282,9 +284,9 @@ static void second_interrupt__kills_a_task_that_does_not_end(void **state)
 	assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
 	assert_int_equal(kill(task, 0), 0);
 	kill(pid, SIGINT);
-	assert_int_equal(finish(pid, fd, &said), 130);
+	assert_int_equal(finish(pid, fd, &output), 130);
 	assert_int_equal(kill(task, 0), -1);
-	assert_says(said, "stubborn: stopped");
+	assert_output_has(output, "stubborn: stopped");
 }
 
 /* A job of one worker that is this shell script. */
@@ -308,15 +310,15 @@ static void write_script(const char *script)
 static void task_log__stays_below_its_limit(void **state)
 {
 	const char *argv[] = {"muster", "run", "--log-size", "1", manifest, NULL};
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF output = {0};
 	char command[256];
 	int fd;
 	pid_t pid;
 
 	write_script("seq 1 400000; echo the end; exit 1");
 	pid = start(argv, &fd);
-	assert_int_equal(finish(pid, fd, &said), 1);
-	assert_says(said, "worker-0.log: the end");
+	assert_int_equal(finish(pid, fd, &output), 1);
+	assert_output_has(output, "worker-0.log: the end");
 	snprintf(command, sizeof(command),
 		 "cd %s/out/logs; tail -n 1 worker-0.log | grep -qx 'the end' && "
 		 "test $(cat worker-0.log* | wc -c) -le 1048576",
@@ -326,31 +328,31 @@ static void task_log__stays_below_its_limit(void **state)
 
 static void task__that_fails_permanently__fails_the_job(void **state)
 {
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF output = {0};
 	char command[256];
 
 	write_manifest(100, "");
 	snprintf(command, sizeof(command), "sed -i 's|examples/data/digits.csv.gz|%s/none.csv|' %s",
 		 folder, manifest);
 	assert_int_equal(system(command), 0);
-	assert_int_equal(muster(&said, "run", manifest), 1);
-	assert_says(said, "none.csv");
-	assert_says(said, "failed");
+	assert_int_equal(muster(&output, "run", manifest), 1);
+	assert_output_has(output, "none.csv");
+	assert_output_has(output, "failed");
 }
 
 static void invalid_manifest__is_reported_with_file_and_line(void **state)
 {
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF output = {0};
 	MU_AUTO_BUF again = {0};
 	char want[160];
 
 	write_manifest(100, "  nonsense: 1\n");
 	snprintf(want, sizeof(want), "%s:16", manifest);
-	assert_int_equal(muster(&said, "validate", manifest), 1);
-	assert_says(said, want);
-	assert_says(said, "nonsense");
+	assert_int_equal(muster(&output, "validate", manifest), 1);
+	assert_output_has(output, want);
+	assert_output_has(output, "nonsense");
 	assert_int_equal(muster(&again, "run", manifest), 1);
-	assert_says(again, want);
+	assert_output_has(again, want);
 }
 
 /* The same checks as the API server at pod creation. */
@@ -369,7 +371,7 @@ static void validate__rejects_pods_that_the_api_server_rejects(void **state)
 	};
 	write_manifest(100, "");
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
-		MU_AUTO_BUF said = {0};
+		MU_AUTO_BUF output = {0};
 		FILE *f = fopen(manifest, "w");
 
 		assert_non_null(f);
@@ -378,8 +380,8 @@ static void validate__rejects_pods_that_the_api_server_rejects(void **state)
 			"j}\nspec: {tasks: {worker: {%s}}}\n",
 			cases[i].task);
 		fclose(f);
-		assert_int_equal(muster(&said, "validate", manifest), 1);
-		assert_says(said, cases[i].says);
+		assert_int_equal(muster(&output, "validate", manifest), 1);
+		assert_output_has(output, cases[i].says);
 	}
 }
 
@@ -402,7 +404,7 @@ static void plans_of_several_manifests__have_headings(void **state)
 	assert_int_equal(finish(pid, fd, &both), 0);
 	snprintf(first, sizeof(first), "%s: job 'small'\nstep 1\n", manifest);
 	assert_memory_equal(both.data, first, strlen(first));
-	assert_says(both, "\nexamples/cnn.yaml: job '");
+	assert_output_has(both, "\nexamples/cnn.yaml: job '");
 }
 
 static void invalid_command_lines__exit_with_2(void **state)
@@ -412,10 +414,10 @@ static void invalid_command_lines__exit_with_2(void **state)
 					       {"train", "--x"},   {"run", "--log-size=x"}};
 
 	for (size_t i = 0; i < MU_COUNT(lines); i++) {
-		MU_AUTO_BUF said = {0};
+		MU_AUTO_BUF output = {0};
 
-		assert_int_equal(muster(&said, lines[i][0], lines[i][1]), 2);
-		assert_says(said, "muster");
+		assert_int_equal(muster(&output, lines[i][0], lines[i][1]), 2);
+		assert_output_has(output, "muster");
 	}
 }
 
@@ -425,14 +427,14 @@ static void manual_and_completion__contain_every_verb(void **state)
 	MU_AUTO_BUF words = {0};
 
 	assert_int_equal(muster(&words, "completion", "bash"), 0);
-	assert_says(words, "run scale validate");
-	assert_says(words, "complete -o filenames");
+	assert_output_has(words, "run scale validate");
+	assert_output_has(words, "complete -o filenames");
 	const char *argv[] = {"muster", "man", NULL};
 	int fd;
 	pid_t pid = start(argv, &fd);
 	assert_int_equal(finish(pid, fd, &page), 0);
-	assert_says(page, ".B muster run");
-	assert_says(page, "\\-\\-fresh");
+	assert_output_has(page, ".B muster run");
+	assert_output_has(page, "\\-\\-fresh");
 }
 
 /* The options of `muster help VERB` are in the manual page of the verb and are completed. */
@@ -453,12 +455,12 @@ static void every_option__is_documented_and_completed(void **state)
 
 	for (size_t i = 0; i < MU_COUNT(options); i++) {
 		MU_AUTO_BUF page = {0};
-		char command[8192], said[256] = "";
+		char command[8192], output[256] = "";
 		FILE *f;
 
 		assert_int_equal(muster(&page, "man", options[i].verb), 0);
-		assert_says(page, options[i].page);
-		assert_says(page, ".SH EXIT STATUS");
+		assert_output_has(page, options[i].page);
+		assert_output_has(page, ".SH EXIT STATUS");
 		snprintf(command, sizeof(command),
 			 "bash -c 'source <(%s completion bash); COMP_CWORD=2; "
 			 "COMP_WORDS=(muster %s \"%s\"); _muster muster \"%s\" %s; "
@@ -467,11 +469,11 @@ static void every_option__is_documented_and_completed(void **state)
 			 options[i].verb);
 		f = popen(command, "r");
 		assert_non_null(f);
-		assert_non_null(fgets(said, sizeof(said), f));
+		assert_non_null(fgets(output, sizeof(output), f));
 		assert_int_equal(pclose(f), 0);
-		if (strcmp(said, options[i].option) != 0)
+		if (strcmp(output, options[i].option) != 0)
 			fail_msg("muster %s %s is completed to '%s', expected %s", options[i].verb,
-				 options[i].typed, said, options[i].option);
+				 options[i].typed, output, options[i].option);
 	}
 }
 
@@ -507,31 +509,31 @@ static void fish_and_zsh__complete_verbs_and_options(void **state)
 	setenv("M", program, 1);
 	for (size_t i = 0; i < MU_COUNT(shells); i++) {
 		MU_AUTO_BUF script = {0};
-		char said[256] = "";
+		char output[256] = "";
 		FILE *f;
 
 		assert_int_equal(muster(&script, "completion", shells[i].shell), 0);
 		for (size_t k = 0; k < MU_COUNT(shells[i].words); k++)
-			assert_says(script, shells[i].words[k]);
+			assert_output_has(script, shells[i].words[k]);
 		if (!is_installed(shells[i].shell))
 			continue;
 		f = popen(shells[i].ask, "r");
 		assert_non_null(f);
-		assert_non_null(fgets(said, sizeof(said), f));
+		assert_non_null(fgets(output, sizeof(output), f));
 		assert_int_equal(pclose(f), 0);
-		assert_string_equal(said, "--fresh\n");
+		assert_string_equal(output, "--fresh\n");
 	}
 }
 
 static void help__of_an_unknown_verb__reports_it(void **state)
 {
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF output = {0};
 	MU_AUTO_BUF page = {0};
 
-	assert_int_equal(muster(&said, "help", "frobnicate"), 2);
-	assert_says(said, "unknown verb 'frobnicate'");
+	assert_int_equal(muster(&output, "help", "frobnicate"), 2);
+	assert_output_has(output, "unknown verb 'frobnicate'");
 	assert_int_equal(muster(&page, "help", "scale"), 0);
-	assert_says(page, "muster scale JOB");
+	assert_output_has(page, "muster scale JOB");
 }
 
 /* Options in the table of verbs without a description, or the reverse. */
@@ -559,7 +561,7 @@ static void options__of_table_and_manual__are_the_same(void **state)
 					wanted[n++] = '\\';
 				wanted[n++] = at[k];
 			}
-			assert_says(page, wanted);
+			assert_output_has(page, wanted);
 		}
 	}
 }

@@ -4,7 +4,7 @@
 #include "tests/cli/job.h"
 #include "tests/ports.h"
 
-enum { SAID = 8192 };
+enum { OUTPUT_BYTES = 8192 };
 
 /* Free ports as "localhost:A,localhost:B". */
 static void draw_hosts(char *out, size_t size, int n)
@@ -18,8 +18,8 @@ static void draw_hosts(char *out, size_t size, int n)
 
 /* Runs a shell command, where $E is the folder of the programs and $M is muster; returns its
  * output. */
-static void shell(char *said, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void shell(char *said, const char *fmt, ...)
+static void shell(char *output, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void shell(char *output, const char *fmt, ...)
 {
 	char line[4096], command[16384], self[2048] = "";
 	size_t n;
@@ -36,57 +36,57 @@ static void shell(char *said, const char *fmt, ...)
 		 program, line);
 	f = popen(command, "r");
 	assert_non_null(f);
-	n = fread(said, 1, SAID - 1, f);
-	said[n] = 0;
+	n = fread(output, 1, OUTPUT_BYTES - 1, f);
+	output[n] = 0;
 	if (pclose(f))
-		fail_msg("%s: %s", line, said);
+		fail_msg("%s: %s", line, output);
 }
 
-static void expect(const char *said, const char *wanted)
+static void expect(const char *output, const char *wanted)
 {
-	if (strcmp(said, wanted) != 0)
-		fail_msg("it says '%s', expected '%s'", said, wanted);
+	if (strcmp(output, wanted) != 0)
+		fail_msg("the output is '%s', expected '%s'", output, wanted);
 }
 
 static void hello__prints_its_greeting(void **state)
 {
-	char said[SAID];
+	char output[OUTPUT_BYTES];
 
-	shell(said, "$E/hello");
-	expect(said, "Hello, distributed TensorFlow!\n");
+	shell(output, "$E/hello");
+	expect(output, "Hello, distributed TensorFlow!\n");
 }
 
 static void cluster_spec__prints_tasks_and_an_unknown_task(void **state)
 {
-	char said[SAID];
+	char output[OUTPUT_BYTES];
 
-	shell(said, "$E/cluster_spec | grep -v _def");
-	expect(said, "jobs: ps worker\nnum_tasks: 3\ntask_indices: 0 1 2\n"
-		     "task_address: worker2.example.com:2222\n"
-		     "job_tasks: worker0.example.com:2222 worker1.example.com:2222 "
-		     "worker2.example.com:2222\n"
-		     "as_dict: {\"ps\":[\"ps0.example.com:2222\",\"ps1.example.com:2222\"],"
-		     "\"worker\":[\"worker0.example.com:2222\",\"worker1.example.com:2222\","
-		     "\"worker2.example.com:2222\"]}\n"
-		     "worker 7: job 'worker' has no task 7; it has 3, the last is 2\n");
+	shell(output, "$E/cluster_spec | grep -v _def");
+	expect(output, "jobs: ps worker\nnum_tasks: 3\ntask_indices: 0 1 2\n"
+		       "task_address: worker2.example.com:2222\n"
+		       "job_tasks: worker0.example.com:2222 worker1.example.com:2222 "
+		       "worker2.example.com:2222\n"
+		       "as_dict: {\"ps\":[\"ps0.example.com:2222\",\"ps1.example.com:2222\"],"
+		       "\"worker\":[\"worker0.example.com:2222\",\"worker1.example.com:2222\","
+		       "\"worker2.example.com:2222\"]}\n"
+		       "worker 7: job 'worker' has no task 7; it has 3, the last is 2\n");
 }
 
 static void two_tasks__share_a_variable(void **state)
 {
-	char said[SAID], hosts[256];
+	char output[OUTPUT_BYTES], hosts[256];
 
 	draw_hosts(hosts, sizeof(hosts), 2);
-	shell(said, "$E/two_tasks %s 1 & $E/two_tasks %s 0; kill $!; wait $!", hosts, hosts);
-	expect(said, "total: 10\ndoubled: [2, 4, 6, 8]\ntotal: 20\n");
+	shell(output, "$E/two_tasks %s 1 & $E/two_tasks %s 0; kill $!; wait $!", hosts, hosts);
+	expect(output, "total: 10\ndoubled: [2, 4, 6, 8]\ntotal: 20\n");
 }
 
 static void three_adds__prints_the_shared_sum(void **state)
 {
-	char said[SAID], hosts[256];
+	char output[OUTPUT_BYTES], hosts[256];
 
 	draw_hosts(hosts, sizeof(hosts), 3);
-	shell(said, "$E/three_adds %s", hosts);
-	expect(said, "worker 0: 7.0\nworker 1: 13.0\nseen on the ps: 13.0\n");
+	shell(output, "$E/three_adds %s", hosts);
+	expect(output, "worker 0: 7.0\nworker 1: 13.0\nseen on the ps: 13.0\n");
 }
 
 /* Programs that print "step N: loss L": the loss of the last step is below a bound. */
@@ -104,49 +104,49 @@ static void training_programs__reduce_their_loss(void **state)
 	};
 
 	for (size_t i = 0; i < MU_COUNT(programs); i++) {
-		char said[SAID], first[256] = "", second[256] = "";
+		char output[OUTPUT_BYTES], first[256] = "", second[256] = "";
 		double before = 0, after = 1e9;
 		const char *last;
 
 		draw_hosts(first, sizeof(first), programs[i].first);
 		draw_hosts(second, sizeof(second), programs[i].second);
-		shell(said, "$E/%s %s %s", programs[i].name, first, second);
-		sscanf(said, "step 0: loss %lf", &before);
-		last = strrchr(said, ':');
+		shell(output, "$E/%s %s %s", programs[i].name, first, second);
+		sscanf(output, "step 0: loss %lf", &before);
+		last = strrchr(output, ':');
 		if (!last || sscanf(last, ": loss %lf", &after) != 1 || !(before > 0.5) ||
 		    !(after < programs[i].most))
 			fail_msg("%s: its loss went from %g to %g, expected less than %g: %s",
-				 programs[i].name, before, after, programs[i].most, said);
+				 programs[i].name, before, after, programs[i].most, output);
 	}
 }
 
 /* Runs both workers of a trainer with two ps tasks. more: additional flags. */
 static void train_with(const char *more)
 {
-	char said[SAID], ps[256], workers[256], hosts[640];
+	char output[OUTPUT_BYTES], ps[256], workers[256], hosts[640];
 	int here[2], global[2];
 	double loss[2];
 
 	draw_hosts(ps, sizeof(ps), 2);
 	draw_hosts(workers, sizeof(workers), 2);
 	snprintf(hosts, sizeof(hosts), "--ps_hosts=%s --worker_hosts=%s", ps, workers);
-	shell(said,
+	shell(output,
 	      "T=\"$E/trainer %s --steps=400 --checkpoint_dir=%s/checkpoints %s\"; "
 	      "$T --job_name=ps --task_index=0 & $T --job_name=ps --task_index=1 & "
 	      "$T --job_name=worker --task_index=1 >%s/one & one=$!; "
 	      "$T --job_name=worker --task_index=0 >%s/zero && wait $one && kill %%1 %%2; wait; "
 	      "grep -h ^worker %s/zero %s/one; ls %s/checkpoints",
 	      hosts, folder, more, folder, folder, folder, folder, folder);
-	if (sscanf(said,
+	if (sscanf(output,
 		   "worker 0: %d steps here, global step %d, loss %lf worker 1: %d steps here, "
 		   "global step %d, loss %lf",
 		   &here[0], &global[0], &loss[0], &here[1], &global[1], &loss[1]) != 6)
-		fail_msg("the trainer says '%s'", said);
+		fail_msg("the trainer says '%s'", output);
 	assert_true(global[0] >= 400);
 	assert_true(here[0] + here[1] >= 400);
 	if (here[0] > 50)
 		assert_true(loss[0] < 0.7);
-	assert_non_null(strstr(said, "checkpoint"));
+	assert_non_null(strstr(output, "checkpoint"));
 }
 
 static void trainer__reaches_its_steps_async(void **state)
@@ -166,15 +166,15 @@ static void trainer__reaches_its_steps_with_a_backup_worker(void **state)
 
 static void trainer__as_the_program_of_a_manifest__trains(void **state)
 {
-	char said[SAID];
+	char output[OUTPUT_BYTES];
 
-	shell(said,
+	shell(output,
 	      "sed \"s|build/release/examples|$E|; s|out/own-program|%s/out|\" "
 	      "examples/own-program.yaml >%s/job.yaml && $M run %s/job.yaml && "
 	      "$M checkpoint ls %s/out",
 	      folder, folder, folder, folder);
-	assert_non_null(strstr(said, "own-program: succeeded"));
-	assert_non_null(strstr(said, "model.ckpt-60"));
+	assert_non_null(strstr(output, "own-program: succeeded"));
+	assert_non_null(strstr(output, "model.ckpt-60"));
 }
 
 int main(void)

@@ -14,19 +14,19 @@
 
 static struct mu_err err;
 static char logs[64];
-static char said[256];
+static char output[256];
 static struct run_tasks tasks;
 
 static void remember(void *user, const struct local_task *t, const char *text)
 {
-	snprintf(said, sizeof(said), "%s", text);
+	snprintf(output, sizeof(output), "%s", text);
 }
 
 static int setup(void **state)
 {
 	strcpy(logs, "/tmp/muster-run-XXXXXX");
 	assert_non_null(mkdtemp(logs));
-	said[0] = 0;
+	output[0] = 0;
 	tasks = (struct run_tasks){.logs = logs, .bin_dir = "/nonexistent", .line = remember};
 	return 0;
 }
@@ -63,7 +63,7 @@ static void task__output_and_exit_code__are_recorded(void **state)
 
 	wait_for_end(t);
 	assert_int_equal(t->exit_code, 3);
-	assert_string_equal(said, "hello");
+	assert_string_equal(output, "hello");
 	assert_string_equal(t->last, "hello");
 	assert_float_equal((float)t->finished, 2, 0);
 }
@@ -122,7 +122,7 @@ static void log__keeps_the_newest_lines_within_its_limit(void **state)
 		assert_true(older + newer >= LIMIT / 16 * 7);
 		is_the_end_of(&log, (life + 1) * LINES);
 	}
-	assert_string_equal(said, "00060000"); /* the view received all lines */
+	assert_string_equal(output, "00060000"); /* the view received all lines */
 }
 
 /* Chunks as from a pipe, independent of line ends. */
@@ -179,7 +179,7 @@ static void task__gets_its_share_of_the_cpus(void **state)
 {
 	tasks.threads = 3;
 	wait_for_end(start("echo $MUSTER_THREADS"));
-	assert_string_equal(said, "3");
+	assert_string_equal(output, "3");
 }
 
 static void ports__of_a_task__are_in_its_environment(void **state)
@@ -192,7 +192,7 @@ static void ports__of_a_task__are_in_its_environment(void **state)
 	wait_for_end(start("echo 127.0.0.1:$MUSTER_PORT $MUSTER_HTTP_PORT "
 			   "${MUSTER_STREAM_PORT-any}"));
 	unsetenv("MUSTER_STREAM_PORT");
-	assert_string_equal(said, want);
+	assert_string_equal(output, want);
 }
 
 static void task__asked_to_finish__has_succeeded(void **state)
@@ -215,7 +215,7 @@ static void missing_program__is_reported(void **state)
 	assert_ok(run_tasks_start(&tasks, &pod, 1, &err), &err);
 	wait_for_end(tasks.list[0]);
 	assert_int_equal(tasks.list[0]->exit_code, 127);
-	assert_non_null(strstr(said, "cannot start no-such-program"));
+	assert_non_null(strstr(output, "cannot start no-such-program"));
 }
 
 static void addresses__are_distinct_and_stable(void **state)

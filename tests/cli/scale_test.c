@@ -6,7 +6,7 @@ struct job {
 	pid_t pid;
 	int fd;
 	char name[64];
-	struct mu_buf said;
+	struct mu_buf output;
 };
 
 static struct job begin_with(const char *scale, const char *more)
@@ -29,16 +29,16 @@ static struct job begin_job(const char *scale)
 static void end_job(struct job *j)
 {
 	kill(j->pid, SIGINT);
-	assert_int_equal(finish(j->pid, j->fd, &j->said), 130);
+	assert_int_equal(finish(j->pid, j->fd, &j->output), 130);
 }
 
-static int scale(struct mu_buf *said, const char *job, const char *what)
+static int scale(struct mu_buf *output, const char *job, const char *what)
 {
 	const char *argv[] = {"muster", "scale", job, what, NULL};
 	int fd;
 	pid_t pid = start(argv, &fd);
 
-	return finish(pid, fd, said);
+	return finish(pid, fd, output);
 }
 
 /* Number of occurrences of a text in a task's log. */
@@ -78,17 +78,17 @@ static void workers__start_and_end_while_the_ps_stays(void **state)
 
 	wait_for("worker-0", "progress step=");
 	assert_int_equal(scale(&up, j.name, "worker=4"), 0);
-	assert_says(up, "worker 1 -> 4");
+	assert_output_has(up, "worker 1 -> 4");
 	wait_for("worker-3", "progress step=");
 	assert_int_equal(scale(&down, manifest, "worker=2"), 0);
-	assert_says(down, "worker 4 -> 2");
+	assert_output_has(down, "worker 4 -> 2");
 	wait_for_tasks(j.pid, 3);
 	end_job(&j);
 	assert_int_equal(log_says("ps-0", "serves on"), 1);
 	assert_int_equal(log_says("worker-0", "serves on"), 1);
-	assert_null(strstr(j.said.data, "failed"));
-	assert_says(j.said, "/out/model.ckpt-"); /* the checkpoint saved at the interrupt */
-	mu_buf_fini(&j.said);
+	assert_null(strstr(j.output.data, "failed"));
+	assert_output_has(j.output, "/out/model.ckpt-"); /* the checkpoint saved at the interrupt */
+	mu_buf_fini(&j.output);
 }
 
 /* The process of task worker-<index>. */
@@ -143,24 +143,24 @@ static void worker__killed_and_scaled_away__is_not_waited_for(void **state)
 			fail_msg("round %d: worker 2 does not come back", round);
 	}
 	end_job(&j);
-	mu_buf_fini(&j.said);
+	mu_buf_fini(&j.output);
 }
 
 static void second_run_with_scale__changes_the_running_job(void **state)
 {
 	struct job j = begin_job("worker=1");
 	const char *again[] = {"muster", "run", manifest, "--scale=worker=2", NULL};
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF output = {0};
 	int fd;
 	pid_t pid;
 
 	wait_for("worker-0", "progress step=");
 	pid = start(again, &fd);
-	assert_int_equal(finish(pid, fd, &said), 0);
-	assert_says(said, "worker 1 -> 2");
+	assert_int_equal(finish(pid, fd, &output), 0);
+	assert_output_has(output, "worker 1 -> 2");
 	wait_for("worker-1", "progress step=");
 	end_job(&j);
-	mu_buf_fini(&j.said);
+	mu_buf_fini(&j.output);
 }
 
 /* Both would write to the same folders. */
@@ -172,17 +172,17 @@ static void second_run_of_a_running_job__fails(void **state)
 
 	wait_for("worker-0", "progress step=");
 	for (size_t i = 0; i < MU_COUNT(again); i++) {
-		MU_AUTO_BUF said = {0};
+		MU_AUTO_BUF output = {0};
 		int fd;
 		pid_t pid = start(again[i], &fd);
 
-		assert_int_equal(finish(pid, fd, &said), 1);
-		assert_says(said, "another muster run uses");
-		assert_says(said, "muster scale small worker=N");
+		assert_int_equal(finish(pid, fd, &output), 1);
+		assert_output_has(output, "another muster run uses");
+		assert_output_has(output, "muster scale small worker=N");
 	}
 	end_job(&j);
 	assert_int_equal(log_says("worker-0", "serves on"), 1);
-	mu_buf_fini(&j.said);
+	mu_buf_fini(&j.output);
 }
 
 static void invalid_scale__is_reported_in_one_line(void **state)
@@ -201,21 +201,21 @@ static void invalid_scale__is_reported_in_one_line(void **state)
 
 	wait_for("ps-0", "serves on");
 	for (size_t i = 0; i < MU_COUNT(cases); i++) {
-		MU_AUTO_BUF said = {0};
+		MU_AUTO_BUF output = {0};
 
-		assert_int_equal(scale(&said, j.name, cases[i].what), 1);
-		assert_says(said, cases[i].why);
+		assert_int_equal(scale(&output, j.name, cases[i].what), 1);
+		assert_output_has(output, cases[i].why);
 	}
 	end_job(&j);
-	mu_buf_fini(&j.said);
+	mu_buf_fini(&j.output);
 }
 
 static void scale__of_a_job_that_is_not_running__fails(void **state)
 {
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF output = {0};
 
-	assert_int_equal(scale(&said, "nobody", "worker=2"), 1);
-	assert_says(said, "you run no job 'nobody'");
+	assert_int_equal(scale(&output, "nobody", "worker=2"), 1);
+	assert_output_has(output, "you run no job 'nobody'");
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

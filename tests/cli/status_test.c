@@ -71,12 +71,12 @@ static void end(struct server *s)
 
 static void status__prints_the_response(void **state)
 {
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF output = {0};
 	struct server s;
 
 	begin(&s, "HTTP/1.0 200 OK\r\n\r\n{\"task\": \"ps\"}", false);
-	assert_int_equal(muster(&said, "status", s.address), 0);
-	assert_says(said, "{\"task\": \"ps\"}");
+	assert_int_equal(muster(&output, "status", s.address), 0);
+	assert_output_has(output, "{\"task\": \"ps\"}");
 	end(&s);
 }
 
@@ -85,16 +85,16 @@ static void slow_server__is_abandoned_after_the_timeout(void **state)
 	static const char *const firsts[] = {"HTTP/1.0 200 OK\r\n\r\n{", "HTTP/1.0 200 OK\r\nX: "};
 
 	for (unsigned i = 0; i < MU_COUNT(firsts); i++) {
-		MU_AUTO_BUF said = {0};
+		MU_AUTO_BUF output = {0};
 		double begun = mu_clock();
 		struct server s;
 		int status;
 
 		begin(&s, firsts[i], true);
-		status = muster(&said, "status", s.address);
+		status = muster(&output, "status", s.address);
 		end(&s);
 		assert_int_equal(status, 1);
-		assert_says(said, "did not respond within 5 s");
+		assert_output_has(output, "did not respond within 5 s");
 		if (mu_clock() - begun > MAX_SECONDS)
 			fail_msg("it took %.1f s", mu_clock() - begun);
 	}

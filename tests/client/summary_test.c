@@ -176,7 +176,7 @@ static void string_summary__that_is_not_of_a_summary_op__fails(void **state)
 static void values__are_logged(void **state)
 {
 	static const char *const names[] = {"loss", "weights"};
-	char path[128], said[4096] = "";
+	char path[128], output[4096] = "";
 	int before = dup(STDERR_FILENO);
 	struct program p;
 	FILE *f;
@@ -195,10 +195,10 @@ static void values__are_logged(void **state)
 	assert_int_equal(rc, 0);
 	f = fopen(path, "r");
 	assert_non_null(f);
-	assert_true(fread(said, 1, sizeof(said) - 1, f) > 0);
+	assert_true(fread(output, 1, sizeof(output) - 1, f) > 0);
 	fclose(f);
-	assert_non_null(strstr(said, "step 3: loss = "));
-	assert_non_null(strstr(said, "step 3: weights = ["));
+	assert_non_null(strstr(output, "step 3: loss = "));
+	assert_non_null(strstr(output, "step 3: weights = ["));
 	mu_builder_free(p.b);
 }
 

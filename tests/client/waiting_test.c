@@ -20,18 +20,18 @@ static int redirect_stderr(int *own)
 	return file;
 }
 
-static void restore_stderr(int file, int own, char *said, size_t size)
+static void restore_stderr(int file, int own, char *output, size_t size)
 {
-	ssize_t n = pread(file, said, size - 1, 0);
+	ssize_t n = pread(file, output, size - 1, 0);
 
-	said[n > 0 ? n : 0] = 0;
+	output[n > 0 ? n : 0] = 0;
 	dup2(own, STDERR_FILENO);
 	close(own);
 	close(file);
 }
 
 /* Fails to open a session on target and returns the output. */
-static void open_session_fails(const char *target, char *said, size_t size, struct mu_err *err)
+static void open_session_fails(const char *target, char *output, size_t size, struct mu_err *err)
 {
 	struct mu_builder *b = mu_builder_new();
 	struct mu_session_options o = {.connect_timeout_ms = WAIT_MS};
@@ -45,27 +45,27 @@ static void open_session_fails(const char *target, char *said, size_t size, stru
 		rc = mu_session_get(s, c, &v, err);
 		mu_session_close(s);
 	}
-	restore_stderr(file, own, said, size);
+	restore_stderr(file, own, output, size);
 	mu_builder_free(b);
 	assert_int_equal(rc, -MU_UNAVAILABLE);
 }
 
-static void assert_contains(const char *said, const char *text)
+static void assert_contains(const char *output, const char *text)
 {
-	if (!strstr(said, text))
-		fail_msg("'%s' does not say '%s'", said, text);
+	if (!strstr(output, text))
+		fail_msg("'%s' does not say '%s'", output, text);
 }
 
 static void missing_server__is_reported_with_its_address(void **state)
 {
-	char target[32], said[4096], why[128];
+	char target[32], output[4096], why[128];
 	struct mu_err err;
 
 	snprintf(target, sizeof(target), "127.0.0.1:%d", free_port());
 	snprintf(why, sizeof(why), "cannot connect to %s: Connection refused", target);
-	open_session_fails(target, said, sizeof(said), &err);
-	assert_contains(said, "for 3 s: ");
-	assert_contains(said, why);
+	open_session_fails(target, output, sizeof(output), &err);
+	assert_contains(output, "for 3 s: ");
+	assert_contains(output, why);
 	assert_contains(err.msg, why);
 	assert_contains(err.msg, "start that server");
 }
@@ -73,16 +73,16 @@ static void missing_server__is_reported_with_its_address(void **state)
 static void missing_peers__are_reported_with_their_addresses(void **state)
 {
 	struct fixture *f = fixture_new("0");
-	char said[4096], why[128];
+	char output[4096], why[128];
 	struct mu_err err;
 
 	snprintf(why, sizeof(why), "cannot connect to %s: Connection refused", f->address[0]);
-	open_session_fails(task_server_target(f->worker[0].server), said, sizeof(said), &err);
-	assert_contains(said, "it waits for /job:ps/replica:0/task:0");
-	assert_contains(said, "/job:worker/replica:0/task:1");
-	assert_contains(said, why);
-	assert_null(strstr(said, "/job:worker/replica:0/task:0")); /* this task is running */
-	assert_contains(said, "CreateSession waits for 3 s now");  /* the log line of the server */
+	open_session_fails(task_server_target(f->worker[0].server), output, sizeof(output), &err);
+	assert_contains(output, "it waits for /job:ps/replica:0/task:0");
+	assert_contains(output, "/job:worker/replica:0/task:1");
+	assert_contains(output, why);
+	assert_null(strstr(output, "/job:worker/replica:0/task:0")); /* this task is running */
+	assert_contains(output, "CreateSession waits for 3 s now"); /* the log line of the server */
 	assert_contains(err.msg, "it waits for /job:ps/replica:0/task:0");
 	assert_contains(err.msg, "start the missing tasks");
 	fixture_free(f);
@@ -96,16 +96,16 @@ static void missing_chief__is_reported(void **state)
 					 .wait_seconds = WAIT_MS / 1000};
 	struct mu_monitored *m;
 	struct mu_err err;
-	char said[4096];
+	char output[4096];
 	int own, file, rc;
 
 	mu_variable(b, "v", MU_FLOAT, MU_SCALAR, MU_ZEROS, true);
 	file = redirect_stderr(&own);
 	rc = mu_monitored_open(&m, b, &o, &err);
-	restore_stderr(file, own, said, sizeof(said));
+	restore_stderr(file, own, output, sizeof(output));
 	assert_int_equal(rc, -MU_DEADLINE_EXCEEDED);
-	assert_contains(said, "the chief has not initialised the model on ");
-	assert_contains(said, "for 3 s: is it running?");
+	assert_contains(output, "the chief has not initialised the model on ");
+	assert_contains(output, "for 3 s: is it running?");
 	mu_builder_free(b);
 	fixture_free(f);
 }

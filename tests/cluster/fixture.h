@@ -265,7 +265,7 @@ static inline void step_request(struct mu_buf *request, const char *handle, cons
 /* The result of a step; *out gets the first tensor if there is one. */
 static inline int step_reply(const struct mu_buf *reply, struct mu_tensor *out, struct mu_err *err)
 {
-	struct mu_span said = MU_SPAN(""), proto = MU_SPAN("");
+	struct mu_span output = MU_SPAN(""), proto = MU_SPAN("");
 	struct mu_pb m = mu_pb_of(mu_buf_span(reply));
 	struct mu_pb_field f;
 	int code = 0;
@@ -274,7 +274,7 @@ static inline int step_reply(const struct mu_buf *reply, struct mu_tensor *out, 
 		if (f.number == 3)
 			code = (int)f.value;
 		else if (f.number == 4)
-			said = f.bytes;
+			output = f.bytes;
 		else if (f.number == 1 && proto.len == 0) {
 			struct mu_pb named = mu_pb_of(f.bytes);
 			struct mu_pb_field in;
@@ -286,7 +286,7 @@ static inline int step_reply(const struct mu_buf *reply, struct mu_tensor *out, 
 	}
 	assert_false(m.bad);
 	if (code)
-		return mu_fail(err, mu_code_from(code), "%.*s", (int)said.len, said.data);
+		return mu_fail(err, mu_code_from(code), "%.*s", (int)output.len, output.data);
 	if (out) {
 		assert_true(proto.len > 0);
 		assert_ok(mu_tensor_parse(out, proto, err), err);

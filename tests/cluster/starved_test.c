@@ -138,7 +138,7 @@ static void task__without_descriptors__waits_and_recovers(void **state)
 	occupy_low_descriptors(taken);
 	f = fixture_new("p");
 	for (unsigned i = 0; i < MU_COUNT(doors); i++) {
-		int own, said = redirect_stderr(&own), fd;
+		int own, output = redirect_stderr(&own), fd;
 		struct connection k = {.len = 0};
 		long took;
 
@@ -146,7 +146,7 @@ static void task__without_descriptors__waits_and_recovers(void **state)
 		fd = socket(k.to.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		assert_true(fd >= MAX_FD);
 		took = starve(fd, &k);
-		warned += warnings(said, own);
+		warned += warnings(output, own);
 		if (took > MAX_CPU_MS)
 			fail_msg("door %u: %ld ms of a processor in %d", i, took, STARVED_MS);
 		if (!is_taken_in(fd))

@@ -88,7 +88,7 @@ static ssize_t greet(const char *address, const char *folder)
 	char answer[256];
 	struct iovec hear = {answer, sizeof(answer)};
 	int fd = dial(address);
-	bool said = false;
+	bool output = false;
 	ssize_t got = -1;
 	struct rpc_tls *t;
 	struct tls_conn *c;
@@ -101,10 +101,10 @@ static ssize_t greet(const char *address, const char *folder)
 	for (;;) {
 		struct pollfd p = {.fd = fd, .events = POLLIN};
 
-		if (!said)
+		if (!output)
 			got = tls_writev(c, &say, 1);
-		said = said || got > 0;
-		if (said)
+		output = output || got > 0;
+		if (output)
 			got = tls_readv(c, &hear, 1);
 		if (got >= 0 || errno != EAGAIN || poll(&p, 1, CALL_MS) <= 0)
 			break;

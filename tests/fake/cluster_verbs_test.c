@@ -84,13 +84,13 @@ static void patch_pod(const char *name, const char *state)
 }
 
 /* A command line of at most seven words after "muster". */
-#define MUSTER(said, ...) run((const char *[]){"muster", __VA_ARGS__, NULL}, said)
-static int run(const char *const *argv, struct mu_buf *said)
+#define MUSTER(output, ...) run((const char *[]){"muster", __VA_ARGS__, NULL}, output)
+static int run(const char *const *argv, struct mu_buf *output)
 {
 	int fd;
 	pid_t pid = start(argv, &fd);
 
-	return finish(pid, fd, said);
+	return finish(pid, fd, output);
 }
 
 static void submit__creates_changes_or_keeps_the_job(void **state)
@@ -101,26 +101,26 @@ static void submit__creates_changes_or_keeps_the_job(void **state)
 
 	write_job(2);
 	assert_int_equal(MUSTER(&first, "submit", manifest), 0);
-	assert_says(first, "job 'small' is created in namespace 'team'");
-	assert_says(first, "muster wait small");
+	assert_output_has(first, "job 'small' is created in namespace 'team'");
+	assert_output_has(first, "muster wait small");
 	assert_int_equal(api_server_count(server, JOBS), 1);
 	assert_int_equal(api_server_seen(server, "fieldManager=muster&fieldValidation=Strict"), 1);
 
 	assert_int_equal(MUSTER(&again, "submit", manifest), 0);
-	assert_says(again, "job 'small' is unchanged");
+	assert_output_has(again, "job 'small' is unchanged");
 	write_job(3);
 	assert_int_equal(MUSTER(&changed, "submit", manifest, "-n", "team"), 0);
-	assert_says(changed, "job 'small' is changed");
-	assert_says(changed, "muster logs small -f -n team");
+	assert_output_has(changed, "job 'small' is changed");
+	assert_output_has(changed, "muster logs small -f -n team");
 }
 
 static void submit__of_an_invalid_manifest__sends_no_request(void **state)
 {
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF output = {0};
 
 	write_job(-1);
-	assert_int_equal(MUSTER(&said, "submit", manifest), 1);
-	assert_says(said, "spec.tasks.worker.replicas");
+	assert_int_equal(MUSTER(&output, "submit", manifest), 1);
+	assert_output_has(output, "spec.tasks.worker.replicas");
 	assert_int_equal(api_server_seen(server, "/"), 0);
 }
 
@@ -134,10 +134,10 @@ static void submit__that_is_rejected__prints_the_reason(void **state)
 	write_job(2);
 	api_server_fail(server, "PATCH " JOBS, API_STATUS, 403, 0, 1);
 	assert_int_equal(MUSTER(&refused, "submit", manifest), 1);
-	assert_says(refused, "Scripted (403)");
+	assert_output_has(refused, "Scripted (403)");
 	api_server_fail(server, "PATCH " JOBS, API_STATUS, 409, 0, 1);
 	assert_int_equal(MUSTER(&conflict, "submit", manifest), 1);
-	assert_says(conflict, "use --force-conflicts to take over the fields");
+	assert_output_has(conflict, "use --force-conflicts to take over the fields");
 	assert_int_equal(MUSTER(&forced, "submit", "--force-conflicts", manifest), 0);
 	assert_int_equal(api_server_seen(server, "&force=true"), 1);
 	assert_int_equal(MUSTER(&nothing, "submit"), 2);
@@ -145,18 +145,18 @@ static void submit__that_is_rejected__prints_the_reason(void **state)
 
 static void submit__of_an_ended_job__explains_how_to_run_it_again(void **state)
 {
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF output = {0};
 
 	put_job("{\"phase\":\"Succeeded\"}");
 	write_job(2);
-	assert_int_equal(MUSTER(&said, "submit", manifest), 0);
-	assert_says(said, "kubectl delete dtj small -n team");
+	assert_int_equal(MUSTER(&output, "submit", manifest), 0);
+	assert_output_has(output, "kubectl delete dtj small -n team");
 }
 
 static void wait__prints_progress_and_ends_with_the_job(void **state)
 {
 	const char *argv[] = {"muster", "wait", "job/small", NULL};
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF output = {0};
 	pid_t pid;
 	int fd;
 
@@ -175,13 +175,13 @@ static void wait__prints_progress_and_ends_with_the_job(void **state)
 	    "{\"status\":{\"phase\":\"Succeeded\",\"startTime\":\"2026-01-01T00:00:00Z\","
 	    "\"completionTime\":\"2026-01-01T00:01:30Z\",\"progress\":{\"step\":200,"
 	    "\"accuracy\":0.953,\"lastCheckpoint\":\"/o/model.ckpt-200\"}}}");
-	assert_int_equal(finish(pid, fd, &said), 0);
-	assert_says(said, "small: Pending\n");
-	assert_says(said, "small: Running\n");
-	assert_says(said, "small  step 50/200 (25%)  9.5 steps/s  loss 0.5  worker 2/2\n");
-	assert_says(said, "small: succeeded in 90.0 s, step 200\n");
-	assert_says(said, "test accuracy  95.3 %");
-	assert_says(said, "checkpoint     /o/model.ckpt-200");
+	assert_int_equal(finish(pid, fd, &output), 0);
+	assert_output_has(output, "small: Pending\n");
+	assert_output_has(output, "small: Running\n");
+	assert_output_has(output, "small  step 50/200 (25%)  9.5 steps/s  loss 0.5  worker 2/2\n");
+	assert_output_has(output, "small: succeeded in 90.0 s, step 200\n");
+	assert_output_has(output, "test accuracy  95.3 %");
+	assert_output_has(output, "checkpoint     /o/model.ckpt-200");
 }
 
 static void wait__of_jobs_that_do_not_succeed__has_an_exit_status_for_each_case(void **state)
@@ -192,24 +192,24 @@ static void wait__of_jobs_that_do_not_succeed__has_an_exit_status_for_each_case(
 	MU_AUTO_BUF wrong = {0};
 
 	assert_int_equal(MUSTER(&none, "wait", "small"), 3);
-	assert_says(none, "NotFound");
+	assert_output_has(none, "NotFound");
 	put_job("{\"phase\":\"Running\"}");
 	assert_int_equal(MUSTER(&late, "wait", "small", "--timeout", "1s"), 124);
-	assert_says(late, "has not ended within the timeout");
+	assert_output_has(late, "has not ended within the timeout");
 	api_server_patch(server, JOBS, "small",
 			 "{\"status\":{\"phase\":\"Failed\",\"conditions\":[{\"type\":\"Failed\","
 			 "\"status\":\"True\",\"message\":\"worker/0 ended\\u001b[2J\"}]}}");
 	assert_int_equal(MUSTER(&failed, "wait", "small"), 1);
-	assert_says(failed, "small: failed: worker/0 ended");
+	assert_output_has(failed, "small: failed: worker/0 ended");
 	assert_null(strchr(failed.data, 033));
-	assert_says(failed, "muster explain small");
+	assert_output_has(failed, "muster explain small");
 	assert_int_equal(MUSTER(&wrong, "wait", "small", "--timeout=soon"), 2);
 }
 
 static void wait__of_a_job_that_is_deleted__ends(void **state)
 {
 	const char *argv[] = {"muster", "wait", "small", NULL};
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF output = {0};
 	pid_t pid;
 	int fd;
 
@@ -217,8 +217,8 @@ static void wait__of_a_job_that_is_deleted__ends(void **state)
 	pid = start(argv, &fd);
 	UNTIL(api_server_seen(server, "WATCH GET " JOBS) == 1);
 	api_server_delete(server, JOBS, "small");
-	assert_int_equal(finish(pid, fd, &said), 3);
-	assert_says(said, "small: deleted");
+	assert_int_equal(finish(pid, fd, &output), 3);
+	assert_output_has(output, "small: deleted");
 }
 
 static void logs__have_their_task_at_the_start_of_each_line(void **state)
@@ -236,19 +236,20 @@ static void logs__have_their_task_at_the_start_of_each_line(void **state)
 		       "2026-01-01T00:00:03Z step 2\n",
 		       true);
 	assert_int_equal(MUSTER(&all, "logs", "small"), 0);
-	assert_says(all, "ps/0 | listens\nworker/0 | step 1\nworker/0 | \nworker/0 | step 2\n");
+	assert_output_has(all,
+			  "ps/0 | listens\nworker/0 | step 1\nworker/0 | \nworker/0 | step 2\n");
 	assert_int_equal(MUSTER(&one, "logs", "small", "worker/0", "--tail", "1"), 0);
 	assert_string_equal(one.data, "step 2\n");
 
 	put_pod("worker", 1, "waiting");
 	assert_int_equal(MUSTER(&waiting, "logs", "small", "worker"), 1);
-	assert_says(waiting, "worker/1 has no log yet: Because");
+	assert_output_has(waiting, "worker/1 has no log yet: Because");
 }
 
 static void logs__of_a_missing_job_or_task__report_it(void **state)
 {
 	static const struct {
-		const char *task, *said;
+		const char *task, *output;
 		int status;
 	} cases[] = {{"wrker", "job 'small' has no task 'wrker'", 1},
 		     {"worker/2", "has no worker/2: its last is worker/1", 1},
@@ -263,15 +264,15 @@ static void logs__of_a_missing_job_or_task__report_it(void **state)
 	put_job("{\"phase\":\"Pending\"}");
 	put_pod("ps", 0, "running");
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
-		MU_AUTO_BUF said = {0};
+		MU_AUTO_BUF output = {0};
 
-		assert_int_equal(MUSTER(&said, "logs", "small", cases[i].task), cases[i].status);
-		assert_says(said, cases[i].said);
+		assert_int_equal(MUSTER(&output, "logs", "small", cases[i].task), cases[i].status);
+		assert_output_has(output, cases[i].output);
 	}
 	api_server_patch(server, JOBS, "small", "{\"status\":{\"phase\":\"Succeeded\"}}");
 	assert_int_equal(MUSTER(&wrong, "logs", "small", "worker/2"), 1);
 	assert_int_equal(MUSTER(&gone, "logs", "-f", "small", "worker/1"), 1);
-	assert_says(gone, "its pods were deleted with their logs");
+	assert_output_has(gone, "its pods were deleted with their logs");
 }
 
 /* Waits for the container, resumes a broken stream without lost or duplicate lines, follows the
@@ -279,7 +280,7 @@ static void logs__of_a_missing_job_or_task__report_it(void **state)
 static void followed_logs__have_each_line_once(void **state)
 {
 	const char *argv[] = {"muster", "logs", "-f", "small", "worker/0", NULL};
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF output = {0};
 	pid_t pid;
 	int fd;
 
@@ -303,9 +304,9 @@ static void followed_logs__have_each_line_once(void **state)
 	put_pod("worker", 0, "terminated");
 	UNTIL(api_server_seen(server, "small-worker-0/log") >= 3);
 	api_server_patch(server, JOBS, "small", "{\"status\":{\"phase\":\"Succeeded\"}}");
-	assert_int_equal(finish(pid, fd, &said), 0);
-	assert_says(said, "worker/0 has no log yet: Because\none\ntwo\ntwo again\nthree\n");
-	assert_says(said, "another life\n");
+	assert_int_equal(finish(pid, fd, &output), 0);
+	assert_output_has(output, "worker/0 has no log yet: Because\none\ntwo\ntwo again\nthree\n");
+	assert_output_has(output, "another life\n");
 	assert_int_equal(api_server_seen(server, "small-worker-0/log"), 3);
 }
 
