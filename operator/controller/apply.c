@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of a plan, and those of its actions that remove: deletes carry the uid of what was
- * reconcile_seconds at.
- */
+/* Calls to the API server, and the actions of a plan that remove objects.  A delete carries the UID
+ * of the object in the snapshot. */
 #include "operator/controller/apply.h"
 
 #include "operator/api/object_json.h"

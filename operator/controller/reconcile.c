@@ -20,7 +20,7 @@ static int refresh_job(struct reconcile *r, struct mu_err *err)
 		return 0; /* the watch will deliver the deletion */
 	if (rc < 0)
 		return rc;
-	store_update_job(&c->store, object);
+	store_update_job(&c->store, object, 0);
 	cJSON_Delete(object);
 	requeue_at(r, r->now);
 	return 0;

@@ -41,8 +41,7 @@ static int patch_status(struct reconcile *r, const struct job_status *wanted, st
 		store_mark_stale(&c->store, r->seen->key);
 	if (rc < 0)
 		return mu_wrap(err, "update status");
-	store_update_job(&c->store, answer);
-	store_status_written(&c->store, r->seen->key, r->now);
+	store_update_job(&c->store, answer, r->now);
 	cJSON_Delete(answer);
 	return 0;
 }

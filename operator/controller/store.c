@@ -320,7 +320,7 @@ void store_expect(struct store *c, enum object_kind kind, const cJSON *json, dou
 	pthread_mutex_unlock(&c->lock);
 }
 
-void store_update_job(struct store *c, const cJSON *json)
+void store_update_job(struct store *c, const cJSON *json, double written)
 {
 	MU_AUTO_FREE char *key = mu_xasprintf(
 	    "%s/%s", text_or_empty(at(json, "metadata"), "namespace"), object_name(json));
@@ -335,18 +335,9 @@ void store_update_job(struct store *c, const cJSON *json)
 	if (job) {
 		job->verified = true;
 		job->stale = false;
+		if (written > 0)
+			job->last_status_write = written;
 	}
-	pthread_mutex_unlock(&c->lock);
-}
-
-void store_status_written(struct store *c, const char *key, double now)
-{
-	struct stored_job *job;
-
-	pthread_mutex_lock(&c->lock);
-	job = store_job_of(c, key);
-	if (job)
-		job->last_status_write = now;
 	pthread_mutex_unlock(&c->lock);
 }
 

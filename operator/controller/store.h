@@ -53,7 +53,7 @@ struct stored_job {
 	/* What only this operator knows of the job. */
 	struct progress_report progress; /* as reported last */
 	double progress_changed_at;
-	double first_observed_at; /* when we reconcile_seconds at it first */
+	double first_observed_at; /* by this process */
 	double last_status_write; /* by this process; 0: none yet */
 	bool verified; /* the object is no older than our term: it answered a call of ours */
 	bool stale;    /* the server has a newer one */
@@ -115,10 +115,9 @@ void store_list_ends(void *watch);
 /* The answer to a create, or an object of ours that was found instead: expected until the watch
  * shows it. */
 void store_expect(struct store *c, enum object_kind kind, const cJSON *json, double now);
-/* The answer to a write or read of a job: stored when it is newer than what the watch brought. */
-void store_update_job(struct store *c, const cJSON *json);
-/* The status was written just now. */
-void store_status_written(struct store *c, const char *key, double now);
+/* The answer to a read of a job, or to a write of its status at this time (0: a read): stored when
+ * it is newer than what the watch brought. */
+void store_update_job(struct store *c, const cJSON *json, double written);
 /* Our term as the leader begins: no other leader wrote a job that is newer than this version.
  * 0: not known. */
 void store_begin_term(struct store *c, uint64_t version);

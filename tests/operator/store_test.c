@@ -189,7 +189,7 @@ static void a_job__in_the_version_that_our_write_made__is_no_news(void **state)
 	start(&c);
 	see(&c, KIND_JOB, job("7"));
 	assert_int_equal(told, 1);
-	store_update_job(&c, answer);
+	store_update_job(&c, answer, 0);
 	cJSON_Delete(answer);
 	see(&c, KIND_JOB, job("8"));
 	assert_int_equal(told, 1);
