@@ -76,7 +76,7 @@ struct mu_handle {
 
 struct mu_tbuf {
 	_Atomic uint32_t refs;
-	_Atomic uint32_t lent; /* of these, references of other tasks that map the memory */
+	_Atomic uint32_t exported; /* of these, references of other tasks that map the memory */
 	enum mu_dtype dtype;
 	bool device; /* GPU memory: the host must not dereference the address */
 	size_t size; /* bytes at data */
@@ -147,9 +147,9 @@ static inline bool mu_tensor_is_own(const struct mu_tensor *t)
 	return mu_tensor_is_sole(t) && !t->buf->owner;
 }
 /* True if another task maps the memory.  Then an update must write to a new buffer. */
-static inline bool mu_tensor_is_lent(const struct mu_tensor *t)
+static inline bool mu_tensor_is_exported(const struct mu_tensor *t)
 {
-	return atomic_load_explicit(&t->buf->lent, memory_order_acquire) != 0;
+	return atomic_load_explicit(&t->buf->exported, memory_order_acquire) != 0;
 }
 size_t mu_tensor_bytes(const struct mu_tensor *t); /* payload, strings included */
 

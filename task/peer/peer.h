@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How one task talks to another: a struct of functions, chosen per pair.  The master and the
- * runtime never know which.
+/* Communication with other tasks: a struct of functions for each peer.
  *
- * In process (peer_local.c) for the task itself, TensorFlow's worker RPCs (peer_grpc.c) for the
- * rest.  Every done is called exactly once, from any thread, perhaps before the call that started
- * it returns. */
+ * There are two implementations: direct calls for the task itself (peer_local.c) and TensorFlow's
+ * worker RPCs for other tasks (peer_grpc.c).  Every `done` is called exactly once, from any thread,
+ * perhaps before the call that started it returns. */
 #ifndef MU_TASK_PEER_PEER_H
 #define MU_TASK_PEER_PEER_H
 
@@ -15,7 +14,7 @@
 struct peer;
 struct runtime;
 
-enum peer_method { /* control messages: TensorFlow's, serialised */
+enum peer_method { /* TensorFlow's control messages, serialized */
 		   PEER_GET_STATUS,
 		   PEER_CREATE_SESSION,
 		   PEER_DELETE_SESSION,
@@ -31,34 +30,34 @@ struct stream_conn;
 struct peer_run {
 	const char *session, *graph;
 	int64_t step_id, request_id;
-	struct stream_conn *stream; /* (optional) what peer_join said: the run goes by that */
-	unsigned record;            /* enum hot_record: the answer's RunGraphResponse has it */
-	bool sole;                  /* nobody but this task exchanges tensors with the part */
+	struct stream_conn *stream; /* (optional) the result of peer_join, which carries the run */
+	unsigned record;            /* enum hot_record: requested records of the reply */
+	bool sole;                  /* the part exchanges tensors with this task only */
 };
 
 struct peer_ops {
-	/* timeout_ms 0: none.  wait: until the peer is there; else fails when it is not. Returns a
-	 * number for cancel, or 0. */
+	/* timeout_ms 0: no limit.  wait: waits until the peer can be reached, else fails.  Returns
+	 * an id for cancel, or 0. */
 	uint64_t (*call)(struct peer *p, enum peer_method m, struct mu_span request,
 			 long timeout_ms, bool wait, peer_done done, void *arg);
-	/* Blocks.  Takes g.  *handle is new. */
+	/* Blocks.  Takes g.  *handle is a new string. */
 	int (*register_graph)(struct peer *p, const char *session, struct mu_graph *g,
 			      struct mu_span config, char **handle, struct mu_err *err);
-	/* The answer: what was to be recorded, as in a RunGraphResponse. */
+	/* The reply has the requested records as fields of a RunGraphResponse. */
 	uint64_t (*run_graph)(struct peer *p, const struct peer_run *run, peer_done done,
 			      void *arg);
-	/* Of a call or a run; what has ended is left alone. */
+	/* Cancel a call or a run; no effect if it has ended. */
 	void (*cancel)(struct peer *p, uint64_t id);
 	void (*cancel_run)(struct peer *p, uint64_t id, int64_t step_id);
-	/* (optional) NULL for the task itself, whose tensors the rendezvous has. */
+	/* (optional) NULL for the task itself, whose tensors are in the local rendezvous. */
 	void (*recv_tensor)(struct peer *p, int64_t step_id, const char *key, rendezvous_done done,
 			    void *arg);
-	/* (optional) Where it is, and why it is not reached if that is known: for people. */
+	/* (optional) Appends text for users: the address, and why it cannot be reached if known. */
 	void (*describe)(struct peer *p, struct mu_buf *out);
 	void (*free)(struct peer *p);
 };
 
-/* The task's own worker, as peers call it (worker.h has the functions' contracts). */
+/* The functions of the task's own worker; worker.h has their contracts. */
 struct worker;
 struct local_worker_ops {
 	int (*control)(struct worker *w, enum peer_method m, struct mu_span request,
@@ -88,39 +87,42 @@ struct peer {
 
 /* All tasks of the cluster, this one first, then by job and index. */
 struct peers;
-/* tls: (optional) how others are called; shared. */
+/* tls: (optional) for channels to other tasks; referenced. */
 struct rpc_tls;
 struct peers *peers_new(const struct mu_cluster *cluster, const char *job, int index,
 			struct rpc_tls *tls);
 void peers_free(struct peers *ps);
-/* The task itself answers through its worker, from now on. */
+/* Sets the worker that handles calls to the task itself. */
 void peers_set_worker(struct peers *ps, const struct local_worker *w); /* copied */
-unsigned peers_count(const struct peers *ps); /* without those that were learned */
+unsigned peers_count(const struct peers *ps); /* without tasks added by peers_learn */
 struct peer *peers_at(struct peers *ps, unsigned i);
-/* By task prefix, or by a device's full name.  NULL when the cluster has none such. */
+/* Finds a peer by task prefix or by the full name of a device; NULL: none. */
 struct peer *peers_find(struct peers *ps, const char *device);
-/* For the rendezvous table: receives go to the task that owns the key's source device. */
+/* For the rendezvous table: fetches tensors from the task that owns the key's source device. */
 struct rendezvous_remote peers_remote(struct peers *ps);
-/* Calls that still fetch tensors for a step that is over are cancelled. */
+/* Cancels the calls that fetch tensors for a step that has ended. */
 void peers_drop_step(struct peers *ps, int64_t step_id);
 
-/* Where this task listens, as its cluster names it; "" when the cluster does not. */
+/* Returns this task's address in the cluster; "" if it has none. */
 const char *peers_own_address(const struct peers *ps);
-/* Takes in a task that the cluster did not have when this one started: a worker that was added to a
- * running job opens its sessions here.  One that is known keeps its address. */
+/* Adds a task that joined the cluster after this task started, such as a worker added to a running
+ * job.  The address of a known task does not change. */
 int peers_learn(struct peers *ps, const char *task, const char *address, struct mu_err *err);
 
-/* Streams to those tasks that have them (peer_stream.h); host: as there.  Before the first call. */
+/* Starts the streams (peer_stream.h), before the first call. */
 struct streams_options;
 int peers_start_streams(struct peers *ps, const struct streams_options *o, struct mu_err *err);
 void peers_stop_streams(struct peers *ps);
-/* NULL: none were started, or wanted. */
+/* NULL: streams were not started. */
 struct streams *peers_streams(const struct peers *ps);
-void peers_offer(struct peers *ps, struct mu_buf *status); /* adds to a GetStatusResponse */
-/* A step about to start a part on p: NULL, or the stream that it and its tensors shall go by. */
+void peers_offer(struct peers *ps,
+		 struct mu_buf *status); /* appends the offer to a GetStatusResponse */
+/* Called before a step starts a part on p.  Returns the stream for the part and its tensors, or
+ * NULL.
+ */
 struct stream_conn *peer_join(struct peer *p, struct rendezvous *r);
 
-/* For peers.c. */
+/* Used by peers.c. */
 struct peer *peer_grpc_new(const char *address, struct rpc_tls *tls, struct mu_err *err);
 const char *peer_grpc_address(const struct peer *p);
 void peer_grpc_drop_step(struct peer *p, int64_t step_id);

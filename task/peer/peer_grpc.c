@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Another task through TensorFlow's worker RPCs.  The channel is opened at the first use.
+/* Calls another task through TensorFlow's worker RPCs.  The channel is opened at the first use.
  *
- * Receives in flight are listed with their step, so that they can be cancelled when the step is
- * over here: the other side may keep one parked for ever. */
+ * Running receives are listed with their step.  When the step ends on this task, they are
+ * cancelled, because the other task may never reply. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -20,7 +20,7 @@ struct peer_grpc {
 	struct peer base;
 	char *address;
 	struct rpc_tls *tls;  /* a reference, or NULL */
-	pthread_mutex_t lock; /* guards what follows; not held across calls into gRPC's answers */
+	pthread_mutex_t lock; /* guards the members below; not held across `done` */
 	struct rpc_channel *ch;
 	struct receive *receives;
 	_Atomic unsigned n_receives;
@@ -35,11 +35,11 @@ struct receive {
 	void *arg;
 };
 
-/* What run_graph returns for a run that went by a stream. */
+/* The result of run_graph for a run over a stream. */
 #define BY_STREAM (1ull << 63)
 
 struct control {
-	struct stream_peer *stream; /* of whom a GetStatus asks */
+	struct stream_peer *stream; /* GetStatus: the peer whose offer the reply may have */
 	peer_done done;
 	void *arg;
 };
@@ -240,8 +240,8 @@ static void grpc_recv(struct peer *p, int64_t step_id, const char *key, rendezvo
 		r->next->prev = r;
 	g->receives = r;
 	g->n_receives++;
-	/* Under the lock, so that r->call is there when received() or a drop looks.  Waits a little
-	 * for a peer that we never met or that has just moved. */
+	/* Under the lock, so that r->call is set before received() or peer_grpc_drop_step reads it.
+	 * A short wait is enough for a peer that is starting or has moved. */
 	id = ch ? rpc_start(ch, "/tensorflow.WorkerService/RecvTensor", &out, 0, RPC_WAIT_SHORT,
 			    received, r, &err)
 		: 0;
@@ -285,7 +285,7 @@ static void grpc_describe(struct peer *p, struct mu_buf *out)
 	ch = g->ch;
 	pthread_mutex_unlock(&g->lock);
 	if (ch && rpc_channel_is_away(ch, &why))
-		mu_buf_printf(out, " (%s)", why.msg); /* it has the address */
+		mu_buf_printf(out, " (%s)", why.msg); /* includes the address */
 	else
 		mu_buf_printf(out, " at %s", g->address);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The task itself as a peer: calls into its worker, no bytes on any wire. */
+/* The task itself as a peer: direct calls of its worker. */
 #include "task/peer/peer.h"
 
 struct peer_local {
@@ -51,7 +51,7 @@ static void local_cancel_run(struct peer *p, uint64_t id, int64_t step_id)
 	const struct local_worker *w = worker_of(p);
 	struct mu_err why;
 
-	mu_fail(&why, MU_CANCELLED, "Step %lld was given up", (long long)step_id);
+	mu_fail(&why, MU_CANCELLED, "Step %lld was cancelled", (long long)step_id);
 	w->ops->cancel_step(w->worker, step_id, &why);
 }
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the frames mean.
+/* Handles the frames of streams.
  *
- * The side that dialled is the master of the steps that go over a connection: it sends RUN, CANCEL
- * and CLEANUP, and gets RAN; TENSOR goes both ways.  c->steps has what is in flight: there, the
- * runs that we wait for; here, the runs of the other side and the steps for which tensors have come
- * before their RUN.  When a connection ends, the former fail with UNAVAILABLE and the latter are
+ * The side that dialled is the master of the steps on a connection.  It sends RUN, CANCEL and
+ * CLEANUP and receives RAN; both sides send TENSOR.  On the master c->steps has the runs without a
+ * reply.  On the other side it has the runs of the master, and the steps whose tensors arrived
+ * before their RUN.  When a connection ends, the former fail with UNAVAILABLE; the latter are
  * cancelled and dropped.
  *
- * Both ends route a step's rendezvous through the connection before anything of it runs, so that
- * what one pushes the other waits for.  Frames keep their order: a step's tensors come before the
- * RAN that follows them. */
+ * Both sides add the connection as a route to the step's rendezvous before the step runs.  So each
+ * side waits locally for the tensors that the other pushes.  Frames keep their order: the tensors
+ * of a step arrive before its RAN. */
 #include "task/peer/peer_stream.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@
 #include "task/runtime/runtime.h"
 
 enum { MAX_PARKED_STEPS = 4096, REDIAL_MS = 1000 };
-#define MAX_PARKED_BYTES ((size_t)4 << 30) /* of one step, before its RUN */
+#define MAX_PARKED_BYTES ((size_t)4 << 30) /* for one step, before its RUN */
 
 /* ---- one other task ---- */
 
@@ -75,7 +75,7 @@ void stream_peer_offered(struct stream_peer *p, struct mu_span status)
 		return;
 	pthread_mutex_lock(&p->lock);
 	if (!p->offered || memcmp(o.key, p->offer.key, sizeof(o.key)) != 0)
-		p->last_dial_ms = 0; /* a new life of it */
+		p->last_dial_ms = 0; /* a new incarnation */
 	p->offer = o;
 	p->offered = true;
 	dial_locked(p);
@@ -94,13 +94,13 @@ bool stream_peer_live(struct stream_peer *p)
 
 /* ---- tensors out ---- */
 
-static int lend(struct stream_conn *c, int64_t step_id, const char *key, struct mu_tensor *t,
-		struct mu_err *err)
+static int push_shared(struct stream_conn *c, int64_t step_id, const char *key, struct mu_tensor *t,
+		       struct mu_err *err)
 {
-	struct mu_tensor shape = *t; /* to write down; t is taken */
-	struct stream_loan loan = lender_lend(c->lender, t);
+	struct mu_tensor shape = *t; /* for the frame; t is taken */
+	struct shm_handle handle = exporter_add(c->exporter, t);
 	MU_AUTO_BUF b = {0};
-	int rc = stream_lent_write(&b, step_id, key, &shape, &loan, err);
+	int rc = stream_shared_write(&b, step_id, key, &shape, &handle, err);
 
 	return rc ? rc : stream_conn_send(c, &b, NULL, 0, err);
 }
@@ -113,8 +113,8 @@ static int push(void *ctx, int64_t step_id, const char *key, struct mu_tensor *t
 	size_t payload;
 	int rc;
 
-	if (!dead && c->lender && lender_can(t))
-		return lend(c, step_id, key, t, err);
+	if (!dead && c->exporter && exporter_accepts(t))
+		return push_shared(c, step_id, key, t, err);
 	rc = stream_tensor_write(&b, step_id, key, t, dead, &payload, err);
 	if (rc)
 		mu_tensor_unref(t);
@@ -123,14 +123,14 @@ static int push(void *ctx, int64_t step_id, const char *key, struct mu_tensor *t
 	return rc;
 }
 
-static void let_go(void *ctx)
+static void release_route(void *ctx)
 {
 	stream_conn_unref(ctx);
 }
 
-static void join(struct stream_conn *c, struct rendezvous *r)
+static void add_route(struct stream_conn *c, struct rendezvous *r)
 {
-	static const struct rendezvous_route_ops ops = {push, let_go};
+	static const struct rendezvous_route_ops ops = {push, release_route};
 
 	rendezvous_route(r, c->task, &ops, stream_conn_ref(c));
 }
@@ -142,7 +142,7 @@ struct stream_conn *stream_peer_join(struct stream_peer *p, struct rendezvous *r
 	pthread_mutex_lock(&p->lock);
 	c = p->conn;
 	if (c)
-		join(c, r);
+		add_route(c, r);
 	else
 		dial_locked(p);
 	pthread_mutex_unlock(&p->lock);
@@ -151,7 +151,7 @@ struct stream_conn *stream_peer_join(struct stream_peer *p, struct rendezvous *r
 
 /* ---- the master's side ---- */
 
-static struct stream_step *step_take(struct stream_conn *c, int64_t step_id)
+static struct stream_step *remove_step(struct stream_conn *c, int64_t step_id)
 {
 	struct stream_step *s;
 
@@ -188,10 +188,10 @@ void stream_run_graph(struct stream_conn *c, const struct peer_run *run, peer_do
 		done(arg, &err, MU_SPAN(""));
 		return;
 	}
-	stream_conn_send(c, &b, NULL, 0, &err); /* if it fails now, the break tells */
+	stream_conn_send(c, &b, NULL, 0, &err); /* a failure is reported when the connection ends */
 }
 
-static void send_plain(struct stream_conn *c, enum stream_type type, int64_t step_id)
+static void send_empty(struct stream_conn *c, enum stream_type type, int64_t step_id)
 {
 	MU_AUTO_BUF b = {0};
 	struct mu_err err;
@@ -208,13 +208,13 @@ void stream_peer_cancel(struct stream_peer *p, int64_t step_id)
 	c = p->conn ? stream_conn_ref(p->conn) : NULL;
 	pthread_mutex_unlock(&p->lock);
 	if (c)
-		send_plain(c, STREAM_CANCEL, step_id);
+		send_empty(c, STREAM_CANCEL, step_id);
 	stream_conn_unref(c);
 }
 
 void stream_clean_up(struct stream_conn *c, int64_t step_id)
 {
-	send_plain(c, STREAM_CLEANUP, step_id);
+	send_empty(c, STREAM_CLEANUP, step_id);
 }
 
 static int on_ran(struct stream_conn *c, struct mu_span head, struct mu_err *err)
@@ -225,7 +225,7 @@ static int on_ran(struct stream_conn *c, struct mu_span head, struct mu_err *err
 
 	if (rc)
 		return rc;
-	s = step_take(c, c->header.step_id);
+	s = remove_step(c, c->header.step_id);
 	if (s) {
 		s->done(s->arg, said.code ? &said : NULL, MU_SPAN(""));
 		free(s);
@@ -278,7 +278,7 @@ static int on_run(struct stream_conn *c, struct mu_span head, struct mu_err *err
 	if (old && old->running) {
 		stream_conn_unref(c);
 		free(s);
-		return mu_fail(err, MU_INVALID_ARGUMENT, "step %lld was to run twice",
+		return mu_fail(err, MU_INVALID_ARGUMENT, "duplicate RUN of step %lld",
 			       (long long)c->header.step_id);
 	}
 	free(old);
@@ -287,13 +287,13 @@ static int on_run(struct stream_conn *c, struct mu_span head, struct mu_err *err
 				.step_id = s->step_id,
 				.request_id = m.request_id};
 	r = rendezvous_table_get(w->runtime->steps, s->step_id);
-	join(c, r);
+	add_route(c, r);
 	w->ops->run(w->worker, &run, true, run_ended, s);
 	rendezvous_unref(r);
 	return 0;
 }
 
-static void on_give_up(struct stream_conn *c)
+static void on_cancel(struct stream_conn *c)
 {
 	const struct local_worker *w = stream_worker(c->owner);
 	int64_t step_id = c->header.step_id;
@@ -305,10 +305,10 @@ static void on_give_up(struct stream_conn *c)
 	if (s && !s->running)
 		mu_map_del_n(&c->steps, &step_id, sizeof(step_id));
 	else
-		s = NULL; /* run_ended's */
+		s = NULL; /* run_ended will free it */
 	pthread_mutex_unlock(&c->lock);
 	free(s);
-	mu_fail(&why, MU_CANCELLED, "The master gave up step %lld", (long long)step_id);
+	mu_fail(&why, MU_CANCELLED, "The master cancelled step %lld", (long long)step_id);
 	w->ops->drop_step(w->worker, step_id, &why);
 }
 
@@ -321,25 +321,25 @@ int stream_on_hello(struct stream_conn *c, struct mu_span head, struct mu_err *e
 	int rc;
 
 	if (c->header.type != STREAM_HELLO)
-		return mu_fail(err, MU_UNAUTHENTICATED, "a stream that begins without a greeting");
+		return mu_fail(err, MU_UNAUTHENTICATED, "the first frame is not HELLO");
 	rc = stream_hello_parse(&h, head, err);
 	if (rc)
 		return rc;
 	for (int i = 0; i < STREAM_KEY; i++)
 		differs |= (unsigned char)(h.key[i] ^ own->key[i]);
 	if (differs || h.yours != rt->incarnation)
-		return mu_fail(err, MU_UNAUTHENTICATED, "a greeting with the wrong key");
+		return mu_fail(err, MU_UNAUTHENTICATED, "HELLO with the wrong key");
 	if (mu_device_task_len(h.task) != strlen(h.task))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "a greeting from no task");
-	rc = stream_conn_greeted(c, c->header.flags, &h, err);
+		return mu_fail(err, MU_INVALID_ARGUMENT, "HELLO without a valid task name");
+	rc = stream_conn_on_hello(c, c->header.flags, &h, err);
 	if (rc)
 		return rc;
-	stream_loop_greeted(c);
+	stream_loop_handshake_done(c);
 	memset(h.key, 0, sizeof(h.key));
 	h.yours = h.mine;
 	h.mine = rt->incarnation;
 	snprintf(h.task, sizeof(h.task), "%s", rt->task_prefix);
-	return stream_conn_greet(c, STREAM_WELCOME, &h, 0, err);
+	return stream_conn_send_hello(c, STREAM_WELCOME, &h, 0, err);
 }
 
 int stream_on_frame(struct stream_conn *c, struct mu_span head, struct mu_err *err)
@@ -356,18 +356,18 @@ int stream_on_frame(struct stream_conn *c, struct mu_span head, struct mu_err *e
 	case STREAM_CANCEL:
 	case STREAM_CLEANUP:
 		if (!c->dialled) {
-			on_give_up(c);
+			on_cancel(c);
 			return 0;
 		}
 		break;
 	case STREAM_RETURN:
-		if (c->lender)
-			return lender_returned(c->lender, head, err);
+		if (c->exporter)
+			return exporter_returned(c->exporter, head, err);
 		break;
 	default:
 		break;
 	}
-	return mu_fail(err, MU_INVALID_ARGUMENT, "a frame of type %d out of place",
+	return mu_fail(err, MU_INVALID_ARGUMENT, "unexpected frame of type %d",
 		       (int)c->header.type);
 }
 
@@ -380,8 +380,8 @@ static bool of_task(struct mu_span device, const char *task)
 	return device.len > n && !memcmp(device.data, task, n) && device.data[n] == '/';
 }
 
-/* Whether the tensor of this frame is for a step that may still want it; counts what is parked. */
-static int admit(struct stream_conn *c, bool *wanted, struct mu_err *err)
+/* Sets *wanted if the step of this frame may still use the tensor; counts parked bytes. */
+static int check_step(struct stream_conn *c, bool *wanted, struct mu_err *err)
 {
 	int64_t step_id = c->header.step_id;
 	struct stream_step *s;
@@ -396,29 +396,29 @@ static int admit(struct stream_conn *c, bool *wanted, struct mu_err *err)
 		mu_map_put_n(&c->steps, &step_id, sizeof(step_id), s);
 		if (c->steps.count > MAX_PARKED_STEPS)
 			rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
-				     "tensors for more than %d steps that never ran",
+				     "tensors for more than %d steps without a RUN",
 				     MAX_PARKED_STEPS);
 	}
 	if (s && !c->dialled && !s->running) {
 		s->parked += c->header.payload_len;
 		if (s->parked > MAX_PARKED_BYTES)
 			rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
-				     "more than %zu bytes for a step that does not run",
+				     "more than %zu bytes for a step without a RUN",
 				     MAX_PARKED_BYTES);
 	}
 	pthread_mutex_unlock(&c->lock);
 	return rc;
 }
 
-static int on_loan(struct stream_conn *c, const struct stream_tensor *t, struct mu_err *err)
+static int on_shared(struct stream_conn *c, const struct stream_tensor *t, struct mu_err *err)
 {
 	int rc;
 
-	if (!c->borrower)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "a loan, and no memory is shown");
-	rc = borrower_take(c->borrower, &c->tensor, t->dtype, &t->shape, &t->loan, err);
+	if (!c->importer)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a shared tensor without shared memory");
+	rc = importer_map(c->importer, &c->tensor, t->dtype, &t->shape, &t->handle, err);
 	if (!rc && c->skip)
-		mu_tensor_unref(&c->tensor); /* goes back at once */
+		mu_tensor_unref(&c->tensor); /* returned at once */
 	return rc;
 }
 
@@ -435,16 +435,17 @@ int stream_on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *
 	if (rc)
 		return rc;
 	if (!of_task(k.src_device, c->task) || !of_task(k.dst_device, rt->task_prefix))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "a tensor that is not between us: %.300s",
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "the key is not of a tensor from this peer to this task: %.300s",
 			       t.key);
-	rc = admit(c, &wanted, err);
+	rc = check_step(c, &wanted, err);
 	if (rc)
 		return rc;
 	c->skip = !wanted;
 	if (k.src_incarnation != c->incarnation)
-		c->skip = true; /* of an earlier life: nobody here waits for it */
-	if (t.lent) {
-		rc = on_loan(c, &t, err);
+		c->skip = true; /* for an earlier incarnation of this task */
+	if (t.shared) {
+		rc = on_shared(c, &t, err);
 	} else if (!c->skip && t.raw) {
 		rc = mu_tensor_new(&c->tensor, t.dtype, &t.shape, err);
 		c->payload_at = rc ? NULL : c->tensor.data;
@@ -473,7 +474,7 @@ static void deliver(struct stream_conn *c, struct mu_tensor *t, bool dead, const
 	if (bad) {
 		rendezvous_abort(r, bad);
 	} else if (rendezvous_put(r, c->key, *t, dead, &err) && !c->dialled) {
-		/* over already: nothing is parked for it */
+		/* the step has ended */
 		int64_t step_id = c->header.step_id;
 
 		pthread_mutex_lock(&c->lock);
@@ -534,7 +535,7 @@ void stream_on_break(struct stream_conn *c, const struct mu_err *why)
 	mu_map_each (&c->steps, s)
 		list[n++] = s->value;
 	for (size_t i = 0; i < n; i++) {
-		if (p || !list[i]->running) { /* else run_ended takes it */
+		if (p || !list[i]->running) { /* else run_ended frees it */
 			int64_t id = list[i]->step_id;
 
 			mu_map_del_n(&c->steps, &id, sizeof(id));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tasks that this one can talk to.  The list only grows, by tasks that join a running job; a
- * peer's address in memory never changes. */
+/* The peers of this task.  Tasks that join a running job are added; peers are never removed, and
+ * the struct peer of a task never moves. */
 #include "task/peer/peer.h"
 
 #include <pthread.h>
@@ -9,20 +9,20 @@
 #include "task/peer/peer_stream.h"
 #include "task/rpc/tls.h"
 
-/* Peers that join later: more than a job may have workers (JOB_MAX_REPLICAS), and few enough that a
- * stranger who invents them gets nowhere. */
+/* Limit of added peers: more than the workers of a job (JOB_MAX_REPLICAS), but few enough to bound
+ * the memory that invented peers can take. */
 enum { MAX_LEARNED = 4096 };
 
 struct peers {
-	pthread_rwlock_t lock; /* guards what follows; not held across a call to a peer */
+	pthread_rwlock_t lock; /* guards the members below; not held across a call to a peer */
 	struct peer **list;
-	unsigned n; /* of the cluster as it was at the start, then those that were learned */
+	unsigned n; /* tasks of the cluster at the start, then added tasks */
 	unsigned n_own;
 	struct mu_map by_task;
 	char *own_address;
 	struct local_worker worker;
 	struct streams *streams; /* NULL: gRPC only */
-	struct rpc_tls *tls;     /* a reference, or NULL; fixed */
+	struct rpc_tls *tls;     /* a reference, or NULL; does not change */
 };
 
 static void add(struct peers *ps, struct peer *p, const char *job, int index)
@@ -157,8 +157,9 @@ struct peer *peers_find(struct peers *ps, const char *device)
 	return p;
 }
 
-/* Takes p. */
-static int learn(struct peers *ps, struct peer *p, const char *job, int index, struct mu_err *err)
+/* Adds p, which it takes. */
+static int add_locked(struct peers *ps, struct peer *p, const char *job, int index,
+		      struct mu_err *err)
 {
 	if (ps->n - ps->n_own == MAX_LEARNED)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
@@ -181,15 +182,15 @@ int peers_learn(struct peers *ps, const char *task, const char *address, struct 
 	if ((rc = mu_device_parse(&name, task, err)))
 		return rc;
 	if (!name.job[0] || name.task < 0 || mu_device_task_len(task) != strlen(task))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "'%.200s' is no task's name", task);
+		return mu_fail(err, MU_INVALID_ARGUMENT, "'%.200s' is not a task name", task);
 	p = peer_grpc_new(address, ps->tls, err);
 	if (!p)
 		return -MU_INVALID_ARGUMENT;
 	pthread_rwlock_wrlock(&ps->lock);
 	if (!mu_map_get(&ps->by_task, task))
-		rc = learn(ps, p, name.job, name.task, err);
+		rc = add_locked(ps, p, name.job, name.task, err);
 	else
-		rc = 1; /* another call was faster */
+		rc = 1; /* another call has added it */
 	pthread_rwlock_unlock(&ps->lock);
 	if (rc)
 		p->ops->free(p);
@@ -208,7 +209,7 @@ static void recv_remote(void *ctx, struct rendezvous *r, const char *key, rendez
 		return;
 	}
 	mu_fail(&err, MU_INVALID_ARGUMENT,
-		"a tensor is to come from a task that this cluster does not have: %.300s", key);
+		"the source task of a tensor is not in this cluster: %.300s", key);
 	done(arg, &err, &none, false);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing: a frame is queued under the connection's lock and the queue is written at once by
- * whoever queued, until the socket is full; then the reader goes on when it is writable.  What a
- * reader itself queues while it handles frames goes out together afterwards, unless it is large.
+/* Writing: the sending thread queues a frame under the connection's lock and writes the queue until
+ * the socket is full.  The reader continues when the socket is writable.  Small frames that a
+ * reader queues while it handles frames are written together afterwards.
  *
- * Reading: into a buffer that holds any header and head; a payload goes straight to its tensor,
- * with the buffer behind it in the same call. */
+ * Reading: header and head go to a buffer that is large enough for both.  One call reads a payload
+ * directly into its tensor and the following bytes into the buffer. */
 #include "task/peer/stream_conn.h"
 
 #include <endian.h>
@@ -55,7 +55,8 @@ struct stream_conn *stream_conn_ref(struct stream_conn *c)
 	return c;
 }
 
-/* Freeing a frame may give a borrowed tensor back, which takes the lock. */
+/* Freeing a frame may return an imported tensor, which takes the lock; so frames are freed later.
+ */
 static void drop_first(struct stream_conn *c)
 {
 	struct stream_out *o = c->first;
@@ -85,8 +86,8 @@ void stream_conn_unref(struct stream_conn *c)
 	if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	stream_conn_break(c);
-	borrower_end(c->borrower);
-	lender_free(c->lender);
+	importer_end(c->importer);
+	exporter_free(c->exporter);
 	share_close(c->fds);
 	tls_conn_free(c->tls);
 	close(c->fd);
@@ -107,18 +108,18 @@ void stream_lost(struct mu_err *err, const struct stream_conn *c)
 	mu_fail(err, MU_UNAVAILABLE, "the stream to %s is lost", *c->task ? c->task : "a stranger");
 }
 
-/* ---- greeting ---- */
+/* ---- handshake ---- */
 
-int stream_conn_greet(struct stream_conn *c, enum stream_type type, const struct stream_hello *h,
-		      int64_t until_ms, struct mu_err *err)
+int stream_conn_send_hello(struct stream_conn *c, enum stream_type type,
+			   const struct stream_hello *h, int64_t until_ms, struct mu_err *err)
 {
 	int fds[SHARE_FDS], rc = 0;
 	MU_AUTO_BUF b = {0};
 
-	if (c->local && (type == STREAM_HELLO || c->borrower))
-		c->lender = lender_new(fds);
-	stream_hello_write(&b, type, c->lender ? STREAM_SHARES : 0, h);
-	if (c->lender) {
+	if (c->local && (type == STREAM_HELLO || c->importer))
+		c->exporter = exporter_new(fds);
+	stream_hello_write(&b, type, c->exporter ? STREAM_SHARES : 0, h);
+	if (c->exporter) {
 		rc = share_send(c->fd, mu_buf_span(&b), fds, err);
 		close(fds[SHARE_LIFE]);
 	} else if (stream_io_put_all(c, mu_buf_span(&b), until_ms)) {
@@ -128,31 +129,31 @@ int stream_conn_greet(struct stream_conn *c, enum stream_type type, const struct
 	return rc;
 }
 
-/* Memory is shown both ways or not at all. */
-int stream_conn_greeted(struct stream_conn *c, unsigned flags, const struct stream_hello *said,
-			struct mu_err *err)
+/* Memory is shared in both directions or not at all. */
+int stream_conn_on_hello(struct stream_conn *c, unsigned flags, const struct stream_hello *said,
+			 struct mu_err *err)
 {
-	bool ours = c->dialled ? c->lender != NULL : arena_started();
+	bool ours = c->dialled ? c->exporter != NULL : arena_started();
 
 	if (ours && (flags & STREAM_SHARES)) {
-		c->borrower = borrower_new(c, c->fds, err);
-		if (!c->borrower)
+		c->importer = importer_new(c, c->fds, err);
+		if (!c->importer)
 			return -(int)err->code;
 	}
 	share_close(c->fds);
-	if (!c->borrower) {
-		lender_free(c->lender);
-		c->lender = NULL;
+	if (!c->importer) {
+		exporter_free(c->exporter);
+		c->exporter = NULL;
 	}
 	snprintf(c->task, sizeof(c->task), "%s", said->task);
 	c->incarnation = said->mine;
-	c->greeted = true;
+	c->handshake_done = true;
 	return 0;
 }
 
 /* ---- writing ---- */
 
-static unsigned gather(struct stream_conn *c, struct iovec *iov)
+static unsigned fill_iov(struct stream_conn *c, struct iovec *iov)
 {
 	unsigned n = 0;
 
@@ -189,14 +190,14 @@ static void flush_locked(struct stream_conn *c)
 	bool more;
 
 	while ((c->first || stream_io_unsent(c)) && !c->broken) {
-		ssize_t n = stream_io_write(c, iov, gather(c, iov));
+		ssize_t n = stream_io_write(c, iov, fill_iov(c, iov));
 
 		if (n >= 0) {
 			advance(c, (size_t)n);
 		} else if (errno == EAGAIN || errno == EWOULDBLOCK) {
 			break;
 		} else if (errno != EINTR) {
-			shutdown(c->fd, SHUT_RDWR); /* the reader sees it and ends things */
+			shutdown(c->fd, SHUT_RDWR); /* the reader then ends the connection */
 			return;
 		}
 	}
@@ -214,7 +215,7 @@ void stream_conn_flush(struct stream_conn *c)
 	unlock(c);
 }
 
-void stream_conn_flush_put_off(struct stream_conn *c)
+void stream_conn_flush_deferred(struct stream_conn *c)
 {
 	pthread_mutex_lock(&c->lock);
 	c->flusher = NULL;
@@ -281,7 +282,7 @@ int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct m
 	if (!broken) {
 		queue_returns(c);
 		queue(c, o);
-		if (!c->wants_out && (payload >= AT_ONCE || !stream_set_puts_off(c)))
+		if (!c->wants_out && (payload >= AT_ONCE || !stream_set_defers(c)))
 			flush_locked(c);
 	}
 	unlock(c);
@@ -306,8 +307,8 @@ void stream_conn_break(struct stream_conn *c)
 
 /* ---- reading ---- */
 
-/* Handles what the buffer holds; 0, or what is wrong with it. */
-static int digest(struct stream_conn *c, struct mu_err *err)
+/* Handles the frames in the buffer; returns 0 or an error. */
+static int handle_buffer(struct stream_conn *c, struct mu_err *err)
 {
 	for (;;) {
 		size_t have = c->to - c->from;
@@ -342,7 +343,7 @@ static int digest(struct stream_conn *c, struct mu_err *err)
 		head = (struct mu_span){c->buffer + c->from + STREAM_HEADER, c->header.head_len};
 		c->has_header = false;
 		c->from += STREAM_HEADER + c->header.head_len;
-		if (!c->greeted)
+		if (!c->handshake_done)
 			rc = stream_on_hello(c, head, err);
 		else if (c->header.type == STREAM_TENSOR)
 			rc = stream_on_tensor(c, head, err);
@@ -356,8 +357,7 @@ static int digest(struct stream_conn *c, struct mu_err *err)
 bool stream_conn_read(struct stream_conn *c, struct mu_err *err)
 {
 	for (int i = 0; i < READS; i++) {
-		bool direct =
-		    c->in_payload && !c->skip; /* the buffer is empty: a payload took it */
+		bool direct = c->in_payload && !c->skip; /* the buffer is empty after a payload */
 		struct iovec iov[2];
 		unsigned n = 0;
 		size_t asked = 0;
@@ -392,7 +392,7 @@ bool stream_conn_read(struct stream_conn *c, struct mu_err *err)
 		} else {
 			c->to += (size_t)got;
 		}
-		if (digest(c, err))
+		if (handle_buffer(c, err))
 			return false;
 		if ((size_t)got < asked && !c->in_payload)
 			return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One connection: frames queued and written from any thread, read by its set's reader. */
+/* One connection: any thread may send frames; the reader of its set reads them. */
 #ifndef MU_TASK_PEER_STREAM_CONN_H
 #define MU_TASK_PEER_STREAM_CONN_H
 
@@ -22,17 +22,17 @@ struct stream_conn {
 	struct streams *owner;
 	struct stream_peer *dialled; /* NULL: the other side is the master */
 	int fd;
-	bool local;           /* a unix socket */
-	struct tls_conn *tls; /* NULL: in the clear; under the lock once there are two threads */
-	/* of the other side; fixed once greeted */
-	int fds[SHARE_FDS];               /* came with its greeting */
-	struct stream_lender *lender;     /* ours; NULL: tensors are sent */
-	struct stream_borrower *borrower; /* theirs */
-	bool greeted;
+	bool local;           /* a Unix socket */
+	struct tls_conn *tls; /* NULL: unencrypted; guarded by the lock after the handshake */
+	/* of the other side; constant after the handshake */
+	int fds[SHARE_FDS];               /* received with the handshake */
+	struct stream_exporter *exporter; /* ours; NULL: tensors are sent */
+	struct stream_importer *importer; /* theirs */
+	bool handshake_done;
 	char task[STREAM_MAX_TASK + 1];
 	uint64_t incarnation;
 	int64_t since_ms;
-	/* its reader's */
+	/* used by the reader only */
 	struct stream_conn *next, **link; /* the streams' list, under its lock */
 	struct stream_conn *next_unread;
 	bool unread;
@@ -44,84 +44,84 @@ struct stream_conn {
 	struct mu_buf proto;
 	char *payload_at;
 	size_t payload_left;
-	char *key; /* of the TENSOR that comes in */
-	/* */
-	pthread_mutex_t lock; /* guards what follows; a leaf */
+	char *key; /* of the TENSOR being received */
+
+	pthread_mutex_t lock; /* guards the members below; no other lock is taken under it */
 	struct stream_out *first, **last;
-	struct stream_out *spent; /* written; to be freed without the lock */
-	struct mu_buf returns;    /* loans that are over, not told yet */
-	size_t returned;          /* their bytes */
+	struct stream_out *spent; /* written frames, to be freed without the lock */
+	struct mu_buf returns;    /* ids of unused imported tensors, not sent yet */
+	size_t returned;          /* bytes of these tensors */
 	bool broken, wants_out;
-	const void *flusher; /* the thread's turn that has put off writing; NULL: none has */
-	struct stream_conn *next_put_off; /* that one's */
-	struct mu_map steps;              /* step id -> struct stream_step */
+	const void *flusher; /* the reading thread that has deferred writing; NULL: none */
+	struct stream_conn *next_deferred; /* in the list of that thread */
+	struct mu_map steps;               /* step id -> struct stream_step */
 };
 
 struct stream_step {
 	int64_t step_id;
 	bool running, sole;
 	size_t parked;
-	struct stream_conn *conn; /* a reference when it runs here for the other side */
-	peer_done done;           /* it runs there for us */
+	struct stream_conn *conn; /* a reference, if this task runs it for the master */
+	peer_done done;           /* set if the other task runs it for this one */
 	void *arg;
 };
 
 struct stream_conn *stream_conn_new(struct streams *owner, int fd);
-/* Puts mutual TLS on it.  host: NULL for who has accepted it; else whom the other side must be. */
+/* Adds mutual TLS.  host: NULL on the accepting side; else the required name of the other side. */
 int stream_conn_secure(struct stream_conn *c, struct rpc_tls *tls, const char *host,
 		       struct mu_err *err);
 struct stream_conn *stream_conn_ref(struct stream_conn *c);
 void stream_conn_unref(struct stream_conn *c);
-/* Says who we are, the first bytes on a connection; shows our memory when that leads somewhere.
- * Waits for the other side until then at most. */
-int stream_conn_greet(struct stream_conn *c, enum stream_type type, const struct stream_hello *h,
-		      int64_t until_ms, struct mu_err *err);
-/* The other side has: takes who it is and what it shows. */
-int stream_conn_greeted(struct stream_conn *c, unsigned flags, const struct stream_hello *said,
-			struct mu_err *err);
-/* Queues a frame, and writes what the socket takes at once.  payload bytes of t->data follow frame;
- * t, when not NULL, is taken.  UNAVAILABLE when the connection is lost. */
+/* Sends HELLO or WELCOME, the first frame of a connection, with the shared memory if the connection
+ * is local.  Blocks until until_ms at most. */
+int stream_conn_send_hello(struct stream_conn *c, enum stream_type type,
+			   const struct stream_hello *h, int64_t until_ms, struct mu_err *err);
+/* Handles the HELLO or WELCOME of the other side: its identity and shared memory. */
+int stream_conn_on_hello(struct stream_conn *c, unsigned flags, const struct stream_hello *said,
+			 struct mu_err *err);
+/* Queues a frame and writes as much as the socket accepts.  `payload` bytes of t->data follow the
+ * frame; t is taken if not NULL.  UNAVAILABLE if the connection is lost. */
 int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct mu_tensor *t,
 		     size_t payload, struct mu_err *err);
 void stream_conn_flush(struct stream_conn *c);
-void stream_conn_flush_put_off(struct stream_conn *c); /* by c->flusher */
-/* A loan is over: told with the next frame, or now when much has come together. */
+void stream_conn_flush_deferred(struct stream_conn *c); /* called by c->flusher */
+/* Returns an imported tensor: with the next frame, or at once if many are pending. */
 void stream_conn_return(struct stream_conn *c, uint64_t id, size_t bytes);
-void stream_conn_break(struct stream_conn *c); /* nothing is sent any more */
-/* What has come; false with err when the connection is at its end. */
+void stream_conn_break(struct stream_conn *c); /* stops sending */
+/* Reads and handles available frames; false with err if the connection has ended. */
 bool stream_conn_read(struct stream_conn *c, struct mu_err *err);
 void stream_lost(struct mu_err *err, const struct stream_conn *c);
 
 /* ---- stream_io.c ---- */
-/* As readv and sendmsg, the connection's lock held for writing.  Reading may shorten iov. */
+/* As readv and sendmsg; writing requires the connection's lock.  Reading may shorten iov. */
 ssize_t stream_io_read(struct stream_conn *c, struct iovec *iov, int n);
 ssize_t stream_io_write(struct stream_conn *c, struct iovec *iov, unsigned n);
-bool stream_io_unsent(const struct stream_conn *c); /* written, and not in the socket yet */
-bool stream_io_unread(struct stream_conn *c);       /* has come, though the socket is empty */
-/* What a failed read with that errno means. */
+bool stream_io_unsent(const struct stream_conn *c); /* encrypted data is buffered */
+bool stream_io_unread(struct stream_conn *c);       /* decrypted data is buffered */
+/* Fills the error for a failed read with errno e. */
 void stream_io_why(const struct stream_conn *c, int e, struct mu_err *err);
-/* While only one thread knows the connection: all of it by then, or -1. */
+/* Transfer all bytes before until_ms, else return -1.  Only one thread may use the connection. */
 int stream_io_put_all(struct stream_conn *c, struct mu_span s, int64_t until_ms);
 int stream_io_get_all(struct stream_conn *c, char *to, size_t n, int64_t until_ms);
 
-/* ---- peer_stream.c: what the frames mean.  From its reader. ---- */
+/* ---- peer_stream.c: frame handlers, called by the reader ---- */
 int stream_on_frame(struct stream_conn *c, struct mu_span head, struct mu_err *err);
-/* Where the payload is to go: c->payload_at, or c->skip. */
+/* Sets c->payload_at, the address for the payload, or c->skip. */
 int stream_on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *err);
-void stream_on_payload(struct stream_conn *c); /* all of it has come */
-/* No frame will come any more. */
+void stream_on_payload(struct stream_conn *c); /* the payload is complete */
+/* The connection has ended. */
 void stream_on_break(struct stream_conn *c, const struct mu_err *why);
 int stream_on_hello(struct stream_conn *c, struct mu_span head, struct mu_err *err);
 
 /* ---- stream_loop.c ---- */
-/* what: a connection, or what was added with its descriptor. */
+/* what: the argument of stream_set_add, such as a connection. */
 void stream_loop_on_event(struct streams *s, void *what, unsigned events);
-void stream_loop_unread(struct stream_conn *c); /* to be read again, though the socket is empty */
+void stream_loop_unread(struct stream_conn *c); /* requests a read although the socket is empty */
 void stream_loop_watch(struct stream_conn *c, bool out); /* with c->lock held */
-void stream_loop_greeted(struct stream_conn *c);
+void stream_loop_handshake_done(struct stream_conn *c);
 void stream_loop_dial(struct streams *s, struct stream_peer *p);
 const struct local_worker *stream_worker(const struct streams *s);
-struct rpc_tls *stream_tls(const struct streams *s); /* borrowed; NULL: in the clear */
+struct rpc_tls *stream_tls(const struct streams *s); /* borrowed; NULL: unencrypted */
 const struct stream_offer *stream_own_offer(const struct streams *s);
 
 /* ---- stream_dial.c ---- */
@@ -136,7 +136,7 @@ struct stream_peer {
 	struct stream_peer *next; /* in the dialler's queue */
 };
 void stream_local_room(int fd);
-/* Blocks a few seconds at most.  A greeted connection, or NULL. */
+/* Returns a connection after its handshake, or NULL.  Blocks for some seconds at most. */
 struct stream_conn *stream_dial(struct stream_peer *p, struct mu_err *err);
 
 #endif

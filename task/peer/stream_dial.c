@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connecting to a task that has offered its stream: the unix socket first, which only leads
- * somewhere on the same host, then TCP.  The greeting says the offer's key and whom we mean. */
+/* Connects to a task that has offered its stream: first to the Unix socket, which works on the same
+ * host only, then by TCP.  HELLO has the offer's key and the incarnation of the intended task. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -16,7 +16,8 @@
 #include "task/peer/stream_conn.h"
 #include "task/runtime/runtime.h"
 
-/* A unix socket holds some 200 KiB unless told: a large tensor would take a wake-up for each. */
+/* LOCAL_ROOM: buffer size of Unix sockets.  With the default of about 200 KiB a large tensor needs
+ * many wake-ups. */
 enum { DIAL_MS = 3000, LOST_MS = 30000, LOCAL_ROOM = 2 << 20 };
 
 static void limit_wait(int fd)
@@ -63,7 +64,7 @@ static int dial_tcp(const char *host, int port, struct mu_err *err)
 	int fd = -1, one = 1, bad, e = 0;
 
 	if (!*host || !port)
-		return mu_fail(err, MU_UNAVAILABLE, "it has no stream on this host");
+		return mu_fail(err, MU_UNAVAILABLE, "it does not listen for streams on this host");
 	snprintf(service, sizeof(service), "%d", port);
 	bad = getaddrinfo(host, service, &hints, &list);
 	if (bad)
@@ -100,7 +101,7 @@ static int greet(struct stream_conn *c, const struct stream_offer *o, struct mu_
 
 	memcpy(h.key, o->key, sizeof(h.key));
 	snprintf(h.task, sizeof(h.task), "%s", rt->task_prefix);
-	rc = stream_conn_greet(c, STREAM_HELLO, &h, until, err);
+	rc = stream_conn_send_hello(c, STREAM_HELLO, &h, until, err);
 	if (rc)
 		return rc;
 	if (stream_io_get_all(c, header, sizeof(header), until))
@@ -110,12 +111,12 @@ static int greet(struct stream_conn *c, const struct stream_offer *o, struct mu_
 		return rc;
 	if (answer.type != STREAM_WELCOME || answer.payload_len ||
 	    stream_io_get_all(c, head, answer.head_len, until))
-		return mu_fail(err, MU_UNAVAILABLE, "its stream answers with something else");
+		return mu_fail(err, MU_UNAVAILABLE, "its stream replies with an unexpected frame");
 	rc = stream_hello_parse(&said, (struct mu_span){head, answer.head_len}, err);
 	if (!rc && (strcmp(said.task, p->task) || said.mine != o->incarnation))
-		rc = mu_fail(err, MU_UNAVAILABLE, "its stream is that of %s", said.task);
+		rc = mu_fail(err, MU_UNAVAILABLE, "its stream belongs to %s", said.task);
 	if (!rc)
-		rc = stream_conn_greeted(c, answer.flags, &said, err);
+		rc = stream_conn_on_hello(c, answer.flags, &said, err);
 	return rc;
 }
 

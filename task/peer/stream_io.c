@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection's bytes, from and to its socket or the TLS on it.  The two directions of TLS share
- * one state, so reading takes the connection's lock then, which in the clear it need not; to keep
- * writers waiting for a moment only, it reads a piece at a time. */
+/* Reads and writes the bytes of a connection, with or without TLS.  Both directions of TLS share
+ * one state, so reading with TLS takes the connection's lock.  It reads in pieces, so that writers
+ * do not wait long. */
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -17,7 +17,7 @@ ssize_t stream_io_read(struct stream_conn *c, struct iovec *iov, int n)
 {
 	ssize_t got;
 
-	if (c->local && !c->greeted)
+	if (c->local && !c->handshake_done)
 		return share_recv(c->fd, iov[0].iov_base, iov[0].iov_len, c->fds);
 	if (!c->tls)
 		return readv(c->fd, iov, n);
@@ -64,9 +64,9 @@ void stream_io_why(const struct stream_conn *c, int e, struct mu_err *err)
 		stream_lost(err, c);
 }
 
-/* ---- a greeting: all of it, before a time ---- */
+/* ---- handshake: complete transfers with a deadline ---- */
 
-/* A signal in between ends the wait early, which costs a look more. */
+/* A signal may end the wait early; the caller then tries again. */
 static bool wait_for(const struct stream_conn *c, int64_t until_ms)
 {
 	struct pollfd p = {c->fd, (short)(POLLIN | (stream_io_unsent(c) ? POLLOUT : 0)), 0};

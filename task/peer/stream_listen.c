@@ -46,7 +46,7 @@ int stream_listen_tcp(struct stream_offer *o, const char *host, int port)
 	if (getaddrinfo(host, service, &hints, &list))
 		return -1;
 	fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd >= 0 && port) /* a task that starts anew finds connections of the one before */
+	if (fd >= 0 && port) /* connections of the previous process may be in TIME_WAIT */
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (fd >= 0 && !bind(fd, list->ai_addr, list->ai_addrlen) && !listen(fd, 64) &&
 	    !getsockname(fd, (struct sockaddr *)&got, &len)) {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A task's streams: two listeners (an abstract unix socket, and TCP when there is a host to bind),
- * the thread that reads, and a thread that dials.
+/* The streams of a task: two listeners (an abstract Unix socket, and TCP if there is a host to
+ * bind), the stream thread, which reads, and the dialler thread.
  *
- * Connections are in two sets.  What others have dialled is read by the thread, always.  What we
- * have dialled, so what we wait for as a master, is read by whoever holds `reading`: a caller of
- * this process from before its step starts until it is over (streams_enter), so that what it waits
- * for need not wake two threads, else the thread.  The thread watches the second set as one event
- * of the first, once: whoever gives `reading` back has it watch again, after that, so that nothing
- * is overlooked when the thread came in vain.
+ * Connections are in two sets.  The stream thread reads the accepted connections.  The holder of
+ * the mutex `reading` reads the dialled connections, on which a master waits.  The holder is a
+ * caller in this process during its step (streams_enter), so that a reply need not wake two
+ * threads; otherwise it is the stream thread.  The stream thread watches the second set as one
+ * event of the first, in one-shot mode.  The event is armed again after each release of `reading`,
+ * so that no event is lost when the stream thread could not take the mutex.
  *
- * A connection is in the list while it is read; its end is handled by its reader and nowhere else.
- * Who has not greeted after some seconds is sent away.  When there are no descriptors for those who
- * come, the thread does not watch the listeners for a moment. */
+ * Only the reader of a connection handles its end.  Connections without a HELLO are closed after
+ * some seconds.  If accept() fails for lack of descriptors, the listeners are not polled for a
+ * while. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -29,7 +29,7 @@
 #include "task/rpc/tls.h"
 #include "task/runtime/runtime.h"
 
-enum { GREETING_MS = 5000, MAX_CONNS = 4096, LOOK_AGAIN_MS = 1000 };
+enum { HANDSHAKE_MS = 5000, MAX_CONNS = 4096, RECHECK_MS = 1000 };
 
 struct streams {
 	const struct local_worker *worker;
@@ -39,12 +39,12 @@ struct streams {
 	pthread_t thread, dialler;
 	_Atomic bool stopping;
 	struct stream_set accepted;
-	unsigned n_conns, n_strangers;  /* accepted; of these not greeted yet.  The thread's */
+	unsigned n_conns, n_handshakes; /* accepted connections; of these without HELLO */
 	int64_t accept_paused_until_ms; /* 0: the listeners are polled; owned by the thread */
-	pthread_mutex_t reading;        /* what is in: */
+	pthread_mutex_t reading;        /* held while reading the set below */
 	struct stream_set dialled;
 	_Atomic unsigned n_dialled;
-	pthread_mutex_t lock; /* guards what follows; after reading */
+	pthread_mutex_t lock; /* guards the members below; taken after `reading` */
 	pthread_cond_t queued;
 	struct stream_conn *conns;
 	struct stream_peer *to_dial;
@@ -80,9 +80,9 @@ void stream_loop_unread(struct stream_conn *c)
 	stream_set_unread(set_of(c), c);
 }
 
-void stream_loop_greeted(struct stream_conn *c)
+void stream_loop_handshake_done(struct stream_conn *c)
 {
-	c->owner->n_strangers--;
+	c->owner->n_handshakes--;
 }
 
 void stream_loop_watch(struct stream_conn *c, bool out)
@@ -107,7 +107,7 @@ static void loop_add(struct streams *s, struct stream_conn *c)
 	stream_set_add(set_of(c), c->fd, c);
 }
 
-/* ---- what comes ---- */
+/* ---- events ---- */
 
 static void end_conn(struct streams *s, struct stream_conn *c, const struct mu_err *why)
 {
@@ -123,7 +123,7 @@ static void end_conn(struct streams *s, struct stream_conn *c, const struct mu_e
 		s->n_dialled--;
 	} else {
 		s->n_conns--;
-		s->n_strangers -= !c->greeted;
+		s->n_handshakes -= !c->handshake_done;
 	}
 	if (!atomic_load(&s->stopping))
 		mu_info("stream", "%s: %s", *c->task ? c->task : "somebody", why->msg);
@@ -144,7 +144,7 @@ static void watch_listeners(struct streams *s, bool on)
 	s->accept_paused_until_ms = on ? 0 : mu_clock_ms() + ACCEPT_BACKOFF_MS;
 }
 
-static void take_in(struct streams *s, int listener)
+static void accept_one(struct streams *s, int listener)
 {
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), one = 1;
 	struct stream_conn *c;
@@ -156,7 +156,7 @@ static void take_in(struct streams *s, int listener)
 		return;
 	}
 	if (s->n_conns >= MAX_CONNS) {
-		mu_warn("stream", "%u connections are open: one more was refused", s->n_conns);
+		mu_warn("stream", "rejected a connection: %u are open", s->n_conns);
 		close(fd);
 		return;
 	}
@@ -167,16 +167,16 @@ static void take_in(struct streams *s, int listener)
 	c = stream_conn_new(s, fd);
 	c->local = listener == s->local;
 	if (s->tls && !c->local && stream_conn_secure(c, s->tls, NULL, &err)) {
-		mu_warn("stream", "a connection was refused: %s", err.msg);
+		mu_warn("stream", "rejected a connection: %s", err.msg);
 	} else {
 		s->n_conns++;
-		s->n_strangers++;
+		s->n_handshakes++;
 		loop_add(s, c);
 	}
 	stream_conn_unref(c);
 }
 
-/* The thread watches what we have dialled: until something comes, or not at all. */
+/* Arms or disarms the event for the dialled connections. */
 static void watch_dialled(struct streams *s, bool on)
 {
 	struct epoll_event e = {.events = on ? EPOLLIN | EPOLLONESHOT : 0u,
@@ -214,15 +214,15 @@ bool streams_enter(struct streams *s)
 	return true;
 }
 
-/* Whoever ends the step wakes it; it looks by itself every second besides. */
+/* The end of the step wakes the wait; it also checks *over every second. */
 void streams_wait(struct streams *s, const _Atomic bool *over, int64_t until_ms)
 {
 	while (!atomic_load(over) && !atomic_load(&s->stopping)) {
-		int64_t left = until_ms ? until_ms - mu_clock_ms() : LOOK_AGAIN_MS;
+		int64_t left = until_ms ? until_ms - mu_clock_ms() : RECHECK_MS;
 
 		if (left <= 0)
 			break;
-		stream_set_turn(&s->dialled, left < LOOK_AGAIN_MS ? (int)left : LOOK_AGAIN_MS);
+		stream_set_turn(&s->dialled, left < RECHECK_MS ? (int)left : RECHECK_MS);
 	}
 }
 
@@ -234,7 +234,7 @@ void stream_loop_on_event(struct streams *s, void *what, unsigned events)
 	if (atomic_load(&s->stopping))
 		return;
 	if (what == &s->local || what == &s->tcp) {
-		take_in(s, *(int *)what);
+		accept_one(s, *(int *)what);
 		return;
 	}
 	if (what == &s->dialled) {
@@ -249,22 +249,22 @@ void stream_loop_on_event(struct streams *s, void *what, unsigned events)
 
 /* ---- the thread ---- */
 
-/* How long to wait; those who are late with their greeting are sent away. */
-static int strangers(struct streams *s)
+/* Closes connections whose HELLO is late.  Returns the time until the next check. */
+static int close_late(struct streams *s)
 {
 	int64_t now = mu_clock_ms();
 	struct mu_err late;
 	int wait = -1;
 
-	mu_fail(&late, MU_DEADLINE_EXCEEDED, "no greeting in time");
+	mu_fail(&late, MU_DEADLINE_EXCEEDED, "no HELLO in time");
 	for (;;) {
 		struct stream_conn *c;
 
 		pthread_mutex_lock(&s->lock);
 		for (c = s->conns, wait = -1; c; c = c->next) {
-			if (c->greeted)
+			if (c->handshake_done)
 				continue;
-			if (now - c->since_ms > GREETING_MS)
+			if (now - c->since_ms > HANDSHAKE_MS)
 				break;
 			wait = 1000;
 		}
@@ -275,10 +275,10 @@ static int strangers(struct streams *s)
 	}
 }
 
-/* How long the thread may wait; what is due already is done. */
-static int patience(struct streams *s)
+/* Does the work that is due and returns the time until the next work. */
+static int poll_timeout_ms(struct streams *s)
 {
-	int wait = s->n_strangers ? strangers(s) : -1;
+	int wait = s->n_handshakes ? close_late(s) : -1;
 	int64_t paused = s->accept_paused_until_ms - mu_clock_ms();
 
 	if (!s->accept_paused_until_ms)
@@ -289,12 +289,12 @@ static int patience(struct streams *s)
 	return wait;
 }
 
-static void *serve(void *arg)
+static void *stream_thread(void *arg)
 {
 	struct streams *s = arg;
 
 	while (!atomic_load(&s->stopping))
-		stream_set_turn(&s->accepted, patience(s));
+		stream_set_turn(&s->accepted, poll_timeout_ms(s));
 	return NULL;
 }
 
@@ -317,7 +317,8 @@ static void dial_one(struct streams *s, struct stream_peer *p)
 	if (c)
 		mu_info("stream", "connected to %s", p->task);
 	else
-		mu_info("stream", "%s is reached by gRPC only: %s", p->task, err.msg);
+		mu_info("stream", "no stream to %s, tensors are sent over gRPC: %s", p->task,
+			err.msg);
 	pthread_mutex_lock(&p->lock);
 	p->dialling = false;
 	p->conn = c;
@@ -326,7 +327,7 @@ static void dial_one(struct streams *s, struct stream_peer *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-static void *dial(void *arg)
+static void *dialler_thread(void *arg)
 {
 	struct streams *s = arg;
 
@@ -347,7 +348,7 @@ static void *dial(void *arg)
 	return NULL;
 }
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
 static void listen_on(struct streams *s, int *listener, int fd)
 {
@@ -382,9 +383,9 @@ static int open_sets(struct streams *s, struct mu_err *err)
 
 static int start_threads(struct streams *s, struct mu_err *err)
 {
-	if (pthread_create(&s->thread, NULL, serve, s))
+	if (pthread_create(&s->thread, NULL, stream_thread, s))
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "cannot start the streams' thread");
-	if (pthread_create(&s->dialler, NULL, dial, s)) {
+	if (pthread_create(&s->dialler, NULL, dialler_thread, s)) {
 		atomic_store(&s->stopping, true);
 		stream_set_nudge(&s->accepted);
 		pthread_join(s->thread, NULL);
@@ -446,7 +447,7 @@ void streams_stop(struct streams *s)
 	pthread_join(s->dialler, NULL);
 	mu_fail(&why, MU_UNAVAILABLE, "this task is shutting down");
 	pthread_mutex_lock(
-	    &s->reading); /* who waits here goes; this thread is in both's place now */
+	    &s->reading); /* waiting callers return; this thread now reads both sets */
 	while (s->conns)
 		end_conn(s, s->conns, &why);
 	stream_set_turn(&s->accepted, 0);

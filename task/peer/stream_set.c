@@ -12,12 +12,12 @@
 
 enum { EVENTS = 32 };
 
-/* Of this thread's turn: what it has put off.  A connection is in one thread's list only; another
- * that has something to send there writes it at once, and what was put off with it. */
-static _Thread_local struct turn {
-	const struct streams *of; /* NULL: it is in no turn */
-	struct stream_conn *put_off;
-} turn;
+/* The connections whose writes this thread has deferred.  A connection is in the list of one thread
+ * only.  Another thread that sends on it writes at once, including the deferred frames. */
+static _Thread_local struct read_turn {
+	const struct streams *of; /* NULL: the thread is not in stream_set_turn */
+	struct stream_conn *deferred;
+} read_turn;
 
 int stream_set_open(struct stream_set *set, struct streams *owner, struct mu_err *err)
 {
@@ -60,31 +60,31 @@ void stream_set_unread(struct stream_set *set, struct stream_conn *c)
 	set->unread = stream_conn_ref(c);
 }
 
-bool stream_set_puts_off(struct stream_conn *c)
+bool stream_set_defers(struct stream_conn *c)
 {
-	if (turn.of != c->owner || (c->flusher && c->flusher != &turn))
+	if (read_turn.of != c->owner || (c->flusher && c->flusher != &read_turn))
 		return false;
 	if (!c->flusher) {
-		c->flusher = &turn;
-		c->next_put_off = turn.put_off;
-		turn.put_off = stream_conn_ref(c);
+		c->flusher = &read_turn;
+		c->next_deferred = read_turn.deferred;
+		read_turn.deferred = stream_conn_ref(c);
 	}
 	return true;
 }
 
-static void flush_put_off(void)
+static void flush_deferred(void)
 {
-	while (turn.put_off) {
-		struct stream_conn *c = turn.put_off;
+	while (read_turn.deferred) {
+		struct stream_conn *c = read_turn.deferred;
 
-		turn.put_off = c->next_put_off;
-		stream_conn_flush_put_off(c);
+		read_turn.deferred = c->next_deferred;
+		stream_conn_flush_deferred(c);
 		stream_conn_unref(c);
 	}
 }
 
-/* What a read left in the library's hands: the socket does not tell of it again. */
-static void read_on(struct stream_set *set)
+/* Reads data that the TLS library has buffered, for which epoll reports no event. */
+static void read_buffered(struct stream_set *set)
 {
 	struct stream_conn *list = set->unread, *next;
 
@@ -95,20 +95,20 @@ static void read_on(struct stream_set *set)
 		if (c->link)
 			stream_loop_on_event(set->owner, c, EPOLLIN);
 		stream_conn_unref(c);
-		flush_put_off();
+		flush_deferred();
 	}
 }
 
-static int look(struct stream_set *set, struct epoll_event *e)
+static int poll_once(struct stream_set *set, struct epoll_event *e)
 {
-	int64_t end = mu_clock_us() + LOOK_US;
+	int64_t end = mu_clock_us() + SPIN_US;
 	bool in_time;
 	int n;
 
 	while ((n = epoll_wait(set->epoll, e, EVENTS, 0)) == 0 && mu_clock_us() < end)
-		sched_yield(); /* who has something to do goes first, and then this look is over */
+		sched_yield(); /* other threads run first */
 	in_time = mu_clock_us() < end;
-	stream_look_done(&set->look, n > 0 && in_time);
+	adaptive_spin_done(&set->look, n > 0 && in_time);
 	return n;
 }
 
@@ -118,27 +118,27 @@ static int wait_for_some(struct stream_set *set, struct epoll_event *e, int wait
 
 	if (set->unread)
 		wait_ms = 0;
-	if (wait_ms && stream_look_now(&set->look))
-		n = look(set, e);
+	if (wait_ms && adaptive_spin_start(&set->look))
+		n = poll_once(set, e);
 	return n > 0 ? n : epoll_wait(set->epoll, e, EVENTS, wait_ms);
 }
 
 void stream_set_turn(struct stream_set *set, int wait_ms)
 {
-	const struct streams *outer = turn.of;
+	const struct streams *outer = read_turn.of;
 	struct epoll_event e[EVENTS];
 	eventfd_t n_nudges;
 	int n;
 
-	turn.of = set->owner;
-	read_on(set);
+	read_turn.of = set->owner;
+	read_buffered(set);
 	n = wait_for_some(set, e, wait_ms);
 	for (int i = 0; i < n; i++) {
 		if (e[i].data.ptr == &set->nudge)
 			eventfd_read(set->nudge, &n_nudges);
 		else
 			stream_loop_on_event(set->owner, e[i].data.ptr, e[i].events);
-		flush_put_off();
+		flush_deferred();
 	}
-	turn.of = outer;
+	read_turn.of = outer;
 }

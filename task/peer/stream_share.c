@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Only floating point is lent: a reader trusts the bytes no more than received ones, but it may
- * look at them twice, and values that are checked and then used as places in memory must not change
- * in between.
+/* Only floating-point tensors are exported.  The exporter could change the bytes while the importer
+ * reads them.  That must not happen to values that are checked and then used as indices.
  *
- * A connection's end says nothing about who still looks: the other side may have put a borrowed
- * tensor into a variable.  So what is still lent then moves to the past, a list that is looked
- * through whenever a lender comes or goes; a life pipe whose other end is closed frees its loans.
+ * Exported tensors may outlive their connection: the importer may have stored one in a variable.
+ * When a connection ends, its exports move to the list `past`.  The list is checked whenever an
+ * exporter is created or freed.  If the other end of an exporter's life pipe is closed, its exports
+ * are released.
  */
 #include "task/peer/stream_share.h"
 
@@ -28,50 +28,51 @@ static bool is_value_type(enum mu_dtype t)
 	       t == MU_COMPLEX64 || t == MU_COMPLEX128;
 }
 
-struct loan {
+struct export
+{
 	uint64_t id;
 	struct mu_tensor tensor;
 };
-struct stream_lender {
-	pthread_mutex_t lock; /* a leaf */
-	struct mu_map loans;  /* id -> struct loan */
+struct stream_exporter {
+	pthread_mutex_t lock;  /* no other lock is taken under it */
+	struct mu_map exports; /* id -> struct export */
 	uint64_t last_id;
 	int life;
-	struct stream_lender *next; /* in the past */
+	struct stream_exporter *next; /* in `past` */
 };
 
 static pthread_mutex_t past_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct stream_lender *past;
+static struct stream_exporter *past;
 
-/* ---- lending ---- */
+/* ---- exports ---- */
 
-static void end_loan(struct loan *l)
+static void free_export(struct export *l)
 {
-	atomic_fetch_sub_explicit(&l->tensor.buf->lent, 1, memory_order_release);
+	atomic_fetch_sub_explicit(&l->tensor.buf->exported, 1, memory_order_release);
 	mu_tensor_unref(&l->tensor);
 	free(l);
 }
 
-static void drop(struct stream_lender *l)
+static void release_all(struct stream_exporter *l)
 {
-	mu_map_each (&l->loans, s)
-		end_loan(s->value);
-	mu_map_fini(&l->loans);
+	mu_map_each (&l->exports, s)
+		free_export(s->value);
+	mu_map_fini(&l->exports);
 	pthread_mutex_destroy(&l->lock);
 	close(l->life);
 	free(l);
 }
 
-static bool looked_at(const struct stream_lender *l)
+static bool is_in_use(const struct stream_exporter *l)
 {
 	struct pollfd p = {.fd = l->life};
 
-	return l->loans.count && poll(&p, 1, 0) == 0;
+	return l->exports.count && poll(&p, 1, 0) == 0;
 }
 
-static void look_through_the_past(struct stream_lender *add)
+static void sweep_past(struct stream_exporter *add)
 {
-	struct stream_lender *l, *keep = NULL, *next;
+	struct stream_exporter *l, *keep = NULL, *next;
 
 	pthread_mutex_lock(&past_lock);
 	if (add) {
@@ -80,41 +81,41 @@ static void look_through_the_past(struct stream_lender *add)
 	}
 	for (l = past; l; l = next) {
 		next = l->next;
-		if (looked_at(l)) {
+		if (is_in_use(l)) {
 			l->next = keep;
 			keep = l;
 		} else {
-			drop(l);
+			release_all(l);
 		}
 	}
 	past = keep;
 	pthread_mutex_unlock(&past_lock);
 }
 
-struct stream_lender *lender_new(int fds[SHARE_FDS])
+struct stream_exporter *exporter_new(int fds[SHARE_FDS])
 {
-	struct stream_lender *l;
+	struct stream_exporter *l;
 	int ends[2];
 
-	look_through_the_past(NULL);
+	sweep_past(NULL);
 	if (arena_fd() < 0 || pipe2(ends, O_CLOEXEC))
 		return NULL;
-	l = MU_NEW(struct stream_lender);
+	l = MU_NEW(struct stream_exporter);
 	pthread_mutex_init(&l->lock, NULL);
-	mu_map_init(&l->loans);
+	mu_map_init(&l->exports);
 	l->life = ends[0];
 	fds[SHARE_FILE] = arena_fd();
 	fds[SHARE_LIFE] = ends[1];
 	return l;
 }
 
-void lender_free(struct stream_lender *l)
+void exporter_free(struct stream_exporter *l)
 {
 	if (l)
-		look_through_the_past(l);
+		sweep_past(l);
 }
 
-bool lender_can(const struct mu_tensor *t)
+bool exporter_accepts(const struct mu_tensor *t)
 {
 	uint64_t offset;
 
@@ -122,68 +123,68 @@ bool lender_can(const struct mu_tensor *t)
 	       t->data == t->buf->data && arena_offset(t->data, &offset);
 }
 
-struct stream_loan lender_lend(struct stream_lender *l, struct mu_tensor *t)
+struct shm_handle exporter_add(struct stream_exporter *l, struct mu_tensor *t)
 {
-	struct loan *loan = MU_NEW(struct loan);
-	struct stream_loan said = {0};
+	struct export *export = MU_NEW(struct export);
+	struct shm_handle said = {0};
 
 	arena_offset(t->data, &said.offset);
-	atomic_fetch_add_explicit(&t->buf->lent, 1, memory_order_relaxed);
-	loan->tensor = *t;
+	atomic_fetch_add_explicit(&t->buf->exported, 1, memory_order_relaxed);
+	export->tensor = *t;
 	*t = (struct mu_tensor){0};
 	pthread_mutex_lock(&l->lock);
-	said.id = loan->id = ++l->last_id;
-	mu_map_put_n(&l->loans, &loan->id, sizeof(loan->id), loan);
+	said.id = export->id = ++l->last_id;
+	mu_map_put_n(&l->exports, &export->id, sizeof(export->id), export);
 	pthread_mutex_unlock(&l->lock);
 	return said;
 }
 
-int lender_returned(struct stream_lender *l, struct mu_span ids, struct mu_err *err)
+int exporter_returned(struct stream_exporter *l, struct mu_span ids, struct mu_err *err)
 {
 	for (; ids.len >= sizeof(uint64_t); ids.data += 8, ids.len -= 8) {
-		struct loan *loan;
+		struct export *export;
 		uint64_t id;
 
 		memcpy(&id, ids.data, sizeof(id));
 		id = le64toh(id);
 		pthread_mutex_lock(&l->lock);
-		loan = mu_map_del_n(&l->loans, &id, sizeof(id));
+		export = mu_map_del_n(&l->exports, &id, sizeof(id));
 		pthread_mutex_unlock(&l->lock);
-		if (!loan)
+		if (!export)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "tensor %llu came back and was not lent",
+				       "tensor %llu was returned but not exported",
 				       (unsigned long long)id);
-		end_loan(loan);
+		free_export(export);
 	}
 	return 0;
 }
 
-size_t lender_lent(struct stream_lender *l)
+size_t exporter_bytes(struct stream_exporter *l)
 {
 	size_t n;
 
 	pthread_mutex_lock(&l->lock);
-	n = l->loans.count;
+	n = l->exports.count;
 	pthread_mutex_unlock(&l->lock);
 	return n;
 }
 
-/* ---- borrowing ---- */
+/* ---- imports ---- */
 
-struct stream_borrower {
-	_Atomic unsigned refs;    /* the connection's and one for each tensor */
-	pthread_mutex_t lock;     /* before the connection's */
-	struct stream_conn *conn; /* NULL: gone */
+struct stream_importer {
+	_Atomic unsigned refs;    /* of the connection, and one for each tensor */
+	pthread_mutex_t lock;     /* taken before the connection's lock */
+	struct stream_conn *conn; /* NULL: the connection has ended */
 	char *base;
 	size_t size;
 	int life;
 };
-struct borrowed {
-	struct stream_borrower *from;
+struct import {
+	struct stream_importer *from;
 	uint64_t id;
 };
 
-static void borrower_unref(struct stream_borrower *b)
+static void importer_unref(struct stream_importer *b)
 {
 	if (atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
 		return;
@@ -193,28 +194,28 @@ static void borrower_unref(struct stream_borrower *b)
 	free(b);
 }
 
-struct stream_borrower *borrower_new(struct stream_conn *c, int fds[SHARE_FDS], struct mu_err *err)
+struct stream_importer *importer_new(struct stream_conn *c, int fds[SHARE_FDS], struct mu_err *err)
 {
-	struct stream_borrower *b;
+	struct stream_importer *b;
 	struct stat st;
 	void *base = MAP_FAILED;
 	int seals = fds[SHARE_FILE] < 0 ? -1 : fcntl(fds[SHARE_FILE], F_GET_SEALS);
 
-	/* What cannot shrink cannot take its pages from under us. */
+	/* The seal prevents the other side from removing mapped pages. */
 	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fds[SHARE_LIFE] < 0 ||
 	    fstat(fds[SHARE_FILE], &st) || st.st_size <= 0) {
-		mu_fail(err, MU_INVALID_ARGUMENT, "what it shows is not a sealed memory file");
+		mu_fail(err, MU_INVALID_ARGUMENT, "the shared memory is not a sealed memory file");
 	} else {
 		base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED | MAP_NORESERVE,
 			    fds[SHARE_FILE], 0);
 		if (base == MAP_FAILED)
-			mu_fail_errno(err, errno, "cannot map what it shows");
+			mu_fail_errno(err, errno, "cannot map the shared memory");
 	}
 	if (base == MAP_FAILED) {
 		share_close(fds);
 		return NULL;
 	}
-	b = MU_NEW(struct stream_borrower);
+	b = MU_NEW(struct stream_importer);
 	b->refs = 1;
 	b->conn = c;
 	b->base = base;
@@ -226,48 +227,48 @@ struct stream_borrower *borrower_new(struct stream_conn *c, int fds[SHARE_FDS], 
 	return b;
 }
 
-void borrower_end(struct stream_borrower *b)
+void importer_end(struct stream_importer *b)
 {
 	if (!b)
 		return;
 	pthread_mutex_lock(&b->lock);
 	b->conn = NULL;
 	pthread_mutex_unlock(&b->lock);
-	borrower_unref(b);
+	importer_unref(b);
 }
 
-static void give_back(struct mu_tbuf *t)
+static void return_import(struct mu_tbuf *t)
 {
-	struct borrowed *l = t->owner;
-	struct stream_borrower *b = l->from;
+	struct import *l = t->owner;
+	struct stream_importer *b = l->from;
 
 	pthread_mutex_lock(&b->lock);
 	if (b->conn)
 		stream_conn_return(b->conn, l->id, t->size);
 	pthread_mutex_unlock(&b->lock);
-	borrower_unref(b);
+	importer_unref(b);
 	free(l);
 	free(t);
 }
 
-int borrower_take(struct stream_borrower *b, struct mu_tensor *out, enum mu_dtype dtype,
-		  const struct mu_shape *shape, const struct stream_loan *loan, struct mu_err *err)
+int importer_map(struct stream_importer *b, struct mu_tensor *out, enum mu_dtype dtype,
+		 const struct mu_shape *shape, const struct shm_handle *export, struct mu_err *err)
 {
 	size_t bytes = (size_t)shape->count * mu_dtype_size(dtype);
-	struct borrowed *l;
+	struct import *l;
 
-	if (!is_value_type(dtype) || loan->offset % 64 || bytes > b->size ||
-	    loan->offset > b->size - bytes)
+	if (!is_value_type(dtype) || export->offset % 64 || bytes > b->size ||
+	    export->offset > b->size - bytes)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "a tensor is lent that is not in the shared memory");
-	l = MU_NEW(struct borrowed);
-	*l = (struct borrowed){b, loan->id};
+			       "an exported tensor is outside of the shared memory");
+	l = MU_NEW(struct import);
+	*l = (struct import){b, export->id};
 	atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
-	mu_tensor_wrap(out, dtype, shape, b->base + loan->offset, give_back, l);
+	mu_tensor_wrap(out, dtype, shape, b->base + export->offset, return_import, l);
 	return 0;
 }
 
-/* ---- descriptors along with bytes ---- */
+/* ---- passing descriptors over a Unix socket ---- */
 
 void share_close(int fds[SHARE_FDS])
 {
@@ -298,7 +299,7 @@ int share_send(int fd, struct mu_span bytes, const int fds[SHARE_FDS], struct mu
 	c->cmsg_len = CMSG_LEN(SHARE_FDS * sizeof(int));
 	memcpy(CMSG_DATA(c), fds, SHARE_FDS * sizeof(int));
 	if (sendmsg(fd, &m, MSG_NOSIGNAL) != (ssize_t)bytes.len)
-		return mu_fail(err, MU_UNAVAILABLE, "the stream takes no greeting");
+		return mu_fail(err, MU_UNAVAILABLE, "cannot send HELLO on the stream");
 	return 0;
 }
 

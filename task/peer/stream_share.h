@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Showing tensors to a task on the same host instead of sending their bytes (docs/peer-stream.md).
+/* Shared memory between tasks on the same host, instead of sending tensors (docs/peer-stream.md).
  *
- * A lender is our memory, shown to the other side of one connection; a borrower is theirs, mapped
- * for reading.  A tensor that is lent keeps its reference until its id comes back, or until the
- * other side is known to look at nothing any more: it holds an end of the lender's life pipe for as
- * long as it does. */
+ * The exporter exports this task's memory to the other side of one connection; the importer maps
+ * the other side's memory for reading.  An exported tensor keeps its reference until its id is
+ * returned. The other side holds an end of the exporter's life pipe while it uses imported tensors;
+ * when that is closed, all references are released. */
 #ifndef MU_TASK_PEER_STREAM_SHARE_H
 #define MU_TASK_PEER_STREAM_SHARE_H
 
@@ -12,32 +12,32 @@
 #include "lib/tensor/tensor.h"
 
 struct stream_conn;
-struct stream_loan;
+struct shm_handle;
 
 enum share_fd { SHARE_FILE, SHARE_LIFE, SHARE_FDS };
 
-/* NULL when this task has nothing to show.  fds get what the greeting takes along; the caller
- * closes fds[SHARE_LIFE] once it has been sent. */
-struct stream_lender *lender_new(int fds[SHARE_FDS]);
-/* Lets go of what is lent once nobody looks at it any more. */
-void lender_free(struct stream_lender *l);
-/* Whether t is something to be lent: large, floating point, in the shared file. */
-bool lender_can(const struct mu_tensor *t);
-/* Takes t. */
-struct stream_loan lender_lend(struct stream_lender *l, struct mu_tensor *t);
-/* ids of 8 bytes each, as they came. */
-int lender_returned(struct stream_lender *l, struct mu_span ids, struct mu_err *err);
-size_t lender_lent(struct stream_lender *l);
+/* Returns NULL if this task has no shared memory.  fds get the descriptors for the handshake; the
+ * caller closes fds[SHARE_LIFE] once it has been sent. */
+struct stream_exporter *exporter_new(int fds[SHARE_FDS]);
+/* Releases the exported tensors once the other side does not use them any more. */
+void exporter_free(struct stream_exporter *l);
+/* True if t can be exported: large, floating point, in the shared file. */
+bool exporter_accepts(const struct mu_tensor *t);
+/* Exports t, which it takes. */
+struct shm_handle exporter_add(struct stream_exporter *l, struct mu_tensor *t);
+/* Releases returned tensors; ids have 8 bytes each. */
+int exporter_returned(struct stream_exporter *l, struct mu_span ids, struct mu_err *err);
+size_t exporter_bytes(struct stream_exporter *l);
 
-/* Takes both descriptors, also when it fails.  borrows c until borrower_end. */
-struct stream_borrower *borrower_new(struct stream_conn *c, int fds[SHARE_FDS], struct mu_err *err);
-void borrower_end(struct stream_borrower *b); /* the connection goes; tensors may live on */
-int borrower_take(struct stream_borrower *b, struct mu_tensor *out, enum mu_dtype dtype,
-		  const struct mu_shape *shape, const struct stream_loan *loan, struct mu_err *err);
+/* Takes both descriptors, also on failure.  Borrows c until importer_end. */
+struct stream_importer *importer_new(struct stream_conn *c, int fds[SHARE_FDS], struct mu_err *err);
+void importer_end(struct stream_importer *b); /* the connection has ended; tensors may remain */
+int importer_map(struct stream_importer *b, struct mu_tensor *out, enum mu_dtype dtype,
+		 const struct mu_shape *shape, const struct shm_handle *handle, struct mu_err *err);
 
-/* All of bytes with the descriptors, on a socket that has room. */
+/* Sends all bytes with the descriptors, on a socket with enough buffer space. */
 int share_send(int fd, struct mu_span bytes, const int fds[SHARE_FDS], struct mu_err *err);
-/* Like recv; descriptors that came along are put into fds (-1: none), others closed. */
+/* Like recv; stores received descriptors in fds (-1: none) and closes unexpected ones. */
 ssize_t share_recv(int fd, void *to, size_t n, int fds[SHARE_FDS]);
 void share_close(int fds[SHARE_FDS]);
 

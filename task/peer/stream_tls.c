@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenSSL below a stream's bytes.
+/* TLS of a stream through OpenSSL.
  *
- * The library sees two buffers instead of the socket: input is read in large pieces, and many
- * records go out in one write.  So a tensor costs a system call for each 256 KiB instead of one for
- * each 16.  It also never meets a SIGPIPE. */
+ * OpenSSL uses two buffers instead of the socket: input is read in large pieces, and many records
+ * are sent in one write.  So a tensor needs one system call per 256 KiB instead of 16 KiB, and
+ * there is no SIGPIPE. */
 #include "task/peer/stream_tls.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ struct tls_conn {
 	char why[120];
 };
 
-static void explain(char *why, size_t size)
+static void openssl_reason(char *why, size_t size)
 {
 	unsigned long code = ERR_peek_last_error();
 	const char *reason = ERR_reason_error_string(code);
@@ -40,9 +40,9 @@ static void explain(char *why, size_t size)
 	ERR_clear_error();
 }
 
-/* ---- the socket, as the library sees it ---- */
+/* ---- the BIO that OpenSSL uses ---- */
 
-static int take_in(BIO *b, char *to, int n)
+static int bio_read(BIO *b, char *to, int n)
 {
 	struct tls_conn *c = BIO_get_data(b);
 	size_t have;
@@ -68,7 +68,7 @@ static int take_in(BIO *b, char *to, int n)
 	return n;
 }
 
-static int put_out(BIO *b, const char *from, int n)
+static int bio_write(BIO *b, const char *from, int n)
 {
 	struct tls_conn *c = BIO_get_data(b);
 
@@ -77,28 +77,28 @@ static int put_out(BIO *b, const char *from, int n)
 	return n;
 }
 
-static long control(BIO *b, int command, long n, void *p)
+static long bio_ctrl(BIO *b, int command, long n, void *p)
 {
 	return command == BIO_CTRL_FLUSH;
 }
 
-static int created(BIO *b)
+static int bio_create(BIO *b)
 {
 	BIO_set_init(b, 1);
 	return 1;
 }
 
-static BIO_METHOD *method; /* of the process; NULL: no memory */
+static BIO_METHOD *method; /* one per process; NULL: no memory */
 
 static void make_method(void)
 {
 	method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "buffers");
 	if (!method)
 		return;
-	BIO_meth_set_read(method, take_in);
-	BIO_meth_set_write(method, put_out);
-	BIO_meth_set_ctrl(method, control);
-	BIO_meth_set_create(method, created);
+	BIO_meth_set_read(method, bio_read);
+	BIO_meth_set_write(method, bio_write);
+	BIO_meth_set_ctrl(method, bio_ctrl);
+	BIO_meth_set_create(method, bio_create);
 }
 
 static BIO *new_bio(void)
@@ -131,7 +131,7 @@ struct tls_conn *tls_conn_new(struct rpc_tls *t, int fd, const char *host, struc
 		BIO_free(b);
 		tls_conn_free(c);
 		ERR_clear_error();
-		mu_fail(err, MU_RESOURCE_EXHAUSTED, "TLS: OpenSSL makes no connection");
+		mu_fail(err, MU_RESOURCE_EXHAUSTED, "TLS: OpenSSL cannot create a connection");
 		return NULL;
 	}
 	BIO_set_data(b, c);
@@ -171,7 +171,7 @@ const char *tls_conn_why(const struct tls_conn *c)
 	return c->why;
 }
 
-/* 0, or -1 with errno. */
+/* Returns 0, or -1 with errno. */
 static int send_out(struct tls_conn *c)
 {
 	while (tls_conn_unsent(c)) {
@@ -188,8 +188,8 @@ static int send_out(struct tls_conn *c)
 	return 0;
 }
 
-/* What the library's answer means: 0 the end, or -1 with errno. */
-static ssize_t verdict(struct tls_conn *c, int rc)
+/* Converts an OpenSSL result: 0 at the end of the stream, or -1 with errno. */
+static ssize_t convert_result(struct tls_conn *c, int rc)
 {
 	int e = errno;
 
@@ -205,7 +205,7 @@ static ssize_t verdict(struct tls_conn *c, int rc)
 		errno = e ? e : ECONNRESET;
 		return -1;
 	default:
-		explain(c->why, sizeof(c->why));
+		openssl_reason(c->why, sizeof(c->why));
 		errno = EPROTO;
 		return -1;
 	}
@@ -225,7 +225,7 @@ ssize_t tls_readv(struct tls_conn *c, const struct iovec *iov, int n)
 			errno = 0;
 			got = SSL_read(c->ssl, (char *)iov[i].iov_base + at, most);
 			if (got <= 0) {
-				end = verdict(c, got);
+				end = convert_result(c, got);
 				goto out;
 			}
 			at += (size_t)got;
@@ -234,14 +234,14 @@ ssize_t tls_readv(struct tls_conn *c, const struct iovec *iov, int n)
 out:;
 	int e = errno;
 
-	/* what the handshake has to say, also the last word to a stranger; a full socket is seen by
-	 * the next write */
+	/* Handshake messages, also the alert to a rejected peer.  If the socket is full, the next
+	 * write sends the rest. */
 	send_out(c);
 	errno = e;
 	return total ? total : end;
 }
 
-/* The next bytes to encrypt: those of one large piece as they lie, small ones together. */
+/* Returns the next bytes to encrypt: a large piece in place, small pieces copied together. */
 static size_t next_bytes(struct tls_conn *c, const struct iovec *iov, int n, size_t skip,
 			 const char **from)
 {
@@ -285,10 +285,10 @@ ssize_t tls_writev(struct tls_conn *c, const struct iovec *iov, int n)
 		put = SSL_write(c->ssl, from, (int)len);
 		if (put <= 0) {
 			if (!total) {
-				ssize_t bad = verdict(c, put);
+				ssize_t bad = convert_result(c, put);
 				int e = errno;
 
-				send_out(c); /* what the handshake has to say */
+				send_out(c); /* handshake messages */
 				errno = e;
 				return bad;
 			}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TLS below the bytes of a stream between tasks (lib/tls/tls_context.h has the certificates). */
+/* TLS for streams between tasks, with the certificates of lib/tls/tls_context.h. */
 #ifndef MU_TASK_PEER_STREAM_TLS_H
 #define MU_TASK_PEER_STREAM_TLS_H
 
@@ -7,18 +7,18 @@
 
 #include "task/rpc/tls.h"
 
-/* One connection over a socket that does not block.  Not for two threads at once: the caller
- * locks.  Borrows fd.  host: NULL for who has accepted it; else whom the other side must be. */
+/* A connection over a non-blocking socket.  It is not thread-safe.  Borrows fd.  host: NULL on the
+ * accepting side; else the required name of the other side. */
 struct tls_conn;
 struct tls_conn *tls_conn_new(struct rpc_tls *t, int fd, const char *host, struct mu_err *err);
 void tls_conn_free(struct tls_conn *c); /* NULL is fine */
-/* As readv and writev, the handshake included: EAGAIN when the socket is to be waited for, EPROTO
- * when the other side is no task (tls_conn_why).  What is written may wait here (tls_conn_unsent)
- * until the next tls_writev, of nothing perhaps. */
+/* As readv and writev; they also perform the handshake.  EAGAIN: wait for the socket.  EPROTO: the
+ * other side is rejected (tls_conn_why).  Written data may stay buffered (tls_conn_unsent) until
+ * the next tls_writev, which may be empty. */
 ssize_t tls_readv(struct tls_conn *c, const struct iovec *iov, int n);
 ssize_t tls_writev(struct tls_conn *c, const struct iovec *iov, int n);
 bool tls_conn_unsent(const struct tls_conn *c);
-bool tls_conn_unread(const struct tls_conn *c); /* has come, though the socket is empty */
+bool tls_conn_unread(const struct tls_conn *c); /* decrypted data is buffered */
 const char *tls_conn_why(const struct tls_conn *c);
 
 #endif

@@ -7,7 +7,7 @@
 #include "lib/base/pb.h"
 #include "lib/tensor/tensor_proto.h"
 
-enum { SMALL = 4 << 10 }; /* a payload that is copied rather than referred to */
+enum { SMALL = 4 << 10 }; /* bytes; smaller payloads are copied into the frame */
 
 static const char magic[8] = {'m', 'u', 's', 't', 'e', 'r', 's', 't'};
 
@@ -23,7 +23,7 @@ static void put64(struct mu_buf *b, uint64_t v)
 	mu_buf_put(b, &v, sizeof(v));
 }
 
-/* Taking from the front; false when there is less. */
+/* Read from the front of the span; false if it is too short. */
 static bool take(struct mu_span *s, void *to, size_t n)
 {
 	if (s->len < n)
@@ -50,7 +50,7 @@ static bool take64(struct mu_span *s, uint64_t *v)
 	return ok;
 }
 
-/* A text that ends with a NUL inside the bytes. */
+/* Reads a NUL-terminated string. */
 static bool take_text(struct mu_span *s, const char **text)
 {
 	const char *nul = s->len ? memchr(s->data, 0, s->len) : NULL;
@@ -63,7 +63,7 @@ static bool take_text(struct mu_span *s, const char **text)
 	return true;
 }
 
-static int bad(struct mu_err *err, const char *what)
+static int fail_malformed(struct mu_err *err, const char *what)
 {
 	return mu_fail(err, MU_INVALID_ARGUMENT, "a stream's %s is malformed", what);
 }
@@ -84,7 +84,7 @@ int stream_header_parse(struct stream_header *out, const char bytes[STREAM_HEADE
 	h.flags = start[1];
 	h.step_id = (int64_t)step;
 	if (start[0] < STREAM_HELLO || start[0] > STREAM_RETURN || start[2] || start[3])
-		return bad(err, "frame header");
+		return fail_malformed(err, "frame header");
 	if (h.head_len > STREAM_MAX_HEAD)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "a frame's head of %u bytes: at most %d",
 			       h.head_len, STREAM_MAX_HEAD);
@@ -134,9 +134,9 @@ int stream_hello_parse(struct stream_hello *out, struct mu_span head, struct mu_
 	    !take32(&head, &version) || !take(&head, h.key, sizeof(h.key)) ||
 	    !take64(&head, &h.mine) || !take64(&head, &h.yours) || !take_text(&head, &task) ||
 	    head.len || strlen(task) > STREAM_MAX_TASK)
-		return bad(err, "greeting");
+		return fail_malformed(err, "greeting");
 	if (version != STREAM_VERSION)
-		return mu_fail(err, MU_UNIMPLEMENTED, "stream version %u; this task speaks %d",
+		return mu_fail(err, MU_UNIMPLEMENTED, "stream version %u; this task supports %d",
 			       version, STREAM_VERSION);
 	snprintf(h.task, sizeof(h.task), "%s", task);
 	*out = h;
@@ -163,7 +163,7 @@ int stream_run_parse(struct stream_run *out, struct mu_span head, struct mu_err 
 
 	if (!take64(&head, &request) || !take_text(&head, &out->session) ||
 	    !take_text(&head, &out->graph) || head.len)
-		return bad(err, "RUN");
+		return fail_malformed(err, "RUN");
 	out->request_id = (int64_t)request;
 	return 0;
 }
@@ -184,7 +184,7 @@ int stream_ran_parse(struct mu_err *said, struct mu_span head, struct mu_err *er
 	uint32_t code;
 
 	if (!take32(&head, &code))
-		return bad(err, "RAN");
+		return fail_malformed(err, "RAN");
 	said->code = code ? mu_code_from((long)code) : MU_OK;
 	snprintf(said->msg, sizeof(said->msg), "%.*s", (int)head.len, head.len ? head.data : "");
 	return 0;
@@ -203,35 +203,35 @@ void stream_ran_write(struct mu_buf *b, int64_t step_id, const struct mu_err *sa
 int stream_tensor_parse(struct stream_tensor *out, const struct stream_header *h,
 			struct mu_span head, struct mu_err *err)
 {
-	struct stream_tensor t = {.raw = !(h->flags & (STREAM_DEAD | STREAM_PROTO | STREAM_LENT)),
-				  .lent = h->flags == STREAM_LENT};
-	size_t loan = t.lent ? sizeof(t.loan.id) + sizeof(t.loan.offset) : 0;
+	struct stream_tensor t = {.raw = !(h->flags & (STREAM_DEAD | STREAM_PROTO | STREAM_SHARED)),
+				  .shared = h->flags == STREAM_SHARED};
+	size_t handle_len = t.shared ? sizeof(t.handle.id) + sizeof(t.handle.offset) : 0;
 	uint32_t dtype, rank;
 	uint64_t dim;
 	int rc;
 
 	if (!take_text(&head, &t.key) || !take32(&head, &dtype) || !take32(&head, &rank) ||
-	    rank > MU_MAX_RANK || head.len != rank * sizeof(dim) + loan)
-		return bad(err, "TENSOR");
+	    rank > MU_MAX_RANK || head.len != rank * sizeof(dim) + handle_len)
+		return fail_malformed(err, "TENSOR");
 	t.shape = mu_shape_scalar();
-	if (!t.raw && !t.lent) {
+	if (!t.raw && !t.shared) {
 		if (rank || ((h->flags & STREAM_DEAD) && h->payload_len))
-			return bad(err, "TENSOR");
+			return fail_malformed(err, "TENSOR");
 		*out = t;
 		return 0;
 	}
 	t.dtype = (enum mu_dtype)dtype;
 	if (dtype >= MU_DT_COUNT || mu_dtype_size(t.dtype) == 0)
-		return bad(err, "TENSOR's type");
+		return fail_malformed(err, "TENSOR's type");
 	for (; rank && take64(&head, &dim); rank--)
 		if ((rc = mu_shape_push(&t.shape, (int64_t)dim, err)))
 			return rc;
 	if ((uint64_t)t.shape.count > mu_tensor_limit / mu_dtype_size(t.dtype) ||
-	    (t.lent ? 0 : (uint64_t)t.shape.count * mu_dtype_size(t.dtype)) != h->payload_len)
-		return bad(err, "TENSOR's length");
-	if (t.lent) {
-		take64(&head, &t.loan.id);
-		take64(&head, &t.loan.offset);
+	    (t.shared ? 0 : (uint64_t)t.shape.count * mu_dtype_size(t.dtype)) != h->payload_len)
+		return fail_malformed(err, "TENSOR's length");
+	if (t.shared) {
+		take64(&head, &t.handle.id);
+		take64(&head, &t.handle.offset);
 	}
 	*out = t;
 	return 0;
@@ -276,14 +276,15 @@ int stream_tensor_write(struct mu_buf *b, int64_t step_id, const char *key,
 	return 0;
 }
 
-int stream_lent_write(struct mu_buf *b, int64_t step_id, const char *key, const struct mu_tensor *t,
-		      const struct stream_loan *loan, struct mu_err *err)
+int stream_shared_write(struct mu_buf *b, int64_t step_id, const char *key,
+			const struct mu_tensor *t, const struct shm_handle *handle,
+			struct mu_err *err)
 {
-	size_t at = stream_frame_begin(b, STREAM_TENSOR, STREAM_LENT, step_id);
+	size_t at = stream_frame_begin(b, STREAM_TENSOR, STREAM_SHARED, step_id);
 
 	put_tensor_head(b, key, t->dtype, &t->shape);
-	put64(b, loan->id);
-	put64(b, loan->offset);
+	put64(b, handle->id);
+	put64(b, handle->offset);
 	return stream_frame_end(b, at, 0, err);
 }
 
@@ -292,7 +293,7 @@ void stream_return_write(struct mu_buf *b, struct mu_span ids)
 	size_t at = stream_frame_begin(b, STREAM_RETURN, 0, 0);
 
 	mu_buf_put(b, ids.data, ids.len);
-	stream_frame_end(b, at, 0, NULL); /* the sender bounds it */
+	stream_frame_end(b, at, 0, NULL); /* the sender limits the length */
 }
 
 /* ---- the offer ---- */

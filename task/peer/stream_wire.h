@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frames of a stream between two tasks (docs/peer-stream.md): bytes to structs and back, no
- * I/O.  Everything is little-endian.  What is parsed borrows the bytes. */
+/* Encoding of the frames of streams between tasks (docs/peer-stream.md), without I/O.  All numbers
+ * are little-endian.  Parsed structs borrow the bytes. */
 #ifndef MU_TASK_PEER_STREAM_WIRE_H
 #define MU_TASK_PEER_STREAM_WIRE_H
 
@@ -16,21 +16,21 @@ enum {
 	STREAM_OFFER_FIELD = 1000, /* of GetStatusResponse; TensorFlow skips it */
 };
 enum stream_type {
-	STREAM_HELLO = 1,   /* who connects; the first frame */
-	STREAM_WELCOME = 2, /* its answer */
+	STREAM_HELLO = 1,   /* the first frame, from the side that connects */
+	STREAM_WELCOME = 2, /* the reply */
 	STREAM_RUN = 3,
 	STREAM_RAN = 4,
 	STREAM_CANCEL = 5,
 	STREAM_CLEANUP = 6,
 	STREAM_TENSOR = 7,
-	STREAM_RETURN = 8, /* loans that are over */
+	STREAM_RETURN = 8, /* ids of exported tensors that are not used any more */
 };
 enum stream_flag {
-	STREAM_DEAD = 1,   /* TENSOR: deadness, no value */
+	STREAM_DEAD = 1,   /* TENSOR: a dead value */
 	STREAM_PROTO = 2,  /* TENSOR: the payload is a TensorProto */
-	STREAM_LENT = 4,   /* TENSOR: shown, not sent (stream_share.h) */
-	STREAM_SHARES = 1, /* HELLO, WELCOME: descriptors come along */
-	STREAM_SOLE = 1,   /* RUN: nobody but the sender exchanges tensors with this part */
+	STREAM_SHARED = 4, /* TENSOR: in shared memory (stream_share.h) */
+	STREAM_SHARES = 1, /* HELLO, WELCOME: descriptors are attached */
+	STREAM_SOLE = 1,   /* RUN: the part exchanges tensors with the sender only */
 };
 
 struct stream_header {
@@ -63,31 +63,32 @@ int stream_run_parse(struct stream_run *out, struct mu_span head, struct mu_err 
 int stream_run_write(struct mu_buf *b, int64_t step_id, unsigned flags, const struct stream_run *m,
 		     struct mu_err *err);
 
-/* 0 and *code, text in said->msg. */
+/* Returns 0 with the status of the run in *said. */
 int stream_ran_parse(struct mu_err *said, struct mu_span head, struct mu_err *err);
 void stream_ran_write(struct mu_buf *b, int64_t step_id, const struct mu_err *said);
 
-struct stream_loan {
-	uint64_t id, offset; /* in the file of who lends */
+struct shm_handle {
+	uint64_t id, offset; /* in the file of the exporting task */
 };
 struct stream_tensor {
 	const char *key; /* NUL-terminated, in the bytes */
 	enum mu_dtype dtype;
 	struct mu_shape shape;
-	bool raw;  /* the payload is the tensor's memory */
-	bool lent; /* there is none: it is shown */
-	struct stream_loan loan;
+	bool raw;    /* the payload is the tensor's memory */
+	bool shared; /* no payload: the tensor is in shared memory */
+	struct shm_handle handle;
 };
-/* Checks that the payload's length is what the header says. */
+/* Checks that the payload's length matches the header. */
 int stream_tensor_parse(struct stream_tensor *out, const struct stream_header *h,
 			struct mu_span head, struct mu_err *err);
-/* Header and head; with inline payload for what is small or not plain memory.  *payload gets the
- * bytes of t->data that are to follow. */
+/* Writes header and head, and the payload if it is small or not plain memory.  *payload gets the
+ * number of bytes of t->data that must follow. */
 int stream_tensor_write(struct mu_buf *b, int64_t step_id, const char *key,
 			const struct mu_tensor *t, bool dead, size_t *payload, struct mu_err *err);
 
-int stream_lent_write(struct mu_buf *b, int64_t step_id, const char *key, const struct mu_tensor *t,
-		      const struct stream_loan *loan, struct mu_err *err);
+int stream_shared_write(struct mu_buf *b, int64_t step_id, const char *key,
+			const struct mu_tensor *t, const struct shm_handle *handle,
+			struct mu_err *err);
 /* ids: 8 bytes each, little-endian. */
 void stream_return_write(struct mu_buf *b, struct mu_span ids);
 
@@ -98,7 +99,7 @@ struct stream_offer {
 	char key[STREAM_KEY];
 	uint64_t incarnation;
 };
-/* Out of a GetStatusResponse; false: there is none that we understand. */
+/* Parses the offer in a GetStatusResponse; false: none, or an unsupported version. */
 bool stream_offer_parse(struct stream_offer *out, struct mu_span status);
 void stream_offer_write(struct mu_buf *status, const struct stream_offer *o);
 

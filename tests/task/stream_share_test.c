@@ -14,9 +14,9 @@
 enum { N = ARENA_MIN_BYTES }; /* floats */
 
 struct pair {
-	struct stream_conn *conn; /* of the borrower */
-	struct stream_lender *lender;
-	struct stream_borrower *borrower;
+	struct stream_conn *conn; /* of the importer */
+	struct stream_exporter *exporter;
+	struct stream_importer *importer;
 	int other;
 };
 
@@ -30,12 +30,12 @@ static struct pair pair_new(void)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
 	p.conn = stream_conn_new(NULL, ends[0]);
 	p.other = ends[1];
-	p.lender = lender_new(fds);
-	assert_non_null(p.lender);
+	p.exporter = exporter_new(fds);
+	assert_non_null(p.exporter);
 	fds[SHARE_FILE] = dup(fds[SHARE_FILE]);
-	p.borrower = borrower_new(p.conn, fds, &err);
-	assert_non_null(p.borrower);
-	p.conn->borrower = p.borrower;
+	p.importer = importer_new(p.conn, fds, &err);
+	assert_non_null(p.importer);
+	p.conn->importer = p.importer;
 	return p;
 }
 
@@ -54,14 +54,14 @@ static struct mu_tensor floats(int64_t n, float first)
 static struct mu_tensor borrow(struct pair *p, const struct mu_tensor *t)
 {
 	struct mu_tensor given = mu_tensor_ref(t), seen;
-	struct stream_loan loan = lender_lend(p->lender, &given);
+	struct shm_handle handle = exporter_add(p->exporter, &given);
 	struct mu_err err;
 
-	assert_ok(borrower_take(p->borrower, &seen, MU_FLOAT, &t->shape, &loan, &err), &err);
+	assert_ok(importer_map(p->importer, &seen, MU_FLOAT, &t->shape, &handle, &err), &err);
 	return seen;
 }
 
-static void blocks__are_used_again_and_lie_apart(void **state)
+static void blocks__are_reused_and_do_not_overlap(void **state)
 {
 	struct mu_err err;
 	uint64_t at;
@@ -89,28 +89,28 @@ static void blocks__are_used_again_and_lie_apart(void **state)
 	assert_false(arena_offset(&at, &at));
 }
 
-static void a_lent_tensor__is_seen_where_it_lies_and_comes_back(void **state)
+static void exported_tensor__is_mapped_in_place_and_returned(void **state)
 {
 	struct pair p = pair_new();
 	MU_AUTO_TENSOR t = floats(N, 5);
 	struct mu_tensor seen = borrow(&p, &t);
 	struct mu_err err;
 
-	assert_true(lender_can(&t));
-	assert_true(mu_tensor_is_lent(&t) && !mu_tensor_is_own(&t) && !mu_tensor_is_own(&seen));
+	assert_true(exporter_accepts(&t));
+	assert_true(mu_tensor_is_exported(&t) && !mu_tensor_is_own(&t) && !mu_tensor_is_own(&seen));
 	assert_true(seen.data != t.data);
 	assert_memory_equal(seen.data, t.data, N * sizeof(float));
 	mu_tensor_unref(&seen);
 	assert_int_equal(p.conn->returns.len, sizeof(uint64_t));
-	assert_ok(lender_returned(p.lender, mu_buf_span(&p.conn->returns), &err), &err);
-	assert_int_equal(lender_lent(p.lender), 0);
-	assert_true(mu_tensor_is_own(&t) && !mu_tensor_is_lent(&t));
+	assert_ok(exporter_returned(p.exporter, mu_buf_span(&p.conn->returns), &err), &err);
+	assert_int_equal(exporter_bytes(p.exporter), 0);
+	assert_true(mu_tensor_is_own(&t) && !mu_tensor_is_exported(&t));
 	stream_conn_unref(p.conn);
-	lender_free(p.lender);
+	exporter_free(p.exporter);
 	close(p.other);
 }
 
-static void what_is_still_looked_at__outlives_its_connection(void **state)
+static void imported_tensor__outlives_its_connection(void **state)
 {
 	struct pair p = pair_new();
 	MU_AUTO_TENSOR t = floats(N, 1);
@@ -118,42 +118,42 @@ static void what_is_still_looked_at__outlives_its_connection(void **state)
 	int fds[SHARE_FDS];
 
 	stream_conn_unref(p.conn);
-	lender_free(p.lender);
-	assert_true(mu_tensor_is_lent(&t));
+	exporter_free(p.exporter);
+	assert_true(mu_tensor_is_exported(&t));
 	assert_memory_equal(seen.data, t.data, N * sizeof(float));
 	mu_tensor_unref(&seen); /* the last look: the life pipe closes */
-	p.lender = lender_new(fds);
+	p.exporter = exporter_new(fds);
 	assert_true(mu_tensor_is_own(&t));
-	lender_free(p.lender);
+	exporter_free(p.exporter);
 	close(fds[SHARE_LIFE]);
 	close(p.other);
 }
 
-static void loans_that_are_none__are_refused(void **state)
+static void invalid_handles__are_rejected(void **state)
 {
 	struct pair p = pair_new();
 	struct mu_shape shape = mu_shape_vec(1000);
-	struct stream_loan loan = {1, 32};
+	struct shm_handle handle = {1, 32};
 	struct mu_tensor t;
 	uint64_t id = htole64(77);
 	struct mu_err err;
 
-	assert_fails(lender_returned(p.lender, (struct mu_span){(char *)&id, 8}, &err), &err,
-		     MU_INVALID_ARGUMENT, "was not lent");
-	assert_fails(borrower_take(p.borrower, &t, MU_FLOAT, &shape, &loan, &err), &err,
-		     MU_INVALID_ARGUMENT, "not in the shared memory");
-	loan.offset = UINT64_MAX - 63;
-	assert_fails(borrower_take(p.borrower, &t, MU_FLOAT, &shape, &loan, &err), &err,
-		     MU_INVALID_ARGUMENT, "not in the shared memory");
-	loan.offset = 0; /* whose values are used as places in memory are sent */
-	assert_fails(borrower_take(p.borrower, &t, MU_INT64, &shape, &loan, &err), &err,
-		     MU_INVALID_ARGUMENT, "not in the shared memory");
+	assert_fails(exporter_returned(p.exporter, (struct mu_span){(char *)&id, 8}, &err), &err,
+		     MU_INVALID_ARGUMENT, "but not exported");
+	assert_fails(importer_map(p.importer, &t, MU_FLOAT, &shape, &handle, &err), &err,
+		     MU_INVALID_ARGUMENT, "outside of the shared memory");
+	handle.offset = UINT64_MAX - 63;
+	assert_fails(importer_map(p.importer, &t, MU_FLOAT, &shape, &handle, &err), &err,
+		     MU_INVALID_ARGUMENT, "outside of the shared memory");
+	handle.offset = 0; /* whose values are used as places in memory are sent */
+	assert_fails(importer_map(p.importer, &t, MU_INT64, &shape, &handle, &err), &err,
+		     MU_INVALID_ARGUMENT, "outside of the shared memory");
 	stream_conn_unref(p.conn);
-	lender_free(p.lender);
+	exporter_free(p.exporter);
 	close(p.other);
 }
 
-static void a_file_that_could_shrink__is_refused(void **state)
+static void unsealed_file__is_rejected(void **state)
 {
 	struct stream_conn *c;
 	int ends[2], life[2], fds[SHARE_FDS];
@@ -165,7 +165,7 @@ static void a_file_that_could_shrink__is_refused(void **state)
 	fds[SHARE_FILE] = memfd_create("test", MFD_ALLOW_SEALING);
 	fds[SHARE_LIFE] = life[1];
 	assert_int_equal(ftruncate(fds[SHARE_FILE], 4096), 0);
-	assert_null(borrower_new(c, fds, &err));
+	assert_null(importer_new(c, fds, &err));
 	assert_int_equal(fds[SHARE_FILE], -1);
 	assert_int_equal(fds[SHARE_LIFE], -1);
 	stream_conn_unref(c);
@@ -173,7 +173,7 @@ static void a_file_that_could_shrink__is_refused(void **state)
 	close(life[0]);
 }
 
-static void descriptors__travel_with_bytes(void **state)
+static void descriptors__are_sent_with_bytes(void **state)
 {
 	int ends[2], life[2], got[SHARE_FDS] = {-1, -1};
 	struct mu_err err;
@@ -199,12 +199,12 @@ static void descriptors__travel_with_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(blocks__are_used_again_and_lie_apart),
-	    cmocka_unit_test(a_lent_tensor__is_seen_where_it_lies_and_comes_back),
-	    cmocka_unit_test(what_is_still_looked_at__outlives_its_connection),
-	    cmocka_unit_test(loans_that_are_none__are_refused),
-	    cmocka_unit_test(a_file_that_could_shrink__is_refused),
-	    cmocka_unit_test(descriptors__travel_with_bytes),
+	    cmocka_unit_test(blocks__are_reused_and_do_not_overlap),
+	    cmocka_unit_test(exported_tensor__is_mapped_in_place_and_returned),
+	    cmocka_unit_test(imported_tensor__outlives_its_connection),
+	    cmocka_unit_test(invalid_handles__are_rejected),
+	    cmocka_unit_test(unsealed_file__is_rejected),
+	    cmocka_unit_test(descriptors__are_sent_with_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ static struct mu_span head_of(const struct mu_buf *b, struct stream_header *h)
 	return (struct mu_span){b->data + STREAM_HEADER, h->head_len};
 }
 
-static void greetings_runs_and_ends__read_as_written(void **state)
+static void hello_run_and_ran__read_as_written(void **state)
 {
 	struct stream_hello hello = {.key = "0123456789abcde", .mine = 3, .yours = 4, .task = "t"};
 	struct stream_run run = {-5, "session", "graph"};
@@ -75,9 +75,9 @@ static void tensors__read_as_written(void **state)
 			 -MU_INVALID_ARGUMENT);
 }
 
-static void loans__read_as_written(void **state)
+static void shared_tensors__read_as_written(void **state)
 {
-	struct stream_loan loan = {7, 4096};
+	struct shm_handle handle = {7, 4096};
 	MU_AUTO_TENSOR t = {0};
 	MU_AUTO_BUF b = {0};
 	struct mu_shape shape;
@@ -88,13 +88,13 @@ static void loans__read_as_written(void **state)
 
 	assert_ok(mu_shape_set(&shape, 2, (int64_t[]){3, 50}, &err), &err);
 	assert_ok(mu_tensor_new(&t, MU_FLOAT, &shape, &err), &err);
-	assert_ok(stream_lent_write(&b, 6, "key", &t, &loan, &err), &err);
+	assert_ok(stream_shared_write(&b, 6, "key", &t, &handle, &err), &err);
 	head = head_of(&b, &h);
 	assert_int_equal(h.payload_len, 0);
 	assert_ok(stream_tensor_parse(&got, &h, head, &err), &err);
-	assert_true(got.lent && !got.raw && mu_shape_eq(&got.shape, &shape));
-	assert_int_equal(got.loan.id, 7);
-	assert_int_equal(got.loan.offset, 4096);
+	assert_true(got.shared && !got.raw && mu_shape_eq(&got.shape, &shape));
+	assert_int_equal(got.handle.id, 7);
+	assert_int_equal(got.handle.offset, 4096);
 	head.len--;
 	assert_int_equal(stream_tensor_parse(&got, &h, head, &err), -MU_INVALID_ARGUMENT);
 	h.flags |= STREAM_DEAD;
@@ -102,7 +102,7 @@ static void loans__read_as_written(void **state)
 	assert_int_equal(stream_tensor_parse(&got, &h, head, &err), -MU_INVALID_ARGUMENT);
 }
 
-static void offers__travel_in_a_status_that_others_can_read(void **state)
+static void offer__is_a_field_of_a_valid_get_status_reply(void **state)
 {
 	struct stream_offer o = {.version = STREAM_VERSION,
 				 .port = 99,
@@ -121,7 +121,7 @@ static void offers__travel_in_a_status_that_others_can_read(void **state)
 	assert_memory_equal(got.key, o.key, STREAM_KEY);
 }
 
-static void broken_frames__are_refused_without_harm(void **state)
+static void malformed_frames__are_rejected(void **state)
 {
 	struct stream_hello hello = {.task = "/job:ps/replica:0/task:0"};
 	struct stream_run run = {1, "s", "g"};
@@ -134,7 +134,7 @@ static void broken_frames__are_refused_without_harm(void **state)
 	stream_run_write(&b, 1, 0, &run, NULL);
 	assert_int_equal(mu_tensor_scalar(&t, MU_FLOAT, &v, NULL), 0);
 	stream_tensor_write(&b, 1, "a;1;b;c;0:0", &t, false, &payload, NULL);
-	stream_lent_write(&b, 1, "a;1;b;c;0:0", &t, &(struct stream_loan){1, 64}, NULL);
+	stream_shared_write(&b, 1, "a;1;b;c;0:0", &t, &(struct shm_handle){1, 64}, NULL);
 	stream_return_write(&b, MU_SPAN("12345678"));
 	stream_ran_write(&b, 1, NULL);
 	mutate_run(stream_fuzz_one, b.data, b.len, 20000);
@@ -144,11 +144,11 @@ static void broken_frames__are_refused_without_harm(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(greetings_runs_and_ends__read_as_written),
+	    cmocka_unit_test(hello_run_and_ran__read_as_written),
 	    cmocka_unit_test(tensors__read_as_written),
-	    cmocka_unit_test(loans__read_as_written),
-	    cmocka_unit_test(offers__travel_in_a_status_that_others_can_read),
-	    cmocka_unit_test(broken_frames__are_refused_without_harm),
+	    cmocka_unit_test(shared_tensors__read_as_written),
+	    cmocka_unit_test(offer__is_a_field_of_a_valid_get_status_reply),
+	    cmocka_unit_test(malformed_frames__are_rejected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
