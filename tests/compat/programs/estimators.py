@@ -6,7 +6,7 @@ import tempfile
 
 import numpy as np
 
-from common import CLUSTER, answer_each, tf
+from common import CLUSTER, answer_each, plain, tf
 
 STEPS = 10
 WORDS = ["red", "green", "blue", "grey"]
@@ -40,12 +40,16 @@ def _columns():
     return wide, deep
 
 
+def _config():
+    """Of the chief."""
+    os.environ["TF_CONFIG"] = json.dumps({"cluster": CLUSTER, "task": {"type": "chief", "index": 0}})
+    return tf.estimator.RunConfig(model_dir=tempfile.mkdtemp(prefix="estimator-"), tf_random_seed=5, save_summary_steps=None,
+                                  save_checkpoints_secs=None, save_checkpoints_steps=STEPS // 2, log_step_count_steps=None)
+
+
 def _run(make):
     """Trained as the chief, then asked for its variables."""
-    folder = tempfile.mkdtemp(prefix="estimator-")
-    os.environ["TF_CONFIG"] = json.dumps({"cluster": CLUSTER, "task": {"type": "chief", "index": 0}})
-    config = tf.estimator.RunConfig(model_dir=folder, tf_random_seed=5, save_summary_steps=None, save_checkpoints_secs=None,
-                                    save_checkpoints_steps=STEPS // 2, log_step_count_steps=None)
+    config = _config()
     estimator = make(config)
     estimator.train(_input_fn, max_steps=STEPS)
     variables = {name: estimator.get_variable_value(name).tolist() for name in sorted(estimator.get_variable_names())}
@@ -87,6 +91,23 @@ def an_estimator_with_partitioned_parameters():
         train = tf.train.AdamOptimizer(0.1).minimize(loss, tf.train.get_global_step())
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train)
     return _run(lambda config: tf.estimator.Estimator(model, config=config))
+
+
+def prediction_begins_at_the_first_row_after_evaluation():
+    """Each call has a session of its own, whose input begins anew."""
+    def rows():
+        data = tf.data.Dataset.from_tensor_slices(({"x": np.arange(100, dtype=np.float32)}, np.ones(100, np.float32)))
+        return tf.data.make_one_shot_iterator(data.batch(5)).get_next()
+
+    def model(features, labels, mode):
+        scaled = features["x"] * tf.get_variable("weight", [1])
+        counted = tf.assign_add(tf.train.get_global_step(), 1)
+        return tf.estimator.EstimatorSpec(mode, {"x": features["x"]}, tf.reduce_mean(scaled), counted)
+    estimator = tf.estimator.Estimator(model, config=_config())
+    estimator.train(rows, steps=3)
+    evaluated = [estimator.evaluate(rows, steps=15)["global_step"] for _ in range(2)]
+    predicted = [float(row["x"]) for row in estimator.predict(rows)]
+    return [plain(evaluated), len(predicted), predicted[0], predicted[-1]]
 
 
 answer_each()
