@@ -83,7 +83,9 @@ static void warn_missing(struct fan_out *g, const char *what, unsigned seconds)
 	describe(g, &text);
 	mu_buf_putc(&text, 0);
 	pthread_mutex_unlock(&g->lock);
-	mu_warn("master", "%s waits for %u s now for %s", what, seconds, text.data);
+	/* TensorFlow's phrase, for which users and scripts search logs */
+	mu_warn("master", "%s still waiting for response from worker: %s after %u s", what,
+		text.data, seconds);
 	pthread_mutex_lock(&g->lock);
 }
 

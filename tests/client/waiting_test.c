@@ -82,7 +82,10 @@ static void missing_peers__are_reported_with_their_addresses(void **state)
 	assert_contains(output, "/job:worker/replica:0/task:1");
 	assert_contains(output, why);
 	assert_null(strstr(output, "/job:worker/replica:0/task:0")); /* this task is running */
-	assert_contains(output, "CreateSession waits for 3 s now"); /* the log line of the server */
+	/* the log line of the server */
+	assert_contains(output, "CreateSession still waiting for response from worker: "
+				"/job:ps/replica:0/task:0");
+	assert_contains(output, "after 3 s");
 	assert_contains(err.msg, "it waits for /job:ps/replica:0/task:0");
 	assert_contains(err.msg, "start the missing tasks");
 	fixture_free(f);
