@@ -23,4 +23,14 @@ def kernels():
     return said[1]
 
 
-CASES = [kernels]
+def types():
+    """each op in every type for which TensorFlow has a CPU kernel"""
+    out = subprocess.run([sys.executable, ROOT / "tests/compat/types_diff.py", DRIVER], cwd=ROOT, stdout=subprocess.PIPE,
+                         stderr=subprocess.STDOUT, text=True, timeout=60 * MINUTES).stdout
+    said = re.search(r"(\d+ cases), (\d+) types failed", out)
+    if not said or said[2] != "0":
+        raise Different(out[-4000:])
+    return said[1]
+
+
+CASES = [kernels, types]
