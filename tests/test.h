@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every unit test includes: cmocka with what it needs before it, and our own few checks. */
+/* Included by every unit test: cmocka with its required headers, and some assertions. */
 #ifndef TESTS_TEST_H
 #define TESTS_TEST_H
 
@@ -12,14 +12,14 @@
 
 #include "lib/base/err.h"
 
-/* The call succeeded; otherwise fails with its message. */
+/* Asserts that the call succeeds; else fails with its error message. */
 #define assert_ok(call, err)                                                                       \
 	do {                                                                                       \
 		if ((call) != 0)                                                                   \
 			fail_msg("%s: %s: %s", #call, mu_code_name((err)->code), (err)->msg);      \
 	} while (0)
 
-/* The call failed with this code and its message contains this text. */
+/* Asserts that the call fails with this code and a message that contains this text. */
 #define assert_fails(call, err, want_code, text)                                                   \
 	do {                                                                                       \
 		mu_err_clear(err);                                                                 \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as the index file of a bundle, with and without checksums that match: a changed block
- * would otherwise end at its checksum every time. */
+/* Parses the input as the index file of a bundle, unchanged and with corrected checksums, because
+ * the checksums reject nearly all mutated blocks. */
 #include "lib/io/bundle_table.h"
 #include "lib/io/crc32c.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a cluster spec in JSON, as TF_CONFIG and as a flag. */
+/* Parses the input as a cluster spec in JSON, as TF_CONFIG and as a flag. */
 #include "lib/cluster/cluster_spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

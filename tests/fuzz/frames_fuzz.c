@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a client sends to a server, as frame_guard follows it.  The first byte says how long the
- * first read is; the verdict must not depend on it. */
+/* Passes the input to frame_guard as data of a client, in two reads.  The first byte is the length
+ * of the first read; the result must not depend on it. */
 #include <stdint.h>
 #include <stdlib.h>
 

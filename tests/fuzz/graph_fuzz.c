@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A GraphDef from a stranger: what parses is written and parses again to the same bytes. */
+/* Parses the input as a GraphDef.  A parsed graph must not change when it is written and parsed
+ * again. */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An iterator's saved state from a stranger, read into a pipeline of most kinds that keep
- * something: what is taken can be drawn from, and be written again. */
+/* Restores the input as the saved state of an iterator over most kinds of stateful datasets.  A
+ * restored iterator must return elements and be saved again. */
 #include <stdint.h>
 
 #include "tests/task/pipeline.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as each message of a step, read by hand, and as each control message.  What is read of
- * a RunGraph or a RecvTensor is written and read again to the same. */
+/* Parses the input as each hand-written message of a step and as each control message.  A parsed
+ * RunGraph or RecvTensor must not change when it is written and parsed again. */
 #include <stdint.h>
 #include <stdlib.h>
 

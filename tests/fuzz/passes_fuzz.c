@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A GraphDef from a stranger on its way to a plan: parsed, pruned to its last node, placed on two
- * tasks, its functions put in place of their calls, cut, made smaller, compiled; not run. */
+/* Runs the graph passes on the input as a GraphDef: parse, prune to the last node, inline
+ * functions, place on two tasks, partition, optimize, compile.  The graph is not executed. */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a picture, and its pixels in every form.  A fuzzer seldom finds the right checksums
+/* Parses the input as a PNG, with every pixel format.  A fuzzer seldom finds the right checksums
  * or a deflated stream, so the bytes are also tried with every checksum corrected, and as the
  * contents of a file: a header, a palette and rows. */
 #include <arpa/inet.h>

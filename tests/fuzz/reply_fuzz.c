@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a server that is not ours may answer: a RunStep's reply and a callable's as the client reads
- * them, and a RecvTensor's as a task reads it, its payload into the tensor when its first bytes say
- * so. */
+/* Parses the input as replies of a server: RunStep and RunCallable in the client, RecvTensor in a
+ * task, with the payload read directly into the tensor if the first bytes select that. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -32,7 +31,7 @@ static void run_step(struct mu_span reply)
 	mu_tensor_unref(&values[1]);
 }
 
-/* Of the calls that a callable takes, the last one is answered with what is being tried. */
+/* Replies to the last of the calls for a callable with the input. */
 static int answer(void *tried, const char *method, const struct rpc_message *request,
 		  long timeout_ms, struct mu_buf *reply, struct mu_err *err)
 {

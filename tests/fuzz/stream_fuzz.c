@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream from a stranger: frame after frame, each head by the reader of its type; a tensor that
- * is taken says exactly how long its payload is. */
+/* Parses the input as the frames of a stream, each head by the parser of its type.  The payload
+ * length of a parsed tensor must match its header. */
 #include <stdint.h>
 #include <stdlib.h>
 

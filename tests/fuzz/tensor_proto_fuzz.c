@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A TensorProto from a stranger: what parses has the bytes it claims, and survives a round trip. */
+/* Parses the input as a TensorProto.  A parsed tensor must have the size of its shape, and must not
+ * change when it is written and parsed again. */
 #include <stdint.h>
 #include <stdlib.h>
 

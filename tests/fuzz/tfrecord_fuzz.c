@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a file of records, and as the events and summaries within. */
+/* Parses the input as a TFRecord file, and its records as events and summaries. */
 #include <sys/mman.h>
 #include <unistd.h>
 

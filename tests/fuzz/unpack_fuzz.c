@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a compressed file.  A stream of gzip that mu_gz_read_file accepts is read the same
- * piece by piece. */
+/* Reads the input as a compressed file.  If mu_gz_read_file accepts it as gzip, reading it in
+ * pieces must return the same bytes. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -191,7 +191,7 @@ static void json__of_too_many_values__is_refused_before_it_is_parsed(void **stat
 		     MU_INVALID_ARGUMENT, "t: more than 1000000 commas and brackets");
 }
 
-/* What libyaml cannot read, or reads as something else. */
+/* JSON texts that libyaml rejects or parses differently. */
 static void json__read_as_yaml__has_the_values_of_json(void **state)
 {
 	char long_key[2100];

@@ -22,7 +22,7 @@ static X509 *read_pem(const char *text)
 	return x;
 }
 
-/* What a verifier that trusts `ca` says of `crt` at that time. */
+/* Verifies `crt` with the trusted CA `ca` at time `when`. */
 static int verdict(const char *ca, const char *crt, time_t when)
 {
 	X509_STORE *store = X509_STORE_new();

@@ -72,8 +72,8 @@ static double cpu_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* What waits for another step (a dequeue, a receive) is cancelled; what computes has to end soon,
- * by the time that it had a processor. */
+/* Cancels steps that wait for another step (a dequeue, a receive).  Other steps must end soon, as
+ * measured by their CPU time. */
 static void run_step(struct executor *e, const char *op, int64_t id, struct wait *w)
 {
 	struct rendezvous *r = rendezvous_table_get(rt->steps, id);

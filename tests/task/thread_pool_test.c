@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What parallel loops write is there when they return, whether their caller looked for the end or
- * slept until it.  The elements are plain memory: under TSan this is the test of the order. */
+/* The writes of a parallel loop are visible when it returns, whether the caller spun or slept.  The
+ * elements are plain memory, so that TSan checks the synchronization. */
 #include "task/runtime/thread_pool.h"
 
 #include <pthread.h>
