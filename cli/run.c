@@ -205,7 +205,7 @@ static int run_iteration(struct run *r, struct mu_err *err)
 						.phase = phase_of(t),
 						.ready = t->ready && t->pid > 0,
 						.deleting = t->deleting,
-						.killed = t->deleting && t->pid == 0,
+						.ended_by_deletion = t->deleting && t->pid == 0,
 						.is_departure_pod = t->leaves,
 						.exit_code = t->exit_code,
 						.created = t->created,

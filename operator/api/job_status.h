@@ -36,7 +36,7 @@ struct index_status {
 	/* The size of the cluster that a synchronous worker has to leave, after it was scaled away;
 	 * 0: no departure is pending. */
 	int pending_departure_size;
-	int departure_attempts; /* departure pods that were created */
+	int departure_attempts; /* departure pods that failed */
 };
 
 struct task_status {

@@ -155,14 +155,14 @@ static void read_conditions(struct observed_pod *o, const cJSON *status)
 	}
 }
 
-/* A pod counts as killed when its container ended after the request for its deletion.  It also
- * counts as killed when the order is unknown: within the same second, without the time of either,
+/* A pod has ended by its deletion when its container ended after the request for it, and also
+ * when the order is unknown: within the same second, without the time of either,
  * or when the container never started.  The program then gets another attempt. */
 static void judge_end(struct pod *pod)
 {
 	struct observed_pod *o = &pod->observed;
 
-	o->killed = o->deleting && (o->phase == POD_SUCCEEDED || o->phase == POD_FAILED) &&
+	o->ended_by_deletion = o->deleting && (o->phase == POD_SUCCEEDED || o->phase == POD_FAILED) &&
 		    (o->finished <= 0 || o->finished >= pod->deletion_asked);
 }
 
@@ -264,7 +264,7 @@ bool pod_same(const struct object *x, const struct object *y)
 	const struct observed_pod *a = &p->observed, *b = &q->observed;
 
 	return a->phase == b->phase && a->ready == b->ready && a->deleting == b->deleting &&
-	       a->disrupted == b->disrupted && a->killed == b->killed && a->gpu == b->gpu &&
+	       a->disrupted == b->disrupted && a->ended_by_deletion == b->ended_by_deletion && a->gpu == b->gpu &&
 	       a->is_departure_pod == b->is_departure_pod && a->index == b->index &&
 	       a->exit_code == b->exit_code && a->created == b->created &&
 	       a->finished == b->finished && a->deletion_due == b->deletion_due &&

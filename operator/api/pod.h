@@ -20,7 +20,7 @@ struct observed_pod {
 	int exit_code;         /* of FAILED and SUCCEEDED; -1 unknown */
 	bool disrupted;        /* ended by eviction, preemption or a lost node: no failure */
 	double deletion_due;   /* the end of its grace period; 0: unknown */
-	bool killed;           /* ended by its deletion: no verdict of its program */
+	bool ended_by_deletion;           /* ended by its deletion: no verdict of its program */
 	bool gpu;              /* its kernels need one */
 	bool is_departure_pod; /* plan_pod.is_departure_pod */
 	const char *reason;  /* why it failed or waits: "OOMKilled", "ImagePullBackOff"; or NULL */

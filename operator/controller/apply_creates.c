@@ -373,9 +373,6 @@ int apply_creates(struct reconcile *r, struct job_plan *plan, struct mu_err *err
 
 	/* a job that was rejected the last time mostly is again: one create finds out */
 	create_all(r, &c, r->seen->job->status.conditions[COND_REFUSED].status ? 1 : BATCH_MAX);
-	for (unsigned i = 0; i < plan->n_actions; i++)
-		if (!created[i])
-			job_plan_not_made(plan, &plan->actions[i]);
 	record_created_pods(r, plan, created);
 	/* no watch event comes when the server would accept it */
 	if (c.retry)

@@ -12,7 +12,7 @@ static void object_changed(void *controller, const char *key, enum object_kind k
 	if (c->options.leader_election && !atomic_load(&c->leading))
 		return;
 	if (kind == KIND_POD)
-		workqueue_after(&c->queue, key, POD_EVENT_DELAY_S);
+		workqueue_add_after(&c->queue, key, POD_EVENT_DELAY_S);
 	else
 		workqueue_add(&c->queue, key);
 }

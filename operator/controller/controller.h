@@ -48,7 +48,7 @@ struct controller_options {
 	bool leader_election;
 	bool nodes; /* watch nodes, which takes a ClusterRole also when namespaces are named */
 	int workers, metrics_port, probe_port; /* port 0: none */
-	double progress_seconds;               /* between polls of a chief; 0: never */
+	double progress_seconds;               /* between requests to a task; 0: none */
 	int cert_life;                         /* of tasks, seconds; 0: PLAN_CERT_LIFE */
 	const char *status_from;    /* namespaces that may reach the status port of tasks, "a,b" */
 	const char *token_key_file; /* NULL: a key of this run only */
@@ -69,9 +69,12 @@ struct controller {
 	struct workqueue queue;
 	struct event_recorder events;
 	struct certs_memo certs;
-	struct mu_buf token_key;                      /* empty: tasks get no token */
-	_Atomic bool leading, synced, lost, released; /* released: leads no more, and will not */
-	_Atomic long long lease_until_ms;             /* monotonic */
+	struct mu_buf token_key;          /* empty: tasks get no token */
+	_Atomic bool leading;             /* holds the lease */
+	_Atomic bool lost;                /* could not renew it: the process ends */
+	_Atomic bool released;            /* gave it up at its end */
+	_Atomic bool synced;              /* the watches have delivered their lists */
+	_Atomic long long lease_until_ms; /* monotonic */
 	_Atomic unsigned reconciles, reconcile_errors, working;
 	_Atomic unsigned wanted;                     /* bit i: the kind i is watched on demand */
 	struct mu_histogram reconcile_seconds;       /* how long each reconcile took */

@@ -2,7 +2,7 @@
 /* Probes and metrics:
  *
  *	/healthz  200 as long as the process answers
- *	/readyz   200 once every watch has delivered its first list
+ *	/readyz   200 once the watches that reconciles need have delivered their first lists
  *	/metrics  Prometheus' text form
  */
 #include "operator/controller/http.h"

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leader election by a Lease: held for 15 s, renewed every 3 s, given up after 10 s without a
- * renewal.  One that fails is tried again after a second: what has hung for its 5 s leaves time for
- * another.
+/* Leader election by a Lease.  The leader renews it every 3 s and stops leading 10 s after the last
+ * renewal; the lease expires after 15 s.  A request times out after 5 s and is repeated after 1 s,
+ * so a second attempt fits before the 10 s.
  *
- * Another's lease counts as expired when its record has not changed for 15 s of our own monotonic
- * clock; clocks of two machines are never compared.  A renewal is dated from before its request was
- * sent, and needs no look before: it goes out with the version that the last one left, which the
- * server refuses when anybody has written since.  Writes are refused from 10 s on, so that one
- * which is under way can end before the lease does: may_write looks at the clock each time, which
- * also holds after a SIGSTOP.
+ * The lease of another replica has expired when its record has not changed for 15 s of our own
+ * monotonic clock; the clocks of two machines are never compared.  A renewal counts from before its
+ * request was sent.  It carries the resource version of the last one, so the server rejects it when
+ * another replica has written since.  Writes are refused from 10 s on: a write under way can end
+ * before the lease does.  may_write reads the clock each time, which also holds after a SIGSTOP.
  */
 #include "operator/controller/leader.h"
 

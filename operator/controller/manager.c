@@ -102,12 +102,12 @@ void controller_work(struct controller *c, const char *key)
 			mu_debug("controller", "%s", err.msg);
 		else
 			mu_warn("controller", "%s", err.msg);
-		workqueue_again(&c->queue, key);
+		workqueue_add_rate_limited(&c->queue, key);
 	} else {
 		workqueue_forget(&c->queue, key);
 	}
 	if (requeue_after > 0) /* a deadline does not wait for the backoff */
-		workqueue_after(&c->queue, key, requeue_after);
+		workqueue_add_after(&c->queue, key, requeue_after);
 	workqueue_done(&c->queue, key);
 }
 

@@ -146,7 +146,7 @@ double status_delay(const struct reconcile *r, const struct job_plan *plan)
 	cJSON *patch;
 
 	/* a longer delay: the clock was set back */
-	if (left <= 0 || left > STATUS_MIN_INTERVAL_S || plan->urgent || plan->write_status_first ||
+	if (left <= 0 || left > STATUS_MIN_INTERVAL_S || plan->urgent || plan->record_now ||
 	    (plan->status.phase != seen->job->status.phase && !first))
 		return 0;
 	for (unsigned i = 0; i < plan->n_actions; i++)

@@ -156,14 +156,14 @@ static void delay(struct workqueue *q, struct work_item *item, double seconds)
 		pthread_cond_signal(&q->changed);
 }
 
-void workqueue_after(struct workqueue *q, const char *key, double seconds)
+void workqueue_add_after(struct workqueue *q, const char *key, double seconds)
 {
 	pthread_mutex_lock(&q->lock);
 	delay(q, item_of(q, key), seconds);
 	pthread_mutex_unlock(&q->lock);
 }
 
-void workqueue_again(struct workqueue *q, const char *key)
+void workqueue_add_rate_limited(struct workqueue *q, const char *key)
 {
 	struct work_item *item;
 

@@ -2,9 +2,9 @@
 /* Work queue of job keys: de-duplicating, delaying, with exponential backoff per key.
  *
  * Two workers never hold the same key: a key that is added while a worker holds it is handed out
- * again after workqueue_done.  workqueue_after delays a key by a given time; workqueue_again delays
- * it after a failure, by 5 ms that double up to 1000 s with each failure until workqueue_forget.
- * workqueue_add overtakes both delays.
+ * again after workqueue_done.  workqueue_add_after delays a key by a given time;
+ * workqueue_add_rate_limited delays it after a failure, by 5 ms that double up to 1000 s with each
+ * failure until workqueue_forget. workqueue_add overtakes both delays.
  */
 #ifndef CONTROLLER_WORKQUEUE_H
 #define CONTROLLER_WORKQUEUE_H
@@ -30,8 +30,8 @@ struct workqueue {
 void workqueue_init(struct workqueue *q, double (*now)(void));
 void workqueue_fini(struct workqueue *q);
 void workqueue_add(struct workqueue *q, const char *key);
-void workqueue_after(struct workqueue *q, const char *key, double seconds);
-void workqueue_again(struct workqueue *q, const char *key);
+void workqueue_add_after(struct workqueue *q, const char *key, double seconds);
+void workqueue_add_rate_limited(struct workqueue *q, const char *key);
 void workqueue_forget(struct workqueue *q, const char *key);
 /* Waits for a key (new memory); NULL once stopped.  The worker calls workqueue_done for it. */
 char *workqueue_get(struct workqueue *q);

@@ -191,14 +191,14 @@ static int members(const struct planner *p)
 	int n = 0;
 
 	plan_each_index (p, task, i)
-		n += plan_counts(task) && !plan_is_done(p, task, i);
+		n += plan_task_counts(task) && !plan_is_done(p, task, i);
 	return n;
 }
 
 static bool some_missing(const struct planner *p)
 {
 	plan_each_index (p, task, i)
-		if (plan_counts(task) && !plan_pod_at(p, task, i) && !plan_is_done(p, task, i))
+		if (plan_task_counts(task) && !plan_pod_at(p, task, i) && !plan_is_done(p, task, i))
 			return true;
 	return false;
 }
@@ -274,7 +274,7 @@ static void describe(struct planner *p)
 			  !pod->is_departure_pod;
 		bool done = e && e->done, is_chief = task == chief && i == 0;
 
-		if (!plan_counts(task))
+		if (!plan_task_counts(task))
 			continue;
 		wanted++;
 		ready += up || done;

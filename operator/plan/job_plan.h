@@ -129,16 +129,14 @@ struct job_plan {
 	 * stored; NULL: all tasks have this epoch. */
 	const char *membership_update;
 	double wake;
-	bool urgent; /* the status reports a problem, or an end that somebody waits for */
-	bool write_status_first; /* the status has a fact that the next reconcile needs */
+	bool urgent;     /* the status reports a problem, or an end that somebody waits for */
+	bool record_now; /* no rate limit: the status has a fact that the next reconcile needs */
 };
 
 /* The plan borrows spec and observed.  Never fails: a problem becomes a condition in the wanted
  * status. */
 struct job_plan *job_plan_new(const struct job_spec *spec, const struct plan_options *options,
 			      const struct observed_job *observed, double now);
-/* Takes the attempt out of the wanted status: the pod of this action was rejected. */
-void job_plan_not_made(struct job_plan *p, const struct plan_action *a);
 void job_plan_free(struct job_plan *p);
 /* Advice for the user about a rejection with this message. */
 const char *job_plan_advice(const char *why);

@@ -40,7 +40,7 @@ static void set_pending_departure(struct planner *p, const struct task_spec *t, 
 	e->pending_departure_size = workers > index ? workers : index + 1;
 	e->departure_attempts = 0;
 	e->retry_at = 0; /* it was the delay of a worker */
-	p->plan->write_status_first = true;
+	p->plan->record_now = true;
 }
 
 /* Placed workers count with the first that runs: they run within moments, and each new number costs
@@ -62,7 +62,7 @@ static void note_joined(struct planner *p, const struct task_spec *t)
 	if (ran <= s->joined)
 		return;
 	s->joined = placed;
-	p->plan->write_status_first = true;
+	p->plan->record_now = true;
 }
 
 void plan_note_departures(struct planner *p)
@@ -93,7 +93,7 @@ static void clear_pending_departure(struct planner *p, const struct task_spec *t
 		return;
 	e->pending_departure_size = e->departure_attempts = 0;
 	e->retry_at = 0;
-	p->plan->write_status_first = true;
+	p->plan->record_now = true;
 	index_status_drop_if_blank(p->status, e);
 }
 
@@ -113,17 +113,32 @@ bool plan_departure_pod_stays(struct planner *p, const struct observed_pod *pod)
 	return pod->is_departure_pod && departure_pod_stays(p, pod);
 }
 
+/* Counts the failed pod as an attempt, once: the next pod is created after retry_at. */
+static void count_attempt(struct planner *p, const struct observed_pod *pod)
+{
+	struct index_status *e = index_status_find(p->status, pod->task, pod->index);
+
+	if (!e || !e->pending_departure_size || pod->deleting || e->retry_at > pod->created)
+		return;
+	e->departure_attempts++;
+	e->retry_at = p->now + e->departure_attempts * DEPARTURE_RETRY_S;
+	p->plan->record_now = true;
+}
+
 bool plan_surplus_pod_stays(struct planner *p, const struct task_spec *t,
 			    const struct observed_pod *pod)
 {
 	if (!is_synchronous(p, t))
 		return false;
-	if (has_deregistered(pod))
+	if (has_deregistered(pod)) {
 		clear_pending_departure(p, t, pod->index);
-	else if (pod->is_departure_pod)
-		return departure_pod_stays(p, pod);
-	else if (pod->phase != POD_PENDING)
+	} else if (pod->is_departure_pod) {
+		if (departure_pod_stays(p, pod))
+			return true;
+		count_attempt(p, pod);
+	} else if (pod->phase != POD_PENDING) {
 		set_pending_departure(p, t, pod->index);
+	}
 	return false;
 }
 
@@ -140,28 +155,10 @@ static void report_stuck_departure(struct planner *p, const struct index_status 
 static void create_departure_pod(struct planner *p, const struct task_spec *t,
 				 struct index_status *e)
 {
-	if (e->departure_attempts >= DEPARTURE_ATTEMPTS_MAX) {
+	if (e->departure_attempts >= DEPARTURE_ATTEMPTS_MAX)
 		report_stuck_departure(p, e);
-		return;
-	}
-	if (!plan_create(p, t, e->index, e->pending_departure_size))
-		return;
-	e->departure_attempts++;
-	e->retry_at = p->now + e->departure_attempts * DEPARTURE_RETRY_S;
-	p->plan->write_status_first = true;
-}
-
-/* A pod that a quota or a rule rejects is not an attempt: it has its own condition. */
-void job_plan_not_made(struct job_plan *plan, const struct plan_action *a)
-{
-	struct index_status *e = a->pod && a->pod->is_departure_pod
-				     ? index_status_find(&plan->status, a->task, a->index)
-				     : NULL;
-
-	if (!e || !e->departure_attempts)
-		return;
-	e->departure_attempts--;
-	e->retry_at = 0;
+	else
+		plan_create(p, t, e->index, e->pending_departure_size);
 }
 
 void plan_create_departure_pods(struct planner *p)

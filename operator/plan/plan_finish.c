@@ -105,7 +105,7 @@ static const struct observed_pod *unscheduled(struct planner *p)
 	for (unsigned i = 0; i < p->seen->n_pods; i++) {
 		const struct observed_pod *pod = &p->seen->pods[i];
 		const struct task_spec *t = job_spec_task(p->spec, pod->task);
-		if (t && plan_counts(t) && pod->phase == POD_PENDING && !pod->deleting &&
+		if (t && plan_task_counts(t) && pod->phase == POD_PENDING && !pod->deleting &&
 		    overdue(p, pod->created, p->spec->scheduling_deadline))
 			return pod;
 	}
@@ -198,7 +198,7 @@ static bool workers_live(const struct planner *p)
 {
 	for (unsigned t = 0; t < p->spec->n_tasks; t++)
 		for (int i = 0; p->spec->tasks[t].kind != TASK_PS &&
-				plan_counts(&p->spec->tasks[t]) && i < p->width[t];
+				plan_task_counts(&p->spec->tasks[t]) && i < p->width[t];
 		     i++) {
 			const struct observed_pod *pod = p->pods[t][i];
 			if (pod && !pod->deleting && pod->phase == POD_RUNNING)
@@ -230,7 +230,7 @@ static void clean_pod(struct planner *p, const struct observed_pod *pod)
 	if (over && p->spec->clean != CLEAN_ALL)
 		return;
 	/* TensorBoard stays as long as the job: users read the curves after the end */
-	if (t && !plan_counts(t) && p->spec->clean != CLEAN_ALL)
+	if (t && !plan_task_counts(t) && p->spec->clean != CLEAN_ALL)
 		return;
 	if (!over && good && p->now < due) {
 		plan_requeue_at(p, due);

@@ -23,7 +23,7 @@ struct planner {
 };
 
 /* True when the job waits for tasks of this type and counts their failures. */
-static inline bool plan_counts(const struct task_spec *t)
+static inline bool plan_task_counts(const struct task_spec *t)
 {
 	return t->kind != TASK_BOARD;
 }

@@ -71,7 +71,7 @@ static bool failed_on_gpu(const struct observed_pod *pod)
 	static const char *const reasons[] = {"StartError", "ContainerCannotRun",
 					      "UnexpectedAdmissionError", NULL};
 
-	return !pod->killed && (pod->phase == POD_FAILED) &&
+	return !pod->ended_by_deletion && (pod->phase == POD_FAILED) &&
 	       (pod->exit_code == MU_EXIT_KERNELS || is_one_of(pod->reason, reasons));
 }
 

@@ -31,7 +31,8 @@ static void print(struct mu_buf *out, const struct job_spec *spec, const struct 
 			      a->pod->kernels.variant, a->pod->kernels.reason);
 }
 
-static void act(struct simulation *p, const struct plan_action *a)
+/* Carries out the action in the simulated job. */
+static void simulate_action(struct simulation *p, const struct plan_action *a)
 {
 	struct observed_pod *pod;
 
@@ -70,7 +71,7 @@ void plan_print(struct mu_buf *out, const struct job_spec *spec, const struct pl
 				each(arg, spec, &plan->actions[i]);
 			else
 				print(out, spec, &plan->actions[i]);
-			act(p, &plan->actions[i]);
+			simulate_action(p, &plan->actions[i]);
 			if (plan->actions[i].kind == ACTION_MAKE_SECRET)
 				plan->status.security = (struct security_status){
 				    .secret = mu_xasprintf("%s-tls", spec->name),

@@ -93,7 +93,7 @@ static void count_end(struct planner *p, const struct task_spec *t, const struct
 		return;
 	}
 	e->failures++;
-	p->status->restarts += plan_counts(t);
+	p->status->restarts += plan_task_counts(t);
 	e->retry_at = p->now + plan_backoff(e->failures);
 }
 
@@ -105,8 +105,9 @@ void plan_record_terminated_pods(struct planner *p)
 			for (int i = 0; i < p->width[t]; i++) {
 				const struct task_spec *task = &p->spec->tasks[t];
 				const struct observed_pod *pod = p->pods[t][i];
-				if ((task->kind == TASK_PS) == (pass == 1) && pod && !pod->killed &&
-				    !pod->is_departure_pod && plan_pod_has_ended(pod))
+				if ((task->kind == TASK_PS) == (pass == 1) && pod &&
+				    !pod->ended_by_deletion && !pod->is_departure_pod &&
+				    plan_pod_has_ended(pod))
 					count_end(p, task, pod);
 			}
 }

@@ -10,7 +10,7 @@ static double run(const char *name)
 	FILE *f;
 
 	snprintf(command, sizeof(command),
-		 "sed 's|out/%s|%s/out|g' examples/%s.yaml >%s/job.yaml && timeout 100 %s run "
+		 "sed 's|out/%s|%s/out|g' examples/%s.yaml >%s/job.yaml && timeout 300 %s run "
 		 "%s/job.yaml 2>&1",
 		 name, folder, name, folder, program, folder);
 	f = popen(command, "r");

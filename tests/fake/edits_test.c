@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A spec that the schema accepts but that cannot work (here an invalid pod template): effects on a
- * new job, a running job and an ended job. */
+/* Edits of a job's spec.  A spec that the schema accepts but that cannot work (here an invalid pod
+ * template): effects on a new job, a running job and an ended job.  A synchronous job that is
+ * scaled down. */
 #include "tests/fake/one_job.h"
 
 #define WRONG "{\"spec\":{\"containers\":[\"no map\"]}}"
@@ -110,12 +111,33 @@ static void job__that_is_over__stays_what_it_was(void **state)
 	stop(s, &script);
 }
 
+/* The status must record each attempt, although the plan that creates a pod writes no status. */
+static void departure__that_fails_three_times__is_a_condition(void **state)
+{
+	struct sim_script script = {.end = never_ends,
+				    .in_step = true,
+				    .departure_exit_code = 1,
+				    .deeds = {{DEED_SCALE, 60, 1}, {DEED_FORCE_DELETE, 60, 1}}};
+	struct sim *s = start_job(
+	    &script,
+	    "{\"train\":{\"model\":\"mlp\",\"dataset\":{\"format\":\"csv\",\"path\":\"x\"}}}", "",
+	    1, false);
+
+	edit(s, "spec", "mode", cJSON_CreateString("sync"));
+	sim_settle(s, 600);
+	assert_string_equal(sim_text(condition_of(s, "WorkersAwaited"), "status"), "True");
+	assert_non_null(
+	    strstr(sim_text(condition_of(s, "WorkersAwaited"), "message"), "(3 tries)"));
+	stop(s, &script);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(job__with_a_spec_that_cannot_work__starts_when_it_is_corrected),
 	    cmocka_unit_test(job__that_runs__goes_on_while_its_new_spec_cannot_work),
 	    cmocka_unit_test(job__that_is_over__stays_what_it_was),
+	    cmocka_unit_test(departure__that_fails_three_times__is_a_condition),
 	};
 
 	mu_log_set_level(getenv("SIM_TRACE") ? MU_DEBUG : MU_ERROR);

@@ -104,6 +104,7 @@ struct sim_script {
 	int (*end)(const struct sim_script *s, const char *task, int index, int n);
 	uint64_t seed;
 	bool stuck_pending; /* no pod ever starts */
+	int departure_exit_code;
 	bool in_step;       /* mode sync: workers wait for each other */
 	bool gpus, taken;   /* the nodes have GPUs; no GPU ever becomes free */
 	bool broken_gpus;   /* no task can use its GPU */

@@ -129,7 +129,7 @@ static void finish_work(struct sim *s, struct sim_object *o)
 	struct sim_ends *e = ends_of(s, task, index);
 
 	if (label(o->json, LABEL_LEAVES)) {
-		over(s, o, 0, NULL);
+		over(s, o, s->script.departure_exit_code, NULL);
 		return;
 	}
 	if (index == 0 && waits_for_others(s, o)) {

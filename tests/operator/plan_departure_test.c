@@ -114,7 +114,7 @@ static void worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left(voi
 		}
 		world_edit(&w, sync ? SYNC("sync", "2") : SYNC("async", "2"));
 		if (how == IT_RUNS && cases[i].exit_code >= 0) {
-			p->deleting = p->killed = true; /* asked to end, it has */
+			p->deleting = p->ended_by_deletion = true; /* asked to end, it has */
 			fail_pod(&w, "worker", 2, cases[i].exit_code);
 			p->phase = POD_FAILED;
 			expect_look(&w, "");
@@ -142,7 +142,6 @@ static void start_one_that_leaves(struct world *w)
 	expect_look(w, "-worker/2 ");
 	assert_int_equal(entry(w, 2)->pending_departure_size, 3);
 	expect_look(w, "+worker/2 ");
-	assert_int_equal(entry(w, 2)->departure_attempts, 1);
 	run_all(w);
 	expect_look(w, "");
 	assert_int_equal(w->status.tasks[1].active, 2); /* it is no worker of the job */
@@ -156,7 +155,7 @@ static void one_that_leaves__is_cleared_away_and_not_counted(void **state)
 	start_one_that_leaves(&w);
 	fail_pod(&w, "worker", 2, 0);
 	expect_look(&w, "-worker/2 ");
-	assert_true(w.plan->write_status_first);     /* nobody may forget that it has left */
+	assert_true(w.plan->record_now);             /* nobody may forget that it has left */
 	assert_int_equal(entry(&w, 2)->attempts, 1); /* its end before, by a signal */
 	assert_int_equal(entry(&w, 2)->pending_departure_size, 0);
 	assert_false(entry(&w, 2)->done);
@@ -234,7 +233,6 @@ static void departure_pod__that_is_rejected__is_retried_without_an_attempt(void 
 	assert_false(w.status.conditions[COND_DEPARTURE_STUCK].set);
 	w.full = false;
 	expect_look(&w, "+worker/2 ");
-	assert_int_equal(entry(&w, 2)->departure_attempts, 1);
 	assert_true(pod(&w, "worker", 2)->is_departure_pod);
 	world_end(&w);
 }

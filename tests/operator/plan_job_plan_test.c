@@ -52,9 +52,9 @@ static void worker__ended_by_its_deletion__is_not_recorded(void **state)
 
 	start_running(&w, TWO);
 	fail_pod(&w, "worker", 0, 0); /* it was told to end, and did so well */
-	pod(&w, "worker", 0)->deleting = pod(&w, "worker", 0)->killed = true;
+	pod(&w, "worker", 0)->deleting = pod(&w, "worker", 0)->ended_by_deletion = true;
 	fail_pod(&w, "worker", 1, 143);
-	pod(&w, "worker", 1)->deleting = pod(&w, "worker", 1)->killed = true;
+	pod(&w, "worker", 1)->deleting = pod(&w, "worker", 1)->ended_by_deletion = true;
 	assert_string_equal(look(&w), "");
 	assert_int_not_equal(w.status.phase, JOB_SUCCEEDED);
 	assert_int_equal(w.status.restarts, 0);

@@ -95,10 +95,8 @@ static void act(struct world *w, const struct plan_action *a)
 	case ACTION_CREATE_POD:
 		log_action(w, '+', a);
 		assert_null(pod(w, a->task, a->index));
-		if (w->full) {
-			job_plan_not_made(w->plan, a);
+		if (w->full)
 			break;
-		}
 		p = &w->pods[w->n_pods];
 		snprintf(w->uids[w->made % MAX_PODS], 32, "uid-%u", w->made);
 		snprintf(w->tasks[w->made % MAX_PODS], 40, "%s", a->task);

@@ -379,7 +379,7 @@ static void pod__that_was_deleted__was_killed_unless_it_had_ended_before(void **
 	    "\"deletionGracePeriodSeconds\":30},\"status\":{\"phase\":\"Failed\"%s}}";
 	static const struct {
 		const char *more;
-		bool killed;
+		bool ended_by_deletion;
 	} cases[] = {
 	    {"", true}, /* it never started */
 	    {",\"containerStatuses\":[{\"state\":{\"terminated\":{\"exitCode\":137,\"reason\":"
@@ -399,7 +399,7 @@ static void pod__that_was_deleted__was_killed_unless_it_had_ended_before(void **
 		struct pod *p = (struct pod *)pod_decode(KIND_POD, json, NULL);
 
 		assert_non_null(p);
-		assert_int_equal(p->observed.killed, cases[i].killed);
+		assert_int_equal(p->observed.ended_by_deletion, cases[i].ended_by_deletion);
 		object_unref(p);
 		cJSON_Delete(json);
 	}

@@ -93,7 +93,7 @@ static void a_failure__waits_longer_each_time(void **state)
 	workqueue_add(&q, "a");
 	for (int i = 0; i < 25; i++) {
 		expect(&q, "a");
-		workqueue_again(&q, "a");
+		workqueue_add_rate_limited(&q, "a");
 		workqueue_done(&q, "a");
 		expect(&q, NULL);
 		now += wait * 0.9;
@@ -103,7 +103,7 @@ static void a_failure__waits_longer_each_time(void **state)
 	}
 	expect(&q, "a");
 	workqueue_forget(&q, "a");
-	workqueue_again(&q, "a");
+	workqueue_add_rate_limited(&q, "a");
 	workqueue_done(&q, "a");
 	now += 0.006;
 	expect(&q, "a");
@@ -118,9 +118,9 @@ static void delays__come_in_order_of_time(void **state)
 	now = 1;
 	workqueue_init(&q, test_clock);
 	for (int i = 0; i < 5; i++)
-		workqueue_after(&q, keys[i], (double)(keys[i][0] - 'a' + 1));
-	workqueue_after(&q, "e", 0.5); /* the earlier of two counts */
-	workqueue_add(&q, "c");        /* at once */
+		workqueue_add_after(&q, keys[i], (double)(keys[i][0] - 'a' + 1));
+	workqueue_add_after(&q, "e", 0.5); /* the earlier of two counts */
+	workqueue_add(&q, "c");            /* at once */
 	expect(&q, "c");
 	now = 1.6;
 	expect(&q, "e");
@@ -151,11 +151,11 @@ static void random_use__never_gives_a_key_to_two(void **state)
 			workqueue_add(&q, key);
 			break;
 		case 1:
-			workqueue_after(&q, key, rand_r(&seed) % 100 / 10.0);
+			workqueue_add_after(&q, key, rand_r(&seed) % 100 / 10.0);
 			break;
 		case 2:
 			if (held[k])
-				workqueue_again(&q, key);
+				workqueue_add_rate_limited(&q, key);
 			break;
 		case 3:
 			workqueue_forget(&q, key);
@@ -228,7 +228,7 @@ static void keys__whoever_sleeps__are_all_handed_out(void **state)
 			if (rand_r(&seed) % 2)
 				workqueue_add(&q, key);
 			else
-				workqueue_after(&q, key, rand_r(&seed) % 4 / 1000.0);
+				workqueue_add_after(&q, key, rand_r(&seed) % 4 / 1000.0);
 		}
 		wanted += n;
 		await_handled(wanted);
