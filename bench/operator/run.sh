@@ -165,5 +165,4 @@ for ((round = 0; round < ROUNDS; round++)); do
     "run_$kind"
   done
 done
-cp "$OPERATOR" "$K8S_DIR/stripped" && strip "$K8S_DIR/stripped"
-python3 $here/table.py "$out" "$K8S_DIR/stripped" "${IMAGE:-build/images/muster-operator.tar}"
+python3 $here/table.py "$out" "${IMAGE:-build/images/muster-operator.tar}"
