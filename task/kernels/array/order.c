@@ -185,12 +185,15 @@ SEARCH(int16_t, MU_INT16)
 SEARCH(int8_t, MU_INT8)
 SEARCH(uint8_t, MU_UINT8)
 SEARCH(uint16_t, MU_UINT16)
+SEARCH(uint32_t, MU_UINT32)
+SEARCH(uint64_t, MU_UINT64)
 
 typedef int64_t search_fn(const void *row, int64_t n, const void *values, int64_t i, bool upper);
 static search_fn *const searches[MU_DT_COUNT] = {
-    [MU_FLOAT] = search_MU_FLOAT, [MU_DOUBLE] = search_MU_DOUBLE, [MU_INT32] = search_MU_INT32,
-    [MU_INT64] = search_MU_INT64, [MU_INT16] = search_MU_INT16,   [MU_INT8] = search_MU_INT8,
-    [MU_UINT8] = search_MU_UINT8, [MU_UINT16] = search_MU_UINT16,
+    [MU_FLOAT] = search_MU_FLOAT,   [MU_DOUBLE] = search_MU_DOUBLE, [MU_INT32] = search_MU_INT32,
+    [MU_INT64] = search_MU_INT64,   [MU_INT16] = search_MU_INT16,   [MU_INT8] = search_MU_INT8,
+    [MU_UINT8] = search_MU_UINT8,   [MU_UINT16] = search_MU_UINT16, [MU_UINT32] = search_MU_UINT32,
+    [MU_UINT64] = search_MU_UINT64,
 };
 
 int check_bound(const struct kernel_call *c, enum mu_dtype *type, struct mu_err *err)

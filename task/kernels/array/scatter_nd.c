@@ -50,7 +50,6 @@ static int scatter_nd_apply(const struct kernel_call *c, unsigned in, struct mu_
 			    int depth, int op, struct mu_err *err)
 {
 	const struct mu_tensor *indices = kernel_in(c, in), *updates = kernel_in(c, in + 1);
-	binary_loop *loop = op == OVERWRITE ? NULL : loops->binary[op][table->dtype];
 	size_t size = elems_size(table->dtype);
 	int64_t row = 1, n = 1, at;
 
@@ -64,10 +63,10 @@ static int scatter_nd_apply(const struct kernel_call *c, unsigned in, struct mu_
 			return rc;
 		char *to = (char *)table->data + (size_t)(at * row) * size;
 		const char *from = (const char *)updates->data + (size_t)(i * row) * size;
-		if (loop)
-			loop(to, to, from, row, BOTH_RUN);
-		else
+		if (op == OVERWRITE)
 			elems_copy(table->dtype, to, 0, from, 0, row);
+		else
+			loops_binary(op, table->dtype, to, to, from, row, BOTH_RUN);
 	}
 	return 0;
 }
@@ -86,7 +85,7 @@ int check_scatter_nd(const struct kernel_call *c, unsigned in, const struct mu_s
 static int scatter_nd_check(const struct kernel_call *c, unsigned in, const struct mu_shape *table,
 			    enum mu_dtype t, int op, int *depth, struct mu_err *err)
 {
-	if (op != OVERWRITE && !loops->binary[op][t])
+	if (op != OVERWRITE && !loops_binary_known(op, t))
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			       mu_dtype_name(t));
 	return check_scatter_nd(c, in, table, t, depth, err);

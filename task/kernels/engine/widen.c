@@ -89,7 +89,10 @@ static int run_wide(struct kernel_call *c, struct mu_err *err)
 	X(nn_pool3d)                                                                               \
 	X(nn_softmax)                                                                              \
 	X(rnn_block_cell)                                                                          \
-	X(rnn_block_lstm)
+	X(rnn_block_lstm)                                                                          \
+	X(sparse_arithmetic)                                                                       \
+	X(sparse_matmul)                                                                           \
+	X(sparse_reduce)
 #define DECLARE(name) KERNEL_TABLE_DECLARE(name)
 WIDENS(DECLARE)
 #define ENTRY(name) &kernel_table_##name,

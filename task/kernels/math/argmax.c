@@ -12,7 +12,6 @@ struct best {
 	bool smallest;
 };
 
-/* Elements are compared in double, but for 64-bit integers, which do not all fit one. */
 #define BETTER(T)                                                                                  \
 	for (int64_t k = 1; k < n; k++) {                                                          \
 		T x = ((const T *)data)[at + k * step], y = ((const T *)data)[at + found * step];  \
@@ -47,6 +46,15 @@ static int64_t best_of(const struct best *b, const void *data, int64_t at, int64
 	case MU_INT16:
 		BETTER(int16_t)
 		break;
+	case MU_UINT16:
+		BETTER(uint16_t)
+		break;
+	case MU_UINT32:
+		BETTER(uint32_t)
+		break;
+	case MU_UINT64:
+		BETTER(uint64_t)
+		break;
 	}
 	return found;
 }
@@ -54,7 +62,8 @@ static int64_t best_of(const struct best *b, const void *data, int64_t at, int64
 static bool known(enum mu_dtype t)
 {
 	return t == MU_FLOAT || t == MU_DOUBLE || t == MU_INT32 || t == MU_INT64 || t == MU_UINT8 ||
-	       t == MU_BOOL || t == MU_INT8 || t == MU_INT16;
+	       t == MU_BOOL || t == MU_INT8 || t == MU_INT16 || t == MU_UINT16 || t == MU_UINT32 ||
+	       t == MU_UINT64;
 }
 
 int check_arg(const struct kernel_call *c, struct arg_plan *p, struct mu_err *err)
