@@ -10,9 +10,8 @@
  * does not report why there is no connection.  An attempt without a connection has sent nothing, so
  * the next one is safe.  It starts when the channel's state changes, or after RETRY_INTERVAL_MS.
  *
- * Keepalive pings detect that a peer's machine has failed while a call waits.  At most two are sent
- * without data in between (gRPC's default), because a stock server closes the connection after
- * more. */
+ * Keepalive pings detect that a peer's machine has failed.  At most two are sent without data in
+ * between (gRPC's default): a stock server closes the connection after more. */
 #include "task/rpc/channel.h"
 
 #include <grpc/byte_buffer.h>
@@ -115,8 +114,7 @@ int rpc_channel_open_tls(const char *target, struct rpc_tls *tls, struct rpc_cha
 	if (!*target || strlen(target) > MAX_TARGET ||
 	    (strncmp(target, "unix:", 5) && !strchr(target, ':')))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "'%.200s' is not an address: expected host:port or unix:path",
-			       target);
+			       "'%.200s' is not an address (host:port, unix:path)", target);
 	queue = core_queue_ref(err);
 	if (!queue)
 		return -MU_RESOURCE_EXHAUSTED;
@@ -205,8 +203,7 @@ static void end_call(struct out_call *c)
 	pthread_mutex_unlock(&ch->lock);
 }
 
-/* Extracts the reason from gRPC's text of a failed connection attempt.  Returns false if the text
- * has another cause. */
+/* Extracts the reason from gRPC's text of a failed connection; false if the cause is another. */
 static bool connect_error(const struct rpc_channel *ch, struct mu_span text, struct mu_err *err)
 {
 	static const char *const leads[] = {"failed to connect to all addresses; last error: ",

@@ -7,8 +7,7 @@
 #include "lib/tensor/tensor.h"
 
 /* Limits for reconnection.  A replacement pod has a new IP address, and packets to the old one get
- * no reply.  So an attempt to connect must end soon, and each attempt must resolve the name again.
- */
+ * no reply.  So an attempt to connect must end soon, and must resolve the name again. */
 enum {
 	RPC_CONNECT_TIMEOUT_MS = 2000, /* for each address of a name; enough for two SYNs and TLS */
 	RPC_BACKOFF_INITIAL_MS = 50,
@@ -22,8 +21,7 @@ struct rpc_bytes;
 struct mu_span rpc_bytes_flat(struct rpc_bytes *b);
 
 /* A message to send: a head, an optional tensor payload, a tail, and the parts of `next`.  The head
- * and tail are copied.  A large payload is not copied: its buffer is referenced until it is sent.
- */
+ * and tail are copied.  The buffer of a large payload is referenced until it is sent. */
 struct rpc_message {
 	struct mu_span head;
 	const struct mu_tensor *payload; /* NULL: none; small payloads are copied */

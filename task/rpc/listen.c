@@ -3,9 +3,7 @@
  *
  * Methods are registered, so that gRPC delivers a call together with its request in one event.  One
  * request is posted for each method, and one for all unregistered methods, which get UNIMPLEMENTED.
- * When a posted request is matched, the next one is posted before anything else.
- *
- * References to a call: one of the posted request, which passes to the handler; one of the
+ * When a posted request is matched, the next one is posted before anything else.  References to a call: one of the posted request, which passes to the handler; one of the
  * RECV_CLOSE batch; one of the reply batch.  A batch that starts after the completion queue's
  * shutdown aborts the process.  Therefore a listener holds the queue, and is freed only when no
  * call is left. */
