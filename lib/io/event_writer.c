@@ -181,6 +181,13 @@ static void put_buckets(struct mu_buf *b, const double *counts)
 	mu_pb_put_bytes(b, 7, mu_buf_span(&filled));
 }
 
+/* Like TensorFlow, leaves out a field that is zero. */
+static void put_nonzero(struct mu_buf *b, uint32_t number, double v)
+{
+	if (v != 0)
+		mu_pb_put_double(b, number, v);
+}
+
 void mu_summary_histogram(struct mu_buf *summary, struct mu_span tag, const double *values,
 			  size_t n)
 {
@@ -204,11 +211,11 @@ void mu_summary_histogram(struct mu_buf *summary, struct mu_span tag, const doub
 	size_t value = mu_pb_begin(summary, 1);
 	mu_pb_put_bytes(summary, 1, tag);
 	size_t histo = mu_pb_begin(summary, 5);
-	mu_pb_put_double(summary, 1, min);
-	mu_pb_put_double(summary, 2, max);
-	mu_pb_put_double(summary, 3, (double)used);
-	mu_pb_put_double(summary, 4, sum);
-	mu_pb_put_double(summary, 5, squares);
+	put_nonzero(summary, 1, min);
+	put_nonzero(summary, 2, max);
+	put_nonzero(summary, 3, (double)used);
+	put_nonzero(summary, 4, sum);
+	put_nonzero(summary, 5, squares);
 	put_buckets(summary, counts);
 	mu_pb_end(summary, histo);
 	mu_pb_end(summary, value);
