@@ -81,14 +81,24 @@ SCATTER(scatter_min, BIN_Minimum)
 
 /* ---- segments ---- */
 
-/* What a segment without members holds: where a plain reduction of nothing is infinite, the largest
- * or smallest number. */
-static void start_segments(struct mu_tensor *t, enum reduce_op op)
+/* The largest finite number of the op's type; 16-bit floats are computed as floats. */
+static float largest_float(const struct kernel_call *c)
 {
+	enum mu_dtype t = args_attr_type(c->node, "T", MU_FLOAT);
+
+	return t == MU_HALF ? 65504 : t == MU_BFLOAT16 ? 0x1.fep127f : FLT_MAX;
+}
+
+/* An empty segment has the smallest finite number as its maximum, not minus infinity; the largest
+ * as its minimum. */
+static void start_segments(const struct kernel_call *c, struct mu_tensor *t, enum reduce_op op)
+{
+	const float largest = largest_float(c);
+
 	loops->reduce[op][t->dtype].start(t->data, t->shape.count);
 	for (int64_t i = 0; (op == RED_MAX || op == RED_MIN) && i < t->shape.count; i++)
 		if (t->dtype == MU_FLOAT)
-			MU_DATA(float, t)[i] = op == RED_MAX ? -FLT_MAX : FLT_MAX;
+			MU_DATA(float, t)[i] = op == RED_MAX ? -largest : largest;
 		else if (t->dtype == MU_DOUBLE)
 			MU_DATA(double, t)[i] = op == RED_MAX ? -DBL_MAX : DBL_MAX;
 }
@@ -135,7 +145,7 @@ static int unsorted_segment(struct kernel_call *c, enum reduce_op op, struct mu_
 		return rc;
 	const int64_t n = shape.dim[0];
 	size_t size = mu_dtype_size(data->dtype);
-	start_segments(out, op);
+	start_segments(c, out, op);
 	for (int64_t i = 0; i < ids->shape.count; i++) {
 		int64_t id = mu_tensor_int(ids, i);
 		if (id < 0)
