@@ -13,10 +13,13 @@
 #define BY(f, x, y)                                                                                \
 	_Generic((x), float : f##_of_f32, double : f##_of_f64, default : f##_of_i64)(x, y)
 #define quotient(x, y)  BY(quotient, x, y)
+#define trunc_div(x, y) BY(trunc_div, x, y)
 #define trunc_mod(x, y) BY(trunc_mod, x, y)
 #define floor_div(x, y) BY(floor_div, x, y)
 #define floor_mod(x, y) BY(floor_mod, x, y)
 #define power(x, y)     BY(power, x, y)
+#define nearest(x)                                                                                 \
+	_Generic((x), float : nearest_of_f32, double : nearest_of_f64, default : nearest_of_i64)(x)
 #endif
 
 #define exp_of(x)     exp(x)
@@ -32,6 +35,14 @@
 	DEVICE T NAMED(quotient, t)(T x, T y)                                                      \
 	{                                                                                          \
 		return x / y;                                                                      \
+	}                                                                                          \
+	DEVICE T NAMED(trunc_div, t)(T x, T y)                                                     \
+	{                                                                                          \
+		return trunc(x / y);                                                               \
+	}                                                                                          \
+	DEVICE T NAMED(nearest, t)(T x)                                                            \
+	{                                                                                          \
+		return rint(x);                                                                    \
 	}                                                                                          \
 	DEVICE T NAMED(trunc_mod, t)(T x, T y)                                                     \
 	{                                                                                          \
@@ -57,6 +68,14 @@ FLT_FUNCTIONS(f64, double)
 DEVICE int64_t NAMED(quotient, i64)(int64_t x, int64_t y)
 {
 	return y == 0 ? 0 : y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y;
+}
+DEVICE int64_t NAMED(trunc_div, i64)(int64_t x, int64_t y)
+{
+	return quotient(x, y);
+}
+DEVICE int64_t NAMED(nearest, i64)(int64_t x)
+{
+	return x;
 }
 DEVICE int64_t NAMED(trunc_mod, i64)(int64_t x, int64_t y)
 {

@@ -23,6 +23,8 @@
 
 #define IS_FLOAT(v) _Generic((v), float : 1, double : 1, default : 0)
 
+/* Integers are whole as they are. */
+#define nearest(x) _Generic((x), float : rint(x), double : rint(x), default : (x))
 #define sign_of(x) ((T)(((x) > 0) - ((x) < 0)) + (IS_FLOAT(x) && (x) != (x) ? (x) : 0))
 /* A NaN on either side is the result. */
 #define larger(x, y)  ((x) < (y) || (y) != (y) ? (y) : (x))
@@ -38,6 +40,10 @@
 	static inline T quotient_##T(T x, T y)                                                     \
 	{                                                                                          \
 		return y == 0 ? 0 : (T)-1 < 0 && y == (T)-1 ? (T)(0 - (uint64_t)x) : x / y;        \
+	}                                                                                          \
+	static inline T trunc_div_##T(T x, T y)                                                    \
+	{                                                                                          \
+		return quotient_##T(x, y);                                                         \
 	}                                                                                          \
 	static inline T trunc_mod_##T(T x, T y)                                                    \
 	{                                                                                          \
@@ -66,6 +72,10 @@
 	static inline T quotient_##T(T x, T y)                                                     \
 	{                                                                                          \
 		return x / y;                                                                      \
+	}                                                                                          \
+	static inline T trunc_div_##T(T x, T y)                                                    \
+	{                                                                                          \
+		return trunc(x / y);                                                               \
 	}                                                                                          \
 	static inline T trunc_mod_##T(T x, T y)                                                    \
 	{                                                                                          \
@@ -117,6 +127,7 @@ static inline double _Complex quotient_complex128(double _Complex x, double _Com
 	_Generic((x), REAL_TYPES(quotient), float _Complex: quotient_complex64,                    \
 		 double _Complex: quotient_complex128)(x, y)
 /* clang-format on */
+#define trunc_div(x, y) BY_TYPE(trunc_div, x, y)
 #define trunc_mod(x, y) BY_TYPE(trunc_mod, x, y)
 #define floor_div(x, y) BY_TYPE(floor_div, x, y)
 #define floor_mod(x, y) BY_TYPE(floor_mod, x, y)
