@@ -46,16 +46,19 @@ static int zeros_like(struct kernel_call *c, struct mu_err *err)
 static int ones_like(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
+	const enum mu_dtype real = in->dtype == MU_COMPLEX64    ? MU_FLOAT
+				   : in->dtype == MU_COMPLEX128 ? MU_DOUBLE
+								: in->dtype;
 	const int32_t one = 1;
-	uint64_t element;
+	uint64_t element[2] = {0}; /* a complex one has an imaginary part of zero */
 	struct mu_tensor *out;
 
-	if (!convert(in->dtype, &element, MU_INT32, &one, 1))
+	if (!convert(real, element, MU_INT32, &one, 1))
 		return mu_fail(err, MU_UNIMPLEMENTED, "OnesLike has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
 	int rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err);
 	if (!rc)
-		elems_fill(out->dtype, out->data, 0, &element, out->shape.count);
+		elems_fill(out->dtype, out->data, 0, element, out->shape.count);
 	return rc;
 }
 

@@ -8,7 +8,7 @@ enum { LONG = 1024 /* elements */, FEW = 4 /* long rows that are not worth it */
 void columns_reduce(const struct reduce_loops *l, size_t size, void *out, const void *in_,
 		    int64_t rows, int64_t n)
 {
-	_Alignas(64) char row[LONG * sizeof(uint64_t)];
+	_Alignas(64) char row[LONG * sizeof(double _Complex)];
 	int64_t times = n > 0 ? LONG / n : 0, wide = times * n;
 	const char *in = in_;
 

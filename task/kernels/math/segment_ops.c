@@ -13,10 +13,13 @@
 
 static void scale(enum mu_dtype t, void *row, int64_t n, enum binary_op op, double by)
 {
+	/* Real numbers scale the parts of complex ones. */
+	bool is_complex = t == MU_COMPLEX64 || t == MU_COMPLEX128;
+	enum mu_dtype real = t == MU_COMPLEX64 ? MU_FLOAT : t == MU_COMPLEX128 ? MU_DOUBLE : t;
 	uint64_t k;
 
-	convert(t, &k, MU_DOUBLE, &by, 1);
-	loops->binary[op][t](row, row, &k, n, RIGHT_SCALAR);
+	convert(real, &k, MU_DOUBLE, &by, 1);
+	loops->binary[op][real](row, row, &k, is_complex ? 2 * n : n, RIGHT_SCALAR);
 }
 
 static int check_type(const struct segments *s, struct mu_err *err)
@@ -58,7 +61,7 @@ static int reduce_segments(struct kernel_call *c, const struct segments *s, stru
 		if (started && !started[id] && s->op == RED_PROD)
 			l->start(to, s->row);
 		else if (!started || !started[id])
-			elems_fill(t, to, 0, &(uint64_t){0}, s->row);
+			elems_zero(t, to, 0, s->row);
 		else if (by[id] != 1)
 			scale(t, to, s->row, BIN_Div, by[id]);
 	}

@@ -49,33 +49,36 @@ enum { LANES = 32, SUM_BLOCK = 4096 };
 		}                                                                                  \
 	}
 
-#define SUM_ROW(T_, dt)                                                                            \
+#define SUM_ROW(T_, dt, WIDE)                                                                     \
 	static void red_sum_row_##dt(void *out, const void *a_, int64_t n)                         \
 	{                                                                                          \
 		const T_ *a = a_;                                                                  \
-		double sum = ((T_ *)out)[0];                                                       \
+		WIDE sum = ((T_ *)out)[0];                                                         \
 		for (int64_t from = 0; from < n; from += SUM_BLOCK) {                              \
 			int64_t to = n - from < SUM_BLOCK ? n : from + SUM_BLOCK, i = from;        \
 			T_ lane[LANES] = {0};                                                      \
 			for (; i + LANES <= to; i += LANES)                                        \
 				VECTORISE for (int k = 0; k < LANES; k++) lane[k] += a[i + k];     \
 			for (; i < to; i++)                                                        \
-				sum += (double)a[i];                                               \
+				sum += (WIDE)a[i];                                                 \
 			for (int k = 0; k < LANES; k++)                                            \
-				sum += (double)lane[k];                                            \
+				sum += (WIDE)lane[k];                                              \
 		}                                                                                  \
 		((T_ *)out)[0] = (T_)sum;                                                          \
 	}
-SUM_ROW(float, MU_FLOAT)
-SUM_ROW(double, MU_DOUBLE)
+SUM_ROW(float, MU_FLOAT, double)
+SUM_ROW(double, MU_DOUBLE, double)
+SUM_ROW(float _Complex, MU_COMPLEX64, double _Complex)
+SUM_ROW(double _Complex, MU_COMPLEX128, double _Complex)
 
 #define most_int(T)  ((T)-1 < 0 ? (T)(((uint64_t)1 << (sizeof(T) * CHAR_BIT - 1)) - 1) : (T)-1)
 #define least_int(T) ((T)-1 < 0 ? (T)((uint64_t)1 << (sizeof(T) * CHAR_BIT - 1)) : (T)0)
 
-#define NUM_REDUCE(op, T_, dt, expr)                                                               \
+#define ARI_REDUCE(op, T_, dt, expr)                                                               \
 	REDUCE_LOOPS(sum, T_, dt, 0, x + y)                                                        \
 	REDUCE_LOOPS(prod, T_, dt, 1, x *y)                                                        \
-	REDUCE_ROW(prod, T_, dt, x *y)                                                             \
+	REDUCE_ROW(prod, T_, dt, x *y)
+#define NUM_REDUCE(op, T_, dt, expr)                                                               \
 	REDUCE_ROW(max, T_, dt, larger(x, y))                                                      \
 	REDUCE_ROW(min, T_, dt, smaller(x, y))
 #define INT_REDUCE(op, T_, dt, expr)                                                               \
@@ -85,6 +88,7 @@ SUM_ROW(double, MU_DOUBLE)
 #define FLT_REDUCE(op, T_, dt, expr)                                                               \
 	REDUCE_LOOPS(max, T_, dt, -INFINITY, larger(x, y))                                         \
 	REDUCE_LOOPS(min, T_, dt, INFINITY, smaller(x, y))
+EACH_ARI(ARI_REDUCE, , )
 EACH_NUM(NUM_REDUCE, , )
 EACH_INT(INT_REDUCE, , )
 EACH_FLT(FLT_REDUCE, , )
@@ -97,8 +101,8 @@ REDUCE_ROW(or, bool, MU_BOOL, x | y)
 	[dt] = {red_##op##_start_##dt, red_##op##_row_##dt, red_##op##_add_##dt},
 #define REDUCE_TABLE                                                                               \
 	{                                                                                          \
-		[RED_SUM] = {EACH_NUM(REDUCE_ENTRY, sum, )},                                       \
-		[RED_PROD] = {EACH_NUM(REDUCE_ENTRY, prod, )},                                     \
+		[RED_SUM] = {EACH_ARI(REDUCE_ENTRY, sum, )},                                       \
+		[RED_PROD] = {EACH_ARI(REDUCE_ENTRY, prod, )},                                     \
 		[RED_MAX] = {EACH_NUM(REDUCE_ENTRY, max, )},                                       \
 		[RED_MIN] = {EACH_NUM(REDUCE_ENTRY, min, )},                                       \
 		[RED_AND] = {REDUCE_ENTRY(and, bool, MU_BOOL, )},                                  \
