@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
@@ -68,30 +69,87 @@ static int reduce(struct kernel_call *c, enum reduce_op op, struct mu_err *err)
 	return reduce_into(c, op, &out, &each, err);
 }
 
-#define MEAN_OF(T)                                                                                 \
-	for (int64_t i = 0; i < out->shape.count; i++)                                             \
-	MU_DATA(T, out)[i] = (T)(MU_DATA(T, out)[i] / (T)each)
+#define DIVIDE(T, data, n, by)                                                                     \
+	for (int64_t i = 0; i < (n); i++)                                                          \
+	((T *)(data))[i] = (T)(((T *)(data))[i] / (T)(by))
+
+/* The type of 64 bits for sums of integers of this type; 0 for other types. */
+static enum mu_dtype wide_integer(enum mu_dtype t)
+{
+	switch (t) {
+	case MU_INT8:
+	case MU_INT16:
+	case MU_INT32:
+	case MU_INT64:
+		return MU_INT64;
+	case MU_UINT8:
+	case MU_UINT16:
+	case MU_UINT32:
+	case MU_UINT64:
+		return MU_UINT64;
+	default:
+		return 0;
+	}
+}
+
+/* Sums in 64 bits, as TensorFlow does: neither the sum nor the count needs to fit the type. */
+static int mean_of_integers(struct kernel_call *c, enum mu_dtype wide, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	const struct reduce_loops *l = &loops->reduce[RED_SUM][wide];
+	MU_AUTO_TENSOR addends = {0};
+	MU_AUTO_TENSOR sums = {0};
+	bool reduced[MU_MAX_RANK] = {false};
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	struct fold f;
+	int64_t each;
+	int rc;
+
+	if ((rc = check_axes(c, reduced, err)) ||
+	    (rc = fold_shape(&in->shape, reduced, args_attr_bool(c->node, "keep_dims", false),
+			     &shape, err)) ||
+	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)) ||
+	    (rc = mu_tensor_new(&addends, wide, &in->shape, err)) ||
+	    (rc = mu_tensor_new(&sums, wide, &shape, err)))
+		return rc;
+	if (!shape.count)
+		return 0;
+	each = in->shape.count / shape.count;
+	if (!each)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "the mean of no integers is undefined");
+	convert(wide, addends.data, in->dtype, in->data, in->shape.count);
+	l->start(sums.data, shape.count);
+	fold_make(&f, &in->shape, reduced);
+	reduce_walk(&f, 0, l, mu_dtype_size(wide), sums.data, addends.data);
+	if (wide == MU_UINT64)
+		DIVIDE(uint64_t, sums.data, shape.count, each);
+	else
+		DIVIDE(int64_t, sums.data, shape.count, each);
+	convert(in->dtype, out->data, wide, sums.data, shape.count);
+	return 0;
+}
 
 static int mean(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_tensor *out;
 	int64_t each;
+	enum mu_dtype wide = wide_integer(kernel_in(c, 0)->dtype);
+
+	if (wide)
+		return mean_of_integers(c, wide, err);
 	int rc = reduce_into(c, RED_SUM, &out, &each, err);
 
 	if (rc)
 		return rc;
 	if (out->dtype == MU_FLOAT)
-		MEAN_OF(float);
+		DIVIDE(float, out->data, out->shape.count, each);
 	else if (out->dtype == MU_DOUBLE)
-		MEAN_OF(double);
-	else if (each == 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "the mean of no integers is undefined");
-	else if (out->dtype == MU_INT32)
-		MEAN_OF(int32_t);
-	else if (out->dtype == MU_INT64)
-		MEAN_OF(int64_t);
-	else if (out->dtype == MU_UINT8)
-		MEAN_OF(uint8_t);
+		DIVIDE(double, out->data, out->shape.count, each);
+	else if (out->dtype == MU_COMPLEX64) /* the real and the imaginary part */
+		DIVIDE(float, out->data, 2 * out->shape.count, each);
+	else if (out->dtype == MU_COMPLEX128)
+		DIVIDE(double, out->data, 2 * out->shape.count, each);
 	else
 		return mu_fail(err, MU_UNIMPLEMENTED, "Mean has no kernel for type %s",
 			       mu_dtype_name(out->dtype));
