@@ -214,10 +214,8 @@ static int one_hot(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if (in->dtype != MU_INT32 && in->dtype != MU_INT64)
-		return mu_fail(err, MU_UNIMPLEMENTED, "OneHot takes int32 or int64 indices, not %s",
-			       mu_dtype_name(in->dtype));
-	if ((rc = args_int(c, 1, &depth, err)) || (rc = args_same_type(c, 2, 3, err)))
+	if ((rc = args_is_int(c, 0, err)) || (rc = args_int(c, 1, &depth, err)) ||
+	    (rc = args_same_type(c, 2, 3, err)))
 		return rc;
 	if (kernel_in(c, 2)->shape.rank || kernel_in(c, 3)->shape.rank || depth < 0 || axis < -1 ||
 	    axis > in->shape.rank)

@@ -44,6 +44,23 @@ static int position(const struct mu_tensor *indices, int64_t i, int depth,
 	return 0;
 }
 
+/* The sum of bools is their or, the difference their exclusive or, as in TensorFlow. */
+static bool update_known(int op, enum mu_dtype t)
+{
+	return op == OVERWRITE || loops_binary_known(op, t) ||
+	       (t == MU_BOOL && (op == BIN_AddV2 || op == BIN_Sub));
+}
+
+static void update_row(int op, enum mu_dtype t, void *to, const void *from, int64_t n)
+{
+	if (op == OVERWRITE)
+		elems_copy(t, to, 0, from, 0, n);
+	else if (t == MU_BOOL && op == BIN_AddV2)
+		loops->reduce[RED_OR][t].add(to, from, n);
+	else
+		loops_binary(t == MU_BOOL ? BIN_NotEqual : op, t, to, to, from, n, BOTH_RUN);
+}
+
 /* table[indices[i]] op= updates[i].  indices and updates are the call's inputs `in` and `in` + 1;
  * all shapes have been checked. */
 static int scatter_nd_apply(const struct kernel_call *c, unsigned in, struct mu_tensor *table,
@@ -63,10 +80,7 @@ static int scatter_nd_apply(const struct kernel_call *c, unsigned in, struct mu_
 			return rc;
 		char *to = (char *)table->data + (size_t)(at * row) * size;
 		const char *from = (const char *)updates->data + (size_t)(i * row) * size;
-		if (op == OVERWRITE)
-			elems_copy(table->dtype, to, 0, from, 0, row);
-		else
-			loops_binary(op, table->dtype, to, to, from, row, BOTH_RUN);
+		update_row(op, table->dtype, to, from, row);
 	}
 	return 0;
 }
@@ -85,7 +99,7 @@ int check_scatter_nd(const struct kernel_call *c, unsigned in, const struct mu_s
 static int scatter_nd_check(const struct kernel_call *c, unsigned in, const struct mu_shape *table,
 			    enum mu_dtype t, int op, int *depth, struct mu_err *err)
 {
-	if (op != OVERWRITE && !loops_binary_known(op, t))
+	if (!update_known(op, t))
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			       mu_dtype_name(t));
 	return check_scatter_nd(c, in, table, t, depth, err);

@@ -15,7 +15,7 @@ enum { PIECE_WORK = 2 << 20 /* multiply-adds worth another thread: 40 us */ };
 
 static bool is_integer(enum mu_dtype t)
 {
-	return t == MU_INT32 || t == MU_INT64;
+	return t == MU_INT16 || t == MU_INT32 || t == MU_INT64;
 }
 
 int product_check(const char *op, enum mu_dtype t, const struct product *p, struct mu_err *err)
@@ -35,9 +35,9 @@ int product_check(const char *op, enum mu_dtype t, const struct product *p, stru
 	return 0;
 }
 
-/* ---- integers: unsigned, so that overflow wraps ---- */
+/* ---- integers: unsigned, so that overflow wraps; W is T or wider, and not promoted to int ---- */
 
-#define INTEGER_PRODUCT(T)                                                                         \
+#define INTEGER_PRODUCT(T, W)                                                                      \
 	static void product_##T(const struct product *p, const T *a, const T *b, T *c)             \
 	{                                                                                          \
 		int64_t a_m = p->trans_a ? 1 : p->a_line, a_k = p->trans_a ? p->a_line : 1;        \
@@ -46,25 +46,28 @@ int product_check(const char *op, enum mu_dtype t, const struct product *p, stru
 			for (int64_t j = 0; j < p->n && !p->add; j++)                              \
 				row[j] = 0;                                                        \
 			for (int64_t l = 0; l < p->k; l++) {                                       \
-				T x = a[i * a_m + l * a_k];                                        \
+				W x = a[i * a_m + l * a_k];                                        \
 				if (!p->trans_b)                                                   \
 					for (int64_t j = 0; j < p->n; j++)                         \
-						row[j] += x * b[l * p->b_line + j];                \
+						row[j] = (T)(row[j] + x * b[l * p->b_line + j]);   \
 				else                                                               \
 					for (int64_t j = 0; j < p->n; j++)                         \
-						row[j] += x * b[j * p->b_line + l];                \
+						row[j] = (T)(row[j] + x * b[j * p->b_line + l]);   \
 			}                                                                          \
 		}                                                                                  \
 	}
-INTEGER_PRODUCT(uint32_t)
-INTEGER_PRODUCT(uint64_t)
+INTEGER_PRODUCT(uint16_t, uint32_t)
+INTEGER_PRODUCT(uint32_t, uint32_t)
+INTEGER_PRODUCT(uint64_t, uint64_t)
 
 /* ---- one piece ---- */
 
 static void run_piece(enum mu_dtype t, const struct product *p, const void *a, const void *b,
 		      void *c)
 {
-	if (t == MU_INT32) {
+	if (t == MU_INT16) {
+		product_uint16_t(p, a, b, c);
+	} else if (t == MU_INT32) {
 		product_uint32_t(p, a, b, c);
 	} else if (t == MU_INT64) {
 		product_uint64_t(p, a, b, c);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 16-bit floats for kernels that compute in float: stored in 16 bits, computed in 32.
+/* 16-bit floats for kernels that compute in float: stored in 16 bits, computed in 32.  Indices of 8
+ * and 16 bits for kernels that read int32 and int64.
  *
  * The inputs are put aside, float copies take their places for the call, and come back afterwards:
  * a value may be a constant that stays from step to step. */
+#include <string.h>
+
 #include "lib/ops/op_def.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -12,13 +15,39 @@ static bool is_narrow(enum mu_dtype t)
 	return t == MU_HALF || t == MU_BFLOAT16;
 }
 
+/* The index inputs for which TensorFlow has kernels in smaller integers, by op. */
+static const struct small_index {
+	const char *op, *attr;
+	unsigned input;
+} small_indices[] = {
+    {"GatherNd", "Tindices", 1}, {"GatherV2", "Tindices", 1},           {"OneHot", "TI", 0},
+    {"SplitV", "Tlen", 1},       {"UnsortedSegmentSum", "Tindices", 1},
+};
+
+/* The index input of the node that is of 8 or 16 bits; NULL when it has none. */
+static const struct small_index *small_index_of(const struct mu_node *n)
+{
+	for (unsigned i = 0; i < MU_COUNT(small_indices); i++) {
+		const struct small_index *s = &small_indices[i];
+		const struct mu_attr *a =
+		    strcmp(n->op, s->op) == 0 ? mu_node_attr(n, s->attr) : NULL;
+		if (a && a->kind == MU_ATTR_TYPE &&
+		    (a->type == MU_INT8 || a->type == MU_UINT8 || a->type == MU_INT16))
+			return s;
+	}
+	return NULL;
+}
+
 static int widen_inputs(struct kernel_call *c, struct mu_tensor *aside, struct mu_err *err)
 {
+	const struct small_index *index = small_index_of(c->node);
+
 	for (unsigned i = 0; i < c->n_in; i++) {
 		struct mu_tensor *t = &c->in[i].tensor, wide;
-		if (c->in[i].ref || !is_narrow(t->dtype))
+		bool is_index = index && index->input == i;
+		if (c->in[i].ref || !(is_index || is_narrow(t->dtype)))
 			continue;
-		int rc = convert_tensor(&wide, MU_FLOAT, t, err);
+		int rc = convert_tensor(&wide, is_index ? MU_INT32 : MU_FLOAT, t, err);
 		if (rc)
 			return rc;
 		aside[i] = *t;
@@ -102,6 +131,8 @@ kernel_fn *cpu_kernel_run(const struct kernel *k, const struct mu_node *n)
 {
 	bool narrow = false;
 
+	if (k->run && small_index_of(n))
+		return run_wide;
 	for (unsigned i = 0; i < n->n_attrs; i++)
 		narrow |=
 		    n->attrs[i].value.kind == MU_ATTR_TYPE && is_narrow(n->attrs[i].value.type);

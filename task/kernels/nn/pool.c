@@ -3,10 +3,13 @@
  *
  * Images go to different threads.  A window's largest element is the first one in row order that
  * no later one exceeds, as in TensorFlow, so that gradients go to the same element. */
+#include <float.h>
 #include <limits.h>
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/nn/checks.h"
@@ -44,9 +47,25 @@ static struct pool pool_of(const struct pool_sizes *s, enum mu_dtype type)
 			     .column = s->column};
 }
 
-static int pool_need_real(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
+/* The part of an output position's window that lies in the image: rows [y0, y1), columns [x0, x1).
+ */
+struct area {
+	int64_t y0, y1, x0, x1;
+};
+
+/* The largest elements of windows, for one type. */
+struct max_loops {
+	double lowest; /* what a window without elements gives */
+	int64_t (*largest)(const struct pool *p, const struct area *a, const void *in, int64_t ch);
+	void (*back)(const struct pool *p, int64_t image, const struct area *a, const void *grad);
+	void (*pick)(const struct pool *p, int64_t image, const struct area *a, void *out);
+};
+static const struct max_loops max_loops[MU_DT_COUNT];
+
+static int pool_need_type(const struct kernel_call *c, enum mu_dtype t, bool average,
+			  struct mu_err *err)
 {
-	return t == MU_FLOAT || t == MU_DOUBLE
+	return t == MU_FLOAT || t == MU_DOUBLE || (!average && max_loops[t].largest)
 		   ? 0
 		   : mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			     mu_dtype_name(t));
@@ -58,6 +77,8 @@ static bool is_by_two(const struct pool *p)
 {
 	const struct window_axis *axes[] = {&p->row, &p->column};
 
+	if (!loops->pool[p->type].max)
+		return false;
 	for (int i = 0; i < 2; i++)
 		if (axes[i]->size != 2 || axes[i]->stride != 2 || axes[i]->pad ||
 		    axes[i]->in != 2 * axes[i]->out)
@@ -65,12 +86,7 @@ static bool is_by_two(const struct pool *p)
 	return true;
 }
 
-/* The part of an output position's window that lies in the image: rows [y0, y1), columns [x0, x1).
- * False when that is nothing. */
-struct area {
-	int64_t y0, y1, x0, x1;
-};
-
+/* False when no part of the window lies in the image. */
 static bool pool_area_of(const struct pool *p, int64_t i, int64_t j, struct area *a)
 {
 	int64_t k0, k1, l0, l1;
@@ -89,11 +105,10 @@ static size_t pixel_at(const struct pool *p, int64_t image, int64_t y, int64_t x
 
 static void pool_fill(const struct pool *p, char *to, double value)
 {
-	float f = (float)value;
+	uint64_t one = 0;
 
-	for (int64_t ch = 0; ch < p->channels; ch++)
-		memcpy(to + (size_t)ch * p->size, p->type == MU_FLOAT ? (void *)&f : (void *)&value,
-		       p->size);
+	convert(p->type, &one, MU_DOUBLE, &value, 1);
+	elems_fill(p->type, to, 0, &one, p->channels);
 }
 
 /* o *= 1 / n, in the type's own precision. */
@@ -125,10 +140,7 @@ static void pool_forward(void *arg, int64_t from, int64_t to)
 		}
 		for (int64_t j = 0; j < p->column.out; j++, o += pixel) {
 			if (!pool_area_of(p, i, j, &a)) {
-				pool_fill(p, o,
-					  p->average            ? 0
-					  : p->type == MU_FLOAT ? -3.402823466e38
-								: -1.7976931348623157e308);
+				pool_fill(p, o, p->average ? 0 : max_loops[p->type].lowest);
 				continue;
 			}
 			memcpy(o, p->in + pixel_at(p, image, a.y0, a.x0), pixel);
@@ -150,7 +162,7 @@ static int pool(struct kernel_call *c, bool average, struct mu_err *err)
 	struct pool_sizes s;
 	int rc;
 
-	if ((rc = pool_need_real(c, in->dtype, err)) ||
+	if ((rc = pool_need_type(c, in->dtype, average, err)) ||
 	    (rc = check_pool(c, c->state, &s, &shape, err)) ||
 	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
 		return rc;
@@ -178,11 +190,14 @@ static int avg_pool(struct kernel_call *c, struct mu_err *err)
 
 /* ---- gradients ---- */
 
-/* Where in the area, counted from `in`, the first of the largest elements of a channel is. */
-#define LARGEST(T)                                                                                 \
-	static inline int64_t largest_##T(const struct pool *p, const struct area *a, const T *in, \
-					  int64_t ch)                                              \
+/* largest: where in the area, counted from `in`, the first of the largest elements of a channel is.
+ * back: the gradient goes there.  pick: the elements of the gradient that are there.  U: the type
+ * of sums, whose overflow is defined. */
+#define MAX_LOOPS(T, U)                                                                            \
+	static inline int64_t largest_##T(const struct pool *p, const struct area *a,              \
+					  const void *in_, int64_t ch)                             \
 	{                                                                                          \
+		const T *in = in_;                                                                 \
 		const int64_t row = p->column.in * p->channels;                                    \
 		int64_t at = ch;                                                                   \
 		for (int64_t y = 0; y < a->y1 - a->y0; y++)                                        \
@@ -192,22 +207,47 @@ static int avg_pool(struct kernel_call *c, struct mu_err *err)
 					at = k;                                                    \
 			}                                                                          \
 		return at;                                                                         \
-	}
-LARGEST(float)
-LARGEST(double)
-
-#define MAX_BACK(T)                                                                                \
+	}                                                                                          \
 	static void max_back_##T(const struct pool *p, int64_t image, const struct area *a,        \
-				 const T *grad)                                                    \
+				 const void *grad)                                                 \
 	{                                                                                          \
 		const size_t first = pixel_at(p, image, a->y0, a->x0);                             \
-		const T *in = (const T *)(p->in + first);                                          \
 		T *out = (T *)(p->out + first);                                                    \
+		for (int64_t ch = 0; ch < p->channels; ch++) {                                     \
+			T *to = &out[largest_##T(p, a, p->in + first, ch)];                        \
+			*to = (T)((U)*to + (U)((const T *)grad)[ch]);                              \
+		}                                                                                  \
+	}                                                                                          \
+	static void max_pick_##T(const struct pool *p, int64_t image, const struct area *a,        \
+				 void *out)                                                        \
+	{                                                                                          \
+		const size_t first = pixel_at(p, image, a->y0, a->x0);                             \
+		const T *g = (const T *)(p->grad + first);                                         \
 		for (int64_t ch = 0; ch < p->channels; ch++)                                       \
-			out[largest_##T(p, a, in, ch)] += grad[ch];                                \
+			((T *)out)[ch] = g[largest_##T(p, a, p->in + first, ch)];                  \
 	}
-MAX_BACK(float)
-MAX_BACK(double)
+MAX_LOOPS(float, float)
+MAX_LOOPS(double, double)
+MAX_LOOPS(int8_t, int8_t)
+MAX_LOOPS(int16_t, int16_t)
+MAX_LOOPS(int32_t, uint32_t)
+MAX_LOOPS(int64_t, uint64_t)
+MAX_LOOPS(uint8_t, uint8_t)
+MAX_LOOPS(uint16_t, uint16_t)
+MAX_LOOPS(uint32_t, uint32_t)
+MAX_LOOPS(uint64_t, uint64_t)
+
+#define MAX_ROW(T, lowest)                                                                         \
+	{                                                                                          \
+		(double)(lowest), largest_##T, max_back_##T, max_pick_##T                          \
+	}
+static const struct max_loops max_loops[MU_DT_COUNT] = {
+    [MU_FLOAT] = MAX_ROW(float, -FLT_MAX),    [MU_DOUBLE] = MAX_ROW(double, -DBL_MAX),
+    [MU_INT8] = MAX_ROW(int8_t, INT8_MIN),    [MU_INT16] = MAX_ROW(int16_t, INT16_MIN),
+    [MU_INT32] = MAX_ROW(int32_t, INT32_MIN), [MU_INT64] = MAX_ROW(int64_t, INT64_MIN),
+    [MU_UINT8] = MAX_ROW(uint8_t, 0),         [MU_UINT16] = MAX_ROW(uint16_t, 0),
+    [MU_UINT32] = MAX_ROW(uint32_t, 0),       [MU_UINT64] = MAX_ROW(uint64_t, 0),
+};
 
 static void average_back(const struct pool *p, int64_t image, const struct area *a,
 			 const char *grad, char *share)
@@ -256,10 +296,8 @@ static void pool_backward(void *arg, int64_t from, int64_t to)
 					continue;
 				if (p->average)
 					average_back(p, image, &a, g, share);
-				else if (p->type == MU_FLOAT)
-					max_back_float(p, image, &a, (const float *)g);
 				else
-					max_back_double(p, image, &a, (const double *)g);
+					max_loops[p->type].back(p, image, &a, g);
 			}
 }
 
@@ -286,7 +324,7 @@ static int max_pool_grad(struct kernel_call *c, struct mu_err *err)
 	struct pool_sizes s;
 	int rc;
 
-	if ((rc = pool_need_real(c, in->dtype, err)) ||
+	if ((rc = pool_need_type(c, in->dtype, false, err)) ||
 	    (rc = check_max_pool_grad(c, c->state, &s, err)))
 		return rc;
 	struct pool p = pool_of(&s, in->dtype);
@@ -295,17 +333,6 @@ static int max_pool_grad(struct kernel_call *c, struct mu_err *err)
 }
 
 /* ---- what of a gradient goes on where the largest elements are ---- */
-
-#define MAX_OF(T)                                                                                  \
-	static void max_of_##T(const struct pool *p, int64_t image, const struct area *a, T *out)  \
-	{                                                                                          \
-		const size_t first = pixel_at(p, image, a->y0, a->x0);                             \
-		const T *in = (const T *)(p->in + first), *g = (const T *)(p->grad + first);       \
-		for (int64_t ch = 0; ch < p->channels; ch++)                                       \
-			out[ch] = g[largest_##T(p, a, in, ch)];                                    \
-	}
-MAX_OF(float)
-MAX_OF(double)
 
 static void pool_pick(void *arg, int64_t from, int64_t to)
 {
@@ -318,10 +345,8 @@ static void pool_pick(void *arg, int64_t from, int64_t to)
 		for (int64_t j = 0; j < p->column.out; j++, o += pixel) {
 			if (!pool_area_of(p, line % p->row.out, j, &a))
 				memset(o, 0, pixel);
-			else if (p->type == MU_FLOAT)
-				max_of_float(p, line / p->row.out, &a, (float *)o);
 			else
-				max_of_double(p, line / p->row.out, &a, (double *)o);
+				max_loops[p->type].pick(p, line / p->row.out, &a, o);
 		}
 }
 
@@ -333,7 +358,7 @@ static int max_pool_grad_grad(struct kernel_call *c, struct mu_err *err)
 	struct pool_sizes s;
 	int rc;
 
-	if ((rc = pool_need_real(c, in->dtype, err)) ||
+	if ((rc = pool_need_type(c, in->dtype, false, err)) ||
 	    (rc = check_max_pool_grad_grad(c, c->state, &s, &want, err)) ||
 	    (rc = kernel_out(c, 0, in->dtype, &want, &out, err)) || !want.count)
 		return rc;
@@ -369,9 +394,7 @@ static void places(void *arg, int64_t from, int64_t to)
 			int64_t first = (a.y0 * p->column.in + a.x0) * p->channels;
 			const char *in = p->in + (size_t)(own + first) * p->size;
 			for (int64_t ch = 0; any && ch < p->channels; ch++) {
-				int64_t k = p->type == MU_FLOAT
-						? largest_float(p, &a, (const float *)in, ch)
-						: largest_double(p, &a, (const double *)in, ch);
+				int64_t k = max_loops[p->type].largest(p, &a, in, ch);
 				int64_t at = first + k + (x->whole ? own : 0);
 				memcpy(p->out + (size_t)(o + ch) * p->size,
 				       in + (size_t)k * p->size, p->size);
@@ -395,7 +418,7 @@ static int max_pool_places(struct kernel_call *c, struct mu_err *err)
 				.whole = args_attr_bool(c->node, "include_batch_in_index", false)};
 	int rc;
 
-	if ((rc = pool_need_real(c, in->dtype, err)) ||
+	if ((rc = pool_need_type(c, in->dtype, false, err)) ||
 	    (rc = check_max_pool_places(c, c->state, &s, &shape, &type, err)) ||
 	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)) ||
 	    (rc = kernel_out(c, 1, type, &shape, &x.at, err)) || !shape.count)
@@ -419,7 +442,7 @@ static int max_pool_grad_places(struct kernel_call *c, struct mu_err *err)
 	struct pool_sizes s;
 	int rc;
 
-	if ((rc = pool_need_real(c, in->dtype, err)) ||
+	if ((rc = pool_need_type(c, in->dtype, false, err)) ||
 	    (rc = check_max_pool_grad_places(c, c->state, &s, err)) ||
 	    (rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)) || !in->shape.count)
 		return rc;
@@ -434,10 +457,9 @@ static int max_pool_grad_places(struct kernel_call *c, struct mu_err *err)
 			    "argmax[%lld] = %lld lies outside its image of %lld elements",
 			    (long long)i, (long long)k, (long long)image);
 		k += whole ? 0 : own;
-		if (p.type == MU_FLOAT)
-			MU_DATA(float, out)[k] += MU_DATA(float, grad)[i];
-		else
-			MU_DATA(double, out)[k] += MU_DATA(double, grad)[i];
+		char *to = (char *)out->data + (size_t)k * p.size;
+		loops->binary[BIN_AddV2][p.type](
+		    to, to, (const char *)grad->data + (size_t)i * p.size, 1, BOTH_RUN);
 	}
 	return 0;
 }
@@ -448,7 +470,7 @@ static int avg_pool_grad(struct kernel_call *c, struct mu_err *err)
 	struct pool_sizes s;
 	int rc;
 
-	if ((rc = pool_need_real(c, kernel_in(c, 1)->dtype, err)) ||
+	if ((rc = pool_need_type(c, kernel_in(c, 1)->dtype, true, err)) ||
 	    (rc = check_avg_pool_grad(c, c->state, &s, &in, err)))
 		return rc;
 	struct pool p = pool_of(&s, kernel_in(c, 1)->dtype);
