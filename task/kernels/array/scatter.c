@@ -5,6 +5,7 @@
 #include "task/kernels/array/checks.h"
 #include "task/kernels/array/rows.h"
 #include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/half.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/state/variables.h"
@@ -86,7 +87,7 @@ static float largest_float(const struct kernel_call *c)
 {
 	enum mu_dtype t = args_attr_type(c->node, "T", MU_FLOAT);
 
-	return t == MU_HALF ? 65504 : t == MU_BFLOAT16 ? 0x1.fep127f : FLT_MAX;
+	return t == MU_HALF ? HALF_MAX : t == MU_BFLOAT16 ? BFLOAT16_MAX : FLT_MAX;
 }
 
 /* An empty segment has the smallest finite number as its maximum, not minus infinity; the largest

@@ -10,6 +10,7 @@
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/gpu_runs.h"
+#include "task/kernels/engine/half.h"
 #include "task/kernels/state/variables.h"
 
 /* An op ends in what it does. */
@@ -42,7 +43,10 @@ static bool scatter_gpu_ends_in(const char *s, const char *ending)
 /* The bits of what a segment without members holds. */
 static uint64_t start_of(enum mu_dtype t, unsigned way)
 {
-	double most = t == MU_DOUBLE ? DBL_MAX : (double)FLT_MAX;
+	double most = t == MU_DOUBLE     ? DBL_MAX
+		      : t == MU_HALF     ? (double)HALF_MAX
+		      : t == MU_BFLOAT16 ? (double)BFLOAT16_MAX
+					 : (double)FLT_MAX;
 	bool bound = ways[way].start == INT64_MIN || ways[way].start == INT64_MAX;
 	double v = ways[way].begin * (bound ? most : 1);
 	float f = (float)v; /* 16-bit floats are made of floats */

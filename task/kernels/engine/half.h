@@ -6,6 +6,10 @@
 #include <stdint.h>
 #include <string.h>
 
+/* The largest finite numbers. */
+#define HALF_MAX     65504.0F
+#define BFLOAT16_MAX 0x1.fep127F
+
 static inline uint32_t float_bits(float f)
 {
 	uint32_t u;
