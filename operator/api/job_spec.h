@@ -99,7 +99,7 @@ struct task_spec {
 	enum restart_policy restart;
 	unsigned line;
 	const struct mu_doc_node *template; /* pod template, NULL when none */
-	/* Of the template's first container; NULL when not given. */
+	/* From the template's first container; NULL when not given. */
 	const char *image;
 	const struct mu_doc_node *container;
 	const struct mu_doc_node *resources; /* task resources: {limits, requests} */
@@ -148,7 +148,7 @@ int job_spec_from_doc(struct job_spec **out, struct mu_doc *doc, struct mu_err *
 /* YAML or JSON text with one job in it. */
 int job_spec_parse(struct job_spec **out, struct mu_span text, const char *source,
 		   struct mu_err *err);
-/* Whether another controller runs the job (spec.managedBy). */
+/* True if another controller runs the job (spec.managedBy). */
 bool job_spec_is_foreign(const struct job_spec *s);
 void job_spec_free(struct job_spec *s);
 MU_AUTO_DEFINE(job_spec_free, struct job_spec)

@@ -7,7 +7,7 @@
 
 struct owned {
 	struct object meta;
-	/* Of a PodGroup: */
+	/* PodGroup only: */
 	int members;
 	char *phase;   /* as its scheduler says; "" when it says nothing */
 	char *waiting; /* why the group waits, in its scheduler's words; or NULL */

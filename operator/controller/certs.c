@@ -108,7 +108,7 @@ static void put_data(cJSON *secret, const char *key, const char *text)
 	free(coded);
 }
 
-/* What changes: the trusted CAs, and with c its certificate and key. */
+/* The changed fields: the trusted CAs; with c also its certificate and key. */
 static void put_certs(cJSON *secret, const char *ca, const struct mu_certs *c)
 {
 	put_data(secret, "ca.crt", ca);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the operator would do first for a manifest, without a cluster. */
+/* Prints the operator's first actions for a manifest, without a cluster. */
 #ifndef CONTROLLER_DRY_RUN_H
 #define CONTROLLER_DRY_RUN_H
 

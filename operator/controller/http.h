@@ -8,7 +8,7 @@
 struct mu_http_server; /* to be ended by mu_http_stop */
 int probe_server_start(struct mu_http_server **out, struct controller *c, int port,
 		       struct mu_err *err);
-/* What the controller itself counts, in Prometheus' text form. */
+/* The controller's own metrics, in Prometheus' text format. */
 void controller_metrics(struct controller *c, struct mu_buf *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may write: the holder of a Lease. */
+/* Leader election: only the holder of a Lease may write. */
 #ifndef CONTROLLER_LEADER_H
 #define CONTROLLER_LEADER_H
 

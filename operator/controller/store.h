@@ -28,7 +28,7 @@ struct poll_backoff {
 	bool heard; /* the task has answered once */
 };
 
-/* What only this operator knows of a pod's task. */
+/* Facts about a pod's task that only this operator has. */
 struct task_state {
 	double finish_requested_at; /* when we asked its server to end; 0: never */
 	struct poll_backoff ask;    /* how far it is */
@@ -50,7 +50,7 @@ struct stored_job {
 	char *uid;
 	struct stored_object *objects;
 	struct job *job; /* one of the objects; NULL: there is no such job, or not yet */
-	/* What only this operator knows of the job. */
+	/* Facts about the job that only this operator has. */
 	struct progress_report progress; /* as reported last */
 	double progress_changed_at;
 	double first_observed_at; /* by this process */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a pod or process of a job is to run: its name, its arguments, its environment. */
+/* The name, arguments and environment of a pod or process of a job. */
 #include <inttypes.h>
 #include <stdio.h>
 

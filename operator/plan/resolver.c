@@ -122,7 +122,7 @@ static void common_cpu(struct kernel_choice *c, const struct node_info *nodes, u
 	choose_cpu(c, best, why);
 }
 
-/* Whether some node has the architecture of this variant.  Every kubelet sets that label. */
+/* True if some node has the architecture of this variant.  Every kubelet sets that label. */
 static bool arch_exists(const struct cpu_variant *v, const struct node_info *nodes, unsigned n)
 {
 	for (unsigned i = 0; v->arch && i < n; i++)
@@ -222,7 +222,7 @@ static void choose_gpu(struct kernel_choice *c, int sm, const struct node_info *
 	snprintf(c->reason, sizeof c->reason, "%s: %s", c->variant, why);
 }
 
-/* Whether the node can run a GPU pod now: its device plug-in advertises GPUs. */
+/* True if the node can run a GPU pod now: its device plug-in advertises GPUs. */
 static bool offers_gpu(const struct node_info *n)
 {
 	return n->schedulable && n->gpus > 0;

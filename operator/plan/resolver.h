@@ -36,11 +36,11 @@ struct kernel_request {
 	bool no_gpu;       /* the index has fallen back to the CPU */
 };
 
-/* Whether text is something that `kernels:` may be. */
+/* True if text is a valid value of `kernels`. */
 bool resolver_known(const char *kernels);
-/* Whether `kernels` allows a GPU and the CPU in its place: auto and prefer-gpu. */
+/* True if `kernels` allows both a GPU and the CPU: auto and prefer-gpu. */
 bool resolver_may_fall_back(const char *kernels);
-/* Whether auto or prefer-gpu could use a GPU now, were there an image for it. */
+/* True if auto or prefer-gpu could use a GPU now, given an image with GPU kernels. */
 bool resolver_gpu_offered(const char *kernels, bool is_ps, const struct node_info *nodes,
 			  unsigned n_nodes);
 /* Fails with FAILED_PRECONDITION when no node has what was asked for by name.  Without nodes (the

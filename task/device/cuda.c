@@ -54,7 +54,7 @@ static int plugin_path(char *out, size_t n, struct mu_err *err)
 	    directory, directory);
 }
 
-/* Of "cuda-sm90": what the GPU must be able to run, 90; 0: any. */
+/* Returns the required compute capability: 90 for "cuda-sm90"; 0: any. */
 static int wanted_capability(const char *asked)
 {
 	const char *sm = strstr(asked, "-sm");

@@ -133,7 +133,7 @@ enum blas_number {
 	BLAS_WISH_WORKSPACE = 1,
 };
 
-/* What libmuster-cuda.so (or a stand-in) exports as muster_cuda_plugin. */
+/* The symbol muster_cuda_plugin of libmuster-cuda.so, or of a stand-in. */
 enum { CUDA_PLUGIN_VERSION = 6, CUDA_DRIVER_AT_LEAST = 12000 };
 struct cuda_plugin {
 	unsigned version;

@@ -31,7 +31,7 @@ struct gpu_options {      /* of TensorFlow's GPUOptions */
 	char visible[64]; /* "0,2": which of the machine's GPUs, in the order of our numbers */
 	size_t limit;     /* bytes; 0: what fraction says */
 };
-/* What a ConfigProto says of GPUs; what it does not say stays. */
+/* Applies the GPU options of a ConfigProto.  Options that it lacks keep their values. */
 int gpu_options_read(struct gpu_options *o, struct mu_span config, struct mu_err *err);
 
 /* Opens every GPU that options.visible names.  api and image have to last. */
@@ -85,7 +85,7 @@ int gpu_launch_sized(struct gpu *g, void *kernel, struct gpu_grid grid, const vo
 #define gpu_launch(g, kernel, grid, args, err)                                                     \
 	gpu_launch_sized(g, kernel, grid, args, sizeof *(args), err)
 int gpu_fill(struct gpu *g, const struct mu_tensor *t, unsigned char byte, struct mu_err *err);
-/* Of the same bytes; both on g. */
+/* Copies bytes within the memory of g. */
 int gpu_copy_within(struct gpu *g, cuda_ptr to, cuda_ptr from, size_t bytes, struct mu_err *err);
 
 /* ---- between host and device ---- */

@@ -30,7 +30,7 @@ struct gpu_convolution_at { /* two are read, the one that `way` names is written
 /* The caller keeps the plan from one run to the next. */
 struct gpu_plan *gpu_convolution_plan_new(void);
 
-/* Whether the library can: an algorithm has been chosen.  Nothing is launched. */
+/* Chooses an algorithm; *can is false if the library has none.  Nothing is launched. */
 int gpu_convolution_plan_for(struct gpu *g, struct gpu_plan *plan,
 			     const struct gpu_convolution *what, bool *can, struct mu_err *err);
 /* Launches it, after plan_for said that the library can.  *done false: it could not after all,

@@ -136,7 +136,7 @@ static int add_region(struct gpu_memory *m, size_t size)
 	return 0;
 }
 
-/* What is left of b beyond `size` becomes a block of its own. */
+/* Splits b: the bytes beyond `size` become another block. */
 static void split(struct gpu_memory *m, struct gpu_block *b, size_t size)
 {
 	struct gpu_block *rest;

@@ -51,7 +51,7 @@ static int read_k(const struct kernel_call *c, unsigned in, struct band *b, stru
 			 (long long)b->from, (long long)b->to);
 }
 
-/* Whether the band lies in its matrix; how long its longest diagonal is. */
+/* Checks that the band lies in its matrix, and sets the length of its longest diagonal. */
 static int check_band(struct band *b, struct mu_err *err)
 {
 	if ((b->from && b->from <= -b->rows) || (b->from && b->from >= b->cols) ||
@@ -219,7 +219,7 @@ static int set_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 	return band_copy(out, band, &b, product(&shape, keep), true, err);
 }
 
-/* What lies at most num_lower below and num_upper above the main diagonal; negative: all. */
+/* Keeps at most num_lower diagonals below and num_upper above the main one; negative: all. */
 static int band_part(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);

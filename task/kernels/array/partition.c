@@ -8,7 +8,7 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"
 
-/* What of s follows the first `skip` dimensions, behind a dimension of n. */
+/* A shape: n, then the dimensions of s after the first `skip`. */
 static int rows_shape(struct mu_shape *out, int64_t n, const struct mu_shape *s, int skip,
 		      struct mu_err *err)
 {

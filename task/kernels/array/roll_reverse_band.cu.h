@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What moves elements by where they stand: rolled, reversed up to a length, diagonals. */
+/* Roll, ReverseSequence and matrix diagonals: elements move by their position. */
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/cuda/math.h"
 
@@ -76,7 +76,7 @@ DEVICE int64_t on_diagonal(const struct band_args *a, int64_t i)
 	}
 EACH_WIDTH(PLACE_KERNELS)
 
-/* What lay in front, itself, what lay behind: the order of the CPU's. */
+/* The addends in the CPU's order: the earlier element, the element itself, the later one. */
 #define MIRROR_KERNEL(t)                                                                           \
 	KERNEL(mirror_fold_##t, mirror_args)                                                       \
 	{                                                                                          \

@@ -23,7 +23,7 @@ struct band {
 /* Writes the bands into n matrices, or reads them from there. */
 int band_copy(const struct mu_tensor *matrix, const struct mu_tensor *band, const struct band *b,
 	      int64_t n, bool into_matrix, struct mu_err *err);
-/* Of matrices, what lies on the diagonals from … to; zero elsewhere. */
+/* Copies the diagonals from … to of each matrix; other elements are zero. */
 int band_part_copy(const struct mu_tensor *out, const struct mu_tensor *in, const struct band *b,
 		   struct mu_err *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What StridedSlice's begin, end, strides and masks select. */
+/* The selection of StridedSlice's begin, end, strides and masks. */
 #ifndef MU_TASK_KERNELS_ARRAY_STRIDED_H
 #define MU_TASK_KERNELS_ARRAY_STRIDED_H
 

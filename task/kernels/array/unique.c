@@ -105,7 +105,7 @@ static int unique(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* What x has and y has not, in x's order. */
+/* The elements of x that are not in y, in x's order. */
 static int list_diff(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *x = kernel_in(c, 0), *y = kernel_in(c, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host asks the GPU for before it goes on: whether all are numbers, how many are true. */
+/* Results that the host waits for: whether all elements are numbers, how many are true. */
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/cuda/math.h"
 

@@ -28,7 +28,7 @@ static int wav_output_string(struct kernel_call *c, const struct mu_buf *b, stru
 	return rc;
 }
 
-/* Those that the file lacks are silent; a channel that it lacks is its last. */
+/* Missing samples are zero; a missing channel repeats the last one. */
 static int wav_decode(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t channels = args_attr_int(c->node, "desired_channels", -1);

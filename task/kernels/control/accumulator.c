@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What accumulators of all kinds do: made, applied to, counted, waited for. */
+/* Accumulators of all kinds: create, apply gradients, count, wait for the mean. */
 #include "task/kernels/control/accumulator.h"
 
 #include <string.h>

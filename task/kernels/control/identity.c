@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What hands a tensor on unchanged, or makes one that the graph already holds. */
+/* Identity, Const and similar: outputs that are an input, or a tensor of the graph. */
 #include "lib/base/clock.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"

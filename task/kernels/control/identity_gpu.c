@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What hands tensors on, looks at their shapes, or brings them in and out; and variables. */
+/* Identity, shape ops, feeds and fetches, and variables on a GPU. */
 #include <stdatomic.h>
 #include <string.h>
 

@@ -190,7 +190,7 @@ int list_element_shape(const struct kernel_call *c, unsigned i, struct mu_pshape
 	return rc;
 }
 
-/* What both allow. */
+/* The shape that both allow. */
 int list_meet(struct mu_pshape *a, const struct mu_pshape *b, struct mu_err *err)
 {
 	if (b->rank < 0)

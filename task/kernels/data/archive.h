@@ -27,9 +27,9 @@ int archive_flag(struct archive *a, bool *v, struct mu_err *err);
 int archive_bytes(struct archive *a, struct mu_buf *b, struct mu_err *err); /* reading replaces */
 /* n tensors; reading makes new ones, all or none. */
 int archive_element(struct archive *a, struct mu_tensor *t, unsigned n, struct mu_err *err);
-/* Of a cursor, and of those below it; it is read into one that has just been opened. */
+/* The state of a cursor and of those below it; reading requires a newly opened cursor. */
 int archive_cursor(struct archive *a, struct cursor *c, struct mu_err *err);
-/* Of one that may be there: reading opens or closes it. */
+/* The state of an optional cursor: reading opens or closes it. */
 int archive_cursor_in(struct archive *a, const struct dataset *d, struct caller *who,
 		      struct cursor **c, struct mu_err *err);
 

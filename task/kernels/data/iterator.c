@@ -217,7 +217,7 @@ static struct ready *failed(const struct mu_err *err)
 	return r;
 }
 
-/* Who waits gets the error that there is instead of a dataset. */
+/* Waiting callers get the error in place of a dataset. */
 static void tell_failed(struct iterator *it, struct drawn *drawn, const struct mu_err *err)
 {
 	pthread_mutex_lock(&it->waiters.lock);

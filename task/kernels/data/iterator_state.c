@@ -130,7 +130,7 @@ static int changed_meanwhile(struct mu_err *err)
 	return mu_fail(err, MU_ABORTED, "the iterator was given another dataset meanwhile");
 }
 
-/* What there is, as long as it is of that round. */
+/* Reads the present state; fails if it does not belong to this round. */
 static int look(struct iterator *it, uint64_t round, struct state *s, struct mu_err *err)
 {
 	int rc = 0;

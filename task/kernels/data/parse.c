@@ -10,7 +10,7 @@
 #include "task/kernels/engine/variant.h"
 #include "task/kernels/io/features.h"
 
-/* What the node asked for; a copy, for datasets outlive nodes. */
+/* The node's attributes; a copy, because datasets outlive nodes. */
 struct wanted {
 	struct mu_arena arena;
 	struct mu_attr keys[FEATURE_KINDS], types[FEATURE_KINDS], shapes;

@@ -212,7 +212,7 @@ static int concatenate_next(struct cursor *c, struct mu_tensor *out, struct mu_e
 	return 0;
 }
 
-/* What is read of the cursor below is of the dataset that this says. */
+/* The cursor below belongs to the dataset that the state names. */
 static int concatenate_state(struct cursor *c, struct archive *a, struct mu_err *err)
 {
 	struct count *n = c->own;

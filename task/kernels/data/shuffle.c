@@ -86,7 +86,7 @@ static int check_shuffle(struct dataset *d, struct mu_err *err)
 	return 0;
 }
 
-/* Those of the rounds to come. */
+/* The seeds of later epochs. */
 static int seeds_state(const struct dataset *d, struct archive *a, struct mu_err *err)
 {
 	struct seeds *s = d->shared, read;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kernels ask of their inputs before they touch memory. */
+/* Checks of a kernel's inputs, before it touches memory. */
 #ifndef MU_TASK_KERNELS_ENGINE_ARGS_H
 #define MU_TASK_KERNELS_ENGINE_ARGS_H
 

@@ -44,7 +44,7 @@ static int own_kernel(const struct gpu_matmul *m, struct matmul_args *a, struct 
 	return blocks ? gpu_launch(m->gpu, m->kernel, grid, a, err) : 0;
 }
 
-/* Whether the matrices of a batch lie at one distance from each other, and how many there are. */
+/* True if the matrices of a batch have one stride; also their number. */
 static bool at_one_distance(const struct matmul_args *a, struct gpu_product *p)
 {
 	int64_t next_a = 0, next_b = 0;

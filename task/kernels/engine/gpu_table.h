@@ -16,7 +16,7 @@ struct gpu_kernel_table {
 
 /* The row that runs this node on a GPU; NULL: the CPU's kernel does, in host memory. */
 const struct gpu_kernel *gpu_kernel_find(const struct mu_node *n);
-/* Whether the op has a row at all, for this type or another. */
+/* True if the op has a row for any type. */
 bool gpu_kernel_known(const char *op);
 /* All rows, in the tables' order; NULL past the end. */
 const struct gpu_kernel *gpu_kernel_at(unsigned i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What moves elements without looking at them: by their size alone. */
+/* Copies of elements that depend only on their size. */
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/cuda/index.h"
 #include "task/kernels/engine/cuda/math.h"

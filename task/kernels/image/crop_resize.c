@@ -218,7 +218,7 @@ static void picture_place(void *arg, int64_t box, int64_t at, int64_t picture,
 	}
 }
 
-/* What a place's own move does, times how the sides move the place. */
+/* Chain rule: the derivative by the position, times that of the position by the box. */
 static void boxes_place(void *arg, int64_t box, int64_t at, int64_t picture,
 			const struct between *y, const struct between *x)
 {

@@ -34,7 +34,7 @@ static bool is_bmp(const struct kernel_call *c)
 	       memcmp(elems_span(in, 0).data, "BM", 2) == 0;
 }
 
-/* What else a file could be, so that its error may say so. */
+/* Other file formats, named in the error. */
 static const struct {
 	const char *begins, *name;
 } others[] = {{"GIF8", "a GIF"}, {"RIFF", "a WebP"}};

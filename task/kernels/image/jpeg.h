@@ -12,7 +12,7 @@
 struct jpeg_shape {
 	int64_t height, width, channels;
 };
-/* What a file's head says. */
+/* Contents of a file's header. */
 int jpeg_shape(struct mu_span file, struct jpeg_shape *out, struct mu_err *err);
 
 struct jpeg_reading {

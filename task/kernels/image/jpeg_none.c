@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands in for jpeg.c where libjpeg was not found when this was built. */
+/* Replaces jpeg.c in a build without libjpeg. */
 #include "task/kernels/image/jpeg.h"
 
 static int without(struct mu_err *err)

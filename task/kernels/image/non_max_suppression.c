@@ -79,7 +79,7 @@ static struct sides sides_of(const float *box)
 	return s;
 }
 
-/* What both cover of what either does. */
+/* Intersection over union of two boxes. */
 static float overlap_boxes(const struct suppression *s, int64_t a, int64_t b)
 {
 	struct sides x = sides_of(s->of + a * s->step), y = sides_of(s->of + b * s->step);
@@ -325,7 +325,7 @@ static int compare_found(const void *x, const void *y)
 	return (a->c.box > b->c.box) - (a->c.box < b->c.box);
 }
 
-/* What every class of picture p finds.  Returns how many. */
+/* Selects the boxes of every class in image p.  Returns their number. */
 static int64_t suppress_find(const struct kernel_call *c, const struct combined *k, int64_t p,
 			     struct candidate *room, struct found *found)
 {

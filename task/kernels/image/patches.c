@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a window sees at each of its places over a picture or a volume, as one long pixel. */
+/* ExtractImagePatches and ExtractVolumePatches: each window becomes one long pixel. */
 #include <limits.h>
 
 #include "task/kernels/engine/args.h"

@@ -90,7 +90,7 @@ static void cubic_taps(const struct resize_axis *a, struct resize_taps *t)
 	t->first[a->out] = 4 * a->out;
 }
 
-/* What the place covers of each pixel. */
+/* The part of each pixel that the output position covers. */
 static void area_taps(const struct resize_axis *a, struct resize_taps *t)
 {
 	int64_t k = 0;
@@ -256,7 +256,7 @@ static void make_rows(void *arg, int64_t from, int64_t to)
 	free(row);
 }
 
-/* Of any type, one pixel for one. */
+/* Copies one pixel for each output pixel, in any type. */
 static void move_rows(void *arg, int64_t from, int64_t to)
 {
 	const struct resize *r = arg;

@@ -10,7 +10,7 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/io/features.h"
 
-/* What one example has for a slot. */
+/* The values of one example for a slot. */
 struct list {
 	struct mu_span rows;
 	bool there;
@@ -70,7 +70,7 @@ struct asked {
 	unsigned first_default; /* input */
 };
 
-/* Whether a list of this key may lack, by the op's way of saying so. */
+/* True if the op allows a list of this key to be missing. */
 typedef bool may_lack_fn(const struct kernel_call *c, struct mu_span key, unsigned at);
 
 static int ask_lists(struct kernel_call *c, struct sequence *q, const struct asked *a,

@@ -41,7 +41,7 @@ struct einsum {
 
 /* The equation, once: a struct mu_equation as state. */
 int einsum_prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err);
-/* What it means for a step's tensors. */
+/* Applies the equation to the tensors of a step. */
 int einsum_read(const struct kernel_call *c, const struct mu_equation *q, struct einsum *e,
 		struct mu_err *err);
 

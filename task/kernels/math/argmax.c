@@ -153,7 +153,7 @@ int check_in_top_k(const struct kernel_call *c, int64_t *k, struct mu_err *err)
 	return 0;
 }
 
-/* Whether fewer than k predictions of the row beat the target's. */
+/* True if fewer than k predictions of the row exceed the target's. */
 static int in_top_k(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *p = kernel_in(c, 0), *t = kernel_in(c, 1);

@@ -87,7 +87,7 @@ BINARY_KERNEL(u8, LogicalOr, x || y)
 LEAKY_KERNEL(f32)
 LEAKY_KERNEL(f64)
 
-/* Of vectors of three. */
+/* For vectors of three elements. */
 #define CROSS_KERNEL(t)                                                                            \
 	KERNEL(cross_##t, binary_args)                                                             \
 	{                                                                                          \

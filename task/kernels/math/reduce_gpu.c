@@ -128,7 +128,7 @@ static int reduce_fold(struct kernel_call *c, const struct fold *f, double scale
 	return rc;
 }
 
-/* Of nothing: what the kernel starts with, which a reduction over 0 elements gives. */
+/* A reduction over 0 elements gives the kernel's start value. */
 static int reduce_none(struct kernel_call *c, double scale, const struct mu_tensor *out,
 		       struct mu_err *err)
 {

@@ -93,7 +93,7 @@ int segments_read(struct kernel_call *c, enum reduce_op op, enum segment_divide 
 	return set_shape(s, err);
 }
 
-/* What both the sparse ops and their gradients begin with: rows, which of them, their segments. */
+/* Inputs of the sparse ops and their gradients: rows, indices, segment ids. */
 static int read_picked(struct kernel_call *c, enum segment_divide how, struct segments *s,
 		       struct mu_err *err)
 {

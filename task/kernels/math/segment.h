@@ -29,7 +29,7 @@ int segments_read_grad(struct kernel_call *c, enum segment_divide how, struct se
 void segments_fini(struct segments *s);
 #define SEGMENTS_AUTO __attribute__((cleanup(segments_fini))) struct segments
 
-/* Of a gradient: which row of the result the ith of the indices means. */
+/* For a gradient: the row of the result for the ith index. */
 int64_t segments_target(const struct segments *s, int64_t i);
 /* Members of each of n segments, as what its sum is divided by; NULL: no memory. */
 double *segments_divisors(const struct mu_tensor *ids, int64_t n, enum segment_divide how);

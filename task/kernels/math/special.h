@@ -4,7 +4,7 @@
 #ifndef MU_TASK_KERNELS_MATH_SPECIAL_H
 #define MU_TASK_KERNELS_MATH_SPECIAL_H
 
-/* What the normal distribution reaches with probability p, and erf's inverse. */
+/* The quantile of the normal distribution for probability p; the inverse of erf. */
 double special_ndtri(double p);
 double special_erfinv(double x);
 /* The incomplete gamma function as a share of the whole, from 0 to x and from x on; and what the
@@ -12,7 +12,7 @@ double special_erfinv(double x);
 double special_igamma(double a, double x);
 double special_igammac(double a, double x);
 double special_igamma_grad_a(double a, double x);
-/* What a sample of the gamma distribution of a is differentiated by a. */
+/* The derivative by a of a sample of the gamma distribution with parameter a. */
 double special_gamma_sample_grad(double a, double sample);
 /* The incomplete beta function as a share of the whole. */
 double special_betainc(double a, double b, double x);

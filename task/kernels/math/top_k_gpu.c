@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes first in each row, on a GPU: TopK and InTopK. */
+/* TopK and InTopK on a GPU. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/gpu_rows.h"
 #include "task/kernels/math/checks.h"

@@ -33,7 +33,7 @@ int gpu_conv_run(struct kernel_call *c, const struct gpu_conv *k, const struct c
 
 /* Bytes of patches that are made at once, of one image at least; for tests to change. */
 extern int64_t gpu_conv_room;
-/* Whether the library is asked at all; likewise. */
+/* True if the library is used at all. */
 extern bool gpu_conv_by_library;
 
 #endif

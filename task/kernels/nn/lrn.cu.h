@@ -33,7 +33,7 @@ KERNEL(lrn, lrn_args)
 	}
 }
 
-/* What each neighbour's norm gives back to this element. */
+/* The gradient that this element gets through the norm of each neighbour. */
 KERNEL(lrn_back, lrn_args)
 {
 	EACH(i, a.n)

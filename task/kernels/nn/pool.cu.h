@@ -46,7 +46,7 @@ DEVICE struct place place_of(int64_t i, int64_t rows, int64_t columns, int64_t c
 	((((p).image * a.row.out + (i)) * a.column.out + (j)) * a.channels + (p).channel)
 #define EACH_COVERED(i, c) for (int64_t i = (c).from; i < (c).to; i++)
 
-/* Of windows that lie outside altogether: the least number there is, or 0. */
+/* The value of windows outside the image: the smallest number, or 0. */
 #define MOST_f32  3.402823466e38f
 #define MOST_f64  1.7976931348623157e308
 #define MOST_f16  MOST_f32

@@ -24,7 +24,7 @@ int volume_prepare(const struct mu_node *n, struct runtime *rt, void **state, st
 /* A window over an input of this shape and type; size NULL: ksize. */
 int volume_set(struct volume *v, const struct kernel_call *c, enum mu_dtype type,
 	       const struct mu_shape *in, const int64_t *size, struct mu_err *err);
-/* Of what the window gives, for so many channels. */
+/* The shape of the window's output, for this number of channels. */
 int volume_out_shape(const struct volume *v, int64_t channels, struct mu_shape *s,
 		     struct mu_err *err);
 /* Input i as the five sizes of a shape. */

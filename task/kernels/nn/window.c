@@ -6,7 +6,7 @@
 
 #include "task/kernels/engine/args.h"
 
-/* What every sliding window has: padding, its explicit amounts, and the layout of its tensors. */
+/* Attributes of sliding windows: padding, explicit padding, and the data format. */
 static int read_padding(const struct mu_node *n, struct window_attrs *a, struct mu_err *err)
 {
 	const char *padding = args_attr_string(n, "padding", "");

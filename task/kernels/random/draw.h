@@ -13,7 +13,7 @@ enum { DRAWS_RESERVED = 256 };
 struct distribution;
 extern const struct distribution draw_uniform, draw_normal, draw_truncated;
 
-/* What is to be drawn: the shape that input i says, of the type that attribute dtype says. */
+/* The output to draw: the shape is input i, the type is attribute dtype. */
 int draw_wanted(const struct kernel_call *c, unsigned i, enum mu_dtype *t, struct mu_shape *shape,
 		struct mu_err *err);
 /* Output 0, float, double or a 16-bit float, as draws from `from` on. */

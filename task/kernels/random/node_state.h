@@ -9,7 +9,7 @@
 #include "task/runtime/kernel.h"
 #include "task/runtime/resources.h"
 
-/* Of a registered node, which finds its resource when it runs first; zero at the start. */
+/* State of a registered node, which finds its resource in its first run; zero at the start. */
 struct node_state {
 	_Atomic(struct resource *) found;
 };

@@ -51,7 +51,7 @@ static int lstm(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* Of the above, and its outputs i, cs, f, o, ci, co, and what came back to cs and h. */
+/* Inputs: those of the cell, its outputs i, cs, f, o, ci, co, the gradients of cs and h. */
 static int lstm_grad(struct kernel_call *c, struct mu_err *err)
 {
 	const float *out[LSTM_OUTPUTS - 1];

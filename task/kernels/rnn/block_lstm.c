@@ -140,7 +140,7 @@ static int forth(struct kernel_call *c, bool second, struct mu_err *err)
 	return 0;
 }
 
-/* What the gradient has in hand from moment to moment. */
+/* State of the gradient between time steps. */
 struct back {
 	float *both, *d_both, *gates; /* [x, h], what came back to it, and to the gates */
 	float *d_cs, *d_h;

@@ -212,7 +212,7 @@ static int sequence(struct kernel_call *c, struct mu_err *err)
 
 /* ---- LSTM, back ---- */
 
-/* Of all moments, from the gates' gradients: what the peepholes got. */
+/* The gradient of the peepholes over all time steps, from the gates' gradients. */
 static int peeps_back(struct kernel_call *c, const struct lstm *l, cuda_ptr gates, cuda_ptr before,
 		      cuda_ptr cs, int64_t moments, float *const *to, struct mu_err *err)
 {
@@ -239,7 +239,7 @@ static int peeps_back(struct kernel_call *c, const struct lstm *l, cuda_ptr gate
 	return rc;
 }
 
-/* What the op that went forth gave, from input `first` on, and what came back. */
+/* The outputs of the forward op, from input `first` on, and their gradients. */
 static struct cells_args back_args(const struct kernel_call *c, const struct lstm *l,
 				   unsigned first, int64_t at_element)
 {

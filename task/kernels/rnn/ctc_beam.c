@@ -103,7 +103,7 @@ static bool is_candidate(const struct beam *b, double total)
 	return total > -INFINITY && (b->n_heap < b->width || total > now(b, 0));
 }
 
-/* What is in the beam into b->order, the likeliest first; the beam is empty then. */
+/* Moves the beam into b->order, most probable first. */
 static bool take_out(struct beam *b)
 {
 	int64_t *order = realloc(b->order, (size_t)(b->n_heap + 1) * sizeof *order);

@@ -86,7 +86,7 @@ static void step_back(struct walk *w, int64_t t)
 	w->behind = swap;
 }
 
-/* What softmax gives at t, less the share that the labels' ways have of each class. */
+/* The gradient at t: softmax minus the probability of each class given the labels. */
 static void slope(struct walk *w, int64_t t, double total)
 {
 	double *share = w->by_class;
@@ -225,7 +225,7 @@ static int64_t states(const struct rules *r, int64_t b, const int32_t *label, in
 	return 2 * kept + 1;
 }
 
-/* Whether there is a label for a moment at most, and one at least. */
+/* True if there is at least one label, and at most one per time step. */
 static int check_count(const struct rules *r, int64_t b, int64_t n, struct mu_err *err)
 {
 	if (!n)

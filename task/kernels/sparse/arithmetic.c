@@ -137,7 +137,7 @@ static int minimum(struct kernel_call *c, struct mu_err *err)
 	return union_of(c, BIN_Minimum, false, err);
 }
 
-/* What comes back to the values of one operand: the sum's gradient where it has the position. */
+/* The gradient of one operand's values: that of the sum at the same positions. */
 static int grad_of(struct kernel_call *c, unsigned in, unsigned out, struct mu_err *err)
 {
 	const struct mu_tensor *grad = kernel_in(c, 0), *at = kernel_in(c, in);
@@ -296,7 +296,7 @@ static int sparse_arithmetic_softmax(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* What comes back to the values, and to the default that empty rows got: the rest. */
+/* The gradient of the values; the rest is that of the default for empty rows. */
 static int fill_grad(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *map = kernel_in(c, 0), *grad = kernel_in(c, 1);

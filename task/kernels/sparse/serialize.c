@@ -9,7 +9,7 @@
 
 enum { PARTS = 3 };
 
-/* What the parts are kept as: strings, or variants that share their memory. */
+/* The form of the parts: strings, or variants that share their memory. */
 static int packing(const struct kernel_call *c, const char *attr, enum mu_dtype *t,
 		   struct mu_err *err)
 {

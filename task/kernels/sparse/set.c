@@ -173,7 +173,7 @@ static int read_sparse(const struct kernel_call *c, unsigned in, struct members 
 
 /* ---- two sets ---- */
 
-/* What an operation keeps: members of the first only, of both, of the second only. */
+/* The members that an operation keeps: only in the first, in both, only in the second. */
 static const struct operation {
 	const char *name;
 	bool first, both, second;

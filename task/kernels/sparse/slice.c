@@ -74,7 +74,7 @@ static int sparse_slice(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* What was taken gets its gradient, the rest zeros.  Both lists of positions are in one order. */
+/* Selected elements get their gradient, others zero.  Both lists of positions are sorted. */
 static int slice_grad(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *grad = kernel_in(c, 0), *in = kernel_in(c, 1);

@@ -23,7 +23,7 @@ struct optimizer_plan {
 /* A struct optimizer_plan as the node's state. */
 int optimizer_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 		      struct mu_err *err);
-/* Whether this scalar is a number of steps, which is an int64 beside all others' type. */
+/* True if this scalar is a number of steps, which is an int64. */
 bool optimizer_counts(const struct optimizer *o, unsigned scalar, enum mu_dtype t);
 /* The node's attributes that change the formula, as optimizer_constants.h wants them. */
 int optimizer_flag(const struct mu_node *n, const struct optimizer *o);

@@ -342,7 +342,7 @@ static void table_clear(struct table *t)
 	t->n = t->n_spare = 0;
 }
 
-/* What TensorFlow exports of a dense table is all its places, the free ones under its own keys. */
+/* TensorFlow exports all buckets of a dense table, free ones under the empty key. */
 static int import_places(struct kernel_call *c, struct table *t, struct mu_err *err)
 {
 	const struct mu_tensor *keys = kernel_in(c, 1), *values = kernel_in(c, 2);

@@ -7,7 +7,7 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/io/json_example.h"
 
-/* Of one text another. */
+/* Maps one string to another. */
 typedef int text_fn(struct mu_buf *out, struct mu_span in, struct mu_err *err);
 
 static int base64_each(struct kernel_call *c, text_fn *turn, struct mu_err *err)

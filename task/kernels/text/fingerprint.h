@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 uint64_t fingerprint64(const char *s, size_t n);
-/* Of what has fingerprint a followed by what has b. */
+/* Combines the fingerprints of two consecutive values. */
 uint64_t fingerprint64_join(uint64_t a, uint64_t b);
 
 #endif

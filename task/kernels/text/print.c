@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program says to its people: assertions, prints, numbers as text. */
+/* Assert, Print, PrintV2, AsString: output for people. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -149,7 +149,7 @@ static int replace(struct regex *re, struct mu_span text, const char *rewrite, b
 	return matched < 0 ? matched : 0;
 }
 
-/* Whether the groups that a rewrite names are there. */
+/* True if the pattern has all groups that the rewrite names. */
 static bool rewrite_fits(const char *rewrite, size_t groups)
 {
 	for (const char *r = rewrite; (r = strchr(r, '\\')); r += 2)

@@ -65,7 +65,7 @@ static wide power_of(wide x, wide y)
 	ROW(Atanh, catanh(x))                                                                      \
 	ROW(Sigmoid, 1 / (1 + cexp(-x)))
 
-/* Of gradients, x is what the op gave and y what comes back. */
+/* In gradients x is the op's output and y the gradient of the output. */
 #define BINARY_ROWS(ROW)                                                                           \
 	ROW(Pow, power_of(x, y))                                                                   \
 	ROW(SquaredDifference, (x - y) * conj(x - y))                                              \

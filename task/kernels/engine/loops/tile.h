@@ -29,7 +29,7 @@
 		if (vectors > 1)                                                                   \
 			hi##r += p[o * row] * b1;                                                  \
 	}
-/* What is added to is fetched while the sum runs. */
+/* Prefetches the destination while the sum runs. */
 #define TILE_FETCH(r, p, o)                                                                        \
 	if (rows > r) {                                                                            \
 		__builtin_prefetch(c + r * c_row, 1);                                              \
