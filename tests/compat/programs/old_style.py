@@ -245,7 +245,8 @@ def hooks():
         while not s.should_stop():
             s.run(train)
     events = [v.tag for f in sorted(os.listdir(where)) if "events" in f for e in tf.train.summary_iterator(where + "/" + f) for v in e.summary.value if v.tag == "loss"]
-    return plain(final.final_ops_values), len(kept["at"]), len(events), sorted(f.split("-")[0] for f in os.listdir(where) if f.startswith(("timeline", "checkpoint")))
+    # the hook reads the step beside its increment: it traces steps 6 and 12, or 7 only, on either server
+    return plain(final.final_ops_values), len(kept["at"]), len(events), sorted({f.split("-")[0] for f in os.listdir(where) if f.startswith(("timeline", "checkpoint"))})
 
 
 def a_supervisor():
