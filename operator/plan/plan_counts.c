@@ -45,8 +45,8 @@ static void uncount_deleted(struct planner *p)
 	}
 }
 
-/* What the task reported counts; else what its pod was created for, unless the task may choose
- * better kernels and the status has them. */
+/* Takes the kernels that the task reported, else those that its pod was created for, unless the
+ * task may choose better kernels and the status has them. */
 static void note_kernels(struct task_status *s, const struct task_spec *t,
 			 const struct observed_pod *pod)
 {

@@ -56,10 +56,9 @@ bool gpu_kernel_known(const char *op)
 	return mu_map_get(&by_op, op) != NULL;
 }
 
-/* What stands on GPUs in TensorFlow's graphs, though the host runs it here: ops on small integers,
- * what looks at tensors from outside, and kernels that there are none of yet.  A node that names a
- * GPU for one of these is no fault of its graph.  None of them may change a variable, which would
- * lie on the GPU. */
+/* Ops that TensorFlow's graphs may place on GPUs and that run on the host here: ops on small
+ * integers, ops on shapes and types, and ops without a GPU kernel.  Such a placement is not an
+ * error.  None of them may change a variable, which would be on the GPU. */
 static const char *const host_ops[] = {
     "Range",
     "LinSpace",

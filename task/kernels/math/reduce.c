@@ -33,6 +33,19 @@ static void reduce_walk(const struct fold *f, int level, const struct reduce_loo
 			    in + (size_t)(i * f->in_stride[level]) * size);
 }
 
+/* Reduces `in` to n elements at out. */
+static void reduce_tensor(const struct reduce_loops *l, void *out, int64_t n,
+			  const struct mu_tensor *in, const bool *reduced)
+{
+	struct fold f;
+
+	l->start(out, n);
+	if (!in->shape.count)
+		return;
+	fold_make(&f, &in->shape, reduced);
+	reduce_walk(&f, 0, l, mu_dtype_size(in->dtype), out, in->data);
+}
+
 static int reduce_into(struct kernel_call *c, enum reduce_op op, struct mu_tensor **out,
 		       int64_t *each, struct mu_err *err)
 {
@@ -52,12 +65,7 @@ static int reduce_into(struct kernel_call *c, enum reduce_op op, struct mu_tenso
 	    (rc = kernel_out(c, 0, in->dtype, &shape, out, err)))
 		return rc;
 	*each = shape.count ? in->shape.count / shape.count : 0;
-	l->start((*out)->data, shape.count);
-	if (in->shape.count) {
-		struct fold f;
-		fold_make(&f, &in->shape, reduced);
-		reduce_walk(&f, 0, l, mu_dtype_size(in->dtype), (*out)->data, in->data);
-	}
+	reduce_tensor(l, (*out)->data, shape.count, in, reduced);
 	return 0;
 }
 
@@ -96,13 +104,11 @@ static enum mu_dtype wide_integer(enum mu_dtype t)
 static int mean_of_integers(struct kernel_call *c, enum mu_dtype wide, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	const struct reduce_loops *l = &loops->reduce[RED_SUM][wide];
 	MU_AUTO_TENSOR addends = {0};
 	MU_AUTO_TENSOR sums = {0};
 	bool reduced[MU_MAX_RANK] = {false};
 	struct mu_tensor *out;
 	struct mu_shape shape;
-	struct fold f;
 	int64_t each;
 	int rc;
 
@@ -119,9 +125,7 @@ static int mean_of_integers(struct kernel_call *c, enum mu_dtype wide, struct mu
 	if (!each)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "the mean of no integers is undefined");
 	convert(wide, addends.data, in->dtype, in->data, in->shape.count);
-	l->start(sums.data, shape.count);
-	fold_make(&f, &in->shape, reduced);
-	reduce_walk(&f, 0, l, mu_dtype_size(wide), sums.data, addends.data);
+	reduce_tensor(&loops->reduce[RED_SUM][wide], sums.data, shape.count, &addends, reduced);
 	if (wide == MU_UINT64)
 		DIVIDE(uint64_t, sums.data, shape.count, each);
 	else

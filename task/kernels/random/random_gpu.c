@@ -14,7 +14,7 @@
 		.k = {.op = name}, .host_in = 1, .host_out = 7, .same = true                       \
 	}
 enum { SHAPE = 1 << 0, SEED = 1 << 1, KEY = 7 << 1, ALL = ~0 };
-/* Of the 32-bit types only uint32: int32 tensors stay in host memory. */
+/* uint32 is the only 32-bit type: int32 tensors stay in host memory. */
 #define WHOLE(name, attr, host)                                                                    \
 	{                                                                                          \
 		.k = {.op = name}, .type_attr = attr,                                              \

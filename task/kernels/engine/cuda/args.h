@@ -330,7 +330,7 @@ struct resize_args { /* NHWC */
 	struct resize_axis_args row, column;
 };
 
-/* Of recurrent cells; see rnn/cells.cu.h.  width: of x and the cells together. */
+/* Recurrent cells; see rnn/cells.cu.h.  width: the sum of the widths of x and the cells. */
 struct cells_args {
 	uint64_t in[14], out[7];
 	int64_t batch, cell, width, first;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the expressions of engine/loops/loops.def call, for the types of types.h: one name for all,
- * by overloading in C++ and by _Generic in C. */
+/* The functions that the expressions of engine/loops/loops.def call, for the types of types.h: one
+ * name for all types, by overloading in C++ and by _Generic in C. */
 #ifndef MU_TASK_KERNELS_ENGINE_CUDA_MATH_H
 #define MU_TASK_KERNELS_ENGINE_CUDA_MATH_H
 
