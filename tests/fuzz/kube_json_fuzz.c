@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an API server, or whoever answers in its place, may send: objects that are
- * printed read back the same, and lines come out the same wherever the network cuts them. */
+/* Replies of an API server, or of a program in its place.  A printed object reads back the same,
+ * and lines are the same wherever the network cuts them. */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -5,13 +5,13 @@
 #include "lib/kube/kube_client.h"
 #include "operator/controller/store.h"
 
-static int told, told_of_pods;
+static int job_changes, pod_changes;
 
 static void note(void *arg, const char *key, enum object_kind kind)
 {
 	assert_string_equal(key, "default/j");
-	told += kind == KIND_JOB;
-	told_of_pods += kind == KIND_POD;
+	job_changes += kind == KIND_JOB;
+	pod_changes += kind == KIND_POD;
 }
 
 static cJSON *pod_of(const char *uid, const char *phase, const char *ip)
@@ -66,7 +66,7 @@ static void see_gone(struct store *c, enum object_kind kind, cJSON *object)
 static void start(struct store *c)
 {
 	store_init(c, note, NULL);
-	told = told_of_pods = 0;
+	job_changes = pod_changes = 0;
 }
 
 static void a_pod__as_the_answer_to_its_create_had_it__is_no_news(void **state)
@@ -79,15 +79,15 @@ static void a_pod__as_the_answer_to_its_create_had_it__is_no_news(void **state)
 	store_expect(&c, KIND_POD, answer, 100);
 	cJSON_Delete(answer);
 	see(&c, KIND_POD, pod("Pending", ""));
-	assert_int_equal(told_of_pods, 0);
+	assert_int_equal(pod_changes, 0);
 	see(&c, KIND_POD, pod("Pending", "10.0.0.1"));
-	assert_int_equal(told_of_pods, 1);
+	assert_int_equal(pod_changes, 1);
 	see(&c, KIND_POD, pod("Running", "10.0.0.1"));
-	assert_int_equal(told_of_pods, 2);
+	assert_int_equal(pod_changes, 2);
 	see(&c, KIND_POD, pod("Running", "10.0.0.1"));
-	assert_int_equal(told_of_pods, 2);
+	assert_int_equal(pod_changes, 2);
 	see_gone(&c, KIND_POD, pod("Running", "10.0.0.1"));
-	assert_int_equal(told_of_pods, 3);
+	assert_int_equal(pod_changes, 3);
 	store_fini(&c);
 }
 
@@ -154,9 +154,9 @@ static void a_pod__that_is_orphaned__is_the_jobs_no_more(void **state)
 	start(&c);
 	see(&c, KIND_JOB, job("7"));
 	see(&c, KIND_POD, pod("Running", "10.0.0.1"));
-	told_of_pods = 0;
+	pod_changes = 0;
 	see(&c, KIND_POD, orphan);
-	assert_int_equal(told_of_pods, 1);
+	assert_int_equal(pod_changes, 1);
 	assert_true(snapshot_take(&c, "default/j", 100, &seen));
 	assert_int_equal(seen.observed.n_pods, 0);
 	snapshot_fini(&seen);
@@ -188,13 +188,13 @@ static void a_job__in_the_version_that_our_write_made__is_no_news(void **state)
 
 	start(&c);
 	see(&c, KIND_JOB, job("7"));
-	assert_int_equal(told, 1);
+	assert_int_equal(job_changes, 1);
 	store_update_job(&c, answer, 0);
 	cJSON_Delete(answer);
 	see(&c, KIND_JOB, job("8"));
-	assert_int_equal(told, 1);
+	assert_int_equal(job_changes, 1);
 	see(&c, KIND_JOB, job("9"));
-	assert_int_equal(told, 2);
+	assert_int_equal(job_changes, 2);
 	store_fini(&c);
 }
 
