@@ -150,7 +150,7 @@ static void put_failures(struct mu_buf *out, const cJSON *job)
 			      field_number(e, "exitCode", -1), field_text(e, "reason", "?"),
 			      *field_text(e, "node", "") ? " on node " : "",
 			      field_text(e, "node", ""), field_number(e, "attempts", 0));
-		if (cJSON_IsTrue(field_at(e, "free")))
+		if (cJSON_IsTrue(field_at(e, "uncounted")))
 			mu_buf_puts(&line, ", not counted against backoffLimit");
 		put_pair(out, "failure", line.data);
 	}

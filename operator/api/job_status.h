@@ -31,7 +31,7 @@ struct index_status {
 	char uid[64];    /* of the last pod that was counted */
 	double created;  /* of that pod; an older pod in a stale list was counted before */
 	double retry_at; /* no attempt before; 0: at once */
-	bool free_end;   /* the last end was no real failure */
+	bool uncounted;   /* the last end was no real failure */
 	bool no_gpu;     /* auto or prefer-gpu has fallen back to the CPU */
 	/* The size of the cluster that a synchronous worker has to leave, after it was scaled away;
 	 * 0: no departure is pending. */

@@ -33,7 +33,7 @@ static const struct field task_fields[] = {
     {"active", FIELD_INT, AT(task_status, active)},
     {"succeeded", FIELD_INT, AT(task_status, succeeded)},
     {"failed", FIELD_INT, AT(task_status, failed)},
-    {"joined", FIELD_INT, AT(task_status, joined), .optional = true},
+    {"joinedWorkers", FIELD_INT, AT(task_status, joined), .optional = true},
     {"kernels", FIELD_CHARS, AT(task_status, kernels), .optional = true},
     {"invalidGeneration", FIELD_INT64, AT(task_status, invalid_generation), .optional = true},
     {NULL}};
@@ -49,10 +49,10 @@ static const struct field index_fields[] = {
     {"uid", FIELD_CHARS, AT(index_status, uid)},
     {"podCreated", FIELD_TIME, AT(index_status, created)},
     {"retryAt", FIELD_DOUBLE, AT(index_status, retry_at), .optional = true},
-    {"free", FIELD_BOOL, AT(index_status, free_end)},
+    {"uncounted", FIELD_BOOL, AT(index_status, uncounted)},
     {"noGpu", FIELD_BOOL, AT(index_status, no_gpu)},
-    {"owesLeave", FIELD_INT, AT(index_status, pending_departure_size), .optional = true},
-    {"sentOff", FIELD_INT, AT(index_status, departure_attempts), .optional = true},
+    {"pendingDepartureSize", FIELD_INT, AT(index_status, pending_departure_size), .optional = true},
+    {"departureAttempts", FIELD_INT, AT(index_status, departure_attempts), .optional = true},
     {NULL}};
 static const struct field security_fields[] = {
     {"secret", FIELD_COPY, AT(security_status, secret)},
@@ -131,7 +131,7 @@ static void decode_index(struct job_status *s, const cJSON *json)
 /* True for an index that has ended once, with 0: nothing else of it is kept. */
 static bool is_plain(const struct index_status *e)
 {
-	return e->done && e->attempts == 1 && e->exit_code == 0 && !e->failures && !e->free_end &&
+	return e->done && e->attempts == 1 && e->exit_code == 0 && !e->failures && !e->uncounted &&
 	       !e->no_gpu && !e->pending_departure_size && !e->departure_attempts &&
 	       e->index >= 0 && e->index < JOB_MAX_REPLICAS;
 }

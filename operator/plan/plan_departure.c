@@ -146,9 +146,9 @@ static void report_stuck_departure(struct planner *p, const struct index_status 
 {
 	p->plan->urgent = true;
 	status_set(p, COND_DEPARTURE_STUCK, true, "CannotLeave",
-		   "%.63s/%d was scaled away without a word and nobody could be sent to leave for "
-		   "it (%d tries): the other workers may wait for it; scale %.63s to %d or more, "
-		   "or stop the job (run.suspend) and start it again",
+		   "%.63s/%d was removed and did not deregister, and %d departure pods failed: the "
+		   "other workers may wait for its gradient; scale %.63s to %d or more, or stop "
+		   "the job (run.suspend) and start it again",
 		   e->task, e->index, e->departure_attempts, e->task, e->index + 1);
 }
 

@@ -73,7 +73,7 @@ const struct index_status *plan_last_failure(const struct planner *p)
 		const struct index_status *e = &p->status->ledger[i];
 		double end = e->retry_at - plan_backoff(e->failures);
 
-		if (!e->failures || e->done || e->free_end || (last && end < last_end))
+		if (!e->failures || e->done || e->uncounted || (last && end < last_end))
 			continue;
 		last = e;
 		last_end = end;

@@ -82,7 +82,7 @@ static const struct index_status *fatal(const struct planner *p)
 	for (unsigned i = 0; i < p->status->n_ledger; i++) {
 		const struct index_status *e = &p->status->ledger[i];
 		const struct task_spec *t = job_spec_task(p->spec, e->task);
-		if (t && e->index < t->replicas && e->failures && !e->done && !e->free_end &&
+		if (t && e->index < t->replicas && e->failures && !e->done && !e->uncounted &&
 		    e->uid[0] && !plan_may_restart(p, t, e))
 			return e;
 	}

@@ -87,8 +87,8 @@ static void count_end(struct planner *p, const struct task_spec *t, const struct
 	if (!no_gpu)
 		plan_report_kernels(p, t, pod);
 	e->done = end_is_final(p, t, pod);
-	e->free_end = (pod->disrupted || no_gpu) && !zero;
-	if (e->done || e->free_end || plan_has_ended(p) || (zero && t->restart == RESTART_ALWAYS)) {
+	e->uncounted = (pod->disrupted || no_gpu) && !zero;
+	if (e->done || e->uncounted || plan_has_ended(p) || (zero && t->restart == RESTART_ALWAYS)) {
 		e->retry_at = 0;
 		return;
 	}

@@ -21,7 +21,7 @@ static const char stuck_job[] =
     "{\"type\":\"Restarting\",\"status\":\"True\",\"reason\":\"TaskFailed\"}],"
     "\"tasks\":{\"ps\":{\"desired\":1,\"ready\":1,\"kernels\":\"cpu-avx2\"}},"
     "\"ledger\":[{\"task\":\"worker\",\"index\":1,\"attempts\":2,\"exitCode\":137,"
-    "\"reason\":\"OOMKilled\",\"node\":\"n1\",\"free\":true},"
+    "\"reason\":\"OOMKilled\",\"node\":\"n1\",\"uncounted\":true},"
     "{\"task\":\"worker\",\"index\":2,\"attempts\":1,\"exitCode\":0,\"done\":true}]}}";
 static const char pods[] =
     "{\"items\":[{\"metadata\":{\"name\":\"mnist-worker-0\"},\"status\":{\"phase\":\"Pending\","

@@ -127,7 +127,7 @@ static void departure__that_fails_three_times__is_a_condition(void **state)
 	sim_settle(s, 600);
 	assert_string_equal(sim_text(condition_of(s, "WorkersAwaited"), "status"), "True");
 	assert_non_null(
-	    strstr(sim_text(condition_of(s, "WorkersAwaited"), "message"), "(3 tries)"));
+	    strstr(sim_text(condition_of(s, "WorkersAwaited"), "message"), "3 departure pods failed"));
 	stop(s, &script);
 }
 

@@ -454,7 +454,7 @@ static struct job_status full_status(void)
 	e->exit_code = 137;
 	e->created = 1767268812;
 	e->retry_at = 1767268813.25;
-	e->free_end = e->no_gpu = true;
+	e->uncounted = e->no_gpu = true;
 	e->pending_departure_size = 5;
 	e->departure_attempts = 6;
 	snprintf(e->reason, sizeof(e->reason), "OOMKilled");
