@@ -8,8 +8,22 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "lib/base/map.h"
 #include "task/rpc/bytes.h"
 #include "task/rpc/server.h"
+
+struct rpc_server {
+	struct rpc_method *methods; /* copied */
+	unsigned n_methods;
+	struct mu_map by_path;
+	void *ctx;
+	struct rpc_wait wait;
+	struct listener *listener;
+	pthread_mutex_t lock; /* guards the members below; no other lock is taken under it */
+	pthread_cond_t changed;
+	unsigned calls; /* not freed yet */
+	bool stopping;
+};
 
 struct rpc_call_ops {
 	/* Sends the reply, or the error if m is NULL.  Called once, before the handler's reference

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
-#include "task/rpc/frame_guard.h"
 
 enum { MIN_THREADS = 2, MAX_THREADS = 16 };
 
@@ -73,7 +72,6 @@ static void start_queue(void)
 					      : (unsigned)cores;
 
 	pthread_once(&once, set_log);
-	frame_guard_link();
 	grpc_init();
 	queue = grpc_completion_queue_create_for_next(NULL);
 	while (n_threads < want && !pthread_create(&threads[n_threads], NULL, core_thread, queue))

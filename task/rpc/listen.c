@@ -3,10 +3,10 @@
  *
  * Methods are registered, so that gRPC delivers a call together with its request in one event.  One
  * request is posted for each method, and one for all unregistered methods, which get UNIMPLEMENTED.
- * When a posted request is matched, the next one is posted before anything else.  References to a call: one of the posted request, which passes to the handler; one of the
- * RECV_CLOSE batch; one of the reply batch.  A batch that starts after the completion queue's
- * shutdown aborts the process.  Therefore a listener holds the queue, and is freed only when no
- * call is left. */
+ * When a posted request is matched, the next one is posted before anything else.  References to a
+ * call: one of the posted request, which passes to the handler; one of the RECV_CLOSE batch; one of
+ * the reply batch.  A batch that starts after the completion queue's shutdown aborts the process.
+ * Therefore a listener holds the queue, and is freed only when no call is left. */
 #include "task/rpc/listen.h"
 
 #include <grpc/byte_buffer.h>
@@ -20,6 +20,7 @@
 #include "task/rpc/bind.h"
 #include "task/rpc/call.h"
 #include "task/rpc/core.h"
+#include "task/rpc/frame_guard.h"
 #include "task/rpc/tls.h"
 
 enum {
@@ -321,6 +322,7 @@ int listener_start(struct rpc_server *server, const struct rpc_server_options *o
 
 	if (!queue)
 		return -MU_RESOURCE_EXHAUSTED;
+	frame_guard_link();
 	l = MU_NEW(struct listener);
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->changed, NULL);

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls on the server: references, replies and cancellation.
+ *
+ * Cancellation and reply exclude each other: the `state` of a call changes OPEN -> CANCELLING ->
+ * OPEN, or OPEN -> ANSWERED, under the server's lock.  A reply from another thread waits while the
+ * state is CANCELLING. */
+#include "task/rpc/call.h"
+
+void rpc_call_unref(struct rpc_call *c)
+{
+	struct rpc_server *s = c->server;
+	bool counted = c->counted;
+
+	if (atomic_fetch_sub(&c->refs, 1) != 1)
+		return;
+	bytes_fini(&c->request);
+	c->ops->free(c);
+	if (!counted)
+		return;
+	pthread_mutex_lock(&s->lock);
+	if (--s->calls == 0)
+		pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Runs fn as the call's cancellation.  The lock is held and the state is OPEN, before and after. */
+static void run_cancel(struct rpc_call *c, void (*fn)(void *arg), void *arg)
+{
+	struct rpc_server *s = c->server;
+
+	c->on_cancel = NULL;
+	c->state = RPC_CANCELLING;
+	c->canceller = pthread_self();
+	atomic_fetch_add(&c->refs, 1); /* fn may reply */
+	pthread_mutex_unlock(&s->lock);
+	fn(arg);
+	pthread_mutex_lock(&s->lock);
+	if (c->state == RPC_CANCELLING)
+		c->state = RPC_OPEN;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	rpc_call_unref(c);
+	pthread_mutex_lock(&s->lock);
+}
+
+void rpc_call_gone(struct rpc_call *c)
+{
+	struct rpc_server *s = c->server;
+
+	pthread_mutex_lock(&s->lock);
+	if (c->state == RPC_OPEN) {
+		c->gone = true;
+		if (c->on_cancel)
+			run_cancel(c, c->on_cancel, c->on_cancel_arg);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void answer(struct rpc_call *c, const struct rpc_message *m, const struct mu_err *err)
+{
+	struct rpc_server *s = c->server;
+
+	pthread_mutex_lock(&s->lock);
+	while (c->state == RPC_CANCELLING && !pthread_equal(c->canceller, pthread_self()))
+		pthread_cond_wait(&s->changed, &s->lock);
+	c->state = RPC_ANSWERED;
+	c->on_cancel = NULL;
+	pthread_mutex_unlock(&s->lock);
+	c->ops->send(c, m, err);
+	rpc_call_unref(c); /* the handler's reference */
+}
+
+void rpc_reply(struct rpc_call *c, const struct rpc_message *m)
+{
+	static const struct rpc_message empty;
+
+	answer(c, m ? m : &empty, NULL);
+}
+
+void rpc_reply_error(struct rpc_call *c, const struct mu_err *err)
+{
+	answer(c, NULL, err);
+}
+
+struct rpc_bytes *rpc_request(struct rpc_call *c)
+{
+	return &c->request;
+}
+
+uint32_t rpc_client_id(struct rpc_call *c)
+{
+	return c->ops->client_id ? c->ops->client_id(c) : 0;
+}
+
+void rpc_on_cancel(struct rpc_call *c, void (*fn)(void *arg), void *arg)
+{
+	struct rpc_server *s = c->server;
+
+	pthread_mutex_lock(&s->lock);
+	if (c->gone && c->state == RPC_OPEN) {
+		run_cancel(c, fn, arg);
+	} else {
+		c->on_cancel = fn;
+		c->on_cancel_arg = arg;
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool rpc_call_enter(struct rpc_call *c)
+{
+	struct rpc_server *s = c->server;
+
+	pthread_mutex_lock(&s->lock);
+	c->counted = !s->stopping;
+	s->calls += c->counted;
+	pthread_mutex_unlock(&s->lock);
+	return c->counted;
+}
+
+void rpc_call_handle(struct rpc_call *c)
+{
+	c->method->handle(c, c->server->ctx);
+}
