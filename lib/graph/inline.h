@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Internal interface between inline.c and lower.c, which builds branches and loops. */
+/* Internal interface of inline.c (calls), lower.c (branches and loops) and inline_body.c. */
 #ifndef MU_GRAPH_INLINE_H
 #define MU_GRAPH_INLINE_H
 
@@ -9,7 +9,7 @@ struct inliner {
 	struct mu_graph *g;
 	struct mu_arena scratch;
 	unsigned depth;        /* of the current call */
-	unsigned char *depths; /* by node id */
+	unsigned char *depths; /* by node id; 0 from n_depths on */
 	unsigned n_depths;
 	struct mu_err *err;
 };
@@ -30,6 +30,7 @@ struct call_site {
 	unsigned n_in;
 	struct mu_node *after; /* (optional) control input of the body */
 };
+/* Copies the body of the function into the graph. */
 int inline_body(struct inliner *x, const struct call_site *s, struct expansion *out);
 
 /* Adds a node with the call's device.  A name in use gets a suffix. */
