@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The evaluator scores each new checkpoint and does not train.
+/* The score of a model on the test set, and the evaluator.
  *
- * Its variables are on its own server, so it never waits for a ps task and no task waits for it. If
- * a checkpoint cannot be read (it may have been removed meanwhile), the evaluator waits for the
- * next one. It ends after the checkpoint of the final step.
+ * The evaluator scores each new checkpoint and does not train.  Its variables are on its own
+ * server, so it never waits for a ps task and no task waits for it. If a checkpoint cannot be read
+ * (it may have been removed meanwhile), the evaluator waits for the next one. It ends after the
+ * checkpoint of the final step.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,34 @@
 #include "lib/base/log.h"
 #include "lib/io/checkpoint_state.h"
 
-enum { POLL_INTERVAL_MS = 100 };
+enum { POLL_INTERVAL_MS = 100, EVALUATE_ROWS = 512 };
+
+/* The accuracy of the model on the test set. */
+int trainer_score(void *arg, struct mu_session *s, int64_t step, double *accuracy,
+		  struct mu_err *err)
+{
+	struct trainer *t = arg;
+	double correct = 0;
+
+	for (int64_t at = 0; at < t->test.rows; at += EVALUATE_ROWS) {
+		int64_t to = at + EVALUATE_ROWS < t->test.rows ? at + EVALUATE_ROWS : t->test.rows;
+		MU_AUTO_TENSOR x = {0};
+		MU_AUTO_TENSOR y = {0};
+		MU_AUTO_TENSOR hits = {0};
+		struct mu_feed feeds[] = {{t->model.x, &x}, {t->model.y, &y}};
+		struct mu_run run_trainer = {
+		    .feeds = feeds, .n_feeds = 2, .fetches = &t->model.correct, .n_fetches = 1};
+		int rc = mu_dataset_rows(&t->test, at, to, &x, &y, err);
+
+		if (!rc)
+			rc = mu_session_run(s, &run_trainer, &hits, err);
+		if (rc)
+			return mu_wrap(err, "evaluate");
+		correct += (double)*MU_DATA(float, &hits);
+	}
+	*accuracy = t->test.rows ? correct / (double)t->test.rows : 0;
+	return 0;
+}
 
 static int64_t step_of(const char *checkpoint)
 {

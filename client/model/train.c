@@ -14,8 +14,6 @@
 #include "lib/io/event_writer.h"
 #include "muster/data.h"
 
-enum { EVALUATE_ROWS = 512 };
-
 /* INVALID_ARGUMENT if the test images have another size than the training images. */
 static int same_features(const struct trainer *t, const char *test, const char *train_and_evaluate,
 			 struct mu_err *err)
@@ -140,33 +138,6 @@ static int open_events(struct trainer *t, struct mu_err *err)
 	if (!rc)
 		rc = mu_event_session_log(t->events, 0, MU_SESSION_START, "", err);
 	return rc;
-}
-
-/* The accuracy of the model on the test set. */
-int trainer_score(void *arg, struct mu_session *s, int64_t step, double *accuracy,
-		  struct mu_err *err)
-{
-	struct trainer *t = arg;
-	double correct = 0;
-
-	for (int64_t at = 0; at < t->test.rows; at += EVALUATE_ROWS) {
-		int64_t to = at + EVALUATE_ROWS < t->test.rows ? at + EVALUATE_ROWS : t->test.rows;
-		MU_AUTO_TENSOR x = {0};
-		MU_AUTO_TENSOR y = {0};
-		MU_AUTO_TENSOR hits = {0};
-		struct mu_feed feeds[] = {{t->model.x, &x}, {t->model.y, &y}};
-		struct mu_run run_trainer = {
-		    .feeds = feeds, .n_feeds = 2, .fetches = &t->model.correct, .n_fetches = 1};
-		int rc = mu_dataset_rows(&t->test, at, to, &x, &y, err);
-
-		if (!rc)
-			rc = mu_session_run(s, &run_trainer, &hits, err);
-		if (rc)
-			return mu_wrap(err, "evaluate");
-		correct += (double)*MU_DATA(float, &hits);
-	}
-	*accuracy = t->test.rows ? correct / (double)t->test.rows : 0;
-	return 0;
 }
 
 /* Returns a new string, or NULL without a checkpoint folder. */
