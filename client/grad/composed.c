@@ -6,7 +6,6 @@
  * gradients that the outer differentiation adds itself.
  */
 #include "client/grad/op_grads.h"
-#include "muster/grad.h"
 
 enum { MAX_OUTPUTS = 3 };
 
@@ -15,26 +14,6 @@ static void copy_inputs(struct grad_call *c, unsigned n, struct mu_out *in)
 {
 	for (unsigned i = 0; i < n; i++)
 		in[i] = mu_identity(c->b, grad_in(c, i));
-}
-
-/* out: the outputs of the composition for the inputs `in`, one for each output of the node. */
-static void differentiate(struct grad_call *c, const struct mu_out *in, unsigned n_in,
-			  const struct mu_out *out, unsigned n_out)
-{
-	struct mu_builder *b = c->b;
-	struct mu_out loss = MU_NO_OUT;
-
-	for (unsigned i = 0; i < n_out; i++) {
-		struct mu_out part;
-
-		if (!c->gy[i].node)
-			continue;
-		part = mu_mul(b, out[i], mu_op(b, "StopGradient", MU_IN(c->gy[i])));
-		part = mu_sum(b, grad_flat(b, part), NULL, 0);
-		loss = loss.node ? mu_add(b, loss, part) : part;
-	}
-	if (loss.node)
-		mu_gradients(b, loss, in, n_in, c->gx);
 }
 
 /* ---- batch normalisation ---- */
@@ -84,7 +63,7 @@ static void g_batch_norm_grad(struct grad_call *c)
 	out[0] = mu_mul(b, out[0], mu_mul(b, inverse, in[2]));
 	out[1] = sum(b, mu_mul(b, dy, normal));
 	out[2] = sum(b, dy);
-	differentiate(c, in, 3, out, 3);
+	c->gradients(b, out, c->gy, 3, in, 3, c->gx);
 }
 
 /* ---- local response normalisation ---- */
@@ -132,7 +111,7 @@ static void g_lrn_grad(struct grad_call *c)
 	back = mu_mul(b, in[1], window_sum(b, back, band));
 	out = mu_mul(b, in[0], mu_op(b, "Pow", MU_IN(s, grad_number(b, s, -(double)beta))));
 	out = mu_sub(b, out, grad_scale(b, back, 2 * (double)alpha * (double)beta));
-	differentiate(c, in, 2, &out, 1);
+	c->gradients(b, &out, c->gy, 1, in, 2, c->gx);
 }
 
 const struct op_grad grads_composed[] = {

@@ -51,8 +51,8 @@ static bool can_run_again(struct grad_call *c, const struct mu_fn *f)
 
 /* Adds f and its gradients to b. dx: for the arguments that have gradients, in order. dy: for the
  * outputs that have gradients. */
-static void add_gradient_nodes(struct mu_builder *b, const struct mu_fn *f, const struct mu_out *x,
-			       const struct mu_out *dy, struct mu_out *dx)
+static void add_gradient_nodes(struct mu_builder *b, gradients_fn gradients, const struct mu_fn *f,
+			       const struct mu_out *x, const struct mu_out *dy, struct mu_out *dx)
 {
 	struct mu_out *y = MU_NEW_ARRAY(struct mu_out, f->n_outs + 1);
 	struct mu_out *ys = MU_NEW_ARRAY(struct mu_out, f->n_outs + 1);
@@ -67,7 +67,7 @@ static void add_gradient_nodes(struct mu_builder *b, const struct mu_fn *f, cons
 		if (arg_has_gradient(f, i))
 			xs[n_xs++] = x[i];
 	if (!builder_failed(b))
-		gradients_from(b, ys, dy, n_ys, xs, n_xs, dx);
+		gradients(b, ys, dy, n_ys, xs, n_xs, dx);
 	for (unsigned i = 0; i < n_xs && !builder_failed(b); i++)
 		if (!dx[i].node)
 			dx[i] = grad_zeros(b, xs[i]);
@@ -76,12 +76,17 @@ static void add_gradient_nodes(struct mu_builder *b, const struct mu_fn *f, cons
 	free(xs);
 }
 
-static void make_gradient(struct mu_builder *b, void *fn, const struct mu_out *in,
+struct call_gradient {
+	const struct mu_fn *f;
+	gradients_fn gradients;
+};
+
+static void make_gradient(struct mu_builder *b, void *arg, const struct mu_out *in,
 			  struct mu_out *out)
 {
-	const struct mu_fn *f = fn;
+	const struct call_gradient *g = arg;
 
-	add_gradient_nodes(b, f, in, in + f->n_args, out);
+	add_gradient_nodes(b, g->gradients, g->f, in, in + g->f->n_args, out);
 }
 
 /* Inputs of the gradient function: the node's inputs starting at `from`, then the gradients of its
@@ -103,13 +108,13 @@ static struct mu_out *inputs_and_gradients(struct grad_call *c, const struct mu_
 static const struct mu_fn *gradient_of(struct grad_call *c, const struct mu_fn *f,
 				       const struct mu_out *in, unsigned n)
 {
+	struct call_gradient g = {f, c->gradients};
 	const char *name;
 
 	if (!can_run_again(c, f))
 		return NULL;
 	name = mu_arena_printf(&c->b->graph->arena, "%s_gradient", f->name);
-	return mu_function_new(c->b, name, make_gradient, (void *)f, in, n,
-			       count_args_with_gradient(f));
+	return mu_function_new(c->b, name, make_gradient, &g, in, n, count_args_with_gradient(f));
 }
 
 static void set_input_gradients(struct grad_call *c, const struct mu_fn *f, unsigned from,
@@ -179,6 +184,7 @@ static void g_case(struct grad_call *c)
 struct loop {
 	const struct mu_fn *cond, *body;
 	unsigned n, n_recorded; /* variables; variables that need lists */
+	gradients_fn gradients;
 };
 
 static bool is_recorded(const struct loop *l, unsigned i)
@@ -242,7 +248,7 @@ static void reverse_body(struct mu_builder *b, void *loop, const struct mu_out *
 		x[i] = mu_port(out[list++], 1);
 		builder_set_shape(b, x[i], mu_out_shape(l->body->b, l->body->args[i]));
 	}
-	add_gradient_nodes(b, l->body, x, in + dy, out + dy);
+	add_gradient_nodes(b, l->gradients, l->body, x, in + dy, out + dy);
 	free(x);
 }
 
@@ -280,7 +286,8 @@ static void g_while(struct grad_call *c)
 	struct mu_builder *b = c->b;
 	struct loop l = {.cond = fn_of(b, c->node, "cond", 0),
 			 .body = fn_of(b, c->node, "body", 0),
-			 .n = c->node->n_inputs};
+			 .n = c->node->n_inputs,
+			 .gradients = c->gradients};
 	const struct mu_fn *cond, *body;
 	struct mu_out *in, back;
 	unsigned n;

@@ -98,6 +98,10 @@ static const char *advice_for(const char *op)
 	return "remove it from the loss or put a StopGradient before it";
 }
 
+static void gradients_from(struct mu_builder *b, const struct mu_out *ys, const struct mu_out *gys,
+			   unsigned n_ys, const struct mu_out *xs, unsigned n,
+			   struct mu_out *grads);
+
 /* Differentiates one node: computes the gradients of its inputs from those of its outputs. */
 static void differentiate_node(struct sweep *s, struct mu_node *n)
 {
@@ -105,7 +109,7 @@ static void differentiate_node(struct sweep *s, struct mu_node *n)
 	unsigned n_out = s->b->info[n->id].n_out;
 	struct mu_out *gy = MU_NEW_ARRAY(struct mu_out, n_out + 1);
 	struct mu_out *gx = MU_NEW_ARRAY(struct mu_out, n->n_inputs + 1);
-	struct grad_call c = {s->b, n, gy, n_out, gx};
+	struct grad_call c = {s->b, n, gy, n_out, gx, gradients_from};
 
 	for (unsigned i = 0; i < n_out; i++)
 		gy[i] = sum_partials(s, (struct mu_out){n, (int)i});
@@ -148,8 +152,8 @@ static void sweep_free(struct sweep *s)
 	free(s->wanted);
 }
 
-void gradients_from(struct mu_builder *b, const struct mu_out *ys, const struct mu_out *gys,
-		    unsigned n_ys, const struct mu_out *xs, unsigned n, struct mu_out *grads)
+static void gradients_from(struct mu_builder *b, const struct mu_out *ys, const struct mu_out *gys,
+			   unsigned n_ys, const struct mu_out *xs, unsigned n, struct mu_out *grads)
 {
 	struct sweep s = {.b = b, .n_nodes = b->graph->n_nodes};
 

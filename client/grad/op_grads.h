@@ -5,6 +5,12 @@
 
 #include "client/builder.h"
 
+/* Adds the gradients of xs to the graph, as mu_gradients does. gys are the gradients of ys
+ * (MU_NO_OUT: none). */
+typedef void (*gradients_fn)(struct mu_builder *b, const struct mu_out *ys,
+			     const struct mu_out *gys, unsigned n_ys, const struct mu_out *xs,
+			     unsigned n, struct mu_out *grads);
+
 /* One node to differentiate. gy[i] is the gradient of output i (MU_NO_OUT: none). The function sets
  * gx[i] for inputs that have a gradient; they start as MU_NO_OUT. */
 struct grad_call {
@@ -13,6 +19,7 @@ struct grad_call {
 	struct mu_out *gy;
 	unsigned n_gy;
 	struct mu_out *gx;
+	gradients_fn gradients; /* for functions that differentiate other nodes too */
 };
 typedef void (*grad_fn)(struct grad_call *c);
 
@@ -37,11 +44,6 @@ extern const struct op_grad grads_of_math[], grads_of_grads[], grads_of_reductio
     grads_of_segments[], grads_of_diagonals[], grads_of_tensor_arrays[], grads_of_sparse[],
     grads_of_functions[], grads_of_lists[], grads_of_complex[], grads_of_fourier[],
     grads_of_matrices[], grads_of_linear[], grads_of_special[], grads_composed[];
-
-/* gys are the gradients of ys (MU_NO_OUT: none). Writes the gradients of xs into grads, as
- * mu_gradients does. */
-void gradients_from(struct mu_builder *b, const struct mu_out *ys, const struct mu_out *gys,
-		    unsigned n_ys, const struct mu_out *xs, unsigned n, struct mu_out *grads);
 
 static inline struct mu_out grad_in(const struct grad_call *c, unsigned i)
 {
