@@ -251,8 +251,9 @@ int worker_register(struct worker *w, const char *session, bool called, struct m
 	return 0;
 }
 
-struct executor *worker_graph(struct worker *w, const struct peer_run *run, bool called,
-			      struct mu_err *err)
+/* Returns a reference to the executor of the registered graph. */
+static struct executor *find_executor(struct worker *w, const struct peer_run *run, bool called,
+				      struct mu_err *err)
 {
 	struct executor *e = NULL;
 	struct registered *r;
@@ -273,6 +274,24 @@ struct executor *worker_graph(struct worker *w, const struct peer_run *run, bool
 	}
 	pthread_mutex_unlock(&w->lock);
 	return e;
+}
+
+void worker_run(struct worker *w, const struct peer_run *run, bool called, peer_done done,
+		void *arg)
+{
+	struct executor *e = NULL;
+	struct mu_err err;
+
+	if (mu_request_ids_add(w->run_ids, run->request_id))
+		e = find_executor(w, run, called, &err);
+	else
+		mu_fail(&err, MU_ABORTED,
+			"The same RunGraph (Worker) request was received twice. request_id: %lld",
+			(long long)run->request_id);
+	if (e)
+		worker_start_step(w, e, run, done, arg);
+	else
+		done(arg, &err, MU_SPAN(""));
 }
 
 /* True if the session was not opened here and has no graph.  (A master need not open a session

@@ -52,8 +52,9 @@ struct worker_see {
 void worker_each_step(struct worker *w, const struct worker_see *see);
 
 /* ---- internal to this folder ---- */
-struct executor *worker_graph(struct worker *w, const struct peer_run *run, bool called,
-			      struct mu_err *err); /* a reference */
+/* Runs the graph; takes the reference to its executor. */
+void worker_start_step(struct worker *w, struct executor *e, const struct peer_run *run,
+		       peer_done done, void *arg);
 struct running {
 	struct running *prev, *next;
 	struct worker *worker;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running steps.  References to a struct running: worker_run until it returns, and the executor
- * until it calls step_ended.  The worker's map has it until then.  A cancellation may arrive before
- * the executor has returned the step; worker_run checks `cancelled` afterwards. */
+/* Running steps.  References to a struct running: worker_start_step until it returns, and the
+ * executor until it calls step_ended.  The worker's map has it until then.  A cancellation may
+ * arrive before the executor has returned the step; worker_start_step checks `cancelled`
+ * afterwards. */
 #include "lib/base/pb.h"
-#include "lib/base/request_ids.h"
 #include "task/messages/hot.h"
 #include "task/runtime/trace.h"
 #include "task/worker/worker.h"
@@ -88,27 +88,14 @@ static bool add_running(struct worker *w, struct running *r)
 	return ok;
 }
 
-void worker_run(struct worker *w, const struct peer_run *run, bool called, peer_done done,
-		void *arg)
+void worker_start_step(struct worker *w, struct executor *e, const struct peer_run *run,
+		       peer_done done, void *arg)
 {
-	struct executor *e;
 	struct running *r;
 	struct step *step;
 	struct mu_err err;
 	bool cancel;
 
-	if (!mu_request_ids_add(w->run_ids, run->request_id)) {
-		mu_fail(&err, MU_ABORTED,
-			"The same RunGraph (Worker) request was received twice. request_id: %lld",
-			(long long)run->request_id);
-		done(arg, &err, MU_SPAN(""));
-		return;
-	}
-	e = worker_graph(w, run, called, &err);
-	if (!e) {
-		done(arg, &err, MU_SPAN(""));
-		return;
-	}
 	r = MU_NEW(struct running);
 	*r = (struct running){.worker = w,
 			      .step_id = run->step_id,
