@@ -5,150 +5,16 @@
 
 #include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
+#include "task/kernels/data/element_list.h"
 #include "task/kernels/data/stack.h"
 #include "task/kernels/engine/variant.h"
-
-/* ---- a growing list of elements, n_out tensors each ---- */
-
-struct list {
-	struct mu_tensor *t;
-	int64_t n, room;
-};
-
-/* Room for one more, which the caller counts when it has filled it. */
-static struct mu_tensor *list_next(struct list *l, unsigned n_out)
-{
-	if (l->n == l->room) {
-		l->room = l->room ? 2 * l->room : 8;
-		l->t = mu_xrealloc(l->t, (size_t)l->room * n_out * sizeof *l->t);
-	}
-	struct mu_tensor *t = l->t + l->n * n_out;
-	memset(t, 0, n_out * sizeof *t);
-	return t;
-}
-
-/* Without the first n. */
-static void list_drop(struct list *l, int64_t n, unsigned n_out)
-{
-	if (!n) /* memmove wants memory, even for nothing */
-		return;
-	for (int64_t i = 0; i < n * n_out; i++)
-		mu_tensor_unref(&l->t[i]);
-	l->n -= n;
-	memmove(l->t, l->t + n * n_out, (size_t)(l->n * n_out) * sizeof *l->t);
-}
-
-static void list_fini(struct list *l, unsigned n_out)
-{
-	list_drop(l, l->n, n_out);
-	free(l->t);
-	*l = (struct list){0};
-}
-
-static int list_state(struct list *l, unsigned n_out, struct archive *a, struct mu_err *err)
-{
-	int64_t n = l->n;
-	int rc = archive_number(a, &n, 0, INT64_MAX, err);
-
-	if (rc || !archive_reads(a)) {
-		for (int64_t i = 0; i < n && !rc; i++)
-			rc = archive_element(a, &l->t[i * n_out], n_out, err);
-		return rc;
-	}
-	list_drop(l, l->n, n_out);
-	for (; l->n < n && !rc; l->n += !rc)
-		rc = archive_element(a, list_next(l, n_out), n_out, err);
-	return rc;
-}
-
-/* ---- a list as a dataset ---- */
-
-static void finish_listed(struct dataset *d)
-{
-	list_fini(d->shared, d->n_out);
-}
-
-static int listed_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
-{
-	const struct list *l = c->d->shared;
-	int64_t *at = c->own;
-
-	if (*at >= l->n)
-		return 0;
-	for (unsigned i = 0; i < c->d->n_out; i++)
-		out[i] = mu_tensor_ref(&l->t[*at * c->d->n_out + i]);
-	++*at;
-	return 1;
-}
-
-static int64_t count_listed(const struct dataset *d, int64_t n)
-{
-	return ((const struct list *)d->shared)->n;
-}
-
-static int listed_state(struct cursor *c, struct archive *a, struct mu_err *err)
-{
-	return archive_number(a, c->own, 0, INT64_MAX, err);
-}
-
-static const struct dataset_kind listed = {"WindowOp",
-					   .shared_size = sizeof(struct list),
-					   .cursor_size = sizeof(int64_t),
-					   .finish = finish_listed,
-					   .next = listed_next,
-					   .count = count_listed,
-					   .state = listed_state};
-
-static struct dataset *new_list(unsigned n_out)
-{
-	struct dataset *d = dataset_new(&listed);
-
-	d->n_out = n_out;
-	d->shared = mu_xcalloc(1, sizeof(struct list));
-	return d;
-}
-
-/* Takes the list's elements. */
-static int list_as_dataset(struct list *l, unsigned n_out, struct mu_tensor *out,
-			   struct mu_err *err)
-{
-	struct dataset *d = new_list(n_out);
-
-	*(struct list *)d->shared = *l;
-	*l = (struct list){0};
-	return variant_tensor(out, &d->object, err);
-}
-
-bool dataset_is_list(const struct mu_object *o)
-{
-	return o->type == &dataset_type &&
-	       MU_CONTAINER(o, const struct dataset, object)->kind == &listed;
-}
-
-int archive_list(struct archive *a, struct mu_object **o, struct mu_err *err)
-{
-	struct dataset *d = archive_reads(a) ? NULL : MU_CONTAINER(*o, struct dataset, object);
-	int64_t n_out = d ? d->n_out : 0;
-	int rc = archive_number(a, &n_out, 1, MAX_COMPONENTS, err);
-
-	if (rc)
-		return rc;
-	if (d)
-		return list_state(d->shared, d->n_out, a, err);
-	d = new_list((unsigned)n_out);
-	if ((rc = list_state(d->shared, d->n_out, a, err)))
-		mu_object_unref(&d->object);
-	else
-		*o = &d->object;
-	return rc;
-}
 
 /* ---- windows ---- */
 
 enum { WINDOW_SIZE, WINDOW_SHIFT, WINDOW_STRIDE, WINDOW_WHOLE };
 
 struct window {
-	struct list list;
+	struct element_list list;
 	int64_t skip; /* elements between this window and the next one */
 };
 
@@ -167,7 +33,7 @@ static int check_window(struct dataset *d, struct mu_err *err)
 
 static void window_close(struct cursor *c)
 {
-	list_fini(&((struct window *)c->own)->list, c->d->n_out);
+	element_list_fini(&((struct window *)c->own)->list, c->d->n_out);
 }
 
 /* Draws until the list has so many elements, or to the end. */
@@ -177,12 +43,12 @@ static int fill_window(struct cursor *c, int64_t span, struct mu_err *err)
 	int rc = 1;
 
 	while (c->up && w->list.n < span && rc > 0) {
-		rc = cursor_next(c->up, list_next(&w->list, c->d->n_out), err);
+		rc = cursor_next(c->up, element_list_next(&w->list, c->d->n_out), err);
 		if (rc <= 0)
 			break;
 		w->list.n++;
 		if (w->skip) {
-			list_drop(&w->list, 1, c->d->n_out);
+			element_list_drop(&w->list, 1, c->d->n_out);
 			w->skip--;
 		}
 	}
@@ -194,13 +60,13 @@ static int fill_window(struct cursor *c, int64_t span, struct mu_err *err)
 }
 
 /* Every stride-th of the list's elements; only component k of them, or all. */
-static void dataset_group_pick(const struct list *from, int64_t n, int64_t stride, unsigned n_out,
-			       int k, struct list *to)
+static void dataset_group_pick(const struct element_list *from, int64_t n, int64_t stride,
+			       unsigned n_out, int k, struct element_list *to)
 {
 	unsigned first = k < 0 ? 0 : (unsigned)k, some = k < 0 ? n_out : 1;
 
 	for (int64_t i = 0; i < n; i++, to->n++) {
-		struct mu_tensor *t = list_next(to, some);
+		struct mu_tensor *t = element_list_next(to, some);
 		for (unsigned x = 0; x < some; x++)
 			t[x] = mu_tensor_ref(&from->t[i * stride * n_out + first + x]);
 	}
@@ -213,9 +79,9 @@ static int window_elements(const struct cursor *c, int64_t n, int64_t stride, st
 	int rc = 0;
 
 	for (unsigned k = 0; k < c->d->n_out && !rc; k++) {
-		struct list some = {0};
+		struct element_list some = {0};
 		dataset_group_pick(&w->list, n, stride, c->d->n_out, (int)k, &some);
-		if ((rc = list_as_dataset(&some, 1, &out[k], err)))
+		if ((rc = element_list_to_dataset(&some, 1, &out[k], err)))
 			element_drop(out, k);
 	}
 	return rc;
@@ -254,7 +120,7 @@ static int window_next(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 	int64_t n = 1 + (w->list.n - 1) / stride;
 	rc = (batch ? window_batch : window_elements)(c, n, stride, out, err);
 	int64_t drop = shift < w->list.n ? shift : w->list.n;
-	list_drop(&w->list, drop, c->d->n_out);
+	element_list_drop(&w->list, drop, c->d->n_out);
 	w->skip = shift - drop;
 	return rc ? rc : 1;
 }
@@ -264,7 +130,7 @@ static int window_state(struct cursor *c, struct archive *a, struct mu_err *err)
 	struct window *w = c->own;
 	int rc = archive_number(a, &w->skip, 0, INT32_MAX, err);
 
-	return rc ? rc : list_state(&w->list, c->d->n_out, a, err);
+	return rc ? rc : archive_element_list(a, &w->list, c->d->n_out, err);
 }
 
 /* ---- groups by window: a dataset is made of each group that is full, and gone through ---- */
@@ -273,7 +139,7 @@ enum { KEY_F, REDUCE_F, SIZE_F };
 
 struct group {
 	int64_t key, size;
-	struct list list;
+	struct element_list list;
 };
 
 struct groups {
@@ -302,7 +168,7 @@ static void groups_close(struct cursor *c)
 	struct groups *w = c->own;
 
 	for (size_t i = 0; i < w->n; i++)
-		list_fini(&w->g[i].list, c->d->in[0]->n_out);
+		element_list_fini(&w->g[i].list, c->d->in[0]->n_out);
 	free(w->g);
 	end_group(w);
 }
@@ -409,11 +275,11 @@ static int dataset_group_reduce(struct cursor *c, struct mu_err *err)
 static int begin_group(struct cursor *c, struct group *g, struct mu_err *err)
 {
 	struct groups *w = c->own;
-	struct list all = g->list;
+	struct element_list all = g->list;
 	int rc;
 
-	g->list = (struct list){0};
-	if ((rc = list_as_dataset(&all, c->d->in[0]->n_out, &w->of[1], err)) ||
+	g->list = (struct element_list){0};
+	if ((rc = element_list_to_dataset(&all, c->d->in[0]->n_out, &w->of[1], err)) ||
 	    (rc = mu_tensor_scalar(&w->of[0], MU_INT64, &g->key, err)) ||
 	    (rc = dataset_group_reduce(c, err)))
 		end_group(w);
@@ -442,7 +308,7 @@ static int next_group(struct cursor *c, struct mu_err *err)
 			element_drop(element, n);
 			return rc;
 		}
-		memcpy(list_next(&g->list, n), element, n * sizeof *element);
+		memcpy(element_list_next(&g->list, n), element, n * sizeof *element);
 		if (++g->list.n == g->size)
 			return (rc = begin_group(c, g, err)) ? rc : 1;
 	}
@@ -472,7 +338,7 @@ static int group_state(struct cursor *c, struct group *g, struct archive *a, str
 
 	if (rc || (rc = archive_number(a, &g->size, 1, INT64_MAX, err)))
 		return rc;
-	return list_state(&g->list, c->d->in[0]->n_out, a, err);
+	return archive_element_list(a, &g->list, c->d->in[0]->n_out, err);
 }
 
 static int all_groups_state(struct cursor *c, struct archive *a, struct mu_err *err)

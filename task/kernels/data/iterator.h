@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an iterator is made of, for the two files that know: iterator.c draws, iterator_state.c
- * saves and restores. */
+/* Iterators: resources that draw elements of a dataset.
+ *
+ * iterator.c has the resource and its thread, iterator_state.c its state, iterator_ops.c the ops.
+ */
 #ifndef MU_TASK_KERNELS_DATA_ITERATOR_H
 #define MU_TASK_KERNELS_DATA_ITERATOR_H
 
 #include "task/kernels/control/wait_queue.h"
 #include "task/kernels/data/dataset.h"
 
-struct transfer; /* a state on its way out or in */
+#define ITERATOR_STATE_KIND "muster.Iterator" /* of the encoded state */
+
+/* A request to save or restore the state. */
+struct transfer {
+	struct transfer *next;
+	_Atomic int refs;
+	struct mu_object *state; /* to restore; else the saved state, or NULL */
+	bool restores, queued, done;
+	struct mu_err err;
+};
+
 struct ready {
 	struct ready *next;
 	struct mu_err err; /* instead of an element */
@@ -20,8 +32,9 @@ struct iterator {
 	struct wait_queue waiters;
 	pthread_cond_t work; /* with the queue's lock */
 	pthread_t thread;
-	struct caller caller; /* the thread's; has a lock of its own */
-	bool started, stop, orphan;
+	struct caller caller; /* used by the thread; has a lock of its own */
+	bool started, stop;
+	bool orphan; /* the thread frees the iterator when it ends */
 	struct function *factory;
 	struct dataset *dataset; /* NULL: not initialised */
 	uint64_t round;          /* counts the datasets it was given */
@@ -32,20 +45,27 @@ struct iterator {
 };
 
 extern const struct resource_type iterator_type;
-int iterator_start(struct iterator *it, struct mu_err *err); /* its thread, once */
-struct ready *iterator_ready(unsigned n);                    /* without an element yet */
+/* arg: the dataset factory of a one-shot iterator, which is taken, or NULL. */
+struct resource *iterator_create(void *arg, struct mu_err *err);
+int iterator_start(struct iterator *it, struct mu_err *err); /* starts the thread, once */
+/* Starts a new round with d, which is taken.  Called with the queue's lock. */
+void iterator_give_dataset(struct iterator *it, struct dataset *d);
+
+/* ---- iterator_state.c ---- */
+struct ready *iterator_ready(unsigned n); /* without an element */
 void iterator_ready_free(struct ready *r);
-/* Instead of what it has ready: this list, which is taken. */
+void iterator_drop_ready(struct iterator *it);
+/* Replaces the elements that are ready; takes the list. */
 void iterator_put_ready(struct iterator *it, struct ready *head);
 
-/* The next transfer that waits, off its list; with the queue's lock. */
+void transfer_drop(struct transfer *t);
+/* Removes the first transfer from the iterator's list.  Called with the queue's lock. */
 struct transfer *iterator_next_transfer(struct iterator *it);
-/* Does it, on the thread and without the lock.  NULL: there is no dataset.  The cursor is the
- * thread's: what is read puts another one in its place. */
+/* Saves or restores the state.  Called on the thread and without the lock.  d: NULL if the iterator
+ * has no dataset.  A restore replaces the cursor. */
 void iterator_transfer(struct iterator *it, struct transfer *t, const struct dataset *d,
 		       uint64_t round, struct cursor **cursor);
-void iterator_refuse(struct iterator *it, struct transfer *t, const struct mu_err *err);
-void iterator_serialize(struct kernel_call *c);
-void iterator_deserialize(struct kernel_call *c);
+/* Ends the transfer with err. */
+void iterator_end_transfer(struct iterator *it, struct transfer *t, const struct mu_err *err);
 
 #endif

@@ -1,33 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Iterators in checkpoints: SerializeIterator and DeserializeIterator.
+/* The state of an iterator: the elements that are ready, and the transfer of the whole state to and
+ * from checkpoints.
  *
- * Where an iterator is, its cursor knows, and that is its thread's: each op leaves a transfer,
- * which the thread does between two elements while the op waits at the wait queue.  A transfer has
- * two owners, the op and the thread (before it, the list); one that nobody waits for any more is
- * still done.
+ * Only the thread of the iterator may use its cursor.  SerializeIterator and DeserializeIterator
+ * queue a transfer, which the thread does between two elements while the op waits.  A transfer has
+ * two owners: the op, and the queue or the thread.  The thread also does a transfer whose op was
+ * cancelled.
  *
- * The state is an object that goes into a checkpoint as bytes: a version, the elements that are
- * ready and not yet taken, whether the end has come, and the cursors, from the outermost inwards.
+ * A checkpoint stores the state as bytes: a version, the elements that are ready, whether the end
+ * was reached, and the cursors from the outermost inwards.
  */
 #include <string.h>
 
 #include "lib/tensor/encoded.h"
 #include "task/kernels/data/archive.h"
 #include "task/kernels/data/iterator.h"
-#include "task/kernels/state/handles.h"
 
-#define KIND "muster.Iterator"
 enum { VERSION = 1 };
 
-struct transfer {
-	struct transfer *next;
-	_Atomic int refs;
-	struct mu_object *state; /* to be read; or NULL, then what has been written */
-	bool reads, queued, done;
-	struct mu_err err;
-};
+/* ---- elements that are ready ---- */
 
-static void transfer_drop(struct transfer *t)
+void iterator_ready_free(struct ready *r)
+{
+	element_drop(r->t, r->n);
+	free(r);
+}
+
+void iterator_drop_ready(struct iterator *it)
+{
+	while (it->head) {
+		struct ready *r = it->head;
+		it->head = r->next;
+		iterator_ready_free(r);
+	}
+	it->tail = &it->head;
+	it->n_ready = 0;
+}
+
+struct ready *iterator_ready(unsigned n)
+{
+	return mu_xcalloc(1, sizeof(struct ready) + (n + 1) * sizeof(struct mu_tensor));
+}
+
+void iterator_put_ready(struct iterator *it, struct ready *head)
+{
+	iterator_drop_ready(it);
+	it->head = head;
+	for (; head; head = head->next) {
+		it->tail = &head->next;
+		it->n_ready++;
+	}
+}
+
+/* ---- transfers ---- */
+
+void transfer_drop(struct transfer *t)
 {
 	if (atomic_fetch_sub(&t->refs, 1) != 1)
 		return;
@@ -166,7 +193,7 @@ static int save(struct iterator *it, struct transfer *t, const struct dataset *d
 	}
 	s.cursor = *cursor;
 	if (!(rc = archive_state(&a, &s, d, &it->caller, err)))
-		t->state = mu_encoded_new(MU_SPAN(KIND), &b);
+		t->state = mu_encoded_new(MU_SPAN(ITERATOR_STATE_KIND), &b);
 	state_fini(&s);
 	return rc;
 }
@@ -220,7 +247,7 @@ static void mark_done(void *arg)
 	((struct transfer *)arg)->done = true;
 }
 
-void iterator_refuse(struct iterator *it, struct transfer *t, const struct mu_err *err)
+void iterator_end_transfer(struct iterator *it, struct transfer *t, const struct mu_err *err)
 {
 	t->err = *err;
 	wait_queue_update(&it->waiters, mark_done, t);
@@ -236,133 +263,9 @@ void iterator_transfer(struct iterator *it, struct transfer *t, const struct dat
 		mu_fail(&err, MU_FAILED_PRECONDITION,
 			"the iterator has not been initialized: run its initializer before it is "
 			"saved or restored");
-	else if (t->reads)
+	else if (t->restores)
 		restore(it, t, d, round, cursor, &err);
 	else
 		save(it, t, d, round, cursor, &err);
-	iterator_refuse(it, t, &err); /* code MU_OK: it was no refusal */
-}
-
-/* ---- the ops ---- */
-
-struct mover {
-	struct waiter w;
-	struct iterator *it;
-	struct transfer *t;
-};
-
-static int give_state(struct kernel_call *c, struct transfer *t, struct mu_err *err)
-{
-	struct mu_shape one = mu_shape_vec(1);
-	struct mu_tensor out;
-	int rc = mu_tensor_new(&out, MU_VARIANT, &one, err);
-
-	if (rc)
-		return rc;
-	*MU_DATA(struct mu_object *, &out) = mu_object_ref(t->state);
-	kernel_out_take(c, 0, out);
-	return 0;
-}
-
-static void iterator_state_leave(struct iterator *it, struct transfer *t)
-{
-	struct transfer **p = &it->transfers;
-
-	while (*p)
-		p = &(*p)->next;
-	*p = t;
-	t->queued = true;
-	atomic_fetch_add(&t->refs, 1);
-	pthread_cond_signal(&it->work);
-}
-
-static bool move_try(struct waiter *w)
-{
-	struct transfer *t = MU_CONTAINER(w, struct mover, w)->t;
-
-	if (!t->queued)
-		iterator_state_leave(MU_CONTAINER(w, struct mover, w)->it, t);
-	if (!t->done)
-		return false;
-	w->err = t->err;
-	if (t->err.code == MU_OK && !t->reads)
-		give_state(w->c, t, &w->err);
-	return true;
-}
-
-/* It may not have begun yet. */
-static void move_undo(struct waiter *w)
-{
-	struct mover *m = MU_CONTAINER(w, struct mover, w);
-
-	for (struct transfer **p = &m->it->transfers; *p; p = &(*p)->next)
-		if (*p == m->t) {
-			*p = m->t->next;
-			transfer_drop(m->t);
-			return;
-		}
-}
-
-static void move_free(struct waiter *w)
-{
-	struct mover *m = MU_CONTAINER(w, struct mover, w);
-
-	transfer_drop(m->t);
-	free(m);
-}
-
-/* Takes the reference to the state. */
-static void start_moving(struct kernel_call *c, struct mu_object *state)
-{
-	struct mover *m = MU_NEW(struct mover);
-	struct resource *r = NULL;
-	struct mu_err err;
-
-	m->t = MU_NEW(struct transfer);
-	atomic_init(&m->t->refs, 1);
-	m->t->state = state;
-	m->t->reads = state != NULL;
-	int rc = handle_find(c, 0, &iterator_type, &r, &err);
-	if (!rc) {
-		m->it = MU_CONTAINER(r, struct iterator, base);
-		rc = iterator_start(m->it, &err);
-	}
-	if (rc) {
-		if (r)
-			resource_unref(r);
-		move_free(&m->w);
-		kernel_finish(c, &err);
-		return;
-	}
-	m->w = (struct waiter){.c = c,
-			       .waiters = &m->it->waiters,
-			       .owner = r,
-			       .what = state ? "DeserializeIterator" : "SerializeIterator",
-			       .try = move_try,
-			       .undo = move_undo,
-			       .free = move_free};
-	wait_queue_add(&m->w, WAIT_PEEK);
-}
-
-void iterator_serialize(struct kernel_call *c)
-{
-	start_moving(c, NULL);
-}
-
-void iterator_deserialize(struct kernel_call *c)
-{
-	const struct mu_tensor *t = kernel_in(c, 1);
-	struct mu_object *o =
-	    t->dtype == MU_VARIANT && t->shape.count == 1 ? *MU_DATA(struct mu_object *, t) : NULL;
-	const struct mu_encoded *e = mu_encoded_of(o);
-	struct mu_err err;
-
-	if (e && strcmp(e->kind, KIND) == 0) {
-		start_moving(c, mu_object_ref(o));
-		return;
-	}
-	mu_fail(
-	    &err, MU_INVALID_ARGUMENT,
-	    "this is no iterator's state that was saved here: those of TensorFlow are not read");
-	kernel_finish(c, &err);
+	iterator_end_transfer(it, t, &err);
 }

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/data/element_list.h"
+
+#include <string.h>
+
+#include "task/kernels/data/archive.h"
+#include "task/kernels/engine/variant.h"
+
+struct mu_tensor *element_list_next(struct element_list *l, unsigned n_out)
+{
+	if (l->n == l->room) {
+		l->room = l->room ? 2 * l->room : 8;
+		l->t = mu_xrealloc(l->t, (size_t)l->room * n_out * sizeof *l->t);
+	}
+	struct mu_tensor *t = l->t + l->n * n_out;
+	memset(t, 0, n_out * sizeof *t);
+	return t;
+}
+
+void element_list_drop(struct element_list *l, int64_t n, unsigned n_out)
+{
+	if (!n) /* l->t may be NULL, which memmove does not accept */
+		return;
+	for (int64_t i = 0; i < n * n_out; i++)
+		mu_tensor_unref(&l->t[i]);
+	l->n -= n;
+	memmove(l->t, l->t + n * n_out, (size_t)(l->n * n_out) * sizeof *l->t);
+}
+
+void element_list_fini(struct element_list *l, unsigned n_out)
+{
+	element_list_drop(l, l->n, n_out);
+	free(l->t);
+	*l = (struct element_list){0};
+}
+
+/* ---- the dataset of a list ---- */
+
+static void finish_listed(struct dataset *d)
+{
+	element_list_fini(d->shared, d->n_out);
+}
+
+static int listed_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	const struct element_list *l = c->d->shared;
+	int64_t *at = c->own;
+
+	if (*at >= l->n)
+		return 0;
+	for (unsigned i = 0; i < c->d->n_out; i++)
+		out[i] = mu_tensor_ref(&l->t[*at * c->d->n_out + i]);
+	++*at;
+	return 1;
+}
+
+static int64_t count_listed(const struct dataset *d, int64_t n)
+{
+	return ((const struct element_list *)d->shared)->n;
+}
+
+static int listed_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	return archive_number(a, c->own, 0, INT64_MAX, err);
+}
+
+static const struct dataset_kind listed = {"WindowOp",
+					   .shared_size = sizeof(struct element_list),
+					   .cursor_size = sizeof(int64_t),
+					   .finish = finish_listed,
+					   .next = listed_next,
+					   .count = count_listed,
+					   .state = listed_state};
+
+struct dataset *element_list_dataset_new(unsigned n_out)
+{
+	struct dataset *d = dataset_new(&listed);
+
+	d->n_out = n_out;
+	d->shared = mu_xcalloc(1, sizeof(struct element_list));
+	return d;
+}
+
+int element_list_to_dataset(struct element_list *l, unsigned n_out, struct mu_tensor *out,
+			    struct mu_err *err)
+{
+	struct dataset *d = element_list_dataset_new(n_out);
+
+	*(struct element_list *)d->shared = *l;
+	*l = (struct element_list){0};
+	return variant_tensor(out, &d->object, err);
+}
+
+bool dataset_is_list(const struct mu_object *o)
+{
+	return o->type == &dataset_type &&
+	       MU_CONTAINER(o, const struct dataset, object)->kind == &listed;
+}

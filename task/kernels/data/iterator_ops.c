@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ops on iterators: creation, GetNext, saving and restoring, handles as strings. */
+#include <string.h>
+
+#include "lib/tensor/encoded.h"
+#include "lib/tensor/tensor_proto.h"
+#include "task/kernels/control/optional.h"
+#include "task/kernels/data/iterator.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/variant.h"
+#include "task/kernels/state/handles.h"
+
+/* ---- getting ---- */
+
+struct getter {
+	struct waiter w;
+	struct iterator *it;
+	bool optional;  /* the end is an optional without a value, not an error */
+	uint64_t round; /* that it is to be of; 0: any */
+};
+
+static void getter_free(struct waiter *w)
+{
+	free(MU_CONTAINER(w, struct getter, w));
+}
+
+static int iterator_hand_out(struct kernel_call *c, const struct ready *r, bool optional,
+			     struct mu_err *err)
+{
+	const struct mu_attr *types = mu_node_attr(c->node, "output_types");
+	unsigned want = types ? types->n : 0;
+
+	if (r->n != want || (!optional && c->n_out != want))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "the iterator gives %u components, %u are expected", r->n, want);
+	for (unsigned i = 0; i < r->n; i++) {
+		if (r->t[i].dtype != types->types[i])
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT, "component %u is a %s, expected %s", i,
+			    mu_dtype_name(r->t[i].dtype), mu_dtype_name(types->types[i]));
+		if (!optional)
+			kernel_out_take(c, i, mu_tensor_ref(&r->t[i]));
+	}
+	return optional ? optional_out(c, r->t, r->n, err) : 0;
+}
+
+static bool get_try(struct waiter *w)
+{
+	bool optional = MU_CONTAINER(w, struct getter, w)->optional;
+	struct iterator *it = MU_CONTAINER(w, struct getter, w)->it;
+	uint64_t round = MU_CONTAINER(w, struct getter, w)->round;
+	struct ready *r = it->head;
+
+	if (round && round != it->round) {
+		mu_fail(&w->err, MU_INVALID_ARGUMENT, "Invalid incarnation id: %llu, not %llu",
+			(unsigned long long)round, (unsigned long long)it->round);
+		return true;
+	}
+	if (r) {
+		it->head = r->next;
+		if (!it->head)
+			it->tail = &it->head;
+		it->n_ready--;
+		if (r->err.code != MU_OK)
+			w->err = r->err;
+		else
+			iterator_hand_out(w->c, r, optional, &w->err);
+		iterator_ready_free(r);
+		pthread_cond_signal(&it->work);
+		return true;
+	}
+	if (it->ended && optional) {
+		optional_out(w->c, NULL, 0, &w->err);
+		return true;
+	}
+	if (it->ended) {
+		mu_fail(&w->err, MU_OUT_OF_RANGE, "End of sequence");
+		return true;
+	}
+	if (!it->dataset && !it->factory) {
+		mu_fail(&w->err, MU_FAILED_PRECONDITION,
+			"GetNext() failed because the iterator has not been initialized. Ensure "
+			"that you have run the initializer operation for this iterator before "
+			"getting the next element.");
+		return true;
+	}
+	it->asked = true;
+	pthread_cond_signal(&it->work);
+	return false;
+}
+
+static void start_getting(struct kernel_call *c, bool optional, uint64_t round)
+{
+	struct mu_err err;
+	struct resource *r;
+
+	if (handle_find(c, 0, &iterator_type, &r, &err)) {
+		kernel_finish(c, &err);
+		return;
+	}
+	struct iterator *it = MU_CONTAINER(r, struct iterator, base);
+	if (iterator_start(it, &err)) {
+		resource_unref(r);
+		kernel_finish(c, &err);
+		return;
+	}
+	struct getter *g = MU_NEW(struct getter);
+	*g = (struct getter){.it = it,
+			     .optional = optional,
+			     .round = round,
+			     .w = {.c = c,
+				   .waiters = &it->waiters,
+				   .owner = r,
+				   .what = "GetNext",
+				   .try = get_try,
+				   .free = getter_free}};
+	wait_queue_add(&g->w, WAIT_TAKE);
+}
+
+static void get_next(struct kernel_call *c)
+{
+	start_getting(c, false, 0);
+}
+
+static void get_next_as_optional(struct kernel_call *c)
+{
+	start_getting(c, true, 0);
+}
+
+/* Inputs: the iterator, which of its devices' share, and the round that it is to be of. */
+static void get_from_shard(struct kernel_call *c)
+{
+	struct mu_err err;
+	int64_t shard, round;
+
+	if (!args_int(c, 1, &shard, &err) && !args_int(c, 2, &round, &err)) {
+		if (shard == 0 && round > 0) {
+			start_getting(c, false, (uint64_t)round);
+			return;
+		}
+		mu_fail(&err, MU_INVALID_ARGUMENT, "there is no shard %lld of round %lld",
+			(long long)shard, (long long)round);
+	}
+	kernel_finish(c, &err);
+}
+
+/* ---- saving and restoring ---- */
+
+struct mover {
+	struct waiter w;
+	struct iterator *it;
+	struct transfer *t;
+};
+
+static int give_state(struct kernel_call *c, struct transfer *t, struct mu_err *err)
+{
+	struct mu_shape one = mu_shape_vec(1);
+	struct mu_tensor out;
+	int rc = mu_tensor_new(&out, MU_VARIANT, &one, err);
+
+	if (rc)
+		return rc;
+	*MU_DATA(struct mu_object *, &out) = mu_object_ref(t->state);
+	kernel_out_take(c, 0, out);
+	return 0;
+}
+
+static void queue_transfer(struct iterator *it, struct transfer *t)
+{
+	struct transfer **p = &it->transfers;
+
+	while (*p)
+		p = &(*p)->next;
+	*p = t;
+	t->queued = true;
+	atomic_fetch_add(&t->refs, 1);
+	pthread_cond_signal(&it->work);
+}
+
+static bool move_try(struct waiter *w)
+{
+	struct transfer *t = MU_CONTAINER(w, struct mover, w)->t;
+
+	if (!t->queued)
+		queue_transfer(MU_CONTAINER(w, struct mover, w)->it, t);
+	if (!t->done)
+		return false;
+	w->err = t->err;
+	if (t->err.code == MU_OK && !t->restores)
+		give_state(w->c, t, &w->err);
+	return true;
+}
+
+/* It may not have begun yet. */
+static void move_undo(struct waiter *w)
+{
+	struct mover *m = MU_CONTAINER(w, struct mover, w);
+
+	for (struct transfer **p = &m->it->transfers; *p; p = &(*p)->next)
+		if (*p == m->t) {
+			*p = m->t->next;
+			transfer_drop(m->t);
+			return;
+		}
+}
+
+static void move_free(struct waiter *w)
+{
+	struct mover *m = MU_CONTAINER(w, struct mover, w);
+
+	transfer_drop(m->t);
+	free(m);
+}
+
+/* Takes the reference to the state. */
+static void start_moving(struct kernel_call *c, struct mu_object *state)
+{
+	struct mover *m = MU_NEW(struct mover);
+	struct resource *r = NULL;
+	struct mu_err err;
+
+	m->t = MU_NEW(struct transfer);
+	atomic_init(&m->t->refs, 1);
+	m->t->state = state;
+	m->t->restores = state != NULL;
+	int rc = handle_find(c, 0, &iterator_type, &r, &err);
+	if (!rc) {
+		m->it = MU_CONTAINER(r, struct iterator, base);
+		rc = iterator_start(m->it, &err);
+	}
+	if (rc) {
+		if (r)
+			resource_unref(r);
+		move_free(&m->w);
+		kernel_finish(c, &err);
+		return;
+	}
+	m->w = (struct waiter){.c = c,
+			       .waiters = &m->it->waiters,
+			       .owner = r,
+			       .what = state ? "DeserializeIterator" : "SerializeIterator",
+			       .try = move_try,
+			       .undo = move_undo,
+			       .free = move_free};
+	wait_queue_add(&m->w, WAIT_PEEK);
+}
+
+static void iterator_serialize(struct kernel_call *c)
+{
+	start_moving(c, NULL);
+}
+
+static void iterator_deserialize(struct kernel_call *c)
+{
+	const struct mu_tensor *t = kernel_in(c, 1);
+	struct mu_object *o =
+	    t->dtype == MU_VARIANT && t->shape.count == 1 ? *MU_DATA(struct mu_object *, t) : NULL;
+	const struct mu_encoded *e = mu_encoded_of(o);
+	struct mu_err err;
+
+	if (e && strcmp(e->kind, ITERATOR_STATE_KIND) == 0) {
+		start_moving(c, mu_object_ref(o));
+		return;
+	}
+	mu_fail(
+	    &err, MU_INVALID_ARGUMENT,
+	    "this is no iterator's state that was saved here: those of TensorFlow are not read");
+	kernel_finish(c, &err);
+}
+
+/* ---- making ---- */
+
+static int iterator_make(struct kernel_call *c, struct mu_err *err)
+{
+	struct resource *r;
+	int rc = handle_make(c, &iterator_type, iterator_create, NULL, &r, err);
+
+	if (!rc)
+		resource_unref(r);
+	return rc;
+}
+
+struct one_shot {
+	struct kernel_call *c;
+	const struct mu_func *f;
+};
+
+static struct resource *create_one_shot(void *arg, struct mu_err *err)
+{
+	struct one_shot *o = arg;
+	struct function *f;
+
+	if (function_new(o->c->runtime, o->c->step, o->f, &f, err))
+		return NULL;
+	return iterator_create(f, err);
+}
+
+static int one_shot(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_attr *f = mu_node_attr(c->node, "dataset_factory");
+	struct resource *r;
+
+	if (!f || f->kind != MU_ATTR_FUNC)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "there is no dataset_factory");
+	struct one_shot arg = {c, f->func};
+	int rc = handle_make(c, &iterator_type, create_one_shot, &arg, &r, err);
+	if (!rc)
+		resource_unref(r);
+	return rc;
+}
+
+struct renewal {
+	struct iterator *it;
+	struct dataset *d;
+	uint64_t round; /* what that makes it */
+};
+
+static void renew(void *arg)
+{
+	struct renewal *n = arg;
+
+	iterator_give_dataset(n->it, n->d);
+	n->round = n->it->round;
+	pthread_cond_signal(&n->it->work);
+}
+
+static int iterator_begin_round(struct kernel_call *c, uint64_t *round, struct mu_err *err)
+{
+	struct mu_object *o;
+	struct resource *r;
+	int rc;
+
+	if ((rc = variant_in(c, 0, &dataset_type, &o, err)) ||
+	    (rc = handle_find(c, 1, &iterator_type, &r, err)))
+		return rc;
+	struct renewal n = {.it = MU_CONTAINER(r, struct iterator, base),
+			    .d = MU_CONTAINER(mu_object_ref(o), struct dataset, object)};
+	wait_queue_update(&n.it->waiters, renew, &n);
+	resource_unref(r);
+	*round = n.round;
+	return 0;
+}
+
+static int make_iterator(struct kernel_call *c, struct mu_err *err)
+{
+	uint64_t round;
+
+	return iterator_begin_round(c, &round, err);
+}
+
+/* ---- an iterator for several devices, by shards: a strategy's, of one device ---- */
+
+static int make_shared(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_attr *devices = mu_node_attr(c->node, "devices");
+
+	if (!devices || devices->n != 1)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "an iterator is for one device of a task, not for %u",
+			       devices ? devices->n : 0);
+	return iterator_make(c, err);
+}
+
+static int begin_shared(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_tensor t;
+	uint64_t round;
+	int rc = iterator_begin_round(c, &round, err);
+
+	if (!rc && !(rc = mu_tensor_scalar(&t, MU_INT64, &round, err)))
+		kernel_out_take(c, 0, t);
+	return rc;
+}
+
+/* ---- an iterator as a string, for feeding ---- */
+
+static int to_string(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_BUF b = {0};
+	struct mu_tensor t;
+	int rc = args_type(c, 0, MU_RESOURCE, err);
+
+	if (rc)
+		return rc;
+	mu_tensor_write(&b, kernel_in(c, 0));
+	if (!(rc = mu_tensor_string(&t, b.data, b.len, err)))
+		kernel_out_take(c, 0, t);
+	return rc;
+}
+
+static int from_string(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_tensor t;
+	int rc = args_type(c, 0, MU_STRING, err);
+
+	if (rc)
+		return rc;
+	const struct mu_string *s = kernel_in(c, 0)->data;
+	if (kernel_in(c, 0)->shape.count != 1 ||
+	    mu_tensor_parse(&t, (struct mu_span){s->data ? s->data : "", s->len}, NULL))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "the string is no iterator's handle");
+	if (t.dtype != MU_RESOURCE || t.shape.count != 1) {
+		mu_tensor_unref(&t);
+		return mu_fail(err, MU_INVALID_ARGUMENT, "the string is no iterator's handle");
+	}
+	kernel_out_take(c, 0, t);
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"Iterator", .run = iterator_make},
+    {"IteratorV2", .run = iterator_make},
+    {"OneShotIterator", .run = one_shot},
+    {"MakeIterator", .run = make_iterator},
+    {"IteratorGetNext", .start = get_next},
+    {"IteratorGetNextSync", .start = get_next},
+    {"IteratorGetNextAsOptional", .start = get_next_as_optional},
+    {"IteratorToStringHandle", .run = to_string},
+    {"IteratorFromStringHandle", .run = from_string},
+    {"IteratorFromStringHandleV2", .run = from_string},
+    {"SerializeIterator", .start = iterator_serialize},
+    {"DeserializeIterator", .start = iterator_deserialize},
+    {"MultiDeviceIterator", .run = make_shared},
+    {"MultiDeviceIteratorInit", .run = begin_shared},
+    {"MultiDeviceIteratorGetNextFromShard", .start = get_from_shard},
+    {"MultiDeviceIteratorToStringHandle", .run = to_string},
+    {"MultiDeviceIteratorFromStringHandle", .run = from_string},
+};
+KERNEL_TABLE(data_iterator, rows)
