@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
-#include "operator/controller/dry_run.h"
 #include "operator/controller/manager.h"
+#include "operator/controller/render.h"
+#include "operator/plan/plan_print.h"
 
 static const char usage[] =
     "usage: muster-operator [OPTION]...\n"
@@ -40,9 +41,6 @@ static const char usage[] =
     "  --objects                with --dry-run: print the objects\n"
     "  --version, --help\n";
 
-/* A kubelet takes some time to bring a new certificate to its pods. */
-enum { CERT_LIFE_LEAST = 60 };
-
 static struct controller_stop stop;
 
 static void on_signal(int number)
@@ -51,59 +49,39 @@ static void on_signal(int number)
 		_exit(1); /* asked twice */
 }
 
-enum {
-	OPT_KUBECONFIG = 256,
-	OPT_CONTEXT,
-	OPT_IMAGE,
-	OPT_IMAGE_GPU,
-	OPT_IMAGE_BOARD,
-	OPT_NAMESPACE,
-	OPT_NODES,
-	OPT_LEADER,
-	OPT_LEASE_NS,
-	OPT_WORKERS,
-	OPT_METRICS,
-	OPT_PROBE,
-	OPT_PROGRESS,
-	OPT_CERT_LIFE,
-	OPT_TOKEN_KEY,
-	OPT_STATUS_FROM,
-	OPT_ONCE,
-	OPT_DRY,
-	OPT_OBJECTS,
-	OPT_VERSION,
-};
-static const struct option long_options[] = {
-    {"kubeconfig", required_argument, 0, OPT_KUBECONFIG},
-    {"context", required_argument, 0, OPT_CONTEXT},
-    {"image", required_argument, 0, OPT_IMAGE},
-    {"image-gpu", required_argument, 0, OPT_IMAGE_GPU},
-    {"image-tensorboard", required_argument, 0, OPT_IMAGE_BOARD},
-    {"namespace", required_argument, 0, OPT_NAMESPACE},
-    {"nodes", required_argument, 0, OPT_NODES},
-    {"leader-elect", required_argument, 0, OPT_LEADER},
-    {"lease-namespace", required_argument, 0, OPT_LEASE_NS},
-    {"workers", required_argument, 0, OPT_WORKERS},
-    {"metrics-port", required_argument, 0, OPT_METRICS},
-    {"probe-port", required_argument, 0, OPT_PROBE},
-    {"progress-seconds", required_argument, 0, OPT_PROGRESS},
-    {"certificate-seconds", required_argument, 0, OPT_CERT_LIFE},
-    {"token-key-file", required_argument, 0, OPT_TOKEN_KEY},
-    {"status-from", required_argument, 0, OPT_STATUS_FROM},
-    {"once", no_argument, 0, OPT_ONCE},
-    {"dry-run", required_argument, 0, OPT_DRY},
-    {"objects", no_argument, 0, OPT_OBJECTS},
-    {"version", no_argument, 0, OPT_VERSION},
-    {"help", no_argument, 0, 'h'},
-    {0, 0, 0, 0},
+static struct {
+	struct controller_options controller;
+	const char *kubeconfig, *context, *manifest, *nodes, *leader_election;
+	char namespaces[64 * 64]; /* of all --namespace */
+	int objects;
+} args = {
+    .controller = {.workers = 8, .metrics_port = 8080, .probe_port = 8081, .progress_seconds = 3},
+    .leader_election = "true",
 };
 
-struct arguments {
-	struct controller_options controller;
-	const char *kubeconfig, *context, *dry_run;
-	char namespaces[64 * 64]; /* of all --namespace */
-	int nodes;                /* 1 yes, -1 no, 0 not said */
-	bool objects;
+/* An option with a value: a text, a number in its range, or (--namespace) one more text. */
+static const struct setting {
+	const char *name, **text;
+	int *number, least, most;
+} settings[] = {
+    {.name = "kubeconfig", .text = &args.kubeconfig},
+    {.name = "context", .text = &args.context},
+    {.name = "image", .text = &args.controller.image},
+    {.name = "image-gpu", .text = &args.controller.image_gpu},
+    {.name = "image-tensorboard", .text = &args.controller.image_board},
+    {.name = "namespace"},
+    {.name = "nodes", .text = &args.nodes},
+    {.name = "leader-elect", .text = &args.leader_election},
+    {.name = "lease-namespace", .text = &args.controller.lease_namespace},
+    {.name = "status-from", .text = &args.controller.status_from},
+    {.name = "token-key-file", .text = &args.controller.token_key_file},
+    {.name = "dry-run", .text = &args.manifest},
+    {"workers", NULL, &args.controller.workers, 1, 32},
+    {"metrics-port", NULL, &args.controller.metrics_port, 0, 65535},
+    {"probe-port", NULL, &args.controller.probe_port, 0, 65535},
+    {"progress-seconds", NULL, &args.controller.progress_seconds, 0, 86400},
+    /* a kubelet takes some time to bring a new certificate to its pods */
+    {"certificate-seconds", NULL, &args.controller.cert_life, 60, 366 * 86400},
 };
 
 static const char *from_env(const char *name, const char *otherwise)
@@ -112,164 +90,138 @@ static const char *from_env(const char *name, const char *otherwise)
 	return value && *value ? value : otherwise;
 }
 
-static int read_number(const char *option, const char *text, int max, int *out)
+static bool is_true(const char *value)
 {
+	return strcmp(value, "false") != 0;
+}
+
+static bool read_setting(const struct setting *s, const char *value)
+{
+	size_t used = strlen(args.namespaces);
 	char *end;
-	long n = strtol(text, &end, 10);
+	long n = strtol(value, &end, 10);
 
-	if (*end || end == text || n < 0 || n > max) {
-		fprintf(stderr, "muster-operator: --%s: '%s' is no number from 0 to %d\n", option,
-			text, max);
-		return -1;
-	}
-	*out = (int)n;
-	return 0;
+	if (s->text)
+		*s->text = value;
+	else if (!s->number)
+		snprintf(args.namespaces + used, sizeof(args.namespaces) - used, "%s,", value);
+	if (!s->number)
+		return true;
+	*s->number = (int)n;
+	if (!*end && end != value && n >= s->least && n <= s->most)
+		return true;
+	fprintf(stderr, "muster-operator: --%s: '%s' is no number from %d to %d\n", s->name, value,
+		s->least, s->most);
+	return false;
 }
 
-/* 0: go on; 1: all done; -1: wrong. */
-static int read_option(struct arguments *a, int which)
+/* Returns the exit status of the program when it ends here, else -1. */
+static int read_options(int argc, char **argv)
 {
-	int n = 0, rc = 0;
+	struct option options[MU_COUNT(settings) + 5] = {
+	    {"version", no_argument, NULL, 'v'},
+	    {"help", no_argument, NULL, 'h'},
+	    {"objects", no_argument, &args.objects, 1},
+	    {"once", no_argument, NULL, 0}, /* as --dry-run is */
+	};
+	int which;
 
-	switch (which) {
-	case OPT_KUBECONFIG:
-		a->kubeconfig = optarg;
-		return 0;
-	case OPT_CONTEXT:
-		a->context = optarg;
-		return 0;
-	case OPT_IMAGE:
-		a->controller.image = optarg;
-		return 0;
-	case OPT_IMAGE_GPU:
-		a->controller.image_gpu = optarg;
-		return 0;
-	case OPT_IMAGE_BOARD:
-		a->controller.image_board = optarg;
-		return 0;
-	case OPT_NAMESPACE:
-		snprintf(a->namespaces + strlen(a->namespaces),
-			 sizeof(a->namespaces) - strlen(a->namespaces), "%s,", optarg);
-		return 0;
-	case OPT_NODES:
-		a->nodes = strcmp(optarg, "false") != 0 ? 1 : -1;
-		return 0;
-	case OPT_LEADER:
-		a->controller.leader_election = strcmp(optarg, "false") != 0;
-		return 0;
-	case OPT_LEASE_NS:
-		a->controller.lease_namespace = optarg;
-		return 0;
-	case OPT_WORKERS:
-		return read_number("workers", optarg, 32, &a->controller.workers);
-	case OPT_METRICS:
-		return read_number("metrics-port", optarg, 65535, &a->controller.metrics_port);
-	case OPT_PROBE:
-		return read_number("probe-port", optarg, 65535, &a->controller.probe_port);
-	case OPT_PROGRESS:
-		rc = read_number("progress-seconds", optarg, 86400, &n);
-		a->controller.progress_seconds = n;
-		return rc;
-	case OPT_CERT_LIFE:
-		rc = read_number("certificate-seconds", optarg, 366 * 86400,
-				 &a->controller.cert_life);
-		if (!rc && a->controller.cert_life < CERT_LIFE_LEAST) {
-			fprintf(stderr, "muster-operator: --certificate-seconds: less than %d\n",
-				CERT_LIFE_LEAST);
-			rc = -1;
-		}
-		return rc;
-	case OPT_STATUS_FROM:
-		a->controller.status_from = optarg;
-		return 0;
-	case OPT_TOKEN_KEY:
-		a->controller.token_key_file = optarg;
-		return 0;
-	case OPT_DRY:
-		a->dry_run = optarg;
-		return 0;
-	case OPT_ONCE:
-		return 0;
-	case OPT_OBJECTS:
-		a->objects = true;
-		return 0;
-	case OPT_VERSION:
-		puts("muster-operator " MUSTER_VERSION);
-		return 1;
-	case 'h':
-		fputs(usage, stdout);
-		return 1;
-	default:
-		fputs("muster-operator: see --help\n", stderr);
-		return -1;
+	for (unsigned i = 0; i < MU_COUNT(settings); i++)
+		options[4 + i] =
+		    (struct option){settings[i].name, required_argument, NULL, 256 + i};
+	while ((which = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		if (which == 'v')
+			puts("muster-operator " MUSTER_VERSION);
+		else if (which == 'h')
+			fputs(usage, stdout);
+		else if (which == '?')
+			fputs("muster-operator: see --help\n", stderr);
+		if (which == 'v' || which == 'h')
+			return 0;
+		if (which == '?' || (which && !read_setting(&settings[which - 256], optarg)))
+			return 2;
 	}
+	if (optind == argc)
+		return -1;
+	fprintf(stderr, "muster-operator: unexpected '%s'; see --help\n", argv[optind]);
+	return 2;
 }
 
-static int print_plan(const struct arguments *a)
+static void print_object(void *out, const struct job_spec *spec, const struct plan_action *a)
 {
+	cJSON *object = render_action(spec, a, "muster-system", NULL);
+	char *text = object ? cJSON_Print(object) : NULL;
+
+	if (text)
+		mu_buf_printf(out, "---\n%s\n", text);
+	free(text);
+	cJSON_Delete(object);
+}
+
+static int dry_run(void)
+{
+	enum { FILE_LIMIT = 4 << 20 };
+	MU_AUTO(job_spec_free) struct job_spec *spec = NULL;
+	MU_AUTO_BUF text = {0};
 	MU_AUTO_BUF out = {0};
 	struct mu_err err = {0};
+	int rc = mu_buf_read_file(&text, args.manifest, FILE_LIMIT, &err);
 
-	if (dry_run(&out, a->dry_run, a->controller.image, a->objects, &err) < 0) {
+	if (rc == 0)
+		rc = job_spec_parse(&spec, mu_buf_span(&text), args.manifest, &err);
+	if (rc < 0) {
 		fprintf(stderr, "muster-operator: %s\n", err.msg);
 		return 1;
 	}
+	plan_print(&out, spec, &(struct plan_options){.image = args.controller.image},
+		   args.objects ? print_object : NULL, &out);
 	fwrite(out.data, 1, out.len, stdout);
 	return 0;
 }
 
-static int serve(struct arguments *a)
+static int serve(void)
 {
+	struct controller_options *o = &args.controller;
 	struct sigaction on = {.sa_handler = on_signal};
 	struct kube_config config;
 	struct mu_err err = {0};
 	char identity[128] = "";
 	MU_AUTO_FREE char *ns = NULL;
+	int rc;
 
 	controller_stop_init(&stop);
 	sigaction(SIGTERM, &on, NULL);
 	sigaction(SIGINT, &on, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	if (kube_config_load(&config, a->kubeconfig, a->context, &err) < 0) {
+	if (kube_config_load(&config, args.kubeconfig, args.context, &err) < 0) {
 		mu_error("operator", "%s", err.msg);
 		return 1;
 	}
 	gethostname(identity, sizeof(identity) - 1);
 	snprintf(identity + strlen(identity), sizeof(identity) - strlen(identity), "_%d",
 		 (int)getpid());
-	a->controller.identity = identity;
-	if (a->namespaces[0])
-		a->controller.namespaces = a->namespaces;
-	a->controller.nodes = a->nodes ? a->nodes > 0 : !a->controller.namespaces;
+	o->identity = identity;
+	if (args.namespaces[0])
+		o->namespaces = args.namespaces;
+	o->nodes = args.nodes ? is_true(args.nodes) : !o->namespaces;
+	o->leader_election = is_true(args.leader_election);
 	ns = mu_xstrdup(config.ns ? config.ns : "default");
-	if (!a->controller.lease_namespace)
-		a->controller.lease_namespace = ns;
+	if (!o->lease_namespace)
+		o->lease_namespace = ns;
 	mu_info("operator", "muster-operator " MUSTER_VERSION ", server %s", config.server);
-	if (manager_run(&a->controller, &config, &stop, &err) < 0) {
+	rc = manager_run(o, &config, &stop, &err);
+	if (rc < 0)
 		mu_error("operator", "%s", err.msg);
-		kube_config_fini(&config);
-		return 1;
-	}
-	mu_info("operator", "stopped");
-	return 0;
+	else
+		mu_info("operator", "stopped");
+	kube_config_fini(&config);
+	return rc < 0;
 }
 
 int main(int argc, char **argv)
 {
-	struct arguments a = {
-	    .controller = {.image = from_env("MUSTER_TASK_IMAGE", "localhost/muster-task:dev"),
-			   .image_gpu = from_env("MUSTER_TASK_IMAGE_GPU", NULL),
-			   .image_board =
-			       from_env("MUSTER_TENSORBOARD_IMAGE", "localhost/muster-task-tf:dev"),
-			   .namespaces = from_env("MUSTER_NAMESPACE", NULL),
-			   .lease_namespace = from_env("POD_NAMESPACE", NULL),
-			   .leader_election = true,
-			   .workers = 8,
-			   .metrics_port = 8080,
-			   .probe_port = 8081,
-			   .progress_seconds = 3},
-	};
-	int which, rc;
+	struct controller_options *o = &args.controller;
+	int rc;
 
 	/* a heap for each thread would keep what bursts left in it */
 	mallopt(M_ARENA_MAX, 2);
@@ -279,14 +231,11 @@ int main(int argc, char **argv)
 	/* or the first large answer that is freed would raise the limit for good */
 	mallopt(M_TRIM_THRESHOLD, 256 << 10);
 	mu_log_init("muster-operator");
-	while ((which = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
-		rc = read_option(&a, which);
-		if (rc != 0)
-			return rc > 0 ? 0 : 2;
-	}
-	if (optind < argc) {
-		fprintf(stderr, "muster-operator: unexpected '%s'; see --help\n", argv[optind]);
-		return 2;
-	}
-	return a.dry_run ? print_plan(&a) : serve(&a);
+	o->image = from_env("MUSTER_TASK_IMAGE", "localhost/muster-task:dev");
+	o->image_gpu = from_env("MUSTER_TASK_IMAGE_GPU", NULL);
+	o->image_board = from_env("MUSTER_TENSORBOARD_IMAGE", "localhost/muster-task-tf:dev");
+	o->namespaces = from_env("MUSTER_NAMESPACE", NULL);
+	o->lease_namespace = from_env("POD_NAMESPACE", NULL);
+	rc = read_options(argc, argv);
+	return rc >= 0 ? rc : args.manifest ? dry_run() : serve();
 }

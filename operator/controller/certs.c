@@ -7,92 +7,54 @@
  * later is in the job's status: public certificates and times. */
 #include "operator/controller/certs.h"
 
+#include <math.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <stdio.h>
 
 #include "operator/api/object_json.h"
 #include "operator/controller/events.h"
 #include "operator/controller/reconcile.h"
 #include "operator/controller/render.h"
 
-/* Clocks of nodes may be behind ours; a next certificate that nobody came for is forgotten. */
-static const double clock_slack_s = 3600, keep_next_s = 3600;
-enum { SECRET_SIZE = 32 << 10 }; /* bytes of its JSON */
+static const double CLOCK_SLACK_S = 3600; /* clocks of nodes may be behind ours */
+enum { SECRET_SIZE = 32 << 10 };          /* bytes of its JSON */
 #define PEM_BEGIN "-----BEGIN CERTIFICATE-----"
 
-struct certs_next {
-	struct mu_certs certs;
-	double made;   /* by the wall clock */
-	double spread; /* by the queue's */
-	char *version; /* of the Secret since its CA was spread; NULL: it is to be made with them */
-};
-
-void certs_init(struct certs_memo *m)
+/* Exchanges the job's next certificates for n.  The caller owns what it returns: the former ones,
+ * or n when the job has gone. */
+static struct next_certs *exchange_next(struct reconcile *r, struct next_certs *n)
 {
-	pthread_mutex_init(&m->lock, NULL);
-	mu_map_init(&m->by_uid);
-}
+	struct store *c = &r->controller->store;
+	struct stored_job *job;
 
-static void free_next(struct certs_next *n)
-{
-	if (n) {
-		mu_certs_fini(&n->certs);
-		free(n->version);
+	pthread_mutex_lock(&c->lock);
+	job = store_job_of(c, r->seen->key);
+	if (job) {
+		struct next_certs *former = job->next_certs;
+
+		job->next_certs = n;
+		n = former;
 	}
-	free(n);
-}
-
-void certs_fini(struct certs_memo *m)
-{
-	mu_map_each (&m->by_uid, slot)
-		free_next(slot->value);
-	mu_map_fini(&m->by_uid);
-	pthread_mutex_destroy(&m->lock);
-}
-
-double certs_next_since(struct certs_memo *m, const char *uid, const char *trusted, double now)
-{
-	struct certs_next *n;
-	double since = 0;
-
-	pthread_mutex_lock(&m->lock);
-	n = mu_map_get(&m->by_uid, uid);
-	if (n && n->version && trusted && strstr(trusted, n->certs.ca))
-		since = now > n->spread ? now - n->spread : 1e-3;
-	pthread_mutex_unlock(&m->lock);
-	return since;
-}
-
-static struct certs_next *take_next(struct certs_memo *m, const char *uid)
-{
-	struct certs_next *n;
-
-	pthread_mutex_lock(&m->lock);
-	n = mu_map_del(&m->by_uid, uid);
-	pthread_mutex_unlock(&m->lock);
+	pthread_mutex_unlock(&c->lock);
 	return n;
 }
 
-/* One that was left behind, by a job that is gone. */
-static const char *some_old(struct certs_memo *m, double now)
+/* Takes n. */
+static void put_next(struct reconcile *r, struct next_certs *n)
 {
-	mu_map_each (&m->by_uid, slot)
-		if (now - ((struct certs_next *)slot->value)->spread > keep_next_s)
-			return slot->key;
-	return NULL;
+	next_certs_free(exchange_next(r, n));
 }
 
-/* Takes n. */
-static void put_next(struct certs_memo *m, const char *uid, struct certs_next *n)
+double certs_next_since(struct reconcile *r)
 {
-	const char *old;
+	const char *trusted = r->seen->job->status.security.ca;
+	struct next_certs *n = exchange_next(r, NULL);
+	double since = 0;
 
-	pthread_mutex_lock(&m->lock);
-	while ((old = some_old(m, n->spread)))
-		free_next(mu_map_del(&m->by_uid, old));
-	free_next(mu_map_put(&m->by_uid, uid, n));
-	pthread_mutex_unlock(&m->lock);
+	if (n && n->version && trusted && strstr(trusted, n->certs.ca))
+		since = fmax(r->controller->queue.now() - n->spread, 1e-3);
+	put_next(r, n);
+	return since;
 }
 
 /* ---- the object ---- */
@@ -163,7 +125,7 @@ static int make_certs(struct reconcile *r, struct mu_certs *out, struct mu_err *
 	struct controller *c = r->controller;
 	MU_AUTO_FREE char *all = mu_xasprintf("*.%s.%s.svc", r->spec->name, r->spec->namespace);
 	const char *names[] = {all, "localhost", "127.0.0.1"};
-	int64_t from = (int64_t)(r->now - clock_slack_s), to = (int64_t)(r->now + life_of(c));
+	int64_t from = (int64_t)(r->now - CLOCK_SLACK_S), to = (int64_t)(r->now + life_of(c));
 
 	return (c->io.certs ? c->io.certs : mu_certs_make)(out, names, MU_COUNT(names), from, to,
 							   err);
@@ -216,9 +178,9 @@ static char *bundle(const struct security_status *s, const char *next)
 	return mu_xasprintf("%s%s", from, next);
 }
 
-static int new_next(struct reconcile *r, struct certs_next **out, struct mu_err *err)
+static int new_next(struct reconcile *r, struct next_certs **out, struct mu_err *err)
 {
-	struct certs_next *n = MU_NEW(struct certs_next);
+	struct next_certs *n = MU_NEW(struct next_certs);
 	int rc = make_certs(r, &n->certs, err);
 
 	if (rc) {
@@ -236,19 +198,19 @@ static int new_next(struct reconcile *r, struct certs_next **out, struct mu_err 
  * the second's create, or what follows it, is lost. */
 static int restore_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
 {
-	struct certs_next *n = take_next(&r->controller->certs, r->seen->job->meta.uid);
+	struct next_certs *n = exchange_next(r, NULL);
 	char *trusted;
 	int rc = 0;
 
 	if (n && strstr(s->ca, n->certs.ca)) {
 		rc = post_secret(r, s, s->secret, &n->certs, n->made, err);
 		if (rc)
-			put_next(&r->controller->certs, r->seen->job->meta.uid, n);
+			put_next(r, n);
 		else
-			free_next(n);
+			next_certs_free(n);
 		return rc;
 	}
-	free_next(n);
+	next_certs_free(n);
 	rc = new_next(r, &n, err);
 	if (rc)
 		return rc;
@@ -256,13 +218,13 @@ static int restore_secret(struct reconcile *r, struct security_status *s, struct
 	free(s->ca);
 	s->ca = trusted;
 	s->spread = r->now;
-	put_next(&r->controller->certs, r->seen->job->meta.uid, n);
+	put_next(r, n);
 	return 0;
 }
 
 static int spread_ca(struct reconcile *r, struct security_status *s, struct mu_err *err)
 {
-	struct certs_next *n;
+	struct next_certs *n;
 	char *trusted;
 	cJSON *patch;
 	int rc = new_next(r, &n, err);
@@ -275,13 +237,13 @@ static int spread_ca(struct reconcile *r, struct security_status *s, struct mu_e
 	rc = send(r, s->secret, false, patch, &n->version, err);
 	if (rc) {
 		free(trusted);
-		free_next(n);
+		next_certs_free(n);
 		return rc;
 	}
 	free(s->ca);
 	s->ca = trusted;
 	s->spread = r->now;
-	put_next(&r->controller->certs, r->seen->job->meta.uid, n);
+	put_next(r, n);
 	return 0;
 }
 
@@ -293,7 +255,7 @@ static int check_secret(struct reconcile *r, const struct security_status *s, st
 
 static int switch_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
 {
-	struct certs_next *n = take_next(&r->controller->certs, r->seen->job->meta.uid);
+	struct next_certs *n = exchange_next(r, NULL);
 	cJSON *patch;
 	double made;
 	int rc;
@@ -306,14 +268,14 @@ static int switch_secret(struct reconcile *r, struct security_status *s, struct 
 	rc = send(r, s->secret, false, patch, NULL, err);
 	made = n->made;
 	if (rc == -MU_ABORTED) { /* another operator's write: it may have gone over our CA */
-		free_next(n);
+		next_certs_free(n);
 		return rc;
 	}
 	if (rc) {
-		put_next(&r->controller->certs, r->seen->job->meta.uid, n);
+		put_next(r, n);
 		return rc;
 	}
-	free_next(n);
+	next_certs_free(n);
 	s->made = made;
 	s->expires = made + life_of(r->controller);
 	s->spread = 0;

@@ -27,13 +27,11 @@ void controller_init(struct controller *c, const struct controller_options *opti
 	events_init(&c->events);
 	c->reconcile_seconds.bounds = mu_histogram_calls;
 	c->to_running.bounds = c->succeeded_in.bounds = c->failed_in.bounds = mu_histogram_jobs;
-	certs_init(&c->certs);
 }
 
 void controller_fini(struct controller *c)
 {
 	events_fini(&c->events);
-	certs_fini(&c->certs);
 	mu_buf_fini(&c->token_key);
 	workqueue_fini(&c->queue);
 	store_fini(&c->store);

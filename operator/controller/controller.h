@@ -17,7 +17,6 @@
 
 #include "lib/base/histogram.h"
 #include "lib/kube/kube_stream.h"
-#include "operator/controller/certs.h"
 #include "operator/controller/events.h"
 #include "operator/controller/store.h"
 #include "operator/controller/workqueue.h"
@@ -48,7 +47,7 @@ struct controller_options {
 	bool leader_election;
 	bool nodes; /* watch nodes, which takes a ClusterRole also when namespaces are named */
 	int workers, metrics_port, probe_port; /* port 0: none */
-	double progress_seconds;               /* between requests to a task; 0: none */
+	int progress_seconds;                  /* between requests to a task; 0: none */
 	int cert_life;                         /* of tasks, seconds; 0: PLAN_CERT_LIFE */
 	const char *status_from;    /* namespaces that may reach the status port of tasks, "a,b" */
 	const char *token_key_file; /* NULL: a key of this run only */
@@ -68,7 +67,6 @@ struct controller {
 	struct store store;
 	struct workqueue queue;
 	struct event_recorder events;
-	struct certs_memo certs;
 	struct mu_buf token_key;          /* empty: tasks get no token */
 	_Atomic bool leading;             /* holds the lease */
 	_Atomic bool lost;                /* could not renew it: the process ends */

@@ -37,9 +37,7 @@ static struct job_plan *make_plan(struct reconcile *r, struct snapshot *seen)
 
 	if (task_token_digest(r->controller, seen->job->meta.uid, digest) == 0)
 		options.token_digest = digest;
-	seen->observed.next_since =
-	    certs_next_since(&r->controller->certs, seen->job->meta.uid,
-			     seen->job->status.security.ca, r->controller->queue.now());
+	seen->observed.next_since = certs_next_since(r);
 	return job_plan_new(r->spec, &options, &seen->observed, r->now);
 }
 

@@ -1,39 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Takes a snapshot of a job out of the store, by reference. */
-#include <stdatomic.h>
-
 #include "operator/controller/store.h"
-
-void node_table_unref(struct node_table *t)
-{
-	if (!t || atomic_fetch_sub(&t->refs, 1) > 1)
-		return;
-	for (unsigned i = 0; i < t->n; i++)
-		object_unref(t->nodes[i]);
-	free(t->nodes);
-	free(t->infos);
-	free(t);
-}
-
-struct node_table *store_nodes(struct store *c)
-{
-	const struct mu_map *nodes = &c->objects[KIND_NODE];
-	struct node_table *t = c->table;
-
-	if (!t) {
-		t = c->table = MU_NEW(struct node_table);
-		atomic_store(&t->refs, 1); /* the store's own */
-		t->nodes = MU_NEW_ARRAY(struct object *, nodes->count + 1);
-		t->infos = MU_NEW_ARRAY(struct node_info, nodes->count + 1);
-		mu_map_each (nodes, m) {
-			struct stored_object *s = m->value;
-			t->infos[t->n] = ((const struct node *)s->object)->info;
-			t->nodes[t->n++] = object_ref(s->object);
-		}
-	}
-	atomic_fetch_add(&t->refs, 1);
-	return t;
-}
 
 /* Drops objects whose create no watch has confirmed in time. */
 static void expire_expectations(struct store *c, struct stored_job *job, double now)
@@ -41,7 +8,7 @@ static void expire_expectations(struct store *c, struct stored_job *job, double 
 	struct stored_object *next;
 
 	for (struct stored_object *s = job->objects; s; s = next) {
-		double until = expected_until(&c->expected, s->object->uid);
+		double until = s->expected.created_until;
 
 		next = s->next;
 		if (until > 0 && now > until)
@@ -49,21 +16,20 @@ static void expire_expectations(struct store *c, struct stored_job *job, double 
 	}
 }
 
-static void observe_pod(struct store *c, struct snapshot *s, unsigned i,
-			const struct stored_object *from)
+static void observe_pod(struct snapshot *s, unsigned i, const struct stored_object *from)
 {
 	struct observed_pod *o = (struct observed_pod *)&s->observed.pods[i];
 
 	s->pods[i].pod = object_ref(from->object);
 	s->pods[i].task = from->task;
 	*o = s->pods[i].pod->observed;
-	o->deleting = o->deleting || is_expected_deleted(&c->expected, o->uid);
+	o->deleting = o->deleting || from->expected.deleted;
 	o->epoch = from->task.epoch > o->epoch ? from->task.epoch : o->epoch;
 	o->kernels = from->task.kernels[0] ? s->pods[i].task.kernels : NULL;
 }
 
 /* Takes the objects of the job; pods in the order in which they came. */
-static void observe_objects(struct store *c, struct snapshot *out, const struct stored_job *job)
+static void observe_objects(struct snapshot *out, const struct stored_job *job)
 {
 	struct observed_job *o = &out->observed;
 	unsigned i;
@@ -75,13 +41,13 @@ static void observe_objects(struct store *c, struct snapshot *out, const struct 
 	i = o->n_pods;
 	for (struct stored_object *s = job->objects; s; s = s->next) {
 		enum object_kind kind = s->object->kind;
-		double until = expected_until(&c->expected, s->object->uid);
+		double until = s->expected.created_until;
 
 		if (until > 0 &&
 		    (out->expectations_expire_at <= 0 || until < out->expectations_expire_at))
 			out->expectations_expire_at = until;
 		if (kind == KIND_POD)
-			observe_pod(c, out, --i, s);
+			observe_pod(out, --i, s);
 		else if (kind != KIND_JOB && !out->owned[kind] &&
 			 strcmp(s->object->name, job->job->meta.name) == 0)
 			out->owned[kind] = object_ref(s->object);
@@ -164,7 +130,7 @@ bool snapshot_take(struct store *c, const char *key, double now, struct snapshot
 	out->last_status_write = job->last_status_write;
 	o->first_observed_at = job->first_observed_at;
 	o->status = job->job->status;
-	observe_objects(c, out, job);
+	observe_objects(out, job);
 	take_final_report(job, out, now);
 	o->progress = job->progress;
 	o->last_progress = job->progress_changed_at;

@@ -5,9 +5,50 @@
  * end: so a deletion that no watch delivered is found. */
 #include "operator/controller/store.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "operator/api/object_json.h"
+
+void node_table_unref(struct node_table *t)
+{
+	if (!t || atomic_fetch_sub(&t->refs, 1) > 1)
+		return;
+	for (unsigned i = 0; i < t->n; i++)
+		object_unref(t->nodes[i]);
+	free(t->nodes);
+	free(t->infos);
+	free(t);
+}
+
+struct node_table *store_nodes(struct store *c)
+{
+	const struct mu_map *nodes = &c->objects[KIND_NODE];
+	struct node_table *t = c->table;
+
+	if (!t) {
+		t = c->table = MU_NEW(struct node_table);
+		atomic_store(&t->refs, 1); /* the store's own */
+		t->nodes = MU_NEW_ARRAY(struct object *, nodes->count + 1);
+		t->infos = MU_NEW_ARRAY(struct node_info, nodes->count + 1);
+		mu_map_each (nodes, m) {
+			struct stored_object *s = m->value;
+			t->infos[t->n] = ((const struct node *)s->object)->info;
+			t->nodes[t->n++] = object_ref(s->object);
+		}
+	}
+	atomic_fetch_add(&t->refs, 1);
+	return t;
+}
+
+void next_certs_free(struct next_certs *n)
+{
+	if (!n)
+		return;
+	mu_certs_fini(&n->certs);
+	free(n->version);
+	free(n);
+}
 
 void store_init(struct store *c, void (*changed)(void *arg, const char *key, enum object_kind kind),
 		void *arg)
@@ -18,7 +59,6 @@ void store_init(struct store *c, void (*changed)(void *arg, const char *key, enu
 		mu_map_init(&c->objects[k]);
 	mu_map_init(&c->owners);
 	mu_map_init(&c->keys);
-	expectations_init(&c->expected);
 	c->changed = changed;
 	c->arg = arg;
 }
@@ -35,12 +75,12 @@ void store_fini(struct store *c)
 	}
 	mu_map_each (&c->owners, s) {
 		struct stored_job *job = s->value;
+		next_certs_free(job->next_certs);
 		free(job->uid);
 		free(job);
 	}
 	mu_map_fini(&c->owners);
 	mu_map_fini(&c->keys);
-	expectations_fini(&c->expected);
 	node_table_unref(c->table);
 	pthread_mutex_destroy(&c->lock);
 }
@@ -78,6 +118,7 @@ static void drop_job(struct store *c, struct stored_job *job)
 
 	if (mu_map_get(&c->keys, key) == job)
 		mu_map_del(&c->keys, key);
+	next_certs_free(job->next_certs);
 	*job = (struct stored_job){.uid = job->uid, .objects = job->objects};
 }
 
@@ -94,7 +135,6 @@ void store_remove(struct store *c, enum object_kind kind, const char *uid)
 	*slot = s->next;
 	if (kind == KIND_JOB)
 		drop_job(c, owner);
-	expectations_gone(&c->expected, s->object->uid);
 	object_unref(s->object);
 	free(s);
 	if (owner->objects)
@@ -209,7 +249,7 @@ void store_object_seen(void *watch, const cJSON *json)
 {
 	const struct store_watch *w = watch;
 	struct store *c = w->store;
-	const struct stored_object *s;
+	struct stored_object *s;
 	char *key = NULL;
 	bool moved;
 
@@ -220,7 +260,9 @@ void store_object_seen(void *watch, const cJSON *json)
 	if (moved)
 		store_object_gone(watch, json);
 	pthread_mutex_lock(&c->lock);
-	expectations_seen(&c->expected, object_uid(json));
+	s = mu_map_get(&c->objects[w->kind], object_uid(json));
+	if (s)
+		s->expected.created_until = 0;
 	s = put(c, w->kind, json);
 	if (s)
 		key = note_change(c, s);
@@ -257,8 +299,7 @@ void store_list_ends(void *watch)
 	keys = MU_NEW_ARRAY(char *, all->count + 1);
 	mu_map_each (all, m) {
 		const struct stored_object *s = m->value;
-		if (s->seen || !is_in(s->object, w->namespace) ||
-		    expected_until(&c->expected, s->object->uid) > 0)
+		if (s->seen || !is_in(s->object, w->namespace) || s->expected.created_until > 0)
 			continue;
 		keys[n] = note_change(c, s);
 		uids[n++] = mu_xstrdup(s->object->uid);
@@ -309,12 +350,12 @@ void store_wake_all(struct store *c)
 void store_expect(struct store *c, enum object_kind kind, const cJSON *json, double now)
 {
 	const char *uid = object_uid(json);
-	const struct stored_object *s;
+	struct stored_object *s;
 
 	pthread_mutex_lock(&c->lock);
 	s = mu_map_get(&c->objects[kind], uid); /* the watch may have been faster */
-	if (!s && put(c, kind, json))
-		expect_created(&c->expected, uid, now);
+	if (!s && (s = put(c, kind, json)))
+		s->expected.created_until = now + EXPECTATION_TIMEOUT_S;
 	else if (s && object_version(json) > s->object->version)
 		put(c, kind, json);
 	pthread_mutex_unlock(&c->lock);
@@ -361,9 +402,11 @@ void store_mark_stale(struct store *c, const char *key)
 
 void store_expect_deletion(struct store *c, const char *pod_uid)
 {
+	struct stored_object *s;
+
 	pthread_mutex_lock(&c->lock);
-	if (mu_map_get(&c->objects[KIND_POD], pod_uid))
-		expect_deleted(&c->expected, pod_uid);
+	if ((s = mu_map_get(&c->objects[KIND_POD], pod_uid)))
+		s->expected.deleted = true;
 	pthread_mutex_unlock(&c->lock);
 }
 

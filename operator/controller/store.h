@@ -3,7 +3,7 @@
  * and jobs by "namespace/name".
  *
  * Watches fill it; workers take snapshots of one job.  The answers to our own writes go into it
- * too: expectations.h.
+ * too, so that the next reconcile does not repeat the write: struct expectation.
  *
  * Nothing in the store is a decision.  All of it may be lost: the lists, the tasks and the answers
  * to repeated writes restore it.
@@ -13,12 +13,13 @@
 
 #include <pthread.h>
 
+#include "lib/base/map.h"
+#include "lib/tls/certs.h"
 #include "operator/api/job.h"
 #include "operator/api/kinds.h"
 #include "operator/api/labels.h"
 #include "operator/api/owned.h"
 #include "operator/api/pod.h"
-#include "operator/controller/expectations.h"
 #include "operator/plan/job_plan.h"
 
 /* Backoff of requests to a task that did not answer the last `silent` times. */
@@ -37,13 +38,33 @@ struct task_state {
 	char kernels[32];           /* as the task reported, until then as it has to be; "" */
 };
 
+/* A create or delete that the API server accepted and that no watch has shown yet.  A created
+ * object is in the store at once, and a deleted one counts as being deleted.  An object that is
+ * deleted before a watch shows it has no watch event, so the create times out. */
+enum { EXPECTATION_TIMEOUT_S = 60 };
+struct expectation {
+	double created_until; /* drop the object if no watch has shown it by then; 0: one has */
+	bool deleted;
+};
+
 struct stored_object {
 	struct stored_object *next; /* of the same owner */
 	struct object *object;
 	struct stored_job *owner;
-	bool seen;              /* in the list that is being read */
+	bool seen; /* in the list that is being read */
+	struct expectation expected;
 	struct task_state task; /* of a pod */
 };
+
+/* Certificates between the two phases of a rotation (operator/plan/plan_security.c): they are
+ * stored here and nowhere else, for as long as it takes. */
+struct next_certs {
+	struct mu_certs certs;
+	double made;   /* by the wall clock */
+	double spread; /* by the queue's */
+	char *version; /* of the Secret since its CA was spread; NULL: it is to be made with them */
+};
+void next_certs_free(struct next_certs *n); /* or NULL */
 
 /* All objects with one controller.  That with the UID "" has the objects without one: nodes. */
 struct stored_job {
@@ -55,6 +76,7 @@ struct stored_job {
 	double progress_changed_at;
 	double first_observed_at; /* by this process */
 	double last_status_write; /* by this process; 0: none yet */
+	struct next_certs *next_certs;
 	bool verified; /* the object is no older than our term: it answered a call of ours */
 	bool stale;    /* the server has a newer one */
 };
@@ -71,8 +93,7 @@ struct store {
 	pthread_mutex_t lock;
 	struct mu_map objects[KINDS]; /* UID -> struct stored_object */
 	struct mu_map owners;         /* UID -> struct stored_job */
-	struct mu_map keys; /* "namespace/name" -> struct stored_job, of which job is set */
-	struct expectations expected;
+	struct mu_map keys;       /* "namespace/name" -> struct stored_job, of which job is set */
 	struct node_table *table; /* of the nodes; NULL: to be made */
 	uint64_t term;            /* what is newer than this version is of our term; 0: not known */
 	/* Called without the lock: an object of this kind and of the job with this key changed. */
@@ -150,8 +171,7 @@ static inline const struct pod *stored_pod(const struct stored_object *s)
 {
 	return (const struct pod *)s->object;
 }
-/* The nodes, with a reference. */
-struct node_table *store_nodes(struct store *c);
+struct node_table *store_nodes(struct store *c); /* with a reference */
 void node_table_unref(struct node_table *t);
 
 /* The answer of a task: true when the progress of its job, or its kernels (or NULL), are others
