@@ -17,7 +17,7 @@ WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpo
             -Wvla -Wundef -Wno-unused-parameter -Werror
 # clang warns of each loop that it keeps scalar and of table rows that leave out members; both are intended
 WARN     += $(if $(findstring clang,$(CC)),-Wno-pass-failed -Wno-missing-field-initializers)
-CPPFLAGS += -I. -I$(B)/gen -Iclient/include -D_GNU_SOURCE -DMUSTER_VERSION='"$(VERSION)"'
+CPPFLAGS += -I. -I$(B)/gen -Iinclude -D_GNU_SOURCE -DMUSTER_VERSION='"$(VERSION)"'
 CFLAGS   += -std=gnu17 -g $(WARN) -fno-strict-aliasing -fvisibility=hidden -pthread -MMD -MP
 LDFLAGS  += -pthread -Wl,--as-needed
 FLAGS_release := -O2 -D_FORTIFY_SOURCE=2 -fstack-protector-strong
@@ -30,7 +30,7 @@ LDFLAGS  += $(filter -fsanitize%,$(FLAGS_$(MODE)))
 # ---- parts: a folder of sources is a static library; a program is a main file and its libraries ----
 find_c = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c)))
 
-SRC_base   := $(call find_c,lib/base lib/tensor lib/graph lib/ops lib/io lib/cluster)
+SRC_base   := $(call find_c,lib/base lib/tensor lib/graph lib/ops lib/builder lib/grad lib/inline lib/io lib/cluster)
 # the HTTP client, which brings libcurl; tasks make no HTTP calls
 SRC_http   := lib/net/http_client.c lib/net/http_url.c
 SRC_net    := $(filter-out $(SRC_http),$(call find_c,lib/net))
@@ -41,7 +41,7 @@ NO_JPEG     := task/kernels/image/jpeg_none.c
 SRC_kernel := $(call find_c,task/kernels/* task/kernels/engine/loops task/runtime task/device)
 SRC_kernel := $(filter-out $(if $(JPEG),$(NO_JPEG),task/kernels/image/jpeg.c),$(SRC_kernel))
 SRC_task   := $(filter-out task/main.c,$(call find_c,task task/master task/worker task/graph task/peer task/messages))
-SRC_client := $(call find_c,client client/model client/data client/session client/grad client/optim client/server)
+SRC_client := $(call find_c,client client/model client/data client/session client/optim client/server)
 SRC_plan   := $(call find_c,operator/api operator/plan)
 SRC_kube   := $(call find_c,lib/kube)
 SRC_tls    := $(call find_c,lib/tls)

@@ -71,7 +71,7 @@ static const struct section {
 /* What graph passes turn into other nodes needs no kernel. */
 static const char *const inlined[] = {
 #define INLINED(op, expand) #op,
-#include "lib/graph/inlined.def"
+#include "lib/inline/inlined.def"
 #undef INLINED
 };
 

@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 # What a program that is built elsewhere needs: the public headers with all that they include, one
 # library, and a .pc file that says how to link it.
-PUBLIC_HEADERS = $(wildcard client/include/muster/*.h) task/server.h $(addprefix lib/, \
+PUBLIC_HEADERS = $(wildcard include/muster/*.h) task/server.h $(addprefix lib/, \
   base/log.h cluster/cluster_spec.h io/bundle.h io/checkpoint_state.h io/event_writer.h)
 
 $(B)/libmuster.a: $(call lib,$(CLIENT_PARTS))
@@ -22,7 +22,7 @@ install: all $(B)/libmuster.a ## install programs, library and headers under PRE
 	@$(BIN)/muster completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/muster
 	@$(BIN)/muster completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/muster.fish
 	@$(BIN)/muster completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_muster
-	@install -m 644 client/include/muster/*.h $(DESTDIR)$(PREFIX)/include/muster/
+	@install -m 644 include/muster/*.h $(DESTDIR)$(PREFIX)/include/muster/
 	@for h in $$(printf '#include "%s"\n' $(PUBLIC_HEADERS) | $(CC) $(CPPFLAGS) -std=gnu17 -xc -MM - | \
 	  tr -d '\\' | tr ' ' '\n' | grep -E '^(lib|task)/' | sort -u); do \
 	  install -D -m 644 $$h $(DESTDIR)$(PREFIX)/include/muster/$$h; done

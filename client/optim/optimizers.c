@@ -4,7 +4,7 @@
  * rows are updated, except with Adam, which updates every row in every step. */
 #include "client/optim/optimizers.h"
 
-#include "client/builder.h"
+#include "lib/builder/builder.h"
 
 static const char *const optimizer_names[] = {"sgd",     "momentum", "adagrad", "adam",
 					      "rmsprop", "adadelta", "ftrl"};

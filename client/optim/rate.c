@@ -2,7 +2,7 @@
 /* Learning-rate schedules, L2 regularisation and gradient clipping. */
 #include <math.h>
 
-#include "client/builder.h"
+#include "lib/builder/builder.h"
 #include "client/optim/optimizers.h"
 
 static struct mu_out float_constant(struct mu_builder *b, double x)

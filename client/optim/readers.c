@@ -6,7 +6,7 @@
  * gradients of the updated weights. A reader on another task has a copy. So an update waits only
  * for readers on its own device, and no control edge crosses the network.
  */
-#include "client/builder.h"
+#include "lib/builder/builder.h"
 #include "client/optim/optimizers.h"
 
 /* Marks n and all its predecessors by id. */

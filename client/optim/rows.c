@@ -6,7 +6,7 @@
  * run: its inputs (row gradients and row indices) are used instead. Gradients of the same row are
  * summed on the device of the Gather, so that each row crosses the network once.
  */
-#include "client/builder.h"
+#include "lib/builder/builder.h"
 #include "client/optim/optimizers.h"
 
 static bool is_sum_over_rows(struct mu_out g)

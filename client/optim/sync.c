@@ -15,7 +15,7 @@
  * (see chief_reset). The step number of an accumulator has the epoch in its upper bits. So
  * gradients of earlier epochs are dropped and no gradient counts twice.
  */
-#include "client/builder.h"
+#include "lib/builder/builder.h"
 #include "client/optim/optimizers.h"
 
 struct sync {

@@ -3,7 +3,7 @@
  * values. */
 #include <unistd.h>
 
-#include "client/builder.h"
+#include "lib/builder/builder.h"
 #include "lib/base/clock.h"
 #include "muster/train.h"
 

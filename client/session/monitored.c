@@ -9,7 +9,7 @@
  */
 #include <unistd.h>
 
-#include "client/builder.h"
+#include "lib/builder/builder.h"
 #include "client/session/replica.h"
 #include "client/session/stop.h"
 #include "client/session/wait.h"

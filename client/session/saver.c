@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/builder.h"
+#include "lib/builder/builder.h"
 #include "lib/base/clock.h"
 #include "lib/io/bundle.h"
 #include "lib/io/checkpoint_state.h"

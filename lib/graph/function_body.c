@@ -228,7 +228,7 @@ static int add_end(struct body *b)
 	return rc;
 }
 
-static void drop_unused_nodes(struct mu_graph *g, struct mu_arena *scratch)
+void mu_body_prune(struct mu_graph *g, struct mu_arena *scratch)
 {
 	bool *needed = MU_ARENA_ARRAY(scratch, bool, g->n_nodes);
 	struct mu_node **todo = MU_ARENA_ARRAY(scratch, struct mu_node *, g->n_nodes);
@@ -288,7 +288,7 @@ int mu_library_body(struct mu_library *l, const struct mu_function *f,
 	mu_arena_init(&scratch);
 	if (!(rc = add_args(&b, &scratch)) && !(rc = read_nodes(&b)) &&
 	    !(rc = add_rets(&b, &scratch)) && !(rc = add_end(&b)))
-		drop_unused_nodes(g, &scratch);
+		mu_body_prune(g, &scratch);
 	mu_arena_fini(&scratch);
 	if (rc)
 		return mu_wrap(err, "function %s", f->name);

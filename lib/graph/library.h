@@ -32,11 +32,7 @@ const struct mu_function *mu_library_gradient(const struct mu_library *l, const 
 int mu_library_body(struct mu_library *l, const struct mu_function *f,
 		    const struct mu_node_attr *attrs, unsigned n_attrs, struct mu_graph **out,
 		    struct mu_err *err);
-
-/* Inlines function calls, and lowers functional If, Case, While and For to Switch, Merge and loop
- * nodes.  Functions that kernels call themselves are not inlined. */
-int mu_graph_inline(struct mu_graph *g, struct mu_err *err);
-/* True if mu_graph_inline would expand n. */
-bool mu_graph_is_call(const struct mu_graph *g, const struct mu_node *n);
+/* Removes the nodes of a body that neither an output nor the last node depends on. */
+void mu_body_prune(struct mu_graph *body, struct mu_arena *scratch);
 
 #endif

@@ -5,7 +5,7 @@
  * Function calls are inlined first, because the nodes that constrain a variable may be in a loop
  * body.  Inlining needs a copy of the graph.  The copy is made only if stateful nodes or calls were
  * added since the last time. */
-#include "lib/graph/library.h"
+#include "lib/inline/inline.h"
 #include "task/graph/graph_passes.h"
 
 /* Returns a copy of g with all function calls inlined; NULL if that fails. */

@@ -2,7 +2,7 @@
 /* Makes plans: prune, place, partition, register on each task.  The key of a plan is its signature,
  * the names of feeds, fetches and targets in order.  Later steps with the same names reuse it. */
 #include "lib/base/log.h"
-#include "lib/graph/library.h"
+#include "lib/inline/inline.h"
 #include "task/master/master.h"
 
 static void put_names(struct mu_buf *b, const struct hot_names *n)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "lib/graph/library.h"
+#include "lib/inline/inline.h"
 
 struct function {
 	struct runtime *rt;

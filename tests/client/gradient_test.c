@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compares each gradient with central differences, and checks that each gradient has a case. */
-#include "client/grad/op_grads.h"
+#include "lib/grad/op_grads.h"
 #include "lib/ops/op_def.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "tests/client/gradient_cases_array.h"

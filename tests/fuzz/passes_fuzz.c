@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "lib/graph/library.h"
+#include "lib/inline/inline.h"
 #include "task/graph/graph_passes.h"
 #include "task/graph/optimize.h"
 #include "task/kernels/engine/kernel_table.h"

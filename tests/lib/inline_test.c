@@ -2,7 +2,7 @@
 /* Functions put in place of their calls: what strangers write must end in an error, not in a crash
  * or an endless graph.  That the results are right is shown beside TensorFlow (tests/compat). */
 #include "lib/base/pb.h"
-#include "lib/graph/library.h"
+#include "lib/inline/inline.h"
 #include "tests/test.h"
 
 /* name(x: float) -> (y: float) = op(x), or op(node) when there is one of that name */
@@ -242,6 +242,45 @@ static void a_counted_loop__becomes_nodes_and_a_check(void **state)
 	assert_null(mu_graph_find(g, "call/exit_4"));
 }
 
+/* SymbolicGradient of f(x: float) -> (y: float) = op(x), inlined. */
+static int inline_gradient(const char *op, const char *ret, struct mu_graph **g, struct mu_err *err)
+{
+	MU_AUTO_BUF library = {0};
+	struct mu_buf nodes = {0};
+	enum mu_dtype two[] = {MU_FLOAT, MU_FLOAT};
+	struct mu_attr types = {.kind = MU_ATTR_LIST + MU_ATTR_TYPE, .n = 2, .types = two};
+	static const char *const lists[] = {"Tout", NULL};
+
+	put_function(&library, "f", op, ret);
+	put_node(&nodes, "in", "Placeholder", NULL);
+	*g = graph_of(&nodes, &library);
+	struct mu_node *call = add_call(*g, "SymbolicGradient", "f", lists, 1, MU_FLOAT);
+	mu_node_set_attr(*g, call, "Tin", &types);
+	return mu_graph_inline(*g, err);
+}
+
+static void a_gradient__becomes_the_nodes_that_compute_it(void **state)
+{
+	MU_AUTO(mu_graph_free) struct mu_graph *g = NULL;
+	struct mu_err err;
+
+	assert_ok(inline_gradient("Neg", "inner:y:0", &g, &err), &err);
+	assert_null(mu_graph_find(g, "call"));
+	assert_int_equal(g->n_nodes, 3); /* "first", "in" and the gradient */
+	assert_string_equal(g->nodes[2]->op, "Neg");
+	assert_string_equal(g->nodes[2]->inputs[0].node->name, "in");
+}
+
+static void a_gradient_of_an_op_that_has_none__is_refused(void **state)
+{
+	MU_AUTO(mu_graph_free) struct mu_graph *g = NULL;
+	struct mu_err err;
+
+	assert_fails(inline_gradient("NextIteration", "inner:output:0", &g, &err), &err,
+		     MU_UNIMPLEMENTED,
+		     "gradient of function f: op NextIteration (node 'inner') has no gradient");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,6 +292,8 @@ int main(void)
 	    cmocka_unit_test(a_call_of_a_place__puts_the_nodes_there),
 	    cmocka_unit_test(a_call_of_a_place_that_an_argument_says__stays_where_it_is),
 	    cmocka_unit_test(a_counted_loop__becomes_nodes_and_a_check),
+	    cmocka_unit_test(a_gradient__becomes_the_nodes_that_compute_it),
+	    cmocka_unit_test(a_gradient_of_an_op_that_has_none__is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,6 +52,11 @@ def loops():
     compare_each("loops", *both(lambda c: c.run("loops")))
 
 
+def gradients():
+    """gradients that the server derives for functions without a gradient function"""
+    compare_each("gradients", *both(lambda c: c.run("gradients")))
+
+
 def mixed():
     """the same where one task is of the other kind: ours among stock's, stock's among ours"""
     stock = None
@@ -86,4 +91,4 @@ def leaves_open():
         raise Different(f"the trainer says {said!r}")
 
 
-CASES = [sessions, lifetimes, raw, loops, mixed, servers, joins, leaves_open]
+CASES = [sessions, lifetimes, raw, loops, gradients, mixed, servers, joins, leaves_open]

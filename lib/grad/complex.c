@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gradients of complex numbers. The gradient of z = x + iy is d loss / dx + i d loss / dy.
+ *
+ * The ops of this table convert between real and complex numbers. Between them only the ops of
+ * grad_takes_complex propagate such a gradient correctly. Other ops would need a conjugate, so a
+ * complex gradient through them is an error.
+ */
+#include "lib/grad/op_grads.h"
+
+static bool is_complex(struct mu_builder *b, struct mu_out x)
+{
+	enum mu_dtype t = mu_dtype_base(mu_out_dtype(b, x));
+
+	return t == MU_COMPLEX64 || t == MU_COMPLEX128;
+}
+
+bool grad_takes_complex(const struct grad_call *c)
+{
+	static const char *const supported[] = {
+	    "Add",   "AddN",   "AddV2",  "Complex", "Conj",     "FFT", "FFT2D",
+	    "FFT3D", "IFFT",   "IFFT2D", "IFFT3D",  "Identity", "Mul", "Neg",
+	    "RFFT",  "RFFT2D", "RFFT3D", "Reshape", "Sub",      NULL};
+	bool any = false;
+	unsigned k = 0;
+
+	for (unsigned i = 0; i < c->n_gy; i++)
+		any |= c->gy[i].node && is_complex(c->b, c->gy[i]);
+	while (any && supported[k] && strcmp(supported[k], c->node->op) != 0)
+		k++;
+	return !any || supported[k];
+}
+
+struct mu_out grad_conj(struct mu_builder *b, struct mu_out x)
+{
+	return is_complex(b, x) ? mu_op(b, "Conj", MU_IN(x)) : x;
+}
+
+struct mu_out grad_part(struct mu_builder *b, const char *op, struct mu_out z)
+{
+	bool wide = mu_dtype_base(mu_out_dtype(b, z)) == MU_COMPLEX128;
+
+	return mu_op(b, op, MU_IN(z), MU_ATTRS(MU_A_TYPE("Tout", wide ? MU_DOUBLE : MU_FLOAT)));
+}
+
+struct mu_out grad_complex(struct mu_builder *b, struct mu_out x, struct mu_out y)
+{
+	bool wide = mu_dtype_base(mu_out_dtype(b, x)) == MU_DOUBLE;
+
+	return mu_op(b, "Complex", MU_IN(x, y),
+		     MU_ATTRS(MU_A_TYPE("Tout", wide ? MU_COMPLEX128 : MU_COMPLEX64)));
+}
+
+static struct mu_out ratio(struct mu_builder *b, struct mu_out x, struct mu_out y)
+{
+	return mu_op(b, "DivNoNan", MU_IN(x, y));
+}
+
+GRAD_BINARY(g_complex, grad_part(b, "Real", g), grad_part(b, "Imag", g))
+GRAD_UNARY(g_real, grad_complex(b, g, grad_zeros(b, g)))
+GRAD_UNARY(g_imag, grad_complex(b, grad_zeros(b, g), g))
+GRAD_UNARY(g_conj, mu_op(b, "Conj", MU_IN(g)))
+/* x / |z|, y / |z| */
+GRAD_UNARY(g_abs, grad_complex(b, mu_mul(b, g, ratio(b, grad_part(b, "Real", x), y)),
+			       mu_mul(b, g, ratio(b, grad_part(b, "Imag", x), y))))
+/* -y / |z|², x / |z|² */
+static void g_angle(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+	struct mu_out x = grad_part(b, "Real", grad_in(c, 0)),
+		      y = grad_part(b, "Imag", grad_in(c, 0));
+	struct mu_out square = mu_add(b, mu_square(b, x), mu_square(b, y)), g = c->gy[0];
+
+	c->gx[0] = grad_complex(b, mu_neg(b, mu_mul(b, g, ratio(b, y, square))),
+				mu_mul(b, g, ratio(b, x, square)));
+}
+
+const struct op_grad grads_of_complex[] = {
+    {"Angle", g_angle, GRAD_FIRST},    {"Complex", g_complex, GRAD_FIRST},
+    {"ComplexAbs", g_abs, GRAD_FIRST}, {"Conj", g_conj, GRAD_FIRST},
+    {"Imag", g_imag, GRAD_FIRST},      {"Real", g_real, GRAD_FIRST},
+    {NULL, NULL, GRAD_FIRST},
+};

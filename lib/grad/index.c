@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gradients of ops that gather and scatter by index.
+ *
+ * The gradient of a row that was gathered several times is the sum: UnsortedSegmentSum over the
+ * rows of the source. The gradient has the size of the source. If the source is a variable, the
+ * optimizers recognise this op and update only the rows (client/optim/rows.c).
+ */
+#include "lib/grad/op_grads.h"
+
+/* Sums the rows of g, one for each index, into `rows` rows. */
+static struct mu_out sum_rows(struct mu_builder *b, struct mu_out g, struct mu_out indices,
+			      struct mu_out rows)
+{
+	return mu_op(b, "UnsortedSegmentSum", MU_IN(g, indices, rows));
+}
+
+static struct mu_out first_size(struct mu_builder *b, struct mu_out shape)
+{
+	return mu_op(b, "StridedSlice",
+		     MU_IN(shape, mu_const_ints(b, (int32_t[]){0}, 1),
+			   mu_const_ints(b, (int32_t[]){1}, 1),
+			   mu_const_ints(b, (int32_t[]){1}, 1)),
+		     MU_ATTRS(MU_A_INT("shrink_axis_mask", 1)));
+}
+
+GRAD_UNARY(g_gather, sum_rows(b, g, grad_in(c, 1), first_size(b, grad_shape(b, x))))
+GRAD_UNARY(g_resource_gather,
+	   sum_rows(b, g, grad_in(c, 1), first_size(b, mu_op(b, "VariableShape", MU_IN(x)))))
+GRAD_UNARY(g_gather_nd, mu_op(b, "ScatterNd",
+			      MU_IN(grad_in(c, 1), g,
+				    mu_cast(b, grad_shape(b, x),
+					    mu_dtype_base(mu_out_dtype(b, grad_in(c, 1)))))))
+
+/* Appends from … to-1 to a permutation. */
+static void append_range(int32_t *perm, int *n, int from, int to)
+{
+	while (from < to)
+		perm[(*n)++] = from++;
+}
+
+/* Elements from … to-1 of a vector; to 0: up to the end. */
+static struct mu_out slice_of(struct mu_builder *b, struct mu_out v, int from, int to)
+{
+	return mu_op(b, "StridedSlice",
+		     MU_IN(v, mu_const_ints(b, (int32_t[]){from}, 1),
+			   mu_const_ints(b, (int32_t[]){to}, 1),
+			   mu_const_ints(b, (int32_t[]){1}, 1)),
+		     MU_ATTRS(MU_A_INT("end_mask", to == 0)));
+}
+
+static struct mu_out product(struct mu_builder *b, struct mu_out v)
+{
+	return mu_op(b, "Prod", MU_IN(v, mu_const_ints(b, (int32_t[]){0}, 1)));
+}
+
+/* Sums g into a tensor of the source's shape. The first `batch` dimensions are batches of n rows.
+ * Index i of batch k is row k n + i of all rows. */
+static struct mu_out sum_batches(struct grad_call *c, struct mu_out g, struct mu_out shape,
+				 int batch)
+{
+	struct mu_builder *b = c->b;
+	struct mu_out batches = product(b, slice_of(b, shape, 0, batch));
+	struct mu_out n = product(b, slice_of(b, shape, batch, batch + 1));
+	struct mu_out first = mu_op(b, "Range", MU_IN(grad_int(b, 0), mu_mul(b, batches, n), n));
+	struct mu_out columns = mu_op(b, "ExpandDims", MU_IN(first, grad_int(b, 1)));
+	struct mu_out table = mu_reshape(b, mu_cast(b, grad_in(c, 1), MU_INT32),
+					 mu_op(b, "Pack", MU_IN(batches, grad_int(b, -1))));
+	struct mu_out behind = mu_op(b, "ConcatV2",
+				     MU_IN(mu_const_ints(b, (int32_t[]){-1}, 1),
+					   slice_of(b, shape, batch + 1, 0), grad_int(b, 0)));
+	struct mu_out at = grad_flat(b, mu_add(b, table, columns));
+
+	return mu_reshape(b, sum_rows(b, mu_reshape(b, g, behind), at, mu_mul(b, batches, n)),
+			  shape);
+}
+
+/* Gather along an axis behind the batch dimensions. The index dimensions move to the front, the
+ * rows are summed, and the axis moves back. */
+static void gather_inner(struct grad_call *c, int axis, int batch, int rank, int rank_i)
+{
+	struct mu_builder *b = c->b;
+	int32_t perm[2 * MU_MAX_RANK];
+	int n = 0, more = rank_i - batch;
+	struct mu_out g, shape, sums;
+
+	append_range(perm, &n, 0, batch);
+	append_range(perm, &n, axis, axis + more);
+	append_range(perm, &n, batch, axis);
+	append_range(perm, &n, axis + more, more + rank - 1);
+	g = mu_op(b, "Transpose", MU_IN(c->gy[0], mu_const_ints(b, perm, (unsigned)n)));
+	n = 0;
+	append_range(perm, &n, 0, batch);
+	perm[n++] = axis;
+	append_range(perm, &n, batch, axis);
+	append_range(perm, &n, axis + 1, rank);
+	shape = mu_op(b, "Gather",
+		      MU_IN(grad_shape(b, grad_in(c, 0)), mu_const_ints(b, perm, (unsigned)n)));
+	sums = batch ? sum_batches(c, g, shape, batch)
+		     : sum_rows(b, g, grad_in(c, 1), first_size(b, shape));
+	n = 0;
+	append_range(perm, &n, 0, batch);
+	append_range(perm, &n, batch + 1, axis + 1);
+	perm[n++] = batch;
+	append_range(perm, &n, axis + 1, rank);
+	c->gx[0] = mu_op(b, "Transpose", MU_IN(sums, mu_const_ints(b, perm, (unsigned)n)));
+}
+
+static void g_gather_v2(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+	const struct mu_tensor *value = builder_value(b, grad_in(c, 2));
+	int rank = mu_out_shape(b, grad_in(c, 0))->rank;
+	int rank_i = mu_out_shape(b, grad_in(c, 1))->rank;
+	int64_t axis = value ? mu_tensor_int(value, 0) : 0, batch = 0;
+
+	mu_node_attr_int(c->node, "batch_dims", &batch, NULL);
+	if (value && axis < 0 && rank > 0)
+		axis += rank;
+	if (batch < 0 && rank_i >= 0)
+		batch += rank_i;
+	if (!value || axis < 0 || (axis && (rank < 0 || rank_i < 0 || axis >= rank)) || batch < 0 ||
+	    batch > axis || (batch && batch > rank_i))
+		grad_refuse(c, "except for a constant axis and known ranks");
+	else if (axis > batch)
+		gather_inner(c, (int)axis, (int)batch, rank, rank_i);
+	else if (batch)
+		c->gx[0] = sum_batches(c, c->gy[0], grad_shape(b, grad_in(c, 0)), (int)batch);
+	else
+		g_gather(c);
+}
+
+static void g_resource_gather_nd(struct grad_call *c)
+{
+	struct mu_out indices = grad_in(c, 1);
+	struct mu_out shape = mu_op(c->b, "VariableShape", MU_IN(grad_in(c, 0)));
+
+	c->gx[0] = mu_op(c->b, "ScatterNd",
+			 MU_IN(indices, c->gy[0],
+			       mu_cast(c->b, shape, mu_dtype_base(mu_out_dtype(c->b, indices)))));
+}
+
+/* Inputs: (input, indices, updates). */
+static void g_scatter_nd_add(struct grad_call *c)
+{
+	c->gx[0] = c->gy[0];
+	c->gx[2] = mu_op(c->b, "GatherNd", MU_IN(c->gy[0], grad_in(c, 1)));
+}
+
+/* Inputs as above. An overwritten element has no gradient. */
+static void g_scatter_update(struct grad_call *c)
+{
+	c->gx[0] = mu_op(c->b, "TensorScatterUpdate",
+			 MU_IN(c->gy[0], grad_in(c, 1), grad_zeros(c->b, grad_in(c, 2))));
+	c->gx[2] = mu_op(c->b, "GatherNd", MU_IN(c->gy[0], grad_in(c, 1)));
+}
+
+static void g_scatter_sub(struct grad_call *c)
+{
+	g_scatter_nd_add(c);
+	c->gx[2] = mu_neg(c->b, c->gx[2]);
+}
+
+/* Max or Min: the elements that are equal to the result share its gradient. */
+static void g_scatter_extreme(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+	struct mu_out x = grad_in(c, 0), at = grad_in(c, 1), updates = grad_in(c, 2);
+	struct mu_out y = grad_out(c, 0), there = mu_op(b, "GatherNd", MU_IN(y, at));
+	struct mu_out unchanged = grad_indicator(b, mu_equal(b, x, y), x);
+	struct mu_out came = grad_indicator(b, mu_equal(b, updates, there), x);
+	struct mu_out share =
+	    mu_div(b, c->gy[0], mu_op(b, "TensorScatterAdd", MU_IN(unchanged, at, came)));
+
+	c->gx[0] = mu_mul(b, unchanged, share);
+	c->gx[2] = mu_mul(b, came, mu_op(b, "GatherNd", MU_IN(share, at)));
+}
+
+/* Inputs: (indices, updates, shape). */
+static void g_scatter_nd(struct grad_call *c)
+{
+	c->gx[1] = mu_op(c->b, "GatherNd", MU_IN(c->gy[0], grad_in(c, 0)));
+}
+
+/* Inputs: (indices, shape, values, default). Indices are a vector of numbers or a matrix of
+ * coordinates. */
+static void g_sparse_to_dense(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+	const char *op = mu_out_shape(b, grad_in(c, 0))->rank == 2 ? "GatherNd" : "Gather";
+	struct mu_out g = c->gy[0], values = mu_op(b, op, MU_IN(g, grad_in(c, 0)));
+
+	c->gx[2] = grad_sum_to(b, values, grad_in(c, 2));
+	c->gx[3] = mu_sub(b, mu_sum(b, grad_flat(b, g), NULL, 0),
+			  mu_sum(b, grad_flat(b, values), NULL, 0));
+}
+
+/* Inputs: (indices, values, shape, default). Output 3 is the new position of each value. */
+static void g_fill_empty_rows(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+	struct mu_out g = c->gy[1];
+
+	if (!g.node)
+		return;
+	c->gx[1] = mu_op(b, "Gather", MU_IN(g, grad_out(c, 3)));
+	c->gx[3] = mu_sub(b, mu_sum(b, g, NULL, 0), mu_sum(b, c->gx[1], NULL, 0));
+}
+
+/* Elements that are equal to the result share its gradient. */
+static void g_nth_element(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+	struct mu_out x = grad_in(c, 0), last = grad_int(b, -1);
+	struct mu_out y = mu_op(b, "ExpandDims", MU_IN(grad_out(c, 0), last));
+	struct mu_out g = mu_op(b, "ExpandDims", MU_IN(c->gy[0], last));
+	struct mu_out on = grad_indicator(b, mu_op(b, "Equal", MU_IN(x, y)), x);
+	struct mu_out n = mu_op(b, "Sum", MU_IN(on, last), MU_ATTRS(MU_A_BOOL("keep_dims", true)));
+
+	c->gx[0] = mu_mul(b, mu_div(b, on, n), g);
+}
+
+/* Row r has k values of n elements: value j came from element r n + index. */
+static void g_top_k(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+	struct mu_out x = grad_in(c, 0), size = grad_size(b, x);
+	struct mu_out width =
+	    mu_op(b, "Gather",
+		  MU_IN(grad_shape(b, x), mu_sub(b, mu_op(b, "Rank", MU_IN(x)), grad_int(b, 1))));
+	struct mu_out index = mu_cast(b, grad_out(c, 1), MU_INT32);
+	struct mu_out k =
+	    mu_op(b, "Slice",
+		  MU_IN(grad_shape(b, index),
+			mu_reshape(b, mu_sub(b, mu_op(b, "Rank", MU_IN(x)), grad_int(b, 1)),
+				   mu_const_ints(b, (int32_t[]){1}, 1)),
+			mu_const_ints(b, (int32_t[]){1}, 1)));
+	struct mu_out table = mu_reshape(
+	    b, index,
+	    mu_op(b, "ConcatV2", MU_IN(mu_const_ints(b, (int32_t[]){-1}, 1), k, grad_int(b, 0))));
+	struct mu_out rows =
+	    mu_op(b, "ExpandDims",
+		  MU_IN(mu_op(b, "Range", MU_IN(grad_int(b, 0), size, width)), grad_int(b, 1)));
+	struct mu_out at = grad_flat(b, mu_add(b, table, rows));
+
+	c->gx[0] = grad_like(b, sum_rows(b, grad_flat(b, c->gy[0]), at, size), x);
+}
+
+/* Inputs: (data, partitions). The numbers 0, 1, 2, … are partitioned alike and become the indices
+ * of a DynamicStitch. */
+static void g_partition(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+	struct mu_out data = grad_in(c, 0), partitions = grad_in(c, 1), ways;
+	struct mu_out numbers =
+	    mu_op(b, "Range", MU_IN(grad_int(b, 0), grad_size(b, partitions), grad_int(b, 1)));
+	struct mu_out *in = MU_NEW_ARRAY(struct mu_out, 2 * c->n_gy + 1);
+
+	ways = GRAD_OP(c, "DynamicPartition", grad_like(b, numbers, partitions), partitions);
+	for (unsigned i = 0; i < c->n_gy; i++) {
+		in[i] = mu_port(ways, (int)i);
+		in[c->n_gy + i] = c->gy[i];
+	}
+	c->gx[0] = grad_like(b,
+			     mu_op_add(b, &(struct mu_op_args){.op = "DynamicStitch",
+							       .in = in,
+							       .n_in = 2 * c->n_gy,
+							       .attrs = &MU_A_INT("N", c->n_gy),
+							       .n_attrs = 1}),
+			     data);
+	free(in);
+}
+
+/* Inputs: (indices…, data…). If an index occurs twice the later data wins, but both get the
+ * gradient, as in TensorFlow. */
+static void g_stitch(struct grad_call *c)
+{
+	unsigned n = c->node->n_inputs / 2;
+
+	for (unsigned i = 0; i < n; i++)
+		c->gx[n + i] = mu_op(c->b, "Gather", MU_IN(c->gy[0], grad_in(c, i)));
+}
+
+const struct op_grad grads_of_indices[] = {
+    {"DynamicPartition", g_partition, GRAD_ALL},
+    {"DynamicStitch", g_stitch, GRAD_FIRST},
+    {"Gather", g_gather, GRAD_FIRST},
+    {"GatherNd", g_gather_nd, GRAD_FIRST},
+    {"GatherV2", g_gather_v2, GRAD_FIRST},
+    {"ParallelDynamicStitch", g_stitch, GRAD_FIRST},
+    {"ResourceGather", g_resource_gather, GRAD_FIRST},
+    {"ResourceGatherNd", g_resource_gather_nd, GRAD_FIRST},
+    {"ScatterNd", g_scatter_nd, GRAD_FIRST},
+    {"ScatterNdNonAliasingAdd", g_scatter_nd_add, GRAD_FIRST},
+    {"SparseFillEmptyRows", g_fill_empty_rows, GRAD_ANY},
+    {"SparseToDense", g_sparse_to_dense, GRAD_FIRST},
+    {"TensorScatterAdd", g_scatter_nd_add, GRAD_FIRST},
+    {"TensorScatterMax", g_scatter_extreme, GRAD_FIRST},
+    {"TensorScatterMin", g_scatter_extreme, GRAD_FIRST},
+    {"TensorScatterSub", g_scatter_sub, GRAD_FIRST},
+    {"TensorScatterUpdate", g_scatter_update, GRAD_FIRST},
+    {"NthElement", g_nth_element, GRAD_FIRST},
+    {"TopK", g_top_k, GRAD_FIRST},
+    {"TopKV2", g_top_k, GRAD_FIRST},
+    {NULL, NULL, GRAD_FIRST},
+};

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gradients of neural network ops. Gradients of convolutions are in second.c, with their second
+ * derivatives. */
+#include "lib/grad/op_grads.h"
+
+GRAD_UNARY(g_relu, mu_op(b, "ReluGrad", MU_IN(g, y)))
+GRAD_UNARY(g_relu6, mu_op(b, "Relu6Grad", MU_IN(g, y)))
+GRAD_UNARY(g_leaky_relu, GRAD_OP(c, "LeakyReluGrad", g, x))
+GRAD_UNARY(g_elu, mu_op(b, "EluGrad", MU_IN(g, y)))
+GRAD_UNARY(g_selu, mu_op(b, "SeluGrad", MU_IN(g, y)))
+GRAD_UNARY(g_softplus, mu_op(b, "SoftplusGrad", MU_IN(g, x)))
+GRAD_UNARY(g_softsign, mu_op(b, "SoftsignGrad", MU_IN(g, x)))
+GRAD_UNARY(g_avg_pool, GRAD_OP(c, "AvgPoolGrad", grad_shape(b, x), g))
+GRAD_UNARY(g_avg_pool_3d, GRAD_OP(c, "AvgPool3DGrad", grad_shape(b, x), g))
+GRAD_UNARY(g_max_pool_3d, GRAD_OP(c, "MaxPool3DGrad", x, y, g))
+GRAD_UNARY(g_max_pool, GRAD_OP(c, "MaxPoolGrad", x, y, g))
+GRAD_UNARY(g_max_pool_v2, GRAD_OP(c, "MaxPoolGradV2", x, y, g, grad_in(c, 1), grad_in(c, 2)))
+GRAD_UNARY(g_lrn, GRAD_OP(c, "LRNGrad", g, x, y))
+
+/* Sum over the last axis with keep_dims. */
+static struct mu_out sum_last(struct mu_builder *b, struct mu_out x)
+{
+	return mu_op(b, "Sum", MU_IN(x, mu_const_ints(b, (int32_t[]){-1}, 1)),
+		     MU_ATTRS(MU_A_BOOL("keep_dims", true)));
+}
+
+GRAD_UNARY(g_softmax, mu_mul(b, mu_sub(b, g, sum_last(b, mu_mul(b, g, y))), y))
+GRAD_UNARY(g_log_softmax, mu_sub(b, g, mu_mul(b, sum_last(b, g), mu_exp(b, y))))
+
+static void g_bias_add(struct grad_call *c)
+{
+	c->gx[0] = c->gy[0];
+	c->gx[1] = GRAD_OP(c, "BiasAddGrad", c->gy[0]);
+}
+
+/* Fake quantization passes the gradient where the value was in range. The limits get the gradient
+ * of the values beyond them. */
+GRAD_UNARY(g_fake_args, GRAD_OP(c, "FakeQuantWithMinMaxArgsGradient", g, x))
+GRAD_UNARY(g_straight_through, g)
+
+static void grad_three_inputs(struct grad_call *c, const char *op)
+{
+	struct mu_out all = GRAD_OP(c, op, c->gy[0], grad_in(c, 0), grad_in(c, 1), grad_in(c, 2));
+
+	for (int i = 0; i < 3; i++)
+		c->gx[i] = mu_port(all, i);
+}
+
+static void g_fake_vars(struct grad_call *c)
+{
+	grad_three_inputs(c, "FakeQuantWithMinMaxVarsGradient");
+}
+
+static void g_fake_channels(struct grad_call *c)
+{
+	grad_three_inputs(c, "FakeQuantWithMinMaxVarsPerChannelGradient");
+}
+
+static void g_quantize_and_dequantize(struct grad_call *c)
+{
+	grad_three_inputs(c, "QuantizeAndDequantizeV4Grad");
+}
+
+/* Output 1 of both cross-entropy ops and of CTCLoss is the gradient of each row's loss. In CTCLoss
+ * the batch is the second dimension, after the time. */
+static struct mu_out xent_logits(struct grad_call *c)
+{
+	struct mu_out rows =
+	    mu_op(c->b, "ExpandDims", MU_IN(c->gy[0], mu_const_int(c->b, MU_INT32, -1)));
+
+	return mu_mul(c->b, rows, grad_out(c, 1));
+}
+
+static void g_sparse_xent(struct grad_call *c)
+{
+	c->gx[0] = xent_logits(c);
+}
+
+/* The loss is linear in the labels. */
+static void g_xent(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+	struct mu_out rows = mu_op(b, "ExpandDims", MU_IN(c->gy[0], grad_int(b, -1)));
+
+	c->gx[0] = xent_logits(c);
+	c->gx[1] = mu_neg(b, mu_mul(b, rows, mu_op(b, "LogSoftmax", MU_IN(grad_in(c, 0)))));
+}
+
+/* The reserve outputs hold the batch statistics that the gradient needs. Without training it needs
+ * the mean and variance that were given. */
+static void g_batch_norm(struct grad_call *c)
+{
+	static const char *const ops[] = {"FusedBatchNormGrad", "FusedBatchNormGradV2",
+					  "FusedBatchNormGradV3"};
+	int version = strcmp(c->node->op, "FusedBatchNorm") == 0     ? 0
+		      : strcmp(c->node->op, "FusedBatchNormV2") == 0 ? 1
+								     : 2;
+	bool training = true;
+	struct mu_out in[6] = {c->gy[0], grad_in(c, 0), grad_in(c, 1)}, out;
+
+	mu_node_attr_bool(c->node, "is_training", &training, NULL);
+	in[3] = training ? grad_out(c, 3) : grad_in(c, 3);
+	in[4] = training ? grad_out(c, 4) : grad_in(c, 4);
+	if (version == 2)
+		in[5] = grad_out(c, 5);
+	out = grad_op(c, ops[version], in, version == 2 ? 6 : 5);
+	for (int i = 0; i < 3; i++)
+		c->gx[i] = mu_port(out, i);
+}
+
+static void g_max_pool_with_argmax(struct grad_call *c)
+{
+	c->gx[0] = GRAD_OP(c, "MaxPoolGradWithArgmax", grad_in(c, 0), c->gy[0], grad_out(c, 1));
+}
+
+static void g_batch_norm_global(struct grad_call *c)
+{
+	struct mu_out in[] = {grad_in(c, 0), grad_in(c, 1), grad_in(c, 2), grad_in(c, 4), c->gy[0]};
+	struct mu_out out = grad_op(c, "BatchNormWithGlobalNormalizationGrad", in, 5);
+
+	for (int i = 0; i < 5; i++)
+		c->gx[i] = mu_port(out, i);
+}
+
+/* Only outputs 1 (cs) and 6 (h) may have gradients. The other outputs are inputs of the gradient
+ * op. */
+static void g_block_lstm(struct grad_call *c)
+{
+	bool second = strcmp(c->node->op, "BlockLSTMV2") == 0;
+	enum { INPUTS = 9, OUTPUTS = 7, CS = 1, H = 6 };
+	struct mu_out in[INPUTS + OUTPUTS + 2], out;
+
+	for (unsigned i = 0; i < INPUTS; i++)
+		in[i] = grad_in(c, i);
+	for (int i = 0; i < OUTPUTS; i++) {
+		in[INPUTS + i] = grad_out(c, i);
+		if (c->gy[i].node && i != CS && i != H) {
+			grad_refuse(c, "for its gate outputs: only for cs and h");
+			return;
+		}
+	}
+	for (int i = 0; i < 2; i++) {
+		int at = i ? H : CS;
+		in[INPUTS + OUTPUTS + i] =
+		    c->gy[at].node ? c->gy[at] : grad_zeros(c->b, grad_out(c, at));
+	}
+	out = grad_op(c, second ? "BlockLSTMGradV2" : "BlockLSTMGrad", in, MU_COUNT(in));
+	for (unsigned i = 1; i < INPUTS; i++)
+		c->gx[i] = mu_port(out, (int)i - 1);
+}
+
+static void g_dilation(struct grad_call *c)
+{
+	struct mu_out x = grad_in(c, 0), filter = grad_in(c, 1);
+
+	c->gx[0] = GRAD_OP(c, "Dilation2DBackpropInput", x, filter, c->gy[0]);
+	c->gx[1] = GRAD_OP(c, "Dilation2DBackpropFilter", x, filter, c->gy[0]);
+}
+
+const struct op_grad grads_of_nn[] = {
+    {"AvgPool", g_avg_pool, GRAD_FIRST},
+    {"AvgPool3D", g_avg_pool_3d, GRAD_FIRST},
+    {"BatchNormWithGlobalNormalization", g_batch_norm_global, GRAD_FIRST},
+    {"BiasAdd", g_bias_add, GRAD_FIRST},
+    {"BlockLSTM", g_block_lstm, GRAD_ANY},
+    {"BlockLSTMV2", g_block_lstm, GRAD_ANY},
+    {"CTCLoss", g_sparse_xent, GRAD_FIRST},
+    {"Dilation2D", g_dilation, GRAD_FIRST},
+    {"Elu", g_elu, GRAD_FIRST},
+    {"FakeQuantWithMinMaxArgs", g_fake_args, GRAD_FIRST},
+    {"FakeQuantWithMinMaxVars", g_fake_vars, GRAD_FIRST},
+    {"FakeQuantWithMinMaxVarsPerChannel", g_fake_channels, GRAD_FIRST},
+    {"FusedBatchNorm", g_batch_norm, GRAD_FIRST},
+    {"FusedBatchNormV2", g_batch_norm, GRAD_FIRST},
+    {"FusedBatchNormV3", g_batch_norm, GRAD_FIRST},
+    {"LRN", g_lrn, GRAD_FIRST},
+    {"LeakyRelu", g_leaky_relu, GRAD_FIRST},
+    {"LogSoftmax", g_log_softmax, GRAD_FIRST},
+    {"MaxPool", g_max_pool, GRAD_FIRST},
+    {"MaxPool3D", g_max_pool_3d, GRAD_FIRST},
+    {"MaxPoolV2", g_max_pool_v2, GRAD_FIRST},
+    {"MaxPoolWithArgmax", g_max_pool_with_argmax, GRAD_FIRST},
+    {"QuantizeAndDequantizeV2", g_straight_through, GRAD_FIRST},
+    {"QuantizeAndDequantizeV3", g_straight_through, GRAD_FIRST},
+    {"QuantizeAndDequantizeV4", g_quantize_and_dequantize, GRAD_FIRST},
+    {"Relu", g_relu, GRAD_FIRST},
+    {"Relu6", g_relu6, GRAD_FIRST},
+    {"Selu", g_selu, GRAD_FIRST},
+    {"Softmax", g_softmax, GRAD_FIRST},
+    {"SoftmaxCrossEntropyWithLogits", g_xent, GRAD_FIRST},
+    {"Softplus", g_softplus, GRAD_FIRST},
+    {"Softsign", g_softsign, GRAD_FIRST},
+    {"SparseSoftmaxCrossEntropyWithLogits", g_sparse_xent, GRAD_FIRST},
+    {NULL, NULL, GRAD_FIRST},
+};

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gradients of reductions and matrix products. */
+#include "lib/grad/op_grads.h"
+
+static struct mu_out reduce_keep_dims(struct mu_builder *b, const char *op, struct mu_out x,
+				      struct mu_out axes)
+{
+	return mu_op(b, op, MU_IN(x, axes), MU_ATTRS(MU_A_BOOL("keep_dims", true)));
+}
+
+/* Restores the axes that the reduction removed, with size 1; in ascending order, so that each
+ * insertion index is right. */
+static struct mu_out keep_axes(struct grad_call *c, struct mu_out g)
+{
+	const struct mu_tensor *axes = builder_value(c->b, grad_in(c, 1));
+	int rank = mu_out_shape(c->b, grad_in(c, 0))->rank;
+
+	if (grad_attr_bool(c, "keep_dims") || mu_out_shape(c->b, grad_out(c, 0))->rank == 0)
+		return g;
+	if (!axes ||
+	    rank < 0) /* axes known only at run time: repeat the reduction with keep_dims */
+		return grad_like(c->b, g,
+				 reduce_keep_dims(c->b, "Sum", grad_in(c, 0), grad_in(c, 1)));
+	for (int at = 0; at < rank; at++)
+		for (int64_t i = 0; i < axes->shape.count; i++) {
+			int64_t a = mu_tensor_int(axes, i);
+
+			if ((a < 0 ? a + rank : a) != at)
+				continue;
+			g = mu_op(c->b, "ExpandDims", MU_IN(g, grad_int(c->b, at)));
+			break;
+		}
+	return g;
+}
+
+/* The gradient of a sum: gy broadcast over the summed axes, by adding it to zeros like the input.
+ */
+static struct mu_out broadcast_gradient(struct grad_call *c)
+{
+	return mu_add(c->b, grad_zeros(c->b, grad_in(c, 0)), keep_axes(c, c->gy[0]));
+}
+
+static void g_sum(struct grad_call *c)
+{
+	c->gx[0] = broadcast_gradient(c);
+}
+
+static void g_mean(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+	enum mu_dtype t = mu_dtype_base(mu_out_dtype(b, grad_in(c, 0)));
+	struct mu_out in = mu_cast(b, grad_size(b, grad_in(c, 0)), t);
+	struct mu_out out = mu_cast(b, grad_size(b, grad_out(c, 0)), t);
+
+	c->gx[0] = mu_div(b, broadcast_gradient(c), mu_div(b, in, out));
+}
+
+/* Max and Min: the elements that are equal to the result share its gradient. */
+static void g_extreme(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+	struct mu_out x = grad_in(c, 0), y = keep_axes(c, grad_out(c, 0));
+	struct mu_out hit = grad_indicator(b, mu_equal(b, y, x), x);
+	struct mu_out hits = reduce_keep_dims(b, "Sum", hit, grad_in(c, 1));
+
+	c->gx[0] = mu_mul(b, mu_div(b, hit, hits), keep_axes(c, c->gy[0]));
+}
+
+/* The gradient is the product of the other elements. Without zeros it is P / x. With one zero it is
+ * P without the zero at that position and 0 elsewhere. With more zeros it is 0. */
+static void g_prod(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+	struct mu_out x = grad_in(c, 0), axes = grad_in(c, 1),
+		      zero = mu_equal(b, x, grad_zeros(b, x));
+	struct mu_out safe = mu_op(b, "Select", MU_IN(zero, mu_op(b, "OnesLike", MU_IN(x)), x));
+	struct mu_out p = mu_div(b, reduce_keep_dims(b, "Prod", safe, axes), safe);
+	struct mu_out zeros = reduce_keep_dims(b, "Sum", grad_indicator(b, zero, x), axes);
+	/* number of zeros among the other elements */
+	struct mu_out left =
+	    mu_sub(b, mu_add(b, grad_zeros(b, x), zeros), grad_indicator(b, zero, x));
+	struct mu_out others = grad_where(b, mu_equal(b, left, grad_zeros(b, x)), p);
+
+	c->gx[0] = mu_mul(b, others, keep_axes(c, c->gy[0]));
+}
+
+static void g_norm(struct grad_call *c)
+{
+	struct mu_out over = keep_axes(c, mu_div(c->b, c->gy[0], grad_out(c, 0)));
+
+	c->gx[0] = mu_mul(c->b, grad_in(c, 0), over);
+}
+
+GRAD_UNARY(g_l2_loss, mu_mul(b, x, g))
+
+static struct mu_out matrix_product(struct mu_builder *b, const char *op, struct mu_out x, bool tx,
+				    struct mu_out y, bool ty)
+{
+	return strcmp(op, "MatMul") == 0
+		   ? mu_matmul_t(b, x, tx, y, ty)
+		   : mu_op(b, op, MU_IN(x, y),
+			   MU_ATTRS(MU_A_BOOL("adj_x", tx), MU_A_BOOL("adj_y", ty)));
+}
+
+static void grad_matmul(struct grad_call *c, const char *op, bool tx, bool ty)
+{
+	struct mu_builder *b = c->b;
+	struct mu_out x = grad_in(c, 0), y = grad_in(c, 1), g = c->gy[0];
+
+	c->gx[0] =
+	    tx ? matrix_product(b, op, y, ty, g, true) : matrix_product(b, op, g, false, y, !ty);
+	c->gx[1] =
+	    ty ? matrix_product(b, op, g, true, x, tx) : matrix_product(b, op, x, !tx, g, false);
+}
+
+static void g_matmul(struct grad_call *c)
+{
+	grad_matmul(c, "MatMul", grad_attr_bool(c, "transpose_a"),
+		    grad_attr_bool(c, "transpose_b"));
+}
+
+static void g_batch_matmul(struct grad_call *c)
+{
+	grad_matmul(c, "BatchMatMul", grad_attr_bool(c, "adj_x"), grad_attr_bool(c, "adj_y"));
+}
+
+/* Only the batch dimensions may have been broadcast. */
+static void g_batch_matmul_v2(struct grad_call *c)
+{
+	grad_matmul(c, "BatchMatMulV2", grad_attr_bool(c, "adj_x"), grad_attr_bool(c, "adj_y"));
+	for (unsigned i = 0; i < 2; i++)
+		c->gx[i] = grad_sum_to(c->b, c->gx[i], grad_in(c, i));
+}
+
+/* The gradient of a cumulative sum is the cumulative sum in the other direction. */
+static struct mu_out sum_back(struct grad_call *c, struct mu_out g)
+{
+	return mu_op(c->b, "Cumsum", MU_IN(g, grad_in(c, 1)),
+		     MU_ATTRS(MU_A_BOOL("exclusive", grad_attr_bool(c, "exclusive")),
+			      MU_A_BOOL("reverse", !grad_attr_bool(c, "reverse"))));
+}
+
+static void g_cumsum(struct grad_call *c)
+{
+	c->gx[0] = sum_back(c, c->gy[0]);
+}
+
+/* Each product has x as a factor once. The gradient is NaN where x is 0, as in TensorFlow. */
+static void g_cumprod(struct grad_call *c)
+{
+	struct mu_out sums = sum_back(c, mu_mul(c->b, c->gy[0], grad_out(c, 0)));
+
+	c->gx[0] = mu_div(c->b, sums, grad_in(c, 0));
+}
+
+const struct op_grad grads_of_reductions[] = {
+    {"BatchMatMul", g_batch_matmul, GRAD_FIRST},
+    {"BatchMatMulV2", g_batch_matmul_v2, GRAD_FIRST},
+    {"BatchMatMulV3", g_batch_matmul_v2, GRAD_FIRST},
+    {"Cumprod", g_cumprod, GRAD_FIRST},
+    {"Cumsum", g_cumsum, GRAD_FIRST},
+    {"EuclideanNorm", g_norm, GRAD_FIRST},
+    {"L2Loss", g_l2_loss, GRAD_FIRST},
+    {"MatMul", g_matmul, GRAD_FIRST},
+    {"SparseMatMul", g_matmul, GRAD_FIRST},
+    {"Max", g_extreme, GRAD_FIRST},
+    {"Mean", g_mean, GRAD_FIRST},
+    {"Min", g_extreme, GRAD_FIRST},
+    {"Prod", g_prod, GRAD_FIRST},
+    {"Sum", g_sum, GRAD_FIRST},
+    {NULL, NULL, GRAD_FIRST},
+};

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inlines function calls.
+ *
+ * Calls are expanded in the order of the nodes.  Bodies are appended to the graph, so calls in a
+ * body are expanded later in the same pass.  `user` of an expanded call has its struct expansion.
+ * At the end all inputs from expanded calls are redirected to the expansions, and the calls are
+ * removed.
+ *
+ * inline_body.c copies the bodies, and lower.c builds branches and loops.  End nodes without users
+ * are removed. */
+#include "lib/inline/inliner.h"
+
+#include <string.h>
+
+#include "lib/graph/device_name.h"
+
+/* ---- calls ---- */
+
+static struct call_site site_of(struct inliner *x, const struct mu_node *call,
+				const struct mu_func *f)
+{
+	struct call_site s = {
+	    .call = call, .name = call->name, .f = f, .in = call->inputs, .n_in = call->n_inputs};
+
+	if (call->n_controls) {
+		s.after = inline_node(x, call, mu_arena_printf(&x->scratch, "%s/start", call->name),
+				      "NoOp", NULL, 0);
+		for (unsigned k = 0; k < call->n_controls; k++)
+			mu_node_add_control(x->g, s.after, call->inputs[call->n_inputs + k].node);
+	}
+	return s;
+}
+
+static int expand_function(struct inliner *x, const struct mu_node *call, const struct mu_func *f,
+			   struct expansion *out)
+{
+	struct call_site s = site_of(x, call, f);
+
+	return inline_body(x, &s, out);
+}
+
+static int expand_call(struct inliner *x, const struct mu_node *call, struct expansion *out)
+{
+	const struct mu_attr *f = mu_node_attr(call, "f");
+
+	if (!f || f->kind != MU_ATTR_FUNC)
+		return mu_fail(x->err, MU_INVALID_ARGUMENT, "%s has no function f", call->op);
+	return expand_function(x, call, f->func, out);
+}
+
+/* Missing parts of the target come from the device of the call. */
+static const char *target_device(struct inliner *x, const struct mu_node *call, struct mu_span name)
+{
+	const char *said = mu_arena_printf(&x->g->arena, "%.*s", (int)name.len, name.data);
+	struct mu_device_name target, own;
+	MU_AUTO_BUF text = {0};
+
+	if (mu_device_parse(&target, said, x->err))
+		return NULL;
+	if (mu_device_parse(&own, call->device, NULL) || !mu_device_intersect(&target, &own))
+		return said;
+	mu_device_write(&text, &target);
+	return mu_arena_printf(&x->g->arena, "%s", text.data ? text.data : "");
+}
+
+/* Expands a RemoteCall: the body's device is the value of its first input.  Nodes are placed before
+ * the step runs, so that input must be a constant.
+ *
+ * It may be an argument only in a function that a kernel calls, such as a dataset's.  All nodes of
+ * such a function run on the dataset's task, and access to a resource of another task fails with
+ * NOT_FOUND. */
+static int expand_remote_call(struct inliner *x, const struct mu_node *call, struct expansion *out)
+{
+	const struct mu_node *target = call->inputs[0].node;
+	const struct mu_attr *v = mu_node_attr(target, "value");
+	struct mu_node there = *call;
+
+	there.inputs++;
+	there.n_inputs--;
+	if (strcmp(target->op, "_Arg") == 0)
+		return expand_call(x, &there, out);
+	if (strcmp(target->op, "Const") || !v || v->kind != MU_ATTR_TENSOR ||
+	    v->tensor->dtype != MU_STRING || v->tensor->shape.count != 1)
+		return mu_fail(
+		    x->err, MU_UNIMPLEMENTED,
+		    "the target of a RemoteCall must be a constant string here, not what "
+		    "%s '%.80s' gives",
+		    target->op, target->name);
+	const struct mu_string *s = v->tensor->data;
+	there.device = target_device(x, call, (struct mu_span){s->data ? s->data : "", s->len});
+	if (!there.device)
+		return -MU_INVALID_ARGUMENT;
+	return expand_call(x, &there, out);
+}
+
+static int expand_named(struct inliner *x, const struct mu_node *call, struct expansion *out)
+{
+	struct mu_func f = {.name = call->op, .attrs = call->attrs, .n_attrs = call->n_attrs};
+
+	return expand_function(x, call, &f, out);
+}
+
+/* Calls the gradient function that the library names, or else derives one from the body. */
+static int expand_gradient(struct inliner *x, const struct mu_node *call, struct expansion *out)
+{
+	const struct mu_attr *f = mu_node_attr(call, "f");
+
+	if (!f || f->kind != MU_ATTR_FUNC)
+		return mu_fail(x->err, MU_INVALID_ARGUMENT, "%s has no function f", call->op);
+	const struct mu_function *named = mu_library_gradient(x->g->library, f->func->name);
+	struct mu_func g = *f->func;
+	if (named)
+		g.name = named->name;
+	struct call_site s = site_of(x, call, &g);
+	return named ? inline_body(x, &s, out) : inline_gradient(x, &s, out);
+}
+
+static const struct {
+	const char *op;
+	int (*expand)(struct inliner *x, const struct mu_node *call, struct expansion *out);
+} calls[] = {
+#define INLINED(op, expand) {#op, expand},
+#include "lib/inline/inlined.def"
+#undef INLINED
+};
+
+static unsigned call_of(const struct mu_node *n)
+{
+	unsigned i = 0;
+
+	while (i < MU_COUNT(calls) && strcmp(calls[i].op, n->op))
+		i++;
+	return i;
+}
+
+bool mu_graph_is_call(const struct mu_graph *g, const struct mu_node *n)
+{
+	return g->library && (call_of(n) < MU_COUNT(calls) ||
+			      (!mu_op_find(n->op) && mu_library_find(g->library, n->op)));
+}
+
+static int expand(struct inliner *x, struct mu_node *n, bool *was)
+{
+	unsigned n_types, i = call_of(n);
+	struct expansion out = {0};
+	enum mu_dtype *types;
+	int rc;
+
+	if (!(*was = mu_graph_is_call(x->g, n)))
+		return 0;
+	if ((rc = mu_op_check_node(n, &x->scratch, x->err)) ||
+	    (rc = mu_op_output_types(n, &x->scratch, &types, &n_types, x->err)))
+		return rc;
+	x->depth = n->id < x->n_depths ? x->depths[n->id] : 0;
+	rc = i < MU_COUNT(calls) ? calls[i].expand(x, n, &out) : expand_named(x, n, &out);
+	if (!rc && out.n_outs != n_types)
+		rc =
+		    mu_fail(x->err, MU_INVALID_ARGUMENT, "the function has %u outputs, %s needs %u",
+			    out.n_outs, n->op, n_types);
+	if (rc)
+		return rc;
+	n->user = MU_ARENA_NEW(&x->scratch, struct expansion);
+	*(struct expansion *)n->user = out;
+	return 0;
+}
+
+/* ---- the end ---- */
+
+static int redirect_input(struct inliner *x, struct mu_input *in)
+{
+	for (unsigned hops = 0; in->node->user; hops++) {
+		const struct expansion *e = in->node->user;
+		if (hops > x->g->n_nodes)
+			return mu_fail(x->err, MU_INVALID_ARGUMENT,
+				       "function calls near node '%s' form a cycle",
+				       in->node->name);
+		if (in->port != MU_CONTROL && (unsigned)in->port >= e->n_outs)
+			return mu_fail(x->err, MU_INVALID_ARGUMENT,
+				       "output %d of '%s' does not exist, it has %u", in->port,
+				       in->node->name, e->n_outs);
+		if (in->port == MU_CONTROL)
+			in->node = e->end;
+		else
+			*in = e->outs[in->port];
+	}
+	return 0;
+}
+
+/* Removes end nodes without users.  The walk is backwards, because the end node of an inner call
+ * has a larger id than its user, the end node of the outer call. */
+static void drop_unused_ends(struct inliner *x, unsigned before)
+{
+	bool *keep = MU_ARENA_ARRAY(&x->scratch, bool, x->g->n_nodes);
+	bool *is_end = MU_ARENA_ARRAY(&x->scratch, bool, x->g->n_nodes);
+	unsigned *waits = MU_ARENA_ARRAY(&x->scratch, unsigned, x->g->n_nodes);
+
+	for (unsigned i = 0; i < x->g->n_nodes; i++) {
+		const struct mu_node *n = x->g->nodes[i];
+		keep[i] = !n->user;
+		if (n->user)
+			is_end[((struct expansion *)n->user)->end->id] = true;
+		for (unsigned k = 0; keep[i] && k < n->n_inputs + n->n_controls; k++)
+			waits[n->inputs[k].node->id]++;
+	}
+	for (unsigned i = before; i < x->g->n_nodes; i++) {
+		const struct mu_node *n = x->g->nodes[i];
+		if (!keep[i] || !is_end[i] || waits[i])
+			continue;
+		keep[i] = false;
+		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++)
+			waits[n->inputs[k].node->id]--;
+	}
+	for (unsigned i = 0; i < x->g->n_nodes; i++)
+		x->g->nodes[i]->user = NULL;
+	mu_graph_keep(x->g, keep);
+}
+
+static int expand_all(struct inliner *x)
+{
+	unsigned before = x->g->n_nodes, expanded = 0;
+	bool was;
+	int rc;
+
+	for (unsigned i = 0; i < x->g->n_nodes; i++)
+		x->g->nodes[i]->user = NULL;
+	for (unsigned i = 0; i < x->g->n_nodes; i++) {
+		if ((rc = expand(x, x->g->nodes[i], &was)))
+			return mu_append(x->err, "\n\t [[{{node %s}}]]", x->g->nodes[i]->name);
+		expanded += was;
+	}
+	if (!expanded)
+		return 0;
+	for (unsigned i = 0; i < x->g->n_nodes; i++) {
+		struct mu_node *n = x->g->nodes[i];
+		for (unsigned k = 0; !n->user && k < n->n_inputs + n->n_controls; k++)
+			if ((rc = redirect_input(x, &n->inputs[k])))
+				return rc;
+	}
+	drop_unused_ends(x, before);
+	return 0;
+}
+
+int mu_graph_inline(struct mu_graph *g, struct mu_err *err)
+{
+	struct inliner x = {.g = g, .err = err};
+	int rc = 0;
+
+	if (!g->library)
+		return 0;
+	mu_arena_init(&x.scratch);
+	rc = expand_all(&x);
+	mu_arena_fini(&x.scratch);
+	free(x.depths);
+	return rc;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Internal interface of inline.c (calls), lower.c (branches and loops) and inline_body.c. */
+#ifndef MU_INLINE_INLINER_H
+#define MU_INLINE_INLINER_H
+
+#include "lib/inline/inline.h"
+
+struct inliner {
+	struct mu_graph *g;
+	struct mu_arena scratch;
+	unsigned depth;        /* of the current call */
+	unsigned char *depths; /* by node id; 0 from n_depths on */
+	unsigned n_depths;
+	struct mu_err *err;
+};
+
+/* The replacement of a call: its outputs, and a node that runs after the whole body. */
+struct expansion {
+	struct mu_input *outs;
+	unsigned n_outs;
+	struct mu_node *end;
+};
+
+/* One function to inline. */
+struct call_site {
+	const struct mu_node *call;
+	const char *name; /* prefix of the names of the body's nodes */
+	const struct mu_func *f;
+	const struct mu_input *in;
+	unsigned n_in;
+	struct mu_node *after; /* (optional) control input of the body */
+};
+/* Copies the body of the function into the graph; inline_gradient: the body of its gradient. */
+int inline_body(struct inliner *x, const struct call_site *s, struct expansion *out);
+int inline_gradient(struct inliner *x, const struct call_site *s, struct expansion *out);
+
+/* Adds a node with the call's device.  A name in use gets a suffix. */
+struct mu_node *inline_node(struct inliner *x, const struct mu_node *call, const char *name,
+			    const char *op, const struct mu_input *in, unsigned n_in);
+void inline_type(struct inliner *x, struct mu_node *n, const char *attr, enum mu_dtype type);
+void inline_int(struct inliner *x, struct mu_node *n, const char *attr, int64_t value);
+
+int lower_branches(struct inliner *x, const struct mu_node *call, struct expansion *out);
+int lower_while(struct inliner *x, const struct mu_node *call, struct expansion *out);
+int lower_for(struct inliner *x, const struct mu_node *call, struct expansion *out);
+
+#endif
