@@ -5,6 +5,16 @@
 
 #include "task/runtime/exec_graph.h"
 
+bool exec_input_is_bound(const struct executor *e, uint32_t i, uint32_t k)
+{
+	const struct mu_node *n = e->nodes[i].node;
+
+	if (!e->nodes[n->inputs[k].node->id].is_bound)
+		return false;
+	return k >= n->n_inputs ||
+	       (e->nodes[i].kind == NODE_PLAIN && !(e->extra[i].kernel->flags & KERNEL_MOVES));
+}
+
 static uint32_t first_edge(const struct executor *e, const uint32_t *fill, const struct mu_node *n)
 {
 	return e->nodes[n->id].edges + fill[n->id];

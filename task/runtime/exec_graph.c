@@ -7,8 +7,6 @@
 
 #include "task/runtime/gpu_kernel.h"
 
-enum { LINE = 64 }; /* bytes of a cache line */
-
 static const struct {
 	const char *op;
 	enum node_kind kind;
@@ -137,16 +135,6 @@ static void describe(struct exec_node *p, const struct kernel *k,
 	}
 }
 
-bool exec_input_is_bound(const struct executor *e, uint32_t i, uint32_t k)
-{
-	const struct mu_node *n = e->nodes[i].node;
-
-	if (!e->nodes[n->inputs[k].node->id].is_bound)
-		return false;
-	return k >= n->n_inputs ||
-	       (e->nodes[i].kind == NODE_PLAIN && !(e->extra[i].kernel->flags & KERNEL_MOVES));
-}
-
 /* Computes the initial pending words, without the inputs that are bound constants. */
 static void count_inputs(struct executor *e)
 {
@@ -201,7 +189,7 @@ static void lay_out(struct exec_frame *f)
 {
 	size_t at = sizeof(struct iteration) + f->n_nodes * sizeof(_Atomic uint64_t);
 
-	f->slots_at = (at + LINE - 1) & ~(size_t)(LINE - 1);
+	f->slots_at = (at + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
 	f->calls_at = (f->slots_at + f->n_slots * sizeof(struct value) + 15) & ~(size_t)15;
 	f->size = f->calls_at + f->n_calls * sizeof(struct call);
 }
@@ -246,10 +234,10 @@ static void collect_roots(struct executor *e)
 
 static struct exec_node *lines_of_nodes(struct executor *e)
 {
-	_Static_assert(sizeof(struct exec_node) == LINE, "a node is one cache line");
-	char *p = mu_arena_zalloc(&e->arena, ((size_t)e->n_nodes + 1) * LINE);
+	_Static_assert(sizeof(struct exec_node) == CACHE_LINE, "a node is one cache line");
+	char *p = mu_arena_zalloc(&e->arena, ((size_t)e->n_nodes + 1) * CACHE_LINE);
 
-	return (struct exec_node *)(void *)(p + (-(uintptr_t)p & (LINE - 1)));
+	return (struct exec_node *)(void *)(p + (-(uintptr_t)p & (CACHE_LINE - 1)));
 }
 
 int exec_graph_compile(struct executor *e, struct mu_err *err)
@@ -287,38 +275,4 @@ int exec_graph_compile(struct executor *e, struct mu_err *err)
 	collect_roots(e);
 	bind_constants(e);
 	return 0;
-}
-
-struct iteration *iteration_new(const struct exec_frame *f)
-{
-	size_t size = (f->size + LINE - 1) & ~(size_t)(LINE - 1);
-	struct iteration *it = aligned_alloc(LINE, size);
-
-	if (!it)
-		it = mu_xmalloc(SIZE_MAX / 2); /* says so, and ends */
-	memset(it, 0, size);
-	it->slots = (struct value *)((char *)it + f->slots_at);
-	it->calls = (struct call *)((char *)it + f->calls_at);
-	if (f->n_nodes)
-		memcpy(it->pending, f->initial, f->n_nodes * sizeof f->initial[0]);
-	return it;
-}
-
-struct iteration *iteration_new_root(const struct executor *e)
-{
-	struct iteration *it = iteration_new(&e->frames[ROOT_FRAME]);
-
-	for (uint32_t i = 0; i < e->n_bound; i++) {
-		struct value *v = &it->slots[e->bound[i].slot];
-		mu_tensor_share(&v->tensor, e->bound[i].tensor);
-		v->is_constant = true;
-	}
-	return it;
-}
-
-void iteration_free(const struct exec_frame *f, struct iteration *it)
-{
-	for (uint32_t i = 0; i < f->n_slots; i++)
-		value_clear(&it->slots[i]);
-	free(it);
 }

@@ -105,7 +105,6 @@ struct executor {
 	bool all_taken;   /* no Merge and no loop: after a successful step all slots are empty */
 };
 
-struct frame;
 struct iteration {
 	struct iteration *next;
 	struct frame *frame; /* NULL: the root */
@@ -114,6 +113,28 @@ struct iteration {
 	struct value *slots;
 	struct call *calls;
 	_Atomic uint64_t pending[];
+};
+
+/* The value of a constant Enter, for iterations that start later. */
+struct constant {
+	struct constant *next;
+	const struct exec_node *enter;
+	struct value value;
+};
+
+struct frame {
+	struct frame *next; /* in the step's list */
+	struct step *step;
+	const struct exec_frame *plan;
+	uint32_t index;
+	struct iteration *parent;
+	uint64_t id;
+	pthread_mutex_t lock;
+	struct iteration *iterations; /* oldest first */
+	uint32_t enters_left;
+	struct constant *constants;
+	const struct exec_node **live_exits;
+	unsigned n_live, cap_live;
 };
 
 /* A call of an asynchronous kernel, which gets `k`. */
@@ -177,25 +198,41 @@ int exec_graph_find_frames(struct executor *e, struct mu_err *err);
 int exec_graph_make_edges(struct executor *e, struct mu_err *err);
 /* True if input k of node i is a bound constant. */
 bool exec_input_is_bound(const struct executor *e, uint32_t i, uint32_t k);
-struct iteration *iteration_new(const struct exec_frame *f);
-struct iteration *iteration_new_root(const struct executor *e); /* with the bound constants */
-void iteration_free(const struct exec_frame *f, struct iteration *it); /* clears the slots */
 static inline const struct exec_node_extra *exec_node_extra(const struct executor *e,
 							    const struct exec_node *n)
 {
 	return &e->extra[n - e->nodes];
 }
 
-/* executor.c */
+/* iteration.c */
+enum { CACHE_LINE = 64 }; /* bytes */
+static inline void value_clear(struct value *v)
+{
+	if (v->tensor.buf)
+		mu_tensor_unref(&v->tensor);
+	v->tensor.dtype = MU_DT_INVALID;
+	if (v->ref) {
+		resource_unref(&v->ref->base);
+		v->ref = NULL;
+	}
+	v->dead = v->is_constant = false;
+}
+struct iteration *iteration_new(const struct exec_frame *f);
+void iteration_free(const struct exec_frame *f, struct iteration *it); /* clears the slots */
+/* A root block with the bound constants.  It comes from the cache if the cache has one. */
+struct iteration *iteration_take_root(struct executor *e);
+/* Caches the root block of an ended step, or frees it.  is_clean: all its slots are empty. */
+void iteration_cache_root(struct executor *e, struct iteration *it, bool is_clean);
+
+/* deliver.c */
 void work_push(struct work *w, uint32_t node, struct iteration *it, bool dead);
+void work_reserve(struct work *w, unsigned cap);
 void work_deliver_all(struct work *w, struct iteration *it, const struct exec_node *n,
 		      struct value *out, bool dead);
-void value_clear(struct value *v);
 
 /* frames.c: Enter, Exit and NextIteration, and the end of iterations */
 void frame_propagate(struct work *w, const struct exec_node *n, struct iteration *it,
 		     struct value *out, bool dead);
-void frame_started(struct iteration *it); /* a node of it became ready */
 void frame_ended(struct work *w, struct iteration *it);
 void frames_free(struct step *s);
 void frame_position(const struct iteration *it, unsigned long long *frame,
@@ -211,6 +248,9 @@ static inline bool step_has_failed(const struct step *s)
 }
 void step_fail(struct step *s, const struct mu_node *n, const struct mu_err *err);
 void step_release(struct step *s); /* decrements `outstanding`; the last one ends the step */
-struct call *call_of(struct kernel_call *c);
+static inline struct call *call_of(struct kernel_call *k)
+{
+	return MU_CONTAINER(k, struct call, k);
+}
 
 #endif

@@ -16,7 +16,6 @@
 #include "lib/base/clock.h"
 #include "task/runtime/exec_graph.h"
 #include "task/runtime/trace.h"
-#include "task/runtime/work.h"
 
 /* Budget of inline execution: nodes, input bytes of one node, input bytes in total.  Other threads
  * pass a node on if its inputs have at least OFFLOAD_MIN_BYTES bytes. */
@@ -49,144 +48,6 @@ struct offloaded {
 	struct item items[];
 };
 
-void value_clear(struct value *v)
-{
-	if (v->tensor.buf)
-		mu_tensor_unref(&v->tensor);
-	v->tensor.dtype = MU_DT_INVALID;
-	if (v->ref) {
-		resource_unref(&v->ref->base);
-		v->ref = NULL;
-	}
-	v->dead = v->is_constant = false;
-}
-
-static inline void push(struct work *w, uint32_t node, struct iteration *it, bool dead)
-{
-	if (w->n == w->cap)
-		work_reserve(w, 2 * w->cap);
-	w->items[w->n++] = (struct item){node, dead, it};
-	if (__builtin_expect(it->frame != NULL, 0))
-		frame_started(it);
-}
-
-void work_push(struct work *w, uint32_t node, struct iteration *it, bool dead)
-{
-	push(w, node, it, dead);
-}
-
-/* Counts an input of a Merge.  True if the node is ready: on its first live input, or dead if no
- * live input can arrive. */
-static bool merge_arrives(_Atomic uint64_t *word, bool control, bool dead, bool *merge_dead)
-{
-	uint64_t old;
-
-	if (control) {
-		if (dead)
-			atomic_fetch_or(word, MERGE_DEAD_CTL);
-		old = atomic_fetch_sub(word, 1);
-		*merge_dead = (old & MERGE_DEAD_CTL) || !(old & MERGE_LIVE);
-		return (uint32_t)old == 1 && ((old & MERGE_LIVE) || MERGE_DATA_OF(old) == 0);
-	}
-	if (dead) {
-		old = atomic_fetch_sub(word, MERGE_DATA);
-		*merge_dead = true;
-		return MERGE_DATA_OF(old) == 1 && !(old & MERGE_LIVE) && (uint32_t)old == 0;
-	}
-	old = atomic_fetch_or(word, MERGE_LIVE);
-	*merge_dead = (old & MERGE_DEAD_CTL) != 0;
-	return !(old & MERGE_LIVE) && (uint32_t)old == 0;
-}
-
-static inline void put_value(struct value *slot, struct value *v, bool last)
-{
-	slot->ref = v->ref;
-	if (last) {
-		mu_tensor_move(&slot->tensor, &v->tensor);
-		v->tensor.buf = NULL;
-		v->tensor.dtype = MU_DT_INVALID;
-		v->ref = NULL;
-		return;
-	}
-	mu_tensor_share(&slot->tensor, &v->tensor);
-	if (v->ref)
-		resource_ref(&v->ref->base);
-}
-
-static void deliver_merge(struct work *w, struct iteration *it, const struct exec_edge *e,
-			  struct value *v, bool dead, bool last)
-{
-	const struct exec_node *d = &w->step->executor->nodes[e->dst];
-	_Atomic uint64_t *word = &it->pending[d->pending];
-	bool merge_dead, control = e->slot == NO_SLOT;
-
-	if (!control && !dead) {
-		if (atomic_fetch_or(word, MERGE_CLAIMED) & MERGE_CLAIMED)
-			return; /* only the first live input counts */
-		put_value(&it->slots[e->slot], v, last);
-	}
-	/* A dead value that enters a loop makes its Merge dead, because the loop does not run. */
-	if (dead && !control && w->step->executor->nodes[e->dst].frame != ROOT_FRAME &&
-	    it->number == 0) {
-		const struct mu_node *from = d->node->inputs[e->slot - d->in_slot].node;
-		if (w->step->executor->nodes[from->id].kind == NODE_ENTER) {
-			work_push(w, e->dst, it, true);
-			return;
-		}
-	}
-	if (merge_arrives(word, control, dead, &merge_dead))
-		work_push(w, e->dst, it, merge_dead);
-}
-
-static inline void deliver(struct work *w, struct iteration *it, const struct exec_edge *e,
-			   struct value *v, bool dead, bool last)
-{
-	const struct exec_node *d = &w->step->executor->nodes[e->dst];
-
-	if (d->kind == NODE_MERGE) {
-		deliver_merge(w, it, e, v, dead, last);
-		return;
-	}
-	if (e->slot != NO_SLOT && !dead)
-		put_value(&it->slots[e->slot], v, last);
-	if (d->single_input) {
-		push(w, e->dst, it, dead);
-		return;
-	}
-	_Atomic uint64_t *word = &it->pending[d->pending];
-	uint64_t now, change = dead ? PENDING_DEAD - 1 : (uint64_t)-1;
-	if (w->single_threaded) {
-		now = atomic_load_explicit(word, memory_order_relaxed) + change;
-		atomic_store_explicit(word, now, memory_order_relaxed);
-	} else {
-		now = atomic_fetch_add_explicit(word, change, memory_order_acq_rel) + change;
-	}
-	if ((uint32_t)now == 0)
-		push(w, e->dst, it, now >= PENDING_DEAD);
-}
-
-static inline void deliver_all(struct work *w, struct iteration *it, const struct exec_node *n,
-			       struct value *out, bool dead)
-{
-	const struct exec_edge *e = &w->step->executor->edges[n->edges], *end = e + n->n_edges;
-
-	for (; e < end; e++) {
-		if (e->port == MU_CONTROL) {
-			deliver(w, it, e, NULL, dead, false);
-			continue;
-		}
-		bool last = e + 1 == end || e[1].port != e->port;
-		struct value *v = dead ? NULL : &out[e->port];
-		deliver(w, it, e, v, dead || v->dead, last);
-	}
-}
-
-void work_deliver_all(struct work *w, struct iteration *it, const struct exec_node *n,
-		      struct value *out, bool dead)
-{
-	deliver_all(w, it, n, out, dead);
-}
-
 /* Delivers the outputs of a node and releases its inputs. */
 static inline void complete(struct work *w, const struct exec_node *n, struct iteration *it,
 			    struct value *out, bool dead)
@@ -198,7 +59,7 @@ static inline void complete(struct work *w, const struct exec_node *n, struct it
 			value_clear(&in[i]);
 	if (!step_has_failed(w->step)) {
 		if (n->kind == NODE_PLAIN || n->kind == NODE_MERGE)
-			deliver_all(w, it, n, out, dead);
+			work_deliver_all(w, it, n, out, dead);
 		else
 			frame_propagate(w, n, it, out, dead);
 	}
@@ -361,6 +222,9 @@ static bool should_offload(struct work *w, const struct exec_node *n, const stru
 		(bytes >= INLINE_MAX_NODE_BYTES || w->inline_bytes >= INLINE_MAX_BYTES));
 }
 
+static void work_begin(struct work *w, struct step *s, bool on_io_thread);
+static void work_run(struct work *w);
+
 static void run_offloaded(struct pool_job *job)
 {
 	struct offloaded *h = MU_CONTAINER(job, struct offloaded, job);
@@ -388,18 +252,7 @@ static void offload_items(struct work *w, const struct item *items, unsigned n)
 	thread_pool_add(w->step->executor->rt->pool, &h->job);
 }
 
-void work_reserve(struct work *w, unsigned cap)
-{
-	struct item *grown = mu_xmalloc((size_t)cap * sizeof *grown);
-
-	memcpy(grown, w->items, w->n * sizeof *grown);
-	if (w->items != w->few)
-		free(w->items);
-	w->items = grown;
-	w->cap = cap;
-}
-
-void work_begin(struct work *w, struct step *s, bool on_io_thread)
+static void work_begin(struct work *w, struct step *s, bool on_io_thread)
 {
 	w->step = s;
 	w->outer = current;
@@ -437,7 +290,7 @@ static void finish_deferred_calls(void)
 }
 
 /* Runs until no node is ready, then releases this thread's count in `outstanding`. */
-void work_run(struct work *w)
+static void work_run(struct work *w)
 {
 	struct step *s = w->step;
 	const struct exec_node *nodes = s->executor->nodes;
@@ -477,6 +330,64 @@ void work_run(struct work *w)
 	step_release(s);
 	if (is_first_inline)
 		finish_deferred_calls();
+}
+
+/* ---- start ---- */
+
+/* Adds the constants that are not run to the trace. */
+static void trace_constants(struct step *s)
+{
+	const struct executor *e = s->executor;
+
+	for (uint32_t i = 0; i < e->n_nodes; i++)
+		if (e->nodes[i].is_bound)
+			step_trace_node(s->trace, e->nodes[i].node, mu_wall_ns(), NULL, 0);
+}
+
+static struct step *step_start(struct executor *e, struct rendezvous *r, struct step_trace *t,
+			       struct call_frame *frame, step_done done, void *arg)
+{
+	struct step *s = MU_NEW(struct step);
+	struct work w;
+
+	atomic_init(&s->refs, 2); /* the caller and the running step */
+	atomic_init(&s->outstanding, 1);
+	atomic_init(&s->flags, t ? STEP_TRACED : 0);
+	s->trace = t;
+	pthread_mutex_init(&s->lock, NULL);
+	executor_ref(e);
+	s->executor = e;
+	s->rendezvous = rendezvous_ref(r);
+	s->frame = frame;
+	s->done = done;
+	s->arg = arg;
+	s->root = iteration_take_root(e);
+	if (t)
+		trace_constants(s);
+	work_begin(&w, s, true);
+	if (e->n_roots > w.cap)
+		work_reserve(&w, e->n_roots);
+	for (uint32_t i = 0; i < e->n_roots; i++)
+		work_push(&w, e->roots[i], s->root, false);
+	work_run(&w);
+	return s;
+}
+
+struct step *executor_start(struct executor *e, struct rendezvous *r, step_done done, void *arg)
+{
+	return step_start(e, r, NULL, NULL, done, arg);
+}
+
+struct step *executor_start_traced(struct executor *e, struct rendezvous *r, struct step_trace *t,
+				   step_done done, void *arg)
+{
+	return step_start(e, r, t, NULL, done, arg);
+}
+
+struct step *executor_start_call(struct executor *e, struct rendezvous *r, struct call_frame *frame,
+				 step_done done, void *arg)
+{
+	return step_start(e, r, NULL, frame, done, arg);
 }
 
 /* ---- the end of an asynchronous call ---- */

@@ -14,27 +14,6 @@
 
 #include "task/runtime/exec_graph.h"
 
-struct constant {
-	struct constant *next;
-	const struct exec_node *enter;
-	struct value value;
-};
-
-struct frame {
-	struct frame *next; /* in the step's list */
-	struct step *step;
-	const struct exec_frame *plan;
-	uint32_t index;
-	struct iteration *parent;
-	uint64_t id;
-	pthread_mutex_t lock;
-	struct iteration *iterations; /* oldest first */
-	uint32_t enters_left;
-	struct constant *constants;
-	const struct exec_node **live_exits;
-	unsigned n_live, cap_live;
-};
-
 static struct frame *open_frame(struct step *s, uint32_t index, struct iteration *parent)
 {
 	struct frame *f;
@@ -110,13 +89,6 @@ void frame_position(const struct iteration *it, unsigned long long *frame, unsig
 {
 	*frame = it->frame->id;
 	*iter = it->number;
-}
-
-void frame_started(struct iteration *it)
-{
-	pthread_mutex_lock(&it->frame->lock);
-	it->outstanding++;
-	pthread_mutex_unlock(&it->frame->lock);
 }
 
 static void value_ref(struct value *to, const struct value *from)

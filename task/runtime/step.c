@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Start, failure, cancellation and end of a step.  A step ends when none of its nodes runs or
+/* Failure, cancellation and end of a step.  A step ends when none of its nodes runs or
  * waits.
  *
  * The first error is kept.  It aborts the step's rendezvous, so that receives on this task and on
@@ -7,113 +7,7 @@
  */
 #include <string.h>
 
-#include "lib/base/clock.h"
 #include "task/runtime/exec_graph.h"
-#include "task/runtime/trace.h"
-#include "task/runtime/work.h"
-
-/* Limits of root blocks cached for the next steps: their number, and bytes beyond the first one. */
-enum { MAX_SPARE = 8, SPARE_BYTES = 8 << 20 };
-
-struct call *call_of(struct kernel_call *k)
-{
-	return MU_CONTAINER(k, struct call, k);
-}
-
-/* Reuses a block of an ended step after resetting its pending words. */
-static struct iteration *reuse_root(struct executor *e)
-{
-	const struct exec_frame *f = &e->frames[ROOT_FRAME];
-	struct iteration *it;
-
-	pthread_mutex_lock(&e->lock);
-	it = e->spare;
-	if (it) {
-		e->spare = it->next;
-		e->n_spare--;
-	}
-	pthread_mutex_unlock(&e->lock);
-	if (!it)
-		return iteration_new_root(e);
-	it->next = NULL;
-	memcpy(it->pending, f->initial, f->n_nodes * sizeof f->initial[0]);
-	return it;
-}
-
-static void cache_root(struct executor *e, struct iteration *it, bool clean)
-{
-	if (!clean)
-		for (uint32_t i = 0; i < e->frames[ROOT_FRAME].n_slots; i++)
-			if (!it->slots[i].is_constant)
-				value_clear(&it->slots[i]);
-	pthread_mutex_lock(&e->lock);
-	if (!e->n_spare || (e->n_spare < MAX_SPARE &&
-			    (e->n_spare + 1) * e->frames[ROOT_FRAME].size <= SPARE_BYTES)) {
-		it->next = e->spare;
-		e->spare = it;
-		e->n_spare++;
-		it = NULL;
-	}
-	pthread_mutex_unlock(&e->lock);
-	if (it)
-		iteration_free(&e->frames[ROOT_FRAME], it);
-}
-
-/* Adds the constants that are not run to the trace. */
-static void trace_constants(struct step *s)
-{
-	const struct executor *e = s->executor;
-
-	for (uint32_t i = 0; i < e->n_nodes; i++)
-		if (e->nodes[i].is_bound)
-			step_trace_node(s->trace, e->nodes[i].node, mu_wall_ns(), NULL, 0);
-}
-
-static struct step *step_start(struct executor *e, struct rendezvous *r, struct step_trace *t,
-			       struct call_frame *frame, step_done done, void *arg)
-{
-	struct step *s = MU_NEW(struct step);
-	struct work w;
-
-	atomic_init(&s->refs, 2); /* the caller and the running step */
-	atomic_init(&s->outstanding, 1);
-	atomic_init(&s->flags, t ? STEP_TRACED : 0);
-	s->trace = t;
-	pthread_mutex_init(&s->lock, NULL);
-	executor_ref(e);
-	s->executor = e;
-	s->rendezvous = rendezvous_ref(r);
-	s->frame = frame;
-	s->done = done;
-	s->arg = arg;
-	s->root = reuse_root(e);
-	if (t)
-		trace_constants(s);
-	work_begin(&w, s, true);
-	if (e->n_roots > w.cap)
-		work_reserve(&w, e->n_roots);
-	for (uint32_t i = 0; i < e->n_roots; i++)
-		work_push(&w, e->roots[i], s->root, false);
-	work_run(&w);
-	return s;
-}
-
-struct step *executor_start(struct executor *e, struct rendezvous *r, step_done done, void *arg)
-{
-	return step_start(e, r, NULL, NULL, done, arg);
-}
-
-struct step *executor_start_traced(struct executor *e, struct rendezvous *r, struct step_trace *t,
-				   step_done done, void *arg)
-{
-	return step_start(e, r, t, NULL, done, arg);
-}
-
-struct step *executor_start_call(struct executor *e, struct rendezvous *r, struct call_frame *frame,
-				 step_done done, void *arg)
-{
-	return step_start(e, r, NULL, frame, done, arg);
-}
 
 void step_release(struct step *s)
 {
@@ -127,7 +21,7 @@ void step_release(struct step *s)
 	pthread_mutex_unlock(&s->lock);
 	frames_free(s);
 	/* Loops and Merge may leave unused values in slots. */
-	cache_root(e, s->root, !failed && e->all_taken);
+	iteration_cache_root(e, s->root, !failed && e->all_taken);
 	s->root = NULL;
 	if (s->own_container)
 		resources_clear(e->rt->resources, s->own_container);

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Delivers the outputs of a node along its edges, and pushes the nodes that become ready. */
+#include <string.h>
+
+#include "task/runtime/exec_graph.h"
+
+void work_reserve(struct work *w, unsigned cap)
+{
+	struct item *grown = mu_xmalloc((size_t)cap * sizeof *grown);
+
+	memcpy(grown, w->items, w->n * sizeof *grown);
+	if (w->items != w->few)
+		free(w->items);
+	w->items = grown;
+	w->cap = cap;
+}
+
+static void frame_started(struct iteration *it)
+{
+	pthread_mutex_lock(&it->frame->lock);
+	it->outstanding++;
+	pthread_mutex_unlock(&it->frame->lock);
+}
+
+void work_push(struct work *w, uint32_t node, struct iteration *it, bool dead)
+{
+	if (w->n == w->cap)
+		work_reserve(w, 2 * w->cap);
+	w->items[w->n++] = (struct item){node, dead, it};
+	if (__builtin_expect(it->frame != NULL, 0))
+		frame_started(it);
+}
+
+/* Counts an input of a Merge.  True if the node is ready: on its first live input, or dead if no
+ * live input can arrive. */
+static bool merge_arrives(_Atomic uint64_t *word, bool control, bool dead, bool *merge_dead)
+{
+	uint64_t old;
+
+	if (control) {
+		if (dead)
+			atomic_fetch_or(word, MERGE_DEAD_CTL);
+		old = atomic_fetch_sub(word, 1);
+		*merge_dead = (old & MERGE_DEAD_CTL) || !(old & MERGE_LIVE);
+		return (uint32_t)old == 1 && ((old & MERGE_LIVE) || MERGE_DATA_OF(old) == 0);
+	}
+	if (dead) {
+		old = atomic_fetch_sub(word, MERGE_DATA);
+		*merge_dead = true;
+		return MERGE_DATA_OF(old) == 1 && !(old & MERGE_LIVE) && (uint32_t)old == 0;
+	}
+	old = atomic_fetch_or(word, MERGE_LIVE);
+	*merge_dead = (old & MERGE_DEAD_CTL) != 0;
+	return !(old & MERGE_LIVE) && (uint32_t)old == 0;
+}
+
+static inline void put_value(struct value *slot, struct value *v, bool last)
+{
+	slot->ref = v->ref;
+	if (last) {
+		mu_tensor_move(&slot->tensor, &v->tensor);
+		v->tensor.buf = NULL;
+		v->tensor.dtype = MU_DT_INVALID;
+		v->ref = NULL;
+		return;
+	}
+	mu_tensor_share(&slot->tensor, &v->tensor);
+	if (v->ref)
+		resource_ref(&v->ref->base);
+}
+
+static void deliver_merge(struct work *w, struct iteration *it, const struct exec_edge *e,
+			  struct value *v, bool dead, bool last)
+{
+	const struct exec_node *d = &w->step->executor->nodes[e->dst];
+	_Atomic uint64_t *word = &it->pending[d->pending];
+	bool merge_dead, control = e->slot == NO_SLOT;
+
+	if (!control && !dead) {
+		if (atomic_fetch_or(word, MERGE_CLAIMED) & MERGE_CLAIMED)
+			return; /* only the first live input counts */
+		put_value(&it->slots[e->slot], v, last);
+	}
+	/* A dead value that enters a loop makes its Merge dead, because the loop does not run. */
+	if (dead && !control && w->step->executor->nodes[e->dst].frame != ROOT_FRAME &&
+	    it->number == 0) {
+		const struct mu_node *from = d->node->inputs[e->slot - d->in_slot].node;
+		if (w->step->executor->nodes[from->id].kind == NODE_ENTER) {
+			work_push(w, e->dst, it, true);
+			return;
+		}
+	}
+	if (merge_arrives(word, control, dead, &merge_dead))
+		work_push(w, e->dst, it, merge_dead);
+}
+
+static inline void deliver(struct work *w, struct iteration *it, const struct exec_edge *e,
+			   struct value *v, bool dead, bool last)
+{
+	const struct exec_node *d = &w->step->executor->nodes[e->dst];
+
+	if (d->kind == NODE_MERGE) {
+		deliver_merge(w, it, e, v, dead, last);
+		return;
+	}
+	if (e->slot != NO_SLOT && !dead)
+		put_value(&it->slots[e->slot], v, last);
+	if (d->single_input) {
+		work_push(w, e->dst, it, dead);
+		return;
+	}
+	_Atomic uint64_t *word = &it->pending[d->pending];
+	uint64_t now, change = dead ? PENDING_DEAD - 1 : (uint64_t)-1;
+	if (w->single_threaded) {
+		now = atomic_load_explicit(word, memory_order_relaxed) + change;
+		atomic_store_explicit(word, now, memory_order_relaxed);
+	} else {
+		now = atomic_fetch_add_explicit(word, change, memory_order_acq_rel) + change;
+	}
+	if ((uint32_t)now == 0)
+		work_push(w, e->dst, it, now >= PENDING_DEAD);
+}
+
+void work_deliver_all(struct work *w, struct iteration *it, const struct exec_node *n,
+		      struct value *out, bool dead)
+{
+	const struct exec_edge *e = &w->step->executor->edges[n->edges], *end = e + n->n_edges;
+
+	for (; e < end; e++) {
+		if (e->port == MU_CONTROL) {
+			deliver(w, it, e, NULL, dead, false);
+			continue;
+		}
+		bool last = e + 1 == end || e[1].port != e->port;
+		struct value *v = dead ? NULL : &out[e->port];
+		deliver(w, it, e, v, dead || v->dead, last);
+	}
+}
