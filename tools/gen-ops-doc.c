@@ -152,7 +152,10 @@ int main(void)
 	    "placed; a step that needs an op without a kernel fails with the op's name.\n\n"
 	    "An argument is `name:type`. A type is an attribute of the op (`T`), a fixed one, "
 	    "`N*T` for N tensors, `list(T)` for one tensor for each type in T, or `ref(T)` for a "
-	    "reference to a variable. An attribute is `name:kind`, with its default after `=`. "
+	    "reference to a variable. An attribute is `name:kind`, with the allowed "
+	    "values in braces (`index`, `complex`, `floating`, `real` and `number` stand for "
+	    "several "
+	    "types), the minimum after `>=` and the default after `=`. "
 	    "◆ marks ops whose output shapes are known while a graph is built.\n",
 	    known, have);
 	for (unsigned i = 0; i < MU_COUNT(sections); i++)

@@ -63,24 +63,36 @@ static unsigned count_words(const char *text)
 
 /* ---- attributes ---- */
 
+/* Names for several types in the braces of an attribute, in the order of TensorFlow's lists. */
 static const struct {
-	const char *name;
+	const char *name, *types;
+} type_sets[] = {
+    {"index", "int32,int64"},
+    {"complex", "complex64,complex128"},
+    {"floating", "bfloat16,half,float,double"},
+    {"real", "float,double,int32,uint8,int16,int8,int64,bfloat16,uint16,half,uint32,uint64"},
+    {"number", "float,double,int32,uint8,int16,int8,complex64,int64,qint8,quint8,qint32,bfloat16,"
+	       "qint16,quint16,uint16,complex128,half,uint32,uint64"},
+};
+
+static const struct {
+	const char *name, *list;
 	enum mu_attr_kind kind;
 } kinds[] = {
-    {"string", MU_ATTR_STRING}, {"int", MU_ATTR_INT},   {"float", MU_ATTR_FLOAT},
-    {"bool", MU_ATTR_BOOL},     {"type", MU_ATTR_TYPE}, {"shape", MU_ATTR_SHAPE},
-    {"tensor", MU_ATTR_TENSOR}, {"func", MU_ATTR_FUNC},
+    {"string", "list(string)", MU_ATTR_STRING}, {"int", "list(int)", MU_ATTR_INT},
+    {"float", "list(float)", MU_ATTR_FLOAT},    {"bool", "list(bool)", MU_ATTR_BOOL},
+    {"type", "list(type)", MU_ATTR_TYPE},       {"shape", "list(shape)", MU_ATTR_SHAPE},
+    {"tensor", "list(tensor)", MU_ATTR_TENSOR}, {"func", "list(func)", MU_ATTR_FUNC},
 };
 
 static enum mu_attr_kind kind_of(const char *s, size_t n)
 {
-	if (n > 6 && memcmp(s, "list(", 5) == 0 && s[n - 1] == ')') {
-		enum mu_attr_kind element = kind_of(s + 5, n - 6);
-		return element ? MU_ATTR_LIST + element : MU_ATTR_NONE;
-	}
-	for (unsigned i = 0; i < MU_COUNT(kinds); i++)
+	for (unsigned i = 0; i < MU_COUNT(kinds); i++) {
 		if (strlen(kinds[i].name) == n && memcmp(kinds[i].name, s, n) == 0)
 			return kinds[i].kind;
+		if (strlen(kinds[i].list) == n && memcmp(kinds[i].list, s, n) == 0)
+			return kinds[i].kind | MU_ATTR_LIST;
+	}
 	return MU_ATTR_NONE;
 }
 
@@ -159,9 +171,9 @@ static bool parse_list(struct mu_attr *a, enum mu_attr_kind kind, char *s)
 		a->ss = MU_ARENA_ARRAY(&arena, struct mu_span, a->n);
 	else
 		return false;
-	char *save = NULL;
 	unsigned i = 0;
-	for (char *w = strtok_r(s + 1, ",", &save); w && i < a->n; w = strtok_r(NULL, ",", &save)) {
+	s++;
+	for (char *w; i < a->n && (w = strsep(&s, ","));) {
 		struct mu_attr one = {0};
 		if (!parse_scalar(&one, kind - MU_ATTR_LIST, w))
 			return false;
@@ -177,23 +189,51 @@ static bool parse_list(struct mu_attr *a, enum mu_attr_kind kind, char *s)
 	return i == a->n;
 }
 
+static const char *without_set_name(const char *word)
+{
+	for (unsigned i = 0; i < MU_COUNT(type_sets); i++)
+		if (strcmp(type_sets[i].name, word) == 0)
+			return type_sets[i].types;
+	return word;
+}
+
+/* Parses "float,index}", and returns what follows; NULL if it is malformed. */
+static char *parse_allowed(struct mu_attr_def *a, char *s)
+{
+	enum mu_attr_kind kind = a->kind | MU_ATTR_LIST;
+	char *end = strchr(s, '}'), *list = "[";
+
+	if (!end)
+		return NULL;
+	*end = '\0';
+	for (char *word; (word = strsep(&s, ","));)
+		list = mu_arena_printf(&arena, "%s%s,", list, without_set_name(word));
+	list[strlen(list) - 1] = ']';
+	return parse_list(&a->allowed, kind, list) ? end + 1 : NULL;
+}
+
+/* Parses `name:kind{allowed}>=minimum=default`. */
 static bool parse_attr(struct mu_attr_def *a, char *word)
 {
-	char *colon = strchr(word, ':');
+	char *kind = strchr(word, ':');
 
-	if (!colon)
+	if (!kind)
 		return false;
-	*colon = '\0';
+	*kind++ = '\0';
 	a->name = word;
-	char *kind = colon + 1, *eq = strchr(kind, '=');
-	a->kind = kind_of(kind, eq ? (size_t)(eq - kind) : strlen(kind));
-	if (a->kind == MU_ATTR_NONE)
+	char *rest = kind + strcspn(kind, "{>=");
+	a->kind = rest == kind ? MU_ATTR_TYPE : kind_of(kind, (size_t)(rest - kind));
+	if (a->kind == MU_ATTR_NONE || (*rest == '{' && !(rest = parse_allowed(a, rest + 1))))
 		return false;
-	a->has_default = eq != NULL;
-	if (!eq)
+	if (rest[0] == '>' && rest[1] == '=') {
+		a->has_minimum = true;
+		a->minimum = strtoll(rest + 2, &rest, 10);
+	}
+	if (*rest == '\0')
 		return true;
-	return a->kind >= MU_ATTR_LIST ? parse_list(&a->value, a->kind, eq + 1)
-				       : parse_scalar(&a->value, a->kind, eq + 1);
+	a->has_default = true;
+	return *rest++ == '=' && (a->kind >= MU_ATTR_LIST ? parse_list(&a->value, a->kind, rest)
+							  : parse_scalar(&a->value, a->kind, rest));
 }
 
 /* ---- arguments ---- */
@@ -312,6 +352,17 @@ const struct mu_op_def *mu_op_at(unsigned i)
 enum mu_attr_kind mu_attr_kind_named(struct mu_span name)
 {
 	return kind_of(name.data, name.len);
+}
+
+const char *mu_attr_kind_name(enum mu_attr_kind kind)
+{
+	for (unsigned i = 0; i < MU_COUNT(kinds); i++) {
+		if (kinds[i].kind == kind)
+			return kinds[i].name;
+		if ((kinds[i].kind | MU_ATTR_LIST) == kind)
+			return kinds[i].list;
+	}
+	return kind == MU_ATTR_LIST ? "list(any)" : "placeholder";
 }
 
 unsigned mu_op_rows(void)

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Op definitions: one row per op (lib/ops/ops_*.def), used by kernels, placer, client and docs.
  *
- *	OP(MatMul, "a:T b:T", "product:T", "transpose_a:bool=false transpose_b:bool=false T:type",
- *	   0, shape_matmul)
+ *	OP(MatMul, "a:T b:T", "product:T", "transpose_a:bool=false transpose_b:bool=false
+ *T:{floating,index,complex}", 0, shape_matmul)
  *
  * An argument is `name:type`.  The type is a fixed type (`float`, `int32`, `string`, `resource`…),
  * an attribute of kind type (`T`), `N*T` (N tensors of type T, N an int attribute), `list(dtypes)`
  * (one tensor for each type in attribute dtypes), or `ref(T)` for a reference to a variable's
  * buffer.
  *
- * An attribute is `name:kind` or `name:kind=default`.  The kind is string, int, float, bool, type,
- * shape, tensor, func, list(string), list(int), list(type), list(shape)…
+ * An attribute is `name:kind{allowed,…}>=minimum=default`; all behind the kind is optional.  The
+ * kind is string, int, float, bool, type, shape, tensor, func, list(string), list(int), list(type),
+ * list(shape)…, or empty for type.  Allowed are strings or types; `index`, `complex`, `floating`,
+ * `real` and `number` stand for several types.  The minimum of a list is that of its length.
  */
 #ifndef MU_OPS_OP_DEF_H
 #define MU_OPS_OP_DEF_H
@@ -43,8 +45,10 @@ struct mu_arg_def {
 struct mu_attr_def {
 	const char *name;
 	enum mu_attr_kind kind;
-	bool has_default;
-	struct mu_attr value; /* the default */
+	bool has_default, has_minimum;
+	struct mu_attr value;   /* the default */
+	struct mu_attr allowed; /* a list of strings or types; of kind MU_ATTR_NONE: all */
+	int64_t minimum;        /* of the int, or of the list's length */
 };
 
 struct mu_shape_ctx;
@@ -69,6 +73,7 @@ static inline const struct mu_attr_def *mu_op_attr(const struct mu_op_def *op, c
 const struct mu_op_def *mu_op_find(const char *name);      /* NULL: unknown; thread-safe */
 const struct mu_op_def *mu_op_at(unsigned i);              /* in table order; NULL past the end */
 enum mu_attr_kind mu_attr_kind_named(struct mu_span name); /* "int", "list(type)", … */
+const char *mu_attr_kind_name(enum mu_attr_kind kind);
 unsigned mu_op_rows(void); /* all rows, malformed ones included; for tests */
 
 /* Computes the types of all inputs or outputs of a node, with lists expanded.  Fails if an
@@ -84,9 +89,10 @@ int mu_op_arg_count(const struct mu_node *n, const struct mu_arg_def *a, unsigne
 /* Finds the first port of a named output. */
 int mu_op_output_port(const struct mu_node *n, struct mu_span name, unsigned *out,
 		      struct mu_err *err);
-/* Checks that a node has the inputs that its op and attributes require, each of the right type.
- * Kernels may then rely on the number of inputs, and on their types except for those from a _Recv.
- * Uses the arena for scratch memory. */
+/* Checks that a node has the attributes of its op, of the right kind and with allowed values. */
+int mu_op_check_attrs(const struct mu_node *n, struct mu_err *err);
+/* Checks that a node has the attributes that its op requires, and the inputs that follow from them,
+ * each of the right type.  Kernels rely on it.  Uses the arena for scratch memory. */
 int mu_op_check_node(const struct mu_node *n, struct mu_arena *a, struct mu_err *err);
 
 /* Input of a shape rule: the node, its input shapes, and constant input values if known. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Types of a node's inputs and outputs, and the check that its edges match them. */
+/* Types of a node's inputs and outputs, and the checks of its attributes and edges. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "lib/graph/graph.h"
@@ -161,13 +162,76 @@ static int check_edge(const struct mu_node *n, unsigned i, enum mu_dtype want,
 	return 0;
 }
 
+static int check_allowed(const struct mu_attr_def *d, enum mu_dtype t, struct mu_span text,
+			 struct mu_err *err)
+{
+	const struct mu_attr *ok = &d->allowed;
+	bool types = ok->kind == MU_ATTR_LIST + MU_ATTR_TYPE;
+	MU_AUTO_BUF b = {0};
+
+	for (unsigned i = 0; i < ok->n; i++) {
+		if (types ? ok->types[i] == t : mu_span_eq(ok->ss[i], text))
+			return 0;
+		mu_buf_printf(&b, types ? "%s%s" : "%s\"%s\"", i ? ", " : "",
+			      types ? mu_dtype_name(ok->types[i]) : ok->ss[i].data);
+	}
+	return mu_fail(err, MU_INVALID_ARGUMENT,
+		       types
+			   ? "Value for attr '%s' of %.*s is not in the list of allowed values: %s"
+			   : "Value for attr '%s' of \"%.*s\" is not in the list of allowed "
+			     "values: %s",
+		       d->name, (int)(text.len < 80 ? text.len : 80), text.data, b.data);
+}
+
+static int check_attr(const struct mu_attr_def *d, const struct mu_attr *v, struct mu_err *err)
+{
+	bool list = d->kind >= MU_ATTR_LIST;
+	int rc = 0;
+
+	if (v->kind != d->kind && !(list && v->kind == MU_ATTR_LIST))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "AttrValue had value with type '%s' when '%s' expected\n\t for attr "
+			       "'%s'",
+			       mu_attr_kind_name(v->kind), mu_attr_kind_name(d->kind), d->name);
+	int64_t size = list ? v->n : d->kind == MU_ATTR_INT ? v->i : d->minimum;
+	if (d->has_minimum && size < d->minimum)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s for attr '%s' of %" PRId64 " must be at least minimum %" PRId64,
+			       list ? "Length" : "Value", d->name, size, d->minimum);
+	if (d->allowed.kind == MU_ATTR_NONE)
+		return 0;
+	if (d->kind == MU_ATTR_STRING)
+		return check_allowed(d, MU_DT_INVALID, v->s, err);
+	for (unsigned i = 0; i < (list ? v->n : 1) && !rc; i++) {
+		enum mu_dtype t = list ? v->types[i] : v->type;
+		rc = check_allowed(d, t, mu_span_of(mu_dtype_name(t)), err);
+	}
+	return rc;
+}
+
+int mu_op_check_attrs(const struct mu_node *n, struct mu_err *err)
+{
+	int rc = need_def(n, err);
+
+	for (unsigned i = 0; !rc && i < n->def->n_attrs; i++) {
+		const struct mu_attr_def *d = &n->def->attrs[i];
+		const struct mu_attr *v = mu_node_attr(n, d->name);
+		if (!v)
+			rc = mu_fail(err, MU_INVALID_ARGUMENT,
+				     "NodeDef missing attr '%s' from Op '%s'", d->name, n->op);
+		else if (v != &d->value && (rc = check_attr(d, v, err)))
+			mu_append(err, "\n\t");
+	}
+	return rc ? mu_append(err, "; NodeDef: {{node %s}}", n->name) : 0;
+}
+
 int mu_op_check_node(const struct mu_node *n, struct mu_arena *arena, struct mu_err *err)
 {
 	enum mu_dtype *want;
 	unsigned count;
-	int rc = mu_op_input_types(n, arena, &want, &count, err);
+	int rc = mu_op_check_attrs(n, err);
 
-	if (rc)
+	if (rc || (rc = mu_op_input_types(n, arena, &want, &count, err)))
 		return rc;
 	if (count != n->n_inputs)
 		return mu_fail(err, MU_INVALID_ARGUMENT,

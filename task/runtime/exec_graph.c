@@ -100,6 +100,8 @@ static int read_types(struct executor *e, struct mu_arena *scratch, struct types
 
 	for (unsigned i = 0; i < e->n_nodes; i++) {
 		const struct mu_node *n = e->nodes[i].node;
+		if ((rc = mu_op_check_attrs(n, err)))
+			return rc;
 		if ((rc = mu_op_input_types(n, scratch, &types[i].in, &types[i].n_in, err)) ||
 		    (rc = mu_op_output_types(n, scratch, &types[i].out, &types[i].n_out, err)))
 			return mu_append(err, "\n\t [[{{node %s}}]]", n->name);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/test.h"
 
+#include "lib/graph/graph.h"
 #include "lib/ops/op_def.h"
 
 static void op_table__every_row__parses(void **state)
@@ -54,6 +55,72 @@ static void op_table__defaults_of_lists_and_shapes__are_kept(void **state)
 	assert_int_equal(e->value.n, 0);
 }
 
+static void op_table__allowed_values_and_minima__are_parsed(void **state)
+{
+	const struct mu_op_def *pool = mu_op_find("AvgPool");
+	const struct mu_attr_def *t = mu_op_attr(mu_op_find("Sum"), "T"), *index;
+
+	assert_int_equal(t->allowed.n, 19);
+	assert_int_equal(t->allowed.types[0], MU_FLOAT);
+	index = mu_op_attr(mu_op_find("Sum"), "Tidx");
+	assert_int_equal(index->allowed.n, 2);
+	assert_int_equal(index->value.type, MU_INT32);
+	assert_int_equal(mu_op_attr(pool, "ksize")->minimum, 4);
+	assert_true(mu_span_is(mu_op_attr(pool, "padding")->allowed.ss[1], "VALID"));
+	assert_int_equal(mu_op_attr(mu_op_find("Identity"), "T")->allowed.kind, MU_ATTR_NONE);
+}
+
+static void check_attrs__wrong_attribute__fails_with_the_text_of_tensorflow(void **state)
+{
+	static const struct {
+		const char *op, *attr, *text;
+		struct mu_attr value;
+	} cases[] = {
+	    {"Abs",
+	     "T",
+	     "Value for attr 'T' of string is not in the list of allowed values: bfloat16, half, "
+	     "float, double, int8, int16, int32, int64\n\t; NodeDef: {{node y}}",
+	     {.kind = MU_ATTR_TYPE, .type = MU_STRING}},
+	    {"Abs",
+	     "T",
+	     "AttrValue had value with type 'int' when 'type' expected\n\t for attr 'T'\n\t; "
+	     "NodeDef: {{node y}}",
+	     {.kind = MU_ATTR_INT, .i = 1}},
+	    {"Abs",
+	     "U",
+	     "NodeDef missing attr 'T' from Op 'Abs'; NodeDef: {{node y}}",
+	     {.kind = MU_ATTR_INT, .i = 1}},
+	    {"AddN",
+	     "N",
+	     "Value for attr 'N' of 0 must be at least minimum 1\n\t; NodeDef: {{node y}}",
+	     {.kind = MU_ATTR_INT}},
+	    {"AvgPool",
+	     "ksize",
+	     "Length for attr 'ksize' of 0 must be at least minimum 4\n\t; NodeDef: {{node y}}",
+	     {.kind = MU_ATTR_LIST}},
+	    {"MirrorPad",
+	     "mode",
+	     "Value for attr 'mode' of \"FOO\" is not in the list of allowed values: "
+	     "\"REFLECT\", \"SYMMETRIC\"\n\t; NodeDef: {{node y}}",
+	     {.kind = MU_ATTR_STRING, .s = {"FOO", 3}}},
+	};
+	const struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = MU_FLOAT};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		struct mu_graph *g = mu_graph_new();
+		struct mu_node *n;
+		struct mu_err err = {0};
+
+		assert_ok(mu_graph_add(g, "y", cases[i].op, &n, &err), &err);
+		if (cases[i].attr[0] != 'U' && cases[i].attr[0] != 'T')
+			mu_node_set_attr(g, n, "T", &type);
+		mu_node_set_attr(g, n, cases[i].attr, &cases[i].value);
+		assert_int_equal(mu_op_check_attrs(n, &err), -MU_INVALID_ARGUMENT);
+		assert_string_equal(err.msg, cases[i].text);
+		mu_graph_free(g);
+	}
+}
+
 static void op_table__unknown_name__is_null(void **state)
 {
 	assert_null(mu_op_find("NoSuchOp"));
@@ -67,6 +134,8 @@ int main(void)
 	    cmocka_unit_test(op_table__matmul__has_its_attributes_and_defaults),
 	    cmocka_unit_test(op_table__list_and_ref_arguments__are_told_apart),
 	    cmocka_unit_test(op_table__defaults_of_lists_and_shapes__are_kept),
+	    cmocka_unit_test(op_table__allowed_values_and_minima__are_parsed),
+	    cmocka_unit_test(check_attrs__wrong_attribute__fails_with_the_text_of_tensorflow),
 	    cmocka_unit_test(op_table__unknown_name__is_null),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -120,6 +120,7 @@ static struct mu_graph *iterated(struct mu_graph *g, const char *dataset)
 	struct mu_node *n = node(g, "iterator", "IteratorV2", "", NULL);
 
 	attr_string(g, n, "shared_name", "iterator");
+	attr_string(g, n, "container", "");
 	gives_numbers(g, n);
 	MU_AUTO_FREE char *inputs = mu_xasprintf("%s iterator", dataset);
 	node(g, "make", "MakeIterator", inputs, NULL);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_LIST = 4, MAX_DEPTH = 2 };
+enum { MAX_LIST = 5, MAX_DEPTH = 2 };
 
 struct maker {
 	struct mu_graph *g;
@@ -115,10 +115,27 @@ static bool any_tensor(struct dice *d, enum mu_dtype type, struct mu_tensor *t)
 
 /* ---- attributes ---- */
 
-static void set_attr(struct maker *m, struct mu_node *n, const char *name, enum mu_attr_kind kind)
+/* Replaces a value that the op does not allow. */
+static void draw_allowed(struct dice *d, const struct mu_attr_def *def, int64_t *i,
+			 enum mu_dtype *type, struct mu_span *text)
 {
+	const struct mu_attr *allowed = &def->allowed;
+
+	if (def->has_minimum && def->kind == MU_ATTR_INT && *i < def->minimum)
+		*i = def->minimum + (int64_t)dice(d, 3);
+	if (allowed->kind == MU_ATTR_LIST + MU_ATTR_TYPE)
+		*type = allowed->types[dice(d, allowed->n)];
+	else if (allowed->kind)
+		*text = allowed->ss[dice(d, allowed->n)];
+}
+
+/* Sets an attribute to values that the op mostly allows. */
+static void set_attr(struct maker *m, struct mu_node *n, const struct mu_attr_def *def)
+{
+	enum mu_attr_kind kind = def->kind;
 	enum mu_attr_kind one = kind >= MU_ATTR_LIST ? kind - MU_ATTR_LIST : kind;
 	struct mu_attr v = {.kind = kind, .n = kind >= MU_ATTR_LIST ? dice(m->d, MAX_LIST) : 0};
+	bool likely = dice(m->d, 40) != 0;
 	enum mu_dtype types[MAX_LIST];
 	struct mu_pshape shapes[MAX_LIST];
 	struct mu_tensor tensor = {0};
@@ -135,7 +152,11 @@ static void set_attr(struct maker *m, struct mu_node *n, const char *name, enum 
 		ints[i] = any_int(m->d);
 		floats[i] = any_float(m->d);
 		bools[i] = dice(m->d, 2);
+		if (likely)
+			draw_allowed(m->d, def, &ints[i], &types[i], &texts[i]);
 	}
+	if (likely && def->has_minimum && v.n < def->minimum && def->minimum <= MAX_LIST)
+		v.n = (unsigned)(one == kind ? 0 : def->minimum);
 	bool list = kind >= MU_ATTR_LIST;
 	switch (one) {
 	case MU_ATTR_STRING:
@@ -187,7 +208,7 @@ static void set_attr(struct maker *m, struct mu_node *n, const char *name, enum 
 	default:
 		return;
 	}
-	mu_node_set_attr(m->g, n, name, &v);
+	mu_node_set_attr(m->g, n, def->name, &v);
 	if (one == MU_ATTR_TENSOR)
 		mu_tensor_unref(&tensor);
 }
@@ -209,7 +230,7 @@ static void attributes(struct maker *m, struct mu_node *n, const struct mu_op_de
 {
 	for (unsigned i = 0; i < op->n_attrs; i++)
 		if (!op->attrs[i].has_default || dice(m->d, 4) == 0)
-			set_attr(m, n, op->attrs[i].name, op->attrs[i].kind);
+			set_attr(m, n, &op->attrs[i]);
 }
 
 static void set_type(struct maker *m, struct mu_node *n, const char *attr, enum mu_dtype t)
