@@ -64,7 +64,7 @@ static void dial_locked(struct stream_peer *p)
 		return;
 	p->dialling = true;
 	p->last_dial_ms = now;
-	stream_loop_dial(p->owner, p);
+	stream_dial_later(p);
 }
 
 void stream_peer_offered(struct stream_peer *p, struct mu_span status)
@@ -249,14 +249,14 @@ static void run_ended(void *arg, const struct mu_err *err, struct mu_span record
 	stream_ran_write(&b, s->step_id, err);
 	stream_conn_send(c, &b, NULL, 0, &gone);
 	if (s->sole)
-		rendezvous_table_drop(stream_worker(c->owner)->runtime->steps, s->step_id, err);
+		rendezvous_table_drop(c->owner->worker->runtime->steps, s->step_id, err);
 	stream_conn_unref(c);
 	free(s);
 }
 
 static int on_run(struct stream_conn *c, struct mu_span head, struct mu_err *err)
 {
-	const struct local_worker *w = stream_worker(c->owner);
+	const struct local_worker *w = c->owner->worker;
 	struct stream_step *s, *old;
 	struct rendezvous *r;
 	struct stream_run m;
@@ -295,7 +295,7 @@ static int on_run(struct stream_conn *c, struct mu_span head, struct mu_err *err
 
 static void on_cancel(struct stream_conn *c)
 {
-	const struct local_worker *w = stream_worker(c->owner);
+	const struct local_worker *w = c->owner->worker;
 	int64_t step_id = c->header.step_id;
 	struct stream_step *s;
 	struct mu_err why;
@@ -312,10 +312,10 @@ static void on_cancel(struct stream_conn *c)
 	w->ops->drop_step(w->worker, step_id, &why);
 }
 
-int stream_on_hello(struct stream_conn *c, struct mu_span head, struct mu_err *err)
+static int on_hello(struct stream_conn *c, struct mu_span head, struct mu_err *err)
 {
-	const struct runtime *rt = stream_worker(c->owner)->runtime;
-	const struct stream_offer *own = stream_own_offer(c->owner);
+	const struct runtime *rt = c->owner->worker->runtime;
+	const struct stream_offer *own = &c->owner->offer;
 	struct stream_hello h;
 	unsigned char differs = 0;
 	int rc;
@@ -334,7 +334,6 @@ int stream_on_hello(struct stream_conn *c, struct mu_span head, struct mu_err *e
 	rc = stream_conn_on_hello(c, c->header.flags, &h, err);
 	if (rc)
 		return rc;
-	stream_loop_handshake_done(c);
 	memset(h.key, 0, sizeof(h.key));
 	h.yours = h.mine;
 	h.mine = rt->incarnation;
@@ -342,7 +341,7 @@ int stream_on_hello(struct stream_conn *c, struct mu_span head, struct mu_err *e
 	return stream_conn_send_hello(c, STREAM_WELCOME, &h, 0, err);
 }
 
-int stream_on_frame(struct stream_conn *c, struct mu_span head, struct mu_err *err)
+static int on_frame(struct stream_conn *c, struct mu_span head, struct mu_err *err)
 {
 	switch (c->header.type) {
 	case STREAM_RAN:
@@ -422,9 +421,9 @@ static int on_shared(struct stream_conn *c, const struct stream_tensor *t, struc
 	return rc;
 }
 
-int stream_on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *err)
+static int on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *err)
 {
-	const struct runtime *rt = stream_worker(c->owner)->runtime;
+	const struct runtime *rt = c->owner->worker->runtime;
 	struct rendezvous_key k;
 	struct stream_tensor t;
 	bool wanted;
@@ -466,7 +465,7 @@ int stream_on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *
 
 static void deliver(struct stream_conn *c, struct mu_tensor *t, bool dead, const struct mu_err *bad)
 {
-	const struct local_worker *w = stream_worker(c->owner);
+	const struct local_worker *w = c->owner->worker;
 	struct rendezvous *r = rendezvous_table_get(w->runtime->steps, c->header.step_id);
 	struct stream_step *s = NULL;
 	struct mu_err err;
@@ -489,7 +488,7 @@ static void deliver(struct stream_conn *c, struct mu_tensor *t, bool dead, const
 	rendezvous_unref(r);
 }
 
-void stream_on_payload(struct stream_conn *c)
+static void on_payload(struct stream_conn *c)
 {
 	struct mu_tensor t = c->tensor;
 	bool dead = (c->header.flags & STREAM_DEAD) != 0;
@@ -513,9 +512,9 @@ void stream_on_payload(struct stream_conn *c)
 
 /* ---- the end ---- */
 
-void stream_on_break(struct stream_conn *c, const struct mu_err *why)
+static void on_break(struct stream_conn *c, const struct mu_err *why)
 {
-	const struct local_worker *w = stream_worker(c->owner);
+	const struct local_worker *w = c->owner->worker;
 	struct stream_peer *p = c->dialled;
 	struct stream_step **list;
 	struct mu_err lost;
@@ -558,3 +557,9 @@ void stream_on_break(struct stream_conn *c, const struct mu_err *why)
 	if (ours)
 		stream_conn_unref(c);
 }
+
+const struct stream_handlers stream_handlers = {.on_hello = on_hello,
+						.on_frame = on_frame,
+						.on_tensor = on_tensor,
+						.on_payload = on_payload,
+						.on_break = on_break};

@@ -10,6 +10,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -26,6 +27,13 @@ struct stream_out {
 	size_t payload, len, sent;
 	char bytes[];
 };
+
+/* The connections whose writes this thread has deferred.  A connection is in the list of one thread
+ * only.  Another thread that sends on it writes at once, including the deferred frames. */
+static _Thread_local struct deferral {
+	const struct streams *owner; /* NULL: the thread does not defer writes */
+	struct stream_conn *first;
+} deferral;
 
 struct stream_conn *stream_conn_new(struct streams *owner, int fd)
 {
@@ -103,11 +111,6 @@ void stream_conn_unref(struct stream_conn *c)
 	free(c);
 }
 
-void stream_lost(struct mu_err *err, const struct stream_conn *c)
-{
-	mu_fail(err, MU_UNAVAILABLE, "the stream to %s is lost", *c->task ? c->task : "a stranger");
-}
-
 /* ---- handshake ---- */
 
 int stream_conn_send_hello(struct stream_conn *c, enum stream_type type,
@@ -136,7 +139,7 @@ int stream_conn_on_hello(struct stream_conn *c, unsigned flags, const struct str
 	bool ours = c->dialled ? c->exporter != NULL : arena_started();
 
 	if (ours && (flags & STREAM_SHARES)) {
-		c->importer = importer_new(c, c->fds, err);
+		c->importer = importer_new(c, stream_conn_return, c->fds, err);
 		if (!c->importer)
 			return -(int)err->code;
 	}
@@ -148,6 +151,7 @@ int stream_conn_on_hello(struct stream_conn *c, unsigned flags, const struct str
 	snprintf(c->task, sizeof(c->task), "%s", said->task);
 	c->incarnation = said->mine;
 	c->handshake_done = true;
+	c->owner->n_handshakes -= !c->dialled;
 	return 0;
 }
 
@@ -184,6 +188,13 @@ static void advance(struct stream_conn *c, size_t n)
 	}
 }
 
+static void watch(struct stream_conn *c, bool out)
+{
+	struct epoll_event e = {.events = EPOLLIN | (out ? EPOLLOUT : 0u), .data.ptr = c};
+
+	epoll_ctl(stream_set_of(c)->epoll, EPOLL_CTL_MOD, c->fd, &e);
+}
+
 static void flush_locked(struct stream_conn *c)
 {
 	struct iovec iov[BATCH];
@@ -204,7 +215,7 @@ static void flush_locked(struct stream_conn *c)
 	more = c->first || stream_io_unsent(c);
 	if (!c->broken && c->wants_out != more) {
 		c->wants_out = more;
-		stream_loop_watch(c, more);
+		watch(c, more);
 	}
 }
 
@@ -215,12 +226,39 @@ void stream_conn_flush(struct stream_conn *c)
 	unlock(c);
 }
 
-void stream_conn_flush_deferred(struct stream_conn *c)
+const struct streams *stream_defer_writes(const struct streams *owner)
 {
-	pthread_mutex_lock(&c->lock);
-	c->flusher = NULL;
-	flush_locked(c);
-	unlock(c);
+	const struct streams *outer = deferral.owner;
+
+	deferral.owner = owner;
+	return outer;
+}
+
+/* True if this thread will flush c later. */
+static bool defer(struct stream_conn *c)
+{
+	if (deferral.owner != c->owner || (c->flusher && c->flusher != &deferral))
+		return false;
+	if (!c->flusher) {
+		c->flusher = &deferral;
+		c->next_deferred = deferral.first;
+		deferral.first = stream_conn_ref(c);
+	}
+	return true;
+}
+
+void stream_flush_deferred(void)
+{
+	while (deferral.first) {
+		struct stream_conn *c = deferral.first;
+
+		deferral.first = c->next_deferred;
+		pthread_mutex_lock(&c->lock);
+		c->flusher = NULL;
+		flush_locked(c);
+		unlock(c);
+		stream_conn_unref(c);
+	}
 }
 
 static void queue(struct stream_conn *c, struct stream_out *o)
@@ -282,7 +320,7 @@ int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct m
 	if (!broken) {
 		queue_returns(c);
 		queue(c, o);
-		if (!c->wants_out && (payload >= AT_ONCE || !stream_set_defers(c)))
+		if (!c->wants_out && (payload >= AT_ONCE || !defer(c)))
 			flush_locked(c);
 	}
 	unlock(c);
@@ -310,6 +348,8 @@ void stream_conn_break(struct stream_conn *c)
 /* Handles the frames in the buffer; returns 0 or an error. */
 static int handle_buffer(struct stream_conn *c, struct mu_err *err)
 {
+	const struct stream_handlers *handlers = c->owner->handlers;
+
 	for (;;) {
 		size_t have = c->to - c->from;
 		struct mu_span head;
@@ -327,7 +367,7 @@ static int handle_buffer(struct stream_conn *c, struct mu_err *err)
 			if (c->payload_left)
 				return 0;
 			c->in_payload = false;
-			stream_on_payload(c);
+			handlers->on_payload(c);
 			continue;
 		}
 		if (!c->has_header) {
@@ -344,18 +384,19 @@ static int handle_buffer(struct stream_conn *c, struct mu_err *err)
 		c->has_header = false;
 		c->from += STREAM_HEADER + c->header.head_len;
 		if (!c->handshake_done)
-			rc = stream_on_hello(c, head, err);
+			rc = handlers->on_hello(c, head, err);
 		else if (c->header.type == STREAM_TENSOR)
-			rc = stream_on_tensor(c, head, err);
+			rc = handlers->on_tensor(c, head, err);
 		else
-			rc = stream_on_frame(c, head, err);
+			rc = handlers->on_frame(c, head, err);
 		if (rc)
 			return rc;
 	}
 }
 
-bool stream_conn_read(struct stream_conn *c, struct mu_err *err)
+bool stream_conn_read(struct stream_conn *c, bool *more, struct mu_err *err)
 {
+	*more = false;
 	for (int i = 0; i < READS; i++) {
 		bool direct = c->in_payload && !c->skip; /* the buffer is empty after a payload */
 		struct iovec iov[2];
@@ -397,7 +438,6 @@ bool stream_conn_read(struct stream_conn *c, struct mu_err *err)
 		if ((size_t)got < asked && !c->in_payload)
 			return true;
 	}
-	if (stream_io_unread(c))
-		stream_loop_unread(c);
+	*more = stream_io_unread(c);
 	return true;
 }

@@ -66,6 +66,44 @@ struct stream_step {
 	void *arg;
 };
 
+/* Handlers of frames and of the end of a connection, called by its reader (peer_stream.c). */
+struct stream_handlers {
+	int (*on_hello)(struct stream_conn *c, struct mu_span head, struct mu_err *err);
+	int (*on_frame)(struct stream_conn *c, struct mu_span head, struct mu_err *err);
+	/* Sets c->payload_at, the address for the payload, or c->skip. */
+	int (*on_tensor)(struct stream_conn *c, struct mu_span head, struct mu_err *err);
+	void (*on_payload)(struct stream_conn *c); /* the payload is complete */
+	void (*on_break)(struct stream_conn *c, const struct mu_err *why);
+};
+extern const struct stream_handlers stream_handlers;
+
+/* The streams of a task (stream_loop.c). */
+struct streams {
+	const struct local_worker *worker;
+	struct rpc_tls *tls; /* a reference, or NULL */
+	const struct stream_handlers *handlers;
+	struct stream_offer offer;
+	int local, tcp; /* listeners; -1: none */
+	pthread_t thread, dialler;
+	_Atomic bool stopping;
+	struct stream_set accepted;
+	unsigned n_conns, n_handshakes; /* accepted connections; of these without HELLO */
+	int64_t accept_paused_until_ms; /* 0: the listeners are polled; owned by the thread */
+	pthread_mutex_t reading;        /* held while reading the set below */
+	struct stream_set dialled;
+	_Atomic unsigned n_dialled;
+	pthread_mutex_t lock; /* guards the members below; taken after `reading` */
+	pthread_cond_t queued;
+	struct stream_conn *conns;
+	struct stream_peer *to_dial;
+};
+
+/* The set that reads c. */
+static inline struct stream_set *stream_set_of(const struct stream_conn *c)
+{
+	return c->dialled ? &c->owner->dialled : &c->owner->accepted;
+}
+
 struct stream_conn *stream_conn_new(struct streams *owner, int fd);
 /* Adds mutual TLS.  host: NULL on the accepting side; else the required name of the other side. */
 int stream_conn_secure(struct stream_conn *c, struct rpc_tls *tls, const char *host,
@@ -84,13 +122,16 @@ int stream_conn_on_hello(struct stream_conn *c, unsigned flags, const struct str
 int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct mu_tensor *t,
 		     size_t payload, struct mu_err *err);
 void stream_conn_flush(struct stream_conn *c);
-void stream_conn_flush_deferred(struct stream_conn *c); /* called by c->flusher */
+/* From now on this thread defers small writes on connections of this owner (NULL: none).  Returns
+ * the previous owner. */
+const struct streams *stream_defer_writes(const struct streams *owner);
+void stream_flush_deferred(void); /* the writes that this thread has deferred */
 /* Returns an imported tensor: with the next frame, or at once if many are pending. */
 void stream_conn_return(struct stream_conn *c, uint64_t id, size_t bytes);
 void stream_conn_break(struct stream_conn *c); /* stops sending */
-/* Reads and handles available frames; false with err if the connection has ended. */
-bool stream_conn_read(struct stream_conn *c, struct mu_err *err);
-void stream_lost(struct mu_err *err, const struct stream_conn *c);
+/* Reads and handles available frames; false with err if the connection has ended.  *more: the TLS
+ * library has buffered data, for which the socket reports no event. */
+bool stream_conn_read(struct stream_conn *c, bool *more, struct mu_err *err);
 
 /* ---- stream_io.c ---- */
 /* As readv and sendmsg; writing requires the connection's lock.  Reading may shorten iov. */
@@ -98,31 +139,12 @@ ssize_t stream_io_read(struct stream_conn *c, struct iovec *iov, int n);
 ssize_t stream_io_write(struct stream_conn *c, struct iovec *iov, unsigned n);
 bool stream_io_unsent(const struct stream_conn *c); /* encrypted data is buffered */
 bool stream_io_unread(struct stream_conn *c);       /* decrypted data is buffered */
+void stream_lost(struct mu_err *err, const struct stream_conn *c);
 /* Fills the error for a failed read with errno e. */
 void stream_io_why(const struct stream_conn *c, int e, struct mu_err *err);
 /* Transfer all bytes before until_ms, else return -1.  Only one thread may use the connection. */
 int stream_io_put_all(struct stream_conn *c, struct mu_span s, int64_t until_ms);
 int stream_io_get_all(struct stream_conn *c, char *to, size_t n, int64_t until_ms);
-
-/* ---- peer_stream.c: frame handlers, called by the reader ---- */
-int stream_on_frame(struct stream_conn *c, struct mu_span head, struct mu_err *err);
-/* Sets c->payload_at, the address for the payload, or c->skip. */
-int stream_on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *err);
-void stream_on_payload(struct stream_conn *c); /* the payload is complete */
-/* The connection has ended. */
-void stream_on_break(struct stream_conn *c, const struct mu_err *why);
-int stream_on_hello(struct stream_conn *c, struct mu_span head, struct mu_err *err);
-
-/* ---- stream_loop.c ---- */
-/* what: the argument of stream_set_add, such as a connection. */
-void stream_loop_on_event(struct streams *s, void *what, unsigned events);
-void stream_loop_unread(struct stream_conn *c); /* requests a read although the socket is empty */
-void stream_loop_watch(struct stream_conn *c, bool out); /* with c->lock held */
-void stream_loop_handshake_done(struct stream_conn *c);
-void stream_loop_dial(struct streams *s, struct stream_peer *p);
-const struct local_worker *stream_worker(const struct streams *s);
-struct rpc_tls *stream_tls(const struct streams *s); /* borrowed; NULL: unencrypted */
-const struct stream_offer *stream_own_offer(const struct streams *s);
 
 /* ---- stream_dial.c ---- */
 struct stream_peer {
@@ -136,6 +158,7 @@ struct stream_peer {
 	struct stream_peer *next; /* in the dialler's queue */
 };
 void stream_local_room(int fd);
+void stream_dial_later(struct stream_peer *p); /* queues p for the dialler thread */
 /* Returns a connection after its handshake, or NULL.  Blocks for some seconds at most. */
 struct stream_conn *stream_dial(struct stream_peer *p, struct mu_err *err);
 

@@ -92,7 +92,7 @@ static int dial_tcp(const char *host, int port, struct mu_err *err)
 static int greet(struct stream_conn *c, const struct stream_offer *o, struct mu_err *err)
 {
 	const struct stream_peer *p = c->dialled;
-	const struct runtime *rt = stream_worker(p->owner)->runtime;
+	const struct runtime *rt = p->owner->worker->runtime;
 	struct stream_hello h = {.mine = rt->incarnation, .yours = o->incarnation}, said;
 	char header[STREAM_HEADER], head[STREAM_MAX_HEAD];
 	int64_t until = mu_clock_ms() + DIAL_MS;
@@ -122,7 +122,7 @@ static int greet(struct stream_conn *c, const struct stream_offer *o, struct mu_
 
 struct stream_conn *stream_dial(struct stream_peer *p, struct mu_err *err)
 {
-	struct rpc_tls *tls = stream_tls(p->owner);
+	struct rpc_tls *tls = p->owner->tls;
 	struct stream_offer offer;
 	struct stream_conn *c;
 	bool local;
@@ -146,4 +146,15 @@ struct stream_conn *stream_dial(struct stream_peer *p, struct mu_err *err)
 		return NULL;
 	}
 	return c;
+}
+
+void stream_dial_later(struct stream_peer *p)
+{
+	struct streams *s = p->owner;
+
+	pthread_mutex_lock(&s->lock);
+	p->next = s->to_dial;
+	s->to_dial = p;
+	pthread_cond_signal(&s->queued);
+	pthread_mutex_unlock(&s->lock);
 }

@@ -31,65 +31,9 @@
 
 enum { HANDSHAKE_MS = 5000, MAX_CONNS = 4096, RECHECK_MS = 1000 };
 
-struct streams {
-	const struct local_worker *worker;
-	struct rpc_tls *tls; /* a reference, or NULL */
-	struct stream_offer offer;
-	int local, tcp; /* listeners; -1: none */
-	pthread_t thread, dialler;
-	_Atomic bool stopping;
-	struct stream_set accepted;
-	unsigned n_conns, n_handshakes; /* accepted connections; of these without HELLO */
-	int64_t accept_paused_until_ms; /* 0: the listeners are polled; owned by the thread */
-	pthread_mutex_t reading;        /* held while reading the set below */
-	struct stream_set dialled;
-	_Atomic unsigned n_dialled;
-	pthread_mutex_t lock; /* guards the members below; taken after `reading` */
-	pthread_cond_t queued;
-	struct stream_conn *conns;
-	struct stream_peer *to_dial;
-};
-
-const struct local_worker *stream_worker(const struct streams *s)
-{
-	return s->worker;
-}
-
-struct rpc_tls *stream_tls(const struct streams *s)
-{
-	return s->tls;
-}
-
-const struct stream_offer *stream_own_offer(const struct streams *s)
-{
-	return &s->offer;
-}
-
 void streams_offer(struct streams *s, struct mu_buf *status)
 {
 	stream_offer_write(status, &s->offer);
-}
-
-static struct stream_set *set_of(const struct stream_conn *c)
-{
-	return c->dialled ? &c->owner->dialled : &c->owner->accepted;
-}
-
-void stream_loop_unread(struct stream_conn *c)
-{
-	stream_set_unread(set_of(c), c);
-}
-
-void stream_loop_handshake_done(struct stream_conn *c)
-{
-	c->owner->n_handshakes--;
-}
-
-void stream_loop_watch(struct stream_conn *c, bool out)
-{
-	struct epoll_event e = {.events = EPOLLIN | (out ? EPOLLOUT : 0u), .data.ptr = c};
-
-	epoll_ctl(set_of(c)->epoll, EPOLL_CTL_MOD, c->fd, &e);
 }
 
 static void loop_add(struct streams *s, struct stream_conn *c)
@@ -104,7 +48,7 @@ static void loop_add(struct streams *s, struct stream_conn *c)
 	s->conns = c;
 	pthread_mutex_unlock(&s->lock);
 	s->n_dialled += c->dialled != NULL;
-	stream_set_add(set_of(c), c->fd, c);
+	stream_set_add(stream_set_of(c), c->fd, c);
 }
 
 /* ---- events ---- */
@@ -117,7 +61,7 @@ static void end_conn(struct streams *s, struct stream_conn *c, const struct mu_e
 		c->next->link = c->link;
 	c->link = NULL;
 	pthread_mutex_unlock(&s->lock);
-	epoll_ctl(set_of(c)->epoll, EPOLL_CTL_DEL, c->fd, NULL);
+	epoll_ctl(stream_set_of(c)->epoll, EPOLL_CTL_DEL, c->fd, NULL);
 	stream_conn_break(c);
 	if (c->dialled) {
 		s->n_dialled--;
@@ -127,7 +71,7 @@ static void end_conn(struct streams *s, struct stream_conn *c, const struct mu_e
 	}
 	if (!atomic_load(&s->stopping))
 		mu_info("stream", "%s: %s", *c->task ? c->task : "somebody", why->msg);
-	stream_on_break(c, why);
+	s->handlers->on_break(c, why);
 	stream_conn_unref(c);
 }
 
@@ -226,10 +170,11 @@ void streams_wait(struct streams *s, const _Atomic bool *over, int64_t until_ms)
 	}
 }
 
-void stream_loop_on_event(struct streams *s, void *what, unsigned events)
+static void on_event(struct streams *s, void *what, unsigned events)
 {
 	struct stream_conn *c = what;
 	struct mu_err err;
+	bool more;
 
 	if (atomic_load(&s->stopping))
 		return;
@@ -243,8 +188,12 @@ void stream_loop_on_event(struct streams *s, void *what, unsigned events)
 	}
 	if (events & EPOLLOUT)
 		stream_conn_flush(c);
-	if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) && !stream_conn_read(c, &err))
+	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+		return;
+	if (!stream_conn_read(c, &more, &err))
 		end_conn(s, c, &err);
+	else if (more)
+		stream_set_unread(stream_set_of(c), c);
 }
 
 /* ---- the thread ---- */
@@ -299,15 +248,6 @@ static void *stream_thread(void *arg)
 }
 
 /* ---- dialling ---- */
-
-void stream_loop_dial(struct streams *s, struct stream_peer *p)
-{
-	pthread_mutex_lock(&s->lock);
-	p->next = s->to_dial;
-	s->to_dial = p;
-	pthread_cond_signal(&s->queued);
-	pthread_mutex_unlock(&s->lock);
-}
 
 static void dial_one(struct streams *s, struct stream_peer *p)
 {
@@ -370,10 +310,10 @@ static void stop_listening(struct streams *s)
 
 static int open_sets(struct streams *s, struct mu_err *err)
 {
-	int rc = stream_set_open(&s->accepted, s, err);
+	int rc = stream_set_open(&s->accepted, s, on_event, err);
 
 	if (!rc)
-		rc = stream_set_open(&s->dialled, s, err);
+		rc = stream_set_open(&s->dialled, s, on_event, err);
 	if (rc)
 		return rc;
 	stream_set_add(&s->accepted, s->dialled.epoll, &s->dialled);
@@ -403,6 +343,7 @@ int streams_start(const struct local_worker *w, const struct streams_options *o,
 	int rc;
 
 	s->worker = w;
+	s->handlers = &stream_handlers;
 	s->tls = o->tls ? rpc_tls_ref(o->tls) : NULL;
 	s->local = s->tcp = s->dialled.epoll = s->dialled.nudge = -1;
 	pthread_mutex_init(&s->reading, NULL);

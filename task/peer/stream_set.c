@@ -12,16 +12,11 @@
 
 enum { EVENTS = 32 };
 
-/* The connections whose writes this thread has deferred.  A connection is in the list of one thread
- * only.  Another thread that sends on it writes at once, including the deferred frames. */
-static _Thread_local struct read_turn {
-	const struct streams *of; /* NULL: the thread is not in stream_set_turn */
-	struct stream_conn *deferred;
-} read_turn;
-
-int stream_set_open(struct stream_set *set, struct streams *owner, struct mu_err *err)
+int stream_set_open(struct stream_set *set, struct streams *owner, stream_event_fn on_event,
+		    struct mu_err *err)
 {
 	set->owner = owner;
+	set->on_event = on_event;
 	set->epoll = epoll_create1(EPOLL_CLOEXEC);
 	set->nudge = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (set->epoll < 0 || set->nudge < 0)
@@ -60,29 +55,6 @@ void stream_set_unread(struct stream_set *set, struct stream_conn *c)
 	set->unread = stream_conn_ref(c);
 }
 
-bool stream_set_defers(struct stream_conn *c)
-{
-	if (read_turn.of != c->owner || (c->flusher && c->flusher != &read_turn))
-		return false;
-	if (!c->flusher) {
-		c->flusher = &read_turn;
-		c->next_deferred = read_turn.deferred;
-		read_turn.deferred = stream_conn_ref(c);
-	}
-	return true;
-}
-
-static void flush_deferred(void)
-{
-	while (read_turn.deferred) {
-		struct stream_conn *c = read_turn.deferred;
-
-		read_turn.deferred = c->next_deferred;
-		stream_conn_flush_deferred(c);
-		stream_conn_unref(c);
-	}
-}
-
 /* Reads data that the TLS library has buffered, for which epoll reports no event. */
 static void read_buffered(struct stream_set *set)
 {
@@ -93,9 +65,9 @@ static void read_buffered(struct stream_set *set)
 		next = c->next_unread;
 		c->unread = false;
 		if (c->link)
-			stream_loop_on_event(set->owner, c, EPOLLIN);
+			set->on_event(set->owner, c, EPOLLIN);
 		stream_conn_unref(c);
-		flush_deferred();
+		stream_flush_deferred();
 	}
 }
 
@@ -125,20 +97,19 @@ static int wait_for_some(struct stream_set *set, struct epoll_event *e, int wait
 
 void stream_set_turn(struct stream_set *set, int wait_ms)
 {
-	const struct streams *outer = read_turn.of;
+	const struct streams *outer = stream_defer_writes(set->owner);
 	struct epoll_event e[EVENTS];
 	eventfd_t n_nudges;
 	int n;
 
-	read_turn.of = set->owner;
 	read_buffered(set);
 	n = wait_for_some(set, e, wait_ms);
 	for (int i = 0; i < n; i++) {
 		if (e[i].data.ptr == &set->nudge)
 			eventfd_read(set->nudge, &n_nudges);
 		else
-			stream_loop_on_event(set->owner, e[i].data.ptr, e[i].events);
-		flush_deferred();
+			set->on_event(set->owner, e[i].data.ptr, e[i].events);
+		stream_flush_deferred();
 	}
-	read_turn.of = outer;
+	stream_defer_writes(outer);
 }

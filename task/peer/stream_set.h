@@ -11,24 +11,26 @@
 
 struct streams;
 struct stream_conn;
+/* what: the argument of stream_set_add, such as a connection. */
+typedef void (*stream_event_fn)(struct streams *owner, void *what, unsigned events);
 
 struct stream_set {
 	struct streams *owner;
+	stream_event_fn on_event;
 	int epoll, nudge;           /* -1: none */
 	struct stream_conn *unread; /* used by the reader only */
 	struct adaptive_spin look;  /* used by the reader only */
 };
 
-int stream_set_open(struct stream_set *set, struct streams *owner, struct mu_err *err);
+int stream_set_open(struct stream_set *set, struct streams *owner, stream_event_fn on_event,
+		    struct mu_err *err);
 void stream_set_close(struct stream_set *set); /* also after a failed open */
-/* Events of fd are passed to stream_loop_on_event with `what`. */
+/* Events of fd are passed to on_event with `what`. */
 void stream_set_add(struct stream_set *set, int fd, void *what);
 void stream_set_nudge(struct stream_set *set); /* makes stream_set_turn return */
 /* Called by the reader: waits for events, at most wait_ms (-1: no limit), and handles them. */
 void stream_set_turn(struct stream_set *set, int wait_ms);
 /* Called by the reader: requests a read of c although its socket is empty. */
 void stream_set_unread(struct stream_set *set, struct stream_conn *c);
-/* True if this thread is in stream_set_turn and will flush c at its end; c's lock is held. */
-bool stream_set_defers(struct stream_conn *c);
 
 #endif

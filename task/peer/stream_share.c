@@ -175,6 +175,7 @@ struct stream_importer {
 	_Atomic unsigned refs;    /* of the connection, and one for each tensor */
 	pthread_mutex_t lock;     /* taken before the connection's lock */
 	struct stream_conn *conn; /* NULL: the connection has ended */
+	import_return_fn give_back;
 	char *base;
 	size_t size;
 	int life;
@@ -194,7 +195,8 @@ static void importer_unref(struct stream_importer *b)
 	free(b);
 }
 
-struct stream_importer *importer_new(struct stream_conn *c, int fds[SHARE_FDS], struct mu_err *err)
+struct stream_importer *importer_new(struct stream_conn *c, import_return_fn give_back,
+				     int fds[SHARE_FDS], struct mu_err *err)
 {
 	struct stream_importer *b;
 	struct stat st;
@@ -218,6 +220,7 @@ struct stream_importer *importer_new(struct stream_conn *c, int fds[SHARE_FDS], 
 	b = MU_NEW(struct stream_importer);
 	b->refs = 1;
 	b->conn = c;
+	b->give_back = give_back;
 	b->base = base;
 	b->size = (size_t)st.st_size;
 	b->life = fds[SHARE_LIFE];
@@ -244,7 +247,7 @@ static void return_import(struct mu_tbuf *t)
 
 	pthread_mutex_lock(&b->lock);
 	if (b->conn)
-		stream_conn_return(b->conn, l->id, t->size);
+		b->give_back(b->conn, l->id, t->size);
 	pthread_mutex_unlock(&b->lock);
 	importer_unref(b);
 	free(l);

@@ -29,8 +29,12 @@ struct shm_handle exporter_add(struct stream_exporter *l, struct mu_tensor *t);
 int exporter_returned(struct stream_exporter *l, struct mu_span ids, struct mu_err *err);
 size_t exporter_bytes(struct stream_exporter *l);
 
-/* Takes both descriptors, also on failure.  Borrows c until importer_end. */
-struct stream_importer *importer_new(struct stream_conn *c, int fds[SHARE_FDS], struct mu_err *err);
+/* Returns a tensor of `bytes` bytes that is not used any more (stream_conn_return). */
+typedef void (*import_return_fn)(struct stream_conn *c, uint64_t id, size_t bytes);
+/* Takes both descriptors, also on failure.  Borrows c, the argument of give_back, until
+ * importer_end. */
+struct stream_importer *importer_new(struct stream_conn *c, import_return_fn give_back,
+				     int fds[SHARE_FDS], struct mu_err *err);
 void importer_end(struct stream_importer *b); /* the connection has ended; tensors may remain */
 int importer_map(struct stream_importer *b, struct mu_tensor *out, enum mu_dtype dtype,
 		 const struct mu_shape *shape, const struct shm_handle *handle, struct mu_err *err);

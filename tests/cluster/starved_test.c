@@ -16,7 +16,7 @@ enum { MAX_FD = 64, STARVED_MS = 400, MAX_CPU_MS = 100, WARNING_INTERVAL_MS = 10
 
 static const struct stream_offer *offer_of(const struct fixture *f)
 {
-	return stream_own_offer(peers_streams(f->ps.server->peers));
+	return &peers_streams(f->ps.server->peers)->offer;
 }
 
 struct connection {

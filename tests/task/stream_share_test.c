@@ -33,7 +33,7 @@ static struct pair pair_new(void)
 	p.exporter = exporter_new(fds);
 	assert_non_null(p.exporter);
 	fds[SHARE_FILE] = dup(fds[SHARE_FILE]);
-	p.importer = importer_new(p.conn, fds, &err);
+	p.importer = importer_new(p.conn, stream_conn_return, fds, &err);
 	assert_non_null(p.importer);
 	p.conn->importer = p.importer;
 	return p;
@@ -165,7 +165,7 @@ static void unsealed_file__is_rejected(void **state)
 	fds[SHARE_FILE] = memfd_create("test", MFD_ALLOW_SEALING);
 	fds[SHARE_LIFE] = life[1];
 	assert_int_equal(ftruncate(fds[SHARE_FILE], 4096), 0);
-	assert_null(importer_new(c, fds, &err));
+	assert_null(importer_new(c, stream_conn_return, fds, &err));
 	assert_int_equal(fds[SHARE_FILE], -1);
 	assert_int_equal(fds[SHARE_LIFE], -1);
 	stream_conn_unref(c);
