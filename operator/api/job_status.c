@@ -77,57 +77,39 @@ const struct condition *job_status_trouble(const struct job_status *s)
 	return strcmp(running->reason, PLAN_RECOVERING) == 0 ? running : NULL;
 }
 
-static int compare(const char *task, int index, const struct index_status *e)
+void index_status_init(struct index_status *e, const char *task, int index)
 {
-	int c = strcmp(task, e->task);
-
-	return c ? c : (index > e->index) - (index < e->index);
+	*e = (struct index_status){.index = index, .exit_code = -1};
+	snprintf(e->task, sizeof e->task, "%s", task);
 }
 
-/* The position of the entry, or of its insertion. */
-static unsigned place(const struct job_status *s, const char *task, int index, bool *found)
+bool index_status_is_blank(const struct index_status *e)
 {
-	unsigned low = 0, high = s->n_ledger;
-
-	while (low < high) {
-		unsigned mid = (low + high) / 2;
-		if (compare(task, index, &s->ledger[mid]) > 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	*found = low < s->n_ledger && compare(task, index, &s->ledger[low]) == 0;
-	return low;
+	return !e->attempts && !e->done && !e->no_gpu && !e->pending_departure_size;
 }
 
-struct index_status *index_status_find(struct job_status *s, const char *task, int index)
+int index_status_compare(const void *x, const void *y)
 {
-	bool found;
-	unsigned at = place(s, task, index, &found);
+	const struct index_status *a = x, *b = y;
+	int order = strcmp(a->task, b->task);
 
-	return found ? &s->ledger[at] : NULL;
-}
-
-void index_status_drop_if_blank(struct job_status *s, struct index_status *e)
-{
-	if (e->attempts || e->done || e->no_gpu || e->pending_departure_size)
-		return;
-	s->n_ledger--;
-	memmove(e, e + 1, (size_t)(&s->ledger[s->n_ledger] - e) * sizeof(*e));
+	return order ? order : (a->index > b->index) - (a->index < b->index);
 }
 
 struct index_status *index_status_get(struct job_status *s, const char *task, int index)
 {
-	bool found;
-	unsigned at = place(s, task, index, &found);
+	struct index_status new;
+	unsigned at = s->n_ledger;
 
-	if (found)
-		return &s->ledger[at];
+	index_status_init(&new, task, index);
+	while (at && index_status_compare(&s->ledger[at - 1], &new) > 0) /* mostly in order */
+		at--;
+	if (at && index_status_compare(&s->ledger[at - 1], &new) == 0)
+		return &s->ledger[at - 1];
 	s->ledger = mu_xrealloc(s->ledger, (s->n_ledger + 1) * sizeof s->ledger[0]);
 	memmove(&s->ledger[at + 1], &s->ledger[at], (s->n_ledger - at) * sizeof s->ledger[0]);
 	s->n_ledger++;
-	s->ledger[at] = (struct index_status){.index = index, .exit_code = -1};
-	snprintf(s->ledger[at].task, sizeof s->ledger[at].task, "%s", task);
+	s->ledger[at] = new;
 	return &s->ledger[at];
 }
 

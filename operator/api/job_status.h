@@ -31,7 +31,7 @@ struct index_status {
 	char uid[64];    /* of the last pod that was counted */
 	double created;  /* of that pod; an older pod in a stale list was counted before */
 	double retry_at; /* no attempt before; 0: at once */
-	bool uncounted;   /* the last end was no real failure */
+	bool uncounted;  /* the last end was no real failure */
 	bool no_gpu;     /* auto or prefer-gpu has fallen back to the CPU */
 	/* The size of the cluster that a synchronous worker has to leave, after it was scaled away;
 	 * 0: no departure is pending. */
@@ -152,10 +152,11 @@ void job_status_set_invalid(struct job_status *s, int64_t generation, const char
 /* Reason of COND_RUNNING after a ps was replaced, until the first step. */
 #define PLAN_RECOVERING "Recovering"
 
-/* The entries of the ledger are sorted by task and index. */
-struct index_status *index_status_find(struct job_status *s, const char *task, int index);
-struct index_status *index_status_get(struct job_status *s, const char *task,
-				      int index); /* or makes */
-/* Removes the entry when it records nothing. */
-void index_status_drop_if_blank(struct job_status *s, struct index_status *e);
+void index_status_init(struct index_status *e, const char *task, int index);
+bool index_status_is_blank(const struct index_status *e); /* it records nothing */
+/* The entries of the ledger are sorted by task and index; for qsort. */
+int index_status_compare(const void *a, const void *b);
+/* The entry of an index; a new one when there is none. */
+struct index_status *index_status_get(struct job_status *s, const char *task, int index);
+
 #endif

@@ -51,7 +51,6 @@ struct plan_options {
 	const char *image;     /* of muster-task, CPU */
 	const char *image_gpu; /* with GPU kernels; NULL: auto uses no GPU, and gpu uses `image` */
 	const char *image_board;  /* with TensorBoard; NULL: no such pod is created */
-	int port, http_port;      /* 0: the defaults */
 	bool in_the_clear;        /* no TLS, also when the spec asks for it */
 	int cert_life;            /* seconds; 0: PLAN_CERT_LIFE */
 	const char *token_digest; /* SHA-256 of the job's bearer token, for its tasks; NULL: none */

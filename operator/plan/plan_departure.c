@@ -10,7 +10,7 @@
  * 143 has deregistered.  For any other the planner creates a departure pod (MUSTER_LEAVE=1), which
  * deregisters in its place.  Deregistering twice is harmless.
  */
-#include "operator/plan/plan_internal.h"
+#include "operator/plan/planner.h"
 
 enum {
 	DEPARTURE_ATTEMPTS_MAX = 3,
@@ -30,34 +30,45 @@ static bool has_deregistered(const struct observed_pod *pod)
 	       (pod->exit_code == 0 || pod->exit_code == EXIT_TERMINATED);
 }
 
-static void set_pending_departure(struct planner *p, const struct task_spec *t, int index)
+/* size: of the cluster that the worker leaves; 0: no departure is pending. */
+static void set_pending_departure(struct planner *p, struct index_status *e, int size)
 {
-	struct index_status *e = index_status_get(p->status, t->name, index);
-	int workers = p->status->tasks[t - p->spec->tasks].desired;
-
-	if (e->done || e->pending_departure_size)
-		return;
-	e->pending_departure_size = workers > index ? workers : index + 1;
+	e->pending_departure_size = size;
 	e->departure_attempts = 0;
 	e->retry_at = 0; /* it was the delay of a worker */
 	p->plan->record_now = true;
 }
 
+static void begin_departure(struct planner *p, const struct task_index *x)
+{
+	int workers = x->status->desired; /* of the last plan */
+
+	if (!x->history->done && !x->history->pending_departure_size)
+		set_pending_departure(p, x->history, workers > x->index ? workers : x->index + 1);
+}
+
+static void end_departure(struct planner *p, const struct task_index *x)
+{
+	if (x->history->pending_departure_size)
+		set_pending_departure(p, x->history, 0);
+}
+
 /* Placed workers count with the first that runs: they run within moments, and each new number costs
  * a write. */
-static void note_joined(struct planner *p, const struct task_spec *t)
+static void note_joined(struct planner *p, unsigned t)
 {
-	const struct observed_pod *const *pods = p->pods[t - p->spec->tasks];
-	struct task_status *s = &p->status->tasks[t - p->spec->tasks];
+	struct task_status *s = &p->status->tasks[t];
 	int ran = 0, placed = 0;
 
-	for (int i = 0; i < t->replicas; i++) {
-		if (!pods[i] || pods[i]->is_departure_pod)
+	for (unsigned i = p->first[t]; i < p->first[t + 1]; i++) {
+		const struct task_index *x = &p->indices[i];
+
+		if (!x->wanted || !x->pod || x->pod->is_departure_pod)
 			continue;
-		if (pods[i]->phase != POD_PENDING)
-			ran = placed = i + 1;
-		else if (pods[i]->node)
-			placed = i + 1;
+		if (x->pod->phase != POD_PENDING)
+			ran = placed = x->index + 1;
+		else if (x->pod->node)
+			placed = x->index + 1;
 	}
 	if (ran <= s->joined)
 		return;
@@ -68,76 +79,50 @@ static void note_joined(struct planner *p, const struct task_spec *t)
 void plan_note_departures(struct planner *p)
 {
 	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
-		const struct task_spec *task = &p->spec->tasks[t];
 		struct task_status *s = &p->status->tasks[t];
 
-		if (!is_synchronous(p, task))
+		if (!is_synchronous(p, &p->spec->tasks[t]))
 			continue;
-		note_joined(p, task);
-		for (; s->joined > task->replicas; s->joined--) {
-			int i = s->joined - 1;
-			const struct observed_pod *pod = i < p->width[t] ? p->pods[t][i] : NULL;
+		note_joined(p, t);
+		for (; s->joined > p->spec->tasks[t].replicas; s->joined--) {
+			const struct task_index *x = plan_index(p, s->name, s->joined - 1);
 
 			/* a departure pod may be deleted before it has deregistered */
-			if (!pod || !has_deregistered(pod))
-				set_pending_departure(p, task, i);
+			if (x && (!x->pod || !has_deregistered(x->pod)))
+				begin_departure(p, x);
 		}
 	}
 }
 
-static void clear_pending_departure(struct planner *p, const struct task_spec *t, int index)
-{
-	struct index_status *e = index_status_find(p->status, t->name, index);
-
-	if (!e || !e->pending_departure_size)
-		return;
-	e->pending_departure_size = e->departure_attempts = 0;
-	e->retry_at = 0;
-	p->plan->record_now = true;
-	index_status_drop_if_blank(p->status, e);
-}
-
-/* True when the pod stays for now. */
-static bool departure_pod_stays(struct planner *p, const struct observed_pod *pod)
-{
-	double until = pod->created + DEPARTURE_TIMEOUT_S;
-
-	if (plan_pod_has_ended(pod) || p->now >= until)
-		return false;
-	plan_requeue_at(p, until);
-	return true;
-}
-
 bool plan_departure_pod_stays(struct planner *p, const struct observed_pod *pod)
 {
-	return pod->is_departure_pod && departure_pod_stays(p, pod);
+	return !plan_pod_has_ended(pod) && !plan_is_due(p, pod->created + DEPARTURE_TIMEOUT_S);
 }
 
 /* Counts the failed pod as an attempt, once: the next pod is created after retry_at. */
-static void count_attempt(struct planner *p, const struct observed_pod *pod)
+static void count_attempt(struct planner *p, const struct task_index *x)
 {
-	struct index_status *e = index_status_find(p->status, pod->task, pod->index);
+	struct index_status *e = x->history;
 
-	if (!e || !e->pending_departure_size || pod->deleting || e->retry_at > pod->created)
+	if (!e->pending_departure_size || x->pod->deleting || e->retry_at > x->pod->created)
 		return;
 	e->departure_attempts++;
 	e->retry_at = p->now + e->departure_attempts * DEPARTURE_RETRY_S;
 	p->plan->record_now = true;
 }
 
-bool plan_surplus_pod_stays(struct planner *p, const struct task_spec *t,
-			    const struct observed_pod *pod)
+bool plan_surplus_pod_stays(struct planner *p, const struct task_index *x)
 {
-	if (!is_synchronous(p, t))
+	if (!is_synchronous(p, x->task))
 		return false;
-	if (has_deregistered(pod)) {
-		clear_pending_departure(p, t, pod->index);
-	} else if (pod->is_departure_pod) {
-		if (departure_pod_stays(p, pod))
+	if (has_deregistered(x->pod)) {
+		end_departure(p, x);
+	} else if (x->pod->is_departure_pod) {
+		if (plan_departure_pod_stays(p, x->pod))
 			return true;
-		count_attempt(p, pod);
-	} else if (pod->phase != POD_PENDING) {
-		set_pending_departure(p, t, pod->index);
+		count_attempt(p, x);
+	} else if (x->pod->phase != POD_PENDING) {
+		begin_departure(p, x);
 	}
 	return false;
 }
@@ -152,40 +137,25 @@ static void report_stuck_departure(struct planner *p, const struct index_status 
 		   e->task, e->index, e->departure_attempts, e->task, e->index + 1);
 }
 
-static void create_departure_pod(struct planner *p, const struct task_spec *t,
-				 struct index_status *e)
-{
-	if (e->departure_attempts >= DEPARTURE_ATTEMPTS_MAX)
-		report_stuck_departure(p, e);
-	else
-		plan_create(p, t, e->index, e->pending_departure_size);
-}
-
 void plan_create_departure_pods(struct planner *p)
 {
 	struct condition *stuck = &p->status->conditions[COND_DEPARTURE_STUCK];
 	const struct condition was = *stuck;
 
 	*stuck = (struct condition){0};
-	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
-		const struct task_spec *task = &p->spec->tasks[t];
+	plan_each_index (p, x) {
+		const struct index_status *e = x->history;
 
-		for (unsigned i = is_synchronous(p, task) ? p->status->n_ledger : 0; i-- > 0;) {
-			struct index_status *e = &p->status->ledger[i];
-			const struct observed_pod *pod;
-
-			if (strcmp(e->task, task->name) != 0)
-				continue;
-			if (!e->pending_departure_size)
-				continue;
-			pod = e->index < p->width[t] ? p->pods[t][e->index] : NULL;
-			if (e->index >= task->replicas && !pod)
-				create_departure_pod(p, task, e);
-			/* the worker is back and takes part again */
-			if (e->index < task->replicas && pod && !pod->is_departure_pod &&
-			    pod->phase == POD_RUNNING)
-				clear_pending_departure(p, task, e->index);
-		}
+		if (!is_synchronous(p, x->task) || !e->pending_departure_size)
+			continue;
+		/* the worker is back and takes part again */
+		if (x->wanted && x->pod && !x->pod->is_departure_pod &&
+		    x->pod->phase == POD_RUNNING)
+			end_departure(p, x);
+		else if (!x->wanted && !x->pod && e->departure_attempts < DEPARTURE_ATTEMPTS_MAX)
+			plan_create_pod(p, x, e->pending_departure_size);
+		else if (!x->wanted && !x->pod)
+			report_stuck_departure(p, e);
 	}
 	if (stuck->set && was.set)
 		stuck->since = was.since;
@@ -194,16 +164,12 @@ void plan_create_departure_pods(struct planner *p)
 /* Workers of a job that starts again wait only for each other. */
 void plan_forget_departures(struct planner *p)
 {
-	for (unsigned i = p->status->n_ledger; i-- > 0;) {
-		struct index_status *e = &p->status->ledger[i];
-
-		if (!e->pending_departure_size)
-			continue;
-		e->retry_at = 0;
-		e->pending_departure_size = e->departure_attempts = 0;
-		index_status_drop_if_blank(p->status, e);
+	plan_each_index (p, x) {
+		x->status->joined = 0;
+		if (x->history->pending_departure_size) {
+			x->history->pending_departure_size = x->history->departure_attempts = 0;
+			x->history->retry_at = 0;
+		}
 	}
-	for (unsigned t = 0; t < p->status->n_tasks; t++)
-		p->status->tasks[t].joined = 0;
 	p->status->conditions[COND_DEPARTURE_STUCK] = (struct condition){0};
 }

@@ -3,7 +3,7 @@
  * scheduler write into a pod's status. */
 #include <stdio.h>
 
-#include "operator/plan/plan_internal.h"
+#include "operator/plan/planner.h"
 
 /* A kubelet alternates between the reasons of an image, so they share one condition. */
 static const struct {
@@ -48,38 +48,22 @@ static const char *scheduler_of(const struct planner *p, const struct task_spec 
  * PodScheduled. */
 static bool report_unscheduled(struct planner *p)
 {
-	plan_each_index (p, task, i) {
-		const struct observed_pod *pod = plan_pod_at(p, task, i);
+	plan_each_wanted(p, x)
+	{
+		const struct observed_pod *pod = x->pod;
 
 		if (!pod || pod->phase != POD_PENDING || pod->deleting || pod->reason ||
-		    pod->node || p->options->address)
+		    pod->node || p->options->address ||
+		    !plan_is_due(p, pod->created + SCHEDULER_TIMEOUT_S))
 			continue;
-		if (p->now < pod->created + SCHEDULER_TIMEOUT_S) {
-			plan_requeue_at(p, pod->created + SCHEDULER_TIMEOUT_S);
-			continue;
-		}
 		status_set(p, COND_READY, false, "SchedulerMissing",
 			   "%s/%d: no scheduler has considered its pod for %d s; install or "
 			   "start the scheduler %s%s",
-			   pod->task, pod->index, SCHEDULER_TIMEOUT_S, scheduler_of(p, task),
+			   pod->task, pod->index, SCHEDULER_TIMEOUT_S, scheduler_of(p, x->task),
 			   p->spec->gang ? ", or use run.gang: none in a new job" : "");
 		return true;
 	}
 	return false;
-}
-
-/* A pending pod that has a reason; NULL when there is none. */
-static const struct observed_pod *stuck(const struct planner *p, const struct task_spec **task)
-{
-	plan_each_index (p, t, i) {
-		const struct observed_pod *pod = plan_pod_at(p, t, i);
-
-		if (pod && pod->phase == POD_PENDING && !pod->deleting && pod->reason) {
-			*task = t;
-			return pod;
-		}
-	}
-	return NULL;
 }
 
 /* Time from the creation of a ps pod to the first answer of its server.  The image is on the node
@@ -91,16 +75,13 @@ static bool report_unready_ps(struct planner *p)
 {
 	double timeout = p->spec->program == PROGRAM_COMMAND ? COMMAND_TIMEOUT_S : SERVER_TIMEOUT_S;
 
-	plan_each_index (p, task, i) {
-		const struct observed_pod *pod = plan_pod_at(p, task, i);
+	plan_each_wanted(p, x)
+	{
+		const struct observed_pod *pod = x->pod;
 
-		if (task->kind != TASK_PS || !pod || pod->phase != POD_RUNNING || pod->ready ||
-		    pod->deleting)
+		if (x->task->kind != TASK_PS || !pod || pod->phase != POD_RUNNING || pod->ready ||
+		    pod->deleting || (!pod->answered && !plan_is_due(p, pod->created + timeout)))
 			continue;
-		if (!pod->answered && p->now < pod->created + timeout) {
-			plan_requeue_at(p, pod->created + timeout);
-			continue;
-		}
 		status_set(p, COND_READY, false, "ServerSilent",
 			   "%s/%d on node %.64s does not answer at its port; see its log, "
 			   "or delete its pod: the job goes on from its last checkpoint",
@@ -174,11 +155,11 @@ static void report_pending_pod(struct planner *p, const struct task_spec *t,
 
 bool plan_report_stuck_pod(struct planner *p)
 {
-	const struct task_spec *t;
-	const struct observed_pod *pod = stuck(p, &t);
-
-	if (!pod)
-		return report_unscheduled(p) || report_unready_ps(p) || report_no_workers(p);
-	report_pending_pod(p, t, pod);
-	return true;
+	plan_each_wanted(p, x) if (x->pod && x->pod->phase == POD_PENDING && !x->pod->deleting &&
+				   x->pod->reason)
+	{
+		report_pending_pod(p, x->task, x->pod);
+		return true;
+	}
+	return report_unscheduled(p) || report_unready_ps(p) || report_no_workers(p);
 }

@@ -4,7 +4,7 @@
  * `auto` and `prefer-gpu` fall back: without an image with GPU kernels no GPU is chosen, and an
  * index whose GPU does not come up uses the CPU until the job ends (index_status.no_gpu).  The pod
  * that could not use its GPU counts as no failure.  `gpu` and named variants never fall back. */
-#include "operator/plan/plan_internal.h"
+#include "operator/plan/planner.h"
 
 /* How long a pod may wait for its GPU. */
 enum { GPU_WAIT_S = 120 };
@@ -16,14 +16,14 @@ static bool lacks_gpu_image(const struct planner *p, const struct task_spec *t)
 	return !p->options->image_gpu && !t->image;
 }
 
-bool plan_choose_kernels(struct planner *p, const struct task_spec *t, int index, bool leaves,
+bool plan_choose_kernels(struct planner *p, const struct task_index *x, bool leaves,
 			 struct kernel_choice *out)
 {
-	const struct index_status *e = index_status_find(p->status, t->name, index);
+	const struct task_spec *t = x->task;
 	struct kernel_request ask = {.kernels = leaves ? "cpu" : t->kernels,
 				     .is_ps = t->kind == TASK_PS,
 				     .no_gpu_image = lacks_gpu_image(p, t),
-				     .no_gpu = e && e->no_gpu};
+				     .no_gpu = x->history->no_gpu};
 	struct mu_err err;
 
 	if (!resolver_choose(out, &ask, p->seen->nodes, p->seen->n_nodes, &err))
@@ -93,48 +93,41 @@ static bool waits_for_gpu(const struct observed_pod *pod)
 			 : !pod->reason || strcmp(pod->reason, "SchedulingGated") != 0;
 }
 
-const char *plan_gpu_fallback(struct planner *p, const struct task_spec *t,
-			      const struct observed_pod *pod)
+const char *plan_gpu_fallback(struct planner *p, const struct task_index *x)
 {
-	const struct index_status *e = index_status_find(p->status, t->name, pod->index);
+	const struct observed_pod *pod = x->pod;
 	bool failed = failed_on_gpu(pod);
 	const char *why, *text;
 
-	if (!pod->gpu || !resolver_may_fall_back(t->kernels) || !(failed || waits_for_gpu(pod)))
+	if (!pod->gpu || !resolver_may_fall_back(x->task->kernels) ||
+	    !(failed || waits_for_gpu(pod)))
 		return NULL;
 	/* An index that has fallen back may still have such a pod: its deletion did not arrive. */
-	if (!failed && !(e && e->no_gpu) && p->now < pod->created + GPU_WAIT_S) {
-		plan_requeue_at(p, pod->created + GPU_WAIT_S);
+	if (!failed && !x->history->no_gpu && !plan_is_due(p, pod->created + GPU_WAIT_S))
 		return NULL;
-	}
-	why = pod->message ? pod->message : pod->reason;
-	if (pod->node)
-		text =
-		    mu_arena_printf(&p->plan->arena, "%s/%d uses the CPU, node %.64s: %.140s",
-				    t->name, pod->index, pod->node, why ? why : "no reason given");
-	else
-		text = mu_arena_printf(&p->plan->arena,
-				       "%s/%d uses the CPU: it got no GPU in %d s (%.64s)", t->name,
-				       pod->index, GPU_WAIT_S, why ? why : "no reason given");
-	if (e && e->no_gpu)
+	why = pod->message ? pod->message : pod->reason ? pod->reason : "no reason given";
+	text = pod->node ? plan_text(p, "%s/%d uses the CPU, node %.64s: %.140s", pod->task,
+				     pod->index, pod->node, why)
+			 : plan_text(p, "%s/%d uses the CPU: it got no GPU in %d s (%.64s)",
+				     pod->task, pod->index, GPU_WAIT_S, why);
+	if (x->history->no_gpu)
 		return text;
-	index_status_get(p->status, t->name, pod->index)->no_gpu = true;
+	x->history->no_gpu = true;
 	status_set(p, COND_KERNELS, true, failed ? "GpuNotUsable" : "NoGpuInTime", "%s", text);
 	return text;
 }
 
-void plan_report_kernels(struct planner *p, const struct task_spec *t,
-			 const struct observed_pod *pod)
+void plan_report_kernels(struct planner *p, const struct task_index *x)
 {
 	/* a user's program may use this code for anything */
-	bool ours = t->kind == TASK_PS || p->spec->program != PROGRAM_COMMAND;
-	const struct task_status *s = &p->status->tasks[t - p->spec->tasks];
+	bool ours = x->task->kind == TASK_PS || p->spec->program != PROGRAM_COMMAND;
+	const struct observed_pod *pod = x->pod;
 
 	if (ours && pod->exit_code == MU_EXIT_KERNELS)
 		status_set(p, COND_KERNELS, true, "PromiseNotKept",
 			   "%s/%d: node %.64s does not have the kernels %s (%.110s); correct its "
 			   "labels or the image, or use kernels: cpu",
-			   t->name, pod->index, pod->node ? pod->node : "?",
-			   s->kernels[0] ? s->kernels : t->kernels,
+			   pod->task, pod->index, pod->node ? pod->node : "?",
+			   x->status->kernels[0] ? x->status->kernels : x->task->kernels,
 			   pod->message ? pod->message : "exit code 3");
 }

@@ -5,24 +5,9 @@
 
 #include "lib/base/map.h"
 #include "lib/io/json.h"
-#include "operator/plan/plan_internal.h"
+#include "operator/plan/planner.h"
 
 enum { MAX_ENV = 24, ADDRESS = 320 };
-
-const char *plan_pod_name(struct planner *p, const char *task, int index)
-{
-	return mu_arena_printf(&p->plan->arena, "%s-%s-%d", p->spec->name, task, index);
-}
-
-static int port_of(const struct planner *p)
-{
-	return p->options->port ? p->options->port : JOB_DEFAULT_PORT;
-}
-
-static int http_port_of(const struct planner *p)
-{
-	return p->options->http_port ? p->options->http_port : JOB_DEFAULT_HTTP_PORT;
-}
 
 static void address_of(const struct planner *p, const char *task, int index, char *out, size_t size)
 {
@@ -30,7 +15,7 @@ static void address_of(const struct planner *p, const char *task, int index, cha
 		p->options->address(p->options->user, p->spec, task, index, out, size);
 	else
 		snprintf(out, size, "%s-%s-%d.%s.%s.svc:%d", p->spec->name, task, index,
-			 p->spec->name, p->spec->namespace, port_of(p));
+			 p->spec->name, p->spec->namespace, JOB_DEFAULT_PORT);
 }
 
 /* TensorFlow's programs expect the evaluator to stand outside. */
@@ -71,28 +56,20 @@ void plan_update_epoch(struct planner *p)
 	p->status->epoch++;
 }
 
-/* True for a pod that runs or starts.  A pod that starts has the epoch in its environment. */
-static bool is_live(const struct observed_pod *pod)
-{
-	return pod && !pod->deleting && !pod->is_departure_pod && pod->phase != POD_SUCCEEDED &&
-	       pod->phase != POD_FAILED;
-}
-
-/* A task that has seen an epoch has seen those before it, and a new task starts with the current
- * one.  So the least epoch that all have seen never falls, even for an operator that has just
- * started and has asked no task yet. */
+/* A pod that starts has the epoch in its environment.  A task that has seen an epoch has seen those
+ * before it, and a new task starts with the current one.  So the least epoch that all have seen
+ * never falls, even for an operator that has just started and has asked no task yet. */
 void plan_membership_update(struct planner *p)
 {
 	int least = p->status->epoch;
 	bool any = false;
 
-	plan_each_index (p, task, i) {
-		const struct observed_pod *pod = plan_pod_at(p, task, i);
-
-		if (!is_member(p, task) || !is_live(pod) || pod->epoch <= 0)
+	plan_each_wanted(p, x)
+	{
+		if (!is_member(p, x->task) || !plan_pod_is_live(x->pod) || x->pod->epoch <= 0)
 			continue;
 		any = true;
-		least = pod->epoch < least ? pod->epoch : least;
+		least = x->pod->epoch < least ? x->pod->epoch : least;
 	}
 	if (any && least > p->status->epoch_seen)
 		p->status->epoch_seen = least;
@@ -187,7 +164,7 @@ static const char *const *board_of(struct planner *p)
 	argv[0] = "tensorboard";
 	argv[1] = mu_arena_printf(&p->plan->arena, "--logdir=%s", p->spec->train.summary_path);
 	argv[2] = "--bind_all";
-	argv[3] = mu_arena_printf(&p->plan->arena, "--port=%d", JOB_BOARD_PORT);
+	argv[3] = plan_text(p, "--port=%d", JOB_BOARD_PORT);
 	return argv;
 }
 
@@ -221,29 +198,31 @@ static int total_of(const struct job_spec *s)
 	return n;
 }
 
-struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, int index,
+static struct plan_pod *make_pod(struct planner *p, const struct task_index *x,
 				 int pending_departure_size, const struct kernel_choice *kernels)
 {
 	static const char *const server[] = {"muster-task", NULL};
 	static const char *const trainer[] = {"muster", "train", NULL};
 	struct plan_pod *pod = MU_ARENA_NEW(&p->plan->arena, struct plan_pod);
+	const struct task_spec *t = x->task;
+	bool board = t->kind == TASK_BOARD;
 	MU_AUTO_CLUSTER before = {0};
 
 	*pod = (struct plan_pod){
-	    .name = plan_pod_name(p, t->name, index),
+	    .name = plan_pod_name(p, t->name, x->index),
 	    .task = t->name,
-	    .index = index,
+	    .index = x->index,
 	    .role = role_of(p->spec, t),
 	    .image = image_of(p, t, kernels->gpu),
 	    .kernels = *kernels,
 	    .spec = t,
 	    .volume_claim = p->spec->volume_claim,
 	    .mount_path = p->spec->volume_claim ? p->spec->train.checkpoint_path : NULL,
-	    .secret = plan_has_tls(p) && t->kind != TASK_BOARD ? p->status->security.secret : NULL,
-	    .members = p->spec->gang && t->kind != TASK_BOARD ? total_of(p->spec) : 0,
-	    .port = port_of(p),
-	    .http_port = t->kind == TASK_BOARD ? JOB_BOARD_PORT : http_port_of(p),
-	    .epoch = t->kind == TASK_BOARD ? 0 : p->status->epoch,
+	    .secret = plan_has_tls(p) && !board ? p->status->security.secret : NULL,
+	    .members = p->spec->gang && !board ? total_of(p->spec) : 0,
+	    .port = JOB_DEFAULT_PORT,
+	    .http_port = board ? JOB_BOARD_PORT : JOB_DEFAULT_HTTP_PORT,
+	    .epoch = board ? 0 : p->status->epoch,
 	    .is_departure_pod = pending_departure_size > 0,
 	};
 	pod->argv = pod->role == ROLE_TENSORBOARD ? board_of(p)
@@ -254,4 +233,26 @@ struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, i
 		list_members(p, t, pending_departure_size, &before);
 	fill_env(p, pod, pending_departure_size ? &before : &p->cluster);
 	return pod;
+}
+
+void plan_create_pod(struct planner *p, const struct task_index *x, int pending_departure_size)
+{
+	const struct index_status *e = x->history;
+	struct kernel_choice kernels;
+
+	/* A later time is from before the clock was set back.  The delay of a departure pod is not
+	 * that of a worker. */
+	if (e->retry_at > p->now && e->retry_at <= p->now + PLAN_BACKOFF_MAX_S &&
+	    (pending_departure_size || !e->pending_departure_size)) {
+		plan_requeue_at(p, e->retry_at);
+		return;
+	}
+	if (plan_is_invalid(p, x) ||
+	    !plan_choose_kernels(p, x, pending_departure_size > 0, &kernels))
+		return;
+	plan_add_action(p, ACTION_CREATE_POD, x->task->name, x->index, "Created",
+			plan_text(p, "kernels %s", kernels.reason))
+	    ->pod = make_pod(p, x, pending_departure_size, &kernels);
+	if (!pending_departure_size)
+		memcpy(x->status->kernels, kernels.variant, sizeof x->status->kernels);
 }

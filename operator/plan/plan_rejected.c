@@ -3,7 +3,7 @@
  * with mistakes. */
 #include <stdio.h>
 
-#include "operator/plan/plan_internal.h"
+#include "operator/plan/planner.h"
 
 #define TOO_LARGE "make the pod's template, command or environment smaller, or have fewer replicas"
 
@@ -50,10 +50,9 @@ bool job_plan_refusal_is_final(const char *why)
 	return refusal_of(why)->final;
 }
 
-bool plan_is_invalid(const struct planner *p, const struct task_spec *t)
+bool plan_is_invalid(const struct planner *p, const struct task_index *x)
 {
-	return p->spec->generation > 0 &&
-	       p->status->tasks[t - p->spec->tasks].invalid_generation == p->spec->generation;
+	return p->spec->generation > 0 && x->status->invalid_generation == p->spec->generation;
 }
 
 void job_plan_rejected(struct job_plan *plan, const struct job_spec *spec,
@@ -83,8 +82,7 @@ void plan_report_rejected(struct planner *p)
 	struct condition *c = &p->status->conditions[COND_REFUSED];
 	bool waits = plan_creates(p->plan);
 
-	for (unsigned t = 0; t < p->spec->n_tasks; t++)
-		waits = waits || plan_is_invalid(p, &p->spec->tasks[t]);
+	plan_each_wanted(p, x) waits = waits || plan_is_invalid(p, x);
 	if (!waits)
 		*c = (struct condition){0};
 	else if (c->status)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records how the pods of an index ended, and decides whether it runs again. */
+/* Records how the pods of an index ended, decides whether it runs again, and describes a failure:
+ * its exit code, the reason and the node. */
+#include <signal.h>
 #include <stdio.h>
 
 #include "lib/base/backoff.h"
-#include "operator/plan/plan_internal.h"
-
-enum { BACKOFF_FIRST = 1 };
+#include "operator/plan/planner.h"
 
 /* Exit codes 1 to 127 come from the program.  Codes from 128 on are signals, which come from
  * outside (out of memory, a node that shuts down) and may not occur again. */
@@ -14,32 +14,28 @@ static bool exit_may_pass(int code)
 	return code < 0 || code >= 128;
 }
 
-bool plan_may_restart(const struct planner *p, const struct task_spec *t,
-		      const struct index_status *e)
+/* True when the restart policy allows another attempt after the last end. */
+static bool may_restart(const struct task_spec *t, const struct index_status *e)
 {
-	switch (t->restart) {
-	case RESTART_NEVER:
-		return false;
-	case RESTART_ON_FAILURE:
-	case RESTART_ALWAYS:
-		return true;
-	case RESTART_EXIT_CODE:
-		/* a server that ends too early runs again, also after exit code 0 */
-		return exit_may_pass(e->exit_code) || (t->kind == TASK_PS && e->exit_code == 0);
-	}
-	return false;
+	if (t->restart != RESTART_EXIT_CODE)
+		return t->restart != RESTART_NEVER;
+	/* a server that ends too early runs again, also after exit code 0 */
+	return exit_may_pass(e->exit_code) || (t->kind == TASK_PS && e->exit_code == 0);
 }
 
-bool plan_is_done(const struct planner *p, const struct task_spec *t, int index)
+/* The delay in seconds before the next attempt of an index. */
+static double backoff(int failures)
 {
-	const struct index_status *e = index_status_find(p->status, t->name, index);
-
-	return e && e->done;
+	return mu_backoff(failures - 1, 1, PLAN_BACKOFF_MAX_S);
 }
 
-double plan_backoff(int failures)
+bool plan_has_succeeded(const struct planner *p)
 {
-	return mu_backoff(failures - 1, BACKOFF_FIRST, PLAN_BACKOFF_MOST);
+	if (p->spec->success == SUCCESS_CHIEF || !job_spec_chief(p->spec))
+		return p->chief && p->chief->history->done;
+	plan_each_wanted(p, x) if ((x->task->kind == TASK_CHIEF || x->task->kind == TASK_WORKER) &&
+				   !x->history->done) return false;
+	return true;
 }
 
 /* An evicted program may end with 0 because it was terminated. */
@@ -67,9 +63,10 @@ static bool end_is_final(const struct planner *p, const struct task_spec *t,
 	return t->restart != RESTART_ALWAYS || decides(p->spec, t);
 }
 
-static void count_end(struct planner *p, const struct task_spec *t, const struct observed_pod *pod)
+static void record_end(struct planner *p, const struct task_index *x)
 {
-	struct index_status *e = index_status_get(p->status, t->name, pod->index);
+	const struct observed_pod *pod = x->pod;
+	struct index_status *e = x->history;
 	bool zero = ended_well(pod), no_gpu;
 
 	if (strcmp(e->uid, pod->uid) == 0 || e->done || pod->created < e->created)
@@ -83,31 +80,102 @@ static void count_end(struct planner *p, const struct task_spec *t, const struct
 	snprintf(e->node, sizeof e->node, "%s", pod->node ? pod->node : "");
 	e->exit_code = pod->phase == POD_SUCCEEDED ? 0 : pod->exit_code;
 	e->attempts++;
-	no_gpu = plan_gpu_fallback(p, t, pod);
+	no_gpu = plan_gpu_fallback(p, x);
 	if (!no_gpu)
-		plan_report_kernels(p, t, pod);
-	e->done = end_is_final(p, t, pod);
+		plan_report_kernels(p, x);
+	e->done = end_is_final(p, x->task, pod);
 	e->uncounted = (pod->disrupted || no_gpu) && !zero;
-	if (e->done || e->uncounted || plan_has_ended(p) || (zero && t->restart == RESTART_ALWAYS)) {
-		e->retry_at = 0;
+	e->retry_at = 0;
+	if (e->done || e->uncounted || plan_has_ended(p) ||
+	    (zero && x->task->restart == RESTART_ALWAYS))
 		return;
-	}
 	e->failures++;
-	p->status->restarts += plan_task_counts(t);
-	e->retry_at = p->now + plan_backoff(e->failures);
+	p->status->restarts += plan_task_counts(x->task);
+	e->retry_at = p->now + backoff(e->failures);
 }
 
 /* Servers are recorded last: their end is final only when the chief is done. */
 void plan_record_terminated_pods(struct planner *p)
 {
-	for (int pass = 0; pass < 2; pass++)
-		for (unsigned t = 0; t < p->spec->n_tasks; t++)
-			for (int i = 0; i < p->width[t]; i++) {
-				const struct task_spec *task = &p->spec->tasks[t];
-				const struct observed_pod *pod = p->pods[t][i];
-				if ((task->kind == TASK_PS) == (pass == 1) && pod &&
-				    !pod->ended_by_deletion && !pod->is_departure_pod &&
-				    plan_pod_has_ended(pod))
-					count_end(p, task, pod);
-			}
+	for (int servers = 0; servers < 2; servers++)
+		plan_each_index (p, x)
+			if ((x->task->kind == TASK_PS) == servers && x->pod &&
+			    plan_pod_has_ended(x->pod) && !x->pod->ended_by_deletion &&
+			    !x->pod->is_departure_pod)
+				record_end(p, x);
+}
+
+/* True when the last end was a failure that counts. */
+static bool has_failed(const struct index_status *e)
+{
+	return e->failures && !e->done && !e->uncounted;
+}
+
+const struct index_status *plan_fatal_failure(const struct planner *p)
+{
+	plan_each_wanted(p, x) if (has_failed(x->history) && x->history->uid[0] &&
+				   !may_restart(x->task, x->history)) return x->history;
+	return NULL;
+}
+
+const struct index_status *plan_last_failure(const struct planner *p)
+{
+	const struct index_status *last = NULL;
+	double last_end = 0;
+
+	plan_each_index (p, x) {
+		double end_time = x->history->retry_at - backoff(x->history->failures);
+
+		if (!has_failed(x->history) || (last && end_time < last_end))
+			continue;
+		last = x->history;
+		last_end = end_time;
+	}
+	return last;
+}
+
+enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127, EXIT_SIGNAL = 128 };
+
+/* Reasons that a kubelet gives for the end of a container. */
+static const struct {
+	const char *reason, *advice;
+} reasons[] = {
+    {"OOMKilled", "it used more than its memory limit, raise resources.limits.memory"},
+    {POD_NO_EXECUTABLE, "executable not found in the image, check program.command and image"},
+    {"StartError", "its container could not be started, check program.command and image"},
+    {"ContainerCannotRun", "its container could not be started, check program.command and image"},
+};
+
+/* The text between the brackets behind the exit code. */
+static void put_reason(const struct index_status *e, char *out, size_t size)
+{
+	bool named = e->reason[0] && strcmp(e->reason, "Error") != 0;
+	int signal = e->exit_code - EXIT_SIGNAL;
+
+	for (unsigned i = 0; i < MU_COUNT(reasons); i++)
+		if (strcmp(e->reason, reasons[i].reason) == 0) {
+			snprintf(out, size, "%s: %s", e->reason, reasons[i].advice);
+			return;
+		}
+	if (named)
+		snprintf(out, size, "%s", e->reason);
+	else if (e->exit_code == EXIT_NOT_FOUND)
+		snprintf(out, size, "executable not found, check program.command");
+	else if (e->exit_code == EXIT_NOT_EXECUTABLE)
+		snprintf(out, size, "program is not executable");
+	else if (signal > 0 && sigabbrev_np(signal))
+		snprintf(out, size, "SIG%s", sigabbrev_np(signal));
+	else
+		snprintf(out, size, "Error");
+}
+
+const char *plan_failure_text(const struct planner *p, const struct index_status *e)
+{
+	char reason[160], code[40] = "without an exit code";
+
+	put_reason(e, reason, sizeof reason);
+	if (e->exit_code >= 0)
+		snprintf(code, sizeof code, "with exit code %d", e->exit_code);
+	return plan_text(p, "%s/%d ended %s (%s)%s%s", e->task, e->index, code, reason,
+			 *e->node ? " on node " : "", e->node);
 }

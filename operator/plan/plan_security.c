@@ -16,7 +16,7 @@
  *
  * The certificates of a job without pods are replaced in the same way: a stale list may not show
  * the pods that mount the Secret. */
-#include "operator/plan/plan_internal.h"
+#include "operator/plan/planner.h"
 
 /* Certificates are replaced after two thirds of their life: an operator that is down has a third to
  * come back.  A CA is spread for minutes, or a tenth of a short life. */
@@ -73,11 +73,6 @@ static double next_spread(const struct security_status *s, double life, double s
 		wait *= 2;
 	wait = wait < latest ? wait : latest;
 	return s->spread + (wait > spread_s ? wait : spread_s);
-}
-
-bool plan_has_tls(const struct planner *p)
-{
-	return p->spec->mtls && !p->options->in_the_clear;
 }
 
 bool plan_security(struct planner *p)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Suspends a job (spec.run.suspend): deletes its pods and keeps its status. */
-#include "operator/plan/plan_internal.h"
+#include "operator/plan/planner.h"
 
 /* Workers are deleted first: a trainer saves its variables when it is terminated, and the servers
  * hold them. */

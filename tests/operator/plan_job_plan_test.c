@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job_plan against a small world (plan_world.h): the life of a job and its tasks. */
-#include "operator/plan/plan_internal.h"
+#include "operator/plan/planner.h"
 #include "tests/operator/plan_world.h"
 
 static void job__from_start_to_end__goes_ps_first_and_succeeds_with_its_chief(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job_plan against a small world (plan_world.h): which kernels an index gets, and the fallback to
  * the CPU. */
-#include "operator/plan/plan_internal.h"
+#include "operator/plan/planner.h"
 #include "tests/operator/plan_world.h"
 
 #define WORKER(kernels) HEAD "  tasks: {worker: {kernels: " kernels "}}\n"

@@ -2,7 +2,7 @@
 /* The policies of spec.run as tables: what each says, and what then happens. */
 #include "tests/operator/plan_world.h"
 
-#include "operator/plan/plan_internal.h"
+#include "operator/plan/planner.h"
 
 /* ---- success and clean policies ---- */
 

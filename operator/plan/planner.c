@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The indices and the actions of a plan. */
+#include "operator/plan/planner.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { INDEX_LIMIT = 10 * JOB_MAX_REPLICAS }; /* pods and histories beyond it are ignored */
+
+static void widen(int *width, const struct task_spec *t, const char *task, int index)
+{
+	if (index >= *width && index < INDEX_LIMIT && strcmp(t->name, task) == 0)
+		*width = index + 1;
+}
+
+static int count_indices(const struct planner *p, const struct task_spec *t)
+{
+	int width = t->replicas;
+
+	for (unsigned i = 0; i < p->seen->n_pods; i++)
+		widen(&width, t, p->seen->pods[i].task, p->seen->pods[i].index);
+	for (unsigned i = 0; i < p->seen->status.n_ledger; i++)
+		widen(&width, t, p->seen->status.ledger[i].task, p->seen->status.ledger[i].index);
+	for (unsigned i = 0; i < p->seen->status.n_tasks; i++)
+		widen(&width, t, p->seen->status.tasks[i].name,
+		      p->seen->status.tasks[i].joined - 1);
+	return width;
+}
+
+void planner_init(struct planner *p)
+{
+	const struct task_spec *tasks = p->spec->tasks, *chief = job_spec_chief(p->spec);
+	const struct job_status *stored = &p->seen->status;
+	unsigned n_tasks = p->spec->n_tasks;
+	struct task_index *x;
+
+	for (unsigned t = 0; t < n_tasks; t++)
+		p->first[t + 1] = p->first[t] + (unsigned)count_indices(p, &tasks[t]);
+	p->indices = MU_ARENA_ARRAY(&p->plan->arena, struct task_index, p->first[n_tasks] + 1);
+	free(p->status->ledger);
+	p->status->ledger = MU_NEW_ARRAY(struct index_status, p->first[n_tasks] + 1);
+	for (unsigned t = 0; t < n_tasks; t++)
+		for (unsigned i = p->first[t]; i < p->first[t + 1]; i++) {
+			int index = (int)(i - p->first[t]);
+
+			p->indices[i] = (struct task_index){.task = &tasks[t],
+							    .status = &p->status->tasks[t],
+							    .history = &p->status->ledger[i],
+							    .index = index,
+							    .wanted = index < tasks[t].replicas};
+			index_status_init(&p->status->ledger[i], tasks[t].name, index);
+		}
+	for (unsigned i = 0; i < stored->n_ledger; i++)
+		if ((x = plan_index(p, stored->ledger[i].task, stored->ledger[i].index)))
+			*x->history = stored->ledger[i];
+	for (unsigned i = 0; i < p->seen->n_pods; i++)
+		if ((x = plan_index(p, p->seen->pods[i].task, p->seen->pods[i].index)))
+			x->pod = &p->seen->pods[i];
+	p->chief = chief ? plan_index(p, chief->name, 0) : NULL;
+}
+
+void planner_fini(struct planner *p)
+{
+	struct job_status *s = p->status;
+
+	s->n_ledger = 0;
+	plan_each_index (p, x)
+		if (!index_status_is_blank(x->history))
+			s->ledger[s->n_ledger++] = *x->history;
+	qsort(s->ledger, s->n_ledger, sizeof(s->ledger[0]), index_status_compare);
+	mu_cluster_fini(&p->cluster);
+}
+
+struct task_index *plan_index(const struct planner *p, const char *task, int index)
+{
+	for (unsigned t = 0; t < p->spec->n_tasks; t++)
+		if (strcmp(p->spec->tasks[t].name, task) == 0 && index >= 0 &&
+		    (unsigned)index < p->first[t + 1] - p->first[t])
+			return &p->indices[p->first[t] + (unsigned)index];
+	return NULL;
+}
+
+const char *plan_text(const struct planner *p, const char *fmt, ...)
+{
+	va_list ap;
+	char text[512];
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	return mu_arena_strdup(&p->plan->arena, text);
+}
+
+const char *plan_pod_name(const struct planner *p, const char *task, int index)
+{
+	return plan_text(p, "%s-%s-%d", p->spec->name, task, index);
+}
+
+struct plan_action *plan_add_action(struct planner *p, enum action_kind kind, const char *task,
+				    int index, const char *reason, const char *message)
+{
+	struct job_plan *plan = p->plan;
+	struct plan_action *a;
+
+	if (plan->n_actions == plan->cap_actions) {
+		plan->cap_actions = plan->cap_actions ? 2 * plan->cap_actions : 16;
+		plan->actions =
+		    mu_xrealloc(plan->actions, plan->cap_actions * sizeof plan->actions[0]);
+	}
+	a = &plan->actions[plan->n_actions++];
+	*a = (struct plan_action){.kind = kind,
+				  .task = task,
+				  .index = index,
+				  .name = task ? plan_pod_name(p, task, index) : NULL,
+				  .reason = reason,
+				  .message = message};
+	return a;
+}
+
+void plan_add_pod_action(struct planner *p, enum action_kind kind, const struct observed_pod *pod,
+			 const char *reason, const char *message)
+{
+	struct task_index *x = plan_index(p, pod->task, pod->index);
+
+	plan_add_action(p, kind, pod->task, pod->index, reason, message)->uid = pod->uid;
+	if (x && x->pod == pod)
+		x->ends = true;
+}
+
+void plan_delete_pod(struct planner *p, const struct observed_pod *pod, const char *reason,
+		     const char *message)
+{
+	if (!pod->deleting)
+		plan_add_pod_action(p, ACTION_DELETE_POD, pod, reason, message);
+}
+
+void plan_requeue_at(struct planner *p, double at)
+{
+	if (at > p->now && (!p->plan->wake || at < p->plan->wake))
+		p->plan->wake = at;
+}
+
+bool plan_is_due(struct planner *p, double at)
+{
+	plan_requeue_at(p, at);
+	return p->now >= at;
+}
+
+bool action_creates(enum action_kind kind)
+{
+	return kind == ACTION_CREATE_SERVICE || kind == ACTION_CREATE_POD ||
+	       kind == ACTION_CREATE_POLICY || kind == ACTION_PUT_GROUP;
+}
+
+bool plan_creates(const struct job_plan *plan)
+{
+	for (unsigned i = 0; i < plan->n_actions; i++)
+		if (action_creates(plan->actions[i].kind))
+			return true;
+	return false;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plan in the making, as every policy sees it, and the interfaces of the policies.  Each file
+ * calls only files that stand above it here. */
+#ifndef MUSTER_PLAN_PLANNER_H
+#define MUSTER_PLAN_PLANNER_H
+
+#include "lib/cluster/cluster_spec.h"
+#include "operator/plan/job_plan.h"
+
+enum { PLAN_BACKOFF_MAX_S = 60 }; /* between two attempts of an index */
+
+/* An index of a task type: one that the spec asks for, or one that has a pod or a history. */
+struct task_index {
+	const struct task_spec *task;
+	struct task_status *status;     /* of the task type */
+	struct index_status *history;   /* blank when nothing is recorded */
+	const struct observed_pod *pod; /* NULL: none */
+	int index;
+	bool wanted; /* the spec asks for it */
+	bool ends;   /* an action ends its pod */
+};
+
+struct planner {
+	const struct job_spec *spec;
+	const struct plan_options *options;
+	const struct observed_job *seen;
+	double now;
+	struct job_plan *plan;
+	struct job_status *status;         /* &plan->status */
+	struct task_index *indices;        /* by task, in the order of the spec, then by index */
+	unsigned first[JOB_MAX_TASKS + 1]; /* of each task; the last is the number of indices */
+	const struct task_index *chief;    /* NULL: there is none, or no replica of it */
+	bool kernels_missing;              /* some index got no kernels: COND_READY says why */
+	struct mu_cluster cluster;         /* set by plan_update_epoch */
+};
+
+#define plan_each_index(p, x)                                                                      \
+	for (struct task_index *x = (p)->indices, *end = x + (p)->first[(p)->spec->n_tasks];       \
+	     x < end; x++)
+#define plan_each_wanted(p, x)                                                                     \
+	plan_each_index (p, x)                                                                     \
+		if (x->wanted)
+
+/* True when the job waits for tasks of this type and counts their failures. */
+static inline bool plan_task_counts(const struct task_spec *t)
+{
+	return t->kind != TASK_BOARD;
+}
+
+static inline bool plan_has_ended(const struct planner *p)
+{
+	return p->status->phase == JOB_SUCCEEDED || p->status->phase == JOB_FAILED;
+}
+
+static inline bool plan_has_tls(const struct planner *p)
+{
+	return p->spec->mtls && !p->options->in_the_clear;
+}
+
+static inline bool plan_pod_has_ended(const struct observed_pod *pod)
+{
+	return pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED;
+}
+
+/* True for a pod of a task that starts or runs. */
+static inline bool plan_pod_is_live(const struct observed_pod *pod)
+{
+	return pod && !pod->deleting && !pod->is_departure_pod && !plan_pod_has_ended(pod);
+}
+
+/* Sets a condition of the wanted status, with a format and its arguments for the message. */
+#define status_set(p, type, is, reason, ...)                                                       \
+	condition_set(&(p)->status->conditions[type], is, (p)->now, reason, __VA_ARGS__)
+
+/* ---- planner.c ---- */
+void planner_init(struct planner *p);
+/* Stores the histories that record something.  No task_index may be used afterwards. */
+void planner_fini(struct planner *p);
+/* NULL: the spec does not have this task, or nothing has this index. */
+struct task_index *plan_index(const struct planner *p, const char *task, int index);
+/* A text that lives as long as the plan. */
+const char *plan_text(const struct planner *p, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+const char *plan_pod_name(const struct planner *p, const char *task, int index);
+struct plan_action *plan_add_action(struct planner *p, enum action_kind kind, const char *task,
+				    int index, const char *reason, const char *message);
+/* The action carries the pod's UID. */
+void plan_add_pod_action(struct planner *p, enum action_kind kind, const struct observed_pod *pod,
+			 const char *reason, const char *message);
+void plan_delete_pod(struct planner *p, const struct observed_pod *pod, const char *reason,
+		     const char *message); /* unless it is terminating */
+void plan_requeue_at(struct planner *p, double at);
+/* True at `at` and later; before, requests a reconcile at that time. */
+bool plan_is_due(struct planner *p, double at);
+
+/* ---- plan_rejected.c ---- */
+void plan_report_rejected(struct planner *p);
+/* True when the API server rejects the pods of this task until the spec changes. */
+bool plan_is_invalid(const struct planner *p, const struct task_index *x);
+
+/* ---- plan_kernels.c ---- */
+/* False when no node has the kernels that the task asks for; COND_READY then says so.  leaves: the
+ * pod is a departure pod, which computes nothing. */
+bool plan_choose_kernels(struct planner *p, const struct task_index *x, bool leaves,
+			 struct kernel_choice *out);
+/* Reports in COND_KERNELS that auto and prefer-gpu use no GPU because no image is configured. */
+void plan_report_gpu_image(struct planner *p);
+/* Records a fallback to the CPU when the pod cannot get or use its GPU and its index may use the
+ * CPU.  Returns a sentence for an event, or NULL when there is no fallback. */
+const char *plan_gpu_fallback(struct planner *p, const struct task_index *x);
+/* Sets COND_KERNELS when the pod has ended because its node lacks the kernels. */
+void plan_report_kernels(struct planner *p, const struct task_index *x);
+
+/* ---- plan_restart.c ---- */
+/* Records the end of each terminated pod in the status, once. */
+void plan_record_terminated_pods(struct planner *p);
+/* True when the recorded ends make the job a success; its phase may be older. */
+bool plan_has_succeeded(const struct planner *p);
+/* An index whose last end was a failure that may not be repeated, or NULL. */
+const struct index_status *plan_fatal_failure(const struct planner *p);
+/* The index that failed last, of the indices that are not done; NULL: none failed. */
+const struct index_status *plan_last_failure(const struct planner *p);
+/* "worker/1 ended with exit code 137 (OOMKilled: ...) on node n1". */
+const char *plan_failure_text(const struct planner *p, const struct index_status *e);
+
+/* ---- plan_pod.c ---- */
+/* Raises the epoch when the members of the cluster have changed. */
+void plan_update_epoch(struct planner *p);
+/* Records the epoch that all tasks have seen, and plans the update of the others. */
+void plan_membership_update(struct planner *p);
+/* Plans a pod for the index, unless it has to wait or there are no kernels.
+ * pending_departure_size: the size of the cluster that a departure pod leaves; 0: another pod. */
+void plan_create_pod(struct planner *p, const struct task_index *x, int pending_departure_size);
+
+/* ---- plan_departure.c: synchronous workers that were removed ---- */
+/* Records the workers that may have joined, and a pending departure of each that was removed. */
+void plan_note_departures(struct planner *p);
+/* Records the departure of a pod beyond the replicas; true when the pod stays for now. */
+bool plan_surplus_pod_stays(struct planner *p, const struct task_index *x);
+/* True for a departure pod that has not ended in time. */
+bool plan_departure_pod_stays(struct planner *p, const struct observed_pod *pod);
+/* Plans a departure pod for each pending departure. */
+void plan_create_departure_pods(struct planner *p);
+void plan_forget_departures(struct planner *p);
+
+/* ---- plan_security.c ---- */
+/* Plans the work on the certificates; false when no pod may be created yet. */
+bool plan_security(struct planner *p);
+
+/* ---- plan_recovery.c ---- */
+/* Reports in COND_RUNNING that no step was reported since a ps started again. */
+void plan_report_recovery(struct planner *p);
+/* Sets COND_STEP_RESET when the chief reports a smaller step than before. */
+void plan_report_step_reset(struct planner *p);
+
+/* ---- plan_hint.c ---- */
+/* Reports in COND_READY which pod cannot start and what to do; false when no pod is stuck. */
+bool plan_report_stuck_pod(struct planner *p);
+
+/* ---- plan_suspend.c ---- */
+void plan_suspend(struct planner *p);
+
+/* ---- plan_finish.c ---- */
+/* Ends the job when its chief is done, or it has failed. */
+void plan_decide_end(struct planner *p);
+/* Requests a reconcile at the progress deadline. */
+void plan_watch_progress(struct planner *p);
+void plan_clean_up(struct planner *p);
+
+/* ---- plan_counts.c ---- */
+void plan_name_tasks(struct planner *p);  /* one entry in status.tasks for each task type */
+void plan_count_tasks(struct planner *p); /* after all actions were planned */
+
+#endif
