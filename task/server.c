@@ -11,13 +11,20 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/tensor/arena.h"
+#include "proto/common.pb-c.h"
 #include "task/health.h"
 #include "task/kernels/engine/kernel_table.h"
+#include "task/messages/control.h"
 #include "task/peer/peer_stream.h"
 #include "task/rpc/tls.h"
 #include "task/server_internal.h"
 
-enum { OFFLOAD_THREADS = 64, RPC_GRACE_MS = 500, MAX_COMPUTE_THREADS = 1024 };
+enum {
+	OFFLOAD_THREADS = 64,
+	RPC_GRACE_MS = 500,
+	MAX_COMPUTE_THREADS = 1024,
+	MAX_CPU_DEVICES = 256
+};
 
 static void free_parts(struct task_server *s)
 {
@@ -126,13 +133,43 @@ static unsigned compute_threads(unsigned asked)
 	return n > 0 && n <= MAX_COMPUTE_THREADS ? (unsigned)n : 0;
 }
 
+/* Reads the number of CPU devices from a ConfigProto. */
+static int read_cpu_count(struct mu_span config, unsigned *out, struct mu_err *err)
+{
+	const Muster__ConfigProto *c;
+	struct mu_arena a;
+	int rc = 0;
+
+	mu_arena_init(&a);
+	c = control_unpack(&a, &muster__config_proto__descriptor, config, err);
+	if (!c)
+		rc = -MU_INVALID_ARGUMENT;
+	for (size_t i = 0; !rc && i < c->n_device_count; i++) {
+		const Muster__ConfigProto__DeviceCountEntry *e = c->device_count[i];
+
+		if (strcmp(e->key, "CPU"))
+			continue;
+		if (e->value < 1 || e->value > MAX_CPU_DEVICES)
+			rc = mu_fail(err, MU_INVALID_ARGUMENT,
+				     "device_count: a task has 1 to %d CPU devices, not %d",
+				     MAX_CPU_DEVICES, e->value);
+		else
+			*out = (unsigned)e->value;
+	}
+	mu_arena_fini(&a);
+	return rc;
+}
+
 static int make_parts(struct task_server *s, const struct task_server_options *o,
 		      struct mu_err *err)
 {
 	struct rendezvous_remote remote;
 	struct gpu_options gpu = {0};
+	unsigned n_cpus = 1;
 	int rc = gpu_options_read(&gpu, o->session_config, err);
 
+	if (!rc)
+		rc = read_cpu_count(o->session_config, &n_cpus, err);
 	if (!rc)
 		rc = device_open(o->kernels && *o->kernels ? o->kernels : "auto", &gpu, &s->device,
 				 err);
@@ -148,6 +185,7 @@ static int make_parts(struct task_server *s, const struct task_server_options *o
 	if (rc)
 		return rc;
 	s->rt->gpus = s->device.gpus;
+	s->rt->n_cpus = n_cpus;
 	s->offload = mu_offload_new(OFFLOAD_THREADS);
 	s->timer = mu_timer_new();
 	s->context.worker = worker_new(s->rt, s->peers, s->offload);

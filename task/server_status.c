@@ -76,7 +76,11 @@ static void add_devices(struct task_server *s, cJSON *to)
 {
 	cJSON *devices = cJSON_AddArrayToObject(to, "devices");
 
-	cJSON_AddItemToArray(devices, cJSON_CreateString(s->rt->cpu_name));
+	for (unsigned i = 0; i < s->rt->n_cpus; i++) {
+		MU_AUTO_FREE char *name = mu_xasprintf("%s/device:CPU:%u", s->rt->task_prefix, i);
+
+		cJSON_AddItemToArray(devices, cJSON_CreateString(name));
+	}
 	for (unsigned i = 0; i < gpu_count(s->rt->gpus); i++) {
 		MU_AUTO_FREE char *name = mu_xasprintf("%s/device:GPU:%u", s->rt->task_prefix, i);
 

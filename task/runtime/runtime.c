@@ -22,6 +22,7 @@ int runtime_new(const char *job, int task, unsigned threads, const struct kernel
 	rt->kernels = kernels;
 	rt->task_prefix = mu_xasprintf("/job:%s/replica:0/task:%d", job, task);
 	rt->cpu_name = mu_xasprintf("%s/device:CPU:0", rt->task_prefix);
+	rt->n_cpus = 1;
 	rt->incarnation = mu_random_u64();
 	rt->resources = resources_new(job);
 	rt->traffic = traffic_new();

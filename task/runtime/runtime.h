@@ -15,6 +15,7 @@ struct runtime {
 	const struct kernel_registry *kernels;
 	char *task_prefix;    /* "/job:worker/replica:0/task:1" */
 	char *cpu_name;       /* "/job:worker/replica:0/task:1/device:CPU:0" */
+	unsigned n_cpus;      /* CPU devices: names of the same memory and threads */
 	uint64_t incarnation; /* random, non-zero, drawn at start */
 	struct resources *resources;
 	struct rendezvous_table *steps;

@@ -323,12 +323,31 @@ static int deregister(struct worker *w, const char *handle, struct mu_err *err)
 	return 0;
 }
 
-/* Appends the usable GPUs to list. */
-static unsigned list_gpus(struct worker *w, struct mu_arena *a, Muster__DeviceLocality *here,
-			  Muster__DeviceAttributes **list)
+static Muster__DeviceAttributes *add_device(struct worker *w, struct mu_arena *a, const char *type,
+					    unsigned i)
+{
+	Muster__DeviceAttributes *d = mu_arena_alloc(a, sizeof *d);
+
+	muster__device_attributes__init(d);
+	d->name = mu_arena_printf(a, "%s/device:%s:%u", w->rt->task_prefix, type, i);
+	d->device_type = (char *)type;
+	d->incarnation = w->rt->incarnation; /* of the task, because rendezvous keys have it */
+	d->xla_global_id = -1;               /* TensorFlow's value for "none" */
+	return d;
+}
+
+/* Appends the CPU devices and the usable GPUs to list. */
+static unsigned list_devices(struct worker *w, struct mu_arena *a, Muster__DeviceLocality *here,
+			     Muster__DeviceAttributes **list)
 {
 	unsigned n = 0;
 
+	for (unsigned i = 0; i < w->rt->n_cpus; i++) {
+		Muster__DeviceAttributes *d = list[n++] = add_device(w, a, "CPU", i);
+
+		d->memory_limit = 256 << 20; /* as TensorFlow reports for a CPU */
+		d->locality = here;
+	}
 	for (unsigned i = 0; i < gpu_count(w->rt->gpus); i++) {
 		struct gpu *g = gpu_at(w->rt->gpus, i);
 		Muster__DeviceAttributes *d;
@@ -336,15 +355,9 @@ static unsigned list_gpus(struct worker *w, struct mu_arena *a, Muster__DeviceLo
 		if (!gpu_works(g))
 			continue;
 		gpu_see(g, &f);
-		d = list[n++] = mu_arena_alloc(a, sizeof *d);
-		muster__device_attributes__init(d);
-		d->name = mu_arena_printf(a, "%s/device:GPU:%u", w->rt->task_prefix, i);
-		d->device_type = (char *)"GPU";
+		d = list[n++] = add_device(w, a, "GPU", i);
 		d->memory_limit = (int64_t)f.limit;
 		d->locality = here;
-		d->incarnation =
-		    w->rt->incarnation; /* of the task, because rendezvous keys have it */
-		d->xla_global_id = -1;
 		d->physical_device_desc = mu_arena_printf(
 		    a, "device: %u, name: %s, pci bus id: %s, compute capability: %d.%d", i, f.name,
 		    f.bus, f.major, f.minor);
@@ -355,20 +368,14 @@ static unsigned list_gpus(struct worker *w, struct mu_arena *a, Muster__DeviceLo
 static void get_status(struct worker *w, struct mu_buf *reply)
 {
 	Muster__GetStatusResponse m = MUSTER__GET_STATUS_RESPONSE__INIT;
-	Muster__DeviceAttributes d = MUSTER__DEVICE_ATTRIBUTES__INIT, **list;
 	Muster__DeviceLocality here = MUSTER__DEVICE_LOCALITY__INIT;
+	Muster__DeviceAttributes **list;
 	struct mu_arena a;
 
-	d.name = w->rt->cpu_name;
-	d.device_type = (char *)"CPU";
-	d.memory_limit = 256 << 20; /* as TensorFlow reports for a CPU */
-	d.locality = &here;
-	d.incarnation = w->rt->incarnation;
-	d.xla_global_id = -1; /* TensorFlow's value for "none" */
 	mu_arena_init(&a);
-	list = MU_ARENA_ARRAY(&a, Muster__DeviceAttributes *, 1 + gpu_count(w->rt->gpus));
-	list[0] = &d;
-	m.n_device_attributes = 1 + list_gpus(w, &a, &here, list + 1);
+	list =
+	    MU_ARENA_ARRAY(&a, Muster__DeviceAttributes *, w->rt->n_cpus + gpu_count(w->rt->gpus));
+	m.n_device_attributes = list_devices(w, &a, &here, list);
 	m.device_attributes = list;
 	control_pack(reply, &m);
 	mu_arena_fini(&a);

@@ -3,27 +3,35 @@
 
 #include <string.h>
 
-#include "task/kernels/engine/gpu_table.h"
 
-/* Each GPU has resources of its own, as in TensorFlow: within the container, under its name. */
+/* Each device has resources of its own, as in TensorFlow: those of CPU:0 are in the container,
+ * those of another device within the container, under the name that this returns. */
+static const char *own_container(const struct kernel_call *c)
+{
+	const char *device;
+
+	if (!c->runtime->gpus && c->runtime->n_cpus == 1)
+		return NULL;
+	device = strstr(c->node->device, "/device:");
+	return !device || strcmp(device, "/device:CPU:0") == 0 ? NULL : device + strlen("/device:");
+}
+
 static const char *device_of(const struct kernel_call *c)
 {
-	return !c->runtime                        ? ""
-	       : gpu_of_node(c->node, c->runtime) ? c->node->device
-						  : c->runtime->cpu_name;
+	return !c->runtime ? "" : own_container(c) ? c->node->device : c->runtime->cpu_name;
 }
 
 static const char *container_of_device(const struct kernel_call *c, const char *container,
 				       struct mu_buf *room)
 {
-	struct gpu *g = gpu_of_node(c->node, c->runtime);
+	const char *name = own_container(c);
 	char *own;
 
-	if (!g)
+	if (!name)
 		return container;
 	own = mu_xstrdup(*container ? container : resources_default(c->runtime->resources));
 	mu_buf_clear(room);
-	mu_buf_printf(room, "%s%cGPU:%u", own, RESOURCES_WITHIN, gpu_number(g));
+	mu_buf_printf(room, "%s%c%s", own, RESOURCES_WITHIN, name);
 	free(own);
 	return room->data;
 }

@@ -75,6 +75,13 @@ def servers():
     compare_each("servers", *with_each(run, folder))
 
 
+def several_cpus():
+    """several CPU devices per task"""
+    def run(job):
+        return json.loads(job.run("tests/compat/programs/several_cpus.py").strip().splitlines()[-1])
+    compare_each("several CPUs", *with_each(run, folder))
+
+
 def joins():
     """A ps whose server ends does not go on behind join()."""
     with Job("muster", f"{folder}/joins") as job:
@@ -91,4 +98,4 @@ def leaves_open():
         raise Different(f"the trainer says {said!r}")
 
 
-CASES = [sessions, lifetimes, raw, loops, gradients, mixed, servers, joins, leaves_open]
+CASES = [sessions, lifetimes, raw, loops, gradients, mixed, servers, several_cpus, joins, leaves_open]
