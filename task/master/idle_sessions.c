@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closes idle sessions.
+/* Closes idle sessions, and all sessions when the master stops.
  *
  * A client that crashes leaves its session open, and TensorFlow keeps such a session forever.  Here
  * a session is closed if it runs no step and no call has used it for `session_idle_ms`.  With more
@@ -103,10 +103,34 @@ void master_close_idle_sessions(struct master *m, int64_t idle_ms)
 		sweep_later(m);
 }
 
-void master_wait_sweep(struct master *m)
+/* Waits for a running sweep.  After master_drain no sweep starts. */
+static void wait_sweep(struct master *m)
 {
 	pthread_mutex_lock(&m->lock);
 	while (m->sweeping)
 		pthread_cond_wait(&m->swept, &m->lock);
 	pthread_mutex_unlock(&m->lock);
+}
+
+void master_stop(struct master *m)
+{
+	struct session **list;
+	struct mu_err why;
+	unsigned n = 0;
+
+	master_drain(m);
+	wait_sweep(m);
+	pthread_mutex_lock(&m->lock);
+	list = MU_NEW_ARRAY(struct session *, m->sessions.count + 1);
+	mu_map_each (&m->sessions, s)
+		list[n++] = s->value;
+	for (unsigned i = 0; i < n; i++)
+		mu_map_del(&m->sessions, list[i]->handle);
+	pthread_mutex_unlock(&m->lock);
+	mu_fail(&why, MU_UNAVAILABLE, "%s is shutting down", m->rt->task_prefix);
+	for (unsigned i = 0; i < n; i++) {
+		session_close(list[i], &why);
+		session_unref(list[i]);
+	}
+	free(list);
 }

@@ -28,29 +28,6 @@ void master_drain(struct master *m)
 	pthread_mutex_unlock(&m->lock);
 }
 
-void master_stop(struct master *m)
-{
-	struct session **list;
-	struct mu_err why;
-	unsigned n = 0;
-
-	master_drain(m);
-	master_wait_sweep(m);
-	pthread_mutex_lock(&m->lock);
-	list = MU_NEW_ARRAY(struct session *, m->sessions.count + 1);
-	mu_map_each (&m->sessions, s)
-		list[n++] = s->value;
-	for (unsigned i = 0; i < n; i++)
-		mu_map_del(&m->sessions, list[i]->handle);
-	pthread_mutex_unlock(&m->lock);
-	mu_fail(&why, MU_UNAVAILABLE, "%s is shutting down", m->rt->task_prefix);
-	for (unsigned i = 0; i < n; i++) {
-		session_close(list[i], &why);
-		session_unref(list[i]);
-	}
-	free(list);
-}
-
 void master_free(struct master *m)
 {
 	if (!m)

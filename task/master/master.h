@@ -43,7 +43,6 @@ void master_free(struct master *m);
 unsigned master_sessions(struct master *m);
 /* From now on, closes sessions that no call has used for idle_ms; 0: never. */
 void master_close_idle_sessions(struct master *m, int64_t idle_ms);
-void master_wait_sweep(struct master *m); /* for master_stop */
 
 /* Between these two calls master_waits reports the peers that g waits for. */
 void master_add_waiting(struct master *m, struct fan_out *g);
@@ -83,7 +82,12 @@ struct session {
 	bool isolate;
 	bool log_placement;
 };
-struct session *session_ref(struct session *s);
+struct session *session_new(struct master *m);
+static inline struct session *session_ref(struct session *s)
+{
+	atomic_fetch_add(&s->refs, 1);
+	return s;
+}
 void session_unref(struct session *s);
 /* Blocks.  Gets the devices of every peer that the filters accept and opens a worker session on
  * each.  The caller may cancel the call through g. */
@@ -135,8 +139,9 @@ void callables_free(struct session *s);
 
 /* ---- steps ---- */
 #define STEP_TIMED_OUT "Deadline Exceeded: the step took longer than its time limit"
-/* Replies to the call when the step has ended, from any thread. */
-void run_step_start(struct master *m, struct rpc_call *call, bool callable);
+/* Replies to the call when the step has ended, from any thread.  Returns false without a reply if
+ * the call belongs to a partial run (partial_run). */
+bool run_step_start(struct master *m, struct rpc_call *call, bool callable);
 /* Returns the running steps, each with a new reference, in a new array.  s->lock must be held. */
 struct run_step **run_steps_of(struct session *s, unsigned *n);
 void run_step_fail(struct run_step *r, const struct mu_err *why);

@@ -21,7 +21,8 @@ static struct master *master_of(void *ctx)
 
 static void run_step(struct rpc_call *call, void *ctx)
 {
-	run_step_start(master_of(ctx), call, false);
+	if (!run_step_start(master_of(ctx), call, false))
+		partial_run(master_of(ctx), call, rpc_bytes_flat(rpc_request(call)));
 }
 
 static void run_callable(struct rpc_call *call, void *ctx)

@@ -16,7 +16,6 @@
 #include "lib/tensor/tensor_proto.h"
 #include "proto/worker.pb-c.h"
 #include "task/master/master.h"
-#include "task/master/partial.h"
 #include "task/master/step_reply.h"
 #include "task/messages/control.h"
 #include "task/messages/tensor_writer.h"
@@ -522,7 +521,7 @@ static int parse_request(struct run_step *r, struct mu_err *err)
 	return r->callable ? callable_names(r->session, &r->req, &r->arena, err) : 0;
 }
 
-void run_step_start(struct master *m, struct rpc_call *call, bool callable)
+bool run_step_start(struct master *m, struct rpc_call *call, bool callable)
 {
 	struct run_step *r = run_step_new(m);
 	struct mu_err err;
@@ -532,16 +531,16 @@ void run_step_start(struct master *m, struct rpc_call *call, bool callable)
 	if (parse_request(r, &err)) {
 		reply_error(r, &err);
 		run_step_unref(r);
-		return;
+		return true;
 	}
 	if (r->req.partial) {
-		partial_run(m, call, rpc_bytes_flat(rpc_request(call)));
 		run_step_unref(r);
-		return;
+		return false;
 	}
 	r->plan = plan_find(r->session, &r->req);
 	if (r->plan)
 		run_step_run(r);
 	else
 		mu_offload_run(m->offload, make_plan_and_run, r);
+	return true;
 }
