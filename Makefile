@@ -30,7 +30,7 @@ LDFLAGS  += $(filter -fsanitize%,$(FLAGS_$(MODE)))
 # ---- parts: a folder of sources is a static library; a program is a main file and its libraries ----
 find_c = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c)))
 
-SRC_base   := $(call find_c,lib/base lib/tensor lib/graph lib/ops lib/builder lib/grad lib/inline lib/io lib/cluster)
+SRC_base   := $(call find_c,lib/base lib/tensor lib/graph lib/ops lib/builder lib/grad lib/inline lib/io lib/checkpoint lib/cluster)
 # the HTTP client, which brings libcurl; tasks make no HTTP calls
 SRC_http   := lib/net/http_client.c lib/net/http_url.c
 SRC_net    := $(filter-out $(SRC_http),$(call find_c,lib/net))

@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include "cli/cli.h"
-#include "lib/io/bundle.h"
-#include "lib/io/checkpoint_state.h"
+#include "lib/checkpoint/bundle.h"
+#include "lib/checkpoint/checkpoint_state.h"
 #include "lib/tensor/tensor_proto.h"
 
 enum { SHOW_VALUES = 8 };

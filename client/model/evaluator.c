@@ -14,7 +14,7 @@
 #include "client/model/trainer.h"
 #include "client/session/stop.h"
 #include "lib/base/log.h"
-#include "lib/io/checkpoint_state.h"
+#include "lib/checkpoint/checkpoint_state.h"
 
 enum { POLL_INTERVAL_MS = 100, EVALUATE_ROWS = 512 };
 

@@ -10,7 +10,7 @@
 
 #include "client/model/trainer.h"
 #include "lib/base/log.h"
-#include "lib/io/checkpoint_state.h"
+#include "lib/checkpoint/checkpoint_state.h"
 #include "lib/io/event_writer.h"
 #include "muster/data.h"
 

@@ -9,13 +9,13 @@
  */
 #include <unistd.h>
 
-#include "lib/builder/builder.h"
 #include "client/session/replica.h"
 #include "client/session/stop.h"
 #include "client/session/wait.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/io/checkpoint_state.h"
+#include "lib/builder/builder.h"
+#include "lib/checkpoint/checkpoint_state.h"
 #include "muster/train.h"
 
 enum {

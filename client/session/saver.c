@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/builder/builder.h"
 #include "lib/base/clock.h"
-#include "lib/io/bundle.h"
-#include "lib/io/checkpoint_state.h"
+#include "lib/builder/builder.h"
+#include "lib/checkpoint/bundle.h"
+#include "lib/checkpoint/checkpoint_state.h"
 #include "lib/io/folders.h"
 #include "muster/train.h"
 

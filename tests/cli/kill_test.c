@@ -11,8 +11,8 @@
 #include <math.h>
 
 #include "lib/base/clock.h"
-#include "lib/io/bundle.h"
-#include "lib/io/checkpoint_state.h"
+#include "lib/checkpoint/bundle.h"
+#include "lib/checkpoint/checkpoint_state.h"
 #include "tests/cli/job.h"
 
 enum { STEPS = 6000, FEW_ROUNDS = 4, WORKERS = 2, TASKS = 1 + WORKERS };

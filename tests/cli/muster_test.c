@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program as users run it: small jobs, invalid manifests, Ctrl-C. */
-#include "lib/io/checkpoint_state.h"
+#include "lib/checkpoint/checkpoint_state.h"
 #include "tests/cli/job.h"
 
 static struct mu_err err;

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/io/bundle.h"
-#include "lib/io/checkpoint_state.h"
+#include "lib/checkpoint/bundle.h"
+#include "lib/checkpoint/checkpoint_state.h"
 #include "muster/train.h"
 #include "tests/client/server.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses the input as the index file of a bundle, unchanged and with corrected checksums, because
  * the checksums reject nearly all mutated blocks. */
-#include "lib/io/bundle_table.h"
+#include "lib/checkpoint/bundle_table.h"
 #include "lib/io/crc32c.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/io/bundle.h"
-#include "lib/io/bundle_table.h"
-#include "lib/io/checkpoint_state.h"
+#include "lib/checkpoint/bundle.h"
+#include "lib/checkpoint/bundle_table.h"
+#include "lib/checkpoint/checkpoint_state.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

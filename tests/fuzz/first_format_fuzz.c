@@ -4,8 +4,8 @@
  * the values of tensor "a", whole. */
 #include <stdint.h>
 
-#include "lib/io/bundle_slice.h"
-#include "lib/io/first_format.h"
+#include "lib/checkpoint/bundle_slice.h"
+#include "lib/checkpoint/first_format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

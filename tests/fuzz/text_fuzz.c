@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/checkpoint/bundle.h"
 #include "lib/graph/device_name.h"
-#include "lib/io/bundle.h"
 #include "operator/plan/resolver.h"
 #include "task/kernels/io/vocabulary_file.h"
 #include "task/kernels/text/text_number.h"

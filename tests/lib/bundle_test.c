@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/io/bundle.h"
+#include "lib/checkpoint/bundle.h"
 #include "lib/tensor/encoded.h"
 #include "tests/fuzz/bundle_fuzz.c"
 #include "tests/fuzz/mutate.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/io/checkpoint_state.h"
+#include "lib/checkpoint/checkpoint_state.h"
 #include "lib/io/event_reader.h"
 #include "lib/io/event_writer.h"
 #include "lib/io/tfrecord.h"

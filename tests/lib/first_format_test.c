@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "lib/io/first_format.h"
+#include "lib/checkpoint/first_format.h"
 #include "tests/fuzz/first_format_fuzz.c"
 #include "tests/fuzz/mutate.h"
 #include "tests/test.h"

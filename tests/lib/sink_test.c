@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/checkpoint/sink.h"
 #include "lib/io/crc32c.h"
-#include "lib/io/sink.h"
 
 enum { MIB = 1 << 20 };
 

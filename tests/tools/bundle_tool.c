@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lib/io/bundle.h"
+#include "lib/checkpoint/bundle.h"
 #include "lib/io/json.h"
 
 static void check(int rc, const struct mu_err *err)

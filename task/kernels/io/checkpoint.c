@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Saving and restoring: the files are lib/io/bundle's, on the file system of the task where the op
- * was placed. */
-#include "lib/io/bundle.h"
-#include "lib/io/first_format.h"
+/* Saving and restoring: the files are lib/checkpoint/bundle's, on the file system of the task where
+ * the op was placed. */
+#include "lib/checkpoint/bundle.h"
+#include "lib/checkpoint/first_format.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LoadAndRemapMatrix: a matrix of a checkpoint with its rows and columns where a new vocabulary
  * wants them.  What the old one did not have is taken from the initializing values, in order. */
-#include "lib/io/bundle.h"
+#include "lib/checkpoint/bundle.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "lib/base/pb.h"
-#include "lib/io/bundle_slice.h"
-#include "lib/io/first_format.h"
+#include "lib/checkpoint/bundle_slice.h"
+#include "lib/checkpoint/first_format.h"
 #include "lib/tensor/tensor_proto.h"
 
 enum { MAX_FILES = 10000, MAX_PARTS = 10000 };

@@ -14,10 +14,10 @@
  *
  * Writers and readers are not thread-safe.
  */
-#ifndef MU_IO_BUNDLE_H
-#define MU_IO_BUNDLE_H
+#ifndef MU_CHECKPOINT_BUNDLE_H
+#define MU_CHECKPOINT_BUNDLE_H
 
-#include "lib/io/read_sum.h"
+#include "lib/checkpoint/read_sum.h"
 #include "lib/tensor/tensor.h"
 
 struct mu_slice {

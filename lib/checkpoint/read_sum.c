@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The range is split into blocks with separate checksums, which are joined at the end.  A block is
  * read in pieces, so that each piece is still in the cache for its checksum. */
-#include "lib/io/read_sum.h"
+#include "lib/checkpoint/read_sum.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Supports the subset of text protocol buffers that this file uses: lines with a name, a colon and
  * a quoted string or number. */
-#include "lib/io/checkpoint_state.h"
+#include "lib/checkpoint/checkpoint_state.h"
 
 #include <ctype.h>
 
-#include "lib/io/bundle.h"
+#include "lib/checkpoint/bundle.h"
 
 enum { MAX_FILE = 16 << 20 };
 

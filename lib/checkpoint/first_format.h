@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints in TensorFlow's V1 format: one table with a message for each tensor or part.  Old
  * programs still write this format, and old published models use it. */
-#ifndef MU_IO_FIRST_FORMAT_H
-#define MU_IO_FIRST_FORMAT_H
+#ifndef MU_CHECKPOINT_FIRST_FORMAT_H
+#define MU_CHECKPOINT_FIRST_FORMAT_H
 
-#include "lib/io/bundle.h"
+#include "lib/checkpoint/bundle.h"
 
 struct mu_first_format {
 	const char *name;

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "lib/base/pb.h"
-#include "lib/io/bundle_slice.h"
+#include "lib/checkpoint/bundle_slice.h"
 #include "lib/io/crc32c.h"
 #include "lib/tensor/encoded.h"
 

@@ -8,7 +8,7 @@
  *
  * The reader requires blocks without gaps from the first byte to the footer, as all writers produce
  * them.  So every byte of the file is checked. */
-#include "lib/io/bundle_table.h"
+#include "lib/checkpoint/bundle_table.h"
 
 #include <inttypes.h>
 

@@ -7,10 +7,10 @@
 
 #include "lib/base/map.h"
 #include "lib/base/pb.h"
-#include "lib/io/bundle_slice.h"
+#include "lib/checkpoint/bundle_slice.h"
+#include "lib/checkpoint/sink.h"
 #include "lib/io/crc32c.h"
 #include "lib/io/folders.h"
-#include "lib/io/sink.h"
 #include "lib/tensor/encoded.h"
 
 struct mu_bundle_writer {

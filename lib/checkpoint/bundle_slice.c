@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "lib/io/bundle_slice.h"
+#include "lib/checkpoint/bundle_slice.h"
 
 #include <ctype.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The empty key has the metadata: names, shapes, types and parts.  The key of each part has its
  * values, in the typed lists of a TensorProto without shape and type. */
-#include "lib/io/first_format.h"
+#include "lib/checkpoint/first_format.h"
 
 #include <inttypes.h>
 
 #include "lib/base/map.h"
 #include "lib/base/pb.h"
-#include "lib/io/bundle_slice.h"
+#include "lib/checkpoint/bundle_slice.h"
 #include "lib/io/folders.h"
 #include "lib/tensor/tensor_proto.h"
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "lib/base/map.h"
-#include "lib/io/bundle_table.h"
+#include "lib/checkpoint/bundle_table.h"
 
 /* Moves rec into the merged index.  A tensor in parts may be in several indexes. */
 static int merge_record(struct bundle_index *to, struct mu_map *merged_names,

@@ -8,7 +8,7 @@
  *
  * The lock guards `written` and `failed`.  The chunks from `written` to `filled` belong to the
  * thread, all else to the caller. */
-#include "lib/io/sink.h"
+#include "lib/checkpoint/sink.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Boxes of tensors, to split and join parts.  Private to the bundle files. */
-#ifndef MU_IO_BUNDLE_SLICE_H
-#define MU_IO_BUNDLE_SLICE_H
+#ifndef MU_CHECKPOINT_BUNDLE_SLICE_H
+#define MU_CHECKPOINT_BUNDLE_SLICE_H
 
-#include "lib/io/bundle_table.h"
+#include "lib/checkpoint/bundle_table.h"
 
 struct box {
 	int rank;

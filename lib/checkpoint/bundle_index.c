@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "lib/base/pb.h"
-#include "lib/io/bundle_slice.h"
+#include "lib/checkpoint/bundle_slice.h"
 #include "lib/io/crc32c.h"
 #include "lib/tensor/tensor_proto.h"
 
