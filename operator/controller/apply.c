@@ -5,6 +5,7 @@
 
 #include "operator/api/object_json.h"
 #include "operator/controller/events.h"
+#include "operator/controller/json_build.h"
 
 static const double FINISH_TIMEOUT_S = 10; /* then the pod is deleted */
 
@@ -13,26 +14,6 @@ char *apply_path(const struct reconcile *r, enum object_kind kind, const char *n
 	return mu_xasprintf("%s/namespaces/%s/%s%s%s", kinds[kind].group,
 			    r->seen->job->meta.namespace, kinds[kind].resource, name ? "/" : "",
 			    name ? name : "");
-}
-
-int apply_request(struct reconcile *r, const struct kube_request *rq, cJSON **out,
-		  struct mu_err *err)
-{
-	struct controller *c = r->controller;
-
-	if (!c->io.may_write(c->io.user))
-		return mu_fail(err, MU_CANCELLED, "another operator may lead now");
-	return c->io.call(c->io.user, rq, out, err);
-}
-
-int apply_call(struct reconcile *r, const char *method, const char *path, const cJSON *body,
-	       cJSON **out, struct mu_err *err)
-{
-	MU_AUTO_FREE char *text = body ? cJSON_PrintUnformatted(body) : NULL;
-
-	return apply_request(
-	    r, &(struct kube_request){.method = method, .path = path, .body = mu_span_of(text)},
-	    out, err);
 }
 
 bool apply_is_ours(const struct reconcile *r, const cJSON *object)
@@ -44,16 +25,13 @@ bool apply_is_ours(const struct reconcile *r, const cJSON *object)
 static int delete_uid(struct reconcile *r, const char *path, const char *uid, bool at_once,
 		      struct mu_err *err)
 {
-	cJSON *body = cJSON_CreateObject(), *preconditions;
+	cJSON *body =
+	    json_pack("{'preconditions': {'uid': %s}, 'propagationPolicy': 'Background'}", uid);
 	int rc;
 
-	preconditions = cJSON_AddObjectToObject(body, "preconditions");
-	cJSON_AddStringToObject(preconditions, "uid", uid);
-	cJSON_AddStringToObject(body, "propagationPolicy", "Background");
 	if (at_once)
-		cJSON_AddNumberToObject(body, "gracePeriodSeconds", 0);
-	rc = apply_call(r, "DELETE", path, body, NULL, err);
-	cJSON_Delete(body);
+		json_set(body, json_pack("{'gracePeriodSeconds': 0}"));
+	rc = controller_call(r->controller, "DELETE", path, body, NULL, err);
 	return rc == -MU_NOT_FOUND ? 0 : rc;
 }
 

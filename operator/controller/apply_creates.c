@@ -59,7 +59,7 @@ static int take_over(struct reconcile *r, const struct create_request *w, cJSON 
 	const char *resource = kinds[w->kind].resource;
 	MU_AUTO_FREE char *path = apply_path(r, w->kind, w->name);
 	cJSON *found = NULL;
-	int rc = apply_call(r, "GET", path, NULL, &found, err);
+	int rc = controller_call(r->controller, "GET", path, NULL, &found, err);
 
 	if (rc == 0 && !apply_is_ours(r, found))
 		rc = mu_fail(err, MU_ALREADY_EXISTS,
@@ -98,7 +98,7 @@ static int create(struct reconcile *r, enum object_kind kind, cJSON *object, cJS
 
 	create_request_init(&w, r, kind, object);
 	rq = http_request_of(&w);
-	rc = handle_conflict(r, &w, apply_request(r, &rq, out, err), out, err);
+	rc = handle_conflict(r, &w, controller_send(r->controller, &rq, out, err), out, err);
 	create_request_fini(&w);
 	return rc;
 }
@@ -113,7 +113,7 @@ static int find(struct reconcile *r, enum object_kind kind, cJSON **out, struct 
 
 	if (o->status.phase == JOB_NEW && !o->service && !o->n_pods)
 		return -MU_NOT_FOUND; /* a new job */
-	rc = apply_call(r, "GET", path, NULL, &found, err);
+	rc = controller_call(r->controller, "GET", path, NULL, &found, err);
 	if (rc == 0 && apply_is_ours(r, found)) {
 		*out = found;
 		return 0;
@@ -128,25 +128,16 @@ static int resize_group(struct reconcile *r, enum object_kind kind, int members,
 {
 	const cJSON *now = at(at(*out, "spec"), "minMember");
 	MU_AUTO_FREE char *path = apply_path(r, kind, r->spec->name);
-	MU_AUTO_FREE char *body = NULL;
 	cJSON *patch;
 	int rc;
 
 	if (cJSON_IsNumber(now) && now->valueint == members)
 		return 0;
-	patch = cJSON_CreateObject();
-	set_text(object_in(object_in(patch, "metadata"), "labels"), LABEL_JOB, r->spec->name);
-	cJSON_AddNumberToObject(object_in(patch, "spec"), "minMember", members);
-	body = cJSON_PrintUnformatted(patch);
-	cJSON_Delete(patch);
-	cJSON_Delete(*out);
-	*out = NULL;
-	rc = apply_request(r,
-			   &(struct kube_request){.method = "PATCH",
-						  .path = path,
-						  .content_type = "application/merge-patch+json",
-						  .body = mu_span_of(body)},
-			   out, err);
+	cJSON_Delete(mu_steal(out));
+	patch =
+	    json_pack("{'metadata': {'labels': {'" LABEL_JOB "': %s}}, 'spec': {'minMember': %d}}",
+		      r->spec->name, members);
+	rc = controller_call(r->controller, "PATCH", path, patch, out, err);
 	/* gone in between: the next reconcile creates it */
 	return rc == -MU_NOT_FOUND ? mu_fail(err, MU_ABORTED, "the podgroup has gone") : rc;
 }
@@ -294,7 +285,7 @@ static unsigned send_batch(struct reconcile *r, const struct kube_request *rqs, 
 	if (io->call_many)
 		return io->call_many(io->user, rqs, n, out);
 	*out = (struct kube_reply){0};
-	out->rc = apply_request(r, rqs, &out->out, &out->err);
+	out->rc = controller_send(r->controller, rqs, &out->out, &out->err);
 	return 1;
 }
 

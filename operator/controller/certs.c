@@ -13,6 +13,7 @@
 
 #include "operator/api/object_json.h"
 #include "operator/controller/events.h"
+#include "operator/controller/json_build.h"
 #include "operator/controller/reconcile.h"
 #include "operator/controller/render.h"
 
@@ -85,21 +86,16 @@ static void put_certs(cJSON *secret, const char *ca, const struct mu_certs *c)
 static int send(struct reconcile *r, const char *name, bool create, cJSON *body, char **version,
 		struct mu_err *err)
 {
-	struct controller *c = r->controller;
 	/* large enough from the start: growing would leave a copy of the key behind */
 	MU_AUTO_FREE char *text = cJSON_PrintBuffered(body, SECRET_SIZE, false);
 	MU_AUTO_FREE char *path =
 	    mu_xasprintf("/api/v1/namespaces/%s/secrets%s%s", r->spec->namespace, create ? "" : "/",
 			 create ? "" : name);
-	struct kube_request rq = {.method = create ? "POST" : "PATCH",
-				  .path = path,
-				  .content_type = create ? NULL : "application/merge-patch+json",
-				  .body = mu_span_of(text)};
+	struct kube_request rq = {
+	    .method = create ? "POST" : "PATCH", .path = path, .body = mu_span_of(text)};
 	const cJSON *data;
 	cJSON *answer = NULL;
-	int rc = c->io.may_write(c->io.user)
-		     ? c->io.call(c->io.user, &rq, &answer, err)
-		     : mu_fail(err, MU_CANCELLED, "another operator may lead now");
+	int rc = controller_send(r->controller, &rq, &answer, err);
 
 	OPENSSL_cleanse(text, strlen(text));
 	cJSON_ArrayForEach(data, at(body, "data"))
@@ -262,8 +258,7 @@ static int switch_secret(struct reconcile *r, struct security_status *s, struct 
 
 	if (!n)
 		return mu_fail(err, MU_ABORTED, "the next certificate has gone");
-	patch = cJSON_CreateObject();
-	set_text(object_in(patch, "metadata"), "resourceVersion", n->version);
+	patch = json_pack("{'metadata': {'resourceVersion': %s}}", n->version);
 	put_certs(patch, s->ca, &n->certs);
 	rc = send(r, s->secret, false, patch, NULL, err);
 	made = n->made;

@@ -86,6 +86,13 @@ void controller_init(struct controller *c, const struct controller_options *opti
 void controller_fini(struct controller *c);
 /* Has objects of this kind watched from now on. */
 void controller_want(struct controller *c, enum object_kind kind);
+/* Sends a request to the API server: a write only while leadership lasts, else CANCELLED.  A PATCH
+ * is a merge patch. */
+int controller_send(struct controller *c, const struct kube_request *rq, cJSON **out,
+		    struct mu_err *err);
+/* Likewise with this body, which it takes, or NULL. */
+int controller_call(struct controller *c, const char *method, const char *path, cJSON *body,
+		    cJSON **out, struct mu_err *err);
 /* Wakes the first thread: what it watches over has changed. */
 void controller_wake(struct controller *c);
 

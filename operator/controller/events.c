@@ -13,8 +13,8 @@
 #include "lib/base/log.h"
 #include "lib/base/rfc3339.h"
 #include "operator/controller/controller.h"
+#include "operator/controller/json_build.h"
 #include "operator/controller/reconcile.h"
-#include "operator/controller/render.h"
 
 enum { RECENT_MAX = 4096, NOTE_MAX = 1000, WAITING_MAX = 4096, TRIES = 5 };
 static const double SERIES_S = 300;
@@ -74,41 +74,29 @@ static cJSON *event_of(struct reconcile *r, const char *name, bool warning, cons
 		       const char *note)
 {
 	const struct job *job = r->seen->job;
-	cJSON *event = cJSON_CreateObject(), *about;
+	const struct object *meta = &job->meta;
 	char when[40];
 
 	micro_time(r->now, when);
-	set_text(event, "apiVersion", "events.k8s.io/v1");
-	set_text(event, "kind", "Event");
-	set_text(object_in(event, "metadata"), "name", name);
-	set_text(object_in(event, "metadata"), "namespace", job->meta.namespace);
-	set_text(event, "eventTime", when);
-	set_text(event, "reportingController", "muster.dev/operator");
-	set_text(event, "reportingInstance", r->controller->options.identity);
-	set_text(event, "action", reason);
-	set_text(event, "reason", reason);
-	set_text(event, "note", note);
-	set_text(event, "type", warning ? "Warning" : "Normal");
-	about = object_in(event, "regarding");
-	set_text(about, "apiVersion", JOB_API_VERSION);
-	set_text(about, "kind", JOB_KIND);
-	set_text(about, "namespace", job->meta.namespace);
-	set_text(about, "name", job->meta.name);
-	set_text(about, "uid", job->meta.uid);
-	set_text(about, "resourceVersion", job->resource_version);
-	return event;
+	return json_pack("{'apiVersion': 'events.k8s.io/v1', 'kind': 'Event',"
+			 " 'metadata': {'name': %s, 'namespace': %s}, 'eventTime': %s,"
+			 " 'reportingController': 'muster.dev/operator', 'reportingInstance': %s,"
+			 " 'action': %s, 'reason': %s, 'note': %s, 'type': %s,"
+			 " 'regarding': {'apiVersion': '" JOB_API_VERSION "', 'kind': '" JOB_KIND
+			 "',"
+			 "  'namespace': %s, 'name': %s, 'uid': %s, 'resourceVersion': %s}}",
+			 name, meta->namespace, when, r->controller->options.identity, reason,
+			 reason, note, warning ? "Warning" : "Normal", meta->namespace, meta->name,
+			 meta->uid, job->resource_version);
 }
 
 /* The patch of an event that happened again. */
 static cJSON *series_of(const struct event_series *s, double now)
 {
-	cJSON *patch = cJSON_CreateObject();
 	char when[40];
 
 	micro_time(now, when);
-	cJSON_AddNumberToObject(object_in(patch, "series"), "count", s->count);
-	set_text(object_in(patch, "series"), "lastObservedTime", when);
-	return patch;
+	return json_pack("{'series': {'count': %d, 'lastObservedTime': %s}}", (int)s->count, when);
 }
 
 /* Counts the event; true when it, or its series (out->count > 1), has to be posted. */
@@ -164,14 +152,11 @@ static struct pending_event *pending_new(struct reconcile *r, const struct event
 
 static int post(struct controller *c, const struct pending_event *p, struct mu_err *err)
 {
-	return c->io.call(c->io.user,
-			  &(struct kube_request){
-			      .method = p->series ? "PATCH" : "POST",
-			      .path = p->path,
-			      .content_type = p->series ? "application/merge-patch+json" : NULL,
-			      .body = mu_span_of(p->body),
-			      .unread = true},
-			  NULL, err);
+	return controller_send(c,
+			       &(struct kube_request){.method = p->series ? "PATCH" : "POST",
+						      .path = p->path,
+						      .body = mu_span_of(p->body)},
+			       NULL, err);
 }
 
 static bool is_temporary(int rc)

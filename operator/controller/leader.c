@@ -18,7 +18,7 @@
 #include "lib/base/log.h"
 #include "lib/base/rfc3339.h"
 #include "operator/api/object_json.h"
-#include "operator/controller/render.h"
+#include "operator/controller/json_build.h"
 
 enum {
 	LEASE_S = 15,
@@ -28,6 +28,7 @@ enum {
 	LOOK_S = 2,  /* of one who waits for another's to end */
 	CALL_MS = 5000,
 	TERM_TIMEOUT_MS = 2000,
+	RELEASE_READ_MS = 2000,
 	RELEASES_MAX = 3
 };
 #define LEASE_NAME "muster-operator"
@@ -47,30 +48,44 @@ bool leader_may_write(void *controller)
 	return atomic_load(&c->leading) && mu_clock_ms() < atomic_load(&c->lease_until_ms);
 }
 
+static char *lease_path(const struct controller *c, const char *name)
+{
+	return mu_xasprintf("/apis/coordination.k8s.io/v1/namespaces/%s/leases%s",
+			    c->options.lease_namespace, name);
+}
+
+static int read_lease(struct controller *c, long timeout_ms, cJSON **out, struct mu_err *err)
+{
+	MU_AUTO_FREE char *path = lease_path(c, "/" LEASE_NAME);
+
+	return kube_call(
+	    c->kube,
+	    &(struct kube_request){.method = "GET", .path = path, .timeout_ms = timeout_ms}, out,
+	    err);
+}
+
+static bool is_ours(const struct controller *c, const cJSON *lease)
+{
+	return strcmp(text_or_empty(at(lease, "spec"), "holderIdentity"), c->options.identity) == 0;
+}
+
 static int write_lease(struct controller *c, cJSON *lease, bool new, bool taken, const char *holder,
 		       cJSON **out, struct mu_err *err)
 {
-	MU_AUTO_FREE char *path =
-	    mu_xasprintf("/apis/coordination.k8s.io/v1/namespaces/%s/leases%s",
-			 c->options.lease_namespace, new ? "" : "/" LEASE_NAME);
+	MU_AUTO_FREE char *path = lease_path(c, new ? "" : "/" LEASE_NAME);
 	MU_AUTO_FREE char *body = NULL;
-	cJSON *spec = object_in(lease, "spec");
+	const cJSON *old = at(at(lease, "spec"), "leaseTransitions");
+	int transitions = cJSON_IsNumber(old) ? old->valueint + 1 : 0;
 	char seconds[32], micro[48];
-	const cJSON *old;
 
 	mu_rfc3339_write_clock(seconds, c->io.now(c->io.user));
 	snprintf(micro, sizeof(micro), "%.19s.000000Z", seconds);
-	old = at(spec, "leaseTransitions");
-	if (taken) {
-		int n = cJSON_IsNumber(old) ? old->valueint + 1 : 0;
-		cJSON_DeleteItemFromObjectCaseSensitive(spec, "leaseTransitions");
-		cJSON_AddNumberToObject(spec, "leaseTransitions", n);
-		set_text(spec, "acquireTime", micro);
-	}
-	set_text(spec, "holderIdentity", holder);
-	set_text(spec, "renewTime", micro);
-	cJSON_DeleteItemFromObjectCaseSensitive(spec, "leaseDurationSeconds");
-	cJSON_AddNumberToObject(spec, "leaseDurationSeconds", *holder ? LEASE_S : 1);
+	if (taken)
+		json_set(lease, json_pack("{'spec': {'leaseTransitions': %d, 'acquireTime': %s}}",
+					  transitions, micro));
+	json_set(lease, json_pack("{'spec': {'holderIdentity': %s, 'renewTime': %s,"
+				  " 'leaseDurationSeconds': %d}}",
+				  holder, micro, *holder ? LEASE_S : 1));
 	body = cJSON_PrintUnformatted(lease);
 	return kube_call(c->kube,
 			 &(struct kube_request){.method = new ? "POST" : "PUT",
@@ -80,30 +95,18 @@ static int write_lease(struct controller *c, cJSON *lease, bool new, bool taken,
 			 out, err);
 }
 
-static cJSON *new_lease(const struct controller *c)
-{
-	cJSON *lease = cJSON_CreateObject();
-
-	set_text(lease, "apiVersion", "coordination.k8s.io/v1");
-	set_text(lease, "kind", "Lease");
-	set_text(object_in(lease, "metadata"), "name", LEASE_NAME);
-	set_text(object_in(lease, "metadata"), "namespace", c->options.lease_namespace);
-	return lease;
-}
-
 /* May we take it?  Notes when the record changed last, by our clock. */
 static bool is_free(const struct controller *c, const cJSON *lease, struct observed_lease *seen)
 {
-	const char *version = cJSON_GetStringValue(at(at(lease, "metadata"), "resourceVersion"));
-	const char *holder = cJSON_GetStringValue(at(at(lease, "spec"), "holderIdentity"));
+	const char *version = text_or_empty(at(lease, "metadata"), "resourceVersion");
 	const cJSON *seconds = at(at(lease, "spec"), "leaseDurationSeconds");
 	double length = cJSON_IsNumber(seconds) ? seconds->valuedouble : LEASE_S;
 
-	if (!version || strcmp(version, seen->version) != 0) {
-		snprintf(seen->version, sizeof(seen->version), "%s", version ? version : "");
+	if (!*version || strcmp(version, seen->version) != 0) {
+		snprintf(seen->version, sizeof(seen->version), "%s", version);
 		seen->since_ms = mu_clock_ms();
 	}
-	return !holder || !*holder || strcmp(holder, c->options.identity) == 0 ||
+	return !*text_or_empty(at(lease, "spec"), "holderIdentity") || is_ours(c, lease) ||
 	       (double)(mu_clock_ms() - seen->since_ms) > length * 1000;
 }
 
@@ -114,16 +117,11 @@ void leader_begin_term(struct controller *c)
 	MU_AUTO_FREE char *path =
 	    mu_xasprintf("/apis/" JOB_API_VERSION "%s%.*s/distributedtrainingjobs?limit=1",
 			 n ? "/namespaces/" : "", n, list);
+	struct kube_request rq = {.method = "GET", .path = path, .timeout_ms = TERM_TIMEOUT_MS};
 	cJSON *page = NULL;
+	int rc = controller_send(c, &rq, &page, NULL);
 
-	if (c->io.call(c->io.user,
-		       &(struct kube_request){
-			   .method = "GET", .path = path, .timeout_ms = TERM_TIMEOUT_MS},
-		       &page, NULL) == 0) {
-		store_begin_term(&c->store, object_version(page));
-	} else {
-		store_begin_term(&c->store, 0);
-	}
+	store_begin_term(&c->store, rc == 0 ? object_version(page) : 0);
 	cJSON_Delete(page);
 }
 
@@ -154,12 +152,8 @@ static int hold(struct controller *c, struct observed_lease *seen, cJSON *lease,
 
 static int try_once(struct controller *c, struct observed_lease *seen, struct mu_err *err)
 {
-	MU_AUTO_FREE char *path =
-	    mu_xasprintf("/apis/coordination.k8s.io/v1/namespaces/%s/leases/" LEASE_NAME,
-			 c->options.lease_namespace);
 	cJSON *lease = NULL;
-	bool new = false, mine;
-	const char *holder;
+	bool new;
 	int rc;
 
 	if (seen->held) {
@@ -167,23 +161,20 @@ static int try_once(struct controller *c, struct observed_lease *seen, struct mu
 		if (rc != -MU_ABORTED && rc != -MU_NOT_FOUND)
 			return rc;
 	}
-	rc = kube_call(c->kube,
-		       &(struct kube_request){.method = "GET", .path = path, .timeout_ms = CALL_MS},
-		       &lease, err);
-	if (rc == -MU_NOT_FOUND) {
-		lease = new_lease(c);
-		new = true;
-	} else if (rc < 0) {
+	rc = read_lease(c, CALL_MS, &lease, err);
+	new = rc == -MU_NOT_FOUND;
+	if (new)
+		lease = json_pack("{'apiVersion': 'coordination.k8s.io/v1', 'kind': 'Lease',"
+				  " 'metadata': {'name': '" LEASE_NAME "', 'namespace': %s}}",
+				  c->options.lease_namespace);
+	else if (rc < 0)
 		return rc;
-	}
-	holder = cJSON_GetStringValue(at(at(lease, "spec"), "holderIdentity"));
-	mine = holder && strcmp(holder, c->options.identity) == 0;
 	if (!new && !is_free(c, lease, seen)) {
 		atomic_store(&c->leading, false);
 		cJSON_Delete(lease);
 		return 1;
 	}
-	return hold(c, seen, lease, new, !mine, err);
+	return hold(c, seen, lease, new, !is_ours(c, lease), err);
 }
 
 void *leader_run(void *controller)
@@ -216,19 +207,10 @@ void *leader_run(void *controller)
 /* An empty holder is free to take.  -MU_ABORTED when another write came in between. */
 static int give_up(struct controller *c)
 {
-	MU_AUTO_FREE char *path =
-	    mu_xasprintf("/apis/coordination.k8s.io/v1/namespaces/%s/leases/" LEASE_NAME,
-			 c->options.lease_namespace);
 	cJSON *lease = NULL;
-	const char *holder;
-	int rc = kube_call(
-	    c->kube, &(struct kube_request){.method = "GET", .path = path, .timeout_ms = 2000},
-	    &lease, NULL);
+	int rc = read_lease(c, RELEASE_READ_MS, &lease, NULL);
 
-	if (rc < 0)
-		return rc;
-	holder = cJSON_GetStringValue(at(at(lease, "spec"), "holderIdentity"));
-	if (holder && strcmp(holder, c->options.identity) == 0)
+	if (rc == 0 && is_ours(c, lease))
 		rc = write_lease(c, lease, false, false, "", NULL, NULL);
 	cJSON_Delete(lease);
 	return rc;

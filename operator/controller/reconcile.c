@@ -13,8 +13,7 @@ static int refresh_job(struct reconcile *r, struct mu_err *err)
 	struct controller *c = r->controller;
 	MU_AUTO_FREE char *path = apply_path(r, KIND_JOB, r->spec->name);
 	cJSON *object = NULL;
-	int rc = c->io.call(c->io.user, &(struct kube_request){.method = "GET", .path = path},
-			    &object, err);
+	int rc = controller_call(c, "GET", path, NULL, &object, err);
 
 	if (rc == -MU_NOT_FOUND)
 		return 0; /* the watch will deliver the deletion */

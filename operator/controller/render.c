@@ -9,54 +9,12 @@
  */
 #include "operator/controller/render.h"
 
-#include <stdio.h>
-
 #include "lib/io/json.h"
 #include "operator/api/labels.h"
 #include "operator/api/object_json.h"
 
 enum { TASK_USER = 65532 };
-
-static cJSON *child(cJSON *object, const char *key, cJSON *(*add)(cJSON *, const char *))
-{
-	cJSON *c = cJSON_GetObjectItemCaseSensitive(object, key);
-
-	if (c && !cJSON_IsNull(c))
-		return c;
-	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
-	return add(object, key);
-}
-
-cJSON *object_in(cJSON *object, const char *key)
-{
-	return child(object, key, cJSON_AddObjectToObject);
-}
-
-cJSON *array_in(cJSON *object, const char *key)
-{
-	return child(object, key, cJSON_AddArrayToObject);
-}
-
-cJSON *append_object(cJSON *array)
-{
-	cJSON *object = cJSON_CreateObject();
-
-	cJSON_AddItemToArray(array, object);
-	return object;
-}
-
-void set_text(cJSON *object, const char *key, const char *value)
-{
-	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
-	cJSON_AddStringToObject(object, key, value);
-}
-
-/* Adds the value, which it takes, unless the template has one. */
-static void fill(cJSON *object, const char *key, cJSON *value)
-{
-	if (at(object, key) || !cJSON_AddItemToObject(object, key, value))
-		cJSON_Delete(value);
-}
+#define NAMESPACE_NAME "kubernetes.io/metadata.name"
 
 /* True when the list has an item whose `key` is `value`. */
 static bool list_has(const cJSON *list, const char *key, const char *value)
@@ -72,32 +30,28 @@ static bool list_has(const cJSON *list, const char *key, const char *value)
 	return false;
 }
 
-static void set_owner(cJSON *metadata, const struct job_spec *spec)
+static void append(cJSON *list, cJSON *item)
 {
-	cJSON *ref = append_object(array_in(metadata, "ownerReferences"));
-
-	set_text(ref, "apiVersion", JOB_API_VERSION);
-	set_text(ref, "kind", JOB_KIND);
-	set_text(ref, "name", spec->name);
-	set_text(ref, "uid", spec->uid);
-	fill(ref, "controller", cJSON_CreateTrue());
-	fill(ref, "blockOwnerDeletion", cJSON_CreateFalse());
+	cJSON_AddItemToArray(list, item);
 }
 
-static void set_labels(cJSON *labels, const struct job_spec *spec)
+/* Takes base, whose members stay unless the job sets them. */
+static cJSON *start_object(const char *version, const char *kind, const char *name,
+			   const struct job_spec *spec, cJSON *base)
 {
-	set_text(labels, LABEL_JOB, spec->name);
-	set_text(labels, "app.kubernetes.io/name", "muster");
-	set_text(labels, "app.kubernetes.io/instance", spec->name);
-	set_text(labels, "app.kubernetes.io/managed-by", "muster-operator");
-}
+	cJSON *object = base ? base : cJSON_CreateObject();
 
-static void add_port(cJSON *ports, const char *name, int port, const char *number_key)
-{
-	cJSON *p = append_object(ports);
-
-	cJSON_AddStringToObject(p, "name", name);
-	cJSON_AddNumberToObject(p, number_key, port);
+	json_set(object, json_pack("{'apiVersion': %s, 'kind': %s, 'metadata': {"
+				   " 'name': %s, 'namespace': %s, 'labels': {"
+				   "  '" LABEL_JOB "': %s, 'app.kubernetes.io/name': 'muster',"
+				   "  'app.kubernetes.io/instance': %s,"
+				   "  'app.kubernetes.io/managed-by': 'muster-operator'}}}",
+				   version, kind, name, spec->namespace, spec->name, spec->name));
+	append(array_in(object_in(object, "metadata"), "ownerReferences"),
+	       json_pack("{'apiVersion': '" JOB_API_VERSION "', 'kind': '" JOB_KIND "',"
+			 " 'name': %s, 'uid': %s, 'controller': true, 'blockOwnerDeletion': false}",
+			 spec->name, spec->uid));
+	return object;
 }
 
 /* Kubernetes expands $(NAME) in these; what looks like it is meant literally here. */
@@ -129,11 +83,12 @@ static void set_command(cJSON *container, const struct plan_pod *pod)
 	}
 	for (unsigned i = 0; i < pod->n_env; i++) {
 		cJSON *e;
+
 		if (list_has(env, "name", pod->env[i].name))
 			continue;
-		e = append_object(env);
-		cJSON_AddStringToObject(e, "name", pod->env[i].name);
+		e = json_pack("{'name': %s}", pod->env[i].name);
 		cJSON_AddItemToObject(e, "value", literal(pod->env[i].value));
+		append(env, e);
 	}
 }
 
@@ -141,28 +96,15 @@ static void set_command(cJSON *container, const struct plan_pod *pod)
  * slow on a machine with ten times its work to do still answers, one that hangs is no longer ready
  * after 5 to 7 s, and said to hang within 10.  That is taken back by its next answer, and nothing
  * is restarted for being slow: there is no liveness probe. */
-enum { PROBE_PERIOD = 2, PROBE_TIMEOUT = 5, PROBE_FAILURES = 1 };
+#define PROBE_TIMING "'periodSeconds': 2, 'timeoutSeconds': 5, 'failureThreshold': 1"
 
 /* A server answers /readyz; of a user's own program we only know the port that peers will call. */
-static void set_probe(cJSON *container, const struct plan_pod *pod)
+static cJSON *probe_of(const struct plan_pod *pod)
 {
-	cJSON *probe, *how;
-
-	if (at(container, "readinessProbe"))
-		return;
-	probe = cJSON_AddObjectToObject(container, "readinessProbe");
-	if (pod->role == ROLE_COMMAND) {
-		how = cJSON_AddObjectToObject(probe, "tcpSocket");
-		cJSON_AddNumberToObject(how, "port", pod->port);
-	} else {
-		how = cJSON_AddObjectToObject(probe, "httpGet");
-		cJSON_AddStringToObject(how, "path",
-					pod->role == ROLE_TENSORBOARD ? "/" : "/readyz");
-		cJSON_AddNumberToObject(how, "port", pod->http_port);
-	}
-	cJSON_AddNumberToObject(probe, "periodSeconds", PROBE_PERIOD);
-	cJSON_AddNumberToObject(probe, "timeoutSeconds", PROBE_TIMEOUT);
-	cJSON_AddNumberToObject(probe, "failureThreshold", PROBE_FAILURES);
+	if (pod->role == ROLE_COMMAND)
+		return json_pack("{" PROBE_TIMING ", 'tcpSocket': {'port': %d}}", pod->port);
+	return json_pack("{" PROBE_TIMING ", 'httpGet': {'path': %s, 'port': %d}}",
+			 pod->role == ROLE_TENSORBOARD ? "/" : "/readyz", pod->http_port);
 }
 
 static void set_resources(cJSON *container, const struct plan_pod *pod)
@@ -181,7 +123,7 @@ static void set_resources(cJSON *container, const struct plan_pod *pod)
 		}
 	}
 	if (pod->kernels.gpu)
-		fill(object_in(resources, "limits"), RESOLVER_GPU, cJSON_CreateString("1"));
+		json_fill(object_in(resources, "limits"), json_pack("{'" RESOLVER_GPU "': '1'}"));
 }
 
 static void add_volume(cJSON *spec, cJSON *container, const char *name, const char *path,
@@ -189,71 +131,60 @@ static void add_volume(cJSON *spec, cJSON *container, const char *name, const ch
 {
 	cJSON *volumes = array_in(spec, "volumes");
 	cJSON *mounts = array_in(container, "volumeMounts");
-	cJSON *v, *source;
 
 	if (list_has(mounts, "mountPath", path))
 		return; /* the template brings its own */
-	if (!list_has(volumes, "name", name)) {
-		v = append_object(volumes);
-		cJSON_AddStringToObject(v, "name", name);
-		source = cJSON_AddObjectToObject(v, claim ? "persistentVolumeClaim" : "emptyDir");
-		if (claim)
-			cJSON_AddStringToObject(source, "claimName", claim);
-	}
-	v = append_object(mounts);
-	cJSON_AddStringToObject(v, "name", name);
-	cJSON_AddStringToObject(v, "mountPath", path);
+	if (!list_has(volumes, "name", name))
+		append(volumes,
+		       claim ? json_pack("{'name': %s, 'persistentVolumeClaim': {'claimName': %s}}",
+					 name, claim)
+			     : json_pack("{'name': %s, 'emptyDir': {}}", name));
+	append(mounts, json_pack("{'name': %s, 'mountPath': %s}", name, path));
 }
 
 /* For the group that fsGroup names, which is the task's, and nobody else. */
 static void add_secret(cJSON *spec, cJSON *container, const char *secret)
 {
 	enum { FOR_OWNER_AND_GROUP = 0440 };
-	cJSON *v = append_object(array_in(spec, "volumes")), *source;
-	cJSON *mount = append_object(array_in(container, "volumeMounts"));
 
-	cJSON_AddStringToObject(v, "name", "muster-tls");
-	source = cJSON_AddObjectToObject(v, "secret");
-	cJSON_AddStringToObject(source, "secretName", secret);
-	cJSON_AddNumberToObject(source, "defaultMode", FOR_OWNER_AND_GROUP);
-	cJSON_AddStringToObject(mount, "name", "muster-tls");
-	cJSON_AddStringToObject(mount, "mountPath", JOB_TLS_PATH);
-	cJSON_AddBoolToObject(mount, "readOnly", true);
+	append(array_in(spec, "volumes"),
+	       json_pack("{'name': 'muster-tls', 'secret': {'secretName': %s, 'defaultMode': %d}}",
+			 secret, FOR_OWNER_AND_GROUP));
+	append(
+	    array_in(container, "volumeMounts"),
+	    json_pack("{'name': 'muster-tls', 'mountPath': '" JOB_TLS_PATH "', 'readOnly': true}"));
 }
 
 static void set_security(cJSON *spec, cJSON *container)
 {
-	cJSON *pod = object_in(spec, "securityContext");
-	cJSON *own = object_in(container, "securityContext"), *caps;
-
-	fill(pod, "runAsNonRoot", cJSON_CreateTrue());
-	fill(pod, "runAsUser", cJSON_CreateNumber(TASK_USER));
-	fill(pod, "runAsGroup", cJSON_CreateNumber(TASK_USER));
-	fill(pod, "fsGroup", cJSON_CreateNumber(TASK_USER));
-	if (!at(pod, "seccompProfile"))
-		set_text(cJSON_AddObjectToObject(pod, "seccompProfile"), "type", "RuntimeDefault");
-	fill(own, "allowPrivilegeEscalation", cJSON_CreateFalse());
-	fill(own, "readOnlyRootFilesystem", cJSON_CreateTrue());
-	if (!at(own, "capabilities")) {
-		caps = cJSON_AddArrayToObject(cJSON_AddObjectToObject(own, "capabilities"), "drop");
-		cJSON_AddItemToArray(caps, cJSON_CreateString("ALL"));
-	}
+	json_fill(
+	    object_in(spec, "securityContext"),
+	    json_pack("{'runAsNonRoot': true, 'runAsUser': %d, 'runAsGroup': %d, 'fsGroup': %d,"
+		      " 'seccompProfile': {'type': 'RuntimeDefault'}}",
+		      TASK_USER, TASK_USER, TASK_USER));
+	json_fill(object_in(container, "securityContext"),
+		  json_pack("{'allowPrivilegeEscalation': false, 'readOnlyRootFilesystem': true,"
+			    " 'capabilities': {'drop': ['ALL']}}"));
 }
 
 static void set_placement(cJSON *spec, const struct plan_pod *pod)
 {
 	const struct kernel_choice *k = &pod->kernels;
-	cJSON *t;
 
 	for (unsigned i = 0; i < k->n_selector; i++)
-		fill(object_in(spec, "nodeSelector"), k->selector[i].key,
-		     cJSON_CreateString(k->selector[i].value));
-	if (!k->gpu || list_has(array_in(spec, "tolerations"), "key", RESOLVER_GPU))
-		return;
-	t = append_object(array_in(spec, "tolerations"));
-	cJSON_AddStringToObject(t, "key", RESOLVER_GPU);
-	cJSON_AddStringToObject(t, "operator", "Exists");
-	cJSON_AddStringToObject(t, "effect", "NoSchedule");
+		json_fill(object_in(spec, "nodeSelector"),
+			  json_pack("{%s: %s}", k->selector[i].key, k->selector[i].value));
+	if (k->gpu && !list_has(array_in(spec, "tolerations"), "key", RESOLVER_GPU))
+		append(array_in(spec, "tolerations"),
+		       json_pack("{'key': '" RESOLVER_GPU "', 'operator': 'Exists',"
+				 " 'effect': 'NoSchedule'}"));
+}
+
+/* Names a port of the container, or of a service. */
+static void add_port(cJSON *ports, const char *name, int port, const char *key)
+{
+	if (!list_has(ports, "name", name))
+		append(ports, json_pack("{'name': %s, %s: %d}", name, key, port));
 }
 
 /* The template's first container, or a new one. */
@@ -262,72 +193,105 @@ static cJSON *main_container(cJSON *spec)
 	cJSON *containers = array_in(spec, "containers");
 	cJSON *first = cJSON_GetArrayItem(containers, 0);
 
-	if (!cJSON_IsObject(first))
-		first = append_object(containers);
-	fill(first, "name", cJSON_CreateString("muster"));
+	if (!cJSON_IsObject(first)) {
+		first = cJSON_CreateObject();
+		append(containers, first);
+	}
+	json_fill(first, json_pack("{'name': 'muster'}"));
 	return first;
 }
 
-/* Takes base, whose members stay unless the job sets them. */
-static cJSON *start_object(const char *kind, const char *name, const struct job_spec *spec,
-			   cJSON *base)
-{
-	cJSON *object = base ? base : cJSON_CreateObject();
-	cJSON *metadata = object_in(object, "metadata");
+static const struct {
+	const char *version, *scheduler;
+} gangs[] = {
+    [GANG_NONE] = {NULL, NULL},
+    [GANG_VOLCANO] = {"scheduling.volcano.sh/v1beta1", "volcano"},
+    [GANG_SCHEDULER_PLUGINS] = {"scheduling.x-k8s.io/v1alpha1", "scheduler-plugins-scheduler"},
+    [GANG_KUEUE] = {NULL, NULL},
+};
 
-	set_text(object, "apiVersion", "v1");
-	set_text(object, "kind", kind);
-	set_text(metadata, "name", name);
-	set_text(metadata, "namespace", spec->namespace);
-	set_labels(object_in(metadata, "labels"), spec);
-	set_owner(metadata, spec);
-	return object;
+/* Makes the pod a member of its gang:
+ *
+ *	volcano             PodGroup + annotation scheduling.k8s.io/group-name
+ *	scheduler-plugins   PodGroup + label scheduling.x-k8s.io/pod-group
+ *	kueue               no object: labels and a count on the pods
+ */
+static void join_gang(cJSON *pod, const struct job_spec *spec, int members)
+{
+	cJSON *metadata = object_in(pod, "metadata"), *s = object_in(pod, "spec");
+	const char *class = spec->priority_class;
+
+	switch (spec->gang) {
+	case GANG_NONE:
+		return;
+	case GANG_VOLCANO:
+		json_set(
+		    metadata,
+		    json_pack("{'annotations': {'scheduling.k8s.io/group-name': %s}}", spec->name));
+		break;
+	case GANG_SCHEDULER_PLUGINS:
+		json_set(metadata, json_pack("{'labels': {'scheduling.x-k8s.io/pod-group': %s}}",
+					     spec->name));
+		break;
+	case GANG_KUEUE:
+		json_set(
+		    metadata,
+		    json_pack("{'labels': {'kueue.x-k8s.io/queue-name': %s,"
+			      " 'kueue.x-k8s.io/pod-group-name': %s},"
+			      " 'annotations': {'kueue.x-k8s.io/pod-group-total-count': '%d'}}",
+			      spec->queue, spec->name, members));
+		if (class)
+			json_set(
+			    metadata,
+			    json_pack("{'labels': {'kueue.x-k8s.io/priority-class': %s}}", class));
+		return;
+	}
+	json_fill(s, json_pack("{'schedulerName': %s}", gangs[spec->gang].scheduler));
+	if (class)
+		json_fill(s, json_pack("{'priorityClassName': %s}", class));
 }
 
 cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 {
 	const struct mu_doc_node *template = pod->spec ? pod->spec->template : NULL;
-	cJSON *object =
-	    start_object("Pod", pod->name, spec, template ? mu_json_from_doc(template) : NULL);
+	cJSON *object = start_object("v1", "Pod", pod->name, spec,
+				     template ? mu_json_from_doc(template) : NULL);
 	cJSON *labels = object_in(object_in(object, "metadata"), "labels");
 	cJSON *s = object_in(object, "spec"), *main, *ports;
-	char index[16], epoch[16];
 
-	snprintf(index, sizeof(index), "%d", pod->index);
-	set_text(labels, LABEL_TASK, pod->task);
-	set_text(labels, LABEL_INDEX, index);
-	snprintf(epoch, sizeof(epoch), "%d", pod->epoch);
+	json_set(labels, json_pack("{'" LABEL_TASK "': %s, '" LABEL_INDEX "': '%d'}", pod->task,
+				   pod->index));
 	if (pod->epoch)
-		set_text(labels, LABEL_EPOCH, epoch);
+		json_set(labels, json_pack("{'" LABEL_EPOCH "': '%d'}", pod->epoch));
 	if (pod->is_departure_pod)
 		set_text(labels, LABEL_LEAVES, "true");
 	if (pod->kernels.gpu)
 		set_text(labels, LABEL_GPU, "true");
 	if (pod->kernels.variant[0] && !pod->is_departure_pod)
 		set_text(labels, LABEL_KERNELS, pod->kernels.variant);
-	set_text(s, "hostname", pod->name);
-	set_text(s, "subdomain", spec->name);
-	set_text(s, "restartPolicy", "Never");
-	fill(s, "automountServiceAccountToken", cJSON_CreateFalse());
-	fill(s, "enableServiceLinks", cJSON_CreateFalse());
-	fill(s, "terminationGracePeriodSeconds", cJSON_CreateNumber(30));
+	json_set(s, json_pack("{'hostname': %s, 'subdomain': %s, 'restartPolicy': 'Never'}",
+			      pod->name, spec->name));
+	json_fill(s, json_pack("{'automountServiceAccountToken': false,"
+			       " 'enableServiceLinks': false,"
+			       " 'terminationGracePeriodSeconds': 30}"));
 	/* as process 1 a program that does not ask for SIGTERM would not get it */
 	if (pod->role == ROLE_COMMAND || pod->role == ROLE_TENSORBOARD)
-		fill(s, "shareProcessNamespace", cJSON_CreateTrue());
+		json_fill(s, json_pack("{'shareProcessNamespace': true}"));
 	main = main_container(s);
 	if (pod->image)
 		set_text(main, "image", pod->image);
 	set_command(main, pod);
 	/* so that the status can say why a task has failed */
-	fill(main, "terminationMessagePolicy", cJSON_CreateString("FallbackToLogsOnError"));
+	json_fill(main, json_pack("{'terminationMessagePolicy': 'FallbackToLogsOnError'}"));
 	ports = array_in(main, "ports");
-	if (pod->role != ROLE_TENSORBOARD && !list_has(ports, "name", "grpc"))
+	if (pod->role != ROLE_TENSORBOARD) {
 		add_port(ports, "grpc", pod->port, "containerPort");
-	if (pod->role != ROLE_TENSORBOARD && !list_has(ports, "name", "stream"))
 		add_port(ports, "stream", JOB_STREAM_PORT, "containerPort");
-	if (pod->role != ROLE_COMMAND && !list_has(ports, "name", "http"))
+	}
+	if (pod->role != ROLE_COMMAND)
 		add_port(ports, "http", pod->http_port, "containerPort");
-	set_probe(main, pod);
+	if (!at(main, "readinessProbe"))
+		cJSON_AddItemToObject(main, "readinessProbe", probe_of(pod));
 	set_resources(main, pod);
 	set_placement(s, pod);
 	add_volume(s, main, "tmp", "/tmp", NULL);
@@ -336,36 +300,28 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 	if (pod->secret)
 		add_secret(s, main, pod->secret);
 	set_security(s, main);
-	render_member(object, spec, pod->members);
+	join_gang(object, spec, pod->members);
 	return object;
 }
 
 cJSON *render_secret(const struct job_spec *spec, const char *name)
 {
 	MU_AUTO_FREE char *some = mu_xasprintf("%s-tls", spec->name);
-	cJSON *object = start_object("Secret", name ? name : some, spec, NULL);
+	cJSON *object = start_object("v1", "Secret", name ? name : some, spec, NULL);
 
 	set_text(object, "type", "kubernetes.io/tls");
 	return object;
 }
 
-cJSON *render_object(const char *version, const char *kind, const struct job_spec *spec)
-{
-	cJSON *object = start_object(kind, spec->name, spec, NULL);
-
-	set_text(object, "apiVersion", version);
-	return object;
-}
-
 cJSON *render_service(const struct job_spec *spec, int port, int http_port)
 {
-	cJSON *object = start_object("Service", spec->name, spec, NULL);
-	cJSON *s = cJSON_AddObjectToObject(object, "spec"), *ports;
+	cJSON *object = start_object("v1", "Service", spec->name, spec, NULL), *ports;
 
-	cJSON_AddStringToObject(s, "clusterIP", "None");
-	cJSON_AddBoolToObject(s, "publishNotReadyAddresses", true);
-	cJSON_AddStringToObject(cJSON_AddObjectToObject(s, "selector"), LABEL_JOB, spec->name);
-	ports = cJSON_AddArrayToObject(s, "ports");
+	json_set(object,
+		 json_pack("{'spec': {'clusterIP': 'None', 'publishNotReadyAddresses': true,"
+			   " 'selector': {'" LABEL_JOB "': %s}}}",
+			   spec->name));
+	ports = array_in(object_in(object, "spec"), "ports");
 	add_port(ports, "grpc", port, "port");
 	add_port(ports, "stream", JOB_STREAM_PORT, "port");
 	add_port(ports, "http", http_port, "port");
@@ -375,15 +331,78 @@ cJSON *render_service(const struct job_spec *spec, int port, int http_port)
 cJSON *render_board_service(const struct job_spec *spec, const struct plan_pod *pod)
 {
 	MU_AUTO_FREE char *name = mu_xasprintf("%s-" JOB_BOARD, spec->name);
-	cJSON *object = start_object("Service", name, spec, NULL);
-	cJSON *s = cJSON_AddObjectToObject(object, "spec"), *selector, *port;
+	cJSON *object = start_object("v1", "Service", name, spec, NULL);
 
-	selector = cJSON_AddObjectToObject(s, "selector");
-	cJSON_AddStringToObject(selector, LABEL_JOB, spec->name);
-	cJSON_AddStringToObject(selector, LABEL_TASK, pod->task);
-	port = append_object(cJSON_AddArrayToObject(s, "ports"));
-	cJSON_AddStringToObject(port, "name", "http");
-	cJSON_AddNumberToObject(port, "port", 80);
-	cJSON_AddNumberToObject(port, "targetPort", pod->http_port);
+	json_set(object,
+		 json_pack("{'spec': {'selector': {'" LABEL_JOB "': %s, '" LABEL_TASK "': %s},"
+			   " 'ports': [{'name': 'http', 'port': 80, 'targetPort': %d}]}}",
+			   spec->name, pod->task, pod->http_port));
 	return object;
+}
+
+cJSON *render_policy(const struct job_spec *spec, int port, int http_port, const char *operator_ns,
+		     const char *status_from)
+{
+	cJSON *object =
+	    start_object("networking.k8s.io/v1", "NetworkPolicy", spec->name, spec, NULL);
+	cJSON *status = json_pack(
+	    "{'from': [{'podSelector': {'matchLabels': {'muster.dev/role': 'operator'}},"
+	    "           'namespaceSelector': {'matchLabels': {'" NAMESPACE_NAME "': %s}}}],"
+	    " 'ports': [{'protocol': 'TCP', 'port': %d}]}",
+	    operator_ns, http_port);
+
+	while (status_from && *status_from) {
+		size_t n = strcspn(status_from, ",");
+		MU_AUTO_FREE char *ns = mu_xasprintf("%.*s", (int)n, status_from);
+
+		if (n)
+			append(array_in(status, "from"),
+			       json_pack("{'namespaceSelector': {'matchLabels': {"
+					 "'" NAMESPACE_NAME "': %s}}}",
+					 ns));
+		status_from += n + (status_from[n] == ',');
+	}
+	json_set(
+	    object,
+	    json_pack("{'spec': {'podSelector': {'matchLabels': {'" LABEL_JOB "': %s}},"
+		      " 'policyTypes': ['Ingress'], 'ingress': ["
+		      "  {'from': [{'podSelector': {'matchLabels': {'" LABEL_JOB "': %s}}}]},"
+		      "  {'from': [{'podSelector': {'matchLabels': {'muster.dev/client': %s}}}],"
+		      "   'ports': [{'protocol': 'TCP', 'port': %d}]}]}}",
+		      spec->name, spec->name, spec->name, port));
+	append(array_in(object_in(object, "spec"), "ingress"), status);
+	return object;
+}
+
+cJSON *render_group(const struct job_spec *spec, int members)
+{
+	cJSON *object = start_object(gangs[spec->gang].version, "PodGroup", spec->name, spec, NULL);
+	cJSON *s = object_in(object, "spec");
+
+	json_set(s, json_pack("{'minMember': %d}", members));
+	if (spec->gang == GANG_VOLCANO && spec->queue)
+		set_text(s, "queue", spec->queue);
+	if (spec->gang == GANG_VOLCANO && spec->priority_class)
+		set_text(s, "priorityClassName", spec->priority_class);
+	return object;
+}
+
+cJSON *render_action(const struct job_spec *spec, const struct plan_action *a,
+		     const char *operator_ns, const char *status_from)
+{
+	switch (a->kind) {
+	case ACTION_CREATE_SERVICE:
+		return render_service(spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT);
+	case ACTION_MAKE_SECRET:
+		return render_secret(spec, NULL);
+	case ACTION_CREATE_POLICY:
+		return render_policy(spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT, operator_ns,
+				     status_from);
+	case ACTION_PUT_GROUP:
+		return render_group(spec, a->index);
+	case ACTION_CREATE_POD:
+		return render_pod(spec, a->pod);
+	default:
+		return NULL;
+	}
 }

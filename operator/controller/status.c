@@ -7,36 +7,26 @@
 #include "lib/base/log.h"
 #include "operator/api/object_json.h"
 #include "operator/controller/events.h"
+#include "operator/controller/json_build.h"
 
 enum { STATUS_MIN_INTERVAL_S = 5, FIRST_STATUS_DELAY_S = 3 };
 
 static int patch_status(struct reconcile *r, const struct job_status *wanted, struct mu_err *err)
 {
 	const struct job *job = r->seen->job;
-	cJSON *change = job_status_patch(&job->status, wanted), *patch, *about, *answer = NULL;
-	MU_AUTO_FREE char *path = NULL;
-	MU_AUTO_FREE char *body = NULL;
+	cJSON *change = job_status_patch(&job->status, wanted), *patch, *answer = NULL;
+	MU_AUTO_FREE char *path = mu_xasprintf("/apis/" JOB_API_VERSION
+					       "/namespaces/%s/distributedtrainingjobs/%s/status",
+					       job->meta.namespace, job->meta.name);
 	struct controller *c = r->controller;
 	int rc;
 
 	if (!change)
 		return 0;
-	patch = cJSON_CreateObject();
-	about = cJSON_AddObjectToObject(patch, "metadata");
-	cJSON_AddStringToObject(about, "uid", job->meta.uid);
-	cJSON_AddStringToObject(about, "resourceVersion", job->resource_version);
+	patch = json_pack("{'metadata': {'uid': %s, 'resourceVersion': %s}}", job->meta.uid,
+			  job->resource_version);
 	cJSON_AddItemToObject(patch, "status", change);
-	body = cJSON_PrintUnformatted(patch);
-	cJSON_Delete(patch);
-	path = mu_xasprintf("/apis/" JOB_API_VERSION
-			    "/namespaces/%s/distributedtrainingjobs/%s/status",
-			    job->meta.namespace, job->meta.name);
-	rc = c->io.call(c->io.user,
-			&(struct kube_request){.method = "PATCH",
-					       .path = path,
-					       .content_type = "application/merge-patch+json",
-					       .body = mu_span_of(body)},
-			&answer, err);
+	rc = controller_call(c, "PATCH", path, patch, &answer, err);
 	if (rc == -MU_ABORTED)
 		store_mark_stale(&c->store, r->seen->key);
 	if (rc < 0)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
-#include "operator/controller/render.h"
+#include "operator/controller/json_build.h"
 
 enum { KEY_BYTES = 32, KEY_FILE_MAX = 4096 };
 
@@ -40,10 +40,8 @@ static int create_key_secret(struct controller *c, struct mu_err *err)
 
 	if (rc)
 		return rc;
-	secret = cJSON_CreateObject();
-	set_text(secret, "apiVersion", "v1");
-	set_text(secret, "kind", "Secret");
-	set_text(object_in(secret, "metadata"), "name", TOKEN_KEY_SECRET);
+	secret = json_pack("{'apiVersion': 'v1', 'kind': 'Secret', 'metadata': {'name': %s}}",
+			   TOKEN_KEY_SECRET);
 	set_text(object_in(secret, "stringData"), "key", c->token_key.data);
 	body = cJSON_PrintUnformatted(secret);
 	cJSON_Delete(secret);

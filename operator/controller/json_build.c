@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "operator/controller/json_build.h"
+
+#include <stdarg.h>
+
+#include "lib/io/json.h"
+#include "operator/api/object_json.h"
+
+cJSON *json_pack(const char *pattern, ...)
+{
+	MU_AUTO_BUF text = {0};
+	const char *value;
+	va_list ap;
+
+	va_start(ap, pattern);
+	for (const char *p = pattern; *p; p++) {
+		if (*p == '\'') {
+			mu_buf_putc(&text, '"');
+		} else if (*p != '%') {
+			mu_buf_putc(&text, *p);
+		} else if (*++p == 'd') {
+			mu_buf_printf(&text, "%d", va_arg(ap, int));
+		} else if ((value = va_arg(ap, const char *))) {
+			mu_json_quote(&text, mu_span_of(value));
+		} else {
+			mu_buf_puts(&text, "null");
+		}
+	}
+	va_end(ap);
+	return cJSON_Parse(text.data);
+}
+
+/* Moves the member into another object. */
+static void move_member(cJSON *into, cJSON *from, cJSON *member)
+{
+	cJSON_DetachItemViaPointer(from, member);
+	cJSON_DeleteItemFromObjectCaseSensitive(into, member->string);
+	cJSON_AddItemToObject(into, member->string, member);
+}
+
+void json_set(cJSON *into, cJSON *from)
+{
+	for (cJSON *m = from->child, *next; m; m = next) {
+		cJSON *old = cJSON_GetObjectItemCaseSensitive(into, m->string);
+
+		next = m->next;
+		if (!cJSON_IsObject(m) || !old || cJSON_IsNull(old))
+			move_member(into, from, m);
+		else
+			json_set(old, cJSON_DetachItemViaPointer(from, m));
+	}
+	cJSON_Delete(from);
+}
+
+void json_fill(cJSON *into, cJSON *from)
+{
+	for (cJSON *m = from->child, *next; m; m = next) {
+		next = m->next;
+		if (!at(into, m->string))
+			move_member(into, from, m);
+	}
+	cJSON_Delete(from);
+}
+
+void set_text(cJSON *object, const char *key, const char *value)
+{
+	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
+	cJSON_AddStringToObject(object, key, value);
+}
+
+static cJSON *child(cJSON *object, const char *key, cJSON *(*add)(cJSON *, const char *))
+{
+	cJSON *c = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	if (c && !cJSON_IsNull(c))
+		return c;
+	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
+	return add(object, key);
+}
+
+cJSON *object_in(cJSON *object, const char *key)
+{
+	return child(object, key, cJSON_AddObjectToObject);
+}
+
+cJSON *array_in(cJSON *object, const char *key)
+{
+	return child(object, key, cJSON_AddArrayToObject);
+}
