@@ -29,9 +29,42 @@ static int read_name(const struct mu_doc_node *map, const struct field *f, const
 	return rc;
 }
 
-static int read_field(const struct mu_doc_node *map, const struct field *f, void *out,
+static int read_ints(const struct mu_doc_node *map, const struct field *f, int *out, unsigned *n,
+		     struct mu_err *err)
+{
+	struct mu_doc_node *list;
+	int rc = mu_doc_opt_list(map, f->key, &list, err);
+
+	if (rc)
+		return rc;
+	if (list && list->n > f->size / sizeof(*out))
+		return mu_doc_fail(list, err, MU_INVALID_ARGUMENT, "has more than %zu entries",
+				   f->size / sizeof(*out));
+	mu_doc_each(list, item)
+	{
+		if (item->kind != MU_DOC_INT || item->i < f->min || item->i > f->max)
+			return mu_doc_fail(item, err, MU_INVALID_ARGUMENT,
+					   "must be a whole number between %lld and %lld",
+					   (long long)f->min, (long long)f->max);
+		out[(*n)++] = (int)item->i;
+	}
+	return 0;
+}
+
+static int read_section(const struct mu_doc_node *map, const struct field *f, void *out,
+			struct mu_err *err)
+{
+	struct mu_doc_node *section;
+	int rc = mu_doc_opt_map(map, f->key, &section, err);
+
+	return rc ? rc : fields_read(section, f->section, out, err);
+}
+
+static int read_field(const struct mu_doc_node *map, const struct field *f, void *base,
 		      struct mu_err *err)
 {
+	void *out = (char *)base + f->offset;
+
 	switch (f->kind) {
 	case FIELD_INT:
 		return read_int(map, f, out, err);
@@ -51,6 +84,10 @@ static int read_field(const struct mu_doc_node *map, const struct field *f, void
 		return mu_doc_opt_list(map, f->key, out, err);
 	case FIELD_MAP:
 		return mu_doc_opt_map(map, f->key, out, err);
+	case FIELD_INTS:
+		return read_ints(map, f, out, (unsigned *)((char *)base + f->count), err);
+	case FIELD_SECTION:
+		return read_section(map, f, out, err);
 	default: /* only in tables of a status, or not read here */
 		return 0;
 	}
@@ -66,16 +103,8 @@ int fields_read(const struct mu_doc_node *map, const struct field *fields, void 
 		known[i] = fields[i].key;
 	rc = mu_doc_known_keys(map, known, err);
 	for (; rc == 0 && fields->key; fields++)
-		rc = read_field(map, fields, (char *)out + fields->offset, err);
+		rc = read_field(map, fields, out, err);
 	return rc;
-}
-
-int fields_read_map(const struct mu_doc_node *parent, const char *key, const struct field *fields,
-		    void *out, struct mu_doc_node **map, struct mu_err *err)
-{
-	int rc = mu_doc_opt_map(parent, key, map, err);
-
-	return rc ? rc : fields_read(*map, fields, out, err);
 }
 
 static void decode_number(double v, const struct field *f, void *out)
@@ -107,7 +136,9 @@ void fields_decode(const cJSON *json, const struct field *fields, void *out)
 		const cJSON *value = cJSON_GetObjectItemCaseSensitive(json, f->key);
 		void *at = (char *)out + f->offset;
 
-		if (cJSON_IsNumber(value))
+		if (f->kind == FIELD_SECTION)
+			fields_decode(value, f->section, at);
+		else if (cJSON_IsNumber(value))
 			decode_number(value->valuedouble, f, at);
 		else if (cJSON_IsString(value))
 			decode_text(value->valuestring, f, at);
@@ -133,9 +164,23 @@ static cJSON *encode_time(double seconds)
 	return seconds > 0 && mu_rfc3339_write(text, seconds) ? cJSON_CreateString(text) : NULL;
 }
 
-/* The value of a member; NULL when it is not written. */
-static cJSON *encode_field(const struct field *f, const void *at)
+static cJSON *encode_section(const struct field *f, const void *from)
 {
+	cJSON *json = cJSON_CreateObject();
+
+	fields_encode(json, f->section, from);
+	if (json->child)
+		return json;
+	cJSON_Delete(json);
+	return NULL;
+}
+
+/* The value of a member; NULL when it is not written. */
+static cJSON *encode_field(const struct field *f, const void *base)
+{
+	const void *at = (const char *)base + f->offset;
+	unsigned n;
+
 	switch (f->kind) {
 	case FIELD_INT:
 		return encode_number(f, *(const int *)at);
@@ -156,6 +201,11 @@ static cJSON *encode_field(const struct field *f, const void *at)
 		return encode_text(f, *(const char *const *)at);
 	case FIELD_CHARS:
 		return encode_text(f, at);
+	case FIELD_INTS:
+		n = *(const unsigned *)((const char *)base + f->count);
+		return n ? cJSON_CreateIntArray(at, (int)n) : NULL;
+	case FIELD_SECTION:
+		return encode_section(f, at);
 	default:
 		return NULL;
 	}
@@ -164,7 +214,7 @@ static cJSON *encode_field(const struct field *f, const void *at)
 void fields_encode(cJSON *json, const struct field *fields, const void *from)
 {
 	for (; fields->key; fields++) {
-		cJSON *value = encode_field(fields, (const char *)from + fields->offset);
+		cJSON *value = encode_field(fields, from);
 
 		if (value)
 			cJSON_AddItemToObjectCS(json, fields->key, value);

@@ -25,8 +25,10 @@ enum field_kind {
 	FIELD_TEXT,      /* const char * into the document; NULL is not written */
 	FIELD_CHARS,     /* char[size]; a text that is too long is skipped */
 	FIELD_COPY,      /* char *, allocated; NULL is not written */
-	FIELD_LIST,      /* const struct mu_doc_node * */
+	FIELD_LIST,      /* const struct mu_doc_node *; not in JSON */
 	FIELD_MAP,       /* likewise */
+	FIELD_INTS,      /* int[]; not written when empty, and not decoded */
+	FIELD_SECTION,   /* the object's own table, `section`; not written when empty */
 };
 
 struct field {
@@ -34,6 +36,7 @@ struct field {
 	enum field_kind kind;
 	size_t offset, size;
 	bool optional; /* 0 and "" are not written */
+	size_t count;  /* INTS: the place of their number, an unsigned */
 	union {
 		struct {
 			int64_t min, max;
@@ -42,6 +45,7 @@ struct field {
 			double least, most;
 		};
 		const char *const *names; /* NULL-terminated */
+		const struct field *section;
 	};
 };
 /* The place of a member. */
@@ -51,9 +55,6 @@ struct field {
 /* Strict.  `map` may be NULL: everything is absent. */
 int fields_read(const struct mu_doc_node *map, const struct field *fields, void *out,
 		struct mu_err *err);
-/* Likewise of the map under `key`; *map is that map, or NULL when it is absent. */
-int fields_read_map(const struct mu_doc_node *parent, const char *key, const struct field *fields,
-		    void *out, struct mu_doc_node **map, struct mu_err *err);
 /* Lenient. */
 void fields_decode(const cJSON *json, const struct field *fields, void *out);
 void fields_encode(cJSON *json, const struct field *fields, const void *from);

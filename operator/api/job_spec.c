@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each section of the manifest has a function, in the order of the manifest.  check_whole checks
- * what depends on several sections. */
+/* The tables of the manifest's sections, and a check of each.  check_whole checks what depends on
+ * several sections. */
 #include "operator/api/job_spec_internal.h"
 
 #include <ctype.h>
@@ -10,45 +10,39 @@
 #include "lib/base/rfc3339.h"
 #include "lib/io/yaml.h"
 
-const char *const restart_policy_names[] = {"Never", "OnFailure", "Always", "ExitCode", NULL};
 const char *const clean_policy_names[] = {"None", "Running", "All", NULL};
+static const char *const mode_names[] = {"async", "sync", NULL};
 static const char *const gang_names[] = {"none", "volcano", "scheduler-plugins", "kueue", NULL};
 static const char *const success_policy_names[] = {"Chief", "AllWorkers", NULL};
-const char *const dataset_format_names[] = {"csv", "idx", "cifar10", "tfrecord", NULL};
 
 enum { MAX_COMMAND = 256, MAX_CLAIM = 253 };
 
 static int read_metadata(struct job_spec *s, struct mu_err *err)
 {
 	struct mu_doc_node *root = s->doc->root, *meta = NULL;
-	const char *version = NULL, *kind = NULL, *created = NULL, *deleted = NULL;
+	const char *version, *kind;
 	int rc;
 
 	if (root->kind != MU_DOC_MAP)
 		return spec_invalid(root, err, "must be a map, got %s",
 				    mu_doc_kind_name(root->kind));
-	if ((rc = mu_doc_opt_text(root, "apiVersion", &version, err)) ||
-	    (rc = mu_doc_opt_text(root, "kind", &kind, err)) ||
-	    (rc = mu_doc_opt_map(root, "metadata", &meta, err)))
-		return rc;
-	if (!version || strcmp(version, JOB_API_VERSION))
-		return spec_invalid(root, err,
-				    "apiVersion: must be " JOB_API_VERSION ", got '%.60s'",
-				    version ? version : "");
-	if (!kind || strcmp(kind, JOB_KIND))
-		return spec_invalid(root, err, "kind: must be " JOB_KIND ", got '%.60s'",
-				    kind ? kind : "");
+	version = mu_doc_text(root, "apiVersion", "");
+	kind = mu_doc_text(root, "kind", "");
+	if (strcmp(version, JOB_API_VERSION) != 0)
+		return spec_invalid(
+		    root, err, "apiVersion: must be " JOB_API_VERSION ", got '%.60s'", version);
+	if (strcmp(kind, JOB_KIND) != 0)
+		return spec_invalid(root, err, "kind: must be " JOB_KIND ", got '%.60s'", kind);
 	s->namespace = "default";
-	s->uid = "";
-	if ((rc = mu_doc_opt_text(meta, "name", &s->name, err)) ||
-	    (rc = mu_doc_opt_text(meta, "namespace", &s->namespace, err)) ||
-	    (rc = mu_doc_opt_text(meta, "uid", &s->uid, err)) ||
-	    (rc = mu_doc_opt_text(meta, "creationTimestamp", &created, err)) ||
-	    (rc = mu_doc_opt_text(meta, "deletionTimestamp", &deleted, err)) ||
-	    (rc = mu_doc_opt_int(meta, "generation", 0, INT64_MAX, &s->generation, err)))
+	if ((rc = mu_doc_opt_map(root, "metadata", &meta, err)) ||
+	    (rc = mu_doc_opt_text(meta, "name", &s->name, err)) ||
+	    (rc = mu_doc_opt_text(meta, "namespace", &s->namespace, err)))
 		return rc;
-	s->created = mu_rfc3339_read(created);
-	s->deleting = deleted != NULL;
+	/* the API server writes these */
+	s->uid = mu_doc_text(meta, "uid", "");
+	s->created = mu_rfc3339_read(mu_doc_text(meta, "creationTimestamp", NULL));
+	s->deleting = mu_doc_text(meta, "deletionTimestamp", NULL) != NULL;
+	s->generation = mu_doc_int(meta, "generation", 0);
 	if (!s->name)
 		return spec_invalid(meta ? meta : root, err, "the job needs a metadata.name");
 	if (!spec_is_label(s->name) || !islower((unsigned char)s->name[0]))
@@ -74,49 +68,18 @@ static int check_strings(const struct mu_doc_node *list, struct mu_err *err)
 	return 0;
 }
 
-static const struct field program_fields[] = {{.key = "train"},
-					      {"command", FIELD_LIST, AT(job_spec, command)},
-					      {"args", FIELD_LIST, AT(job_spec, args)},
-					      {"classicFlags", FIELD_BOOL, AT(job_spec, flags)},
-					      {NULL}};
-
-static int read_program(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
-{
-	struct mu_doc_node *p, *train;
-	int rc;
-
-	if ((rc = fields_read_map(spec, "program", program_fields, s, &p, err)) ||
-	    (rc = mu_doc_opt_map(p, "train", &train, err)) ||
-	    (rc = check_strings(s->command, err)) || (rc = check_strings(s->args, err)))
-		return rc;
-	if (train && s->command)
-		return spec_invalid(p, err, "must have only one of train and command");
-	if (s->args && !s->command)
-		return spec_invalid(s->args, err, "needs a command beside it");
-	s->program = train ? PROGRAM_TRAIN : s->command ? PROGRAM_COMMAND : PROGRAM_NONE;
-	return train ? job_spec_read_train(&s->train, train, err) : 0;
-}
-
+static const struct field program_fields[] = {
+    {"train", FIELD_SECTION, AT(job_spec, train), .section = train_fields},
+    {"command", FIELD_LIST, AT(job_spec, command)},
+    {"args", FIELD_LIST, AT(job_spec, args)},
+    {"classicFlags", FIELD_BOOL, AT(job_spec, flags)},
+    {NULL}};
 static const struct field sync_fields[] = {
     {"replicasToAggregate", FIELD_INT, AT(job_spec, train.replicas_to_aggregate), .min = 1,
      .max = JOB_MAX_REPLICAS},
     {"backupWorkers", FIELD_INT, AT(job_spec, train.backup_workers), .min = 0,
      .max = JOB_MAX_REPLICAS},
     {NULL}};
-
-static int read_mode(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
-{
-	static const char *const modes[] = {"async", "sync", NULL};
-	struct mu_doc_node *sync;
-	int mode = 0, rc;
-
-	if ((rc = mu_doc_opt_choice(spec, "mode", modes, &mode, err)) ||
-	    (rc = fields_read_map(spec, "sync", sync_fields, s, &sync, err)))
-		return rc;
-	s->train.sync = mode == 1;
-	return sync && !s->train.sync ? spec_invalid(sync, err, "needs mode: sync") : 0;
-}
-
 static const struct field checkpoint_fields[] = {
     {"path", FIELD_TEXT, AT(job_spec, train.checkpoint_path)},
     {"volumeClaim", FIELD_TEXT, AT(job_spec, volume_claim)},
@@ -130,33 +93,6 @@ static const struct field summary_fields[] = {
     {"path", FIELD_TEXT, AT(job_spec, train.summary_path)},
     {"everySteps", FIELD_INT64, AT(job_spec, train.summary_steps), .min = 1, .max = INT64_MAX / 2},
     {NULL}};
-
-static int read_checkpoint(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
-{
-	struct train_spec *t = &s->train;
-	struct mu_doc_node *c, *sum;
-	int rc;
-
-	t->checkpoint_seconds = -1;
-	if ((rc = fields_read_map(spec, "checkpoint", checkpoint_fields, s, &c, err)) ||
-	    (rc = fields_read_map(spec, "summaries", summary_fields, s, &sum, err)))
-		return rc;
-	if (s->volume_claim && !spec_is_name(s->volume_claim, "-.", MAX_CLAIM))
-		return spec_invalid(mu_doc_key(c, "volumeClaim"), err,
-				    "'%.60s' is no name of a PersistentVolumeClaim",
-				    s->volume_claim);
-	if (c && !t->checkpoint_path && !s->volume_claim)
-		return spec_invalid(c, err, "needs a path, a volumeClaim or both");
-	if (sum && !t->summary_path)
-		return spec_invalid(sum, err, "needs a path");
-	if (s->volume_claim && !t->checkpoint_path)
-		t->checkpoint_path = JOB_VOLUME_PATH;
-	if (t->checkpoint_seconds < 0) /* by time unless by steps */
-		t->checkpoint_seconds =
-		    t->checkpoint_steps ? 0 : train_spec_defaults.checkpoint_seconds;
-	return 0;
-}
-
 static const struct field run_fields[] = {
     {"restartPolicy", FIELD_ENUM, AT(job_spec, restart), .names = restart_policy_names},
     {"cleanPodPolicy", FIELD_ENUM, AT(job_spec, clean), .names = clean_policy_names},
@@ -174,39 +110,90 @@ static const struct field run_fields[] = {
     {"progressDeadlineSeconds", FIELD_INT64, AT(job_spec, progress_deadline), .min = 1,
      .max = INT32_MAX},
     {NULL}};
+static const struct field security_fields[] = {
+    {"mtls", FIELD_BOOL, AT(job_spec, mtls)},
+    {"networkPolicy", FIELD_BOOL, AT(job_spec, network_policy)},
+    {NULL}};
+static const struct field board_fields[] = {{"enabled", FIELD_BOOL, AT(job_spec, board)},
+					    {"image", FIELD_TEXT, AT(job_spec, board_image)},
+					    {NULL}};
+static const struct field spec_fields[] = {
+    {"program", FIELD_SECTION, .section = program_fields},
+    {"mode", FIELD_ENUM, AT(job_spec, sync), .names = mode_names},
+    {"sync", FIELD_SECTION, .section = sync_fields},
+    {.key = "tasks"},
+    {"run", FIELD_SECTION, .section = run_fields},
+    {"checkpoint", FIELD_SECTION, .section = checkpoint_fields},
+    {"summaries", FIELD_SECTION, .section = summary_fields},
+    {"security", FIELD_SECTION, .section = security_fields},
+    {"tensorboard", FIELD_SECTION, .section = board_fields},
+    {"managedBy", FIELD_TEXT, AT(job_spec, managed_by)},
+    {NULL}};
 
-static int read_run(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
+static void set_defaults(struct job_spec *s, const struct mu_doc_node *spec)
 {
-	struct mu_doc_node *run;
-	int rc;
+	const struct mu_doc_node *train = spec_section(spec, "program.train");
 
+	train_spec_init(&s->train, train);
+	s->train.checkpoint_seconds = -1;
+	s->program = train                                   ? PROGRAM_TRAIN
+		     : spec_section(spec, "program.command") ? PROGRAM_COMMAND
+							     : PROGRAM_NONE;
 	s->restart = RESTART_EXIT_CODE;
 	s->clean = CLEAN_RUNNING;
 	s->backoff_limit = 20;
 	s->ttl_seconds = s->active_deadline = s->scheduling_deadline = s->progress_deadline = -1;
-	if ((rc = fields_read_map(spec, "run", run_fields, s, &run, err)))
+	/* A command may start servers without TLS.  Servers without a program have clients outside
+	 * the job. */
+	s->mtls = s->network_policy = s->program == PROGRAM_TRAIN;
+}
+
+static int check_program(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
+{
+	const struct mu_doc_node *train = spec_section(spec, "program.train");
+	int rc;
+
+	if ((rc = check_strings(s->command, err)) || (rc = check_strings(s->args, err)))
 		return rc;
+	if (train && s->command)
+		return spec_invalid(train->parent, err, "must have only one of train and command");
+	if (s->args && !s->command)
+		return spec_invalid(s->args, err, "needs a command beside it");
+	return train ? train_spec_check(&s->train, train, err) : 0;
+}
+
+static int check_checkpoint(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
+{
+	const struct mu_doc_node *c = spec_section(spec, "checkpoint");
+	const struct mu_doc_node *summaries = spec_section(spec, "summaries");
+	struct train_spec *t = &s->train;
+
+	if (s->volume_claim && !spec_is_name(s->volume_claim, "-.", MAX_CLAIM))
+		return spec_invalid(mu_doc_key(c, "volumeClaim"), err,
+				    "'%.60s' is no name of a PersistentVolumeClaim",
+				    s->volume_claim);
+	if (c && !t->checkpoint_path && !s->volume_claim)
+		return spec_invalid(c, err, "needs a path, a volumeClaim or both");
+	if (summaries && !t->summary_path)
+		return spec_invalid(summaries, err, "needs a path");
+	if (s->volume_claim && !t->checkpoint_path)
+		t->checkpoint_path = JOB_VOLUME_PATH;
+	if (t->checkpoint_seconds < 0) /* by time unless by steps */
+		t->checkpoint_seconds =
+		    t->checkpoint_steps ? 0 : train_spec_defaults.checkpoint_seconds;
+	return 0;
+}
+
+static int check_run(const struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
+{
+	const struct mu_doc_node *run = spec_section(spec, "run");
+
 	if (s->gang == GANG_NONE && (s->queue || s->priority_class))
 		return spec_invalid(run, err,
 				    "queue and priorityClass are the gang scheduler's: say gang");
 	if (s->gang == GANG_KUEUE && !s->queue)
 		return spec_invalid(run, err, "gang: kueue needs a queue");
 	return 0;
-}
-
-static const struct field security_fields[] = {
-    {"mtls", FIELD_BOOL, AT(job_spec, mtls)},
-    {"networkPolicy", FIELD_BOOL, AT(job_spec, network_policy)},
-    {NULL}};
-
-static int read_security(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
-{
-	struct mu_doc_node *n;
-
-	/* A command may start servers without TLS.  Servers without a program have clients outside
-	 * the job. */
-	s->mtls = s->network_policy = s->program == PROGRAM_TRAIN;
-	return fields_read_map(spec, "security", security_fields, s, &n, err);
 }
 
 /* Linux starts no program with a longer variable in its environment. */
@@ -265,18 +252,6 @@ static int check_whole(struct job_spec *s, const struct mu_doc_node *spec, struc
 	return 0;
 }
 
-static const struct field spec_fields[] = {{.key = "program"},
-					   {.key = "mode"},
-					   {.key = "sync"},
-					   {.key = "tasks"},
-					   {.key = "run"},
-					   {.key = "checkpoint"},
-					   {.key = "summaries"},
-					   {.key = "security"},
-					   {.key = "tensorboard"},
-					   {"managedBy", FIELD_TEXT, AT(job_spec, managed_by)},
-					   {NULL}};
-
 static int read_all(struct job_spec *s, struct mu_err *err)
 {
 	struct mu_doc_node *spec;
@@ -286,10 +261,15 @@ static int read_all(struct job_spec *s, struct mu_err *err)
 		return rc;
 	if (!spec)
 		return spec_invalid(s->doc->root, err, "the job needs a spec");
-	if ((rc = fields_read(spec, spec_fields, s, err)) || (rc = read_program(s, spec, err)) ||
-	    (rc = read_mode(s, spec, err)) || (rc = read_checkpoint(s, spec, err)) ||
-	    (rc = read_run(s, spec, err)) || (rc = job_spec_read_tasks(s, spec, err)) ||
-	    (rc = read_security(s, spec, err)) || (rc = job_spec_read_tensorboard(s, spec, err)))
+	set_defaults(s, spec);
+	if ((rc = fields_read(spec, spec_fields, s, err)))
+		return rc;
+	s->train.sync = s->sync;
+	if (!s->sync && spec_section(spec, "sync"))
+		return spec_invalid(spec_section(spec, "sync"), err, "needs mode: sync");
+	if ((rc = check_program(s, spec, err)) || (rc = check_checkpoint(s, spec, err)) ||
+	    (rc = check_run(s, spec, err)) || (rc = job_spec_read_tasks(s, spec, err)) ||
+	    (rc = job_spec_add_board(s, spec_section(spec, "tensorboard"), err)))
 		return rc;
 	return check_whole(s, spec, err);
 }
@@ -299,7 +279,6 @@ int job_spec_from_doc(struct job_spec **out, struct mu_doc *doc, struct mu_err *
 	struct job_spec *s = MU_NEW(struct job_spec);
 
 	s->doc = doc;
-	s->train = train_spec_defaults;
 	int rc = read_all(s, err);
 	if (rc)
 		job_spec_free(s);
@@ -328,20 +307,4 @@ void job_spec_free(struct job_spec *s)
 		return;
 	mu_doc_free(s->doc);
 	free(s);
-}
-
-const struct task_spec *job_spec_task(const struct job_spec *s, const char *name)
-{
-	for (unsigned i = 0; i < s->n_tasks; i++)
-		if (strcmp(s->tasks[i].name, name) == 0)
-			return &s->tasks[i];
-	return NULL;
-}
-
-const struct task_spec *job_spec_chief(const struct job_spec *s)
-{
-	for (unsigned i = 0; i < s->n_tasks; i++) /* a chief sorts before workers */
-		if (s->tasks[i].kind == TASK_CHIEF || s->tasks[i].kind == TASK_WORKER)
-			return &s->tasks[i];
-	return NULL;
 }

@@ -127,6 +127,9 @@ struct job_spec {
 	struct task_spec tasks[JOB_MAX_TASKS];
 	unsigned n_tasks;
 
+	int sync;                    /* spec.mode: 1; train.sync */
+	bool board;                  /* spec.tensorboard.enabled */
+	const char *board_image;     /* NULL: the operator's */
 	const char *volume_claim;    /* spec.checkpoint.volumeClaim */
 	enum restart_policy restart; /* spec.run.restartPolicy: ExitCode */
 	int backoff_limit;           /* 20 */
@@ -157,8 +160,6 @@ const struct task_spec *job_spec_task(const struct job_spec *s, const char *name
 /* The task type whose index 0 decides the job: chief, or worker; NULL when there is neither. */
 const struct task_spec *job_spec_chief(const struct job_spec *s);
 
-/* spec.program.train alone, with its defaults. */
-int job_spec_read_train(struct train_spec *t, const struct mu_doc_node *train, struct mu_err *err);
 /* The trainer's settings as one line of JSON (the value of MUSTER_TRAIN), and back.  Reading
  * fills `out` with strings of *doc, which the caller frees after it. */
 void train_spec_write(const struct train_spec *t, struct mu_buf *out);

@@ -162,8 +162,9 @@ static void judge_end(struct pod *pod)
 {
 	struct observed_pod *o = &pod->observed;
 
-	o->ended_by_deletion = o->deleting && (o->phase == POD_SUCCEEDED || o->phase == POD_FAILED) &&
-		    (o->finished <= 0 || o->finished >= pod->deletion_asked);
+	o->ended_by_deletion = o->deleting &&
+			       (o->phase == POD_SUCCEEDED || o->phase == POD_FAILED) &&
+			       (o->finished <= 0 || o->finished >= pod->deletion_asked);
 }
 
 /* deletionTimestamp is the end of the grace period.  A kubelet that has ended a pod deletes it
@@ -264,9 +265,9 @@ bool pod_same(const struct object *x, const struct object *y)
 	const struct observed_pod *a = &p->observed, *b = &q->observed;
 
 	return a->phase == b->phase && a->ready == b->ready && a->deleting == b->deleting &&
-	       a->disrupted == b->disrupted && a->ended_by_deletion == b->ended_by_deletion && a->gpu == b->gpu &&
-	       a->is_departure_pod == b->is_departure_pod && a->index == b->index &&
-	       a->exit_code == b->exit_code && a->created == b->created &&
+	       a->disrupted == b->disrupted && a->ended_by_deletion == b->ended_by_deletion &&
+	       a->gpu == b->gpu && a->is_departure_pod == b->is_departure_pod &&
+	       a->index == b->index && a->exit_code == b->exit_code && a->created == b->created &&
 	       a->finished == b->finished && a->deletion_due == b->deletion_due &&
 	       same(a->task, b->task) && same(a->reason, b->reason) &&
 	       same(a->message, b->message) && same(a->detail, b->detail) &&

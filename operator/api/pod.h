@@ -14,15 +14,15 @@ struct observed_pod {
 	int index;
 	const char *uid; /* what DELETE_POD and FINISH_POD carry back */
 	enum pod_phase phase;
-	bool ready;            /* its readiness probe succeeds */
-	bool answered;         /* … or has succeeded before, as far as is known */
-	bool deleting;         /* terminating */
-	int exit_code;         /* of FAILED and SUCCEEDED; -1 unknown */
-	bool disrupted;        /* ended by eviction, preemption or a lost node: no failure */
-	double deletion_due;   /* the end of its grace period; 0: unknown */
-	bool ended_by_deletion;           /* ended by its deletion: no verdict of its program */
-	bool gpu;              /* its kernels need one */
-	bool is_departure_pod; /* plan_pod.is_departure_pod */
+	bool ready;             /* its readiness probe succeeds */
+	bool answered;          /* … or has succeeded before, as far as is known */
+	bool deleting;          /* terminating */
+	int exit_code;          /* of FAILED and SUCCEEDED; -1 unknown */
+	bool disrupted;         /* ended by eviction, preemption or a lost node: no failure */
+	double deletion_due;    /* the end of its grace period; 0: unknown */
+	bool ended_by_deletion; /* ended by its deletion: no verdict of its program */
+	bool gpu;               /* its kernels need one */
+	bool is_departure_pod;  /* plan_pod.is_departure_pod */
 	const char *reason;  /* why it failed or waits: "OOMKilled", "ImagePullBackOff"; or NULL */
 	const char *message; /* the last line of a program that failed, or NULL */
 	const char *detail;  /* of a pending pod: the missing object, or NULL */

@@ -6,6 +6,8 @@
 #include "operator/api/job_spec_internal.h"
 #include "operator/plan/resolver.h"
 
+const char *const restart_policy_names[] = {"Never", "OnFailure", "Always", "ExitCode", NULL};
+
 static bool is_letter_or_digit(char c)
 {
 	return islower((unsigned char)c) || isdigit((unsigned char)c);
@@ -139,21 +141,27 @@ int job_spec_read_tasks(struct job_spec *s, const struct mu_doc_node *spec, stru
 	return 0;
 }
 
-/* TensorBoard as one more pod.  It reads the volume that the tasks write to. */
-int job_spec_read_tensorboard(struct job_spec *s, const struct mu_doc_node *spec,
-			      struct mu_err *err)
+const struct task_spec *job_spec_task(const struct job_spec *s, const char *name)
 {
-	static const char *const known[] = {"enabled", "image", NULL};
-	struct mu_doc_node *n;
-	const char *image = NULL;
-	bool enabled = false;
-	int rc;
+	for (unsigned i = 0; i < s->n_tasks; i++)
+		if (strcmp(s->tasks[i].name, name) == 0)
+			return &s->tasks[i];
+	return NULL;
+}
 
-	if ((rc = mu_doc_opt_map(spec, "tensorboard", &n, err)) ||
-	    (rc = mu_doc_known_keys(n, known, err)) ||
-	    (rc = mu_doc_opt_bool(n, "enabled", &enabled, err)) ||
-	    (rc = mu_doc_opt_text(n, "image", &image, err)) || !enabled)
-		return rc;
+const struct task_spec *job_spec_chief(const struct job_spec *s)
+{
+	for (unsigned i = 0; i < s->n_tasks; i++) /* a chief sorts before workers */
+		if (s->tasks[i].kind == TASK_CHIEF || s->tasks[i].kind == TASK_WORKER)
+			return &s->tasks[i];
+	return NULL;
+}
+
+/* TensorBoard as one more pod.  It reads the volume that the tasks write to. */
+int job_spec_add_board(struct job_spec *s, const struct mu_doc_node *n, struct mu_err *err)
+{
+	if (!s->board)
+		return 0;
 	if (!s->volume_claim)
 		return spec_invalid(
 		    n, err, "needs checkpoint.volumeClaim, the volume whose event files it shows");
@@ -175,6 +183,6 @@ int job_spec_read_tensorboard(struct job_spec *s, const struct mu_doc_node *spec
 						    .kernels = "cpu",
 						    .restart = RESTART_ALWAYS,
 						    .line = n->line,
-						    .image = image};
+						    .image = s->board_image};
 	return 0;
 }

@@ -17,11 +17,13 @@ static const struct {
 static const char *const optimizers[] = {"sgd",     "momentum", "nesterov", "adagrad", "adam",
 					 "rmsprop", "adadelta", "ftrl",     NULL};
 static const char *const decays[] = {"constant", "exponential", "steps", "cosine", NULL};
+const char *const dataset_format_names[] = {"csv", "idx", "cifar10", "tfrecord", NULL};
 static const char *const bad_records[] = {"fail", "skip", NULL};
 
 enum { DECAY_EXPONENTIAL = 1, VALIDATION_STEPS = 100 };
 
 const struct train_spec train_spec_defaults = {
+    .model = "softmax",
     .feature = "x",
     .label = "label",
     .test_fraction = 0.2,
@@ -41,35 +43,15 @@ const struct train_spec train_spec_defaults = {
     .summary_steps = 100,
 };
 
-/* spec.program.train */
-static const struct field train_fields[] = {
-    {"model", FIELD_NAME, AT(train_spec, model), .names = model_names},
-    {.key = "dataset"},
-    {.key = "hiddenUnits"},
-    {.key = "categoricalColumns"},
-    {.key = "learningRateDecay"},
-    {.key = "validation"},
-    {"embeddingSize", FIELD_INT, AT(train_spec, embedding), .min = 1, .max = 1024},
-    {"perturbations", FIELD_INT, AT(train_spec, pairs), .min = 1, .max = 256},
-    {"noise", FIELD_DOUBLE, AT(train_spec, noise), .least = 1e-6, .most = 10},
-    {"batchSize", FIELD_INT, AT(train_spec, batch_size), .min = 1, .max = 1 << 20},
-    {"learningRate", FIELD_DOUBLE, AT(train_spec, learning_rate), .least = 0, .most = FLT_MAX},
-    {"optimizer", FIELD_NAME, AT(train_spec, optimizer), .names = optimizers},
-    {"momentum", FIELD_DOUBLE, AT(train_spec, momentum), .least = 0, .most = 1},
-    {"l2", FIELD_DOUBLE, AT(train_spec, l2), .least = 0, .most = FLT_MAX},
-    {"clipNorm", FIELD_DOUBLE, AT(train_spec, clip_norm), .least = 0, .most = FLT_MAX},
-    {"exportPath", FIELD_TEXT, AT(train_spec, export_prefix)},
-    {"steps", FIELD_INT64, AT(train_spec, steps), .min = 1, .max = INT64_MAX / 2},
-    {"seed", FIELD_INT64, AT(train_spec, seed), .min = 0, .max = INT64_MAX / 2},
-    {NULL}};
 static const struct field decay_fields[] = {
     {"kind", FIELD_ENUM, AT(train_spec, decay), .names = decays},
     {"rate", FIELD_DOUBLE, AT(train_spec, decay_rate), .least = 0, .most = 1},
     {"steps", FIELD_INT64, AT(train_spec, decay_steps), .min = 1, .max = INT64_MAX / 2},
     {NULL}};
 static const struct field validation_fields[] = {
-    {"everySteps", FIELD_INT64, AT(train_spec, validation_steps), .min = 1, .max = INT64_MAX / 2},
-    {"patience", FIELD_INT64, AT(train_spec, patience), .min = 0, .max = 1 << 20},
+    {"everySteps", FIELD_INT64, AT(train_spec, validation_steps), .min = 1, .max = INT64_MAX / 2,
+     .optional = true},
+    {"patience", FIELD_INT64, AT(train_spec, patience), .min = 0, .max = 1 << 20, .optional = true},
     {NULL}};
 static const struct field dataset_fields[] = {
     {"format", FIELD_ENUM, AT(train_spec, format), .names = dataset_format_names},
@@ -86,9 +68,32 @@ static const struct field dataset_fields[] = {
     {"splitSeed", FIELD_INT64, AT(train_spec, split_seed), .min = 0, .max = INT64_MAX / 2},
     {"scale", FIELD_DOUBLE, AT(train_spec, scale), .least = 0, .most = 1e30},
     {NULL}};
+/* spec.program.train */
+const struct field train_fields[] = {
+    {"model", FIELD_NAME, AT(train_spec, model), .names = model_names},
+    {"dataset", FIELD_SECTION, .section = dataset_fields},
+    {"hiddenUnits", FIELD_INTS, AT(train_spec, hidden),
+     .count = offsetof(struct train_spec, n_hidden), .min = 1, .max = 65536},
+    {"categoricalColumns", FIELD_INTS, AT(train_spec, categorical),
+     .count = offsetof(struct train_spec, n_categorical), .min = 0, .max = 255},
+    {"learningRateDecay", FIELD_SECTION, .section = decay_fields},
+    {"validation", FIELD_SECTION, .section = validation_fields},
+    {"embeddingSize", FIELD_INT, AT(train_spec, embedding), .min = 1, .max = 1024},
+    {"perturbations", FIELD_INT, AT(train_spec, pairs), .min = 1, .max = 256},
+    {"noise", FIELD_DOUBLE, AT(train_spec, noise), .least = 1e-6, .most = 10},
+    {"batchSize", FIELD_INT, AT(train_spec, batch_size), .min = 1, .max = 1 << 20},
+    {"learningRate", FIELD_DOUBLE, AT(train_spec, learning_rate), .least = 0, .most = FLT_MAX},
+    {"optimizer", FIELD_NAME, AT(train_spec, optimizer), .names = optimizers},
+    {"momentum", FIELD_DOUBLE, AT(train_spec, momentum), .least = 0, .most = 1},
+    {"l2", FIELD_DOUBLE, AT(train_spec, l2), .least = 0, .most = FLT_MAX},
+    {"clipNorm", FIELD_DOUBLE, AT(train_spec, clip_norm), .least = 0, .most = FLT_MAX},
+    {"exportPath", FIELD_TEXT, AT(train_spec, export_prefix)},
+    {"steps", FIELD_INT64, AT(train_spec, steps), .min = 1, .max = INT64_MAX / 2},
+    {"seed", FIELD_INT64, AT(train_spec, seed), .min = 0, .max = INT64_MAX / 2},
+    {NULL}};
 /* MUSTER_TRAIN */
 static const struct field environment_fields[] = {
-    {.key = "train"},
+    {"train", FIELD_SECTION, .section = train_fields},
     {"sync", FIELD_BOOL, AT(train_spec, sync)},
     {"replicasToAggregate", FIELD_INT, AT(train_spec, replicas_to_aggregate), .max = INT_MAX},
     {"backupWorkers", FIELD_INT, AT(train_spec, backup_workers), .max = INT_MAX},
@@ -100,14 +105,12 @@ static const struct field environment_fields[] = {
     {"summarySteps", FIELD_INT64, AT(train_spec, summary_steps), .min = 1, .max = INT64_MAX},
     {NULL}};
 
-static int read_dataset(struct train_spec *t, const struct mu_doc_node *train, struct mu_err *err)
+static int check_dataset(const struct train_spec *t, const struct mu_doc_node *train,
+			 struct mu_err *err)
 {
-	struct mu_doc_node *d;
-	int rc = fields_read_map(train, "dataset", dataset_fields, t, &d, err);
+	const struct mu_doc_node *d = spec_section(train, "dataset");
 	bool images = t->train_images || t->train_labels || t->test_images || t->test_labels;
 
-	if (rc)
-		return rc;
 	if (!d)
 		return spec_invalid(train, err, "needs a dataset");
 	if (t->format == DATASET_IDX &&
@@ -123,36 +126,18 @@ static int read_dataset(struct train_spec *t, const struct mu_doc_node *train, s
 	return 0;
 }
 
-/* A list of whole numbers, at most max of them. */
-static int read_ints(const struct mu_doc_node *train, const char *key, int64_t lowest,
-		     int64_t highest, unsigned max, int *out, unsigned *n_out, struct mu_err *err)
+void train_spec_init(struct train_spec *t, const struct mu_doc_node *train)
 {
-	struct mu_doc_node *list;
-	int rc = mu_doc_opt_list(train, key, &list, err);
-
-	if (rc)
-		return rc;
-	if (list && list->n > max)
-		return spec_invalid(list, err, "has more than %u entries", max);
-	mu_doc_each(list, n)
-	{
-		if (n->kind != MU_DOC_INT || n->i < lowest || n->i > highest)
-			return spec_invalid(n, err, "must be a whole number between %lld and %lld",
-					    (long long)lowest, (long long)highest);
-		out[(*n_out)++] = (int)n->i;
-	}
-	return 0;
+	*t = train_spec_defaults;
+	t->decay = spec_section(train, "learningRateDecay") ? DECAY_EXPONENTIAL : 0;
+	t->validation_steps = spec_section(train, "validation") ? VALIDATION_STEPS : 0;
 }
 
-/* Hidden layers and categorical columns, which only some models have. */
-static int read_model(struct train_spec *t, const struct mu_doc_node *train, struct mu_err *err)
+int train_spec_check(struct train_spec *t, const struct mu_doc_node *train, struct mu_err *err)
 {
-	int model = 0, rc;
+	int model = 0, rc = check_dataset(t, train, err);
 
-	if ((rc = read_ints(train, "hiddenUnits", 1, 65536, JOB_MAX_LAYERS, t->hidden, &t->n_hidden,
-			    err)) ||
-	    (rc = read_ints(train, "categoricalColumns", 0, 255, JOB_MAX_CATEGORICAL,
-			    t->categorical, &t->n_categorical, err)))
+	if (rc)
 		return rc;
 	while (strcmp(model_names[model], t->model) != 0)
 		model++;
@@ -167,48 +152,10 @@ static int read_model(struct train_spec *t, const struct mu_doc_node *train, str
 	return 0;
 }
 
-int job_spec_read_train(struct train_spec *t, const struct mu_doc_node *train, struct mu_err *err)
-{
-	struct mu_doc_node *decay, *validation;
-	int rc;
-
-	if ((rc = mu_doc_opt_map(train, "learningRateDecay", &decay, err)) ||
-	    (rc = mu_doc_opt_map(train, "validation", &validation, err)))
-		return rc;
-	t->model = model_names[0];
-	t->decay = decay ? DECAY_EXPONENTIAL : 0;
-	t->validation_steps = validation ? VALIDATION_STEPS : 0;
-	if ((rc = fields_read(train, train_fields, t, err)) ||
-	    (rc = fields_read(decay, decay_fields, t, err)) ||
-	    (rc = fields_read(validation, validation_fields, t, err)) ||
-	    (rc = read_dataset(t, train, err)))
-		return rc;
-	return read_model(t, train, err);
-}
-
-static void write_ints(cJSON *to, const char *key, const int *v, unsigned n)
-{
-	if (n)
-		cJSON_AddItemToObject(to, key, cJSON_CreateIntArray(v, (int)n));
-}
-
-static void write_train(cJSON *json, const struct train_spec *t)
-{
-	fields_encode(json, train_fields, t);
-	write_ints(json, "hiddenUnits", t->hidden, t->n_hidden);
-	write_ints(json, "categoricalColumns", t->categorical, t->n_categorical);
-	fields_encode(cJSON_AddObjectToObject(json, "learningRateDecay"), decay_fields, t);
-	if (t->validation_steps)
-		fields_encode(cJSON_AddObjectToObject(json, "validation"), validation_fields, t);
-	fields_encode(cJSON_AddObjectToObject(json, "dataset"), dataset_fields, t);
-}
-
 void train_spec_write(const struct train_spec *t, struct mu_buf *out)
 {
 	cJSON *json = cJSON_CreateObject();
 
-	if (t->model)
-		write_train(cJSON_AddObjectToObject(json, "train"), t);
 	fields_encode(json, environment_fields, t);
 	mu_json_print(out, json);
 	cJSON_Delete(json);
@@ -218,17 +165,17 @@ int train_spec_read(struct train_spec *out, struct mu_doc **doc, struct mu_span 
 		    struct mu_err *err)
 {
 	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
-	struct train_spec t = train_spec_defaults;
-	struct mu_doc_node *train;
+	const struct mu_doc_node *train;
+	struct train_spec t;
 	int rc = mu_json_parse(&d, json, "MUSTER_TRAIN", err);
 
 	if (rc)
 		return rc;
-	if (d->root->kind != MU_DOC_MAP)
-		return spec_invalid(d->root, err, "must be a map");
+	if (!(train = spec_section(d->root, "train")))
+		return spec_invalid(d->root, err, "must be a map with the key train");
+	train_spec_init(&t, train);
 	if ((rc = fields_read(d->root, environment_fields, &t, err)) ||
-	    (rc = mu_doc_opt_map(d->root, "train", &train, err)) ||
-	    (rc = train ? job_spec_read_train(&t, train, err) : 0))
+	    (rc = train_spec_check(&t, train, err)))
 		return rc;
 	*out = t;
 	*doc = mu_steal(&d);
