@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of a tensor set, added to or subtracted from, as decoders do that keep what they made so far
- * in one tensor.  TensorFlow writes into x whoever else sees it; here x is written into when nobody
- * else has it, and copied otherwise, so what others see stays as it was. */
+/* Adds to, subtracts from or replaces rows of a tensor. Decoders keep their results so far in one
+ * tensor this way. TensorFlow always writes into x. Here the kernel copies x first if another step
+ * or node holds it, so other readers see no change. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"

@@ -198,7 +198,7 @@ static int dynamic_stitch(struct kernel_call *c, struct mu_err *err)
 	if (gpu_of_tensor(out))
 		return stitch_there(c, n, out, err);
 	int64_t row = count_from(&shape, 1);
-	elems_zero(out->dtype, out->data, 0, shape.count); /* rows that nobody names */
+	elems_zero(out->dtype, out->data, 0, shape.count); /* rows that no index names */
 	for (unsigned k = 0; k < n; k++) {
 		const struct mu_tensor *idx = kernel_in(c, k), *data = kernel_in(c, n + k);
 		for (int64_t i = 0; i < idx->shape.count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that pick, repeat or reorder elements: each works out a view and lets the engine copy,
- * on whatever device (move.h). */
+/* Ops that select, repeat or reorder elements. Each kernel computes a view, and the engine copies
+ * it on the node's device (move.h). */
 #include "task/kernels/array/strided.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"

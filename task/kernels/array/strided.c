@@ -95,8 +95,8 @@ int strided_of(struct strided *out, const struct kernel_call *c, unsigned at,
 			       "Index out of range using input dim %d; input has only %d dims",
 			       in->rank, in->rank);
 	for (int i = 0; i <= s.n; i++) {
-		/* What the specification does not name is kept whole, at its end or where the
-		 * ellipsis stands. */
+		/* Dimensions that the specification does not name are kept whole, at its end or at
+		 * the ellipsis. */
 		if (i == s.n ? !s.ellipsis : bit(s.ellipsis, i))
 			for (int k = in->rank - used; k > 0; k--, d++)
 				if ((rc = mu_shape_push(&out->shape, in->dim[d], err)))

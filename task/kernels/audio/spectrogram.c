@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What speech is recognised by: the spectra of a sound's windows, and their cepstra on the mel
- * scale.  Numbers are double inside, as TensorFlow's are. */
+/* Features for speech recognition: spectra of a sound's windows and their mel-frequency cepstra.
+ * The arithmetic is in double, as TensorFlow's. */
 #include <math.h>
 
 #include "task/kernels/engine/args.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accumulators of gradients: what synchronous training aggregates in.  What they have in common is
- * in control/accumulator.c; how gradients are held is up to the kind, dense or sparse.
+/* Accumulators of gradients, in which synchronous training aggregates. control/accumulator.c has
+ * the part that dense and sparse accumulators share; each kind stores gradients in its own way.
  *
- * A gradient computed at an older step than the accumulator's is dropped.  Taking waits until
- * enough have come, gives their mean (or sum), and moves the accumulator to its next step. */
+ * A gradient computed at an older step than the accumulator's is dropped. Taking waits until enough
+ * gradients have arrived, returns their mean or sum, and moves the accumulator to its next step. */
 #ifndef MU_TASK_KERNELS_CONTROL_ACCUMULATOR_H
 #define MU_TASK_KERNELS_CONTROL_ACCUMULATOR_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sparse gradients: two lists of rows are merged as if both were sorted, and rows are summed where
- * they meet.  A mean is taken row by row: what a row was given, by how many gradients gave it.
+/* Sparse gradients. Two lists of rows are merged as if both were sorted, and equal rows are summed.
+ * The mean of a row is its sum divided by the number of gradients that had the row.
  *
- * Lists need not be sorted, and a row may come twice in one gradient: TensorFlow then keeps it
- * twice, with a mean of its own, and who takes the gradient adds the two.  The numbers of a
- * training step depend on that, so that it is done here as there. */
+ * Lists need not be sorted, and a gradient may contain a row twice. TensorFlow then keeps both,
+ * each with its own mean, and the reader of the gradient adds them. This kernel does the same,
+ * because the results of training depend on it. */
 #include <string.h>
 
 #include "task/kernels/control/accumulator.h"

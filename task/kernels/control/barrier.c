@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Barriers: elements that are put together by key, a component at a time, and taken when they are
- * whole, those first whose key came first.
+/* Barriers: elements assembled by key, one component at a time, and taken when they are complete,
+ * in the order in which their keys were first inserted.
  *
- * What is whole lies in a queue by priority, whose components are the number of the insertion that
- * began the element, its key, and its values.  The queue's lock guards the barrier too. */
+ * Complete elements are in a priority queue with these components: the insertion number that began
+ * the element, its key, and its values. The queue's lock also guards the barrier. */
 #include "task/kernels/control/queue.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Switch, Merge and the nodes of while loops.  What makes them special (deadness, frames) is the
- * executor's; here values only pass through, tensors and references alike. */
+/* Switch, Merge and the nodes of while loops. The executor handles deadness and frames; these
+ * kernels only forward tensors and references. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -61,7 +61,7 @@ static int switch_n(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* One of the references; the others are let go. */
+/* Forwards one of the references and releases the others. */
 static int ref_select(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t index;
@@ -77,8 +77,8 @@ static int ref_select(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* What counts as true: a number other than zero, a string that is not empty, any other tensor that
- * has elements. */
+/* True is a number other than zero, a string that is not empty, and any other tensor that has
+ * elements. */
 static int to_bool(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, 0);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mutexes that steps hold while they do what belongs together.
+/* Mutexes that protect a group of nodes within a step.
  *
- * Who has the lock has an object, which travels along the graph's edges; when the last tensor that
- * holds it has gone, at ConsumeMutexLock or with a step that failed, the next in line has its turn.
- * The object is made before its call stands in line, so that nothing can fail, nor be let go of,
- * under the queue's lock. */
+ * The holder of a lock has a lock object, which travels along the graph's edges. The lock is
+ * released when the last tensor that holds the object is destroyed: at ConsumeMutexLock, or when a
+ * step fails. Then the next waiter gets the lock. The kernel allocates the object before it queues
+ * the call, so nothing can fail, and nothing is freed, under the queue's lock. */
 #include "task/kernels/control/wait_queue.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ops of queues.  Enqueue, dequeue and close are calls that may wait.
+/* The ops of queues. Enqueue, dequeue and close are calls that may wait.
  *
- * A call that takes or brings many works element by element as they come and go, so it may ask for
- * more than the queue's capacity; when it fails, what it took goes back to the front.  Closing
- * without cancelling waits in line behind the enqueues that are pending. */
+ * A call for many elements takes or adds them one by one, so it may ask for more than the queue's
+ * capacity. When it fails, the elements it took return to the front of the queue. A close without
+ * cancellation waits behind the enqueues that are pending. */
 #include <sys/random.h>
 
 #include "task/kernels/control/queue.h"

@@ -110,7 +110,7 @@ static void received(void *arg, const struct mu_err *err, struct mu_tensor *tens
 		kernel_finish(c, err);
 		return;
 	}
-	if (dead) { /* whatever type it is said to have */
+	if (dead) { /* of any declared type */
 		mu_tensor_unref(tensor);
 		kernel_out_dead(c, 0);
 	} else if (tensor->dtype != e->dtype) {

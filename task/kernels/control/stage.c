@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Staging areas: tuples of tensors that one part of a step leaves for another, or for the next
- * step.  They are known by name alone; whoever comes first makes them. */
+/* Staging areas: tuples of tensors that one part of a step leaves for another part or for the next
+ * step. Their name alone identifies them; the first op that uses a name creates the area. */
 #include "task/kernels/control/wait_queue.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"

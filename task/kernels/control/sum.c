@@ -5,7 +5,7 @@
 #include "task/kernels/engine/gpu_table.h"
 #include "task/kernels/engine/loops/loops.h"
 
-/* On a GPU: in place, too, where nobody else holds it. */
+/* On a GPU; also in place if no other tensor shares the buffer. */
 static int add_there(struct gpu *g, struct mu_tensor *sum, const struct mu_tensor *t,
 		     struct mu_err *err)
 {

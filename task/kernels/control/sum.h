@@ -5,7 +5,7 @@
 
 #include "lib/tensor/tensor.h"
 
-/* *sum += t, in place where nobody else holds it; an unset sum becomes t. */
+/* *sum += t, in place if no other tensor shares the buffer; an unset sum becomes t. */
 int sum_add(struct mu_tensor *sum, const struct mu_tensor *t, struct mu_err *err);
 
 #endif

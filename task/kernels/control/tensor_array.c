@@ -76,7 +76,7 @@ static struct resource *tensor_array_same(void *arg, struct mu_err *err)
 	return arg;
 }
 
-/* A number that only says what comes after what: a new one, or the one that came in last. */
+/* The flow value, a scalar that only orders ops: a new one, or the one of the last input. */
 static int new_flow(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape one = mu_shape_scalar();
@@ -189,7 +189,7 @@ static int gradient_new(const struct tensor_array *a, const struct mu_shape *mor
 	return rc;
 }
 
-/* The array's gradients by `source`: made at the first call, shared by those that follow. */
+/* The array's gradients by `source`. The first call creates one; later calls share it. */
 static int give_gradient(struct kernel_call *c, const struct mu_shape *more, struct mu_err *err)
 {
 	struct tensor_array *g;
@@ -336,7 +336,7 @@ static int tensor_array_get(struct kernel_call *c, struct tensor_array *a, int64
 		    "= false?).",
 		    a->base.name, (long long)at);
 	if (!mu_tensor_is_set(&s->value)) {
-		/* What was written since may tell more than what was known then. */
+		/* Writes since then may have completed the shape. */
 		const struct mu_pshape *shape = a->identical ? &a->element : &s->shape;
 
 		if (zeros(c, a->dtype, shape, out, err))

@@ -128,7 +128,8 @@ static int list_add(const struct mu_object *a, const struct mu_object *b, struct
 
 /* ---- taking and giving ---- */
 
-/* Input i's list to be changed: itself when nobody else has it, else a copy; a reference. */
+/* Input i's list for writing: the list itself if nothing else refers to it, else a copy. Returns a
+ * reference. */
 int list_own(struct kernel_call *c, struct list **out, struct mu_err *err)
 {
 	struct mu_object *o;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of tensors, as values: an op takes one and gives another.
+/* Lists of tensors, as values: an op takes a list and returns one.
  *
- * A list that nobody else holds is changed in place and given on, so a loop that pushes is linear;
- * a shared one is copied, its tensors by reference.  An element that was never set reads as zeros.
- */
+ * A list with one reference is changed in place, so a loop that pushes takes linear time. A shared
+ * list is copied, its tensors by reference. An element that was never set reads as zeros. */
 #ifndef MU_TASK_KERNELS_CONTROL_TENSOR_LIST_H
 #define MU_TASK_KERNELS_CONTROL_TENSOR_LIST_H
 
@@ -23,7 +22,8 @@ struct list {
 struct list *list_new(enum mu_dtype type, const struct mu_pshape *shape, int64_t n);
 void list_set_length(struct list *l, int64_t n); /* what is new is not set */
 
-/* Input 0's list to be changed: itself when nobody else has it, else a copy; a reference. */
+/* Input 0's list for writing: the list itself if nothing else refers to it, else a copy. Returns a
+ * reference. */
 int list_own(struct kernel_call *c, struct list **out, struct mu_err *err);
 /* Input 0's list, of the node's element type; borrowed. */
 int list_see(const struct kernel_call *c, const struct list **out, struct mu_err *err);

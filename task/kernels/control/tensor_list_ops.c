@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ops of lists: making, changing, reading.  What a list holds lies where the nodes of its ops
- * are placed, all of them on one device; placement sees to that. */
+/* The ops that create, change and read lists. Placement puts all ops of a list, and therefore its
+ * elements, on one device. */
 #include "task/kernels/control/tensor_list.h"
 
 #include <string.h>

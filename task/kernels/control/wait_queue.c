@@ -44,7 +44,7 @@ static bool unlink_from(struct wait_queue *q, int line, struct waiter *w)
 	return false;
 }
 
-/* Takes those who are done off their lines, until nobody moves; returns them. */
+/* Removes completed calls from their queues until no call makes progress; returns them. */
 static struct waiter *serve(struct wait_queue *q)
 {
 	struct waiter *done = NULL, **last = &done;

@@ -22,9 +22,9 @@ struct dataset_kind {
 	size_t shared_size, cursor_size; /* bytes of `shared` and of `own` */
 	unsigned n_in;      /* datasets it draws from; ANY_NUMBER: as many as come first */
 	unsigned n_scalars; /* parameters that are numbers: the last ones */
-	/* Its functions, each with the attribute that names it and the one that has the types of
-	 * what it captured.  The captured are parameters, in the functions' order, before the
-	 * numbers. */
+	/* The dataset's functions. Each has two attributes: the function's name and the types of
+	 * its captured inputs. The captured inputs are parameters, in the order of the functions,
+	 * before the numeric ones. */
 	struct {
 		const char *name, *captured;
 	} function[MAX_FUNCTIONS];
@@ -44,7 +44,7 @@ struct dataset_kind {
 	/* (optional) what `own` says, written to an archive or read from it; what is below follows.
 	 * NULL where there is an `own`: its iterators cannot be saved. */
 	int (*state)(struct cursor *c, struct archive *a, struct mu_err *err);
-	bool sheds; /* it may let go of the cursor below that `open` has opened */
+	bool sheds; /* may release the input cursor that `open` has opened */
 };
 
 struct dataset {

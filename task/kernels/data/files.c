@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datasets of what is in files: records, lines, pieces of a fixed size; and of files' names.
+/* Datasets of the content of files (records, lines, blocks of a fixed size) and of file names.
  *
- * Files are read one after the other.  What goes wrong with one ends it: whoever ignores errors
- * goes on with the next. */
+ * Files are read one after the other. An error ends its file; a pipeline that ignores errors
+ * continues with the next file. */
 #include <errno.h>
 #include <glob.h>
 #include <string.h>

@@ -35,7 +35,7 @@ static int of_state(struct cursor *c, unsigned which, struct mu_tensor *out, uns
 	return dataset_apply(c, which, in, g->n, out, n_out, err);
 }
 
-/* Once, when the elements end or nobody wants more. */
+/* Runs once, at the end of the elements or when the last reader has closed. */
 static int generator_finish(struct cursor *c, struct mu_err *err)
 {
 	struct generator *g = c->own;
@@ -74,7 +74,7 @@ static int generator_next(struct cursor *c, struct mu_tensor *out, struct mu_err
 static void generator_close(struct cursor *c)
 {
 	struct generator *g = c->own;
-	struct mu_err err; /* nobody is left who could be told */
+	struct mu_err err; /* no caller is left to report it to */
 
 	generator_finish(c, &err);
 	element_drop(g->state, g->n);

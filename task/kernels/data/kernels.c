@@ -88,7 +88,7 @@ static int take_functions(struct kernel_call *c, struct dataset *d, struct mu_er
 	return 0;
 }
 
-/* Its switch, whatever its op calls it, and what it means where the node does not have it. */
+/* The boolean attribute that enables it, whose name differs by op, and its default. */
 static bool flag_of(const struct mu_node *n)
 {
 	return args_attr_bool(n, "reshuffle_each_iteration",

@@ -249,7 +249,7 @@ static int dataset_mix_rows_state(struct cursor *c, struct archive *a, struct mu
 	if (rc || !any || (rc = archive_element(a, r->t, c->d->n_out, err)))
 		return rc;
 	if (archive_reads(a)) {
-		r->n = 1; /* so that they are dropped with the cursor, whatever they are */
+		r->n = 1; /* so that the cursor's destructor also releases them */
 		if ((rc = dataset_mix_check_rows(r->t, c->d->n_out, err)))
 			return rc;
 		if (!c->d->n_out || !r->t[0].shape.dim[0])

@@ -88,8 +88,8 @@ static int shard_next(struct cursor *c, struct mu_tensor *out, struct mu_err *er
 	return rc > 0 ? cursor_next(c->up, out, err) : rc;
 }
 
-/* What one worker of several is to read.  TensorFlow may deal out whole files instead, which only
- * says which worker sees what. */
+/* The elements that one of several workers reads. TensorFlow may instead distribute whole files,
+ * which only changes which worker reads which element. */
 enum { POLICY_OFF = -1 };
 
 static void pass_read_policy(struct dataset *d, const struct mu_node *n)
@@ -378,7 +378,7 @@ static int64_t count_repeat(const struct dataset *d, int64_t n)
 	return n < 0 ? n : __builtin_mul_overflow(n, rounds, &all) ? ENDLESS : all;
 }
 
-/* The least of those that end. */
+/* The smallest cardinality among the finite inputs. */
 static int64_t count_zip(const struct dataset *d, int64_t n)
 {
 	int64_t least = ENDLESS;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that draw all of a dataset for themselves, without an iterator.
+/* Ops that read a whole dataset without an iterator.
  *
- * Functions of the pipeline are waited for, which no thread of the compute pool may do, so each
- * call has a thread while it draws.  A step that is cancelled stops the thread's caller: whatever
- * it waits for ends, and the thread always finishes the call.  All that belongs to the runtime is
- * let go before that, since the step, and then the runtime, may end right behind it. */
+ * The pipeline's functions may wait, which is forbidden on a thread of the compute pool, so each
+ * call has its own thread. Cancelling a step cancels everything that the thread waits for, and the
+ * thread always completes the call. It releases all objects of the runtime before that, because the
+ * step and the runtime may be freed right after. */
 #include <string.h>
 
 #include "task/kernels/data/dataset.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shuffling by a buffer.  With seeds the order is the one that TensorFlow gives: a generator of the
- * dataset draws two seeds for each iteration, or each has the dataset's own when it is not to
- * change; the element drawn makes place for the oldest one in the buffer. */
+/* Shuffling by a buffer. With seeds the order is TensorFlow's. A generator of the dataset draws two
+ * seeds per iteration, or every iteration uses the dataset's seeds if reshuffling is off. The
+ * oldest element of the buffer moves to the position of the element drawn. */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>

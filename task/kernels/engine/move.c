@@ -10,7 +10,7 @@
 
 _Static_assert((int)VIEW_MAX_RANK <= 2 * CUDA_MAX_RANK, "every view has to fit");
 
-/* Without a step it is folded, in host memory, whatever device the node is for. */
+/* Without a step the node is being folded, in host memory, on any device. */
 static bool on_gpu(const struct kernel_call *c, enum mu_dtype t)
 {
 	return mu_dtype_size(t) && c->step && gpu_here(c) && c->runtime->kernels->find_gpu(c->node);

@@ -26,8 +26,8 @@ int move_read(const struct mu_tensor *out, const struct mu_tensor *in, const str
 /* out seen through v = in (dense). */
 int move_write(const struct mu_tensor *out, const struct view *v, const struct mu_tensor *in,
 	       struct mu_err *err);
-/* A tensor that was kept, where the node's outputs lie: itself, or a copy that is brought in.  What
- * is on a GPU cannot be had elsewhere like that; it is an error. */
+/* A stored tensor, in the memory of the node's outputs: the tensor itself, or a copy from the host.
+ * A tensor on a GPU cannot be copied elsewhere by this function; that is an error. */
 int move_here(struct kernel_call *c, const struct mu_tensor *kept, struct mu_tensor *out,
 	      struct mu_err *err);
 /* out = in, of as many elements, unless they are the same memory. */

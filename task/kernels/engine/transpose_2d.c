@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements of 4 and of 8 bytes go by vectors (engine/loops/transpose.h), shorter ones by the loops
- * here.
+/* Elements of 4 and 8 bytes are transposed by vectors (engine/loops/transpose.h), shorter ones by
+ * the loops here.
  *
- * A few lines of several rows are gathered first, one row behind the other: rows that lie a power
- * of two apart would throw each other out of the first-level cache.  What comes out is written in
- * whole lines. */
+ * A few cache lines of several rows are gathered first, one row behind the other, because rows that
+ * are a power of two apart would evict each other from the first-level cache. The output is written
+ * in whole lines. */
 #include "task/kernels/engine/transpose_2d.h"
 
 #include <string.h>

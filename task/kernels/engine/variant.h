@@ -15,7 +15,7 @@ int variant_tensor(struct mu_tensor *out, struct mu_object *o, struct mu_err *er
 /* An object that holds a tensor, and the tensor that it holds; NULL: it is another kind. */
 struct mu_object *variant_box(const struct mu_tensor *t);
 const struct mu_tensor *variant_boxed(const struct mu_object *o);
-/* Nobody else has input i's object: it may be changed and given on. */
+/* True if input i is the only reference to its object, which may then be changed and returned. */
 bool variant_is_sole(const struct kernel_call *c, unsigned i);
 
 /* Element by element what ZerosLike and AddN of two mean for the objects in them. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Colours of pictures: as hue, saturation and value, turned, strengthened; and their contrast.  The
- * arithmetic is in double whatever the pixels are. */
+/* Colour transformations: RGB to HSV and back, hue, saturation and contrast. The arithmetic is in
+ * double for all pixel types. */
 #include <math.h>
 
 #include "task/kernels/engine/args.h"

@@ -98,7 +98,7 @@ static int read_boxes(const struct kernel_call *c, unsigned boxes, struct crops 
 	if (b->dtype != MU_FLOAT || of->dtype != MU_INT32)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "boxes are float, their pictures int32");
 	if (!b->shape.count && !of->shape.count)
-		return 0; /* no boxes, whatever their shapes */
+		return 0; /* no boxes, of any shape */
 	if (b->shape.rank != 2 || b->shape.dim[1] != SIDES || of->shape.rank != 1 ||
 	    of->shape.count != b->shape.dim[0])
 		return mu_fail(err, MU_INVALID_ARGUMENT,

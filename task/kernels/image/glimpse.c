@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Glimpses: a window of one size out of each picture, where an offset says.  What lies outside the
- * picture is zero or noise, of no seed: as bright as the pictures' pixels are. */
+/* Glimpses: a window of a fixed size at an offset in each image. Pixels outside the image are zero
+ * or unseeded noise in the range of the image's pixels. */
 #include <math.h>
 
 #include "task/kernels/engine/args.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libjpeg's errors jump out of it.  What a reading or writing owns lies in one struct on the heap,
- * which is still there, and whole, after a jump. */
+/* libjpeg reports errors by longjmp. Everything a decoder or encoder owns is in one struct on the
+ * heap, which is still valid after the jump. */
 #include "task/kernels/image/jpeg.h"
 
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Boxes that overlap a better one too much are left out (non-maximum suppression), best first.
+/* Non-maximum suppression: removes boxes that overlap a better box too much, best first.
  *
- * Candidates wait in a heap.  With a sigma a candidate that overlaps loses some of its score
- * instead of being left out, and goes back into the heap with what it has left; `seen` keeps it
- * from being weighed twice by the same chosen box, so that every pair is looked at once at most. */
+ * Candidates are in a heap by score. With a sigma, an overlapping candidate loses part of its score
+ * instead of being removed, and returns to the heap. `seen` prevents the same selected box from
+ * reducing a candidate twice, so every pair is compared at most once. */
 #include <float.h>
 #include <math.h>
 

@@ -347,7 +347,7 @@ static int run_back_there(struct kernel_call *c, struct resize *r, struct mu_err
 	return rc;
 }
 
-/* Sums are made in double, whatever the gradient's type. */
+/* Sums are in double for all gradient types. */
 static int run_back(struct kernel_call *c, struct resize *r, struct mu_err *err)
 {
 	MU_AUTO_TENSOR grad = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How pictures become larger or smaller, whatever device does it: each place of the result along an
- * axis takes so much of certain places of the picture, its taps. */
+/* The weights for resizing images on any device: each output position along an axis is a weighted
+ * sum of certain input positions, its taps. */
 #ifndef MU_TASK_KERNELS_IMAGE_RESIZE_H
 #define MU_TASK_KERNELS_IMAGE_RESIZE_H
 

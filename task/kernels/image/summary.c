@@ -11,7 +11,7 @@
 struct picture {
 	int64_t pixels, depth;
 	enum mu_dtype type;
-	unsigned char bad[4]; /* what stands for a pixel that is no number */
+	unsigned char bad[4]; /* replaces a pixel that is not finite */
 };
 
 static bool finite_pixel(const double *v, int64_t depth)
@@ -28,8 +28,8 @@ static double rounded(double v, enum mu_dtype t)
 	return t == MU_HALF ? half_to_float(float_to_half((float)v)) : t == MU_FLOAT ? (float)v : v;
 }
 
-/* Nobody said what range the numbers have: where one is negative, the largest of either sign
- * becomes 127 above or below 128; else the largest becomes 255. */
+/* The range of the values is not given. If a value is negative, the largest magnitude becomes 127
+ * above or below 128; else the largest value becomes 255. */
 static void choose_range(const struct picture *p, const double *v, double *scale, double *offset)
 {
 	float low = INFINITY, high = -INFINITY;

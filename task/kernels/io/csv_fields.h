@@ -11,7 +11,7 @@ enum { CSV_MAX_COLUMNS = 4096 };
 struct csv_columns {
 	char delim;
 	bool quotes;
-	bool exclude;   /* the columns named are those that do not count */
+	bool exclude;   /* the listed columns are those to skip */
 	bool one_empty; /* an empty line is an empty field, not none */
 	struct mu_span na;
 	int n_select; /* 0: all count */

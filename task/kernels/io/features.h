@@ -50,7 +50,7 @@ unsigned features_outputs(const struct features *f);
 int features_begin(struct features *f, int64_t examples, struct mu_err *err);
 /* The next feature of example `current`, for example_read. */
 void features_note(void *arg, struct mu_span key, const struct example_list *list);
-/* What was noted of example `current` has the types that were asked for. */
+/* Checks that the values recorded for example `current` have the requested types. */
 int features_check(const struct features *f, struct mu_err *err);
 /* All tensors, new ones, in out; on failure what is in out is the caller's to give back. */
 int features_give(const struct features *f, struct mu_tensor *out, struct mu_err *err);

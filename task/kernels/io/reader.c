@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers: resources that read the files whose names come out of a queue, one record after the
- * other.
+/* Readers: resources that read the files whose names come from a queue, one record after the other.
  *
- * Who reads waits in the queue's line of takers, so a read that needs a new name is parked like a
- * dequeue and reads are served in turn.  The reader's own lock comes after the queue's.  One struct
- * of functions a kind of file. */
+ * A read that needs a new file name is parked in the queue's wait list like a dequeue, so reads
+ * complete in order. The lock order is queue, then reader. Each file kind is one struct of
+ * functions. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LoadAndRemapMatrix: a matrix of a checkpoint with its rows and columns where a new vocabulary
- * wants them.  What the old one did not have is taken from the initializing values, in order. */
+/* LoadAndRemapMatrix: reads a matrix of a checkpoint and reorders its rows and columns for a new
+ * vocabulary. Rows and columns that the old vocabulary lacks come from the initializing values, in
+ * order. */
 #include "lib/checkpoint/bundle.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writers of event files that live in a task: the program says what, the task writes it down.
+/* Writers of event files as resources of a task.
  *
- * What is written reaches the file when there are more than max_queue of it or the last flush is
- * flush_millis ago, at the next write; and when the writer is flushed or closed. */
+ * Events are written to the file when there are more than max_queue of them, when flush_millis have
+ * passed since the last flush (checked at the next write), and when the writer is flushed or
+ * closed. */
 #include <math.h>
 #include <pthread.h>
 

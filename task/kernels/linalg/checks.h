@@ -22,7 +22,7 @@ struct product_batch {
 int check_batch_matmul(const struct kernel_call *c, struct product *p, struct product_batch *batch,
 		       struct mu_shape *shape, struct mu_err *err);
 struct fused_matmul {
-	bool bias_add; /* a vector, as BiasAdd has it; else whatever broadcasts */
+	bool bias_add; /* BiasAdd: a vector; else any shape that broadcasts */
 	bool activates;
 	enum unary_op activation;
 };

@@ -188,7 +188,8 @@ static bool log_by_roots(int n, number *t, number *room)
 	return true;
 }
 
-/* By the Schur form.  flag: the logarithm, not the root.  What has none becomes NaN. */
+/* Uses the Schur form. flag: logarithm instead of square root. Matrices without a result become
+ * NaN. */
 static int function_one(const struct matrix_job *j, int64_t k, double *room)
 {
 	int n = j->a.rows, rc;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an Einsum comes to, for every device: one product of matrices for each place of the batch,
- * with the operands transposed for it.
+/* An Einsum reduced to products, for every device: one product of matrices per batch index, of
+ * transposed operands.
  *
- * Every axis has a label: a letter, or a place in an ellipsis, counted from its right end.  A label
- * of both operands and the result is of the batch, of both operands alone it is summed over by the
- * product, of one operand and the result it is a row or a column, and of one operand alone it is
- * summed over before.  So operand a is seen as [batch, rows, inner], b as [batch, inner, columns],
- * and the product is seen as what the equation wants.  A letter that stands twice in an operand is
- * its diagonal, twice in the result it makes one of zeros. */
+ * Every axis has a label: a letter, or a position in an ellipsis, counted from its right end. A
+ * label of both operands and the result is a batch axis. A label of both operands alone is summed
+ * by the product. A label of one operand and the result is a row or a column. A label of one
+ * operand alone is summed before.
+ *
+ * Operand a is thus viewed as [batch, rows, inner] and b as [batch, inner, columns], and the
+ * product is viewed as the equation's result. A letter that occurs twice in an operand selects its
+ * diagonal; twice in the result, it makes a diagonal. */
 #ifndef MU_TASK_KERNELS_LINALG_EINSUM_H
 #define MU_TASK_KERNELS_LINALG_EINSUM_H
 

@@ -287,7 +287,7 @@ static int fast_one(const struct matrix_job *j, int64_t k, double *room)
 	return 0;
 }
 
-/* By singular values, those that are as good as 0 left out: the smallest solution there is. */
+/* Uses singular values and omits negligible ones: the solution of smallest norm. */
 static int slow_one(const struct matrix_job *j, int64_t k, double *room)
 {
 	int m = j->a.rows, n = j->a.cols, columns = j->b.cols, high = m > n ? m : n, rc;

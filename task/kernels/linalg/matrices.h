@@ -31,7 +31,7 @@ int matrices_out(struct kernel_call *c, unsigned i, enum mu_dtype t, const struc
 enum order { BY_ROWS, BY_COLUMNS };
 /* Copies matrix k. */
 void matrices_get(const struct matrices *m, int64_t k, enum order order, void *to);
-/* The same as complex numbers, whatever the type. */
+/* The same as complex numbers, for any type. */
 void matrices_get_complex(const struct matrices *m, int64_t k, enum order order, void *to);
 /* A matrix of doubles or complex doubles, as `out` is real or complex, from element `at` on. */
 void matrices_put(struct mu_tensor *out, int64_t at, enum order order, int rows, int cols,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Systems and products of matrices that have three diagonals, given as three rows: what stands
- * above the main one, from the first row on, the main one, and what stands below, from the second
- * row on.  Worked as complex numbers, whatever the type. */
+/* Solves and products of tridiagonal matrices, given as three rows: superdiagonal (used from the
+ * first row on), diagonal, and subdiagonal (used from the second row on). The arithmetic is complex
+ * for all types. */
 #include <complex.h>
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Short rows are taken several at a time, as one long row: a call for 32 elements costs more than
- * their sum.  Of floats it is the better sum too: fewer terms run into one. */
+/* Several short rows are processed as one long row, because a call for 32 elements costs more than
+ * their sum. For floats this is also more accurate, since fewer terms are added to each partial
+ * sum. */
 #include "task/kernels/math/columns.h"
 
 enum { LONG = 1024 /* elements */, FEW = 4 /* long rows that are not worth it */ };

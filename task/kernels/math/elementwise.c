@@ -537,7 +537,7 @@ static int clip_by_value(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* Three tensors of one shape, but for those that are one number. */
+/* Three tensors of one shape; scalars are allowed. */
 static int betainc(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape *shape = &kernel_in(c, 0)->shape;

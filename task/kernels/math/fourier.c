@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transforms of Fourier along the last one, two or three dimensions.  Of reals only the half is
- * kept that the other follows from; fft_length says how much of the input is taken.  Worked in
- * double, whatever the type. */
+/* Fourier transforms over the last one, two or three dimensions. The transform of real input keeps
+ * only the non-redundant half; fft_length is the input length used. The arithmetic is in double for
+ * all types. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,8 +93,8 @@ static void along(const struct transform *w, int d, number *x, number *line)
 	}
 }
 
-/* The last dimension of reals back: from half a line to a whole one of reals, straight out.  What
- * was left out is the conjugate of what is there. */
+/* The inverse transform of the last dimension to real output: extends half a line to a whole one by
+ * conjugation and writes the real results directly. */
 static void back_to_reals(const struct transform *w, int64_t item, number *x, number *line)
 {
 	int last = w->kind.rank - 1;
@@ -151,7 +151,7 @@ static void fourier_part(void *arg, int64_t from, int64_t to)
 
 /* ---- what is wanted ---- */
 
-/* Of reals, what fft_length says, which the input must be large enough for. */
+/* Real input: uses fft_length elements, which the input must have. */
 static int read_lengths(const struct kernel_call *c, struct transform *w, struct mu_err *err)
 {
 	int rank = w->kind.rank, n, rc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inverse of the normal distribution by Halley's steps from a rough start; the incomplete gamma
- * and beta functions by their series or continued fractions, whichever is quick where the argument
- * lies.  What is differentiated by a parameter carries its derivative along, number by number. */
+/* The inverse normal distribution by Halley's method from a rough start; the incomplete gamma and
+ * beta functions by series or continued fractions, depending on the argument. Derivatives by a
+ * parameter are computed term by term beside the value. */
 #include "task/kernels/math/special.h"
 
 #include <math.h>
@@ -117,8 +117,8 @@ static bool near_zero(double a, double x)
 	return x <= 1 || x <= a;
 }
 
-/* Whether neither a series nor a fraction is called for; *value, then: `none` where nothing lies
- * below x, `all` where everything does, or no number. */
+/* True if the result needs neither a series nor a fraction. *value is then `none` (no mass below
+ * x), `all` (all mass below x), or NaN. */
 static bool gamma_edge(double a, double x, double none, double all, double *value)
 {
 	if (!(a > 0) || !(x >= 0) || (isinf(a) && isinf(x)))
@@ -164,8 +164,8 @@ double special_igamma_grad_a(double a, double x)
 	return series ? slope : -slope;
 }
 
-/* The share below a sample stays what it is: dx = -(what it is differentiated by a) / density,
- * the density being the factor before the series or fraction, times a / x or 1 / x. */
+/* The cumulative probability of a sample stays constant: dx = -(derivative by a) / density. The
+ * density is the factor before the series or fraction, times a / x or 1 / x. */
 double special_gamma_sample_grad(double a, double x)
 {
 	double edge;

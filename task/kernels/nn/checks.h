@@ -85,8 +85,8 @@ struct norm_sizes {
 /* With the image's channels last. */
 int check_batch_norm(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err);
 int check_batch_norm_grad(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err);
-/* Runs it with the channels last, whatever data_format says: of NCHW the first `images` inputs are
- * transposed, and output 0 is transposed back. */
+/* Runs it with channels last for either data_format: for NCHW it transposes the first `images`
+ * inputs, and output 0 back. */
 typedef int norm_transpose_fn(struct kernel_call *c, const struct mu_tensor *t, bool last,
 			      struct mu_tensor *out, struct mu_err *err);
 int norm_run(struct kernel_call *c, unsigned images, kernel_fn *run, norm_transpose_fn *by,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Grey dilation: each place of the output is the largest sum of a pixel under the window and the
- * filter's number there, channel by channel.  A gradient goes to the pixel, or to the filter's
- * number, of the first sum that was largest; nothing is remembered, so they look for it again.
+/* Grey dilation: each output is the largest sum of a pixel under the window and the filter's value
+ * there, per channel. A gradient goes to the pixel, or to the filter element, of the first largest
+ * sum. The gradient kernels search for it again.
  *
- * Rows are split among threads for the output, channels for the gradients: those of one channel are
- * added in the order of the places, whatever the threads. */
+ * Threads divide the rows of the output; for gradients they divide channels. Each channel's
+ * gradients are added in the order of positions, so results do not depend on the number of threads.
+ */
 #include <float.h>
 
 #include "task/kernels/engine/args.h"

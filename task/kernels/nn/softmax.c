@@ -190,8 +190,7 @@ int check_sparse_cross_entropy(const struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* All of them, as far as a message has room: whoever is told of one wants to know where it stands.
- */
+/* Lists all of them, as far as the message has room. */
 static int wrong_label(const struct mu_tensor *labels, int64_t label, int64_t classes,
 		       struct mu_err *err)
 {

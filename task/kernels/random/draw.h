@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors of random numbers from where a generator stands: the same numbers as TensorFlow's, for
- * ops that keep a generator and for those that are told its key and counter. */
+/* Random tensors from a given generator state: TensorFlow's numbers, for ops with their own
+ * generator and for ops that take key and counter as inputs. */
 #ifndef MU_TASK_KERNELS_RANDOM_DRAW_H
 #define MU_TASK_KERNELS_RANDOM_DRAW_H
 

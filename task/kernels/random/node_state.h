@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node keeps from step to step, such as a generator of random numbers.  It belongs to the
- * session and goes by the node's name, because a session registers the graph anew for each set of
- * fetches; outside a session, to the registered node itself. */
+/* State that a node keeps between steps, such as a random generator. It belongs to the session and
+ * is identified by the node's name, because a session registers the graph anew for each set of
+ * fetches. Outside a session it belongs to the registered node. */
 #ifndef MU_TASK_KERNELS_RANDOM_NODE_STATE_H
 #define MU_TASK_KERNELS_RANDOM_NODE_STATE_H
 

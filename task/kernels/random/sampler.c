@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Candidate samplers, for losses that look at a few of very many classes: each draws classes, and
- * says how often it expects to draw them and those that are true.  The numbers are TensorFlow's for
- * the same seeds. */
+/* Candidate samplers, for losses over a few of very many classes. Each draws classes and returns
+ * the expected counts of the sampled and the true classes. The numbers are TensorFlow's for the
+ * same seeds. */
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
@@ -282,7 +282,7 @@ static int make_fixed(struct sampler *s, const struct mu_node *n, struct mu_err 
 			       (long long)w.shard, (long long)w.shards, (long long)reserved);
 	if (reserved > w.shard)
 		w.n = (reserved - 1 - w.shard) / w.shards + 1;
-	w.id = w.n; /* TensorFlow counts on from here, whatever the shards */
+	w.id = w.n; /* TensorFlow continues counting from here for all shards */
 	if (w.n > s->range)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "range is %lld must be equal to weights size  %lld",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random tensors by a generator that is a variable: a vector of int64, two of them the counter and
- * one the key, which the program may read, set and save.  What a draw takes is 256 groups an
- * element, taken under the variable's lock; then it is drawn without it. */
+/* Random tensors from a generator stored in a variable: a vector of int64, two of them the counter
+ * and one the key, which the program may read, set and save. A kernel advances the counter by 256
+ * groups per element under the variable's lock, and then draws without the lock. */
 #include <sys/random.h>
 
 #include "task/kernels/engine/kernel_table.h"

@@ -118,8 +118,8 @@ static int gru(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* Of the above, and r, u, c and what came back to h: to x, to h_prev, to c and to r and u before
- * their functions. */
+/* The gradients of the above, from r, u, c and the gradient of h: for x, for h_prev, for c, and for
+ * r and u before their activation. */
 static int gru_grad(struct kernel_call *c, struct mu_err *err)
 {
 	float *to[GRU_OUTPUTS];

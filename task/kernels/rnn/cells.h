@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ops of recurrent cells share, be it one step or a whole sequence: their shapes, and a
- * step of an LSTM forth and back.  Worked in float. */
+/* Shapes and the forward and backward LSTM step, shared by the ops of one step and those of a whole
+ * sequence. The arithmetic is in float. */
 #ifndef MU_TASK_KERNELS_RNN_CELLS_H
 #define MU_TASK_KERNELS_RNN_CELLS_H
 
@@ -48,8 +48,8 @@ void lstm_step(const struct lstm *l, const float *x, const float *cs, const floa
 /* The same from [x, h] w + b, which is in `gates` and is changed. */
 void lstm_gates(const struct lstm *l, const float *cs, float *gates, float *const *out);
 
-/* What came back to cs and h of a step goes to the cells before, to the gates before their
- * functions, and is added to what has come to the peepholes.  out: what the step gave. */
+/* Distributes the gradients of a step's cs and h: to the previous cells, to the gates before their
+ * activation, and added to the gradients of the peepholes. out: the step's outputs. */
 struct lstm_back {
 	const float *cs, *d_cs, *d_h; /* before the step; and what came back */
 	const float *const *out;

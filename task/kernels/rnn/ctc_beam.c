@@ -236,8 +236,7 @@ static void beam_fini(struct beam *b)
 	free(b->y);
 }
 
-/* The classes from the beginning on; of those that follow one another only one, if that is asked.
- */
+/* The classes of the path from its beginning; merges repeated ones if requested. */
 static bool spell(const struct beam *b, int64_t text, bool merge, struct path *p)
 {
 	int64_t n = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CTCLoss: how unlikely the labels are under all ways of stretching them over the time, and what
- * that is differentiated by the scores.  Worked in double, in logarithms.
+/* CTCLoss: the negative log probability of the labels over all alignments, and its gradient by the
+ * scores. The arithmetic is in double, in logarithms.
  *
- * A sequence of labels a b is walked as - a - b -, a state each, - being the blank.  From one
- * moment to the next the walk stays, goes on by one state, or passes over a blank that stands
- * between two labels that differ.  `ahead[t][u]` is the chance of being at u at t, with what was
- * seen up to t; `behind[u]`, kept for one moment only, that of getting from u to the end. */
+ * Labels a b become the states - a - b -, where - is the blank. From one time step to the next a
+ * path stays, advances by one state, or skips a blank between two different labels. `ahead[t][u]`
+ * is the probability of reaching state u at time t, including the score at t. `behind[u]`, kept for
+ * one time step, is the probability of reaching the end from u. */
 #include <stdatomic.h>
 #include <stdlib.h>
 

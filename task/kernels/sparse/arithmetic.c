@@ -73,9 +73,8 @@ static int64_t sparse_arithmetic_join(const struct sparse *a, const struct spars
 	return n;
 }
 
-/* Outputs 0 and 1: the positions, and `op` of the values, of which those that are lacking are zero
- * (or, with `sums`, not there to be added).  Sums of two that are smaller than input 6 are left
- * out. */
+/* Outputs 0 and 1: the positions, and `op` of the values. A missing value is zero, or with `sums`
+ * not added. Sums below input 6 are dropped. */
 static int union_of(struct kernel_call *c, enum binary_op op, bool sums, struct mu_err *err)
 {
 	struct mu_tensor *at, *values;

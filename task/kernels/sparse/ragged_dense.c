@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RaggedTensorToTensor: ragged rows laid out as a plain tensor.  What a row lacks is the default
- * value; what lies beyond the shape that was asked for is left out.
+/* RaggedTensorToTensor: converts ragged rows to a dense tensor. The default value fills short rows;
+ * values outside the requested shape are dropped.
  *
- * A level comes as splits, or as the number of the row that each value is in; the first of the
- * latter has the count of its rows before it.  Both are turned into splits first. */
+ * A level is given as row splits or as the row number of each value; the first level of row numbers
+ * is preceded by the row count. Both are converted to splits first. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/broadcast.h"
 #include "task/kernels/engine/elems.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions of sparse tensors, to dense ones and to sparse ones.  Entries are put in the order of
- * the dimensions that stay; those that fall on one place follow each other. */
+/* Reductions of sparse tensors to dense and to sparse ones. Entries are sorted by the remaining
+ * dimensions, so entries of one output element are adjacent. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sparse tensors as three strings, each a TensorProto: positions, values, shape.  That is how
- * tf.train.batch sends them through a queue.  As three variants they go through input pipelines. */
+/* Sparse tensors as three strings, each a TensorProto: positions, values, shape. tf.train.batch
+ * sends them through a queue in this form; input pipelines use three variants. */
 #include "lib/tensor/tensor_proto.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sparse tensors as kernels see them: positions [n, rank], values [n] and a shape; and those that
- * are kept or sent one by one and joined again as the rows of a larger one. */
+/* Sparse tensors in kernels: positions [n, rank], values [n] and a shape. Also those that are
+ * stored or serialized one by one and joined again as rows of a larger one. */
 #ifndef MU_TASK_KERNELS_SPARSE_SPARSE_H
 #define MU_TASK_KERNELS_SPARSE_SPARSE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resources without content: one by which TensorFlow tests how resources are named, made and
- * removed, and those that a dataset's op wants beside it where the dataset keeps seeds or elements
- * itself. */
+/* Resources without content. One is TensorFlow's test resource for naming, creation and removal.
+ * The others are inputs that dataset ops require although the dataset itself keeps seeds or
+ * elements. */
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/state/variables.h"
 

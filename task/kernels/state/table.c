@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lookup tables: keys of any plain type or strings to values of any type.
  *
- * One form serves them all: a map from a key's bytes to a row number, and the rows in one tensor.
- * HashTable is filled once (its initializer may run again with the same content); MutableHashTable
- * is written at will, and one of tensors has rows of more than one element.  Of a dense one two
- * keys are its own: what TensorFlow marks free and deleted places with. */
+ * One form serves all: a map from a key's bytes to a row number, and the rows in one tensor.
+ * HashTable is filled once (its initializer may run again with the same content). MutableHashTable
+ * may be written at any time, and MutableHashTableOfTensors has rows of several elements. A dense
+ * table reserves two keys, with which TensorFlow marks empty and deleted buckets. */
 #include <string.h>
 
 #include "lib/base/map.h"
@@ -19,7 +19,7 @@ struct table {
 	enum mu_dtype key, value;
 	struct mu_pshape row_shape;
 	bool is_mutable, filled;
-	struct mu_tensor own[2]; /* keys that nobody may use; unset: none */
+	struct mu_tensor own[2]; /* reserved keys; unset: none */
 	int64_t row;             /* elements in a row */
 	struct mu_map rows;
 	void *values; /* room rows of row elements */
@@ -79,8 +79,8 @@ static bool same_span(struct mu_span a, struct mu_span b)
 	return a.len == b.len && (!a.len || memcmp(a.data, b.data, a.len) == 0);
 }
 
-/* What a dense table says besides: its own keys, and how it would be laid out, which matters to
- * nobody here, but has to make sense. */
+/* The attributes of a dense table: its reserved keys, and its bucket layout, which has no effect
+ * here but must be valid. */
 static int dense_spec(const struct kernel_call *c, struct table *spec, struct mu_err *err)
 {
 	int64_t places = args_attr_int(c->node, "initial_num_buckets", 131072);

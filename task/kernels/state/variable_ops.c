@@ -129,7 +129,7 @@ static int assign(struct kernel_call *c, struct mu_err *err)
 			       "Assign requires shapes of both tensors to match. lhs shape= %s "
 			       "rhs shape= %s",
 			       mu_pshape_str(&shape), mu_shape_str(&t->shape));
-	/* Updates go to the buffer itself, so it must be nobody else's (a constant's, say). */
+	/* Updates write into the buffer, so nothing else (a constant, say) may share it. */
 	struct mu_tensor own;
 	if (mu_tensor_is_own(t) || t->buf->device) { /* on a GPU updates see to that themselves */
 		own = mu_tensor_ref(t);

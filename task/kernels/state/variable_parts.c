@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables written in part, and those that live for a few nodes of one step. */
+/* Partial assignment of variables, and temporary variables that live for a few nodes of one step.
+ */
 #include "task/kernels/array/strided.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"

@@ -139,11 +139,12 @@ int variable_in(const struct kernel_call *c, unsigned i, struct variable **out, 
 	return rc;
 }
 
-/* The value to update.  By handle it is made exclusively ours, so that whoever read it keeps what
- * he read.  By reference it is updated where it lies: TensorFlow's readers of reference variables
- * see later updates through the buffer they share, and synchronous training depends on it (its
- * tokens carry a global step that was read before the step was counted).  What another task was
- * sent does not change there, so what it is shown instead must not either. */
+/* The value to update. For a handle the buffer is made exclusive first, so earlier readers keep
+ * their value. For a reference it is updated in place: TensorFlow's readers of reference variables
+ * see later updates through the shared buffer. Synchronous training depends on this, because its
+ * tokens carry a global step that was read before it was incremented. A value that was sent to
+ * another task does not change there, so readers in this process must not see the change through
+ * that path either. */
 static int value_to_update(const struct kernel_call *c, unsigned i, struct variable *v,
 			   struct mu_tensor **out, struct mu_err *err)
 {

@@ -28,9 +28,8 @@ static inline void variable_put(struct variable *v)
 }
 MU_AUTO_DEFINE(variable_put, struct variable)
 
-/* Variables of inputs 0 … n-1, their locks taken in one order whatever order they came in, and
- * their values ready to be written: in place for references, exclusively ours for handles.  Undone
- * by variables_unlock. */
+/* The variables of inputs 0 … n-1, locked in one global order, with writable values: in place for
+ * references, exclusive for handles. variables_unlock undoes this. */
 enum { VARIABLES_MAX = 4 };
 struct variables {
 	unsigned n;

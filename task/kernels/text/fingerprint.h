@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fingerprints of strings.  Which bucket a word or a cross of words falls into is part of every
- * model that was trained with it, so they are TensorFlow's, bit for bit. */
+/* Fingerprints of strings. Trained models depend on the bucket of each word or feature cross, so
+ * the results equal TensorFlow's bit for bit. */
 #ifndef MU_TASK_KERNELS_TEXT_FINGERPRINT_H
 #define MU_TASK_KERNELS_TEXT_FINGERPRINT_H
 

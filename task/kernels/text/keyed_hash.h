@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* SipHash-2-4: without the key, nobody can aim at a bucket. */
+/* SipHash-2-4: without the key an attacker cannot choose buckets. */
 uint64_t keyed_hash(const uint64_t key[2], const char *s, size_t n);
 /* MurmurHash64A with the seed of TensorFlow's first releases. */
 uint64_t first_hash(const char *s, size_t n);

@@ -198,7 +198,7 @@ static int put_open(struct translation *t, bool *item)
 	return 0;
 }
 
-/* The length of {2}, {2,} or {2,5}; 0: the brace stands for itself. */
+/* The length of {2}, {2,} or {2,5}; 0: the brace is a literal. */
 static size_t read_braces(const char *s, long *most)
 {
 	char *end;

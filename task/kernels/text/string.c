@@ -94,7 +94,7 @@ static int regex_full_match(struct kernel_call *c, struct mu_err *err)
 
 /* ---- replacing what matches ---- */
 
-/* \0 to \9 in the rewrite stand for what the groups matched. */
+/* In the rewrite, \0 to \9 are replaced by the matched groups. */
 static void put_rewrite(struct mu_buf *b, const char *text, size_t groups[REGEX_GROUPS][2],
 			const char *rewrite)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Characters out of bytes and into bytes, by the few encodings that programs name.  Bytes are
- * anybody's: what is malformed is told piece by piece, a piece being what could have begun a
- * character (the longest such run), as browsers and ICU count them. */
+/* Decoding and encoding of characters in the encodings that programs name. Input is untrusted:
+ * malformed bytes are reported piece by piece. A piece is the longest prefix of a valid character,
+ * as browsers and ICU count. */
 #ifndef MU_TASK_KERNELS_TEXT_UNICODE_H
 #define MU_TASK_KERNELS_TEXT_UNICODE_H
 
@@ -10,7 +10,7 @@
 enum { UNICODE_LAST = 0x10ffff, UNICODE_MALFORMED = -1 };
 
 struct unicode_encoding;
-/* By its name, whatever its case, dashes and underscores; NULL: it is not known here. */
+/* Looks an encoding up by name; case, dashes and underscores are ignored. NULL: unknown. */
 const struct unicode_encoding *unicode_encoding_named(const char *name);
 /* The next character of a text that is not empty, or UNICODE_MALFORMED; returns how many bytes it
  * took, one or more. */

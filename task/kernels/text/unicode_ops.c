@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts as characters, and in other encodings.  What is malformed fails the step, is left out or
- * stands as another character, as the node says. */
+/* Texts as code points, and transcoding. Depending on the node, malformed input fails the step, is
+ * dropped or is replaced. */
 #include "task/kernels/text/unicode.h"
 
 #include "task/kernels/engine/args.h"

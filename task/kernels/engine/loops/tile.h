@@ -48,9 +48,9 @@
 			to[1] = hi##r;                                                             \
 	}
 
-/* Of a tile less wide than its vectors only the columns are stored.  Where they are whole lines of
- * c (the tile is as wide as c) a line may be stored with what is behind it, as long as that lies in
- * lines that follow in this tile. */
+/* A tile that is narrower than its vectors stores only its columns. If the tile is as wide as c, a
+ * store may also overwrite the following elements, as long as they belong to later rows of this
+ * tile. */
 #define TILE_FUNCTIONS(T)                                                                          \
 	static inline __attribute__((always_inline)) void tile_##T(                                \
 	    const struct tile *t, const int rows, const int vectors)                               \

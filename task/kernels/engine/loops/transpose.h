@@ -58,14 +58,14 @@ enum {
 	TRANSPOSE_WIDE = 128, /* columns of `from`, rows of `to`, that are gone through at a time */
 };
 
-/* transpose_block: `high` rows of a whole vector each to `wide` lines.  They are written whole
- * while `free` elements from the first on may be: what is too much of one is overwritten by the
- * next.
+/* transpose_block: writes `high` rows of one vector each to `wide` lines. It stores whole vectors
+ * while at least `free` elements may be written; the next store overwrites the surplus of the one
+ * before.
  *
- * transpose_lines: as many rows and columns as a line of the cache has elements.  Where vectors are
- * shorter, or the matrix is, the rows are gathered first, so that each line of `from` is read once
- * and each of `to` is written at once: rows that lie a power of two apart would throw each other
- * out of the first-level cache. */
+ * transpose_lines: transposes as many rows and columns as a cache line has elements. If the vectors
+ * or the matrix are narrower, it first gathers the rows. Each line of `from` is then read once and
+ * each line of `to` written once. Without gathering, rows that are a power of two apart would evict
+ * each other from the first-level cache. */
 #define TRANSPOSE_FUNCTIONS(T)                                                                     \
 	typedef T transpose_vec_##T __attribute__((vector_size(TILE_BYTES)));                      \
 	typedef T transpose_loose_##T                                                              \
