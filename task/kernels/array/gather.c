@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows picked out of a table by number: a tensor's, or a variable's on the task that holds it. */
+/* Gather: rows of a tensor by index, or of a variable on the task that holds it. */
 #include "task/kernels/array/rows.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Joining tensors along an axis and taking them apart again. */
+/* Concat, Pack, Split and Unpack: tensors joined along an axis and split again. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"

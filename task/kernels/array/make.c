@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors made from little: filled, counted out, one-hot, indices of what is true. */
+/* Ops that create a tensor: Fill, Range, LinSpace, OneHot, Where (the positions of true elements).
+ */
 #include <math.h>
 
 #include "task/kernels/engine/args.h"

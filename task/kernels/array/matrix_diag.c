@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrices and their diagonals: those of the innermost two dimensions, one after the other.
+/* Diagonals of the matrices in the innermost two dimensions: set, read, and matrices built from
+ * them.
  *
- * The V3 ops deal in a band of diagonals k0 … k1 (0 the main one, positive above it).  A band of
- * more than one is a matrix of its own, a row a diagonal from the uppermost down, as wide as the
- * longest; `align` says at which end of its row a shorter one lies, apart for those above and
- * those below the main diagonal.  The V2 ops have no such attribute: all lie at the left. */
+ * The V3 ops handle a band of diagonals k0 … k1 (0 is the main one, positive is above it). A band
+ * of several diagonals is a matrix with one row per diagonal, from the uppermost down, as wide as
+ * the longest. `align` gives the side to which shorter ones are aligned, separately above and below
+ * the main diagonal. The V2 ops have no such attribute and align all to the left. */
 #include "task/kernels/array/roll_reverse_band.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tensor continued past its ends by its own reflection.
+/* MirrorPad: extends a tensor by its own reflection.
  *
- * One dimension after the other, the last one first: each step copies whole runs of what the steps
- * before have made. */
+ * Dimensions are processed one after the other, the last one first. Each pass copies whole runs of
+ * the previous pass's result. */
 #include <string.h>
 
 #include "task/kernels/engine/args.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where elements stand: shifted, reversed to a length, renamed dimensions, places in sorted rows.
- */
+/* Roll, ReverseSequence, permutations of data formats, and searches in sorted rows (LowerBound,
+ * UpperBound). */
 #include <string.h>
 
 #include "task/kernels/array/checks.h"

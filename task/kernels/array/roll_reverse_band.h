@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies that no strided view expresses: roll, sequences reversed up to a length, bands of
- * diagonals. The tensors are in host memory or on a GPU, as in engine/move.h.  The caller has
+/* Copies that no strided view expresses: roll, reversal of sequences up to a length, bands of
+ * diagonals. The tensors are in host memory or on a GPU, as in engine/move.h. The caller has
  * checked the arguments, and `out` has elements. */
 #ifndef MU_TASK_KERNELS_ARRAY_ROLL_REVERSE_BAND_H
 #define MU_TASK_KERNELS_ARRAY_ROLL_REVERSE_BAND_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables by row number: the checks and copies that gathers, scatters and sparse updates share. */
+/* Checks and row copies that gathers, scatters and sparse updates share. */
 #ifndef MU_TASK_KERNELS_ARRAY_ROWS_H
 #define MU_TASK_KERNELS_ARRAY_ROWS_H
 

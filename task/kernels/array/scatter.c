@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Updates of some rows of a variable, by reference or by handle, and sums of rows by number. */
+/* Updates of rows of a variable, by reference or by handle, and sums of rows by index. */
 #include <float.h>
 
 #include "task/kernels/array/checks.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that look at shapes or change them without touching an element. */
+/* Ops that read or change shapes without touching elements. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/broadcast.h"
 #include "task/kernels/engine/kernel_table.h"

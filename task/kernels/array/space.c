@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of space moved to the batch or to the depth, and back: each is one view of the input, once
- * it has been padded, or of what is cropped afterwards. */
+/* SpaceToBatch, SpaceToDepth and their inverses. Each is one view of the padded input, or of the
+ * output before cropping. */
 #include <string.h>
 
 #include "task/kernels/engine/args.h"

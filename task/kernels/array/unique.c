@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Different elements, in the order of their first appearance. */
+/* Unique elements, in the order of their first appearance. */
 #include <string.h>
 
 #include "lib/base/map.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sounds: from files, to files, and as summaries. */
+/* WAV files decoded and encoded, and audio summaries. */
 #include "lib/io/wav.h"
 #include "lib/base/pb.h"
 #include "task/kernels/engine/args.h"

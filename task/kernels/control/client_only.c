@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that work in the client's own process alone: Python's functions, and tensors kept in a
- * session without a server.  A task of a cluster has neither, TensorFlow's as little as ours, and
- * clients look for the words in which it says so. */
+/* Ops that only work in the client's process: Python functions, and tensors kept in a session
+ * without a server. Neither exists in a task of a cluster, in TensorFlow or here. Clients compare
+ * the error's text. */
 #include <string.h>
 
 #include "task/kernels/engine/args.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optionals: some tensors, or nothing.  Gradients of branches carry them. */
+/* Optionals: a tuple of tensors, or none. Gradients of branches use them. */
 #include "task/kernels/control/optional.h"
 
 #include "task/kernels/control/sum.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks of tensors that live as long as their step: what a loop's gradient finds again. */
+/* Stacks of tensors that live as long as their step. The gradient of a loop reads the values that
+ * the forward loop pushed. */
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"
 #include "task/kernels/state/handles.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datasets whose elements are several of another one, of equal shapes or padded to be. */
+/* Datasets that batch consecutive elements of another dataset, of equal shapes or padded to equal
+ * shapes. */
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/data/stack.h"
 #include "task/kernels/engine/elems.h"

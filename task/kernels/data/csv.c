@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datasets of the records in CSV files.  A record is a line, but for line ends within quotes; what
- * is wrong with one ends it alone. */
+/* Datasets of the records in CSV files. A record is a line, except for line ends within quotes. An
+ * error ends only its record. */
 #include <errno.h>
 #include <string.h>
 

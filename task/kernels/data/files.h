@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files read one after the other by a dataset whose first parameter names them. */
+/* Files that a dataset reads one after the other; its first parameter has their names. */
 #ifndef MU_TASK_KERNELS_DATA_FILES_H
 #define MU_TASK_KERNELS_DATA_FILES_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datasets that put elements together: windows, whose elements are datasets themselves, and groups
- * by a key that a function gives. */
+/* Datasets that group elements: windows, whose elements are datasets, and groups by a key that a
+ * function computes. */
 #include <string.h>
 
 #include "task/kernels/data/archive.h"

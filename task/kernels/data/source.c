@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datasets that draw from none: tensors, their rows, numbers. */
+/* Datasets without an input dataset: tensors, their rows, ranges of numbers. */
 #include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/engine/elems.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datasets that make or take apart sparse tensors: batches of rows of any length, and a sparse
- * tensor's rows. */
+/* Datasets that build sparse tensors (batches of rows of any length) or return a sparse tensor's
+ * rows. */
 #include <string.h>
 
 #include "task/kernels/data/archive.h"

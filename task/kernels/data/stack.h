@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements as one. */
+/* Batches several elements into one. */
 #ifndef MU_TASK_KERNELS_DATA_STACK_H
 #define MU_TASK_KERNELS_DATA_STACK_H
 

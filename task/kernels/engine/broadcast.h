@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes that stretch: two operands of different shapes as runs that an inner loop can take. */
+/* Broadcasting: two operands of different shapes as runs for an inner loop. */
 #ifndef MU_TASK_KERNELS_ENGINE_BROADCAST_H
 #define MU_TASK_KERNELS_ENGINE_BROADCAST_H
 

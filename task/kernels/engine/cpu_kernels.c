@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU device's kernels by op name: the tables of kernels/cpu, hashed once. */
+/* The CPU device's kernels by op name: the tables of cpu_tables.def in one hash table. */
 #include <pthread.h>
 
 #include "lib/base/map.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Working memory that a thread keeps: fresh memory of this size would come from the kernel, a page
- * fault for every four kilobytes of it, each time. */
+/* Scratch memory of each thread. Fresh memory of this size would cost a page fault for every 4 KiB,
+ * each time. */
 #include "task/kernels/engine/scratch.h"
 
 #include <pthread.h>

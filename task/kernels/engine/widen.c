@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 16-bit floats for kernels that compute in float: stored in 16 bits, computed in 32.  Indices of 8
- * and 16 bits for kernels that read int32 and int64.
+/* Runs kernels that compute in float on 16-bit floats, and kernels that read int32 or int64 on
+ * indices of 8 and 16 bits.
  *
- * The inputs are put aside, float copies take their places for the call, and come back afterwards:
- * a value may be a constant that stays from step to step. */
+ * The inputs are saved, replaced by converted copies for the call, and restored afterwards, because
+ * an input may be a constant that later steps use. */
 #include <string.h>
 
 #include "lib/ops/op_def.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Boxes drawn into pictures, and boxes drawn by chance: a part of a picture that still shows enough
- * of what is marked in it, as programs cut their training pictures. */
+/* Bounding boxes: drawn into images, and sampled at random for cropping training images. A sampled
+ * box covers a minimum share of the marked objects. */
 #include <math.h>
 
 #include "task/kernels/engine/args.h"

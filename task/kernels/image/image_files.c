@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Image files: PNG, JPEG and BMP, decoded and encoded.  The file decides on its format, not the
- * name of the op: DecodePng takes JPEG files, too, as in TensorFlow. */
+/* Image files: PNG, JPEG and BMP, decoded and encoded. The file's content decides the format, not
+ * the name of the op: DecodePng also accepts JPEG, as in TensorFlow. */
 #include "lib/io/bmp.h"
 #include "lib/io/png.h"
 #include "task/kernels/engine/args.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ExtractImagePatches and ExtractVolumePatches: each window becomes one long pixel. */
+/* ExtractImagePatches and ExtractVolumePatches: each window becomes the channels of one pixel. */
 #include <limits.h>
 
 #include "task/kernels/engine/args.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures turned, sheared and seen in perspective: each pixel of the result is looked up where a
- * projection of eight numbers puts it. */
+/* Projective transforms of images: each output pixel is read at the position that a projection of
+ * eight numbers gives. */
 #include <math.h>
 
 #include "task/kernels/engine/args.h"

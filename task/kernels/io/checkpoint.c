@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Saving and restoring: the files are lib/checkpoint/bundle's, on the file system of the task where
- * the op was placed. */
+/* Save and restore ops. The file format is in lib/io/bundle.h; the files are on the file system of
+ * the op's task. */
 #include "lib/checkpoint/bundle.h"
 #include "lib/checkpoint/first_format.h"
 #include "task/kernels/engine/args.h"

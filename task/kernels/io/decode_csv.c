@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DecodeCSV: each record one line of fields, each column a type of its own; and numbers alone. */
+/* DecodeCSV: one record per string, each column with its own type; and StringToNumber. */
 #include <string.h>
 
 #include "task/kernels/engine/args.h"

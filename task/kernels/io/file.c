@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files by name, and bytes as numbers. */
+/* ReadFile, WriteFile, MatchingFiles; and DecodeRaw, which reads numbers from bytes. */
 #include <errno.h>
 #include <glob.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Summary messages: what a program writes to its event files, made where the values are. */
+/* Summary protos, created on the device of the values. */
 #include <math.h>
 
 #include "lib/base/map.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Warm starts: which row of an old vocabulary file each line of a new one had. */
+/* Vocabulary remapping for warm starts: the old row of each line of a new vocabulary file. */
 #include "lib/base/map.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"

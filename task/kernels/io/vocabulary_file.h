@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vocabularies: text files with an entry a line. */
+/* Vocabularies: text files with one entry per line. */
 #ifndef MU_TASK_KERNELS_IO_VOCABULARY_FILE_H
 #define MU_TASK_KERNELS_IO_VOCABULARY_FILE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Einsum: see task/kernels/linalg/einsum.h for what it comes to. */
+/* The Einsum op; einsum.h describes its reduction to products. */
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/engine/product.h"

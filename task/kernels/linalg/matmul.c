@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MatMul and its kin: what the nodes ask for, checked; product.c makes the sums. */
+/* MatMul and the other product ops: checks of their nodes; engine/product.c computes. */
 #include <string.h>
 
 #include "task/kernels/engine/args.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Positions of the largest, and what is among the largest. */
+/* ArgMax, ArgMin and InTopK. */
 #include <math.h>
 
 #include "task/kernels/engine/args.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Complex numbers made of reals and taken apart again; sums and products of them are rows of
+/* Complex numbers composed of reals and decomposed again; arithmetic is in the rows of
  * engine/loops/loops.def. */
 #include <complex.h>
 #include <math.h>

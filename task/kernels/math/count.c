@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How often: bins of integers, histograms of equal width, bits that are set. */
+/* Bincount, histograms of equal width, and PopulationCount. */
 #include <math.h>
 
 #include "task/kernels/engine/args.h"

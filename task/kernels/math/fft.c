@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A power of two is halved until nothing is left (Cooley and Tukey); any other n becomes a
- * convolution with a chirp, which is worked out by transforms of a power of two (Bluestein). */
+/* Powers of two are split in halves (Cooley and Tukey). Any other n becomes a convolution with a
+ * chirp, computed by transforms of a power of two (Bluestein). */
 #include "task/kernels/math/fft.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Far from 0 these functions are a few terms of an asymptotic series whose coefficients are the
- * Bernoulli numbers; nearer, a recurrence leads there. */
+ * Bernoulli numbers. Near 0 a recurrence shifts the argument first. */
 #include "task/kernels/math/gamma.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The derivatives of the logarithm of the gamma function, and the sum behind them. */
+/* The derivatives of the logarithm of the gamma function, and the Hurwitz zeta function. */
 #ifndef MU_TASK_KERNELS_MATH_GAMMA_H
 #define MU_TASK_KERNELS_MATH_GAMMA_H
 

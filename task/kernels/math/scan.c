@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cumsum and Cumprod: each row along an axis is the one before it and one row of the input more. */
+/* Cumsum and Cumprod: each row along an axis is the previous one combined with one more input row.
+ */
 #include <string.h>
 
 #include "task/kernels/engine/args.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Near 0 the power series, as long as its terms do not cancel; far away the asymptotic one, from
- * where its smallest term is below a double's last digit; between them sums over equal steps, which
- * for functions that fall off like a bell are right to the last digits. */
+/* Three methods by argument. Near 0: the power series, as long as its terms do not cancel. Far
+ * away: the asymptotic series, from where its smallest term is below a double's precision. Between
+ * them: sums over equal steps, which are accurate for functions that fall off like a bell curve. */
 #include <complex.h>
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The largest of each row; diagonals; updates put at positions. */
+/* TopK; diagonals; updates at given positions. */
 #include <string.h>
 
 #include "task/kernels/engine/args.h"

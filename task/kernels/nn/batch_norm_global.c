@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The oldest batch normalisation: (t - m) / sqrt(v + epsilon) * gamma + beta, with all five given,
- * and what flows back to each of them.  The last dimension is the channels; sums are kept in
- * double. */
+/* BatchNormWithGlobalNormalization: (t - m) / sqrt(v + epsilon) * gamma + beta, with all five
+ * inputs given, and the gradients of each. The last dimension is the channels; sums are in double.
+ */
 #include <math.h>
 
 #include "task/kernels/engine/args.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions in three dimensions and their gradients: what each output position sees of the input
- * becomes a row of a matrix, some positions at a time, and the sums are matrix products. */
+/* Convolutions in three dimensions and their gradients. The input under an output position becomes
+ * a row of a matrix, some positions at a time, and matrix products compute the sums. */
 #include <string.h>
 
 #include "task/kernels/engine/args.h"

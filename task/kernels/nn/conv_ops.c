@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conv2D, DepthwiseConv2dNative and their gradients: what the nodes ask for, checked; the sums are
- * made in nn/conv_fast.c. */
+/* Conv2D, DepthwiseConv2dNative and their gradients: checks of their nodes; conv_fast.c computes.
+ */
 #include <limits.h>
 
 #include "task/kernels/engine/args.h"

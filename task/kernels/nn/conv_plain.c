@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution as it is defined: for each output element and each tap that lies inside the input. */
+/* Convolution by its definition: a loop over output elements and the taps inside the input. */
 #include <string.h>
 
 #include "task/kernels/nn/conv.h"

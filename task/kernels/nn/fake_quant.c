@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as they would come back from few bits: what training with quantisation in mind puts
- * between its layers.
+/* Simulated quantisation, which quantisation-aware training inserts between layers.
  *
- * FakeQuant moves its range a little, so that zero is one of the numbers that there are; float
- * only.  QuantizeAndDequantize stretches its range instead, so that zero stays zero. */
+ * FakeQuant shifts its range so that zero is representable; float only. QuantizeAndDequantize
+ * scales its range instead, so that zero stays zero. */
 #include <float.h>
 #include <math.h>
 #include <string.h>

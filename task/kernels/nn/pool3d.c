@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Max and average pooling in three dimensions, and their gradients.  As in TensorFlow, the gradient
- * of a largest element goes to all that equal it. */
+/* Max and average pooling in three dimensions, and their gradients. As in TensorFlow, the gradient
+ * of a maximum goes to all elements that equal it. */
 #include <string.h>
 
 #include "task/kernels/engine/args.h"

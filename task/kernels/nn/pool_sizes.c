@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a pool lies over its input, and which shapes fit: the same on every device. */
+/* Window geometry and shape checks of pooling, shared by all devices. */
 #include <limits.h>
 
 #include "task/kernels/engine/args.h"

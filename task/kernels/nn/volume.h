@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a window slides over planes, rows and columns of an NDHWC tensor: the part that convolution
- * and pooling in three dimensions share. */
+/* Window geometry over planes, rows and columns of an NDHWC tensor, shared by convolution and
+ * pooling in three dimensions. */
 #ifndef MU_TASK_KERNELS_NN_VOLUME_H
 #define MU_TASK_KERNELS_NN_VOLUME_H
 

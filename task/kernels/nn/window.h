@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a window slides over rows and columns of an NHWC tensor: the part that convolution and
- * pooling share.  Attributes are read once, sizes are checked each step.
+/* Window geometry over rows and columns of an NHWC tensor, shared by convolution and pooling.
+ * Attributes are read once; sizes are checked each step.
  *
  * Everything that window_axis_set accepts is below 2^31, so positions inside a padded input may be
  * computed in int64_t without further checks. */

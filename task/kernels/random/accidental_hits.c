@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of the candidates that a sampler drew are true, so that a loss can leave them out. */
+/* ComputeAccidentalHits: the sampled candidates that are true classes, so that a loss can exclude
+ * them. */
 #include <float.h>
 
 #include "task/kernels/engine/args.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draws by a parameter each: of the gamma distribution (Marsaglia and Tsang, 2000) and of Poisson's
- * (Knuth's way for small rates, Hörmann's rejection, 1993, for others); and by two, of the binomial
- * distribution (sums of geometric draws where few are expected, Hörmann's rejection for others).
- * Each draw has groups of the generator to itself, by its place, so that the numbers are
- * TensorFlow's on any number of threads. */
+/* Draws from distributions with parameters. Gamma: Marsaglia and Tsang, 2000. Poisson: Knuth's
+ * method for small rates, else Hörmann's rejection, 1993. Binomial: sums of geometric draws for
+ * small expectations, else Hörmann's rejection.
+ *
+ * The position of a draw determines its groups of the generator, so the numbers are TensorFlow's
+ * for any number of threads. */
 #include <math.h>
 
 #include "task/kernels/engine/args.h"

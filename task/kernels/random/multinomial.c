@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draws of classes, each row of logits a distribution of its own.  The numbers are TensorFlow's for
- * the same seeds, where it draws all rows in one thread. */
+/* Draws of classes; each row of logits is a distribution. The numbers are TensorFlow's for the same
+ * seeds when TensorFlow draws all rows in one thread. */
 #include <math.h>
 
 #include "task/kernels/engine/args.h"

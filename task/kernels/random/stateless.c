@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random tensors that follow from their inputs alone.  The first family takes two seeds; the second
- * takes what StatelessRandomGetKeyCounter makes of them, so that a program may do without seeds,
- * and the number of an algorithm.  Both draw the same numbers. */
+/* Random tensors that depend only on their inputs. The first family takes two seeds. The second
+ * takes a key and counter, as StatelessRandomGetKeyCounter computes them, and an algorithm number.
+ * Both draw the same numbers. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/random/draw.h"

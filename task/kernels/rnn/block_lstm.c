@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole sequence through an LSTM as one op, forth and back.  The second version has the forget
- * gate before the cell's, and no bias for it.  Moments from seq_len_max on are zeros. */
+/* BlockLSTM: a whole sequence through an LSTM in one op, forward and backward. The second version
+ * has the forget gate before the cell's, and no forget bias. Time steps from seq_len_max on are
+ * zeros. */
 #include <string.h>
 
 #include "task/kernels/engine/elems.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connectionist temporal classification (Graves et al., 2006): what the ops that train and the ops
- * that read share.  Scores are [time, batch, classes], and the last class is the blank. */
+/* Connectionist temporal classification (Graves et al., 2006): parts that the loss and the decoders
+ * share. Scores are [time, batch, classes], and the last class is the blank. */
 #ifndef MU_TASK_KERNELS_RNN_CTC_H
 #define MU_TASK_KERNELS_RNN_CTC_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sequences read out of class scores, and how far one is from another. */
+/* CTC decoders, and EditDistance between sequences. */
 #include <math.h>
 #include <string.h>
 

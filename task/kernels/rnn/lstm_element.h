@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One element of an LSTM's cells on its way back, as every device computes it.  nvcc makes device
- * code of it, like of the headers *.cu.h. */
+/* The backward step of one LSTM element, for every device. nvcc also compiles it, like the headers
+ * *.cu.h. */
 #ifndef MU_TASK_KERNELS_RNN_LSTM_ELEMENT_H
 #define MU_TASK_KERNELS_RNN_LSTM_ELEMENT_H
 

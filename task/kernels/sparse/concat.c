@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sparse tensors one behind the other along a dimension, the entries of the result in order. */
+/* SparseConcat: sparse tensors concatenated along a dimension, with sorted entries. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SparseCross: of each row all combinations of one value from each column, as one string or as the
- * number of a bucket.  A column is a sparse tensor, whose entries lie row by row, or a dense one.
- */
+/* SparseCross: for each row all combinations of one value from each column, as one string or as a
+ * bucket number. A column is a sparse tensor, sorted by row, or a dense one. */
 #include <inttypes.h>
 
 #include "task/kernels/engine/args.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sparse tensors put in order, and multiplied with dense matrices. */
+/* Sparse tensors sorted, and multiplied with dense matrices. */
 #include <string.h>
 
 #include "task/kernels/engine/args.h"

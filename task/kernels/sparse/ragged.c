@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ragged tensors: rows of any length, given by where each begins ("splits"), level below level. */
+/* Ragged tensors: rows of any length, given by their start positions ("row splits"), in nested
+ * levels. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ragged tensors made of ranges, picked row by row, and laid out as plain tensors.  A level is kept
- * by where each of its rows begins among the values below ("splits"); all are checked before the
- * first value is touched, so what follows need not look again. */
+/* Ragged tensors built from ranges, gathered by row, and converted to dense ones. A level is stored
+ * as row splits. All splits are checked before the first value is read, so later code does not
+ * check again. */
 #include <math.h>
 
 #include "task/kernels/engine/args.h"

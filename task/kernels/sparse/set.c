@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets in the last dimension: union, intersection and difference of two, and the size of one.
+/* Sets in the last dimension: union, intersection, difference, and size.
  *
- * Dense or sparse, an input becomes a list of members, each with the number of its set (the other
- * dimensions, counted row by row).  Sorted by set and value, two lists are merged in one pass,
- * which gives TensorFlow's order: sets as they lie, values rising. */
+ * A dense or sparse input becomes a list of members, each with the number of its set (the other
+ * dimensions in row-major order). Two lists sorted by set and value are merged in one pass, which
+ * gives TensorFlow's order: sets in order, values ascending. */
 #include <string.h>
 
 #include "task/kernels/engine/args.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of sparse tensors: a window of one, and one cut along a dimension. */
+/* SparseSlice and SparseSplit: a window of a sparse tensor, and a split along a dimension. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sparse tensors: positions [n, rank], values [n], and the shape that they are part of. */
+/* Ops on sparse tensors: positions [n, rank], values [n], and the dense shape. */
 #include <string.h>
 
 #include "task/kernels/engine/args.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sparse tensors kept under numbers, so that they can travel through a queue: what is put in gets
- * the next number, what is taken is gone. */
+/* Sparse tensors stored under numbers, so that they can pass through a queue: an insertion returns
+ * the next number, and reading removes the tensor. */
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/sparse/sparse.h"
 #include "task/kernels/state/handles.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resources other than variables, as kernels make and find them.  Newer ops pass a handle; older
- * ones a reference to two strings, container and name. */
+/* Creation and lookup of resources other than variables. Newer ops pass a handle; older ones pass a
+ * reference to two strings, container and name. */
 #ifndef MU_TASK_KERNELS_STATE_HANDLES_H
 #define MU_TASK_KERNELS_STATE_HANDLES_H
 

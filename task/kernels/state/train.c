@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimizer updates: on which elements, by which thread.  16-bit floats are updated as
- * floats, a block at a time. */
+/* Optimizer updates: selects the elements and divides them among threads. 16-bit floats are updated
+ * as floats, a block at a time. */
 #include "task/kernels/array/rows.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Base64 in the alphabet that is safe in URLs, and what else comes as text: examples in JSON. */
+/* EncodeBase64 and DecodeBase64 (the URL-safe alphabet), and DecodeJSONExample. */
 #include "task/kernels/text/base64.h"
 
 #include "task/kernels/engine/args.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* StringNGrams: of each row of strings, every so many that follow one another as one string; a row
- * may be padded on both sides first. */
+/* StringNGrams: joins every n consecutive strings of a row; a row may be padded on both sides
+ * first. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strings joined along some dimensions, in the order in which these are named: the first runs
- * fastest. */
+/* ReduceJoin: joins strings along dimensions in the given order; the first runs fastest. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strings split and cut, their lengths, and the other case.  A character is a byte, or with unit
- * UTF8_CHAR what starts at a byte that continues no other. */
+/* StringSplit, Substr, StringLength, StringLower, StringUpper and StringStrip. A character is a
+ * byte, or with unit UTF8_CHAR a byte that continues no other with its continuation bytes. */
 #include <ctype.h>
 
 #include "task/kernels/engine/args.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors as TensorFlow writes them for people. */
+/* Text of tensors in TensorFlow's format. */
 #ifndef MU_TASK_KERNELS_TEXT_TENSOR_TEXT_H
 #define MU_TASK_KERNELS_TEXT_TENSOR_TEXT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text as a number: int32, int64, float or double, white space around it allowed. */
+/* Parses int32, int64, float or double from text; surrounding white space is allowed. */
 #ifndef MU_TASK_KERNELS_TEXT_TEXT_NUMBER_H
 #define MU_TASK_KERNELS_TEXT_TEXT_NUMBER_H
 

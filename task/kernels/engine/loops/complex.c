@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One row a function; x is what an op of one operand is given, x and y what one of two is. */
+/* One row per function; x is the operand of a unary op, x and y are those of a binary op. */
 #include "task/kernels/engine/loops/complex.h"
 
 #include <complex.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of complex numbers that the loops by processor do not have: they are rare, so plain
- * loops in doubles serve both types. */
+/* Functions of complex numbers that have no vector loops. They are rare, so plain loops in double
+ * serve both types. */
 #ifndef MU_TASK_KERNELS_ENGINE_LOOPS_COMPLEX_H
 #define MU_TASK_KERNELS_ENGINE_LOOPS_COMPLEX_H
 

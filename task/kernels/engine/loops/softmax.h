@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax of a row, for body.h: what is left of a row beyond whole vectors is filled up, so
- * that ten classes are one vector and not ten elements.
+/* Softmax of a row, for body.h. The rest of a row beyond whole vectors is padded, so ten classes
+ * are one vector instead of ten elements.
  *
- * The largest element needs no care for NaN: any NaN in a row makes the sum one.  The sum is kept
- * in lanes and gathered in double every SOFTMAX_BLOCK elements. */
+ * The maximum needs no check for NaN: any NaN in a row makes the sum NaN. The sum is kept in lanes
+ * and added in double every SOFTMAX_BLOCK elements. */
 enum { SOFTMAX_BLOCK = 4096 };
 
 #define SOFTMAX_FOLD(T, lane, n, expr)                                                             \
