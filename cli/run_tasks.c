@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -48,6 +49,17 @@ static int choose_port(int *held)
 	return 0;
 }
 
+/* Each task needs four file descriptors here, and the usual soft limit is 1,024. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
 static struct task_ports *ports_of(struct run_tasks *r, const char *task, int index)
 {
 	struct task_ports *p;
@@ -55,6 +67,8 @@ static struct task_ports *ports_of(struct run_tasks *r, const char *task, int in
 	for (unsigned i = 0; i < r->n_ports; i++)
 		if (r->ports[i].index == index && strcmp(r->ports[i].task, task) == 0)
 			return &r->ports[i];
+	if (!r->n_ports)
+		raise_descriptor_limit();
 	r->ports = mu_xrealloc(r->ports, (r->n_ports + 1) * sizeof(*r->ports));
 	p = &r->ports[r->n_ports++];
 	*p = (struct task_ports){.index = index};
@@ -100,12 +114,14 @@ static void set_number(const char *name, int value, int overwrite)
 
 /* Runs in the child, between fork and exec. */
 static _Noreturn void exec_task(const struct run_tasks *r, const struct plan_pod *pod,
-				const struct task_ports *ports, int out)
+				const struct task_ports *ports, int out, pid_t parent)
 {
 	MU_AUTO_FREE char *path = program_path(r, pod->argv[0]);
 
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent) /* `muster run` ended before prctl */
+		_exit(127);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	dup2(out, STDOUT_FILENO);
@@ -128,9 +144,14 @@ int run_tasks_start(struct run_tasks *r, const struct plan_pod *pod, double now,
 {
 	struct task_ports *ports = ports_of(r, pod->task, pod->index);
 	struct local_task *t;
+	pid_t parent = getpid();
 	MU_AUTO_FREE char *log = mu_xasprintf("%s/%s-%d.log", r->logs, pod->task, pod->index);
 	int pipes[2];
 
+	if (!ports->port || !ports->http_port)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
+			       "%s: no free port between %d and %d, or no free file descriptor",
+			       pod->name, FIRST_PORT, FIRST_PORT + PORTS - 1);
 	if (r->n >= MAX_TASKS)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "more than %d tasks on one machine",
 			       MAX_TASKS);
@@ -151,8 +172,10 @@ int run_tasks_start(struct run_tasks *r, const struct plan_pod *pod, double now,
 	      0); /* the task may block on its output; this process must not block */
 	t->pid = fork();
 	if (t->pid == 0)
-		exec_task(r, pod, ports, pipes[1]);
+		exec_task(r, pod, ports, pipes[1], parent);
 	close(pipes[1]);
+	if (t->pid > 0)
+		setpgid(t->pid, t->pid); /* in case a signal is sent before the child does it */
 	if (t->pid < 0) {
 		int failed = errno;
 
@@ -234,8 +257,8 @@ static void end_line(struct run_tasks *r, struct local_task *t)
 	t->line_len = 0;
 }
 
-/* Reads the available output. For a running task reads at most the size of a pipe, since it may
- * write faster than this loop reads. For an ended task reads everything. */
+/* Reads the available output, at most MAX_READS chunks, because a running task may write faster
+ * than this loop reads.  A pipe holds less, so the output of an ended task is read completely. */
 static void read_output(struct run_tasks *r, struct local_task *t)
 {
 	char chunk[8192];

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "lib/base/request_ids.h"
+
 void mu_buf_fini(struct mu_buf *b)
 {
 	free(b->data);
@@ -143,7 +145,8 @@ static void sync_folder_of(const char *path)
 
 int mu_write_file(const char *path, const void *data, size_t len, struct mu_err *err)
 {
-	MU_AUTO_FREE char *aside = mu_xasprintf("%s.tmp%d", path, (int)getpid());
+	MU_AUTO_FREE char *aside =
+	    mu_xasprintf("%s.tmp%016llx", path, (unsigned long long)mu_random_u64());
 	int fd = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 
 	if (fd < 0)

@@ -8,6 +8,10 @@
 #include "lib/base/cond.h"
 #include "lib/base/mem.h"
 
+#define MAX_MS                                                                                     \
+	(1000L * 3600 * 24 * 365) /* a longer time, which may come from a client, would overflow   \
+				   */
+
 struct entry {
 	struct entry *next;
 	uint64_t id;
@@ -65,7 +69,8 @@ uint64_t mu_timer_add(struct mu_timer *t, long ms, void (*fn)(void *arg), void *
 	struct entry *e = MU_NEW(struct entry), **p;
 	uint64_t id;
 
-	*e = (struct entry){.when = mu_clock_ms() + ms, .fn = fn, .arg = arg};
+	*e = (struct entry){
+	    .when = mu_clock_ms() + (ms < MAX_MS ? ms : MAX_MS), .fn = fn, .arg = arg};
 	pthread_mutex_lock(&t->lock);
 	if (!t->running)
 		t->running = pthread_create(&t->thread, NULL, timer_thread, t) == 0;

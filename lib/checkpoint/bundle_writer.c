@@ -7,6 +7,7 @@
 
 #include "lib/base/map.h"
 #include "lib/base/pb.h"
+#include "lib/base/request_ids.h"
 #include "lib/checkpoint/bundle_slice.h"
 #include "lib/checkpoint/sink.h"
 #include "lib/io/crc32c.h"
@@ -22,16 +23,14 @@ struct mu_bundle_writer {
 
 int mu_bundle_create(struct mu_bundle_writer **out, const char *prefix, struct mu_err *err)
 {
-	static _Atomic unsigned turn;
-
 	if (!*prefix || prefix[strlen(prefix) - 1] == '/')
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "'%s' is not a valid name for a checkpoint", prefix);
 	int rc = mu_make_folders(prefix, err);
 	if (rc)
 		return rc;
-	MU_AUTO_FREE char *aside =
-	    mu_xasprintf("%s.data-00000-of-00001.tempstate%d-%u", prefix, (int)getpid(), turn++);
+	MU_AUTO_FREE char *aside = mu_xasprintf("%s.data-00000-of-00001.tempstate%016llx", prefix,
+						(unsigned long long)mu_random_u64());
 	struct mu_sink *file;
 	if ((rc = mu_sink_open(&file, aside, err)))
 		return rc;

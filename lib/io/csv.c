@@ -126,15 +126,18 @@ static int read_row(struct table *t, const char *at, const char *stop, unsigned 
 static int read_rows(struct table *t, struct mu_span text, struct mu_err *err)
 {
 	const char *at = text.data, *end = text.data + text.len;
-
+	bool heading_allowed = true; /* until the first line that is no comment */
 	unsigned line;
 
+	if (text.len >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0) /* byte order mark */
+		at += 3;
 	for (line = 1; at < end; line++) {
 		const char *eol = memchr(at, '\n', (size_t)(end - at));
 		const char *next = eol ? eol + 1 : end, *stop = eol ? eol : end;
 		if (stop > at && stop[-1] == '\r')
 			stop--;
-		bool skip = stop == at || *at == '#' || (line == 1 && is_heading(at, stop));
+		bool comment = stop == at || *at == '#';
+		bool skip = comment || (heading_allowed && is_heading(at, stop));
 		size_t good = t->n;
 		int rc = skip ? 0 : read_row(t, at, stop, line, err);
 		if (rc && !(t->skip_bad && rc == -(int)MU_INVALID_ARGUMENT))
@@ -144,6 +147,7 @@ static int read_rows(struct table *t, struct mu_span text, struct mu_err *err)
 			t->n = good;
 			t->skipped++;
 		}
+		heading_allowed = heading_allowed && comment;
 		at = next;
 	}
 	if (!t->rows)

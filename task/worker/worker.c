@@ -244,6 +244,11 @@ int worker_register(struct worker *w, const char *session, bool called, struct m
 	r->executor = e;
 	r->session = mu_xstrdup(session);
 	pthread_mutex_lock(&w->lock);
+	if (s && !mu_map_get(&w->sessions, session)) { /* deleted in the meantime */
+		pthread_mutex_unlock(&w->lock);
+		free_graph(r);
+		return no_session(session, err);
+	}
 	r->handle = mu_xasprintf("%016llx", (unsigned long long)++w->last_graph);
 	mu_map_put(&w->graphs, r->handle, r);
 	*handle = mu_xstrdup(r->handle);

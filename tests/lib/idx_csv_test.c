@@ -26,6 +26,20 @@ static void csv__with_a_heading__is_a_table_of_numbers(void **state)
 	assert_true(MU_DATA(double, &t)[1] == 2.5 && MU_DATA(double, &t)[3] == -40);
 }
 
+static void csv__with_a_byte_order_mark_and_comments_before_the_heading__is_read(void **state)
+{
+	static const char *const texts[] = {"\xef\xbb\xbf# comment\n\nx,y\n1,2\n3,4\n",
+					    "\xef\xbb\xbf"
+					    "1,2\n3,4\n"};
+
+	for (size_t i = 0; i < MU_COUNT(texts); i++) {
+		MU_AUTO_TENSOR t = {0};
+
+		assert_ok(mu_csv_parse(&t, mu_span_of(texts[i]), "x.csv", &err), &err);
+		assert_string_equal(mu_shape_str(&t.shape), "[2,2]");
+	}
+}
+
 static void csv__that_is_wrong__names_line_and_column(void **state)
 {
 	static const char *const cases[][2] = {
@@ -125,6 +139,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(csv__with_a_heading__is_a_table_of_numbers),
+	    cmocka_unit_test(csv__with_a_byte_order_mark_and_comments_before_the_heading__is_read),
 	    cmocka_unit_test(csv__that_is_wrong__names_line_and_column),
 	    cmocka_unit_test(a_file_that_is_not_there__is_told_with_where_it_was_looked_for),
 	    cmocka_unit_test(digits__as_shipped__have_all_rows),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/base/timer.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <time.h>
@@ -42,6 +43,18 @@ static void wait_for(int n)
 			break;
 	assert_int_equal(n_fired, n);
 	pthread_mutex_unlock(&lock);
+}
+
+static void timer__of_the_longest_time__does_not_fire(void **state)
+{
+	struct mu_timer *t = mu_timer_new();
+
+	n_fired = 0;
+	add(t, LONG_MAX, 1);
+	add(t, 50, 2);
+	wait_for(1);
+	assert_int_equal(fired[0], 2);
+	mu_timer_free(t);
 }
 
 /* A later one fires, though the thread still waits for the moment of the cancelled one. */
@@ -117,6 +130,7 @@ static void timers__of_steps_that_end_in_time__wake_nobody(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(timer__of_the_longest_time__does_not_fire),
 	    cmocka_unit_test(timer__after_the_one_before_it_was_cancelled__fires),
 	    cmocka_unit_test(timer__due_before_what_is_waited_for__fires_in_time),
 	    cmocka_unit_test(timers__of_steps_that_end_in_time__wake_nobody),

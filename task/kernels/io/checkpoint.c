@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Save and restore ops. The file format is in lib/io/bundle.h; the files are on the file system of
+/* Save and restore ops. The file format is in lib/checkpoint/bundle.h; the files are on the file system of
  * the op's task. */
 #include "lib/checkpoint/bundle.h"
 #include "lib/checkpoint/first_format.h"
