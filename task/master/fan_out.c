@@ -9,9 +9,9 @@
 
 enum { FIRST_WARNING_S = 3, MAX_NAMED = 3 };
 
-void fan_out_init(struct fan_out *g, unsigned cap)
+void fan_out_init(struct fan_out *g)
 {
-	*g = (struct fan_out){.entries = MU_NEW_ARRAY(struct fan_out_entry, cap ? cap : 1)};
+	*g = (struct fan_out){.entries = NULL};
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_cond_init(&g->changed, NULL);
 }
@@ -29,7 +29,11 @@ void fan_out_fini(struct fan_out *g)
 
 void fan_out_add(struct fan_out *g, struct peer *p)
 {
+	pthread_mutex_lock(&g->lock);
+	if ((g->n & (g->n - 1)) == 0) /* the capacity is a power of two */
+		g->entries = mu_xrealloc(g->entries, (g->n ? 2 * g->n : 1) * sizeof(*g->entries));
 	g->entries[g->n++] = (struct fan_out_entry){.owner = g, .peer = p};
+	pthread_mutex_unlock(&g->lock);
 }
 
 static void on_reply(void *arg, const struct mu_err *err, struct mu_span reply)

@@ -28,7 +28,7 @@ struct fan_out {
 	struct fan_out *next, **link; /* the master's list for master_waits, under its lock */
 };
 
-void fan_out_init(struct fan_out *g, unsigned cap);
+void fan_out_init(struct fan_out *g);
 void fan_out_fini(struct fan_out *g);
 void fan_out_add(struct fan_out *g, struct peer *p);
 /* Blocks until every peer has replied or failed, at most timeout_ms (0: no limit).  wait: waits for

@@ -114,11 +114,11 @@ struct session *master_remove(struct master *m, const char *handle)
 	return s;
 }
 
-int master_filter(struct master *m, char **filters, size_t n_filters, struct fan_out *g,
+int master_filter(struct peers *cluster, char **filters, size_t n_filters, struct fan_out *g,
 		  struct mu_err *err)
 {
-	for (unsigned i = 0; i < peers_count(m->peers); i++) {
-		struct peer *p = peers_at(m->peers, i);
+	for (unsigned i = 0; i < peers_count(cluster); i++) {
+		struct peer *p = peers_at(cluster, i);
 		struct mu_device_name task, filter;
 		bool in = p->local || n_filters == 0;
 

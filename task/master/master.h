@@ -74,6 +74,7 @@ struct session {
 	struct run_step *running;
 	/* These members do not change after session_create. */
 	struct mu_arena arena;
+	struct peers *cluster; /* the tasks, under the names that the session gives them */
 	struct graph_devices devices;
 	struct peer **peers;
 	unsigned n_peers;
@@ -102,8 +103,8 @@ void session_close(struct session *s, const struct mu_err *why);
 struct session *master_session(struct master *m, const char *handle, struct mu_err *err);
 void master_add(struct master *m, struct session *s);
 struct session *master_remove(struct master *m, const char *handle);
-/* Adds the peers that the filters accept to g, and always this task. */
-int master_filter(struct master *m, char **filters, size_t n_filters, struct fan_out *g,
+/* Adds the tasks of the cluster that the filters accept to g, and always this task. */
+int master_filter(struct peers *cluster, char **filters, size_t n_filters, struct fan_out *g,
 		  struct mu_err *err);
 
 /* ---- plans: the registered partitions for one step signature ---- */

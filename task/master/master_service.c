@@ -132,7 +132,7 @@ static void create_session(struct rpc_call *call, void *ctx)
 
 	c->call = call;
 	c->master = master_of(ctx);
-	fan_out_init(&c->fan_out, peers_count(c->master->peers));
+	fan_out_init(&c->fan_out);
 	rpc_on_cancel(call, on_create_cancelled, c);
 	mu_offload_run(c->master->offload, run_create, c);
 }
@@ -222,10 +222,10 @@ static int reset(struct master *m, struct mu_span request, struct mu_buf *reply,
 	int rc = -MU_INVALID_ARGUMENT;
 
 	mu_arena_init(&a);
-	fan_out_init(&g, peers_count(m->peers));
+	fan_out_init(&g);
 	req = control_unpack(&a, &muster__reset_request__descriptor, request, err);
 	if (req)
-		rc = master_filter(m, req->device_filters, req->n_device_filters, &g, err);
+		rc = master_filter(m->peers, req->device_filters, req->n_device_filters, &g, err);
 	if (!rc) {
 		close_all(m);
 		all.n_container = req->n_container;
@@ -250,7 +250,7 @@ static int list_devices_reply(struct master *m, struct mu_span request, struct m
 	int rc = -MU_INVALID_ARGUMENT;
 
 	mu_arena_init(&a);
-	fan_out_init(&g, peers_count(m->peers));
+	fan_out_init(&g);
 	req = control_unpack(&a, &muster__list_devices_request__descriptor, request, err);
 	if (req && *req->session_handle) {
 		s = master_session(m, req->session_handle, err);
@@ -258,12 +258,12 @@ static int list_devices_reply(struct master *m, struct mu_span request, struct m
 		for (unsigned i = 0; s && i < s->n_peers; i++)
 			fan_out_add(&g, s->peers[i]);
 	} else if (req) {
-		rc = master_filter(m, NULL, 0, &g, err);
+		rc = master_filter(m->peers, NULL, 0, &g, err);
 	}
 	if (!rc) {
 		fan_out_run(&g, PEER_GET_STATUS, MU_SPAN(""), LIST_TIMEOUT_MS, false,
 			    "ListDevices");
-		rc = list_devices(&g, reply, err);
+		rc = list_devices(s, &g, reply, err);
 	}
 	session_unref(s);
 	fan_out_fini(&g);

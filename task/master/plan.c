@@ -94,7 +94,7 @@ static int register_parts(struct session *s, struct plan *p, struct graph_part *
 {
 	p->parts = MU_NEW_ARRAY(struct plan_part, n + 1);
 	for (unsigned i = 0; i < n; i++) {
-		struct peer *peer = peers_find(s->master->peers, parts[i].task);
+		struct peer *peer = peers_find(s->cluster, parts[i].task);
 		struct mu_graph *g = parts[i].graph;
 		int rc;
 

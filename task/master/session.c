@@ -28,6 +28,7 @@ struct session *session_new(struct master *m)
 
 	s->refs = 1;
 	s->master = m;
+	s->cluster = m->peers;
 	snprintf(s->handle, sizeof(s->handle), "%016llx", (unsigned long long)mu_random_u64());
 	pthread_mutex_init(&s->graph_lock, NULL);
 	pthread_mutex_init(&s->lock, NULL);

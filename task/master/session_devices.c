@@ -2,6 +2,7 @@
 /* Converts the peers' GetStatus replies to the devices of a session. */
 #include "task/master/session_devices.h"
 
+#include "lib/graph/device_name.h"
 #include "proto/master.pb-c.h"
 #include "proto/worker.pb-c.h"
 #include "task/messages/control.h"
@@ -25,6 +26,12 @@ static bool belongs(const struct peer *p, const char *device)
 	return !strncmp(device, p->task, n) && device[n] == '/';
 }
 
+/* Gives a device the name of its task in the session. */
+static char *rename_device(struct mu_arena *a, const struct peer *p, const char *device)
+{
+	return mu_arena_printf(a, "%s%s", p->task, device + mu_device_task_len(device));
+}
+
 int session_devices(struct session *s, struct fan_out *g, struct mu_err *err)
 {
 	struct graph_device *list = NULL;
@@ -43,7 +50,10 @@ int session_devices(struct session *s, struct fan_out *g, struct mu_err *err)
 			memcpy(more, list, n * sizeof(*list));
 		list = more;
 		for (size_t d = 0; d < r->n_device_attributes; d++) {
-			const Muster__DeviceAttributes *at = r->device_attributes[d];
+			Muster__DeviceAttributes *at = r->device_attributes[d];
+
+			if (s->cluster != s->master->peers)
+				at->name = rename_device(&s->arena, g->entries[i].peer, at->name);
 
 			if (belongs(g->entries[i].peer, at->name))
 				list[n++] = (struct graph_device){at->name, at->incarnation,
@@ -52,11 +62,13 @@ int session_devices(struct session *s, struct fan_out *g, struct mu_err *err)
 	}
 	s->devices.list = list;
 	s->devices.count = n;
-	s->devices.client = s->master->rt->cpu_name;
+	s->devices.client =
+	    rename_device(&s->arena, peers_at(s->cluster, 0), s->master->rt->cpu_name);
 	return 0;
 }
 
-int list_devices(struct fan_out *g, struct mu_buf *reply, struct mu_err *err)
+int list_devices(const struct session *s, struct fan_out *g, struct mu_buf *reply,
+		 struct mu_err *err)
 {
 	Muster__ListDevicesResponse m = MUSTER__LIST_DEVICES_RESPONSE__INIT;
 	Muster__DeviceAttributes **lists[2] = {NULL, NULL}; /* of this task, of the others */
@@ -79,8 +91,13 @@ int list_devices(struct fan_out *g, struct mu_buf *reply, struct mu_err *err)
 		other = !g->entries[i].peer->local;
 		lists[other] = mu_xrealloc(lists[other], (n[other] + r->n_device_attributes + 1) *
 							     sizeof(*lists[other]));
-		for (size_t d = 0; d < r->n_device_attributes; d++)
-			lists[other][n[other]++] = r->device_attributes[d];
+		for (size_t d = 0; d < r->n_device_attributes; d++) {
+			Muster__DeviceAttributes *at = r->device_attributes[d];
+
+			if (s && s->cluster != s->master->peers)
+				at->name = rename_device(&a, g->entries[i].peer, at->name);
+			lists[other][n[other]++] = at;
+		}
 	}
 	if (!rc) {
 		m.n_local_device = n[0];

@@ -11,8 +11,11 @@
 enum { DELETE_TIMEOUT_MS = 10000 };
 
 /* Creates a worker session on every peer, each with the peer's own task name. */
-static int open_workers(struct session *s, struct fan_out *g, struct mu_err *err)
+static int open_workers(struct session *s, Muster__ClusterDef *cluster_def, struct fan_out *g,
+			struct mu_err *err)
 {
+	bool renamed = s->cluster != s->master->peers;
+
 	for (unsigned i = 0; i < g->n; i++) {
 		Muster__CreateWorkerSessionRequest m = MUSTER__CREATE_WORKER_SESSION_REQUEST__INIT;
 		Muster__ServerDef def = MUSTER__SERVER_DEF__INIT;
@@ -23,9 +26,12 @@ static int open_workers(struct session *s, struct fan_out *g, struct mu_err *err
 		m.session_handle = s->handle;
 		m.server_def = &def;
 		m.isolate_session_state = s->isolate;
-		m.master_task = s->master->rt->task_prefix;
-		m.master_incarnation = (int64_t)s->master->rt->incarnation;
-		m.master_address = (char *)peers_own_address(s->master->peers);
+		def.cluster = renamed ? cluster_def : NULL;
+		if (!renamed) { /* two masters may have the same name in clusters of sessions */
+			m.master_task = s->master->rt->task_prefix;
+			m.master_incarnation = (int64_t)s->master->rt->incarnation;
+			m.master_address = (char *)peers_own_address(s->master->peers);
+		}
 		mu_buf_clear(&g->entries[i].request);
 		control_pack(&g->entries[i].request, &m);
 	}
@@ -45,12 +51,15 @@ static struct mu_span join(struct mu_arena *a, struct mu_span first, struct mu_s
 	return (struct mu_span){both, first.len + second.len};
 }
 
-/* Checks ConfigProto.cluster_def.  TensorFlow uses it to rename tasks for one session, which is not
- * supported: the names must be those of the servers. */
-static int check_cluster_def(const struct session *s, const Muster__ClusterDef *c,
-			     const char *target, struct mu_err *err)
+/* Gives the tasks the names of ConfigProto.cluster_def, in which this task is the one whose address
+ * is the client's target. */
+static int rename_tasks(struct session *s, const Muster__ClusterDef *c, const char *target,
+			struct mu_err *err)
 {
-	const struct peer *self = peers_at(s->master->peers, 0);
+	const struct peer *booted = peers_at(s->master->peers, 0);
+	const Muster__JobDef *own_job = NULL;
+	MU_AUTO_CLUSTER cluster = {0};
+	int rc, own_index = 0;
 
 	if (!strncmp(target, "grpc://", 7))
 		target += 7;
@@ -60,21 +69,28 @@ static int check_cluster_def(const struct session *s, const Muster__ClusterDef *
 
 			if (strcmp(task->value, target))
 				continue;
-			if (!strcmp(c->job[j]->name, self->job) && task->key == self->index)
+			if (own_job)
 				return mu_fail(err, MU_INVALID_ARGUMENT,
-					       "The ClusterSpec names the job and task index to be "
-					       "the same names that were provided when the server "
-					       "booted. This is currently not allowed. Job: %.64s, "
-					       "task index: %d",
-					       self->job, self->index);
-			return mu_fail(err, MU_UNIMPLEMENTED,
-				       "config.cluster_def: %s cannot take another name for a "
-				       "session; leave cluster_def out, or start the servers with "
-				       "these names",
-				       self->task);
+					       "Found multiple matching tasks that correspond to "
+					       "to the master. Master target: %.200s",
+					       target);
+			own_job = c->job[j];
+			own_index = task->key;
 		}
-	return mu_fail(err, MU_INVALID_ARGUMENT,
-		       "The master (current machine) is not included in the provided cluster_def.");
+	if (!own_job)
+		return mu_fail(
+		    err, MU_INVALID_ARGUMENT,
+		    "The master (current machine) is not included in the provided cluster_def.");
+	if (!strcmp(own_job->name, booted->job) && own_index == booted->index)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "The ClusterSpec names the job and task index to be the same names "
+			       "that were provided when the server booted. This is currently not "
+			       "allowed. Job: %.64s, task index: %d",
+			       booted->job, booted->index);
+	if ((rc = control_cluster(c, &cluster, err)))
+		return rc;
+	return peers_renamed(s->master->peers, &cluster, own_job->name, own_index, &s->cluster,
+			     err);
 }
 
 static int parse_config(struct session *s, const Muster__CreateSessionRequest *req,
@@ -87,10 +103,14 @@ static int parse_config(struct session *s, const Muster__CreateSessionRequest *r
 	c = control_unpack(&s->arena, &muster__config_proto__descriptor, s->config, err);
 	if (!c)
 		return -MU_INVALID_ARGUMENT;
-	if (c->cluster_def && c->cluster_def->n_job > 0)
-		return check_cluster_def(s, c->cluster_def, req->target, err);
 	s->timeout_ms = c->operation_timeout_in_ms;
 	s->isolate = c->isolate_session_state;
+	if (c->cluster_def && c->cluster_def->n_job > 0) {
+		s->isolate |= !c->experimental ||
+			      !c->experimental->share_session_state_in_clusterspec_propagation;
+		if (rename_tasks(s, c->cluster_def, req->target, err))
+			return -(int)err->code;
+	}
 	s->log_placement = c->log_device_placement;
 	s->devices.soft_placement = c->allow_soft_placement;
 	*out = c;
@@ -106,7 +126,7 @@ static int set_up(struct session *s, const Muster__CreateSessionRequest *req, st
 	if (!rc)
 		rc = mu_graph_parse(s->graph, control_bytes(req->graph_def), err);
 	if (!rc)
-		rc = master_filter(s->master, config->device_filters, config->n_device_filters, g,
+		rc = master_filter(s->cluster, config->device_filters, config->n_device_filters, g,
 				   err);
 	if (rc)
 		return rc;
@@ -116,7 +136,7 @@ static int set_up(struct session *s, const Muster__CreateSessionRequest *req, st
 	if (!rc)
 		rc = session_devices(s, g, err);
 	if (!rc)
-		rc = open_workers(s, g, err);
+		rc = open_workers(s, config->cluster_def, g, err);
 	return rc;
 }
 
@@ -135,7 +155,7 @@ int session_create(struct master *m, struct mu_span request, struct fan_out *g,
 		return rc;
 	}
 	mu_info("master", "session %s: %u nodes, %u of %u tasks%s", s->handle, s->graph->n_nodes,
-		s->n_peers, peers_count(m->peers), s->isolate ? ", isolated state" : "");
+		s->n_peers, peers_count(s->cluster), s->isolate ? ", isolated state" : "");
 	master_add(m, s);
 	*out = s;
 	return 0;
@@ -149,7 +169,7 @@ static void delete_workers(struct session *s)
 
 	m.session_handle = s->handle;
 	control_pack(&request, &m);
-	fan_out_init(&g, s->n_peers);
+	fan_out_init(&g);
 	for (unsigned i = 0; i < s->n_peers; i++)
 		fan_out_add(&g, s->peers[i]);
 	fan_out_run(&g, PEER_DELETE_SESSION, mu_buf_span(&request), DELETE_TIMEOUT_MS, false,

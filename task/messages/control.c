@@ -44,3 +44,19 @@ void control_pack(struct mu_buf *b, const void *message)
 	b->len += n;
 	b->data[b->len] = 0;
 }
+
+int control_cluster(const Muster__ClusterDef *def, struct mu_cluster *out, struct mu_err *err)
+{
+	MU_AUTO_CLUSTER c = {0};
+	int rc = 0;
+
+	for (size_t j = 0; j < def->n_job && !rc; j++)
+		for (size_t t = 0; t < def->job[j]->n_tasks && !rc; t++)
+			rc = mu_cluster_add(&c, def->job[j]->name, def->job[j]->tasks[t]->key,
+					    def->job[j]->tasks[t]->value, err);
+	if (rc)
+		return rc;
+	*out = c;
+	c = (struct mu_cluster){0};
+	return 0;
+}

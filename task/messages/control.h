@@ -8,11 +8,16 @@
 #include <protobuf-c/protobuf-c.h>
 
 #include "lib/base/buf.h"
+#include "lib/cluster/cluster_spec.h"
+#include "proto/common.pb-c.h"
 
 /* Returns NULL with err if the bytes are not such a message. */
 void *control_unpack(struct mu_arena *a, const ProtobufCMessageDescriptor *d, struct mu_span bytes,
 		     struct mu_err *err);
 void control_pack(struct mu_buf *b, const void *message); /* appends */
+
+/* Converts a ClusterDef.  INVALID_ARGUMENT names the wrong entry. */
+int control_cluster(const Muster__ClusterDef *def, struct mu_cluster *out, struct mu_err *err);
 
 static inline struct mu_span control_bytes(ProtobufCBinaryData d)
 {

@@ -109,6 +109,12 @@ const char *peers_own_address(const struct peers *ps);
  * job.  The address of a known task does not change. */
 int peers_learn(struct peers *ps, const char *task, const char *address, struct mu_err *err);
 
+/* Returns the tasks under the names of another cluster, in which this task is job:index
+ * (ConfigProto.cluster_def).  They live as long as ps, because other sessions may use the same
+ * names.  They have no streams. */
+int peers_renamed(struct peers *ps, const struct mu_cluster *cluster, const char *job, int index,
+		  struct peers **out, struct mu_err *err);
+
 /* Starts the streams (peer_stream.h), before the first call. */
 struct streams_options;
 int peers_start_streams(struct peers *ps, const struct streams_options *o, struct mu_err *err);

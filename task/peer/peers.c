@@ -11,7 +11,14 @@
 
 /* Limit of added peers: more than the workers of a job (JOB_MAX_REPLICAS), but few enough to bound
  * the memory that invented peers can take. */
-enum { MAX_LEARNED = 4096 };
+enum { MAX_LEARNED = 4096, MAX_RENAMED = 65536 };
+
+/* The names that a session has given to tasks. */
+struct renamed {
+	struct renamed *next;
+	struct peers *peers;
+	struct mu_buf key; /* the ClusterDef, then the name of this task */
+};
 
 struct peers {
 	pthread_rwlock_t lock; /* guards the members below; not held across a call to a peer */
@@ -21,6 +28,8 @@ struct peers {
 	struct mu_map by_task;
 	char *own_address;
 	struct local_worker worker;
+	struct renamed *renamed; /* never shrinks */
+	unsigned n_renamed;      /* tasks in them */
 	struct streams *streams; /* NULL: gRPC only */
 	struct rpc_tls *tls;     /* a reference, or NULL; does not change */
 };
@@ -69,6 +78,12 @@ void peers_free(struct peers *ps)
 {
 	if (!ps)
 		return;
+	for (struct renamed *r = ps->renamed, *next; r; r = next) {
+		next = r->next;
+		peers_free(r->peers);
+		mu_buf_fini(&r->key);
+		free(r);
+	}
 	for (unsigned i = 0; i < ps->n; i++) {
 		free(ps->list[i]->task);
 		free(ps->list[i]->job);
@@ -197,6 +212,48 @@ int peers_learn(struct peers *ps, const char *task, const char *address, struct 
 	return rc < 0 ? rc : 0;
 }
 
+/* Called with the lock held. */
+static struct peers *find_renamed(const struct peers *ps, const struct mu_buf *key)
+{
+	for (const struct renamed *r = ps->renamed; r; r = r->next)
+		if (r->key.len == key->len && memcmp(r->key.data, key->data, key->len) == 0)
+			return r->peers;
+	return NULL;
+}
+
+int peers_renamed(struct peers *ps, const struct mu_cluster *cluster, const char *job, int index,
+		  struct peers **out, struct mu_err *err)
+{
+	MU_AUTO_BUF key = {0};
+	unsigned n_tasks = 0;
+	int rc = 0;
+
+	for (unsigned j = 0; j < cluster->n_jobs; j++)
+		n_tasks += cluster->jobs[j].n_tasks;
+	if (!mu_cluster_address(cluster, job, index, err))
+		return -(int)err->code;
+	mu_cluster_write_def(cluster, &key);
+	mu_buf_printf(&key, "/%s/%d", job, index);
+	pthread_rwlock_wrlock(&ps->lock);
+	*out = find_renamed(ps, &key);
+	if (!*out && ps->n_renamed + n_tasks > MAX_RENAMED) {
+		rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
+			     "sessions have given more than %d names to tasks; restart this task",
+			     MAX_RENAMED);
+	} else if (!*out) {
+		struct renamed *r = MU_NEW(struct renamed);
+
+		*out = peers_new(cluster, job, index, ps->tls);
+		peers_set_worker(*out, &ps->worker);
+		*r = (struct renamed){ps->renamed, *out, key};
+		key = (struct mu_buf){0};
+		ps->renamed = r;
+		ps->n_renamed += n_tasks;
+	}
+	pthread_rwlock_unlock(&ps->lock);
+	return rc;
+}
+
 static void recv_remote(void *ctx, struct rendezvous *r, const char *key, rendezvous_done done,
 			void *arg)
 {
@@ -220,11 +277,15 @@ struct rendezvous_remote peers_remote(struct peers *ps)
 
 void peers_drop_step(struct peers *ps, int64_t step_id)
 {
+	const struct renamed *renamed;
 	unsigned n;
 
 	pthread_rwlock_rdlock(&ps->lock);
 	n = ps->n;
+	renamed = ps->renamed;
 	pthread_rwlock_unlock(&ps->lock);
+	for (; renamed; renamed = renamed->next)
+		peers_drop_step(renamed->peers, step_id);
 	for (unsigned i = 1; i < n; i++)
 		peer_grpc_drop_step(peers_at(ps, i), step_id);
 }

@@ -42,7 +42,8 @@ struct route {
 struct rendezvous {
 	_Atomic unsigned refs;
 	int64_t step_id;
-	struct rendezvous_table *table;
+	const char *prefix; /* name of this task in the keys */
+	struct rendezvous_remote remote_tasks;
 	pthread_mutex_t lock;
 	bool aborted;
 	struct mu_err why;
@@ -52,7 +53,6 @@ struct rendezvous {
 
 struct rendezvous_table {
 	char *prefix;
-	size_t prefix_len;
 	struct rendezvous_remote remote;
 	pthread_mutex_t lock;
 	struct mu_map steps;
@@ -88,7 +88,8 @@ static struct rendezvous *new_step(struct rendezvous_table *t, int64_t step_id)
 
 	atomic_init(&r->refs, 1);
 	r->step_id = step_id;
-	r->table = t;
+	r->prefix = t->prefix;
+	r->remote_tasks = t->remote;
 	pthread_mutex_init(&r->lock, NULL);
 	return r;
 }
@@ -178,6 +179,13 @@ void rendezvous_route(struct rendezvous *r, const char *task_prefix,
 	p->next = atomic_load_explicit(&r->routes, memory_order_relaxed);
 	atomic_store_explicit(&r->routes, p, memory_order_release);
 	pthread_mutex_unlock(&r->lock);
+}
+
+void rendezvous_rename(struct rendezvous *r, const char *task_prefix,
+		       const struct rendezvous_remote *remote)
+{
+	r->prefix = task_prefix;
+	r->remote_tasks = *remote;
 }
 
 /* Returns the route to or from the task that owns this device. */
@@ -283,10 +291,10 @@ static void remote_done(void *arg, const struct mu_err *err, struct mu_tensor *t
 
 void rendezvous_recv(struct rendezvous *r, const char *key, rendezvous_done done, void *arg)
 {
-	struct rendezvous_table *t = r->table;
+	size_t len = strlen(r->prefix);
 
-	if (!t->remote.recv || route_of(r, key) ||
-	    (strncmp(key, t->prefix, t->prefix_len) == 0 && key[t->prefix_len] == '/')) {
+	if (!r->remote_tasks.recv || route_of(r, key) ||
+	    (strncmp(key, r->prefix, len) == 0 && key[len] == '/')) {
 		rendezvous_recv_local(r, key, done, arg);
 		return;
 	}
@@ -314,7 +322,7 @@ void rendezvous_recv(struct rendezvous *r, const char *key, rendezvous_done done
 		done(arg, &why, &none, false);
 		return;
 	}
-	t->remote.recv(t->remote.ctx, r, key, remote_done, c);
+	r->remote_tasks.recv(r->remote_tasks.ctx, r, key, remote_done, c);
 }
 
 void rendezvous_waits(struct rendezvous *r, void (*see)(void *arg, const char *key), void *arg)
@@ -391,7 +399,6 @@ struct rendezvous_table *rendezvous_table_new(const char *task_prefix,
 	struct rendezvous_table *t = MU_NEW(struct rendezvous_table);
 
 	t->prefix = mu_xstrdup(task_prefix);
-	t->prefix_len = strlen(task_prefix);
 	if (remote)
 		t->remote = *remote;
 	pthread_mutex_init(&t->lock, NULL);

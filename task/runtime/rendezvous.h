@@ -43,6 +43,11 @@ void rendezvous_recv(struct rendezvous *r, const char *key, rendezvous_done done
 void rendezvous_recv_local(struct rendezvous *r, const char *key, rendezvous_done done, void *arg);
 void rendezvous_abort(struct rendezvous *r, const struct mu_err *why); /* the first error is kept */
 
+/* Sets the name of this task in the step's keys, and where receives from other names go.  Called
+ * before the step starts; task_prefix must live as long as the table. */
+void rendezvous_rename(struct rendezvous *r, const char *task_prefix,
+		       const struct rendezvous_remote *remote);
+
 /* Calls see() for each key with a waiting receiver. */
 void rendezvous_waits(struct rendezvous *r, void (*see)(void *arg, const char *key), void *arg);
 

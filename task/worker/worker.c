@@ -14,9 +14,10 @@
 
 struct worker_session {
 	char *handle;
-	char *container;     /* "": shares the resources of the other sessions */
-	char *master;        /* the task that opened it; "": not known */
-	int64_t incarnation; /* of that task when it opened the session */
+	char *container;       /* "": shares the resources of the other sessions */
+	char *master;          /* the task that opened it; "": not known */
+	int64_t incarnation;   /* of that task when it opened the session */
+	struct peers *renamed; /* the tasks under the names of the session; NULL: their own */
 };
 struct registered {
 	char *handle, *session;
@@ -193,13 +194,30 @@ static void close_stale_sessions(struct worker *w, const char *master, int64_t i
 	free(handles);
 }
 
+/* Sets *out to the tasks under the names of the server_def's cluster, if it has one. */
+static int rename_tasks(struct worker *w, const Muster__ServerDef *def, struct peers **out,
+			struct mu_err *err)
+{
+	MU_AUTO_CLUSTER cluster = {0};
+	int rc;
+
+	if (!def->cluster || !def->cluster->n_job)
+		return 0;
+	if ((rc = control_cluster(def->cluster, &cluster, err)))
+		return rc;
+	return peers_renamed(w->peers, &cluster, def->job_name, def->task_index, out, err);
+}
+
 static int create_session(struct worker *w, const Muster__CreateWorkerSessionRequest *m,
 			  struct mu_err *err)
 {
 	struct worker_session *s, *old;
+	struct peers *renamed = NULL;
 
 	if (!*m->session_handle)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "the request has no session handle");
+	if (m->server_def && rename_tasks(w, m->server_def, &renamed, err))
+		return mu_wrap(err, "CreateWorkerSession");
 	if (*m->master_address && peers_learn(w->peers, m->master_task, m->master_address, err))
 		return mu_wrap(err, "CreateWorkerSession");
 	s = MU_NEW(struct worker_session);
@@ -207,6 +225,7 @@ static int create_session(struct worker *w, const Muster__CreateWorkerSessionReq
 	s->container = mu_xstrdup(m->isolate_session_state ? m->session_handle : "");
 	s->master = mu_xstrdup(m->master_task);
 	s->incarnation = m->master_incarnation;
+	s->renamed = renamed;
 	close_stale_sessions(w, s->master, s->incarnation);
 	pthread_mutex_lock(&w->lock);
 	old = mu_map_put(&w->sessions, s->handle, s);
@@ -256,16 +275,19 @@ int worker_register(struct worker *w, const char *session, bool called, struct m
 	return 0;
 }
 
-/* Returns a reference to the executor of the registered graph. */
+/* Returns a reference to the executor of the registered graph, and the session's names of tasks. */
 static struct executor *find_executor(struct worker *w, const struct peer_run *run, bool called,
-				      struct mu_err *err)
+				      struct peers **renamed, struct mu_err *err)
 {
+	const struct worker_session *s;
 	struct executor *e = NULL;
 	struct registered *r;
 
 	pthread_mutex_lock(&w->lock);
 	r = mu_map_get(&w->graphs, run->graph);
-	if (called && !mu_map_get(&w->sessions, run->session)) {
+	s = mu_map_get(&w->sessions, run->session);
+	*renamed = s ? s->renamed : NULL;
+	if (called && !s) {
 		no_session(run->session, err);
 	} else if (!r) {
 		mu_fail(err, MU_ABORTED,
@@ -285,16 +307,17 @@ void worker_run(struct worker *w, const struct peer_run *run, bool called, peer_
 		void *arg)
 {
 	struct executor *e = NULL;
+	struct peers *renamed;
 	struct mu_err err;
 
 	if (mu_request_ids_add(w->run_ids, run->request_id))
-		e = find_executor(w, run, called, &err);
+		e = find_executor(w, run, called, &renamed, &err);
 	else
 		mu_fail(&err, MU_ABORTED,
 			"The same RunGraph (Worker) request was received twice. request_id: %lld",
 			(long long)run->request_id);
 	if (e)
-		worker_start_step(w, e, run, done, arg);
+		worker_start_step(w, e, renamed, run, done, arg);
 	else
 		done(arg, &err, MU_SPAN(""));
 }

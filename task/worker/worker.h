@@ -52,9 +52,10 @@ struct worker_see {
 void worker_each_step(struct worker *w, const struct worker_see *see);
 
 /* ---- internal to this folder ---- */
-/* Runs the graph; takes the reference to its executor. */
-void worker_start_step(struct worker *w, struct executor *e, const struct peer_run *run,
-		       peer_done done, void *arg);
+/* Runs the graph; takes the reference to its executor.  renamed: (optional) the tasks under the
+ * names of the session. */
+void worker_start_step(struct worker *w, struct executor *e, struct peers *renamed,
+		       const struct peer_run *run, peer_done done, void *arg);
 struct running {
 	struct running *prev, *next;
 	struct worker *worker;

@@ -59,21 +59,19 @@ static int check_key(struct worker *w, const char *key, struct mu_err *err)
 	struct rendezvous_key k;
 	int rc = rendezvous_key_parse(&k, key, err);
 
-	if (rc)
+	if (rc || k.src_incarnation == w->rt->incarnation) /* a session may have renamed the task */
 		return rc;
 	if (k.src_device.len <= n || memcmp(k.src_device.data, w->rt->task_prefix, n) ||
 	    k.src_device.data[n] != '/')
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%.*s does not belong to %s",
 			       (int)(k.src_device.len > 200 ? 200 : k.src_device.len),
 			       k.src_device.data, w->rt->task_prefix);
-	if (k.src_incarnation != w->rt->incarnation)
-		return mu_fail(err, MU_ABORTED,
-			       "RecvTensor expects a different device incarnation: %llu vs. %llu. "
-			       "Your worker job (\"%s\") was probably restarted. Check your worker "
-			       "job for the reason why it was restarted.",
-			       (unsigned long long)k.src_incarnation,
-			       (unsigned long long)w->rt->incarnation, w->rt->task_prefix);
-	return 0;
+	return mu_fail(err, MU_ABORTED,
+		       "RecvTensor expects a different device incarnation: %llu vs. %llu. "
+		       "Your worker job (\"%s\") was probably restarted. Check your worker "
+		       "job for the reason why it was restarted.",
+		       (unsigned long long)k.src_incarnation,
+		       (unsigned long long)w->rt->incarnation, w->rt->task_prefix);
 }
 
 void worker_recv(struct worker *w, struct rpc_call *call)

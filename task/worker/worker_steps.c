@@ -88,9 +88,10 @@ static bool add_running(struct worker *w, struct running *r)
 	return ok;
 }
 
-void worker_start_step(struct worker *w, struct executor *e, const struct peer_run *run,
-		       peer_done done, void *arg)
+void worker_start_step(struct worker *w, struct executor *e, struct peers *renamed,
+		       const struct peer_run *run, peer_done done, void *arg)
 {
+	struct rendezvous_remote remote;
 	struct running *r;
 	struct step *step;
 	struct mu_err err;
@@ -113,6 +114,10 @@ void worker_start_step(struct worker *w, struct executor *e, const struct peer_r
 		free(r);
 		done(arg, &err, MU_SPAN(""));
 		return;
+	}
+	if (renamed) {
+		remote = peers_remote(renamed);
+		rendezvous_rename(r->rendezvous, peers_at(renamed, 0)->task, &remote);
 	}
 	if (r->record & RECORD_TIMELINE)
 		r->trace = step_trace_new();

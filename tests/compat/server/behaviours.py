@@ -82,6 +82,13 @@ def several_cpus():
     compare_each("several CPUs", *with_each(run, folder))
 
 
+def cluster_specs():
+    """sessions that name jobs and tasks for servers with other names"""
+    def run(job):
+        return json.loads(job.run("tests/compat/programs/cluster_specs.py").strip().splitlines()[-1])
+    compare_each("cluster specs", *with_each(run, folder))
+
+
 def joins():
     """A ps whose server ends does not go on behind join()."""
     with Job("muster", f"{folder}/joins") as job:
@@ -98,4 +105,4 @@ def leaves_open():
         raise Different(f"the trainer says {said!r}")
 
 
-CASES = [sessions, lifetimes, raw, loops, gradients, mixed, servers, several_cpus, joins, leaves_open]
+CASES = [sessions, lifetimes, raw, loops, gradients, mixed, servers, several_cpus, cluster_specs, joins, leaves_open]
