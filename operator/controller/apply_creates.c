@@ -276,19 +276,6 @@ static void note_result(const struct reconcile *r, struct create_results *c, uns
 		c->stop = true;
 }
 
-/* As kube_call_many. */
-static unsigned send_batch(struct reconcile *r, const struct kube_request *rqs, unsigned n,
-			   struct kube_reply *out)
-{
-	const struct controller_io *io = &r->controller->io;
-
-	if (io->call_many)
-		return io->call_many(io->user, rqs, n, out);
-	*out = (struct kube_reply){0};
-	out->rc = controller_send(r->controller, rqs, &out->out, &out->err);
-	return 1;
-}
-
 /* Sends n creates at once.  Every success counts.  After an error that ends the creates, later
  * errors of the batch are ignored. */
 static void create_batch(struct reconcile *r, struct create_results *c, const unsigned *actions,
@@ -306,7 +293,7 @@ static void create_batch(struct reconcile *r, struct create_results *c, const un
 		rqs[k] = http_request_of(&w[k]);
 	}
 	while (done < n && !c->stop) {
-		done += send_batch(r, rqs + done, n - done, replies + done);
+		done += controller_send_many(r->controller, rqs + done, n - done, replies + done);
 		for (; i < done; i++) {
 			struct kube_reply *reply = &replies[i];
 

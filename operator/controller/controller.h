@@ -31,8 +31,8 @@ struct controller_io {
 	/* (optional) instead of mu_certs_make */
 	int (*certs)(struct mu_certs *out, const char *const *names, unsigned n_names, int64_t from,
 		     int64_t to, struct mu_err *err);
-	/* (optional) as so many calls at once, each sent only while it may be, and in what order
-	 * they are done is nobody's to say: kube_call_many */
+	/* (optional) several calls at once, in any order, each sent only while it may be:
+	 * kube_call_many */
 	unsigned (*call_many)(void *user, const struct kube_request *rqs, unsigned n,
 			      struct kube_reply *out);
 	/* (optional) The status page of a task; sends a task the members of its cluster. */
@@ -90,7 +90,10 @@ void controller_want(struct controller *c, enum object_kind kind);
  * is a merge patch. */
 int controller_send(struct controller *c, const struct kube_request *rq, cJSON **out,
 		    struct mu_err *err);
-/* Likewise with this body, which it takes, or NULL. */
+/* Sends several: kube_call_many. */
+unsigned controller_send_many(struct controller *c, const struct kube_request *rqs, unsigned n,
+			      struct kube_reply *out);
+/* Sends one with this body, which it takes, or NULL. */
 int controller_call(struct controller *c, const char *method, const char *path, cJSON *body,
 		    cJSON **out, struct mu_err *err);
 /* Wakes the first thread: what it watches over has changed. */

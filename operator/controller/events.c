@@ -234,9 +234,10 @@ void *events_run(void *controller)
 	struct controller *c = controller;
 	struct pending_event *p;
 
+	atomic_store(&c->events.posting, 1);
 	while ((p = next_event(&c->events)))
 		post_with_retry(c, p, TRIES);
-	atomic_store(&c->events.posting, false);
+	atomic_store(&c->events.posting, 0);
 	return NULL;
 }
 

@@ -17,7 +17,7 @@ struct event_recorder {
 	struct pending_event *first, **last; /* not posted yet */
 	unsigned n;                          /* of them */
 	bool stopped;
-	_Atomic bool posting; /* a thread posts them */
+	_Atomic unsigned posting; /* threads that post them: one, or none */
 };
 
 void events_init(struct event_recorder *e);

@@ -220,7 +220,7 @@ static int give_up(struct controller *c)
  * last one. */
 void leader_release(struct controller *c)
 {
-	if (!leader_may_write(c))
+	if (!c->options.leader_election || !leader_may_write(c))
 		return;
 	atomic_store(&c->released, true);
 	atomic_store(&c->leading, false);

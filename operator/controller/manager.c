@@ -3,7 +3,6 @@
 #include "operator/controller/manager.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -17,29 +16,26 @@
 enum {
 	WORKERS_MAX = 32,
 	NAMESPACES_MAX = 64,
+	WATCHES_MAX = KINDS * NAMESPACES_MAX,
 	STARTUP_LOG_S = 10,
-	GRACE_TICKS = 12,
-	CALLS_TOGETHER = 8,
-	EVENTS_TICKS = 24, /* for the events that wait */
-	TICK_MS = 250,
-	SYNC_MS = 5
+	WORKERS_GRACE_S = 3,
+	EVENTS_GRACE_S = 6,
 };
+static const double POLL_S = 0.005;
 
 /* One reflector and its handlers' argument. */
 struct watch {
 	struct kube_reflector reflector;
 	struct store_watch target;
-	pthread_t thread;
 };
 
 struct threads {
 	struct controller *controller;
 	char *names; /* of the namespaces, cut up */
 	const char *namespaces[NAMESPACES_MAX];
-	struct watch *watches[KINDS * NAMESPACES_MAX];
-	pthread_t workers[WORKERS_MAX], leader, progress, events;
-	unsigned n_namespaces, n_watches, n_workers, watched; /* watched: bits of kinds */
-	bool has_leader, has_progress, has_events;
+	struct watch *watches[WATCHES_MAX];
+	pthread_t running[WATCHES_MAX + WORKERS_MAX + 3];
+	unsigned n_namespaces, n_watches, n_running, watched; /* watched: bits of kinds */
 };
 
 static double wall_clock(void *user)
@@ -47,36 +43,15 @@ static double wall_clock(void *user)
 	return mu_wall();
 }
 
-/* Nothing is written once leadership may have passed, not even a second time after a wait. */
-static struct kube_request guarded(struct controller *c, const struct kube_request *rq)
-{
-	struct kube_request out = *rq;
-
-	if (strcmp(rq->method, "GET") != 0) {
-		out.may = leader_may_write;
-		out.arg = c;
-	}
-	return out;
-}
-
 static int call_server(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
 {
-	struct controller *c = user;
-	struct kube_request mine = guarded(c, rq);
-
-	return kube_call(c->kube, &mine, out, err);
+	return kube_call(((struct controller *)user)->kube, rq, out, err);
 }
 
 static unsigned call_server_many(void *user, const struct kube_request *rqs, unsigned n,
 				 struct kube_reply *out)
 {
-	struct controller *c = user;
-	struct kube_request mine[CALLS_TOGETHER];
-
-	n = n < CALLS_TOGETHER ? n : CALLS_TOGETHER;
-	for (unsigned i = 0; i < n; i++)
-		mine[i] = guarded(c, &rqs[i]);
-	return kube_call_many(c->kube, mine, n, out);
+	return kube_call_many(((struct controller *)user)->kube, rqs, n, out);
 }
 
 static int finish_task(void *user, const char *ip, const char *job_uid, struct mu_err *err)
@@ -139,16 +114,19 @@ bool controller_stop(struct controller_stop *stop)
 	return before;
 }
 
-/* Names show where the time goes. */
-static bool start(pthread_t *thread, const char *name, void *(*run)(void *), void *arg)
+/* Starts a thread; the name shows where the time goes. */
+static int start(struct threads *t, const char *name, void *(*run)(void *), void *arg,
+		 struct mu_err *err)
 {
+	pthread_t *thread = &t->running[t->n_running];
 	char cut[16]; /* the kernel takes no longer ones */
 
 	if (pthread_create(thread, NULL, run, arg) != 0)
-		return false;
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no thread for %s", name);
 	snprintf(cut, sizeof(cut), "%.15s", name);
 	pthread_setname_np(*thread, cut);
-	return true;
+	t->n_running++;
+	return 0;
 }
 
 static int add_watch(struct threads *t, enum object_kind kind, const char *ns, struct mu_err *err)
@@ -170,13 +148,8 @@ static int add_watch(struct threads *t, enum object_kind kind, const char *ns, s
 	    .end = store_list_ends,
 	    .arg = &w->target,
 	};
-	if (start(&w->thread, k->name, kube_reflector_run, &w->reflector)) {
-		t->watches[t->n_watches++] = w;
-		return 0;
-	}
-	free(w->reflector.path);
-	free(w);
-	return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no threads for the watches");
+	t->watches[t->n_watches++] = w;
+	return start(t, k->name, kube_reflector_run, &w->reflector, err);
 }
 
 /* Cuts the list into names. */
@@ -228,65 +201,57 @@ static int start_watches(struct threads *t, unsigned wanted, struct mu_err *err)
 	return rc;
 }
 
-static bool all_synced(const struct threads *t)
+/* True when all lists were delivered.  Nodes are waited for a little: with labels the first choice
+ * is the right one. */
+static bool is_synced(const struct threads *t)
 {
-	for (unsigned i = 0; i < t->n_watches; i++)
-		if (!atomic_load(&t->watches[i]->reflector.synced) &&
-		    !kinds[t->watches[i]->target.kind].of_cluster)
+	for (unsigned i = 0; i < t->n_watches; i++) {
+		const struct watch *w = t->watches[i];
+
+		if (!atomic_load(&w->reflector.synced) &&
+		    !(kinds[w->target.kind].of_cluster && atomic_load(&w->reflector.failing)))
 			return false;
+	}
 	return true;
 }
 
-/* Nodes are waited for a little: with labels the first choice is the right one. */
-static bool nodes_synced(const struct threads *t)
+static void wait_for_lists(const struct threads *t)
 {
-	for (unsigned i = 0; i < t->n_watches; i++)
-		if (kinds[t->watches[i]->target.kind].of_cluster &&
-		    !atomic_load(&t->watches[i]->reflector.synced) &&
-		    !atomic_load(&t->watches[i]->reflector.failing))
-			return false;
-	return true;
+	struct controller *c = t->controller;
+	double began = mu_clock();
+	bool warned = false;
+
+	while (!is_synced(t) && !atomic_load(&c->stop->asked)) {
+		kube_client_sleep(c->kube, POLL_S);
+		if (!warned && mu_clock() - began > STARTUP_LOG_S) {
+			mu_warn("controller", "still waiting for the first lists");
+			warned = true;
+		}
+	}
 }
 
 static int start_workers(struct threads *t, struct mu_err *err)
 {
 	struct controller *c = t->controller;
-	int wanted = c->options.workers < 1             ? 1
-		     : c->options.workers > WORKERS_MAX ? WORKERS_MAX
-							: c->options.workers;
+	int rc = 0;
 
-	while ((int)t->n_workers < wanted) {
-		if (!start(&t->workers[t->n_workers], "work", work, c))
-			return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no threads for workers");
-		t->n_workers++;
-	}
-	atomic_store(&c->events.posting, true);
-	t->has_events = start(&t->events, "events", events_run, c);
-	if (!t->has_events)
-		atomic_store(&c->events.posting, false);
-	if (c->options.progress_seconds > 0)
-		t->has_progress = start(&t->progress, "progress", progress_run, c);
-	return 0;
-}
-
-static void nap(int ms)
-{
-	struct timespec t = {0, ms * 1000000L};
-	nanosleep(&t, NULL);
-}
-
-static void wait_until_woken(struct controller_stop *stop)
-{
-	while (sem_wait(&stop->wake) != 0)
-		;
+	if (!c->options.leader_election)
+		leader_begin_term(c);
+	else
+		rc = start(t, "leader", leader_run, c, err);
+	for (int i = 0; i < c->options.workers && rc == 0; i++)
+		rc = start(t, "work", work, c, err);
+	if (rc == 0)
+		rc = start(t, "events", events_run, c, err);
+	if (rc == 0 && c->options.progress_seconds > 0)
+		rc = start(t, "progress", progress_run, c, err);
+	return rc;
 }
 
 static int run_threads(struct threads *t, struct mu_err *err)
 {
 	struct controller *c = t->controller;
 	const _Atomic bool *stop = &c->stop->asked;
-	double began = mu_clock();
-	bool told = false;
 	unsigned first = 0;
 	int rc = read_namespaces(t, err);
 
@@ -294,37 +259,32 @@ static int run_threads(struct threads *t, struct mu_err *err)
 		first |= kinds[k].on_demand ? 0 : 1U << k;
 	if (rc == 0)
 		rc = start_watches(t, first, err);
-	while (rc == 0 && !atomic_load(stop) && !(all_synced(t) && nodes_synced(t))) {
-		nap(SYNC_MS);
-		if (!told && mu_clock() - began > STARTUP_LOG_S) {
-			mu_warn("controller", "still waiting for the first lists");
-			told = true;
-		}
-	}
+	if (rc == 0)
+		wait_for_lists(t);
 	if (rc == 0 && !atomic_load(stop)) {
 		atomic_store(&c->synced, true);
 		mu_info("controller", "watching %s; %u jobs",
-			c->options.namespaces && *c->options.namespaces ? c->options.namespaces
-									: "all namespaces",
+			t->n_namespaces ? c->options.namespaces : "all namespaces",
 			store_count(&c->store));
-		if (!c->options.leader_election)
-			leader_begin_term(c);
-		else if (!(t->has_leader = start(&t->leader, "leader", leader_run, c)))
-			rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
-				     "no thread for the lease: it would never lead");
-		if (rc == 0)
-			rc = start_workers(t, err);
+		rc = start_workers(t, err);
 	}
 	while (rc == 0 && !atomic_load(stop) && !atomic_load(&c->lost)) {
-		unsigned missing = atomic_load(&c->wanted) & ~t->watched;
-
-		if (missing)
-			rc = start_watches(t, missing, err);
-		wait_until_woken(c->stop);
+		rc = start_watches(t, atomic_load(&c->wanted) & ~t->watched, err);
+		while (sem_wait(&c->stop->wake) != 0)
+			; /* a signal */
 	}
 	if (rc == 0 && atomic_load(&c->lost))
 		rc = mu_fail(err, MU_ABORTED, "leadership was lost; starting over is safe");
 	return rc;
+}
+
+/* Waits until no thread works any more, or for so many seconds. */
+static void wait_for_end(struct controller *c, const _Atomic unsigned *threads, double seconds)
+{
+	double until = mu_clock() + seconds;
+
+	while (atomic_load(threads) && mu_clock() < until)
+		kube_client_sleep(c->kube, POLL_S);
 }
 
 static void stop_threads(struct threads *t)
@@ -332,24 +292,14 @@ static void stop_threads(struct threads *t)
 	struct controller *c = t->controller;
 
 	workqueue_stop(&c->queue);
-	for (int i = 0; i < GRACE_TICKS && atomic_load(&c->working); i++)
-		nap(TICK_MS); /* for what is under way; the rest is cut off below */
+	wait_for_end(c, &c->working, WORKERS_GRACE_S); /* the rest is cut off below */
 	events_stop(&c->events);
-	for (int i = 0; i < EVENTS_TICKS && atomic_load(&c->events.posting); i++)
-		nap(TICK_MS);
-	if (t->has_leader && !atomic_load(&c->lost))
-		leader_release(c);
+	wait_for_end(c, &c->events.posting, EVENTS_GRACE_S);
+	leader_release(c);
 	kube_client_stop(c->kube);
-	for (unsigned i = 0; i < t->n_workers; i++)
-		pthread_join(t->workers[i], NULL);
-	if (t->has_leader)
-		pthread_join(t->leader, NULL);
-	if (t->has_progress)
-		pthread_join(t->progress, NULL);
-	if (t->has_events)
-		pthread_join(t->events, NULL);
+	for (unsigned i = 0; i < t->n_running; i++)
+		pthread_join(t->running[i], NULL);
 	for (unsigned i = 0; i < t->n_watches; i++) {
-		pthread_join(t->watches[i]->thread, NULL);
 		free(t->watches[i]->reflector.path);
 		free(t->watches[i]);
 	}

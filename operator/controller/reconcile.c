@@ -52,7 +52,6 @@ static int sync_job(struct reconcile *r, struct snapshot *seen, struct mu_err *e
 {
 	MU_AUTO(job_plan_free) struct job_plan *plan = NULL;
 	struct mu_err ignored = {0};
-	double delay;
 	int rc, rc_create;
 
 	if (seen->stale)
@@ -63,7 +62,7 @@ static int sync_job(struct reconcile *r, struct snapshot *seen, struct mu_err *e
 	rc = certs_apply(r, plan, err);
 	if (rc > 0) { /* the certificates are recorded before a pod that trusts them is created */
 		requeue_at(r, r->now);
-		return status_update(r, plan, err);
+		return status_update(r, plan, true, err);
 	}
 	if (rc < 0)
 		return rc;
@@ -72,11 +71,7 @@ static int sync_job(struct reconcile *r, struct snapshot *seen, struct mu_err *e
 		requeue_at(r, r->now + REQUEUE_SOON_S);
 	if (rc_create > 0 || r->behind || is_unreachable(rc_create))
 		return rc_create < 0 ? rc_create : 0;
-	delay = status_delay(r, plan);
-	if (delay > 0)
-		requeue_at(r, r->now + delay);
-	else
-		rc = status_update(r, plan, rc_create < 0 ? &ignored : err);
+	rc = status_update(r, plan, false, rc_create < 0 ? &ignored : err);
 	if (rc == 0) /* no delete needs a status that is delayed: status_delay() */
 		rc = apply_removals(r, plan, rc_create < 0 ? &ignored : err);
 	requeue_at(r, plan->wake);

@@ -11,10 +11,11 @@
 
 enum { STATUS_MIN_INTERVAL_S = 5, FIRST_STATUS_DELAY_S = 3 };
 
-static int patch_status(struct reconcile *r, const struct job_status *wanted, struct mu_err *err)
+/* Writes the difference to the stored status, which it takes; NULL: there is none. */
+static int patch_status(struct reconcile *r, cJSON *change, struct mu_err *err)
 {
 	const struct job *job = r->seen->job;
-	cJSON *change = job_status_patch(&job->status, wanted), *patch, *answer = NULL;
+	cJSON *patch, *answer = NULL;
 	MU_AUTO_FREE char *path = mu_xasprintf("/apis/" JOB_API_VERSION
 					       "/namespaces/%s/distributedtrainingjobs/%s/status",
 					       job->meta.namespace, job->meta.name);
@@ -95,19 +96,6 @@ static void count_times(struct reconcile *r, const struct job_status *was,
 				 is->completion_time - is->start_time);
 }
 
-int status_update(struct reconcile *r, const struct job_plan *plan, struct mu_err *err)
-{
-	const struct job_status *was = &r->seen->job->status, *is = &plan->status;
-	int rc = patch_status(r, is, err);
-
-	if (rc < 0)
-		return rc;
-	record_condition_events(r, was, is);
-	if (is->phase != was->phase)
-		count_times(r, was, is);
-	return 0;
-}
-
 /* True when the status has to be written before the action: it records why a pod is gone.  The pods
  * that still run after the recorded end of a job need no such record. */
 static bool needs_status(const struct snapshot *seen, const struct plan_action *a)
@@ -126,14 +114,12 @@ static bool needs_status(const struct snapshot *seen, const struct plan_action *
  * written at once.  Counts and progress are written at most once in STATUS_MIN_INTERVAL_S.  That a
  * new job is Pending is written after FIRST_STATUS_DELAY_S: many jobs run by then, and the API
  * server creates pods instead (100 jobs of 6 pods: 344 pods a second instead of 68 to 129). */
-double status_delay(const struct reconcile *r, const struct job_plan *plan)
+static double status_delay(const struct reconcile *r, const struct job_plan *plan)
 {
 	const struct snapshot *seen = r->seen;
 	bool first = seen->job->status.phase == JOB_NEW && plan->status.phase == JOB_PENDING;
 	double left = first ? seen->observed.first_observed_at + FIRST_STATUS_DELAY_S - r->now
 			    : seen->last_status_write + STATUS_MIN_INTERVAL_S - r->now;
-
-	cJSON *patch;
 
 	/* a longer delay: the clock was set back */
 	if (left <= 0 || left > STATUS_MIN_INTERVAL_S || plan->urgent || plan->record_now ||
@@ -142,9 +128,29 @@ double status_delay(const struct reconcile *r, const struct job_plan *plan)
 	for (unsigned i = 0; i < plan->n_actions; i++)
 		if (needs_status(seen, &plan->actions[i]))
 			return 0;
-	patch = job_status_patch(&seen->job->status, &plan->status);
-	cJSON_Delete(patch);
-	return patch ? left : 0;
+	return left;
+}
+
+int status_update(struct reconcile *r, const struct job_plan *plan, bool at_once,
+		  struct mu_err *err)
+{
+	const struct job_status *was = &r->seen->job->status, *is = &plan->status;
+	cJSON *change = job_status_patch(was, is);
+	double delay = change && !at_once ? status_delay(r, plan) : 0;
+	int rc;
+
+	if (delay > 0) {
+		requeue_at(r, r->now + delay);
+		cJSON_Delete(change);
+		return 0;
+	}
+	rc = patch_status(r, change, err);
+	if (rc < 0)
+		return rc;
+	record_condition_events(r, was, is);
+	if (is->phase != was->phase)
+		count_times(r, was, is);
+	return 0;
 }
 
 int status_report_invalid(struct reconcile *r, struct mu_err *err)
@@ -162,7 +168,7 @@ int status_report_invalid(struct reconcile *r, struct mu_err *err)
 	if (wanted.completion_time <= 0 &&
 	    (!trouble || strcmp(trouble->message, job_status_trouble(&wanted)->message) != 0))
 		event_record(r, true, PLAN_INVALID_SPEC, "%s", job->spec_error);
-	rc = patch_status(r, &wanted, err);
+	rc = patch_status(r, job_status_patch(&job->status, &wanted), err);
 	job_status_fini(&wanted);
 	return rc;
 }
