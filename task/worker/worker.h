@@ -76,8 +76,8 @@ struct worker {
 	struct peers *peers;
 	struct mu_offload *offload;
 	struct mu_request_ids *run_ids, *recv_ids; /* of RunGraph, of RecvTensor */
-	pthread_mutex_t
-	    lock; /* guards the members below; not held across calls into other modules */
+	pthread_mutex_t lock; /* guards the members below; may be held while taking a step's or
+				 a rendezvous' lock, not the other way round */
 	pthread_cond_t idle;
 	struct mu_map sessions, graphs;
 	struct mu_map steps; /* step id -> struct running */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of kernels/gpu by op. */
+/* The GPU's kernels by op name: the tables of gpu_tables.def in one hash table. */
 #include <pthread.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * engine/cpu_tables.def.
  *
  *	static const struct kernel rows[] = {{"Relu", .run = relu}, …};
- *	KERNEL_TABLE(nn_activations, rows)
+ *	KERNEL_TABLE(nn_softmax, rows)
  */
 #ifndef MU_TASK_KERNELS_ENGINE_KERNEL_TABLE_H
 #define MU_TASK_KERNELS_ENGINE_KERNEL_TABLE_H
@@ -23,7 +23,7 @@ struct kernel_table {
 /* The kernels in this program, for runtime_new. */
 extern const struct kernel_registry task_kernels;
 
-/* The CPU device's kernels, found by op name.  Each kernels/cpu file exports one table, listed in
+/* The CPU device's kernels, found by op name.  Each kernel file exports one table, listed in
  * engine/cpu_tables.def. */
 const struct kernel *cpu_kernel_find(const char *op);
 /* The function that runs node n by kernel k: k->run, or one that widens 16-bit floats for it and

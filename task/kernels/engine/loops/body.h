@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops themselves.  Included once by each loops_<variant>.c, which is compiled with that
+/* The loops themselves.  Included once by each <variant>.c, which is compiled with that
  * variant's flags (tools/kernels.mk); LOOPS_NAME and LOOPS_VARIANT say which one this is.
  *
  * Integer arithmetic wraps (-fwrapv).  Division by zero has been refused by the caller; here it
