@@ -14,8 +14,8 @@ $(foreach t,$(filter-out kernels/gpu_%,$(patsubst $(B)/tests/%,%,$(TESTS))),$(ev
 $(B)/tests/kernels/op_driver: $(B)/o/tests/kernels/op_driver.o $(B)/o/tests/kernels/harness.o $(call lib,kernel base)
 	$(call program,$(call libs_of,kernel base) -rdynamic)
 
-# What draws the graphs of the ops' nonsense.
-$(B)/tests/task/nonsense_test: $(B)/o/tests/task/nonsense.o
+# Draws the graphs of random nodes.
+$(B)/tests/task/random_nodes_test: $(B)/o/tests/task/random_nodes.o
 
 # The examples, which a test runs.
 $(B)/tests/cli/programs_test: | $(EXAMPLES)

@@ -49,7 +49,7 @@ test_crd_is_applied_explained_and_small() {
   n=$(kubectl explain dtj.spec --recursive | grep -c '<')
   [ "$n" -gt 40 ]
   # each field has a description
-  kubectl get crd distributedtrainingjobs.muster.dev -o json | python3 $here/undescribed.py
+  kubectl get crd distributedtrainingjobs.muster.dev -o json | python3 $here/crd_descriptions.py
 }
 
 test_bad_manifests_are_rejected_by_the_api_server() {
@@ -233,7 +233,7 @@ test_samples_are_accepted() {
     grep -q 'suspend: true' "$f" || grep -q 'create pod' "$K8S_DIR/plan"
     "${OPERATOR%-operator}" validate --plan "$f" | cmp - "$K8S_DIR/plan"
   done
-  kubectl get crd distributedtrainingjobs.muster.dev -o json | python3 $here/unsampled.py
+  kubectl get crd distributedtrainingjobs.muster.dev -o json | python3 $here/crd_samples.py
 }
 
 test_a_pod_on_a_lost_node_is_given_up() {
@@ -501,9 +501,9 @@ test_the_clusters_roles_cover_jobs() {
 
 # The Python scenarios run many jobs at once, each in its own namespace, behind a proxy that sees every request.
 test_killed_at_every_call() { python3 $here/kill_each.py; }
-test_every_right_is_needed() { python3 $here/rights.py; }
-test_two_hundred_bad_manifests_harm_no_other_job() { python3 $here/mutations.py bad; }
-test_every_field_may_change_or_is_refused() { python3 $here/mutations.py live; }
+test_every_right_is_needed() { python3 $here/minimal_rbac.py; }
+test_two_hundred_bad_manifests_harm_no_other_job() { python3 $here/invalid_manifests.py bad; }
+test_every_field_may_change_or_is_refused() { python3 $here/invalid_manifests.py live; }
 test_several_namespaces_and_no_more() { python3 $here/namespaces.py; }
 test_a_stale_leader_writes_nothing() { python3 $here/stale_leader.py; }
 

@@ -46,7 +46,7 @@ static void job__that_takes_too_long__fails_on_time(void **state)
 static void job__that_is_resumed__has_all_its_time_again(void **state)
 {
 	struct sim_script script = {.end = never_ends,
-				    .deeds = {{DEED_SUSPEND, 30, 0}, {DEED_RESUME, 100, 0}}};
+				    .user_actions = {{USER_SUSPEND, 30, 0}, {USER_RESUME, 100, 0}}};
 	struct sim *s = start(&script, COMMAND, "\"activeDeadlineSeconds\":50");
 
 	sim_settle(s, 3600);
@@ -151,7 +151,7 @@ static bool any_pod(const struct sim *s)
 /* It is waited for, unlike the counts of what has ended on the way. */
 static void suspension__that_is_complete__is_written_at_once(void **state)
 {
-	struct sim_script script = {.end = never_ends, .deeds = {{DEED_SUSPEND, 40, 0}}};
+	struct sim_script script = {.end = never_ends, .user_actions = {{USER_SUSPEND, 40, 0}}};
 	struct sim *s = start(&script, COMMAND, "");
 	const cJSON *told;
 

@@ -117,7 +117,7 @@ static void departure__that_fails_three_times__is_a_condition(void **state)
 	struct sim_script script = {.end = never_ends,
 				    .in_step = true,
 				    .departure_exit_code = 1,
-				    .deeds = {{DEED_SCALE, 60, 1}, {DEED_FORCE_DELETE, 60, 1}}};
+				    .user_actions = {{USER_SCALE, 60, 1}, {USER_FORCE_DELETE, 60, 1}}};
 	struct sim *s = start_job(
 	    &script,
 	    "{\"train\":{\"model\":\"mlp\",\"dataset\":{\"format\":\"csv\",\"path\":\"x\"}}}", "",

@@ -11,7 +11,7 @@
 
 #include "tests/fake/sim_cluster.c"
 #include "tests/fake/sim_kubelet.c"
-#include "tests/fake/sim_notice.c"
+#include "tests/fake/sim_membership.c"
 #include "tests/fake/sim_run.c"
 #include "tests/fake/sim_secret.c"
 
@@ -43,7 +43,7 @@ static struct sim *start_job(struct sim_script *script, const char *program, con
 
 static void stop(struct sim *s, struct sim_script *script)
 {
-	assert_string_equal(s->broken, "");
+	assert_string_equal(s->violation, "");
 	sim_end(s);
 	cJSON_Delete(script->job);
 	free(s);

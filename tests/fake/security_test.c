@@ -171,7 +171,7 @@ static void operator__that_starts_anew_between_the_phases__begins_the_first_agai
 static void job__that_slept_past_its_certificates__wakes_with_new_ones(void **state)
 {
 	struct sim_script script = {
-	    .deeds = {{DEED_SUSPEND, 600, 0}, {DEED_RESUME, 100 * HOUR, 0}}};
+	    .user_actions = {{USER_SUSPEND, 600, 0}, {USER_RESUME, 100 * HOUR, 0}}};
 	struct sim *s;
 
 	last_ca = 0;
@@ -218,12 +218,12 @@ static void rotations__with_any_faults__keep_all_tasks_trusted(void **state)
 		struct sim_script script = {0};
 		struct sim *s = start(&script, (uint64_t)seed, true);
 
-		for (int i = 0; i < 20000 && s->now < SIM_EPOCH + 80 * HOUR && !s->broken[0]; i++)
+		for (int i = 0; i < 20000 && s->now < SIM_EPOCH + 80 * HOUR && !s->violation[0]; i++)
 			step(s, INFINITY);
 		sim_settle(s, 80 * HOUR);
-		if (s->broken[0])
-			print_message("SEED=%d %s\n", seed, s->broken);
-		if (!s->broken[0])
+		if (s->violation[0])
+			print_message("SEED=%d %s\n", seed, s->violation);
+		if (!s->violation[0])
 			expect_mounted(s);
 		switches += s->switches;
 		crashes += s->crashes;

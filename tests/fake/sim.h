@@ -24,9 +24,9 @@ enum {
 	SIM_OBJECTS = 256,
 	SIM_EVENTS = 8192,
 	SIM_ENDS = 64,
-	SIM_LATE = 12,
-	SIM_TOGETHER = 8,
-	SIM_DEEDS = 24,
+	SIM_IN_FLIGHT = 12,
+	SIM_BATCH_MAX = 8,
+	SIM_USER_ACTIONS = 24,
 	SIM_WORKERS_MAX = 16,
 	SIM_OPERATORS = 2
 };
@@ -42,10 +42,10 @@ void sim_check_secret(struct sim *s, const cJSON *was, const cJSON *is);
 /* Checks that a recreated Secret has a CA that the status knows. */
 void sim_check_new_secret(struct sim *s, const cJSON *secret);
 
-/* ---- sim_notice.c ---- */
+/* ---- sim_membership.c ---- */
 /* Sends pending membership updates; returns whether the operator got a confirmation. */
-bool sim_tell(struct sim *s);
-int sim_tell_task(void *user, const struct pod *task, const char *members);
+bool sim_send_members(struct sim *s);
+int sim_send_members_to(void *user, const struct pod *task, const char *members);
 void sim_check_epoch(struct sim *s, const cJSON *was, const cJSON *is);
 
 enum sim_stage { STAGE_PENDING, STAGE_STARTED, STAGE_READY, STAGE_OVER };
@@ -54,10 +54,10 @@ struct sim_object {
 	char path[256]; /* path with the name */
 	cJSON *json;
 	enum sim_stage stage;
-	double due;     /* time of the next action of its kubelet; INFINITY: none */
-	double orphan;  /* time of its garbage collection; 0: none */
-	bool finishing; /* its server was asked to finish */
-	int told;       /* cluster epoch of its last membership update; 0: none */
+	double due;      /* time of the next action of its kubelet; INFINITY: none */
+	double orphan;   /* time of its garbage collection; 0: none */
+	bool finishing;  /* its server was asked to finish */
+	int acked_epoch; /* cluster epoch of its last membership update; 0: none */
 };
 struct sim_event {
 	enum sim_kind kind;
@@ -75,43 +75,43 @@ struct sim_call {
 };
 
 /* Actions of users on the cluster. */
-enum sim_deed {
-	DEED_NONE,
-	DEED_SUSPEND,
-	DEED_RESUME,
-	DEED_SCALE,
-	DEED_DELETE_POD,
-	DEED_EVICT,
-	DEED_KILL,
-	DEED_FORCE_DELETE, /* force-deletes a worker's pod: it cannot deregister */
-	DEED_NODE_LOST,
-	DEED_SPOIL, /* breaks the manifest; MEND corrects it */
-	DEED_MEND,
-	DEED_FREE_NAME, /* frees a name used by another owner's object */
-	DEED_RAISE_QUOTA,
-	DEED_DELETE_OWNED, /* deletes an object that the job owns, except pods */
-	DEED_MAKE_ANEW,    /* deletes the job and creates one of the same name */
-	DEED_DELETE_JOB
+enum sim_user_action {
+	USER_NONE,
+	USER_SUSPEND,
+	USER_RESUME,
+	USER_SCALE,
+	USER_DELETE_POD,
+	USER_EVICT,
+	USER_KILL,
+	USER_FORCE_DELETE, /* force-deletes a worker's pod: it cannot deregister */
+	USER_NODE_LOST,
+	USER_BREAK_MANIFEST, /* breaks the manifest; FIX_MANIFEST corrects it */
+	USER_FIX_MANIFEST,
+	USER_FREE_NAME, /* frees a name used by another owner's object */
+	USER_RAISE_QUOTA,
+	USER_DELETE_OWNED, /* deletes an object that the job owns, except pods */
+	USER_RECREATE_JOB, /* deletes the job and creates one of the same name */
+	USER_DELETE_JOB
 };
 struct sim_script {
 	cJSON *job;
 	struct {
-		enum sim_deed deed;
+		enum sim_user_action action;
 		double at;
 		int value;
-	} deeds[SIM_DEEDS];
+	} user_actions[SIM_USER_ACTIONS];
 	/* Exit code of the n-th exit (from 0) of an index; -1: runs until it is asked to finish. */
 	int (*end)(const struct sim_script *s, const char *task, int index, int n);
 	uint64_t seed;
 	bool stuck_pending; /* no pod ever starts */
 	int departure_exit_code;
-	bool in_step;       /* mode sync: workers wait for each other */
-	bool gpus, taken;   /* the nodes have GPUs; no GPU ever becomes free */
-	bool broken_gpus;   /* no task can use its GPU */
-	bool no_gpu_image;  /* the operator has no image with GPU kernels */
-	double work;        /* duration of a task in seconds; 0: random */
-	int cert_life;      /* lifetime of certificates in seconds; 0: default */
-	int quota;          /* quota of pods; 0: unlimited */
+	bool in_step;      /* mode sync: workers wait for each other */
+	bool gpus, taken;  /* the nodes have GPUs; no GPU ever becomes free */
+	bool broken_gpus;  /* no task can use its GPU */
+	bool no_gpu_image; /* the operator has no image with GPU kernels */
+	double work;       /* duration of a task in seconds; 0: random */
+	int cert_life;     /* lifetime of certificates in seconds; 0: default */
+	int quota;         /* quota of pods; 0: unlimited */
 	/* Path of an object that the job does not own. */
 	const char *taken_name;
 };
@@ -123,7 +123,7 @@ struct sim_operator {
 	struct controller controller;
 	int position[SIM_WATCHED]; /* positions of its watches in the history */
 	bool busy;                 /* in the middle of a reconcile */
-	bool deposed;              /* was leader; restarts when it learns of the change */
+	bool lost_lease;           /* was leader; restarts when it learns of the change */
 };
 
 struct sim {
@@ -138,9 +138,9 @@ struct sim {
 	struct sim_ends ends[SIM_ENDS];
 	int n_ends, next_uid, writes, calls, crashes, splits;
 	int kernels_events; /* events for the condition KernelsMissing */
-	int together;       /* number of batches of concurrent calls */
+	int batches;        /* number of batches of concurrent calls */
 	int switches;       /* certificate changes under live pods */
-	int notices;        /* number of epochs that the status reported as seen by all */
+	int epochs_acked;   /* number of epochs that the status reported as seen by all */
 	double ca_since;    /* time of the last change of the Secret's ca.crt */
 	/* Synchronous workers that have joined and not deregistered. */
 	bool members[SIM_WORKERS_MAX];
@@ -149,11 +149,12 @@ struct sim {
 	double node_lost_at;
 	struct sim_operator operators[SIM_OPERATORS], *leader;
 	int n_operators;
-	bool dead;                      /* the leader was killed: its calls do not arrive */
-	struct sim_call late[SIM_LATE]; /* calls of a killed operator that have not arrived yet */
-	int n_late;
-	bool late_call;   /* the current call is late */
-	char broken[512]; /* the first violated rule */
+	bool dead; /* the leader was killed: its calls do not arrive */
+	struct sim_call
+	    in_flight[SIM_IN_FLIGHT]; /* calls of a killed operator that have not arrived yet */
+	int n_in_flight;
+	bool in_flight_call; /* the current call was in flight when its operator was killed */
+	char violation[512]; /* the first violated rule */
 	bool trace;
 };
 
@@ -161,7 +162,7 @@ struct sim {
 uint64_t sim_random(struct sim *s);
 bool sim_chance(struct sim *s, int per_mille);
 double sim_between(struct sim *s, double from, double to);
-void sim_break(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void sim_violation(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 struct sim_object *sim_find(struct sim *s, const char *path);
 struct sim_object *sim_add(struct sim *s, const char *path, cJSON *json);
 void sim_changed(struct sim *s, struct sim_object *o);

@@ -23,14 +23,14 @@ double sim_between(struct sim *s, double from, double to)
 	return from + (to - from) * (double)(sim_random(s) % 10000) / 10000;
 }
 
-void sim_break(struct sim *s, const char *fmt, ...)
+void sim_violation(struct sim *s, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (s->broken[0])
+	if (s->violation[0])
 		return;
 	va_start(ap, fmt);
-	vsnprintf(s->broken, sizeof(s->broken), fmt, ap);
+	vsnprintf(s->violation, sizeof(s->violation), fmt, ap);
 	va_end(ap);
 }
 
@@ -84,7 +84,7 @@ static cJSON *metadata_of(cJSON *o)
 static void record(struct sim *s, const struct sim_object *o, bool deleted)
 {
 	if (s->n_events == SIM_EVENTS) {
-		sim_break(s, "no end of changes");
+		sim_violation(s, "no end of changes");
 		return;
 	}
 	s->events[s->n_events++] =
@@ -120,7 +120,7 @@ struct sim_object *sim_add(struct sim *s, const char *path, cJSON *json)
 	char text[40];
 
 	if (s->n_objects == SIM_OBJECTS) {
-		sim_break(s, "no end of objects");
+		sim_violation(s, "no end of objects");
 		cJSON_Delete(json);
 		return NULL;
 	}
@@ -263,7 +263,7 @@ static void check_group(struct sim *s, const cJSON *job, const cJSON *pod)
 		    strcmp(owner_of(s->objects[i].json), owner_of(pod)) == 0)
 			return;
 	if (!s->lost_owned)
-		sim_break(s, "%s was made without its group", sim_text(pod, "metadata.name"));
+		sim_violation(s, "%s was made without its group", sim_text(pod, "metadata.name"));
 }
 
 static void check_new_pod(struct sim *s, const cJSON *pod)
@@ -273,15 +273,15 @@ static void check_new_pod(struct sim *s, const cJSON *pod)
 	for (int i = 0; i < s->n_objects; i++) {
 		const struct sim_object *o = &s->objects[i];
 		if (o->kind == SIM_POD && is_live(o->json) && same_index(o->json, pod))
-			sim_break(s, "two live pods for one index: %s and %s", o->path, name);
-		if (o->kind != SIM_JOB || s->late_call)
+			sim_violation(s, "two live pods for one index: %s and %s", o->path, name);
+		if (o->kind != SIM_JOB || s->in_flight_call)
 			continue;
 		if (strcmp(sim_text(o->json, "metadata.uid"), owner_of(pod)) != 0)
 			continue;
 		if (is_marked(o->json, pod, "done"))
-			sim_break(s, "%s was created though its index is done", name);
+			sim_violation(s, "%s was created though its index is done", name);
 		if (is_marked(o->json, pod, "noGpu") && sim_wants_gpu(pod))
-			sim_break(s, "%s waits for a GPU again", name);
+			sim_violation(s, "%s waits for a GPU again", name);
 		check_group(s, o->json, pod);
 	}
 }
@@ -294,13 +294,13 @@ static void check_status(struct sim *s, const cJSON *was, const cJSON *is)
 
 	/* a job that has not started may continue after its spec is corrected */
 	if (over && *sim_text(was, "status.startTime") && strcmp(old, new) != 0)
-		sim_break(s, "the job was %s and is %s", old, new);
+		sim_violation(s, "the job was %s and is %s", old, new);
 	sim_check_epoch(s, was, is);
 	cJSON_ArrayForEach(t, sim_at(was, "status.tasks"))
 	{
 		for (int index = 0; index < SIM_WORKERS_MAX; index++)
 			if (is_done(was, t->string, index) && !is_done(is, t->string, index))
-				sim_break(s, "%s/%d was done and is not", t->string, index);
+				sim_violation(s, "%s/%d was done and is not", t->string, index);
 	}
 }
 
@@ -389,7 +389,7 @@ static int serve_delete(struct sim *s, struct sim_object *o, const cJSON *body, 
 	if (*uid && strcmp(uid, sim_text(o->json, "metadata.uid")) != 0)
 		return mu_fail(err, MU_ABORTED, "another uid");
 	if (!is_ours(o))
-		sim_break(s, "%s was deleted, which is not ours", o->path);
+		sim_violation(s, "%s was deleted, which is not ours", o->path);
 	if (o->kind != SIM_POD || (cJSON_IsNumber(sim_at(body, "gracePeriodSeconds")) &&
 				   sim_at(body, "gracePeriodSeconds")->valueint == 0)) {
 		sim_remove(s, o);
@@ -436,7 +436,7 @@ static int serve_patch(struct sim *s, struct sim_object *o, const cJSON *body, c
 	if (*version && strcmp(version, sim_text(o->json, "metadata.resourceVersion")) != 0)
 		return mu_fail(err, MU_ABORTED, "the object has been modified");
 	if (!is_ours(o))
-		sim_break(s, "%s was patched, which is not ours", o->path);
+		sim_violation(s, "%s was patched, which is not ours", o->path);
 	was = cJSON_Duplicate(o->json, true);
 	merge(o->json, body);
 	check_status(s, was, o->json);

@@ -329,61 +329,61 @@ static void kill_pod(struct sim *s, struct sim_object *o)
 	over(s, o, 137, NULL);
 }
 
-static void do_deed(struct sim *s, enum sim_deed deed, int value)
+static void do_user_action(struct sim *s, enum sim_user_action action, int value)
 {
 	struct sim_object *o;
 
-	switch (deed) {
-	case DEED_SUSPEND:
-	case DEED_RESUME:
-		edit(s, "spec.run", "suspend", cJSON_CreateBool(deed == DEED_SUSPEND));
+	switch (action) {
+	case USER_SUSPEND:
+	case USER_RESUME:
+		edit(s, "spec.run", "suspend", cJSON_CreateBool(action == USER_SUSPEND));
 		return;
-	case DEED_SCALE:
+	case USER_SCALE:
 		edit(s, "spec.tasks.worker", "replicas", cJSON_CreateNumber(value));
 		return;
-	case DEED_DELETE_POD:
+	case USER_DELETE_POD:
 		if ((o = some_live_pod(s, value)))
 			sim_serve(s, "DELETE", o->path, NULL, NULL, NULL);
 		return;
-	case DEED_EVICT:
+	case USER_EVICT:
 		if ((o = some_live_pod(s, value)) && o->stage != STAGE_PENDING)
 			over(s, o, 137, "Evicted");
 		return;
-	case DEED_KILL:
+	case USER_KILL:
 		if ((o = some_live_pod(s, value)) && o->stage != STAGE_PENDING)
 			kill_pod(s, o);
 		return;
-	case DEED_FORCE_DELETE:
+	case USER_FORCE_DELETE:
 		force_delete(s, value);
 		return;
-	case DEED_NODE_LOST:
+	case USER_NODE_LOST:
 		lose_node(s);
 		return;
-	case DEED_SPOIL:
+	case USER_BREAK_MANIFEST:
 		edit(s, "spec.run", "nonsense", cJSON_CreateTrue());
 		return;
-	case DEED_MEND:
+	case USER_FIX_MANIFEST:
 		edit(s, "spec.run", "nonsense", NULL);
 		return;
-	case DEED_FREE_NAME:
+	case USER_FREE_NAME:
 		if ((o = sim_find(s, s->script.taken_name)) &&
 		    !sim_at(o->json, "metadata.ownerReferences"))
 			sim_remove(s, o);
 		return;
-	case DEED_RAISE_QUOTA:
+	case USER_RAISE_QUOTA:
 		s->script.quota = 0;
 		return;
-	case DEED_DELETE_OWNED:
+	case USER_DELETE_OWNED:
 		delete_owned(s, value);
 		return;
-	case DEED_MAKE_ANEW:
+	case USER_RECREATE_JOB:
 		begin_again(s);
 		return;
-	case DEED_DELETE_JOB:
+	case USER_DELETE_JOB:
 		if ((o = sim_find(s, SIM_JOBS "j")))
 			sim_remove(s, o);
 		return;
-	case DEED_NONE:
+	case USER_NONE:
 		return;
 	}
 }
@@ -397,20 +397,20 @@ double sim_world_due(const struct sim *s)
 		if (s->objects[i].orphan > 0)
 			due = fmin(due, s->objects[i].orphan);
 	}
-	for (int i = 0; i < SIM_DEEDS; i++)
-		if (s->script.deeds[i].deed)
-			due = fmin(due, s->script.deeds[i].at);
+	for (int i = 0; i < SIM_USER_ACTIONS; i++)
+		if (s->script.user_actions[i].action)
+			due = fmin(due, s->script.user_actions[i].at);
 	return due;
 }
 
 void sim_world(struct sim *s)
 {
-	for (int i = 0; i < SIM_DEEDS; i++) {
-		enum sim_deed deed = s->script.deeds[i].deed;
-		if (!deed || s->script.deeds[i].at > s->now)
+	for (int i = 0; i < SIM_USER_ACTIONS; i++) {
+		enum sim_user_action action = s->script.user_actions[i].action;
+		if (!action || s->script.user_actions[i].at > s->now)
 			continue;
-		s->script.deeds[i].deed = DEED_NONE;
-		do_deed(s, deed, s->script.deeds[i].value);
+		s->script.user_actions[i].action = USER_NONE;
+		do_user_action(s, action, s->script.user_actions[i].value);
 	}
 	for (int i = s->n_objects - 1; i >= 0; i--) {
 		if (i < s->n_objects && s->objects[i].due <= s->now)

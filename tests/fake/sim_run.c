@@ -135,26 +135,26 @@ static bool deliver_some(struct sim *s)
 
 static void keep_late(struct sim *s, const struct kube_request *rq, const cJSON *body)
 {
-	struct sim_call *c = &s->late[s->n_late];
+	struct sim_call *c = &s->in_flight[s->n_in_flight];
 
-	if (s->n_late == SIM_LATE || strcmp(rq->method, "GET") == 0)
+	if (s->n_in_flight == SIM_IN_FLIGHT || strcmp(rq->method, "GET") == 0)
 		return;
 	snprintf(c->method, sizeof(c->method), "%s", rq->method);
 	snprintf(c->path, sizeof(c->path), "%s", rq->path);
 	c->body = cJSON_Duplicate(body, true);
-	s->n_late++;
+	s->n_in_flight++;
 }
 
 static void late_arrives(struct sim *s)
 {
 	struct sim_call c;
 
-	if (!s->n_late)
+	if (!s->n_in_flight)
 		return;
-	c = s->late[--s->n_late];
-	s->late_call = true;
+	c = s->in_flight[--s->n_in_flight];
+	s->in_flight_call = true;
 	sim_serve(s, c.method, c.path, c.body, NULL, NULL);
-	s->late_call = false;
+	s->in_flight_call = false;
 	cJSON_Delete(c.body);
 }
 
@@ -218,10 +218,10 @@ static int call_now(struct sim_operator *o, const struct kube_request *rq, const
 	if (sim_chance(s, 40))
 		return refusal(s, err);
 	if (strcmp(rq->method, "DELETE") == 0 && !*sim_text(body, "preconditions.uid"))
-		sim_break(s, "%s was to be deleted, whichever it is by now", rq->path);
-	s->late_call = s->leader != o; /* sent by a leader, arrived after its term */
+		sim_violation(s, "%s was to be deleted, whichever it is by now", rq->path);
+	s->in_flight_call = s->leader != o; /* sent by a leader, arrived after its term */
 	rc = sim_serve(s, rq->method, rq->path, body, &answer, err);
-	s->late_call = false;
+	s->in_flight_call = false;
 	meanwhile(s);
 	if (s->leader == o && sim_chance(s, 12))
 		die(s);
@@ -265,11 +265,11 @@ static int call(void *user, const struct kube_request *rq, cJSON **out, struct m
 static unsigned call_many(void *user, const struct kube_request *rqs, unsigned n,
 			  struct kube_reply *out)
 {
-	unsigned out_there[SIM_TOGETHER], n_out = 0, sent = 0;
+	unsigned out_there[SIM_BATCH_MAX], n_out = 0, sent = 0;
 	struct sim_operator *o = user;
 	struct sim *s = o->sim;
 
-	n = n < SIM_TOGETHER ? n : SIM_TOGETHER;
+	n = n < SIM_BATCH_MAX ? n : SIM_BATCH_MAX;
 	if (sim_chance(s, 300))
 		n = 1 + (unsigned)(sim_random(s) % n);
 	while (sent < n || n_out) {
@@ -288,7 +288,7 @@ static unsigned call_many(void *user, const struct kube_request *rqs, unsigned n
 		out_there[at] = out_there[--n_out];
 		out[i].rc = call_sent(o, &rqs[i], &out[i].out, &out[i].err);
 	}
-	s->together += n > 1;
+	s->batches += n > 1;
 	return n;
 }
 
@@ -316,12 +316,12 @@ static void start_operator(struct sim *s, struct sim_operator *o)
 					     .cert_life = s->script.cert_life};
 
 	o->sim = s;
-	o->deposed = false;
+	o->lost_lease = false;
 	controller_init(&o->controller, &options, queue_now);
 	o->controller.io = (struct controller_io){.call = call,
 						  .call_many = call_many,
 						  .finish = finish,
-						  .tell = sim_tell_task,
+						  .tell = sim_send_members_to,
 						  .now = wall_now,
 						  .may_write = may_write,
 						  .certs = sim_certs,
@@ -350,7 +350,7 @@ void sim_restart(struct sim *s)
 	begin_term(s);
 }
 
-/* The other operator becomes leader and reconciles everything with its current view. A deposed
+/* The other operator becomes leader and reconciles everything with its current view. A replaced
  * operator in the middle of a reconcile restarts afterwards. */
 static void take_over(struct sim *s)
 {
@@ -368,7 +368,7 @@ static void take_over(struct sim *s)
 	s->dead = false;
 	begin_term(s);
 	if (was->busy)
-		was->deposed = true;
+		was->lost_lease = true;
 	else
 		restart(was);
 	store_wake_all(&next->controller.store);
@@ -407,8 +407,8 @@ void sim_start(struct sim *s, const struct sim_script *script, uint64_t seed, bo
 	s->now = SIM_EPOCH;
 	s->trace = getenv("SIM_TRACE") != NULL;
 	s->events = MU_NEW_ARRAY(struct sim_event, SIM_EVENTS);
-	for (int i = 0; i < SIM_DEEDS; i++)
-		s->script.deeds[i].at += SIM_EPOCH;
+	for (int i = 0; i < SIM_USER_ACTIONS; i++)
+		s->script.user_actions[i].at += SIM_EPOCH;
 	add_node(s, "node-1");
 	add_node(s, "node-2");
 	sim_add(s, "/api/v1/namespaces/default/pods/foreign",
@@ -436,8 +436,8 @@ void sim_end(struct sim *s)
 		cJSON_Delete(s->events[i].json);
 	for (int i = 0; i < s->n_objects; i++)
 		cJSON_Delete(s->objects[i].json);
-	while (s->n_late)
-		cJSON_Delete(s->late[--s->n_late].body);
+	while (s->n_in_flight)
+		cJSON_Delete(s->in_flight[--s->n_in_flight].body);
 	free(s->events);
 }
 
@@ -452,7 +452,7 @@ static bool work_once(struct sim *s)
 	controller_work(&o->controller, key);
 	o->busy = false;
 	free(key);
-	if (o->deposed)
+	if (o->lost_lease)
 		restart(o);
 	else if (s->dead)
 		sim_restart(s);
@@ -483,7 +483,7 @@ static void inject_fault(struct sim *s)
 		list(s->leader, (int)(sim_random(s) % SIM_WATCHED), list_position(s));
 	if (sim_chance(s, 3))
 		s->skew = s->skew != 0 ? 0 : sim_between(s, -4000, 100);
-	if (s->n_late && sim_random(s) % LATE_STEPS == 0)
+	if (s->n_in_flight && sim_random(s) % LATE_STEPS == 0)
 		late_arrives(s);
 }
 
@@ -492,7 +492,7 @@ static bool step(struct sim *s, double until)
 {
 	inject_fault(s);
 	if (sim_random(s) % TELL_STEPS == 0)
-		sim_tell(s);
+		sim_send_members(s);
 	if (sim_chance(s, 300) || !s->faulty) {
 		if (deliver_some(s) || work_once(s))
 			return true;
@@ -508,12 +508,12 @@ static bool step(struct sim *s, double until)
 }
 
 /* When nothing else happens, repeats membership updates that were lost. */
-static bool tell_the_rest(struct sim *s, double until)
+static bool send_pending_members(struct sim *s, double until)
 {
 	if (s->now + TELL_PAUSE_S > until)
 		return false;
 	s->now += TELL_PAUSE_S;
-	return sim_tell(s);
+	return sim_send_members(s);
 }
 
 void sim_settle(struct sim *s, double seconds)
@@ -523,11 +523,11 @@ void sim_settle(struct sim *s, double seconds)
 
 	s->faulty = false;
 	s->skew = 0;
-	while (s->n_late)
+	while (s->n_in_flight)
 		late_arrives(s);
-	while (!s->broken[0] && (step(s, until) || tell_the_rest(s, until)))
+	while (!s->violation[0] && (step(s, until) || send_pending_members(s, until)))
 		if (++steps > STEPS_MAX)
-			sim_break(s, "no rest after %d steps", steps);
+			sim_violation(s, "no rest after %d steps", steps);
 	if (s->now < until)
 		s->now = until;
 }
@@ -536,7 +536,7 @@ void sim_run(struct sim *s)
 {
 	int faults = s->faulty ? FAULTS_MAX : 0;
 
-	while (faults-- > 0 && !s->broken[0] && step(s, INFINITY))
+	while (faults-- > 0 && !s->violation[0] && step(s, INFINITY))
 		;
 	sim_settle(s, 7200);
 }

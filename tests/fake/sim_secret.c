@@ -51,9 +51,9 @@ void sim_check_new_secret(struct sim *s, const cJSON *secret)
 	MU_AUTO_FREE char *ca = plain(secret, "ca.crt");
 
 	if (!strcmp(sim_text(known, "secret"), sim_text(secret, "metadata.name")) &&
-	    !strstr(sim_text(known, "ca"), ca) && !s->late_call)
-		sim_break(s, "%s comes back with a CA that may be forgotten: %s",
-			  sim_text(secret, "metadata.name"), ca);
+	    !strstr(sim_text(known, "ca"), ca) && !s->in_flight_call)
+		sim_violation(s, "%s comes back with a CA that may be forgotten: %s",
+			      sim_text(secret, "metadata.name"), ca);
 }
 
 void sim_check_secret(struct sim *s, const cJSON *was, const cJSON *is)
@@ -66,16 +66,17 @@ void sim_check_secret(struct sim *s, const cJSON *was, const cJSON *is)
 	if (!strstr(key, new_crt + strlen("CA ")) &&
 	    strncmp(key + strlen("the key of "), new_crt + strlen("CA "),
 		    strcspn(new_crt + 3, ";")))
-		sim_break(s, "%s goes with %s", new_crt, key);
+		sim_violation(s, "%s goes with %s", new_crt, key);
 	s->switches += changes && some_pod(s);
-	if (!some_pod(s) || s->late_call) {
+	if (!some_pod(s) || s->in_flight_call) {
 		s->ca_since = s->now;
 		return;
 	}
 	if (!strstr(new_ca, new_crt) || !strstr(new_ca, old_crt))
-		sim_break(s, "%s and %s are in use, and not both in: %s", old_crt, new_crt, new_ca);
+		sim_violation(s, "%s and %s are in use, and not both in: %s", old_crt, new_crt,
+			      new_ca);
 	if (changes && (!strstr(old_ca, new_crt) || s->now < s->ca_since + KUBELET_S))
-		sim_break(s, "%s is used before all know its CA", new_crt);
+		sim_violation(s, "%s is used before all know its CA", new_crt);
 	if (strcmp(old_ca, new_ca) != 0)
 		s->ca_since = s->now;
 }

@@ -84,22 +84,22 @@ static void put_program(struct sim_script *s, const char *program)
 	cJSON_AddItemToObject(spec_of(s), "program", cJSON_Parse(program));
 }
 
-static void add_deed(struct sim_script *s, enum sim_deed deed, double at, int value)
+static void add_user_action(struct sim_script *s, enum sim_user_action action, double at, int value)
 {
-	for (int i = 0; i < SIM_DEEDS; i++)
-		if (!s->deeds[i].deed) {
-			s->deeds[i].deed = deed;
-			s->deeds[i].at = at;
-			s->deeds[i].value = value;
+	for (int i = 0; i < SIM_USER_ACTIONS; i++)
+		if (!s->user_actions[i].action) {
+			s->user_actions[i].action = action;
+			s->user_actions[i].at = at;
+			s->user_actions[i].value = value;
 			return;
 		}
 	abort();
 }
 
-static bool has_deed(const struct sim_script *s, enum sim_deed deed)
+static bool has_user_action(const struct sim_script *s, enum sim_user_action action)
 {
-	for (int i = 0; i < SIM_DEEDS; i++)
-		if (s->deeds[i].deed == deed)
+	for (int i = 0; i < SIM_USER_ACTIONS; i++)
+		if (s->user_actions[i].action == action)
 			return true;
 	return false;
 }
@@ -208,18 +208,18 @@ static void suspend_and_resume(struct sim_script *s, uint64_t r)
 {
 	double at = 1 + (double)(r % 30);
 
-	add_deed(s, DEED_SUSPEND, at, 0);
-	add_deed(s, DEED_RESUME, at + 1 + (double)(r / 30 % 20), 0);
+	add_user_action(s, USER_SUSPEND, at, 0);
+	add_user_action(s, USER_RESUME, at + 1 + (double)(r / 30 % 20), 0);
 }
 
 static void delete_a_pod(struct sim_script *s, uint64_t r)
 {
-	add_deed(s, DEED_DELETE_POD, 1 + (double)(r / 4 % 30), (int)(r % 4));
+	add_user_action(s, USER_DELETE_POD, 1 + (double)(r / 4 % 30), (int)(r % 4));
 }
 
 static void evict(struct sim_script *s, uint64_t r)
 {
-	add_deed(s, DEED_EVICT, 5 + (double)(r / 4 % 30), (int)(r % 4));
+	add_user_action(s, USER_EVICT, 5 + (double)(r / 4 % 30), (int)(r % 4));
 }
 
 static void scale(struct sim_script *s, uint64_t r)
@@ -230,26 +230,26 @@ static void scale(struct sim_script *s, uint64_t r)
 
 	if (s->end != ends_well && s->end != runs_on)
 		return;
-	add_deed(s, DEED_SCALE, at, down ? workers - 1 : workers + 1);
+	add_user_action(s, USER_SCALE, at, down ? workers - 1 : workers + 1);
 	if (!down || r / 4 % 2 == 0)
 		return;
 	/* the worker is killed just before or just after */
 	at += (double)(r / 2048 % 10) / 10 - 0.5;
-	add_deed(s, by_hand ? DEED_FORCE_DELETE : DEED_KILL, at,
-		 by_hand ? workers - 1 : (int)(r / 8 % 4));
+	add_user_action(s, by_hand ? USER_FORCE_DELETE : USER_KILL, at,
+			by_hand ? workers - 1 : (int)(r / 8 % 4));
 }
 
 static void lose_a_node(struct sim_script *s, uint64_t r)
 {
-	add_deed(s, DEED_NODE_LOST, 1 + (double)(r % 60), 0);
+	add_user_action(s, USER_NODE_LOST, 1 + (double)(r % 60), 0);
 }
 
 static void spoil_and_mend(struct sim_script *s, uint64_t r)
 {
 	double at = (double)(r % 40);
 
-	add_deed(s, DEED_SPOIL, at, 0);
-	add_deed(s, DEED_MEND, at + 1 + (double)(r / 40 % 30), 0);
+	add_user_action(s, USER_BREAK_MANIFEST, at, 0);
+	add_user_action(s, USER_FIX_MANIFEST, at + 1 + (double)(r / 40 % 30), 0);
 }
 
 /* An object of another owner temporarily has a name that the job needs. */
@@ -265,7 +265,7 @@ static void name_is_taken(struct sim_script *s, uint64_t r)
 	};
 
 	s->taken_name = names[r % MU_COUNT(names)];
-	add_deed(s, DEED_FREE_NAME, 20 + (double)(r / 8 % 60), 0);
+	add_user_action(s, USER_FREE_NAME, 20 + (double)(r / 8 % 60), 0);
 }
 
 /* A quota of pods, until a user raises it or the job gives up. */
@@ -276,23 +276,23 @@ static void quota(struct sim_script *s, uint64_t r)
 		s->quota = 1;
 		put_number(run_of(s), "schedulingDeadlineSeconds", 50 + r % 50);
 	} else {
-		add_deed(s, DEED_RAISE_QUOTA, 20 + (double)(r / 4 % 60), 0);
+		add_user_action(s, USER_RAISE_QUOTA, 20 + (double)(r / 4 % 60), 0);
 	}
 }
 
 static void lose_what_is_made(struct sim_script *s, uint64_t r)
 {
-	add_deed(s, DEED_DELETE_OWNED, 1 + (double)(r / 4 % 40), (int)(r % 4));
+	add_user_action(s, USER_DELETE_OWNED, 1 + (double)(r / 4 % 40), (int)(r % 4));
 }
 
 static void make_anew(struct sim_script *s, uint64_t r)
 {
-	add_deed(s, DEED_MAKE_ANEW, 1 + (double)(r % 60), 0);
+	add_user_action(s, USER_RECREATE_JOB, 1 + (double)(r % 60), 0);
 }
 
 static void delete_the_job(struct sim_script *s, uint64_t r)
 {
-	add_deed(s, DEED_DELETE_JOB, 1 + (double)(r % 30), 0);
+	add_user_action(s, USER_DELETE_JOB, 1 + (double)(r % 30), 0);
 }
 
 /* In order of application: features that decide how tasks end come first. */

@@ -23,7 +23,7 @@
 
 #include "tests/fake/sim_cluster.c"
 #include "tests/fake/sim_kubelet.c"
-#include "tests/fake/sim_notice.c"
+#include "tests/fake/sim_membership.c"
 #include "tests/fake/sim_run.c"
 #include "tests/fake/sim_secret.c"
 #include "tests/fake/sim_story.c"
@@ -57,11 +57,12 @@ static void describe_index(const cJSON *job, const struct sim_script *script, co
 	    (!chief_decides || strcmp(task, "chief") == 0 ||
 	     (!sim_at(job, "spec.tasks.chief") && strcmp(task, "worker") == 0 && !index));
 
-	if ((!e && !done) || !is_counted(task) || !decides || has_deed(script, DEED_SCALE))
+	if ((!e && !done) || !is_counted(task) || !decides || has_user_action(script, USER_SCALE))
 		return;
 	/* A failure in the second of the pod's deletion may not be counted. The same holds for a
 	 * pod deleted because its last known state was a wait for a GPU. */
-	if (has_deed(script, DEED_SUSPEND) || has_deed(script, DEED_MAKE_ANEW) || script->gpus)
+	if (has_user_action(script, USER_SUSPEND) || has_user_action(script, USER_RECREATE_JOB) ||
+	    script->gpus)
 		failures = NULL;
 	mu_buf_printf(out, ", %s/%d failures %d%s", task, index, failures ? failures->valueint : 0,
 		      done || cJSON_IsTrue(sim_at(e, "done")) ? " done" : "");
@@ -127,7 +128,7 @@ static void describe_end(struct sim *s, const struct sim_script *script, bool di
 	mu_buf_printf(out, "%s %s", sim_text(o->json, "status.phase"),
 		      late ? "at a deadline" : reason);
 	/* otherwise they may be missing at the end */
-	if (!script->taken_name && !s->lost_owned && !has_deed(script, DEED_MAKE_ANEW))
+	if (!script->taken_name && !s->lost_owned && !has_user_action(script, USER_RECREATE_JOB))
 		mu_buf_printf(out, ", services %d, others %d", services, others);
 	if (strcmp(clean, "None") != 0)
 		mu_buf_printf(out, ", live %d", live);
@@ -155,18 +156,18 @@ static void check_end(struct sim *s)
 	const cJSON *failed = o ? condition(o->json, "Failed") : NULL;
 
 	if (!s->script.taken && !has_ended(s))
-		sim_break(s, "the job stands still, %s", sim_text(o->json, "status.phase"));
+		sim_violation(s, "the job stands still, %s", sim_text(o->json, "status.phase"));
 	if (s->script.broken_gpus && s->script.end == ends_well &&
 	    strstr(sim_text(failed, "message"), "exit code 3"))
-		sim_break(s, "a GPU that does not work failed the job: %s",
-			  sim_text(failed, "message"));
+		sim_violation(s, "a GPU that does not work failed the job: %s",
+			      sim_text(failed, "message"));
 	if (strcmp(sim_text(failed, "reason"), PLAN_INVALID_SPEC) == 0)
-		sim_break(s, "%s", sim_text(failed, "message"));
+		sim_violation(s, "%s", sim_text(failed, "message"));
 }
 
 /* Results of one worker process. */
 struct tally {
-	uint64_t schedules, crashes, splits, notices, together;
+	uint64_t schedules, crashes, splits, epochs_acked, batches;
 	int bad;
 };
 
@@ -176,26 +177,26 @@ static void check_rest(struct sim *s)
 	struct store *store;
 	int before;
 
-	if (s->broken[0] || (s->script.cert_life && !has_ended(s)))
+	if (s->violation[0] || (s->script.cert_life && !has_ended(s)))
 		return;
 	before = s->writes;
 	store = &s->leader->controller.store;
 	store_wake_all(store);
 	sim_settle(s, 600);
 	if (s->writes != before)
-		sim_break(s, "%d writes at rest", s->writes - before);
+		sim_violation(s, "%d writes at rest", s->writes - before);
 	before = s->writes;
 	sim_restart(s);
 	sim_settle(s, 600);
 	if (s->writes != before)
-		sim_break(s, "%d writes after a restart at rest", s->writes - before);
+		sim_violation(s, "%d writes after a restart at rest", s->writes - before);
 }
 
 /* The end of the undisturbed story, shared by several schedules. */
 struct story {
 	struct sim_script script;
 	struct mu_buf end;
-	bool broken;
+	bool violation;
 };
 
 static void story_fini(struct story *y)
@@ -215,9 +216,9 @@ static void tell_story(struct story *y, uint64_t seed)
 	sim_run(s);
 	check_end(s);
 	describe_end(s, &y->script, false, &y->end);
-	y->broken = s->broken[0];
-	if (y->broken)
-		print_message("undisturbed: %s\n", s->broken);
+	y->violation = s->violation[0];
+	if (y->violation)
+		print_message("undisturbed: %s\n", s->violation);
 	sim_end(s);
 	free(s);
 }
@@ -235,16 +236,16 @@ static int run_schedule(const struct story *y, uint64_t seed, struct tally *t)
 	check_end(s);
 	check_rest(s);
 	describe_end(s, &y->script, true, &got);
-	if (!s->broken[0] && strcmp(y->end.data, got.data) != 0)
-		sim_break(s, "ends as '%s', undisturbed as '%s'", got.data, y->end.data);
-	if (s->broken[0] || y->broken) {
-		print_message("SEED=%llu %s\n", (unsigned long long)seed, s->broken);
+	if (!s->violation[0] && strcmp(y->end.data, got.data) != 0)
+		sim_violation(s, "ends as '%s', undisturbed as '%s'", got.data, y->end.data);
+	if (s->violation[0] || y->violation) {
+		print_message("SEED=%llu %s\n", (unsigned long long)seed, s->violation);
 		rc = -1;
 	}
 	t->crashes += (uint64_t)s->crashes;
 	t->splits += (uint64_t)s->splits;
-	t->together += (uint64_t)s->together;
-	t->notices += (uint64_t)s->notices;
+	t->batches += (uint64_t)s->batches;
+	t->epochs_acked += (uint64_t)s->epochs_acked;
 	sim_end(s);
 	free(s);
 	return rc;
@@ -302,8 +303,8 @@ static void run_forked(uint64_t first, uint64_t n, unsigned workers, struct tall
 		all->schedules += t[i].schedules;
 		all->crashes += t[i].crashes;
 		all->splits += t[i].splits;
-		all->together += t[i].together;
-		all->notices += t[i].notices;
+		all->batches += t[i].batches;
+		all->epochs_acked += t[i].epochs_acked;
 	}
 	munmap(t, WORKERS_MAX * sizeof(*t));
 }
@@ -323,9 +324,10 @@ static void schedules__with_any_faults__end_as_undisturbed(void **state)
 	print_message(
 	    "%llu schedules, %llu crashes, %llu changes of the leader, %llu epochs seen\n",
 	    (unsigned long long)all.schedules, (unsigned long long)all.crashes,
-	    (unsigned long long)all.splits, (unsigned long long)all.notices);
+	    (unsigned long long)all.splits, (unsigned long long)all.epochs_acked);
 	assert_int_equal(all.bad, 0);
-	assert_true(one || n < 100 || (all.crashes && all.splits && all.notices && all.together));
+	assert_true(one || n < 100 ||
+		    (all.crashes && all.splits && all.epochs_acked && all.batches));
 }
 
 int main(void)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every op of the table, run by the real executor on what no sane program would send.
  *
- *	NONSENSE_ROUNDS   graphs an op (12)
- *	NONSENSE_SEED     another slice
- *	NONSENSE_OP       this op only, each graph told before it runs */
+ *	RANDOM_NODES_ROUNDS   graphs an op (12)
+ *	RANDOM_NODES_SEED     another slice
+ *	RANDOM_NODES_OP       this op only, each graph told before it runs */
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -13,7 +13,7 @@
 #include "lib/base/log.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/runtime/runtime.h"
-#include "tests/task/nonsense.h"
+#include "tests/task/random_nodes.h"
 #include "tests/test.h"
 #include "tests/wait.h"
 
@@ -97,7 +97,7 @@ static void run_step(struct executor *e, const char *op, int64_t id, struct wait
 static void run_graph(const struct mu_op_def *op, struct dice *d, int64_t id)
 {
 	struct wait w = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, {0}};
-	struct mu_graph *g = nonsense_graph(op, d);
+	struct mu_graph *g = random_node_graph(op, d);
 	struct executor *e = NULL;
 
 	if (!executor_new(rt, g, "", &e, &w.err)) {
@@ -118,11 +118,11 @@ static unsigned long setting(const char *name, unsigned long otherwise)
 	return text ? strtoul(text, NULL, 10) : otherwise;
 }
 
-static void every_op__on_nonsense__ends_soon_and_names_the_node(void **state)
+static void every_op__with_random_arguments__ends_soon_and_names_the_node(void **state)
 {
-	unsigned long rounds = setting("NONSENSE_ROUNDS", 12);
-	uint64_t seed = setting("NONSENSE_SEED", 20170401);
-	const char *only = getenv("NONSENSE_OP");
+	unsigned long rounds = setting("RANDOM_NODES_ROUNDS", 12);
+	uint64_t seed = setting("RANDOM_NODES_SEED", 20170401);
+	const char *only = getenv("RANDOM_NODES_OP");
 	const struct mu_op_def *op;
 	struct rusage before, after;
 	struct mu_err err = {0};
@@ -148,7 +148,7 @@ static void every_op__on_nonsense__ends_soon_and_names_the_node(void **state)
 }
 
 /* Ops that write files write them where they do no harm. */
-static char place[] = "/tmp/nonsense-XXXXXX";
+static char place[] = "/tmp/random_nodes-XXXXXX";
 
 static int aside(void **state)
 {
@@ -166,7 +166,7 @@ static int sweep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(every_op__on_nonsense__ends_soon_and_names_the_node),
+	    cmocka_unit_test(every_op__with_random_arguments__ends_soon_and_names_the_node),
 	};
 	return cmocka_run_group_tests(tests, aside, sweep);
 }

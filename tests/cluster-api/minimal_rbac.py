@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator's permissions are minimal: without any one (resource, verb) of the chart's rules, some promise of the
-fails.
+"""The operator's permissions are minimal: without any one (resource, verb) of the chart's rules, this test fails.
 
-One life of three jobs touches everything: a gang with a NetworkPolicy is scaled and outlived, and ends by its time to
-live; another gang scheduler's group is made; names that are taken are reported; an event repeats.  It is played with
-all rights while every request is noted: nothing may be refused, and each right must have been made use of.
+One scenario of three jobs uses every permission: a gang with a NetworkPolicy is scaled, restarted and removed by its
+time to live; a group of another gang scheduler is created; taken names are reported; an event repeats.  It first runs
+with all permissions while every request is recorded: none may be refused, and each permission must have been used.
 
-That this fails when a right is taken away is shown too: the life is played without one, in a namespace and as a user of
-its own, until a request that needs it is refused; a life that comes to its end without is a failure.  All of them,
-many at once; RIGHTS="VERB RESOURCE,..." says which alone."""
+Then it runs without one permission, in a namespace and as a user of its own, until a request that needs it is refused.
+A scenario that completes without it is a failure.  All permissions are tested, many at once; RIGHTS="VERB RESOURCE,..."
+selects some."""
 import base64
 import os
 import sys
@@ -218,7 +217,7 @@ def pair_of(method, path):
 
 
 def without_each(lacking, pairs, limit):
-    """Plays the life without each of `lacking` in turn; (those that nobody misses, those that could not be played)."""
+    """Runs the scenario without each of `lacking` in turn; returns (those that no request needs, those whose run failed)."""
     unmissed, lock = [], threading.Lock()
 
     def run(pair):
@@ -243,7 +242,7 @@ def main():
     pairs += pairs_of(must("GET", f"{RBAC}/namespaces/muster-system/roles/muster-lease")["rules"])
     pairs = sorted(set(pairs))
     whole, start = Life("rights-all", pairs), time.monotonic()
-    # What goes between our making of it and the cache's learning so counts as there for a minute, which a life on a
+    # An object that is deleted before the cache has seen it counts as existing for a minute, which a scenario on a
     # busy machine meets several times.
     whole.play(420)
     took = time.monotonic() - start
@@ -260,8 +259,8 @@ def main():
     for pair, why in failed:
         print(f"    {pair}: {why}")
     for pair in unused:
-        print(f"    nobody misses {pair[2]} {pair[1]} of '{pair[0]}'")
-    print(f"    {len(pairs)} rights, {len(unused)} that nobody misses ({time.monotonic() - began:.0f} s)")
+        print(f"    no request needs {pair[2]} {pair[1]} of '{pair[0]}'")
+    print(f"    {len(pairs)} rights, {len(unused)} that no request needs ({time.monotonic() - began:.0f} s)")
     drop_group_kinds()
     return 1 if unused or failed or refused else 0
 

@@ -24,7 +24,7 @@ static struct sim_object *pod_of(struct sim *s, const char *uid)
 }
 
 /* Sends an update to a task; the request or its response can be lost. */
-int sim_tell_task(void *user, const struct pod *task, const char *members)
+int sim_send_members_to(void *user, const struct pod *task, const char *members)
 {
 	struct sim *s = ((struct sim_operator *)user)->sim;
 	struct sim_object *o = pod_of(s, task->meta.uid);
@@ -33,11 +33,11 @@ int sim_tell_task(void *user, const struct pod *task, const char *members)
 	assert_int_equal(sscanf(members, "{\"epoch\":%d,", &epoch), 1);
 	if (!o || o->stage != STAGE_READY || s->dead || sim_chance(s, 200))
 		return -MU_UNAVAILABLE;
-	o->told = epoch > o->told ? epoch : o->told;
+	o->acked_epoch = epoch > o->acked_epoch ? epoch : o->acked_epoch;
 	return sim_chance(s, 200) ? -MU_UNAVAILABLE : 0;
 }
 
-bool sim_tell(struct sim *s)
+bool sim_send_members(struct sim *s)
 {
 	return progress_tell(&s->leader->controller, SIM_KEY);
 }
@@ -70,20 +70,22 @@ void sim_check_epoch(struct sim *s, const cJSON *was, const cJSON *is)
 	struct snapshot known;
 
 	if (seen > number_at(is, "status.cluster.epoch"))
-		sim_break(s, "epoch %d was seen and is not yet", seen);
+		sim_violation(s, "epoch %d was seen and is not yet", seen);
 	if (seen < before)
-		sim_break(s, "epoch %d was seen, and only %d is", before, seen);
-	if (seen == before || s->late_call)
+		sim_violation(s, "epoch %d was seen, and only %d is", before, seen);
+	if (seen == before || s->in_flight_call)
 		return;
 	if (snapshot_take(&s->leader->controller.store, "default/j", s->now, &known))
 		for (unsigned i = 0; i < known.observed.n_pods; i++) {
 			const struct observed_pod *p = &known.observed.pods[i];
 			const struct sim_object *o = pod_of(s, p->uid);
-			if (o && is_wanted(is, p) && label_of(o) < seen && o->told < seen)
-				sim_break(s, "%s/%d has epoch %d, all are said to have %d", p->task,
-					  p->index, o->told > label_of(o) ? o->told : label_of(o),
-					  seen);
+			if (o && is_wanted(is, p) && label_of(o) < seen && o->acked_epoch < seen)
+				sim_violation(s, "%s/%d has epoch %d, all are said to have %d",
+					      p->task, p->index,
+					      o->acked_epoch > label_of(o) ? o->acked_epoch
+									   : label_of(o),
+					      seen);
 		}
 	snapshot_fini(&known);
-	s->notices += before > 0;
+	s->epochs_acked += before > 0;
 }

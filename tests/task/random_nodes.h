@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs of one op with drawn attributes, shapes, types and values: mostly what the op table
  * allows, sometimes not.  Deterministic for a seed. */
-#ifndef TESTS_TASK_NONSENSE_H
-#define TESTS_TASK_NONSENSE_H
+#ifndef TESTS_TASK_RANDOM_NODES_H
+#define TESTS_TASK_RANDOM_NODES_H
 
 #include "lib/graph/graph.h"
 
@@ -12,6 +12,6 @@ struct dice {
 unsigned dice(struct dice *d, unsigned sides); /* 0 … sides - 1 */
 
 /* Adds a node "odd_op" of this op and what it needs, named "odd_…" too. */
-struct mu_graph *nonsense_graph(const struct mu_op_def *op, struct dice *d);
+struct mu_graph *random_node_graph(const struct mu_op_def *op, struct dice *d);
 
 #endif

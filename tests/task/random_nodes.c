@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/task/nonsense.h"
+#include "tests/task/random_nodes.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -378,7 +378,7 @@ static void likely_equation(struct maker *m, struct mu_node *n, const struct mu_
 	mu_node_set_attr(m->g, n, "equation", &v);
 }
 
-struct mu_graph *nonsense_graph(const struct mu_op_def *op, struct dice *d)
+struct mu_graph *random_node_graph(const struct mu_op_def *op, struct dice *d)
 {
 	struct maker m = {.g = mu_graph_new(), .d = d};
 	struct mu_node *n;
