@@ -56,6 +56,14 @@ static inline bool mu_span_is(struct mu_span a, const char *s)
 {
 	return mu_span_eq(a, mu_span_of(s));
 }
+/* The position of a text in a NULL-terminated list; -1: it is NULL or not there. */
+static inline int mu_word_index(const char *text, const char *const *words)
+{
+	for (int i = 0; text && words[i]; i++)
+		if (strcmp(text, words[i]) == 0)
+			return i;
+	return -1;
+}
 static inline void mu_buf_fini_auto(struct mu_buf *b)
 {
 	mu_buf_fini(b);

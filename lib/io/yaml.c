@@ -79,14 +79,6 @@ static int next_event(struct reader *r, yaml_event_t *e, struct mu_err *err)
 	    problem, hint(problem));
 }
 
-static bool is_one_of(const char *text, const char *const *words)
-{
-	for (; *words; words++)
-		if (strcmp(text, *words) == 0)
-			return true;
-	return false;
-}
-
 static bool as_number(struct mu_doc *d, struct mu_doc_node *parent, const char *key,
 		      const char *text, struct mu_doc_node **out)
 {
@@ -126,11 +118,11 @@ static struct mu_doc_node *add_plain(struct mu_doc *d, struct mu_doc_node *paren
 					 "off",   "Off",   "OFF",   "n",  "N",  NULL};
 	struct mu_doc_node *n;
 
-	if (is_one_of(text, nulls))
+	if (mu_word_index(text, nulls) >= 0)
 		return mu_doc_add(d, parent, key, MU_DOC_NULL);
-	if (is_one_of(text, yes))
+	if (mu_word_index(text, yes) >= 0)
 		return mu_doc_add_bool(d, parent, key, true);
-	if (is_one_of(text, no))
+	if (mu_word_index(text, no) >= 0)
 		return mu_doc_add_bool(d, parent, key, false);
 	if (as_number(d, parent, key, text, &n))
 		return n;

@@ -125,9 +125,8 @@ static void decode_text(const char *text, const struct field *f, void *out)
 		snprintf(out, f->size, "%s", text);
 	else if (f->kind == FIELD_COPY && *text)
 		*(char **)out = mu_xstrdup(text);
-	for (int i = 0; f->kind == FIELD_ENUM && f->names[i]; i++)
-		if (strcmp(f->names[i], text) == 0)
-			*(int *)out = i;
+	else if (f->kind == FIELD_ENUM && mu_word_index(text, f->names) >= 0)
+		*(int *)out = mu_word_index(text, f->names);
 }
 
 void fields_decode(const cJSON *json, const struct field *fields, void *out)

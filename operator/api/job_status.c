@@ -22,10 +22,9 @@ const char *const end_reason_names[] = {
 
 enum end_reason end_reason_of(const char *name)
 {
-	for (int r = END_UNKNOWN + 1; name && r < END_REASONS; r++)
-		if (strcmp(name, end_reason_names[r]) == 0)
-			return (enum end_reason)r;
-	return END_UNKNOWN;
+	int i = mu_word_index(name, end_reason_names);
+
+	return i < 0 ? END_UNKNOWN : (enum end_reason)i;
 }
 
 void condition_set(struct condition *c, bool status, double now, const char *reason,
@@ -61,7 +60,7 @@ void job_status_set_invalid(struct job_status *s, int64_t generation, const char
 
 const struct condition *job_status_trouble(const struct job_status *s)
 {
-	static const char *const quiet[] = {"Waiting", "Suspended"};
+	static const char *const quiet[] = {"Waiting", "Suspended", NULL};
 	const struct condition *failed = &s->conditions[COND_FAILED];
 	const struct condition *ready = &s->conditions[COND_READY];
 	const struct condition *restarting = &s->conditions[COND_RESTARTING];
@@ -69,9 +68,8 @@ const struct condition *job_status_trouble(const struct job_status *s)
 
 	if (s->phase == JOB_FAILED || s->phase == JOB_SUCCEEDED)
 		return failed->set && failed->status ? failed : NULL;
-	for (unsigned i = 0; i < MU_COUNT(quiet); i++)
-		if (strcmp(ready->reason, quiet[i]) == 0)
-			return restarting->set && restarting->status ? restarting : NULL;
+	if (mu_word_index(ready->reason, quiet) >= 0)
+		return restarting->set && restarting->status ? restarting : NULL;
 	if (ready->set && !ready->status)
 		return ready;
 	return strcmp(running->reason, PLAN_RECOVERING) == 0 ? running : NULL;

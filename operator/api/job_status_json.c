@@ -9,6 +9,18 @@
 #include "operator/api/job_status.h"
 #include "operator/api/object_json.h"
 
+static const struct field cluster_fields[] = {
+    {"epoch", FIELD_INT, AT(job_status, epoch)},
+    {"epochSeen", FIELD_INT, AT(job_status, epoch_seen), .optional = true},
+    {"members", FIELD_CHARS, AT(job_status, members)},
+    {NULL}};
+static const struct field security_fields[] = {
+    {"secret", FIELD_COPY, AT(security_status, secret)},
+    {"ca", FIELD_COPY, AT(security_status, ca)},
+    {"made", FIELD_TIME, AT(security_status, made)},
+    {"expires", FIELD_TIME, AT(security_status, expires)},
+    {"spread", FIELD_TIME, AT(security_status, spread)},
+    {NULL}};
 static const struct field status_fields[] = {
     {"phase", FIELD_ENUM, AT(job_status, phase), .names = job_phase_names},
     {"observedGeneration", FIELD_INT64, AT(job_status, observed_generation)},
@@ -16,11 +28,8 @@ static const struct field status_fields[] = {
     {"completionTime", FIELD_TIME, AT(job_status, completion_time)},
     {"restarts", FIELD_INT, AT(job_status, restarts)},
     {"selector", FIELD_CHARS, AT(job_status, selector)},
-    {NULL}};
-static const struct field cluster_fields[] = {
-    {"epoch", FIELD_INT, AT(job_status, epoch)},
-    {"epochSeen", FIELD_INT, AT(job_status, epoch_seen), .optional = true},
-    {"members", FIELD_CHARS, AT(job_status, members)},
+    {"cluster", FIELD_SECTION, .section = cluster_fields},
+    {"security", FIELD_SECTION, AT(job_status, security), .section = security_fields},
     {NULL}};
 static const struct field condition_fields[] = {
     {"reason", FIELD_CHARS, AT(condition, reason)},
@@ -54,13 +63,6 @@ static const struct field index_fields[] = {
     {"pendingDepartureSize", FIELD_INT, AT(index_status, pending_departure_size), .optional = true},
     {"departureAttempts", FIELD_INT, AT(index_status, departure_attempts), .optional = true},
     {NULL}};
-static const struct field security_fields[] = {
-    {"secret", FIELD_COPY, AT(security_status, secret)},
-    {"ca", FIELD_COPY, AT(security_status, ca)},
-    {"made", FIELD_TIME, AT(security_status, made)},
-    {"expires", FIELD_TIME, AT(security_status, expires)},
-    {"spread", FIELD_TIME, AT(security_status, spread)},
-    {NULL}};
 static const struct field progress_fields[] = {
     {"step", FIELD_INT64, AT(progress_report, step)},
     {"targetStep", FIELD_INT64, AT(progress_report, target), .optional = true},
@@ -77,12 +79,9 @@ static const struct field progress_fields[] = {
 
 static void decode_condition(struct job_status *s, const cJSON *json)
 {
-	const char *type = text_or_empty(json, "type");
-	int i = 0;
+	int i = mu_word_index(text_at(json, "type"), condition_names);
 
-	while (i < JOB_CONDITIONS && strcmp(condition_names[i], type) != 0)
-		i++;
-	if (i == JOB_CONDITIONS)
+	if (i < 0)
 		return;
 	s->conditions[i].set = true;
 	s->conditions[i].status = strcmp(text_or_empty(json, "status"), "True") == 0;
@@ -319,7 +318,6 @@ void job_status_decode(struct job_status *out, const cJSON *status)
 	struct job_status s = {0};
 
 	fields_decode(status, status_fields, &s);
-	fields_decode(at(status, "cluster"), cluster_fields, &s);
 	cJSON_ArrayForEach(item, at(status, "conditions"))
 	{
 		decode_condition(&s, item);
@@ -333,7 +331,6 @@ void job_status_decode(struct job_status *out, const cJSON *status)
 	{
 		decode_index(&s, item);
 	}
-	fields_decode(at(status, "security"), security_fields, &s.security);
 	if (!s.security.secret || !s.security.ca) {
 		free(s.security.secret);
 		free(s.security.ca);
@@ -348,7 +345,6 @@ cJSON *job_status_encode(const struct job_status *s)
 	cJSON *json = cJSON_CreateObject(), *tasks;
 
 	fields_encode(json, status_fields, s);
-	fields_encode(cJSON_AddObjectToObject(json, "cluster"), cluster_fields, s);
 	encode_conditions(cJSON_AddArrayToObject(json, "conditions"), s);
 	tasks = cJSON_AddObjectToObject(json, "tasks");
 	for (unsigned i = 0; i < s->n_tasks; i++)
@@ -356,9 +352,6 @@ cJSON *job_status_encode(const struct job_status *s)
 			      &s->tasks[i]);
 	encode_ledger(cJSON_AddArrayToObject(json, "ledger"), s);
 	encode_completed(json, s);
-	if (s->security.secret)
-		fields_encode(cJSON_AddObjectToObject(json, "security"), security_fields,
-			      &s->security);
 	if (s->progress.set)
 		cJSON_AddItemToObject(json, "progress", encode_progress(&s->progress));
 	encode_summary(cJSON_AddObjectToObject(json, "summary"), s);

@@ -5,6 +5,15 @@
 
 #include "operator/api/object.h"
 
+/* A Service, NetworkPolicy or PodGroup of a job. */
+struct owned {
+	struct object meta;
+	/* PodGroup only: */
+	int members;
+	char *phase;   /* as its scheduler says; "" when it says nothing */
+	char *waiting; /* why the group waits, in its scheduler's words; or NULL */
+};
+
 /* How a kind is watched and decoded. */
 struct kind_info {
 	const char *name; /* for the log */

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "lib/base/rfc3339.h"
-#include "operator/api/labels.h"
 #include "operator/api/object_json.h"
 
 enum { MOST_MESSAGE = 200 }; /* bytes; records of pods are small */
@@ -15,14 +14,6 @@ static const char *const platform_reasons[] = {
     "NodeLost", "NodeShutdown", "Terminated",
     "Shutdown", "NodeAffinity", "UnexpectedAdmissionError",
     NULL};
-static bool is_one_of(const char *s, const char *const *names)
-{
-	for (; s && *names; names++)
-		if (strcmp(s, *names) == 0)
-			return true;
-	return false;
-}
-
 static char *copy_or_null(const char *s)
 {
 	return s && *s ? mu_xstrdup(s) : NULL;
@@ -43,11 +34,10 @@ static double time_at(const cJSON *object, const char *key)
 
 static enum pod_phase phase_of(const char *phase)
 {
-	static const char *const names[] = {"Pending", "Running", "Succeeded", "Failed"};
-	for (int i = 0; phase && i < (int)MU_COUNT(names); i++)
-		if (strcmp(phase, names[i]) == 0)
-			return (enum pod_phase)i;
-	return POD_UNKNOWN;
+	static const char *const names[] = {"Pending", "Running", "Succeeded", "Failed", NULL};
+	int i = mu_word_index(phase, names);
+
+	return i < 0 ? POD_UNKNOWN : (enum pod_phase)i;
 }
 
 /* The final report that the program may have written, as JSON, to its termination message. */
@@ -201,18 +191,27 @@ static int number_of(const char *text)
 	return n > 0 && n <= INT32_MAX ? (int)n : 0;
 }
 
+/* The strings that belong to a pod. */
+static const size_t strings[] = {
+    offsetof(struct pod, observed.task),
+    offsetof(struct pod, observed.reason),
+    offsetof(struct pod, observed.message),
+    offsetof(struct pod, observed.detail),
+    offsetof(struct pod, observed.node),
+    offsetof(struct pod, observed.chosen_kernels),
+    offsetof(struct pod, ip),
+};
+
+static char *string_at(const struct object *pod, unsigned i)
+{
+	return *(char *const *)((const char *)pod + strings[i]);
+}
+
 static void fini(struct object *object)
 {
-	struct pod *p = (struct pod *)object;
-
-	free((char *)p->observed.task);
-	free((char *)p->observed.reason);
-	free((char *)p->observed.message);
-	free((char *)p->observed.detail);
-	free((char *)p->observed.node);
-	free((char *)p->observed.chosen_kernels);
-	free(p->ip);
-	free(p->final);
+	for (unsigned i = 0; i < MU_COUNT(strings); i++)
+		free(string_at(object, i));
+	free(((struct pod *)object)->final);
 }
 
 struct object *pod_decode(enum object_kind kind, const cJSON *json, const struct object *before)
@@ -240,7 +239,7 @@ struct object *pod_decode(enum object_kind kind, const cJSON *json, const struct
 	o->created = time_at(metadata, "creationTimestamp");
 	o->node = copy_or_null(text_at(at(json, "spec"), "nodeName"));
 	o->reason = copy_or_null(text_at(status, "reason"));
-	o->disrupted = is_one_of(o->reason, platform_reasons);
+	o->disrupted = mu_word_index(o->reason, platform_reasons) >= 0;
 	read_container(pod, status);
 	read_conditions(o, status);
 	read_deletion(pod, metadata);
@@ -254,9 +253,15 @@ static bool same_report(const struct progress_report *a, const struct progress_r
 	return a == b || (a && b && progress_report_same(a, b));
 }
 
-static bool same(const char *a, const char *b)
+static bool same_strings(const struct object *a, const struct object *b)
 {
-	return a == b || (a && b && strcmp(a, b) == 0);
+	for (unsigned i = 0; i < MU_COUNT(strings); i++) {
+		const char *x = string_at(a, i), *y = string_at(b, i);
+
+		if (strcmp(x ? x : "", y ? y : "") != 0)
+			return false;
+	}
+	return strcmp(a->owner, b->owner) == 0;
 }
 
 bool pod_same(const struct object *x, const struct object *y)
@@ -269,8 +274,5 @@ bool pod_same(const struct object *x, const struct object *y)
 	       a->gpu == b->gpu && a->is_departure_pod == b->is_departure_pod &&
 	       a->index == b->index && a->exit_code == b->exit_code && a->created == b->created &&
 	       a->finished == b->finished && a->deletion_due == b->deletion_due &&
-	       same(a->task, b->task) && same(a->reason, b->reason) &&
-	       same(a->message, b->message) && same(a->detail, b->detail) &&
-	       same(a->node, b->node) && same(x->owner, y->owner) && same(p->ip, q->ip) &&
-	       same_report(p->final, q->final);
+	       same_strings(x, y) && same_report(p->final, q->final);
 }

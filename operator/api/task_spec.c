@@ -34,12 +34,12 @@ bool spec_is_label(const char *s)
 
 static enum task_kind kind_of(const char *name)
 {
-	static const char *const names[] = {"ps", "worker", "chief", "evaluator"};
+	static const char *const names[] = {"ps", "worker", "chief", "evaluator", NULL};
+	int i = mu_word_index(name, names);
 
-	for (unsigned i = 0; i < MU_COUNT(names); i++)
-		if (strcmp(names[i], name) == 0)
-			return (enum task_kind)i;
-	return strcmp(name, "master") ? TASK_OTHER : TASK_CHIEF;
+	if (strcmp(name, "master") == 0)
+		return TASK_CHIEF;
+	return i < 0 ? TASK_OTHER : (enum task_kind)i;
 }
 
 static int read_template(struct task_spec *t, const struct mu_doc_node *task, struct mu_err *err)

@@ -135,12 +135,10 @@ void train_spec_init(struct train_spec *t, const struct mu_doc_node *train)
 
 int train_spec_check(struct train_spec *t, const struct mu_doc_node *train, struct mu_err *err)
 {
-	int model = 0, rc = check_dataset(t, train, err);
+	int model = mu_word_index(t->model, model_names), rc = check_dataset(t, train, err);
 
 	if (rc)
 		return rc;
-	while (strcmp(model_names[model], t->model) != 0)
-		model++;
 	if (t->n_hidden && !models[model].layers)
 		return spec_invalid(mu_doc_get(train, "hiddenUnits"), err,
 				    "the %s model has no hidden layers; say model: mlp", t->model);

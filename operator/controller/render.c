@@ -10,7 +10,6 @@
 #include "operator/controller/render.h"
 
 #include "lib/io/json.h"
-#include "operator/api/labels.h"
 #include "operator/api/object_json.h"
 
 enum { TASK_USER = 65532 };

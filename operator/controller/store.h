@@ -17,8 +17,6 @@
 #include "lib/tls/certs.h"
 #include "operator/api/job.h"
 #include "operator/api/kinds.h"
-#include "operator/api/labels.h"
-#include "operator/api/owned.h"
 #include "operator/api/pod.h"
 #include "operator/plan/job_plan.h"
 

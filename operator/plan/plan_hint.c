@@ -44,64 +44,13 @@ static const char *scheduler_of(const struct planner *p, const struct task_spec 
 	return own ? own : of_gang[p->spec->gang];
 }
 
-/* Reports a pod that no scheduler has considered: its status has neither a node nor a condition
- * PodScheduled. */
-static bool report_unscheduled(struct planner *p)
-{
-	plan_each_wanted(p, x)
-	{
-		const struct observed_pod *pod = x->pod;
-
-		if (!pod || pod->phase != POD_PENDING || pod->deleting || pod->reason ||
-		    pod->node || p->options->address ||
-		    !plan_is_due(p, pod->created + SCHEDULER_TIMEOUT_S))
-			continue;
-		status_set(p, COND_READY, false, "SchedulerMissing",
-			   "%s/%d: no scheduler has considered its pod for %d s; install or "
-			   "start the scheduler %s%s",
-			   pod->task, pod->index, SCHEDULER_TIMEOUT_S, scheduler_of(p, x->task),
-			   p->spec->gang ? ", or use run.gang: none in a new job" : "");
-		return true;
-	}
-	return false;
-}
-
 /* Time from the creation of a ps pod to the first answer of its server.  The image is on the node
  * by then.  A user's program may load Python and TensorFlow first. */
 enum { SERVER_TIMEOUT_S = 20, COMMAND_TIMEOUT_S = 90 };
 
-/* Reports a ps that runs and does not answer: all workers wait for it. */
-static bool report_unready_ps(struct planner *p)
-{
-	double timeout = p->spec->program == PROGRAM_COMMAND ? COMMAND_TIMEOUT_S : SERVER_TIMEOUT_S;
-
-	plan_each_wanted(p, x)
-	{
-		const struct observed_pod *pod = x->pod;
-
-		if (x->task->kind != TASK_PS || !pod || pod->phase != POD_RUNNING || pod->ready ||
-		    pod->deleting || (!pod->answered && !plan_is_due(p, pod->created + timeout)))
-			continue;
-		status_set(p, COND_READY, false, "ServerSilent",
-			   "%s/%d on node %.64s does not answer at its port; see its log, "
-			   "or delete its pod: the job goes on from its last checkpoint",
-			   pod->task, pod->index, pod->node ? pod->node : "?");
-		return true;
-	}
-	return false;
-}
-
 /* Volcano's group waits in Pending and Inqueue, the plug-ins' in PreScheduling and Scheduling. */
-static bool group_waits(const struct planner *p)
-{
-	static const char *const waiting[] = {"Pending", "Inqueue", "PreScheduling", "Scheduling",
-					      "Unknown"};
-
-	for (unsigned i = 0; p->seen->group_phase && i < MU_COUNT(waiting); i++)
-		if (strcmp(p->seen->group_phase, waiting[i]) == 0)
-			return true;
-	return false;
-}
+static const char *const waiting_phases[] = {"Pending",    "Inqueue", "PreScheduling",
+					     "Scheduling", "Unknown", NULL};
 
 /* Nothing trains without the chief; an edit or kubectl scale brings it back. */
 static bool report_no_workers(struct planner *p)
@@ -122,7 +71,7 @@ static void report_pending_pod(struct planner *p, const struct task_spec *t,
 	unsigned i = 0;
 
 	/* the group has the scheduler's message; its pods only report that they have no node */
-	if (!pod->node && group_waits(p)) {
+	if (!pod->node && mu_word_index(p->seen->group_phase, waiting_phases) >= 0) {
 		status_set(p, COND_READY, false, "GangWaiting",
 			   "the PodGroup of %d tasks is %.31s: %.180s", p->seen->group,
 			   p->seen->group_phase,
@@ -153,13 +102,51 @@ static void report_pending_pod(struct planner *p, const struct task_spec *t,
 			   hints[i].hint);
 }
 
+/* Reports a pod whose status has neither a node nor a condition PodScheduled. */
+static bool report_unscheduled(struct planner *p, const struct task_index *x)
+{
+	if (x->pod->node || p->options->address ||
+	    !plan_is_due(p, x->pod->created + SCHEDULER_TIMEOUT_S))
+		return false;
+	status_set(p, COND_READY, false, "SchedulerMissing",
+		   "%s/%d: no scheduler has considered its pod for %d s; install or "
+		   "start the scheduler %s%s",
+		   x->task->name, x->index, SCHEDULER_TIMEOUT_S, scheduler_of(p, x->task),
+		   p->spec->gang ? ", or use run.gang: none in a new job" : "");
+	return true;
+}
+
+/* Reports a ps that runs and does not answer: all workers wait for it. */
+static bool report_unready_ps(struct planner *p, const struct task_index *x)
+{
+	double timeout = p->spec->program == PROGRAM_COMMAND ? COMMAND_TIMEOUT_S : SERVER_TIMEOUT_S;
+
+	if (x->task->kind != TASK_PS || x->pod->ready ||
+	    (!x->pod->answered && !plan_is_due(p, x->pod->created + timeout)))
+		return false;
+	status_set(p, COND_READY, false, "ServerSilent",
+		   "%s/%d on node %.64s does not answer at its port; see its log, "
+		   "or delete its pod: the job goes on from its last checkpoint",
+		   x->task->name, x->index, x->pod->node ? x->pod->node : "?");
+	return true;
+}
+
+static bool report_pod(struct planner *p, const struct task_index *x)
+{
+	if (!x->pod || x->pod->deleting)
+		return false;
+	if (x->pod->phase == POD_RUNNING)
+		return report_unready_ps(p, x);
+	if (x->pod->phase != POD_PENDING)
+		return false;
+	if (!x->pod->reason)
+		return report_unscheduled(p, x);
+	report_pending_pod(p, x->task, x->pod);
+	return true;
+}
+
 bool plan_report_stuck_pod(struct planner *p)
 {
-	plan_each_wanted(p, x) if (x->pod && x->pod->phase == POD_PENDING && !x->pod->deleting &&
-				   x->pod->reason)
-	{
-		report_pending_pod(p, x->task, x->pod);
-		return true;
-	}
-	return report_unscheduled(p) || report_unready_ps(p) || report_no_workers(p);
+	plan_each_wanted(p, x) if (report_pod(p, x)) return true;
+	return report_no_workers(p);
 }

@@ -56,14 +56,6 @@ void plan_report_gpu_image(struct planner *p)
 		*c = (struct condition){0};
 }
 
-static bool is_one_of(const char *reason, const char *const *names)
-{
-	for (; reason && *names; names++)
-		if (strcmp(reason, *names) == 0)
-			return true;
-	return false;
-}
-
 /* A task that cannot use the GPU ends with MU_EXIT_KERNELS.  The reasons come from a kubelet whose
  * device plug-in or container runtime cannot provide the GPU. */
 static bool failed_on_gpu(const struct observed_pod *pod)
@@ -72,7 +64,7 @@ static bool failed_on_gpu(const struct observed_pod *pod)
 					      "UnexpectedAdmissionError", NULL};
 
 	return !pod->ended_by_deletion && (pod->phase == POD_FAILED) &&
-	       (pod->exit_code == MU_EXIT_KERNELS || is_one_of(pod->reason, reasons));
+	       (pod->exit_code == MU_EXIT_KERNELS || mu_word_index(pod->reason, reasons) >= 0);
 }
 
 /* True for a pod whose container cannot be created, and for a pod that has no node and waits in no
@@ -89,7 +81,7 @@ static bool waits_for_gpu(const struct observed_pod *pod)
 
 	if (pod->phase != POD_PENDING || pod->deleting)
 		return false;
-	return pod->node ? is_one_of(pod->reason, not_started)
+	return pod->node ? mu_word_index(pod->reason, not_started) >= 0
 			 : !pod->reason || strcmp(pod->reason, "SchedulingGated") != 0;
 }
 
