@@ -87,7 +87,6 @@ static struct mu_tensor room(enum mu_dtype t, int64_t n)
 /* ---- products ---- */
 
 struct product {
-	struct gpu_plan *plan;
 	struct gpu_product p;
 	bool done;
 };
@@ -96,18 +95,18 @@ static void multiply(void *arg)
 {
 	struct product *p = arg;
 
-	must(gpu_product(g, p->plan, &p->p, "bench", &p->done, &err), "a product");
+	must(gpu_product(g, &p->p, &p->done, &err), "a product");
 }
 
 static void products(enum mu_dtype t, const char *what, const char *peer)
 {
 	MU_AUTO_TENSOR a = room(t, side * side), b = room(t, side * side),
 		       out = room(t, side * side);
-	struct product p = {.plan = gpu_product_plan_new(),
-			    .p = {.type = t,
+	struct product p = {.p = {.type = t,
 				  .m = side,
 				  .n = side,
 				  .k = side,
+				  .batch = 1,
 				  .out = gpu_address(&out),
 				  .a = gpu_address(&a),
 				  .b = gpu_address(&b)}};
@@ -115,13 +114,12 @@ static void products(enum mu_dtype t, const char *what, const char *peer)
 
 	multiply(&p);
 	if (!p.done)
-		printf("%-44s SKIPPED: cublasLt is not installed here\n", what);
+		printf("%-44s SKIPPED: cuBLAS is not installed here\n", what);
 	else
 		tell(what, flops / time_of(multiply, &p) / 1e12, "TFLOP/s", 0, 0);
 	if (p.done)
 		printf("%-44s %s\n", "", peer);
 	settle();
-	gpu_plan_free(p.plan);
 }
 
 /* ---- device memory ---- */
@@ -144,8 +142,11 @@ static void copy(void *arg)
 static void add(void *arg)
 {
 	const struct memory_op *m = arg;
-	const struct binary_args a = {
-	    .out = m->to, .a = m->from, .b = m->to, .n = m->n, .a_step = 1, .b_step = 1};
+	const struct binary_args a = {.out = m->to,
+				      .a = m->from,
+				      .b = m->to,
+				      .n = m->n,
+				      .by = {.rank = 1, .dim = {m->n}, .stride = {{1}, {1}}}};
 
 	must(gpu_launch(g, m->kernel, gpu_grid_for(g, a.n), &a, &err), "adding");
 }

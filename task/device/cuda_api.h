@@ -76,40 +76,18 @@ enum cuda_attribute {
 };
 enum { CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_BLOCKING = 1, CUDA_EVENT_NO_TIMING = 2 };
 
-/* ---- matrix products, of cublasLt: the same way, with 0 for success ---- */
-
-struct blas_choice { /* cublasLtMatmulHeuristicResult_t; begins with the algorithm */
-	uint64_t algorithm[8];
-	size_t workspace;
-	int state;
-	float waves;
-	int reserved[4];
-};
+/* ---- matrix products: cuBLAS, 0 for success ---- */
 
 #define BLAS_API(FN)                                                                               \
-	FN(library_new, cublasLtCreate, (void **library))                                          \
-	FN(library_free, cublasLtDestroy, (void *library))                                         \
-	FN(op_new, cublasLtMatmulDescCreate, (void **op, int compute, int scale))                  \
-	FN(op_set, cublasLtMatmulDescSetAttribute,                                                 \
-	   (void *op, int attribute, const void *value, size_t bytes))                             \
-	FN(op_free, cublasLtMatmulDescDestroy, (void *op))                                         \
-	FN(layout_new, cublasLtMatrixLayoutCreate,                                                 \
-	   (void **layout, int type, uint64_t rows, uint64_t columns, int64_t leading))            \
-	FN(layout_set, cublasLtMatrixLayoutSetAttribute,                                           \
-	   (void *layout, int attribute, const void *value, size_t bytes))                         \
-	FN(layout_free, cublasLtMatrixLayoutDestroy, (void *layout))                               \
-	FN(wish_new, cublasLtMatmulPreferenceCreate, (void **wish))                                \
-	FN(wish_set, cublasLtMatmulPreferenceSetAttribute,                                         \
-	   (void *wish, int attribute, const void *value, size_t bytes))                           \
-	FN(wish_free, cublasLtMatmulPreferenceDestroy, (void *wish))                               \
-	FN(choose, cublasLtMatmulAlgoGetHeuristic,                                                 \
-	   (void *library, void *op, void *a, void *b, void *c, void *d, void *wish, int most,     \
-	    struct blas_choice *out, int *found))                                                  \
-	FN(multiply, cublasLtMatmul,                                                               \
-	   (void *library, void *op, const void *alpha, cuda_ptr a, void *a_layout, cuda_ptr b,    \
-	    void *b_layout, const void *beta, cuda_ptr c, void *c_layout, cuda_ptr d,              \
-	    void *d_layout, const struct blas_choice *algorithm, cuda_ptr workspace, size_t bytes, \
-	    void *stream))
+	FN(library_new, cublasCreate_v2, (void **library))                                         \
+	FN(library_free, cublasDestroy_v2, (void *library))                                        \
+	FN(stream_set, cublasSetStream_v2, (void *library, void *stream))                          \
+	FN(multiply, cublasGemmStridedBatchedEx_64,                                                \
+	   (void *library, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,              \
+	    const void *alpha, cuda_ptr a, int a_type, int64_t a_leading, long long a_stride,      \
+	    cuda_ptr b, int b_type, int64_t b_leading, long long b_stride, const void *beta,       \
+	    cuda_ptr c, int c_type, int64_t c_leading, long long c_stride, int64_t batch,          \
+	    int compute, int algorithm))
 
 struct blas_api {
 	BLAS_API(CUDA_API_FIELD)
@@ -123,22 +101,17 @@ enum blas_number {
 	BLAS_COMPUTE_32F = 68,
 	BLAS_COMPUTE_64F = 70,
 	BLAS_COMPUTE_32F_TF32 = 77,
-	BLAS_OP_TRANS_A = 3,
-	BLAS_OP_TRANS_B = 4,
-	BLAS_OP_EPILOGUE = 7,
-	BLAS_OP_BIAS = 8,
-	BLAS_EPILOGUE_BIAS = 4,
-	BLAS_LAYOUT_BATCH = 5,
-	BLAS_LAYOUT_STRIDE = 6,
-	BLAS_WISH_WORKSPACE = 1,
+	BLAS_OP_N = 0,
+	BLAS_OP_T = 1,
+	BLAS_GEMM_DEFAULT = -1,
 };
 
 /* The symbol muster_cuda_plugin of libmuster-cuda.so, or of a stand-in. */
-enum { CUDA_PLUGIN_VERSION = 6, CUDA_DRIVER_AT_LEAST = 12000 };
+enum { CUDA_PLUGIN_VERSION = 7, CUDA_DRIVER_AT_LEAST = 12000 };
 struct cuda_plugin {
 	unsigned version;
 	const struct cuda_api *api;
-	const struct blas_api *blas; /* NULL: cublasLt is not installed */
+	const struct blas_api *blas; /* NULL: cuBLAS is not installed */
 	const struct dnn_api *dnn;   /* NULL: cuDNN is not installed */
 	const void *image;           /* the kernels, as cuModuleLoadData takes them */
 };

@@ -82,6 +82,8 @@ static void open_libraries(struct gpu *g, const struct cuda_plugin *plugin)
 	g->blas_api = plugin->blas;
 	if (plugin->blas && plugin->blas->library_new(&g->blas))
 		g->blas = NULL;
+	if (g->blas)
+		g->blas_api->stream_set(g->blas, g->compute.stream);
 	g->dnn_api = plugin->dnn;
 }
 
@@ -108,7 +110,7 @@ static int open_gpu(struct gpu *g, const struct cuda_plugin *plugin, const struc
 	g->api = plugin->api;
 	g->serial = atomic_fetch_add(&opened, 1) + 1;
 	pthread_mutex_init(&g->lock, NULL);
-	pthread_mutex_init(&g->dnn_lock, NULL);
+	pthread_mutex_init(&g->library_lock, NULL);
 	mu_map_init(&g->kernels);
 	g->api->driver_version(&g->facts.driver);
 	if ((rc = gpu_check(g, g->api->device_get(&g->device, ordinal), "finding it", err)) ||
@@ -120,13 +122,13 @@ static int open_gpu(struct gpu *g, const struct cuda_plugin *plugin, const struc
 	    (rc = gpu_check(g, g->api->memory_info(&free, &g->facts.memory), "its memory", err)) ||
 	    (rc = load_kernels(g, plugin->image, err)))
 		return rc;
-	open_libraries(g, plugin);
 	g->facts.limit = memory_limit(o, free, g->facts.memory) & ~(size_t)255;
 	snprintf(name, sizeof name, "GPU:%u", g->number);
 	g->memory = gpu_memory_new(name, &source, g->facts.limit, o->growth);
 	g->staging = gpu_staging_new(g);
 	if ((rc = gpu_stream_open(&g->compute, g, err)) || (rc = gpu_stream_start(&g->in, g, err)))
 		return rc;
+	open_libraries(g, plugin);
 	return gpu_stream_start(&g->out, g, err);
 }
 
@@ -152,7 +154,7 @@ static void close_gpu(struct gpu *g)
 	if (g->has_context)
 		g->api->context_release(g->device);
 	mu_map_fini(&g->kernels);
-	pthread_mutex_destroy(&g->dnn_lock);
+	pthread_mutex_destroy(&g->library_lock);
 	pthread_mutex_destroy(&g->lock);
 }
 

@@ -11,8 +11,7 @@
 enum { MOST_CHOICES = 8 };
 #define MOST_WORKSPACE ((size_t)256 << 20)
 
-struct conv_plan {
-	struct gpu_plan common;
+struct conv {
 	const struct dnn_api *api;
 	struct gpu_convolution of;
 	void *input, *output, *filter, *conv; /* descriptors */
@@ -39,10 +38,8 @@ static void *library_of(struct gpu *g)
 	return g->dnn_failed ? NULL : g->dnn;
 }
 
-static void clear(struct gpu_plan *plan)
+static void clear(const struct conv *w)
 {
-	struct conv_plan *w = (struct conv_plan *)plan;
-
 	if (w->input)
 		w->api->tensor_free(w->input);
 	if (w->output)
@@ -67,7 +64,7 @@ static bool fits_int(const struct gpu_convolution *c)
 	return true;
 }
 
-static int describe(struct conv_plan *p, struct numbers how)
+static int describe(struct conv *p, struct numbers how)
 {
 	const struct dnn_api *api = p->api;
 	const struct gpu_convolution *c = &p->of;
@@ -94,7 +91,7 @@ static int describe(struct conv_plan *p, struct numbers how)
 	return bad ? bad : api->conv_math(p->conv, how.math);
 }
 
-static int ask(const struct conv_plan *p, void *library, int *found, struct dnn_choice *out)
+static int ask(const struct conv *p, void *library, int *found, struct dnn_choice *out)
 {
 	const struct dnn_api *api = p->api;
 
@@ -122,7 +119,7 @@ static bool is_as_wanted(const struct dnn_choice *c, const struct gpu *g, int ma
 
 /* The descriptor's mathematics is what counts in the end: on tensor cores the algorithm's own, else
  * the one we asked for. */
-static bool choose(struct conv_plan *p, const struct gpu *g, void *library, int math)
+static bool choose(struct conv *p, const struct gpu *g, void *library, int math)
 {
 	struct dnn_choice all[MOST_CHOICES];
 	int found = 0;
@@ -138,67 +135,7 @@ static bool choose(struct conv_plan *p, const struct gpu *g, void *library, int 
 	return false;
 }
 
-static bool make(struct gpu_plan *plan, const void *convolution)
-{
-	struct conv_plan *w = (struct conv_plan *)plan;
-	const struct gpu_convolution *what = convolution;
-	struct numbers how = numbers[what->type];
-	struct gpu *g = plan->gpu;
-	bool possible;
-
-	if (what->type == MU_FLOAT && g->tf32)
-		how.math = DNN_DEFAULT_MATH;
-	w->api = g->dnn_api;
-	w->of = *what;
-	pthread_mutex_lock(&g->dnn_lock);
-	void *library = library_of(g);
-	possible =
-	    library && fits_int(what) && !describe(w, how) && choose(w, g, library, how.math);
-	pthread_mutex_unlock(&g->dnn_lock);
-	return possible;
-}
-
-static bool axis_eq(const struct gpu_convolution_axis *a, const struct gpu_convolution_axis *b)
-{
-	return a->in == b->in && a->size == b->size && a->stride == b->stride &&
-	       a->dilation == b->dilation && a->out == b->out && a->pad == b->pad;
-}
-
-static bool is_for(const struct gpu_plan *plan, const void *convolution)
-{
-	const struct gpu_convolution *of = &((const struct conv_plan *)plan)->of, *c = convolution;
-
-	return of->type == c->type && of->way == c->way && of->batch == c->batch &&
-	       of->channels == c->channels && of->filters == c->filters &&
-	       of->groups == c->groups && axis_eq(&of->row, &c->row) &&
-	       axis_eq(&of->column, &c->column);
-}
-
-struct gpu_plan *gpu_convolution_plan_new(void)
-{
-	static const struct gpu_plan_kind kind = {sizeof(struct conv_plan), is_for, make, clear};
-
-	return gpu_plan_new(&kind);
-}
-
-int gpu_convolution_plan_for(struct gpu *g, struct gpu_plan *plan,
-			     const struct gpu_convolution *what, bool *can, struct mu_err *err)
-{
-	int rc;
-
-	*can = false;
-	if (!g->dnn_api)
-		return 0;
-	if ((rc = gpu_enter(g, err)))
-		return rc;
-	pthread_mutex_lock(&plan->lock);
-	gpu_plan_set(plan, g, what);
-	*can = plan->possible;
-	pthread_mutex_unlock(&plan->lock);
-	return 0;
-}
-
-static int call(const struct conv_plan *p, void *library, const struct gpu_convolution_at *at,
+static int call(const struct conv *p, void *library, const struct gpu_convolution_at *at,
 		cuda_ptr work)
 {
 	static const float single[] = {0, 1};
@@ -223,10 +160,16 @@ static int call(const struct conv_plan *p, void *library, const struct gpu_convo
 	}
 }
 
-/* A plan whose call fails once is not tried again.  The workspace is freed at once: its next user
- * is launched later. */
-static int run(struct gpu *g, struct conv_plan *p, const struct gpu_convolution_at *at,
-	       const char *holder, struct mu_err *err)
+bool gpu_convolution_is_enabled = true;
+
+bool gpu_convolution_is_available(const struct gpu *g)
+{
+	return gpu_convolution_is_enabled && g->dnn_api && !g->dnn_failed;
+}
+
+/* The workspace is freed at once: its next user is launched later. */
+static int run(struct gpu *g, struct conv *p, const struct gpu_convolution_at *at,
+	       const char *holder, bool *done, struct mu_err *err)
 {
 	const struct mu_shape bytes = mu_shape_vec((int64_t)p->choice.workspace);
 	MU_AUTO_TENSOR work = {0};
@@ -234,26 +177,29 @@ static int run(struct gpu *g, struct conv_plan *p, const struct gpu_convolution_
 
 	if (p->choice.workspace && (rc = gpu_tensor_new(g, MU_UINT8, &bytes, holder, &work, err)))
 		return rc;
-	pthread_mutex_lock(&g->dnn_lock);
-	p->common.possible = !call(p, g->dnn, at, gpu_address(&work));
-	pthread_mutex_unlock(&g->dnn_lock);
+	*done = !call(p, g->dnn, at, gpu_address(&work));
 	gpu_count_launch(g);
 	return 0;
 }
 
-int gpu_convolution(struct gpu *g, struct gpu_plan *plan, const struct gpu_convolution *what,
+int gpu_convolution(struct gpu *g, const struct gpu_convolution *what,
 		    const struct gpu_convolution_at *at, const char *holder, bool *done,
 		    struct mu_err *err)
 {
+	struct numbers how = numbers[what->type];
+	struct conv p = {.api = g->dnn_api, .of = *what};
 	int rc = gpu_enter(g, err);
 
 	*done = false;
-	if (rc)
+	if (rc || !fits_int(what))
 		return rc;
-	pthread_mutex_lock(&plan->lock);
-	gpu_plan_set(plan, g, what);
-	if (plan->possible && !(rc = run(g, (struct conv_plan *)plan, at, holder, err)))
-		*done = plan->possible;
-	pthread_mutex_unlock(&plan->lock);
+	if (what->type == MU_FLOAT && g->tf32)
+		how.math = DNN_DEFAULT_MATH;
+	pthread_mutex_lock(&g->library_lock);
+	void *library = library_of(g);
+	if (library && !describe(&p, how) && choose(&p, g, library, how.math))
+		rc = run(g, &p, at, holder, done, err);
+	clear(&p);
+	pthread_mutex_unlock(&g->library_lock);
 	return rc;
 }

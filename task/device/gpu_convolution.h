@@ -6,7 +6,6 @@
 #define MU_TASK_DEVICE_GPU_CONVOLUTION_H
 
 #include "task/device/gpu.h"
-#include "task/device/gpu_plan.h"
 
 enum gpu_convolution_way {
 	GPU_CONVOLUTION_FORWARD,
@@ -27,15 +26,12 @@ struct gpu_convolution_at { /* two are read, the one that `way` names is written
 	cuda_ptr input, filter, output;
 };
 
-/* The caller keeps the plan from one run to the next. */
-struct gpu_plan *gpu_convolution_plan_new(void);
-
-/* Chooses an algorithm; *can is false if the library has none.  Nothing is launched. */
-int gpu_convolution_plan_for(struct gpu *g, struct gpu_plan *plan,
-			     const struct gpu_convolution *what, bool *can, struct mu_err *err);
-/* Launches it, after plan_for said that the library can.  *done false: it could not after all,
- * nothing has been launched.  Its workspace is taken in the name of `holder`. */
-int gpu_convolution(struct gpu *g, struct gpu_plan *plan, const struct gpu_convolution *what,
+extern bool gpu_convolution_is_enabled; /* tests disable it */
+/* False: cuDNN is disabled, not installed or does not start. */
+bool gpu_convolution_is_available(const struct gpu *g);
+/* *done false: cuDNN cannot compute it, and nothing has been launched.  `holder` names the owner of
+ * the workspace. */
+int gpu_convolution(struct gpu *g, const struct gpu_convolution *what,
 		    const struct gpu_convolution_at *at, const char *holder, bool *done,
 		    struct mu_err *err);
 

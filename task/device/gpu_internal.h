@@ -73,9 +73,9 @@ struct gpu {
 	bool tf32;       /* MUSTER_TF32=1 */
 	bool repeatable; /* TF_DETERMINISTIC_OPS=1: a library's sums in the same order each time */
 	const struct dnn_api *dnn_api;
-	pthread_mutex_t dnn_lock; /* guards what follows, and around each of the library's calls */
-	void *dnn;                /* cuDNN on this GPU, from the first use on */
-	bool dnn_failed;          /* it does not start here */
+	pthread_mutex_t library_lock; /* held during each call of a library; guards what follows */
+	void *dnn;                    /* cuDNN on this GPU, from its first use */
+	bool dnn_failed;              /* cuDNN does not start here */
 	struct gpu_facts facts;
 	struct gpu_memory *memory;
 	struct gpu_staging *staging;

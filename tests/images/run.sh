@@ -79,7 +79,7 @@ look_at_cuda() { # ROOT
   local blas list
   says 'its plug-in has kernels in it: megabytes, compressed' "$(stat -c %s "$1/usr/local/lib/libmuster-cuda.so")" '^[0-9]{7,}$'
   says 'its SBOM names cuBLAS and its version' "$(cat "$1/usr/share/doc/muster/sbom.spdx")" 'purl pkg:generic/nvidia/cublas@[0-9]+\.[0-9.]+$'
-  blas=$(cd "$1" && compgen -G 'usr/lib/*/libcublasLt.so.*')
+  blas=$(cd "$1" && compgen -G 'usr/lib/*/libcublas.so.*')
   list=$(chroot --userspec=65532:65532 "$1" "$(cd "$1" && compgen -G '/lib64/ld-linux-*')" --list "/$blas" 2>&1)
   says 'cuBLAS is loaded in it' "$list" 'libc\.so\.6 => /'
   if grep 'not found' <<<"$list"; then bad 'and lacks nothing'; else ok 'and lacks nothing'; fi

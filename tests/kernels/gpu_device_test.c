@@ -110,7 +110,7 @@ static int add_one(struct gpu *g, const struct mu_tensor *t, const struct mu_ten
 				.a = gpu_address(t),
 				.b = gpu_address(one),
 				.n = t->shape.count,
-				.a_step = 1};
+				.by = {.rank = 1, .dim = {t->shape.count}, .stride = {{1}}}};
 	void *kernel;
 	int rc = gpu_kernel(g, "AddV2_f32", &kernel, &err);
 
@@ -348,8 +348,10 @@ static void order__when_a_copy_in_gets_memory_still_read__waits_for_the_reader(v
 	fake_cuda.slow = 500;
 	for (int r = 0; r < 50; r++) {
 		struct mu_tensor a = bring_in(g, N, 0), sum;
-		struct binary_args args = {
-		    .a = gpu_address(&a), .b = gpu_address(&one), .n = N, .a_step = 1};
+		struct binary_args args = {.a = gpu_address(&a),
+					   .b = gpu_address(&one),
+					   .n = N,
+					   .by = {.rank = 1, .dim = {N}, .stride = {{1}}}};
 		void *kernel;
 		assert_int_equal(gpu_kernel(g, "AddV2_f32", &kernel, &err), 0);
 		assert_int_equal(gpu_tensor_new(g, MU_FLOAT, &a.shape, "sum", &sum, &err), 0);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "task/kernels/nn/conv_gpu.h"
+#include "task/device/gpu_convolution.h"
 #include "tests/fake/cuda/fake_cuda.h"
 #include "tests/kernels/gpu_compare.h"
 
@@ -103,9 +103,9 @@ static void convolutions__of_every_form__match_the_cpus(void **state)
 
 static void convolutions__without_the_library__match_the_cpus(void **state)
 {
-	gpu_conv_by_library = false;
+	gpu_convolution_is_enabled = false;
 	all_convs();
-	gpu_conv_by_library = true;
+	gpu_convolution_is_enabled = true;
 }
 
 /* How many convolutions the stand-in's library has been given by now. */
@@ -186,20 +186,6 @@ static void convolutions__that_need_not_be_repeatable__take_the_fastest(void **s
 	NEEDS_THE_STAND_IN();
 	one_conv(&convs[0], MU_FLOAT, false);
 	assert_int_equal(counted().uncertain, 3);
-}
-
-/* As many images at once as there is room for: one, here. */
-static void convolutions__without_room_for_all_images__match_the_cpus(void **state)
-{
-	const int64_t room = gpu_conv_room;
-
-	gpu_conv_by_library = false;
-	gpu_conv_room = 1;
-	all_convs();
-	gpu_conv_room = 2 * 63 * 40 * (int64_t)sizeof(float); /* two of {3, 9, 7, …}, and one */
-	one_conv(&convs[2], MU_FLOAT, false);
-	gpu_conv_room = room;
-	gpu_conv_by_library = true;
 }
 
 static void convolutions__that_do_not_fit__are_refused(void **state)
@@ -437,7 +423,6 @@ int main(void)
 		convolutions__that_are_to_be_repeatable__take_no_uncertain_sums, setup_repeatable,
 		teardown),
 	    T(convolutions__that_need_not_be_repeatable__take_the_fastest),
-	    T(convolutions__without_room_for_all_images__match_the_cpus),
 	    T(convolutions__that_do_not_fit__are_refused),
 	    T(pools__of_every_form__match_the_cpus),
 	    T(pools__with_places__match_the_cpus),

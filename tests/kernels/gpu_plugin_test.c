@@ -55,7 +55,7 @@ static void one_description(const struct dnn_api *api, enum mu_dtype type, int64
 {
 	static int (*output_of)(const void *conv, const void *x, const void *w, int *n, int *c,
 				int *h, int *q);
-	struct conv_plan plan = {
+	struct conv plan = {
 	    .api = api,
 	    .of = {.type = type,
 		   .batch = 5,
@@ -75,10 +75,11 @@ static void one_description(const struct dnn_api *api, enum mu_dtype type, int64
 	assert_int_equal(c, 6);
 	assert_int_equal(h, 14);
 	assert_int_equal(w, 11);
-	clear(&plan.common);
+	clear(&plan);
+	plan = (struct conv){.api = api, .of = plan.of};
 	plan.of.row.size = -1;
 	assert_int_equal(describe(&plan, numbers[type]), DNN_BAD_PARAM);
-	clear(&plan.common);
+	clear(&plan);
 }
 
 static void descriptions_of_convolutions__by_the_real_library__mean_what_we_mean(void **state)

@@ -176,18 +176,15 @@ static void products__by_our_own_kernel__match_the_cpus(void **state)
 /* Whatever the library refuses, the product is made. */
 static void products__when_the_library_refuses__are_our_own(void **state)
 {
-	static const char *const calls[] = {"op_new",   "op_set", "layout_new",
-					    "wish_new", "choose", "multiply"};
 	const int64_t size[3] = {9, 8, 7};
 	struct mu_shape bias = mu_shape_vec(8);
 
-	for (unsigned i = 0; i < MU_COUNT(calls); i++)
-		for (int at = 1; at <= 5; at++) {
-			fake_cuda.fail_at = at;
-			fake_cuda.fail_result = 13;
-			fake_cuda.fail_call = calls[i];
-			one_product(MU_FLOAT, size, at % 4, "BiasAdd,Relu", &bias);
-		}
+	for (int at = 1; at <= 5; at++) {
+		fake_cuda.fail_at = at;
+		fake_cuda.fail_result = 13;
+		fake_cuda.fail_call = "multiply";
+		one_product(MU_FLOAT, size, at % 4, "BiasAdd,Relu", &bias);
+	}
 	fake_cuda.fail_call = NULL;
 }
 

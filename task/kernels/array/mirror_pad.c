@@ -147,15 +147,6 @@ static int mirror_pad_check_grad(const struct kernel_call *c, int64_t skip, stru
 }
 
 /* Dimension d of `now`, of which next has fewer. */
-static int folded_there(struct gpu *g, const struct mirror_args *a, const struct mu_tensor *next,
-			struct mu_err *err)
-{
-	void *kernel;
-	int rc = gpu_find(g, "mirror_fold", next->dtype, &kernel, err);
-
-	return rc ? rc : gpu_run(g, kernel, next->shape.count, a, err);
-}
-
 static int folded(const struct mu_tensor *now, const struct mu_tensor *next, int d, int64_t before,
 		  int64_t skip, struct mu_err *err)
 {
@@ -172,7 +163,7 @@ static int folded(const struct mu_tensor *now, const struct mu_tensor *next, int
 	if (g) {
 		a.out = gpu_address(next);
 		a.in = gpu_address(now);
-		return folded_there(g, &a, next, err);
+		return gpu_run_type(g, "mirror_fold", next->dtype, next->shape.count, &a, err);
 	}
 	binary_loop *plus = loops->binary[BIN_AddV2][now->dtype];
 	if (!plus)

@@ -14,7 +14,7 @@
 #include "task/kernels/state/variables.h"
 
 /* An op ends in what it does. */
-static const struct {
+static const struct way {
 	const char *ending, *kernel;
 	int64_t start; /* of a segment, for integers; */
 	double begin;  /* and for the rest */
@@ -27,12 +27,6 @@ static const struct {
     {"Min", "min", INT64_MAX, +1},
 };
 
-struct state {
-	struct gpu *gpu;
-	void *kernel, *fill;
-	uint64_t start;
-};
-
 static bool scatter_gpu_ends_in(const char *s, const char *ending)
 {
 	size_t n = strlen(s), m = strlen(ending);
@@ -40,47 +34,34 @@ static bool scatter_gpu_ends_in(const char *s, const char *ending)
 	return n >= m && strcmp(s + n - m, ending) == 0;
 }
 
-/* The bits of what a segment without members holds. */
-static uint64_t start_of(enum mu_dtype t, unsigned way)
+static const struct way *way_of(const char *op)
+{
+	const struct way *w = ways;
+
+	while (!scatter_gpu_ends_in(op, w->ending))
+		w++;
+	return w;
+}
+
+/* The bits of the value of a segment without members. */
+static uint64_t start_of(enum mu_dtype t, const struct way *w)
 {
 	double most = t == MU_DOUBLE     ? DBL_MAX
 		      : t == MU_HALF     ? (double)HALF_MAX
 		      : t == MU_BFLOAT16 ? (double)BFLOAT16_MAX
 					 : (double)FLT_MAX;
-	bool bound = ways[way].start == INT64_MIN || ways[way].start == INT64_MAX;
-	double v = ways[way].begin * (bound ? most : 1);
+	bool bound = w->start == INT64_MIN || w->start == INT64_MAX;
+	double v = w->begin * (bound ? most : 1);
 	float f = (float)v; /* 16-bit floats are made of floats */
 	uint64_t bits = 0;
 
 	if (t == MU_INT64)
-		return (uint64_t)ways[way].start;
+		return (uint64_t)w->start;
 	if (t == MU_DOUBLE)
 		memcpy(&bits, &v, sizeof v);
 	else
 		convert(t, &bits, MU_FLOAT, &f, 1);
 	return bits;
-}
-
-static int scatter_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			       struct mu_err *err)
-{
-	enum mu_dtype t = args_attr_type(n, "T", args_attr_type(n, "dtype", MU_DT_INVALID));
-	struct state s = {.gpu = gpu_of_node(n, rt)};
-	char name[32];
-	unsigned way = 0;
-	int rc;
-
-	while (way < MU_COUNT(ways) && !scatter_gpu_ends_in(n->op, ways[way].ending))
-		way++;
-	if (way == MU_COUNT(ways))
-		return mu_fail(err, MU_UNIMPLEMENTED, "there is no %s on a GPU", n->op);
-	snprintf(name, sizeof name, "scatter_%s", ways[way].kernel);
-	if ((rc = gpu_find(s.gpu, name, t, &s.kernel, err)) ||
-	    (rc = gpu_find_width(s.gpu, "fill", t, &s.fill, err)))
-		return rc;
-	s.start = start_of(t, way);
-	*state = memcpy(MU_NEW(struct state), &s, sizeof s);
-	return 0;
 }
 
 /* table[positions] op= updates; n positions of `depth` numbers, each of a slice of `row` elements.
@@ -89,7 +70,7 @@ static int scatter_gpu_put(struct kernel_call *c, const struct mu_tensor *table,
 			   const struct mu_tensor *indices, const struct mu_tensor *updates,
 			   int64_t n, int depth, int64_t row, struct mu_err *err)
 {
-	const struct state *s = c->state;
+	char kernel[32];
 	struct scatter_args a = {.table = gpu_address(table),
 				 .updates = gpu_address(updates),
 				 .one = updates->shape.count == 1 && n * row != 1};
@@ -98,8 +79,9 @@ static int scatter_gpu_put(struct kernel_call *c, const struct mu_tensor *table,
 
 	if (!n || !row || !table->shape.count)
 		return 0;
+	snprintf(kernel, sizeof kernel, "scatter_%s", way_of(c->node->op)->kernel);
 	rc = gpu_runs_make(c, indices, n, &table->shape, depth, row, &runs, &a.by, err);
-	return rc ? rc : gpu_run(s->gpu, s->kernel, n * row, &a, err);
+	return rc ? rc : gpu_run_type(gpu_here(c), kernel, table->dtype, n * row, &a, err);
 }
 
 /* ---- by row ---- */
@@ -122,20 +104,18 @@ static int by_row(struct kernel_call *c, struct mu_err *err)
 static int segments(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *data = kernel_in(c, 0), *ids = kernel_in(c, 1);
-	const struct state *s = c->state;
-	struct fill_args f = {.value = s->start};
-	struct mu_tensor *out;
+	struct fill_args f = {.value = start_of(data->dtype, way_of(c->node->op))};
 	struct mu_shape shape;
 	int64_t row;
 	int rc;
 
 	if ((rc = check_unsorted_segment(c, &shape, &row, err)) ||
-	    (rc = gpu_out(c, 0, data->dtype, &shape, &out, err)))
+	    (rc = gpu_out(c, 0, data->dtype, &shape, &f.out, err)))
 		return rc;
-	f.out = gpu_address(out);
 	f.n = shape.count;
-	rc = gpu_run(s->gpu, s->fill, f.n, &f, err);
-	return rc ? rc : scatter_gpu_put(c, out, ids, data, ids->shape.count, 1, row, err);
+	rc = gpu_run_width(gpu_here(c), "fill", data->dtype, f.n, &f, err);
+	return rc ? rc
+		  : scatter_gpu_put(c, &c->out[0].tensor, ids, data, ids->shape.count, 1, row, err);
 }
 
 /* ---- by position ---- */
@@ -158,14 +138,14 @@ static int put_slices(struct kernel_call *c, unsigned in, const struct mu_tensor
 static int onto_zeros_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	enum mu_dtype t = kernel_in(c, 1)->dtype;
-	const struct state *s = c->state;
-	struct mu_tensor *out;
+	struct mu_tensor *out = &c->out[0].tensor;
 	struct mu_shape shape;
+	uint64_t at;
 	int depth, rc;
 
 	if ((rc = args_shape(c, 2, &shape, err)) ||
 	    (rc = check_scatter_nd(c, 0, &shape, t, &depth, err)) ||
-	    (rc = gpu_out(c, 0, t, &shape, &out, err)) || (rc = gpu_fill(s->gpu, out, 0, err)))
+	    (rc = gpu_out(c, 0, t, &shape, &at, err)) || (rc = gpu_fill(gpu_here(c), out, 0, err)))
 		return rc;
 	return put_slices(c, 0, out, depth, err);
 }
@@ -173,16 +153,15 @@ static int onto_zeros_gpu(struct kernel_call *c, struct mu_err *err)
 static int onto_copy_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor in = *kernel_in(c, 0); /* its memory may become the output's */
-	const struct state *s = c->state;
-	struct mu_tensor *out;
+	struct mu_tensor *out = &c->out[0].tensor;
+	uint64_t at;
 	int depth, rc;
 
 	if ((rc = check_scatter_nd(c, 1, &in.shape, in.dtype, &depth, err)) ||
-	    (rc = gpu_out_reuse(c, 0, 0, in.dtype, &in.shape, &out, err)))
+	    (rc = gpu_out_reuse(c, 0, 0, in.dtype, &in.shape, &at, err)))
 		return rc;
 	if (out->data != in.data)
-		rc = gpu_copy_within(s->gpu, gpu_address(out), gpu_address(&in),
-				     mu_tensor_bytes(out), err);
+		rc = gpu_copy_within(gpu_here(c), at, gpu_address(&in), mu_tensor_bytes(out), err);
 	return rc ? rc : put_slices(c, 1, out, depth, err);
 }
 
@@ -202,8 +181,8 @@ static int onto_variable_gpu(struct kernel_call *c, struct mu_err *err)
 /* `at`: which input the indices are; `host`: what is read on the host. */
 #define ROW(name, fn, attr, set, at, host)                                                         \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = scatter_gpu_prepare}, .type_attr = attr,         \
-		.types = set, .device_in = 1 << (at), .host_in = host                              \
+		.k = {name, .run = fn}, .type_attr = attr, .types = set, .device_in = 1 << (at),   \
+		.host_in = host                                                                    \
 	}
 #define ROWS(way)                                                                                  \
 	ROW("Scatter" way, by_row, "T", GPU_FLT, 1, 0),                                            \

@@ -3,7 +3,7 @@
 #ifndef MU_TASK_KERNELS_ARRAY_SEARCH_CU_H
 #define MU_TASK_KERNELS_ARRAY_SEARCH_CU_H
 
-#include "task/kernels/engine/cuda/args.h"
+#include "task/kernels/engine/cuda/index.h"
 #include "task/kernels/engine/cuda/math.h"
 
 #define SEARCH_KERNELS(t)                                                                          \
@@ -28,10 +28,7 @@
 			const int64_t row = divided(i, a.values);                                  \
 			const int64_t at =                                                         \
 			    place_in_##t(a.sorted, row * a.n, a.n, GET(t, a.in, i), a.upper);      \
-			if (a.wide)                                                                \
-				PTR(int64_t, a.out)[i] = at;                                       \
-			else                                                                       \
-				PTR(int32_t, a.out)[i] = (int32_t)at;                              \
+			index_put(a.out, i, at, a.wide);                                           \
 		}                                                                                  \
 	}
 SEARCH_KERNELS(f32)

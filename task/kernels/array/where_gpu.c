@@ -57,12 +57,6 @@ static struct question *question_new(struct kernel_call *c,
 
 /* ---- CheckNumerics ---- */
 
-static int wrong_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			 struct mu_err *err)
-{
-	return gpu_one_prepare(n, rt, "wrong", "T", state, err);
-}
-
 static int tell_wrong(struct question *q, struct mu_err *err)
 {
 	const int32_t *wrong = q->here.data;
@@ -79,7 +73,6 @@ static int tell_wrong(struct question *q, struct mu_err *err)
 
 static void check_numerics_gpu(struct kernel_call *c)
 {
-	const struct gpu_one *o = c->state;
 	const struct mu_tensor *t = kernel_in(c, 0);
 	struct wrong_args a = {.in = gpu_address(t), .n = t->shape.count};
 	struct question *q = question_new(c, tell_wrong);
@@ -87,49 +80,32 @@ static void check_numerics_gpu(struct kernel_call *c)
 	int rc = gpu_scratch(c, MU_INT32, 2, &q->there, &err);
 
 	a.out = gpu_address(&q->there);
-	if (rc || (rc = gpu_fill(o->gpu, &q->there, 0, &err)) ||
-	    (rc = gpu_run(o->gpu, o->kernel, a.n, &a, &err)) ||
+	if (rc || (rc = gpu_fill(gpu_here(c), &q->there, 0, &err)) ||
+	    (rc = gpu_run_type(gpu_here(c), "wrong", t->dtype, a.n, &a, &err)) ||
 	    (rc = where_gpu_request(q, 0, 2, &err)))
 		question_end(q, &err);
 }
 
 /* ---- Where ---- */
 
-static int where_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			 struct mu_err *err)
-{
-	struct gpu_one o = {gpu_of_node(n, rt), NULL, args_attr_type(n, "T", MU_BOOL)};
-	int rc = gpu_find(o.gpu, "is_true", o.type, &o.kernel, err);
-
-	if (!rc)
-		*state = memcpy(MU_NEW(struct gpu_one), &o, sizeof o);
-	return rc;
-}
-
 static int tell_where(struct question *q, struct mu_err *err)
 {
 	const struct mu_shape *in = &kernel_in(q->c, 0)->shape;
-	const struct gpu_one *o = q->c->state;
 	const int64_t found = q->here.data ? *MU_DATA(int64_t, &q->here) : 0;
 	struct where_args a = {.counts = gpu_address(&q->there), .n = in->count, .rank = in->rank};
 	struct mu_shape shape = mu_shape_vec(found);
-	struct mu_tensor *out;
-	void *kernel;
 	int rc;
 
 	if ((rc = mu_shape_push(&shape, in->rank, err)) ||
-	    (rc = gpu_kernel(o->gpu, "where_put", &kernel, err)) ||
-	    (rc = gpu_out(q->c, 0, MU_INT64, &shape, &out, err)) || !shape.count)
+	    (rc = gpu_out(q->c, 0, MU_INT64, &shape, &a.out, err)) || !shape.count)
 		return rc;
-	a.out = gpu_address(out);
 	for (int d = 0; d < in->rank; d++)
 		a.dim[d] = in->dim[d];
-	return gpu_run(o->gpu, kernel, a.n, &a, err);
+	return gpu_run(gpu_here(q->c), "where_put", a.n, &a, err);
 }
 
 static void where_gpu(struct kernel_call *c)
 {
-	const struct gpu_one *o = c->state;
 	const struct mu_tensor *t = kernel_in(c, 0);
 	struct unary_args a = {.in = gpu_address(t), .n = t->shape.count};
 	struct question *q = question_new(c, tell_where);
@@ -144,18 +120,14 @@ static void where_gpu(struct kernel_call *c)
 	rc = gpu_scratch(c, MU_INT64, a.n, &q->there, &err);
 	a.out = gpu_address(&q->there);
 	struct scan_args counts = {.out = a.out, .in = a.out, .outer = 1, .n = a.n, .inner = 1};
-	if (rc || (rc = gpu_run(o->gpu, o->kernel, a.n, &a, &err)) ||
+	if (rc || (rc = gpu_run_type(gpu_here(c), "is_true", t->dtype, a.n, &a, &err)) ||
 	    (rc = gpu_scan(c, "Cumsum", MU_INT64, &counts, &err)) ||
 	    (rc = where_gpu_request(q, a.n - 1, 1, &err)))
 		question_end(q, &err);
 }
 
 static const struct gpu_kernel rows[] = {
-    {.k = {"CheckNumerics", .start = check_numerics_gpu, .prepare = wrong_prepare},
-     .type_attr = "T",
-     .types = GPU_FLT},
-    {.k = {"Where", .start = where_gpu, .prepare = where_prepare},
-     .type_attr = "T",
-     .types = GPU_EQ | GPU_TYPE(MU_UINT8)},
+    {.k = {"CheckNumerics", .start = check_numerics_gpu}, .type_attr = "T", .types = GPU_FLT},
+    {.k = {"Where", .start = where_gpu}, .type_attr = "T", .types = GPU_EQ | GPU_TYPE(MU_UINT8)},
 };
 GPU_KERNEL_TABLE(array_where_gpu, rows)

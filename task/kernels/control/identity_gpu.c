@@ -98,7 +98,6 @@ static int const_run_gpu(struct kernel_call *c, struct mu_err *err)
 
 static int identity_gpu_accumulate(struct kernel_call *c, struct mu_err *err)
 {
-	const struct gpu_one *o = c->state;
 	const struct mu_tensor *t = kernel_in(c, 1);
 	VARIABLES_AUTO vs = {0};
 	int rc = variables_lock(c, 1, &vs, err);
@@ -112,19 +111,11 @@ static int identity_gpu_accumulate(struct kernel_call *c, struct mu_err *err)
 			       c->node->op, mu_shape_str(&vs.t[0]->shape), mu_shape_str(&t->shape));
 	struct update_args a = {
 	    .at = {gpu_address(vs.t[0])}, .grad = gpu_address(t), .n = t->shape.count};
-	if ((rc = gpu_run(o->gpu, o->kernel, a.n, &a, err)))
+	if ((rc = gpu_run_type(gpu_here(c), strstr(c->node->op, "Sub") ? "up_sub" : "up_add",
+			       t->dtype, a.n, &a, err)))
 		return rc;
 	variable_forward(c);
 	return 0;
-}
-
-static int accumulate_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			      struct mu_err *err)
-{
-	return gpu_one_prepare(
-	    n, rt, strstr(n->op, "Sub") ? "up_sub" : "up_add",
-	    strncmp(n->op, "Assign", 6) == 0 && strstr(n->op, "Variable") ? "dtype" : "T", state,
-	    err);
 }
 
 /* The CPU's functions, for tensors wherever they lie. */
@@ -135,6 +126,10 @@ static int accumulate_prepare(const struct mu_node *n, struct runtime *rt, void 
 #define ON_HOST(name, attr, set, in)                                                               \
 	{                                                                                          \
 		.k = {.op = name}, .type_attr = attr, .types = set, .host_in = in, .same = true    \
+	}
+#define ACCUMULATE(name, attr)                                                                     \
+	{                                                                                          \
+		.k = {name, .run = identity_gpu_accumulate}, .type_attr = attr, .types = GPU_REAL  \
 	}
 static const struct gpu_kernel rows[] = {
     {.k = {"_CopyFromHostToGpu", .run = bring_in}, .host_in = 1, .device_out = 1},
@@ -194,17 +189,9 @@ static const struct gpu_kernel rows[] = {
     {.k = {.op = "VarIsInitializedOp"}, .host_out = 1, .same = true},
     {.k = {.op = "VariableShape"}, .host_out = 1, .same = true},
     SAME("DestroyResourceOp", NULL, 0),
-    {.k = {"AssignAdd", .run = identity_gpu_accumulate, .prepare = accumulate_prepare},
-     .type_attr = "T",
-     .types = GPU_REAL},
-    {.k = {"AssignSub", .run = identity_gpu_accumulate, .prepare = accumulate_prepare},
-     .type_attr = "T",
-     .types = GPU_REAL},
-    {.k = {"AssignAddVariableOp", .run = identity_gpu_accumulate, .prepare = accumulate_prepare},
-     .type_attr = "dtype",
-     .types = GPU_REAL},
-    {.k = {"AssignSubVariableOp", .run = identity_gpu_accumulate, .prepare = accumulate_prepare},
-     .type_attr = "dtype",
-     .types = GPU_REAL},
+    ACCUMULATE("AssignAdd", "T"),
+    ACCUMULATE("AssignSub", "T"),
+    ACCUMULATE("AssignAddVariableOp", "dtype"),
+    ACCUMULATE("AssignSubVariableOp", "dtype"),
 };
 GPU_KERNEL_TABLE(control_identity_gpu, rows)

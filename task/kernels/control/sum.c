@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/kernels/control/sum.h"
 
-#include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/gpu_table.h"
 #include "task/kernels/engine/loops/loops.h"
 
@@ -9,24 +8,16 @@
 static int add_there(struct gpu *g, struct mu_tensor *sum, const struct mu_tensor *t,
 		     struct mu_err *err)
 {
-	struct binary_args a = {.a = gpu_address(sum),
-				.b = gpu_address(t),
-				.n = t->shape.count,
-				.a_step = 1,
-				.b_step = 1};
 	struct mu_tensor to = *sum;
-	void *kernel;
 	int rc;
 
 	if (gpu_of_tensor(sum) != g)
 		return mu_fail(err, MU_FAILED_PRECONDITION,
-			       "what is to be summed lies on two devices");
-	if ((rc = gpu_find(g, "AddV2", t->dtype, &kernel, err)) ||
-	    (!mu_tensor_is_sole(sum) &&
-	     (rc = gpu_tensor_new(g, t->dtype, &t->shape, "a sum", &to, err))))
+			       "the tensors to be summed are on two devices");
+	if (!mu_tensor_is_sole(sum) &&
+	    (rc = gpu_tensor_new(g, t->dtype, &t->shape, "a sum", &to, err)))
 		return rc;
-	a.out = gpu_address(&to);
-	rc = gpu_run(g, kernel, a.n, &a, err);
+	rc = gpu_binary(g, "AddV2", &to, sum, t, err);
 	if (to.buf != sum->buf)
 		mu_tensor_unref(rc ? &to : sum);
 	if (!rc)

@@ -28,17 +28,15 @@ int gpu_positions(struct kernel_call *c, const struct mu_tensor *indices, int64_
 				  .depth = depth,
 				  .wide = indices->dtype == MU_INT64};
 	GPU_RUNS_AUTO made = {0};
-	void *kernel;
-	int rc;
+	int rc = gpu_runs_new(c, n, &made, err);
 
-	if ((rc = gpu_kernel(gpu_here(c), "positions", &kernel, err)) ||
-	    (rc = gpu_runs_new(c, n, &made, err)))
+	if (rc)
 		return rc;
 	for (int d = 0; d < depth; d++)
 		a.dim[d] = table->dim[d];
 	a.keys = gpu_address(&made.keys);
 	a.order = gpu_address(&made.order);
-	if ((rc = gpu_run(gpu_here(c), kernel, n, &a, err)))
+	if ((rc = gpu_run(gpu_here(c), "positions", n, &a, err)))
 		return rc;
 	*out = made;
 	made = (struct gpu_runs){0};
@@ -48,12 +46,8 @@ int gpu_positions(struct kernel_call *c, const struct mu_tensor *indices, int64_
 static int sort(struct kernel_call *c, int64_t n, struct gpu_runs *r, struct mu_err *err)
 {
 	GPU_RUNS_AUTO other = {0};
-	void *kernel;
-	int rc;
+	int rc = gpu_runs_new(c, n, &other, err);
 
-	if ((rc = gpu_kernel(gpu_here(c), "merge_runs", &kernel, err)) ||
-	    (rc = gpu_runs_new(c, n, &other, err)))
-		return rc;
 	for (int64_t run = 1; run < n && !rc; run *= 2) {
 		struct gpu_runs was = *r;
 		struct merge_args a = {gpu_address(&other.keys),
@@ -62,7 +56,7 @@ static int sort(struct kernel_call *c, int64_t n, struct gpu_runs *r, struct mu_
 				       gpu_address(&was.order),
 				       n,
 				       run};
-		rc = gpu_run(gpu_here(c), kernel, n, &a, err);
+		rc = gpu_run(gpu_here(c), "merge_runs", n, &a, err);
 		*r = other;
 		other = was;
 	}

@@ -16,67 +16,76 @@ const char *gpu_type_name(enum mu_dtype t)
 	return (unsigned)t < MU_DT_COUNT ? names[t] : NULL;
 }
 
-int gpu_find(struct gpu *g, const char *name, enum mu_dtype type, void **out, struct mu_err *err)
+static int launch(struct gpu *g, const char *name, struct gpu_grid grid, const void *args,
+		  size_t size, struct mu_err *err)
+{
+	void *kernel;
+	int rc = gpu_kernel(g, name, &kernel, err);
+
+	return rc ? rc : gpu_launch_sized(g, kernel, grid, args, size, err);
+}
+
+int gpu_run_sized(struct gpu *g, const char *name, int64_t n, const void *args, size_t size,
+		  struct mu_err *err)
+{
+	return n ? launch(g, name, gpu_grid_for(g, n), args, size, err) : 0;
+}
+
+enum { NAME_LEN = 96 };
+
+static int name_of(char *out, const char *name, enum mu_dtype type, struct mu_err *err)
 {
 	const char *t = gpu_type_name(type);
-	char full[96];
 
 	if (!t)
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no GPU kernel for type %s", name,
 			       mu_dtype_name(type));
-	snprintf(full, sizeof full, "%s_%s", name, t);
-	return gpu_kernel(g, full, out, err);
-}
-
-int gpu_find_width(struct gpu *g, const char *name, enum mu_dtype type, void **out,
-		   struct mu_err *err)
-{
-	char full[96];
-
-	snprintf(full, sizeof full, "%s_%zu", name, 8 * mu_dtype_size(type));
-	return gpu_kernel(g, full, out, err);
-}
-
-int gpu_one_prepare(const struct mu_node *n, struct runtime *rt, const char *name,
-		    const char *type_attr, void **state, struct mu_err *err)
-{
-	struct gpu_one o = {gpu_of_node(n, rt), NULL, args_attr_type(n, type_attr, MU_DT_INVALID)};
-	int rc = gpu_find(o.gpu, name, o.type, &o.kernel, err);
-
-	if (rc)
-		return rc;
-	*state = mu_xmalloc(sizeof o);
-	memcpy(*state, &o, sizeof o);
+	snprintf(out, NAME_LEN, "%s_%s", name, t);
 	return 0;
 }
 
-int gpu_run_sized(struct gpu *g, void *kernel, int64_t n, const void *args, size_t size,
-		  struct mu_err *err)
+int gpu_run_type_sized(struct gpu *g, const char *name, enum mu_dtype type, int64_t n,
+		       const void *args, size_t size, struct mu_err *err)
 {
-	return n ? gpu_launch_sized(g, kernel, gpu_grid_for(g, n), args, size, err) : 0;
+	char full[NAME_LEN];
+	int rc = name_of(full, name, type, err);
+
+	return rc ? rc : gpu_run_sized(g, full, n, args, size, err);
 }
 
 int gpu_run_width_sized(struct gpu *g, const char *name, enum mu_dtype type, int64_t n,
 			const void *args, size_t size, struct mu_err *err)
 {
-	void *kernel;
-	int rc = gpu_find_width(g, name, type, &kernel, err);
+	char full[NAME_LEN];
 
-	return rc ? rc : gpu_run_sized(g, kernel, n, args, size, err);
+	snprintf(full, sizeof full, "%s_%zu", name, 8 * mu_dtype_size(type));
+	return gpu_run_sized(g, full, n, args, size, err);
+}
+
+int gpu_run_rows_sized(struct gpu *g, const char *name, enum mu_dtype type, int64_t rows,
+		       const void *args, size_t size, struct mu_err *err)
+{
+	enum { THREADS = 64, MAX_BLOCKS = 65535 }; /* THREADS: ROW_THREADS of engine/cuda/block.h */
+	const unsigned blocks = rows < MAX_BLOCKS ? (unsigned)rows : MAX_BLOCKS;
+	char full[NAME_LEN];
+	int rc = name_of(full, name, type, err);
+
+	return rc || !rows ? rc
+			   : launch(g, full, (struct gpu_grid){blocks, THREADS}, args, size, err);
 }
 
 int gpu_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
-	    struct mu_tensor **out, struct mu_err *err)
+	    uint64_t *at, struct mu_err *err)
 {
 	int rc = gpu_tensor_new(gpu_here(c), dtype, shape, c->node->name, &c->out[i].tensor, err);
 
 	if (!rc)
-		*out = &c->out[i].tensor;
+		*at = gpu_address(&c->out[i].tensor);
 	return rc;
 }
 
 int gpu_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtype dtype,
-		  const struct mu_shape *shape, struct mu_tensor **out, struct mu_err *err)
+		  const struct mu_shape *shape, uint64_t *at, struct mu_err *err)
 {
 	struct mu_tensor *in = &c->in[from].tensor;
 	struct mu_tbuf *b = in->buf;
@@ -84,12 +93,13 @@ int gpu_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtyp
 	if (c->in[from].is_constant || !b || !b->device || b->dtype != dtype ||
 	    b->count != shape->count || in->shape.count != shape->count || in->data != b->data ||
 	    !mu_tensor_is_sole(in))
-		return gpu_out(c, i, dtype, shape, out, err);
-	struct mu_tensor *to = *out = &c->out[i].tensor;
+		return gpu_out(c, i, dtype, shape, at, err);
+	struct mu_tensor *to = &c->out[i].tensor;
 	to->dtype = dtype;
 	to->buf = b;
 	to->data = in->data;
 	mu_shape_copy(&to->shape, shape);
+	*at = gpu_address(to);
 	in->buf = NULL;
 	return 0;
 }

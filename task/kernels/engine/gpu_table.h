@@ -3,6 +3,7 @@
 #ifndef MU_TASK_KERNELS_ENGINE_GPU_TABLE_H
 #define MU_TASK_KERNELS_ENGINE_GPU_TABLE_H
 
+#include "task/kernels/engine/cuda/args.h"
 #include "task/runtime/gpu_kernel.h"
 
 struct gpu_kernel_table {
@@ -30,34 +31,37 @@ static inline struct gpu *gpu_here(const struct kernel_call *c)
 /* "f32" for MU_FLOAT, …; NULL: no kernel is made for it. */
 const char *gpu_type_name(enum mu_dtype t);
 
-/* A kernel as a state for nodes with one: <name>_<type>. */
-struct gpu_one {
-	struct gpu *gpu;
-	void *kernel;
-	enum mu_dtype type;
-};
-int gpu_one_prepare(const struct mu_node *n, struct runtime *rt, const char *name,
-		    const char *type_attr, void **state, struct mu_err *err);
-/* Finds <name>_<type>, or <name>_<bits> for what goes by size. */
-int gpu_find(struct gpu *g, const char *name, enum mu_dtype type, void **out, struct mu_err *err);
-int gpu_find_width(struct gpu *g, const char *name, enum mu_dtype type, void **out,
-		   struct mu_err *err);
-/* Launches with a grid for n elements; n 0: nothing. */
-int gpu_run_sized(struct gpu *g, void *kernel, int64_t n, const void *args, size_t size,
+/* Launches the device function `name` with a grid for n elements; n 0: launches nothing. */
+int gpu_run_sized(struct gpu *g, const char *name, int64_t n, const void *args, size_t size,
 		  struct mu_err *err);
-/* The kernel for elements of this size, found and launched. */
+/* The same for <name>_<type>, <name>_<bits of the type>, and <name>_<type> with a block per row. */
+int gpu_run_type_sized(struct gpu *g, const char *name, enum mu_dtype type, int64_t n,
+		       const void *args, size_t size, struct mu_err *err);
 int gpu_run_width_sized(struct gpu *g, const char *name, enum mu_dtype type, int64_t n,
 			const void *args, size_t size, struct mu_err *err);
+int gpu_run_rows_sized(struct gpu *g, const char *name, enum mu_dtype type, int64_t rows,
+		       const void *args, size_t size, struct mu_err *err);
+#define gpu_run(g, name, n, args, err) gpu_run_sized(g, name, n, args, sizeof *(args), err)
+#define gpu_run_type(g, name, type, n, args, err)                                                  \
+	gpu_run_type_sized(g, name, type, n, args, sizeof *(args), err)
 #define gpu_run_width(g, name, type, n, args, err)                                                 \
 	gpu_run_width_sized(g, name, type, n, args, sizeof *(args), err)
-#define gpu_run(g, kernel, n, args, err) gpu_run_sized(g, kernel, n, args, sizeof *(args), err)
+#define gpu_run_rows(g, name, type, rows, args, err)                                               \
+	gpu_run_rows_sized(g, name, type, rows, args, sizeof *(args), err)
+/* Views of the operands of a result of this shape; dimensions are joined where all allow that. */
+struct view; /* engine/elems.h */
+void gpu_broadcast(struct broadcast_args *b, const struct mu_shape *to,
+		   const struct view *const *from, int operands);
+/* out = x op y with broadcasting; out has the broadcast shape.  op: a BINARY of loops.def. */
+int gpu_binary(struct gpu *g, const char *op, const struct mu_tensor *out,
+	       const struct mu_tensor *x, const struct mu_tensor *y, struct mu_err *err);
 
-/* Output i as new memory of the GPU, or in the memory of input `from` when that is its last use and
- * it fits. */
+/* Output i in new GPU memory, or in the memory of input `from` if this is its last use and it fits.
+ * at: its address. */
 int gpu_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
-	    struct mu_tensor **out, struct mu_err *err);
+	    uint64_t *at, struct mu_err *err);
 int gpu_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtype dtype,
-		  const struct mu_shape *shape, struct mu_tensor **out, struct mu_err *err);
+		  const struct mu_shape *shape, uint64_t *at, struct mu_err *err);
 /* Memory for the call alone. */
 int gpu_scratch(struct kernel_call *c, enum mu_dtype dtype, int64_t count, struct mu_tensor *out,
 		struct mu_err *err);

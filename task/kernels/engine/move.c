@@ -19,15 +19,23 @@ static bool on_gpu(const struct kernel_call *c, enum mu_dtype t)
 int move_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
 	     struct mu_tensor **out, struct mu_err *err)
 {
-	return on_gpu(c, dtype) ? gpu_out(c, i, dtype, shape, out, err)
-				: kernel_out(c, i, dtype, shape, out, err);
+	uint64_t at;
+
+	if (!on_gpu(c, dtype))
+		return kernel_out(c, i, dtype, shape, out, err);
+	*out = &c->out[i].tensor;
+	return gpu_out(c, i, dtype, shape, &at, err);
 }
 
 int move_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtype dtype,
 		   const struct mu_shape *shape, struct mu_tensor **out, struct mu_err *err)
 {
-	return on_gpu(c, dtype) ? gpu_out_reuse(c, i, from, dtype, shape, out, err)
-				: kernel_out_reuse(c, i, from, dtype, shape, out, err);
+	uint64_t at;
+
+	if (!on_gpu(c, dtype))
+		return kernel_out_reuse(c, i, from, dtype, shape, out, err);
+	*out = &c->out[i].tensor;
+	return gpu_out_reuse(c, i, from, dtype, shape, &at, err);
 }
 
 int move_scratch(struct kernel_call *c, enum mu_dtype dtype, const struct mu_shape *shape,

@@ -68,7 +68,6 @@ int gpu_resize(struct kernel_call *c, const struct resize *r, bool back, struct 
 	int64_t made[2], read[2], taps[2], from[3] = {0};
 	MU_AUTO_TENSOR list = {0};
 	MU_AUTO_TENSOR there = {0};
-	void *kernel;
 	int rc;
 
 	for (int d = 0; d < 2; d++) {
@@ -78,8 +77,7 @@ int gpu_resize(struct kernel_call *c, const struct resize *r, bool back, struct 
 		from[d + 1] = from[d] + room_of(made[d], taps[d]);
 	}
 	struct mu_shape shape = mu_shape_vec(from[2]);
-	if ((rc = gpu_find(g, "resize", r->out->dtype, &kernel, err)) ||
-	    (rc = mu_tensor_new(&list, MU_INT64, &shape, err)))
+	if ((rc = mu_tensor_new(&list, MU_INT64, &shape, err)))
 		return rc;
 	for (int d = 0; d < 2; d++)
 		if (back)
@@ -98,5 +96,5 @@ int gpu_resize(struct kernel_call *c, const struct resize *r, bool back, struct 
 				.column =
 				    resize_gpu_axis_args(at + (uint64_t)from[1] * sizeof(int64_t),
 							 made[1], read[1], taps[1])};
-	return gpu_run(g, kernel, a.n, &a, err);
+	return gpu_run_type(g, "resize", r->out->dtype, a.n, &a, err);
 }

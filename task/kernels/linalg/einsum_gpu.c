@@ -3,43 +3,9 @@
  * and all products of the batch are one launch. */
 #include <string.h>
 
-#include "task/kernels/engine/gpu_matmul.h"
 #include "task/kernels/engine/move.h"
 #include "task/kernels/linalg/einsum.h"
-
-struct state {
-	struct mu_equation equation;
-	struct gpu_matmul by;
-	void *sum;
-};
-
-static void einsum_gpu_release(void *state)
-{
-	struct state *s = state;
-
-	gpu_matmul_fini(&s->by);
-	free(s);
-}
-
-static int einsum_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			      struct mu_err *err)
-{
-	enum mu_dtype t = MU_DT_INVALID;
-	struct gpu *g = gpu_of_node(n, rt);
-	struct state s = {0};
-	void *equation;
-	int rc;
-
-	if ((rc = mu_node_attr_type(n, "T", &t, err)) ||
-	    (rc = gpu_find(g, "Sum", t, &s.sum, err)) ||
-	    (rc = einsum_prepare(n, rt, &equation, err)))
-		return rc;
-	memcpy(&s.equation, equation, sizeof s.equation);
-	free(equation);
-	if (!(rc = gpu_matmul_init(&s.by, g, t, err)))
-		*state = memcpy(MU_NEW(struct state), &s, sizeof s);
-	return rc;
-}
+#include "task/kernels/linalg/gpu_matmul.h"
 
 struct matrix {
 	struct mu_tensor made; /* where it had to be transposed or summed */
@@ -59,7 +25,6 @@ static int flat(struct kernel_call *c, const struct einsum *e, const int64_t *co
 static int matrix_of_gpu(struct kernel_call *c, const struct einsum *e, unsigned i,
 			 struct matrix *m, struct mu_err *err)
 {
-	const struct state *st = c->state;
 	MU_AUTO_TENSOR transposed = {0};
 	struct einsum_sight s;
 	int rc;
@@ -82,7 +47,7 @@ static int matrix_of_gpu(struct kernel_call *c, const struct einsum *e, unsigned
 				  .inner = 1,
 				  .pieces = 1,
 				  .scale = 1};
-	return s.sums ? gpu_run(st->by.gpu, st->sum, sum.outer, &sum, err) : 0;
+	return s.sums ? gpu_run_type(gpu_here(c), "Sum", e->type, sum.outer, &sum, err) : 0;
 }
 
 /* to[batch, rows, columns] = a * b. */
@@ -90,22 +55,14 @@ static int einsum_gpu_multiply(struct kernel_call *c, const struct einsum *e,
 			       const struct matrix *a, const struct matrix *b, uint64_t to,
 			       struct mu_err *err)
 {
-	const struct state *s = c->state;
-	struct product p = {.m = e->op[0].own.count,
-			    .n = e->op[1].own.count,
-			    .k = e->inner.count,
-			    .trans_a = a->trans,
-			    .trans_b = b->trans};
-	struct matmul_args args = {.out = to,
-				   .a = a->at,
-				   .b = b->at,
-				   .rank = e->batch.count > 1,
-				   .dim = {e->batch.count},
-				   .a_stride = {p.m * p.k},
-				   .b_stride = {p.k * p.n}};
-	bool activate;
+	const struct product p = {.m = e->op[0].own.count,
+				  .n = e->op[1].own.count,
+				  .k = e->inner.count,
+				  .trans_a = a->trans,
+				  .trans_b = b->trans};
+	const struct broadcast_args by = {.rank = 1, .dim = {e->batch.count}, .stride = {{1}, {1}}};
 
-	return gpu_matmul_run(&s->by, &p, &args, c->node->name, &activate, err);
+	return gpu_matmul(gpu_here(c), e->type, &p, to, a->at, b->at, &by, err);
 }
 
 static int einsum_gpu_output(struct kernel_call *c, const struct einsum *e, struct matrix *a,
@@ -137,10 +94,9 @@ static int einsum_gpu_output(struct kernel_call *c, const struct einsum *e, stru
 
 static int einsum_gpu_run(struct kernel_call *c, struct mu_err *err)
 {
-	const struct state *s = c->state;
 	struct matrix a = {0}, b = {0};
 	struct einsum e;
-	int rc = einsum_read(c, &s->equation, &e, err);
+	int rc = einsum_read(c, c->state, &e, err);
 
 	if (!rc)
 		rc = einsum_gpu_output(c, &e, &a, &b, err);
@@ -150,8 +106,7 @@ static int einsum_gpu_run(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct gpu_kernel rows[] = {
-    {.k = {"Einsum", .run = einsum_gpu_run, .prepare = einsum_gpu_prepare,
-	   .release = einsum_gpu_release},
+    {.k = {"Einsum", .run = einsum_gpu_run, .prepare = einsum_prepare},
      .type_attr = "T",
      .types = GPU_FLT},
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One kernel for each row of engine/loops/loops.def and type: <op>_<type>.  Also select, fill, cast
  * and sums of many. */
-#include "task/kernels/engine/cuda/args.h"
+#include "task/kernels/engine/cuda/index.h"
 #include "task/kernels/engine/cuda/math.h"
 
 #define UNARY_KERNEL(t, op, expr)                                                                  \
@@ -25,36 +25,14 @@
 		}                                                                                  \
 	}
 
-/* Where element i of the result finds its operands. */
-DEVICE void operands(const struct binary_args *a, int64_t i, int64_t *at_a, int64_t *at_b)
-{
-	int64_t rest = i, x = 0, y = 0;
-
-	if (!a->rank) {
-		*at_a = i * a->a_step;
-		*at_b = i * a->b_step;
-		return;
-	}
-	for (int d = a->rank - 1; d > 0; d--) {
-		int64_t q = divided(rest, a->dim[d]);
-		int64_t at = rest - q * a->dim[d];
-		x += at * a->a_stride[d];
-		y += at * a->b_stride[d];
-		rest = q;
-	}
-	*at_a = x + rest * a->a_stride[0];
-	*at_b = y + rest * a->b_stride[0];
-}
-
 #define BINARY_KERNEL_TO(t, to, op, expr)                                                          \
 	KERNEL(op##_##t, binary_args)                                                              \
 	{                                                                                          \
 		typedef C(t) T;                                                                    \
 		EACH(i, a.n)                                                                       \
 		{                                                                                  \
-			int64_t at_a, at_b;                                                        \
-			operands(&a, i, &at_a, &at_b);                                             \
-			const T x = GET(t, a.a, at_a), y = GET(t, a.b, at_b);                      \
+			const T x = GET(t, a.a, operand_at(&a.by, i, 0));                          \
+			const T y = GET(t, a.b, operand_at(&a.by, i, 1));                          \
 			PUT(to, a.out, i, (expr));                                                 \
 		}                                                                                  \
 	}
@@ -75,13 +53,13 @@ BINARY_KERNEL(u8, LogicalAnd, x &&y)
 BINARY_KERNEL(u8, LogicalOr, x || y)
 
 #define LEAKY_KERNEL(t)                                                                            \
-	KERNEL(leaky_##t, leaky_args)                                                              \
+	KERNEL(leaky_##t, pair_args)                                                               \
 	{                                                                                          \
 		typedef C(t) T;                                                                    \
 		EACH(i, a.n)                                                                       \
 		{                                                                                  \
 			const T g = GET(t, a.g, i);                                                \
-			PUT(t, a.out, i, GET(t, a.x, i) > 0 ? g : g * (T)a.slope);                 \
+			PUT(t, a.out, i, GET(t, a.x, i) > 0 ? g : g * (T)a.number);                \
 		}                                                                                  \
 	}
 LEAKY_KERNEL(f32)
@@ -89,14 +67,14 @@ LEAKY_KERNEL(f64)
 
 /* For vectors of three elements. */
 #define CROSS_KERNEL(t)                                                                            \
-	KERNEL(cross_##t, binary_args)                                                             \
+	KERNEL(cross_##t, pair_args)                                                               \
 	{                                                                                          \
 		EACH(i, a.n)                                                                       \
 		{                                                                                  \
 			const int64_t first = divided(i, 3) * 3, at = i - first;                   \
 			const int64_t y = first + (at + 1) % 3, z = first + (at + 2) % 3;          \
 			PUT(t, a.out, i,                                                           \
-			    GET(t, a.a, y) * GET(t, a.b, z) - GET(t, a.a, z) * GET(t, a.b, y));    \
+			    GET(t, a.g, y) * GET(t, a.x, z) - GET(t, a.g, z) * GET(t, a.x, y));    \
 		}                                                                                  \
 	}
 EACH_NUM(CROSS_KERNEL)
@@ -109,10 +87,10 @@ EACH_NUM(CROSS_KERNEL)
 		typedef uint##bits##_t T;                                                          \
 		EACH(i, a.n)                                                                       \
 		{                                                                                  \
-			bool c = PTR(const uint8_t, a.c)[i / a.inner * a.c_step] != 0;             \
+			const bool c = PTR(const uint8_t, a.c)[operand_at(&a.by, i, 0)] != 0;      \
 			PTR(T, a.out)                                                              \
-			[i] =                                                                      \
-			    c ? PTR(const T, a.a)[i * a.a_step] : PTR(const T, a.b)[i * a.b_step]; \
+			[i] = c ? PTR(const T, a.a)[operand_at(&a.by, i, 1)]                       \
+				: PTR(const T, a.b)[operand_at(&a.by, i, 2)];                      \
 		}                                                                                  \
 	}
 #define FILL_KERNEL(bits)                                                                          \
@@ -125,10 +103,10 @@ EACH_WIDTH(SELECT_KERNEL)
 EACH_WIDTH(FILL_KERNEL)
 
 #define NEAR_KERNEL(t)                                                                             \
-	KERNEL(near_##t, leaky_args)                                                               \
+	KERNEL(near_##t, pair_args)                                                                \
 	{                                                                                          \
 		EACH(i, a.n)                                                                       \
-		PUT(u8, a.out, i, fabs((double)(GET(t, a.x, i) - GET(t, a.g, i))) < a.slope);      \
+		PUT(u8, a.out, i, fabs((double)(GET(t, a.x, i) - GET(t, a.g, i))) < a.number);     \
 	}
 NEAR_KERNEL(f32)
 NEAR_KERNEL(f64)

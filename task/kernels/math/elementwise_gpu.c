@@ -7,32 +7,20 @@
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/broadcast.h"
 #include "task/kernels/engine/cuda/args.h"
-#include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/gpu_table.h"
-#include "task/kernels/engine/move.h"
 #include "task/kernels/engine/variant.h"
 #include "task/kernels/math/checks.h"
-
-static int elementwise_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-				   struct mu_err *err)
-{
-	return gpu_one_prepare(n, rt, n->op, "T", state, err);
-}
 
 /* ---- one operand ---- */
 
 static int unary_to(struct kernel_call *c, enum mu_dtype result, struct mu_err *err)
 {
-	const struct gpu_one *o = c->state;
-	struct unary_args a = {.in = gpu_address(kernel_in(c, 0)),
-			       .n = kernel_in(c, 0)->shape.count};
-	struct mu_tensor *out;
-	int rc = gpu_out_reuse(c, 0, 0, result, &kernel_in(c, 0)->shape, &out, err);
+	const enum mu_dtype t = kernel_in(c, 0)->dtype;
+	const struct mu_shape shape = kernel_in(c, 0)->shape;
+	struct unary_args a = {.in = gpu_address(kernel_in(c, 0)), .n = shape.count};
+	int rc = gpu_out_reuse(c, 0, 0, result, &shape, &a.out, err);
 
-	if (rc)
-		return rc;
-	a.out = gpu_address(out);
-	return gpu_run(o->gpu, o->kernel, a.n, &a, err);
+	return rc ? rc : gpu_run_type(gpu_here(c), c->node->op, t, a.n, &a, err);
 }
 
 static int unary_gpu(struct kernel_call *c, struct mu_err *err)
@@ -45,66 +33,62 @@ static int predicate(struct kernel_call *c, struct mu_err *err)
 	return unary_to(c, MU_BOOL, err);
 }
 
-static int logical_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			   struct mu_err *err)
-{
-	struct gpu_one *o = MU_NEW(struct gpu_one);
-	int rc;
+/* ---- broadcasting ---- */
 
-	*o = (struct gpu_one){gpu_of_node(n, rt), NULL, MU_BOOL};
-	if ((rc = gpu_find(o->gpu, n->op, MU_BOOL, &o->kernel, err)))
-		free(o);
+/* Adds a dimension of these strides; joins it with the one before where all operands allow that. */
+static void add_dim(struct broadcast_args *b, int64_t dim, const int64_t *stride, int operands)
+{
+	bool joins = b->rank > 0;
+
+	if (dim == 1)
+		return;
+	for (int k = 0; k < operands && joins; k++)
+		joins = b->stride[k][b->rank - 1] == stride[k] * dim;
+	if (joins)
+		b->dim[b->rank - 1] *= dim;
 	else
-		*state = o;
-	return rc;
+		b->dim[b->rank++] = dim;
+	for (int k = 0; k < operands; k++)
+		b->stride[k][b->rank - 1] = stride[k];
 }
 
-/* ---- two operands ---- */
-
-/* The strides of both, neighbouring dimensions joined where both allow it. */
-static void elementwise_gpu_lay_out(struct binary_args *a, const struct mu_shape *shape,
-				    const struct mu_shape *x, const struct mu_shape *y)
+void gpu_broadcast(struct broadcast_args *b, const struct mu_shape *to,
+		   const struct view *const *from, int operands)
 {
-	struct view vx, vy;
-	int at = 0;
+	*b = (struct broadcast_args){0};
+	for (int i = 0; i < to->rank; i++) {
+		int64_t stride[CUDA_MAX_OPERANDS];
+		for (int k = 0; k < operands; k++)
+			stride[k] = from[k]->stride[i];
+		add_dim(b, to->dim[i], stride, operands);
+	}
+}
 
-	broadcast_view(&vx, x, shape);
-	broadcast_view(&vy, y, shape);
-	for (int i = 0; i < shape->rank; i++) {
-		int64_t d = shape->dim[i];
-		if (d == 1)
-			continue;
-		if (at && a->a_stride[at - 1] == vx.stride[i] * d &&
-		    a->b_stride[at - 1] == vy.stride[i] * d) {
-			a->dim[at - 1] *= d;
-			at--;
-		} else {
-			a->dim[at] = d;
-		}
-		a->a_stride[at] = vx.stride[i];
-		a->b_stride[at] = vy.stride[i];
-		at++;
-	}
-	a->rank = at;
-	if (at == 1) { /* one run of each, or one element */
-		a->rank = 0;
-		a->a_step = (int32_t)a->a_stride[0];
-		a->b_step = (int32_t)a->b_stride[0];
-	}
+int gpu_binary(struct gpu *g, const char *op, const struct mu_tensor *out,
+	       const struct mu_tensor *x, const struct mu_tensor *y, struct mu_err *err)
+{
+	struct view v[2];
+	struct binary_args a = {.out = gpu_address(out),
+				.a = gpu_address(x),
+				.b = gpu_address(y),
+				.n = out->shape.count};
+
+	broadcast_view(&v[0], &x->shape, &out->shape);
+	broadcast_view(&v[1], &y->shape, &out->shape);
+	gpu_broadcast(&a.by, &out->shape, (const struct view *const[]){&v[0], &v[1]}, 2);
+	return gpu_run_type(g, op, x->dtype, a.n, &a, err);
 }
 
 static int binary_to(struct kernel_call *c, enum mu_dtype result, struct mu_err *err)
 {
-	const struct gpu_one *o = c->state;
-	const struct mu_tensor *x = kernel_in(c, 0), *y = kernel_in(c, 1);
-	struct binary_args a = {.a = gpu_address(x), .b = gpu_address(y)};
+	const struct mu_tensor x = *kernel_in(c, 0), y = *kernel_in(c, 1); /* may be reused */
 	struct mu_shape shape;
-	struct mu_tensor *out;
+	uint64_t out;
 	int rc = args_same_type(c, 0, 1, err);
 
 	if (rc)
 		return rc;
-	if ((rc = broadcast_shape(&x->shape, &y->shape, &shape, err))) {
+	if ((rc = broadcast_shape(&x.shape, &y.shape, &shape, err))) {
 		bool differ = strcmp(c->node->op, "NotEqual") == 0;
 		if ((!differ && strcmp(c->node->op, "Equal") != 0) ||
 		    args_attr_bool(c->node, "incompatible_shape_error", true))
@@ -112,15 +96,12 @@ static int binary_to(struct kernel_call *c, enum mu_dtype result, struct mu_err 
 		shape = mu_shape_scalar();
 		return (rc = gpu_out(c, 0, MU_BOOL, &shape, &out, err))
 			   ? rc
-			   : gpu_fill(o->gpu, out, differ, err);
+			   : gpu_fill(gpu_here(c), &c->out[0].tensor, differ, err);
 	}
-	elementwise_gpu_lay_out(&a, &shape, &x->shape, &y->shape);
-	a.n = shape.count;
-	if ((rc = gpu_out_reuse(c, 0, x->shape.count == shape.count ? 0 : 1, result, &shape, &out,
+	if ((rc = gpu_out_reuse(c, 0, x.shape.count == shape.count ? 0 : 1, result, &shape, &out,
 				err)))
 		return rc;
-	a.out = gpu_address(out);
-	return gpu_run(o->gpu, o->kernel, a.n, &a, err);
+	return gpu_binary(gpu_here(c), c->node->op, &c->out[0].tensor, &x, &y, err);
 }
 
 static int binary_gpu(struct kernel_call *c, struct mu_err *err)
@@ -133,126 +114,98 @@ static int elementwise_gpu_compare(struct kernel_call *c, struct mu_err *err)
 	return binary_to(c, MU_BOOL, err);
 }
 
-/* ---- Cast ---- */
-
-static enum mu_dtype cast_to(const struct mu_node *n)
+static int clip(struct kernel_call *c, struct mu_err *err)
 {
-	return args_attr_type(n, "DstT", MU_DT_INVALID);
-}
+	const struct mu_tensor *t = kernel_in(c, 0), *out = &c->out[0].tensor;
+	uint64_t at;
+	int rc = check_clip(c, err);
 
-static int cast_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			struct mu_err *err)
-{
-	enum mu_dtype from = args_attr_type(n, "SrcT", MU_DT_INVALID), to = cast_to(n);
-	const char *name = to == MU_BOOL ? "bool" : gpu_type_name(to);
-	char full[32];
-
-	if (!name || to == MU_INT32)
-		name = to == MU_INT32 ? "i32" : NULL;
-	if (!name)
-		return mu_fail(err, MU_UNIMPLEMENTED, "Cast %s to %s is not supported on a GPU",
-			       mu_dtype_name(from), mu_dtype_name(to));
-	struct gpu_one o = {gpu_of_node(n, rt), NULL, to};
-	snprintf(full, sizeof full, "Cast_%s_%s", gpu_type_name(from), name);
-	int rc = gpu_kernel(o.gpu, full, &o.kernel, err);
-	if (rc)
+	if (rc || (rc = gpu_out(c, 0, t->dtype, &t->shape, &at, err)) ||
+	    (rc = gpu_binary(gpu_here(c), "Minimum", out, t, kernel_in(c, 2), err)))
 		return rc;
-	*state = mu_xmalloc(sizeof o);
-	memcpy(*state, &o, sizeof o);
-	return 0;
+	return gpu_binary(gpu_here(c), "Maximum", out, out, kernel_in(c, 1), err);
 }
 
-static int cast_gpu(struct kernel_call *c, struct mu_err *err)
+/* `condition`: the shape as which the condition is read. */
+static int select_to(struct kernel_call *c, const struct mu_shape *condition,
+		     const struct mu_shape *shape, struct mu_err *err)
 {
-	const struct gpu_one *o = c->state;
-	const struct mu_tensor *in = kernel_in(c, 0);
-	struct unary_args a = {.in = gpu_address(in), .n = in->shape.count};
-	struct mu_tensor *out;
-	int rc;
-
-	if (o->type == in->dtype) {
-		kernel_out_take(c, 0, mu_tensor_ref(in));
-		return 0;
-	}
-	if ((rc = gpu_out(c, 0, o->type, &in->shape, &out, err)))
-		return rc;
-	a.out = gpu_address(out);
-	return gpu_run(o->gpu, o->kernel, a.n, &a, err);
-}
-
-/* ---- by size: Select, Fill and their like ---- */
-
-static int width_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			 struct mu_err *err)
-{
-	static const struct {
-		const char *op, *kernel, *attr;
-	} names[] = {{"Select", "select", "T"},
-		     {"Fill", "fill", "T"},
-		     {"ZerosLike", "fill", "T"},
-		     {"OnesLike", "fill", "T"}};
-	struct gpu_one o = {gpu_of_node(n, rt), NULL, args_attr_type(n, "T", MU_DT_INVALID)};
-	const char *kernel = "";
-	int rc = 0;
-
-	for (unsigned i = 0; i < MU_COUNT(names); i++)
-		if (strcmp(names[i].op, n->op) == 0)
-			kernel = names[i].kernel;
-	if (o.type != MU_VARIANT && (rc = gpu_find_width(o.gpu, kernel, o.type, &o.kernel, err)))
-		return rc;
-	*state = mu_xmalloc(sizeof o);
-	memcpy(*state, &o, sizeof o);
-	return 0;
-}
-
-/* The condition is a scalar, of the operands' shape, or a vector that picks rows. */
-static int select_run(struct kernel_call *c, struct mu_err *err)
-{
-	const struct gpu_one *o = c->state;
-	const struct mu_tensor *cond = kernel_in(c, 0), *x = kernel_in(c, 1), *y = kernel_in(c, 2);
-	struct select_args a = {.c = gpu_address(cond),
+	const struct mu_tensor *x = kernel_in(c, 1), *y = kernel_in(c, 2);
+	const struct mu_shape *from[] = {condition, &x->shape, &y->shape};
+	struct view v[3];
+	struct select_args a = {.c = gpu_address(kernel_in(c, 0)),
 				.a = gpu_address(x),
 				.b = gpu_address(y),
-				.n = x->shape.count,
-				.inner = 1,
-				.c_step = 1,
-				.a_step = 1,
-				.b_step = 1};
-	struct mu_tensor *out;
+				.n = shape->count};
+	int rc = gpu_out(c, 0, x->dtype, shape, &a.out, err);
+
+	for (int k = 0; k < 3; k++)
+		broadcast_view(&v[k], from[k], shape);
+	gpu_broadcast(&a.by, shape, (const struct view *const[]){&v[0], &v[1], &v[2]}, 3);
+	return rc ? rc : gpu_run_width(gpu_here(c), "select", x->dtype, a.n, &a, err);
+}
+
+/* The condition is a scalar, of the operands' shape, or a vector that selects rows. */
+static int select_gpu(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_shape *cond = &kernel_in(c, 0)->shape, *x = &kernel_in(c, 1)->shape;
+	struct mu_shape as = *cond;
 	int rc;
 
 	if ((rc = args_same_type(c, 1, 2, err)) || (rc = args_same_shape(c, 1, 2, err)))
 		return rc;
-	if (cond->shape.rank == 0)
-		a.c_step = 0;
-	else if (!mu_shape_eq(&cond->shape, &x->shape)) {
-		if (cond->shape.rank != 1 || x->shape.rank < 1 ||
-		    cond->shape.dim[0] != x->shape.dim[0])
+	if (cond->rank && !mu_shape_eq(cond, x)) {
+		if (cond->rank != 1 || x->rank < 1 || cond->dim[0] != x->dim[0])
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "'cond' must be a scalar, a vector of the operands' rows or "
 				       "of their shape: %s vs. %s",
-				       mu_shape_str(&cond->shape), mu_shape_str(&x->shape));
-		a.inner = cond->shape.dim[0] ? x->shape.count / cond->shape.dim[0] : 1;
-		a.inner = a.inner ? a.inner : 1;
+				       mu_shape_str(cond), mu_shape_str(x));
+		for (int d = 1; d < x->rank && !rc; d++)
+			rc = mu_shape_push(&as, 1, err);
 	}
-	if ((rc = gpu_out(c, 0, x->dtype, &x->shape, &out, err)))
-		return rc;
-	a.out = gpu_address(out);
-	return gpu_run(o->gpu, o->kernel, a.n, &a, err);
+	return rc ? rc : select_to(c, &as, x, err);
 }
 
-static int fill_with(struct kernel_call *c, const struct mu_shape *shape, uint64_t bits,
-		     struct mu_err *err)
+static int select_v2_gpu(struct kernel_call *c, struct mu_err *err)
 {
-	const struct gpu_one *o = c->state;
-	struct fill_args a = {.value = bits, .n = shape->count};
-	struct mu_tensor *out;
-	int rc = gpu_out(c, 0, o->type, shape, &out, err);
+	struct mu_shape shape;
+	int rc = check_select(c, &shape, err);
 
-	if (rc)
-		return rc;
-	a.out = gpu_address(out);
-	return gpu_run(o->gpu, o->kernel, a.n, &a, err);
+	return rc ? rc : select_to(c, &kernel_in(c, 0)->shape, &shape, err);
+}
+
+/* ---- Cast ---- */
+
+static int cast_gpu(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	const enum mu_dtype to = args_attr_type(c->node, "DstT", MU_DT_INVALID);
+	const char *name = to == MU_BOOL ? "bool" : gpu_type_name(to);
+	struct unary_args a = {.in = gpu_address(in), .n = in->shape.count};
+	char full[32];
+	int rc;
+
+	if (to == in->dtype) {
+		kernel_out_take(c, 0, mu_tensor_ref(in));
+		return 0;
+	}
+	if (!name)
+		return mu_fail(err, MU_UNIMPLEMENTED, "Cast %s to %s is not supported on a GPU",
+			       mu_dtype_name(in->dtype), mu_dtype_name(to));
+	snprintf(full, sizeof full, "Cast_%s_%s", gpu_type_name(in->dtype), name);
+	rc = gpu_out(c, 0, to, &in->shape, &a.out, err);
+	return rc ? rc : gpu_run(gpu_here(c), full, a.n, &a, err);
+}
+
+/* ---- Fill and the like ---- */
+
+static int fill_with(struct kernel_call *c, enum mu_dtype t, const struct mu_shape *shape,
+		     uint64_t bits, struct mu_err *err)
+{
+	struct fill_args a = {.value = bits, .n = shape->count};
+	int rc = gpu_out(c, 0, t, shape, &a.out, err);
+
+	return rc ? rc : gpu_run_width(gpu_here(c), "fill", t, a.n, &a, err);
 }
 
 static int fill_gpu(struct kernel_call *c, struct mu_err *err)
@@ -268,7 +221,7 @@ static int fill_gpu(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "value must be a scalar, got shape %s",
 			       mu_shape_str(&value->shape));
 	memcpy(&bits, value->data, mu_dtype_size(value->dtype));
-	return fill_with(c, &shape, bits, err);
+	return fill_with(c, value->dtype, &shape, bits, err);
 }
 
 static int zeros_like_gpu(struct kernel_call *c, struct mu_err *err)
@@ -278,8 +231,8 @@ static int zeros_like_gpu(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	if (in->dtype != MU_VARIANT)
-		return fill_with(c, &in->shape, 0, err);
-	if (!(rc = variant_zeros(&t, in, err))) /* what it holds is on the GPU */
+		return fill_with(c, in->dtype, &in->shape, 0, err);
+	if (!(rc = variant_zeros(&t, in, err))) /* the variant's tensors are on the GPU */
 		kernel_out_take(c, 0, t);
 	return rc;
 }
@@ -293,221 +246,73 @@ static int ones_like_gpu(struct kernel_call *c, struct mu_err *err)
 						  [MU_INT64] = 1,
 						  [MU_BOOL] = 1,
 						  [MU_UINT8] = 1};
+	const struct mu_tensor *in = kernel_in(c, 0);
 
-	return fill_with(c, &kernel_in(c, 0)->shape, one[((struct gpu_one *)c->state)->type], err);
+	return fill_with(c, in->dtype, &in->shape, one[in->dtype], err);
 }
 
 /* ---- AddN ---- */
 
-static int add_n_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			 struct mu_err *err)
-{
-	if (mu_dtype_base(args_attr_type(n, "T", MU_DT_INVALID)) == MU_VARIANT)
-		return 0;
-	return gpu_one_prepare(n, rt, "sum_list", "T", state, err);
-}
-
 static int add_n_gpu(struct kernel_call *c, struct mu_err *err)
 {
-	const struct gpu_one *o = c->state;
-	const struct mu_shape *shape = &kernel_in(c, 0)->shape;
-	struct list_args a = {.n = shape->count};
-	struct mu_tensor *out = NULL;
+	const struct mu_tensor *first = kernel_in(c, 0);
+	struct list_args a = {.n = first->shape.count};
 	int rc = 0;
 
-	if (!o)
+	if (first->dtype == MU_VARIANT)
 		return variant_add_all(c, err);
 	for (unsigned i = 1; i < c->n_in && !rc; i++)
 		if (!(rc = args_same_type(c, 0, i, err)))
 			rc = args_same_shape(c, 0, i, err);
-	if (rc || (rc = gpu_out(c, 0, o->type, shape, &out, err)))
+	if (rc || (rc = gpu_out(c, 0, first->dtype, &first->shape, &a.out, err)))
 		return rc;
-	a.out = gpu_address(out);
-	for (unsigned i = 0; i < c->n_in && !rc;) { /* so many at a time */
+	for (unsigned i = 0; i < c->n_in && !rc;) { /* CUDA_MAX_LIST at a time */
 		a.count = 0;
 		if (i)
 			a.in[a.count++] = a.out;
 		while (i < c->n_in && a.count < CUDA_MAX_LIST)
 			a.in[a.count++] = gpu_address(kernel_in(c, i++));
-		rc = gpu_run(o->gpu, o->kernel, a.n, &a, err);
+		rc = gpu_run_type(gpu_here(c), "sum_list", first->dtype, a.n, &a, err);
 	}
 	return rc;
 }
 
-/* ---- LeakyRelu and its gradient: (gradient, what went in) ---- */
+/* ---- pairs with an attribute ---- */
 
-static int leaky_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			 struct mu_err *err)
+static int pair_run(struct kernel_call *c, const char *name, enum mu_dtype result, double number,
+		    struct mu_err *err)
 {
-	return gpu_one_prepare(n, rt, "leaky", "T", state, err);
-}
-
-static int leaky(struct kernel_call *c, struct mu_err *err)
-{
-	const struct gpu_one *o = c->state;
 	const struct mu_tensor *g = kernel_in(c, 0), *x = kernel_in(c, c->n_in - 1);
-	struct leaky_args a = {.x = gpu_address(x),
-			       .g = gpu_address(g),
-			       .n = g->shape.count,
-			       .slope = (double)args_attr_float(c->node, "alpha", 0.2f)};
-	struct mu_tensor *out;
+	const enum mu_dtype t = g->dtype;
+	struct pair_args a = {
+	    .x = gpu_address(x), .g = gpu_address(g), .n = g->shape.count, .number = number};
 	int rc;
 
 	if ((rc = args_same_type(c, 0, c->n_in - 1, err)) ||
 	    (rc = args_same_shape(c, 0, c->n_in - 1, err)) ||
-	    (rc = gpu_out_reuse(c, 0, 0, o->type, &g->shape, &out, err)))
+	    (rc = gpu_out(c, 0, result, &g->shape, &a.out, err)))
 		return rc;
-	a.out = gpu_address(out);
-	return gpu_run(o->gpu, o->kernel, a.n, &a, err);
+	return gpu_run_type(gpu_here(c), name, t, a.n, &a, err);
 }
 
-/* ---- ApproximateEqual ---- */
-
-static int near_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			struct mu_err *err)
+/* LeakyReluGrad has the gradient and the features, LeakyRelu the features alone. */
+static int leaky(struct kernel_call *c, struct mu_err *err)
 {
-	return gpu_one_prepare(n, rt, "near", "T", state, err);
+	return pair_run(c, "leaky", kernel_in(c, 0)->dtype,
+			(double)args_attr_float(c->node, "alpha", 0.2f), err);
 }
 
 static int approximate_equal_gpu(struct kernel_call *c, struct mu_err *err)
 {
-	const struct gpu_one *o = c->state;
-	const struct mu_tensor *x = kernel_in(c, 0), *y = kernel_in(c, 1);
-	struct leaky_args a = {.x = gpu_address(x),
-			       .g = gpu_address(y),
-			       .n = x->shape.count,
-			       .slope = (double)args_attr_float(c->node, "tolerance", 1e-5f)};
-	struct mu_tensor *out;
-	int rc;
-
-	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_shape(c, 0, 1, err)) ||
-	    (rc = gpu_out(c, 0, MU_BOOL, &x->shape, &out, err)))
-		return rc;
-	a.out = gpu_address(out);
-	return gpu_run(o->gpu, o->kernel, a.n, &a, err);
-}
-
-/* ---- SelectV2 ---- */
-
-static int select_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			  struct mu_err *err)
-{
-	struct gpu_one o = {gpu_of_node(n, rt), NULL, args_attr_type(n, "T", MU_DT_INVALID)};
-	int rc = gpu_find_width(o.gpu, "select", o.type, &o.kernel, err);
-
-	if (!rc)
-		*state = memcpy(MU_NEW(struct gpu_one), &o, sizeof o);
-	return rc;
-}
-
-/* Input i as it is read for a result of this shape: one element for all, itself, or stretched. */
-static int operand(struct kernel_call *c, unsigned i, const struct mu_shape *to,
-		   struct mu_tensor *made, uint64_t *at, int32_t *step, struct mu_err *err)
-{
-	const struct mu_tensor *t = kernel_in(c, i);
-	struct view v;
-	int rc;
-
-	*at = gpu_address(t);
-	*step = t->shape.count != 1;
-	if (t->shape.count == 1 || t->shape.count == to->count)
-		return 0;
-	if ((rc = move_scratch(c, t->dtype, to, made, err)))
-		return rc;
-	*at = gpu_address(made);
-	broadcast_view(&v, &t->shape, to);
-	return move_read(made, t, &v, err);
-}
-
-static int select_v2_gpu(struct kernel_call *c, struct mu_err *err)
-{
-	const struct gpu_one *o = c->state;
-	struct select_args a = {.inner = 1};
-	MU_AUTO_TENSOR x = {0}, y = {0}, z = {0};
-	struct mu_shape shape;
-	struct mu_tensor *out;
-	int rc;
-
-	if ((rc = check_select(c, &shape, err)) ||
-	    (rc = gpu_out(c, 0, o->type, &shape, &out, err)) || !shape.count ||
-	    (rc = operand(c, 0, &shape, &x, &a.c, &a.c_step, err)) ||
-	    (rc = operand(c, 1, &shape, &y, &a.a, &a.a_step, err)) ||
-	    (rc = operand(c, 2, &shape, &z, &a.b, &a.b_step, err)))
-		return rc;
-	a.out = gpu_address(out);
-	a.n = shape.count;
-	return gpu_run(o->gpu, o->kernel, a.n, &a, err);
-}
-
-/* ---- ClipByValue ---- */
-
-struct clip {
-	struct gpu *gpu;
-	void *least, *most;
-};
-
-static int clip_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			struct mu_err *err)
-{
-	enum mu_dtype t = args_attr_type(n, "T", MU_DT_INVALID);
-	struct clip k = {.gpu = gpu_of_node(n, rt)};
-	int rc;
-
-	if ((rc = gpu_find(k.gpu, "Minimum", t, &k.least, err)) ||
-	    (rc = gpu_find(k.gpu, "Maximum", t, &k.most, err)))
-		return rc;
-	*state = memcpy(MU_NEW(struct clip), &k, sizeof k);
-	return 0;
-}
-
-static int clip(struct kernel_call *c, struct mu_err *err)
-{
-	const struct clip *k = c->state;
-	const struct mu_tensor *t = kernel_in(c, 0), *low = kernel_in(c, 1),
-			       *high = kernel_in(c, 2);
-	struct mu_tensor *out;
-	int rc = check_clip(c, err);
-
-	if (rc || (rc = gpu_out(c, 0, t->dtype, &t->shape, &out, err)))
-		return rc;
-	struct binary_args least = {.out = gpu_address(out),
-				    .a = gpu_address(t),
-				    .b = gpu_address(high),
-				    .n = t->shape.count,
-				    .a_step = 1,
-				    .b_step = high->shape.rank > 0};
-	struct binary_args most = {.out = least.out,
-				   .a = least.out,
-				   .b = gpu_address(low),
-				   .n = least.n,
-				   .a_step = 1,
-				   .b_step = low->shape.rank > 0};
-	rc = gpu_run(k->gpu, k->least, least.n, &least, err);
-	return rc ? rc : gpu_run(k->gpu, k->most, most.n, &most, err);
-}
-
-/* ---- Cross ---- */
-
-static int cross_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			 struct mu_err *err)
-{
-	return gpu_one_prepare(n, rt, "cross", "T", state, err);
+	return pair_run(c, "near", MU_BOOL, (double)args_attr_float(c->node, "tolerance", 1e-5f),
+			err);
 }
 
 static int cross_gpu(struct kernel_call *c, struct mu_err *err)
 {
-	const struct gpu_one *o = c->state;
-	const struct mu_shape *shape = &kernel_in(c, 0)->shape;
-	struct binary_args a = {.a = gpu_address(kernel_in(c, 0)),
-				.b = gpu_address(kernel_in(c, 1)),
-				.n = shape->count};
-	struct mu_tensor *out;
-	int rc = check_cross(c, err);
+	const int rc = check_cross(c, err);
 
-	if (rc || (rc = gpu_out(c, 0, o->type, shape, &out, err)))
-		return rc;
-	a.out = gpu_address(out);
-	return gpu_run(o->gpu, o->kernel, a.n, &a, err);
+	return rc ? rc : pair_run(c, "cross", kernel_in(c, 0)->dtype, 0, err);
 }
 
 #define SET_LIB 0 /* the host runs them */
@@ -516,50 +321,38 @@ static int cross_gpu(struct kernel_call *c, struct mu_err *err)
 #define SET_NUM GPU_NUM
 #define SET_ARI GPU_NUM /* complex numbers stay on the host */
 #define SET_EQ  GPU_EQ
-#define LOOP_ROW(op, set, fn)                                                                      \
-	{.k = {#op, .run = fn, .prepare = elementwise_gpu_prepare},                                \
-	 .type_attr = "T",                                                                         \
-	 .types = SET_##set},
-#define UNARY(op, types, expr)     LOOP_ROW(op, types, unary_gpu)
-#define PREDICATE(op, types, expr) LOOP_ROW(op, types, predicate)
-#define BINARY(op, types, expr)    LOOP_ROW(op, types, binary_gpu)
-#define COMPARE(op, types, expr)   LOOP_ROW(op, types, elementwise_gpu_compare)
-#define WIDTH(name, fn, host)                                                                      \
+#define ROW(name, fn, set)                                                                         \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = width_prepare}, .type_attr = "T",                \
-		.types = GPU_EQ | GPU_TYPE(MU_UINT8), .host_in = host                              \
+		.k = {name, .run = fn}, .type_attr = "T", .types = set                             \
 	}
-#define ROW(name, fn, before, set)                                                                 \
-	{                                                                                          \
-		.k = {name, .run = fn, .prepare = before}, .type_attr = "T", .types = set          \
-	}
+#define UNARY(op, types, expr)     ROW(#op, unary_gpu, SET_##types),
+#define PREDICATE(op, types, expr) ROW(#op, predicate, SET_##types),
+#define BINARY(op, types, expr)    ROW(#op, binary_gpu, SET_##types),
+#define COMPARE(op, types, expr)   ROW(#op, elementwise_gpu_compare, SET_##types),
 static const struct gpu_kernel rows[] = {
 #include "task/kernels/engine/loops/loops.def"
-    {.k = {"LogicalNot", .run = unary_gpu, .prepare = logical_prepare}},
-    {.k = {"LogicalAnd", .run = elementwise_gpu_compare, .prepare = logical_prepare}},
-    {.k = {"LogicalOr", .run = elementwise_gpu_compare, .prepare = logical_prepare}},
-    {.k = {"Cast", .run = cast_gpu, .prepare = cast_prepare},
+    {.k = {"LogicalNot", .run = unary_gpu}},
+    {.k = {"LogicalAnd", .run = elementwise_gpu_compare}},
+    {.k = {"LogicalOr", .run = elementwise_gpu_compare}},
+    {.k = {"Cast", .run = cast_gpu},
      .type_attr = "SrcT",
      .types = GPU_EQ | GPU_TYPE(MU_INT32) | GPU_TYPE(MU_UINT8),
      .device_in = 1,
      .device_out = 1},
-    WIDTH("Select", select_run, 0),
-    WIDTH("Fill", fill_gpu, 3),
-    {.k = {"ZerosLike", .run = zeros_like_gpu, .prepare = width_prepare},
+    {.k = {"Fill", .run = fill_gpu},
      .type_attr = "T",
-     .types = GPU_EQ | GPU_TYPE(MU_UINT8) | GPU_TYPE(MU_VARIANT)},
-    WIDTH("OnesLike", ones_like_gpu, 0),
-    {.k = {"AddN", .run = add_n_gpu, .prepare = add_n_prepare},
-     .type_attr = "T",
-     .types = GPU_NUM | GPU_TYPE(MU_VARIANT)},
-    {.k = {"AccumulateNV2", .run = add_n_gpu, .prepare = add_n_prepare},
-     .type_attr = "T",
-     .types = GPU_NUM},
-    ROW("LeakyRelu", leaky, leaky_prepare, GPU_REAL),
-    ROW("LeakyReluGrad", leaky, leaky_prepare, GPU_REAL),
-    ROW("ApproximateEqual", approximate_equal_gpu, near_prepare, GPU_REAL),
-    ROW("SelectV2", select_v2_gpu, select_prepare, GPU_EQ | GPU_TYPE(MU_UINT8)),
-    ROW("Cross", cross_gpu, cross_prepare, GPU_NUM),
-    ROW("ClipByValue", clip, clip_prepare, GPU_NUM),
+     .types = GPU_EQ | GPU_TYPE(MU_UINT8),
+     .host_in = 3},
+    ROW("Select", select_gpu, GPU_EQ | GPU_TYPE(MU_UINT8)),
+    ROW("SelectV2", select_v2_gpu, GPU_EQ | GPU_TYPE(MU_UINT8)),
+    ROW("ZerosLike", zeros_like_gpu, GPU_EQ | GPU_TYPE(MU_UINT8) | GPU_TYPE(MU_VARIANT)),
+    ROW("OnesLike", ones_like_gpu, GPU_EQ | GPU_TYPE(MU_UINT8)),
+    ROW("AddN", add_n_gpu, GPU_NUM | GPU_TYPE(MU_VARIANT)),
+    ROW("AccumulateNV2", add_n_gpu, GPU_NUM),
+    ROW("LeakyRelu", leaky, GPU_REAL),
+    ROW("LeakyReluGrad", leaky, GPU_REAL),
+    ROW("ApproximateEqual", approximate_equal_gpu, GPU_REAL),
+    ROW("Cross", cross_gpu, GPU_NUM),
+    ROW("ClipByValue", clip, GPU_NUM),
 };
 GPU_KERNEL_TABLE(math_elementwise_gpu, rows)

@@ -51,7 +51,7 @@ EACH_NUM(TOP_K_KERNEL)
 BLOCK_REDUCE(int64_t, block_sum_i64, x + y)
 
 /* A target out of range, or a number of the row that is none, is never among them. */
-BLOCK_KERNEL(in_top_k, rank_args)
+BLOCK_KERNEL(in_top_k_f32, rank_args)
 {
 	SHARED int64_t room[ROW_THREADS];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions of one dimension of [outer, reduced, inner]: a thread makes one piece of one output,
  * neighbours read neighbours.  Always in the same order, so always the same bits. */
-#include "task/kernels/engine/cuda/args.h"
+#include "task/kernels/engine/cuda/index.h"
 #include "task/kernels/engine/cuda/math.h"
 
 #define REDUCE_KERNEL(t, op, start, expr)                                                          \
@@ -55,10 +55,7 @@ REDUCE_KERNEL(u8, Any, 0, x || y)
 					best = k;                                                  \
 				}                                                                  \
 			}                                                                          \
-			if (a.wide)                                                                \
-				PTR(int64_t, a.out)[i] = best;                                     \
-			else                                                                       \
-				PTR(int32_t, a.out)[i] = (int32_t)best;                            \
+			index_put(a.out, i, best, a.wide);                                         \
 		}                                                                                  \
 	}
 EACH_NUM(ARGMAX_KERNEL)

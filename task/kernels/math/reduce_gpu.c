@@ -12,46 +12,31 @@
 /* Pieces a long reduction is cut into, when there are fewer outputs than that many threads. */
 enum { LONG = 256, ENOUGH = 64 * 1024, MOST_PIECES = 1024 };
 
-struct state {
-	struct gpu *gpu;
-	void *first, *rest; /* of the first pass over the elements; of those over what it made */
-	void *last;         /* of what comes of it; NULL: nothing more */
-	double scale;
-	bool mean;
-};
-
-static const struct {
-	const char *op, *first, *rest;
+/* The kernels of the first pass over the elements and of those over its results; what follows. */
+static const struct reduction {
+	const char *op, *first, *rest, *last;
 	double scale;
 	bool mean;
 } ops[] = {
-    {"Sum", "Sum", "Sum", 1, false},         {"Mean", "Sum", "Sum", 1, true},
-    {"Prod", "Prod", "Prod", 1, false},      {"Max", "Max", "Max", 1, false},
-    {"Min", "Min", "Min", 1, false},         {"All", "All", "All", 1, false},
-    {"Any", "Any", "Any", 1, false},         {"L2Loss", "SumSquares", "Sum", 0.5, false},
-    {"BiasAddGrad", "Sum", "Sum", 1, false}, {"EuclideanNorm", "SumSquares", "Sum", 1, false},
+    {"Sum", "Sum", "Sum", NULL, 1, false},
+    {"Mean", "Sum", "Sum", NULL, 1, true},
+    {"Prod", "Prod", "Prod", NULL, 1, false},
+    {"Max", "Max", "Max", NULL, 1, false},
+    {"Min", "Min", "Min", NULL, 1, false},
+    {"All", "All", "All", NULL, 1, false},
+    {"Any", "Any", "Any", NULL, 1, false},
+    {"L2Loss", "SumSquares", "Sum", NULL, 0.5, false},
+    {"BiasAddGrad", "Sum", "Sum", NULL, 1, false},
+    {"EuclideanNorm", "SumSquares", "Sum", "Sqrt", 1, false},
 };
 
-static int reduce_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			      struct mu_err *err)
+static const struct reduction *reduction_of(const char *op)
 {
-	enum mu_dtype t = args_attr_type(n, "T", MU_BOOL); /* All and Any have no attribute */
-	struct state s = {.gpu = gpu_of_node(n, rt)};
-	int rc = 0;
+	const struct reduction *r = ops;
 
-	for (unsigned i = 0; i < MU_COUNT(ops); i++)
-		if (strcmp(ops[i].op, n->op) == 0) {
-			s.scale = ops[i].scale;
-			s.mean = ops[i].mean;
-			if ((rc = gpu_find(s.gpu, ops[i].first, t, &s.first, err)) ||
-			    (rc = gpu_find(s.gpu, ops[i].rest, t, &s.rest, err)))
-				return rc;
-		}
-	if (strcmp(n->op, "EuclideanNorm") == 0 && (rc = gpu_find(s.gpu, "Sqrt", t, &s.last, err)))
-		return rc;
-	*state = MU_NEW(struct state);
-	memcpy(*state, &s, sizeof s);
-	return 0;
+	while (strcmp(r->op, op) != 0)
+		r++;
+	return r;
 }
 
 static int64_t reduce_gpu_pieces_for(int64_t outputs, int64_t reduced)
@@ -63,8 +48,8 @@ static int64_t reduce_gpu_pieces_for(int64_t outputs, int64_t reduced)
 	return pieces;
 }
 
-int gpu_reduce(struct kernel_call *c, const struct gpu_reduction *r, double scale,
-	       const struct reduce_args *a, struct mu_err *err)
+int gpu_reduce(struct kernel_call *c, const char *first, const char *rest, enum mu_dtype t,
+	       double scale, const struct reduce_args *a, struct mu_err *err)
 {
 	struct reduce_args one = *a, two = *a;
 	int64_t outputs = a->outer * a->inner;
@@ -75,23 +60,22 @@ int gpu_reduce(struct kernel_call *c, const struct gpu_reduction *r, double scal
 	one.scale = two.scale = scale;
 	two.pieces = 1;
 	if (one.pieces == 1)
-		return gpu_run(r->gpu, r->first, outputs, &one, err);
-	if ((rc = gpu_scratch(c, r->type, outputs * one.pieces, &partial, err)))
+		return gpu_run_type(gpu_here(c), first, t, outputs, &one, err);
+	if ((rc = gpu_scratch(c, t, outputs * one.pieces, &partial, err)))
 		return rc;
 	one.out = two.in = gpu_address(&partial);
 	one.scale = 1;
 	two.reduced = one.pieces;
-	rc = gpu_run(r->gpu, r->first, outputs * one.pieces, &one, err);
-	return rc ? rc : gpu_run(r->gpu, r->rest, outputs, &two, err);
+	rc = gpu_run_type(gpu_here(c), first, t, outputs * one.pieces, &one, err);
+	return rc ? rc : gpu_run_type(gpu_here(c), rest, t, outputs, &two, err);
 }
 
 /* From the last reduced dimension to the first; what is between lies in scratch memory. */
-static int reduce_fold(struct kernel_call *c, const struct fold *f, double scale,
-		       const struct mu_tensor *out, struct mu_err *err)
+static int reduce_fold(struct kernel_call *c, const struct reduction *r, const struct fold *f,
+		       double scale, const struct mu_tensor *out, struct mu_err *err)
 {
-	const struct state *s = c->state;
 	struct mu_tensor now = mu_tensor_ref(kernel_in(c, 0));
-	struct gpu_reduction by = {s->gpu, now.dtype, s->first, s->rest};
+	const char *first = r->first;
 	int64_t inner = 1, left = 0;
 	int rc = 0;
 
@@ -103,7 +87,7 @@ static int reduce_fold(struct kernel_call *c, const struct fold *f, double scale
 					.outer = now.shape.count,
 					.reduced = 1,
 					.inner = 1};
-		rc = gpu_reduce(c, &by, scale, &a, err);
+		rc = gpu_reduce(c, first, r->rest, out->dtype, scale, &a, err);
 	}
 	for (int i = f->rank; i-- > 0 && !rc;) {
 		if (!f->reduced[i]) {
@@ -119,8 +103,8 @@ static int reduce_fold(struct kernel_call *c, const struct fold *f, double scale
 			rc = gpu_scratch(c, out->dtype, a.outer * inner, &next, err);
 		a.out = gpu_address(left ? &next : out);
 		if (!rc)
-			rc = gpu_reduce(c, &by, left ? 1 : scale, &a, err);
-		by.first = s->rest;
+			rc = gpu_reduce(c, first, r->rest, out->dtype, left ? 1 : scale, &a, err);
+		first = r->rest;
 		mu_tensor_unref(&now);
 		now = next;
 	}
@@ -129,10 +113,9 @@ static int reduce_fold(struct kernel_call *c, const struct fold *f, double scale
 }
 
 /* A reduction over 0 elements gives the kernel's start value. */
-static int reduce_none(struct kernel_call *c, double scale, const struct mu_tensor *out,
-		       struct mu_err *err)
+static int reduce_none(struct kernel_call *c, const struct reduction *r, double scale,
+		       const struct mu_tensor *out, struct mu_err *err)
 {
-	const struct state *s = c->state;
 	struct reduce_args a = {.out = gpu_address(out),
 				.in = gpu_address(out),
 				.outer = out->shape.count,
@@ -140,32 +123,33 @@ static int reduce_none(struct kernel_call *c, double scale, const struct mu_tens
 				.pieces = 1,
 				.scale = scale};
 
-	return gpu_run(s->gpu, s->first, out->shape.count, &a, err);
+	return gpu_run_type(gpu_here(c), r->first, out->dtype, out->shape.count, &a, err);
 }
 
 static int reduce_to(struct kernel_call *c, const bool *reduced, const struct mu_shape *shape,
 		     struct mu_err *err)
 {
-	const struct state *s = c->state;
-	const struct mu_tensor *in = kernel_in(c, 0);
+	const struct reduction *r = reduction_of(c->node->op);
+	const struct mu_tensor *in = kernel_in(c, 0), *out = &c->out[0].tensor;
+	struct unary_args last = {.n = shape->count};
 	double each = shape->count ? (double)(in->shape.count / shape->count) : 0;
-	double scale = s->mean ? 1 / each : s->scale;
-	struct mu_tensor *out;
+	double scale = r->mean ? 1 / each : r->scale;
 	struct fold f;
-	int rc = gpu_out(c, 0, in->dtype, shape, &out, err);
+	int rc = gpu_out(c, 0, in->dtype, shape, &last.out, err);
 
 	if (rc || !shape->count)
 		return rc;
-	if (s->mean && !in->shape.count)
+	if (r->mean && !in->shape.count)
 		scale = NAN;
 	if (in->shape.count) {
 		fold_make(&f, &in->shape, reduced);
-		rc = reduce_fold(c, &f, scale, out, err);
+		rc = reduce_fold(c, r, &f, scale, out, err);
 	} else {
-		rc = reduce_none(c, scale, out, err);
+		rc = reduce_none(c, r, scale, out, err);
 	}
-	struct unary_args last = {gpu_address(out), gpu_address(out), shape->count};
-	return rc || !s->last ? rc : gpu_run(s->gpu, s->last, last.n, &last, err);
+	last.in = last.out;
+	return rc || !r->last ? rc
+			      : gpu_run_type(gpu_here(c), r->last, in->dtype, last.n, &last, err);
 }
 
 static int reduce_gpu_reduce(struct kernel_call *c, struct mu_err *err)
@@ -207,20 +191,12 @@ static int bias_add_grad_gpu(struct kernel_call *c, struct mu_err *err)
 
 /* ---- ArgMax, ArgMin ---- */
 
-static int arg_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-		       struct mu_err *err)
-{
-	return gpu_one_prepare(n, rt, "argmax", "T", state, err);
-}
-
 static int reduce_gpu_arg_run(struct kernel_call *c, struct mu_err *err)
 {
-	const struct gpu_one *o = c->state;
-	struct mu_tensor *out;
 	struct arg_plan p;
 	int rc = check_arg(c, &p, err);
 
-	if (rc || (rc = gpu_out(c, 0, p.type, &p.shape, &out, err)))
+	if (rc)
 		return rc;
 	struct argmax_args a = {.in = gpu_address(kernel_in(c, 0)),
 				.outer = p.outer,
@@ -228,19 +204,19 @@ static int reduce_gpu_arg_run(struct kernel_call *c, struct mu_err *err)
 				.inner = p.inner,
 				.smallest = strcmp(c->node->op, "ArgMin") == 0,
 				.wide = p.type == MU_INT64};
-	a.out = gpu_address(out);
-	return gpu_run(o->gpu, o->kernel, p.shape.count, &a, err);
+	if ((rc = gpu_out(c, 0, p.type, &p.shape, &a.out, err)))
+		return rc;
+	return gpu_run_type(gpu_here(c), "argmax", kernel_in(c, 0)->dtype, p.shape.count, &a, err);
 }
 
 #define ROW(name, fn, attr, set, host)                                                             \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = reduce_gpu_prepare}, .type_attr = attr,          \
-		.types = set, .host_in = host                                                      \
+		.k = {name, .run = fn}, .type_attr = attr, .types = set, .host_in = host           \
 	}
 #define ARG_ROW(name)                                                                              \
 	{                                                                                          \
-		.k = {name, .run = reduce_gpu_arg_run, .prepare = arg_prepare}, .type_attr = "T",  \
-		.types = GPU_NUM, .host_in = 2, .device_out = 1                                    \
+		.k = {name, .run = reduce_gpu_arg_run}, .type_attr = "T", .types = GPU_NUM,        \
+		.host_in = 2, .device_out = 1                                                      \
 	}
 static const struct gpu_kernel rows[] = {
     ROW("Sum", reduce_gpu_reduce, "T", GPU_NUM, 2),

@@ -7,13 +7,9 @@
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/gpu_table.h"
 
-struct gpu_reduction {
-	struct gpu *gpu;
-	enum mu_dtype type;
-	void *first, *rest; /* of the first pass over the elements; of those over what it made */
-};
-/* in [outer, reduced, inner] -> out [outer, inner], times scale. */
-int gpu_reduce(struct kernel_call *c, const struct gpu_reduction *r, double scale,
-	       const struct reduce_args *a, struct mu_err *err);
+/* in [outer, reduced, inner] -> out [outer, inner], times scale.  first, rest: the device functions
+ * of the pass over the elements and of the pass over its results. */
+int gpu_reduce(struct kernel_call *c, const char *first, const char *rest, enum mu_dtype t,
+	       double scale, const struct reduce_args *a, struct mu_err *err);
 
 #endif

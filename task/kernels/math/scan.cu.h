@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running sums and products: a thread for each line along the axis, in the CPU's order, or a block
- * for each piece of a long one, in an order that the shape alone decides. */
+/* Running sums and products: a thread for each line along the axis, in the CPU's order; for long
+ * lines a block for each, ROW_THREADS elements at a time. */
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/cuda/block.h"
 
@@ -14,37 +14,29 @@
 			for (int64_t i = 0; i < a.n; i++) {                                        \
 				const int64_t at =                                                 \
 				    first + (a.reverse ? a.n - 1 - i : i) * a.inner;               \
-				const C(t) y = GET(t, a.in, at);                                   \
-				if (a.exclusive)                                                   \
-					PUT(t, a.out, at, x);                                      \
+				const C(t) y = GET(t, a.in, at), before = x;                       \
 				x = (expr);                                                        \
-				if (!a.exclusive)                                                  \
-					PUT(t, a.out, at, x);                                      \
+				PUT(t, a.out, at, a.exclusive ? before : x);                       \
 			}                                                                          \
 		}                                                                                  \
 	}
-/* So many elements at a time: each thread's with those of all before it. */
 #define SCAN_BLOCK_KERNEL(t, name, start, expr)                                                    \
 	DEVICE C(t) name##_pair_##t(C(t) x, C(t) y)                                                \
 	{                                                                                          \
 		return (C(t))(expr);                                                               \
 	}                                                                                          \
-	BLOCK_KERNEL(name##_block_##t, scan_block_args)                                            \
+	BLOCK_KERNEL(name##_block_##t, scan_args)                                                  \
 	{                                                                                          \
 		SHARED C(t) room[ROW_THREADS];                                                     \
 		const int me = (int)threadIdx.x;                                                   \
-		for (int64_t b = blockIdx.x; b < a.of.outer * a.of.inner * a.pieces;               \
-		     b += gridDim.x) {                                                             \
-			const int64_t line = b / a.pieces, from = b % a.pieces * a.piece;          \
-			const int64_t end = from + a.piece < a.of.n ? from + a.piece : a.of.n;     \
-			const int64_t first =                                                      \
-			    line / a.of.inner * a.of.n * a.of.inner + line % a.of.inner;           \
-			C(t) carry = a.carried ? PTR(const C(t), a.sums)[b] : (C(t))(start);       \
-			for (int64_t tile = from; tile < end; tile += ROW_THREADS) {               \
+		for (int64_t line = blockIdx.x; line < a.outer * a.inner; line += gridDim.x) {     \
+			const int64_t first = line / a.inner * a.n * a.inner + line % a.inner;     \
+			C(t) carry = (C(t))(start);                                                \
+			for (int64_t tile = 0; tile < a.n; tile += ROW_THREADS) {                  \
 				const int64_t i = tile + me;                                       \
 				const int64_t at =                                                 \
-				    first + (a.of.reverse ? a.of.n - 1 - i : i) * a.of.inner;      \
-				room[me] = i < end ? GET(t, a.of.in, at) : (C(t))(start);          \
+				    first + (a.reverse ? a.n - 1 - i : i) * a.inner;               \
+				room[me] = i < a.n ? GET(t, a.in, at) : (C(t))(start);             \
 				SYNC();                                                            \
 				for (int step = 1; step < ROW_THREADS; step *= 2) {                \
 					C(t) x = room[me];                                         \
@@ -57,14 +49,11 @@
 				const C(t) before = me ? room[me - 1] : (C(t))(start);             \
 				const C(t) with = room[me], all = room[ROW_THREADS - 1];           \
 				SYNC();                                                            \
-				if (i < end && !a.totals)                                          \
-					PUT(t, a.of.out, at,                                       \
-					    name##_pair_##t(carry,                                 \
-							    a.of.exclusive ? before : with));      \
+				if (i < a.n)                                                       \
+					PUT(t, a.out, at,                                          \
+					    name##_pair_##t(carry, a.exclusive ? before : with));  \
 				carry = name##_pair_##t(carry, all);                               \
 			}                                                                          \
-			if (a.totals && me == 0)                                                   \
-				PTR(C(t), a.sums)[b] = carry;                                      \
 		}                                                                                  \
 	}
 #define SCAN_KERNELS(t)                                                                            \

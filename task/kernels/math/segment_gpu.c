@@ -10,12 +10,6 @@
 #include "task/kernels/engine/gpu_table.h"
 #include "task/kernels/math/segment.h"
 
-struct state {
-	struct gpu_one one;
-	enum segment_divide divide;
-	enum reduce_op op;
-};
-
 /* By what an op's name ends in, but for "Grad" and what comes after. */
 static const struct way {
 	const char *name, *kernel;
@@ -30,26 +24,13 @@ static const struct way {
     {"SegmentSqrtN", "segment_sum", RED_SUM, BY_ROOT},
 };
 
-static int segment_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			       struct mu_err *err)
+static const struct way *way_of(const struct kernel_call *c)
 {
 	const struct way *w = ways;
-	struct gpu_one *one;
-	void *made;
-	int rc;
 
-	while (w < ways + MU_COUNT(ways) && !strstr(n->op, w->name))
+	while (!strstr(c->node->op, w->name))
 		w++;
-	if (w == ways + MU_COUNT(ways))
-		return mu_fail(err, MU_UNIMPLEMENTED, "there is no %s on a GPU", n->op);
-	if ((rc = gpu_one_prepare(n, rt, w->kernel, "T", &made, err)))
-		return rc;
-	one = made;
-	struct state *s = MU_NEW(struct state);
-	*s = (struct state){*one, w->divide, w->op};
-	free(one);
-	*state = s;
-	return 0;
+	return w;
 }
 
 /* ---- the list, in one piece: starts, picks, then factors of picks or divisors of rows ---- */
@@ -135,22 +116,21 @@ static int segment_gpu_list_backward(const struct segments *s, struct list *l, s
 static int segment_gpu_run(struct kernel_call *c, const struct segments *s, bool backward,
 			   struct mu_err *err)
 {
-	const struct state *st = c->state;
 	MU_AUTO_TENSOR there = {0};
 	struct list l = {0};
-	struct mu_tensor *out;
+	uint64_t out;
 	int rc = gpu_out(c, 0, s->data->dtype, &s->shape, &out, err);
 
 	if (rc || !s->shape.count)
 		return rc;
 	if (!(rc = backward ? segment_gpu_list_backward(s, &l, err)
 			    : segment_gpu_list_forward(s, &l, err)))
-		rc = gpu_bring_in(st->one.gpu, &l.t, c->node->name, &there, err);
+		rc = gpu_bring_in(gpu_here(c), &l.t, c->node->name, &there, err);
 	const bool scaled = l.scales != NULL;
 	mu_tensor_unref(&l.t);
 	if (rc)
 		return rc;
-	struct segment_args a = {.out = gpu_address(out),
+	struct segment_args a = {.out = out,
 				 .data = gpu_address(s->data),
 				 .starts = gpu_address(&there),
 				 .n = s->shape.count,
@@ -159,14 +139,13 @@ static int segment_gpu_run(struct kernel_call *c, const struct segments *s, bool
 	uint64_t scales = a.picks + (uint64_t)s->ids->shape.count * sizeof(int64_t);
 	if (scaled)
 		*(backward ? &a.factors : &a.divisors) = scales;
-	return gpu_run(st->one.gpu, st->one.kernel, a.n, &a, err);
+	return gpu_run_type(gpu_here(c), way_of(c)->kernel, s->data->dtype, a.n, &a, err);
 }
 
 static int dense(struct kernel_call *c, struct mu_err *err)
 {
-	const struct state *st = c->state;
 	SEGMENTS_AUTO s = {0};
-	int rc = segments_read(c, st->op, st->divide, &s, err);
+	int rc = segments_read(c, way_of(c)->op, way_of(c)->divide, &s, err);
 
 	return rc ? rc : segment_gpu_run(c, &s, false, err);
 }
@@ -174,7 +153,7 @@ static int dense(struct kernel_call *c, struct mu_err *err)
 static int sparse(struct kernel_call *c, struct mu_err *err)
 {
 	SEGMENTS_AUTO s = {0};
-	int rc = segments_read_sparse(c, ((const struct state *)c->state)->divide, &s, err);
+	int rc = segments_read_sparse(c, way_of(c)->divide, &s, err);
 
 	return rc ? rc : segment_gpu_run(c, &s, false, err);
 }
@@ -182,7 +161,7 @@ static int sparse(struct kernel_call *c, struct mu_err *err)
 static int segment_gpu_gradient(struct kernel_call *c, struct mu_err *err)
 {
 	SEGMENTS_AUTO s = {0};
-	int rc = segments_read_grad(c, ((const struct state *)c->state)->divide, &s, err);
+	int rc = segments_read_grad(c, way_of(c)->divide, &s, err);
 
 	return rc ? rc : segment_gpu_run(c, &s, true, err);
 }
@@ -190,8 +169,8 @@ static int segment_gpu_gradient(struct kernel_call *c, struct mu_err *err)
 /* `host`: what is read there. */
 #define ROW(name, fn, host)                                                                        \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = segment_gpu_prepare}, .type_attr = "T",          \
-		.types = GPU_FLT, .host_in = (host), .host_out = 1 << 1                            \
+		.k = {name, .run = fn}, .type_attr = "T", .types = GPU_FLT, .host_in = (host),     \
+		.host_out = 1 << 1                                                                 \
 	}
 #define DENSE(way) ROW("Segment" way, dense, 1 << 1)
 #define SPARSE(way)                                                                                \

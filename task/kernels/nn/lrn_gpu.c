@@ -6,34 +6,18 @@
 #include "task/kernels/engine/gpu_table.h"
 #include "task/kernels/nn/checks.h"
 
-static int lrn_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-		       struct mu_err *err)
-{
-	struct gpu_one o = {gpu_of_node(n, rt), NULL, MU_FLOAT};
-	int rc = gpu_kernel(o.gpu, strcmp(n->op, "LRN") == 0 ? "lrn" : "lrn_back", &o.kernel, err);
-
-	if (!rc)
-		*state = memcpy(MU_NEW(struct gpu_one), &o, sizeof o);
-	return rc;
-}
-
 static int lrn_gpu_run(struct kernel_call *c, const struct lrn_plan *p,
 		       const struct mu_shape *shape, struct lrn_args *a, struct mu_err *err)
 {
-	const struct gpu_one *o = c->state;
-	struct mu_tensor *out;
-	int rc = gpu_out(c, 0, MU_FLOAT, shape, &out, err);
+	int rc = gpu_out(c, 0, MU_FLOAT, shape, &a->out, err);
 
-	if (rc)
-		return rc;
-	a->out = gpu_address(out);
 	a->n = shape->count;
 	a->channels = p->n;
 	a->radius = p->radius;
 	a->bias = p->bias;
 	a->alpha = p->alpha;
 	a->beta = p->beta;
-	return gpu_run(o->gpu, o->kernel, a->n, a, err);
+	return rc ? rc : gpu_run(gpu_here(c), a->y ? "lrn_back" : "lrn", a->n, a, err);
 }
 
 static int lrn_gpu(struct kernel_call *c, struct mu_err *err)
@@ -58,8 +42,7 @@ static int lrn_grad_gpu(struct kernel_call *c, struct mu_err *err)
 
 #define ROW(name, fn)                                                                              \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = lrn_prepare}, .type_attr = "T",                  \
-		.types = GPU_TYPE(MU_FLOAT)                                                        \
+		.k = {name, .run = fn}, .type_attr = "T", .types = GPU_TYPE(MU_FLOAT)              \
 	}
 static const struct gpu_kernel rows[] = {
     ROW("LRN", lrn_gpu),

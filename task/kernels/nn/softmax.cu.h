@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax and cross entropies, a block for each row; biases. */
+/* Softmax and cross entropies, a block for each row. */
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/cuda/block.h"
 #include "task/kernels/engine/cuda/math.h"
@@ -72,7 +72,7 @@ EACH_FLT(XENT_KERNEL)
 
 /* The label is a number.  One out of range makes its row's results NaN. */
 #define SPARSE_XENT_KERNEL(t, i)                                                                   \
-	BLOCK_KERNEL(sparse_xent_##t##_##i, xent_args)                                             \
+	BLOCK_KERNEL(sparse_xent_##i##_##t, xent_args)                                             \
 	{                                                                                          \
 		typedef C(t) T;                                                                    \
 		SHARED T room[ROW_THREADS];                                                        \
@@ -93,11 +93,3 @@ EACH_FLT(XENT_KERNEL)
 	}
 EACH_FLT(SPARSE_XENT_KERNEL, i32)
 EACH_FLT(SPARSE_XENT_KERNEL, i64)
-
-#define BIAS_KERNEL(t)                                                                             \
-	KERNEL(bias_##t, bias_args)                                                                \
-	{                                                                                          \
-		EACH(i, a.n)                                                                       \
-		PUT(t, a.out, i, GET(t, a.in, i) + GET(t, a.bias, i / a.inner % a.channels));      \
-	}
-EACH_FLT(BIAS_KERNEL)

@@ -179,12 +179,10 @@ static int draw_there(struct gpu *g, const char *kernel_name, const struct mu_te
 				.each = skip,
 				.low = range.low,
 				.span = range.span};
-	void *kernel;
-	int rc = gpu_kernel(g, kernel_name, &kernel, err);
 
 	memcpy(a.counter, from->counter, sizeof a.counter);
 	memcpy(a.key, from->key, sizeof a.key);
-	return rc ? rc : gpu_run(g, kernel, (a.n + group - 1) / group, &a, err);
+	return gpu_run(g, kernel_name, (a.n + group - 1) / group, &a, err);
 }
 
 int draw_reals(struct kernel_call *c, const struct distribution *d, enum mu_dtype t,

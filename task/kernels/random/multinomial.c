@@ -77,16 +77,12 @@ static int multinomial_draw_there(struct kernel_call *c, struct gpu *g, const st
 				 .n = logits->shape.dim[1],
 				 .samples = samples,
 				 .wide = out->dtype == MU_INT64};
-	void *sum, *draws;
 	int rc;
 
 	memcpy(a.draws.counter, from->counter, sizeof a.draws.counter);
 	memcpy(a.draws.key, from->key, sizeof a.draws.key);
-	if ((rc = gpu_find(g, "class_sums", logits->dtype, &sum, err)) ||
-	    (rc = gpu_kernel(g, "class_draw", &draws, err)) ||
-	    (rc = gpu_run(g, sum, a.rows, &a, err)))
-		return rc;
-	return gpu_run(g, draws, out->shape.count, &a, err);
+	rc = gpu_run_type(g, "class_sums", logits->dtype, a.rows, &a, err);
+	return rc ? rc : gpu_run(g, "class_draw", out->shape.count, &a, err);
 }
 
 static int multinomial_draw(struct kernel_call *c, const struct philox *from, enum mu_dtype type,

@@ -7,67 +7,11 @@
  * the gradients of weights, bias and peepholes are of all moments at once. */
 #include <string.h>
 
-#include "task/kernels/engine/gpu_matmul.h"
+#include "task/kernels/linalg/gpu_matmul.h"
 #include "task/kernels/math/reduce_gpu.h"
 #include "task/kernels/rnn/cells.h"
 
-enum { MOST_KERNELS = 3, BIAS = 2 };
-struct state {
-	struct gpu *gpu;
-	/* Products with x and with h, and the same for another matrix; forth, or of the gradients
-	 * of weights: each sees one shape. */
-	struct gpu_matmul by[4];
-	void *kernels[MOST_KERNELS];
-	struct gpu_reduction sum;
-};
-
-static void cells_gpu_release(void *state)
-{
-	struct state *s = state;
-
-	for (unsigned i = 0; i < MU_COUNT(s->by); i++)
-		gpu_matmul_fini(&s->by[i]);
-	free(s);
-}
-
-static const struct {
-	const char *op, *kernels[MOST_KERNELS];
-} ops[] = {
-    {"LSTMBlockCell", {"lstm_gates"}},
-    {"BlockLSTM", {"lstm_gates"}},
-    {"BlockLSTMV2", {"lstm_gates"}},
-    {"LSTMBlockCellGrad", {"lstm_back", "lstm_peeps"}},
-    {"BlockLSTMGrad", {"lstm_back", "lstm_peeps"}},
-    {"BlockLSTMGradV2", {"lstm_back", "lstm_peeps"}},
-    {"GRUBlockCell", {"gru_gates", "gru_new"}},
-    {"GRUBlockCellGrad", {"gru_back_new", "gru_back_gates", "gru_back_out"}},
-};
-
-static int cells_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			     struct mu_err *err)
-{
-	struct state *s = MU_NEW(struct state);
-	const char *const *names = ops[0].kernels;
-	int rc = 0;
-
-	s->gpu = gpu_of_node(n, rt);
-	s->sum = (struct gpu_reduction){s->gpu, MU_FLOAT, NULL, NULL};
-	for (unsigned i = 0; i < MU_COUNT(ops); i++)
-		if (strcmp(ops[i].op, n->op) == 0)
-			names = ops[i].kernels;
-	for (unsigned i = 0; i < MOST_KERNELS && names[i] && !rc; i++)
-		rc = gpu_kernel(s->gpu, names[i], &s->kernels[i], err);
-	for (unsigned i = 0; i < MU_COUNT(s->by) && !rc; i++)
-		rc = gpu_matmul_init(&s->by[i], s->gpu, MU_FLOAT, err);
-	if (!rc)
-		rc = gpu_find(s->gpu, "Sum", MU_FLOAT, &s->sum.first, err);
-	s->sum.rest = s->sum.first;
-	if (rc)
-		cells_gpu_release(s);
-	else
-		*state = s;
-	return rc;
-}
+enum { BIAS = 2 };
 
 /* ---- what all of them do ---- */
 
@@ -81,22 +25,17 @@ static cuda_ptr on(cuda_ptr from, int64_t elements)
 	return from + (uint64_t)elements * sizeof(float);
 }
 
-static int cells_gpu_multiply(struct kernel_call *c, unsigned by, const struct product *p,
-			      cuda_ptr a, cuda_ptr b, cuda_ptr out, struct mu_err *err)
+static int cells_gpu_multiply(struct kernel_call *c, const struct product *p, cuda_ptr a,
+			      cuda_ptr b, cuda_ptr out, struct mu_err *err)
 {
-	const struct state *s = c->state;
-	struct matmul_args args = {.out = out, .a = a, .b = b};
-	bool activate;
-
-	return gpu_matmul_run(&s->by[by], p, &args, c->node->name, &activate, err);
+	return gpu_matmul(gpu_here(c), MU_FLOAT, p, out, a, b, NULL, err);
 }
 
 static int cells_gpu_zeros(struct kernel_call *c, float *from, int64_t n, struct mu_err *err)
 {
-	const struct state *s = c->state;
 	struct mu_tensor t = {.dtype = MU_FLOAT, .shape = mu_shape_vec(n), .data = from};
 
-	return gpu_fill(s->gpu, &t, 0, err);
+	return gpu_fill(gpu_here(c), &t, 0, err);
 }
 
 static int cells_gpu_room(struct kernel_call *c, int64_t rows, int64_t columns,
@@ -108,23 +47,14 @@ static int cells_gpu_room(struct kernel_call *c, int64_t rows, int64_t columns,
 	return rc ? rc : gpu_scratch(c, MU_FLOAT, s.count, out, err);
 }
 
-static int cells_gpu_run(struct kernel_call *c, unsigned kernel, int64_t n,
-			 const struct cells_args *a, struct mu_err *err)
-{
-	const struct state *s = c->state;
-
-	return gpu_run(s->gpu, s->kernels[kernel], n, a, err);
-}
-
 /* out[columns] = the sums of so many rows. */
 static int cells_gpu_sum_rows(struct kernel_call *c, cuda_ptr in, int64_t rows, int64_t columns,
 			      float *out, struct mu_err *err)
 {
-	const struct state *s = c->state;
 	const struct reduce_args a = {
 	    .out = at(out), .in = in, .outer = 1, .reduced = rows, .inner = columns};
 
-	return gpu_reduce(c, &s->sum, 1, &a, err);
+	return gpu_reduce(c, "Sum", "Sum", MU_FLOAT, 1, &a, err);
 }
 
 static struct cells_args lstm_args(const struct lstm *l, int64_t rows)
@@ -159,7 +89,7 @@ static int lstm_forth(struct kernel_call *c, const struct lstm *l, struct given 
 
 	if ((rc = cells_gpu_room(c, by_x.m, wide, &xs, err)) ||
 	    (rc = cells_gpu_room(c, by_h.m, wide, &hs, err)) ||
-	    (rc = cells_gpu_multiply(c, 0, &by_x, g.x, at(l->w), gpu_address(&xs), err)))
+	    (rc = cells_gpu_multiply(c, &by_x, g.x, at(l->w), gpu_address(&xs), err)))
 		return rc;
 	a.in[1] = gpu_address(&hs);
 	a.in[BIAS] = at(l->b);
@@ -170,9 +100,9 @@ static int lstm_forth(struct kernel_call *c, const struct lstm *l, struct given 
 		a.in[3] = g.cs;
 		for (int i = 0; i < LSTM_OUTPUTS; i++)
 			a.out[i] = on(at(to[i]), t * step);
-		if (!(rc = cells_gpu_multiply(c, 1, &by_h, g.h, on(at(l->w), l->s.in * wide),
-					      a.in[1], err)))
-			rc = cells_gpu_run(c, 0, step, &a, err);
+		if (!(rc = cells_gpu_multiply(c, &by_h, g.h, on(at(l->w), l->s.in * wide), a.in[1],
+					      err)))
+			rc = gpu_run(gpu_here(c), "lstm_gates", step, &a, err);
 		g.cs = a.out[LSTM_CS];
 		g.h = a.out[LSTM_H];
 	}
@@ -233,7 +163,7 @@ static int peeps_back(struct kernel_call *c, const struct lstm *l, cuda_ptr gate
 	a.in[2] = cs;
 	for (int i = 0; i < 3; i++)
 		a.out[i] = on(gpu_address(&each), i * n);
-	rc = cells_gpu_run(c, 1, n, &a, err);
+	rc = gpu_run(gpu_here(c), "lstm_peeps", n, &a, err);
 	for (int i = 0; i < 3 && !rc; i++)
 		rc = cells_gpu_sum_rows(c, a.out[i], rows, l->s.cell, to[i], err);
 	return rc;
@@ -267,7 +197,7 @@ static int lstm_grad_gpu(struct kernel_call *c, struct mu_err *err)
 	a.in[8] = at(cells_in(c, 15));
 	a.out[0] = at(to[1]);
 	a.out[1] = at(to[0]);
-	rc = cells_gpu_run(c, 0, l.s.batch * l.s.cell, &a, err);
+	rc = gpu_run(gpu_here(c), "lstm_back", l.s.batch * l.s.cell, &a, err);
 	return rc ? rc : peeps_back(c, &l, a.out[0], a.in[6], a.in[1], 1, to + 2, err);
 }
 
@@ -292,8 +222,8 @@ static int moments_back(struct kernel_call *c, const struct lstm *l, int64_t mom
 		a.in[9] = on(at(cells_in(c, FIRST_OUT + LSTM_OUTPUTS)), t * step);
 		a.in[10] = on(at(cells_in(c, FIRST_OUT + LSTM_OUTPUTS + 1)), t * step);
 		a.out[0] = on(gates, t * l->s.batch * wide);
-		if (!(rc = cells_gpu_run(c, 0, step, &a, err)))
-			rc = cells_gpu_multiply(c, 0, &by_h, a.out[0], on(at(l->w), l->s.in * wide),
+		if (!(rc = gpu_run(gpu_here(c), "lstm_back", step, &a, err)))
+			rc = cells_gpu_multiply(c, &by_h, a.out[0], on(at(l->w), l->s.in * wide),
 						at(to[D_H]), err);
 	}
 	return rc;
@@ -304,7 +234,6 @@ static int moments_back(struct kernel_call *c, const struct lstm *l, int64_t mom
 static int weights_back(struct kernel_call *c, const struct lstm *l, int64_t moments,
 			cuda_ptr gates, cuda_ptr d_w, struct mu_err *err)
 {
-	const struct state *s = c->state;
 	const int64_t rows = moments * l->s.batch, step = l->s.batch * l->s.cell;
 	const struct product by_x = {.m = l->s.in, .n = 4 * l->s.cell, .k = rows, .trans_a = true};
 	const struct product by_h = {
@@ -314,14 +243,14 @@ static int weights_back(struct kernel_call *c, const struct lstm *l, int64_t mom
 	int rc = cells_gpu_room(c, rows, l->s.cell, &before, err);
 
 	if (!rc && moments)
-		rc = gpu_copy_within(s->gpu, gpu_address(&before), first,
+		rc = gpu_copy_within(gpu_here(c), gpu_address(&before), first,
 				     (size_t)step * sizeof(float), err);
 	if (!rc && moments)
-		rc = gpu_copy_within(s->gpu, on(gpu_address(&before), step), h,
+		rc = gpu_copy_within(gpu_here(c), on(gpu_address(&before), step), h,
 				     (size_t)((moments - 1) * step) * sizeof(float), err);
-	if (rc || (rc = cells_gpu_multiply(c, 1, &by_x, at(cells_in(c, 1)), gates, d_w, err)))
+	if (rc || (rc = cells_gpu_multiply(c, &by_x, at(cells_in(c, 1)), gates, d_w, err)))
 		return rc;
-	return cells_gpu_multiply(c, 2, &by_h, gpu_address(&before), gates,
+	return cells_gpu_multiply(c, &by_h, gpu_address(&before), gates,
 				  on(d_w, l->s.in * 4 * l->s.cell), err);
 }
 
@@ -340,8 +269,7 @@ static int sequence_grad(struct kernel_call *c, struct mu_err *err)
 	const struct product to_x = {.m = rows, .n = l.s.in, .k = wide, .trans_b = true};
 	if ((rc = cells_gpu_room(c, rows, wide, &gates, err)) ||
 	    (rc = moments_back(c, &l, moments, gpu_address(&gates), to, err)) ||
-	    (rc =
-		 cells_gpu_multiply(c, 3, &to_x, gpu_address(&gates), at(l.w), at(to[D_X]), err)) ||
+	    (rc = cells_gpu_multiply(c, &to_x, gpu_address(&gates), at(l.w), at(to[D_X]), err)) ||
 	    (rc = cells_gpu_zeros(c, to[D_X] + rows * l.s.in,
 				  (l.s.time * l.s.batch - rows) * l.s.in, err)) ||
 	    (rc = weights_back(c, &l, moments, gpu_address(&gates), at(to[D_W]), err)) ||
@@ -354,16 +282,14 @@ static int sequence_grad(struct kernel_call *c, struct mu_err *err)
 /* ---- GRU ---- */
 
 /* Products of x and of h with a matrix of so many columns, for the gates to add. */
-static int both(struct kernel_call *c, unsigned by, const struct cell_sizes *s, int64_t columns,
-		const float *w, cuda_ptr h, struct cells_args *a, struct mu_err *err)
+static int both(struct kernel_call *c, const struct cell_sizes *s, int64_t columns, const float *w,
+		cuda_ptr h, struct cells_args *a, struct mu_err *err)
 {
 	const struct product by_x = {.m = s->batch, .n = columns, .k = s->in};
 	const struct product by_h = {.m = s->batch, .n = columns, .k = s->cell};
-	int rc = cells_gpu_multiply(c, by, &by_x, at(cells_in(c, 0)), at(w), a->in[0], err);
+	int rc = cells_gpu_multiply(c, &by_x, at(cells_in(c, 0)), at(w), a->in[0], err);
 
-	return rc ? rc
-		  : cells_gpu_multiply(c, by + 1, &by_h, h, on(at(w), s->in * columns), a->in[1],
-				       err);
+	return rc ? rc : cells_gpu_multiply(c, &by_h, h, on(at(w), s->in * columns), a->in[1], err);
 }
 
 static int gru_gpu(struct kernel_call *c, struct mu_err *err)
@@ -387,14 +313,14 @@ static int gru_gpu(struct kernel_call *c, struct mu_err *err)
 	    .out = {at(to[0]), at(to[1]), gpu_address(&scaled)},
 	    .batch = s.batch,
 	    .cell = s.cell};
-	if ((rc = both(c, 0, &s, 2 * s.cell, cells_in(c, 2), h, &a, err)) ||
-	    (rc = cells_gpu_run(c, 0, n, &a, err)) ||
-	    (rc = both(c, 2, &s, s.cell, cells_in(c, 3), gpu_address(&scaled), &a, err)))
+	if ((rc = both(c, &s, 2 * s.cell, cells_in(c, 2), h, &a, err)) ||
+	    (rc = gpu_run(gpu_here(c), "gru_gates", n, &a, err)) ||
+	    (rc = both(c, &s, s.cell, cells_in(c, 3), gpu_address(&scaled), &a, err)))
 		return rc;
 	a.in[BIAS] = at(cells_in(c, 5));
 	a.out[0] = at(to[2]);
 	a.out[1] = at(to[3]);
-	return cells_gpu_run(c, 1, n, &a, err);
+	return gpu_run(gpu_here(c), "gru_new", n, &a, err);
 }
 
 static int gru_grad_gpu(struct kernel_call *c, struct mu_err *err)
@@ -418,29 +344,28 @@ static int gru_grad_gpu(struct kernel_call *c, struct mu_err *err)
 			       .batch = s.batch,
 			       .cell = s.cell,
 			       .width = width};
-	if ((rc = cells_gpu_run(c, 0, n, &a, err)) ||
-	    (rc = cells_gpu_multiply(c, 0, &p, at(to[2]), at(cells_in(c, 3)), gpu_address(&by_c),
-				     err)))
+	if ((rc = gpu_run(gpu_here(c), "gru_back_new", n, &a, err)) ||
+	    (rc =
+		 cells_gpu_multiply(c, &p, at(to[2]), at(cells_in(c, 3)), gpu_address(&by_c), err)))
 		return rc;
 	a.out[0] = at(to[3]);
 	p.k = 2 * s.cell;
-	if ((rc = cells_gpu_run(c, 1, n, &a, err)) ||
-	    (rc = cells_gpu_multiply(c, 1, &p, at(to[3]), at(cells_in(c, 2)), gpu_address(&by_ru),
+	if ((rc = gpu_run(gpu_here(c), "gru_back_gates", n, &a, err)) ||
+	    (rc = cells_gpu_multiply(c, &p, at(to[3]), at(cells_in(c, 2)), gpu_address(&by_ru),
 				     err)))
 		return rc;
 	a.in[4] = a.in[5];
 	a.in[5] = gpu_address(&by_ru);
 	a.out[0] = at(to[0]);
 	a.out[1] = at(to[1]);
-	return cells_gpu_run(c, 2, s.batch * width, &a, err);
+	return gpu_run(gpu_here(c), "gru_back_out", s.batch * width, &a, err);
 }
 
 /* seq_len_max is read on the host. */
 #define ROW(name, fn, host)                                                                        \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = cells_gpu_prepare,                               \
-		      .release = cells_gpu_release},                                               \
-		.type_attr = "T", .types = GPU_TYPE(MU_FLOAT), .host_in = host                     \
+		.k = {name, .run = fn}, .type_attr = "T", .types = GPU_TYPE(MU_FLOAT),             \
+		.host_in = host                                                                    \
 	}
 static const struct gpu_kernel rows[] = {
     ROW("LSTMBlockCell", lstm_gpu, 0),      ROW("LSTMBlockCellGrad", lstm_grad_gpu, 0),

@@ -3,32 +3,22 @@
 #include "task/kernels/engine/gpu_runs.h"
 #include "task/kernels/sparse/checks.h"
 
-static int product_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			   struct mu_err *err)
-{
-	return gpu_one_prepare(n, rt, "sparse_product", "T", state, err);
-}
-
 static int sparse_product(struct kernel_call *c, struct mu_err *err)
 {
-	const struct gpu_one *o = c->state;
 	GPU_RUNS_AUTO runs = {0};
 	struct sparse_product p;
-	struct mu_tensor *out;
 	struct mu_shape shape;
-	void *keys;
+	uint64_t out;
 	int rc;
 
 	if ((rc = check_sparse_product(c, &p, &shape, err)) ||
-	    (rc = gpu_out(c, 0, o->type, &shape, &out, err)) ||
-	    (rc = gpu_fill(o->gpu, out, 0, err)) || !p.n || !shape.count)
-		return rc;
-	if ((rc = gpu_kernel(o->gpu, "sparse_keys", &keys, err)) ||
+	    (rc = gpu_out(c, 0, kernel_in(c, 1)->dtype, &shape, &out, err)) ||
+	    (rc = gpu_fill(gpu_here(c), &c->out[0].tensor, 0, err)) || !p.n || !shape.count ||
 	    (rc = gpu_runs_new(c, p.n, &runs, err)))
 		return rc;
 	struct sparse_product_args a = {
 	    .by = {gpu_address(&runs.keys), gpu_address(&runs.order), p.n, p.cols},
-	    .out = gpu_address(out),
+	    .out = out,
 	    .indices = gpu_address(kernel_in(c, 0)),
 	    .values = gpu_address(kernel_in(c, 1)),
 	    .b = gpu_address(kernel_in(c, 3)),
@@ -38,14 +28,15 @@ static int sparse_product(struct kernel_call *c, struct mu_err *err)
 	    .b_col = p.b_col,
 	    .flip = p.flip,
 	    .wide = kernel_in(c, 0)->dtype == MU_INT64};
-	if ((rc = gpu_run(o->gpu, keys, p.n, &a, err)) ||
+	if ((rc = gpu_run(gpu_here(c), "sparse_keys", p.n, &a, err)) ||
 	    (rc = gpu_runs_sort(c, p.n, p.cols, &runs, &a.by, err)))
 		return rc;
-	return gpu_run(o->gpu, o->kernel, p.n * p.cols, &a, err);
+	return gpu_run_type(gpu_here(c), "sparse_product", kernel_in(c, 1)->dtype, p.n * p.cols, &a,
+			    err);
 }
 
 static const struct gpu_kernel rows[] = {
-    {.k = {"SparseTensorDenseMatMul", .run = sparse_product, .prepare = product_prepare},
+    {.k = {"SparseTensorDenseMatMul", .run = sparse_product},
      .type_attr = "T",
      .types = GPU_REAL,
      .host_in = 1 << 2,

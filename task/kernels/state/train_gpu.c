@@ -8,47 +8,20 @@
 #include "task/kernels/engine/gpu_runs.h"
 #include "task/kernels/state/optimizers.h"
 
-struct state {
-	struct gpu_one one;
-	struct optimizer_plan *plan;
-	int flag;
-};
-
 static const char *const kernels[OPTIMIZER_COUNT] = {
 #define OPTIMIZER(kind, name, constants, ...) [OPTIMIZER_##kind] = "up_" #name,
 #include "task/kernels/engine/loops/optimizers.def"
 };
 
-static void train_gpu_release(void *state)
+static int train_gpu_run(struct kernel_call *c, const char *suffix, int64_t n, const void *args,
+			 size_t size, struct mu_err *err)
 {
-	struct state *s = state;
-
-	free(s->plan);
-	free(s);
-}
-
-static int train_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			     struct mu_err *err)
-{
+	const struct optimizer_plan *p = c->state;
 	char name[32];
-	void *plan;
-	int rc = optimizer_prepare(n, rt, &plan, err);
 
-	if (rc)
-		return rc;
-	struct state *s = MU_NEW(struct state);
-	s->plan = plan;
-	s->flag = optimizer_flag(n, s->plan->a);
-	s->one.gpu = gpu_of_node(n, rt);
-	s->one.type = args_attr_type(n, "T", MU_DT_INVALID);
-	snprintf(name, sizeof name, "%s%s", kernels[s->plan->a->kind],
-		 s->plan->indices < 0 ? "" : "_rows");
-	rc = gpu_find(s->one.gpu, name, s->one.type, &s->one.kernel, err);
-	if (rc)
-		train_gpu_release(s);
-	else
-		*state = s;
-	return rc;
+	snprintf(name, sizeof name, "%s%s", kernels[p->a->kind], suffix);
+	return gpu_run_type_sized(gpu_here(c), name, kernel_in(c, (unsigned)p->grad)->dtype, n,
+				  args, size, err);
 }
 
 static int find_scalars(const struct kernel_call *c, const struct optimizer_plan *p,
@@ -71,52 +44,54 @@ static int find_scalars(const struct kernel_call *c, const struct optimizer_plan
 static int apply_dense_gpu(struct kernel_call *c, const struct mu_tensor *var,
 			   struct update_args *a, struct mu_err *err)
 {
-	const struct state *s = c->state;
-	const struct mu_tensor *grad = kernel_in(c, (unsigned)s->plan->grad);
+	const struct optimizer_plan *p = c->state;
+	const struct mu_tensor *grad = kernel_in(c, (unsigned)p->grad);
 
 	if (!mu_shape_eq(&var->shape, &grad->shape))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "var and %s do not have the same shape%s %s",
-			       c->node->def->inputs[s->plan->grad].name, mu_shape_str(&var->shape),
+			       c->node->def->inputs[p->grad].name, mu_shape_str(&var->shape),
 			       mu_shape_str(&grad->shape));
-	return gpu_run(s->one.gpu, s->one.kernel, a->n, a, err);
+	return train_gpu_run(c, "", a->n, a, sizeof *a, err);
 }
 
 static int apply_rows_gpu(struct kernel_call *c, const struct mu_tensor *var, struct update_args *a,
 			  struct mu_err *err)
 {
-	const struct state *s = c->state;
-	const struct mu_tensor *indices = kernel_in(c, (unsigned)s->plan->indices);
+	const struct optimizer_plan *p = c->state;
+	const struct mu_tensor *indices = kernel_in(c, (unsigned)p->indices);
 	struct update_rows_args all = {.u = *a};
 	GPU_RUNS_AUTO runs = {0};
 	int64_t row;
 	int rc;
 
-	if ((rc = args_is_int(c, (unsigned)s->plan->indices, err)) ||
+	if ((rc = args_is_int(c, (unsigned)p->indices, err)) ||
 	    (rc = rows_fit_updates(&var->shape, &indices->shape,
-				   &kernel_in(c, (unsigned)s->plan->grad)->shape, &row, err)) ||
+				   &kernel_in(c, (unsigned)p->grad)->shape, &row, err)) ||
 	    !a->n ||
 	    (rc = gpu_runs_make(c, indices, indices->shape.count, &var->shape, 1, row, &runs,
 				&all.by, err)))
 		return rc;
-	return gpu_run(s->one.gpu, s->one.kernel, a->n, &all, err);
+	return train_gpu_run(c, "_rows", a->n, &all, sizeof all, err);
 }
 
 static int train_gpu_apply(struct kernel_call *c, struct mu_err *err)
 {
-	const struct state *s = c->state;
-	const struct mu_tensor *grad = kernel_in(c, (unsigned)s->plan->grad);
-	struct update_args a = {.grad = gpu_address(grad), .n = grad->shape.count, .flag = s->flag};
+	const struct optimizer_plan *p = c->state;
+	const struct mu_tensor *grad = kernel_in(c, (unsigned)p->grad);
+	struct update_args a = {.grad = gpu_address(grad),
+				.n = grad->shape.count,
+				.flag = optimizer_flag(c->node, p->a)};
 	VARIABLES_AUTO vs = {0};
 	int rc;
 
-	if ((rc = variables_lock(c, 1 + s->plan->a->slots, &vs, err)) ||
-	    (rc = optimizer_check(&vs, grad, err)) || (rc = find_scalars(c, s->plan, &a, err)))
+	if ((rc = variables_lock(c, 1 + p->a->slots, &vs, err)) ||
+	    (rc = optimizer_check(&vs, grad, err)) || (rc = find_scalars(c, p, &a, err)))
 		return rc;
 	for (unsigned i = 0; i < vs.n; i++)
 		a.at[i] = gpu_address(vs.t[i]);
-	rc = s->plan->indices < 0 ? apply_dense_gpu(c, vs.t[0], &a, err)
-				  : apply_rows_gpu(c, vs.t[0], &a, err);
+	rc = p->indices < 0 ? apply_dense_gpu(c, vs.t[0], &a, err)
+			    : apply_rows_gpu(c, vs.t[0], &a, err);
 	if (!rc)
 		variable_forward(c);
 	return rc;
@@ -124,16 +99,14 @@ static int train_gpu_apply(struct kernel_call *c, struct mu_err *err)
 
 #define ROW(name)                                                                                  \
 	{                                                                                          \
-		.k = {name, .run = train_gpu_apply, .prepare = train_gpu_prepare,                  \
-		      .release = train_gpu_release},                                               \
+		.k = {name, .run = train_gpu_apply, .prepare = optimizer_prepare},                 \
 		.type_attr = "T", .types = GPU_REAL                                                \
 	}
 #define BOTH(name) ROW("Apply" name), ROW("ResourceApply" name)
 /* `at`: which input the indices are. */
 #define SOME(name, at)                                                                             \
 	{                                                                                          \
-		.k = {name, .run = train_gpu_apply, .prepare = train_gpu_prepare,                  \
-		      .release = train_gpu_release},                                               \
+		.k = {name, .run = train_gpu_apply, .prepare = optimizer_prepare},                 \
 		.type_attr = "T", .types = GPU_REAL, .device_in = 1 << (at)                        \
 	}
 #define SPARSE(name, at) SOME("SparseApply" name, at), SOME("ResourceSparseApply" name, at)

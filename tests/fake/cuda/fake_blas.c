@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cublasLt fake in host memory, column-major like the library. It rejects inconsistent arguments
+/* A cuBLAS fake in host memory, column-major like the library. It rejects inconsistent arguments
  * and uses that the real library does not allow. */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -8,20 +8,10 @@
 #include "task/kernels/engine/cuda/types.h"
 #include "tests/fake/cuda/fake_cuda.h"
 
-enum { INVALID_VALUE = 7, NOT_SUPPORTED = 15, WORKSPACE = 1000 };
+enum { INVALID_VALUE = 7, NOT_SUPPORTED = 15 };
 
-struct op {
-	int compute, scale, trans_a, trans_b, epilogue;
-	cuda_ptr bias;
-};
-struct layout {
-	int type;
-	uint64_t rows, columns;
-	int64_t leading, stride;
-	int32_t batch;
-};
 struct columns_args { /* out[m, n] = a[m, k] * b[k, n]; strides of rows and of columns */
-	uint64_t out, a, b, bias;
+	uint64_t out, a, b;
 	int64_t m, n, k, out_column, a_row, a_column, b_row, b_column;
 	int64_t batch, out_next, a_next, b_next;
 };
@@ -31,7 +21,7 @@ struct columns_args { /* out[m, n] = a[m, k] * b[k, n]; strides of rows and of c
 	{                                                                                          \
 		for (int64_t i = 0; i < a.m * a.n * a.batch; i++) {                                \
 			int64_t r = i % a.m, c = i / a.m % a.n, at = i / a.m / a.n;                \
-			C(t) sum = a.bias ? GET(t, a.bias, r) : 0;                                 \
+			C(t) sum = 0;                                                              \
 			for (int64_t k = 0; k < a.k; k++)                                          \
 				sum += GET(t, a.a, at * a.a_next + r * a.a_row + k * a.a_column) * \
 				       GET(t, a.b, at * a.b_next + k * a.b_row + c * a.b_column);  \
@@ -41,14 +31,27 @@ struct columns_args { /* out[m, n] = a[m, k] * b[k, n]; strides of rows and of c
 EACH_FLT(COLUMNS_KERNEL)
 
 static const struct kind {
-	int type, compute, scale;
+	int type, compute;
+	size_t size;
 	const char *kernel;
 } kinds[] = {
-    {BLAS_R_32F, BLAS_COMPUTE_32F, BLAS_R_32F, "columns_f32"},
-    {BLAS_R_32F, BLAS_COMPUTE_32F_TF32, BLAS_R_32F, "columns_f32"},
-    {BLAS_R_64F, BLAS_COMPUTE_64F, BLAS_R_64F, "columns_f64"},
-    {BLAS_R_16F, BLAS_COMPUTE_32F, BLAS_R_32F, "columns_f16"},
-    {BLAS_R_16BF, BLAS_COMPUTE_32F, BLAS_R_32F, "columns_bf16"},
+    {BLAS_R_32F, BLAS_COMPUTE_32F, 4, "columns_f32"},
+    {BLAS_R_32F, BLAS_COMPUTE_32F_TF32, 4, "columns_f32"},
+    {BLAS_R_64F, BLAS_COMPUTE_64F, 8, "columns_f64"},
+    {BLAS_R_16F, BLAS_COMPUTE_32F, 2, "columns_f16"},
+    {BLAS_R_16BF, BLAS_COMPUTE_32F, 2, "columns_bf16"},
+};
+
+static const struct kind *kind_of(int type, int compute)
+{
+	for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if (kinds[i].type == type && kinds[i].compute == compute)
+			return &kinds[i];
+	return NULL;
+}
+
+struct library {
+	void *stream;
 };
 
 static void one_product(struct fake_cuda_counts *c)
@@ -59,201 +62,80 @@ static void one_product(struct fake_cuda_counts *c)
 
 static int library_new(void **library)
 {
-	static int there;
 	int result = fake_cuda_answer_here("library_new");
 
 	if (result)
 		return result;
 	fake_cuda_note_library(1);
-	*library = &there;
+	*library = calloc(1, sizeof(struct library));
 	return 0;
 }
 
 static int library_free(void *library)
 {
 	fake_cuda_note_library(-1);
+	free(library);
 	return 0;
 }
 
-static int give(const char *call, size_t bytes, const void *from, void **out)
+static int stream_set(void *library, void *stream)
 {
-	int result = fake_cuda_answer(call);
-
-	if (result)
-		return result;
-	fake_cuda_note_description(1);
-	*out = malloc(bytes);
-	memcpy(*out, from, bytes);
+	((struct library *)library)->stream = stream;
 	return 0;
 }
 
-static int take_back(void *what)
+/* True if the whole matrices are in device memory; the last column ends after its last row. */
+static bool is_matrix(cuda_ptr at, size_t size, int64_t rows, int64_t columns, int64_t leading,
+		      long long stride, int64_t batch)
 {
-	fake_cuda_note_description(-1);
-	free(what);
-	return 0;
-}
-
-static int op_free(void *op)
-{
-	return take_back(op);
-}
-
-static int layout_free(void *layout)
-{
-	return take_back(layout);
-}
-
-static int wish_free(void *preference)
-{
-	return take_back(preference);
-}
-
-static int op_new(void **op, int compute, int scale)
-{
-	struct op o = {compute, scale, 0, 0, 1, 0};
-
-	return give("op_new", sizeof o, &o, op);
-}
-
-static int op_set(void *op, int attribute, const void *value, size_t bytes)
-{
-	struct op *o = op;
-	void *to = attribute == BLAS_OP_TRANS_A    ? (void *)&o->trans_a
-		   : attribute == BLAS_OP_TRANS_B  ? (void *)&o->trans_b
-		   : attribute == BLAS_OP_EPILOGUE ? (void *)&o->epilogue
-		   : attribute == BLAS_OP_BIAS     ? (void *)&o->bias
-						   : NULL;
-
-	if (!to || bytes != (attribute == BLAS_OP_BIAS ? sizeof o->bias : sizeof(int)))
-		return INVALID_VALUE;
-	memcpy(to, value, bytes);
-	return fake_cuda_answer("op_set");
-}
-
-static int layout_new(void **layout, int type, uint64_t rows, uint64_t columns, int64_t leading)
-{
-	struct layout l = {type, rows, columns, leading, 0, 1};
-
-	return give("layout_new", sizeof l, &l, layout);
-}
-
-static int layout_set(void *layout, int attribute, const void *value, size_t bytes)
-{
-	struct layout *l = layout;
-	void *to = attribute == BLAS_LAYOUT_BATCH    ? (void *)&l->batch
-		   : attribute == BLAS_LAYOUT_STRIDE ? (void *)&l->stride
-						     : NULL;
-
-	if (!to || bytes != (attribute == BLAS_LAYOUT_BATCH ? sizeof l->batch : sizeof l->stride))
-		return INVALID_VALUE;
-	memcpy(to, value, bytes);
-	return fake_cuda_answer("layout_set");
-}
-
-static int wish_new(void **preference)
-{
-	return give("wish_new", sizeof(size_t), &(size_t){0}, preference);
-}
-
-static int wish_set(void *preference, int attribute, const void *value, size_t bytes)
-{
-	if (attribute != BLAS_WISH_WORKSPACE || bytes != sizeof(size_t))
-		return INVALID_VALUE;
-	memcpy(preference, value, bytes);
-	return 0;
-}
-
-static const struct kind *kind_of(const struct op *o, const struct layout *l)
-{
-	for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++)
-		if (kinds[i].type == l->type && kinds[i].compute == o->compute &&
-		    kinds[i].scale == o->scale)
-			return &kinds[i];
-	return NULL;
-}
-
-/* Describes the product; false if the arguments are inconsistent. */
-static bool describe_product(const struct op *o, const struct layout *a, const struct layout *b,
-			     const struct layout *d, struct columns_args *out)
-{
-	uint64_t m = o->trans_a ? a->columns : a->rows, k = o->trans_a ? a->rows : a->columns;
-	uint64_t n = o->trans_b ? b->rows : b->columns;
-
-	*out = (struct columns_args){.m = (int64_t)m,
-				     .n = (int64_t)n,
-				     .k = (int64_t)k,
-				     .out_column = d->leading,
-				     .a_row = o->trans_a ? a->leading : 1,
-				     .a_column = o->trans_a ? 1 : a->leading,
-				     .b_row = o->trans_b ? b->leading : 1,
-				     .b_column = o->trans_b ? 1 : b->leading,
-				     .batch = d->batch,
-				     .out_next = d->stride,
-				     .a_next = a->stride,
-				     .b_next = b->stride,
-				     .bias = o->epilogue == BLAS_EPILOGUE_BIAS ? o->bias : 0};
-	return kind_of(o, a) && a->type == b->type && a->type == d->type && m && n && k &&
-	       k == (o->trans_b ? b->columns : b->rows) && d->rows == m && d->columns == n &&
-	       a->leading >= (int64_t)a->rows && b->leading >= (int64_t)b->rows &&
-	       d->leading >= (int64_t)d->rows && d->batch >= 1 && a->batch == d->batch &&
-	       b->batch == d->batch &&
-	       (d->batch == 1 || d->stride >= (int64_t)(d->rows * d->columns)) &&
-	       (o->epilogue == 1 || (o->epilogue == BLAS_EPILOGUE_BIAS && o->bias));
-}
-
-static int choose(void *library, void *op, void *a, void *b, void *c, void *d, void *preference,
-		  int most, struct blas_choice *out, int *found)
-{
-	struct columns_args args;
-	int result = fake_cuda_answer_here("choose");
-
-	if (result)
-		return result;
-	fake_cuda_note(fake_cuda_one_plan);
-	if (!describe_product(op, a, b, d, &args) || most < 1 || *(size_t *)preference < WORKSPACE)
-		return INVALID_VALUE;
-	*found = fake_cuda.no_products ? 0 : 1;
-	*out = (struct blas_choice){.workspace = WORKSPACE, .algorithm = {42}};
-	return *found ? 0 : NOT_SUPPORTED;
-}
-
-/* True if the whole matrix is in device memory; its last column ends after its last row. */
-static bool is_matrix(cuda_ptr at, const void *layout)
-{
-	const struct layout *l = layout;
-	const size_t size = l->type == BLAS_R_32F ? 4 : l->type == BLAS_R_64F ? 8 : 2;
-
-	return fake_cuda_is_device(at, ((size_t)(l->batch - 1) * (size_t)l->stride +
-					(size_t)(l->columns - 1) * (size_t)l->leading +
-					(size_t)l->rows) *
+	return leading >= rows &&
+	       fake_cuda_is_device(at, ((size_t)(batch - 1) * (size_t)stride +
+					(size_t)(columns - 1) * (size_t)leading + (size_t)rows) *
 					   size);
 }
 
-static int multiply(void *library, void *op, const void *alpha, cuda_ptr a, void *a_layout,
-		    cuda_ptr b, void *b_layout, const void *beta, cuda_ptr c, void *c_layout,
-		    cuda_ptr d, void *d_layout, const struct blas_choice *algorithm,
-		    cuda_ptr workspace, size_t bytes, void *stream)
+static int multiply(void *library, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
+		    const void *alpha, cuda_ptr a, int a_type, int64_t a_leading,
+		    long long a_stride, cuda_ptr b, int b_type, int64_t b_leading,
+		    long long b_stride, const void *beta, cuda_ptr c, int c_type,
+		    int64_t c_leading, long long c_stride, int64_t batch, int compute,
+		    int algorithm)
 {
-	const struct op *o = op;
-	bool wide = o->scale == BLAS_R_64F;
-	struct columns_args args;
+	const bool wide = compute == BLAS_COMPUTE_64F;
+	const struct kind *kind = kind_of(a_type, compute);
+	const struct columns_args args = {.out = c,
+					  .a = a,
+					  .b = b,
+					  .m = m,
+					  .n = n,
+					  .k = k,
+					  .out_column = c_leading,
+					  .a_row = trans_a ? a_leading : 1,
+					  .a_column = trans_a ? 1 : a_leading,
+					  .b_row = trans_b ? b_leading : 1,
+					  .b_column = trans_b ? 1 : b_leading,
+					  .batch = batch,
+					  .out_next = c_stride,
+					  .a_next = a_stride,
+					  .b_next = b_stride};
 	int result = fake_cuda_answer_here("multiply");
 
 	if (result)
 		return result;
-	if (!describe_product(op, a_layout, b_layout, d_layout, &args) ||
-	    algorithm->algorithm[0] != 42 || bytes < WORKSPACE ||
+	if (fake_cuda.no_products)
+		return NOT_SUPPORTED;
+	if (!kind || b_type != a_type || c_type != a_type || m < 1 || n < 1 || k < 1 || batch < 1 ||
+	    algorithm != BLAS_GEMM_DEFAULT ||
 	    (wide ? *(const double *)alpha : *(const float *)alpha) != 1 ||
 	    (wide ? *(const double *)beta : *(const float *)beta) != 0 ||
-	    (a | b | d | workspace) % 256)
-		return INVALID_VALUE;
-	args.out = d;
-	args.a = a;
-	args.b = b;
-	const struct host_kernel *k = host_kernel_find(kind_of(o, a_layout)->kernel);
-	if (!is_matrix(a, a_layout) || !is_matrix(b, b_layout) || !is_matrix(d, d_layout) ||
-	    !fake_cuda_is_device(workspace, bytes) || !fake_cuda_put(stream, k, &args))
+	    (batch > 1 && c_stride < m * n) ||
+	    !is_matrix(a, kind->size, trans_a ? k : m, trans_a ? m : k, a_leading, a_stride,
+		       batch) ||
+	    !is_matrix(b, kind->size, trans_b ? n : k, trans_b ? k : n, b_leading, b_stride,
+		       batch) ||
+	    !is_matrix(c, kind->size, m, n, c_leading, c_stride, batch) ||
+	    !fake_cuda_put(((struct library *)library)->stream, host_kernel_find(kind->kernel),
+			   &args))
 		return INVALID_VALUE;
 	fake_cuda_note(one_product);
 	return 0;

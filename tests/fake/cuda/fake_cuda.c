@@ -53,11 +53,6 @@ void fake_cuda_note(void (*how)(struct fake_cuda_counts *c))
 	pthread_mutex_unlock(&fake_lock);
 }
 
-void fake_cuda_one_plan(struct fake_cuda_counts *c)
-{
-	c->plans++;
-}
-
 void fake_cuda_note_library(int more)
 {
 	pthread_mutex_lock(&fake_lock);

@@ -34,7 +34,6 @@ void fake_cuda_reset(void);
 extern struct fake_cuda fake_cuda;
 
 struct fake_cuda_counts {
-	unsigned long plans; /* algorithm choices requested from a library */
 	unsigned long launches, fills, products, copies_in, copies_out, allocations;
 	unsigned long convolutions, uncertain; /* convolutions with non-deterministic algorithms */
 	size_t device_bytes, most_bytes, host_bytes; /* not freed yet */
@@ -67,7 +66,6 @@ bool fake_cuda_is_device(cuda_ptr at, size_t bytes);
 bool fake_cuda_put(void *stream, const struct host_kernel *k, const void *args);
 void fake_cuda_note(
     void (*how)(struct fake_cuda_counts *c)); /* with exclusive access to the counts */
-void fake_cuda_one_plan(struct fake_cuda_counts *c);
 /* Changes the number of open handles. */
 void fake_cuda_note_library(int more);
 void fake_cuda_note_description(int more);

@@ -207,7 +207,6 @@ static int choices(const struct tensor *x, const struct filter *w, const struct 
 
 	if (result)
 		return result;
-	fake_cuda_note(fake_cuda_one_plan);
 	if (!fits(x, w, c, y))
 		return DNN_BAD_PARAM;
 	*found = fake_cuda.no_convolutions ? 1 : most < N_CHOICES ? most : N_CHOICES;

@@ -6,33 +6,34 @@
 
 #include <stdint.h>
 
-enum { CUDA_MAX_RANK = 8, CUDA_MAX_LIST = 64 };
+enum { CUDA_MAX_RANK = 8, CUDA_MAX_LIST = 64, CUDA_MAX_OPERANDS = 3 };
 
 struct unary_args {
 	uint64_t out, in;
 	int64_t n;
 };
 
-/* out[i] = a[i * a_step] op b[i * b_step] with rank 0; else by the strides of each dimension. */
-struct binary_args {
+/* Where element i of a result finds its operands: each has a stride per dimension. */
+struct broadcast_args {
+	int32_t rank, unused;
+	int64_t dim[CUDA_MAX_RANK], stride[CUDA_MAX_OPERANDS][CUDA_MAX_RANK];
+};
+struct binary_args { /* out = a op b */
 	uint64_t out, a, b;
 	int64_t n;
-	int32_t rank, a_step, b_step, unused;
-	int64_t dim[CUDA_MAX_RANK], a_stride[CUDA_MAX_RANK], b_stride[CUDA_MAX_RANK];
+	struct broadcast_args by;
 };
-
-/* c ? a : b; a step of 0 repeats one element.  `inner`: elements that share a c. */
-struct select_args {
+struct select_args { /* out = c ? a : b */
 	uint64_t out, c, a, b;
-	int64_t n, inner;
-	int32_t c_step, a_step, b_step, unused;
+	int64_t n;
+	struct broadcast_args by; /* of c, a, b */
 };
 
-/* g where x > 0, g * slope elsewhere; or whether the two are less than that apart. */
-struct leaky_args {
+/* Two operands of one shape, and a number. */
+struct pair_args {
 	uint64_t out, x, g;
 	int64_t n;
-	double slope;
+	double number;
 };
 
 struct fill_args {
@@ -48,21 +49,13 @@ struct reduce_args {
 	double scale;
 };
 
-/* out is [batch][m, n], row after row; a and b have these strides of rows and columns.  Which
- * matrix of a and b each product takes is seen through the dimensions of the batch. */
+/* out is [batch][m, n], dense; a and b have these strides of rows and columns, and batches
+ * by.stride apart. */
 struct matmul_args {
-	uint64_t out, a, b, bias; /* bias 0: none */
-	int64_t m, n, k;
+	uint64_t out, a, b;
+	int64_t count, m, n, k; /* count: elements of out */
 	int64_t a_row, a_column, b_row, b_column;
-	int32_t activation; /* 0 none, 1 relu, 2 sigmoid, 3 tanh */
-	int32_t rank;       /* of the batch; 0: one product */
-	int64_t dim[CUDA_MAX_RANK], a_stride[CUDA_MAX_RANK], b_stride[CUDA_MAX_RANK];
-};
-
-/* x is [outer, channels, inner]. */
-struct bias_args {
-	uint64_t out, in, bias;
-	int64_t n, channels, inner;
+	struct broadcast_args by; /* over the matrices of the batch */
 };
 
 struct softmax_args {
@@ -227,28 +220,11 @@ struct rank_args {
 	int32_t wide, unused; /* targets are int64 */
 };
 
-/* The k that come first of each piece of a row, [rows, pieces, k]: values, and their numbers in the
- * row, or in ids where what is read was chosen before.  order: as many int32, for the call alone.
- */
-struct top_k_args {
-	uint64_t out, at, order, in, ids;
-	int64_t rows, n, k, pieces;
-};
-
 /* in and out are [outer, n, inner]. */
 struct scan_args {
 	uint64_t out, in;
 	int64_t outer, n, inner;
 	int32_t exclusive, reverse;
-};
-
-/* The same, a block for each piece of a line.  `sums`, of what is computed with: what each piece
- * comes to, if that alone is asked for, or what comes before it, if it is `carried`. */
-struct scan_block_args {
-	struct scan_args of;
-	uint64_t sums;
-	int64_t pieces, piece; /* in a line; elements in one */
-	int32_t totals, carried;
 };
 
 /* One dimension that was continued by its own reflection, as it was before: [outer, n, inner] of
@@ -278,22 +254,15 @@ struct lrn_args {
 	float bias, alpha, beta, unused;
 };
 
-/* NDHWC: planes, rows and columns; n elements of what is made.  Patches begin at position `first`.
- */
-struct volume_args {
-	uint64_t out, in, top, grad;
-	int64_t n, channels, filters, first;
+/* Convolutions and pools; see nn/window.cu.h. */
+struct window_args {
+	uint64_t out, in, filter, grad; /* grad: the gradient of the output */
+	uint64_t top, at;               /* pools: the output, and the positions of the largest */
+	int64_t n, batch, channels, filters, groups;
 	struct window_axis_args axis[3];
+	int32_t whole, wide; /* positions count over all images, not in each; are int64 */
 };
-
-/* NHWC; n elements of what is made. */
-struct pool_args {
-	uint64_t out, in, grad, at; /* at: where the largest are, counted in their own image */
-	int64_t n, channels;
-	struct window_axis_args row, column;
-	int32_t whole, wide; /* counted from the first image on; as int64 */
-};
-/* The same to keys: n numbers of elements of images of so many, `each` of them from one. */
+/* Positions as keys: n numbers of elements of images of so many, `each` of them from one. */
 struct pool_keys_args {
 	uint64_t keys, order, at;
 	int64_t n, image, each;
@@ -307,15 +276,6 @@ struct norm_args {
 	int64_t pixels, channels, pieces;
 	double epsilon, factor;
 	int32_t training, add_x;
-};
-
-/* NHWC and HWIO, see nn/conv.cu.h; of images [first, …) where it goes by patches.  n
- * elements of what is made. */
-struct conv_args {
-	uint64_t out, in, filter; /* in: the input or the gradient of the output */
-	uint64_t grad;            /* of the output, for the filter's */
-	int64_t n, batch, channels, filters, groups, pieces;
-	struct window_axis_args row, column;
 };
 
 /* Along one axis: place p of what is made takes so much of certain places, those numbered from

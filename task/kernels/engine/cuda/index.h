@@ -8,11 +8,31 @@
 #define MU_TASK_KERNELS_ENGINE_CUDA_INDEX_H
 
 #include "task/kernels/engine/cuda/args.h"
-#include "task/kernels/engine/cuda/shim.h"
+#include "task/kernels/engine/cuda/types.h"
+
+DEVICE int64_t operand_at(const struct broadcast_args *b, int64_t i, int operand)
+{
+	int64_t rest = i, at = 0;
+
+	for (int d = b->rank - 1; d > 0; d--) {
+		const int64_t q = divided(rest, b->dim[d]);
+		at += (rest - q * b->dim[d]) * b->stride[operand][d];
+		rest = q;
+	}
+	return at + rest * b->stride[operand][0];
+}
 
 DEVICE int64_t index_at(uint64_t indices, int64_t i, int32_t wide)
 {
 	return wide ? PTR(const int64_t, indices)[i] : PTR(const int32_t, indices)[i];
+}
+
+DEVICE void index_put(uint64_t indices, int64_t i, int64_t value, int32_t wide)
+{
+	if (wide)
+		PTR(int64_t, indices)[i] = value;
+	else
+		PTR(int32_t, indices)[i] = (int32_t)value;
 }
 
 /* The row of update s, if that is the first to it; -1 if it is not, or goes nowhere. */

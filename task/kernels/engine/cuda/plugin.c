@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libmuster-cuda.so: the CUDA driver's entry points, found by name, and the kernels that nvcc made;
- * and those of cublasLt and cuDNN, as far as they are installed.
+ * and those of cuBLAS and cuDNN, as far as they are installed.
  *
  * Nothing is linked with CUDA, so the library loads anywhere and says what exactly is missing: the
  * driver, a device, an entry point, or, where nvcc was when it was built, the kernels. */
@@ -74,10 +74,10 @@ static void *open_first(const char *const *names)
 	return so;
 }
 
-/* cublasLt, where it is installed and has all that we call. */
+/* cuBLAS, where it is installed and has all that we call. */
 static const struct blas_api *find_blas(void)
 {
-	static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
+	static const char *const names[] = {"libcuBLAS.so.13", "libcuBLAS.so.12", NULL};
 	static struct blas_api api;
 	void *so = open_first(names);
 

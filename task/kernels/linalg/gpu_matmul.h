@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix products as a part of GPU kernels: by cuBLAS if it is installed, else by our own kernel. */
+#ifndef MU_TASK_KERNELS_LINALG_GPU_MATMUL_H
+#define MU_TASK_KERNELS_LINALG_GPU_MATMUL_H
+
+#include "task/kernels/engine/cuda/args.h"
+#include "task/kernels/engine/gpu_table.h"
+#include "task/kernels/engine/product.h"
+
+/* out[batch][m, n] = a * b.  by: where the matrices of the batch are, in matrices; NULL: one. */
+int gpu_matmul(struct gpu *g, enum mu_dtype t, const struct product *p, uint64_t out, uint64_t a,
+	       uint64_t b, const struct broadcast_args *by, struct mu_err *err);
+
+#endif

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions and pools on a GPU, in two and three dimensions.  cuDNN computes two-dimensional
+ * convolutions if it is installed and can (device/gpu_convolution.h); nn/window.cu.h computes all
+ * others. */
+#include <string.h>
+
+#include "task/device/gpu_convolution.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/gpu_runs.h"
+#include "task/kernels/nn/checks.h"
+
+static int window_gpu_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			      struct mu_err *err)
+{
+	struct window_attrs *w = MU_NEW(struct window_attrs);
+	int rc = strstr(n->op, "Pool") ? window_attrs_pool(n, w, err) : window_attrs_conv(n, w, err);
+
+	if (rc)
+		free(w);
+	else
+		*state = w;
+	return rc;
+}
+
+static struct window_axis_args axis_args(const struct window_axis *x)
+{
+	return (struct window_axis_args){x->in, x->size, x->stride, x->dilation, x->out, x->pad};
+}
+
+static struct window_args args_2d(const struct window_axis *row, const struct window_axis *column)
+{
+	return (struct window_args){
+	    .groups = 1, .axis = {{1, 1, 1, 1, 1, 0}, axis_args(row), axis_args(column)}};
+}
+
+static struct window_args args_3d(const struct volume *v)
+{
+	return (struct window_args){
+	    .batch = v->batch,
+	    .channels = v->channels,
+	    .groups = 1,
+	    .axis = {axis_args(&v->axis[0]), axis_args(&v->axis[1]), axis_args(&v->axis[2])}};
+}
+
+/* Computes output 0, of this type and shape. */
+static int window_run(struct kernel_call *c, const char *name, enum mu_dtype t,
+		      const struct mu_shape *shape, struct window_args *a, struct mu_err *err)
+{
+	int rc = gpu_out(c, 0, t, shape, &a->out, err);
+
+	a->n = shape->count;
+	return rc ? rc : gpu_run_type(gpu_here(c), name, t, a->n, a, err);
+}
+
+/* ---- convolutions ---- */
+
+/* By direction: the check, the kernel, and the inputs that are input, filter and gradient of the
+ * output; NONE: not read. */
+enum { NONE = -1 };
+typedef int conv_check(const struct kernel_call *c, const struct window_attrs *a, struct conv *g,
+		       struct mu_shape *shape, struct mu_err *err);
+typedef int conv3d_check(const struct kernel_call *c, struct conv3d_sizes *s,
+			 struct mu_shape *shape, struct mu_err *err);
+static const struct direction {
+	conv_check *check;
+	conv3d_check *check_3d;
+	const char *kernel;
+	int input, filter, output;
+} directions[] = {
+    [GPU_CONVOLUTION_FORWARD] = {check_conv, check_conv3d, "conv", 0, 1, NONE},
+    [GPU_CONVOLUTION_TO_INPUT] = {check_conv_input, check_conv3d_input, "conv_input", NONE, 1, 2},
+    [GPU_CONVOLUTION_TO_FILTER] = {check_conv_filter, check_conv3d_filter, "conv_filter", 0, NONE,
+				   2},
+};
+
+static enum gpu_convolution_way direction_of(const struct mu_node *n)
+{
+	return strstr(n->op, "BackpropInput")    ? GPU_CONVOLUTION_TO_INPUT
+	       : strstr(n->op, "BackpropFilter") ? GPU_CONVOLUTION_TO_FILTER
+						 : GPU_CONVOLUTION_FORWARD;
+}
+
+static uint64_t conv_address(const struct kernel_call *c, int input)
+{
+	return input == NONE ? 0 : gpu_address(kernel_in(c, (unsigned)input));
+}
+
+static int conv_kernel(struct kernel_call *c, const struct direction *d, enum mu_dtype t,
+		       const struct mu_shape *shape, struct window_args *a, struct mu_err *err)
+{
+	a->in = conv_address(c, d->input);
+	a->filter = conv_address(c, d->filter);
+	a->grad = conv_address(c, d->output);
+	return window_run(c, d->kernel, t, shape, a, err);
+}
+
+/* True if the padding before and after is equal, as cuDNN requires. */
+static bool is_even(const struct window_axis *x)
+{
+	int64_t room = x->in + 2 * x->pad - ((x->size - 1) * x->dilation + 1);
+
+	return room >= 0 && room / x->stride + 1 == x->out;
+}
+
+static struct gpu_convolution_axis even_axis(const struct window_axis *x)
+{
+	return (struct gpu_convolution_axis){x->in,       x->size, x->stride,
+					     x->dilation, x->out,  x->pad};
+}
+
+/* out[columns, rows] = in[rows, columns].  Our filters have the output channels last, cuDNN's have
+ * them first. */
+static int transpose_filter(struct kernel_call *c, enum mu_dtype t, cuda_ptr out, cuda_ptr in,
+			    int64_t rows, int64_t columns, struct mu_err *err)
+{
+	struct view_args a = {.out = out,
+			      .in = in,
+			      .n = rows * columns,
+			      .rank = 2,
+			      .dim = {columns, rows},
+			      .stride = {1, columns}};
+
+	return gpu_run_width(gpu_here(c), "view_read", t, a.n, &a, err);
+}
+
+/* *done false: cuDNN cannot, and nothing has been launched. */
+static int conv_library(struct kernel_call *c, const struct direction *d, const struct conv *g,
+			const struct mu_shape *shape, bool *done, struct mu_err *err)
+{
+	const struct gpu_convolution what = {.type = g->type,
+					     .way = (enum gpu_convolution_way)(d - directions),
+					     .batch = g->batch,
+					     .channels = g->channels,
+					     .filters = g->filters,
+					     .groups = g->groups,
+					     .row = even_axis(&g->row),
+					     .column = even_axis(&g->column)};
+	const int64_t taps = g->row.size * g->column.size * conv_group_channels(g);
+	struct gpu_convolution_at at = {conv_address(c, d->input), 0, conv_address(c, d->output)};
+	MU_AUTO_TENSOR filter = {0};
+	uint64_t out;
+	int rc;
+
+	*done = false;
+	if (!taps || !is_even(&g->row) || !is_even(&g->column) ||
+	    !gpu_convolution_is_available(gpu_here(c)))
+		return 0;
+	if ((rc = gpu_scratch(c, g->type, taps * g->filters, &filter, err)) ||
+	    (rc = gpu_out(c, 0, g->type, shape, &out, err)))
+		return rc;
+	at.filter = gpu_address(&filter);
+	if (d->input == NONE)
+		at.input = out;
+	if (d->output == NONE)
+		at.output = out;
+	if (d->filter != NONE &&
+	    (rc = transpose_filter(c, g->type, at.filter, conv_address(c, d->filter), taps,
+				   g->filters, err)))
+		return rc;
+	if ((rc = gpu_convolution(gpu_here(c), &what, &at, c->node->name, done, err)))
+		return rc;
+	if (!*done)
+		mu_tensor_unref(&c->out[0].tensor);
+	else if (d->filter == NONE)
+		rc = transpose_filter(c, g->type, out, at.filter, g->filters, taps, err);
+	return rc;
+}
+
+static int conv_gpu(struct kernel_call *c, struct mu_err *err)
+{
+	const struct direction *d = &directions[direction_of(c->node)];
+	struct mu_shape shape;
+	struct conv g;
+	bool done = false;
+	uint64_t out;
+	int rc = d->check(c, c->state, &g, &shape, err);
+
+	if (rc)
+		return rc;
+	if (!shape.count || !g.groups || !g.batch) /* sums without addends */
+		return (rc = gpu_out(c, 0, g.type, &shape, &out, err))
+			   ? rc
+			   : gpu_fill(gpu_here(c), &c->out[0].tensor, 0, err);
+	if ((rc = conv_library(c, d, &g, &shape, &done, err)) || done)
+		return rc;
+	struct window_args a = args_2d(&g.row, &g.column);
+	a.batch = g.batch;
+	a.channels = g.channels;
+	a.filters = g.filters;
+	a.groups = g.groups;
+	return conv_kernel(c, d, g.type, &shape, &a, err);
+}
+
+static int conv3d_gpu(struct kernel_call *c, struct mu_err *err)
+{
+	const struct direction *d = &directions[direction_of(c->node)];
+	struct conv3d_sizes s;
+	struct mu_shape shape;
+	int rc = d->check_3d(c, &s, &shape, err);
+
+	if (rc)
+		return rc;
+	struct window_args a = args_3d(&s.v);
+	a.filters = s.filters;
+	return conv_kernel(c, d, s.v.type, &shape, &a, err);
+}
+
+/* ---- pools ---- */
+
+static const char *pool_kernel(const struct mu_node *n, const char *max, const char *average)
+{
+	return n->op[0] == 'A' ? average : max;
+}
+
+static int pool_2d(struct kernel_call *c, const char *name, const struct pool_sizes *p,
+		   const struct mu_shape *shape, struct window_args *from, struct mu_err *err)
+{
+	struct window_args a = args_2d(&p->row, &p->column);
+
+	a.in = from->in;
+	a.grad = from->grad;
+	a.at = from->at;
+	a.whole = from->whole;
+	a.wide = from->wide;
+	a.channels = p->channels;
+	return window_run(c, name, args_attr_type(c->node, "T", MU_FLOAT), shape, &a, err);
+}
+
+static int pool_gpu_forward(struct kernel_call *c, struct mu_err *err)
+{
+	struct window_args a = {.in = gpu_address(kernel_in(c, 0))};
+	struct mu_shape shape;
+	struct pool_sizes p;
+	int rc = check_pool(c, c->state, &p, &shape, err);
+
+	return rc ? rc
+		  : pool_2d(c, pool_kernel(c->node, "pool_max", "pool_average"), &p, &shape, &a,
+			    err);
+}
+
+static int max_back(struct kernel_call *c, struct mu_err *err)
+{
+	struct window_args a = {.in = gpu_address(kernel_in(c, 0)),
+				.grad = gpu_address(kernel_in(c, 2))};
+	struct pool_sizes p;
+	int rc = check_max_pool_grad(c, c->state, &p, err);
+
+	return rc ? rc : pool_2d(c, "pool_max_back", &p, &kernel_in(c, 0)->shape, &a, err);
+}
+
+static int average_back(struct kernel_call *c, struct mu_err *err)
+{
+	struct window_args a = {.grad = gpu_address(kernel_in(c, 1))};
+	struct mu_shape in;
+	struct pool_sizes p;
+	int rc = check_avg_pool_grad(c, c->state, &p, &in, err);
+
+	return rc ? rc : pool_2d(c, "pool_average_back", &p, &in, &a, err);
+}
+
+static int max_back_back(struct kernel_call *c, struct mu_err *err)
+{
+	struct window_args a = {.in = gpu_address(kernel_in(c, 0)),
+				.grad = gpu_address(kernel_in(c, 2))};
+	struct mu_shape want;
+	struct pool_sizes p;
+	int rc = check_max_pool_grad_grad(c, c->state, &p, &want, err);
+
+	return rc ? rc : pool_2d(c, "pool_places", &p, &want, &a, err);
+}
+
+static int places_gpu(struct kernel_call *c, struct mu_err *err)
+{
+	struct window_args a = {.in = gpu_address(kernel_in(c, 0)),
+				.whole = args_attr_bool(c->node, "include_batch_in_index", false)};
+	enum mu_dtype type;
+	struct mu_shape shape;
+	struct pool_sizes p;
+	int rc;
+
+	if ((rc = check_max_pool_places(c, c->state, &p, &shape, &type, err)) ||
+	    (rc = gpu_out(c, 1, type, &shape, &a.at, err)))
+		return rc;
+	a.wide = type == MU_INT64;
+	return pool_2d(c, "pool_places", &p, &shape, &a, err);
+}
+
+/* Gradients are summed by position in the order of the windows.  Positions outside their image are
+ * skipped; the CPU rejects them. */
+static int places_back(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *at = kernel_in(c, 2);
+	const int64_t n = at->shape.count;
+	struct scatter_args a = {.updates = gpu_address(kernel_in(c, 1))};
+	GPU_RUNS_AUTO runs = {0};
+	struct pool_sizes p;
+	int rc;
+
+	if ((rc = check_max_pool_grad_places(c, c->state, &p, err)) ||
+	    (rc = gpu_out(c, 0, in->dtype, &in->shape, &a.table, err)) ||
+	    (rc = gpu_fill(gpu_here(c), &c->out[0].tensor, 0, err)) || !n || !in->shape.count ||
+	    (rc = gpu_runs_new(c, n, &runs, err)))
+		return rc;
+	const struct pool_keys_args keys = {
+	    .keys = gpu_address(&runs.keys),
+	    .order = gpu_address(&runs.order),
+	    .at = gpu_address(at),
+	    .n = n,
+	    .image = in->shape.count / p.batch,
+	    .each = n / p.batch,
+	    .whole = args_attr_bool(c->node, "include_batch_in_index", false),
+	    .wide = at->dtype == MU_INT64};
+	if ((rc = gpu_run(gpu_here(c), "pool_keys", n, &keys, err)) ||
+	    (rc = gpu_runs_sort(c, n, 1, &runs, &a.by, err)))
+		return rc;
+	return gpu_run_type(gpu_here(c), "scatter_add", in->dtype, n, &a, err);
+}
+
+static int pool3d_gpu(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_shape shape;
+	struct volume v;
+	int rc = check_pool3d(c, &v, &shape, err);
+
+	if (rc)
+		return rc;
+	struct window_args a = args_3d(&v);
+	a.in = gpu_address(kernel_in(c, 0));
+	return window_run(c, pool_kernel(c->node, "pool_max", "pool_average"), v.type, &shape, &a,
+			  err);
+}
+
+static int pool3d_grad_gpu(struct kernel_call *c, struct mu_err *err)
+{
+	const bool average = c->node->op[0] == 'A';
+	struct mu_shape in;
+	struct volume v;
+	int rc = average ? check_avg_pool3d_grad(c, &v, &in, err)
+			 : check_max_pool3d_grad(c, &v, &in, err);
+
+	if (rc)
+		return rc;
+	struct window_args a = args_3d(&v);
+	a.grad = gpu_address(kernel_in(c, average ? 1 : 2));
+	if (!average) {
+		a.in = gpu_address(kernel_in(c, 0));
+		a.top = gpu_address(kernel_in(c, 1));
+	}
+	return window_run(c, pool_kernel(c->node, "pool_equal_back", "pool_average_back"), v.type,
+			  &in, &a, err);
+}
+
+#define ROW(name, fn)                                                                              \
+	{                                                                                          \
+		.k = {name, .run = fn, .prepare = window_gpu_prepare}, .type_attr = "T",           \
+		.types = GPU_FLT                                                                   \
+	}
+/* Positions are on the GPU in both of their types. */
+#define PLACES(name, fn, in, out)                                                                  \
+	{                                                                                          \
+		.k = {name, .run = fn, .prepare = window_gpu_prepare}, .type_attr = "T",           \
+		.types = GPU_FLT, .device_in = in, .device_out = out                               \
+	}
+/* host: the inputs with sizes. */
+#define ROW_3D(name, fn, host)                                                                     \
+	{                                                                                          \
+		.k = {name, .run = fn, .prepare = volume_prepare}, .type_attr = "T",               \
+		.types = GPU_REAL, .host_in = host                                                 \
+	}
+static const struct gpu_kernel rows[] = {
+    ROW("Conv2D", conv_gpu),
+    ROW("Conv2DBackpropInput", conv_gpu),
+    ROW("Conv2DBackpropFilter", conv_gpu),
+    ROW("DepthwiseConv2dNative", conv_gpu),
+    ROW("DepthwiseConv2dNativeBackpropInput", conv_gpu),
+    ROW("DepthwiseConv2dNativeBackpropFilter", conv_gpu),
+    ROW("MaxPool", pool_gpu_forward),
+    ROW("MaxPoolV2", pool_gpu_forward),
+    ROW("MaxPoolGrad", max_back),
+    ROW("MaxPoolGradV2", max_back),
+    ROW("AvgPool", pool_gpu_forward),
+    ROW("AvgPoolGrad", average_back),
+    ROW("MaxPoolGradGrad", max_back_back),
+    ROW("MaxPoolGradGradV2", max_back_back),
+    PLACES("MaxPoolWithArgmax", places_gpu, 0, 1 << 1),
+    PLACES("MaxPoolGradWithArgmax", places_back, 1 << 2, 0),
+    ROW_3D("Conv3D", conv3d_gpu, 0),
+    ROW_3D("Conv3DBackpropInputV2", conv3d_gpu, 1 << 0),
+    ROW_3D("Conv3DBackpropFilterV2", conv3d_gpu, 1 << 1),
+    ROW_3D("MaxPool3D", pool3d_gpu, 0),
+    ROW_3D("AvgPool3D", pool3d_gpu, 0),
+    ROW_3D("MaxPool3DGrad", pool3d_grad_gpu, 0),
+    ROW_3D("AvgPool3DGrad", pool3d_grad_gpu, 1 << 0),
+};
+GPU_KERNEL_TABLE(nn_window_gpu, rows)
