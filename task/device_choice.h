@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels that a task runs: the kind that was asked for, the best that the hardware has, the
- * one that was chosen.
+/* The kernels of a task: the requested kind, the best one that the hardware supports, and the
+ * selected one.
  *
- * Asked is "auto", "cpu", "gpu", or a variant: "cpu-generic", "cpu-avx2", "cpu-avx512", "arm64",
- * "cuda" or "cuda-<arch>".  A variant that the hardware lacks is FAILED_PRECONDITION that says what
- * is missing; there is no silent fallback.
- */
+ * A request is "auto", "cpu", "gpu", or a variant: "cpu-generic", "cpu-avx2", "cpu-avx512",
+ * "arm64", "cuda" or "cuda-<arch>". A variant that the hardware lacks fails with
+ * FAILED_PRECONDITION, and the message says what is missing. There is no silent fallback. */
 #ifndef MU_TASK_DEVICE_CHOICE_H
 #define MU_TASK_DEVICE_CHOICE_H
 

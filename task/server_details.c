@@ -124,10 +124,10 @@ void server_status_lists(struct task_server *s, cJSON *to)
 	struct list steps = {.items = cJSON_AddArrayToObject(to, "parkedSteps")};
 	struct list peers = {.items = cJSON_AddArrayToObject(to, "peers")};
 	struct list sessions = {.items = cJSON_AddArrayToObject(to, "sessionList")};
-	struct worker_see see = {begin_step, add_parked_node, add_awaited_key, &steps};
+	struct worker_visitor visitor = {begin_step, add_parked_node, add_awaited_key, &steps};
 
 	resources_each(s->rt->resources, add_resource, &resources);
-	worker_each_step(s->context.worker, &see);
+	worker_each_step(s->context.worker, &visitor);
 	traffic_each(s->rt->traffic, add_traffic, &peers);
 	list_sessions(s, &sessions);
 }

@@ -9,9 +9,9 @@
 
 #include "tests/test.h"
 
-/* A port of 21000 to 21999 that nobody has, and that no other process takes before its server does:
- * a socket stays bound to it until this process ends, which only keeps out those who do not say
- * SO_REUSEADDR, as this function and unlike a server. */
+/* Returns a free port from 21000 to 21999 and reserves it: a socket stays bound to it until this
+ * process ends. That excludes processes that do not set SO_REUSEADDR, such as other callers of this
+ * function, but not a server, which sets it. */
 static inline int free_port(void)
 {
 	static int next;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting for what another thread or process is about to do: until it is so, never for a time that
- * was long enough once.  The limit is far beyond what anything here takes even on a machine that is
- * busy with other work, so that only a fault waits it out. */
+/* Waits until another thread or process has reached a state; never for a fixed time. The limit is
+ * far beyond the duration on a busy machine, so only a fault reaches it. */
 #ifndef TESTS_WAIT_H
 #define TESTS_WAIT_H
 

@@ -5,7 +5,7 @@
 
 #include "lib/base/pb.h"
 
-static const char *skip(const char *at, const char *end, char c)
+static const char *skip_all(const char *at, const char *end, char c)
 {
 	while (at < end && *at == c)
 		at++;
@@ -51,7 +51,7 @@ static bool parse(struct mu_slice *s, struct mu_span spec, struct mu_err *err)
 	while (last > at && last[-1] != ' ')
 		last--;
 	s->full = s->part = mu_shape_scalar();
-	for (at = skip(at, last, ' '); at < last; at = skip(at, last, ' ')) {
+	for (at = skip_all(at, last, ' '); at < last; at = skip_all(at, last, ' ')) {
 		int64_t dim;
 		if (!take_number(&at, last, &dim) || mu_shape_push(&s->full, dim, err))
 			return false;

@@ -12,7 +12,7 @@ struct array {
 	struct mu_out handle, flow;
 };
 
-/* The gradient array, after the ops that `flow` stands for. */
+/* The gradient array, ordered after the ops that produce `flow`. */
 static struct array gradients_of(struct grad_call *c, struct mu_out flow)
 {
 	struct mu_builder *b = c->b;

@@ -15,7 +15,7 @@ enum { PIECE = 256 << 10 };
 
 void stream_lost(struct mu_err *err, const struct stream_conn *c)
 {
-	mu_fail(err, MU_UNAVAILABLE, "the stream to %s is lost", *c->task ? c->task : "a stranger");
+	mu_fail(err, MU_UNAVAILABLE, "the stream to %s is lost", *c->task ? c->task : "an unidentified peer");
 }
 
 ssize_t stream_io_read(struct stream_conn *c, struct iovec *iov, int n)

@@ -21,7 +21,7 @@ enum record_kind { SENT, WAITING, REMOTE };
 struct record {
 	struct record *next, **link; /* in a bucket, or in `remote` */
 	enum record_kind kind;
-	bool dead, answered;
+	bool dead, completed;
 	struct mu_tensor tensor;
 	rendezvous_done done;
 	void *arg;
@@ -277,11 +277,11 @@ static void remote_done(void *arg, const struct mu_err *err, struct mu_tensor *t
 	struct rendezvous *r = c->owner;
 
 	pthread_mutex_lock(&r->lock);
-	bool late = c->answered;
-	if (!late)
+	bool aborted = c->completed;
+	if (!aborted)
 		remote_unlink(c);
 	pthread_mutex_unlock(&r->lock);
-	if (!late)
+	if (!aborted)
 		c->done(c->arg, err, tensor, dead);
 	else if (!err)
 		mu_tensor_unref(tensor);
@@ -333,30 +333,31 @@ void rendezvous_waits(struct rendezvous *r, void (*see)(void *arg, const char *k
 			if (c->kind == WAITING)
 				see(arg, c->key);
 	for (const struct record *c = r->remote; c; c = c->next)
-		if (!c->answered)
+		if (!c->completed)
 			see(arg, c->key);
 	pthread_mutex_unlock(&r->lock);
 }
 
 /* A waiting receiver to complete after an abort.  A REMOTE record remains for the reply of its
  * task, which may free it once the lock is released. */
-struct answer {
+struct aborted_receive {
 	rendezvous_done done;
 	void *arg;
 };
 
-static void add_answer(struct answer **list, size_t *n, size_t *cap, const struct record *c)
+static void add_aborted(struct aborted_receive **list, size_t *n, size_t *cap,
+			const struct record *c)
 {
 	if (*n == *cap) {
 		*cap = *cap ? *cap * 2 : 16;
 		*list = mu_xrealloc(*list, *cap * sizeof **list);
 	}
-	(*list)[(*n)++] = (struct answer){c->done, c->arg};
+	(*list)[(*n)++] = (struct aborted_receive){c->done, c->arg};
 }
 
 void rendezvous_abort(struct rendezvous *r, const struct mu_err *why)
 {
-	struct answer *list = NULL;
+	struct aborted_receive *list = NULL;
 	size_t n = 0, cap = 0;
 	struct mu_err copy = *why;
 
@@ -375,12 +376,12 @@ void rendezvous_abort(struct rendezvous *r, const struct mu_err *why)
 				continue;
 			}
 			*p = c->next;
-			add_answer(&list, &n, &cap, c);
+			add_aborted(&list, &n, &cap, c);
 			free(c);
 		}
 	for (struct record *c = r->remote; c; c = c->next) {
-		c->answered = true;
-		add_answer(&list, &n, &cap, c);
+		c->completed = true;
+		add_aborted(&list, &n, &cap, c);
 	}
 	r->remote = NULL;
 	pthread_mutex_unlock(&r->lock);

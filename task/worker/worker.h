@@ -43,13 +43,13 @@ struct worker_counts {
 };
 void worker_count(struct worker *w, struct worker_counts *out);
 /* Callbacks for each running step: its id, then the nodes and rendezvous keys it waits for. */
-struct worker_see {
+struct worker_visitor {
 	void (*step)(void *arg, int64_t step_id);
 	void (*node)(void *arg, const struct mu_node *n);
 	void (*key)(void *arg, const char *key);
 	void *arg;
 };
-void worker_each_step(struct worker *w, const struct worker_see *see);
+void worker_each_step(struct worker *w, const struct worker_visitor *visitor);
 
 /* ---- internal to this folder ---- */
 /* Runs the graph; takes the reference to its executor.  renamed: (optional) the tasks under the

@@ -129,7 +129,7 @@ static void run_register(void *arg)
 
 static void register_graph(struct rpc_call *call, void *ctx)
 {
-	offload(call, worker_of(ctx), run_register, PEER_GET_STATUS);
+	offload(call, worker_of(ctx), run_register, 0 /* not used */);
 }
 
 /* ---- steps ---- */

@@ -155,15 +155,15 @@ void worker_cancel_step(struct worker *w, int64_t step_id, const struct mu_err *
 	running_unref(r);
 }
 
-void worker_each_step(struct worker *w, const struct worker_see *see)
+void worker_each_step(struct worker *w, const struct worker_visitor *visitor)
 {
 	pthread_mutex_lock(&w->lock);
 	mu_map_each (&w->steps, s) {
 		const struct running *r = s->value;
-		see->step(see->arg, r->step_id);
+		visitor->step(visitor->arg, r->step_id);
 		if (r->step)
-			step_waits(r->step, see->node, see->arg);
-		rendezvous_waits(r->rendezvous, see->key, see->arg);
+			step_waits(r->step, visitor->node, visitor->arg);
+		rendezvous_waits(r->rendezvous, visitor->key, visitor->arg);
 	}
 	pthread_mutex_unlock(&w->lock);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cmocka.h.  Tests run on one thread; what fails jumps back to whoever started the part that
- * runs.  A crash ends the program: tools/run-tests counts that, and has the lines printed so far.
- */
+/* See cmocka.h. Tests run on one thread; a failure jumps to the caller of the running part. A crash
+ * ends the program: tools/run-tests counts it and has the lines printed so far. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The few words of cmocka's that the tests of GPU kernels use, so that a machine with a GPU, nvcc
- * and a C compiler runs them (make gpu-test).  It is found as <cmocka.h> by those tests alone. */
+/* The part of cmocka that the tests of GPU kernels use, so that they need only a GPU, nvcc and a C
+ * compiler (make gpu-test). Only these tests find it as <cmocka.h>. */
 #ifndef MU_TESTS_BARE_CMOCKA_H
 #define MU_TESTS_BARE_CMOCKA_H
 

@@ -251,7 +251,7 @@ static bool is_marked(const cJSON *job, const cJSON *pod, const char *mark)
 	return (plain && strcmp(mark, "done") == 0) || cJSON_IsTrue(sim_at(e, mark));
 }
 
-/* A scheduler places a pod with the group that it names, whoever owns the group. */
+/* A scheduler places a pod with the group that the pod names, no matter who owns the group. */
 static void check_group(struct sim *s, const cJSON *job, const cJSON *pod)
 {
 	const char *gang = sim_text(job, "spec.run.gang");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as YAML and as JSON; what is read is written as JSON, and that must be readable.
- * What is read as JSON and written reads as the same; YAML has whole numbers that JSON rounds. */
+/* Parses any bytes as YAML and as JSON, writes the result as JSON, and parses that. A JSON document
+ * must be unchanged afterwards. YAML may have integers that JSON rounds. */
 #include <stdlib.h>
 
 #include "lib/io/json.h"

@@ -78,7 +78,7 @@ static void put_record(struct mu_buf *b, struct mu_span record)
 	mu_buf_put(b, &crc, sizeof(crc));
 }
 
-/* What it is taken for is an example. */
+/* An input that parses as an example is one. */
 static void json(struct mu_span text)
 {
 	MU_AUTO_BUF b = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The small texts that come from outside: device names, rendezvous keys, slices of variables,
- * kernel variants, numbers, lines of vocabularies, characters in any encoding.  What is read and
- * written again must read the same. */
+/* Short texts from outside: device names, rendezvous keys, slices of variables, kernel variants,
+ * numbers, lines of vocabularies, encoded characters. A text that is parsed and written must parse
+ * to the same value. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

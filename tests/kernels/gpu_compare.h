@@ -24,8 +24,8 @@ struct attr {
 
 extern struct mu_err err;
 
-/* What MUSTER_GPU_TEST names, else the stand-in; NULL: it cannot run here, the reason is printed.
- */
+/* The GPU that MUSTER_GPU_TEST names, else the fake one; NULL: not available, the reason is
+ * printed. */
 const struct cuda_plugin *gpu_plugin_to_test(void);
 
 int setup(void **state); /* of each test */
@@ -48,8 +48,9 @@ int run_op(const char *device, const char *op, const struct attr *attrs, const s
 void compare(const char *op, const struct attr *attrs, const struct mu_tensor *in, unsigned n_in,
 	     double slack);
 
-/* op(variables…, in…), each variable by handle or by reference as the op has it and of the value
- * given; what they hold afterwards is the same on both.  What both answer: 0, or the refusal. */
+/* Compares op(variables…, in…) on both devices: results, variables afterwards, or the error. Each
+ * variable is passed by handle or by reference, as the op requires, and starts with the given
+ * value. */
 int compare_update(const char *op, const struct attr *attrs, const struct mu_tensor *values,
 		   unsigned n_values, const struct mu_tensor *in, unsigned n_in, double slack);
 /* The same on one device; out: the variables. */

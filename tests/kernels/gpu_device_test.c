@@ -186,7 +186,7 @@ static void opening__when_no_kernel_fits_the_gpu__says_what_to_do(void **state)
 	assert_non_null(strstr(err.msg, "sm_90"));
 }
 
-/* Whatever the driver refuses while a GPU is opened, nothing of it is left. */
+/* When the driver refuses any call while a GPU is opened, nothing leaks. */
 static void opening__when_the_driver_refuses_anything__leaves_nothing(void **state)
 {
 	static const char *const calls[] = {"context_retain", "module_load", "stream_new"};
@@ -307,8 +307,8 @@ static void copies__there_and_back__keep_every_byte(void **state)
 	}
 }
 
-/* What comes in is worked on, worked on again and sent out, while its memory and that of others
- * goes from hand to hand and every stream takes its time. */
+/* Tensors are copied in, processed twice and copied out, while buffers are reused and every stream
+ * is delayed. */
 static void order__when_every_stream_is_slow__is_that_of_the_calls(void **state)
 {
 	enum { DEEP = 6, ROUNDS = 40 };
@@ -442,7 +442,7 @@ static void a_refused_launch__fails_alone(void **state)
 	mu_tensor_unref(&one);
 }
 
-/* The kernel faults after its launch; whoever waits is told, and later calls are. */
+/* The kernel faults after its launch; all waiting and later calls get the error. */
 static void a_fault_in_a_kernel__takes_the_gpu_out_and_says_so(void **state)
 {
 	struct gpu *g = open_with(&(struct gpu_options){0});

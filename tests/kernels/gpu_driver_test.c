@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a driver refuses: the stand-in, so that a test on it means something, and on a GPU the real
- * one, so that the stand-in is not stricter or more lenient than we think. */
+/* Errors of the driver: of the fake one, and with a GPU of the real one, so that the fake is
+ * neither stricter nor more lenient. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ static cuda_ptr some_memory(void)
 	return at;
 }
 
-/* Of a kernel that has nothing to fill. */
+/* Launches a kernel with nothing to fill. */
 static int launch(unsigned x, unsigned y, unsigned z, unsigned tx, unsigned ty, unsigned tz,
 		  unsigned shared)
 {
@@ -78,7 +78,7 @@ static void memory__beyond_what_was_given__is_refused(void **state)
 
 	assert_int_equal(g->api->fill(at, 1, BYTES, stream), 0);
 	assert_int_equal(g->api->stream_sync(stream), 0);
-	if (!getenv("MUSTER_GPU_TEST")) { /* whatever lies behind it, on a GPU, may be somebody's */
+	if (!getenv("MUSTER_GPU_TEST")) { /* on a real GPU the memory behind it may belong to another process */
 		assert_int_equal(g->api->fill(at + 1, 1, BYTES, stream), NO_VALUE);
 		assert_int_equal(g->api->copy_within(at, at + BYTES / 2, BYTES, stream), NO_VALUE);
 		assert_int_equal(g->api->copy_in(at, &here, sizeof here, stream), NO_VALUE);

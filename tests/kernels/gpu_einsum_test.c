@@ -102,7 +102,7 @@ static void batches_of_products__of_version_3__match_the_cpus(void **state)
 	}
 }
 
-/* Those that lie at one distance, be it none, are one call of the library's; others our own. */
+/* Products at a constant stride (or stride 0) are one library call; others use our own kernel. */
 static void batches_of_products__at_one_distance__are_the_librarys(void **state)
 {
 	static const struct {

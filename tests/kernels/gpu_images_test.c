@@ -144,7 +144,7 @@ static void one_conv_without(const char *call)
 	assert_null(fake_cuda.fail_call);
 }
 
-/* What it refuses, when it is asked or when it is told to, our own kernels do. */
+/* Shapes that the library refuses, at planning or at execution, use our own kernels. */
 static void convolutions__that_the_library_cannot__match_the_cpus(void **state)
 {
 	NEEDS_THE_STAND_IN();

@@ -227,7 +227,7 @@ static void parts__of_every_type__match_the_cpus(void **state)
 	}
 }
 
-/* A row named twice is the last one's, one that nobody names is zero. */
+/* If an index occurs twice, the last row is used; a row without an index is zero. */
 static void stitches__of_every_type__match_the_cpus(void **state)
 {
 	static const int64_t first[] = {6, 0, 2}, second[] = {2, 2, 5, 0}, bad[] = {1, -1, 2};

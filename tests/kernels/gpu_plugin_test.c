@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plug-in with an image in it, which only a machine with nvcc builds otherwise: this file
- * stands for the kernels.  And what of cuDNN needs no GPU, with the real one where it is installed.
- */
+/* The plug-in with a device image, which otherwise only a machine with nvcc builds: this file
+ * replaces the kernels. It also tests the parts of cuDNN that need no GPU, with the real library if
+ * it is installed. */
 #define muster_cuda_plugin plugin_under_test /* the stand-in has this name, too */
 #define CUDA_IMAGE         "tests/kernels/gpu_plugin_test.c"
 #include "task/device/gpu_convolution.c"

@@ -51,7 +51,7 @@ static void stateless_numbers__are_the_cpus(void **state)
 		}
 }
 
-/* By a key and a counter, which stay on the host, whatever the algorithm is called there. */
+/* Stateless ops by key and counter, which stay in host memory under any name. */
 static void numbers_from_a_key__are_the_cpus(void **state)
 {
 	static const char *const ops[] = {"StatelessRandomUniformV2", "StatelessRandomNormalV2",
@@ -78,7 +78,7 @@ static void numbers_from_a_key__are_the_cpus(void **state)
 		}
 }
 
-/* Of a range, and of all there are: whole ones, by seeds and by a key. */
+/* Integers of a range and of the full range, by seeds and by a key. */
 static void whole_numbers__are_the_cpus(void **state)
 {
 	static const struct {

@@ -125,7 +125,7 @@ static void one_product(enum mu_dtype t, const int64_t *size, unsigned form, con
 		mu_tensor_unref(&in[2]);
 }
 
-/* Of every type, size and form. */
+/* All element types, sizes and forms of indices. */
 static void all_products(void)
 {
 	static const enum mu_dtype floats[] = {MU_FLOAT, MU_DOUBLE, MU_HALF, MU_BFLOAT16};
@@ -173,7 +173,7 @@ static void products__by_our_own_kernel__match_the_cpus(void **state)
 	assert_int_equal(products(), before);
 }
 
-/* Whatever the library refuses, the product is made. */
+/* The product is computed even if the library refuses every call. */
 static void products__when_the_library_refuses__are_our_own(void **state)
 {
 	const int64_t size[3] = {9, 8, 7};

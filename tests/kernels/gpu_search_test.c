@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the GPU looks for in sorted rows, classes that it draws, and products with sparse matrices,
- * beside the CPU's. */
+/* Searches in sorted rows, draws of classes, and products with sparse matrices, compared with the
+ * CPU kernels. */
 #include <math.h>
 
 #include "tests/kernels/gpu_compare.h"
@@ -38,7 +38,7 @@ static void bounds__of_every_type__match_the_cpus(void **state)
 	}
 }
 
-/* What is not finite is never drawn, unless nothing else is there. */
+/* A class whose logit is not finite is never drawn, unless there is no other. */
 static void classes__by_seed__are_the_cpus(void **state)
 {
 	static const int64_t sizes[][3] = {{1, 1, 1}, {5, 7, 33}, {3, 4, 0},

@@ -48,7 +48,7 @@ static void pools__of_every_form__match_the_cpus(void **state)
 			compare("AvgPool3D", attrs, put_in, 1, 2);
 			compare("AvgPool3DGrad", attrs, (struct mu_tensor[]){put_in[3], put_in[2]},
 				2, 2);
-			compare("MaxPool3DGrad", attrs, put_in, 3, 2); /* whoever equals it */
+			compare("MaxPool3DGrad", attrs, put_in, 3, 2); /* all elements that equal the maximum */
 			if (!run_op(CPU, "MaxPool3D", attrs, put_in, 1, top, &n)) {
 				struct mu_tensor back[] = {put_in[0], top[0], put_in[2]};
 				compare("MaxPool3DGrad", attrs, back, 3, 2);

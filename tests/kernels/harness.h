@@ -25,7 +25,7 @@ int harness_runtime(unsigned threads, struct runtime **out, struct mu_err *err);
 int harness_prepare(struct harness *h, struct runtime *rt, struct mu_node *n, struct mu_err *err);
 void harness_input(struct harness *h, struct mu_tensor t); /* takes t */
 void harness_input_ref(struct harness *h, struct variable *v);
-/* Outputs of the run before are let go. */
+/* Releases the outputs of the previous run. */
 int harness_run(struct harness *h, struct mu_err *err);
 void harness_clear_inputs(struct harness *h);
 void harness_fini(struct harness *h);

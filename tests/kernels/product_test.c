@@ -184,7 +184,7 @@ static void products__beyond_what_blas_counts__are_refused(void **state)
 		  &err);
 }
 
-/* The core type follows the variant, whatever the environment said when the library was loaded. */
+/* The core type follows the variant, for any environment at the time the library was loaded. */
 static void core_type__of_every_variant__is_of_its_level(void **state)
 {
 	static const struct {

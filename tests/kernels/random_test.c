@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the comparison with TensorFlow cannot see of random numbers: that the families agree with
- * one another, and what is refused with which words. */
+/* Random ops beyond the comparison with TensorFlow: the families agree with each other, and errors
+ * have the right text. */
 #include "tests/test.h"
 
 #include "tests/kernels/one_runtime.h"

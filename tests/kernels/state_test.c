@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the case-by-case comparison with TensorFlow cannot see: which buffers an update shares. */
+/* Buffer sharing of updates, which the comparison with TensorFlow cannot see. */
 #include "tests/test.h"
 
 #include "tests/kernels/one_runtime.h"

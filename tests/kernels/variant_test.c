@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ZerosLike and AddN make of optionals, as gradients of branches ask it, and of what does not
- * fit together. */
+/* ZerosLike and AddN of optionals, which gradients of branches use, and of mismatched variants. */
 #include "tests/test.h"
 
 #include "task/kernels/control/tensor_list.h"

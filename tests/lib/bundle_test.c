@@ -185,7 +185,7 @@ static void write_part(const char *prefix, const char *spec, float first)
 	assert_ok(mu_bundle_finish(w, &err), &err);
 }
 
-/* In a thread's order that nobody would choose: the last block first. */
+/* Writes the blocks out of order: the last one first. */
 static void backwards(void *count, int64_t n, int64_t grain,
 		      void (*body)(void *arg, int64_t from, int64_t to), void *arg)
 {

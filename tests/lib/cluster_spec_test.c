@@ -112,7 +112,7 @@ static void tf_config__with_a_task_that_is_not_in_it__is_refused(void **state)
 		     &err, MU_INVALID_ARGUMENT, "needs a \"type\"");
 }
 
-/* The variable is named once, whatever is wrong with what it holds. */
+/* The error names the variable once, for any fault in its value. */
 static void tf_config__that_is_wrong__is_named_once(void **state)
 {
 	static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions put in place of their calls: what strangers write must end in an error, not in a crash
- * or an endless graph.  That the results are right is shown beside TensorFlow (tests/compat). */
+/* Function inlining. Malformed functions must end in an error, not in a crash or an endless graph.
+ * tests/compat compares the results with TensorFlow's. */
 #include "lib/base/pb.h"
 #include "lib/inline/inline.h"
 #include "tests/test.h"

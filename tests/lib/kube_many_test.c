@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that one thread has under way at once, at a server that answers none of them before it has
- * heard as many as it waits for. */
+/* Concurrent calls from one thread, to a server that replies only after it has received a given
+ * number of requests. */
 #include "tests/test.h"
 #include "tests/wait.h"
 
@@ -16,7 +16,7 @@
 
 enum { PATHS = 32, TRIES = 3, CONNECTIONS = 64, REQUEST = 4096, CALLS = 6, MANY = 12 };
 
-/* What is answered to a path each time that it is asked for; where nothing is said: {"n":PATH}. */
+/* The reply to each request for a path, in order; default: {"n":PATH}. */
 struct script {
 	const char *says[TRIES];
 };
@@ -44,7 +44,7 @@ struct connection {
 	int fd;
 };
 
-/* The lock is held.  What to answer; NULL: hang up. */
+/* Called with the lock held. Returns the reply; NULL: close the connection. */
 static const char *answer_to(struct server *s, int path, char *room, size_t size)
 {
 	int time = s->times[path]++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a client owes an API server: to wait as long as it is told, to ask again with a token that
- * is new, to watch with bookmarks and from where they say, and to list when history is gone. */
+/* Rules for clients of an API server: wait for Retry-After, repeat a call with a renewed token,
+ * watch with bookmarks from their version, and list again when the history is gone. */
 #include "tests/test.h"
 #include "tests/wait.h"
 

@@ -86,7 +86,7 @@ static void unpack__what_is_no_file_or_no_packing__is_refused(void **state)
 	assert_int_equal(mu_unpack_open(&f, path, MU_SPAN("BZIP2"), &err), -MU_INVALID_ARGUMENT);
 	unlink(path);
 	assert_int_equal(mu_unpack_open(&f, path, MU_SPAN(""), &err), -MU_NOT_FOUND);
-	assert_int_equal(mkfifo(path, 0600), 0); /* with nobody at its other end */
+	assert_int_equal(mkfifo(path, 0600), 0); /* without a process at its other end */
 	assert_true(mu_unpack_open(&f, path, MU_SPAN("GZIP"), &err) < 0);
 	unlink(path);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sounds written and read, and plain pictures read: whatever the file says of itself. */
+/* WAV files written and read, and BMP images read, with all kinds of wrong headers. */
 #include "lib/io/bmp.h"
 #include "lib/io/wav.h"
 #include "tests/fuzz/mutate.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cursors written and read back.  What iterators do with it is shown beside TensorFlow
- * (tests/compat). */
+/* Cursors written and read back. tests/compat compares iterators with TensorFlow's. */
 #include "tests/task/build.h"
 #include "tests/task/pipeline.h"
 

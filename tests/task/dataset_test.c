@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Iterators whose thread is busy when they go.  What pipelines give is shown beside TensorFlow
- * (tests/compat). */
+/* Iterators whose thread is busy when they are deleted. tests/compat compares the elements of
+ * pipelines with TensorFlow's. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -216,7 +216,7 @@ static void cancel_and_clear(struct mu_graph *g, const char *resource)
 
 static void an_iterator_goes__while_its_function_waits__without_waiting_for_it(void **state)
 {
-	/* the container that is cleared is not the queue's, so nobody else ends the function */
+	/* the cleared container is not the queue's, so the function keeps running */
 	cancel_and_clear(iterated(takes_from_a_queue(), "applied"), "queue");
 }
 

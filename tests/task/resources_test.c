@@ -71,7 +71,7 @@ static void reader_of_a_variable__never_sees_half_an_update(void **state)
 	void *where = mine->data;
 	pthread_mutex_unlock(&v->lock);
 	assert_true(MU_DATA(float, &before)[0] == 1);
-	pthread_mutex_lock(&v->lock); /* nobody reads now: in place */
+	pthread_mutex_lock(&v->lock); /* no reader is left: update in place */
 	assert_ok(variable_exclusive(v, &mine, &err), &err);
 	assert_ptr_equal(mine->data, where);
 	pthread_mutex_unlock(&v->lock);

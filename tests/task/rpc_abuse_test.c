@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client that writes HTTP/2 frames by hand and breaks or strains the protocol.  Whatever it
- * sends, the server stays alive, its memory stays bounded, and another client's call is answered.
- */
+/* A client that writes HTTP/2 frames by hand and violates or overloads the protocol. After anything
+ * it sends the server must be alive, its memory bounded, and another client's call answered. */
 #include "tests/test.h"
 #include "tests/wait.h"
 

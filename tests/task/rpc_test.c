@@ -324,7 +324,7 @@ static void a_peer_that_is_on_its_way_gets_the_call(void **state)
 	MU_AUTO_BUF reply = {0};
 	struct mu_err err;
 
-	/* a path that nobody has yet */
+	/* a path that does not exist yet */
 	snprintf(address, sizeof address, "unix:/tmp/muster-late-%d-%d", (int)getpid(), f->port);
 	late_address = address;
 	assert_ok(rpc_channel_open(address, &ch, &err), &err);

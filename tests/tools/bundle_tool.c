@@ -71,7 +71,8 @@ static void write_known(const char *prefix)
 	mu_bundle_writer_free(w);
 }
 
-/* "p" is [6, 130] floats, cut along its first dimension; the second is told in two spellings. */
+/* "p" is [6, 130] floats, cut along its first dimension; the second dimension is written in two
+ * ways. */
 static void write_part(const char *prefix, int half)
 {
 	struct mu_bundle_writer *w;

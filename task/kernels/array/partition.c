@@ -112,7 +112,7 @@ static int dynamic_partition(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-/* ---- DynamicStitch: inputs 0 … n-1 are indices, n … 2n-1 the rows they stand for ---- */
+/* ---- DynamicStitch: inputs 0 … n-1 are indices, n … 2n-1 the corresponding rows ---- */
 
 static int stitch_shape(const struct kernel_call *c, unsigned n, struct mu_shape *out,
 			struct mu_err *err)

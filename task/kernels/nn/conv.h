@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of NHWC tensors with HWIO filters.
  *
- * Input channels and output channels fall into `groups` equal parts; each output channel sees only
- * its own group.  One group is Conv2D, as many groups as input channels is a depthwise convolution
- * (whose filter [rows, columns, channels, multiplier] has the same bytes as [rows, columns, 1,
- * channels * multiplier]). */
+ * Input and output channels form `groups` equal parts; an output channel depends on its own group
+ * only. Conv2D has one group. A depthwise convolution has as many groups as input channels; its
+ * filter [rows, columns, channels, multiplier] has the same bytes as [rows, columns, 1, channels *
+ * multiplier]. */
 #ifndef MU_TASK_KERNELS_NN_CONV_H
 #define MU_TASK_KERNELS_NN_CONV_H
 

@@ -20,9 +20,9 @@ struct conv_direct {
 	size_t band_size;           /* bytes of the copy of a band */
 };
 
-/* Returns false for shapes that patches serve as well: groups, dilation, outputs of few columns,
- * rows that do not fit a cache, an input's gradient with strides or few channels, the gradient of a
- * large filter. */
+/* Returns false for shapes for which patches are as fast: groups, dilation, outputs of few columns,
+ * and rows that do not fit a cache. Also for an input's gradient with strides or few channels, and
+ * for the gradient of a large filter. */
 bool conv_direct_init(struct conv_direct *d, const struct conv *g, enum conv_direction direction);
 /* The output from the input, or the input's gradient from the output's. */
 int conv_direct_run(struct kernel_call *c, const struct conv_direct *d, const void *from,

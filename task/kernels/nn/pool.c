@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Max and average pooling over rows and columns, and their gradients.
  *
- * Images go to different threads.  A window's largest element is the first one in row order that
- * no later one exceeds, as in TensorFlow, so that gradients go to the same element. */
+ * Threads process different images. The maximum of a window is its first element in row order that
+ * no later one exceeds, as in TensorFlow, so gradients go to the same element. */
 #include <float.h>
 #include <limits.h>
 #include <string.h>
