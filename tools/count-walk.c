@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Entry hooks of -finstrument-functions, preloaded by tools/count-walk.  They record the functions
+ * that all threads enter from the WALK_FIRST-th call of WALK_START to the next call of WALK_END,
+ * and write their offsets in the program to WALK_OUT. */
+#include <link.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SLOTS = 1 << 16 };
+
+static _Atomic uintptr_t entered[SLOTS];
+static _Atomic int calls;
+static _Atomic enum { BEFORE, WITHIN, AFTER } state;
+static uintptr_t base, start, end;
+static int first;
+
+void __cyg_profile_func_enter(void *function, void *site);
+void __cyg_profile_func_exit(void *function, void *site);
+
+static int read_base(struct dl_phdr_info *program, size_t size, void *arg)
+{
+	base = program->dlpi_addr;
+	return 1; /* the first object is the program */
+}
+
+__attribute__((constructor)) static void read_options(void)
+{
+	char program[4096] = "";
+
+	if (readlink("/proc/self/exe", program, sizeof(program) - 1) < 0 ||
+	    strcmp(program, getenv("WALK_PROGRAM")) != 0)
+		return; /* another process of the command */
+	dl_iterate_phdr(read_base, NULL);
+	start = strtoull(getenv("WALK_START"), NULL, 16);
+	end = strtoull(getenv("WALK_END"), NULL, 16);
+	first = atoi(getenv("WALK_FIRST"));
+}
+
+static void write_offsets(void)
+{
+	FILE *f = fopen(getenv("WALK_OUT"), "w");
+
+	for (int i = 0; f && i < SLOTS; i++)
+		if (entered[i])
+			fprintf(f, "0x%lx\n", (unsigned long)entered[i]);
+	if (f)
+		fclose(f);
+}
+
+void __cyg_profile_func_enter(void *function, void *site)
+{
+	uintptr_t at = (uintptr_t)function - base, empty = 0;
+
+	if (state == WITHIN && at == end) {
+		state = AFTER;
+		write_offsets();
+	}
+	if (at == start && atomic_fetch_add(&calls, 1) + 1 == first)
+		state = WITHIN;
+	for (uintptr_t i = at % SLOTS; state == WITHIN; i = (i + 1) % SLOTS, empty = 0)
+		if (atomic_compare_exchange_strong(&entered[i], &empty, at) || empty == at)
+			return;
+}
+
+void __cyg_profile_func_exit(void *function, void *site)
+{
+}
