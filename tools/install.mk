@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 # What a program that is built elsewhere needs: the public headers with all that they include, one
 # library, and a .pc file that says how to link it.
 PUBLIC_HEADERS = $(wildcard include/muster/*.h) task/server.h $(addprefix lib/, \
-  base/log.h cluster/cluster_spec.h io/bundle.h io/checkpoint_state.h io/event_writer.h)
+  base/log.h checkpoint/bundle.h checkpoint/checkpoint_state.h cluster/cluster_spec.h io/event_writer.h)
 
 $(B)/libmuster.a: $(call lib,$(CLIENT_PARTS))
 	@rm -f $@
