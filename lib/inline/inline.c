@@ -133,12 +133,6 @@ static unsigned call_of(const struct mu_node *n)
 	return i;
 }
 
-bool mu_graph_is_call(const struct mu_graph *g, const struct mu_node *n)
-{
-	return g->library && (call_of(n) < MU_COUNT(calls) ||
-			      (!mu_op_find(n->op) && mu_library_find(g->library, n->op)));
-}
-
 static int expand(struct inliner *x, struct mu_node *n, bool *was)
 {
 	unsigned n_types, i = call_of(n);

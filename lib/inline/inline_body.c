@@ -124,7 +124,7 @@ static int link_copy(struct inliner *x, const struct call_site *s, const struct 
 	if (rc)
 		return rc;
 	mu_node_set_inputs(x->g, n->user, in, n->n_inputs, in + n->n_inputs, n->n_controls);
-	if (!inner && s->after)
+	if (s->after && (!inner || mu_graph_is_call(x->g, n->user)))
 		mu_node_add_control(x->g, n->user, s->after);
 	return 0;
 }

@@ -14,7 +14,24 @@ static void encoded_free(struct mu_object *o)
 	free(e);
 }
 
-static const struct mu_object_type encoded_type = {.name = "saved object", .free = encoded_free};
+/* Of the formats that clients can write into a graph, only a number has zeros. */
+static int encoded_zeros(const struct mu_object *o, struct mu_object **out, struct mu_err *err)
+{
+	const struct mu_encoded *e = MU_CONTAINER(o, const struct mu_encoded, object);
+	struct mu_buf zero = {0};
+
+	if (strcmp(e->kind, "int"))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "No unary variant unary_op function found for op ZEROS_LIKE Variant "
+			       "type_name: %.80s",
+			       e->kind);
+	mu_buf_put(&zero, (const char[sizeof(int32_t)]){0}, sizeof(int32_t));
+	*out = mu_encoded_new(mu_span_of(e->kind), &zero);
+	return 0;
+}
+
+static const struct mu_object_type encoded_type = {
+    .name = "saved object", .free = encoded_free, .zeros = encoded_zeros};
 
 struct mu_object *mu_encoded_new(struct mu_span kind, struct mu_buf *bytes)
 {

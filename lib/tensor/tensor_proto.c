@@ -25,7 +25,8 @@ static const struct list_form forms[MU_DT_COUNT] = {
     [MU_QINT16] = {7, MU_PB_VARINT, 1},  [MU_QUINT16] = {7, MU_PB_VARINT, 1},
     [MU_UINT16] = {7, MU_PB_VARINT, 1},  [MU_COMPLEX128] = {12, MU_PB_FIXED64, 2},
     [MU_HALF] = {13, MU_PB_VARINT, 1},   [MU_RESOURCE] = {14, MU_PB_BYTES, 1},
-    [MU_UINT32] = {16, MU_PB_VARINT, 1}, [MU_UINT64] = {17, MU_PB_VARINT, 1},
+    [MU_VARIANT] = {15, MU_PB_BYTES, 1}, [MU_UINT32] = {16, MU_PB_VARINT, 1},
+    [MU_UINT64] = {17, MU_PB_VARINT, 1},
 };
 
 static int fail_truncated(struct mu_err *err, const char *what)
@@ -287,6 +288,20 @@ static int fill_handles(struct mu_tensor *t, struct mu_span proto, struct mu_err
 	return 0;
 }
 
+static int fill_objects(struct mu_tensor *t, struct mu_span proto, struct mu_err *err)
+{
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_pb_field f;
+	struct mu_object **to = t->data;
+	int rc;
+
+	while (mu_pb_next(&m, &f))
+		if (f.number == F_VARIANT && f.type == MU_PB_BYTES &&
+		    (rc = mu_encoded_parse(to++, f.bytes, err)))
+			return rc;
+	return 0;
+}
+
 /* Repeats the last value to fill the shape; without values the elements are zero. */
 static int repeat_last(struct mu_tensor *t, int64_t have, struct mu_err *err)
 {
@@ -329,17 +344,18 @@ static int fill_from_lists(struct mu_tensor *t, struct mu_span proto, struct mu_
 	int64_t values, have;
 	int rc;
 
-	if (!form->per_element) /* MU_VARIANT, which has no list */
-		return mu_fail(err, MU_UNIMPLEMENTED,
-			       "variant tensors (lists, datasets) cannot leave their task");
 	values = count_values(proto, form);
 	have = values / form->per_element;
 	if (values % form->per_element || have > t->shape.count)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "too many values, %lld, for a tensor of shape %s and type %s",
 			       (long long)values, mu_shape_str(&t->shape), mu_dtype_name(t->dtype));
+	if (t->dtype == MU_VARIANT && have < t->shape.count)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "variant tensors (lists, datasets) cannot leave their task");
 	rc = t->dtype == MU_STRING     ? fill_strings(t, proto)
 	     : t->dtype == MU_RESOURCE ? fill_handles(t, proto, err)
+	     : t->dtype == MU_VARIANT  ? fill_objects(t, proto, err)
 				       : fill_plain(t, proto, form, err);
 	return rc ? rc : repeat_last(t, have, err);
 }

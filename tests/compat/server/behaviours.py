@@ -57,6 +57,11 @@ def gradients():
     compare_each("gradients", *both(lambda c: c.run("gradients")))
 
 
+def tied_loops():
+    """loops tied by control edges and by state, For over functions, variants"""
+    compare_each("tied loops", *both(lambda c: c.run("tied_loops")))
+
+
 def mixed():
     """the same where one task is of the other kind: ours among stock's, stock's among ours"""
     stock = None
@@ -105,4 +110,4 @@ def leaves_open():
         raise Different(f"the trainer says {said!r}")
 
 
-CASES = [sessions, lifetimes, raw, loops, gradients, mixed, servers, several_cpus, cluster_specs, joins, leaves_open]
+CASES = [sessions, lifetimes, raw, loops, gradients, tied_loops, mixed, servers, several_cpus, cluster_specs, joins, leaves_open]
