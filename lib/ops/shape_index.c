@@ -95,6 +95,7 @@ int shape_strided_slice(struct mu_shape_ctx *c, struct mu_err *err)
 	if (in->rank < 0 || spec->rank != 1 || spec->dim[0] < 0 || spec->dim[0] > 2 * MU_MAX_RANK)
 		return 0;
 	int n = (int)spec->dim[0];
+	ellipsis &= ((int64_t)1 << n) - 1;
 	for (int i = 0; i < n; i++)
 		used += !((add | ellipsis) >> i & 1);
 	if (used > in->rank)

@@ -334,6 +334,7 @@ def strided():
     yield case([0, -1], [4, -6], [1, -2])
     yield case([0, 0], [0, 2], [1, 1], ellipsis_mask=1)
     yield case([0, 0, 1], [0, 0, 3], [1, 1, 1], ellipsis_mask=2, begin_mask=1, end_mask=1)
+    yield case([1], [3], [1], ellipsis_mask=2)
     yield case([0, 0], [0, 0], [1, 1], new_axis_mask=1, begin_mask=2, end_mask=2)
     yield case([5, 0], [9, 2], [1, 1])
     yield case([4], [5], [1], shrink_axis_mask=1)

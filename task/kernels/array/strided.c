@@ -28,6 +28,7 @@ static int strided_read_spec(struct spec *s, const struct kernel_call *c, unsign
 	if (s->ellipsis & (s->ellipsis - 1))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Multiple ellipses in slice spec not allowed");
+	s->ellipsis &= ((int64_t)1 << s->n) - 1; /* an ellipsis behind the last entry is none */
 	return 0;
 }
 
