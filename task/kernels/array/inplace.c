@@ -11,10 +11,7 @@ static int check_inplace(const struct kernel_call *c, int64_t *row, struct mu_er
 {
 	const struct mu_shape *x = &kernel_in(c, 0)->shape, *at = &kernel_in(c, 1)->shape,
 			      *v = &kernel_in(c, 2)->shape;
-	int rc;
 
-	if ((rc = args_type(c, 1, MU_INT32, err)) || (rc = args_same_type(c, 0, 2, err)))
-		return rc;
 	if (at->rank != 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "i must be a vector. %s",
 			       mu_shape_str(at));

@@ -59,8 +59,6 @@ static int join(struct kernel_call *c, unsigned from, unsigned n, int64_t axis, 
 	int at = (int)(axis < 0 ? axis + first->rank : axis);
 	for (unsigned i = 0; i < n; i++) {
 		const struct mu_shape *s = &kernel_in(c, from + i)->shape;
-		if ((rc = args_same_type(c, from, from + i, err)))
-			return rc;
 		int d = 0; /* the first that differs and may not */
 		while (s->rank == first->rank && d < s->rank &&
 		       (d == at || s->dim[d] == first->dim[d]))
@@ -153,8 +151,6 @@ static int pack(struct kernel_call *c, struct mu_err *err)
 			       (long long)axis, -(first->rank + 1), first->rank + 1);
 	int at = (int)(axis < 0 ? axis + first->rank + 1 : axis);
 	for (unsigned i = 0; i < c->n_in; i++) {
-		if ((rc = args_same_type(c, 0, i, err)))
-			return rc;
 		if (!mu_shape_eq(first, &kernel_in(c, i)->shape))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "Shapes of all inputs must match: values[0].shape = %s != "

@@ -215,8 +215,7 @@ static int one_hot(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = args_is_int(c, 0, err)) || (rc = args_int(c, 1, &depth, err)) ||
-	    (rc = args_same_type(c, 2, 3, err)))
+	if ((rc = args_int(c, 1, &depth, err)))
 		return rc;
 	if (kernel_in(c, 2)->shape.rank || kernel_in(c, 3)->shape.rank || depth < 0 || axis < -1 ||
 	    axis > in->shape.rank)
@@ -245,7 +244,7 @@ static int invert_permutation(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = args_is_int(c, 0, err)) || (rc = args_rank(c, 0, 1, err)) ||
+	if ((rc = args_rank(c, 0, 1, err)) ||
 	    (rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)))
 		return rc;
 	int64_t n = in->shape.count;

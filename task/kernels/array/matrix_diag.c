@@ -130,8 +130,7 @@ static int matrix_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "diagonal must be at least 1-dim, received shape: []");
 	int64_t longest = s->dim[s->rank - 1];
-	if (v3 && ((rc = read_align(c, &b, err)) || (rc = read_k(c, 1, &b, err)) ||
-		   (rc = args_same_type(c, 0, 4, err))))
+	if (v3 && ((rc = read_align(c, &b, err)) || (rc = read_k(c, 1, &b, err))))
 		return rc;
 	bool many = b.to != b.from;
 	if (v3 && kernel_in(c, 4)->shape.count != 1)
@@ -182,7 +181,7 @@ static int diag_part(struct kernel_call *c, bool v3, struct mu_err *err)
 	struct band b = {0};
 	int rc;
 
-	if ((rc = read_matrix(c, v3, 1, &b, err)) || (v3 && (rc = args_same_type(c, 0, 2, err))))
+	if ((rc = read_matrix(c, v3, 1, &b, err)))
 		return rc;
 	if (v3 && kernel_in(c, 2)->shape.count != 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "padding_value must be a scalar");
@@ -205,7 +204,7 @@ static int set_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 	struct band b = {0};
 	int rc;
 
-	if ((rc = read_matrix(c, v3, 2, &b, err)) || (rc = args_same_type(c, 0, 1, err)))
+	if ((rc = read_matrix(c, v3, 2, &b, err)))
 		return rc;
 	bool many = b.to != b.from;
 	int keep = shape.rank - 2;

@@ -27,10 +27,7 @@ static int64_t reflect(int64_t at, int64_t before, int64_t n, int64_t skip)
 static int check_paddings(const struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *p = kernel_in(c, 1);
-	int rc = args_is_int(c, 1, err);
 
-	if (rc)
-		return rc;
 	if (p->shape.rank != 2 || p->shape.dim[1] != 2 || p->shape.dim[0] != in->shape.rank)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "paddings must be a matrix with 2 columns and a row for each "

@@ -44,10 +44,7 @@ static int64_t count_from(const struct mu_shape *s, int d)
 static int count_parts(const struct kernel_call *c, int64_t *counts, struct mu_err *err)
 {
 	const struct mu_tensor *data = kernel_in(c, 0), *parts = kernel_in(c, 1);
-	int rc = args_type(c, 1, MU_INT32, err);
 
-	if (rc)
-		return rc;
 	if (!starts_with(&data->shape, &parts->shape))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "data.shape must start with partitions.shape, got data.shape = %s, "
@@ -119,13 +116,9 @@ static int stitch_shape(const struct kernel_call *c, unsigned n, struct mu_shape
 {
 	const struct mu_shape *first = &kernel_in(c, n)->shape;
 	int64_t top = -1;
-	int rc;
 
 	for (unsigned k = 0; k < n; k++) {
 		const struct mu_tensor *idx = kernel_in(c, k), *data = kernel_in(c, n + k);
-		if ((rc = args_type(c, k, MU_INT32, err)) ||
-		    (rc = args_same_type(c, n, n + k, err)))
-			return rc;
 		for (int64_t i = 0; i < idx->shape.count; i++) {
 			int32_t at = MU_DATA(int32_t, idx)[i];
 			if (at < 0)

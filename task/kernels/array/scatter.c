@@ -60,7 +60,7 @@ static int scatter(struct kernel_call *c, int op, struct mu_err *err)
 	VARIABLES_AUTO vs = {0};
 	int rc;
 
-	if ((rc = args_is_int(c, 1, err)) || (rc = variables_lock(c, 1, &vs, err)) ||
+	if ((rc = variables_lock(c, 1, &vs, err)) ||
 	    (rc = scatter_rows(vs.t[0], kernel_in(c, 1), kernel_in(c, 2), op, err)))
 		return rc;
 	variable_forward(c);
@@ -111,7 +111,7 @@ int check_unsorted_segment(const struct kernel_call *c, struct mu_shape *shape, 
 	int64_t n;
 	int rc;
 
-	if ((rc = args_is_int(c, 1, err)) || (rc = args_int(c, 2, &n, err)))
+	if ((rc = args_int(c, 2, &n, err)))
 		return rc;
 	bool fits = ids->shape.rank <= data->shape.rank;
 	for (int d = 0; fits && d < ids->shape.rank; d++)

@@ -93,7 +93,7 @@ static int by_row(struct kernel_call *c, struct mu_err *err)
 	int64_t row;
 	int rc;
 
-	if ((rc = args_is_int(c, 1, err)) || (rc = variables_lock(c, 1, &vs, err)) ||
+	if ((rc = variables_lock(c, 1, &vs, err)) ||
 	    (rc = check_scatter(vs.t[0], &indices->shape, updates, &row, err)) ||
 	    (rc = scatter_gpu_put(c, vs.t[0], indices, updates, indices->shape.count, 1, row, err)))
 		return rc;

@@ -204,10 +204,8 @@ static int pad(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape = mu_shape_scalar();
 	struct mu_tensor *out;
 	struct view v;
-	int rc = args_is_int(c, 1, err);
+	int rc;
 
-	if (rc)
-		return rc;
 	if (p->shape.rank != 2 || p->shape.dim[0] != in->shape.rank || p->shape.dim[1] != 2)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "paddings must be a matrix with 2 columns and a row for each "
@@ -224,7 +222,7 @@ static int pad(struct kernel_call *c, struct mu_err *err)
 		if ((rc = mu_shape_push(&shape, d, err)))
 			return rc;
 	}
-	if (c->n_in > 2 && ((rc = args_same_type(c, 0, 2, err)) || (rc = args_rank(c, 2, 0, err))))
+	if (c->n_in > 2 && ((rc = args_rank(c, 2, 0, err))))
 		return rc;
 	if ((rc = move_out(c, 0, in->dtype, &shape, &out, err)) ||
 	    (rc = move_fill(out, c->n_in > 2 ? kernel_in(c, 2) : NULL, err)))

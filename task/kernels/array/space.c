@@ -19,10 +19,7 @@ struct blocks {
 static int read_edges(const struct kernel_call *c, unsigned i, struct blocks *b, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, i);
-	int rc = args_is_int(c, i, err);
 
-	if (rc)
-		return rc;
 	if (t->shape.rank != 2 || t->shape.dim[0] != b->n || t->shape.dim[1] != 2)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "paddings or crops must have shape [%d, 2] instead of %s", b->n,

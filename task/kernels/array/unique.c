@@ -116,8 +116,7 @@ static int list_diff(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	if ((rc = args_rank(c, 0, 1, err)) || (rc = args_rank(c, 1, 1, err)) ||
-	    (rc = args_same_type(c, 0, 1, err)) || (rc = index_type(c, &index, err)) ||
-	    (rc = unique_check_type(x, err)))
+	    (rc = index_type(c, &index, err)) || (rc = unique_check_type(x, err)))
 		return rc;
 	MU_AUTO_FREE int64_t *kept = malloc((size_t)(x->shape.count + 1) * sizeof *kept);
 	if (!kept)

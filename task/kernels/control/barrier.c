@@ -184,8 +184,7 @@ static int check_values(const struct kernel_call *c, const struct barrier *b, un
 	struct mu_shape element;
 	int rc;
 
-	if ((rc = args_type(c, 1, MU_STRING, err)) ||
-	    (rc = args_type(c, 2, b->ready->spec.type[component], err)))
+	if ((rc = args_type(c, 2, b->ready->spec.type[component], err)))
 		return rc;
 	if (keys->shape.count && !values->shape.count)
 		return mu_fail(err, MU_INVALID_ARGUMENT,

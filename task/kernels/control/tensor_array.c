@@ -465,7 +465,7 @@ static int tensor_array_gather(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = args_is_int(c, 1, err)) || (rc = tensor_array_hold(c, &a, err)) ||
+	if ((rc = tensor_array_hold(c, &a, err)) ||
 	    (rc = take_pile(c, a, kernel_in(c, 1), &p, err)))
 		return rc;
 	const struct mu_pshape *element = &a->element;
@@ -523,7 +523,7 @@ static int tensor_array_scatter(struct kernel_call *c, struct mu_err *err)
 	HELD *a = NULL;
 	int rc;
 
-	if ((rc = args_is_int(c, 1, err)) || (rc = tensor_array_hold(c, &a, err)))
+	if ((rc = tensor_array_hold(c, &a, err)))
 		return rc;
 	if (indices->shape.rank != 1 || value->shape.rank < 1 ||
 	    indices->shape.count != value->shape.dim[0])
@@ -545,7 +545,7 @@ static int tensor_array_split(struct kernel_call *c, struct mu_err *err)
 	int64_t at = 0;
 	int rc;
 
-	if ((rc = args_is_int(c, 2, err)) || (rc = tensor_array_hold(c, &a, err)))
+	if ((rc = tensor_array_hold(c, &a, err)))
 		return rc;
 	if (value->shape.rank < 1 || lengths->shape.rank != 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT,

@@ -99,7 +99,7 @@ static int tensor_list_split(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	if ((rc = need_rows(t, err)) || (rc = list_element_shape(c, 1, &shape, err)) ||
-	    (rc = args_is_int(c, 2, err)) || (rc = args_rank(c, 2, 1, err)))
+	    (rc = args_rank(c, 2, 1, err)))
 		return rc;
 	struct list *l = list_new(t->dtype, &shape, lengths->shape.count);
 	for (int64_t i = 0; i < l->n && !rc; i++) {
@@ -266,7 +266,7 @@ static int scatter_into(struct kernel_call *c, struct mu_err *err)
 	struct list *l;
 	int rc;
 
-	if ((rc = args_is_int(c, 2, err)) || (rc = list_own(c, &l, err)))
+	if ((rc = list_own(c, &l, err)))
 		return rc;
 	return list_give(c, l, put_rows(c, l, kernel_in(c, 1), kernel_in(c, 2), err), err);
 }
@@ -278,7 +278,7 @@ static int tensor_list_scatter(struct kernel_call *c, struct mu_err *err)
 	int64_t n = -1;
 	int rc;
 
-	if ((rc = args_is_int(c, 1, err)) || (rc = list_element_shape(c, 2, &shape, err)) ||
+	if ((rc = list_element_shape(c, 2, &shape, err)) ||
 	    (c->n_in > 3 && (rc = args_int(c, 3, &n, err))))
 		return rc;
 	if (n > MAX_LIST || n < -1)
@@ -407,7 +407,7 @@ static int tensor_list_gather(struct kernel_call *c, struct mu_err *err)
 	const struct list *l;
 	int rc;
 
-	if ((rc = list_see(c, &l, err)) || (rc = args_is_int(c, 1, err)))
+	if ((rc = list_see(c, &l, err)))
 		return rc;
 	return stack_rows(c, l, 2, kernel_in(c, 1), err);
 }

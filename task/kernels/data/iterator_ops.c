@@ -378,10 +378,8 @@ static int to_string(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_BUF b = {0};
 	struct mu_tensor t;
-	int rc = args_type(c, 0, MU_RESOURCE, err);
+	int rc;
 
-	if (rc)
-		return rc;
 	mu_tensor_write(&b, kernel_in(c, 0));
 	if (!(rc = mu_tensor_string(&t, b.data, b.len, err)))
 		kernel_out_take(c, 0, t);
@@ -391,10 +389,7 @@ static int to_string(struct kernel_call *c, struct mu_err *err)
 static int from_string(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_tensor t;
-	int rc = args_type(c, 0, MU_STRING, err);
 
-	if (rc)
-		return rc;
 	const struct mu_string *s = kernel_in(c, 0)->data;
 	if (kernel_in(c, 0)->shape.count != 1 ||
 	    mu_tensor_parse(&t, (struct mu_span){s->data ? s->data : "", s->len}, NULL))

@@ -128,9 +128,8 @@ int variant_add_all(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor sum = mu_tensor_ref(kernel_in(c, 0)), next;
 
 	for (unsigned i = 1; i < c->n_in; i++) {
-		int rc = args_same_type(c, 0, i, err);
-		if (rc || (rc = args_same_shape(c, 0, i, err)) ||
-		    (rc = variant_add(&next, &sum, kernel_in(c, i), err))) {
+		int rc = args_same_shape(c, 0, i, err);
+		if (rc || (rc = variant_add(&next, &sum, kernel_in(c, i), err))) {
 			mu_tensor_unref(&sum);
 			return rc;
 		}

@@ -79,8 +79,7 @@ static int check_drawing(const struct kernel_call *c, struct mu_err *err)
 	enum mu_dtype t = kernel_in(c, 0)->dtype;
 	int rc;
 
-	if ((rc = args_rank(c, 0, 4, err)) || (rc = args_rank(c, 1, 3, err)) ||
-	    (rc = args_type(c, 1, MU_FLOAT, err)))
+	if ((rc = args_rank(c, 0, 4, err)) || (rc = args_rank(c, 1, 3, err)))
 		return rc;
 	if (t != MU_FLOAT && t != MU_HALF)
 		return mu_fail(err, MU_UNIMPLEMENTED, "no boxes are drawn into %s",
@@ -94,7 +93,7 @@ static int check_drawing(const struct kernel_call *c, struct mu_err *err)
 			       mu_shape_str(in));
 	if (c->n_in < 3)
 		return 0;
-	if ((rc = args_rank(c, 2, 2, err)) || (rc = args_type(c, 2, MU_FLOAT, err)))
+	if ((rc = args_rank(c, 2, 2, err)))
 		return rc;
 	if (kernel_in(c, 2)->shape.dim[1] < in->dim[3])
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -276,7 +275,7 @@ static int boxes_read_how(const struct kernel_call *c, struct parting *k, struct
 	k->attempts = args_attr_int(c->node, "max_attempts", 100);
 	k->covered = args_attr_float(c->node, "min_object_covered", 0.1f);
 	if (c->n_in > 2) {
-		if ((rc = args_type(c, 2, MU_FLOAT, err)) || (rc = args_rank(c, 2, 0, err)))
+		if ((rc = args_rank(c, 2, 0, err)))
 			return rc;
 		k->covered = *MU_DATA(float, kernel_in(c, 2));
 	}
@@ -330,10 +329,7 @@ static int read_marked(const struct kernel_call *c, struct parting *k, struct mu
 {
 	const struct mu_tensor *b = kernel_in(c, 1);
 	bool whole = args_attr_bool(c->node, "use_image_if_no_bounding_boxes", false);
-	int rc;
 
-	if ((rc = args_type(c, 1, MU_FLOAT, err)))
-		return rc;
 	if (b->shape.count && (b->shape.rank != 3 || b->shape.dim[2] != SIDES))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "input boxes must be 3-dimensional [batch, num_boxes, coords], not "

@@ -83,9 +83,9 @@ static int image_read_how(const struct kernel_call *c, struct jpeg_reading *how,
 	int64_t channels = args_attr_int(c->node, "channels", 0);
 	int64_t ratio = args_attr_int(c->node, "ratio", 1);
 	const char *method = args_attr_string(c->node, "dct_method", "");
-	int rc = args_type(c, 0, MU_STRING, err);
+	int rc;
 
-	if (rc || (rc = args_rank(c, 0, 0, err)))
+	if ((rc = args_rank(c, 0, 0, err)))
 		return rc;
 	if (channels != 0 && channels != 1 && channels != 3)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -181,8 +181,6 @@ static int decode_from_png(struct kernel_call *c, struct mu_err *err)
 	struct mu_png png;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_STRING, err)))
-		return rc;
 	if (kernel_in(c, 0)->shape.rank)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "`contents` must be scalar but got shape%s",
@@ -207,9 +205,9 @@ static int decode_from_png(struct kernel_call *c, struct mu_err *err)
 
 static int decode_bmp(struct kernel_call *c, struct mu_err *err)
 {
-	int rc = args_type(c, 0, MU_STRING, err);
+	int rc;
 
-	if (rc || (rc = args_rank(c, 0, 0, err)))
+	if ((rc = args_rank(c, 0, 0, err)))
 		return rc;
 	if (!is_bmp(c))
 		return unknown_format(c, err);
@@ -259,7 +257,7 @@ static int extract_shape(struct kernel_call *c, struct mu_err *err)
 	struct jpeg_shape s;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = args_rank(c, 0, 0, err)))
+	if ((rc = args_rank(c, 0, 0, err)))
 		return rc;
 	if (t != MU_INT32 && t != MU_INT64)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "a shape is int32 or int64");
@@ -314,10 +312,8 @@ static int write_jpeg(struct kernel_call *c, const struct jpeg_writing *how, int
 	const struct mu_tensor *in = kernel_in(c, 0);
 	MU_AUTO_BUF b = {0};
 	struct mu_tensor t;
-	int rc = args_type(c, 0, MU_UINT8, err);
+	int rc;
 
-	if (rc)
-		return rc;
 	if (in->shape.rank != 3 || (in->shape.dim[2] != 1 && in->shape.dim[2] != 3) ||
 	    (format && format != in->shape.dim[2]) || how->quality < 0 || how->quality > 100)
 		return mu_fail(err, MU_INVALID_ARGUMENT,

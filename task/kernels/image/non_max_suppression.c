@@ -160,7 +160,7 @@ static int read_scalar(const struct kernel_call *c, unsigned i, float *out, stru
 {
 	int rc;
 
-	if ((rc = args_type(c, i, MU_FLOAT, err)) || (rc = args_rank(c, i, 0, err)))
+	if ((rc = args_rank(c, i, 0, err)))
 		return rc;
 	*out = *MU_DATA(float, kernel_in(c, i));
 	return 0;
@@ -171,7 +171,7 @@ static int read_most(const struct kernel_call *c, unsigned i, int64_t *out, stru
 {
 	int rc;
 
-	if ((rc = args_type(c, i, MU_INT32, err)) || (rc = args_int(c, i, out, err)))
+	if ((rc = args_int(c, i, out, err)))
 		return rc;
 	if (*out < 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "output size must be non-negative");
@@ -193,8 +193,7 @@ static int read_inputs(const struct kernel_call *c, struct suppression *s, struc
 	for (unsigned i = 3; i < c->n_in && i < 3 + MU_COUNT(more); i++)
 		if ((rc = read_scalar(c, i, more[i - 3], err)))
 			return rc;
-	if ((rc = args_type(c, 0, MU_FLOAT, err)) || (rc = args_type(c, 1, MU_FLOAT, err)) ||
-	    (rc = args_rank(c, 0, 2, err)) || (rc = args_rank(c, 1, 1, err)))
+	if ((rc = args_rank(c, 0, 2, err)) || (rc = args_rank(c, 1, 1, err)))
 		return rc;
 	s->n = of->shape.dim[0];
 	s->step = of->shape.dim[1];
@@ -288,8 +287,7 @@ static int read_combined(const struct kernel_call *c, struct combined *k, struct
 	const struct mu_shape *b = &kernel_in(c, 0)->shape, *s = &kernel_in(c, 1)->shape;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_FLOAT, err)) || (rc = args_type(c, 1, MU_FLOAT, err)) ||
-	    (rc = args_rank(c, 0, 4, err)) || (rc = args_rank(c, 1, 3, err)) ||
+	if ((rc = args_rank(c, 0, 4, err)) || (rc = args_rank(c, 1, 3, err)) ||
 	    (rc = args_rank(c, 2, 0, err)) || (rc = args_rank(c, 3, 0, err)) ||
 	    (rc = read_most(c, 2, &k->a_class, err)) || (rc = read_most(c, 3, &k->total, err)) ||
 	    (rc = read_scalar(c, 4, &k->similar, err)) || (rc = read_scalar(c, 5, &k->least, err)))

@@ -204,9 +204,9 @@ static int read_pictures(const struct kernel_call *c, struct resize *r, const ch
 
 static int read_size_input(const struct kernel_call *c, int64_t *size, struct mu_err *err)
 {
-	int n = 0, rc = args_type(c, 1, MU_INT32, err);
+	int n = 0, rc = args_rank(c, 1, 1, err);
 
-	if (rc || (rc = args_rank(c, 1, 1, err)))
+	if (rc)
 		return rc;
 	if (kernel_in(c, 1)->shape.count != 2)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "shape_t must have two elements: %s",
@@ -389,8 +389,7 @@ static int back_to_picture(struct kernel_call *c, struct mu_err *err)
 	struct resize r = {0};
 	int rc;
 
-	if ((rc = read_pictures(c, &r, "input_grad", err)) ||
-	    (rc = args_type(c, 0, MU_FLOAT, err)) || (rc = args_rank(c, 1, 4, err)) ||
+	if ((rc = read_pictures(c, &r, "input_grad", err)) || (rc = args_rank(c, 1, 4, err)) ||
 	    (rc = need_sums(c, image->dtype, err)))
 		return rc;
 	if (image->shape.dim[0] != r.images || image->shape.dim[3] != r.depth)

@@ -49,8 +49,7 @@ static int decode_csv(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_FREE struct mu_tensor **out = mu_xcalloc(c->n_out + 1, sizeof *out);
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_STRING, err)) ||
-	    (rc = decode_csv_read_columns(c->node, k, err)))
+	if ((rc = decode_csv_read_columns(c->node, k, err)))
 		return rc;
 	if (c->n_in != c->n_out + 1 || (k->n_select && k->n_select != (int)c->n_out))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -77,8 +76,7 @@ static int string_to_number(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_STRING, err)) ||
-	    (rc = kernel_out(c, 0, type, &kernel_in(c, 0)->shape, &out, err)))
+	if ((rc = kernel_out(c, 0, type, &kernel_in(c, 0)->shape, &out, err)))
 		return rc;
 	for (int64_t i = 0; i < out->shape.count; i++) {
 		const struct mu_string *s = &MU_DATA(struct mu_string, kernel_in(c, 0))[i];

@@ -52,7 +52,7 @@ static int write_file(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_FREE char *path = NULL;
 	int rc;
 
-	if ((rc = args_string(c, 0, &path, err)) || (rc = args_type(c, 1, MU_STRING, err)))
+	if ((rc = args_string(c, 0, &path, err)))
 		return rc;
 	if (kernel_in(c, 1)->shape.count != 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Contents tensor must be scalar");
@@ -73,7 +73,7 @@ static int matching_files(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
 	glob_t found = {0};
-	int rc = args_type(c, 0, MU_STRING, err);
+	int rc = 0;
 
 	for (int64_t i = 0; !rc && i < in->shape.count; i++) {
 		const struct mu_string *s = &MU_DATA(struct mu_string, in)[i];
@@ -140,10 +140,7 @@ static int decode_raw(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	size_t len = 0;
-	int rc = args_type(c, 0, MU_STRING, err);
 
-	if (rc)
-		return rc;
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		struct mu_span s = elems_span(in, i);
 		if (i && s.len != len)
@@ -161,8 +158,7 @@ static int decode_padded_raw(struct kernel_call *c, struct mu_err *err)
 	int64_t length;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = args_rank(c, 1, 0, err)) ||
-	    (rc = args_int(c, 1, &length, err)))
+	if ((rc = args_rank(c, 1, 0, err)) || (rc = args_int(c, 1, &length, err)))
 		return rc;
 	if (length <= 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT,

@@ -483,7 +483,7 @@ static int parse_sequence_v2(struct kernel_call *c, struct mu_err *err)
 	for (unsigned i = 0; i < PARTS * FEATURE_KINDS && !rc; i++)
 		rc = keys_of(c, &q, V2_KEYS + i, 1, &a.keys[i / FEATURE_KINDS][i % FEATURE_KINDS],
 			     err);
-	if (rc || (rc = args_type(c, V2_MAY_LACK, MU_BOOL, err)))
+	if (rc)
 		return rc;
 	if (kernel_in(c, V2_MAY_LACK)->shape.count != a.keys[OF_LISTS][FEATURE_DENSE].n)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -509,7 +509,7 @@ static int parse_single_sequence(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	parse_sequence_start(&q, false);
-	if ((rc = args_rank(c, 0, 0, err)) || (rc = args_type(c, 1, MU_STRING, err)))
+	if ((rc = args_rank(c, 0, 0, err)))
 		return rc;
 	for (unsigned i = 0; i < PARTS * FEATURE_RAGGED; i++) {
 		static const char *const numbers[] = {"Ncontext_sparse", "Ncontext_dense",

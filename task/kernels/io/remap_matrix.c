@@ -13,7 +13,7 @@ static int check_remapping(const struct kernel_call *c, unsigned in, int64_t wan
 	const struct mu_tensor *t = kernel_in(c, in);
 	int rc = 0;
 
-	if ((rc = args_type(c, in, MU_INT64, err)) || (rc = args_rank(c, in, 1, err)))
+	if ((rc = args_rank(c, in, 1, err)))
 		return rc;
 	if (t->shape.count != want)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -89,8 +89,7 @@ static int load_and_remap(struct kernel_call *c, struct mu_err *err)
 	if (rows < 0 || cols < 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "num_rows must be >= 0 and num_cols >= 1");
 	if ((rc = args_string(c, 0, &path, err)) || (rc = args_string(c, 1, &name, err)) ||
-	    (rc = args_type(c, 4, MU_FLOAT, err)) || (rc = mu_bundle_open(&b, path, err)) ||
-	    (rc = mu_bundle_read(b, name, &old, err)))
+	    (rc = mu_bundle_open(&b, path, err)) || (rc = mu_bundle_read(b, name, &old, err)))
 		return rc;
 	if (old.shape.rank != 2 || old.dtype != MU_FLOAT)
 		return mu_fail(err, MU_INVALID_ARGUMENT,

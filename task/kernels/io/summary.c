@@ -34,10 +34,7 @@ static int scalar_summary(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *tags = kernel_in(c, 0), *values = kernel_in(c, 1);
 	MU_AUTO_BUF b = {0};
-	int rc = args_type(c, 0, MU_STRING, err);
 
-	if (rc)
-		return rc;
 	if (!mu_shape_eq(&tags->shape, &values->shape) &&
 	    !(tags->shape.count == 1 && values->shape.count == 1))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -61,10 +58,7 @@ static int scalar_summary(struct kernel_call *c, struct mu_err *err)
 static int tensor_summary(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_BUF b = {0};
-	int rc;
 
-	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = args_type(c, 2, MU_STRING, err)))
-		return rc;
 	if (kernel_in(c, 0)->shape.count != 1 || kernel_in(c, 2)->shape.count != 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "tag and serialized_summary_metadata must be scalars");
@@ -85,10 +79,8 @@ static int histogram_summary(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *tag = kernel_in(c, 0), *values = kernel_in(c, 1);
 	MU_AUTO_TENSOR wide = {0};
 	MU_AUTO_BUF b = {0};
-	int rc = args_type(c, 0, MU_STRING, err);
+	int rc;
 
-	if (rc)
-		return rc;
 	if (tag->shape.count != 1 || !convert_known(MU_DOUBLE, values->dtype))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "tags must be scalar and values numbers");
 	struct mu_span name = elems_span(tag, 0);
@@ -139,7 +131,6 @@ static int merge_summary(struct kernel_call *c, struct mu_err *err)
 	mu_map_init(&seen);
 	for (unsigned i = 0; i < c->n_in && !rc; i++) {
 		const struct mu_tensor *t = kernel_in(c, i);
-		rc = args_type(c, i, MU_STRING, err);
 		for (int64_t k = 0; !rc && k < t->shape.count; k++) {
 			struct mu_span s = elems_span(t, k);
 			rc = note_tags(&seen, s, err);

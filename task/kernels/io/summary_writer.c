@@ -148,10 +148,7 @@ static int summary_writer_put(struct kernel_call *c, const struct mu_buf *summar
 static int summary_writer_put_tensor(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_BUF b = {0};
-	int rc;
 
-	if ((rc = args_type(c, 3, MU_STRING, err)) || (rc = args_type(c, 4, MU_STRING, err)))
-		return rc;
 	if (kernel_in(c, 3)->shape.count != 1 || kernel_in(c, 4)->shape.count != 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "tag and summary_metadata must be scalars");
@@ -222,10 +219,7 @@ static int put_histogram(struct kernel_call *c, struct mu_err *err)
 static int put_made(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_BUF b = {0};
-	int rc = args_type(c, 2, MU_STRING, err);
 
-	if (rc)
-		return rc;
 	if (kernel_in(c, 2)->shape.count != 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "tensor must be one summary");
 	struct mu_span s = elems_span(kernel_in(c, 2), 0);

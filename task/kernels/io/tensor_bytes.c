@@ -26,8 +26,6 @@ static int parse_tensor(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor t;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_STRING, err)))
-		return rc;
 	if (kernel_in(c, 0)->shape.rank)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Expected `serialized` to be a scalar, got shape: %s",

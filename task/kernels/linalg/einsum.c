@@ -141,8 +141,7 @@ int einsum_read(const struct kernel_call *c, const struct mu_equation *q, struct
 		e->dim[i] = -1;
 	for (unsigned i = 0; i < q->n_in; i++) {
 		e->op[i].t = kernel_in(c, i);
-		if ((rc = args_same_type(c, 0, i, err)) ||
-		    (rc = take_operand(e, &e->op[i], &q->in[i], err)))
+		if ((rc = take_operand(e, &e->op[i], &q->in[i], err)))
 			return rc;
 	}
 	if ((rc = spell_result(e, &q->out, err)))

@@ -71,8 +71,6 @@ static int sparse_matmul(struct kernel_call *c, struct mu_err *err)
 	for (unsigned i = 0; i < 2; i++)
 		if (kernel_in(c, i)->shape.rank != 2)
 			return mu_fail(err, MU_INVALID_ARGUMENT, "%c is not a matrix", name[i]);
-	if ((rc = args_type(c, 0, MU_FLOAT, err)) || (rc = args_type(c, 1, MU_FLOAT, err)))
-		return rc;
 	if (check_matmul(c, &p, &shape, err))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Matrix size incompatible: a: %s, b: %s",
 			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
@@ -94,10 +92,8 @@ int check_batch_matmul(const struct kernel_call *c, struct product *p, struct pr
 {
 	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
 	struct mu_shape batch_a, batch_b;
-	int rc = args_same_type(c, 0, 1, err);
+	int rc;
 
-	if (rc)
-		return rc;
 	p->trans_a = args_attr_bool(c->node, "adj_x", false);
 	p->trans_b = args_attr_bool(c->node, "adj_y", false);
 	p->conjugate = true;
@@ -210,7 +206,7 @@ static int fused_matmul(struct kernel_call *c, struct mu_err *err)
 	struct product p;
 	int rc;
 
-	if ((rc = args_same_type(c, 0, 2, err)) || (rc = check_matmul(c, &p, &made, err)) ||
+	if ((rc = check_matmul(c, &p, &made, err)) ||
 	    (rc = product_check(c->node->op, a->dtype, &p, err)) ||
 	    (rc = check_fused_shape(c, f, &made, &shape, err)))
 		return rc;

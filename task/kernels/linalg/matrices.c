@@ -52,8 +52,7 @@ int matrices_system_in(const struct kernel_call *c, struct matrices *a, struct m
 {
 	int rc;
 
-	if ((rc = args_same_type(c, 0, 1, err)) || (rc = matrices_in(c, 0, a, err)) ||
-	    (rc = matrices_in(c, 1, b, err)))
+	if ((rc = matrices_in(c, 0, a, err)) || (rc = matrices_in(c, 1, b, err)))
 		return rc;
 	bool fits = a->t->shape.rank == b->t->shape.rank && a->rows == b->rows;
 	for (int d = 0; fits && d < a->t->shape.rank - 2; d++)

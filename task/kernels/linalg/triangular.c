@@ -59,8 +59,8 @@ static int triangle_one(const struct matrix_job *j, int64_t k, double *room)
 
 	matrices_get(&w->matrix, broadcast_place(&w->of_matrix, k), BY_COLUMNS, room);
 	matrices_get(&j->a, broadcast_place(&w->of_right, k), BY_COLUMNS, b);
-	lapack_trsm(j->a.is_complex, 'L', w->lower ? 'L' : 'U', j->flag ? 'C' : 'N', n, columns, room,
-		    b);
+	lapack_trsm(j->a.is_complex, 'L', w->lower ? 'L' : 'U', j->flag ? 'C' : 'N', n, columns,
+		    room, b);
 	matrices_put(j->out[0], k * n * columns, BY_COLUMNS, n, columns, b);
 	return 0;
 }
@@ -94,9 +94,8 @@ static int triangular_solve_banded(struct kernel_call *c, bool banded, struct mu
 	struct matrix_job *j = &w.j;
 	int rc;
 
-	if ((rc = args_same_type(c, 0, 1, err)) || (rc = matrices_or_bands_in(c, &w, err)) ||
-	    (rc = matrices_in(c, 1, &j->a, err)) || (rc = batch_of(&w.matrix, &of_a, err)) ||
-	    (rc = batch_of(&j->a, &of_b, err)))
+	if ((rc = matrices_or_bands_in(c, &w, err)) || (rc = matrices_in(c, 1, &j->a, err)) ||
+	    (rc = batch_of(&w.matrix, &of_a, err)) || (rc = batch_of(&j->a, &of_b, err)))
 		return rc;
 	if (w.matrix.cols != j->a.rows || broadcast_shape(&of_a, &of_b, &shape, err))
 		return mu_fail(err, MU_INVALID_ARGUMENT,

@@ -103,8 +103,7 @@ static int tridiagonal_solve(struct kernel_call *c, struct mu_err *err)
 			       .flag = args_attr_bool(c->node, "partial_pivoting", true)};
 	int rc;
 
-	if ((rc = args_same_type(c, 0, 1, err)) || (rc = matrices_in(c, 0, &j.a, err)) ||
-	    (rc = matrices_in(c, 1, &j.b, err)))
+	if ((rc = matrices_in(c, 0, &j.a, err)) || (rc = matrices_in(c, 1, &j.b, err)))
 		return rc;
 	if (j.a.rows != 3)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -153,8 +152,7 @@ static int tridiagonal_product(struct kernel_call *c, struct mu_err *err)
 
 	for (unsigned i = 0; i < 3 && !rc; i++) {
 		const struct matrices *d = &w.diagonal[i];
-		if ((rc = args_same_type(c, 3, i, err)) ||
-		    (rc = matrices_in(c, i, &w.diagonal[i], err)))
+		if ((rc = matrices_in(c, i, &w.diagonal[i], err)))
 			return rc;
 		if (d->rows != 1 || d->cols != w.j.a.rows || !same_batch(d, &w.j.a))
 			return mu_fail(err, MU_INVALID_ARGUMENT,

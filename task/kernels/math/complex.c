@@ -32,10 +32,8 @@ static int complex_make(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *re = kernel_in(c, 0), *im = kernel_in(c, 1);
 	struct mu_shape shape;
 	struct mu_tensor *out;
-	int rc = args_same_type(c, 0, 1, err);
+	int rc;
 
-	if (rc)
-		return rc;
 	bool wide = re->dtype == MU_DOUBLE;
 	if (!wide && re->dtype != MU_FLOAT)
 		return mu_fail(err, MU_UNIMPLEMENTED, "Complex has no kernel for type %s",

@@ -23,7 +23,7 @@ int check_cross(const struct kernel_call *c, struct mu_err *err)
 	const struct mu_shape *s = &kernel_in(c, 0)->shape;
 	int rc;
 
-	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_shape(c, 0, 1, err)))
+	if ((rc = args_same_shape(c, 0, 1, err)))
 		return rc;
 	if (s->rank < 1 || s->dim[s->rank - 1] != 3)
 		return mu_fail(err, s->rank ? MU_FAILED_PRECONDITION : MU_INVALID_ARGUMENT,
@@ -71,8 +71,7 @@ static int unravel(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape;
 	int rc;
 
-	if ((rc = args_is_int(c, 0, err)) || (rc = args_same_type(c, 0, 1, err)) ||
-	    (rc = args_rank(c, 1, 1, err)))
+	if ((rc = args_rank(c, 1, 1, err)))
 		return rc;
 	if (at->shape.rank > 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT,

@@ -192,10 +192,8 @@ static int binary(struct kernel_call *c, enum binary_op op, bool compares, struc
 {
 	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
 	struct mu_shape shape;
-	int rc = a->dtype == b->dtype ? 0 : args_same_type(c, 0, 1, err);
+	int rc;
 
-	if (rc)
-		return rc;
 	if (!a->shape.rank && !b->shape.rank && loops->binary[op][a->dtype] && !divides(op))
 		return binary_scalars(c, loops->binary[op][a->dtype], compares ? MU_BOOL : a->dtype,
 				      err);
@@ -240,8 +238,7 @@ static int logic(struct kernel_call *c, binary_loop *loop, struct mu_err *err)
 	struct mu_shape shape;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_BOOL, err)) || (rc = args_type(c, 1, MU_BOOL, err)) ||
-	    (rc = broadcast_shape(&kernel_in(c, 0)->shape, &kernel_in(c, 1)->shape, &shape, err)))
+	if ((rc = broadcast_shape(&kernel_in(c, 0)->shape, &kernel_in(c, 1)->shape, &shape, err)))
 		return rc;
 	return binary_loop_run(c, loop, MU_BOOL, &shape, err);
 }
@@ -259,9 +256,9 @@ static int logical_or(struct kernel_call *c, struct mu_err *err)
 static int logical_not(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_tensor *out;
-	int rc = args_type(c, 0, MU_BOOL, err);
+	int rc;
 
-	if (rc || (rc = kernel_out_reuse(c, 0, 0, MU_BOOL, &kernel_in(c, 0)->shape, &out, err)))
+	if ((rc = kernel_out_reuse(c, 0, 0, MU_BOOL, &kernel_in(c, 0)->shape, &out, err)))
 		return rc;
 	const bool *in = kernel_in(c, 0)->data;
 	for (int64_t i = 0; i < out->shape.count; i++)
@@ -284,8 +281,6 @@ static int add_n(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_UNIMPLEMENTED, "AddN has no kernel for type %s",
 			       c->n_in ? mu_dtype_name(first->dtype) : "of no inputs");
 	for (unsigned i = 1; i < c->n_in; i++) {
-		if ((rc = args_same_type(c, 0, i, err)))
-			return rc;
 		if (!mu_shape_eq(&first->shape, &kernel_in(c, i)->shape))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "Inputs to operation AddN must have the same size and "
@@ -323,8 +318,6 @@ static int select_v1(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_BOOL, err)) || (rc = args_same_type(c, 1, 2, err)))
-		return rc;
 	if (!mu_shape_eq(&a->shape, &b->shape))
 		return mu_fail(
 		    err, MU_INVALID_ARGUMENT,
@@ -372,8 +365,7 @@ int check_select(const struct kernel_call *c, struct mu_shape *shape, struct mu_
 	struct mu_shape both;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_BOOL, err)) || (rc = args_same_type(c, 1, 2, err)) ||
-	    (rc = broadcast_shape(&kernel_in(c, 1)->shape, &kernel_in(c, 2)->shape, &both, err)))
+	if ((rc = broadcast_shape(&kernel_in(c, 1)->shape, &kernel_in(c, 2)->shape, &both, err)))
 		return rc;
 	return broadcast_shape(&kernel_in(c, 0)->shape, &both, shape, err);
 }
@@ -439,8 +431,7 @@ static int leaky_relu_grad(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = elementwise_need_real(c, 0, err)) || (rc = args_same_type(c, 0, 1, err)) ||
-	    (rc = args_same_shape(c, 0, 1, err)) ||
+	if ((rc = elementwise_need_real(c, 0, err)) || (rc = args_same_shape(c, 0, 1, err)) ||
 	    (rc = kernel_out(c, 0, kernel_in(c, 0)->dtype, &kernel_in(c, 0)->shape, &out, err)))
 		return rc;
 	BOTH_REALS(out->dtype, {
@@ -458,8 +449,7 @@ static int approximate_equal(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = elementwise_need_real(c, 0, err)) || (rc = args_same_type(c, 0, 1, err)) ||
-	    (rc = args_same_shape(c, 0, 1, err)) ||
+	if ((rc = elementwise_need_real(c, 0, err)) || (rc = args_same_shape(c, 0, 1, err)) ||
 	    (rc = kernel_out(c, 0, MU_BOOL, &kernel_in(c, 0)->shape, &out, err)))
 		return rc;
 	BOTH_REALS(kernel_in(c, 0)->dtype, {
@@ -500,10 +490,7 @@ int check_clip(const struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, 0), *low = kernel_in(c, 1),
 			       *high = kernel_in(c, 2);
-	int rc;
 
-	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_type(c, 0, 2, err)))
-		return rc;
 	if ((low->shape.rank && !mu_shape_eq(&low->shape, &t->shape)) ||
 	    (high->shape.rank && !mu_shape_eq(&high->shape, &t->shape)))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -546,7 +533,7 @@ static int betainc(struct kernel_call *c, struct mu_err *err)
 
 	for (unsigned i = 1; i < 3; i++) {
 		const struct mu_shape *next = &kernel_in(c, i)->shape;
-		if (rc || (rc = args_same_type(c, 0, i, err)))
+		if (rc)
 			return rc;
 		if (next->rank && shape->rank && !mu_shape_eq(shape, next))
 			return mu_fail(err, MU_INVALID_ARGUMENT,

@@ -6,10 +6,7 @@ int check_axes(const struct kernel_call *c, bool *reduced, struct mu_err *err)
 {
 	const struct mu_shape *s = &kernel_in(c, 0)->shape;
 	const struct mu_tensor *axes = kernel_in(c, 1);
-	int rc = args_is_int(c, 1, err);
 
-	if (rc)
-		return rc;
 	for (int64_t i = 0; i < axes->shape.count; i++) {
 		int64_t a = mu_tensor_int(axes, i);
 		if (a < -s->rank || a >= s->rank)

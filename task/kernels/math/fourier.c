@@ -156,8 +156,7 @@ static int read_lengths(const struct kernel_call *c, struct transform *w, struct
 {
 	int rank = w->kind.rank, n, rc;
 
-	if ((rc = args_type(c, 1, MU_INT32, err)) ||
-	    (rc = args_ints(c, 1, w->length, MOST, &n, err)))
+	if ((rc = args_ints(c, 1, w->length, MOST, &n, err)))
 		return rc;
 	if (kernel_in(c, 1)->shape.rank != 1 || n != rank)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "fft_length must have shape [%d]", rank);

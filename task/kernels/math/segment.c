@@ -52,10 +52,7 @@ static int last_id(const struct mu_tensor *ids, int64_t *n, struct mu_err *err)
 static int segment_check_data(const struct kernel_call *c, unsigned ids, struct mu_err *err)
 {
 	const struct mu_tensor *data = kernel_in(c, 0);
-	int rc;
 
-	if ((rc = args_is_int(c, ids, err)))
-		return rc;
 	if (kernel_in(c, ids)->shape.rank != 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "segment_ids should be a vector.");
 	if (data->shape.rank < 1)
@@ -104,8 +101,7 @@ static int read_picked(struct kernel_call *c, enum segment_divide how, struct se
 			       .ids = kernel_in(c, 2),
 			       .op = RED_SUM,
 			       .divide = how};
-	if ((rc = segment_check_data(c, 2, err)) || (rc = args_rank(c, 1, 1, err)) ||
-	    (rc = args_is_int(c, 1, err)))
+	if ((rc = segment_check_data(c, 2, err)) || (rc = args_rank(c, 1, 1, err)))
 		return rc;
 	if (s->picked->shape.count != s->ids->shape.count)
 		return mu_fail(err, MU_INVALID_ARGUMENT,

@@ -362,8 +362,7 @@ int norm_run(struct kernel_call *c, unsigned n, kernel_fn *run, norm_transpose_f
 
 	for (; !rc && transposed < n; transposed++) {
 		struct mu_tensor *in = &c->in[transposed].tensor;
-		if ((rc = args_type(c, transposed, MU_FLOAT, err)) ||
-		    (rc = args_rank(c, transposed, 4, err)) || (rc = by(c, in, true, &made, err)))
+		if ((rc = args_rank(c, transposed, 4, err)) || (rc = by(c, in, true, &made, err)))
 			break;
 		aside[transposed] = *in;
 		*in = made;

@@ -23,7 +23,7 @@ static int batch_norm_global_check(const struct kernel_call *c, unsigned first, 
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			       mu_dtype_name(t->dtype));
 	for (unsigned i = first; i <= last; i++)
-		if ((rc = args_rank(c, i, 1, err)) || (rc = args_same_type(c, T, i, err)))
+		if ((rc = args_rank(c, i, 1, err)))
 			return rc;
 		else if (kernel_in(c, i)->shape.count != t->shape.dim[3])
 			return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -31,10 +31,7 @@ static int batch_norm_global_check(const struct kernel_call *c, unsigned first, 
 				       "not %lld",
 				       i, (long long)t->shape.dim[3],
 				       (long long)kernel_in(c, i)->shape.count);
-	return like && ((rc = args_same_type(c, T, like, err)) ||
-			(rc = args_same_shape(c, T, like, err)))
-		   ? rc
-		   : 0;
+	return like && ((rc = args_same_shape(c, T, like, err))) ? rc : 0;
 }
 
 static double batch_norm_global_get(const struct mu_tensor *t, int64_t i)

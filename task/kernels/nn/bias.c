@@ -29,7 +29,7 @@ int check_bias(const struct kernel_call *c, struct channels *ch, struct mu_err *
 	const struct mu_tensor *in = kernel_in(c, 0), *bias = kernel_in(c, 1);
 	int rc;
 
-	if ((rc = args_same_type(c, 0, 1, err)) || (rc = check_channels(c, ch, err)))
+	if ((rc = check_channels(c, ch, err)))
 		return rc;
 	if (bias->shape.rank != 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Biases must be 1D: %s",

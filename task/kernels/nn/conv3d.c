@@ -63,9 +63,9 @@ int check_conv3d(const struct kernel_call *c, struct conv3d_sizes *g, struct mu_
 		 struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *filter = kernel_in(c, 1);
-	int rc = args_same_type(c, 0, 1, err);
+	int rc;
 
-	if (rc || (rc = conv3d_geometry(g, c, in->dtype, &in->shape, &filter->shape, err)))
+	if ((rc = conv3d_geometry(g, c, in->dtype, &in->shape, &filter->shape, err)))
 		return rc;
 	return volume_out_shape(&g->v, g->filters, shape, err);
 }
@@ -74,9 +74,9 @@ int check_conv3d_input(const struct kernel_call *c, struct conv3d_sizes *g, stru
 		       struct mu_err *err)
 {
 	const struct mu_tensor *filter = kernel_in(c, 1);
-	int rc = args_same_type(c, 1, 2, err);
+	int rc;
 
-	if (rc || (rc = volume_sizes(c, 0, "input_sizes", shape, err)) ||
+	if ((rc = volume_sizes(c, 0, "input_sizes", shape, err)) ||
 	    (rc = conv3d_geometry(g, c, filter->dtype, shape, &filter->shape, err)))
 		return rc;
 	return conv3d_check_back(c, g, err);
@@ -86,9 +86,9 @@ int check_conv3d_filter(const struct kernel_call *c, struct conv3d_sizes *g, str
 			struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	int rc = args_same_type(c, 0, 2, err);
+	int rc;
 
-	if (rc || (rc = volume_sizes(c, 1, "filter_sizes", shape, err)) ||
+	if ((rc = volume_sizes(c, 1, "filter_sizes", shape, err)) ||
 	    (rc = conv3d_geometry(g, c, in->dtype, &in->shape, shape, err)))
 		return rc;
 	return conv3d_check_back(c, g, err);

@@ -94,8 +94,7 @@ int check_conv(const struct kernel_call *c, const struct window_attrs *a, struct
 	const struct mu_tensor *in = kernel_in(c, 0), *filter = kernel_in(c, 1);
 	int rc;
 
-	if ((rc = args_same_type(c, 0, 1, err)) ||
-	    (rc = conv_geometry(c, a, &in->shape, &filter->shape, g, err)))
+	if ((rc = conv_geometry(c, a, &in->shape, &filter->shape, g, err)))
 		return rc;
 	g->type = in->dtype;
 	return conv_output_shape(g, shape, err);
@@ -150,8 +149,7 @@ int check_conv_input(const struct kernel_call *c, const struct window_attrs *a, 
 	const struct mu_tensor *filter = kernel_in(c, 1);
 	int rc;
 
-	if ((rc = args_same_type(c, 1, 2, err)) ||
-	    (rc = conv_sizes_of(c, 0, "input_sizes", !is_depthwise(c), shape, err)) ||
+	if ((rc = conv_sizes_of(c, 0, "input_sizes", !is_depthwise(c), shape, err)) ||
 	    (rc = conv_geometry(c, a, shape, &filter->shape, g, err)))
 		return rc;
 	g->type = filter->dtype;
@@ -164,8 +162,7 @@ int check_conv_filter(const struct kernel_call *c, const struct window_attrs *a,
 	const struct mu_tensor *in = kernel_in(c, 0);
 	int rc;
 
-	if ((rc = args_same_type(c, 0, 2, err)) ||
-	    (rc = conv_sizes_of(c, 1, "filter_sizes", false, shape, err)) ||
+	if ((rc = conv_sizes_of(c, 1, "filter_sizes", false, shape, err)) ||
 	    (rc = conv_geometry(c, a, &in->shape, shape, g, err)))
 		return rc;
 	g->type = in->dtype;

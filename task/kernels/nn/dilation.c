@@ -159,8 +159,7 @@ static int check_dilation(const struct kernel_call *c, struct dilation *p, struc
 	int rc;
 
 	if ((rc = read_list(c->node, "strides", a.stride, err)) ||
-	    (rc = read_list(c->node, "rates", a.dilation, err)) ||
-	    (rc = args_same_type(c, 0, 1, err)))
+	    (rc = read_list(c->node, "rates", a.dilation, err)))
 		return rc;
 	if (strcmp(padding, "SAME") && strcmp(padding, "VALID"))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "padding must be SAME or VALID, not %.40s",
@@ -221,7 +220,7 @@ static int give_back(struct kernel_call *c, unsigned of, struct mu_err *err)
 	struct mu_shape shape;
 	int rc;
 
-	if ((rc = args_same_type(c, 0, 2, err)) || (rc = check_dilation(c, &p, &shape, err)))
+	if ((rc = check_dilation(c, &p, &shape, err)))
 		return rc;
 	if (!mu_shape_eq(&shape, &grad->shape))
 		return mu_fail(err, MU_INVALID_ARGUMENT,

@@ -58,15 +58,6 @@ static bool fake_quant_within(const struct fake *f, float x)
 	return x >= f->low && x <= f->high;
 }
 
-static int inputs_are_float(const struct kernel_call *c, struct mu_err *err)
-{
-	int rc = 0;
-
-	for (unsigned i = 0; i < c->n_in && !rc; i++)
-		rc = args_type(c, i, MU_FLOAT, err);
-	return rc;
-}
-
 static int same_size(const struct kernel_call *c, struct mu_err *err)
 {
 	return mu_shape_eq(&kernel_in(c, 0)->shape, &kernel_in(c, 1)->shape)
@@ -81,7 +72,7 @@ static int range_of_attrs(const struct kernel_call *c, struct fake *f, struct mu
 	struct fake_spec s;
 	int rc;
 
-	if ((rc = inputs_are_float(c, err)) || (rc = fake_quant_read_spec(c->node, &s, err)))
+	if ((rc = fake_quant_read_spec(c->node, &s, err)))
 		return rc;
 	if (!(min < max))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -131,7 +122,7 @@ static int fake_quant_check_ranges(const struct kernel_call *c, unsigned at, int
 	bool each = strstr(c->node->op, "PerChannel");
 	int rc;
 
-	if ((rc = inputs_are_float(c, err)) || (rc = fake_quant_read_spec(c->node, s, err)))
+	if ((rc = fake_quant_read_spec(c->node, s, err)))
 		return rc;
 	if (each && x->rank < 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "inputs must have a channel");
@@ -240,12 +231,9 @@ static int check_ends(const struct kernel_call *c, unsigned at, const struct bac
 {
 	static const char *const name[] = {"input_min", "input_max"};
 	bool each = args_attr_int(c->node, "axis", -1) >= 0;
-	int rc;
 
 	for (unsigned i = 0; i < 2; i++) {
 		const struct mu_tensor *t = kernel_in(c, at + i);
-		if ((rc = args_same_type(c, at - 1, at + i, err)))
-			return rc;
 		if (t->shape.count != b->depth || (each && t->shape.rank != 1))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "%s has incorrect size, was %lld expected %lld", name[i],
@@ -364,8 +352,8 @@ static int back_grad(struct kernel_call *c, struct mu_err *err)
 	struct back b = {0};
 	int rc;
 
-	if ((rc = args_same_type(c, 1, 0, err)) || (rc = fake_quant_cut(c, 1, &b, err)) ||
-	    (rc = same_size(c, err)) || (rc = check_ends(c, 2, &b, err)) ||
+	if ((rc = fake_quant_cut(c, 1, &b, err)) || (rc = same_size(c, err)) ||
+	    (rc = check_ends(c, 2, &b, err)) ||
 	    (rc = kernel_out(c, 0, x->dtype, &x->shape, &out, err)))
 		return rc;
 	(x->dtype == MU_FLOAT ? pass_float : pass_double)(c, &b, out);

@@ -78,8 +78,7 @@ int check_max_pool_grad(const struct kernel_call *c, const struct window_attrs *
 	const struct mu_tensor *in = kernel_in(c, 0);
 	int rc;
 
-	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_type(c, 0, 2, err)) ||
-	    (rc = pool_sizes_of(c, a, &in->shape, 3, p, err)) ||
+	if ((rc = pool_sizes_of(c, a, &in->shape, 3, p, err)) ||
 	    (rc = is_of_output(c, p, 1, "orig_output", err)))
 		return rc;
 	return is_of_output(c, p, 2, "grad", err);
@@ -107,8 +106,7 @@ int check_max_pool_grad_grad(const struct kernel_call *c, const struct window_at
 	const struct mu_tensor *in = kernel_in(c, 0), *g = kernel_in(c, 2);
 	int rc;
 
-	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_type(c, 0, 2, err)) ||
-	    (rc = pool_sizes_of(c, a, &in->shape, 3, p, err)) ||
+	if ((rc = pool_sizes_of(c, a, &in->shape, 3, p, err)) ||
 	    (rc = pool_output_shape(p, want, err)) ||
 	    (rc = is_of_output(c, p, 1, "orig_output", err)))
 		return rc;
@@ -136,8 +134,7 @@ int check_max_pool_grad_places(const struct kernel_call *c, const struct window_
 {
 	int rc;
 
-	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_is_int(c, 2, err)) ||
-	    (rc = pool_sizes_of(c, a, &kernel_in(c, 0)->shape, 3, p, err)) ||
+	if ((rc = pool_sizes_of(c, a, &kernel_in(c, 0)->shape, 3, p, err)) ||
 	    (rc = is_of_output(c, p, 1, "grad", err)))
 		return rc;
 	return is_of_output(c, p, 2, "argmax", err);

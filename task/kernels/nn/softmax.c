@@ -128,10 +128,7 @@ static int softmax_stretch(const struct kernel_call *c, unsigned i, const struct
 
 int check_cross_entropy(const struct kernel_call *c, struct mu_shape *both, struct mu_err *err)
 {
-	int rc = args_same_type(c, 0, 1, err);
 
-	if (rc)
-		return rc;
 	if (broadcast_shape(&kernel_in(c, 0)->shape, &kernel_in(c, 1)->shape, both, NULL) ||
 	    both->rank != 2)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -221,7 +218,7 @@ static int sparse_cross_entropy(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *loss, *back;
 	int rc;
 
-	if ((rc = need_real(c, err)) || (rc = args_is_int(c, 1, err)))
+	if ((rc = need_real(c, err)))
 		return rc;
 	if ((rc = check_sparse_cross_entropy(c, err)))
 		return rc;

@@ -229,8 +229,7 @@ int draw_range(const struct kernel_call *c, unsigned low, unsigned high, struct 
 	int rc;
 
 	if ((rc = args_int(c, low, &from, err)) || (rc = args_int(c, high, &to, err)) ||
-	    (rc = args_rank(c, low, 0, err)) || (rc = args_rank(c, high, 0, err)) ||
-	    (rc = args_same_type(c, low, high, err)))
+	    (rc = args_rank(c, low, 0, err)) || (rc = args_rank(c, high, 0, err)))
 		return rc;
 	if (from >= to)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Need minval < maxval, got %lld >= %lld",

@@ -445,7 +445,7 @@ static int sampler_check(const struct kernel_call *c, const struct sampler *s, s
 	const struct mu_tensor *in = kernel_in(c, 0);
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_INT64, err)) || (rc = args_rank(c, 0, 2, err)))
+	if ((rc = args_rank(c, 0, 2, err)))
 		return rc;
 	if (in->shape.dim[1] != s->n_true)
 		return mu_fail(err, MU_INVALID_ARGUMENT,

@@ -63,8 +63,7 @@ int random_from_variable(const struct kernel_call *c, uint64_t groups, struct ph
 	int64_t which;
 	int rc;
 
-	if ((rc = args_type(c, 1, MU_INT64, err)) || (rc = args_rank(c, 1, 0, err)) ||
-	    (rc = args_int(c, 1, &which, err)))
+	if ((rc = args_rank(c, 1, 0, err)) || (rc = args_int(c, 1, &which, err)))
 		return rc;
 	return stateful_random_take(c, false, which, groups, out, err);
 }
@@ -145,8 +144,7 @@ static int skipped(const struct kernel_call *c, enum mu_dtype of_alg, enum mu_dt
 	int64_t which;
 	int rc;
 
-	if ((rc = args_type(c, 1, of_alg, err)) || (rc = args_rank(c, 1, 0, err)) ||
-	    (rc = args_int(c, 1, &which, err)) || (rc = args_type(c, 2, of_delta, err)) ||
+	if ((rc = args_rank(c, 1, 0, err)) || (rc = args_int(c, 1, &which, err)) ||
 	    (rc = args_rank(c, 2, 0, err)))
 		return rc;
 	return stateful_random_take(c, false, which,

@@ -32,8 +32,6 @@ int cells_check(const struct kernel_call *c, unsigned x, const char *const *want
 				 .in = dim[rank - 1],
 				 .cell = kernel_in(c, x + 1)->shape.dim[1]};
 	for (unsigned i = 0; i < n; i++) {
-		if ((rc = args_type(c, x + i, MU_FLOAT, err)))
-			return rc;
 		const struct mu_shape *have = &kernel_in(c, x + i)->shape;
 		bool fits = have->rank == (int)strlen(want[i]);
 		for (int d = 0; fits && d < have->rank; d++)

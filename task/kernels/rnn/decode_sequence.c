@@ -184,9 +184,7 @@ static int decode_sequence_check_pair(const struct kernel_call *c, struct sparse
 	int rc;
 
 	*shape = mu_shape_scalar();
-	if ((rc = args_type(c, 0, MU_INT64, err)) || (rc = args_type(c, 3, MU_INT64, err)) ||
-	    (rc = args_same_type(c, 1, 4, err)) || (rc = sparse_in(c, 0, a, err)) ||
-	    (rc = sparse_in(c, 3, b, err)))
+	if ((rc = sparse_in(c, 0, a, err)) || (rc = sparse_in(c, 3, b, err)))
 		return rc;
 	if (a->shape.rank != b->shape.rank || a->shape.rank < 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT,

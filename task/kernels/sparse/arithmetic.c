@@ -17,8 +17,7 @@ static int sparse_pair(const struct kernel_call *c, struct sparse *a, struct spa
 {
 	int rc;
 
-	if ((rc = args_same_type(c, 1, 4, err)) || (rc = sparse_in(c, 0, a, err)) ||
-	    (rc = sparse_in(c, 3, b, err)))
+	if ((rc = sparse_in(c, 0, a, err)) || (rc = sparse_in(c, 3, b, err)))
 		return rc;
 	if (a->at->dtype != MU_INT64 || b->at->dtype != MU_INT64)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "positions must be int64");
@@ -144,8 +143,7 @@ static int grad_of(struct kernel_call *c, unsigned in, unsigned out, struct mu_e
 	struct mu_tensor *to;
 	int rc;
 
-	if ((rc = args_rank(c, 0, 1, err)) || (rc = args_type(c, in, MU_INT64, err)) ||
-	    (rc = args_rank(c, in, 2, err)) || (rc = args_type(c, 3, MU_INT64, err)) ||
+	if ((rc = args_rank(c, 0, 1, err)) || (rc = args_rank(c, in, 2, err)) ||
 	    (rc = args_rank(c, 3, 2, err)))
 		return rc;
 	if (at->shape.dim[1] != sum->shape.dim[1] || grad->shape.dim[0] != sum->shape.dim[0])
@@ -196,7 +194,7 @@ static int sparse_arithmetic_each(struct kernel_call *c, enum binary_op op, stru
 	struct sparse s;
 	int rc;
 
-	if ((rc = args_same_type(c, 1, 3, err)) || (rc = sparse_in(c, 0, &s, err)))
+	if ((rc = sparse_in(c, 0, &s, err)))
 		return rc;
 	int skip = s.shape.rank - dense->shape.rank;
 	bool fits = skip >= 0;
@@ -241,7 +239,7 @@ static int dense_add(struct kernel_call *c, struct mu_err *err)
 	struct sparse s;
 	int rc;
 
-	if ((rc = args_same_type(c, 1, 3, err)) || (rc = sparse_in(c, 0, &s, err)))
+	if ((rc = sparse_in(c, 0, &s, err)))
 		return rc;
 	binary_loop *loop = loops->binary[BIN_AddV2][dense->dtype];
 	if (!loop)
@@ -303,8 +301,7 @@ static int fill_grad(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *values, *rest;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_INT64, err)) || (rc = args_rank(c, 0, 1, err)) ||
-	    (rc = args_rank(c, 1, 1, err)))
+	if ((rc = args_rank(c, 0, 1, err)) || (rc = args_rank(c, 1, 1, err)))
 		return rc;
 	binary_loop *loop = loops->binary[BIN_AddV2][grad->dtype];
 	if (!loop)

@@ -25,8 +25,7 @@ static int sparse_concat_check(const struct kernel_call *c, unsigned n, struct o
 	*entries = 0;
 	for (unsigned i = 0; i < n; i++) {
 		struct mu_shape s;
-		if ((rc = args_type(c, i, MU_INT64, err)) || (rc = args_rank(c, i, 2, err)) ||
-		    (rc = args_same_type(c, n, n + i, err)) || (rc = args_rank(c, n + i, 1, err)) ||
+		if ((rc = args_rank(c, i, 2, err)) || (rc = args_rank(c, n + i, 1, err)) ||
 		    (rc = args_rank(c, 2 * n + i, 1, err)) ||
 		    (rc = args_shape(c, 2 * n + i, &s, err)))
 			return rc;

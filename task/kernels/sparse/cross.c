@@ -44,11 +44,7 @@ static int sparse_column(struct kernel_call *c, struct cross *x, unsigned i, uns
 {
 	const struct mu_tensor *indices = kernel_in(c, i), *values = kernel_in(c, sparse + i);
 	const struct mu_tensor *shape = kernel_in(c, 2 * sparse + i);
-	int rc;
 
-	if ((rc = args_type(c, i, MU_INT64, err)) ||
-	    (rc = args_type(c, 2 * sparse + i, MU_INT64, err)))
-		return rc;
 	if (indices->shape.rank != 2 || indices->shape.dim[1] != 2 || values->shape.rank != 1 ||
 	    indices->shape.dim[0] != values->shape.dim[0])
 		return mu_fail(err, MU_INVALID_ARGUMENT,

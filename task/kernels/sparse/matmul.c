@@ -32,9 +32,8 @@ static int reorder(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_INT64, err)) || (rc = args_rank(c, 0, 2, err)) ||
-	    (rc = args_rank(c, 1, 1, err)) || (rc = args_rank(c, 2, 1, err)) ||
-	    (rc = args_shape(c, 2, &shape, err)))
+	if ((rc = args_rank(c, 0, 2, err)) || (rc = args_rank(c, 1, 1, err)) ||
+	    (rc = args_rank(c, 2, 1, err)) || (rc = args_shape(c, 2, &shape, err)))
 		return rc;
 	int64_t n = values->shape.count;
 	if (at->shape.dim[0] != n || at->shape.dim[1] != shape.rank)
@@ -73,9 +72,8 @@ int check_sparse_product(const struct kernel_call *c, struct sparse_product *p,
 	struct mu_shape a;
 	int rc;
 
-	if ((rc = args_is_int(c, 0, err)) || (rc = args_rank(c, 0, 2, err)) ||
-	    (rc = args_rank(c, 1, 1, err)) || (rc = args_rank(c, 3, 2, err)) ||
-	    (rc = args_shape(c, 2, &a, err)) || (rc = args_same_type(c, 1, 3, err)))
+	if ((rc = args_rank(c, 0, 2, err)) || (rc = args_rank(c, 1, 1, err)) ||
+	    (rc = args_rank(c, 3, 2, err)) || (rc = args_shape(c, 2, &a, err)))
 		return rc;
 	p->n = kernel_in(c, 1)->shape.count;
 	p->flip = args_attr_bool(c->node, "adjoint_a", false);

@@ -22,7 +22,7 @@ static int ragged_check_splits(const struct ragged *r, struct mu_err *err)
 	for (unsigned l = 0; l < r->levels; l++) {
 		int64_t n = kernel_in(r->c, l)->shape.count;
 		int rc;
-		if ((rc = args_is_int(r->c, l, err)) || (rc = args_rank(r->c, l, 1, err)))
+		if ((rc = args_rank(r->c, l, 1, err)))
 			return rc;
 		if (!n || ragged_split(r, l, 0))
 			return mu_fail(err, MU_INVALID_ARGUMENT,

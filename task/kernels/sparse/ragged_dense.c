@@ -107,8 +107,7 @@ static int read_levels(const struct kernel_call *c, struct levels *l, struct mu_
 	for (unsigned i = 0; i < types->n && !rc; i++) {
 		const struct mu_tensor *t = kernel_in(c, PARTITIONS + i);
 		bool size = mu_span_is(types->ss[i], "FIRST_DIM_SIZE");
-		if ((rc = args_is_int(c, PARTITIONS + i, err)) ||
-		    (!size && (rc = args_rank(c, PARTITIONS + i, 1, err))))
+		if ((!size && (rc = args_rank(c, PARTITIONS + i, 1, err))))
 			return rc;
 		if (l->n == MU_MAX_RANK)
 			return mu_fail(err, MU_INVALID_ARGUMENT, "at most %d levels", MU_MAX_RANK);
@@ -160,8 +159,6 @@ static int output_shape(const struct kernel_call *c, const struct levels *l, str
 	const struct mu_shape *values = &kernel_in(c, VALUES)->shape;
 	int rank = (int)l->n + values->rank, rc;
 
-	if ((rc = args_is_int(c, 0, err)))
-		return rc;
 	if (asked->shape.rank ? asked->shape.rank > 1 || asked->shape.count != rank
 			      : mu_tensor_int(asked, 0) != -1)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -193,8 +190,7 @@ static int read_default(const struct kernel_call *c, struct mu_tensor *out, stru
 	struct view v;
 	int rc;
 
-	if ((rc = args_same_type(c, VALUES, DEFAULT, err)) ||
-	    (rc = mu_shape_set(&inner, values->shape.rank - 1, values->shape.dim + 1, err)))
+	if ((rc = mu_shape_set(&inner, values->shape.rank - 1, values->shape.dim + 1, err)))
 		return rc;
 	if (broadcast_shape(&by->shape, &inner, &both, NULL) || !mu_shape_eq(&both, &inner))
 		return mu_fail(err, MU_INVALID_ARGUMENT,

@@ -19,13 +19,10 @@ static int check_ranges(const struct kernel_call *c, struct ranges *r, struct mu
 {
 	static const char *const name[] = {"starts", "limits", "deltas"};
 	bool any = false;
-	int rc;
 
 	r->n = 1;
 	for (unsigned i = 0; i < 3; i++) {
 		const struct mu_shape *s = &kernel_in(c, i)->shape;
-		if ((rc = args_same_type(c, 0, i, err)))
-			return rc;
 		if (s->rank > 1)
 			return mu_fail(err, MU_INVALID_ARGUMENT, "%s must be a scalar or vector",
 				       name[i]);
@@ -182,13 +179,10 @@ static int check_gather(const struct kernel_call *c, unsigned levels, struct mu_
 
 	if (values->shape.rank < 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "params.rank must be nonzero");
-	if ((rc = args_is_int(c, levels + 1, err)))
-		return rc;
 	for (unsigned l = 0; l < levels; l++) {
 		int64_t below =
 		    l + 1 < levels ? kernel_in(c, l + 1)->shape.count - 1 : values->shape.dim[0];
-		if ((rc = args_is_int(c, l, err)) ||
-		    (rc = check_level(kernel_in(c, l), below, err)))
+		if ((rc = check_level(kernel_in(c, l), below, err)))
 			return rc;
 	}
 	int64_t rows = kernel_in(c, 0)->shape.count - 1;
@@ -276,9 +270,6 @@ static int ragged_gather(struct kernel_call *c, struct mu_err *err)
 			       "OUTPUT_RAGGED_RANK must be the indices' rank, less one, and "
 			       "PARAMS_RAGGED_RANK; the indices are %s",
 			       mu_shape_str(&at->shape));
-	for (unsigned l = 0; l < levels; l++)
-		if ((rc = args_type(c, l, type, err)))
-			return rc;
 	MU_AUTO_FREE int64_t *from = MU_NEW_ARRAY(int64_t, (size_t)at->shape.count + 1);
 	MU_AUTO_FREE int64_t *to = MU_NEW_ARRAY(int64_t, (size_t)at->shape.count + 1);
 	struct picked p = {at->shape.count, from, to};

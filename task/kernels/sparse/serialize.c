@@ -172,7 +172,7 @@ static int deserialize(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape lead;
 	int rc;
 
-	if ((rc = packing(c, "Tserialized", &packed, err)) || (rc = args_type(c, 0, packed, err)))
+	if ((rc = packing(c, "Tserialized", &packed, err)))
 		return rc;
 	if (in->shape.rank < 1 || in->shape.dim[in->shape.rank - 1] != PARTS || !in->shape.count)
 		return mu_fail(

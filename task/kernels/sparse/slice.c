@@ -53,8 +53,7 @@ static int sparse_slice(struct kernel_call *c, struct mu_err *err)
 	struct box b;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_INT64, err)) || (rc = sparse_in(c, 0, &s, err)) ||
-	    (rc = read_box(c, &s.shape, &b, err)))
+	if ((rc = sparse_in(c, 0, &s, err)) || (rc = read_box(c, &s.shape, &b, err)))
 		return rc;
 	const int64_t *at = s.at->data;
 	int rank = s.shape.rank;
@@ -83,8 +82,7 @@ static int slice_grad(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rank, rc;
 
-	if ((rc = args_rank(c, 0, 1, err)) || (rc = args_type(c, 1, MU_INT64, err)) ||
-	    (rc = args_rank(c, 1, 2, err)) || (rc = args_type(c, 3, MU_INT64, err)) ||
+	if ((rc = args_rank(c, 0, 1, err)) || (rc = args_rank(c, 1, 2, err)) ||
 	    (rc = args_rank(c, 3, 2, err)) ||
 	    (rc = args_ints(c, 2, start, MU_MAX_RANK, &rank, err)))
 		return rc;
@@ -162,8 +160,7 @@ static int sparse_slice_split(struct kernel_call *c, struct mu_err *err)
 	struct cut cut;
 	int rc;
 
-	if ((rc = args_type(c, 1, MU_INT64, err)) || (rc = sparse_in(c, 1, &s, err)) ||
-	    (rc = read_cut(c, &s.shape, &cut, err)))
+	if ((rc = sparse_in(c, 1, &s, err)) || (rc = read_cut(c, &s.shape, &cut, err)))
 		return rc;
 	const int64_t *at = s.at->data;
 	int rank = s.shape.rank;

@@ -68,8 +68,7 @@ static int sparse_to_dense(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = args_is_int(c, 0, err)) || (rc = args_shape(c, 1, &shape, err)) ||
-	    (rc = args_same_type(c, 2, 3, err)) || (rc = check_positions(c, &shape, &n, err)))
+	if ((rc = args_shape(c, 1, &shape, err)) || (rc = check_positions(c, &shape, &n, err)))
 		return rc;
 	if (kernel_in(c, 3)->shape.rank != 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "default_value should be a scalar.");
@@ -136,8 +135,8 @@ static int sparse_reshape(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out, *dims;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_INT64, err)) || (rc = args_rank(c, 0, 2, err)) ||
-	    (rc = args_shape(c, 1, &from, err)) || (rc = solve_shape(c, from.count, &to, err)))
+	if ((rc = args_rank(c, 0, 2, err)) || (rc = args_shape(c, 1, &from, err)) ||
+	    (rc = solve_shape(c, from.count, &to, err)))
 		return rc;
 	if (indices->shape.dim[1] != from.rank)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -206,9 +205,8 @@ static int sparse_fill_empty_rows(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_INT64, err)) || (rc = args_rank(c, 0, 2, err)) ||
-	    (rc = args_rank(c, 1, 1, err)) || (rc = args_shape(c, 2, &shape, err)) ||
-	    (rc = args_rank(c, 3, 0, err)) || (rc = args_same_type(c, 1, 3, err)))
+	if ((rc = args_rank(c, 0, 2, err)) || (rc = args_rank(c, 1, 1, err)) ||
+	    (rc = args_shape(c, 2, &shape, err)) || (rc = args_rank(c, 3, 0, err)))
 		return rc;
 	if (shape.rank < 1 || indices->shape.dim[1] != shape.rank ||
 	    kernel_in(c, 1)->shape.count != indices->shape.dim[0])

@@ -77,10 +77,7 @@ int resource_handle_out(struct kernel_call *c, unsigned o, const char *container
 int resource_handle_in(const struct kernel_call *c, unsigned i, const struct mu_handle **out,
 		       struct mu_err *err)
 {
-	int rc = args_type(c, i, MU_RESOURCE, err);
 
-	if (rc)
-		return rc;
 	const struct mu_tensor *t = kernel_in(c, i);
 	const struct mu_handle *h = t->data;
 	if (t->shape.count != 1 || !h->name)

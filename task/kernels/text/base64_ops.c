@@ -17,8 +17,7 @@ static int base64_each(struct kernel_call *c, text_fn *turn, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_STRING, err)) ||
-	    (rc = kernel_out(c, 0, MU_STRING, &in->shape, &out, err)))
+	if ((rc = kernel_out(c, 0, MU_STRING, &in->shape, &out, err)))
 		return rc;
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		mu_buf_clear(&b);

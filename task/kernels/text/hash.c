@@ -14,10 +14,8 @@ static int to_buckets(struct kernel_call *c, hash_fn *hash, const uint64_t key[2
 	const struct mu_tensor *in = kernel_in(c, 0);
 	int64_t buckets = args_attr_int(c->node, "num_buckets", 0);
 	struct mu_tensor *out;
-	int rc = args_type(c, 0, MU_STRING, err);
+	int rc;
 
-	if (rc)
-		return rc;
 	if (buckets < 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "num_buckets must be at least 1, not %lld",
 			       (long long)buckets);

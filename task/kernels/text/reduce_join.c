@@ -38,7 +38,7 @@ static int reduce_join_plan(const struct kernel_call *c, struct joining *j, stru
 	int rc, k = 0;
 
 	*j = (struct joining){.shape = mu_shape_scalar()};
-	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = read_axes(c, j, err)))
+	if ((rc = read_axes(c, j, err)))
 		return rc;
 	view_of(&v, in);
 	j->view.rank = in->rank;
@@ -90,11 +90,7 @@ static int reduce_join(struct kernel_call *c, struct mu_err *err)
 static int check_segments(const struct kernel_call *c, int64_t *n, struct mu_err *err)
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape, *ids = &kernel_in(c, 1)->shape;
-	int rc;
 
-	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = args_is_int(c, 1, err)) ||
-	    (rc = args_is_int(c, 2, err)))
-		return rc;
 	if (kernel_in(c, 2)->shape.count != 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Number of segments cannot be empty.");
 	*n = mu_tensor_int(kernel_in(c, 2), 0);

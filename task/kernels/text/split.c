@@ -121,8 +121,7 @@ static int split_strings(struct kernel_call *c, bool v2, struct mu_err *err)
 	TOKENS_AUTO t = {0};
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = args_type(c, 1, MU_STRING, err)) ||
-	    (rc = args_rank(c, 0, 1, err)))
+	if ((rc = args_rank(c, 0, 1, err)))
 		return rc;
 	if (kernel_in(c, 1)->shape.count != 1 || (v2 && kernel_in(c, 1)->shape.rank))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -200,7 +199,7 @@ static int string_length(struct kernel_call *c, struct mu_err *err)
 	bool utf8 = false;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = utf8_unit(c, &utf8, err)) ||
+	if ((rc = utf8_unit(c, &utf8, err)) ||
 	    (rc = kernel_out(c, 0, MU_INT32, &in->shape, &out, err)))
 		return rc;
 	for (int64_t i = 0; i < in->shape.count; i++)
@@ -247,9 +246,7 @@ static int substr(struct kernel_call *c, struct mu_err *err)
 	bool utf8 = false;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = args_is_int(c, 1, err)) ||
-	    (rc = args_same_type(c, 1, 2, err)) || (rc = args_same_shape(c, 1, 2, err)) ||
-	    (rc = utf8_unit(c, &utf8, err)) ||
+	if ((rc = args_same_shape(c, 1, 2, err)) || (rc = utf8_unit(c, &utf8, err)) ||
 	    (rc = broadcast_shape(&in->shape, &pos->shape, &shape, err)) ||
 	    (rc = kernel_out(c, 0, MU_STRING, &shape, &out, err)))
 		return rc;
@@ -304,8 +301,7 @@ static int each_string(struct kernel_call *c, void (*put)(struct mu_buf *, struc
 	MU_AUTO_BUF b = {0};
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_STRING, err)) ||
-	    (rc = kernel_out(c, 0, MU_STRING, &in->shape, &out, err)))
+	if ((rc = kernel_out(c, 0, MU_STRING, &in->shape, &out, err)))
 		return rc;
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		struct mu_span s = elems_span(in, i);

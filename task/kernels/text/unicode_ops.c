@@ -114,8 +114,7 @@ static int unicode_decode(struct kernel_call *c, struct mu_err *err)
 
 	if (type != MU_INT32 && type != MU_INT64)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Tsplits must be int32 or int64");
-	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = read_policy(c, &p, err)) ||
-	    (rc = read_encoding(c, "input_encoding", &e, err)) ||
+	if ((rc = read_policy(c, &p, err)) || (rc = read_encoding(c, "input_encoding", &e, err)) ||
 	    (rc = mu_shape_set(&shape, 1, (int64_t[]){in->shape.count + 1}, err)) ||
 	    (rc = kernel_out(c, 0, type, &shape, &splits, err)))
 		return rc;
@@ -172,8 +171,7 @@ static int unicode_encode(struct kernel_call *c, struct mu_err *err)
 	struct policy p;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_INT32, err)) || (rc = args_rank(c, 0, 1, err)) ||
-	    (rc = args_is_int(c, 1, err)) || (rc = check_splits(splits, in->shape.count, err)) ||
+	if ((rc = args_rank(c, 0, 1, err)) || (rc = check_splits(splits, in->shape.count, err)) ||
 	    (rc = read_policy(c, &p, err)) || (rc = read_encoding(c, "output_encoding", &e, err)))
 		return rc;
 	shape = mu_shape_vec(splits->shape.count - 1);
@@ -210,7 +208,7 @@ static int transcode(struct kernel_call *c, struct mu_err *err)
 	struct policy p;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = read_policy(c, &p, err)) ||
+	if ((rc = read_policy(c, &p, err)) ||
 	    (rc = read_encoding(c, "input_encoding", &from, err)) ||
 	    (rc = read_encoding(c, "output_encoding", &to, err)) ||
 	    (rc = kernel_out(c, 0, MU_STRING, &in->shape, &out, err)))
