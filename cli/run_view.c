@@ -40,14 +40,14 @@ static const char *value_of(const char *line, const char *key)
 	return NULL;
 }
 
-static double number_of(const char *line, const char *key)
+static double view_number_of(const char *line, const char *key)
 {
 	const char *v = value_of(line, key);
 
 	return v ? strtod(v, NULL) : NAN;
 }
 
-static void text_of(const char *line, const char *key, char *out, size_t size)
+static void view_text_of(const char *line, const char *key, char *out, size_t size)
 {
 	const char *v = value_of(line, key);
 
@@ -64,23 +64,23 @@ bool run_view_take(struct run_view *v, const char *line, double now)
 
 	if (!progress && !final && !stopped)
 		return false;
-	step = number_of(line, "step");
+	step = view_number_of(line, "step");
 	if (step >= 0 && step < 1e18 && (int64_t)step != p->step) {
 		p->step = (int64_t)step;
 		v->step_at = now;
 	}
 	if (value_of(line, "loss"))
-		p->loss = number_of(line, "loss");
+		p->loss = view_number_of(line, "loss");
 	if (progress) {
-		p->steps_per_second = number_of(line, "steps_per_second");
-		p->examples_per_second = number_of(line, "examples_per_second");
+		p->steps_per_second = view_number_of(line, "steps_per_second");
+		p->examples_per_second = view_number_of(line, "examples_per_second");
 	} else {
 		v->final = final;
-		text_of(line, "reason", reason, sizeof(reason));
+		view_text_of(line, "reason", reason, sizeof(reason));
 		v->end_reason = end_reason_of(reason);
-		v->accuracy = value_of(line, "accuracy") ? number_of(line, "accuracy") : -1;
-		text_of(line, "checkpoint", v->checkpoint, sizeof(v->checkpoint));
-		text_of(line, "events", v->events, sizeof(v->events));
+		v->accuracy = value_of(line, "accuracy") ? view_number_of(line, "accuracy") : -1;
+		view_text_of(line, "checkpoint", v->checkpoint, sizeof(v->checkpoint));
+		view_text_of(line, "events", v->events, sizeof(v->events));
 	}
 	return true;
 }

@@ -50,7 +50,7 @@ static void check(struct rpc_call *call, void *ctx)
 	rpc_reply(call, &(struct rpc_message){.head = mu_buf_span(&body)});
 }
 
-static void watch(struct rpc_call *call, void *ctx)
+static void health_watch(struct rpc_call *call, void *ctx)
 {
 	struct mu_err err;
 
@@ -60,6 +60,6 @@ static void watch(struct rpc_call *call, void *ctx)
 
 const struct rpc_method health_methods[] = {
     {"/grpc.health.v1.Health/Check", check},
-    {"/grpc.health.v1.Health/Watch", watch},
+    {"/grpc.health.v1.Health/Watch", health_watch},
 };
 const unsigned health_n_methods = MU_COUNT(health_methods);

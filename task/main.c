@@ -60,7 +60,8 @@ struct arguments {
 	char local[32], bind[TASK_SERVER_BIND];
 };
 
-static int number(const char *text, long most, const char *flag, long *out, struct mu_err *err)
+static int parse_number(const char *text, long most, const char *flag, long *out,
+			struct mu_err *err)
 {
 	char *end;
 	long n;
@@ -102,7 +103,7 @@ static int set_local(struct arguments *a, const char *value, struct mu_err *err)
 		a->o.local = value;
 		return 0;
 	}
-	rc = number(value, 65535, "--local", &port, err);
+	rc = parse_number(value, 65535, "--local", &port, err);
 	if (rc)
 		return rc;
 	snprintf(a->local, sizeof(a->local), "127.0.0.1:%ld", port);
@@ -143,7 +144,7 @@ static int one_argument(struct arguments *a, const char *arg, const char *next, 
 	if (is_flag(arg, next, "--index", &v, taken) ||
 	    is_flag(arg, next, "--task_index", &v, taken) ||
 	    is_flag(arg, next, "--task", &v, taken)) {
-		rc = number(v, 1000000, "--index", &n, err);
+		rc = parse_number(v, 1000000, "--index", &n, err);
 		a->self.index = (int)n;
 		return rc;
 	}
@@ -158,12 +159,12 @@ static int one_argument(struct arguments *a, const char *arg, const char *next, 
 	if (is_flag(arg, next, "--local", &v, taken))
 		return set_local(a, v, err);
 	if (is_flag(arg, next, "--http", &v, taken)) {
-		rc = number(v, 65535, "--http", &n, err);
+		rc = parse_number(v, 65535, "--http", &n, err);
 		a->o.http_port = (int)n;
 		return rc;
 	}
 	if (is_flag(arg, next, "--stream-port", &v, taken)) {
-		rc = number(v, 65535, "--stream-port", &n, err);
+		rc = parse_number(v, 65535, "--stream-port", &n, err);
 		a->o.stream_port = (int)n;
 		return rc;
 	}
@@ -176,17 +177,17 @@ static int one_argument(struct arguments *a, const char *arg, const char *next, 
 		return 0;
 	}
 	if (is_flag(arg, next, "--threads", &v, taken)) {
-		rc = number(v, 1024, "--threads", &n, err);
+		rc = parse_number(v, 1024, "--threads", &n, err);
 		a->o.threads = (unsigned)n;
 		return rc;
 	}
 	if (is_flag(arg, next, "--connect-timeout", &v, taken)) {
-		rc = number(v, 1000000, "--connect-timeout", &n, err);
+		rc = parse_number(v, 1000000, "--connect-timeout", &n, err);
 		a->o.connect_timeout_ms = n * 1000;
 		return rc;
 	}
 	if (is_flag(arg, next, "--session-idle", &v, taken)) {
-		rc = number(v, 100000000, "--session-idle", &n, err);
+		rc = parse_number(v, 100000000, "--session-idle", &n, err);
 		a->o.session_idle_ms = (int64_t)n * 1000;
 		return rc;
 	}
@@ -217,7 +218,7 @@ static int cluster_from_env(struct arguments *a, struct mu_err *err)
 }
 
 /* Returns 1 if the program has nothing more to do, as after --help. */
-static int parse(struct arguments *a, int argc, char **argv, struct mu_err *err)
+static int parse_arguments(struct arguments *a, int argc, char **argv, struct mu_err *err)
 {
 	const char *address;
 	int rc = 0;
@@ -297,7 +298,7 @@ static bool stdin_is_open(void)
 }
 
 /* Returns the time in ms that running steps get to complete. */
-static long wait_for_end(bool while_stdin)
+static long wait_for_signal(bool while_stdin)
 {
 	struct pollfd fds[2] = {{.fd = end_pipe[0], .events = POLLIN},
 				{.fd = STDIN_FILENO, .events = POLLIN}};
@@ -318,7 +319,7 @@ static long wait_for_end(bool while_stdin)
 	return DRAIN_MS;
 }
 
-static int serve(struct arguments *a)
+static int serve_task(struct arguments *a)
 {
 	struct task_server *s;
 	struct sigaction act = {.sa_handler = end_by_signal, .sa_flags = SA_RESTART};
@@ -341,7 +342,7 @@ static int serve(struct arguments *a)
 		task_server_stop(s, 0);
 		return 1;
 	}
-	task_server_stop(s, wait_for_end(a->while_stdin));
+	task_server_stop(s, wait_for_signal(a->while_stdin));
 	return 0;
 }
 
@@ -356,10 +357,10 @@ int main(int argc, char **argv)
 	 * malloc keeps the memory instead of returning it to the kernel every time. */
 	mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES);
 	mallopt(M_TRIM_THRESHOLD, TRIM_THRESHOLD_BYTES);
-	rc = parse(&a, argc, argv, &err);
+	rc = parse_arguments(&a, argc, argv, &err);
 	if (rc < 0)
 		fprintf(stderr, "muster-task: %s\n", err.msg);
-	rc = rc < 0 ? 2 : rc > 0 ? 0 : serve(&a);
+	rc = rc < 0 ? 2 : rc > 0 ? 0 : serve_task(&a);
 	mu_cluster_fini(&a.cluster);
 	mu_buf_fini(&a.session_config);
 	return rc;

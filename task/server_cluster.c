@@ -17,7 +17,7 @@
 #include "task/peer/peer.h"
 #include "task/server_internal.h"
 
-static void reply_error(struct mu_http_answer *out, int status, const struct mu_err *err)
+static void http_reply_error(struct mu_http_answer *out, int status, const struct mu_err *err)
 {
 	out->status = status;
 	mu_buf_printf(&out->body, "%s\n", err->msg);
@@ -69,18 +69,18 @@ void server_cluster_post(struct task_server *s, struct mu_span text, struct mu_h
 	int epoch = 0;
 
 	if (read_epoch(text, &epoch, &err) || mu_cluster_parse_json(&c, text, &err)) {
-		reply_error(out, 400, &err);
+		http_reply_error(out, 400, &err);
 		return;
 	}
 	if (!is_ours(s, &c)) {
 		mu_fail(&err, MU_FAILED_PRECONDITION, "%s at %s is not in this cluster",
 			s->rt->task_prefix, peers_own_address(s->peers));
-		reply_error(out, 409, &err);
+		http_reply_error(out, 409, &err);
 		return;
 	}
 	if (epoch > s->epoch) { /* only the HTTP thread writes it */
 		if (add_members(s, &c, &err)) {
-			reply_error(out, 503, &err);
+			http_reply_error(out, 503, &err);
 			return;
 		}
 		mu_info("task", "cluster membership updated: epoch %d", epoch);

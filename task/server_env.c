@@ -9,7 +9,7 @@
 #include "task/server.h"
 
 /* Leaves *out as it is if the variable is unset or empty. */
-static int read_number(const char *name, int max, int *out, struct mu_err *err)
+static int env_read_number(const char *name, int max, int *out, struct mu_err *err)
 {
 	const char *text = getenv(name);
 	long n;
@@ -43,10 +43,10 @@ int task_options_from_env(struct task_server_options *o, const char *address,
 {
 	int epoch = 0, port = -1, stream_port = 0, http_port = -1, rc;
 
-	if ((rc = read_number("MUSTER_EPOCH", INT32_MAX, &epoch, err)) ||
-	    (rc = read_number("MUSTER_PORT", UINT16_MAX, &port, err)) ||
-	    (rc = read_number("MUSTER_STREAM_PORT", UINT16_MAX, &stream_port, err)) ||
-	    (rc = read_number("MUSTER_HTTP_PORT", UINT16_MAX, &http_port, err)))
+	if ((rc = env_read_number("MUSTER_EPOCH", INT32_MAX, &epoch, err)) ||
+	    (rc = env_read_number("MUSTER_PORT", UINT16_MAX, &port, err)) ||
+	    (rc = env_read_number("MUSTER_STREAM_PORT", UINT16_MAX, &stream_port, err)) ||
+	    (rc = env_read_number("MUSTER_HTTP_PORT", UINT16_MAX, &http_port, err)))
 		return rc;
 	if (!o->epoch)
 		o->epoch = epoch;

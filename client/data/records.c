@@ -263,9 +263,9 @@ static int rows_to_dataset(struct rows *r, struct mu_dataset *out, struct mu_err
 	return 0;
 }
 
-static int read_all(struct mu_dataset *out, const struct mu_records *o,
-		    int (*read_file)(struct rows *r, const char *path, struct mu_err *err),
-		    struct mu_err *err)
+static int records_read_all(struct mu_dataset *out, const struct mu_records *o,
+			    int (*read_file)(struct rows *r, const char *path, struct mu_err *err),
+			    struct mu_err *err)
 {
 	struct rows r = {.o = o};
 	glob_t files;
@@ -285,12 +285,12 @@ static int read_all(struct mu_dataset *out, const struct mu_records *o,
 
 int mu_dataset_tfrecord(struct mu_dataset *out, const struct mu_records *o, struct mu_err *err)
 {
-	return read_all(out, o, read_tfrecord, err);
+	return records_read_all(out, o, read_tfrecord, err);
 }
 
 int mu_dataset_cifar10(struct mu_dataset *out, const struct mu_records *o, struct mu_err *err)
 {
-	return read_all(out, o, read_cifar, err);
+	return records_read_all(out, o, read_cifar, err);
 }
 
 static int select_rows(struct mu_dataset *out, const struct mu_dataset *d, const int64_t *order,

@@ -67,7 +67,8 @@ struct mu_map_slot *mu_map_next(const struct mu_map *m, struct mu_map_slot *afte
 	return NULL;
 }
 
-static struct mu_map_slot *find(const struct mu_map *m, const void *key, size_t len, uint64_t hash)
+static struct mu_map_slot *map_find(const struct mu_map *m, const void *key, size_t len,
+				    uint64_t hash)
 {
 	for (size_t i = hash & (m->cap - 1);; i = (i + 1) & (m->cap - 1)) {
 		struct mu_map_slot *s = &m->slots[i];
@@ -80,11 +81,11 @@ void *mu_map_get_n(const struct mu_map *m, const void *key, size_t len)
 {
 	if (!m->count)
 		return NULL;
-	struct mu_map_slot *s = find(m, key, len, mu_hash(key, len, m->seed));
+	struct mu_map_slot *s = map_find(m, key, len, mu_hash(key, len, m->seed));
 	return s->key ? s->value : NULL;
 }
 
-static void grow(struct mu_map *m)
+static void map_grow(struct mu_map *m)
 {
 	struct mu_map old = *m;
 
@@ -94,16 +95,16 @@ static void grow(struct mu_map *m)
 	m->slots = MU_NEW_ARRAY(struct mu_map_slot, m->cap);
 	m->count = old.count;
 	mu_map_each (&old, s)
-		*find(m, s->key, s->len, s->hash) = *s;
+		*map_find(m, s->key, s->len, s->hash) = *s;
 	free(old.slots);
 }
 
 void *mu_map_put_n(struct mu_map *m, const void *key, size_t len, void *value)
 {
 	if (m->count * 4 >= m->cap * 3)
-		grow(m);
+		map_grow(m);
 	uint64_t hash = mu_hash(key, len, m->seed);
-	struct mu_map_slot *s = find(m, key, len, hash);
+	struct mu_map_slot *s = map_find(m, key, len, hash);
 	void *old = s->value;
 	if (!s->key) {
 		*s = (struct mu_map_slot){.key = mu_xstrndup(key, len), .len = len, .hash = hash};
@@ -118,7 +119,7 @@ void *mu_map_del_n(struct mu_map *m, const void *key, size_t len)
 {
 	if (!m->count)
 		return NULL;
-	struct mu_map_slot *s = find(m, key, len, mu_hash(key, len, m->seed));
+	struct mu_map_slot *s = map_find(m, key, len, mu_hash(key, len, m->seed));
 	if (!s->key)
 		return NULL;
 	void *value = s->value;

@@ -182,8 +182,8 @@ static const struct mu_op_def *op_def_find(const struct mu_builder *b, const cha
 	return f ? &f->def : def;
 }
 
-static int add_node(struct mu_builder *b, const struct mu_op_args *a, const char *name,
-		    struct mu_node **out)
+static int op_add_node(struct mu_builder *b, const struct mu_op_args *a, const char *name,
+		       struct mu_node **out)
 {
 	const struct mu_op_def *def = op_def_find(b, a->op);
 	struct attr_list attrs = {.n = 0};
@@ -230,7 +230,7 @@ struct mu_out mu_op_add(struct mu_builder *b, const struct mu_op_args *a)
 	if (builder_failed(b))
 		return MU_NO_OUT;
 	name = builder_name(b, a->name ? a->name : a->op);
-	if (add_node(b, a, name, &n)) {
+	if (op_add_node(b, a, name, &n)) {
 		mu_wrap(&b->err, "node '%s'", name);
 		return MU_NO_OUT;
 	}

@@ -218,7 +218,7 @@ struct parse {
 	const char *path;
 };
 
-static int add_pair(void *user, struct mu_span key, struct mu_span value, struct mu_err *err)
+static int index_add_pair(void *user, struct mu_span key, struct mu_span value, struct mu_err *err)
 {
 	struct parse *p = user;
 	int rc;
@@ -239,7 +239,7 @@ int bundle_index_parse(struct bundle_index *out, struct mu_span file, const char
 		       struct mu_err *err)
 {
 	struct parse p = {.path = path};
-	int rc = table_parse(file, path, add_pair, &p, err);
+	int rc = table_parse(file, path, index_add_pair, &p, err);
 
 	if (!rc && !p.index.n_shards)
 		rc = mu_fail(err, MU_DATA_LOSS, "%s: the header entry is missing", path);

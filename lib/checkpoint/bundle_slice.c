@@ -44,7 +44,7 @@ static bool take_extent(const char **at, const char *end, struct mu_slice *s, in
 	return s->start[d] <= s->full.dim[d] && s->length[d] <= s->full.dim[d] - s->start[d];
 }
 
-static bool parse(struct mu_slice *s, struct mu_span spec, struct mu_err *err)
+static bool slice_parse(struct mu_slice *s, struct mu_span spec, struct mu_err *err)
 {
 	const char *at = spec.data, *end = spec.data + spec.len, *last = end;
 
@@ -77,7 +77,7 @@ int mu_slice_parse(struct mu_slice *out, bool *is_slice, struct mu_span spec, st
 		*is_slice = false;
 		return 0;
 	}
-	if (!parse(&s, spec, err))
+	if (!slice_parse(&s, spec, err))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "'%.*s' is not a shape and slice, like \"10 4 0,5:-\"",
 			       spec.len > 200 ? 200 : (int)spec.len, spec.data);

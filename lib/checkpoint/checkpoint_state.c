@@ -113,7 +113,7 @@ static void set_number_field(struct parser *p, const char *name, double value)
 		p->s.times[p->n_times++] = value;
 }
 
-static int parse(struct parser *p, const char *text, const char *path, struct mu_err *err)
+static int state_parse(struct parser *p, const char *text, const char *path, struct mu_err *err)
 {
 	unsigned line = 1;
 
@@ -155,7 +155,7 @@ int mu_checkpoint_state_read(struct mu_checkpoint_state *out, const char *folder
 	int rc = mu_buf_read_file(&text, path, MAX_FILE, err);
 
 	if (!rc)
-		rc = parse(&p, text.data, path, err);
+		rc = state_parse(&p, text.data, path, err);
 	if (rc) {
 		mu_checkpoint_state_fini(&p.s);
 		return rc;

@@ -145,7 +145,7 @@ static bool find_field(struct mu_span value, uint32_t number, struct mu_span *ou
 	return found && !m.bad;
 }
 
-static int add_pair(void *user, struct mu_span key, struct mu_span value, struct mu_err *err)
+static int first_add_pair(void *user, struct mu_span key, struct mu_span value, struct mu_err *err)
 {
 	struct file *f = user;
 	struct mu_span body;
@@ -174,7 +174,7 @@ static int add_file(struct mu_first_reader *r, const char *path, const struct mu
 		return rc;
 	struct mu_span all = bytes ? *bytes : mu_buf_span(&f->bytes);
 	f->size = all.len;
-	return table_parse(all, path, add_pair, f, err);
+	return table_parse(all, path, first_add_pair, f, err);
 }
 
 int mu_first_format_parse(struct mu_first_reader **out, struct mu_span file, const char *path,
@@ -260,7 +260,7 @@ static int part_values(const struct file *f, const struct tensor_meta *s,
 		       f->path, name);
 }
 
-static const struct tensor_meta *find(const struct file *f, const char *name)
+static const struct tensor_meta *first_find(const struct file *f, const char *name)
 {
 	for (size_t i = 0; i < f->n_tensors; i++)
 		if (mu_span_is(f->tensors[i].name, name))
@@ -317,7 +317,7 @@ static int read_parts(const struct mu_first_reader *r, const char *name, struct 
 	int rc = 0;
 
 	for (size_t i = 0; i < r->n && !rc; i++) {
-		const struct tensor_meta *s = find(&r->files[i], name);
+		const struct tensor_meta *s = first_find(&r->files[i], name);
 		if (s && (s->dtype != g->first->dtype || !mu_shape_eq(&s->shape, &g->first->shape)))
 			return mu_fail(err, MU_DATA_LOSS,
 				       "%s: tensor '%.150s' has another type or shape than in "
@@ -340,7 +340,7 @@ int mu_first_format_read(const struct mu_first_reader *r, const char *name,
 	int rc;
 
 	for (size_t i = 0; i < r->n && !g.first; i++)
-		g.first = find(&r->files[i], name);
+		g.first = first_find(&r->files[i], name);
 	if (!g.first)
 		return mu_fail(err, MU_NOT_FOUND,
 			       "Tensor name \"%.150s\" not found in checkpoint files %.150s", name,

@@ -74,7 +74,7 @@ static void rename_class(struct inliner *x, const char *prefix, const struct mu_
 	}
 }
 
-static int index_of(const struct mu_node *n, unsigned limit, unsigned *out, struct mu_err *err)
+static int arg_index_of(const struct mu_node *n, unsigned limit, unsigned *out, struct mu_err *err)
 {
 	int64_t i;
 	int rc = mu_node_attr_int(n, "index", &i, err);
@@ -92,8 +92,8 @@ static bool is_boundary(const struct mu_node *n)
 	return !strcmp(n->op, "_Arg") || !strcmp(n->op, "_Retval");
 }
 
-static int map_input(struct inliner *x, const struct call_site *s, struct mu_input in,
-		     struct mu_input *out)
+static int inline_map_input(struct inliner *x, const struct call_site *s, struct mu_input in,
+			    struct mu_input *out)
 {
 	unsigned index;
 	int rc;
@@ -102,7 +102,7 @@ static int map_input(struct inliner *x, const struct call_site *s, struct mu_inp
 		*out = (struct mu_input){in.node->user, in.port};
 		return 0;
 	}
-	if ((rc = index_of(in.node, s->n_in, &index, x->err)))
+	if ((rc = arg_index_of(in.node, s->n_in, &index, x->err)))
 		return rc;
 	*out = s->in[index];
 	if (in.port == MU_CONTROL)
@@ -119,7 +119,7 @@ static int link_copy(struct inliner *x, const struct call_site *s, const struct 
 
 	for (unsigned k = 0; k < total && !rc; k++) {
 		inner |= strcmp(n->inputs[k].node->op, "_Arg") != 0;
-		rc = map_input(x, s, n->inputs[k], &in[k]);
+		rc = inline_map_input(x, s, n->inputs[k], &in[k]);
 	}
 	if (rc)
 		return rc;
@@ -152,8 +152,9 @@ static int collect_outputs(struct inliner *x, const struct call_site *s,
 	for (unsigned i = 0; i < body->n_nodes && !rc; i++) {
 		const struct mu_node *n = body->nodes[i];
 		unsigned index;
-		if (strcmp(n->op, "_Retval") || (rc = index_of(n, out->n_outs, &index, x->err)) ||
-		    (rc = map_input(x, s, n->inputs[0], &out->outs[index])))
+		if (strcmp(n->op, "_Retval") ||
+		    (rc = arg_index_of(n, out->n_outs, &index, x->err)) ||
+		    (rc = inline_map_input(x, s, n->inputs[0], &out->outs[index])))
 			continue;
 		mu_node_add_control(x->g, out->end, out->outs[index].node);
 	}

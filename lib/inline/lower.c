@@ -27,9 +27,9 @@ struct lowering {
 	const struct mu_input *in;
 };
 
-static struct mu_node *add_node(const struct lowering *w, const char *tail, unsigned i,
-				const char *op, enum mu_dtype type, const struct mu_input *in,
-				unsigned n_in)
+static struct mu_node *lower_add_node(const struct lowering *w, const char *tail, unsigned i,
+				      const char *op, enum mu_dtype type, const struct mu_input *in,
+				      unsigned n_in)
 {
 	const char *name = mu_arena_printf(&w->x->scratch, "%s/%s_%u", w->call->name, tail, i);
 	struct mu_node *n = inline_node(w->x, w->call, name, op, in, n_in);
@@ -65,7 +65,7 @@ static struct mu_input as_bool(const struct lowering *w, struct mu_input in, enu
 {
 	if (mu_dtype_base(type) == MU_BOOL)
 		return in;
-	return out_of(add_node(w, "to_bool", 0, "ToBool", type, &in, 1), 0);
+	return out_of(lower_add_node(w, "to_bool", 0, "ToBool", type, &in, 1), 0);
 }
 
 static const char *site_name(const struct lowering *w, const char *tail, unsigned i)
@@ -87,7 +87,7 @@ static struct mu_node *add_switch(const struct lowering *w, const struct choice 
 				  enum mu_dtype type)
 {
 	struct mu_input in[2] = {data, c->by};
-	struct mu_node *n = add_node(w, tail, i, c->op, type, in, 2);
+	struct mu_node *n = lower_add_node(w, tail, i, c->op, type, in, 2);
 
 	if (strcmp(c->op, "Switch"))
 		inline_int(w->x, n, "num_outs", c->n);
@@ -97,7 +97,7 @@ static struct mu_node *add_switch(const struct lowering *w, const struct choice 
 static struct mu_node *add_merge(const struct lowering *w, const char *tail, unsigned i,
 				 enum mu_dtype type, const struct mu_input *in, unsigned n)
 {
-	struct mu_node *m = add_node(w, tail, i, "Merge", type, in, n);
+	struct mu_node *m = lower_add_node(w, tail, i, "Merge", type, in, n);
 
 	inline_int(w->x, m, "N", n);
 	return m;
@@ -111,11 +111,11 @@ static void add_end(const struct lowering *w, const struct choice *c, struct mu_
 
 	for (unsigned b = 0; b < c->n; b++) {
 		struct mu_input p = out_of(pivot[b], 0);
-		in[b] = out_of(add_node(w, "ran", b, "Identity", type, &p, 1), 0);
+		in[b] = out_of(lower_add_node(w, "ran", b, "Identity", type, &p, 1), 0);
 		mu_node_add_control(w->x->g, in[b].node, e[b].end);
 	}
 	struct mu_node *ran = add_merge(w, "ran_one", 0, type, in, c->n);
-	out->end = add_node(w, "end", 0, "NoOp", MU_DT_INVALID, NULL, 0);
+	out->end = lower_add_node(w, "end", 0, "NoOp", MU_DT_INVALID, NULL, 0);
 	mu_node_add_control(w->x->g, out->end, ran);
 }
 
@@ -139,7 +139,7 @@ static int lower_branch(const struct lowering *w, const struct choice *c, enum m
 		data[i] = add_switch(w, c, "switch", i, w->in[i], w->types[i]);
 	for (unsigned b = 0; b < c->n; b++) {
 		struct mu_input p = out_of(by, (int)b);
-		pivot[b] = add_node(w, "taken", b, "Identity", by_type, &p, 1);
+		pivot[b] = lower_add_node(w, "taken", b, "Identity", by_type, &p, 1);
 		for (unsigned i = 0; i < w->n; i++)
 			in[i] = out_of(data[i], (int)b);
 		struct call_site s = {.call = w->call,
@@ -210,7 +210,8 @@ static void add_enters(const struct lowering *w, struct loop *l)
 	const struct mu_attr *parallel = mu_node_attr(w->call, "parallel_iterations");
 
 	for (unsigned i = 0; i < w->n; i++) {
-		struct mu_node *enter = add_node(w, "enter", i, "Enter", w->types[i], &w->in[i], 1);
+		struct mu_node *enter =
+		    lower_add_node(w, "enter", i, "Enter", w->types[i], &w->in[i], 1);
 		mu_node_set_attr(w->x->g, enter, "frame_name", &frame);
 		if (parallel && parallel->kind == MU_ATTR_INT)
 			mu_node_set_attr(w->x->g, enter, "parallel_iterations", parallel);
@@ -223,7 +224,7 @@ static void add_enters(const struct lowering *w, struct loop *l)
 /* Adds LoopCond and the Switches: the loop continues while `go` is true. */
 static void add_loop_cond(const struct lowering *w, struct loop *l, struct mu_input condition)
 {
-	l->cond = add_node(w, "go_on", 0, "LoopCond", MU_DT_INVALID, &condition, 1);
+	l->cond = lower_add_node(w, "go_on", 0, "LoopCond", MU_DT_INVALID, &condition, 1);
 }
 
 static int add_cond(const struct lowering *w, struct loop *l, const struct mu_func *f)
@@ -268,14 +269,15 @@ static int add_body(const struct lowering *w, struct loop *l, const struct mu_fu
 
 	for (unsigned i = 0; i < w->n; i++) {
 		struct mu_input on[2] = {out_of(l->merge[i], 0), out_of(l->cond, 0)}, live;
-		l->switches[i] = add_node(w, "switch", i, "Switch", w->types[i], on, 2);
+		l->switches[i] = lower_add_node(w, "switch", i, "Switch", w->types[i], on, 2);
 		live = out_of(l->switches[i], 1);
-		in[i] = out_of(add_node(w, "turn", i, "Identity", w->types[i], &live, 1), 0);
+		in[i] = out_of(lower_add_node(w, "turn", i, "Identity", w->types[i], &live, 1), 0);
 	}
 	struct mu_input advanced[COUNTED] = {0}; /* next values of index, limit and step */
 	if (l->counted) {
 		struct mu_input sum[2] = {in[INDEX], in[STEP]};
-		advanced[INDEX] = out_of(add_node(w, "index", 0, "AddV2", MU_INT32, sum, 2), 0);
+		advanced[INDEX] =
+		    out_of(lower_add_node(w, "index", 0, "AddV2", MU_INT32, sum, 2), 0);
 		advanced[LIMIT] = in[LIMIT];
 		advanced[STEP] = in[STEP];
 		in[n_hidden] = in[INDEX]; /* the index is the body's first argument */
@@ -295,7 +297,7 @@ static int add_body(const struct lowering *w, struct loop *l, const struct mu_fu
 	for (unsigned i = 0; i < w->n; i++) {
 		const struct mu_input *from = i < own ? &advanced[i] : &e.outs[i - own];
 		struct mu_node *next =
-		    add_node(w, "next", i, "NextIteration", w->types[i], from, 1);
+		    lower_add_node(w, "next", i, "NextIteration", w->types[i], from, 1);
 		mu_node_add_control(w->x->g, next, e.end);
 		l->merge[i]->inputs[1] = out_of(next, 0);
 	}
@@ -308,17 +310,17 @@ static void add_exits(const struct lowering *w, const struct loop *l, unsigned s
 {
 	out->n_outs = w->n - skip;
 	out->outs = MU_ARENA_ARRAY(&w->x->scratch, struct mu_input, (size_t)out->n_outs + 1);
-	out->end = add_node(w, "end", 0, "NoOp", MU_DT_INVALID, NULL, 0);
+	out->end = lower_add_node(w, "end", 0, "NoOp", MU_DT_INVALID, NULL, 0);
 	for (unsigned i = 0; i < w->n; i++) {
 		struct mu_input done = out_of(l->switches[i], 0);
-		struct mu_node *exit = add_node(w, "exit", i, "Exit", w->types[i], &done, 1);
+		struct mu_node *exit = lower_add_node(w, "exit", i, "Exit", w->types[i], &done, 1);
 		mu_node_add_control(w->x->g, out->end, exit);
 		if (i >= skip)
 			out->outs[i - skip] = out_of(exit, 0);
 	}
 }
 
-static void make_room(const struct lowering *w, struct loop *l)
+static void lower_make_room(const struct lowering *w, struct loop *l)
 {
 	l->merge = MU_ARENA_ARRAY(&w->x->scratch, struct mu_node *, w->n);
 	l->switches = MU_ARENA_ARRAY(&w->x->scratch, struct mu_node *, w->n);
@@ -337,7 +339,7 @@ int lower_while(struct inliner *x, const struct mu_node *call, struct expansion 
 		return -MU_INVALID_ARGUMENT;
 	if (!w.n)
 		return mu_fail(x->err, MU_INVALID_ARGUMENT, "a loop needs a variable");
-	make_room(&w, &l);
+	lower_make_room(&w, &l);
 	add_enters(&w, &l);
 	if ((rc = add_cond(&w, &l, cond)) || (rc = add_body(&w, &l, body)))
 		return rc;
@@ -356,11 +358,11 @@ static struct mu_input add_not_reached_test(const struct lowering *w, const char
 	const char *name = mu_arena_printf(&w->x->scratch, "%s_left", tail);
 	struct mu_input left[2] = {limit, at}, way[2], over[2];
 
-	way[0] = out_of(add_node(w, name, 0, "Sub", MU_INT32, left, 2), 0);
-	way[1] = out_of(add_node(w, name, 1, "Sign", MU_INT32, &step, 1), 0);
-	over[0] = out_of(add_node(w, name, 2, "Mul", MU_INT32, way, 2), 0);
-	over[1] = out_of(add_node(w, name, 3, "ZerosLike", MU_INT32, &over[0], 1), 0);
-	return out_of(add_node(w, tail, 0, "Greater", MU_INT32, over, 2), 0);
+	way[0] = out_of(lower_add_node(w, name, 0, "Sub", MU_INT32, left, 2), 0);
+	way[1] = out_of(lower_add_node(w, name, 1, "Sign", MU_INT32, &step, 1), 0);
+	over[0] = out_of(lower_add_node(w, name, 2, "Mul", MU_INT32, way, 2), 0);
+	over[1] = out_of(lower_add_node(w, name, 3, "ZerosLike", MU_INT32, &over[0], 1), 0);
+	return out_of(lower_add_node(w, tail, 0, "Greater", MU_INT32, over, 2), 0);
 }
 
 /* Adds a check that fails the step if the loop would never end. */
@@ -370,11 +372,12 @@ static struct mu_node *add_check(const struct lowering *w)
 	enum mu_dtype types[COUNTED] = {MU_INT32, MU_INT32, MU_INT32};
 	struct mu_attr list = {.kind = MU_ATTR_LIST + MU_ATTR_TYPE, .n = COUNTED, .types = types};
 
-	either[0] = out_of(add_node(w, "no_turn", 0, "Equal", MU_INT32, none, 2), 0);
+	either[0] = out_of(lower_add_node(w, "no_turn", 0, "Equal", MU_INT32, none, 2), 0);
 	either[1] = add_not_reached_test(w, "some_turns", w->in[INDEX], w->in[LIMIT], w->in[STEP]);
-	seen[0] = out_of(add_node(w, "ends", 0, "LogicalOr", MU_DT_INVALID, either, 2), 0);
+	seen[0] = out_of(lower_add_node(w, "ends", 0, "LogicalOr", MU_DT_INVALID, either, 2), 0);
 	memcpy(seen + 1, w->in, COUNTED * sizeof *seen);
-	struct mu_node *check = add_node(w, "check", 0, "Assert", MU_DT_INVALID, seen, 1 + COUNTED);
+	struct mu_node *check =
+	    lower_add_node(w, "check", 0, "Assert", MU_DT_INVALID, seen, 1 + COUNTED);
 	mu_node_set_attr(w->x->g, check, "T", &list);
 	add_call_controls(w, check);
 	return check;
@@ -391,7 +394,7 @@ int lower_for(struct inliner *x, const struct mu_node *call, struct expansion *o
 		return rc;
 	if (!body)
 		return -MU_INVALID_ARGUMENT;
-	make_room(&w, &l);
+	lower_make_room(&w, &l);
 	struct mu_node *check = add_check(&w);
 	add_enters(&w, &l);
 	for (unsigned i = 0; i < w.n; i++)

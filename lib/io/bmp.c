@@ -7,7 +7,7 @@
 /* Offsets in the file header. */
 enum { ROWS_AT = 10, WIDTH = 18, HEIGHT = 22, BITS = 28, HEAD = 32 };
 
-static uint32_t number(struct mu_span file, size_t at, unsigned bytes)
+static uint32_t bmp_number(struct mu_span file, size_t at, unsigned bytes)
 {
 	uint32_t n = 0;
 
@@ -28,8 +28,9 @@ int mu_bmp_open(struct mu_bmp *p, struct mu_span file, struct mu_err *err)
 			       "Incomplete bmp content, requires at least 32 bytes to find the "
 			       "header size, width, height, and bpp, got %zu bytes",
 			       file.len);
-	int32_t width = (int32_t)number(file, WIDTH, 4), height = (int32_t)number(file, HEIGHT, 4);
-	uint32_t rows = number(file, ROWS_AT, 4), bits = number(file, BITS, 2);
+	int32_t width = (int32_t)bmp_number(file, WIDTH, 4),
+		height = (int32_t)bmp_number(file, HEIGHT, 4);
+	uint32_t rows = bmp_number(file, ROWS_AT, 4), bits = bmp_number(file, BITS, 2);
 	if (width <= 0 || !height || height == INT32_MIN)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "bmp image must have width > 0 and height != 0, not %d and %d",

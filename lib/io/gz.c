@@ -9,8 +9,8 @@
 
 #include "lib/base/mem.h"
 
-static int read_all(gzFile file, struct mu_buf *out, const char *path, size_t limit,
-		    struct mu_err *err)
+static int gz_read_all(gzFile file, struct mu_buf *out, const char *path, size_t limit,
+		       struct mu_err *err)
 {
 	enum { CHUNK = 1 << 18 };
 	size_t start = out->len;
@@ -60,7 +60,7 @@ int mu_gz_read_file(struct mu_buf *out, const char *path, size_t limit, struct m
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory to read %s", path);
 	}
 	gzbuffer(file, 1 << 17);
-	int rc = read_all(file, out, path, limit, err);
+	int rc = gz_read_all(file, out, path, limit, err);
 	gzclose(file);
 	if (rc)
 		out->len = start;

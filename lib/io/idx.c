@@ -51,8 +51,8 @@ static void to_host(struct mu_tensor *t)
 	}
 }
 
-static int read_head(struct mu_span file, const char *path, enum mu_dtype *dtype,
-		     struct mu_shape *shape, size_t *head, struct mu_err *err)
+static int idx_read_head(struct mu_span file, const char *path, enum mu_dtype *dtype,
+			 struct mu_shape *shape, size_t *head, struct mu_err *err)
 {
 	const unsigned char *p = (const unsigned char *)file.data;
 
@@ -107,7 +107,7 @@ static int read_plain(struct mu_tensor *out, int fd, uint64_t size, const char *
 
 	if (n < 0)
 		return mu_fail_errno(err, errno, "cannot read %s", path);
-	rc = read_head((struct mu_span){first, (size_t)n}, path, &dtype, &shape, &head, err);
+	rc = idx_read_head((struct mu_span){first, (size_t)n}, path, &dtype, &shape, &head, err);
 	if (!rc)
 		rc = new_tensor(&t, dtype, &shape, head, size - head, path, err);
 	if (rc)
@@ -137,7 +137,7 @@ static int read_packed(struct mu_tensor *out, const char *path, struct mu_err *e
 	int rc;
 
 	if ((rc = mu_gz_read_file(&file, path, MAX_FILE, err)) ||
-	    (rc = read_head(mu_buf_span(&file), path, &dtype, &shape, &head, err)) ||
+	    (rc = idx_read_head(mu_buf_span(&file), path, &dtype, &shape, &head, err)) ||
 	    (rc = new_tensor(&t, dtype, &shape, head, file.len - head, path, err)))
 		return rc;
 	memcpy(t.data, file.data + head, file.len - head);

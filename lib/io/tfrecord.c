@@ -135,7 +135,7 @@ static bool checksum_matches(const char *p, size_t n, const char *stored)
 }
 
 /* Reads the header of a record into r->buf, and its length. */
-static int read_head(struct mu_tfrecord_reader *r, uint64_t *out, struct mu_err *err)
+static int tfrecord_read_head(struct mu_tfrecord_reader *r, uint64_t *out, struct mu_err *err)
 {
 	uint64_t len;
 	int rc = read_more(r, MU_TFRECORD_HEAD, err);
@@ -162,7 +162,7 @@ static int read_head(struct mu_tfrecord_reader *r, uint64_t *out, struct mu_err 
 static int read_frame(struct mu_tfrecord_reader *r, struct mu_err *err)
 {
 	uint64_t len;
-	int rc = read_head(r, &len, err);
+	int rc = tfrecord_read_head(r, &len, err);
 
 	if (rc)
 		return rc;
@@ -204,7 +204,7 @@ int mu_tfrecord_skip(struct mu_tfrecord_reader *r, struct mu_err *err)
 
 	mu_buf_clear(&r->buf);
 	clearerr(r->file);
-	rc = read_head(r, &len, err);
+	rc = tfrecord_read_head(r, &len, err);
 	if (!rc)
 		rc = read_more(r, len + MU_TFRECORD_FOOT, err);
 	if (!rc)

@@ -9,7 +9,7 @@
 
 enum { HEAD = 12, CHUNK = 8, FORMAT = 16, PCM = 1, SAMPLE = 2, FULL = 1 << 15 };
 
-static uint32_t number(const char *at, unsigned bytes)
+static uint32_t wav_number(const char *at, unsigned bytes)
 {
 	uint32_t n = 0;
 
@@ -28,9 +28,10 @@ static int read_format(struct mu_wav *w, const char *at, size_t len, struct mu_e
 	if (len < FORMAT)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Bad chunk size for WAV: Expected 16 or 18, but got %zu", len);
-	uint32_t format = number(at, 2), bits = number(at + 14, 2), each = number(at + 12, 2);
-	w->channels = number(at + 2, 2);
-	w->rate = number(at + 4, 4);
+	uint32_t format = wav_number(at, 2), bits = wav_number(at + 14, 2),
+		 each = wav_number(at + 12, 2);
+	w->channels = wav_number(at + 2, 2);
+	w->rate = wav_number(at + 4, 4);
 	if (format != PCM)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Bad audio format for WAV: Expected 1 (PCM), but got%u", format);
@@ -44,11 +45,11 @@ static int read_format(struct mu_wav *w, const char *at, size_t len, struct mu_e
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Bad bytes per sample in WAV header: Expected %u but got %u",
 			       w->channels * SAMPLE, each);
-	if (w->rate > INT32_MAX || number(at + 8, 4) != w->rate * each)
+	if (w->rate > INT32_MAX || wav_number(at + 8, 4) != w->rate * each)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Bad bytes per second in WAV header: Expected %u but got %u "
 			       "(sample_rate=%u, bytes_per_sample=%u)",
-			       w->rate * each, number(at + 8, 4), w->rate, each);
+			       w->rate * each, wav_number(at + 8, 4), w->rate, each);
 	return 0;
 }
 
@@ -61,7 +62,7 @@ int mu_wav_open(struct mu_wav *w, struct mu_span file, struct mu_err *err)
 			       file.len);
 	for (size_t at = HEAD; file.len - at >= CHUNK;) {
 		const char *chunk = file.data + at;
-		size_t len = number(chunk + 4, 4), left = file.len - at - CHUNK;
+		size_t len = wav_number(chunk + 4, 4), left = file.len - at - CHUNK;
 		if (has_name(chunk, "data") && w->channels) {
 			size_t whole = len < left ? len : left;
 			w->frames = whole / (w->channels * SAMPLE);
@@ -85,10 +86,10 @@ float mu_wav_sample(const struct mu_wav *w, size_t frame, unsigned channel)
 {
 	const char *at = w->data.data + (frame * w->channels + channel) * SAMPLE;
 
-	return (float)(int16_t)number(at, SAMPLE) / FULL;
+	return (float)(int16_t)wav_number(at, SAMPLE) / FULL;
 }
 
-static void put_number(struct mu_buf *b, uint32_t n, unsigned bytes)
+static void wav_put_number(struct mu_buf *b, uint32_t n, unsigned bytes)
 {
 	for (unsigned i = 0; i < bytes; i++)
 		mu_buf_putc(b, (char)(n >> 8 * i));
@@ -106,21 +107,21 @@ int mu_wav_write(struct mu_buf *out, const float *samples, size_t frames, unsign
 		return mu_fail(err, MU_INVALID_ARGUMENT, "sample_rate must be positive: %u", rate);
 	uint32_t bytes = (uint32_t)(frames * channels * SAMPLE);
 	mu_buf_puts(out, "RIFF");
-	put_number(out, HEAD - CHUNK + CHUNK + FORMAT + CHUNK + bytes, 4);
+	wav_put_number(out, HEAD - CHUNK + CHUNK + FORMAT + CHUNK + bytes, 4);
 	mu_buf_puts(out, "WAVEfmt ");
-	put_number(out, FORMAT, 4);
-	put_number(out, PCM, 2);
-	put_number(out, channels, 2);
-	put_number(out, rate, 4);
-	put_number(out, rate * channels * SAMPLE, 4);
-	put_number(out, channels * SAMPLE, 2);
-	put_number(out, 8 * SAMPLE, 2);
+	wav_put_number(out, FORMAT, 4);
+	wav_put_number(out, PCM, 2);
+	wav_put_number(out, channels, 2);
+	wav_put_number(out, rate, 4);
+	wav_put_number(out, rate * channels * SAMPLE, 4);
+	wav_put_number(out, channels * SAMPLE, 2);
+	wav_put_number(out, 8 * SAMPLE, 2);
 	mu_buf_puts(out, "data");
-	put_number(out, bytes, 4);
+	wav_put_number(out, bytes, 4);
 	for (size_t i = 0; i < frames * channels; i++) {
 		float v = roundf(samples[i] * FULL);
 		v = v > FULL - 1 ? FULL - 1 : v >= -FULL ? v : -FULL; /* NaN becomes -FULL */
-		put_number(out, (uint16_t)(int16_t)v, SAMPLE);
+		wav_put_number(out, (uint16_t)(int16_t)v, SAMPLE);
 	}
 	return 0;
 }

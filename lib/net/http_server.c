@@ -176,7 +176,7 @@ static int poll_timeout_ms(struct mu_http_server *h, bool paused)
 	return ms;
 }
 
-static void *serve(void *arg)
+static void *http_serve(void *arg)
 {
 	struct mu_http_server *h = arg;
 
@@ -265,7 +265,7 @@ int mu_http_start(const char *host, int port, mu_http_handler handler, void *ctx
 	    MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_END);
 	if (h->daemon)
 		h->epoll = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
-	if (h->stop_event < 0 || !h->daemon || pthread_create(&h->thread, NULL, serve, h)) {
+	if (h->stop_event < 0 || !h->daemon || pthread_create(&h->thread, NULL, http_serve, h)) {
 		server_free(h);
 		return mu_fail(
 		    err, MU_RESOURCE_EXHAUSTED,

@@ -132,7 +132,7 @@ static struct block *pop(struct block **list)
 	return b;
 }
 
-static void push(struct block **list, struct block *b)
+static void arena_push(struct block **list, struct block *b)
 {
 	b->next = *list;
 	*list = b;
@@ -189,7 +189,7 @@ static struct block *cache_block(struct block *b, unsigned k, size_t size)
 	while (arena_cached_bytes() + size > ARENA_CACHE_BYTES) {
 		o = arena.oldest;
 		warm_remove(o);
-		push(&dropped, o);
+		arena_push(&dropped, o);
 	}
 	warm_add(b, k);
 	return dropped;
@@ -213,7 +213,7 @@ void *arena_alloc(size_t bytes)
 		b = pop(&arena.cold[k]);
 	if (b) {
 		p = b->at;
-		push(&arena.spare, b);
+		arena_push(&arena.spare, b);
 	} else if (size <= arena.size - arena.used) {
 		p = arena.base + arena.used;
 		arena.used += size;
@@ -241,7 +241,7 @@ void arena_free(void *p, size_t bytes)
 		/* without the lock, because it is slow; no other thread has the block */
 		madvise(b->at, size_of_class(b->class), MADV_REMOVE);
 		pthread_mutex_lock(&arena.lock);
-		push(&arena.cold[b->class], b);
+		arena_push(&arena.cold[b->class], b);
 		pthread_mutex_unlock(&arena.lock);
 	}
 }

@@ -46,7 +46,7 @@ static void free_thread_cache(void *arg)
 	*c = (struct cache){0};
 }
 
-static void make_key(void)
+static void small_make_key(void)
 {
 	pthread_key_create(&cache_key, free_thread_cache);
 }
@@ -78,7 +78,7 @@ void small_free(void *p, size_t size)
 		return;
 	}
 	if (!cache.registered) {
-		pthread_once(&once, make_key);
+		pthread_once(&once, small_make_key);
 		cache.registered = pthread_setspecific(cache_key, &cache) == 0;
 		if (!cache.registered) {
 			free(p);

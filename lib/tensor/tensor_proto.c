@@ -130,7 +130,7 @@ struct head {
 	bool has_content;
 };
 
-static int read_head(struct head *h, struct mu_span proto, struct mu_err *err)
+static int tensor_read_head(struct head *h, struct mu_span proto, struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(proto);
 	struct mu_pb_field f;
@@ -364,7 +364,7 @@ int mu_tensor_parse(struct mu_tensor *out, struct mu_span proto, struct mu_err *
 {
 	MU_AUTO_TENSOR t = {0};
 	struct head h;
-	int rc = read_head(&h, proto, err);
+	int rc = tensor_read_head(&h, proto, err);
 
 	if (rc)
 		return rc;

@@ -122,7 +122,7 @@ static X509 *make_leaf(EVP_PKEY *key, X509 *ca, EVP_PKEY *ca_key, const char *na
 	return NULL;
 }
 
-static char *text_of(BIO *b)
+static char *certs_text_of(BIO *b)
 {
 	char *data = NULL;
 	long n = BIO_get_mem_data(b, &data);
@@ -133,7 +133,7 @@ static char *text_of(BIO *b)
 static char *pem_of(X509 *x)
 {
 	BIO *b = BIO_new(BIO_s_mem());
-	char *text = b && PEM_write_bio_X509(b, x) == 1 ? text_of(b) : NULL;
+	char *text = b && PEM_write_bio_X509(b, x) == 1 ? certs_text_of(b) : NULL;
 
 	BIO_free(b);
 	return text;
@@ -143,7 +143,7 @@ static char *pem_of_key(EVP_PKEY *key)
 {
 	BIO *b = BIO_new(BIO_s_secmem());
 	char *text = b && PEM_write_bio_PKCS8PrivateKey(b, key, NULL, NULL, 0, NULL, NULL) == 1
-			 ? text_of(b)
+			 ? certs_text_of(b)
 			 : NULL;
 
 	BIO_free(b);

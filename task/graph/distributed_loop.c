@@ -66,8 +66,8 @@ struct mu_node *loops_pivot(const struct loops *l, unsigned i, const char *devic
 	return mu_map_get_n(&l->pivots, key.data, key.len);
 }
 
-static int add_node(struct mu_graph *g, const struct loop *loop, const char *op, const char *device,
-		    struct mu_node **out, struct mu_err *err)
+static int loop_add_node(struct mu_graph *g, const struct loop *loop, const char *op,
+			 const char *device, struct mu_node **out, struct mu_err *err)
 {
 	char name[256];
 	unsigned n = g->n_nodes;
@@ -97,7 +97,7 @@ static int add_start(struct mu_graph *g, const struct loop *loop, const char *de
 	int32_t v = 0;
 	int rc = mu_tensor_scalar(&zero, MU_INT32, &v, err);
 
-	if (rc || (rc = add_node(g, loop, "Const", device, out, err)))
+	if (rc || (rc = loop_add_node(g, loop, "Const", device, out, err)))
 		return rc;
 	set_int32(g, *out, "dtype");
 	mu_node_set_attr(g, *out, "value", &value);
@@ -116,10 +116,10 @@ static int add_control_loop(struct mu_graph *g, const struct loop *loop, const c
 	int rc;
 
 	if ((rc = add_start(g, loop, device, &start, err)) ||
-	    (rc = add_node(g, loop, "Enter", device, &enter, err)) ||
-	    (rc = add_node(g, loop, "Merge", device, &merge, err)) ||
-	    (rc = add_node(g, loop, "Switch", device, &choice, err)) ||
-	    (rc = add_node(g, loop, "NextIteration", device, &next, err)))
+	    (rc = loop_add_node(g, loop, "Enter", device, &enter, err)) ||
+	    (rc = loop_add_node(g, loop, "Merge", device, &merge, err)) ||
+	    (rc = loop_add_node(g, loop, "Switch", device, &choice, err)) ||
+	    (rc = loop_add_node(g, loop, "NextIteration", device, &next, err)))
 		return rc;
 	if (outer)
 		mu_node_add_control(g, start, outer);

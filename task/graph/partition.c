@@ -73,8 +73,8 @@ static int incarnation_of(struct partition *c, const char *device, int64_t *out)
 }
 
 /* Adds a node named "<source>_S<number>" to graph `to`.  The loop skips names of client nodes. */
-static int add_node(struct partition *c, struct mu_graph *to, const char *source, const char *op,
-		    const char *device, struct mu_node **out)
+static int partition_add_node(struct partition *c, struct mu_graph *to, const char *source,
+			      const char *op, const char *device, struct mu_node **out)
 {
 	const char *name;
 
@@ -159,7 +159,7 @@ static int add_token(struct partition *c, struct mu_graph *from, const struct mu
 	struct mu_node *n;
 	int rc = mu_tensor_new(&t, MU_FLOAT, &empty, c->err);
 
-	if (rc || (rc = add_node(c, from, source->name, "Const", source->device, &n)))
+	if (rc || (rc = partition_add_node(c, from, source->name, "Const", source->device, &n)))
 		return rc;
 	struct mu_attr value = {.kind = MU_ATTR_TENSOR, .tensor = &t};
 	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = MU_FLOAT};
@@ -170,8 +170,8 @@ static int add_token(struct partition *c, struct mu_graph *from, const struct mu
 	return 0;
 }
 
-static int add_pair(struct partition *c, struct mu_input in, const struct mu_node *user,
-		    struct mu_node **send, struct mu_node **recv)
+static int partition_add_pair(struct partition *c, struct mu_input in, const struct mu_node *user,
+			      struct mu_node **send, struct mu_node **recv)
 {
 	struct mu_graph *from = c->parts[c->part_of[in.node->id]].graph;
 	struct mu_graph *to = c->parts[c->part_of[user->id]].graph;
@@ -187,8 +187,8 @@ static int add_pair(struct partition *c, struct mu_input in, const struct mu_nod
 	if (rc || (rc = incarnation_of(c, w.from, &w.incarnation)))
 		return rc;
 	w.name = mu_arena_printf(&c->scratch, "edge_%u_%s", c->n_edges, in.node->name);
-	if ((rc = add_node(c, from, in.node->name, "_Send", w.from, send)) ||
-	    (rc = add_node(c, to, in.node->name, "_Recv", w.to, recv)))
+	if ((rc = partition_add_node(c, from, in.node->name, "_Send", w.from, send)) ||
+	    (rc = partition_add_node(c, to, in.node->name, "_Recv", w.to, recv)))
 		return rc;
 	set_edge_attrs(from, *send, "T", &w);
 	set_edge_attrs(to, *recv, "tensor_type", &w);
@@ -207,7 +207,7 @@ static int add_waiter(struct partition *c, struct mu_node *recv, const struct mu
 {
 	struct mu_graph *to = c->parts[c->part_of[user->id]].graph;
 	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = MU_FLOAT};
-	int rc = add_node(c, to, recv->name, "Identity", recv->device, out);
+	int rc = partition_add_node(c, to, recv->name, "Identity", recv->device, out);
 
 	if (rc)
 		return rc;
@@ -220,7 +220,7 @@ static int add_replica(struct partition *c, const struct mu_node *constant,
 		       const struct mu_node *user, struct mu_node **out)
 {
 	struct mu_graph *to = c->parts[c->part_of[user->id]].graph;
-	int rc = add_node(c, to, constant->name, constant->op, user->device, out);
+	int rc = partition_add_node(c, to, constant->name, constant->op, user->device, out);
 
 	for (unsigned i = 0; !rc && i < constant->n_attrs; i++)
 		if (strcmp(constant->attrs[i].name, "_class") != 0)
@@ -229,8 +229,8 @@ static int add_replica(struct partition *c, const struct mu_node *constant,
 	return rc;
 }
 
-static int map_input(struct partition *c, struct mu_input in, const struct mu_node *user,
-		     struct mu_input *out)
+static int partition_map_input(struct partition *c, struct mu_input in, const struct mu_node *user,
+			       struct mu_input *out)
 {
 	MU_AUTO_BUF key = {0};
 	struct mu_node *send, *recv;
@@ -249,7 +249,7 @@ static int map_input(struct partition *c, struct mu_input in, const struct mu_no
 	recv = mu_map_get_n(&c->recvs, key.data, key.len);
 	if (!recv) {
 		rc = constant ? add_replica(c, constant, user, &recv)
-			      : add_pair(c, in, user, &send, &recv);
+			      : partition_add_pair(c, in, user, &send, &recv);
 		if (!rc && !constant && in.port == MU_CONTROL)
 			rc = add_waiter(c, recv, user, &recv);
 		if (rc)
@@ -286,10 +286,10 @@ static int add_late_read(struct partition *c, const struct mu_node *n, unsigned 
 	struct mu_graph *from = c->parts[c->part_of[variable->id]].graph;
 	struct mu_node *send, *recv;
 	struct mu_input first;
-	int rc = add_pair(c, n->inputs[k], n, &send, &recv);
+	int rc = partition_add_pair(c, n->inputs[k], n, &send, &recv);
 
 	for (unsigned i = 0; !rc && i < n->n_controls; i++)
-		if (!(rc = map_input(c, n->inputs[n->n_inputs + i], variable, &first)))
+		if (!(rc = partition_map_input(c, n->inputs[n->n_inputs + i], variable, &first)))
 			mu_node_add_control(from, send, first.node);
 	*out = (struct mu_input){recv, 0};
 	return rc;
@@ -318,7 +318,7 @@ static int partition_nodes(struct partition *c)
 			bool late;
 			if ((rc = must_read_late(c, n, k, &late)) ||
 			    (rc = late ? add_late_read(c, n, k, &in[k])
-				       : map_input(c, n->inputs[k], n, &in[k])))
+				       : partition_map_input(c, n->inputs[k], n, &in[k])))
 				return rc;
 		}
 		mu_node_set_inputs(c->parts[c->part_of[i]].graph, c->copies[i], in, n->n_inputs,

@@ -200,7 +200,7 @@ static void keep_location(struct prune *p, const struct mu_node *n, struct mu_no
 	}
 }
 
-static struct mu_input map_input(const struct prune *p, struct mu_input in)
+static struct mu_input prune_map_input(const struct prune *p, struct mu_input in)
 {
 	int feed = in.port == MU_CONTROL ? control_feed(p, in.node) : feed_of(p, in);
 
@@ -226,7 +226,7 @@ static void copy_needed(struct prune *p)
 		unsigned total = n->n_inputs + n->n_controls;
 		struct mu_input *in = MU_ARENA_ARRAY(&p->scratch, struct mu_input, total);
 		for (unsigned k = 0; k < total; k++)
-			in[k] = map_input(p, n->inputs[k]);
+			in[k] = prune_map_input(p, n->inputs[k]);
 		mu_node_set_inputs(p->to, p->copies[i], in, n->n_inputs, in + n->n_inputs,
 				   n->n_controls);
 	}
@@ -239,7 +239,7 @@ static int add_fetches(struct prune *p, const char **keys)
 
 	mu_map_init(&seen);
 	for (unsigned i = 0; !rc && i < p->sig->n_fetches; i++) {
-		struct mu_input f = p->fetches[i], in = map_input(p, f);
+		struct mu_input f = p->fetches[i], in = prune_map_input(p, f);
 		struct feed_key k = {f.node->id, f.port};
 		uintptr_t copy = (uintptr_t)mu_map_get_n(&seen, &k, sizeof k);
 		enum mu_dtype type;

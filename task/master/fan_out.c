@@ -36,7 +36,7 @@ void fan_out_add(struct fan_out *g, struct peer *p)
 	pthread_mutex_unlock(&g->lock);
 }
 
-static void on_reply(void *arg, const struct mu_err *err, struct mu_span reply)
+static void entry_on_reply(void *arg, const struct mu_err *err, struct mu_span reply)
 {
 	struct fan_out_entry *e = arg;
 	struct fan_out *g = e->owner;
@@ -54,7 +54,7 @@ static void on_reply(void *arg, const struct mu_err *err, struct mu_span reply)
 	pthread_mutex_unlock(&g->lock);
 }
 
-static void describe(struct fan_out *g, struct mu_buf *out)
+static void entry_describe(struct fan_out *g, struct mu_buf *out)
 {
 	unsigned n = 0;
 
@@ -75,7 +75,7 @@ void fan_out_describe(struct fan_out *g, struct mu_buf *out)
 {
 	pthread_mutex_lock(&g->lock);
 	if (g->pending)
-		describe(g, out);
+		entry_describe(g, out);
 	pthread_mutex_unlock(&g->lock);
 }
 
@@ -84,7 +84,7 @@ static void warn_missing(struct fan_out *g, const char *what, unsigned seconds)
 {
 	MU_AUTO_BUF text = {0};
 
-	describe(g, &text);
+	entry_describe(g, &text);
 	mu_buf_putc(&text, 0);
 	pthread_mutex_unlock(&g->lock);
 	/* TensorFlow's phrase, for which users and scripts search logs */
@@ -129,7 +129,7 @@ void fan_out_run(struct fan_out *g, enum peer_method m, struct mu_span request, 
 		struct fan_out_entry *e = &g->entries[i];
 		uint64_t id = e->peer->ops->call(
 		    e->peer, m, e->request.len ? mu_buf_span(&e->request) : request, timeout_ms,
-		    wait, on_reply, e);
+		    wait, entry_on_reply, e);
 
 		pthread_mutex_lock(&g->lock);
 		e->id = id;

@@ -92,7 +92,7 @@ void partials_drop(struct session *s)
 
 /* ---- one call ---- */
 
-static void call_free(struct partial_call *c)
+static void partial_call_free(struct partial_call *c)
 {
 	for (unsigned i = 0; c->fetched && i < c->req.fetches.n; i++)
 		mu_tensor_unref(&c->fetched[i].tensor);
@@ -121,7 +121,7 @@ static void complete_one(struct partial_call *c)
 			t[i] = c->fetched[i].tensor;
 		step_reply_tensors(c->call, c->req.fetches.list, t, c->req.fetches.n, MU_SPAN(""));
 	}
-	call_free(c);
+	partial_call_free(c);
 }
 
 static void call_fail(struct partial_call *c, const struct mu_err *why)
@@ -150,7 +150,7 @@ static void fetched(void *arg, const struct mu_err *err, struct mu_tensor *tenso
 	complete_one(f->owner);
 }
 
-static void step_ended(void *arg, const struct mu_err *err)
+static void partial_step_ended(void *arg, const struct mu_err *err)
 {
 	struct partial *p = arg;
 	struct partial_call *last;
@@ -170,7 +170,7 @@ static void step_ended(void *arg, const struct mu_err *err)
 	partial_unref(p);
 }
 
-static void on_client_cancelled(void *arg)
+static void partial_on_cancelled(void *arg)
 {
 	struct partial_call *c = arg;
 	struct mu_err err;
@@ -179,7 +179,7 @@ static void on_client_cancelled(void *arg)
 	run_step_fail(c->partial->step, &err);
 }
 
-static void on_timeout(void *arg)
+static void partial_on_timeout(void *arg)
 {
 	struct partial *p = arg;
 	struct mu_err err;
@@ -197,12 +197,12 @@ static void start_timer(struct partial_call *c)
 	if (ms <= 0)
 		return;
 	atomic_fetch_add(&p->refs, 1);
-	c->timer = mu_timer_add(p->session->master->timer, (long)ms, on_timeout, p);
+	c->timer = mu_timer_add(p->session->master->timer, (long)ms, partial_on_timeout, p);
 }
 
 /* ---- validation of a call ---- */
 
-static int index_of(const struct hot_names *names, const char *name)
+static int name_index_of(const struct hot_names *names, const char *name)
 {
 	for (unsigned i = 0; i < names->n; i++)
 		if (!strcmp(names->list[i], name))
@@ -217,7 +217,7 @@ static int find_names(const struct hot_names *requested, const struct hot_names 
 		      struct mu_err *err)
 {
 	for (unsigned i = 0; i < requested->n; i++) {
-		int k = index_of(known, requested->list[i]);
+		int k = name_index_of(known, requested->list[i]);
 
 		if (k < 0)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -390,11 +390,11 @@ static void partial_call_run(void *arg)
 	atomic_store(&c->pending, 2 + n_fetches);
 	if (parse_feeds(c, &err) || claim_names(c, &is_last, &err)) {
 		step_reply_error(c->call, c->req.store_errors, &err);
-		call_free(c);
+		partial_call_free(c);
 		return;
 	}
 	start_timer(c);
-	rpc_on_cancel(c->call, on_client_cancelled, c);
+	rpc_on_cancel(c->call, partial_on_cancelled, c);
 	send_and_fetch(c, is_last);
 	if (is_last)
 		run_step_release(p->step);
@@ -425,7 +425,7 @@ void partial_run(struct master *m, struct rpc_call *call, struct mu_span request
 	session_unref(s);
 	if (rc) {
 		step_reply_error(call, c->req.store_errors, &err);
-		call_free(c);
+		partial_call_free(c);
 		return;
 	}
 	mu_offload_run(m->offload, partial_call_run, c);
@@ -446,7 +446,7 @@ static int partial_start(struct partial *p, struct mu_err *err)
 	p->left = p->names.feeds.n + p->names.fetches.n;
 	snprintf(p->handle, sizeof(p->handle), "%s;%u", s->handle, ++last);
 	atomic_fetch_add(&p->refs, 1); /* owned by the step */
-	rc = run_step_open(s, p->plan, step_ended, p, &p->step, err);
+	rc = run_step_open(s, p->plan, partial_step_ended, p, &p->step, err);
 	if (rc) {
 		partial_unref(p);
 		return rc;

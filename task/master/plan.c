@@ -124,8 +124,8 @@ static void log_placement(const struct mu_graph *g)
 	}
 }
 
-static int build(struct session *s, const struct hot_run_step *r, struct plan *p,
-		 struct mu_arena *a, struct mu_err *err)
+static int plan_build(struct session *s, const struct hot_run_step *r, struct plan *p,
+		      struct mu_arena *a, struct mu_err *err)
 {
 	struct graph_signature sig = {.feeds = with_ports(a, &r->feeds),
 				      .fetches = with_ports(a, &r->fetches),
@@ -180,7 +180,7 @@ int plan_make(struct session *s, const struct hot_run_step *r, struct plan **out
 		p = MU_NEW(struct plan);
 		p->refs = 2;
 		mu_arena_init(&a);
-		rc = build(s, r, p, &a, err);
+		rc = plan_build(s, r, p, &a, err);
 		mu_arena_fini(&a);
 		if (rc) {
 			plan_free(p);

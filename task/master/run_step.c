@@ -90,7 +90,7 @@ struct run_step **run_steps_of(struct session *s, unsigned *n)
 
 /* ---- the reply ---- */
 
-static void reply_error(struct run_step *r, const struct mu_err *err)
+static void run_step_reply_error(struct run_step *r, const struct mu_err *err)
 {
 	atomic_fetch_add(&r->master->failed_steps, 1);
 	step_reply_error(r->call, r->req.store_errors, err);
@@ -174,7 +174,7 @@ static void run_step_finish(struct run_step *r)
 	if (r->ended)
 		r->ended(r->ended_arg, r->failed ? &r->err : NULL);
 	else if (r->failed)
-		reply_error(r, &r->err);
+		run_step_reply_error(r, &r->err);
 	else
 		reply_tensors(r);
 	clean_up_parts(r);
@@ -256,7 +256,7 @@ void run_step_fail(struct run_step *r, const struct mu_err *why)
 	run_step_fail_by(r, why, false);
 }
 
-static void on_timeout(void *arg)
+static void run_step_on_timeout(void *arg)
 {
 	struct run_step *r = arg;
 	struct mu_err err;
@@ -266,7 +266,7 @@ static void on_timeout(void *arg)
 	run_step_unref(r);
 }
 
-static void on_client_cancelled(void *arg)
+static void run_step_on_cancelled(void *arg)
 {
 	struct run_step *r = arg;
 	struct mu_err err;
@@ -423,15 +423,15 @@ static void run_step_run(struct run_step *r)
 
 	r->fetches = MU_ARENA_ARRAY(&r->arena, struct fetch, n_fetches + 1);
 	if (run_step_begin(r, n_fetches, &err)) {
-		reply_error(r, &err);
+		run_step_reply_error(r, &err);
 		run_step_unref(r);
 		return;
 	}
 	if (timeout > 0) {
 		atomic_fetch_add(&r->refs, 1);
-		r->timer = mu_timer_add(r->master->timer, (long)timeout, on_timeout, r);
+		r->timer = mu_timer_add(r->master->timer, (long)timeout, run_step_on_timeout, r);
 	}
-	rpc_on_cancel(r->call, on_client_cancelled, r);
+	rpc_on_cancel(r->call, run_step_on_cancelled, r);
 	if (send_feeds(r, &err))
 		run_step_fail(r, &err);
 	for (unsigned i = 0; i < n_fetches; i++) {
@@ -489,7 +489,7 @@ static void make_plan_and_run(void *arg)
 	struct mu_err err;
 
 	if (plan_make(r->session, &r->req, &r->plan, &err)) {
-		reply_error(r, &err);
+		run_step_reply_error(r, &err);
 		run_step_unref(r);
 		return;
 	}
@@ -529,7 +529,7 @@ bool run_step_start(struct master *m, struct rpc_call *call, bool callable)
 	r->call = call;
 	r->callable = callable;
 	if (parse_request(r, &err)) {
-		reply_error(r, &err);
+		run_step_reply_error(r, &err);
 		run_step_unref(r);
 		return true;
 	}

@@ -40,7 +40,7 @@ static int open_workers(struct session *s, Muster__ClusterDef *cluster_def, stru
 	return fan_out_error(g, err);
 }
 
-static struct mu_span join(struct mu_arena *a, struct mu_span first, struct mu_span second)
+static struct mu_span join_spans(struct mu_arena *a, struct mu_span first, struct mu_span second)
 {
 	char *both = mu_arena_alloc(a, first.len + second.len + 1);
 
@@ -99,7 +99,7 @@ static int parse_config(struct session *s, const Muster__CreateSessionRequest *r
 	Muster__ConfigProto *c;
 
 	/* the concatenation of two protobuf messages is their merge */
-	s->config = join(&s->arena, s->master->session_config, control_bytes(req->config));
+	s->config = join_spans(&s->arena, s->master->session_config, control_bytes(req->config));
 	c = control_unpack(&s->arena, &muster__config_proto__descriptor, s->config, err);
 	if (!c)
 		return -MU_INVALID_ARGUMENT;
@@ -117,8 +117,8 @@ static int parse_config(struct session *s, const Muster__CreateSessionRequest *r
 	return 0;
 }
 
-static int set_up(struct session *s, const Muster__CreateSessionRequest *req, struct fan_out *g,
-		  struct mu_err *err)
+static int session_set_up(struct session *s, const Muster__CreateSessionRequest *req,
+			  struct fan_out *g, struct mu_err *err)
 {
 	Muster__ConfigProto *config = NULL;
 	int rc = parse_config(s, req, &config, err);
@@ -146,7 +146,7 @@ int session_create(struct master *m, struct mu_span request, struct fan_out *g,
 	struct session *s = session_new(m);
 	Muster__CreateSessionRequest *req =
 	    control_unpack(&s->arena, &muster__create_session_request__descriptor, request, err);
-	int rc = req ? set_up(s, req, g, err) : -MU_INVALID_ARGUMENT;
+	int rc = req ? session_set_up(s, req, g, err) : -MU_INVALID_ARGUMENT;
 
 	if (!rc && m->stopping)
 		rc = mu_fail(err, MU_UNAVAILABLE, "%s is shutting down", m->rt->task_prefix);

@@ -91,8 +91,8 @@ static void run_done(void *arg, const struct mu_err *err, struct rpc_bytes *repl
 	free(c);
 }
 
-static uint64_t start(struct peer *p, const char *method, struct mu_span request, long timeout_ms,
-		      bool wait, rpc_done fn, peer_done done, void *arg)
+static uint64_t grpc_start(struct peer *p, const char *method, struct mu_span request,
+			   long timeout_ms, bool wait, rpc_done fn, peer_done done, void *arg)
 {
 	struct rpc_message m = {.head = request};
 	struct control *c;
@@ -117,7 +117,7 @@ static uint64_t start(struct peer *p, const char *method, struct mu_span request
 static uint64_t grpc_call_control(struct peer *p, enum peer_method m, struct mu_span request,
 				  long timeout_ms, bool wait, peer_done done, void *arg)
 {
-	return start(p, path[m], request, timeout_ms, wait, control_done, done, arg);
+	return grpc_start(p, path[m], request, timeout_ms, wait, control_done, done, arg);
 }
 
 static int grpc_register(struct peer *p, const char *session, struct mu_graph *graph,
@@ -173,8 +173,8 @@ static uint64_t grpc_run(struct peer *p, const struct peer_run *run, peer_done d
 		return BY_STREAM;
 	}
 	hot_run_graph_write(&b, &m);
-	return start(p, "/tensorflow.WorkerService/RunGraph", mu_buf_span(&b), 0, false, run_done,
-		     done, arg);
+	return grpc_start(p, "/tensorflow.WorkerService/RunGraph", mu_buf_span(&b), 0, false,
+			  run_done, done, arg);
 }
 
 static void grpc_cancel(struct peer *p, uint64_t id)
@@ -193,7 +193,7 @@ static void grpc_cancel_run(struct peer *p, uint64_t id, int64_t step_id)
 		grpc_cancel(p, id);
 }
 
-static void received(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
+static void grpc_received(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
 {
 	struct receive *r = arg;
 	struct peer_grpc *g = r->peer;
@@ -243,12 +243,12 @@ static void grpc_recv(struct peer *p, int64_t step_id, const char *key, rendezvo
 	/* Under the lock, so that r->call is set before received() or peer_grpc_drop_step reads it.
 	 * A short wait is enough for a peer that is starting or has moved. */
 	id = ch ? rpc_start(ch, "/tensorflow.WorkerService/RecvTensor", &out, 0, RPC_WAIT_SHORT,
-			    received, r, &err)
+			    grpc_received, r, &err)
 		: 0;
 	r->call = id;
 	pthread_mutex_unlock(&g->lock);
 	if (!id)
-		received(r, &err, NULL);
+		grpc_received(r, &err, NULL);
 }
 
 void peer_grpc_drop_step(struct peer *p, int64_t step_id)

@@ -55,7 +55,7 @@ static void local_cancel_run(struct peer *p, uint64_t id, int64_t step_id)
 	w->ops->cancel_step(w->worker, step_id, &why);
 }
 
-static void local_free(struct peer *p)
+static void local_peer_free(struct peer *p)
 {
 	free(MU_CONTAINER(p, struct peer_local, base));
 }
@@ -66,7 +66,7 @@ static const struct peer_ops ops = {
     .run_graph = local_run,
     .cancel = local_cancel,
     .cancel_run = local_cancel_run,
-    .free = local_free,
+    .free = local_peer_free,
 };
 
 struct peer *peer_local_new(void)

@@ -94,8 +94,8 @@ bool stream_peer_live(struct stream_peer *p)
 
 /* ---- tensors out ---- */
 
-static int push_shared(struct stream_conn *c, int64_t step_id, const char *key, struct mu_tensor *t,
-		       struct mu_err *err)
+static int stream_push_shared(struct stream_conn *c, int64_t step_id, const char *key,
+			      struct mu_tensor *t, struct mu_err *err)
 {
 	struct mu_tensor shape = *t; /* for the frame; t is taken */
 	struct shm_handle handle = exporter_add(c->exporter, t);
@@ -105,8 +105,8 @@ static int push_shared(struct stream_conn *c, int64_t step_id, const char *key, 
 	return rc ? rc : stream_conn_send(c, &b, NULL, 0, err);
 }
 
-static int push(void *ctx, int64_t step_id, const char *key, struct mu_tensor *t, bool dead,
-		struct mu_err *err)
+static int stream_push(void *ctx, int64_t step_id, const char *key, struct mu_tensor *t, bool dead,
+		       struct mu_err *err)
 {
 	struct stream_conn *c = ctx;
 	MU_AUTO_BUF b = {0};
@@ -114,7 +114,7 @@ static int push(void *ctx, int64_t step_id, const char *key, struct mu_tensor *t
 	int rc;
 
 	if (!dead && c->exporter && exporter_accepts(t))
-		return push_shared(c, step_id, key, t, err);
+		return stream_push_shared(c, step_id, key, t, err);
 	rc = stream_tensor_write(&b, step_id, key, t, dead, &payload, err);
 	if (rc)
 		mu_tensor_unref(t);
@@ -130,7 +130,7 @@ static void release_route(void *ctx)
 
 static void add_route(struct stream_conn *c, struct rendezvous *r)
 {
-	static const struct rendezvous_route_ops ops = {push, release_route};
+	static const struct rendezvous_route_ops ops = {stream_push, release_route};
 
 	rendezvous_route(r, c->task, &ops, stream_conn_ref(c));
 }
@@ -235,7 +235,7 @@ static int on_ran(struct stream_conn *c, struct mu_span head, struct mu_err *err
 
 /* ---- the other side ---- */
 
-static void run_ended(void *arg, const struct mu_err *err, struct mu_span recorded)
+static void stream_run_ended(void *arg, const struct mu_err *err, struct mu_span recorded)
 {
 	struct stream_step *s = arg;
 	struct stream_conn *c = s->conn;
@@ -288,7 +288,7 @@ static int on_run(struct stream_conn *c, struct mu_span head, struct mu_err *err
 				.request_id = m.request_id};
 	r = rendezvous_table_get(w->runtime->steps, s->step_id);
 	add_route(c, r);
-	w->ops->run(w->worker, &run, true, run_ended, s);
+	w->ops->run(w->worker, &run, true, stream_run_ended, s);
 	rendezvous_unref(r);
 	return 0;
 }
@@ -305,7 +305,7 @@ static void on_cancel(struct stream_conn *c)
 	if (s && !s->running)
 		mu_map_del_n(&c->steps, &step_id, sizeof(step_id));
 	else
-		s = NULL; /* run_ended will free it */
+		s = NULL; /* stream_run_ended will free it */
 	pthread_mutex_unlock(&c->lock);
 	free(s);
 	mu_fail(&why, MU_CANCELLED, "The master cancelled step %lld", (long long)step_id);
@@ -463,7 +463,8 @@ static int on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *
 	return 0;
 }
 
-static void deliver(struct stream_conn *c, struct mu_tensor *t, bool dead, const struct mu_err *bad)
+static void stream_deliver(struct stream_conn *c, struct mu_tensor *t, bool dead,
+			   const struct mu_err *bad)
 {
 	const struct local_worker *w = c->owner->worker;
 	struct rendezvous *r = rendezvous_table_get(w->runtime->steps, c->header.step_id);
@@ -504,7 +505,7 @@ static void on_payload(struct stream_conn *c)
 		}
 		if (rc)
 			mu_wrap(&err, "from %s", c->task);
-		deliver(c, &t, dead, rc ? &err : NULL);
+		stream_deliver(c, &t, dead, rc ? &err : NULL);
 	}
 	free(c->key);
 	c->key = NULL;
@@ -534,7 +535,7 @@ static void on_break(struct stream_conn *c, const struct mu_err *why)
 	mu_map_each (&c->steps, s)
 		list[n++] = s->value;
 	for (size_t i = 0; i < n; i++) {
-		if (p || !list[i]->running) { /* else run_ended frees it */
+		if (p || !list[i]->running) { /* else stream_run_ended frees it */
 			int64_t id = list[i]->step_id;
 
 			mu_map_del_n(&c->steps, &id, sizeof(id));

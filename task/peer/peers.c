@@ -34,7 +34,7 @@ struct peers {
 	struct rpc_tls *tls;     /* a reference, or NULL; does not change */
 };
 
-static void add(struct peers *ps, struct peer *p, const char *job, int index)
+static void peers_add(struct peers *ps, struct peer *p, const char *job, int index)
 {
 	p->job = mu_xstrdup(job);
 	p->index = index;
@@ -55,7 +55,7 @@ struct peers *peers_new(const struct mu_cluster *cluster, const char *job, int i
 	for (unsigned j = 0; j < cluster->n_jobs; j++)
 		total += cluster->jobs[j].n_tasks;
 	ps->list = MU_NEW_ARRAY(struct peer *, total);
-	add(ps, peer_local_new(), job, index);
+	peers_add(ps, peer_local_new(), job, index);
 	ps->list[0]->local = true;
 	for (unsigned j = 0; j < cluster->n_jobs; j++)
 		for (unsigned t = 0; t < cluster->jobs[j].n_tasks; t++) {
@@ -68,7 +68,7 @@ struct peers *peers_new(const struct mu_cluster *cluster, const char *job, int i
 			}
 			p = peer_grpc_new(task->address, tls, NULL);
 			if (p)
-				add(ps, p, cluster->jobs[j].name, task->index);
+				peers_add(ps, p, cluster->jobs[j].name, task->index);
 		}
 	ps->n_own = ps->n;
 	return ps;
@@ -181,7 +181,7 @@ static int add_locked(struct peers *ps, struct peer *p, const char *job, int ind
 			       "%d tasks have joined since this one started; restart it",
 			       MAX_LEARNED);
 	ps->list = mu_xrealloc(ps->list, (ps->n + 1) * sizeof(ps->list[0]));
-	add(ps, p, job, index);
+	peers_add(ps, p, job, index);
 	add_stream(ps, p);
 	return 0;
 }

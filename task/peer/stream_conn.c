@@ -188,7 +188,7 @@ static void advance(struct stream_conn *c, size_t n)
 	}
 }
 
-static void watch(struct stream_conn *c, bool out)
+static void conn_watch(struct stream_conn *c, bool out)
 {
 	struct epoll_event e = {.events = EPOLLIN | (out ? EPOLLOUT : 0u), .data.ptr = c};
 
@@ -215,7 +215,7 @@ static void flush_locked(struct stream_conn *c)
 	more = c->first || stream_io_unsent(c);
 	if (!c->broken && c->wants_out != more) {
 		c->wants_out = more;
-		watch(c, more);
+		conn_watch(c, more);
 	}
 }
 

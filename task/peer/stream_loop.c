@@ -88,7 +88,7 @@ static void watch_listeners(struct streams *s, bool on)
 	s->accept_paused_until_ms = on ? 0 : mu_clock_ms() + ACCEPT_BACKOFF_MS;
 }
 
-static void accept_one(struct streams *s, int listener)
+static void loop_accept(struct streams *s, int listener)
 {
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), one = 1;
 	struct stream_conn *c;
@@ -170,7 +170,7 @@ void streams_wait(struct streams *s, const _Atomic bool *over, int64_t until_ms)
 	}
 }
 
-static void on_event(struct streams *s, void *what, unsigned events)
+static void loop_on_event(struct streams *s, void *what, unsigned events)
 {
 	struct stream_conn *c = what;
 	struct mu_err err;
@@ -179,7 +179,7 @@ static void on_event(struct streams *s, void *what, unsigned events)
 	if (atomic_load(&s->stopping))
 		return;
 	if (what == &s->local || what == &s->tcp) {
-		accept_one(s, *(int *)what);
+		loop_accept(s, *(int *)what);
 		return;
 	}
 	if (what == &s->dialled) {
@@ -225,7 +225,7 @@ static int close_late(struct streams *s)
 }
 
 /* Does the work that is due and returns the time until the next work. */
-static int poll_timeout_ms(struct streams *s)
+static int loop_timeout_ms(struct streams *s)
 {
 	int wait = s->n_handshakes ? close_late(s) : -1;
 	int64_t paused = s->accept_paused_until_ms - mu_clock_ms();
@@ -243,7 +243,7 @@ static void *stream_thread(void *arg)
 	struct streams *s = arg;
 
 	while (!atomic_load(&s->stopping))
-		stream_set_turn(&s->accepted, poll_timeout_ms(s));
+		stream_set_turn(&s->accepted, loop_timeout_ms(s));
 	return NULL;
 }
 
@@ -290,7 +290,7 @@ static void *dialler_thread(void *arg)
 
 /* ---- start and stop ---- */
 
-static void listen_on(struct streams *s, int *listener, int fd)
+static void loop_listen_on(struct streams *s, int *listener, int fd)
 {
 	*listener = fd;
 	if (fd >= 0)
@@ -310,10 +310,10 @@ static void stop_listening(struct streams *s)
 
 static int open_sets(struct streams *s, struct mu_err *err)
 {
-	int rc = stream_set_open(&s->accepted, s, on_event, err);
+	int rc = stream_set_open(&s->accepted, s, loop_on_event, err);
 
 	if (!rc)
-		rc = stream_set_open(&s->dialled, s, on_event, err);
+		rc = stream_set_open(&s->dialled, s, loop_on_event, err);
 	if (rc)
 		return rc;
 	stream_set_add(&s->accepted, s->dialled.epoll, &s->dialled);
@@ -358,10 +358,10 @@ int streams_start(const struct local_worker *w, const struct streams_options *o,
 		int fd = stream_listen_local(&s->offer, err);
 
 		rc = fd < 0 ? fd : 0;
-		listen_on(s, &s->local, fd);
+		loop_listen_on(s, &s->local, fd);
 	}
 	if (!rc && o->host)
-		listen_on(s, &s->tcp, stream_listen_tcp(&s->offer, o->host, o->port));
+		loop_listen_on(s, &s->tcp, stream_listen_tcp(&s->offer, o->host, o->port));
 	if (!rc)
 		rc = start_threads(s, err);
 	if (rc) {

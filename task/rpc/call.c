@@ -56,7 +56,7 @@ void rpc_call_gone(struct rpc_call *c)
 	pthread_mutex_unlock(&s->lock);
 }
 
-static void answer(struct rpc_call *c, const struct rpc_message *m, const struct mu_err *err)
+static void call_answer(struct rpc_call *c, const struct rpc_message *m, const struct mu_err *err)
 {
 	struct rpc_server *s = c->server;
 
@@ -74,12 +74,12 @@ void rpc_reply(struct rpc_call *c, const struct rpc_message *m)
 {
 	static const struct rpc_message empty;
 
-	answer(c, m ? m : &empty, NULL);
+	call_answer(c, m ? m : &empty, NULL);
 }
 
 void rpc_reply_error(struct rpc_call *c, const struct mu_err *err)
 {
-	answer(c, NULL, err);
+	call_answer(c, NULL, err);
 }
 
 struct rpc_bytes *rpc_request(struct rpc_call *c)

@@ -265,7 +265,7 @@ static bool schedule_retry(struct out_call *c, struct mu_err *err)
 	return true;
 }
 
-static void deliver(struct out_call *c, const struct mu_err *err)
+static void channel_deliver(struct out_call *c, const struct mu_err *err)
 {
 	struct rpc_bytes reply;
 
@@ -296,7 +296,7 @@ static void attempted(struct core_tag *tag, bool ok)
 		return;
 	if (c->status == GRPC_STATUS_OK && !c->reply)
 		mu_fail(&err, MU_INTERNAL, "the peer replied without a message");
-	deliver(c, good ? NULL : &err);
+	channel_deliver(c, good ? NULL : &err);
 }
 
 /* Resets gRPC's back-off, which may delay name resolution by two minutes.  The lock is held. */
@@ -360,7 +360,7 @@ static void paused(struct core_tag *tag, bool ok)
 	unlink_call(c);
 	pthread_mutex_unlock(&ch->lock);
 	mu_fail(&err, MU_CANCELLED, "the call was cancelled before it was sent");
-	deliver(c, &err);
+	channel_deliver(c, &err);
 }
 
 uint64_t rpc_start(struct rpc_channel *ch, const char *method, const struct rpc_message *request,

@@ -59,7 +59,7 @@ static uint64_t cookie_of(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len) ? 0 : cookie;
 }
 
-static void watch(int fd)
+static void guard_watch(int fd)
 {
 	struct connection *c;
 
@@ -113,7 +113,7 @@ __attribute__((visibility("default"))) int accept4(int fd, struct sockaddr *addr
 	if (!core_is_queue_thread())
 		return got;
 	if (got >= 0) {
-		watch(got);
+		guard_watch(got);
 	} else if (mu_accept_backoff(errno, "rpc")) {
 		accept_later(fd);
 		errno = EAGAIN;

@@ -66,7 +66,7 @@ static struct net_call *net_call_of(struct rpc_call *c)
 
 static void post_request(struct listener *l, unsigned method);
 
-static void call_free(struct rpc_call *base)
+static void net_call_free(struct rpc_call *base)
 {
 	struct net_call *c = net_call_of(base);
 
@@ -78,7 +78,7 @@ static void call_free(struct rpc_call *base)
 	free(c);
 }
 
-static void on_closed(struct core_tag *tag, bool ok)
+static void net_call_on_closed(struct core_tag *tag, bool ok)
 {
 	struct net_call *c = MU_CONTAINER(tag, struct net_call, closed);
 
@@ -87,7 +87,7 @@ static void on_closed(struct core_tag *tag, bool ok)
 	rpc_call_unref(&c->base);
 }
 
-static void on_sent(struct core_tag *tag, bool ok)
+static void net_call_on_sent(struct core_tag *tag, bool ok)
 {
 	rpc_call_unref(&MU_CONTAINER(tag, struct net_call, sent)->base);
 }
@@ -138,7 +138,7 @@ static uint32_t call_client_id(struct rpc_call *base)
 }
 
 static const struct rpc_call_ops net_call_ops = {
-    .send = call_send, .free = call_free, .client_id = call_client_id};
+    .send = call_send, .free = net_call_free, .client_id = call_client_id};
 
 /* ---- requests ---- */
 
@@ -165,7 +165,7 @@ static void posted_done(struct listener *l)
 	pthread_mutex_unlock(&l->lock);
 }
 
-static void on_arrived(struct core_tag *tag, bool ok)
+static void net_call_on_arrived(struct core_tag *tag, bool ok)
 {
 	struct net_call *c = MU_CONTAINER(tag, struct net_call, arrived);
 	struct listener *l = c->listener;
@@ -210,9 +210,9 @@ static void post_request(struct listener *l, unsigned method)
 	c->base.ops = &net_call_ops;
 	c->base.server = l->rpc;
 	c->listener = l;
-	c->arrived.complete = on_arrived;
-	c->closed.complete = on_closed;
-	c->sent.complete = on_sent;
+	c->arrived.complete = net_call_on_arrived;
+	c->closed.complete = net_call_on_closed;
+	c->sent.complete = net_call_on_sent;
 	c->status_text = grpc_empty_slice();
 	grpc_metadata_array_init(&c->metadata);
 	grpc_call_details_init(&c->details);

@@ -43,7 +43,7 @@ static void local_send(struct rpc_call *base, const struct rpc_message *m, const
 		wait->wake(wait->ctx);
 }
 
-static void local_free(struct rpc_call *base)
+static void local_call_free(struct rpc_call *base)
 {
 	struct local_call *c = MU_CONTAINER(base, struct local_call, base);
 
@@ -53,7 +53,7 @@ static void local_free(struct rpc_call *base)
 	free(c);
 }
 
-static const struct rpc_call_ops local_ops = {.send = local_send, .free = local_free};
+static const struct rpc_call_ops local_ops = {.send = local_send, .free = local_call_free};
 
 static void run_wait(struct local_call *c, const struct rpc_wait *wait, int64_t until_ms)
 {
@@ -113,7 +113,7 @@ int rpc_local_call(struct rpc_server *s, const char *path, const struct rpc_mess
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->changed, NULL);
 	if (!rpc_call_enter(&c->base)) {
-		local_free(&c->base);
+		local_call_free(&c->base);
 		return mu_fail(err, MU_UNAVAILABLE, "the server in this process is stopping");
 	}
 	bytes_receive(&c->base.request, message_to_buffer(request));

@@ -13,7 +13,7 @@ struct walk {
 	uint32_t cap_frames;
 };
 
-static int open_frame(struct walk *w, struct exec_node *p, struct mu_err *err)
+static int frame_declare(struct walk *w, struct exec_node *p, struct mu_err *err)
 {
 	struct executor *e = w->e;
 	const char *name;
@@ -49,7 +49,7 @@ static int frame_after(struct walk *w, struct exec_node *p, uint32_t *out, struc
 
 	*out = p->frame;
 	if (p->kind == NODE_ENTER) {
-		rc = open_frame(w, p, err);
+		rc = frame_declare(w, p, err);
 		*out = exec_node_extra(w->e, p)->child;
 	} else if (p->kind == NODE_EXIT || p->kind == NODE_NEXT) {
 		if (p->frame == ROOT_FRAME)

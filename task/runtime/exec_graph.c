@@ -17,7 +17,7 @@ static const struct {
     {"NextIteration", NODE_NEXT}, {"RefNextIteration", NODE_NEXT},
 };
 
-static enum node_kind kind_of(const char *op)
+static enum node_kind node_kind_of(const char *op)
 {
 	for (unsigned i = 0; i < MU_COUNT(kinds); i++)
 		if (strcmp(kinds[i].op, op) == 0)
@@ -118,12 +118,12 @@ static int read_types(struct executor *e, struct mu_arena *scratch, struct types
 	return 0;
 }
 
-static void describe(struct exec_node *p, const struct kernel *k,
-		     const struct kernel_registry *kernels)
+static void node_describe(struct exec_node *p, const struct kernel *k,
+			  const struct kernel_registry *kernels)
 {
 	const struct mu_node *n = p->node;
 
-	p->kind = (uint8_t)kind_of(n->op);
+	p->kind = (uint8_t)node_kind_of(n->op);
 	p->run = strcmp(n->op, "NoOp") == 0 ? NULL : kernels->function(k, n);
 	p->async = k->start != NULL;
 	p->expensive = (k->flags & KERNEL_EXPENSIVE) != 0;
@@ -262,7 +262,7 @@ int exec_graph_compile(struct executor *e, struct mu_err *err)
 		else
 			rc = find_kernel(e->nodes[i].node, e->rt, &e->extra[i].kernel, err);
 		if (!rc)
-			describe(&e->nodes[i], e->extra[i].kernel, e->rt->kernels);
+			node_describe(&e->nodes[i], e->extra[i].kernel, e->rt->kernels);
 		e->all_taken &= e->nodes[i].kind == NODE_PLAIN;
 	}
 	if (!rc)

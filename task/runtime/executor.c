@@ -49,8 +49,8 @@ struct offloaded {
 };
 
 /* Delivers the outputs of a node and releases its inputs. */
-static inline void complete(struct work *w, const struct exec_node *n, struct iteration *it,
-			    struct value *out, bool dead)
+static inline void node_complete(struct work *w, const struct exec_node *n, struct iteration *it,
+				 struct value *out, bool dead)
 {
 	struct value *in = &it->slots[n->in_slot];
 
@@ -142,7 +142,7 @@ static inline bool refs_are_initialized(struct work *w, const struct exec_node *
 	if (!n->ref_in || !dereference_inputs(w->step->executor, n, &it->slots[n->in_slot], &err))
 		return true;
 	step_fail(w->step, n->node, &err);
-	complete(w, n, it, NULL, true);
+	node_complete(w, n, it, NULL, true);
 	return false;
 }
 
@@ -163,7 +163,7 @@ static __attribute__((noinline)) void execute_traced(struct work *w, const struc
 	if (n->run && n->run(&w->call, &err))
 		step_fail(w->step, n->node, &err);
 	step_trace_node(w->step->trace, n->node, began, w->out, n->n_out);
-	complete(w, n, it, w->out, false);
+	node_complete(w, n, it, w->out, false);
 }
 
 static inline void execute(struct work *w, const struct exec_node *n, struct iteration *it,
@@ -174,7 +174,7 @@ static inline void execute(struct work *w, const struct exec_node *n, struct ite
 
 	if ((dead && !n->sees_dead) || flags) {
 		if ((flags & STEP_FAILED) || (dead && !n->sees_dead))
-			complete(w, n, it, NULL, true);
+			node_complete(w, n, it, NULL, true);
 		else
 			execute_traced(w, n, it, dead);
 		return;
@@ -187,13 +187,13 @@ static inline void execute(struct work *w, const struct exec_node *n, struct ite
 		return;
 	}
 	if (!n->run) {
-		complete(w, n, it, NULL, false);
+		node_complete(w, n, it, NULL, false);
 		return;
 	}
 	fill_call(&w->call, w->step, n, it, w->out, dead);
 	if (n->run(&w->call, &err))
 		step_fail(w->step, n->node, &err);
-	complete(w, n, it, w->out, false);
+	node_complete(w, n, it, w->out, false);
 }
 
 static size_t input_bytes(const struct exec_node *n, const struct iteration *it)
@@ -401,7 +401,7 @@ static void finish_in(struct work *w, struct call *c)
 
 	if (w->step->trace && !c->failed)
 		step_trace_node(w->step->trace, n->node, c->began, c->k.out, n->n_out);
-	complete(w, n, c->it, c->k.out, c->failed || dead);
+	node_complete(w, n, c->it, c->k.out, c->failed || dead);
 }
 
 static void finish_job(struct pool_job *job)

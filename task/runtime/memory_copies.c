@@ -45,8 +45,8 @@ static int read_ends(struct copies *s, const struct mu_node *n, struct ends *e)
 }
 
 /* Adds a node with a unique name derived from its source. */
-static int add_node(struct copies *s, const struct mu_node *source, const char *op,
-		    const char *device, struct mu_node **out)
+static int copies_add_node(struct copies *s, const struct mu_node *source, const char *op,
+			   const char *device, struct mu_node **out)
 {
 	const char *name;
 
@@ -64,7 +64,7 @@ static int add_copy(struct copies *s, struct mu_input from, const char *op, cons
 {
 	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = mu_dtype_base(t)};
 	struct mu_node *n;
-	int rc = add_node(s, from.node, op, device, &n);
+	int rc = copies_add_node(s, from.node, op, device, &n);
 
 	if (rc)
 		return rc;
@@ -78,7 +78,7 @@ static int add_constant(struct copies *s, const struct mu_node *constant, const 
 			const char *device, struct mu_input *out)
 {
 	struct mu_node *n;
-	int rc = add_node(s, constant, op, device, &n);
+	int rc = copies_add_node(s, constant, op, device, &n);
 
 	for (unsigned i = 0; !rc && i < constant->n_attrs; i++)
 		mu_node_set_attr(s->g, n, constant->attrs[i].name, &constant->attrs[i].value);

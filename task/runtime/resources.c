@@ -50,7 +50,7 @@ static void close_and_unref(struct resource *r)
 	resource_unref(r);
 }
 
-static void make_key(struct mu_buf *b, const char *container, const char *name)
+static void resource_make_key(struct mu_buf *b, const char *container, const char *name)
 {
 	mu_buf_puts(b, container);
 	mu_buf_putc(b, '\0');
@@ -79,7 +79,7 @@ static void remove_all(struct resources *rs, const char *container)
 			gone[n++] = s->value;
 	for (size_t i = 0; i < n; i++) {
 		MU_AUTO_BUF key = {0};
-		make_key(&key, gone[i]->container, gone[i]->name);
+		resource_make_key(&key, gone[i]->container, gone[i]->name);
 		mu_map_del_n(&rs->by_key, key.data, key.len);
 	}
 	pthread_mutex_unlock(&rs->lock);
@@ -128,7 +128,7 @@ int resources_find_or_create(struct resources *rs, const char *container, const 
 	int rc = 0;
 
 	container = or_default(rs, container);
-	make_key(&key, container, name);
+	resource_make_key(&key, container, name);
 	pthread_mutex_lock(&rs->lock);
 	r = mu_map_get_n(&rs->by_key, key.data, key.len);
 	if (!r && !create) {
@@ -169,7 +169,7 @@ int resources_remove(struct resources *rs, const char *container, const char *na
 	int rc;
 
 	container = or_default(rs, container);
-	make_key(&key, container, name);
+	resource_make_key(&key, container, name);
 	pthread_mutex_lock(&rs->lock);
 	r = mu_map_get_n(&rs->by_key, key.data, key.len);
 	rc = r ? type ? check_type(r, type, err) : 0

@@ -11,7 +11,7 @@ static void variable_free(struct resource *r)
 	free(v);
 }
 
-static size_t variable_bytes(struct resource *r)
+static size_t variable_size(struct resource *r)
 {
 	struct variable *v = MU_CONTAINER(r, struct variable, base);
 
@@ -22,7 +22,7 @@ static size_t variable_bytes(struct resource *r)
 }
 
 const struct resource_type variable_type = {
-    .name = "variable", .free = variable_free, .bytes = variable_bytes};
+    .name = "variable", .free = variable_free, .bytes = variable_size};
 
 struct variable *variable_new(enum mu_dtype dtype, const struct mu_pshape *shape)
 {

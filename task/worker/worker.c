@@ -108,7 +108,7 @@ static void drop_kernels(struct worker *w, const char *session)
 	resources_clear(w->rt->resources, container);
 }
 
-static void delete_session(struct worker *w, const char *handle)
+static void worker_delete_session(struct worker *w, const char *handle)
 {
 	struct registered **gone = NULL;
 	struct worker_session *s;
@@ -188,7 +188,7 @@ static void close_stale_sessions(struct worker *w, const char *master, int64_t i
 	for (unsigned i = 0; i < n; i++) {
 		mu_info("worker", "closing session %.64s: %s", handles[i], why.msg);
 		abort_steps(w, handles[i], &why);
-		delete_session(w, handles[i]);
+		worker_delete_session(w, handles[i]);
 		free(handles[i]);
 	}
 	free(handles);
@@ -208,8 +208,8 @@ static int rename_tasks(struct worker *w, const Muster__ServerDef *def, struct p
 	return peers_renamed(w->peers, &cluster, def->job_name, def->task_index, out, err);
 }
 
-static int create_session(struct worker *w, const Muster__CreateWorkerSessionRequest *m,
-			  struct mu_err *err)
+static int worker_create_session(struct worker *w, const Muster__CreateWorkerSessionRequest *m,
+				 struct mu_err *err)
 {
 	struct worker_session *s, *old;
 	struct peers *renamed = NULL;
@@ -393,7 +393,7 @@ static unsigned list_devices(struct worker *w, struct mu_arena *a, Muster__Devic
 	return n;
 }
 
-static void get_status(struct worker *w, struct mu_buf *reply)
+static void worker_get_status(struct worker *w, struct mu_buf *reply)
 {
 	Muster__GetStatusResponse m = MUSTER__GET_STATUS_RESPONSE__INIT;
 	Muster__DeviceLocality here = MUSTER__DEVICE_LOCALITY__INIT;
@@ -428,9 +428,10 @@ static int control_on(struct worker *w, enum peer_method m, struct mu_span reque
 		return -MU_INVALID_ARGUMENT;
 	switch (m) {
 	case PEER_CREATE_SESSION:
-		return create_session(w, got, err);
+		return worker_create_session(w, got, err);
 	case PEER_DELETE_SESSION:
-		delete_session(w, ((Muster__DeleteWorkerSessionRequest *)got)->session_handle);
+		worker_delete_session(w,
+				      ((Muster__DeleteWorkerSessionRequest *)got)->session_handle);
 		return 0;
 	case PEER_DEREGISTER_GRAPH:
 		return deregister(w, ((Muster__DeregisterGraphRequest *)got)->graph_handle, err);
@@ -454,7 +455,7 @@ int worker_control(struct worker *w, enum peer_method m, struct mu_span request,
 	int rc;
 
 	if (m == PEER_GET_STATUS) {
-		get_status(w, reply);
+		worker_get_status(w, reply);
 		return 0;
 	}
 	mu_arena_init(&a);

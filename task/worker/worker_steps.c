@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Running steps.  References to a struct running: worker_start_step until it returns, and the
- * executor until it calls step_ended.  The worker's map has it until then.  A cancellation may
- * arrive before the executor has returned the step; worker_start_step checks `cancelled`
+ * executor until it calls worker_step_ended.  The worker's map has it until then.  A cancellation
+ * may arrive before the executor has returned the step; worker_start_step checks `cancelled`
  * afterwards. */
 #include "lib/base/pb.h"
 #include "task/messages/hot.h"
@@ -47,7 +47,7 @@ static void put_record(struct mu_buf *b, const struct running *r)
 	}
 }
 
-static void step_ended(void *arg, const struct mu_err *err)
+static void worker_step_ended(void *arg, const struct mu_err *err)
 {
 	struct running *r = arg;
 	struct worker *w = r->worker;
@@ -121,7 +121,7 @@ void worker_start_step(struct worker *w, struct executor *e, struct peers *renam
 	}
 	if (r->record & RECORD_TIMELINE)
 		r->trace = step_trace_new();
-	step = executor_start_traced(e, r->rendezvous, r->trace, step_ended, r);
+	step = executor_start_traced(e, r->rendezvous, r->trace, worker_step_ended, r);
 	pthread_mutex_lock(&w->lock);
 	r->step = step;
 	cancel = r->cancelled && !r->ended;

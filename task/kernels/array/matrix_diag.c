@@ -76,7 +76,7 @@ static int set_inner(struct mu_shape *s, const struct mu_shape *outer, int keep,
 	return rc ? rc : mu_shape_push(s, b, err);
 }
 
-static int64_t product(const struct mu_shape *s, int n)
+static int64_t diag_product(const struct mu_shape *s, int n)
 {
 	int64_t p = 1;
 
@@ -152,7 +152,7 @@ static int matrix_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) ||
 	    (rc = move_fill(out, v3 ? kernel_in(c, 4) : NULL, err)))
 		return rc;
-	return band_copy(out, in, &b, product(s, keep), true, err);
+	return band_copy(out, in, &b, diag_product(s, keep), true, err);
 }
 
 /* ---- matrices given ---- */
@@ -192,7 +192,7 @@ static int diag_part(struct kernel_call *c, bool v3, struct mu_err *err)
 	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) ||
 	    (v3 && (rc = move_fill(out, kernel_in(c, 2), err))))
 		return rc;
-	return band_copy(in, out, &b, product(&in->shape, keep), false, err);
+	return band_copy(in, out, &b, diag_product(&in->shape, keep), false, err);
 }
 
 static int set_diag(struct kernel_call *c, bool v3, struct mu_err *err)
@@ -216,7 +216,7 @@ static int set_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 	if ((rc = move_out_reuse(c, 0, 0, in.dtype, &shape, &out, err)) ||
 	    (rc = move_all(out, &in, err)))
 		return rc;
-	return band_copy(out, band, &b, product(&shape, keep), true, err);
+	return band_copy(out, band, &b, diag_product(&shape, keep), true, err);
 }
 
 /* Keeps at most num_lower diagonals below and num_upper above the main one; negative: all. */

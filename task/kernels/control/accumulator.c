@@ -27,7 +27,7 @@ static void accumulator_gone(struct resource *r)
 static const struct resource_type accumulator_type = {
     .name = "accumulator", .free = accumulator_free, .close = accumulator_gone};
 
-static const struct accumulator_kind *kind_of(const struct mu_node *n)
+static const struct accumulator_kind *accumulator_kind_of(const struct mu_node *n)
 {
 	return strncmp(n->op, "Sparse", 6) == 0 ? &accumulator_sparse : &accumulator_dense;
 }
@@ -38,7 +38,7 @@ static struct resource *accumulator_make(void *arg, struct mu_err *err)
 {
 	const struct mu_node *n = arg;
 	const struct mu_attr *shape = mu_node_attr(n, "shape");
-	const struct accumulator_kind *kind = kind_of(n);
+	const struct accumulator_kind *kind = accumulator_kind_of(n);
 	struct accumulator *a = kind->make();
 
 	resource_init(&a->base, &accumulator_type);
@@ -54,7 +54,7 @@ static struct resource *accumulator_make(void *arg, struct mu_err *err)
 static int check_made(const struct accumulator *a, const struct mu_node *n, enum mu_dtype t,
 		      struct mu_err *err)
 {
-	if (a->kind != kind_of(n))
+	if (a->kind != accumulator_kind_of(n))
 		return mu_fail(
 		    err, MU_INVALID_ARGUMENT,
 		    "Shared accumulator '%s' is dense on one side and sparse on the other",
@@ -112,10 +112,11 @@ static void accumulator_release(struct accumulator *a)
 
 static int check_use(const struct accumulator *a, const struct mu_node *n, struct mu_err *err)
 {
-	return a->kind == kind_of(n) ? 0
-				     : mu_fail(err, MU_INVALID_ARGUMENT,
-					       "accumulator '%s' is not of the kind that %s is for",
-					       a->base.name, n->op);
+	return a->kind == accumulator_kind_of(n)
+		   ? 0
+		   : mu_fail(err, MU_INVALID_ARGUMENT,
+			     "accumulator '%s' is not of the kind that %s is for", a->base.name,
+			     n->op);
 }
 
 static int apply_gradient(struct kernel_call *c, struct mu_err *err)

@@ -402,7 +402,7 @@ static int check_call(const struct kernel_call *c, struct queue *q, struct trans
 	return 0;
 }
 
-static void start(struct kernel_call *c, const struct transfer *kind, int line)
+static void queue_start(struct kernel_call *c, const struct transfer *kind, int line)
 {
 	struct mu_err err;
 	struct resource *r;
@@ -428,15 +428,16 @@ static void start(struct kernel_call *c, const struct transfer *kind, int line)
 	wait_queue_add(&t->w, line);
 }
 
-static void enqueue(struct kernel_call *c)
+static void queue_enqueue(struct kernel_call *c)
 {
-	start(c, &(struct transfer){.w = {.what = "Enqueue", .try = enqueue_try}}, WAIT_PUT);
+	queue_start(c, &(struct transfer){.w = {.what = "Enqueue", .try = enqueue_try}}, WAIT_PUT);
 }
 
 static void enqueue_many(struct kernel_call *c)
 {
-	start(c, &(struct transfer){.w = {.what = "Enqueue", .try = enqueue_try}, .many = true},
-	      WAIT_PUT);
+	queue_start(c,
+		    &(struct transfer){.w = {.what = "Enqueue", .try = enqueue_try}, .many = true},
+		    WAIT_PUT);
 }
 
 #define DEQUEUE                                                                                    \
@@ -462,19 +463,19 @@ int queue_take_many(struct kernel_call *c, struct queue *q, int64_t n, bool few,
 	return 0;
 }
 
-static void dequeue(struct kernel_call *c)
+static void queue_dequeue(struct kernel_call *c)
 {
-	start(c, &(struct transfer){DEQUEUE}, WAIT_TAKE);
+	queue_start(c, &(struct transfer){DEQUEUE}, WAIT_TAKE);
 }
 
 static void dequeue_many(struct kernel_call *c)
 {
-	start(c, &(struct transfer){DEQUEUE, .many = true}, WAIT_TAKE);
+	queue_start(c, &(struct transfer){DEQUEUE, .many = true}, WAIT_TAKE);
 }
 
 static void dequeue_up_to(struct kernel_call *c)
 {
-	start(c, &(struct transfer){DEQUEUE, .many = true, .up_to = true}, WAIT_TAKE);
+	queue_start(c, &(struct transfer){DEQUEUE, .many = true, .up_to = true}, WAIT_TAKE);
 }
 
 static void close_queue(struct kernel_call *c)
@@ -483,7 +484,8 @@ static void close_queue(struct kernel_call *c)
 	struct resource *r;
 
 	if (!args_attr_bool(c->node, "cancel_pending_enqueues", false)) {
-		start(c, &(struct transfer){.w = {.what = "Close", .try = close_try}}, WAIT_PUT);
+		queue_start(c, &(struct transfer){.w = {.what = "Close", .try = close_try}},
+			    WAIT_PUT);
 		return;
 	}
 	if (handle_find(c, 0, &queue_type, &r, &err)) {
@@ -511,9 +513,9 @@ static const struct kernel rows[] = {
     BOTH("PriorityQueue", run, priority),
     BOTH("QueueSize", run, queue_size),
     BOTH("QueueIsClosed", run, queue_is_closed),
-    BOTH("QueueEnqueue", start, enqueue),
+    BOTH("QueueEnqueue", start, queue_enqueue),
     BOTH("QueueEnqueueMany", start, enqueue_many),
-    BOTH("QueueDequeue", start, dequeue),
+    BOTH("QueueDequeue", start, queue_dequeue),
     BOTH("QueueDequeueMany", start, dequeue_many),
     BOTH("QueueDequeueUpTo", start, dequeue_up_to),
     BOTH("QueueClose", start, close_queue),

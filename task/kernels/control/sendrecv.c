@@ -100,7 +100,7 @@ static int send_run(struct kernel_call *c, struct mu_err *err)
 			       err);
 }
 
-static void received(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
+static void recv_done(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
 {
 	struct kernel_call *c = arg;
 	const struct edge *e = c->state;
@@ -130,7 +130,7 @@ static void recv_start(struct kernel_call *c)
 {
 	MU_AUTO_BUF b = {0};
 
-	rendezvous_recv(step_rendezvous(c->step), sendrecv_key_of(c, &b), received, c);
+	rendezvous_recv(step_rendezvous(c->step), sendrecv_key_of(c, &b), recv_done, c);
 }
 
 static const struct kernel rows[] = {

@@ -45,7 +45,7 @@ static bool unlink_from(struct wait_queue *q, int line, struct waiter *w)
 }
 
 /* Removes completed calls from their queues until no call makes progress; returns them. */
-static struct waiter *serve(struct wait_queue *q)
+static struct waiter *wait_queue_serve(struct wait_queue *q)
 {
 	struct waiter *done = NULL, **last = &done;
 
@@ -102,7 +102,7 @@ static void wait_queue_cancelled(void *arg)
 	if (linked && w->undo)
 		w->undo(w);
 	if (linked)
-		done = serve(q);
+		done = wait_queue_serve(q);
 	pthread_mutex_unlock(&q->lock);
 	finish_all(done);
 	if (ours) {
@@ -132,7 +132,7 @@ void wait_queue_add(struct waiter *w, int line)
 	if (!late) {
 		w->state = WAITER_WAITING;
 		link_last(q, line, w);
-		done = serve(q);
+		done = wait_queue_serve(q);
 	}
 	pthread_mutex_unlock(&q->lock);
 	if (late)
@@ -145,7 +145,7 @@ void wait_queue_update(struct wait_queue *q, void (*change)(void *arg), void *ar
 	pthread_mutex_lock(&q->lock);
 	if (change)
 		change(arg);
-	struct waiter *done = serve(q);
+	struct waiter *done = wait_queue_serve(q);
 	pthread_mutex_unlock(&q->lock);
 	finish_all(done);
 }

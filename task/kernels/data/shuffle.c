@@ -163,7 +163,7 @@ static void shuffle_close(struct cursor *c)
 	free(w->rounds);
 }
 
-static void make_room(struct shuffle *w, int64_t at, int64_t size, unsigned n)
+static void shuffle_make_room(struct shuffle *w, int64_t at, int64_t size, unsigned n)
 {
 	if (at < w->room)
 		return;
@@ -182,7 +182,7 @@ static int shuffle_fill(struct cursor *c, struct shuffle *w, int64_t size, struc
 
 	while (c->up && w->count < size) {
 		int64_t at = (w->head + w->count) % size;
-		make_room(w, at, size, n);
+		shuffle_make_room(w, at, size, n);
 		if ((rc = cursor_next(c->up, &w->t[at * n], err)) < 0)
 			return rc;
 		if (rc) {
@@ -266,7 +266,7 @@ static int shuffle_state(struct cursor *c, struct archive *a, struct mu_err *err
 		return rc;
 	for (int64_t i = 0; i < w->count && !rc; i++) {
 		int64_t at = (w->head + i) % size;
-		make_room(w, at, size, n);
+		shuffle_make_room(w, at, size, n);
 		rc = archive_element(a, &w->t[at * n], n, err);
 	}
 	return rc;

@@ -17,7 +17,7 @@ static _Thread_local struct scratch mine;
 static pthread_key_t at_exit;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void make_key(void)
+static void scratch_make_key(void)
 {
 	pthread_key_create(&at_exit, free);
 }
@@ -25,7 +25,7 @@ static void make_key(void)
 void *scratch_get(size_t bytes)
 {
 	if (bytes > mine.size) {
-		pthread_once(&once, make_key);
+		pthread_once(&once, scratch_make_key);
 		mine.size = (bytes + UNIT - 1) / UNIT * UNIT;
 		free(mine.memory);
 		mine.memory = mu_xmalloc(mine.size + ALIGN);

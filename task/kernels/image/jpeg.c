@@ -104,7 +104,7 @@ static struct reading *reading_new(struct mu_span file, const struct jpeg_readin
 	return r;
 }
 
-static bool read_head(struct reading *r)
+static bool jpeg_read_head(struct reading *r)
 {
 	jpeg_create_decompress(&r->d);
 	r->d.client_data = r;
@@ -133,7 +133,7 @@ int jpeg_shape(struct mu_span file, struct jpeg_shape *out, struct mu_err *err)
 	struct reading *r = reading_new(file, NULL);
 
 	err->code = MU_OK;
-	if (!setjmp(r->trouble.out) && (r->good = read_head(r)))
+	if (!setjmp(r->trouble.out) && (r->good = jpeg_read_head(r)))
 		*out =
 		    (struct jpeg_shape){r->d.image_height, r->d.image_width, r->d.num_components};
 	return reading_end(r, err);
@@ -145,7 +145,7 @@ static bool jpeg_start(struct reading *r, struct jpeg_shape *out)
 {
 	int channels = r->how->channels;
 
-	if (!read_head(r))
+	if (!jpeg_read_head(r))
 		return false;
 	channels = channels ? channels : r->d.num_components;
 	if ((channels != 1 && channels != 3) || r->d.num_components > 3 ||
@@ -221,7 +221,8 @@ struct writing {
 	bool good;
 };
 
-static void set_up(struct writing *w, const struct jpeg_shape *s, const struct jpeg_writing *how)
+static void jpeg_set_up(struct writing *w, const struct jpeg_shape *s,
+			const struct jpeg_writing *how)
 {
 	w->c.image_width = (JDIMENSION)s->width;
 	w->c.image_height = (JDIMENSION)s->height;
@@ -269,7 +270,7 @@ int jpeg_write(struct mu_buf *b, const unsigned char *pixels, const struct jpeg_
 	if (how->xmp.len <= LONGEST_XMP && !setjmp(w->trouble.out)) {
 		jpeg_create_compress(&w->c);
 		jpeg_mem_dest(&w->c, &w->file, &w->len);
-		set_up(w, s, how);
+		jpeg_set_up(w, s, how);
 		jpeg_start_compress(&w->c, TRUE);
 		if (how->xmp.len)
 			write_xmp(w, how->xmp);

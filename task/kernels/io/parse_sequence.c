@@ -189,7 +189,7 @@ static int count_rows(struct list_slot *s, int64_t example, struct mu_err *err)
 			: 0;
 }
 
-static int read_all(struct kernel_call *c, struct sequence *q, struct mu_err *err)
+static int sequence_read_all(struct kernel_call *c, struct sequence *q, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct features *f = &q->context;
@@ -388,8 +388,8 @@ static int give_lists(const struct sequence *q, struct mu_tensor *out, struct mu
 
 /* ---- the ops ---- */
 
-static int parse(struct kernel_call *c, struct sequence *q, const struct asked *a,
-		 may_lack_fn *may_lack, struct mu_err *err)
+static int sequence_parse(struct kernel_call *c, struct sequence *q, const struct asked *a,
+			  may_lack_fn *may_lack, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	int rc;
@@ -402,7 +402,8 @@ static int parse(struct kernel_call *c, struct sequence *q, const struct asked *
 	if (!in->shape.count)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "there is no sequence example");
 	q->context.single = q->context.one_split = !in->shape.rank;
-	if ((rc = parse_sequence_request(c, q, a, may_lack, err)) || (rc = read_all(c, q, err)))
+	if ((rc = parse_sequence_request(c, q, a, may_lack, err)) ||
+	    (rc = sequence_read_all(c, q, err)))
 		return rc;
 	MU_AUTO_FREE struct mu_tensor *out = MU_NEW_ARRAY(struct mu_tensor, c->n_out + 1);
 	if (!(rc = features_give(&q->context, out, err)))
@@ -462,7 +463,7 @@ static int parse_sequence(struct kernel_call *c, struct mu_err *err)
 			const struct mu_attr *k = mu_node_attr(c->node, names[part][kind].keys);
 			a.keys[part][kind] = (struct keys){k && k->n ? k->ss : NULL, k ? k->n : 0};
 		}
-	return parse(c, &q, &a, named_in_attr, err);
+	return sequence_parse(c, &q, &a, named_in_attr, err);
 }
 
 enum { V2_KEYS = 2, V2_MAY_LACK = 8, V2_DEFAULTS };
@@ -491,7 +492,7 @@ static int parse_sequence_v2(struct kernel_call *c, struct mu_err *err)
 			       "dense lists",
 			       (long long)kernel_in(c, V2_MAY_LACK)->shape.count,
 			       a.keys[OF_LISTS][FEATURE_DENSE].n);
-	return parse(c, &q, &a, told_by_place, err);
+	return sequence_parse(c, &q, &a, told_by_place, err);
 }
 
 static bool named_in_input(const struct kernel_call *c, struct mu_span key, unsigned at)
@@ -523,7 +524,7 @@ static int parse_single_sequence(struct kernel_call *c, struct mu_err *err)
 			return rc;
 		a.first_default += (unsigned)n;
 	}
-	return parse(c, &q, &a, named_in_input, err);
+	return sequence_parse(c, &q, &a, named_in_input, err);
 }
 
 static const struct kernel rows[] = {

@@ -147,7 +147,7 @@ static int number_format(const struct mu_node *n, enum mu_dtype t, char *out, si
 	return 0;
 }
 
-static void put_number(struct mu_buf *b, const char *format, const struct mu_tensor *t, int64_t i)
+static void print_number(struct mu_buf *b, const char *format, const struct mu_tensor *t, int64_t i)
 {
 	const char *at = (const char *)t->data + (size_t)i * mu_dtype_size(t->dtype);
 	char text[8192];
@@ -186,7 +186,7 @@ static int as_string(struct kernel_call *c, struct mu_err *err)
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		mu_buf_clear(&b);
 		if (!text)
-			put_number(&b, format, in, i);
+			print_number(&b, format, in, i);
 		else if ((rc = put_string(&b, c->node, elems_span(in, i), err)))
 			return rc;
 		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);

@@ -46,7 +46,7 @@ static void put_literal(struct mu_buf *out, unsigned c)
 }
 
 /* \x{10ffff}, \x7f, \012: the number of bytes behind the backslash; 0: it is none of these. */
-static size_t read_number(const char *s, unsigned *c)
+static size_t regex_read_number(const char *s, unsigned *c)
 {
 	size_t n = 0;
 	char *end;
@@ -76,7 +76,7 @@ static bool read_escaped_char(const char *s, unsigned *c, size_t *n)
 	static const char names[] = "aftnrv", values[] = "\a\f\t\n\r\v";
 	const char *name = *s ? strchr(names, *s) : NULL;
 
-	*n = read_number(s, c);
+	*n = regex_read_number(s, c);
 	if (*n)
 		return true;
 	*n = 1;
