@@ -22,6 +22,7 @@ struct create_request {
 	enum object_kind kind;
 	char *name, *path; /* path: of the create, with its query */
 	char *body;        /* JSON, with all members of the user's template */
+	struct kube_request http;
 };
 
 /* Takes the object.  Pods are validated strictly: the API server rejects unknown members of the
@@ -31,11 +32,12 @@ static void create_request_init(struct create_request *w, const struct reconcile
 {
 	MU_AUTO_FREE char *path = apply_path(r, kind, NULL);
 
-	*w = (struct create_request){
-	    .kind = kind,
-	    .name = mu_xstrdup(object_name(object)),
-	    .path = mu_xasprintf("%s%s", path, kind == KIND_POD ? "?fieldValidation=Strict" : ""),
-	    .body = cJSON_PrintUnformatted(object)};
+	w->kind = kind;
+	w->name = mu_xstrdup(object_name(object));
+	w->path = mu_xasprintf("%s%s", path, kind == KIND_POD ? "?fieldValidation=Strict" : "");
+	w->body = cJSON_PrintUnformatted(object);
+	w->http =
+	    (struct kube_request){.method = "POST", .path = w->path, .body = mu_span_of(w->body)};
 	cJSON_Delete(object);
 }
 
@@ -46,27 +48,22 @@ static void create_request_fini(struct create_request *w)
 	free(w->body);
 }
 
-static struct kube_request http_request_of(const struct create_request *w)
+/* Reads the object of this name.  *out is set when it is ours and stays; else NOT_FOUND, ABORTED
+ * while it is being deleted, or ALREADY_EXISTS. */
+static int find(struct reconcile *r, enum object_kind kind, const char *name, cJSON **out,
+		struct mu_err *err)
 {
-	return (struct kube_request){
-	    .method = "POST", .path = w->path, .body = mu_span_of(w->body)};
-}
-
-/* Adopts an object that exists under the name: *out is set when it is ours and stays. */
-static int take_over(struct reconcile *r, const struct create_request *w, cJSON **out,
-		     struct mu_err *err)
-{
-	const char *resource = kinds[w->kind].resource;
-	MU_AUTO_FREE char *path = apply_path(r, w->kind, w->name);
+	const char *resource = kinds[kind].resource;
+	MU_AUTO_FREE char *path = apply_path(r, kind, name);
 	cJSON *found = NULL;
 	int rc = controller_call(r->controller, "GET", path, NULL, &found, err);
 
 	if (rc == 0 && !apply_is_ours(r, found))
 		rc = mu_fail(err, MU_ALREADY_EXISTS,
 			     "%s/%s exists and is not this job's: delete it or rename the job",
-			     resource, w->name);
+			     resource, name);
 	else if (rc == 0 && at(at(found, "metadata"), "deletionTimestamp"))
-		rc = mu_fail(err, MU_ABORTED, "%s/%s is still being deleted", resource, w->name);
+		rc = mu_fail(err, MU_ABORTED, "%s/%s is still being deleted", resource, name);
 	if (rc == 0)
 		*out = found;
 	else
@@ -74,52 +71,39 @@ static int take_over(struct reconcile *r, const struct create_request *w, cJSON 
 	return rc;
 }
 
-/* Handles a failed create.  On success *out is the object on the server, and ours. */
+/* Records an event about an object that cannot be created.  Returns rc. */
+static int report(struct reconcile *r, enum object_kind kind, const char *name, int rc,
+		  const struct mu_err *err)
+{
+	if (rc == -MU_ALREADY_EXISTS)
+		event_record(r, true, "NameTaken", "%s", err->msg);
+	else if (rc == -MU_PERMISSION_DENIED || rc == -MU_INVALID_ARGUMENT)
+		event_record(r, true, "CreateRefused", "%s/%s: %s; %s", kinds[kind].resource, name,
+			     err->msg, job_plan_advice(err->msg));
+	return rc;
+}
+
+/* Handles the result of a create.  On success *out is the object on the server, and ours. */
 static int handle_conflict(struct reconcile *r, const struct create_request *w, int rc, cJSON **out,
 			   struct mu_err *err)
 {
 	if (rc == -MU_ALREADY_EXISTS)
-		rc = take_over(r, w, out, err);
-	if (rc == -MU_ALREADY_EXISTS)
-		event_record(r, true, "NameTaken", "%s", err->msg);
-	else if (rc == -MU_PERMISSION_DENIED || rc == -MU_INVALID_ARGUMENT)
-		event_record(r, true, "CreateRefused", "%s/%s: %s; %s", kinds[w->kind].resource,
-			     w->name, err->msg, job_plan_advice(err->msg));
-	return rc;
+		rc = find(r, w->kind, w->name, out, err);
+	return report(r, w->kind, w->name, rc, err);
 }
 
 /* Creates an object, which it takes. */
 static int create(struct reconcile *r, enum object_kind kind, cJSON *object, cJSON **out,
 		  struct mu_err *err)
 {
-	struct kube_request rq;
 	struct create_request w;
 	int rc;
 
 	create_request_init(&w, r, kind, object);
-	rq = http_request_of(&w);
-	rc = handle_conflict(r, &w, controller_send(r->controller, &rq, out, err), out, err);
+	rc = controller_send(r->controller, &w.http, out, err);
+	rc = handle_conflict(r, &w, rc, out, err);
 	create_request_fini(&w);
 	return rc;
-}
-
-/* -MU_NOT_FOUND when there is none that is ours. */
-static int find(struct reconcile *r, enum object_kind kind, cJSON **out, struct mu_err *err)
-{
-	const struct observed_job *o = &r->seen->observed;
-	MU_AUTO_FREE char *path = apply_path(r, kind, r->spec->name);
-	cJSON *found = NULL;
-	int rc;
-
-	if (o->status.phase == JOB_NEW && !o->service && !o->n_pods)
-		return -MU_NOT_FOUND; /* a new job */
-	rc = controller_call(r->controller, "GET", path, NULL, &found, err);
-	if (rc == 0 && apply_is_ours(r, found)) {
-		*out = found;
-		return 0;
-	}
-	cJSON_Delete(found);
-	return rc == 0 ? -MU_NOT_FOUND : rc;
 }
 
 /* Patches the number of members of the group *out, when it is another. */
@@ -185,38 +169,52 @@ static void note_object(struct reconcile *r, const struct plan_action *a, const 
 		r->behind = true;
 }
 
-/* The service of TensorBoard is not watched: its pod is created after it. */
-static int create_board_service(struct reconcile *r, const struct plan_pod *pod, struct mu_err *err)
+/* The pod of TensorBoard, after its service, which is not watched. */
+static int create_board(struct reconcile *r, const struct plan_action *a, cJSON **out,
+			struct mu_err *err)
 {
-	cJSON *out = NULL;
-	int rc = create(r, KIND_SERVICE, render_board_service(r->spec, pod), &out, err);
+	cJSON *service = NULL;
+	int rc = create(r, KIND_SERVICE, render_board_service(r->spec, a->pod), &service, err);
 
-	cJSON_Delete(out);
-	return rc;
+	cJSON_Delete(service);
+	return rc < 0 ? rc : create(r, KIND_POD, object_of(r, a), out, err);
 }
 
-/* Creates the object of an action that is not sent in a batch.  A policy or group is looked for
- * first: its watch starts with the first object of its kind, and after a restart most exist. */
+/* A policy or group.  It is looked for first: its watch starts with the first object of its kind,
+ * and after a restart most exist. */
+static int create_watched_on_demand(struct reconcile *r, const struct plan_action *a, cJSON **out,
+				    struct mu_err *err)
+{
+	const struct observed_job *o = &r->seen->observed;
+	bool new_job = o->status.phase == JOB_NEW && !o->service && !o->n_pods;
+	enum object_kind kind = kind_of(r, a);
+	const char *name = r->spec->name, *api = kinds[kind].group + strlen("/apis/");
+	int rc = new_job ? -MU_NOT_FOUND : find(r, kind, name, out, err);
+
+	if (rc == -MU_NOT_FOUND)
+		rc = create(r, kind, object_of(r, a), out, err);
+	else
+		report(r, kind, name, rc, err);
+	if (a->kind != ACTION_PUT_GROUP)
+		return rc;
+	if (rc == 0)
+		rc = resize_group(r, kind, a->index, out, err);
+	if (rc != -MU_NOT_FOUND)
+		return rc;
+	event_record(r, true, "GangUnavailable",
+		     "this cluster has no podgroups of %s: install the scheduler or say "
+		     "run.gang: none",
+		     api);
+	return mu_fail(err, MU_INVALID_ARGUMENT, "no podgroups of %s in this cluster",
+		       api); /* a refusal: it becomes a condition */
+}
+
+/* Creates the object of an action that is not sent in a batch. */
 static int create_alone(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
 {
-	enum object_kind kind = kind_of(r, a);
 	cJSON *out = NULL;
-	int rc = a->pod ? create_board_service(r, a->pod, err) : find(r, kind, &out, err);
+	int rc = a->pod ? create_board(r, a, &out, err) : create_watched_on_demand(r, a, &out, err);
 
-	if (rc == (a->pod ? 0 : -MU_NOT_FOUND))
-		rc = create(r, kind, object_of(r, a), &out, err);
-	if (rc == 0 && a->kind == ACTION_PUT_GROUP)
-		rc = resize_group(r, kind, a->index, &out, err);
-	if (rc == -MU_NOT_FOUND && a->kind == ACTION_PUT_GROUP) {
-		const char *api = kinds[kind].group + strlen("/apis/");
-
-		event_record(r, true, "GangUnavailable",
-			     "this cluster has no podgroups of %s: install the scheduler or say "
-			     "run.gang: none",
-			     api);
-		rc = mu_fail(err, MU_INVALID_ARGUMENT, "no podgroups of %s in this cluster",
-			     api); /* a refusal: it becomes a condition */
-	}
 	if (rc == 0)
 		note_object(r, a, out);
 	cJSON_Delete(out);
@@ -252,8 +250,11 @@ static bool is_rejection(int rc)
 /* The results of the creates so far. */
 struct create_results {
 	struct job_plan *plan;
-	bool *created; /* of each action */
-	bool rejected, retry;
+	bool *created;                      /* of each action */
+	const struct plan_action *rejected; /* the first one */
+	struct mu_err reason;               /* of that */
+	unsigned n_rejected;
+	bool retry;
 	int first, n; /* the first error; how many objects were created */
 	bool stop;
 	struct mu_err *err;
@@ -267,9 +268,12 @@ static void note_result(const struct reconcile *r, struct create_results *c, uns
 
 	c->created[action] = rc == 0;
 	c->n += rc == 0;
-	if (is_rejection(rc) && (!c->rejected || final))
-		job_plan_rejected(c->plan, r->spec, a, mine->msg, r->now);
-	c->rejected = c->rejected || is_rejection(rc);
+	if (is_rejection(rc) && c->n_rejected++ == 0) {
+		c->rejected = a;
+		c->reason = *mine;
+	}
+	if (final && a->pod)
+		job_plan_invalid(c->plan, r->spec, a);
 	c->retry = c->retry || (is_rejection(rc) && !final);
 	/* a quota that rejects one pod rejects the others too */
 	if (apply_keep_error(rc, mine, &c->first, c->err) || rc == -MU_PERMISSION_DENIED)
@@ -290,7 +294,7 @@ static void create_batch(struct reconcile *r, struct create_results *c, const un
 		const struct plan_action *a = &c->plan->actions[actions[k]];
 
 		create_request_init(&w[k], r, kind_of(r, a), object_of(r, a));
-		rqs[k] = http_request_of(&w[k]);
+		rqs[k] = w[k].http;
 	}
 	while (done < n && !c->stop) {
 		done += controller_send_many(r->controller, rqs + done, n - done, replies + done);
@@ -352,6 +356,9 @@ int apply_creates(struct reconcile *r, struct job_plan *plan, struct mu_err *err
 	/* a job that was rejected the last time mostly is again: one create finds out */
 	create_all(r, &c, r->seen->job->status.conditions[COND_REFUSED].status ? 1 : BATCH_MAX);
 	record_created_pods(r, plan, created);
+	if (c.rejected)
+		job_plan_rejected(plan, r->spec, c.rejected, c.reason.msg, c.n_rejected - 1,
+				  r->now);
 	/* no watch event comes when the server would accept it */
 	if (c.retry)
 		requeue_at(r, r->now + REJECTED_RETRY_S);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An item is in the map while it is ready, delayed, held by a worker, or has failures to count. The
- * heap holds delayed items by due time; an item is in it at most once, with the earliest time. */
+/* An item is in the map while it is ready, delayed, held by a worker, or has failures to count.  It
+ * is delayed at most once, to the earliest time.  Most delays are short, and the array of delayed
+ * items ends with those that are due first, so few of them move. */
 #include "operator/controller/workqueue.h"
 
 #include <math.h>
@@ -15,72 +16,45 @@ struct work_item {
 	char *key;
 	struct work_item *next;
 	bool ready, held, dirty; /* dirty: added while held */
-	double due;              /* in the heap when > 0 */
+	double due;              /* delayed when > 0 */
 	double ready_since;
-	unsigned at; /* position in the heap */
 	int failures;
 };
 
-static void place(struct workqueue *q, unsigned i, struct work_item *item)
+static void remove_delayed(struct workqueue *q, struct work_item *item)
 {
-	q->heap[i] = item;
-	item->at = i;
-}
-
-static void sift_up(struct workqueue *q, unsigned i)
-{
-	struct work_item *item = q->heap[i];
-
-	for (; i > 0 && q->heap[(i - 1) / 2]->due > item->due; i = (i - 1) / 2)
-		place(q, i, q->heap[(i - 1) / 2]);
-	place(q, i, item);
-}
-
-static void sift_down(struct workqueue *q, unsigned i)
-{
-	struct work_item *item = q->heap[i];
-
-	for (unsigned child; (child = 2 * i + 1) < q->n_heap; i = child) {
-		if (child + 1 < q->n_heap && q->heap[child + 1]->due < q->heap[child]->due)
-			child++;
-		if (q->heap[child]->due >= item->due)
-			break;
-		place(q, i, q->heap[child]);
-	}
-	place(q, i, item);
-}
-
-static void heap_put(struct workqueue *q, struct work_item *item, double due)
-{
-	if (item->due > 0) {
-		if (due < item->due) {
-			item->due = due;
-			sift_up(q, item->at);
-		}
-		return;
-	}
-	if (q->n_heap == q->cap_heap) {
-		q->cap_heap = q->cap_heap ? 2 * q->cap_heap : 64;
-		q->heap = mu_xrealloc(q->heap, q->cap_heap * sizeof(struct work_item *));
-	}
-	item->due = due;
-	place(q, q->n_heap, item);
-	sift_up(q, q->n_heap++);
-}
-
-static void heap_remove(struct workqueue *q, struct work_item *item)
-{
-	struct work_item *last;
+	struct work_item **at = q->delayed + q->n_delayed;
 
 	if (item->due <= 0)
 		return;
-	last = q->heap[--q->n_heap];
+	while (*--at != item)
+		;
+	memmove(at, at + 1, (size_t)(q->delayed + q->n_delayed - at - 1) * sizeof(*at));
+	q->n_delayed--;
 	item->due = 0;
-	if (last != item) {
-		place(q, item->at, last);
-		sift_up(q, last->at);
-		sift_down(q, last->at);
+}
+
+static void insert_delayed(struct workqueue *q, struct work_item *item, double due)
+{
+	unsigned i;
+
+	if (item->due > 0 && item->due <= due)
+		return;
+	remove_delayed(q, item);
+	if (q->n_delayed == q->cap_delayed) {
+		q->cap_delayed = q->cap_delayed ? 2 * q->cap_delayed : 64;
+		q->delayed = mu_xrealloc(q->delayed, q->cap_delayed * sizeof(*q->delayed));
 	}
+	for (i = q->n_delayed++; i > 0 && q->delayed[i - 1]->due < due; i--)
+		q->delayed[i] = q->delayed[i - 1];
+	q->delayed[i] = item;
+	item->due = due;
+}
+
+/* When the first delayed item is due; INFINITY: there is none. */
+static double first_due(const struct workqueue *q)
+{
+	return q->n_delayed ? q->delayed[q->n_delayed - 1]->due : INFINITY;
 }
 
 void workqueue_init(struct workqueue *q, double (*now)(void))
@@ -101,7 +75,7 @@ void workqueue_fini(struct workqueue *q)
 		free(item);
 	}
 	mu_map_fini(&q->items);
-	free(q->heap);
+	free(q->delayed);
 	pthread_cond_destroy(&q->changed);
 	pthread_mutex_destroy(&q->lock);
 }
@@ -121,7 +95,7 @@ static struct work_item *item_of(struct workqueue *q, const char *key)
 /* Appends the item to the ready list, unless it is in it or a worker holds it. */
 static void make_ready(struct workqueue *q, struct work_item *item)
 {
-	heap_remove(q, item);
+	remove_delayed(q, item);
 	if (item->held)
 		item->dirty = true;
 	if (item->held || item->ready)
@@ -151,8 +125,8 @@ static void delay(struct workqueue *q, struct work_item *item, double seconds)
 {
 	if (item->ready)
 		return;
-	heap_put(q, item, q->now() + (seconds > 0 ? seconds : 0.001));
-	if (item->at == 0) /* a worker that waits for the clock waits for less now */
+	insert_delayed(q, item, q->now() + (seconds > 0 ? seconds : 0.001));
+	if (item->due == first_due(q)) /* a worker that waits for the clock waits for less now */
 		pthread_cond_signal(&q->changed);
 }
 
@@ -192,8 +166,8 @@ static char *take(struct workqueue *q)
 	struct work_item *item;
 	double now = q->now();
 
-	while (q->n_heap && q->heap[0]->due <= now)
-		make_ready(q, q->heap[0]);
+	while (first_due(q) <= now)
+		make_ready(q, q->delayed[q->n_delayed - 1]);
 	item = q->head;
 	if (!item)
 		return NULL;
@@ -222,16 +196,9 @@ double workqueue_next(struct workqueue *q)
 	double next;
 
 	pthread_mutex_lock(&q->lock);
-	next = q->head ? 0 : q->n_heap ? q->heap[0]->due : INFINITY;
+	next = q->head ? 0 : first_due(q);
 	pthread_mutex_unlock(&q->lock);
 	return next;
-}
-
-/* Waits for a change, or until the first delayed item is due.  The lock is held. */
-static void wait_for_change(struct workqueue *q)
-{
-	mu_cond_wait_until(&q->changed, &q->lock,
-			   q->n_heap ? (int64_t)ceil(q->heap[0]->due * 1000) : INT64_MAX);
 }
 
 char *workqueue_get(struct workqueue *q)
@@ -240,7 +207,8 @@ char *workqueue_get(struct workqueue *q)
 
 	pthread_mutex_lock(&q->lock);
 	while (!q->stopped && !(key = take(q)))
-		wait_for_change(q);
+		mu_cond_wait_until(&q->changed, &q->lock,
+				   q->n_delayed ? (int64_t)ceil(first_due(q) * 1000) : INT64_MAX);
 	pthread_mutex_unlock(&q->lock);
 	return key;
 }

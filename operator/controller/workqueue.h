@@ -20,8 +20,8 @@ struct workqueue {
 	pthread_cond_t changed;
 	struct mu_map items;           /* key -> struct work_item */
 	struct work_item *head, *tail; /* ready */
-	struct work_item **heap;       /* delayed, by due */
-	unsigned n_heap, cap_heap, depth, retries, adds;
+	struct work_item **delayed;    /* by due, the last one first */
+	unsigned n_delayed, cap_delayed, depth, retries, adds;
 	bool stopped;
 	struct mu_histogram waited; /* from ready to taken */
 	double (*now)(void);        /* monotonic seconds */

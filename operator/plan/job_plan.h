@@ -141,10 +141,13 @@ void job_plan_free(struct job_plan *p);
 const char *job_plan_advice(const char *why);
 /* True when the server rejects the object until the manifest changes. */
 bool job_plan_refusal_is_final(const char *why);
-/* The API server rejected the create of this action: the condition PodsRefused, and for a pod that
- * is invalid until the spec changes also status.tasks. */
+/* The pod of this action is invalid until the spec changes: status.tasks. */
+void job_plan_invalid(struct job_plan *plan, const struct job_spec *spec,
+		      const struct plan_action *a);
+/* The API server rejected the create of this action, and `more` others: the condition PodsRefused.
+ */
 void job_plan_rejected(struct job_plan *plan, const struct job_spec *spec,
-		       const struct plan_action *a, const char *why, double now);
+		       const struct plan_action *a, const char *why, unsigned more, double now);
 /* True when some of its actions create an object. */
 bool plan_creates(const struct job_plan *plan);
 MU_AUTO_DEFINE(job_plan_free, struct job_plan)

@@ -55,22 +55,28 @@ bool plan_is_invalid(const struct planner *p, const struct task_index *x)
 	return p->spec->generation > 0 && x->status->invalid_generation == p->spec->generation;
 }
 
+void job_plan_invalid(struct job_plan *plan, const struct job_spec *spec,
+		      const struct plan_action *a)
+{
+	plan->status.tasks[a->pod->spec - spec->tasks].invalid_generation = spec->generation;
+}
+
 void job_plan_rejected(struct job_plan *plan, const struct job_spec *spec,
-		       const struct plan_action *a, const char *why, double now)
+		       const struct plan_action *a, const char *why, unsigned more, double now)
 {
 	struct planner p = {.spec = spec, .plan = plan, .status = &plan->status, .now = now};
 	const struct condition was = plan->status.conditions[COND_REFUSED];
 	const struct refusal *is = refusal_of(why);
-	bool invalid = is->final && a->pod;
-	char task[JOB_MAX_NAME + sizeof("spec.tasks.: ")] = "";
+	char task[JOB_MAX_NAME + sizeof("spec.tasks.: ")] = "", others[32] = "";
 
-	if (invalid) {
-		plan->status.tasks[a->pod->spec - spec->tasks].invalid_generation =
-		    spec->generation;
+	if (is->final && a->pod)
 		snprintf(task, sizeof(task), "spec.tasks.%s: ", a->pod->task);
-	}
-	status_set(&p, COND_REFUSED, true, is->reason, "%s: %s%.190s", is->advice, task, why);
-	status_set(&p, COND_READY, false, is->reason, "%s: %s%.190s", is->advice, task, why);
+	if (more)
+		snprintf(others, sizeof(others), " (and %u more)", more);
+	status_set(&p, COND_REFUSED, true, is->reason, "%s: %s%.190s%s", is->advice, task, why,
+		   others);
+	status_set(&p, COND_READY, false, is->reason, "%s: %s%.190s%s", is->advice, task, why,
+		   others);
 	if (!was.status || strcmp(was.reason, is->reason) != 0)
 		plan->urgent = true;
 }

@@ -279,6 +279,24 @@ static void pod__that_is_invalid__is_sent_again_once_the_job_is_edited(void **st
 	}
 }
 
+static void rejections__of_several_creates__name_the_first_and_count_the_others(void **state)
+{
+	struct scene *s = scene_new(GANG, "{}", NULL);
+
+	s->stores_status = true;
+	s->refused = "\"kind\":\"Pod\"";
+	s->how = MU_INVALID_ARGUMENT;
+	s->words = "strict decoding error: unknown field (400)";
+	for (int n = 0; n < 3; n++, s->now += 60)
+		look(s);
+	assert_int_equal(count_of(s, "POST", PODS_PATH, ""), 2); /* neither is sent again */
+	assert_true(count_of(s, "PATCH", JOB_PATH "/status",
+			     "spec.tasks.ps: strict decoding error: unknown field (400) (and 1 "
+			     "more)") > 0);
+	assert_int_equal(count_of(s, "PATCH", JOB_PATH "/status", "spec.tasks.worker: "), 0);
+	scene_free(s);
+}
+
 /* It started with the cluster as it was, of which no watch has told; another create fails. */
 static void pod__that_the_plan_took_for_missing__is_not_said_to_know_the_cluster(void **state)
 {
@@ -448,6 +466,7 @@ int main(void)
 	    cmocka_unit_test(create__that_fails_among_others__is_the_only_one_repeated),
 	    cmocka_unit_test(job__that_another_controller_manages__is_left_alone),
 	    cmocka_unit_test(pod__that_is_invalid__is_sent_again_once_the_job_is_edited),
+	    cmocka_unit_test(rejections__of_several_creates__name_the_first_and_count_the_others),
 	    cmocka_unit_test(pod__that_the_plan_took_for_missing__is_not_said_to_know_the_cluster),
 	    cmocka_unit_test(pod__is_deleted_by_its_uid_and_in_its_own_time),
 	    cmocka_unit_test(server__that_cannot_be_asked_to_end__is_deleted),

@@ -173,8 +173,11 @@ static const char *look(struct world *w)
 		act(w, &w->plan->actions[i]);
 	for (unsigned i = 0; w->refused && i < w->plan->n_actions; i++)
 		if (action_creates(w->plan->actions[i].kind)) {
-			job_plan_rejected(w->plan, w->spec, &w->plan->actions[i], w->refused,
-					  w->now);
+			const struct plan_action *a = &w->plan->actions[i];
+
+			if (a->pod && job_plan_refusal_is_final(w->refused))
+				job_plan_invalid(w->plan, w->spec, a);
+			job_plan_rejected(w->plan, w->spec, a, w->refused, 0, w->now);
 			break;
 		}
 	patch = job_status_patch(&w->status, &w->plan->status);
