@@ -45,7 +45,7 @@ static void read_stamp(struct mu_tls_context *t, struct stamp *s)
 		}
 }
 
-static void openssl_reason(char *why, size_t size)
+void mu_tls_reason(char *why, size_t size)
 {
 	unsigned long code = ERR_peek_last_error();
 	const char *reason = ERR_reason_error_string(code);
@@ -71,7 +71,7 @@ static SSL_CTX *load(struct mu_tls_context *t, struct mu_err *err)
 		 SSL_CTX_check_private_key(ctx) != 1)
 		bad = t->path[MU_TLS_KEY];
 	if (bad) {
-		openssl_reason(why, sizeof(why));
+		mu_tls_reason(why, sizeof(why));
 		SSL_CTX_free(ctx);
 		mu_fail(err, MU_FAILED_PRECONDITION,
 			"TLS: %s cannot be used (%s): the folder must have tls.crt, tls.key and "

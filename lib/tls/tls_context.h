@@ -5,6 +5,8 @@
 #ifndef MU_LIB_TLS_CONTEXT_H
 #define MU_LIB_TLS_CONTEXT_H
 
+#include <stddef.h>
+
 #include "lib/base/err.h"
 
 struct mu_tls_context;
@@ -16,5 +18,7 @@ void mu_tls_context_free(struct mu_tls_context *t); /* NULL is fine */
 const char *mu_tls_context_path(const struct mu_tls_context *t, enum mu_tls_file file);
 /* A new OpenSSL connection with the current files; NULL: OpenSSL has no memory. */
 struct ssl_st *mu_tls_context_new_ssl(struct mu_tls_context *t);
+/* Writes the reason of the last OpenSSL error to `why`, and clears the errors of this thread. */
+void mu_tls_reason(char *why, size_t size);
 
 #endif

@@ -31,15 +31,6 @@ struct tls_conn {
 	char why[120];
 };
 
-static void openssl_reason(char *why, size_t size)
-{
-	unsigned long code = ERR_peek_last_error();
-	const char *reason = ERR_reason_error_string(code);
-
-	snprintf(why, size, "%s", reason ? reason : "unknown");
-	ERR_clear_error();
-}
-
 /* ---- the BIO that OpenSSL uses ---- */
 
 static int bio_read(BIO *b, char *to, int n)
@@ -205,7 +196,7 @@ static ssize_t convert_result(struct tls_conn *c, int rc)
 		errno = e ? e : ECONNRESET;
 		return -1;
 	default:
-		openssl_reason(c->why, sizeof(c->why));
+		mu_tls_reason(c->why, sizeof(c->why));
 		errno = EPROTO;
 		return -1;
 	}
