@@ -60,8 +60,7 @@ struct arguments {
 	char local[32], bind[TASK_SERVER_BIND];
 };
 
-static int parse_number(const char *text, long most, const char *flag, long *out,
-			struct mu_err *err)
+static int flag_number(const char *text, long most, const char *flag, long *out, struct mu_err *err)
 {
 	char *end;
 	long n;
@@ -103,7 +102,7 @@ static int set_local(struct arguments *a, const char *value, struct mu_err *err)
 		a->o.local = value;
 		return 0;
 	}
-	rc = parse_number(value, 65535, "--local", &port, err);
+	rc = flag_number(value, 65535, "--local", &port, err);
 	if (rc)
 		return rc;
 	snprintf(a->local, sizeof(a->local), "127.0.0.1:%ld", port);
@@ -144,7 +143,7 @@ static int one_argument(struct arguments *a, const char *arg, const char *next, 
 	if (is_flag(arg, next, "--index", &v, taken) ||
 	    is_flag(arg, next, "--task_index", &v, taken) ||
 	    is_flag(arg, next, "--task", &v, taken)) {
-		rc = parse_number(v, 1000000, "--index", &n, err);
+		rc = flag_number(v, 1000000, "--index", &n, err);
 		a->self.index = (int)n;
 		return rc;
 	}
@@ -159,12 +158,12 @@ static int one_argument(struct arguments *a, const char *arg, const char *next, 
 	if (is_flag(arg, next, "--local", &v, taken))
 		return set_local(a, v, err);
 	if (is_flag(arg, next, "--http", &v, taken)) {
-		rc = parse_number(v, 65535, "--http", &n, err);
+		rc = flag_number(v, 65535, "--http", &n, err);
 		a->o.http_port = (int)n;
 		return rc;
 	}
 	if (is_flag(arg, next, "--stream-port", &v, taken)) {
-		rc = parse_number(v, 65535, "--stream-port", &n, err);
+		rc = flag_number(v, 65535, "--stream-port", &n, err);
 		a->o.stream_port = (int)n;
 		return rc;
 	}
@@ -177,17 +176,17 @@ static int one_argument(struct arguments *a, const char *arg, const char *next, 
 		return 0;
 	}
 	if (is_flag(arg, next, "--threads", &v, taken)) {
-		rc = parse_number(v, 1024, "--threads", &n, err);
+		rc = flag_number(v, 1024, "--threads", &n, err);
 		a->o.threads = (unsigned)n;
 		return rc;
 	}
 	if (is_flag(arg, next, "--connect-timeout", &v, taken)) {
-		rc = parse_number(v, 1000000, "--connect-timeout", &n, err);
+		rc = flag_number(v, 1000000, "--connect-timeout", &n, err);
 		a->o.connect_timeout_ms = n * 1000;
 		return rc;
 	}
 	if (is_flag(arg, next, "--session-idle", &v, taken)) {
-		rc = parse_number(v, 100000000, "--session-idle", &n, err);
+		rc = flag_number(v, 100000000, "--session-idle", &n, err);
 		a->o.session_idle_ms = (int64_t)n * 1000;
 		return rc;
 	}

@@ -72,7 +72,7 @@ static void measure(struct task_server *s, uint64_t steps, double *rate, double 
 	pthread_mutex_unlock(&s->lock);
 }
 
-static void add_devices(struct task_server *s, cJSON *to)
+static void status_add_devices(struct task_server *s, cJSON *to)
 {
 	cJSON *devices = cJSON_AddArrayToObject(to, "devices");
 
@@ -126,7 +126,7 @@ static void status(struct task_server *s, struct mu_buf *b)
 	measure(s, w.steps, &rate, &busy);
 	resources_each(s->rt->resources, sum_resource, &sums);
 	cJSON_AddStringToObject(json, "task", s->rt->task_prefix);
-	add_devices(s, json);
+	status_add_devices(s, json);
 	add_gpus(s, json);
 	cJSON_AddStringToObject(json, "kernels", s->device.chosen);
 	cJSON_AddStringToObject(json, "kernelsAsked", s->device.asked);
@@ -197,7 +197,7 @@ static void metrics(struct task_server *s, struct mu_buf *b)
 		      s->rt->task_prefix, s->device.chosen);
 }
 
-static void finish(struct task_server *s, struct mu_http_answer *out)
+static void status_finish(struct task_server *s, struct mu_http_answer *out)
 {
 	if (!s->finish) {
 		out->status = 409;
@@ -259,7 +259,7 @@ void server_status_handle(void *server, const struct mu_http_request *rq,
 	if (cluster) {
 		server_cluster_post(s, rq->body, out);
 	} else if (post) {
-		finish(s, out);
+		status_finish(s, out);
 	} else if (!strcmp(path, "/healthz")) {
 		mu_buf_puts(&out->body, "ok\n");
 	} else if (!strcmp(path, "/readyz")) {

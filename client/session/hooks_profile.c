@@ -63,7 +63,7 @@ static cJSON *new_event(const char *phase, struct mu_span name, unsigned device)
 	return e;
 }
 
-static bool add_device(cJSON *events, struct mu_span body, unsigned device)
+static bool profile_add_device(cJSON *events, struct mu_span body, unsigned device)
 {
 	struct mu_pb m = mu_pb_of(body);
 	struct mu_pb_field f;
@@ -88,7 +88,7 @@ static bool add_device(cJSON *events, struct mu_span body, unsigned device)
 }
 
 /* Adds all devices of a RunMetadata. False if the message is invalid. */
-static bool add_devices(cJSON *events, struct mu_span metadata)
+static bool profile_add_devices(cJSON *events, struct mu_span metadata)
 {
 	struct mu_pb m = mu_pb_of(metadata);
 	struct mu_pb_field stats, device;
@@ -98,7 +98,7 @@ static bool add_devices(cJSON *events, struct mu_span metadata)
 		struct mu_pb inner = mu_pb_of(stats.bytes);
 
 		while (stats.number == 1 && mu_pb_next(&inner, &device))
-			if (device.number == 1 && !add_device(events, device.bytes, n++))
+			if (device.number == 1 && !profile_add_device(events, device.bytes, n++))
 				return false;
 		if (stats.number == 1 && inner.bad)
 			return false;
@@ -137,7 +137,7 @@ static int profiler_after(struct mu_hook *base, struct mu_hook_step *s, struct m
 	h->last_step = s->step;
 	trace = cJSON_CreateObject();
 	events = cJSON_AddArrayToObject(trace, "traceEvents");
-	good = add_devices(events, s->trace);
+	good = profile_add_devices(events, s->trace);
 	if (good)
 		mu_json_print(&text, trace);
 	cJSON_Delete(trace);

@@ -49,7 +49,7 @@ void mu_request_ids_free(struct mu_request_ids *r)
 }
 
 /* Finds the slot of id, or the free slot for it. */
-static int64_t *find_slot(int64_t *table, uint64_t hash, int64_t id)
+static int64_t *request_ids_slot(int64_t *table, uint64_t hash, int64_t id)
 {
 	unsigned at = (unsigned)(hash % SLOTS);
 
@@ -67,8 +67,8 @@ bool mu_request_ids_add(struct mu_request_ids *r, int64_t id)
 	if (id == 0)
 		return true;
 	pthread_mutex_lock(&r->lock);
-	new = find_slot(r->tables[0], hash, id);
-	is_new = !*new && !*find_slot(r->tables[1], hash, id);
+	new = request_ids_slot(r->tables[0], hash, id);
+	is_new = !*new && !*request_ids_slot(r->tables[1], hash, id);
 	if (is_new) {
 		*new = id;
 		r->count++;

@@ -46,7 +46,7 @@ static int compare(const void *a, const void *b)
 	return c ? c : (x->key_len > y->key_len) - (x->key_len < y->key_len);
 }
 
-static void sort(struct bundle_index *x)
+static void index_sort(struct bundle_index *x)
 {
 	if (x->n)
 		qsort(x->records, x->n, sizeof x->records[0], compare);
@@ -260,7 +260,7 @@ int bundle_index_read(struct bundle_index *out, const char *prefix, struct mu_er
 	return rc ? rc : bundle_index_parse(out, mu_buf_span(&file), path, err);
 }
 
-static void put_record(struct mu_buf *b, const struct bundle_record *r)
+static void index_put_record(struct mu_buf *b, const struct bundle_record *r)
 {
 	mu_pb_put_int(b, 1, r->dtype);
 	size_t at = mu_pb_begin(b, 2);
@@ -283,7 +283,7 @@ static void encode(struct bundle_index *x, struct mu_buf *out)
 	struct table_builder t;
 	MU_AUTO_BUF value = {0};
 
-	sort(x);
+	index_sort(x);
 	table_begin(&t, out);
 	mu_pb_put_int(&value, 1, x->n_shards);
 	size_t at = mu_pb_begin(&value, 3);
@@ -292,7 +292,7 @@ static void encode(struct bundle_index *x, struct mu_buf *out)
 	table_add(&t, (struct mu_span){"", 0}, mu_buf_span(&value));
 	for (size_t i = 0; i < x->n; i++) {
 		mu_buf_clear(&value);
-		put_record(&value, &x->records[i]);
+		index_put_record(&value, &x->records[i]);
 		table_add(&t, (struct mu_span){x->records[i].key, x->records[i].key_len},
 			  mu_buf_span(&value));
 	}

@@ -189,8 +189,8 @@ static bool parse_objects(struct mu_tensor *t, const char *data, uint64_t size, 
 }
 
 /* Reads elements of variable size: strings and objects. */
-static int read_parts(struct mu_bundle_reader *r, const struct bundle_record *rec,
-		      struct mu_tensor *t, struct mu_err *err)
+static int bundle_read_parts(struct mu_bundle_reader *r, const struct bundle_record *rec,
+			     struct mu_tensor *t, struct mu_err *err)
 {
 	uint32_t sum;
 	MU_AUTO_FREE char *data = malloc(rec->size + 1);
@@ -237,7 +237,7 @@ static int read_record(struct mu_bundle_reader *r, const struct bundle_record *r
 	if ((rc = mu_tensor_new(&t, rec->dtype, &rec->shape, err)))
 		return rc;
 	if (parts)
-		rc = read_parts(r, rec, &t, err);
+		rc = bundle_read_parts(r, rec, &t, err);
 	else
 		rc = read_at(r, rec, t.data, &crc, err);
 	if (!rc && !parts && mu_crc32c_mask(crc) != rec->crc)
@@ -260,9 +260,9 @@ static const struct bundle_record *find(const struct mu_bundle_reader *r, const 
 }
 
 /* Copies the intersection of the stored part `e` and `want` into out. */
-static int add_part(struct mu_bundle_reader *r, const struct bundle_record *whole,
-		    const struct bundle_extent *e, const struct box *wanted_box,
-		    struct mu_tensor *out, int64_t *copied, struct mu_err *err)
+static int bundle_add_part(struct mu_bundle_reader *r, const struct bundle_record *whole,
+			   const struct bundle_extent *e, const struct box *wanted_box,
+			   struct mu_tensor *out, int64_t *copied, struct mu_err *err)
 {
 	MU_AUTO_TENSOR part = {0};
 	MU_AUTO_BUF key = {0};
@@ -313,7 +313,7 @@ static int read_box(struct mu_bundle_reader *r, const struct bundle_record *rec,
 		return mu_fail(err, MU_DATA_LOSS, "its parts overlap");
 	int rc = mu_tensor_new(&t, rec->dtype, shape, err);
 	for (unsigned i = 0; i < rec->n_slices && !rc; i++)
-		rc = add_part(r, rec, &rec->slices[i], wanted_box, &t, &copied, err);
+		rc = bundle_add_part(r, rec, &rec->slices[i], wanted_box, &t, &copied, err);
 	if (!rc && copied != shape->count)
 		rc = mu_fail(err, MU_DATA_LOSS, "its parts do not cover it");
 	if (rc)

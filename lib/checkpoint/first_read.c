@@ -216,7 +216,7 @@ int mu_first_format_open(struct mu_first_reader **out, const char *pattern, stru
 
 /* ---- values ---- */
 
-static int by_key(const void *key, const void *part)
+static int parts_by_key(const void *key, const void *part)
 {
 	const struct mu_span *a = key;
 	const struct mu_buf *b = &((const struct part *)part)->key;
@@ -241,7 +241,7 @@ static int part_values(const struct file *f, const struct tensor_meta *s,
 	bundle_slice_key(&key, name, e);
 	struct mu_span wanted = mu_buf_span(&key);
 	const struct part *p =
-	    f->n_parts ? bsearch(&wanted, f->parts, f->n_parts, sizeof *p, by_key) : NULL;
+	    f->n_parts ? bsearch(&wanted, f->parts, f->n_parts, sizeof *p, parts_by_key) : NULL;
 	if (!p || !find_field(p->value, SLICES_DATA, &data) ||
 	    !find_field(data, DATA_VALUES, &values))
 		return mu_fail(err, MU_DATA_LOSS, "%s: a part of tensor '%.150s' is missing",
@@ -286,8 +286,8 @@ struct reading {
 	int64_t copied;
 };
 
-static int add_part(struct reading *g, const struct file *f, const struct tensor_meta *s,
-		    const struct bundle_extent *e, struct mu_err *err)
+static int first_add_part(struct reading *g, const struct file *f, const struct tensor_meta *s,
+			  const struct bundle_extent *e, struct mu_err *err)
 {
 	MU_AUTO_TENSOR part = {0};
 	struct box stored, common;
@@ -311,8 +311,8 @@ static int add_part(struct reading *g, const struct file *f, const struct tensor
 	return 0;
 }
 
-static int read_parts(const struct mu_first_reader *r, const char *name, struct reading *g,
-		      struct mu_err *err)
+static int first_read_parts(const struct mu_first_reader *r, const char *name, struct reading *g,
+			    struct mu_err *err)
 {
 	int rc = 0;
 
@@ -324,7 +324,7 @@ static int read_parts(const struct mu_first_reader *r, const char *name, struct 
 				       "another file",
 				       r->files[i].path, name);
 		for (unsigned k = 0; s && k < s->n && !rc; k++)
-			rc = add_part(g, &r->files[i], s, &s->extents[k], err);
+			rc = first_add_part(g, &r->files[i], s, &s->extents[k], err);
 	}
 	if (!rc && g->copied != g->out.shape.count)
 		rc = mu_fail(err, MU_DATA_LOSS,
@@ -366,7 +366,7 @@ int mu_first_format_read(const struct mu_first_reader *r, const char *name,
 			       mu_dtype_name(g.first->dtype));
 	rc = mu_tensor_new(&g.out, g.first->dtype, slice ? &slice->part : full, err);
 	if (!rc)
-		rc = read_parts(r, name, &g, err);
+		rc = first_read_parts(r, name, &g, err);
 	free(g.read_boxes);
 	if (rc)
 		mu_tensor_unref(&g.out);

@@ -17,7 +17,7 @@ enum { ENTRY_NAME = 1, ENTRY_VALUE = 2 };
 
 static int read_value(struct reader *r, struct mu_attr *out, struct mu_span proto);
 
-static int fail_truncated(struct reader *r)
+static int attr_fail_truncated(struct reader *r)
 {
 	return mu_fail(r->err, MU_INVALID_ARGUMENT, "the attribute is malformed or truncated");
 }
@@ -64,7 +64,7 @@ static int read_entry(struct reader *r, struct mu_node_attr *out, struct mu_span
 	struct mu_span name, value;
 
 	if (!mu_attr_entry_parse(proto, &name, &value))
-		return fail_truncated(r);
+		return attr_fail_truncated(r);
 	out->name = copy_span(r, name).data;
 	return read_value(r, &out->value, value);
 }
@@ -86,7 +86,7 @@ static int read_func(struct reader *r, struct mu_func *out, struct mu_span proto
 			out->n_attrs++;
 		}
 	}
-	return m.bad ? fail_truncated(r) : 0;
+	return m.bad ? attr_fail_truncated(r) : 0;
 }
 
 /* ---- lists ---- */
@@ -108,7 +108,7 @@ static enum mu_attr_kind list_kind(uint32_t field)
 	return MU_ATTR_NONE;
 }
 
-static size_t element_size(enum mu_attr_kind k)
+static size_t attr_element_size(enum mu_attr_kind k)
 {
 	switch (k) {
 	case MU_ATTR_STRING:
@@ -130,7 +130,7 @@ static size_t element_size(enum mu_attr_kind k)
 	}
 }
 
-static enum mu_dtype type_of(uint64_t v)
+static enum mu_dtype attr_type_of(uint64_t v)
 {
 	return v < 2 * MU_DT_REF && mu_dtype_valid((long)v) ? (enum mu_dtype)v : MU_DT_INVALID;
 }
@@ -148,7 +148,7 @@ static void put_scalar(struct mu_attr *v, enum mu_attr_kind k, const struct mu_p
 		v->bs[v->n++] = f->value != 0;
 		break;
 	default:
-		v->types[v->n++] = type_of(f->value);
+		v->types[v->n++] = attr_type_of(f->value);
 	}
 }
 
@@ -200,7 +200,7 @@ static int read_elements(struct reader *r, struct mu_attr *v, enum mu_attr_kind 
 		if (k == MU_ATTR_FLOAT && mu_pb_fixed32(&run, &w))
 			one.value = w;
 		else if (k == MU_ATTR_FLOAT || !mu_pb_varint(&run, &one.value))
-			return fail_truncated(r);
+			return attr_fail_truncated(r);
 		put_scalar(v, k, &one);
 	}
 	return 0;
@@ -225,15 +225,15 @@ static int read_list(struct reader *r, struct mu_attr *out, struct mu_span proto
 		if (nested ? f.type != MU_PB_BYTES
 			   : f.type != MU_PB_BYTES &&
 				 f.type != (k == MU_ATTR_FLOAT ? MU_PB_FIXED32 : MU_PB_VARINT))
-			return fail_truncated(r);
+			return attr_fail_truncated(r);
 		kind = k;
 		total += elements_in(&f, k);
 	}
 	if (m.bad || total > UINT32_MAX)
-		return fail_truncated(r);
+		return attr_fail_truncated(r);
 	out->kind = (enum mu_attr_kind)(MU_ATTR_LIST + (int)kind);
 	out->n = 0;
-	out->is = mu_arena_zalloc(r->arena, element_size(kind) * total);
+	out->is = mu_arena_zalloc(r->arena, attr_element_size(kind) * total);
 	m = mu_pb_of(proto);
 	while (!rc && mu_pb_next(&m, &f))
 		if (list_kind(f.number) != MU_ATTR_NONE)
@@ -262,7 +262,7 @@ static int read_field(struct reader *r, struct mu_attr *v, const struct mu_pb_fi
 		v->b = f->value != 0;
 	} else if (f->number == 6 && f->type == MU_PB_VARINT) {
 		v->kind = MU_ATTR_TYPE;
-		v->type = type_of(f->value);
+		v->type = attr_type_of(f->value);
 	} else if (f->number == 7 && bytes) {
 		v->shape = MU_ARENA_NEW(r->arena, struct mu_pshape);
 		rc = mu_pshape_parse(v->shape, f->bytes, r->err);
@@ -296,7 +296,7 @@ static int read_value(struct reader *r, struct mu_attr *out, struct mu_span prot
 		rc = read_field(r, &v, &f);
 	}
 	if (!rc && m.bad)
-		rc = fail_truncated(r);
+		rc = attr_fail_truncated(r);
 	r->depth--;
 	if (rc)
 		mu_attr_fini(&v);

@@ -196,7 +196,7 @@ static int add_rets(struct body *b, struct mu_arena *scratch)
 	return rc;
 }
 
-static int add_end(struct body *b)
+static int body_add_end(struct body *b)
 {
 	struct mu_pb m = mu_pb_of(b->f->proto), e;
 	struct mu_pb_field f, g;
@@ -287,7 +287,7 @@ int mu_library_body(struct mu_library *l, const struct mu_function *f,
 	g->library = mu_library_ref(l);
 	mu_arena_init(&scratch);
 	if (!(rc = add_args(&b, &scratch)) && !(rc = read_nodes(&b)) &&
-	    !(rc = add_rets(&b, &scratch)) && !(rc = add_end(&b)))
+	    !(rc = add_rets(&b, &scratch)) && !(rc = body_add_end(&b)))
 		mu_body_prune(g, &scratch);
 	mu_arena_fini(&scratch);
 	if (rc)

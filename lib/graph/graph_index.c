@@ -14,7 +14,7 @@ static uint32_t hash_of(const struct mu_graph_index *x, const char *name, size_t
 	return (uint32_t)mu_hash(name, len, x->seed);
 }
 
-static void insert(struct mu_graph_index *x, uint32_t hash, uint32_t at)
+static void index_insert(struct mu_graph_index *x, uint32_t hash, uint32_t at)
 {
 	unsigned i = hash & (x->cap - 1);
 
@@ -39,7 +39,7 @@ static void index_make_room(struct mu_graph_index *x, unsigned n)
 	x->cap = want;
 	for (unsigned i = 0; i < cap; i++)
 		if (old[i].at)
-			insert(x, old[i].hash, old[i].at);
+			index_insert(x, old[i].hash, old[i].at);
 	free(old);
 }
 
@@ -50,7 +50,7 @@ struct mu_node *mu_graph_index_find(struct mu_graph *g, const char *name, size_t
 	index_make_room(x, g->n_nodes + 1);
 	for (; x->n_indexed < g->n_nodes; x->n_indexed++) {
 		const char *own = g->nodes[x->n_indexed]->name;
-		insert(x, hash_of(x, own, strlen(own)), x->n_indexed + 1);
+		index_insert(x, hash_of(x, own, strlen(own)), x->n_indexed + 1);
 	}
 	uint32_t hash = hash_of(x, name, len);
 	for (unsigned i = hash & (x->cap - 1); x->slots[i].at; i = (i + 1) & (x->cap - 1)) {

@@ -104,8 +104,9 @@ static struct mu_node *add_merge(const struct lowering *w, const char *tail, uns
 }
 
 /* Adds the end node, which runs after the end node of the taken branch. */
-static void add_end(const struct lowering *w, const struct choice *c, struct mu_node *const *pivot,
-		    const struct expansion *e, enum mu_dtype type, struct expansion *out)
+static void lower_add_end(const struct lowering *w, const struct choice *c,
+			  struct mu_node *const *pivot, const struct expansion *e,
+			  enum mu_dtype type, struct expansion *out)
 {
 	struct mu_input *in = MU_ARENA_ARRAY(&w->x->scratch, struct mu_input, c->n);
 
@@ -162,7 +163,7 @@ static int lower_branch(const struct lowering *w, const struct choice *c, enum m
 			in[b] = e[b].outs[i];
 		out->outs[i] = out_of(add_merge(w, "merge", i, types[i], in, c->n), 0);
 	}
-	add_end(w, c, pivot, e, by_type, out);
+	lower_add_end(w, c, pivot, e, by_type, out);
 	return 0;
 }
 

@@ -10,8 +10,8 @@
 
 /* ---- reading ---- */
 
-static int fail_at(const char *source, const char *text, const char *at, struct mu_err *err,
-		   const char *problem)
+static int json_fail_at(const char *source, const char *text, const char *at, struct mu_err *err,
+			const char *problem)
 {
 	unsigned line = 1;
 
@@ -39,17 +39,18 @@ int mu_json_tree(cJSON **out, struct mu_span span, const char *source, struct mu
 	cJSON *json;
 
 	if (len < span.len)
-		return fail_at(source, text, text + len, err, "a NUL byte in JSON text");
+		return json_fail_at(source, text, text + len, err, "a NUL byte in JSON text");
 	if ((escape = bad_escape(text)))
-		return fail_at(source, text, escape, err,
-			       "not valid JSON: \\u needs four hexadecimal digits other than 0000");
+		return json_fail_at(
+		    source, text, escape, err,
+		    "not valid JSON: \\u needs four hexadecimal digits other than 0000");
 	json = cJSON_ParseWithOpts(text, &end, false);
 	if (!json)
-		return fail_at(source, text, end, err, "not valid JSON");
+		return json_fail_at(source, text, end, err, "not valid JSON");
 	end += strspn(end, " \t\r\n");
 	if (*end) {
 		cJSON_Delete(json);
-		return fail_at(source, text, end, err, "text after the JSON value");
+		return json_fail_at(source, text, end, err, "text after the JSON value");
 	}
 	*out = json;
 	return 0;
@@ -64,8 +65,8 @@ static struct mu_doc_node *add_number(struct mu_doc *d, struct mu_doc_node *pare
 		   : mu_doc_add_float(d, parent, key, v);
 }
 
-static int add_value(struct mu_doc *d, struct mu_doc_node *parent, const cJSON *value,
-		     unsigned depth, struct mu_err *err)
+static int json_add_value(struct mu_doc *d, struct mu_doc_node *parent, const cJSON *value,
+			  unsigned depth, struct mu_err *err)
 {
 	const char *key = value->string;
 	struct mu_doc_node *n, *twice;
@@ -87,7 +88,7 @@ static int add_value(struct mu_doc *d, struct mu_doc_node *parent, const cJSON *
 		n = mu_doc_add(d, parent, key, cJSON_IsArray(value) ? MU_DOC_LIST : MU_DOC_MAP);
 		cJSON_ArrayForEach(child, value)
 		{
-			rc = add_value(d, n, child, depth + 1, err);
+			rc = json_add_value(d, n, child, depth + 1, err);
 			if (rc)
 				return rc;
 		}
@@ -101,7 +102,7 @@ static int add_value(struct mu_doc *d, struct mu_doc_node *parent, const cJSON *
 int mu_json_doc(struct mu_doc **out, const cJSON *json, const char *source, struct mu_err *err)
 {
 	struct mu_doc *d = mu_doc_new(source);
-	int rc = add_value(d, NULL, json, 0, err);
+	int rc = json_add_value(d, NULL, json, 0, err);
 
 	if (rc)
 		mu_doc_free(d);

@@ -26,7 +26,7 @@ static unsigned line_of(const yaml_event_t *e)
 	return (unsigned)e->start_mark.line + 1;
 }
 
-static int fail_at(const struct reader *r, unsigned line, struct mu_err *err, const char *what)
+static int yaml_fail_at(const struct reader *r, unsigned line, struct mu_err *err, const char *what)
 {
 	return mu_fail(err, MU_INVALID_ARGUMENT, "%s:%u: %s", r->source, line, what);
 }
@@ -70,7 +70,7 @@ static int next_event(struct reader *r, yaml_event_t *e, struct mu_err *err)
 		if (!holds_nul(e))
 			return 0;
 		yaml_event_delete(e);
-		return fail_at(r, line, err, "a string contains a NUL character (\\0)");
+		return yaml_fail_at(r, line, err, "a string contains a NUL character (\\0)");
 	}
 	problem = r->yaml.problem ? r->yaml.problem : "cannot be read";
 	return mu_fail(
@@ -146,11 +146,11 @@ static int add_alias(struct reader *r, struct mu_doc_node *parent, const char *k
 	unsigned deepest = 0;
 
 	if (!to)
-		return fail_at(r, line_of(e), err, "an alias without its anchor before it");
+		return yaml_fail_at(r, line_of(e), err, "an alias without its anchor before it");
 	unsigned more = count_nodes(to, r->depth, &deepest);
 	if (more > MAX_NODES - r->doc->n_nodes || deepest > MU_DOC_MAX_DEPTH)
-		return fail_at(r, line_of(e), err,
-			       "aliases expand to more than is allowed in one document");
+		return yaml_fail_at(r, line_of(e), err,
+				    "aliases expand to more than is allowed in one document");
 	*out = mu_doc_add_copy(r->doc, parent, key, to);
 	return 0;
 }
@@ -161,11 +161,11 @@ static int check_tag(const struct reader *r, const char *tag, unsigned line, str
 
 	if (!tag || strcmp(tag, "!") == 0 || strncmp(tag, core, sizeof core - 1) == 0)
 		return 0;
-	return fail_at(r, line, err, "tags are not used here");
+	return yaml_fail_at(r, line, err, "tags are not used here");
 }
 
-static int add_value(struct reader *r, struct mu_doc_node *parent, const char *key,
-		     const yaml_event_t *e, struct mu_doc_node **out, struct mu_err *err);
+static int yaml_add_value(struct reader *r, struct mu_doc_node *parent, const char *key,
+			  const yaml_event_t *e, struct mu_doc_node **out, struct mu_err *err);
 
 static int add_children(struct reader *r, struct mu_doc_node *n, struct mu_err *err)
 {
@@ -186,14 +186,14 @@ static int add_children(struct reader *r, struct mu_doc_node *n, struct mu_err *
 			return 0;
 		}
 		if (have_key) {
-			rc = add_value(r, n, key, &e, &child, err);
+			rc = yaml_add_value(r, n, key, &e, &child, err);
 			if (!rc && key) /* a block begins below its key */
 				child->line = key_line;
 			have_key = n->kind == MU_DOC_LIST;
 		} else if (e.type != YAML_SCALAR_EVENT) {
-			rc = fail_at(r, line_of(&e), err, "a key must be a plain word");
+			rc = yaml_fail_at(r, line_of(&e), err, "a key must be a plain word");
 		} else if (strcmp((const char *)e.data.scalar.value, "<<") == 0) {
-			rc = fail_at(r, line_of(&e), err, "merge keys (<<) are not used here");
+			rc = yaml_fail_at(r, line_of(&e), err, "merge keys (<<) are not used here");
 		} else {
 			free(key);
 			key = mu_xstrdup((const char *)e.data.scalar.value);
@@ -206,17 +206,18 @@ static int add_children(struct reader *r, struct mu_doc_node *n, struct mu_err *
 	}
 }
 
-static int add_value(struct reader *r, struct mu_doc_node *parent, const char *key,
-		     const yaml_event_t *e, struct mu_doc_node **out, struct mu_err *err)
+static int yaml_add_value(struct reader *r, struct mu_doc_node *parent, const char *key,
+			  const yaml_event_t *e, struct mu_doc_node **out, struct mu_err *err)
 {
 	const char *anchor = NULL, *tag = NULL;
 	struct mu_doc_node *n = NULL;
 	int rc = 0;
 
 	if (r->doc->n_nodes >= MAX_NODES)
-		return fail_at(r, line_of(e), err, "more values than are allowed in one document");
+		return yaml_fail_at(r, line_of(e), err,
+				    "more values than are allowed in one document");
 	if (r->depth >= MU_DOC_MAX_DEPTH)
-		return fail_at(r, line_of(e), err, "nested too deep");
+		return yaml_fail_at(r, line_of(e), err, "nested too deep");
 	switch (e->type) {
 	case YAML_ALIAS_EVENT:
 		return add_alias(r, parent, key, e, out, err);
@@ -240,7 +241,7 @@ static int add_value(struct reader *r, struct mu_doc_node *parent, const char *k
 		n = mu_doc_add(r->doc, parent, key, MU_DOC_MAP);
 		break;
 	default:
-		return fail_at(r, line_of(e), err, "not valid YAML");
+		return yaml_fail_at(r, line_of(e), err, "not valid YAML");
 	}
 	n->line = line_of(e);
 	rc = check_tag(r, tag, n->line, err);
@@ -271,7 +272,7 @@ static int read_document(struct reader *r, struct mu_doc **out, struct mu_err *e
 		return rc;
 	r->doc = mu_doc_new(r->source);
 	mu_map_init(&r->anchors);
-	rc = add_value(r, NULL, NULL, &e, &root, err);
+	rc = yaml_add_value(r, NULL, NULL, &e, &root, err);
 	yaml_event_delete(&e);
 	mu_map_fini(&r->anchors);
 	if (!rc && !(rc = next_event(r, &e, err)))
@@ -299,7 +300,7 @@ static int read_stream(struct reader *r, struct mu_doc **docs, unsigned *n, stru
 		if (type != YAML_DOCUMENT_START_EVENT)
 			continue; /* the stream's start */
 		if (*n == MU_YAML_MAX_DOCS)
-			return fail_at(r, line, err, "too many documents in one file");
+			return yaml_fail_at(r, line, err, "too many documents in one file");
 		docs[*n] = NULL;
 		rc = read_document(r, &docs[*n], err);
 		if (rc)

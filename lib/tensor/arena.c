@@ -51,7 +51,7 @@ static struct {
 } arena = {.lock = PTHREAD_MUTEX_INITIALIZER, .file = -1, .reader = -1};
 
 /* Returns the class of a size and the size of its blocks. */
-static unsigned class_of(size_t bytes, size_t *block)
+static unsigned arena_class(size_t bytes, size_t *block)
 {
 	unsigned top = 63 - (unsigned)__builtin_clzl(bytes - 1); /* bytes in (2^top, 2^(top+1)] */
 	size_t step = ((size_t)1 << top) / STEPS, n = (bytes + step - 1) / step;
@@ -204,7 +204,7 @@ void *arena_alloc(size_t bytes)
 
 	if (bytes < ARENA_MIN_BYTES || !arena_started() || bytes > arena.size)
 		return NULL;
-	k = class_of(bytes, &size);
+	k = arena_class(bytes, &size);
 	pthread_mutex_lock(&arena.lock);
 	b = arena.warm[k];
 	if (b)
@@ -226,7 +226,7 @@ void arena_free(void *p, size_t bytes)
 {
 	struct block *b, *dropped;
 	size_t size;
-	unsigned k = class_of(bytes, &size);
+	unsigned k = arena_class(bytes, &size);
 
 	pthread_mutex_lock(&arena.lock);
 	b = pop(&arena.spare);

@@ -51,7 +51,7 @@ static void small_make_key(void)
 	pthread_key_create(&cache_key, free_thread_cache);
 }
 
-static unsigned class_of(size_t size)
+static unsigned small_class(size_t size)
 {
 	return size <= SMALLEST ? 0 : (unsigned)(64 - __builtin_clzl((size - 1) / SMALLEST));
 }
@@ -60,7 +60,7 @@ void *small_alloc(size_t size)
 {
 	if (!CACHES || size > LARGEST)
 		return aligned_alloc(ALIGN, (size + ALIGN - 1) & ~(size_t)(ALIGN - 1));
-	unsigned k = class_of(size);
+	unsigned k = small_class(size);
 	struct block *b = cache.first[k];
 	if (!b)
 		return aligned_alloc(ALIGN, (size_t)SMALLEST << k);
@@ -73,7 +73,7 @@ void small_free(void *p, size_t size)
 {
 	unsigned k;
 
-	if (!CACHES || size > LARGEST || cache.count[k = class_of(size)] == MAX_CACHED) {
+	if (!CACHES || size > LARGEST || cache.count[k = small_class(size)] == MAX_CACHED) {
 		free(p);
 		return;
 	}

@@ -49,8 +49,8 @@ static int fold_run(struct opt *o, const struct mu_node *n, struct value *in, st
 	return rc;
 }
 
-static bool add_constant(struct opt *o, const struct mu_node *of, unsigned port,
-			 struct mu_tensor *t, struct mu_input *out)
+static bool fold_add_constant(struct opt *o, const struct mu_node *of, unsigned port,
+			      struct mu_tensor *t, struct mu_input *out)
 {
 	const char *name = mu_arena_printf(&o->scratch, "%s/folded_%u", of->name, port);
 	struct mu_attr value = {.kind = MU_ATTR_TENSOR, .tensor = t};
@@ -105,7 +105,7 @@ bool fold_node(struct opt *o, struct mu_node *n)
 		done = true;
 		for (unsigned i = 0; done && i < n_out; i++) {
 			o->budget -= mu_tensor_bytes(&out[i].tensor);
-			done = add_constant(o, n, i, &out[i].tensor, &to[i]);
+			done = fold_add_constant(o, n, i, &out[i].tensor, &to[i]);
 		}
 		if (done) {
 			o->replacement[n->id] = to;

@@ -47,7 +47,7 @@ struct slot {
 	struct mu_node *node;
 };
 
-static struct slot *find_slot(struct opt *o, uint64_t hash)
+static struct slot *merge_find_slot(struct opt *o, uint64_t hash)
 {
 	if (!o->slots) {
 		for (o->n_slots = 64; o->n_slots / 2 < o->n;)
@@ -84,7 +84,7 @@ bool merge_node(struct opt *o, struct mu_node *n)
 		return false;
 	struct mu_span key = identity_of(o, 0, n);
 	uint64_t hash = mu_hash(key.data, key.len, o->seed);
-	struct slot *slot = find_slot(o, hash);
+	struct slot *slot = merge_find_slot(o, hash);
 	if (!slot->node) {
 		*slot = (struct slot){hash, n};
 		return false;

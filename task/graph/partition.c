@@ -87,7 +87,8 @@ static int partition_add_node(struct partition *c, struct mu_graph *to, const ch
 	return rc;
 }
 
-static void set_string(struct mu_graph *g, struct mu_node *n, const char *name, const char *value)
+static void partition_set_string(struct mu_graph *g, struct mu_node *n, const char *name,
+				 const char *value)
 {
 	struct mu_attr a = {.kind = MU_ATTR_STRING, .s = mu_span_of(value)};
 
@@ -108,15 +109,15 @@ static void set_edge_attrs(struct mu_graph *g, struct mu_node *n, const char *ty
 	struct mu_attr no = {.kind = MU_ATTR_BOOL, .b = false};
 
 	mu_node_set_attr(g, n, type_attr, &type);
-	set_string(g, n, "tensor_name", w->name);
-	set_string(g, n, "send_device", w->from);
+	partition_set_string(g, n, "tensor_name", w->name);
+	partition_set_string(g, n, "send_device", w->from);
 	mu_node_set_attr(g, n, "send_device_incarnation", &inc);
-	set_string(g, n, "recv_device", w->to);
+	partition_set_string(g, n, "recv_device", w->to);
 	mu_node_set_attr(g, n, "client_terminated", &no);
 }
 
-static int output_type(struct partition *c, struct mu_input in, const struct mu_node *user,
-		       enum mu_dtype *out)
+static int partition_output_type(struct partition *c, struct mu_input in,
+				 const struct mu_node *user, enum mu_dtype *out)
 {
 	enum mu_dtype *types;
 	unsigned n;
@@ -135,7 +136,7 @@ static int output_type(struct partition *c, struct mu_input in, const struct mu_
 static int sendable_type(struct partition *c, struct mu_input in, const struct mu_node *user,
 			 enum mu_dtype *out)
 {
-	int rc = output_type(c, in, user, out);
+	int rc = partition_output_type(c, in, user, out);
 
 	if (rc)
 		return rc;
@@ -151,8 +152,8 @@ static int sendable_type(struct partition *c, struct mu_input in, const struct m
 }
 
 /* Adds the value to send for a control edge: an empty constant with the source as control input. */
-static int add_token(struct partition *c, struct mu_graph *from, const struct mu_node *source,
-		     struct mu_input *out)
+static int partition_add_token(struct partition *c, struct mu_graph *from,
+			       const struct mu_node *source, struct mu_input *out)
 {
 	struct mu_shape empty = mu_shape_vec(0);
 	MU_AUTO_TENSOR t = {0};
@@ -181,7 +182,7 @@ static int partition_add_pair(struct partition *c, struct mu_input in, const str
 	int rc;
 
 	if (in.port == MU_CONTROL)
-		rc = add_token(c, from, in.node, &source);
+		rc = partition_add_token(c, from, in.node, &source);
 	else
 		rc = sendable_type(c, in, user, &w.type);
 	if (rc || (rc = incarnation_of(c, w.from, &w.incarnation)))
@@ -273,7 +274,7 @@ static int must_read_late(struct partition *c, const struct mu_node *n, unsigned
 	for (unsigned i = 0; i < n->n_controls; i++)
 		if (loop_of_outputs(&c->loops, n->inputs[n->n_inputs + i].node))
 			return 0; /* the other task does not take part in the loop */
-	if ((rc = output_type(c, in, n, &type)))
+	if ((rc = partition_output_type(c, in, n, &type)))
 		return rc;
 	*out = mu_dtype_is_ref(type);
 	return 0;

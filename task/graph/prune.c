@@ -37,7 +37,8 @@ static int feed_of(const struct prune *p, struct mu_input in)
 	return (int)(intptr_t)mu_map_get_n(&p->fed, &k, sizeof k) - 1;
 }
 
-static int output_type(struct prune *p, struct mu_input in, const char *what, enum mu_dtype *out)
+static int prune_output_type(struct prune *p, struct mu_input in, const char *what,
+			     enum mu_dtype *out)
 {
 	enum mu_dtype *types;
 	unsigned n;
@@ -53,7 +54,7 @@ static int output_type(struct prune *p, struct mu_input in, const char *what, en
 	return 0;
 }
 
-static int resolve(struct prune *p, const char *text, const char *what, struct mu_input *out)
+static int prune_resolve(struct prune *p, const char *text, const char *what, struct mu_input *out)
 {
 	if (mu_graph_resolve(p->from, text, out, NULL) || out->port == MU_CONTROL)
 		return mu_fail(p->err, MU_NOT_FOUND, "%s node %s%s: not found", what, text,
@@ -61,7 +62,8 @@ static int resolve(struct prune *p, const char *text, const char *what, struct m
 	return 0;
 }
 
-static void set_string(struct prune *p, struct mu_node *n, const char *name, const char *value)
+static void prune_set_string(struct prune *p, struct mu_node *n, const char *name,
+			     const char *value)
 {
 	struct mu_attr a = {.kind = MU_ATTR_STRING, .s = mu_span_of(value)};
 
@@ -91,9 +93,9 @@ static int add_client_end(struct prune *p, const char *op, struct mu_input of, u
 		return rc;
 	mu_node_set_device(p->to, *out, dev);
 	mu_node_set_attr(p->to, *out, type_attr, &dtype);
-	set_string(p, *out, "tensor_name", tensor);
-	set_string(p, *out, "send_device", dev);
-	set_string(p, *out, "recv_device", dev);
+	prune_set_string(p, *out, "tensor_name", tensor);
+	prune_set_string(p, *out, "send_device", dev);
+	prune_set_string(p, *out, "recv_device", dev);
 	mu_node_set_attr(p->to, *out, "send_device_incarnation", &inc);
 	mu_node_set_attr(p->to, *out, "client_terminated", &yes);
 	*key = mu_arena_printf(&p->to->arena, "%s;%016llx;%s;%s;0:0", dev,
@@ -109,8 +111,8 @@ static int add_feeds(struct prune *p, const char **keys)
 	p->feed_nodes = MU_ARENA_ARRAY(&p->scratch, struct mu_node *, p->sig->n_feeds);
 	for (unsigned i = 0; i < p->sig->n_feeds; i++) {
 		enum mu_dtype type;
-		if ((rc = resolve(p, p->sig->feeds[i], "FeedInputs", &p->feeds[i])) ||
-		    (rc = output_type(p, p->feeds[i], "FeedInputs", &type)))
+		if ((rc = prune_resolve(p, p->sig->feeds[i], "FeedInputs", &p->feeds[i])) ||
+		    (rc = prune_output_type(p, p->feeds[i], "FeedInputs", &type)))
 			return rc;
 		struct feed_key k = {p->feeds[i].node->id, p->feeds[i].port};
 		if (mu_map_put_n(&p->fed, &k, sizeof k, (void *)(intptr_t)(i + 1)))
@@ -148,8 +150,8 @@ static int find_needed(struct prune *p)
 	p->fetches = MU_ARENA_ARRAY(&p->scratch, struct mu_input, p->sig->n_fetches);
 	for (unsigned i = 0; i < p->sig->n_fetches; i++) {
 		enum mu_dtype type;
-		if ((rc = resolve(p, p->sig->fetches[i], "FetchOutputs", &p->fetches[i])) ||
-		    (rc = output_type(p, p->fetches[i], "FetchOutputs", &type)))
+		if ((rc = prune_resolve(p, p->sig->fetches[i], "FetchOutputs", &p->fetches[i])) ||
+		    (rc = prune_output_type(p, p->fetches[i], "FetchOutputs", &type)))
 			return rc;
 		/* As in TensorFlow: its _Recv and _Send would match each other directly. */
 		if (feed_of(p, p->fetches[i]) >= 0)
@@ -245,7 +247,7 @@ static int add_fetches(struct prune *p, const char **keys)
 		enum mu_dtype type;
 		struct mu_node *send;
 		mu_map_put_n(&seen, &k, sizeof k, (void *)(copy + 1));
-		if ((rc = output_type(p, f, "FetchOutputs", &type)) ||
+		if ((rc = prune_output_type(p, f, "FetchOutputs", &type)) ||
 		    (rc =
 			 add_client_end(p, "_Send", f, (unsigned)copy, "T", type, &send, &keys[i])))
 			break;

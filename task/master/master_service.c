@@ -271,8 +271,8 @@ static int list_devices_reply(struct master *m, struct mu_span request, struct m
 	return rc;
 }
 
-static int make_callable(struct master *m, struct mu_span request, struct mu_buf *reply,
-			 struct mu_err *err)
+static int master_make_callable(struct master *m, struct mu_span request, struct mu_buf *reply,
+				struct mu_err *err)
 {
 	Muster__MakeCallableResponse out = MUSTER__MAKE_CALLABLE_RESPONSE__INIT;
 	Muster__ListDevicesRequest *named; /* the handle is field 1 of both */
@@ -321,7 +321,7 @@ OFFLOADED(extend_session, extend)
 OFFLOADED(close_session, close_session_by_handle)
 OFFLOADED(reset_all, reset)
 OFFLOADED(list_all_devices, list_devices_reply)
-OFFLOADED(make_a_callable, make_callable)
+OFFLOADED(make_a_callable, master_make_callable)
 OFFLOADED(release_a_callable, release_callable)
 OFFLOADED(partial_run_setup, partial_setup)
 

@@ -5,7 +5,7 @@
 #include "lib/inline/inline.h"
 #include "task/master/master.h"
 
-static void put_names(struct mu_buf *b, const struct hot_names *n)
+static void plan_put_names(struct mu_buf *b, const struct hot_names *n)
 {
 	for (unsigned i = 0; i < n->n; i++)
 		mu_buf_put(b, n->list[i], strlen(n->list[i]) + 1);
@@ -14,9 +14,9 @@ static void put_names(struct mu_buf *b, const struct hot_names *n)
 
 static void signature(struct mu_buf *key, const struct hot_run_step *r)
 {
-	put_names(key, &r->feeds);
-	put_names(key, &r->fetches);
-	put_names(key, &r->targets);
+	plan_put_names(key, &r->feeds);
+	plan_put_names(key, &r->fetches);
+	plan_put_names(key, &r->targets);
 }
 
 static void plan_free(struct plan *p)

@@ -7,7 +7,7 @@ struct peer_local {
 	const struct local_worker *worker;
 };
 
-static const struct local_worker *worker_of(struct peer *p)
+static const struct local_worker *local_worker_of(struct peer *p)
 {
 	return MU_CONTAINER(p, struct peer_local, base)->worker;
 }
@@ -15,7 +15,7 @@ static const struct local_worker *worker_of(struct peer *p)
 static uint64_t local_call(struct peer *p, enum peer_method m, struct mu_span request,
 			   long timeout_ms, bool wait, peer_done done, void *arg)
 {
-	const struct local_worker *w = worker_of(p);
+	const struct local_worker *w = local_worker_of(p);
 	MU_AUTO_BUF reply = {0};
 	struct mu_err err;
 
@@ -29,14 +29,14 @@ static uint64_t local_call(struct peer *p, enum peer_method m, struct mu_span re
 static int local_register(struct peer *p, const char *session, struct mu_graph *g,
 			  struct mu_span config, char **handle, struct mu_err *err)
 {
-	const struct local_worker *w = worker_of(p);
+	const struct local_worker *w = local_worker_of(p);
 
 	return w->ops->register_graph(w->worker, session, true, config, g, handle, err);
 }
 
 static uint64_t local_run(struct peer *p, const struct peer_run *run, peer_done done, void *arg)
 {
-	const struct local_worker *w = worker_of(p);
+	const struct local_worker *w = local_worker_of(p);
 
 	w->ops->run(w->worker, run, true, done, arg);
 	return 1;
@@ -48,7 +48,7 @@ static void local_cancel(struct peer *p, uint64_t id)
 
 static void local_cancel_run(struct peer *p, uint64_t id, int64_t step_id)
 {
-	const struct local_worker *w = worker_of(p);
+	const struct local_worker *w = local_worker_of(p);
 	struct mu_err why;
 
 	mu_fail(&why, MU_CANCELLED, "Step %lld was cancelled", (long long)step_id);

@@ -74,8 +74,8 @@ static int add_copy(struct copies *s, struct mu_input from, const char *op, cons
 	return 0;
 }
 
-static int add_constant(struct copies *s, const struct mu_node *constant, const char *op,
-			const char *device, struct mu_input *out)
+static int copies_add_constant(struct copies *s, const struct mu_node *constant, const char *op,
+			       const char *device, struct mu_input *out)
 {
 	struct mu_node *n;
 	int rc = copies_add_node(s, constant, op, device, &n);
@@ -108,9 +108,9 @@ static int get_copy(struct copies *s, struct mu_input from, int is, int want,
 		return 0;
 	}
 	if (is_constant(from.node) && want == HOST) {
-		rc = add_constant(s, from.node, "Const", s->rt->cpu_name, out);
+		rc = copies_add_constant(s, from.node, "Const", s->rt->cpu_name, out);
 	} else if (is_constant(from.node)) { /* a Const of int32 is always in host memory */
-		rc = add_constant(s, from.node, "_ConstOnGpu", gpu_device, out);
+		rc = copies_add_constant(s, from.node, "_ConstOnGpu", gpu_device, out);
 	} else {
 		if (is != HOST)
 			rc = add_copy(s, *out, "_CopyFromGpuToHost", from.node->device, t, out);
@@ -122,7 +122,7 @@ static int get_copy(struct copies *s, struct mu_input from, int is, int want,
 	return rc;
 }
 
-static int copy_inputs(struct copies *s, struct mu_node *n)
+static int copies_add_inputs(struct copies *s, struct mu_node *n)
 {
 	const struct ends *e = &s->ends[n->id];
 
@@ -166,7 +166,7 @@ int memory_copies_insert(struct mu_graph *g, struct runtime *rt, struct mu_err *
 	for (unsigned i = 0; !rc && i < s.n; i++)
 		rc = read_ends(&s, g->nodes[i], &s.ends[i]);
 	for (unsigned i = 0; !rc && i < s.n; i++)
-		rc = copy_inputs(&s, g->nodes[i]);
+		rc = copies_add_inputs(&s, g->nodes[i]);
 	mu_map_fini(&s.by_destination);
 	mu_arena_fini(&s.scratch);
 	return rc;

@@ -141,7 +141,7 @@ static struct record *new_record(enum record_kind kind, const char *key)
 	return c;
 }
 
-static void link_last(struct record **head, struct record *c)
+static void rendezvous_link_last(struct record **head, struct record *c)
 {
 	while (*head)
 		head = &(*head)->next;
@@ -225,7 +225,7 @@ int rendezvous_put(struct rendezvous *r, const char *key, struct mu_tensor tenso
 	if (r->aborted)
 		rc = mu_fail(err, r->why.code, "%s", r->why.msg);
 	else if (!(waiter = remove_match(r, c, WAITING)))
-		link_last(&r->bucket[c->hash % BUCKETS], c);
+		rendezvous_link_last(&r->bucket[c->hash % BUCKETS], c);
 	pthread_mutex_unlock(&r->lock);
 	if (rc) {
 		mu_tensor_unref(&c->tensor);
@@ -250,7 +250,7 @@ void rendezvous_recv_local(struct rendezvous *r, const char *key, rendezvous_don
 	if ((aborted = r->aborted))
 		why = r->why;
 	else if (!(sent = remove_match(r, c, SENT)))
-		link_last(&r->bucket[c->hash % BUCKETS], c);
+		rendezvous_link_last(&r->bucket[c->hash % BUCKETS], c);
 	pthread_mutex_unlock(&r->lock);
 	if (!aborted && !sent)
 		return;

@@ -109,8 +109,8 @@ static const char *or_default(const struct resources *rs, const char *container)
 	return container && *container ? container : rs->default_container;
 }
 
-static int check_type(const struct resource *r, const struct resource_type *type,
-		      struct mu_err *err)
+static int resource_check_type(const struct resource *r, const struct resource_type *type,
+			       struct mu_err *err)
 {
 	if (r->type == type)
 		return 0;
@@ -145,7 +145,7 @@ int resources_find_or_create(struct resources *rs, const char *container, const 
 			rc = mu_fail(err, why.code ? why.code : MU_INTERNAL, "%s", why.msg);
 		}
 	} else {
-		rc = check_type(r, type, err);
+		rc = resource_check_type(r, type, err);
 	}
 	if (!rc) {
 		resource_ref(r);
@@ -172,7 +172,7 @@ int resources_remove(struct resources *rs, const char *container, const char *na
 	resource_make_key(&key, container, name);
 	pthread_mutex_lock(&rs->lock);
 	r = mu_map_get_n(&rs->by_key, key.data, key.len);
-	rc = r ? type ? check_type(r, type, err) : 0
+	rc = r ? type ? resource_check_type(r, type, err) : 0
 	       : mu_fail(err, MU_NOT_FOUND, "Resource %s/%s/%s does not exist.", container, name,
 			 type ? type->name : "");
 	if (!rc)

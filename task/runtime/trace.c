@@ -47,7 +47,7 @@ void step_trace_free(struct step_trace *t)
 	free(t);
 }
 
-static struct mu_buf *device_of(struct step_trace *t, const char *name)
+static struct mu_buf *trace_device_of(struct step_trace *t, const char *name)
 {
 	struct device_trace *d = t->devices;
 
@@ -192,7 +192,7 @@ void step_trace_node(struct step_trace *t, const struct mu_node *n, int64_t bega
 		return;
 	pthread_mutex_lock(&t->lock);
 	if (t->bytes < MAX_BYTES) {
-		b = device_of(t, n->device);
+		b = trace_device_of(t, n->device);
 		before = b->len;
 		at = mu_pb_begin(b, 2);
 		if (recv)

@@ -351,8 +351,8 @@ static int deregister(struct worker *w, const char *handle, struct mu_err *err)
 	return 0;
 }
 
-static Muster__DeviceAttributes *add_device(struct worker *w, struct mu_arena *a, const char *type,
-					    unsigned i)
+static Muster__DeviceAttributes *worker_add_device(struct worker *w, struct mu_arena *a,
+						   const char *type, unsigned i)
 {
 	Muster__DeviceAttributes *d = mu_arena_alloc(a, sizeof *d);
 
@@ -371,7 +371,7 @@ static unsigned list_devices(struct worker *w, struct mu_arena *a, Muster__Devic
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < w->rt->n_cpus; i++) {
-		Muster__DeviceAttributes *d = list[n++] = add_device(w, a, "CPU", i);
+		Muster__DeviceAttributes *d = list[n++] = worker_add_device(w, a, "CPU", i);
 
 		d->memory_limit = 256 << 20; /* as TensorFlow reports for a CPU */
 		d->locality = here;
@@ -383,7 +383,7 @@ static unsigned list_devices(struct worker *w, struct mu_arena *a, Muster__Devic
 		if (!gpu_works(g))
 			continue;
 		gpu_see(g, &f);
-		d = list[n++] = add_device(w, a, "GPU", i);
+		d = list[n++] = worker_add_device(w, a, "GPU", i);
 		d->memory_limit = (int64_t)f.limit;
 		d->locality = here;
 		d->physical_device_desc = mu_arena_printf(

@@ -53,7 +53,7 @@ static void on_caller_cancelled(void *arg)
 	worker_drop_step(w, step_id, &why);
 }
 
-static int check_key(struct worker *w, const char *key, struct mu_err *err)
+static int recv_check_key(struct worker *w, const char *key, struct mu_err *err)
 {
 	size_t n = strlen(w->rt->task_prefix);
 	struct rendezvous_key k;
@@ -89,7 +89,7 @@ void worker_recv(struct worker *w, struct rpc_call *call)
 		     "The same RecvTensor (GrpcWorker) request was received twice. request_id: "
 		     "%lld",
 		     (long long)m.request_id)) ||
-	    check_key(w, m.key, &err)) {
+	    recv_check_key(w, m.key, &err)) {
 		rpc_reply_error(call, &err);
 	} else {
 		p = MU_NEW(struct parked);
