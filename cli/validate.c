@@ -8,7 +8,7 @@
 
 #include "cli/cli.h"
 #include "cli/manifest.h"
-#include "operator/plan/plan_print.h"
+#include "operator/plan/job_plan.h"
 
 enum { MANIFEST_MAX = 4 << 20 };
 
@@ -136,6 +136,92 @@ static int check_pods(const struct job_spec *spec, struct mu_err *err)
 	return rc;
 }
 
+/* ---- --plan: a simulated job in which each created pod runs at once ---- */
+
+enum { ROUNDS_MAX = 16 }; /* in case a plan never comes to rest */
+static const double simulated_clock = 1e9;
+
+static const char *const action_names[] = {
+    [ACTION_MAKE_SECRET] = "create secret",     [ACTION_SPREAD_CA] = "patch secret",
+    [ACTION_SWITCH_SECRET] = "patch secret",    [ACTION_CHECK_SECRET] = "check secret",
+    [ACTION_CREATE_SERVICE] = "create service", [ACTION_CREATE_POLICY] = "create policy",
+    [ACTION_PUT_GROUP] = "create podgroup",     [ACTION_CREATE_POD] = "create pod",
+    [ACTION_DELETE_POD] = "delete pod",         [ACTION_FORCE_DELETE_POD] = "force delete",
+    [ACTION_FINISH_POD] = "finish pod",         [ACTION_DELETE_SERVICE] = "delete service",
+    [ACTION_DELETE_JOB] = "delete job",
+};
+
+struct simulation {
+	struct mu_arena arena;
+	struct observed_pod pods[JOB_MAX_TASKS * JOB_MAX_REPLICAS];
+	struct observed_job seen;
+};
+
+static void print_action(struct mu_buf *out, const struct job_spec *spec,
+			 const struct plan_action *a)
+{
+	mu_buf_printf(out, "%-15s %s%s%s\n", action_names[a->kind], a->name ? a->name : spec->name,
+		      a->message ? "  # " : "", a->message ? a->message : "");
+	if (a->kind == ACTION_CREATE_POD)
+		mu_buf_printf(out, "%-15s image %s, kernels %s (%s)\n", "", a->pod->image,
+			      a->pod->kernels.variant, a->pod->kernels.reason);
+}
+
+/* Carries out the action in the simulated job. */
+static void simulate_action(struct simulation *p, const struct plan_action *a)
+{
+	struct observed_pod *pod;
+
+	p->seen.service = p->seen.service || a->kind == ACTION_CREATE_SERVICE;
+	p->seen.policy = p->seen.policy || a->kind == ACTION_CREATE_POLICY;
+	if (a->kind == ACTION_PUT_GROUP)
+		p->seen.group = a->index;
+	if (a->kind != ACTION_CREATE_POD || p->seen.n_pods >= MU_COUNT(p->pods))
+		return;
+	pod = &p->pods[p->seen.n_pods++];
+	pod->task = mu_arena_strdup(&p->arena, a->pod->task);
+	pod->uid = mu_arena_printf(&p->arena, "uid-%u", p->seen.n_pods);
+	pod->index = a->pod->index;
+	pod->phase = POD_RUNNING;
+	pod->ready = true;
+	pod->exit_code = -1;
+	pod->created = simulated_clock;
+}
+
+static void simulate(struct mu_buf *out, const struct job_spec *spec,
+		     const struct plan_options *options)
+{
+	struct simulation *p = MU_NEW(struct simulation);
+
+	mu_arena_init(&p->arena);
+	p->seen.pods = p->pods;
+	for (int round = 0; round < ROUNDS_MAX; round++) {
+		struct job_plan *plan =
+		    job_plan_new(spec, options, &p->seen, simulated_clock + round);
+		unsigned n = plan->n_actions;
+
+		if (n)
+			mu_buf_printf(out, "step %d\n", round + 1);
+		for (unsigned i = 0; i < n; i++) {
+			print_action(out, spec, &plan->actions[i]);
+			simulate_action(p, &plan->actions[i]);
+			if (plan->actions[i].kind == ACTION_MAKE_SECRET)
+				plan->status.security = (struct security_status){
+				    .secret = mu_xasprintf("%s-tls", spec->name),
+				    .ca = mu_xstrdup("made"),
+				    .made = simulated_clock};
+		}
+		job_status_fini(&p->seen.status);
+		job_status_copy(&p->seen.status, &plan->status);
+		job_plan_free(plan);
+		if (!n)
+			break;
+	}
+	job_status_fini(&p->seen.status);
+	mu_arena_fini(&p->arena);
+	free(p);
+}
+
 /* With several manifests each plan has a heading. */
 static void print_plan(const struct job_spec *spec, const char *path, bool one_of_many)
 {
@@ -144,10 +230,9 @@ static void print_plan(const struct job_spec *spec, const char *path, bool one_o
 
 	if (one_of_many)
 		mu_buf_printf(&out, "%s: job '%s'\n", path, spec->name);
-	plan_print(
+	simulate(
 	    &out, spec,
-	    &(struct plan_options){.image = image && *image ? image : "localhost/muster-task:dev"},
-	    NULL, NULL);
+	    &(struct plan_options){.image = image && *image ? image : "localhost/muster-task:dev"});
 	fwrite(out.data, 1, out.len, stdout);
 }
 

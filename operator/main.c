@@ -9,8 +9,6 @@
 
 #include "lib/base/log.h"
 #include "operator/controller/manager.h"
-#include "operator/controller/render.h"
-#include "operator/plan/plan_print.h"
 
 static const char usage[] =
     "usage: muster-operator [OPTION]...\n"
@@ -37,8 +35,6 @@ static const char usage[] =
     "  --token-key-file=FILE    the key of the jobs' bearer tokens; when there is no such file "
     "the\n"
     "                           operator creates the Secret muster-operator-key to mount there\n"
-    "  --once --dry-run FILE    print what would be done for a manifest, and end\n"
-    "  --objects                with --dry-run: print the objects\n"
     "  --version, --help\n";
 
 static struct controller_stop stop;
@@ -51,9 +47,8 @@ static void on_signal(int number)
 
 static struct {
 	struct controller_options controller;
-	const char *kubeconfig, *context, *manifest, *nodes, *leader_election;
+	const char *kubeconfig, *context, *nodes, *leader_election;
 	char namespaces[64 * 64]; /* of all --namespace */
-	int objects;
 } args = {
     .controller = {.workers = 8, .metrics_port = 8080, .probe_port = 8081, .progress_seconds = 3},
     .leader_election = "true",
@@ -75,7 +70,6 @@ static const struct setting {
     {.name = "lease-namespace", .text = &args.controller.lease_namespace},
     {.name = "status-from", .text = &args.controller.status_from},
     {.name = "token-key-file", .text = &args.controller.token_key_file},
-    {.name = "dry-run", .text = &args.manifest},
     {"workers", NULL, &args.controller.workers, 1, 32},
     {"metrics-port", NULL, &args.controller.metrics_port, 0, 65535},
     {"probe-port", NULL, &args.controller.probe_port, 0, 65535},
@@ -118,16 +112,14 @@ static bool read_setting(const struct setting *s, const char *value)
 /* Returns the exit status of the program when it ends here, else -1. */
 static int read_options(int argc, char **argv)
 {
-	struct option options[MU_COUNT(settings) + 5] = {
+	struct option options[MU_COUNT(settings) + 3] = {
 	    {"version", no_argument, NULL, 'v'},
 	    {"help", no_argument, NULL, 'h'},
-	    {"objects", no_argument, &args.objects, 1},
-	    {"once", no_argument, NULL, 0}, /* as --dry-run is */
 	};
 	int which;
 
 	for (unsigned i = 0; i < MU_COUNT(settings); i++)
-		options[4 + i] =
+		options[2 + i] =
 		    (struct option){settings[i].name, required_argument, NULL, 256 + i};
 	while ((which = getopt_long(argc, argv, "h", options, NULL)) != -1) {
 		if (which == 'v')
@@ -145,38 +137,6 @@ static int read_options(int argc, char **argv)
 		return -1;
 	fprintf(stderr, "muster-operator: unexpected '%s'; see --help\n", argv[optind]);
 	return 2;
-}
-
-static void print_object(void *out, const struct job_spec *spec, const struct plan_action *a)
-{
-	cJSON *object = render_action(spec, a, "muster-system", NULL);
-	char *text = object ? cJSON_Print(object) : NULL;
-
-	if (text)
-		mu_buf_printf(out, "---\n%s\n", text);
-	free(text);
-	cJSON_Delete(object);
-}
-
-static int dry_run(void)
-{
-	enum { FILE_LIMIT = 4 << 20 };
-	MU_AUTO(job_spec_free) struct job_spec *spec = NULL;
-	MU_AUTO_BUF text = {0};
-	MU_AUTO_BUF out = {0};
-	struct mu_err err = {0};
-	int rc = mu_buf_read_file(&text, args.manifest, FILE_LIMIT, &err);
-
-	if (rc == 0)
-		rc = job_spec_parse(&spec, mu_buf_span(&text), args.manifest, &err);
-	if (rc < 0) {
-		fprintf(stderr, "muster-operator: %s\n", err.msg);
-		return 1;
-	}
-	plan_print(&out, spec, &(struct plan_options){.image = args.controller.image},
-		   args.objects ? print_object : NULL, &out);
-	fwrite(out.data, 1, out.len, stdout);
-	return 0;
 }
 
 static int serve(void)
@@ -237,5 +197,5 @@ int main(int argc, char **argv)
 	o->namespaces = from_env("MUSTER_NAMESPACE", NULL);
 	o->lease_namespace = from_env("POD_NAMESPACE", NULL);
 	rc = read_options(argc, argv);
-	return rc >= 0 ? rc : args.manifest ? dry_run() : serve();
+	return rc >= 0 ? rc : serve();
 }

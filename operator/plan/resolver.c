@@ -2,26 +2,25 @@
 #include "operator/plan/resolver.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #define NFD        "feature.node.kubernetes.io/"
-#define ARCH_LABEL "kubernetes.io/arch"
+#define ARCH_LABEL "kubernetes.io/arch" /* every kubelet sets it */
 
-/* CPU variants, best first; `label` is what a node that has it carries, `arch` its machine. */
-static const struct cpu_variant {
-	const char *name, *label, *arch;
+/* CPU variants, best first, and the labels of a node that has one. */
+static const struct {
+	const char *name, *feature, *arch;
 } cpu_variants[] = {
     {"cpu-avx512", NFD "cpu-cpuid.AVX512F", "amd64"},
     {"cpu-avx2", NFD "cpu-cpuid.AVX2", "amd64"},
     {"arm64", NULL, "arm64"},
     {"cpu-generic", NULL, NULL},
 };
-enum { AVX512, AVX2, ARM64, GENERIC };
 
-/* Labels by which feature discovery reports an NVIDIA device: class_vendor or vendor alone. */
-static const char *const pci_labels[] = {NFD "pci-10de.present", NFD "pci-0302_10de.present",
-					 NFD "pci-0300_10de.present"};
+/* Labels of a node with an NVIDIA device, of gpu-feature-discovery and of node-feature-discovery,
+ * which writes class_vendor or vendor alone. */
+static const char *const gpu_labels[] = {RESOLVER_GPU ".present", NFD "pci-10de.present",
+					 NFD "pci-0302_10de.present", NFD "pci-0300_10de.present"};
 
 static const char *label_of(const struct node_info *n, const char *key)
 {
@@ -38,6 +37,12 @@ static bool label_is(const struct node_info *n, const char *key, const char *val
 	return have && strcmp(have, value) == 0;
 }
 
+static void require_label(struct kernel_choice *c, const char *key, const char *value)
+{
+	c->selector[c->n_selector].key = key;
+	snprintf(c->selector[c->n_selector++].value, sizeof c->selector[0].value, "%s", value);
+}
+
 /* "cuda-sm90" -> 90; 0 when it is no such word. */
 static int sm_of(const char *kernels)
 {
@@ -48,12 +53,56 @@ static int sm_of(const char *kernels)
 	return *end || sm < 50 || sm > 999 ? 0 : (int)sm;
 }
 
-static int cpu_variant_of(const char *kernels)
+static void set_sm(struct kernel_choice *c, int sm)
 {
-	for (unsigned i = 0; i < MU_COUNT(cpu_variants); i++)
-		if (strcmp(cpu_variants[i].name, kernels) == 0)
-			return (int)i;
-	return -1;
+	char major[4], minor[4];
+
+	snprintf(c->variant, sizeof c->variant, "cuda-sm%d", sm);
+	snprintf(major, sizeof major, "%u", (unsigned)sm / 10 % 100);
+	snprintf(minor, sizeof minor, "%u", (unsigned)sm % 10);
+	require_label(c, RESOLVER_GPU ".compute.major", major);
+	require_label(c, RESOLVER_GPU ".compute.minor", minor);
+	c->gpu = true;
+}
+
+static void set_cpu(struct kernel_choice *c, unsigned variant)
+{
+	c->n_selector = 0;
+	snprintf(c->variant, sizeof c->variant, "%s", cpu_variants[variant].name);
+	if (cpu_variants[variant].feature)
+		require_label(c, cpu_variants[variant].feature, "true");
+	if (cpu_variants[variant].arch)
+		require_label(c, ARCH_LABEL, cpu_variants[variant].arch);
+}
+
+/* Sets a variant by its name, and the labels of a node that has it; false: there is none. */
+static bool set_variant(struct kernel_choice *c, const char *name)
+{
+	unsigned i = 0;
+
+	*c = (struct kernel_choice){.required = true};
+	if (sm_of(name)) {
+		set_sm(c, sm_of(name));
+		return true;
+	}
+	while (i < MU_COUNT(cpu_variants) && strcmp(cpu_variants[i].name, name) != 0)
+		i++;
+	if (i < MU_COUNT(cpu_variants))
+		set_cpu(c, i);
+	return i < MU_COUNT(cpu_variants);
+}
+
+static void set_reason(struct kernel_choice *c, const char *why)
+{
+	snprintf(c->reason, sizeof c->reason, "%s: %s", c->variant, why);
+}
+
+static bool has_variant(const struct node_info *node, const struct kernel_choice *c)
+{
+	for (unsigned i = 0; i < c->n_selector; i++)
+		if (!label_is(node, c->selector[i].key, c->selector[i].value))
+			return false;
+	return true;
 }
 
 bool resolver_may_fall_back(const char *kernels)
@@ -63,115 +112,27 @@ bool resolver_may_fall_back(const char *kernels)
 
 bool resolver_known(const char *kernels)
 {
-	static const char *const words[] = {"auto", "cpu", "gpu", "prefer-gpu", "cuda"};
+	static const char *const words[] = {"auto", "cpu", "gpu", "prefer-gpu", "cuda", NULL};
+	struct kernel_choice c;
 
-	for (unsigned i = 0; i < MU_COUNT(words); i++)
-		if (strcmp(words[i], kernels) == 0)
-			return true;
-	return sm_of(kernels) || cpu_variant_of(kernels) >= 0;
-}
-
-static void select_label(struct kernel_choice *c, const char *key, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-static void select_label(struct kernel_choice *c, const char *key, const char *fmt, ...)
-{
-	va_list ap;
-
-	c->selector[c->n_selector].key = key;
-	va_start(ap, fmt);
-	vsnprintf(c->selector[c->n_selector].value, sizeof c->selector[0].value, fmt, ap);
-	va_end(ap);
-	c->n_selector++;
-}
-
-static bool cpu_fits(const struct node_info *n, int variant)
-{
-	const struct cpu_variant *v = &cpu_variants[variant];
-	const char *arch = label_of(n, ARCH_LABEL);
-
-	if (v->arch && arch && strcmp(arch, v->arch))
-		return false;
-	if (v->arch && !v->label)
-		return arch != NULL; /* arm64: the label is the only evidence */
-	return !v->label || label_is(n, v->label, "true");
-}
-
-static void choose_cpu(struct kernel_choice *c, int variant, const char *why)
-{
-	const struct cpu_variant *v = &cpu_variants[variant];
-
-	snprintf(c->variant, sizeof c->variant, "%s", v->name);
-	snprintf(c->reason, sizeof c->reason, "%s: %s", v->name, why);
+	return mu_word_index(kernels, words) >= 0 || set_variant(&c, kernels);
 }
 
 /* The best variant that every schedulable node has: it needs no selector. */
-static void common_cpu(struct kernel_choice *c, const struct node_info *nodes, unsigned n,
-		       const char *why)
+static void common_cpu(struct kernel_choice *c, const struct node_info *nodes, unsigned n)
 {
-	int best = GENERIC;
+	for (unsigned v = 0; v < MU_COUNT(cpu_variants); v++) {
+		bool any = false, all = true;
 
-	for (int v = 0; v < GENERIC && best == GENERIC; v++) {
-		unsigned fit = 0, seen = 0;
+		set_cpu(c, v);
 		for (unsigned i = 0; i < n; i++) {
-			seen += nodes[i].schedulable;
-			fit += nodes[i].schedulable && cpu_fits(&nodes[i], v);
+			any = any || nodes[i].schedulable;
+			all = all && (!nodes[i].schedulable || has_variant(&nodes[i], c));
 		}
-		if (seen && fit == seen)
-			best = v;
+		if (any && all)
+			break;
 	}
-	choose_cpu(c, best, why);
-}
-
-/* True if some node has the architecture of this variant.  Every kubelet sets that label. */
-static bool arch_exists(const struct cpu_variant *v, const struct node_info *nodes, unsigned n)
-{
-	for (unsigned i = 0; v->arch && i < n; i++)
-		if (label_is(&nodes[i], ARCH_LABEL, v->arch))
-			return true;
-	return !n || !v->arch;
-}
-
-static int named_cpu(struct kernel_choice *c, int variant, const struct node_info *nodes,
-		     unsigned n, struct mu_err *err)
-{
-	const struct cpu_variant *v = &cpu_variants[variant];
-	unsigned fit = 0, labelled = 0;
-
-	for (unsigned i = 0; i < n; i++) {
-		fit += cpu_fits(&nodes[i], variant);
-		labelled += label_of(&nodes[i], NFD "cpu-model.vendor_id") != NULL ||
-			    label_of(&nodes[i], NFD "cpu-cpuid.AVX") != NULL ||
-			    label_of(&nodes[i], NFD "cpu-cpuid.AVX2") != NULL;
-	}
-	if (!arch_exists(v, nodes, n))
-		return mu_fail(err, MU_FAILED_PRECONDITION,
-			       "no node can run %s (label " ARCH_LABEL
-			       "=%s): use kernels: cpu, or add such a node",
-			       v->name, v->arch);
-	if (v->label && !fit && labelled)
-		return mu_fail(err, MU_FAILED_PRECONDITION,
-			       "no node has %s (label %s): use kernels: cpu, or add such a node",
-			       v->name, v->label);
-	/* Without node-feature-discovery no node has v->label; the task checks its processor. */
-	if (fit && v->label)
-		select_label(c, v->label, "true");
-	if (v->arch)
-		select_label(c, ARCH_LABEL, "%s", v->arch);
-	c->required = true;
-	choose_cpu(c, variant,
-		   fit || !v->label ? "asked for"
-				    : "asked for; no node says what its processor has");
-	return 0;
-}
-
-static bool pci_label(const struct node_info *n, const char **which)
-{
-	for (unsigned i = 0; i < MU_COUNT(pci_labels); i++)
-		if (label_is(n, pci_labels[i], "true")) {
-			*which = pci_labels[i];
-			return true;
-		}
-	return false;
+	c->n_selector = 0;
 }
 
 /* A label's number; -1 when it is none. */
@@ -193,33 +154,28 @@ static int node_sm(const struct node_info *n)
 	return major > 0 && minor >= 0 && minor < 10 ? major * 10 + minor : 0;
 }
 
-static bool has_gpu(const struct node_info *n)
+static const char *gpu_label(const struct node_info *n)
 {
-	const char *which;
-
-	return n->gpus > 0 || node_sm(n) || label_is(n, RESOLVER_GPU ".present", "true") ||
-	       pci_label(n, &which);
+	for (unsigned i = 0; i < MU_COUNT(gpu_labels); i++)
+		if (label_is(n, gpu_labels[i], "true"))
+			return gpu_labels[i];
+	return NULL;
 }
 
-static void choose_gpu(struct kernel_choice *c, int sm, const struct node_info *evidence,
-		       const char *why)
+static bool has_gpu(const struct node_info *n)
 {
-	const char *pci;
+	return n->gpus > 0 || node_sm(n) || gpu_label(n);
+}
 
-	c->gpu = c->required = true;
-	if (sm)
-		snprintf(c->variant, sizeof c->variant, "cuda-sm%d", sm);
-	else
-		snprintf(c->variant, sizeof c->variant, "cuda");
-	if (sm) {
-		select_label(c, RESOLVER_GPU ".compute.major", "%d", sm / 10);
-		select_label(c, RESOLVER_GPU ".compute.minor", "%d", sm % 10);
-	} else if (evidence && label_is(evidence, RESOLVER_GPU ".present", "true")) {
-		select_label(c, RESOLVER_GPU ".present", "true");
-	} else if (evidence && pci_label(evidence, &pci)) {
-		select_label(c, pci, "true");
-	}
-	snprintf(c->reason, sizeof c->reason, "%s: %s", c->variant, why);
+/* Chooses a GPU like that of the node; NULL: any. */
+static void choose_gpu(struct kernel_choice *c, const struct node_info *node, const char *why)
+{
+	*c = (struct kernel_choice){.variant = "cuda", .gpu = true, .required = true};
+	if (node && node_sm(node))
+		set_sm(c, node_sm(node));
+	else if (node && gpu_label(node))
+		require_label(c, gpu_label(node), "true");
+	set_reason(c, why);
 }
 
 /* True if the node can run a GPU pod now: its device plug-in advertises GPUs. */
@@ -257,28 +213,48 @@ static const struct node_info *best_gpu(const struct node_info *nodes, unsigned 
 	return best;
 }
 
-/* A node without labels of its compute capability matches no named generation. */
-static int named_gpu(struct kernel_choice *c, int sm, const struct node_info *nodes, unsigned n,
-		     struct mu_err *err)
+/* True if node-feature-discovery describes the processor of some node. */
+static bool processors_are_described(const struct node_info *nodes, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned j = 0; j < nodes[i].n_labels; j++)
+			if (strncmp(nodes[i].labels[j].key, NFD "cpu-", strlen(NFD "cpu-")) == 0)
+				return true;
+	return false;
+}
+
+static int no_such_node(const struct kernel_choice *c, const struct node_info *nodes, unsigned n,
+			struct mu_err *err)
 {
 	unsigned unlabelled = 0;
 
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n; i++)
 		unlabelled += has_gpu(&nodes[i]) && !node_sm(&nodes[i]);
-		if (node_sm(&nodes[i]) == sm) {
-			choose_gpu(c, sm, &nodes[i], "asked for");
-			return 0;
-		}
+	if (!c->gpu)
+		return mu_fail(err, MU_FAILED_PRECONDITION,
+			       "no node has %s (label %s=%s): use kernels: cpu, or add such a node",
+			       c->variant, c->selector[0].key, c->selector[0].value);
+	return mu_fail(err, MU_FAILED_PRECONDITION,
+		       "no node has a GPU of compute capability %s.%s (labels " RESOLVER_GPU
+		       ".compute.major and .minor; %u GPU nodes have none): use kernels: gpu, "
+		       "or label such a node",
+		       c->selector[0].value, c->selector[1].value, unlabelled);
+}
+
+/* Checks that a node has the variant that was asked for by name. */
+static int check_variant(struct kernel_choice *c, const struct node_info *nodes, unsigned n,
+			 struct mu_err *err)
+{
+	set_reason(c, "asked for");
+	if (!c->gpu && c->n_selector == 2 && !processors_are_described(nodes, n)) {
+		/* only the architecture is known; the task checks its processor */
+		c->selector[0] = c->selector[--c->n_selector];
+		set_reason(c, "asked for; no node says what its processor has");
 	}
-	if (n)
-		return mu_fail(
-		    err, MU_FAILED_PRECONDITION,
-		    "no node has a GPU of compute capability %d.%d (labels " RESOLVER_GPU
-		    ".compute.major and .minor; %u GPU nodes have none): use kernels: gpu, "
-		    "or label such a node",
-		    sm / 10, sm % 10, unlabelled);
-	choose_gpu(c, sm, NULL, "asked for");
-	return 0;
+	for (unsigned i = 0; i < n; i++)
+		if (has_variant(&nodes[i], c))
+			return 0;
+	return n ? no_such_node(c, nodes, n, err) : 0;
 }
 
 static int any_gpu(struct kernel_choice *c, const struct node_info *nodes, unsigned n,
@@ -291,7 +267,7 @@ static int any_gpu(struct kernel_choice *c, const struct node_info *nodes, unsig
 			       "none of %u nodes has a GPU (no nvidia.com/gpu, no label of "
 			       "feature discovery): use kernels: prefer-gpu or cpu",
 			       n);
-	choose_gpu(c, node ? node_sm(node) : 0, node, "a GPU was asked for");
+	choose_gpu(c, node, "a GPU was asked for");
 	return 0;
 }
 
@@ -319,36 +295,35 @@ static void best_kernels(struct kernel_choice *c, const struct kernel_request *a
 	const struct node_info *node = wants ? best_gpu(nodes, n, offers_gpu) : NULL;
 
 	if (node && !ask->no_gpu && !ask->no_gpu_image) {
-		choose_gpu(c, node_sm(node), node, "the cluster has GPUs");
+		choose_gpu(c, node, "the cluster has GPUs");
 		return;
 	}
-	common_cpu(c, nodes, n,
-		   node && ask->no_gpu_image ? "no image with GPU kernels is configured"
-		   : ask->no_gpu             ? "the task has fallen back to the CPU"
-		   : prefer                  ? "no node has a GPU"
-		   : ask->is_ps              ? "parameter servers use the processor"
-					     : "what every node has");
+	common_cpu(c, nodes, n);
+	set_reason(c, node && ask->no_gpu_image ? "no image with GPU kernels is configured"
+		      : ask->no_gpu             ? "the task has fallen back to the CPU"
+		      : prefer                  ? "no node has a GPU"
+		      : ask->is_ps              ? "parameter servers use the processor"
+						: "what every node has");
 }
 
 int resolver_choose(struct kernel_choice *out, const struct kernel_request *ask,
 		    const struct node_info *nodes, unsigned n_nodes, struct mu_err *err)
 {
-	struct kernel_choice c = {0};
+	struct kernel_choice c;
 	const char *kernels = ask->kernels;
 	int rc = 0;
 
 	if (!resolver_known(kernels))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "'%.60s' is no kernel variant", kernels);
-	if (sm_of(kernels))
-		rc = named_gpu(&c, sm_of(kernels), nodes, n_nodes, err);
-	else if (cpu_variant_of(kernels) >= 0)
-		rc = named_cpu(&c, cpu_variant_of(kernels), nodes, n_nodes, err);
+	if (set_variant(&c, kernels))
+		rc = check_variant(&c, nodes, n_nodes, err);
 	else if (strcmp(kernels, "gpu") == 0 || strcmp(kernels, "cuda") == 0)
 		rc = any_gpu(&c, nodes, n_nodes, err);
-	else
+	else {
+		c.required = false;
 		best_kernels(&c, ask, nodes, n_nodes);
-	if (rc)
-		return rc;
-	*out = c;
-	return 0;
+	}
+	if (rc == 0)
+		*out = c;
+	return rc;
 }
