@@ -151,7 +151,8 @@ int stream_conn_on_hello(struct stream_conn *c, unsigned flags, const struct str
 	snprintf(c->task, sizeof(c->task), "%s", said->task);
 	c->incarnation = said->mine;
 	c->handshake_done = true;
-	c->owner->n_handshakes -= !c->dialled;
+	if (!c->dialled) /* the dialler thread does not own the count */
+		c->owner->n_handshakes--;
 	return 0;
 }
 
