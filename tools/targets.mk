@@ -3,7 +3,7 @@
 # by all processors, unless -j says otherwise
 again = $(MAKE) --no-print-directory $(if $(findstring j,$(filter-out --%,$(MAKEFLAGS))),,-j$(shell nproc))
 
-.PHONY: deps demo test unit build-tests test-install test-compat test-api test-simulator test-cluster test-images check asan tsan tidy fmt clean help
+.PHONY: deps demo test unit build-tests test-install test-compat diff test-api test-simulator test-cluster test-images check asan tsan tidy fmt clean help
 deps: ## install what is missing (Debian, Ubuntu) and say what it does
 	@tools/deps
 
@@ -33,6 +33,11 @@ test-compat: ## real TensorFlow clients against stock servers and ours; SAMPLE=C
 	@$(again) all examples $(B)/tests/client/callable_test $(B)/tests/kernels/op_driver
 	@tests/compat/run.sh $(if $(SAMPLE),--sample $(SAMPLE))
 	@$(if $(SAMPLE),:,tests/compat/run.sh --newest)
+
+CASES ?= 10000
+SEED  ?= 0
+diff: $(B)/tests/kernels/op_driver ## CASES (10000) drawn cases of single ops beside TensorFlow, from SEED (0) on; OPS="MatMul,Sum" for some ops
+	@tests/compat/run.sh --diff --cases $(CASES) --seed $(SEED) --only '$(OPS)'
 
 test-api: ## the operator against a real API server (etcd and kube-apiserver from pinned sources)
 	@tools/deps

@@ -76,15 +76,15 @@ def add_old(case, args):
     tf.import_graph_def(old, args, name="")
 
 
-def build(case):
-    """The op on placeholders and variables, in a graph of its own."""
+def build(case, validate_shape=True):
+    """The op on placeholders and variables, in a graph of its own.  Without validate_shape, variables have no static shape."""
     g = tf.Graph()
     feeds, kinds, variables = {}, {}, []
     with g.as_default():
         def ph(a):
             if isinstance(a, ops_cases.Var):
                 v = tf.Variable(a.value, use_resource=case.op.startswith(("Resource", "Var", "Stateful", "Rng")) or
-                                "VariableOp" in case.op, dtype=a.value.dtype)
+                                "VariableOp" in case.op, dtype=a.value.dtype, validate_shape=validate_shape)
                 handle = v.handle if hasattr(v, "handle") else v._ref()
                 kinds[handle.op.name] = ("handle" if hasattr(v, "handle") else "ref", a.value)
                 variables.append(v)

@@ -7,7 +7,7 @@
 #include "task/runtime/resources.h"
 #include "task/runtime/runtime.h"
 
-enum { HARNESS_MAX = 32 };
+enum { HARNESS_MAX = 128 };
 
 struct harness {
 	struct runtime *rt;

@@ -96,6 +96,9 @@ static int read_inputs(struct harness *h, unsigned n, struct variables_made *mad
 		struct mu_tensor t;
 		if (!get(&kind) || !get(&b))
 			return mu_fail(err, MU_INVALID_ARGUMENT, "an input is missing");
+		if (i == HARNESS_MAX)
+			rc = mu_fail(err, MU_UNIMPLEMENTED,
+				     "more inputs than the harness can hold");
 		if (rc || (rc = mu_tensor_parse(&t, mu_buf_span(&b), err)))
 			continue;
 		if (strcmp(kind.data, "t") == 0) {

@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs drawn cases of single ops on TensorFlow, in this process, and on our kernels, and compares.
+
+    python tests/compat/diff.py build/release/tests/kernels/op_driver --cases 1000 --seed 0 [--only MatMul,Sum] [-v]
+
+Case i has the seed SEED + i: `--seed N --cases 1` replays one.  Both must give the same values, or fail with the same
+code.  diff_left_out.txt names the ops that are left out and why.
+"""
+import argparse
+import collections
+import os
+import pathlib
+import re
+import resource
+import select
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+
+import ops_diff
+import diff_draw
+import numpy as np
+import ops_cases
+import tensorflow.compat.v1 as tf
+from tensorflow.core.framework.tensor_pb2 import TensorProto
+from tensorflow.python import pywrap_tfe
+from tensorflow.python.eager import context
+from tensorflow.python.framework import op_def_registry, ops
+
+ANSWER_S, STOCK_S = 20, 40
+ROOM = 3 << 30  # bytes that either side may allocate
+CASES_PER_CHILD = 20000  # TensorFlow caches a kernel for each combination of attributes
+NOT_ALONE = re.compile("^no kernel for op|is asynchronous$|than the harness can hold$")
+# relative tolerance, also of the largest value of an output
+RTOL = {"float16": 1e-2, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-10, "complex64": 3e-5, "complex128": 1e-10}
+
+
+class Fault(Exception):
+    """Our driver died or does not answer."""
+
+
+class Driver(ops_diff.Driver):
+    def __init__(self, path):
+        self.p = subprocess.Popen([path, "", "2"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  bufsize=0, preexec_fn=lambda: limit(ROOM))
+        self.out = bytearray()
+
+    def put(self, b):
+        b = b if isinstance(b, bytes) else str(b).encode()
+        self.out += len(b).to_bytes(4, "little") + b
+
+    def send(self, graph_def, name, inputs):
+        for part in (graph_def.SerializeToString(), name, len(inputs)):
+            self.put(part)
+        for kind, a in inputs:
+            self.put(kind)
+            self.put(tensor_proto(a).SerializeToString())
+        try:
+            while self.out:
+                del self.out[:self.p.stdin.write(self.out)]
+        except BrokenPipeError:
+            self.out.clear()
+
+    def read(self, n):
+        parts = []
+        while n:
+            if not select.select([self.p.stdout], [], [], ANSWER_S)[0]:
+                self.p.kill()
+                raise Fault(f"no answer in {ANSWER_S} s")
+            parts.append(os.read(self.p.stdout.fileno(), n))
+            n -= len(parts[-1])
+            if not parts[-1]:
+                raise Fault(f"ended with {self.p.wait()}: {self.p.stderr.read()[-300:].decode(errors='replace').strip()}")
+        return b"".join(parts)
+
+    def get(self):
+        return self.read(int.from_bytes(self.read(4), "little"))
+
+    def receive(self):
+        code = int(self.get())
+        if code:
+            return code, self.get().decode(errors="replace")
+        return 0, [tf.make_ndarray(TensorProto.FromString(self.get())) for _ in range(int(self.get()))]
+
+
+def limit(room):
+    size = int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + room, resource.RLIM_INFINITY))
+
+
+def tensor_proto(a):
+    a = np.asarray(a)
+    if a.dtype.kind in "OSU":
+        return tf.make_tensor_proto(a, tf.string)
+    p = TensorProto(dtype=tf.as_dtype(a.dtype).as_datatype_enum, tensor_content=a.tobytes())
+    for d in a.shape:
+        p.tensor_shape.dim.add(size=d)
+    return p
+
+
+def set_attr(to, kind, v):
+    if kind.startswith("list("):
+        kind = kind[5:-1]
+        to.list.SetInParent()
+        field = getattr(to.list, {"int": "i", "float": "f", "bool": "b", "string": "s", "type": "type", "shape": "shape"}[kind])
+        field.extend({"string": tf.compat.as_bytes, "type": lambda t: tf.as_dtype(t).as_datatype_enum,
+                      "shape": lambda s: tf.TensorShape(s).as_proto()}.get(kind, lambda x: x)(x) for x in v)
+    elif kind == "int":
+        to.i = v
+    elif kind == "float":
+        to.f = v
+    elif kind == "bool":
+        to.b = v
+    elif kind == "string":
+        to.s = tf.compat.as_bytes(v)
+    elif kind == "type":
+        to.type = tf.as_dtype(v).as_datatype_enum
+    elif kind == "shape":
+        to.shape.CopyFrom(tf.TensorShape(v).as_proto())
+    else:
+        raise TypeError(f"attribute of kind {kind}")
+
+
+def each(inputs):
+    for v in inputs.values():
+        yield from v if isinstance(v, list) else [v]
+
+
+def request(d, op_def):
+    """The graph and the inputs for our driver."""
+    g = tf.GraphDef()
+    node = g.node.add(name="n", op=d.op)
+    inputs, args = [], [a for a in op_def.input_arg for _ in each({0: d.inputs[a.name]})]
+    for i, (arg, v) in enumerate(zip(args, each({a.name: d.inputs[a.name] for a in op_def.input_arg}))):
+        kind, a = "t", v
+        if isinstance(v, ops_cases.Var):
+            kind, a = "ref" if arg.is_ref else "handle", v.value
+        inputs.append((kind, a))
+        a = np.asarray(a)
+        t = tf.resource if kind == "handle" else tf.as_dtype(a.dtype if a.dtype.kind not in "OSU" else tf.string)
+        g.node.add(name=f"i{i}", op="Placeholder").attr["dtype"].type = t.as_datatype_enum
+        node.input.append(f"i{i}")
+    for a in op_def.attr:
+        set_attr(node.attr[a.name], a.type, d.attrs[a.name])
+    return g, inputs
+
+
+def eager(name, inputs, attrs, n_out):
+    c = context.context()
+    return pywrap_tfe.TFE_Py_Execute(c._handle, "/job:localhost/replica:0/task:0/device:CPU:0", name, inputs, attrs, n_out)
+
+
+def tensor(a):
+    a = np.asarray(a)
+    # a copy: some ops write into what they are fed
+    return ops.EagerTensor(np.array(a), "/job:localhost/replica:0/task:0/device:CPU:0",
+                           tf.string.as_datatype_enum if a.dtype.kind in "OSU" else tf.as_dtype(a.dtype).as_datatype_enum)
+
+
+def array(t):
+    """As an object where it is a string: numpy's own string type drops trailing zero bytes."""
+    a = t.numpy()
+    return np.array(a, dtype=object) if isinstance(a, bytes) else np.asarray(a)
+
+
+def outputs(op_def, attrs):
+    return sum(len(attrs[a.type_list_attr]) if a.type_list_attr else attrs[a.number_attr] if a.number_attr else 1
+               for a in op_def.output_arg)
+
+
+def stock(d, op_def):
+    """The code and the outputs, then what the variables hold."""
+    if any(a.is_ref for a in op_def.input_arg):
+        return stock_graph(d)
+    handles = []
+
+    def feed(v):
+        if not isinstance(v, ops_cases.Var):
+            return tensor(v)
+        t = tensor(v.value)
+        h, = eager("VarHandleOp", [], ("container", "", "shared_name", f"v{len(handles)}", "dtype", t.dtype, "shape",
+                                       tf.TensorShape(None), "allowed_devices", []), 1)
+        eager("AssignVariableOp", [h, t], ("dtype", t.dtype, "validate_shape", False), 0)
+        handles.append((h, t.dtype))
+        return h
+    try:
+        inputs = [[feed(x) for x in v] if isinstance(v, list) else feed(v) for v in (d.inputs[a.name] for a in op_def.input_arg)]
+        flat = [x for v in inputs for x in (v if isinstance(v, list) else [v])]
+        attrs = tuple(x for a in op_def.attr for x in (a.name, d.attrs[a.name]))
+        out = eager(d.op, flat, attrs, outputs(op_def, d.attrs))
+        return 0, [array(t) for t in out or []] + [array(eager("ReadVariableOp", [h], ("dtype", t), 1)[0]) for h, t in handles]
+    except tf.errors.NotFoundError:
+        raise  # no kernel
+    except tf.errors.OpError as e:
+        return e.error_code, e.message
+    finally:
+        for h, _ in handles:
+            eager("DestroyResourceOp", [h], ("ignore_lookup_error", True), 0)
+
+
+def stock_graph(d):
+    case = ops_cases.Case(d.op, d.inputs, {k: v for k, v in d.attrs.items()})
+    op_def = op_def_registry.get(d.op)
+    for arg in op_def.input_arg:
+        for k in (arg.type_attr, arg.number_attr, arg.type_list_attr):
+            case.attrs.pop(k, None)
+    g, op, feeds, _, variables, init = ops_diff.build(case, validate_shape=False)
+    return ops_diff.stock(g, op, feeds, variables, init)
+
+
+def same(want, got, case):
+    if want.dtype.kind in "OSU" or want.dtype != got.dtype or want.shape != got.shape:
+        return ops_diff.same(want, got, case)
+    name = tf.as_dtype(want.dtype).name
+    if name not in RTOL:
+        return np.array_equal(want, got)
+    wide = np.complex128 if want.dtype.kind == "c" else np.float64
+    w, g = want.astype(wide), got.astype(wide)
+    rtol = max(RTOL[name], case.rtol or 0)
+    finite = np.abs(w[np.isfinite(w)])
+    return np.allclose(w, g, rtol=rtol, atol=max(case.atol, rtol * finite.max(initial=0), rtol * 1e-2), equal_nan=True)
+
+
+def difference(d, stock_answer, ours):
+    (code, want), (our_code, got) = stock_answer, ours
+    if code or our_code:
+        if code == our_code:
+            return None
+        return f"code {our_code} ({got if our_code else 'ok'}), want {code} ({want if code else 'ok'})"
+    if d.case.seen:
+        want, got = [d.case.seen(x) for x in want], [d.case.seen(x) for x in got]
+    if d.case.only_shape:
+        ok = len(want) == len(got) and all(w.shape == g.shape and w.dtype == g.dtype for w, g in zip(want, got))
+    else:
+        ok = len(want) == len(got) and all(same(w, g, d.case) for w, g in zip(want[:d.case.first], got))
+    return None if ok else f"got {got} want {want}"
+
+
+def describe(d, full=False):
+    def short(v):
+        if isinstance(v, list):
+            return "[" + ", ".join(map(short, v)) + "]"
+        var = isinstance(v, ops_cases.Var)
+        a = np.asarray(v.value if var else v)
+        text = np.array2string(a, separator=",", threshold=10000 if full else 24).replace("\n", "")
+        return f"{'variable ' if var else ''}{a.dtype}{list(a.shape)}{text if full or len(text) < 200 else text[:200] + '…'}"
+    return f"{d.op} " + " ".join(f"{k}={short(v)}" for k, v in d.inputs.items()) + " " + str(
+        {k: v.name if isinstance(v, tf.DType) else v for k, v in d.attrs.items()})
+
+
+def tell(seed, what, text):
+    """One line for the parent process; other lines are of ops that print."""
+    print("@", seed, what, text.replace("\n", "\\n").encode("ascii", "backslashreplace").decode(), flush=True)
+
+
+def child(a):
+    """Runs the seeds that the parent names, the first one and their number."""
+    source = diff_draw.Source()
+    context.context().ensure_initialized()
+    with context.eager_mode():
+        tensor(0)  # starts the threads
+        limit(ROOM)
+        driver = Driver(a.driver)
+        seed, n = map(int, sys.stdin.readline().split() or (0, 0))
+        while n:
+            op = source.ops[seed % len(source.ops)]
+            if not a.only or op in a.only.split(","):
+                tell(seed, "run", op)
+                n -= 1
+                driver = one(driver, a, source, seed, op)
+            seed += 1
+    driver.p.kill()
+
+
+def one(driver, a, source, seed, op):
+    op_def = op_def_registry.get(op)
+    d = source.draw(seed)
+    if a.v:
+        tell(seed, "case", describe(d, True))
+    answer = why = None
+    try:
+        graph, inputs = request(d, op_def)
+        driver.send(graph, "n", inputs)
+        try:
+            with context.eager_mode():
+                answer = stock(d, op_def)
+        finally:
+            ours = driver.receive()
+        if ours[0] == tf.errors.UNIMPLEMENTED and NOT_ALONE.search(ours[1]):
+            raise NotImplementedError(ours[1])
+        why = difference(d, answer, ours)
+    except (TypeError, ValueError, NotImplementedError, tf.errors.OpError) as e:
+        tell(seed, "skip", f"{op} {type(e).__name__} {str(e)[:300]}")
+    except Fault as e:
+        why, driver = str(e), Driver(a.driver)
+    if why:
+        tell(seed, "FAIL", f"{describe(d)}\n    {why.replace(chr(10), ' ')[:600]}")
+    return driver
+
+
+class Child:
+    """A process that has loaded TensorFlow and waits for its seeds."""
+
+    def __init__(self, a):
+        self.errors = tempfile.TemporaryFile("w+")
+        self.p = subprocess.Popen([sys.executable, __file__, a.driver, "--child", "--only", a.only, *["-v"] * a.v],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True, errors="replace")
+
+    def run(self, seed, n):
+        """Yields seed, kind and text of each line; kills a child that is silent for STOCK_S."""
+        self.p.stdin.write(f"{seed} {n}\n")
+        self.p.stdin.close()
+        self.last = time.time()
+        threading.Thread(target=self.watch, daemon=True).start()
+        for line in self.p.stdout:
+            self.last = time.time()
+            if line.startswith("@ "):
+                _, at, what, text = line.rstrip("\n").split(" ", 3)
+                yield int(at), what, text.replace("\\n", "\n")
+        if self.p.wait() > 0:
+            self.errors.seek(0)
+            sys.exit(f"diff: a child failed: {self.errors.read()[-3000:]}")
+
+    def watch(self):
+        while self.p.poll() is None:
+            time.sleep(1)
+            if time.time() - self.last > STOCK_S:
+                self.p.kill()
+
+    def stop(self):
+        self.p.kill()
+        self.p.wait()
+
+
+def run(a):
+    count, seed, spare = collections.Counter(), a.seed, Child(a)
+    while count["run"] < a.cases:
+        now, spare = spare, Child(a)
+        for at, what, text in now.run(seed, min(a.cases - count["run"], CASES_PER_CHILD)):
+            count[what] += 1
+            if what == "run":
+                seed, op = at + 1, text
+            elif what == "FAIL" or a.v:
+                print(f"{what} seed {at}: {text}", flush=True)
+        if now.p.returncode:
+            count["end"] += 1
+            print(f"seed {seed - 1}: TensorFlow ends with signal {-now.p.returncode}: {op}", flush=True)
+    spare.stop()
+    print(f"{count['run']} cases, {count['FAIL']} failed, {count['skip']} that only one of the two can run, "
+          f"{count['end']} that end TensorFlow")
+    return 1 if count["FAIL"] else 0
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("driver")
+    p.add_argument("--cases", type=int, default=1000)
+    p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--only", default="")
+    p.add_argument("-v", action="store_true", help="print every case")
+    p.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    a = p.parse_args()
+    warnings.simplefilter("ignore")
+    return child(a) if a.child else run(a)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
