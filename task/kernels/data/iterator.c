@@ -35,7 +35,7 @@ static void iterator_free(struct resource *r)
 	started = it->started;
 	own = started && pthread_equal(it->thread, pthread_self());
 	it->stop = true;
-	it->orphan = own; /* the last reference went with what its thread has served */
+	it->orphan = own; /* the call that the thread finished held the last reference */
 	pthread_cond_signal(&it->work);
 	pthread_mutex_unlock(&it->waiters.lock);
 	if (own) {
@@ -76,7 +76,7 @@ struct resource *iterator_create(void *arg, struct mu_err *err)
 
 /* ---- the thread ---- */
 
-/* How far the outermost prefetch goes; below zero it is ours to choose. */
+/* The number of elements that the outermost prefetch asks for; it may leave the choice to us. */
 static int64_t ahead_of(const struct dataset *d)
 {
 	while (d->n_in == 1 &&
@@ -111,12 +111,12 @@ struct drawn {
 	uint64_t round;
 };
 
-static void take_in(void *arg)
+static void add_drawn(void *arg)
 {
 	struct drawn *d = arg;
 	struct iterator *it = d->it;
 
-	if (d->round != it->round) { /* of a dataset that it has no more */
+	if (d->round != it->round) { /* the iterator has another dataset now */
 		if (d->r)
 			iterator_ready_free(d->r);
 		return;
@@ -150,7 +150,7 @@ static struct ready *iterator_draw(struct iterator *it, const struct dataset *d,
 	return NULL;
 }
 
-/* Waits, with the lock, until there is something to draw; false when it is to stop. */
+/* Waits until there is work; returns false when the thread must stop.  Called with the lock. */
 static bool wait_for_work(struct iterator *it)
 {
 	while (!it->stop && !it->transfers &&
@@ -182,7 +182,7 @@ static struct ready *failed(const struct mu_err *err)
 }
 
 /* Waiting callers get the error in place of a dataset. */
-static void tell_failed(struct iterator *it, struct drawn *drawn, const struct mu_err *err)
+static void report_failure(struct iterator *it, struct drawn *drawn, const struct mu_err *err)
 {
 	pthread_mutex_lock(&it->waiters.lock);
 	struct transfer *t = iterator_next_transfer(it);
@@ -192,7 +192,7 @@ static void tell_failed(struct iterator *it, struct drawn *drawn, const struct m
 		return;
 	}
 	drawn->r = failed(err);
-	wait_queue_update(&it->waiters, take_in, drawn);
+	wait_queue_update(&it->waiters, add_drawn, drawn);
 }
 
 static void *iterator_run(void *arg)
@@ -220,9 +220,9 @@ static void *iterator_run(void *arg)
 		} else if (d) {
 			drawn.r = iterator_draw(it, d, &cursor);
 			mu_object_unref(&mu_steal(&d)->object);
-			wait_queue_update(&it->waiters, take_in, &drawn);
+			wait_queue_update(&it->waiters, add_drawn, &drawn);
 		} else if (call_factory(it, &made, &err)) {
-			tell_failed(it, &drawn, &err);
+			report_failure(it, &drawn, &err);
 		}
 		if (d)
 			mu_object_unref(&d->object);

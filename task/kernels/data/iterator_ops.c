@@ -16,7 +16,7 @@ struct getter {
 	struct waiter w;
 	struct iterator *it;
 	bool optional;  /* the end is an optional without a value, not an error */
-	uint64_t round; /* that it is to be of; 0: any */
+	uint64_t round; /* the round of the element; 0: any */
 };
 
 static void getter_free(struct waiter *w)
@@ -127,7 +127,7 @@ static void get_next_as_optional(struct kernel_call *c)
 	start_getting(c, true, 0);
 }
 
-/* Inputs: the iterator, which of its devices' share, and the round that it is to be of. */
+/* Inputs: the iterator, the shard of one of its devices, and the round. */
 static void get_from_shard(struct kernel_call *c)
 {
 	struct mu_err err;
@@ -146,13 +146,13 @@ static void get_from_shard(struct kernel_call *c)
 
 /* ---- saving and restoring ---- */
 
-struct mover {
+struct transfer_call {
 	struct waiter w;
 	struct iterator *it;
 	struct transfer *t;
 };
 
-static int give_state(struct kernel_call *c, struct transfer *t, struct mu_err *err)
+static int output_state(struct kernel_call *c, struct transfer *t, struct mu_err *err)
 {
 	struct mu_shape one = mu_shape_vec(1);
 	struct mu_tensor out;
@@ -177,24 +177,24 @@ static void queue_transfer(struct iterator *it, struct transfer *t)
 	pthread_cond_signal(&it->work);
 }
 
-static bool move_try(struct waiter *w)
+static bool transfer_try(struct waiter *w)
 {
-	struct transfer *t = MU_CONTAINER(w, struct mover, w)->t;
+	struct transfer *t = MU_CONTAINER(w, struct transfer_call, w)->t;
 
 	if (!t->queued)
-		queue_transfer(MU_CONTAINER(w, struct mover, w)->it, t);
+		queue_transfer(MU_CONTAINER(w, struct transfer_call, w)->it, t);
 	if (!t->done)
 		return false;
 	w->err = t->err;
 	if (t->err.code == MU_OK && !t->restores)
-		give_state(w->c, t, &w->err);
+		output_state(w->c, t, &w->err);
 	return true;
 }
 
-/* It may not have begun yet. */
-static void move_undo(struct waiter *w)
+/* Removes the transfer from the queue if the thread has not started it. */
+static void transfer_undo(struct waiter *w)
 {
-	struct mover *m = MU_CONTAINER(w, struct mover, w);
+	struct transfer_call *m = MU_CONTAINER(w, struct transfer_call, w);
 
 	for (struct transfer **p = &m->it->transfers; *p; p = &(*p)->next)
 		if (*p == m->t) {
@@ -204,18 +204,18 @@ static void move_undo(struct waiter *w)
 		}
 }
 
-static void move_free(struct waiter *w)
+static void transfer_free(struct waiter *w)
 {
-	struct mover *m = MU_CONTAINER(w, struct mover, w);
+	struct transfer_call *m = MU_CONTAINER(w, struct transfer_call, w);
 
 	transfer_drop(m->t);
 	free(m);
 }
 
 /* Takes the reference to the state. */
-static void start_moving(struct kernel_call *c, struct mu_object *state)
+static void start_transfer(struct kernel_call *c, struct mu_object *state)
 {
-	struct mover *m = MU_NEW(struct mover);
+	struct transfer_call *m = MU_NEW(struct transfer_call);
 	struct resource *r = NULL;
 	struct mu_err err;
 
@@ -231,7 +231,7 @@ static void start_moving(struct kernel_call *c, struct mu_object *state)
 	if (rc) {
 		if (r)
 			resource_unref(r);
-		move_free(&m->w);
+		transfer_free(&m->w);
 		kernel_finish(c, &err);
 		return;
 	}
@@ -239,15 +239,15 @@ static void start_moving(struct kernel_call *c, struct mu_object *state)
 			       .waiters = &m->it->waiters,
 			       .owner = r,
 			       .what = state ? "DeserializeIterator" : "SerializeIterator",
-			       .try = move_try,
-			       .undo = move_undo,
-			       .free = move_free};
+			       .try = transfer_try,
+			       .undo = transfer_undo,
+			       .free = transfer_free};
 	wait_queue_add(&m->w, WAIT_PEEK);
 }
 
 static void iterator_serialize(struct kernel_call *c)
 {
-	start_moving(c, NULL);
+	start_transfer(c, NULL);
 }
 
 static void iterator_deserialize(struct kernel_call *c)
@@ -259,7 +259,7 @@ static void iterator_deserialize(struct kernel_call *c)
 	struct mu_err err;
 
 	if (e && strcmp(e->kind, ITERATOR_STATE_KIND) == 0) {
-		start_moving(c, mu_object_ref(o));
+		start_transfer(c, mu_object_ref(o));
 		return;
 	}
 	mu_fail(
@@ -309,15 +309,15 @@ static int one_shot(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-struct renewal {
+struct new_round {
 	struct iterator *it;
 	struct dataset *d;
-	uint64_t round; /* what that makes it */
+	uint64_t round; /* set by start_round */
 };
 
-static void renew(void *arg)
+static void start_round(void *arg)
 {
-	struct renewal *n = arg;
+	struct new_round *n = arg;
 
 	iterator_give_dataset(n->it, n->d);
 	n->round = n->it->round;
@@ -333,9 +333,9 @@ static int iterator_begin_round(struct kernel_call *c, uint64_t *round, struct m
 	if ((rc = variant_in(c, 0, &dataset_type, &o, err)) ||
 	    (rc = handle_find(c, 1, &iterator_type, &r, err)))
 		return rc;
-	struct renewal n = {.it = MU_CONTAINER(r, struct iterator, base),
-			    .d = MU_CONTAINER(mu_object_ref(o), struct dataset, object)};
-	wait_queue_update(&n.it->waiters, renew, &n);
+	struct new_round n = {.it = MU_CONTAINER(r, struct iterator, base),
+			      .d = MU_CONTAINER(mu_object_ref(o), struct dataset, object)};
+	wait_queue_update(&n.it->waiters, start_round, &n);
 	resource_unref(r);
 	*round = n.round;
 	return 0;
@@ -348,7 +348,7 @@ static int make_iterator(struct kernel_call *c, struct mu_err *err)
 	return iterator_begin_round(c, &round, err);
 }
 
-/* ---- an iterator for several devices, by shards: a strategy's, of one device ---- */
+/* ---- the iterator of a strategy: several devices in TensorFlow, one here ---- */
 
 static int make_shared(struct kernel_call *c, struct mu_err *err)
 {

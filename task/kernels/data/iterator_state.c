@@ -157,8 +157,8 @@ static int changed_meanwhile(struct mu_err *err)
 	return mu_fail(err, MU_ABORTED, "the iterator was given another dataset meanwhile");
 }
 
-/* Reads the present state; fails if it does not belong to this round. */
-static int look(struct iterator *it, uint64_t round, struct state *s, struct mu_err *err)
+/* Copies the elements that are ready; fails if the iterator is in another round. */
+static int copy_ready(struct iterator *it, uint64_t round, struct state *s, struct mu_err *err)
 {
 	int rc = 0;
 
@@ -178,7 +178,8 @@ static int look(struct iterator *it, uint64_t round, struct state *s, struct mu_
 	return rc;
 }
 
-/* Nothing may have been drawn yet: opening takes seeds, which are part of the state. */
+/* Opens the cursor if nothing was drawn yet, because opening draws seeds, which are part of the
+ * state. */
 static int save(struct iterator *it, struct transfer *t, const struct dataset *d, uint64_t round,
 		struct cursor **cursor, struct mu_err *err)
 {
@@ -187,7 +188,7 @@ static int save(struct iterator *it, struct transfer *t, const struct dataset *d
 	struct archive a = {.to = &b};
 	int rc = *cursor ? 0 : cursor_open(d, &it->caller, cursor, err);
 
-	if (rc || (rc = look(it, round, &s, err))) {
+	if (rc || (rc = copy_ready(it, round, &s, err))) {
 		state_fini(&s);
 		return rc;
 	}
@@ -198,16 +199,16 @@ static int save(struct iterator *it, struct transfer *t, const struct dataset *d
 	return rc;
 }
 
-struct arrival {
+struct restored {
 	struct iterator *it;
 	struct state *s;
 	uint64_t round;
 	bool late;
 };
 
-static void arrive(void *arg)
+static void install(void *arg)
 {
-	struct arrival *n = arg;
+	struct restored *n = arg;
 
 	n->late = n->round != n->it->round;
 	if (n->late)
@@ -228,8 +229,8 @@ static int restore(struct iterator *it, struct transfer *t, const struct dataset
 	if (!rc && a.from.at != a.from.end)
 		rc = archive_broken(err);
 	if (!rc) {
-		struct arrival n = {it, &s, round, false};
-		wait_queue_update(&it->waiters, arrive, &n);
+		struct restored n = {it, &s, round, false};
+		wait_queue_update(&it->waiters, install, &n);
 		rc = n.late ? changed_meanwhile(err) : 0;
 	}
 	if (!rc) {
