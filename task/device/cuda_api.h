@@ -30,10 +30,10 @@ typedef uint64_t cuda_ptr; /* an address of the device: not to be read here */
 	FN(context_release, cuDevicePrimaryCtxRelease_v2, (int device))                            \
 	FN(context_set, cuCtxSetCurrent, (void *context))                                          \
 	FN(memory_info, cuMemGetInfo_v2, (size_t * free, size_t * total))                          \
-	FN(memory_alloc, cuMemAlloc_v2, (cuda_ptr * at, size_t bytes))                             \
-	FN(memory_free, cuMemFree_v2, (cuda_ptr at))                                               \
-	FN(host_alloc, cuMemHostAlloc, (void **at, size_t bytes, unsigned flags))                  \
-	FN(host_free, cuMemFreeHost, (void *at))                                                   \
+	FN(device_pool, cuDeviceGetDefaultMemPool, (void **pool, int device))                      \
+	FN(pool_set, cuMemPoolSetAttribute, (void *pool, int attribute, void *value))              \
+	FN(memory_alloc, cuMemAllocAsync, (cuda_ptr * at, size_t bytes, void *stream))             \
+	FN(memory_free, cuMemFreeAsync, (cuda_ptr at, void *stream))                               \
 	FN(copy_in, cuMemcpyHtoDAsync_v2,                                                          \
 	   (cuda_ptr to, const void *from, size_t bytes, void *stream))                            \
 	FN(copy_out, cuMemcpyDtoHAsync_v2, (void *to, cuda_ptr from, size_t bytes, void *stream))  \
@@ -47,7 +47,6 @@ typedef uint64_t cuda_ptr; /* an address of the device: not to be read here */
 	FN(event_new, cuEventCreate, (void **event, unsigned flags))                               \
 	FN(event_free, cuEventDestroy_v2, (void *event))                                           \
 	FN(event_record, cuEventRecord, (void *event, void *stream))                               \
-	FN(event_sync, cuEventSynchronize, (void *event))                                          \
 	FN(module_load, cuModuleLoadData, (void **module, const void *image))                      \
 	FN(module_unload, cuModuleUnload, (void *module))                                          \
 	FN(module_function, cuModuleGetFunction,                                                   \
@@ -74,7 +73,7 @@ enum cuda_attribute {
 	CUDA_MAJOR = 75,
 	CUDA_MINOR = 76,
 };
-enum { CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_BLOCKING = 1, CUDA_EVENT_NO_TIMING = 2 };
+enum { CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_NO_TIMING = 2, CUDA_POOL_RELEASE_THRESHOLD = 4 };
 
 /* ---- matrix products: cuBLAS, 0 for success ---- */
 
@@ -107,7 +106,7 @@ enum blas_number {
 };
 
 /* The symbol muster_cuda_plugin of libmuster-cuda.so, or of a stand-in. */
-enum { CUDA_PLUGIN_VERSION = 7, CUDA_DRIVER_AT_LEAST = 12000 };
+enum { CUDA_PLUGIN_VERSION = 8, CUDA_DRIVER_AT_LEAST = 12000 };
 struct cuda_plugin {
 	unsigned version;
 	const struct cuda_api *api;

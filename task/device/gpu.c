@@ -17,23 +17,6 @@ struct gpu_set {
 
 /* ---- opening ---- */
 
-static int take_region(void *ctx, size_t bytes, cuda_ptr *at)
-{
-	struct gpu *g = ctx;
-
-	int result = gpu_enter(g, NULL) ? -1 : g->api->memory_alloc(at, bytes);
-	if (result > 0 && result != CUDA_NO_MEMORY)
-		gpu_check(g, result, "taking memory", NULL);
-	return result;
-}
-
-static void give_region(void *ctx, cuda_ptr at)
-{
-	struct gpu *g = ctx;
-
-	g->api->memory_free(at);
-}
-
 static int see_device(struct gpu *g, struct mu_err *err)
 {
 	struct gpu_facts *f = &g->facts;
@@ -83,7 +66,7 @@ static void open_libraries(struct gpu *g, const struct cuda_plugin *plugin)
 	if (plugin->blas && plugin->blas->library_new(&g->blas))
 		g->blas = NULL;
 	if (g->blas)
-		g->blas_api->stream_set(g->blas, g->compute.stream);
+		g->blas_api->stream_set(g->blas, g->compute);
 	g->dnn_api = plugin->dnn;
 }
 
@@ -98,12 +81,16 @@ static size_t memory_limit(const struct gpu_options *o, size_t free, size_t tota
 	return free - spare;
 }
 
+static int stream_new(struct gpu *g, void **out, struct mu_err *err)
+{
+	return gpu_check(g, g->api->stream_new(out, CUDA_STREAM_NON_BLOCKING), "making a stream",
+			 err);
+}
+
 static int open_gpu(struct gpu *g, const struct cuda_plugin *plugin, const struct gpu_options *o,
 		    int ordinal, struct mu_err *err)
 {
-	struct gpu_memory_source source = {take_region, give_region, g};
 	static _Atomic uint64_t opened;
-	char name[16];
 	size_t free;
 	int rc;
 
@@ -122,14 +109,18 @@ static int open_gpu(struct gpu *g, const struct cuda_plugin *plugin, const struc
 	    (rc = gpu_check(g, g->api->memory_info(&free, &g->facts.memory), "its memory", err)) ||
 	    (rc = load_kernels(g, plugin->image, err)))
 		return rc;
-	g->facts.limit = memory_limit(o, free, g->facts.memory) & ~(size_t)255;
-	snprintf(name, sizeof name, "GPU:%u", g->number);
-	g->memory = gpu_memory_new(name, &source, g->facts.limit, o->growth);
-	g->staging = gpu_staging_new(g);
-	if ((rc = gpu_stream_open(&g->compute, g, err)) || (rc = gpu_stream_start(&g->in, g, err)))
+	g->facts.limit = memory_limit(o, free, g->facts.memory);
+	if ((rc = stream_new(g, &g->compute, err)) || (rc = stream_new(g, &g->in, err)) ||
+	    (rc = stream_new(g, &g->out, err)) || (rc = gpu_memory_open(g, o->growth, err)))
 		return rc;
 	open_libraries(g, plugin);
-	return gpu_stream_start(&g->out, g, err);
+	return gpu_copies_start(g, err);
+}
+
+static void stream_free(struct gpu *g, void *stream)
+{
+	if (stream)
+		g->api->stream_free(stream);
 }
 
 static void close_gpu(struct gpu *g)
@@ -137,14 +128,10 @@ static void close_gpu(struct gpu *g)
 	if (g->has_context)
 		g->api->context_set(g->context); /* also of one that is out of service */
 	gpu_leave();
-	gpu_stream_stop(&g->out);
-	gpu_stream_stop(&g->in);
-	gpu_stream_stop(&g->compute);
-	gpu_staging_free(g->staging);
-	gpu_memory_free(g->memory);
-	for (unsigned i = 0; i < g->n_events; i++)
-		g->api->event_free(g->events[i]);
-	free(g->events);
+	gpu_copies_stop(g);
+	stream_free(g, g->out);
+	stream_free(g, g->in);
+	stream_free(g, g->compute);
 	if (g->blas)
 		g->blas_api->library_free(g->blas);
 	if (g->dnn)
@@ -233,6 +220,7 @@ void gpu_see(struct gpu *g, struct gpu_facts *out)
 {
 	pthread_mutex_lock(&g->lock);
 	*out = g->facts;
+	out->used = g->memory.used;
+	out->most = g->memory.most;
 	pthread_mutex_unlock(&g->lock);
-	gpu_memory_see(g->memory, &out->used, &out->most);
 }

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPUs: one struct gpu for each that the task may use, with its memory, streams and kernels.
+/* GPUs: a struct gpu for each that the task may use, with its memory, streams and kernels.
  *
- * Order.  All kernels of a GPU go to one stream, in the order in which they are launched; a
- * tensor's memory that is given back may be handed to the next kernel at once, since that runs
- * later.  Copies in and out have streams of their own: a copy in starts when whoever used its
- * memory before is through, kernels launched after it wait for it on the device; a copy out waits
- * for the kernels launched before it.  Nothing on the host waits but the thread of each copy
- * stream, which calls whoever asked to be called.
+ * Order.  All kernels of a GPU go to the compute stream, in the order of their launches.  Memory
+ * comes from the driver's stream-ordered pool, so freed memory may be used by the next kernel at
+ * once.  Copies to and from the host have a stream each.  Kernels launched after a copy to the
+ * device wait for it there; a copy to the host waits for the kernels launched before it.  A thread
+ * per GPU waits for copies to the host and calls their completion functions.
  *
- * Errors.  A failed call fails its step.  After one that the driver calls sticky nothing works in
- * this process any more on that GPU: it is out of service, every later call says why, and it is no
- * longer among the task's devices.
+ * Errors.  A failed call fails its step.  After an error that the driver calls sticky, the GPU is
+ * out of service: every later call fails with the reason, and it is not among the task's devices.
  *
  * Threads: any.
  */
@@ -91,8 +89,8 @@ int gpu_copy_within(struct gpu *g, cuda_ptr to, cuda_ptr from, size_t bytes, str
 /* ---- between host and device ---- */
 
 typedef void (*gpu_done)(void *arg, const struct mu_err *err);
-/* A copy on the device, usable at once by what is launched later.  `from` is borrowed: its bytes
- * are taken, or a reference is, before this returns. */
+/* A copy on the device for kernels that are launched later.  `from` is borrowed, and has been read
+ * when this returns. */
 int gpu_bring_in(struct gpu *g, const struct mu_tensor *from, const char *holder,
 		 struct mu_tensor *out, struct mu_err *err);
 /* A copy in host memory, in *out by the time done(arg, NULL) is called, from a thread of the GPU.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The context of a GPU: the driver's errors, the current context of a thread, and events. */
+/* The context of a GPU: the driver's errors, the current context of a thread, and the order of
+ * streams. */
 #include <stdio.h>
 
 #include "task/device/gpu_internal.h"
@@ -86,34 +87,16 @@ bool gpu_works(struct gpu *g)
 	return !atomic_load(&g->broken);
 }
 
-/* ---- events ---- */
-
-int gpu_event_take(struct gpu *g, void **out, struct mu_err *err)
+int gpu_order(struct gpu *g, void *first, void *second, struct mu_err *err)
 {
-	void *e = NULL;
+	const struct cuda_api *api = g->api;
+	void *event;
+	int rc = gpu_check(g, api->event_new(&event, CUDA_EVENT_NO_TIMING), "making an event", err);
 
-	pthread_mutex_lock(&g->lock);
-	if (g->n_events)
-		e = g->events[--g->n_events];
-	pthread_mutex_unlock(&g->lock);
-	if (!e) {
-		int rc =
-		    gpu_check(g, g->api->event_new(&e, CUDA_EVENT_BLOCKING | CUDA_EVENT_NO_TIMING),
-			      "making an event", err);
-		if (rc)
-			return rc;
-	}
-	*out = e;
-	return 0;
-}
-
-void gpu_event_give(struct gpu *g, void *event)
-{
-	pthread_mutex_lock(&g->lock);
-	if (g->n_events == g->cap_events) {
-		g->cap_events = g->cap_events ? 2 * g->cap_events : 16;
-		g->events = mu_xrealloc(g->events, g->cap_events * sizeof *g->events);
-	}
-	g->events[g->n_events++] = event;
-	pthread_mutex_unlock(&g->lock);
+	if (rc)
+		return rc;
+	if (!(rc = gpu_check(g, api->event_record(event, first), "recording an event", err)))
+		rc = gpu_check(g, api->stream_wait(second, event, 0), "ordering its streams", err);
+	api->event_free(event); /* the stream that waits keeps the record */
+	return rc;
 }

@@ -33,8 +33,8 @@ static const struct numbers {
 static void *library_of(struct gpu *g)
 {
 	if (!g->dnn && !g->dnn_failed)
-		g->dnn_failed = g->dnn_api->library_new(&g->dnn) ||
-				g->dnn_api->stream_set(g->dnn, g->compute.stream);
+		g->dnn_failed =
+		    g->dnn_api->library_new(&g->dnn) || g->dnn_api->stream_set(g->dnn, g->compute);
 	return g->dnn_failed ? NULL : g->dnn;
 }
 
@@ -178,7 +178,6 @@ static int run(struct gpu *g, struct conv *p, const struct gpu_convolution_at *a
 	if (p->choice.workspace && (rc = gpu_tensor_new(g, MU_UINT8, &bytes, holder, &work, err)))
 		return rc;
 	*done = !call(p, g->dnn, at, gpu_address(&work));
-	gpu_count_launch(g);
 	return 0;
 }
 

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors on a GPU, and their way in and out.  What is not page-locked goes through a staging
- * piece, which the copy's end gives back; what comes out lies in one, and stays there when it is
- * large. */
+/* Tensors on a GPU, and copies between host and device.  The host memory is pageable: the driver
+ * has read it when a copy to the device returns.  A copy to the host blocks until it is done, so a
+ * thread of the GPU makes it. */
 #include <stdio.h>
-#include <string.h>
 
 #include "lib/base/pb.h"
 #include "task/device/gpu_internal.h"
-
-enum { SMALL = 64 << 10 }; /* copied once more rather than keeping a staging piece away */
 
 /* ---- tensors ---- */
 
@@ -21,14 +18,13 @@ static void release_block(struct mu_tbuf *b)
 {
 	struct held *h = b->owner;
 
-	gpu_memory_give(h->gpu->memory, h->block, atomic_load(&h->gpu->launched));
+	gpu_memory_give(h->gpu, h->block);
 	free(h);
 	free(b);
 }
 
 static int new_tensor(struct gpu *g, enum mu_dtype dtype, const struct mu_shape *shape,
-		      const char *holder, struct mu_tensor *out, uint64_t *after,
-		      struct mu_err *err)
+		      const char *holder, void *stream, struct mu_tensor *out, struct mu_err *err)
 {
 	size_t size = mu_dtype_size(dtype), bytes;
 	struct gpu_block *b;
@@ -41,8 +37,7 @@ static int new_tensor(struct gpu *g, enum mu_dtype dtype, const struct mu_shape 
 	if (__builtin_mul_overflow(size, (size_t)shape->count, &bytes))
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "a %s of shape %s is too large",
 			       mu_dtype_name(dtype), mu_shape_str(shape));
-	b = gpu_memory_take(g->memory, bytes, holder, atomic_load(&g->over), after, err);
-	if (!b)
+	if (gpu_memory_take(g, bytes, holder, stream, &b, err))
 		return mu_append(err, "; shape %s, %s", mu_shape_str(shape), mu_dtype_name(dtype));
 	struct held *h = MU_NEW(struct held);
 	*h = (struct held){g, b};
@@ -55,9 +50,7 @@ static int new_tensor(struct gpu *g, enum mu_dtype dtype, const struct mu_shape 
 int gpu_tensor_new(struct gpu *g, enum mu_dtype dtype, const struct mu_shape *shape,
 		   const char *holder, struct mu_tensor *out, struct mu_err *err)
 {
-	uint64_t after;
-
-	return new_tensor(g, dtype, shape, holder, out, &after, err);
+	return new_tensor(g, dtype, shape, holder, g->compute, out, err);
 }
 
 int gpu_tensor_copy(struct gpu *g, const struct mu_tensor *from, const char *holder,
@@ -82,181 +75,143 @@ struct gpu *gpu_of_tensor(const struct mu_tensor *t)
 							  : NULL;
 }
 
-/* ---- pieces of staging memory as tensors ---- */
-
-struct staged {
-	struct gpu *gpu;
-	void *piece;
-	size_t bytes;
-};
-
-static void release_staged(struct mu_tbuf *b)
-{
-	struct staged *s = b->owner;
-
-	gpu_staging_give(s->gpu->staging, s->piece, s->bytes);
-	free(s);
-	free(b);
-}
-
-static bool is_staged_by(const struct gpu *g, const struct mu_tensor *t)
-{
-	return t->buf->release == release_staged && ((struct staged *)t->buf->owner)->gpu == g;
-}
-
-static int new_staged(struct gpu *g, enum mu_dtype dtype, const struct mu_shape *shape,
-		      size_t bytes, struct mu_tensor *out, struct mu_err *err)
-{
-	void *piece;
-	int rc = gpu_staging_take(g->staging, bytes, &piece, err);
-
-	if (rc)
-		return rc;
-	struct staged *s = MU_NEW(struct staged);
-	*s = (struct staged){g, piece, bytes};
-	mu_tensor_wrap(out, dtype, shape, piece, release_staged, s);
-	return 0;
-}
-
-/* ---- in ---- */
-
-static void let_go(void *arg, const struct mu_err *err)
-{
-	struct mu_tensor *t = arg;
-
-	mu_tensor_unref(t);
-	free(t);
-}
-
-/* `second` does nothing more until all that is on `first` now has ended. */
-static int stream_after(struct gpu *g, void *second, void *first, struct mu_err *err)
-{
-	void *event;
-	int rc = gpu_event_take(g, &event, err);
-
-	if (rc)
-		return rc;
-	if (!(rc = gpu_check(g, g->api->event_record(event, first), "recording an event", err)))
-		rc = gpu_check(g, g->api->stream_wait(second, event, 0), "ordering its streams",
-			       err);
-	gpu_event_give(g, event); /* what was recorded is remembered by who waits */
-	return rc;
-}
-
-/* The bytes where the device can fetch them while they last: a new reference to `from`, or a copy.
- */
-static int lay_ready(struct gpu *g, const struct mu_tensor *from, size_t bytes,
-		     struct mu_tensor *out, struct mu_err *err)
-{
-	int rc;
-
-	if (is_staged_by(g, from)) {
-		*out = mu_tensor_ref(from);
-		return 0;
-	}
-	if (!(rc = new_staged(g, from->dtype, &from->shape, bytes, out, err)))
-		memcpy(out->data, from->data, bytes);
-	return rc;
-}
-
-static int copy_in(struct gpu *g, struct mu_tensor *to, const struct mu_tensor *ready, size_t bytes,
-		   bool must_wait, struct mu_err *err)
-{
-	int rc = 0;
-
-	if (must_wait)
-		rc = stream_after(g, g->in.stream, g->compute.stream, err);
-	if (!rc)
-		rc =
-		    gpu_check(g, g->api->copy_in(gpu_address(to), ready->data, bytes, g->in.stream),
-			      "copying in", err);
-	if (!rc)
-		rc = stream_after(g, g->compute.stream, g->in.stream, err);
-	return rc;
-}
+/* ---- to the device ---- */
 
 int gpu_bring_in(struct gpu *g, const struct mu_tensor *from, const char *holder,
 		 struct mu_tensor *out, struct mu_err *err)
 {
-	MU_AUTO_TENSOR ready = {0};
+	const size_t bytes = mu_tensor_bytes(from);
 	struct mu_tensor to;
-	size_t bytes = mu_tensor_bytes(from);
-	uint64_t after;
-	int rc = new_tensor(g, from->dtype, &from->shape, holder, &to, &after, err);
+	int rc = new_tensor(g, from->dtype, &from->shape, holder, g->in, &to, err);
 
 	if (rc)
 		return rc;
-	if (bytes && !(rc = lay_ready(g, from, bytes, &ready, err)))
-		rc = copy_in(g, &to, &ready, bytes, after != 0, err);
+	if (bytes)
+		rc = gpu_check(g, g->api->copy_in(gpu_address(&to), from->data, bytes, g->in),
+			       "copying in", err);
+	if (!rc)
+		rc = gpu_order(g, g->in, g->compute, err);
 	if (rc) {
+		g->api->stream_sync(g->in); /* before the compute stream frees the memory */
 		mu_tensor_unref(&to);
 		return rc;
 	}
 	*out = to;
-	if (!bytes)
-		return 0;
-	struct mu_tensor *kept = MU_NEW(struct mu_tensor);
-	*kept = mu_tensor_ref(&ready);
-	if (gpu_stream_on_completion(&g->in, 0, let_go, kept, NULL)) {
-		g->api->stream_sync(g->in.stream);
-		let_go(kept, NULL);
-	}
 	return 0;
 }
 
-/* ---- out ---- */
+/* ---- to the host ---- */
 
-struct leaving {
-	struct mu_tensor from, staged, *out;
+struct copy_out {
+	struct copy_out *next;
+	void *event; /* after the kernels launched before */
+	struct mu_tensor from, *out;
 	gpu_done done;
 	void *arg;
 };
 
-static void left(void *arg, const struct mu_err *err)
+static int copy_out(struct gpu *g, struct copy_out *c, struct mu_tensor *to, struct mu_err *err)
 {
-	struct leaving *l = arg;
-	struct mu_err why;
+	const size_t bytes = mu_tensor_bytes(&c->from);
+	int rc;
 
-	if (!err && l->staged.buf->size <= SMALL) {
-		if (mu_tensor_new(l->out, l->staged.dtype, &l->staged.shape, &why))
-			err = &why;
+	if ((rc = gpu_enter(g, err)) ||
+	    (rc = mu_tensor_new(to, c->from.dtype, &c->from.shape, err)) ||
+	    (rc = gpu_check(g, g->api->stream_wait(g->out, c->event, 0), "ordering its streams",
+			    err)))
+		return rc;
+	if (bytes &&
+	    (rc = gpu_check(g, g->api->copy_out(to->data, gpu_address(&c->from), bytes, g->out),
+			    "copying out", err)))
+		return rc;
+	return gpu_check(g, g->api->stream_sync(g->out), "copying out", err);
+}
+
+static void *copies_run(void *arg)
+{
+	struct gpu *g = arg;
+	struct gpu_copies *s = &g->copies;
+
+	pthread_mutex_lock(&s->lock);
+	for (;;) {
+		struct copy_out *c = s->first;
+		if (!c && s->stopping)
+			break;
+		if (!c) {
+			pthread_cond_wait(&s->more, &s->lock);
+			continue;
+		}
+		s->first = c->next;
+		if (!s->first)
+			s->last = &s->first;
+		pthread_mutex_unlock(&s->lock);
+		struct mu_tensor to = {0};
+		struct mu_err err;
+		int rc = copy_out(g, c, &to, &err);
+		if (rc)
+			mu_tensor_unref(&to);
 		else
-			memcpy(l->out->data, l->staged.data, l->staged.buf->size);
-	} else if (!err) {
-		*l->out = mu_tensor_ref(&l->staged);
+			*c->out = to;
+		g->api->event_free(c->event);
+		mu_tensor_unref(&c->from);
+		c->done(c->arg, rc ? &err : NULL);
+		free(c);
+		pthread_mutex_lock(&s->lock);
 	}
-	mu_tensor_unref(&l->from);
-	mu_tensor_unref(&l->staged);
-	l->done(l->arg, err);
-	free(l);
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+int gpu_copies_start(struct gpu *g, struct mu_err *err)
+{
+	struct gpu_copies *s = &g->copies;
+
+	s->last = &s->first;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->more, NULL);
+	int rc = pthread_create(&s->thread, NULL, copies_run, g);
+	s->started = rc == 0;
+	return rc ? mu_fail_errno(err, rc, "no thread for the copies of the GPU") : 0;
+}
+
+void gpu_copies_stop(struct gpu *g)
+{
+	struct gpu_copies *s = &g->copies;
+
+	if (!s->started)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->stopping = true;
+	pthread_cond_signal(&s->more);
+	pthread_mutex_unlock(&s->lock);
+	pthread_join(s->thread, NULL);
+	pthread_mutex_destroy(&s->lock);
+	pthread_cond_destroy(&s->more);
 }
 
 int gpu_bring_out(struct gpu *g, const struct mu_tensor *from, struct mu_tensor *out, gpu_done done,
 		  void *arg, struct mu_err *err)
 {
-	struct leaving l = {.out = out, .done = done, .arg = arg};
-	size_t bytes = mu_tensor_bytes(from);
-	uint64_t launched = atomic_load(&g->launched);
+	struct gpu_copies *s = &g->copies;
+	void *event;
 	int rc = gpu_enter(g, err);
 
-	if (rc || (rc = new_staged(g, from->dtype, &from->shape, bytes, &l.staged, err)))
+	if (rc || (rc = gpu_check(g, g->api->event_new(&event, CUDA_EVENT_NO_TIMING),
+				  "making an event", err)))
 		return rc;
-	if (bytes && !(rc = stream_after(g, g->out.stream, g->compute.stream, err)))
-		rc = gpu_check(
-		    g, g->api->copy_out(l.staged.data, gpu_address(from), bytes, g->out.stream),
-		    "copying out", err);
-	if (!rc) {
-		struct leaving *kept = mu_xmalloc(sizeof *kept);
-		l.from = mu_tensor_ref(from);
-		memcpy(kept, &l, sizeof l);
-		if (!(rc = gpu_stream_on_completion(&g->out, launched, left, kept, err)))
-			return 0;
-		free(kept);
+	if ((rc = gpu_check(g, g->api->event_record(event, g->compute), "recording an event",
+			    err))) {
+		g->api->event_free(event);
+		return rc;
 	}
-	g->api->stream_sync(g->out.stream); /* nothing may still be on its way to what is let go */
-	mu_tensor_unref(&l.from);
-	mu_tensor_unref(&l.staged);
-	return rc;
+	struct copy_out *c = MU_NEW(struct copy_out);
+	*c = (struct copy_out){NULL, event, mu_tensor_ref(from), out, done, arg};
+	pthread_mutex_lock(&s->lock);
+	*s->last = c;
+	s->last = &c->next;
+	pthread_cond_signal(&s->more);
+	pthread_mutex_unlock(&s->lock);
+	return 0;
 }
 
 /* ---- options ---- */

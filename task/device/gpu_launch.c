@@ -38,13 +38,6 @@ struct gpu_grid gpu_grid_for(const struct gpu *g, int64_t n)
 	return (struct gpu_grid){blocks > 0 ? (unsigned)blocks : 1, THREADS};
 }
 
-static int launched(struct gpu *g, int result, const char *doing, struct mu_err *err)
-{
-	if (!result)
-		gpu_count_launch(g);
-	return gpu_check(g, result, doing, err);
-}
-
 int gpu_launch_sized(struct gpu *g, void *kernel, struct gpu_grid grid, const void *args,
 		     size_t size, struct mu_err *err)
 {
@@ -53,10 +46,10 @@ int gpu_launch_sized(struct gpu *g, void *kernel, struct gpu_grid grid, const vo
 
 	if (rc)
 		return rc;
-	return launched(g,
-			g->api->launch(kernel, grid.blocks, 1, 1, grid.threads, 1, 1, 0,
-				       g->compute.stream, list, NULL),
-			"launching a kernel", err);
+	return gpu_check(g,
+			 g->api->launch(kernel, grid.blocks, 1, 1, grid.threads, 1, 1, 0,
+					g->compute, list, NULL),
+			 "launching a kernel", err);
 }
 
 int gpu_fill(struct gpu *g, const struct mu_tensor *t, unsigned char byte, struct mu_err *err)
@@ -66,8 +59,8 @@ int gpu_fill(struct gpu *g, const struct mu_tensor *t, unsigned char byte, struc
 
 	if (rc || !bytes)
 		return rc;
-	return launched(g, g->api->fill(gpu_address(t), byte, bytes, g->compute.stream),
-			"filling memory", err);
+	return gpu_check(g, g->api->fill(gpu_address(t), byte, bytes, g->compute), "filling memory",
+			 err);
 }
 
 int gpu_copy_within(struct gpu *g, cuda_ptr to, cuda_ptr from, size_t bytes, struct mu_err *err)
@@ -76,6 +69,6 @@ int gpu_copy_within(struct gpu *g, cuda_ptr to, cuda_ptr from, size_t bytes, str
 
 	if (rc || !bytes)
 		return rc;
-	return launched(g, g->api->copy_within(to, from, bytes, g->compute.stream),
-			"copying on the device", err);
+	return gpu_check(g, g->api->copy_within(to, from, bytes, g->compute),
+			 "copying on the device", err);
 }

@@ -1,162 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device's memory.  Regions are taken from the driver, which is slow to give and waits for the
- * device to take back, and are kept until the end; tensors get blocks of them.  A block lies
- * between its neighbours in address order and is joined with those that are free; free ones of
- * similar size share a list, smallest first.
- *
- * A block knows how many launches had been made when it was given back: a kernel launched later may
- * have it at once, another stream only when those launches are over. */
+/* The memory of a GPU, from the driver's stream-ordered pool: memory that is freed on the compute
+ * stream may be allocated at once, because kernels that use it run later.  The pool keeps what it
+ * has.  Here is the limit, and who holds how much. */
 #include "task/device/gpu_internal.h"
 
 #include <stdio.h>
 
-enum { ALIGN = 256, BINS = 64, NAMED = 5 };
-#define REGION_LEAST ((size_t)64 << 20)
+enum { NAMED = 5, HOLDER_LEN = 64 };
 
 struct gpu_block {
-	struct gpu_block *before, *after; /* in the region, by address */
-	struct gpu_block *next, **link;   /* among the free ones of a list; link NULL: in use */
+	struct gpu_block *next, **link;
 	cuda_ptr at;
 	size_t size;
-	uint64_t used_until;
 	char holder[HOLDER_LEN];
 };
 
-struct region {
-	struct region *next;
-	cuda_ptr at;
-	struct gpu_block *first;
-};
-
-struct gpu_memory {
-	pthread_mutex_t lock;
-	struct gpu_memory_source source;
-	char name[16];
-	struct region *regions;
-	struct gpu_block *bin[BINS];
-	size_t limit, taken, used, most, next_region;
-};
-
-struct gpu_memory *gpu_memory_new(const char *name, const struct gpu_memory_source *source,
-				  size_t limit, bool growth)
+/* Takes the whole limit from the driver once, or as much of it as there is. */
+static int fill_pool(struct gpu *g, struct mu_err *err)
 {
-	struct gpu_memory *m = MU_NEW(struct gpu_memory);
-
-	pthread_mutex_init(&m->lock, NULL);
-	m->source = *source;
-	m->limit = limit;
-	m->next_region = growth ? REGION_LEAST : limit;
-	snprintf(m->name, sizeof m->name, "%s", name);
-	return m;
-}
-
-void gpu_memory_free(struct gpu_memory *m)
-{
-	if (!m)
-		return;
-	while (m->regions) {
-		struct region *r = m->regions;
-		m->regions = r->next;
-		for (struct gpu_block *b = r->first, *after; b; b = after) {
-			after = b->after;
-			free(b);
-		}
-		m->source.give(m->source.ctx, r->at);
-		free(r);
-	}
-	pthread_mutex_destroy(&m->lock);
-	free(m);
-}
-
-static unsigned bin_of(size_t size)
-{
-	return 63 - (unsigned)__builtin_clzll(size | 1);
-}
-
-static void put_free(struct gpu_memory *m, struct gpu_block *b)
-{
-	struct gpu_block **at = &m->bin[bin_of(b->size)];
-
-	while (*at && (*at)->size < b->size)
-		at = &(*at)->next;
-	b->next = *at;
-	b->link = at;
-	if (b->next)
-		b->next->link = &b->next;
-	*at = b;
-}
-
-static void take_free(struct gpu_block *b)
-{
-	*b->link = b->next;
-	if (b->next)
-		b->next->link = b->link;
-	b->link = NULL;
-	b->next = NULL;
-}
-
-static struct gpu_block *find_free(struct gpu_memory *m, size_t size)
-{
-	for (unsigned i = bin_of(size); i < BINS; i++)
-		for (struct gpu_block *b = m->bin[i]; b; b = b->next)
-			if (b->size >= size)
-				return b;
-	return NULL;
-}
-
-/* A new region with room for `size`: as large as planned, as the limit leaves, as the driver has.
- */
-static int add_region(struct gpu_memory *m, size_t size)
-{
-	size_t left = m->limit - m->taken, bytes = m->next_region > size ? m->next_region : size;
+	size_t bytes = g->facts.limit;
 	cuda_ptr at;
 	int result;
 
-	if (size > left)
-		return CUDA_NO_MEMORY;
-	if (bytes > left)
-		bytes = left & ~(size_t)(ALIGN - 1);
-	while ((result = m->source.take(m->source.ctx, bytes, &at)) == CUDA_NO_MEMORY &&
-	       bytes > size) {
-		bytes = (bytes - bytes / 8) & ~(size_t)(ALIGN - 1);
-		if (bytes < size)
-			bytes = size;
-	}
-	if (result)
-		return result;
-	struct region *r = MU_NEW(struct region);
-	struct gpu_block *b = MU_NEW(struct gpu_block);
-	*r = (struct region){m->regions, at, b};
-	m->regions = r;
-	b->at = at;
-	b->size = bytes;
-	m->taken += bytes;
-	m->next_region = 2 * bytes;
-	put_free(m, b);
-	return 0;
+	while ((result = g->api->memory_alloc(&at, bytes, g->compute)) == CUDA_NO_MEMORY &&
+	       bytes > 8)
+		bytes -= bytes / 8;
+	if (!result)
+		result = g->api->memory_free(at, g->compute);
+	return gpu_check(g, result, "taking memory", err);
 }
 
-/* Splits b: the bytes beyond `size` become another block. */
-static void split(struct gpu_memory *m, struct gpu_block *b, size_t size)
+int gpu_memory_open(struct gpu *g, bool growth, struct mu_err *err)
 {
-	struct gpu_block *rest;
+	uint64_t all = UINT64_MAX;
+	void *pool;
+	int result = g->api->device_pool(&pool, g->device);
 
-	if (b->size - size < ALIGN)
-		return;
-	rest = MU_NEW(struct gpu_block);
-	rest->at = b->at + size;
-	rest->size = b->size - size;
-	rest->used_until = b->used_until;
-	rest->before = b;
-	rest->after = b->after;
-	if (rest->after)
-		rest->after->before = rest;
-	b->after = rest;
-	b->size = size;
-	put_free(m, rest);
+	if (!result)
+		result = g->api->pool_set(pool, CUDA_POOL_RELEASE_THRESHOLD, &all);
+	if (result || growth || !g->facts.limit)
+		return gpu_check(g, result, "opening its memory", err);
+	return fill_pool(g, err);
 }
 
-/* ---- who holds what ---- */
+/* ---- out of memory ---- */
 
 struct holding {
 	const char *holder;
@@ -173,19 +60,16 @@ static void keep_largest(struct holding *top, struct holding h)
 		}
 }
 
-/* Rare, so it may take its time. */
 static void name_holders(const struct gpu_memory *m, struct mu_buf *out)
 {
 	struct holding top[NAMED] = {0};
 	struct mu_map sums;
 
 	mu_map_init(&sums);
-	for (const struct region *r = m->regions; r; r = r->next)
-		for (const struct gpu_block *b = r->first; b; b = b->after)
-			if (!b->link) {
-				size_t sum = (size_t)(uintptr_t)mu_map_get(&sums, b->holder);
-				mu_map_put(&sums, b->holder, (void *)(uintptr_t)(sum + b->size));
-			}
+	for (const struct gpu_block *b = m->blocks; b; b = b->next) {
+		size_t sum = (size_t)(uintptr_t)mu_map_get(&sums, b->holder);
+		mu_map_put(&sums, b->holder, (void *)(uintptr_t)(sum + b->size));
+	}
 	mu_map_each (&sums, s)
 		keep_largest(top, (struct holding){s->key, (size_t)(uintptr_t)s->value});
 	for (unsigned i = 0; i < NAMED && top[i].bytes; i++)
@@ -194,90 +78,88 @@ static void name_holders(const struct gpu_memory *m, struct mu_buf *out)
 	mu_map_fini(&sums);
 }
 
-static int exhausted(const struct gpu_memory *m, size_t size, const char *holder,
-		     struct mu_err *err)
+static int exhausted(struct gpu *g, size_t size, const char *holder, struct mu_err *err)
 {
 	MU_AUTO_BUF who = {0};
 
-	name_holders(m, &who);
-	return mu_fail(err, MU_RESOURCE_EXHAUSTED,
-		       "%s is out of memory: %.40s wants %.1f MiB, %.1f of %.1f MiB are in use%s",
-		       m->name, holder, (double)size / 0x1p20, (double)m->used / 0x1p20,
-		       (double)m->limit / 0x1p20, who.len ? who.data : "");
+	pthread_mutex_lock(&g->lock);
+	name_holders(&g->memory, &who);
+	int rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
+			 "GPU:%u is out of memory: %.40s wants %.1f MiB, %.1f of %.1f MiB are in "
+			 "use%s",
+			 g->number, holder, (double)size / 0x1p20, (double)g->memory.used / 0x1p20,
+			 (double)g->facts.limit / 0x1p20, who.len ? who.data : "");
+	pthread_mutex_unlock(&g->lock);
+	return rc;
 }
 
-struct gpu_block *gpu_memory_take(struct gpu_memory *m, size_t bytes, const char *holder,
-				  uint64_t over, uint64_t *after, struct mu_err *err)
-{
-	struct gpu_block *b = NULL;
-	size_t size = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-	int result = CUDA_NO_MEMORY;
+/* ---- blocks ---- */
 
-	if (!size)
-		size = bytes ? 0 : ALIGN; /* 0: the sum has wrapped */
-	pthread_mutex_lock(&m->lock);
-	if (size && size <= m->limit) {
-		b = find_free(m, size);
-		if (!b && !(result = add_region(m, size)))
-			b = find_free(m, size);
-	}
-	if (b) {
-		take_free(b);
-		split(m, b, size);
-		snprintf(b->holder, sizeof b->holder, "%s", holder);
-		m->used += b->size;
-		if (m->used > m->most)
-			m->most = m->used;
-		*after = b->used_until > over ? b->used_until : 0;
-	} else if (result == CUDA_NO_MEMORY) {
-		exhausted(m, bytes, holder, err);
+/* Counts size bytes; false: they exceed the limit. */
+static bool reserve(struct gpu *g, size_t size)
+{
+	struct gpu_memory *m = &g->memory;
+
+	pthread_mutex_lock(&g->lock);
+	bool fits = size <= g->facts.limit - m->used;
+	if (fits)
+		m->used += size;
+	if (m->used > m->most)
+		m->most = m->used;
+	pthread_mutex_unlock(&g->lock);
+	return fits;
+}
+
+int gpu_memory_take(struct gpu *g, size_t bytes, const char *holder, void *stream,
+		    struct gpu_block **out, struct mu_err *err)
+{
+	struct gpu_memory *m = &g->memory;
+	struct gpu_block *b;
+	cuda_ptr at;
+	int result;
+
+	bytes = bytes ? bytes : 1;
+	if (!reserve(g, bytes))
+		return exhausted(g, bytes, holder, err);
+	result = g->api->memory_alloc(&at, bytes, stream);
+	if (!result)
+		b = MU_NEW(struct gpu_block);
+	pthread_mutex_lock(&g->lock);
+	if (result) {
+		m->used -= bytes;
 	} else {
-		mu_fail(err, MU_UNAVAILABLE, "%s gives no memory, the driver says %d", m->name,
-			result);
+		b->at = at;
+		b->size = bytes;
+		snprintf(b->holder, sizeof b->holder, "%s", holder);
+		b->next = m->blocks;
+		b->link = &m->blocks;
+		if (b->next)
+			b->next->link = &b->next;
+		m->blocks = b;
 	}
-	pthread_mutex_unlock(&m->lock);
-	return b;
+	pthread_mutex_unlock(&g->lock);
+	if (result == CUDA_NO_MEMORY)
+		return exhausted(g, bytes, holder, err);
+	if (result)
+		return gpu_check(g, result, "taking memory", err);
+	*out = b;
+	return 0;
 }
 
-/* `with` follows b and is free, or nothing. */
-static void join(struct gpu_block *b, struct gpu_block *with)
+void gpu_memory_give(struct gpu *g, struct gpu_block *b)
 {
-	b->size += with->size;
-	if (with->used_until > b->used_until)
-		b->used_until = with->used_until;
-	b->after = with->after;
-	if (b->after)
-		b->after->before = b;
-	free(with);
-}
-
-void gpu_memory_give(struct gpu_memory *m, struct gpu_block *b, uint64_t now)
-{
-	pthread_mutex_lock(&m->lock);
-	m->used -= b->size;
-	b->used_until = now;
-	if (b->after && b->after->link) {
-		take_free(b->after);
-		join(b, b->after);
-	}
-	if (b->before && b->before->link) {
-		take_free(b->before);
-		b = b->before;
-		join(b, b->after);
-	}
-	put_free(m, b);
-	pthread_mutex_unlock(&m->lock);
+	pthread_mutex_lock(&g->lock);
+	*b->link = b->next;
+	if (b->next)
+		b->next->link = b->link;
+	g->memory.used -= b->size;
+	pthread_mutex_unlock(&g->lock);
+	if (!gpu_enter(g, NULL))
+		gpu_check(g, g->api->memory_free(b->at, g->compute), "freeing memory", NULL);
+	free(b);
 }
 
 cuda_ptr gpu_block_address(const struct gpu_block *b)
 {
 	return b->at;
-}
-
-void gpu_memory_see(struct gpu_memory *m, size_t *used, size_t *most)
-{
-	pthread_mutex_lock(&m->lock);
-	*used = m->used;
-	*most = m->most;
-	pthread_mutex_unlock(&m->lock);
 }

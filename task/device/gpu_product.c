@@ -43,6 +43,5 @@ int gpu_product(struct gpu *g, const struct gpu_product *p, bool *done, struct m
 	pthread_mutex_lock(&g->library_lock);
 	*done = !multiply(g, p);
 	pthread_mutex_unlock(&g->library_lock);
-	gpu_count_launch(g);
 	return 0;
 }

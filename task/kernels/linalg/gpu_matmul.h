@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products as a part of GPU kernels: by cuBLAS if it is installed, else by our own kernel. */
+/* Matrix products as a part of GPU kernels: by cuBLAS if it is installed, else by our own kernel.
+ */
 #ifndef MU_TASK_KERNELS_LINALG_GPU_MATMUL_H
 #define MU_TASK_KERNELS_LINALG_GPU_MATMUL_H
 

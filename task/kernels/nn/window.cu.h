@@ -146,8 +146,7 @@ DEVICE int64_t output_of(const struct window_args *a, const struct window_place 
 	KERNEL(conv_filter_##t, window_args)                                                       \
 	{                                                                                          \
 		const int64_t some = a.channels / a.groups, each = a.filters / a.groups;           \
-		const int64_t outputs =                                                            \
-		    a.batch * a.axis[0].out * a.axis[1].out * a.axis[2].out;                       \
+		const int64_t outputs = a.batch * a.axis[0].out * a.axis[1].out * a.axis[2].out;   \
 		EACH(i, a.n)                                                                       \
 		{                                                                                  \
 			int64_t rest = i, f = last_digit(&rest, a.filters);                        \
@@ -277,11 +276,10 @@ DEVICE int64_t window_count(const struct window_args *a, int64_t d, int64_t h, i
 		const struct window_place o = out_place(a, out, a->channels);                      \
 		return largest_##t(a, &o);                                                         \
 	}                                                                                          \
-	/* The largest elements and their positions; or the gradient at these positions. */       \
+	/* The largest elements and their positions; or the gradient at these positions. */        \
 	KERNEL(pool_places_##t, window_args)                                                       \
 	{                                                                                          \
-		const int64_t image =                                                              \
-		    a.axis[0].in * a.axis[1].in * a.axis[2].in * a.channels;                       \
+		const int64_t image = a.axis[0].in * a.axis[1].in * a.axis[2].in * a.channels;     \
 		EACH(i, a.n)                                                                       \
 		{                                                                                  \
 			const struct window_place p = out_place(&a, i, a.channels);                \
@@ -294,7 +292,7 @@ DEVICE int64_t window_count(const struct window_args *a, int64_t d, int64_t h, i
 	}                                                                                          \
 	POOL_BACK_KERNEL(t, max, largest_at_##t(&a, at) == i ? GET(t, a.grad, at) : 0)             \
 	POOL_BACK_KERNEL(t, average, GET(t, a.grad, at) / (C(t))window_count(&a, d, h, w))         \
-	/* MaxPool3DGrad gives the gradient to all elements that equal the largest. */            \
+	/* MaxPool3DGrad gives the gradient to all elements that equal the largest. */             \
 	POOL_BACK_KERNEL(t, equal, GET(t, a.top, at) == GET(t, a.in, i) ? GET(t, a.grad, at) : 0)
 EACH_FLT(POOL_KERNELS)
 

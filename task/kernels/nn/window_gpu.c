@@ -13,7 +13,8 @@ static int window_gpu_prepare(const struct mu_node *n, struct runtime *rt, void 
 			      struct mu_err *err)
 {
 	struct window_attrs *w = MU_NEW(struct window_attrs);
-	int rc = strstr(n->op, "Pool") ? window_attrs_pool(n, w, err) : window_attrs_conv(n, w, err);
+	int rc =
+	    strstr(n->op, "Pool") ? window_attrs_pool(n, w, err) : window_attrs_conv(n, w, err);
 
 	if (rc)
 		free(w);

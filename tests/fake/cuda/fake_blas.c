@@ -97,9 +97,8 @@ static bool is_matrix(cuda_ptr at, size_t size, int64_t rows, int64_t columns, i
 static int multiply(void *library, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
 		    const void *alpha, cuda_ptr a, int a_type, int64_t a_leading,
 		    long long a_stride, cuda_ptr b, int b_type, int64_t b_leading,
-		    long long b_stride, const void *beta, cuda_ptr c, int c_type,
-		    int64_t c_leading, long long c_stride, int64_t batch, int compute,
-		    int algorithm)
+		    long long b_stride, const void *beta, cuda_ptr c, int c_type, int64_t c_leading,
+		    long long c_stride, int64_t batch, int compute, int algorithm)
 {
 	const bool wide = compute == BLAS_COMPUTE_64F;
 	const struct kind *kind = kind_of(a_type, compute);

@@ -22,7 +22,7 @@ struct device {
 
 struct fake_cuda fake_cuda;
 struct fake_cuda_counts fake_counts;
-static struct device devices[64];
+static struct device devices[FAKE_MAX_DEVICES];
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t fake_news = PTHREAD_COND_INITIALIZER;
 static _Thread_local struct {
@@ -179,7 +179,8 @@ int fake_context_release(int device)
 	bool was = devices[device].retained > 0;
 	if (was) {
 		fake_counts.contexts--;
-		devices[device].retained--;
+		if (!--devices[device].retained)
+			fake_pool_release(device);
 	}
 	pthread_mutex_unlock(&fake_lock);
 	return was ? 0 : INVALID_CONTEXT;

@@ -36,9 +36,9 @@ extern struct fake_cuda fake_cuda;
 struct fake_cuda_counts {
 	unsigned long launches, fills, products, copies_in, copies_out, allocations;
 	unsigned long convolutions, uncertain; /* convolutions with non-deterministic algorithms */
-	size_t device_bytes, most_bytes, host_bytes; /* not freed yet */
-	unsigned streams, events, contexts;          /* not freed yet */
-	unsigned libraries, descriptions;            /* of products; not freed yet */
+	size_t device_bytes, most_bytes;       /* that pools have taken */
+	unsigned streams, events, contexts;    /* not freed yet */
+	unsigned libraries, descriptions;      /* of products; not freed yet */
 };
 __attribute__((visibility("default"))) void fake_cuda_count(struct fake_cuda_counts *out);
 

@@ -3,8 +3,8 @@
  *
  * The fake rejects what NVIDIA's driver rejects, and also wrong uses that the driver accepts. These
  * are: calls on a thread without a valid context, handles of another context, freed handles, and
- * ranges beyond an allocation. Also host memory used as device memory, copies with host memory that
- * is not page-locked (they would block), and too large grids and blocks.
+ * ranges beyond an allocation. Also host memory used as device memory, and too large grids and
+ * blocks.
  */
 #ifndef MU_TESTS_FAKE_JOBS_H
 #define MU_TESTS_FAKE_JOBS_H
@@ -19,7 +19,8 @@ enum {
 	INVALID_HANDLE = 400,
 	CONTEXT_IS_GONE = 709,
 };
-enum deed { LAUNCH, COPY, FILL, RECORD, WAIT };
+enum deed { LAUNCH, COPY, FILL, FREE, RECORD, WAIT };
+enum { FAKE_MAX_DEVICES = 64 };
 
 struct job {
 	struct job *next;
@@ -79,12 +80,11 @@ bool fake_shape_is_possible(const struct function *f, const unsigned *blocks,
 bool fake_stream_is_here(
     const struct stream *s); /* true if the stream exists in the current context */
 void fake_append(struct stream *s, const struct job *like, const void *args, size_t size);
-/* Called with the lock: true if a pending stream command accesses this host memory. */
-bool fake_is_awaited(const char *at, size_t bytes);
 
 /* ---- fake_memory.c ---- */
 
-size_t fake_memory_used(int device);
+void fake_block_free(void *block);  /* what FREE does */
+void fake_pool_release(int device); /* called with the lock */
 
 #define FAKE_DECLARE(field, symbol, args) int fake_##field args;
 CUDA_API(FAKE_DECLARE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device memory, page-locked host memory and copies. A device address is never a host address
+/* Device memory and copies. A device address is never a host address
  * (shim.h), so a mix-up crashes. */
 #include "tests/fake/cuda/fake_jobs.h"
 
@@ -14,15 +14,12 @@ struct block { /* header before the allocated memory */
 	struct block *next;
 	size_t size;
 	int device;
-};
-struct pinned {
-	struct pinned *next;
-	char *at;
-	size_t size;
+	bool freed; /* freed by the host; its stream has not yet */
 };
 
 static struct block *blocks;
-static struct pinned *pinned;
+/* By device: bytes that are allocated, and bytes that the pool has taken from the device. */
+static size_t used[FAKE_MAX_DEVICES], reserved[FAKE_MAX_DEVICES];
 
 static cuda_ptr address_of(const struct block *b)
 {
@@ -34,34 +31,14 @@ static char *of_device(cuda_ptr at)
 	return (char *)(uintptr_t)(at & ~HOST_DEVICE_BIT);
 }
 
-size_t fake_memory_used(int device)
-{
-	size_t used = 0;
-
-	for (const struct block *b = blocks; b; b = b->next)
-		used += b->device == device ? b->size : 0;
-	return used;
-}
-
 bool fake_cuda_is_device(cuda_ptr at, size_t bytes)
 {
 	bool is = false;
 
 	pthread_mutex_lock(&fake_lock);
 	for (const struct block *b = blocks; b && !is; b = b->next)
-		is = b->device == fake_current() && at >= address_of(b) && bytes <= b->size &&
-		     at - address_of(b) <= b->size - bytes;
-	pthread_mutex_unlock(&fake_lock);
-	return is;
-}
-
-static bool is_pinned(const char *at, size_t bytes)
-{
-	bool is = false;
-
-	pthread_mutex_lock(&fake_lock);
-	for (const struct pinned *p = pinned; p && !is; p = p->next)
-		is = at >= p->at && bytes <= p->size && (size_t)(at - p->at) <= p->size - bytes;
+		is = !b->freed && b->device == fake_current() && at >= address_of(b) &&
+		     bytes <= b->size && at - address_of(b) <= b->size - bytes;
 	pthread_mutex_unlock(&fake_lock);
 	return is;
 }
@@ -71,29 +48,53 @@ int fake_memory_info(size_t *free_bytes, size_t *total)
 	FAKE_ANSWER_TO("memory_info");
 	pthread_mutex_lock(&fake_lock);
 	*total = fake_cuda.memory;
-	*free_bytes = fake_cuda.memory - fake_memory_used(fake_current());
+	*free_bytes = fake_cuda.memory - reserved[fake_current()];
 	pthread_mutex_unlock(&fake_lock);
 	return 0;
 }
 
-int fake_memory_alloc(cuda_ptr *at, size_t bytes)
+int fake_device_pool(void **pool, int device)
 {
+	*pool = &reserved[device];
+	return 0;
+}
+
+int fake_pool_set(void *pool, int attribute, void *value)
+{
+	return attribute == CUDA_POOL_RELEASE_THRESHOLD ? 0 : INVALID_VALUE;
+}
+
+/* Called with the lock. */
+static void reserve(int device, size_t bytes)
+{
+	fake_counts.device_bytes += bytes - reserved[device];
+	reserved[device] = bytes;
+	if (fake_counts.device_bytes > fake_counts.most_bytes)
+		fake_counts.most_bytes = fake_counts.device_bytes;
+}
+
+int fake_memory_alloc(cuda_ptr *at, size_t bytes, void *stream)
+{
+	const int device = fake_current();
 	struct block *b;
 
 	FAKE_ANSWER_TO("memory_alloc");
 	if (!bytes)
 		return INVALID_VALUE;
+	if (!fake_stream_is_here(stream))
+		return INVALID_HANDLE;
 	pthread_mutex_lock(&fake_lock);
-	b = fake_memory_used(fake_current()) + bytes <= fake_cuda.memory
+	b = used[device] + bytes <= fake_cuda.memory
 		? aligned_alloc(HEAD, HEAD + (bytes + HEAD - 1) / HEAD * HEAD)
 		: NULL;
 	if (b) {
-		*b = (struct block){blocks, bytes, fake_current()};
+		*b = (struct block){blocks, bytes, device, false};
 		blocks = b;
-		fake_counts.allocations++;
-		fake_counts.device_bytes += bytes;
-		if (fake_counts.device_bytes > fake_counts.most_bytes)
-			fake_counts.most_bytes = fake_counts.device_bytes;
+		used[device] += bytes;
+		if (used[device] > reserved[device]) {
+			fake_counts.allocations++;
+			reserve(device, used[device]);
+		}
 		memset((char *)b + HEAD, 0xa5, bytes); /* never zero by accident */
 		*at = address_of(b);
 	}
@@ -101,72 +102,44 @@ int fake_memory_alloc(cuda_ptr *at, size_t bytes)
 	return b ? 0 : CUDA_NO_MEMORY;
 }
 
-/* Waits for the device, as the driver does. */
-int fake_memory_free(cuda_ptr at)
+int fake_memory_free(cuda_ptr at, void *stream)
 {
-	struct block *b = NULL, **link = &blocks;
+	struct block *b;
 
+	if (!fake_stream_is_here(stream))
+		return INVALID_HANDLE;
 	pthread_mutex_lock(&fake_lock);
-	for (struct stream *s = fake_streams; s; s = s->next)
-		while (s->device == fake_current() && (s->first || s->current))
-			pthread_cond_wait(&fake_news, &fake_lock);
-	while (*link && address_of(*link) != at)
-		link = &(*link)->next;
-	if ((b = *link)) {
-		*link = b->next;
-		fake_counts.device_bytes -= b->size;
+	for (b = blocks; b && (b->freed || address_of(b) != at);)
+		b = b->next;
+	if (b) {
+		b->freed = true;
+		used[b->device] -= b->size;
+		fake_append(stream, &(struct job){.deed = FREE, .to = b}, NULL, 0);
 	}
 	pthread_mutex_unlock(&fake_lock);
-	if (!b)
-		return INVALID_VALUE;
-	free(b);
-	return 0;
+	return b ? 0 : INVALID_VALUE;
 }
 
-int fake_host_alloc(void **at, size_t bytes, unsigned flags)
+void fake_block_free(void *block)
 {
-	struct pinned *p;
+	struct block **link = &blocks;
 
-	FAKE_ANSWER_TO("host_alloc");
-	if (!bytes || flags > 7)
-		return INVALID_VALUE;
-	p = malloc(sizeof *p);
-	*p = (struct pinned){NULL, malloc(bytes), bytes};
-	if (!p->at) {
-		free(p);
-		return CUDA_NO_MEMORY;
-	}
-	*at = p->at;
 	pthread_mutex_lock(&fake_lock);
-	p->next = pinned;
-	pinned = p;
-	fake_counts.host_bytes += bytes;
+	while (*link != block)
+		link = &(*link)->next;
+	*link = (*link)->next;
 	pthread_mutex_unlock(&fake_lock);
-	return 0;
+	free(block);
 }
 
-/* Fails while a pending copy uses the memory. */
-int fake_host_free(void *at)
+/* A context that is destroyed after a fault takes its memory with it. */
+void fake_pool_release(int device)
 {
-	struct pinned *p = NULL, **link = &pinned;
-	bool awaited = false;
-
-	pthread_mutex_lock(&fake_lock);
-	while (*link && (*link)->at != at)
-		link = &(*link)->next;
-	if (*link)
-		awaited = fake_is_awaited(at, (*link)->size);
-	if (*link && !awaited) {
-		p = *link;
-		*link = p->next;
-		fake_counts.host_bytes -= p->size;
-	}
-	pthread_mutex_unlock(&fake_lock);
-	if (!p)
-		return INVALID_VALUE;
-	free(p->at);
-	free(p);
-	return 0;
+	for (struct block *b = blocks; b && fake_has_fault(device); b = b->next)
+		b->freed |= b->device == device;
+	if (fake_has_fault(device))
+		used[device] = 0;
+	reserve(device, used[device]);
 }
 
 /* ---- copies ---- */
@@ -201,12 +174,25 @@ static int put(struct stream *s, const struct job *like, bool possible,
 	return 0;
 }
 
+/* A copy of pageable memory blocks. */
+static int put_and_wait(struct stream *s, const struct job *like, bool possible,
+			void (*count)(struct fake_cuda_counts *c))
+{
+	int result = put(s, like, possible, count);
+
+	pthread_mutex_lock(&fake_lock);
+	while (!result && (s->first || s->current))
+		pthread_cond_wait(&fake_news, &fake_lock);
+	pthread_mutex_unlock(&fake_lock);
+	return result;
+}
+
 int fake_copy_in(cuda_ptr to, const void *from, size_t bytes, void *stream)
 {
 	struct job j = {.deed = COPY, .to = of_device(to), .from = from, .bytes = bytes};
 
 	FAKE_ANSWER_TO("copy_in");
-	return put(stream, &j, fake_cuda_is_device(to, bytes) && is_pinned(from, bytes), one_in);
+	return put_and_wait(stream, &j, fake_cuda_is_device(to, bytes), one_in);
 }
 
 int fake_copy_out(void *to, cuda_ptr from, size_t bytes, void *stream)
@@ -214,7 +200,7 @@ int fake_copy_out(void *to, cuda_ptr from, size_t bytes, void *stream)
 	struct job j = {.deed = COPY, .to = to, .from = of_device(from), .bytes = bytes};
 
 	FAKE_ANSWER_TO("copy_out");
-	return put(stream, &j, fake_cuda_is_device(from, bytes) && is_pinned(to, bytes), one_out);
+	return put_and_wait(stream, &j, fake_cuda_is_device(from, bytes), one_out);
 }
 
 int fake_copy_within(cuda_ptr to, cuda_ptr from, size_t bytes, void *stream)

@@ -59,6 +59,9 @@ static void do_job(struct stream *s, const struct job *j)
 	case FILL:
 		memset(j->to, j->byte, j->bytes);
 		break;
+	case FREE:
+		fake_block_free(j->to);
+		break;
 	case RECORD:
 		s->reached = j->ticket;
 		break;
@@ -92,7 +95,7 @@ static void *run(void *arg)
 			pthread_mutex_unlock(&fake_lock);
 			random_delay();
 		}
-		if (locked || !dead)
+		if (locked || !dead || j->deed == FREE)
 			do_job(s, j);
 		if (!locked)
 			pthread_mutex_lock(&fake_lock);
@@ -103,19 +106,6 @@ static void *run(void *arg)
 	pthread_mutex_unlock(&fake_lock);
 	host_kernels_thread_ends();
 	return NULL;
-}
-
-bool fake_is_awaited(const char *at, size_t bytes)
-{
-	for (const struct stream *s = fake_streams; s; s = s->next)
-		for (const struct job *j = s->current ? s->current : s->first; j;
-		     j = j == s->current ? s->first : j->next)
-			if (j->deed == COPY && ((at < (const char *)j->to + j->bytes &&
-						 (const char *)j->to < at + bytes) ||
-						(at < (const char *)j->from + j->bytes &&
-						 (const char *)j->from < at + bytes)))
-				return true;
-	return false;
 }
 
 /* ---- streams ---- */
@@ -258,17 +248,4 @@ int fake_stream_wait(void *stream, void *event, unsigned flags)
 		    0);
 	pthread_mutex_unlock(&fake_lock);
 	return 0;
-}
-
-int fake_event_sync(void *event)
-{
-	struct event *e = event;
-
-	if (!is_there(e))
-		return INVALID_HANDLE;
-	pthread_mutex_lock(&fake_lock);
-	for (struct event at = *e; at.stream && at.stream->reached < at.ticket;)
-		pthread_cond_wait(&fake_news, &fake_lock);
-	pthread_mutex_unlock(&fake_lock);
-	return fake_cuda_answer_here("event_sync");
 }
