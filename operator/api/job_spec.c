@@ -199,30 +199,19 @@ static int check_run(const struct job_spec *s, const struct mu_doc_node *spec, s
 /* Linux starts no program with a longer variable in its environment. */
 enum { ENV_STRING_MAX = 128 << 10 };
 
-/* The number of digits of 0, 1 … n-1 together. */
-static size_t digits_below(size_t n)
-{
-	size_t digits = n;
-
-	for (size_t ten = 10; ten < n; ten *= 10)
-		digits += n - ten;
-	return digits;
-}
-
-/* The size of TF_CONFIG, which has "NAME-TASK-INDEX.NAME.NAMESPACE.svc:PORT", for each task. */
+/* The size of TF_CONFIG, which has "NAME-TASK-INDEX.NAME.NAMESPACE.svc:PORT" for each task. */
 static size_t tf_config_size(const struct job_spec *s)
 {
 	static const char around[] =
 	    "TF_CONFIG={\"cluster\":{},\"task\":{\"type\":\"evaluator\",\"index\":1000}}";
-	size_t host = 2 * strlen(s->name) + strlen(s->namespace) + strlen("\"--..svc:22222\",");
+	size_t host = 2 * strlen(s->name) + strlen(s->namespace) + strlen("\"--999..svc:22222\",");
 	size_t n = sizeof(around);
 
 	for (unsigned i = 0; i < s->n_tasks; i++) {
 		const struct task_spec *t = &s->tasks[i];
 		size_t count = t->kind == TASK_BOARD ? 0 : (size_t)t->replicas;
 
-		n += strlen(t->name) + strlen("\"\":[],") + digits_below(count) +
-		     count * (host + strlen(t->name));
+		n += strlen(t->name) + strlen("\"\":[],") + count * (host + strlen(t->name));
 	}
 	return n;
 }

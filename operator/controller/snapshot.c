@@ -144,7 +144,7 @@ bool snapshot_take(struct store *c, const char *key, double now, struct snapshot
 	if (group) {
 		o->group = group->members;
 		o->group_phase = group->phase;
-		o->group_said = group->waiting;
+		o->group_message = group->waiting;
 	}
 	return true;
 }

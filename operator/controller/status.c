@@ -122,7 +122,7 @@ static double status_delay(const struct reconcile *r, const struct job_plan *pla
 			    : seen->last_status_write + STATUS_MIN_INTERVAL_S - r->now;
 
 	/* a longer delay: the clock was set back */
-	if (left <= 0 || left > STATUS_MIN_INTERVAL_S || plan->urgent || plan->record_now ||
+	if (left <= 0 || left > STATUS_MIN_INTERVAL_S || plan->urgent ||
 	    (plan->status.phase != seen->job->status.phase && !first))
 		return 0;
 	for (unsigned i = 0; i < plan->n_actions; i++)

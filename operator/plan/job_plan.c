@@ -12,8 +12,8 @@ enum { LOST_NODE_TIMEOUT_S = 15 };
 
 static void delete_surplus(struct planner *p)
 {
-	for (unsigned i = 0; i < p->seen->n_pods; i++) {
-		const struct observed_pod *pod = &p->seen->pods[i];
+	for (unsigned i = 0; i < p->observed->n_pods; i++) {
+		const struct observed_pod *pod = &p->observed->pods[i];
 		const struct task_index *x = plan_index(p, pod->task, pod->index);
 
 		if (!x || (!x->wanted && !plan_surplus_pod_stays(p, x)))
@@ -23,17 +23,17 @@ static void delete_surplus(struct planner *p)
 
 static bool is_lost(const struct planner *p, const char *node)
 {
-	for (unsigned i = 0; i < p->seen->n_nodes; i++)
-		if (strcmp(p->seen->nodes[i].name, node) == 0)
-			return p->seen->nodes[i].lost;
-	return p->seen->n_nodes > 0; /* taken out of the cluster */
+	for (unsigned i = 0; i < p->observed->n_nodes; i++)
+		if (strcmp(p->observed->nodes[i].name, node) == 0)
+			return p->observed->nodes[i].lost;
+	return p->observed->n_nodes > 0; /* taken out of the cluster */
 }
 
 /* Deletes pods of lost nodes by force: no kubelet confirms their end. */
 static void force_delete_lost(struct planner *p)
 {
-	for (unsigned i = 0; i < p->seen->n_pods; i++) {
-		const struct observed_pod *pod = &p->seen->pods[i];
+	for (unsigned i = 0; i < p->observed->n_pods; i++) {
+		const struct observed_pod *pod = &p->observed->pods[i];
 
 		if (!pod->deleting || pod->deletion_due <= 0 || !pod->node ||
 		    !is_lost(p, pod->node) ||
@@ -49,9 +49,11 @@ static void force_delete_lost(struct planner *p)
 /* True when every ps runs and, with `ready`, its server answers. */
 static bool all_ps(const struct planner *p, bool ready)
 {
-	plan_each_wanted(p, x) if (x->task->kind == TASK_PS &&
-				   (!x->pod || x->pod->deleting || x->pod->phase != POD_RUNNING ||
-				    (ready && !x->pod->ready))) return false;
+	plan_each_wanted (p, x)
+		if (x->task->kind == TASK_PS &&
+		    (!x->pod || x->pod->deleting || x->pod->phase != POD_RUNNING ||
+		     (ready && !x->pod->ready)))
+			return false;
 	return true;
 }
 
@@ -81,8 +83,7 @@ static void put_group(struct planner *p)
 
 	if (p->spec->gang != GANG_VOLCANO && p->spec->gang != GANG_SCHEDULER_PLUGINS)
 		return;
-	plan_each_wanted(p, x)
-	{
+	plan_each_wanted (p, x) {
 		bool runs = plan_task_counts(x->task) && !x->history->done;
 
 		members += runs;
@@ -90,7 +91,7 @@ static void put_group(struct planner *p)
 	}
 	/* The group keeps its size while all members exist.  A member that starts again must not
 	 * wait for members that are done. */
-	if (!p->seen->group || (members != p->seen->group && missing))
+	if (!p->observed->group || (members != p->observed->group && missing))
 		plan_add_action(p, ACTION_PUT_GROUP, NULL, members, "Created",
 				plan_text(p, "%d pods are placed together", members));
 }
@@ -101,17 +102,16 @@ static void bring_up(struct planner *p)
 	bool servers = p->spec->gang != GANG_NONE || all_ps(p, true);
 	bool secured = plan_security(p);
 
-	if (p->spec->network_policy && !p->seen->policy)
+	if (p->spec->network_policy && !p->observed->policy)
 		plan_add_action(p, ACTION_CREATE_POLICY, NULL, 0, "Created",
 				"who may talk to the tasks of the job");
 	put_group(p);
-	if (!p->seen->service)
+	if (!p->observed->service)
 		plan_add_action(p, ACTION_CREATE_SERVICE, NULL, 0, "Created",
 				"the name under which tasks find each other");
 	plan_note_departures(p);
 	delete_surplus(p);
-	plan_each_wanted(p, x)
-	{
+	plan_each_wanted (p, x) {
 		if (x->task->kind == TASK_BOARD && !p->options->image_board)
 			continue;
 		if (x->pod)
@@ -139,8 +139,7 @@ static void describe(struct planner *p)
 	const struct index_status *again = NULL;
 	const char *unready = ""; /* the first task that is not ready */
 
-	plan_each_wanted(p, x)
-	{
+	plan_each_wanted (p, x) {
 		const struct observed_pod *pod = x->pod;
 		bool runs = pod && pod->phase == POD_RUNNING && !pod->deleting;
 		bool up = runs && pod->ready && !pod->is_departure_pod;
@@ -166,7 +165,7 @@ static void describe(struct planner *p)
 	/* A reported step proves that the job runs, whatever the readiness probes say.  A chief
 	 * that stops its server is about to end. */
 	bool steps = chief_there && p->status->start_time > 0 &&
-		     p->seen->last_progress >= p->status->start_time;
+		     p->observed->last_progress >= p->status->start_time;
 	bool running = (chief_runs && all_ps(p, true)) || (steps && all_ps(p, false));
 	p->status->phase = again ? JOB_RESTARTING : running ? JOB_RUNNING : JOB_PENDING;
 	status_set(p, COND_RUNNING, running,
@@ -191,12 +190,12 @@ static void mark_urgent(struct planner *p)
 {
 	const struct condition *trouble = job_status_trouble(p->status);
 
-	if (p->seen->status.conditions[COND_READY].status &&
+	if (p->observed->status.conditions[COND_READY].status &&
 	    !p->status->conditions[COND_READY].status)
 		p->plan->urgent = true;
 	if (trouble &&
 	    strcmp(trouble->reason,
-		   p->seen->status.conditions[trouble - p->status->conditions].reason) != 0)
+		   p->observed->status.conditions[trouble - p->status->conditions].reason) != 0)
 		p->plan->urgent = true;
 }
 
@@ -234,10 +233,10 @@ static void plan_all(struct planner *p)
 			status_set(p, COND_SUSPENDED, false, "Resumed",
 				   "spec.run.suspend is false");
 		if (!s->start_time) /* the first status is written some seconds later */
-			s->start_time =
-			    p->seen->status.phase == JOB_NEW && p->seen->first_observed_at > 0
-				? p->seen->first_observed_at
-				: p->now;
+			s->start_time = p->observed->status.phase == JOB_NEW &&
+						p->observed->first_observed_at > 0
+					    ? p->observed->first_observed_at
+					    : p->now;
 		plan_update_epoch(p);
 		plan_decide_end(p);
 	}
@@ -260,7 +259,7 @@ struct job_plan *job_plan_new(const struct job_spec *spec, const struct plan_opt
 	struct job_plan *plan = MU_NEW(struct job_plan);
 	struct planner p = {.spec = spec,
 			    .options = options,
-			    .seen = observed,
+			    .observed = observed,
 			    .now = now,
 			    .plan = plan,
 			    .status = &plan->status};

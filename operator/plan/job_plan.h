@@ -32,14 +32,14 @@
 struct observed_job {
 	const struct observed_pod *pods;
 	unsigned n_pods;
-	bool policy;              /* the NetworkPolicy exists */
-	double next_since;        /* seconds since this process spread the CA that SWITCH_SECRET
-				     needs, by a monotonic clock; 0: it has none */
-	int group;                /* members of the PodGroup; 0: there is none */
-	const char *group_phase;  /* as its scheduler reports; NULL or "": not reported */
-	const char *group_said;   /* its message why the group waits, or NULL */
-	bool service;             /* the headless service exists */
-	struct job_status status; /* as stored; zero at first */
+	bool policy;               /* the NetworkPolicy exists */
+	double next_since;         /* seconds since this process spread the CA that SWITCH_SECRET
+				      needs, by a monotonic clock; 0: it has none */
+	int group;                 /* members of the PodGroup; 0: there is none */
+	const char *group_phase;   /* as its scheduler reports; NULL or "": not reported */
+	const char *group_message; /* its message why the group waits, or NULL */
+	bool service;              /* the headless service exists */
+	struct job_status status;  /* as stored; zero at first */
 	const struct node_info *nodes;
 	unsigned n_nodes;
 	struct progress_report progress; /* the last report */
@@ -128,8 +128,9 @@ struct job_plan {
 	 * stored; NULL: all tasks have this epoch. */
 	const char *membership_update;
 	double wake;
-	bool urgent;     /* the status reports a problem, or an end that somebody waits for */
-	bool record_now; /* no rate limit: the status has a fact that the next reconcile needs */
+	/* The status is written without delay: it has a problem, an end that somebody waits for, or
+	 * a fact that the next reconcile needs. */
+	bool urgent;
 };
 
 /* The plan borrows spec and observed.  Never fails: a problem becomes a condition in the wanted

@@ -14,9 +14,9 @@ void plan_name_tasks(struct planner *p)
 		const char *name = p->spec->tasks[t].name;
 		struct task_status stored = {0};
 
-		for (unsigned i = 0; i < p->seen->status.n_tasks; i++)
-			if (strcmp(p->seen->status.tasks[i].name, name) == 0)
-				stored = p->seen->status.tasks[i];
+		for (unsigned i = 0; i < p->observed->status.n_tasks; i++)
+			if (strcmp(p->observed->status.tasks[i].name, name) == 0)
+				stored = p->observed->status.tasks[i];
 		snprintf(stored.name, sizeof stored.name, "%s", name);
 		s->tasks[t] = stored;
 	}

@@ -36,7 +36,7 @@ static void set_pending_departure(struct planner *p, struct index_status *e, int
 	e->pending_departure_size = size;
 	e->departure_attempts = 0;
 	e->retry_at = 0; /* it was the delay of a worker */
-	p->plan->record_now = true;
+	p->plan->urgent = true;
 }
 
 static void begin_departure(struct planner *p, const struct task_index *x)
@@ -73,7 +73,7 @@ static void note_joined(struct planner *p, unsigned t)
 	if (ran <= s->joined)
 		return;
 	s->joined = placed;
-	p->plan->record_now = true;
+	p->plan->urgent = true;
 }
 
 void plan_note_departures(struct planner *p)
@@ -108,7 +108,7 @@ static void count_attempt(struct planner *p, const struct task_index *x)
 		return;
 	e->departure_attempts++;
 	e->retry_at = p->now + e->departure_attempts * DEPARTURE_RETRY_S;
-	p->plan->record_now = true;
+	p->plan->urgent = true;
 }
 
 bool plan_surplus_pod_stays(struct planner *p, const struct task_index *x)

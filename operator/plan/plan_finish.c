@@ -32,7 +32,7 @@ static void succeed(struct planner *p)
 	    [END_VALIDATION_STOPPED] = "validation stopped the training at",
 	    [END_FINISH_REQUESTED] = "a finish request stopped the training at",
 	};
-	const struct progress_report *f = &p->seen->progress;
+	const struct progress_report *f = &p->observed->progress;
 	const char *phrase = phrases[f->reason];
 	const char *target = f->target > 0 ? plan_text(p, " of %lld", (long long)f->target) : "";
 
@@ -51,8 +51,8 @@ static bool overdue(struct planner *p, double from, int64_t seconds)
 
 static const struct observed_pod *unscheduled(struct planner *p)
 {
-	for (unsigned i = 0; i < p->seen->n_pods; i++) {
-		const struct observed_pod *pod = &p->seen->pods[i];
+	for (unsigned i = 0; i < p->observed->n_pods; i++) {
+		const struct observed_pod *pod = &p->observed->pods[i];
 		const struct task_spec *t = job_spec_task(p->spec, pod->task);
 		if (t && plan_task_counts(t) && pod->phase == POD_PENDING && !pod->deleting &&
 		    overdue(p, pod->created, p->spec->scheduling_deadline))
@@ -66,14 +66,14 @@ static const struct observed_pod *unscheduled(struct planner *p)
 static double no_step_since(const struct planner *p)
 {
 	const struct condition *running = &p->status->conditions[COND_RUNNING];
-	double since = p->seen->last_progress;
+	double since = p->observed->last_progress;
 
 	if (!running->set || !running->status)
 		return 0;
 	if (since <= 0 && p->spec->program != PROGRAM_TRAIN)
 		return 0;
 	since = since > running->since ? since : running->since;
-	return since > p->seen->first_observed_at ? since : p->seen->first_observed_at;
+	return since > p->observed->first_observed_at ? since : p->observed->first_observed_at;
 }
 
 void plan_watch_progress(struct planner *p)
@@ -95,8 +95,8 @@ static void judge_deadlines(struct planner *p)
 		    plan_text(p, "ran longer than activeDeadlineSeconds: %lld",
 			      (long long)p->spec->active_deadline));
 	else if (refused->status && overdue(p, refused->since, scheduling) &&
-		 (p->seen->first_observed_at <= 0 ||
-		  overdue(p, p->seen->first_observed_at, RETRY_FIRST_S)))
+		 (p->observed->first_observed_at <= 0 ||
+		  overdue(p, p->observed->first_observed_at, RETRY_FIRST_S)))
 		end(p, JOB_FAILED, "SchedulingDeadlineExceeded",
 		    plan_text(p, "refused for longer than schedulingDeadlineSeconds: %lld (%.250s)",
 			      scheduling, refused->message));
@@ -187,9 +187,9 @@ static void clean_pod(struct planner *p, const struct observed_pod *pod)
 
 void plan_clean_up(struct planner *p)
 {
-	for (unsigned i = 0; i < p->seen->n_pods; i++)
-		clean_pod(p, &p->seen->pods[i]);
-	if (p->spec->clean == CLEAN_ALL && !p->seen->n_pods && p->seen->service)
+	for (unsigned i = 0; i < p->observed->n_pods; i++)
+		clean_pod(p, &p->observed->pods[i]);
+	if (p->spec->clean == CLEAN_ALL && !p->observed->n_pods && p->observed->service)
 		plan_add_action(p, ACTION_DELETE_SERVICE, NULL, 0, "JobEnded", "the job has ended");
 	if (overdue(p, p->status->completion_time, p->spec->ttl_seconds))
 		plan_add_action(p, ACTION_DELETE_JOB, NULL, 0, "TimeToLive",

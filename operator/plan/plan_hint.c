@@ -71,12 +71,12 @@ static void report_pending_pod(struct planner *p, const struct task_spec *t,
 	unsigned i = 0;
 
 	/* the group has the scheduler's message; its pods only report that they have no node */
-	if (!pod->node && mu_word_index(p->seen->group_phase, waiting_phases) >= 0) {
+	if (!pod->node && mu_word_index(p->observed->group_phase, waiting_phases) >= 0) {
 		status_set(p, COND_READY, false, "GangWaiting",
-			   "the PodGroup of %d tasks is %.31s: %.180s", p->seen->group,
-			   p->seen->group_phase,
-			   p->seen->group_said ? p->seen->group_said
-					       : "not all of them have a place yet");
+			   "the PodGroup of %d tasks is %.31s: %.180s", p->observed->group,
+			   p->observed->group_phase,
+			   p->observed->group_message ? p->observed->group_message
+						      : "not all of them have a place yet");
 		return;
 	}
 	if (strcmp(pod->reason, POD_CLAIM_MISSING) == 0) {
@@ -147,6 +147,8 @@ static bool report_pod(struct planner *p, const struct task_index *x)
 
 bool plan_report_stuck_pod(struct planner *p)
 {
-	plan_each_wanted(p, x) if (report_pod(p, x)) return true;
+	plan_each_wanted (p, x)
+		if (report_pod(p, x))
+			return true;
 	return report_no_workers(p);
 }

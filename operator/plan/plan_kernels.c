@@ -16,17 +16,17 @@ static bool lacks_gpu_image(const struct planner *p, const struct task_spec *t)
 	return !p->options->image_gpu && !t->image;
 }
 
-bool plan_choose_kernels(struct planner *p, const struct task_index *x, bool leaves,
+bool plan_choose_kernels(struct planner *p, const struct task_index *x, bool departs,
 			 struct kernel_choice *out)
 {
 	const struct task_spec *t = x->task;
-	struct kernel_request ask = {.kernels = leaves ? "cpu" : t->kernels,
+	struct kernel_request ask = {.kernels = departs ? "cpu" : t->kernels,
 				     .is_ps = t->kind == TASK_PS,
 				     .no_gpu_image = lacks_gpu_image(p, t),
 				     .no_gpu = x->history->no_gpu};
 	struct mu_err err;
 
-	if (!resolver_choose(out, &ask, p->seen->nodes, p->seen->n_nodes, &err))
+	if (!resolver_choose(out, &ask, p->observed->nodes, p->observed->n_nodes, &err))
 		return true;
 	status_set(p, COND_READY, false, "KernelsUnavailable", "%s: %.200s", t->name, err.msg);
 	p->kernels_missing = true;
@@ -44,8 +44,8 @@ void plan_report_gpu_image(struct planner *p)
 		if (!lacks_gpu_image(p, t))
 			continue;
 		lacks = true;
-		if (resolver_gpu_offered(t->kernels, t->kind == TASK_PS, p->seen->nodes,
-					 p->seen->n_nodes))
+		if (resolver_gpu_offered(t->kernels, t->kind == TASK_PS, p->observed->nodes,
+					 p->observed->n_nodes))
 			status_set(p, COND_KERNELS, true, NO_GPU_IMAGE,
 				   "%s: kernels: %s uses the CPU, though nodes have GPUs: the "
 				   "operator has no image with GPU kernels; set taskImageGpu of "

@@ -64,8 +64,7 @@ void plan_membership_update(struct planner *p)
 	int least = p->status->epoch;
 	bool any = false;
 
-	plan_each_wanted(p, x)
-	{
+	plan_each_wanted (p, x) {
 		if (!is_member(p, x->task) || !plan_pod_is_live(x->pod) || x->pod->epoch <= 0)
 			continue;
 		any = true;

@@ -11,8 +11,10 @@ static const struct task_index *newest_ps(const struct planner *p)
 {
 	const struct task_index *newest = NULL;
 
-	plan_each_wanted(p, x) if (x->task->kind == TASK_PS && x->pod && !x->pod->deleting &&
-				   (!newest || x->pod->created > newest->pod->created)) newest = x;
+	plan_each_wanted (p, x)
+		if (x->task->kind == TASK_PS && x->pod && !x->pod->deleting &&
+		    (!newest || x->pod->created > newest->pod->created))
+			newest = x;
 	return newest;
 }
 
@@ -27,7 +29,7 @@ static bool was_replaced(const struct planner *p, const struct task_index *ps)
 void plan_report_recovery(struct planner *p)
 {
 	const struct task_index *ps = newest_ps(p);
-	double last_step = p->seen->last_progress;
+	double last_step = p->observed->last_progress;
 
 	if (ps && last_step > 0 && last_step >= p->status->start_time &&
 	    ps->pod->created > last_step)
@@ -39,7 +41,7 @@ void plan_report_recovery(struct planner *p)
 
 void plan_report_step_reset(struct planner *p)
 {
-	int64_t before = p->seen->status.progress.step, after = p->seen->progress.step;
+	int64_t before = p->observed->status.progress.step, after = p->observed->progress.step;
 	const struct task_index *ps = newest_ps(p);
 	bool saved = p->spec->train.checkpoint_path != NULL;
 

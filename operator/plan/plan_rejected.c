@@ -88,7 +88,8 @@ void plan_report_rejected(struct planner *p)
 	struct condition *c = &p->status->conditions[COND_REFUSED];
 	bool waits = plan_creates(p->plan);
 
-	plan_each_wanted(p, x) waits = waits || plan_is_invalid(p, x);
+	plan_each_wanted (p, x)
+		waits = waits || plan_is_invalid(p, x);
 	if (!waits)
 		*c = (struct condition){0};
 	else if (c->status)

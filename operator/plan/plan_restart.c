@@ -33,8 +33,10 @@ bool plan_has_succeeded(const struct planner *p)
 {
 	if (p->spec->success == SUCCESS_CHIEF || !job_spec_chief(p->spec))
 		return p->chief && p->chief->history->done;
-	plan_each_wanted(p, x) if ((x->task->kind == TASK_CHIEF || x->task->kind == TASK_WORKER) &&
-				   !x->history->done) return false;
+	plan_each_wanted (p, x)
+		if ((x->task->kind == TASK_CHIEF || x->task->kind == TASK_WORKER) &&
+		    !x->history->done)
+			return false;
 	return true;
 }
 
@@ -113,8 +115,10 @@ static bool has_failed(const struct index_status *e)
 
 const struct index_status *plan_fatal_failure(const struct planner *p)
 {
-	plan_each_wanted(p, x) if (has_failed(x->history) && x->history->uid[0] &&
-				   !may_restart(x->task, x->history)) return x->history;
+	plan_each_wanted (p, x)
+		if (has_failed(x->history) && x->history->uid[0] &&
+		    !may_restart(x->task, x->history))
+			return x->history;
 	return NULL;
 }
 

@@ -34,11 +34,11 @@ static double next_check(double wait)
 
 static bool may_miss_secret(struct planner *p)
 {
-	double watched = p->seen->first_observed_at;
+	double watched = p->observed->first_observed_at;
 	bool check = false;
 
-	for (unsigned i = 0; i < p->seen->n_pods; i++) {
-		const struct observed_pod *pod = &p->seen->pods[i];
+	for (unsigned i = 0; i < p->observed->n_pods; i++) {
+		const struct observed_pod *pod = &p->observed->pods[i];
 		double since = pod->created > watched ? pod->created : watched;
 		double waits = p->now - since, due = CHECK_FIRST_S;
 
@@ -88,12 +88,12 @@ bool plan_security(struct planner *p)
 	early = p->now < s->made - renew_after; /* the clock was set back */
 	due = s->secret && (early || p->now >= s->made + renew_after);
 	over = due && (early || p->now >= s->made + life);
-	if (!s->secret || (over && !p->seen->n_pods)) {
+	if (!s->secret || (over && !p->observed->n_pods)) {
 		plan_add_action(p, ACTION_MAKE_SECRET, NULL, 0, NULL,
 				"certificates for the tasks of the job");
 		return false;
 	}
-	lost = due && s->spread > 0 && p->seen->next_since <= 0;
+	lost = due && s->spread > 0 && p->observed->next_since <= 0;
 	waits = lost && p->now >= s->spread && p->now < next_spread(s, life, spread_s);
 	if ((!due || waits) && may_miss_secret(p))
 		plan_add_action(p, ACTION_CHECK_SECRET, NULL, 0, NULL, "pods wait for a volume");
@@ -104,8 +104,8 @@ bool plan_security(struct planner *p)
 	else if (s->spread <= 0 || lost)
 		plan_add_action(p, ACTION_SPREAD_CA, NULL, 0, NULL,
 				"the next certificates' CA, ahead of them");
-	else if (p->seen->next_since < spread_s)
-		plan_requeue_at(p, p->now + spread_s - p->seen->next_since);
+	else if (p->observed->next_since < spread_s)
+		plan_requeue_at(p, p->now + spread_s - p->observed->next_since);
 	else
 		plan_add_action(p, ACTION_SWITCH_SECRET, NULL, 0, NULL,
 				"new certificates for the tasks of the job");

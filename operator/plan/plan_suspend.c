@@ -8,8 +8,8 @@ void plan_suspend(struct planner *p)
 {
 	bool workers = false, servers = false;
 
-	for (unsigned i = 0; i < p->seen->n_pods; i++) {
-		const struct observed_pod *pod = &p->seen->pods[i];
+	for (unsigned i = 0; i < p->observed->n_pods; i++) {
+		const struct observed_pod *pod = &p->observed->pods[i];
 		const struct task_spec *t = job_spec_task(p->spec, pod->task);
 		bool over = plan_pod_has_ended(pod);
 		bool server = t && t->kind == TASK_PS;
@@ -19,9 +19,10 @@ void plan_suspend(struct planner *p)
 		if (!server && pod->phase != POD_SUCCEEDED)
 			plan_delete_pod(p, pod, "Suspended", "the job is suspended");
 	}
-	for (unsigned i = 0; i < p->seen->n_pods && !workers; i++)
-		if (p->seen->pods[i].phase != POD_SUCCEEDED)
-			plan_delete_pod(p, &p->seen->pods[i], "Suspended", "the job is suspended");
+	for (unsigned i = 0; i < p->observed->n_pods && !workers; i++)
+		if (p->observed->pods[i].phase != POD_SUCCEEDED)
+			plan_delete_pod(p, &p->observed->pods[i], "Suspended",
+					"the job is suspended");
 	if (servers) /* the servers may wait for a worker, and the job may be resumed */
 		plan_note_departures(p);
 	else
@@ -36,8 +37,8 @@ void plan_suspend(struct planner *p)
 	else
 		status_set(p, COND_SUSPENDED, true, "Suspended", "spec.run.suspend is true");
 	/* a user waits for the end of the suspension */
-	p->plan->urgent =
-	    !workers && !servers && !p->seen->status.conditions[COND_SUSPENDED].status;
+	if (!workers && !servers && !p->observed->status.conditions[COND_SUSPENDED].status)
+		p->plan->urgent = true;
 	status_set(p, COND_RUNNING, false, "Suspended", "the job is suspended");
 	status_set(p, COND_READY, false, "Suspended", "the job is suspended");
 }

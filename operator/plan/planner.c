@@ -17,20 +17,21 @@ static int count_indices(const struct planner *p, const struct task_spec *t)
 {
 	int width = t->replicas;
 
-	for (unsigned i = 0; i < p->seen->n_pods; i++)
-		widen(&width, t, p->seen->pods[i].task, p->seen->pods[i].index);
-	for (unsigned i = 0; i < p->seen->status.n_ledger; i++)
-		widen(&width, t, p->seen->status.ledger[i].task, p->seen->status.ledger[i].index);
-	for (unsigned i = 0; i < p->seen->status.n_tasks; i++)
-		widen(&width, t, p->seen->status.tasks[i].name,
-		      p->seen->status.tasks[i].joined - 1);
+	for (unsigned i = 0; i < p->observed->n_pods; i++)
+		widen(&width, t, p->observed->pods[i].task, p->observed->pods[i].index);
+	for (unsigned i = 0; i < p->observed->status.n_ledger; i++)
+		widen(&width, t, p->observed->status.ledger[i].task,
+		      p->observed->status.ledger[i].index);
+	for (unsigned i = 0; i < p->observed->status.n_tasks; i++)
+		widen(&width, t, p->observed->status.tasks[i].name,
+		      p->observed->status.tasks[i].joined - 1);
 	return width;
 }
 
 void planner_init(struct planner *p)
 {
 	const struct task_spec *tasks = p->spec->tasks, *chief = job_spec_chief(p->spec);
-	const struct job_status *stored = &p->seen->status;
+	const struct job_status *stored = &p->observed->status;
 	unsigned n_tasks = p->spec->n_tasks;
 	struct task_index *x;
 
@@ -53,9 +54,9 @@ void planner_init(struct planner *p)
 	for (unsigned i = 0; i < stored->n_ledger; i++)
 		if ((x = plan_index(p, stored->ledger[i].task, stored->ledger[i].index)))
 			*x->history = stored->ledger[i];
-	for (unsigned i = 0; i < p->seen->n_pods; i++)
-		if ((x = plan_index(p, p->seen->pods[i].task, p->seen->pods[i].index)))
-			x->pod = &p->seen->pods[i];
+	for (unsigned i = 0; i < p->observed->n_pods; i++)
+		if ((x = plan_index(p, p->observed->pods[i].task, p->observed->pods[i].index)))
+			x->pod = &p->observed->pods[i];
 	p->chief = chief ? plan_index(p, chief->name, 0) : NULL;
 }
 

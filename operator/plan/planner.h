@@ -23,7 +23,7 @@ struct task_index {
 struct planner {
 	const struct job_spec *spec;
 	const struct plan_options *options;
-	const struct observed_job *seen;
+	const struct observed_job *observed;
 	double now;
 	struct job_plan *plan;
 	struct job_status *status;         /* &plan->status */
@@ -99,9 +99,9 @@ void plan_report_rejected(struct planner *p);
 bool plan_is_invalid(const struct planner *p, const struct task_index *x);
 
 /* ---- plan_kernels.c ---- */
-/* False when no node has the kernels that the task asks for; COND_READY then says so.  leaves: the
+/* False when no node has the kernels that the task asks for; COND_READY then says so.  departs: the
  * pod is a departure pod, which computes nothing. */
-bool plan_choose_kernels(struct planner *p, const struct task_index *x, bool leaves,
+bool plan_choose_kernels(struct planner *p, const struct task_index *x, bool departs,
 			 struct kernel_choice *out);
 /* Reports in COND_KERNELS that auto and prefer-gpu use no GPU because no image is configured. */
 void plan_report_gpu_image(struct planner *p);

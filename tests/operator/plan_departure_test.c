@@ -155,7 +155,7 @@ static void one_that_leaves__is_cleared_away_and_not_counted(void **state)
 	start_one_that_leaves(&w);
 	fail_pod(&w, "worker", 2, 0);
 	expect_look(&w, "-worker/2 ");
-	assert_true(w.plan->record_now);             /* nobody may forget that it has left */
+	assert_true(w.plan->urgent);             /* nobody may forget that it has left */
 	assert_int_equal(entry(&w, 2)->attempts, 1); /* its end before, by a signal */
 	assert_int_equal(entry(&w, 2)->pending_departure_size, 0);
 	assert_false(entry(&w, 2)->done);

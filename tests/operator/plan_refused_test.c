@@ -125,7 +125,7 @@ static void gang__that_waits__has_the_message_of_its_scheduler(void **state)
 		for (unsigned n = 0; n < w.n_pods; n++)
 			w.pods[n].reason = "Unschedulable";
 		w.group_phase = cases[i].phase;
-		w.group_said = cases[i].said;
+		w.group_message = cases[i].said;
 		look(&w);
 		assert_string_equal(w.status.conditions[COND_READY].reason, cases[i].reason);
 		if (!strstr(w.status.conditions[COND_READY].message, cases[i].message))

@@ -27,7 +27,7 @@ struct world {
 	bool service, changed;
 	bool full; /* no pod is made */
 	bool no_gpu_image;
-	const char *refused, *group_phase, *group_said;
+	const char *refused, *group_phase, *group_message;
 	struct job_status status;
 	double now, wake, last_progress;
 	int64_t step;   /* as the chief reports it now */
@@ -156,7 +156,7 @@ static const char *look(struct world *w)
 				    .service = w->service,
 				    .group = w->group_phase ? (int)w->n_pods : 0,
 				    .group_phase = w->group_phase,
-				    .group_said = w->group_said,
+				    .group_message = w->group_message,
 				    .status = w->status,
 				    .progress = {.set = w->step > 0, .step = w->step, .loss = NAN},
 				    .last_progress = w->last_progress,
