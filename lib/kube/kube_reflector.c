@@ -25,9 +25,10 @@ enum {
 	WATCH_MIN_S = 300,
 	WATCH_SPREAD_S = 300,
 	GRACE_S = 30,
-	HEALTHY_S = 120
+	HEALTHY_S = 120,
+	SHORT_WATCH_S = 1
 };
-static const double backoff_first = 0.8, backoff_max = 30.0;
+static const double backoff_first = 0.8, backoff_max = 30.0, pause_s = 0.05;
 
 static uint32_t random_number(void)
 {
@@ -229,15 +230,12 @@ void *kube_reflector_run(void *reflector)
 		}
 		if (rc < 0 && rc != -MU_OUT_OF_RANGE && atomic_fetch_add(&r->failing, 1) == 0)
 			mu_warn("kube", "%s; trying again until it works", err.msg);
-		if (rc < 0 || (r->version && mu_clock() - began < 1)) {
-			/* a watch that ends within a second is no failure, but must not spin */
-			if (rc == 0 && r->synced && r->backoff == 0)
-				r->backoff = 0.05;
-			r->backoff = rc < 0 ? kube_backoff_next(r->backoff) : r->backoff;
-			kube_client_sleep(r->client, r->backoff);
-		} else {
+		if (rc < 0)
+			r->backoff = kube_backoff_next(r->backoff);
+		else if (mu_clock() - began >= SHORT_WATCH_S)
 			r->backoff = 0;
-		}
+		/* a watch that ends at once is no failure, but must not spin */
+		kube_client_sleep(r->client, r->backoff > 0 ? r->backoff : pause_s);
 	}
 	free(r->version);
 	r->version = NULL;

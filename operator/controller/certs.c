@@ -116,26 +116,32 @@ static double life_of(const struct controller *c)
 	return c->options.cert_life ? c->options.cert_life : PLAN_CERT_LIFE;
 }
 
-static int make_certs(struct reconcile *r, struct mu_certs *out, struct mu_err *err)
+static int new_certs(struct reconcile *r, struct next_certs **out, struct mu_err *err)
 {
 	struct controller *c = r->controller;
 	MU_AUTO_FREE char *all = mu_xasprintf("*.%s.%s.svc", r->spec->name, r->spec->namespace);
 	const char *names[] = {all, "localhost", "127.0.0.1"};
 	int64_t from = (int64_t)(r->now - CLOCK_SLACK_S), to = (int64_t)(r->now + life_of(c));
+	struct mu_certs certs;
+	int rc = (c->io.certs ? c->io.certs : mu_certs_make)(&certs, names, MU_COUNT(names), from,
+							     to, err);
 
-	return (c->io.certs ? c->io.certs : mu_certs_make)(out, names, MU_COUNT(names), from, to,
-							   err);
+	if (rc)
+		return rc;
+	*out = MU_NEW(struct next_certs);
+	**out = (struct next_certs){.certs = certs, .made = r->now, .spread = c->queue.now()};
+	return 0;
 }
 
-/* Takes note of it in s. */
+/* Creates the Secret and notes it in s. */
 static int post_secret(struct reconcile *r, struct security_status *s, const char *name,
-		       const struct mu_certs *c, double made, struct mu_err *err)
+		       const struct next_certs *n, struct mu_err *err)
 {
 	cJSON *secret = render_secret(r->spec, name);
 	char *named;
 	int rc;
 
-	put_certs(secret, c->ca, c);
+	put_certs(secret, n->certs.ca, &n->certs);
 	rc = send(r, name, true, secret, NULL, err);
 	if (rc)
 		return rc;
@@ -143,104 +149,84 @@ static int post_secret(struct reconcile *r, struct security_status *s, const cha
 	free(s->ca);
 	free(s->secret);
 	*s = (struct security_status){.secret = named,
-				      .ca = mu_xstrdup(c->ca),
-				      .made = made,
-				      .expires = made + life_of(r->controller)};
+				      .ca = mu_xstrdup(n->certs.ca),
+				      .made = n->made,
+				      .expires = n->made + life_of(r->controller)};
 	return 0;
 }
 
 static int make_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
 {
+	MU_AUTO(next_certs_free) struct next_certs *n = NULL;
 	MU_AUTO_FREE char *name = NULL;
-	struct mu_certs c;
-	int rc = make_certs(r, &c, err);
+	int rc = new_certs(r, &n, err);
 
 	if (rc)
 		return rc;
-	name = mu_xasprintf("%s-tls-%08x", r->spec->name, (unsigned)mu_hash(c.ca, strlen(c.ca), 0));
-	rc = post_secret(r, s, name, &c, r->now, err);
-	mu_certs_fini(&c);
-	return rc;
+	name = mu_xasprintf("%s-tls-%08x", r->spec->name,
+			    (unsigned)mu_hash(n->certs.ca, strlen(n->certs.ca), 0));
+	return post_secret(r, s, name, n, err);
 }
 
 /* Of the CAs that were trusted the last one counts, unless one was spread whose certificate may or
  * may not have followed: then all do. */
-static char *bundle(const struct security_status *s, const char *next)
+static char *bundle(const struct security_status *s, const struct next_certs *next)
 {
 	const char *from = s->ca, *p;
 
 	while (s->spread <= 0 && (p = strstr(from + 1, PEM_BEGIN)))
 		from = p;
-	return mu_xasprintf("%s%s", from, next);
+	return mu_xasprintf("%s%s", from, next->certs.ca);
 }
 
-static int new_next(struct reconcile *r, struct next_certs **out, struct mu_err *err)
+/* Keeps the next certificates, which it takes, and notes that their CA is trusted from now on. */
+static void trust_next(struct reconcile *r, struct security_status *s, struct next_certs *n)
 {
-	struct next_certs *n = MU_NEW(struct next_certs);
-	int rc = make_certs(r, &n->certs, err);
+	char *trusted = bundle(s, n);
 
-	if (rc) {
-		free(n);
-		return rc;
-	}
-	n->made = r->now;
-	n->spread = r->controller->queue.now();
-	*out = n;
-	return 0;
-}
-
-/* Somebody has deleted it under living pods, which mount it by its name.  It comes back by two
- * looks: the first has the new CA stored in the status, so that it stays trusted when the answer to
- * the second's create, or what follows it, is lost. */
-static int restore_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
-{
-	struct next_certs *n = exchange_next(r, NULL);
-	char *trusted;
-	int rc = 0;
-
-	if (n && strstr(s->ca, n->certs.ca)) {
-		rc = post_secret(r, s, s->secret, &n->certs, n->made, err);
-		if (rc)
-			put_next(r, n);
-		else
-			next_certs_free(n);
-		return rc;
-	}
-	next_certs_free(n);
-	rc = new_next(r, &n, err);
-	if (rc)
-		return rc;
-	trusted = bundle(s, n->certs.ca);
 	free(s->ca);
 	s->ca = trusted;
 	s->spread = r->now;
 	put_next(r, n);
-	return 0;
+}
+
+/* Creates a Secret again that was deleted under living pods, which mount it by its name.  This
+ * takes two reconciles.  The first stores the new CA in the status, so that it stays trusted when
+ * the answer to the second's create, or what follows it, is lost. */
+static int restore_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
+{
+	MU_AUTO(next_certs_free) struct next_certs *n = exchange_next(r, NULL);
+	int rc;
+
+	if (n && strstr(s->ca, n->certs.ca)) {
+		rc = post_secret(r, s, s->secret, n, err);
+		if (rc)
+			put_next(r, mu_steal(&n));
+		return rc;
+	}
+	next_certs_free(mu_steal(&n));
+	rc = new_certs(r, &n, err);
+	if (rc == 0)
+		trust_next(r, s, mu_steal(&n));
+	return rc;
 }
 
 static int spread_ca(struct reconcile *r, struct security_status *s, struct mu_err *err)
 {
-	struct next_certs *n;
-	char *trusted;
+	MU_AUTO(next_certs_free) struct next_certs *n = NULL;
+	MU_AUTO_FREE char *trusted = NULL;
 	cJSON *patch;
-	int rc = new_next(r, &n, err);
+	int rc = new_certs(r, &n, err);
 
 	if (rc)
 		return rc;
-	trusted = bundle(s, n->certs.ca);
+	trusted = bundle(s, n);
 	patch = cJSON_CreateObject();
 	put_certs(patch, trusted, NULL);
 	rc = send(r, s->secret, false, patch, &n->version, err);
-	if (rc) {
-		free(trusted);
-		next_certs_free(n);
-		return rc;
-	}
-	free(s->ca);
-	s->ca = trusted;
-	s->spread = r->now;
-	put_next(r, n);
-	return 0;
+	if (rc == 0)
+		trust_next(r, s, mu_steal(&n));
+	return rc;
 }
 
 /* We may not read it; a patch of nothing changes nothing, and says whether it is there. */
@@ -251,9 +237,8 @@ static int check_secret(struct reconcile *r, const struct security_status *s, st
 
 static int switch_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
 {
-	struct next_certs *n = exchange_next(r, NULL);
+	MU_AUTO(next_certs_free) struct next_certs *n = exchange_next(r, NULL);
 	cJSON *patch;
-	double made;
 	int rc;
 
 	if (!n)
@@ -261,20 +246,14 @@ static int switch_secret(struct reconcile *r, struct security_status *s, struct 
 	patch = json_pack("{'metadata': {'resourceVersion': %s}}", n->version);
 	put_certs(patch, s->ca, &n->certs);
 	rc = send(r, s->secret, false, patch, NULL, err);
-	made = n->made;
-	if (rc == -MU_ABORTED) { /* another operator's write: it may have gone over our CA */
-		next_certs_free(n);
-		return rc;
+	if (rc == 0) {
+		s->made = n->made;
+		s->expires = n->made + life_of(r->controller);
+		s->spread = 0;
+	} else if (rc != -MU_ABORTED) { /* ABORTED: another operator may have replaced our CA */
+		put_next(r, mu_steal(&n));
 	}
-	if (rc) {
-		put_next(r, n);
-		return rc;
-	}
-	next_certs_free(n);
-	s->made = made;
-	s->expires = made + life_of(r->controller);
-	s->spread = 0;
-	return 0;
+	return rc;
 }
 
 int certs_apply(struct reconcile *r, struct job_plan *plan, struct mu_err *err)

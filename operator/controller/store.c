@@ -249,24 +249,23 @@ void store_object_seen(void *watch, const cJSON *json)
 {
 	const struct store_watch *w = watch;
 	struct store *c = w->store;
+	const char *uid = object_uid(json);
 	struct stored_object *s;
-	char *key = NULL;
-	bool moved;
+	char *former_key = NULL, *key = NULL;
 
 	pthread_mutex_lock(&c->lock);
-	s = mu_map_get(&c->objects[w->kind], object_uid(json));
-	moved = s && is_moved(s->object, json);
-	pthread_mutex_unlock(&c->lock);
-	if (moved)
-		store_object_gone(watch, json);
-	pthread_mutex_lock(&c->lock);
-	s = mu_map_get(&c->objects[w->kind], object_uid(json));
-	if (s)
+	s = mu_map_get(&c->objects[w->kind], uid);
+	if (s && is_moved(s->object, json)) {
+		former_key = note_change(c, s);
+		store_remove(c, w->kind, uid);
+	} else if (s) {
 		s->expected.created_until = 0;
+	}
 	s = put(c, w->kind, json);
 	if (s)
 		key = note_change(c, s);
 	pthread_mutex_unlock(&c->lock);
+	notify(c, former_key, w->kind);
 	notify(c, key, w->kind);
 }
 

@@ -14,6 +14,7 @@
 #include <pthread.h>
 
 #include "lib/base/map.h"
+#include "lib/base/mem.h"
 #include "lib/tls/certs.h"
 #include "operator/api/job.h"
 #include "operator/api/kinds.h"
@@ -63,6 +64,7 @@ struct next_certs {
 	char *version; /* of the Secret since its CA was spread; NULL: it is to be made with them */
 };
 void next_certs_free(struct next_certs *n); /* or NULL */
+MU_AUTO_DEFINE(next_certs_free, struct next_certs)
 
 /* All objects with one controller.  That with the UID "" has the objects without one: nodes. */
 struct stored_job {
