@@ -73,7 +73,7 @@ static int finish_pod(struct reconcile *r, const struct plan_action *a, struct m
 	if (p->task.finish_requested_at > 0)
 		left -= r->now - p->task.finish_requested_at;
 	else if (o->phase == POD_RUNNING && p->pod->ip &&
-		 c->io.finish(c->io.user, p->pod->ip, r->seen->job->meta.uid, NULL) == 0)
+		 c->io.post(c->io.user, p->pod, "finish", "", NULL) == 0)
 		store_finish_requested(&c->store, a->uid, r->now);
 	else
 		left = 0;

@@ -23,8 +23,6 @@
 
 struct controller_io {
 	int (*call)(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err);
-	/* Asks the task server at ip, of the job of this UID, to end by itself. */
-	int (*finish)(void *user, const char *ip, const char *job_uid, struct mu_err *err);
 	double (*now)(void *user);     /* wall-clock seconds */
 	bool (*may_write)(void *user); /* false once leadership may have passed */
 	void *user;
@@ -35,9 +33,11 @@ struct controller_io {
 	 * kube_call_many */
 	unsigned (*call_many)(void *user, const struct kube_request *rqs, unsigned n,
 			      struct kube_reply *out);
-	/* (optional) The status page of a task; sends a task the members of its cluster. */
+	/* (optional) Reads the status page of a task. */
 	int (*ask)(void *user, const struct pod *task, struct mu_buf *out);
-	int (*tell)(void *user, const struct pod *task, const char *members);
+	/* Posts to a page of a task: "finish" to end, "cluster" with the members of its cluster. */
+	int (*post)(void *user, const struct pod *task, const char *page, const char *body,
+		    struct mu_err *err);
 };
 
 struct controller_options {

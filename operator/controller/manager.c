@@ -54,11 +54,6 @@ static unsigned call_server_many(void *user, const struct kube_request *rqs, uns
 	return kube_call_many(((struct controller *)user)->kube, rqs, n, out);
 }
 
-static int finish_task(void *user, const char *ip, const char *job_uid, struct mu_err *err)
-{
-	return task_post(user, ip, job_uid, "finish", MU_SPAN(""), err);
-}
-
 void controller_work(struct controller *c, const char *key)
 {
 	struct mu_err err = {0};
@@ -325,9 +320,8 @@ int manager_run(const struct controller_options *options, struct kube_config *co
 	t->controller = &c;
 	c.io = (struct controller_io){.call = call_server,
 				      .call_many = call_server_many,
-				      .finish = finish_task,
 				      .ask = task_ask,
-				      .tell = task_tell,
+				      .post = task_post,
 				      .now = wall_clock,
 				      .may_write = leader_may_write,
 				      .user = &c};

@@ -10,7 +10,6 @@
 #include "lib/base/backoff.h"
 #include "operator/api/object_json.h"
 #include "operator/controller/leader.h"
-#include "operator/controller/task_token.h"
 
 /* A task that serves its page does so before it is ready: one that is ready, and has never
  * answered, is of a program that has none, and there may be a thousand of them.  It is asked four
@@ -123,7 +122,7 @@ static bool tell(struct controller *c, const struct snapshot *seen, double now)
 		/* the members of the spec are not those of the stored epoch any more */
 		if (!plan->membership_update || plan->status.epoch != epoch)
 			break;
-		heard = c->io.tell(c->io.user, task, plan->membership_update) == 0;
+		heard = c->io.post(c->io.user, task, "cluster", plan->membership_update, NULL) == 0;
 		note_told(&c->store, task, epoch, heard, now);
 		any = any || heard;
 	}
@@ -140,21 +139,6 @@ bool progress_tell(struct controller *c, const char *key)
 
 	snapshot_fini(&seen);
 	return any;
-}
-
-int task_ask(void *controller, const struct pod *task, struct mu_buf *out)
-{
-	struct controller *c = controller;
-	char url[128];
-
-	task_url(task->ip, "status", url, sizeof(url));
-	return kube_fetch(c->kube, url, out, NULL);
-}
-
-int task_tell(void *controller, const struct pod *task, const char *members)
-{
-	return task_post(controller, task->ip, task->meta.owner, "cluster", mu_span_of(members),
-			 NULL);
 }
 
 static void poll_job(void *controller, const char *key)

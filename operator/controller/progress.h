@@ -14,8 +14,4 @@ void progress_ask(struct controller *c, const char *key);
  * (job_plan.membership_update).  True when one has taken it up. */
 bool progress_tell(struct controller *c, const char *key);
 
-/* For controller_io. */
-int task_ask(void *controller, const struct pod *task, struct mu_buf *out);
-int task_tell(void *controller, const struct pod *task, const char *members);
-
 #endif

@@ -108,22 +108,33 @@ int task_token_digest(const struct controller *c, const char *job_uid, char out[
 	return rc;
 }
 
-void task_url(const char *ip, const char *page, char *out, size_t size)
+static void task_url(const struct pod *task, const char *page, char *out, size_t size)
 {
-	snprintf(out, size, strchr(ip, ':') ? "http://[%.64s]:%d/%s" : "http://%.64s:%d/%s", ip,
-		 JOB_DEFAULT_HTTP_PORT, page);
+	snprintf(out, size, strchr(task->ip, ':') ? "http://[%.64s]:%d/%s" : "http://%.64s:%d/%s",
+		 task->ip, JOB_DEFAULT_HTTP_PORT, page);
 }
 
-int task_post(struct controller *c, const char *ip, const char *job_uid, const char *page,
-	      struct mu_span body, struct mu_err *err)
+int task_ask(void *controller, const struct pod *task, struct mu_buf *out)
 {
+	struct controller *c = controller;
+	char url[128];
+
+	task_url(task, "status", url, sizeof(url));
+	return kube_fetch(c->kube, url, out, NULL);
+}
+
+int task_post(void *controller, const struct pod *task, const char *page, const char *body,
+	      struct mu_err *err)
+{
+	struct controller *c = controller;
+	const char *job_uid = task->meta.owner;
 	char url[128], token[MU_TOKEN_SIZE] = "";
 	struct mu_err why = {0};
 	int rc;
 
-	task_url(ip, page, url, sizeof(url));
+	task_url(task, page, url, sizeof(url));
 	derive(c, job_uid, token, NULL);
-	rc = kube_poke(c->kube, url, token, body, &why);
+	rc = kube_poke(c->kube, url, token, mu_span_of(body), &why);
 	OPENSSL_cleanse(token, sizeof(token));
 	if (rc == -MU_UNAUTHENTICATED)
 		mu_warn("operator",

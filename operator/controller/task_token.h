@@ -14,9 +14,9 @@ int token_key_load(struct controller *c, struct mu_err *err);
 /* FAILED_PRECONDITION when the operator has no key. */
 int task_token_digest(const struct controller *c, const char *job_uid, char out[MU_TOKEN_SIZE]);
 
-void task_url(const char *ip, const char *page, char *out, size_t size);
-/* POST http://ip:port/page with the token of the job. */
-int task_post(struct controller *c, const char *ip, const char *job_uid, const char *page,
-	      struct mu_span body, struct mu_err *err);
+/* For controller_io: GET /status, and POST with the token of the job. */
+int task_ask(void *controller, const struct pod *task, struct mu_buf *out);
+int task_post(void *controller, const struct pod *task, const char *page, const char *body,
+	      struct mu_err *err);
 
 #endif

@@ -45,7 +45,7 @@ void sim_check_new_secret(struct sim *s, const cJSON *secret);
 /* ---- sim_membership.c ---- */
 /* Sends pending membership updates; returns whether the operator got a confirmation. */
 bool sim_send_members(struct sim *s);
-int sim_send_members_to(void *user, const struct pod *task, const char *members);
+int sim_send_members_to(struct sim *s, const struct pod *task, const char *members);
 void sim_check_epoch(struct sim *s, const cJSON *was, const cJSON *is);
 
 enum sim_stage { STAGE_PENDING, STAGE_STARTED, STAGE_READY, STAGE_OVER };

@@ -24,9 +24,8 @@ static struct sim_object *pod_of(struct sim *s, const char *uid)
 }
 
 /* Sends an update to a task; the request or its response can be lost. */
-int sim_send_members_to(void *user, const struct pod *task, const char *members)
+int sim_send_members_to(struct sim *s, const struct pod *task, const char *members)
 {
-	struct sim *s = ((struct sim_operator *)user)->sim;
 	struct sim_object *o = pod_of(s, task->meta.uid);
 	int epoch = 0;
 

@@ -292,14 +292,17 @@ static unsigned call_many(void *user, const struct kube_request *rqs, unsigned n
 	return n;
 }
 
-static int finish(void *user, const char *ip, const char *job_uid, struct mu_err *err)
+static int post(void *user, const struct pod *task, const char *page, const char *body,
+		struct mu_err *err)
 {
 	struct sim_operator *o = user;
 	struct sim *s = o->sim;
 
+	if (strcmp(page, "cluster") == 0)
+		return sim_send_members_to(s, task, body);
 	if (s->leader != o || s->dead || sim_chance(s, 50))
 		return mu_fail(err, MU_UNAVAILABLE, "no answer");
-	return sim_finish(s, ip) < 0 || sim_chance(s, 50)
+	return sim_finish(s, task->ip) < 0 || sim_chance(s, 50)
 		   ? mu_fail(err, MU_UNAVAILABLE, "no answer")
 		   : 0;
 }
@@ -320,8 +323,7 @@ static void start_operator(struct sim *s, struct sim_operator *o)
 	controller_init(&o->controller, &options, queue_now);
 	o->controller.io = (struct controller_io){.call = call,
 						  .call_many = call_many,
-						  .finish = finish,
-						  .tell = sim_send_members_to,
+						  .post = post,
 						  .now = wall_now,
 						  .may_write = may_write,
 						  .certs = sim_certs,

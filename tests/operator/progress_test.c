@@ -74,8 +74,10 @@ static int on_ask(void *user, const struct pod *task, struct mu_buf *out)
 	return -MU_UNAVAILABLE;
 }
 
-static int on_tell(void *user, const struct pod *task, const char *members)
+static int on_post(void *user, const struct pod *task, const char *page, const char *members,
+		   struct mu_err *err)
 {
+	assert_string_equal(page, "cluster");
 	assert_string_equal(task->ip, "10.0.0.1");
 	snprintf(world.members, sizeof(world.members), "%s", members);
 	return world.answers ? 0 : -MU_UNAVAILABLE;
@@ -86,7 +88,7 @@ static struct store *begin(void)
 	static const struct controller_options options = {.image = "i"};
 
 	controller_init(&world.controller, &options, monotonic);
-	world.controller.io = (struct controller_io){.now = now, .ask = on_ask, .tell = on_tell};
+	world.controller.io = (struct controller_io){.now = now, .ask = on_ask, .post = on_post};
 	return &world.controller.store;
 }
 

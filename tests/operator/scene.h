@@ -126,10 +126,12 @@ static inline unsigned on_call_many(void *user, const struct kube_request *rqs, 
 	return n;
 }
 
-static inline int on_finish(void *user, const char *ip, const char *job_uid, struct mu_err *err)
+static inline int on_post(void *user, const struct pod *task, const char *page, const char *body,
+			  struct mu_err *err)
 {
 	struct scene *s = user;
 
+	assert_string_equal(page, "finish");
 	s->finished++;
 	return s->reachable ? 0 : mu_fail(err, MU_UNAVAILABLE, "nobody there");
 }
@@ -169,7 +171,7 @@ static inline struct scene *scene_new(const char *run, const char *status, const
 	controller_init(&s->controller, &options, mu_clock);
 	s->controller.io = (struct controller_io){.call = on_call,
 						  .call_many = on_call_many,
-						  .finish = on_finish,
+						  .post = on_post,
 						  .now = on_now,
 						  .may_write = on_may_write,
 						  .user = s};
