@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decodes and encodes a status.  Others may have written to it: members that do not fit are
  * skipped. */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -147,26 +148,18 @@ static void encode_ledger(cJSON *list, const struct job_status *s)
 	}
 }
 
-/* The number at *at, of an index; -1 when there is none. */
-static int decode_number(const char **at)
-{
-	int n = -1;
-
-	for (; **at >= '0' && **at <= '9' && n < JOB_MAX_REPLICAS; ++*at)
-		n = (n < 0 ? 0 : n) * 10 + (**at - '0');
-	return n < JOB_MAX_REPLICAS ? n : -1;
-}
-
 /* Ranges come in rising order; anything else ends them. */
 static void decode_ranges(struct job_status *s, const char *task, const char *at)
 {
-	for (int from, to, last = -1; (from = decode_number(&at)) > last; last = to) {
-		to = from;
-		if (*at == '-') {
-			at++;
-			to = decode_number(&at);
-		}
-		for (int i = from; i <= to; i++) {
+	for (long from, to, last = -1; isdigit((unsigned char)*at); last = to) {
+		char *end;
+
+		from = to = strtol(at, &end, 10);
+		if (*end == '-')
+			to = strtol(end + 1, &end, 10);
+		if (from <= last || to < from || to >= JOB_MAX_REPLICAS)
+			return;
+		for (int i = (int)from; i <= to; i++) {
 			struct index_status *e = index_status_get(s, task, i);
 
 			e->done = true;
@@ -174,8 +167,9 @@ static void decode_ranges(struct job_status *s, const char *task, const char *at
 			e->exit_code = 0;
 			snprintf(e->reason, sizeof(e->reason), "Completed");
 		}
-		if (to < from || *at++ != ',')
+		if (*end != ',')
 			return;
+		at = end + 1;
 	}
 }
 
@@ -193,43 +187,32 @@ static void decode_completed(struct job_status *s, const cJSON *map)
 	}
 }
 
-/* The number of plain entries from `e` on of one task and with rising indices. */
-static unsigned range_length(const struct index_status *e, const struct index_status *end)
+static bool same_task(const struct index_status *a, const struct index_status *b)
 {
-	unsigned n = 0;
-
-	while (e + n < end && is_plain(e + n) && strcmp(e[n].task, e->task) == 0 &&
-	       e[n].index == e->index + (int)n)
-		n++;
-	return n;
+	return strcmp(a->task, b->task) == 0;
 }
 
 /* {"worker":"0-3,7"}.  One entry for each of a thousand workers would be 200 KB in each write. */
-static void encode_completed(cJSON *status, const struct job_status *s)
+static void encode_completed(cJSON *map, const struct job_status *s)
 {
-	const struct index_status *e = s->ledger, *end = e + s->n_ledger;
-	cJSON *map = cJSON_CreateObject();
+	const struct index_status *e = s->ledger, *end = e + s->n_ledger, *last;
+	MU_AUTO_BUF ranges = {0};
 
-	while (e < end) {
-		const char *task = e->task;
-		MU_AUTO_BUF ranges = {0};
-
-		while (e < end && strcmp(e->task, task) == 0) {
-			unsigned n = range_length(e, end);
-
-			if (n)
-				mu_buf_printf(&ranges, "%s%d", ranges.len ? "," : "", e->index);
-			if (n > 1)
-				mu_buf_printf(&ranges, "-%d", e->index + (int)n - 1);
-			e += n ? n : 1;
+	for (; e < end; e = last + 1) {
+		last = e;
+		if (is_plain(e)) {
+			while (last + 1 < end && is_plain(last + 1) && same_task(e, last + 1) &&
+			       last[1].index == last->index + 1)
+				last++;
+			mu_buf_printf(&ranges, "%s%d", ranges.len ? "," : "", e->index);
 		}
-		if (ranges.len)
-			cJSON_AddStringToObject(map, task, ranges.data);
+		if (last > e)
+			mu_buf_printf(&ranges, "-%d", last->index);
+		if (ranges.len && (last + 1 == end || !same_task(e, last + 1))) {
+			cJSON_AddStringToObject(map, e->task, ranges.data);
+			mu_buf_clear(&ranges);
+		}
 	}
-	if (map->child)
-		cJSON_AddItemToObject(status, "completedIndexes", map);
-	else
-		cJSON_Delete(map);
 }
 
 /* ---- progress ---- */
@@ -351,7 +334,7 @@ cJSON *job_status_encode(const struct job_status *s)
 		fields_encode(cJSON_AddObjectToObject(tasks, s->tasks[i].name), task_fields,
 			      &s->tasks[i]);
 	encode_ledger(cJSON_AddArrayToObject(json, "ledger"), s);
-	encode_completed(json, s);
+	encode_completed(cJSON_AddObjectToObject(json, "completedIndexes"), s);
 	if (s->progress.set)
 		cJSON_AddItemToObject(json, "progress", encode_progress(&s->progress));
 	encode_summary(cJSON_AddObjectToObject(json, "summary"), s);
