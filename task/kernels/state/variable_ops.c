@@ -103,6 +103,23 @@ static int is_variable_initialized(struct kernel_call *c, struct mu_err *err)
 	return put_bool(c, c->in[0].ref && initialised(c->in[0].ref), err);
 }
 
+/* Copies t into the memory of v, if readers of v share it: they must see the change, as
+ * value_to_update in variables.c says.  Returns false if the variable needs another buffer. */
+static bool assign_in_place(struct variable *v, const struct mu_tensor *t)
+{
+	bool in_place;
+
+	pthread_mutex_lock(&v->lock);
+	in_place = mu_tensor_is_set(&v->value) && !mu_tensor_is_sole(&v->value) &&
+		   mu_dtype_size(t->dtype) && mu_shape_eq(&v->value.shape, &t->shape) &&
+		   !v->value.buf->owner && !v->value.buf->device && !t->buf->device &&
+		   !mu_tensor_is_exported(&v->value);
+	if (in_place)
+		memmove(v->value.data, t->data, (size_t)t->shape.count * mu_dtype_size(t->dtype));
+	pthread_mutex_unlock(&v->lock);
+	return in_place;
+}
+
 static int assign(struct kernel_call *c, struct mu_err *err)
 {
 	struct variable *v = c->in[0].ref;
@@ -129,6 +146,10 @@ static int assign(struct kernel_call *c, struct mu_err *err)
 			       "Assign requires shapes of both tensors to match. lhs shape= %s "
 			       "rhs shape= %s",
 			       mu_pshape_str(&shape), mu_shape_str(&t->shape));
+	if (assign_in_place(v, t)) {
+		variable_forward(c);
+		return 0;
+	}
 	/* Updates write into the buffer, so nothing else (a constant, say) may share it. */
 	struct mu_tensor own;
 	if (mu_tensor_is_own(t) || t->buf->device) { /* on a GPU updates see to that themselves */

@@ -235,6 +235,138 @@ def no_iteration():
     return _run([out, after])
 
 
+# ---- old variables read before an update, used after it ----
+def body_assigns_in_place():
+    v = tf.get_variable("v", initializer=[1.0, 2.0], use_resource=False)
+
+    def body(i, s):
+        new = tf.assign(v, v * 2)
+        return i + 1, s + tf.reduce_sum(new)
+
+    i, s = tf.while_loop(lambda i, s: i < 4, body, [0, 0.0], parallel_iterations=1)
+    with tf.control_dependencies([s]):
+        after = v.read_value()
+    return _run([i, s, after], times=2)
+
+
+def two_loops_update_one_old_variable():
+    v = tf.get_variable("v", initializer=1.0, use_resource=False)
+
+    def loop(n, f, after):
+        def body(i):
+            with tf.control_dependencies([tf.assign(v, f(v))]):
+                return i + 1
+        with tf.control_dependencies(after):
+            return tf.while_loop(lambda i: i < n, body, [tf.constant(0)], parallel_iterations=1)
+
+    one = loop(3, lambda x: x * 2, [])
+    two = loop(2, lambda x: x + 10, [one])
+    with tf.control_dependencies([two]):
+        after = tf.identity(v)
+    return _run([one, two, after], times=2)
+
+
+def condition_of_a_read_before_the_loop():
+    a = tf.get_variable("a", initializer=0, use_resource=False)
+    b = tf.get_variable("b", initializer=0, use_resource=False)
+
+    def body(i):
+        with tf.control_dependencies([tf.assign_add(a, 1), tf.assign_add(b, 1)]):
+            return tf.identity(b)
+
+    out = tf.while_loop(lambda i: tf.less(b, 10), body, [b], parallel_iterations=1)
+    with tf.control_dependencies([out]):
+        after = [a.read_value(), b.read_value()]
+    return _run([out, after])
+
+
+def one_updated_from_another_read_before_the_loop():
+    a = tf.get_variable("a", initializer=0, use_resource=False)
+    b = tf.get_variable("b", initializer=0, use_resource=False)
+
+    def body(i):
+        with tf.control_dependencies([tf.assign_add(a, 1)]):
+            new = tf.assign_add(b, a)
+        with tf.control_dependencies([new]):
+            return tf.identity(b)
+
+    out = tf.while_loop(lambda i: tf.less(a, 10), body, [b], parallel_iterations=1)
+    with tf.control_dependencies([out]):
+        after = [a.read_value(), b.read_value()]
+    return _run([out, after])
+
+
+def read_before_an_assignment():
+    v = tf.get_variable("v", initializer=1.0, use_resource=False)
+    with tf.control_dependencies([tf.assign(v, v + 4)]):
+        after = v * 2
+    with tf.control_dependencies([after]):
+        with tf.control_dependencies([tf.assign_add(v, 10.0)]):
+            later = v + after
+    return _run([after, later], times=2)
+
+
+def read_before_an_assignment_in_a_branch():
+    v = tf.get_variable("v", initializer=1.0, use_resource=False)
+    p = tf.placeholder(tf.bool, [])
+
+    def then():
+        with tf.control_dependencies([tf.assign_add(v, 5.0)]):
+            return v * 2
+
+    out = tf.cond(p, then, lambda: v * 3)
+    with tf.Session(TARGET) as sess:
+        sess.run(tf.global_variables_initializer())
+        return [plain(sess.run(out, {p: x})) for x in (True, False, True)]
+
+
+def read_before_a_scatter():
+    v = tf.get_variable("v", initializer=[1.0, 2.0, 3.0], use_resource=False)
+    with tf.control_dependencies([tf.scatter_add(v, [0, 2], [10.0, 20.0])]):
+        after = tf.reduce_sum(v)
+    return _run(after, times=2)
+
+
+def read_before_a_gradient_step():
+    v = tf.get_variable("v", initializer=[4.0, 2.0], use_resource=False)
+    loss = tf.reduce_sum(tf.square(v))
+    with tf.control_dependencies([tf.train.GradientDescentOptimizer(0.25).minimize(loss)]):
+        after = tf.reduce_sum(v)
+    return _run(after, times=3)
+
+
+def nested_loops_over_a_read():
+    v = tf.get_variable("v", initializer=1.0, use_resource=False)
+
+    def inner(j):
+        with tf.control_dependencies([tf.assign(v, v + 1.0)]):
+            return j + 1
+
+    def outer(i, s):
+        j = tf.while_loop(lambda j: j < 2, inner, [tf.constant(0)], parallel_iterations=1)
+        with tf.control_dependencies([j]):
+            return i + 1, s * 2 + v
+
+    out = tf.while_loop(lambda i, s: i < 3, outer, [tf.constant(0), tf.constant(0.0)], parallel_iterations=1)
+    with tf.control_dependencies([out[1]]):
+        after = v.read_value()
+    return _run([out, after], times=2)
+
+
+def on_another_task():
+    with tf.device("/job:ps/task:0"):
+        v = tf.get_variable("v", initializer=1.0, use_resource=False)
+
+        def body(i):
+            with tf.control_dependencies([tf.assign(v, v * 2)]):
+                return i + 1
+
+        out = tf.while_loop(lambda i: i < 3, body, [tf.constant(0)], parallel_iterations=1)
+        with tf.control_dependencies([out]):
+            after = v * 10
+    return _run([out, after], times=2)
+
+
 # ---- For, While and functions ----
 def for_calls_functions():
     @function.Defun(tf.float32, func_name="double")
