@@ -41,27 +41,21 @@ DEVICE int64_t on_diagonal(const struct band_args *a, int64_t i)
 #define PLACE_KERNELS(bits)                                                                        \
 	KERNEL(roll_##bits, roll_args)                                                             \
 	{                                                                                          \
-		EACH(i, a.n)                                                                       \
-		PTR(uint##bits##_t, a.out)                                                         \
-		[i] = PTR(const uint##bits##_t, a.in)[rolled_from(&a, i)];                         \
+		EACH(i, a.n) MOVE(bits, a.out, i, a.in, rolled_from(&a, i));                       \
 	}                                                                                          \
 	KERNEL(reverse_##bits, reverse_args)                                                       \
 	{                                                                                          \
-		EACH(i, a.n)                                                                       \
-		PTR(uint##bits##_t, a.out)                                                         \
-		[i] = PTR(const uint##bits##_t, a.in)[reversed_from(&a, i)];                       \
+		EACH(i, a.n) MOVE(bits, a.out, i, a.in, reversed_from(&a, i));                     \
 	}                                                                                          \
 	KERNEL(band_##bits, band_args)                                                             \
 	{                                                                                          \
 		EACH(i, a.n *(a.to - a.from + 1) * a.longest)                                      \
 		{                                                                                  \
 			int64_t at = on_diagonal(&a, i);                                           \
-			uint##bits##_t *matrix = PTR(uint##bits##_t, a.matrix);                    \
-			uint##bits##_t *band = PTR(uint##bits##_t, a.band);                        \
 			if (at >= 0 && a.into_matrix)                                              \
-				matrix[at] = band[i];                                              \
+				MOVE(bits, a.matrix, at, a.band, i);                               \
 			else if (at >= 0)                                                          \
-				band[i] = matrix[at];                                              \
+				MOVE(bits, a.band, i, a.matrix, at);                               \
 		}                                                                                  \
 	}                                                                                          \
 	KERNEL(band_part_##bits, band_args)                                                        \
@@ -69,9 +63,10 @@ DEVICE int64_t on_diagonal(const struct band_args *a, int64_t i)
 		EACH(i, a.n *a.rows *a.cols)                                                       \
 		{                                                                                  \
 			int64_t row = divided(i, a.cols), k = i - row * a.cols - row % a.rows;     \
-			PTR(uint##bits##_t, a.matrix)                                              \
-			[i] = k >= a.from && k <= a.to ? PTR(const uint##bits##_t, a.band)[i]      \
-						       : (uint##bits##_t)0;                        \
+			if (k >= a.from && k <= a.to)                                              \
+				MOVE(bits, a.matrix, i, a.band, i);                                \
+			else                                                                       \
+				ZERO(bits, a.matrix, i);                                           \
 		}                                                                                  \
 	}
 EACH_WIDTH(PLACE_KERNELS)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Identity, shape ops, feeds and fetches, and variables on a GPU. */
-#include <stdatomic.h>
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
@@ -31,18 +30,14 @@ static void bring_out(struct kernel_call *c)
 		kernel_finish(c, &err);
 }
 
-/* ---- Const: brought in when it is wanted first ---- */
-
-struct constant {
-	struct mu_tensor host;
-	_Atomic(struct mu_tensor *) there;
-};
+/* ---- Const: its state is the tensor on the GPU ---- */
 
 static int const_prepare_gpu(const struct mu_node *n, struct runtime *rt, void **state,
 			     struct mu_err *err)
 {
 	const struct mu_attr *a = mu_node_attr(n, "value");
 	enum mu_dtype dtype;
+	struct mu_tensor t;
 	int rc = mu_node_attr_type(n, "dtype", &dtype, err);
 
 	if (rc)
@@ -51,46 +46,21 @@ static int const_prepare_gpu(const struct mu_node *n, struct runtime *rt, void *
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "attribute 'value' is missing or not of type %s",
 			       mu_dtype_name(dtype));
-	struct constant *k = MU_NEW(struct constant);
-	k->host = mu_tensor_ref(a->tensor);
-	*state = k;
+	if ((rc = gpu_bring_in(gpu_of_node(n, rt), a->tensor, n->name, &t, err)))
+		return rc;
+	*state = memcpy(MU_NEW(struct mu_tensor), &t, sizeof t);
 	return 0;
-}
-
-static void put_away(struct mu_tensor *t)
-{
-	if (!t)
-		return;
-	mu_tensor_unref(t);
-	free(t);
 }
 
 static void const_release_gpu(void *state)
 {
-	struct constant *k = state;
-
-	put_away(atomic_load(&k->there));
-	mu_tensor_unref(&k->host);
-	free(k);
+	mu_tensor_unref(state);
+	free(state);
 }
 
 static int const_run_gpu(struct kernel_call *c, struct mu_err *err)
 {
-	struct constant *k = c->state;
-	struct mu_tensor *there = atomic_load(&k->there), *none = NULL, mine;
-
-	if (!there) {
-		int rc = gpu_bring_in(gpu_here(c), &k->host, c->node->name, &mine, err);
-		if (rc)
-			return rc;
-		there = MU_NEW(struct mu_tensor);
-		*there = mine;
-		if (!atomic_compare_exchange_strong(&k->there, &none, there)) {
-			put_away(there); /* another step was first */
-			there = none;
-		}
-	}
-	kernel_out_take(c, 0, mu_tensor_ref(there));
+	kernel_out_take(c, 0, mu_tensor_ref(c->state));
 	return 0;
 }
 

@@ -84,13 +84,10 @@ EACH_NUM(CROSS_KERNEL)
 #define SELECT_KERNEL(bits)                                                                        \
 	KERNEL(select_##bits, select_args)                                                         \
 	{                                                                                          \
-		typedef uint##bits##_t T;                                                          \
 		EACH(i, a.n)                                                                       \
 		{                                                                                  \
 			const bool c = PTR(const uint8_t, a.c)[operand_at(&a.by, i, 0)] != 0;      \
-			PTR(T, a.out)                                                              \
-			[i] = c ? PTR(const T, a.a)[operand_at(&a.by, i, 1)]                       \
-				: PTR(const T, a.b)[operand_at(&a.by, i, 2)];                      \
+			MOVE(bits, a.out, i, c ? a.a : a.b, operand_at(&a.by, i, c ? 1 : 2));      \
 		}                                                                                  \
 	}
 #define FILL_KERNEL(bits)                                                                          \

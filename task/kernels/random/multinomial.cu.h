@@ -35,10 +35,6 @@ KERNEL(class_draw, classes_args)
 		draw_at(&a.draws, (uint64_t)i / 2, x);
 		const double all = GET(f64, a.sums, first + a.n - 1);
 		const double drawn = unit_f64(x[second], x[second + 1]) * all;
-		const int64_t class_at = place_in_f64(a.sums, first, a.n, drawn, 1);
-		if (a.wide)
-			PTR(int64_t, a.out)[i] = class_at;
-		else
-			PTR(int32_t, a.out)[i] = (int32_t)class_at;
+		index_put(a.out, i, place_in_f64(a.sums, first, a.n, drawn, 1), a.wide);
 	}
 }

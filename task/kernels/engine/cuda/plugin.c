@@ -53,18 +53,6 @@ static const char *fill(void *so, struct cuda_api *api)
 	return NULL;
 }
 
-static const char *fill_blas(void *so, struct blas_api *api)
-{
-	BLAS_API(FIND)
-	return NULL;
-}
-
-static const char *fill_dnn(void *so, struct dnn_api *api)
-{
-	DNN_API(FIND)
-	return NULL;
-}
-
 static void *open_first(const char *const *names)
 {
 	void *so = NULL;
@@ -74,33 +62,26 @@ static void *open_first(const char *const *names)
 	return so;
 }
 
-/* cuBLAS, where it is installed and has all that we call. */
-static const struct blas_api *find_blas(void)
-{
-	static const char *const names[] = {"libcuBLAS.so.13", "libcuBLAS.so.12", NULL};
-	static struct blas_api api;
-	void *so = open_first(names);
-
-	if (so && !fill_blas(so, &api))
-		return &api;
-	if (so)
-		dlclose(so);
-	return NULL;
-}
-
-/* cuDNN, the same way. */
-static const struct dnn_api *find_dnn(void)
-{
-	static const char *const names[] = {"libcudnn.so.9", NULL};
-	static struct dnn_api api;
-	void *so = open_first(names);
-
-	if (so && !fill_dnn(so, &api))
-		return &api;
-	if (so)
-		dlclose(so);
-	return NULL;
-}
+/* find_NAME: the entry points of a library; NULL: it is not installed, or lacks one of them. */
+#define LIBRARY(name, API, ...)                                                                    \
+	static const char *fill_##name(void *so, struct name##_api *api)                           \
+	{                                                                                          \
+		API(FIND)                                                                          \
+		return NULL;                                                                       \
+	}                                                                                          \
+	static const struct name##_api *find_##name(void)                                          \
+	{                                                                                          \
+		static const char *const names[] = {__VA_ARGS__, NULL};                            \
+		static struct name##_api api;                                                      \
+		void *so = open_first(names);                                                      \
+		if (so && !fill_##name(so, &api))                                                  \
+			return &api;                                                               \
+		if (so)                                                                            \
+			dlclose(so);                                                               \
+		return NULL;                                                                       \
+	}
+LIBRARY(blas, BLAS_API, "libcublas.so.13", "libcublas.so.12")
+LIBRARY(dnn, DNN_API, "libcudnn.so.9")
 
 static int start(const struct cuda_api *api, char *why, size_t n)
 {

@@ -89,6 +89,14 @@ DEVICE stored_f16 put_f16(float f)
 #define get_u8(x)  (x)
 #define put_u8(x)  ((uint8_t)(x))
 
+typedef uint8_t stored_w8;
+typedef uint16_t stored_w16;
+typedef uint32_t stored_w32;
+typedef uint64_t stored_w64;
+/* Moves an element of this many bits. */
+#define MOVE(bits, to, i, from, j) (PTR(S(w##bits), to)[i] = PTR(const S(w##bits), from)[j])
+#define ZERO(bits, to, i)          (PTR(S(w##bits), to)[i] = 0)
+
 #define GET(t, address, i)    get_##t(PTR(const S(t), address)[i])
 #define PUT(t, address, i, v) (PTR(S(t), address)[i] = put_##t(v))
 
