@@ -259,7 +259,7 @@ int main(int argc, char **argv)
 	const struct cuda_plugin *plugin = NULL;
 	const struct gpu_options growth = {.growth = true};
 	cuda_plugin_fn *get = NULL;
-	struct gpu_set *set;
+	struct device_set *set;
 	struct gpu_facts f;
 	char why[200] = "";
 	void *so = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
@@ -287,6 +287,6 @@ int main(int argc, char **argv)
 	products(MU_BFLOAT16, "bfloat16 product", "at least 90 % of PyTorch's below");
 	memory();
 	link_speed();
-	gpu_set_free(set);
+	device_set_free(set);
 	return 0;
 }

@@ -12,10 +12,10 @@
 
 struct device_choice {
 	char asked[32];
-	char probed[64];      /* the best this machine has: "cpu-avx512" */
-	char chosen[32];      /* "cpu-avx2" */
-	char blas[32];        /* core type of OpenBLAS: "Haswell" */
-	struct gpu_set *gpus; /* the caller of device_open frees it; NULL: none */
+	char probed[64];         /* the best this machine has: "cpu-avx512" */
+	char chosen[32];         /* "cpu-avx2" */
+	char blas[32];           /* core type of OpenBLAS: "Haswell" */
+	struct device_set *gpus; /* the caller of device_open frees it; NULL: none */
 };
 
 /* gpu: (optional) how GPUs are to be used, when they are asked for. */

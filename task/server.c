@@ -37,7 +37,7 @@ static void free_parts(struct task_server *s)
 	master_free(s->context.master);
 	worker_free(s->context.worker);
 	if (!s->rt)
-		gpu_set_free(s->device.gpus);
+		device_set_free(s->device.gpus);
 	runtime_free(s->rt);
 	rpc_tls_unref(s->tls);
 	pthread_mutex_destroy(&s->lock);
@@ -184,7 +184,7 @@ static int make_parts(struct task_server *s, const struct task_server_options *o
 			 &s->rt, err);
 	if (rc)
 		return rc;
-	s->rt->gpus = s->device.gpus;
+	s->rt->devices = s->device.gpus;
 	s->rt->n_cpus = n_cpus;
 	s->offload = mu_offload_new(OFFLOAD_THREADS);
 	s->timer = mu_timer_new();

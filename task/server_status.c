@@ -81,17 +81,17 @@ static void status_add_devices(struct task_server *s, cJSON *to)
 
 		cJSON_AddItemToArray(devices, cJSON_CreateString(name));
 	}
-	for (unsigned i = 0; i < gpu_count(s->rt->gpus); i++) {
+	for (unsigned i = 0; i < device_count(s->rt->devices); i++) {
 		MU_AUTO_FREE char *name = mu_xasprintf("%s/device:GPU:%u", s->rt->task_prefix, i);
 
-		if (gpu_works(gpu_at(s->rt->gpus, i)))
+		if (gpu_works(gpu_at(s->rt->devices, i)))
 			cJSON_AddItemToArray(devices, cJSON_CreateString(name));
 	}
 }
 
 static void add_gpus(struct task_server *s, cJSON *to)
 {
-	unsigned n = gpu_count(s->rt->gpus);
+	unsigned n = device_count(s->rt->devices);
 	cJSON *gpus = n ? cJSON_AddArrayToObject(to, "gpus") : NULL;
 
 	for (unsigned i = 0; i < n; i++) {
@@ -99,7 +99,7 @@ static void add_gpus(struct task_server *s, cJSON *to)
 		struct gpu_facts f;
 		char version[32];
 
-		gpu_see(gpu_at(s->rt->gpus, i), &f);
+		gpu_see(gpu_at(s->rt->devices, i), &f);
 		cJSON_AddItemToArray(gpus, gpu);
 		cJSON_AddStringToObject(gpu, "name", f.name);
 		if (*f.broken)

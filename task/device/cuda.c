@@ -62,8 +62,8 @@ static int wanted_capability(const char *asked)
 	return sm ? (int)strtol(sm + 3, NULL, 10) : 0;
 }
 
-static int check_capability(const char *asked, struct gpu_set *gpus, char *chosen, size_t n_chosen,
-			    struct mu_err *err)
+static int check_capability(const char *asked, struct device_set *gpus, char *chosen,
+			    size_t n_chosen, struct mu_err *err)
 {
 	int want = wanted_capability(asked);
 	struct gpu_facts f;
@@ -104,17 +104,17 @@ static int load_plugin(const char *asked, const struct cuda_plugin **out, struct
 	return rc; /* stays loaded: its kernels are in use until the process ends */
 }
 
-int cuda_open(const char *asked, const struct gpu_options *o, struct gpu_set **out, char *chosen,
+int cuda_open(const char *asked, const struct gpu_options *o, struct device_set **out, char *chosen,
 	      size_t n_chosen, struct mu_err *err)
 {
 	const struct cuda_plugin *plugin;
-	struct gpu_set *gpus;
+	struct device_set *gpus;
 	int rc = load_plugin(asked, &plugin, err);
 
 	if (rc || (rc = gpu_set_open(plugin, o ? o : &(struct gpu_options){0}, &gpus, err)))
 		return rc;
 	if ((rc = check_capability(asked, gpus, chosen, n_chosen, err)))
-		gpu_set_free(gpus);
+		device_set_free(gpus);
 	else
 		*out = gpus;
 	return rc;

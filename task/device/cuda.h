@@ -7,7 +7,7 @@
 
 /* asked: "gpu", "cuda" or "cuda-sm90", the least that the GPU must be able to run.  o: (optional).
  * chosen: "cuda-sm90". */
-int cuda_open(const char *asked, const struct gpu_options *o, struct gpu_set **out, char *chosen,
+int cuda_open(const char *asked, const struct gpu_options *o, struct device_set **out, char *chosen,
 	      size_t n_chosen, struct mu_err *err);
 
 #endif

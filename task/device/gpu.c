@@ -10,11 +10,6 @@
 #define SPARE_MEMORY ((size_t)2 << 30)
 enum { MAX_GPUS = 64 };
 
-struct gpu_set {
-	unsigned n;
-	struct gpu gpus[];
-};
-
 /* ---- opening ---- */
 
 static int see_device(struct gpu *g, struct mu_err *err)
@@ -23,16 +18,16 @@ static int see_device(struct gpu *g, struct mu_err *err)
 	const struct cuda_api *api = g->api;
 	int rc;
 
-	if ((rc = gpu_check(g, api->device_name(f->name, sizeof f->name, g->device), "its name",
+	if ((rc = gpu_check(g, api->device_name(f->name, sizeof f->name, g->ordinal), "its name",
 			    err)) ||
-	    (rc = gpu_check(g, api->device_bus_id(f->bus, sizeof f->bus, g->device), "its place",
+	    (rc = gpu_check(g, api->device_bus_id(f->bus, sizeof f->bus, g->ordinal), "its place",
 			    err)) ||
-	    (rc = gpu_check(g, api->device_attribute(&f->major, CUDA_MAJOR, g->device),
+	    (rc = gpu_check(g, api->device_attribute(&f->major, CUDA_MAJOR, g->ordinal),
 			    "its compute capability", err)) ||
-	    (rc = gpu_check(g, api->device_attribute(&f->minor, CUDA_MINOR, g->device),
+	    (rc = gpu_check(g, api->device_attribute(&f->minor, CUDA_MINOR, g->ordinal),
 			    "its compute capability", err)))
 		return rc;
-	return gpu_check(g, api->device_attribute(&f->processors, CUDA_MULTIPROCESSORS, g->device),
+	return gpu_check(g, api->device_attribute(&f->processors, CUDA_MULTIPROCESSORS, g->ordinal),
 			 "its number of processors", err);
 }
 
@@ -45,7 +40,7 @@ static int load_kernels(struct gpu *g, const void *image, struct mu_err *err)
 			       "GPU:%u (%s, sm_%d%d) can run none of the plug-in's kernels, which "
 			       "are for sm_80 and newer, with driver %d.%d; update the driver or "
 			       "ask for cpu kernels",
-			       g->number, g->facts.name, g->facts.major, g->facts.minor,
+			       g->device.number, g->facts.name, g->facts.major, g->facts.minor,
 			       g->facts.driver / 1000, g->facts.driver % 1000 / 10);
 	return gpu_check(g, result, "loading the kernels", err);
 }
@@ -100,9 +95,9 @@ static int open_gpu(struct gpu *g, const struct cuda_plugin *plugin, const struc
 	pthread_mutex_init(&g->library_lock, NULL);
 	mu_map_init(&g->kernels);
 	g->api->driver_version(&g->facts.driver);
-	if ((rc = gpu_check(g, g->api->device_get(&g->device, ordinal), "finding it", err)) ||
+	if ((rc = gpu_check(g, g->api->device_get(&g->ordinal, ordinal), "finding it", err)) ||
 	    (rc = see_device(g, err)) ||
-	    (rc = gpu_check(g, g->api->context_retain(&g->context, g->device), "opening it", err)))
+	    (rc = gpu_check(g, g->api->context_retain(&g->context, g->ordinal), "opening it", err)))
 		return rc;
 	g->has_context = true;
 	if ((rc = gpu_enter(g, err)) ||
@@ -123,8 +118,10 @@ static void stream_free(struct gpu *g, void *stream)
 		g->api->stream_free(stream);
 }
 
-static void close_gpu(struct gpu *g)
+static void gpu_close(struct device *d)
 {
+	struct gpu *g = (struct gpu *)d;
+
 	if (g->has_context)
 		g->api->context_set(g->context); /* also of one that is out of service */
 	gpu_leave();
@@ -139,11 +136,64 @@ static void close_gpu(struct gpu *g)
 	if (g->module)
 		g->api->module_unload(g->module);
 	if (g->has_context)
-		g->api->context_release(g->device);
+		g->api->context_release(g->ordinal);
 	mu_map_fini(&g->kernels);
 	pthread_mutex_destroy(&g->library_lock);
 	pthread_mutex_destroy(&g->lock);
+	free(g);
 }
+
+/* ---- the GPU as a device of the runtime ---- */
+
+static struct gpu *gpu_of(struct device *d)
+{
+	return (struct gpu *)d;
+}
+
+static bool device_works(struct device *d)
+{
+	return gpu_works(gpu_of(d));
+}
+
+static int device_tensor_new(struct device *d, enum mu_dtype dtype, const struct mu_shape *shape,
+			     const char *holder, struct mu_tensor *out, struct mu_err *err)
+{
+	return gpu_tensor_new(gpu_of(d), dtype, shape, holder, out, err);
+}
+
+static int device_tensor_copy(struct device *d, const struct mu_tensor *from, const char *holder,
+			      struct mu_tensor *out, struct mu_err *err)
+{
+	return gpu_tensor_copy(gpu_of(d), from, holder, out, err);
+}
+
+/* Earlier readers are ahead on the stream. */
+static bool device_is_writable(const struct mu_tensor *t)
+{
+	return mu_tensor_is_sole(t);
+}
+
+static int device_copy_in(struct device *d, const struct mu_tensor *from, const char *holder,
+			  struct mu_tensor *out, struct mu_err *err)
+{
+	return gpu_bring_in(gpu_of(d), from, holder, out, err);
+}
+
+static int device_copy_out(struct device *d, const struct mu_tensor *from, struct mu_tensor *out,
+			   device_done done, void *arg, struct mu_err *err)
+{
+	return gpu_bring_out(gpu_of(d), from, out, done, arg, err);
+}
+
+static const struct device_ops gpu_device_ops = {.free = gpu_close,
+						 .works = device_works,
+						 .tensor_new = device_tensor_new,
+						 .tensor_copy = device_tensor_copy,
+						 .is_writable = device_is_writable,
+						 .copy_in = device_copy_in,
+						 .copy_out = device_copy_out};
+
+/* ---- sets ---- */
 
 /* "0,2" -> numbers below `count`, each at most once. */
 static int read_visible(const char *text, int count, int *out, unsigned *n, struct mu_err *err)
@@ -171,7 +221,7 @@ static int read_visible(const char *text, int count, int *out, unsigned *n, stru
 }
 
 int gpu_set_open(const struct cuda_plugin *plugin, const struct gpu_options *o,
-		 struct gpu_set **out, struct mu_err *err)
+		 struct device_set **out, struct mu_err *err)
 {
 	int ordinals[MAX_GPUS], count = 0, rc = 0;
 	unsigned n;
@@ -180,40 +230,19 @@ int gpu_set_open(const struct cuda_plugin *plugin, const struct gpu_options *o,
 		return mu_fail(err, MU_FAILED_PRECONDITION, "no CUDA here: no GPU answers");
 	if ((rc = read_visible(o->visible, count, ordinals, &n, err)))
 		return rc;
-	struct gpu_set *s = mu_xcalloc(1, sizeof *s + n * sizeof s->gpus[0]);
+	struct device_set *s = mu_xcalloc(1, sizeof *s + n * sizeof s->at[0]);
 	for (; s->n < n && !rc; s->n++) {
-		s->gpus[s->n].number = s->n;
-		rc = open_gpu(&s->gpus[s->n], plugin, o, ordinals[s->n], err);
+		struct gpu *g = MU_NEW(struct gpu);
+		g->device = (struct device){.ops = &gpu_device_ops, .number = s->n};
+		snprintf(g->device.name, sizeof g->device.name, "GPU:%u", s->n);
+		s->at[s->n] = &g->device;
+		rc = open_gpu(g, plugin, o, ordinals[s->n], err);
 	}
 	if (rc)
-		gpu_set_free(s);
+		device_set_free(s);
 	else
 		*out = s;
 	return rc;
-}
-
-void gpu_set_free(struct gpu_set *s)
-{
-	if (!s)
-		return;
-	for (unsigned i = 0; i < s->n; i++)
-		close_gpu(&s->gpus[i]);
-	free(s);
-}
-
-unsigned gpu_count(const struct gpu_set *s)
-{
-	return s ? s->n : 0;
-}
-
-struct gpu *gpu_at(const struct gpu_set *s, unsigned i)
-{
-	return (struct gpu *)&s->gpus[i];
-}
-
-unsigned gpu_number(const struct gpu *g)
-{
-	return g->number;
 }
 
 void gpu_see(struct gpu *g, struct gpu_facts *out)

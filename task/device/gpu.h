@@ -17,11 +17,10 @@
 
 #include <stdbool.h>
 
-#include "lib/tensor/tensor.h"
 #include "task/device/cuda_api.h"
+#include "task/device/device.h"
 
-struct gpu;
-struct gpu_set;
+struct gpu; /* begins with its struct device */
 
 struct gpu_options {      /* of TensorFlow's GPUOptions */
 	double fraction;  /* of the memory; 0: nearly all that is free */
@@ -34,10 +33,11 @@ int gpu_options_read(struct gpu_options *o, struct mu_span config, struct mu_err
 
 /* Opens every GPU that options.visible names.  api and image have to last. */
 int gpu_set_open(const struct cuda_plugin *plugin, const struct gpu_options *o,
-		 struct gpu_set **out, struct mu_err *err);
-void gpu_set_free(struct gpu_set *s); /* no tensor of it may be left */
-unsigned gpu_count(const struct gpu_set *s);
-struct gpu *gpu_at(const struct gpu_set *s, unsigned i);
+		 struct device_set **out, struct mu_err *err);
+static inline struct gpu *gpu_at(const struct device_set *s, unsigned i)
+{
+	return (struct gpu *)s->at[i];
+}
 
 struct gpu_facts {
 	char name[80], bus[24];
@@ -50,7 +50,6 @@ struct gpu_facts {
 };
 void gpu_see(struct gpu *g, struct gpu_facts *out);
 bool gpu_works(struct gpu *g);
-unsigned gpu_number(const struct gpu *g);
 
 /* ---- tensors ---- */
 
@@ -88,14 +87,13 @@ int gpu_copy_within(struct gpu *g, cuda_ptr to, cuda_ptr from, size_t bytes, str
 
 /* ---- between host and device ---- */
 
-typedef void (*gpu_done)(void *arg, const struct mu_err *err);
 /* A copy on the device for kernels that are launched later.  `from` is borrowed, and has been read
  * when this returns. */
 int gpu_bring_in(struct gpu *g, const struct mu_tensor *from, const char *holder,
 		 struct mu_tensor *out, struct mu_err *err);
 /* A copy in host memory, in *out by the time done(arg, NULL) is called, from a thread of the GPU.
  * On an error, here or there, *out is unset. */
-int gpu_bring_out(struct gpu *g, const struct mu_tensor *from, struct mu_tensor *out, gpu_done done,
-		  void *arg, struct mu_err *err);
+int gpu_bring_out(struct gpu *g, const struct mu_tensor *from, struct mu_tensor *out,
+		  device_done done, void *arg, struct mu_err *err);
 
 #endif

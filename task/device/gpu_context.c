@@ -25,7 +25,7 @@ static int out_of_service(struct gpu *g, struct mu_err *err)
 	pthread_mutex_lock(&g->lock);
 	int rc = mu_fail(err, MU_UNAVAILABLE,
 			 "GPU:%u is out of service: %s.  Restart the task to use it again",
-			 g->number, g->facts.broken);
+			 g->device.number, g->facts.broken);
 	pthread_mutex_unlock(&g->lock);
 	return rc;
 }
@@ -54,7 +54,7 @@ int gpu_check(struct gpu *g, int result, const char *doing, struct mu_err *err)
 		return 0;
 	if (!is_sticky(result))
 		return mu_fail(err, result == CUDA_NO_MEMORY ? MU_RESOURCE_EXHAUSTED : MU_INTERNAL,
-			       "GPU:%u, %s: %s (CUDA error %d)", g->number, doing,
+			       "GPU:%u, %s: %s (CUDA error %d)", g->device.number, doing,
 			       text_of(g, result), result);
 	return gpu_give_up(g, result, doing, err);
 }

@@ -9,7 +9,7 @@
 
 /* ---- tensors ---- */
 
-struct held {
+struct held { /* begins with the device: see device_of_tensor */
 	struct gpu *gpu;
 	struct gpu_block *block;
 };
@@ -106,7 +106,7 @@ struct copy_out {
 	struct copy_out *next;
 	void *event; /* after the kernels launched before */
 	struct mu_tensor from, *out;
-	gpu_done done;
+	device_done done;
 	void *arg;
 };
 
@@ -189,8 +189,8 @@ void gpu_copies_stop(struct gpu *g)
 	pthread_cond_destroy(&s->more);
 }
 
-int gpu_bring_out(struct gpu *g, const struct mu_tensor *from, struct mu_tensor *out, gpu_done done,
-		  void *arg, struct mu_err *err)
+int gpu_bring_out(struct gpu *g, const struct mu_tensor *from, struct mu_tensor *out,
+		  device_done done, void *arg, struct mu_err *err)
 {
 	struct gpu_copies *s = &g->copies;
 	void *event;

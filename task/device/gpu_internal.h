@@ -40,10 +40,10 @@ void gpu_copies_stop(struct gpu *g); /* after all copies */
 /* ---- gpu_context.c: the context, its errors and the order of streams ---- */
 
 struct gpu {
+	struct device device;
 	const struct cuda_api *api;
 	uint64_t serial; /* no other that this process opened ever had it; not 0 */
-	unsigned number;
-	int device;
+	int ordinal;     /* the driver's number of it */
 	bool has_context;
 	void *context, *module;
 	const struct blas_api *blas_api;

@@ -34,7 +34,7 @@ int gpu_memory_open(struct gpu *g, bool growth, struct mu_err *err)
 {
 	uint64_t all = UINT64_MAX;
 	void *pool;
-	int result = g->api->device_pool(&pool, g->device);
+	int result = g->api->device_pool(&pool, g->ordinal);
 
 	if (!result)
 		result = g->api->pool_set(pool, CUDA_POOL_RELEASE_THRESHOLD, &all);
@@ -87,8 +87,9 @@ static int exhausted(struct gpu *g, size_t size, const char *holder, struct mu_e
 	int rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
 			 "GPU:%u is out of memory: %.40s wants %.1f MiB, %.1f of %.1f MiB are in "
 			 "use%s",
-			 g->number, holder, (double)size / 0x1p20, (double)g->memory.used / 0x1p20,
-			 (double)g->facts.limit / 0x1p20, who.len ? who.data : "");
+			 g->device.number, holder, (double)size / 0x1p20,
+			 (double)g->memory.used / 0x1p20, (double)g->facts.limit / 0x1p20,
+			 who.len ? who.data : "");
 	pthread_mutex_unlock(&g->lock);
 	return rc;
 }

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "task/runtime/gpu_kernel.h"
+#include "task/runtime/device_kernel.h"
 
 static const struct {
 	const char *op;
@@ -37,8 +37,9 @@ static int find_kernel(const struct mu_node *n, const struct runtime *rt, const 
 
 	if (rc)
 		return rc;
-	const struct gpu_kernel *gpu = gpu_of_node(n, rt) ? rt->kernels->find_gpu(n) : NULL;
-	*out = gpu && !gpu->same ? &gpu->k : rt->kernels->find(n->op);
+	const struct device_kernel *own =
+	    device_of_node(n, rt) ? rt->kernels->find_device(n) : NULL;
+	*out = own && !own->same ? &own->k : rt->kernels->find(n->op);
 	if (!*out)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "this task has no CPU kernel for op '%s', node '%s'", n->op,
@@ -257,7 +258,7 @@ int exec_graph_compile(struct executor *e, struct mu_err *err)
 	for (unsigned i = 0; !rc && i < e->n_nodes; i++) {
 		e->nodes[i].node = e->graph->nodes[i];
 		const struct mu_op_def *def = e->graph->nodes[i]->def;
-		if (!e->rt->gpus && i && def && def == e->graph->nodes[i - 1]->def)
+		if (!e->rt->devices && i && def && def == e->graph->nodes[i - 1]->def)
 			e->extra[i].kernel = e->extra[i - 1].kernel;
 		else
 			rc = find_kernel(e->nodes[i].node, e->rt, &e->extra[i].kernel, err);

@@ -61,13 +61,13 @@ struct kernel {
 
 /* The functions by which the runtime finds kernels; an argument of runtime_new. */
 typedef int kernel_fn(struct kernel_call *c, struct mu_err *err);
-struct gpu_kernel; /* task/runtime/gpu_kernel.h */
+struct device_kernel; /* task/runtime/device_kernel.h */
 struct kernel_registry {
 	const struct kernel *(*find)(const char *op); /* the CPU kernel; NULL: none */
 	/* The function of CPU kernel k for node n. */
 	kernel_fn *(*function)(const struct kernel *k, const struct mu_node *n);
-	/* The GPU kernel; NULL: the CPU kernel runs the node in host memory. */
-	const struct gpu_kernel *(*find_gpu)(const struct mu_node *n);
+	/* The kernel of the device of n; NULL: the CPU kernel runs the node in host memory. */
+	const struct device_kernel *(*find_device)(const struct mu_node *n);
 };
 
 /* ---- inputs and outputs of kernels ---- */

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inserts host-to-device and device-to-host copies where an edge crosses memory spaces.
  *
- * A partition may have nodes on the CPU and on several GPUs, and a node on a GPU may need some
- * inputs in host memory.  There is one copy node for each tensor and destination; constants are
- * duplicated instead. */
+ * A partition may have nodes on the CPU and on several devices, and a node on a device may need
+ * some inputs in host memory.  There is one copy node for each tensor and destination; constants
+ * are duplicated instead. */
 #include "task/runtime/memory_copies.h"
 
 #include <string.h>
 
-#include "task/runtime/gpu_kernel.h"
+#include "task/runtime/device_kernel.h"
 #include "task/runtime/runtime.h"
 
 enum { HOST = -1 };
 
 struct ends {
-	const struct gpu_kernel *kernel; /* NULL: runs on the host */
-	int gpu;                         /* index, or HOST */
+	const struct device_kernel *kernel; /* NULL: runs on the host */
+	int device;                         /* number, or HOST */
 	enum mu_dtype *in, *out;
 	unsigned n_in, n_out;
 };
@@ -31,13 +31,13 @@ struct copies {
 
 static int read_ends(struct copies *s, const struct mu_node *n, struct ends *e)
 {
-	struct gpu *gpu = gpu_of_node(n, s->rt);
+	struct device *device = device_of_node(n, s->rt);
 	int rc;
 
 	if ((rc = mu_node_need_def(n, s->err)))
 		return rc;
-	e->kernel = gpu ? s->rt->kernels->find_gpu(n) : NULL;
-	e->gpu = e->kernel ? (int)gpu_number(gpu) : HOST;
+	e->kernel = device ? s->rt->kernels->find_device(n) : NULL;
+	e->device = e->kernel ? (int)device->number : HOST;
 	if ((rc = mu_op_input_types(n, &s->scratch, &e->in, &e->n_in, s->err)) ||
 	    (rc = mu_op_output_types(n, &s->scratch, &e->out, &e->n_out, s->err)))
 		return mu_append(s->err, "\n\t [[{{node %s}}]]", n->name);
@@ -92,8 +92,8 @@ static bool is_constant(const struct mu_node *n)
 }
 
 /* Copies the tensor of `from` from memory space `is` to `want`. */
-static int get_copy(struct copies *s, struct mu_input from, int is, int want,
-		    const char *gpu_device, enum mu_dtype t, struct mu_input *out)
+static int get_copy(struct copies *s, struct mu_input from, int is, int want, const char *device,
+		    enum mu_dtype t, struct mu_input *out)
 {
 	struct {
 		unsigned id;
@@ -110,12 +110,12 @@ static int get_copy(struct copies *s, struct mu_input from, int is, int want,
 	if (is_constant(from.node) && want == HOST) {
 		rc = copies_add_constant(s, from.node, "Const", s->rt->cpu_name, out);
 	} else if (is_constant(from.node)) { /* a Const of int32 is always in host memory */
-		rc = copies_add_constant(s, from.node, "_ConstOnGpu", gpu_device, out);
+		rc = copies_add_constant(s, from.node, "_ConstOnGpu", device, out);
 	} else {
 		if (is != HOST)
 			rc = add_copy(s, *out, "_CopyFromGpuToHost", from.node->device, t, out);
 		if (!rc && want != HOST)
-			rc = add_copy(s, *out, "_CopyFromHostToGpu", gpu_device, t, out);
+			rc = add_copy(s, *out, "_CopyFromHostToGpu", device, t, out);
 	}
 	if (!rc)
 		mu_map_put_n(&s->by_destination, &key, sizeof key, out->node);
@@ -132,15 +132,16 @@ static int copies_add_inputs(struct copies *s, struct mu_node *n)
 		if ((unsigned)in.port >= f->n_out)
 			continue; /* exec_graph_compile reports the error */
 		enum mu_dtype t = f->out[in.port];
-		int is = gpu_kernel_out_on_device(f->kernel, (unsigned)in.port, t) ? f->gpu : HOST;
-		int want = gpu_kernel_in_on_device(e->kernel, k, e->in[k]) ? e->gpu : HOST;
+		int is =
+		    device_kernel_out_on_device(f->kernel, (unsigned)in.port, t) ? f->device : HOST;
+		int want = device_kernel_in_on_device(e->kernel, k, e->in[k]) ? e->device : HOST;
 		if (is == want)
 			continue;
 		if (mu_dtype_is_ref(e->in[k]) && mu_dtype_is_ref(t))
 			return mu_fail(
 			    s->err, MU_UNIMPLEMENTED,
 			    "op '%s' cannot update the variable of '%s', which is on %s: "
-			    "there is no such GPU kernel for %s\n\t [[{{node %s}}]]",
+			    "there is no such kernel of that device for %s\n\t [[{{node %s}}]]",
 			    n->op, in.node->name, in.node->device, mu_dtype_name(mu_dtype_base(t)),
 			    n->name);
 		int rc = get_copy(s, in, is, want, n->device, t, &n->inputs[k]);
@@ -157,7 +158,7 @@ int memory_copies_insert(struct mu_graph *g, struct runtime *rt, struct mu_err *
 	int rc = 0;
 
 	for (unsigned i = 0; i < g->n_nodes && !any; i++)
-		any = gpu_of_node(g->nodes[i], rt) != NULL;
+		any = device_of_node(g->nodes[i], rt) != NULL;
 	if (!any)
 		return 0;
 	mu_arena_init(&s.scratch);

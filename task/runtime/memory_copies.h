@@ -5,7 +5,8 @@
 #include "lib/graph/graph.h"
 
 struct runtime;
-/* Inserts copies where an edge crosses between host and GPU memory; no effect without GPUs. */
+/* Inserts copies where an edge crosses between host and device memory; no effect without devices.
+ */
 int memory_copies_insert(struct mu_graph *g, struct runtime *rt, struct mu_err *err);
 
 #endif

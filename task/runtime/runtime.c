@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "lib/base/request_ids.h"
-#include "task/device/gpu.h"
+#include "task/device/device.h"
 #include "task/runtime/exec_graph.h"
 #include "task/runtime/memory_copies.h"
 #include "task/runtime/traffic.h"
@@ -39,7 +39,7 @@ void runtime_free(struct runtime *rt)
 	rendezvous_table_free(rt->steps);
 	thread_pool_free(rt->pool);
 	traffic_free(rt->traffic);
-	gpu_set_free(rt->gpus);
+	device_set_free(rt->devices);
 	free(rt->task_prefix);
 	free(rt->cpu_name);
 	free(rt);

@@ -9,7 +9,7 @@
 #include "task/runtime/resources.h"
 
 struct thread_pool;
-struct gpu_set;
+struct device_set;
 struct kernel_registry;
 struct runtime {
 	const struct kernel_registry *kernels;
@@ -21,7 +21,8 @@ struct runtime {
 	struct rendezvous_table *steps;
 	struct traffic *traffic;  /* bytes of tensors to and from other tasks */
 	struct thread_pool *pool; /* compute threads */
-	struct gpu_set *gpus;     /* NULL: none; set before the first graph is registered; owned */
+	struct device_set
+	    *devices; /* NULL: none but the host; set before the first graph is registered; owned */
 };
 /* threads 0: the CPUs of the cgroup.  `kernels` is borrowed for the runtime's life. */
 int runtime_new(const char *job, int task, unsigned threads, const struct kernel_registry *kernels,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "task/device/gpu.h"
+#include "task/device/device.h"
 #include "task/runtime/resources.h"
 
 static void variable_free(struct resource *r)
@@ -69,14 +69,10 @@ int variable_exclusive(struct variable *v, struct mu_tensor **out, struct mu_err
 {
 	if (!mu_tensor_is_set(&v->value))
 		return uninitialised(v, err);
-	/* Wrapped memory, such as a received message, must not be written either.  GPU memory
-	 * may be written if there is no other reference: earlier readers are ahead on the stream.
-	 */
-	struct gpu *gpu = gpu_of_tensor(&v->value);
-	if (gpu ? !mu_tensor_is_sole(&v->value) : !mu_tensor_is_own(&v->value)) {
+	struct device *d = device_of_tensor(&v->value);
+	if (!d->ops->is_writable(&v->value)) {
 		struct mu_tensor copy;
-		int rc = gpu ? gpu_tensor_copy(gpu, &v->value, v->base.name, &copy, err)
-			     : mu_tensor_copy(&copy, &v->value, err);
+		int rc = d->ops->tensor_copy(d, &v->value, v->base.name, &copy, err);
 		if (rc)
 			return rc;
 		mu_tensor_unref(&v->value);

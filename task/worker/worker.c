@@ -376,8 +376,8 @@ static unsigned list_devices(struct worker *w, struct mu_arena *a, Muster__Devic
 		d->memory_limit = 256 << 20; /* as TensorFlow reports for a CPU */
 		d->locality = here;
 	}
-	for (unsigned i = 0; i < gpu_count(w->rt->gpus); i++) {
-		struct gpu *g = gpu_at(w->rt->gpus, i);
+	for (unsigned i = 0; i < device_count(w->rt->devices); i++) {
+		struct gpu *g = gpu_at(w->rt->devices, i);
 		Muster__DeviceAttributes *d;
 		struct gpu_facts f;
 		if (!gpu_works(g))
@@ -401,8 +401,8 @@ static void worker_get_status(struct worker *w, struct mu_buf *reply)
 	struct mu_arena a;
 
 	mu_arena_init(&a);
-	list =
-	    MU_ARENA_ARRAY(&a, Muster__DeviceAttributes *, w->rt->n_cpus + gpu_count(w->rt->gpus));
+	list = MU_ARENA_ARRAY(&a, Muster__DeviceAttributes *,
+			      w->rt->n_cpus + device_count(w->rt->devices));
 	m.n_device_attributes = list_devices(w, &a, &here, list);
 	m.device_attributes = list;
 	control_pack(reply, &m);

@@ -91,7 +91,7 @@ static struct gpu_facts facts_of(unsigned i)
 {
 	struct gpu_facts f;
 
-	gpu_see(gpu_at(gpu->rt->gpus, i), &f);
+	gpu_see(gpu_at(gpu->rt->devices, i), &f);
 	return f;
 }
 

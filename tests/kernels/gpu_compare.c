@@ -54,8 +54,9 @@ int setup(void **state)
 	if (runtime_new("test", 0, 1, &task_kernels, &nobody, &rt, &err))
 		return -1;
 	const struct cuda_plugin *plugin = gpu_plugin_to_test();
-	return plugin ? gpu_set_open(plugin, &(struct gpu_options){.growth = true}, &rt->gpus, &err)
-		      : -1;
+	return plugin
+		   ? gpu_set_open(plugin, &(struct gpu_options){.growth = true}, &rt->devices, &err)
+		   : -1;
 }
 
 int teardown(void **state)

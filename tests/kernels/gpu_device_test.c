@@ -12,7 +12,7 @@
 
 enum { N = 4096 };
 
-static struct gpu_set *set;
+static struct device_set *set;
 static struct mu_err err;
 
 static struct gpu *open_with(const struct gpu_options *o)
@@ -33,7 +33,7 @@ static int teardown(void **state)
 {
 	struct fake_cuda_counts c;
 
-	gpu_set_free(set);
+	device_set_free(set);
 	fake_cuda_count(&c);
 	return c.device_bytes || c.streams || c.events || c.contexts;
 }
@@ -124,7 +124,7 @@ static void opening__with_two_gpus__says_what_they_are(void **state)
 	struct gpu_facts f;
 	struct gpu *g = open_with(&(struct gpu_options){0});
 
-	assert_int_equal(gpu_count(set), 2);
+	assert_int_equal(device_count(set), 2);
 	gpu_see(g, &f);
 	assert_string_equal(f.name, "Fake GPU 0");
 	assert_int_equal(f.major * 10 + f.minor, 90);
@@ -197,7 +197,7 @@ static void opening__when_the_driver_refuses_anything__leaves_nothing(void **sta
 			fake_cuda.fail_at = at;
 			fake_cuda.fail_result = 1;
 			if (!gpu_set_open(fake_cuda_plugin(), &(struct gpu_options){0}, &set, &err))
-				gpu_set_free(set);
+				device_set_free(set);
 			set = NULL;
 			assert_int_equal(teardown(NULL), 0);
 			fake_cuda.fail_call = NULL;
@@ -415,7 +415,7 @@ static void a_thread__that_used_gpus_before__uses_those_opened_anew(void **state
 	pthread_barrier_init(&u.turn, NULL, 2);
 	assert_int_equal(pthread_create(&thread, NULL, use_twice, &u), 0);
 	for (unsigned i = 0; i < 2; i++) {
-		gpu_set_free(set);
+		device_set_free(set);
 		open_with(&(struct gpu_options){.growth = true});
 		pthread_barrier_wait(&u.turn);
 		pthread_barrier_wait(&u.turn);

@@ -37,14 +37,14 @@ static struct range range_of(const char *op)
 	return (struct range){op, -3, 6};
 }
 
-static bool serves(const struct gpu_kernel *k, enum mu_dtype t)
+static bool serves(const struct device_kernel *k, enum mu_dtype t)
 {
 	return k->types & GPU_TYPE(t);
 }
 
-static const struct gpu_kernel *row_of(const char *op)
+static const struct device_kernel *row_of(const char *op)
 {
-	const struct gpu_kernel *k;
+	const struct device_kernel *k;
 
 	for (unsigned i = 0; (k = gpu_kernel_at(i)); i++)
 		if (strcmp(k->k.op, op) == 0)

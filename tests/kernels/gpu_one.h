@@ -8,7 +8,7 @@
 #include "tests/fake/cuda/fake_cuda.h"
 #include "tests/kernels/gpu_compare.h"
 
-static struct gpu_set *set;
+static struct device_set *set;
 static struct gpu *g;
 
 static int begin(void **state)
@@ -26,7 +26,7 @@ static int end(void **state)
 {
 	struct fake_cuda_counts c;
 
-	gpu_set_free(set);
+	device_set_free(set);
 	fake_cuda_count(&c);
 	return c.device_bytes || c.streams || c.events || c.contexts || c.descriptions ||
 	       c.libraries;

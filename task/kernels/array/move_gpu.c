@@ -9,7 +9,7 @@
 		.k = {.op = name}, .type_attr = attr, .types = set, .host_in = host,               \
 		.device_in = device, .same = true                                                  \
 	}
-static const struct gpu_kernel rows[] = {
+static const struct device_kernel rows[] = {
     ROW("Slice", "T", GPU_PLAIN, 1 << 1 | 1 << 2, 0),
     ROW("StridedSlice", "T", GPU_PLAIN, 1 << 1 | 1 << 2 | 1 << 3, 0),
     ROW("StridedSliceGrad", "T", GPU_PLAIN, 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3, 0),

@@ -192,7 +192,7 @@ static int onto_variable_gpu(struct kernel_call *c, struct mu_err *err)
 	ROW("ScatterNd" way, onto_variable_gpu, "T", GPU_FLT, 1, 0),                               \
 	    ROW("ResourceScatterNd" way, onto_variable_gpu, "T", GPU_FLT, 1, 0),                   \
 	    ROW("TensorScatter" way, onto_copy_gpu, "T", GPU_NUM, 1, 0)
-static const struct gpu_kernel rows[] = {
+static const struct device_kernel rows[] = {
     ROWS("Update"),
     ROWS("Add"),
     ROWS("Sub"),

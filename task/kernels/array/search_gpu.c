@@ -32,7 +32,7 @@ static int bound_gpu(struct kernel_call *c, struct mu_err *err)
 		.k = {name, .run = bound_gpu}, .type_attr = "T", .types = GPU_REAL | GPU_INT,      \
 		.device_out = 1                                                                    \
 	}
-static const struct gpu_kernel rows[] = {
+static const struct device_kernel rows[] = {
     ROW("LowerBound"),
     ROW("UpperBound"),
 };

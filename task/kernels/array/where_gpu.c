@@ -126,7 +126,7 @@ static void where_gpu(struct kernel_call *c)
 		question_end(q, &err);
 }
 
-static const struct gpu_kernel rows[] = {
+static const struct device_kernel rows[] = {
     {.k = {"CheckNumerics", .start = check_numerics_gpu}, .type_attr = "T", .types = GPU_FLT},
     {.k = {"Where", .start = where_gpu}, .type_attr = "T", .types = GPU_EQ | GPU_TYPE(MU_UINT8)},
 };

@@ -11,7 +11,9 @@
 
 static int bring_in(struct kernel_call *c, struct mu_err *err)
 {
-	return gpu_bring_in(gpu_here(c), kernel_in(c, 0), c->node->name, &c->out[0].tensor, err);
+	struct device *d = device_of_node(c->node, c->runtime);
+
+	return d->ops->copy_in(d, kernel_in(c, 0), c->node->name, &c->out[0].tensor, err);
 }
 
 static void came_out(void *arg, const struct mu_err *err)
@@ -21,10 +23,9 @@ static void came_out(void *arg, const struct mu_err *err)
 
 static void bring_out(struct kernel_call *c)
 {
-	struct gpu *g = gpu_of_tensor(kernel_in(c, 0));
+	struct device *d = device_of_tensor(kernel_in(c, 0));
 	struct mu_err err;
-	int rc = g ? gpu_bring_out(g, kernel_in(c, 0), &c->out[0].tensor, came_out, c, &err)
-		   : mu_fail(&err, MU_INTERNAL, "what is to leave the GPU is not there");
+	int rc = d->ops->copy_out(d, kernel_in(c, 0), &c->out[0].tensor, came_out, c, &err);
 
 	if (rc)
 		kernel_finish(c, &err);
@@ -36,6 +37,7 @@ static int const_prepare_gpu(const struct mu_node *n, struct runtime *rt, void *
 			     struct mu_err *err)
 {
 	const struct mu_attr *a = mu_node_attr(n, "value");
+	struct device *d = device_of_node(n, rt);
 	enum mu_dtype dtype;
 	struct mu_tensor t;
 	int rc = mu_node_attr_type(n, "dtype", &dtype, err);
@@ -46,7 +48,7 @@ static int const_prepare_gpu(const struct mu_node *n, struct runtime *rt, void *
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "attribute 'value' is missing or not of type %s",
 			       mu_dtype_name(dtype));
-	if ((rc = gpu_bring_in(gpu_of_node(n, rt), a->tensor, n->name, &t, err)))
+	if ((rc = d->ops->copy_in(d, a->tensor, n->name, &t, err)))
 		return rc;
 	*state = memcpy(MU_NEW(struct mu_tensor), &t, sizeof t);
 	return 0;
@@ -101,7 +103,7 @@ static int identity_gpu_accumulate(struct kernel_call *c, struct mu_err *err)
 	{                                                                                          \
 		.k = {name, .run = identity_gpu_accumulate}, .type_attr = attr, .types = GPU_REAL  \
 	}
-static const struct gpu_kernel rows[] = {
+static const struct device_kernel rows[] = {
     {.k = {"_CopyFromHostToGpu", .run = bring_in}, .host_in = 1, .device_out = 1},
     {.k = {"_CopyFromGpuToHost", .start = bring_out}, .host_out = 1, .device_in = 1},
     {.k = {"Const", .run = const_run_gpu, .prepare = const_prepare_gpu,

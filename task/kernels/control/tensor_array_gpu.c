@@ -16,7 +16,7 @@
 		.types = GPU_FLT | GPU_EQ | GPU_TYPE(MU_VARIANT), .host_in = host_i,               \
 		.host_out = host_o, .same = true                                                   \
 	}
-static const struct gpu_kernel rows[] = {
+static const struct device_kernel rows[] = {
     ROW("TensorArrayV3", "dtype", 0, 0),
     ROW("TensorArrayGradV3", NULL, 0, 0),
     ROW("TensorArrayGradWithShape", NULL, 1 << 2, 0),

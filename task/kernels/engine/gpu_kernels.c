@@ -23,14 +23,14 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void gpu_kernels_build(void)
 {
-	const struct gpu_kernel *k;
+	const struct device_kernel *k;
 
 	mu_map_init(&by_op);
 	for (unsigned i = 0; (k = gpu_kernel_at(i)); i++)
 		mu_map_put(&by_op, k->k.op, (void *)k);
 }
 
-const struct gpu_kernel *gpu_kernel_at(unsigned i)
+const struct device_kernel *gpu_kernel_at(unsigned i)
 {
 	for (unsigned t = 0; t < MU_COUNT(tables); t++) {
 		if (i < tables[t]->count)
@@ -40,14 +40,14 @@ const struct gpu_kernel *gpu_kernel_at(unsigned i)
 	return NULL;
 }
 
-const struct gpu_kernel *gpu_kernel_find(const struct mu_node *n)
+const struct device_kernel *gpu_kernel_find(const struct mu_node *n)
 {
 	pthread_once(&once, gpu_kernels_build);
-	const struct gpu_kernel *k = mu_map_get(&by_op, n->op);
+	const struct device_kernel *k = mu_map_get(&by_op, n->op);
 
 	if (!k || !k->type_attr)
 		return k;
-	return gpu_kernel_has_type(k, args_attr_type(n, k->type_attr, MU_DT_INVALID)) ? k : NULL;
+	return device_kernel_has_type(k, args_attr_type(n, k->type_attr, MU_DT_INVALID)) ? k : NULL;
 }
 
 bool gpu_kernel_known(const char *op)
@@ -59,8 +59,96 @@ bool gpu_kernel_known(const char *op)
 /* Ops that TensorFlow's graphs may place on GPUs and that run on the host here: ops on small
  * integers, ops on shapes and types, and ops without a GPU kernel.  Such a placement is not an
  * error.  None of them may change a variable, which would be on the GPU. */
-static const char *const host_ops[] = {
-    "Range", "LinSpace", "BroadcastGradientArgs", "BroadcastArgs", "ConcatOffset", "InvertPermutation", "DataFormatVecPermute", "DataFormatDimMap", "Assert", "PrintV2", "_Send", "_Recv", "_HostSend", "_HostRecv", "_Arg", "_Retval", "_SwitchN", "ToBool", "PartitionedCall", "StatefulPartitionedCall", "Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2", "Bincount", "DenseBincount", "HistogramFixedWidth", "Bucketize", "PopulationCount", "Bitcast", "Empty", "Betainc", "Complex", "Real", "Imag", "ComplexAbs", "Angle", "Conj", "RGBToHSV", "HSVToRGB", "AdjustHue", "AdjustSaturation", "AdjustContrastv2", "CropAndResize", "CropAndResizeGradImage", "CropAndResizeGradBoxes", "SparseToDense", "SparseReshape", "SparseReorder", "SparseFillEmptyRows", "SparseFillEmptyRowsGrad", "SparseConcat", "SparseSplit", "SparseSlice", "Cholesky", "CholeskyGrad", "Qr", "Svd", "Lu", "LogMatrixDeterminant", "MatrixDeterminant", "MatrixInverse", "MatrixSolve", "MatrixTriangularSolve", "SelfAdjointEigV2", "TridiagonalMatMul", "TridiagonalSolve", "FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D", "RFFT", "RFFT2D", "RFFT3D", "IRFFT", "IRFFT2D", "IRFFT3D", "Stage", "Unstage", "StagePeek", "StageSize", "StageClear", "IteratorV2", "MakeIterator", "IteratorGetNext", "IteratorGetNextSync", "IteratorToStringHandle", "IteratorFromStringHandleV2"};
+static const char *const host_ops[] = {"Range",
+				       "LinSpace",
+				       "BroadcastGradientArgs",
+				       "BroadcastArgs",
+				       "ConcatOffset",
+				       "InvertPermutation",
+				       "DataFormatVecPermute",
+				       "DataFormatDimMap",
+				       "Assert",
+				       "PrintV2",
+				       "_Send",
+				       "_Recv",
+				       "_HostSend",
+				       "_HostRecv",
+				       "_Arg",
+				       "_Retval",
+				       "_SwitchN",
+				       "ToBool",
+				       "PartitionedCall",
+				       "StatefulPartitionedCall",
+				       "Unique",
+				       "UniqueV2",
+				       "UniqueWithCounts",
+				       "UniqueWithCountsV2",
+				       "Bincount",
+				       "DenseBincount",
+				       "HistogramFixedWidth",
+				       "Bucketize",
+				       "PopulationCount",
+				       "Bitcast",
+				       "Empty",
+				       "Betainc",
+				       "Complex",
+				       "Real",
+				       "Imag",
+				       "ComplexAbs",
+				       "Angle",
+				       "Conj",
+				       "RGBToHSV",
+				       "HSVToRGB",
+				       "AdjustHue",
+				       "AdjustSaturation",
+				       "AdjustContrastv2",
+				       "CropAndResize",
+				       "CropAndResizeGradImage",
+				       "CropAndResizeGradBoxes",
+				       "SparseToDense",
+				       "SparseReshape",
+				       "SparseReorder",
+				       "SparseFillEmptyRows",
+				       "SparseFillEmptyRowsGrad",
+				       "SparseConcat",
+				       "SparseSplit",
+				       "SparseSlice",
+				       "Cholesky",
+				       "CholeskyGrad",
+				       "Qr",
+				       "Svd",
+				       "Lu",
+				       "LogMatrixDeterminant",
+				       "MatrixDeterminant",
+				       "MatrixInverse",
+				       "MatrixSolve",
+				       "MatrixTriangularSolve",
+				       "SelfAdjointEigV2",
+				       "TridiagonalMatMul",
+				       "TridiagonalSolve",
+				       "FFT",
+				       "FFT2D",
+				       "FFT3D",
+				       "IFFT",
+				       "IFFT2D",
+				       "IFFT3D",
+				       "RFFT",
+				       "RFFT2D",
+				       "RFFT3D",
+				       "IRFFT",
+				       "IRFFT2D",
+				       "IRFFT3D",
+				       "Stage",
+				       "Unstage",
+				       "StagePeek",
+				       "StageSize",
+				       "StageClear",
+				       "IteratorV2",
+				       "MakeIterator",
+				       "IteratorGetNext",
+				       "IteratorGetNextSync",
+				       "IteratorToStringHandle",
+				       "IteratorFromStringHandleV2"};
 
 enum kernel_gpu kernel_on_gpu(const struct mu_node *n)
 {

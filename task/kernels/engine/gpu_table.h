@@ -3,11 +3,24 @@
 #ifndef MU_TASK_KERNELS_ENGINE_GPU_TABLE_H
 #define MU_TASK_KERNELS_ENGINE_GPU_TABLE_H
 
+#include "task/device/gpu.h"
 #include "task/kernels/engine/cuda/args.h"
-#include "task/runtime/gpu_kernel.h"
+#include "task/runtime/device_kernel.h"
+
+#define GPU_TYPE(t) DEVICE_TYPE(t)
+#define GPU_FLT                                                                                    \
+	(GPU_TYPE(MU_FLOAT) | GPU_TYPE(MU_DOUBLE) | GPU_TYPE(MU_HALF) | GPU_TYPE(MU_BFLOAT16))
+#define GPU_REAL  (GPU_TYPE(MU_FLOAT) | GPU_TYPE(MU_DOUBLE))
+#define GPU_INT   GPU_TYPE(MU_INT64)
+#define GPU_NUM   (GPU_FLT | GPU_INT)
+#define GPU_EQ    (GPU_NUM | GPU_TYPE(MU_BOOL))
+#define GPU_PLAIN DEVICE_PLAIN /* all types that may be in GPU memory */
+/* Types that are passed on unchanged, also handles and lists, which are in host memory themselves.
+ */
+#define GPU_PASSED (GPU_PLAIN | GPU_TYPE(MU_RESOURCE) | GPU_TYPE(MU_VARIANT))
 
 struct gpu_kernel_table {
-	const struct gpu_kernel *rows;
+	const struct device_kernel *rows;
 	unsigned count;
 };
 #define GPU_KERNEL_TABLE_DECLARE(name) extern const struct gpu_kernel_table gpu_kernel_table_##name;
@@ -16,17 +29,17 @@ struct gpu_kernel_table {
 	const struct gpu_kernel_table gpu_kernel_table_##name = {rows, MU_COUNT(rows)};
 
 /* The row that runs this node on a GPU; NULL: the CPU's kernel does, in host memory. */
-const struct gpu_kernel *gpu_kernel_find(const struct mu_node *n);
+const struct device_kernel *gpu_kernel_find(const struct mu_node *n);
 /* True if the op has a row for any type. */
 bool gpu_kernel_known(const char *op);
 /* All rows, in the tables' order; NULL past the end. */
-const struct gpu_kernel *gpu_kernel_at(unsigned i);
+const struct device_kernel *gpu_kernel_at(unsigned i);
 
 /* ---- for GPU kernels ---- */
 
 static inline struct gpu *gpu_here(const struct kernel_call *c)
 {
-	return gpu_of_node(c->node, c->runtime);
+	return (struct gpu *)device_of_node(c->node, c->runtime);
 }
 /* "f32" for MU_FLOAT, …; NULL: no kernel is made for it. */
 const char *gpu_type_name(enum mu_dtype t);

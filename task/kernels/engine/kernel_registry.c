@@ -3,4 +3,4 @@
 #include "task/kernels/engine/kernel_table.h"
 
 const struct kernel_registry task_kernels = {
-    .find = cpu_kernel_find, .function = cpu_kernel_run, .find_gpu = gpu_kernel_find};
+    .find = cpu_kernel_find, .function = cpu_kernel_run, .find_device = gpu_kernel_find};

@@ -13,7 +13,8 @@ _Static_assert((int)VIEW_MAX_RANK <= 2 * CUDA_MAX_RANK, "every view has to fit")
 /* Without a step the node is being folded, in host memory, on any device. */
 static bool on_gpu(const struct kernel_call *c, enum mu_dtype t)
 {
-	return mu_dtype_size(t) && c->step && gpu_here(c) && c->runtime->kernels->find_gpu(c->node);
+	return mu_dtype_size(t) && c->step && gpu_here(c) &&
+	       c->runtime->kernels->find_device(c->node);
 }
 
 int move_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
@@ -41,19 +42,17 @@ int move_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dty
 int move_scratch(struct kernel_call *c, enum mu_dtype dtype, const struct mu_shape *shape,
 		 struct mu_tensor *out, struct mu_err *err)
 {
-	return on_gpu(c, dtype) ? gpu_tensor_new(gpu_here(c), dtype, shape, c->node->name, out, err)
-				: mu_tensor_new(out, dtype, shape, err);
+	struct device *d = on_gpu(c, dtype) ? device_of_node(c->node, c->runtime) : &host_device;
+
+	return d->ops->tensor_new(d, dtype, shape, c->node->name, out, err);
 }
 
 int move_numbers(struct kernel_call *c, const struct mu_tensor *out,
 		 const struct mu_tensor *numbers, struct mu_tensor *there, struct mu_err *err)
 {
-	struct gpu *g = gpu_of_tensor(out);
+	struct device *d = device_of_tensor(out);
 
-	if (g)
-		return gpu_bring_in(g, numbers, c->node->name, there, err);
-	*there = mu_tensor_ref(numbers);
-	return 0;
+	return d->ops->copy_in(d, numbers, c->node->name, there, err);
 }
 
 static int launch_view(struct gpu *g, const char *name, const struct mu_tensor *out,

@@ -105,7 +105,7 @@ static int einsum_gpu_run(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-static const struct gpu_kernel rows[] = {
+static const struct device_kernel rows[] = {
     {.k = {"Einsum", .run = einsum_gpu_run, .prepare = einsum_prepare},
      .type_attr = "T",
      .types = GPU_FLT},

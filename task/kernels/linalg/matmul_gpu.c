@@ -71,7 +71,7 @@ static int fused_matmul_gpu(struct kernel_call *c, struct mu_err *err)
 	{                                                                                          \
 		.k = {name, .run = fn, .prepare = before}, .type_attr = attr, .types = GPU_FLT     \
 	}
-static const struct gpu_kernel rows[] = {
+static const struct device_kernel rows[] = {
     ROW("MatMul", matmul_gpu, NULL, "T"),
     ROW("_FusedMatMul", fused_matmul_gpu, check_fused_prepare, "T"),
     ROW("BatchMatMul", batch_matmul_gpu, NULL, "T"),

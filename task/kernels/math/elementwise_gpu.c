@@ -329,7 +329,7 @@ static int cross_gpu(struct kernel_call *c, struct mu_err *err)
 #define PREDICATE(op, types, expr) ROW(#op, predicate, SET_##types),
 #define BINARY(op, types, expr)    ROW(#op, binary_gpu, SET_##types),
 #define COMPARE(op, types, expr)   ROW(#op, elementwise_gpu_compare, SET_##types),
-static const struct gpu_kernel rows[] = {
+static const struct device_kernel rows[] = {
 #include "task/kernels/engine/loops/loops.def"
     {.k = {"LogicalNot", .run = unary_gpu}},
     {.k = {"LogicalAnd", .run = elementwise_gpu_compare}},

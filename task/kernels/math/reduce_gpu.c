@@ -218,7 +218,7 @@ static int reduce_gpu_arg_run(struct kernel_call *c, struct mu_err *err)
 		.k = {name, .run = reduce_gpu_arg_run}, .type_attr = "T", .types = GPU_NUM,        \
 		.host_in = 2, .device_out = 1                                                      \
 	}
-static const struct gpu_kernel rows[] = {
+static const struct device_kernel rows[] = {
     ROW("Sum", reduce_gpu_reduce, "T", GPU_NUM, 2),
     ROW("Mean", reduce_gpu_reduce, "T", GPU_FLT, 2),
     ROW("Prod", reduce_gpu_reduce, "T", GPU_NUM, 2),

@@ -32,7 +32,7 @@ static int scan_gpu(struct kernel_call *c, struct mu_err *err)
 	return rc || !in->shape.count ? rc : gpu_scan(c, c->node->op, in->dtype, &a, err);
 }
 
-static const struct gpu_kernel rows[] = {
+static const struct device_kernel rows[] = {
     {.k = {"Cumsum", .run = scan_gpu}, .type_attr = "T", .types = GPU_NUM, .host_in = 1 << 1},
     {.k = {"Cumprod", .run = scan_gpu}, .type_attr = "T", .types = GPU_NUM, .host_in = 1 << 1},
 };

@@ -177,7 +177,7 @@ static int segment_gpu_gradient(struct kernel_call *c, struct mu_err *err)
 	ROW("SparseSegment" way, sparse, 7 << 1),                                                  \
 	    ROW("SparseSegment" way "Grad", segment_gpu_gradient, 7 << 1),                         \
 	    ROW("SparseSegment" way "GradV2", segment_gpu_gradient, 7 << 1)
-static const struct gpu_kernel rows[] = {
+static const struct device_kernel rows[] = {
     DENSE("Sum"),
     DENSE("Prod"),
     DENSE("Max"),

@@ -50,7 +50,7 @@ static int in_top_k_gpu(struct kernel_call *c, struct mu_err *err)
 	{                                                                                          \
 		.k = {name, .run = in_top_k_gpu}, .host_in = 1 << 2, .device_in = 1 << 1           \
 	}
-static const struct gpu_kernel rows[] = {
+static const struct device_kernel rows[] = {
     TOP_K("TopK"),
     TOP_K("TopKV2"),
     IN_TOP_K("InTopK"),

@@ -158,7 +158,7 @@ static int batch_norm_grad_gpu(struct kernel_call *c, struct mu_err *err)
 	{                                                                                          \
 		.k = {name, .run = fn}, .type_attr = "T", .types = GPU_TYPE(MU_FLOAT)              \
 	}
-static const struct gpu_kernel rows[] = {
+static const struct device_kernel rows[] = {
     ROW("FusedBatchNorm", batch_norm_gpu),
     ROW("FusedBatchNormV2", batch_norm_gpu),
     ROW("FusedBatchNormV3", batch_norm_gpu),

@@ -44,7 +44,7 @@ static int lrn_grad_gpu(struct kernel_call *c, struct mu_err *err)
 	{                                                                                          \
 		.k = {name, .run = fn}, .type_attr = "T", .types = GPU_TYPE(MU_FLOAT)              \
 	}
-static const struct gpu_kernel rows[] = {
+static const struct device_kernel rows[] = {
     ROW("LRN", lrn_gpu),
     ROW("LRNGrad", lrn_grad_gpu),
 };

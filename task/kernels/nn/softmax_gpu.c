@@ -96,7 +96,7 @@ static int bias_add_gpu(struct kernel_call *c, struct mu_err *err)
 	{                                                                                          \
 		.k = {name, .run = fn}, .type_attr = "T", .types = GPU_FLT                         \
 	}
-static const struct gpu_kernel rows[] = {
+static const struct device_kernel rows[] = {
     ROW("Softmax", softmax_gpu),
     ROW("LogSoftmax", softmax_gpu),
     ROW("SoftmaxCrossEntropyWithLogits", cross_entropy),

@@ -368,7 +368,7 @@ static int pool3d_grad_gpu(struct kernel_call *c, struct mu_err *err)
 		.k = {name, .run = fn, .prepare = volume_prepare}, .type_attr = "T",               \
 		.types = GPU_REAL, .host_in = host                                                 \
 	}
-static const struct gpu_kernel rows[] = {
+static const struct device_kernel rows[] = {
     ROW("Conv2D", conv_gpu),
     ROW("Conv2DBackpropInput", conv_gpu),
     ROW("Conv2DBackpropFilter", conv_gpu),

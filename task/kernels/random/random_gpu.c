@@ -21,7 +21,7 @@ enum { SHAPE = 1 << 0, SEED = 1 << 1, KEY = 7 << 1, ALL = ~0 };
 		.types = GPU_INT | GPU_TYPE(MU_UINT32) | GPU_TYPE(MU_UINT64), .host_in = (host),   \
 		.same = true                                                                       \
 	}
-static const struct gpu_kernel rows[] = {
+static const struct device_kernel rows[] = {
     ROW("RandomUniform", SHAPE),
     ROW("RandomStandardNormal", SHAPE),
     ROW("TruncatedNormal", SHAPE),

@@ -367,7 +367,7 @@ static int gru_grad_gpu(struct kernel_call *c, struct mu_err *err)
 		.k = {name, .run = fn}, .type_attr = "T", .types = GPU_TYPE(MU_FLOAT),             \
 		.host_in = host                                                                    \
 	}
-static const struct gpu_kernel rows[] = {
+static const struct device_kernel rows[] = {
     ROW("LSTMBlockCell", lstm_gpu, 0),      ROW("LSTMBlockCellGrad", lstm_grad_gpu, 0),
     ROW("BlockLSTM", sequence, 1),          ROW("BlockLSTMV2", sequence, 1),
     ROW("BlockLSTMGrad", sequence_grad, 1), ROW("BlockLSTMGradV2", sequence_grad, 1),

@@ -35,7 +35,7 @@ static int sparse_product(struct kernel_call *c, struct mu_err *err)
 			    err);
 }
 
-static const struct gpu_kernel rows[] = {
+static const struct device_kernel rows[] = {
     {.k = {"SparseTensorDenseMatMul", .run = sparse_product},
      .type_attr = "T",
      .types = GPU_REAL,

@@ -110,7 +110,7 @@ static int train_gpu_apply(struct kernel_call *c, struct mu_err *err)
 		.type_attr = "T", .types = GPU_REAL, .device_in = 1 << (at)                        \
 	}
 #define SPARSE(name, at) SOME("SparseApply" name, at), SOME("ResourceSparseApply" name, at)
-static const struct gpu_kernel rows[] = {
+static const struct device_kernel rows[] = {
     BOTH("GradientDescent"),
     BOTH("Adagrad"),
     BOTH("AdagradV2"),

@@ -3,14 +3,13 @@
 
 #include <string.h>
 
-
 /* Each device has resources of its own, as in TensorFlow: those of CPU:0 are in the container,
  * those of another device within the container, under the name that this returns. */
 static const char *own_container(const struct kernel_call *c)
 {
 	const char *device;
 
-	if (!c->runtime->gpus && c->runtime->n_cpus == 1)
+	if (!c->runtime->devices && c->runtime->n_cpus == 1)
 		return NULL;
 	device = strstr(c->node->device, "/device:");
 	return !device || strcmp(device, "/device:CPU:0") == 0 ? NULL : device + strlen("/device:");
@@ -93,7 +92,7 @@ int resource_handle_in(const struct kernel_call *c, unsigned i, const struct mu_
 /* A value on a GPU is not for the CPU's kernels. */
 static bool may_see(const struct kernel_call *c, struct variable *v)
 {
-	if (!c->runtime->gpus || c->runtime->kernels->find_gpu(c->node))
+	if (!c->runtime->devices || c->runtime->kernels->find_device(c->node))
 		return true;
 	pthread_mutex_lock(&v->lock);
 	bool there = mu_tensor_is_set(&v->value) && v->value.buf->device;
