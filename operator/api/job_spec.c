@@ -15,7 +15,7 @@ static const char *const mode_names[] = {"async", "sync", NULL};
 static const char *const gang_names[] = {"none", "volcano", "scheduler-plugins", "kueue", NULL};
 static const char *const success_policy_names[] = {"Chief", "AllWorkers", NULL};
 
-enum { MAX_COMMAND = 256, MAX_CLAIM = 253 };
+enum { MAX_COMMAND = 256, MAX_CLAIM = 253, MODE_SYNC = 1 };
 
 static int read_metadata(struct job_spec *s, struct mu_err *err)
 {
@@ -119,7 +119,7 @@ static const struct field board_fields[] = {{"enabled", FIELD_BOOL, AT(job_spec,
 					    {NULL}};
 static const struct field spec_fields[] = {
     {"program", FIELD_SECTION, .section = program_fields},
-    {"mode", FIELD_ENUM, AT(job_spec, sync), .names = mode_names},
+    {"mode", FIELD_ENUM, AT(job_spec, mode), .names = mode_names},
     {"sync", FIELD_SECTION, .section = sync_fields},
     {.key = "tasks"},
     {"run", FIELD_SECTION, .section = run_fields},
@@ -253,8 +253,8 @@ static int read_all(struct job_spec *s, struct mu_err *err)
 	set_defaults(s, spec);
 	if ((rc = fields_read(spec, spec_fields, s, err)))
 		return rc;
-	s->train.sync = s->sync;
-	if (!s->sync && spec_section(spec, "sync"))
+	s->train.sync = s->mode == MODE_SYNC;
+	if (!s->train.sync && spec_section(spec, "sync"))
 		return spec_invalid(spec_section(spec, "sync"), err, "needs mode: sync");
 	if ((rc = check_program(s, spec, err)) || (rc = check_checkpoint(s, spec, err)) ||
 	    (rc = check_run(s, spec, err)) || (rc = job_spec_read_tasks(s, spec, err)) ||

@@ -127,7 +127,7 @@ struct job_spec {
 	struct task_spec tasks[JOB_MAX_TASKS];
 	unsigned n_tasks;
 
-	int sync;                    /* spec.mode: 1; train.sync */
+	int mode;                    /* spec.mode: 0 async, 1 sync */
 	bool board;                  /* spec.tensorboard.enabled */
 	const char *board_image;     /* NULL: the operator's */
 	const char *volume_claim;    /* spec.checkpoint.volumeClaim */
