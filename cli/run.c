@@ -49,7 +49,9 @@ static void on_line(void *user, const struct local_task *t, const char *text)
 	struct run *r = user;
 	const struct task_spec *chief = job_spec_chief(r->spec);
 
-	if (chief && t->index == 0 && strcmp(t->task, chief->name) == 0)
+	bool is_chief = chief && t->index == 0 && strcmp(t->task, chief->name) == 0;
+
+	if (is_chief || (r->tasks.reports_step && strcmp(t->task, "ps") == 0))
 		run_view_take(&r->view, text, mu_wall());
 }
 
@@ -385,6 +387,7 @@ static int prepare(struct run *r, const struct run_arguments *a, struct mu_err *
 				      .log_limit = a->log_limit,
 				      .bin_dir = r->bin_dir,
 				      .threads = threads_per_task(r->spec),
+				      .reports_step = r->spec->program == PROGRAM_COMMAND,
 				      .line = on_line,
 				      .user = r};
 	run_view_init(&r->view, r->spec->name,

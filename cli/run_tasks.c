@@ -131,6 +131,8 @@ static _Noreturn void exec_task(const struct run_tasks *r, const struct plan_pod
 	/* On one machine each task has its own ports and a share of the CPUs. */
 	if (r->threads)
 		set_number("MUSTER_THREADS", (int)r->threads, 0);
+	if (r->reports_step && strcmp(pod->task, "ps") == 0)
+		set_number("MUSTER_PROGRESS", 1, 1);
 	set_number("MUSTER_PORT", ports->port, 1);
 	set_number("MUSTER_HTTP_PORT", ports->http_port, 1);
 	unsetenv("MUSTER_STREAM_PORT"); /* may be set if we run in a pod; each task binds any free

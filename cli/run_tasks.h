@@ -40,6 +40,7 @@ struct run_tasks {
 	unsigned n, started;
 	struct task_ports *ports;
 	unsigned n_ports;
+	bool reports_step;   /* the ps print the global step, because the program may not */
 	unsigned threads;    /* compute threads of each task; 0: the task's default */
 	const char *logs;    /* folder of the logs */
 	size_t log_limit;    /* limit of each task's log in bytes; 0: none */

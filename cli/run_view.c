@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The view of a run, from the report lines of the chief's trainer:
+/* The view of a run, from the report lines of the chief's trainer, and from "progress step=120" of
+ *the ps if the program is the user's:
  *
  *	progress step=120 target=2000 loss=0.41 steps_per_second=800 examples_per_second=25600
  *	final step=2000 reason=TargetReached checkpoint=/…/model.ckpt-2000 events=/… loss=0.3
@@ -71,10 +72,11 @@ bool run_view_take(struct run_view *v, const char *line, double now)
 	}
 	if (value_of(line, "loss"))
 		p->loss = view_number_of(line, "loss");
-	if (progress) {
+	if (value_of(line, "steps_per_second"))
 		p->steps_per_second = view_number_of(line, "steps_per_second");
+	if (value_of(line, "examples_per_second"))
 		p->examples_per_second = view_number_of(line, "examples_per_second");
-	} else {
+	if (!progress) {
 		v->final = final;
 		view_text_of(line, "reason", reason, sizeof(reason));
 		v->end_reason = end_reason_of(reason);

@@ -22,6 +22,7 @@
 enum { MMAP_THRESHOLD_BYTES = 32 << 20, TRIM_THRESHOLD_BYTES = 128 << 20 }; /* of malloc */
 enum {
 	DRAIN_MS = 2000,
+	PROGRESS_INTERVAL_MS = 500,
 	SESSION_IDLE_MS = 7 * 24 * 3600 * 1000,
 	MAX_CLUSTER_TEXT = 16 << 20,
 	MAX_SESSION_CONFIG = 1 << 20
@@ -296,15 +297,33 @@ static bool stdin_is_open(void)
 	return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
-/* Returns the time in ms that running steps get to complete. */
-static long wait_for_signal(bool while_stdin)
+/* Prints the global step for `muster run`, if this task has it and it has changed. */
+static void report_progress(struct task_server *s)
 {
+	static int64_t reported = -1;
+	int64_t step = task_server_global_step(s);
+
+	if (step < 0 || step == reported)
+		return;
+	reported = step;
+	printf("progress step=%lld\n", (long long)step);
+	fflush(stdout);
+}
+
+/* Returns the time in ms that running steps get to complete. */
+static long wait_for_signal(struct task_server *s, bool while_stdin)
+{
+	bool reports = getenv("MUSTER_PROGRESS") != NULL;
 	struct pollfd fds[2] = {{.fd = end_pipe[0], .events = POLLIN},
 				{.fd = STDIN_FILENO, .events = POLLIN}};
 	char sig;
 
 	do {
-		if (poll(fds, while_stdin ? 2 : 1, -1) < 0)
+		int ready = poll(fds, while_stdin ? 2 : 1, reports ? PROGRESS_INTERVAL_MS : -1);
+
+		if (reports)
+			report_progress(s);
+		if (ready <= 0)
 			continue;
 		if (!fds[0].revents && fds[1].revents && !stdin_is_open()) {
 			mu_info("task", "standard input was closed: exiting");
@@ -341,7 +360,7 @@ static int serve_task(struct arguments *a)
 		task_server_stop(s, 0);
 		return 1;
 	}
-	task_server_stop(s, wait_for_signal(a->while_stdin));
+	task_server_stop(s, wait_for_signal(s, a->while_stdin));
 	return 0;
 }
 

@@ -63,6 +63,8 @@ const char *task_server_kernels(const struct task_server *s); /* the variant cho
  * task_server_stop. */
 int task_server_call(struct task_server *s, const char *method, const struct rpc_message *request,
 		     long timeout_ms, struct mu_buf *reply, struct mu_err *err);
+/* The value of the variable global_step; -1: this task has none. */
+int64_t task_server_global_step(struct task_server *s);
 /* Sets the member "progress" of /status, one JSON object written by a trainer in this process. */
 void task_server_set_progress(struct task_server *s, const char *json);
 

@@ -43,6 +43,14 @@ static void sum_resource(void *arg, struct resource *r)
 	pthread_mutex_unlock(&v->lock);
 }
 
+int64_t task_server_global_step(struct task_server *s)
+{
+	struct resource_sums sums = {.step = -1};
+
+	resources_each(s->rt->resources, sum_resource, &sums);
+	return sums.step;
+}
+
 static double cpu_seconds(void)
 {
 	struct timespec t;

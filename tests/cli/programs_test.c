@@ -174,6 +174,7 @@ static void trainer__as_the_program_of_a_manifest__trains(void **state)
 	      "$M checkpoint ls %s/out",
 	      folder, folder, folder, folder);
 	assert_non_null(strstr(output, "own-program: succeeded"));
+	assert_non_null(strstr(output, ", step 60")); /* 600; the ps report it */
 	assert_non_null(strstr(output, "model.ckpt-60"));
 }
 

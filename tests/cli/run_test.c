@@ -247,6 +247,7 @@ static void view__follows_the_report_lines_of_the_trainer(void **state)
 	assert_int_equal(v.progress.step,
 			 90); /* a ps was lost, so the training continues from an older step */
 	assert_float_equal((float)v.step_at, 3, 0);
+	assert_float_equal((float)v.progress.steps_per_second, 800.5f, 1e-3f); /* not in the line */
 	assert_true(run_view_take(&v,
 				  "final step=1400 reason=ValidationStopped accuracy=0.953 "
 				  "checkpoint=/o/model.ckpt-2000 events= loss=0.25",
