@@ -4,6 +4,7 @@
 #include "lib/base/rfc3339.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -60,6 +61,17 @@ void mu_rfc3339_write_clock(char out[MU_RFC3339], double seconds)
 {
 	if (!mu_rfc3339_write(out, seconds))
 		mu_rfc3339_write(out, 0);
+}
+
+void mu_rfc3339_write_micro(char out[MU_RFC3339], double seconds)
+{
+	size_t n;
+
+	if (!mu_rfc3339_write(out, seconds))
+		mu_rfc3339_write(out, seconds = 0);
+	n = strlen(out) - 1; /* without the Z */
+	snprintf(out + n, MU_RFC3339 - n, ".%06dZ",
+		 (int)((seconds - (double)(int64_t)seconds) * 1e6));
 }
 
 static int take_digits(const char *from, int digits)

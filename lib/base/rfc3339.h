@@ -12,6 +12,8 @@ enum { MU_RFC3339 = 32 }; /* buffer size in bytes */
 bool mu_rfc3339_write(char out[MU_RFC3339], double seconds);
 /* The same for the system clock; writes the start of 1970 if its time is out of range. */
 void mu_rfc3339_write_clock(char out[MU_RFC3339], double seconds);
+/* The same with microseconds, as Kubernetes' MicroTime. */
+void mu_rfc3339_write_micro(char out[MU_RFC3339], double seconds);
 /* Reads whole seconds and ignores the rest (fraction, "Z").  Returns 0 if text is NULL or invalid.
  */
 double mu_rfc3339_read(const char *text);

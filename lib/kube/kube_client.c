@@ -279,13 +279,16 @@ static int exchange_finish(struct kube_client *c, struct exchange *x, cJSON **ou
 	return rc;
 }
 
+static int exchange_run(struct kube_client *c, struct exchange *x, cJSON **out, struct mu_err *err)
+{
+	exchange_begin(c, x, false, err);
+	exchange_end(c, x, err);
+	return exchange_finish(c, x, out, err);
+}
+
 int kube_call(struct kube_client *c, const struct kube_request *rq, cJSON **out, struct mu_err *err)
 {
-	struct exchange x = {.rq = rq};
-
-	exchange_begin(c, &x, false, err);
-	exchange_end(c, &x, err);
-	return exchange_finish(c, &x, out, err);
+	return exchange_run(c, &(struct exchange){.rq = rq}, out, err);
 }
 
 /* Reserves up to `wanted` concurrent calls besides the thread's first. */
@@ -324,11 +327,8 @@ int kube_stream(struct kube_client *c, const struct kube_stream *stream, struct 
 {
 	struct kube_request rq = {
 	    .method = "GET", .path = stream->path, .timeout_ms = stream->seconds * 1000};
-	struct exchange x = {.rq = &rq, .stream = stream};
 
-	exchange_begin(c, &x, false, err);
-	exchange_end(c, &x, err);
-	return exchange_finish(c, &x, NULL, err);
+	return exchange_run(c, &(struct exchange){.rq = &rq, .stream = stream}, NULL, err);
 }
 
 int kube_fetch(struct kube_client *c, const char *url, struct mu_buf *out, struct mu_err *err)

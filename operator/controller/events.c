@@ -61,23 +61,14 @@ void events_fini(struct event_recorder *e)
 	pthread_mutex_destroy(&e->lock);
 }
 
-static void micro_time(double t, char out[40])
-{
-	char whole[32];
-
-	mu_rfc3339_write_clock(whole, t);
-	whole[strlen(whole) - 1] = 0; /* the Z */
-	snprintf(out, 40, "%s.%06dZ", whole, (int)((t - (double)(long long)t) * 1e6));
-}
-
 static cJSON *event_of(struct reconcile *r, const char *name, bool warning, const char *reason,
 		       const char *note)
 {
 	const struct job *job = r->seen->job;
 	const struct object *meta = &job->meta;
-	char when[40];
+	char when[MU_RFC3339];
 
-	micro_time(r->now, when);
+	mu_rfc3339_write_micro(when, r->now);
 	return json_pack("{'apiVersion': 'events.k8s.io/v1', 'kind': 'Event',"
 			 " 'metadata': {'name': %s, 'namespace': %s}, 'eventTime': %s,"
 			 " 'reportingController': 'muster.dev/operator', 'reportingInstance': %s,"
@@ -93,9 +84,9 @@ static cJSON *event_of(struct reconcile *r, const char *name, bool warning, cons
 /* The patch of an event that happened again. */
 static cJSON *series_of(const struct event_series *s, double now)
 {
-	char when[40];
+	char when[MU_RFC3339];
 
-	micro_time(now, when);
+	mu_rfc3339_write_micro(when, now);
 	return json_pack("{'series': {'count': %d, 'lastObservedTime': %s}}", (int)s->count, when);
 }
 

@@ -76,16 +76,15 @@ static int write_lease(struct controller *c, cJSON *lease, bool new, bool taken,
 	MU_AUTO_FREE char *body = NULL;
 	const cJSON *old = at(at(lease, "spec"), "leaseTransitions");
 	int transitions = cJSON_IsNumber(old) ? old->valueint + 1 : 0;
-	char seconds[32], micro[48];
+	char now[MU_RFC3339];
 
-	mu_rfc3339_write_clock(seconds, c->io.now(c->io.user));
-	snprintf(micro, sizeof(micro), "%.19s.000000Z", seconds);
+	mu_rfc3339_write_micro(now, c->io.now(c->io.user));
 	if (taken)
 		json_set(lease, json_pack("{'spec': {'leaseTransitions': %d, 'acquireTime': %s}}",
-					  transitions, micro));
+					  transitions, now));
 	json_set(lease, json_pack("{'spec': {'holderIdentity': %s, 'renewTime': %s,"
 				  " 'leaseDurationSeconds': %d}}",
-				  holder, micro, *holder ? LEASE_S : 1));
+				  holder, now, *holder ? LEASE_S : 1));
 	body = cJSON_PrintUnformatted(lease);
 	return kube_call(c->kube,
 			 &(struct kube_request){.method = new ? "POST" : "PUT",

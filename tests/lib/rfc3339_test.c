@@ -26,6 +26,23 @@ static void times__of_every_day__are_those_of_the_c_library(void **state)
 	expect(253402300799.0);
 }
 
+static void times__with_microseconds__have_six_digits(void **state)
+{
+	static const struct {
+		double seconds;
+		const char *text;
+	} cases[] = {{1767268810.5, "2026-01-01T12:00:10.500000Z"},
+		     {0, "1970-01-01T00:00:00.000000Z"},
+		     {-1.5, "1970-01-01T00:00:00.000000Z"},
+		     {0.0 / 0.0, "1970-01-01T00:00:00.000000Z"}};
+	char text[MU_RFC3339];
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		mu_rfc3339_write_micro(text, cases[i].seconds);
+		assert_string_equal(text, cases[i].text);
+	}
+}
+
 static void times__that_have_no_year_of_four_digits__are_not_written(void **state)
 {
 	static const double none[] = {-1, 253402300800.0, 1e300, -1e300, 0.0 / 0.0};
@@ -65,6 +82,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(times__of_every_day__are_those_of_the_c_library),
+	    cmocka_unit_test(times__with_microseconds__have_six_digits),
 	    cmocka_unit_test(times__that_have_no_year_of_four_digits__are_not_written),
 	    cmocka_unit_test(texts__that_are_no_times__are_none),
 	};
