@@ -118,7 +118,7 @@ static void print_section(const struct section *s)
 		const struct row *r = &s->rows[i];
 		if (!can_run(r->op))
 			continue;
-		printf("| %s%s |", r->op, strcmp(r->shape, "NULL") ? " ◆" : "");
+		printf("| %s%s |", r->op, strcmp(r->shape, "NULL") || strchr(r->out, '[') ? " ◆" : "");
 		cell(r->in);
 		cell(r->out);
 		cell(r->attrs);
@@ -152,7 +152,8 @@ int main(void)
 	    "placed; a step that needs an op without a kernel fails with the op's name.\n\n"
 	    "An argument is `name:type`. A type is an attribute of the op (`T`), a fixed one, "
 	    "`N*T` for N tensors, `list(T)` for one tensor for each type in T, or `ref(T)` for a "
-	    "reference to a variable. An attribute is `name:kind`, with the allowed "
+	    "reference to a variable. Behind it stands the shape, if it is known: `[*b,n]` has any "
+	    "dimensions and a last one named n. An attribute is `name:kind`, with the allowed "
 	    "values in braces (`index`, `complex`, `floating`, `real` and `number` stand for "
 	    "several "
 	    "types), the minimum after `>=` and the default after `=`. "

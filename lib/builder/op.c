@@ -149,19 +149,15 @@ static int infer(struct mu_builder *b, struct mu_node *n, const struct mu_op_arg
 	info.shapes = MU_ARENA_ARRAY(ar, struct mu_pshape, info.n_out + 1);
 	for (unsigned i = 0; i < info.n_out; i++)
 		info.shapes[i].rank = -1;
-	if (n->def->shape) {
-		struct mu_pshape *in = MU_ARENA_ARRAY(ar, struct mu_pshape, a->n_in + 1);
-		const struct mu_tensor **vals =
-		    MU_ARENA_ARRAY(ar, const struct mu_tensor *, a->n_in + 1);
-		struct mu_shape_ctx c = {n, a->n_in, info.n_out, in, vals, info.shapes};
-
-		for (unsigned i = 0; i < a->n_in; i++) {
-			in[i] = *mu_out_shape(b, a->in[i]);
-			vals[i] = builder_value(b, a->in[i]);
-		}
-		if (n->def->shape(&c, &b->err))
-			return -1;
+	struct mu_pshape *in = MU_ARENA_ARRAY(ar, struct mu_pshape, a->n_in + 1);
+	const struct mu_tensor **vals = MU_ARENA_ARRAY(ar, const struct mu_tensor *, a->n_in + 1);
+	struct mu_shape_ctx c = {n, a->n_in, info.n_out, in, vals, info.shapes};
+	for (unsigned i = 0; i < a->n_in; i++) {
+		in[i] = *mu_out_shape(b, a->in[i]);
+		vals[i] = builder_value(b, a->in[i]);
 	}
+	if (mu_op_shapes(&c, &b->err))
+		return -1;
 	if (strcmp(n->op, "Const") == 0 && (value = mu_node_attr(n, "value")))
 		info.value = value->tensor;
 	while (b->cap_info <= n->id) {

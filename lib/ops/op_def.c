@@ -258,6 +258,11 @@ static bool parse_arg(const struct mu_op_def *op, struct mu_arg_def *a, char *wo
 		return false;
 	*what++ = '\0';
 	a->name = word;
+	if ((a->shape = strchr(what, '['))) {
+		if (!strchr(a->shape, ']'))
+			return false;
+		what[a->shape++ - what] = '\0';
+	}
 	char *star = strchr(what, '*');
 	if (star) {
 		*star = '\0';

@@ -9,6 +9,11 @@
  * (one tensor for each type in attribute dtypes), or `ref(T)` for a reference to a variable's
  * buffer.
  *
+ * Behind the type may stand a shape: `[]` is a scalar, `[n,2]` a matrix of two columns, `[*b,n]` a
+ * tensor of one dimension or more, `?` any dimension.  Inputs with the same name agree in it.  An
+ * output's name that no input has is that of an int attribute or of a scalar input; the dimension
+ * is known where its value is.  N tensors share the shape.
+ *
  * An attribute is `name:kind{allowed,…}>=minimum=default`; all behind the kind is optional.  The
  * kind is string, int, float, bool, type, shape, tensor, func, list(string), list(int), list(type),
  * list(shape)…, or empty for type.  Allowed are strings or types; `index`, `complex`, `floating`,
@@ -39,6 +44,7 @@ struct mu_arg_def {
 	const char
 	    *type_attr; /* ATTR, TYPE_LIST, and REPEAT unless the type is fixed (then NULL) */
 	const char *number_attr; /* REPEAT */
+	const char *shape;       /* what stands behind `[`, with the `]`; NULL: any */
 	bool is_ref;
 };
 
@@ -58,7 +64,7 @@ struct mu_op_def {
 	const struct mu_arg_def *inputs, *outputs;
 	const struct mu_attr_def *attrs;
 	unsigned flags; /* enum mu_op_flag */
-	/* Static shape rule for building graphs; NULL: unknown shapes. */
+	/* Rule for output shapes that the row's patterns cannot say; NULL: none. */
 	int (*shape)(struct mu_shape_ctx *c, struct mu_err *err);
 };
 
@@ -103,5 +109,7 @@ struct mu_shape_ctx {
 	const struct mu_tensor *const *in_const; /* NULL entries: not constant */
 	struct mu_pshape *out;                   /* starts as unknown rank */
 };
+/* Checks the input shapes against the row's patterns, and sets the known output shapes. */
+int mu_op_shapes(struct mu_shape_ctx *c, struct mu_err *err);
 
 #endif

@@ -147,7 +147,8 @@ int shape_broadcast(struct mu_shape_ctx *c, struct mu_err *err)
 		rc = broadcast(&all, &c->in[i], &all, err);
 	if (!rc && c->n_out)
 		c->out[0] = all;
-	return rc;
+	const struct mu_attr *strict = mu_node_attr(c->node, "incompatible_shape_error");
+	return strict && strict->kind == MU_ATTR_BOOL && !strict->b ? 0 : rc;
 }
 
 int shape_select(struct mu_shape_ctx *c, struct mu_err *err)
@@ -218,6 +219,16 @@ static int dims_of(struct mu_shape_ctx *c, unsigned i, struct mu_err *err)
 int shape_filled(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	return dims_of(c, 0, err);
+}
+
+/* The sizes may lack the images and channels, which then are the gradient's and the filter's. */
+int shape_conv_input(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	int rc = dims_of(c, 0, err);
+
+	if (!rc && c->out[0].rank != 4)
+		c->out[0] = mu_pshape_unknown(4);
+	return rc;
 }
 
 int shape_filled_by_second(struct mu_shape_ctx *c, struct mu_err *err)

@@ -15,7 +15,7 @@ from tensorflow.python.framework import dtypes, op_def_registry
 ROOT = pathlib.Path(__file__).parents[2]
 LEFT_OUT = pathlib.Path(__file__).with_name("table_left_out.txt")
 ROW = re.compile(r'^OP\((\w+),\s*((?:"(?:[^"\\]|\\.)*"\s*)+),\s*((?:"(?:[^"\\]|\\.)*"\s*)+),\s*((?:"(?:[^"\\]|\\.)*"\s*)+),([^)]*)\)', re.M)
-SET = re.compile(r'{"(\w+)", "([^"]*)"}')
+SET = re.compile(r'{"(\w+)",((?:\s*"[\w,]+")+)}')
 
 
 def text(literals):
@@ -27,13 +27,14 @@ def table():
     rows = {}
     for path in sorted((ROOT / "lib/ops").glob("ops_*.def")):
         for name, inputs, outputs, attrs, rest in ROW.findall(path.read_text()):
-            rows[name] = [w.split(" ") if w else [] for w in map(text, (inputs, outputs, attrs))] + ["STATEFUL" in rest]
+            shapeless = [re.sub(r"\[[^]]*\]", "", text(args)) for args in (inputs, outputs)]
+            rows[name] = [w.split(" ") if w else [] for w in (*shapeless, text(attrs))] + ["STATEFUL" in rest]
     return rows
 
 
 def named_sets():
     """The names that stand for several types in lib/ops/op_def.c."""
-    return dict(SET.findall((ROOT / "lib/ops/op_def.c").read_text()))
+    return {name: text(types) for name, types in SET.findall((ROOT / "lib/ops/op_def.c").read_text())}
 
 
 def type_name(number):

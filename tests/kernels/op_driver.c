@@ -14,6 +14,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/ops/shape.h"
 #include "lib/tensor/arena.h"
 #include "lib/tensor/tensor_proto.h"
 #include "task/kernels/engine/loops/loops.h"
@@ -159,6 +160,44 @@ static int time_runs(struct harness *h, int64_t ns, int64_t *best, struct mu_err
 	return rc;
 }
 
+static struct mu_pshape value_shape(const struct value *v)
+{
+	struct mu_pshape p = {.rank = v->ref ? -1 : v->tensor.shape.rank};
+
+	for (int i = 0; i < p.rank; i++)
+		p.dim[i] = v->tensor.shape.dim[i];
+	return p;
+}
+
+/* Runs the kernel.  Where it succeeds, its inputs and outputs must have the shapes of its row. */
+static int run_checked(struct harness *h, struct mu_err *err)
+{
+	struct mu_pshape in[HARNESS_MAX], out[HARNESS_MAX], made;
+	const struct mu_tensor *value[HARNESS_MAX];
+	struct mu_shape_ctx c = {h->node, h->n_in, h->n_out, in, value, out};
+	struct mu_err wrong = {0};
+
+	for (unsigned i = 0; i < h->n_in; i++) {
+		in[i] = value_shape(&h->in[i]);
+		value[i] = h->in[i].ref ? NULL : &h->in[i].tensor;
+	}
+	for (unsigned i = 0; i < h->n_out; i++)
+		out[i].rank = -1;
+	int wrong_rc = mu_op_shapes(&c, &wrong);
+	int rc = harness_run(h, err);
+	if (rc)
+		return rc;
+	for (unsigned i = 0; i < h->n_out && !wrong_rc; i++) {
+		made = value_shape(&h->out[i]);
+		wrong_rc = mu_shape_merge(&out[i], &made, &made, &wrong);
+	}
+	return wrong_rc ? mu_fail(err, MU_INTERNAL,
+				  "the row of %s does not allow what its kernel "
+				  "does: %s",
+				  h->node->op, wrong.msg)
+			: 0;
+}
+
 static bool serve(struct runtime *rt, int64_t ns)
 {
 	MU_AUTO_BUF graph = {0}, name = {0}, count = {0};
@@ -178,7 +217,7 @@ static bool serve(struct runtime *rt, int64_t ns)
 	rc = read_inputs(&h, (unsigned)atoi(count.data), &made, rc, &err);
 	int64_t best = 0;
 	if (!rc)
-		rc = ns ? time_runs(&h, ns, &best, &err) : harness_run(&h, &err);
+		rc = ns ? time_runs(&h, ns, &best, &err) : run_checked(&h, &err);
 	put_number(-rc);
 	if (rc)
 		put(err.msg, strlen(err.msg));

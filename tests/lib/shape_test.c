@@ -71,7 +71,7 @@ static int infer(unsigned n_in, unsigned n_out)
 
 	for (int i = 0; i < MAX_OUT; i++)
 		out[i] = (struct mu_pshape){.rank = -1};
-	return node->def->shape(&c, &err);
+	return mu_op_shapes(&c, &err);
 }
 
 static void gives(unsigned n_in, const char *want)
@@ -253,6 +253,35 @@ static void every_rule__takes_inputs_of_which_nothing_is_known(void **state)
 	}
 }
 
+static void pattern__of_groups_and_names__relates_inputs_and_outputs(void **state)
+{
+	op("SparseSegmentSum");
+	shape(0, 3, -1, 4, 5, 0);
+	shape(1, 1, 7, 0, 0, 0);
+	assert_int_equal(infer(3, 1), 0);
+	assert_string_equal(mu_pshape_str(&out[0]), "[?,4,5]");
+	shape(2, 1, 6, 0, 0, 0);
+	assert_int_equal(infer(3, 1), -MU_INVALID_ARGUMENT);
+	assert_string_equal(err.msg, "segment_ids must have shape [m], not [6]: Dimensions must be "
+				     "equal, but are 7 and 6");
+	shape(2, 2, 7, 1, 0, 0);
+	assert_int_equal(infer(3, 1), -MU_INVALID_ARGUMENT);
+	assert_string_equal(err.msg, "segment_ids must have shape [m], not [7,1]");
+	shape(2, 1, 7, 0, 0, 0);
+	shape(0, 0, 0, 0, 0, 0);
+	assert_int_equal(infer(3, 1), -MU_INVALID_ARGUMENT);
+}
+
+static void pattern__with_the_name_of_an_attribute__has_its_value(void **state)
+{
+	op("LogUniformCandidateSampler");
+	attr_int("num_true", 3);
+	attr_int("num_sampled", 9);
+	assert_int_equal(infer(1, 3), 0);
+	assert_string_equal(mu_pshape_str(&out[0]), "[9]");
+	assert_string_equal(mu_pshape_str(&out[1]), "[?,3]");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,6 +294,8 @@ int main(void)
 	    cmocka_unit_test(strided_slice__counts_its_dimensions),
 	    cmocka_unit_test(windows__count_their_places),
 	    cmocka_unit_test(every_rule__takes_inputs_of_which_nothing_is_known),
+	    cmocka_unit_test(pattern__of_groups_and_names__relates_inputs_and_outputs),
+	    cmocka_unit_test(pattern__with_the_name_of_an_attribute__has_its_value),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
