@@ -45,7 +45,7 @@ class Fault(Exception):
 class Driver(ops_diff.Driver):
     def __init__(self, path):
         self.p = subprocess.Popen([path, "", "2"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  bufsize=0, preexec_fn=lambda: limit(ROOM))
+                                  bufsize=0, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (ROOM, resource.RLIM_INFINITY)))
         self.out = bytearray()
 
     def put(self, b):
