@@ -581,7 +581,7 @@ ELSEWHERE = (
     ("ops_cases_linear", "linear_cases"), ("ops_cases_special", "special_cases"), ("ops_cases_boxes", "box_cases"),
     ("ops_cases_scripts", "script_cases"), ("ops_cases_windows", "window_cases"),
     ("ops_cases_old", "old_cases"), ("ops_cases_ragged", "ragged_cases"),
-    ("ops_cases_text", "text_cases"),)
+    ("ops_cases_text", "text_cases"), ("ops_cases_drawn", "drawn_cases"))
 
 
 def all_cases():

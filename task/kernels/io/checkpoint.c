@@ -266,7 +266,8 @@ static int sharded_filespec(struct kernel_call *c, struct mu_err *err)
 	int64_t shards;
 	int rc;
 
-	if ((rc = args_string(c, 0, &base, err)) || (rc = args_int(c, 1, &shards, err)))
+	if ((rc = args_string(c, 0, &base, err)) || (rc = args_rank(c, 1, 0, err)) ||
+	    (rc = args_int(c, 1, &shards, err)))
 		return rc;
 	return give_string(c, mu_xasprintf("%s-\?\?\?\?\?-of-%05lld", base, (long long)shards),
 			   err);

@@ -40,6 +40,10 @@ static int read_file(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor t;
 	int rc;
 
+	if (kernel_in(c, 0)->shape.rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Input filename tensor must be scalar, but had shape: %s",
+			       mu_shape_str(&kernel_in(c, 0)->shape));
 	if ((rc = args_string(c, 0, &path, err)) || (rc = read_whole(path, &b, err)) ||
 	    (rc = mu_tensor_string(&t, b.data ? b.data : "", b.len, err)))
 		return rc;
@@ -75,6 +79,10 @@ static int matching_files(struct kernel_call *c, struct mu_err *err)
 	glob_t found = {0};
 	int rc = 0;
 
+	if (in->shape.rank > 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Input patterns tensor must be scalar or vector, but had shape: %s",
+			       mu_shape_str(&in->shape));
 	for (int64_t i = 0; !rc && i < in->shape.count; i++) {
 		const struct mu_string *s = &MU_DATA(struct mu_string, in)[i];
 		MU_AUTO_FREE char *pattern = mu_xstrndup(s->data ? s->data : "", s->len);

@@ -59,7 +59,7 @@ static int tensor_summary(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_BUF b = {0};
 
-	if (kernel_in(c, 0)->shape.count != 1 || kernel_in(c, 2)->shape.count != 1)
+	if (kernel_in(c, 0)->shape.rank || kernel_in(c, 2)->shape.rank)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "tag and serialized_summary_metadata must be scalars");
 	size_t value = mu_pb_begin(&b, SUMMARY_VALUE);
@@ -81,7 +81,7 @@ static int histogram_summary(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_BUF b = {0};
 	int rc;
 
-	if (tag->shape.count != 1 || !convert_known(MU_DOUBLE, values->dtype))
+	if (tag->shape.rank || !convert_known(MU_DOUBLE, values->dtype))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "tags must be scalar and values numbers");
 	struct mu_span name = elems_span(tag, 0);
 	if ((rc = mu_tensor_new(&wide, MU_DOUBLE, &values->shape, err)))

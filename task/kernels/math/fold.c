@@ -14,7 +14,13 @@ int check_axes(const struct kernel_call *c, bool *reduced, struct mu_err *err)
 				       "Invalid reduction dimension (%lld for input with %d "
 				       "dimension(s)",
 				       (long long)a, s->rank);
-		reduced[a < 0 ? a + s->rank : a] = true;
+		a = a < 0 ? a + s->rank : a;
+		if (reduced[a])
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Invalid reduction arguments: Axes contains duplicate "
+				       "dimension: %lld",
+				       (long long)a);
+		reduced[a] = true;
 	}
 	return 0;
 }

@@ -11,10 +11,14 @@
 int check_scan(const struct kernel_call *c, struct scan_plan *p, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
+	const struct mu_shape *axis_shape = &kernel_in(c, 1)->shape;
 	int64_t at;
-	int rc = args_int(c, 1, &at, err);
+	int rc;
 
-	if (rc)
+	if (axis_shape->rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "ScanOp: axis must be a scalar, not %s",
+			       mu_shape_str(axis_shape));
+	if ((rc = args_int(c, 1, &at, err)))
 		return rc;
 	if (at < -in->shape.rank || at >= in->shape.rank)
 		return mu_fail(err, MU_INVALID_ARGUMENT,

@@ -165,7 +165,13 @@ static int draw_no_kernel(const struct kernel_call *c, enum mu_dtype t, struct m
 int draw_wanted(const struct kernel_call *c, unsigned i, enum mu_dtype *t, struct mu_shape *shape,
 		struct mu_err *err)
 {
+	const struct mu_shape *s = &kernel_in(c, i)->shape;
+
 	*t = args_attr_type(c->node, "dtype", MU_FLOAT);
+	if (s->rank != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "shape must be a vector of {int32,int64}, got shape %s",
+			       mu_shape_str(s));
 	return args_shape(c, i, shape, err);
 }
 

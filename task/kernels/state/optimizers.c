@@ -106,7 +106,7 @@ int optimizer_scalars(const struct kernel_call *c, const struct optimizer_plan *
 	for (unsigned i = 0; i < OPTIMIZER_SCALARS && p->a->scalars[i]; i++) {
 		const struct mu_tensor *s = kernel_in(c, (unsigned)p->scalar[i]);
 		bool counts = optimizer_counts(p->a, i, s->dtype);
-		if ((s->dtype != t && !counts) || s->shape.count != 1)
+		if ((s->dtype != t && !counts) || s->shape.rank)
 			return mu_fail(err, MU_INVALID_ARGUMENT, "%s is not a scalar: %s",
 				       p->a->scalars[i], mu_shape_str(&s->shape));
 		convert(MU_DOUBLE, &given[i], s->dtype, s->data, 1);

@@ -31,7 +31,7 @@ static int find_scalars(const struct kernel_call *c, const struct optimizer_plan
 		const struct mu_tensor *t = kernel_in(c, (unsigned)p->scalar[a->scalars]);
 		bool counts = optimizer_counts(p->a, (unsigned)a->scalars, t->dtype);
 		if ((t->dtype != kernel_in(c, (unsigned)p->grad)->dtype && !counts) ||
-		    t->shape.count != 1)
+		    t->shape.rank)
 			return mu_fail(err, MU_INVALID_ARGUMENT, "%s is not a scalar: %s",
 				       p->a->scalars[a->scalars], mu_shape_str(&t->shape));
 		a->scalar[a->scalars] = gpu_address(t);

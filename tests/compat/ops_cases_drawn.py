@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases that `make diff` drew and in which the two differed."""
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from ops_cases import Case, D, F, I, Var, i32, real, scalar, strs
+
+
+def gradients():
+    bad = np.array([np.nan, np.inf, -1, 2], F)
+    for op in ("ReluGrad", "Relu6Grad"):
+        yield Case(op, {"gradients": bad, "features": np.array([-1, -2, -3, 4], F)})
+        yield Case(op, {"gradients": real(F, 3, 4), "features": real(F, 4)})
+    for op, out in (("EluGrad", "outputs"), ("SeluGrad", "outputs"), ("SoftplusGrad", "features"), ("SoftsignGrad", "features")):
+        yield Case(op, {"gradients": real(F, 3, 4), out: real(F, 4)})
+    for op in ("SigmoidGrad", "TanhGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad"):
+        yield Case(op, {"y": real(F, 3, 4), "dy": real(F, 4)})
+
+
+def ranks():
+    for op in ("Sum", "Mean", "Max"):
+        yield Case(op, {"input": real(F, 3, 4), "axis": i32(1, -1)})
+    yield Case("Any", {"input": np.array([[True], [False]]), "axis": i32(0, 0)})
+    for op in ("Cumsum", "Cumprod"):
+        yield Case(op, {"x": real(D, 3, 4), "axis": i32(1)})
+    for op in ("RandomUniform", "TruncatedNormal"):
+        yield Case(op, {"shape": scalar(3)}, {"dtype": tf.float32, "seed": 5, "seed2": 9})
+    yield Case("StatelessRandomNormal", {"shape": scalar(3), "seed": i32(1, 2)})
+    yield Case("ReadFile", {"filename": strs("/nowhere/at/all")})
+    yield Case("MatchingFiles", {"pattern": strs("/nowhere", "/at/all").reshape(2, 1)})
+    yield Case("ShardedFilespec", {"basename": scalar(b"a", object), "num_shards": i32(3)})
+    yield Case("HistogramSummary", {"tag": strs("a"), "values": real(F, 3)})
+    yield Case("ApplyAdadelta", {"var": Var(real(F, 3)), "accum": Var(real(F, 3)), "accum_update": Var(real(F, 3)), "lr": scalar(0.1, F),
+                                 "rho": np.array([0.5], F), "epsilon": scalar(0.1, F), "grad": real(F, 3)})
+
+
+def bitcasts():
+    yield Case("Bitcast", {"input": i32(1, 2, 3)}, {"type": tf.uint8})
+    yield Case("Bitcast", {"input": np.arange(16, dtype=np.uint8).reshape(2, 8)}, {"type": tf.float64})
+    yield Case("Bitcast", {"input": np.arange(16, dtype=np.uint8).reshape(4, 4)}, {"type": tf.float64})
+    yield Case("Bitcast", {"input": scalar(1, I)}, {"type": tf.int64})
+
+
+def drawn_cases():
+    for group in (gradients, ranks, bitcasts):
+        yield from group()
