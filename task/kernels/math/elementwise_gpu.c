@@ -86,7 +86,7 @@ static int binary_to(struct kernel_call *c, enum mu_dtype result, struct mu_err 
 	uint64_t out;
 	int rc = args_same_type(c, 0, 1, err);
 
-	if (rc)
+	if (rc || (rc = check_gradient(c, err)))
 		return rc;
 	if ((rc = broadcast_shape(&x.shape, &y.shape, &shape, err))) {
 		bool differ = strcmp(c->node->op, "NotEqual") == 0;
