@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "task/device/cuda.h"
+#include "task/device/gpu.h"
 #include "task/kernels/engine/blas.h"
 #include "task/kernels/engine/loops/loops.h"
 

@@ -3,7 +3,7 @@
  * the task searches the program's directory (a build directory has both) and then ../lib
  * (PREFIX/bin and PREFIX/lib).  The task loads the plug-in only when GPU kernels are asked for; the
  * plug-in then reports whether the driver works. */
-#include "task/device/cuda.h"
+#include "task/device/gpu.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -39,6 +39,11 @@ static inline struct gpu *gpu_at(const struct device_set *s, unsigned i)
 	return (struct gpu *)s->at[i];
 }
 
+/* Loads the plug-in and opens its GPUs.  asked: "gpu", "cuda" or "cuda-sm90", the least capability.
+ * o: (optional).  chosen: "cuda-sm90". */
+int cuda_open(const char *asked, const struct gpu_options *o, struct device_set **out, char *chosen,
+	      size_t n_chosen, struct mu_err *err);
+
 struct gpu_facts {
 	char name[80], bus[24];
 	int major, minor; /* compute capability */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The GPU's kernels by op name: the tables of gpu_tables.def in one hash table. */
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/base/map.h"
@@ -59,105 +60,32 @@ bool gpu_kernel_known(const char *op)
 /* Ops that TensorFlow's graphs may place on GPUs and that run on the host here: ops on small
  * integers, ops on shapes and types, and ops without a GPU kernel.  Such a placement is not an
  * error.  None of them may change a variable, which would be on the GPU. */
-static const char *const host_ops[] = {"Range",
-				       "LinSpace",
-				       "BroadcastGradientArgs",
-				       "BroadcastArgs",
-				       "ConcatOffset",
-				       "InvertPermutation",
-				       "DataFormatVecPermute",
-				       "DataFormatDimMap",
-				       "Assert",
-				       "PrintV2",
-				       "_Send",
-				       "_Recv",
-				       "_HostSend",
-				       "_HostRecv",
-				       "_Arg",
-				       "_Retval",
-				       "_SwitchN",
-				       "ToBool",
-				       "PartitionedCall",
-				       "StatefulPartitionedCall",
-				       "Unique",
-				       "UniqueV2",
-				       "UniqueWithCounts",
-				       "UniqueWithCountsV2",
-				       "Bincount",
-				       "DenseBincount",
-				       "HistogramFixedWidth",
-				       "Bucketize",
-				       "PopulationCount",
-				       "Bitcast",
-				       "Empty",
-				       "Betainc",
-				       "Complex",
-				       "Real",
-				       "Imag",
-				       "ComplexAbs",
-				       "Angle",
-				       "Conj",
-				       "RGBToHSV",
-				       "HSVToRGB",
-				       "AdjustHue",
-				       "AdjustSaturation",
-				       "AdjustContrastv2",
-				       "CropAndResize",
-				       "CropAndResizeGradImage",
-				       "CropAndResizeGradBoxes",
-				       "SparseToDense",
-				       "SparseReshape",
-				       "SparseReorder",
-				       "SparseFillEmptyRows",
-				       "SparseFillEmptyRowsGrad",
-				       "SparseConcat",
-				       "SparseSplit",
-				       "SparseSlice",
-				       "Cholesky",
-				       "CholeskyGrad",
-				       "Qr",
-				       "Svd",
-				       "Lu",
-				       "LogMatrixDeterminant",
-				       "MatrixDeterminant",
-				       "MatrixInverse",
-				       "MatrixSolve",
-				       "MatrixTriangularSolve",
-				       "SelfAdjointEigV2",
-				       "TridiagonalMatMul",
-				       "TridiagonalSolve",
-				       "FFT",
-				       "FFT2D",
-				       "FFT3D",
-				       "IFFT",
-				       "IFFT2D",
-				       "IFFT3D",
-				       "RFFT",
-				       "RFFT2D",
-				       "RFFT3D",
-				       "IRFFT",
-				       "IRFFT2D",
-				       "IRFFT3D",
-				       "Stage",
-				       "Unstage",
-				       "StagePeek",
-				       "StageSize",
-				       "StageClear",
-				       "IteratorV2",
-				       "MakeIterator",
-				       "IteratorGetNext",
-				       "IteratorGetNextSync",
-				       "IteratorToStringHandle",
-				       "IteratorFromStringHandleV2"};
+static const char host_ops[] =
+    " Range LinSpace BroadcastGradientArgs BroadcastArgs ConcatOffset "
+    "InvertPermutation DataFormatVecPermute DataFormatDimMap Assert PrintV2 "
+    "_Send _Recv _HostSend _HostRecv _Arg _Retval _SwitchN ToBool "
+    "PartitionedCall StatefulPartitionedCall Unique UniqueV2 UniqueWithCounts "
+    "UniqueWithCountsV2 Bincount DenseBincount HistogramFixedWidth Bucketize "
+    "PopulationCount Bitcast Empty Betainc Complex Real Imag ComplexAbs Angle "
+    "Conj RGBToHSV HSVToRGB AdjustHue AdjustSaturation AdjustContrastv2 "
+    "CropAndResize CropAndResizeGradImage CropAndResizeGradBoxes SparseToDense "
+    "SparseReshape SparseReorder SparseFillEmptyRows SparseFillEmptyRowsGrad "
+    "SparseConcat SparseSplit SparseSlice Cholesky CholeskyGrad Qr Svd Lu "
+    "LogMatrixDeterminant MatrixDeterminant MatrixInverse MatrixSolve "
+    "MatrixTriangularSolve SelfAdjointEigV2 TridiagonalMatMul TridiagonalSolve "
+    "FFT FFT2D FFT3D IFFT IFFT2D IFFT3D RFFT RFFT2D RFFT3D IRFFT IRFFT2D "
+    "IRFFT3D Stage Unstage StagePeek StageSize StageClear IteratorV2 "
+    "MakeIterator IteratorGetNext IteratorGetNextSync IteratorToStringHandle "
+    "IteratorFromStringHandleV2 ";
 
 enum kernel_gpu kernel_on_gpu(const struct mu_node *n)
 {
+	char word[64];
+
 	if (gpu_kernel_find(n))
 		return KERNEL_GPU_NATIVE;
 	if (gpu_kernel_known(n->op))
 		return KERNEL_GPU_HOST;
-	for (unsigned i = 0; i < MU_COUNT(host_ops); i++)
-		if (strcmp(host_ops[i], n->op) == 0)
-			return KERNEL_GPU_HOST;
-	return KERNEL_GPU_NONE;
+	snprintf(word, sizeof word, " %s ", n->op);
+	return strstr(host_ops, word) ? KERNEL_GPU_HOST : KERNEL_GPU_NONE;
 }
