@@ -13,8 +13,10 @@
 #include "lib/tensor/arena.h"
 #include "proto/common.pb-c.h"
 #include "task/health.h"
+#include "task/kernels/control/collective.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/messages/control.h"
+#include "task/peer/peer_collective.h"
 #include "task/peer/peer_stream.h"
 #include "task/rpc/tls.h"
 #include "task/server_internal.h"
@@ -163,6 +165,7 @@ static int read_cpu_count(struct mu_span config, unsigned *out, struct mu_err *e
 static int make_parts(struct task_server *s, const struct task_server_options *o,
 		      struct mu_err *err)
 {
+	struct collective_hooks collective;
 	struct rendezvous_remote remote;
 	struct gpu_options gpu = {0};
 	unsigned n_cpus = 1;
@@ -188,6 +191,9 @@ static int make_parts(struct task_server *s, const struct task_server_options *o
 	s->rt->n_cpus = n_cpus;
 	s->offload = mu_offload_new(OFFLOAD_THREADS);
 	s->timer = mu_timer_new();
+	collective = peers_collective_hooks(s->peers);
+	collective.combine = collective_combine;
+	s->rt->collectives = collectives_new(s->timer, &collective);
 	s->context.worker = worker_new(s->rt, s->peers, s->offload);
 	s->context.master =
 	    master_new(s->rt, s->peers, s->offload, s->timer, o->connect_timeout_ms);

@@ -132,6 +132,10 @@ struct stream_conn *peer_join(struct peer *p, struct rendezvous *r);
 struct peer *peer_grpc_new(const char *address, struct rpc_tls *tls, struct mu_err *err);
 const char *peer_grpc_address(const struct peer *p);
 void peer_grpc_drop_step(struct peer *p, int64_t step_id);
+/* Sends a request whose reply is a RecvTensorResponse.  peer_grpc_drop_step cancels it. */
+struct rpc_message;
+void peer_grpc_request_tensor(struct peer *p, const char *method, const struct rpc_message *request,
+			      int64_t step_id, rendezvous_done done, void *arg);
 struct peer *peer_local_new(void);
 void peer_local_set_worker(struct peer *p, const struct local_worker *w);
 

@@ -218,21 +218,15 @@ static void grpc_received(void *arg, const struct mu_err *err, struct rpc_bytes 
 	free(r);
 }
 
-static void grpc_recv(struct peer *p, int64_t step_id, const char *key, rendezvous_done done,
-		      void *arg)
+void peer_grpc_request_tensor(struct peer *p, const char *method, const struct rpc_message *request,
+			      int64_t step_id, rendezvous_done done, void *arg)
 {
 	struct peer_grpc *g = grpc_of(p);
-	struct hot_recv_tensor m = {
-	    .step_id = step_id, .key = key, .request_id = (int64_t)mu_random_u64()};
 	struct receive *r = MU_NEW(struct receive);
-	struct rpc_message out;
-	MU_AUTO_BUF b = {0};
 	struct mu_err err;
 	struct rpc_channel *ch = channel(g, &err);
 	uint64_t id;
 
-	hot_recv_tensor_write(&b, &m);
-	out = (struct rpc_message){.head = mu_buf_span(&b)};
 	*r = (struct receive){.peer = g, .step_id = step_id, .done = done, .arg = arg};
 	pthread_mutex_lock(&g->lock);
 	r->next = g->receives;
@@ -242,13 +236,25 @@ static void grpc_recv(struct peer *p, int64_t step_id, const char *key, rendezvo
 	g->n_receives++;
 	/* Under the lock, so that r->call is set before received() or peer_grpc_drop_step reads it.
 	 * A short wait is enough for a peer that is starting or has moved. */
-	id = ch ? rpc_start(ch, "/tensorflow.WorkerService/RecvTensor", &out, 0, RPC_WAIT_SHORT,
-			    grpc_received, r, &err)
-		: 0;
+	id = ch ? rpc_start(ch, method, request, 0, RPC_WAIT_SHORT, grpc_received, r, &err) : 0;
 	r->call = id;
 	pthread_mutex_unlock(&g->lock);
 	if (!id)
 		grpc_received(r, &err, NULL);
+}
+
+static void grpc_recv(struct peer *p, int64_t step_id, const char *key, rendezvous_done done,
+		      void *arg)
+{
+	struct hot_recv_tensor m = {
+	    .step_id = step_id, .key = key, .request_id = (int64_t)mu_random_u64()};
+	struct rpc_message out;
+	MU_AUTO_BUF b = {0};
+
+	hot_recv_tensor_write(&b, &m);
+	out = (struct rpc_message){.head = mu_buf_span(&b)};
+	peer_grpc_request_tensor(p, "/tensorflow.WorkerService/RecvTensor", &out, step_id, done,
+				 arg);
 }
 
 void peer_grpc_drop_step(struct peer *p, int64_t step_id)

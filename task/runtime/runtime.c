@@ -5,6 +5,7 @@
 
 #include "lib/base/request_ids.h"
 #include "task/device/device.h"
+#include "task/runtime/collective.h"
 #include "task/runtime/exec_graph.h"
 #include "task/runtime/memory_copies.h"
 #include "task/runtime/traffic.h"
@@ -40,6 +41,7 @@ void runtime_free(struct runtime *rt)
 	thread_pool_free(rt->pool);
 	traffic_free(rt->traffic);
 	device_set_free(rt->devices);
+	collectives_free(rt->collectives);
 	free(rt->task_prefix);
 	free(rt->cpu_name);
 	free(rt);

@@ -10,6 +10,7 @@
 
 struct thread_pool;
 struct device_set;
+struct collectives;
 struct kernel_registry;
 struct runtime {
 	const struct kernel_registry *kernels;
@@ -23,6 +24,7 @@ struct runtime {
 	struct thread_pool *pool; /* compute threads */
 	struct device_set
 	    *devices; /* NULL: none but the host; set before the first graph is registered; owned */
+	struct collectives *collectives; /* NULL: no server; set with devices; owned */
 };
 /* threads 0: the CPUs of the cgroup.  `kernels` is borrowed for the runtime's life. */
 int runtime_new(const char *job, int task, unsigned threads, const struct kernel_registry *kernels,

@@ -10,6 +10,7 @@
 #include "lib/tensor/tensor_proto.h"
 #include "task/messages/hot.h"
 #include "task/messages/tensor_writer.h"
+#include "task/peer/peer_collective.h"
 
 struct parked {
 	struct rpc_call *call;
@@ -17,17 +18,11 @@ struct parked {
 	int64_t step_id;
 };
 
-static void on_sent(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
+static void reply_tensor(struct rpc_call *call, const struct mu_tensor *tensor, bool dead)
 {
 	static const char empty_float[] = "\x08\x01\x12\x04\x12\x02\x08\x00";
-	struct parked *p = arg;
 	struct tensor_writer w = {0};
 
-	if (err) {
-		rpc_reply_error(p->call, err);
-		free(p);
-		return;
-	}
 	mu_pb_put_int(&w.buf, 3, mu_wall_ns() / 1000);
 	if (dead) {
 		mu_pb_put_int(&w.buf, 2, 1);
@@ -35,9 +30,20 @@ static void on_sent(void *arg, const struct mu_err *err, struct mu_tensor *tenso
 	} else {
 		tensor_writer_put(&w, 1, tensor);
 	}
-	rpc_reply(p->call, tensor_writer_message(&w));
+	rpc_reply(call, tensor_writer_message(&w));
 	tensor_writer_fini(&w);
-	mu_tensor_unref(tensor);
+}
+
+static void on_sent(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
+{
+	struct parked *p = arg;
+
+	if (err) {
+		rpc_reply_error(p->call, err);
+	} else {
+		reply_tensor(p->call, tensor, dead);
+		mu_tensor_unref(tensor);
+	}
 	free(p);
 }
 
@@ -98,6 +104,55 @@ void worker_recv(struct worker *w, struct rpc_call *call)
 		rpc_on_cancel(call, on_caller_cancelled, p);
 		rendezvous_recv_local(r, m.key, on_sent, p);
 		rendezvous_unref(r);
+	}
+	mu_arena_fini(&a);
+}
+
+/* ---- collective ops, on the leader ---- */
+
+struct joined {
+	struct rpc_call *rpc;
+	struct collective_call *call;
+};
+
+static void joined_done(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
+{
+	struct joined *j = arg;
+
+	if (err) {
+		rpc_reply_error(j->rpc, err);
+	} else {
+		reply_tensor(j->rpc, tensor, false);
+		mu_tensor_unref(tensor);
+	}
+	collective_call_unref(j->call);
+	free(j);
+}
+
+static void joined_cancelled(void *arg)
+{
+	collective_cancel(((struct joined *)arg)->call);
+}
+
+void worker_join_collective(struct worker *w, struct rpc_call *call)
+{
+	struct collective_part part;
+	struct joined *j;
+	struct mu_arena a;
+	struct mu_err err;
+
+	mu_arena_init(&a);
+	if (peer_collective_parse(&part, rpc_bytes_flat(rpc_request(call)), &a, &err)) {
+		rpc_reply_error(call, &err);
+	} else {
+		j = MU_NEW(struct joined);
+		j->rpc = call;
+		j->call = collective_call_new(w->rt->collectives, &part, joined_done, j);
+		mu_tensor_unref(&part.tensor);
+		struct collective_call *joining = collective_call_ref(j->call);
+		rpc_on_cancel(call, joined_cancelled, j);
+		collective_join(joining); /* which may free j */
+		collective_call_unref(joining);
 	}
 	mu_arena_fini(&a);
 }

@@ -7,4 +7,7 @@
 /* Replies to a RecvTensor call when its tensor has been sent. */
 void worker_recv(struct worker *w, struct rpc_call *call);
 
+/* Replies when all members of the group have joined. */
+void worker_join_collective(struct worker *w, struct rpc_call *call);
+
 #endif

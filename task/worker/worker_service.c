@@ -6,6 +6,7 @@
 #include "task/context.h"
 #include "task/messages/control.h"
 #include "task/messages/hot.h"
+#include "task/peer/peer_collective.h"
 #include "task/worker/worker.h"
 #include "task/worker/worker_recv.h"
 
@@ -207,6 +208,11 @@ static void recv_tensor(struct rpc_call *call, void *ctx)
 	worker_recv(worker_of(ctx), call);
 }
 
+static void join_collective(struct rpc_call *call, void *ctx)
+{
+	worker_join_collective(worker_of(ctx), call);
+}
+
 /* Replies with an empty message.  TensorFlow's workers record the times of RecvTensor calls for
  * this method; here they are part of the trace of a step. */
 static void reply_empty(struct rpc_call *call, void *ctx)
@@ -219,7 +225,7 @@ static void unimplemented(struct rpc_call *call, void *ctx)
 	struct mu_err err;
 
 	mu_fail(&err, MU_UNIMPLEMENTED,
-		"process traces and collective operations are not supported by this worker");
+		"process traces and TensorFlow's messages of collective ops are not supported");
 	rpc_reply_error(call, &err);
 }
 
@@ -244,5 +250,6 @@ const struct rpc_method worker_methods[] = {
     METHOD("CompleteGroup", unimplemented),
     METHOD("CompleteInstance", unimplemented),
     METHOD("GetStepSequence", unimplemented),
+    {COLLECTIVE_PATH, join_collective},
 };
 const unsigned worker_n_methods = MU_COUNT(worker_methods);

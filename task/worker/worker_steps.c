@@ -5,6 +5,7 @@
  * afterwards. */
 #include "lib/base/pb.h"
 #include "task/messages/hot.h"
+#include "task/runtime/collective.h"
 #include "task/runtime/trace.h"
 #include "task/worker/worker.h"
 
@@ -47,6 +48,17 @@ static void put_record(struct mu_buf *b, const struct running *r)
 	}
 }
 
+/* Lets the other members of collective ops fail, which would wait for this step. */
+static void leave_collectives(const struct running *r, const struct mu_err *err)
+{
+	struct collectives *cs = r->worker->rt->collectives;
+	const struct mu_graph *g = executor_graph(r->executor);
+
+	for (unsigned i = 0; cs && i < g->n_nodes; i++)
+		if (!strncmp(g->nodes[i]->op, "Collective", strlen("Collective")))
+			collective_leave(cs, g->nodes[i]->device, err);
+}
+
 static void worker_step_ended(void *arg, const struct mu_err *err)
 {
 	struct running *r = arg;
@@ -65,6 +77,7 @@ static void worker_step_ended(void *arg, const struct mu_err *err)
 	if (err) {
 		rendezvous_abort(r->rendezvous, err);
 		peers_drop_step(w->peers, r->step_id);
+		leave_collectives(r, err);
 	}
 	if (r->record)
 		put_record(&record, r);

@@ -37,6 +37,7 @@ static const char *const methods[] = {
     "/tensorflow.WorkerService/CleanupAll",
     "/tensorflow.WorkerService/RecvTensor",
     "/tensorflow.WorkerService/Logging",
+    "/muster.CollectiveService/Join",
     "/tensorflow.WorkerService/Tracing",
     "/tensorflow.grpc.WorkerService/GetStatus",
     "/tensorflow.grpc.MasterService/RunStep",

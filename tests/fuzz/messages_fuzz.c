@@ -8,6 +8,7 @@
 #include "proto/worker.pb-c.h"
 #include "task/messages/control.h"
 #include "task/messages/hot.h"
+#include "task/peer/peer_collective.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -52,6 +53,15 @@ static void recv_tensor(struct mu_span bytes, struct mu_arena *a)
 		abort();
 }
 
+static void collective(struct mu_span bytes, struct mu_arena *a)
+{
+	struct collective_part part;
+	struct mu_err err;
+
+	if (!peer_collective_parse(&part, bytes, a, &err))
+		mu_tensor_unref(&part.tensor);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct mu_span bytes = {(const char *)data, size};
@@ -65,6 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	hot_status_parse(bytes, 5, 6, &err);
 	run_graph(bytes, &a);
 	recv_tensor(bytes, &a);
+	collective(bytes, &a);
 	for (unsigned i = 0; i < MU_COUNT(controls); i++)
 		control_unpack(&a, controls[i], bytes, &err);
 	mu_arena_fini(&a);

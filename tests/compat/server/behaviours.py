@@ -94,6 +94,13 @@ def cluster_specs():
     compare_each("cluster specs", *with_each(run, folder))
 
 
+def collectives():
+    """reduce, gather and broadcast between the sessions of two workers"""
+    def run(job):
+        return json.loads(job.run("tests/compat/programs/collectives.py").strip().splitlines()[-1])
+    compare_each("collectives", *with_each(run, folder))
+
+
 def joins():
     """A ps whose server ends does not go on behind join()."""
     with Job("muster", f"{folder}/joins") as job:
@@ -110,4 +117,4 @@ def leaves_open():
         raise Different(f"the trainer says {said!r}")
 
 
-CASES = [sessions, lifetimes, raw, loops, gradients, tied_loops, mixed, servers, several_cpus, cluster_specs, joins, leaves_open]
+CASES = [sessions, lifetimes, raw, loops, gradients, tied_loops, mixed, servers, several_cpus, cluster_specs, collectives, joins, leaves_open]

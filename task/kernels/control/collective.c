@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collective ops.  The first versions have the keys as attributes, the second ones as inputs. */
+#include "task/kernels/control/collective.h"
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/loops.h"
+#include "task/runtime/runtime.h"
+
+/* ---- the result ---- */
+
+static int combine_broadcast(const struct collective_part *const *parts, unsigned n,
+			     struct mu_tensor *out, struct mu_err *err)
+{
+	const struct collective_part *sender = NULL;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (parts[i]->sends && sender)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "a broadcast has two senders: %s and %s", sender->device,
+				       parts[i]->device);
+		if (parts[i]->sends)
+			sender = parts[i];
+	}
+	if (!sender)
+		return mu_fail(err, MU_INTERNAL, "the broadcast of instance %lld has no sender",
+			       (long long)parts[0]->instance_key);
+	*out = mu_tensor_ref(&sender->tensor);
+	return 0;
+}
+
+static int combine_gather(const struct collective_part *const *parts, unsigned n,
+			  struct mu_tensor *out, struct mu_err *err)
+{
+	const struct mu_shape *one = &parts[0]->shape;
+	int64_t dims[MU_MAX_RANK];
+	struct mu_shape all;
+	int rc;
+
+	if (!one->rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "scalars cannot be gathered");
+	memcpy(dims, one->dim, sizeof dims);
+	if (__builtin_mul_overflow(dims[0], (int64_t)n, &dims[0]))
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "the gathered tensor is too large");
+	if ((rc = mu_shape_set(&all, one->rank, dims, err)) ||
+	    (rc = mu_tensor_new(out, parts[0]->dtype, &all, err)))
+		return rc;
+	for (unsigned i = 0; i < n; i++)
+		elems_copy(out->dtype, out->data, i * one->count, parts[i]->tensor.data, 0,
+			   one->count);
+	return 0;
+}
+
+static int combine_reduce(const struct collective_part *const *parts, unsigned n,
+			  struct mu_tensor *out, struct mu_err *err)
+{
+	static const enum binary_op ops[] = {[COLLECTIVE_ADD] = BIN_AddV2,
+					     [COLLECTIVE_MUL] = BIN_Mul,
+					     [COLLECTIVE_MAX] = BIN_Maximum,
+					     [COLLECTIVE_MIN] = BIN_Minimum};
+	enum binary_op op = ops[parts[0]->kind];
+	enum mu_dtype type = parts[0]->dtype;
+	int64_t count = parts[0]->shape.count, size = n, divisor;
+	int rc;
+
+	if (!loops_binary_known(op, type) || !convert(type, &divisor, MU_INT64, &size, 1))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s cannot be reduced",
+			       mu_dtype_name(type));
+	if ((rc = mu_tensor_new(out, type, &parts[0]->shape, err)))
+		return rc;
+	elems_copy(type, out->data, 0, parts[0]->tensor.data, 0, count);
+	for (unsigned i = 1; i < n; i++)
+		loops_binary(op, type, out->data, out->data, parts[i]->tensor.data, count,
+			     BOTH_RUN);
+	if (parts[0]->divide)
+		loops_binary(BIN_Div, type, out->data, out->data, &divisor, count, RIGHT_SCALAR);
+	return 0;
+}
+
+int collective_combine(const struct collective_part *const *parts, unsigned n,
+		       struct mu_tensor *out, struct mu_err *err)
+{
+	switch (parts[0]->kind) {
+	case COLLECTIVE_BROADCAST:
+		return combine_broadcast(parts, n, out, err);
+	case COLLECTIVE_GATHER:
+		return combine_gather(parts, n, out, err);
+	default:
+		return combine_reduce(parts, n, out, err);
+	}
+}
+
+/* ---- the member ---- */
+
+enum { MAX_TIMEOUT_S = 1000000000 }; /* a longer one is none */
+
+/* A call has three references to this: start's, the cancellation's and collective_done's. */
+struct member {
+	struct kernel_call *c;
+	struct collective_call *call;
+	_Atomic int refs;
+};
+
+static void member_unref(struct member *m)
+{
+	if (atomic_fetch_sub(&m->refs, 1) != 1)
+		return;
+	collective_call_unref(m->call);
+	free(m);
+}
+
+static void collective_done(void *arg, const struct mu_err *err, struct mu_tensor *result,
+			    bool dead)
+{
+	struct member *m = arg;
+	struct kernel_call *c = m->c;
+
+	if (kernel_uncancel(c))
+		member_unref(m);
+	if (!err)
+		kernel_out_take(c, 0, *result);
+	member_unref(m);
+	kernel_finish(c, err);
+}
+
+static void collective_cancelled(void *arg)
+{
+	struct member *m = arg;
+
+	collective_cancel(m->call);
+	member_unref(m);
+}
+
+/* Starts the call of a part whose kind and tensor are set.  The inputs from `keys` on are the size
+ * and the keys of the group, if the node does not have them as attributes. */
+static void start(struct kernel_call *c, struct collective_part *p, unsigned keys)
+{
+	static const char *const names[] = {"group_size", "group_key", "instance_key"};
+	int64_t *const values[] = {&p->group_size, &p->group_key, &p->instance_key};
+	struct mu_err err;
+	struct member *m;
+	float timeout_s;
+	int rc = 0;
+
+	for (unsigned i = 0; !rc && i < MU_COUNT(names); i++)
+		if (mu_node_attr_int(c->node, names[i], values[i], NULL))
+			rc = args_int(c, keys + i, values[i], &err);
+	if (!rc && !c->runtime->collectives)
+		rc = mu_fail(&err, MU_FAILED_PRECONDITION, "a collective op needs a server");
+	if (rc) {
+		kernel_finish(c, &err);
+		return;
+	}
+	p->device = *c->node->device ? c->node->device : c->runtime->cpu_name;
+	timeout_s = args_attr_float(c->node, "timeout_seconds", 0);
+	p->timeout_ms =
+	    timeout_s > 0 && timeout_s < MAX_TIMEOUT_S ? (int64_t)(1000 * timeout_s) : 0;
+	m = MU_NEW(struct member);
+	m->c = c;
+	m->call = collective_call_new(c->runtime->collectives, p, collective_done, m);
+	atomic_init(&m->refs, 3);
+	if (kernel_on_cancel(c, collective_cancelled, m))
+		collective_join(m->call);
+	member_unref(m);
+}
+
+static struct collective_part part_of_input(const struct kernel_call *c, enum collective_kind kind)
+{
+	const struct mu_tensor *t = kernel_in(c, 0);
+
+	return (struct collective_part){
+	    .kind = kind, .sends = true, .dtype = t->dtype, .shape = t->shape, .tensor = *t};
+}
+
+static void reduce(struct kernel_call *c)
+{
+	static const char *const merges[] = {[COLLECTIVE_ADD] = "Add",
+					     [COLLECTIVE_MUL] = "Mul",
+					     [COLLECTIVE_MAX] = "Max",
+					     [COLLECTIVE_MIN] = "Min"};
+	const char *merge = args_attr_string(c->node, "merge_op", "Add");
+	struct collective_part p = part_of_input(c, COLLECTIVE_ADD);
+
+	for (unsigned i = COLLECTIVE_ADD; i < MU_COUNT(merges); i++)
+		if (!strcmp(merge, merges[i]))
+			p.kind = (enum collective_kind)i;
+	p.divide = !strcmp(args_attr_string(c->node, "final_op", "Id"), "Div");
+	start(c, &p, 1);
+}
+
+static void gather(struct kernel_call *c)
+{
+	struct collective_part p = part_of_input(c, COLLECTIVE_GATHER);
+
+	start(c, &p, 1);
+}
+
+static void broadcast_send(struct kernel_call *c)
+{
+	struct collective_part p = part_of_input(c, COLLECTIVE_BROADCAST);
+
+	start(c, &p, 1);
+}
+
+/* The shape that a receiver expects: an attribute, or the last input. */
+static int receiver_shape(struct kernel_call *c, struct mu_shape *out, struct mu_err *err)
+{
+	const struct mu_attr *a = mu_node_attr(c->node, "shape");
+
+	if (!a)
+		return args_shape(c, 3, out, err);
+	return mu_shape_set(out, a->shape->rank, a->shape->dim, err);
+}
+
+static void broadcast_recv(struct kernel_call *c)
+{
+	struct collective_part p = {.kind = COLLECTIVE_BROADCAST,
+				    .dtype = args_attr_type(c->node, "T", MU_FLOAT)};
+	struct mu_err err;
+
+	if (receiver_shape(c, &p.shape, &err))
+		kernel_finish(c, &err);
+	else
+		start(c, &p, 0);
+}
+
+static const struct kernel rows[] = {
+    {"CollectiveReduce", KERNEL_NO_FOLD, .start = reduce},
+    {"CollectiveReduceV2", KERNEL_NO_FOLD, .start = reduce},
+    {"CollectiveGather", KERNEL_NO_FOLD, .start = gather},
+    {"CollectiveGatherV2", KERNEL_NO_FOLD, .start = gather},
+    {"CollectiveBcastSend", KERNEL_NO_FOLD, .start = broadcast_send},
+    {"CollectiveBcastSendV2", KERNEL_NO_FOLD, .start = broadcast_send},
+    {"CollectiveBcastRecv", KERNEL_NO_FOLD, .start = broadcast_recv},
+    {"CollectiveBcastRecvV2", KERNEL_NO_FOLD, .start = broadcast_recv},
+};
+KERNEL_TABLE(control_collective, rows)
