@@ -16,7 +16,7 @@ static void delete_surplus(struct planner *p)
 		const struct observed_pod *pod = &p->observed->pods[i];
 		const struct task_index *x = plan_index(p, pod->task, pod->index);
 
-		if (!x || (!x->wanted && !plan_surplus_pod_stays(p, x)))
+		if (!x || (!x->wanted && !plan_surplus_pod_stays(p, x, pod)))
 			plan_delete_pod(p, pod, "ScaledDown", "the manifest asks for fewer");
 	}
 }

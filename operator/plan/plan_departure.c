@@ -100,28 +100,27 @@ bool plan_departure_pod_stays(struct planner *p, const struct observed_pod *pod)
 }
 
 /* Counts the failed pod as an attempt, once: the next pod is created after retry_at. */
-static void count_attempt(struct planner *p, const struct task_index *x)
+static void count_attempt(struct planner *p, struct index_status *e, const struct observed_pod *pod)
 {
-	struct index_status *e = x->history;
-
-	if (!e->pending_departure_size || x->pod->deleting || e->retry_at > x->pod->created)
+	if (!e->pending_departure_size || pod->deleting || e->retry_at > pod->created)
 		return;
 	e->departure_attempts++;
 	e->retry_at = p->now + e->departure_attempts * DEPARTURE_RETRY_S;
 	p->plan->urgent = true;
 }
 
-bool plan_surplus_pod_stays(struct planner *p, const struct task_index *x)
+bool plan_surplus_pod_stays(struct planner *p, const struct task_index *x,
+			    const struct observed_pod *pod)
 {
 	if (!is_synchronous(p, x->task))
 		return false;
-	if (has_deregistered(x->pod)) {
+	if (has_deregistered(pod)) {
 		end_departure(p, x);
-	} else if (x->pod->is_departure_pod) {
-		if (plan_departure_pod_stays(p, x->pod))
+	} else if (pod->is_departure_pod) {
+		if (plan_departure_pod_stays(p, pod))
 			return true;
-		count_attempt(p, x);
-	} else if (x->pod->phase != POD_PENDING) {
+		count_attempt(p, x->history, pod);
+	} else if (pod->phase != POD_PENDING) {
 		begin_departure(p, x);
 	}
 	return false;

@@ -136,7 +136,8 @@ void plan_create_pod(struct planner *p, const struct task_index *x, int pending_
 /* Records the workers that may have joined, and a pending departure of each that was removed. */
 void plan_note_departures(struct planner *p);
 /* Records the departure of a pod beyond the replicas; true when the pod stays for now. */
-bool plan_surplus_pod_stays(struct planner *p, const struct task_index *x);
+bool plan_surplus_pod_stays(struct planner *p, const struct task_index *x,
+			    const struct observed_pod *pod);
 /* True for a departure pod that has not ended in time. */
 bool plan_departure_pod_stays(struct planner *p, const struct observed_pod *pod);
 /* Plans a departure pod for each pending departure. */
