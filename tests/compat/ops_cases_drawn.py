@@ -34,6 +34,11 @@ def ranks():
                                  "rho": np.array([0.5], F), "epsilon": scalar(0.1, F), "grad": real(F, 3)})
 
 
+def offsets():
+    for last in (i32(2, 3, 4), i32(3, 1), i32(5, 3)):
+        yield Case("ConcatOffset", {"concat_dim": scalar(0), "shape": [i32(2, 3), last]})
+
+
 def bitcasts():
     yield Case("Bitcast", {"input": i32(1, 2, 3)}, {"type": tf.uint8})
     yield Case("Bitcast", {"input": np.arange(16, dtype=np.uint8).reshape(2, 8)}, {"type": tf.float64})
@@ -42,5 +47,5 @@ def bitcasts():
 
 
 def drawn_cases():
-    for group in (gradients, ranks, bitcasts):
+    for group in (gradients, ranks, offsets, bitcasts):
         yield from group()

@@ -109,8 +109,8 @@ static int concat_v2(struct kernel_call *c, struct mu_err *err)
 /* Where each of the joined parts starts. */
 static int concat_offset(struct kernel_call *c, struct mu_err *err)
 {
-	int64_t axis, dims[MU_MAX_RANK], at = 0;
-	int n, rc = args_int(c, 0, &axis, err);
+	int64_t axis, first[MU_MAX_RANK], dims[MU_MAX_RANK], at = 0;
+	int n_first = 0, n, rc = args_int(c, 0, &axis, err);
 
 	if (rc)
 		return rc;
@@ -122,10 +122,23 @@ static int concat_offset(struct kernel_call *c, struct mu_err *err)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "Concat dim is out of range: %lld vs. %d", (long long)axis,
 				       n);
+		if (i == 1)
+			memcpy(first, dims, sizeof first[0] * (size_t)(n_first = n));
+		if (n != n_first)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "input %u should contain %d elements, but got %d", i - 1,
+				       n_first, n);
 		struct mu_shape shape = mu_shape_vec(n);
 		if ((rc = kernel_out(c, i - 1, kernel_in(c, i)->dtype, &shape, &out, err)))
 			return rc;
 		int64_t where = axis < 0 ? axis + n : axis;
+		for (int64_t d = 0; d < n; d++)
+			if (d != where && dims[d] != first[d])
+				return mu_fail(err, MU_INVALID_ARGUMENT,
+					       "All dimensions except %lld must match. Input %u "
+					       "has %lld and input 0 has %lld in dimension %lld.",
+					       (long long)where, i - 1, (long long)dims[d],
+					       (long long)first[d], (long long)d);
 		for (int64_t d = 0; d < n; d++)
 			if (out->dtype == MU_INT64)
 				MU_DATA(int64_t, out)[d] = d == where ? at : 0;
