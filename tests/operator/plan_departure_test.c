@@ -304,6 +304,22 @@ static void suspended__nobody_owes_anything(void **state)
 	world_end(&w);
 }
 
+/* A snapshot may still have the removed worker's pod. */
+static void departure_pod__beside_the_pod_of_its_worker__stays(void **state)
+{
+	struct world w;
+
+	start_one_that_leaves(&w);
+	w.pods[w.n_pods++] = (struct observed_pod){.task = "worker",
+						   .index = 2,
+						   .uid = "removed",
+						   .phase = POD_FAILED,
+						   .exit_code = 137,
+						   .deleting = true};
+	expect_look(&w, "");
+	world_end(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,6 +329,7 @@ int main(void)
 	    cmocka_unit_test(one_that_cannot_leave__is_sent_three_times),
 	    cmocka_unit_test(departure_pod__that_is_rejected__is_retried_without_an_attempt),
 	    cmocka_unit_test(one_that_leaves_and_does_not_end__is_deleted),
+	    cmocka_unit_test(departure_pod__beside_the_pod_of_its_worker__stays),
 	    cmocka_unit_test(worker__that_comes_back_while_one_leaves_for_it__waits_for_its_place),
 	    cmocka_unit_test(resumed_before_the_servers_went__what_was_owed_is_owed),
 	    cmocka_unit_test(suspended__nobody_owes_anything),
