@@ -70,6 +70,8 @@ def in_type(case, op_def, attribute, dtype):
             v = other.inputs[arg.name]
             other.inputs[arg.name] = [cast(x, dtype) for x in v] if isinstance(v, list) else cast(v, dtype)
             found = found or not held or arg.type_attr == attribute
+        elif arg.type_attr == "Treal" and attribute == "T":  # the real type of T
+            other.inputs[arg.name] = cast(other.inputs[arg.name], dtype.real_dtype)
     rtol, atol = TOLERANCE.get(dtype.name, (0, 0))
     other.rtol, other.atol = max(case.rtol or 0, rtol), max(case.atol, atol)
     if attribute in other.attrs:
