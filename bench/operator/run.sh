@@ -141,13 +141,14 @@ run_crowd() {
   load jobs --template=$here/ours.json --path=$ours --count="${CROWD_JOBS:-1667}" --note=crowd --keep
 }
 run_table() { :; }
-# The pod is one that the operator made, without what the server added.
+# The pod is one that the operator created, without the members that the server added.
 run_bare() {
+  start_ours
+  sed 's/NAME/bare/' $here/ours.json | kubectl create -f - >/dev/null
+  until kubectl get pod bare-ps-0 -o json >"$K8S_DIR/created.json" 2>/dev/null; do sleep 0.2; done
+  stop_operator
+  python3 $here/bare_pod.py <"$K8S_DIR/created.json" >"$K8S_DIR/pod.json"
   fresh
-  install_rules
-  kubectl wait --for=condition=Established crd --all --timeout=30s >/dev/null
-  "$OPERATOR" --once --dry-run <(sed 's/NAME/bare/' $here/ours.json) --objects --image=localhost/trainer:1 >"$K8S_DIR/objects"
-  python3 $here/first_pod.py <"$K8S_DIR/objects" >"$K8S_DIR/pod.json"
   load bare --template="$K8S_DIR/pod.json" --count=$((JOBS * 6)) --connections="${CONNECTIONS:-8}" --note=bare
 }
 # A restart with all jobs running: from exec to the first write for a job made meanwhile.
