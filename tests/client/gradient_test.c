@@ -221,10 +221,18 @@ static void every_gradient__has_a_case(void **state)
 
 /* ---- which ops have none ---- */
 
-/* Differentiable, or passing on what is, and yet ops_without_gradient a gradient here. */
+/* Ops with real inputs and outputs that have no gradient here. */
 static const struct {
 	const char *op, *why;
 } ops_without_gradient[] = {
+    {"CollectiveBcastRecvV2",
+     "none in TensorFlow: gradients are reduced, not reductions differentiated"},
+    {"CollectiveBcastSend", "likewise"},
+    {"CollectiveBcastSendV2", "likewise"},
+    {"CollectiveGather", "likewise"},
+    {"CollectiveGatherV2", "likewise"},
+    {"CollectiveReduce", "likewise"},
+    {"CollectiveReduceV2", "likewise"},
     {"SymbolicGradient", "a gradient op itself, of functions with custom gradients"},
     {"_SwitchN", "internal op: the server lowers Case to it"},
     {"Enter", "frames: the server lowers While to them; the builder creates no back edge"},
