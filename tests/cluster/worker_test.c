@@ -293,7 +293,7 @@ static void unimplemented_method__is_reported(void **state)
 
 	for (unsigned i = 0; i < MU_COUNT(names); i++)
 		assert_fails(worker_call(&f->ps, names[i], &request, NULL, &err), &err,
-			     MU_UNIMPLEMENTED, "this worker");
+			     MU_UNIMPLEMENTED, "not supported");
 	mu_pb_put_str(&request, 4, "key");
 	assert_fails(worker_call(&f->ps, "RunGraph", &request, NULL, &err), &err, MU_UNIMPLEMENTED,
 		     "RecvTensor");
