@@ -149,6 +149,14 @@ static void close_session(struct mu_monitored *m)
 	m->session = NULL;
 }
 
+static bool goal_is_reached(const struct mu_monitored *m)
+{
+	for (unsigned i = 0; i < m->o.n_hooks; i++)
+		if (m->hooks[i]->is_over && m->hooks[i]->is_over(m->hooks[i], m->step))
+			return true;
+	return false;
+}
+
 /* Tries once to open a session with a ready model. */
 static int try_prepare(struct mu_monitored *m, double deadline, struct mu_err *err)
 {
@@ -165,9 +173,8 @@ static int try_prepare(struct mu_monitored *m, double deadline, struct mu_err *e
 		m->n_created = i + 1;
 		if (m->hooks[i]->created)
 			rc = m->hooks[i]->created(m->hooks[i], m->session, m->step, err);
-		if (!rc && m->hooks[i]->is_over && m->hooks[i]->is_over(m->hooks[i], m->step))
-			m->stop = true;
 	}
+	m->stop |= !rc && goal_is_reached(m);
 	if (!rc && m->o.chief) /* its hook has started an epoch */
 		rc = replica_read_epoch(&m->replica, m->session, err);
 	return rc;
@@ -356,6 +363,15 @@ static int update_step(struct mu_monitored *m, struct mu_tensor *own, struct mu_
 	return m->o.chief ? 0 : replica_leave(&m->replica, m->session, &m->step, err);
 }
 
+/* A synchronous worker waits until the chief has saved the last step.  If the ps are lost before
+ * that, the training continues from an older checkpoint, and the chief needs the worker again. */
+static int wait_for_end(struct mu_monitored *m, struct mu_err *err)
+{
+	if (!replica_is(&m->replica) || m->o.chief || m->replica.leaving || stop_requested(m))
+		return 0;
+	return replica_wait_for_end(&m->replica, m->session, err);
+}
+
 static int run_once(struct mu_monitored *m, const struct mu_run *run, struct mu_tensor *values,
 		    struct mu_err *err)
 {
@@ -401,6 +417,8 @@ static int run_once(struct mu_monitored *m, const struct mu_run *run, struct mu_
 			rc = m->hooks[i]->after(m->hooks[i], &s, err);
 		m->stop |= s.stop;
 	}
+	if (!rc && goal_is_reached(m))
+		rc = wait_for_end(m, err);
 	for (unsigned i = 0; i < f.n; i++) {
 		if (i < own && !rc)
 			values[i] = f.value[i];
@@ -422,9 +440,15 @@ int mu_monitored_train(struct mu_monitored *m, const struct mu_run *run, struct 
 			(long long)m->step, why.msg);
 		if (m->recoveries > 1) /* a second recovery in a row: give the cluster time */
 			usleep(RECOVERY_WAIT_MS * 1000 * (m->recoveries < 10 ? m->recoveries : 10));
+		m->stop = false;
 		rc = prepare(m, &why);
 		if (rc)
 			break;
+		if (m->stop) { /* the new session is at the last step: nothing is left to do */
+			for (unsigned i = 0; i < run->n_fetches; i++)
+				values[i] = (struct mu_tensor){0};
+			break;
+		}
 	}
 	if (rc == -(int)MU_OUT_OF_RANGE) {
 		struct mu_err later;

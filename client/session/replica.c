@@ -137,6 +137,20 @@ int replica_take_token(struct replica *r, struct mu_session *s, int64_t token, i
 	return 0;
 }
 
+int replica_wait_for_end(struct replica *r, struct mu_session *s, struct mu_err *err)
+{
+	MU_AUTO_TENSOR token = {0};
+
+	do {
+		mu_tensor_unref(&token);
+		int rc = mu_session_get(s, r->sync.token, &token, err);
+		if (rc)
+			return rc;
+	} while (mu_tensor_int(&token, 0) != MU_SYNC_OVER);
+	r->over = true;
+	return 0;
+}
+
 int replica_leave(struct replica *r, struct mu_session *s, int64_t *step, struct mu_err *err)
 {
 	const struct mu_out both[] = {r->sync.leave, r->sync.leave_epoch};

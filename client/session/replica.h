@@ -45,6 +45,8 @@ int replica_feed(struct replica *r, int64_t step, struct mu_feed *feeds, unsigne
  * has ended: if `stop` is set the wait ends with *step unchanged and r->over set. */
 int replica_take_token(struct replica *r, struct mu_session *s, int64_t token, int64_t latest,
 		       const volatile int *stop, int64_t *step, struct mu_err *err);
+/* Waits for MU_SYNC_OVER. */
+int replica_wait_for_end(struct replica *r, struct mu_session *s, struct mu_err *err);
 /* Deregisters this worker. *step: the step whose update may be waiting for its gradients; the
  * worker still adds them. */
 int replica_leave(struct replica *r, struct mu_session *s, int64_t *step, struct mu_err *err);

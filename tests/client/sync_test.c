@@ -182,6 +182,36 @@ static int signal_after(struct mu_hook *base, struct mu_hook_step *s, struct mu_
 	return 0;
 }
 
+static _Atomic bool chief_has_saved;
+static bool had_saved; /* when the other worker ended */
+
+static int end_of_chief(struct mu_hook *h, struct mu_session *s, int64_t step, struct mu_err *e)
+{
+	usleep(200000);
+	chief_has_saved = true;
+	return 0;
+}
+
+static int end_of_worker(struct mu_hook *h, struct mu_session *s, int64_t step, struct mu_err *e)
+{
+	had_saved = chief_has_saved;
+	return 0;
+}
+
+/* If the ps were lost in between, the chief would need the worker again. */
+static void worker_at_the_last_step__waits_until_the_chief_has_saved(void **state)
+{
+	struct mu_hook chief = {.end = end_of_chief}, other = {.end = end_of_worker};
+	struct worker w[2] = {{.own = 1, .chief = true, .more = &chief},
+			      {.own = 3, .more = &other}};
+
+	build_graph(&w[0], 2, 2, 0);
+	build_graph(&w[1], 2, 2, 1);
+	run_workers(w, 2);
+	assert_true(had_saved);
+	test_server_stop(NULL);
+}
+
 static void stopped_worker__leaves_and_the_others_continue(void **state)
 {
 	volatile int stop = 0;
@@ -303,6 +333,7 @@ int main(void)
 	    cmocka_unit_test(more_backup_workers_than_workers__fail),
 	    cmocka_unit_test(two_workers__apply_the_average_gradient),
 	    cmocka_unit_test(slow_worker__with_a_backup__is_not_waited_for),
+	    cmocka_unit_test(worker_at_the_last_step__waits_until_the_chief_has_saved),
 	    cmocka_unit_test(stopped_worker__leaves_and_the_others_continue),
 	    cmocka_unit_test(worker_at_the_end_of_its_data__leaves_and_the_others_continue),
 	    cmocka_unit_test(additional_worker__joins),
