@@ -172,8 +172,9 @@ struct mu_monitored;
 /* Takes the hooks, also on failure. */
 int mu_monitored_open(struct mu_monitored **out, struct mu_builder *b,
 		      const struct mu_monitored_options *o, struct mu_err *err);
-/* Runs one training step; values as in mu_session_run. OUT_OF_RANGE means the end of the data (of
- * mu_batches_next or a queue): the training is complete, not failed. */
+/* Runs one training step; values as in mu_session_run, but unset if the session was lost and the
+ * new one is at the last step. OUT_OF_RANGE means the end of the data (of mu_batches_next or a
+ * queue): the training is complete, not failed. */
 int mu_monitored_train(struct mu_monitored *m, const struct mu_run *run, struct mu_tensor *values,
 		       struct mu_err *err);
 /* Deregisters this worker from synchronous replicas because it has no more data. Later updates do
