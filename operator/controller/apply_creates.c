@@ -320,8 +320,8 @@ static bool can_batch(const struct plan_action *a)
 	       (a->kind == ACTION_CREATE_POD && a->pod->role != ROLE_TENSORBOARD);
 }
 
-/* Executes the creates in order, those that follow each other and can be sent together `most` at a
- * time. */
+/* Executes the creates in order. Consecutive creates that may be concurrent are sent in batches of
+ * up to `most`. */
 static void create_all(struct reconcile *r, struct create_results *c, unsigned most)
 {
 	unsigned batch[BATCH_MAX], n = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Secret of a job: made, and replaced in two phases, without ever being read.
+/* The Secret of a job: created, and replaced in two phases, without ever being read.
  *
- * MAKE creates it, the phases are merge patches of the keys that change, so the operator needs to
- * create and patch Secrets and nothing else.  A switch names the version that its own spread made,
- * so that of two operators that each believe to lead neither undoes the other's.  What it must know
- * later is in the job's status: public certificates and times. */
+ * The operator creates the Secret, and the phases are merge patches of the keys that change. It
+ * needs no permissions on Secrets except create and patch. A switch names the version that its own
+ * spread made, so two operators that both believe to lead do not undo each other's work. Facts that
+ * later reconciles need are in the job's status: public certificates and times. */
 #include "operator/controller/certs.h"
 
 #include <math.h>
@@ -168,8 +168,8 @@ static int make_secret(struct reconcile *r, struct security_status *s, struct mu
 	return post_secret(r, s, name, n, err);
 }
 
-/* Of the CAs that were trusted the last one counts, unless one was spread whose certificate may or
- * may not have followed: then all do. */
+/* The last of the trusted CAs counts. If a CA was spread and its certificate may or may not have
+ * followed, all count. */
 static char *bundle(const struct security_status *s, const struct next_certs *next)
 {
 	const char *from = s->ca, *p;
@@ -190,9 +190,9 @@ static void trust_next(struct reconcile *r, struct security_status *s, struct ne
 	put_next(r, n);
 }
 
-/* Creates a Secret again that was deleted under living pods, which mount it by its name.  This
- * takes two reconciles.  The first stores the new CA in the status, so that it stays trusted when
- * the answer to the second's create, or what follows it, is lost. */
+/* Recreates a Secret that was deleted under living pods, which mount it by name. This takes two
+ * reconciles. The first stores the new CA in the status, so that it stays trusted when the reply to
+ * the second's create, or a later step, is lost. */
 static int restore_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
 {
 	MU_AUTO(next_certs_free) struct next_certs *n = exchange_next(r, NULL);

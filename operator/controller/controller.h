@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The controller: watches on one side, writes on the other, job_plan between them.
  *
- * Threads: one for each watch (jobs, pods, services, nodes; policies and pod groups from the first
- * job on that has one), `workers` that reconcile, one that asks chiefs how far they are, one for
- * the lease, one for probes and metrics.  The store and the queue have a lock each; neither is held
- * across a call.
+ * Threads: one for each watch, `workers` that reconcile, one that asks chiefs for their progress,
+ * one for the lease, one for probes and metrics. Jobs, pods, services and nodes are always watched;
+ * policies and pod groups from the first job that has one. The store and the queue have a lock
+ * each; neither is held across a call.
  *
- * Everything that reaches outside goes through `struct controller_io`, so a test can be the
- * cluster.
- */
+ * All effects go through `struct controller_io`, so that a test can replace the cluster. */
 #ifndef CONTROLLER_CONTROLLER_H
 #define CONTROLLER_CONTROLLER_H
 
@@ -53,7 +51,7 @@ struct controller_options {
 	const char *token_key_file; /* NULL: a key of this run only */
 };
 
-/* How it is told to end, from a handler of signals as well. */
+/* Asks the controller to stop; may be called in a signal handler. */
 struct controller_stop {
 	_Atomic bool asked;
 	sem_t wake; /* posted, too, when the first thread has something else to see to */

@@ -24,8 +24,8 @@ enum {
 	LEASE_S = 15,
 	RENEW_DEADLINE_MS = 10000,
 	RENEW_S = 3,
-	RETRY_S = 1, /* of one who leads */
-	LOOK_S = 2,  /* of one who waits for another's to end */
+	RETRY_S = 1,        /* interval at which a leader retries a renewal */
+	STANDBY_POLL_S = 2, /* interval at which a standby polls the lease */
 	CALL_MS = 5000,
 	TERM_TIMEOUT_MS = 2000,
 	RELEASE_READ_MS = 2000,
@@ -197,7 +197,7 @@ void *leader_run(void *controller)
 		if (rc < 0 && !told && rc != -MU_ABORTED && !kube_client_stopped(c->kube))
 			mu_warn("leader", "lease: %s", err.msg);
 		told = rc < 0;
-		kube_client_sleep(c->kube, rc == 0 ? RENEW_S : led ? RETRY_S : LOOK_S);
+		kube_client_sleep(c->kube, rc == 0 ? RENEW_S : led ? RETRY_S : STANDBY_POLL_S);
 	}
 	cJSON_Delete(seen.held);
 	return NULL;

@@ -8,9 +8,10 @@
 void *leader_run(void *controller); /* a thread */
 void leader_release(struct controller *c);
 bool leader_may_write(void *controller);
-/* To be called when nobody else writes any more and we do not yet: asks for the version of now.  A
- * job that is newer holds all that others have written, so it need not be read again before the
- * first deed (reconcile.c).  Where the answer fails to come, each job is. */
+/* Called at the begin of a term, when no other operator writes any more and this one does not write
+ * yet. Asks for the current resource version. A job with a newer version contains all writes of
+ * earlier leaders, so reconcile.c need not read it again before its first action. If the request
+ * fails, it reads every job. */
 void leader_begin_term(struct controller *c);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the chief of each running job how far it is: GET /status on its HTTP port.  Tells the tasks
- * of a job whose members have changed who is in their cluster now: POST /cluster.
+/* Asks the chief of each running job for its progress: GET /status on its HTTP port. Sends the
+ * tasks of a job whose members have changed the current members: POST /cluster.
  *
- * One thread, one request at a time, a second each at most; with many jobs a round simply takes
- * longer.  A chief that ends may leave its final report in its container's message (pod.c).
- */
+ * One thread sends one request at a time, with a limit of one second; with many jobs a round takes
+ * longer. A chief that ends may leave its final report in its container's termination message
+ * (pod.c). */
 #include "operator/controller/progress.h"
 
 #include "lib/base/backoff.h"

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a planned pod to the pod object.
  *
- * The user's template is the base; what the job needs to work (name, labels, owner, command,
- * addresses) is set over it, and everything else is only filled in where the template is silent.
- * What is filled in satisfies the "restricted" Pod Security Standard: no root, no privileges, no
- * capabilities, the runtime's seccomp profile, no service account token, a read-only root with an
- * empty /tmp.
- */
+ * The user's template is the base. Name, labels, owner, command and addresses are set over it;
+ * everything else is filled in only where the template has no value. The filled-in values satisfy
+ * the "restricted" Pod Security Standard: no root, no privileges, no capabilities, the runtime's
+ * seccomp profile, no service account token, a read-only root with an empty /tmp. */
 #include "operator/controller/render.h"
 
 #include "lib/io/json.h"
@@ -91,10 +89,10 @@ static void set_command(cJSON *container, const struct plan_pod *pod)
 	}
 }
 
-/* Asked often, so that who waits for a server hears of it soon, with time to answer: a task that is
- * slow on a machine with ten times its work to do still answers, one that hangs is no longer ready
- * after 5 to 7 s, and said to hang within 10.  That is taken back by its next answer, and nothing
- * is restarted for being slow: there is no liveness probe. */
+/* The readiness probe is frequent, so that clients learn soon that a server is up. Its timeout is
+ * long: a task that is slow on a machine with ten times its work still answers. A task that hangs
+ * becomes unready after 5 to 7 s and is reported within 10. Its next answer clears the report.
+ * There is no liveness probe, because a slow task must not be restarted. */
 #define PROBE_TIMING "'periodSeconds': 2, 'timeoutSeconds': 5, 'failureThreshold': 1"
 
 /* A server answers /readyz; of a user's own program we only know the port that peers will call. */
@@ -141,7 +139,7 @@ static void add_volume(cJSON *spec, cJSON *container, const char *name, const ch
 	append(mounts, json_pack("{'name': %s, 'mountPath': %s}", name, path));
 }
 
-/* For the group that fsGroup names, which is the task's, and nobody else. */
+/* Readable for the group of fsGroup only, which is the task's. */
 static void add_secret(cJSON *spec, cJSON *container, const char *secret)
 {
 	enum { FOR_OWNER_AND_GROUP = 0440 };

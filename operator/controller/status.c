@@ -110,9 +110,9 @@ static bool needs_status(const struct snapshot *seen, const struct plan_action *
 	return true;
 }
 
-/* Status rate limit, per job.  A new phase, a problem and a fact that the next reconcile needs are
- * written at once.  Counts and progress are written at most once in STATUS_MIN_INTERVAL_S.  That a
- * new job is Pending is written after FIRST_STATUS_DELAY_S: many jobs run by then, and the API
+/* Status rate limit, per job. A new phase, a problem and a fact that the next reconcile needs are
+ * written at once. Counts and progress are written at most once in STATUS_MIN_INTERVAL_S. The phase
+ * Pending of a new job is written after FIRST_STATUS_DELAY_S. Many jobs run by then, and the API
  * server creates pods instead (100 jobs of 6 pods: 344 pods a second instead of 68 to 129). */
 static double status_delay(const struct reconcile *r, const struct job_plan *plan)
 {

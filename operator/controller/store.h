@@ -32,7 +32,7 @@ struct poll_backoff {
 struct task_state {
 	double finish_requested_at; /* when we asked its server to end; 0: never */
 	struct poll_backoff ask;    /* how far it is */
-	struct poll_backoff tell;   /* who is in the cluster now */
+	struct poll_backoff tell;   /* backoff of the current membership update */
 	int epoch;                  /* that its task has confirmed; 0 */
 	char kernels[32];           /* as the task reported, until then as it has to be; "" */
 };
@@ -66,7 +66,7 @@ struct next_certs {
 void next_certs_free(struct next_certs *n); /* or NULL */
 MU_AUTO_DEFINE(next_certs_free, struct next_certs)
 
-/* All objects with one controller.  That with the UID "" has the objects without one: nodes. */
+/* All objects with one controller. The owner with UID "" has the objects without one: nodes. */
 struct stored_job {
 	char *uid;
 	struct stored_object *objects;
@@ -153,8 +153,8 @@ bool snapshot_take(struct store *c, const char *key, double now, struct snapshot
 void snapshot_fini(struct snapshot *s);
 /* True when the task of the pod at this position answers requests, as far as is known. */
 bool task_runs(const struct snapshot *s, unsigned i);
-/* The position of the pod that decides the job, chief 0 or worker 0, among those that fit; -1:
- * there is none. */
+/* The position of the pod that decides the result of the job (chief 0 or worker 0) among the
+ * matching pods; -1: none. */
 int snapshot_chief(const struct snapshot *s, bool (*fits)(const struct snapshot *s, unsigned i));
 void store_each_key(struct store *c, void (*fn)(void *arg, const char *key), void *arg);
 /* Has all jobs reported as changed. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An item is in the map while it is ready, delayed, held by a worker, or has failures to count.  It
- * is delayed at most once, to the earliest time.  Most delays are short, and the array of delayed
- * items ends with those that are due first, so few of them move. */
+/* An item is in the map while it is ready, delayed, held by a worker, or has failures to count. It
+ * is delayed at most once, to the earliest time. The array of delayed items is sorted with the
+ * earliest at its end. Most delays are short, so an insertion moves few items. */
 #include "operator/controller/workqueue.h"
 
 #include <math.h>

@@ -151,7 +151,7 @@ static void describe(struct planner *p)
 		ready += up || done;
 		if (!up && !done && !*unready)
 			unready = plan_text(p, "; waiting for %s/%d", x->task->name, x->index);
-		/* A pod that has answered is back, whatever its last probe says: a program that
+		/* A pod that has answered is back, even if its last probe failed: a program that
 		 * ends stops its server first. */
 		if (!again && x->history->attempts && !done && !up &&
 		    !(runs && pod->answered && !pod->is_departure_pod))
@@ -162,8 +162,8 @@ static void describe(struct planner *p)
 			chief_there = runs;
 		}
 	}
-	/* A reported step proves that the job runs, whatever the readiness probes say.  A chief
-	 * that stops its server is about to end. */
+	/* A reported step proves that the job runs, even if a readiness probe fails. A chief that
+	 * stops its server is about to end. */
 	bool steps = chief_there && p->status->start_time > 0 &&
 		     p->observed->last_progress >= p->status->start_time;
 	bool running = (chief_runs && all_ps(p, true)) || (steps && all_ps(p, false));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes out to the API server, call by call: a controller whose io writes down what it is asked
- * for, and a store that is told what there is. */
+/* The calls to the API server, one by one: a controller whose io records the requests, and a store
+ * with given objects. */
 #include "tests/operator/scene.h"
 
 static void status__is_patched_with_the_uid_and_version_that_were_read(void **state)
@@ -119,7 +119,7 @@ static void creates__of_one_reconcile__are_sent_together(void **state)
 	scene_free(s);
 }
 
-/* What could not be asked is no news; what was refused is. */
+/* A request that could not be sent is not reported; a rejected one is. */
 static void status__of_a_world_that_was_not_reached__is_not_stored(void **state)
 {
 	static const struct {
@@ -179,7 +179,7 @@ static void gang__of_a_scheduler_that_is_missing__is_a_condition(void **state)
 	scene_free(s);
 }
 
-/* Whatever becomes of one of them, what was made is known, and is not made again. */
+/* If one create of a batch fails, the created objects are known and are not created again. */
 static void create__that_fails_among_others__is_the_only_one_repeated(void **state)
 {
 	static const struct {
@@ -205,7 +205,7 @@ static void create__that_fails_among_others__is_the_only_one_repeated(void **sta
 		s->how = cases[i].how;
 		look(s);
 		assert_int_equal(s->together, 3);
-		/* of those who are refused for the same reason one is told of */
+		/* one event for all creates that are rejected for the same reason */
 		assert_int_equal(count_of(s, "POST", EVENTS, "CreateRefused"), cases[i].told);
 		assert_int_equal(count_of(s, "POST", EVENTS, "it is; change the manifest"),
 				 cases[i].told);
@@ -445,7 +445,7 @@ static void leader__whose_lease_may_have_expired__does_not_write(void **state)
 	atomic_store(&c->leading, true);
 	atomic_store(&c->lease_until_ms, mu_clock_ms() + 60000);
 	assert_true(leader_may_write(c));
-	atomic_store(&c->lease_until_ms, mu_clock_ms() - 1); /* it slept, and nobody told it */
+	atomic_store(&c->lease_until_ms, mu_clock_ms() - 1); /* it slept while its lease expired */
 	assert_false(leader_may_write(c));
 	c->options.leader_election = false;
 	assert_true(leader_may_write(c));

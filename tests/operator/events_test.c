@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is written of what was said. */
+/* Aggregation and delivery of events. */
 #include "operator/controller/events.h"
 
 #include <pthread.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job's objects say, field by field: each row is one promise of docs/operator-contract.md
- * that is kept by the shape of an object.  A path is cut at '|', since labels have dots and
- * slashes. */
+/* The fields of a job's objects: each row is one promise of docs/operator-contract.md about the
+ * shape of an object. A path is split at '|', since labels contain dots and slashes. */
 #include "tests/test.h"
 
 #include <stdio.h>
@@ -27,7 +26,7 @@ struct row {
 	const char *path, *json;
 };
 static const struct row rows[] = {
-    /* every pod is the job's alone, goes with it, and is let go in half a minute */
+    /* every pod belongs to the job, is deleted with it, and has half a minute to end */
     {JOB("tasks: {ps: {}}"), "j-ps-0", "metadata|ownerReferences|0",
      "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\",\"name\":\"j\","
      "\"uid\":\"u1\",\"controller\":true,\"blockOwnerDeletion\":false}"},
@@ -49,7 +48,7 @@ static const struct row rows[] = {
      "true"},
     {JOB("program: {command: [x]}, tasks: {ps: {}}"), "j-ps-0", "spec|containers|0|ports",
      "[{\"name\":\"grpc\",\"containerPort\":2222},{\"name\":\"stream\",\"containerPort\":2223}]"},
-    /* what a task is told of itself and of the others */
+    /* the configuration of a task and its cluster */
     {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}"), "j-worker-0", "env|TF_CONFIG",
      "\"{\\\"cluster\\\":{\\\"ps\\\":[\\\"j-ps-0.j.n1.svc:2222\\\"],\\\"worker\\\":["
      "\\\"j-worker-0.j.n1.svc:2222\\\"]},\\\"task\\\":{\\\"type\\\":\\\"worker\\\",\\\"index\\\":0}"

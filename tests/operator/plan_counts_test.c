@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers that a plan is about: how long an index waits, what is counted of it, when nobody may be
- * blamed. */
+/* Figures in a plan: the delay of an index, what its counts include, and failures that do not
+ * count. */
 #include "tests/operator/plan_world.h"
 
 static const struct index_status *entry(const struct world *w, const char *task, int index)
@@ -171,7 +171,7 @@ static void scheduling_deadline__is_not_that_of_a_pod_on_its_way_out(void **stat
 	world_end(&w);
 }
 
-/* A server that ends by itself, too early, is started again, whatever it says. */
+/* A server that ends by itself, too early, is started again after any exit code. */
 static void ps__that_ends_with_0_while_workers_run__runs_again(void **state)
 {
 	struct world w;

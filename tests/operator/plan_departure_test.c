@@ -67,7 +67,7 @@ static void worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left(voi
 	static const struct {
 		const char *mode;
 		enum how how;
-		int exit_code; /* seen before it is gone; -1: nobody saw it */
+		int exit_code; /* observed before the pod is deleted; -1: not observed */
 		bool departure_attempts;
 	} cases[] = {
 	    {"sync", IT_RUNS, 143, false},
@@ -155,7 +155,7 @@ static void one_that_leaves__is_cleared_away_and_not_counted(void **state)
 	start_one_that_leaves(&w);
 	fail_pod(&w, "worker", 2, 0);
 	expect_look(&w, "-worker/2 ");
-	assert_true(w.plan->urgent);             /* nobody may forget that it has left */
+	assert_true(w.plan->urgent);             /* the departure must not be lost */
 	assert_int_equal(entry(&w, 2)->attempts, 1); /* its end before, by a signal */
 	assert_int_equal(entry(&w, 2)->pending_departure_size, 0);
 	assert_false(entry(&w, 2)->done);
@@ -213,7 +213,7 @@ static void one_that_cannot_leave__is_sent_three_times(void **state)
 	world_end(&w);
 }
 
-/* By a quota, say: the tries are for those who were made. */
+/* A pod rejected by a quota, for example, is no attempt: attempts are pods that were created. */
 static void departure_pod__that_is_rejected__is_retried_without_an_attempt(void **state)
 {
 	struct world w;

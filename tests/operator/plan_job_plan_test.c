@@ -275,7 +275,7 @@ static void epoch__is_seen_when_the_last_task_has_it(void **state)
 	world_end(&w);
 }
 
-/* Only what is in the cluster, and stays, has to know of it. */
+/* Only tasks that are in the cluster and stay get membership updates. */
 static void epoch__of_who_leaves_or_stands_outside__is_not_waited_for(void **state)
 {
 	struct world w;

@@ -172,7 +172,7 @@ static void ledger__records_how_each_index_ended(void **state)
 	    {"OnFailure", 137, true, true, false, 0},  {"ExitCode", 1, false, false, false, 1},
 	    {"ExitCode", 127, false, false, false, 1}, {"ExitCode", 128, false, true, false, 1},
 	    {"ExitCode", 143, false, true, false, 1},  {"ExitCode", 2, true, true, false, 0},
-	    {"Always", 0, false, false, true, 0}, /* of those who may decide the job */
+	    {"Always", 0, false, false, true, 0}, /* of the tasks that may decide the job */
 	    {"Always", 1, false, true, false, 1},
 	};
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server or a scheduler holds back: it is said, with what to do, and for how long. */
+/* Objects that the server or a scheduler rejects: the condition names the remedy, and the time
+ * limits hold. */
 #include "tests/operator/plan_world.h"
 
 static const char quota[] = "pods \"j-ps-0\" is forbidden: exceeded quota: small, used: pods=3";

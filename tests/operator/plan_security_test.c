@@ -2,7 +2,7 @@
 /* When a plan has certificates made, and when it has them replaced. */
 #include "tests/operator/plan_world.h"
 
-/* Whether a look at that time, at a list without a pod, has an action of this kind. */
+/* True if a reconcile at that time, with a list without a pod, has an action of this kind. */
 static bool asks_for(struct world *w, enum action_kind kind, double at)
 {
 	static const struct plan_options options = {.image = "task:1"};
@@ -53,7 +53,7 @@ static void certificates__that_are_over__are_made_anew_for_a_job_without_pods(vo
 	world_end(&w);
 }
 
-/* As if it were spread then, by somebody who is gone at once. */
+/* As if an operator that is killed at once had spread it then. */
 static void spread_in_vain(struct world *w, double at)
 {
 	struct security_status *s = &w->status.security;
@@ -91,8 +91,8 @@ static void cas__of_operators_that_come_and_go__are_few(void **state)
 	world_end(&w);
 }
 
-/* Whether a look looks for the Secret, by how long a pod has waited for its volume and how long
- * ago the operator came. */
+/* True if a reconcile looks for the Secret, by how long a pod has waited for its volume and how
+ * long ago the operator started. */
 static void secret__that_a_pod_may_miss__is_checked_ever_more_rarely(void **state)
 {
 	static const struct {

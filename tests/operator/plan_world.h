@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small world around job_plan: what it asks for is done at once, pods change as a test says, and
- * status goes through its JSON form between two looks, as it does in a cluster.  Included by tests,
- * each of which is one program. */
+/* A fixture around job_plan: its actions are executed at once, pods change as a test says, and the
+ * status passes through its JSON form between two reconciles, as it does in a cluster. Included by
+ * tests, each of which is one program. */
 #ifndef TESTS_OPERATOR_PLAN_WORLD_H
 #define TESTS_OPERATOR_PLAN_WORLD_H
 

@@ -257,7 +257,7 @@ static cJSON *deleted_pod(int step)
 	return object;
 }
 
-/* Whether the kubelet says that it is ready. */
+/* True if the kubelet reports it ready. */
 static cJSON *pod_that_is(const char *ready)
 {
 	cJSON *object = pod("Running", "10.0.0.1"), *condition = cJSON_CreateObject();
