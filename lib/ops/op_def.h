@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Op definitions: one row per op (lib/ops/ops_*.def), used by kernels, placer, client and docs.
  *
- *	OP(MatMul, "a:T b:T", "product:T", "transpose_a:bool=false transpose_b:bool=false
- *T:{floating,index,complex}", 0, shape_matmul)
+ *	OP(MatMul, "a:T b:T", "product:T",
+ *	   "transpose_a:bool=false transpose_b:bool=false T:{floating,index,complex}", 0,
+ *	   shape_matmul)
  *
  * An argument is `name:type`.  The type is a fixed type (`float`, `int32`, `string`, `resource`…),
  * an attribute of kind type (`T`), `N*T` (N tensors of type T, N an int attribute), `list(dtypes)`

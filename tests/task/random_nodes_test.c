@@ -3,7 +3,7 @@
  *
  *	RANDOM_NODES_ROUNDS   graphs an op (12)
  *	RANDOM_NODES_SEED     another slice
- *	RANDOM_NODES_OP       this op only, each graph told before it runs */
+ *	RANDOM_NODES_OP       this op only; prints each graph before it runs */
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/resource.h>
