@@ -87,29 +87,27 @@ static void g_avg_pool_grad(struct grad_call *c)
 	c->gx[1] = GRAD_OP(c, strstr(c->node->op, "3D") ? "AvgPool3D" : "AvgPool", c->gy[0]);
 }
 
-/* Inputs: (x, y, gradient of y[, sizes, strides]). The index of the maximum is constant almost
- * everywhere, so only the gradient of y has a gradient. */
-static void g_max_pool_grad(struct grad_call *c)
+/* Inputs: (x, y, g[, sizes, strides]).  The index of the maximum is constant almost everywhere, so
+ * only g has a gradient: `op` of the same inputs, or `op_v2` with sizes and strides. */
+static void grad_of_max_pool(struct grad_call *c, const char *op, const char *op_v2)
 {
 	struct mu_out x = grad_in(c, 0), y = grad_in(c, 1), g = c->gy[0];
 
 	c->gx[0] = grad_zeros(c->b, x);
 	c->gx[1] = grad_zeros(c->b, y);
 	c->gx[2] = c->node->n_inputs == 3
-		       ? GRAD_OP(c, "MaxPoolGradGrad", x, y, g)
-		       : GRAD_OP(c, "MaxPoolGradGradV2", x, y, g, grad_in(c, 3), grad_in(c, 4));
+		       ? GRAD_OP(c, op, x, y, g)
+		       : GRAD_OP(c, op_v2, x, y, g, grad_in(c, 3), grad_in(c, 4));
 }
 
-/* Inputs as above; the gradient of the gradient of g_max_pool_grad. */
+static void g_max_pool_grad(struct grad_call *c)
+{
+	grad_of_max_pool(c, "MaxPoolGradGrad", "MaxPoolGradGradV2");
+}
+
 static void g_max_pool_grad_grad(struct grad_call *c)
 {
-	struct mu_out x = grad_in(c, 0), y = grad_in(c, 1), g = c->gy[0];
-
-	c->gx[0] = grad_zeros(c->b, x);
-	c->gx[1] = grad_zeros(c->b, y);
-	c->gx[2] = c->node->n_inputs == 3
-		       ? GRAD_OP(c, "MaxPoolGrad", x, y, g)
-		       : GRAD_OP(c, "MaxPoolGradV2", x, y, g, grad_in(c, 3), grad_in(c, 4));
+	grad_of_max_pool(c, "MaxPoolGrad", "MaxPoolGradV2");
 }
 
 /* The three ops of each kind of convolution. */
