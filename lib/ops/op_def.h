@@ -112,5 +112,7 @@ struct mu_shape_ctx {
 };
 /* Checks the input shapes against the row's patterns, and sets the known output shapes. */
 int mu_op_shapes(struct mu_shape_ctx *c, struct mu_err *err);
+/* True if the row has a pattern for an input. */
+bool mu_op_has_input_patterns(const struct mu_op_def *op);
 
 #endif

@@ -138,6 +138,14 @@ static unsigned count_of(const struct mu_shape_ctx *c, const struct mu_arg_def *
 	return n;
 }
 
+bool mu_op_has_input_patterns(const struct mu_op_def *op)
+{
+	for (unsigned i = 0; i < op->n_inputs; i++)
+		if (op->inputs[i].shape)
+			return true;
+	return false;
+}
+
 int mu_op_shapes(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	const struct mu_op_def *op = c->node->def;

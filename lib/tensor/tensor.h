@@ -35,6 +35,13 @@ struct mu_pshape {
 	int64_t dim[MU_MAX_RANK]; /* -1: unknown */
 };
 
+static inline struct mu_pshape mu_pshape_of(const struct mu_shape *s)
+{
+	struct mu_pshape p = {.rank = s->rank};
+
+	memcpy(p.dim, s->dim, (size_t)s->rank * sizeof p.dim[0]);
+	return p;
+}
 int mu_shape_set(struct mu_shape *s, int rank, const int64_t *dims, struct mu_err *err);
 int mu_shape_push(struct mu_shape *s, int64_t dim, struct mu_err *err); /* appends a dimension */
 static inline struct mu_shape mu_shape_scalar(void)

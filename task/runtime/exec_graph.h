@@ -53,6 +53,7 @@ struct exec_node {
 	uint32_t frame;          /* the node's own */
 	uint8_t kind;            /* enum node_kind */
 	bool async : 1, expensive : 1, sees_dead : 1, uninit_ok : 1, ref_in : 1, constant : 1;
+	bool checks_shapes : 1; /* the op's row has patterns for inputs */
 	bool single_input : 1; /* only one input to wait for: the pending word is not used */
 	bool is_bound : 1; /* a Const without control inputs: its tensor is in its users' slots */
 	bool has_bound_input : 1; /* has an input from such a constant */

@@ -133,13 +133,15 @@ static void run_async(struct work *w, const struct exec_node *n, struct iteratio
 	refresh_single_threaded(w); /* the call may have finished already */
 }
 
-static inline bool refs_are_initialized(struct work *w, const struct exec_node *n,
-					struct iteration *it)
+/* Dereferences inputs and checks their shapes; an error ends the node. */
+static inline bool inputs_are_valid(struct work *w, const struct exec_node *n, struct iteration *it)
 {
+	struct value *in = &it->slots[n->in_slot];
 	struct mu_err err;
 
 	err.code = MU_OK;
-	if (!n->ref_in || !dereference_inputs(w->step->executor, n, &it->slots[n->in_slot], &err))
+	if (!(n->ref_in && dereference_inputs(w->step->executor, n, in, &err)) &&
+	    !(n->checks_shapes && kernel_check_shapes(n->node, in, n->n_in, &err)))
 		return true;
 	step_fail(w->step, n->node, &err);
 	node_complete(w, n, it, NULL, true);
@@ -152,7 +154,7 @@ static __attribute__((noinline)) void execute_traced(struct work *w, const struc
 	int64_t began = mu_wall_ns();
 	struct mu_err err = {0};
 
-	if (!refs_are_initialized(w, n, it))
+	if (!inputs_are_valid(w, n, it))
 		return;
 	if (n->async) {
 		it->calls[exec_node_extra(w->step->executor, n)->call].began = began;
@@ -179,7 +181,7 @@ static inline void execute(struct work *w, const struct exec_node *n, struct ite
 			execute_traced(w, n, it, dead);
 		return;
 	}
-	if (!refs_are_initialized(w, n, it))
+	if (!inputs_are_valid(w, n, it))
 		return;
 	err.code = MU_OK;
 	if (n->async) {

@@ -1,7 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/runtime/kernel.h"
 
+#include "lib/ops/op_def.h"
 #include "task/runtime/exec_graph.h"
+
+/* References and dead values have no shape that an op's row describes. */
+int kernel_check_shapes(const struct mu_node *n, const struct value *in, unsigned n_in,
+			struct mu_err *err)
+{
+	MU_AUTO_FREE struct mu_pshape *shapes = MU_NEW_ARRAY(struct mu_pshape, n_in);
+	struct mu_shape_ctx c = {.node = n, .n_in = n_in, .in = shapes};
+
+	for (unsigned i = 0; i < n_in; i++)
+		if (in[i].ref || in[i].dead)
+			shapes[i].rank = -1;
+		else
+			shapes[i] = mu_pshape_of(&in[i].tensor.shape);
+	return mu_op_shapes(&c, err);
+}
 
 int kernel_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
 	       struct mu_tensor **out, struct mu_err *err)

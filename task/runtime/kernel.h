@@ -70,6 +70,11 @@ struct kernel_registry {
 	const struct device_kernel *(*find_device)(const struct mu_node *n);
 };
 
+/* Checks the inputs' shapes against the patterns of the op's row.  The executor calls it before the
+ * kernel, for nodes whose row has such patterns. */
+int kernel_check_shapes(const struct mu_node *n, const struct value *in, unsigned n_in,
+			struct mu_err *err);
+
 /* ---- inputs and outputs of kernels ---- */
 
 static inline const struct mu_tensor *kernel_in(const struct kernel_call *c, unsigned i)

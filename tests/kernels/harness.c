@@ -72,7 +72,8 @@ int harness_run(struct harness *h, struct mu_err *err)
 				.runtime = h->rt};
 
 	let_go(h->out, h->n_out);
-	return cpu_kernel_run(h->kernel, h->node)(&c, err);
+	int rc = kernel_check_shapes(h->node, h->in, h->n_in, err);
+	return rc ? rc : cpu_kernel_run(h->kernel, h->node)(&c, err);
 }
 
 void harness_clear_inputs(struct harness *h)
