@@ -4,10 +4,11 @@
     python tests/compat/diff.py build/release/tests/kernels/op_driver --cases 1000 --seed 0 [--only MatMul,Sum] [-v]
 
 Case i has the seed SEED + i: `--seed N --cases 1` replays one.  Both must give the same values, or fail with the same
-code.  diff_left_out.txt names the ops that are left out and why.
+code.  diff_left_out.txt names the ops that are left out, diff_accepted.txt the differences that are accepted, and why.
 """
 import argparse
 import collections
+import fnmatch
 import os
 import pathlib
 import re
@@ -36,6 +37,10 @@ CASES_PER_CHILD = 20000  # TensorFlow caches a kernel for each combination of at
 NOT_ALONE = re.compile("^no kernel for op|is asynchronous$|than the harness can hold$")
 # relative tolerance, also of the largest value of an output
 RTOL = {"float16": 1e-2, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-10, "complex64": 3e-5, "complex128": 1e-10}
+
+
+ACCEPTED = pathlib.Path(__file__).with_name("diff_accepted.txt")
+HUGE = 1e30  # products of such values overflow
 
 
 class Fault(Exception):
@@ -239,6 +244,33 @@ def difference(d, stock_answer, ours):
     return None if ok else f"got {got} want {want}"
 
 
+def accepted_rules():
+    """(pattern of ops, rule), from lines `ops | rule | reason`."""
+    for line in ACCEPTED.read_text().splitlines():
+        if line and line[0] != "#":
+            ops, rule, _ = map(str.strip, line.split(" | "))
+            for op in ops.split():
+                yield re.compile(fnmatch.translate(op)), rule
+
+
+def is_extreme(v):
+    a = np.asarray(v.value if isinstance(v, ops_cases.Var) else v)
+    if a.dtype.kind in "iu":
+        return bool((np.abs(a.astype(np.float64)) >= np.iinfo(a.dtype).max / 2).any())
+    if a.dtype.kind in "OSUb":
+        return False
+    a = np.abs(a.astype(np.complex128))
+    return bool((~np.isfinite(a) | (a > HUGE)).any())
+
+
+def is_accepted(d, why, answer, rules):
+    extreme = {"extreme": any(map(is_extreme, each(d.inputs))),
+               "overflow": answer is not None and not answer[0] and any(map(is_extreme, answer[1]))}
+    why = describe(d) + " " + re.sub(r"{{function_node[^}]*}} ", "", why)
+    extreme["empty"] = any(np.size(v.value if isinstance(v, ops_cases.Var) else v) == 0 for v in each(d.inputs))
+    return any(ops.match(d.op) and extreme.get(rule, re.search(rule, why, re.S)) for ops, rule in rules)
+
+
 def describe(d, full=False):
     def short(v):
         if isinstance(v, list):
@@ -259,6 +291,7 @@ def tell(seed, what, text):
 def child(a):
     """Runs the seeds that the parent names, the first one and their number."""
     source = diff_draw.Source()
+    source.accepted = list(accepted_rules())
     context.context().ensure_initialized()
     with context.eager_mode():
         tensor(0)  # starts the threads
@@ -296,7 +329,9 @@ def one(driver, a, source, seed, op):
         tell(seed, "skip", f"{op} {type(e).__name__} {str(e)[:300]}")
     except Fault as e:
         why, driver = str(e), Driver(a.driver)
-    if why:
+    if why and is_accepted(d, why, answer, source.accepted):
+        tell(seed, "accepted", f"{op} {why[:300]}")
+    elif why:
         tell(seed, "FAIL", f"{describe(d)}\n    {why.replace(chr(10), ' ')[:600]}")
     return driver
 
@@ -349,8 +384,8 @@ def run(a):
             count["end"] += 1
             print(f"seed {seed - 1}: TensorFlow ends with signal {-now.p.returncode}: {op}", flush=True)
     spare.stop()
-    print(f"{count['run']} cases, {count['FAIL']} failed, {count['skip']} that only one of the two can run, "
-          f"{count['end']} that end TensorFlow")
+    print(f"{count['run']} cases, {count['FAIL']} failed, {count['accepted']} accepted differences, {count['skip']} that only "
+          f"one of the two can run, {count['end']} that end TensorFlow")
     return 1 if count["FAIL"] else 0
 
 
