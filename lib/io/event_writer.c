@@ -209,7 +209,8 @@ void mu_summary_histogram(struct mu_buf *summary, struct mu_span tag, const doub
 		squares += values[i] * values[i];
 	}
 	size_t value = mu_pb_begin(summary, 1);
-	mu_pb_put_bytes(summary, 1, tag);
+	if (tag.len)
+		mu_pb_put_bytes(summary, 1, tag);
 	size_t histo = mu_pb_begin(summary, 5);
 	put_nonzero(summary, 1, min);
 	put_nonzero(summary, 2, max);

@@ -52,7 +52,8 @@ static void rows_of_variables__by_every_op__match_the_cpus(void **state)
 		}
 }
 
-/* A value of the slice's shape, one for all of it, and one that does not fit. */
+/* A value of the slice's shape, one for all of it, and one that does not fit, which only an empty
+ * slice takes. */
 static void slices_of_variables__match_the_cpus(void **state)
 {
 	static const int64_t begins[][2] = {{1, 0}, {8, 5}, {0, 0}, {4, 2}};
@@ -76,7 +77,7 @@ static void slices_of_variables__match_the_cpus(void **state)
 					  ints(number, 2, strides[k]), filled(t, &s, -3, 2, i + 1)};
 		assert_int_equal(
 		    compare_update("ResourceStridedSliceAssign", attrs, &value, 1, in, 4, 0) != 0,
-		    form == 2);
+		    form == 2 && sizes[k][0]);
 		compare_update("StridedSliceAssign", attrs, &value, 1, in, 4, 0);
 		drop(&value, 1);
 		drop(in, 4);

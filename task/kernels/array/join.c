@@ -282,6 +282,14 @@ static int split_v(struct kernel_call *c, struct mu_err *err)
 /* The graph pass that TensorFlow has for it only saves the copy. */
 static int parallel_concat(struct kernel_call *c, struct mu_err *err)
 {
+	const struct mu_attr *shape = mu_node_attr(c->node, "shape");
+
+	if (!shape || shape->kind != MU_ATTR_SHAPE || shape->shape->rank < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "value should be at least rank 1.");
+	for (int d = 0; d < shape->shape->rank; d++)
+		if (shape->shape->dim[d] < 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "Shape %s is not fully defined",
+				       mu_pshape_str(shape->shape));
 	for (unsigned i = 0; i < c->n_in; i++)
 		if (kernel_in(c, i)->shape.rank < 1 || kernel_in(c, i)->shape.dim[0] != 1)
 			return mu_fail(err, MU_INVALID_ARGUMENT,

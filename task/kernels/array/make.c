@@ -174,6 +174,11 @@ static int lin_space(struct kernel_call *c, struct mu_err *err)
 
 /* ---- Where, OneHot, InvertPermutation ---- */
 
+static bool is_complex(enum mu_dtype t)
+{
+	return t == MU_COMPLEX64 || t == MU_COMPLEX128;
+}
+
 static int where(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
@@ -184,11 +189,17 @@ static int where(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_FREE bool *set = malloc((size_t)n + 1);
 	int rc;
 
-	if (!size || !set || !convert_known(MU_BOOL, in->dtype))
+	if (!in->shape.rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "WhereOp : Unhandled input dimensions: 0");
+	if (!size || !set || (!is_complex(in->dtype) && !convert_known(MU_BOOL, in->dtype)))
 		return mu_fail(err, size && !set ? MU_RESOURCE_EXHAUSTED : MU_UNIMPLEMENTED,
 			       "Where cannot be computed for type %s and shape %s",
 			       mu_dtype_name(in->dtype), mu_shape_str(&in->shape));
-	convert(MU_BOOL, set, in->dtype, in->data, n);
+	if (is_complex(in->dtype))
+		for (int64_t i = 0; i < n; i++)
+			set[i] = !convert_is_zero(in, i);
+	else
+		convert(MU_BOOL, set, in->dtype, in->data, n);
 	for (int64_t i = 0; i < n; i++)
 		found += set[i];
 	if ((rc = mu_shape_push(&shape, found, err)) ||

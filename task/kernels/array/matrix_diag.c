@@ -98,10 +98,9 @@ static int size_matrix(const struct kernel_call *c, struct band *b, int64_t long
 		return rc;
 	int64_t least_rows = longest - matrix_diag_at_most(b->to, 0);
 	int64_t least_cols = longest + (b->from > 0 ? b->from : 0);
-	if ((rows >= 0 && rows < least_rows) || (cols >= 0 && cols < least_cols))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "a matrix of %lld by %lld is too small for the diagonals",
-			       (long long)rows, (long long)cols);
+	if ((rows != -1 && rows < least_rows) || (cols != -1 && cols < least_cols))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "The number of %s is too small.",
+			       rows != -1 && rows < least_rows ? "rows" : "columns");
 	if (rows < 0 && cols < 0) {
 		rows = cols = least_rows > least_cols ? least_rows : least_cols;
 	} else {

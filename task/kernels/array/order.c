@@ -142,14 +142,13 @@ static int format_dim_map(struct kernel_call *c, struct mu_err *err)
 	if (rc)
 		return rc;
 	int64_t len = (int64_t)strlen(from);
-	for (int64_t i = 0; i < x->shape.count; i++)
-		if (mu_tensor_int(x, i) < -len || mu_tensor_int(x, i) >= len)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "dimension %lld of %lld",
-				       (long long)mu_tensor_int(x, i), (long long)len);
 	if ((rc = kernel_out(c, 0, x->dtype, &x->shape, &out, err)))
 		return rc;
 	for (int64_t i = 0; i < x->shape.count; i++) {
-		int64_t at = strchr(to, from[(mu_tensor_int(x, i) + len) % len]) - to;
+		/* as TensorFlow answers for dimensions that do not exist */
+		int64_t dim = mu_tensor_int(x, i);
+		dim = (dim < 0 ? dim + len : dim) % len;
+		int64_t at = strchr(to, from[dim < 0 ? len - 1 : dim]) - to;
 		if (x->dtype == MU_INT64)
 			MU_DATA(int64_t, out)[i] = at;
 		else

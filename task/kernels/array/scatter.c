@@ -4,6 +4,7 @@
 
 #include "task/kernels/array/checks.h"
 #include "task/kernels/array/rows.h"
+#include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/half.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -76,7 +77,17 @@ SCATTER(scatter_update, OVERWRITE)
 SCATTER(scatter_add, BIN_AddV2)
 SCATTER(scatter_sub, BIN_Sub)
 SCATTER(scatter_mul, BIN_Mul)
-SCATTER(scatter_div, BIN_Div)
+
+static int scatter_div(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *updates = kernel_in(c, 2);
+
+	/* TensorFlow checks this for handles only */
+	if (!c->in[0].ref && convert_any_zero(updates))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "updates must not contain 0");
+	return scatter(c, BIN_Div, err);
+}
+
 SCATTER(scatter_max, BIN_Maximum)
 SCATTER(scatter_min, BIN_Minimum)
 

@@ -185,7 +185,7 @@ static int reverse(struct kernel_call *c, struct mu_err *err)
 	if (rc)
 		return rc;
 	view_of(&v, in);
-	for (int i = 0, a; i < n; i++) {
+	for (int i = 0, a; i < n && in->rank; i++) { /* a scalar is returned as it is */
 		if ((rc = args_axis(axes[i], in->rank, &a, err)))
 			return rc;
 		if (v.stride[a] < 0)

@@ -4,6 +4,7 @@
 
 #include "lib/base/map.h"
 #include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 
@@ -36,26 +37,49 @@ static int index_type(const struct kernel_call *c, enum mu_dtype *out, struct mu
 	return 0;
 }
 
-/* Numbers each element of x; firsts gets where each number appeared.  Zero and minus zero are one;
- * a NaN is like no other, which its bytes cannot say, so it gets a number by itself. */
-static int64_t unique_number(const struct mu_tensor *x, struct mu_tensor *idx, int64_t *firsts)
+/* Appends the bytes of slice i to the key; false if it holds a NaN, which is like no other.  Zero
+ * and minus zero are one. */
+static bool put_slice_key(struct mu_buf *key, const struct mu_tensor *x, int axis, int64_t i)
 {
-	int64_t n = x->shape.count, count = 0;
+	const bool real = x->dtype == MU_FLOAT || x->dtype == MU_DOUBLE || x->dtype == MU_HALF ||
+			  x->dtype == MU_BFLOAT16;
+	int64_t n = x->shape.dim[axis], inner = 1, outer;
+	double d = 1;
+
+	for (int k = axis + 1; k < x->shape.rank; k++)
+		inner *= x->shape.dim[k];
+	outer = n && inner ? x->shape.count / (n * inner) : 0;
+	for (int64_t e = 0; e < outer * inner; e++) {
+		int64_t at = (e / inner * n + i) * inner + e % inner;
+		struct mu_span bytes = unique_key_of(x, at);
+		if (real)
+			convert(MU_DOUBLE, &d, x->dtype, bytes.data, 1);
+		if (d != d)
+			return false;
+		if (x->dtype == MU_STRING)
+			mu_buf_put(key, &bytes.len, sizeof bytes.len);
+		mu_buf_put(key, d == 0 ? "\0\0\0\0\0\0\0" : bytes.data, bytes.len);
+	}
+	return true;
+}
+
+/* Numbers each slice of x; firsts gets the slice where each number appeared. */
+static int64_t unique_number(const struct mu_tensor *x, int axis, struct mu_tensor *idx,
+			     int64_t *firsts)
+{
+	int64_t n = x->shape.dim[axis], count = 0;
+	MU_AUTO_BUF key = {0};
 	struct mu_map seen;
 
 	mu_map_init(&seen);
 	for (int64_t i = 0; i < n; i++) {
-		struct mu_span key = unique_key_of(x, i);
-		double d = x->dtype == MU_FLOAT    ? (double)MU_DATA(float, x)[i]
-			   : x->dtype == MU_DOUBLE ? MU_DATA(double, x)[i]
-						   : 1;
-		if (d == 0)
-			key = MU_SPAN("\0\0\0\0\0\0\0\0");
-		uintptr_t k = d != d ? 0 : (uintptr_t)mu_map_get_n(&seen, key.data, key.len);
+		mu_buf_clear(&key);
+		bool comparable = put_slice_key(&key, x, axis, i);
+		uintptr_t k = comparable ? (uintptr_t)mu_map_get_n(&seen, key.data, key.len) : 0;
 		if (!k) {
 			firsts[count++] = i;
 			k = (uintptr_t)count;
-			if (d == d)
+			if (comparable)
 				mu_map_put_n(&seen, key.data, key.len, (void *)k);
 		}
 		mu_tensor_set_int(idx, i, (int64_t)k - 1);
@@ -64,37 +88,68 @@ static int64_t unique_number(const struct mu_tensor *x, struct mu_tensor *idx, i
 	return count;
 }
 
+/* The dimension whose slices are compared; the whole of a vector without an axis. */
+static int unique_axis(const struct kernel_call *c, int *axis, struct mu_err *err)
+{
+	const struct mu_shape *x = &kernel_in(c, 0)->shape;
+	int64_t given;
+	int rc;
+
+	*axis = 0;
+	if (c->n_in < 2 || !kernel_in(c, 1)->shape.count)
+		return x->rank == 1 ? 0
+				    : mu_fail(err, MU_INVALID_ARGUMENT,
+					      "unique expects a 1D vector.");
+	if (kernel_in(c, 1)->shape.count > 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "axis does not support input tensors larger than 1 elements");
+	if ((rc = args_int(c, 1, &given, err)))
+		return rc;
+	if (given < -x->rank || given >= x->rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "axis has to be between [0, %d)", x->rank);
+	*axis = (int)(given < 0 ? given + x->rank : given);
+	return 0;
+}
+
+/* Copies slice `from` of x to slice `to` of y. */
+static void copy_slice(const struct mu_tensor *y, int64_t to, const struct mu_tensor *x,
+		       int64_t from, int axis)
+{
+	int64_t outer = 1, inner = 1;
+
+	for (int d = 0; d < x->shape.rank; d++)
+		*(d < axis ? &outer : &inner) *= d == axis ? 1 : x->shape.dim[d];
+	for (int64_t o = 0; o < outer; o++)
+		elems_copy(x->dtype, y->data, (o * y->shape.dim[axis] + to) * inner, x->data,
+			   (o * x->shape.dim[axis] + from) * inner, inner);
+}
+
 static int unique(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *x = kernel_in(c, 0);
 	enum mu_dtype index;
-	int64_t n = x->shape.count, count;
 	struct mu_tensor *y, *idx, *counts;
-	int rc;
+	int axis, rc;
 
-	if (x->shape.rank != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "unique expects a 1D vector.");
-	if (c->n_in > 1 && kernel_in(c, 1)->shape.count > 0) {
-		int64_t axis;
-		if ((rc = args_int(c, 1, &axis, err)))
-			return rc;
-		if (axis != 0 && axis != -1)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "axis has to be between 0 and 1");
-	}
-	if ((rc = index_type(c, &index, err)) || (rc = unique_check_type(x, err)))
+	if ((rc = unique_axis(c, &axis, err)) || (rc = index_type(c, &index, err)) ||
+	    (rc = unique_check_type(x, err)))
 		return rc;
+	int64_t n = x->shape.dim[axis], count;
+	struct mu_shape shape = mu_shape_vec(n), slices = x->shape;
 	MU_AUTO_FREE int64_t *firsts = malloc((size_t)(n + 1) * sizeof *firsts);
 	if (!firsts)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld elements",
 			       (long long)n);
-	if ((rc = kernel_out(c, 1, index, &x->shape, &idx, err)))
+	if ((rc = kernel_out(c, 1, index, &shape, &idx, err)))
 		return rc;
-	count = unique_number(x, idx, firsts);
-	struct mu_shape shape = mu_shape_vec(count);
-	if ((rc = kernel_out(c, 0, x->dtype, &shape, &y, err)))
+	count = unique_number(x, axis, idx, firsts);
+	shape = mu_shape_vec(count);
+	slices.dim[axis] = count;
+	if ((rc = mu_shape_set(&slices, x->shape.rank, slices.dim, err)) ||
+	    (rc = kernel_out(c, 0, x->dtype, &slices, &y, err)))
 		return rc;
 	for (int64_t i = 0; i < count; i++)
-		elems_copy(x->dtype, y->data, i, x->data, firsts[i], 1);
+		copy_slice(y, i, x, firsts[i], axis);
 	if (c->n_out < 3 || (rc = kernel_out(c, 2, index, &shape, &counts, err)))
 		return c->n_out < 3 ? 0 : rc;
 	elems_zero(index, counts->data, 0, count);

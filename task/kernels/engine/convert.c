@@ -136,3 +136,26 @@ int convert_tensor(struct mu_tensor *out, enum mu_dtype to, const struct mu_tens
 		convert(to, out->data, in->dtype, in->data, in->shape.count);
 	return rc;
 }
+
+bool convert_is_zero(const struct mu_tensor *t, int64_t i)
+{
+	const char *at = (const char *)t->data + (size_t)i * mu_dtype_size(t->dtype);
+	double d;
+
+	if (t->dtype == MU_COMPLEX64)
+		return MU_DATA(float, t)[2 * i] == 0 && MU_DATA(float, t)[2 * i + 1] == 0;
+	if (t->dtype == MU_COMPLEX128)
+		return MU_DATA(double, t)[2 * i] == 0 && MU_DATA(double, t)[2 * i + 1] == 0;
+	if (!convert_known(MU_DOUBLE, t->dtype))
+		return false;
+	convert(MU_DOUBLE, &d, t->dtype, at, 1);
+	return d == 0;
+}
+
+bool convert_any_zero(const struct mu_tensor *t)
+{
+	for (int64_t i = 0; i < t->shape.count; i++)
+		if (convert_is_zero(t, i))
+			return true;
+	return false;
+}

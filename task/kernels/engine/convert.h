@@ -15,4 +15,8 @@ bool convert_known(enum mu_dtype to, enum mu_dtype from);
 int convert_tensor(struct mu_tensor *out, enum mu_dtype to, const struct mu_tensor *in,
 		   struct mu_err *err);
 
+/* True if element i, or any element, is 0; for numbers of all types. */
+bool convert_is_zero(const struct mu_tensor *t, int64_t i);
+bool convert_any_zero(const struct mu_tensor *t);
+
 #endif

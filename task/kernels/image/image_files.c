@@ -275,34 +275,41 @@ static int extract_shape(struct kernel_call *c, struct mu_err *err)
 
 /* ---- encoding ---- */
 
+/* One PNG for each image of a batch of any rank. */
 static int encode_png(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	int64_t level = args_attr_int(c->node, "compression", -1);
-	const int64_t *d = in->shape.dim;
-	struct mu_tensor t;
+	const int rank = in->shape.rank;
+	const int64_t *d = in->shape.dim + rank - 3;
+	struct mu_shape batch;
+	struct mu_tensor *out;
 	MU_AUTO_BUF b = {0};
 	int rc;
 
 	if (in->dtype != MU_UINT8 && in->dtype != MU_UINT16)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "EncodePng has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
-	if (in->shape.rank != 3 || d[2] < 1 || d[2] > 4 || d[0] > INT32_MAX || d[1] > INT32_MAX ||
+	if (rank < 3 || d[2] < 1 || d[2] > 4 || d[0] > INT32_MAX || d[1] > INT32_MAX ||
 	    level < -1 || level > 9)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "image must be 3-dimensional with 1, 2, 3 or 4 channels, and "
-			       "compression -1 to 9: %s, %lld",
+			       "image must be at least 3-dimensional with 1, 2, 3 or 4 channels, "
+			       "and compression -1 to 9: %s, %lld",
 			       mu_shape_str(&in->shape), (long long)level);
 	if (!in->shape.count)
 		return mu_fail(err, MU_INTERNAL, "PNG encoding failed: the image is empty");
-	if ((rc =
-		 mu_png_write(&b, in->data,
-			      &(struct mu_png_shape){(uint32_t)d[0], (uint32_t)d[1], (unsigned)d[2],
-						     in->dtype == MU_UINT8 ? 8 : 16, (int)level},
-			      err)) ||
-	    (rc = mu_tensor_string(&t, b.data, b.len, err)))
+	const struct mu_png_shape shape = {(uint32_t)d[0], (uint32_t)d[1], (unsigned)d[2],
+					   in->dtype == MU_UINT8 ? 8 : 16, (int)level};
+	if ((rc = mu_shape_set(&batch, rank - 3, in->shape.dim, err)) ||
+	    (rc = kernel_out(c, 0, MU_STRING, &batch, &out, err)))
 		return rc;
-	kernel_out_take(c, 0, t);
+	const size_t each = (size_t)(d[0] * d[1] * d[2]) * mu_dtype_size(in->dtype);
+	for (int64_t i = 0; i < batch.count; i++) {
+		mu_buf_clear(&b);
+		if ((rc = mu_png_write(&b, (const char *)in->data + (size_t)i * each, &shape, err)))
+			return rc;
+		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data, b.len);
+	}
 	return 0;
 }
 

@@ -105,6 +105,8 @@ static void area_taps(const struct resize_axis *a, struct resize_taps *t)
 			if (k < a->in + 2 * (i + 1))
 				tap(t, &k, resize_within(at, a->in), (high - low) / a->scale);
 		}
+		if (t->first[i] == k) /* the scale is 0: every place shows the first pixel */
+			tap(t, &k, resize_within((int64_t)from, a->in), 1);
 	}
 	t->first[a->out] = k;
 }

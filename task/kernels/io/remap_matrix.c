@@ -6,19 +6,28 @@
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
 
-/* A vector of old positions, -1 for none, no position twice. */
+static int check_size(const struct kernel_call *c, unsigned in, int64_t want, const char *what,
+		      struct mu_err *err)
+{
+	const struct mu_shape *s = &kernel_in(c, in)->shape;
+
+	if (s->rank != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "The `%s_remapping` tensor must be 1-D, got a tensor of shape %s",
+			       what, mu_shape_str(s));
+	return s->count == want
+		   ? 0
+		   : mu_fail(err, MU_INVALID_ARGUMENT,
+			     "Size of %s_remapping is %lld instead of being equal to num_%ss=%lld",
+			     what, (long long)s->count, what, (long long)want);
+}
+
+/* Old positions, -1 for none, no position twice. */
 static int check_remapping(const struct kernel_call *c, unsigned in, int64_t want, int64_t old,
 			   const char *what, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, in);
-	int rc = 0;
 
-	if ((rc = args_rank(c, in, 1, err)))
-		return rc;
-	if (t->shape.count != want)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Size of %s_remapping is %lld instead of num_%ss = %lld", what,
-			       (long long)t->shape.count, what, (long long)want);
 	MU_AUTO_FREE bool *seen = calloc((size_t)old + 1, 1);
 	if (!seen)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld flags",
@@ -88,7 +97,9 @@ static int load_and_remap(struct kernel_call *c, struct mu_err *err)
 
 	if (rows < 0 || cols < 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "num_rows must be >= 0 and num_cols >= 1");
-	if ((rc = args_string(c, 0, &path, err)) || (rc = args_string(c, 1, &name, err)) ||
+	if ((rc = check_size(c, 2, rows, "row", err)) ||
+	    (kernel_in(c, 3)->shape.count && (rc = check_size(c, 3, cols, "col", err))) ||
+	    (rc = args_string(c, 0, &path, err)) || (rc = args_string(c, 1, &name, err)) ||
 	    (rc = mu_bundle_open(&b, path, err)) || (rc = mu_bundle_read(b, name, &old, err)))
 		return rc;
 	if (old.shape.rank != 2 || old.dtype != MU_FLOAT)

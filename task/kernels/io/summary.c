@@ -35,8 +35,7 @@ static int scalar_summary(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *tags = kernel_in(c, 0), *values = kernel_in(c, 1);
 	MU_AUTO_BUF b = {0};
 
-	if (!mu_shape_eq(&tags->shape, &values->shape) &&
-	    !(tags->shape.count == 1 && values->shape.count == 1))
+	if (!mu_shape_eq(&tags->shape, &values->shape))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "tags and values are not the same shape: %s != %s",
 			       mu_shape_str(&tags->shape), mu_shape_str(&values->shape));
@@ -48,7 +47,8 @@ static int scalar_summary(struct kernel_call *c, struct mu_err *err)
 		convert(MU_FLOAT, &v, values->dtype,
 			(char *)values->data + (size_t)i * mu_dtype_size(values->dtype), 1);
 		size_t at = mu_pb_begin(&b, SUMMARY_VALUE);
-		mu_pb_put_bytes(&b, VALUE_TAG, elems_span(tags, i));
+		if (elems_span(tags, i).len)
+			mu_pb_put_bytes(&b, VALUE_TAG, elems_span(tags, i));
 		mu_pb_put_float(&b, VALUE_SIMPLE, v);
 		mu_pb_end(&b, at);
 	}

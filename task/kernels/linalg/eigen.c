@@ -100,9 +100,11 @@ static int eig(struct kernel_call *c, struct mu_err *err)
 	struct matrix_job j = {.one = eig_one};
 	int rc;
 
-	if (!matrices_complex(t))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Tout is %s, not complex",
-			       mu_dtype_name(t));
+	const enum mu_dtype in = kernel_in(c, 0)->dtype;
+	const enum mu_dtype want =
+	    in == MU_FLOAT || in == MU_COMPLEX64 ? MU_COMPLEX64 : MU_COMPLEX128;
+	if (t != want)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Invalid output dtype %d vs %d", t, want);
 	if ((rc = matrices_square_in(c, 0, &j.a, err)) || (rc = eigen_outs(c, &j, t, err)))
 		return rc;
 	j.room = 2 * (int64_t)j.a.rows * j.a.rows + j.a.rows;

@@ -4,6 +4,7 @@
 
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/broadcast.h"
+#include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/engine/product.h"
@@ -87,6 +88,11 @@ static int matmul_batch_of(const struct mu_shape *s, struct mu_shape *out, struc
 	return mu_shape_set(out, s->rank - 2, s->dim, err);
 }
 
+static bool is_byte(enum mu_dtype t)
+{
+	return t == MU_INT8 || t == MU_UINT8;
+}
+
 int check_batch_matmul(const struct kernel_call *c, struct product *p, struct product_batch *batch,
 		       struct mu_shape *shape, struct mu_err *err)
 {
@@ -119,27 +125,42 @@ int check_batch_matmul(const struct kernel_call *c, struct product *p, struct pr
 	return rc ? rc : mu_shape_push(shape, p->n, err);
 }
 
+/* BatchMatMulV3 multiplies 8-bit integers as int32. */
 static int batch_matmul(struct kernel_call *c, struct mu_err *err)
 {
-	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
+	const struct mu_tensor *in[] = {kernel_in(c, 0), kernel_in(c, 1)};
+	const enum mu_dtype type =
+	    is_byte(in[0]->dtype) ? args_attr_type(c->node, "Tout", MU_INT8) : in[0]->dtype;
+	MU_AUTO_TENSOR wide_a = {0}, wide_b = {0};
+	struct mu_tensor *wide[] = {&wide_a, &wide_b}, *out;
 	struct product_batch batch;
 	struct product p = {0};
 	struct mu_shape shape;
-	struct mu_tensor *out;
 	int rc;
 
 	if ((rc = check_batch_matmul(c, &p, &batch, &shape, err)) ||
-	    (rc = product_check(c->node->op, a->dtype, &p, err)) ||
-	    (rc = kernel_out(c, 0, a->dtype, &shape, &out, err)))
+	    (rc = product_check(c->node->op, type, &p, err)) ||
+	    (rc = kernel_out(c, 0, type, &shape, &out, err)))
 		return rc;
-	size_t size = mu_dtype_size(a->dtype);
+	for (int i = 0; i < 2; i++) {
+		if (in[i]->dtype == type)
+			continue;
+		if (!is_byte(in[i]->dtype) || type != MU_INT32)
+			return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s",
+				       c->node->op, mu_dtype_name(in[i]->dtype));
+		if ((rc = convert_tensor(wide[i], type, in[i], err)))
+			return rc;
+		in[i] = wide[i];
+	}
+	const struct mu_tensor *a = in[0], *b = in[1];
+	size_t size = mu_dtype_size(type);
 	for (int64_t i = 0; i < batch.shape.count; i++) {
 		int64_t rest = i, at_a = 0, at_b = 0;
 		for (int d = batch.shape.rank; d-- > 0; rest /= batch.shape.dim[d]) {
 			at_a += rest % batch.shape.dim[d] * batch.a.stride[d];
 			at_b += rest % batch.shape.dim[d] * batch.b.stride[d];
 		}
-		product_spread(c, a->dtype, &p, (char *)a->data + (size_t)(at_a * p.m * p.k) * size,
+		product_spread(c, type, &p, (char *)a->data + (size_t)(at_a * p.m * p.k) * size,
 			       (char *)b->data + (size_t)(at_b * p.k * p.n) * size,
 			       (char *)out->data + (size_t)(i * p.m * p.n) * size);
 	}

@@ -103,6 +103,9 @@ static int tridiagonal_solve(struct kernel_call *c, struct mu_err *err)
 			       .flag = args_attr_bool(c->node, "partial_pivoting", true)};
 	int rc;
 
+	if (!j.flag && args_attr_bool(c->node, "perturb_singular", false))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Setting perturb_singular requires also setting partial_pivoting.");
 	if ((rc = matrices_in(c, 0, &j.a, err)) || (rc = matrices_in(c, 1, &j.b, err)))
 		return rc;
 	if (j.a.rows != 3)

@@ -53,6 +53,9 @@ static int complex_make(struct kernel_call *c, struct mu_err *err)
 		enum mu_dtype t = part_type(in->dtype);                                            \
 		struct mu_tensor *out;                                                             \
 		int rc;                                                                            \
+		if (t && t != args_attr_type(c->node, "Tout", t))                                  \
+			return mu_fail(err, MU_INVALID_ARGUMENT, "%s of %s must be %s",            \
+				       c->node->op, mu_dtype_name(in->dtype), mu_dtype_name(t));   \
 		if (!t)                                                                            \
 			return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s",      \
 				       c->node->op, mu_dtype_name(in->dtype));                     \

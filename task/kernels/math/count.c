@@ -112,12 +112,14 @@ static int dense_bincount(struct kernel_call *c, struct mu_err *err)
 
 /* ---- SparseBincount: indices, values, shape, size, weights ---- */
 
-/* The row that entry i counts in, or -1. */
-static int64_t count_row_of(const struct kernel_call *c, int rank, int64_t rows, int64_t i)
+static bool entry_is_within(const struct mu_tensor *at, const int64_t *dims, int rank, int64_t i)
 {
-	int64_t row = rank == 2 ? MU_DATA(int64_t, kernel_in(c, 0))[2 * i] : 0;
-
-	return row >= 0 && row < rows ? row : -1;
+	for (int d = 0; d < rank; d++) {
+		int64_t x = MU_DATA(int64_t, at)[i * rank + d];
+		if (x < 0 || x >= dims[d])
+			return false;
+	}
+	return true;
 }
 
 static int sparse_bincount(struct kernel_call *c, struct mu_err *err)
@@ -142,17 +144,17 @@ static int sparse_bincount(struct kernel_call *c, struct mu_err *err)
 	b.once = args_attr_bool(c->node, "binary_output", false);
 	b.rows = rank == 2 ? dims[0] : 1;
 	for (int64_t i = 0; i < values->shape.count; i++)
-		if (count_row_of(c, rank, b.rows, i) < 0)
+		if (!entry_is_within(at, dims, rank, i))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "indices[%lld] is not in a row of the %lld that there are",
-				       (long long)i, (long long)b.rows);
+				       "Sparse index tuple indices[%lld, :] is out of bounds",
+				       (long long)i);
 	if ((rank == 2 && (rc = mu_shape_push(&shape, dims[0], err))) ||
 	    (rc = mu_shape_push(&shape, b.n, err)) ||
 	    (rc = kernel_out(c, 0, b.weights->dtype, &shape, &out, err)))
 		return rc;
 	elems_zero(b.weights->dtype, out->data, 0, shape.count);
 	for (int64_t i = 0; i < values->shape.count; i++)
-		count_one(&b, i, count_row_of(c, rank, b.rows, i), out);
+		count_one(&b, i, rank == 2 ? MU_DATA(int64_t, at)[2 * i] : 0, out);
 	return 0;
 }
 

@@ -88,7 +88,7 @@ static int unravel(struct kernel_call *c, struct mu_err *err)
 			    (long long)x);
 	}
 	for (int64_t i = 0; i < n; i++)
-		if (mu_tensor_int(at, i) < 0 || mu_tensor_int(at, i) >= total)
+		if (mu_tensor_int(at, i) >= total)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "index %lld is out of bound as with %lld elements",
 				       (long long)mu_tensor_int(at, i), (long long)total);

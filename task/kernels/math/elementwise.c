@@ -5,6 +5,7 @@
 
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/broadcast.h"
+#include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/complex.h"
@@ -161,16 +162,24 @@ static bool divides(enum binary_op op)
 	       op == BIN_FloorMod || op == BIN_Mod || op == BIN_TruncateMod;
 }
 
-static bool has_zero(const struct mu_tensor *t)
+static bool is_integer(enum mu_dtype t)
 {
-	size_t size = mu_dtype_size(t->dtype);
-	static const char zero[16];
+	return t != MU_FLOAT && t != MU_DOUBLE && t != MU_COMPLEX64 && t != MU_COMPLEX128;
+}
 
-	if (t->dtype == MU_FLOAT || t->dtype == MU_DOUBLE || t->dtype == MU_COMPLEX64 ||
-	    t->dtype == MU_COMPLEX128)
-		return false;
+static bool is_signed(enum mu_dtype t)
+{
+	return t == MU_INT8 || t == MU_INT16 || t == MU_INT32 || t == MU_INT64;
+}
+
+static bool has_negative(const struct mu_tensor *t)
+{
+	const size_t size = mu_dtype_size(t->dtype);
+	int64_t v;
+
 	for (int64_t i = 0; i < t->shape.count; i++)
-		if (memcmp((const char *)t->data + (size_t)i * size, zero, size) == 0)
+		if (convert(MU_INT64, &v, t->dtype, (const char *)t->data + (size_t)i * size, 1) &&
+		    v < 0)
 			return true;
 	return false;
 }
@@ -214,13 +223,30 @@ int check_gradient(const struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
+/* TensorFlow has no text of its own for TruncateDiv and TruncateMod. */
+static int check_integers(const char *name, enum binary_op op, const struct mu_tensor *b,
+			  struct mu_err *err)
+{
+	if (op == BIN_Pow && is_signed(b->dtype) && has_negative(b))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Integers to negative integer powers are not allowed");
+	if (!divides(op) || !is_integer(b->dtype) || !convert_any_zero(b))
+		return 0;
+	if (strncmp(name, "Truncate", 8) == 0)
+		return mu_fail(err, MU_INTERNAL,
+			       "Unexpected error in binary operator (only integer div and mod "
+			       "should have errors)");
+	return mu_fail(err, MU_INVALID_ARGUMENT, "Integer division by zero");
+}
+
 static int binary(struct kernel_call *c, enum binary_op op, bool compares, struct mu_err *err)
 {
 	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
 	struct mu_shape shape;
 	int rc;
 
-	if (!a->shape.rank && !b->shape.rank && loops->binary[op][a->dtype] && !divides(op))
+	if (!a->shape.rank && !b->shape.rank && loops->binary[op][a->dtype] && !divides(op) &&
+	    op != BIN_Pow)
 		return binary_scalars(c, loops->binary[op][a->dtype], compares ? MU_BOOL : a->dtype,
 				      err);
 	if ((rc = check_gradient(c, err)))
@@ -241,8 +267,8 @@ static int binary(struct kernel_call *c, enum binary_op op, bool compares, struc
 	binary_loop *loop = loops->binary[op][a->dtype];
 	if (!loop && !(loop = complex_binary(op, a->dtype)))
 		return no_such_type(c, a->dtype, err);
-	if (divides(op) && has_zero(b))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Integer division by zero");
+	if (shape.count && (rc = check_integers(c->node->op, op, b, err)))
+		return rc;
 	return binary_loop_run(c, loop, compares ? MU_BOOL : a->dtype, &shape, err);
 }
 

@@ -122,8 +122,10 @@ static int mean_of_integers(struct kernel_call *c, enum mu_dtype wide, struct mu
 	if (!shape.count)
 		return 0;
 	each = in->shape.count / shape.count;
-	if (!each)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "the mean of no integers is undefined");
+	if (!each) { /* the mean of no integers is 0 */
+		memset(out->data, 0, mu_tensor_bytes(out));
+		return 0;
+	}
 	convert(wide, addends.data, in->dtype, in->data, in->shape.count);
 	reduce_tensor(&loops->reduce[RED_SUM][wide], sums.data, shape.count, &addends, reduced);
 	if (wide == MU_UINT64)

@@ -24,6 +24,10 @@ double special_dawsn(double x);
 double special_spence(double x);
 double special_fresnel_cos(double x);
 double special_fresnel_sin(double x);
+double special_j0(double x);
+double special_j1(double x);
+double special_y0(double x);
+double special_y1(double x);
 /* Modified Bessel functions; those with e are scaled by e^-|x| and e^x. */
 double special_i0e(double x);
 double special_i1e(double x);

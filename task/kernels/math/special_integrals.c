@@ -15,8 +15,8 @@ double special_expint(double x)
 {
 	double sum = 0, term = 1;
 
-	if (!(x >= 0) || isinf(x))
-		return x > 0 ? x : NAN;
+	if (!(x >= 0) || isinf(x)) /* TensorFlow has no value at infinity */
+		return NAN;
 	if (x == 0)
 		return -INFINITY;
 	if (x > 40) {
@@ -72,12 +72,10 @@ static double dilogarithm(double z)
 
 double special_spence(double x)
 {
-	if (!(x >= 0))
+	if (!(x >= 0) || isinf(x))
 		return NAN;
 	if (x == 0)
 		return M_PI * M_PI / 6;
-	if (isinf(x))
-		return -INFINITY;
 	if (x < 0.5)
 		return M_PI * M_PI / 6 - log(x) * log1p(-x) - dilogarithm(x);
 	if (x > 1.5)
@@ -193,10 +191,35 @@ static double k_near_0(int n, double x)
 
 double special_k0e(double x)
 {
+	if (x < 0)
+		return INFINITY;
 	return x > 0 && x < 1 ? exp(x) * k_near_0(0, x) : scaled_k(0, x);
+}
+
+/* At infinity TensorFlow has no values; below 0 it has those of Y at 0. */
+double special_j0(double x)
+{
+	return isinf(x) ? NAN : j0(x);
+}
+
+double special_j1(double x)
+{
+	return isinf(x) ? NAN : j1(x);
+}
+
+double special_y0(double x)
+{
+	return x < 0 ? -INFINITY : isinf(x) ? NAN : y0(x);
+}
+
+double special_y1(double x)
+{
+	return x < 0 ? -INFINITY : isinf(x) ? NAN : y1(x);
 }
 
 double special_k1e(double x)
 {
+	if (x < 0)
+		return INFINITY;
 	return x > 0 && x < 1 ? exp(x) * k_near_0(1, x) : scaled_k(1, x);
 }

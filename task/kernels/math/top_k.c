@@ -146,9 +146,9 @@ static int tensor_diag_part(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if (in->shape.rank == 0 || in->shape.rank % 2)
+	if (in->shape.rank % 2)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "The rank of the tensor should be even and positive, got shape %s",
+			       "The rank of the tensor should be even, got shape %s",
 			       mu_shape_str(&in->shape));
 	for (int d = 0; d < half; d++)
 		if (in->shape.dim[d] != in->shape.dim[half + d])

@@ -346,17 +346,17 @@ static int transpose_format(struct kernel_call *c, const struct mu_tensor *t, bo
 	return rc;
 }
 
-int norm_run(struct kernel_call *c, unsigned n, kernel_fn *run, norm_transpose_fn *by,
-	     struct mu_err *err)
+static int run_images(struct kernel_call *c, unsigned n, kernel_fn *run, norm_transpose_fn *by,
+		      struct mu_err *err)
 {
 	const char *format = args_attr_string(c->node, "data_format", "NHWC");
 	struct mu_tensor aside[2], made;
 	unsigned transposed = 0;
 	int rc = 0;
 
-	if (strcmp(format, "NHWC") == 0)
+	if (strcmp(format, "NHWC") == 0 || strcmp(format, "NDHWC") == 0)
 		return run(c, err);
-	if (strcmp(format, "NCHW") != 0)
+	if (strcmp(format, "NCHW") != 0 && strcmp(format, "NCDHW") != 0)
 		rc = mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for the format %s",
 			     c->node->op, format);
 
@@ -372,6 +372,38 @@ int norm_run(struct kernel_call *c, unsigned n, kernel_fn *run, norm_transpose_f
 	while (transposed--) {
 		mu_tensor_unref(&c->in[transposed].tensor);
 		c->in[transposed].tensor = aside[transposed];
+	}
+	return rc;
+}
+
+/* A volume is an image whose rows and columns are one dimension. */
+int norm_run(struct kernel_call *c, unsigned n, kernel_fn *run, norm_transpose_fn *by,
+	     struct mu_err *err)
+{
+	const bool last = strchr(args_attr_string(c->node, "data_format", "NHWC"), 'C')[1] == 0;
+	struct mu_tensor volume[2], out;
+	unsigned joined = 0;
+	int rc = 0;
+
+	if (kernel_in(c, 0)->shape.rank != 5)
+		return run_images(c, n, run, by, err);
+	for (; !rc && joined < n && !(rc = args_rank(c, joined, 5, err)); joined++) {
+		struct mu_tensor *in = &c->in[joined].tensor;
+		const int64_t *d = in->shape.dim;
+		struct mu_shape image = {.rank = 4, .count = in->shape.count};
+		memcpy(image.dim, last ? (int64_t[]){d[0], d[1], d[2] * d[3], d[4]}
+				       : (int64_t[]){d[0], d[1], d[2], d[3] * d[4]},
+		       4 * sizeof *d);
+		volume[joined] = *in;
+		*in = mu_tensor_reshaped(in, &image);
+	}
+	if (!rc && !(rc = run_images(c, n, run, by, err))) {
+		out = mu_tensor_reshaped(&c->out[0].tensor, &volume[0].shape);
+		kernel_out_take(c, 0, out);
+	}
+	while (joined--) {
+		mu_tensor_unref(&c->in[joined].tensor);
+		c->in[joined].tensor = volume[joined];
 	}
 	return rc;
 }

@@ -47,9 +47,9 @@ static struct fake nudged(const struct fake_spec *s, float min, float max)
 
 static float fake_one(const struct fake *f, float x)
 {
-	float in = x < f->high ? x : f->high;
+	float in = x > f->high ? f->high : x; /* NaN stays */
 
-	in = in > f->low ? in : f->low;
+	in = in < f->low ? f->low : in;
 	return floorf((in - f->low) * f->inverse - f->zero + 0.5f) * f->scale;
 }
 
@@ -109,7 +109,7 @@ static int by_args_grad(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	for (int64_t i = 0; i < x->shape.count; i++)
 		MU_DATA(float, out)
-	[i] = fake_quant_within(&f, MU_DATA(float, x)[i]) ? MU_DATA(float, g)[i] : 0;
+	[i] = MU_DATA(float, g)[i] * (float)fake_quant_within(&f, MU_DATA(float, x)[i]);
 	return 0;
 }
 
@@ -184,7 +184,7 @@ static int by_vars_grad(struct kernel_call *c, struct mu_err *err)
 		double less = 0, more = 0;
 		for (int64_t i = k; i < x->shape.count; i += channels) {
 			float v = MU_DATA(float, x)[i], d = MU_DATA(float, g)[i];
-			MU_DATA(float, out)[i] = none || fake_quant_within(&f, v) ? d : 0;
+			MU_DATA(float, out)[i] = d * (float)(none || fake_quant_within(&f, v));
 			less += !none && v < f.low ? d : 0;
 			more += !none && v > f.high ? d : 0;
 		}
@@ -287,8 +287,9 @@ static int check_ends(const struct kernel_call *c, unsigned at, const struct bac
 				struct mu_tensor *out, struct mu_err *err)                         \
 	{                                                                                          \
 		const T *low = kernel_in(c, 1)->data, *high = kernel_in(c, 2)->data;               \
-		for (int64_t k = 0; b->given && k < b->depth; k++)                                 \
-			if (low[k] > high[k])                                                      \
+		/* TensorFlow checks the range of the whole, not those of slices */                \
+		for (int64_t k = 0; b->given && b->depth == 1 && k < b->depth; k++)                \
+			if (!(low[k] <= high[k]))                                                  \
 				return mu_fail(err, MU_INVALID_ARGUMENT,                           \
 					       "Invalid range: input_min %g > input_max %g",       \
 					       (double)low[k], (double)high[k]);                   \
@@ -304,7 +305,7 @@ static int check_ends(const struct kernel_call *c, unsigned at, const struct bac
 		const T *low = kernel_in(c, 2)->data, *high = kernel_in(c, 3)->data;               \
 		for (int64_t i = 0; i < out->shape.count; i++) {                                   \
 			int64_t k = i / b->inner % b->depth;                                       \
-			MU_DATA(T, out)[i] = x[i] >= low[k] && x[i] <= high[k] ? g[i] : 0;         \
+			MU_DATA(T, out)[i] = g[i] * (T)(x[i] >= low[k] && x[i] <= high[k]);        \
 		}                                                                                  \
 	}
 BACK(float, rintf, floorf, FLT_MAX)
@@ -326,7 +327,7 @@ static int there_and_back(struct kernel_call *c, int64_t bits, struct mu_err *er
 	double half = ldexp(1, (int)bits - 1);
 	b.least = signed_ ? narrow - half : 0;
 	b.most = signed_ ? half - 1 : 2 * half - 1;
-	if ((rc = fake_quant_cut(c, 0, &b, err)) || (rc = check_ends(c, 1, &b, err)) ||
+	if ((rc = fake_quant_cut(c, 0, &b, err)) || (b.given && (rc = check_ends(c, 1, &b, err))) ||
 	    (rc = kernel_out(c, 0, kernel_in(c, 0)->dtype, &kernel_in(c, 0)->shape, &out, err)))
 		return rc;
 	return (out->dtype == MU_FLOAT ? back_all_float : back_all_double)(c, &b, out, err);

@@ -122,6 +122,8 @@ int check_max_pool_places(const struct kernel_call *c, const struct window_attrs
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 
+	if (!in->count)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "tensor_in must not be empty");
 	*type = args_attr_type(c->node, "Targmax", MU_INT64);
 	if (*type != MU_INT64 && (*type != MU_INT32 || in->count > INT_MAX))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "places of %s in %s cannot be counted",

@@ -9,13 +9,20 @@
 /* Five numbers, of which those of batch and channels have to be 1. */
 static int read_numbers(const struct mu_node *n, const char *name, int64_t *out, struct mu_err *err)
 {
+	const bool pool = strstr(n->op, "Pool") != NULL;
 	int64_t all[VOLUME_RANK];
 
 	if (args_attr_ints(n, name, all, VOLUME_RANK) != VOLUME_RANK)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s must specify 5 dimensions", name);
+	for (int i = 0; pool && i < VOLUME_RANK; i++)
+		if (all[i] < 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Sliding window %s field must have non-negative dimensions",
+				       name);
 	if (all[0] != 1 || all[VOLUME_RANK - 1] != 1)
-		return mu_fail(err, MU_UNIMPLEMENTED,
-			       "%s of over 1 in the batch and depth dimensions is not supported",
+		return mu_fail(err, pool ? MU_UNIMPLEMENTED : MU_INVALID_ARGUMENT,
+			       "Current implementation does not yet support %s in the batch and "
+			       "depth dimensions.",
 			       name);
 	for (int i = 0; i < VOLUME_AXES; i++) {
 		out[i] = all[1 + i];
@@ -37,12 +44,15 @@ static int read_attrs(const struct mu_node *n, struct volume_attrs *a, struct mu
 	if (!same && strcmp(padding, "VALID") != 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Unknown padding type: %.64s", padding);
 	if (strcmp(format, "NDHWC") != 0)
-		return mu_fail(err, MU_UNIMPLEMENTED,
-			       "The %s op currently only supports the NDHWC tensor format on the "
-			       "CPU. The op was given the format: %.64s",
-			       n->op, format);
-	if ((rc = read_numbers(n, "strides", stride, err)) ||
-	    (mu_node_attr(n, "ksize") && (rc = read_numbers(n, "ksize", size, err))) ||
+		return strstr(n->op, "Pool")
+			   ? mu_fail(err, MU_INVALID_ARGUMENT,
+				     "Default %s only supports NDHWC on device type CPU", n->op)
+			   : mu_fail(err, MU_UNIMPLEMENTED,
+				     "The %s op currently only supports the NDHWC tensor format "
+				     "on the CPU. The op was given the format: %.64s",
+				     n->op, format);
+	if ((mu_node_attr(n, "ksize") && (rc = read_numbers(n, "ksize", size, err))) ||
+	    (rc = read_numbers(n, "strides", stride, err)) ||
 	    (mu_node_attr(n, "dilations") && (rc = read_numbers(n, "dilations", dilation, err))))
 		return rc;
 	for (int i = 0; i < VOLUME_AXES; i++)

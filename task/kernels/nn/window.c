@@ -14,6 +14,9 @@ static int read_padding(const struct mu_node *n, struct window_attrs *a, struct 
 	int64_t pads[8];
 	int count = args_attr_ints(n, "explicit_paddings", pads, 8);
 
+	if (strcmp(format, "NHWC") != 0 && strstr(n->op, "Pool"))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Default %s only supports NHWC on device type CPU", n->op);
 	if (strcmp(format, "NHWC") != 0)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "The %s op currently only supports the NHWC tensor format on the "
@@ -46,6 +49,8 @@ static int read_padding(const struct mu_node *n, struct window_attrs *a, struct 
 
 int window_attrs_conv(const struct mu_node *n, struct window_attrs *a, struct mu_err *err)
 {
+	const enum mu_code unsupported =
+	    strcmp(n->op, "Conv2D") == 0 ? MU_UNIMPLEMENTED : MU_INVALID_ARGUMENT;
 	int64_t strides[4], dilations[4] = {1, 1, 1, 1};
 	int nd;
 
@@ -57,11 +62,11 @@ int window_attrs_conv(const struct mu_node *n, struct window_attrs *a, struct mu
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Sliding window dilations field must specify 4 dimensions");
 	if (strides[0] != 1 || strides[3] != 1)
-		return mu_fail(err, MU_UNIMPLEMENTED,
+		return mu_fail(err, unsupported,
 			       "Current implementation does not yet support strides in the batch "
 			       "and depth dimensions.");
 	if (dilations[0] != 1 || dilations[3] != 1)
-		return mu_fail(err, MU_UNIMPLEMENTED,
+		return mu_fail(err, unsupported,
 			       "Current implementation does not yet support dilations in the batch "
 			       "and depth dimensions.");
 	for (int i = 0; i < WINDOW_AXES; i++) {

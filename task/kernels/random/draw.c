@@ -228,8 +228,8 @@ int draw_reals(struct kernel_call *c, const struct distribution *d, enum mu_dtyp
 
 /* ---- whole numbers ---- */
 
-int draw_range(const struct kernel_call *c, unsigned low, unsigned high, struct draw_range *out,
-	       struct mu_err *err)
+int draw_range(const struct kernel_call *c, unsigned low, unsigned high, int64_t n,
+	       struct draw_range *out, struct mu_err *err)
 {
 	int64_t from, to;
 	int rc;
@@ -237,7 +237,7 @@ int draw_range(const struct kernel_call *c, unsigned low, unsigned high, struct 
 	if ((rc = args_int(c, low, &from, err)) || (rc = args_int(c, high, &to, err)) ||
 	    (rc = args_rank(c, low, 0, err)) || (rc = args_rank(c, high, 0, err)))
 		return rc;
-	if (from >= to)
+	if (from >= to && n)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Need minval < maxval, got %lld >= %lld",
 			       (long long)from, (long long)to);
 	*out = (struct draw_range){(uint64_t)from, (uint64_t)to - (uint64_t)from};

@@ -38,9 +38,9 @@ enum { RANDOM_PHILOX = 1, RANDOM_THREEFRY = 2, RANDOM_AUTO = 3 };
 struct draw_range {
 	uint64_t low, span;
 };
-/* The range that two scalars give. */
-int draw_range(const struct kernel_call *c, unsigned low, unsigned high, struct draw_range *out,
-	       struct mu_err *err);
+/* The range that two scalars give; an empty one is an error if n numbers are to be drawn. */
+int draw_range(const struct kernel_call *c, unsigned low, unsigned high, int64_t n,
+	       struct draw_range *out, struct mu_err *err);
 int draw_ints(struct kernel_call *c, enum mu_dtype t, const struct mu_shape *shape,
 	      struct draw_range range, const struct philox *from, struct mu_err *err);
 

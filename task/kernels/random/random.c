@@ -43,7 +43,7 @@ static int random_uniform_int(struct kernel_call *c, struct mu_err *err)
 	enum mu_dtype t;
 	int rc;
 
-	if ((rc = draw_wanted(c, 0, &t, &shape, err)) || (rc = draw_range(c, 1, 2, &range, err)) ||
+	if ((rc = draw_wanted(c, 0, &t, &shape, err)) || (rc = draw_range(c, 1, 2, shape.count, &range, err)) ||
 	    (rc = random_reserve(c, shape.count, &from, err)))
 		return rc;
 	return draw_ints(c, kernel_in(c, 1)->dtype, &shape, range, &from, err);

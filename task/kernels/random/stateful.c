@@ -43,7 +43,7 @@ static int stateful_random_take(const struct kernel_call *c, bool in_state, int6
 	if (which == RANDOM_THREEFRY)
 		return mu_fail(err, MU_UNIMPLEMENTED, "no device here draws by ThreeFry, alg %d",
 			       RANDOM_THREEFRY);
-	if (which != RANDOM_PHILOX)
+	if (which != RANDOM_PHILOX && which != RANDOM_AUTO)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Unsupported algorithm id: %lld",
 			       (long long)which);
 	if ((rc = check_state(vs.t[0], before + STATE_WORDS, err)))
@@ -121,7 +121,7 @@ static int stateful_random_ints(struct kernel_call *c, bool all, struct mu_err *
 	int rc;
 
 	if ((rc = draw_wanted(c, 2, &t, &shape, err)) ||
-	    (!all && (rc = draw_range(c, 3, 4, &range, err))) ||
+	    (!all && (rc = draw_range(c, 3, 4, shape.count, &range, err))) ||
 	    (rc = random_from_variable(c, (uint64_t)shape.count * DRAWS_RESERVED, &p, err)))
 		return rc;
 	return draw_ints(c, t, &shape, range, &p, err);

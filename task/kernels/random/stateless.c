@@ -135,7 +135,7 @@ static int stateless_random_ints(struct kernel_call *c, unsigned low, from_fn *f
 	int rc;
 
 	if ((rc = draw_wanted(c, 0, &t, &shape, err)) || (rc = from(c, &p, err)) ||
-	    (low && (rc = draw_range(c, low, low + 1, &range, err))))
+	    (low && (rc = draw_range(c, low, low + 1, shape.count, &range, err))))
 		return rc;
 	return draw_ints(c, t, &shape, range, &p, err);
 }

@@ -19,8 +19,9 @@ int ctc_scores_in(const struct kernel_call *c, unsigned lengths, enum mu_code mi
 				 .time = in->shape.dim[0],
 				 .batch = in->shape.dim[1],
 				 .classes = in->shape.dim[2]};
-	if (!s->time || !s->classes || s->classes > INT32_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "inputs must not have 0 size: %s",
+	const bool decodes = misfit == MU_FAILED_PRECONDITION;
+	if ((decodes && !s->batch) || !s->time || !s->classes || s->classes > INT32_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "inputs must not be empty: %s",
 			       mu_shape_str(&in->shape));
 	if (kernel_in(c, lengths)->shape.count != s->batch)
 		return mu_fail(err, misfit,
@@ -28,7 +29,7 @@ int ctc_scores_in(const struct kernel_call *c, unsigned lengths, enum mu_code mi
 			       "batch_size: %lld",
 			       (long long)kernel_in(c, lengths)->shape.count, (long long)s->batch);
 	for (int64_t b = 0; b < s->batch; b++)
-		if (s->length[b] < 0 || s->length[b] > s->time)
+		if ((s->length[b] < 0 && !decodes) || s->length[b] > s->time)
 			return mu_fail(err, misfit, "sequence_length(%lld) is not in [0, %lld]",
 				       (long long)b, (long long)s->time);
 	return 0;

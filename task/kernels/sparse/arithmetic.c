@@ -229,6 +229,10 @@ static int each_mul(struct kernel_call *c, struct mu_err *err)
 
 static int each_div(struct kernel_call *c, struct mu_err *err)
 {
+	if (convert_any_zero(kernel_in(c, 3)))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "SparseDenseCwiseDiv cannot divide by zero,"
+			       "but input dense tensor contains zero ");
 	return sparse_arithmetic_each(c, BIN_Div, err);
 }
 

@@ -89,6 +89,10 @@ int sparse_part_check_rows(const struct sparse_part *p, struct mu_err *err)
 {
 	const int64_t *at = MU_DATA(int64_t, &p->at);
 
+	for (int64_t k = 0; k < p->values.shape.count * p->rank; k++)
+		if (at[k] < 0 || at[k] >= p->dim[k % p->rank])
+			return mu_fail(err, MU_INVALID_ARGUMENT, "indices[%lld] is out of bounds",
+				       (long long)(k / p->rank));
 	for (int64_t k = 0; k < p->values.shape.count; k++) {
 		int64_t b = at[k * p->rank];
 		if (b < 0 || b >= p->dim[0] || (k && b < at[(k - 1) * p->rank]))

@@ -98,6 +98,37 @@ int optimizer_flag(const struct mu_node *n, const struct optimizer *o)
 	}
 }
 
+/* The scalars whose sign sparse FTRL and ProximalAdagrad check, and TensorFlow's names of them. */
+static const struct signed_scalar {
+	const char *name, *text, *required;
+} signed_scalars[] = {
+    {"lr", "lr", "positive"},
+    {"l1", "l1 regularization strength", "non-negative"},
+    {"l2", "l2 regularization strength", "non-negative"},
+    {"l2_shrinkage", "l2 shrinkage regularization strength", "non-negative"},
+    {"lr_power", "lr_power", "non-positive"},
+};
+
+static bool has_sign(double v, const char *required)
+{
+	return required[0] == 'p' ? v > 0 : strcmp(required, "non-negative") == 0 ? v >= 0 : v <= 0;
+}
+
+static int check_sign(const struct optimizer_plan *p, const char *scalar, double v,
+		      struct mu_err *err)
+{
+	if (!(p->a->kind == OPTIMIZER_FTRL && p->indices >= 0) &&
+	    p->a->kind != OPTIMIZER_PROX_ADAGRAD)
+		return 0;
+	for (unsigned i = 0; i < MU_COUNT(signed_scalars); i++) {
+		const struct signed_scalar *s = &signed_scalars[i];
+		if (strcmp(s->name, scalar) == 0 && !has_sign(v, s->required))
+			return mu_fail(err, MU_INVALID_ARGUMENT, "%s is not a %s scalar: []",
+				       s->text, s->required);
+	}
+	return 0;
+}
+
 int optimizer_scalars(const struct kernel_call *c, const struct optimizer_plan *p, enum mu_dtype t,
 		      double *k, struct mu_err *err)
 {
@@ -110,6 +141,9 @@ int optimizer_scalars(const struct kernel_call *c, const struct optimizer_plan *
 			return mu_fail(err, MU_INVALID_ARGUMENT, "%s is not a scalar: %s",
 				       p->a->scalars[i], mu_shape_str(&s->shape));
 		convert(MU_DOUBLE, &given[i], s->dtype, s->data, 1);
+		int rc = check_sign(p, p->a->scalars[i], given[i], err);
+		if (rc)
+			return rc;
 	}
 	constants[p->a->kind](k, given, optimizer_flag(c->node, p->a));
 	return 0;

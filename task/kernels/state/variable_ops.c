@@ -333,8 +333,9 @@ static int count_up_to(struct kernel_call *c, struct mu_err *err)
 	if (rc)
 		return rc;
 	struct mu_tensor *value = vs.t[0];
-	if ((value->dtype != MU_INT32 && value->dtype != MU_INT64) || value->shape.count != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "input must be a scalar int32 or int64");
+	if ((value->dtype != MU_INT32 && value->dtype != MU_INT64) || value->shape.rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "input is not a scalar: %s",
+			       mu_shape_str(&value->shape));
 	if (mu_tensor_int(value, 0) >= limit)
 		return mu_fail(err, MU_OUT_OF_RANGE, "Reached limit of %lld", (long long)limit);
 	if ((rc = mu_tensor_copy(&before, value, err)))

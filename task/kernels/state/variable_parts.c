@@ -24,6 +24,10 @@ static int strided_assign(struct kernel_call *c, struct mu_err *err)
 			       mu_dtype_name(to->dtype), mu_dtype_name(value->dtype));
 	MU_AUTO_TENSOR wide = {0};
 	const struct mu_tensor *from = value;
+	if (!s.shape.count) { /* nothing is assigned, whatever the value's shape */
+		variable_forward(c);
+		return 0;
+	}
 	if (!value->shape.rank && s.shape.rank) { /* one value for all of them */
 		if ((rc = move_scratch(c, value->dtype, &s.shape, &wide, err)) ||
 		    (rc = move_fill(&wide, value, err)))
@@ -35,7 +39,7 @@ static int strided_assign(struct kernel_call *c, struct mu_err *err)
 			       "fit the slice",
 			       mu_shape_str(&value->shape), mu_shape_str(&s.shape));
 	}
-	if (s.shape.count && (rc = move_write(to, &s.view, from, err)))
+	if ((rc = move_write(to, &s.view, from, err)))
 		return rc;
 	variable_forward(c);
 	return 0;

@@ -102,6 +102,9 @@ static int put_string(struct mu_buf *b, const struct mu_node *n, struct mu_span 
 	int64_t width = args_attr_int(n, "width", -1);
 	bool left = strcmp(args_attr_string(n, "fill", ""), "-") == 0;
 
+	if (strlen(args_attr_string(n, "fill", "")) > 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Fill string must be one or fewer characters");
 	if (width > 4096)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "width and precision are at most 4096");
 	size_t room = width > 0 && (size_t)width > s.len ? (size_t)width - s.len : 0;
@@ -109,6 +112,11 @@ static int put_string(struct mu_buf *b, const struct mu_node *n, struct mu_span 
 	mu_buf_put(b, s.data, s.len);
 	mu_buf_printf(b, "%*s", left ? (int)room : 0, "");
 	return 0;
+}
+
+static bool is_complex(enum mu_dtype t)
+{
+	return t == MU_COMPLEX64 || t == MU_COMPLEX128;
 }
 
 static int number_format(const struct mu_node *n, enum mu_dtype t, char *out, size_t room,
@@ -119,7 +127,8 @@ static int number_format(const struct mu_node *n, enum mu_dtype t, char *out, si
 	bool scientific = args_attr_bool(n, "scientific", false);
 	bool shortest = args_attr_bool(n, "shortest", false);
 	const char *fill = args_attr_string(n, "fill", "");
-	bool real = t == MU_FLOAT || t == MU_DOUBLE || t == MU_HALF || t == MU_BFLOAT16;
+	bool real = t == MU_FLOAT || t == MU_DOUBLE || t == MU_HALF || t == MU_BFLOAT16 ||
+		    is_complex(t);
 	char w[24] = "", p[24] = "";
 
 	if (strlen(fill) > 1 || (*fill && !strchr(" +-0#", *fill)))
@@ -154,6 +163,18 @@ static void print_number(struct mu_buf *b, const char *format, const struct mu_t
 	double d;
 	int64_t k;
 
+	if (is_complex(t->dtype)) {
+		const bool wide = t->dtype == MU_COMPLEX128;
+		for (int part = 0; part < 2; part++) {
+			d = wide ? ((const double *)(const void *)at)[part]
+				 : (double)((const float *)(const void *)at)[part];
+			snprintf(text, sizeof text, format, d);
+			mu_buf_puts(b, part ? "," : "(");
+			mu_buf_puts(b, text);
+		}
+		mu_buf_puts(b, ")");
+		return;
+	}
 	if (t->dtype == MU_BOOL) {
 		mu_buf_puts(b, *(const bool *)at ? "true" : "false");
 		return;
@@ -177,7 +198,7 @@ static int as_string(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	bool text = in->dtype == MU_STRING;
-	if (!text && (!mu_dtype_size(in->dtype) || !convert_known(MU_INT64, in->dtype)))
+	if (!text && !is_complex(in->dtype) && (!mu_dtype_size(in->dtype) || !convert_known(MU_INT64, in->dtype)))
 		return mu_fail(err, MU_UNIMPLEMENTED, "AsString has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
 	if ((!text && (rc = number_format(c->node, in->dtype, format, sizeof format, err))) ||

@@ -218,7 +218,7 @@ static int cut_substring(struct mu_span s, int64_t pos, int64_t len, bool utf8, 
 			       "at index %lld",
 			       (long long)pos, (int)(s.len < 64 ? s.len : 64), s.data,
 			       (long long)i);
-	int64_t count = len < 0 ? 0 : len > n - from ? n - from : len;
+	int64_t count = len < 0 || len > n - from ? n - from : len;
 	size_t start = offset_of(s, from, utf8), end = offset_of(s, from + count, utf8);
 	mu_string_set(out, s.data + start, end - start);
 	return 0;
@@ -296,11 +296,16 @@ static int each_string(struct kernel_call *c, void (*put)(struct mu_buf *, struc
 		       struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	bool ascii_only = *args_attr_string(c->node, "encoding", "") != 0;
+	const char *encoding = args_attr_string(c->node, "encoding", "");
+	bool ascii_only = *encoding != 0;
 	struct mu_tensor *out;
 	MU_AUTO_BUF b = {0};
 	int rc;
 
+	if (ascii_only && strcmp(encoding, "utf-8") != 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "only utf-8 or '' (no encoding) is supported, received %.64s",
+			       encoding);
 	if ((rc = kernel_out(c, 0, MU_STRING, &in->shape, &out, err)))
 		return rc;
 	for (int64_t i = 0; i < in->shape.count; i++) {
