@@ -41,7 +41,9 @@ static int fold_run(struct opt *o, const struct mu_node *n, struct value *in, st
 
 	if (rc)
 		return rc;
-	rc = cpu_kernel_run(k, n)(&c, &err);
+	rc = kernel_check_shapes(n, in, n->n_inputs, &err);
+	if (!rc)
+		rc = cpu_kernel_run(k, n)(&c, &err);
 	if (c.state && k->release)
 		k->release(c.state);
 	else

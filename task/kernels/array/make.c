@@ -110,8 +110,6 @@ static int array_range(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	for (unsigned i = 0; i < 3; i++) {
-		if ((rc = args_type(c, i, t, err)))
-			return rc;
 		if (kernel_in(c, i)->shape.count != 1)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "start, limit and delta must be "
@@ -148,12 +146,10 @@ static int lin_space(struct kernel_call *c, struct mu_err *err)
 	int rc = args_int(c, 2, &n, err);
 
 	for (unsigned i = 0; i < 2 && !rc; i++)
-		if (!(rc = args_type(c, i, t, err)) &&
-		    ((t != MU_FLOAT && t != MU_DOUBLE) || kernel_in(c, i)->shape.count != 1 ||
-		     !convert(MU_DOUBLE, &ends[i], t, kernel_in(c, i)->data, 1)))
-			rc = mu_fail(err, MU_INVALID_ARGUMENT,
-				     "start and stop must be real "
-				     "scalars");
+		if ((t != MU_FLOAT && t != MU_DOUBLE) ||
+		    !convert(MU_DOUBLE, &ends[i], t, kernel_in(c, i)->data, 1))
+			rc = mu_fail(err, MU_UNIMPLEMENTED, "LinSpace has no kernel for type %s",
+				     mu_dtype_name(t));
 	if (!rc && n <= 0)
 		rc = mu_fail(err, MU_INVALID_ARGUMENT, "Requires num > 0: %lld", (long long)n);
 	if (rc)

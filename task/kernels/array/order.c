@@ -51,8 +51,6 @@ static int reverse_sequence(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = args_rank(c, 1, 1, err)))
-		return rc;
 	if (batch == seq)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "batch_dim == seq_dim == %lld",
 			       (long long)seq);
@@ -196,11 +194,8 @@ static search_fn *const searches[MU_DT_COUNT] = {
 int check_bound(const struct kernel_call *c, enum mu_dtype *type, struct mu_err *err)
 {
 	const struct mu_tensor *sorted = kernel_in(c, 0), *values = kernel_in(c, 1);
-	int rc;
 
 	*type = args_attr_type(c->node, "out_type", MU_INT32);
-	if ((rc = args_rank(c, 0, 2, err)) || (rc = args_rank(c, 1, 2, err)))
-		return rc;
 	if (sorted->shape.dim[0] != values->shape.dim[0])
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Leading dim_size of both tensors must match.");

@@ -222,8 +222,6 @@ static int pad(struct kernel_call *c, struct mu_err *err)
 		if ((rc = mu_shape_push(&shape, d, err)))
 			return rc;
 	}
-	if (c->n_in > 2 && ((rc = args_rank(c, 2, 0, err))))
-		return rc;
 	if ((rc = move_out(c, 0, in->dtype, &shape, &out, err)) ||
 	    (rc = move_fill(out, c->n_in > 2 ? kernel_in(c, 2) : NULL, err)))
 		return rc;

@@ -43,8 +43,6 @@ static int read_blocks(const struct kernel_call *c, struct blocks *b, struct mu_
 
 	*b = (struct blocks){.n = 2, .all = 1};
 	if (by_input) {
-		if ((rc = args_rank(c, 1, 1, err)))
-			return rc;
 		if (kernel_in(c, 1)->shape.count > MAX_BLOCK_DIMS)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "Maximum number of non-combined block dimensions should be "

@@ -181,7 +181,7 @@ static int mfcc(struct kernel_call *c, struct mu_err *err)
 	int64_t rate;
 	int rc;
 
-	if ((rc = args_rank(c, 1, 0, err)) || (rc = args_int(c, 1, &rate, err)))
+	if ((rc = args_int(c, 1, &rate, err)))
 		return rc;
 	if (in->shape.rank != 3)
 		return mu_fail(err, MU_INVALID_ARGUMENT,

@@ -66,7 +66,7 @@ static int wav_encode(struct kernel_call *c, struct mu_err *err)
 	int64_t rate;
 	int rc;
 
-	if ((rc = args_rank(c, 1, 0, err)) || (rc = args_int(c, 1, &rate, err)))
+	if ((rc = args_int(c, 1, &rate, err)))
 		return rc;
 	if (in->shape.rank != 2)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -114,13 +114,10 @@ static int summary(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_BUF b = {0};
 	int rc;
 
-	if ((rc = args_rank(c, 0, 0, err)) || (rc = args_string(c, 0, &tag, err)))
+	if ((rc = args_string(c, 0, &tag, err)))
 		return rc;
-	if (c->n_in > 2) {
-		if ((rc = args_rank(c, 2, 0, err)))
-			return rc;
+	if (c->n_in > 2)
 		rate = *MU_DATA(float, kernel_in(c, 2));
-	}
 	if (in->shape.rank < 2 || in->shape.rank > 3)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Tensor must be 3-D or 2-D, got: %s",
 			       mu_shape_str(&in->shape));

@@ -56,8 +56,8 @@ static int check_gradient(const struct kernel_call *c, const struct accumulator 
 	int64_t whole[MU_MAX_RANK];
 	int n, rc;
 
-	if ((rc = args_type(c, 2, MU_INT64, err)) || (rc = args_type(c, 3, s->dtype, err)) ||
-	    (rc = args_rank(c, 2, 1, err)) || (rc = args_ints(c, 4, whole, MU_MAX_RANK, &n, err)))
+	if ((rc = args_type(c, 3, s->dtype, err)) || (rc = args_rank(c, 2, 1, err)) ||
+	    (rc = args_ints(c, 4, whole, MU_MAX_RANK, &n, err)))
 		return rc;
 	if (values->shape.rank < 1 || values->shape.dim[0] != indices->shape.count)
 		return mu_fail(

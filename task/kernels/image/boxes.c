@@ -77,10 +77,7 @@ static int check_drawing(const struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape, *b = &kernel_in(c, 1)->shape;
 	enum mu_dtype t = kernel_in(c, 0)->dtype;
-	int rc;
 
-	if ((rc = args_rank(c, 0, 4, err)) || (rc = args_rank(c, 1, 3, err)))
-		return rc;
 	if (t != MU_FLOAT && t != MU_HALF)
 		return mu_fail(err, MU_UNIMPLEMENTED, "no boxes are drawn into %s",
 			       mu_dtype_name(t));
@@ -93,8 +90,6 @@ static int check_drawing(const struct kernel_call *c, struct mu_err *err)
 			       mu_shape_str(in));
 	if (c->n_in < 3)
 		return 0;
-	if ((rc = args_rank(c, 2, 2, err)))
-		return rc;
 	if (kernel_in(c, 2)->shape.dim[1] < in->dim[3])
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "colors must have equal or more channels than the image provided: "
@@ -274,11 +269,8 @@ static int boxes_read_how(const struct kernel_call *c, struct parting *k, struct
 		return rc;
 	k->attempts = args_attr_int(c->node, "max_attempts", 100);
 	k->covered = args_attr_float(c->node, "min_object_covered", 0.1f);
-	if (c->n_in > 2) {
-		if ((rc = args_rank(c, 2, 0, err)))
-			return rc;
+	if (c->n_in > 2)
 		k->covered = *MU_DATA(float, kernel_in(c, 2));
-	}
 	if (!(k->covered >= 0))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Min object covered must be non-negative");
 	if (k->area[1] > 1)
@@ -296,11 +288,6 @@ static int boxes_read_picture(const struct kernel_call *c, struct parting *k, st
 	int n = 0, rc;
 
 	k->type = kernel_in(c, 0)->dtype;
-	if ((rc = args_rank(c, 0, 1, err)))
-		return rc;
-	if (kernel_in(c, 0)->shape.count != 3)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "image_size must contain 3 elements: %s",
-			       mu_shape_str(&kernel_in(c, 0)->shape));
 	for (int i = 0; i < 3; i++)
 		switch ((int)k->type) {
 		case MU_UINT8:

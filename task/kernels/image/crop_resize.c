@@ -174,8 +174,7 @@ static int crop_and_resize(struct kernel_call *c, struct mu_err *err)
 	int n = 0, rc;
 
 	if ((rc = read_picture(&kernel_in(c, 0)->shape, &a.k, err)) ||
-	    (rc = read_boxes(c, 1, &a.k, err)) || (rc = args_rank(c, 3, 1, err)) ||
-	    (rc = args_ints(c, 3, a.k.size, 2, &n, err)))
+	    (rc = read_boxes(c, 1, &a.k, err)) || (rc = args_ints(c, 3, a.k.size, 2, &n, err)))
 		return rc;
 	if (n != 2 || a.k.size[0] < 1 || a.k.size[1] < 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -276,8 +275,7 @@ static int grad_image(struct kernel_call *c, struct mu_err *err)
 	int64_t size[4];
 	int n = 0, rc;
 
-	if ((rc = read_boxes(c, 1, &a.k, err)) || (rc = args_rank(c, 3, 1, err)) ||
-	    (rc = args_ints(c, 3, size, 4, &n, err)))
+	if ((rc = read_boxes(c, 1, &a.k, err)) || (rc = args_ints(c, 3, size, 4, &n, err)))
 		return rc;
 	if (n != 4 || (t != MU_FLOAT && t != MU_DOUBLE && t != MU_HALF))
 		return mu_fail(err, MU_INVALID_ARGUMENT,

@@ -87,8 +87,7 @@ static int read_glimpse(const struct kernel_call *c, struct glimpse *g, struct m
 	const char *noise = args_attr_string(c->node, "noise", "uniform");
 	int n = 0, rc;
 
-	if ((rc = args_rank(c, 0, 4, err)) || (rc = args_rank(c, 1, 1, err)) ||
-	    (rc = args_ints(c, 1, g->size, 2, &n, err)) || (rc = args_rank(c, 2, 2, err)))
+	if ((rc = args_ints(c, 1, g->size, 2, &n, err)))
 		return rc;
 	if (n != 2 || g->size[0] < 1 || g->size[1] < 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT,

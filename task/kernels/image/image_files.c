@@ -83,10 +83,7 @@ static int image_read_how(const struct kernel_call *c, struct jpeg_reading *how,
 	int64_t channels = args_attr_int(c->node, "channels", 0);
 	int64_t ratio = args_attr_int(c->node, "ratio", 1);
 	const char *method = args_attr_string(c->node, "dct_method", "");
-	int rc;
 
-	if ((rc = args_rank(c, 0, 0, err)))
-		return rc;
 	if (channels != 0 && channels != 1 && channels != 3)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "channels must be 0, 1, or 3 for JPEG, got %lld",
@@ -205,10 +202,6 @@ static int decode_from_png(struct kernel_call *c, struct mu_err *err)
 
 static int decode_bmp(struct kernel_call *c, struct mu_err *err)
 {
-	int rc;
-
-	if ((rc = args_rank(c, 0, 0, err)))
-		return rc;
 	if (!is_bmp(c))
 		return unknown_format(c, err);
 	return decode_from_bmp(c, MU_UINT8, err);
@@ -232,7 +225,7 @@ static int decode_and_crop(struct kernel_call *c, struct mu_err *err)
 	int64_t window[4];
 	int n = 0, rc = image_read_how(c, &how, err);
 
-	if (rc || (rc = args_rank(c, 1, 1, err)) || (rc = args_ints(c, 1, window, 4, &n, err)))
+	if (rc || (rc = args_ints(c, 1, window, 4, &n, err)))
 		return rc;
 	if (n != 4)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "crop_window must have four elements");
@@ -257,8 +250,6 @@ static int extract_shape(struct kernel_call *c, struct mu_err *err)
 	struct jpeg_shape s;
 	int rc;
 
-	if ((rc = args_rank(c, 0, 0, err)))
-		return rc;
 	if (t != MU_INT32 && t != MU_INT64)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "a shape is int32 or int64");
 	if ((rc = jpeg_shape(elems_span(kernel_in(c, 0), 0), &s, err)) ||

@@ -156,16 +156,6 @@ static struct candidate *room_for(int64_t n, struct mu_err *err)
 
 /* ---- NonMaxSuppression, V2 to V5, WithOverlaps ---- */
 
-static int read_scalar(const struct kernel_call *c, unsigned i, float *out, struct mu_err *err)
-{
-	int rc;
-
-	if ((rc = args_rank(c, i, 0, err)))
-		return rc;
-	*out = *MU_DATA(float, kernel_in(c, i));
-	return 0;
-}
-
 /* Input i: how many at most, an int32. */
 static int read_most(const struct kernel_call *c, unsigned i, int64_t *out, struct mu_err *err)
 {
@@ -186,15 +176,12 @@ static int read_inputs(const struct kernel_call *c, struct suppression *s, struc
 	float *more[] = {&s->similar, &s->least, &s->sigma};
 	int rc;
 
-	if ((rc = args_rank(c, 2, 0, err)) || (rc = read_most(c, 2, &s->most, err)))
+	if ((rc = read_most(c, 2, &s->most, err)))
 		return rc;
 	s->similar = args_attr_float(c->node, "iou_threshold", 0.5f);
 	s->least = -FLT_MAX;
 	for (unsigned i = 3; i < c->n_in && i < 3 + MU_COUNT(more); i++)
-		if ((rc = read_scalar(c, i, more[i - 3], err)))
-			return rc;
-	if ((rc = args_rank(c, 0, 2, err)) || (rc = args_rank(c, 1, 1, err)))
-		return rc;
+		*more[i - 3] = *MU_DATA(float, kernel_in(c, i));
 	s->n = of->shape.dim[0];
 	s->step = of->shape.dim[1];
 	s->of = of->data;
@@ -287,11 +274,10 @@ static int read_combined(const struct kernel_call *c, struct combined *k, struct
 	const struct mu_shape *b = &kernel_in(c, 0)->shape, *s = &kernel_in(c, 1)->shape;
 	int rc;
 
-	if ((rc = args_rank(c, 0, 4, err)) || (rc = args_rank(c, 1, 3, err)) ||
-	    (rc = args_rank(c, 2, 0, err)) || (rc = args_rank(c, 3, 0, err)) ||
-	    (rc = read_most(c, 2, &k->a_class, err)) || (rc = read_most(c, 3, &k->total, err)) ||
-	    (rc = read_scalar(c, 4, &k->similar, err)) || (rc = read_scalar(c, 5, &k->least, err)))
+	if ((rc = read_most(c, 2, &k->a_class, err)) || (rc = read_most(c, 3, &k->total, err)))
 		return rc;
+	k->similar = *MU_DATA(float, kernel_in(c, 4));
+	k->least = *MU_DATA(float, kernel_in(c, 5));
 	k->pictures = b->dim[0];
 	k->boxes = b->dim[1];
 	k->places = b->dim[2];

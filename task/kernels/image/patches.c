@@ -87,8 +87,7 @@ static int read_windows(const struct kernel_call *c, int axes, struct patches *p
 	if ((rc = patches_read_list(c->node, "ksizes", axes, size, err)) ||
 	    (rc = patches_read_list(c->node, "strides", axes, stride, err)) ||
 	    (mu_node_attr(c->node, "rates") &&
-	     (rc = patches_read_list(c->node, "rates", axes, rate, err))) ||
-	    (rc = args_rank(c, 0, axes + 2, err)))
+	     (rc = patches_read_list(c->node, "rates", axes, rate, err))))
 		return rc;
 	if (strcmp(padding, "SAME") && strcmp(padding, "VALID"))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "padding must be SAME or VALID, not %.40s",

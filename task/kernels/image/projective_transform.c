@@ -170,19 +170,15 @@ static int projective_read_numbers(const struct kernel_call *c, struct projectio
 	const struct mu_shape *in = &kernel_in(c, 0)->shape, *by = &kernel_in(c, 1)->shape;
 	int n = 0, rc;
 
-	if ((rc = args_rank(c, 0, 4, err)))
-		return rc;
 	if (by->rank != 2 || by->dim[1] != NUMBERS || (by->dim[0] != in->dim[0] && by->dim[0] != 1))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Input transform should be num_images x 8 or 1 x 8, not %s",
 			       mu_shape_str(by));
-	if ((rc = args_rank(c, 2, 1, err)) || (rc = args_ints(c, 2, k->size, 2, &n, err)))
+	if ((rc = args_ints(c, 2, k->size, 2, &n, err)))
 		return rc;
 	if (n != 2 || k->size[0] < 1 || k->size[1] < 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "new_height and new_width must be positive");
-	if (c->n_in > 3 && ((rc = args_rank(c, 3, 0, err))))
-		return rc;
 	memcpy(k->in, in->dim + 1, sizeof k->in);
 	k->depth = in->dim[3];
 	k->by = MU_DATA(float, kernel_in(c, 1));

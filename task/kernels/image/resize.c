@@ -391,7 +391,7 @@ static int back_to_picture(struct kernel_call *c, struct mu_err *err)
 	struct resize r = {0};
 	int rc;
 
-	if ((rc = read_pictures(c, &r, "input_grad", err)) || (rc = args_rank(c, 1, 4, err)) ||
+	if ((rc = read_pictures(c, &r, "input_grad", err)) ||
 	    (rc = need_sums(c, image->dtype, err)))
 		return rc;
 	if (image->shape.dim[0] != r.images || image->shape.dim[3] != r.depth)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Save and restore ops. The file format is in lib/checkpoint/bundle.h; the files are on the file system of
- * the op's task. */
+/* Save and restore ops. The file format is in lib/checkpoint/bundle.h; the files are on the file
+ * system of the op's task. */
 #include "lib/checkpoint/bundle.h"
 #include "lib/checkpoint/first_format.h"
 #include "task/kernels/engine/args.h"
@@ -266,8 +266,7 @@ static int sharded_filespec(struct kernel_call *c, struct mu_err *err)
 	int64_t shards;
 	int rc;
 
-	if ((rc = args_string(c, 0, &base, err)) || (rc = args_rank(c, 1, 0, err)) ||
-	    (rc = args_int(c, 1, &shards, err)))
+	if ((rc = args_string(c, 0, &base, err)) || (rc = args_int(c, 1, &shards, err)))
 		return rc;
 	return give_string(c, mu_xasprintf("%s-\?\?\?\?\?-of-%05lld", base, (long long)shards),
 			   err);

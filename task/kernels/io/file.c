@@ -166,7 +166,7 @@ static int decode_padded_raw(struct kernel_call *c, struct mu_err *err)
 	int64_t length;
 	int rc;
 
-	if ((rc = args_rank(c, 1, 0, err)) || (rc = args_int(c, 1, &length, err)))
+	if ((rc = args_int(c, 1, &length, err)))
 		return rc;
 	if (length <= 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT,

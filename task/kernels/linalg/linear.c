@@ -318,7 +318,7 @@ static int least_squares(struct kernel_call *c, struct mu_err *err)
 	struct matrix_job *j = &l.j;
 	int rc;
 
-	if ((rc = matrices_system_in(c, &j->a, &j->b, err)) || (rc = args_rank(c, 2, 0, err)))
+	if ((rc = matrices_system_in(c, &j->a, &j->b, err)))
 		return rc;
 	l.more = *MU_DATA(double, kernel_in(c, 2));
 	if (!(l.more >= 0))

@@ -53,7 +53,7 @@ static int fused_matmul_gpu(struct kernel_call *c, struct mu_err *err)
 	struct product p;
 	int rc;
 
-	if ((rc = args_same_type(c, 0, 2, err)) || (rc = check_matmul(c, &p, &made, err)) ||
+	if ((rc = check_matmul(c, &p, &made, err)) ||
 	    (rc = check_fused_shape(c, f, &made, &shape, err)) ||
 	    (rc = gpu_out(c, 0, t, &shape, &activation.out, err)) ||
 	    (rc = gpu_tensor_new(gpu_here(c), t, &made, c->node->name, &product, err)) ||

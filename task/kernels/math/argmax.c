@@ -142,8 +142,6 @@ int check_in_top_k(const struct kernel_call *c, int64_t *k, struct mu_err *err)
 	*k = args_attr_int(c->node, "k", 0);
 	if (c->n_in > 2 && (rc = args_int(c, 2, k, err)))
 		return rc;
-	if ((rc = args_rank(c, 0, 2, err)) || (rc = args_rank(c, 1, 1, err)))
-		return rc;
 	if (p->shape.dim[0] != t->shape.dim[0])
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "First dimension of predictions %lld must match length of targets "

@@ -23,7 +23,7 @@ static int read_bins(const struct kernel_call *c, const unsigned *in, struct bin
 	int rc;
 
 	*b = (struct bins){.values = kernel_in(c, in[0]), .weights = kernel_in(c, in[2])};
-	if ((rc = args_rank(c, in[1], 0, err)) || (rc = args_int(c, in[1], &b->n, err)))
+	if ((rc = args_int(c, in[1], &b->n, err)))
 		return rc;
 	if (b->n < 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "size (%lld) must be non-negative",
@@ -131,8 +131,7 @@ static int sparse_bincount(struct kernel_call *c, struct mu_err *err)
 	struct bins b;
 	int rank, rc;
 
-	if ((rc = args_rank(c, 1, 1, err)) ||
-	    (rc = args_ints(c, 2, dims, MU_MAX_RANK, &rank, err)) ||
+	if ((rc = args_ints(c, 2, dims, MU_MAX_RANK, &rank, err)) ||
 	    (rc = read_bins(c, (unsigned[]){1, 3, 4}, &b, err)))
 		return rc;
 	if (rank < 1 || rank > 2 || at->shape.rank != 2 || at->shape.dim[1] != rank ||
@@ -177,7 +176,7 @@ static int histogram(struct kernel_call *c, struct mu_err *err)
 	int64_t n;
 	int rc;
 
-	if ((rc = args_rank(c, 2, 0, err)) || (rc = args_int(c, 2, &n, err)))
+	if ((rc = args_int(c, 2, &n, err)))
 		return rc;
 	if (range->shape.rank != 1 || range->shape.count != 2)
 		return mu_fail(err, MU_INVALID_ARGUMENT,

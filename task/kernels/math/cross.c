@@ -71,8 +71,6 @@ static int unravel(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape;
 	int rc;
 
-	if ((rc = args_rank(c, 1, 1, err)))
-		return rc;
 	if (at->shape.rank > 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "The indices can only be scalar or vector, got %s",

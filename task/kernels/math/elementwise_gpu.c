@@ -84,9 +84,9 @@ static int binary_to(struct kernel_call *c, enum mu_dtype result, struct mu_err 
 	const struct mu_tensor x = *kernel_in(c, 0), y = *kernel_in(c, 1); /* may be reused */
 	struct mu_shape shape;
 	uint64_t out;
-	int rc = args_same_type(c, 0, 1, err);
+	int rc = check_gradient(c, err);
 
-	if (rc || (rc = check_gradient(c, err)))
+	if (rc)
 		return rc;
 	if ((rc = broadcast_shape(&x.shape, &y.shape, &shape, err))) {
 		bool differ = strcmp(c->node->op, "NotEqual") == 0;
@@ -152,7 +152,7 @@ static int select_gpu(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape as = *cond;
 	int rc;
 
-	if ((rc = args_same_type(c, 1, 2, err)) || (rc = args_same_shape(c, 1, 2, err)))
+	if ((rc = args_same_shape(c, 1, 2, err)))
 		return rc;
 	if (cond->rank && !mu_shape_eq(cond, x)) {
 		if (cond->rank != 1 || x->rank < 1 || cond->dim[0] != x->dim[0])
@@ -262,8 +262,7 @@ static int add_n_gpu(struct kernel_call *c, struct mu_err *err)
 	if (first->dtype == MU_VARIANT)
 		return variant_add_all(c, err);
 	for (unsigned i = 1; i < c->n_in && !rc; i++)
-		if (!(rc = args_same_type(c, 0, i, err)))
-			rc = args_same_shape(c, 0, i, err);
+		rc = args_same_shape(c, 0, i, err);
 	if (rc || (rc = gpu_out(c, 0, first->dtype, &first->shape, &a.out, err)))
 		return rc;
 	for (unsigned i = 0; i < c->n_in && !rc;) { /* CUDA_MAX_LIST at a time */
@@ -288,8 +287,7 @@ static int pair_run(struct kernel_call *c, const char *name, enum mu_dtype resul
 	    .x = gpu_address(x), .g = gpu_address(g), .n = g->shape.count, .number = number};
 	int rc;
 
-	if ((rc = args_same_type(c, 0, c->n_in - 1, err)) ||
-	    (rc = args_same_shape(c, 0, c->n_in - 1, err)) ||
+	if ((rc = args_same_shape(c, 0, c->n_in - 1, err)) ||
 	    (rc = gpu_out(c, 0, result, &g->shape, &a.out, err)))
 		return rc;
 	return gpu_run_type(gpu_here(c), name, t, a.n, &a, err);

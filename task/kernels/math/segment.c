@@ -101,7 +101,7 @@ static int read_picked(struct kernel_call *c, enum segment_divide how, struct se
 			       .ids = kernel_in(c, 2),
 			       .op = RED_SUM,
 			       .divide = how};
-	if ((rc = segment_check_data(c, 2, err)) || (rc = args_rank(c, 1, 1, err)))
+	if ((rc = segment_check_data(c, 2, err)))
 		return rc;
 	if (s->picked->shape.count != s->ids->shape.count)
 		return mu_fail(err, MU_INVALID_ARGUMENT,

@@ -111,7 +111,7 @@ static int nth_element(struct kernel_call *c, struct mu_err *err)
 	int64_t k;
 	int rc;
 
-	if ((rc = args_rank(c, 1, 0, err)) || (rc = args_int(c, 1, &k, err)))
+	if ((rc = args_int(c, 1, &k, err)))
 		return rc;
 	int64_t n = shape.rank ? shape.dim[shape.rank - 1] : 0;
 	if (k < 0 || k >= n)

@@ -93,7 +93,6 @@ static int batch_norm_check(const struct kernel_call *c, unsigned x, unsigned fi
 			    bool empty, struct mu_err *err)
 {
 	const struct mu_shape *s = &kernel_in(c, x)->shape;
-	int rc;
 
 	for (unsigned i = 0; i <= last; i++)
 		if (kernel_in(c, i)->dtype != MU_FLOAT)
@@ -104,8 +103,6 @@ static int batch_norm_check(const struct kernel_call *c, unsigned x, unsigned fi
 			       mu_shape_str(s));
 	for (unsigned i = first; i <= last; i++) {
 		const struct mu_shape *v = &kernel_in(c, i)->shape;
-		if ((rc = args_rank(c, i, 1, err)))
-			return rc;
 		if (v->count != s->dim[3] && !(empty && i >= MEAN && !v->count))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "input %u must have the same number of elements as the "
@@ -391,8 +388,9 @@ int norm_run(struct kernel_call *c, unsigned n, kernel_fn *run, norm_transpose_f
 		struct mu_tensor *in = &c->in[joined].tensor;
 		const int64_t *d = in->shape.dim;
 		struct mu_shape image = {.rank = 4, .count = in->shape.count};
-		memcpy(image.dim, last ? (int64_t[]){d[0], d[1], d[2] * d[3], d[4]}
-				       : (int64_t[]){d[0], d[1], d[2], d[3] * d[4]},
+		memcpy(image.dim,
+		       last ? (int64_t[]){d[0], d[1], d[2] * d[3], d[4]}
+			    : (int64_t[]){d[0], d[1], d[2], d[3] * d[4]},
 		       4 * sizeof *d);
 		volume[joined] = *in;
 		*in = mu_tensor_reshaped(in, &image);

@@ -40,8 +40,6 @@ static int accidental_hits(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *rows, *ids, *weights;
 	int rc;
 
-	if ((rc = args_rank(c, 0, 2, err)) || (rc = args_rank(c, 1, 1, err)))
-		return rc;
 	if (in->shape.dim[1] != n_true)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "true_candidates must be a batch_size * num_true matrix, not %s",

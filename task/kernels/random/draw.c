@@ -234,8 +234,7 @@ int draw_range(const struct kernel_call *c, unsigned low, unsigned high, int64_t
 	int64_t from, to;
 	int rc;
 
-	if ((rc = args_int(c, low, &from, err)) || (rc = args_int(c, high, &to, err)) ||
-	    (rc = args_rank(c, low, 0, err)) || (rc = args_rank(c, high, 0, err)))
+	if ((rc = args_int(c, low, &from, err)) || (rc = args_int(c, high, &to, err)))
 		return rc;
 	if (from >= to && n)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Need minval < maxval, got %lld >= %lld",

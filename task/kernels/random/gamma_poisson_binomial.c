@@ -322,8 +322,7 @@ static int binomials(struct kernel_call *c, unsigned s, unsigned i, bool by_vari
 	struct philox from;
 	int rc;
 
-	if ((rc = args_rank(c, s, 1, err)) ||
-	    (rc =
+	if ((rc =
 		 broadcast_shape(&kernel_in(c, i)->shape, &kernel_in(c, i + 1)->shape, &of, err)) ||
 	    (rc = args_shape(c, s, &shape, err)) || (rc = ends_in(&shape, &of, err)))
 		return rc;

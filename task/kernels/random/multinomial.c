@@ -20,8 +20,7 @@ static int multinomial_check(const struct kernel_call *c, enum mu_dtype *type, i
 	int rc;
 
 	*type = args_attr_type(c->node, "output_dtype", MU_INT64);
-	if ((rc = args_rank(c, 0, 2, err)) || (rc = args_rank(c, 1, 0, err)) ||
-	    (rc = args_int(c, 1, samples, err)))
+	if ((rc = args_int(c, 1, samples, err)))
 		return rc;
 	if (!mu_dtype_size(logits->dtype) || !convert_known(MU_DOUBLE, logits->dtype) ||
 	    (*type != MU_INT32 && *type != MU_INT64))

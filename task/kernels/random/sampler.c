@@ -443,10 +443,7 @@ static int sampler_sample(const struct sampler *s, struct philox_stream *p,
 static int sampler_check(const struct kernel_call *c, const struct sampler *s, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	int rc;
 
-	if ((rc = args_rank(c, 0, 2, err)))
-		return rc;
 	if (in->shape.dim[1] != s->n_true)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "true_classes must have num_true columns, expected: %lld was: %lld",

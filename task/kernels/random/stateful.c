@@ -63,7 +63,7 @@ int random_from_variable(const struct kernel_call *c, uint64_t groups, struct ph
 	int64_t which;
 	int rc;
 
-	if ((rc = args_rank(c, 1, 0, err)) || (rc = args_int(c, 1, &which, err)))
+	if ((rc = args_int(c, 1, &which, err)))
 		return rc;
 	return stateful_random_take(c, false, which, groups, out, err);
 }
@@ -144,8 +144,7 @@ static int skipped(const struct kernel_call *c, enum mu_dtype of_alg, enum mu_dt
 	int64_t which;
 	int rc;
 
-	if ((rc = args_rank(c, 1, 0, err)) || (rc = args_int(c, 1, &which, err)) ||
-	    (rc = args_rank(c, 2, 0, err)))
+	if ((rc = args_int(c, 1, &which, err)))
 		return rc;
 	return stateful_random_take(c, false, which,
 				    *MU_DATA(uint64_t, kernel_in(c, 2)) * DRAWS_RESERVED, out, err);

@@ -71,7 +71,7 @@ static int check_algorithm(const struct kernel_call *c, struct mu_err *err)
 	int64_t which;
 	int rc;
 
-	if ((rc = args_int(c, 3, &which, err)) || (rc = args_rank(c, 3, 0, err)))
+	if ((rc = args_int(c, 3, &which, err)))
 		return rc;
 	if (which == RANDOM_THREEFRY)
 		return mu_fail(

@@ -27,8 +27,7 @@ int lstm_sequence_begin(struct kernel_call *c, bool back, bool second, struct ls
 	const unsigned n = back ? MU_COUNT(wanted) : LSTM_INPUTS;
 	int rc;
 
-	if ((rc = args_rank(c, 0, 0, err)) || (rc = args_int(c, 0, moments, err)) ||
-	    (rc = cells_check(c, 1, wanted, n, &l->s, err)))
+	if ((rc = args_int(c, 0, moments, err)) || (rc = cells_check(c, 1, wanted, n, &l->s, err)))
 		return rc;
 	if (*moments < 0 || *moments > l->s.time)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "seq_len_max %lld is not in [0, %lld]",

@@ -25,9 +25,7 @@ static int sparse_concat_check(const struct kernel_call *c, unsigned n, struct o
 	*entries = 0;
 	for (unsigned i = 0; i < n; i++) {
 		struct mu_shape s;
-		if ((rc = args_rank(c, i, 2, err)) || (rc = args_rank(c, n + i, 1, err)) ||
-		    (rc = args_rank(c, 2 * n + i, 1, err)) ||
-		    (rc = args_shape(c, 2 * n + i, &s, err)))
+		if ((rc = args_shape(c, 2 * n + i, &s, err)))
 			return rc;
 		const struct mu_shape *at = &kernel_in(c, i)->shape;
 		if (at->dim[0] != kernel_in(c, n + i)->shape.count || at->dim[1] != s.rank)

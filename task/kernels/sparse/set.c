@@ -134,8 +134,7 @@ static int read_sparse(const struct kernel_call *c, unsigned in, struct members 
 	int64_t dims[MU_MAX_RANK];
 	int rank, rc;
 
-	if ((rc = args_rank(c, in, 2, err)) || (rc = args_rank(c, in + 1, 1, err)) ||
-	    (rc = args_ints(c, in + 2, dims, MU_MAX_RANK, &rank, err)))
+	if ((rc = args_ints(c, in + 2, dims, MU_MAX_RANK, &rank, err)))
 		return rc;
 	const struct mu_tensor *at = kernel_in(c, in), *values = kernel_in(c, in + 1);
 	if (rank < 2 || at->shape.dim[1] != rank || at->shape.dim[0] != values->shape.count)

@@ -82,9 +82,7 @@ static int slice_grad(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rank, rc;
 
-	if ((rc = args_rank(c, 0, 1, err)) || (rc = args_rank(c, 1, 2, err)) ||
-	    (rc = args_rank(c, 3, 2, err)) ||
-	    (rc = args_ints(c, 2, start, MU_MAX_RANK, &rank, err)))
+	if ((rc = args_ints(c, 2, start, MU_MAX_RANK, &rank, err)))
 		return rc;
 	if (in->shape.dim[1] != rank || out_at->shape.dim[1] != rank ||
 	    out_at->shape.dim[0] != grad->shape.count)

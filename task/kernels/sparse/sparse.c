@@ -9,8 +9,7 @@ int sparse_in(const struct kernel_call *c, unsigned i, struct sparse *s, struct 
 {
 	int rc;
 
-	if ((rc = args_rank(c, i, 2, err)) || (rc = args_rank(c, i + 1, 1, err)) ||
-	    (rc = args_rank(c, i + 2, 1, err)) || (rc = args_shape(c, i + 2, &s->shape, err)))
+	if ((rc = args_shape(c, i + 2, &s->shape, err)))
 		return rc;
 	s->at = kernel_in(c, i);
 	s->values = kernel_in(c, i + 1);
@@ -62,9 +61,7 @@ int sparse_part_in(const struct kernel_call *c, int least, struct sparse_part *o
 	struct sparse_part p = {0};
 	int rc;
 
-	if ((rc = args_rank(c, 0, 2, err)) || (rc = args_rank(c, 1, 1, err)) ||
-	    (rc = args_rank(c, 2, 1, err)) ||
-	    (rc = args_ints(c, 2, p.dim, MU_MAX_RANK, &p.rank, err)))
+	if ((rc = args_ints(c, 2, p.dim, MU_MAX_RANK, &p.rank, err)))
 		return rc;
 	const struct mu_shape *at = &kernel_in(c, 0)->shape;
 	if (at->dim[0] != kernel_in(c, 1)->shape.count || at->dim[1] != p.rank)

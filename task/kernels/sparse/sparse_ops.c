@@ -135,8 +135,7 @@ static int sparse_reshape(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out, *dims;
 	int rc;
 
-	if ((rc = args_rank(c, 0, 2, err)) || (rc = args_shape(c, 1, &from, err)) ||
-	    (rc = solve_shape(c, from.count, &to, err)))
+	if ((rc = args_shape(c, 1, &from, err)) || (rc = solve_shape(c, from.count, &to, err)))
 		return rc;
 	if (indices->shape.dim[1] != from.rank)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -205,8 +204,7 @@ static int sparse_fill_empty_rows(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape;
 	int rc;
 
-	if ((rc = args_rank(c, 0, 2, err)) || (rc = args_rank(c, 1, 1, err)) ||
-	    (rc = args_shape(c, 2, &shape, err)) || (rc = args_rank(c, 3, 0, err)))
+	if ((rc = args_shape(c, 2, &shape, err)))
 		return rc;
 	if (shape.rank < 1 || indices->shape.dim[1] != shape.rank ||
 	    kernel_in(c, 1)->shape.count != indices->shape.dim[0])

@@ -65,8 +65,7 @@ static int apply_rows_gpu(struct kernel_call *c, const struct mu_tensor *var, st
 	int64_t row;
 	int rc;
 
-	if ((rc = args_is_int(c, (unsigned)p->indices, err)) ||
-	    (rc = rows_fit_updates(&var->shape, &indices->shape,
+	if ((rc = rows_fit_updates(&var->shape, &indices->shape,
 				   &kernel_in(c, (unsigned)p->grad)->shape, &row, err)) ||
 	    !a->n ||
 	    (rc = gpu_runs_make(c, indices, indices->shape.count, &var->shape, 1, row, &runs,

@@ -68,10 +68,7 @@ static int check_data(const struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *splits = kernel_in(c, 1);
 	int64_t n = kernel_in(c, 0)->shape.count, last = 0;
-	int rc;
 
-	if ((rc = args_rank(c, 0, 1, err)) || (rc = args_rank(c, 1, 1, err)))
-		return rc;
 	if (splits->shape.count && mu_tensor_int(splits, 0))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "First split value must be 0, got %lld",
 			       (long long)mu_tensor_int(splits, 0));

@@ -119,10 +119,7 @@ static int split_strings(struct kernel_call *c, bool v2, struct mu_err *err)
 	bool skip_empty = args_attr_bool(c->node, "skip_empty", true);
 	int64_t most = args_attr_int(c->node, "maxsplit", -1);
 	TOKENS_AUTO t = {0};
-	int rc;
 
-	if ((rc = args_rank(c, 0, 1, err)))
-		return rc;
 	if (kernel_in(c, 1)->shape.count != 1 || (v2 && kernel_in(c, 1)->shape.rank))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "delimiter must be a scalar, got shape: %s",

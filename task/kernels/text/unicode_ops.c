@@ -171,8 +171,8 @@ static int unicode_encode(struct kernel_call *c, struct mu_err *err)
 	struct policy p;
 	int rc;
 
-	if ((rc = args_rank(c, 0, 1, err)) || (rc = check_splits(splits, in->shape.count, err)) ||
-	    (rc = read_policy(c, &p, err)) || (rc = read_encoding(c, "output_encoding", &e, err)))
+	if ((rc = check_splits(splits, in->shape.count, err)) || (rc = read_policy(c, &p, err)) ||
+	    (rc = read_encoding(c, "output_encoding", &e, err)))
 		return rc;
 	shape = mu_shape_vec(splits->shape.count - 1);
 	if ((rc = kernel_out(c, 0, MU_STRING, &shape, &out, err)))
