@@ -149,9 +149,11 @@ bool mu_op_has_input_patterns(const struct mu_op_def *op)
 int mu_op_shapes(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	const struct mu_op_def *op = c->node->def;
-	struct match m = {.n = 0};
+	struct match m;
 	unsigned at = 0;
 	int rc = 0;
+
+	m.n = 0; /* the names are not cleared: this runs before every call of a kernel */
 
 	for (unsigned i = 0; i < op->n_inputs; i++)
 		for (unsigned k = count_of(c, &op->inputs[i]); k && at < c->n_in; k--, at++)

@@ -8,7 +8,11 @@
 int kernel_check_shapes(const struct mu_node *n, const struct value *in, unsigned n_in,
 			struct mu_err *err)
 {
-	MU_AUTO_FREE struct mu_pshape *shapes = MU_NEW_ARRAY(struct mu_pshape, n_in);
+	struct mu_pshape few[8], *shapes = few;
+	MU_AUTO_FREE struct mu_pshape *many = NULL;
+
+	if (n_in > MU_COUNT(few))
+		shapes = many = MU_NEW_ARRAY(struct mu_pshape, n_in);
 	struct mu_shape_ctx c = {.node = n, .n_in = n_in, .in = shapes};
 
 	for (unsigned i = 0; i < n_in; i++)
