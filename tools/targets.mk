@@ -34,10 +34,12 @@ test-compat: ## real TensorFlow clients against stock servers and ours; SAMPLE=C
 	@tests/compat/run.sh $(if $(SAMPLE),--sample $(SAMPLE))
 	@$(if $(SAMPLE),:,tests/compat/run.sh --newest)
 
-CASES ?= 10000
-SEED  ?= 0
-diff: $(B)/tests/kernels/op_driver ## CASES (10000) drawn cases of single ops beside TensorFlow, from SEED (0) on; OPS="MatMul,Sum" for some ops
-	@tests/compat/run.sh --diff --cases $(CASES) --seed $(SEED) --only '$(OPS)'
+CASES  ?= 10000
+GRAPHS ?= 0
+SEED   ?= 0
+diff: $(B)/tests/kernels/op_driver ## CASES (10000) drawn cases of single ops beside TensorFlow, from SEED (0) on; OPS="MatMul,Sum" for some ops; GRAPHS=N: drawn graphs instead
+	@$(if $(filter-out 0,$(GRAPHS)),$(again) all && tests/compat/run.sh --graph-diff --graphs $(GRAPHS) --seed $(SEED),\
+	  tests/compat/run.sh --diff --cases $(CASES) --seed $(SEED) --only '$(OPS)')
 
 test-api: ## the operator against a real API server (etcd and kube-apiserver from pinned sources)
 	@tools/deps

@@ -5,7 +5,7 @@
 #   run.sh [CASE...]     all cases when none is named
 #   run.sh --sample COMMIT  a third of the cases, drawn by the commit's hash, and those that it changed
 #   run.sh --newest [CASE...]  with the newest TensorFlow; when no case is named, those that it can still run
-#   run.sh --diff ARGUMENTS  tests/compat/diff.py with these arguments
+#   run.sh --diff ARGUMENTS  tests/compat/diff.py with these arguments; --graph-diff: graph_diff.py
 #   MUSTER_TF_VENV       an environment that has TensorFlow 2.15 (default: build/venv-tf, made when missing)
 #   MUSTER_TF_NEWEST     one that has the newest (default: build/venv-tf-newest, made when missing)
 #   MUSTER_TASK          build/bin/muster-task; "stock" compares stock with itself, which tests the tests
@@ -30,5 +30,9 @@ unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY grpc_proxy
 if [ "${1:-}" = --diff ]; then
   shift
   exec "$venv/bin/python" tests/compat/diff.py build/release/tests/kernels/op_driver "$@"
+fi
+if [ "${1:-}" = --graph-diff ]; then
+  shift
+  exec "$venv/bin/python" tests/compat/graph_diff.py "$@"
 fi
 exec timeout -k 10 "${COMPAT_TIMEOUT:-1800}" "$venv/bin/python" tests/compat/compat.py "$@"

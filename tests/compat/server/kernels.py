@@ -43,14 +43,24 @@ def op_table():
     return said[1]
 
 
-def drawn():
-    """drawn cases of single ops: ours neither ends nor hangs; the differences are counted"""
-    out = subprocess.run([sys.executable, ROOT / "tests/compat/diff.py", DRIVER, "--cases", "1000"], cwd=ROOT, stdout=subprocess.PIPE,
+def without_difference(program, *arguments):
+    """The last line of a program that compares drawn cases; none may differ."""
+    out = subprocess.run([sys.executable, ROOT / "tests/compat" / program, *arguments], cwd=ROOT, stdout=subprocess.PIPE,
                          stderr=subprocess.STDOUT, text=True, timeout=60 * MINUTES).stdout
-    said = re.search(r"\d+ cases, \d+ failed", out)
-    if not said or re.search(r"^    (ended with|no answer)", out, re.M):
-        raise Different(out[-4000:])
-    return said[0].replace("failed", "differ")
+    said = re.search(r"^\d+ (?:cases|graphs), 0 failed.*", out, re.M)
+    if not said:
+        raise Different(out[out.find("FAIL"):][:4000] if "FAIL" in out else out[-4000:])
+    return said[0]
 
 
-CASES = [kernels, types, drawn, op_table]
+def drawn():
+    """drawn cases of single ops: the same values or the same error code"""
+    return without_difference("diff.py", DRIVER, "--cases", "3000")
+
+
+def drawn_graphs():
+    """drawn graphs on two tasks: the same values or the same error code"""
+    return without_difference("graph_diff.py", "--graphs", "60")
+
+
+CASES = [kernels, types, drawn, drawn_graphs, op_table]
