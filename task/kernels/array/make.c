@@ -18,8 +18,9 @@ static int array_fill(struct kernel_call *c, struct mu_err *err)
 
 	if ((rc = args_shape(c, 0, &shape, err)))
 		return rc;
-	if (kernel_in(c, 1)->shape.rank != 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "value must be a scalar, got shape %s",
+	if (kernel_in(c, 1)->shape.rank > 1 || kernel_in(c, 1)->shape.count != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "value must represent a scalar, got shape %s",
 			       mu_shape_str(&kernel_in(c, 1)->shape));
 	if ((rc = kernel_out(c, 0, kernel_in(c, 1)->dtype, &shape, &out, err)))
 		return rc;

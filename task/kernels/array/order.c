@@ -193,12 +193,9 @@ static search_fn *const searches[MU_DT_COUNT] = {
 
 int check_bound(const struct kernel_call *c, enum mu_dtype *type, struct mu_err *err)
 {
-	const struct mu_tensor *sorted = kernel_in(c, 0), *values = kernel_in(c, 1);
+	const struct mu_tensor *sorted = kernel_in(c, 0);
 
 	*type = args_attr_type(c->node, "out_type", MU_INT32);
-	if (sorted->shape.dim[0] != values->shape.dim[0])
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Leading dim_size of both tensors must match.");
 	if (!searches[sorted->dtype] || (*type != MU_INT32 && *type != MU_INT64))
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			       mu_dtype_name(sorted->dtype));

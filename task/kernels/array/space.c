@@ -52,9 +52,6 @@ static int read_blocks(const struct kernel_call *c, struct blocks *b, struct mu_
 			return rc;
 	} else {
 		b->size[0] = b->size[1] = args_attr_int(c->node, "block_size", 0);
-		if (in->rank != 4)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "input rank should be 4 not %d",
-				       in->rank);
 	}
 	if (in->rank < 1 + b->n)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "input rank should be >= %d instead of %d",

@@ -66,10 +66,6 @@ static int spectrogram(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape;
 	int rc;
 
-	if (in->shape.rank != 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "input must be 2-dimensional, not of shape %s",
-			       mu_shape_str(&in->shape));
 	if (w.size < 2 || w.size > LARGEST_WINDOW || w.stride < 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "window_size must be from 2 to %d and stride above 0: %lld, %lld",
@@ -183,10 +179,6 @@ static int mfcc(struct kernel_call *c, struct mu_err *err)
 
 	if ((rc = args_int(c, 1, &rate, err)))
 		return rc;
-	if (in->shape.rank != 3)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "spectrogram must be 3-dimensional, not of shape %s",
-			       mu_shape_str(&in->shape));
 	m.bins = in->shape.dim[2];
 	if (m.bands < 1 || m.bands > MOST_BANDS || m.wanted < 1 || m.wanted > m.bands)
 		return mu_fail(err, MU_INVALID_ARGUMENT,

@@ -68,10 +68,6 @@ static int wav_encode(struct kernel_call *c, struct mu_err *err)
 
 	if ((rc = args_int(c, 1, &rate, err)))
 		return rc;
-	if (in->shape.rank != 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "audio must be 2-dimensional but got shape %s",
-			       mu_shape_str(&in->shape));
 	if (in->shape.dim[1] <= 0 || in->shape.dim[1] > UINT16_MAX || rate <= 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "%lld channels at %lld frames a second are no WAV file",

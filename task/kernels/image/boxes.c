@@ -75,7 +75,7 @@ static void boxes_mix(struct canvas *k, const float *colour)
 
 static int check_drawing(const struct kernel_call *c, struct mu_err *err)
 {
-	const struct mu_shape *in = &kernel_in(c, 0)->shape, *b = &kernel_in(c, 1)->shape;
+	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	enum mu_dtype t = kernel_in(c, 0)->dtype;
 
 	if (t != MU_FLOAT && t != MU_HALF)
@@ -84,10 +84,6 @@ static int check_drawing(const struct kernel_call *c, struct mu_err *err)
 	if (in->dim[3] != 1 && in->dim[3] != 3 && in->dim[3] != 4)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA)");
-	if (b->dim[0] != in->dim[0] || b->dim[2] != SIDES)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "boxes must be [pictures, boxes, 4], not %s for %s", mu_shape_str(b),
-			       mu_shape_str(in));
 	if (c->n_in < 3)
 		return 0;
 	if (kernel_in(c, 2)->shape.dim[1] < in->dim[3])

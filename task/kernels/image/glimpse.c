@@ -83,19 +83,15 @@ static void glimpse_cut(const struct glimpse *g, const struct mu_tensor *in, int
 
 static int read_glimpse(const struct kernel_call *c, struct glimpse *g, struct mu_err *err)
 {
-	const struct mu_shape *in = &kernel_in(c, 0)->shape, *at = &kernel_in(c, 2)->shape;
+	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	const char *noise = args_attr_string(c->node, "noise", "uniform");
 	int n = 0, rc;
 
 	if ((rc = args_ints(c, 1, g->size, 2, &n, err)))
 		return rc;
-	if (n != 2 || g->size[0] < 1 || g->size[1] < 1)
+	if (g->size[0] < 1 || g->size[1] < 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "size must be two positive numbers: height and width");
-	if (at->dim[0] != in->dim[0] || at->dim[1] != 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "offsets must be [pictures, 2], not %s for %s", mu_shape_str(at),
-			       mu_shape_str(in));
 	while (g->noise < MU_COUNT(noises) && strcmp(noise, noises[g->noise]))
 		g->noise++;
 	if (g->noise == MU_COUNT(noises))

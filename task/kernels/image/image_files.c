@@ -227,8 +227,6 @@ static int decode_and_crop(struct kernel_call *c, struct mu_err *err)
 
 	if (rc || (rc = args_ints(c, 1, window, 4, &n, err)))
 		return rc;
-	if (n != 4)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "crop_window must have four elements");
 	if (!is_jpeg(c))
 		return is_png(c) ? mu_fail(err, MU_INVALID_ARGUMENT,
 					   "DecodeAndCropJpeg operation can run on JPEG only, but "

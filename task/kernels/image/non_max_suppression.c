@@ -187,9 +187,6 @@ static int read_inputs(const struct kernel_call *c, struct suppression *s, struc
 	s->of = of->data;
 	s->scores = scores->data;
 	s->score_step = 1;
-	if (scores->shape.count != s->n)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "scores has incompatible shape: %s of %s",
-			       mu_shape_str(&scores->shape), mu_shape_str(&of->shape));
 	return 0;
 }
 
@@ -236,8 +233,6 @@ static int suppress(struct kernel_call *c, struct mu_err *err)
 
 	if (rc)
 		return rc;
-	if (s.step != SIDES)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "boxes must have 4 columns");
 	if (!(s.similar >= 0 && s.similar <= 1))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "iou_threshold must be in [0, 1]");
 	if (!(s.sigma >= 0))
@@ -250,11 +245,7 @@ static int suppress_overlaps(struct kernel_call *c, struct mu_err *err)
 	struct suppression s = {.overlap = overlap_given};
 	int rc = read_inputs(c, &s, err);
 
-	if (rc)
-		return rc;
-	if (s.step != s.n)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "overlaps must be square");
-	return suppress_run(c, &s, err);
+	return rc ? rc : suppress_run(c, &s, err);
 }
 
 /* ---- CombinedNonMaxSuppression: of each class of each picture, then the best of a picture ---- */

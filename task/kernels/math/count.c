@@ -178,11 +178,6 @@ static int histogram(struct kernel_call *c, struct mu_err *err)
 
 	if ((rc = args_int(c, 2, &n, err)))
 		return rc;
-	if (range->shape.rank != 1 || range->shape.count != 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "value_range should be a vector of 2 elements, "
-			       "but got shape %s",
-			       mu_shape_str(&range->shape));
 	if (!mu_dtype_size(values->dtype) || !convert_known(MU_DOUBLE, values->dtype) ||
 	    (type != MU_INT32 && type != MU_INT64))
 		return mu_fail(err, MU_UNIMPLEMENTED, "no histograms of %s in %s",

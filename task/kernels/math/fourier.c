@@ -158,8 +158,6 @@ static int read_lengths(const struct kernel_call *c, struct transform *w, struct
 
 	if ((rc = args_ints(c, 1, w->length, MOST, &n, err)))
 		return rc;
-	if (kernel_in(c, 1)->shape.rank != 1 || n != rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "fft_length must have shape [%d]", rank);
 	for (int d = 0; d < rank; d++) {
 		int64_t half = w->length[d] / 2 + 1;
 		int64_t least = d == rank - 1 && !w->kind.forward ? half : w->length[d];

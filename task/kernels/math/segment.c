@@ -49,17 +49,6 @@ static int last_id(const struct mu_tensor *ids, int64_t *n, struct mu_err *err)
 	return 0;
 }
 
-static int segment_check_data(const struct kernel_call *c, unsigned ids, struct mu_err *err)
-{
-	const struct mu_tensor *data = kernel_in(c, 0);
-
-	if (kernel_in(c, ids)->shape.rank != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "segment_ids should be a vector.");
-	if (data->shape.rank < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "data must be at least rank 1");
-	return 0;
-}
-
 /* s->n rows like those of the data. */
 static int set_shape(struct segments *s, struct mu_err *err)
 {
@@ -80,8 +69,6 @@ int segments_read(struct kernel_call *c, enum reduce_op op, enum segment_divide 
 
 	*s = (struct segments){
 	    .data = kernel_in(c, 0), .ids = kernel_in(c, 1), .op = op, .divide = how};
-	if ((rc = segment_check_data(c, 1, err)))
-		return rc;
 	if (s->ids->shape.count != s->data->shape.dim[0])
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "segment_ids should be the same size as dimension 0 of input.");
@@ -91,22 +78,13 @@ int segments_read(struct kernel_call *c, enum reduce_op op, enum segment_divide 
 }
 
 /* Inputs of the sparse ops and their gradients: rows, indices, segment ids. */
-static int read_picked(struct kernel_call *c, enum segment_divide how, struct segments *s,
-		       struct mu_err *err)
+static void read_picked(struct kernel_call *c, enum segment_divide how, struct segments *s)
 {
-	int rc;
-
 	*s = (struct segments){.data = kernel_in(c, 0),
 			       .picked = kernel_in(c, 1),
 			       .ids = kernel_in(c, 2),
 			       .op = RED_SUM,
 			       .divide = how};
-	if ((rc = segment_check_data(c, 2, err)))
-		return rc;
-	if (s->picked->shape.count != s->ids->shape.count)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "segment_ids and indices should have same size.");
-	return 0;
 }
 
 int segments_read_sparse(struct kernel_call *c, enum segment_divide how, struct segments *s,
@@ -114,8 +92,8 @@ int segments_read_sparse(struct kernel_call *c, enum segment_divide how, struct 
 {
 	int rc;
 
-	if ((rc = read_picked(c, how, s, err)) ||
-	    (rc = c->n_in > 3 ? args_int(c, 3, &s->n, err) : last_id(s->ids, &s->n, err)))
+	read_picked(c, how, s);
+	if ((rc = c->n_in > 3 ? args_int(c, 3, &s->n, err) : last_id(s->ids, &s->n, err)))
 		return rc;
 	if (s->n < 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "segment ids must be >= 0");
@@ -172,7 +150,8 @@ int segments_read_grad(struct kernel_call *c, enum segment_divide how, struct se
 {
 	int rc;
 
-	if ((rc = read_picked(c, how, s, err)) || (rc = args_int(c, 3, &s->n, err)) ||
+	read_picked(c, how, s);
+	if ((rc = args_int(c, 3, &s->n, err)) ||
 	    (rc = check_ids(s->ids, false, s->data->shape.dim[0], err)) ||
 	    (rc = rows_check(s->picked, s->n, err)))
 		return rc;

@@ -14,9 +14,6 @@ int check_channels(const struct kernel_call *c, struct channels *ch, struct mu_e
 	const struct mu_shape *s = &kernel_in(c, 0)->shape;
 	bool first = strncmp(args_attr_string(c->node, "data_format", "NHWC"), "NC", 2) == 0;
 
-	if (s->rank < 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Input tensor must be at least 2D: %s",
-			       mu_shape_str(s));
 	int at = first ? 1 : s->rank - 1;
 	*ch = (struct channels){1, s->dim[at], 1};
 	for (int i = 0; i < s->rank; i++)
@@ -31,9 +28,6 @@ int check_bias(const struct kernel_call *c, struct channels *ch, struct mu_err *
 
 	if ((rc = check_channels(c, ch, err)))
 		return rc;
-	if (bias->shape.rank != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Biases must be 1D: %s",
-			       mu_shape_str(&bias->shape));
 	if (bias->shape.dim[0] != ch->n)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Must provide as many biases as the last dimension of the input "

@@ -23,7 +23,6 @@ struct lrn_plan {
 };
 /* Input `in` is what is, or was, normalised. */
 int check_lrn(const struct kernel_call *c, unsigned in, struct lrn_plan *p, struct mu_err *err);
-int check_lrn_grad(const struct kernel_call *c, struct lrn_plan *p, struct mu_err *err);
 
 /* ---- conv_ops.c: a convolution, and the shape of what the op gives ---- */
 

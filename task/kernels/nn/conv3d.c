@@ -76,7 +76,7 @@ int check_conv3d_input(const struct kernel_call *c, struct conv3d_sizes *g, stru
 	const struct mu_tensor *filter = kernel_in(c, 1);
 	int rc;
 
-	if ((rc = volume_sizes(c, 0, "input_sizes", shape, err)) ||
+	if ((rc = args_shape(c, 0, shape, err)) ||
 	    (rc = conv3d_geometry(g, c, filter->dtype, shape, &filter->shape, err)))
 		return rc;
 	return conv3d_check_back(c, g, err);
@@ -88,7 +88,7 @@ int check_conv3d_filter(const struct kernel_call *c, struct conv3d_sizes *g, str
 	const struct mu_tensor *in = kernel_in(c, 0);
 	int rc;
 
-	if ((rc = volume_sizes(c, 1, "filter_sizes", shape, err)) ||
+	if ((rc = args_shape(c, 1, shape, err)) ||
 	    (rc = conv3d_geometry(g, c, in->dtype, &in->shape, shape, err)))
 		return rc;
 	return conv3d_check_back(c, g, err);

@@ -122,13 +122,10 @@ static int check_grad(const struct kernel_call *c, const struct conv *g, struct 
 static int conv_sizes_of(const struct kernel_call *c, unsigned i, const char *what, bool image,
 			 struct mu_shape *out, struct mu_err *err)
 {
-	const struct mu_shape *s = &kernel_in(c, i)->shape, *grad = &kernel_in(c, 2)->shape;
+	const struct mu_shape *grad = &kernel_in(c, 2)->shape;
 	int64_t d[4];
 	int n, rc;
 
-	if (s->rank != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: %s input must be 1-dim, not %d",
-			       c->node->op, what, s->rank);
 	if ((rc = args_ints(c, i, d, 4, &n, err)))
 		return rc;
 	if (image && n == 2 && grad->rank == 4 && kernel_in(c, 1)->shape.rank == 4) {

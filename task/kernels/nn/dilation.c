@@ -164,16 +164,6 @@ static int check_dilation(const struct kernel_call *c, struct dilation *p, struc
 	if (strcmp(padding, "SAME") && strcmp(padding, "VALID"))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "padding must be SAME or VALID, not %.40s",
 			       padding);
-	if (in->rank != 4)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "input must be 4-dimensional%s",
-			       mu_shape_str(in));
-	if (filter->rank != 3)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "filter must be 3-dimensional: %s",
-			       mu_shape_str(filter));
-	if (filter->dim[2] != in->dim[3])
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "input and filter must have the same depth: %lld vs %lld",
-			       (long long)in->dim[3], (long long)filter->dim[2]);
 	if (!filter->dim[0] || !filter->dim[1]) /* its places would lie beside the picture */
 		return mu_fail(err, MU_INVALID_ARGUMENT, "filter must not be empty: %s",
 			       mu_shape_str(filter));

@@ -20,8 +20,6 @@ int check_lrn(const struct kernel_call *c, unsigned in, struct lrn_plan *p, stru
 	if (x->dtype != MU_FLOAT)
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			       mu_dtype_name(x->dtype));
-	if (x->shape.rank != 4)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "in must be 4-dimensional");
 	*p = (struct lrn_plan){.n = x->shape.dim[3],
 			       .radius = args_attr_int(c->node, "depth_radius", 5),
 			       .bias = args_attr_float(c->node, "bias", 1),
@@ -32,20 +30,6 @@ int check_lrn(const struct kernel_call *c, unsigned in, struct lrn_plan *p, stru
 			       (long long)p->radius);
 	if (p->radius > p->n)
 		p->radius = p->n;
-	return 0;
-}
-
-int check_lrn_grad(const struct kernel_call *c, struct lrn_plan *p, struct mu_err *err)
-{
-	int rc;
-
-	if ((rc = check_lrn(c, 1, p, err)))
-		return rc;
-	for (unsigned i = 0; i < 3; i += 2)
-		if (!mu_shape_eq(&kernel_in(c, i)->shape, &kernel_in(c, 1)->shape))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "input_grads, input_image, and out_image should have the "
-				       "same shape");
 	return 0;
 }
 
@@ -121,7 +105,7 @@ static int lrn_grad(struct kernel_call *c, struct mu_err *err)
 {
 	struct lrn l = {
 	    kernel_in(c, 0)->data, kernel_in(c, 1)->data, kernel_in(c, 2)->data, NULL, {0}};
-	int rc = check_lrn_grad(c, &l.p, err);
+	int rc = check_lrn(c, 1, &l.p, err);
 
 	return rc ? rc : lrn_run(c, &l, &kernel_in(c, 1)->shape, lrn_backward, err);
 }

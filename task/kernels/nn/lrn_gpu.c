@@ -35,7 +35,7 @@ static int lrn_grad_gpu(struct kernel_call *c, struct mu_err *err)
 			     .x = gpu_address(kernel_in(c, 1)),
 			     .y = gpu_address(kernel_in(c, 2))};
 	struct lrn_plan p;
-	int rc = check_lrn_grad(c, &p, err);
+	int rc = check_lrn(c, 1, &p, err);
 
 	return rc ? rc : lrn_gpu_run(c, &p, &kernel_in(c, 1)->shape, &a, err);
 }

@@ -184,7 +184,7 @@ int check_avg_pool3d_grad(const struct kernel_call *c, struct volume *v, struct 
 {
 	int rc;
 
-	if ((rc = volume_sizes(c, 0, "orig_input_shape", in, err)) ||
+	if ((rc = args_shape(c, 0, in, err)) ||
 	    (rc = volume_set(v, c, kernel_in(c, 1)->dtype, in, NULL, err)))
 		return rc;
 	return check_back(c, v, 1, err);

@@ -87,14 +87,8 @@ int check_max_pool_grad(const struct kernel_call *c, const struct window_attrs *
 int check_avg_pool_grad(const struct kernel_call *c, const struct window_attrs *a,
 			struct pool_sizes *p, struct mu_shape *in, struct mu_err *err)
 {
-	const struct mu_tensor *sizes = kernel_in(c, 0);
 	int rc;
 
-	if (sizes->shape.rank != 1 || sizes->shape.count != 4)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "out_backprop must be 1-dimensional and 4 elements: "
-			       "orig_input_shape is %s",
-			       mu_shape_str(&sizes->shape));
 	if ((rc = args_shape(c, 0, in, err)) || (rc = pool_sizes_of(c, a, in, 2, p, err)))
 		return rc;
 	return is_of_output(c, p, 1, "grad", err);

@@ -105,18 +105,6 @@ int volume_out_shape(const struct volume *v, int64_t channels, struct mu_shape *
 	return mu_shape_set(s, VOLUME_RANK, dims, err);
 }
 
-int volume_sizes(const struct kernel_call *c, unsigned i, const char *what, struct mu_shape *s,
-		 struct mu_err *err)
-{
-	const struct mu_shape *given = &kernel_in(c, i)->shape;
-
-	if (given->rank != 1 || given->count != VOLUME_RANK)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%s must be 1-dimensional and 5 elements, not %s", what,
-			       mu_shape_str(given));
-	return args_shape(c, i, s, err);
-}
-
 void volume_taps(const struct volume *v, int64_t at, volume_tap *body, void *arg)
 {
 	int64_t from[VOLUME_AXES], to[VOLUME_AXES], first[VOLUME_AXES];

@@ -27,9 +27,6 @@ int volume_set(struct volume *v, const struct kernel_call *c, enum mu_dtype type
 /* The shape of the window's output, for this number of channels. */
 int volume_out_shape(const struct volume *v, int64_t channels, struct mu_shape *s,
 		     struct mu_err *err);
-/* Input i as the five sizes of a shape. */
-int volume_sizes(const struct kernel_call *c, unsigned i, const char *what, struct mu_shape *s,
-		 struct mu_err *err);
 
 /* The taps inside the input at output position `at` (counted over batch, planes, rows, columns):
  * body gets each tap's number and where its channels begin, in elements of the input. */

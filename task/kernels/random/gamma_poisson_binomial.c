@@ -305,9 +305,9 @@ static int distribution_stateless(struct kernel_call *c, draw_fn *draw, unsigned
 {
 	const struct mu_shape *of = &kernel_in(c, i)->shape;
 	struct mu_shape shape;
-	int rc = args_rank(c, 0, 1, err);
+	int rc;
 
-	if (rc || (rc = args_shape(c, 0, &shape, err)) || (rc = ends_in(&shape, of, err)))
+	if ((rc = args_shape(c, 0, &shape, err)) || (rc = ends_in(&shape, of, err)))
 		return rc;
 	return distribution_fill(c, draw, i, of, t, &shape, from, err);
 }

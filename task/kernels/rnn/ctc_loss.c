@@ -161,11 +161,6 @@ static void ctc_loss_part(void *arg, int64_t from, int64_t to)
 static int check_labels(const struct kernel_call *c, int64_t batch, struct mu_err *err)
 {
 	const struct mu_tensor *at = kernel_in(c, 1);
-	if (at->shape.dim[1] != 2 || at->shape.dim[0] != kernel_in(c, 2)->shape.dim[0])
-		return mu_fail(
-		    err, MU_INVALID_ARGUMENT,
-		    "labels_indices %s must have two numbers for each of labels_values %s",
-		    mu_shape_str(&at->shape), mu_shape_str(&kernel_in(c, 2)->shape));
 	for (int64_t i = 0; i < at->shape.dim[0]; i++) {
 		const int64_t *p = MU_DATA(int64_t, at) + 2 * i;
 		if (p[0] < 0 || p[0] >= batch || p[1] < 0)
