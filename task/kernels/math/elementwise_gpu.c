@@ -217,8 +217,9 @@ static int fill_gpu(struct kernel_call *c, struct mu_err *err)
 
 	if (rc)
 		return rc;
-	if (value->shape.count != 1 || value->shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "value must be a scalar, got shape %s",
+	if (value->shape.count != 1 || value->shape.rank > 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "value must represent a scalar, got shape %s",
 			       mu_shape_str(&value->shape));
 	memcpy(&bits, value->data, mu_dtype_size(value->dtype));
 	return fill_with(c, value->dtype, &shape, bits, err);

@@ -142,11 +142,6 @@ static int grad_of(struct kernel_call *c, unsigned in, unsigned out, struct mu_e
 	struct mu_tensor *to;
 	int rc;
 
-	if (at->shape.dim[1] != sum->shape.dim[1] || grad->shape.dim[0] != sum->shape.dim[0])
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "gradient %s, positions %s and those of the sum %s do not fit",
-			       mu_shape_str(&grad->shape), mu_shape_str(&at->shape),
-			       mu_shape_str(&sum->shape));
 	struct mu_shape vec = mu_shape_vec(at->shape.dim[0]);
 	if ((rc = kernel_out(c, out, grad->dtype, &vec, &to, err)))
 		return rc;

@@ -35,10 +35,6 @@ static int reorder(struct kernel_call *c, struct mu_err *err)
 	if ((rc = args_shape(c, 2, &shape, err)))
 		return rc;
 	int64_t n = values->shape.count;
-	if (at->shape.dim[0] != n || at->shape.dim[1] != shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "positions %s, values %s and a shape of rank %d do not fit",
-			       mu_shape_str(&at->shape), mu_shape_str(&values->shape), shape.rank);
 	MU_AUTO_FREE struct row *list = mu_xcalloc((size_t)n + 1, sizeof *list);
 	for (int64_t i = 0; i < n; i++) {
 		list[i] = (struct row){&MU_DATA(int64_t, at)[i * shape.rank], i, shape.rank};
@@ -75,12 +71,6 @@ int check_sparse_product(const struct kernel_call *c, struct sparse_product *p,
 		return rc;
 	p->n = kernel_in(c, 1)->shape.count;
 	p->flip = args_attr_bool(c->node, "adjoint_a", false);
-	if (a.rank != 2 || kernel_in(c, 0)->shape.dim[0] != p->n ||
-	    kernel_in(c, 0)->shape.dim[1] != 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Tensor 'a_shape' must have 2 elements and positions %s fit %lld "
-			       "values",
-			       mu_shape_str(&kernel_in(c, 0)->shape), (long long)p->n);
 	p->rows = a.dim[p->flip];
 	p->inner = a.dim[!p->flip];
 	p->cols = b->dim[!flip_b];

@@ -84,13 +84,6 @@ static int slice_grad(struct kernel_call *c, struct mu_err *err)
 
 	if ((rc = args_ints(c, 2, start, MU_MAX_RANK, &rank, err)))
 		return rc;
-	if (in->shape.dim[1] != rank || out_at->shape.dim[1] != rank ||
-	    out_at->shape.dim[0] != grad->shape.count)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "gradients %s, positions %s and %s and a start of %d elements do "
-			       "not fit",
-			       mu_shape_str(&grad->shape), mu_shape_str(&in->shape),
-			       mu_shape_str(&out_at->shape), rank);
 	struct mu_shape vec = mu_shape_vec(in->shape.dim[0]);
 	if ((rc = kernel_out(c, 0, grad->dtype, &vec, &out, err)))
 		return rc;

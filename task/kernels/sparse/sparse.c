@@ -14,11 +14,6 @@ int sparse_in(const struct kernel_call *c, unsigned i, struct sparse *s, struct 
 	s->at = kernel_in(c, i);
 	s->values = kernel_in(c, i + 1);
 	s->n = s->values->shape.count;
-	if (s->at->shape.dim[0] != s->n || s->at->shape.dim[1] != s->shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "positions %s, values %s and a shape of rank %d do not fit",
-			       mu_shape_str(&s->at->shape), mu_shape_str(&s->values->shape),
-			       s->shape.rank);
 	for (int64_t k = 0; k < s->n * s->shape.rank; k++) {
 		int64_t x = mu_tensor_int(s->at, k);
 		if (x < 0 || x >= s->shape.dim[k % s->shape.rank])
@@ -63,11 +58,6 @@ int sparse_part_in(const struct kernel_call *c, int least, struct sparse_part *o
 
 	if ((rc = args_ints(c, 2, p.dim, MU_MAX_RANK, &p.rank, err)))
 		return rc;
-	const struct mu_shape *at = &kernel_in(c, 0)->shape;
-	if (at->dim[0] != kernel_in(c, 1)->shape.count || at->dim[1] != p.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "positions %s, values %s and a shape of rank %d do not fit",
-			       mu_shape_str(at), mu_shape_str(&kernel_in(c, 1)->shape), p.rank);
 	if (p.rank < least)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Rank of input SparseTensor should be > %d, but saw rank: %d",

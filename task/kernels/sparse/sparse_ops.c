@@ -135,9 +135,6 @@ static int sparse_reshape(struct kernel_call *c, struct mu_err *err)
 
 	if ((rc = args_shape(c, 1, &from, err)) || (rc = solve_shape(c, from.count, &to, err)))
 		return rc;
-	if (indices->shape.dim[1] != from.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Input tensor rank must match input shape length.");
 	int64_t n = indices->shape.dim[0], place[] = {n, to.rank};
 	struct mu_shape vec = mu_shape_vec(to.rank);
 	if ((rc = mu_shape_set(&shape, 2, place, err)) ||
