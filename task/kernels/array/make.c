@@ -252,8 +252,7 @@ static int invert_permutation(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = args_rank(c, 0, 1, err)) ||
-	    (rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)))
+	if ((rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)))
 		return rc;
 	int64_t n = in->shape.count;
 	MU_AUTO_FREE bool *seen = calloc((size_t)n + 1, 1);

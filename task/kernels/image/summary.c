@@ -122,7 +122,7 @@ static int image_summary(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor t;
 	int rc;
 
-	if ((rc = args_rank(c, 0, 0, err)) || (rc = args_string(c, 0, &tag, err)))
+	if ((rc = args_string(c, 0, &tag, err)))
 		return rc;
 	if (in->shape.rank != 4 || (d[3] != 1 && d[3] != 3 && d[3] != 4) || d[1] > INT32_MAX ||
 	    d[2] > INT32_MAX)

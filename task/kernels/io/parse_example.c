@@ -133,8 +133,6 @@ static int parse_batch(struct kernel_call *c, bool v2, struct mu_err *err)
 			     "Expected len(names) == len(serialized), but got: %lld vs. %lld",
 			     (long long)kernel_in(c, 1)->shape.count,
 			     (long long)kernel_in(c, 0)->shape.count);
-	if (!rc && !v2)
-		rc = args_rank(c, 0, 1, err);
 	if (!rc)
 		rc = read_batch_request(c, &f, v2, &first_default, err);
 	return rc ? rc : give_all(c, &f, first_default, err);
@@ -155,9 +153,7 @@ static int parse_single_example(struct kernel_call *c, struct mu_err *err)
 	FEATURES_AUTO f;
 
 	features_init(&f);
-	int rc = args_rank(c, 0, 0, err);
-	if (!rc)
-		rc = read_single_request(c, &f, err);
+	int rc = read_single_request(c, &f, err);
 	return rc ? rc : give_all(c, &f, 1, err);
 }
 

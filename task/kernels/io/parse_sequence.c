@@ -505,8 +505,6 @@ static int parse_single_sequence(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	parse_sequence_start(&q, false);
-	if ((rc = args_rank(c, 0, 0, err)))
-		return rc;
 	for (unsigned i = 0; i < PARTS * FEATURE_RAGGED; i++) {
 		static const char *const numbers[] = {"Ncontext_sparse", "Ncontext_dense",
 						      "Nfeature_list_sparse",

@@ -197,17 +197,10 @@ static int deserialize(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-static int deserialize_many(struct kernel_call *c, struct mu_err *err)
-{
-	int rc = args_rank(c, 0, 2, err);
-
-	return rc ? rc : deserialize(c, err);
-}
-
 static const struct kernel rows[] = {
     {"SerializeSparse", .run = serialize},
     {"SerializeManySparse", .run = serialize_many},
     {"DeserializeSparse", .run = deserialize},
-    {"DeserializeManySparse", .run = deserialize_many},
+    {"DeserializeManySparse", .run = deserialize},
 };
 KERNEL_TABLE(sparse_serialize, rows)

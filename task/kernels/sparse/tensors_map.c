@@ -133,8 +133,7 @@ static int take_many(struct kernel_call *c, struct mu_err *err)
 	enum mu_dtype type;
 	int rc;
 
-	if ((rc = args_rank(c, 0, 1, err)) ||
-	    (rc = mu_node_attr_type(c->node, "dtype", &type, err)) || (rc = find_map(c, &m, err)))
+	if ((rc = mu_node_attr_type(c->node, "dtype", &type, err)) || (rc = find_map(c, &m, err)))
 		return rc;
 	int64_t n = kernel_in(c, 0)->shape.count;
 	struct sparse_part **list = mu_xcalloc((size_t)n + 1, sizeof *list);
