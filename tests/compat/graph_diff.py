@@ -45,7 +45,7 @@ class Drawn:
 
     def __init__(self, seed):
         self.rng, self.np = random.Random(seed), np.random.RandomState(seed % 2**32)
-        self.graph, self.feeds, self.updates = tf.Graph(), {}, []
+        self.graph, self.feeds, self.updates, self.called = tf.Graph(), {}, [], False
         self.v2 = self.rng.random() < 0.5
         old, control_flow_util.ENABLE_CONTROL_FLOW_V2 = control_flow_util.ENABLE_CONTROL_FLOW_V2, self.v2
         try:
@@ -66,7 +66,7 @@ class Drawn:
                     pass  # shapes that TensorFlow's client refuses
         picked = self.rng.sample(pool, min(4, len(pool)))
         self.fetches = [*picked, pool[-1]]
-        if self.rng.random() < 0.2:
+        if self.rng.random() < 0.2 and not self.called:  # TensorFlow cannot differentiate a conditional of a function
             self.fetches += [g for g in tf.gradients(pool[-1], picked[:1]) if g is not None]
         self.init = tf.global_variables_initializer()
 
@@ -141,6 +141,7 @@ class Drawn:
         def f(x, y):
             s = tf.reduce_sum(y)
             return [x * s, tf.cond(s > 0, lambda: x + s, lambda: x - s) if self.v2 else tf.tanh(x) + s, tf.minimum(x, s)][pick]
+        self.called = True
         return bounded(f(a, b))
 
     def variable(self, pool):

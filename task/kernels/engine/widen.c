@@ -20,8 +20,14 @@ static const struct small_index {
 	const char *op, *attr;
 	unsigned input;
 } small_indices[] = {
-    {"GatherNd", "Tindices", 1}, {"GatherV2", "Tindices", 1},           {"OneHot", "TI", 0},
-    {"SplitV", "Tlen", 1},       {"UnsortedSegmentSum", "Tindices", 1},
+    {"GatherNd", "Tindices", 1},
+    {"GatherV2", "Tindices", 1},
+    {"OneHot", "TI", 0},
+    {"SplitV", "Tlen", 1},
+    {"UnsortedSegmentSum", "Tindices", 1},
+    {"ArgMax", "Tidx", 1},
+    {"ArgMin", "Tidx", 1},
+    {"TopKV2", "Tk", 1},
 };
 
 /* The index input of the node that is of 8 or 16 bits; NULL when it has none. */

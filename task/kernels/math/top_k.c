@@ -77,13 +77,14 @@ int check_top_k(const struct kernel_call *c, int64_t *k, struct mu_shape *shape,
 static int top_k(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
+	const enum mu_dtype index_type = args_attr_type(c->node, "index_type", MU_INT32);
 	struct mu_tensor *values, *at;
 	struct mu_shape shape;
 	int64_t k;
 	int rc = check_top_k(c, &k, &shape, err);
 
 	if (rc || (rc = kernel_out(c, 0, in->dtype, &shape, &values, err)) ||
-	    (rc = kernel_out(c, 1, MU_INT32, &shape, &at, err)))
+	    (rc = kernel_out(c, 1, index_type, &shape, &at, err)))
 		return rc;
 	int64_t n = in->shape.dim[in->shape.rank - 1], rows = n ? in->shape.count / n : 0;
 	MU_AUTO_FREE struct ranked *r = malloc((size_t)(n + 1) * sizeof *r);
@@ -93,7 +94,10 @@ static int top_k(struct kernel_call *c, struct mu_err *err)
 	for (int64_t row = 0; row < rows && k; row++) {
 		rank_row(in, row, n, r);
 		for (int64_t i = 0; i < k; i++) {
-			MU_DATA(int32_t, at)[row * k + i] = r[i].at;
+			convert(index_type,
+				(char *)at->data +
+				    (size_t)(row * k + i) * mu_dtype_size(index_type),
+				MU_INT32, &r[i].at, 1);
 			elems_copy(in->dtype, values->data, row * k + i, in->data,
 				   row * n + r[i].at, 1);
 		}

@@ -107,6 +107,8 @@ static int put_string(struct mu_buf *b, const struct mu_node *n, struct mu_span 
 			       "Fill string must be one or fewer characters");
 	if (width > 4096)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "width and precision are at most 4096");
+	int64_t precision = args_attr_int(n, "precision", -1);
+	s.len = precision >= 0 && (size_t)precision < s.len ? (size_t)precision : s.len;
 	size_t room = width > 0 && (size_t)width > s.len ? (size_t)width - s.len : 0;
 	mu_buf_printf(b, "%*s", left ? 0 : (int)room, "");
 	mu_buf_put(b, s.data, s.len);

@@ -160,7 +160,7 @@ static int segment_join(struct kernel_call *c, struct mu_err *err)
 		mu_buf_clear(&b);
 		for (int64_t r = first[k + 1]; r < first[k + 2]; r++) {
 			struct mu_span s = elems_span(in, row[r] * each + i % each);
-			if (r > first[k + 1])
+			if (b.len) /* not before the first text that is not empty */
 				mu_buf_puts(&b, between);
 			mu_buf_put(&b, s.data, s.len);
 		}
