@@ -204,7 +204,7 @@ static void array_ops__move_dimensions(void **state)
 	gives(3, "[?,3,8]");
 	op("OneHot");
 	shape(0, 1, -1, 0, 0, 0);
-	VALUE(1, 10);
+	scalar(1, 10);
 	gives(4, "[?,10]");
 }
 
