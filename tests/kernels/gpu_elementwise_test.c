@@ -44,13 +44,11 @@ static bool serves(const struct device_kernel *k, enum mu_dtype t)
 
 static const struct device_kernel *row_of(const char *op)
 {
-	const struct device_kernel *k;
+	const struct device_kernel *k = gpu_kernel_row(op);
 
-	for (unsigned i = 0; (k = gpu_kernel_at(i)); i++)
-		if (strcmp(k->k.op, op) == 0)
-			return k;
-	fail_msg("no row for %s", op);
-	return NULL;
+	if (!k)
+		fail_msg("no row for %s", op);
+	return k;
 }
 
 static const char *const unary_ops[] = {

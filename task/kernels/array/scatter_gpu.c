@@ -184,32 +184,21 @@ static int onto_variable_gpu(struct kernel_call *c, struct mu_err *err)
 		.k = {name, .run = fn}, .type_attr = attr, .types = set, .device_in = 1 << (at),   \
 		.host_in = host                                                                    \
 	}
-#define ROWS(way)                                                                                  \
-	ROW("Scatter" way, by_row, "T", GPU_FLT, 1, 0),                                            \
-	    ROW("ResourceScatter" way, by_row, "dtype", GPU_FLT, 1, 0)
-#define SEGMENTS(way) ROW("UnsortedSegment" way, segments, "T", GPU_NUM, 1, 1 << 2)
-#define SLICES(way)                                                                                \
-	ROW("ScatterNd" way, onto_variable_gpu, "T", GPU_FLT, 1, 0),                               \
-	    ROW("ResourceScatterNd" way, onto_variable_gpu, "T", GPU_FLT, 1, 0),                   \
-	    ROW("TensorScatter" way, onto_copy_gpu, "T", GPU_NUM, 1, 0)
 static const struct device_kernel rows[] = {
-    ROWS("Update"),
-    ROWS("Add"),
-    ROWS("Sub"),
-    ROWS("Mul"),
-    ROWS("Div"),
-    ROWS("Max"),
-    ROWS("Min"),
-    SEGMENTS("Sum"),
-    SEGMENTS("Prod"),
-    SEGMENTS("Max"),
-    SEGMENTS("Min"),
-    SLICES("Update"),
-    SLICES("Add"),
-    SLICES("Sub"),
-    SLICES("Max"),
-    SLICES("Min"),
+    ROW("ScatterUpdate ScatterAdd ScatterSub ScatterMul ScatterDiv ScatterMax ScatterMin", by_row,
+	"T", GPU_FLT, 1, 0),
+    ROW("ResourceScatterUpdate ResourceScatterAdd ResourceScatterSub ResourceScatterMul "
+	"ResourceScatterDiv ResourceScatterMax ResourceScatterMin",
+	by_row, "dtype", GPU_FLT, 1, 0),
+    ROW("UnsortedSegmentSum UnsortedSegmentProd UnsortedSegmentMax UnsortedSegmentMin", segments,
+	"T", GPU_NUM, 1, 1 << 2),
+    ROW("ScatterNdUpdate ScatterNdAdd ScatterNdSub ScatterNdMax ScatterNdMin "
+	"ResourceScatterNdUpdate ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdMax "
+	"ResourceScatterNdMin",
+	onto_variable_gpu, "T", GPU_FLT, 1, 0),
+    ROW("TensorScatterUpdate TensorScatterAdd TensorScatterSub TensorScatterMax TensorScatterMin "
+	"ScatterNdNonAliasingAdd",
+	onto_copy_gpu, "T", GPU_NUM, 1, 0),
     ROW("ScatterNd", onto_zeros_gpu, "T", GPU_NUM, 0, 1 << 2),
-    ROW("ScatterNdNonAliasingAdd", onto_copy_gpu, "T", GPU_NUM, 1, 0),
 };
 GPU_KERNEL_TABLE(array_scatter_gpu, rows)

@@ -112,11 +112,6 @@ static void where_gpu(struct kernel_call *c)
 	struct mu_err err;
 	int rc;
 
-	if (!t->shape.rank) {
-		mu_fail(&err, MU_INVALID_ARGUMENT, "WhereOp : Unhandled input dimensions: 0");
-		question_end(q, &err);
-		return;
-	}
 	if (!a.n) {
 		rc = tell_where(q, &err);
 		question_end(q, rc ? &err : NULL);

@@ -22,39 +22,39 @@ static const struct gpu_kernel_table *const tables[] = {
 static struct mu_map by_op;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void gpu_kernels_build(void)
+/* A row may serve several ops. */
+static void put_row(const struct device_kernel *k)
 {
-	const struct device_kernel *k;
+	const char *name = k->k.op;
 
-	mu_map_init(&by_op);
-	for (unsigned i = 0; (k = gpu_kernel_at(i)); i++)
-		mu_map_put(&by_op, k->k.op, (void *)k);
+	while (*name) {
+		size_t n = strcspn(name, " ");
+		mu_map_put_n(&by_op, name, n, (void *)k);
+		name += n + (name[n] == ' ');
+	}
 }
 
-const struct device_kernel *gpu_kernel_at(unsigned i)
+static void gpu_kernels_build(void)
 {
-	for (unsigned t = 0; t < MU_COUNT(tables); t++) {
-		if (i < tables[t]->count)
-			return &tables[t]->rows[i];
-		i -= tables[t]->count;
-	}
-	return NULL;
+	mu_map_init(&by_op);
+	for (unsigned t = 0; t < MU_COUNT(tables); t++)
+		for (unsigned i = 0; i < tables[t]->count; i++)
+			put_row(&tables[t]->rows[i]);
+}
+
+const struct device_kernel *gpu_kernel_row(const char *op)
+{
+	pthread_once(&once, gpu_kernels_build);
+	return mu_map_get(&by_op, op);
 }
 
 const struct device_kernel *gpu_kernel_find(const struct mu_node *n)
 {
-	pthread_once(&once, gpu_kernels_build);
-	const struct device_kernel *k = mu_map_get(&by_op, n->op);
+	const struct device_kernel *k = gpu_kernel_row(n->op);
 
 	if (!k || !k->type_attr)
 		return k;
 	return device_kernel_has_type(k, args_attr_type(n, k->type_attr, MU_DT_INVALID)) ? k : NULL;
-}
-
-bool gpu_kernel_known(const char *op)
-{
-	pthread_once(&once, gpu_kernels_build);
-	return mu_map_get(&by_op, op) != NULL;
 }
 
 /* Ops that TensorFlow's graphs may place on GPUs and that run on the host here: ops on small
@@ -82,10 +82,8 @@ enum kernel_gpu kernel_on_gpu(const struct mu_node *n)
 {
 	char word[64];
 
+	snprintf(word, sizeof word, " %s ", n->op);
 	if (gpu_kernel_find(n))
 		return KERNEL_GPU_NATIVE;
-	if (gpu_kernel_known(n->op))
-		return KERNEL_GPU_HOST;
-	snprintf(word, sizeof word, " %s ", n->op);
-	return strstr(host_ops, word) ? KERNEL_GPU_HOST : KERNEL_GPU_NONE;
+	return gpu_kernel_row(n->op) || strstr(host_ops, word) ? KERNEL_GPU_HOST : KERNEL_GPU_NONE;
 }

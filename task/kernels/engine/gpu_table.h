@@ -20,7 +20,7 @@
 #define GPU_PASSED (GPU_PLAIN | GPU_TYPE(MU_RESOURCE) | GPU_TYPE(MU_VARIANT))
 
 struct gpu_kernel_table {
-	const struct device_kernel *rows;
+	const struct device_kernel *rows; /* `k.op`: one op, or several, separated by spaces */
 	unsigned count;
 };
 #define GPU_KERNEL_TABLE_DECLARE(name) extern const struct gpu_kernel_table gpu_kernel_table_##name;
@@ -30,10 +30,8 @@ struct gpu_kernel_table {
 
 /* The row that runs this node on a GPU; NULL: the CPU's kernel does, in host memory. */
 const struct device_kernel *gpu_kernel_find(const struct mu_node *n);
-/* True if the op has a row for any type. */
-bool gpu_kernel_known(const char *op);
-/* All rows, in the tables' order; NULL past the end. */
-const struct device_kernel *gpu_kernel_at(unsigned i);
+/* The row of an op, whose types may not include the node's; NULL: none. */
+const struct device_kernel *gpu_kernel_row(const char *op);
 
 /* ---- for GPU kernels ---- */
 

@@ -74,8 +74,7 @@ static int fused_matmul_gpu(struct kernel_call *c, struct mu_err *err)
 static const struct device_kernel rows[] = {
     ROW("MatMul", matmul_gpu, NULL, "T"),
     ROW("_FusedMatMul", fused_matmul_gpu, check_fused_prepare, "T"),
-    ROW("BatchMatMul", batch_matmul_gpu, NULL, "T"),
-    ROW("BatchMatMulV2", batch_matmul_gpu, NULL, "T"),
+    ROW("BatchMatMul BatchMatMulV2", batch_matmul_gpu, NULL, "T"),
     ROW("BatchMatMulV3", batch_matmul_gpu, NULL, "Ta"),
 };
 GPU_KERNEL_TABLE(linalg_matmul_gpu, rows)

@@ -331,8 +331,7 @@ static int cross_gpu(struct kernel_call *c, struct mu_err *err)
 static const struct device_kernel rows[] = {
 #include "task/kernels/engine/loops/loops.def"
     {.k = {"LogicalNot", .run = unary_gpu}},
-    {.k = {"LogicalAnd", .run = elementwise_gpu_compare}},
-    {.k = {"LogicalOr", .run = elementwise_gpu_compare}},
+    {.k = {"LogicalAnd LogicalOr", .run = elementwise_gpu_compare}},
     {.k = {"Cast", .run = cast_gpu},
      .type_attr = "SrcT",
      .types = GPU_EQ | GPU_TYPE(MU_INT32) | GPU_TYPE(MU_UINT8),
@@ -348,8 +347,7 @@ static const struct device_kernel rows[] = {
     ROW("OnesLike", ones_like_gpu, GPU_EQ | GPU_TYPE(MU_UINT8)),
     ROW("AddN", add_n_gpu, GPU_NUM | GPU_TYPE(MU_VARIANT)),
     ROW("AccumulateNV2", add_n_gpu, GPU_NUM),
-    ROW("LeakyRelu", leaky, GPU_REAL),
-    ROW("LeakyReluGrad", leaky, GPU_REAL),
+    ROW("LeakyRelu LeakyReluGrad", leaky, GPU_REAL),
     ROW("ApproximateEqual", approximate_equal_gpu, GPU_REAL),
     ROW("Cross", cross_gpu, GPU_NUM),
     ROW("ClipByValue", clip, GPU_NUM),

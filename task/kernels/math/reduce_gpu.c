@@ -219,17 +219,12 @@ static int reduce_gpu_arg_run(struct kernel_call *c, struct mu_err *err)
 		.host_in = 2, .device_out = 1                                                      \
 	}
 static const struct device_kernel rows[] = {
-    ROW("Sum", reduce_gpu_reduce, "T", GPU_NUM, 2),
+    ROW("Sum Prod Max Min", reduce_gpu_reduce, "T", GPU_NUM, 2),
     ROW("Mean", reduce_gpu_reduce, "T", GPU_FLT, 2),
-    ROW("Prod", reduce_gpu_reduce, "T", GPU_NUM, 2),
-    ROW("Max", reduce_gpu_reduce, "T", GPU_NUM, 2),
-    ROW("Min", reduce_gpu_reduce, "T", GPU_NUM, 2),
     ROW("EuclideanNorm", reduce_gpu_reduce, "T", GPU_REAL, 2),
-    ROW("All", reduce_gpu_reduce, NULL, 0, 2),
-    ROW("Any", reduce_gpu_reduce, NULL, 0, 2),
+    ROW("All Any", reduce_gpu_reduce, NULL, 0, 2),
     ROW("L2Loss", l2_loss_gpu, "T", GPU_FLT, 0),
     ROW("BiasAddGrad", bias_add_grad_gpu, "T", GPU_NUM, 0),
-    ARG_ROW("ArgMax"),
-    ARG_ROW("ArgMin"),
+    ARG_ROW("ArgMax ArgMin"),
 };
 GPU_KERNEL_TABLE(math_reduce_gpu, rows)

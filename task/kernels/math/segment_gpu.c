@@ -172,21 +172,13 @@ static int segment_gpu_gradient(struct kernel_call *c, struct mu_err *err)
 		.k = {name, .run = fn}, .type_attr = "T", .types = GPU_FLT, .host_in = (host),     \
 		.host_out = 1 << 1                                                                 \
 	}
-#define DENSE(way) ROW("Segment" way, dense, 1 << 1)
-#define SPARSE(way)                                                                                \
-	ROW("SparseSegment" way, sparse, 7 << 1),                                                  \
-	    ROW("SparseSegment" way "Grad", segment_gpu_gradient, 7 << 1),                         \
-	    ROW("SparseSegment" way "GradV2", segment_gpu_gradient, 7 << 1)
 static const struct device_kernel rows[] = {
-    DENSE("Sum"),
-    DENSE("Prod"),
-    DENSE("Max"),
-    DENSE("Min"),
-    DENSE("Mean"),
-    SPARSE("Sum"),
-    SPARSE("Mean"),
-    SPARSE("SqrtN"),
-    ROW("SparseSegmentSumWithNumSegments", sparse, 7 << 1),
-    ROW("SparseSegmentMeanWithNumSegments", sparse, 7 << 1),
+    ROW("SegmentSum SegmentProd SegmentMax SegmentMin SegmentMean", dense, 1 << 1),
+    ROW("SparseSegmentSum SparseSegmentMean SparseSegmentSqrtN SparseSegmentSumWithNumSegments "
+	"SparseSegmentMeanWithNumSegments",
+	sparse, 7 << 1),
+    ROW("SparseSegmentSumGrad SparseSegmentMeanGrad SparseSegmentSqrtNGrad "
+	"SparseSegmentSumGradV2 SparseSegmentMeanGradV2 SparseSegmentSqrtNGradV2",
+	segment_gpu_gradient, 7 << 1),
 };
 GPU_KERNEL_TABLE(math_segment_gpu, rows)

@@ -51,9 +51,7 @@ static int in_top_k_gpu(struct kernel_call *c, struct mu_err *err)
 		.k = {name, .run = in_top_k_gpu}, .host_in = 1 << 2, .device_in = 1 << 1           \
 	}
 static const struct device_kernel rows[] = {
-    TOP_K("TopK"),
-    TOP_K("TopKV2"),
-    IN_TOP_K("InTopK"),
-    IN_TOP_K("InTopKV2"),
+    TOP_K("TopK TopKV2"),
+    IN_TOP_K("InTopK InTopKV2"),
 };
 GPU_KERNEL_TABLE(math_top_k_gpu, rows)

@@ -159,11 +159,7 @@ static int batch_norm_grad_gpu(struct kernel_call *c, struct mu_err *err)
 		.k = {name, .run = fn}, .type_attr = "T", .types = GPU_TYPE(MU_FLOAT)              \
 	}
 static const struct device_kernel rows[] = {
-    ROW("FusedBatchNorm", batch_norm_gpu),
-    ROW("FusedBatchNormV2", batch_norm_gpu),
-    ROW("FusedBatchNormV3", batch_norm_gpu),
-    ROW("FusedBatchNormGrad", batch_norm_grad_gpu),
-    ROW("FusedBatchNormGradV2", batch_norm_grad_gpu),
-    ROW("FusedBatchNormGradV3", batch_norm_grad_gpu),
+    ROW("FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3", batch_norm_gpu),
+    ROW("FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3", batch_norm_grad_gpu),
 };
 GPU_KERNEL_TABLE(nn_batch_norm_gpu, rows)

@@ -15,9 +15,6 @@ static int softmax_gpu(struct kernel_call *c, struct mu_err *err)
 				 .logarithm = strcmp(c->node->op, "LogSoftmax") == 0};
 	int rc;
 
-	if (in->shape.rank < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "logits must have >= 1 dimension, got %s",
-			       mu_shape_str(&in->shape));
 	if ((rc = gpu_out(c, 0, in->dtype, &in->shape, &a.out, err)) || !in->shape.count)
 		return rc;
 	a.n = in->shape.dim[in->shape.rank - 1];
@@ -97,8 +94,7 @@ static int bias_add_gpu(struct kernel_call *c, struct mu_err *err)
 		.k = {name, .run = fn}, .type_attr = "T", .types = GPU_FLT                         \
 	}
 static const struct device_kernel rows[] = {
-    ROW("Softmax", softmax_gpu),
-    ROW("LogSoftmax", softmax_gpu),
+    ROW("Softmax LogSoftmax", softmax_gpu),
     ROW("SoftmaxCrossEntropyWithLogits", cross_entropy),
     {.k = {"SparseSoftmaxCrossEntropyWithLogits", .run = sparse_cross_entropy_gpu},
      .type_attr = "T",

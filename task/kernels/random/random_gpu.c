@@ -22,23 +22,17 @@ enum { SHAPE = 1 << 0, SEED = 1 << 1, KEY = 7 << 1, ALL = ~0 };
 		.same = true                                                                       \
 	}
 static const struct device_kernel rows[] = {
-    ROW("RandomUniform", SHAPE),
-    ROW("RandomStandardNormal", SHAPE),
-    ROW("TruncatedNormal", SHAPE),
-    ROW("StatelessRandomUniform", SHAPE | SEED),
-    ROW("StatelessRandomNormal", SHAPE | SEED),
-    ROW("StatelessTruncatedNormal", SHAPE | SEED),
-    ROW("StatelessRandomUniformV2", SHAPE | KEY),
-    ROW("StatelessRandomNormalV2", SHAPE | KEY),
-    ROW("StatelessTruncatedNormalV2", SHAPE | KEY),
+    ROW("RandomUniform RandomStandardNormal TruncatedNormal", SHAPE),
+    ROW("StatelessRandomUniform StatelessRandomNormal StatelessTruncatedNormal", SHAPE | SEED),
+    ROW("StatelessRandomUniformV2 StatelessRandomNormalV2 "
+	"StatelessTruncatedNormalV2",
+	SHAPE | KEY),
     WHOLE("RandomUniformInt", "Tout", ALL),
-    WHOLE("StatelessRandomUniformInt", "dtype", ALL),
-    WHOLE("StatelessRandomUniformIntV2", "dtype", ALL),
-    WHOLE("StatelessRandomUniformFullInt", "dtype", ALL),
-    WHOLE("StatelessRandomUniformFullIntV2", "dtype", ALL),
-    BEGIN("StatelessRandomGetAlg"),
-    BEGIN("StatelessRandomGetKeyCounter"),
-    BEGIN("StatelessRandomGetKeyCounterAlg"),
+    WHOLE("StatelessRandomUniformInt StatelessRandomUniformIntV2 "
+	  "StatelessRandomUniformFullInt StatelessRandomUniformFullIntV2",
+	  "dtype", ALL),
+    BEGIN("StatelessRandomGetAlg StatelessRandomGetKeyCounter "
+	  "StatelessRandomGetKeyCounterAlg"),
     {.k = {.op = "Multinomial"},
      .type_attr = "T",
      .types = GPU_REAL,

@@ -96,49 +96,35 @@ static int train_gpu_apply(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-#define ROW(name)                                                                                  \
+/* indices: 1 << the input of the indices, which are on the GPU in both of their types; 0: none. */
+#define ROW(names, indices)                                                                        \
 	{                                                                                          \
-		.k = {name, .run = train_gpu_apply, .prepare = optimizer_prepare},                 \
-		.type_attr = "T", .types = GPU_REAL                                                \
+		.k = {names, .run = train_gpu_apply, .prepare = optimizer_prepare},                \
+		.type_attr = "T", .types = GPU_REAL, .device_in = indices                          \
 	}
-#define BOTH(name) ROW("Apply" name), ROW("ResourceApply" name)
-/* `at`: which input the indices are. */
-#define SOME(name, at)                                                                             \
-	{                                                                                          \
-		.k = {name, .run = train_gpu_apply, .prepare = optimizer_prepare},                 \
-		.type_attr = "T", .types = GPU_REAL, .device_in = 1 << (at)                        \
-	}
-#define SPARSE(name, at) SOME("SparseApply" name, at), SOME("ResourceSparseApply" name, at)
 static const struct device_kernel rows[] = {
-    BOTH("GradientDescent"),
-    BOTH("Adagrad"),
-    BOTH("AdagradV2"),
-    BOTH("Momentum"),
-    BOTH("Adam"),
-    BOTH("RMSProp"),
-    BOTH("CenteredRMSProp"),
-    BOTH("Adadelta"),
-    BOTH("Ftrl"),
-    BOTH("FtrlV2"),
-    BOTH("ProximalAdagrad"),
-    BOTH("ProximalGradientDescent"),
-    BOTH("AdagradDA"),
-    BOTH("AdaMax"),
-    BOTH("AddSign"),
-    BOTH("PowerSign"),
-    ROW("ResourceApplyAdamWithAmsgrad"),
-    ROW("ResourceApplyKerasMomentum"),
-    SPARSE("Adagrad", 4),
-    SPARSE("AdagradV2", 5),
-    SPARSE("Momentum", 4),
-    SPARSE("RMSProp", 8),
-    SPARSE("CenteredRMSProp", 9),
-    SPARSE("Adadelta", 7),
-    SPARSE("Ftrl", 4),
-    SPARSE("FtrlV2", 4),
-    SPARSE("ProximalGradientDescent", 5),
-    SPARSE("ProximalAdagrad", 6),
-    SOME("ResourceSparseApplyKerasMomentum", 4),
-    SOME("ResourceSparseApplyAdagradDA", 4),
+    ROW("ApplyGradientDescent ApplyAdagrad ApplyAdagradV2 ApplyMomentum ApplyAdam "
+	"ApplyRMSProp ApplyCenteredRMSProp ApplyAdadelta ApplyFtrl ApplyFtrlV2 "
+	"ApplyProximalAdagrad ApplyProximalGradientDescent ApplyAdagradDA ApplyAdaMax "
+	"ApplyAddSign ApplyPowerSign ResourceApplyGradientDescent ResourceApplyAdagrad "
+	"ResourceApplyAdagradV2 ResourceApplyMomentum ResourceApplyAdam "
+	"ResourceApplyRMSProp ResourceApplyCenteredRMSProp ResourceApplyAdadelta "
+	"ResourceApplyFtrl ResourceApplyFtrlV2 ResourceApplyProximalAdagrad "
+	"ResourceApplyProximalGradientDescent ResourceApplyAdagradDA "
+	"ResourceApplyAdaMax ResourceApplyAddSign ResourceApplyPowerSign "
+	"ResourceApplyAdamWithAmsgrad ResourceApplyKerasMomentum",
+	0),
+    ROW("SparseApplyAdagrad ResourceSparseApplyAdagrad SparseApplyMomentum "
+	"ResourceSparseApplyMomentum SparseApplyFtrl ResourceSparseApplyFtrl "
+	"SparseApplyFtrlV2 ResourceSparseApplyFtrlV2 ResourceSparseApplyKerasMomentum "
+	"ResourceSparseApplyAdagradDA",
+	1 << 4),
+    ROW("SparseApplyAdagradV2 ResourceSparseApplyAdagradV2 "
+	"SparseApplyProximalGradientDescent ResourceSparseApplyProximalGradientDescent",
+	1 << 5),
+    ROW("SparseApplyProximalAdagrad ResourceSparseApplyProximalAdagrad", 1 << 6),
+    ROW("SparseApplyAdadelta ResourceSparseApplyAdadelta", 1 << 7),
+    ROW("SparseApplyRMSProp ResourceSparseApplyRMSProp", 1 << 8),
+    ROW("SparseApplyCenteredRMSProp ResourceSparseApplyCenteredRMSProp", 1 << 9),
 };
 GPU_KERNEL_TABLE(state_train_gpu, rows)
