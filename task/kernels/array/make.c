@@ -186,8 +186,6 @@ static int where(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_FREE bool *set = malloc((size_t)n + 1);
 	int rc;
 
-	if (!in->shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "WhereOp : Unhandled input dimensions: 0");
 	if (!size || !set || (!is_complex(in->dtype) && !convert_known(MU_BOOL, in->dtype)))
 		return mu_fail(err, size && !set ? MU_RESOURCE_EXHAUSTED : MU_UNIMPLEMENTED,
 			       "Where cannot be computed for type %s and shape %s",

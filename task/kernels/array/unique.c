@@ -166,6 +166,7 @@ static int list_diff(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *x = kernel_in(c, 0), *y = kernel_in(c, 1);
 	enum mu_dtype index;
 	struct mu_tensor *out, *idx;
+	MU_AUTO_BUF key = {0};
 	struct mu_map have;
 	int64_t n = 0;
 	int rc;
@@ -178,12 +179,13 @@ static int list_diff(struct kernel_call *c, struct mu_err *err)
 			       (long long)x->shape.count);
 	mu_map_init(&have);
 	for (int64_t i = 0; i < y->shape.count; i++) {
-		struct mu_span key = unique_key_of(y, i);
-		mu_map_put_n(&have, key.data, key.len, &have);
+		mu_buf_clear(&key);
+		if (put_slice_key(&key, y, 0, i))
+			mu_map_put_n(&have, key.data, key.len, &have);
 	}
 	for (int64_t i = 0; i < x->shape.count; i++) {
-		struct mu_span key = unique_key_of(x, i);
-		if (!mu_map_get_n(&have, key.data, key.len))
+		mu_buf_clear(&key);
+		if (!put_slice_key(&key, x, 0, i) || !mu_map_get_n(&have, key.data, key.len))
 			kept[n++] = i;
 	}
 	mu_map_fini(&have);

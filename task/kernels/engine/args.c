@@ -11,13 +11,6 @@ int args_type(const struct kernel_call *c, unsigned i, enum mu_dtype want, struc
 	return 0;
 }
 
-int args_same_type(const struct kernel_call *c, unsigned i, unsigned j, struct mu_err *err)
-{
-	if (i >= c->n_in)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "input %u is missing", i);
-	return args_type(c, j, kernel_in(c, i)->dtype, err);
-}
-
 int args_rank(const struct kernel_call *c, unsigned i, int rank, struct mu_err *err)
 {
 	if (i >= c->n_in)

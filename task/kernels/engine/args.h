@@ -6,7 +6,6 @@
 #include "task/runtime/kernel.h"
 
 int args_type(const struct kernel_call *c, unsigned i, enum mu_dtype want, struct mu_err *err);
-int args_same_type(const struct kernel_call *c, unsigned i, unsigned j, struct mu_err *err);
 int args_rank(const struct kernel_call *c, unsigned i, int rank, struct mu_err *err);
 int args_same_shape(const struct kernel_call *c, unsigned i, unsigned j, struct mu_err *err);
 /* Input i is int32 or int64, of any shape. */

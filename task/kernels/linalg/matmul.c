@@ -16,10 +16,8 @@ int check_matmul(const struct kernel_call *c, struct product *p, struct mu_shape
 		 struct mu_err *err)
 {
 	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
-	int rc = args_same_type(c, 0, 1, err);
+	int rc;
 
-	if (rc)
-		return rc;
 	*p = (struct product){.trans_a = args_attr_bool(c->node, "transpose_a", false),
 			      .trans_b = args_attr_bool(c->node, "transpose_b", false)};
 	if (a->shape.rank != 2)

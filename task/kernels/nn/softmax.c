@@ -86,9 +86,6 @@ static int softmax_rows_of(struct kernel_call *c, bool logarithm, struct mu_err 
 
 	if (rc)
 		return rc;
-	if (in->shape.rank < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "logits must have >= 1 dimension, got %s",
-			       mu_shape_str(&in->shape));
 	if ((rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)) || !in->shape.count)
 		return rc;
 	int64_t n = in->shape.dim[in->shape.rank - 1];
