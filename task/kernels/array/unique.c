@@ -49,6 +49,7 @@ static bool put_slice_key(struct mu_buf *key, const struct mu_tensor *x, int axi
 	for (int k = axis + 1; k < x->shape.rank; k++)
 		inner *= x->shape.dim[k];
 	outer = n && inner ? x->shape.count / (n * inner) : 0;
+	mu_buf_put(key, &outer, sizeof outer); /* a slice without elements has a key, too */
 	for (int64_t e = 0; e < outer * inner; e++) {
 		int64_t at = (e / inner * n + i) * inner + e % inner;
 		struct mu_span bytes = unique_key_of(x, at);
