@@ -327,6 +327,8 @@ def one(driver, a, source, seed, op):
         why = difference(d, answer, ours)
     except (TypeError, ValueError, NotImplementedError, tf.errors.OpError) as e:
         tell(seed, "skip", f"{op} {type(e).__name__} {str(e)[:300]}")
+        driver.p.kill()  # what is left of its answer must not be taken for that of the next case
+        driver = Driver(a.driver)
     except Fault as e:
         why, driver = str(e), Driver(a.driver)
     if why and is_accepted(d, why, answer, source.accepted):

@@ -92,7 +92,7 @@ int check_arg(const struct kernel_call *c, struct arg_plan *p, struct mu_err *er
 			return rc;
 		*(d < at ? &p->outer : d > at ? &p->inner : &(int64_t){1}) *= in->dim[d];
 	}
-	if (p->n == 0 && p->shape.count)
+	if (p->n == 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Reduction axis %d is empty in shape %s",
 			       at, mu_shape_str(in));
 	return 0;
