@@ -270,11 +270,10 @@ int convert_tfjob(struct mu_doc **out, const struct mu_doc_node *tfjob, struct m
 	if (!tfjob || tfjob->kind != MU_DOC_MAP ||
 	    strcmp(mu_doc_text(tfjob, "kind", ""), "TFJob") != 0 ||
 	    strcmp(mu_doc_text(tfjob, "apiVersion", ""), "kubeflow.org/v1") != 0)
-		return mu_doc_fail(tfjob, err, MU_INVALID_ARGUMENT,
-				   "only a TFJob of kubeflow.org/v1 can be converted");
+		return mu_doc_invalid(tfjob, err,
+				      "only a TFJob of kubeflow.org/v1 can be converted");
 	if (!replicas || replicas->kind != MU_DOC_MAP || !replicas->n)
-		return mu_doc_fail(spec ? spec : tfjob, err, MU_INVALID_ARGUMENT,
-				   "tfReplicaSpecs is missing");
+		return mu_doc_invalid(spec ? spec : tfjob, err, "tfReplicaSpecs is missing");
 	c.to = mu_doc_new(tfjob->doc->source);
 	c.program_of = find_program(replicas);
 	root = mu_doc_add(c.to, NULL, NULL, MU_DOC_MAP);

@@ -83,11 +83,11 @@ static int check_quantities(const struct mu_doc_node *resources, struct mu_err *
 		bool number = q->kind == MU_DOC_INT || q->kind == MU_DOC_FLOAT;
 
 		if (!number && (q->kind != MU_DOC_STRING || !matches(q->text, quantity_pattern)))
-			return mu_doc_fail(q, err, MU_INVALID_ARGUMENT,
-					   "must be a quantity such as 500m, 2, 1.5G or 4Gi, got "
-					   "'%.60s'",
-					   q->kind == MU_DOC_STRING ? q->text
-								    : mu_doc_kind_name(q->kind));
+			return mu_doc_invalid(
+			    q, err,
+			    "must be a quantity such as 500m, 2, 1.5G or 4Gi, got "
+			    "'%.60s'",
+			    q->kind == MU_DOC_STRING ? q->text : mu_doc_kind_name(q->kind));
 	}
 	return 0;
 }
@@ -97,13 +97,13 @@ static int check_labels(const struct mu_doc_node *labels, struct mu_err *err)
 	mu_doc_each(labels, l)
 	{
 		if (!matches(l->key, label_name_pattern))
-			return mu_doc_fail(l, err, MU_INVALID_ARGUMENT,
-					   "is not a valid label name: use at most 63 letters, "
-					   "digits, '-', '_' and '.'");
+			return mu_doc_invalid(l, err,
+					      "is not a valid label name: use at most 63 letters, "
+					      "digits, '-', '_' and '.'");
 		if (l->kind != MU_DOC_STRING || !matches(l->text, label_value_pattern))
-			return mu_doc_fail(l, err, MU_INVALID_ARGUMENT,
-					   "must be a valid label value: at most 63 letters, "
-					   "digits, '-', '_' and '.'");
+			return mu_doc_invalid(l, err,
+					      "must be a valid label value: at most 63 letters, "
+					      "digits, '-', '_' and '.'");
 	}
 	return 0;
 }
@@ -114,7 +114,7 @@ static int check_container(const struct mu_doc_node *c, struct mu_err *err)
 	int rc = mu_doc_opt_list(c, "env", &env, err);
 
 	mu_doc_each(env, e) if (rc == 0 && (e->kind != MU_DOC_MAP || !mu_doc_text(e, "name", NULL)))
-	    rc = mu_doc_fail(e, err, MU_INVALID_ARGUMENT, "must be a map with a name");
+	    rc = mu_doc_invalid(e, err, "must be a map with a name");
 	return rc ? rc : check_quantities(mu_doc_get(c, "resources"), err);
 }
 

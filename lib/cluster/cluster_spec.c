@@ -202,15 +202,15 @@ static int add_job(struct mu_cluster *c, const struct mu_doc_node *job, struct m
 	int index = 0;
 
 	if (job->kind != MU_DOC_LIST && job->kind != MU_DOC_MAP)
-		return mu_doc_fail(job, err, MU_INVALID_ARGUMENT,
-				   "must be a list of addresses, or a map from index to address");
+		return mu_doc_invalid(
+		    job, err, "must be a list of addresses, or a map from index to address");
 	mu_doc_each(job, t)
 	{
 		if (t->kind != MU_DOC_STRING || strlen(t->text) != t->len)
-			return mu_doc_fail(t, err, MU_INVALID_ARGUMENT, "must be a host:port");
+			return mu_doc_invalid(t, err, "must be a host:port");
 		if (job->kind == MU_DOC_MAP && task_index(t->key, &index))
-			return mu_doc_fail(t, err, MU_INVALID_ARGUMENT,
-					   "a task's key must be its index, got '%.40s'", t->key);
+			return mu_doc_invalid(t, err, "a task's key must be its index, got '%.40s'",
+					      t->key);
 		int rc = mu_cluster_add(c, job->key, index++, t->text, err);
 		if (rc)
 			return rc;
@@ -267,15 +267,13 @@ static int read_self(struct mu_self *self, const struct mu_cluster *c,
 		number = i->text;
 		int parsed;
 		if (task_index(number, &parsed))
-			return mu_doc_fail(i, err, MU_INVALID_ARGUMENT,
-					   "must be a task index, got '%.40s'", number);
+			return mu_doc_invalid(i, err, "must be a task index, got '%.40s'", number);
 		index = parsed;
 	} else if ((rc = mu_doc_opt_int(task, "index", 0, INT_MAX, &index, err))) {
 		return rc;
 	}
 	if (!job || !name_ok(job))
-		return mu_doc_fail(task, err, MU_INVALID_ARGUMENT,
-				   "needs a \"type\": the job of this task");
+		return mu_doc_invalid(task, err, "needs a \"type\": the job of this task");
 	/* An evaluator is not a member of the cluster that it evaluates. */
 	if (strcmp(job, "evaluator") && !mu_cluster_address(c, job, (int)index, err))
 		return mu_wrap(err, "TF_CONFIG: task");

@@ -50,6 +50,13 @@ struct mu_doc_node *mu_doc_get(const struct mu_doc_node *map, const char *path)
 	}
 }
 
+const struct mu_doc_node *mu_doc_section(const struct mu_doc_node *map, const char *path)
+{
+	const struct mu_doc_node *n = mu_doc_get(map, path);
+
+	return n && n->kind != MU_DOC_NULL ? n : NULL;
+}
+
 const char *mu_doc_text(const struct mu_doc_node *map, const char *path, const char *otherwise)
 {
 	const struct mu_doc_node *n = mu_doc_get(map, path);

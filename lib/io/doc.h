@@ -58,6 +58,8 @@ MU_AUTO_DEFINE(mu_doc_free, struct mu_doc)
  * map.  Only mu_doc_key finds keys with a dot. */
 struct mu_doc_node *mu_doc_key(const struct mu_doc_node *map, const char *key);
 struct mu_doc_node *mu_doc_get(const struct mu_doc_node *map, const char *path);
+/* Likewise; NULL also for a null. */
+const struct mu_doc_node *mu_doc_section(const struct mu_doc_node *map, const char *path);
 const char *mu_doc_text(const struct mu_doc_node *map, const char *path, const char *otherwise);
 int64_t mu_doc_int(const struct mu_doc_node *map, const char *path, int64_t otherwise);
 bool mu_doc_bool(const struct mu_doc_node *map, const char *path, bool otherwise);
@@ -68,6 +70,7 @@ const char *mu_doc_kind_name(enum mu_doc_kind k); /* "a number", "a list", … *
 /* Fails with "source:line: path: <fmt>". */
 int mu_doc_fail(const struct mu_doc_node *n, struct mu_err *err, enum mu_code code, const char *fmt,
 		...) __attribute__((format(printf, 4, 5)));
+#define mu_doc_invalid(node, err, ...) mu_doc_fail(node, err, MU_INVALID_ARGUMENT, __VA_ARGS__)
 
 /* Typed, strict getters.  `map` may be NULL: every key is absent. */
 int mu_doc_opt_text(const struct mu_doc_node *map, const char *key, const char **out,

@@ -17,15 +17,14 @@ static int wrong_kind(const struct mu_doc_node *n, enum mu_doc_kind want, struct
 	const char *wanted_kind = mu_doc_kind_name(want), *got = mu_doc_kind_name(n->kind);
 
 	if (n->kind == MU_DOC_STRING)
-		return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must be %s, got %s: '%.60s'",
-				   wanted_kind, got, n->text);
+		return mu_doc_invalid(n, err, "must be %s, got %s: '%.60s'", wanted_kind, got,
+				      n->text);
 	if (n->kind == MU_DOC_INT || n->kind == MU_DOC_FLOAT)
-		return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must be %s, got %s: %g",
-				   wanted_kind, got, n->f);
+		return mu_doc_invalid(n, err, "must be %s, got %s: %g", wanted_kind, got, n->f);
 	/* In YAML, y, n, on and off are booleans unless quoted. */
-	return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must be %s, got %s%s", wanted_kind, got,
-			   n->kind == MU_DOC_BOOL && want == MU_DOC_STRING ? ": put it in quotes"
-									   : "");
+	return mu_doc_invalid(n, err, "must be %s, got %s%s", wanted_kind, got,
+			      n->kind == MU_DOC_BOOL && want == MU_DOC_STRING ? ": put it in quotes"
+									      : "");
 }
 
 int mu_doc_opt_text(const struct mu_doc_node *map, const char *key, const char **out,
@@ -36,7 +35,7 @@ int mu_doc_opt_text(const struct mu_doc_node *map, const char *key, const char *
 	if (n && n->kind != MU_DOC_STRING)
 		return wrong_kind(n, MU_DOC_STRING, err);
 	if (n && strlen(n->text) != n->len)
-		return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must not contain a NUL character");
+		return mu_doc_invalid(n, err, "must not contain a NUL character");
 	if (n)
 		*out = n->text;
 	return 0;
@@ -59,9 +58,8 @@ int mu_doc_opt_int(const struct mu_doc_node *map, const char *key, int64_t min, 
 	if (!is_whole(n))
 		return wrong_kind(n, MU_DOC_INT, err);
 	if (n->i < min || n->i > max)
-		return mu_doc_fail(n, err, MU_INVALID_ARGUMENT,
-				   "must be between %lld and %lld, got %lld", (long long)min,
-				   (long long)max, (long long)n->i);
+		return mu_doc_invalid(n, err, "must be between %lld and %lld, got %lld",
+				      (long long)min, (long long)max, (long long)n->i);
 	*out = n->i;
 	return 0;
 }
@@ -76,8 +74,7 @@ int mu_doc_opt_float(const struct mu_doc_node *map, const char *key, double min,
 	if (n->kind != MU_DOC_INT && n->kind != MU_DOC_FLOAT)
 		return wrong_kind(n, MU_DOC_FLOAT, err);
 	if (!(n->f >= min && n->f <= max))
-		return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must be between %g and %g, got %g",
-				   min, max, n->f);
+		return mu_doc_invalid(n, err, "must be between %g and %g, got %g", min, max, n->f);
 	*out = n->f;
 	return 0;
 }
@@ -110,8 +107,7 @@ int mu_doc_opt_choice(const struct mu_doc_node *map, const char *key, const char
 		}
 		mu_buf_printf(&list, "%s%s", !i ? "" : names[i + 1] ? ", " : " or ", names[i]);
 	}
-	return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must be %s, got '%.60s'", list.data,
-			   n->text);
+	return mu_doc_invalid(n, err, "must be %s, got '%.60s'", list.data, n->text);
 }
 
 static int opt_kind(const struct mu_doc_node *map, const char *key, enum mu_doc_kind kind,
@@ -188,9 +184,8 @@ int mu_doc_known_keys(const struct mu_doc_node *map, const char *const *known, s
 			}
 		}
 		if (near)
-			return mu_doc_fail(c, err, MU_INVALID_ARGUMENT,
-					   "unknown field; did you mean '%s'?", near);
-		return mu_doc_fail(c, err, MU_INVALID_ARGUMENT, "unknown field");
+			return mu_doc_invalid(c, err, "unknown field; did you mean '%s'?", near);
+		return mu_doc_invalid(c, err, "unknown field");
 	}
 	return 0;
 }

@@ -94,7 +94,7 @@ static int json_add_value(struct mu_doc *d, struct mu_doc_node *parent, const cJ
 		}
 		twice = n->kind == MU_DOC_MAP ? mu_doc_duplicate(n) : NULL;
 		if (twice)
-			return mu_doc_fail(twice, err, MU_INVALID_ARGUMENT, "is given twice");
+			return mu_doc_invalid(twice, err, "is given twice");
 	}
 	return 0;
 }

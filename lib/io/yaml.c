@@ -254,7 +254,7 @@ static int yaml_add_value(struct reader *r, struct mu_doc_node *parent, const ch
 		return rc;
 	struct mu_doc_node *twice = n->kind == MU_DOC_MAP ? mu_doc_duplicate(n) : NULL;
 	if (twice)
-		return mu_doc_fail(twice, err, MU_INVALID_ARGUMENT, "is given twice");
+		return mu_doc_invalid(twice, err, "is given twice");
 	if (anchor)
 		mu_map_put(&r->anchors, anchor, n);
 	*out = n;

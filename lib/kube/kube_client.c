@@ -20,8 +20,6 @@ enum {
 	IN_PLACE_TRIES = 4,
 	RETRY_AFTER_MAX_S = 30,
 	STATUS_MAX = 600,
-	CONCURRENT_MAX = 8,       /* calls of one thread that are in progress at once */
-	CONCURRENT_EXTRA_MAX = 8, /* of all threads together, each thread's first not counted */
 	METHODS = 5,
 };
 static const double call_timeout_s = 30, page_timeout_s = 1;
@@ -32,7 +30,6 @@ struct kube_client {
 	struct kube_config config;
 	struct kube_server server;
 	struct mu_http_client *http;
-	_Atomic unsigned extra_calls;
 	_Atomic uint32_t counts[METHODS][STATUS_MAX];
 	struct mu_histogram durations[METHODS];
 };
@@ -110,44 +107,20 @@ static void count(struct kube_client *c, const char *method, long status, double
 struct exchange {
 	const struct kube_request *rq;
 	const struct kube_stream *stream; /* or NULL */
-	struct mu_http_transfer *transfer;
 	struct mu_http_response response;
-	double began, ended;
-	long status; /* of HTTP, or a negative code without a response; 0: not yet */
+	double ended;
+	long status; /* of HTTP, or a negative code without a response */
 };
 
-static void exchange_begin(struct kube_client *c, struct exchange *x, bool fresh_token,
-			   struct mu_err *err)
-{
-	const struct kube_request *rq = x->rq;
-
-	x->began = mu_clock();
-	mu_buf_clear(&x->response.body);
-	if (kube_client_stopped(c))
-		x->status = mu_fail(err, MU_CANCELLED, "stopped");
-	else if (rq->may && !rq->may(rq->arg))
-		x->status = mu_fail(err, MU_CANCELLED, "the request may not be sent any more");
-	else
-		x->status = kube_server_begin(
-		    &c->server, c->http, rq->path, rq->content_type, fresh_token,
-		    (struct mu_http_call){.method = rq->method,
-					  .body = rq->body,
-					  .timeout_s = rq->timeout_ms
-							   ? (double)rq->timeout_ms / 1000
-							   : call_timeout_s,
-					  .body_max = RESPONSE_MAX,
-					  .stream = x->stream != NULL},
-		    &x->transfer, err);
-}
-
 /* Passes the body of a 200 to the caller as it arrives; the body of an error is collected. */
-static int read_stream(struct kube_client *c, struct exchange *x, struct mu_err *err)
+static int read_stream(struct kube_client *c, struct exchange *x, struct mu_http_transfer *transfer,
+		       struct mu_err *err)
 {
 	const struct kube_stream *stream = x->stream;
 	MU_AUTO_BUF error_body = {0};
 	int more = 0, rc = 0;
 
-	while (rc == 0 && (more = mu_http_read(x->transfer, &x->response, err)) > 0) {
+	while (rc == 0 && (more = mu_http_read(transfer, &x->response, err)) > 0) {
 		struct mu_span piece = mu_buf_span(&x->response.body);
 
 		if (x->response.status == 200)
@@ -168,18 +141,40 @@ static int read_stream(struct kube_client *c, struct exchange *x, struct mu_err 
 	return more < 0 ? more : rc < 0 ? rc : 0;
 }
 
-static void exchange_end(struct kube_client *c, struct exchange *x, struct mu_err *err)
+/* Sends the request once and reads the response. */
+static void exchange_once(struct kube_client *c, struct exchange *x, bool fresh_token,
+			  struct mu_err *err)
 {
-	if (x->transfer) {
-		x->status = x->stream ? read_stream(c, x, err)
-				      : mu_http_read(x->transfer, &x->response, err);
-		mu_http_end(mu_steal(&x->transfer));
+	const struct kube_request *rq = x->rq;
+	struct mu_http_transfer *transfer = NULL;
+	double began = mu_clock();
+
+	mu_buf_clear(&x->response.body);
+	if (kube_client_stopped(c))
+		x->status = mu_fail(err, MU_CANCELLED, "stopped");
+	else if (rq->may && !rq->may(rq->arg))
+		x->status = mu_fail(err, MU_CANCELLED, "the request may not be sent any more");
+	else
+		x->status = kube_server_begin(
+		    &c->server, c->http, rq->path, rq->content_type, fresh_token,
+		    (struct mu_http_call){.method = rq->method,
+					  .body = rq->body,
+					  .timeout_s = rq->timeout_ms
+							   ? (double)rq->timeout_ms / 1000
+							   : call_timeout_s,
+					  .body_max = RESPONSE_MAX,
+					  .stream = x->stream != NULL},
+		    &transfer, err);
+	if (transfer) {
+		x->status = x->stream ? read_stream(c, x, transfer, err)
+				      : mu_http_read(transfer, &x->response, err);
+		mu_http_end(transfer);
 	}
 	x->ended = mu_clock();
 	if (x->status != -MU_CANCELLED)
-		count(c, x->rq->method, x->response.status, x->stream ? -1 : x->ended - x->began);
+		count(c, rq->method, x->response.status, x->stream ? -1 : x->ended - began);
 	if (x->status == -MU_UNAVAILABLE || x->status == -MU_DEADLINE_EXCEEDED)
-		mu_wrap(err, "%s %s", x->rq->method, c->config.server);
+		mu_wrap(err, "%s %s", rq->method, c->config.server);
 	if (x->status == 0)
 		x->status = x->response.status;
 }
@@ -248,26 +243,18 @@ static bool is_retriable(const struct exchange *x, int tries, double *wait)
 	return x->status == 429 || (x->status == 503 && asked > 0);
 }
 
-static void exchange_retry(struct kube_client *c, struct exchange *x, struct mu_err *err)
+/* Sends the request, again where possible, and reads the response. */
+static int exchange_run(struct kube_client *c, struct exchange *x, cJSON **out, struct mu_err *err)
 {
 	double wait = 0;
-
-	for (int tries = 0; x->status > 0; tries++) {
-		if (!is_retriable(x, tries, &wait) ||
-		    !kube_client_sleep(c, x->ended + wait - mu_clock()))
-			return;
-		exchange_begin(c, x, x->status == 401, err);
-		exchange_end(c, x, err);
-	}
-}
-
-/* Retries where possible, then reads the response. */
-static int exchange_finish(struct kube_client *c, struct exchange *x, cJSON **out,
-			   struct mu_err *err)
-{
 	int rc = 0;
 
-	exchange_retry(c, x, err);
+	exchange_once(c, x, false, err);
+	for (int tries = 0; x->status > 0 && is_retriable(x, tries, &wait); tries++) {
+		if (!kube_client_sleep(c, x->ended + wait - mu_clock()))
+			break;
+		exchange_once(c, x, x->status == 401, err);
+	}
 	if (x->status < 0)
 		rc = (int)x->status;
 	else if (x->status < 200 || x->status > 299)
@@ -279,48 +266,9 @@ static int exchange_finish(struct kube_client *c, struct exchange *x, cJSON **ou
 	return rc;
 }
 
-static int exchange_run(struct kube_client *c, struct exchange *x, cJSON **out, struct mu_err *err)
-{
-	exchange_begin(c, x, false, err);
-	exchange_end(c, x, err);
-	return exchange_finish(c, x, out, err);
-}
-
 int kube_call(struct kube_client *c, const struct kube_request *rq, cJSON **out, struct mu_err *err)
 {
 	return exchange_run(c, &(struct exchange){.rq = rq}, out, err);
-}
-
-/* Reserves up to `wanted` concurrent calls besides the thread's first. */
-static unsigned reserve_extra(struct kube_client *c, unsigned wanted)
-{
-	unsigned taken, now = atomic_load(&c->extra_calls);
-
-	do
-		taken = wanted < CONCURRENT_EXTRA_MAX - now ? wanted : CONCURRENT_EXTRA_MAX - now;
-	while (!atomic_compare_exchange_weak(&c->extra_calls, &now, now + taken));
-	return taken;
-}
-
-unsigned kube_call_many(struct kube_client *c, const struct kube_request *rqs, unsigned n,
-			struct kube_reply *out)
-{
-	struct exchange x[CONCURRENT_MAX] = {0};
-	unsigned most = n < CONCURRENT_MAX ? n : CONCURRENT_MAX;
-	unsigned extra = n > 1 ? reserve_extra(c, most - 1) : 0;
-
-	for (unsigned i = 0; i <= extra; i++) {
-		x[i].rq = &rqs[i];
-		out[i] = (struct kube_reply){0};
-		exchange_begin(c, &x[i], false, &out[i].err);
-	}
-	for (unsigned i = 0; i <= extra; i++)
-		exchange_end(c, &x[i], &out[i].err);
-	atomic_fetch_sub(&c->extra_calls, extra);
-	for (unsigned i = 0; i <= extra; i++)
-		out[i].rc =
-		    exchange_finish(c, &x[i], rqs[i].unread ? NULL : &out[i].out, &out[i].err);
-	return extra + 1;
 }
 
 int kube_stream(struct kube_client *c, const struct kube_stream *stream, struct mu_err *err)

@@ -32,15 +32,8 @@ struct kube_request {
 	const char *content_type; /* of the body; NULL: application/json */
 	struct mu_span body;      /* empty: none */
 	long timeout_ms;          /* 0: 30 s */
-	bool unread;              /* of kube_call_many: the reply needs no object */
 	bool (*may)(void *arg); /* (optional) asked each time before it is sent; false: CANCELLED */
 	void *arg;
-};
-/* The reply to one of several requests. */
-struct kube_reply {
-	int rc;
-	cJSON *out; /* owned by the caller; NULL unless rc is 0 and it is read */
-	struct mu_err err;
 };
 /* A GET whose response arrives over time, such as a watch or a log. */
 struct kube_stream {
@@ -66,11 +59,6 @@ bool kube_client_sleep(struct kube_client *c, double seconds);
 /* The object of the response goes to *out (owned by the caller) unless out is NULL. */
 int kube_call(struct kube_client *c, const struct kube_request *rq, cJSON **out,
 	      struct mu_err *err);
-/* Sends several independent requests at once.  Takes as many from the front as the limit of
- * concurrent calls allows now (at least one) and returns how many; each has its own reply or error.
- */
-unsigned kube_call_many(struct kube_client *c, const struct kube_request *rqs, unsigned n,
-			struct kube_reply *out);
 /* 0 when the server ends the stream. */
 int kube_stream(struct kube_client *c, const struct kube_stream *s, struct mu_err *err);
 

@@ -98,14 +98,14 @@ static int read_words(struct kube_exec *e, const struct mu_doc_node *exec, struc
 
 	if ((args && (args->kind == MU_DOC_MAP || args->n > WORDS_MAX)) ||
 	    (env && (env->kind == MU_DOC_MAP || env->n > WORDS_MAX)))
-		return mu_doc_fail(exec, err, MU_INVALID_ARGUMENT,
-				   "args and env must be lists of at most %d", WORDS_MAX);
+		return mu_doc_invalid(exec, err, "args and env must be lists of at most %d",
+				      WORDS_MAX);
 	e->argv = MU_NEW_ARRAY(char *, (args ? args->n : 0) + 2);
 	e->argv[n++] = mu_xstrdup(e->command);
 	mu_doc_each(args, a)
 	{
 		if (a->kind != MU_DOC_STRING)
-			return mu_doc_fail(a, err, MU_INVALID_ARGUMENT, "must be a string");
+			return mu_doc_invalid(a, err, "must be a string");
 		e->argv[n++] = mu_xstrdup(a->text);
 	}
 	n = 0;
@@ -126,14 +126,14 @@ int kube_exec_read(struct kube_exec **out, const struct mu_doc_node *exec, const
 	int rc;
 
 	if (!*command)
-		return mu_doc_fail(exec, err, MU_INVALID_ARGUMENT, "exec has no command");
+		return mu_doc_invalid(exec, err, "exec has no command");
 	if (strcmp(version, API "v1") != 0 && strcmp(version, API "v1beta1") != 0)
-		return mu_doc_fail(exec, err, MU_INVALID_ARGUMENT,
-				   "exec.apiVersion must be " API "v1 or v1beta1, not '%.80s'",
-				   version);
+		return mu_doc_invalid(exec, err,
+				      "exec.apiVersion must be " API "v1 or v1beta1, not '%.80s'",
+				      version);
 	if (strcmp(mu_doc_text(exec, "interactiveMode", ""), "Always") == 0)
-		return mu_doc_fail(
-		    exec, err, MU_INVALID_ARGUMENT,
+		return mu_doc_invalid(
+		    exec, err,
 		    "exec.interactiveMode is Always, but there is no terminal: use a "
 		    "plug-in that asks for no input");
 	e = MU_NEW(struct kube_exec);

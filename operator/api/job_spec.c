@@ -24,15 +24,15 @@ static int read_metadata(struct job_spec *s, struct mu_err *err)
 	int rc;
 
 	if (root->kind != MU_DOC_MAP)
-		return spec_invalid(root, err, "must be a map, got %s",
-				    mu_doc_kind_name(root->kind));
+		return mu_doc_invalid(root, err, "must be a map, got %s",
+				      mu_doc_kind_name(root->kind));
 	version = mu_doc_text(root, "apiVersion", "");
 	kind = mu_doc_text(root, "kind", "");
 	if (strcmp(version, JOB_API_VERSION) != 0)
-		return spec_invalid(
+		return mu_doc_invalid(
 		    root, err, "apiVersion: must be " JOB_API_VERSION ", got '%.60s'", version);
 	if (strcmp(kind, JOB_KIND) != 0)
-		return spec_invalid(root, err, "kind: must be " JOB_KIND ", got '%.60s'", kind);
+		return mu_doc_invalid(root, err, "kind: must be " JOB_KIND ", got '%.60s'", kind);
 	s->namespace = "default";
 	if ((rc = mu_doc_opt_map(root, "metadata", &meta, err)) ||
 	    (rc = mu_doc_opt_text(meta, "name", &s->name, err)) ||
@@ -44,27 +44,29 @@ static int read_metadata(struct job_spec *s, struct mu_err *err)
 	s->deleting = mu_doc_text(meta, "deletionTimestamp", NULL) != NULL;
 	s->generation = mu_doc_int(meta, "generation", 0);
 	if (!s->name)
-		return spec_invalid(meta ? meta : root, err, "the job needs a metadata.name");
+		return mu_doc_invalid(meta ? meta : root, err, "the job needs a metadata.name");
 	if (!spec_is_label(s->name) || !islower((unsigned char)s->name[0]))
-		return spec_invalid(mu_doc_key(meta, "name"), err,
-				    "must be lower-case letters, digits and '-', beginning with a "
-				    "letter and at most 63 long, got '%.80s'",
-				    s->name);
+		return mu_doc_invalid(
+		    mu_doc_key(meta, "name"), err,
+		    "must be lower-case letters, digits and '-', beginning with a "
+		    "letter and at most 63 long, got '%.80s'",
+		    s->name);
 	if (!spec_is_label(s->namespace))
-		return spec_invalid(mu_doc_key(meta, "namespace"), err, "is no namespace: '%.80s'",
-				    s->namespace);
+		return mu_doc_invalid(mu_doc_key(meta, "namespace"), err,
+				      "is no namespace: '%.80s'", s->namespace);
 	return 0;
 }
 
 static int check_strings(const struct mu_doc_node *list, struct mu_err *err)
 {
 	if (list && (list->n == 0 || list->n > MAX_COMMAND))
-		return spec_invalid(list, err, "must hold between 1 and %d strings, got %u",
-				    MAX_COMMAND, list->n);
+		return mu_doc_invalid(list, err, "must hold between 1 and %d strings, got %u",
+				      MAX_COMMAND, list->n);
 	mu_doc_each(list, c) if (c->kind != MU_DOC_STRING ||
 				 strlen(c->text) !=
-				     c->len) return spec_invalid(c, err, "must be a string, got %s",
-								 mu_doc_kind_name(c->kind));
+				     c->len) return mu_doc_invalid(c, err,
+								   "must be a string, got %s",
+								   mu_doc_kind_name(c->kind));
 	return 0;
 }
 
@@ -132,13 +134,13 @@ static const struct field spec_fields[] = {
 
 static void set_defaults(struct job_spec *s, const struct mu_doc_node *spec)
 {
-	const struct mu_doc_node *train = spec_section(spec, "program.train");
+	const struct mu_doc_node *train = mu_doc_section(spec, "program.train");
 
 	train_spec_init(&s->train, train);
 	s->train.checkpoint_seconds = -1;
-	s->program = train                                   ? PROGRAM_TRAIN
-		     : spec_section(spec, "program.command") ? PROGRAM_COMMAND
-							     : PROGRAM_NONE;
+	s->program = train                                     ? PROGRAM_TRAIN
+		     : mu_doc_section(spec, "program.command") ? PROGRAM_COMMAND
+							       : PROGRAM_NONE;
 	s->restart = RESTART_EXIT_CODE;
 	s->clean = CLEAN_RUNNING;
 	s->backoff_limit = 20;
@@ -150,32 +152,33 @@ static void set_defaults(struct job_spec *s, const struct mu_doc_node *spec)
 
 static int check_program(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
 {
-	const struct mu_doc_node *train = spec_section(spec, "program.train");
+	const struct mu_doc_node *train = mu_doc_section(spec, "program.train");
 	int rc;
 
 	if ((rc = check_strings(s->command, err)) || (rc = check_strings(s->args, err)))
 		return rc;
 	if (train && s->command)
-		return spec_invalid(train->parent, err, "must have only one of train and command");
+		return mu_doc_invalid(train->parent, err,
+				      "must have only one of train and command");
 	if (s->args && !s->command)
-		return spec_invalid(s->args, err, "needs a command beside it");
+		return mu_doc_invalid(s->args, err, "needs a command beside it");
 	return train ? train_spec_check(&s->train, train, err) : 0;
 }
 
 static int check_checkpoint(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
 {
-	const struct mu_doc_node *c = spec_section(spec, "checkpoint");
-	const struct mu_doc_node *summaries = spec_section(spec, "summaries");
+	const struct mu_doc_node *c = mu_doc_section(spec, "checkpoint");
+	const struct mu_doc_node *summaries = mu_doc_section(spec, "summaries");
 	struct train_spec *t = &s->train;
 
 	if (s->volume_claim && !spec_is_name(s->volume_claim, "-.", MAX_CLAIM))
-		return spec_invalid(mu_doc_key(c, "volumeClaim"), err,
-				    "'%.60s' is no name of a PersistentVolumeClaim",
-				    s->volume_claim);
+		return mu_doc_invalid(mu_doc_key(c, "volumeClaim"), err,
+				      "'%.60s' is no name of a PersistentVolumeClaim",
+				      s->volume_claim);
 	if (c && !t->checkpoint_path && !s->volume_claim)
-		return spec_invalid(c, err, "needs a path, a volumeClaim or both");
+		return mu_doc_invalid(c, err, "needs a path, a volumeClaim or both");
 	if (summaries && !t->summary_path)
-		return spec_invalid(summaries, err, "needs a path");
+		return mu_doc_invalid(summaries, err, "needs a path");
 	if (s->volume_claim && !t->checkpoint_path)
 		t->checkpoint_path = JOB_VOLUME_PATH;
 	if (t->checkpoint_seconds < 0) /* by time unless by steps */
@@ -186,13 +189,13 @@ static int check_checkpoint(struct job_spec *s, const struct mu_doc_node *spec, 
 
 static int check_run(const struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
 {
-	const struct mu_doc_node *run = spec_section(spec, "run");
+	const struct mu_doc_node *run = mu_doc_section(spec, "run");
 
 	if (s->gang == GANG_NONE && (s->queue || s->priority_class))
-		return spec_invalid(run, err,
-				    "queue and priorityClass are the gang scheduler's: say gang");
+		return mu_doc_invalid(run, err,
+				      "queue and priorityClass are the gang scheduler's: say gang");
 	if (s->gang == GANG_KUEUE && !s->queue)
-		return spec_invalid(run, err, "gang: kueue needs a queue");
+		return mu_doc_invalid(run, err, "gang: kueue needs a queue");
 	return 0;
 }
 
@@ -225,15 +228,15 @@ static int check_whole(struct job_spec *s, const struct mu_doc_node *spec, struc
 	for (unsigned i = 0; i < s->n_tasks; i++)
 		chiefs += s->tasks[i].kind == TASK_CHIEF;
 	if (chiefs > 1)
-		return spec_invalid(tasks, err, "must have only one of chief and master");
+		return mu_doc_invalid(tasks, err, "must have only one of chief and master");
 	if (s->program == PROGRAM_TRAIN && (!ps || !ps->replicas))
-		return spec_invalid(tasks, err, "the ready-made trainer needs at least one ps");
+		return mu_doc_invalid(tasks, err, "the ready-made trainer needs at least one ps");
 	if (s->program == PROGRAM_TRAIN && !chief)
-		return spec_invalid(tasks, err, "the ready-made trainer needs a worker");
+		return mu_doc_invalid(tasks, err, "the ready-made trainer needs a worker");
 	if (s->success == SUCCESS_ALL_WORKERS && !job_spec_task(s, "worker"))
-		return spec_invalid(tasks, err, "successPolicy AllWorkers needs worker tasks");
+		return mu_doc_invalid(tasks, err, "successPolicy AllWorkers needs worker tasks");
 	if (tf_config_size(s) > ENV_STRING_MAX)
-		return spec_invalid(
+		return mu_doc_invalid(
 		    tasks, err,
 		    "need %zu KiB of addresses, but one environment variable holds %d KiB: "
 		    "have fewer replicas, or a shorter name of the job",
@@ -249,16 +252,16 @@ static int read_all(struct job_spec *s, struct mu_err *err)
 	if ((rc = read_metadata(s, err)) || (rc = mu_doc_opt_map(s->doc->root, "spec", &spec, err)))
 		return rc;
 	if (!spec)
-		return spec_invalid(s->doc->root, err, "the job needs a spec");
+		return mu_doc_invalid(s->doc->root, err, "the job needs a spec");
 	set_defaults(s, spec);
 	if ((rc = fields_read(spec, spec_fields, s, err)))
 		return rc;
 	s->train.sync = s->mode == MODE_SYNC;
-	if (!s->train.sync && spec_section(spec, "sync"))
-		return spec_invalid(spec_section(spec, "sync"), err, "needs mode: sync");
+	if (!s->train.sync && mu_doc_section(spec, "sync"))
+		return mu_doc_invalid(mu_doc_section(spec, "sync"), err, "needs mode: sync");
 	if ((rc = check_program(s, spec, err)) || (rc = check_checkpoint(s, spec, err)) ||
 	    (rc = check_run(s, spec, err)) || (rc = job_spec_read_tasks(s, spec, err)) ||
-	    (rc = job_spec_add_board(s, spec_section(spec, "tensorboard"), err)))
+	    (rc = job_spec_add_board(s, mu_doc_section(spec, "tensorboard"), err)))
 		return rc;
 	return check_whole(s, spec, err);
 }

@@ -10,6 +10,7 @@
 #ifndef API_JOB_SPEC_H
 #define API_JOB_SPEC_H
 
+#include "lib/cluster/train_spec.h"
 #include "lib/io/doc.h"
 
 #define JOB_TLS_PATH    "/var/run/muster/tls" /* in task pods */
@@ -26,8 +27,6 @@ enum {
 	JOB_MAX_REPLICAS = 1000, /* tasks of one type */
 	JOB_MAX_NAME = 63,       /* of the longest generated pod name */
 	JOB_MAX_TASK_NAME = 32,
-	JOB_MAX_LAYERS = 8,
-	JOB_MAX_CATEGORICAL = 64,
 	JOB_DEFAULT_PORT = 2222,
 	JOB_STREAM_PORT = 2223, /* of pods; fixed, so that policies may name it */
 	JOB_DEFAULT_HTTP_PORT = 8079,
@@ -43,52 +42,6 @@ enum program_kind {
 	PROGRAM_NONE,    /* task servers only, for clients outside the job */
 	PROGRAM_TRAIN,   /* the ready-made trainer */
 	PROGRAM_COMMAND, /* the user's command */
-};
-enum dataset_format { DATASET_CSV, DATASET_IDX, DATASET_CIFAR10, DATASET_TFRECORD };
-
-/* spec.program.train and what the trainer needs beside it; carried to it as MUSTER_TRAIN. */
-struct train_spec {
-	const char *model; /* "softmax", "mlp", "cnn", "wide-deep", "es" */
-	enum dataset_format format;
-	const char *path;      /* csv: the file; its last column is the label; records: a pattern */
-	const char *test_path; /* records: of the test; NULL: a fraction is held out */
-	const char *feature, *label; /* tfrecord: their names in a tf.Example */
-	int skip_bad;                /* records: 1: leave bad ones out */
-	const char *train_images;    /* idx: four files */
-	const char *train_labels, *test_images, *test_labels;
-	double test_fraction; /* csv: the last part of the rows is held out; 0.2 */
-	int64_t split_seed;   /* csv: rows are shuffled by it before that; 0: as they stand */
-	double scale;         /* features are divided by it; 0: by their greatest value */
-	int hidden[JOB_MAX_LAYERS];
-	unsigned n_hidden;
-	int categorical[JOB_MAX_CATEGORICAL]; /* wide-deep: columns of names, from 0 */
-	unsigned n_categorical;
-	int embedding;             /* wide-deep: 8 */
-	int pairs;                 /* es: 16 */
-	double noise;              /* es: 0.1 */
-	int batch_size;            /* 32 */
-	double learning_rate;      /* 0.1 */
-	const char *optimizer;     /* "sgd", "momentum", "nesterov", "adagrad", "adam", … */
-	int decay;                 /* of the rate: constant, exponential, steps, cosine */
-	double decay_rate;         /* 0.96 */
-	int64_t decay_steps;       /* 1000 */
-	double l2, clip_norm;      /* 0: none */
-	double momentum;           /* 0.9 */
-	int64_t steps;             /* target global step; 1000 */
-	int64_t validation_steps;  /* how often the chief scores the test set; 0: at the end */
-	int64_t patience;          /* scores that are no better before it ends; 0: never */
-	const char *export_prefix; /* of the final weights; NULL: none */
-	int64_t seed;              /* 1 */
-	bool sync;                 /* spec.mode: sync */
-	int replicas_to_aggregate; /* 0: as many as there are workers */
-	int backup_workers;
-
-	const char *checkpoint_path; /* NULL: none */
-	int64_t checkpoint_seconds;  /* 0: not by time; 60 */
-	int64_t checkpoint_steps;    /* 0: not by steps */
-	int checkpoint_keep;         /* 5 */
-	const char *summary_path;    /* NULL: none */
-	int64_t summary_steps;       /* 100 */
 };
 
 struct task_spec {
@@ -160,14 +113,6 @@ const struct task_spec *job_spec_task(const struct job_spec *s, const char *name
 /* The task type whose index 0 decides the job: chief, or worker; NULL when there is neither. */
 const struct task_spec *job_spec_chief(const struct job_spec *s);
 
-/* The trainer's settings as one line of JSON (the value of MUSTER_TRAIN), and back.  Reading
- * fills `out` with strings of *doc, which the caller frees after it. */
-void train_spec_write(const struct train_spec *t, struct mu_buf *out);
-int train_spec_read(struct train_spec *out, struct mu_doc **doc, struct mu_span json,
-		    struct mu_err *err);
-
-/* Names of the enums, as manifests write them; NULL-terminated, by number. */
-extern const char *const clean_policy_names[];
-extern const char *const dataset_format_names[];
+extern const char *const clean_policy_names[]; /* by number, as manifests write them */
 
 #endif

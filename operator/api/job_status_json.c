@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "lib/io/fields.h"
 #include "lib/io/json.h"
-#include "operator/api/fields.h"
 #include "operator/api/job_status.h"
 #include "operator/api/object_json.h"
 

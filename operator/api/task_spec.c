@@ -55,8 +55,8 @@ static int read_template(struct task_spec *t, const struct mu_doc_node *task, st
 	if (!containers || !containers->first)
 		return 0;
 	if (containers->first->kind != MU_DOC_MAP)
-		return spec_invalid(containers->first, err, "must be a map, got %s",
-				    mu_doc_kind_name(containers->first->kind));
+		return mu_doc_invalid(containers->first, err, "must be a map, got %s",
+				      mu_doc_kind_name(containers->first->kind));
 	t->container = containers->first;
 	return t->image ? 0 : mu_doc_opt_text(t->container, "image", &t->image, err);
 }
@@ -76,10 +76,10 @@ static int read_task(struct job_spec *s, struct task_spec *t, const struct mu_do
 	int rc;
 
 	if (n->kind != MU_DOC_MAP)
-		return spec_invalid(n, err, "must be a map, got %s", mu_doc_kind_name(n->kind));
+		return mu_doc_invalid(n, err, "must be a map, got %s", mu_doc_kind_name(n->kind));
 	if (!spec_is_label(n->key) || !islower((unsigned char)n->key[0]) ||
 	    strlen(n->key) > JOB_MAX_TASK_NAME)
-		return spec_invalid(
+		return mu_doc_invalid(
 		    n, err,
 		    "a task's name must be at most %d lower-case letters, digits and "
 		    "'-'",
@@ -91,18 +91,19 @@ static int read_task(struct job_spec *s, struct task_spec *t, const struct mu_do
 	if ((rc = fields_read(n, task_fields, t, err)) || (rc = read_template(t, n, err)))
 		return rc;
 	if (!resolver_known(t->kernels))
-		return spec_invalid(mu_doc_key(n, "kernels"), err,
-				    "must be auto, cpu, gpu, prefer-gpu or a variant like cpu-avx2 "
-				    "or cuda-sm90, got '%.60s'",
-				    t->kernels);
+		return mu_doc_invalid(
+		    mu_doc_key(n, "kernels"), err,
+		    "must be auto, cpu, gpu, prefer-gpu or a variant like cpu-avx2 "
+		    "or cuda-sm90, got '%.60s'",
+		    t->kernels);
 	if (t->kind == TASK_CHIEF && t->replicas != 1)
-		return spec_invalid(mu_doc_key(n, "replicas"), err, "must be 1 for a chief, got %d",
-				    t->replicas);
+		return mu_doc_invalid(mu_doc_key(n, "replicas"), err,
+				      "must be 1 for a chief, got %d", t->replicas);
 	char longest[256];
 	snprintf(longest, sizeof longest, "%s-%s-%d", s->name, t->name,
 		 t->replicas ? t->replicas - 1 : 0);
 	if (strlen(longest) > JOB_MAX_NAME)
-		return spec_invalid(
+		return mu_doc_invalid(
 		    n, err,
 		    "its pods would be named like '%.80s', longer than %d characters: "
 		    "shorten metadata.name",
@@ -128,9 +129,9 @@ int job_spec_read_tasks(struct job_spec *s, const struct mu_doc_node *spec, stru
 	if (rc)
 		return rc;
 	if (!tasks || tasks->n < 1 || tasks->n > JOB_MAX_TASKS)
-		return spec_invalid(tasks ? tasks : spec, err,
-				    "a job needs between 1 and %d entries in spec.tasks",
-				    JOB_MAX_TASKS);
+		return mu_doc_invalid(tasks ? tasks : spec, err,
+				      "a job needs between 1 and %d entries in spec.tasks",
+				      JOB_MAX_TASKS);
 	mu_doc_each(tasks, n)
 	{
 		if ((rc = read_task(s, &s->tasks[s->n_tasks], n, err)))
@@ -163,15 +164,15 @@ int job_spec_add_board(struct job_spec *s, const struct mu_doc_node *n, struct m
 	if (!s->board)
 		return 0;
 	if (!s->volume_claim)
-		return spec_invalid(
+		return mu_doc_invalid(
 		    n, err, "needs checkpoint.volumeClaim, the volume whose event files it shows");
 	if (s->n_tasks == JOB_MAX_TASKS || job_spec_task(s, JOB_BOARD))
-		return spec_invalid(
+		return mu_doc_invalid(
 		    n, err,
 		    "leaves room for %d other kinds of task, none of them called " JOB_BOARD,
 		    JOB_MAX_TASKS - 1);
 	if (strlen(s->name) + strlen("-" JOB_BOARD "-0") > JOB_MAX_NAME)
-		return spec_invalid(
+		return mu_doc_invalid(
 		    n, err,
 		    "its pod's name would be longer than %d characters: shorten metadata.name",
 		    JOB_MAX_NAME);

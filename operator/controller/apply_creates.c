@@ -2,10 +2,7 @@
 /* Creates the objects of a plan.
  *
  * Names are deterministic.  AlreadyExists means success when the object's controller is this job;
- * any other object of that name is left alone.
- *
- * A service and pods do not depend on each other's answers, so they are sent in batches.
- */
+ * any other object of that name is left alone. */
 #include "operator/controller/apply.h"
 
 #include <stdio.h>
@@ -14,39 +11,7 @@
 #include "operator/controller/events.h"
 #include "operator/controller/render.h"
 
-enum { BATCH_MAX = 8 }; /* creates under way at once */
 static const double REJECTED_RETRY_S = 30;
-
-/* An object to create. */
-struct create_request {
-	enum object_kind kind;
-	char *name, *path; /* path: of the create, with its query */
-	char *body;        /* JSON, with all members of the user's template */
-	struct kube_request http;
-};
-
-/* Takes the object.  Pods are validated strictly: the API server rejects unknown members of the
- * user's template instead of dropping them. */
-static void create_request_init(struct create_request *w, const struct reconcile *r,
-				enum object_kind kind, cJSON *object)
-{
-	MU_AUTO_FREE char *path = apply_path(r, kind, NULL);
-
-	w->kind = kind;
-	w->name = mu_xstrdup(object_name(object));
-	w->path = mu_xasprintf("%s%s", path, kind == KIND_POD ? "?fieldValidation=Strict" : "");
-	w->body = cJSON_PrintUnformatted(object);
-	w->http =
-	    (struct kube_request){.method = "POST", .path = w->path, .body = mu_span_of(w->body)};
-	cJSON_Delete(object);
-}
-
-static void create_request_fini(struct create_request *w)
-{
-	free(w->name);
-	free(w->path);
-	free(w->body);
-}
 
 /* Reads the object of this name.  *out is set when it is ours and stays; else NOT_FOUND, ABORTED
  * while it is being deleted, or ALREADY_EXISTS. */
@@ -83,27 +48,21 @@ static int report(struct reconcile *r, enum object_kind kind, const char *name, 
 	return rc;
 }
 
-/* Handles the result of a create.  On success *out is the object on the server, and ours. */
-static int handle_conflict(struct reconcile *r, const struct create_request *w, int rc, cJSON **out,
-			   struct mu_err *err)
-{
-	if (rc == -MU_ALREADY_EXISTS)
-		rc = find(r, w->kind, w->name, out, err);
-	return report(r, w->kind, w->name, rc, err);
-}
-
-/* Creates an object, which it takes. */
+/* Creates an object, which it takes.  On success *out is the object on the server, and ours.  Pods
+ * are validated strictly: the API server rejects unknown members of the user's template instead of
+ * dropping them. */
 static int create(struct reconcile *r, enum object_kind kind, cJSON *object, cJSON **out,
 		  struct mu_err *err)
 {
-	struct create_request w;
-	int rc;
+	MU_AUTO_FREE char *name = mu_xstrdup(object_name(object));
+	MU_AUTO_FREE char *all = apply_path(r, kind, NULL);
+	MU_AUTO_FREE char *path =
+	    mu_xasprintf("%s%s", all, kind == KIND_POD ? "?fieldValidation=Strict" : "");
+	int rc = controller_call(r->controller, "POST", path, object, out, err);
 
-	create_request_init(&w, r, kind, object);
-	rc = controller_send(r->controller, &w.http, out, err);
-	rc = handle_conflict(r, &w, rc, out, err);
-	create_request_fini(&w);
-	return rc;
+	if (rc == -MU_ALREADY_EXISTS)
+		rc = find(r, kind, name, out, err);
+	return report(r, kind, name, rc, err);
 }
 
 /* Patches the number of members of the group *out, when it is another. */
@@ -169,17 +128,6 @@ static void note_object(struct reconcile *r, const struct plan_action *a, const 
 		r->behind = true;
 }
 
-/* The pod of TensorBoard, after its service, which is not watched. */
-static int create_board(struct reconcile *r, const struct plan_action *a, cJSON **out,
-			struct mu_err *err)
-{
-	cJSON *service = NULL;
-	int rc = create(r, KIND_SERVICE, render_board_service(r->spec, a->pod), &service, err);
-
-	cJSON_Delete(service);
-	return rc < 0 ? rc : create(r, KIND_POD, object_of(r, a), out, err);
-}
-
 /* A policy or group.  It is looked for first: its watch starts with the first object of its kind,
  * and after a restart most exist. */
 static int create_watched_on_demand(struct reconcile *r, const struct plan_action *a, cJSON **out,
@@ -209,12 +157,19 @@ static int create_watched_on_demand(struct reconcile *r, const struct plan_actio
 		       api); /* a refusal: it becomes a condition */
 }
 
-/* Creates the object of an action that is not sent in a batch. */
-static int create_alone(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
+static int create_action(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
 {
+	enum object_kind kind = kind_of(r, a);
 	cJSON *out = NULL;
-	int rc = a->pod ? create_board(r, a, &out, err) : create_watched_on_demand(r, a, &out, err);
+	int rc = 0;
 
+	if (a->pod && a->pod->role == ROLE_TENSORBOARD) { /* its service comes first */
+		rc = create(r, KIND_SERVICE, render_board_service(r->spec, a->pod), &out, err);
+		cJSON_Delete(mu_steal(&out));
+	}
+	if (rc == 0)
+		rc = kinds[kind].on_demand ? create_watched_on_demand(r, a, &out, err)
+					   : create(r, kind, object_of(r, a), &out, err);
 	if (rc == 0)
 		note_object(r, a, out);
 	cJSON_Delete(out);
@@ -256,11 +211,11 @@ struct create_results {
 	unsigned n_rejected;
 	bool retry;
 	int first, n; /* the first error; how many objects were created */
-	bool stop;
 	struct mu_err *err;
 };
 
-static void note_result(const struct reconcile *r, struct create_results *c, unsigned action,
+/* False when the other creates would fail too. */
+static bool note_result(const struct reconcile *r, struct create_results *c, unsigned action,
 			int rc, const struct mu_err *mine)
 {
 	const struct plan_action *a = &c->plan->actions[action];
@@ -275,86 +230,25 @@ static void note_result(const struct reconcile *r, struct create_results *c, uns
 	if (final && a->pod)
 		job_plan_invalid(c->plan, r->spec, a);
 	c->retry = c->retry || (is_rejection(rc) && !final);
-	/* a quota that rejects one pod rejects the others too */
-	if (apply_keep_error(rc, mine, &c->first, c->err) || rc == -MU_PERMISSION_DENIED)
-		c->stop = true;
-}
-
-/* Sends n creates at once.  Every success counts.  After an error that ends the creates, later
- * errors of the batch are ignored. */
-static void create_batch(struct reconcile *r, struct create_results *c, const unsigned *actions,
-			 unsigned n)
-{
-	struct kube_request rqs[BATCH_MAX];
-	struct kube_reply replies[BATCH_MAX];
-	struct create_request w[BATCH_MAX];
-	unsigned done = 0, i = 0;
-
-	for (unsigned k = 0; k < n; k++) {
-		const struct plan_action *a = &c->plan->actions[actions[k]];
-
-		create_request_init(&w[k], r, kind_of(r, a), object_of(r, a));
-		rqs[k] = w[k].http;
-	}
-	while (done < n && !c->stop) {
-		done += controller_send_many(r->controller, rqs + done, n - done, replies + done);
-		for (; i < done; i++) {
-			struct kube_reply *reply = &replies[i];
-
-			if (c->stop && reply->rc != 0)
-				continue;
-			reply->rc = handle_conflict(r, &w[i], reply->rc, &reply->out, &reply->err);
-			if (reply->rc == 0)
-				note_object(r, &c->plan->actions[actions[i]], reply->out);
-			note_result(r, c, actions[i], reply->rc, &reply->err);
-			cJSON_Delete(reply->out);
-		}
-	}
-	for (unsigned k = 0; k < n; k++)
-		create_request_fini(&w[k]);
-}
-
-static bool can_batch(const struct plan_action *a)
-{
-	return a->kind == ACTION_CREATE_SERVICE ||
-	       (a->kind == ACTION_CREATE_POD && a->pod->role != ROLE_TENSORBOARD);
-}
-
-/* Executes the creates in order. Consecutive creates that may be concurrent are sent in batches of
- * up to `most`. */
-static void create_all(struct reconcile *r, struct create_results *c, unsigned most)
-{
-	unsigned batch[BATCH_MAX], n = 0;
-
-	for (unsigned i = 0; i < c->plan->n_actions && !c->stop; i++) {
-		const struct plan_action *a = &c->plan->actions[i];
-		struct mu_err mine = {0};
-
-		if (!action_creates(a->kind))
-			continue;
-		if (can_batch(a))
-			batch[n++] = i;
-		if (n && (n == most || !can_batch(a))) {
-			create_batch(r, c, batch, n);
-			n = 0;
-		}
-		if (can_batch(a) || c->stop)
-			continue;
-		note_result(r, c, i, create_alone(r, a, &mine), &mine);
-		if (a->kind == ACTION_PUT_GROUP && c->first < 0)
-			c->stop = true; /* its pods would not be placed, or not together */
-	}
-	if (n && !c->stop)
-		create_batch(r, c, batch, n);
+	/* a quota that rejects one pod rejects the others; without the group the pods would not be
+	 * placed, or not together */
+	return !apply_keep_error(rc, mine, &c->first, c->err) && rc != -MU_PERMISSION_DENIED &&
+	       (rc == 0 || a->kind != ACTION_PUT_GROUP);
 }
 
 int apply_creates(struct reconcile *r, struct job_plan *plan, struct mu_err *err)
 {
 	MU_AUTO_FREE bool *created = MU_NEW_ARRAY(bool, plan->n_actions + 1);
 	struct create_results c = {.plan = plan, .created = created, .err = err};
+	bool more = true;
 
-	/* a job that was rejected the last time mostly is again: one create finds out */
-	create_all(r, &c, r->seen->job->status.conditions[COND_REFUSED].status ? 1 : BATCH_MAX);
+	for (unsigned i = 0; i < plan->n_actions && more; i++) {
+		struct mu_err mine = {0};
+
+		if (action_creates(plan->actions[i].kind))
+			more = note_result(r, &c, i, create_action(r, &plan->actions[i], &mine),
+					   &mine);
+	}
 	record_created_pods(r, plan, created);
 	if (c.rejected)
 		job_plan_rejected(plan, r->spec, c.rejected, c.reason.msg, c.n_rejected - 1,

@@ -27,10 +27,6 @@ struct controller_io {
 	/* (optional) instead of mu_certs_make */
 	int (*certs)(struct mu_certs *out, const char *const *names, unsigned n_names, int64_t from,
 		     int64_t to, struct mu_err *err);
-	/* (optional) several calls at once, in any order, each sent only while it may be:
-	 * kube_call_many */
-	unsigned (*call_many)(void *user, const struct kube_request *rqs, unsigned n,
-			      struct kube_reply *out);
 	/* (optional) Reads the status page of a task. */
 	int (*ask)(void *user, const struct pod *task, struct mu_buf *out);
 	/* Posts to a page of a task: "finish" to end, "cluster" with the members of its cluster. */
@@ -88,9 +84,6 @@ void controller_want(struct controller *c, enum object_kind kind);
  * is a merge patch. */
 int controller_send(struct controller *c, const struct kube_request *rq, cJSON **out,
 		    struct mu_err *err);
-/* Sends several: kube_call_many. */
-unsigned controller_send_many(struct controller *c, const struct kube_request *rqs, unsigned n,
-			      struct kube_reply *out);
 /* Sends one with this body, which it takes, or NULL. */
 int controller_call(struct controller *c, const char *method, const char *path, cJSON *body,
 		    cJSON **out, struct mu_err *err);

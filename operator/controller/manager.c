@@ -19,7 +19,6 @@ enum {
 	WATCHES_MAX = KINDS * NAMESPACES_MAX,
 	STARTUP_LOG_S = 10,
 	WORKERS_GRACE_S = 3,
-	EVENTS_GRACE_S = 6,
 };
 static const double POLL_S = 0.005;
 
@@ -34,7 +33,7 @@ struct threads {
 	char *names; /* of the namespaces, cut up */
 	const char *namespaces[NAMESPACES_MAX];
 	struct watch *watches[WATCHES_MAX];
-	pthread_t running[WATCHES_MAX + WORKERS_MAX + 3];
+	pthread_t running[WATCHES_MAX + WORKERS_MAX + 2];
 	unsigned n_namespaces, n_watches, n_running, watched; /* watched: bits of kinds */
 };
 
@@ -46,12 +45,6 @@ static double wall_clock(void *user)
 static int call_server(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
 {
 	return kube_call(((struct controller *)user)->kube, rq, out, err);
-}
-
-static unsigned call_server_many(void *user, const struct kube_request *rqs, unsigned n,
-				 struct kube_reply *out)
-{
-	return kube_call_many(((struct controller *)user)->kube, rqs, n, out);
 }
 
 void controller_work(struct controller *c, const char *key)
@@ -236,8 +229,6 @@ static int start_workers(struct threads *t, struct mu_err *err)
 		rc = start(t, "leader", leader_run, c, err);
 	for (int i = 0; i < c->options.workers && rc == 0; i++)
 		rc = start(t, "work", work, c, err);
-	if (rc == 0)
-		rc = start(t, "events", events_run, c, err);
 	if (rc == 0 && c->options.progress_seconds > 0)
 		rc = start(t, "progress", progress_run, c, err);
 	return rc;
@@ -273,23 +264,14 @@ static int run_threads(struct threads *t, struct mu_err *err)
 	return rc;
 }
 
-/* Waits until no thread works any more, or for so many seconds. */
-static void wait_for_end(struct controller *c, const _Atomic unsigned *threads, double seconds)
-{
-	double until = mu_clock() + seconds;
-
-	while (atomic_load(threads) && mu_clock() < until)
-		kube_client_sleep(c->kube, POLL_S);
-}
-
 static void stop_threads(struct threads *t)
 {
 	struct controller *c = t->controller;
+	double until = mu_clock() + WORKERS_GRACE_S;
 
 	workqueue_stop(&c->queue);
-	wait_for_end(c, &c->working, WORKERS_GRACE_S); /* the rest is cut off below */
-	events_stop(&c->events);
-	wait_for_end(c, &c->events.posting, EVENTS_GRACE_S);
+	while (atomic_load(&c->working) && mu_clock() < until)
+		kube_client_sleep(c->kube, POLL_S); /* the rest is cut off below */
 	leader_release(c);
 	kube_client_stop(c->kube);
 	for (unsigned i = 0; i < t->n_running; i++)
@@ -319,7 +301,6 @@ int manager_run(const struct controller_options *options, struct kube_config *co
 	t = MU_NEW(struct threads);
 	t->controller = &c;
 	c.io = (struct controller_io){.call = call_server,
-				      .call_many = call_server_many,
 				      .ask = task_ask,
 				      .post = task_post,
 				      .now = wall_clock,

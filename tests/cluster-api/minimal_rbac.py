@@ -162,8 +162,6 @@ class Life:
         for what in ("services/taken", "pods/taken-ps-0", "networkpolicies/taken"):
             self.expect(f"{what} is reported", lambda: any(
                 e["reason"] == "NameTaken" and what in e["note"] for e in self.events("taken")))
-        # one that is said again and again, so that an operator that has been started anew counts it too
-        self.expect("an event repeats", lambda: any(e.get("series") for e in self.events("taken")))
 
     def certificates(self, core, ns):
         """The Secret of a job is made, and gets the next CA when its certificates have been there for long."""

@@ -25,7 +25,6 @@ enum {
 	SIM_EVENTS = 8192,
 	SIM_ENDS = 64,
 	SIM_IN_FLIGHT = 12,
-	SIM_BATCH_MAX = 8,
 	SIM_USER_ACTIONS = 24,
 	SIM_WORKERS_MAX = 16,
 	SIM_OPERATORS = 2
@@ -138,7 +137,6 @@ struct sim {
 	struct sim_ends ends[SIM_ENDS];
 	int n_ends, next_uid, writes, calls, crashes, splits;
 	int kernels_events; /* events for the condition KernelsMissing */
-	int batches;        /* number of batches of concurrent calls */
 	int switches;       /* certificate changes under live pods */
 	int epochs_acked;   /* number of epochs that the status reported as seen by all */
 	double ca_since;    /* time of the last change of the Secret's ca.crt */

@@ -235,61 +235,18 @@ static int call_now(struct sim_operator *o, const struct kube_request *rq, const
 	return rc;
 }
 
-static bool may_send(struct sim_operator *o, const struct kube_request *rq, struct mu_err *err)
+static int call(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
 {
-	if (strcmp(rq->method, "GET") == 0 || may_write(o))
-		return true;
-	mu_fail(err, MU_CANCELLED, "another operator may lead now");
-	return false;
-}
-
-static int call_sent(struct sim_operator *o, const struct kube_request *rq, cJSON **out,
-		     struct mu_err *err)
-{
+	struct sim_operator *o = user;
 	cJSON *body;
 	int rc;
 
+	if (strcmp(rq->method, "GET") != 0 && !may_write(o))
+		return mu_fail(err, MU_CANCELLED, "another operator may lead now");
 	body = kube_json(rq->body);
 	rc = call_now(o, rq, body, out, err);
 	cJSON_Delete(body);
 	return rc;
-}
-
-static int call(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
-{
-	return may_send(user, rq, err) ? call_sent(user, rq, out, err) : -MU_CANCELLED;
-}
-
-/* Sends calls in order while the sender may. They are served in any order, some before others are
- * sent. If the sender is killed, each sent call may arrive now, arrive much later, or be lost. */
-static unsigned call_many(void *user, const struct kube_request *rqs, unsigned n,
-			  struct kube_reply *out)
-{
-	unsigned out_there[SIM_BATCH_MAX], n_out = 0, sent = 0;
-	struct sim_operator *o = user;
-	struct sim *s = o->sim;
-
-	n = n < SIM_BATCH_MAX ? n : SIM_BATCH_MAX;
-	if (sim_chance(s, 300))
-		n = 1 + (unsigned)(sim_random(s) % n);
-	while (sent < n || n_out) {
-		unsigned at = n_out ? (unsigned)(sim_random(s) % n_out) : 0, i;
-
-		if (sent < n && (!n_out || sim_random(s) % 2)) {
-			out[sent] = (struct kube_reply){0};
-			if (may_send(o, &rqs[sent], &out[sent].err))
-				out_there[n_out++] = sent;
-			else
-				out[sent].rc = -MU_CANCELLED;
-			sent++;
-			continue;
-		}
-		i = out_there[at];
-		out_there[at] = out_there[--n_out];
-		out[i].rc = call_sent(o, &rqs[i], &out[i].out, &out[i].err);
-	}
-	s->batches += n > 1;
-	return n;
 }
 
 static int post(void *user, const struct pod *task, const char *page, const char *body,
@@ -322,7 +279,6 @@ static void start_operator(struct sim *s, struct sim_operator *o)
 	o->lost_lease = false;
 	controller_init(&o->controller, &options, queue_now);
 	o->controller.io = (struct controller_io){.call = call,
-						  .call_many = call_many,
 						  .post = post,
 						  .now = wall_now,
 						  .may_write = may_write,

@@ -137,6 +137,34 @@ static void call__answered_with_429__waits_for_retry_after(void **state)
 	}
 }
 
+static bool may_once(void *asked)
+{
+	return (*(int *)asked)++ == 0;
+}
+
+/* Also a call that was sent once and has to be sent again. */
+static void call__that_may_not_be_sent__is_not(void **state)
+{
+	static const char *const answers[] = {
+	    ANSWER("429 Too Many Requests", "Retry-After: 1\r\n" BARE, ""), GOOD, NULL};
+	struct mu_err err = {0};
+	struct kube_client *c;
+	struct server s;
+	int asked = 0;
+	const struct kube_request rq = {
+	    .method = "GET", .path = "/x", .may = may_once, .arg = &asked};
+
+	start(&s, answers);
+	c = client_of(&s, NULL);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(kube_call(c, &rq, NULL, &err), -MU_CANCELLED);
+		assert_int_equal(s.n, 1);
+	}
+	assert_int_equal(asked, 3);
+	kube_client_free(c);
+	stop(&s);
+}
+
 #define SAYS(status, length, message)                                                              \
 	ANSWER(status, "Content-Length: " length "\r\n",                                           \
 	       "{\"kind\":\"Status\",\"message\":\"" message "\"}")
@@ -298,6 +326,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(call__answered_with_429__waits_for_retry_after),
+	    cmocka_unit_test(call__that_may_not_be_sent__is_not),
 	    cmocka_unit_test(object__that_etcd_rejects__is_an_invalid_argument),
 	    cmocka_unit_test(token__that_is_rejected__is_read_again_once),
 	    cmocka_unit_test(watch__goes_on_from_its_bookmarks__and_lists_when_history_is_gone),

@@ -37,7 +37,6 @@ struct scene {
 	const char *refused; /* a create whose body has that fails in this way */
 	enum mu_code how;
 	const char *words; /* the server's; NULL: none that the plan knows */
-	unsigned together; /* the most calls that were made at once */
 	double wake;
 	cJSON *job;
 };
@@ -110,22 +109,6 @@ static inline int on_call(void *user, const struct kube_request *rq, cJSON **out
 	return 0;
 }
 
-static bool on_may_write(void *user);
-
-static inline unsigned on_call_many(void *user, const struct kube_request *rqs, unsigned n,
-				    struct kube_reply *out)
-{
-	struct scene *s = user;
-
-	s->together = n > s->together ? n : s->together;
-	for (unsigned i = n; i-- > 0;) { /* in any order, say this */
-		out[i] = (struct kube_reply){0};
-		out[i].rc = on_may_write(user) ? on_call(user, &rqs[i], &out[i].out, &out[i].err)
-					       : mu_fail(&out[i].err, MU_CANCELLED, "not now");
-	}
-	return n;
-}
-
 static inline int on_post(void *user, const struct pod *task, const char *page, const char *body,
 			  struct mu_err *err)
 {
@@ -169,12 +152,8 @@ static inline struct scene *scene_new(const char *run, const char *status, const
 	s->now = STARTED;
 	s->may_write = s->reachable = true;
 	controller_init(&s->controller, &options, mu_clock);
-	s->controller.io = (struct controller_io){.call = on_call,
-						  .call_many = on_call_many,
-						  .post = on_post,
-						  .now = on_now,
-						  .may_write = on_may_write,
-						  .user = s};
+	s->controller.io = (struct controller_io){
+	    .call = on_call, .post = on_post, .now = on_now, .may_write = on_may_write, .user = s};
 	assert_non_null(s->job = cJSON_Parse(job));
 	show(c, KIND_JOB, s->job);
 	for (; pods && *pods; pods++) {

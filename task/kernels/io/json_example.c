@@ -18,7 +18,7 @@ static int put_bytes(struct mu_buf *out, const struct mu_doc_node *v, struct mu_
 
 	if (v->kind != MU_DOC_STRING ||
 	    base64_decode(&b, (struct mu_span){v->text, v->len}, true, &why))
-		return mu_doc_fail(v, err, MU_INVALID_ARGUMENT, "must be bytes in base64");
+		return mu_doc_invalid(v, err, "must be bytes in base64");
 	mu_pb_put_bytes(out, 1, mu_buf_span(&b));
 	return 0;
 }
@@ -44,7 +44,7 @@ static int put_float(struct mu_buf *out, const struct mu_doc_node *v, struct mu_
 			mu_pb_put_float(out, 1, named[i].value);
 			return 0;
 		}
-	return mu_doc_fail(v, err, MU_INVALID_ARGUMENT, "must be a float");
+	return mu_doc_invalid(v, err, "must be a float");
 }
 
 /* A number from 2^53 on is no INT: JSON readers with doubles, as ours, round it. */
@@ -56,8 +56,8 @@ static int put_int(struct mu_buf *out, const struct mu_doc_node *v, struct mu_er
 	if (v->kind == MU_DOC_STRING)
 		good = text_number((struct mu_span){v->text, v->len}, MU_INT64, &i, 0);
 	if (!good)
-		return mu_doc_fail(v, err, MU_INVALID_ARGUMENT,
-				   "must be an int64; write it as a string if it is 2^53 or more");
+		return mu_doc_invalid(
+		    v, err, "must be an int64; write it as a string if it is 2^53 or more");
 	mu_pb_put_int(out, 1, i);
 	return 0;
 }
@@ -74,9 +74,7 @@ static const struct list_kind {
 
 static int must_be_map(const struct mu_doc_node *n, struct mu_err *err)
 {
-	return n->kind == MU_DOC_MAP
-		   ? 0
-		   : mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must be a message");
+	return n->kind == MU_DOC_MAP ? 0 : mu_doc_invalid(n, err, "must be a message");
 }
 
 /* {"value": […]}, or one value alone. */
@@ -91,7 +89,7 @@ static int put_list(struct mu_buf *out, const struct list_kind *kind,
 	mu_doc_each(list, values)
 	{
 		if (strcmp(values->key, "value") != 0)
-			return mu_doc_fail(values, err, MU_INVALID_ARGUMENT, "no such field");
+			return mu_doc_invalid(values, err, "no such field");
 		if (values->kind == MU_DOC_NULL)
 			continue;
 		if (values->kind != MU_DOC_LIST && (rc = kind->put(out, values, err)))
@@ -121,12 +119,12 @@ static int put_feature(struct mu_buf *out, const struct mu_doc_node *feature, st
 		       strcmp(kinds[k].proto_name, list->key) != 0)
 			k++;
 		if (k == MU_COUNT(kinds))
-			return mu_doc_fail(list, err, MU_INVALID_ARGUMENT, "no such field");
+			return mu_doc_invalid(list, err, "no such field");
 		if (list->kind == MU_DOC_NULL)
 			continue;
 		if (any)
-			return mu_doc_fail(list, err, MU_INVALID_ARGUMENT,
-					   "a feature is of one kind, and has one already");
+			return mu_doc_invalid(list, err,
+					      "a feature is of one kind, and has one already");
 		any = true;
 		if ((rc = put_list(out, &kinds[k], list, err)))
 			return rc;
@@ -146,7 +144,7 @@ static int put_features(struct mu_buf *out, const struct mu_doc_node *features, 
 	mu_doc_each(features, map)
 	{
 		if (strcmp(map->key, "feature") != 0)
-			return mu_doc_fail(map, err, MU_INVALID_ARGUMENT, "no such field");
+			return mu_doc_invalid(map, err, "no such field");
 		if (map->kind == MU_DOC_NULL)
 			continue;
 		if ((rc = must_be_map(map, err)))
@@ -167,7 +165,7 @@ int json_example(struct mu_buf *out, struct mu_span text, struct mu_err *err)
 	mu_doc_each(d->root, field)
 	{
 		if (strcmp(field->key, "features") != 0)
-			return mu_doc_fail(field, err, MU_INVALID_ARGUMENT, "no such field");
+			return mu_doc_invalid(field, err, "no such field");
 		if (field->kind != MU_DOC_NULL && (rc = put_features(out, field, err)))
 			return rc;
 	}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spec.program.train, and the settings of the trainer on their way into a task's environment. */
+#include "lib/cluster/train_spec.h"
+
 #include <float.h>
 #include <limits.h>
 
 #include "lib/io/json.h"
-#include "operator/api/fields.h"
-#include "operator/api/job_spec_internal.h"
 
 static const char *const model_names[] = {"softmax", "mlp", "cnn", "wide-deep", "es", NULL};
 static const struct {
@@ -108,29 +108,30 @@ static const struct field environment_fields[] = {
 static int check_dataset(const struct train_spec *t, const struct mu_doc_node *train,
 			 struct mu_err *err)
 {
-	const struct mu_doc_node *d = spec_section(train, "dataset");
+	const struct mu_doc_node *d = mu_doc_section(train, "dataset");
 	bool images = t->train_images || t->train_labels || t->test_images || t->test_labels;
 
 	if (!d)
-		return spec_invalid(train, err, "needs a dataset");
+		return mu_doc_invalid(train, err, "needs a dataset");
 	if (t->format == DATASET_IDX &&
 	    (t->path || !t->train_images || !t->train_labels || !t->test_images != !t->test_labels))
-		return spec_invalid(d, err,
-				    "format idx needs trainImages and trainLabels, may have both "
-				    "testImages and testLabels, and has no path");
+		return mu_doc_invalid(d, err,
+				      "format idx needs trainImages and trainLabels, may have both "
+				      "testImages and testLabels, and has no path");
 	if (t->format != DATASET_IDX && (!t->path || images))
-		return spec_invalid(d, err, "format %s needs a path, and no images or labels",
-				    dataset_format_names[t->format]);
+		return mu_doc_invalid(d, err, "format %s needs a path, and no images or labels",
+				      dataset_format_names[t->format]);
 	if (t->format <= DATASET_IDX && t->test_path)
-		return spec_invalid(d, err, "testPath goes with the formats cifar10 and tfrecord");
+		return mu_doc_invalid(d, err,
+				      "testPath goes with the formats cifar10 and tfrecord");
 	return 0;
 }
 
 void train_spec_init(struct train_spec *t, const struct mu_doc_node *train)
 {
 	*t = train_spec_defaults;
-	t->decay = spec_section(train, "learningRateDecay") ? DECAY_EXPONENTIAL : 0;
-	t->validation_steps = spec_section(train, "validation") ? VALIDATION_STEPS : 0;
+	t->decay = mu_doc_section(train, "learningRateDecay") ? DECAY_EXPONENTIAL : 0;
+	t->validation_steps = mu_doc_section(train, "validation") ? VALIDATION_STEPS : 0;
 }
 
 int train_spec_check(struct train_spec *t, const struct mu_doc_node *train, struct mu_err *err)
@@ -140,10 +141,11 @@ int train_spec_check(struct train_spec *t, const struct mu_doc_node *train, stru
 	if (rc)
 		return rc;
 	if (t->n_hidden && !models[model].layers)
-		return spec_invalid(mu_doc_get(train, "hiddenUnits"), err,
-				    "the %s model has no hidden layers; say model: mlp", t->model);
+		return mu_doc_invalid(mu_doc_get(train, "hiddenUnits"), err,
+				      "the %s model has no hidden layers; say model: mlp",
+				      t->model);
 	if (!t->n_categorical == models[model].categorical)
-		return spec_invalid(
+		return mu_doc_invalid(
 		    train, err, "categoricalColumns belong to model wide-deep, which needs them");
 	if (!t->n_hidden && models[model].default_units)
 		t->hidden[t->n_hidden++] = models[model].default_units;
@@ -169,8 +171,8 @@ int train_spec_read(struct train_spec *out, struct mu_doc **doc, struct mu_span 
 
 	if (rc)
 		return rc;
-	if (!(train = spec_section(d->root, "train")))
-		return spec_invalid(d->root, err, "must be a map with the key train");
+	if (!(train = mu_doc_section(d->root, "train")))
+		return mu_doc_invalid(d->root, err, "must be a map with the key train");
 	train_spec_init(&t, train);
 	if ((rc = fields_read(d->root, environment_fields, &t, err)) ||
 	    (rc = train_spec_check(&t, train, err)))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "operator/api/fields.h"
+#include "lib/io/fields.h"
 
 #include <limits.h>
 #include <math.h>
@@ -38,14 +38,14 @@ static int read_ints(const struct mu_doc_node *map, const struct field *f, int *
 	if (rc)
 		return rc;
 	if (list && list->n > f->size / sizeof(*out))
-		return mu_doc_fail(list, err, MU_INVALID_ARGUMENT, "has more than %zu entries",
-				   f->size / sizeof(*out));
+		return mu_doc_invalid(list, err, "has more than %zu entries",
+				      f->size / sizeof(*out));
 	mu_doc_each(list, item)
 	{
 		if (item->kind != MU_DOC_INT || item->i < f->min || item->i > f->max)
-			return mu_doc_fail(item, err, MU_INVALID_ARGUMENT,
-					   "must be a whole number between %lld and %lld",
-					   (long long)f->min, (long long)f->max);
+			return mu_doc_invalid(item, err,
+					      "must be a whole number between %lld and %lld",
+					      (long long)f->min, (long long)f->max);
 		out[(*n)++] = (int)item->i;
 	}
 	return 0;
