@@ -208,7 +208,6 @@ static void simulate(struct mu_buf *out, const struct job_spec *spec,
 			if (plan->actions[i].kind == ACTION_MAKE_SECRET)
 				plan->status.security = (struct security_status){
 				    .secret = mu_xasprintf("%s-tls", spec->name),
-				    .ca = mu_xstrdup("made"),
 				    .made = simulated_clock};
 		}
 		job_status_fini(&p->seen.status);

@@ -114,7 +114,6 @@ struct index_status *index_status_get(struct job_status *s, const char *task, in
 void job_status_fini(struct job_status *s)
 {
 	free(s->ledger);
-	free(s->security.ca);
 	free(s->security.secret);
 	*s = (struct job_status){0};
 }
@@ -123,10 +122,8 @@ void job_status_copy(struct job_status *to, const struct job_status *from)
 {
 	*to = *from;
 	to->ledger = NULL;
-	if (from->security.secret) {
+	if (from->security.secret)
 		to->security.secret = mu_xstrdup(from->security.secret);
-		to->security.ca = mu_xstrdup(from->security.ca);
-	}
 	if (!from->n_ledger)
 		return;
 	to->ledger = MU_NEW_ARRAY(struct index_status, from->n_ledger);

@@ -75,14 +75,12 @@ struct condition {
 void condition_set(struct condition *c, bool status, double now, const char *reason,
 		   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* The public part of the certificates of the job. */
+/* The certificates of the job, without themselves. */
 enum { PLAN_CERT_LIFE = 48 * 3600 }; /* seconds; the default of plan_options */
 struct security_status {
 	char *secret;         /* its name; NULL: not created yet */
-	char *ca;             /* PEM, all that are trusted */
 	double made, expires; /* of the tasks' certificate */
-	double
-	    spread; /* when the last of `ca` was added before its certificate; 0: both are in use */
+	double spread; /* when the next CA was added, ahead of its certificate; 0: none was */
 };
 
 /* Why the training ended, in the words of the trainer's final report. */

@@ -17,7 +17,6 @@ static const struct field cluster_fields[] = {
     {NULL}};
 static const struct field security_fields[] = {
     {"secret", FIELD_COPY, AT(security_status, secret)},
-    {"ca", FIELD_COPY, AT(security_status, ca)},
     {"made", FIELD_TIME, AT(security_status, made)},
     {"expires", FIELD_TIME, AT(security_status, expires)},
     {"spread", FIELD_TIME, AT(security_status, spread)},
@@ -313,11 +312,6 @@ void job_status_decode(struct job_status *out, const cJSON *status)
 	cJSON_ArrayForEach(item, at(status, "ledger"))
 	{
 		decode_index(&s, item);
-	}
-	if (!s.security.secret || !s.security.ca) {
-		free(s.security.secret);
-		free(s.security.ca);
-		s.security = (struct security_status){0};
 	}
 	progress_report_decode(&s.progress, at(status, "progress"));
 	*out = s;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Secret of a job: created, and replaced in two phases, without ever being read.
+/* The Secret of a job: created, and replaced in two phases (operator/plan/plan_security.c).
  *
- * The operator creates the Secret, and the phases are merge patches of the keys that change. It
- * needs no permissions on Secrets except create and patch. A switch names the version that its own
- * spread made, so two operators that both believe to lead do not undo each other's work. Facts that
- * later reconciles need are in the job's status: public certificates and times. */
+ *	ca.crt, tls.crt, tls.key    what tasks use
+ *	next.crt, next.key          between the phases: the certificate that follows
+ *
+ * The operator needs no permissions on Secrets except create and patch: the answer to a patch of
+ * nothing shows what is there.  A change names the version that it is based on. */
 #include "operator/controller/certs.h"
 
-#include <math.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 
@@ -21,94 +21,83 @@ static const double CLOCK_SLACK_S = 3600; /* clocks of nodes may be behind ours 
 enum { SECRET_SIZE = 32 << 10 };          /* bytes of its JSON */
 #define PEM_BEGIN "-----BEGIN CERTIFICATE-----"
 
-/* Exchanges the job's next certificates for n.  The caller owns what it returns: the former ones,
- * or n when the job has gone. */
-static struct next_certs *exchange_next(struct reconcile *r, struct next_certs *n)
+/* Frees the object after its keys were overwritten. */
+static void secret_free(cJSON *secret)
 {
-	struct store *c = &r->controller->store;
-	struct stored_job *job;
+	static const char *const parts[] = {"data", "stringData"};
+	const cJSON *item;
 
-	pthread_mutex_lock(&c->lock);
-	job = store_job_of(c, r->seen->key);
-	if (job) {
-		struct next_certs *former = job->next_certs;
-
-		job->next_certs = n;
-		n = former;
-	}
-	pthread_mutex_unlock(&c->lock);
-	return n;
+	for (unsigned i = 0; secret && i < MU_COUNT(parts); i++)
+		cJSON_ArrayForEach(item, at(secret, parts[i]))
+		{
+			if (cJSON_IsString(item))
+				OPENSSL_cleanse(item->valuestring, strlen(item->valuestring));
+		}
+	cJSON_Delete(secret);
 }
+MU_AUTO_DEFINE(secret_free, cJSON)
 
-/* Takes n. */
-static void put_next(struct reconcile *r, struct next_certs *n)
-{
-	next_certs_free(exchange_next(r, n));
-}
-
-double certs_next_since(struct reconcile *r)
-{
-	const char *trusted = r->seen->job->status.security.ca;
-	struct next_certs *n = exchange_next(r, NULL);
-	double since = 0;
-
-	if (n && n->version && trusted && strstr(trusted, n->certs.ca))
-		since = fmax(r->controller->queue.now() - n->spread, 1e-3);
-	put_next(r, n);
-	return since;
-}
-
-/* ---- the object ---- */
-
-static void put_data(cJSON *secret, const char *key, const char *text)
-{
-	size_t n = strlen(text);
-	char *coded = mu_xcalloc(4 * ((n + 2) / 3) + 1, 1);
-
-	EVP_EncodeBlock((unsigned char *)coded, (const unsigned char *)text, (int)n);
-	set_text(object_in(secret, "data"), key, coded);
-	OPENSSL_cleanse(coded, strlen(coded));
-	free(coded);
-}
-
-/* The changed fields: the trusted CAs; with c also its certificate and key. */
-static void put_certs(cJSON *secret, const char *ca, const struct mu_certs *c)
-{
-	put_data(secret, "ca.crt", ca);
-	if (c) {
-		put_data(secret, "tls.crt", c->crt);
-		put_data(secret, "tls.key", c->key);
-	}
-}
-
-/* Creates it, or patches what is there, with the body, which it takes; version: (optional) gets the
- * Secret's, as it is now. */
-static int send(struct reconcile *r, const char *name, bool create, cJSON *body, char **version,
-		struct mu_err *err)
+/* Creates the Secret (name NULL), or patches it, with the body, which it takes.  out: (optional)
+ * gets the Secret. */
+static int send(struct reconcile *r, const char *name, cJSON *body, cJSON **out, struct mu_err *err)
 {
 	/* large enough from the start: growing would leave a copy of the key behind */
 	MU_AUTO_FREE char *text = cJSON_PrintBuffered(body, SECRET_SIZE, false);
 	MU_AUTO_FREE char *path =
-	    mu_xasprintf("/api/v1/namespaces/%s/secrets%s%s", r->spec->namespace, create ? "" : "/",
-			 create ? "" : name);
-	struct kube_request rq = {
-	    .method = create ? "POST" : "PATCH", .path = path, .body = mu_span_of(text)};
-	const cJSON *data;
-	cJSON *answer = NULL;
-	int rc = controller_send(r->controller, &rq, &answer, err);
+	    mu_xasprintf("/api/v1/namespaces/%s/secrets%s%s", r->spec->namespace, name ? "/" : "",
+			 name ? name : "");
+	MU_AUTO(secret_free) cJSON *answer = NULL;
+	int rc = controller_send(r->controller,
+				 &(struct kube_request){.method = name ? "PATCH" : "POST",
+							.path = path,
+							.body = mu_span_of(text)},
+				 &answer, err);
 
 	OPENSSL_cleanse(text, strlen(text));
-	cJSON_ArrayForEach(data, at(body, "data"))
-	{
-		OPENSSL_cleanse(data->valuestring, strlen(data->valuestring));
+	secret_free(body);
+	if (rc < 0)
+		return mu_wrap(err, "secret %s", name ? name : "");
+	if (out)
+		*out = mu_steal(&answer);
+	return 0;
+}
+
+static int read_secret(struct reconcile *r, const char *name, cJSON **out, struct mu_err *err)
+{
+	return send(r, name, cJSON_CreateObject(), out, err);
+}
+
+/* A patch that fails when the Secret is another than this version of it. */
+static cJSON *patch_of(const cJSON *secret)
+{
+	return json_pack("{'metadata': {'resourceVersion': %s}}",
+			 text_at(at(secret, "metadata"), "resourceVersion"));
+}
+
+static const char *data_of(const cJSON *secret, const char *key)
+{
+	return text_at(at(secret, "data"), key);
+}
+
+/* The CA of the certificate in use: the first one while another certificate waits, else the last.
+ * Returns new. */
+static char *current_ca(const cJSON *secret)
+{
+	const char *coded = data_of(secret, "ca.crt");
+	size_t n = coded ? strlen(coded) : 0;
+	MU_AUTO_FREE char *all = mu_xcalloc(n + 1, 1);
+	char *ca = all, *next;
+
+	if (EVP_DecodeBlock((unsigned char *)all, (const unsigned char *)coded, (int)n) < 0)
+		*all = 0;
+	while ((next = strstr(ca + (*ca != 0), PEM_BEGIN))) {
+		if (data_of(secret, "next.crt")) {
+			*next = 0;
+			break;
+		}
+		ca = next;
 	}
-	cJSON_Delete(body);
-	if (version && rc >= 0 && !object_version(answer)) /* no precondition would protect it */
-		rc = mu_fail(err, MU_INTERNAL, "the answer has no resourceVersion");
-	else if (version && rc >= 0)
-		*version = mu_xstrdup(text_at(at(answer, "metadata"), "resourceVersion"));
-	cJSON_Delete(answer);
-	return rc < 0 ? mu_wrap(err, "secret %s", name) : 0;
+	return mu_xstrdup(ca);
 }
 
 static double life_of(const struct controller *c)
@@ -116,166 +105,129 @@ static double life_of(const struct controller *c)
 	return c->options.cert_life ? c->options.cert_life : PLAN_CERT_LIFE;
 }
 
-static int new_certs(struct reconcile *r, struct next_certs **out, struct mu_err *err)
+static int new_certs(struct reconcile *r, struct mu_certs *out, struct mu_err *err)
 {
 	struct controller *c = r->controller;
 	MU_AUTO_FREE char *all = mu_xasprintf("*.%s.%s.svc", r->spec->name, r->spec->namespace);
 	const char *names[] = {all, "localhost", "127.0.0.1"};
 	int64_t from = (int64_t)(r->now - CLOCK_SLACK_S), to = (int64_t)(r->now + life_of(c));
-	struct mu_certs certs;
-	int rc = (c->io.certs ? c->io.certs : mu_certs_make)(&certs, names, MU_COUNT(names), from,
-							     to, err);
 
-	if (rc)
-		return rc;
-	*out = MU_NEW(struct next_certs);
-	**out = (struct next_certs){.certs = certs, .made = r->now, .spread = c->queue.now()};
-	return 0;
+	return (c->io.certs ? c->io.certs : mu_certs_make)(out, names, MU_COUNT(names), from, to,
+							   err);
 }
 
-/* Creates the Secret and notes it in s. */
-static int post_secret(struct reconcile *r, struct security_status *s, const char *name,
-		       const struct next_certs *n, struct mu_err *err)
+static void set_made(struct reconcile *r, struct security_status *s, double made)
 {
-	cJSON *secret = render_secret(r->spec, name);
-	char *named;
-	int rc;
+	s->made = made;
+	s->expires = made + life_of(r->controller);
+	s->spread = 0;
+}
 
-	put_certs(secret, n->certs.ca, &n->certs);
-	rc = send(r, name, true, secret, NULL, err);
+/* name: NULL for a new one. */
+static int create_secret(struct reconcile *r, struct security_status *s, const char *name,
+			 struct mu_err *err)
+{
+	struct mu_certs certs;
+	cJSON *secret;
+	char *mine;
+	int rc = new_certs(r, &certs, err);
+
 	if (rc)
 		return rc;
-	named = mu_xstrdup(name);
-	free(s->ca);
+	mine = name ? mu_xstrdup(name)
+		    : mu_xasprintf("%s-tls-%08x", r->spec->name,
+				   (unsigned)mu_hash(certs.ca, strlen(certs.ca), 0));
+	secret = render_secret(r->spec, mine);
+	json_set(secret, json_pack("{'stringData': {'ca.crt': %s, 'tls.crt': %s, 'tls.key': %s}}",
+				   certs.ca, certs.crt, certs.key));
+	mu_certs_fini(&certs);
+	rc = send(r, NULL, secret, NULL, err);
+	if (rc) {
+		free(mine);
+		return rc;
+	}
 	free(s->secret);
-	*s = (struct security_status){.secret = named,
-				      .ca = mu_xstrdup(n->certs.ca),
-				      .made = n->made,
-				      .expires = n->made + life_of(r->controller)};
+	s->secret = mine;
+	set_made(r, s, r->now);
 	return 0;
 }
 
 static int make_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
 {
-	MU_AUTO(next_certs_free) struct next_certs *n = NULL;
-	MU_AUTO_FREE char *name = NULL;
-	int rc = new_certs(r, &n, err);
-
-	if (rc)
-		return rc;
-	name = mu_xasprintf("%s-tls-%08x", r->spec->name,
-			    (unsigned)mu_hash(n->certs.ca, strlen(n->certs.ca), 0));
-	return post_secret(r, s, name, n, err);
+	return create_secret(r, s, NULL, err);
 }
 
-/* The last of the trusted CAs counts. If a CA was spread and its certificate may or may not have
- * followed, all count. */
-static char *bundle(const struct security_status *s, const struct next_certs *next)
-{
-	const char *from = s->ca, *p;
-
-	while (s->spread <= 0 && (p = strstr(from + 1, PEM_BEGIN)))
-		from = p;
-	return mu_xasprintf("%s%s", from, next->certs.ca);
-}
-
-/* Keeps the next certificates, which it takes, and notes that their CA is trusted from now on. */
-static void trust_next(struct reconcile *r, struct security_status *s, struct next_certs *n)
-{
-	char *trusted = bundle(s, n);
-
-	free(s->ca);
-	s->ca = trusted;
-	s->spread = r->now;
-	put_next(r, n);
-}
-
-/* Recreates a Secret that was deleted under living pods, which mount it by name. This takes two
- * reconciles. The first stores the new CA in the status, so that it stays trusted when the reply to
- * the second's create, or a later step, is lost. */
-static int restore_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
-{
-	MU_AUTO(next_certs_free) struct next_certs *n = exchange_next(r, NULL);
-	int rc;
-
-	if (n && strstr(s->ca, n->certs.ca)) {
-		rc = post_secret(r, s, s->secret, n, err);
-		if (rc)
-			put_next(r, mu_steal(&n));
-		return rc;
-	}
-	next_certs_free(mu_steal(&n));
-	rc = new_certs(r, &n, err);
-	if (rc == 0)
-		trust_next(r, s, mu_steal(&n));
-	return rc;
-}
-
+/* Trusts the CA of the next certificate, too, which waits in the Secret.  A certificate that waits
+ * there already was never used: it is replaced, since nobody knows its age. */
 static int spread_ca(struct reconcile *r, struct security_status *s, struct mu_err *err)
 {
-	MU_AUTO(next_certs_free) struct next_certs *n = NULL;
-	MU_AUTO_FREE char *trusted = NULL;
+	MU_AUTO(secret_free) cJSON *secret = NULL;
+	MU_AUTO_FREE char *current = NULL;
+	MU_AUTO_FREE char *ca = NULL;
+	struct mu_certs certs;
 	cJSON *patch;
-	int rc = new_certs(r, &n, err);
+	int rc = read_secret(r, s->secret, &secret, err);
 
-	if (rc)
+	if (rc || (rc = new_certs(r, &certs, err)))
 		return rc;
-	trusted = bundle(s, n);
-	patch = cJSON_CreateObject();
-	put_certs(patch, trusted, NULL);
-	rc = send(r, s->secret, false, patch, &n->version, err);
+	current = current_ca(secret);
+	ca = mu_xasprintf("%s%s", current, certs.ca);
+	patch = patch_of(secret);
+	json_set(patch, json_pack("{'stringData': {'ca.crt': %s, 'next.crt': %s, 'next.key': %s}}",
+				  ca, certs.crt, certs.key));
+	mu_certs_fini(&certs);
+	rc = send(r, s->secret, patch, NULL, err);
 	if (rc == 0)
-		trust_next(r, s, mu_steal(&n));
+		s->spread = r->now;
 	return rc;
 }
 
-/* We may not read it; a patch of nothing changes nothing, and says whether it is there. */
-static int check_secret(struct reconcile *r, const struct security_status *s, struct mu_err *err)
-{
-	return send(r, s->secret, false, cJSON_CreateObject(), NULL, err);
-}
-
+/* Without a certificate that waits, the answer to an earlier switch was lost. */
 static int switch_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
 {
-	MU_AUTO(next_certs_free) struct next_certs *n = exchange_next(r, NULL);
-	cJSON *patch;
-	int rc;
+	MU_AUTO(secret_free) cJSON *secret = NULL;
+	int rc = read_secret(r, s->secret, &secret, err);
 
-	if (!n)
-		return mu_fail(err, MU_ABORTED, "the next certificate has gone");
-	patch = json_pack("{'metadata': {'resourceVersion': %s}}", n->version);
-	put_certs(patch, s->ca, &n->certs);
-	rc = send(r, s->secret, false, patch, NULL, err);
-	if (rc == 0) {
-		s->made = n->made;
-		s->expires = n->made + life_of(r->controller);
-		s->spread = 0;
-	} else if (rc != -MU_ABORTED) { /* ABORTED: another operator may have replaced our CA */
-		put_next(r, mu_steal(&n));
+	if (rc == 0 && data_of(secret, "next.crt") && data_of(secret, "next.key")) {
+		cJSON *patch = patch_of(secret);
+
+		json_set(patch,
+			 json_pack("{'data': {'tls.crt': %s, 'tls.key': %s,"
+				   " 'next.crt': null, 'next.key': null}}",
+				   data_of(secret, "next.crt"), data_of(secret, "next.key")));
+		rc = send(r, s->secret, patch, NULL, err);
 	}
+	if (rc == 0)
+		set_made(r, s, s->spread);
 	return rc;
+}
+
+static int check_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
+{
+	return read_secret(r, s->secret, NULL, err);
 }
 
 int certs_apply(struct reconcile *r, struct job_plan *plan, struct mu_err *err)
 {
+	static int (*const steps[])(struct reconcile *, struct security_status *,
+				    struct mu_err *) = {[ACTION_MAKE_SECRET] = make_secret,
+							[ACTION_SPREAD_CA] = spread_ca,
+							[ACTION_SWITCH_SECRET] = switch_secret,
+							[ACTION_CHECK_SECRET] = check_secret};
 	struct security_status *s = &plan->status.security;
 
 	for (unsigned i = 0; i < plan->n_actions; i++) {
 		enum action_kind kind = plan->actions[i].kind;
 		int rc;
 
-		if (kind == ACTION_MAKE_SECRET)
-			rc = make_secret(r, s, err);
-		else if (kind == ACTION_SPREAD_CA)
-			rc = spread_ca(r, s, err);
-		else if (kind == ACTION_SWITCH_SECRET)
-			rc = switch_secret(r, s, err);
-		else if (kind == ACTION_CHECK_SECRET && (rc = check_secret(r, s, err)) == 0)
+		if (kind >= MU_COUNT(steps))
 			continue;
-		else if (kind != ACTION_CHECK_SECRET)
+		rc = steps[kind](r, s, err);
+		if (kind == ACTION_CHECK_SECRET && rc == 0)
 			continue;
+		/* it was deleted under living pods, which mount it by name */
 		if (rc == -MU_NOT_FOUND && kind != ACTION_MAKE_SECRET)
-			rc = restore_secret(r, s, err);
+			rc = create_secret(r, s, s->secret, err);
 		if (rc == -MU_PERMISSION_DENIED || rc == -MU_INVALID_ARGUMENT)
 			event_record(r, true, "CreateRefused", "%s", err->msg);
 		return rc < 0 ? rc : 1;

@@ -15,6 +15,7 @@
 
 #include "lib/base/histogram.h"
 #include "lib/kube/kube_stream.h"
+#include "lib/tls/certs.h"
 #include "operator/controller/events.h"
 #include "operator/controller/store.h"
 #include "operator/controller/workqueue.h"

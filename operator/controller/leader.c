@@ -27,7 +27,6 @@ enum {
 	RETRY_S = 1,        /* interval at which a leader retries a renewal */
 	STANDBY_POLL_S = 2, /* interval at which a standby polls the lease */
 	CALL_MS = 5000,
-	TERM_TIMEOUT_MS = 2000,
 	RELEASE_READ_MS = 2000,
 	RELEASES_MAX = 3
 };
@@ -109,21 +108,6 @@ static bool is_free(const struct controller *c, const cJSON *lease, struct obser
 	       (double)(mu_clock_ms() - seen->since_ms) > length * 1000;
 }
 
-void leader_begin_term(struct controller *c)
-{
-	const char *list = c->options.namespaces ? c->options.namespaces : "";
-	int n = (int)strcspn(list, ", "); /* any of them: versions are counted for all */
-	MU_AUTO_FREE char *path =
-	    mu_xasprintf("/apis/" JOB_API_VERSION "%s%.*s/distributedtrainingjobs?limit=1",
-			 n ? "/namespaces/" : "", n, list);
-	struct kube_request rq = {.method = "GET", .path = path, .timeout_ms = TERM_TIMEOUT_MS};
-	cJSON *page = NULL;
-	int rc = controller_send(c, &rq, &page, NULL);
-
-	store_begin_term(&c->store, rc == 0 ? object_version(page) : 0);
-	cJSON_Delete(page);
-}
-
 /* Takes the lease. */
 static int hold(struct controller *c, struct observed_lease *seen, cJSON *lease, bool new,
 		bool taken, struct mu_err *err)
@@ -139,8 +123,6 @@ static int hold(struct controller *c, struct observed_lease *seen, cJSON *lease,
 	cJSON_Delete(lease);
 	if (rc < 0)
 		return rc;
-	if (!atomic_load(&c->leading))
-		leader_begin_term(c);
 	atomic_store(&c->lease_until_ms, began + RENEW_DEADLINE_MS);
 	if (!atomic_exchange(&c->leading, true)) {
 		mu_info("leader", "%s leads", c->options.identity);

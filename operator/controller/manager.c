@@ -223,9 +223,7 @@ static int start_workers(struct threads *t, struct mu_err *err)
 	struct controller *c = t->controller;
 	int rc = 0;
 
-	if (!c->options.leader_election)
-		leader_begin_term(c);
-	else
+	if (c->options.leader_election)
 		rc = start(t, "leader", leader_run, c, err);
 	for (int i = 0; i < c->options.workers && rc == 0; i++)
 		rc = start(t, "work", work, c, err);

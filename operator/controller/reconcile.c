@@ -6,12 +6,12 @@
 #include "operator/controller/status.h"
 #include "operator/controller/task_token.h"
 
-/* Reads the job from the API server, before the first write of our term and after a conflict:
- * another operator may have written what our watch has not delivered yet. */
+/* Reads the job from the API server, before our first write and after a conflict: another operator
+ * may have written what our watch has not delivered yet. */
 static int refresh_job(struct reconcile *r, struct mu_err *err)
 {
 	struct controller *c = r->controller;
-	MU_AUTO_FREE char *path = apply_path(r, KIND_JOB, r->spec->name);
+	MU_AUTO_FREE char *path = apply_path(r, KIND_JOB, r->seen->job->meta.name);
 	cJSON *object = NULL;
 	int rc = controller_call(c, "GET", path, NULL, &object, err);
 
@@ -36,7 +36,6 @@ static struct job_plan *make_plan(struct reconcile *r, struct snapshot *seen)
 
 	if (task_token_digest(r->controller, seen->job->meta.uid, digest) == 0)
 		options.token_digest = digest;
-	seen->observed.next_since = certs_next_since(r);
 	return job_plan_new(r->spec, &options, &seen->observed, r->now);
 }
 
@@ -54,8 +53,6 @@ static int sync_job(struct reconcile *r, struct snapshot *seen, struct mu_err *e
 	struct mu_err ignored = {0};
 	int rc, rc_create;
 
-	if (seen->stale)
-		return refresh_job(r, err);
 	plan = make_plan(r, seen);
 	if (plan->n_actions && !seen->verified)
 		return refresh_job(r, err);
@@ -92,6 +89,8 @@ int reconcile(struct controller *c, const char *key, double *requeue_after, stru
 			rc = status_report_invalid(&r, err);
 		else if (!job_spec_is_foreign(r.spec))
 			rc = sync_job(&r, &seen, err);
+		if (rc == -MU_ABORTED)
+			refresh_job(&r, NULL);
 	}
 	snapshot_fini(&seen);
 	*requeue_after = r.wake;

@@ -125,8 +125,7 @@ bool snapshot_take(struct store *c, const char *key, double now, struct snapshot
 	if (job->first_observed_at <= 0)
 		job->first_observed_at = now;
 	out->job = object_ref(job->job);
-	out->verified = job->verified || (c->term > 0 && job->job->meta.version > c->term);
-	out->stale = job->stale;
+	out->verified = job->verified;
 	out->last_status_write = job->last_status_write;
 	o->first_observed_at = job->first_observed_at;
 	o->status = job->job->status;

@@ -28,8 +28,6 @@ static int patch_status(struct reconcile *r, cJSON *change, struct mu_err *err)
 			  job->resource_version);
 	cJSON_AddItemToObject(patch, "status", change);
 	rc = controller_call(c, "PATCH", path, patch, &answer, err);
-	if (rc == -MU_ABORTED)
-		store_mark_stale(&c->store, r->seen->key);
 	if (rc < 0)
 		return mu_wrap(err, "update status");
 	store_update_job(&c->store, answer, r->now);

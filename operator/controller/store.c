@@ -41,15 +41,6 @@ struct node_table *store_nodes(struct store *c)
 	return t;
 }
 
-void next_certs_free(struct next_certs *n)
-{
-	if (!n)
-		return;
-	mu_certs_fini(&n->certs);
-	free(n->version);
-	free(n);
-}
-
 void store_init(struct store *c, void (*changed)(void *arg, const char *key, enum object_kind kind),
 		void *arg)
 {
@@ -75,7 +66,6 @@ void store_fini(struct store *c)
 	}
 	mu_map_each (&c->owners, s) {
 		struct stored_job *job = s->value;
-		next_certs_free(job->next_certs);
 		free(job->uid);
 		free(job);
 	}
@@ -118,7 +108,6 @@ static void drop_job(struct store *c, struct stored_job *job)
 
 	if (mu_map_get(&c->keys, key) == job)
 		mu_map_del(&c->keys, key);
-	next_certs_free(job->next_certs);
 	*job = (struct stored_job){.uid = job->uid, .objects = job->objects};
 }
 
@@ -374,28 +363,9 @@ void store_update_job(struct store *c, const cJSON *json, double written)
 	}
 	if (job) {
 		job->verified = true;
-		job->stale = false;
 		if (written > 0)
 			job->last_status_write = written;
 	}
-	pthread_mutex_unlock(&c->lock);
-}
-
-void store_begin_term(struct store *c, uint64_t version)
-{
-	pthread_mutex_lock(&c->lock);
-	c->term = version;
-	pthread_mutex_unlock(&c->lock);
-}
-
-void store_mark_stale(struct store *c, const char *key)
-{
-	struct stored_job *job;
-
-	pthread_mutex_lock(&c->lock);
-	job = store_job_of(c, key);
-	if (job)
-		job->stale = true;
 	pthread_mutex_unlock(&c->lock);
 }
 

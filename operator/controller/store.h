@@ -15,7 +15,6 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
-#include "lib/tls/certs.h"
 #include "operator/api/job.h"
 #include "operator/api/kinds.h"
 #include "operator/api/pod.h"
@@ -55,17 +54,6 @@ struct stored_object {
 	struct task_state task; /* of a pod */
 };
 
-/* Certificates between the two phases of a rotation (operator/plan/plan_security.c): they are
- * stored here and nowhere else, for as long as it takes. */
-struct next_certs {
-	struct mu_certs certs;
-	double made;   /* by the wall clock */
-	double spread; /* by the queue's */
-	char *version; /* of the Secret since its CA was spread; NULL: it is to be made with them */
-};
-void next_certs_free(struct next_certs *n); /* or NULL */
-MU_AUTO_DEFINE(next_certs_free, struct next_certs)
-
 /* All objects with one controller. The owner with UID "" has the objects without one: nodes. */
 struct stored_job {
 	char *uid;
@@ -76,9 +64,7 @@ struct stored_job {
 	double progress_changed_at;
 	double first_observed_at; /* by this process */
 	double last_status_write; /* by this process; 0: none yet */
-	struct next_certs *next_certs;
 	bool verified; /* the object is no older than our term: it answered a call of ours */
-	bool stale;    /* the server has a newer one */
 };
 
 /* All nodes as they were at some time, shared by the snapshots of that time. */
@@ -95,7 +81,6 @@ struct store {
 	struct mu_map owners;         /* UID -> struct stored_job */
 	struct mu_map keys;       /* "namespace/name" -> struct stored_job, of which job is set */
 	struct node_table *table; /* of the nodes; NULL: to be made */
-	uint64_t term;            /* what is newer than this version is of our term; 0: not known */
 	/* Called without the lock: an object of this kind and of the job with this key changed. */
 	void (*changed)(void *arg, const char *key, enum object_kind kind);
 	void *arg;
@@ -114,7 +99,7 @@ struct snapshot {
 		struct task_state task;
 	} * pods; /* beside observed.pods */
 	double last_status_write;
-	bool verified, stale;          /* as in stored_job; verified by its version, too */
+	bool verified;                 /* as in stored_job */
 	double expectations_expire_at; /* the first of the job's expectations; 0: none */
 };
 
@@ -139,11 +124,6 @@ void store_expect(struct store *c, enum object_kind kind, const cJSON *json, dou
 /* The answer to a read of a job, or to a write of its status at this time (0: a read): stored when
  * it is newer than what the watch brought. */
 void store_update_job(struct store *c, const cJSON *json, double written);
-/* Our term as the leader begins: no other leader wrote a job that is newer than this version.
- * 0: not known. */
-void store_begin_term(struct store *c, uint64_t version);
-/* The API server has a newer version of the job. */
-void store_mark_stale(struct store *c, const char *key);
 void store_expect_deletion(struct store *c, const char *pod_uid);
 void store_remove_pod(struct store *c, const char *pod_uid);
 void store_finish_requested(struct store *c, const char *pod_uid, double now);

@@ -33,8 +33,6 @@ struct observed_job {
 	const struct observed_pod *pods;
 	unsigned n_pods;
 	bool policy;               /* the NetworkPolicy exists */
-	double next_since;         /* seconds since this process spread the CA that SWITCH_SECRET
-				      needs, by a monotonic clock; 0: it has none */
 	int group;                 /* members of the PodGroup; 0: there is none */
 	const char *group_phase;   /* as its scheduler reports; NULL or "": not reported */
 	const char *group_message; /* its message why the group waits, or NULL */

@@ -6,9 +6,7 @@
  * new CA to ca.crt beside the old one.  SWITCH replaces the certificate minutes later, when every
  * task trusts both CAs.
  *
- * The process that runs SPREAD keeps the key of the new certificate in memory only.  If another
- * operator leads before SWITCH, it spreads another CA.  The first certificate may be in use all the
- * same, so all CAs stay until a SWITCH is recorded; next_spread keeps them few.
+ * The certificate waits in the Secret until then.
  *
  * Each MAKE creates a Secret of another name, and pods use only the name in the status.  So if two
  * operators both believe to lead, the later write changes no Secret that a task mounts.  An unused
@@ -52,36 +50,13 @@ static bool may_miss_secret(struct planner *p)
 	return check;
 }
 
-static int count_cas(const char *pem)
-{
-	static const char begin[] = "-----BEGIN CERTIFICATE-----";
-	int n = 0;
-
-	for (; (pem = strstr(pem, begin)); pem++)
-		n++;
-	return n;
-}
-
-/* The time of the next SPREAD after one whose key is lost.  The delay is the time of a spread,
- * doubled for each further CA, so that operators that come and go do not add CAs without end.  The
- * next certificate is never late. */
-static double next_spread(const struct security_status *s, double life, double spread_s)
-{
-	double wait = spread_s, latest = s->made + life - 2 * spread_s - s->spread;
-
-	for (int n = count_cas(s->ca); n > 2 && wait < latest; n--)
-		wait *= 2;
-	wait = wait < latest ? wait : latest;
-	return s->spread + (wait > spread_s ? wait : spread_s);
-}
-
 bool plan_security(struct planner *p)
 {
 	const struct security_status *s = &p->status->security;
 	double life = p->options->cert_life ? p->options->cert_life : PLAN_CERT_LIFE;
 	double renew_after = life * 2 / 3;
 	double spread_s = life / 10 < SPREAD_MAX_S ? life / 10 : SPREAD_MAX_S;
-	bool early, due, over, lost, waits;
+	bool early, due, over, waits;
 
 	if (!plan_has_tls(p))
 		return true;
@@ -93,20 +68,15 @@ bool plan_security(struct planner *p)
 				"certificates for the tasks of the job");
 		return false;
 	}
-	lost = due && s->spread > 0 && p->observed->next_since <= 0;
-	waits = lost && p->now >= s->spread && p->now < next_spread(s, life, spread_s);
+	waits = due && p->now >= s->spread && !plan_is_due(p, s->spread + spread_s);
 	if ((!due || waits) && may_miss_secret(p))
 		plan_add_action(p, ACTION_CHECK_SECRET, NULL, 0, NULL, "pods wait for a volume");
 	if (!due)
 		plan_requeue_at(p, s->made + renew_after);
-	else if (waits)
-		plan_requeue_at(p, next_spread(s, life, spread_s));
-	else if (s->spread <= 0 || lost)
+	else if (s->spread <= 0 || p->now < s->spread)
 		plan_add_action(p, ACTION_SPREAD_CA, NULL, 0, NULL,
 				"the next certificates' CA, ahead of them");
-	else if (p->observed->next_since < spread_s)
-		plan_requeue_at(p, p->now + spread_s - p->observed->next_since);
-	else
+	else if (!waits)
 		plan_add_action(p, ACTION_SWITCH_SECRET, NULL, 0, NULL,
 				"new certificates for the tasks of the job");
 	return true;

@@ -38,8 +38,7 @@ int sim_certs(struct mu_certs *out, const char *const *names, unsigned n_names, 
 	      int64_t to, struct mu_err *err);
 /* Checks that a task with this version and a task with the previous one trust each other. */
 void sim_check_secret(struct sim *s, const cJSON *was, const cJSON *is);
-/* Checks that a recreated Secret has a CA that the status knows. */
-void sim_check_new_secret(struct sim *s, const cJSON *secret);
+void sim_encode_secret(cJSON *secret);
 
 /* ---- sim_membership.c ---- */
 /* Sends pending membership updates; returns whether the operator got a confirmation. */

@@ -355,6 +355,7 @@ static int serve_post(struct sim *s, const char *path, const cJSON *body, cJSON 
 {
 	char named[256];
 	struct sim_object *o;
+	cJSON *made;
 
 	snprintf(named, sizeof(named), "%.*s/%s", (int)strcspn(path, "?"), path,
 		 sim_text(body, "metadata.name"));
@@ -369,9 +370,10 @@ static int serve_post(struct sim *s, const char *path, const cJSON *body, cJSON 
 			       s->script.quota);
 	if (strstr(path, "/pods"))
 		check_new_pod(s, body);
+	made = cJSON_Duplicate(body, true);
 	if (strstr(path, "/secrets"))
-		sim_check_new_secret(s, body);
-	o = sim_add(s, named, cJSON_Duplicate(body, true));
+		sim_encode_secret(made);
+	o = sim_add(s, named, made);
 	if (!o)
 		return 0;
 	*out = cJSON_Duplicate(o->json, true);
@@ -440,6 +442,8 @@ static int serve_patch(struct sim *s, struct sim_object *o, const cJSON *body, c
 	was = cJSON_Duplicate(o->json, true);
 	merge(o->json, body);
 	check_status(s, was, o->json);
+	if (strstr(o->path, "/secrets/"))
+		sim_encode_secret(o->json);
 	if (strstr(o->path, "/secrets/"))
 		sim_check_secret(s, was, o->json);
 	cJSON_Delete(was);

@@ -24,6 +24,14 @@ static double wall_now(void *user)
 	return s->now + s->skew;
 }
 
+/* A step of the clock may shorten the wait between a CA and its certificate. */
+static void set_skew(struct sim *s, double skew)
+{
+	if (s->skew != skew)
+		s->ca_since = 0;
+	s->skew = skew;
+}
+
 static bool may_write(void *user)
 {
 	const struct sim_operator *o = user;
@@ -288,13 +296,6 @@ static void start_operator(struct sim *s, struct sim_operator *o)
 		list(o, k, list_position(s));
 }
 
-/* The leader knows which objects are newer than its term, unless that request failed. */
-static void begin_term(struct sim *s)
-{
-	store_begin_term(&s->leader->controller.store,
-			 sim_chance(s, 200) ? 0 : (uint64_t)sim_version(s));
-}
-
 static void restart(struct sim_operator *o)
 {
 	controller_fini(&o->controller);
@@ -305,7 +306,6 @@ void sim_restart(struct sim *s)
 {
 	s->dead = false;
 	restart(s->leader);
-	begin_term(s);
 }
 
 /* The other operator becomes leader and reconciles everything with its current view. A replaced
@@ -324,7 +324,6 @@ static void take_over(struct sim *s)
 	s->splits++;
 	s->leader = next;
 	s->dead = false;
-	begin_term(s);
 	if (was->busy)
 		was->lost_lease = true;
 	else
@@ -383,7 +382,6 @@ void sim_start(struct sim *s, const struct sim_script *script, uint64_t seed, bo
 	clock_of = s;
 	for (int i = 0; i < s->n_operators; i++)
 		start_operator(s, &s->operators[i]);
-	begin_term(s);
 }
 
 void sim_end(struct sim *s)
@@ -441,6 +439,7 @@ static void inject_fault(struct sim *s)
 		list(s->leader, (int)(sim_random(s) % SIM_WATCHED), list_position(s));
 	if (sim_chance(s, 3))
 		s->skew = s->skew != 0 ? 0 : sim_between(s, -4000, 100);
+	s->ca_since = 0; /* a step of the clock may shorten the wait for a new CA */
 	if (s->n_in_flight && sim_random(s) % LATE_STEPS == 0)
 		late_arrives(s);
 }
@@ -480,7 +479,7 @@ void sim_settle(struct sim *s, double seconds)
 	int steps = 0;
 
 	s->faulty = false;
-	s->skew = 0;
+	set_skew(s, 0);
 	while (s->n_in_flight)
 		late_arrives(s);
 	while (!s->violation[0] && (step(s, until) || send_pending_members(s, until)))

@@ -43,17 +43,23 @@ static bool some_pod(const struct sim *s)
 	return false;
 }
 
-void sim_check_new_secret(struct sim *s, const cJSON *secret)
+/* As the API server: stringData goes into data. */
+void sim_encode_secret(cJSON *secret)
 {
-	const struct sim_object *job =
-	    sim_find(s, "/apis/muster.dev/v1/namespaces/default/distributedtrainingjobs/j");
-	const cJSON *known = job ? sim_at(job->json, "status.security") : NULL;
-	MU_AUTO_FREE char *ca = plain(secret, "ca.crt");
+	cJSON *text, *data = cJSON_GetObjectItemCaseSensitive(secret, "data");
 
-	if (!strcmp(sim_text(known, "secret"), sim_text(secret, "metadata.name")) &&
-	    !strstr(sim_text(known, "ca"), ca) && !s->in_flight_call)
-		sim_violation(s, "%s comes back with a CA that may be forgotten: %s",
-			      sim_text(secret, "metadata.name"), ca);
+	if (!data)
+		data = cJSON_AddObjectToObject(secret, "data");
+	cJSON_ArrayForEach(text, sim_at(secret, "stringData"))
+	{
+		size_t n = strlen(text->valuestring);
+		MU_AUTO_FREE char *coded = mu_xcalloc(4 * ((n + 2) / 3) + 1, 1);
+
+		EVP_EncodeBlock((unsigned char *)coded, (unsigned char *)text->valuestring, (int)n);
+		cJSON_DeleteItemFromObject(data, text->string);
+		cJSON_AddStringToObject(data, text->string, coded);
+	}
+	cJSON_DeleteItemFromObject(secret, "stringData");
 }
 
 void sim_check_secret(struct sim *s, const cJSON *was, const cJSON *is)

@@ -111,8 +111,8 @@ static void act(struct world *w, const struct plan_action *a)
 		w->n_pods++;
 		break;
 	case ACTION_MAKE_SECRET:
-		w->plan->status.security = (struct security_status){
-		    .secret = mu_xstrdup("j-tls"), .ca = mu_xstrdup("CA"), .made = w->now};
+		w->plan->status.security =
+		    (struct security_status){.secret = mu_xstrdup("j-tls"), .made = w->now};
 		break;
 	case ACTION_SPREAD_CA:
 	case ACTION_SWITCH_SECRET:

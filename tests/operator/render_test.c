@@ -20,8 +20,8 @@ struct made {
 static struct made make(const char *manifest)
 {
 	struct made m = {0};
-	struct observed_job seen = {
-	    .service = true, .status.security = {.secret = "j-tls-1", .ca = "CA", .made = 1e9}};
+	struct observed_job seen = {.service = true,
+				    .status.security = {.secret = "j-tls-1", .made = 1e9}};
 	struct plan_options options = {.image = "localhost/muster-task:dev"};
 	struct mu_err err = {0};
 
