@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plug-in runs in its own process group, so its child processes are killed with it at the time
- * limit.  Its standard error becomes the message of a failure.
- *
- * A plug-in that has closed both outputs has to end within STAY_MS: the whole operator may wait for
- * it. */
+ * limit.  Its outputs go to files in memory.  The first line of its standard error becomes the
+ * message of a failure. */
 #include "lib/kube/kube_exec.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/mem.h"
 #include "lib/base/rfc3339.h"
 #include "lib/io/json.h"
 
@@ -24,7 +24,6 @@ enum {
 	WORDS_MAX = 256,
 	OUTPUT_MAX = 1 << 20,
 	TIMEOUT_MS = 30000,
-	STAY_MS = 2000,
 	WAIT_INTERVAL_MS = 5,
 };
 #define API "client.authentication.k8s.io/"
@@ -32,28 +31,16 @@ enum {
 extern char **environ;
 
 struct kube_exec {
-	char *command, *api_version, *hint;
-	char *info;          /* the value of KUBERNETES_EXEC_INFO */
+	struct mu_arena arena; /* of all strings */
+	const char *command, *api_version, *hint;
 	char **argv, **envp; /* NULL-terminated; envp: what is added to ours */
 };
-
-static void free_words(char **words)
-{
-	for (char **w = words; w && *w; w++)
-		free(*w);
-	free(words);
-}
 
 void kube_exec_free(struct kube_exec *e)
 {
 	if (!e)
 		return;
-	free(e->command);
-	free(e->api_version);
-	free(e->hint);
-	free(e->info);
-	free_words(e->argv);
-	free_words(e->envp);
+	mu_arena_fini(&e->arena);
 	free(e);
 }
 
@@ -91,28 +78,31 @@ static char *make_info(const char *api_version, const struct mu_doc_node *cluste
 	return mu_buf_take(&text);
 }
 
-static int read_words(struct kube_exec *e, const struct mu_doc_node *exec, struct mu_err *err)
+/* Its arguments and its variables, with KUBERNETES_EXEC_INFO. */
+static int read_words(struct kube_exec *e, const struct mu_doc_node *exec,
+		      const struct mu_doc_node *cluster, struct mu_err *err)
 {
 	const struct mu_doc_node *args = mu_doc_get(exec, "args"), *env = mu_doc_get(exec, "env");
+	MU_AUTO_FREE char *info = make_info(e->api_version, cluster);
 	unsigned n = 0;
 
 	if ((args && (args->kind == MU_DOC_MAP || args->n > WORDS_MAX)) ||
 	    (env && (env->kind == MU_DOC_MAP || env->n > WORDS_MAX)))
 		return mu_doc_invalid(exec, err, "args and env must be lists of at most %d",
 				      WORDS_MAX);
-	e->argv = MU_NEW_ARRAY(char *, (args ? args->n : 0) + 2);
-	e->argv[n++] = mu_xstrdup(e->command);
+	e->argv = MU_ARENA_ARRAY(&e->arena, char *, WORDS_MAX + 2);
+	e->argv[n++] = mu_arena_strdup(&e->arena, e->command);
 	mu_doc_each(args, a)
 	{
 		if (a->kind != MU_DOC_STRING)
 			return mu_doc_invalid(a, err, "must be a string");
-		e->argv[n++] = mu_xstrdup(a->text);
+		e->argv[n++] = mu_arena_strdup(&e->arena, a->text);
 	}
 	n = 0;
-	e->envp = MU_NEW_ARRAY(char *, (env ? env->n : 0) + 2);
-	mu_doc_each(env, v) e->envp[n++] =
-	    mu_xasprintf("%s=%s", mu_doc_text(v, "name", ""), mu_doc_text(v, "value", ""));
-	e->envp[n++] = mu_xasprintf("KUBERNETES_EXEC_INFO=%s", e->info);
+	e->envp = MU_ARENA_ARRAY(&e->arena, char *, WORDS_MAX + 2);
+	mu_doc_each(env, v) e->envp[n++] = mu_arena_printf(
+	    &e->arena, "%s=%s", mu_doc_text(v, "name", ""), mu_doc_text(v, "value", ""));
+	e->envp[n++] = mu_arena_printf(&e->arena, "KUBERNETES_EXEC_INFO=%s", info);
 	return 0;
 }
 
@@ -122,7 +112,8 @@ int kube_exec_read(struct kube_exec **out, const struct mu_doc_node *exec, const
 	const char *command = mu_doc_text(exec, "command", "");
 	const char *version = mu_doc_text(exec, "apiVersion", "");
 	const char *slash = strrchr(file, '/');
-	struct kube_exec *e;
+	bool relative = strchr(command, '/') && command[0] != '/' && slash;
+	MU_AUTO(kube_exec_free) struct kube_exec *e = NULL;
 	int rc;
 
 	if (!*command)
@@ -137,18 +128,15 @@ int kube_exec_read(struct kube_exec **out, const struct mu_doc_node *exec, const
 		    "exec.interactiveMode is Always, but there is no terminal: use a "
 		    "plug-in that asks for no input");
 	e = MU_NEW(struct kube_exec);
-	e->command = strchr(command, '/') && command[0] != '/' && slash
-			 ? mu_xasprintf("%.*s/%s", (int)(slash - file), file, command)
-			 : mu_xstrdup(command);
-	e->api_version = mu_xstrdup(version);
-	e->hint = mu_xstrdup(mu_doc_text(exec, "installHint", ""));
-	e->info =
-	    make_info(version, mu_doc_bool(exec, "provideClusterInfo", false) ? cluster : NULL);
-	rc = read_words(e, exec, err);
-	if (rc < 0)
-		kube_exec_free(e);
-	else
-		*out = e;
+	mu_arena_init(&e->arena);
+	e->command = mu_arena_printf(&e->arena, "%.*s%s", relative ? (int)(slash + 1 - file) : 0,
+				     file, command);
+	e->api_version = mu_arena_strdup(&e->arena, version);
+	e->hint = mu_arena_strdup(&e->arena, mu_doc_text(exec, "installHint", ""));
+	rc = read_words(e, exec, mu_doc_bool(exec, "provideClusterInfo", false) ? cluster : NULL,
+			err);
+	if (rc == 0)
+		*out = mu_steal(&e);
 	return rc;
 }
 
@@ -176,8 +164,7 @@ static char **merged_environment(char *const *added)
 	return all;
 }
 
-static int spawn(const struct kube_exec *e, pid_t *pid, int out[2], int errors[2],
-		 struct mu_err *err)
+static int spawn(const struct kube_exec *e, pid_t *pid, int out, int errors, struct mu_err *err)
 {
 	MU_AUTO_FREE char **env = merged_environment(e->envp);
 	posix_spawn_file_actions_t files;
@@ -188,8 +175,8 @@ static int spawn(const struct kube_exec *e, pid_t *pid, int out[2], int errors[2
 	sigemptyset(&none);
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&files, out[1], 1);
-	posix_spawn_file_actions_adddup2(&files, errors[1], 2);
+	posix_spawn_file_actions_adddup2(&files, out, 1);
+	posix_spawn_file_actions_adddup2(&files, errors, 2);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
 	posix_spawnattr_setsigmask(&attr, &none);
@@ -202,90 +189,65 @@ static int spawn(const struct kube_exec *e, pid_t *pid, int out[2], int errors[2
 	return 0;
 }
 
-/* Reads both outputs to their end; false when a limit of time or size is reached first. */
-static bool drain(int out, int errors, struct mu_buf *printed, struct mu_buf *said)
+static bool is_small(int file)
 {
-	struct pollfd p[] = {{out, POLLIN, 0}, {errors, POLLIN, 0}};
-	struct mu_buf *to[] = {printed, said};
-	long long until = mu_clock_ms() + TIMEOUT_MS;
+	struct stat st;
 
-	while (p[0].fd >= 0 || p[1].fd >= 0) {
-		long long left = until - mu_clock_ms();
-
-		if (left <= 0 || printed->len > OUTPUT_MAX || said->len > OUTPUT_MAX)
-			return false;
-		if (poll(p, 2, (int)left) < 0 && errno != EINTR)
-			return false;
-		for (int i = 0; i < 2; i++) {
-			char chunk[4096];
-			ssize_t n =
-			    p[i].fd >= 0 && p[i].revents ? read(p[i].fd, chunk, sizeof(chunk)) : -1;
-			if (n > 0)
-				mu_buf_put(to[i], chunk, (size_t)n);
-			else if (p[i].fd >= 0 && p[i].revents && (n == 0 || errno != EINTR))
-				p[i].fd = -1;
-			p[i].revents = 0;
-		}
-	}
-	return true;
+	return fstat(file, &st) == 0 && st.st_size <= OUTPUT_MAX;
 }
 
-/* Waits for the end of the process; false when it was killed at the time limit. */
-static bool reap(pid_t pid, long long limit_ms, int *status)
+/* Waits for the end of the process; false when it was killed at a limit of time or size. */
+static bool reap(pid_t pid, int out, int errors, int *status)
 {
 	const struct timespec interval = {.tv_nsec = WAIT_INTERVAL_MS * 1000000L};
-	long long until = mu_clock_ms() + limit_ms;
+	long long until = mu_clock_ms() + TIMEOUT_MS;
 
-	do {
+	while (mu_clock_ms() < until && is_small(out) && is_small(errors)) {
 		pid_t got = waitpid(pid, status, WNOHANG);
 
 		if (got == pid || (got < 0 && errno != EINTR))
 			return true;
 		nanosleep(&interval, NULL);
-	} while (mu_clock_ms() < until);
+	}
 	kill(-pid, SIGKILL);
 	while (waitpid(pid, status, 0) < 0 && errno == EINTR)
 		;
 	return false;
 }
 
+static void read_output(int file, struct mu_buf *to)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	mu_buf_read_file(to, path, OUTPUT_MAX, NULL);
+}
+
 /* Runs the plug-in and collects its output. */
 static int collect(const struct kube_exec *e, struct mu_buf *printed, struct mu_err *err)
 {
+	int out = memfd_create("stdout", MFD_CLOEXEC), errors = memfd_create("stderr", MFD_CLOEXEC);
+	int status = 0, rc;
 	MU_AUTO_BUF said = {0};
-	int out[2] = {-1, -1}, errors[2] = {-1, -1}, rc, status = 0;
-	bool in_time;
 	pid_t pid;
 
-	if (pipe2(out, O_CLOEXEC) < 0)
-		return mu_fail_errno(err, errno, "pipe");
-	if (pipe2(errors, O_CLOEXEC) < 0) {
-		close(out[0]);
-		close(out[1]);
-		return mu_fail_errno(err, errno, "pipe");
+	rc = out < 0 || errors < 0 ? mu_fail_errno(err, errno, "memfd_create")
+				   : spawn(e, &pid, out, errors, err);
+	if (rc == 0 && !reap(pid, out, errors, &status)) {
+		rc = mu_fail(err, MU_DEADLINE_EXCEEDED,
+			     "the plug-in %.80s did not end within %d s and 1 MiB", e->command,
+			     TIMEOUT_MS / 1000);
+	} else if (rc == 0 && status) {
+		read_output(errors, &said);
+		rc = mu_fail(err, MU_UNAUTHENTICATED, "the plug-in %.80s failed (%s %d): %.*s",
+			     e->command, WIFEXITED(status) ? "exit code" : "signal",
+			     WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status),
+			     said.len ? (int)strcspn(said.data, "\n") : 0, said.data);
+	} else if (rc == 0) {
+		read_output(out, printed);
 	}
-	rc = spawn(e, &pid, out, errors, err);
-	close(out[1]);
-	close(errors[1]);
-	if (rc == 0) {
-		in_time = drain(out[0], errors[0], printed, &said);
-		if (!in_time) /* its child processes, too, even when it has ended itself */
-			kill(-pid, SIGKILL);
-		in_time &= reap(pid, STAY_MS, &status);
-		mu_buf_putc(&said, 0);
-		said.data[strcspn(said.data, "\n")] = 0;
-		if (!in_time)
-			rc = mu_fail(err, MU_DEADLINE_EXCEEDED,
-				     "the plug-in %.80s did not end within %d s and 1 MiB",
-				     e->command, TIMEOUT_MS / 1000);
-		else if (status)
-			rc = mu_fail(
-			    err, MU_UNAUTHENTICATED, "the plug-in %.80s failed (%s %d): %.120s",
-			    e->command, WIFEXITED(status) ? "exit code" : "signal",
-			    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status), said.data);
-	}
-	close(out[0]);
-	close(errors[0]);
+	close(out);
+	close(errors);
 	return rc;
 }
 

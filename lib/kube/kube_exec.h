@@ -22,6 +22,7 @@ void kube_credential_fini(struct kube_credential *c);
 int kube_exec_read(struct kube_exec **out, const struct mu_doc_node *exec, const char *file,
 		   const struct mu_doc_node *cluster, struct mu_err *err);
 void kube_exec_free(struct kube_exec *e);
+MU_AUTO_DEFINE(kube_exec_free, struct kube_exec)
 int kube_exec_run(const struct kube_exec *e, struct kube_credential *out, struct mu_err *err);
 /* Reads the output of the plug-in. */
 int kube_credential_read(struct kube_credential *out, const struct kube_exec *e,

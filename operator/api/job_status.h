@@ -44,8 +44,6 @@ struct task_status {
 	int desired, ready, active, succeeded, failed;
 	int joined;       /* workers that may wait for each other: plan_departure.c */
 	char kernels[32]; /* variant chosen */
-	/* The generation of the spec whose pods the API server rejects as invalid; 0: none. */
-	int64_t invalid_generation;
 };
 
 enum { JOB_CONDITIONS = 11 };

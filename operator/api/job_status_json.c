@@ -44,7 +44,6 @@ static const struct field task_fields[] = {
     {"failed", FIELD_INT, AT(task_status, failed)},
     {"joinedWorkers", FIELD_INT, AT(task_status, joined), .optional = true},
     {"kernels", FIELD_CHARS, AT(task_status, kernels), .optional = true},
-    {"invalidGeneration", FIELD_INT64, AT(task_status, invalid_generation), .optional = true},
     {NULL}};
 static const struct field index_fields[] = {
     {"task", FIELD_CHARS, AT(index_status, task)},

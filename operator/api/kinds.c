@@ -40,25 +40,17 @@ static struct object *owned_decode(enum object_kind kind, const cJSON *json,
 	return &o->meta;
 }
 
-static bool owned_same(const struct object *x, const struct object *y)
-{
-	const struct owned *a = (const struct owned *)x, *b = (const struct owned *)y;
-
-	return a->members == b->members && strcmp(a->phase, b->phase) == 0 &&
-	       strcmp(a->waiting ? a->waiting : "", b->waiting ? b->waiting : "") == 0;
-}
-
 const struct kind_info kinds[KINDS] = {
     [KIND_JOB] = {"jobs", "/apis/" JOB_API_VERSION, "distributedtrainingjobs", NULL, job_decode,
 		  NULL, 0.03, false, false},
-    [KIND_POD] = {"pods", "/api/v1", "pods", LABEL_JOB, pod_decode, pod_same, 0.1, false, false},
-    [KIND_SERVICE] = {"services", "/api/v1", "services", LABEL_JOB, owned_decode, owned_same, 0.5,
-		      false, false},
+    [KIND_POD] = {"pods", "/api/v1", "pods", LABEL_JOB, pod_decode, NULL, 0.1, false, false},
+    [KIND_SERVICE] = {"services", "/api/v1", "services", LABEL_JOB, owned_decode, NULL, 0.5, false,
+		      false},
     [KIND_NODE] = {"nodes", "/api/v1", "nodes", NULL, node_decode, node_same, 0.5, false, true},
     [KIND_POLICY] = {"networkpolicies", "/apis/networking.k8s.io/v1", "networkpolicies", LABEL_JOB,
-		     owned_decode, owned_same, 0.5, true, false},
+		     owned_decode, NULL, 0.5, true, false},
     [KIND_VOLCANO] = {"volcano's podgroups", "/apis/scheduling.volcano.sh/v1beta1", "podgroups",
-		      LABEL_JOB, owned_decode, owned_same, 0.1, true, false},
+		      LABEL_JOB, owned_decode, NULL, 0.1, true, false},
     [KIND_PLUGINS] = {"the scheduler plug-ins' podgroups", "/apis/scheduling.x-k8s.io/v1alpha1",
-		      "podgroups", LABEL_JOB, owned_decode, owned_same, 0.1, true, false},
+		      "podgroups", LABEL_JOB, owned_decode, NULL, 0.1, true, false},
 };

@@ -191,27 +191,16 @@ static int number_of(const char *text)
 	return n > 0 && n <= INT32_MAX ? (int)n : 0;
 }
 
-/* The strings that belong to a pod. */
-static const size_t strings[] = {
-    offsetof(struct pod, observed.task),
-    offsetof(struct pod, observed.reason),
-    offsetof(struct pod, observed.message),
-    offsetof(struct pod, observed.detail),
-    offsetof(struct pod, observed.node),
-    offsetof(struct pod, observed.chosen_kernels),
-    offsetof(struct pod, ip),
-};
-
-static char *string_at(const struct object *pod, unsigned i)
-{
-	return *(char *const *)((const char *)pod + strings[i]);
-}
-
 static void fini(struct object *object)
 {
+	struct pod *pod = (struct pod *)object;
+	struct observed_pod *o = &pod->observed;
+	const char *const strings[] = {o->task, o->reason,         o->message, o->detail,
+				       o->node, o->chosen_kernels, pod->ip};
+
 	for (unsigned i = 0; i < MU_COUNT(strings); i++)
-		free(string_at(object, i));
-	free(((struct pod *)object)->final);
+		free((char *)strings[i]);
+	free(pod->final);
 }
 
 struct object *pod_decode(enum object_kind kind, const cJSON *json, const struct object *before)
@@ -246,33 +235,4 @@ struct object *pod_decode(enum object_kind kind, const cJSON *json, const struct
 	if (before)
 		follow(pod, (const struct pod *)before);
 	return &pod->meta;
-}
-
-static bool same_report(const struct progress_report *a, const struct progress_report *b)
-{
-	return a == b || (a && b && progress_report_same(a, b));
-}
-
-static bool same_strings(const struct object *a, const struct object *b)
-{
-	for (unsigned i = 0; i < MU_COUNT(strings); i++) {
-		const char *x = string_at(a, i), *y = string_at(b, i);
-
-		if (strcmp(x ? x : "", y ? y : "") != 0)
-			return false;
-	}
-	return strcmp(a->owner, b->owner) == 0;
-}
-
-bool pod_same(const struct object *x, const struct object *y)
-{
-	const struct pod *p = (const struct pod *)x, *q = (const struct pod *)y;
-	const struct observed_pod *a = &p->observed, *b = &q->observed;
-
-	return a->phase == b->phase && a->ready == b->ready && a->deleting == b->deleting &&
-	       a->disrupted == b->disrupted && a->ended_by_deletion == b->ended_by_deletion &&
-	       a->gpu == b->gpu && a->is_departure_pod == b->is_departure_pod &&
-	       a->index == b->index && a->exit_code == b->exit_code && a->created == b->created &&
-	       a->finished == b->finished && a->deletion_due == b->deletion_due &&
-	       same_strings(x, y) && same_report(p->final, q->final);
 }

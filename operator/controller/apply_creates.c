@@ -209,7 +209,6 @@ struct create_results {
 	const struct plan_action *rejected; /* the first one */
 	struct mu_err reason;               /* of that */
 	unsigned n_rejected;
-	bool retry;
 	int first, n; /* the first error; how many objects were created */
 	struct mu_err *err;
 };
@@ -219,7 +218,6 @@ static bool note_result(const struct reconcile *r, struct create_results *c, uns
 			int rc, const struct mu_err *mine)
 {
 	const struct plan_action *a = &c->plan->actions[action];
-	bool final = is_rejection(rc) && job_plan_refusal_is_final(mine->msg);
 
 	c->created[action] = rc == 0;
 	c->n += rc == 0;
@@ -227,9 +225,6 @@ static bool note_result(const struct reconcile *r, struct create_results *c, uns
 		c->rejected = a;
 		c->reason = *mine;
 	}
-	if (final && a->pod)
-		job_plan_invalid(c->plan, r->spec, a);
-	c->retry = c->retry || (is_rejection(rc) && !final);
 	/* a quota that rejects one pod rejects the others; without the group the pods would not be
 	 * placed, or not together */
 	return !apply_keep_error(rc, mine, &c->first, c->err) && rc != -MU_PERMISSION_DENIED &&
@@ -250,11 +245,11 @@ int apply_creates(struct reconcile *r, struct job_plan *plan, struct mu_err *err
 					   &mine);
 	}
 	record_created_pods(r, plan, created);
-	if (c.rejected)
+	if (c.rejected) {
 		job_plan_rejected(plan, r->spec, c.rejected, c.reason.msg, c.n_rejected - 1,
 				  r->now);
-	/* no watch event comes when the server would accept it */
-	if (c.retry)
+		/* no watch event comes when the server would accept it */
 		requeue_at(r, r->now + REJECTED_RETRY_S);
+	}
 	return c.first < 0 ? c.first : c.n;
 }

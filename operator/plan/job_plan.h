@@ -138,11 +138,6 @@ struct job_plan *job_plan_new(const struct job_spec *spec, const struct plan_opt
 void job_plan_free(struct job_plan *p);
 /* Advice for the user about a rejection with this message. */
 const char *job_plan_advice(const char *why);
-/* True when the server rejects the object until the manifest changes. */
-bool job_plan_refusal_is_final(const char *why);
-/* The pod of this action is invalid until the spec changes: status.tasks. */
-void job_plan_invalid(struct job_plan *plan, const struct job_spec *spec,
-		      const struct plan_action *a);
 /* The API server rejected the create of this action, and `more` others: the condition PodsRefused.
  */
 void job_plan_rejected(struct job_plan *plan, const struct job_spec *spec,

@@ -246,8 +246,7 @@ void plan_create_pod(struct planner *p, const struct task_index *x, int pending_
 		plan_requeue_at(p, e->retry_at);
 		return;
 	}
-	if (plan_is_invalid(p, x) ||
-	    !plan_choose_kernels(p, x, pending_departure_size > 0, &kernels))
+	if (!plan_choose_kernels(p, x, pending_departure_size > 0, &kernels))
 		return;
 	plan_add_action(p, ACTION_CREATE_POD, x->task->name, x->index, "Created",
 			plan_text(p, "kernels %s", kernels.reason))

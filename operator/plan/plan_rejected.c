@@ -13,7 +13,7 @@
  * admission rule may quote a sentence of validation, so its row comes first. */
 static const struct refusal {
 	const char *says, *reason, *advice;
-	bool final; /* the server answers the same until the manifest changes */
+	bool of_task; /* the message is about the task in the manifest */
 } refusals[] = {
     {"denied the request", "CreateRefused", "change the manifest, or the rule that forbids it",
      false},
@@ -45,22 +45,6 @@ const char *job_plan_advice(const char *why)
 	return refusal_of(why)->advice;
 }
 
-bool job_plan_refusal_is_final(const char *why)
-{
-	return refusal_of(why)->final;
-}
-
-bool plan_is_invalid(const struct planner *p, const struct task_index *x)
-{
-	return p->spec->generation > 0 && x->status->invalid_generation == p->spec->generation;
-}
-
-void job_plan_invalid(struct job_plan *plan, const struct job_spec *spec,
-		      const struct plan_action *a)
-{
-	plan->status.tasks[a->pod->spec - spec->tasks].invalid_generation = spec->generation;
-}
-
 void job_plan_rejected(struct job_plan *plan, const struct job_spec *spec,
 		       const struct plan_action *a, const char *why, unsigned more, double now)
 {
@@ -69,7 +53,7 @@ void job_plan_rejected(struct job_plan *plan, const struct job_spec *spec,
 	const struct refusal *is = refusal_of(why);
 	char task[JOB_MAX_NAME + sizeof("spec.tasks.: ")] = "", others[32] = "";
 
-	if (is->final && a->pod)
+	if (is->of_task && a->pod)
 		snprintf(task, sizeof(task), "spec.tasks.%s: ", a->pod->task);
 	if (more)
 		snprintf(others, sizeof(others), " (and %u more)", more);
@@ -86,11 +70,8 @@ void job_plan_rejected(struct job_plan *plan, const struct job_spec *spec,
 void plan_report_rejected(struct planner *p)
 {
 	struct condition *c = &p->status->conditions[COND_REFUSED];
-	bool waits = plan_creates(p->plan);
 
-	plan_each_wanted (p, x)
-		waits = waits || plan_is_invalid(p, x);
-	if (!waits)
+	if (!plan_creates(p->plan))
 		*c = (struct condition){0};
 	else if (c->status)
 		status_set(p, COND_READY, false, c->reason, "%s", c->message);

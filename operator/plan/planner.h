@@ -95,8 +95,6 @@ bool plan_is_due(struct planner *p, double at);
 
 /* ---- plan_rejected.c ---- */
 void plan_report_rejected(struct planner *p);
-/* True when the API server rejects the pods of this task until the spec changes. */
-bool plan_is_invalid(const struct planner *p, const struct task_index *x);
 
 /* ---- plan_kernels.c ---- */
 /* False when no node has the kernels that the task asks for; COND_READY then says so.  departs: the

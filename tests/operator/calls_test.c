@@ -239,8 +239,7 @@ static void job__that_another_controller_manages__is_left_alone(void **state)
 	}
 }
 
-/* The server says the same until the manifest changes; an admission rule may change before. */
-static void pod__that_is_invalid__is_sent_again_once_the_job_is_edited(void **state)
+static void pod__that_is_rejected__is_retried_every_half_minute(void **state)
 {
 	static const char *const words[] = {"strict decoding error: unknown field \"spec.x\" (400)",
 					    "webhook \"w\" denied the request: x is invalid: y"};
@@ -248,26 +247,21 @@ static void pod__that_is_invalid__is_sent_again_once_the_job_is_edited(void **st
 	for (unsigned i = 0; i < MU_COUNT(words); i++) {
 		struct scene *s = scene_new(GANG, "{}", NULL);
 		const char *worker = s->refused = "\"name\":\"j-worker-0\"";
-		bool final = i == 0;
 
 		s->stores_status = true;
 		s->how = MU_INVALID_ARGUMENT;
 		s->words = words[i];
-		for (int n = 0; n < 3; n++, s->now += 60)
+		for (int n = 0; n < 3; n++, s->now += 30) {
 			look(s);
+			assert_true(s->wake > 0 && s->wake <= 30);
+		}
 		assert_int_equal(count_of(s, "POST", PODS_PATH "?fieldValidation=Strict", worker),
-				 final ? 1 : 3);
+				 3);
 		assert_int_equal(
-		    count_of(s, "PATCH", JOB_PATH "/status", "spec.tasks.worker: ") > 0, final);
+		    count_of(s, "PATCH", JOB_PATH "/status", "spec.tasks.worker: ") > 0, i == 0);
 		s->refused = NULL;
-		cJSON_AddStringToObject(cJSON_GetObjectItem(s->job, "spec"), "mode", "async");
-		cJSON_SetValuestring(
-		    cJSON_GetObjectItem(s->job->child->next->next, "resourceVersion"), "99");
-		cJSON_SetNumberValue(cJSON_GetObjectItem(s->job->child->next->next, "generation"),
-				     2);
-		show(&s->controller.store, KIND_JOB, s->job);
 		look(s);
-		assert_int_equal(count_of(s, "POST", PODS_PATH, worker), final ? 2 : 4);
+		assert_int_equal(count_of(s, "POST", PODS_PATH, worker), 4);
 		scene_free(s);
 	}
 }
@@ -280,9 +274,8 @@ static void rejections__of_several_creates__name_the_first_and_count_the_others(
 	s->refused = "\"kind\":\"Pod\"";
 	s->how = MU_INVALID_ARGUMENT;
 	s->words = "strict decoding error: unknown field (400)";
-	for (int n = 0; n < 3; n++, s->now += 60)
-		look(s);
-	assert_int_equal(count_of(s, "POST", PODS_PATH, ""), 2); /* neither is sent again */
+	look(s);
+	assert_int_equal(count_of(s, "POST", PODS_PATH, ""), 2);
 	assert_true(count_of(s, "PATCH", JOB_PATH "/status",
 			     "spec.tasks.ps: strict decoding error: unknown field (400) (and 1 "
 			     "more)") > 0);
@@ -451,7 +444,7 @@ int main(void)
 	    cmocka_unit_test(gang__of_a_scheduler_that_is_missing__is_a_condition),
 	    cmocka_unit_test(create__that_fails_among_others__is_the_only_one_repeated),
 	    cmocka_unit_test(job__that_another_controller_manages__is_left_alone),
-	    cmocka_unit_test(pod__that_is_invalid__is_sent_again_once_the_job_is_edited),
+	    cmocka_unit_test(pod__that_is_rejected__is_retried_every_half_minute),
 	    cmocka_unit_test(rejections__of_several_creates__name_the_first_and_count_the_others),
 	    cmocka_unit_test(pod__that_the_plan_took_for_missing__is_not_said_to_know_the_cluster),
 	    cmocka_unit_test(pod__is_deleted_by_its_uid_and_in_its_own_time),

@@ -175,8 +175,6 @@ static const char *look(struct world *w)
 		if (action_creates(w->plan->actions[i].kind)) {
 			const struct plan_action *a = &w->plan->actions[i];
 
-			if (a->pod && job_plan_refusal_is_final(w->refused))
-				job_plan_invalid(w->plan, w->spec, a);
 			job_plan_rejected(w->plan, w->spec, a, w->refused, 0, w->now);
 			break;
 		}
