@@ -19,6 +19,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/rfc3339.h"
 #include "lib/io/json.h"
+#include "lib/io/json_build.h"
 
 enum {
 	WORDS_MAX = 256,
@@ -62,20 +63,19 @@ static char *make_info(const char *api_version, const struct mu_doc_node *cluste
 	static const char *const copied[] = {"server", "tls-server-name",
 					     "insecure-skip-tls-verify",
 					     "certificate-authority-data", "proxy-url"};
-	MU_AUTO(mu_doc_free) struct mu_doc *d = mu_doc_new("exec");
-	struct mu_doc_node *root = mu_doc_add(d, NULL, NULL, MU_DOC_MAP), *spec, *to;
-	MU_AUTO_BUF text = {0};
+	cJSON *info = mu_json_pack("{'apiVersion': %s, 'kind': 'ExecCredential',"
+				   " 'spec': {'interactive': false}}",
+				   api_version);
+	cJSON *to = cluster ? mu_json_object_in(mu_json_object_in(info, "spec"), "cluster") : NULL;
+	char *text;
 
-	mu_doc_add_str(d, root, "apiVersion", api_version);
-	mu_doc_add_str(d, root, "kind", "ExecCredential");
-	spec = mu_doc_add(d, root, "spec", MU_DOC_MAP);
-	mu_doc_add_bool(d, spec, "interactive", false);
-	to = cluster ? mu_doc_add(d, spec, "cluster", MU_DOC_MAP) : NULL;
 	for (unsigned i = 0; cluster && i < MU_COUNT(copied); i++)
 		if (mu_doc_key(cluster, copied[i]))
-			mu_doc_add_copy(d, to, copied[i], mu_doc_key(cluster, copied[i]));
-	mu_json_write(&text, root);
-	return mu_buf_take(&text);
+			cJSON_AddItemToObject(to, copied[i],
+					      mu_json_from_doc(mu_doc_key(cluster, copied[i])));
+	text = cJSON_PrintUnformatted(info);
+	cJSON_Delete(info);
+	return text;
 }
 
 /* Its arguments and its variables, with KUBERNETES_EXEC_INFO. */

@@ -2,7 +2,7 @@
 /* A token file is read again after a minute: a kubelet renews a pod's token at 80 % of its life,
  * and the old token becomes invalid.  A plug-in runs again when its credential expires soon or was
  * rejected; other threads wait for it, since they need the credential too. */
-#include "lib/kube/kube_identity.h"
+#include "lib/kube/kube_server.h"
 
 #include <openssl/evp.h>
 #include <stdio.h>

@@ -54,3 +54,10 @@ const struct kind_info kinds[KINDS] = {
     [KIND_PLUGINS] = {"the scheduler plug-ins' podgroups", "/apis/scheduling.x-k8s.io/v1alpha1",
 		      "podgroups", LABEL_JOB, owned_decode, NULL, 0.1, true, false},
 };
+
+const struct gang_info gangs[] = {
+    [GANG_NONE] = {"default-scheduler", KINDS},
+    [GANG_VOLCANO] = {"volcano", KIND_VOLCANO},
+    [GANG_SCHEDULER_PLUGINS] = {"scheduler-plugins-scheduler", KIND_PLUGINS},
+    [GANG_KUEUE] = {"default-scheduler", KINDS},
+};

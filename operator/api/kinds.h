@@ -30,4 +30,10 @@ struct kind_info {
 };
 extern const struct kind_info kinds[KINDS];
 
+/* By the gang_kind of a job: who places its pods, and the kind of its PodGroup; KINDS: none. */
+extern const struct gang_info {
+	const char *scheduler;
+	enum object_kind group;
+} gangs[];
+
 #endif

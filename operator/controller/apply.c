@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls to the API server, and the actions of a plan that remove objects.  A delete carries the UID
  * of the object in the snapshot. */
-#include "operator/controller/apply.h"
+#include "operator/controller/reconcile.h"
 
+#include "lib/io/json_build.h"
 #include "operator/api/object_json.h"
 #include "operator/controller/events.h"
-#include "operator/controller/json_build.h"
 
 static const double FINISH_TIMEOUT_S = 10; /* then the pod is deleted */
 
@@ -26,11 +26,11 @@ static int delete_uid(struct reconcile *r, const char *path, const char *uid, bo
 		      struct mu_err *err)
 {
 	cJSON *body =
-	    json_pack("{'preconditions': {'uid': %s}, 'propagationPolicy': 'Background'}", uid);
+	    mu_json_pack("{'preconditions': {'uid': %s}, 'propagationPolicy': 'Background'}", uid);
 	int rc;
 
 	if (at_once)
-		json_set(body, json_pack("{'gracePeriodSeconds': 0}"));
+		mu_json_set(body, mu_json_pack("{'gracePeriodSeconds': 0}"));
 	rc = controller_call(r->controller, "DELETE", path, body, NULL, err);
 	return rc == -MU_NOT_FOUND ? 0 : rc;
 }

@@ -3,7 +3,7 @@
  *
  * Names are deterministic.  AlreadyExists means success when the object's controller is this job;
  * any other object of that name is left alone. */
-#include "operator/controller/apply.h"
+#include "operator/controller/reconcile.h"
 
 #include <stdio.h>
 
@@ -77,9 +77,9 @@ static int resize_group(struct reconcile *r, enum object_kind kind, int members,
 	if (cJSON_IsNumber(now) && now->valueint == members)
 		return 0;
 	cJSON_Delete(mu_steal(out));
-	patch =
-	    json_pack("{'metadata': {'labels': {'" LABEL_JOB "': %s}}, 'spec': {'minMember': %d}}",
-		      r->spec->name, members);
+	patch = mu_json_pack("{'metadata': {'labels': {'" LABEL_JOB
+			     "': %s}}, 'spec': {'minMember': %d}}",
+			     r->spec->name, members);
 	rc = controller_call(r->controller, "PATCH", path, patch, out, err);
 	/* gone in between: the next reconcile creates it */
 	return rc == -MU_NOT_FOUND ? mu_fail(err, MU_ABORTED, "the podgroup has gone") : rc;
@@ -93,7 +93,7 @@ static enum object_kind kind_of(const struct reconcile *r, const struct plan_act
 	case ACTION_CREATE_POLICY:
 		return KIND_POLICY;
 	case ACTION_PUT_GROUP:
-		return r->spec->gang == GANG_VOLCANO ? KIND_VOLCANO : KIND_PLUGINS;
+		return gangs[r->spec->gang].group;
 	default:
 		return KIND_POD;
 	}

@@ -6,14 +6,13 @@
  *
  * The operator needs no permissions on Secrets except create and patch: the answer to a patch of
  * nothing shows what is there.  A change names the version that it is based on. */
-#include "operator/controller/certs.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 
+#include "lib/io/json_build.h"
 #include "operator/api/object_json.h"
 #include "operator/controller/events.h"
-#include "operator/controller/json_build.h"
 #include "operator/controller/reconcile.h"
 #include "operator/controller/render.h"
 
@@ -70,8 +69,8 @@ static int read_secret(struct reconcile *r, const char *name, cJSON **out, struc
 /* A patch that fails when the Secret is another than this version of it. */
 static cJSON *patch_of(const cJSON *secret)
 {
-	return json_pack("{'metadata': {'resourceVersion': %s}}",
-			 text_at(at(secret, "metadata"), "resourceVersion"));
+	return mu_json_pack("{'metadata': {'resourceVersion': %s}}",
+			    text_at(at(secret, "metadata"), "resourceVersion"));
 }
 
 static const char *data_of(const cJSON *secret, const char *key)
@@ -138,8 +137,9 @@ static int create_secret(struct reconcile *r, struct security_status *s, const c
 		    : mu_xasprintf("%s-tls-%08x", r->spec->name,
 				   (unsigned)mu_hash(certs.ca, strlen(certs.ca), 0));
 	secret = render_secret(r->spec, mine);
-	json_set(secret, json_pack("{'stringData': {'ca.crt': %s, 'tls.crt': %s, 'tls.key': %s}}",
-				   certs.ca, certs.crt, certs.key));
+	mu_json_set(secret,
+		    mu_json_pack("{'stringData': {'ca.crt': %s, 'tls.crt': %s, 'tls.key': %s}}",
+				 certs.ca, certs.crt, certs.key));
 	mu_certs_fini(&certs);
 	rc = send(r, NULL, secret, NULL, err);
 	if (rc) {
@@ -173,8 +173,9 @@ static int spread_ca(struct reconcile *r, struct security_status *s, struct mu_e
 	current = current_ca(secret);
 	ca = mu_xasprintf("%s%s", current, certs.ca);
 	patch = patch_of(secret);
-	json_set(patch, json_pack("{'stringData': {'ca.crt': %s, 'next.crt': %s, 'next.key': %s}}",
-				  ca, certs.crt, certs.key));
+	mu_json_set(patch,
+		    mu_json_pack("{'stringData': {'ca.crt': %s, 'next.crt': %s, 'next.key': %s}}",
+				 ca, certs.crt, certs.key));
 	mu_certs_fini(&certs);
 	rc = send(r, s->secret, patch, NULL, err);
 	if (rc == 0)
@@ -191,10 +192,10 @@ static int switch_secret(struct reconcile *r, struct security_status *s, struct 
 	if (rc == 0 && data_of(secret, "next.crt") && data_of(secret, "next.key")) {
 		cJSON *patch = patch_of(secret);
 
-		json_set(patch,
-			 json_pack("{'data': {'tls.crt': %s, 'tls.key': %s,"
-				   " 'next.crt': null, 'next.key': null}}",
-				   data_of(secret, "next.crt"), data_of(secret, "next.key")));
+		mu_json_set(patch,
+			    mu_json_pack("{'data': {'tls.crt': %s, 'tls.key': %s,"
+					 " 'next.crt': null, 'next.key': null}}",
+					 data_of(secret, "next.crt"), data_of(secret, "next.key")));
 		rc = send(r, s->secret, patch, NULL, err);
 	}
 	if (rc == 0)

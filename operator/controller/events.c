@@ -6,8 +6,8 @@
 
 #include "lib/base/log.h"
 #include "lib/base/rfc3339.h"
+#include "lib/io/json_build.h"
 #include "operator/controller/controller.h"
-#include "operator/controller/json_build.h"
 #include "operator/controller/reconcile.h"
 
 enum { RECENT_MAX = 4096, NOTE_MAX = 1000 };
@@ -66,16 +66,16 @@ static cJSON *event_of(struct reconcile *r, bool warning, const char *reason, co
 		id = (unsigned long long)(r->now * 1e6);
 	snprintf(name, sizeof(name), "%.80s.%016llx", meta->name, id);
 	mu_rfc3339_write_micro(when, r->now);
-	return json_pack("{'apiVersion': 'events.k8s.io/v1', 'kind': 'Event',"
-			 " 'metadata': {'name': %s, 'namespace': %s}, 'eventTime': %s,"
-			 " 'reportingController': 'muster.dev/operator', 'reportingInstance': %s,"
-			 " 'action': %s, 'reason': %s, 'note': %s, 'type': %s,"
-			 " 'regarding': {'apiVersion': '" JOB_API_VERSION "', 'kind': '" JOB_KIND
-			 "',"
-			 "  'namespace': %s, 'name': %s, 'uid': %s, 'resourceVersion': %s}}",
-			 name, meta->namespace, when, r->controller->options.identity, reason,
-			 reason, note, warning ? "Warning" : "Normal", meta->namespace, meta->name,
-			 meta->uid, job->resource_version);
+	return mu_json_pack(
+	    "{'apiVersion': 'events.k8s.io/v1', 'kind': 'Event',"
+	    " 'metadata': {'name': %s, 'namespace': %s}, 'eventTime': %s,"
+	    " 'reportingController': 'muster.dev/operator', 'reportingInstance': %s,"
+	    " 'action': %s, 'reason': %s, 'note': %s, 'type': %s,"
+	    " 'regarding': {'apiVersion': '" JOB_API_VERSION "', 'kind': '" JOB_KIND "',"
+	    "  'namespace': %s, 'name': %s, 'uid': %s, 'resourceVersion': %s}}",
+	    name, meta->namespace, when, r->controller->options.identity, reason, reason, note,
+	    warning ? "Warning" : "Normal", meta->namespace, meta->name, meta->uid,
+	    job->resource_version);
 }
 
 void event_record(struct reconcile *r, bool warning, const char *reason, const char *fmt, ...)

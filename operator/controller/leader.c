@@ -17,8 +17,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/rfc3339.h"
+#include "lib/io/json_build.h"
 #include "operator/api/object_json.h"
-#include "operator/controller/json_build.h"
 
 enum {
 	LEASE_S = 15,
@@ -79,11 +79,12 @@ static int write_lease(struct controller *c, cJSON *lease, bool new, bool taken,
 
 	mu_rfc3339_write_micro(now, c->io.now(c->io.user));
 	if (taken)
-		json_set(lease, json_pack("{'spec': {'leaseTransitions': %d, 'acquireTime': %s}}",
-					  transitions, now));
-	json_set(lease, json_pack("{'spec': {'holderIdentity': %s, 'renewTime': %s,"
-				  " 'leaseDurationSeconds': %d}}",
-				  holder, now, *holder ? LEASE_S : 1));
+		mu_json_set(lease,
+			    mu_json_pack("{'spec': {'leaseTransitions': %d, 'acquireTime': %s}}",
+					 transitions, now));
+	mu_json_set(lease, mu_json_pack("{'spec': {'holderIdentity': %s, 'renewTime': %s,"
+					" 'leaseDurationSeconds': %d}}",
+					holder, now, *holder ? LEASE_S : 1));
 	body = cJSON_PrintUnformatted(lease);
 	return kube_call(c->kube,
 			 &(struct kube_request){.method = new ? "POST" : "PUT",
@@ -145,9 +146,9 @@ static int try_once(struct controller *c, struct observed_lease *seen, struct mu
 	rc = read_lease(c, CALL_MS, &lease, err);
 	new = rc == -MU_NOT_FOUND;
 	if (new)
-		lease = json_pack("{'apiVersion': 'coordination.k8s.io/v1', 'kind': 'Lease',"
-				  " 'metadata': {'name': '" LEASE_NAME "', 'namespace': %s}}",
-				  c->options.lease_namespace);
+		lease = mu_json_pack("{'apiVersion': 'coordination.k8s.io/v1', 'kind': 'Lease',"
+				     " 'metadata': {'name': '" LEASE_NAME "', 'namespace': %s}}",
+				     c->options.lease_namespace);
 	else if (rc < 0)
 		return rc;
 	if (!new && !is_free(c, lease, seen)) {

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "operator/controller/reconcile.h"
 
-#include "operator/controller/apply.h"
-#include "operator/controller/certs.h"
-#include "operator/controller/status.h"
 #include "operator/controller/task_token.h"
 
 /* Reads the job from the API server, before our first write and after a conflict: another operator

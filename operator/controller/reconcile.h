@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reconcile of one job. */
+/* The reconcile of one job, and its steps. */
 #ifndef CONTROLLER_RECONCILE_H
 #define CONTROLLER_RECONCILE_H
 
@@ -26,5 +26,33 @@ static inline void requeue_at(struct reconcile *r, double when)
 /* Reconciles the job with this key.  Returns 0 with *requeue_after in seconds (0: no need), or an
  * error after which the caller retries with backoff. */
 int reconcile(struct controller *c, const char *key, double *requeue_after, struct mu_err *err);
+
+/* ---- the steps ---- */
+
+/* Does what the plan says of the Secret and notes it in the plan's status, which is to be stored
+ * before anything else is done: 1; 0 when it says nothing. */
+int certs_apply(struct reconcile *r, struct job_plan *plan, struct mu_err *err);
+/* The creates of the plan, before the status is written: the planned status then has their results.
+ * Returns the first error, or the number of created objects.  After an error the other actions are
+ * tried, unless the API server is away. */
+int apply_creates(struct reconcile *r, struct job_plan *plan, struct mu_err *err);
+/* The deletes of the plan, after the status is written: an operator that dies in between must not
+ * forget why a pod was deleted. */
+int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_err *err);
+
+/* ---- shared by apply.c and apply_creates.c ---- */
+/* The path of an object of the job's namespace; name NULL: of all of its kind.  Returns new. */
+char *apply_path(const struct reconcile *r, enum object_kind kind, const char *name);
+/* True when the controller of the object is this job. */
+bool apply_is_ours(const struct reconcile *r, const cJSON *object);
+/* Keeps the first error.  True when the other actions would fail too. */
+bool apply_keep_error(int rc, const struct mu_err *mine, int *first, struct mu_err *err);
+
+/* Writes the status of the plan when it differs from the stored one, and records its transitions.
+ * Unless at_once, the rate limit may delay the write to a later reconcile. */
+int status_update(struct reconcile *r, const struct job_plan *plan, bool at_once,
+		  struct mu_err *err);
+/* Reports a spec that the schema let through and that cannot be used. */
+int status_report_invalid(struct reconcile *r, struct mu_err *err);
 
 #endif

@@ -8,6 +8,7 @@
 #include "operator/controller/render.h"
 
 #include "lib/io/json.h"
+#include "operator/api/kinds.h"
 #include "operator/api/object_json.h"
 
 enum { TASK_USER = 65532 };
@@ -38,14 +39,16 @@ static cJSON *start_object(const char *version, const char *kind, const char *na
 {
 	cJSON *object = base ? base : cJSON_CreateObject();
 
-	json_set(object, json_pack("{'apiVersion': %s, 'kind': %s, 'metadata': {"
-				   " 'name': %s, 'namespace': %s, 'labels': {"
-				   "  '" LABEL_JOB "': %s, 'app.kubernetes.io/name': 'muster',"
-				   "  'app.kubernetes.io/instance': %s,"
-				   "  'app.kubernetes.io/managed-by': 'muster-operator'}}}",
-				   version, kind, name, spec->namespace, spec->name, spec->name));
-	append(array_in(object_in(object, "metadata"), "ownerReferences"),
-	       json_pack("{'apiVersion': '" JOB_API_VERSION "', 'kind': '" JOB_KIND "',"
+	mu_json_set(object,
+		    mu_json_pack("{'apiVersion': %s, 'kind': %s, 'metadata': {"
+				 " 'name': %s, 'namespace': %s, 'labels': {"
+				 "  '" LABEL_JOB "': %s, 'app.kubernetes.io/name': 'muster',"
+				 "  'app.kubernetes.io/instance': %s,"
+				 "  'app.kubernetes.io/managed-by': 'muster-operator'}}}",
+				 version, kind, name, spec->namespace, spec->name, spec->name));
+	append(
+	    mu_json_array_in(mu_json_object_in(object, "metadata"), "ownerReferences"),
+	    mu_json_pack("{'apiVersion': '" JOB_API_VERSION "', 'kind': '" JOB_KIND "',"
 			 " 'name': %s, 'uid': %s, 'controller': true, 'blockOwnerDeletion': false}",
 			 spec->name, spec->uid));
 	return object;
@@ -66,7 +69,7 @@ static cJSON *literal(const char *value)
 
 static void set_command(cJSON *container, const struct plan_pod *pod)
 {
-	cJSON *command = cJSON_CreateArray(), *env = array_in(container, "env");
+	cJSON *command = cJSON_CreateArray(), *env = mu_json_array_in(container, "env");
 
 	for (const char *const *a = pod->argv; a && *a; a++)
 		cJSON_AddItemToArray(command, pod->role == ROLE_COMMAND ? cJSON_CreateString(*a)
@@ -83,7 +86,7 @@ static void set_command(cJSON *container, const struct plan_pod *pod)
 
 		if (list_has(env, "name", pod->env[i].name))
 			continue;
-		e = json_pack("{'name': %s}", pod->env[i].name);
+		e = mu_json_pack("{'name': %s}", pod->env[i].name);
 		cJSON_AddItemToObject(e, "value", literal(pod->env[i].value));
 		append(env, e);
 	}
@@ -99,44 +102,46 @@ static void set_command(cJSON *container, const struct plan_pod *pod)
 static cJSON *probe_of(const struct plan_pod *pod)
 {
 	if (pod->role == ROLE_COMMAND)
-		return json_pack("{" PROBE_TIMING ", 'tcpSocket': {'port': %d}}", pod->port);
-	return json_pack("{" PROBE_TIMING ", 'httpGet': {'path': %s, 'port': %d}}",
-			 pod->role == ROLE_TENSORBOARD ? "/" : "/readyz", pod->http_port);
+		return mu_json_pack("{" PROBE_TIMING ", 'tcpSocket': {'port': %d}}", pod->port);
+	return mu_json_pack("{" PROBE_TIMING ", 'httpGet': {'path': %s, 'port': %d}}",
+			    pod->role == ROLE_TENSORBOARD ? "/" : "/readyz", pod->http_port);
 }
 
 static void set_resources(cJSON *container, const struct plan_pod *pod)
 {
-	cJSON *resources = object_in(container, "resources");
+	cJSON *resources = mu_json_object_in(container, "resources");
 	const struct mu_doc_node *given = pod->spec ? pod->spec->resources : NULL;
 	static const char *const halves[] = {"requests", "limits"};
 
 	for (unsigned i = 0; i < MU_COUNT(halves); i++) {
 		mu_doc_each(mu_doc_key(given, halves[i]), n)
 		{
-			cJSON *half = object_in(resources, halves[i]);
+			cJSON *half = mu_json_object_in(resources, halves[i]);
 
 			if (!at(half, n->key))
 				cJSON_AddItemToObject(half, n->key, mu_json_from_doc(n));
 		}
 	}
 	if (pod->kernels.gpu)
-		json_fill(object_in(resources, "limits"), json_pack("{'" RESOLVER_GPU "': '1'}"));
+		mu_json_fill(mu_json_object_in(resources, "limits"),
+			     mu_json_pack("{'" RESOLVER_GPU "': '1'}"));
 }
 
 static void add_volume(cJSON *spec, cJSON *container, const char *name, const char *path,
 		       const char *claim)
 {
-	cJSON *volumes = array_in(spec, "volumes");
-	cJSON *mounts = array_in(container, "volumeMounts");
+	cJSON *volumes = mu_json_array_in(spec, "volumes");
+	cJSON *mounts = mu_json_array_in(container, "volumeMounts");
 
 	if (list_has(mounts, "mountPath", path))
 		return; /* the template brings its own */
 	if (!list_has(volumes, "name", name))
-		append(volumes,
-		       claim ? json_pack("{'name': %s, 'persistentVolumeClaim': {'claimName': %s}}",
+		append(
+		    volumes,
+		    claim ? mu_json_pack("{'name': %s, 'persistentVolumeClaim': {'claimName': %s}}",
 					 name, claim)
-			     : json_pack("{'name': %s, 'emptyDir': {}}", name));
-	append(mounts, json_pack("{'name': %s, 'mountPath': %s}", name, path));
+			  : mu_json_pack("{'name': %s, 'emptyDir': {}}", name));
+	append(mounts, mu_json_pack("{'name': %s, 'mountPath': %s}", name, path));
 }
 
 /* Readable for the group of fsGroup only, which is the task's. */
@@ -144,24 +149,26 @@ static void add_secret(cJSON *spec, cJSON *container, const char *secret)
 {
 	enum { FOR_OWNER_AND_GROUP = 0440 };
 
-	append(array_in(spec, "volumes"),
-	       json_pack("{'name': 'muster-tls', 'secret': {'secretName': %s, 'defaultMode': %d}}",
-			 secret, FOR_OWNER_AND_GROUP));
 	append(
-	    array_in(container, "volumeMounts"),
-	    json_pack("{'name': 'muster-tls', 'mountPath': '" JOB_TLS_PATH "', 'readOnly': true}"));
+	    mu_json_array_in(spec, "volumes"),
+	    mu_json_pack("{'name': 'muster-tls', 'secret': {'secretName': %s, 'defaultMode': %d}}",
+			 secret, FOR_OWNER_AND_GROUP));
+	append(mu_json_array_in(container, "volumeMounts"),
+	       mu_json_pack("{'name': 'muster-tls', 'mountPath': '" JOB_TLS_PATH
+			    "', 'readOnly': true}"));
 }
 
 static void set_security(cJSON *spec, cJSON *container)
 {
-	json_fill(
-	    object_in(spec, "securityContext"),
-	    json_pack("{'runAsNonRoot': true, 'runAsUser': %d, 'runAsGroup': %d, 'fsGroup': %d,"
-		      " 'seccompProfile': {'type': 'RuntimeDefault'}}",
-		      TASK_USER, TASK_USER, TASK_USER));
-	json_fill(object_in(container, "securityContext"),
-		  json_pack("{'allowPrivilegeEscalation': false, 'readOnlyRootFilesystem': true,"
-			    " 'capabilities': {'drop': ['ALL']}}"));
+	mu_json_fill(
+	    mu_json_object_in(spec, "securityContext"),
+	    mu_json_pack("{'runAsNonRoot': true, 'runAsUser': %d, 'runAsGroup': %d, 'fsGroup': %d,"
+			 " 'seccompProfile': {'type': 'RuntimeDefault'}}",
+			 TASK_USER, TASK_USER, TASK_USER));
+	mu_json_fill(
+	    mu_json_object_in(container, "securityContext"),
+	    mu_json_pack("{'allowPrivilegeEscalation': false, 'readOnlyRootFilesystem': true,"
+			 " 'capabilities': {'drop': ['ALL']}}"));
 }
 
 static void set_placement(cJSON *spec, const struct plan_pod *pod)
@@ -169,43 +176,34 @@ static void set_placement(cJSON *spec, const struct plan_pod *pod)
 	const struct kernel_choice *k = &pod->kernels;
 
 	for (unsigned i = 0; i < k->n_selector; i++)
-		json_fill(object_in(spec, "nodeSelector"),
-			  json_pack("{%s: %s}", k->selector[i].key, k->selector[i].value));
-	if (k->gpu && !list_has(array_in(spec, "tolerations"), "key", RESOLVER_GPU))
-		append(array_in(spec, "tolerations"),
-		       json_pack("{'key': '" RESOLVER_GPU "', 'operator': 'Exists',"
-				 " 'effect': 'NoSchedule'}"));
+		mu_json_fill(mu_json_object_in(spec, "nodeSelector"),
+			     mu_json_pack("{%s: %s}", k->selector[i].key, k->selector[i].value));
+	if (k->gpu && !list_has(mu_json_array_in(spec, "tolerations"), "key", RESOLVER_GPU))
+		append(mu_json_array_in(spec, "tolerations"),
+		       mu_json_pack("{'key': '" RESOLVER_GPU "', 'operator': 'Exists',"
+				    " 'effect': 'NoSchedule'}"));
 }
 
 /* Names a port of the container, or of a service. */
 static void add_port(cJSON *ports, const char *name, int port, const char *key)
 {
 	if (!list_has(ports, "name", name))
-		append(ports, json_pack("{'name': %s, %s: %d}", name, key, port));
+		append(ports, mu_json_pack("{'name': %s, %s: %d}", name, key, port));
 }
 
 /* The template's first container, or a new one. */
 static cJSON *main_container(cJSON *spec)
 {
-	cJSON *containers = array_in(spec, "containers");
+	cJSON *containers = mu_json_array_in(spec, "containers");
 	cJSON *first = cJSON_GetArrayItem(containers, 0);
 
 	if (!cJSON_IsObject(first)) {
 		first = cJSON_CreateObject();
 		append(containers, first);
 	}
-	json_fill(first, json_pack("{'name': 'muster'}"));
+	mu_json_fill(first, mu_json_pack("{'name': 'muster'}"));
 	return first;
 }
-
-static const struct {
-	const char *version, *scheduler;
-} gangs[] = {
-    [GANG_NONE] = {NULL, NULL},
-    [GANG_VOLCANO] = {"scheduling.volcano.sh/v1beta1", "volcano"},
-    [GANG_SCHEDULER_PLUGINS] = {"scheduling.x-k8s.io/v1alpha1", "scheduler-plugins-scheduler"},
-    [GANG_KUEUE] = {NULL, NULL},
-};
 
 /* Makes the pod a member of its gang:
  *
@@ -215,37 +213,39 @@ static const struct {
  */
 static void join_gang(cJSON *pod, const struct job_spec *spec, int members)
 {
-	cJSON *metadata = object_in(pod, "metadata"), *s = object_in(pod, "spec");
+	cJSON *metadata = mu_json_object_in(pod, "metadata"), *s = mu_json_object_in(pod, "spec");
 	const char *class = spec->priority_class;
 
 	switch (spec->gang) {
 	case GANG_NONE:
 		return;
 	case GANG_VOLCANO:
-		json_set(
-		    metadata,
-		    json_pack("{'annotations': {'scheduling.k8s.io/group-name': %s}}", spec->name));
+		mu_json_set(metadata,
+			    mu_json_pack("{'annotations': {'scheduling.k8s.io/group-name': %s}}",
+					 spec->name));
 		break;
 	case GANG_SCHEDULER_PLUGINS:
-		json_set(metadata, json_pack("{'labels': {'scheduling.x-k8s.io/pod-group': %s}}",
-					     spec->name));
+		mu_json_set(
+		    metadata,
+		    mu_json_pack("{'labels': {'scheduling.x-k8s.io/pod-group': %s}}", spec->name));
 		break;
 	case GANG_KUEUE:
-		json_set(
+		mu_json_set(
 		    metadata,
-		    json_pack("{'labels': {'kueue.x-k8s.io/queue-name': %s,"
-			      " 'kueue.x-k8s.io/pod-group-name': %s},"
-			      " 'annotations': {'kueue.x-k8s.io/pod-group-total-count': '%d'}}",
-			      spec->queue, spec->name, members));
+		    mu_json_pack("{'labels': {'kueue.x-k8s.io/queue-name': %s,"
+				 " 'kueue.x-k8s.io/pod-group-name': %s},"
+				 " 'annotations': {'kueue.x-k8s.io/pod-group-total-count': '%d'}}",
+				 spec->queue, spec->name, members));
 		if (class)
-			json_set(
+			mu_json_set(
 			    metadata,
-			    json_pack("{'labels': {'kueue.x-k8s.io/priority-class': %s}}", class));
+			    mu_json_pack("{'labels': {'kueue.x-k8s.io/priority-class': %s}}",
+					 class));
 		return;
 	}
-	json_fill(s, json_pack("{'schedulerName': %s}", gangs[spec->gang].scheduler));
+	mu_json_fill(s, mu_json_pack("{'schedulerName': %s}", gangs[spec->gang].scheduler));
 	if (class)
-		json_fill(s, json_pack("{'priorityClassName': %s}", class));
+		mu_json_fill(s, mu_json_pack("{'priorityClassName': %s}", class));
 }
 
 cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
@@ -253,34 +253,34 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 	const struct mu_doc_node *template = pod->spec ? pod->spec->template : NULL;
 	cJSON *object = start_object("v1", "Pod", pod->name, spec,
 				     template ? mu_json_from_doc(template) : NULL);
-	cJSON *labels = object_in(object_in(object, "metadata"), "labels");
-	cJSON *s = object_in(object, "spec"), *main, *ports;
+	cJSON *labels = mu_json_object_in(mu_json_object_in(object, "metadata"), "labels");
+	cJSON *s = mu_json_object_in(object, "spec"), *main, *ports;
 
-	json_set(labels, json_pack("{'" LABEL_TASK "': %s, '" LABEL_INDEX "': '%d'}", pod->task,
-				   pod->index));
+	mu_json_set(labels, mu_json_pack("{'" LABEL_TASK "': %s, '" LABEL_INDEX "': '%d'}",
+					 pod->task, pod->index));
 	if (pod->epoch)
-		json_set(labels, json_pack("{'" LABEL_EPOCH "': '%d'}", pod->epoch));
+		mu_json_set(labels, mu_json_pack("{'" LABEL_EPOCH "': '%d'}", pod->epoch));
 	if (pod->is_departure_pod)
-		set_text(labels, LABEL_LEAVES, "true");
+		mu_json_set_text(labels, LABEL_LEAVES, "true");
 	if (pod->kernels.gpu)
-		set_text(labels, LABEL_GPU, "true");
+		mu_json_set_text(labels, LABEL_GPU, "true");
 	if (pod->kernels.variant[0] && !pod->is_departure_pod)
-		set_text(labels, LABEL_KERNELS, pod->kernels.variant);
-	json_set(s, json_pack("{'hostname': %s, 'subdomain': %s, 'restartPolicy': 'Never'}",
-			      pod->name, spec->name));
-	json_fill(s, json_pack("{'automountServiceAccountToken': false,"
-			       " 'enableServiceLinks': false,"
-			       " 'terminationGracePeriodSeconds': 30}"));
+		mu_json_set_text(labels, LABEL_KERNELS, pod->kernels.variant);
+	mu_json_set(s, mu_json_pack("{'hostname': %s, 'subdomain': %s, 'restartPolicy': 'Never'}",
+				    pod->name, spec->name));
+	mu_json_fill(s, mu_json_pack("{'automountServiceAccountToken': false,"
+				     " 'enableServiceLinks': false,"
+				     " 'terminationGracePeriodSeconds': 30}"));
 	/* as process 1 a program that does not ask for SIGTERM would not get it */
 	if (pod->role == ROLE_COMMAND || pod->role == ROLE_TENSORBOARD)
-		json_fill(s, json_pack("{'shareProcessNamespace': true}"));
+		mu_json_fill(s, mu_json_pack("{'shareProcessNamespace': true}"));
 	main = main_container(s);
 	if (pod->image)
-		set_text(main, "image", pod->image);
+		mu_json_set_text(main, "image", pod->image);
 	set_command(main, pod);
 	/* so that the status can say why a task has failed */
-	json_fill(main, json_pack("{'terminationMessagePolicy': 'FallbackToLogsOnError'}"));
-	ports = array_in(main, "ports");
+	mu_json_fill(main, mu_json_pack("{'terminationMessagePolicy': 'FallbackToLogsOnError'}"));
+	ports = mu_json_array_in(main, "ports");
 	if (pod->role != ROLE_TENSORBOARD) {
 		add_port(ports, "grpc", pod->port, "containerPort");
 		add_port(ports, "stream", JOB_STREAM_PORT, "containerPort");
@@ -306,22 +306,22 @@ cJSON *render_secret(const struct job_spec *spec, const char *name)
 	MU_AUTO_FREE char *some = mu_xasprintf("%s-tls", spec->name);
 	cJSON *object = start_object("v1", "Secret", name ? name : some, spec, NULL);
 
-	set_text(object, "type", "kubernetes.io/tls");
+	mu_json_set_text(object, "type", "kubernetes.io/tls");
 	return object;
 }
 
-cJSON *render_service(const struct job_spec *spec, int port, int http_port)
+cJSON *render_service(const struct job_spec *spec)
 {
 	cJSON *object = start_object("v1", "Service", spec->name, spec, NULL), *ports;
 
-	json_set(object,
-		 json_pack("{'spec': {'clusterIP': 'None', 'publishNotReadyAddresses': true,"
-			   " 'selector': {'" LABEL_JOB "': %s}}}",
-			   spec->name));
-	ports = array_in(object_in(object, "spec"), "ports");
-	add_port(ports, "grpc", port, "port");
+	mu_json_set(object,
+		    mu_json_pack("{'spec': {'clusterIP': 'None', 'publishNotReadyAddresses': true,"
+				 " 'selector': {'" LABEL_JOB "': %s}}}",
+				 spec->name));
+	ports = mu_json_array_in(mu_json_object_in(object, "spec"), "ports");
+	add_port(ports, "grpc", JOB_DEFAULT_PORT, "port");
 	add_port(ports, "stream", JOB_STREAM_PORT, "port");
-	add_port(ports, "http", http_port, "port");
+	add_port(ports, "http", JOB_DEFAULT_HTTP_PORT, "port");
 	return object;
 }
 
@@ -330,57 +330,57 @@ cJSON *render_board_service(const struct job_spec *spec, const struct plan_pod *
 	MU_AUTO_FREE char *name = mu_xasprintf("%s-" JOB_BOARD, spec->name);
 	cJSON *object = start_object("v1", "Service", name, spec, NULL);
 
-	json_set(object,
-		 json_pack("{'spec': {'selector': {'" LABEL_JOB "': %s, '" LABEL_TASK "': %s},"
-			   " 'ports': [{'name': 'http', 'port': 80, 'targetPort': %d}]}}",
-			   spec->name, pod->task, pod->http_port));
+	mu_json_set(object, mu_json_pack(
+				"{'spec': {'selector': {'" LABEL_JOB "': %s, '" LABEL_TASK "': %s},"
+				" 'ports': [{'name': 'http', 'port': 80, 'targetPort': %d}]}}",
+				spec->name, pod->task, pod->http_port));
 	return object;
 }
 
-cJSON *render_policy(const struct job_spec *spec, int port, int http_port, const char *operator_ns,
-		     const char *status_from)
+cJSON *render_policy(const struct job_spec *spec, const char *operator_ns, const char *status_from)
 {
 	cJSON *object =
 	    start_object("networking.k8s.io/v1", "NetworkPolicy", spec->name, spec, NULL);
-	cJSON *status = json_pack(
+	cJSON *status = mu_json_pack(
 	    "{'from': [{'podSelector': {'matchLabels': {'muster.dev/role': 'operator'}},"
 	    "           'namespaceSelector': {'matchLabels': {'" NAMESPACE_NAME "': %s}}}],"
 	    " 'ports': [{'protocol': 'TCP', 'port': %d}]}",
-	    operator_ns, http_port);
+	    operator_ns, JOB_DEFAULT_HTTP_PORT);
 
 	while (status_from && *status_from) {
 		size_t n = strcspn(status_from, ",");
 		MU_AUTO_FREE char *ns = mu_xasprintf("%.*s", (int)n, status_from);
 
 		if (n)
-			append(array_in(status, "from"),
-			       json_pack("{'namespaceSelector': {'matchLabels': {"
-					 "'" NAMESPACE_NAME "': %s}}}",
-					 ns));
+			append(mu_json_array_in(status, "from"),
+			       mu_json_pack("{'namespaceSelector': {'matchLabels': {"
+					    "'" NAMESPACE_NAME "': %s}}}",
+					    ns));
 		status_from += n + (status_from[n] == ',');
 	}
-	json_set(
+	mu_json_set(
 	    object,
-	    json_pack("{'spec': {'podSelector': {'matchLabels': {'" LABEL_JOB "': %s}},"
-		      " 'policyTypes': ['Ingress'], 'ingress': ["
-		      "  {'from': [{'podSelector': {'matchLabels': {'" LABEL_JOB "': %s}}}]},"
-		      "  {'from': [{'podSelector': {'matchLabels': {'muster.dev/client': %s}}}],"
-		      "   'ports': [{'protocol': 'TCP', 'port': %d}]}]}}",
-		      spec->name, spec->name, spec->name, port));
-	append(array_in(object_in(object, "spec"), "ingress"), status);
+	    mu_json_pack("{'spec': {'podSelector': {'matchLabels': {'" LABEL_JOB "': %s}},"
+			 " 'policyTypes': ['Ingress'], 'ingress': ["
+			 "  {'from': [{'podSelector': {'matchLabels': {'" LABEL_JOB "': %s}}}]},"
+			 "  {'from': [{'podSelector': {'matchLabels': {'muster.dev/client': %s}}}],"
+			 "   'ports': [{'protocol': 'TCP', 'port': %d}]}]}}",
+			 spec->name, spec->name, spec->name, JOB_DEFAULT_PORT));
+	append(mu_json_array_in(mu_json_object_in(object, "spec"), "ingress"), status);
 	return object;
 }
 
 cJSON *render_group(const struct job_spec *spec, int members)
 {
-	cJSON *object = start_object(gangs[spec->gang].version, "PodGroup", spec->name, spec, NULL);
-	cJSON *s = object_in(object, "spec");
+	cJSON *object = start_object(kinds[gangs[spec->gang].group].group + strlen("/apis/"),
+				     "PodGroup", spec->name, spec, NULL);
+	cJSON *s = mu_json_object_in(object, "spec");
 
-	json_set(s, json_pack("{'minMember': %d}", members));
+	mu_json_set(s, mu_json_pack("{'minMember': %d}", members));
 	if (spec->gang == GANG_VOLCANO && spec->queue)
-		set_text(s, "queue", spec->queue);
+		mu_json_set_text(s, "queue", spec->queue);
 	if (spec->gang == GANG_VOLCANO && spec->priority_class)
-		set_text(s, "priorityClassName", spec->priority_class);
+		mu_json_set_text(s, "priorityClassName", spec->priority_class);
 	return object;
 }
 
@@ -389,12 +389,11 @@ cJSON *render_action(const struct job_spec *spec, const struct plan_action *a,
 {
 	switch (a->kind) {
 	case ACTION_CREATE_SERVICE:
-		return render_service(spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT);
+		return render_service(spec);
 	case ACTION_MAKE_SECRET:
 		return render_secret(spec, NULL);
 	case ACTION_CREATE_POLICY:
-		return render_policy(spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT, operator_ns,
-				     status_from);
+		return render_policy(spec, operator_ns, status_from);
 	case ACTION_PUT_GROUP:
 		return render_group(spec, a->index);
 	case ACTION_CREATE_POD:

@@ -3,20 +3,19 @@
 #ifndef CONTROLLER_RENDER_H
 #define CONTROLLER_RENDER_H
 
-#include "operator/controller/json_build.h"
+#include "lib/io/json_build.h"
 #include "operator/plan/job_plan.h"
 
 /* The pod borrows strings from the spec. */
 cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod);
-cJSON *render_service(const struct job_spec *spec, int port, int http_port);
+cJSON *render_service(const struct job_spec *spec);
 /* TensorBoard's own name and port; it is found through this one. */
 cJSON *render_board_service(const struct job_spec *spec, const struct plan_pod *pod);
 /* Without its data.  name NULL: none is drawn yet. */
 cJSON *render_secret(const struct job_spec *spec, const char *name);
 /* operator_ns: of the operator, which may reach the status port; status_from: (optional) more
  * namespaces that may, "a,b". */
-cJSON *render_policy(const struct job_spec *spec, int port, int http_port, const char *operator_ns,
-		     const char *status_from);
+cJSON *render_policy(const struct job_spec *spec, const char *operator_ns, const char *status_from);
 /* The gang scheduler's group of so many pods. */
 cJSON *render_group(const struct job_spec *spec, int members);
 /* The object that the action creates; NULL: none. */

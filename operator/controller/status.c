@@ -2,12 +2,12 @@
 /* The status write of a reconcile: a JSON merge patch of what differs, with the job's UID and
  * version as preconditions.  So a new job of the same name is never written to, and a stale copy
  * never overwrites a newer status. */
-#include "operator/controller/status.h"
+#include "operator/controller/reconcile.h"
 
 #include "lib/base/log.h"
+#include "lib/io/json_build.h"
 #include "operator/api/object_json.h"
 #include "operator/controller/events.h"
-#include "operator/controller/json_build.h"
 
 enum { STATUS_MIN_INTERVAL_S = 5, FIRST_STATUS_DELAY_S = 3 };
 
@@ -24,8 +24,8 @@ static int patch_status(struct reconcile *r, cJSON *change, struct mu_err *err)
 
 	if (!change)
 		return 0;
-	patch = json_pack("{'metadata': {'uid': %s, 'resourceVersion': %s}}", job->meta.uid,
-			  job->resource_version);
+	patch = mu_json_pack("{'metadata': {'uid': %s, 'resourceVersion': %s}}", job->meta.uid,
+			     job->resource_version);
 	cJSON_AddItemToObject(patch, "status", change);
 	rc = controller_call(c, "PATCH", path, patch, &answer, err);
 	if (rc < 0)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
-#include "operator/controller/json_build.h"
+#include "lib/io/json_build.h"
 
 enum { KEY_BYTES = 32, KEY_FILE_MAX = 4096 };
 
@@ -40,9 +40,9 @@ static int create_key_secret(struct controller *c, struct mu_err *err)
 
 	if (rc)
 		return rc;
-	secret = json_pack("{'apiVersion': 'v1', 'kind': 'Secret', 'metadata': {'name': %s}}",
-			   TOKEN_KEY_SECRET);
-	set_text(object_in(secret, "stringData"), "key", c->token_key.data);
+	secret = mu_json_pack("{'apiVersion': 'v1', 'kind': 'Secret', 'metadata': {'name': %s}}",
+			      TOKEN_KEY_SECRET);
+	mu_json_set_text(mu_json_object_in(secret, "stringData"), "key", c->token_key.data);
 	body = cJSON_PrintUnformatted(secret);
 	cJSON_Delete(secret);
 	rq.body = mu_span_of(body);

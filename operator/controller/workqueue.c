@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An item is in the map while it is ready, delayed, held by a worker, or has failures to count. It
- * is delayed at most once, to the earliest time. The array of delayed items is sorted with the
- * earliest at its end. Most delays are short, so an insertion moves few items. */
+/* An item is in the map while it is ready, delayed, held by a worker, or has failures to count.  It
+ * is delayed at most once, to the earliest time. */
 #include "operator/controller/workqueue.h"
 
 #include <math.h>
@@ -14,47 +13,41 @@ static const double BACKOFF_FIRST_S = 0.005, BACKOFF_MAX_S = 1000;
 
 struct work_item {
 	char *key;
-	struct work_item *next;
-	bool ready, held, dirty; /* dirty: added while held */
-	double due;              /* delayed when > 0 */
+	TAILQ_ENTRY(work_item) at; /* in the list of ready, or of delayed items */
+	bool ready, held, dirty;   /* dirty: added while held */
+	double due;                /* delayed when > 0 */
 	double ready_since;
 	int failures;
 };
 
 static void remove_delayed(struct workqueue *q, struct work_item *item)
 {
-	struct work_item **at = q->delayed + q->n_delayed;
-
-	if (item->due <= 0)
-		return;
-	while (*--at != item)
-		;
-	memmove(at, at + 1, (size_t)(q->delayed + q->n_delayed - at - 1) * sizeof(*at));
-	q->n_delayed--;
+	if (item->due > 0)
+		TAILQ_REMOVE(&q->delayed, item, at);
 	item->due = 0;
 }
 
 static void insert_delayed(struct workqueue *q, struct work_item *item, double due)
 {
-	unsigned i;
+	struct work_item *later;
 
 	if (item->due > 0 && item->due <= due)
 		return;
 	remove_delayed(q, item);
-	if (q->n_delayed == q->cap_delayed) {
-		q->cap_delayed = q->cap_delayed ? 2 * q->cap_delayed : 64;
-		q->delayed = mu_xrealloc(q->delayed, q->cap_delayed * sizeof(*q->delayed));
-	}
-	for (i = q->n_delayed++; i > 0 && q->delayed[i - 1]->due < due; i--)
-		q->delayed[i] = q->delayed[i - 1];
-	q->delayed[i] = item;
 	item->due = due;
+	later = TAILQ_FIRST(&q->delayed);
+	while (later && later->due <= due)
+		later = TAILQ_NEXT(later, at);
+	if (later)
+		TAILQ_INSERT_BEFORE(later, item, at);
+	else
+		TAILQ_INSERT_TAIL(&q->delayed, item, at);
 }
 
 /* When the first delayed item is due; INFINITY: there is none. */
 static double first_due(const struct workqueue *q)
 {
-	return q->n_delayed ? q->delayed[q->n_delayed - 1]->due : INFINITY;
+	return TAILQ_EMPTY(&q->delayed) ? INFINITY : TAILQ_FIRST(&q->delayed)->due;
 }
 
 void workqueue_init(struct workqueue *q, double (*now)(void))
@@ -63,6 +56,8 @@ void workqueue_init(struct workqueue *q, double (*now)(void))
 	pthread_mutex_init(&q->lock, NULL);
 	pthread_cond_init(&q->changed, NULL);
 	mu_map_init(&q->items);
+	TAILQ_INIT(&q->ready);
+	TAILQ_INIT(&q->delayed);
 	q->waited.bounds = mu_histogram_calls;
 	q->now = now;
 }
@@ -75,7 +70,6 @@ void workqueue_fini(struct workqueue *q)
 		free(item);
 	}
 	mu_map_fini(&q->items);
-	free(q->delayed);
 	pthread_cond_destroy(&q->changed);
 	pthread_mutex_destroy(&q->lock);
 }
@@ -102,12 +96,7 @@ static void make_ready(struct workqueue *q, struct work_item *item)
 		return;
 	item->ready = true;
 	item->ready_since = q->now();
-	item->next = NULL;
-	if (q->tail)
-		q->tail->next = item;
-	else
-		q->head = item;
-	q->tail = item;
+	TAILQ_INSERT_TAIL(&q->ready, item, at);
 	q->depth++;
 	pthread_cond_signal(&q->changed);
 }
@@ -167,13 +156,11 @@ static char *take(struct workqueue *q)
 	double now = q->now();
 
 	while (first_due(q) <= now)
-		make_ready(q, q->delayed[q->n_delayed - 1]);
-	item = q->head;
+		make_ready(q, TAILQ_FIRST(&q->delayed));
+	item = TAILQ_FIRST(&q->ready);
 	if (!item)
 		return NULL;
-	q->head = item->next;
-	if (!q->head)
-		q->tail = NULL;
+	TAILQ_REMOVE(&q->ready, item, at);
 	q->depth--;
 	item->ready = false;
 	item->held = true;
@@ -196,7 +183,7 @@ double workqueue_next(struct workqueue *q)
 	double next;
 
 	pthread_mutex_lock(&q->lock);
-	next = q->head ? 0 : first_due(q);
+	next = TAILQ_EMPTY(&q->ready) ? first_due(q) : 0;
 	pthread_mutex_unlock(&q->lock);
 	return next;
 }
@@ -208,7 +195,8 @@ char *workqueue_get(struct workqueue *q)
 	pthread_mutex_lock(&q->lock);
 	while (!q->stopped && !(key = take(q)))
 		mu_cond_wait_until(&q->changed, &q->lock,
-				   q->n_delayed ? (int64_t)ceil(first_due(q) * 1000) : INT64_MAX);
+				   TAILQ_EMPTY(&q->delayed) ? INT64_MAX
+							    : (int64_t)ceil(first_due(q) * 1000));
 	pthread_mutex_unlock(&q->lock);
 	return key;
 }

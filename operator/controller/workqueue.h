@@ -10,6 +10,7 @@
 #define CONTROLLER_WORKQUEUE_H
 
 #include <pthread.h>
+#include <sys/queue.h>
 
 #include "lib/base/buf.h"
 #include "lib/base/histogram.h"
@@ -18,10 +19,9 @@
 struct workqueue {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct mu_map items;           /* key -> struct work_item */
-	struct work_item *head, *tail; /* ready */
-	struct work_item **delayed;    /* by due, the last one first */
-	unsigned n_delayed, cap_delayed, depth, retries, adds;
+	struct mu_map items;                    /* key -> struct work_item */
+	TAILQ_HEAD(, work_item) ready, delayed; /* delayed: by due */
+	unsigned depth, retries, adds;
 	bool stopped;
 	struct mu_histogram waited; /* from ready to taken */
 	double (*now)(void);        /* monotonic seconds */

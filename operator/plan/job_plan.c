@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "operator/api/kinds.h"
 #include "operator/plan/planner.h"
 
 /* Seconds after its grace period for which a pod may remain on a lost node. */
@@ -81,7 +82,7 @@ static void put_group(struct planner *p)
 	int members = 0; /* pods that the job has, or will have */
 	bool missing = false;
 
-	if (p->spec->gang != GANG_VOLCANO && p->spec->gang != GANG_SCHEDULER_PLUGINS)
+	if (gangs[p->spec->gang].group == KINDS)
 		return;
 	plan_each_wanted (p, x) {
 		bool runs = plan_task_counts(x->task) && !x->history->done;

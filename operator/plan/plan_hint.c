@@ -3,6 +3,7 @@
  * scheduler write into a pod's status. */
 #include <stdio.h>
 
+#include "operator/api/kinds.h"
 #include "operator/plan/planner.h"
 
 /* A kubelet alternates between the reasons of an image, so they share one condition. */
@@ -33,15 +34,7 @@ enum { SCHEDULER_TIMEOUT_S = 30 };
 /* The name of the scheduler that has to place the pods of t. */
 static const char *scheduler_of(const struct planner *p, const struct task_spec *t)
 {
-	static const char *const of_gang[] = {
-	    [GANG_NONE] = "default-scheduler",
-	    [GANG_VOLCANO] = "volcano",
-	    [GANG_SCHEDULER_PLUGINS] = "scheduler-plugins-scheduler",
-	    [GANG_KUEUE] = "default-scheduler",
-	};
-	const char *own = t->template ? mu_doc_text(t->template, "spec.schedulerName", NULL) : NULL;
-
-	return own ? own : of_gang[p->spec->gang];
+	return mu_doc_text(t->template, "spec.schedulerName", gangs[p->spec->gang].scheduler);
 }
 
 /* Time from the creation of a ps pod to the first answer of its server.  The image is on the node

@@ -20,15 +20,10 @@
  * come back.  A CA is spread for minutes, or a tenth of a short life. */
 enum { SPREAD_MAX_S = 300 };
 /* A user may delete the Secret.  A pod that was placed then waits for its volume.  The Secret is
- * checked after a wait of CHECK_FIRST_S, then whenever the wait has doubled, at last each
- * CHECK_MAX_S.  Each check is due for CHECK_SPAN_S, in case a reconcile is late.  The wait starts
- * when this operator first observed the job. */
-enum { CHECK_FIRST_S = 30, CHECK_SPAN_S = 10, CHECK_MAX_S = 960 };
-
-static double next_check(double wait)
-{
-	return wait < CHECK_MAX_S ? 2 * wait : wait + CHECK_MAX_S;
-}
+ * checked after a wait of CHECK_FIRST_S and each CHECK_AGAIN_S after that.  Each check is due for
+ * CHECK_SPAN_S, in case a reconcile is late.  The wait starts when this operator first observed the
+ * job. */
+enum { CHECK_FIRST_S = 30, CHECK_SPAN_S = 10, CHECK_AGAIN_S = 600 };
 
 static bool may_miss_secret(struct planner *p)
 {
@@ -37,15 +32,14 @@ static bool may_miss_secret(struct planner *p)
 
 	for (unsigned i = 0; i < p->observed->n_pods; i++) {
 		const struct observed_pod *pod = &p->observed->pods[i];
-		double since = pod->created > watched ? pod->created : watched;
-		double waits = p->now - since, due = CHECK_FIRST_S;
+		double due = (pod->created > watched ? pod->created : watched) + CHECK_FIRST_S;
 
 		if (pod->phase != POD_PENDING || pod->deleting || !pod->node)
 			continue;
-		while (waits >= due + CHECK_SPAN_S)
-			due = next_check(due);
-		check = check || waits >= due;
-		plan_requeue_at(p, since + (waits < due ? due : next_check(due)));
+		while (p->now >= due + CHECK_SPAN_S)
+			due += CHECK_AGAIN_S;
+		check = check || p->now >= due;
+		plan_requeue_at(p, p->now < due ? due : due + CHECK_AGAIN_S);
 	}
 	return check;
 }

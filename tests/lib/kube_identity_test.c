@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "lib/base/log.h"
-#include "lib/kube/kube_identity.h"
+#include "lib/kube/kube_server.h"
 
 enum { MINUTE_S = 60 };
 

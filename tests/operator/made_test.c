@@ -147,8 +147,7 @@ static cJSON *made(const struct row *row)
 	}
 	struct job_plan *plan = job_plan_new(spec, &options, &seen, 1e9);
 	if (strcmp(row->object, "policy") == 0)
-		object = render_policy(spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT, "ops",
-				       "prometheus");
+		object = render_policy(spec, "ops", "prometheus");
 	for (unsigned i = 0; i < plan->n_actions && !object; i++)
 		if (plan->actions[i].pod && strcmp(plan->actions[i].name, row->object) == 0)
 			object = render_pod(spec, plan->actions[i].pod);

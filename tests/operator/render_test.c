@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "operator/controller/reconcile.h"
 #include "operator/controller/render.h"
-#include "operator/controller/status.h"
 
 struct made {
 	struct job_spec *spec;
@@ -197,7 +197,7 @@ static void a_command__is_run_as_written(void **state)
 static void a_service__is_headless_and_publishes_all(void **state)
 {
 	struct made m = make(HEAD "spec: {tasks: {ps: {replicas: 1}}}\n");
-	cJSON *service = render_service(m.spec, 2222, 8079);
+	cJSON *service = render_service(m.spec);
 
 	expect(service, "spec.clusterIP", "\"None\"");
 	expect(service, "spec.publishNotReadyAddresses", "true");
@@ -500,7 +500,7 @@ static void policy__allows_the_job_its_clients_and_the_operator(void **state)
 	struct made m = make("apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\nmetadata: "
 			     "{name: j}\nspec:\n  tasks: {worker: {}}\n  security: "
 			     "{networkPolicy: true}\n");
-	cJSON *policy = render_policy(m.spec, 2222, 8079, "ops", "a,b");
+	cJSON *policy = render_policy(m.spec, "ops", "a,b");
 
 	assert_int_equal(count_actions(m.plan, ACTION_CREATE_POLICY), 1);
 	expect(policy, "apiVersion", "\"networking.k8s.io/v1\"");

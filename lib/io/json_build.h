@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds and changes JSON trees. */
-#ifndef CONTROLLER_JSON_BUILD_H
-#define CONTROLLER_JSON_BUILD_H
+#ifndef IO_JSON_BUILD_H
+#define IO_JSON_BUILD_H
 
 #include <cjson/cJSON.h>
 
 /* The tree of a pattern such as "{'name': %s, 'port': %d}": ' stands for ", and %s for a quoted
  * string, or null for NULL.  Returns new. */
-cJSON *json_pack(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
+cJSON *mu_json_pack(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
 /* Sets the members of `from`, which it takes: objects member by member, other values as a whole.  A
  * value that should be an object stays: it is a mistake of the user's template, and what the API
  * server says of it becomes a condition of the job. */
-void json_set(cJSON *into, cJSON *from);
+void mu_json_set(cJSON *into, cJSON *from);
 /* Adds the members of `from`, which it takes, that `into` lacks. */
-void json_fill(cJSON *into, cJSON *from);
-void set_text(cJSON *object, const char *key, const char *value);
+void mu_json_fill(cJSON *into, cJSON *from);
+void mu_json_set_text(cJSON *object, const char *key, const char *value);
 /* The object or array under the key, made when it is absent or null. */
-cJSON *object_in(cJSON *object, const char *key);
-cJSON *array_in(cJSON *object, const char *key);
+cJSON *mu_json_object_in(cJSON *object, const char *key);
+cJSON *mu_json_array_in(cJSON *object, const char *key);
 
 #endif

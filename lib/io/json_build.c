@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "operator/controller/json_build.h"
+#include "lib/io/json_build.h"
 
 #include <stdarg.h>
 
 #include "lib/io/json.h"
-#include "operator/api/object_json.h"
 
-cJSON *json_pack(const char *pattern, ...)
+cJSON *mu_json_pack(const char *pattern, ...)
 {
 	MU_AUTO_BUF text = {0};
 	const char *value;
@@ -38,7 +37,7 @@ static void move_member(cJSON *into, cJSON *from, cJSON *member)
 	cJSON_AddItemToObject(into, member->string, member);
 }
 
-void json_set(cJSON *into, cJSON *from)
+void mu_json_set(cJSON *into, cJSON *from)
 {
 	for (cJSON *m = from->child, *next; m; m = next) {
 		cJSON *old = cJSON_GetObjectItemCaseSensitive(into, m->string);
@@ -47,22 +46,22 @@ void json_set(cJSON *into, cJSON *from)
 		if (!cJSON_IsObject(m) || !old || cJSON_IsNull(old))
 			move_member(into, from, m);
 		else
-			json_set(old, cJSON_DetachItemViaPointer(from, m));
+			mu_json_set(old, cJSON_DetachItemViaPointer(from, m));
 	}
 	cJSON_Delete(from);
 }
 
-void json_fill(cJSON *into, cJSON *from)
+void mu_json_fill(cJSON *into, cJSON *from)
 {
 	for (cJSON *m = from->child, *next; m; m = next) {
 		next = m->next;
-		if (!at(into, m->string))
+		if (!cJSON_GetObjectItemCaseSensitive(into, m->string))
 			move_member(into, from, m);
 	}
 	cJSON_Delete(from);
 }
 
-void set_text(cJSON *object, const char *key, const char *value)
+void mu_json_set_text(cJSON *object, const char *key, const char *value)
 {
 	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
 	cJSON_AddStringToObject(object, key, value);
@@ -78,12 +77,12 @@ static cJSON *child(cJSON *object, const char *key, cJSON *(*add)(cJSON *, const
 	return add(object, key);
 }
 
-cJSON *object_in(cJSON *object, const char *key)
+cJSON *mu_json_object_in(cJSON *object, const char *key)
 {
 	return child(object, key, cJSON_AddObjectToObject);
 }
 
-cJSON *array_in(cJSON *object, const char *key)
+cJSON *mu_json_array_in(cJSON *object, const char *key)
 {
 	return child(object, key, cJSON_AddArrayToObject);
 }

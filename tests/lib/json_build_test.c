@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "operator/controller/json_build.h"
+#include "lib/io/json_build.h"
 
 #include <stdlib.h>
 
@@ -17,23 +17,24 @@ static void expect(cJSON *tree, const char *text)
 
 static void pattern__with_quotes_and_values__becomes_a_tree(void **state)
 {
-	expect(json_pack("{'a': %s, %s: [%d, true]}", "it's \"b\"\n", "b", -3),
+	expect(mu_json_pack("{'a': %s, %s: [%d, true]}", "it's \"b\"\n", "b", -3),
 	       "{\"a\":\"it's \\\"b\\\"\\n\",\"b\":[-3,true]}");
 }
 
 static void members__that_are_set__replace_all_but_objects(void **state)
 {
-	cJSON *tree = json_pack("{'a': {'x': 1, 'y': 2}, 'b': [1], 'c': null, 'd': 1}");
+	cJSON *tree = mu_json_pack("{'a': {'x': 1, 'y': 2}, 'b': [1], 'c': null, 'd': 1}");
 
-	json_set(tree, json_pack("{'a': {'y': 3, 'z': 4}, 'b': [2], 'c': {'x': 1}, 'd': '2'}"));
+	mu_json_set(tree,
+		    mu_json_pack("{'a': {'y': 3, 'z': 4}, 'b': [2], 'c': {'x': 1}, 'd': '2'}"));
 	expect(tree, "{\"a\":{\"x\":1,\"y\":3,\"z\":4},\"b\":[2],\"c\":{\"x\":1},\"d\":\"2\"}");
 }
 
 static void members__that_are_filled_in__leave_those_that_exist(void **state)
 {
-	cJSON *tree = json_pack("{'a': {'x': 1}, 'b': null}");
+	cJSON *tree = mu_json_pack("{'a': {'x': 1}, 'b': null}");
 
-	json_fill(tree, json_pack("{'a': {'y': 2}, 'b': 1, 'c': {'x': 1}}"));
+	mu_json_fill(tree, mu_json_pack("{'a': {'y': 2}, 'b': 1, 'c': {'x': 1}}"));
 	expect(tree, "{\"a\":{\"x\":1},\"b\":null,\"c\":{\"x\":1}}");
 }
 
