@@ -208,7 +208,6 @@ static void watch(struct world *w, struct kube_reflector *r, const char *name, c
 	*r = (struct kube_reflector){.client = w->client,
 				     .name = name,
 				     .path = mu_xstrdup(path),
-				     .gather = 0.03,
 				     .begin = nothing,
 				     .seen = seen,
 				     .gone = nothing_gone,

@@ -15,8 +15,7 @@
 enum {
 	RESPONSE_MAX = 64 << 20, /* a page of 250 objects of 200 KiB and some room */
 	ERROR_BODY_MAX = 64 << 10,
-	GATHER_MAX = 64 << 10, /* a chunk of this size is not gathered any longer */
-	PAGE_MAX = 64 << 10,   /* of a task's status page */
+	PAGE_MAX = 64 << 10, /* of a task's status page */
 	IN_PLACE_TRIES = 4,
 	RETRY_AFTER_MAX_S = 30,
 	STATUS_MAX = 600,
@@ -113,8 +112,7 @@ struct exchange {
 };
 
 /* Passes the body of a 200 to the caller as it arrives; the body of an error is collected. */
-static int read_stream(struct kube_client *c, struct exchange *x, struct mu_http_transfer *transfer,
-		       struct mu_err *err)
+static int read_stream(struct exchange *x, struct mu_http_transfer *transfer, struct mu_err *err)
 {
 	const struct kube_stream *stream = x->stream;
 	MU_AUTO_BUF error_body = {0};
@@ -130,8 +128,6 @@ static int read_stream(struct kube_client *c, struct exchange *x, struct mu_http
 				     ERROR_BODY_MAX);
 		else
 			mu_buf_put(&error_body, piece.data, piece.len);
-		if (stream->gather > 0 && piece.len < GATHER_MAX)
-			kube_client_sleep(c, stream->gather);
 	}
 	if (rc == 0 && more == 0) {
 		mu_buf_fini(&x->response.body);
@@ -166,7 +162,7 @@ static void exchange_once(struct kube_client *c, struct exchange *x, bool fresh_
 					  .stream = x->stream != NULL},
 		    &transfer, err);
 	if (transfer) {
-		x->status = x->stream ? read_stream(c, x, transfer, err)
+		x->status = x->stream ? read_stream(x, transfer, err)
 				      : mu_http_read(transfer, &x->response, err);
 		mu_http_end(transfer);
 	}

@@ -38,8 +38,7 @@ struct kube_request {
 /* A GET whose response arrives over time, such as a watch or a log. */
 struct kube_stream {
 	const char *path;
-	long seconds;  /* time limit */
-	double gather; /* pause between two chunks, so that one chunk has several events; 0: none */
+	long seconds; /* time limit */
 	kube_chunk_fn *chunk;
 	void *arg;
 };

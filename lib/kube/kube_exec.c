@@ -268,15 +268,12 @@ int kube_credential_read(struct kube_credential *out, const struct kube_exec *e,
 	expires = mu_doc_text(doc->root, "status.expirationTimestamp", "");
 	until = mu_rfc3339_read(expires);
 	if (strcmp(mu_doc_text(doc->root, "apiVersion", ""), e->api_version) != 0 ||
-	    strcmp(mu_doc_text(doc->root, "kind", ""), "ExecCredential") != 0)
+	    strcmp(mu_doc_text(doc->root, "kind", ""), "ExecCredential") != 0 ||
+	    (!*token && !*cert) || !*cert != !*key)
 		return mu_fail(err, MU_UNAUTHENTICATED,
-			       "the plug-in %.80s printed no ExecCredential of %s", e->command,
-			       e->api_version);
-	if ((!*token && !*cert) || !*cert != !*key)
-		return mu_fail(
-		    err, MU_UNAUTHENTICATED,
-		    "the plug-in %.80s printed neither a token nor a certificate with its key",
-		    e->command);
+			       "the plug-in %.80s printed no ExecCredential of %s with a token or "
+			       "a certificate with its key",
+			       e->command, e->api_version);
 	if (*expires && until <= 0)
 		return mu_fail(err, MU_UNAUTHENTICATED,
 			       "the plug-in %.80s printed an invalid expirationTimestamp: '%.40s'",

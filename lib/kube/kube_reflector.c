@@ -109,20 +109,17 @@ int kube_list(struct kube_client *c, const char *path, const char *selector, kub
 int kube_event_read(const cJSON *json, enum kube_change *change, const cJSON **object,
 		    struct mu_err *err)
 {
-	static const char *const names[] = {"ADDED", "MODIFIED", "DELETED", "BOOKMARK"};
+	static const char *const names[] = {"ADDED", "MODIFIED", "DELETED", "BOOKMARK", NULL};
 	const char *type = cJSON_GetStringValue(cJSON_GetObjectItem(json, "type"));
 	const cJSON *o = cJSON_GetObjectItem(json, "object");
 	const char *message = cJSON_GetStringValue(cJSON_GetObjectItem(o, "message"));
 
 	if (!type || !cJSON_IsObject(o))
 		return mu_fail(err, MU_UNAVAILABLE, "a watch event without type or object");
-	for (int i = 0; i < (int)MU_COUNT(names); i++) {
-		if (strcmp(type, names[i]) == 0) {
-			*change = (enum kube_change)i;
-			*object = o;
-			return 0;
-		}
-	}
+	*object = o;
+	*change = (enum kube_change)mu_word_index(type, names);
+	if (mu_word_index(type, names) >= 0)
+		return 0;
 	if (strcmp(type, "ERROR") == 0 &&
 	    cJSON_GetNumberValue(cJSON_GetObjectItem(o, "code")) == 410)
 		return mu_fail(err, MU_OUT_OF_RANGE, "%s", message ? message : "too old");
@@ -201,7 +198,6 @@ static int watch_once(struct kube_reflector *r, struct mu_err *err)
 	rc = kube_stream(r->client,
 			 &(struct kube_stream){.path = url.data,
 					       .seconds = seconds + GRACE_S,
-					       .gather = r->gather,
 					       .chunk = kube_lines_feed,
 					       .arg = &lines},
 			 err);

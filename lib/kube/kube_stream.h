@@ -39,7 +39,6 @@ struct kube_reflector {
 	const char *name;     /* for the log: "pods" */
 	char *path;           /* "/api/v1/pods" */
 	const char *selector; /* label selector, escaped; NULL: none */
-	double gather;        /* of kube_stream: the longest delay of an event */
 	/* The handler; called from the reflector's thread only. */
 	void (*begin)(void *arg);                     /* a full list starts */
 	void (*seen)(void *arg, const cJSON *object); /* listed, added or changed */

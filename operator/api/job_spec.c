@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of the manifest's sections, and a check of each.  check_whole checks what depends on
  * several sections. */
-#include "operator/api/job_spec_internal.h"
+#include "operator/api/job_spec.h"
 
 #include <ctype.h>
 #include <math.h>

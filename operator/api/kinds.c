@@ -41,18 +41,16 @@ static struct object *owned_decode(enum object_kind kind, const cJSON *json,
 }
 
 const struct kind_info kinds[KINDS] = {
-    [KIND_JOB] = {"jobs", "/apis/" JOB_API_VERSION, "distributedtrainingjobs", NULL, job_decode,
-		  NULL, 0.03, false, false},
-    [KIND_POD] = {"pods", "/api/v1", "pods", LABEL_JOB, pod_decode, NULL, 0.1, false, false},
-    [KIND_SERVICE] = {"services", "/api/v1", "services", LABEL_JOB, owned_decode, NULL, 0.5, false,
-		      false},
-    [KIND_NODE] = {"nodes", "/api/v1", "nodes", NULL, node_decode, node_same, 0.5, false, true},
+    [KIND_JOB] = {"jobs", "/apis/" JOB_API_VERSION, "distributedtrainingjobs", NULL, job_decode},
+    [KIND_POD] = {"pods", "/api/v1", "pods", LABEL_JOB, pod_decode},
+    [KIND_SERVICE] = {"services", "/api/v1", "services", LABEL_JOB, owned_decode},
+    [KIND_NODE] = {"nodes", "/api/v1", "nodes", NULL, node_decode, node_same, .of_cluster = true},
     [KIND_POLICY] = {"networkpolicies", "/apis/networking.k8s.io/v1", "networkpolicies", LABEL_JOB,
-		     owned_decode, NULL, 0.5, true, false},
+		     owned_decode},
     [KIND_VOLCANO] = {"volcano's podgroups", "/apis/scheduling.volcano.sh/v1beta1", "podgroups",
-		      LABEL_JOB, owned_decode, NULL, 0.1, true, false},
+		      LABEL_JOB, owned_decode, .on_demand = true},
     [KIND_PLUGINS] = {"the scheduler plug-ins' podgroups", "/apis/scheduling.x-k8s.io/v1alpha1",
-		      "podgroups", LABEL_JOB, owned_decode, NULL, 0.1, true, false},
+		      "podgroups", LABEL_JOB, owned_decode, .on_demand = true},
 };
 
 const struct gang_info gangs[] = {

@@ -24,7 +24,6 @@ struct kind_info {
 				 const struct object *before);
 	/* (optional) True when two versions say the same; else each version is a change. */
 	bool (*same)(const struct object *a, const struct object *b);
-	double gather;   /* kube_reflector's */
 	bool on_demand;  /* watched from the first job on that has one */
 	bool of_cluster; /* not in a namespace, and the operator works without it */
 };

@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <stdio.h>
 
-#include "operator/api/job_spec_internal.h"
+#include "operator/api/job_spec.h"
 #include "operator/plan/resolver.h"
 
 const char *const restart_policy_names[] = {"Never", "OnFailure", "Always", "ExitCode", NULL};

@@ -21,10 +21,11 @@ bool apply_is_ours(const struct reconcile *r, const cJSON *object)
 	return strcmp(object_owner(object), r->seen->job->meta.uid) == 0;
 }
 
-/* NotFound counts as success.  A conflict does not: the name may have another pod by now. */
-static int delete_uid(struct reconcile *r, const char *path, const char *uid, bool at_once,
-		      struct mu_err *err)
+/* NotFound counts as success.  A conflict does not: the name may have another object by now. */
+static int delete_object(struct reconcile *r, enum object_kind kind, const char *name,
+			 const char *uid, bool at_once, struct mu_err *err)
 {
+	MU_AUTO_FREE char *path = apply_path(r, kind, name);
 	cJSON *body =
 	    mu_json_pack("{'preconditions': {'uid': %s}, 'propagationPolicy': 'Background'}", uid);
 	int rc;
@@ -37,9 +38,8 @@ static int delete_uid(struct reconcile *r, const char *path, const char *uid, bo
 
 static int delete_pod(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
 {
-	MU_AUTO_FREE char *path = apply_path(r, KIND_POD, a->name);
 	bool at_once = a->kind == ACTION_FORCE_DELETE_POD;
-	int rc = delete_uid(r, path, a->uid, at_once, err);
+	int rc = delete_object(r, KIND_POD, a->name, a->uid, at_once, err);
 
 	if (rc == 0 && at_once) { /* it may have been gone before: then no watch tells */
 		store_remove_pod(&r->controller->store, a->uid);
@@ -83,23 +83,13 @@ static int finish_pod(struct reconcile *r, const struct plan_action *a, struct m
 	return 0;
 }
 
-static int delete_job(struct reconcile *r, struct mu_err *err)
-{
-	MU_AUTO_FREE char *path = apply_path(r, KIND_JOB, r->spec->name);
-
-	return delete_uid(r, path, r->seen->job->meta.uid, false, err);
-}
-
-static int delete_service(struct reconcile *r, struct mu_err *err)
-{
-	const struct owned *service = r->seen->owned[KIND_SERVICE];
-	MU_AUTO_FREE char *path = apply_path(r, KIND_SERVICE, r->spec->name);
-
-	return service ? delete_uid(r, path, service->meta.uid, false, err) : 0;
-}
-
 static int apply_one(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
 {
+	const struct owned *service = r->seen->owned[KIND_SERVICE];
+	const struct object *o = a->kind == ACTION_DELETE_JOB ? &r->seen->job->meta
+				 : service                    ? &service->meta
+							      : NULL;
+
 	switch (a->kind) {
 	case ACTION_DELETE_POD:
 	case ACTION_FORCE_DELETE_POD:
@@ -107,9 +97,8 @@ static int apply_one(struct reconcile *r, const struct plan_action *a, struct mu
 	case ACTION_FINISH_POD:
 		return finish_pod(r, a, err);
 	case ACTION_DELETE_SERVICE:
-		return delete_service(r, err);
 	case ACTION_DELETE_JOB:
-		return delete_job(r, err);
+		return o ? delete_object(r, o->kind, o->name, o->uid, false, err) : 0;
 	default:
 		return 0; /* secrets: done before all others, by certs_apply */
 	}

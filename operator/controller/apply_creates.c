@@ -128,23 +128,14 @@ static void note_object(struct reconcile *r, const struct plan_action *a, const 
 		r->behind = true;
 }
 
-/* A policy or group.  It is looked for first: its watch starts with the first object of its kind,
- * and after a restart most exist. */
-static int create_watched_on_demand(struct reconcile *r, const struct plan_action *a, cJSON **out,
-				    struct mu_err *err)
+/* The PodGroup, with so many members. */
+static int put_group(struct reconcile *r, const struct plan_action *a, cJSON **out,
+		     struct mu_err *err)
 {
-	const struct observed_job *o = &r->seen->observed;
-	bool new_job = o->status.phase == JOB_NEW && !o->service && !o->n_pods;
 	enum object_kind kind = kind_of(r, a);
-	const char *name = r->spec->name, *api = kinds[kind].group + strlen("/apis/");
-	int rc = new_job ? -MU_NOT_FOUND : find(r, kind, name, out, err);
+	const char *api = kinds[kind].group + strlen("/apis/");
+	int rc = create(r, kind, object_of(r, a), out, err);
 
-	if (rc == -MU_NOT_FOUND)
-		rc = create(r, kind, object_of(r, a), out, err);
-	else
-		report(r, kind, name, rc, err);
-	if (a->kind != ACTION_PUT_GROUP)
-		return rc;
 	if (rc == 0)
 		rc = resize_group(r, kind, a->index, out, err);
 	if (rc != -MU_NOT_FOUND)
@@ -168,8 +159,8 @@ static int create_action(struct reconcile *r, const struct plan_action *a, struc
 		cJSON_Delete(mu_steal(&out));
 	}
 	if (rc == 0)
-		rc = kinds[kind].on_demand ? create_watched_on_demand(r, a, &out, err)
-					   : create(r, kind, object_of(r, a), &out, err);
+		rc = a->kind == ACTION_PUT_GROUP ? put_group(r, a, &out, err)
+						 : create(r, kind, object_of(r, a), &out, err);
 	if (rc == 0)
 		note_object(r, a, out);
 	cJSON_Delete(out);

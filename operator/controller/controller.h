@@ -2,8 +2,8 @@
 /* The controller: watches on one side, writes on the other, job_plan between them.
  *
  * Threads: one for each watch, `workers` that reconcile, one that asks chiefs for their progress,
- * one for the lease, one for probes and metrics. Jobs, pods, services and nodes are always watched;
- * policies and pod groups from the first job that has one. The store and the queue have a lock
+ * one for the lease, one for probes and metrics. Pod groups are watched from the first job on that
+ * has one, other kinds always. The store and the queue have a lock
  * each; neither is held across a call.
  *
  * All effects go through `struct controller_io`, so that a test can replace the cluster. */
@@ -16,6 +16,7 @@
 #include "lib/base/histogram.h"
 #include "lib/kube/kube_stream.h"
 #include "lib/tls/certs.h"
+#include "lib/tls/token.h"
 #include "operator/controller/events.h"
 #include "operator/controller/store.h"
 #include "operator/controller/workqueue.h"
@@ -90,5 +91,37 @@ int controller_call(struct controller *c, const char *method, const char *path, 
 		    cJSON **out, struct mu_err *err);
 /* Wakes the first thread: what it watches over has changed. */
 void controller_wake(struct controller *c);
+
+/* ---- leader.c ---- */
+void *leader_run(void *controller); /* a thread */
+void leader_release(struct controller *c);
+bool leader_may_write(void *controller); /* true while this process holds the Lease */
+
+/* ---- progress.c ---- */
+void *progress_run(void *controller); /* a thread: polls the tasks of all jobs */
+/* Asks the chief of a job how far it is, when its poll is due. */
+void progress_ask(struct controller *c, const char *key);
+/* Sends the tasks that have an older epoch than the stored status the members of their cluster
+ * (job_plan.membership_update).  True when one has taken it up. */
+bool progress_tell(struct controller *c, const char *key);
+
+/* ---- task_token.c: bearer tokens of jobs, and the requests to tasks that need them ---- */
+/* The Secret in the operator's namespace that the key file is mounted from. */
+#define TOKEN_KEY_SECRET "muster-operator-key"
+/* Reads the key of options.token_key_file.  A file that does not exist yet: creates the Secret. */
+int token_key_load(struct controller *c, struct mu_err *err);
+/* FAILED_PRECONDITION when the operator has no key. */
+int task_token_digest(const struct controller *c, const char *job_uid, char out[MU_TOKEN_SIZE]);
+/* For controller_io: GET /status, and POST with the token of the job. */
+int task_ask(void *controller, const struct pod *task, struct mu_buf *out);
+int task_post(void *controller, const struct pod *task, const char *page, const char *body,
+	      struct mu_err *err);
+
+/* ---- http.c: probes and metrics ---- */
+struct mu_http_server; /* to be ended by mu_http_stop */
+int probe_server_start(struct mu_http_server **out, struct controller *c, int port,
+		       struct mu_err *err);
+/* The controller's own metrics, in Prometheus' text format. */
+void controller_metrics(struct controller *c, struct mu_buf *out);
 
 #endif

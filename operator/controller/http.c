@@ -5,10 +5,9 @@
  *	/readyz   200 once the watches that reconciles need have delivered their first lists
  *	/metrics  Prometheus' text form
  */
-#include "operator/controller/http.h"
+#include "operator/controller/controller.h"
 
 #include "lib/net/http_server.h"
-#include "operator/controller/leader.h"
 #include "operator/controller/store.h"
 
 void controller_metrics(struct controller *c, struct mu_buf *out)

@@ -9,7 +9,7 @@
  * another replica has written since.  Writes are refused from 10 s on: a write under way can end
  * before the lease does.  may_write reads the clock each time, which also holds after a SIGSTOP.
  */
-#include "operator/controller/leader.h"
+#include "operator/controller/controller.h"
 
 #include <stdio.h>
 #include <stdlib.h>

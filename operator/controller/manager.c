@@ -7,11 +7,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/net/http_server.h"
-#include "operator/controller/http.h"
-#include "operator/controller/leader.h"
-#include "operator/controller/progress.h"
+#include "operator/controller/controller.h"
 #include "operator/controller/reconcile.h"
-#include "operator/controller/task_token.h"
 
 enum {
 	WORKERS_MAX = 32,
@@ -30,8 +27,8 @@ struct watch {
 
 struct threads {
 	struct controller *controller;
-	char *names; /* of the namespaces, cut up */
-	const char *namespaces[NAMESPACES_MAX];
+	char *names;                                /* of the namespaces, cut up */
+	const char *namespaces[NAMESPACES_MAX + 1]; /* NULL-terminated */
 	struct watch *watches[WATCHES_MAX];
 	pthread_t running[WATCHES_MAX + WORKERS_MAX + 2];
 	unsigned n_namespaces, n_watches, n_running, watched; /* watched: bits of kinds */
@@ -129,7 +126,6 @@ static int add_watch(struct threads *t, enum object_kind kind, const char *ns, s
 	    .path = ns ? mu_xasprintf("%s/namespaces/%s/%s", k->group, ns, k->resource)
 		       : mu_xasprintf("%s/%s", k->group, k->resource),
 	    .selector = k->selector,
-	    .gather = k->gather,
 	    .begin = store_list_begins,
 	    .seen = store_object_seen,
 	    .gone = store_object_gone,
@@ -148,22 +144,16 @@ static int read_namespaces(struct threads *t, struct mu_err *err)
 
 	t->names = mu_xstrdup(list ? list : "");
 	for (char *ns = strtok_r(t->names, ", ", &save); ns; ns = strtok_r(NULL, ", ", &save)) {
-		size_t n = strspn(ns, "abcdefghijklmnopqrstuvwxyz0123456789-");
-		bool twice = false;
-
-		if (ns[n] || n > 63)
+		if (ns[strspn(ns, "abcdefghijklmnopqrstuvwxyz0123456789-")] || strlen(ns) > 63)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "'%.80s' is no name of a namespace", ns);
-		for (unsigned i = 0; i < t->n_namespaces; i++)
-			twice = twice || strcmp(t->namespaces[i], ns) == 0;
-		if (twice)
-			continue;
 		if (t->n_namespaces == NAMESPACES_MAX)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "more than %d namespaces: watch them all, or run one more "
 				       "operator",
 				       NAMESPACES_MAX);
-		t->namespaces[t->n_namespaces++] = ns;
+		if (mu_word_index(ns, t->namespaces) < 0)
+			t->namespaces[t->n_namespaces++] = ns;
 	}
 	return 0;
 }

@@ -5,16 +5,13 @@
  * One thread sends one request at a time, with a limit of one second; with many jobs a round takes
  * longer. A chief that ends may leave its final report in its container's termination message
  * (pod.c). */
-#include "operator/controller/progress.h"
+#include "operator/controller/controller.h"
 
 #include "lib/base/backoff.h"
 #include "operator/api/object_json.h"
-#include "operator/controller/leader.h"
 
-/* A task that serves its page does so before it is ready: one that is ready, and has never
- * answered, is of a program that has none, and there may be a thousand of them.  It is asked four
- * times more rarely each time, others half as often. */
-enum { SILENCE_FIRST_S = 5, SILENCE_MAX_S = 60, PAGELESS_MAX_S = 600 };
+/* A task that does not answer is asked half as often each time.  Its program may have no page. */
+enum { SILENCE_FIRST_S = 5, SILENCE_MAX_S = 60 };
 
 /* a clock that was set back must not silence anybody */
 static bool is_due(const struct poll_backoff *pace, double now)
@@ -22,13 +19,10 @@ static bool is_due(const struct poll_backoff *pace, double now)
 	return now >= pace->after || now < pace->since;
 }
 
-static void slow_down(struct poll_backoff *pace, bool pageless, double now)
+static void slow_down(struct poll_backoff *pace, double now)
 {
-	int failures = (int)pace->silent++;
-
 	pace->since = now;
-	pace->after = now + (pageless ? mu_backoff(2 * failures, SILENCE_FIRST_S, PAGELESS_MAX_S)
-				      : mu_backoff(failures, SILENCE_FIRST_S, SILENCE_MAX_S));
+	pace->after = now + mu_backoff((int)pace->silent++, SILENCE_FIRST_S, SILENCE_MAX_S);
 }
 
 /* With the lock held; NULL when the pod has gone. */
@@ -43,7 +37,7 @@ static void note_silent(struct store *c, const struct pod *task, double now)
 	struct task_state *state = lock_task(c, task);
 
 	if (state)
-		slow_down(&state->ask, task->observed.ready && !state->ask.heard, now);
+		slow_down(&state->ask, now);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -52,7 +46,7 @@ static void note_told(struct store *c, const struct pod *task, int epoch, bool h
 	struct task_state *state = lock_task(c, task);
 
 	if (state && !heard) {
-		slow_down(&state->tell, false, now);
+		slow_down(&state->tell, now);
 	} else if (state && state->epoch < epoch) {
 		state->epoch = epoch;
 		state->tell = (struct poll_backoff){0};

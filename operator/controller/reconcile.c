@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "operator/controller/reconcile.h"
 
-#include "operator/controller/task_token.h"
+#include "operator/controller/controller.h"
 
 /* Reads the job from the API server, before our first write and after a conflict: another operator
  * may have written what our watch has not delivered yet. */

@@ -54,6 +54,21 @@ static void observe_objects(struct snapshot *out, const struct stored_job *job)
 	}
 }
 
+static void observe_nodes(struct snapshot *out, const struct mu_map *nodes)
+{
+	struct node_info *infos = MU_ARENA_ARRAY(&out->arena, struct node_info, nodes->count + 1);
+	struct observed_job *o = &out->observed;
+
+	out->nodes = MU_ARENA_ARRAY(&out->arena, struct object *, nodes->count + 1);
+	o->nodes = infos;
+	mu_map_each (nodes, m) {
+		struct object *node = object_ref(((struct stored_object *)m->value)->object);
+
+		infos[o->n_nodes] = ((const struct node *)node)->info;
+		out->nodes[o->n_nodes++] = node;
+	}
+}
+
 bool task_runs(const struct snapshot *s, unsigned i)
 {
 	const struct observed_pod *o = &s->observed.pods[i];
@@ -97,7 +112,8 @@ static void take_final_report(struct stored_job *job, const struct snapshot *s, 
 
 void snapshot_fini(struct snapshot *s)
 {
-	node_table_unref(s->table);
+	for (unsigned i = 0; i < s->observed.n_nodes; i++)
+		object_unref(s->nodes[i]);
 	object_unref(s->job);
 	for (int k = 0; k < KINDS; k++)
 		object_unref(s->owned[k]);
@@ -133,10 +149,8 @@ bool snapshot_take(struct store *c, const char *key, double now, struct snapshot
 	take_final_report(job, out, now);
 	o->progress = job->progress;
 	o->last_progress = job->progress_changed_at;
-	out->table = store_nodes(c);
+	observe_nodes(out, &c->objects[KIND_NODE]);
 	pthread_mutex_unlock(&c->lock);
-	o->nodes = out->table->infos;
-	o->n_nodes = out->table->n;
 	o->service = out->owned[KIND_SERVICE] != NULL;
 	o->policy = out->owned[KIND_POLICY] != NULL;
 	group = out->owned[KIND_VOLCANO] ? out->owned[KIND_VOLCANO] : out->owned[KIND_PLUGINS];

@@ -10,37 +10,6 @@
 
 #include "operator/api/object_json.h"
 
-void node_table_unref(struct node_table *t)
-{
-	if (!t || atomic_fetch_sub(&t->refs, 1) > 1)
-		return;
-	for (unsigned i = 0; i < t->n; i++)
-		object_unref(t->nodes[i]);
-	free(t->nodes);
-	free(t->infos);
-	free(t);
-}
-
-struct node_table *store_nodes(struct store *c)
-{
-	const struct mu_map *nodes = &c->objects[KIND_NODE];
-	struct node_table *t = c->table;
-
-	if (!t) {
-		t = c->table = MU_NEW(struct node_table);
-		atomic_store(&t->refs, 1); /* the store's own */
-		t->nodes = MU_NEW_ARRAY(struct object *, nodes->count + 1);
-		t->infos = MU_NEW_ARRAY(struct node_info, nodes->count + 1);
-		mu_map_each (nodes, m) {
-			struct stored_object *s = m->value;
-			t->infos[t->n] = ((const struct node *)s->object)->info;
-			t->nodes[t->n++] = object_ref(s->object);
-		}
-	}
-	atomic_fetch_add(&t->refs, 1);
-	return t;
-}
-
 void store_init(struct store *c, void (*changed)(void *arg, const char *key, enum object_kind kind),
 		void *arg)
 {
@@ -71,7 +40,6 @@ void store_fini(struct store *c)
 	}
 	mu_map_fini(&c->owners);
 	mu_map_fini(&c->keys);
-	node_table_unref(c->table);
 	pthread_mutex_destroy(&c->lock);
 }
 
@@ -188,13 +156,10 @@ static struct stored_object *put(struct store *c, enum object_kind kind, const c
 }
 
 /* Notes for notify() whom the change of an object concerns; the lock is held. */
-static char *note_change(struct store *c, const struct stored_object *s)
+static char *note_change(const struct stored_object *s)
 {
-	if (s->object->kind == KIND_NODE) {
-		node_table_unref(c->table);
-		c->table = NULL;
+	if (s->object->kind == KIND_NODE)
 		return mu_xstrdup("");
-	}
 	return s->owner->job ? key_of(&s->owner->job->meta) : NULL;
 }
 
@@ -245,14 +210,14 @@ void store_object_seen(void *watch, const cJSON *json)
 	pthread_mutex_lock(&c->lock);
 	s = mu_map_get(&c->objects[w->kind], uid);
 	if (s && is_moved(s->object, json)) {
-		former_key = note_change(c, s);
+		former_key = note_change(s);
 		store_remove(c, w->kind, uid);
 	} else if (s) {
 		s->expected.created_until = 0;
 	}
 	s = put(c, w->kind, json);
 	if (s)
-		key = note_change(c, s);
+		key = note_change(s);
 	pthread_mutex_unlock(&c->lock);
 	notify(c, former_key, w->kind);
 	notify(c, key, w->kind);
@@ -268,7 +233,7 @@ void store_object_gone(void *watch, const cJSON *json)
 	pthread_mutex_lock(&c->lock);
 	s = mu_map_get(&c->objects[w->kind], object_uid(json));
 	if (s)
-		key = note_change(c, s);
+		key = note_change(s);
 	store_remove(c, w->kind, object_uid(json));
 	pthread_mutex_unlock(&c->lock);
 	notify(c, key, w->kind);
@@ -289,7 +254,7 @@ void store_list_ends(void *watch)
 		const struct stored_object *s = m->value;
 		if (s->seen || !is_in(s->object, w->namespace) || s->expected.created_until > 0)
 			continue;
-		keys[n] = note_change(c, s);
+		keys[n] = note_change(s);
 		uids[n++] = mu_xstrdup(s->object->uid);
 	}
 	for (unsigned i = 0; i < n; i++)
@@ -411,7 +376,7 @@ bool store_set_progress(struct store *c, const char *key, const char *pod_uid,
 		differs = true;
 	}
 	if ((task = store_task_of(c, pod_uid))) {
-		task->ask = (struct poll_backoff){.heard = true};
+		task->ask = (struct poll_backoff){0};
 		if (kernels && strncmp(task->kernels, kernels, sizeof(task->kernels) - 1) != 0) {
 			snprintf(task->kernels, sizeof(task->kernels), "%s", kernels);
 			differs = true;

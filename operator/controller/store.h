@@ -24,7 +24,6 @@
 struct poll_backoff {
 	double since, after; /* the last failure, and when the next try is due */
 	unsigned silent;
-	bool heard; /* the task has answered once */
 };
 
 /* Facts about a pod's task that only this operator has. */
@@ -67,20 +66,11 @@ struct stored_job {
 	bool verified; /* the object is no older than our term: it answered a call of ours */
 };
 
-/* All nodes as they were at some time, shared by the snapshots of that time. */
-struct node_table {
-	_Atomic int refs;
-	struct object **nodes; /* references */
-	struct node_info *infos;
-	unsigned n;
-};
-
 struct store {
 	pthread_mutex_t lock;
 	struct mu_map objects[KINDS]; /* UID -> struct stored_object */
 	struct mu_map owners;         /* UID -> struct stored_job */
-	struct mu_map keys;       /* "namespace/name" -> struct stored_job, of which job is set */
-	struct node_table *table; /* of the nodes; NULL: to be made */
+	struct mu_map keys; /* "namespace/name" -> struct stored_job, of which job is set */
 	/* Called without the lock: an object of this kind and of the job with this key changed. */
 	void (*changed)(void *arg, const char *key, enum object_kind kind);
 	void *arg;
@@ -89,7 +79,7 @@ struct store {
 /* One job at one time.  Taken and read by one reconcile, without the lock. */
 struct snapshot {
 	struct mu_arena arena;
-	struct node_table *table;
+	struct object **nodes;        /* references, beside observed.nodes */
 	const char *key;              /* "namespace/name" */
 	struct job *job;              /* a reference */
 	struct owned *owned[KINDS];   /* references; NULL: there is none */
@@ -151,8 +141,6 @@ static inline const struct pod *stored_pod(const struct stored_object *s)
 {
 	return (const struct pod *)s->object;
 }
-struct node_table *store_nodes(struct store *c); /* with a reference */
-void node_table_unref(struct node_table *t);
 
 /* The answer of a task: true when the progress of its job, or its kernels (or NULL), are others
  * than the last. */

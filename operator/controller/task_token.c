@@ -4,7 +4,7 @@
  * Secrets.  The chart creates the Secret.  Without the chart the operator creates it once and keeps
  * the key in memory; of several replicas the first to create it wins, and the others end with an
  * error and read the file after their restart. */
-#include "operator/controller/task_token.h"
+#include "operator/controller/controller.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>

@@ -166,7 +166,7 @@ void plan_decide_end(struct planner *p);
 void plan_watch_progress(struct planner *p);
 void plan_clean_up(struct planner *p);
 
-/* ---- plan_counts.c ---- */
+/* ---- planner.c: status.tasks ---- */
 void plan_name_tasks(struct planner *p);  /* one entry in status.tasks for each task type */
 void plan_count_tasks(struct planner *p); /* after all actions were planned */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Deadlines fire from timers, on time, without other events: the controller in the simulated
  * cluster (sim.h), without faults. */
-#include "operator/controller/http.h"
+#include "operator/controller/controller.h"
 #include "tests/fake/one_job.h"
 
 static int ends_well(const struct sim_script *s, const char *task, int index, int n)

@@ -200,32 +200,15 @@ static void first_status__has_the_count_of_restarts(void **state)
 	end(&w);
 }
 
-/* Number of reads of job j before it is processed, when another job was created and runs before it.
- */
-static int reads_of_a_later_job(const char *leader, bool term_is_known)
+/* Another operator may have led before. */
+static void job__is_read_once_before_the_first_write(void **state)
 {
-	struct world w = {.server = api_server_start(0)};
-	int reads;
+	struct world w = begin();
 
-	if (!term_is_known)
-		api_server_fail(w.server, "distributedtrainingjobs?limit=1", API_STATUS, 500, 0, 1);
-	w.operator= start_operator(w.server, leader);
-	api_server_put(w.server, JOBS,
-		       "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\","
-		       "\"metadata\":{\"name\":\"first\"},\"spec\":{\"tasks\":{\"ps\":{}}}}");
-	UNTIL(api_server_count(w.server, PODS) == 1);
 	api_server_put(w.server, JOBS, job_text);
-	UNTIL(api_server_count(w.server, PODS) == 3); /* the workers wait for the ps */
-	reads = api_server_seen(w.server, "GET " JOBS "/j");
+	expect_running(w.server);
+	assert_int_equal(api_server_seen(w.server, "GET " JOBS "/j"), 1);
 	end(&w);
-	return reads;
-}
-
-static void job__of_our_own_term__is_not_read_again(void **state)
-{
-	assert_int_equal(reads_of_a_later_job("--leader-elect=false", true), 0);
-	assert_int_equal(reads_of_a_later_job("--leader-elect=true", true), 0);
-	assert_int_equal(reads_of_a_later_job("--leader-elect=false", false), 1);
 }
 
 static void lists__come_in_pages__and_nothing_is_missed(void **state)
@@ -473,7 +456,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(undisturbed__a_job_runs_and_succeeds),
 	    cmocka_unit_test(first_status__has_the_count_of_restarts),
-	    cmocka_unit_test(job__of_our_own_term__is_not_read_again),
+	    cmocka_unit_test(job__is_read_once_before_the_first_write),
 	    cmocka_unit_test(lists__come_in_pages__and_nothing_is_missed),
 	    cmocka_unit_test(disturbed__the_end_is_the_same),
 	    cmocka_unit_test(history_is_gone__it_lists_again),

@@ -2,7 +2,7 @@
 /* Membership updates to tasks, and the check of what the status reports about them. */
 #include <stdlib.h>
 
-#include "operator/controller/progress.h"
+#include "operator/controller/controller.h"
 #include "tests/fake/sim.h"
 
 static int label_of(const struct sim_object *o)

@@ -154,10 +154,10 @@ static void replace_certificates(struct sim_script *s, uint64_t r)
 
 static void gang(struct sim_script *s, uint64_t r)
 {
-	static const char *const gangs[] = {"volcano", "scheduler-plugins", "kueue"};
+	static const char *const gang_texts[] = {"volcano", "scheduler-plugins", "kueue"};
 
-	put_text(run_of(s), "gang", gangs[r % MU_COUNT(gangs)]);
-	if (r % MU_COUNT(gangs) == 2)
+	put_text(run_of(s), "gang", gang_texts[r % MU_COUNT(gang_texts)]);
+	if (r % MU_COUNT(gang_texts) == 2)
 		put_text(run_of(s), "queue", "q");
 }
 

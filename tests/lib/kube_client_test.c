@@ -199,17 +199,15 @@ static int keep(void *arg, const char *data, size_t len, struct mu_err *err)
 	return 0;
 }
 
-static int watch(struct kube_client *c, long seconds, double gather, struct mu_buf *got,
-		 struct mu_err *err)
+static int watch(struct kube_client *c, long seconds, struct mu_buf *got, struct mu_err *err)
 {
 	return kube_stream(
 	    c,
-	    &(struct kube_stream){
-		.path = "/watch", .seconds = seconds, .gather = gather, .chunk = keep, .arg = got},
+	    &(struct kube_stream){.path = "/watch", .seconds = seconds, .chunk = keep, .arg = got},
 	    err);
 }
 
-static void stream__gathers__and_loses_nothing(void **state)
+static void stream__of_many_chunks__loses_nothing(void **state)
 {
 	MU_AUTO_FREE char *chunk = malloc(40001);
 	MU_AUTO_BUF answer = {0};
@@ -227,29 +225,8 @@ static void stream__gathers__and_loses_nothing(void **state)
 	mu_buf_puts(&answer, "0\r\n\r\n");
 	answers[0] = answer.data;
 	c = begin(&s, answers);
-	assert_int_equal(watch(c, 10, 0.001, &got, &err), 0);
+	assert_int_equal(watch(c, 10, &got, &err), 0);
 	assert_int_equal(got.len, 5 * 40000);
-	end(c, &s);
-}
-
-/* One read for each wait would let through so many bytes a second and no more. */
-static void stream__while_more_is_there_than_one_read_takes__does_not_wait(void **state)
-{
-	enum { BYTES = 4 << 20 };
-	MU_AUTO_BUF answer = {0};
-	MU_AUTO_BUF got = {0};
-	const char *answers[] = {NULL, NULL};
-	struct mu_err err = {0};
-	struct kube_client *c;
-	struct server s;
-
-	mu_buf_printf(&answer, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", BYTES);
-	for (int i = 0; i < BYTES / 16; i++)
-		mu_buf_puts(&answer, "0123456789abcde\n");
-	answers[0] = answer.data;
-	c = begin(&s, answers);
-	assert_ok(watch(c, 6, 0.2, &got, &err), &err);
-	assert_int_equal(got.len, BYTES);
 	end(c, &s);
 }
 
@@ -322,7 +299,7 @@ static void *watch_it(void *arg)
 {
 	struct watching *w = arg;
 
-	w->rc = watch(w->client, 60, 5, &w->got, NULL);
+	w->rc = watch(w->client, 60, &w->got, NULL);
 	return NULL;
 }
 
@@ -357,7 +334,7 @@ static void stream__cut_in_the_middle__is_an_error(void **state)
 	struct server s;
 	struct kube_client *c = begin(&s, answers);
 
-	assert_int_equal(watch(c, 10, 0.001, &got, &err), -MU_UNAVAILABLE);
+	assert_int_equal(watch(c, 10, &got, &err), -MU_UNAVAILABLE);
 	assert_int_equal(got.len, 3);
 	end(c, &s);
 }
@@ -373,8 +350,7 @@ int main(void)
 	    cmocka_unit_test(call__to_a_server_of_another_name__is_refused),
 	    cmocka_unit_test(call__without_an_answer__ends_in_time),
 	    cmocka_unit_test(call__under_way__ends_when_the_client_is_stopped),
-	    cmocka_unit_test(stream__gathers__and_loses_nothing),
-	    cmocka_unit_test(stream__while_more_is_there_than_one_read_takes__does_not_wait),
+	    cmocka_unit_test(stream__of_many_chunks__loses_nothing),
 	    cmocka_unit_test(stream__that_is_read_slowly__loses_nothing),
 	    cmocka_unit_test(stream__whose_reader_fails__ends_at_once),
 	    cmocka_unit_test(stream__under_way__ends_when_the_client_is_stopped),

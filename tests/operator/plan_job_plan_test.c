@@ -445,8 +445,8 @@ static struct job_status full_status(void)
 						      .message = "a \"b\" \\ \n\x01 \xc3\xa9",
 						      .since = 1767268811};
 	s.conditions[COND_FAILED] = (struct condition){.set = true, .status = true, .reason = ""};
-	s.tasks[0] = (struct task_status){"ps", 1, 2, 3, 4, 5, 0, "", 0};
-	s.tasks[1] = (struct task_status){"worker", 6, 7, 8, 9, 10, 11, "cpu-avx2", 12};
+	s.tasks[0] = (struct task_status){"ps", 1, 2, 3, 4, 5, 0, ""};
+	s.tasks[1] = (struct task_status){"worker", 6, 7, 8, 9, 10, 11, "cpu-avx2"};
 	index_status_get(&s, "ps", 1)->done = true;
 	e = index_status_get(&s, "worker", 0);
 	e->failures = 1;
@@ -460,8 +460,8 @@ static struct job_status full_status(void)
 	snprintf(e->reason, sizeof(e->reason), "OOMKilled");
 	snprintf(e->node, sizeof(e->node), "n1");
 	snprintf(e->uid, sizeof(e->uid), "u1");
-	s.security = (struct security_status){mu_xstrdup("sec"), mu_xstrdup("-----\nPEM\n"),
-					      1767268814, 1767268815, 1767268816};
+	s.security =
+	    (struct security_status){mu_xstrdup("sec"), 1767268814, 1767268815, 1767268816};
 	return s;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which tasks are asked how far a job is, or are sent new members, and when. */
-#include "operator/controller/progress.h"
+#include "operator/controller/controller.h"
 
 #include <stdio.h>
 
@@ -106,31 +106,20 @@ static void expect_asked(double when, const char *want)
 	assert_string_equal(world.asked, want);
 }
 
-/* How often a chief that does not answer is asked in an hour. */
-static unsigned asked_in_an_hour(bool ready, bool heard)
+static void a_chief_without_a_page__is_asked_once_a_minute(void **state)
 {
 	struct store *c = begin();
 	unsigned asked = 0;
 
 	see(c, KIND_JOB, job_of("u1"));
-	see(c, KIND_POD, pod_of("worker", "w", "u1", "Running", ready));
-	if (heard)
-		store_set_progress(c, "default/j", "w", &(struct progress_report){.set = true},
-				   NULL, 1000);
+	see(c, KIND_POD, pod_of("worker", "w", "u1", "Running", true));
 	for (world.now = 1000; world.now < 4600; world.now += 5) {
 		world.asked[0] = 0;
 		progress_ask(&world.controller, "default/j");
 		asked += world.asked[0] != 0;
 	}
 	end();
-	return asked;
-}
-
-static void a_chief_without_a_page__is_asked_ever_more_rarely(void **state)
-{
-	assert_in_range(asked_in_an_hour(true, false), 5, 11);
-	assert_in_range(asked_in_an_hour(false, false), 60, 65); /* it may be about to start */
-	assert_in_range(asked_in_an_hour(true, true), 60, 65);   /* it may be busy */
+	assert_in_range(asked, 60, 65);
 }
 
 static struct store *start(void)
@@ -309,7 +298,7 @@ static void a_task_with_an_older_epoch__is_told_until_it_has_heard(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_chief_without_a_page__is_asked_ever_more_rarely),
+	    cmocka_unit_test(a_chief_without_a_page__is_asked_once_a_minute),
 	    cmocka_unit_test(whoever_is_the_chief_now__is_asked_at_once),
 	    cmocka_unit_test(a_task_with_an_older_epoch__is_told_until_it_has_heard),
 	};

@@ -14,7 +14,6 @@
 #include "lib/base/log.h"
 #include "operator/controller/controller.h"
 #include "operator/controller/events.h"
-#include "operator/controller/leader.h"
 #include "operator/controller/manager.h"
 #include "operator/controller/reconcile.h"
 

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "operator/controller/task_token.h"
+#include "operator/controller/controller.h"
 
 #define SECRETS "/api/v1/namespaces/ops/secrets"
 
