@@ -185,8 +185,7 @@ int main(int argc, char **argv)
 
 	/* a heap for each thread would keep what bursts left in it */
 	mallopt(M_ARENA_MAX, 2);
-	/* each large piece (OpenSSL takes some for a call) would first join all small free
-	 * ones */
+	/* each large piece would first join all small free ones */
 	mallopt(M_MXFAST, 0);
 	/* or the first large answer that is freed would raise the limit for good */
 	mallopt(M_TRIM_THRESHOLD, 256 << 10);

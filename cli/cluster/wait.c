@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/cluster/cluster.h"
 #include "cli/run_view.h"
+#include "lib/base/backoff.h"
 #include "lib/base/clock.h"
 #include "lib/io/json.h"
 
@@ -161,21 +162,23 @@ static int get_job(struct wait *w, struct mu_err *err)
 /* Returns 0 when the job has ended, was deleted, or the timeout has expired. */
 static int wait_for_end(struct wait *w, struct mu_err *err)
 {
-	double backoff = 0, began;
-	int rc = 0;
+	enum { BACKOFF_MAX_S = 30 };
+	int rc = 0, failures = 0;
 
 	while (!has_ended(w) && seconds_left(w) > 0) {
-		began = mu_clock();
+		double began = mu_clock();
+
 		rc = get_job(w, err);
 		if (!rc && !has_ended(w))
 			rc = watch_job(w, err);
 		/* OUT_OF_RANGE: the resourceVersion is too old (410 Gone); GET again */
 		if (rc && rc != -MU_OUT_OF_RANGE && !(w->found && cluster_is_transient(rc)))
 			return rc;
-		backoff = rc || mu_clock() - began < 1 ? kube_backoff_next(backoff) : 0;
-		if (!has_ended(w) && backoff > 0)
-			kube_client_sleep(w->job.client,
-					  backoff < seconds_left(w) ? backoff : seconds_left(w));
+		failures = rc || mu_clock() - began < 1 ? failures + 1 : 0;
+		if (!has_ended(w) && failures)
+			kube_client_sleep(
+			    w->job.client,
+			    fmin(mu_backoff(failures - 1, 1, BACKOFF_MAX_S), seconds_left(w)));
 	}
 	return 0;
 }

@@ -86,13 +86,15 @@ static int take_digits(const char *from, int digits)
 double mu_rfc3339_read(const char *text)
 {
 	static const char form[] = "0000-00-00T00:00:00";
-	int month, day, hour, minute, second;
+	int year, month, day, hour, minute, second;
+	double fraction = 0, place = 0.1;
 
 	if (!text || strnlen(text, sizeof(form)) < sizeof(form) - 1)
 		return 0;
 	for (unsigned i = 0; i < sizeof(form) - 1; i++)
 		if (form[i] == '0' ? text[i] < '0' || text[i] > '9' : text[i] != form[i])
 			return 0;
+	year = take_digits(text, 4);
 	month = take_digits(text + 5, 2);
 	day = take_digits(text + 8, 2);
 	hour = take_digits(text + 11, 2);
@@ -101,6 +103,10 @@ double mu_rfc3339_read(const char *text)
 	if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 ||
 	    second > 60) /* a leap second */
 		return 0;
-	return (double)(days_of(take_digits(text, 4), month, day) * DAY_S + hour * 3600 +
-			minute * 60 + second);
+	text += sizeof(form) - 1;
+	if (*text == '.')
+		for (text++; *text >= '0' && *text <= '9'; text++, place /= 10)
+			fraction += (*text - '0') * place;
+	return fraction +
+	       (double)(days_of(year, month, day) * DAY_S + hour * 3600 + minute * 60 + second);
 }

@@ -14,8 +14,7 @@ bool mu_rfc3339_write(char out[MU_RFC3339], double seconds);
 void mu_rfc3339_write_clock(char out[MU_RFC3339], double seconds);
 /* The same with microseconds, as Kubernetes' MicroTime. */
 void mu_rfc3339_write_micro(char out[MU_RFC3339], double seconds);
-/* Reads whole seconds and ignores the rest (fraction, "Z").  Returns 0 if text is NULL or invalid.
- */
+/* Ignores the time zone, which is "Z".  Returns 0 if text is NULL or invalid. */
 double mu_rfc3339_read(const char *text);
 
 #endif

@@ -52,13 +52,9 @@ int kube_client_new(struct kube_client **out, struct kube_config *config, struct
 	for (int m = 0; m < METHODS; m++)
 		c->durations[m].bounds = mu_histogram_calls;
 	rc = kube_server_init(&c->server, &c->config, err);
-	if (rc < 0) {
-		free(c);
-		return rc;
-	}
-	rc = mu_http_client_new(&c->http, err);
-	if (rc < 0) {
+	if (rc == 0 && (rc = mu_http_client_new(&c->http, err)) < 0)
 		kube_server_fini(&c->server);
+	if (rc < 0) {
 		free(c);
 		return rc;
 	}
@@ -275,16 +271,10 @@ int kube_stream(struct kube_client *c, const struct kube_stream *stream, struct 
 	return exchange_run(c, &(struct exchange){.rq = &rq, .stream = stream}, NULL, err);
 }
 
-int kube_fetch(struct kube_client *c, const char *url, struct mu_buf *out, struct mu_err *err)
+int kube_fetch(struct kube_client *c, const char *url, const char *bearer,
+	       const struct mu_span *body, struct mu_buf *out, struct mu_err *err)
 {
-	return mu_http_fetch(c->http, url, NULL, NULL, page_timeout_s, PAGE_MAX, out, err);
-}
-
-int kube_poke(struct kube_client *c, const char *url, const char *bearer, struct mu_span body,
-	      struct mu_err *err)
-{
-	MU_AUTO_BUF ignored = {0};
-	return mu_http_fetch(c->http, url, bearer, &body, page_timeout_s, PAGE_MAX, &ignored, err);
+	return mu_http_fetch(c->http, url, bearer, body, page_timeout_s, PAGE_MAX, out, err);
 }
 
 void kube_client_metrics(struct kube_client *c, struct mu_buf *out)

@@ -61,12 +61,10 @@ int kube_call(struct kube_client *c, const struct kube_request *rq, cJSON **out,
 /* 0 when the server ends the stream. */
 int kube_stream(struct kube_client *c, const struct kube_stream *s, struct mu_err *err);
 
-/* GET of a plain http:// address outside the API server (a task's status page): no credentials,
- * one second for everything, at most 64 KiB. */
-int kube_fetch(struct kube_client *c, const char *url, struct mu_buf *out, struct mu_err *err);
-/* POST likewise, with a bearer token if there is one. */
-int kube_poke(struct kube_client *c, const char *url, const char *bearer, struct mu_span body,
-	      struct mu_err *err);
+/* A request to a plain http:// address outside the API server (a page of a task): one second for
+ * everything, at most 64 KiB.  bearer: (optional) a token; body NULL: GET, else POST. */
+int kube_fetch(struct kube_client *c, const char *url, const char *bearer,
+	       const struct mu_span *body, struct mu_buf *out, struct mu_err *err);
 
 /* rest_client_requests_total, and rest_client_request_duration_seconds without streams, in the text
  * format of Prometheus. */

@@ -250,10 +250,6 @@ int kube_config_in_cluster(struct kube_config *out, const char *folder, struct m
 	made.server = mu_xasprintf(strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host,
 				   port && *port ? port : "443");
 	made.ca_file = mu_xasprintf("%s/ca.crt", folder);
-	if (access(made.ca_file, R_OK) != 0) {
-		free(made.ca_file);
-		made.ca_file = NULL;
-	}
 	if (mu_buf_read_file(&ns, ns_file, 256, NULL) == 0 && ns.len)
 		made.ns = mu_buf_take(&ns);
 	*out = made;

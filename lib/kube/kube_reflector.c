@@ -7,15 +7,15 @@
  *	  410, as status or as ERROR event: V is too old, list again
  *
  * A random watch time of 5 to 10 minutes spreads the reconnects of many watchers.  The wait between
- * failed tries grows from 0.8 s to 30 s and starts anew after two healthy minutes.  The log gets
- * one line when things begin to fail and one when they work again, however long it takes.
+ * failed tries grows from 0.8 s to 30 s and starts anew after a success.  The log gets one line
+ *when things begin to fail and one when they work again, however long it takes.
  */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/random.h>
 #include <time.h>
 
-#include "lib/base/clock.h"
+#include "lib/base/backoff.h"
 #include "lib/base/log.h"
 #include "lib/kube/kube_stream.h"
 
@@ -24,11 +24,10 @@ enum {
 	LIST_MS = 60000,
 	WATCH_MIN_S = 300,
 	WATCH_SPREAD_S = 300,
-	GRACE_S = 30,
-	HEALTHY_S = 120,
-	SHORT_WATCH_S = 1
+	GRACE_S = 30
 };
-static const double backoff_first = 0.8, backoff_max = 30.0, pause_s = 0.05;
+/* PAUSE_S: a watch that ends at once is no failure, but must not spin. */
+static const double BACKOFF_FIRST_S = 0.8, BACKOFF_MAX_S = 30, PAUSE_S = 0.05;
 
 static uint32_t random_number(void)
 {
@@ -36,15 +35,6 @@ static uint32_t random_number(void)
 	if (getrandom(&r, sizeof(r), 0) != sizeof(r))
 		r = (uint32_t)time(NULL);
 	return r;
-}
-
-double kube_backoff_next(double previous)
-{
-	double next = previous <= 0 ? backoff_first : previous * 2;
-	double spread = 0.75 + 0.5 * (random_number() % 1000) / 1000.0;
-
-	next *= spread;
-	return next > backoff_max ? backoff_max : next < 0.5 ? 0.5 : next;
 }
 
 static const char *version_of(const cJSON *object)
@@ -211,29 +201,24 @@ void *kube_reflector_run(void *reflector)
 
 	while (!kube_client_stopped(r->client)) {
 		struct mu_err err = {0};
-		double began = mu_clock();
+		double wait = PAUSE_S;
 		int rc = r->version ? watch_once(r, &err) : list_all(r, &err);
 
 		if (kube_client_stopped(r->client))
 			break;
-		if (mu_clock() - began >= HEALTHY_S)
-			r->backoff = 0;
 		if (rc == -MU_OUT_OF_RANGE) {
-			free(r->version);
-			r->version = NULL;
-			r->backoff = 0; /* the server answers */
+			free(mu_steal(&r->version));
+			wait = BACKOFF_FIRST_S;
 			mu_debug("kube", "%s: history is gone, listing again", r->name);
+		} else if (rc < 0) {
+			int failures = atomic_fetch_add(&r->failing, 1);
+
+			wait = mu_backoff(failures, BACKOFF_FIRST_S, BACKOFF_MAX_S);
+			if (failures == 0)
+				mu_warn("kube", "%s; trying again until it works", err.msg);
 		}
-		if (rc < 0 && rc != -MU_OUT_OF_RANGE && atomic_fetch_add(&r->failing, 1) == 0)
-			mu_warn("kube", "%s; trying again until it works", err.msg);
-		if (rc < 0)
-			r->backoff = kube_backoff_next(r->backoff);
-		else if (mu_clock() - began >= SHORT_WATCH_S)
-			r->backoff = 0;
-		/* a watch that ends at once is no failure, but must not spin */
-		kube_client_sleep(r->client, r->backoff > 0 ? r->backoff : pause_s);
+		kube_client_sleep(r->client, wait);
 	}
-	free(r->version);
-	r->version = NULL;
+	free(mu_steal(&r->version));
 	return NULL;
 }

@@ -49,12 +49,8 @@ struct kube_reflector {
 	char *version;
 	_Atomic bool synced; /* one full list was delivered */
 	_Atomic int failing; /* tries since the last success */
-	double backoff;
 };
 /* Runs until the client is stopped.  Give it a thread: it is a pthread start routine. */
 void *kube_reflector_run(void *reflector);
-
-/* Backoff between tries: 0.8 s doubling to 30 s, spread by +-25 %. */
-double kube_backoff_next(double previous);
 
 #endif

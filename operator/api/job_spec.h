@@ -18,9 +18,8 @@
 #define JOB_KIND        "DistributedTrainingJob"
 #define JOB_CONTROLLER  "muster.dev/operator" /* spec.managedBy of our own jobs */
 #define JOB_BOARD       "tensorboard"         /* the task type that spec.tensorboard adds */
-#define JOB_VOLUME_PATH                                                                            \
-	"/var/muster/checkpoint" /* where spec.checkpoint.volumeClaim is mounted                   \
-				  */
+/* where spec.checkpoint.volumeClaim is mounted */
+#define JOB_VOLUME_PATH "/var/muster/checkpoint"
 
 enum {
 	JOB_MAX_TASKS = 8,       /* task types in one job */

@@ -13,7 +13,7 @@ enum job_phase {
 	JOB_RUNNING,
 	JOB_RESTARTING,
 	JOB_SUSPENDED,
-	JOB_SUCCEEDED,
+	JOB_SUCCEEDED, /* this and the next one are ends */
 	JOB_FAILED,
 };
 extern const char *const job_phase_names[];

@@ -19,17 +19,9 @@ static char *copy_or_null(const char *s)
 	return s && *s ? mu_xstrdup(s) : NULL;
 }
 
-double time_from_rfc3339(const char *text)
-{
-	double whole = mu_rfc3339_read(text);
-	const char *part = whole > 0 ? strchr(text, '.') : NULL;
-
-	return whole + (part ? strtod(part, NULL) : 0);
-}
-
 static double time_at(const cJSON *object, const char *key)
 {
-	return time_from_rfc3339(cJSON_GetStringValue(at(object, key)));
+	return mu_rfc3339_read(cJSON_GetStringValue(at(object, key)));
 }
 
 static enum pod_phase phase_of(const char *phase)

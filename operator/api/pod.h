@@ -49,6 +49,4 @@ struct pod {
 /* For the table of kinds.  Facts that only an earlier version of the pod had are kept. */
 struct object *pod_decode(enum object_kind kind, const cJSON *json, const struct object *before);
 
-double time_from_rfc3339(const char *text); /* seconds; 0 when absent or malformed */
-
 #endif

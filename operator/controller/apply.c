@@ -16,11 +16,6 @@ char *apply_path(const struct reconcile *r, enum object_kind kind, const char *n
 			    name ? name : "");
 }
 
-bool apply_is_ours(const struct reconcile *r, const cJSON *object)
-{
-	return strcmp(object_owner(object), r->seen->job->meta.uid) == 0;
-}
-
 /* NotFound counts as success.  A conflict does not: the name may have another object by now. */
 static int delete_object(struct reconcile *r, enum object_kind kind, const char *name,
 			 const char *uid, bool at_once, struct mu_err *err)

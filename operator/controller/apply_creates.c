@@ -23,7 +23,7 @@ static int find(struct reconcile *r, enum object_kind kind, const char *name, cJ
 	cJSON *found = NULL;
 	int rc = controller_call(r->controller, "GET", path, NULL, &found, err);
 
-	if (rc == 0 && !apply_is_ours(r, found))
+	if (rc == 0 && strcmp(object_owner(found), r->seen->job->meta.uid) != 0)
 		rc = mu_fail(err, MU_ALREADY_EXISTS,
 			     "%s/%s exists and is not this job's: delete it or rename the job",
 			     resource, name);
@@ -168,20 +168,14 @@ static int create_action(struct reconcile *r, const struct plan_action *a, struc
 }
 
 /* Records one event for all pods that this reconcile created. */
-static void record_created_pods(struct reconcile *r, const struct job_plan *plan,
-				const bool *created)
+static void record_created_pods(struct reconcile *r, const unsigned *created)
 {
 	MU_AUTO_BUF text = {0};
 
-	for (unsigned t = 0; t < r->spec->n_tasks; t++) {
-		const char *task = r->spec->tasks[t].name;
-		int n = 0;
-		for (unsigned i = 0; i < plan->n_actions; i++)
-			n += created[i] && plan->actions[i].pod &&
-			     strcmp(plan->actions[i].pod->task, task) == 0;
-		if (n)
-			mu_buf_printf(&text, "%s%d %s", text.len ? ", " : "", n, task);
-	}
+	for (unsigned t = 0; t < r->spec->n_tasks; t++)
+		if (created[t])
+			mu_buf_printf(&text, "%s%u %s", text.len ? ", " : "", created[t],
+				      r->spec->tasks[t].name);
 	if (text.len)
 		event_record(r, false, "PodsCreated", "created %s", text.data);
 }
@@ -195,8 +189,7 @@ static bool is_rejection(int rc)
 
 /* The results of the creates so far. */
 struct create_results {
-	struct job_plan *plan;
-	bool *created;                      /* of each action */
+	unsigned created[JOB_MAX_TASKS];    /* pods */
 	const struct plan_action *rejected; /* the first one */
 	struct mu_err reason;               /* of that */
 	unsigned n_rejected;
@@ -205,12 +198,11 @@ struct create_results {
 };
 
 /* False when the other creates would fail too. */
-static bool note_result(const struct reconcile *r, struct create_results *c, unsigned action,
-			int rc, const struct mu_err *mine)
+static bool note_result(const struct reconcile *r, struct create_results *c,
+			const struct plan_action *a, int rc, const struct mu_err *mine)
 {
-	const struct plan_action *a = &c->plan->actions[action];
-
-	c->created[action] = rc == 0;
+	if (rc == 0 && a->pod)
+		c->created[a->pod->spec - r->spec->tasks]++;
 	c->n += rc == 0;
 	if (is_rejection(rc) && c->n_rejected++ == 0) {
 		c->rejected = a;
@@ -224,18 +216,17 @@ static bool note_result(const struct reconcile *r, struct create_results *c, uns
 
 int apply_creates(struct reconcile *r, struct job_plan *plan, struct mu_err *err)
 {
-	MU_AUTO_FREE bool *created = MU_NEW_ARRAY(bool, plan->n_actions + 1);
-	struct create_results c = {.plan = plan, .created = created, .err = err};
+	struct create_results c = {.err = err};
 	bool more = true;
 
 	for (unsigned i = 0; i < plan->n_actions && more; i++) {
+		const struct plan_action *a = &plan->actions[i];
 		struct mu_err mine = {0};
 
-		if (action_creates(plan->actions[i].kind))
-			more = note_result(r, &c, i, create_action(r, &plan->actions[i], &mine),
-					   &mine);
+		if (action_creates(a->kind))
+			more = note_result(r, &c, a, create_action(r, a, &mine), &mine);
 	}
-	record_created_pods(r, plan, created);
+	record_created_pods(r, c.created);
 	if (c.rejected) {
 		job_plan_rejected(plan, r->spec, c.rejected, c.reason.msg, c.n_rejected - 1,
 				  r->now);

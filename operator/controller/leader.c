@@ -186,26 +186,22 @@ void *leader_run(void *controller)
 	return NULL;
 }
 
-/* An empty holder is free to take.  -MU_ABORTED when another write came in between. */
-static int give_up(struct controller *c)
-{
-	cJSON *lease = NULL;
-	int rc = read_lease(c, RELEASE_READ_MS, &lease, NULL);
-
-	if (rc == 0 && is_ours(c, lease))
-		rc = write_lease(c, lease, false, false, "", NULL, NULL);
-	cJSON_Delete(lease);
-	return rc;
-}
-
-/* A hand-over without a wait.  A renewal may be under way, and be what came in between; it is the
- * last one. */
+/* A hand-over without a wait: an empty holder is free to take.  A renewal may be under way, and
+ * come in between; it is the last one. */
 void leader_release(struct controller *c)
 {
+	int rc = -MU_ABORTED;
+
 	if (!c->options.leader_election || !leader_may_write(c))
 		return;
 	atomic_store(&c->released, true);
 	atomic_store(&c->leading, false);
-	for (int i = 0; i < RELEASES_MAX && give_up(c) == -MU_ABORTED; i++)
-		;
+	for (int i = 0; i < RELEASES_MAX && rc == -MU_ABORTED; i++) {
+		cJSON *lease = NULL;
+
+		rc = read_lease(c, RELEASE_READ_MS, &lease, NULL);
+		if (rc == 0 && is_ours(c, lease))
+			rc = write_lease(c, lease, false, false, "", NULL, NULL);
+		cJSON_Delete(lease);
+	}
 }

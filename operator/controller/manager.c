@@ -14,7 +14,6 @@ enum {
 	WORKERS_MAX = 32,
 	NAMESPACES_MAX = 64,
 	WATCHES_MAX = KINDS * NAMESPACES_MAX,
-	STARTUP_LOG_S = 10,
 	WORKERS_GRACE_S = 3,
 };
 static const double POLL_S = 0.005;
@@ -193,21 +192,6 @@ static bool is_synced(const struct threads *t)
 	return true;
 }
 
-static void wait_for_lists(const struct threads *t)
-{
-	struct controller *c = t->controller;
-	double began = mu_clock();
-	bool warned = false;
-
-	while (!is_synced(t) && !atomic_load(&c->stop->asked)) {
-		kube_client_sleep(c->kube, POLL_S);
-		if (!warned && mu_clock() - began > STARTUP_LOG_S) {
-			mu_warn("controller", "still waiting for the first lists");
-			warned = true;
-		}
-	}
-}
-
 static int start_workers(struct threads *t, struct mu_err *err)
 {
 	struct controller *c = t->controller;
@@ -234,12 +218,12 @@ static int run_threads(struct threads *t, struct mu_err *err)
 	if (rc == 0)
 		rc = start_watches(t, first, err);
 	if (rc == 0)
-		wait_for_lists(t);
+		while (!is_synced(t) && !atomic_load(stop))
+			kube_client_sleep(c->kube, POLL_S);
 	if (rc == 0 && !atomic_load(stop)) {
 		atomic_store(&c->synced, true);
-		mu_info("controller", "watching %s; %u jobs",
-			t->n_namespaces ? c->options.namespaces : "all namespaces",
-			store_count(&c->store));
+		mu_info("controller", "watching %s",
+			t->n_namespaces ? c->options.namespaces : "all namespaces");
 		rc = start_workers(t, err);
 	}
 	while (rc == 0 && !atomic_load(stop) && !atomic_load(&c->lost)) {

@@ -43,8 +43,6 @@ int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_e
 /* ---- shared by apply.c and apply_creates.c ---- */
 /* The path of an object of the job's namespace; name NULL: of all of its kind.  Returns new. */
 char *apply_path(const struct reconcile *r, enum object_kind kind, const char *name);
-/* True when the controller of the object is this job. */
-bool apply_is_ours(const struct reconcile *r, const cJSON *object);
 /* Keeps the first error.  True when the other actions would fail too. */
 bool apply_keep_error(int rc, const struct mu_err *mine, int *first, struct mu_err *err);
 

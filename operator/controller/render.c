@@ -303,8 +303,7 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 
 cJSON *render_secret(const struct job_spec *spec, const char *name)
 {
-	MU_AUTO_FREE char *some = mu_xasprintf("%s-tls", spec->name);
-	cJSON *object = start_object("v1", "Secret", name ? name : some, spec, NULL);
+	cJSON *object = start_object("v1", "Secret", name, spec, NULL);
 
 	mu_json_set_text(object, "type", "kubernetes.io/tls");
 	return object;
@@ -390,8 +389,6 @@ cJSON *render_action(const struct job_spec *spec, const struct plan_action *a,
 	switch (a->kind) {
 	case ACTION_CREATE_SERVICE:
 		return render_service(spec);
-	case ACTION_MAKE_SECRET:
-		return render_secret(spec, NULL);
 	case ACTION_CREATE_POLICY:
 		return render_policy(spec, operator_ns, status_from);
 	case ACTION_PUT_GROUP:

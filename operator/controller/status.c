@@ -66,30 +66,15 @@ static void record_condition_events(struct reconcile *r, const struct job_status
 	}
 }
 
-static bool has_ended(const struct job_status *s)
-{
-	return s->phase == JOB_SUCCEEDED || s->phase == JOB_FAILED;
-}
-
-/* True when the condition Running was never True since the start of the job.  The first status sets
- * it to False some seconds after the start. */
-static bool runs_first(const struct job_status *was, const struct job_status *is)
-{
-	const struct condition *running = &was->conditions[COND_RUNNING];
-
-	return !running->set ||
-	       (!running->status && running->since <= is->start_time + STATUS_MIN_INTERVAL_S);
-}
-
 /* Observes how long the job took to run, and to end. */
 static void count_times(struct reconcile *r, const struct job_status *was,
 			const struct job_status *is)
 {
 	struct controller *c = r->controller;
 
-	if (is->phase == JOB_RUNNING && runs_first(was, is))
+	if (is->phase == JOB_RUNNING && was->phase <= JOB_PENDING && !was->restarts)
 		mu_histogram_add(&c->to_running, r->now - is->start_time);
-	if (has_ended(is) && !has_ended(was) && is->start_time > 0)
+	if (is->phase >= JOB_SUCCEEDED && was->phase < JOB_SUCCEEDED && is->start_time > 0)
 		mu_histogram_add(is->phase == JOB_SUCCEEDED ? &c->succeeded_in : &c->failed_in,
 				 is->completion_time - is->start_time);
 }
@@ -102,7 +87,7 @@ static bool needs_status(const struct snapshot *seen, const struct plan_action *
 
 	if (action_creates(a->kind) || a->kind == ACTION_CHECK_SECRET)
 		return false;
-	for (unsigned i = 0; has_ended(&o->status) && a->uid && i < o->n_pods; i++)
+	for (unsigned i = 0; o->status.phase >= JOB_SUCCEEDED && a->uid && i < o->n_pods; i++)
 		if (strcmp(o->pods[i].uid, a->uid) == 0)
 			return o->pods[i].phase == POD_SUCCEEDED || o->pods[i].phase == POD_FAILED;
 	return true;

@@ -386,16 +386,6 @@ bool store_set_progress(struct store *c, const char *key, const char *pod_uid,
 	return differs;
 }
 
-unsigned store_count(struct store *c)
-{
-	unsigned n;
-
-	pthread_mutex_lock(&c->lock);
-	n = (unsigned)c->keys.count;
-	pthread_mutex_unlock(&c->lock);
-	return n;
-}
-
 void store_metrics(struct store *c, struct mu_buf *out)
 {
 	unsigned counts[JOB_FAILED + 1] = {0}, pods;

@@ -137,16 +137,11 @@ void store_remove(struct store *c, enum object_kind kind, const char *uid);
 struct task_state *store_task_of(struct store *c, const char *pod_uid); /* or NULL */
 /* The first pod of the job, or the next one; NULL: there is none. */
 struct stored_object *store_next_pod(const struct stored_job *job, const struct stored_object *s);
-static inline const struct pod *stored_pod(const struct stored_object *s)
-{
-	return (const struct pod *)s->object;
-}
 
 /* The answer of a task: true when the progress of its job, or its kernels (or NULL), are others
  * than the last. */
 bool store_set_progress(struct store *c, const char *key, const char *pod_uid,
 			const struct progress_report *report, const char *kernels, double now);
-unsigned store_count(struct store *c);
 void store_metrics(struct store *c, struct mu_buf *out);
 
 #endif

@@ -120,7 +120,7 @@ int task_ask(void *controller, const struct pod *task, struct mu_buf *out)
 	char url[128];
 
 	task_url(task, "status", url, sizeof(url));
-	return kube_fetch(c->kube, url, out, NULL);
+	return kube_fetch(c->kube, url, NULL, NULL, out, NULL);
 }
 
 int task_post(void *controller, const struct pod *task, const char *page, const char *body,
@@ -129,12 +129,14 @@ int task_post(void *controller, const struct pod *task, const char *page, const 
 	struct controller *c = controller;
 	const char *job_uid = task->meta.owner;
 	char url[128], token[MU_TOKEN_SIZE] = "";
+	struct mu_span sent = mu_span_of(body);
 	struct mu_err why = {0};
+	MU_AUTO_BUF ignored = {0};
 	int rc;
 
 	task_url(task, page, url, sizeof(url));
 	derive(c, job_uid, token, NULL);
-	rc = kube_poke(c->kube, url, token, mu_span_of(body), &why);
+	rc = kube_fetch(c->kube, url, token, &sent, &ignored, &why);
 	OPENSSL_cleanse(token, sizeof(token));
 	if (rc == -MU_UNAUTHENTICATED)
 		mu_warn("operator",

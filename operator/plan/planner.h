@@ -49,7 +49,7 @@ static inline bool plan_task_counts(const struct task_spec *t)
 
 static inline bool plan_has_ended(const struct planner *p)
 {
-	return p->status->phase == JOB_SUCCEEDED || p->status->phase == JOB_FAILED;
+	return p->status->phase >= JOB_SUCCEEDED;
 }
 
 static inline bool plan_has_tls(const struct planner *p)

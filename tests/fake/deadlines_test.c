@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Deadlines fire from timers, on time, without other events: the controller in the simulated
  * cluster (sim.h), without faults. */
+#include "lib/base/rfc3339.h"
 #include "operator/controller/controller.h"
 #include "tests/fake/one_job.h"
 
@@ -23,7 +24,7 @@ static const cJSON *failed(struct sim *s)
 static void expect_failed(struct sim *s, const char *reason, double from, double after)
 {
 	const cJSON *job = sim_find(s, JOB_PATH)->json, *c = failed(s);
-	double at = time_from_rfc3339(sim_text(job, "status.completionTime"));
+	double at = mu_rfc3339_read(sim_text(job, "status.completionTime"));
 
 	assert_string_equal(sim_text(job, "status.phase"), "Failed");
 	assert_string_equal(sim_text(c, "reason"), reason);
@@ -66,7 +67,7 @@ static void job__whose_pods_wait_too_long__fails_on_time(void **state)
 
 static double running_since(struct sim *s)
 {
-	return time_from_rfc3339(sim_text(condition_of(s, "Running"), "lastTransitionTime"));
+	return mu_rfc3339_read(sim_text(condition_of(s, "Running"), "lastTransitionTime"));
 }
 
 static void job__whose_step_does_not_move__fails_on_time(void **state)

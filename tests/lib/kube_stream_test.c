@@ -81,25 +81,12 @@ static void events__are_told_apart(void **state)
 	assert_int_equal(read_event("[]", &change, &err), -MU_UNAVAILABLE);
 }
 
-static void backoff__grows_to_thirty_seconds(void **state)
-{
-	double b = 0;
-
-	for (int i = 0; i < 20; i++) {
-		double next = kube_backoff_next(b);
-		assert_true(next >= 0.5 && next <= 30);
-		b = next;
-	}
-	assert_true(b > 20);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(lines__cut_anywhere__come_out_whole),
 	    cmocka_unit_test(lines__that_never_end__are_refused),
 	    cmocka_unit_test(events__are_told_apart),
-	    cmocka_unit_test(backoff__grows_to_thirty_seconds),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

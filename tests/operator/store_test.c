@@ -308,7 +308,8 @@ static void a_pod__whose_end_is_confirmed__was_killed_as_before(void **state)
 		see(&c, KIND_POD, deleted_pod(step));
 		s = mu_map_get(&c.objects[KIND_POD], "p1");
 		assert_non_null(s);
-		assert_int_equal(stored_pod(s)->observed.ended_by_deletion, step > 0);
+		assert_int_equal(((const struct pod *)s->object)->observed.ended_by_deletion,
+				 step > 0);
 	}
 	store_fini(&c);
 }
