@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node: only what the kernel resolver reads, so that the heartbeats of its status are no change.
- */
+/* A node: what the kernel resolver reads, so that the heartbeats of its status are no change. */
 #ifndef API_NODE_H
 #define API_NODE_H
 

@@ -138,8 +138,7 @@ struct job_plan *job_plan_new(const struct job_spec *spec, const struct plan_opt
 void job_plan_free(struct job_plan *p);
 /* Advice for the user about a rejection with this message. */
 const char *job_plan_advice(const char *why);
-/* The API server rejected the create of this action, and `more` others: the condition PodsRefused.
- */
+/* The API server rejected the create of this action, and `more` others: COND_REFUSED. */
 void job_plan_rejected(struct job_plan *plan, const struct job_spec *spec,
 		       const struct plan_action *a, const char *why, unsigned more, double now);
 /* True when some of its actions create an object. */

@@ -178,7 +178,7 @@ static void a_job__of_a_name_that_another_had__is_the_only_one(void **state)
 	see(&c, KIND_JOB, job("7"));
 	see(&c, KIND_POD, pod("Running", "10.0.0.1"));
 	see(&c, KIND_JOB, job_of("u2", "9"));
-	assert_int_equal(store_count(&c), 1);
+	assert_int_equal(c.keys.count, 1);
 	see_gone(&c, KIND_JOB, job("8"));
 	assert_true(snapshot_take(&c, "default/j", 100, &seen));
 	assert_string_equal(seen.job->meta.uid, "u2");
