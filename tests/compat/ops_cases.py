@@ -572,16 +572,18 @@ def segments():
 
 # Modules that take what is above; in this order, since all draw their numbers in turn.
 ELSEWHERE = (
-    ("ops_cases_nn", "network_cases"), ("ops_cases_sparse", "sparse_cases"), ("ops_cases_more", "more_cases"),
-    ("ops_cases_records", "record_cases"), ("ops_cases_pipeline", "pipeline_cases"),
-    ("ops_cases_parts", "part_cases"), ("ops_cases_breadth", "breadth_cases"), ("ops_cases_tail", "tail_cases"),
-    ("ops_cases_bytes", "bytes_cases"), ("ops_cases_images", "image_cases"), ("ops_cases_pictures", "picture_cases"),
-    ("ops_cases_resize", "resize_cases"), ("ops_cases_einsum", "einsum_cases"), ("ops_cases_rest", "rest_cases"),
-    ("ops_cases_sequence", "sequence_cases"), ("ops_cases_random", "random_cases"),
-    ("ops_cases_linear", "linear_cases"), ("ops_cases_special", "special_cases"), ("ops_cases_boxes", "box_cases"),
-    ("ops_cases_scripts", "script_cases"), ("ops_cases_windows", "window_cases"),
-    ("ops_cases_old", "old_cases"), ("ops_cases_ragged", "ragged_cases"),
-    ("ops_cases_text", "text_cases"), ("ops_cases_drawn", "drawn_cases"))
+    ("ops_cases_nn", "network_cases"), ("ops_cases_sparse", "sparse_cases"), ("ops_cases_records", "record_cases"),
+    ("ops_cases_pipeline", "pipeline_cases"), ("ops_cases_bytes", "bytes_cases"), ("ops_cases_images", "image_cases"),
+    ("ops_cases_pictures", "picture_cases"), ("ops_cases_resize", "resize_cases"),
+    ("ops_cases_einsum", "einsum_cases"), ("ops_cases_sequence", "sequence_cases"),
+    ("ops_cases_random", "random_cases"), ("ops_cases_linear", "linear_cases"),
+    ("ops_cases_special", "special_cases"), ("ops_cases_boxes", "box_cases"), ("ops_cases_scripts", "script_cases"),
+    ("ops_cases_windows", "window_cases"), ("ops_cases_ragged", "ragged_cases"), ("ops_cases_text", "text_cases"),
+    ("ops_cases_drawn", "drawn_cases"), ("ops_cases_sparse_math", "sparse_math_cases"),
+    ("ops_cases_matrices", "matrices_cases"), ("ops_cases_arrays", "arrays_cases"),
+    ("ops_cases_counts", "counts_cases"), ("ops_cases_volumes", "volumes_cases"), ("ops_cases_half", "half_cases"),
+    ("ops_cases_training", "training_cases"), ("ops_cases_samplers", "samplers_cases"),
+    ("ops_cases_strings", "strings_cases"))
 
 
 def all_cases():

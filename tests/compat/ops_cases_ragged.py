@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from ops_cases import Case, D, F, I, L, i32, real, rng, scalar, strs
+from ops_cases import Case, D, F, I, L, i32, ints, real, rng, scalar, strs
 
 
 def ranges():
@@ -63,6 +63,21 @@ def dense():
         yield ask(values, filler, ["ROW_SPLITS"], [by(*one)], [1, 2, 3])
 
 
+def ragged_to_sparse():
+    def case(splits, values, t=L):
+        return Case("RaggedTensorToSparse", {"rt_nested_splits": [np.array(s, t) for s in splits], "rt_dense_values": values})
+    words = np.array([b"a", b"", b"c\0d"], object)
+    for t, values in itertools.product((I, L), (real(F, 3), ints(I, 3, 2), real(D, 3, 2, 2), words, ints(L, 3, 0), np.array([True, False, True]))):
+        yield case([[0, 2, 2, 3]], values, t)
+        yield case([[0, 0, 2], [0, 3, 3]], values, t)
+        yield case([[0, 1, 3], [0, 0, 2, 2], [0, 1, 3]], values, t)
+    x = real(F, 3)
+    for splits in ([[0, 2, 2]], [[0, 2, 1, 3]], [[1, 3]], [[]], [[0, 2], [0, 1]], [[0, 2], [0, 1, 2]], [[0, 4]], [[0, -1, 3]], [[0]]):
+        yield case(splits, x)
+    yield case([[0]], x[:0])
+    yield case([[0, 0], [0]], x[:0])
+
+
 def ragged_cases():
-    for group in (ranges, gathers, dense):
+    for group in (ranges, gathers, dense, ragged_to_sparse):
         yield from group()
