@@ -3,7 +3,7 @@
  *
  * Each round runs a job of one ps and two workers and kills one process of it. This can be `muster
  * run` itself, which is then started again. The moment is drawn from a seed, within the measured
- * duration of an undisturbed job. If that measurement was too long, a job can end before its kill;
+ * duration of a job without a kill. If that measurement was too long, a job can end before its kill;
  * then the round is repeated with an earlier moment. The job must reach its last step, in sync mode
  * exactly that step, and its checkpoint must hold a working model. MUSTER_KILL_ROUNDS is the number
  * of rounds, MUSTER_KILL_SEED the seed.
@@ -124,7 +124,7 @@ static void is_a_model(bool sync, const struct mu_buf *output)
 	assert_output_has(shown, "softmax/weights");
 }
 
-/* Duration in ms of an undisturbed job. */
+/* Duration in ms of a job without a kill. */
 static unsigned takes(bool sync)
 {
 	const char *argv[] = {"muster", "run", manifest, NULL};

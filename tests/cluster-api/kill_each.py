@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kills the operator at every API call of each story (stories.py) and starts another one.
+"""Kills the operator at every API call of each scenario (kill_scenarios.py) and starts another one.
 
-An undisturbed run records the calls of a story.  Then each call is a case: a run in a namespace of its own in which
+A run without faults records the calls of a scenario.  Then each call is a case: a run in a namespace of its own in which
 the operator gets SIGKILL at that call.  "after": the API server has answered, and the answer does not reach the
 operator.  "before": the operator has used the answers of all earlier calls, and this call does not reach the API
-server.  Each run must end in the state of the undisturbed run, with the same pods created, and then write nothing.
+server.  Each run must end in the state of the run without faults, with the same pods created, and then write nothing.
 
 A killed operator leaves nothing but what the API server stores, so "after" each write reaches every such state.
-That is the default.  KILL_CALLS=all kills at every call, before and after it.  KILL_STORIES names the stories."""
+That is the default.  KILL_CALLS=all kills at every call, before and after it.  KILL_SCENARIOS names the scenarios."""
 import difflib
 import json
 import os
@@ -15,7 +15,7 @@ import re
 import sys
 import time
 
-from stories import STORIES
+from kill_scenarios import SCENARIOS
 from world import (JOBS, Kubelet, Operator, Proxy, call, in_parallel, make_namespace, manifest, merge, must, tidy, until)
 
 PARALLEL_RUNS = int(os.environ.get("KILL_PARALLEL", 10))
@@ -43,8 +43,8 @@ def kind_of(method, path, namespace):
 class Run:
     """One job in a namespace of its own, its kubelet, and its operators, one after another."""
 
-    def __init__(self, story, name, kill_at=None, leader=False):
-        self.story, self.leader = story, leader
+    def __init__(self, scenario, name, kill_at=None, leader=False):
+        self.scenario, self.leader = scenario, leader
         self.namespace = make_namespace(name)
         self.job_path = JOBS % self.namespace + "/j"
         self.calls, self.kill_at, self.was_killed = {}, kill_at, False
@@ -75,7 +75,7 @@ class Run:
             self.operator.log.close()
             self.start_operator()
 
-    # ---- the steps of a story ----
+    # ---- the steps of a scenario ----
     def until(self, what, test, or_killed=False):
         def step():
             if or_killed and self.is_killed():
@@ -145,7 +145,7 @@ class Run:
         objects = {path: {o["metadata"]["name"]: [o["metadata"].get("labels"), o.get("type"), o.get("spec"),
                                                   sorted(o.get("data", {})), o["metadata"].get("ownerReferences")]
                           for o in must("GET", "/" + path % self.namespace)["items"]} for path in OWNED}
-        pods = {name: list(uids.values()) for name, uids in self.kubelet.uids.items()} if self.story.counts_pods else None
+        pods = {name: list(uids.values()) for name, uids in self.kubelet.uids.items()} if self.scenario.counts_pods else None
         for service in objects[OWNED[1]].values():
             service[2].pop("clusterIPs", None)
         if code == 200:
@@ -163,15 +163,15 @@ class Run:
         return self.writes() == before
 
     def check_end(self, wanted):
-        """The state of the undisturbed run is reached, and it stays when one more operator has read it."""
+        """The state of the run without faults is reached, and it stays when one more operator has read it."""
         deadline = time.monotonic() + STEP_LIMIT_S / 2
         while self.state() != wanted:
             assert time.monotonic() < deadline, "the end differs:\n" + "\n".join(
-                difflib.unified_diff(wanted.splitlines(), self.state().splitlines(), "undisturbed", "killed", n=1, lineterm=""))
+                difflib.unified_diff(wanted.splitlines(), self.state().splitlines(), "without faults", "killed", n=1, lineterm=""))
             self.collect_garbage()
             self.restart_killed()
             time.sleep(0.1)
-        # the last call of the story may be the case, and an operator that has just started reads first
+        # the last call of the scenario may be the case, and an operator that has just started reads first
         time.sleep(0.3)
         self.restart_killed()
         time.sleep(0.7)
@@ -181,9 +181,9 @@ class Run:
     def play(self, wanted=None):
         """Returns the state at the end."""
         try:
-            must("POST", JOBS % self.namespace, manifest("j", **self.story.spec))
+            must("POST", JOBS % self.namespace, manifest("j", **self.scenario.spec))
             self.start_operator()
-            self.story.play(self)
+            self.scenario.play(self)
             if wanted:
                 self.check_end(wanted)
             else:
@@ -198,15 +198,15 @@ class Run:
 
 
 def cases_of(name, everything):
-    """The undisturbed run, its end, and the (story, end, (kind, nth, side), leader) of each case."""
-    run = Run(STORIES[name], f"kill-{name}")
+    """The run without faults, its end, and the (scenario, end, (kind, nth, side), leader) of each case."""
+    run = Run(SCENARIOS[name], f"kill-{name}")
     wanted = run.play()
     sides = ("before", "after") if everything else ("after",)
     calls = [(kind, n, side) for kind, times in run.calls.items() for n in range(1, times + 1) for side in sides
              if everything or kind[0] != "GET"]
     cases = [(name, wanted, c, False) for c in calls]
     if name == "finish":  # these wait for a lease to expire, so they come first
-        led = Run(STORIES[name], "kill-led", leader=True)
+        led = Run(SCENARIOS[name], "kill-led", leader=True)
         led.play()
         cases = [(name, wanted, (kind, n, side), True) for kind, times in led.calls.items() if "/leases" in kind[1]
                  for n in (1, 2) if n <= times and (everything or kind[0] != "GET") for side in sides] + cases
@@ -216,11 +216,11 @@ def cases_of(name, everything):
 def main():
     began = time.monotonic()
     everything = os.environ.get("KILL_CALLS") == "all"
-    names = os.environ.get("KILL_STORIES", " ".join(STORIES)).split()
+    names = os.environ.get("KILL_SCENARIOS", " ".join(SCENARIOS)).split()
     cases, missed, unused_secrets = [], [], []
     failed = in_parallel(names, lambda name: cases.extend(cases_of(name, everything)), PARALLEL_RUNS)
     if failed:
-        print("\n".join(f"    undisturbed {name}: {why}" for name, why in failed))
+        print("\n".join(f"    without faults {name}: {why}" for name, why in failed))
         return 1
     cases.sort(key=lambda case: not case[3])
     number = {id(case): i for i, case in enumerate(cases)}
@@ -228,7 +228,7 @@ def main():
     def play(case):
         name, wanted, kill_at, leader = case
         for _ in range(RUNS_PER_CASE):
-            run = Run(STORIES[name], f"kill-{name}-{number[id(case)]}", kill_at, leader)
+            run = Run(SCENARIOS[name], f"kill-{name}-{number[id(case)]}", kill_at, leader)
             run.play(wanted)
             unused_secrets.append(run.unused_secrets)
             if run.was_killed:
@@ -240,8 +240,8 @@ def main():
         print(f"    {name}{' with leases' if leader else ''}, killed {side} {kind[0]} {kind[1]} #{nth}: {why}")
     for name, _, (kind, nth, side), _ in missed:
         print(f"    {name}: no call {kind[0]} {kind[1]} #{nth} came")
-    per_story = ", ".join(f"{name} {sum(c[0] == name for c in cases)}" for name in names)
-    print(f"    {len(cases)} runs with a kill ({per_story}), {len(failed)} failed, {len(missed)} without their call "
+    per_scenario = ", ".join(f"{name} {sum(c[0] == name for c in cases)}" for name in names)
+    print(f"    {len(cases)} runs with a kill ({per_scenario}), {len(failed)} failed, {len(missed)} without their call "
           f"({time.monotonic() - began:.0f} s)")
     print(f"    known fault: {sum(unused_secrets)} unused secrets left")
     return 1 if failed or len(missed) > len(cases) // 10 else 0

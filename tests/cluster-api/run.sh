@@ -6,7 +6,7 @@
 #
 #   OPERATOR   build/bin/muster-operator
 #   WITHOUT=PATTERN  leaves scenarios out of all
-#   KILL_CALLS=all   test_killed_at_every_call kills at every call and not only at writes; KILL_STORIES names its stories
+#   KILL_CALLS=all   test_killed_at_every_call kills at every call and not only at writes; KILL_SCENARIOS names its scenarios
 #   KEEP=1     leave the API server running afterwards
 #
 # The operator runs as a user that has the chart's ClusterRole and Role and nothing else.

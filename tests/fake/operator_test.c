@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program muster-operator with a scripted API server: slow, lost, rejected, truncated or stale
- * responses. Each case ends in the same state as the undisturbed case, and then nothing more is
+ * responses. Each case ends in the same state as the case without faults, and then nothing more is
  * written. */
 #include "lib/net/http_client.h"
 #include "tests/ports.h"
@@ -161,7 +161,7 @@ static void wait_for_watches(struct api_server *s)
 
 /* ---- cases ---- */
 
-static void run_undisturbed(struct world w)
+static void run_without_faults(struct world w)
 {
 	api_server_put(w.server, JOBS, job_text);
 	expect_running(w.server);
@@ -176,11 +176,11 @@ static void run_undisturbed(struct world w)
 	assert_int_equal(api_server_seen(w.server, "DELETE " PODS "/j-ps-"), 2);
 }
 
-static void undisturbed__a_job_runs_and_succeeds(void **state)
+static void without_faults__a_job_runs_and_succeeds(void **state)
 {
 	struct world w = begin();
 
-	run_undisturbed(w);
+	run_without_faults(w);
 	assert_true(api_server_seen(w.server, "/pods?limit=250&labelSelector=muster.dev/job"));
 	end(&w);
 }
@@ -230,15 +230,15 @@ static void lists__come_in_pages__and_nothing_is_missed(void **state)
 	end(&w);
 }
 
-struct disturbance {
+struct fault {
 	const char *what, *match;
 	enum api_fault fault;
 	int status, seconds, times;
 };
 
-static void disturbed__the_end_is_the_same(void **state)
+static void with_faults__the_end_is_the_same(void **state)
 {
-	static const struct disturbance cases[] = {
+	static const struct fault cases[] = {
 	    {"creates fail with 500", "POST " PODS, API_STATUS, 500, 0, 3},
 	    {"creates are throttled", "POST " PODS, API_STATUS, 429, 1, 2},
 	    {"creates meet 503 with Retry-After", "POST " PODS, API_STATUS, 503, 1, 1},
@@ -257,7 +257,7 @@ static void disturbed__the_end_is_the_same(void **state)
 	};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
-		const struct disturbance *d = &cases[i];
+		const struct fault *d = &cases[i];
 		struct world w = {.server = api_server_start(0)};
 
 		printf("    %s\n", d->what);
@@ -454,11 +454,11 @@ static void pod__that_etcd_rejects__is_reported_and_retried(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(undisturbed__a_job_runs_and_succeeds),
+	    cmocka_unit_test(without_faults__a_job_runs_and_succeeds),
 	    cmocka_unit_test(first_status__has_the_count_of_restarts),
 	    cmocka_unit_test(job__is_read_once_before_the_first_write),
 	    cmocka_unit_test(lists__come_in_pages__and_nothing_is_missed),
-	    cmocka_unit_test(disturbed__the_end_is_the_same),
+	    cmocka_unit_test(with_faults__the_end_is_the_same),
 	    cmocka_unit_test(history_is_gone__it_lists_again),
 	    cmocka_unit_test(the_server_goes_away__it_waits_and_goes_on),
 	    cmocka_unit_test(killed_at_any_time__nothing_is_done_twice),

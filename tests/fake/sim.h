@@ -4,7 +4,7 @@
  *
  * One seed determines all events, so a failing schedule can be repeated. The exit codes of a task
  * (its script) depend only on the job, the task, the index and the number of previous exits. So a
- * disturbed run has the same story as the undisturbed run and must reach the same end.
+ * faulty run has the same scenario as the run without faults and must reach the same end.
  */
 #ifndef TESTS_FAKE_SIM_H
 #define TESTS_FAKE_SIM_H

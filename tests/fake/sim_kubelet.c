@@ -309,7 +309,7 @@ static void delete_owned(struct sim *s, int which)
 		sim_remove(s, &s->objects[last]);
 }
 
-/* The new job starts its story while dependents of the old one are still being deleted. */
+/* The new job starts its scenario while dependents of the old one are still being deleted. */
 static void begin_again(struct sim *s)
 {
 	struct sim_object *o = sim_find(s, SIM_JOBS "j");

@@ -2,7 +2,7 @@
 /* The complete controller in a simulated cluster, with schedules drawn from seeds. Faults: crashes
  * before, between and after any two calls, stale lists, lost responses, delayed or duplicate
  * events, every API error, and clock steps. A second operator may become leader at any time. Each
- * disturbed run ends as the undisturbed run does and violates no invariant (sim_cluster.c). Then
+ * faulty run ends as the run without faults does and violates no invariant (sim_cluster.c). Then
  * nothing more is written.
  *
  * 	SIM_SCHEDULES=100000   number of schedules (700)
@@ -10,7 +10,7 @@
  * 	SIM_WORKERS=2          number of processes (1)
  * 	SIM_SEED=17            only this seed; SIM_TRACE=1 prints its events
  *
- * sim_story.c has the table of the stories.
+ * sim_scenario.c has the table of the scenarios.
  */
 #include "tests/test.h"
 
@@ -26,7 +26,7 @@
 #include "tests/fake/sim_membership.c"
 #include "tests/fake/sim_run.c"
 #include "tests/fake/sim_secret.c"
-#include "tests/fake/sim_story.c"
+#include "tests/fake/sim_scenario.c"
 
 #define JOB_PATH "/apis/muster.dev/v1/namespaces/default/distributedtrainingjobs/j"
 
@@ -91,7 +91,7 @@ static bool has_run(const struct sim *s)
 }
 
 /* The end state as text, with only those parts that do not depend on timing. */
-static void describe_end(struct sim *s, const struct sim_script *script, bool disturbed,
+static void describe_end(struct sim *s, const struct sim_script *script, bool faulty,
 			 struct mu_buf *out)
 {
 	struct sim_object *o = sim_find(s, JOB_PATH);
@@ -122,7 +122,7 @@ static void describe_end(struct sim *s, const struct sim_script *script, bool di
 	late = strstr(reason, "DeadlineExceeded");
 	/* The service of a new job may have to wait for other pods, or be rejected. If a task fails
 	 * or the deadline passes before, the service is not created. */
-	if (disturbed && *reason && !services && strcmp(clean, "All") != 0 && !has_run(s))
+	if (faulty && *reason && !services && strcmp(clean, "All") != 0 && !has_run(s))
 		services = 1;
 	late = late || ended_by_the_killed(s, o->json);
 	mu_buf_printf(out, "%s %s", sim_text(o->json, "status.phase"),
@@ -149,7 +149,7 @@ static bool has_ended(struct sim *s)
 	return strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0;
 }
 
-/* Every story ends, unless a pod may wait for a GPU forever. */
+/* Every scenario ends, unless a pod may wait for a GPU forever. */
 static void check_end(struct sim *s)
 {
 	const struct sim_object *o = sim_find(s, JOB_PATH);
@@ -192,25 +192,25 @@ static void check_rest(struct sim *s)
 		sim_violation(s, "%d writes after a restart at rest", s->writes - before);
 }
 
-/* The end of the undisturbed story, shared by several schedules. */
-struct story {
+/* The end of the scenario without faults, shared by several schedules. */
+struct scenario {
 	struct sim_script script;
 	struct mu_buf end;
 	bool violation;
 };
 
-static void story_fini(struct story *y)
+static void scenario_fini(struct scenario *y)
 {
 	cJSON_Delete(y->script.job);
 	mu_buf_fini(&y->end);
 	memset(y, 0, sizeof(*y));
 }
 
-static void tell_story(struct story *y, uint64_t seed)
+static void run_without_faults(struct scenario *y, uint64_t seed)
 {
 	struct sim *s = MU_NEW(struct sim);
 
-	story_fini(y);
+	scenario_fini(y);
 	y->script = script_of(seed);
 	sim_start(s, &y->script, mix(seed, 100), false);
 	sim_run(s);
@@ -218,26 +218,26 @@ static void tell_story(struct story *y, uint64_t seed)
 	describe_end(s, &y->script, false, &y->end);
 	y->violation = s->violation[0];
 	if (y->violation)
-		print_message("undisturbed: %s\n", s->violation);
+		print_message("without faults: %s\n", s->violation);
 	sim_end(s);
 	free(s);
 }
 
-static int run_schedule(const struct story *y, uint64_t seed, struct tally *t)
+static int run_schedule(const struct scenario *y, uint64_t seed, struct tally *t)
 {
 	MU_AUTO_BUF got = {0};
 	struct sim *s = MU_NEW(struct sim);
 	int rc = 0;
 
 	if (getenv("SIM_TRACE"))
-		fprintf(stderr, "---- disturbed ----\n");
+		fprintf(stderr, "---- with faults ----\n");
 	sim_start(s, &y->script, mix(seed, 101), true);
 	sim_run(s);
 	check_end(s);
 	check_rest(s);
 	describe_end(s, &y->script, true, &got);
 	if (!s->violation[0] && strcmp(y->end.data, got.data) != 0)
-		sim_violation(s, "ends as '%s', undisturbed as '%s'", got.data, y->end.data);
+		sim_violation(s, "ends as '%s', without faults as '%s'", got.data, y->end.data);
 	if (s->violation[0] || y->violation) {
 		print_message("SEED=%llu %s\n", (unsigned long long)seed, s->violation);
 		rc = -1;
@@ -250,21 +250,21 @@ static int run_schedule(const struct story *y, uint64_t seed, struct tally *t)
 	return rc;
 }
 
-enum { BAD_MAX = 5, WORKERS_MAX = 64, SCHEDULES_A_STORY = 4 };
+enum { BAD_MAX = 5, WORKERS_MAX = 64, SCHEDULES_A_SCENARIO = 4 };
 
-/* Several consecutive schedules disturb the same story. */
+/* Several consecutive schedules put faults into the same scenario. */
 static void run_schedules(uint64_t from, uint64_t until, struct tally *t)
 {
-	struct story y = {0};
+	struct scenario y = {0};
 	uint64_t told = UINT64_MAX;
 
 	for (uint64_t seed = from; seed < until && t->bad < BAD_MAX; seed++) {
-		if (told != seed / SCHEDULES_A_STORY)
-			tell_story(&y, told = seed / SCHEDULES_A_STORY);
+		if (told != seed / SCHEDULES_A_SCENARIO)
+			run_without_faults(&y, told = seed / SCHEDULES_A_SCENARIO);
 		t->bad += run_schedule(&y, seed, t) < 0;
 		t->schedules++;
 	}
-	story_fini(&y);
+	scenario_fini(&y);
 }
 
 static uint64_t number(const char *name, uint64_t otherwise)
@@ -307,7 +307,7 @@ static void run_forked(uint64_t first, uint64_t n, unsigned workers, struct tall
 	munmap(t, WORKERS_MAX * sizeof(*t));
 }
 
-static void schedules__with_any_faults__end_as_undisturbed(void **state)
+static void schedules__with_any_faults__end_as_without_faults(void **state)
 {
 	uint64_t one = number("SIM_SEED", 0), n = number("SIM_SCHEDULES", 700);
 	uint64_t workers = number("SIM_WORKERS", 1), first = number("SIM_FIRST", 1);
@@ -330,7 +330,7 @@ static void schedules__with_any_faults__end_as_undisturbed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(schedules__with_any_faults__end_as_undisturbed),
+	    cmocka_unit_test(schedules__with_any_faults__end_as_without_faults),
 	};
 
 	mu_log_set_level(getenv("SIM_TRACE") ? MU_DEBUG : MU_ERROR);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls to the API server, one by one: a controller whose io records the requests, and a store
  * with given objects. */
-#include "tests/operator/scene.h"
+#include "tests/operator/controller_fixture.h"
 
 static void status__is_patched_with_the_uid_and_version_that_were_read(void **state)
 {
-	struct scene *s = scene_new("", "{}", NULL);
+	struct controller_fixture *s = fixture_new("", "{}", NULL);
 	int at;
 
-	look(s);
+	run_reconcile(s);
 	s->now += 3; /* the delay of the first status */
-	look(s);
+	run_reconcile(s);
 	at = call_of(s, "PATCH", JOB_PATH "/status");
 	assert_true(at >= 0);
 	assert_string_equal(s->calls[at].type, "application/merge-patch+json");
@@ -20,34 +20,34 @@ static void status__is_patched_with_the_uid_and_version_that_were_read(void **st
 	    strstr(s->calls[at].body, "\"selector\":\"muster.dev/job=j,muster.dev/task=worker\""));
 	assert_non_null(strstr(s->calls[at].body, "\"type\":\"Created\",\"status\":\"True\""));
 	assert_non_null(strstr(s->calls[at].body, "\"observedGeneration\":1}"));
-	scene_free(s);
+	fixture_free(s);
 }
 
 static void first_status__has_all_members(void **state)
 {
 	static const char *const members[] = {"\"restarts\":0", "\"ledger\":[]", "\"ready\":0"};
-	struct scene *s = scene_new("", "{}", NULL);
+	struct controller_fixture *s = fixture_new("", "{}", NULL);
 	int at;
 
-	look(s);
+	run_reconcile(s);
 	s->now += 3;
-	look(s);
+	run_reconcile(s);
 	at = call_of(s, "PATCH", JOB_PATH "/status");
 	assert_true(at >= 0);
 	for (unsigned i = 0; i < MU_COUNT(members); i++)
 		if (!strstr(s->calls[at].body, members[i]))
 			fail_msg("no %s in %s", members[i], s->calls[at].body);
-	scene_free(s);
+	fixture_free(s);
 }
 
 static void process__that_does_not_lead__writes_nothing(void **state)
 {
-	struct scene *s = scene_new("", "{}", NULL);
+	struct controller_fixture *s = fixture_new("", "{}", NULL);
 
 	s->may_write = false;
-	look(s);
+	run_reconcile(s);
 	assert_int_equal(count(s, "POST") + count(s, "PATCH") + count(s, "DELETE"), 0);
-	scene_free(s);
+	fixture_free(s);
 }
 
 /* A create that was done already is done; a pod of somebody else's is left alone and said, and one
@@ -71,24 +71,24 @@ static void pod__of_that_name__is_ours_or_is_left_alone(void **state)
 	};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
-		struct scene *s = scene_new("", "{}", NULL);
+		struct controller_fixture *s = fixture_new("", "{}", NULL);
 		bool made = i == 0, told = false;
 
 		s->taken = cases[i].pod;
-		look(s);
+		run_reconcile(s);
 		for (int n = 0; n < s->n; n++)
 			told = told || strstr(s->calls[n].body, "\"reason\":\"NameTaken\"");
 		assert_int_equal(told, cases[i].told);
 		assert_int_equal(count(s, "DELETE"), 0);
 		s->now += 1;
-		look(s);
+		run_reconcile(s);
 		if (cases[i].refused) /* no watch tells when the name is free */
 			assert_in_range((int)s->wake, 1, 30);
 		told = false;
 		for (int n = 0; n < s->n; n++)
 			told = told || strstr(s->calls[n].body, "created 1 ps");
 		assert_int_equal(told, made);
-		scene_free(s);
+		fixture_free(s);
 	}
 }
 
@@ -96,7 +96,7 @@ static void pod__of_that_name__is_ours_or_is_left_alone(void **state)
 #define GANG      "\"gang\":\"kueue\",\"queue\":\"q\""
 #define PODS_PATH "/api/v1/namespaces/d/pods"
 
-static int count_of(const struct scene *s, const char *method, const char *path, const char *says)
+static int count_of(const struct controller_fixture *s, const char *method, const char *path, const char *says)
 {
 	int n = 0;
 
@@ -109,13 +109,13 @@ static int count_of(const struct scene *s, const char *method, const char *path,
 
 static void pods__of_one_reconcile__have_one_event(void **state)
 {
-	struct scene *s = scene_new(GANG, "{}", NULL);
+	struct controller_fixture *s = fixture_new(GANG, "{}", NULL);
 
-	look(s);
+	run_reconcile(s);
 	assert_int_equal(count_of(s, "POST", PODS_PATH, ""), 2);
 	assert_int_equal(count_of(s, "POST", "/api/v1/namespaces/d/services", ""), 1);
 	assert_int_equal(count_of(s, "POST", EVENTS, "created 1 ps, 1 worker"), 1);
-	scene_free(s);
+	fixture_free(s);
 }
 
 /* A request that could not be sent is not reported; a rejected one is. */
@@ -130,15 +130,15 @@ static void status__of_a_world_that_was_not_reached__is_not_stored(void **state)
 		     {MU_PERMISSION_DENIED, true}};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
-		struct scene *s = scene_new("", "{}", NULL);
+		struct controller_fixture *s = fixture_new("", "{}", NULL);
 
 		s->refused = "\"kind\":\"Pod\"";
 		s->how = cases[i].how;
-		look(s);
+		run_reconcile(s);
 		s->now += 1;
-		look(s);
+		run_reconcile(s);
 		assert_int_equal(call_of(s, "PATCH", JOB_PATH "/status") >= 0, cases[i].stored);
-		scene_free(s);
+		fixture_free(s);
 	}
 }
 
@@ -149,33 +149,33 @@ static void gang__whose_group_cannot_be_made__gets_no_pods(void **state)
 					     MU_PERMISSION_DENIED, MU_UNAVAILABLE};
 
 	for (unsigned i = 0; i < MU_COUNT(codes); i++) {
-		struct scene *s = scene_new("\"gang\":\"volcano\"", "{}", NULL);
+		struct controller_fixture *s = fixture_new("\"gang\":\"volcano\"", "{}", NULL);
 
 		s->refused = "\"kind\":\"PodGroup\"";
 		s->how = codes[i];
-		look(s);
+		run_reconcile(s);
 		assert_int_equal(count_of(s, "POST", "/apis/scheduling", ""), 1);
 		assert_int_equal(count_of(s, "POST", PODS_PATH, ""), 0);
-		scene_free(s);
+		fixture_free(s);
 	}
 }
 
 /* The scheduler of run.gang is not installed: the server knows no such kind. */
 static void gang__of_a_scheduler_that_is_missing__is_a_condition(void **state)
 {
-	struct scene *s = scene_new("\"gang\":\"volcano\"", "{}", NULL);
+	struct controller_fixture *s = fixture_new("\"gang\":\"volcano\"", "{}", NULL);
 
 	s->refused = "\"kind\":\"PodGroup\"";
 	s->how = MU_NOT_FOUND;
-	look(s);
+	run_reconcile(s);
 	s->now += 60;
-	look(s);
+	run_reconcile(s);
 	assert_int_equal(count_of(s, "POST", PODS_PATH, ""), 0);
 	assert_true(count_of(s, "PATCH", "/apis/muster.dev",
 			     "install the gang scheduler, or use run.gang: none in a new job: no "
 			     "podgroups of scheduling.volcano.sh") > 0);
 	assert_true(count_of(s, "PATCH", "/apis/muster.dev", "GangUnavailable") > 0);
-	scene_free(s);
+	fixture_free(s);
 }
 
 /* If one create of several fails, the created objects are known and are not created again.  A pod
@@ -195,25 +195,25 @@ static void create__that_fails_among_others__is_the_only_one_repeated(void **sta
 	};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
-		struct scene *s = scene_new(GANG, "{}", NULL);
+		struct controller_fixture *s = fixture_new(GANG, "{}", NULL);
 
 		s->stores_status = true;
 		s->refused = cases[i].which;
 		s->how = cases[i].how;
-		look(s);
+		run_reconcile(s);
 		s->now += 1;
-		look(s);
+		run_reconcile(s);
 		/* one event for all creates that are rejected for the same reason */
 		assert_int_equal(count_of(s, "POST", EVENTS, "\"action\":\"CreateRefused\""),
 				 cases[i].told);
 		s->refused = NULL;
 		s->now += 1;
-		look(s);
+		run_reconcile(s);
 		for (unsigned k = 0; k < MU_COUNT(cases); k++)
 			if (strcmp(cases[k].which, cases[i].which) != 0)
 				assert_int_equal(count_of(s, "POST", "/api/v1/", cases[k].which),
 						 1);
-		scene_free(s);
+		fixture_free(s);
 	}
 }
 
@@ -226,16 +226,16 @@ static void job__that_another_controller_manages__is_left_alone(void **state)
 	} cases[] = {{"kueue.x-k8s.io/multikueue", false}, {"muster.dev/operator", true}};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
-		struct scene *s = scene_new("", "{}", NULL);
+		struct controller_fixture *s = fixture_new("", "{}", NULL);
 
 		cJSON_AddStringToObject(cJSON_GetObjectItem(s->job, "spec"), "managedBy",
 					cases[i].by);
 		cJSON_SetValuestring(
 		    cJSON_GetObjectItem(s->job->child->next->next, "resourceVersion"), "9");
 		show(&s->controller.store, KIND_JOB, s->job);
-		look(s);
+		run_reconcile(s);
 		assert_int_equal(s->n > 0, cases[i].ours);
-		scene_free(s);
+		fixture_free(s);
 	}
 }
 
@@ -245,14 +245,14 @@ static void pod__that_is_rejected__is_retried_every_half_minute(void **state)
 					    "webhook \"w\" denied the request: x is invalid: y"};
 
 	for (unsigned i = 0; i < MU_COUNT(words); i++) {
-		struct scene *s = scene_new(GANG, "{}", NULL);
+		struct controller_fixture *s = fixture_new(GANG, "{}", NULL);
 		const char *worker = s->refused = "\"name\":\"j-worker-0\"";
 
 		s->stores_status = true;
 		s->how = MU_INVALID_ARGUMENT;
 		s->words = words[i];
 		for (int n = 0; n < 3; n++, s->now += 30) {
-			look(s);
+			run_reconcile(s);
 			assert_true(s->wake > 0 && s->wake <= 30);
 		}
 		assert_int_equal(count_of(s, "POST", PODS_PATH "?fieldValidation=Strict", worker),
@@ -260,27 +260,27 @@ static void pod__that_is_rejected__is_retried_every_half_minute(void **state)
 		assert_int_equal(
 		    count_of(s, "PATCH", JOB_PATH "/status", "spec.tasks.worker: ") > 0, i == 0);
 		s->refused = NULL;
-		look(s);
+		run_reconcile(s);
 		assert_int_equal(count_of(s, "POST", PODS_PATH, worker), 4);
-		scene_free(s);
+		fixture_free(s);
 	}
 }
 
 static void rejections__of_several_creates__name_the_first_and_count_the_others(void **state)
 {
-	struct scene *s = scene_new(GANG, "{}", NULL);
+	struct controller_fixture *s = fixture_new(GANG, "{}", NULL);
 
 	s->stores_status = true;
 	s->refused = "\"kind\":\"Pod\"";
 	s->how = MU_INVALID_ARGUMENT;
 	s->words = "strict decoding error: unknown field (400)";
-	look(s);
+	run_reconcile(s);
 	assert_int_equal(count_of(s, "POST", PODS_PATH, ""), 2);
 	assert_true(count_of(s, "PATCH", JOB_PATH "/status",
 			     "spec.tasks.ps: strict decoding error: unknown field (400) (and 1 "
 			     "more)") > 0);
 	assert_int_equal(count_of(s, "PATCH", JOB_PATH "/status", "spec.tasks.worker: "), 0);
-	scene_free(s);
+	fixture_free(s);
 }
 
 /* It started with the cluster as it was, of which no watch has told; another create fails. */
@@ -293,27 +293,27 @@ static void pod__that_the_plan_took_for_missing__is_not_said_to_know_the_cluster
 	MU_AUTO_FREE char *new_ps = mu_xasprintf("%.*s" AS_OF("2") "%s", AT_INDEX(seen));
 	MU_AUTO_FREE char *old_worker = mu_xasprintf("%.*s" AS_OF("1") "%s", AT_INDEX(there));
 	const char *const pods[] = {new_ps, NULL};
-	struct scene *s = scene_new(GANG, old_status, pods);
+	struct controller_fixture *s = fixture_new(GANG, old_status, pods);
 
 	s->how = MU_INVALID_ARGUMENT;
 	s->taken = old_worker;
 	s->refused = "\"kind\":\"Service\"";
-	look(s);
+	run_reconcile(s);
 	s->now += 60;
-	look(s);
+	run_reconcile(s);
 	assert_int_equal(count_of(s, "GET", PODS_PATH "/j-worker-0", ""), 1);
 	assert_true(count_of(s, "PATCH", JOB_PATH "/status", "\"epoch\":2") > 0);
 	assert_int_equal(count_of(s, "PATCH", JOB_PATH "/status", "\"epochSeen\":2"), 0);
-	scene_free(s);
+	fixture_free(s);
 }
 
 static void pod__is_deleted_by_its_uid_and_in_its_own_time(void **state)
 {
 	static const char *const pods[] = {POD("ps", "u2", RUNS), POD("worker", "u3", RUNS), NULL};
-	struct scene *s = scene_new("\"suspend\":true", RUNNING, pods);
+	struct controller_fixture *s = fixture_new("\"suspend\":true", RUNNING, pods);
 	int at;
 
-	look(s);
+	run_reconcile(s);
 	at = call_of(s, "DELETE", "/api/v1/namespaces/d/pods/");
 	assert_true(at >= 0);
 	assert_string_equal(s->calls[at].path, "/api/v1/namespaces/d/pods/j-worker-0");
@@ -321,7 +321,7 @@ static void pod__is_deleted_by_its_uid_and_in_its_own_time(void **state)
 	    s->calls[at].body,
 	    "{\"preconditions\":{\"uid\":\"u3\"},\"propagationPolicy\":\"Background\"}");
 	assert_int_equal(count(s, "DELETE"), 1); /* the ps waits for who saves */
-	scene_free(s);
+	fixture_free(s);
 }
 
 static void server__that_cannot_be_asked_to_end__is_deleted(void **state)
@@ -329,43 +329,43 @@ static void server__that_cannot_be_asked_to_end__is_deleted(void **state)
 	static const char *const pods[] = {POD("ps", "u2", RUNS), POD("worker", "u3", ENDED), NULL};
 
 	for (int reachable = 0; reachable < 2; reachable++) {
-		struct scene *s = scene_new("", RUNNING, pods);
+		struct controller_fixture *s = fixture_new("", RUNNING, pods);
 
 		s->reachable = reachable;
-		look(s);
+		run_reconcile(s);
 		assert_int_equal(s->finished, 1);
 		assert_int_equal(call_of(s, "DELETE", "/api/v1/namespaces/d/pods/j-ps-0") >= 0,
 				 !reachable);
 		s->now += 9;
-		look(s);
+		run_reconcile(s);
 		assert_int_equal(count(s, "DELETE"), !reachable);
 		s->now += 2; /* it was asked once, and is there still */
-		look(s);
+		run_reconcile(s);
 		assert_int_equal(s->finished, 1);
 		assert_int_equal(count(s, "DELETE"), 1);
-		scene_free(s);
+		fixture_free(s);
 	}
 }
 
 static void job__whose_time_to_live_is_over__is_deleted_by_its_uid(void **state)
 {
-	struct scene *s =
-	    scene_new("\"ttlSecondsAfterFinished\":5",
+	struct controller_fixture *s =
+	    fixture_new("\"ttlSecondsAfterFinished\":5",
 		      "{\"phase\":\"Succeeded\",\"completionTime\":\"2023-11-14T22:00:00Z\","
 		      "\"startTime\":\"2023-11-14T21:00:00Z\"}",
 		      NULL);
 	int at;
 
-	look(s);
+	run_reconcile(s);
 	at = call_of(s, "DELETE", JOB_PATH);
 	assert_true(at >= 0);
 	assert_non_null(strstr(s->calls[at].body, "\"preconditions\":{\"uid\":\"u1\"}"));
-	scene_free(s);
+	fixture_free(s);
 }
 
 /* ---- events ---- */
 
-static void say(struct scene *s, const char *note)
+static void say(struct controller_fixture *s, const char *note)
 {
 	struct job job = {.meta = {.namespace = "d", .name = "j", .uid = "u1"},
 			  .resource_version = "7"};
@@ -387,7 +387,7 @@ static void event__names_its_object_and_its_reporter(void **state)
 	    "\"type\":\"Warning\"",
 	    "\"kind\":\"DistributedTrainingJob\",\"namespace\":\"d\",\"name\":\"j\",\"uid\":\"u1\"",
 	};
-	struct scene *s = scene_new("", "{}", NULL);
+	struct controller_fixture *s = fixture_new("", "{}", NULL);
 
 	s->now = STARTED + 0.25;
 	say(s, "once");
@@ -397,26 +397,26 @@ static void event__names_its_object_and_its_reporter(void **state)
 	for (unsigned i = 0; i < MU_COUNT(parts); i++)
 		if (!strstr(s->calls[0].body, parts[i]))
 			fail_msg("no %s in %s", parts[i], s->calls[0].body);
-	scene_free(s);
+	fixture_free(s);
 }
 
 static void event__repeated__is_posted_every_five_minutes(void **state)
 {
-	struct scene *s = scene_new("", "{}", NULL);
+	struct controller_fixture *s = fixture_new("", "{}", NULL);
 
 	for (int i = 0; i < 100; i++, s->now += 10)
 		say(s, "again");
 	assert_int_equal(count(s, "POST"), 4); /* after 0, 300, 600 and 900 seconds */
 	say(s, "something else");
 	assert_int_equal(count(s, "POST"), 5);
-	scene_free(s);
+	fixture_free(s);
 }
 
 /* ---- the lease ---- */
 
 static void leader__whose_lease_may_have_expired__does_not_write(void **state)
 {
-	struct scene *s = scene_new("", "{}", NULL);
+	struct controller_fixture *s = fixture_new("", "{}", NULL);
 	struct controller *c = &s->controller;
 
 	c->options.leader_election = true;
@@ -428,7 +428,7 @@ static void leader__whose_lease_may_have_expired__does_not_write(void **state)
 	assert_false(leader_may_write(c));
 	c->options.leader_election = false;
 	assert_true(leader_may_write(c));
-	scene_free(s);
+	fixture_free(s);
 }
 
 int main(void)

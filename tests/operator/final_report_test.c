@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The trainer's final report, from the pod's termination message to the status of the job. */
-#include "tests/operator/scene.h"
+#include "tests/operator/controller_fixture.h"
 
 /* Makes the job of the scene one of the ready-made trainer. */
-static void set_trainer(struct scene *s, int steps)
+static void set_trainer(struct controller_fixture *s, int steps)
 {
 	cJSON *spec = cJSON_GetObjectItem(s->job, "spec");
 	MU_AUTO_FREE char *text =
@@ -41,12 +41,12 @@ static void training_that_ended_early__keeps_its_step_and_says_why(void **state)
 				     "\"exitCode\":0,\"message\":\"%s\"}}}]"),
 				 rows[i].message);
 		const char *const pods[] = {POD("ps", "p1", RUNS), worker, NULL};
-		struct scene *s = scene_new("", RUNNING, pods);
+		struct controller_fixture *s = fixture_new("", RUNNING, pods);
 		int at;
 
 		set_trainer(s, 200000);
 		for (int n = 0; n < 3; n++)
-			look(s);
+			run_reconcile(s);
 		at = call_of(s, "PATCH", JOB_PATH "/status");
 		assert_true(at >= 0);
 		assert_non_null(strstr(s->calls[at].body, "\"phase\":\"Succeeded\""));
@@ -55,7 +55,7 @@ static void training_that_ended_early__keeps_its_step_and_says_why(void **state)
 			assert_non_null(strstr(s->calls[at].body, rows[i].step));
 		else
 			assert_null(strstr(s->calls[at].body, "\"progress\""));
-		scene_free(s);
+		fixture_free(s);
 	}
 }
 

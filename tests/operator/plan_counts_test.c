@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Figures in a plan: the delay of an index, what its counts include, and failures that do not
  * count. */
-#include "tests/operator/plan_world.h"
+#include "tests/operator/plan_fixture.h"
 
-static const struct index_status *entry(const struct world *w, const char *task, int index)
+static const struct index_status *entry(const struct plan_fixture *w, const char *task, int index)
 {
 	for (unsigned n = 0; n < w->status.n_ledger; n++)
 		if (strcmp(w->status.ledger[n].task, task) == 0 &&
@@ -15,27 +15,27 @@ static const struct index_status *entry(const struct world *w, const char *task,
 static void back_off__doubles_up_to_a_minute(void **state)
 {
 	static const int waits[] = {1, 2, 4, 8, 16, 32, 60, 60};
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO "  run: {restartPolicy: OnFailure, backoffLimit: 100}\n");
 	for (unsigned i = 0; i < MU_COUNT(waits); i++) {
 		fail_pod(&w, "worker", 1, 1);
-		assert_string_equal(look(&w), "-worker/1 ");
+		assert_string_equal(run_plan(&w), "-worker/1 ");
 		assert_true(entry(&w, "worker", 1)->retry_at == w.now + waits[i]);
 		w.now += waits[i] - 0.5;
-		assert_string_equal(look(&w), "");
+		assert_string_equal(run_plan(&w), "");
 		assert_true(w.wake == w.now + 0.5);
 		w.now = w.wake;
-		assert_string_equal(look(&w), "+worker/1 ");
+		assert_string_equal(run_plan(&w), "+worker/1 ");
 		run_all(&w);
 	}
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void node__taken_out_of_the_cluster__is_lost(void **state)
 {
 	struct observed_pod *p;
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO);
 	w.node = (struct node_info){.name = "other", .schedulable = true};
@@ -44,15 +44,15 @@ static void node__taken_out_of_the_cluster__is_lost(void **state)
 	p->deleting = true;
 	p->deletion_due = w.now + 30;
 	w.now = p->deletion_due + 15;
-	assert_string_equal(look(&w), "~worker/1 ");
-	world_end(&w);
+	assert_string_equal(run_plan(&w), "~worker/1 ");
+	plan_fixture_end(&w);
 }
 
 /* Where nodes cannot be seen at all, none is known to be lost. */
 static void node__that_may_not_be_listed__is_not_lost(void **state)
 {
 	struct observed_pod *p;
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO);
 	p = pod(&w, "worker", 1);
@@ -60,14 +60,14 @@ static void node__that_may_not_be_listed__is_not_lost(void **state)
 	p->deleting = true;
 	p->deletion_due = w.now + 30;
 	w.now += 10000;
-	assert_string_equal(look(&w), "");
-	world_end(&w);
+	assert_string_equal(run_plan(&w), "");
+	plan_fixture_end(&w);
 }
 
 static void counts__match_the_existing_pods(void **state)
 {
 	const struct task_status *t;
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, HEAD "  tasks: {ps: {}, worker: {replicas: 6}}\n"
 			       "  run: {restartPolicy: OnFailure, successPolicy: AllWorkers}\n");
@@ -79,7 +79,7 @@ static void counts__match_the_existing_pods(void **state)
 	fail_pod(&w, "worker", 4, 0);
 	fail_pod(&w, "worker", 5, 1);
 	pod(&w, "worker", 0)->kernels = "cpu-avx2";
-	look(&w);
+	run_plan(&w);
 	assert_string_equal(t->name, "worker");
 	assert_int_equal(t->desired, 6);
 	assert_int_equal(t->active, 3); /* 0, 1 and 2 */
@@ -88,7 +88,7 @@ static void counts__match_the_existing_pods(void **state)
 	assert_int_equal(t->failed, 1);
 	assert_string_equal(t->kernels, "cpu-avx2");
 	assert_string_equal(w.status.selector, "muster.dev/job=j,muster.dev/task=worker");
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 /* Another operator wrote no status after it created the pods, and their program reports nothing. */
@@ -104,16 +104,16 @@ static void kernels__that_the_status_lacks__are_those_that_pods_were_created_for
 
 	for (unsigned i = 0; i < MU_COUNT(rows); i++) {
 		struct task_status *t;
-		struct world w;
+		struct plan_fixture w;
 
 		start_running(&w, TWO);
 		t = &w.status.tasks[1];
 		snprintf(t->kernels, sizeof(t->kernels), "%s", rows[i].known);
 		pod(&w, "worker", 0)->chosen_kernels = rows[i].chosen;
 		pod(&w, "worker", 0)->kernels = rows[i].reported;
-		look(&w);
+		run_plan(&w);
 		assert_string_equal(w.status.tasks[1].kernels, rows[i].want);
-		world_end(&w);
+		plan_fixture_end(&w);
 	}
 }
 
@@ -133,72 +133,72 @@ static void progress_deadline__of_a_program_that_reports_no_steps__never_fires(v
 		    mu_xasprintf(TWO "  program: {%s}\n  security: {mtls: false}\n"
 				     "  run: {progressDeadlineSeconds: 30}\n",
 				 cases[i].program);
-		struct world w;
+		struct plan_fixture w;
 
 		start_running(&w, text);
 		w.now += 29;
-		look(&w);
+		run_plan(&w);
 		assert_int_equal(w.status.phase, JOB_RUNNING);
 		w.now += 1;
-		look(&w);
+		run_plan(&w);
 		assert_int_equal(w.status.phase == JOB_FAILED, cases[i].fires);
-		world_end(&w);
+		plan_fixture_end(&w);
 	}
 }
 
 /* Nothing else may ever happen to the job. */
 static void progress_deadline__starts_with_the_reconcile_that_reports_running(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO "  program: {train: {dataset: {path: d}}}\n"
 			      "  security: {mtls: false}\n"
 			      "  run: {progressDeadlineSeconds: 30}\n");
 	assert_true(w.wake == w.now + 30);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void scheduling_deadline__is_not_that_of_a_pod_on_its_way_out(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
-	world_start(&w, TWO "  run: {schedulingDeadlineSeconds: 50}\n");
-	look(&w);
+	plan_fixture_start(&w, TWO "  run: {schedulingDeadlineSeconds: 50}\n");
+	run_plan(&w);
 	pod(&w, "ps", 0)->deleting = true;
 	w.now += 51;
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_PENDING);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 /* A server that ends by itself, too early, is started again after any exit code. */
 static void ps__that_ends_with_0_while_workers_run__runs_again(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO);
 	fail_pod(&w, "ps", 0, 0);
-	assert_string_equal(look(&w), "-ps/0 ");
+	assert_string_equal(run_plan(&w), "-ps/0 ");
 	w.now += 2;
-	assert_string_equal(look(&w), "+ps/0 ");
+	assert_string_equal(run_plan(&w), "+ps/0 ");
 	assert_int_not_equal(w.status.phase, JOB_FAILED);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void restart_policy__of_a_task__overrides_that_of_the_job(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w,
 		      HEAD "  tasks: {ps: {}, worker: {replicas: 2, restartPolicy: OnFailure}}\n"
 			   "  run: {restartPolicy: Never}\n");
 	fail_pod(&w, "worker", 1, 1);
-	assert_string_equal(look(&w), "-worker/1 ");
+	assert_string_equal(run_plan(&w), "-worker/1 ");
 	assert_int_equal(w.status.phase, JOB_RESTARTING);
 	fail_pod(&w, "ps", 0, 1);
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_FAILED);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 int main(void)

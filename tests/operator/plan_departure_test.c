@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Synchronous workers that were scaled away: each leaves, or one is sent to do it in its place. */
-#include "tests/operator/plan_world.h"
+#include "tests/operator/plan_fixture.h"
 
 #define SYNC(mode, workers)                                                                        \
 	HEAD                                                                                       \
@@ -8,7 +8,7 @@
 	    "\n"                                                                                   \
 	    "  security: {mtls: false}\n  tasks: {ps: {}, worker: {replicas: " workers "}}\n"
 
-static const char *env_of(const struct world *w, const char *name)
+static const char *env_of(const struct plan_fixture *w, const char *name)
 {
 	const struct plan_pod *made = NULL;
 
@@ -21,15 +21,15 @@ static const char *env_of(const struct world *w, const char *name)
 	return NULL;
 }
 
-static void expect_look(struct world *w, const char *wanted)
+static void expect_look(struct plan_fixture *w, const char *wanted)
 {
-	const char *did = look(w);
+	const char *did = run_plan(w);
 
 	if (strcmp(did, wanted) != 0)
 		fail_msg("the plan is '%s' instead of '%s'", did, wanted);
 }
 
-static const struct index_status *entry(const struct world *w, int index)
+static const struct index_status *entry(const struct plan_fixture *w, int index)
 {
 	for (unsigned n = 0; n < w->status.n_ledger; n++)
 		if (strcmp(w->status.ledger[n].task, "worker") == 0 &&
@@ -50,16 +50,16 @@ enum how {
 };
 
 /* All run, but for worker/2, which waits to. */
-static void start_without_the_last(struct world *w, const char *manifest)
+static void start_without_the_last(struct plan_fixture *w, const char *manifest)
 {
-	world_start(w, manifest);
-	look(w);
+	plan_fixture_start(w, manifest);
+	run_plan(w);
 	run_all(w);
-	look(w);
+	run_plan(w);
 	run_all(w);
 	pod(w, "worker", 2)->phase = POD_PENDING;
 	pod(w, "worker", 2)->ready = false;
-	look(w);
+	run_plan(w);
 }
 
 static void worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left(void **state)
@@ -92,7 +92,7 @@ static void worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left(voi
 		enum how how = cases[i].how;
 		bool by_force = how >= IT_WAS_DELETED_BY_FORCE;
 		struct observed_pod *p;
-		struct world w;
+		struct plan_fixture w;
 
 		if (how == IT_HAS_NOT_STARTED)
 			start_without_the_last(&w, three);
@@ -108,11 +108,11 @@ static void worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left(voi
 		if (how == IT_WAS_KILLED_AND_IS_GONE)
 			expect_look(&w, "-worker/2 ");
 		if (how == IT_WAS_KILLED_AND_WAITS) {
-			look(&w); /* deleted, and made anew after a second */
+			run_plan(&w); /* deleted, and made anew after a second */
 			w.now += 1;
 			expect_look(&w, "+worker/2 ");
 		}
-		world_edit(&w, sync ? SYNC("sync", "2") : SYNC("async", "2"));
+		plan_fixture_edit(&w, sync ? SYNC("sync", "2") : SYNC("async", "2"));
 		if (how == IT_RUNS && cases[i].exit_code >= 0) {
 			p->deleting = p->ended_by_deletion = true; /* asked to end, it has */
 			fail_pod(&w, "worker", 2, cases[i].exit_code);
@@ -122,7 +122,7 @@ static void worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left(voi
 		} else if (how != IT_WAS_KILLED_AND_IS_GONE && how != IT_WAS_DELETED_BY_FORCE) {
 			expect_look(&w, "-worker/2 ");
 		}
-		look(&w);
+		run_plan(&w);
 		if (!!pod(&w, "worker", 2) != cases[i].departure_attempts)
 			fail_msg("case %u: %s", i, w.log);
 		if (cases[i].departure_attempts) {
@@ -130,15 +130,15 @@ static void worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left(voi
 			assert_non_null(strstr(env_of(&w, "TF_CONFIG"), "j-worker-2."));
 			assert_true(pod(&w, "worker", 2)->is_departure_pod);
 		}
-		world_end(&w);
+		plan_fixture_end(&w);
 	}
 }
 
-static void start_one_that_leaves(struct world *w)
+static void start_one_that_leaves(struct plan_fixture *w)
 {
 	start_running(w, SYNC("sync", "3"));
 	fail_pod(w, "worker", 2, 137);
-	world_edit(w, SYNC("sync", "2"));
+	plan_fixture_edit(w, SYNC("sync", "2"));
 	expect_look(w, "-worker/2 ");
 	assert_int_equal(entry(w, 2)->pending_departure_size, 3);
 	expect_look(w, "+worker/2 ");
@@ -150,7 +150,7 @@ static void start_one_that_leaves(struct world *w)
 
 static void one_that_leaves__is_cleared_away_and_not_counted(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_one_that_leaves(&w);
 	fail_pod(&w, "worker", 2, 0);
@@ -161,17 +161,17 @@ static void one_that_leaves__is_cleared_away_and_not_counted(void **state)
 	assert_false(entry(&w, 2)->done);
 	expect_look(&w, "");
 	assert_false(w.changed);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 /* The look that made it found out for whom, and never stored that. */
 static void one_that_goes_before_it_has_left__is_sent_again(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, SYNC("sync", "3"));
 	remove_uid(&w, pod(&w, "worker", 2)->uid);
-	world_edit(&w, SYNC("sync", "2"));
+	plan_fixture_edit(&w, SYNC("sync", "2"));
 	expect_look(&w, "+worker/2 ");
 	w.status.n_ledger = 0;
 	w.status.tasks[1].joined = 3;
@@ -180,21 +180,21 @@ static void one_that_goes_before_it_has_left__is_sent_again(void **state)
 	remove_uid(&w, pod(&w, "worker", 2)->uid);
 	expect_look(&w, "+worker/2 ");
 	assert_true(pod(&w, "worker", 2)->is_departure_pod);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void one_that_cannot_leave__is_sent_three_times(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 	int times = 1;
 
 	start_one_that_leaves(&w);
 	for (int i = 0; i < 20; i++) {
 		if (pod(&w, "worker", 2))
 			fail_pod(&w, "worker", 2, 1);
-		look(&w);
+		run_plan(&w);
 		w.now += 4;
-		times += strstr(look(&w), "+worker/2") != NULL;
+		times += strstr(run_plan(&w), "+worker/2") != NULL;
 	}
 	assert_int_equal(times, 3);
 	assert_int_equal(w.status.phase, JOB_RUNNING);
@@ -203,24 +203,24 @@ static void one_that_cannot_leave__is_sent_three_times(void **state)
 	assert_non_null(strstr(w.status.conditions[COND_DEPARTURE_STUCK].message,
 			       "scale worker to 3 or more, or stop the job"));
 	w.now += 1;
-	look(&w);
+	run_plan(&w);
 	assert_false(w.changed); /* it is said once */
-	world_edit(&w, SYNC("sync", "3"));
+	plan_fixture_edit(&w, SYNC("sync", "3"));
 	expect_look(&w, "+worker/2 ");
 	run_all(&w);
-	look(&w);
+	run_plan(&w);
 	assert_false(w.status.conditions[COND_DEPARTURE_STUCK].set);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 /* A pod rejected by a quota, for example, is no attempt: attempts are pods that were created. */
 static void departure_pod__that_is_rejected__is_retried_without_an_attempt(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, SYNC("sync", "3"));
 	fail_pod(&w, "worker", 2, 137);
-	world_edit(&w, SYNC("sync", "2"));
+	plan_fixture_edit(&w, SYNC("sync", "2"));
 	expect_look(&w, "-worker/2 ");
 	w.full = true;
 	expect_look(&w, "+worker/2 ");
@@ -234,26 +234,26 @@ static void departure_pod__that_is_rejected__is_retried_without_an_attempt(void 
 	w.full = false;
 	expect_look(&w, "+worker/2 ");
 	assert_true(pod(&w, "worker", 2)->is_departure_pod);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void one_that_leaves_and_does_not_end__is_deleted(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_one_that_leaves(&w);
 	assert_true(w.wake > w.now);
 	w.now = w.wake;
 	expect_look(&w, "-worker/2 ");
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void worker__that_comes_back_while_one_leaves_for_it__waits_for_its_place(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_one_that_leaves(&w);
-	world_edit(&w, SYNC("sync", "3"));
+	plan_fixture_edit(&w, SYNC("sync", "3"));
 	expect_look(&w, "");
 	fail_pod(&w, "worker", 2, 0);
 	expect_look(&w, "-worker/2 ");
@@ -262,52 +262,52 @@ static void worker__that_comes_back_while_one_leaves_for_it__waits_for_its_place
 	assert_false(pod(&w, "worker", 2)->is_departure_pod);
 	assert_null(env_of(&w, "MUSTER_LEAVE"));
 	run_all(&w);
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(entry(&w, 2)->pending_departure_size, 0);
 	assert_int_equal(w.status.phase, JOB_RUNNING);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void resumed_before_the_servers_went__what_was_owed_is_owed(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, SYNC("sync", "3"));
 	fail_pod(&w, "worker", 2, 137);
-	world_edit(&w, SYNC("sync", "2") "  run: {suspend: true}\n");
-	look(&w);
+	plan_fixture_edit(&w, SYNC("sync", "2") "  run: {suspend: true}\n");
+	run_plan(&w);
 	assert_non_null(pod(&w, "ps", 0));
 	assert_int_equal(entry(&w, 2)->pending_departure_size, 3);
-	world_edit(&w, SYNC("sync", "2"));
-	look(&w);
+	plan_fixture_edit(&w, SYNC("sync", "2"));
+	run_plan(&w);
 	assert_true(pod(&w, "worker", 2)->is_departure_pod);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void suspended__nobody_owes_anything(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_one_that_leaves(&w);
-	world_edit(&w, SYNC("sync", "2") "  run: {suspend: true}\n");
-	look(&w);
-	look(&w);
-	look(&w);
+	plan_fixture_edit(&w, SYNC("sync", "2") "  run: {suspend: true}\n");
+	run_plan(&w);
+	run_plan(&w);
+	run_plan(&w);
 	assert_int_equal(w.n_pods, 0);
-	world_edit(&w, SYNC("sync", "2"));
-	look(&w);
+	plan_fixture_edit(&w, SYNC("sync", "2"));
+	run_plan(&w);
 	run_all(&w);
-	look(&w);
+	run_plan(&w);
 	run_all(&w);
 	expect_look(&w, "");
 	assert_null(pod(&w, "worker", 2));
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 /* A snapshot may still have the removed worker's pod. */
 static void departure_pod__beside_the_pod_of_its_worker__stays(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_one_that_leaves(&w);
 	w.pods[w.n_pods++] = (struct observed_pod){.task = "worker",
@@ -317,7 +317,7 @@ static void departure_pod__beside_the_pod_of_its_worker__stays(void **state)
 						   .exit_code = 137,
 						   .deleting = true};
 	expect_look(&w, "");
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 int main(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages for a task that failed or cannot start: the object, the problem, the next step. */
-#include "tests/operator/plan_world.h"
+#include "tests/operator/plan_fixture.h"
 
-static void says(const struct world *w, enum condition_type type, const char *text)
+static void says(const struct plan_fixture *w, enum condition_type type, const char *text)
 {
 	const struct condition *c = &w->status.conditions[type];
 
@@ -11,19 +11,19 @@ static void says(const struct world *w, enum condition_type type, const char *te
 			 c->reason, c->message, text);
 }
 
-static void end_twice(struct world *w, int code, const char *reason)
+static void end_twice(struct plan_fixture *w, int code, const char *reason)
 {
 	start_running(w, TWO "  run: {backoffLimit: 1, restartPolicy: OnFailure}\n");
 	for (int n = 0; n < 2; n++) {
 		fail_pod(w, "worker", 1, code);
 		pod(w, "worker", 1)->reason = reason;
 		pod(w, "worker", 1)->node = "n7";
-		look(w);
+		run_plan(w);
 		w->now += 100;
 		if (n == 0) {
-			look(w);
+			run_plan(w);
 			run_all(w);
-			look(w);
+			run_plan(w);
 		}
 	}
 }
@@ -48,13 +48,13 @@ static void backoff_limit__that_is_exceeded__names_the_last_failure(void **state
 	};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
-		struct world w;
+		struct plan_fixture w;
 
 		end_twice(&w, cases[i].code, cases[i].reason);
 		assert_int_equal(w.status.phase, JOB_FAILED);
 		says(&w, COND_FAILED, "2 failures, more than backoffLimit: 1; worker/1 ended ");
 		says(&w, COND_FAILED, cases[i].text);
-		world_end(&w);
+		plan_fixture_end(&w);
 	}
 }
 
@@ -66,76 +66,76 @@ static void failure__of_a_task_with_long_names__is_told_in_full(void **state)
 	    "metadata: {name: a2345678901234567890123456789012345678901234567890123, "
 	    "namespace: n23456789012345678901234567890123456789012345678901234567890123}\n"
 	    "spec:\n  tasks: {ps: {}, a: {}, worker: {}}\n  run: {backoffLimit: 0}\n";
-	struct world w;
+	struct plan_fixture w;
 
-	world_start(&w, manifest);
-	look(&w);
+	plan_fixture_start(&w, manifest);
+	run_plan(&w);
 	run_all(&w);
-	look(&w);
+	run_plan(&w);
 	run_all(&w);
 	fail_pod(&w, "a", 0, 137);
 	pod(&w, "a", 0)->reason = "OOMKilled";
 	pod(&w, "a", 0)->node = "x23456789012345678901234567890123456789012345678901234567890123";
-	look(&w);
+	run_plan(&w);
 	says(&w, COND_FAILED, "kubectl logs -n n2345");
 	says(&w, COND_FAILED, "0123-a-0");
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void restart__while_it_goes_on__names_the_task_and_the_reason(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO);
 	fail_pod(&w, "worker", 1, 137);
 	pod(&w, "worker", 1)->reason = "OOMKilled";
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_RESTARTING);
 	says(&w, COND_RESTARTING, "worker/1 ended with exit code 137 (OOMKilled: ");
 	says(&w, COND_RESTARTING, " and runs again; 1 failures so far, backoffLimit 20");
 	/* that is the message of the job, in `kubectl get` */
 	assert_ptr_equal(job_status_trouble(&w.status), &w.status.conditions[COND_RESTARTING]);
 	w.now += 100;
-	look(&w);
+	run_plan(&w);
 	run_all(&w);
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_RUNNING);
 	assert_null(job_status_trouble(&w.status));
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void job__without_workers__is_reported(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
-	world_start(&w, HEAD "  tasks: {ps: {}, worker: {replicas: 0}}\n");
-	look(&w);
+	plan_fixture_start(&w, HEAD "  tasks: {ps: {}, worker: {replicas: 0}}\n");
+	run_plan(&w);
 	run_all(&w);
-	look(&w);
+	run_plan(&w);
 	assert_string_equal(w.status.conditions[COND_READY].reason, "NoWorkers");
 	says(&w, COND_READY, "tasks.worker.replicas is 0, so nothing trains");
 	assert_non_null(job_status_trouble(&w.status));
-	world_edit(&w, HEAD "  tasks: {ps: {}, worker: {replicas: 1}}\n");
-	look(&w);
+	plan_fixture_edit(&w, HEAD "  tasks: {ps: {}, worker: {replicas: 1}}\n");
+	run_plan(&w);
 	run_all(&w);
-	look(&w);
+	run_plan(&w);
 	assert_null(job_status_trouble(&w.status));
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void claim__that_is_missing__is_named(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
-	world_start(&w, TWO "  checkpoint: {volumeClaim: ckpt}\n");
-	look(&w);
+	plan_fixture_start(&w, TWO "  checkpoint: {volumeClaim: ckpt}\n");
+	run_plan(&w);
 	pod(&w, "ps", 0)->reason = POD_CLAIM_MISSING;
-	look(&w);
+	run_plan(&w);
 	says(&w, COND_READY, "ps/0: volume claim ckpt does not exist; create it");
 	pod(&w, "ps", 0)->detail = "data"; /* of its template */
-	look(&w);
+	run_plan(&w);
 	says(&w, COND_READY, "ps/0: volume claim data does not exist; create it");
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void scheduler__that_does_not_run__is_named(void **state)
@@ -150,23 +150,23 @@ static void scheduler__that_does_not_run__is_named(void **state)
 	};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
-		struct world w;
+		struct plan_fixture w;
 
-		world_start(&w, cases[i].manifest);
-		look(&w);
-		look(&w);
+		plan_fixture_start(&w, cases[i].manifest);
+		run_plan(&w);
+		run_plan(&w);
 		assert_string_equal(w.status.conditions[COND_READY].reason, "Waiting");
 		assert_true(w.wake > w.now && w.wake <= w.now + 30);
 		w.now = w.wake;
-		look(&w);
+		run_plan(&w);
 		assert_string_equal(w.status.conditions[COND_READY].reason, "SchedulerMissing");
 		says(&w, COND_READY, "ps/0: no scheduler has considered its pod for 30 s");
 		says(&w, COND_READY, cases[i].text);
 		for (unsigned n = 0; n < w.n_pods; n++)
 			w.pods[n].node = "n1"; /* they are placed now, and pull their image */
-		look(&w);
+		run_plan(&w);
 		assert_string_equal(w.status.conditions[COND_READY].reason, "Waiting");
-		world_end(&w);
+		plan_fixture_end(&w);
 	}
 }
 

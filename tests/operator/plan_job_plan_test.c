@@ -1,105 +1,105 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job_plan against a small world (plan_world.h): the life of a job and its tasks. */
 #include "operator/plan/planner.h"
-#include "tests/operator/plan_world.h"
+#include "tests/operator/plan_fixture.h"
 
 static void job__from_start_to_end__goes_ps_first_and_succeeds_with_its_chief(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
-	world_start(&w, TWO);
-	assert_string_equal(look(&w), "+ps/0 ");
+	plan_fixture_start(&w, TWO);
+	assert_string_equal(run_plan(&w), "+ps/0 ");
 	assert_true(w.service);
 	assert_int_equal(w.status.phase, JOB_PENDING);
-	assert_string_equal(look(&w), "");
+	assert_string_equal(run_plan(&w), "");
 	run_all(&w);
-	assert_string_equal(look(&w), "+worker/0 +worker/1 ");
+	assert_string_equal(run_plan(&w), "+worker/0 +worker/1 ");
 	run_all(&w);
-	assert_string_equal(look(&w), "");
+	assert_string_equal(run_plan(&w), "");
 	assert_int_equal(w.status.phase, JOB_RUNNING);
 	assert_true(w.status.conditions[COND_READY].status);
 	assert_int_equal(w.status.tasks[1].ready, 2);
-	assert_string_equal(look(&w), "");
+	assert_string_equal(run_plan(&w), "");
 	assert_false(w.changed); /* a quiet job costs nothing */
 	fail_pod(&w, "worker", 1, 0);
-	assert_string_equal(look(&w), "");
+	assert_string_equal(run_plan(&w), "");
 	assert_int_equal(w.status.phase, JOB_RUNNING);
 	fail_pod(&w, "worker", 0, 0);
-	assert_string_equal(look(&w), "!ps/0 ");
+	assert_string_equal(run_plan(&w), "!ps/0 ");
 	assert_int_equal(w.status.phase, JOB_SUCCEEDED);
 	assert_int_equal(w.status.tasks[1].succeeded, 2);
-	assert_string_equal(look(&w), "");
+	assert_string_equal(run_plan(&w), "");
 	assert_int_equal(w.status.restarts, 0);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void job__with_the_chief_done_and_a_ps_that_ends_itself__costs_no_failure(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO);
 	fail_pod(&w, "ps", 0, 0);
 	fail_pod(&w, "worker", 0, 0);
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_SUCCEEDED);
 	assert_int_equal(w.status.restarts, 0);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void worker__ended_by_its_deletion__is_not_recorded(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO);
 	fail_pod(&w, "worker", 0, 0); /* it was told to end, and did so well */
 	pod(&w, "worker", 0)->deleting = pod(&w, "worker", 0)->ended_by_deletion = true;
 	fail_pod(&w, "worker", 1, 143);
 	pod(&w, "worker", 1)->deleting = pod(&w, "worker", 1)->ended_by_deletion = true;
-	assert_string_equal(look(&w), "");
+	assert_string_equal(run_plan(&w), "");
 	assert_int_not_equal(w.status.phase, JOB_SUCCEEDED);
 	assert_int_equal(w.status.restarts, 0);
 	remove_uid(&w, pod(&w, "worker", 0)->uid);
 	remove_uid(&w, pod(&w, "worker", 1)->uid);
-	assert_string_equal(look(&w), "+worker/0 +worker/1 ");
-	world_end(&w);
+	assert_string_equal(run_plan(&w), "+worker/0 +worker/1 ");
+	plan_fixture_end(&w);
 }
 
 static void worker__evicted_while_it_ended_well__is_not_done(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO);
 	fail_pod(&w, "worker", 1, 137);
 	pod(&w, "worker", 1)->exit_code = 0;
 	pod(&w, "worker", 1)->disrupted = true;
-	assert_string_equal(look(&w), "-worker/1 ");
+	assert_string_equal(run_plan(&w), "-worker/1 ");
 	assert_int_equal(w.status.restarts, 0);
 	assert_int_equal(w.status.tasks[1].succeeded, 0);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void worker__whose_older_pod_shows_in_an_old_list__is_counted_once(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO);
 	pod(&w, "worker", 1)->created = w.now;
 	fail_pod(&w, "worker", 1, 0);
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.tasks[1].succeeded, 1);
 	fail_pod(&w, "worker", 1, 137);
 	pod(&w, "worker", 1)->uid = "older";
 	pod(&w, "worker", 1)->created = w.now - 100;
-	assert_string_equal(look(&w), "");
+	assert_string_equal(run_plan(&w), "");
 	assert_int_equal(w.status.tasks[1].succeeded, 1);
 	assert_int_equal(w.status.restarts, 0);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void worker__stuck_on_a_lost_node__is_replaced_and_costs_nothing(void **state)
 {
 	struct observed_pod *p;
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO);
 	w.node = (struct node_info){.name = "n", .schedulable = true};
@@ -108,280 +108,280 @@ static void worker__stuck_on_a_lost_node__is_replaced_and_costs_nothing(void **s
 	p->deleting = true;
 	p->deletion_due = w.now + 30;
 	w.now += 100;
-	assert_string_equal(look(&w), ""); /* the node lives: its kubelet is slow */
+	assert_string_equal(run_plan(&w), ""); /* the node lives: its kubelet is slow */
 	w.node.lost = true;
 	w.now = p->deletion_due + 10;
-	assert_string_equal(look(&w), "");
+	assert_string_equal(run_plan(&w), "");
 	assert_true(w.wake > w.now && w.wake <= w.now + 10);
 	w.now = w.wake;
-	assert_string_equal(look(&w), "~worker/1 ");
-	assert_string_equal(look(&w), "+worker/1 ");
+	assert_string_equal(run_plan(&w), "~worker/1 ");
+	assert_string_equal(run_plan(&w), "+worker/1 ");
 	assert_int_equal(w.status.restarts, 0);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void worker__killed__runs_again_after_its_back_off(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO);
 	fail_pod(&w, "worker", 1, 137);
-	assert_string_equal(look(&w), "-worker/1 ");
+	assert_string_equal(run_plan(&w), "-worker/1 ");
 	assert_int_equal(w.status.phase, JOB_RESTARTING);
 	assert_int_equal(w.status.restarts, 1);
-	assert_string_equal(look(&w), "");
+	assert_string_equal(run_plan(&w), "");
 	assert_true(w.wake > w.now);
 	w.now = w.wake;
-	assert_string_equal(look(&w), "+worker/1 ");
+	assert_string_equal(run_plan(&w), "+worker/1 ");
 	run_all(&w);
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_RUNNING);
 	assert_false(w.status.conditions[COND_RESTARTING].status);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void worker__that_fails_by_its_own_verdict__fails_the_job(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO);
 	fail_pod(&w, "worker", 1, 1);
 	pod(&w, "worker", 1)->reason = "Error";
 	pod(&w, "worker", 1)->node = "n7";
-	assert_string_equal(look(&w), "-ps/0 -worker/0 ");
+	assert_string_equal(run_plan(&w), "-ps/0 -worker/0 ");
 	assert_int_equal(w.status.phase, JOB_FAILED);
 	assert_string_equal(w.status.conditions[COND_FAILED].message,
 			    "worker/1 ended with exit code 1 (Error) on node n7; why: "
 			    "kubectl logs -n default j-worker-1");
-	assert_string_equal(look(&w), "");
-	world_end(&w);
+	assert_string_equal(run_plan(&w), "");
+	plan_fixture_end(&w);
 }
 
 static void worker__evicted__costs_no_back_off(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(
 	    &w,
 	    HEAD "  tasks: {ps: {}, worker: {restartPolicy: Never}}\n  run: {backoffLimit: 0}\n");
 	fail_pod(&w, "worker", 0, 1);
 	pod(&w, "worker", 0)->disrupted = true;
-	assert_string_equal(look(&w), "-worker/0 ");
+	assert_string_equal(run_plan(&w), "-worker/0 ");
 	assert_int_equal(w.status.restarts, 0);
-	assert_string_equal(look(&w), "+worker/0 ");
-	world_end(&w);
+	assert_string_equal(run_plan(&w), "+worker/0 ");
+	plan_fixture_end(&w);
 }
 
 static void failures__beyond_the_limit__fail_the_job(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(
 	    &w, HEAD
 	    "  tasks: {ps: {}, worker: {}}\n  run: {backoffLimit: 1, restartPolicy: OnFailure}\n");
 	fail_pod(&w, "worker", 0, 1);
-	look(&w);
+	run_plan(&w);
 	w.now += 100;
-	assert_string_equal(look(&w), "+worker/0 ");
+	assert_string_equal(run_plan(&w), "+worker/0 ");
 	run_all(&w);
 	fail_pod(&w, "worker", 0, 1);
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_FAILED);
 	assert_string_equal(w.status.conditions[COND_FAILED].reason, "BackoffLimitExceeded");
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void ps__that_fails_while_workers_run__comes_back_alone(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO);
 	fail_pod(&w, "ps", 0, 139);
-	assert_string_equal(look(&w), "-ps/0 ");
+	assert_string_equal(run_plan(&w), "-ps/0 ");
 	w.now += 100;
-	assert_string_equal(look(&w), "+ps/0 ");
+	assert_string_equal(run_plan(&w), "+ps/0 ");
 	assert_int_equal(w.n_pods, 3);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 /* A trainer takes its server down before it ends: its pod runs and is no longer ready. */
 static void worker__that_came_back_and_now_ends__is_not_on_its_way_back_again(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO);
 	fail_pod(&w, "worker", 0, 139);
-	look(&w);
+	run_plan(&w);
 	w.now += 100;
-	assert_string_equal(look(&w), "+worker/0 ");
+	assert_string_equal(run_plan(&w), "+worker/0 ");
 	pod(&w, "worker", 0)->phase = POD_RUNNING; /* its server does not answer yet */
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_RESTARTING);
 	pod(&w, "worker", 0)->ready = pod(&w, "worker", 0)->answered = true;
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_RUNNING);
 	w.last_progress = w.now;
 	pod(&w, "worker", 0)->ready = false;
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_RUNNING);
 	assert_false(w.status.conditions[COND_RESTARTING].status);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void replicas__changed__add_and_remove_workers_only(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO);
 	int epoch = w.status.epoch;
-	world_edit(&w, HEAD "  tasks: {ps: {replicas: 1}, worker: {replicas: 4}}\n");
-	assert_string_equal(look(&w), "+worker/2 +worker/3 ");
+	plan_fixture_edit(&w, HEAD "  tasks: {ps: {replicas: 1}, worker: {replicas: 4}}\n");
+	assert_string_equal(run_plan(&w), "+worker/2 +worker/3 ");
 	assert_int_equal(w.status.epoch, epoch + 1);
 	run_all(&w);
-	world_edit(&w, HEAD "  tasks: {ps: {replicas: 1}, worker: {replicas: 1}}\n");
-	look(&w);
+	plan_fixture_edit(&w, HEAD "  tasks: {ps: {replicas: 1}, worker: {replicas: 1}}\n");
+	run_plan(&w);
 	assert_int_equal(w.n_pods, 2);
 	assert_non_null(pod(&w, "worker", 0));
 	assert_int_equal(w.status.phase, JOB_RUNNING);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void epoch__is_seen_when_the_last_task_has_it(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO);
 	int epoch = w.status.epoch;
 	assert_int_equal(w.status.epoch_seen, epoch);
 	assert_null(w.plan->membership_update);
-	world_edit(&w, HEAD "  tasks: {ps: {replicas: 1}, worker: {replicas: 3}}\n");
-	look(&w);
-	look(&w);
+	plan_fixture_edit(&w, HEAD "  tasks: {ps: {replicas: 1}, worker: {replicas: 3}}\n");
+	run_plan(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.epoch_seen, epoch);
 	assert_non_null(
 	    strstr(w.plan->membership_update, "{\"epoch\":2,\"cluster\":{\"ps\":[\"j-ps-0."));
 	assert_non_null(strstr(w.plan->membership_update, "\"j-worker-2."));
 	pod(&w, "ps", 0)->epoch = pod(&w, "worker", 0)->epoch = epoch + 1;
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.epoch_seen, epoch);
 	pod(&w, "worker", 1)->epoch = epoch + 1;
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.epoch_seen, epoch + 1);
 	assert_null(w.plan->membership_update);
 	pod(&w, "ps", 0)->epoch = epoch; /* who looks now has not heard that it was told */
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.epoch_seen, epoch + 1);
 	assert_non_null(w.plan->membership_update);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 /* Only tasks that are in the cluster and stay get membership updates. */
 static void epoch__of_who_leaves_or_stands_outside__is_not_waited_for(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, HEAD "  program: {command: [x]}\n"
 			       "  tasks: {ps: {}, worker: {replicas: 2}, evaluator: {}}\n");
 	int epoch = w.status.epoch;
-	world_edit(&w, HEAD "  program: {command: [x]}\n"
+	plan_fixture_edit(&w, HEAD "  program: {command: [x]}\n"
 			    "  tasks: {ps: {}, worker: {replicas: 1}, evaluator: {}}\n");
 	pod(&w, "ps", 0)->epoch = pod(&w, "worker", 0)->epoch = epoch + 1;
 	pod(&w, "worker", 1)->deleting = true;
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(pod(&w, "evaluator", 0)->epoch, epoch);
 	assert_int_equal(w.status.epoch, epoch + 1);
 	assert_int_equal(w.status.epoch_seen, epoch + 1);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void finished_index__whose_pod_is_deleted__never_runs_again(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO);
 	fail_pod(&w, "worker", 1, 0);
-	look(&w);
+	run_plan(&w);
 	remove_uid(&w, pod(&w, "worker", 1)->uid);
-	assert_string_equal(look(&w), "");
+	assert_string_equal(run_plan(&w), "");
 	remove_uid(&w, pod(&w, "worker", 0)->uid); /* this one had not finished */
-	assert_string_equal(look(&w), "+worker/0 ");
-	world_end(&w);
+	assert_string_equal(run_plan(&w), "+worker/0 ");
+	plan_fixture_end(&w);
 }
 
 static void suspend__deletes_pods_and_resume_brings_them_back(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO);
-	world_edit(&w, TWO "  run: {suspend: true}\n");
+	plan_fixture_edit(&w, TWO "  run: {suspend: true}\n");
 	/* the servers have the variables that the workers save as they end */
-	assert_string_equal(look(&w), "-worker/0 -worker/1 ");
+	assert_string_equal(run_plan(&w), "-worker/0 -worker/1 ");
 	assert_int_equal(w.status.phase, JOB_SUSPENDED);
 	assert_false(w.status.conditions[COND_SUSPENDED].status);
 	assert_string_equal(w.status.conditions[COND_SUSPENDED].reason, "Saving");
-	assert_string_equal(look(&w), "-ps/0 ");
-	assert_string_equal(look(&w), "");
+	assert_string_equal(run_plan(&w), "-ps/0 ");
+	assert_string_equal(run_plan(&w), "");
 	assert_true(w.status.conditions[COND_SUSPENDED].status);
 	assert_int_equal(w.n_pods, 0);
-	world_edit(&w, TWO);
-	assert_string_equal(look(&w), "+ps/0 ");
+	plan_fixture_edit(&w, TWO);
+	assert_string_equal(run_plan(&w), "+ps/0 ");
 	assert_false(w.status.conditions[COND_SUSPENDED].status);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void ended_job__is_cleaned_by_its_policy_and_goes_after_its_ttl(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO "  run: {cleanPodPolicy: All, ttlSecondsAfterFinished: 100}\n");
 	fail_pod(&w, "worker", 0, 0);
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_SUCCEEDED);
 	assert_non_null(pod(&w, "worker", 1)); /* may still end by itself */
 	w.now = w.wake;
-	assert_string_equal(look(&w), "!ps/0 ");
+	assert_string_equal(run_plan(&w), "!ps/0 ");
 	w.now = w.wake;
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.n_pods, 0);
-	look(&w);
+	run_plan(&w);
 	assert_false(w.service);
 	w.now = w.wake;
-	assert_string_equal(look(&w), "gone ");
-	world_end(&w);
+	assert_string_equal(run_plan(&w), "gone ");
+	plan_fixture_end(&w);
 }
 
 static void deadlines__fire_on_time(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
-	world_start(&w, TWO "  run: {schedulingDeadlineSeconds: 50}\n");
-	look(&w);
+	plan_fixture_start(&w, TWO "  run: {schedulingDeadlineSeconds: 50}\n");
+	run_plan(&w);
 	pod(&w, "ps", 0)->node = "n"; /* where its image is being pulled */
-	assert_string_equal(look(&w), "");
+	assert_string_equal(run_plan(&w), "");
 	assert_true(w.wake == w.now + 50);
 	w.now = w.wake;
-	look(&w);
+	run_plan(&w);
 	assert_string_equal(w.status.conditions[COND_FAILED].reason, "SchedulingDeadlineExceeded");
-	world_end(&w);
+	plan_fixture_end(&w);
 	start_running(&w, TWO "  run: {activeDeadlineSeconds: 60}\n");
 	w.now += 60;
-	look(&w);
+	run_plan(&w);
 	assert_string_equal(w.status.conditions[COND_FAILED].reason, "DeadlineExceeded");
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void all_workers_policy__waits_for_the_last(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO "  run: {successPolicy: AllWorkers}\n");
 	fail_pod(&w, "worker", 0, 0);
-	look(&w);
+	run_plan(&w);
 	assert_true(w.status.phase != JOB_SUCCEEDED);
 	fail_pod(&w, "worker", 1, 0);
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_SUCCEEDED);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static const char *env_of(const struct plan_pod *p, const char *name)
@@ -394,12 +394,12 @@ static const char *env_of(const struct plan_pod *p, const char *name)
 
 static void pods__carry_cluster_and_program(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
-	world_start(&w,
+	plan_fixture_start(&w,
 		    HEAD "  tasks: {worker: {replicas: 1}, evaluator: {}}\n"
 			 "  program: {command: [python, t.py], args: [-v], classicFlags: true}\n");
-	look(&w);
+	run_plan(&w);
 	const struct plan_pod *p = w.plan->actions[1].pod;
 	assert_string_equal(p->name, "j-worker-0");
 	assert_int_equal(p->role, ROLE_COMMAND);
@@ -411,7 +411,7 @@ static void pods__carry_cluster_and_program(void **state)
 			    "{\"cluster\":{\"worker\":[\"j-worker-0.j.default.svc:2222\"]},"
 			    "\"task\":{\"type\":\"worker\",\"index\":0}}");
 	assert_string_equal(p->image, "task:1");
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void status__of_any_kind__comes_back_from_json(void **state)

@@ -2,7 +2,7 @@
 /* job_plan against a small world (plan_world.h): which kernels an index gets, and the fallback to
  * the CPU. */
 #include "operator/plan/planner.h"
-#include "tests/operator/plan_world.h"
+#include "tests/operator/plan_fixture.h"
 
 #define WORKER(kernels) HEAD "  tasks: {worker: {kernels: " kernels "}}\n"
 
@@ -13,14 +13,14 @@ static const struct node_info h100 = {"n7", h100_labels, 3, true, 8, false};
 static const struct label amd64_labels[] = {{"kubernetes.io/arch", "amd64"}};
 
 /* A job with one worker, on a cluster with one node. */
-static void start_on(struct world *w, const char *manifest, const struct node_info *node)
+static void start_on(struct plan_fixture *w, const char *manifest, const struct node_info *node)
 {
-	world_start(w, manifest);
+	plan_fixture_start(w, manifest);
 	w->node = *node;
-	look(w);
+	run_plan(w);
 }
 
-static const struct plan_action *action(const struct world *w, enum action_kind kind)
+static const struct plan_action *action(const struct plan_fixture *w, enum action_kind kind)
 {
 	for (unsigned i = 0; i < w->plan->n_actions; i++)
 		if (w->plan->actions[i].kind == kind)
@@ -29,7 +29,7 @@ static const struct plan_action *action(const struct world *w, enum action_kind 
 	return NULL;
 }
 
-static void assert_kernels_condition(const struct world *w, const char *reason, const char *says)
+static void assert_kernels_condition(const struct plan_fixture *w, const char *reason, const char *says)
 {
 	const struct condition *c = &w->status.conditions[COND_KERNELS];
 
@@ -58,7 +58,7 @@ static const struct gpu_trouble {
     {POD_PENDING, -1, "RunContainerError", NULL, true, 120, "NoGpuInTime", "RunContainerError"},
 };
 
-static void make_trouble(struct world *w, const struct gpu_trouble *x)
+static void make_trouble(struct plan_fixture *w, const struct gpu_trouble *x)
 {
 	struct observed_pod *p = pod(w, "worker", 0);
 
@@ -73,7 +73,7 @@ static void gpu__that_does_not_come_up__gives_way_to_the_cpu(void **state)
 {
 	static const char *const manifests[] = {WORKER("auto"), WORKER("prefer-gpu"),
 						WORKER("auto") "  run: {restartPolicy: Never}\n"};
-	struct world w;
+	struct plan_fixture w;
 
 	for (unsigned m = 0; m < MU_COUNT(manifests); m++)
 		for (unsigned i = 0; i < MU_COUNT(troubles); i++) {
@@ -83,29 +83,29 @@ static void gpu__that_does_not_come_up__gives_way_to_the_cpu(void **state)
 			assert_string_equal(w.status.tasks[0].kernels, "cuda-sm90");
 			make_trouble(&w, x);
 			if (x->wait > 0) {
-				assert_string_equal(look(&w), "");
+				assert_string_equal(run_plan(&w), "");
 				assert_true(w.wake == w.now + x->wait);
 				w.now += x->wait;
 			}
-			assert_string_equal(look(&w), "-worker/0 ");
+			assert_string_equal(run_plan(&w), "-worker/0 ");
 			assert_kernels_condition(&w, x->condition, x->says);
 			assert_string_equal(action(&w, ACTION_DELETE_POD)->reason, "GpuFallback");
 			assert_string_equal(action(&w, ACTION_DELETE_POD)->message,
 					    w.status.conditions[COND_KERNELS].message);
-			assert_string_equal(look(&w), "+worker/0 ");
+			assert_string_equal(run_plan(&w), "+worker/0 ");
 			assert_string_equal(w.status.tasks[0].kernels, "cpu-generic");
 			assert_string_equal(action(&w, ACTION_CREATE_POD)->pod->image, "task:1");
 			assert_int_equal(w.status.restarts, 0);
 			run_all(&w);
-			look(&w);
+			run_plan(&w);
 			assert_int_equal(w.status.phase, JOB_RUNNING);
 			assert_kernels_condition(&w, x->condition,
 						 x->says); /* as long as it holds */
 			/* the same end without a GPU is the program's own failure */
 			fail_pod(&w, "worker", 0, MU_EXIT_KERNELS);
-			look(&w);
+			run_plan(&w);
 			assert_int_equal(w.status.phase, JOB_FAILED);
-			world_end(&w);
+			plan_fixture_end(&w);
 		}
 }
 
@@ -113,42 +113,42 @@ static void gpu__that_does_not_come_up__gives_way_to_the_cpu(void **state)
 static void gpu_pod__of_an_index_that_has_fallen_back__is_deleted_again(void **state)
 {
 	struct observed_pod stays;
-	struct world w;
+	struct plan_fixture w;
 
 	start_on(&w, WORKER("prefer-gpu"), &h100);
 	w.now += 120;
 	stays = *pod(&w, "worker", 0);
-	assert_string_equal(look(&w), "-worker/0 ");
+	assert_string_equal(run_plan(&w), "-worker/0 ");
 	w.pods[w.n_pods++] = stays;
-	assert_string_equal(look(&w), "-worker/0 ");
-	assert_string_equal(look(&w), "+worker/0 ");
+	assert_string_equal(run_plan(&w), "-worker/0 ");
+	assert_string_equal(run_plan(&w), "+worker/0 ");
 	w.now += 1000; /* the CPU pod waits as any pod does */
-	assert_string_equal(look(&w), "");
-	world_end(&w);
+	assert_string_equal(run_plan(&w), "");
+	plan_fixture_end(&w);
 }
 
 static void fallback__of_one_index__leaves_the_others(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_on(&w, HEAD "  tasks: {worker: {replicas: 2, kernels: auto}}\n", &h100);
 	fail_pod(&w, "worker", 1, MU_EXIT_KERNELS);
-	assert_string_equal(look(&w), "-worker/1 ");
-	assert_string_equal(look(&w), "+worker/1 ");
+	assert_string_equal(run_plan(&w), "-worker/1 ");
+	assert_string_equal(run_plan(&w), "+worker/1 ");
 	assert_true(pod(&w, "worker", 0)->gpu);
 	assert_false(pod(&w, "worker", 1)->gpu);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void pod__that_its_queue_has_not_admitted__does_not_wait_for_a_gpu(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_on(&w, WORKER("auto"), &h100);
 	pod(&w, "worker", 0)->reason = "SchedulingGated";
 	w.now += 10000;
-	assert_string_equal(look(&w), "");
-	world_end(&w);
+	assert_string_equal(run_plan(&w), "");
+	plan_fixture_end(&w);
 }
 
 /* It computes nothing, and must not wait for a GPU, nor fail on one. */
@@ -159,64 +159,64 @@ static void departure_pod__of_a_gpu_worker__uses_the_cpu(void **state)
 		 "  mode: sync\n  security: {mtls: false}\n  tasks: {ps: {}, worker: {replicas: ";
 	MU_AUTO_FREE char *two = mu_xasprintf("%s2, kernels: gpu}}\n", sync);
 	MU_AUTO_FREE char *one = mu_xasprintf("%s1, kernels: gpu}}\n", sync);
-	struct world w;
+	struct plan_fixture w;
 
 	start_on(&w, two, &h100);
 	run_all(&w);
-	look(&w);
+	run_plan(&w);
 	run_all(&w);
-	look(&w);
+	run_plan(&w);
 	assert_true(pod(&w, "worker", 1)->gpu);
 	fail_pod(&w, "worker", 1, 137);
-	world_edit(&w, one);
+	plan_fixture_edit(&w, one);
 	for (int i = 0; i < 5 && !(pod(&w, "worker", 1) && pod(&w, "worker", 1)->is_departure_pod);
 	     i++) {
 		w.now += 10;
-		look(&w);
+		run_plan(&w);
 	}
 	assert_true(pod(&w, "worker", 1)->is_departure_pod);
 	assert_false(pod(&w, "worker", 1)->gpu);
 	assert_string_equal(w.status.tasks[1].kernels, "cuda-sm90");
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void kernels__that_were_asked_for_by_name__never_fall_back(void **state)
 {
 	static const char *const manifests[] = {WORKER("gpu"), WORKER("cuda-sm90")};
-	struct world w;
+	struct plan_fixture w;
 
 	for (unsigned m = 0; m < MU_COUNT(manifests); m++) {
 		start_on(&w, manifests[m], &h100);
 		w.now += 10000;
-		assert_string_equal(look(&w), "");
+		assert_string_equal(run_plan(&w), "");
 		fail_pod(&w, "worker", 0, MU_EXIT_KERNELS);
 		pod(&w, "worker", 0)->node = "n7";
 		pod(&w, "worker", 0)->message = "no CUDA here: no NVIDIA driver";
-		look(&w);
+		run_plan(&w);
 		assert_kernels_condition(
 		    &w, "PromiseNotKept",
 		    "worker/0: node n7 does not have the kernels cuda-sm90 (no "
 		    "CUDA here: no NVIDIA driver)");
 		assert_int_equal(w.status.phase, JOB_FAILED);
-		world_end(&w);
+		plan_fixture_end(&w);
 	}
 	/* a program of the user's may mean something else by this exit code */
 	start_running(&w, HEAD "  program: {command: [x]}\n"
 			       "  tasks: {ps: {}, worker: {replicas: 2}}\n");
 	fail_pod(&w, "worker", 1, MU_EXIT_KERNELS);
-	look(&w);
+	run_plan(&w);
 	assert_false(w.status.conditions[COND_KERNELS].set);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void auto__without_an_image_with_gpu_kernels__uses_the_cpu_and_says_so(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
-	world_start(&w, WORKER("auto"));
+	plan_fixture_start(&w, WORKER("auto"));
 	w.no_gpu_image = true;
 	w.node = h100;
-	assert_string_equal(look(&w), "+worker/0 ");
+	assert_string_equal(run_plan(&w), "+worker/0 ");
 	assert_false(pod(&w, "worker", 0)->gpu);
 	assert_string_equal(w.status.tasks[0].kernels, "cpu-generic");
 	assert_kernels_condition(&w, "NoGpuImage", "set taskImageGpu");
@@ -225,25 +225,25 @@ static void auto__without_an_image_with_gpu_kernels__uses_the_cpu_and_says_so(vo
 	/* the operator stores no status when it has made pods: each reconcile says it anew */
 	w.status.conditions[COND_KERNELS] = (struct condition){0};
 	run_all(&w);
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_RUNNING);
 	assert_kernels_condition(&w, "NoGpuImage", "worker: kernels: auto uses the CPU");
 	/* once it is configured, the next pod gets a GPU */
 	w.no_gpu_image = false;
 	fail_pod(&w, "worker", 0, 137);
-	look(&w);
+	run_plan(&w);
 	w.now = w.wake;
-	assert_string_equal(look(&w), "+worker/0 ");
+	assert_string_equal(run_plan(&w), "+worker/0 ");
 	assert_true(pod(&w, "worker", 0)->gpu);
 	assert_false(w.status.conditions[COND_KERNELS].set);
-	world_end(&w);
+	plan_fixture_end(&w);
 	/* the task's own image may have GPU kernels */
-	world_start(&w, HEAD "  tasks: {worker: {kernels: auto, image: \"mine:1\"}}\n");
+	plan_fixture_start(&w, HEAD "  tasks: {worker: {kernels: auto, image: \"mine:1\"}}\n");
 	w.no_gpu_image = true;
 	w.node = h100;
-	look(&w);
+	run_plan(&w);
 	assert_true(pod(&w, "worker", 0)->gpu);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void kernels__that_no_node_has__are_a_condition_until_one_has(void **state)
@@ -262,7 +262,7 @@ static void kernels__that_no_node_has__are_a_condition_until_one_has(void **stat
 	static const struct label arm64_labels[] = {{"kubernetes.io/arch", "arm64"},
 						    {"nvidia.com/gpu.compute.major", "9"},
 						    {"nvidia.com/gpu.compute.minor", "0"}};
-	struct world w;
+	struct plan_fixture w;
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		start_on(&w, cases[i].manifest, &cases[i].node);
@@ -271,8 +271,8 @@ static void kernels__that_no_node_has__are_a_condition_until_one_has(void **stat
 		assert_string_equal(w.status.conditions[COND_READY].reason, "KernelsUnavailable");
 		assert_non_null(strstr(w.status.conditions[COND_READY].message, cases[i].says));
 		w.node = (struct node_info){"n", arm64_labels, 3, true, 8, false};
-		assert_string_equal(look(&w), "+worker/0 ");
-		world_end(&w);
+		assert_string_equal(run_plan(&w), "+worker/0 ");
+		plan_fixture_end(&w);
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The policies of spec.run as tables: what each says, and what then happens. */
-#include "tests/operator/plan_world.h"
+#include "tests/operator/plan_fixture.h"
 
 #include "operator/plan/planner.h"
 
@@ -30,7 +30,7 @@ static void success_policy__decides_which_end_completes_the_job(void **state)
 		MU_AUTO_FREE char *text =
 		    mu_xasprintf(HEAD "  tasks: {%s}\n  run: {successPolicy: %s}\n", cases[i].tasks,
 				 cases[i].policy);
-		struct world w;
+		struct plan_fixture w;
 
 		start_running(&w, text);
 		for (int n = 0; cases[i].ends[n]; n++) {
@@ -39,12 +39,12 @@ static void success_policy__decides_which_end_completes_the_job(void **state)
 			snprintf(task, sizeof(task), "%.*s", (int)strcspn(cases[i].ends[n], "/"),
 				 cases[i].ends[n]);
 			fail_pod(&w, task, atoi(strchr(cases[i].ends[n], '/') + 1), 0);
-			look(&w);
+			run_plan(&w);
 			if ((w.status.phase == JOB_SUCCEEDED) != (n + 1 >= cases[i].over_after))
 				fail_msg("case %u after %s: %s", i, cases[i].ends[n],
 					 job_phase_names[w.status.phase]);
 		}
-		world_end(&w);
+		plan_fixture_end(&w);
 	}
 }
 
@@ -70,16 +70,16 @@ static void clean_policy__decides_which_pods_stay(void **state)
 		    mu_xasprintf(TWO "  run: {cleanPodPolicy: %s}\n", cases[i].policy);
 		static const char *const tasks[] = {"ps/0", "worker/0", "worker/1"};
 		char left[128] = "";
-		struct world w;
+		struct plan_fixture w;
 
 		start_running(&w, text);
 		fail_pod(&w, "worker", 0, cases[i].code);
-		look(&w);
+		run_plan(&w);
 		w.now += 11; /* the worker's own time to end */
-		look(&w);
+		run_plan(&w);
 		w.now += 31;
-		look(&w);
-		look(&w);
+		run_plan(&w);
+		run_plan(&w);
 		for (unsigned t = 0; t < MU_COUNT(tasks); t++) {
 			char task[16];
 			const struct observed_pod *p;
@@ -93,7 +93,7 @@ static void clean_policy__decides_which_pods_stay(void **state)
 		if (strcmp(left, cases[i].left) || w.service != cases[i].service)
 			fail_msg("cleanPodPolicy %s, exit code %d leaves '%s', service %d",
 				 cases[i].policy, cases[i].code, left, w.service);
-		world_end(&w);
+		plan_fixture_end(&w);
 	}
 }
 
@@ -115,7 +115,7 @@ static void pods_that_the_end_sends_off__are_counted_no_longer(void **state)
 		MU_AUTO_FREE char *text =
 		    mu_xasprintf(TWO "  run: {cleanPodPolicy: %s}\n", cases[i].policy);
 		const struct task_status *tasks;
-		struct world w;
+		struct plan_fixture w;
 
 		start_running(&w, text);
 		tasks = w.status.tasks;
@@ -123,12 +123,12 @@ static void pods_that_the_end_sends_off__are_counted_no_longer(void **state)
 		fail_pod(&w, "worker", 0, cases[i].code);
 		if (cases[i].other_ends)
 			fail_pod(&w, "worker", 1, 0);
-		look(&w);
+		run_plan(&w);
 		if (tasks[0].active != cases[i].servers || tasks[0].ready != cases[i].servers ||
 		    tasks[1].active != cases[i].workers)
 			fail_msg("case %u: %d servers are active, %d ready, %d workers", i,
 				 tasks[0].active, tasks[0].ready, tasks[1].active);
-		world_end(&w);
+		plan_fixture_end(&w);
 	}
 }
 
@@ -139,19 +139,19 @@ static void time_to_live__ends_the_job_on_the_second(void **state)
 	for (unsigned i = 0; i < MU_COUNT(ttls); i++) {
 		MU_AUTO_FREE char *text =
 		    mu_xasprintf(TWO "  run: {ttlSecondsAfterFinished: %d}\n", ttls[i]);
-		struct world w;
+		struct plan_fixture w;
 
 		start_running(&w, text);
 		fail_pod(&w, "worker", 0, 1);
-		look(&w);
+		run_plan(&w);
 		w.now += ttls[i] - 1;
 		if (ttls[i]) {
-			assert_null(strstr(look(&w), "gone"));
+			assert_null(strstr(run_plan(&w), "gone"));
 			assert_true(w.wake > 0 && w.wake <= w.now + 1);
 		}
 		w.now += 1;
-		assert_non_null(strstr(look(&w), "gone"));
-		world_end(&w);
+		assert_non_null(strstr(run_plan(&w), "gone"));
+		plan_fixture_end(&w);
 	}
 }
 
@@ -180,13 +180,13 @@ static void ledger__records_how_each_index_ended(void **state)
 		MU_AUTO_FREE char *text =
 		    mu_xasprintf(TWO "  run: {restartPolicy: %s}\n", cases[i].policy);
 		const struct index_status *e = NULL;
-		struct world w;
+		struct plan_fixture w;
 
 		start_running(&w, text);
 		fail_pod(&w, "worker", 1, cases[i].code);
 		pod(&w, "worker", 1)->disrupted = cases[i].free;
 		pod(&w, "worker", 1)->node = "n1";
-		look(&w);
+		run_plan(&w);
 		for (unsigned n = 0; n < w.status.n_ledger; n++)
 			if (strcmp(w.status.ledger[n].task, "worker") == 0 &&
 			    w.status.ledger[n].index == 1)
@@ -199,13 +199,13 @@ static void ledger__records_how_each_index_ended(void **state)
 		if (e->failures != cases[i].failures || e->done != cases[i].done)
 			fail_msg("case %u: %d failures, done %d", i, e->failures, e->done);
 		w.now += 2; /* past the back-off */
-		look(&w);
-		look(&w);
+		run_plan(&w);
+		run_plan(&w);
 		if ((pod(&w, "worker", 1) && pod(&w, "worker", 1)->phase == POD_PENDING) !=
 		    cases[i].again)
 			fail_msg("case %u (%s, exit code %d): runs again or not", i,
 				 cases[i].policy, cases[i].code);
-		world_end(&w);
+		plan_fixture_end(&w);
 	}
 }
 
@@ -213,29 +213,29 @@ static void completed_indexes__are_written_as_ranges(void **state)
 {
 	static const char *const ends[] = {"worker/0", "worker/2", "worker/3", "worker/5"};
 	MU_AUTO_BUF text = {0};
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, HEAD "  tasks: {ps: {}, worker: {replicas: 7}}\n"
 			       "  run: {successPolicy: AllWorkers}\n");
 	for (unsigned i = 0; i < MU_COUNT(ends); i++)
 		fail_pod(&w, "worker", ends[i][7] - '0', 0);
 	fail_pod(&w, "worker", 1, 137);
-	look(&w);
+	run_plan(&w);
 	status_print(&w.plan->status, &text);
 	assert_non_null(strstr(text.data, "\"completedIndexes\":{\"worker\":\"0,2-3,5\"}"));
 	assert_int_equal(w.status.n_ledger, 5);
 	assert_int_equal(w.status.tasks[1].succeeded, 4);
 	assert_non_null(strstr(text.data, "\"ledger\":[{\"task\":\"worker\",\"index\":1,"));
 	w.now += 100;
-	assert_string_equal(look(&w), "+worker/1 ");
+	assert_string_equal(run_plan(&w), "+worker/1 ");
 	run_all(&w);
 	fail_pod(&w, "worker", 1, 0); /* what failed once keeps its say */
-	look(&w);
+	run_plan(&w);
 	mu_buf_clear(&text);
 	status_print(&w.plan->status, &text);
 	assert_non_null(strstr(text.data, "\"completedIndexes\":{\"worker\":\"0,2-3,5\"}"));
 	assert_non_null(strstr(text.data, "\"index\":1,\"done\":true,\"failures\":1,"));
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 /* As many as a manifest may ask for: the object stays far from the server's limit of 1.5 MB. */
@@ -311,7 +311,7 @@ static void ranges__written_by_others__are_read_up_to_the_first_mistake(void **s
 
 static void tensorboard__is_a_pod_that_nobody_waits_for(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, BOARD);
 	assert_non_null(pod(&w, JOB_BOARD, 0));
@@ -320,126 +320,126 @@ static void tensorboard__is_a_pod_that_nobody_waits_for(void **state)
 		if (pod(&w, JOB_BOARD, 0))
 			fail_pod(&w, JOB_BOARD, 0, 1);
 		w.now += 61;
-		look(&w);
-		look(&w);
+		run_plan(&w);
+		run_plan(&w);
 	}
 	assert_int_equal(w.status.phase, JOB_RUNNING);
 	assert_int_equal(w.status.restarts, 0);
 	assert_true(w.status.conditions[COND_READY].status);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void tensorboard__outlives_the_training(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, BOARD);
 	fail_pod(&w, "worker", 0, 0);
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_SUCCEEDED);
 	w.now += 100;
-	look(&w);
-	look(&w);
+	run_plan(&w);
+	run_plan(&w);
 	assert_non_null(pod(&w, JOB_BOARD, 0));
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 /* ---- phases ---- */
 
 static void server__that_runs_and_does_not_answer__is_named(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, HEAD "  tasks: {ps: {}, worker: {}}\n");
 	pod(&w, "ps", 0)->ready = false;
 	w.now = pod(&w, "ps", 0)->created + 1;
-	look(&w);
+	run_plan(&w);
 	assert_null(strstr(w.status.conditions[COND_READY].message, "does not answer"));
 	assert_true(w.wake > w.now && w.wake < w.now + 20);
 	w.now = w.wake;
-	look(&w);
+	run_plan(&w);
 	assert_non_null(strstr(w.status.conditions[COND_READY].message, "ps/0 on node"));
 	w.now = pod(&w, "ps", 0)->created + 1;
 	pod(&w, "ps", 0)->answered = true; /* no patience with who could answer before */
-	look(&w);
+	run_plan(&w);
 	assert_non_null(strstr(w.status.conditions[COND_READY].message, "ps/0 on node"));
 	pod(&w, "ps", 0)->ready = true;
-	look(&w);
+	run_plan(&w);
 	assert_true(w.status.conditions[COND_READY].status);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void job_that_is_no_longer_ready__is_reported_at_once(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, HEAD "  tasks: {ps: {}, worker: {}}\n");
-	look(&w);
+	run_plan(&w);
 	assert_true(w.status.conditions[COND_READY].status);
 	assert_false(w.plan->urgent);
 	pod(&w, "ps", 0)->ready = false;
-	look(&w);
+	run_plan(&w);
 	assert_true(w.plan->urgent);
 	assert_non_null(strstr(w.status.conditions[COND_READY].message, "waiting for ps/0"));
-	look(&w);
+	run_plan(&w);
 	assert_false(w.plan->urgent);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void trouble__is_told_soon_when_it_is_new_and_no_oftener(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
-	world_start(&w, HEAD "  tasks: {ps: {}, worker: {}}\n");
-	look(&w);
+	plan_fixture_start(&w, HEAD "  tasks: {ps: {}, worker: {}}\n");
+	run_plan(&w);
 	assert_false(w.plan->urgent); /* tasks come up */
 	assert_null(job_status_trouble(&w.status));
 	pod(&w, "ps", 0)->reason = "ErrImagePull";
-	look(&w);
+	run_plan(&w);
 	assert_true(w.plan->urgent);
 	assert_string_equal(job_status_trouble(&w.status)->reason, "ImageUnavailable");
 	pod(&w, "ps", 0)->reason = "ImagePullBackOff"; /* the same to a person */
-	look(&w);
+	run_plan(&w);
 	assert_false(w.plan->urgent);
 	w.refused = "pods \"j-ps-0\" is forbidden: exceeded quota: q";
 	w.n_pods = 0;
-	look(&w);
+	run_plan(&w);
 	assert_true(w.plan->urgent);
 	w.n_pods = 0;
-	look(&w);
+	run_plan(&w);
 	assert_false(w.plan->urgent);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void phase__when_the_chief_is_done_and_others_are_waited_for__stays_running(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO "  run: {successPolicy: AllWorkers}\n");
 	fail_pod(&w, "worker", 0, 0);
-	look(&w);
-	look(&w);
+	run_plan(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_RUNNING);
 	assert_string_equal(w.status.conditions[COND_RUNNING].reason, "ChiefIsDone");
 	fail_pod(&w, "worker", 1, 0);
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_SUCCEEDED);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void phase__of_a_chief_whose_server_is_down_before_its_end__stays_running(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, HEAD "  tasks: {ps: {}, worker: {}}\n");
 	w.last_progress = w.now;
 	pod(&w, "worker", 0)->ready = false;
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_RUNNING);
 	fail_pod(&w, "worker", 0, 0);
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_SUCCEEDED);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 int main(void)

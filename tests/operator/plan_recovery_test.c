@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conditions of a job that has lost a parameter server. */
-#include "tests/operator/plan_world.h"
+#include "tests/operator/plan_fixture.h"
 
-static const struct condition *condition(const struct world *w, enum condition_type type)
+static const struct condition *condition(const struct plan_fixture *w, enum condition_type type)
 {
 	return &w->status.conditions[type];
 }
 
-static void report(struct world *w, int64_t step)
+static void report(struct plan_fixture *w, int64_t step)
 {
 	w->step = step;
 	w->last_progress = w->now;
-	look(w);
+	run_plan(w);
 }
 
 /* kill -9 of the ps: its next pod runs and answers, and the workers have not found it yet. */
-static void lose_ps(struct world *w)
+static void lose_ps(struct plan_fixture *w)
 {
 	w->now += 10;
 	fail_pod(w, "ps", 0, 137);
-	look(w);
+	run_plan(w);
 	assert_int_equal(w->status.phase, JOB_RESTARTING);
 	assert_non_null(strstr(job_status_trouble(&w->status)->message,
 			       "ps/0 ended with exit code 137 (SIGKILL) and runs again"));
 	w->now += 100;
-	look(w);
+	run_plan(w);
 	run_all(w);
 	w->now += 1;
-	look(w);
+	run_plan(w);
 }
 
 static void ps__that_has_started_again__is_named_until_the_next_step(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO);
 	w.now += 5;
@@ -46,17 +46,17 @@ static void ps__that_has_started_again__is_named_until_the_next_step(void **stat
 	report(&w, 101);
 	assert_string_equal(condition(&w, COND_RUNNING)->reason, "ChiefRuns");
 	assert_null(job_status_trouble(&w.status));
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void ps__of_a_job_that_reports_no_steps__is_not_waited_for(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO);
 	lose_ps(&w);
 	assert_string_equal(condition(&w, COND_RUNNING)->reason, "ChiefRuns");
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void step__that_goes_back__is_a_condition_with_both_steps(void **state)
@@ -70,7 +70,7 @@ static void step__that_goes_back__is_a_condition_with_both_steps(void **state)
 	};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
-		struct world w;
+		struct plan_fixture w;
 		double first;
 
 		start_running(&w, cases[i].manifest);
@@ -94,21 +94,21 @@ static void step__that_goes_back__is_a_condition_with_both_steps(void **state)
 		lose_ps(&w);
 		report(&w, 1000); /* another loss has a time of its own, and so an event */
 		assert_true(condition(&w, COND_STEP_RESET)->since > first);
-		world_end(&w);
+		plan_fixture_end(&w);
 	}
 }
 
 /* An operator that leads again may know a step from its last time. */
 static void step__that_goes_back_while_the_ps_stayed__is_old_news(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_running(&w, TWO);
 	w.now += 5;
 	report(&w, 100);
 	report(&w, 50);
 	assert_false(condition(&w, COND_STEP_RESET)->set);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 int main(void)

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Objects that the server or a scheduler rejects: the condition names the remedy, and the time
  * limits hold. */
-#include "tests/operator/plan_world.h"
+#include "tests/operator/plan_fixture.h"
 
 static const char quota[] = "pods \"j-ps-0\" is forbidden: exceeded quota: small, used: pods=3";
 
 static void quota__that_is_exceeded__is_reported_and_ends_the_job_at_its_deadline(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
-	world_start(&w, TWO "  run: {schedulingDeadlineSeconds: 100}\n");
-	look(&w);
+	plan_fixture_start(&w, TWO "  run: {schedulingDeadlineSeconds: 100}\n");
+	run_plan(&w);
 	w.n_pods = 0; /* none was made */
 	w.refused = quota;
-	look(&w);
+	run_plan(&w);
 	w.n_pods = 0;
 	assert_true(w.status.conditions[COND_REFUSED].status);
 	assert_string_equal(w.status.conditions[COND_REFUSED].reason, "QuotaExceeded");
 	assert_non_null(strstr(w.status.conditions[COND_READY].message, quota));
 	assert_non_null(strstr(w.status.conditions[COND_READY].message, "raise the quota"));
 	w.now += 99;
-	look(&w);
+	run_plan(&w);
 	w.n_pods = 0;
 	assert_int_equal(w.status.phase, JOB_PENDING);
 	assert_true(w.wake > w.now && w.wake <= w.now + 1);
 	w.now += 1;
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_FAILED);
 	assert_string_equal(w.status.conditions[COND_FAILED].reason, "SchedulingDeadlineExceeded");
 	assert_non_null(strstr(w.status.conditions[COND_FAILED].message, "exceeded quota"));
 	assert_false(w.status.conditions[COND_REFUSED].set);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void refusal__of_any_kind__says_what_to_do(void **state)
@@ -48,63 +48,63 @@ static void refusal__of_any_kind__says_what_to_do(void **state)
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		const struct condition *c;
-		struct world w;
+		struct plan_fixture w;
 
-		world_start(&w, TWO);
+		plan_fixture_start(&w, TWO);
 		w.refused = cases[i].why;
-		look(&w);
+		run_plan(&w);
 		c = &w.status.conditions[COND_REFUSED];
 		assert_true(c->status);
 		assert_string_equal(c->reason, cases[i].reason);
 		assert_non_null(strstr(c->message, cases[i].advice));
 		assert_non_null(strstr(c->message, cases[i].why));
-		world_end(&w);
+		plan_fixture_end(&w);
 	}
 }
 
 /* With 100 s for its pods to be placed; none is made. */
-static void start_refused(struct world *w)
+static void start_refused(struct plan_fixture *w)
 {
-	world_start(w, TWO "  run: {schedulingDeadlineSeconds: 100}\n");
+	plan_fixture_start(w, TWO "  run: {schedulingDeadlineSeconds: 100}\n");
 	w->refused = quota;
-	look(w);
+	run_plan(w);
 	w->n_pods = 0;
 }
 
 static void quota__that_is_raised_in_time__leaves_no_trace(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_refused(&w);
 	w.now += 50;
 	w.refused = NULL;
-	look(&w); /* makes them */
-	look(&w);
+	run_plan(&w); /* makes them */
+	run_plan(&w);
 	assert_false(w.status.conditions[COND_REFUSED].set);
 	run_all(&w);
-	look(&w);
+	run_plan(&w);
 	run_all(&w);
 	w.now += 60;
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_RUNNING);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 /* By an operator that starts anew, or whose server was away meanwhile. */
 static void quota__that_was_forgotten__ends_the_job_no_later(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 
 	start_refused(&w);
 	w.now += 60;
 	w.refused = NULL;
-	look(&w);
+	run_plan(&w);
 	w.n_pods = 0; /* refused again */
 	w.now += 40;
 	w.refused = quota;
-	look(&w);
+	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_FAILED);
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void gang__that_waits__has_the_message_of_its_scheduler(void **state)
@@ -119,20 +119,20 @@ static void gang__that_waits__has_the_message_of_its_scheduler(void **state)
 	};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
-		struct world w;
+		struct plan_fixture w;
 
-		world_start(&w, TWO "  run: {gang: volcano}\n");
-		look(&w);
+		plan_fixture_start(&w, TWO "  run: {gang: volcano}\n");
+		run_plan(&w);
 		for (unsigned n = 0; n < w.n_pods; n++)
 			w.pods[n].reason = "Unschedulable";
 		w.group_phase = cases[i].phase;
 		w.group_message = cases[i].said;
-		look(&w);
+		run_plan(&w);
 		assert_string_equal(w.status.conditions[COND_READY].reason, cases[i].reason);
 		if (!strstr(w.status.conditions[COND_READY].message, cases[i].message))
 			fail_msg("'%s' does not say '%s'", w.status.conditions[COND_READY].message,
 				 cases[i].message);
-		world_end(&w);
+		plan_fixture_end(&w);
 	}
 }
 

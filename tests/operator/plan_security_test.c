@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When a plan has certificates made, and when it has them replaced. */
-#include "tests/operator/plan_world.h"
+#include "tests/operator/plan_fixture.h"
 
 /* True if a reconcile at that time, with a list without a pod, has an action of this kind. */
-static bool asks_for(struct world *w, enum action_kind kind, double at)
+static bool asks_for(struct plan_fixture *w, enum action_kind kind, double at)
 {
 	static const struct plan_options options = {.image = "task:1"};
 	struct observed_job seen = {.service = true, .status = w->status};
@@ -16,18 +16,18 @@ static bool asks_for(struct world *w, enum action_kind kind, double at)
 	return found;
 }
 
-static void start_secured(struct world *w)
+static void start_secured(struct plan_fixture *w)
 {
-	world_start(w, TWO "  security: {mtls: true}\n");
-	assert_string_equal(look(w), ""); /* no pod before the status has its Secret's name */
+	plan_fixture_start(w, TWO "  security: {mtls: true}\n");
+	assert_string_equal(run_plan(w), ""); /* no pod before the status has its Secret's name */
 	assert_string_equal(w->status.security.secret, "j-tls");
-	assert_string_equal(look(w), "+ps/0 ");
+	assert_string_equal(run_plan(w), "+ps/0 ");
 }
 
 /* The list may lag, and the pods mount the Secret that there is: a new CA goes ahead. */
 static void certificates__that_are_due__stay_trusted_though_no_pod_is_seen(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 	double due;
 
 	start_secured(&w);
@@ -36,12 +36,12 @@ static void certificates__that_are_due__stay_trusted_though_no_pod_is_seen(void 
 	assert_true(asks_for(&w, ACTION_SPREAD_CA, due));
 	assert_false(asks_for(&w, ACTION_MAKE_SECRET, due));
 	assert_true(asks_for(&w, ACTION_CREATE_POD, due)); /* with what is good for a while yet */
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 static void certificates__that_are_over__are_made_anew_for_a_job_without_pods(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 	double made;
 
 	start_secured(&w);
@@ -50,13 +50,13 @@ static void certificates__that_are_over__are_made_anew_for_a_job_without_pods(vo
 	assert_true(asks_for(&w, ACTION_MAKE_SECRET, made + PLAN_CERT_LIFE));
 	assert_false(asks_for(&w, ACTION_CREATE_POD, made + PLAN_CERT_LIFE));
 	assert_true(asks_for(&w, ACTION_MAKE_SECRET, made - PLAN_CERT_LIFE));
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 /* The certificate follows its CA after five minutes, whoever leads by then. */
 static void certificate__follows_its_ca(void **state)
 {
-	struct world w;
+	struct plan_fixture w;
 	double spread;
 
 	start_secured(&w);
@@ -65,7 +65,7 @@ static void certificate__follows_its_ca(void **state)
 	assert_false(asks_for(&w, ACTION_SWITCH_SECRET, spread + 299));
 	assert_true(asks_for(&w, ACTION_SWITCH_SECRET, spread + 300));
 	assert_true(asks_for(&w, ACTION_SPREAD_CA, spread - 1)); /* the clock was set back */
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 /* True if a reconcile looks for the Secret, by how long a pod has waited for its volume and how
@@ -80,7 +80,7 @@ static void secret__that_a_pod_may_miss__is_checked_every_ten_minutes(void **sta
 	    {629, 1e6, false}, {630, 1e6, true},   {639, 1e6, true}, {641, 1e6, false},
 	    {6030, 1e6, true}, {6041, 1e6, false}, {1e5, 30, true},  {1e5, 5, false},
 	};
-	struct world w;
+	struct plan_fixture w;
 
 	start_secured(&w);
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
@@ -108,7 +108,7 @@ static void secret__that_a_pod_may_miss__is_checked_every_ten_minutes(void **sta
 		assert_true(plan->wake <= w.now + 600);
 		job_plan_free(plan);
 	}
-	world_end(&w);
+	plan_fixture_end(&w);
 }
 
 int main(void)

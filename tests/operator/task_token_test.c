@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The key that the tokens of jobs come from, and what the pods of a job get of its token. */
-#include "tests/operator/scene.h"
+#include "tests/operator/controller_fixture.h"
 
 #include <unistd.h>
 
@@ -10,9 +10,9 @@
 
 static struct mu_err err;
 
-static struct scene *scene_with_key_file(const char *file)
+static struct controller_fixture *scene_with_key_file(const char *file)
 {
-	struct scene *s = scene_new("", "{}", NULL);
+	struct controller_fixture *s = fixture_new("", "{}", NULL);
 
 	s->controller.options.token_key_file = file;
 	s->controller.options.lease_namespace = "ops";
@@ -27,25 +27,25 @@ static void key_file__gives_the_same_tokens_after_a_restart(void **state)
 	assert_true(write(fd, "0123456789abcdef0123456789abcdef\n", 33) == 33);
 	close(fd);
 	for (int i = 0; i < 2; i++) {
-		struct scene *s = scene_with_key_file(path);
+		struct controller_fixture *s = scene_with_key_file(path);
 
 		assert_ok(token_key_load(&s->controller, &err), &err);
 		assert_ok(task_token_digest(&s->controller, "u1", i ? again : first), &err);
 		assert_int_equal(s->n, 0); /* the API server is not asked */
-		scene_free(s);
+		fixture_free(s);
 	}
 	assert_string_equal(first, again);
 	assert_int_equal(truncate(path, 31), 0);
-	struct scene *s = scene_with_key_file(path);
+	struct controller_fixture *s = scene_with_key_file(path);
 	assert_int_equal(token_key_load(&s->controller, &err), -MU_INVALID_ARGUMENT);
 	assert_non_null(strstr(err.msg, "at least 32 bytes"));
-	scene_free(s);
+	fixture_free(s);
 	unlink(path);
 }
 
 static void key_file__that_is_missing__becomes_a_secret_once(void **state)
 {
-	struct scene *s = scene_with_key_file("/nowhere/key");
+	struct controller_fixture *s = scene_with_key_file("/nowhere/key");
 	cJSON *sent;
 	const char *key;
 
@@ -58,7 +58,7 @@ static void key_file__that_is_missing__becomes_a_secret_once(void **state)
 	assert_int_equal(strlen(key), 64);
 	assert_string_equal(key, s->controller.token_key.data);
 	cJSON_Delete(sent);
-	scene_free(s);
+	fixture_free(s);
 
 	/* another replica was first: its key counts */
 	s = scene_with_key_file("/nowhere/key");
@@ -66,7 +66,7 @@ static void key_file__that_is_missing__becomes_a_secret_once(void **state)
 	s->how = MU_ALREADY_EXISTS;
 	assert_int_equal(token_key_load(&s->controller, &err), -MU_FAILED_PRECONDITION);
 	assert_non_null(strstr(err.msg, "restarts"));
-	scene_free(s);
+	fixture_free(s);
 }
 
 static void pods__get_the_digest_of_their_jobs_token_and_no_token(void **state)
@@ -74,7 +74,7 @@ static void pods__get_the_digest_of_their_jobs_token_and_no_token(void **state)
 	static const char *const ps[] = {
 	    POD("ps", "p1", RUNS ",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]"),
 	    NULL};
-	struct scene *s = scene_new("", RUNNING, ps);
+	struct controller_fixture *s = fixture_new("", RUNNING, ps);
 	char token[MU_TOKEN_SIZE], digest[MU_TOKEN_SIZE];
 	int at;
 
@@ -82,14 +82,14 @@ static void pods__get_the_digest_of_their_jobs_token_and_no_token(void **state)
 	assert_ok(mu_token_derive(mu_buf_span(&s->controller.token_key), "u1", token, &err), &err);
 	assert_ok(mu_token_digest(mu_span_of(token), digest, &err), &err);
 	for (int i = 0; i < 3; i++)
-		look(s);
+		run_reconcile(s);
 	at = call_of(s, "POST", "/api/v1/namespaces/d/pods?fieldValidation=Strict");
 	assert_true(at >= 0);
 	assert_non_null(strstr(s->calls[at].body, "\"MUSTER_TOKEN_SHA256\""));
 	assert_non_null(strstr(s->calls[at].body, digest));
 	for (int i = 0; i < s->n; i++)
 		assert_null(strstr(s->calls[i].body, token));
-	scene_free(s);
+	fixture_free(s);
 }
 
 int main(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stories of the simulator: the spec of a job, the exits of its tasks and the actions of users.
+/* The scenarios of the simulator: the spec of a job, the exits of its tasks and the actions of users.
  * A seed selects each feature independently, so that all combinations occur.
  *
- * SIM_FEATURE=quota: only stories with this feature.
+ * SIM_FEATURE=quota: only scenarios with this feature.
  */
 #include "tests/fake/sim.h"
 

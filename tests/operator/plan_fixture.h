@@ -2,8 +2,8 @@
 /* A fixture around job_plan: its actions are executed at once, pods change as a test says, and the
  * status passes through its JSON form between two reconciles, as it does in a cluster. Included by
  * tests, each of which is one program. */
-#ifndef TESTS_OPERATOR_PLAN_WORLD_H
-#define TESTS_OPERATOR_PLAN_WORLD_H
+#ifndef TESTS_OPERATOR_PLAN_FIXTURE_H
+#define TESTS_OPERATOR_PLAN_FIXTURE_H
 
 #include "tests/test.h"
 
@@ -19,7 +19,7 @@
 #define HEAD "apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\nmetadata: {name: j}\nspec:\n"
 
 enum { MAX_PODS = 64 };
-struct world {
+struct plan_fixture {
 	struct job_spec *spec;
 	struct observed_pod pods[MAX_PODS];
 	char uids[MAX_PODS][32], tasks[MAX_PODS][40];
@@ -38,28 +38,28 @@ struct world {
 
 static struct mu_err err;
 
-static void world_start(struct world *w, const char *manifest)
+static void plan_fixture_start(struct plan_fixture *w, const char *manifest)
 {
-	*w = (struct world){.now = 1700000000};
+	*w = (struct plan_fixture){.now = 1700000000};
 	assert_ok(job_spec_parse(&w->spec, mu_span_of(manifest), "j.yaml", &err), &err);
 }
 
 /* Another manifest for the same job: what `kubectl apply` or `kubectl scale` does. */
-static inline void world_edit(struct world *w, const char *manifest)
+static inline void plan_fixture_edit(struct plan_fixture *w, const char *manifest)
 {
 	job_plan_free(mu_steal(&w->plan)); /* it borrows the spec */
 	job_spec_free(w->spec);
 	assert_ok(job_spec_parse(&w->spec, mu_span_of(manifest), "j.yaml", &err), &err);
 }
 
-static void world_end(struct world *w)
+static void plan_fixture_end(struct plan_fixture *w)
 {
 	job_plan_free(w->plan);
 	job_spec_free(w->spec);
 	job_status_fini(&w->status);
 }
 
-static struct observed_pod *pod(struct world *w, const char *task, int index)
+static struct observed_pod *pod(struct plan_fixture *w, const char *task, int index)
 {
 	for (unsigned i = 0; i < w->n_pods; i++)
 		if (strcmp(w->pods[i].task, task) == 0 && w->pods[i].index == index)
@@ -67,7 +67,7 @@ static struct observed_pod *pod(struct world *w, const char *task, int index)
 	return NULL;
 }
 
-static void remove_uid(struct world *w, const char *uid)
+static void remove_uid(struct plan_fixture *w, const char *uid)
 {
 	for (unsigned i = 0; i < w->n_pods; i++)
 		if (strcmp(w->pods[i].uid, uid) == 0) {
@@ -77,14 +77,14 @@ static void remove_uid(struct world *w, const char *uid)
 	fail_msg("no pod with uid %s", uid);
 }
 
-static void log_action(struct world *w, char sign, const struct plan_action *a)
+static void log_action(struct plan_fixture *w, char sign, const struct plan_action *a)
 {
 	size_t n = strlen(w->log);
 
 	snprintf(w->log + n, sizeof w->log - n, "%c%s/%d ", sign, a->task, a->index);
 }
 
-static void act(struct world *w, const struct plan_action *a)
+static void act(struct plan_fixture *w, const struct plan_action *a)
 {
 	struct observed_pod *p;
 
@@ -146,7 +146,7 @@ static void act(struct world *w, const struct plan_action *a)
 	}
 }
 
-static const char *look(struct world *w)
+static const char *run_plan(struct plan_fixture *w)
 {
 	const struct plan_options options = {.image = "task:1",
 					     .image_gpu = w->no_gpu_image ? NULL : "cuda:1",
@@ -187,7 +187,7 @@ static const char *look(struct world *w)
 	return w->log;
 }
 
-static inline void run_all(struct world *w)
+static inline void run_all(struct plan_fixture *w)
 {
 	for (unsigned i = 0; i < w->n_pods; i++)
 		if (w->pods[i].phase == POD_PENDING) {
@@ -196,7 +196,7 @@ static inline void run_all(struct world *w)
 		}
 }
 
-static inline void fail_pod(struct world *w, const char *task, int index, int code)
+static inline void fail_pod(struct plan_fixture *w, const char *task, int index, int code)
 {
 	struct observed_pod *p = pod(w, task, index);
 
@@ -205,14 +205,14 @@ static inline void fail_pod(struct world *w, const char *task, int index, int co
 	p->exit_code = code;
 }
 
-static inline void start_running(struct world *w, const char *manifest)
+static inline void start_running(struct plan_fixture *w, const char *manifest)
 {
-	world_start(w, manifest);
-	look(w);
+	plan_fixture_start(w, manifest);
+	run_plan(w);
 	run_all(w);
-	look(w);
+	run_plan(w);
 	run_all(w);
-	look(w);
+	run_plan(w);
 	assert_int_equal(w->status.phase, JOB_RUNNING);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A controller whose io records the calls to the API server, and a store with one job and its pods.
  */
-#ifndef TESTS_OPERATOR_SCENE_H
-#define TESTS_OPERATOR_SCENE_H
+#ifndef TESTS_OPERATOR_CONTROLLER_FIXTURE_H
+#define TESTS_OPERATOR_CONTROLLER_FIXTURE_H
 
 #include "tests/test.h"
 
@@ -22,7 +22,7 @@
 #define EVENTS   "/apis/events.k8s.io/v1/namespaces/d/events"
 
 enum { CALLS_MAX = 64 };
-struct scene {
+struct controller_fixture {
 	struct controller controller;
 	struct {
 		char *method, *path, *body, *type;
@@ -59,7 +59,7 @@ static inline void merge(cJSON *into, const cJSON *patch)
 }
 
 /* Stores the status of a patch in a new version of the job. */
-static inline void store_status(struct scene *s, struct mu_span body)
+static inline void store_status(struct controller_fixture *s, struct mu_span body)
 {
 	cJSON *version =
 	    cJSON_GetObjectItem(cJSON_GetObjectItem(s->job, "metadata"), "resourceVersion");
@@ -74,7 +74,7 @@ static inline void store_status(struct scene *s, struct mu_span body)
 static inline int on_call(void *user, const struct kube_request *rq, cJSON **out,
 			  struct mu_err *err)
 {
-	struct scene *s = user;
+	struct controller_fixture *s = user;
 	cJSON *sent = kube_json(rq->body);
 	char uid[16];
 
@@ -111,7 +111,7 @@ static inline int on_call(void *user, const struct kube_request *rq, cJSON **out
 static inline int on_post(void *user, const struct pod *task, const char *page, const char *body,
 			  struct mu_err *err)
 {
-	struct scene *s = user;
+	struct controller_fixture *s = user;
 
 	assert_string_equal(page, "finish");
 	s->finished++;
@@ -120,12 +120,12 @@ static inline int on_post(void *user, const struct pod *task, const char *page, 
 
 static inline double on_now(void *user)
 {
-	return ((struct scene *)user)->now;
+	return ((struct controller_fixture *)user)->now;
 }
 
 static inline bool on_may_write(void *user)
 {
-	return ((struct scene *)user)->may_write;
+	return ((struct controller_fixture *)user)->may_write;
 }
 
 /* As a watch shows it. */
@@ -135,11 +135,11 @@ static inline void show(struct store *c, enum object_kind kind, const cJSON *jso
 }
 
 /* A job of one ps and one worker, whose status says `status` and which has these pods. */
-static inline struct scene *scene_new(const char *run, const char *status, const char *const *pods)
+static inline struct controller_fixture *fixture_new(const char *run, const char *status, const char *const *pods)
 {
 	static const struct controller_options options = {
 	    .image = "task:1", .identity = "me", .lease_namespace = "default"};
-	struct scene *s = MU_NEW(struct scene);
+	struct controller_fixture *s = MU_NEW(struct controller_fixture);
 	struct store *c = &s->controller.store;
 	MU_AUTO_FREE char *job = mu_xasprintf(
 	    "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\",\"metadata\":{"
@@ -165,7 +165,7 @@ static inline struct scene *scene_new(const char *run, const char *status, const
 	return s;
 }
 
-static inline void scene_free(struct scene *s)
+static inline void fixture_free(struct controller_fixture *s)
 {
 	for (int i = 0; i < s->n; i++) {
 		free(s->calls[i].method);
@@ -178,7 +178,7 @@ static inline void scene_free(struct scene *s)
 	free(s);
 }
 
-static inline void look(struct scene *s)
+static inline void run_reconcile(struct controller_fixture *s)
 {
 	for (int i = 0; i < 4; i++) { /* as long as it requeues itself for its own changes */
 		struct mu_err err = {0};
@@ -191,7 +191,7 @@ static inline void look(struct scene *s)
 }
 
 /* The first call of that method to that path (or to one below it, with a '/' at its end). */
-static inline int call_of(const struct scene *s, const char *method, const char *path)
+static inline int call_of(const struct controller_fixture *s, const char *method, const char *path)
 {
 	size_t n = strlen(path);
 
@@ -203,7 +203,7 @@ static inline int call_of(const struct scene *s, const char *method, const char 
 	return -1;
 }
 
-static inline int count(const struct scene *s, const char *method)
+static inline int count(const struct controller_fixture *s, const char *method)
 {
 	int n = 0;
 

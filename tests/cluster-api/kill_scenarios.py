@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stories of a job for kill_each.py: each does what the job's user and its nodes do, on a real API server.
+"""Scenarios of a job for kill_each.py: each does what the job's user and its nodes do, on a real API server.
 
-A step waits for a state that every run of its story reaches, so that all runs end in the same state."""
+A step waits for a state that every run of its scenario reaches, so that all runs end in the same state."""
 from collections import namedtuple
 
-# counts_pods: every run of the story creates the same pods
-Story = namedtuple("Story", "play spec counts_pods")
+# counts_pods: every run of the scenario creates the same pods
+Scenario = namedtuple("Scenario", "play spec counts_pods")
 
 TASKS = {"ps": {"replicas": 1}, "worker": {"replicas": 2}}
 COMMAND = {"program": {"command": ["x"]}, "tasks": TASKS}
@@ -65,12 +65,12 @@ def delete(run):
     run.delete_job()
 
 
-STORIES = {
-    "finish": Story(finish, {**COMMAND, "security": {"networkPolicy": True, "mtls": True},
+SCENARIOS = {
+    "finish": Scenario(finish, {**COMMAND, "security": {"networkPolicy": True, "mtls": True},
                              "run": {"cleanPodPolicy": "All"}}, True),
-    "scale": Story(scale, COMMAND, True),
-    "fail": Story(fail, COMMAND, True),
-    "suspend": Story(suspend, COMMAND, True),
-    "depart": Story(depart, {"mode": "sync", "tasks": TASKS, "program": {"train": {"dataset": {"path": "a.csv"}}}}, True),
-    "delete": Story(delete, {**COMMAND, "security": {"networkPolicy": True, "mtls": True}}, False),
+    "scale": Scenario(scale, COMMAND, True),
+    "fail": Scenario(fail, COMMAND, True),
+    "suspend": Scenario(suspend, COMMAND, True),
+    "depart": Scenario(depart, {"mode": "sync", "tasks": TASKS, "program": {"train": {"dataset": {"path": "a.csv"}}}}, True),
+    "delete": Scenario(delete, {**COMMAND, "security": {"networkPolicy": True, "mtls": True}}, False),
 }
