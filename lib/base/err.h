@@ -40,6 +40,16 @@ struct mu_err {
 /* Fills err and returns -code: `return mu_fail(err, MU_NOT_FOUND, "no job '%s'", name);` */
 int mu_fail(struct mu_err *err, enum mu_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* mu_fail(err, MU_INVALID_ARGUMENT, …), the error of most checks. */
+#define mu_invalid(err, ...) mu_fail(err, MU_INVALID_ARGUMENT, __VA_ARGS__)
+/* Returns the error of `call` from the function around it. */
+#define MU_RETURN_IF_ERROR(call)                                                                   \
+	do {                                                                                       \
+		int error_ = (call);                                                               \
+		if (error_)                                                                        \
+			return error_;                                                             \
+	} while (0)
+
 int mu_vfail(struct mu_err *err, enum mu_code code, const char *fmt, va_list ap)
     __attribute__((format(printf, 3, 0)));
 

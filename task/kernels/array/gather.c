@@ -30,10 +30,10 @@ static int gather_along(struct kernel_call *c, const struct mu_tensor *params,
 		each *= is->dim[k];
 	for (int d = 0; d < batch && !rc; d++)
 		if (ps->dim[d] != is->dim[d])
-			rc = mu_fail(err, MU_INVALID_ARGUMENT,
-				     "params.shape[%d]: %lld should be equal to indices.shape[%d]: "
-				     "%lld",
-				     d, (long long)ps->dim[d], d, (long long)is->dim[d]);
+			rc = mu_invalid(
+			    err,
+			    "params.shape[%d]: %lld should be equal to indices.shape[%d]: %lld", d,
+			    (long long)ps->dim[d], d, (long long)is->dim[d]);
 	if (rc || (rc = args_is_int(c, 1, err)) ||
 	    (rc = move_out(c, 0, params->dtype, &shape, &out, err)))
 		return rc;
@@ -48,18 +48,17 @@ static int gather_checked(struct kernel_call *c, const struct mu_tensor *params,
 	int64_t batch = args_attr_int(c->node, "batch_dims", 0);
 
 	if (params->shape.rank < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "params must be at least 1 dimensional");
+		return mu_invalid(err, "params must be at least 1 dimensional");
 	if (axis < -params->shape.rank || axis >= params->shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Expected axis in the range [%d, %d), but got %lld",
-			       -params->shape.rank, params->shape.rank, (long long)axis);
+		return mu_invalid(err, "Expected axis in the range [%d, %d), but got %lld",
+				  -params->shape.rank, params->shape.rank, (long long)axis);
 	axis = axis < 0 ? axis + params->shape.rank : axis;
 	batch = batch < 0 ? batch + indices->shape.rank : batch;
 	if (batch < 0 || batch > indices->shape.rank || batch > axis)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "batch_dims (%lld) must be at most the rank of indices (%d) and "
-			       "axis (%lld)",
-			       (long long)batch, indices->shape.rank, (long long)axis);
+		return mu_invalid(
+		    err,
+		    "batch_dims (%lld) must be at most the rank of indices (%d) and axis (%lld)",
+		    (long long)batch, indices->shape.rank, (long long)axis);
 	return gather_along(c, params, indices, (int)axis, (int)batch, err);
 }
 
@@ -71,9 +70,9 @@ static int gather(struct kernel_call *c, struct mu_err *err)
 static int gather_v2(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t axis;
-	int rc = args_int(c, 2, &axis, err);
 
-	return rc ? rc : gather_checked(c, kernel_in(c, 0), axis, err);
+	MU_RETURN_IF_ERROR(args_int(c, 2, &axis, err));
+	return gather_checked(c, kernel_in(c, 0), axis, err);
 }
 
 static int variable_value(struct kernel_call *c, struct mu_tensor *out, struct mu_err *err)
@@ -91,9 +90,9 @@ static int variable_value(struct kernel_call *c, struct mu_tensor *out, struct m
 static int resource_gather(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_TENSOR params = {0};
-	int rc = variable_value(c, &params, err);
 
-	return rc ? rc : gather_checked(c, &params, args_attr_int(c->node, "batch_dims", 0), err);
+	MU_RETURN_IF_ERROR(variable_value(c, &params, err));
+	return gather_checked(c, &params, args_attr_int(c->node, "batch_dims", 0), err);
 }
 
 /* ---- GatherNd: the last dimension of indices is a position in params ---- */
@@ -105,15 +104,13 @@ static int gather_nd_of(struct kernel_call *c, const struct mu_tensor *params, s
 	struct mu_shape shape = mu_shape_scalar();
 	struct mu_tensor *out;
 	int64_t n = 1;
-	int rc = args_is_int(c, 1, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(args_is_int(c, 1, err));
 	if (is->rank < 1 || is->dim[is->rank - 1] > ps->rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "index innermost dimension length must be <= params rank; saw: %s "
-			       "vs. %s",
-			       mu_shape_str(is), mu_shape_str(ps));
+		return mu_invalid(
+		    err, "index innermost dimension length must be <= params rank; saw: %s vs. %s",
+		    mu_shape_str(is), mu_shape_str(ps));
 	int depth = (int)is->dim[is->rank - 1];
 	for (int d = 0; d < is->rank - 1; d++, n *= is->dim[d - 1])
 		if ((rc = mu_shape_push(&shape, is->dim[d], err)))
@@ -121,8 +118,8 @@ static int gather_nd_of(struct kernel_call *c, const struct mu_tensor *params, s
 	for (int d = depth; d < ps->rank; d++)
 		if ((rc = mu_shape_push(&shape, ps->dim[d], err)))
 			return rc;
-	rc = move_out(c, 0, params->dtype, &shape, &out, err);
-	return rc ? rc : move_positions(c, out, params, indices, n, depth, err);
+	MU_RETURN_IF_ERROR(move_out(c, 0, params->dtype, &shape, &out, err));
+	return move_positions(c, out, params, indices, n, depth, err);
 }
 
 static int gather_nd(struct kernel_call *c, struct mu_err *err)
@@ -133,9 +130,9 @@ static int gather_nd(struct kernel_call *c, struct mu_err *err)
 static int resource_gather_nd(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_TENSOR params = {0};
-	int rc = variable_value(c, &params, err);
 
-	return rc ? rc : gather_nd_of(c, &params, err);
+	MU_RETURN_IF_ERROR(variable_value(c, &params, err));
+	return gather_nd_of(c, &params, err);
 }
 
 static const struct kernel rows[] = {

@@ -15,15 +15,13 @@ static int inplace_write_rows(struct kernel_call *c, enum binary_op by, struct m
 	struct mu_shape shape = x->shape;
 	struct mu_tensor *out;
 	int64_t row = 1;
-	int rc;
 
 	for (int d = 1; d < shape.rank; d++)
 		row *= shape.dim[d];
 	if (by != BIN_COUNT && !loop)
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			       mu_dtype_name(x->dtype));
-	if ((rc = kernel_out_reuse(c, 0, 0, x->dtype, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out_reuse(c, 0, 0, x->dtype, &shape, &out, err));
 	if (out->data != x->data)
 		elems_copy(out->dtype, out->data, 0, x->data, 0, shape.count);
 	size_t size = elems_size(out->dtype);
@@ -59,11 +57,10 @@ static int copy(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *x = kernel_in(c, 0);
 	struct mu_tensor *out;
-	int rc = kernel_out(c, 0, x->dtype, &x->shape, &out, err);
 
-	if (!rc)
-		elems_copy(out->dtype, out->data, 0, x->data, 0, x->shape.count);
-	return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, x->dtype, &x->shape, &out, err));
+	elems_copy(out->dtype, out->data, 0, x->data, 0, x->shape.count);
+	return 0;
 }
 
 static const struct kernel rows[] = {

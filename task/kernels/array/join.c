@@ -47,15 +47,15 @@ static int join(struct kernel_call *c, unsigned from, unsigned n, int64_t axis, 
 	struct mu_shape shape = mu_shape_scalar();
 	struct mu_tensor *out;
 	int64_t total = 0;
-	int rc;
+	int rc = 0;
 
 	if (!n)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "there is nothing to join");
+		return mu_invalid(err, "there is nothing to join");
 	if (axis < -first->rank || axis >= first->rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "ConcatOp : Expected concatenating dimensions in the range [%d, "
-			       "%d), but got %lld",
-			       -first->rank, first->rank, (long long)axis);
+		return mu_invalid(err,
+				  "ConcatOp : Expected concatenating dimensions in the range [%d, "
+				  "%d), but got %lld",
+				  -first->rank, first->rank, (long long)axis);
 	int at = (int)(axis < 0 ? axis + first->rank : axis);
 	for (unsigned i = 0; i < n; i++) {
 		const struct mu_shape *s = &kernel_in(c, from + i)->shape;
@@ -64,18 +64,17 @@ static int join(struct kernel_call *c, unsigned from, unsigned n, int64_t axis, 
 		       (d == at || s->dim[d] == first->dim[d]))
 			d++;
 		if (s->rank != first->rank || d < s->rank)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "ConcatOp : Dimension %d in both shapes must be equal: "
-				       "shape[0] = %s vs. shape[%u] = %s",
-				       d, mu_shape_str(first), i, mu_shape_str(s));
+			return mu_invalid(err,
+					  "ConcatOp : Dimension %d in both shapes must be equal: "
+					  "shape[0] = %s vs. shape[%u] = %s",
+					  d, mu_shape_str(first), i, mu_shape_str(s));
 		if (__builtin_add_overflow(total, s->dim[at], &total))
-			return mu_fail(err, MU_INVALID_ARGUMENT, "the result is too large");
+			return mu_invalid(err, "the result is too large");
 	}
 	for (int d = 0; d < first->rank; d++)
 		if ((rc = mu_shape_push(&shape, d == at ? total : first->dim[d], err)))
 			return rc;
-	if ((rc = move_out(c, 0, kernel_in(c, from)->dtype, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(move_out(c, 0, kernel_in(c, from)->dtype, &shape, &out, err));
 	struct band b = band_of(&shape, at);
 	int64_t where = 0;
 	for (unsigned i = 0; i < n && !rc; i++) {
@@ -91,9 +90,10 @@ static int join_concat(struct kernel_call *c, unsigned axis_in, unsigned from, s
 	int64_t axis;
 
 	if (!c->n_in)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "there is nothing to join");
-	int rc = args_int(c, axis_in, &axis, err);
-	return rc ? rc : join(c, from, c->n_in - 1, axis, err);
+		return mu_invalid(err, "there is nothing to join");
+
+	MU_RETURN_IF_ERROR(args_int(c, axis_in, &axis, err));
+	return join(c, from, c->n_in - 1, axis, err);
 }
 
 static int concat_v1(struct kernel_call *c, struct mu_err *err)
@@ -110,35 +110,31 @@ static int concat_v2(struct kernel_call *c, struct mu_err *err)
 static int concat_offset(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t axis, first[MU_MAX_RANK], dims[MU_MAX_RANK], at = 0;
-	int n_first = 0, n, rc = args_int(c, 0, &axis, err);
+	int n_first = 0, n;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 0, &axis, err));
 	for (unsigned i = 1; i < c->n_in; i++) {
 		struct mu_tensor *out;
-		if ((rc = args_ints(c, i, dims, MU_MAX_RANK, &n, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(args_ints(c, i, dims, MU_MAX_RANK, &n, err));
 		if (axis < -n || axis >= n)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Concat dim is out of range: %lld vs. %d", (long long)axis,
-				       n);
+			return mu_invalid(err, "Concat dim is out of range: %lld vs. %d",
+					  (long long)axis, n);
 		if (i == 1)
 			memcpy(first, dims, sizeof first[0] * (size_t)(n_first = n));
 		if (n != n_first)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "input %u should contain %d elements, but got %d", i - 1,
-				       n_first, n);
+			return mu_invalid(err, "input %u should contain %d elements, but got %d",
+					  i - 1, n_first, n);
 		struct mu_shape shape = mu_shape_vec(n);
-		if ((rc = kernel_out(c, i - 1, kernel_in(c, i)->dtype, &shape, &out, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(kernel_out(c, i - 1, kernel_in(c, i)->dtype, &shape, &out, err));
 		int64_t where = axis < 0 ? axis + n : axis;
 		for (int64_t d = 0; d < n; d++)
 			if (d != where && dims[d] != first[d])
-				return mu_fail(err, MU_INVALID_ARGUMENT,
-					       "All dimensions except %lld must match. Input %u "
-					       "has %lld and input 0 has %lld in dimension %lld.",
-					       (long long)where, i - 1, (long long)dims[d],
-					       (long long)first[d], (long long)d);
+				return mu_invalid(
+				    err,
+				    "All dimensions except %lld must match. Input %u has %lld and "
+				    "input 0 has %lld in dimension %lld.",
+				    (long long)where, i - 1, (long long)dims[d],
+				    (long long)first[d], (long long)d);
 		for (int64_t d = 0; d < n; d++)
 			if (out->dtype == MU_INT64)
 				MU_DATA(int64_t, out)[d] = d == where ? at : 0;
@@ -154,22 +150,22 @@ static int pack(struct kernel_call *c, struct mu_err *err)
 	int64_t axis = args_attr_int(c->node, "axis", 0);
 	struct mu_shape shape = mu_shape_scalar();
 	struct mu_tensor *out;
-	int rc;
+	int rc = 0;
 
 	if (!c->n_in)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "there is nothing to pack");
+		return mu_invalid(err, "there is nothing to pack");
 	const struct mu_shape *first = &kernel_in(c, 0)->shape;
 	if (axis < -(first->rank + 1) || axis > first->rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "axis = %lld not in [%d, %d)",
-			       (long long)axis, -(first->rank + 1), first->rank + 1);
+		return mu_invalid(err, "axis = %lld not in [%d, %d)", (long long)axis,
+				  -(first->rank + 1), first->rank + 1);
 	int at = (int)(axis < 0 ? axis + first->rank + 1 : axis);
 	for (unsigned i = 0; i < c->n_in; i++) {
 		if (!mu_shape_eq(first, &kernel_in(c, i)->shape))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Shapes of all inputs must match: values[0].shape = %s != "
-				       "values[%u].shape = %s",
-				       mu_shape_str(first), i,
-				       mu_shape_str(&kernel_in(c, i)->shape));
+			return mu_invalid(err,
+					  "Shapes of all inputs must match: values[0].shape = %s "
+					  "!= values[%u].shape = %s",
+					  mu_shape_str(first), i,
+					  mu_shape_str(&kernel_in(c, i)->shape));
 	}
 	for (int d = 0; d <= first->rank; d++) {
 		if (d == at && (rc = mu_shape_push(&shape, c->n_in, err)))
@@ -177,8 +173,7 @@ static int pack(struct kernel_call *c, struct mu_err *err)
 		if (d < first->rank && (rc = mu_shape_push(&shape, first->dim[d], err)))
 			return rc;
 	}
-	if ((rc = move_out(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(move_out(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err));
 	struct band b = band_of(&shape, at);
 	for (unsigned i = 0; i < c->n_in && !rc; i++)
 		rc = band_put(&b, out, i, kernel_in(c, i), 1, err);
@@ -189,23 +184,20 @@ static int unpack(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_shape shape = mu_shape_scalar();
-	int at, rc = args_axis(args_attr_int(c->node, "axis", 0), in->shape.rank, &at, err);
+	int at, rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(args_axis(args_attr_int(c->node, "axis", 0), in->shape.rank, &at, err));
 	if (in->shape.dim[at] != (int64_t)c->n_out)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Input shape axis %d must equal %u, got shape %s", at, c->n_out,
-			       mu_shape_str(&in->shape));
+		return mu_invalid(err, "Input shape axis %d must equal %u, got shape %s", at,
+				  c->n_out, mu_shape_str(&in->shape));
 	for (int d = 0; d < in->shape.rank; d++)
 		if (d != at && (rc = mu_shape_push(&shape, in->shape.dim[d], err)))
 			return rc;
 	struct band b = band_of(&in->shape, at);
 	for (unsigned i = 0; i < c->n_out; i++) {
 		struct mu_tensor *out;
-		if ((rc = move_out(c, i, in->dtype, &shape, &out, err)) ||
-		    (rc = band_get(&b, out, in, i, 1, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(move_out(c, i, in->dtype, &shape, &out, err));
+		MU_RETURN_IF_ERROR(band_get(&b, out, in, i, 1, err));
 	}
 	return 0;
 }
@@ -234,17 +226,16 @@ static int split_by(struct kernel_call *c, unsigned from, int at, const int64_t 
 static int join_split(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t axis;
-	int at, rc;
+	int at;
 
-	if ((rc = args_int(c, 0, &axis, err)) ||
-	    (rc = args_axis(axis, kernel_in(c, 1)->shape.rank, &at, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 0, &axis, err));
+	MU_RETURN_IF_ERROR(args_axis(axis, kernel_in(c, 1)->shape.rank, &at, err));
 	int64_t whole = kernel_in(c, 1)->shape.dim[at];
 	if (!c->n_out || whole % c->n_out)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Number of ways to split should evenly divide the split dimension, "
-			       "but got split_dim %d (size = %lld) and num_split %u",
-			       at, (long long)whole, c->n_out);
+		return mu_invalid(err,
+				  "Number of ways to split should evenly divide the split "
+				  "dimension, but got split_dim %d (size = %lld) and num_split %u",
+				  at, (long long)whole, c->n_out);
 	MU_AUTO_FREE int64_t *sizes = mu_xcalloc(c->n_out, sizeof *sizes);
 	for (unsigned i = 0; i < c->n_out; i++)
 		sizes[i] = whole / c->n_out;
@@ -254,14 +245,12 @@ static int join_split(struct kernel_call *c, struct mu_err *err)
 static int split_v(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t axis, known = 0;
-	int at, rc, n, rest = -1;
+	int at, n, rest = -1;
 
-	if ((rc = args_int(c, 2, &axis, err)) ||
-	    (rc = args_axis(axis, kernel_in(c, 0)->shape.rank, &at, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 2, &axis, err));
+	MU_RETURN_IF_ERROR(args_axis(axis, kernel_in(c, 0)->shape.rank, &at, err));
 	MU_AUTO_FREE int64_t *sizes = mu_xcalloc((size_t)c->n_out + 1, sizeof *sizes);
-	if ((rc = args_ints(c, 1, sizes, (int)c->n_out, &n, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_ints(c, 1, sizes, (int)c->n_out, &n, err));
 	int64_t whole = kernel_in(c, 0)->shape.dim[at];
 	bool good = n == (int)c->n_out;
 	for (int i = 0; good && i < n; i++) {
@@ -271,9 +260,9 @@ static int split_v(struct kernel_call *c, struct mu_err *err)
 			good = sizes[i] >= 0 && sizes[i] <= whole && (known += sizes[i]) <= whole;
 	}
 	if (!good || (rest < 0 && known != whole))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "the sizes to split by do not add up to dimension %d of shape %s",
-			       at, mu_shape_str(&kernel_in(c, 0)->shape));
+		return mu_invalid(err,
+				  "the sizes to split by do not add up to dimension %d of shape %s",
+				  at, mu_shape_str(&kernel_in(c, 0)->shape));
 	if (rest >= 0)
 		sizes[rest] = whole - known;
 	return split_by(c, 0, at, sizes, err);
@@ -285,16 +274,15 @@ static int parallel_concat(struct kernel_call *c, struct mu_err *err)
 	const struct mu_attr *shape = mu_node_attr(c->node, "shape");
 
 	if (!shape || shape->kind != MU_ATTR_SHAPE || shape->shape->rank < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "value should be at least rank 1.");
+		return mu_invalid(err, "value should be at least rank 1.");
 	for (int d = 0; d < shape->shape->rank; d++)
 		if (shape->shape->dim[d] < 0)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "Shape %s is not fully defined",
-				       mu_pshape_str(shape->shape));
+			return mu_invalid(err, "Shape %s is not fully defined",
+					  mu_pshape_str(shape->shape));
 	for (unsigned i = 0; i < c->n_in; i++)
 		if (kernel_in(c, i)->shape.rank < 1 || kernel_in(c, i)->shape.dim[0] != 1)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "input %u must have 1 as its first dimension: %s", i,
-				       mu_shape_str(&kernel_in(c, i)->shape));
+			return mu_invalid(err, "input %u must have 1 as its first dimension: %s", i,
+					  mu_shape_str(&kernel_in(c, i)->shape));
 	return join(c, 0, c->n_in, 0, err);
 }
 

@@ -14,16 +14,12 @@ static int array_fill(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_shape shape;
 	struct mu_tensor *out;
-	int rc;
 
-	if ((rc = args_shape(c, 0, &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_shape(c, 0, &shape, err));
 	if (kernel_in(c, 1)->shape.rank > 1 || kernel_in(c, 1)->shape.count != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "value must represent a scalar, got shape %s",
-			       mu_shape_str(&kernel_in(c, 1)->shape));
-	if ((rc = kernel_out(c, 0, kernel_in(c, 1)->dtype, &shape, &out, err)))
-		return rc;
+		return mu_invalid(err, "value must represent a scalar, got shape %s",
+				  mu_shape_str(&kernel_in(c, 1)->shape));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, kernel_in(c, 1)->dtype, &shape, &out, err));
 	elems_fill(out->dtype, out->data, 0, kernel_in(c, 1)->data, shape.count);
 	return 0;
 }
@@ -32,17 +28,16 @@ static int zeros_like(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out, t;
-	int rc;
+	int rc = 0;
 
 	if (in->dtype == MU_VARIANT) {
 		if (!(rc = variant_zeros(&t, in, err)))
 			kernel_out_take(c, 0, t);
 		return rc;
 	}
-	rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err);
-	if (!rc)
-		elems_zero(out->dtype, out->data, 0, out->shape.count);
-	return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &in->shape, &out, err));
+	elems_zero(out->dtype, out->data, 0, out->shape.count);
+	return 0;
 }
 
 static int ones_like(struct kernel_call *c, struct mu_err *err)
@@ -58,10 +53,10 @@ static int ones_like(struct kernel_call *c, struct mu_err *err)
 	if (!convert(real, element, MU_INT32, &one, 1))
 		return mu_fail(err, MU_UNIMPLEMENTED, "OnesLike has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
-	int rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err);
-	if (!rc)
-		elems_fill(out->dtype, out->data, 0, element, out->shape.count);
-	return rc;
+
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &in->shape, &out, err));
+	elems_fill(out->dtype, out->data, 0, element, out->shape.count);
+	return 0;
 }
 
 static int array_empty(struct kernel_call *c, struct mu_err *err)
@@ -83,14 +78,13 @@ static int array_empty(struct kernel_call *c, struct mu_err *err)
 static int range_count(double start, double limit, double delta, int64_t *n, struct mu_err *err)
 {
 	if (delta == 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Requires delta != 0: 0");
+		return mu_invalid(err, "Requires delta != 0: 0");
 	if (delta > 0 ? start > limit : start < limit)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Requires start %s limit when delta %s 0: %g/%g",
-			       delta > 0 ? "<=" : ">=", delta > 0 ? ">" : "<", start, limit);
+		return mu_invalid(err, "Requires start %s limit when delta %s 0: %g/%g",
+				  delta > 0 ? "<=" : ">=", delta > 0 ? ">" : "<", start, limit);
 	double count = ceil(fabs((limit - start) / delta));
 	if (!(count < 0x1p62))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "the range has too many elements");
+		return mu_invalid(err, "the range has too many elements");
 	*n = (int64_t)count;
 	return 0;
 }
@@ -108,22 +102,17 @@ static int array_range(struct kernel_call *c, struct mu_err *err)
 	double v[3];
 	struct mu_tensor *out;
 	int64_t n = 0;
-	int rc;
 
 	for (unsigned i = 0; i < 3; i++) {
 		if (kernel_in(c, i)->shape.count != 1)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "start, limit and delta must be "
-				       "scalars");
+			return mu_invalid(err, "start, limit and delta must be scalars");
 		if (!convert(MU_DOUBLE, &v[i], t, kernel_in(c, i)->data, 1))
 			return mu_fail(err, MU_UNIMPLEMENTED, "Range has no kernel for type %s",
 				       mu_dtype_name(t));
 	}
-	if ((rc = range_count(v[0], v[1], v[2], &n, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(range_count(v[0], v[1], v[2], &n, err));
 	struct mu_shape shape = mu_shape_vec(n);
-	if ((rc = kernel_out(c, 0, t, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, t, &shape, &out, err));
 	if (t == MU_INT32)
 		RANGE_OF(int32_t);
 	else if (t == MU_INT64)
@@ -152,12 +141,11 @@ static int lin_space(struct kernel_call *c, struct mu_err *err)
 			rc = mu_fail(err, MU_UNIMPLEMENTED, "LinSpace has no kernel for type %s",
 				     mu_dtype_name(t));
 	if (!rc && n <= 0)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT, "Requires num > 0: %lld", (long long)n);
+		rc = mu_invalid(err, "Requires num > 0: %lld", (long long)n);
 	if (rc)
 		return rc;
 	struct mu_shape shape = mu_shape_vec(n);
-	if ((rc = kernel_out(c, 0, t, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, t, &shape, &out, err));
 	double step = n > 1 ? (ends[1] - ends[0]) / (double)(n - 1) : 0;
 	for (int64_t i = 0; i < n; i++) {
 		double x = i == n - 1 && n > 1 ? ends[1] : ends[0] + step * (double)i;
@@ -184,7 +172,6 @@ static int where(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	struct mu_shape shape = mu_shape_scalar();
 	MU_AUTO_FREE bool *set = malloc((size_t)n + 1);
-	int rc;
 
 	if (!size || !set || (!is_complex(in->dtype) && !convert_known(MU_BOOL, in->dtype)))
 		return mu_fail(err, size && !set ? MU_RESOURCE_EXHAUSTED : MU_UNIMPLEMENTED,
@@ -197,10 +184,9 @@ static int where(struct kernel_call *c, struct mu_err *err)
 		convert(MU_BOOL, set, in->dtype, in->data, n);
 	for (int64_t i = 0; i < n; i++)
 		found += set[i];
-	if ((rc = mu_shape_push(&shape, found, err)) ||
-	    (rc = mu_shape_push(&shape, in->shape.rank, err)) ||
-	    (rc = kernel_out(c, 0, MU_INT64, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_push(&shape, found, err));
+	MU_RETURN_IF_ERROR(mu_shape_push(&shape, in->shape.rank, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &shape, &out, err));
 	int64_t *to = out->data;
 	for (int64_t i = 0; i < n; i++) {
 		if (!set[i])
@@ -219,16 +205,15 @@ static int one_hot(struct kernel_call *c, struct mu_err *err)
 	int64_t depth, axis = args_attr_int(c->node, "axis", -1), inner = 1;
 	struct mu_shape shape = mu_shape_scalar();
 	struct mu_tensor *out;
-	int rc;
+	int rc = 0;
 
-	if ((rc = args_int(c, 1, &depth, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 1, &depth, err));
 	if (kernel_in(c, 2)->shape.rank || kernel_in(c, 3)->shape.rank || depth < 0 || axis < -1 ||
 	    axis > in->shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "depth must be non-negative, on_value and off_value scalars, axis "
-			       "at most %d: got %lld and %lld",
-			       in->shape.rank, (long long)depth, (long long)axis);
+		return mu_invalid(err,
+				  "depth must be non-negative, on_value and off_value scalars, "
+				  "axis at most %d: got %lld and %lld",
+				  in->shape.rank, (long long)depth, (long long)axis);
 	if (axis == -1)
 		axis = in->shape.rank;
 	for (int i = 0; i <= in->shape.rank; i++) {
@@ -240,26 +225,23 @@ static int one_hot(struct kernel_call *c, struct mu_err *err)
 			inner *= in->shape.dim[i];
 	}
 	enum mu_dtype t = kernel_in(c, 2)->dtype;
-	rc = move_out(c, 0, t, &shape, &out, err);
-	return rc ? rc : move_one_hot(out, in, depth, inner, kernel_in(c, 2), kernel_in(c, 3), err);
+	MU_RETURN_IF_ERROR(move_out(c, 0, t, &shape, &out, err));
+	return move_one_hot(out, in, depth, inner, kernel_in(c, 2), kernel_in(c, 3), err);
 }
 
 static int invert_permutation(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
-	int rc;
 
-	if ((rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &in->shape, &out, err));
 	int64_t n = in->shape.count;
 	MU_AUTO_FREE bool *seen = calloc((size_t)n + 1, 1);
 	for (int64_t i = 0; i < n; i++) {
 		int64_t p = mu_tensor_int(in, i);
 		if (!seen || p < 0 || p >= n || seen[p])
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "%lld is not between 0 and %lld, or is duplicated",
-				       (long long)p, (long long)n);
+			return mu_invalid(err, "%lld is not between 0 and %lld, or is duplicated",
+					  (long long)p, (long long)n);
 		seen[p] = true;
 		if (in->dtype == MU_INT64)
 			MU_DATA(int64_t, out)[p] = i;

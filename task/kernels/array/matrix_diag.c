@@ -28,26 +28,24 @@ static int read_align(const struct kernel_call *c, struct band *b, struct mu_err
 			b->lower_left = i & 1;
 			return 0;
 		}
-	return mu_fail(err, MU_INVALID_ARGUMENT, "align '%s' is unknown", align);
+	return mu_invalid(err, "align '%s' is unknown", align);
 }
 
 /* Input `in` as the lowest and highest diagonal: one number or two. */
 static int read_k(const struct kernel_call *c, unsigned in, struct band *b, struct mu_err *err)
 {
 	int64_t k[2];
-	int n, rc = args_ints(c, in, k, 2, &n, err);
+	int n;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(args_ints(c, in, k, 2, &n, err));
 	if (n < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "diag_index must have one or two elements, not none");
+		return mu_invalid(err, "diag_index must have one or two elements, not none");
 	b->from = k[0];
 	b->to = k[n - 1];
 	return b->from <= b->to
 		   ? 0
-		   : mu_fail(
-			 err, MU_INVALID_ARGUMENT,
+		   : mu_invalid(
+			 err,
 			 "lower_diag_index must not be larger than upper_diag_index: %lld > %lld",
 			 (long long)b->from, (long long)b->to);
 }
@@ -57,10 +55,9 @@ static int check_band(struct band *b, struct mu_err *err)
 {
 	if ((b->from && b->from <= -b->rows) || (b->from && b->from >= b->cols) ||
 	    (b->to && b->to <= -b->rows) || (b->to && b->to >= b->cols))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "diagonals %lld to %lld are not in a matrix of %lld by %lld",
-			       (long long)b->from, (long long)b->to, (long long)b->rows,
-			       (long long)b->cols);
+		return mu_invalid(err, "diagonals %lld to %lld are not in a matrix of %lld by %lld",
+				  (long long)b->from, (long long)b->to, (long long)b->rows,
+				  (long long)b->cols);
 	b->longest = matrix_diag_at_most(b->rows + matrix_diag_at_most(b->to, 0),
 					 b->cols - (b->from > 0 ? b->from : 0));
 	return 0;
@@ -92,15 +89,14 @@ static int size_matrix(const struct kernel_call *c, struct band *b, int64_t long
 		       struct mu_err *err)
 {
 	int64_t rows = -1, cols = -1;
-	int rc;
 
-	if ((rc = args_int(c, 2, &rows, err)) || (rc = args_int(c, 3, &cols, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 2, &rows, err));
+	MU_RETURN_IF_ERROR(args_int(c, 3, &cols, err));
 	int64_t least_rows = longest - matrix_diag_at_most(b->to, 0);
 	int64_t least_cols = longest + (b->from > 0 ? b->from : 0);
 	if ((rows != -1 && rows < least_rows) || (cols != -1 && cols < least_cols))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "The number of %s is too small.",
-			       rows != -1 && rows < least_rows ? "rows" : "columns");
+		return mu_invalid(err, "The number of %s is too small.",
+				  rows != -1 && rows < least_rows ? "rows" : "columns");
 	if (rows < 0 && cols < 0) {
 		rows = cols = least_rows > least_cols ? least_rows : least_cols;
 	} else {
@@ -108,9 +104,8 @@ static int size_matrix(const struct kernel_call *c, struct band *b, int64_t long
 		cols = cols < 0 ? least_cols : cols;
 	}
 	if (rows != least_rows && cols != least_cols)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "The number of rows or columns is not consistent with the specified "
-			       "d_lower, d_upper, and diagonal.");
+		return mu_invalid(err, "The number of rows or columns is not consistent with the "
+				       "specified d_lower, d_upper, and diagonal.");
 	b->rows = rows;
 	b->cols = cols;
 	return check_band(b, err);
@@ -123,31 +118,29 @@ static int matrix_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 	struct mu_tensor *out;
 	struct mu_shape shape;
 	struct band b = {0};
-	int rc;
+	int rc = 0;
 
 	int64_t longest = s->dim[s->rank - 1];
 	if (v3 && ((rc = read_align(c, &b, err)) || (rc = read_k(c, 1, &b, err))))
 		return rc;
 	bool many = b.to != b.from;
 	if (v3 && kernel_in(c, 4)->shape.count != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "padding_value must be a scalar");
+		return mu_invalid(err, "padding_value must be a scalar");
 	if (many && (s->rank < 2 || s->dim[s->rank - 2] != b.to - b.from + 1))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "The number of diagonals provided in the input does not match the "
-			       "lower_diag_index and upper_diag_index range: %s",
-			       mu_shape_str(s));
+		return mu_invalid(err,
+				  "The number of diagonals provided in the input does not match "
+				  "the lower_diag_index and upper_diag_index range: %s",
+				  mu_shape_str(s));
 	if (v3 && (rc = size_matrix(c, &b, longest, err)))
 		return rc;
 	if (!v3)
 		b = (struct band){.rows = longest, .cols = longest, .longest = longest};
 	if (b.longest != longest)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "diagonals of %lld elements do not fit",
-			       (long long)longest);
+		return mu_invalid(err, "diagonals of %lld elements do not fit", (long long)longest);
 	int keep = s->rank - 1 - many;
-	if ((rc = set_inner(&shape, s, keep, b.rows, b.cols, err)) ||
-	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) ||
-	    (rc = move_fill(out, v3 ? kernel_in(c, 4) : NULL, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(set_inner(&shape, s, keep, b.rows, b.cols, err));
+	MU_RETURN_IF_ERROR(move_out(c, 0, in->dtype, &shape, &out, err));
+	MU_RETURN_IF_ERROR(move_fill(out, v3 ? kernel_in(c, 4) : NULL, err));
 	return band_copy(out, in, &b, diag_product(s, keep), true, err);
 }
 
@@ -174,10 +167,9 @@ static int diag_part(struct kernel_call *c, bool v3, struct mu_err *err)
 	struct band b = {0};
 	int rc;
 
-	if ((rc = read_matrix(c, v3, 1, &b, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_matrix(c, v3, 1, &b, err));
 	if (v3 && kernel_in(c, 2)->shape.count != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "padding_value must be a scalar");
+		return mu_invalid(err, "padding_value must be a scalar");
 	bool many = b.to != b.from;
 	int keep = in->shape.rank - 2;
 	if ((rc = set_inner(&shape, &in->shape, keep, many ? b.to - b.from + 1 : -1, b.longest,
@@ -195,20 +187,17 @@ static int set_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 	struct mu_shape want, shape = in.shape;
 	struct mu_tensor *out;
 	struct band b = {0};
-	int rc;
 
-	if ((rc = read_matrix(c, v3, 2, &b, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_matrix(c, v3, 2, &b, err));
 	bool many = b.to != b.from;
 	int keep = shape.rank - 2;
-	if ((rc = set_inner(&want, &shape, keep, many ? b.to - b.from + 1 : -1, b.longest, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(
+	    set_inner(&want, &shape, keep, many ? b.to - b.from + 1 : -1, b.longest, err));
 	if (!mu_shape_eq(&want, &band->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Expected diagonal of shape %s, got %s",
-			       mu_shape_str(&want), mu_shape_str(&band->shape));
-	if ((rc = move_out_reuse(c, 0, 0, in.dtype, &shape, &out, err)) ||
-	    (rc = move_all(out, &in, err)))
-		return rc;
+		return mu_invalid(err, "Expected diagonal of shape %s, got %s", mu_shape_str(&want),
+				  mu_shape_str(&band->shape));
+	MU_RETURN_IF_ERROR(move_out_reuse(c, 0, 0, in.dtype, &shape, &out, err));
+	MU_RETURN_IF_ERROR(move_all(out, &in, err));
 	return band_copy(out, band, &b, diag_product(&shape, keep), true, err);
 }
 
@@ -221,15 +210,15 @@ static int band_part(struct kernel_call *c, struct mu_err *err)
 	int64_t low, high;
 	int rc;
 
-	if ((rc = read_matrix(c, false, 0, &b, err)) || (rc = args_int(c, 1, &low, err)) ||
-	    (rc = args_int(c, 2, &high, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_matrix(c, false, 0, &b, err));
+	MU_RETURN_IF_ERROR(args_int(c, 1, &low, err));
+	MU_RETURN_IF_ERROR(args_int(c, 2, &high, err));
 	if (low > b.rows || high > b.cols)
-		return mu_fail(
-		    err, MU_INVALID_ARGUMENT,
-		    "num_lower and num_upper must be negative or less or equal to number "
-		    "of rows (%lld) and columns (%lld), got %lld and %lld",
-		    (long long)b.rows, (long long)b.cols, (long long)low, (long long)high);
+		return mu_invalid(err,
+				  "num_lower and num_upper must be negative or less or equal to "
+				  "number of rows (%lld) and columns (%lld), got %lld and %lld",
+				  (long long)b.rows, (long long)b.cols, (long long)low,
+				  (long long)high);
 	b.from = low < 0 ? -b.rows : -low;
 	b.to = high < 0 ? b.cols : high;
 	rc = move_out(c, 0, in->dtype, &in->shape, &out, err);

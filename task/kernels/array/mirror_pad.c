@@ -29,10 +29,10 @@ static int check_paddings(const struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 0), *p = kernel_in(c, 1);
 
 	if (p->shape.rank != 2 || p->shape.dim[1] != 2 || p->shape.dim[0] != in->shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "paddings must be a matrix with 2 columns and a row for each "
-			       "dimension: %s vs. %s",
-			       mu_shape_str(&p->shape), mu_shape_str(&in->shape));
+		return mu_invalid(err,
+				  "paddings must be a matrix with 2 columns and a row for each "
+				  "dimension: %s vs. %s",
+				  mu_shape_str(&p->shape), mu_shape_str(&in->shape));
 	return 0;
 }
 
@@ -40,27 +40,22 @@ static int mirror_pad_check(const struct kernel_call *c, int64_t skip, struct mu
 			    struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *p = kernel_in(c, 1);
-	int rc = check_paddings(c, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(check_paddings(c, err));
 	*shape = mu_shape_scalar();
 	for (int d = 0; d < in->shape.rank; d++) {
 		int64_t before = mu_tensor_int(p, 2 * d), after = mu_tensor_int(p, 2 * d + 1);
 		int64_t most = in->shape.dim[d] - skip;
 		if (before < 0 || after < 0)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "paddings must be non-negative: %lld %lld",
-				       (long long)before, (long long)after);
+			return mu_invalid(err, "paddings must be non-negative: %lld %lld",
+					  (long long)before, (long long)after);
 		if (before > most || after > most)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "paddings must be %s the dimension size: %lld, %lld %s "
-				       "%lld",
-				       skip ? "less than" : "no greater than", (long long)before,
-				       (long long)after, skip ? "not less than" : "greater than",
-				       (long long)in->shape.dim[d]);
-		if ((rc = mu_shape_push(shape, in->shape.dim[d] + before + after, err)))
-			return rc;
+			return mu_invalid(
+			    err, "paddings must be %s the dimension size: %lld, %lld %s %lld",
+			    skip ? "less than" : "no greater than", (long long)before,
+			    (long long)after, skip ? "not less than" : "greater than",
+			    (long long)in->shape.dim[d]);
+		MU_RETURN_IF_ERROR(mu_shape_push(shape, in->shape.dim[d] + before + after, err));
 	}
 	return 0;
 }
@@ -81,9 +76,10 @@ static int continued(struct kernel_call *c, const struct mu_tensor *now, int d, 
 	dims[d] = to;
 	for (int i = 0; i < now->shape.rank; i++)
 		*(i < d ? &p.outer : i > d ? &p.inner : &(int64_t){1}) *= dims[i];
-	if ((rc = mu_shape_set(&s, now->shape.rank, dims, err)) ||
-	    (rc = move_scratch(c, now->dtype, &s, next, err)) || !s.count)
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&s, now->shape.rank, dims, err));
+	MU_RETURN_IF_ERROR(move_scratch(c, now->dtype, &s, next, err));
+	if (!s.count)
+		return 0;
 	if (!(rc = mu_tensor_new(&numbers, MU_INT64, &list, err))) {
 		for (int64_t i = 0; i < to; i++)
 			MU_DATA(int64_t, &numbers)[i] = reflect(i, before, n, skip);
@@ -124,21 +120,18 @@ static int mirror_pad_check_grad(const struct kernel_call *c, int64_t skip, stru
 				 struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *p = kernel_in(c, 1);
-	int rc = check_paddings(c, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(check_paddings(c, err));
 	*shape = mu_shape_scalar();
 	for (int d = 0; d < in->shape.rank; d++) {
 		int64_t before = mu_tensor_int(p, 2 * d), after = mu_tensor_int(p, 2 * d + 1);
 		int64_t n = in->shape.dim[d];
 		if (before < 0 || after < 0 || before > n || after > n - before ||
 		    before > n - before - after - skip || after > n - before - after - skip)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "paddings %lld and %lld are no paddings of what became %lld",
-				       (long long)before, (long long)after, (long long)n);
-		if ((rc = mu_shape_push(shape, n - before - after, err)))
-			return rc;
+			return mu_invalid(
+			    err, "paddings %lld and %lld are no paddings of what became %lld",
+			    (long long)before, (long long)after, (long long)n);
+		MU_RETURN_IF_ERROR(mu_shape_push(shape, n - before - after, err));
 	}
 	return 0;
 }

@@ -17,26 +17,25 @@ static int roll(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 0), *shift = kernel_in(c, 1);
 	int64_t by[MU_MAX_RANK] = {0};
 	struct mu_tensor *out;
-	int rc;
 
 	if (in->shape.rank < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "input must be 1-D or higher");
+		return mu_invalid(err, "input must be 1-D or higher");
 	if (shift->shape.rank > 1 || !mu_shape_eq(&shift->shape, &kernel_in(c, 2)->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "shift and axis must be scalars or vectors of the same size. Found: "
-			       "%s and %s",
-			       mu_shape_str(&shift->shape), mu_shape_str(&kernel_in(c, 2)->shape));
+		return mu_invalid(
+		    err,
+		    "shift and axis must be scalars or vectors of the same size. Found: %s and %s",
+		    mu_shape_str(&shift->shape), mu_shape_str(&kernel_in(c, 2)->shape));
 	for (int64_t i = 0; i < shift->shape.count; i++) {
 		int64_t axis = mu_tensor_int(kernel_in(c, 2), i);
 		axis += axis < 0 ? in->shape.rank : 0;
 		if (axis < 0 || axis >= in->shape.rank)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "axis %lld is out of range",
-				       (long long)axis);
+			return mu_invalid(err, "axis %lld is out of range", (long long)axis);
 		int64_t n = in->shape.dim[axis] > 1 ? in->shape.dim[axis] : 1;
 		by[axis] = (by[axis] + mu_tensor_int(shift, i) % n + n) % n;
 	}
-	if ((rc = move_out(c, 0, in->dtype, &in->shape, &out, err)) || !in->shape.count)
-		return rc;
+	MU_RETURN_IF_ERROR(move_out(c, 0, in->dtype, &in->shape, &out, err));
+	if (!in->shape.count)
+		return 0;
 	return roll_copy(out, in, by, err);
 }
 
@@ -49,27 +48,24 @@ static int reverse_sequence(struct kernel_call *c, struct mu_err *err)
 	int64_t batch = args_attr_int(c->node, "batch_dim", 0);
 	const struct mu_shape *s = &in->shape;
 	struct mu_tensor *out;
-	int rc;
 
 	if (batch == seq)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "batch_dim == seq_dim == %lld",
-			       (long long)seq);
+		return mu_invalid(err, "batch_dim == seq_dim == %lld", (long long)seq);
 	if (seq < 0 || seq >= s->rank || batch < 0 || batch >= s->rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "seq_dim and batch_dim must be < input rank (%lld, %lld vs. %d)",
-			       (long long)seq, (long long)batch, s->rank);
+		return mu_invalid(err,
+				  "seq_dim and batch_dim must be < input rank (%lld, %lld vs. %d)",
+				  (long long)seq, (long long)batch, s->rank);
 	if (lengths->shape.count != s->dim[batch])
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Length of seq_lengths != input.dims(%lld), (%lld vs. %lld)",
-			       (long long)batch, (long long)lengths->shape.count,
-			       (long long)s->dim[batch]);
+		return mu_invalid(err, "Length of seq_lengths != input.dims(%lld), (%lld vs. %lld)",
+				  (long long)batch, (long long)lengths->shape.count,
+				  (long long)s->dim[batch]);
 	for (int64_t b = 0; b < lengths->shape.count; b++)
 		if (mu_tensor_int(lengths, b) < 0 || mu_tensor_int(lengths, b) > s->dim[seq])
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "seq_lengths(%lld) must be in [0, %lld]", (long long)b,
-				       (long long)s->dim[seq]);
-	if ((rc = move_out(c, 0, in->dtype, s, &out, err)) || !s->count)
-		return rc;
+			return mu_invalid(err, "seq_lengths(%lld) must be in [0, %lld]",
+					  (long long)b, (long long)s->dim[seq]);
+	MU_RETURN_IF_ERROR(move_out(c, 0, in->dtype, s, &out, err));
+	if (!s->count)
+		return 0;
 	return reverse_sequence_copy(c, out, in, lengths, (int)seq, (int)batch, err);
 }
 
@@ -82,16 +78,16 @@ static int read_formats(const struct mu_node *n, const char **from, const char *
 	*to = args_attr_string(n, "dst_format", "NCHW");
 	size_t len = strlen(*from);
 	if (strlen(*to) != len || (len != 4 && len != 5))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Source and destination format must be of length 4 or 5, received "
-			       "%.16s and %.16s",
-			       *from, *to);
+		return mu_invalid(err,
+				  "Source and destination format must be of length 4 or 5, "
+				  "received %.16s and %.16s",
+				  *from, *to);
 	for (size_t i = 0; i < len; i++)
 		if (!strchr(*to, (*from)[i]) || strchr(*from + i + 1, (*from)[i]))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Destination and source format must determine a "
-				       "permutation, got %.16s and %.16s",
-				       *from, *to);
+			return mu_invalid(err,
+					  "Destination and source format must determine a "
+					  "permutation, got %.16s and %.16s",
+					  *from, *to);
 	return 0;
 }
 
@@ -101,18 +97,16 @@ static int format_vec_permute(struct kernel_call *c, struct mu_err *err)
 	const char *from, *to;
 	char src[8] = "", dst[8] = "";
 	struct mu_tensor *out;
-	int rc = read_formats(c->node, &from, &to, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(read_formats(c->node, &from, &to, err));
 	int64_t len = (int64_t)strlen(from), n = x->shape.rank ? x->shape.dim[0] : 0;
 	bool spatial = n == len - 2;
 	if (x->shape.rank < 1 || x->shape.rank > 2 || (n != len && !spatial) ||
 	    (x->shape.rank == 2 && x->shape.dim[1] != 2))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "input must be a vector or a matrix of two columns, of %lld or %lld "
-			       "rows, but got shape %s",
-			       (long long)len, (long long)len - 2, mu_shape_str(&x->shape));
+		return mu_invalid(err,
+				  "input must be a vector or a matrix of two columns, of %lld or "
+				  "%lld rows, but got shape %s",
+				  (long long)len, (long long)len - 2, mu_shape_str(&x->shape));
 	for (int64_t i = 0, a = 0, b = 0; i < len; i++) { /* a vector of rows and columns alone */
 		if (!spatial || !strchr("NC", from[i]))
 			src[a++] = from[i];
@@ -120,9 +114,8 @@ static int format_vec_permute(struct kernel_call *c, struct mu_err *err)
 			dst[b++] = to[i];
 	}
 	if ((int64_t)strlen(src) != n || (int64_t)strlen(dst) != n)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "the formats name no N and C");
-	if ((rc = kernel_out(c, 0, x->dtype, &x->shape, &out, err)))
-		return rc;
+		return mu_invalid(err, "the formats name no N and C");
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, x->dtype, &x->shape, &out, err));
 	int64_t width = x->shape.rank == 2 ? 2 : 1;
 	for (int64_t i = 0; i < n; i++)
 		elems_copy(x->dtype, out->data, i * width, x->data,
@@ -135,13 +128,10 @@ static int format_dim_map(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *x = kernel_in(c, 0);
 	const char *from, *to;
 	struct mu_tensor *out;
-	int rc = read_formats(c->node, &from, &to, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(read_formats(c->node, &from, &to, err));
 	int64_t len = (int64_t)strlen(from);
-	if ((rc = kernel_out(c, 0, x->dtype, &x->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, x->dtype, &x->shape, &out, err));
 	for (int64_t i = 0; i < x->shape.count; i++) {
 		/* as TensorFlow answers for dimensions that do not exist */
 		int64_t dim = mu_tensor_int(x, i);

@@ -46,16 +46,15 @@ static int count_parts(const struct kernel_call *c, int64_t *counts, struct mu_e
 	const struct mu_tensor *data = kernel_in(c, 0), *parts = kernel_in(c, 1);
 
 	if (!starts_with(&data->shape, &parts->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "data.shape must start with partitions.shape, got data.shape = %s, "
-			       "partitions.shape = %s",
-			       mu_shape_str(&data->shape), mu_shape_str(&parts->shape));
+		return mu_invalid(err,
+				  "data.shape must start with partitions.shape, got data.shape = "
+				  "%s, partitions.shape = %s",
+				  mu_shape_str(&data->shape), mu_shape_str(&parts->shape));
 	for (int64_t i = 0; i < parts->shape.count; i++) {
 		int32_t p = MU_DATA(int32_t, parts)[i];
 		if (p < 0 || (unsigned)p >= c->n_out)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "partitions[%lld] = %d is not in [0, %u)", (long long)i, p,
-				       c->n_out);
+			return mu_invalid(err, "partitions[%lld] = %d is not in [0, %u)",
+					  (long long)i, p, c->n_out);
 		counts[p]++;
 	}
 	return 0;
@@ -67,10 +66,8 @@ static int list_parts(const struct mu_tensor *parts, unsigned n, int64_t *at,
 {
 	struct mu_shape shape = mu_shape_vec(parts->shape.count);
 	int64_t before = 0;
-	int rc = mu_tensor_new(list, MU_INT64, &shape, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(list, MU_INT64, &shape, err));
 	for (unsigned p = 0; p < n; p++) {
 		int64_t count = at[p];
 		at[p] = before;
@@ -122,25 +119,23 @@ static int stitch_shape(const struct kernel_call *c, unsigned n, struct mu_shape
 		for (int64_t i = 0; i < idx->shape.count; i++) {
 			int32_t at = MU_DATA(int32_t, idx)[i];
 			if (at < 0)
-				return mu_fail(err, MU_INVALID_ARGUMENT,
-					       "indices[%u] is out of range", k);
+				return mu_invalid(err, "indices[%u] is out of range", k);
 			top = at > top ? at : top;
 		}
 		if (!starts_with(&data->shape, &idx->shape))
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT,
-			    "data[%u].shape = %s does not start with indices[%u].shape = %s", k,
-			    mu_shape_str(&data->shape), k, mu_shape_str(&idx->shape));
+			return mu_invalid(
+			    err, "data[%u].shape = %s does not start with indices[%u].shape = %s",
+			    k, mu_shape_str(&data->shape), k, mu_shape_str(&idx->shape));
 		int skip = kernel_in(c, 0)->shape.rank;
 		bool fits = first->rank - skip == data->shape.rank - idx->shape.rank;
 		for (int d = 0; fits && d < first->rank - skip; d++)
 			fits = first->dim[skip + d] == data->shape.dim[idx->shape.rank + d];
 		if (!fits)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Need data[0].shape[%d:] = data[%u].shape[%d:], got "
-				       "data[0].shape = %s, data[%u].shape = %s",
-				       skip, k, idx->shape.rank, mu_shape_str(first), k,
-				       mu_shape_str(&data->shape));
+			return mu_invalid(err,
+					  "Need data[0].shape[%d:] = data[%u].shape[%d:], got "
+					  "data[0].shape = %s, data[%u].shape = %s",
+					  skip, k, idx->shape.rank, mu_shape_str(first), k,
+					  mu_shape_str(&data->shape));
 	}
 	return rows_shape(out, top + 1, first, kernel_in(c, 0)->shape.rank, err);
 }
@@ -154,19 +149,17 @@ static int stitch_there(struct kernel_call *c, unsigned n, const struct mu_tenso
 	MU_AUTO_TENSOR numbers = {0};
 	MU_AUTO_TENSOR there = {0};
 	MU_AUTO_TENSOR joined = {0};
-	int rc = mu_tensor_new(&numbers, MU_INT64, &list, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(&numbers, MU_INT64, &list, err));
 	memset(numbers.data, 0xff, mu_tensor_bytes(&numbers)); /* -1: zeros */
 	for (unsigned k = 0; k < n; k++)
 		for (int64_t i = 0; i < kernel_in(c, k)->shape.count; i++)
 			MU_DATA(int64_t, &numbers)
 	[MU_DATA(int32_t, kernel_in(c, k))[i]] = p.limit++;
-	if ((rc = mu_shape_set(&all, 2, (int64_t[]){p.limit, p.inner}, err)) ||
-	    (rc = move_numbers(c, out, &numbers, &there, err)) ||
-	    (rc = move_scratch(c, out->dtype, &all, &joined, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&all, 2, (int64_t[]){p.limit, p.inner}, err));
+	MU_RETURN_IF_ERROR(move_numbers(c, out, &numbers, &there, err));
+	MU_RETURN_IF_ERROR(move_scratch(c, out->dtype, &all, &joined, err));
 	struct runs r = {.rows = 1};
 	for (unsigned k = 0; k < n && !rc; k++, r.to.at += r.run) {
 		r.run = kernel_in(c, n + k)->shape.count;
@@ -181,13 +174,13 @@ static int dynamic_stitch(struct kernel_call *c, struct mu_err *err)
 	unsigned n = c->n_in / 2;
 	struct mu_shape shape;
 	struct mu_tensor *out;
-	int rc;
 
 	if (!n)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "DynamicStitch needs inputs");
-	if ((rc = stitch_shape(c, n, &shape, err)) ||
-	    (rc = move_out(c, 0, kernel_in(c, n)->dtype, &shape, &out, err)) || !shape.count)
-		return rc;
+		return mu_invalid(err, "DynamicStitch needs inputs");
+	MU_RETURN_IF_ERROR(stitch_shape(c, n, &shape, err));
+	MU_RETURN_IF_ERROR(move_out(c, 0, kernel_in(c, n)->dtype, &shape, &out, err));
+	if (!shape.count)
+		return 0;
 	if (gpu_of_tensor(out))
 		return stitch_there(c, n, out, err);
 	int64_t row = count_from(&shape, 1);

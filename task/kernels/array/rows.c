@@ -11,16 +11,15 @@ static int bad_index(const struct mu_tensor *indices, int64_t at, int64_t limit,
 		rest[d] = k % indices->shape.dim[d];
 	for (int d = 0; d < rank; d++)
 		mu_buf_printf(&where, "%s%lld", d ? "," : "[", (long long)rest[d]);
-	return mu_fail(err, MU_INVALID_ARGUMENT, "indices%s%s = %lld is not in [0, %lld)",
-		       rank ? where.data : "", rank ? "]" : "",
-		       (long long)mu_tensor_int(indices, at), (long long)limit);
+	return mu_invalid(err, "indices%s%s = %lld is not in [0, %lld)", rank ? where.data : "",
+			  rank ? "]" : "", (long long)mu_tensor_int(indices, at), (long long)limit);
 }
 
 int rows_check(const struct mu_tensor *indices, int64_t limit, struct mu_err *err)
 {
 	if (indices->dtype != MU_INT32 && indices->dtype != MU_INT64)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "indices are %s, want int32 or int64",
-			       mu_dtype_name(indices->dtype));
+		return mu_invalid(err, "indices are %s, want int32 or int64",
+				  mu_dtype_name(indices->dtype));
 	for (int64_t i = 0; i < indices->shape.count; i++) {
 		int64_t k = mu_tensor_int(indices, i);
 		if (k < 0 || k >= limit)
@@ -35,7 +34,7 @@ int rows_fit_updates(const struct mu_shape *table, const struct mu_shape *is,
 	int64_t n = 1;
 
 	if (table->rank < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "var must be at least 1 dimensional");
+		return mu_invalid(err, "var must be at least 1 dimensional");
 	bool fits = updates->rank == is->rank + table->rank - 1;
 	for (int d = 0; fits && d < is->rank; d++)
 		fits = updates->dim[d] == is->dim[d];
@@ -44,11 +43,11 @@ int rows_fit_updates(const struct mu_shape *table, const struct mu_shape *is,
 		n *= table->dim[d];
 	}
 	if (!fits)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Must have updates.shape = indices.shape + params.shape[1:] or "
-			       "updates.shape = [], got updates.shape %s, indices.shape %s, "
-			       "params.shape %s",
-			       mu_shape_str(updates), mu_shape_str(is), mu_shape_str(table));
+		return mu_invalid(
+		    err,
+		    "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = "
+		    "[], got updates.shape %s, indices.shape %s, params.shape %s",
+		    mu_shape_str(updates), mu_shape_str(is), mu_shape_str(table));
 	*row = n;
 	return 0;
 }
@@ -56,9 +55,8 @@ int rows_fit_updates(const struct mu_shape *table, const struct mu_shape *is,
 int rows_check_updates(const struct mu_shape *table, const struct mu_tensor *indices,
 		       const struct mu_shape *updates, int64_t *row, struct mu_err *err)
 {
-	int rc = rows_fit_updates(table, &indices->shape, updates, row, err);
-
-	return rc ? rc : rows_check(indices, table->dim[0], err);
+	MU_RETURN_IF_ERROR(rows_fit_updates(table, &indices->shape, updates, row, err));
+	return rows_check(indices, table->dim[0], err);
 }
 
 void rows_gather(enum mu_dtype t, void *to, const void *from, const struct mu_tensor *indices,

@@ -17,8 +17,8 @@ int check_scatter(const struct mu_tensor *table, const struct mu_shape *indices,
 		  const struct mu_tensor *updates, int64_t *row, struct mu_err *err)
 {
 	if (updates->dtype != table->dtype)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "updates are %s, the variable is %s",
-			       mu_dtype_name(updates->dtype), mu_dtype_name(table->dtype));
+		return mu_invalid(err, "updates are %s, the variable is %s",
+				  mu_dtype_name(updates->dtype), mu_dtype_name(table->dtype));
 	if (updates->shape.rank || !table->shape.rank)
 		return rows_fit_updates(&table->shape, indices, &updates->shape, row, err);
 	*row = table->shape.dim[0] ? table->shape.count / table->shape.dim[0] : 0;
@@ -31,14 +31,12 @@ static int scatter_rows(struct mu_tensor *table, const struct mu_tensor *indices
 {
 	bool one = updates->shape.rank == 0;
 	int64_t row = 1;
-	int rc;
 
 	if (op != OVERWRITE && !loops_binary_known(op, table->dtype))
 		return mu_fail(err, MU_UNIMPLEMENTED, "scatter has no kernel for type %s",
 			       mu_dtype_name(table->dtype));
-	if ((rc = check_scatter(table, &indices->shape, updates, &row, err)) ||
-	    (rc = rows_check(indices, table->shape.dim[0], err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_scatter(table, &indices->shape, updates, &row, err));
+	MU_RETURN_IF_ERROR(rows_check(indices, table->shape.dim[0], err));
 	size_t size = elems_size(table->dtype);
 	for (int64_t i = 0; i < indices->shape.count; i++) {
 		int64_t at = mu_tensor_int(indices, i) * row;
@@ -59,11 +57,9 @@ static int scatter_rows(struct mu_tensor *table, const struct mu_tensor *indices
 static int scatter(struct kernel_call *c, int op, struct mu_err *err)
 {
 	VARIABLES_AUTO vs = {0};
-	int rc;
 
-	if ((rc = variables_lock(c, 1, &vs, err)) ||
-	    (rc = scatter_rows(vs.t[0], kernel_in(c, 1), kernel_in(c, 2), op, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(variables_lock(c, 1, &vs, err));
+	MU_RETURN_IF_ERROR(scatter_rows(vs.t[0], kernel_in(c, 1), kernel_in(c, 2), op, err));
 	variable_forward(c);
 	return 0;
 }
@@ -84,7 +80,7 @@ static int scatter_div(struct kernel_call *c, struct mu_err *err)
 
 	/* TensorFlow checks this for handles only */
 	if (!c->in[0].ref && convert_any_zero(updates))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "updates must not contain 0");
+		return mu_invalid(err, "updates must not contain 0");
 	return scatter(c, BIN_Div, err);
 }
 
@@ -122,15 +118,13 @@ int check_unsorted_segment(const struct kernel_call *c, struct mu_shape *shape, 
 	int64_t n;
 	int rc;
 
-	if ((rc = args_int(c, 2, &n, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 2, &n, err));
 	bool fits = ids->shape.rank <= data->shape.rank;
 	for (int d = 0; fits && d < ids->shape.rank; d++)
 		fits = ids->shape.dim[d] == data->shape.dim[d];
 	if (!fits)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "data.shape = %s does not start with segment_ids.shape = %s",
-			       mu_shape_str(&data->shape), mu_shape_str(&ids->shape));
+		return mu_invalid(err, "data.shape = %s does not start with segment_ids.shape = %s",
+				  mu_shape_str(&data->shape), mu_shape_str(&ids->shape));
 	*shape = mu_shape_scalar();
 	*row = 1;
 	rc = mu_shape_push(shape, n, err);
@@ -147,14 +141,12 @@ static int unsorted_segment(struct kernel_call *c, enum reduce_op op, struct mu_
 	struct mu_tensor *out;
 	struct mu_shape shape;
 	int64_t row;
-	int rc;
 
 	if (!l->start)
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			       mu_dtype_name(data->dtype));
-	if ((rc = check_unsorted_segment(c, &shape, &row, err)) ||
-	    (rc = kernel_out(c, 0, data->dtype, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_unsorted_segment(c, &shape, &row, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, data->dtype, &shape, &out, err));
 	const int64_t n = shape.dim[0];
 	size_t size = mu_dtype_size(data->dtype);
 	start_segments(c, out, op);
@@ -163,9 +155,8 @@ static int unsorted_segment(struct kernel_call *c, enum reduce_op op, struct mu_
 		if (id < 0)
 			continue;
 		if (id >= n)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "segment_ids[%lld] = %lld is out of range [0, %lld)",
-				       (long long)i, (long long)id, (long long)n);
+			return mu_invalid(err, "segment_ids[%lld] = %lld is out of range [0, %lld)",
+					  (long long)i, (long long)id, (long long)n);
 		l->add((char *)out->data + (size_t)(id * row) * size,
 		       (const char *)data->data + (size_t)(i * row) * size, row);
 	}

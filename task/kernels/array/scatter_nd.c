@@ -13,19 +13,19 @@ static int check_shapes(const struct mu_shape *table, const struct mu_shape *is,
 			const struct mu_shape *us, int *depth, struct mu_err *err)
 {
 	if (is->rank < 1 || is->dim[is->rank - 1] > table->rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Indices and updates specified for an output of shape %s: indices "
-			       "have shape %s",
-			       mu_shape_str(table), mu_shape_str(is));
+		return mu_invalid(err,
+				  "Indices and updates specified for an output of shape %s: "
+				  "indices have shape %s",
+				  mu_shape_str(table), mu_shape_str(is));
 	*depth = (int)is->dim[is->rank - 1];
 	bool fits = us->rank == is->rank - 1 + table->rank - *depth;
 	for (int d = 0; fits && d < us->rank; d++)
 		fits = us->dim[d] ==
 		       (d < is->rank - 1 ? is->dim[d] : table->dim[*depth + d - (is->rank - 1)]);
 	if (!fits)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Dimensions of updates %s must match indices %s and the output %s",
-			       mu_shape_str(us), mu_shape_str(is), mu_shape_str(table));
+		return mu_invalid(
+		    err, "Dimensions of updates %s must match indices %s and the output %s",
+		    mu_shape_str(us), mu_shape_str(is), mu_shape_str(table));
 	return 0;
 }
 
@@ -36,9 +36,9 @@ static int position(const struct mu_tensor *indices, int64_t i, int depth,
 	for (int d = 0; d < depth; d++) {
 		int64_t k = mu_tensor_int(indices, i * depth + d);
 		if (k < 0 || k >= table->dim[d])
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "indices[%lld] = [..%lld..] does not index into shape %s",
-				       (long long)i, (long long)k, mu_shape_str(table));
+			return mu_invalid(err,
+					  "indices[%lld] = [..%lld..] does not index into shape %s",
+					  (long long)i, (long long)k, mu_shape_str(table));
 		*at = *at * table->dim[d] + k;
 	}
 	return 0;
@@ -75,9 +75,7 @@ static int scatter_nd_apply(const struct kernel_call *c, unsigned in, struct mu_
 	for (int d = 0; d < indices->shape.rank - 1; d++)
 		n *= indices->shape.dim[d];
 	for (int64_t i = 0; i < n; i++) {
-		int rc = position(indices, i, depth, &table->shape, &at, err);
-		if (rc)
-			return rc;
+		MU_RETURN_IF_ERROR(position(indices, i, depth, &table->shape, &at, err));
 		char *to = (char *)table->data + (size_t)(at * row) * size;
 		const char *from = (const char *)updates->data + (size_t)(i * row) * size;
 		update_row(op, table->dtype, to, from, row);
@@ -88,10 +86,8 @@ static int scatter_nd_apply(const struct kernel_call *c, unsigned in, struct mu_
 int check_scatter_nd(const struct kernel_call *c, unsigned in, const struct mu_shape *table,
 		     enum mu_dtype t, int *depth, struct mu_err *err)
 {
-	int rc;
-
-	if ((rc = args_is_int(c, in, err)) || (rc = args_type(c, in + 1, t, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_is_int(c, in, err));
+	MU_RETURN_IF_ERROR(args_type(c, in + 1, t, err));
 	return check_shapes(table, &kernel_in(c, in)->shape, &kernel_in(c, in + 1)->shape, depth,
 			    err);
 }
@@ -110,12 +106,11 @@ static int onto_zeros(struct kernel_call *c, struct mu_err *err)
 	enum mu_dtype t = kernel_in(c, 1)->dtype;
 	struct mu_shape shape;
 	struct mu_tensor *out;
-	int depth = 0, rc;
+	int depth = 0;
 
-	if ((rc = args_shape(c, 2, &shape, err)) ||
-	    (rc = scatter_nd_check(c, 0, &shape, t, BIN_AddV2, &depth, err)) ||
-	    (rc = kernel_out(c, 0, t, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_shape(c, 2, &shape, err));
+	MU_RETURN_IF_ERROR(scatter_nd_check(c, 0, &shape, t, BIN_AddV2, &depth, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, t, &shape, &out, err));
 	elems_zero(t, out->data, 0, shape.count);
 	return scatter_nd_apply(c, 0, out, depth, BIN_AddV2, err);
 }
@@ -128,11 +123,10 @@ static int onto_copy(struct kernel_call *c, int op, struct mu_err *err)
 	int64_t n = shape.count;
 	const void *from = in->data;
 	struct mu_tensor *out;
-	int depth = 0, rc;
+	int depth = 0;
 
-	if ((rc = scatter_nd_check(c, 1, &shape, t, op, &depth, err)) ||
-	    (rc = kernel_out_reuse(c, 0, 0, t, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(scatter_nd_check(c, 1, &shape, t, op, &depth, err));
+	MU_RETURN_IF_ERROR(kernel_out_reuse(c, 0, 0, t, &shape, &out, err));
 	if (out->data != from)
 		elems_copy(t, out->data, 0, from, 0, n);
 	return scatter_nd_apply(c, 1, out, depth, op, err);
@@ -141,12 +135,12 @@ static int onto_copy(struct kernel_call *c, int op, struct mu_err *err)
 static int onto_variable(struct kernel_call *c, int op, struct mu_err *err)
 {
 	VARIABLES_AUTO vs = {0};
-	int depth = 0, rc;
+	int depth = 0;
 
-	if ((rc = variables_lock(c, 1, &vs, err)) ||
-	    (rc = scatter_nd_check(c, 1, &vs.t[0]->shape, vs.t[0]->dtype, op, &depth, err)) ||
-	    (rc = scatter_nd_apply(c, 1, vs.t[0], depth, op, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(variables_lock(c, 1, &vs, err));
+	MU_RETURN_IF_ERROR(
+	    scatter_nd_check(c, 1, &vs.t[0]->shape, vs.t[0]->dtype, op, &depth, err));
+	MU_RETURN_IF_ERROR(scatter_nd_apply(c, 1, vs.t[0], depth, op, err));
 	variable_forward(c);
 	return 0;
 }

@@ -13,15 +13,14 @@ static int put_ints(struct kernel_call *c, unsigned o, enum mu_dtype type, const
 	struct mu_tensor *out;
 
 	if (type != MU_INT32 && type != MU_INT64)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s gives int32 or int64, not %s",
-			       c->node->op, mu_dtype_name(type));
+		return mu_invalid(err, "%s gives int32 or int64, not %s", c->node->op,
+				  mu_dtype_name(type));
 	int rc = kernel_out(c, o, type, &shape, &out, err);
 	for (int i = 0; i < n && !rc; i++) {
 		if (type == MU_INT64)
 			MU_DATA(int64_t, out)[i] = v[i];
 		else if (v[i] > INT32_MAX)
-			rc = mu_fail(err, MU_INVALID_ARGUMENT, "%lld does not fit int32",
-				     (long long)v[i]);
+			rc = mu_invalid(err, "%lld does not fit int32", (long long)v[i]);
 		else
 			MU_DATA(int32_t, out)[i] = (int32_t)v[i];
 	}
@@ -70,35 +69,32 @@ static int reshape(struct kernel_call *c, struct mu_err *err)
 	for (int i = 0; i < n; i++) {
 		if (dims[i] != -1) {
 			if (__builtin_mul_overflow(known, dims[i], &known))
-				return mu_fail(err, MU_INVALID_ARGUMENT,
-					       "the shape asked for is too large");
+				return mu_invalid(err, "the shape asked for is too large");
 			continue;
 		}
 		if (free_dim >= 0)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Only one input size may be -1, not both %d and %d",
-				       free_dim, i);
+			return mu_invalid(err, "Only one input size may be -1, not both %d and %d",
+					  free_dim, i);
 		free_dim = i;
 	}
 	if (free_dim >= 0) {
 		if (known <= 0 && t->shape.count)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Reshape cannot infer the missing input size for an empty "
-				       "tensor unless all specified input sizes are non-zero");
+			return mu_invalid(
+			    err, "Reshape cannot infer the missing input size for an empty tensor "
+				 "unless all specified input sizes are non-zero");
 		if (known > 0 && t->shape.count % known)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Input to reshape is a tensor with %lld values, but the "
-				       "requested shape requires a multiple of %lld",
-				       (long long)t->shape.count, (long long)known);
+			return mu_invalid(err,
+					  "Input to reshape is a tensor with %lld values, but the "
+					  "requested shape requires a multiple of %lld",
+					  (long long)t->shape.count, (long long)known);
 		dims[free_dim] = known > 0 ? t->shape.count / known : 0;
 	}
-	if ((rc = mu_shape_set(&shape, n, dims, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, n, dims, err));
 	if (shape.count != t->shape.count)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Input to reshape is a tensor with %lld values, but the requested "
-			       "shape has %lld",
-			       (long long)t->shape.count, (long long)shape.count);
+		return mu_invalid(err,
+				  "Input to reshape is a tensor with %lld values, but the "
+				  "requested shape has %lld",
+				  (long long)t->shape.count, (long long)shape.count);
 	take_reshaped(c, &shape);
 	return 0;
 }
@@ -108,14 +104,13 @@ static int expand_dims(struct kernel_call *c, struct mu_err *err)
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	struct mu_shape shape = mu_shape_scalar();
 	int64_t axis;
-	int rc = args_int(c, 1, &axis, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 1, &axis, err));
 	if (axis < -in->rank - 1 || axis > in->rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Tried to expand dim index %lld for tensor with %d dimensions.",
-			       (long long)axis, in->rank);
+		return mu_invalid(err,
+				  "Tried to expand dim index %lld for tensor with %d dimensions.",
+				  (long long)axis, in->rank);
 	if (axis < 0)
 		axis += in->rank + 1;
 	for (int i = 0; i <= in->rank && !rc; i++) {
@@ -138,19 +133,17 @@ static int squeeze(struct kernel_call *c, struct mu_err *err)
 	int n = args_attr_ints(c->node, "squeeze_dims", axes, MU_MAX_RANK), rc = 0;
 
 	if (n < 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "more squeeze_dims than dimensions");
+		return mu_invalid(err, "more squeeze_dims than dimensions");
 	for (int i = 0; i < n; i++) {
 		if (axes[i] < -in->rank || axes[i] >= in->rank)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Tried to squeeze dim index %lld for tensor with %d "
-				       "dimensions.",
-				       (long long)axes[i], in->rank);
+			return mu_invalid(
+			    err, "Tried to squeeze dim index %lld for tensor with %d dimensions.",
+			    (long long)axes[i], in->rank);
 		int a = (int)(axes[i] < 0 ? axes[i] + in->rank : axes[i]);
 		if (in->dim[a] != 1)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Can not squeeze dim[%d], expected a dimension of 1, got "
-				       "%lld",
-				       a, (long long)in->dim[a]);
+			return mu_invalid(
+			    err, "Can not squeeze dim[%d], expected a dimension of 1, got %lld", a,
+			    (long long)in->dim[a]);
 		drop[a] = true;
 	}
 	for (int i = 0; i < in->rank && !rc; i++)
@@ -167,15 +160,14 @@ static int broadcast_to(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape, both;
 	struct mu_tensor *out;
 	struct view v;
-	int rc = args_shape(c, 1, &shape, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(args_shape(c, 1, &shape, err));
 	if (broadcast_shape(&in->shape, &shape, &both, NULL) || !mu_shape_eq(&both, &shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Incompatible shapes: %s vs. %s",
-			       mu_shape_str(&in->shape), mu_shape_str(&shape));
-	if ((rc = move_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count)
-		return rc;
+		return mu_invalid(err, "Incompatible shapes: %s vs. %s", mu_shape_str(&in->shape),
+				  mu_shape_str(&shape));
+	MU_RETURN_IF_ERROR(move_out(c, 0, in->dtype, &shape, &out, err));
+	if (!shape.count)
+		return 0;
 	broadcast_view(&v, &in->shape, &shape);
 	return move_read(out, in, &v, err);
 }
@@ -184,11 +176,10 @@ static int broadcast_to(struct kernel_call *c, struct mu_err *err)
 static int broadcast_args(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_shape a, b, out;
-	int rc;
 
-	if ((rc = args_shape(c, 0, &a, err)) || (rc = args_shape(c, 1, &b, err)) ||
-	    (rc = broadcast_shape(&a, &b, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_shape(c, 0, &a, err));
+	MU_RETURN_IF_ERROR(args_shape(c, 1, &b, err));
+	MU_RETURN_IF_ERROR(broadcast_shape(&a, &b, &out, err));
 	return put_ints(c, 0, kernel_in(c, 0)->dtype, out.dim, out.rank, false, err);
 }
 
@@ -196,11 +187,11 @@ static int broadcast_args(struct kernel_call *c, struct mu_err *err)
 static int broadcast_gradient_args(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_shape s[2], out;
-	int rc;
+	int rc = 0;
 
-	if ((rc = args_shape(c, 0, &s[0], err)) || (rc = args_shape(c, 1, &s[1], err)) ||
-	    (rc = broadcast_shape(&s[0], &s[1], &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_shape(c, 0, &s[0], err));
+	MU_RETURN_IF_ERROR(args_shape(c, 1, &s[1], err));
+	MU_RETURN_IF_ERROR(broadcast_shape(&s[0], &s[1], &out, err));
 	bool same = mu_shape_eq(&s[0], &s[1]);
 	for (unsigned k = 0; k < 2 && !rc; k++) {
 		int64_t axes[MU_MAX_RANK];

@@ -11,9 +11,9 @@ static int read_through(struct kernel_call *c, const struct mu_shape *shape, con
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
-	int rc = move_out(c, 0, in->dtype, shape, &out, err);
 
-	return rc ? rc : move_read(out, in, v, err);
+	MU_RETURN_IF_ERROR(move_out(c, 0, in->dtype, shape, &out, err));
+	return move_read(out, in, v, err);
 }
 
 static int slice(struct kernel_call *c, struct mu_err *err)
@@ -22,27 +22,24 @@ static int slice(struct kernel_call *c, struct mu_err *err)
 	int64_t begin[MU_MAX_RANK], size[MU_MAX_RANK];
 	struct mu_shape shape;
 	struct view v;
-	int n, m, rc;
+	int n, m, rc = 0;
 
-	if ((rc = args_ints(c, 1, begin, MU_MAX_RANK, &n, err)) ||
-	    (rc = args_ints(c, 2, size, MU_MAX_RANK, &m, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_ints(c, 1, begin, MU_MAX_RANK, &n, err));
+	MU_RETURN_IF_ERROR(args_ints(c, 2, size, MU_MAX_RANK, &m, err));
 	if (n != in->rank || m != in->rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Expected begin and size arguments to be 1-D tensors of size %d",
-			       in->rank);
+		return mu_invalid(err,
+				  "Expected begin and size arguments to be 1-D tensors of size %d",
+				  in->rank);
 	view_of(&v, in);
 	for (int i = 0; i < n; i++) {
 		if (begin[i] < 0 || begin[i] > in->dim[i])
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Expected begin[%d] in [0, %lld], but got %lld", i,
-				       (long long)in->dim[i], (long long)begin[i]);
+			return mu_invalid(err, "Expected begin[%d] in [0, %lld], but got %lld", i,
+					  (long long)in->dim[i], (long long)begin[i]);
 		if (size[i] == -1)
 			size[i] = in->dim[i] - begin[i];
 		if (size[i] < 0 || size[i] > in->dim[i] - begin[i])
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Expected size[%d] in [0, %lld], but got %lld", i,
-				       (long long)(in->dim[i] - begin[i]), (long long)size[i]);
+			return mu_invalid(err, "Expected size[%d] in [0, %lld], but got %lld", i,
+					  (long long)(in->dim[i] - begin[i]), (long long)size[i]);
 		v.offset += begin[i] * v.stride[i];
 		v.dim[i] = size[i];
 	}
@@ -53,10 +50,8 @@ static int strided_slice(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct strided s;
-	int rc = strided_of(&s, c, 1, &in->shape, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(strided_of(&s, c, 1, &in->shape, err));
 	if (s.shape.count == in->shape.count && s.view.offset == 0) {
 		bool whole = true;
 		for (int i = 0; i < s.view.rank; i++)
@@ -75,15 +70,14 @@ static int strided_slice_grad(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape;
 	struct mu_tensor *out;
 	struct strided s;
-	int rc;
 
-	if ((rc = args_shape(c, 0, &shape, err)) || (rc = strided_of(&s, c, 1, &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_shape(c, 0, &shape, err));
+	MU_RETURN_IF_ERROR(strided_of(&s, c, 1, &shape, err));
 	if (!mu_shape_eq(&s.shape, &dy->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "shape of dy was %s instead of %s",
-			       mu_shape_str(&dy->shape), mu_shape_str(&s.shape));
-	if ((rc = move_out(c, 0, dy->dtype, &shape, &out, err)) || (rc = move_fill(out, NULL, err)))
-		return rc;
+		return mu_invalid(err, "shape of dy was %s instead of %s", mu_shape_str(&dy->shape),
+				  mu_shape_str(&s.shape));
+	MU_RETURN_IF_ERROR(move_out(c, 0, dy->dtype, &shape, &out, err));
+	MU_RETURN_IF_ERROR(move_fill(out, NULL, err));
 	return move_write(out, &s.view, dy, err);
 }
 
@@ -93,24 +87,21 @@ static int tile(struct kernel_call *c, struct mu_err *err)
 	int64_t times[MU_MAX_RANK];
 	struct mu_shape shape = mu_shape_scalar();
 	struct view plain, v = {0};
-	int n, rc = args_ints(c, 1, times, MU_MAX_RANK, &n, err);
+	int n;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(args_ints(c, 1, times, MU_MAX_RANK, &n, err));
 	if (n != in->rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Expected multiples argument to be a vector of length %d but got "
-			       "length %d",
-			       in->rank, n);
+		return mu_invalid(
+		    err,
+		    "Expected multiples argument to be a vector of length %d but got length %d",
+		    in->rank, n);
 	view_of(&plain, in);
 	for (int i = 0; i < n; i++) {
 		int64_t d;
 		if (times[i] < 0 || __builtin_mul_overflow(in->dim[i], times[i], &d))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Expected multiples[%d] >= 0, but got %lld", i,
-				       (long long)times[i]);
-		if ((rc = mu_shape_push(&shape, d, err)))
-			return rc;
+			return mu_invalid(err, "Expected multiples[%d] >= 0, but got %lld", i,
+					  (long long)times[i]);
+		MU_RETURN_IF_ERROR(mu_shape_push(&shape, d, err));
 		v.dim[v.rank] = times[i];
 		v.stride[v.rank++] = 0;
 		v.dim[v.rank] = in->dim[i];
@@ -126,30 +117,27 @@ static int transpose_into(struct kernel_call *c, struct mu_tensor **out, struct 
 	bool seen[MU_MAX_RANK] = {false};
 	struct mu_shape shape;
 	struct view plain, v = {0};
-	int n, rc = args_ints(c, 1, perm, MU_MAX_RANK, &n, err);
+	int n;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(args_ints(c, 1, perm, MU_MAX_RANK, &n, err));
 	if (n != in->rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "transpose expects a vector of size %d. But input(1) is a vector of "
-			       "size %d",
-			       in->rank, n);
+		return mu_invalid(
+		    err,
+		    "transpose expects a vector of size %d. But input(1) is a vector of size %d",
+		    in->rank, n);
 	view_of(&plain, in);
 	v.rank = n;
 	for (int i = 0; i < n; i++) {
 		int64_t p = perm[i] < 0 ? perm[i] + n : perm[i];
 		if (p < 0 || p >= n || seen[p])
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "%lld is out of range or twice in the permutation",
-				       (long long)perm[i]);
+			return mu_invalid(err, "%lld is out of range or twice in the permutation",
+					  (long long)perm[i]);
 		seen[p] = true;
 		dims[i] = v.dim[i] = in->dim[p];
 		v.stride[i] = plain.stride[p];
 	}
-	if ((rc = mu_shape_set(&shape, n, dims, err)) ||
-	    (rc = move_out(c, 0, kernel_in(c, 0)->dtype, &shape, out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, n, dims, err));
+	MU_RETURN_IF_ERROR(move_out(c, 0, kernel_in(c, 0)->dtype, &shape, out, err));
 	return move_read(*out, kernel_in(c, 0), &v, err);
 }
 
@@ -180,17 +168,14 @@ static int reverse(struct kernel_call *c, struct mu_err *err)
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	int64_t axes[MU_MAX_RANK];
 	struct view v;
-	int n, rc = args_ints(c, 1, axes, MU_MAX_RANK, &n, err);
+	int n;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(args_ints(c, 1, axes, MU_MAX_RANK, &n, err));
 	view_of(&v, in);
 	for (int i = 0, a; i < n && in->rank; i++) { /* a scalar is returned as it is */
-		if ((rc = args_axis(axes[i], in->rank, &a, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(args_axis(axes[i], in->rank, &a, err));
 		if (v.stride[a] < 0)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "axis %d specified more than once.", a);
+			return mu_invalid(err, "axis %d specified more than once.", a);
 		if (in->dim[a])
 			v.offset += (in->dim[a] - 1) * v.stride[a];
 		v.stride[a] = -v.stride[a];
@@ -204,27 +189,23 @@ static int pad(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape = mu_shape_scalar();
 	struct mu_tensor *out;
 	struct view v;
-	int rc;
 
 	if (p->shape.rank != 2 || p->shape.dim[0] != in->shape.rank || p->shape.dim[1] != 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "paddings must be a matrix with 2 columns and a row for each "
-			       "dimension: %s vs. %s",
-			       mu_shape_str(&p->shape), mu_shape_str(&in->shape));
+		return mu_invalid(err,
+				  "paddings must be a matrix with 2 columns and a row for each "
+				  "dimension: %s vs. %s",
+				  mu_shape_str(&p->shape), mu_shape_str(&in->shape));
 	for (int i = 0; i < in->shape.rank; i++) {
 		int64_t before = mu_tensor_int(p, 2 * i), after = mu_tensor_int(p, 2 * i + 1), d;
 		if (before < 0 || after < 0 ||
 		    __builtin_add_overflow(in->shape.dim[i], before, &d) ||
 		    __builtin_add_overflow(d, after, &d))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Paddings must be non-negative: %lld %lld",
-				       (long long)before, (long long)after);
-		if ((rc = mu_shape_push(&shape, d, err)))
-			return rc;
+			return mu_invalid(err, "Paddings must be non-negative: %lld %lld",
+					  (long long)before, (long long)after);
+		MU_RETURN_IF_ERROR(mu_shape_push(&shape, d, err));
 	}
-	if ((rc = move_out(c, 0, in->dtype, &shape, &out, err)) ||
-	    (rc = move_fill(out, c->n_in > 2 ? kernel_in(c, 2) : NULL, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(move_out(c, 0, in->dtype, &shape, &out, err));
+	MU_RETURN_IF_ERROR(move_fill(out, c->n_in > 2 ? kernel_in(c, 2) : NULL, err));
 	view_of(&v, &shape);
 	for (int i = 0; i < in->shape.rank; i++) {
 		v.offset += mu_tensor_int(p, 2 * i) * v.stride[i];

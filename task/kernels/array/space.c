@@ -21,15 +21,13 @@ static int read_edges(const struct kernel_call *c, unsigned i, struct blocks *b,
 	const struct mu_tensor *t = kernel_in(c, i);
 
 	if (t->shape.rank != 2 || t->shape.dim[0] != b->n || t->shape.dim[1] != 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "paddings or crops must have shape [%d, 2] instead of %s", b->n,
-			       mu_shape_str(&t->shape));
+		return mu_invalid(err, "paddings or crops must have shape [%d, 2] instead of %s",
+				  b->n, mu_shape_str(&t->shape));
 	for (int d = 0; d < b->n; d++) {
 		b->before[d] = mu_tensor_int(t, 2 * d);
 		b->after[d] = mu_tensor_int(t, 2 * d + 1);
 		if (b->before[d] < 0 || b->after[d] < 0)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "paddings and crops must be non-negative");
+			return mu_invalid(err, "paddings and crops must be non-negative");
 	}
 	return 0;
 }
@@ -39,30 +37,26 @@ static int read_blocks(const struct kernel_call *c, struct blocks *b, struct mu_
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	bool by_input = c->n_in > 2;
-	int rc;
 
 	*b = (struct blocks){.n = 2, .all = 1};
 	if (by_input) {
 		if (kernel_in(c, 1)->shape.count > MAX_BLOCK_DIMS)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Maximum number of non-combined block dimensions should be "
-				       "%d",
-				       MAX_BLOCK_DIMS);
-		if ((rc = args_ints(c, 1, b->size, MAX_BLOCK_DIMS, &b->n, err)))
-			return rc;
+			return mu_invalid(
+			    err, "Maximum number of non-combined block dimensions should be %d",
+			    MAX_BLOCK_DIMS);
+		MU_RETURN_IF_ERROR(args_ints(c, 1, b->size, MAX_BLOCK_DIMS, &b->n, err));
 	} else {
 		b->size[0] = b->size[1] = args_attr_int(c->node, "block_size", 0);
 	}
 	if (in->rank < 1 + b->n)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "input rank should be >= %d instead of %d",
-			       1 + b->n, in->rank);
+		return mu_invalid(err, "input rank should be >= %d instead of %d", 1 + b->n,
+				  in->rank);
 	if (in->rank + b->n > VIEW_MAX_RANK)
 		return mu_fail(err, MU_UNIMPLEMENTED, "too many dimensions");
 	for (int d = 0; d < b->n; d++)
 		if (b->size[d] < 1 || __builtin_mul_overflow(b->all, b->size[d], &b->all))
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT,
-			    "All values in block_shape must be positive, got value, %lld",
+			return mu_invalid(
+			    err, "All values in block_shape must be positive, got value, %lld",
 			    (long long)b->size[d]);
 	return read_edges(c, by_input ? 2 : 1, b, err);
 }
@@ -82,33 +76,30 @@ static int space_to_batch(struct kernel_call *c, struct mu_err *err)
 	struct view plain, inside, v = {0};
 	struct blocks b;
 	int64_t batch;
-	int rc = read_blocks(c, &b, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(read_blocks(c, &b, err));
 	if (__builtin_mul_overflow(in->shape.dim[0], b.all, &batch))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "the batch is too large");
-	if ((rc = mu_shape_push(&padded, in->shape.dim[0], err)) ||
-	    (rc = mu_shape_push(&shape, batch, err)))
-		return rc;
+		return mu_invalid(err, "the batch is too large");
+	MU_RETURN_IF_ERROR(mu_shape_push(&padded, in->shape.dim[0], err));
+	MU_RETURN_IF_ERROR(mu_shape_push(&shape, batch, err));
 	for (int d = 1; d < in->shape.rank; d++) {
 		int64_t n = in->shape.dim[d], size = d <= b.n ? b.size[d - 1] : 1;
 		if (d <= b.n && (__builtin_add_overflow(n, b.before[d - 1], &n) ||
 				 __builtin_add_overflow(n, b.after[d - 1], &n)))
-			return mu_fail(err, MU_INVALID_ARGUMENT, "the paddings are too large");
+			return mu_invalid(err, "the paddings are too large");
 		if (n % size)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "padded_shape[%d]=%lld is not divisible by "
-				       "block_shape[%d]=%lld",
-				       d - 1, (long long)n, d - 1, (long long)size);
-		if ((rc = mu_shape_push(&padded, n, err)) ||
-		    (rc = mu_shape_push(&shape, n / size, err)))
-			return rc;
+			return mu_invalid(
+			    err, "padded_shape[%d]=%lld is not divisible by block_shape[%d]=%lld",
+			    d - 1, (long long)n, d - 1, (long long)size);
+		MU_RETURN_IF_ERROR(mu_shape_push(&padded, n, err));
+		MU_RETURN_IF_ERROR(mu_shape_push(&shape, n / size, err));
 	}
-	if ((rc = move_scratch(c, in->dtype, &padded, &wide, err)) ||
-	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count ||
-	    (rc = move_fill(&wide, NULL, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(move_scratch(c, in->dtype, &padded, &wide, err));
+	MU_RETURN_IF_ERROR(move_out(c, 0, in->dtype, &shape, &out, err));
+	if (!shape.count)
+		return 0;
+	MU_RETURN_IF_ERROR(move_fill(&wide, NULL, err));
 	view_of(&plain, &padded);
 	inside = plain;
 	for (int d = 0; d < in->shape.rank; d++)
@@ -135,20 +126,18 @@ static int batch_to_space(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	struct view plain, inside, v = {0};
 	struct blocks b;
-	int rc = read_blocks(c, &b, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(read_blocks(c, &b, err));
 	if (in->shape.dim[0] % b.all)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Input batch dimension (%lld) is not divisible by product of block "
-			       "sizes (%lld)",
-			       (long long)in->shape.dim[0], (long long)b.all);
+		return mu_invalid(err,
+				  "Input batch dimension (%lld) is not divisible by product of "
+				  "block sizes (%lld)",
+				  (long long)in->shape.dim[0], (long long)b.all);
 	int64_t batch = in->shape.dim[0] / b.all;
 	view_of(&plain, &in->shape);
 	space_push(&v, batch, plain.stride[0]);
-	if ((rc = mu_shape_push(&whole, batch, err)) || (rc = mu_shape_push(&shape, batch, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_push(&whole, batch, err));
+	MU_RETURN_IF_ERROR(mu_shape_push(&shape, batch, err));
 	int64_t block_stride = batch * plain.stride[0];
 	int64_t strides[MAX_BLOCK_DIMS];
 	for (int d = b.n; d-- > 0; block_stride *= b.size[d])
@@ -159,25 +148,25 @@ static int batch_to_space(struct kernel_call *c, struct mu_err *err)
 		if (d <= b.n) {
 			space_push(&v, b.size[d - 1], strides[d - 1]);
 			if (__builtin_mul_overflow(n, b.size[d - 1], &n))
-				return mu_fail(err, MU_INVALID_ARGUMENT,
-					       "the blocks are too large");
+				return mu_invalid(err, "the blocks are too large");
 		}
 		kept = n;
 		if (d <= b.n && (b.before[d - 1] > n || b.after[d - 1] > n - b.before[d - 1]))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "cropped_shape[%d] must be non-negative: %lld cropped by "
-				       "%lld and %lld",
-				       d - 1, (long long)n, (long long)b.before[d - 1],
-				       (long long)b.after[d - 1]);
+			return mu_invalid(
+			    err,
+			    "cropped_shape[%d] must be non-negative: %lld cropped by %lld and %lld",
+			    d - 1, (long long)n, (long long)b.before[d - 1],
+			    (long long)b.after[d - 1]);
 		if (d <= b.n)
 			kept -= b.before[d - 1] + b.after[d - 1];
-		if ((rc = mu_shape_push(&whole, n, err)) || (rc = mu_shape_push(&shape, kept, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(mu_shape_push(&whole, n, err));
+		MU_RETURN_IF_ERROR(mu_shape_push(&shape, kept, err));
 	}
-	if ((rc = move_scratch(c, in->dtype, &whole, &wide, err)) ||
-	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count ||
-	    (rc = move_read(&wide, in, &v, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(move_scratch(c, in->dtype, &whole, &wide, err));
+	MU_RETURN_IF_ERROR(move_out(c, 0, in->dtype, &shape, &out, err));
+	if (!shape.count)
+		return 0;
+	MU_RETURN_IF_ERROR(move_read(&wide, in, &v, err));
 	view_of(&inside, &whole);
 	for (int d = 0; d < whole.rank; d++)
 		inside.dim[d] = shape.dim[d];
@@ -194,11 +183,9 @@ static int depth_args(const struct kernel_call *c, int64_t *size, struct mu_err 
 
 	*size = args_attr_int(c->node, "block_size", 0);
 	if (*size < 2 || *size > 1 << 20)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Block size should be > 1, but was: %lld",
-			       (long long)*size);
+		return mu_invalid(err, "Block size should be > 1, but was: %lld", (long long)*size);
 	if (strcmp(format, "NHWC") != 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Only NHWC data_format supported on CPU. Got %.16s", format);
+		return mu_invalid(err, "Only NHWC data_format supported on CPU. Got %.16s", format);
 	return 0;
 }
 
@@ -208,11 +195,11 @@ static int read_view(struct kernel_call *c, const int64_t *dims, const struct vi
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
 	struct mu_shape shape;
-	int rc;
 
-	if ((rc = mu_shape_set(&shape, 4, dims, err)) ||
-	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count)
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 4, dims, err));
+	MU_RETURN_IF_ERROR(move_out(c, 0, in->dtype, &shape, &out, err));
+	if (!shape.count)
+		return 0;
 	return move_read(out, in, v, err);
 }
 
@@ -221,15 +208,12 @@ static int space_to_depth(struct kernel_call *c, struct mu_err *err)
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	struct view plain, v = {0};
 	int64_t b;
-	int rc = depth_args(c, &b, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(depth_args(c, &b, err));
 	if (in->dim[1] % b || in->dim[2] % b)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Image width %lld and height %lld should be divisible by "
-			       "block_size: %lld",
-			       (long long)in->dim[2], (long long)in->dim[1], (long long)b);
+		return mu_invalid(
+		    err, "Image width %lld and height %lld should be divisible by block_size: %lld",
+		    (long long)in->dim[2], (long long)in->dim[1], (long long)b);
 	view_of(&plain, in);
 	space_push(&v, in->dim[0], plain.stride[0]);
 	space_push(&v, in->dim[1] / b, plain.stride[1] * b);
@@ -239,7 +223,7 @@ static int space_to_depth(struct kernel_call *c, struct mu_err *err)
 	space_push(&v, in->dim[3], 1);
 	int64_t dims[4] = {in->dim[0], in->dim[1] / b, in->dim[2] / b, 0};
 	if (__builtin_mul_overflow(in->dim[3], b * b, &dims[3]))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "the depth is too large");
+		return mu_invalid(err, "the depth is too large");
 	return read_view(c, dims, &v, err);
 }
 
@@ -248,14 +232,11 @@ static int depth_to_space(struct kernel_call *c, struct mu_err *err)
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	struct view plain, v = {0};
 	int64_t b;
-	int rc = depth_args(c, &b, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(depth_args(c, &b, err));
 	if (in->dim[3] % (b * b))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Input depth dimension %lld should be divisible by: %lld",
-			       (long long)in->dim[3], (long long)(b * b));
+		return mu_invalid(err, "Input depth dimension %lld should be divisible by: %lld",
+				  (long long)in->dim[3], (long long)(b * b));
 	int64_t depth = in->dim[3] / (b * b);
 	view_of(&plain, in);
 	space_push(&v, in->dim[0], plain.stride[0]);
@@ -267,7 +248,7 @@ static int depth_to_space(struct kernel_call *c, struct mu_err *err)
 	int64_t dims[4] = {in->dim[0], 0, 0, depth};
 	if (__builtin_mul_overflow(in->dim[1], b, &dims[1]) ||
 	    __builtin_mul_overflow(in->dim[2], b, &dims[2]))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "the image is too large");
+		return mu_invalid(err, "the image is too large");
 	return read_view(c, dims, &v, err);
 }
 

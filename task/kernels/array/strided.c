@@ -10,24 +10,23 @@ struct spec {
 static int strided_read_spec(struct spec *s, const struct kernel_call *c, unsigned at,
 			     struct mu_err *err)
 {
-	int n, rc;
+	int n, rc = 0;
 
-	if ((rc = args_ints(c, at, s->begin, VIEW_MAX_RANK, &s->n, err)) ||
-	    (rc = args_ints(c, at + 1, s->end, VIEW_MAX_RANK, &n, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_ints(c, at, s->begin, VIEW_MAX_RANK, &s->n, err));
+	MU_RETURN_IF_ERROR(args_ints(c, at + 1, s->end, VIEW_MAX_RANK, &n, err));
 	if (n != s->n || (rc = args_ints(c, at + 2, s->stride, VIEW_MAX_RANK, &n, err)) ||
 	    n != s->n)
 		return rc ? rc
-			  : mu_fail(err, MU_INVALID_ARGUMENT,
-				    "Expected begin, end, and strides to be 1D equal size tensors");
+			  : mu_invalid(
+				err,
+				"Expected begin, end, and strides to be 1D equal size tensors");
 	s->begin_mask = args_attr_int(c->node, "begin_mask", 0);
 	s->end_mask = args_attr_int(c->node, "end_mask", 0);
 	s->ellipsis = args_attr_int(c->node, "ellipsis_mask", 0);
 	s->new_axis = args_attr_int(c->node, "new_axis_mask", 0);
 	s->shrink = args_attr_int(c->node, "shrink_axis_mask", 0);
 	if (s->ellipsis & (s->ellipsis - 1))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Multiple ellipses in slice spec not allowed");
+		return mu_invalid(err, "Multiple ellipses in slice spec not allowed");
 	s->ellipsis &= ((int64_t)1 << s->n) - 1; /* an ellipsis behind the last entry is none */
 	return 0;
 }
@@ -50,13 +49,12 @@ static int one_dim(struct strided *out, const struct spec *s, int i, int d, int6
 	int64_t low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
 
 	if (step == 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "strides[%d] must be non-zero", i);
+		return mu_invalid(err, "strides[%d] must be non-zero", i);
 	if (bit(s->shrink, i)) {
 		begin = begin < 0 ? begin + n : begin;
 		if (begin < 0 || begin >= n)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "slice index %lld of dimension %d out of bounds.",
-				       (long long)s->begin[i], d);
+			return mu_invalid(err, "slice index %lld of dimension %d out of bounds.",
+					  (long long)s->begin[i], d);
 		size = 1;
 		step = 1;
 	} else {
@@ -92,9 +90,9 @@ int strided_of(struct strided *out, const struct kernel_call *c, unsigned at,
 	for (int i = 0; i < s.n; i++)
 		used += !bit(s.ellipsis, i) && !bit(s.new_axis, i);
 	if (used > in->rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Index out of range using input dim %d; input has only %d dims",
-			       in->rank, in->rank);
+		return mu_invalid(err,
+				  "Index out of range using input dim %d; input has only %d dims",
+				  in->rank, in->rank);
 	for (int i = 0; i <= s.n; i++) {
 		/* Dimensions that the specification does not name are kept whole, at its end or at
 		 * the ellipsis. */

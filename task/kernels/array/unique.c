@@ -33,7 +33,7 @@ static int index_type(const struct kernel_call *c, enum mu_dtype *out, struct mu
 {
 	*out = args_attr_type(c->node, "out_idx", MU_INT32);
 	if (*out != MU_INT32 && *out != MU_INT64)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "out_idx must be int32 or int64");
+		return mu_invalid(err, "out_idx must be int32 or int64");
 	return 0;
 }
 
@@ -94,20 +94,16 @@ static int unique_axis(const struct kernel_call *c, int *axis, struct mu_err *er
 {
 	const struct mu_shape *x = &kernel_in(c, 0)->shape;
 	int64_t given;
-	int rc;
 
 	*axis = 0;
 	if (c->n_in < 2 || !kernel_in(c, 1)->shape.count)
-		return x->rank == 1
-			   ? 0
-			   : mu_fail(err, MU_INVALID_ARGUMENT, "unique expects a 1D vector.");
+		return x->rank == 1 ? 0 : mu_invalid(err, "unique expects a 1D vector.");
 	if (kernel_in(c, 1)->shape.count > 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "axis does not support input tensors larger than 1 elements");
-	if ((rc = args_int(c, 1, &given, err)))
-		return rc;
+		return mu_invalid(err,
+				  "axis does not support input tensors larger than 1 elements");
+	MU_RETURN_IF_ERROR(args_int(c, 1, &given, err));
 	if (given < -x->rank || given >= x->rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "axis has to be between [0, %d)", x->rank);
+		return mu_invalid(err, "axis has to be between [0, %d)", x->rank);
 	*axis = (int)(given < 0 ? given + x->rank : given);
 	return 0;
 }
@@ -130,25 +126,23 @@ static int unique(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *x = kernel_in(c, 0);
 	enum mu_dtype index;
 	struct mu_tensor *y, *idx, *counts;
-	int axis, rc;
+	int axis, rc = 0;
 
-	if ((rc = unique_axis(c, &axis, err)) || (rc = index_type(c, &index, err)) ||
-	    (rc = unique_check_type(x, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(unique_axis(c, &axis, err));
+	MU_RETURN_IF_ERROR(index_type(c, &index, err));
+	MU_RETURN_IF_ERROR(unique_check_type(x, err));
 	int64_t n = x->shape.dim[axis], count;
 	struct mu_shape shape = mu_shape_vec(n), slices = x->shape;
 	MU_AUTO_FREE int64_t *firsts = malloc((size_t)(n + 1) * sizeof *firsts);
 	if (!firsts)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld elements",
 			       (long long)n);
-	if ((rc = kernel_out(c, 1, index, &shape, &idx, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, index, &shape, &idx, err));
 	count = unique_number(x, axis, idx, firsts);
 	shape = mu_shape_vec(count);
 	slices.dim[axis] = count;
-	if ((rc = mu_shape_set(&slices, x->shape.rank, slices.dim, err)) ||
-	    (rc = kernel_out(c, 0, x->dtype, &slices, &y, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&slices, x->shape.rank, slices.dim, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, x->dtype, &slices, &y, err));
 	for (int64_t i = 0; i < count; i++)
 		copy_slice(y, i, x, firsts[i], axis);
 	if (c->n_out < 3 || (rc = kernel_out(c, 2, index, &shape, &counts, err)))
@@ -170,10 +164,9 @@ static int list_diff(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_BUF key = {0};
 	struct mu_map have;
 	int64_t n = 0;
-	int rc;
 
-	if ((rc = index_type(c, &index, err)) || (rc = unique_check_type(x, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(index_type(c, &index, err));
+	MU_RETURN_IF_ERROR(unique_check_type(x, err));
 	MU_AUTO_FREE int64_t *kept = malloc((size_t)(x->shape.count + 1) * sizeof *kept);
 	if (!kept)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld elements",
@@ -191,9 +184,8 @@ static int list_diff(struct kernel_call *c, struct mu_err *err)
 	}
 	mu_map_fini(&have);
 	struct mu_shape shape = mu_shape_vec(n);
-	if ((rc = kernel_out(c, 0, x->dtype, &shape, &out, err)) ||
-	    (rc = kernel_out(c, 1, index, &shape, &idx, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, x->dtype, &shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, index, &shape, &idx, err));
 	for (int64_t i = 0; i < n; i++) {
 		elems_copy(x->dtype, out->data, i, x->data, kept[i], 1);
 		mu_tensor_set_int(idx, i, kept[i]);

@@ -67,9 +67,9 @@ static int spectrogram(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	if (w.size < 2 || w.size > LARGEST_WINDOW || w.stride < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "window_size must be from 2 to %d and stride above 0: %lld, %lld",
-			       LARGEST_WINDOW, (long long)w.size, (long long)w.stride);
+		return mu_invalid(err,
+				  "window_size must be from 2 to %d and stride above 0: %lld, %lld",
+				  LARGEST_WINDOW, (long long)w.size, (long long)w.stride);
 	w.samples = in->shape.dim[0];
 	w.channels = in->shape.dim[1];
 	w.frames = w.samples < w.size ? 0 : 1 + (w.samples - w.size) / w.stride;
@@ -122,10 +122,9 @@ static int mel_init(struct mel *m, double rate, double lower, double upper, stru
 	for (int64_t i = 0; i <= m->bands; i++)
 		m->centre[i] = low + step * (double)(i + 1);
 	if (upper / each >= (double)m->bins)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "the spectrogram's %lld bins do not reach %g Hz at %g frames a "
-			       "second",
-			       (long long)m->bins, upper, rate);
+		return mu_invalid(
+		    err, "the spectrogram's %lld bins do not reach %g Hz at %g frames a second",
+		    (long long)m->bins, upper, rate);
 	m->first = (int64_t)(1.5 + lower / each);
 	m->last = (int64_t)(upper / each);
 	for (int64_t i = m->first, above = 0; i <= m->last; i++) {
@@ -177,17 +176,15 @@ static int mfcc(struct kernel_call *c, struct mu_err *err)
 	int64_t rate;
 	int rc;
 
-	if ((rc = args_int(c, 1, &rate, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 1, &rate, err));
 	m.bins = in->shape.dim[2];
 	if (m.bands < 1 || m.bands > MOST_BANDS || m.wanted < 1 || m.wanted > m.bands)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%lld coefficients cannot be had of %lld bands", (long long)m.wanted,
-			       (long long)m.bands);
+		return mu_invalid(err, "%lld coefficients cannot be had of %lld bands",
+				  (long long)m.wanted, (long long)m.bands);
 	if (m.bins < 2 || rate <= 0 || !(lower >= 0) || !(upper > lower))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%lld bins from %g to %g Hz at %lld frames a second are no bands",
-			       (long long)m.bins, (double)lower, (double)upper, (long long)rate);
+		return mu_invalid(err,
+				  "%lld bins from %g to %g Hz at %lld frames a second are no bands",
+				  (long long)m.bins, (double)lower, (double)upper, (long long)rate);
 	if (!(rc = mel_init(&m, (double)rate, (double)lower, (double)upper, err)) &&
 	    !(rc = mu_shape_set(&shape, 3,
 				(int64_t[]){in->shape.dim[0], in->shape.dim[1], m.wanted}, err)))

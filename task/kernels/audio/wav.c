@@ -21,11 +21,10 @@ enum {
 static int wav_output_string(struct kernel_call *c, const struct mu_buf *b, struct mu_err *err)
 {
 	struct mu_tensor t;
-	int rc = mu_tensor_string(&t, b->data ? b->data : "", b->len, err);
 
-	if (!rc)
-		kernel_out_take(c, 0, t);
-	return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_string(&t, b->data ? b->data : "", b->len, err));
+	kernel_out_take(c, 0, t);
+	return 0;
 }
 
 /* Missing samples are zero; a missing channel repeats the last one. */
@@ -36,19 +35,16 @@ static int wav_decode(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out, rate;
 	struct mu_shape shape;
 	struct mu_wav w;
-	int rc;
 
 	if (kernel_in(c, 0)->shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "contents must be scalar, got shape %s",
-			       mu_shape_str(&kernel_in(c, 0)->shape));
-	if ((rc = mu_wav_open(&w, elems_span(kernel_in(c, 0), 0), err)))
-		return rc;
+		return mu_invalid(err, "contents must be scalar, got shape %s",
+				  mu_shape_str(&kernel_in(c, 0)->shape));
+	MU_RETURN_IF_ERROR(mu_wav_open(&w, elems_span(kernel_in(c, 0), 0), err));
 	channels = channels < 0 ? w.channels : channels;
 	frames = frames < 0 ? (int64_t)w.frames : frames;
-	if ((rc = mu_shape_set(&shape, 2, (int64_t[]){frames, channels}, err)) ||
-	    (rc = kernel_out(c, 0, MU_FLOAT, &shape, &out, err)) ||
-	    (rc = mu_tensor_scalar(&rate, MU_INT32, &(int32_t){(int32_t)w.rate}, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, (int64_t[]){frames, channels}, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &shape, &out, err));
+	MU_RETURN_IF_ERROR(mu_tensor_scalar(&rate, MU_INT32, &(int32_t){(int32_t)w.rate}, err));
 	kernel_out_take(c, 1, rate);
 	float *to = out->data;
 	for (int64_t i = 0; i < frames; i++)
@@ -64,17 +60,13 @@ static int wav_encode(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 0);
 	MU_AUTO_BUF b = {0};
 	int64_t rate;
-	int rc;
 
-	if ((rc = args_int(c, 1, &rate, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 1, &rate, err));
 	if (in->shape.dim[1] <= 0 || in->shape.dim[1] > UINT16_MAX || rate <= 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%lld channels at %lld frames a second are no WAV file",
-			       (long long)in->shape.dim[1], (long long)rate);
-	if ((rc = mu_wav_write(&b, in->data, (size_t)in->shape.dim[0], (unsigned)in->shape.dim[1],
-			       (uint32_t)rate, err)))
-		return rc;
+		return mu_invalid(err, "%lld channels at %lld frames a second are no WAV file",
+				  (long long)in->shape.dim[1], (long long)rate);
+	MU_RETURN_IF_ERROR(mu_wav_write(&b, in->data, (size_t)in->shape.dim[0],
+					(unsigned)in->shape.dim[1], (uint32_t)rate, err));
 	return wav_output_string(c, &b, err);
 }
 
@@ -108,27 +100,23 @@ static int summary(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 1);
 	MU_AUTO_FREE char *tag = NULL;
 	MU_AUTO_BUF b = {0};
-	int rc;
 
-	if ((rc = args_string(c, 0, &tag, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_string(c, 0, &tag, err));
 	if (c->n_in > 2)
 		rate = *MU_DATA(float, kernel_in(c, 2));
 	if (in->shape.rank < 2 || in->shape.rank > 3)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Tensor must be 3-D or 2-D, got: %s",
-			       mu_shape_str(&in->shape));
+		return mu_invalid(err, "Tensor must be 3-D or 2-D, got: %s",
+				  mu_shape_str(&in->shape));
 	int64_t frames = in->shape.dim[1], channels = in->shape.rank > 2 ? in->shape.dim[2] : 1;
 	if (most < 1 || !(rate > 0) || rate >= 0x1p31f || channels > UINT16_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "max_outputs and sample_rate must be > 0: %lld, %g", (long long)most,
-			       (double)rate);
+		return mu_invalid(err, "max_outputs and sample_rate must be > 0: %lld, %g",
+				  (long long)most, (double)rate);
 	for (int64_t i = 0; i < in->shape.dim[0] && i < most; i++) {
 		MU_AUTO_FREE char *name = most > 1
 					      ? mu_xasprintf("%s/audio/%lld", tag, (long long)i)
 					      : mu_xasprintf("%s/audio", tag);
-		if ((rc = put_sound(&b, name, MU_DATA(float, in) + i * frames * channels, frames,
-				    channels, rate, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(put_sound(&b, name, MU_DATA(float, in) + i * frames * channels,
+					     frames, channels, rate, err));
 	}
 	return wav_output_string(c, &b, err);
 }

@@ -55,15 +55,14 @@ static int check_made(const struct accumulator *a, const struct mu_node *n, enum
 		      struct mu_err *err)
 {
 	if (a->kind != accumulator_kind_of(n))
-		return mu_fail(
-		    err, MU_INVALID_ARGUMENT,
-		    "Shared accumulator '%s' is dense on one side and sparse on the other",
+		return mu_invalid(
+		    err, "Shared accumulator '%s' is dense on one side and sparse on the other",
 		    a->base.name);
 	if (a->dtype != t)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Shared conditional accumulator '%s' has type %s but requested type "
-			       "was %s",
-			       a->base.name, mu_dtype_name(a->dtype), mu_dtype_name(t));
+		return mu_invalid(
+		    err,
+		    "Shared conditional accumulator '%s' has type %s but requested type was %s",
+		    a->base.name, mu_dtype_name(a->dtype), mu_dtype_name(t));
 	return 0;
 }
 
@@ -74,14 +73,14 @@ static int conditional(struct kernel_call *c, struct mu_err *err)
 	struct resource *r;
 
 	if (strcmp(how, "MEAN") != 0 && strcmp(how, "SUM") != 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "reduction_type must be MEAN or SUM, not %s", how);
+		return mu_invalid(err, "reduction_type must be MEAN or SUM, not %s", how);
 	if ((unsigned)t >= MU_DT_COUNT || !loops->binary[BIN_AddV2][t])
 		return mu_fail(err, MU_UNIMPLEMENTED, "no accumulators for type %s",
 			       mu_dtype_name(t));
-	int rc = handle_make(c, &accumulator_type, accumulator_make, (void *)c->node, &r, err);
-	if (rc)
-		return rc;
+	int rc;
+
+	MU_RETURN_IF_ERROR(
+	    handle_make(c, &accumulator_type, accumulator_make, (void *)c->node, &r, err));
 	rc = check_made(MU_CONTAINER(r, struct accumulator, base), c->node, t, err);
 	resource_unref(r);
 	return rc;
@@ -92,13 +91,11 @@ static int accumulator_hold(const struct kernel_call *c, struct accumulator **ou
 			    struct mu_err *err)
 {
 	struct resource *r;
-	int rc = handle_find(c, 0, &accumulator_type, &r, err);
 
-	if (!rc) {
-		*out = MU_CONTAINER(r, struct accumulator, base);
-		pthread_mutex_lock(&(*out)->waiters.lock);
-	}
-	return rc;
+	MU_RETURN_IF_ERROR(handle_find(c, 0, &accumulator_type, &r, err));
+	*out = MU_CONTAINER(r, struct accumulator, base);
+	pthread_mutex_lock(&(*out)->waiters.lock);
+	return 0;
 }
 
 static void accumulator_release(struct accumulator *a)
@@ -114,9 +111,8 @@ static int check_use(const struct accumulator *a, const struct mu_node *n, struc
 {
 	return a->kind == accumulator_kind_of(n)
 		   ? 0
-		   : mu_fail(err, MU_INVALID_ARGUMENT,
-			     "accumulator '%s' is not of the kind that %s is for", a->base.name,
-			     n->op);
+		   : mu_invalid(err, "accumulator '%s' is not of the kind that %s is for",
+				a->base.name, n->op);
 }
 
 static int apply_gradient(struct kernel_call *c, struct mu_err *err)
@@ -125,8 +121,8 @@ static int apply_gradient(struct kernel_call *c, struct mu_err *err)
 	int64_t step;
 	int rc;
 
-	if ((rc = args_int(c, 1, &step, err)) || (rc = accumulator_hold(c, &a, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 1, &step, err));
+	MU_RETURN_IF_ERROR(accumulator_hold(c, &a, err));
 	rc = check_use(a, c->node, err);
 	if (!rc && step >= a->step && !(rc = a->kind->add(a, c, err))) /* else it is stale */
 		a->count++;
@@ -138,10 +134,9 @@ static int set_global_step(struct kernel_call *c, struct mu_err *err)
 {
 	struct accumulator *a;
 	int64_t step;
-	int rc;
 
-	if ((rc = args_int(c, 1, &step, err)) || (rc = accumulator_hold(c, &a, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 1, &step, err));
+	MU_RETURN_IF_ERROR(accumulator_hold(c, &a, err));
 	a->step = step;
 	accumulator_release(a);
 	return 0;
@@ -151,10 +146,9 @@ static int num_accumulated(struct kernel_call *c, struct mu_err *err)
 {
 	struct accumulator *a;
 	struct mu_tensor t;
-	int rc = accumulator_hold(c, &a, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(accumulator_hold(c, &a, err));
 	int32_t n = (int32_t)a->count;
 	accumulator_release(a);
 	if (!(rc = mu_tensor_scalar(&t, MU_INT32, &n, err)))
@@ -193,8 +187,8 @@ static int find_for_take(struct kernel_call *c, int64_t *want, struct resource *
 	int rc = args_int(c, 1, want, err);
 
 	if (!rc && *want <= 0)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT,
-			     "Argument num_required must be > 0, got %lld", (long long)*want);
+		rc = mu_invalid(err, "Argument num_required must be > 0, got %lld",
+				(long long)*want);
 	if (rc || (rc = handle_find(c, 0, &accumulator_type, r, err)))
 		return rc;
 	if ((rc = check_use(MU_CONTAINER(*r, struct accumulator, base), c->node, err)))

@@ -28,11 +28,11 @@ static int accumulator_dense_add(struct accumulator *a, struct kernel_call *c, s
 	const struct mu_tensor *g = kernel_in(c, 2);
 
 	if (g->dtype != a->dtype)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "the gradient is %s, the accumulator %s",
-			       mu_dtype_name(g->dtype), mu_dtype_name(a->dtype));
+		return mu_invalid(err, "the gradient is %s, the accumulator %s",
+				  mu_dtype_name(g->dtype), mu_dtype_name(a->dtype));
 	if (!mu_shape_matches(&g->shape, &a->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Shape mismatch: expected %s, got %s",
-			       mu_pshape_str(&a->shape), mu_shape_str(&g->shape));
+		return mu_invalid(err, "Shape mismatch: expected %s, got %s",
+				  mu_pshape_str(&a->shape), mu_shape_str(&g->shape));
 	return sum_add(&MU_CONTAINER(a, struct dense, a)->sum, g, err);
 }
 
@@ -44,9 +44,7 @@ static int accumulator_dense_divide(struct accumulator *a, struct mu_tensor *sum
 	struct mu_tensor out = *sum;
 
 	if (!mu_tensor_is_own(&out)) {
-		int rc = mu_tensor_new(&out, a->dtype, &sum->shape, err);
-		if (rc)
-			return rc;
+		MU_RETURN_IF_ERROR(mu_tensor_new(&out, a->dtype, &sum->shape, err));
 	}
 	convert(a->dtype, &divisor, MU_INT64, &n, 1);
 	loops->binary[BIN_Div][a->dtype](out.data, sum->data, &divisor, out.shape.count,
@@ -61,10 +59,8 @@ static int accumulator_dense_output(struct accumulator *a, struct kernel_call *c
 				    struct mu_err *err)
 {
 	struct dense *d = MU_CONTAINER(a, struct dense, a);
-	int rc = a->mean && a->count > 1 ? accumulator_dense_divide(a, &d->sum, err) : 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(a->mean && a->count > 1 ? accumulator_dense_divide(a, &d->sum, err) : 0);
 	kernel_out_take(c, 0, d->sum);
 	d->sum = (struct mu_tensor){0};
 	return 0;

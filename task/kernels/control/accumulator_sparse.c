@@ -54,15 +54,14 @@ static int check_gradient(const struct kernel_call *c, const struct accumulator 
 	const struct mu_tensor *indices = kernel_in(c, 2), *values = kernel_in(c, 3);
 	bool known = args_attr_bool(c->node, "has_known_shape", true);
 	int64_t whole[MU_MAX_RANK];
-	int n, rc;
+	int n;
 
-	if ((rc = args_type(c, 3, s->dtype, err)) || (rc = args_rank(c, 2, 1, err)) ||
-	    (rc = args_ints(c, 4, whole, MU_MAX_RANK, &n, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_type(c, 3, s->dtype, err));
+	MU_RETURN_IF_ERROR(args_rank(c, 2, 1, err));
+	MU_RETURN_IF_ERROR(args_ints(c, 4, whole, MU_MAX_RANK, &n, err));
 	if (values->shape.rank < 1 || values->shape.dim[0] != indices->shape.count)
-		return mu_fail(
-		    err, MU_INVALID_ARGUMENT,
-		    "Input values and indices must have the same number of rows: %s and %s",
+		return mu_invalid(
+		    err, "Input values and indices must have the same number of rows: %s and %s",
 		    mu_shape_str(&values->shape), mu_shape_str(&indices->shape));
 	bool fits = !known || n == 0 || n == values->shape.rank;
 	for (int d = 1; fits && known && d < n; d++)
@@ -71,16 +70,16 @@ static int check_gradient(const struct kernel_call *c, const struct accumulator 
 		fits = s->shape.rank == values->shape.rank &&
 		       (s->shape.dim[d] < 0 || s->shape.dim[d] == values->shape.dim[d]);
 	if (!fits)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Shape mismatch: a gradient of shape %s for an accumulator of %s",
-			       mu_shape_str(&values->shape), mu_pshape_str(&s->shape));
+		return mu_invalid(err,
+				  "Shape mismatch: a gradient of shape %s for an accumulator of %s",
+				  mu_shape_str(&values->shape), mu_pshape_str(&s->shape));
 	int64_t limit = known && n ? whole[0] : s->shape.rank > 0 ? s->shape.dim[0] : -1;
 	for (int64_t i = 0; i < indices->shape.count; i++) {
 		int64_t k = MU_DATA(int64_t, indices)[i];
 		if (k < 0 || (limit >= 0 && k >= limit))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Invalid index %lld in the indices of a sparse gradient",
-				       (long long)k);
+			return mu_invalid(err,
+					  "Invalid index %lld in the indices of a sparse gradient",
+					  (long long)k);
 	}
 	return 0;
 }
@@ -129,9 +128,8 @@ static int accumulator_sparse_add(struct accumulator *a, struct kernel_call *c, 
 	if (rc || (rc = mu_shape_set(&tail, values->shape.rank - 1, values->shape.dim + 1, err)))
 		return rc;
 	if (a->count && !mu_shape_eq(&tail, &s->tail))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Shape mismatch: rows of %s after rows of %s", mu_shape_str(&tail),
-			       mu_shape_str(&s->tail));
+		return mu_invalid(err, "Shape mismatch: rows of %s after rows of %s",
+				  mu_shape_str(&tail), mu_shape_str(&s->tail));
 	s->tail = tail;
 	struct rows sum =
 	    accumulator_sparse_merge(&s->rows, indices->data, values->data,

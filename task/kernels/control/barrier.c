@@ -79,15 +79,13 @@ static int barrier_read_spec(const struct mu_node *n, struct queue_spec *s, stru
 
 	if (!types || types->kind != MU_ATTR_LIST + MU_ATTR_TYPE || types->n < 1 ||
 	    types->n > QUEUE_MAX_COMPONENTS - VALUES)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "a barrier has 1 to %d components",
-			       QUEUE_MAX_COMPONENTS - VALUES);
+		return mu_invalid(err, "a barrier has 1 to %d components",
+				  QUEUE_MAX_COMPONENTS - VALUES);
 	if (!shapes || shapes->kind != MU_ATTR_LIST + MU_ATTR_SHAPE || shapes->n != types->n)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "All of the component shapes must be specified");
+		return mu_invalid(err, "All of the component shapes must be specified");
 	if (args_attr_int(n, "capacity", -1) != -1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Barrier only accepts capacity=-1.  Feed the inputs to your Barrier "
-			       "through a queue to enforce a limited capacity.");
+		return mu_invalid(err, "Barrier only accepts capacity=-1.  Feed the inputs to your "
+				       "Barrier through a queue to enforce a limited capacity.");
 	*s = (struct queue_spec){.kind = "Barrier",
 				 .n = types->n + VALUES,
 				 .shaped = true,
@@ -102,9 +100,8 @@ static int barrier_read_spec(const struct mu_node *n, struct queue_spec *s, stru
 		for (int d = 0; known && d < s->shape[VALUES + i].rank; d++)
 			known = s->shape[VALUES + i].dim[d] >= 0;
 		if (!known)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "component %u must have a known shape, not %s", i,
-				       mu_pshape_str(&s->shape[VALUES + i]));
+			return mu_invalid(err, "component %u must have a known shape, not %s", i,
+					  mu_pshape_str(&s->shape[VALUES + i]));
 	}
 	return 0;
 }
@@ -137,21 +134,20 @@ static int barrier_make(struct kernel_call *c, struct mu_err *err)
 {
 	struct wanted w = {.name = resource_name(c)};
 	struct resource *r;
-	int rc;
+	int rc = 0;
 
-	if ((rc = barrier_read_spec(c->node, &w.spec, err)) ||
-	    (rc = handle_make(c, &barrier_type, barrier_create, &w, &r, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(barrier_read_spec(c->node, &w.spec, err));
+	MU_RETURN_IF_ERROR(handle_make(c, &barrier_type, barrier_create, &w, &r, err));
 	const struct queue_spec *have = &MU_CONTAINER(r, struct barrier, base)->ready->spec;
 	bool same = have->n == w.spec.n;
 	for (unsigned i = 0; same && i < have->n; i++)
 		same = have->type[i] == w.spec.type[i] &&
 		       same_shape(&have->shape[i], &w.spec.shape[i]);
 	if (!same)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT,
-			     "Shared barrier '%s' has other component types or shapes than those "
-			     "asked for",
-			     r->name);
+		rc = mu_invalid(
+		    err,
+		    "Shared barrier '%s' has other component types or shapes than those asked for",
+		    r->name);
 	resource_unref(r);
 	return rc;
 }
@@ -159,11 +155,10 @@ static int barrier_make(struct kernel_call *c, struct mu_err *err)
 static int barrier_find(const struct kernel_call *c, struct barrier **out, struct mu_err *err)
 {
 	struct resource *r;
-	int rc = handle_find(c, 0, &barrier_type, &r, err);
 
-	if (!rc)
-		*out = MU_CONTAINER(r, struct barrier, base);
-	return rc;
+	MU_RETURN_IF_ERROR(handle_find(c, 0, &barrier_type, &r, err));
+	*out = MU_CONTAINER(r, struct barrier, base);
+	return 0;
 }
 
 /* ---- inserting ---- */
@@ -182,24 +177,20 @@ static int check_values(const struct kernel_call *c, const struct barrier *b, un
 	const struct mu_tensor *keys = kernel_in(c, 1), *values = kernel_in(c, 2);
 	const struct mu_pshape *want = &b->ready->spec.shape[component];
 	struct mu_shape element;
-	int rc;
 
-	if ((rc = args_type(c, 2, b->ready->spec.type[component], err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_type(c, 2, b->ready->spec.type[component], err));
 	if (keys->shape.count && !values->shape.count)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Tensors with no elements are not supported %s: received shape %s",
-			       b->base.name, mu_shape_str(&values->shape));
+		return mu_invalid(
+		    err, "Tensors with no elements are not supported %s: received shape %s",
+		    b->base.name, mu_shape_str(&values->shape));
 	if (values->shape.rank < 1 || values->shape.dim[0] != keys->shape.count)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "values %s are not one for each of %lld keys",
-			       mu_shape_str(&values->shape), (long long)keys->shape.count);
-	if ((rc = mu_shape_set(&element, values->shape.rank - 1, values->shape.dim + 1, err)))
-		return rc;
+		return mu_invalid(err, "values %s are not one for each of %lld keys",
+				  mu_shape_str(&values->shape), (long long)keys->shape.count);
+	MU_RETURN_IF_ERROR(
+	    mu_shape_set(&element, values->shape.rank - 1, values->shape.dim + 1, err));
 	if (keys->shape.count && !mu_shape_matches(&element, want))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Shape mismatch in tuple component %u. Expected %s, got %s",
-			       component, mu_pshape_str(want), mu_shape_str(&element));
+		return mu_invalid(err, "Shape mismatch in tuple component %u. Expected %s, got %s",
+				  component, mu_pshape_str(want), mu_shape_str(&element));
 	return 0;
 }
 
@@ -237,19 +228,17 @@ static int insert_one(struct insertion *in, int64_t i, struct mu_err *err)
 	struct barrier *b = in->b;
 	struct mu_tensor *element;
 	struct mu_shape shape;
-	int rc = barrier_part_of(in, key, &element, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(barrier_part_of(in, key, &element, err));
 	struct mu_tensor *value = &element[in->component];
 	if (mu_tensor_is_set(value))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Key %.*s already has a value for component %u in barrier %s",
-			       (int)(key.len < 64 ? key.len : 64), key.data, in->component - VALUES,
-			       b->base.name);
-	if ((rc = mu_shape_set(&shape, values->shape.rank - 1, values->shape.dim + 1, err)) ||
-	    (rc = mu_tensor_new(value, values->dtype, &shape, err)))
-		return rc;
+		return mu_invalid(err,
+				  "Key %.*s already has a value for component %u in barrier %s",
+				  (int)(key.len < 64 ? key.len : 64), key.data,
+				  in->component - VALUES, b->base.name);
+	MU_RETURN_IF_ERROR(
+	    mu_shape_set(&shape, values->shape.rank - 1, values->shape.dim + 1, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(value, values->dtype, &shape, err));
 	elems_copy(values->dtype, value->data, 0, values->data, i * shape.count, shape.count);
 	for (unsigned k = 0; k < b->ready->spec.n; k++)
 		if (!mu_tensor_is_set(&element[k]))
@@ -284,14 +273,13 @@ static int insert_many(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t component = args_attr_int(c->node, "component_index", -1);
 	struct insertion in = {.c = c};
-	int rc = barrier_find(c, &in.b, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(barrier_find(c, &in.b, err));
 	if (component < 0 || component >= components(in.b))
-		rc = mu_fail(err, MU_INVALID_ARGUMENT,
-			     "The component ID is out of range %lld > num_components (= %u)",
-			     (long long)component, components(in.b));
+		rc =
+		    mu_invalid(err, "The component ID is out of range %lld > num_components (= %u)",
+			       (long long)component, components(in.b));
 	in.component = (unsigned)component + VALUES;
 	if (!rc && !(rc = check_values(c, in.b, in.component, err))) {
 		wait_queue_update(&in.b->ready->waiters, insert_all, &in);
@@ -327,17 +315,16 @@ static int barrier_take(struct kernel_call *c, struct mu_err *err)
 	bool few = args_attr_bool(c->node, "allow_small_batch", false);
 	struct barrier *b;
 	int64_t n;
-	int rc;
+	int rc = 0;
 
 	if (args_attr_int(c->node, "timeout_ms", -1) != -1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Timeout not supported yet.");
-	if ((rc = args_rank(c, 1, 0, err)) || (rc = args_int(c, 1, &n, err)) ||
-	    (rc = barrier_find(c, &b, err)))
-		return rc;
+		return mu_invalid(err, "Timeout not supported yet.");
+	MU_RETURN_IF_ERROR(args_rank(c, 1, 0, err));
+	MU_RETURN_IF_ERROR(args_int(c, 1, &n, err));
+	MU_RETURN_IF_ERROR(barrier_find(c, &b, err));
 	if (c->n_out != b->ready->spec.n)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT,
-			     "the barrier has %u components, the call takes %u", components(b),
-			     c->n_out < VALUES ? 0 : c->n_out - VALUES);
+		rc = mu_invalid(err, "the barrier has %u components, the call takes %u",
+				components(b), c->n_out < VALUES ? 0 : c->n_out - VALUES);
 	if (!rc && !(rc = check_take(b, few, &n, err)))
 		rc = queue_take_many(c, b->ready, n, few, err);
 	resource_unref(&b->base);
@@ -380,10 +367,8 @@ static void close_it(void *arg)
 static int close_barrier(struct kernel_call *c, struct mu_err *err)
 {
 	struct closing k = {.cancel = args_attr_bool(c->node, "cancel_pending_enqueues", false)};
-	int rc = barrier_find(c, &k.b, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(barrier_find(c, &k.b, err));
 	wait_queue_update(&k.b->ready->waiters, close_it, &k);
 	resource_unref(&k.b->base);
 	return k.err.code ? mu_fail(err, k.err.code, "%s", k.err.msg) : 0;
@@ -393,10 +378,9 @@ static int barrier_count(struct kernel_call *c, bool whole, struct mu_err *err)
 {
 	struct mu_tensor out;
 	struct barrier *b;
-	int rc = barrier_find(c, &b, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(barrier_find(c, &b, err));
 	pthread_mutex_lock(&b->ready->waiters.lock);
 	int32_t n = (int32_t)(whole ? (size_t)b->ready->count : b->parts.count);
 	pthread_mutex_unlock(&b->ready->waiters.lock);

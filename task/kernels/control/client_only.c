@@ -9,10 +9,10 @@
 
 static int python_function(struct kernel_call *c, struct mu_err *err)
 {
-	return mu_fail(
-	    err, MU_INVALID_ARGUMENT,
-	    "ValueError: Could not find callback with key=%.64s in the registry. A Python "
-	    "function runs in the process that defined it alone, and not in a task",
+	return mu_invalid(
+	    err,
+	    "ValueError: Could not find callback with key=%.64s in the registry. A Python function "
+	    "runs in the process that defined it alone, and not in a task",
 	    args_attr_string(c->node, "token", ""));
 }
 

@@ -18,9 +18,8 @@ static int combine_broadcast(const struct collective_part *const *parts, unsigne
 
 	for (unsigned i = 0; i < n; i++) {
 		if (parts[i]->sends && sender)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "a broadcast has two senders: %s and %s", sender->device,
-				       parts[i]->device);
+			return mu_invalid(err, "a broadcast has two senders: %s and %s",
+					  sender->device, parts[i]->device);
 		if (parts[i]->sends)
 			sender = parts[i];
 	}
@@ -37,16 +36,14 @@ static int combine_gather(const struct collective_part *const *parts, unsigned n
 	const struct mu_shape *one = &parts[0]->shape;
 	int64_t dims[MU_MAX_RANK];
 	struct mu_shape all;
-	int rc;
 
 	if (!one->rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "scalars cannot be gathered");
+		return mu_invalid(err, "scalars cannot be gathered");
 	memcpy(dims, one->dim, sizeof dims);
 	if (__builtin_mul_overflow(dims[0], (int64_t)n, &dims[0]))
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "the gathered tensor is too large");
-	if ((rc = mu_shape_set(&all, one->rank, dims, err)) ||
-	    (rc = mu_tensor_new(out, parts[0]->dtype, &all, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&all, one->rank, dims, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(out, parts[0]->dtype, &all, err));
 	for (unsigned i = 0; i < n; i++)
 		elems_copy(out->dtype, out->data, i * one->count, parts[i]->tensor.data, 0,
 			   one->count);
@@ -63,13 +60,10 @@ static int combine_reduce(const struct collective_part *const *parts, unsigned n
 	enum binary_op op = ops[parts[0]->kind];
 	enum mu_dtype type = parts[0]->dtype;
 	int64_t count = parts[0]->shape.count, size = n, divisor;
-	int rc;
 
 	if (!loops_binary_known(op, type) || !convert(type, &divisor, MU_INT64, &size, 1))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s cannot be reduced",
-			       mu_dtype_name(type));
-	if ((rc = mu_tensor_new(out, type, &parts[0]->shape, err)))
-		return rc;
+		return mu_invalid(err, "%s cannot be reduced", mu_dtype_name(type));
+	MU_RETURN_IF_ERROR(mu_tensor_new(out, type, &parts[0]->shape, err));
 	elems_copy(type, out->data, 0, parts[0]->tensor.data, 0, count);
 	for (unsigned i = 1; i < n; i++)
 		loops_binary(op, type, out->data, out->data, parts[i]->tensor.data, count,

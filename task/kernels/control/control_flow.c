@@ -22,9 +22,8 @@ static int switch_run(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *pred = kernel_in(c, 1);
 
 	if (pred->dtype != MU_BOOL || pred->shape.count != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "The second input must be a scalar, but it has shape %s",
-			       mu_shape_str(&pred->shape));
+		return mu_invalid(err, "The second input must be a scalar, but it has shape %s",
+				  mu_shape_str(&pred->shape));
 	bool on = MU_DATA(char, pred)[0] != 0;
 	control_flow_pass(c, 0, on);
 	kernel_out_dead(c, !on);
@@ -46,13 +45,10 @@ static int merge_run(struct kernel_call *c, struct mu_err *err)
 static int switch_n(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t index;
-	int rc = args_int(c, 1, &index, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 1, &index, err));
 	if (!c->n_out)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "num_outs is 0: there is no branch to take");
+		return mu_invalid(err, "num_outs is 0: there is no branch to take");
 	unsigned on = index < 0 || index >= c->n_out ? c->n_out - 1 : (unsigned)index;
 	for (unsigned i = 0; i < c->n_out; i++)
 		if (i != on)
@@ -65,14 +61,11 @@ static int switch_n(struct kernel_call *c, struct mu_err *err)
 static int ref_select(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t index;
-	int rc = args_int(c, 0, &index, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 0, &index, err));
 	if (index < 0 || index >= (int64_t)c->n_in - 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Index must be in the range [0, %u) but got %lld", c->n_in - 1,
-			       (long long)index);
+		return mu_invalid(err, "Index must be in the range [0, %u) but got %lld",
+				  c->n_in - 1, (long long)index);
 	control_flow_pass(c, (unsigned)index + 1, 0);
 	return 0;
 }
@@ -88,12 +81,11 @@ static int to_bool(struct kernel_call *c, struct mu_err *err)
 	if (t->shape.rank == 0 && t->dtype == MU_STRING)
 		on = MU_DATA(struct mu_string, t)->len > 0;
 	else if (t->shape.rank == 0 && !convert(MU_BOOL, &on, t->dtype, t->data, 1))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s is neither true nor false",
-			       mu_dtype_name(t->dtype));
-	int rc = mu_tensor_scalar(&out, MU_BOOL, &on, err);
-	if (!rc)
-		kernel_out_take(c, 0, out);
-	return rc;
+		return mu_invalid(err, "%s is neither true nor false", mu_dtype_name(t->dtype));
+
+	MU_RETURN_IF_ERROR(mu_tensor_scalar(&out, MU_BOOL, &on, err));
+	kernel_out_take(c, 0, out);
+	return 0;
 }
 
 static int control_flow_nothing(struct kernel_call *c, struct mu_err *err)

@@ -27,13 +27,12 @@ static int const_prepare(const struct mu_node *n, struct runtime *rt, void **sta
 	enum mu_dtype dtype;
 
 	if (!a || a->kind != MU_ATTR_TENSOR)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "attribute 'value' is missing");
-	int rc = mu_node_attr_type(n, "dtype", &dtype, err);
-	if (rc)
-		return rc;
+		return mu_invalid(err, "attribute 'value' is missing");
+
+	MU_RETURN_IF_ERROR(mu_node_attr_type(n, "dtype", &dtype, err));
 	if (dtype != a->tensor->dtype)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Inconsistent dtypes: %s vs. %s",
-			       mu_dtype_name(a->tensor->dtype), mu_dtype_name(dtype));
+		return mu_invalid(err, "Inconsistent dtypes: %s vs. %s",
+				  mu_dtype_name(a->tensor->dtype), mu_dtype_name(dtype));
 	struct mu_tensor *t = MU_NEW(struct mu_tensor);
 	*t = mu_tensor_ref(a->tensor);
 	*state = t;
@@ -58,18 +57,15 @@ static int placeholder(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_attr *shape = mu_node_attr(c->node, "shape");
 	enum mu_dtype dtype;
-	int rc = mu_node_attr_type(c->node, "dtype", &dtype, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(mu_node_attr_type(c->node, "dtype", &dtype, err));
 	if (shape && shape->kind == MU_ATTR_SHAPE && shape->shape->rank > 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "You must feed a value for placeholder tensor '%s' with dtype %s "
-			       "and shape %s",
-			       c->node->name, mu_dtype_name(dtype), mu_pshape_str(shape->shape));
-	return mu_fail(err, MU_INVALID_ARGUMENT,
-		       "You must feed a value for placeholder tensor '%s' with dtype %s",
-		       c->node->name, mu_dtype_name(dtype));
+		return mu_invalid(
+		    err,
+		    "You must feed a value for placeholder tensor '%s' with dtype %s and shape %s",
+		    c->node->name, mu_dtype_name(dtype), mu_pshape_str(shape->shape));
+	return mu_invalid(err, "You must feed a value for placeholder tensor '%s' with dtype %s",
+			  c->node->name, mu_dtype_name(dtype));
 }
 
 static int placeholder_with_default(struct kernel_call *c, struct mu_err *err)
@@ -78,9 +74,8 @@ static int placeholder_with_default(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *t = kernel_in(c, 0);
 
 	if (shape && shape->kind == MU_ATTR_SHAPE && !mu_shape_matches(&t->shape, shape->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "the default of the placeholder has shape %s, want %s",
-			       mu_shape_str(&t->shape), mu_pshape_str(shape->shape));
+		return mu_invalid(err, "the default of the placeholder has shape %s, want %s",
+				  mu_shape_str(&t->shape), mu_pshape_str(shape->shape));
 	return identity_forward(c, err);
 }
 
@@ -90,9 +85,9 @@ static int ensure_shape(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *t = kernel_in(c, 0);
 
 	if (shape && shape->kind == MU_ATTR_SHAPE && !mu_shape_matches(&t->shape, shape->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Shape of tensor %s %s is not compatible with expected shape %s.",
-			       c->node->name, mu_shape_str(&t->shape), mu_pshape_str(shape->shape));
+		return mu_invalid(
+		    err, "Shape of tensor %s %s is not compatible with expected shape %s.",
+		    c->node->name, mu_shape_str(&t->shape), mu_pshape_str(shape->shape));
 	return identity_forward(c, err);
 }
 
@@ -104,7 +99,7 @@ static int frame_of(const struct kernel_call *c, struct call_frame **out, int64_
 	*out = c->step ? step_frame(c->step) : NULL;
 	*index = args_attr_int(c->node, "index", -1);
 	if (!*out)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s outside a function", c->node->op);
+		return mu_invalid(err, "%s outside a function", c->node->op);
 	return 0;
 }
 
@@ -112,14 +107,11 @@ static int arg_run(struct kernel_call *c, struct mu_err *err)
 {
 	struct call_frame *f;
 	int64_t i;
-	int rc = frame_of(c, &f, &i, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(frame_of(c, &f, &i, err));
 	if (i < 0 || i >= f->n_in || f->in[i].dtype != args_attr_type(c->node, "T", MU_DT_INVALID))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "argument %lld is missing or not a %s",
-			       (long long)i,
-			       mu_dtype_name(args_attr_type(c->node, "T", MU_DT_INVALID)));
+		return mu_invalid(err, "argument %lld is missing or not a %s", (long long)i,
+				  mu_dtype_name(args_attr_type(c->node, "T", MU_DT_INVALID)));
 	kernel_out_take(c, 0, mu_tensor_ref(&f->in[i]));
 	return 0;
 }
@@ -128,13 +120,10 @@ static int retval_run(struct kernel_call *c, struct mu_err *err)
 {
 	struct call_frame *f;
 	int64_t i;
-	int rc = frame_of(c, &f, &i, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(frame_of(c, &f, &i, err));
 	if (i < 0 || i >= f->n_out || mu_tensor_is_set(&f->out[i]))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "output %lld is given twice or too many",
-			       (long long)i);
+		return mu_invalid(err, "output %lld is given twice or too many", (long long)i);
 	f->out[i] = mu_tensor_ref(kernel_in(c, 0));
 	return 0;
 }
@@ -143,11 +132,10 @@ static int timestamp(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_shape shape = mu_shape_scalar();
 	struct mu_tensor *out;
-	int rc = kernel_out(c, 0, MU_DOUBLE, &shape, &out, err);
 
-	if (!rc)
-		*MU_DATA(double, out) = mu_wall();
-	return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_DOUBLE, &shape, &out, err));
+	*MU_DATA(double, out) = mu_wall();
+	return 0;
 }
 
 static const struct kernel rows[] = {

@@ -55,11 +55,10 @@ static struct resource *mutex_create(void *arg, struct mu_err *err)
 static int mutex_make(struct kernel_call *c, struct mu_err *err)
 {
 	struct resource *r;
-	int rc = handle_make(c, &mutex_type, mutex_create, NULL, &r, err);
 
-	if (!rc)
-		resource_unref(r);
-	return rc;
+	MU_RETURN_IF_ERROR(handle_make(c, &mutex_type, mutex_create, NULL, &r, err));
+	resource_unref(r);
+	return 0;
 }
 
 /* ---- holding it ---- */

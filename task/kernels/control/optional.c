@@ -53,11 +53,10 @@ static int zeros_of(const struct mu_tensor *t, struct mu_tensor *out, struct mu_
 {
 	if (t->dtype == MU_VARIANT)
 		return variant_zeros(out, t, err);
-	int rc = mu_tensor_new(out, t->dtype, &t->shape, err);
 
-	if (!rc)
-		elems_zero(t->dtype, out->data, 0, t->shape.count);
-	return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(out, t->dtype, &t->shape, err));
+	elems_zero(t->dtype, out->data, 0, t->shape.count);
+	return 0;
 }
 
 /* Nothing stays nothing. */
@@ -95,14 +94,13 @@ static int optional_add(const struct mu_object *a, const struct mu_object *b,
 	int rc = 0;
 
 	if (x->has != y->has)
-		return mu_fail(
-		    err, MU_INVALID_ARGUMENT,
-		    "Cannot add optionals because one has a value and the other doesn't.");
+		return mu_invalid(
+		    err, "Cannot add optionals because one has a value and the other doesn't.");
 	if (x->n != y->n)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Cannot add optionals because they have different numbers of "
-			       "components (%u vs. %u).",
-			       x->n, y->n);
+		return mu_invalid(err,
+				  "Cannot add optionals because they have different numbers of "
+				  "components (%u vs. %u).",
+				  x->n, y->n);
 	struct optional *p = optional_new(x->has, x->n);
 	for (unsigned i = 0; i < x->n && !(rc = sum_of(&x->t[i], &y->t[i], &p->t[i], err)); i++)
 		p->n++;
@@ -140,11 +138,10 @@ static int none(struct kernel_call *c, struct mu_err *err)
 static int optional_take(const struct kernel_call *c, struct optional **out, struct mu_err *err)
 {
 	struct mu_object *o;
-	int rc = variant_in(c, 0, &optional_type, &o, err);
 
-	if (!rc)
-		*out = MU_CONTAINER(o, struct optional, object);
-	return rc;
+	MU_RETURN_IF_ERROR(variant_in(c, 0, &optional_type, &o, err));
+	*out = MU_CONTAINER(o, struct optional, object);
+	return 0;
 }
 
 static int has_value(struct kernel_call *c, struct mu_err *err)
@@ -161,17 +158,13 @@ static int has_value(struct kernel_call *c, struct mu_err *err)
 static int get_value(struct kernel_call *c, struct mu_err *err)
 {
 	struct optional *p;
-	int rc = optional_take(c, &p, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(optional_take(c, &p, err));
 	if (!p->has)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "The given optional does not have a value.");
+		return mu_invalid(err, "The given optional does not have a value.");
 	if (p->n != c->n_out)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "The given optional has %u components, expected %u.", p->n,
-			       c->n_out);
+		return mu_invalid(err, "The given optional has %u components, expected %u.", p->n,
+				  c->n_out);
 	for (unsigned i = 0; i < p->n; i++)
 		kernel_out_take(c, i, mu_tensor_ref(&p->t[i]));
 	return 0;

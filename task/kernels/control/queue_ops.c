@@ -22,25 +22,23 @@ static int queue_read_spec(const struct mu_node *n, struct queue_spec *s, struct
 
 	if (!types || types->kind != MU_ATTR_LIST + MU_ATTR_TYPE || types->n + own < 1 ||
 	    types->n + own > QUEUE_MAX_COMPONENTS)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "a queue has 1 to %d components",
-			       QUEUE_MAX_COMPONENTS);
+		return mu_invalid(err, "a queue has 1 to %d components", QUEUE_MAX_COMPONENTS);
 	s->n = types->n + own;
 	s->type[0] = MU_INT64;
 	for (unsigned i = own; i < s->n; i++)
 		s->type[i] = types->types[i - own];
 	s->shaped = shapes && shapes->kind == MU_ATTR_LIST + MU_ATTR_SHAPE && shapes->n;
 	if (s->shaped && shapes->n != types->n)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%u shapes for %u components", shapes->n,
-			       types->n);
+		return mu_invalid(err, "%u shapes for %u components", shapes->n, types->n);
 	s->shape[0] = (struct mu_pshape){.rank = 0};
 	for (unsigned i = own; i < s->n; i++)
 		s->shape[i] = s->shaped ? shapes->shapes[i - own] : (struct mu_pshape){.rank = -1};
 	s->capacity = args_attr_int(n, "capacity", -1);
 	s->min_after = args_attr_int(n, "min_after_dequeue", 0);
 	if (s->min_after < 0 || (s->capacity >= 0 && s->min_after >= s->capacity && s->shuffled))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "min_after_dequeue must be >= 0 and below the capacity: %lld, %lld",
-			       (long long)s->min_after, (long long)s->capacity);
+		return mu_invalid(
+		    err, "min_after_dequeue must be >= 0 and below the capacity: %lld, %lld",
+		    (long long)s->min_after, (long long)s->capacity);
 	s->seed = (uint64_t)args_attr_int(n, "seed", 0);
 	s->seed2 = (uint64_t)args_attr_int(n, "seed2", 0);
 	if (s->shuffled && !s->seed && !s->seed2 &&
@@ -57,20 +55,19 @@ static struct resource *queue_make_resource(void *arg, struct mu_err *err)
 static int queue_make(struct kernel_call *c, struct queue_spec *s, struct mu_err *err)
 {
 	struct resource *r;
-	int rc;
+	int rc = 0;
 
-	if ((rc = queue_read_spec(c->node, s, err)) ||
-	    (rc = handle_make(c, &queue_type, queue_make_resource, s, &r, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(queue_read_spec(c->node, s, err));
+	MU_RETURN_IF_ERROR(handle_make(c, &queue_type, queue_make_resource, s, &r, err));
 	const struct queue_spec *have = &MU_CONTAINER(r, struct queue, base)->spec;
 	if (have->n != s->n || memcmp(have->type, s->type, s->n * sizeof s->type[0]) != 0)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT,
-			     "Shared queue '%s' has other component types than those asked for",
-			     r->name);
+		rc = mu_invalid(err,
+				"Shared queue '%s' has other component types than those asked for",
+				r->name);
 	else if (have->capacity != s->capacity)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT,
-			     "Shared queue '%s' has capacity %lld but requested capacity was %lld",
-			     r->name, (long long)have->capacity, (long long)s->capacity);
+		rc = mu_invalid(
+		    err, "Shared queue '%s' has capacity %lld but requested capacity was %lld",
+		    r->name, (long long)have->capacity, (long long)s->capacity);
 	resource_unref(r);
 	return rc;
 }
@@ -100,20 +97,17 @@ static int priority(struct kernel_call *c, struct mu_err *err)
 static int queue_output(struct kernel_call *c, enum mu_dtype t, const void *v, struct mu_err *err)
 {
 	struct mu_tensor out;
-	int rc = mu_tensor_scalar(&out, t, v, err);
 
-	if (!rc)
-		kernel_out_take(c, 0, out);
-	return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_scalar(&out, t, v, err));
+	kernel_out_take(c, 0, out);
+	return 0;
 }
 
 static int size_or_closed(struct kernel_call *c, bool size, struct mu_err *err)
 {
 	struct resource *r;
-	int rc = handle_find(c, 0, &queue_type, &r, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(handle_find(c, 0, &queue_type, &r, err));
 	struct queue *q = MU_CONTAINER(r, struct queue, base);
 	pthread_mutex_lock(&q->waiters.lock);
 	int32_t n = (int32_t)q->count;
@@ -207,23 +201,21 @@ static int check_component(const struct queue_spec *s, unsigned k, const struct 
 	struct mu_shape element = in->shape;
 
 	if (in->dtype != s->type[k])
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Type mismatch in tuple component %u. Expected %s, got %s", k,
-			       mu_dtype_name(s->type[k]), mu_dtype_name(in->dtype));
+		return mu_invalid(err, "Type mismatch in tuple component %u. Expected %s, got %s",
+				  k, mu_dtype_name(s->type[k]), mu_dtype_name(in->dtype));
 	if (many) {
 		if (in->shape.rank < 1 || in->shape.dim[0] != rows)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "All input tensors must have the same size in the 0th "
-				       "dimension. Component %u has %s, and should have %lld",
-				       k, mu_shape_str(&in->shape), (long long)rows);
-		int rc = mu_shape_set(&element, in->shape.rank - 1, in->shape.dim + 1, err);
-		if (rc)
-			return rc;
+			return mu_invalid(err,
+					  "All input tensors must have the same size in the 0th "
+					  "dimension. Component %u has %s, and should have %lld",
+					  k, mu_shape_str(&in->shape), (long long)rows);
+
+		MU_RETURN_IF_ERROR(
+		    mu_shape_set(&element, in->shape.rank - 1, in->shape.dim + 1, err));
 	}
 	if (!mu_shape_matches(&element, &s->shape[k]))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Shape mismatch in tuple component %u. Expected %s, got %s", k,
-			       mu_pshape_str(&s->shape[k]), mu_shape_str(&element));
+		return mu_invalid(err, "Shape mismatch in tuple component %u. Expected %s, got %s",
+				  k, mu_pshape_str(&s->shape[k]), mu_shape_str(&element));
 	return 0;
 }
 
@@ -233,9 +225,8 @@ static int queue_check_components(const struct kernel_call *c, const struct queu
 	int rc = 0;
 
 	if (c->n_in != s->n + 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "the queue has %u components, the call brings %u", s->n,
-			       c->n_in - 1);
+		return mu_invalid(err, "the queue has %u components, the call brings %u", s->n,
+				  c->n_in - 1);
 	*rows = many && kernel_in(c, 1)->shape.rank ? kernel_in(c, 1)->shape.dim[0] : 1;
 	for (unsigned k = 0; k < s->n && !rc; k++)
 		rc = check_component(s, k, kernel_in(c, k + 1), many, *rows, err);
@@ -277,10 +268,10 @@ static int queue_padded_shape(const struct transfer *t, unsigned k, struct mu_sh
 	for (int64_t i = 1; i < t->done; i++) {
 		const struct mu_shape *e = &t->items[i * n + k].shape;
 		if (e->rank != s.rank || (!t->q->spec.padded && !mu_shape_eq(e, &s)))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "component %u has elements of shapes %s and %s, which "
-				       "cannot be taken together",
-				       k, mu_shape_str(&s), mu_shape_str(e));
+			return mu_invalid(err,
+					  "component %u has elements of shapes %s and %s, which "
+					  "cannot be taken together",
+					  k, mu_shape_str(&s), mu_shape_str(e));
 		for (int d = 0; d < s.rank; d++)
 			dims[d] = e->dim[d] > dims[d] ? e->dim[d] : dims[d];
 	}
@@ -380,24 +371,19 @@ static int check_call(const struct kernel_call *c, struct queue *q, struct trans
 	if (in)
 		return queue_check_components(c, &q->spec, t->many, &t->want, err);
 	if (c->n_out != q->spec.n)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "the queue has %u components, the call takes %u", q->spec.n,
-			       c->n_out);
+		return mu_invalid(err, "the queue has %u components, the call takes %u", q->spec.n,
+				  c->n_out);
 	if (t->many) {
-		int rc = args_int(c, 1, &n, err);
-		if (rc)
-			return rc;
+		MU_RETURN_IF_ERROR(args_int(c, 1, &n, err));
 		if (!q->spec.shaped)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "%s's DequeueMany and DequeueUpTo require the components "
-				       "to have specified shapes.",
-				       q->spec.kind);
+			return mu_invalid(err,
+					  "%s's DequeueMany and DequeueUpTo require the components "
+					  "to have specified shapes.",
+					  q->spec.kind);
 	}
 	if (n < 0 || n > INT32_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%s must request a positive number of "
-			       "elements",
-			       c->node->op);
+		return mu_invalid(err, "%s must request a positive number of elements",
+				  c->node->op);
 	t->want = n;
 	return 0;
 }
@@ -450,8 +436,8 @@ static void enqueue_many(struct kernel_call *c)
 int queue_take_many(struct kernel_call *c, struct queue *q, int64_t n, bool few, struct mu_err *err)
 {
 	if (n < 0 || n > INT32_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%s must request a positive number of elements", c->node->op);
+		return mu_invalid(err, "%s must request a positive number of elements",
+				  c->node->op);
 	struct transfer *t = MU_NEW(struct transfer);
 	*t = (struct transfer){DEQUEUE, .q = q, .want = n, .many = true, .up_to = few};
 	resource_ref(&q->base);

@@ -22,13 +22,11 @@ static int edge_prepare(const struct mu_node *n, struct runtime *rt, void **stat
 {
 	const char *name, *from, *to;
 	int64_t incarnation;
-	int rc;
 
-	if ((rc = mu_node_attr_string(n, "tensor_name", &name, err)) ||
-	    (rc = mu_node_attr_string(n, "send_device", &from, err)) ||
-	    (rc = mu_node_attr_string(n, "recv_device", &to, err)) ||
-	    (rc = mu_node_attr_int(n, "send_device_incarnation", &incarnation, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_node_attr_string(n, "tensor_name", &name, err));
+	MU_RETURN_IF_ERROR(mu_node_attr_string(n, "send_device", &from, err));
+	MU_RETURN_IF_ERROR(mu_node_attr_string(n, "recv_device", &to, err));
+	MU_RETURN_IF_ERROR(mu_node_attr_int(n, "send_device_incarnation", &incarnation, err));
 	MU_AUTO_BUF key = {0};
 	mu_buf_printf(&key, "%s;%016llx;%s;%s;", from, (unsigned long long)incarnation, to, name);
 	struct edge *e = mu_xmalloc(sizeof *e + key.len + sizeof "0:0");
@@ -114,8 +112,8 @@ static void recv_done(void *arg, const struct mu_err *err, struct mu_tensor *ten
 		mu_tensor_unref(tensor);
 		kernel_out_dead(c, 0);
 	} else if (tensor->dtype != e->dtype) {
-		mu_fail(&wrong, MU_INVALID_ARGUMENT, "%s has arrived where %s was expected for %s",
-			mu_dtype_name(tensor->dtype), mu_dtype_name(e->dtype), e->key);
+		mu_invalid(&wrong, "%s has arrived where %s was expected for %s",
+			   mu_dtype_name(tensor->dtype), mu_dtype_name(e->dtype), e->key);
 		mu_tensor_unref(tensor);
 		kernel_finish(c, &wrong);
 		return;

@@ -44,16 +44,15 @@ static int stack_make(struct kernel_call *c, struct mu_err *err)
 	const char *container = c->step ? step_own_container(c->step) : "";
 	struct stack spec = {.dtype = args_attr_type(c->node, "elem_type", MU_FLOAT)};
 	struct resource *r;
-	int rc;
+	int rc = 0;
 
 	spec.max = -1; /* the older op has no limit */
 	if (c->n_in && (rc = args_int(c, 0, &spec.max, err)))
 		return rc;
 	MU_AUTO_FREE char *name =
 	    mu_xasprintf("%s_%llu", c->node->name, atomic_fetch_add(&made, 1));
-	if ((rc = resources_find_or_create(c->runtime->resources, container, name, &stack_type,
-					   stack_create, &spec, &r, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources, container, name,
+						    &stack_type, stack_create, &spec, &r, err));
 	resource_unref(r);
 	return handle_give(c, container, name, &stack_type, err);
 }
@@ -61,11 +60,11 @@ static int stack_make(struct kernel_call *c, struct mu_err *err)
 static int push_one(struct stack *s, const struct mu_tensor *t, struct mu_err *err)
 {
 	if (t->dtype != s->dtype)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Must have dtypes consistent: %s, %s",
-			       mu_dtype_name(s->dtype), mu_dtype_name(t->dtype));
+		return mu_invalid(err, "Must have dtypes consistent: %s, %s",
+				  mu_dtype_name(s->dtype), mu_dtype_name(t->dtype));
 	if ((s->max >= 0 && s->n >= s->max) || s->n >= MAX_DEPTH)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Stack[%s] overflowed its max_size (%lld)",
-			       s->base.name, (long long)(s->max >= 0 ? s->max : MAX_DEPTH));
+		return mu_invalid(err, "Stack[%s] overflowed its max_size (%lld)", s->base.name,
+				  (long long)(s->max >= 0 ? s->max : MAX_DEPTH));
 	if (s->n == s->cap) {
 		s->cap = s->cap ? 2 * s->cap : 8;
 		s->items = mu_xrealloc(s->items, (size_t)s->cap * sizeof *s->items);
@@ -77,10 +76,9 @@ static int push_one(struct stack *s, const struct mu_tensor *t, struct mu_err *e
 static int stack_push(struct kernel_call *c, struct mu_err *err)
 {
 	struct resource *r;
-	int rc = handle_find(c, 0, &stack_type, &r, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(handle_find(c, 0, &stack_type, &r, err));
 	struct stack *s = MU_CONTAINER(r, struct stack, base);
 	pthread_mutex_lock(&s->lock);
 	rc = push_one(s, kernel_in(c, 1), err);
@@ -95,10 +93,9 @@ static int stack_pop(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_tensor t = {0}, here = {0};
 	struct resource *r;
-	int rc = handle_find(c, 0, &stack_type, &r, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(handle_find(c, 0, &stack_type, &r, err));
 	struct stack *s = MU_CONTAINER(r, struct stack, base);
 	pthread_mutex_lock(&s->lock);
 	if (s->n)
@@ -107,8 +104,7 @@ static int stack_pop(struct kernel_call *c, struct mu_err *err)
 	if (mu_tensor_is_set(&t))
 		rc = move_here(c, &t, &here, err);
 	else
-		rc = mu_fail(err, MU_INVALID_ARGUMENT, "Stack[%s] is empty when calling Pop().",
-			     s->base.name);
+		rc = mu_invalid(err, "Stack[%s] is empty when calling Pop().", s->base.name);
 	if (!rc)
 		kernel_out_take(c, 0, here);
 	mu_tensor_unref(&t);
@@ -119,10 +115,9 @@ static int stack_pop(struct kernel_call *c, struct mu_err *err)
 static int close_stack(struct kernel_call *c, struct mu_err *err)
 {
 	struct resource *r;
-	int rc = handle_find(c, 0, &stack_type, &r, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(handle_find(c, 0, &stack_type, &r, err));
 	rc = resources_remove(c->runtime->resources, r->container, r->name, &stack_type, err);
 	resource_unref(r);
 	return rc;

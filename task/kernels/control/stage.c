@@ -106,13 +106,12 @@ static int stage_area_of(struct kernel_call *c, struct area **out, struct mu_err
 {
 	MU_AUTO_BUF room = {0};
 	struct resource *r;
-	int rc = resources_find_or_create(c->runtime->resources, resource_container(c, &room),
-					  resource_name(c), &area_type, area_new, (void *)c->node,
-					  &r, err);
 
-	if (!rc)
-		*out = MU_CONTAINER(r, struct area, base);
-	return rc;
+	MU_RETURN_IF_ERROR(resources_find_or_create(
+	    c->runtime->resources, resource_container(c, &room), resource_name(c), &area_type,
+	    area_new, (void *)c->node, &r, err));
+	*out = MU_CONTAINER(r, struct area, base);
+	return 0;
 }
 
 /* ---- calls that wait ---- */
@@ -163,14 +162,12 @@ static int show(struct kernel_call *c, const struct tuple *t, struct mu_err *err
 
 	if (t->n != c->n_out || !types || types->kind != MU_ATTR_LIST + MU_ATTR_TYPE ||
 	    types->n != t->n)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Mismatch stage/unstage: %u vs. %u", t->n,
-			       c->n_out);
+		return mu_invalid(err, "Mismatch stage/unstage: %u vs. %u", t->n, c->n_out);
 	for (unsigned i = 0; i < t->n; i++)
 		if (t->t[i].dtype != types->types[i])
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "component %u was staged as %s and is asked for as %s", i,
-				       mu_dtype_name(t->t[i].dtype),
-				       mu_dtype_name(types->types[i]));
+			return mu_invalid(
+			    err, "component %u was staged as %s and is asked for as %s", i,
+			    mu_dtype_name(t->t[i].dtype), mu_dtype_name(types->types[i]));
 	for (unsigned i = 0; i < t->n; i++)
 		kernel_out_take(c, i, mu_tensor_ref(&t->t[i]));
 	return 0;
@@ -249,8 +246,7 @@ static void peek(struct kernel_call *c)
 		return;
 	}
 	if (t.index < 0) {
-		mu_fail(&err, MU_INVALID_ARGUMENT, "index must not be negative: %lld",
-			(long long)t.index);
+		mu_invalid(&err, "index must not be negative: %lld", (long long)t.index);
 		kernel_finish(c, &err);
 		return;
 	}
@@ -263,10 +259,9 @@ static int size(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_tensor out;
 	struct area *a;
-	int rc = stage_area_of(c, &a, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(stage_area_of(c, &a, err));
 	pthread_mutex_lock(&a->waiters.lock);
 	int32_t n = (int32_t)a->count;
 	pthread_mutex_unlock(&a->waiters.lock);
@@ -279,10 +274,8 @@ static int size(struct kernel_call *c, struct mu_err *err)
 static int clear_all(struct kernel_call *c, struct mu_err *err)
 {
 	struct area *a;
-	int rc = stage_area_of(c, &a, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(stage_area_of(c, &a, err));
 	wait_queue_update(&a->waiters, stage_clear, a);
 	resource_unref(&a->base);
 	return 0;

@@ -35,8 +35,8 @@ int sum_add(struct mu_tensor *sum, const struct mu_tensor *t, struct mu_err *err
 		return 0;
 	}
 	if (t->dtype != sum->dtype || !mu_shape_eq(&sum->shape, &t->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Shape mismatch: expected %s, got %s",
-			       mu_shape_str(&sum->shape), mu_shape_str(&t->shape));
+		return mu_invalid(err, "Shape mismatch: expected %s, got %s",
+				  mu_shape_str(&sum->shape), mu_shape_str(&t->shape));
 	if (gpu_of_tensor(t) || gpu_of_tensor(sum))
 		return add_there(gpu_of_tensor(t), sum, t, err);
 	binary_loop *add = loops->binary[BIN_AddV2][t->dtype];

@@ -81,9 +81,9 @@ static int new_flow(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape one = mu_shape_scalar();
 	struct mu_tensor *flow;
-	int rc = move_out(c, 1, MU_FLOAT, &one, &flow, err);
 
-	return rc ? rc : move_fill(flow, NULL, err);
+	MU_RETURN_IF_ERROR(move_out(c, 1, MU_FLOAT, &one, &flow, err));
+	return move_fill(flow, NULL, err);
 }
 
 static int give_flow(struct kernel_call *c)
@@ -99,12 +99,11 @@ static int tensor_array_make(struct kernel_call *c, struct mu_err *err)
 	const char *container = c->step ? step_own_container(c->step) : "";
 	struct resource *r;
 	int64_t size;
-	int rc = args_int(c, 0, &size, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 0, &size, err));
 	if (size < 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Size should be >= 0.");
+		return mu_invalid(err, "Size should be >= 0.");
 	struct tensor_array *a = array_new(
 	    args_attr_type(c->node, "dtype", MU_FLOAT),
 	    shape && shape->kind == MU_ATTR_SHAPE ? shape->shape : &(struct mu_pshape){.rank = -1});
@@ -117,12 +116,10 @@ static int tensor_array_make(struct kernel_call *c, struct mu_err *err)
 	}
 	MU_AUTO_FREE char *name =
 	    mu_xasprintf("%s_%llu", c->node->name, atomic_fetch_add(&made, 1));
-	if ((rc = resources_find_or_create(c->runtime->resources, container, name, &array_type,
-					   tensor_array_same, a, &r, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources, container, name,
+						    &array_type, tensor_array_same, a, &r, err));
 	resource_unref(r);
-	if ((rc = resource_handle_out(c, 0, container, name, array_type.name, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(resource_handle_out(c, 0, container, name, array_type.name, err));
 	return new_flow(c, err);
 }
 
@@ -131,13 +128,11 @@ static int tensor_array_hold(const struct kernel_call *c, struct tensor_array **
 			     struct mu_err *err)
 {
 	struct resource *r;
-	int rc = handle_find(c, 0, &array_type, &r, err);
 
-	if (!rc) {
-		*out = MU_CONTAINER(r, struct tensor_array, base);
-		pthread_mutex_lock(&(*out)->lock);
-	}
-	return rc;
+	MU_RETURN_IF_ERROR(handle_find(c, 0, &array_type, &r, err));
+	*out = MU_CONTAINER(r, struct tensor_array, base);
+	pthread_mutex_lock(&(*out)->lock);
+	return 0;
 }
 
 static void tensor_array_release(struct tensor_array **a)
@@ -157,9 +152,8 @@ static int prepend(const struct mu_shape *more, struct mu_pshape *to, struct mu_
 	if (was.rank < 0)
 		return 0;
 	if (was.rank + more->rank > MU_MAX_RANK)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%s before %s would be more than %d dimensions", mu_shape_str(more),
-			       mu_pshape_str(&was), MU_MAX_RANK);
+		return mu_invalid(err, "%s before %s would be more than %d dimensions",
+				  mu_shape_str(more), mu_pshape_str(&was), MU_MAX_RANK);
 	to->rank += more->rank;
 	memcpy(to->dim, more->dim, (size_t)more->rank * sizeof *to->dim);
 	memcpy(to->dim + more->rank, was.dim, (size_t)was.rank * sizeof *to->dim);
@@ -197,8 +191,8 @@ static int give_gradient(struct kernel_call *c, const struct mu_shape *more, str
 	struct resource *r;
 	int rc;
 
-	if ((rc = tensor_array_hold(c, &a, err)) || (rc = gradient_new(a, more, &g, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
+	MU_RETURN_IF_ERROR(gradient_new(a, more, &g, err));
 	MU_AUTO_FREE char *name =
 	    mu_xasprintf("%s@%s", a->base.name, args_attr_string(c->node, "source", ""));
 	resource_ref(&g->base);
@@ -210,8 +204,8 @@ static int give_gradient(struct kernel_call *c, const struct mu_shape *more, str
 	if (rc)
 		return rc;
 	resource_unref(r);
-	if ((rc = resource_handle_out(c, 0, a->base.container, name, array_type.name, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(
+	    resource_handle_out(c, 0, a->base.container, name, array_type.name, err));
 	return new_flow(c, err);
 }
 
@@ -246,10 +240,9 @@ static int tensor_array_size_of(struct kernel_call *c, struct mu_err *err)
 {
 	HELD *a = NULL;
 	struct mu_tensor t;
-	int rc = tensor_array_hold(c, &a, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
 	int32_t n = (int32_t)a->n;
 	if (!(rc = mu_tensor_scalar(&t, MU_INT32, &n, err)))
 		kernel_out_take(c, 0, t);
@@ -265,31 +258,31 @@ static int tensor_array_put(struct tensor_array *a, int64_t at, struct mu_tensor
 	int rc = 0;
 
 	if (t.dtype != a->dtype)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT,
-			     "TensorArray dtype is %s but Op is trying to write dtype %s.",
-			     mu_dtype_name(a->dtype), mu_dtype_name(t.dtype));
+		rc = mu_invalid(err, "TensorArray dtype is %s but Op is trying to write dtype %s.",
+				mu_dtype_name(a->dtype), mu_dtype_name(t.dtype));
 	else if (!mu_shape_matches(&t.shape, &a->element))
-		rc = mu_fail(err, MU_INVALID_ARGUMENT,
-			     "TensorArray %s: Could not write to TensorArray index %lld because "
-			     "the value shape is %s which is incompatible with the TensorArray's "
-			     "inferred element shape: %s (consider setting infer_shape=False).",
-			     a->base.name, (long long)at, mu_shape_str(&t.shape),
-			     mu_pshape_str(&a->element));
+		rc =
+		    mu_invalid(err,
+			       "TensorArray %s: Could not write to TensorArray index %lld because "
+			       "the value shape is %s which is incompatible with the TensorArray's "
+			       "inferred element shape: %s (consider setting infer_shape=False).",
+			       a->base.name, (long long)at, mu_shape_str(&t.shape),
+			       mu_pshape_str(&a->element));
 	else if (at < 0 || (at >= a->n && !a->dynamic))
-		rc = mu_fail(err, MU_INVALID_ARGUMENT,
-			     "TensorArray %s: Tried to write to index %lld but array is not "
-			     "resizeable and size is: %lld",
-			     a->base.name, (long long)at, (long long)a->n);
+		rc = mu_invalid(err,
+				"TensorArray %s: Tried to write to index %lld but array is not "
+				"resizeable and size is: %lld",
+				a->base.name, (long long)at, (long long)a->n);
 	else if (at >= a->n)
 		rc = tensor_array_resize(a, at + 1, err);
 	if (!rc) {
 		struct slot *s = &a->slots[at];
 		if (!a->sums && (s->cleared || mu_tensor_is_set(&s->value)))
-			rc = mu_fail(err, MU_INVALID_ARGUMENT,
-				     "TensorArray %s: Could not write to TensorArray index %lld "
-				     "because it has already been %s.",
-				     a->base.name, (long long)at,
-				     s->cleared ? "read" : "written to");
+			rc = mu_invalid(err,
+					"TensorArray %s: Could not write to TensorArray index %lld "
+					"because it has already been %s.",
+					a->base.name, (long long)at,
+					s->cleared ? "read" : "written to");
 		else if (!(rc = sum_add(&s->value, &t, err))) {
 			s->shape.rank = t.shape.rank;
 			memcpy(s->shape.dim, t.shape.dim, sizeof s->shape.dim);
@@ -308,10 +301,9 @@ static int zeros(struct kernel_call *c, enum mu_dtype t, const struct mu_pshape 
 	int rc;
 
 	if (p->rank < 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "its shape is not known");
-	if ((rc = mu_shape_set(&s, p->rank, p->dim, err)) ||
-	    (rc = move_scratch(c, t, &s, out, err)))
-		return rc;
+		return mu_invalid(err, "its shape is not known");
+	MU_RETURN_IF_ERROR(mu_shape_set(&s, p->rank, p->dim, err));
+	MU_RETURN_IF_ERROR(move_scratch(c, t, &s, out, err));
 	if ((rc = move_fill(out, NULL, err)))
 		mu_tensor_unref(out);
 	return rc;
@@ -320,37 +312,32 @@ static int zeros(struct kernel_call *c, enum mu_dtype t, const struct mu_pshape 
 static int tensor_array_get(struct kernel_call *c, struct tensor_array *a, int64_t at,
 			    struct mu_tensor *out, struct mu_err *err)
 {
-	int rc;
-
 	if (at < 0 || at >= a->n)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "TensorArray %s: Tried to read from index %lld but array size is: "
-			       "%lld",
-			       a->base.name, (long long)at, (long long)a->n);
+		return mu_invalid(
+		    err, "TensorArray %s: Tried to read from index %lld but array size is: %lld",
+		    a->base.name, (long long)at, (long long)a->n);
 	struct slot *s = &a->slots[at];
 	if (s->cleared)
-		return mu_fail(
-		    err, MU_INVALID_ARGUMENT,
-		    "TensorArray %s: Could not read index %lld twice because it was "
-		    "cleared after a previous read (perhaps try setting clear_after_read "
-		    "= false?).",
+		return mu_invalid(
+		    err,
+		    "TensorArray %s: Could not read index %lld twice because it was cleared after "
+		    "a previous read (perhaps try setting clear_after_read = false?).",
 		    a->base.name, (long long)at);
 	if (!mu_tensor_is_set(&s->value)) {
 		/* Writes since then may have completed the shape. */
 		const struct mu_pshape *shape = a->identical ? &a->element : &s->shape;
 
 		if (zeros(c, a->dtype, shape, out, err))
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT,
+			return mu_invalid(
+			    err,
 			    "TensorArray %s: Could not read from TensorArray index %lld.  "
-			    "Furthermore, the element shape is not fully defined: %s.  It "
-			    "is possible you are working with a resizeable TensorArray and "
+			    "Furthermore, the element shape is not fully defined: %s.  It is "
+			    "possible you are working with a resizeable TensorArray and "
 			    "stop_gradients is not allowing the gradients to be written.",
 			    a->base.name, (long long)at, mu_pshape_str(shape));
 		return 0;
 	}
-	if ((rc = move_here(c, &s->value, out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(move_here(c, &s->value, out, err));
 	if (a->clear) {
 		mu_tensor_unref(&s->value);
 		s->cleared = true;
@@ -362,11 +349,10 @@ static int write(struct kernel_call *c, struct mu_err *err)
 {
 	HELD *a = NULL;
 	int64_t at;
-	int rc;
 
-	if ((rc = args_int(c, 1, &at, err)) || (rc = tensor_array_hold(c, &a, err)) ||
-	    (rc = tensor_array_put(a, at, mu_tensor_ref(kernel_in(c, 2)), err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 1, &at, err));
+	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
+	MU_RETURN_IF_ERROR(tensor_array_put(a, at, mu_tensor_ref(kernel_in(c, 2)), err));
 	return give_flow(c);
 }
 
@@ -375,11 +361,10 @@ static int read(struct kernel_call *c, struct mu_err *err)
 	HELD *a = NULL;
 	struct mu_tensor t;
 	int64_t at;
-	int rc;
 
-	if ((rc = args_int(c, 1, &at, err)) || (rc = tensor_array_hold(c, &a, err)) ||
-	    (rc = tensor_array_get(c, a, at, &t, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 1, &at, err));
+	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
+	MU_RETURN_IF_ERROR(tensor_array_get(c, a, at, &t, err));
 	kernel_out_take(c, 0, t);
 	return 0;
 }
@@ -431,21 +416,20 @@ static int tensor_array_join(struct kernel_call *c, const struct pile *p, enum m
 		for (int d = skip; fits && d < s->rank; d++)
 			fits = s->dim[d] == s0->dim[d];
 		if (!fits)
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT,
-			    "TensorArray has inconsistent shapes.  Index 0 has shape: %s "
-			    "but index %lld has shape: %s",
-			    mu_shape_str(s0), (long long)i, mu_shape_str(s));
+			return mu_invalid(err,
+					  "TensorArray has inconsistent shapes.  Index 0 has "
+					  "shape: %s but index %lld has shape: %s",
+					  mu_shape_str(s0), (long long)i, mu_shape_str(s));
 		first += add ? 1 : s->dim[0];
 		tail = (struct mu_pshape){.rank = s->rank - skip};
 		memcpy(tail.dim, s->dim + skip, (size_t)tail.rank * sizeof *tail.dim);
 	}
 	if (tail.rank < 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "TensorArray has size zero, but element shape %s is not fully "
-			       "defined. Currently only static shapes are supported when packing "
-			       "zero-size TensorArrays.",
-			       mu_pshape_str(&tail));
+		return mu_invalid(err,
+				  "TensorArray has size zero, but element shape %s is not fully "
+				  "defined. Currently only static shapes are supported when "
+				  "packing zero-size TensorArrays.",
+				  mu_pshape_str(&tail));
 	rc = mu_shape_push(&shape, first, err);
 	for (int d = 0; d < tail.rank && !rc; d++)
 		rc = mu_shape_push(&shape, tail.dim[d], err);
@@ -463,11 +447,9 @@ static int tensor_array_gather(struct kernel_call *c, struct mu_err *err)
 	const struct mu_attr *shape = mu_node_attr(c->node, "element_shape");
 	HELD *a = NULL;
 	struct mu_tensor *out;
-	int rc;
 
-	if ((rc = tensor_array_hold(c, &a, err)) ||
-	    (rc = take_pile(c, a, kernel_in(c, 1), &p, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
+	MU_RETURN_IF_ERROR(take_pile(c, a, kernel_in(c, 1), &p, err));
 	const struct mu_pshape *element = &a->element;
 	if (element->rank < 0 && shape && shape->kind == MU_ATTR_SHAPE)
 		element = shape->shape;
@@ -480,18 +462,15 @@ static int tensor_array_concat(struct kernel_call *c, struct mu_err *err)
 	const struct mu_attr *shape = mu_node_attr(c->node, "element_shape_except0");
 	HELD *a = NULL;
 	struct mu_tensor *out, *lengths;
-	int rc;
 
-	if ((rc = tensor_array_hold(c, &a, err)) || (rc = take_pile(c, a, NULL, &p, err)) ||
-	    (rc = tensor_array_join(c, &p, a->dtype, false,
-				    shape && shape->kind == MU_ATTR_SHAPE
-					? shape->shape
-					: &(struct mu_pshape){.rank = -1},
-				    &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
+	MU_RETURN_IF_ERROR(take_pile(c, a, NULL, &p, err));
+	MU_RETURN_IF_ERROR(tensor_array_join(
+	    c, &p, a->dtype, false,
+	    shape && shape->kind == MU_ATTR_SHAPE ? shape->shape : &(struct mu_pshape){.rank = -1},
+	    &out, err));
 	struct mu_shape vec = mu_shape_vec(p.n);
-	if ((rc = kernel_out(c, 1, MU_INT64, &vec, &lengths, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_INT64, &vec, &lengths, err));
 	for (int64_t i = 0; i < p.n; i++)
 		MU_DATA(int64_t, lengths)[i] = p.items[i].shape.dim[0];
 	return 0;
@@ -521,15 +500,14 @@ static int tensor_array_scatter(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *indices = kernel_in(c, 1), *value = kernel_in(c, 2);
 	HELD *a = NULL;
-	int rc;
+	int rc = 0;
 
-	if ((rc = tensor_array_hold(c, &a, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
 	if (indices->shape.rank != 1 || value->shape.rank < 1 ||
 	    indices->shape.count != value->shape.dim[0])
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Expected len(indices) == values.shape[0], but saw: %lld vs. %s",
-			       (long long)indices->shape.count, mu_shape_str(&value->shape));
+		return mu_invalid(err,
+				  "Expected len(indices) == values.shape[0], but saw: %lld vs. %s",
+				  (long long)indices->shape.count, mu_shape_str(&value->shape));
 	for (int64_t i = 0; i < indices->shape.count && !rc; i++) {
 		struct mu_tensor row;
 		if (!(rc = tensor_array_rows_of(c, value, i, -1, &row, err)))
@@ -543,31 +521,29 @@ static int tensor_array_split(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *value = kernel_in(c, 1), *lengths = kernel_in(c, 2);
 	HELD *a = NULL;
 	int64_t at = 0;
-	int rc;
+	int rc = 0;
 
-	if ((rc = tensor_array_hold(c, &a, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
 	if (value->shape.rank < 1 || lengths->shape.rank != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Expected value to be at least a vector, and lengths a vector");
+		return mu_invalid(err,
+				  "Expected value to be at least a vector, and lengths a vector");
 	for (int64_t i = 0; i < lengths->shape.count && !rc; i++) {
 		int64_t n = mu_tensor_int(lengths, i);
 		struct mu_tensor part;
 		if (n < 0 || n > value->shape.dim[0] - at)
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT,
-			    "Expected sum of lengths to be equal to values.shape[0], but "
-			    "sum of lengths is over it and value's shape is: %s",
-			    mu_shape_str(&value->shape));
+			return mu_invalid(err,
+					  "Expected sum of lengths to be equal to values.shape[0], "
+					  "but sum of lengths is over it and value's shape is: %s",
+					  mu_shape_str(&value->shape));
 		if (!(rc = tensor_array_rows_of(c, value, at, n, &part, err)))
 			rc = tensor_array_put(a, i, part, err);
 		at += n;
 	}
 	if (!rc && at != value->shape.dim[0])
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Expected sum of lengths to be equal to values.shape[0], but sum of "
-			       "lengths is %lld and value's shape is: %s",
-			       (long long)at, mu_shape_str(&value->shape));
+		return mu_invalid(err,
+				  "Expected sum of lengths to be equal to values.shape[0], but sum "
+				  "of lengths is %lld and value's shape is: %s",
+				  (long long)at, mu_shape_str(&value->shape));
 	return rc ? rc : give_flow(c);
 }
 

@@ -104,10 +104,10 @@ static int list_add(const struct mu_object *a, const struct mu_object *b, struct
 	int rc = 0;
 
 	if (l->n != y->n || l->type != y->type)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT,
-			     "Trying to add two lists of tensors with different lengths. One is "
-			     "%lld and other is %lld",
-			     (long long)l->n, (long long)y->n);
+		rc = mu_invalid(err,
+				"Trying to add two lists of tensors with different lengths. One is "
+				"%lld and other is %lld",
+				(long long)l->n, (long long)y->n);
 	for (int64_t i = 0; i < l->n && !rc; i++) {
 		struct mu_tensor sum;
 		if (!mu_tensor_is_set(&y->items[i]))
@@ -133,10 +133,8 @@ static int list_add(const struct mu_object *a, const struct mu_object *b, struct
 int list_own(struct kernel_call *c, struct list **out, struct mu_err *err)
 {
 	struct mu_object *o;
-	int rc = variant_in(c, 0, &list_type, &o, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(variant_in(c, 0, &list_type, &o, err));
 	struct list *l = MU_CONTAINER(o, struct list, object);
 	if (variant_is_sole(c, 0)) {
 		*MU_DATA(struct mu_object *, kernel_in(c, 0)) = NULL; /* it moves on */
@@ -158,16 +156,13 @@ int list_give(struct kernel_call *c, struct list *l, int rc, struct mu_err *err)
 int list_see(const struct kernel_call *c, const struct list **out, struct mu_err *err)
 {
 	struct mu_object *o;
-	int rc = variant_in(c, 0, &list_type, &o, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(variant_in(c, 0, &list_type, &o, err));
 	*out = MU_CONTAINER(o, struct list, object);
 	enum mu_dtype want = args_attr_type(c->node, "element_dtype", (*out)->type);
 	if (want != (*out)->type)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Invalid data types; list elements %s but tried to use %s",
-			       mu_dtype_name((*out)->type), mu_dtype_name(want));
+		return mu_invalid(err, "Invalid data types; list elements %s but tried to use %s",
+				  mu_dtype_name((*out)->type), mu_dtype_name(want));
 	return 0;
 }
 
@@ -179,15 +174,13 @@ int list_element_shape(const struct kernel_call *c, unsigned i, struct mu_pshape
 
 	if (!rc && kernel_in(c, i)->shape.rank == 0) {
 		if (out->dim[0] != -1)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "The only valid scalar shape tensor is the fully unknown "
-				       "shape specified as -1.");
+			return mu_invalid(err, "The only valid scalar shape tensor is the fully "
+					       "unknown shape specified as -1.");
 		out->rank = -1;
 	}
 	for (int d = 0; !rc && d < out->rank; d++)
 		if (out->dim[d] < -1)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "dimension %d is %lld", d,
-				       (long long)out->dim[d]);
+			return mu_invalid(err, "dimension %d is %lld", d, (long long)out->dim[d]);
 	return rc;
 }
 
@@ -207,10 +200,10 @@ int list_meet(struct mu_pshape *a, const struct mu_pshape *b, struct mu_err *err
 		fits = b->dim[d] < 0 || a->dim[d] == b->dim[d];
 	}
 	return fits ? 0
-		    : mu_fail(err, MU_INVALID_ARGUMENT,
-			      "Incompatible shapes: %s and %s: Tried to stack elements from a list "
-			      "with another element_shape",
-			      mu_pshape_str(a), mu_pshape_str(b));
+		    : mu_invalid(err,
+				 "Incompatible shapes: %s and %s: Tried to stack elements from a "
+				 "list with another element_shape",
+				 mu_pshape_str(a), mu_pshape_str(b));
 }
 
 struct mu_pshape list_pshape(const struct mu_shape *s)
@@ -233,31 +226,30 @@ int list_whole_shape(const struct kernel_call *c, unsigned i, const struct list 
 	for (int64_t k = 0; k < l->n; k++)
 		if (mu_tensor_is_set(&l->items[k])) {
 			struct mu_pshape have = list_pshape(&l->items[k].shape);
-			if ((rc = list_meet(&p, &have, err)))
-				return rc;
+			MU_RETURN_IF_ERROR(list_meet(&p, &have, err));
 			break;
 		}
 	bool whole = p.rank >= 0;
 	for (int d = 0; whole && d < p.rank; d++)
 		whole = p.dim[d] >= 0;
 	if (!whole)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Tried to stack elements of an empty list with non-fully-defined "
-			       "element_shape: %s",
-			       mu_pshape_str(&p));
+		return mu_invalid(err,
+				  "Tried to stack elements of an empty list with non-fully-defined "
+				  "element_shape: %s",
+				  mu_pshape_str(&p));
 	return mu_shape_set(out, p.rank, p.dim, err);
 }
 
 int list_check_item(const struct list *l, const struct mu_tensor *t, struct mu_err *err)
 {
 	if (t->dtype != l->type)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Invalid data types; list elements %s but tried to append %s",
-			       mu_dtype_name(l->type), mu_dtype_name(t->dtype));
+		return mu_invalid(err,
+				  "Invalid data types; list elements %s but tried to append %s",
+				  mu_dtype_name(l->type), mu_dtype_name(t->dtype));
 	if (l->shape.rank >= 0 && !mu_shape_matches(&t->shape, &l->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Tried to append a tensor with incompatible shape to a list. Op "
-			       "element shape: %s list shape: %s",
-			       mu_shape_str(&t->shape), mu_pshape_str(&l->shape));
+		return mu_invalid(err,
+				  "Tried to append a tensor with incompatible shape to a list. Op "
+				  "element shape: %s list shape: %s",
+				  mu_shape_str(&t->shape), mu_pshape_str(&l->shape));
 	return 0;
 }

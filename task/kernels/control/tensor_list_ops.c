@@ -16,17 +16,15 @@ static int tensor_list_make(struct kernel_call *c, bool reserve, struct mu_err *
 	struct mu_pshape shape;
 	enum mu_dtype type;
 	int64_t n;
-	int rc;
 
-	if ((rc = list_element_shape(c, 0, &shape, err)) || (rc = args_int(c, 1, &n, err)) ||
-	    (rc = mu_node_attr_type(c->node, "element_dtype", &type, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(list_element_shape(c, 0, &shape, err));
+	MU_RETURN_IF_ERROR(args_int(c, 1, &n, err));
+	MU_RETURN_IF_ERROR(mu_node_attr_type(c->node, "element_dtype", &type, err));
 	if (reserve && (n < 0 || n > MAX_LIST))
-		return mu_fail(
-		    err, MU_INVALID_ARGUMENT,
-		    "The num_elements to reserve must be a non negative number of at most "
-		    "%d, but got %lld",
-		    MAX_LIST, (long long)n);
+		return mu_invalid(err,
+				  "The num_elements to reserve must be a non negative number of at "
+				  "most %d, but got %lld",
+				  MAX_LIST, (long long)n);
 	struct list *l = list_new(type, &shape, reserve ? n : 0);
 	l->most = reserve ? -1 : n;
 	return list_give(c, l, 0, err);
@@ -65,9 +63,8 @@ static int tensor_list_part_of(struct kernel_call *c, struct mu_tensor *out,
 static int need_rows(const struct mu_tensor *t, struct mu_err *err)
 {
 	if (t->shape.rank < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Tensor must be at least a vector, but saw shape: %s",
-			       mu_shape_str(&t->shape));
+		return mu_invalid(err, "Tensor must be at least a vector, but saw shape: %s",
+				  mu_shape_str(&t->shape));
 	return 0;
 }
 
@@ -75,10 +72,10 @@ static int from_tensor(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, 0);
 	struct mu_pshape shape;
-	int rc;
+	int rc = 0;
 
-	if ((rc = need_rows(t, err)) || (rc = list_element_shape(c, 1, &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(need_rows(t, err));
+	MU_RETURN_IF_ERROR(list_element_shape(c, 1, &shape, err));
 	struct mu_shape row = mu_shape_scalar();
 	if (t->shape.dim[0] && (rc = mu_shape_set(&row, t->shape.rank - 1, t->shape.dim + 1, err)))
 		return rc;
@@ -96,25 +93,24 @@ static int tensor_list_split(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *t = kernel_in(c, 0), *lengths = kernel_in(c, 2);
 	struct mu_pshape shape;
 	int64_t at = 0;
-	int rc;
+	int rc = 0;
 
-	if ((rc = need_rows(t, err)) || (rc = list_element_shape(c, 1, &shape, err)) ||
-	    (rc = args_rank(c, 2, 1, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(need_rows(t, err));
+	MU_RETURN_IF_ERROR(list_element_shape(c, 1, &shape, err));
+	MU_RETURN_IF_ERROR(args_rank(c, 2, 1, err));
 	struct list *l = list_new(t->dtype, &shape, lengths->shape.count);
 	for (int64_t i = 0; i < l->n && !rc; i++) {
 		int64_t n = mu_tensor_int(lengths, i);
 		if (n < 0 || n > t->shape.dim[0] - at)
-			rc = mu_fail(err, MU_INVALID_ARGUMENT,
-				     "Invalid value in lengths: %lld of the %lld rows left",
-				     (long long)n, (long long)(t->shape.dim[0] - at));
+			rc = mu_invalid(err, "Invalid value in lengths: %lld of the %lld rows left",
+					(long long)n, (long long)(t->shape.dim[0] - at));
 		else if (!(rc = tensor_list_part_of(c, &l->items[i], t, at, n, false, err)))
 			at += n;
 	}
 	if (!rc && at != t->shape.dim[0])
-		rc = mu_fail(err, MU_INVALID_ARGUMENT,
-			     "Unused values in tensor. Length of tensor: %lld Values used: %lld",
-			     (long long)t->shape.dim[0], (long long)at);
+		rc = mu_invalid(err,
+				"Unused values in tensor. Length of tensor: %lld Values used: %lld",
+				(long long)t->shape.dim[0], (long long)at);
 	return list_give(c, l, rc, err);
 }
 
@@ -123,15 +119,13 @@ static int tensor_list_split(struct kernel_call *c, struct mu_err *err)
 static int push_back(struct kernel_call *c, struct mu_err *err)
 {
 	struct list *l;
-	int rc = list_own(c, &l, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(list_own(c, &l, err));
 	if (!(rc = list_check_item(l, kernel_in(c, 1), err)) &&
 	    ((l->most >= 0 && l->n >= l->most) || l->n >= MAX_LIST))
-		rc =
-		    mu_fail(err, MU_INVALID_ARGUMENT,
-			    "Tried to push item into a full list list size: %lld", (long long)l->n);
+		rc = mu_invalid(err, "Tried to push item into a full list list size: %lld",
+				(long long)l->n);
 	if (!rc) {
 		list_set_length(l, l->n + 1);
 		l->items[l->n - 1] = mu_tensor_ref(kernel_in(c, 1));
@@ -147,9 +141,8 @@ static int item_or_zeros(struct kernel_call *c, unsigned shape_in, const struct 
 
 	if (mu_tensor_is_set(&l->items[i]))
 		return move_here(c, &l->items[i], out, err);
-	if ((rc = list_whole_shape(c, shape_in, l, &s, err)) ||
-	    (rc = move_scratch(c, l->type, &s, out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(list_whole_shape(c, shape_in, l, &s, err));
+	MU_RETURN_IF_ERROR(move_scratch(c, l->type, &s, out, err));
 	if ((rc = move_fill(out, NULL, err)))
 		mu_tensor_unref(out);
 	return rc;
@@ -159,12 +152,11 @@ static int pop_back(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_tensor item;
 	struct list *l;
-	int rc = list_own(c, &l, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(list_own(c, &l, err));
 	if (!l->n)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT, "Trying to pop from an empty list.");
+		rc = mu_invalid(err, "Trying to pop from an empty list.");
 	else if (!(rc = item_or_zeros(c, 1, l, l->n - 1, &item, err))) {
 		list_set_length(l, l->n - 1);
 		kernel_out_take(c, 1, item);
@@ -178,9 +170,9 @@ static int need_index(const struct kernel_call *c, const struct list *l, int64_t
 	int rc = args_int(c, 1, out, err);
 
 	if (!rc && (*out < 0 || *out >= l->n))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Trying to access element %lld in a list with %lld elements.",
-			       (long long)*out, (long long)l->n);
+		return mu_invalid(err,
+				  "Trying to access element %lld in a list with %lld elements.",
+				  (long long)*out, (long long)l->n);
 	return rc;
 }
 
@@ -189,11 +181,10 @@ static int get_item(struct kernel_call *c, struct mu_err *err)
 	const struct list *l;
 	struct mu_tensor t;
 	int64_t i;
-	int rc;
 
-	if ((rc = list_see(c, &l, err)) || (rc = need_index(c, l, &i, err)) ||
-	    (rc = item_or_zeros(c, 2, l, i, &t, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(list_see(c, &l, err));
+	MU_RETURN_IF_ERROR(need_index(c, l, &i, err));
+	MU_RETURN_IF_ERROR(item_or_zeros(c, 2, l, i, &t, err));
 	kernel_out_take(c, 0, t);
 	return 0;
 }
@@ -202,10 +193,9 @@ static int set_item(struct kernel_call *c, struct mu_err *err)
 {
 	struct list *l;
 	int64_t i;
-	int rc = list_own(c, &l, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(list_own(c, &l, err));
 	if (args_attr_bool(c->node, "resize_if_index_out_of_bounds", false) &&
 	    !args_int(c, 1, &i, err) && i >= l->n && i < MAX_LIST)
 		list_set_length(l, i + 1);
@@ -220,15 +210,14 @@ static int tensor_list_resize(struct kernel_call *c, struct mu_err *err)
 {
 	struct list *l;
 	int64_t n;
-	int rc = list_own(c, &l, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(list_own(c, &l, err));
 	if (!(rc = args_int(c, 1, &n, err)) && (n < 0 || n > MAX_LIST))
-		rc = mu_fail(err, MU_INVALID_ARGUMENT,
-			     "TensorListSlice expects size to be non-negative and at most %d. Got: "
-			     "%lld",
-			     MAX_LIST, (long long)n);
+		rc = mu_invalid(
+		    err,
+		    "TensorListSlice expects size to be non-negative and at most %d. Got: %lld",
+		    MAX_LIST, (long long)n);
 	if (!rc)
 		list_set_length(l, n);
 	return list_give(c, l, rc, err);
@@ -241,15 +230,14 @@ static int put_rows(struct kernel_call *c, struct list *l, const struct mu_tenso
 	int rc = need_rows(values, err);
 
 	if (!rc && values->shape.dim[0] < indices->shape.count)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Invalid shapes: %lld indices for %lld rows",
-			       (long long)indices->shape.count, (long long)values->shape.dim[0]);
+		return mu_invalid(err, "Invalid shapes: %lld indices for %lld rows",
+				  (long long)indices->shape.count, (long long)values->shape.dim[0]);
 	for (int64_t k = 0; k < indices->shape.count && !rc; k++) {
 		int64_t at = mu_tensor_int(indices, k);
 		struct mu_tensor t;
 		if (at < 0 || at >= MAX_LIST)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Indices in TensorListScatter must all be non-negative.");
+			return mu_invalid(err,
+					  "Indices in TensorListScatter must all be non-negative.");
 		if (at >= l->n)
 			list_set_length(l, at + 1);
 		if ((rc = tensor_list_part_of(c, &t, values, k, 1, true, err)))
@@ -264,10 +252,8 @@ static int put_rows(struct kernel_call *c, struct list *l, const struct mu_tenso
 static int scatter_into(struct kernel_call *c, struct mu_err *err)
 {
 	struct list *l;
-	int rc;
 
-	if ((rc = list_own(c, &l, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(list_own(c, &l, err));
 	return list_give(c, l, put_rows(c, l, kernel_in(c, 1), kernel_in(c, 2), err), err);
 }
 
@@ -282,9 +268,8 @@ static int tensor_list_scatter(struct kernel_call *c, struct mu_err *err)
 	    (c->n_in > 3 && (rc = args_int(c, 3, &n, err))))
 		return rc;
 	if (n > MAX_LIST || n < -1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "TensorListScatter expects num_elements >= -1, found: %lld",
-			       (long long)n);
+		return mu_invalid(err, "TensorListScatter expects num_elements >= -1, found: %lld",
+				  (long long)n);
 	struct list *l = list_new(kernel_in(c, 0)->dtype, &shape, n < 0 ? 0 : n);
 	return list_give(c, l, put_rows(c, l, kernel_in(c, 0), kernel_in(c, 1), err), err);
 }
@@ -295,10 +280,9 @@ static int length(struct kernel_call *c, struct mu_err *err)
 {
 	const struct list *l;
 	struct mu_tensor t;
-	int rc = list_see(c, &l, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(list_see(c, &l, err));
 	int32_t n = (int32_t)l->n;
 	if (!(rc = mu_tensor_scalar(&t, MU_INT32, &n, err)))
 		kernel_out_take(c, 0, t);
@@ -310,14 +294,11 @@ static int tensor_list_shape_of(struct kernel_call *c, struct mu_err *err)
 	enum mu_dtype type = args_attr_type(c->node, "shape_type", MU_INT32);
 	const struct list *l;
 	struct mu_tensor *out;
-	int rc = list_see(c, &l, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(list_see(c, &l, err));
 	int rank = l->shape.rank;
 	struct mu_shape s = rank < 0 ? mu_shape_scalar() : mu_shape_vec(rank);
-	if ((rc = kernel_out(c, 0, type, &s, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &s, &out, err));
 	for (int d = 0; d < s.count; d++) {
 		int64_t v = rank < 0 ? -1 : l->shape.dim[d];
 		if (type == MU_INT64)
@@ -353,17 +334,15 @@ static int pile_up(struct kernel_call *c, const struct list *l, const struct mu_
 	for (; p->n < n && !rc; p->n += !rc) {
 		int64_t i = at ? mu_tensor_int(at, p->n) : p->n;
 		if (i < 0 || i >= l->n)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Index %lld out o range; list only has %lld elements.",
-				       (long long)i, (long long)l->n);
+			return mu_invalid(err,
+					  "Index %lld out o range; list only has %lld elements.",
+					  (long long)i, (long long)l->n);
 		const struct mu_tensor *t = &l->items[i];
 		if (!mu_tensor_is_set(t))
 			continue;
 		if (!mu_shape_eq(&t->shape, each))
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT,
-			    "Tried to stack list which contains tensors of shapes %s and "
-			    "%s",
+			return mu_invalid(
+			    err, "Tried to stack list which contains tensors of shapes %s and %s",
 			    mu_shape_str(&t->shape), mu_shape_str(each));
 		rc = move_here(c, t, &p->items[p->n], err);
 	}
@@ -395,20 +374,18 @@ static int stack(struct kernel_call *c, struct mu_err *err)
 	int rc = list_see(c, &l, err);
 
 	if (!rc && want >= 0 && want != l->n)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Operation expected a list with %lld elements but got a list with "
-			       "%lld elements.",
-			       (long long)want, (long long)l->n);
+		return mu_invalid(err,
+				  "Operation expected a list with %lld elements but got a list "
+				  "with %lld elements.",
+				  (long long)want, (long long)l->n);
 	return rc ? rc : stack_rows(c, l, 1, NULL, err);
 }
 
 static int tensor_list_gather(struct kernel_call *c, struct mu_err *err)
 {
 	const struct list *l;
-	int rc;
 
-	if ((rc = list_see(c, &l, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(list_see(c, &l, err));
 	return stack_rows(c, l, 2, kernel_in(c, 1), err);
 }
 
@@ -428,36 +405,34 @@ static int tensor_list_concat(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out, *lengths;
 	struct mu_pshape p, rest = {.rank = -1};
 	int64_t rows = 0, at = 0;
-	int rc;
+	int rc = 0;
 
-	if ((rc = list_see(c, &l, err)) ||
-	    (rc = c->n_in > 1 ? list_element_shape(c, 1, &p, err) : attr_shape(c, &p, err)) ||
-	    (rc = list_meet(&p, &l->shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(list_see(c, &l, err));
+	MU_RETURN_IF_ERROR(c->n_in > 1 ? list_element_shape(c, 1, &p, err)
+				       : attr_shape(c, &p, err));
+	MU_RETURN_IF_ERROR(list_meet(&p, &l->shape, err));
 	for (int64_t i = 0; i < l->n; i++) {
 		const struct mu_tensor *t = &l->items[i];
 		struct mu_pshape have = list_pshape(&t->shape);
 		if (!mu_tensor_is_set(t) || (rc = need_rows(t, err)))
 			return rc ? rc
-				  : mu_fail(err, MU_INVALID_ARGUMENT,
-					    "Element %lld of the list was never set", (long long)i);
+				  : mu_invalid(err, "Element %lld of the list was never set",
+					       (long long)i);
 		have.dim[0] = -1;
 		if (__builtin_add_overflow(rows, t->shape.dim[0], &rows) ||
 		    (rc = list_meet(&rest, &have, err)))
-			return rc ? rc : mu_fail(err, MU_INVALID_ARGUMENT, "too many rows");
+			return rc ? rc : mu_invalid(err, "too many rows");
 	}
 	if (rest.rank < 0)
 		rest = p;
 	if (rest.rank < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Concat requires elements to be at least vectors, found scalars "
-			       "instead or an empty list without a shape.");
+		return mu_invalid(err, "Concat requires elements to be at least vectors, found "
+				       "scalars instead or an empty list without a shape.");
 	struct mu_shape s, vec = mu_shape_vec(l->n);
 	rest.dim[0] = rows;
-	if ((rc = mu_shape_set(&s, rest.rank, rest.dim, err)) ||
-	    (rc = move_out(c, 0, l->type, &s, &out, err)) ||
-	    (rc = kernel_out(c, 1, MU_INT64, &vec, &lengths, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&s, rest.rank, rest.dim, err));
+	MU_RETURN_IF_ERROR(move_out(c, 0, l->type, &s, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_INT64, &vec, &lengths, err));
 	for (int64_t i = 0; i < l->n && !rc; i++) {
 		MU_AUTO_TENSOR t = {0};
 		const struct mu_shape *have = &l->items[i].shape;

@@ -20,8 +20,8 @@ static int check_filter(struct dataset *d, struct mu_err *err)
 {
 	return d->in[0]->n_out == d->n_out
 		   ? 0
-		   : mu_fail(err, MU_INVALID_ARGUMENT, "a filter keeps the %u components, not %u",
-			     d->in[0]->n_out, d->n_out);
+		   : mu_invalid(err, "a filter keeps the %u components, not %u", d->in[0]->n_out,
+				d->n_out);
 }
 
 /* The next element and whether the predicate is for it. */
@@ -38,8 +38,8 @@ static int judge(struct cursor *c, struct mu_tensor *out, bool *keep, struct mu_
 	if (fits)
 		return 1;
 	element_drop(out, c->d->n_out);
-	return mu_fail(err, MU_INVALID_ARGUMENT, "%s predicate `f` must return a scalar bool.",
-		       c->d->kind->cursor_size ? "TakeWhile" : "Filter");
+	return mu_invalid(err, "%s predicate `f` must return a scalar bool.",
+			  c->d->kind->cursor_size ? "TakeWhile" : "Filter");
 }
 
 static int filter_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
@@ -74,8 +74,7 @@ static int interleave_open(struct cursor *c, struct mu_err *err)
 		n = sysconf(_SC_NPROCESSORS_ONLN);
 
 	if (n < 1 || n > MOST_TURNS || (c->d->kind->n_scalars && dataset_number(c->d, 1) < 1))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "`cycle_length` and `block_length` must be > 0");
+		return mu_invalid(err, "`cycle_length` and `block_length` must be > 0");
 	t->n = n;
 	t->slot = MU_NEW_ARRAY(struct slot, (size_t)n);
 	return cursor_open_up(c, err);
@@ -104,11 +103,10 @@ static int begin_slot(struct cursor *c, struct slot *t, struct mu_tensor *of,
 		      struct mu_tensor *made, struct mu_err *err)
 {
 	struct dataset *d = dataset_in(made);
-	int rc =
-	    d && d->n_out == c->d->n_out
-		? cursor_open(d, c->who, &t->c, err)
-		: mu_fail(err, MU_INVALID_ARGUMENT,
-			  "the function does not return a dataset of %u components", c->d->n_out);
+	int rc = d && d->n_out == c->d->n_out
+		     ? cursor_open(d, c->who, &t->c, err)
+		     : mu_invalid(err, "the function does not return a dataset of %u components",
+				  c->d->n_out);
 
 	mu_tensor_unref(made);
 	t->of = of;
@@ -133,8 +131,8 @@ static int open_slot(struct cursor *c, struct cycle *t, struct mu_err *err)
 		free(of);
 		return rc;
 	}
-	rc = begin_slot(c, &t->slot[t->at], of, &made, err);
-	return rc ? rc : 1;
+	MU_RETURN_IF_ERROR(begin_slot(c, &t->slot[t->at], of, &made, err));
+	return 1;
 }
 
 static void next_slot(struct cycle *t)
@@ -188,8 +186,8 @@ static int read_slot(struct cursor *c, struct slot *t, struct archive *a, struct
 		free(of);
 		return rc;
 	}
-	rc = begin_slot(c, t, of, &made, err);
-	return rc ? rc : archive_cursor(a, t->c, err);
+	MU_RETURN_IF_ERROR(begin_slot(c, t, of, &made, err));
+	return archive_cursor(a, t->c, err);
 }
 
 static int slot_state(struct cursor *c, struct slot *t, struct archive *a, struct mu_err *err)
@@ -201,8 +199,8 @@ static int slot_state(struct cursor *c, struct slot *t, struct archive *a, struc
 		return rc;
 	if (archive_reads(a))
 		return read_slot(c, t, a, err);
-	rc = archive_element(a, t->of, c->d->in[0]->n_out, err);
-	return rc ? rc : archive_cursor(a, t->c, err);
+	MU_RETURN_IF_ERROR(archive_element(a, t->of, c->d->in[0]->n_out, err));
+	return archive_cursor(a, t->c, err);
 }
 
 /* The cycle length may have been our choice, on another machine. */
@@ -210,19 +208,17 @@ static int interleave_state(struct cursor *c, struct archive *a, struct mu_err *
 {
 	struct cycle *t = c->own;
 	int64_t n = t->n;
-	int rc = archive_number(a, &n, 1, MOST_TURNS, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(archive_number(a, &n, 1, MOST_TURNS, err));
 	if (n != t->n) { /* just opened: no slot has begun */
 		free(t->slot);
 		t->slot = MU_NEW_ARRAY(struct slot, (size_t)n);
 		t->n = n;
 	}
-	if ((rc = archive_number(a, &t->at, 0, n - 1, err)) ||
-	    (rc = archive_number(a, &t->taken, 0, INT64_MAX - 1, err)) ||
-	    (rc = archive_flag(a, &t->dry, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(archive_number(a, &t->at, 0, n - 1, err));
+	MU_RETURN_IF_ERROR(archive_number(a, &t->taken, 0, INT64_MAX - 1, err));
+	MU_RETURN_IF_ERROR(archive_flag(a, &t->dry, err));
 	for (int64_t i = 0; i < n && !rc; i++)
 		rc = slot_state(c, &t->slot[i], a, err);
 	return rc;
@@ -264,8 +260,7 @@ static int states_state(struct cursor *c, struct archive *a, struct mu_err *err)
 		return rc ? rc : archive_element(a, s->t, n, err);
 	if (n > MAX_COMPONENTS)
 		return archive_broken(err);
-	if ((rc = archive_element(a, read, n, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(archive_element(a, read, n, err));
 	element_drop(s->t, n);
 	memcpy(s->t, read, n * sizeof *read);
 	return 0;
@@ -276,8 +271,7 @@ static int check_scan(struct dataset *d, struct mu_err *err)
 	return d->n_first + d->in[0]->n_out <= MAX_COMPONENTS &&
 		       d->n_first + d->n_out <= MAX_COMPONENTS
 		   ? 0
-		   : mu_fail(err, MU_INVALID_ARGUMENT, "states and elements of over %d components",
-			     MAX_COMPONENTS);
+		   : mu_invalid(err, "states and elements of over %d components", MAX_COMPONENTS);
 }
 
 static int scan_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
@@ -291,8 +285,8 @@ static int scan_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err
 		return rc;
 	for (unsigned i = 0; i < n; i++)
 		in[i] = mu_tensor_ref(&s->t[i]);
-	if ((rc = dataset_apply(c, 0, in, n + c->d->in[0]->n_out, made, n + c->d->n_out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(
+	    dataset_apply(c, 0, in, n + c->d->in[0]->n_out, made, n + c->d->n_out, err));
 	element_drop(s->t, n);
 	memcpy(s->t, made, n * sizeof *made);
 	memcpy(out, made + n, c->d->n_out * sizeof *made);

@@ -3,8 +3,7 @@
 
 int archive_broken(struct mu_err *err)
 {
-	return mu_fail(err, MU_INVALID_ARGUMENT,
-		       "the iterator's saved state is cut short, or of another pipeline");
+	return mu_invalid(err, "the iterator's saved state is cut short, or of another pipeline");
 }
 
 static int read_varint(struct archive *a, uint64_t *v, struct mu_err *err)
@@ -15,14 +14,12 @@ static int read_varint(struct archive *a, uint64_t *v, struct mu_err *err)
 int archive_number(struct archive *a, int64_t *v, int64_t least, int64_t most, struct mu_err *err)
 {
 	uint64_t x;
-	int rc;
 
 	if (!archive_reads(a)) {
 		mu_pb_put_varint(a->to, (uint64_t)*v);
 		return 0;
 	}
-	if ((rc = read_varint(a, &x, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_varint(a, &x, err));
 	if ((int64_t)x < least || (int64_t)x > most)
 		return archive_broken(err);
 	*v = (int64_t)x;
@@ -32,35 +29,31 @@ int archive_number(struct archive *a, int64_t *v, int64_t least, int64_t most, s
 int archive_word(struct archive *a, uint32_t *v, struct mu_err *err)
 {
 	int64_t x = *v;
-	int rc = archive_number(a, &x, 0, UINT32_MAX, err);
 
-	if (!rc)
-		*v = (uint32_t)x;
-	return rc;
+	MU_RETURN_IF_ERROR(archive_number(a, &x, 0, UINT32_MAX, err));
+	*v = (uint32_t)x;
+	return 0;
 }
 
 int archive_flag(struct archive *a, bool *v, struct mu_err *err)
 {
 	int64_t x = *v;
-	int rc = archive_number(a, &x, 0, 1, err);
 
-	if (!rc)
-		*v = x;
-	return rc;
+	MU_RETURN_IF_ERROR(archive_number(a, &x, 0, 1, err));
+	*v = x;
+	return 0;
 }
 
 int archive_span(struct archive *a, struct mu_span *s, struct mu_err *err)
 {
 	uint64_t n;
-	int rc;
 
 	if (!archive_reads(a)) {
 		mu_pb_put_varint(a->to, s->len);
 		mu_buf_put(a->to, s->data, s->len);
 		return 0;
 	}
-	if ((rc = read_varint(a, &n, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_varint(a, &n, err));
 	if (n > (uint64_t)(a->from.end - a->from.at))
 		return archive_broken(err);
 	*s = (struct mu_span){a->from.at, n};

@@ -13,13 +13,13 @@ static int plain_tensor(struct archive *a, struct mu_tensor *t, struct mu_err *e
 {
 	MU_AUTO_BUF b = {0};
 	struct mu_span s;
-	int rc;
 
 	if (!archive_reads(a))
 		mu_tensor_write(&b, t);
 	s = mu_buf_span(&b);
-	if ((rc = archive_span(a, &s, err)) || !archive_reads(a))
-		return rc;
+	MU_RETURN_IF_ERROR(archive_span(a, &s, err));
+	if (!archive_reads(a))
+		return 0;
 	if (mu_tensor_parse(t, s, NULL))
 		return archive_broken(err);
 	/* an archive has all values of a tensor, even if they are equal, and no handles */
@@ -64,10 +64,9 @@ static int archive_list(struct archive *a, struct mu_object **o, struct mu_err *
 {
 	struct dataset *d = archive_reads(a) ? NULL : MU_CONTAINER(*o, struct dataset, object);
 	int64_t n_out = d ? d->n_out : 0;
-	int rc = archive_number(a, &n_out, 1, MAX_COMPONENTS, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(archive_number(a, &n_out, 1, MAX_COMPONENTS, err));
 	if (d)
 		return archive_element_list(a, d->shared, d->n_out, err);
 	d = element_list_dataset_new((unsigned)n_out);
@@ -91,8 +90,9 @@ static int object(struct archive *a, struct mu_object **o, struct mu_err *err)
 		return archive_list(a, o, err);
 	if (!archive_reads(a))
 		t = *variant_boxed(*o);
-	if ((rc = archive_element(a, &t, 1, err)) || !archive_reads(a))
-		return rc;
+	MU_RETURN_IF_ERROR(archive_element(a, &t, 1, err));
+	if (!archive_reads(a))
+		return 0;
 	*o = variant_box(&t);
 	mu_tensor_unref(&t);
 	return 0;
@@ -113,8 +113,7 @@ static int objects(struct archive *a, struct mu_tensor *t, struct mu_err *err)
 		if (mu_shape_set(&s, (int)rank, dim, NULL) ||
 		    s.count > a->from.end - a->from.at) /* an object has at least one byte */
 			return archive_broken(err);
-		if ((rc = mu_tensor_new(t, MU_VARIANT, &s, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(mu_tensor_new(t, MU_VARIANT, &s, err));
 	}
 	for (int64_t i = 0; i < s.count && !rc; i++)
 		rc = object(a, &MU_DATA(struct mu_object *, t)[i], err);
@@ -126,13 +125,11 @@ static int objects(struct archive *a, struct mu_tensor *t, struct mu_err *err)
 static int tensor(struct archive *a, struct mu_tensor *t, struct mu_err *err)
 {
 	bool plain = t->dtype != MU_VARIANT;
-	int rc;
 
 	if (t->dtype == MU_RESOURCE)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "the iterator holds handles of resources, which cannot be saved");
-	if ((rc = archive_flag(a, &plain, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(archive_flag(a, &plain, err));
 	return (plain ? plain_tensor : objects)(a, t, err);
 }
 
@@ -160,10 +157,9 @@ int archive_cursor_in(struct archive *a, const struct dataset *d, struct caller 
 		      struct cursor **c, struct mu_err *err)
 {
 	bool there = *c != NULL;
-	int rc = archive_flag(a, &there, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(archive_flag(a, &there, err));
 	if (!there) { /* the archive has no cursor here */
 		cursor_close(*c);
 		*c = NULL;
@@ -178,15 +174,14 @@ int archive_cursor_in(struct archive *a, const struct dataset *d, struct caller 
 static int archive_kind(struct archive *a, const char *op, struct mu_err *err)
 {
 	struct mu_span s = mu_span_of(op);
-	int rc = archive_span(a, &s, err);
 
-	if (rc)
-		return rc;
-	return mu_span_is(s, op) ? 0
-				 : mu_fail(err, MU_INVALID_ARGUMENT,
-					   "the iterator's saved state is of a %.*s where this "
-					   "pipeline has a %s",
-					   s.len > 60 ? 60 : (int)s.len, s.data, op);
+	MU_RETURN_IF_ERROR(archive_span(a, &s, err));
+	return mu_span_is(s, op)
+		   ? 0
+		   : mu_invalid(
+			 err,
+			 "the iterator's saved state is of a %.*s where this pipeline has a %s",
+			 s.len > 60 ? 60 : (int)s.len, s.data, op);
 }
 
 int archive_cursor(struct archive *a, struct cursor *c, struct mu_err *err)

@@ -7,9 +7,8 @@
 
 static int check_size(int64_t n, struct mu_err *err)
 {
-	return n > 0 && n <= INT32_MAX
-		   ? 0
-		   : mu_fail(err, MU_INVALID_ARGUMENT, "Batch size must be greater than zero.");
+	return n > 0 && n <= INT32_MAX ? 0
+				       : mu_invalid(err, "Batch size must be greater than zero.");
 }
 
 static int dataset_batch_check(struct dataset *d, struct mu_err *err)
@@ -29,11 +28,12 @@ int stack_elements(struct mu_tensor *const *element, int64_t n, unsigned k, stru
 	for (int64_t i = 1; i < n && !rc; i++)
 		if (element[i][k].dtype != first->dtype ||
 		    !mu_shape_eq(&element[i][k].shape, &first->shape))
-			rc = mu_fail(err, MU_INVALID_ARGUMENT,
-				     "Cannot batch tensors with different shapes in component %u. "
-				     "First element had shape %s and element %lld had shape %s.",
-				     k, mu_shape_str(&first->shape), (long long)i,
-				     mu_shape_str(&element[i][k].shape));
+			rc = mu_invalid(
+			    err,
+			    "Cannot batch tensors with different shapes in component %u. First "
+			    "element had shape %s and element %lld had shape %s.",
+			    k, mu_shape_str(&first->shape), (long long)i,
+			    mu_shape_str(&element[i][k].shape));
 	if (rc || (rc = mu_tensor_new(out, first->dtype, &s, err)))
 		return rc;
 	for (int64_t i = 0; i < n; i++)
@@ -51,21 +51,20 @@ static int check_padded(struct dataset *d, struct mu_err *err)
 
 	if (d->n_params != 2 * d->n_out + 1 + d->kind->n_scalars || size->shape.count != 1 ||
 	    (size->dtype != MU_INT64 && size->dtype != MU_INT32))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "a padded batch of %u components needs a size, %u shapes and %u "
-			       "padding values",
-			       d->n_out, d->n_out, d->n_out);
+		return mu_invalid(
+		    err,
+		    "a padded batch of %u components needs a size, %u shapes and %u padding values",
+		    d->n_out, d->n_out, d->n_out);
 	for (unsigned k = 0; k < d->n_out; k++) {
 		const struct mu_tensor *s = &d->params[1 + k], *v = &d->params[1 + d->n_out + k];
 		if (s->dtype != MU_INT64 || s->shape.rank != 1 || s->shape.count >= MU_MAX_RANK)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "padded shape %u must be a vector of int64, not %s of shape "
-				       "%s",
-				       k, mu_dtype_name(s->dtype), mu_shape_str(&s->shape));
+			return mu_invalid(
+			    err, "padded shape %u must be a vector of int64, not %s of shape %s", k,
+			    mu_dtype_name(s->dtype), mu_shape_str(&s->shape));
 		if (v->shape.count != 1)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "All padding values must be scalars, not of shape %s",
-				       mu_shape_str(&v->shape));
+			return mu_invalid(err,
+					  "All padding values must be scalars, not of shape %s",
+					  mu_shape_str(&v->shape));
 	}
 	return check_size(mu_tensor_int(size, 0), err);
 }
@@ -80,16 +79,15 @@ static int padded_shape(const struct dataset *d, struct mu_tensor *const *elemen
 	*out = mu_shape_vec(n);
 	for (int64_t i = 0; i < n; i++) {
 		if (element[i][k].shape.rank != want->shape.count)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "All elements in a batch must have the same rank as the "
-				       "padded shape for component%u: expected rank %lld but got "
-				       "element with rank %d",
-				       k, (long long)want->shape.count, element[i][k].shape.rank);
+			return mu_invalid(
+			    err,
+			    "All elements in a batch must have the same rank as the padded shape "
+			    "for component%u: expected rank %lld but got element with rank %d",
+			    k, (long long)want->shape.count, element[i][k].shape.rank);
 		if (element[i][k].dtype != d->params[1 + d->n_out + k].dtype)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "component %u is %s, its padding value %s", k,
-				       mu_dtype_name(element[i][k].dtype),
-				       mu_dtype_name(d->params[1 + d->n_out + k].dtype));
+			return mu_invalid(err, "component %u is %s, its padding value %s", k,
+					  mu_dtype_name(element[i][k].dtype),
+					  mu_dtype_name(d->params[1 + d->n_out + k].dtype));
 	}
 	for (int x = 0; x < want->shape.count && !rc; x++) {
 		int64_t side = MU_DATA(int64_t, want)[x], widest = 0;
@@ -111,11 +109,9 @@ static int stack_padded(const struct dataset *d, struct mu_tensor *const *elemen
 	const struct mu_tensor *padding = &d->params[1 + d->n_out + k];
 	struct mu_shape s;
 	struct view whole;
-	int rc;
 
-	if ((rc = padded_shape(d, element, n, k, &s, err)) ||
-	    (rc = mu_tensor_new(out, padding->dtype, &s, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(padded_shape(d, element, n, k, &s, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(out, padding->dtype, &s, err));
 	elems_fill(out->dtype, out->data, 0, padding->data, s.count);
 	view_of(&whole, &s);
 	for (int64_t i = 0; i < n; i++) {

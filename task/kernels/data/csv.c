@@ -26,15 +26,15 @@ static int one_of(const struct dataset *d, unsigned i, enum mu_dtype t, const ch
 
 	return p->dtype == t && p->shape.count == 1
 		   ? 0
-		   : mu_fail(err, MU_INVALID_ARGUMENT, "%s must be one %s", name, mu_dtype_name(t));
+		   : mu_invalid(err, "%s must be one %s", name, mu_dtype_name(t));
 }
 
 static int read_select(struct csv_columns *k, const struct mu_tensor *t, struct mu_err *err)
 {
 	if (t->dtype != MU_INT64 || t->shape.rank != 1 || t->shape.count > CSV_MAX_COLUMNS)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "columns must be a vector of at most %d int64, not %s of shape %s",
-			       CSV_MAX_COLUMNS, mu_dtype_name(t->dtype), mu_shape_str(&t->shape));
+		return mu_invalid(
+		    err, "columns must be a vector of at most %d int64, not %s of shape %s",
+		    CSV_MAX_COLUMNS, mu_dtype_name(t->dtype), mu_shape_str(&t->shape));
 	k->n_select = (int)t->shape.count;
 	memcpy(k->select, t->data, (size_t)k->n_select * sizeof *k->select);
 	return csv_check_columns(k, err);
@@ -45,17 +45,15 @@ static int check_defaults(const struct dataset *d, const struct csv_columns *k, 
 	for (unsigned i = 0; i < d->n_out; i++) {
 		const struct mu_tensor *t = &d->params[DEFAULTS + i];
 		if (t->shape.rank > 1 || t->shape.count > 1)
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT,
-			    "There should only be 1 default per field but field %u has %lld", i,
-			    (long long)t->shape.count);
+			return mu_invalid(
+			    err, "There should only be 1 default per field but field %u has %lld",
+			    i, (long long)t->shape.count);
 		if (t->dtype != MU_FLOAT && t->dtype != MU_DOUBLE && t->dtype != MU_INT32 &&
 		    t->dtype != MU_INT64 && t->dtype != MU_STRING)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "no field is read as %s",
-				       mu_dtype_name(t->dtype));
+			return mu_invalid(err, "no field is read as %s", mu_dtype_name(t->dtype));
 	}
 	return k->n_select && !k->exclude && (unsigned)k->n_select != d->n_out
-		   ? mu_fail(err, MU_INVALID_ARGUMENT, "select_cols should match output size")
+		   ? mu_invalid(err, "select_cols should match output size")
 		   : 0;
 }
 
@@ -63,29 +61,26 @@ static int check_csv(struct dataset *d, struct mu_err *err)
 {
 	struct csv_columns *k = d->shared;
 	unsigned end = DEFAULTS + d->n_out;
-	int rc;
 
 	if (d->n_params != end && d->n_params != end + 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: %u inputs for %u columns",
-			       d->kind->op, d->n_params, d->n_out);
-	if ((rc = files_check(d, PACKING, err)) ||
-	    (rc = one_of(d, HEADER, MU_BOOL, "header", err)) ||
-	    (rc = one_of(d, DELIM, MU_STRING, "field_delim", err)) ||
-	    (rc = one_of(d, QUOTES, MU_BOOL, "use_quote_delim", err)) ||
-	    (rc = one_of(d, NA, MU_STRING, "na_value", err)) ||
-	    (rc = read_select(k, &d->params[SELECT], err)))
-		return rc;
+		return mu_invalid(err, "%s: %u inputs for %u columns", d->kind->op, d->n_params,
+				  d->n_out);
+	MU_RETURN_IF_ERROR(files_check(d, PACKING, err));
+	MU_RETURN_IF_ERROR(one_of(d, HEADER, MU_BOOL, "header", err));
+	MU_RETURN_IF_ERROR(one_of(d, DELIM, MU_STRING, "field_delim", err));
+	MU_RETURN_IF_ERROR(one_of(d, QUOTES, MU_BOOL, "use_quote_delim", err));
+	MU_RETURN_IF_ERROR(one_of(d, NA, MU_STRING, "na_value", err));
+	MU_RETURN_IF_ERROR(read_select(k, &d->params[SELECT], err));
 	if (d->n_params > end && d->params[end].shape.count) {
 		if (k->n_select)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Either select_cols or exclude_cols should be empty");
+			return mu_invalid(err,
+					  "Either select_cols or exclude_cols should be empty");
 		k->exclude = true;
-		if ((rc = read_select(k, &d->params[end], err)))
-			return rc;
+		MU_RETURN_IF_ERROR(read_select(k, &d->params[end], err));
 	}
 	struct mu_span delim = elems_span(&d->params[DELIM], 0);
 	if (delim.len != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "field_delim should be only 1 char");
+		return mu_invalid(err, "field_delim should be only 1 char");
 	k->one_empty = true;
 	k->delim = *delim.data;
 	k->quotes = MU_DATA(bool, &d->params[QUOTES])[0];
@@ -121,8 +116,7 @@ static int csv_next_record(struct files *f, const struct csv_columns *k, struct 
 	if (ferror(f->file))
 		return files_failed(f, err);
 	if (f->ahead.len >= LONGEST)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "a record is longer than %d bytes",
-			       LONGEST);
+		return mu_invalid(err, "a record is longer than %d bytes", LONGEST);
 	return ch != EOF || f->ahead.len;
 }
 
@@ -141,13 +135,12 @@ static int give_record(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 	const struct csv_columns *k = c->d->shared;
 	struct records *r = c->own;
 	unsigned made = 0;
-	int rc = csv_split(mu_buf_span(&r->files.ahead), k, &r->fields, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(csv_split(mu_buf_span(&r->files.ahead), k, &r->fields, err));
 	if (r->fields.n != c->d->n_out)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Expect %u fields but have %u in record",
-			       c->d->n_out, r->fields.n);
+		return mu_invalid(err, "Expect %u fields but have %u in record", c->d->n_out,
+				  r->fields.n);
 	for (; made < c->d->n_out && !rc; made++) {
 		const struct mu_tensor *otherwise = &c->d->params[DEFAULTS + made];
 		if ((rc = mu_tensor_new(&out[made], otherwise->dtype, &scalar, err)))

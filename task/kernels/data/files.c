@@ -23,24 +23,22 @@ int files_check(const struct dataset *d, unsigned packing, struct mu_err *err)
 	const struct mu_tensor *names = &d->params[FILE_NAMES], *p = &d->params[packing];
 
 	if (names->dtype != MU_STRING || names->shape.rank > 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "`filenames` must be a scalar or a vector.");
+		return mu_invalid(err, "`filenames` must be a scalar or a vector.");
 	if (packing && (p->dtype != MU_STRING || p->shape.count != 1))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "compression_type must be one string");
+		return mu_invalid(err, "compression_type must be one string");
 	return 0;
 }
 
 /* A file's items are one string each. */
 static int check_items(const struct dataset *d, unsigned packing, struct mu_err *err)
 {
-	return d->n_out == 1
-		   ? files_check(d, packing, err)
-		   : mu_fail(err, MU_INVALID_ARGUMENT, "%s has one component", d->kind->op);
+	return d->n_out == 1 ? files_check(d, packing, err)
+			     : mu_invalid(err, "%s has one component", d->kind->op);
 }
 
 static int check_files(struct dataset *d, struct mu_err *err)
 {
-	return d->n_params < N_FILE ? mu_fail(err, MU_INVALID_ARGUMENT, "there are no names")
+	return d->n_params < N_FILE ? mu_invalid(err, "there are no names")
 				    : check_items(d, FILE_PACKING, err);
 }
 
@@ -220,8 +218,9 @@ static int line_item(struct cursor *c, struct mu_tensor *out, struct mu_err *err
 		return ferror(f->file) ? files_failed(f, err) : 0;
 	n -= n && f->line[n - 1] == '\n';
 	n -= n && f->line[n - 1] == '\r';
-	int rc = mu_tensor_string(out, f->line, (size_t)n, err);
-	return rc ? rc : 1;
+
+	MU_RETURN_IF_ERROR(mu_tensor_string(out, f->line, (size_t)n, err));
+	return 1;
 }
 
 static const struct file_format lines = {.item = line_item};
@@ -259,17 +258,15 @@ static int check_pieces(struct dataset *d, struct mu_err *err)
 		       [PIECE_BUFFER] = {"buffer_size", 0}};
 
 	if (d->n_params < PIECE_PACKING)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s lacks inputs", d->kind->op);
+		return mu_invalid(err, "%s lacks inputs", d->kind->op);
 	for (unsigned i = PIECE_HEAD; i < PIECE_PACKING; i++) {
 		const struct mu_tensor *t = &d->params[i];
 		if (t->shape.count != 1 || t->dtype != MU_INT64)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "`%s` must be one int64",
-				       numbers[i].name);
+			return mu_invalid(err, "`%s` must be one int64", numbers[i].name);
 		if (piece_number(d, i) < numbers[i].least || piece_number(d, i) > LONGEST)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "`%s` must be >= %lld and at most %d, not %lld",
-				       numbers[i].name, (long long)numbers[i].least, LONGEST,
-				       (long long)piece_number(d, i));
+			return mu_invalid(err, "`%s` must be >= %lld and at most %d, not %lld",
+					  numbers[i].name, (long long)numbers[i].least, LONGEST,
+					  (long long)piece_number(d, i));
 	}
 	return check_items(d, piece_packing(d), err);
 }
@@ -296,13 +293,13 @@ static int misfit(const struct cursor *c, long long body, struct mu_err *err)
 {
 	const struct files *f = c->own;
 
-	return mu_fail(
-	    err, MU_INVALID_ARGUMENT,
-	    "Excluding the header (%lld bytes) and footer (%lld bytes), input file "
-	    "\"%.80s\" has body length %lld bytes, which is not an exact multiple of the "
-	    "record length (%lld bytes).",
-	    (long long)piece_number(c->d, PIECE_HEAD), (long long)piece_number(c->d, PIECE_FOOT),
-	    f->name, body, (long long)piece_number(c->d, PIECE_BYTES));
+	return mu_invalid(err,
+			  "Excluding the header (%lld bytes) and footer (%lld bytes), input file "
+			  "\"%.80s\" has body length %lld bytes, which is not an exact multiple of "
+			  "the record length (%lld bytes).",
+			  (long long)piece_number(c->d, PIECE_HEAD),
+			  (long long)piece_number(c->d, PIECE_FOOT), f->name, body,
+			  (long long)piece_number(c->d, PIECE_BYTES));
 }
 
 static int begin_pieces(struct cursor *c, struct mu_err *err)
@@ -310,7 +307,6 @@ static int begin_pieces(struct cursor *c, struct mu_err *err)
 	int64_t head = piece_number(c->d, PIECE_HEAD), foot = piece_number(c->d, PIECE_FOOT);
 	struct files *f = c->own;
 	struct stat st;
-	int rc;
 
 	mu_buf_clear(&f->ahead);
 	if (fileno(f->file) >= 0 && !fstat(fileno(f->file), &st)) { /* it is not packed */
@@ -318,8 +314,7 @@ static int begin_pieces(struct cursor *c, struct mu_err *err)
 		if (body < 0 || body % piece_number(c->d, PIECE_BYTES))
 			return misfit(c, body, err);
 	}
-	if ((rc = read_ahead(f, head, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_ahead(f, head, err));
 	mu_buf_clear(&f->ahead);
 	return read_ahead(f, foot, err);
 }
@@ -335,8 +330,7 @@ static int piece_item(struct cursor *c, struct mu_tensor *out, struct mu_err *er
 		return rc;
 	if (f->ahead.len < (size_t)(piece + foot))
 		return misfit(c, (long long)(f->ahead.len - before), err);
-	if ((rc = mu_tensor_string(out, f->ahead.data, (size_t)piece, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_string(out, f->ahead.data, (size_t)piece, err));
 	memmove(f->ahead.data, f->ahead.data + piece, (size_t)foot);
 	f->ahead.len = (size_t)foot;
 	return 1;
@@ -363,8 +357,7 @@ struct names {
 
 static int check_patterns(struct dataset *d, struct mu_err *err)
 {
-	return d->n_params == 1 ? check_items(d, 0, err)
-				: mu_fail(err, MU_INVALID_ARGUMENT, "there are no patterns");
+	return d->n_params == 1 ? check_items(d, 0, err) : mu_invalid(err, "there are no patterns");
 }
 
 static int name_order(const void *a, const void *b)
@@ -405,8 +398,9 @@ static int name_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err
 	if (n->at >= n->found.gl_pathc)
 		return 0;
 	const char *name = n->found.gl_pathv[n->at++];
-	int rc = mu_tensor_string(out, name, strlen(name), err);
-	return rc ? rc : 1;
+
+	MU_RETURN_IF_ERROR(mu_tensor_string(out, name, strlen(name), err));
+	return 1;
 }
 
 /* By the name that came last: files may have come or gone since. */

@@ -18,8 +18,7 @@ static int check_generator(struct dataset *d, struct mu_err *err)
 {
 	if (function_outputs(d->f[BEGIN].f) > MAX_COMPONENTS ||
 	    function_outputs(d->f[END].f) > MAX_COMPONENTS)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "states of over %d tensors",
-			       MAX_COMPONENTS);
+		return mu_invalid(err, "states of over %d tensors", MAX_COMPONENTS);
 	return 0;
 }
 
@@ -45,10 +44,10 @@ static int generator_finish(struct cursor *c, struct mu_err *err)
 	if (!g->begun || g->ended)
 		return 0;
 	g->ended = true;
-	int rc = of_state(c, END, out, n, err);
-	if (!rc)
-		element_drop(out, n);
-	return rc;
+
+	MU_RETURN_IF_ERROR(of_state(c, END, out, n, err));
+	element_drop(out, n);
+	return 0;
 }
 
 static int generator_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
@@ -60,8 +59,7 @@ static int generator_next(struct cursor *c, struct mu_tensor *out, struct mu_err
 		return 0;
 	if (!g->begun) {
 		unsigned n = function_outputs(c->d->f[BEGIN].f);
-		if ((rc = dataset_apply(c, BEGIN, NULL, 0, g->state, n, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(dataset_apply(c, BEGIN, NULL, 0, g->state, n, err));
 		g->n = n;
 		g->begun = true;
 	}

@@ -24,9 +24,8 @@ static int check_window(struct dataset *d, struct mu_err *err)
 
 	for (unsigned i = 0; i < MU_COUNT(names); i++)
 		if (dataset_number(d, i) < 1 || dataset_number(d, i) > INT32_MAX)
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT,
-			    "Window %s must be greater than zero and fit 31 bits, not %lld",
+			return mu_invalid(
+			    err, "Window %s must be greater than zero and fit 31 bits, not %lld",
 			    names[i], (long long)dataset_number(d, i));
 	return 0;
 }
@@ -128,9 +127,9 @@ static int window_next(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 static int window_state(struct cursor *c, struct archive *a, struct mu_err *err)
 {
 	struct window *w = c->own;
-	int rc = archive_number(a, &w->skip, 0, INT32_MAX, err);
 
-	return rc ? rc : archive_element_list(a, &w->list, c->d->n_out, err);
+	MU_RETURN_IF_ERROR(archive_number(a, &w->skip, 0, INT32_MAX, err));
+	return archive_element_list(a, &w->list, c->d->n_out, err);
 }
 
 /* ---- groups by window: a dataset is made of each group that is full, and gone through ---- */
@@ -151,8 +150,7 @@ struct groups {
 
 static int check_groups(struct dataset *d, struct mu_err *err)
 {
-	return d->n_first ? mu_fail(err, MU_INVALID_ARGUMENT, "inputs that no function captured")
-			  : 0;
+	return d->n_first ? mu_invalid(err, "inputs that no function captured") : 0;
 }
 
 static void end_group(struct groups *w)
@@ -178,17 +176,15 @@ static int dataset_group_request(struct cursor *c, unsigned which, struct mu_ten
 				 int64_t *out, struct mu_err *err)
 {
 	struct mu_tensor t;
-	int rc = dataset_apply(c, which, in, n, &t, 1, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(dataset_apply(c, which, in, n, &t, 1, err));
 	bool fits = t.dtype == MU_INT64 && t.shape.count == 1;
 	if (fits)
 		*out = mu_tensor_int(&t, 0);
 	mu_tensor_unref(&t);
 	return fits ? 0
-		    : mu_fail(err, MU_INVALID_ARGUMENT, "`%s` must return a scalar int64.",
-			      c->d->kind->function[which].name);
+		    : mu_invalid(err, "`%s` must return a scalar int64.",
+				 c->d->kind->function[which].name);
 }
 
 /* An element of in[0] and its key. */
@@ -245,9 +241,9 @@ static int find_group(struct cursor *c, int64_t key, struct group **out, struct 
 		if (rc || (rc = dataset_group_request(c, SIZE_F, &t, 1, &size, err)))
 			return rc;
 		if (size < 1)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Window size must be greater than zero, but got %lld.",
-				       (long long)size);
+			return mu_invalid(err,
+					  "Window size must be greater than zero, but got %lld.",
+					  (long long)size);
 		*group_new(w, at) = (struct group){.key = key, .size = size};
 	}
 	*out = &w->g[at];
@@ -261,13 +257,12 @@ static int dataset_group_reduce(struct cursor *c, struct mu_err *err)
 	struct mu_tensor in[2] = {mu_tensor_ref(&w->of[0]), mu_tensor_ref(&w->of[1])}, made;
 	int rc;
 
-	if ((rc = dataset_apply(c, REDUCE_F, in, 2, &made, 1, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(dataset_apply(c, REDUCE_F, in, 2, &made, 1, err));
 	const struct dataset *d = dataset_in(&made);
 	rc = d && d->n_out == c->d->n_out
 		 ? cursor_open(d, c->who, &w->now, err)
-		 : mu_fail(err, MU_INVALID_ARGUMENT,
-			   "`reduce_func` does not return a dataset of %u components", c->d->n_out);
+		 : mu_invalid(err, "`reduce_func` does not return a dataset of %u components",
+			      c->d->n_out);
 	mu_tensor_unref(&made);
 	return rc;
 }
@@ -321,13 +316,12 @@ static int next_group(struct cursor *c, struct mu_err *err)
 static int groups_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 {
 	struct groups *w = c->own;
-	int rc;
+	int rc = 0;
 
 	for (;;) {
 		if (!w->now && (rc = next_group(c, err)) <= 0)
 			return rc;
-		if ((rc = cursor_next(w->now, out, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(cursor_next(w->now, out, err));
 		end_group(w);
 	}
 }

@@ -91,14 +91,12 @@ static int64_t ahead_of(const struct dataset *d)
 static int call_factory(struct iterator *it, struct dataset **out, struct mu_err *err)
 {
 	struct mu_tensor t;
-	int rc = function_call(it->factory, &it->caller, NULL, 0, &t, 1, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(function_call(it->factory, &it->caller, NULL, 0, &t, 1, err));
 	struct dataset *d = dataset_in(&t);
 	if (!d)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT,
-			     "The `dataset_factory` function must return a dataset.");
+		rc = mu_invalid(err, "The `dataset_factory` function must return a dataset.");
 	else
 		*out = MU_CONTAINER(mu_object_ref(&d->object), struct dataset, object);
 	mu_tensor_unref(&t);

@@ -31,13 +31,13 @@ static int iterator_hand_out(struct kernel_call *c, const struct ready *r, bool 
 	unsigned want = types ? types->n : 0;
 
 	if (r->n != want || (!optional && c->n_out != want))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "the iterator gives %u components, %u are expected", r->n, want);
+		return mu_invalid(err, "the iterator gives %u components, %u are expected", r->n,
+				  want);
 	for (unsigned i = 0; i < r->n; i++) {
 		if (r->t[i].dtype != types->types[i])
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT, "component %u is a %s, expected %s", i,
-			    mu_dtype_name(r->t[i].dtype), mu_dtype_name(types->types[i]));
+			return mu_invalid(err, "component %u is a %s, expected %s", i,
+					  mu_dtype_name(r->t[i].dtype),
+					  mu_dtype_name(types->types[i]));
 		if (!optional)
 			kernel_out_take(c, i, mu_tensor_ref(&r->t[i]));
 	}
@@ -52,8 +52,8 @@ static bool get_try(struct waiter *w)
 	struct ready *r = it->head;
 
 	if (round && round != it->round) {
-		mu_fail(&w->err, MU_INVALID_ARGUMENT, "Invalid incarnation id: %llu, not %llu",
-			(unsigned long long)round, (unsigned long long)it->round);
+		mu_invalid(&w->err, "Invalid incarnation id: %llu, not %llu",
+			   (unsigned long long)round, (unsigned long long)it->round);
 		return true;
 	}
 	if (r) {
@@ -138,8 +138,8 @@ static void get_from_shard(struct kernel_call *c)
 			start_getting(c, false, (uint64_t)round);
 			return;
 		}
-		mu_fail(&err, MU_INVALID_ARGUMENT, "there is no shard %lld of round %lld",
-			(long long)shard, (long long)round);
+		mu_invalid(&err, "there is no shard %lld of round %lld", (long long)shard,
+			   (long long)round);
 	}
 	kernel_finish(c, &err);
 }
@@ -156,10 +156,8 @@ static int output_state(struct kernel_call *c, struct transfer *t, struct mu_err
 {
 	struct mu_shape one = mu_shape_vec(1);
 	struct mu_tensor out;
-	int rc = mu_tensor_new(&out, MU_VARIANT, &one, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(&out, MU_VARIANT, &one, err));
 	*MU_DATA(struct mu_object *, &out) = mu_object_ref(t->state);
 	kernel_out_take(c, 0, out);
 	return 0;
@@ -262,8 +260,8 @@ static void iterator_deserialize(struct kernel_call *c)
 		start_transfer(c, mu_object_ref(o));
 		return;
 	}
-	mu_fail(
-	    &err, MU_INVALID_ARGUMENT,
+	mu_invalid(
+	    &err,
 	    "this is no iterator's state that was saved here: those of TensorFlow are not read");
 	kernel_finish(c, &err);
 }
@@ -273,11 +271,10 @@ static void iterator_deserialize(struct kernel_call *c)
 static int iterator_make(struct kernel_call *c, struct mu_err *err)
 {
 	struct resource *r;
-	int rc = handle_make(c, &iterator_type, iterator_create, NULL, &r, err);
 
-	if (!rc)
-		resource_unref(r);
-	return rc;
+	MU_RETURN_IF_ERROR(handle_make(c, &iterator_type, iterator_create, NULL, &r, err));
+	resource_unref(r);
+	return 0;
 }
 
 struct one_shot {
@@ -301,12 +298,12 @@ static int one_shot(struct kernel_call *c, struct mu_err *err)
 	struct resource *r;
 
 	if (!f || f->kind != MU_ATTR_FUNC)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "there is no dataset_factory");
+		return mu_invalid(err, "there is no dataset_factory");
 	struct one_shot arg = {c, f->func};
-	int rc = handle_make(c, &iterator_type, create_one_shot, &arg, &r, err);
-	if (!rc)
-		resource_unref(r);
-	return rc;
+
+	MU_RETURN_IF_ERROR(handle_make(c, &iterator_type, create_one_shot, &arg, &r, err));
+	resource_unref(r);
+	return 0;
 }
 
 struct new_round {
@@ -328,11 +325,9 @@ static int iterator_begin_round(struct kernel_call *c, uint64_t *round, struct m
 {
 	struct mu_object *o;
 	struct resource *r;
-	int rc;
 
-	if ((rc = variant_in(c, 0, &dataset_type, &o, err)) ||
-	    (rc = handle_find(c, 1, &iterator_type, &r, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(variant_in(c, 0, &dataset_type, &o, err));
+	MU_RETURN_IF_ERROR(handle_find(c, 1, &iterator_type, &r, err));
 	struct new_round n = {.it = MU_CONTAINER(r, struct iterator, base),
 			      .d = MU_CONTAINER(mu_object_ref(o), struct dataset, object)};
 	wait_queue_update(&n.it->waiters, start_round, &n);
@@ -393,10 +388,10 @@ static int from_string(struct kernel_call *c, struct mu_err *err)
 	const struct mu_string *s = kernel_in(c, 0)->data;
 	if (kernel_in(c, 0)->shape.count != 1 ||
 	    mu_tensor_parse(&t, (struct mu_span){s->data ? s->data : "", s->len}, NULL))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "the string is no iterator's handle");
+		return mu_invalid(err, "the string is no iterator's handle");
 	if (t.dtype != MU_RESOURCE || t.shape.count != 1) {
 		mu_tensor_unref(&t);
-		return mu_fail(err, MU_INVALID_ARGUMENT, "the string is no iterator's handle");
+		return mu_invalid(err, "the string is no iterator's handle");
 	}
 	kernel_out_take(c, 0, t);
 	return 0;

@@ -32,9 +32,7 @@ static int take_inputs(struct kernel_call *c, struct dataset *d, struct mu_err *
 	for (unsigned i = 0; i < n; i++) {
 		struct mu_object *o;
 		if (d->n_in < want) {
-			int rc = variant_in(c, i, &dataset_type, &o, err);
-			if (rc)
-				return rc;
+			MU_RETURN_IF_ERROR(variant_in(c, i, &dataset_type, &o, err));
 			mu_object_ref(o);
 			d->in[d->n_in] = MU_CONTAINER(o, struct dataset, object);
 			if (d->in[d->n_in]->depth >= d->depth)
@@ -45,16 +43,16 @@ static int take_inputs(struct kernel_call *c, struct dataset *d, struct mu_err *
 		}
 	}
 	if (d->depth > MAX_CHAIN)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "over %d datasets in a chain", MAX_CHAIN);
+		return mu_invalid(err, "over %d datasets in a chain", MAX_CHAIN);
 	if (d->n_in < want || d->n_params < k->n_scalars)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s lacks inputs", k->op);
+		return mu_invalid(err, "%s lacks inputs", k->op);
 	for (unsigned s = d->n_params - k->n_scalars; s < d->n_params; s++) {
 		const struct mu_tensor *t = &d->params[s];
 		if (t->shape.count != 1 ||
 		    (t->dtype != MU_INT64 && t->dtype != MU_INT32 && t->dtype != MU_BOOL))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "%s: parameter %u must be one number, not %s of shape %s",
-				       k->op, s, mu_dtype_name(t->dtype), mu_shape_str(&t->shape));
+			return mu_invalid(
+			    err, "%s: parameter %u must be one number, not %s of shape %s", k->op,
+			    s, mu_dtype_name(t->dtype), mu_shape_str(&t->shape));
 	}
 	return 0;
 }
@@ -63,7 +61,6 @@ static int take_inputs(struct kernel_call *c, struct dataset *d, struct mu_err *
 static int take_functions(struct kernel_call *c, struct dataset *d, struct mu_err *err)
 {
 	unsigned captured = 0, at;
-	int rc;
 
 	for (unsigned i = 0; i < MAX_FUNCTIONS && d->kind->function[i].name; i++) {
 		const struct mu_attr *t = mu_node_attr(c->node, d->kind->function[i].captured);
@@ -71,19 +68,16 @@ static int take_functions(struct kernel_call *c, struct dataset *d, struct mu_er
 		captured += d->f[i].n;
 	}
 	if (captured > d->n_params - d->kind->n_scalars)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s lacks what its functions captured",
-			       d->kind->op);
+		return mu_invalid(err, "%s lacks what its functions captured", d->kind->op);
 	at = d->n_first = d->n_params - d->kind->n_scalars - captured;
 	for (unsigned i = 0; i < MAX_FUNCTIONS && d->kind->function[i].name; i++) {
 		const char *name = d->kind->function[i].name;
 		const struct mu_attr *f = mu_node_attr(c->node, name);
 		if (!f || f->kind != MU_ATTR_FUNC)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "%s has no function %s",
-				       d->kind->op, name);
+			return mu_invalid(err, "%s has no function %s", d->kind->op, name);
 		d->f[i].from = at;
 		at += d->f[i].n;
-		if ((rc = function_new(c->runtime, c->step, f->func, &d->f[i].f, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(function_new(c->runtime, c->step, f->func, &d->f[i].f, err));
 	}
 	return 0;
 }
@@ -101,24 +95,20 @@ static bool flag_of(const struct mu_node *n)
 static int dataset_fill(struct kernel_call *c, struct dataset *d, struct mu_err *err)
 {
 	const struct mu_attr *types = mu_node_attr(c->node, "output_types");
-	int rc = take_inputs(c, d, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(take_inputs(c, d, err));
 	if (!types)
 		types = mu_node_attr(c->node, "Toutput_types");
 	d->n_out = types ? types->n : 1; /* records and lines have no such attribute */
 	if (d->n_out > MAX_COMPONENTS)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "elements of over %d components",
-			       MAX_COMPONENTS);
+		return mu_invalid(err, "elements of over %d components", MAX_COMPONENTS);
 	if (d->n_in == 1 && !d->kind->function[0].name && !d->kind->reshapes &&
 	    d->in[0]->n_out != d->n_out)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s of %u components over one of %u",
-			       d->kind->op, d->n_out, d->in[0]->n_out);
+		return mu_invalid(err, "%s of %u components over one of %u", d->kind->op, d->n_out,
+				  d->in[0]->n_out);
 	d->flag = flag_of(c->node);
 	d->keeps_count = args_attr_bool(c->node, "preserve_cardinality", false);
-	if ((rc = take_functions(c, d, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(take_functions(c, d, err));
 	if (d->kind->shared_size)
 		d->shared = mu_xcalloc(1, d->kind->shared_size);
 	if (d->kind->read)

@@ -19,13 +19,11 @@ struct directed {
 static int check_directed(struct dataset *d, struct mu_err *err)
 {
 	if (d->n_in < 2 || d->in[0]->n_out != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "a selector of one component must choose among datasets");
+		return mu_invalid(err, "a selector of one component must choose among datasets");
 	for (unsigned i = 1; i < d->n_in; i++)
 		if (d->in[i]->n_out != d->n_out)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "dataset %u has elements of %u components, not %u", i - 1,
-				       d->in[i]->n_out, d->n_out);
+			return mu_invalid(err, "dataset %u has elements of %u components, not %u",
+					  i - 1, d->in[i]->n_out, d->n_out);
 	return 0;
 }
 
@@ -62,23 +60,22 @@ static int dataset_mix_choose(struct cursor *c, int64_t *chosen, struct mu_err *
 	mu_tensor_unref(&t);
 	if (fits && *chosen >= 0 && *chosen < c->d->n_in - 1)
 		return 1;
-	return mu_fail(err, MU_INVALID_ARGUMENT, "Selector index out of range: %lld >= %u",
-		       (long long)*chosen, c->d->n_in - 1);
+	return mu_invalid(err, "Selector index out of range: %lld >= %u", (long long)*chosen,
+			  c->d->n_in - 1);
 }
 
 static int directed_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 {
 	struct directed *w = c->own;
 	int64_t i = 0;
-	int rc;
+	int rc = 0;
 
 	while (!w->over && w->left && (rc = dataset_mix_choose(c, &i, err))) {
 		if (rc < 0)
 			return rc;
 		if (!w->from[i])
 			continue;
-		if ((rc = cursor_next(w->from[i], out, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(cursor_next(w->from[i], out, err));
 		cursor_close(w->from[i]);
 		w->from[i] = NULL;
 		w->left--;
@@ -112,8 +109,7 @@ static int check_unique(struct dataset *d, struct mu_err *err)
 {
 	return d->n_out == 1
 		   ? 0
-		   : mu_fail(err, MU_INVALID_ARGUMENT,
-			     "UniqueDataset only supports inputs with a single component.");
+		   : mu_invalid(err, "UniqueDataset only supports inputs with a single component.");
 }
 
 static int unique_open(struct cursor *c, struct mu_err *err)
@@ -137,10 +133,8 @@ static int unique_next(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 		enum mu_dtype t = out->dtype;
 		if (t != MU_INT32 && t != MU_INT64 && t != MU_STRING) {
 			mu_tensor_unref(out);
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT,
-			    "UniqueDataset only supports inputs with a single `tf.int32`, "
-			    "`tf.int64`, or `tf.string` component.");
+			return mu_invalid(err, "UniqueDataset only supports inputs with a single "
+					       "`tf.int32`, `tf.int64`, or `tf.string` component.");
 		}
 		mu_tensor_write(&b, out);
 		if (!mu_map_put_n(seen, b.data, b.len, seen))
@@ -154,10 +148,9 @@ static int unique_state(struct cursor *c, struct archive *a, struct mu_err *err)
 {
 	struct mu_map *seen = c->own;
 	int64_t n = (int64_t)seen->count;
-	int rc = archive_number(a, &n, 0, INT64_MAX, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(archive_number(a, &n, 0, INT64_MAX, err));
 	if (archive_reads(a)) {
 		for (; n && !rc; n--) {
 			MU_AUTO_BUF b = {0};
@@ -168,8 +161,7 @@ static int unique_state(struct cursor *c, struct archive *a, struct mu_err *err)
 	}
 	mu_map_each (seen, s) {
 		struct mu_buf key = {.data = s->key, .len = s->len};
-		if ((rc = archive_bytes(a, &key, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(archive_bytes(a, &key, err));
 	}
 	return 0;
 }
@@ -186,12 +178,11 @@ static int dataset_mix_check_rows(const struct mu_tensor *t, unsigned n, struct 
 	for (unsigned i = 0; i < n; i++) {
 		const struct mu_shape *s = &t[i].shape;
 		if (!s->rank)
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT,
-			    "Input element must have a non-scalar value in each component.");
+			return mu_invalid(
+			    err, "Input element must have a non-scalar value in each component.");
 		if (s->dim[0] != t[0].shape.dim[0])
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT,
+			return mu_invalid(
+			    err,
 			    "Input element must have the same batch size in each component. "
 			    "Component 0 had size %lld but component %u had size, %lld.",
 			    (long long)t[0].shape.dim[0], i, (long long)s->dim[0]);
@@ -250,8 +241,7 @@ static int dataset_mix_rows_state(struct cursor *c, struct archive *a, struct mu
 		return rc;
 	if (archive_reads(a)) {
 		r->n = 1; /* so that the cursor's destructor also releases them */
-		if ((rc = dataset_mix_check_rows(r->t, c->d->n_out, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(dataset_mix_check_rows(r->t, c->d->n_out, err));
 		if (!c->d->n_out || !r->t[0].shape.dim[0])
 			return archive_broken(err);
 		r->n = r->t[0].shape.dim[0];

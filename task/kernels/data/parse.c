@@ -69,17 +69,17 @@ static int check_parse(struct dataset *d, struct mu_err *err)
 	if (d->n_params != 1 + dense || d->n_out != sparse + dense ||
 	    w->types[FEATURE_SPARSE].n != sparse || w->types[FEATURE_DENSE].n != dense ||
 	    w->shapes.n != dense || d->in[0]->n_out != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%s: keys, types, shapes, defaults and components are not as many",
-			       d->kind->op);
+		return mu_invalid(
+		    err, "%s: keys, types, shapes, defaults and components are not as many",
+		    d->kind->op);
 	struct mu_span *all = MU_ARENA_ARRAY(&w->arena, struct mu_span, d->n_out + 1);
 	memcpy(all, w->keys[FEATURE_SPARSE].ss, sparse * sizeof *all);
 	memcpy(all + sparse, w->keys[FEATURE_DENSE].ss, dense * sizeof *all);
 	qsort(all, d->n_out, sizeof *all, key_order);
 	for (unsigned i = 1; i < d->n_out; i++)
 		if (!key_order(&all[i - 1], &all[i]))
-			return mu_fail(err, MU_INVALID_ARGUMENT, "key %.*s is asked for twice",
-				       (int)all[i].len, all[i].data);
+			return mu_invalid(err, "key %.*s is asked for twice", (int)all[i].len,
+					  all[i].data);
 	for (int k = 0; k < FEATURE_RAGGED; k++) {
 		w->place[k] = MU_ARENA_ARRAY(&w->arena, unsigned, w->keys[k].n + 1);
 		for (unsigned i = 0; i < w->keys[k].n; i++)
@@ -98,9 +98,8 @@ static int parse_records(const struct dataset *d, struct features *f, const stru
 	int rc = 0;
 
 	if (in->dtype != MU_STRING || in->shape.rank != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "examples must be a vector of strings, not %s of shape %s",
-			       mu_dtype_name(in->dtype), mu_shape_str(&in->shape));
+		return mu_invalid(err, "examples must be a vector of strings, not %s of shape %s",
+				  mu_dtype_name(in->dtype), mu_shape_str(&in->shape));
 	features_room(f, d->n_out);
 	for (int k = 0; k < FEATURE_RAGGED && !rc; k++)
 		rc = features_ask(f, (enum feature_kind)k, w->keys[k].n ? w->keys[k].ss : NULL,
@@ -113,8 +112,8 @@ static int parse_records(const struct dataset *d, struct features *f, const stru
 	for (; f->current < f->examples && !rc; f->current++)
 		rc = example_read(elems_span(in, f->current), features_note, f)
 			 ? features_check(f, err)
-			 : mu_fail(err, MU_INVALID_ARGUMENT, "Could not parse example input %lld",
-				   (long long)f->current);
+			 : mu_invalid(err, "Could not parse example input %lld",
+				      (long long)f->current);
 	return rc ? rc : features_give(f, made, err);
 }
 

@@ -16,9 +16,9 @@ struct count {
 static int count_state(struct cursor *c, struct archive *a, struct mu_err *err)
 {
 	struct count *n = c->own;
-	int rc = archive_number(a, &n->at, 0, INT64_MAX, err);
 
-	return rc ? rc : archive_flag(a, &n->any, err);
+	MU_RETURN_IF_ERROR(archive_number(a, &n->at, 0, INT64_MAX, err));
+	return archive_flag(a, &n->any, err);
 }
 
 /* ---- unchanged: prefetching is the iterator's, options are hints ---- */
@@ -67,14 +67,13 @@ static int check_shard(struct dataset *d, struct mu_err *err)
 	int64_t n = dataset_number(d, 0), i = dataset_number(d, 1);
 
 	if (n < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Number of shards must be greater than zero (currently num_shards = "
-			       "%lld).",
-			       (long long)n);
+		return mu_invalid(
+		    err,
+		    "Number of shards must be greater than zero (currently num_shards = %lld).",
+		    (long long)n);
 	if (i < 0 || i >= n)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Index must be between 0 and %lld (currently index = %lld).",
-			       (long long)n - 1, (long long)i);
+		return mu_invalid(err, "Index must be between 0 and %lld (currently index = %lld).",
+				  (long long)n - 1, (long long)i);
 	return 0;
 }
 
@@ -148,8 +147,7 @@ static int zip_open(struct cursor *c, struct mu_err *err)
 	for (unsigned i = 0; i < c->d->n_in; i++)
 		total += c->d->in[i]->n_out;
 	if (total != c->d->n_out)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%u components are zipped to %u", total,
-			       c->d->n_out);
+		return mu_invalid(err, "%u components are zipped to %u", total, c->d->n_out);
 	s->c = MU_NEW_ARRAY(struct cursor *, c->d->n_in + 1);
 	for (unsigned i = 0; i < c->d->n_in && !rc; i++)
 		rc = cursor_open(c->d->in[i], c->who, &s->c[i], err);
@@ -193,9 +191,8 @@ static int check_concatenate(struct dataset *d, struct mu_err *err)
 {
 	return d->in[0]->n_out == d->in[1]->n_out && d->in[0]->n_out == d->n_out
 		   ? 0
-		   : mu_fail(err, MU_INVALID_ARGUMENT,
-			     "datasets of %u and %u components cannot follow each other",
-			     d->in[0]->n_out, d->in[1]->n_out);
+		   : mu_invalid(err, "datasets of %u and %u components cannot follow each other",
+				d->in[0]->n_out, d->in[1]->n_out);
 }
 
 static int concatenate_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
@@ -240,7 +237,7 @@ static int check_cache(struct dataset *d, struct mu_err *err)
 
 	pthread_mutex_init(&((struct cache *)d->shared)->lock, NULL);
 	if (!name || name->dtype != MU_STRING || name->shape.count != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "filename must be one string");
+		return mu_invalid(err, "filename must be one string");
 	return MU_DATA(struct mu_string, name)->len
 		   ? mu_fail(err, MU_UNIMPLEMENTED, "caches are kept in memory here, not in files")
 		   : 0;
@@ -325,10 +322,9 @@ static int kept_state(struct cache *k, unsigned n_out, struct archive *a, struct
 static int cache_state(struct cursor *c, struct archive *a, struct mu_err *err)
 {
 	struct cache *k = c->d->shared;
-	int rc = count_state(c, a, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(count_state(c, a, err));
 	pthread_mutex_lock(&k->lock);
 	rc = kept_state(k, c->d->n_out, a, err);
 	pthread_mutex_unlock(&k->lock);

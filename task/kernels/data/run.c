@@ -51,13 +51,13 @@ static int single(struct run *r, struct cursor *cursor, struct mu_tensor *state,
 	int rc = cursor_next(cursor, state, err);
 
 	if (rc == 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Dataset was empty.");
+		return mu_invalid(err, "Dataset was empty.");
 	if (rc < 0)
 		return rc;
 	rc = cursor_next(cursor, more, err);
 	if (rc > 0) {
 		element_drop(more, n);
-		rc = mu_fail(err, MU_INVALID_ARGUMENT, "Dataset had more than one element.");
+		rc = mu_invalid(err, "Dataset had more than one element.");
 	}
 	if (rc)
 		element_drop(state, n);
@@ -98,9 +98,9 @@ static int dataset_run_output(struct kernel_call *c, struct mu_tensor *t, struct
 	for (unsigned i = 0; i < c->n_out; i++)
 		if (!types || types->n != c->n_out || t[i].dtype != types->types[i]) {
 			element_drop(t, c->n_out);
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "component %u is a %s, which is not what output_types says",
-				       i, mu_dtype_name(t[i].dtype));
+			return mu_invalid(
+			    err, "component %u is a %s, which is not what output_types says", i,
+			    mu_dtype_name(t[i].dtype));
 		}
 	for (unsigned i = 0; i < c->n_out; i++)
 		kernel_out_take(c, i, t[i]);
@@ -160,10 +160,8 @@ out:
 static int dataset_run_prepare(struct kernel_call *c, struct run *r, struct mu_err *err)
 {
 	struct mu_object *o;
-	int rc = variant_in(c, 0, &dataset_type, &o, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(variant_in(c, 0, &dataset_type, &o, err));
 	r->d = MU_CONTAINER(o, const struct dataset, object);
 	return 0;
 }
@@ -174,23 +172,20 @@ static int prepare_single(struct kernel_call *c, struct run *r, struct mu_err *e
 
 	return rc || r->d->n_out == c->n_out
 		   ? rc
-		   : mu_fail(err, MU_INVALID_ARGUMENT, "the dataset has %u components, not %u",
-			     r->d->n_out, c->n_out);
+		   : mu_invalid(err, "the dataset has %u components, not %u", r->d->n_out,
+				c->n_out);
 }
 
 static int prepare_reduce(struct kernel_call *c, struct run *r, struct mu_err *err)
 {
 	const struct mu_attr *f = mu_node_attr(c->node, "f"), *s = mu_node_attr(c->node, "Tstate");
-	int rc = dataset_run_prepare(c, r, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(dataset_run_prepare(c, r, err));
 	r->n_state = s ? s->n : 0;
 	if (!f || f->kind != MU_ATTR_FUNC || r->n_state != c->n_out || c->n_in < 1 + r->n_state ||
 	    c->n_in - 1 + r->d->n_out > MAX_COMPONENTS)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%u states of %u outputs and %u inputs, or no function", r->n_state,
-			       c->n_out, c->n_in);
+		return mu_invalid(err, "%u states of %u outputs and %u inputs, or no function",
+				  r->n_state, c->n_out, c->n_in);
 	return function_new(c->runtime, c->step, f->func, &r->f, err);
 }
 
@@ -231,10 +226,9 @@ static int cardinality(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_object *o;
 	struct mu_tensor t;
-	int rc = variant_in(c, 0, &dataset_type, &o, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(variant_in(c, 0, &dataset_type, &o, err));
 	int64_t n = dataset_count(MU_CONTAINER(o, const struct dataset, object));
 	if (!(rc = mu_tensor_scalar(&t, MU_INT64, &n, err)))
 		kernel_out_take(c, 0, t);

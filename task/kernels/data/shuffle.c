@@ -74,15 +74,11 @@ static int init_seeds(struct dataset *d, unsigned first, struct mu_err *err)
 
 static int check_shuffle(struct dataset *d, struct mu_err *err)
 {
-	int rc = init_seeds(d, SEED, err);
-
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(init_seeds(d, SEED, err));
 	if (rounds_of(d) < 1 && rounds_of(d) != -1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "count must be greater than zero or equal to -1.");
+		return mu_invalid(err, "count must be greater than zero or equal to -1.");
 	if (dataset_number(d, BUFFER_SIZE) < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "buffer_size must be greater than zero.");
+		return mu_invalid(err, "buffer_size must be greater than zero.");
 	return 0;
 }
 
@@ -136,10 +132,7 @@ static struct draws draws_of_round(const struct dataset *d)
 
 static int begin_round(struct cursor *c, struct shuffle *w, struct mu_err *err)
 {
-	int rc = cursor_open_up(c, err);
-
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(cursor_open_up(c, err));
 	w->rounds = mu_xrealloc(w->rounds, (size_t)(w->n_rounds + 1) * sizeof *w->rounds);
 	w->rounds[w->n_rounds++] = 0;
 	w->begun++;
@@ -259,11 +252,12 @@ static int shuffle_state(struct cursor *c, struct archive *a, struct mu_err *err
 	int64_t size = dataset_number(c->d, BUFFER_SIZE);
 	struct shuffle *w = c->own;
 	unsigned n = c->d->n_out;
-	int rc;
+	int rc = 0;
 
-	if ((rc = seeds_state(c->d, a, err)) || (rc = draws_state(&w->draws, a, err)) ||
-	    (rc = archive_flag(a, &w->any, err)) || (rc = rounds_state(w, size, a, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(seeds_state(c->d, a, err));
+	MU_RETURN_IF_ERROR(draws_state(&w->draws, a, err));
+	MU_RETURN_IF_ERROR(archive_flag(a, &w->any, err));
+	MU_RETURN_IF_ERROR(rounds_state(w, size, a, err));
 	for (int64_t i = 0; i < w->count && !rc; i++) {
 		int64_t at = (w->head + i) % size;
 		shuffle_make_room(w, at, size, n);
@@ -301,16 +295,13 @@ static int chance_open(struct cursor *c, struct mu_err *err)
 
 static int check_random(struct dataset *d, struct mu_err *err)
 {
-	return d->n_out == 1
-		   ? 0
-		   : mu_fail(err, MU_INVALID_ARGUMENT, "random numbers are one component");
+	return d->n_out == 1 ? 0 : mu_invalid(err, "random numbers are one component");
 }
 
 static int check_random_rounds(struct dataset *d, struct mu_err *err)
 {
-	int rc = init_seeds(d, 0, err);
-
-	return rc ? rc : check_random(d, err);
+	MU_RETURN_IF_ERROR(init_seeds(d, 0, err));
+	return check_random(d, err);
 }
 
 static int random_open(struct cursor *c, struct mu_err *err)
@@ -322,17 +313,17 @@ static int random_open(struct cursor *c, struct mu_err *err)
 static int chance_state(struct cursor *c, struct archive *a, struct mu_err *err)
 {
 	struct chance *w = c->own;
-	int rc = c->d->shared ? seeds_state(c->d, a, err) : 0;
 
-	return rc ? rc : draws_state(&w->draws, a, err);
+	MU_RETURN_IF_ERROR(c->d->shared ? seeds_state(c->d, a, err) : 0);
+	return draws_state(&w->draws, a, err);
 }
 
 static int random_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 {
 	int64_t x = shuffle_draw(&((struct chance *)c->own)->draws);
-	int rc = mu_tensor_scalar(out, MU_INT64, &x, err);
 
-	return rc ? rc : 1;
+	MU_RETURN_IF_ERROR(mu_tensor_scalar(out, MU_INT64, &x, err));
+	return 1;
 }
 
 static int64_t count_endless(const struct dataset *d, int64_t n)
@@ -344,7 +335,7 @@ static int check_sampling(struct dataset *d, struct mu_err *err)
 {
 	return d->n_first == 1 && d->params[0].dtype == MU_FLOAT && d->params[0].shape.count == 1
 		   ? 0
-		   : mu_fail(err, MU_INVALID_ARGUMENT, "rate must be one float");
+		   : mu_invalid(err, "rate must be one float");
 }
 
 static int sample_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)

@@ -21,8 +21,7 @@ static int place_state(struct cursor *c, struct archive *a, struct mu_err *err)
 static int check_components(struct dataset *d, struct mu_err *err)
 {
 	if (d->n_params != d->n_out || !d->n_out)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%u tensors for %u components",
-			       d->n_params, d->n_out);
+		return mu_invalid(err, "%u tensors for %u components", d->n_params, d->n_out);
 	return 0;
 }
 
@@ -45,11 +44,11 @@ static int check_slices(struct dataset *d, struct mu_err *err)
 	for (unsigned i = 0; i < d->n_params && !rc; i++)
 		if (d->params[i].shape.rank < 1 ||
 		    d->params[i].shape.dim[0] != d->params[0].shape.dim[0])
-			rc = mu_fail(err, MU_INVALID_ARGUMENT,
-				     "All components must have the same size in the 0th dimension, "
-				     "not %s and %s",
-				     mu_shape_str(&d->params[0].shape),
-				     mu_shape_str(&d->params[i].shape));
+			rc = mu_invalid(err,
+					"All components must have the same size in the 0th "
+					"dimension, not %s and %s",
+					mu_shape_str(&d->params[0].shape),
+					mu_shape_str(&d->params[i].shape));
 	return rc;
 }
 
@@ -59,8 +58,9 @@ static int slice_next(struct cursor *c, struct mu_tensor *out, struct mu_err *er
 
 	if (p->at >= c->d->params[0].shape.dim[0])
 		return 0;
-	int rc = element_row(c->d->params, c->d->n_out, p->at++, out, err);
-	return rc ? rc : 1;
+
+	MU_RETURN_IF_ERROR(element_row(c->d->params, c->d->n_out, p->at++, out, err));
+	return 1;
 }
 
 /* ---- numbers ---- */
@@ -68,10 +68,8 @@ static int slice_next(struct cursor *c, struct mu_tensor *out, struct mu_err *er
 static int check_range(struct dataset *d, struct mu_err *err)
 {
 	if (d->n_out != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "a range has one component");
-	return dataset_number(d, 2)
-		   ? 0
-		   : mu_fail(err, MU_INVALID_ARGUMENT, "step must be a non-zero integer.");
+		return mu_invalid(err, "a range has one component");
+	return dataset_number(d, 2) ? 0 : mu_invalid(err, "step must be a non-zero integer.");
 }
 
 static int range_open(struct cursor *c, struct mu_err *err)

@@ -18,14 +18,13 @@ static int check_batch(struct dataset *d, struct mu_err *err)
 	const struct mu_tensor *size = &d->params[SIZE], *row = &d->params[ROW_SHAPE];
 
 	if (d->n_params != BATCH_PARAMS || d->in[0]->n_out != 1 || d->n_out != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "a sparse batch has one component, a size and the shape of a row");
+		return mu_invalid(
+		    err, "a sparse batch has one component, a size and the shape of a row");
 	if (size->dtype != MU_INT64 || size->shape.count != 1 || mu_tensor_int(size, 0) < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Batch size must be greater than zero.");
+		return mu_invalid(err, "Batch size must be greater than zero.");
 	if (row->dtype != MU_INT64 || row->shape.rank != 1 || row->shape.count >= MU_MAX_RANK)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "row_shape must be a vector of int64, not %s of shape %s",
-			       mu_dtype_name(row->dtype), mu_shape_str(&row->shape));
+		return mu_invalid(err, "row_shape must be a vector of int64, not %s of shape %s",
+				  mu_dtype_name(row->dtype), mu_shape_str(&row->shape));
 	return 0;
 }
 
@@ -37,10 +36,10 @@ static int check_row(const struct dataset *d, const struct mu_tensor *rows, int6
 	const struct mu_shape *s = &rows[i].shape;
 
 	if (s->rank != want->shape.count || rows[i].dtype != rows[0].dtype)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Input element had shape (%s) that is incompatible with the row "
-			       "shape of rank %lld",
-			       mu_shape_str(s), (long long)want->shape.count);
+		return mu_invalid(err,
+				  "Input element had shape (%s) that is incompatible with the row "
+				  "shape of rank %lld",
+				  mu_shape_str(s), (long long)want->shape.count);
 	for (int x = 0; x < s->rank; x++)
 		if (MU_DATA(int64_t, want)[x] >= 0 && s->dim[x] > MU_DATA(int64_t, want)[x])
 			return mu_fail(
@@ -76,12 +75,10 @@ static int new_parts(struct mu_tensor *part, int rank, int64_t values, enum mu_d
 		     struct mu_err *err)
 {
 	struct mu_shape flat = mu_shape_vec(values), sides = mu_shape_vec(rank), at;
-	int rc;
 
-	if ((rc = mu_shape_set(&at, 2, (int64_t[]){values, rank}, err)) ||
-	    (rc = mu_tensor_new(&part[AT], MU_INT64, &at, err)) ||
-	    (rc = mu_tensor_new(&part[VALUES], t, &flat, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&at, 2, (int64_t[]){values, rank}, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(&part[AT], MU_INT64, &at, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(&part[VALUES], t, &flat, err));
 	return mu_tensor_new(&part[SIDES], MU_INT64, &sides, err);
 }
 
@@ -112,8 +109,7 @@ static int join_rows(const struct dataset *d, const struct mu_tensor *rows, int6
 	int64_t sides[MU_MAX_RANK], values;
 	int rc;
 
-	if ((rc = batch_sides(d, rows, n, sides, &values, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(batch_sides(d, rows, n, sides, &values, err));
 	if (!(rc = new_parts(part, 1 + (int)d->params[ROW_SHAPE].shape.count, values, rows[0].dtype,
 			     err)) &&
 	    !(rc = mu_tensor_new(out, MU_VARIANT, &three, err))) {
@@ -176,10 +172,9 @@ static int check_rows(struct dataset *d, struct mu_err *err)
 	    p[SIDES].shape.count < 1 || p[SIDES].shape.count > MU_MAX_RANK ||
 	    p[AT].shape.dim[0] != p[VALUES].shape.count ||
 	    p[AT].shape.dim[1] != p[SIDES].shape.count)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "positions, values and a shape that do not fit: %s, %s, %s",
-			       mu_shape_str(&p[AT].shape), mu_shape_str(&p[VALUES].shape),
-			       mu_shape_str(&p[SIDES].shape));
+		return mu_invalid(err, "positions, values and a shape that do not fit: %s, %s, %s",
+				  mu_shape_str(&p[AT].shape), mu_shape_str(&p[VALUES].shape),
+				  mu_shape_str(&p[SIDES].shape));
 	int64_t last = 0, width = p[SIDES].shape.count;
 	for (int64_t i = 0; i < p[VALUES].shape.count; i++) {
 		int64_t row = MU_DATA(int64_t, &p[AT])[i * width];
@@ -189,10 +184,9 @@ static int check_rows(struct dataset *d, struct mu_err *err)
 				       "handling arbitrarily ordered input is not currently "
 				       "supported.");
 		if (row >= MU_DATA(int64_t, &p[SIDES])[0])
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "position %lld is of row %lld, the shape has %lld",
-				       (long long)i, (long long)row,
-				       (long long)MU_DATA(int64_t, &p[SIDES])[0]);
+			return mu_invalid(err, "position %lld is of row %lld, the shape has %lld",
+					  (long long)i, (long long)row,
+					  (long long)MU_DATA(int64_t, &p[SIDES])[0]);
 		last = row;
 	}
 	return 0;
@@ -229,9 +223,9 @@ static int row_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 static int rows_state(struct cursor *c, struct archive *a, struct mu_err *err)
 {
 	struct rows *r = c->own;
-	int rc = archive_number(a, &r->row, 0, INT64_MAX - 1, err);
 
-	return rc ? rc : archive_number(a, &r->entry, 0, c->d->params[VALUES].shape.count, err);
+	MU_RETURN_IF_ERROR(archive_number(a, &r->row, 0, INT64_MAX - 1, err));
+	return archive_number(a, &r->entry, 0, c->d->params[VALUES].shape.count, err);
 }
 
 static int64_t dataset_sparse_count_rows(const struct dataset *d, int64_t n)

@@ -4,20 +4,20 @@
 int args_type(const struct kernel_call *c, unsigned i, enum mu_dtype want, struct mu_err *err)
 {
 	if (i >= c->n_in)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "input %u is missing", i);
+		return mu_invalid(err, "input %u is missing", i);
 	if (kernel_in(c, i)->dtype != want)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "input %u is %s, want %s", i,
-			       mu_dtype_name(kernel_in(c, i)->dtype), mu_dtype_name(want));
+		return mu_invalid(err, "input %u is %s, want %s", i,
+				  mu_dtype_name(kernel_in(c, i)->dtype), mu_dtype_name(want));
 	return 0;
 }
 
 int args_rank(const struct kernel_call *c, unsigned i, int rank, struct mu_err *err)
 {
 	if (i >= c->n_in)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "input %u is missing", i);
+		return mu_invalid(err, "input %u is missing", i);
 	if (kernel_in(c, i)->shape.rank != rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "input %u must be rank %d, not shape %s",
-			       i, rank, mu_shape_str(&kernel_in(c, i)->shape));
+		return mu_invalid(err, "input %u must be rank %d, not shape %s", i, rank,
+				  mu_shape_str(&kernel_in(c, i)->shape));
 	return 0;
 }
 
@@ -26,35 +26,29 @@ int args_same_shape(const struct kernel_call *c, unsigned i, unsigned j, struct 
 	const struct mu_shape *a = &kernel_in(c, i)->shape, *b = &kernel_in(c, j)->shape;
 
 	if (!mu_shape_eq(a, b))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "inputs %u and %u must have the same shape, not %s and %s", i, j,
-			       mu_shape_str(a), mu_shape_str(b));
+		return mu_invalid(err, "inputs %u and %u must have the same shape, not %s and %s",
+				  i, j, mu_shape_str(a), mu_shape_str(b));
 	return 0;
 }
 
 int args_is_int(const struct kernel_call *c, unsigned i, struct mu_err *err)
 {
 	if (i >= c->n_in)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "input %u is missing", i);
+		return mu_invalid(err, "input %u is missing", i);
 	enum mu_dtype t = kernel_in(c, i)->dtype;
 	if (t != MU_INT32 && t != MU_INT64)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "input %u is %s, want int32 or int64", i,
-			       mu_dtype_name(t));
+		return mu_invalid(err, "input %u is %s, want int32 or int64", i, mu_dtype_name(t));
 	return 0;
 }
 
 int args_ints(const struct kernel_call *c, unsigned i, int64_t *out, int max, int *n,
 	      struct mu_err *err)
 {
-	int rc = args_is_int(c, i, err);
-
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(args_is_int(c, i, err));
 	const struct mu_tensor *t = kernel_in(c, i);
 	if (t->shape.rank > 1 || t->shape.count > max)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "input %u must be a vector of at most %d, not shape %s", i, max,
-			       mu_shape_str(&t->shape));
+		return mu_invalid(err, "input %u must be a vector of at most %d, not shape %s", i,
+				  max, mu_shape_str(&t->shape));
 	for (int k = 0; k < (int)t->shape.count; k++)
 		out[k] = mu_tensor_int(t, k);
 	*n = (int)t->shape.count;
@@ -66,29 +60,26 @@ int args_int(const struct kernel_call *c, unsigned i, int64_t *out, struct mu_er
 	int n, rc = args_ints(c, i, out, 1, &n, err);
 
 	if (!rc && n != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "input %u must be a scalar", i);
+		return mu_invalid(err, "input %u must be a scalar", i);
 	return rc;
 }
 
 int args_shape(const struct kernel_call *c, unsigned i, struct mu_shape *out, struct mu_err *err)
 {
 	int64_t dims[MU_MAX_RANK];
-	int n, rc = args_ints(c, i, dims, MU_MAX_RANK, &n, err);
+	int n;
 
-	return rc ? rc : mu_shape_set(out, n, dims, err);
+	MU_RETURN_IF_ERROR(args_ints(c, i, dims, MU_MAX_RANK, &n, err));
+	return mu_shape_set(out, n, dims, err);
 }
 
 int args_string(const struct kernel_call *c, unsigned i, char **out, struct mu_err *err)
 {
-	int rc = args_type(c, i, MU_STRING, err);
-
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(args_type(c, i, MU_STRING, err));
 	const struct mu_tensor *t = kernel_in(c, i);
 	if (t->shape.count != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "input %u must be one string, not shape %s", i,
-			       mu_shape_str(&t->shape));
+		return mu_invalid(err, "input %u must be one string, not shape %s", i,
+				  mu_shape_str(&t->shape));
 	const struct mu_string *s = t->data;
 	*out = mu_xstrndup(s->data ? s->data : "", s->len);
 	return 0;
@@ -97,8 +88,8 @@ int args_string(const struct kernel_call *c, unsigned i, char **out, struct mu_e
 int args_axis(int64_t axis, int rank, int *out, struct mu_err *err)
 {
 	if (axis < -rank || axis >= rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "axis %lld is not in [%d, %d)",
-			       (long long)axis, -rank, rank);
+		return mu_invalid(err, "axis %lld is not in [%d, %d)", (long long)axis, -rank,
+				  rank);
 	*out = (int)(axis < 0 ? axis + rank : axis);
 	return 0;
 }

@@ -15,8 +15,8 @@ int broadcast_shape(const struct mu_shape *a, const struct mu_shape *b, struct m
 	for (int i = 0; i < rank; i++) {
 		int64_t x = dim_from_right(a, i), y = dim_from_right(b, i);
 		if (x != y && x != 1 && y != 1)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "Incompatible shapes: %s vs. %s",
-				       mu_shape_str(a), mu_shape_str(b));
+			return mu_invalid(err, "Incompatible shapes: %s vs. %s", mu_shape_str(a),
+					  mu_shape_str(b));
 		dims[rank - 1 - i] = x == 1 ? y : x;
 	}
 	return mu_shape_set(out, rank, dims, err);

@@ -234,12 +234,10 @@ int move_picks(const struct mu_tensor *out, const struct mu_tensor *in,
 {
 	struct gpu *g = gpu_of_tensor(out);
 	size_t size = elems_size(in->dtype);
-	int rc;
 
 	if (g)
 		return picks_launch(g, out, in, indices, p, err);
-	if ((rc = rows_check(indices, p->limit, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(rows_check(indices, p->limit, err));
 	for (int64_t b = 0; b < p->batches; b++)
 		rows_gather(in->dtype,
 			    (char *)out->data + (size_t)(b * p->outer * p->count * p->inner) * size,
@@ -262,12 +260,10 @@ static int positions_launch(struct kernel_call *c, const struct mu_tensor *out,
 			    int depth, struct mu_err *err)
 {
 	GPU_RUNS_AUTO at = {0};
-	int rc;
 
 	if (!out->shape.count)
 		return 0;
-	if ((rc = gpu_positions(c, indices, n, &in->shape, depth, &at, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(gpu_positions(c, indices, n, &in->shape, depth, &at, err));
 	int64_t row = slice_of(&in->shape, depth);
 	struct picks p = {1, 1, n, row, in->shape.count / row};
 	return picks_launch(gpu_here(c), out, in, &at.keys, &p, err);
@@ -286,10 +282,10 @@ int move_positions(struct kernel_call *c, const struct mu_tensor *out, const str
 		for (int d = 0; d < depth; d++) {
 			int64_t k = mu_tensor_int(indices, i * depth + d);
 			if (k < 0 || k >= s->dim[d])
-				return mu_fail(err, MU_INVALID_ARGUMENT,
-					       "indices[%lld] = [..%lld..] does not index into "
-					       "param shape %s",
-					       (long long)i, (long long)k, mu_shape_str(s));
+				return mu_invalid(
+				    err,
+				    "indices[%lld] = [..%lld..] does not index into param shape %s",
+				    (long long)i, (long long)k, mu_shape_str(s));
 			at = at * s->dim[d] + k;
 		}
 		elems_copy(in->dtype, out->data, i * row, in->data, at * row, row);

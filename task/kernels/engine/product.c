@@ -27,11 +27,11 @@ int product_check(const char *op, enum mu_dtype t, const struct product *p, stru
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", op,
 			       mu_dtype_name(t));
 	if (p->m > INT_MAX || p->n > INT_MAX || p->k > INT_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%s: a matrix product of %lld x %lld by %lld x %lld is too large: "
-			       "no dimension may exceed %d",
-			       op, (long long)p->m, (long long)p->k, (long long)p->k,
-			       (long long)p->n, INT_MAX);
+		return mu_invalid(err,
+				  "%s: a matrix product of %lld x %lld by %lld x %lld is too "
+				  "large: no dimension may exceed %d",
+				  op, (long long)p->m, (long long)p->k, (long long)p->k,
+				  (long long)p->n, INT_MAX);
 	return 0;
 }
 

@@ -12,8 +12,8 @@ int variant_in(const struct kernel_call *c, unsigned i, const struct mu_object_t
 				  : NULL;
 
 	if (!o || o->type != type)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Input %u must be a %s, not %s", i,
-			       type->name, o ? o->type->name : "something else");
+		return mu_invalid(err, "Input %u must be a %s, not %s", i, type->name,
+				  o ? o->type->name : "something else");
 	*out = o;
 	return 0;
 }
@@ -33,11 +33,10 @@ int variant_tensor(struct mu_tensor *out, struct mu_object *o, struct mu_err *er
 int variant_out(struct kernel_call *c, unsigned i, struct mu_object *o, struct mu_err *err)
 {
 	struct mu_tensor t;
-	int rc = variant_tensor(&t, o, err);
 
-	if (!rc)
-		kernel_out_take(c, i, t);
-	return rc;
+	MU_RETURN_IF_ERROR(variant_tensor(&t, o, err));
+	kernel_out_take(c, i, t);
+	return 0;
 }
 
 struct box {
@@ -107,8 +106,8 @@ int variant_add(struct mu_tensor *out, const struct mu_tensor *a, const struct m
 	int rc;
 
 	if (!mu_shape_eq(&a->shape, &b->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Shape mismatch: expected %s, got %s",
-			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
+		return mu_invalid(err, "Shape mismatch: expected %s, got %s",
+				  mu_shape_str(&a->shape), mu_shape_str(&b->shape));
 	rc = mu_tensor_new(&sum, MU_VARIANT, &a->shape, err);
 
 	for (int64_t i = 0; i < a->shape.count && !rc; i++) {

@@ -53,9 +53,8 @@ static int widen_inputs(struct kernel_call *c, struct mu_tensor *aside, struct m
 		bool is_index = index && index->input == i;
 		if (c->in[i].ref || !(is_index || is_narrow(t->dtype)))
 			continue;
-		int rc = convert_tensor(&wide, is_index ? MU_INT32 : MU_FLOAT, t, err);
-		if (rc)
-			return rc;
+
+		MU_RETURN_IF_ERROR(convert_tensor(&wide, is_index ? MU_INT32 : MU_FLOAT, t, err));
 		aside[i] = *t;
 		*t = wide;
 	}

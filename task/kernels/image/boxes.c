@@ -82,15 +82,15 @@ static int check_drawing(const struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_UNIMPLEMENTED, "no boxes are drawn into %s",
 			       mu_dtype_name(t));
 	if (in->dim[3] != 1 && in->dim[3] != 3 && in->dim[3] != 4)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA)");
+		return mu_invalid(err,
+				  "Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA)");
 	if (c->n_in < 3)
 		return 0;
 	if (kernel_in(c, 2)->shape.dim[1] < in->dim[3])
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "colors must have equal or more channels than the image provided: "
-			       "%s for %s",
-			       mu_shape_str(&kernel_in(c, 2)->shape), mu_shape_str(in));
+		return mu_invalid(
+		    err,
+		    "colors must have equal or more channels than the image provided: %s for %s",
+		    mu_shape_str(&kernel_in(c, 2)->shape), mu_shape_str(in));
 	return 0;
 }
 
@@ -101,11 +101,9 @@ static int draw_boxes(struct kernel_call *c, struct mu_err *err)
 	const float *colour = usual_colours[0], *white = usual_colours[0];
 	bool own = c->n_in > 2 && kernel_in(c, 2)->shape.count;
 	struct mu_tensor *out;
-	int rc;
 
-	if ((rc = check_drawing(c, err)) ||
-	    (rc = kernel_out_reuse(c, 0, 0, in->dtype, &in->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_drawing(c, err));
+	MU_RETURN_IF_ERROR(kernel_out_reuse(c, 0, 0, in->dtype, &in->shape, &out, err));
 	if (out->data != in->data)
 		elems_copy(in->dtype, out->data, 0, in->data, 0, in->shape.count);
 	if (own) {
@@ -246,42 +244,37 @@ static int read_range(const struct mu_node *n, const char *name, float out[2], s
 	const struct mu_attr *a = mu_node_attr(n, name);
 
 	if (!a || a->kind != MU_ATTR_LIST + MU_ATTR_FLOAT || a->n != 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s must be two numbers", name);
+		return mu_invalid(err, "%s must be two numbers", name);
 	memcpy(out, a->fs, 2 * sizeof *out);
 	if (!(out[0] > 0 && out[1] > 0 && out[0] <= out[1] && out[1] < 1e6f))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%s must be two positive numbers, the smaller one first, not %g and "
-			       "%g",
-			       name, (double)out[0], (double)out[1]);
+		return mu_invalid(
+		    err, "%s must be two positive numbers, the smaller one first, not %g and %g",
+		    name, (double)out[0], (double)out[1]);
 	return 0;
 }
 
 static int boxes_read_how(const struct kernel_call *c, struct parting *k, struct mu_err *err)
 {
-	int rc;
-
-	if ((rc = read_range(c->node, "aspect_ratio_range", k->aspect, err)) ||
-	    (rc = read_range(c->node, "area_range", k->area, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_range(c->node, "aspect_ratio_range", k->aspect, err));
+	MU_RETURN_IF_ERROR(read_range(c->node, "area_range", k->area, err));
 	k->attempts = args_attr_int(c->node, "max_attempts", 100);
 	k->covered = args_attr_float(c->node, "min_object_covered", 0.1f);
 	if (c->n_in > 2)
 		k->covered = *MU_DATA(float, kernel_in(c, 2));
 	if (!(k->covered >= 0))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Min object covered must be non-negative");
+		return mu_invalid(err, "Min object covered must be non-negative");
 	if (k->area[1] > 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "area_range must be within (0, 1]");
+		return mu_invalid(err, "area_range must be within (0, 1]");
 	if (k->attempts < 1 || k->attempts > MOST_ATTEMPTS)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "max_attempts must be from 1 to %d, not %lld", MOST_ATTEMPTS,
-			       (long long)k->attempts);
+		return mu_invalid(err, "max_attempts must be from 1 to %d, not %lld", MOST_ATTEMPTS,
+				  (long long)k->attempts);
 	return 0;
 }
 
 static int boxes_read_picture(const struct kernel_call *c, struct parting *k, struct mu_err *err)
 {
 	int64_t size[3];
-	int n = 0, rc;
+	int n = 0;
 
 	k->type = kernel_in(c, 0)->dtype;
 	for (int i = 0; i < 3; i++)
@@ -296,13 +289,12 @@ static int boxes_read_picture(const struct kernel_call *c, struct parting *k, st
 			size[i] = MU_DATA(int16_t, kernel_in(c, 0))[i];
 			break;
 		default:
-			if ((rc = args_ints(c, 0, size, 3, &n, err)))
-				return rc;
+			MU_RETURN_IF_ERROR(args_ints(c, 0, size, 3, &n, err));
 		}
 	if (size[0] < 1 || size[1] < 1 || size[0] > 1 << 24 || size[1] > 1 << 24)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "image_size must be positive and below 2^24, not %lld by %lld",
-			       (long long)size[0], (long long)size[1]);
+		return mu_invalid(err,
+				  "image_size must be positive and below 2^24, not %lld by %lld",
+				  (long long)size[0], (long long)size[1]);
 	k->size[0] = (int)size[0];
 	k->size[1] = (int)size[1];
 	return 0;
@@ -314,20 +306,17 @@ static int read_marked(const struct kernel_call *c, struct parting *k, struct mu
 	bool whole = args_attr_bool(c->node, "use_image_if_no_bounding_boxes", false);
 
 	if (b->shape.count && (b->shape.rank != 3 || b->shape.dim[2] != SIDES))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "input boxes must be 3-dimensional [batch, num_boxes, coords], not "
-			       "%s",
-			       mu_shape_str(&b->shape));
+		return mu_invalid(
+		    err, "input boxes must be 3-dimensional [batch, num_boxes, coords], not %s",
+		    mu_shape_str(&b->shape));
 	if (!b->shape.count && !whole)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "No bounding boxes provided as input. One must enable "
-			       "use_image_if_no_bounding_boxes if you wish to not provide any "
-			       "bounding boxes.");
+		return mu_invalid(err, "No bounding boxes provided as input. One must enable "
+				       "use_image_if_no_bounding_boxes if you wish to not provide "
+				       "any bounding boxes.");
 	k->n = b->shape.count ? b->shape.count / SIDES : 1;
 	if (k->n > MOST_LOOKS / k->attempts)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%lld attempts for %lld boxes are too many", (long long)k->attempts,
-			       (long long)k->n);
+		return mu_invalid(err, "%lld attempts for %lld boxes are too many",
+				  (long long)k->attempts, (long long)k->n);
 	if (!(k->marked = calloc((size_t)k->n, sizeof *k->marked)))
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld boxes",
 			       (long long)k->n);
@@ -335,9 +324,9 @@ static int read_marked(const struct kernel_call *c, struct parting *k, struct mu
 	for (int64_t i = 0; i < b->shape.count; i++) {
 		float part = MU_DATA(float, b)[i];
 		if (!(part >= 0 && part <= 1))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "All bounding box coordinates must be in [0.0, 1.0]: %g",
-				       (double)part);
+			return mu_invalid(err,
+					  "All bounding box coordinates must be in [0.0, 1.0]: %g",
+					  (double)part);
 		struct part *p = &k->marked[i / SIDES];
 		int axis = (int)(i % 2), at = (int)(part * (float)k->size[axis]);
 		*(i % SIDES < 2 ? &p->low[axis] : &p->high[axis]) = at;
@@ -362,14 +351,12 @@ static int put_part(struct kernel_call *c, const struct parting *k, const struct
 {
 	struct mu_shape box;
 	struct mu_tensor *out;
-	int rc;
 
-	if ((rc = put_size(c, 0, k->type, (int64_t[]){p->low[0], p->low[1], 0}, err)) ||
-	    (rc = put_size(c, 1, k->type,
-			   (int64_t[]){p->high[0] - p->low[0], p->high[1] - p->low[1], -1}, err)) ||
-	    (rc = mu_shape_set(&box, 3, (int64_t[]){1, 1, SIDES}, err)) ||
-	    (rc = kernel_out(c, 2, MU_FLOAT, &box, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(put_size(c, 0, k->type, (int64_t[]){p->low[0], p->low[1], 0}, err));
+	MU_RETURN_IF_ERROR(put_size(
+	    c, 1, k->type, (int64_t[]){p->high[0] - p->low[0], p->high[1] - p->low[1], -1}, err));
+	MU_RETURN_IF_ERROR(mu_shape_set(&box, 3, (int64_t[]){1, 1, SIDES}, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_FLOAT, &box, &out, err));
 	for (int i = 0; i < SIDES; i++)
 		MU_DATA(float, out)
 	[i] = (float)(i < 2 ? p->low[i] : p->high[i - 2]) / (float)k->size[i % 2];
@@ -379,11 +366,10 @@ static int put_part(struct kernel_call *c, const struct parting *k, const struct
 static int sample_and_put(struct kernel_call *c, const struct parting *k, struct mu_err *err)
 {
 	struct philox from;
-	int rc = c->n_in > 3 ? stateless_draws(c, 3, &from, err)
-			     : node_draws(c->state, c, (uint64_t)k->attempts, &from, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(c->n_in > 3
+			       ? stateless_draws(c, 3, &from, err)
+			       : node_draws(c->state, c, (uint64_t)k->attempts, &from, err));
 	struct part p = boxes_sample(k, from);
 	return put_part(c, k, &p, err);
 }

@@ -112,9 +112,8 @@ static int read_by(const struct kernel_call *c, double *by, struct mu_err *err)
 	const struct mu_tensor *t = kernel_in(c, 1);
 
 	if (t->dtype != MU_FLOAT || t->shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%s must be by a scalar float, got shape %s", c->node->op,
-			       mu_shape_str(&t->shape));
+		return mu_invalid(err, "%s must be by a scalar float, got shape %s", c->node->op,
+				  mu_shape_str(&t->shape));
 	*by = MU_DATA(float, t)[0];
 	return 0;
 }
@@ -125,8 +124,7 @@ static int colour_check_pictures(const struct kernel_call *c, bool adjusts, stru
 
 	return t == MU_FLOAT || (!adjusts && (t == MU_HALF || t == MU_BFLOAT16 || t == MU_DOUBLE))
 		   ? 0
-		   : mu_fail(err, MU_INVALID_ARGUMENT, "%s has no kernel for type %s", c->node->op,
-			     mu_dtype_name(t));
+		   : mu_invalid(err, "%s has no kernel for type %s", c->node->op, mu_dtype_name(t));
 }
 
 static int colours(struct kernel_call *c, struct mu_err *err)
@@ -149,8 +147,7 @@ static int colours(struct kernel_call *c, struct mu_err *err)
 			       "input must be at least %d-D with 3 channels in the last dimension, "
 			       "got shape %s",
 			       least, mu_shape_str(&in->shape));
-	if ((rc = kernel_out(c, 0, in->dtype, &in->shape, &p.out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &in->shape, &p.out, err));
 	kernel_parallel(c, in->shape.count / LIGHTS, 1 << 14, change, &p);
 	return 0;
 }
@@ -183,16 +180,17 @@ static int contrast(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct contrast k = {.in = in->data};
-	int rank = in->shape.rank, rc;
+	int rank = in->shape.rank;
 	struct mu_tensor *out;
 
-	if ((rc = colour_check_pictures(c, true, err)) || (rc = read_by(c, &k.factor, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(colour_check_pictures(c, true, err));
+	MU_RETURN_IF_ERROR(read_by(c, &k.factor, err));
 	if (rank < 3)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "input must be at least 3-D, got shape %s",
-			       mu_shape_str(&in->shape));
-	if ((rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)) || !in->shape.count)
-		return rc;
+		return mu_invalid(err, "input must be at least 3-D, got shape %s",
+				  mu_shape_str(&in->shape));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &in->shape, &out, err));
+	if (!in->shape.count)
+		return 0;
 	k.out = out->data;
 	k.channels = in->shape.dim[rank - 1];
 	k.pixels = in->shape.dim[rank - 2] * in->shape.dim[rank - 3];

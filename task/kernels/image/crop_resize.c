@@ -93,17 +93,16 @@ static int read_boxes(const struct kernel_call *c, unsigned boxes, struct crops 
 
 	k->nearest = strcmp(method, "nearest") == 0;
 	if (!k->nearest && strcmp(method, "bilinear"))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "method must be 'bilinear' or 'nearest', not '%.40s'", method);
+		return mu_invalid(err, "method must be 'bilinear' or 'nearest', not '%.40s'",
+				  method);
 	if (b->dtype != MU_FLOAT || of->dtype != MU_INT32)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "boxes are float, their pictures int32");
+		return mu_invalid(err, "boxes are float, their pictures int32");
 	if (!b->shape.count && !of->shape.count)
 		return 0; /* no boxes, of any shape */
 	if (b->shape.rank != 2 || b->shape.dim[1] != SIDES || of->shape.rank != 1 ||
 	    of->shape.count != b->shape.dim[0])
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "boxes must be [n, 4] and box_index [n], not %s and %s",
-			       mu_shape_str(&b->shape), mu_shape_str(&of->shape));
+		return mu_invalid(err, "boxes must be [n, 4] and box_index [n], not %s and %s",
+				  mu_shape_str(&b->shape), mu_shape_str(&of->shape));
 	k->boxes = b->data;
 	k->of = of->data;
 	k->n = of->shape.count;
@@ -123,9 +122,9 @@ static int check_pictures(struct crops *k, struct mu_err *err)
 static int read_picture(const struct mu_shape *s, struct crops *k, struct mu_err *err)
 {
 	if (s->rank != 4 || s->dim[1] < 1 || s->dim[2] < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "input image must be 4-D, and its dimensions must be positive: %s",
-			       mu_shape_str(s));
+		return mu_invalid(
+		    err, "input image must be 4-D, and its dimensions must be positive: %s",
+		    mu_shape_str(s));
 	k->images = s->dim[0];
 	memcpy(k->picture, s->dim + 1, sizeof k->picture);
 	k->depth = s->dim[3];
@@ -171,20 +170,18 @@ static int crop_and_resize(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_TENSOR wide = {0};
 	struct mu_shape shape;
 	struct mu_tensor *out;
-	int n = 0, rc;
+	int n = 0;
 
-	if ((rc = read_picture(&kernel_in(c, 0)->shape, &a.k, err)) ||
-	    (rc = read_boxes(c, 1, &a.k, err)) || (rc = args_ints(c, 3, a.k.size, 2, &n, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_picture(&kernel_in(c, 0)->shape, &a.k, err));
+	MU_RETURN_IF_ERROR(read_boxes(c, 1, &a.k, err));
+	MU_RETURN_IF_ERROR(args_ints(c, 3, a.k.size, 2, &n, err));
 	if (a.k.size[0] < 1 || a.k.size[1] < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "crop_size must have two elements, both positive");
-	if ((rc = mu_shape_set(&shape, 4, (int64_t[]){a.k.n, a.k.size[0], a.k.size[1], a.k.depth},
-			       err)) ||
-	    (rc = check_pictures(&a.k, err)) ||
-	    (rc = convert_tensor(&wide, MU_FLOAT, kernel_in(c, 0), err)) ||
-	    (rc = kernel_out(c, 0, MU_FLOAT, &shape, &out, err)))
-		return rc;
+		return mu_invalid(err, "crop_size must have two elements, both positive");
+	MU_RETURN_IF_ERROR(
+	    mu_shape_set(&shape, 4, (int64_t[]){a.k.n, a.k.size[0], a.k.size[1], a.k.depth}, err));
+	MU_RETURN_IF_ERROR(check_pictures(&a.k, err));
+	MU_RETURN_IF_ERROR(convert_tensor(&wide, MU_FLOAT, kernel_in(c, 0), err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &shape, &out, err));
 	a.in = wide.data;
 	a.out = out->data;
 	if (shape.count)
@@ -252,14 +249,12 @@ static int read_grads(const struct kernel_call *c, struct back *a, struct mu_err
 
 	if (g->dtype != MU_FLOAT || g->shape.rank != 4 || g->shape.dim[1] < 1 ||
 	    g->shape.dim[2] < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "grads must be floats, 4-D, of positive sizes, not %s",
-			       mu_shape_str(&g->shape));
+		return mu_invalid(err, "grads must be floats, 4-D, of positive sizes, not %s",
+				  mu_shape_str(&g->shape));
 	if (g->shape.dim[0] != a->k.n || g->shape.dim[3] != a->k.depth)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "boxes and grads have incompatible shape: %lld boxes of %lld "
-			       "channels, %s",
-			       (long long)a->k.n, (long long)a->k.depth, mu_shape_str(&g->shape));
+		return mu_invalid(
+		    err, "boxes and grads have incompatible shape: %lld boxes of %lld channels, %s",
+		    (long long)a->k.n, (long long)a->k.depth, mu_shape_str(&g->shape));
 	memcpy(a->k.size, g->shape.dim + 1, sizeof a->k.size);
 	a->g = g->data;
 	return check_pictures(&a->k, err);
@@ -273,14 +268,15 @@ static int grad_image(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	struct mu_shape shape;
 	int64_t size[4];
-	int n = 0, rc;
+	int n = 0;
 
-	if ((rc = read_boxes(c, 1, &a.k, err)) || (rc = args_ints(c, 3, size, 4, &n, err)))
-		return rc;
-	if ((rc = mu_shape_set(&shape, 4, size, err)) || (rc = read_picture(&shape, &a.k, err)) ||
-	    (rc = read_grads(c, &a, err)) || (rc = mu_tensor_new(&sum, MU_FLOAT, &shape, err)) ||
-	    (rc = kernel_out(c, 0, t, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_boxes(c, 1, &a.k, err));
+	MU_RETURN_IF_ERROR(args_ints(c, 3, size, 4, &n, err));
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 4, size, err));
+	MU_RETURN_IF_ERROR(read_picture(&shape, &a.k, err));
+	MU_RETURN_IF_ERROR(read_grads(c, &a, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(&sum, MU_FLOAT, &shape, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, t, &shape, &out, err));
 	elems_zero(MU_FLOAT, sum.data, 0, shape.count);
 	a.out = sum.data;
 	if (a.k.depth)
@@ -295,17 +291,15 @@ static int grad_boxes(struct kernel_call *c, struct mu_err *err)
 	struct back a = {0};
 	struct mu_tensor *out;
 	struct mu_shape shape;
-	int rc;
 
-	if ((rc = read_picture(&kernel_in(c, 1)->shape, &a.k, err)) ||
-	    (rc = read_boxes(c, 2, &a.k, err)) || (rc = read_grads(c, &a, err)) ||
-	    (rc = convert_tensor(&wide, MU_FLOAT, kernel_in(c, 1), err)) ||
-	    (rc = mu_shape_set(&shape, 2, (int64_t[]){a.k.n, SIDES}, err)) ||
-	    (rc = kernel_out(c, 0, MU_FLOAT, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_picture(&kernel_in(c, 1)->shape, &a.k, err));
+	MU_RETURN_IF_ERROR(read_boxes(c, 2, &a.k, err));
+	MU_RETURN_IF_ERROR(read_grads(c, &a, err));
+	MU_RETURN_IF_ERROR(convert_tensor(&wide, MU_FLOAT, kernel_in(c, 1), err));
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, (int64_t[]){a.k.n, SIDES}, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &shape, &out, err));
 	if (a.k.nearest)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "the gradient of boxes is that of 'bilinear' only");
+		return mu_invalid(err, "the gradient of boxes is that of 'bilinear' only");
 	elems_zero(MU_FLOAT, out->data, 0, shape.count);
 	a.in = wide.data;
 	a.out = out->data;

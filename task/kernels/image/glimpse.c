@@ -85,18 +85,15 @@ static int read_glimpse(const struct kernel_call *c, struct glimpse *g, struct m
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	const char *noise = args_attr_string(c->node, "noise", "uniform");
-	int n = 0, rc;
+	int n = 0;
 
-	if ((rc = args_ints(c, 1, g->size, 2, &n, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_ints(c, 1, g->size, 2, &n, err));
 	if (g->size[0] < 1 || g->size[1] < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "size must be two positive numbers: height and width");
+		return mu_invalid(err, "size must be two positive numbers: height and width");
 	while (g->noise < MU_COUNT(noises) && strcmp(noise, noises[g->noise]))
 		g->noise++;
 	if (g->noise == MU_COUNT(noises))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "noise must be uniform, gaussian or zero, not %.40s", noise);
+		return mu_invalid(err, "noise must be uniform, gaussian or zero, not %.40s", noise);
 	memcpy(g->in, in->dim + 1, sizeof g->in);
 	g->depth = in->dim[3];
 	g->centered = args_attr_bool(c->node, "centered", true);
@@ -112,14 +109,12 @@ static int glimpse_extract(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape;
 	struct mu_tensor *out;
 	struct philox from;
-	int rc;
 
-	if ((rc = read_glimpse(c, &g, err)) ||
-	    (rc = mu_shape_set(
-		 &shape, 4, (int64_t[]){in->shape.dim[0], g.size[0], g.size[1], g.depth}, err)) ||
-	    (rc = node_draws(c->state, c, (uint64_t)shape.count + 1, &from, err)) ||
-	    (rc = kernel_out(c, 0, MU_FLOAT, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_glimpse(c, &g, err));
+	MU_RETURN_IF_ERROR(mu_shape_set(
+	    &shape, 4, (int64_t[]){in->shape.dim[0], g.size[0], g.size[1], g.depth}, err));
+	MU_RETURN_IF_ERROR(node_draws(c->state, c, (uint64_t)shape.count + 1, &from, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &shape, &out, err));
 	if (g.noise == NOISE_ZERO || !in->shape.count)
 		elems_zero(MU_FLOAT, out->data, 0, shape.count);
 	else

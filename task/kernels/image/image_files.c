@@ -41,10 +41,10 @@ static const struct {
 
 static int unknown_format(const struct kernel_call *c, struct mu_err *err)
 {
-	return mu_fail(err, MU_INVALID_ARGUMENT,
-		       elems_span(kernel_in(c, 0), 0).len
-			   ? "Unknown image file format. One of JPEG, PNG, GIF, BMP required."
-			   : "Input is empty.");
+	return mu_invalid(err,
+			  elems_span(kernel_in(c, 0), 0).len
+			      ? "Unknown image file format. One of JPEG, PNG, GIF, BMP required."
+			      : "Input is empty.");
 }
 
 /* The bytes of output 0 as pixels of type t. */
@@ -85,16 +85,13 @@ static int image_read_how(const struct kernel_call *c, struct jpeg_reading *how,
 	const char *method = args_attr_string(c->node, "dct_method", "");
 
 	if (channels != 0 && channels != 1 && channels != 3)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "channels must be 0, 1, or 3 for JPEG, got %lld",
-			       (long long)channels);
+		return mu_invalid(err, "channels must be 0, 1, or 3 for JPEG, got %lld",
+				  (long long)channels);
 	if (ratio != 1 && ratio != 2 && ratio != 4 && ratio != 8)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "ratio must be 1, 2, 4, or 8, got %lld",
-			       (long long)ratio);
+		return mu_invalid(err, "ratio must be 1, 2, 4, or 8, got %lld", (long long)ratio);
 	if (*method && strcmp(method, "INTEGER_FAST") && strcmp(method, "INTEGER_ACCURATE"))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "dct_method must be one of {'', 'INTEGER_FAST', "
-			       "'INTEGER_ACCURATE'}");
+		return mu_invalid(
+		    err, "dct_method must be one of {'', 'INTEGER_FAST', 'INTEGER_ACCURATE'}");
 	*how = (struct jpeg_reading){.channels = (int)channels,
 				     .ratio = (unsigned)ratio,
 				     .fancy = args_attr_bool(c->node, "fancy_upscaling", true),
@@ -120,18 +117,14 @@ static int decode_from_bmp(struct kernel_call *c, enum mu_dtype t, struct mu_err
 	struct mu_tensor *out;
 	struct mu_shape shape;
 	struct mu_bmp bmp;
-	int rc;
 
 	if (channels && channels != 3 && channels != 4)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "`channels` must be 0, 3 or 4 for BMP, but got %lld",
-			       (long long)channels);
-	if ((rc = mu_bmp_open(&bmp, elems_span(kernel_in(c, 0), 0), err)))
-		return rc;
+		return mu_invalid(err, "`channels` must be 0, 3 or 4 for BMP, but got %lld",
+				  (long long)channels);
+	MU_RETURN_IF_ERROR(mu_bmp_open(&bmp, elems_span(kernel_in(c, 0), 0), err));
 	unsigned n = channels ? (unsigned)channels : bmp.channels;
-	if ((rc = mu_shape_set(&shape, 3, (int64_t[]){bmp.height, bmp.width, n}, err)) ||
-	    (rc = kernel_out(c, 0, MU_UINT8, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 3, (int64_t[]){bmp.height, bmp.width, n}, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_UINT8, &shape, &out, err));
 	mu_bmp_pixels(&bmp, n, out->data);
 	return widen_pixels(c, t, err);
 }
@@ -156,16 +149,14 @@ static int give_pixels(struct kernel_call *c, struct mu_png *png, unsigned chann
 	MU_AUTO_TENSOR wide = {0};
 	struct mu_tensor *out;
 	struct mu_shape shape;
-	int rc;
 
-	if ((rc = mu_shape_set(&shape, 3, (int64_t[]){png->height, png->width, channels}, err)) ||
-	    (rc = kernel_out(c, 0, t, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(
+	    mu_shape_set(&shape, 3, (int64_t[]){png->height, png->width, channels}, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, t, &shape, &out, err));
 	if (t != MU_FLOAT)
 		return mu_png_read(png, channels, t == MU_UINT8 ? 8 : 16, out->data, err);
-	if ((rc = mu_tensor_new(&wide, MU_UINT16, &shape, err)) ||
-	    (rc = mu_png_read(png, channels, 16, wide.data, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(&wide, MU_UINT16, &shape, err));
+	MU_RETURN_IF_ERROR(mu_png_read(png, channels, 16, wide.data, err));
 	for (int64_t i = 0; i < shape.count; i++)
 		MU_DATA(float, out)[i] = (float)MU_DATA(uint16_t, &wide)[i] * (1.f / 65535);
 	return 0;
@@ -179,22 +170,20 @@ static int decode_from_png(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	if (kernel_in(c, 0)->shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "`contents` must be scalar but got shape%s",
-			       mu_shape_str(&kernel_in(c, 0)->shape));
+		return mu_invalid(err, "`contents` must be scalar but got shape%s",
+				  mu_shape_str(&kernel_in(c, 0)->shape));
 	if (channels < 0 || channels == 2 || channels > 4)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "`channels` must be 0, 1, 3 or 4 but got %lld", (long long)channels);
+		return mu_invalid(err, "`channels` must be 0, 1, 3 or 4 but got %lld",
+				  (long long)channels);
 	if (t != MU_UINT8 && t != MU_UINT16 &&
 	    (t != MU_FLOAT || strcmp(c->node->op, "DecodePng") == 0))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s gives no pixels of type %s",
-			       c->node->op, mu_dtype_name(t));
+		return mu_invalid(err, "%s gives no pixels of type %s", c->node->op,
+				  mu_dtype_name(t));
 	if (is_jpeg(c))
 		return decode_from_jpeg(c, t, err);
 	if (is_bmp(c) && strcmp(c->node->op, "DecodePng"))
 		return decode_from_bmp(c, t, err);
-	if ((rc = image_open_file(c, &png, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(image_open_file(c, &png, err));
 	rc = give_pixels(c, &png, channels ? (unsigned)channels : png.channels, t, err);
 	mu_png_fini(&png);
 	return rc;
@@ -210,10 +199,8 @@ static int decode_bmp(struct kernel_call *c, struct mu_err *err)
 static int decode_jpeg(struct kernel_call *c, struct mu_err *err)
 {
 	struct jpeg_reading how;
-	int rc = image_read_how(c, &how, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(image_read_how(c, &how, err));
 	if (is_jpeg(c))
 		return decode_from_jpeg(c, MU_UINT8, err);
 	return decode_from_png(c, err); /* or what else it is, or why it is nothing */
@@ -228,9 +215,8 @@ static int decode_and_crop(struct kernel_call *c, struct mu_err *err)
 	if (rc || (rc = args_ints(c, 1, window, 4, &n, err)))
 		return rc;
 	if (!is_jpeg(c))
-		return is_png(c) ? mu_fail(err, MU_INVALID_ARGUMENT,
-					   "DecodeAndCropJpeg operation can run on JPEG only, but "
-					   "detected PNG.")
+		return is_png(c) ? mu_invalid(err, "DecodeAndCropJpeg operation can run on JPEG "
+						   "only, but detected PNG.")
 				 : unknown_format(c, err);
 	how.crops = true;
 	how.top = window[0];
@@ -246,13 +232,11 @@ static int extract_shape(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape three = mu_shape_vec(3);
 	struct mu_tensor *out;
 	struct jpeg_shape s;
-	int rc;
 
 	if (t != MU_INT32 && t != MU_INT64)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "a shape is int32 or int64");
-	if ((rc = jpeg_shape(elems_span(kernel_in(c, 0), 0), &s, err)) ||
-	    (rc = kernel_out(c, 0, t, &three, &out, err)))
-		return rc;
+		return mu_invalid(err, "a shape is int32 or int64");
+	MU_RETURN_IF_ERROR(jpeg_shape(elems_span(kernel_in(c, 0), 0), &s, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, t, &three, &out, err));
 	const int64_t sides[] = {s.height, s.width, s.channels};
 	for (int i = 0; i < 3; i++)
 		if (t == MU_INT64)
@@ -274,29 +258,27 @@ static int encode_png(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape batch;
 	struct mu_tensor *out;
 	MU_AUTO_BUF b = {0};
-	int rc;
 
 	if (in->dtype != MU_UINT8 && in->dtype != MU_UINT16)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "EncodePng has no kernel for type %s",
-			       mu_dtype_name(in->dtype));
+		return mu_invalid(err, "EncodePng has no kernel for type %s",
+				  mu_dtype_name(in->dtype));
 	if (rank < 3 || d[2] < 1 || d[2] > 4 || d[0] > INT32_MAX || d[1] > INT32_MAX ||
 	    level < -1 || level > 9)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "image must be at least 3-dimensional with 1, 2, 3 or 4 channels, "
-			       "and compression -1 to 9: %s, %lld",
-			       mu_shape_str(&in->shape), (long long)level);
+		return mu_invalid(err,
+				  "image must be at least 3-dimensional with 1, 2, 3 or 4 "
+				  "channels, and compression -1 to 9: %s, %lld",
+				  mu_shape_str(&in->shape), (long long)level);
 	if (!in->shape.count)
 		return mu_fail(err, MU_INTERNAL, "PNG encoding failed: the image is empty");
 	const struct mu_png_shape shape = {(uint32_t)d[0], (uint32_t)d[1], (unsigned)d[2],
 					   in->dtype == MU_UINT8 ? 8 : 16, (int)level};
-	if ((rc = mu_shape_set(&batch, rank - 3, in->shape.dim, err)) ||
-	    (rc = kernel_out(c, 0, MU_STRING, &batch, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&batch, rank - 3, in->shape.dim, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &batch, &out, err));
 	const size_t each = (size_t)(d[0] * d[1] * d[2]) * mu_dtype_size(in->dtype);
 	for (int64_t i = 0; i < batch.count; i++) {
 		mu_buf_clear(&b);
-		if ((rc = mu_png_write(&b, (const char *)in->data + (size_t)i * each, &shape, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(
+		    mu_png_write(&b, (const char *)in->data + (size_t)i * each, &shape, err));
 		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data, b.len);
 	}
 	return 0;
@@ -308,21 +290,19 @@ static int write_jpeg(struct kernel_call *c, const struct jpeg_writing *how, int
 	const struct mu_tensor *in = kernel_in(c, 0);
 	MU_AUTO_BUF b = {0};
 	struct mu_tensor t;
-	int rc;
 
 	if (in->shape.rank != 3 || (in->shape.dim[2] != 1 && in->shape.dim[2] != 3) ||
 	    (format && format != in->shape.dim[2]) || how->quality < 0 || how->quality > 100)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "image must be 3-dimensional with 1 or 3 channels, as its format, "
-			       "and quality 0 to 100: %s, %d",
-			       mu_shape_str(&in->shape), how->quality);
+		return mu_invalid(err,
+				  "image must be 3-dimensional with 1 or 3 channels, as its "
+				  "format, and quality 0 to 100: %s, %d",
+				  mu_shape_str(&in->shape), how->quality);
 	if (!in->shape.count || in->shape.dim[0] > 65500 || in->shape.dim[1] > 65500)
 		return mu_fail(err, MU_INTERNAL, "JPEG encoding failed: no file is of %s",
 			       mu_shape_str(&in->shape));
 	struct jpeg_shape s = {in->shape.dim[0], in->shape.dim[1], in->shape.dim[2]};
-	if ((rc = jpeg_write(&b, in->data, &s, how, err)) ||
-	    (rc = mu_tensor_string(&t, b.data, b.len, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(jpeg_write(&b, in->data, &s, how, err));
+	MU_RETURN_IF_ERROR(mu_tensor_string(&t, b.data, b.len, err));
 	kernel_out_take(c, 0, t);
 	return 0;
 }
@@ -338,9 +318,8 @@ static int encode_jpeg(struct kernel_call *c, struct mu_err *err)
 	if ((*format && strcmp(format, "grayscale") && strcmp(format, "rgb")) ||
 	    (strcmp(unit, "in") && strcmp(unit, "cm")) || quality < 0 || quality > 100 || x < 0 ||
 	    y < 0 || x > UINT16_MAX || y > UINT16_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "format must be '', 'grayscale' or 'rgb', density_unit 'in' or "
-			       "'cm', quality 0 to 100, densities 16 bits");
+		return mu_invalid(err, "format must be '', 'grayscale' or 'rgb', density_unit 'in' "
+				       "or 'cm', quality 0 to 100, densities 16 bits");
 	return write_jpeg(
 	    c,
 	    &(struct jpeg_writing){.quality = (int)quality,
@@ -360,13 +339,10 @@ static int encode_jpeg(struct kernel_call *c, struct mu_err *err)
 static int encode_variable(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t quality;
-	int rc = args_int(c, 1, &quality, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 1, &quality, err));
 	if (quality < 0 || quality > 100)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "quality must be in [0,100], got %lld",
-			       (long long)quality);
+		return mu_invalid(err, "quality must be in [0,100], got %lld", (long long)quality);
 	return write_jpeg(c,
 			  &(struct jpeg_writing){.quality = (int)quality,
 						 .downsample = true,

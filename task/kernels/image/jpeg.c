@@ -116,11 +116,11 @@ static bool jpeg_read_head(struct reading *r)
 /* Gives everything back; fails when the reading was not good. */
 static int reading_end(struct reading *r, struct mu_err *err)
 {
-	int rc = r->good || err->code != MU_OK
-		     ? -(int)err->code
-		     : mu_fail(err, MU_INVALID_ARGUMENT,
-			       "jpeg::Uncompress failed. Invalid JPEG data or crop window.%s%s",
-			       r->trouble.said[0] ? " " : "", r->trouble.said);
+	int rc =
+	    r->good || err->code != MU_OK
+		? -(int)err->code
+		: mu_invalid(err, "jpeg::Uncompress failed. Invalid JPEG data or crop window.%s%s",
+			     r->trouble.said[0] ? " " : "", r->trouble.said);
 
 	jpeg_destroy_decompress(&r->d);
 	free(r->row);
@@ -281,7 +281,7 @@ int jpeg_write(struct mu_buf *b, const unsigned char *pixels, const struct jpeg_
 	if (w->good)
 		mu_buf_put(b, w->file, w->len);
 	else
-		rc = mu_fail(err, MU_INVALID_ARGUMENT, "JPEG encoding failed: %s", w->trouble.said);
+		rc = mu_invalid(err, "JPEG encoding failed: %s", w->trouble.said);
 	jpeg_destroy_compress(&w->c);
 	free(w->file);
 	free(w);

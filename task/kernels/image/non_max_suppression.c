@@ -159,12 +159,9 @@ static struct candidate *room_for(int64_t n, struct mu_err *err)
 /* Input i: how many at most, an int32. */
 static int read_most(const struct kernel_call *c, unsigned i, int64_t *out, struct mu_err *err)
 {
-	int rc;
-
-	if ((rc = args_int(c, i, out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, i, out, err));
 	if (*out < 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "output size must be non-negative");
+		return mu_invalid(err, "output size must be non-negative");
 	return 0;
 }
 
@@ -174,10 +171,8 @@ static int read_inputs(const struct kernel_call *c, struct suppression *s, struc
 {
 	const struct mu_tensor *of = kernel_in(c, 0), *scores = kernel_in(c, 1);
 	float *more[] = {&s->similar, &s->least, &s->sigma};
-	int rc;
 
-	if ((rc = read_most(c, 2, &s->most, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_most(c, 2, &s->most, err));
 	s->similar = args_attr_float(c->node, "iou_threshold", 0.5f);
 	s->least = -FLT_MAX;
 	for (unsigned i = 3; i < c->n_in && i < 3 + MU_COUNT(more); i++)
@@ -217,7 +212,7 @@ static int suppress_run(struct kernel_call *c, struct suppression *s, struct mu_
 	int64_t most = s->most < s->n ? s->most : s->n;
 
 	if (s->n > INT32_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "too many boxes: %lld", (long long)s->n);
+		return mu_invalid(err, "too many boxes: %lld", (long long)s->n);
 	MU_AUTO_FREE struct candidate *room = room_for(s->n + most, err);
 	if (!room)
 		return -MU_RESOURCE_EXHAUSTED;
@@ -229,23 +224,21 @@ static int suppress_run(struct kernel_call *c, struct suppression *s, struct mu_
 static int suppress(struct kernel_call *c, struct mu_err *err)
 {
 	struct suppression s = {.overlap = overlap_boxes};
-	int rc = read_inputs(c, &s, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(read_inputs(c, &s, err));
 	if (!(s.similar >= 0 && s.similar <= 1))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "iou_threshold must be in [0, 1]");
+		return mu_invalid(err, "iou_threshold must be in [0, 1]");
 	if (!(s.sigma >= 0))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "soft_nms_sigma must be >= 0.0");
+		return mu_invalid(err, "soft_nms_sigma must be >= 0.0");
 	return suppress_run(c, &s, err);
 }
 
 static int suppress_overlaps(struct kernel_call *c, struct mu_err *err)
 {
 	struct suppression s = {.overlap = overlap_given};
-	int rc = read_inputs(c, &s, err);
 
-	return rc ? rc : suppress_run(c, &s, err);
+	MU_RETURN_IF_ERROR(read_inputs(c, &s, err));
+	return suppress_run(c, &s, err);
 }
 
 /* ---- CombinedNonMaxSuppression: of each class of each picture, then the best of a picture ---- */
@@ -263,10 +256,9 @@ struct found {
 static int read_combined(const struct kernel_call *c, struct combined *k, struct mu_err *err)
 {
 	const struct mu_shape *b = &kernel_in(c, 0)->shape, *s = &kernel_in(c, 1)->shape;
-	int rc;
 
-	if ((rc = read_most(c, 2, &k->a_class, err)) || (rc = read_most(c, 3, &k->total, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_most(c, 2, &k->a_class, err));
+	MU_RETURN_IF_ERROR(read_most(c, 3, &k->total, err));
 	k->similar = *MU_DATA(float, kernel_in(c, 4));
 	k->least = *MU_DATA(float, kernel_in(c, 5));
 	k->pictures = b->dim[0];
@@ -277,15 +269,14 @@ static int read_combined(const struct kernel_call *c, struct combined *k, struct
 	k->clips = args_attr_bool(c->node, "clip_boxes", true);
 	if (b->dim[3] != SIDES || s->dim[0] != k->pictures || s->dim[1] != k->boxes ||
 	    (k->places != 1 && k->places != k->classes) || k->boxes > INT32_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "boxes must be [pictures, boxes, 1 or classes, 4] and scores "
-			       "[pictures, boxes, classes], not %s and %s",
-			       mu_shape_str(b), mu_shape_str(s));
+		return mu_invalid(err,
+				  "boxes must be [pictures, boxes, 1 or classes, 4] and scores "
+				  "[pictures, boxes, classes], not %s and %s",
+				  mu_shape_str(b), mu_shape_str(s));
 	if (k->a_class < 1 || k->total < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "max_size_per_class and max_total_size must be positive");
+		return mu_invalid(err, "max_size_per_class and max_total_size must be positive");
 	if (!(k->similar >= 0 && k->similar <= 1))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "iou_threshold must be in [0, 1]");
+		return mu_invalid(err, "iou_threshold must be in [0, 1]");
 	return 0;
 }
 
@@ -352,25 +343,21 @@ static int suppress_combined(struct kernel_call *c, struct mu_err *err)
 	struct combined k;
 	struct mu_shape all, flat, one;
 	struct mu_tensor *out[4];
-	int rc = read_combined(c, &k, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(read_combined(c, &k, err));
 	int64_t shown = k.total, a_class = k.a_class < k.boxes ? k.a_class : k.boxes, most;
 	if (__builtin_mul_overflow(k.a_class, k.classes, &most) ||
 	    __builtin_mul_overflow(a_class, k.classes, &most))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "too many classes: %lld",
-			       (long long)k.classes);
+		return mu_invalid(err, "too many classes: %lld", (long long)k.classes);
 	if (k.per_class && k.a_class * k.classes < shown)
 		shown = k.a_class * k.classes;
-	if ((rc = mu_shape_set(&all, 3, (int64_t[]){k.pictures, shown, SIDES}, err)) ||
-	    (rc = mu_shape_set(&flat, 2, all.dim, err)) ||
-	    (rc = mu_shape_set(&one, 1, all.dim, err)) ||
-	    (rc = kernel_out(c, 0, MU_FLOAT, &all, &out[0], err)) ||
-	    (rc = kernel_out(c, 1, MU_FLOAT, &flat, &out[1], err)) ||
-	    (rc = kernel_out(c, 2, MU_FLOAT, &flat, &out[2], err)) ||
-	    (rc = kernel_out(c, 3, MU_INT32, &one, &out[3], err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&all, 3, (int64_t[]){k.pictures, shown, SIDES}, err));
+	MU_RETURN_IF_ERROR(mu_shape_set(&flat, 2, all.dim, err));
+	MU_RETURN_IF_ERROR(mu_shape_set(&one, 1, all.dim, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &all, &out[0], err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_FLOAT, &flat, &out[1], err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_FLOAT, &flat, &out[2], err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 3, MU_INT32, &one, &out[3], err));
 	MU_AUTO_FREE struct candidate *room = room_for(k.boxes + a_class, err);
 	MU_AUTO_FREE struct found *found = calloc((size_t)most + 1, sizeof *found);
 	if (!room || !found)

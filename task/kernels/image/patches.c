@@ -63,8 +63,7 @@ static int patches_read_list(const struct mu_node *n, const char *name, int axes
 	int64_t all[AXES + 2];
 
 	if (args_attr_ints(n, name, all, AXES + 2) != axes + 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s must specify %d dimensions", name,
-			       axes + 2);
+		return mu_invalid(err, "%s must specify %d dimensions", name, axes + 2);
 	if (all[0] != 1 || all[axes + 1] != 1)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "%s other than 1 of pictures or channels are not supported", name);
@@ -90,16 +89,14 @@ static int read_windows(const struct kernel_call *c, int axes, struct patches *p
 	     (rc = patches_read_list(c->node, "rates", axes, rate, err))))
 		return rc;
 	if (strcmp(padding, "SAME") && strcmp(padding, "VALID"))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "padding must be SAME or VALID, not %.40s",
-			       padding);
+		return mu_invalid(err, "padding must be SAME or VALID, not %.40s", padding);
 	for (int i = 0; i < AXES; i++) {
 		struct window_attrs a = {.padding =
 					     strcmp(padding, "SAME") ? WINDOW_VALID : WINDOW_SAME,
 					 .stride = {stride[i]},
 					 .dilation = {rate[i]}};
 		int64_t n = i < AXES - axes ? 1 : in->dim[1 + i - (AXES - axes)];
-		if ((rc = window_axis_set(&p->axis[i], &a, 0, n, size[i], err)))
-			return rc;
+		MU_RETURN_IF_ERROR(window_axis_set(&p->axis[i], &a, 0, n, size[i], err));
 	}
 	p->depth = in->dim[axes + 1];
 	return 0;
@@ -112,21 +109,18 @@ static int patches_extract(struct kernel_call *c, int axes, struct mu_err *err)
 	int64_t dim[AXES + 2] = {0}, pixel;
 	struct mu_tensor *out;
 	struct mu_shape shape;
-	int rc = read_windows(c, axes, &p, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(read_windows(c, axes, &p, err));
 	dim[0] = in->shape.dim[0];
 	for (int i = 0; i < axes; i++)
 		dim[1 + i] = p.axis[AXES - axes + i].out;
 	if (__builtin_mul_overflow(p.axis[0].size, p.axis[1].size, &p.window) ||
 	    __builtin_mul_overflow(p.window, p.axis[2].size, &p.window) ||
 	    __builtin_mul_overflow(p.window, p.depth, &pixel))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "such windows are too large");
+		return mu_invalid(err, "such windows are too large");
 	dim[axes + 1] = pixel;
-	if ((rc = mu_shape_set(&shape, axes + 2, dim, err)) ||
-	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, axes + 2, dim, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, &out, err));
 	if (!shape.count)
 		return 0;
 	elems_zero(in->dtype, out->data, 0, shape.count);

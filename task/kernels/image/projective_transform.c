@@ -150,17 +150,15 @@ static int read_ways(const struct mu_node *n, struct projection *k, struct mu_er
 
 	k->nearest = strcmp(way, "NEAREST") == 0;
 	if (!k->nearest && strcmp(way, "BILINEAR"))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Invalid interpolation %.40s. Supported types: NEAREST, BILINEAR",
-			       way);
+		return mu_invalid(
+		    err, "Invalid interpolation %.40s. Supported types: NEAREST, BILINEAR", way);
 	for (unsigned i = 0; i < MU_COUNT(fills) && !k->fill; i++)
 		if (strcmp(fill, fills[i].name) == 0)
 			k->fill = &fills[i];
 	if (!k->fill)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Invalid mode %.40s. Supported types: REFLECT, WRAP, CONSTANT, "
-			       "NEAREST",
-			       fill);
+		return mu_invalid(
+		    err, "Invalid mode %.40s. Supported types: REFLECT, WRAP, CONSTANT, NEAREST",
+		    fill);
 	return 0;
 }
 
@@ -168,17 +166,14 @@ static int projective_read_numbers(const struct kernel_call *c, struct projectio
 				   struct mu_err *err)
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape, *by = &kernel_in(c, 1)->shape;
-	int n = 0, rc;
+	int n = 0;
 
 	if (by->rank != 2 || by->dim[1] != NUMBERS || (by->dim[0] != in->dim[0] && by->dim[0] != 1))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Input transform should be num_images x 8 or 1 x 8, not %s",
-			       mu_shape_str(by));
-	if ((rc = args_ints(c, 2, k->size, 2, &n, err)))
-		return rc;
+		return mu_invalid(err, "Input transform should be num_images x 8 or 1 x 8, not %s",
+				  mu_shape_str(by));
+	MU_RETURN_IF_ERROR(args_ints(c, 2, k->size, 2, &n, err));
 	if (n != 2 || k->size[0] < 1 || k->size[1] < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "new_height and new_width must be positive");
+		return mu_invalid(err, "new_height and new_width must be positive");
 	memcpy(k->in, in->dim + 1, sizeof k->in);
 	k->depth = in->dim[3];
 	k->by = MU_DATA(float, kernel_in(c, 1));
@@ -197,19 +192,17 @@ static int project(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = read_ways(c->node, &k, err)) || (rc = projective_read_numbers(c, &k, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_ways(c->node, &k, err));
+	MU_RETURN_IF_ERROR(projective_read_numbers(c, &k, err));
 	if (!convert_known(MU_FLOAT, in->dtype))
 		return mu_fail(err, MU_UNIMPLEMENTED, "no pictures of type %s",
 			       mu_dtype_name(in->dtype));
-	if ((rc = mu_shape_set(&shape, 4,
-			       (int64_t[]){in->shape.dim[0], k.size[0], k.size[1], k.depth}, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(
+	    &shape, 4, (int64_t[]){in->shape.dim[0], k.size[0], k.size[1], k.depth}, err));
 	if (!k.nearest)
 		k.type = MU_FLOAT;
-	if ((rc = convert_tensor(&wide, k.type, in, err)) ||
-	    (rc = mu_tensor_new(&seen, k.type, &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(convert_tensor(&wide, k.type, in, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(&seen, k.type, &shape, err));
 	if (c->n_in > 3)
 		otherwise = *MU_DATA(float, kernel_in(c, 3));
 	convert(k.type, k.otherwise, MU_FLOAT, &otherwise, 1);

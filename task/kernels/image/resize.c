@@ -132,9 +132,9 @@ static void free_taps(struct resize *r)
 static int resize_room(struct mu_tensor *t, enum mu_dtype type, int64_t n, struct mu_err *err)
 {
 	struct mu_shape s;
-	int rc = mu_shape_set(&s, 1, &n, err);
 
-	return rc ? rc : mu_tensor_new(t, type, &s, err);
+	MU_RETURN_IF_ERROR(mu_shape_set(&s, 1, &n, err));
+	return mu_tensor_new(t, type, &s, err);
 }
 
 static int find_taps(struct resize *r, struct mu_err *err)
@@ -171,17 +171,17 @@ static int read_sizes(const struct kernel_call *c, struct resize *r, const int64
 		if (strncmp(c->node->op, ways[i].name, strlen(ways[i].name)) == 0)
 			r->way = &ways[i];
 	if (corners && centers)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "If half_pixel_centers is True, align_corners must be False.");
+		return mu_invalid(err,
+				  "If half_pixel_centers is True, align_corners must be False.");
 	for (int d = 0; d < 2; d++) {
 		struct resize_axis *a = &r->axis[d];
 
 		if (in[d] < 1 || out[d] < 1 || in[d] > INT32_MAX || out[d] > INT32_MAX)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "pictures to be resized must have a size, and get one: "
-				       "from [%lld, %lld] to [%lld, %lld]",
-				       (long long)in[0], (long long)in[1], (long long)out[0],
-				       (long long)out[1]);
+			return mu_invalid(err,
+					  "pictures to be resized must have a size, and get one: "
+					  "from [%lld, %lld] to [%lld, %lld]",
+					  (long long)in[0], (long long)in[1], (long long)out[0],
+					  (long long)out[1]);
 		*a = (struct resize_axis){
 		    .in = in[d], .out = out[d], .corners = corners, .centers = centers};
 		a->scale = corners && out[d] > 1 ? (float)(in[d] - 1) / (float)(out[d] - 1)
@@ -268,29 +268,26 @@ static int resize_forward(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_TENSOR floats = {0};
 	struct resize r = {0};
 	int64_t size[2];
-	int rc;
+	int rc = 0;
 
 	read_pictures(c, &r);
-	if ((rc = read_size_input(c, size, err)) ||
-	    (rc = read_sizes(c, &r, r.in->shape.dim + 1, size, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_size_input(c, size, err));
+	MU_RETURN_IF_ERROR(read_sizes(c, &r, r.in->shape.dim + 1, size, err));
 	bool moves = r.way->taps == nearest_taps;
 	if (!convert_known(MU_FLOAT, r.in->dtype) || r.in->dtype == MU_BOOL)
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			       mu_dtype_name(r.in->dtype));
 	if (!r.depth)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "image must have at least one channel");
-	if ((rc = give_pictures(c, &r, moves ? r.in->dtype : MU_FLOAT, size, err)) ||
-	    !r.out->shape.count)
-		return rc;
+		return mu_invalid(err, "image must have at least one channel");
+	MU_RETURN_IF_ERROR(give_pictures(c, &r, moves ? r.in->dtype : MU_FLOAT, size, err));
+	if (!r.out->shape.count)
+		return 0;
 	if (!moves && r.in->dtype != MU_FLOAT) {
-		if ((rc = mu_tensor_new(&floats, MU_FLOAT, &r.in->shape, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(mu_tensor_new(&floats, MU_FLOAT, &r.in->shape, err));
 		convert(MU_FLOAT, floats.data, r.in->dtype, r.in->data, r.in->shape.count);
 		r.in = &floats;
 	}
-	if ((rc = find_taps(&r, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(find_taps(&r, err));
 	if (gpu_of_tensor(r.out))
 		rc = gpu_resize(c, &r, false, err);
 	else
@@ -331,10 +328,9 @@ static void sum_images(void *arg, int64_t from, int64_t to)
 
 static int run_back_there(struct kernel_call *c, struct resize *r, struct mu_err *err)
 {
-	int rc = find_taps(r, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(find_taps(r, err));
 	rc = gpu_resize(c, r, true, err);
 	free_taps(r);
 	return rc;
@@ -346,21 +342,18 @@ static int run_back(struct kernel_call *c, struct resize *r, struct mu_err *err)
 	MU_AUTO_TENSOR grad = {0};
 	MU_AUTO_TENSOR sums = {0};
 	struct back b = {.r = r};
-	int rc;
 
 	if (!r->out->shape.count)
 		return 0;
 	if (gpu_of_tensor(r->out))
 		return run_back_there(c, r, err);
-	if ((rc = mu_tensor_new(&grad, MU_DOUBLE, &r->in->shape, err)) ||
-	    (rc = mu_tensor_new(&sums, MU_DOUBLE, &r->out->shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(&grad, MU_DOUBLE, &r->in->shape, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(&sums, MU_DOUBLE, &r->out->shape, err));
 	convert(MU_DOUBLE, grad.data, r->in->dtype, r->in->data, r->in->shape.count);
 	memset(sums.data, 0, (size_t)sums.shape.count * sizeof(double));
 	b.grad = grad.data;
 	b.sums = sums.data;
-	if ((rc = find_taps(r, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(find_taps(r, err));
 	kernel_parallel(c, r->images, 1, sum_images, &b);
 	free_taps(r);
 	convert(r->out->dtype, r->out->data, MU_DOUBLE, sums.data, sums.shape.count);
@@ -380,18 +373,14 @@ static int back_to_picture(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *image = kernel_in(c, 1);
 	struct resize r = {0};
-	int rc;
 
 	read_pictures(c, &r);
-	if ((rc = need_sums(c, image->dtype, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(need_sums(c, image->dtype, err));
 	if (image->shape.dim[0] != r.images || image->shape.dim[3] != r.depth)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "the gradient is of other pictures: %s, %s",
-			       mu_shape_str(&r.in->shape), mu_shape_str(&image->shape));
-	if ((rc = read_sizes(c, &r, image->shape.dim + 1, r.in->shape.dim + 1, err)) ||
-	    (rc = give_pictures(c, &r, image->dtype, image->shape.dim + 1, err)))
-		return rc;
+		return mu_invalid(err, "the gradient is of other pictures: %s, %s",
+				  mu_shape_str(&r.in->shape), mu_shape_str(&image->shape));
+	MU_RETURN_IF_ERROR(read_sizes(c, &r, image->shape.dim + 1, r.in->shape.dim + 1, err));
+	MU_RETURN_IF_ERROR(give_pictures(c, &r, image->dtype, image->shape.dim + 1, err));
 	return run_back(c, &r, err);
 }
 
@@ -400,13 +389,12 @@ static int back_to_size(struct kernel_call *c, struct mu_err *err)
 {
 	struct resize r = {0};
 	int64_t size[2];
-	int rc;
 
 	read_pictures(c, &r);
-	if ((rc = read_size_input(c, size, err)) || (rc = need_sums(c, r.in->dtype, err)) ||
-	    (rc = read_sizes(c, &r, size, r.in->shape.dim + 1, err)) ||
-	    (rc = give_pictures(c, &r, r.in->dtype, size, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_size_input(c, size, err));
+	MU_RETURN_IF_ERROR(need_sums(c, r.in->dtype, err));
+	MU_RETURN_IF_ERROR(read_sizes(c, &r, size, r.in->shape.dim + 1, err));
+	MU_RETURN_IF_ERROR(give_pictures(c, &r, r.in->dtype, size, err));
 	return run_back(c, &r, err);
 }
 

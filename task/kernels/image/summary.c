@@ -69,14 +69,13 @@ static int read_bad_colour(const struct kernel_call *c, struct picture *p, struc
 	if (!t)
 		return 0;
 	if (t->dtype != MU_UINT8 || t->shape.rank != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "bad_color must be a vector of uint8, not %s of shape %s",
-			       mu_dtype_name(t->dtype), mu_shape_str(&t->shape));
+		return mu_invalid(err, "bad_color must be a vector of uint8, not %s of shape %s",
+				  mu_dtype_name(t->dtype), mu_shape_str(&t->shape));
 	if (t->shape.count < p->depth)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "expected depth <= bad_color.size, got depth = %lld, "
-			       "bad_color.size = %lld",
-			       (long long)p->depth, (long long)t->shape.count);
+		return mu_invalid(
+		    err,
+		    "expected depth <= bad_color.size, got depth = %lld, bad_color.size = %lld",
+		    (long long)p->depth, (long long)t->shape.count);
 	memcpy(p->bad, t->data, (size_t)p->depth);
 	return 0;
 }
@@ -103,11 +102,10 @@ static int put_images(const struct kernel_call *c, const struct picture *p, cons
 			convert(MU_DOUBLE, wide, in->dtype, from, (int64_t)each);
 			to_bytes(p, wide, bytes);
 		}
-		int rc = mu_summary_image(b, name, wide ? bytes : (const unsigned char *)from,
-					  (uint32_t)in->shape.dim[1], (uint32_t)in->shape.dim[2],
-					  (unsigned)p->depth, err);
-		if (rc)
-			return rc;
+
+		MU_RETURN_IF_ERROR(mu_summary_image(
+		    b, name, wide ? bytes : (const unsigned char *)from, (uint32_t)in->shape.dim[1],
+		    (uint32_t)in->shape.dim[2], (unsigned)p->depth, err));
 	}
 	return 0;
 }
@@ -120,27 +118,23 @@ static int image_summary(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_FREE char *tag = NULL;
 	MU_AUTO_BUF b = {0};
 	struct mu_tensor t;
-	int rc;
 
-	if ((rc = args_string(c, 0, &tag, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_string(c, 0, &tag, err));
 	if (in->shape.rank != 4 || (d[3] != 1 && d[3] != 3 && d[3] != 4) || d[1] > INT32_MAX ||
 	    d[2] > INT32_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Tensor must be 4-D with last dim 1, 3, or 4, not %s",
-			       mu_shape_str(&in->shape));
+		return mu_invalid(err, "Tensor must be 4-D with last dim 1, 3, or 4, not %s",
+				  mu_shape_str(&in->shape));
 	if (most < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "max_images must be > 0, not %lld",
-			       (long long)most);
+		return mu_invalid(err, "max_images must be > 0, not %lld", (long long)most);
 	if (in->dtype != MU_UINT8 && in->dtype != MU_HALF && in->dtype != MU_FLOAT &&
 	    in->dtype != MU_DOUBLE)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "ImageSummary has no kernel for type %s",
-			       mu_dtype_name(in->dtype));
+		return mu_invalid(err, "ImageSummary has no kernel for type %s",
+				  mu_dtype_name(in->dtype));
 	/* halves may have been widened on their way: the attribute says what they are */
 	struct picture p = {d[1] * d[2], d[3], args_attr_type(c->node, "T", in->dtype), {0}};
-	if ((rc = read_bad_colour(c, &p, err)) || (rc = put_images(c, &p, tag, most, &b, err)) ||
-	    (rc = mu_tensor_string(&t, b.data ? b.data : "", b.len, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_bad_colour(c, &p, err));
+	MU_RETURN_IF_ERROR(put_images(c, &p, tag, most, &b, err));
+	MU_RETURN_IF_ERROR(mu_tensor_string(&t, b.data ? b.data : "", b.len, err));
 	kernel_out_take(c, 0, t);
 	return 0;
 }

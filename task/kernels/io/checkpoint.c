@@ -40,16 +40,13 @@ static int read_request(const struct kernel_call *c, unsigned tensors, struct re
 			struct mu_err *err)
 {
 	unsigned n_slices;
-	int rc;
 
-	if ((rc = args_string(c, 0, &r->prefix, err)) ||
-	    (rc = string_list(c, 1, &r->arena, &r->names, &r->n, err)) ||
-	    (rc = string_list(c, 2, &r->arena, &r->slices, &n_slices, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_string(c, 0, &r->prefix, err));
+	MU_RETURN_IF_ERROR(string_list(c, 1, &r->arena, &r->names, &r->n, err));
+	MU_RETURN_IF_ERROR(string_list(c, 2, &r->arena, &r->slices, &n_slices, err));
 	if (r->n != tensors || n_slices != tensors)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%u tensors, but %u names and %u shape_and_slices", tensors, r->n,
-			       n_slices);
+		return mu_invalid(err, "%u tensors, but %u names and %u shape_and_slices", tensors,
+				  r->n, n_slices);
 	return 0;
 }
 
@@ -57,23 +54,20 @@ static int save_v2(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO(mu_bundle_writer_free) struct mu_bundle_writer *w = NULL;
 	REQUEST_AUTO r = {0};
-	int rc;
+	int rc = 0;
 
 	if (c->n_in < 3)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "prefix, names or slices are missing");
-	if ((rc = read_request(c, c->n_in - 3, &r, err)) ||
-	    (rc = mu_bundle_create(&w, r.prefix, err)))
-		return rc;
+		return mu_invalid(err, "prefix, names or slices are missing");
+	MU_RETURN_IF_ERROR(read_request(c, c->n_in - 3, &r, err));
+	MU_RETURN_IF_ERROR(mu_bundle_create(&w, r.prefix, err));
 	for (unsigned i = 0; i < r.n; i++) {
 		const struct mu_tensor *t = kernel_in(c, i + 3);
 		struct mu_slice slice;
 		bool is_slice;
 		if ((rc = mu_slice_parse(&slice, &is_slice, mu_span_of(r.slices[i]), err)))
 			return mu_wrap(err, "shape_and_slice of '%s'", r.names[i]);
-		rc = is_slice ? mu_bundle_add_slice(w, r.names[i], &slice, t, err)
-			      : mu_bundle_add(w, r.names[i], t, err);
-		if (rc)
-			return rc;
+		MU_RETURN_IF_ERROR(is_slice ? mu_bundle_add_slice(w, r.names[i], &slice, t, err)
+					    : mu_bundle_add(w, r.names[i], t, err));
 	}
 	return mu_bundle_finish(w, err);
 }
@@ -87,15 +81,14 @@ static int save_first_format(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	if (c->n_in < first)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "filename, names or slices are missing");
+		return mu_invalid(err, "filename, names or slices are missing");
 	if ((rc = args_string(c, 0, &r.prefix, err)) ||
 	    (rc = string_list(c, 1, &r.arena, &r.names, &r.n, err)) ||
 	    (sliced && (rc = string_list(c, 2, &r.arena, &r.slices, &n_slices, err))))
 		return rc;
 	if (r.n != c->n_in - first || (sliced && n_slices != r.n))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%u tensors, but %u names and %u shapes_and_slices", c->n_in - first,
-			       r.n, n_slices);
+		return mu_invalid(err, "%u tensors, but %u names and %u shapes_and_slices",
+				  c->n_in - first, r.n, n_slices);
 	struct mu_first_format *items = MU_ARENA_ARRAY(&r.arena, struct mu_first_format, r.n);
 	struct mu_slice *slices = MU_ARENA_ARRAY(&r.arena, struct mu_slice, r.n);
 	for (unsigned i = 0; i < r.n; i++) {
@@ -105,10 +98,10 @@ static int save_first_format(struct kernel_call *c, struct mu_err *err)
 		    (rc = mu_slice_parse(&slices[i], &part, mu_span_of(r.slices[i]), err)))
 			return mu_wrap(err, "shape_and_slice of '%s'", r.names[i]);
 		if (part && !mu_shape_eq(&slices[i].part, &t->shape))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Slice in shape_and_slice specification does not match the "
-				       "shape of the tensor to save: %s, tensor: %s",
-				       r.slices[i], mu_shape_str(&t->shape));
+			return mu_invalid(err,
+					  "Slice in shape_and_slice specification does not match "
+					  "the shape of the tensor to save: %s, tensor: %s",
+					  r.slices[i], mu_shape_str(&t->shape));
 		items[i] = (struct mu_first_format){r.names[i], part ? &slices[i] : NULL, t};
 	}
 	return mu_first_format_write(r.prefix, items, r.n, err);
@@ -162,14 +155,13 @@ static int give_restored(struct kernel_call *c, const struct source *s, const st
 			 unsigned i, enum mu_dtype want, struct mu_err *err)
 {
 	struct mu_tensor t;
-	int rc = restore_one(s, r, i, &t, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(restore_one(s, r, i, &t, err));
 	if (t.dtype != want) {
-		rc = mu_fail(err, MU_INVALID_ARGUMENT,
-			     "tensor_name = %s; expected dtype %s does not equal original dtype %s",
-			     r->names[i], mu_dtype_name(want), mu_dtype_name(t.dtype));
+		rc = mu_invalid(
+		    err, "tensor_name = %s; expected dtype %s does not equal original dtype %s",
+		    r->names[i], mu_dtype_name(want), mu_dtype_name(t.dtype));
 		mu_tensor_unref(&t);
 		return rc;
 	}
@@ -182,12 +174,12 @@ static int restore_v2(struct kernel_call *c, struct mu_err *err)
 	const struct mu_attr *dtypes = mu_node_attr(c->node, "dtypes");
 	SOURCE_AUTO s = {0};
 	REQUEST_AUTO r = {0};
-	int rc;
+	int rc = 0;
 
 	if (!dtypes || dtypes->kind != MU_ATTR_LIST + MU_ATTR_TYPE || dtypes->n != c->n_out)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "attribute 'dtypes' is missing");
-	if ((rc = read_request(c, c->n_out, &r, err)) || (rc = source_open(&s, r.prefix, err)))
-		return rc;
+		return mu_invalid(err, "attribute 'dtypes' is missing");
+	MU_RETURN_IF_ERROR(read_request(c, c->n_out, &r, err));
+	MU_RETURN_IF_ERROR(source_open(&s, r.prefix, err));
 	if (s.bundle)
 		mu_bundle_reader_spread(s.bundle, (struct mu_spread){spread_out, c});
 	for (unsigned i = 0; i < r.n && !rc; i++)
@@ -209,12 +201,10 @@ static int restore_first_format(struct kernel_call *c, struct mu_err *err)
 	    (sliced && (rc = string_list(c, 2, &r.arena, &r.slices, &n_slices, err))))
 		return rc;
 	if (r.n != 1 || n_slices != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "tensor_name and shape_and_slice are one string each");
+		return mu_invalid(err, "tensor_name and shape_and_slice are one string each");
 	if (!sliced)
 		r.slices = (char *[]){""};
-	if ((rc = mu_first_format_open(&s.first, r.prefix, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_first_format_open(&s.first, r.prefix, err));
 	return give_restored(c, &s, &r, 0, args_attr_type(c->node, "dt", MU_DT_INVALID), err);
 }
 
@@ -251,11 +241,10 @@ static int sharded_filename(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_FREE char *base = NULL;
 	int64_t shard, shards;
-	int rc;
 
-	if ((rc = args_string(c, 0, &base, err)) || (rc = args_int(c, 1, &shard, err)) ||
-	    (rc = args_int(c, 2, &shards, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_string(c, 0, &base, err));
+	MU_RETURN_IF_ERROR(args_int(c, 1, &shard, err));
+	MU_RETURN_IF_ERROR(args_int(c, 2, &shards, err));
 	return give_string(
 	    c, mu_xasprintf("%s-%05lld-of-%05lld", base, (long long)shard, (long long)shards), err);
 }
@@ -264,10 +253,9 @@ static int sharded_filespec(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_FREE char *base = NULL;
 	int64_t shards;
-	int rc;
 
-	if ((rc = args_string(c, 0, &base, err)) || (rc = args_int(c, 1, &shards, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_string(c, 0, &base, err));
+	MU_RETURN_IF_ERROR(args_int(c, 1, &shards, err));
 	return give_string(c, mu_xasprintf("%s-\?\?\?\?\?-of-%05lld", base, (long long)shards),
 			   err);
 }

@@ -44,8 +44,8 @@ static int quoted(struct mu_span in, size_t *p, const struct csv_columns *k, str
 	}
 	bool end = i + 1 == in.len || (i + 1 < in.len && in.data[i + 1] == k->delim);
 	if (i >= in.len || !end)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Quoted field has to end with quote followed by delim or end");
+		return mu_invalid(err,
+				  "Quoted field has to end with quote followed by delim or end");
 	*p = i + 1;
 	return 0;
 }
@@ -57,8 +57,7 @@ static int csv_fields_plain(struct mu_span in, size_t *p, const struct csv_colum
 
 	for (; i < in.len && in.data[i] != k->delim; i++)
 		if (in.data[i] == '\n' || in.data[i] == '\r' || (k->quotes && in.data[i] == '"'))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Unquoted fields cannot have quotes/CRLFs inside");
+			return mu_invalid(err, "Unquoted fields cannot have quotes/CRLFs inside");
 	mu_buf_put(out, in.data + *p, i - *p);
 	*p = i;
 	return 0;
@@ -107,16 +106,14 @@ int csv_store(const struct csv_fields *f, const struct csv_columns *k, unsigned 
 
 	if (!text.len || mu_span_eq(text, k->na)) {
 		if (!otherwise->shape.count)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Field %u is required but missing in record %lld!", i,
-				       (long long)at);
+			return mu_invalid(err, "Field %u is required but missing in record %lld!",
+					  i, (long long)at);
 		elems_copy(out->dtype, out->data, at, otherwise->data, 0, 1);
 	} else if (out->dtype == MU_STRING) {
 		mu_string_set(&MU_DATA(struct mu_string, out)[at], text.data, text.len);
 	} else if (!text_number(text, out->dtype, out->data, at)) {
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Field %u in record %lld is not a valid %s: %.*s", i, (long long)at,
-			       mu_dtype_name(out->dtype), shown(text), text.data);
+		return mu_invalid(err, "Field %u in record %lld is not a valid %s: %.*s", i,
+				  (long long)at, mu_dtype_name(out->dtype), shown(text), text.data);
 	}
 	return 0;
 }
@@ -125,10 +122,8 @@ int csv_check_columns(const struct csv_columns *k, struct mu_err *err)
 {
 	for (int i = 1; i < k->n_select; i++)
 		if (k->select[i - 1] >= k->select[i])
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "select_cols should be strictly increasing indices");
+			return mu_invalid(err, "select_cols should be strictly increasing indices");
 	if (k->n_select && k->select[0] < 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "select_cols should be non-negative indices");
+		return mu_invalid(err, "select_cols should be non-negative indices");
 	return 0;
 }

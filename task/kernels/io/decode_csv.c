@@ -12,14 +12,12 @@ static int decode_record(struct kernel_call *c, const struct csv_columns *k, str
 			 int64_t r, struct mu_tensor *const *out, struct mu_err *err)
 {
 	const struct mu_string *s = &MU_DATA(struct mu_string, kernel_in(c, 0))[r];
-	int rc = csv_split((struct mu_span){s->data ? s->data : "", s->len}, k, f, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(csv_split((struct mu_span){s->data ? s->data : "", s->len}, k, f, err));
 	if (f->n != c->n_out)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Expect %u fields but have %u in record %lld", c->n_out, f->n,
-			       (long long)r);
+		return mu_invalid(err, "Expect %u fields but have %u in record %lld", c->n_out,
+				  f->n, (long long)r);
 	for (unsigned i = 0; i < c->n_out && !rc; i++)
 		rc = csv_store(f, k, i, kernel_in(c, i + 1), out[i], r, err);
 	return rc;
@@ -35,10 +33,9 @@ static int decode_csv_read_columns(const struct mu_node *n, struct csv_columns *
 	k->na = mu_span_of(args_attr_string(n, "na_value", ""));
 	k->n_select = args_attr_ints(n, "select_cols", k->select, CSV_MAX_COLUMNS);
 	if (strlen(delim) != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "field_delim should be only 1 char");
+		return mu_invalid(err, "field_delim should be only 1 char");
 	if (k->n_select < 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "select_cols names over %d columns",
-			       CSV_MAX_COLUMNS);
+		return mu_invalid(err, "select_cols names over %d columns", CSV_MAX_COLUMNS);
 	return csv_check_columns(k, err);
 }
 
@@ -47,23 +44,21 @@ static int decode_csv(struct kernel_call *c, struct mu_err *err)
 	__attribute__((cleanup(csv_fields_fini))) struct csv_fields f = {0};
 	MU_AUTO_FREE struct csv_columns *k = MU_NEW(struct csv_columns);
 	MU_AUTO_FREE struct mu_tensor **out = mu_xcalloc(c->n_out + 1, sizeof *out);
-	int rc;
+	int rc = 0;
 
-	if ((rc = decode_csv_read_columns(c->node, k, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(decode_csv_read_columns(c->node, k, err));
 	if (c->n_in != c->n_out + 1 || (k->n_select && k->n_select != (int)c->n_out))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "select_cols should match output size: %u columns, %u defaults",
-			       c->n_out, c->n_in - 1);
+		return mu_invalid(err,
+				  "select_cols should match output size: %u columns, %u defaults",
+				  c->n_out, c->n_in - 1);
 	for (unsigned i = 0; i < c->n_out; i++) {
 		const struct mu_tensor *other = kernel_in(c, i + 1);
 		if (other->shape.rank > 1 || other->shape.count > 1)
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT,
-			    "There should only be 1 default per field but field %u has %lld", i,
-			    (long long)other->shape.count);
-		if ((rc = kernel_out(c, i, other->dtype, &kernel_in(c, 0)->shape, &out[i], err)))
-			return rc;
+			return mu_invalid(
+			    err, "There should only be 1 default per field but field %u has %lld",
+			    i, (long long)other->shape.count);
+		MU_RETURN_IF_ERROR(
+		    kernel_out(c, i, other->dtype, &kernel_in(c, 0)->shape, &out[i], err));
 	}
 	for (int64_t r = 0; r < kernel_in(c, 0)->shape.count && !rc; r++)
 		rc = decode_record(c, k, &f, r, out, err);
@@ -74,17 +69,15 @@ static int string_to_number(struct kernel_call *c, struct mu_err *err)
 {
 	enum mu_dtype type = args_attr_type(c->node, "out_type", MU_FLOAT);
 	struct mu_tensor *out;
-	int rc;
 
-	if ((rc = kernel_out(c, 0, type, &kernel_in(c, 0)->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &kernel_in(c, 0)->shape, &out, err));
 	for (int64_t i = 0; i < out->shape.count; i++) {
 		const struct mu_string *s = &MU_DATA(struct mu_string, kernel_in(c, 0))[i];
 		struct mu_span text = {s->data ? s->data : "", s->len};
 		if (!text_number(text, type, out->data, i))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "StringToNumberOp could not correctly convert string: %.*s",
-				       text.len > 80 ? 80 : (int)text.len, text.data);
+			return mu_invalid(
+			    err, "StringToNumberOp could not correctly convert string: %.*s",
+			    text.len > 80 ? 80 : (int)text.len, text.data);
 	}
 	return 0;
 }

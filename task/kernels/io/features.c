@@ -31,17 +31,17 @@ int features_ask(struct features *f, enum feature_kind kind, const struct mu_spa
 		 const char *attr, const struct mu_attr *types, struct mu_err *err)
 {
 	if ((types ? types->n : 0) != n)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "attribute '%s' has %u types for %u keys",
-			       attr, types ? types->n : 0, n);
+		return mu_invalid(err, "attribute '%s' has %u types for %u keys", attr,
+				  types ? types->n : 0, n);
 	f->n[kind] = n;
 	for (unsigned i = 0; i < n; i++) {
 		struct feature_slot *s = &f->slots[f->n_slots++];
 		*s = (struct feature_slot){
 		    .key = keys[i], .kind = kind, .type = types->types[i], .at = i};
 		if (s->type != MU_FLOAT && s->type != MU_INT64 && s->type != MU_STRING)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Key: %.*s.  a feature is float, int64 or string, not %s",
-				       (int)s->key.len, s->key.data, mu_dtype_name(s->type));
+			return mu_invalid(err,
+					  "Key: %.*s.  a feature is float, int64 or string, not %s",
+					  (int)s->key.len, s->key.data, mu_dtype_name(s->type));
 		s->next = mu_map_put_n(&f->by_key, s->key.data, s->key.len, s);
 	}
 	return 0;
@@ -56,8 +56,7 @@ int features_begin(struct features *f, int64_t examples, struct mu_err *err)
 {
 	if ((f->shapes ? f->shapes->n : 0) != f->n[FEATURE_DENSE] ||
 	    (f->n[FEATURE_RAGGED] && (!f->splits || f->splits->n != f->n[FEATURE_RAGGED])))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "keys, types, shapes and defaults are not as many");
+		return mu_invalid(err, "keys, types, shapes and defaults are not as many");
 	f->examples = examples;
 	f->lists = calloc((size_t)examples * f->n_slots + 1, sizeof *f->lists);
 	if (!f->lists)
@@ -96,7 +95,7 @@ static int wrong(const struct features *f, const struct feature_slot *s, int64_t
 	va_start(ap, fmt);
 	mu_buf_vprintf(&b, fmt, ap);
 	va_end(ap);
-	return mu_fail(err, MU_INVALID_ARGUMENT, "%s", b.data);
+	return mu_invalid(err, "%s", b.data);
 }
 
 int features_check(const struct features *f, struct mu_err *err)
@@ -126,18 +125,17 @@ static int features_output_sparse(const struct features *f, const struct feature
 	struct mu_tensor *indices = &out[s->at], *values = indices + f->n[FEATURE_SPARSE],
 			 *shape = values + f->n[FEATURE_SPARSE];
 	int64_t total = 0, longest = 0, at = 0;
-	int cols = f->single ? 1 : 2, rc;
+	int cols = f->single ? 1 : 2;
 
 	for (int64_t i = 0; i < f->examples; i++) {
 		total += s->lists[i].count;
 		longest = s->lists[i].count > longest ? s->lists[i].count : longest;
 	}
 	struct mu_shape flat = mu_shape_vec(total), sides = mu_shape_vec(cols), pairs;
-	if ((rc = mu_shape_set(&pairs, 2, (int64_t[]){total, cols}, err)) ||
-	    (rc = mu_tensor_new(indices, MU_INT64, &pairs, err)) ||
-	    (rc = mu_tensor_new(values, s->type, &flat, err)) ||
-	    (rc = mu_tensor_new(shape, MU_INT64, &sides, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&pairs, 2, (int64_t[]){total, cols}, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(indices, MU_INT64, &pairs, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(values, s->type, &flat, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(shape, MU_INT64, &sides, err));
 	int64_t *to = indices->data;
 	for (int64_t i = 0; i < f->examples; i++) {
 		example_values(&s->lists[i], values, at);
@@ -160,8 +158,8 @@ int features_splits(struct mu_tensor *out, enum mu_dtype t, int64_t n, int64_t v
 	int rc;
 
 	if ((t != MU_INT32 && t != MU_INT64) || (t == MU_INT32 && values > INT32_MAX))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "row splits of %lld values do not fit %s",
-			       (long long)values, mu_dtype_name(t));
+		return mu_invalid(err, "row splits of %lld values do not fit %s", (long long)values,
+				  mu_dtype_name(t));
 	if (!(rc = mu_tensor_new(out, t, &ends, err)))
 		elems_zero(t, out->data, 0, ends.count);
 	return rc;
@@ -173,19 +171,16 @@ static int features_output_ragged(const struct features *f, const struct feature
 	struct mu_tensor *values = &out[3 * f->n[FEATURE_SPARSE] + f->n[FEATURE_DENSE] + s->at],
 			 *splits = values + f->n[FEATURE_RAGGED];
 	int64_t total = 0, at = 0;
-	int rc;
 
 	for (int64_t i = 0; i < f->examples; i++)
 		total += s->lists[i].count;
 	struct mu_shape flat = mu_shape_vec(total), none = mu_shape_vec(0);
 	enum mu_dtype t = f->splits->types[s->at];
-	if ((rc = mu_tensor_new(values, s->type, &flat, err)) ||
-	    (rc = features_splits(splits, t, f->single ? -1 : f->examples, total, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(values, s->type, &flat, err));
+	MU_RETURN_IF_ERROR(features_splits(splits, t, f->single ? -1 : f->examples, total, err));
 	if (f->single && !f->one_split) {
 		mu_tensor_unref(splits);
-		if ((rc = mu_tensor_new(splits, t, &none, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(mu_tensor_new(splits, t, &none, err));
 	}
 	for (int64_t i = 0; i <= f->examples; i++) {
 		if (!f->single)
@@ -209,15 +204,13 @@ static int features_dense_shape(const struct features *f, const struct feature_s
 
 	*grows = want->rank > 0 && want->dim[0] < 0;
 	for (int i = *grows; i < want->rank && !rc; i++)
-		rc = want->dim[i] < 0 ? mu_fail(err, MU_INVALID_ARGUMENT,
-						"dense_shapes[%u] is not known beyond its first "
-						"dimension: %s",
-						s->at, mu_pshape_str(want))
-				      : mu_shape_push(&one, want->dim[i], err);
+		rc = want->dim[i] < 0
+			 ? mu_invalid(
+			       err, "dense_shapes[%u] is not known beyond its first dimension: %s",
+			       s->at, mu_pshape_str(want))
+			 : mu_shape_push(&one, want->dim[i], err);
 	if (rc || want->rank < 0)
-		return rc ? rc
-			  : mu_fail(err, MU_INVALID_ARGUMENT, "dense_shapes[%u] is not known",
-				    s->at);
+		return rc ? rc : mu_invalid(err, "dense_shapes[%u] is not known", s->at);
 	for (int64_t i = 0; *grows && i < f->examples; i++) {
 		int64_t n = s->lists[i].count;
 		if (n && (!one.count || n % one.count))
@@ -244,29 +237,28 @@ static int check_default(const struct features *f, const struct feature_slot *s,
 	const struct mu_pshape *want = &f->shapes->shapes[s->at];
 
 	if (d->dtype != s->type)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "dense_defaults[%u] is %s, not %s", s->at,
-			       mu_dtype_name(d->dtype), mu_dtype_name(s->type));
+		return mu_invalid(err, "dense_defaults[%u] is %s, not %s", s->at,
+				  mu_dtype_name(d->dtype), mu_dtype_name(s->type));
 	if (grows && d->shape.count != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "dense_shape[%u] is a variable length shape: %s, therefore "
-			       "def_value[%u] must contain a single element (the padding element)."
-			       "  But its shape is: %s",
-			       s->at, mu_pshape_str(want), s->at, mu_shape_str(&d->shape));
+		return mu_invalid(
+		    err,
+		    "dense_shape[%u] is a variable length shape: %s, therefore def_value[%u] must "
+		    "contain a single element (the padding element).  But its shape is: %s",
+		    s->at, mu_pshape_str(want), s->at, mu_shape_str(&d->shape));
 	if (!grows && d->shape.count && !mu_shape_matches(&d->shape, want))
-		return mu_fail(
-		    err, MU_INVALID_ARGUMENT,
-		    "def_value[%u].shape() == %s is not compatible with dense_shapes_[%u]"
-		    " == %s",
+		return mu_invalid(
+		    err,
+		    "def_value[%u].shape() == %s is not compatible with dense_shapes_[%u] == %s",
 		    s->at, mu_shape_str(&d->shape), s->at, mu_pshape_str(want));
 	return 0;
 }
 
 static int absent(const struct features *f, const struct feature_slot *s, struct mu_err *err)
 {
-	return mu_fail(err, MU_INVALID_ARGUMENT,
-		       "%sFeature: %.*s (data type: %s) is required but could not be found.",
-		       f->single ? "" : "Name: <unknown>, ", (int)s->key.len, s->key.data,
-		       mu_dtype_name(s->type));
+	return mu_invalid(err,
+			  "%sFeature: %.*s (data type: %s) is required but could not be found.",
+			  f->single ? "" : "Name: <unknown>, ", (int)s->key.len, s->key.data,
+			  mu_dtype_name(s->type));
 }
 
 static int features_output_dense(const struct features *f, const struct feature_slot *s,
@@ -276,13 +268,11 @@ static int features_output_dense(const struct features *f, const struct feature_
 	struct mu_shape shape;
 	int64_t each = 0;
 	bool grows = false;
-	int rc;
 
 	out += 3 * f->n[FEATURE_SPARSE] + s->at;
-	if ((rc = features_dense_shape(f, s, &grows, &shape, &each, err)) ||
-	    (rc = check_default(f, s, otherwise, grows, err)) ||
-	    (rc = mu_tensor_new(out, s->type, &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(features_dense_shape(f, s, &grows, &shape, &each, err));
+	MU_RETURN_IF_ERROR(check_default(f, s, otherwise, grows, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(out, s->type, &shape, err));
 	for (int64_t i = 0; i < f->examples; i++) {
 		const struct example_list *l = &s->lists[i];
 		int64_t at = i * each, n = l->count;

@@ -38,15 +38,13 @@ static int read_file(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_FREE char *path = NULL;
 	MU_AUTO_BUF b = {0};
 	struct mu_tensor t;
-	int rc;
 
 	if (kernel_in(c, 0)->shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Input filename tensor must be scalar, but had shape: %s",
-			       mu_shape_str(&kernel_in(c, 0)->shape));
-	if ((rc = args_string(c, 0, &path, err)) || (rc = read_whole(path, &b, err)) ||
-	    (rc = mu_tensor_string(&t, b.data ? b.data : "", b.len, err)))
-		return rc;
+		return mu_invalid(err, "Input filename tensor must be scalar, but had shape: %s",
+				  mu_shape_str(&kernel_in(c, 0)->shape));
+	MU_RETURN_IF_ERROR(args_string(c, 0, &path, err));
+	MU_RETURN_IF_ERROR(read_whole(path, &b, err));
+	MU_RETURN_IF_ERROR(mu_tensor_string(&t, b.data ? b.data : "", b.len, err));
 	kernel_out_take(c, 0, t);
 	return 0;
 }
@@ -54,15 +52,12 @@ static int read_file(struct kernel_call *c, struct mu_err *err)
 static int write_file(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_FREE char *path = NULL;
-	int rc;
 
-	if ((rc = args_string(c, 0, &path, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_string(c, 0, &path, err));
 	if (kernel_in(c, 1)->shape.count != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Contents tensor must be scalar");
+		return mu_invalid(err, "Contents tensor must be scalar");
 	const struct mu_string *s = kernel_in(c, 1)->data;
-	if ((rc = mu_make_folders(path, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_make_folders(path, err));
 	FILE *f = fopen(path, "wbe");
 	if (!f)
 		return mu_fail_errno(err, errno, "%s", path);
@@ -80,9 +75,9 @@ static int matching_files(struct kernel_call *c, struct mu_err *err)
 	int rc = 0;
 
 	if (in->shape.rank > 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Input patterns tensor must be scalar or vector, but had shape: %s",
-			       mu_shape_str(&in->shape));
+		return mu_invalid(
+		    err, "Input patterns tensor must be scalar or vector, but had shape: %s",
+		    mu_shape_str(&in->shape));
 	for (int64_t i = 0; !rc && i < in->shape.count; i++) {
 		const struct mu_string *s = &MU_DATA(struct mu_string, in)[i];
 		MU_AUTO_FREE char *pattern = mu_xstrndup(s->data ? s->data : "", s->len);
@@ -119,19 +114,16 @@ static int file_decode(struct kernel_call *c, size_t each, struct mu_err *err)
 	size_t size = mu_dtype_size(t);
 	struct mu_shape shape = in->shape;
 	struct mu_tensor *out;
-	int rc;
 
 	if (!size)
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			       mu_dtype_name(t));
 	if (each % size)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Input to %s has length %zu that is not a multiple of %zu, the "
-			       "size of %s",
-			       c->node->op, each, size, mu_dtype_name(t));
-	if ((rc = mu_shape_push(&shape, (int64_t)(each / size), err)) ||
-	    (rc = kernel_out(c, 0, t, &shape, &out, err)))
-		return rc;
+		return mu_invalid(
+		    err, "Input to %s has length %zu that is not a multiple of %zu, the size of %s",
+		    c->node->op, each, size, mu_dtype_name(t));
+	MU_RETURN_IF_ERROR(mu_shape_push(&shape, (int64_t)(each / size), err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, t, &shape, &out, err));
 	for (int64_t i = 0; i < in->shape.count && each; i++) {
 		struct mu_span s = elems_span(in, i);
 		char *to = (char *)out->data + (size_t)i * each;
@@ -152,10 +144,10 @@ static int decode_raw(struct kernel_call *c, struct mu_err *err)
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		struct mu_span s = elems_span(in, i);
 		if (i && s.len != len)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "DecodeRaw requires input strings to all be the same size, "
-				       "but element %lld has size %zu != %zu",
-				       (long long)i, s.len, len);
+			return mu_invalid(err,
+					  "DecodeRaw requires input strings to all be the same "
+					  "size, but element %lld has size %zu != %zu",
+					  (long long)i, s.len, len);
 		len = s.len;
 	}
 	return file_decode(c, len, err);
@@ -164,13 +156,11 @@ static int decode_raw(struct kernel_call *c, struct mu_err *err)
 static int decode_padded_raw(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t length;
-	int rc;
 
-	if ((rc = args_int(c, 1, &length, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 1, &length, err));
 	if (length <= 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "fixed_length must be greater than 0, not %lld", (long long)length);
+		return mu_invalid(err, "fixed_length must be greater than 0, not %lld",
+				  (long long)length);
 	return file_decode(c, (size_t)length, err);
 }
 

@@ -81,10 +81,9 @@ static int must_be_map(const struct mu_doc_node *n, struct mu_err *err)
 static int put_list(struct mu_buf *out, const struct list_kind *kind,
 		    const struct mu_doc_node *list, struct mu_err *err)
 {
-	int rc = must_be_map(list, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(must_be_map(list, err));
 	size_t at = mu_pb_begin(out, kind->number);
 	mu_doc_each(list, values)
 	{
@@ -126,8 +125,7 @@ static int put_feature(struct mu_buf *out, const struct mu_doc_node *feature, st
 			return mu_doc_invalid(list, err,
 					      "a feature is of one kind, and has one already");
 		any = true;
-		if ((rc = put_list(out, &kinds[k], list, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(put_list(out, &kinds[k], list, err));
 	}
 	mu_pb_end(out, at);
 	mu_pb_end(out, entry);
@@ -136,10 +134,9 @@ static int put_feature(struct mu_buf *out, const struct mu_doc_node *feature, st
 
 static int put_features(struct mu_buf *out, const struct mu_doc_node *features, struct mu_err *err)
 {
-	int rc = must_be_map(features, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(must_be_map(features, err));
 	size_t at = mu_pb_begin(out, 1);
 	mu_doc_each(features, map)
 	{
@@ -147,8 +144,7 @@ static int put_features(struct mu_buf *out, const struct mu_doc_node *features, 
 			return mu_doc_invalid(map, err, "no such field");
 		if (map->kind == MU_DOC_NULL)
 			continue;
-		if ((rc = must_be_map(map, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(must_be_map(map, err));
 		mu_doc_each(map, feature) if ((rc = put_feature(out, feature, err))) return rc;
 	}
 	mu_pb_end(out, at);

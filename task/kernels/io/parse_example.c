@@ -16,7 +16,7 @@ static int parse_example_keys_of(struct kernel_call *c, unsigned from, unsigned 
 	for (unsigned i = from; i < from + inputs; i++)
 		total += kernel_in(c, i)->shape.count;
 	if (total > UINT16_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "more than %d keys", UINT16_MAX);
+		return mu_invalid(err, "more than %d keys", UINT16_MAX);
 	*out = MU_ARENA_ARRAY(&f->arena, struct mu_span, (size_t)total + 1);
 	*n = 0;
 	for (unsigned i = from; i < from + inputs; i++)
@@ -48,7 +48,7 @@ static int read_batch_request(struct kernel_call *c, struct features *f, bool v2
 		int64_t sparse = args_attr_int(c->node, "Nsparse", -1);
 		int64_t dense = args_attr_int(c->node, "Ndense", -1);
 		if (sparse < 0 || dense < 0 || sparse + dense + 2 > c->n_in)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "Nsparse and Ndense are wrong");
+			return mu_invalid(err, "Nsparse and Ndense are wrong");
 		given[FEATURE_SPARSE] = (unsigned)sparse;
 		given[FEATURE_DENSE] = (unsigned)dense;
 		given[FEATURE_RAGGED] = 0;
@@ -87,12 +87,10 @@ static int parse_example_begin(struct kernel_call *c, struct features *f, unsign
 	f->shapes = mu_node_attr(c->node, "dense_shapes");
 	f->splits = mu_node_attr(c->node, "ragged_split_types");
 	if (c->n_out != features_outputs(f) || c->n_in != first_default + f->n[FEATURE_DENSE])
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "keys, types, shapes and defaults are not as many");
+		return mu_invalid(err, "keys, types, shapes and defaults are not as many");
 	if (in->dtype != MU_STRING || in->shape.rank > 1)
-		return mu_fail(
-		    err, MU_INVALID_ARGUMENT,
-		    "Expected serialized to be a scalar or vector of strings, got shape %s",
+		return mu_invalid(
+		    err, "Expected serialized to be a scalar or vector of strings, got shape %s",
 		    mu_shape_str(&in->shape));
 	for (unsigned i = 0; i < f->n[FEATURE_DENSE]; i++)
 		f->otherwise[i] = kernel_in(c, first_default + i);
@@ -108,9 +106,8 @@ static int give_all(struct kernel_call *c, struct features *f, unsigned first_de
 	for (f->current = 0; f->current < f->examples && !rc; f->current++) {
 		struct mu_span message = elems_span(kernel_in(c, 0), f->current);
 		if (!example_read(message, features_note, f))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Could not parse example input, value: '%.*s'",
-				       (int)(message.len < 64 ? message.len : 64), message.data);
+			return mu_invalid(err, "Could not parse example input, value: '%.*s'",
+					  (int)(message.len < 64 ? message.len : 64), message.data);
 		rc = features_check(f, err);
 	}
 	if (rc)
@@ -129,10 +126,10 @@ static int parse_batch(struct kernel_call *c, bool v2, struct mu_err *err)
 	int rc = 0;
 	if (kernel_in(c, 1)->shape.count &&
 	    kernel_in(c, 1)->shape.count != kernel_in(c, 0)->shape.count)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT,
-			     "Expected len(names) == len(serialized), but got: %lld vs. %lld",
-			     (long long)kernel_in(c, 1)->shape.count,
-			     (long long)kernel_in(c, 0)->shape.count);
+		rc = mu_invalid(err,
+				"Expected len(names) == len(serialized), but got: %lld vs. %lld",
+				(long long)kernel_in(c, 1)->shape.count,
+				(long long)kernel_in(c, 0)->shape.count);
 	if (!rc)
 		rc = read_batch_request(c, &f, v2, &first_default, err);
 	return rc ? rc : give_all(c, &f, first_default, err);
@@ -153,8 +150,9 @@ static int parse_single_example(struct kernel_call *c, struct mu_err *err)
 	FEATURES_AUTO f;
 
 	features_init(&f);
-	int rc = read_single_request(c, &f, err);
-	return rc ? rc : give_all(c, &f, 1, err);
+
+	MU_RETURN_IF_ERROR(read_single_request(c, &f, err));
+	return give_all(c, &f, 1, err);
 }
 
 static const struct kernel rows[] = {

@@ -91,11 +91,9 @@ static int ask_lists(struct kernel_call *c, struct sequence *q, const struct ask
 						.at = i};
 			s->may_lack = kind != FEATURE_DENSE || may_lack(c, s->key, i);
 			if (s->type != MU_FLOAT && s->type != MU_INT64 && s->type != MU_STRING)
-				return mu_fail(err, MU_INVALID_ARGUMENT,
-					       "Key: %.*s.  a list is float, int64 or string, not "
-					       "%s",
-					       (int)s->key.len, s->key.data,
-					       mu_dtype_name(s->type));
+				return mu_invalid(
+				    err, "Key: %.*s.  a list is float, int64 or string, not %s",
+				    (int)s->key.len, s->key.data, mu_dtype_name(s->type));
 			s->next = mu_map_put_n(&q->by_key, s->key.data, s->key.len, s);
 		}
 	}
@@ -112,9 +110,8 @@ static int check_counts(const struct kernel_call *c, const struct asked *a, stru
 			unsigned n = a->keys[part][kind].n;
 			if ((types ? types->n : 0) != n ||
 			    (number && args_attr_int(c->node, number, 0) != n))
-				return mu_fail(err, MU_INVALID_ARGUMENT,
-					       "attribute '%s' has %u types for %u keys",
-					       names[part][kind].types, types ? types->n : 0, n);
+				return mu_invalid(err, "attribute '%s' has %u types for %u keys",
+						  names[part][kind].types, types ? types->n : 0, n);
 		}
 	return 0;
 }
@@ -144,8 +141,7 @@ static int parse_sequence_request(struct kernel_call *c, struct sequence *q, con
 	    (q->shapes ? q->shapes->n : 0) != dense ||
 	    (ragged && (!q->splits || q->splits->n != ragged)) ||
 	    a->first_default + f->n[FEATURE_DENSE] > c->n_in)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "keys, types, shapes and defaults are not as many");
+		return mu_invalid(err, "keys, types, shapes and defaults are not as many");
 	for (unsigned i = 0; i < f->n[FEATURE_DENSE]; i++)
 		f->otherwise[i] = kernel_in(c, a->first_default + i);
 	return 0;
@@ -168,24 +164,24 @@ static int count_rows(struct list_slot *s, int64_t example, struct mu_err *err)
 	struct example_list row;
 
 	if (!l->there && !s->may_lack)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Name: <unknown>, Key: %.*s, Index: %lld.  Feature list is "
-			       "required but could not be found, and an empty one may not stand "
-			       "for it.",
-			       (int)s->key.len, s->key.data, (long long)example);
+		return mu_invalid(
+		    err,
+		    "Name: <unknown>, Key: %.*s, Index: %lld.  Feature list is required but could "
+		    "not be found, and an empty one may not stand for it.",
+		    (int)s->key.len, s->key.data, (long long)example);
 	while (l->there && example_row(&rows, &row)) {
 		if (row.type != MU_DT_INVALID && row.type != s->type)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Key: %.*s, Index: %lld.  Data types don't match. Data "
-				       "type: %s but expected type: %s",
-				       (int)s->key.len, s->key.data, (long long)l->n,
-				       mu_dtype_name(row.type), mu_dtype_name(s->type));
+			return mu_invalid(err,
+					  "Key: %.*s, Index: %lld.  Data types don't match. Data "
+					  "type: %s but expected type: %s",
+					  (int)s->key.len, s->key.data, (long long)l->n,
+					  mu_dtype_name(row.type), mu_dtype_name(s->type));
 		l->n++;
 		l->values += row.count;
 		l->longest = row.count > l->longest ? row.count : l->longest;
 	}
-	return rows.bad ? mu_fail(err, MU_INVALID_ARGUMENT, "Could not parse feature list %.*s",
-				  (int)s->key.len, s->key.data)
+	return rows.bad ? mu_invalid(err, "Could not parse feature list %.*s", (int)s->key.len,
+				     s->key.data)
 			: 0;
 }
 
@@ -193,10 +189,9 @@ static int sequence_read_all(struct kernel_call *c, struct sequence *q, struct m
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct features *f = &q->context;
-	int rc = features_begin(f, in->shape.count, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(features_begin(f, in->shape.count, err));
 	q->lists = calloc((size_t)f->examples * q->n_slots + 1, sizeof *q->lists);
 	if (!q->lists)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
@@ -207,9 +202,8 @@ static int sequence_read_all(struct kernel_call *c, struct sequence *q, struct m
 	for (f->current = 0; f->current < f->examples && !rc; f->current++) {
 		struct mu_span m = elems_span(in, f->current);
 		if (!example_read_sequence(m, features_note, f, note_list, q))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Could not parse sequence example %lld",
-				       (long long)f->current);
+			return mu_invalid(err, "Could not parse sequence example %lld",
+					  (long long)f->current);
 		rc = features_check(f, err);
 		for (unsigned i = 0; i < q->n_slots && !rc; i++)
 			rc = count_rows(&q->slots[i], f->current, err);
@@ -240,16 +234,15 @@ static int give_sparse(const struct sequence *q, const struct list_slot *s, stru
 	struct mu_tensor *indices = &out[q->first + s->at],
 			 *values = indices + q->n[FEATURE_SPARSE],
 			 *shape = values + q->n[FEATURE_SPARSE];
-	int cols = q->context.single ? 2 : 3, rc;
+	int cols = q->context.single ? 2 : 3;
 	int64_t rows, at = 0, sides[3];
 	const struct list all = totals(q, s, &rows);
 	struct mu_shape flat = mu_shape_vec(all.values), vec = mu_shape_vec(cols), places;
 
-	if ((rc = mu_shape_set(&places, 2, (int64_t[]){all.values, cols}, err)) ||
-	    (rc = mu_tensor_new(indices, MU_INT64, &places, err)) ||
-	    (rc = mu_tensor_new(values, s->type, &flat, err)) ||
-	    (rc = mu_tensor_new(shape, MU_INT64, &vec, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&places, 2, (int64_t[]){all.values, cols}, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(indices, MU_INT64, &places, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(values, s->type, &flat, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(shape, MU_INT64, &vec, err));
 	int64_t *to = indices->data;
 	for (int64_t i = 0; i < q->context.examples; i++) {
 		struct mu_pb m = mu_pb_of(s->of[i].rows);
@@ -291,17 +284,15 @@ static int dense_shape(const struct sequence *q, const struct list_slot *s, int6
 
 	*out = mu_shape_scalar();
 	if (want->rank < 0)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT, "feature_list_dense_shapes[%u] is not known",
-			     s->at);
+		rc = mu_invalid(err, "feature_list_dense_shapes[%u] is not known", s->at);
 	if (!rc && !q->context.single)
 		rc = mu_shape_push(out, q->context.examples, err);
 	if (!rc)
 		rc = mu_shape_push(out, longest, err);
 	for (int i = 0; i < want->rank && !rc; i++) {
 		if (want->dim[i] < 0)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "feature_list_dense_shapes[%u] is not known: %s", s->at,
-				       mu_pshape_str(want));
+			return mu_invalid(err, "feature_list_dense_shapes[%u] is not known: %s",
+					  s->at, mu_pshape_str(want));
 		if (!(rc = mu_shape_push(&row, want->dim[i], err)))
 			rc = mu_shape_push(out, want->dim[i], err);
 	}
@@ -315,24 +306,22 @@ static int give_dense(const struct sequence *q, const struct list_slot *s, struc
 	int64_t rows, each = 0;
 	const struct list all = totals(q, s, &rows);
 	struct mu_shape shape;
-	int rc;
 
 	out += q->first + 3 * q->n[FEATURE_SPARSE] + s->at;
-	if ((rc = dense_shape(q, s, all.n, &shape, &each, err)) ||
-	    (rc = mu_tensor_new(out, s->type, &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(dense_shape(q, s, all.n, &shape, &each, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(out, s->type, &shape, err));
 	elems_zero(s->type, out->data, 0, shape.count);
 	for (int64_t i = 0; i < q->context.examples; i++) {
 		struct mu_pb m = mu_pb_of(s->of[i].rows);
 		struct example_list row;
 		for (int64_t r = 0; r < s->of[i].n && example_row(&m, &row); r++) {
 			if (row.count != each)
-				return mu_fail(err, MU_INVALID_ARGUMENT,
-					       "Key: %.*s, Index: %lld.  Number of values != "
-					       "expected.  values size: %lld but output shape: %s",
-					       (int)s->key.len, s->key.data, (long long)r,
-					       (long long)row.count,
-					       mu_pshape_str(&q->shapes->shapes[s->at]));
+				return mu_invalid(
+				    err,
+				    "Key: %.*s, Index: %lld.  Number of values != expected.  "
+				    "values size: %lld but output shape: %s",
+				    (int)s->key.len, s->key.data, (long long)r,
+				    (long long)row.count, mu_pshape_str(&q->shapes->shapes[s->at]));
 			example_values(&row, out, (i * all.n + r) * each);
 		}
 	}
@@ -350,12 +339,10 @@ static int give_ragged(const struct sequence *q, const struct list_slot *s, stru
 	int64_t rows, at = 0, ended = 0, n = q->context.examples;
 	const struct list all = totals(q, s, &rows);
 	struct mu_shape flat = mu_shape_vec(all.values);
-	int rc;
 
-	if ((rc = mu_tensor_new(values, s->type, &flat, err)) ||
-	    (rc = features_splits(outer, t, q->context.single ? -1 : n, rows, err)) ||
-	    (rc = features_splits(inner, t, rows, all.values, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(values, s->type, &flat, err));
+	MU_RETURN_IF_ERROR(features_splits(outer, t, q->context.single ? -1 : n, rows, err));
+	MU_RETURN_IF_ERROR(features_splits(inner, t, rows, all.values, err));
 	for (int64_t i = 0; i <= n; i++) {
 		if (!q->context.single)
 			mu_tensor_set_int(outer, i, ended);
@@ -395,16 +382,14 @@ static int sequence_parse(struct kernel_call *c, struct sequence *q, const struc
 	int rc;
 
 	if (in->dtype != MU_STRING || in->shape.rank > 1)
-		return mu_fail(
-		    err, MU_INVALID_ARGUMENT,
-		    "Expected serialized to be a scalar or vector of strings, got shape %s",
+		return mu_invalid(
+		    err, "Expected serialized to be a scalar or vector of strings, got shape %s",
 		    mu_shape_str(&in->shape));
 	if (!in->shape.count)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "there is no sequence example");
+		return mu_invalid(err, "there is no sequence example");
 	q->context.single = q->context.one_split = !in->shape.rank;
-	if ((rc = parse_sequence_request(c, q, a, may_lack, err)) ||
-	    (rc = sequence_read_all(c, q, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(parse_sequence_request(c, q, a, may_lack, err));
+	MU_RETURN_IF_ERROR(sequence_read_all(c, q, err));
 	MU_AUTO_FREE struct mu_tensor *out = MU_NEW_ARRAY(struct mu_tensor, c->n_out + 1);
 	if (!(rc = features_give(&q->context, out, err)))
 		rc = give_lists(q, out, err);
@@ -421,7 +406,7 @@ static int keys_of(struct kernel_call *c, struct sequence *q, unsigned from, uns
 		total += kernel_in(c, i)->shape.count;
 	}
 	if (total > UINT16_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "more than %d keys", UINT16_MAX);
+		return mu_invalid(err, "more than %d keys", UINT16_MAX);
 	struct mu_span *k = MU_ARENA_ARRAY(&q->context.arena, struct mu_span, (size_t)total + 1);
 	out->k = k;
 	for (unsigned i = from; i < from + n; i++)
@@ -482,11 +467,11 @@ static int parse_sequence_v2(struct kernel_call *c, struct mu_err *err)
 	if (rc)
 		return rc;
 	if (kernel_in(c, V2_MAY_LACK)->shape.count != a.keys[OF_LISTS][FEATURE_DENSE].n)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "feature_list_dense_missing_assumed_empty has %lld elements for %u "
-			       "dense lists",
-			       (long long)kernel_in(c, V2_MAY_LACK)->shape.count,
-			       a.keys[OF_LISTS][FEATURE_DENSE].n);
+		return mu_invalid(
+		    err,
+		    "feature_list_dense_missing_assumed_empty has %lld elements for %u dense lists",
+		    (long long)kernel_in(c, V2_MAY_LACK)->shape.count,
+		    a.keys[OF_LISTS][FEATURE_DENSE].n);
 	return sequence_parse(c, &q, &a, told_by_place, err);
 }
 
@@ -502,7 +487,6 @@ static int parse_single_sequence(struct kernel_call *c, struct mu_err *err)
 {
 	struct asked a = {.first_default = 2};
 	SEQUENCE_AUTO q;
-	int rc;
 
 	parse_sequence_start(&q, false);
 	for (unsigned i = 0; i < PARTS * FEATURE_RAGGED; i++) {
@@ -511,10 +495,9 @@ static int parse_single_sequence(struct kernel_call *c, struct mu_err *err)
 						      "Nfeature_list_dense"};
 		int64_t n = args_attr_int(c->node, numbers[i], 0);
 		if (n < 0 || n > c->n_in)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "%s is wrong", numbers[i]);
-		if ((rc = keys_of(c, &q, a.first_default, (unsigned)n,
-				  &a.keys[i / FEATURE_RAGGED][i % FEATURE_RAGGED], err)))
-			return rc;
+			return mu_invalid(err, "%s is wrong", numbers[i]);
+		MU_RETURN_IF_ERROR(keys_of(c, &q, a.first_default, (unsigned)n,
+					   &a.keys[i / FEATURE_RAGGED][i % FEATURE_RAGGED], err));
 		a.first_default += (unsigned)n;
 	}
 	return sequence_parse(c, &q, &a, named_in_input, err);

@@ -117,10 +117,8 @@ static int next_fixed(struct reader *r, struct mu_buf *key, struct mu_buf *value
 		      struct mu_err *err)
 {
 	int64_t hop = r->hop ? r->hop : r->record, from = r->header + r->at * hop;
-	int rc = reader_open_file(r, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(reader_open_file(r, err));
 	if (fseeko(r->file, 0, SEEK_END) || from + r->record > ftello(r->file) - r->footer ||
 	    fseeko(r->file, from, SEEK_SET))
 		return 0;
@@ -137,8 +135,9 @@ static int next_file(struct reader *r, struct mu_buf *key, struct mu_buf *value,
 	if (r->at++)
 		return 0;
 	mu_buf_puts(key, r->work);
-	int rc = mu_buf_read_file(value, r->work, LARGEST_FILE, err);
-	return rc ? rc : 1;
+
+	MU_RETURN_IF_ERROR(mu_buf_read_file(value, r->work, LARGEST_FILE, err));
+	return 1;
 }
 
 static int next_name(struct reader *r, struct mu_buf *key, struct mu_buf *value, struct mu_err *err)
@@ -189,19 +188,15 @@ static int reader_make(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "compressed files of fixed pieces are not read here");
 	if (spec.record <= 0 || spec.record > LARGEST_FILE)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "record_bytes must be > 0, not %lld",
-			       (long long)spec.record);
+		return mu_invalid(err, "record_bytes must be > 0, not %lld",
+				  (long long)spec.record);
 	if (spec.header < 0 || spec.footer < 0 || spec.hop < 0 || spec.hop > LARGEST_FILE)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "what a reader skips must not be negative");
-	int rc = handle_make(c, &reader_type, reader_create, &spec, &r, err);
-	if (rc)
-		return rc;
+		return mu_invalid(err, "what a reader skips must not be negative");
+
+	MU_RETURN_IF_ERROR(handle_make(c, &reader_type, reader_create, &spec, &r, err));
 	bool same = MU_CONTAINER(r, struct reader, base)->kind == spec.kind;
 	resource_unref(r);
-	return same
-		   ? 0
-		   : mu_fail(err, MU_INVALID_ARGUMENT, "the reader's name belongs to another kind");
+	return same ? 0 : mu_invalid(err, "the reader's name belongs to another kind");
 }
 
 /* ---- reading ---- */
@@ -260,8 +255,7 @@ static int take_work(struct reading *g, struct mu_err *err)
 	if (one)
 		g->r->work = mu_xstrndup(s->data ? s->data : "", s->len);
 	mu_tensor_unref(&name);
-	return one ? 1
-		   : mu_fail(err, MU_INVALID_ARGUMENT, "a reader's queue must hold single names");
+	return one ? 1 : mu_invalid(err, "a reader's queue must hold single names");
 }
 
 /* Reads what it can; true when the call is over. */
@@ -312,17 +306,15 @@ static bool read_try(struct waiter *w)
 static int prepare_read(struct kernel_call *c, struct reading *g, struct mu_err *err)
 {
 	struct resource *r, *q;
-	int rc;
+	int rc = 0;
 
 	g->want = 1;
 	if (g->many &&
 	    ((rc = args_int(c, 2, &g->want, err)) || g->want < 1 || g->want > MOST_RECORDS))
 		return rc ? rc
-			  : mu_fail(err, MU_INVALID_ARGUMENT,
-				    "num_records must be in [1, %d], not %lld", MOST_RECORDS,
-				    (long long)g->want);
-	if ((rc = handle_find(c, 0, &reader_type, &r, err)))
-		return rc;
+			  : mu_invalid(err, "num_records must be in [1, %d], not %lld",
+				       MOST_RECORDS, (long long)g->want);
+	MU_RETURN_IF_ERROR(handle_find(c, 0, &reader_type, &r, err));
 	if ((rc = handle_find(c, 1, &queue_type, &q, err))) {
 		resource_unref(r);
 		return rc;
@@ -335,7 +327,7 @@ static int prepare_read(struct kernel_call *c, struct reading *g, struct mu_err 
 		return 0;
 	resource_unref(r);
 	resource_unref(q);
-	return mu_fail(err, MU_INVALID_ARGUMENT, "a reader's queue must hold single strings");
+	return mu_invalid(err, "a reader's queue must hold single strings");
 }
 
 static void start_read(struct kernel_call *c, bool many)
@@ -371,13 +363,11 @@ static void read_up_to(struct kernel_call *c)
 static int reader_hold(struct kernel_call *c, struct reader **out, struct mu_err *err)
 {
 	struct resource *r;
-	int rc = handle_find(c, 0, &reader_type, &r, err);
 
-	if (!rc) {
-		*out = MU_CONTAINER(r, struct reader, base);
-		pthread_mutex_lock(&(*out)->lock);
-	}
-	return rc;
+	MU_RETURN_IF_ERROR(handle_find(c, 0, &reader_type, &r, err));
+	*out = MU_CONTAINER(r, struct reader, base);
+	pthread_mutex_lock(&(*out)->lock);
+	return 0;
 }
 
 static int give_count(struct kernel_call *c, struct reader *r, int64_t count, struct mu_err *err)
@@ -395,26 +385,24 @@ static int give_count(struct kernel_call *c, struct reader *r, int64_t count, st
 static int produced(struct kernel_call *c, struct mu_err *err)
 {
 	struct reader *r;
-	int rc = reader_hold(c, &r, err);
 
-	return rc ? rc : give_count(c, r, r->produced, err);
+	MU_RETURN_IF_ERROR(reader_hold(c, &r, err));
+	return give_count(c, r, r->produced, err);
 }
 
 static int completed(struct kernel_call *c, struct mu_err *err)
 {
 	struct reader *r;
-	int rc = reader_hold(c, &r, err);
 
-	return rc ? rc : give_count(c, r, r->completed, err);
+	MU_RETURN_IF_ERROR(reader_hold(c, &r, err));
+	return give_count(c, r, r->completed, err);
 }
 
 static int reset(struct kernel_call *c, struct mu_err *err)
 {
 	struct reader *r;
-	int rc = reader_hold(c, &r, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(reader_hold(c, &r, err));
 	end_work(r);
 	r->produced = r->completed = 0;
 	pthread_mutex_unlock(&r->lock);

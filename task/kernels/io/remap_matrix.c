@@ -12,14 +12,14 @@ static int check_size(const struct kernel_call *c, unsigned in, int64_t want, co
 	const struct mu_shape *s = &kernel_in(c, in)->shape;
 
 	if (s->rank != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "The `%s_remapping` tensor must be 1-D, got a tensor of shape %s",
-			       what, mu_shape_str(s));
+		return mu_invalid(err,
+				  "The `%s_remapping` tensor must be 1-D, got a tensor of shape %s",
+				  what, mu_shape_str(s));
 	return s->count == want
 		   ? 0
-		   : mu_fail(err, MU_INVALID_ARGUMENT,
-			     "Size of %s_remapping is %lld instead of being equal to num_%ss=%lld",
-			     what, (long long)s->count, what, (long long)want);
+		   : mu_invalid(
+			 err, "Size of %s_remapping is %lld instead of being equal to num_%ss=%lld",
+			 what, (long long)s->count, what, (long long)want);
 }
 
 /* Old positions, -1 for none, no position twice. */
@@ -37,9 +37,9 @@ static int check_remapping(const struct kernel_call *c, unsigned in, int64_t wan
 		if (from < 0)
 			continue;
 		if (from >= old)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "%s_remapping[%lld] is %lld; the old matrix has %lld %ss",
-				       what, (long long)i, (long long)from, (long long)old, what);
+			return mu_invalid(
+			    err, "%s_remapping[%lld] is %lld; the old matrix has %lld %ss", what,
+			    (long long)i, (long long)from, (long long)old, what);
 		if (seen[from])
 			return mu_fail(err, MU_UNIMPLEMENTED,
 				       "Key %lld found more than once in %s_remapping",
@@ -58,11 +58,9 @@ static int remap_matrix_fill(struct kernel_call *c, const struct mu_tensor *old,
 	struct mu_tensor *out;
 	struct mu_shape s;
 	int64_t taken = 0;
-	int rc;
 
-	if ((rc = mu_shape_set(&s, 2, (int64_t[]){rows, cols}, err)) ||
-	    (rc = kernel_out(c, 0, MU_FLOAT, &s, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&s, 2, (int64_t[]){rows, cols}, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &s, &out, err));
 	float *to = out->data;
 	for (int64_t i = 0; i < rows; i++)
 		for (int64_t k = 0; k < cols; k++, to++) {
@@ -72,17 +70,17 @@ static int remap_matrix_fill(struct kernel_call *c, const struct mu_tensor *old,
 			else if (taken < fresh->shape.count)
 				*to = MU_DATA(float, fresh)[taken++];
 			else
-				return mu_fail(err, MU_INVALID_ARGUMENT,
-					       "initializing_values contained %lld elements, but "
-					       "more missing values were needed",
-					       (long long)taken);
+				return mu_invalid(err,
+						  "initializing_values contained %lld elements, "
+						  "but more missing values were needed",
+						  (long long)taken);
 		}
 	return taken == fresh->shape.count
 		   ? 0
-		   : mu_fail(err, MU_INVALID_ARGUMENT,
-			     "initializing_values contained %lld elements, but only %lld elements "
-			     "were used to fill in missing values.",
-			     (long long)fresh->shape.count, (long long)taken);
+		   : mu_invalid(err,
+				"initializing_values contained %lld elements, but only %lld "
+				"elements were used to fill in missing values.",
+				(long long)fresh->shape.count, (long long)taken);
 }
 
 static int load_and_remap(struct kernel_call *c, struct mu_err *err)
@@ -96,26 +94,22 @@ static int load_and_remap(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	if (rows < 0 || cols < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "num_rows must be >= 0 and num_cols >= 1");
+		return mu_invalid(err, "num_rows must be >= 0 and num_cols >= 1");
 	if ((rc = check_size(c, 2, rows, "row", err)) ||
 	    (kernel_in(c, 3)->shape.count && (rc = check_size(c, 3, cols, "col", err))) ||
 	    (rc = args_string(c, 0, &path, err)) || (rc = args_string(c, 1, &name, err)) ||
 	    (rc = mu_bundle_open(&b, path, err)) || (rc = mu_bundle_read(b, name, &old, err)))
 		return rc;
 	if (old.shape.rank != 2 || old.dtype != MU_FLOAT)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "tensor %s must be a matrix of float, not %s of shape %s", name,
-			       mu_dtype_name(old.dtype), mu_shape_str(&old.shape));
-	if ((rc = check_remapping(c, 2, rows, old.shape.dim[0], "row", err)))
-		return rc;
+		return mu_invalid(err, "tensor %s must be a matrix of float, not %s of shape %s",
+				  name, mu_dtype_name(old.dtype), mu_shape_str(&old.shape));
+	MU_RETURN_IF_ERROR(check_remapping(c, 2, rows, old.shape.dim[0], "row", err));
 	if (kernel_in(c, 3)->shape.count) {
-		if ((rc = check_remapping(c, 3, cols, old.shape.dim[1], "col", err)))
-			return rc;
+		MU_RETURN_IF_ERROR(check_remapping(c, 3, cols, old.shape.dim[1], "col", err));
 	} else if (cols != old.shape.dim[1]) {
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "num_cols is %lld, but the matrix has %lld and col_remapping is "
-			       "empty",
-			       (long long)cols, (long long)old.shape.dim[1]);
+		return mu_invalid(
+		    err, "num_cols is %lld, but the matrix has %lld and col_remapping is empty",
+		    (long long)cols, (long long)old.shape.dim[1]);
 	}
 	return remap_matrix_fill(c, &old, rows, cols, err);
 }

@@ -23,11 +23,10 @@ enum {
 static int give_bytes(struct kernel_call *c, const struct mu_buf *b, struct mu_err *err)
 {
 	struct mu_tensor t;
-	int rc = mu_tensor_string(&t, b->data ? b->data : "", b->len, err);
 
-	if (!rc)
-		kernel_out_take(c, 0, t);
-	return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_string(&t, b->data ? b->data : "", b->len, err));
+	kernel_out_take(c, 0, t);
+	return 0;
 }
 
 static int scalar_summary(struct kernel_call *c, struct mu_err *err)
@@ -36,9 +35,8 @@ static int scalar_summary(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_BUF b = {0};
 
 	if (!mu_shape_eq(&tags->shape, &values->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "tags and values are not the same shape: %s != %s",
-			       mu_shape_str(&tags->shape), mu_shape_str(&values->shape));
+		return mu_invalid(err, "tags and values are not the same shape: %s != %s",
+				  mu_shape_str(&tags->shape), mu_shape_str(&values->shape));
 	if (!convert_known(MU_FLOAT, values->dtype))
 		return mu_fail(err, MU_UNIMPLEMENTED, "ScalarSummary has no kernel for type %s",
 			       mu_dtype_name(values->dtype));
@@ -60,8 +58,7 @@ static int tensor_summary(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_BUF b = {0};
 
 	if (kernel_in(c, 0)->shape.rank || kernel_in(c, 2)->shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "tag and serialized_summary_metadata must be scalars");
+		return mu_invalid(err, "tag and serialized_summary_metadata must be scalars");
 	size_t value = mu_pb_begin(&b, SUMMARY_VALUE);
 	mu_pb_put_bytes(&b, VALUE_TAG, elems_span(kernel_in(c, 0), 0));
 	size_t tensor = mu_pb_begin(&b, VALUE_TENSOR);
@@ -79,20 +76,17 @@ static int histogram_summary(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *tag = kernel_in(c, 0), *values = kernel_in(c, 1);
 	MU_AUTO_TENSOR wide = {0};
 	MU_AUTO_BUF b = {0};
-	int rc;
 
 	if (tag->shape.rank || !convert_known(MU_DOUBLE, values->dtype))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "tags must be scalar and values numbers");
+		return mu_invalid(err, "tags must be scalar and values numbers");
 	struct mu_span name = elems_span(tag, 0);
-	if ((rc = mu_tensor_new(&wide, MU_DOUBLE, &values->shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(&wide, MU_DOUBLE, &values->shape, err));
 	convert(MU_DOUBLE, wide.data, values->dtype, values->data, values->shape.count);
 	for (int64_t i = 0; i < wide.shape.count; i++) {
 		double v = MU_DATA(double, &wide)[i];
 		if (!isfinite(v))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "%s in summary histogram for: %.*s",
-				       isnan(v) ? "Nan" : "Infinity", (int)name.len, name.data);
+			return mu_invalid(err, "%s in summary histogram for: %.*s",
+					  isnan(v) ? "Nan" : "Infinity", (int)name.len, name.data);
 	}
 	mu_summary_histogram(&b, name, wide.data, (size_t)wide.shape.count);
 	return give_bytes(c, &b, err);
@@ -112,14 +106,11 @@ static int note_tags(struct mu_map *seen, struct mu_span summary, struct mu_err 
 		while (mu_pb_next(&v, &g))
 			if (g.number == VALUE_TAG && g.type == MU_PB_BYTES && g.bytes.len &&
 			    mu_map_put_n(seen, g.bytes.data, g.bytes.len, seen))
-				return mu_fail(err, MU_INVALID_ARGUMENT,
-					       "Duplicate tag %.*s found in summary inputs",
-					       (int)g.bytes.len, g.bytes.data);
+				return mu_invalid(err, "Duplicate tag %.*s found in summary inputs",
+						  (int)g.bytes.len, g.bytes.data);
 		m.bad |= v.bad;
 	}
-	return m.bad
-		   ? mu_fail(err, MU_INVALID_ARGUMENT, "Could not parse one of the summary inputs")
-		   : 0;
+	return m.bad ? mu_invalid(err, "Could not parse one of the summary inputs") : 0;
 }
 
 static int merge_summary(struct kernel_call *c, struct mu_err *err)

@@ -78,19 +78,19 @@ static int make_file(struct kernel_call *c, struct mu_err *err)
 	const struct mu_handle *h;
 	struct wanted want;
 	struct resource *r;
-	int rc;
 
-	if ((rc = resource_handle_in(c, 0, &h, err)) || (rc = args_string(c, 1, &folder, err)) ||
-	    (rc = args_int(c, 2, &want.most, err)) || (rc = args_int(c, 3, &want.millis, err)) ||
-	    (rc = args_string(c, 4, &suffix, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
+	MU_RETURN_IF_ERROR(args_string(c, 1, &folder, err));
+	MU_RETURN_IF_ERROR(args_int(c, 2, &want.most, err));
+	MU_RETURN_IF_ERROR(args_int(c, 3, &want.millis, err));
+	MU_RETURN_IF_ERROR(args_string(c, 4, &suffix, err));
 	want.folder = folder;
 	want.suffix = suffix;
-	rc = resources_find_or_create(c->runtime->resources, h->container ? h->container : "",
-				      h->name, &writer_type, summary_writer_create, &want, &r, err);
-	if (!rc)
-		resource_unref(r);
-	return rc;
+	MU_RETURN_IF_ERROR(
+	    resources_find_or_create(c->runtime->resources, h->container ? h->container : "",
+				     h->name, &writer_type, summary_writer_create, &want, &r, err));
+	resource_unref(r);
+	return 0;
 }
 
 /* ---- writing ---- */
@@ -98,13 +98,11 @@ static int make_file(struct kernel_call *c, struct mu_err *err)
 static int summary_writer_hold(struct kernel_call *c, struct writer **out, struct mu_err *err)
 {
 	struct resource *r;
-	int rc = handle_find(c, 0, &writer_type, &r, err);
 
-	if (!rc) {
-		*out = MU_CONTAINER(r, struct writer, base);
-		pthread_mutex_lock(&(*out)->lock);
-	}
-	return rc;
+	MU_RETURN_IF_ERROR(handle_find(c, 0, &writer_type, &r, err));
+	*out = MU_CONTAINER(r, struct writer, base);
+	pthread_mutex_lock(&(*out)->lock);
+	return 0;
 }
 
 static int summary_writer_release(struct writer *w, int rc)
@@ -124,9 +122,9 @@ static int flush_held(struct writer *w, struct mu_err *err)
 static int flush(struct kernel_call *c, struct mu_err *err)
 {
 	struct writer *w;
-	int rc = summary_writer_hold(c, &w, err);
 
-	return rc ? rc : summary_writer_release(w, flush_held(w, err));
+	MU_RETURN_IF_ERROR(summary_writer_hold(c, &w, err));
+	return summary_writer_release(w, flush_held(w, err));
 }
 
 static int summary_writer_put(struct kernel_call *c, const struct mu_buf *summary,
@@ -136,8 +134,8 @@ static int summary_writer_put(struct kernel_call *c, const struct mu_buf *summar
 	int64_t step;
 	int rc;
 
-	if ((rc = args_int(c, 1, &step, err)) || (rc = summary_writer_hold(c, &w, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 1, &step, err));
+	MU_RETURN_IF_ERROR(summary_writer_hold(c, &w, err));
 	rc = mu_event_summary(w->events, step, mu_buf_span(summary), err);
 	w->waiting++;
 	if (!rc && (w->waiting > w->most || mu_clock() - w->flushed > w->patience))
@@ -150,8 +148,7 @@ static int summary_writer_put_tensor(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_BUF b = {0};
 
 	if (kernel_in(c, 3)->shape.count != 1 || kernel_in(c, 4)->shape.count != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "tag and summary_metadata must be scalars");
+		return mu_invalid(err, "tag and summary_metadata must be scalars");
 	size_t value = mu_pb_begin(&b, SUMMARY_VALUE);
 	mu_pb_put_bytes(&b, VALUE_TAG, elems_span(kernel_in(c, 3), 0));
 	size_t tensor = mu_pb_begin(&b, VALUE_TENSOR);
@@ -168,15 +165,12 @@ static int read_values(struct kernel_call *c, char **tag, struct mu_tensor *wide
 		       struct mu_err *err)
 {
 	const struct mu_tensor *values = kernel_in(c, 3);
-	int rc = args_string(c, 2, tag, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(args_string(c, 2, tag, err));
 	if (!convert_known(MU_DOUBLE, values->dtype))
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			       mu_dtype_name(values->dtype));
-	if ((rc = mu_tensor_new(wide, MU_DOUBLE, &values->shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(wide, MU_DOUBLE, &values->shape, err));
 	convert(MU_DOUBLE, wide->data, values->dtype, values->data, values->shape.count);
 	return 0;
 }
@@ -186,13 +180,11 @@ static int put_scalar(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_FREE char *tag = NULL;
 	MU_AUTO_TENSOR wide = {0};
 	MU_AUTO_BUF b = {0};
-	int rc = read_values(c, &tag, &wide, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(read_values(c, &tag, &wide, err));
 	if (wide.shape.count != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "value must be scalar, not of shape %s",
-			       mu_shape_str(&wide.shape));
+		return mu_invalid(err, "value must be scalar, not of shape %s",
+				  mu_shape_str(&wide.shape));
 	mu_summary_scalar(&b, tag, (float)*MU_DATA(double, &wide));
 	return summary_writer_put(c, &b, err);
 }
@@ -202,15 +194,13 @@ static int put_histogram(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_FREE char *tag = NULL;
 	MU_AUTO_TENSOR wide = {0};
 	MU_AUTO_BUF b = {0};
-	int rc = read_values(c, &tag, &wide, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(read_values(c, &tag, &wide, err));
 	for (int64_t i = 0; i < wide.shape.count; i++)
 		if (!isfinite(MU_DATA(double, &wide)[i]))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "%s in summary histogram for: %.150s",
-				       isnan(MU_DATA(double, &wide)[i]) ? "Nan" : "Infinity", tag);
+			return mu_invalid(err, "%s in summary histogram for: %.150s",
+					  isnan(MU_DATA(double, &wide)[i]) ? "Nan" : "Infinity",
+					  tag);
 	mu_summary_histogram(&b, mu_span_of(tag), wide.data, (size_t)wide.shape.count);
 	return summary_writer_put(c, &b, err);
 }
@@ -221,13 +211,13 @@ static int put_made(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_BUF b = {0};
 
 	if (kernel_in(c, 2)->shape.count != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "tensor must be one summary");
+		return mu_invalid(err, "tensor must be one summary");
 	struct mu_span s = elems_span(kernel_in(c, 2), 0);
 	struct mu_pb m = mu_pb_of(s);
 	for (struct mu_pb_field f; mu_pb_next(&m, &f);)
 		;
 	if (m.bad)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Could not parse the summary");
+		return mu_invalid(err, "Could not parse the summary");
 	mu_buf_put(&b, s.data, s.len);
 	return summary_writer_put(c, &b, err);
 }
@@ -236,10 +226,9 @@ static int put_made(struct kernel_call *c, struct mu_err *err)
 static int close_writer(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_handle *h;
-	int rc;
 
-	if ((rc = flush(c, err)) || (rc = resource_handle_in(c, 0, &h, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(flush(c, err));
+	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
 	return resources_remove(c->runtime->resources, h->container ? h->container : "", h->name,
 				&writer_type, err);
 }

@@ -14,10 +14,10 @@ static int serialize_tensor(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_UNIMPLEMENTED, "SerializeTensor has no kernel for type %s",
 			       mu_dtype_name(kernel_in(c, 0)->dtype));
 	mu_tensor_write(&b, kernel_in(c, 0));
-	int rc = mu_tensor_string(&t, b.data, b.len, err);
-	if (!rc)
-		kernel_out_take(c, 0, t);
-	return rc;
+
+	MU_RETURN_IF_ERROR(mu_tensor_string(&t, b.data, b.len, err));
+	kernel_out_take(c, 0, t);
+	return 0;
 }
 
 static int parse_tensor(struct kernel_call *c, struct mu_err *err)
@@ -27,15 +27,13 @@ static int parse_tensor(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	if (kernel_in(c, 0)->shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Expected `serialized` to be a scalar, got shape: %s",
-			       mu_shape_str(&kernel_in(c, 0)->shape));
+		return mu_invalid(err, "Expected `serialized` to be a scalar, got shape: %s",
+				  mu_shape_str(&kernel_in(c, 0)->shape));
 	if (mu_tensor_parse(&t, elems_span(kernel_in(c, 0), 0), err))
 		return mu_wrap(err, "Could not parse `serialized` as TensorProto");
 	if (t.dtype != want) {
-		rc = mu_fail(err, MU_INVALID_ARGUMENT,
-			     "Type mismatch between parsed tensor (%s) and dtype (%s)",
-			     mu_dtype_name(t.dtype), mu_dtype_name(want));
+		rc = mu_invalid(err, "Type mismatch between parsed tensor (%s) and dtype (%s)",
+				mu_dtype_name(t.dtype), mu_dtype_name(want));
 		mu_tensor_unref(&t);
 		return rc;
 	}

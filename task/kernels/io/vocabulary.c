@@ -16,12 +16,11 @@ static int remap(struct kernel_call *c, const struct mu_buf *fresh, const struct
 	size_t at = 0;
 
 	if (n < 0 || skip < 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "num_new_vocab and new_vocab_offset must be >= 0");
+		return mu_invalid(err, "num_new_vocab and new_vocab_offset must be >= 0");
 	struct mu_shape s = mu_shape_vec(n);
-	int rc = kernel_out(c, 0, MU_INT64, &s, &out, err);
-	if (rc)
-		return rc;
+	int rc;
+
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &s, &out, err));
 	for (; skip && vocabulary_line(fresh, &at, &line); skip--) {}
 	for (; i < n && vocabulary_line(fresh, &at, &line); i++) {
 		int64_t was = (int64_t)(intptr_t)mu_map_get_n(old, line.data, line.len) - 1;
@@ -29,9 +28,9 @@ static int remap(struct kernel_call *c, const struct mu_buf *fresh, const struct
 		present += was >= 0;
 	}
 	if (i < n || skip)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "the new vocabulary has too few lines: %lld of %lld are there",
-			       (long long)i, (long long)n);
+		return mu_invalid(err,
+				  "the new vocabulary has too few lines: %lld of %lld are there",
+				  (long long)i, (long long)n);
 	if (!(rc = mu_tensor_scalar(&count, MU_INT32, &present, err)))
 		kernel_out_take(c, 1, count);
 	return rc;
@@ -47,8 +46,8 @@ static int generate_remapping(struct kernel_call *c, struct mu_err *err)
 	size_t at = 0;
 	int rc;
 
-	if ((rc = vocabulary_read(c, 0, &fresh, err)) || (rc = vocabulary_read(c, 1, &old, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(vocabulary_read(c, 0, &fresh, err));
+	MU_RETURN_IF_ERROR(vocabulary_read(c, 1, &old, err));
 	mu_map_init(&rows);
 	while ((most < 0 || n < most) && vocabulary_line(&old, &at, &line))
 		mu_map_put_n(&rows, line.data, line.len, (void *)(intptr_t)++n);

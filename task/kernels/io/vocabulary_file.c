@@ -20,9 +20,9 @@ bool vocabulary_line(const struct mu_buf *b, size_t *at, struct mu_span *out)
 int vocabulary_read(const struct kernel_call *c, unsigned in, struct mu_buf *b, struct mu_err *err)
 {
 	MU_AUTO_FREE char *path = NULL;
-	int rc = args_string(c, in, &path, err);
 
-	return rc ? rc : mu_buf_read_file(b, path, LARGEST_FILE, err);
+	MU_RETURN_IF_ERROR(args_string(c, in, &path, err));
+	return mu_buf_read_file(b, path, LARGEST_FILE, err);
 }
 
 /* Column k of a line; false when it has not as many. */
@@ -47,11 +47,10 @@ static int vocabulary_file_put(struct mu_tensor *t, int64_t i, struct mu_span li
 		return 0;
 	}
 	if (index >= 0 && !column(line, index, by, &text))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Invalid number of columns in line %lld (%.*s): expected at least "
-			       "%lld",
-			       (long long)i, (int)(line.len < 64 ? line.len : 64), line.data,
-			       (long long)index + 1);
+		return mu_invalid(
+		    err, "Invalid number of columns in line %lld (%.*s): expected at least %lld",
+		    (long long)i, (int)(line.len < 64 ? line.len : 64), line.data,
+		    (long long)index + 1);
 	if (t->dtype == MU_STRING) {
 		mu_string_set(&MU_DATA(struct mu_string, t)[i], text.data, text.len);
 		return 0;
@@ -59,9 +58,9 @@ static int vocabulary_file_put(struct mu_tensor *t, int64_t i, struct mu_span li
 	MU_AUTO_FREE char *number = mu_xstrndup(text.data, text.len);
 	return text_number((struct mu_span){number, text.len}, t->dtype, t->data, i)
 		   ? 0
-		   : mu_fail(err, MU_INVALID_ARGUMENT, "Field %.*s in line %lld is not a valid %s.",
-			     (int)(text.len < 64 ? text.len : 64), text.data, (long long)i,
-			     mu_dtype_name(t->dtype));
+		   : mu_invalid(err, "Field %.*s in line %lld is not a valid %s.",
+				(int)(text.len < 64 ? text.len : 64), text.data, (long long)i,
+				mu_dtype_name(t->dtype));
 }
 
 static int check_index(const char *what, int64_t index, enum mu_dtype t, struct mu_err *err)
@@ -69,9 +68,8 @@ static int check_index(const char *what, int64_t index, enum mu_dtype t, struct 
 	if (index < WHOLE_LINE || (index == WHOLE_LINE && t != MU_STRING && t != MU_INT64) ||
 	    (index == LINE_NUMBER && t != MU_INT64) ||
 	    (t != MU_STRING && t != MU_INT64 && t != MU_INT32 && t != MU_FLOAT && t != MU_DOUBLE))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%s index %lld of a text file does not go with type %s", what,
-			       (long long)index, mu_dtype_name(t));
+		return mu_invalid(err, "%s index %lld of a text file does not go with type %s",
+				  what, (long long)index, mu_dtype_name(t));
 	return 0;
 }
 
@@ -88,23 +86,21 @@ int vocabulary_pairs(const struct kernel_call *c, enum mu_dtype key, enum mu_dty
 	MU_AUTO_BUF text = {0};
 	struct mu_span line;
 	size_t at = 0;
-	int rc;
+	int rc = 0;
 
-	if ((rc = check_index("key", key_at, key, err)) ||
-	    (rc = check_index("value", value_at, value, err)) ||
-	    (rc = vocabulary_read(c, 1, &text, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_index("key", key_at, key, err));
+	MU_RETURN_IF_ERROR(check_index("value", value_at, value, err));
+	MU_RETURN_IF_ERROR(vocabulary_read(c, 1, &text, err));
 	if (strlen(by) != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "delimiter should be only 1 char");
+		return mu_invalid(err, "delimiter should be only 1 char");
 	while ((most < 0 || n < most) && vocabulary_line(&text, &at, &line))
 		n++;
 	if (most >= 0 && n < most)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Invalid vocab_size: expected %lld but got %lld", (long long)most,
-			       (long long)n);
+		return mu_invalid(err, "Invalid vocab_size: expected %lld but got %lld",
+				  (long long)most, (long long)n);
 	struct mu_shape s = mu_shape_vec(n);
-	if ((rc = mu_tensor_new(&k, key, &s, err)) || (rc = mu_tensor_new(&v, value, &s, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(&k, key, &s, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(&v, value, &s, err));
 	at = 0;
 	for (int64_t i = 0; i < n && vocabulary_line(&text, &at, &line); i++)
 		if ((rc = vocabulary_file_put(&k, i, line, key_at, *by, offset, err)) ||

@@ -16,7 +16,7 @@ typedef double _Complex number;
 
 static int hermitian_one(const struct matrix_job *j, int64_t k, double *room)
 {
-	int n = j->a.rows, rc;
+	int n = j->a.rows;
 	int64_t all = (int64_t)n * n;
 	double *a = room, *e = a + 2 * all;
 
@@ -26,8 +26,7 @@ static int hermitian_one(const struct matrix_job *j, int64_t k, double *room)
 		if (!matrices_finite(j->a.is_complex, n - i,
 				     a + (i * n + i) * (j->a.is_complex ? 2 : 1)))
 			return 1;
-	if ((rc = lapack_eigh(j->a.is_complex, j->flag, n, a, e)))
-		return rc;
+	MU_RETURN_IF_ERROR(lapack_eigh(j->a.is_complex, j->flag, n, a, e));
 	matrices_put_real(j->out[0], k * n, n, e);
 	if (j->flag)
 		matrices_put(j->out[1], k * all, BY_COLUMNS, n, n, a);
@@ -39,11 +38,10 @@ static int eigen_nothing(struct kernel_call *c, unsigned i, enum mu_dtype t, str
 {
 	struct mu_shape scalar = mu_shape_scalar();
 	struct mu_tensor *out;
-	int rc = kernel_out(c, i, t, &scalar, &out, err);
 
-	if (!rc)
-		memset(out->data, 0, mu_dtype_size(t));
-	return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, i, t, &scalar, &out, err));
+	memset(out->data, 0, mu_dtype_size(t));
+	return 0;
 }
 
 /* Values and, if they are wanted, vectors of square matrices. */
@@ -63,11 +61,9 @@ static int eigen_outs(struct kernel_call *c, struct matrix_job *j, enum mu_dtype
 static int hermitian(struct kernel_call *c, struct mu_err *err)
 {
 	struct matrix_job j = {.one = hermitian_one};
-	int rc;
 
-	if ((rc = matrices_square_in(c, 0, &j.a, err)) ||
-	    (rc = eigen_outs(c, &j, j.a.t->dtype, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
+	MU_RETURN_IF_ERROR(eigen_outs(c, &j, j.a.t->dtype, err));
 	j.room = (int64_t)j.a.rows * j.a.rows + j.a.rows;
 	return matrices_run(c, &j,
 			    "Self-adjoint eigen decomposition was not successful. The input might "
@@ -79,15 +75,14 @@ static int hermitian(struct kernel_call *c, struct mu_err *err)
 
 static int eig_one(const struct matrix_job *j, int64_t k, double *room)
 {
-	int n = j->a.rows, rc;
+	int n = j->a.rows;
 	int64_t all = (int64_t)n * n;
 	number *a = (number *)room, *v = a + all, *e = v + all;
 
 	matrices_get_complex(&j->a, k, BY_COLUMNS, a);
 	if (!matrices_finite(true, all, a))
 		return 1;
-	if ((rc = lapack_geev(n, a, e, j->flag ? v : NULL)))
-		return rc;
+	MU_RETURN_IF_ERROR(lapack_geev(n, a, e, j->flag ? v : NULL));
 	matrices_put(j->out[0], k * n, BY_ROWS, 1, n, e);
 	if (j->flag)
 		matrices_put(j->out[1], k * all, BY_COLUMNS, n, n, v);
@@ -98,15 +93,14 @@ static int eig(struct kernel_call *c, struct mu_err *err)
 {
 	enum mu_dtype t = args_attr_type(c->node, "Tout", MU_COMPLEX64);
 	struct matrix_job j = {.one = eig_one};
-	int rc;
 
 	const enum mu_dtype in = kernel_in(c, 0)->dtype;
 	const enum mu_dtype want =
 	    in == MU_FLOAT || in == MU_COMPLEX64 ? MU_COMPLEX64 : MU_COMPLEX128;
 	if (t != want)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Invalid output dtype %d vs %d", t, want);
-	if ((rc = matrices_square_in(c, 0, &j.a, err)) || (rc = eigen_outs(c, &j, t, err)))
-		return rc;
+		return mu_invalid(err, "Invalid output dtype %d vs %d", t, want);
+	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
+	MU_RETURN_IF_ERROR(eigen_outs(c, &j, t, err));
 	j.room = 2 * (int64_t)j.a.rows * j.a.rows + j.a.rows;
 	return matrices_run(
 	    c, &j, "Eigen decomposition was not successful. The input might not be valid.", err);
@@ -223,15 +217,12 @@ static int function_one(const struct matrix_job *j, int64_t k, double *room)
 static int function(struct kernel_call *c, bool logarithm, struct mu_err *err)
 {
 	struct matrix_job j = {.one = function_one, .flag = logarithm};
-	int rc;
 
-	if ((rc = matrices_square_in(c, 0, &j.a, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
 	if (logarithm && !j.a.is_complex)
 		return mu_fail(err, MU_UNIMPLEMENTED, "no MatrixLogarithm of %s: it may be complex",
 			       mu_dtype_name(j.a.t->dtype));
-	if ((rc = kernel_out(c, 0, j.a.t->dtype, &j.a.t->shape, &j.out[0], err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, j.a.t->dtype, &j.a.t->shape, &j.out[0], err));
 	j.room = 5 * (int64_t)j.a.rows * j.a.rows;
 	return matrices_run(c, &j, "", err);
 }
@@ -313,15 +304,13 @@ static int svd(struct kernel_call *c, struct mu_err *err)
 	    .j = {.one = svd_one, .flag = args_attr_bool(c->node, "compute_uv", true)},
 	    .full = args_attr_bool(c->node, "full_matrices", false)};
 	struct matrix_job *j = &w.j;
-	int rc = matrices_in(c, 0, &j->a, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(matrices_in(c, 0, &j->a, err));
 	enum mu_dtype t = j->a.t->dtype;
 	int64_t m = j->a.rows, n = j->a.cols, least = m < n ? m : n;
 	int64_t of_u = w.full ? m : least, of_v = w.full ? n : least;
-	if ((rc = matrices_out(c, 0, t, &j->a, 1, &least, &j->out[0], err)))
-		return rc;
+	MU_RETURN_IF_ERROR(matrices_out(c, 0, t, &j->a, 1, &least, &j->out[0], err));
 	if (!j->flag && ((rc = eigen_nothing(c, 1, t, err)) || (rc = eigen_nothing(c, 2, t, err))))
 		return rc;
 	if (j->flag &&

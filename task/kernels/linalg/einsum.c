@@ -11,10 +11,9 @@
 int einsum_prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
 {
 	struct mu_equation e;
-	int rc = mu_equation_read(&e, args_attr_string(n, "equation", ""), n->n_inputs, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(
+	    mu_equation_read(&e, args_attr_string(n, "equation", ""), n->n_inputs, err));
 	*state = mu_xmalloc(sizeof e);
 	memcpy(*state, &e, sizeof e);
 	return 0;
@@ -31,10 +30,11 @@ static int take_axis(struct einsum *e, struct einsum_operand *o, unsigned char l
 	if (*dim < 0 || (stretches && *dim == 1))
 		*dim = have;
 	else if (*dim != have && !(stretches && have == 1))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Expected dimension %lld at axis %d of the input shaped %s but got "
-			       "dimension %lld",
-			       (long long)*dim, axis, mu_shape_str(&o->t->shape), (long long)have);
+		return mu_invalid(err,
+				  "Expected dimension %lld at axis %d of the input shaped %s but "
+				  "got dimension %lld",
+				  (long long)*dim, axis, mu_shape_str(&o->t->shape),
+				  (long long)have);
 	o->there[label] = true;
 	if (have > 1 || !stretches)
 		o->stride[label] += stride;
@@ -50,10 +50,10 @@ static int take_operand(struct einsum *e, struct einsum_operand *o, const struct
 	int64_t stride = 1;
 
 	if (mu_term_has(term, MU_ELLIPSIS) ? dots < 0 : dots != 0)
-		return mu_fail(
-		    err, MU_INVALID_ARGUMENT, "Expected input with rank %s%d but got shape %s",
-		    mu_term_has(term, MU_ELLIPSIS) ? "at least " : "",
-		    term->n - mu_term_has(term, MU_ELLIPSIS), mu_shape_str(&o->t->shape));
+		return mu_invalid(err, "Expected input with rank %s%d but got shape %s",
+				  mu_term_has(term, MU_ELLIPSIS) ? "at least " : "",
+				  term->n - mu_term_has(term, MU_ELLIPSIS),
+				  mu_shape_str(&o->t->shape));
 	for (int i = term->n; !rc && i-- > 0;) {
 		bool ellipsis = term->label[i] == MU_ELLIPSIS;
 
@@ -81,18 +81,17 @@ static int spell_result(struct einsum *e, const struct mu_term *wanted, struct m
 		ellipsis |= wanted->label[i] == MU_ELLIPSIS;
 		for (int k = wanted->label[i] == MU_ELLIPSIS ? e->dots : 1; k-- > 0;) {
 			if (e->out.n == MU_MAX_RANK)
-				return mu_fail(err, MU_INVALID_ARGUMENT,
-					       "the result would have more than %d dimensions",
-					       MU_MAX_RANK);
+				return mu_invalid(err,
+						  "the result would have more than %d dimensions",
+						  MU_MAX_RANK);
 			e->out.label[e->out.n++] = wanted->label[i] == MU_ELLIPSIS
 						       ? (unsigned char)(MU_LETTERS + k)
 						       : wanted->label[i];
 		}
 	}
 	if (e->dots && !ellipsis)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "the result has no ellipsis, but an input's stands for %d axes",
-			       e->dots);
+		return mu_invalid(
+		    err, "the result has no ellipsis, but an input's stands for %d axes", e->dots);
 	return 0;
 }
 
@@ -134,18 +133,16 @@ static void sort_labels(struct einsum *e)
 int einsum_read(const struct kernel_call *c, const struct mu_equation *q, struct einsum *e,
 		struct mu_err *err)
 {
-	int rc;
+	int rc = 0;
 
 	*e = (struct einsum){.type = kernel_in(c, 0)->dtype, .n_in = q->n_in};
 	for (int i = 0; i < EINSUM_LABELS; i++)
 		e->dim[i] = -1;
 	for (unsigned i = 0; i < q->n_in; i++) {
 		e->op[i].t = kernel_in(c, i);
-		if ((rc = take_operand(e, &e->op[i], &q->in[i], err)))
-			return rc;
+		MU_RETURN_IF_ERROR(take_operand(e, &e->op[i], &q->in[i], err));
 	}
-	if ((rc = spell_result(e, &q->out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(spell_result(e, &q->out, err));
 	sort_labels(e);
 	e->shape = mu_shape_scalar();
 	for (int i = 0; !rc && i < e->out.n; i++)

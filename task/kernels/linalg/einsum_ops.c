@@ -17,9 +17,9 @@ static int flat_tensor(const struct einsum *e, const int64_t *counts, int n, str
 		       struct mu_err *err)
 {
 	struct mu_shape s;
-	int rc = mu_shape_set(&s, n, counts, err);
 
-	return rc ? rc : mu_tensor_new(t, e->type, &s, err);
+	MU_RETURN_IF_ERROR(mu_shape_set(&s, n, counts, err));
+	return mu_tensor_new(t, e->type, &s, err);
 }
 
 /* out[k] = the sum of row k; a complex row is a matrix of two columns. */
@@ -44,7 +44,7 @@ static int matrix_of(const struct einsum *e, unsigned i, struct matrix *m, struc
 	const struct mu_tensor *t = e->op[i].t;
 	MU_AUTO_TENSOR transposed = {0};
 	struct einsum_sight s;
-	int rc;
+	int rc = 0;
 
 	einsum_see(e, i, &s);
 	m->data = t->data;
@@ -52,8 +52,7 @@ static int matrix_of(const struct einsum *e, unsigned i, struct matrix *m, struc
 	if (s.ready)
 		return 0;
 	struct mu_tensor *to = s.sums ? &transposed : &m->made;
-	if ((rc = flat_tensor(e, s.count, 4, to, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(flat_tensor(e, s.count, 4, to, err));
 	if (to->shape.count)
 		view_read(e->type, to->data, t->data, &s.v);
 	if (s.sums && (rc = flat_tensor(e, s.count, 3, &m->made, err)))

@@ -45,10 +45,9 @@ static int cholesky_one(const struct matrix_job *j, int64_t k, double *room)
 static int cholesky(struct kernel_call *c, struct mu_err *err)
 {
 	struct matrix_job j = {.one = cholesky_one};
-	int rc;
 
-	if ((rc = matrices_square_in(c, 0, &j.a, err)) || (rc = out_like(c, &j, &j.a, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
+	MU_RETURN_IF_ERROR(out_like(c, &j, &j.a, err));
 	j.room = area(&j.a);
 	return matrices_run(c, &j, "", err);
 }
@@ -81,16 +80,14 @@ static int cholesky_grad_one(const struct matrix_job *j, int64_t k, double *room
 static int cholesky_grad(struct kernel_call *c, struct mu_err *err)
 {
 	struct matrix_job j = {.one = cholesky_grad_one};
-	int rc;
 
-	if ((rc = matrices_square_in(c, 0, &j.a, err)) ||
-	    (rc = matrices_system_in(c, &j.a, &j.b, err)) || (rc = out_like(c, &j, &j.a, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
+	MU_RETURN_IF_ERROR(matrices_system_in(c, &j.a, &j.b, err));
+	MU_RETURN_IF_ERROR(out_like(c, &j, &j.a, err));
 	if (j.a.is_complex || !mu_shape_eq(&j.a.t->shape, &j.b.t->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "CholeskyGrad wants reals of one shape, not %s %s and %s",
-			       mu_dtype_name(j.a.t->dtype), mu_shape_str(&j.a.t->shape),
-			       mu_shape_str(&j.b.t->shape));
+		return mu_invalid(err, "CholeskyGrad wants reals of one shape, not %s %s and %s",
+				  mu_dtype_name(j.a.t->dtype), mu_shape_str(&j.a.t->shape),
+				  mu_shape_str(&j.b.t->shape));
 	j.room = 2 * area(&j.a);
 	return matrices_run(c, &j, "", err);
 }
@@ -140,11 +137,10 @@ static int matrix_solve(struct kernel_call *c, struct mu_err *err)
 {
 	struct matrix_job j = {.one = linear_solve_one,
 			       .flag = args_attr_bool(c->node, "adjoint", false)};
-	int rc;
 
-	if ((rc = matrices_square_in(c, 0, &j.a, err)) ||
-	    (rc = matrices_system_in(c, &j.a, &j.b, err)) || (rc = out_like(c, &j, &j.b, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
+	MU_RETURN_IF_ERROR(matrices_system_in(c, &j.a, &j.b, err));
+	MU_RETURN_IF_ERROR(out_like(c, &j, &j.b, err));
 	j.room = room_to_solve(&j);
 	return matrices_run(c, &j, "Input matrix is not invertible.", err);
 }
@@ -153,10 +149,9 @@ static int matrix_inverse(struct kernel_call *c, struct mu_err *err)
 {
 	struct matrix_job j = {.one = linear_solve_one,
 			       .flag = args_attr_bool(c->node, "adjoint", false)};
-	int rc;
 
-	if ((rc = matrices_square_in(c, 0, &j.a, err)) || (rc = out_like(c, &j, &j.a, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
+	MU_RETURN_IF_ERROR(out_like(c, &j, &j.a, err));
 	j.b = j.a;
 	j.b.t = NULL;
 	j.room = room_to_solve(&j);
@@ -242,13 +237,12 @@ static int lu(struct kernel_call *c, struct mu_err *err)
 {
 	enum mu_dtype t = args_attr_type(c->node, "output_idx_type", MU_INT32);
 	struct matrix_job j = {.one = lu_one};
-	int rc;
 
 	if (t != MU_INT32 && t != MU_INT64)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "no places of type %s", mu_dtype_name(t));
-	if ((rc = matrices_square_in(c, 0, &j.a, err)) || (rc = out_like(c, &j, &j.a, err)) ||
-	    (rc = matrices_out(c, 1, t, &j.a, 1, &(int64_t){j.a.rows}, &j.out[1], err)))
-		return rc;
+		return mu_invalid(err, "no places of type %s", mu_dtype_name(t));
+	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
+	MU_RETURN_IF_ERROR(out_like(c, &j, &j.a, err));
+	MU_RETURN_IF_ERROR(matrices_out(c, 1, t, &j.a, 1, &(int64_t){j.a.rows}, &j.out[1], err));
 	j.room = area(&j.a) + j.a.rows;
 	return matrices_run(c, &j, "Input is not invertible.", err);
 }
@@ -290,7 +284,7 @@ static int fast_one(const struct matrix_job *j, int64_t k, double *room)
 /* Uses singular values and omits negligible ones: the solution of smallest norm. */
 static int slow_one(const struct matrix_job *j, int64_t k, double *room)
 {
-	int m = j->a.rows, n = j->a.cols, columns = j->b.cols, high = m > n ? m : n, rc;
+	int m = j->a.rows, n = j->a.cols, columns = j->b.cols, high = m > n ? m : n;
 	bool narrow = j->a.t->dtype == MU_FLOAT || j->a.t->dtype == MU_COMPLEX64;
 	double *a = room, *b = a + 2 * area(&j->a), *x = b + 2 * (int64_t)high * columns;
 
@@ -301,9 +295,8 @@ static int slow_one(const struct matrix_job *j, int64_t k, double *room)
 	for (int64_t c = 0; c < columns; c++) /* from m rows to as many as the longer side has */
 		memcpy(b + doubles(&j->a, c * high), x + doubles(&j->a, c * m),
 		       (size_t)doubles(&j->a, m) * sizeof *b);
-	if ((rc = lapack_gelsd(j->a.is_complex, m, n, columns, a, b,
-			       high * (narrow ? 0x1p-23 : 0x1p-52))))
-		return rc;
+	MU_RETURN_IF_ERROR(lapack_gelsd(j->a.is_complex, m, n, columns, a, b,
+					high * (narrow ? 0x1p-23 : 0x1p-52)));
 	for (int64_t c = 0; c < columns; c++)
 		memcpy(x + doubles(&j->a, c * n), b + doubles(&j->a, c * high),
 		       (size_t)doubles(&j->a, n) * sizeof *b);
@@ -316,17 +309,14 @@ static int least_squares(struct kernel_call *c, struct mu_err *err)
 	bool fast = args_attr_bool(c->node, "fast", true);
 	struct least l = {.j = {.one = fast ? fast_one : slow_one}};
 	struct matrix_job *j = &l.j;
-	int rc;
 
-	if ((rc = matrices_system_in(c, &j->a, &j->b, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(matrices_system_in(c, &j->a, &j->b, err));
 	l.more = *MU_DATA(double, kernel_in(c, 2));
 	if (!(l.more >= 0))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "l2_regularizer must be >= 0.");
+		return mu_invalid(err, "l2_regularizer must be >= 0.");
 	int64_t m = j->a.rows, n = j->a.cols, columns = j->b.cols, low = m < n ? m : n;
-	if ((rc = matrices_out(c, 0, j->a.t->dtype, &j->a, 2, (int64_t[]){n, columns}, &j->out[0],
-			       err)))
-		return rc;
+	MU_RETURN_IF_ERROR(
+	    matrices_out(c, 0, j->a.t->dtype, &j->a, 2, (int64_t[]){n, columns}, &j->out[0], err));
 	j->room = m * n + low * low + 2 * (m > n ? m : n) * columns;
 	return matrices_run(c, j,
 			    "Input matrix was rank deficient or ill-conditioned. Try setting "

@@ -16,29 +16,23 @@ int check_matmul(const struct kernel_call *c, struct product *p, struct mu_shape
 		 struct mu_err *err)
 {
 	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
-	int rc;
 
 	*p = (struct product){.trans_a = args_attr_bool(c->node, "transpose_a", false),
 			      .trans_b = args_attr_bool(c->node, "transpose_b", false)};
 	if (a->shape.rank != 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "In[0] and In[1] has different ndims: %s vs. %s",
-			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
+		return mu_invalid(err, "In[0] and In[1] has different ndims: %s vs. %s",
+				  mu_shape_str(&a->shape), mu_shape_str(&b->shape));
 	if (b->shape.rank != 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "In[1] is not a matrix. Instead it has "
-			       "shape %s",
-			       mu_shape_str(&b->shape));
+		return mu_invalid(err, "In[1] is not a matrix. Instead it has shape %s",
+				  mu_shape_str(&b->shape));
 	p->m = a->shape.dim[p->trans_a];
 	p->k = a->shape.dim[!p->trans_a];
 	p->n = b->shape.dim[!p->trans_b];
 	if (b->shape.dim[p->trans_b] != p->k)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Matrix size-incompatible: In[0]: %s, In[1]: %s",
-			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
+		return mu_invalid(err, "Matrix size-incompatible: In[0]: %s, In[1]: %s",
+				  mu_shape_str(&a->shape), mu_shape_str(&b->shape));
 	*shape = scalar_shape;
-	if ((rc = mu_shape_push(shape, p->m, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_push(shape, p->m, err));
 	return mu_shape_push(shape, p->n, err);
 }
 
@@ -65,17 +59,15 @@ static int sparse_matmul(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape;
 	struct mu_tensor *out;
 	struct product p;
-	int rc;
 
 	for (unsigned i = 0; i < 2; i++)
 		if (kernel_in(c, i)->shape.rank != 2)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "%c is not a matrix", name[i]);
+			return mu_invalid(err, "%c is not a matrix", name[i]);
 	if (check_matmul(c, &p, &shape, err))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Matrix size incompatible: a: %s, b: %s",
-			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
-	if ((rc = product_check(c->node->op, MU_FLOAT, &p, err)) ||
-	    (rc = kernel_out(c, 0, MU_FLOAT, &shape, &out, err)))
-		return rc;
+		return mu_invalid(err, "Matrix size incompatible: a: %s, b: %s",
+				  mu_shape_str(&a->shape), mu_shape_str(&b->shape));
+	MU_RETURN_IF_ERROR(product_check(c->node->op, MU_FLOAT, &p, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &shape, &out, err));
 	product_spread(c, MU_FLOAT, &p, a->data, b->data, out->data);
 	return 0;
 }
@@ -96,31 +88,28 @@ int check_batch_matmul(const struct kernel_call *c, struct product *p, struct pr
 {
 	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
 	struct mu_shape batch_a, batch_b;
-	int rc;
 
 	p->trans_a = args_attr_bool(c->node, "adj_x", false);
 	p->trans_b = args_attr_bool(c->node, "adj_y", false);
 	p->conjugate = true;
 	if (a->shape.rank < 2 || b->shape.rank < 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "In[0] ndims must be >= 2: %s, %s",
-			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
+		return mu_invalid(err, "In[0] ndims must be >= 2: %s, %s", mu_shape_str(&a->shape),
+				  mu_shape_str(&b->shape));
 	int ra = a->shape.rank - 2, rb = b->shape.rank - 2;
 	p->m = a->shape.dim[ra + p->trans_a];
 	p->k = a->shape.dim[ra + !p->trans_a];
 	p->n = b->shape.dim[rb + !p->trans_b];
 	if (b->shape.dim[rb + p->trans_b] != p->k)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Matrix size-incompatible: In[0]: %s, In[1]: %s",
-			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
-	if ((rc = matmul_batch_of(&a->shape, &batch_a, err)) ||
-	    (rc = matmul_batch_of(&b->shape, &batch_b, err)) ||
-	    (rc = broadcast_shape(&batch_a, &batch_b, &batch->shape, err)))
-		return rc;
+		return mu_invalid(err, "Matrix size-incompatible: In[0]: %s, In[1]: %s",
+				  mu_shape_str(&a->shape), mu_shape_str(&b->shape));
+	MU_RETURN_IF_ERROR(matmul_batch_of(&a->shape, &batch_a, err));
+	MU_RETURN_IF_ERROR(matmul_batch_of(&b->shape, &batch_b, err));
+	MU_RETURN_IF_ERROR(broadcast_shape(&batch_a, &batch_b, &batch->shape, err));
 	broadcast_view(&batch->a, &batch_a, &batch->shape);
 	broadcast_view(&batch->b, &batch_b, &batch->shape);
 	*shape = batch->shape;
-	rc = mu_shape_push(shape, p->m, err);
-	return rc ? rc : mu_shape_push(shape, p->n, err);
+	MU_RETURN_IF_ERROR(mu_shape_push(shape, p->m, err));
+	return mu_shape_push(shape, p->n, err);
 }
 
 /* BatchMatMulV3 multiplies 8-bit integers as int32. */
@@ -134,20 +123,17 @@ static int batch_matmul(struct kernel_call *c, struct mu_err *err)
 	struct product_batch batch;
 	struct product p = {0};
 	struct mu_shape shape;
-	int rc;
 
-	if ((rc = check_batch_matmul(c, &p, &batch, &shape, err)) ||
-	    (rc = product_check(c->node->op, type, &p, err)) ||
-	    (rc = kernel_out(c, 0, type, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_batch_matmul(c, &p, &batch, &shape, err));
+	MU_RETURN_IF_ERROR(product_check(c->node->op, type, &p, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &shape, &out, err));
 	for (int i = 0; i < 2; i++) {
 		if (in[i]->dtype == type)
 			continue;
 		if (!is_byte(in[i]->dtype) || type != MU_INT32)
 			return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s",
 				       c->node->op, mu_dtype_name(in[i]->dtype));
-		if ((rc = convert_tensor(wide[i], type, in[i], err)))
-			return rc;
+		MU_RETURN_IF_ERROR(convert_tensor(wide[i], type, in[i], err));
 		in[i] = wide[i];
 	}
 	const struct mu_tensor *a = in[0], *b = in[1];
@@ -204,13 +190,12 @@ int check_fused_shape(const struct kernel_call *c, const struct fused_matmul *f,
 	if (!f->bias_add)
 		return broadcast_shape(made, &bias->shape, shape, err);
 	if (bias->shape.rank != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Biases must be 1D: %s",
-			       mu_shape_str(&bias->shape));
+		return mu_invalid(err, "Biases must be 1D: %s", mu_shape_str(&bias->shape));
 	if (bias->shape.dim[0] != made->dim[1])
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Must provide as many biases as the last dimension of the input "
-			       "tensor: %s vs. %s",
-			       mu_shape_str(&bias->shape), mu_shape_str(made));
+		return mu_invalid(err,
+				  "Must provide as many biases as the last dimension of the input "
+				  "tensor: %s vs. %s",
+				  mu_shape_str(&bias->shape), mu_shape_str(made));
 	*shape = *made;
 	return 0;
 }
@@ -223,23 +208,19 @@ static int fused_matmul(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	MU_AUTO_TENSOR product_only = {0};
 	struct product p;
-	int rc;
 
-	if ((rc = check_matmul(c, &p, &made, err)) ||
-	    (rc = product_check(c->node->op, a->dtype, &p, err)) ||
-	    (rc = check_fused_shape(c, f, &made, &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_matmul(c, &p, &made, err));
+	MU_RETURN_IF_ERROR(product_check(c->node->op, a->dtype, &p, err));
+	MU_RETURN_IF_ERROR(check_fused_shape(c, f, &made, &shape, err));
 	binary_loop *add = loops->binary[BIN_AddV2][a->dtype];
 	unary_loop *activate = f->activates ? loops->unary[f->activation][a->dtype] : NULL;
 	if (!add || (f->activates && !activate))
 		return mu_fail(err, MU_UNIMPLEMENTED, "_FusedMatMul has no kernel for type %s",
 			       mu_dtype_name(a->dtype));
-	if ((rc = kernel_out(c, 0, a->dtype, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, a->dtype, &shape, &out, err));
 	struct mu_tensor *to = out;
 	if (!mu_shape_eq(&made, &shape)) { /* the bias is the larger one */
-		if ((rc = mu_tensor_new(&product_only, a->dtype, &made, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(mu_tensor_new(&product_only, a->dtype, &made, err));
 		to = &product_only;
 	}
 	product_spread(c, a->dtype, &p, a->data, b->data, to->data);

@@ -22,13 +22,11 @@ int matrices_in(const struct kernel_call *c, unsigned i, struct matrices *m, str
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			       mu_dtype_name(t->dtype));
 	if (rank < 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Input tensor %u must have rank >= 2, got %d", i, rank);
+		return mu_invalid(err, "Input tensor %u must have rank >= 2, got %d", i, rank);
 	if (t->shape.dim[rank - 2] > INT_MAX || t->shape.dim[rank - 1] > INT_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Input matrices of shape %s are too large: no dimension may exceed "
-			       "%d",
-			       mu_shape_str(&t->shape), INT_MAX);
+		return mu_invalid(
+		    err, "Input matrices of shape %s are too large: no dimension may exceed %d",
+		    mu_shape_str(&t->shape), INT_MAX);
 	*m = (struct matrices){t, (int)t->shape.dim[rank - 2], (int)t->shape.dim[rank - 1], 1,
 			       matrices_complex(t->dtype)};
 	for (int d = 0; d < rank - 2; d++)
@@ -42,25 +40,22 @@ int matrices_square_in(const struct kernel_call *c, unsigned i, struct matrices 
 	int rc = matrices_in(c, i, m, err);
 
 	if (!rc && m->rows != m->cols)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Input matrix must be square, not %s",
-			       mu_shape_str(&m->t->shape));
+		return mu_invalid(err, "Input matrix must be square, not %s",
+				  mu_shape_str(&m->t->shape));
 	return rc;
 }
 
 int matrices_system_in(const struct kernel_call *c, struct matrices *a, struct matrices *b,
 		       struct mu_err *err)
 {
-	int rc;
-
-	if ((rc = matrices_in(c, 0, a, err)) || (rc = matrices_in(c, 1, b, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(matrices_in(c, 0, a, err));
+	MU_RETURN_IF_ERROR(matrices_in(c, 1, b, err));
 	bool fits = a->t->shape.rank == b->t->shape.rank && a->rows == b->rows;
 	for (int d = 0; fits && d < a->t->shape.rank - 2; d++)
 		fits = a->t->shape.dim[d] == b->t->shape.dim[d];
 	if (!fits)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Input matrix and rhs are incompatible: %s and %s",
-			       mu_shape_str(&a->t->shape), mu_shape_str(&b->t->shape));
+		return mu_invalid(err, "Input matrix and rhs are incompatible: %s and %s",
+				  mu_shape_str(&a->t->shape), mu_shape_str(&b->t->shape));
 	return 0;
 }
 
@@ -220,5 +215,5 @@ int matrices_run(struct kernel_call *c, struct matrix_job *j, const char *why, s
 	if (j->no_memory)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for a matrix of shape %s",
 			       mu_shape_str(&j->a.t->shape));
-	return j->failed ? mu_fail(err, MU_INVALID_ARGUMENT, "%s", why) : 0;
+	return j->failed ? mu_invalid(err, "%s", why) : 0;
 }

@@ -9,13 +9,12 @@
 /* flag: all columns of q, and so all rows of r */
 static int qr_one(const struct matrix_job *j, int64_t k, double *room)
 {
-	int m = j->a.rows, n = j->a.cols, columns = j->flag || m < n ? m : n, rc;
+	int m = j->a.rows, n = j->a.cols, columns = j->flag || m < n ? m : n;
 	size_t size = j->a.is_complex ? sizeof(double[2]) : sizeof(double);
 	char *a = (char *)room, *q = a + (size_t)m * (size_t)n * 2 * sizeof *room;
 
 	matrices_get(&j->a, k, BY_COLUMNS, a);
-	if ((rc = lapack_qr(j->a.is_complex, m, n, a, columns, q)))
-		return rc;
+	MU_RETURN_IF_ERROR(lapack_qr(j->a.is_complex, m, n, a, columns, q));
 	matrices_put(j->out[0], k * m * columns, BY_COLUMNS, m, columns, q);
 	for (int64_t i = 0; i < n; i++) { /* r: `columns` rows of a, zeros below the diagonal */
 		int64_t high = i + 1 < columns ? i + 1 : columns;
@@ -31,15 +30,12 @@ static int qr(struct kernel_call *c, struct mu_err *err)
 {
 	struct matrix_job j = {.one = qr_one,
 			       .flag = args_attr_bool(c->node, "full_matrices", false)};
-	int rc = matrices_in(c, 0, &j.a, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(matrices_in(c, 0, &j.a, err));
 	enum mu_dtype t = j.a.t->dtype;
 	int64_t m = j.a.rows, n = j.a.cols, columns = j.flag || m < n ? m : n;
-	if ((rc = matrices_out(c, 0, t, &j.a, 2, (int64_t[]){m, columns}, &j.out[0], err)) ||
-	    (rc = matrices_out(c, 1, t, &j.a, 2, (int64_t[]){columns, n}, &j.out[1], err)))
-		return rc;
+	MU_RETURN_IF_ERROR(matrices_out(c, 0, t, &j.a, 2, (int64_t[]){m, columns}, &j.out[0], err));
+	MU_RETURN_IF_ERROR(matrices_out(c, 1, t, &j.a, 2, (int64_t[]){columns, n}, &j.out[1], err));
 	j.room = m * n + m * columns;
 	return matrices_run(c, &j, "", err);
 }

@@ -78,9 +78,8 @@ static int matrices_or_bands_in(const struct kernel_call *c, struct triangles *w
 			   : matrices_square_in(c, 0, &w->matrix, err);
 
 	if (!rc && w->banded && (w->matrix.rows < 1 || w->matrix.cols < 1))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Number of bands must be positive, and their length: got %s",
-			       mu_shape_str(&w->matrix.t->shape));
+		return mu_invalid(err, "Number of bands must be positive, and their length: got %s",
+				  mu_shape_str(&w->matrix.t->shape));
 	return rc;
 }
 
@@ -92,24 +91,23 @@ static int triangular_solve_banded(struct kernel_call *c, bool banded, struct mu
 				    .flag = args_attr_bool(c->node, "adjoint", false)}};
 	struct mu_shape of_a, of_b, shape;
 	struct matrix_job *j = &w.j;
-	int rc;
 
-	if ((rc = matrices_or_bands_in(c, &w, err)) || (rc = matrices_in(c, 1, &j->a, err)) ||
-	    (rc = batch_of(&w.matrix, &of_a, err)) || (rc = batch_of(&j->a, &of_b, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(matrices_or_bands_in(c, &w, err));
+	MU_RETURN_IF_ERROR(matrices_in(c, 1, &j->a, err));
+	MU_RETURN_IF_ERROR(batch_of(&w.matrix, &of_a, err));
+	MU_RETURN_IF_ERROR(batch_of(&j->a, &of_b, err));
 	if (w.matrix.cols != j->a.rows || broadcast_shape(&of_a, &of_b, &shape, err))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "In[0] and In[1] must be batches of as many square matrices and of "
-			       "right sides with as many rows, got %s and %s",
-			       mu_shape_str(&w.matrix.t->shape), mu_shape_str(&j->a.t->shape));
+		return mu_invalid(err,
+				  "In[0] and In[1] must be batches of as many square matrices and "
+				  "of right sides with as many rows, got %s and %s",
+				  mu_shape_str(&w.matrix.t->shape), mu_shape_str(&j->a.t->shape));
 	broadcast_view(&w.of_matrix, &of_a, &shape);
 	broadcast_view(&w.of_right, &of_b, &shape);
 	j->room = (int64_t)w.matrix.rows * w.matrix.cols + (int64_t)j->a.rows * j->a.cols;
 	j->a.n = shape.count;
-	if ((rc = mu_shape_push(&shape, j->a.rows, err)) ||
-	    (rc = mu_shape_push(&shape, j->a.cols, err)) ||
-	    (rc = kernel_out(c, 0, j->a.t->dtype, &shape, &j->out[0], err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_push(&shape, j->a.rows, err));
+	MU_RETURN_IF_ERROR(mu_shape_push(&shape, j->a.cols, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, j->a.t->dtype, &shape, &j->out[0], err));
 	return matrices_run(c, j, "", err);
 }
 

@@ -101,25 +101,22 @@ static int tridiagonal_solve(struct kernel_call *c, struct mu_err *err)
 {
 	struct matrix_job j = {.one = solve_one,
 			       .flag = args_attr_bool(c->node, "partial_pivoting", true)};
-	int rc;
 
 	if (!j.flag && args_attr_bool(c->node, "perturb_singular", false))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Setting perturb_singular requires also setting partial_pivoting.");
-	if ((rc = matrices_in(c, 0, &j.a, err)) || (rc = matrices_in(c, 1, &j.b, err)))
-		return rc;
+		return mu_invalid(
+		    err, "Setting perturb_singular requires also setting partial_pivoting.");
+	MU_RETURN_IF_ERROR(matrices_in(c, 0, &j.a, err));
+	MU_RETURN_IF_ERROR(matrices_in(c, 1, &j.b, err));
 	if (j.a.rows != 3)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Expected diagonals to be provided as a matrix with 3 rows, got "
-			       "%d rows.",
-			       j.a.rows);
+		return mu_invalid(
+		    err, "Expected diagonals to be provided as a matrix with 3 rows, got %d rows.",
+		    j.a.rows);
 	if (!same_batch(&j.a, &j.b) || j.a.cols != j.b.rows)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Expected the same number of left-hand sides and right-hand sides, "
-			       "got %s and %s.",
-			       mu_shape_str(&j.a.t->shape), mu_shape_str(&j.b.t->shape));
-	if ((rc = kernel_out(c, 0, j.b.t->dtype, &j.b.t->shape, &j.out[0], err)))
-		return rc;
+		return mu_invalid(err,
+				  "Expected the same number of left-hand sides and right-hand "
+				  "sides, got %s and %s.",
+				  mu_shape_str(&j.a.t->shape), mu_shape_str(&j.b.t->shape));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, j.b.t->dtype, &j.b.t->shape, &j.out[0], err));
 	j.room = 4 * (int64_t)j.a.cols + (int64_t)j.b.rows * j.b.cols;
 	return matrices_run(c, &j, "", err);
 }
@@ -155,12 +152,11 @@ static int tridiagonal_product(struct kernel_call *c, struct mu_err *err)
 
 	for (unsigned i = 0; i < 3 && !rc; i++) {
 		const struct matrices *d = &w.diagonal[i];
-		if ((rc = matrices_in(c, i, &w.diagonal[i], err)))
-			return rc;
+		MU_RETURN_IF_ERROR(matrices_in(c, i, &w.diagonal[i], err));
 		if (d->rows != 1 || d->cols != w.j.a.rows || !same_batch(d, &w.j.a))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "diagonal %u of shape %s does not fit a right side %s", i,
-				       mu_shape_str(&d->t->shape), mu_shape_str(&w.j.a.t->shape));
+			return mu_invalid(
+			    err, "diagonal %u of shape %s does not fit a right side %s", i,
+			    mu_shape_str(&d->t->shape), mu_shape_str(&w.j.a.t->shape));
 	}
 	if (rc || (rc = kernel_out(c, 0, w.j.a.t->dtype, &w.j.a.t->shape, &w.j.out[0], err)))
 		return rc;

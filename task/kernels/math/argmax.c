@@ -70,14 +70,12 @@ int check_arg(const struct kernel_call *c, struct arg_plan *p, struct mu_err *er
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	int64_t axis;
-	int rc = args_int(c, 1, &axis, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 1, &axis, err));
 	if (axis < -in->rank || axis >= in->rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Expected dimension in the range [%d, %d), but got %lld", -in->rank,
-			       in->rank, (long long)axis);
+		return mu_invalid(err, "Expected dimension in the range [%d, %d), but got %lld",
+				  -in->rank, in->rank, (long long)axis);
 	int at = (int)(axis < 0 ? axis + in->rank : axis);
 	*p = (struct arg_plan){.type = args_attr_type(c->node, "output_type", MU_INT64),
 			       .outer = 1,
@@ -93,8 +91,8 @@ int check_arg(const struct kernel_call *c, struct arg_plan *p, struct mu_err *er
 		*(d < at ? &p->outer : d > at ? &p->inner : &(int64_t){1}) *= in->dim[d];
 	}
 	if (p->n == 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Reduction axis %d is empty in shape %s",
-			       at, mu_shape_str(in));
+		return mu_invalid(err, "Reduction axis %d is empty in shape %s", at,
+				  mu_shape_str(in));
 	return 0;
 }
 
@@ -104,15 +102,12 @@ static int arg(struct kernel_call *c, bool smallest, struct mu_err *err)
 	struct best b = {in->dtype, smallest};
 	struct mu_tensor *out;
 	struct arg_plan p;
-	int rc = check_arg(c, &p, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(check_arg(c, &p, err));
 	if (!known(in->dtype))
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			       mu_dtype_name(in->dtype));
-	if ((rc = kernel_out(c, 0, p.type, &p.shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, p.type, &p.shape, &out, err));
 	for (int64_t i = 0; i < p.shape.count; i++) {
 		int64_t k =
 		    best_of(&b, in->data, i / p.inner * p.n * p.inner + i % p.inner, p.inner, p.n);

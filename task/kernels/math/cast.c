@@ -16,10 +16,10 @@ static int cast(struct kernel_call *c, struct mu_err *err)
 	if ((unsigned)to >= MU_DT_COUNT || !convert_known(to, in->dtype))
 		return mu_fail(err, MU_UNIMPLEMENTED, "Cast %s to %s is not supported",
 			       mu_dtype_name(in->dtype), mu_dtype_name(to));
-	int rc = kernel_out(c, 0, to, &in->shape, &out, err);
-	if (!rc)
-		convert(to, out->data, in->dtype, in->data, in->shape.count);
-	return rc;
+
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, to, &in->shape, &out, err));
+	convert(to, out->data, in->dtype, in->data, in->shape.count);
+	return 0;
 }
 
 /* The shape of a bitcast: a larger type takes the last dimension, a smaller one adds one. */
@@ -38,8 +38,8 @@ static int bitcast_shape(const struct mu_tensor *in, enum mu_dtype to, struct mu
 	if (from_size == to_size)
 		return 0;
 	if (!rank || in->shape.dim[rank - 1] != to_size / from_size)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Cannot bitcast from %s to %s",
-			       mu_dtype_name(in->dtype), mu_dtype_name(to));
+		return mu_invalid(err, "Cannot bitcast from %s to %s", mu_dtype_name(in->dtype),
+				  mu_dtype_name(to));
 	return mu_shape_set(out, rank - 1, in->shape.dim, err);
 }
 

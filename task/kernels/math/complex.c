@@ -32,15 +32,14 @@ static int complex_make(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *re = kernel_in(c, 0), *im = kernel_in(c, 1);
 	struct mu_shape shape;
 	struct mu_tensor *out;
-	int rc;
 
 	bool wide = re->dtype == MU_DOUBLE;
 	if (!wide && re->dtype != MU_FLOAT)
 		return mu_fail(err, MU_UNIMPLEMENTED, "Complex has no kernel for type %s",
 			       mu_dtype_name(re->dtype));
-	if ((rc = broadcast_shape(&re->shape, &im->shape, &shape, err)) ||
-	    (rc = kernel_out(c, 0, wide ? MU_COMPLEX128 : MU_COMPLEX64, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(broadcast_shape(&re->shape, &im->shape, &shape, err));
+	MU_RETURN_IF_ERROR(
+	    kernel_out(c, 0, wide ? MU_COMPLEX128 : MU_COMPLEX64, &shape, &out, err));
 	broadcast_run(wide ? join_double : join_float, out->data, &shape, mu_dtype_size(out->dtype),
 		      re->data, &re->shape, im->data, &im->shape, mu_dtype_size(re->dtype));
 	return 0;
@@ -54,8 +53,8 @@ static int complex_make(struct kernel_call *c, struct mu_err *err)
 		struct mu_tensor *out;                                                             \
 		int rc;                                                                            \
 		if (t && t != args_attr_type(c->node, "Tout", t))                                  \
-			return mu_fail(err, MU_INVALID_ARGUMENT, "%s of %s must be %s",            \
-				       c->node->op, mu_dtype_name(in->dtype), mu_dtype_name(t));   \
+			return mu_invalid(err, "%s of %s must be %s", c->node->op,                 \
+					  mu_dtype_name(in->dtype), mu_dtype_name(t));             \
 		if (!t)                                                                            \
 			return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s",      \
 				       c->node->op, mu_dtype_name(in->dtype));                     \
@@ -80,14 +79,12 @@ static int complex_conjugate(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
-	int rc;
 
 	if (!part_type(in->dtype)) { /* a real is its own */
 		kernel_out_take(c, 0, mu_tensor_ref(in));
 		return 0;
 	}
-	if ((rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &in->shape, &out, err));
 	for (int64_t i = 0; i < in->shape.count; i++)
 		if (in->dtype == MU_COMPLEX64)
 			MU_DATA(float _Complex, out)[i] = conjf(MU_DATA(float _Complex, in)[i]);

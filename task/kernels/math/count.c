@@ -20,25 +20,22 @@ struct bins {
 static int read_bins(const struct kernel_call *c, const unsigned *in, struct bins *b,
 		     struct mu_err *err)
 {
-	int rc;
-
 	*b = (struct bins){.values = kernel_in(c, in[0]), .weights = kernel_in(c, in[2])};
-	if ((rc = args_int(c, in[1], &b->n, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, in[1], &b->n, err));
 	if (b->n < 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "size (%lld) must be non-negative",
-			       (long long)b->n);
+		return mu_invalid(err, "size (%lld) must be non-negative", (long long)b->n);
 	if (b->weights->shape.count && !mu_shape_eq(&b->weights->shape, &b->values->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "`weights` must be the same shape as `arr` or a length-0 `Tensor`, "
-			       "in which case it acts as all weights equal to 1. Received %s",
-			       mu_shape_str(&b->weights->shape));
+		return mu_invalid(
+		    err,
+		    "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which "
+		    "case it acts as all weights equal to 1. Received %s",
+		    mu_shape_str(&b->weights->shape));
 	if (!loops->binary[BIN_AddV2][b->weights->dtype])
 		return mu_fail(err, MU_UNIMPLEMENTED, "no bins of type %s",
 			       mu_dtype_name(b->weights->dtype));
 	for (int64_t i = 0; i < b->values->shape.count; i++)
 		if (mu_tensor_int(b->values, i) < 0)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "Input arr must be non-negative!");
+			return mu_invalid(err, "Input arr must be non-negative!");
 	return 0;
 }
 
@@ -68,10 +65,8 @@ static int count_bins(struct kernel_call *c, const struct bins *b, const struct 
 {
 	enum mu_dtype t = b->weights->dtype;
 	struct mu_tensor *out;
-	int rc = kernel_out(c, 0, t, shape, &out, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, t, shape, &out, err));
 	elems_zero(t, out->data, 0, shape->count);
 	for (int64_t i = 0; i < b->values->shape.count; i++)
 		count_one(b, i, i / b->columns, out);
@@ -82,10 +77,8 @@ static int bincount(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_shape shape;
 	struct bins b;
-	int rc = read_bins(c, (unsigned[]){0, 1, 2}, &b, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(read_bins(c, (unsigned[]){0, 1, 2}, &b, err));
 	b.columns = b.values->shape.count;
 	shape = mu_shape_vec(b.n);
 	return count_bins(c, &b, &shape, err);
@@ -100,8 +93,7 @@ static int dense_bincount(struct kernel_call *c, struct mu_err *err)
 	if (rc)
 		return rc;
 	if (rank > 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Shape must be at most rank 2 but is rank %d", rank);
+		return mu_invalid(err, "Shape must be at most rank 2 but is rank %d", rank);
 	b.once = args_attr_bool(c->node, "binary_output", false);
 	b.columns = rank == 2 ? b.values->shape.dim[1] : b.values->shape.count;
 	if ((rank == 2 && (rc = mu_shape_push(&shape, b.values->shape.dim[0], err))) ||
@@ -129,24 +121,22 @@ static int sparse_bincount(struct kernel_call *c, struct mu_err *err)
 	int64_t dims[MU_MAX_RANK];
 	struct mu_tensor *out;
 	struct bins b;
-	int rank, rc;
+	int rank, rc = 0;
 
-	if ((rc = args_ints(c, 2, dims, MU_MAX_RANK, &rank, err)) ||
-	    (rc = read_bins(c, (unsigned[]){1, 3, 4}, &b, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_ints(c, 2, dims, MU_MAX_RANK, &rank, err));
+	MU_RETURN_IF_ERROR(read_bins(c, (unsigned[]){1, 3, 4}, &b, err));
 	if (rank < 1 || rank > 2 || at->shape.rank != 2 || at->shape.dim[1] != rank ||
 	    at->shape.dim[0] != values->shape.count)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "positions %s, values %s and a shape of rank %d (of 1 or 2) do not "
-			       "fit",
-			       mu_shape_str(&at->shape), mu_shape_str(&values->shape), rank);
+		return mu_invalid(
+		    err, "positions %s, values %s and a shape of rank %d (of 1 or 2) do not fit",
+		    mu_shape_str(&at->shape), mu_shape_str(&values->shape), rank);
 	b.once = args_attr_bool(c->node, "binary_output", false);
 	b.rows = rank == 2 ? dims[0] : 1;
 	for (int64_t i = 0; i < values->shape.count; i++)
 		if (!entry_is_within(at, dims, rank, i))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Sparse index tuple indices[%lld, :] is out of bounds",
-				       (long long)i);
+			return mu_invalid(err,
+					  "Sparse index tuple indices[%lld, :] is out of bounds",
+					  (long long)i);
 	if ((rank == 2 && (rc = mu_shape_push(&shape, dims[0], err))) ||
 	    (rc = mu_shape_push(&shape, b.n, err)) ||
 	    (rc = kernel_out(c, 0, b.weights->dtype, &shape, &out, err)))
@@ -174,27 +164,23 @@ static int histogram(struct kernel_call *c, struct mu_err *err)
 	enum mu_dtype type = args_attr_type(c->node, "dtype", MU_INT32);
 	struct mu_tensor *out;
 	int64_t n;
-	int rc;
 
-	if ((rc = args_int(c, 2, &n, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 2, &n, err));
 	if (!mu_dtype_size(values->dtype) || !convert_known(MU_DOUBLE, values->dtype) ||
 	    (type != MU_INT32 && type != MU_INT64))
 		return mu_fail(err, MU_UNIMPLEMENTED, "no histograms of %s in %s",
 			       mu_dtype_name(values->dtype), mu_dtype_name(type));
 	double low = count_number(range, 0), high = count_number(range, 1);
 	if (!(low < high))
-		return mu_fail(
-		    err, MU_INVALID_ARGUMENT,
-		    "value_range should satisfy value_range[0] < value_range[1], but got "
-		    "'[%g, %g]'",
-		    low, high);
+		return mu_invalid(err,
+				  "value_range should satisfy value_range[0] < value_range[1], but "
+				  "got '[%g, %g]'",
+				  low, high);
 	if (n <= 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "nbins should be a positive number, but got '%lld'", (long long)n);
+		return mu_invalid(err, "nbins should be a positive number, but got '%lld'",
+				  (long long)n);
 	struct mu_shape shape = mu_shape_vec(n);
-	if ((rc = kernel_out(c, 0, type, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &shape, &out, err));
 	elems_zero(type, out->data, 0, n);
 	double step = (high - low) / (double)n;
 	for (int64_t i = 0; i < values->shape.count; i++) {
@@ -215,13 +201,11 @@ static int population(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 0);
 	size_t size = mu_dtype_size(in->dtype);
 	struct mu_tensor *out;
-	int rc;
 
 	if (!loops->unary[UN_Invert][in->dtype])
 		return mu_fail(err, MU_UNIMPLEMENTED, "PopulationCount has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
-	if ((rc = kernel_out(c, 0, MU_UINT8, &in->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_UINT8, &in->shape, &out, err));
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		uint64_t bits = 0;
 		memcpy(&bits, (const char *)in->data + (size_t)i * size, size);

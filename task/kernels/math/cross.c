@@ -21,10 +21,8 @@ static int turned(struct mu_tensor *to, const struct mu_tensor *from, int by, st
 int check_cross(const struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape *s = &kernel_in(c, 0)->shape;
-	int rc;
 
-	if ((rc = args_same_shape(c, 0, 1, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_same_shape(c, 0, 1, err));
 	if (s->rank < 1 || s->dim[s->rank - 1] != 3)
 		return mu_fail(err, s->rank ? MU_FAILED_PRECONDITION : MU_INVALID_ARGUMENT,
 			       "Cross-products are only defined for 3-element vectors, not for %s",
@@ -42,21 +40,18 @@ static int cross(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_TENSOR on = {0};
 	int64_t n = a->shape.count;
 	struct mu_tensor *out;
-	int rc = check_cross(c, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(check_cross(c, err));
 	if (!times || !minus)
 		return mu_fail(err, MU_UNIMPLEMENTED, "Cross has no kernel for type %s",
 			       mu_dtype_name(a->dtype));
-	if ((rc = kernel_out(c, 0, a->dtype, &a->shape, &out, err)) ||
-	    (rc = turned(&left, a, 1, err)) || (rc = turned(&on, b, 2, err)) ||
-	    (rc = turned(&right, a, 2, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, a->dtype, &a->shape, &out, err));
+	MU_RETURN_IF_ERROR(turned(&left, a, 1, err));
+	MU_RETURN_IF_ERROR(turned(&on, b, 2, err));
+	MU_RETURN_IF_ERROR(turned(&right, a, 2, err));
 	times(left.data, left.data, on.data, n, BOTH_RUN);
 	mu_tensor_unref(&on);
-	if ((rc = turned(&on, b, 1, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(turned(&on, b, 1, err));
 	times(right.data, right.data, on.data, n, BOTH_RUN);
 	minus(out->data, left.data, right.data, n, BOTH_RUN);
 	return 0;
@@ -69,31 +64,26 @@ static int unravel(struct kernel_call *c, struct mu_err *err)
 	int64_t total = 1, n = at->shape.count;
 	struct mu_tensor *out;
 	struct mu_shape shape;
-	int rc;
 
 	if (at->shape.rank > 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "The indices can only be scalar or vector, got %s",
-			       mu_shape_str(&at->shape));
+		return mu_invalid(err, "The indices can only be scalar or vector, got %s",
+				  mu_shape_str(&at->shape));
 	int64_t rank = dims->shape.count;
 	for (int64_t d = 0; d < rank; d++) {
 		int64_t x = mu_tensor_int(dims, d);
 		if (x <= 0 || __builtin_mul_overflow(total, x, &total))
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT,
-			    "Input dims cannot contain a dim of %lld, nor be the dims of "
-			    "more elements than can be counted",
-			    (long long)x);
+			return mu_invalid(err,
+					  "Input dims cannot contain a dim of %lld, nor be the "
+					  "dims of more elements than can be counted",
+					  (long long)x);
 	}
 	for (int64_t i = 0; i < n; i++)
 		if (mu_tensor_int(at, i) >= total)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "index %lld is out of bound as with %lld elements",
-				       (long long)mu_tensor_int(at, i), (long long)total);
+			return mu_invalid(err, "index %lld is out of bound as with %lld elements",
+					  (long long)mu_tensor_int(at, i), (long long)total);
 	int64_t sides[] = {rank, n};
-	if ((rc = mu_shape_set(&shape, 1 + at->shape.rank, sides, err)) ||
-	    (rc = kernel_out(c, 0, at->dtype, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 1 + at->shape.rank, sides, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, at->dtype, &shape, &out, err));
 	for (int64_t i = 0; i < n; i++) {
 		int64_t left = mu_tensor_int(at, i);
 		for (int64_t d = rank; d-- > 0; left /= mu_tensor_int(dims, d)) {

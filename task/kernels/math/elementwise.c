@@ -48,9 +48,8 @@ static int unary(struct kernel_call *c, enum unary_op op, enum mu_dtype result, 
 
 	if (!loop && !(loop = complex_unary(op, in->dtype)))
 		return no_such_type(c, in->dtype, err);
-	int rc = kernel_out_reuse(c, 0, 0, out_type, &in->shape, &out, err);
-	if (rc)
-		return rc;
+
+	MU_RETURN_IF_ERROR(kernel_out_reuse(c, 0, 0, out_type, &in->shape, &out, err));
 	struct unary_job job = {loop, out->data, kernel_in(c, 0)->data, mu_dtype_size(out_type),
 				mu_dtype_size(in->dtype)};
 	if (out->shape.count <= GRAIN)
@@ -86,10 +85,8 @@ static int binary_loop_run(struct kernel_call *c, binary_loop *loop, enum mu_dty
 	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
 	struct mu_tensor *out;
 	bool left = a->shape.count == shape->count;
-	int rc = kernel_out_reuse(c, 0, left ? 0 : 1, out_type, shape, &out, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out_reuse(c, 0, left ? 0 : 1, out_type, shape, &out, err));
 	a = kernel_in(c, 0);
 	b = kernel_in(c, 1);
 	size_t in_size = mu_dtype_size(a->dtype), out_size = mu_dtype_size(out_type);
@@ -190,11 +187,10 @@ static int binary_scalars(struct kernel_call *c, binary_loop *loop, enum mu_dtyp
 {
 	const void *a = kernel_in(c, 0)->data, *b = kernel_in(c, 1)->data;
 	struct mu_tensor *out;
-	int rc = kernel_out_reuse(c, 0, 0, out_type, &kernel_in(c, 0)->shape, &out, err);
 
-	if (!rc)
-		loop(out->data, a, b, 1, BOTH_RUN);
-	return rc;
+	MU_RETURN_IF_ERROR(kernel_out_reuse(c, 0, 0, out_type, &kernel_in(c, 0)->shape, &out, err));
+	loop(out->data, a, b, 1, BOTH_RUN);
+	return 0;
 }
 
 int check_gradient(const struct kernel_call *c, struct mu_err *err)
@@ -211,15 +207,15 @@ int check_gradient(const struct kernel_call *c, struct mu_err *err)
 	for (unsigned i = 0; i < MU_COUNT(by_size); i++)
 		sizes |= strcmp(op, by_size[i]) == 0;
 	if (sizes && a->count != b->count)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "The two arguments to a cwise op must have same number of elements, "
-			       "got %lld and %lld",
-			       (long long)a->count, (long long)b->count);
+		return mu_invalid(err,
+				  "The two arguments to a cwise op must have same number of "
+				  "elements, got %lld and %lld",
+				  (long long)a->count, (long long)b->count);
 	if (!sizes && !mu_shape_eq(a, b))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Inputs to operation %s of type %s must have the same size and "
-			       "shape.  Input 0: %s != input 1: %s",
-			       c->node->name, op, mu_shape_str(a), mu_shape_str(b));
+		return mu_invalid(err,
+				  "Inputs to operation %s of type %s must have the same size and "
+				  "shape.  Input 0: %s != input 1: %s",
+				  c->node->name, op, mu_shape_str(a), mu_shape_str(b));
 	return 0;
 }
 
@@ -228,15 +224,14 @@ static int check_integers(const char *name, enum binary_op op, const struct mu_t
 			  struct mu_err *err)
 {
 	if (op == BIN_Pow && is_signed(b->dtype) && has_negative(b))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Integers to negative integer powers are not allowed");
+		return mu_invalid(err, "Integers to negative integer powers are not allowed");
 	if (!divides(op) || !is_integer(b->dtype) || !convert_any_zero(b))
 		return 0;
 	if (strncmp(name, "Truncate", 8) == 0)
 		return mu_fail(err, MU_INTERNAL,
 			       "Unexpected error in binary operator (only integer div and mod "
 			       "should have errors)");
-	return mu_fail(err, MU_INVALID_ARGUMENT, "Integer division by zero");
+	return mu_invalid(err, "Integer division by zero");
 }
 
 static int binary(struct kernel_call *c, enum binary_op op, bool compares, struct mu_err *err)
@@ -249,14 +244,12 @@ static int binary(struct kernel_call *c, enum binary_op op, bool compares, struc
 	    op != BIN_Pow)
 		return binary_scalars(c, loops->binary[op][a->dtype], compares ? MU_BOOL : a->dtype,
 				      err);
-	if ((rc = check_gradient(c, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_gradient(c, err));
 	rc = broadcast_shape(&a->shape, &b->shape, &shape, err);
 	if (rc && is_equality(op) && !args_attr_bool(c->node, "incompatible_shape_error", true)) {
 		bool differ = op == BIN_NotEqual;
 		MU_AUTO_TENSOR t = {0};
-		if ((rc = mu_tensor_scalar(&t, MU_BOOL, &differ, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(mu_tensor_scalar(&t, MU_BOOL, &differ, err));
 		kernel_out_take(c, 0, mu_tensor_ref(&t));
 		return 0;
 	}
@@ -290,10 +283,9 @@ LOGIC_LOOP(or_loop, x || y)
 static int logic(struct kernel_call *c, binary_loop *loop, struct mu_err *err)
 {
 	struct mu_shape shape;
-	int rc;
 
-	if ((rc = broadcast_shape(&kernel_in(c, 0)->shape, &kernel_in(c, 1)->shape, &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(
+	    broadcast_shape(&kernel_in(c, 0)->shape, &kernel_in(c, 1)->shape, &shape, err));
 	return binary_loop_run(c, loop, MU_BOOL, &shape, err);
 }
 
@@ -310,10 +302,8 @@ static int logical_or(struct kernel_call *c, struct mu_err *err)
 static int logical_not(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_tensor *out;
-	int rc;
 
-	if ((rc = kernel_out_reuse(c, 0, 0, MU_BOOL, &kernel_in(c, 0)->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out_reuse(c, 0, 0, MU_BOOL, &kernel_in(c, 0)->shape, &out, err));
 	const bool *in = kernel_in(c, 0)->data;
 	for (int64_t i = 0; i < out->shape.count; i++)
 		MU_DATA(bool, out)[i] = !in[i];
@@ -327,7 +317,6 @@ static int add_n(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *first = kernel_in(c, 0);
 	binary_loop *add = c->n_in ? loops->binary[BIN_AddV2][first->dtype] : NULL;
 	struct mu_tensor *out;
-	int rc;
 
 	if (c->n_in && first->dtype == MU_VARIANT)
 		return variant_add_all(c, err);
@@ -336,19 +325,18 @@ static int add_n(struct kernel_call *c, struct mu_err *err)
 			       c->n_in ? mu_dtype_name(first->dtype) : "of no inputs");
 	for (unsigned i = 1; i < c->n_in; i++) {
 		if (!mu_shape_eq(&first->shape, &kernel_in(c, i)->shape))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Inputs to operation AddN must have the same size and "
-				       "shape.  Input 0: %s != input %u: %s",
-				       mu_shape_str(&first->shape), i,
-				       mu_shape_str(&kernel_in(c, i)->shape));
+			return mu_invalid(err,
+					  "Inputs to operation AddN must have the same size and "
+					  "shape.  Input 0: %s != input %u: %s",
+					  mu_shape_str(&first->shape), i,
+					  mu_shape_str(&kernel_in(c, i)->shape));
 	}
 	struct mu_shape shape = first->shape;
 	if (c->n_in == 1) {
 		kernel_out_take(c, 0, mu_tensor_ref(first));
 		return 0;
 	}
-	if ((rc = kernel_out_reuse(c, 0, 0, first->dtype, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out_reuse(c, 0, 0, first->dtype, &shape, &out, err));
 	add(out->data, kernel_in(c, 0)->data, kernel_in(c, 1)->data, shape.count, BOTH_RUN);
 	for (unsigned i = 2; i < c->n_in; i++)
 		add(out->data, out->data, kernel_in(c, i)->data, shape.count, BOTH_RUN);
@@ -370,12 +358,10 @@ static int select_v1(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *cond = kernel_in(c, 0), *a = kernel_in(c, 1), *b = kernel_in(c, 2);
 	struct mu_tensor *out;
-	int rc;
 
 	if (!mu_shape_eq(&a->shape, &b->shape))
-		return mu_fail(
-		    err, MU_INVALID_ARGUMENT,
-		    "'then' and 'else' must have the same size.  but received: %s vs. %s",
+		return mu_invalid(
+		    err, "'then' and 'else' must have the same size.  but received: %s vs. %s",
 		    mu_shape_str(&a->shape), mu_shape_str(&b->shape));
 	if (cond->shape.rank == 0) {
 		kernel_out_take(c, 0, mu_tensor_ref(*MU_DATA(bool, cond) ? a : b));
@@ -384,12 +370,11 @@ static int select_v1(struct kernel_call *c, struct mu_err *err)
 	bool rows =
 	    cond->shape.rank == 1 && a->shape.rank > 0 && cond->shape.dim[0] == a->shape.dim[0];
 	if (!rows && !mu_shape_eq(&cond->shape, &a->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "'then' must have the shape of the condition, or its size in the "
-			       "first dimension: %s vs. %s",
-			       mu_shape_str(&a->shape), mu_shape_str(&cond->shape));
-	if ((rc = kernel_out(c, 0, a->dtype, &a->shape, &out, err)))
-		return rc;
+		return mu_invalid(err,
+				  "'then' must have the shape of the condition, or its size in the "
+				  "first dimension: %s vs. %s",
+				  mu_shape_str(&a->shape), mu_shape_str(&cond->shape));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, a->dtype, &a->shape, &out, err));
 	int64_t n = cond->shape.count;
 	elementwise_choose(out, cond->data, a->data, b->data, n, n ? a->shape.count / n : 0);
 	return 0;
@@ -405,9 +390,8 @@ static int stretched(const struct kernel_call *c, unsigned i, const struct mu_sh
 	*data = t->data;
 	if (t->shape.count == to->count)
 		return 0;
-	int rc = mu_tensor_new(made, t->dtype, to, err);
-	if (rc)
-		return rc;
+
+	MU_RETURN_IF_ERROR(mu_tensor_new(made, t->dtype, to, err));
 	broadcast_view(&v, &t->shape, to);
 	view_read(t->dtype, made->data, t->data, &v);
 	*data = made->data;
@@ -417,10 +401,9 @@ static int stretched(const struct kernel_call *c, unsigned i, const struct mu_sh
 int check_select(const struct kernel_call *c, struct mu_shape *shape, struct mu_err *err)
 {
 	struct mu_shape both;
-	int rc;
 
-	if ((rc = broadcast_shape(&kernel_in(c, 1)->shape, &kernel_in(c, 2)->shape, &both, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(
+	    broadcast_shape(&kernel_in(c, 1)->shape, &kernel_in(c, 2)->shape, &both, err));
 	return broadcast_shape(&kernel_in(c, 0)->shape, &both, shape, err);
 }
 
@@ -430,13 +413,12 @@ static int select_v2(struct kernel_call *c, struct mu_err *err)
 	const void *cond, *a, *b;
 	struct mu_shape shape;
 	struct mu_tensor *out;
-	int rc;
 
-	if ((rc = check_select(c, &shape, err)) || (rc = stretched(c, 0, &shape, &x, &cond, err)) ||
-	    (rc = stretched(c, 1, &shape, &y, &a, err)) ||
-	    (rc = stretched(c, 2, &shape, &z, &b, err)) ||
-	    (rc = kernel_out(c, 0, kernel_in(c, 1)->dtype, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_select(c, &shape, err));
+	MU_RETURN_IF_ERROR(stretched(c, 0, &shape, &x, &cond, err));
+	MU_RETURN_IF_ERROR(stretched(c, 1, &shape, &y, &a, err));
+	MU_RETURN_IF_ERROR(stretched(c, 2, &shape, &z, &b, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, kernel_in(c, 1)->dtype, &shape, &out, err));
 	elementwise_choose(out, cond, a, b, shape.count, 1);
 	return 0;
 }
@@ -466,11 +448,10 @@ static int leaky_relu(struct kernel_call *c, struct mu_err *err)
 {
 	float alpha = args_attr_float(c->node, "alpha", 0.2f);
 	struct mu_tensor *out;
-	int rc;
 
-	if ((rc = elementwise_need_real(c, 0, err)) ||
-	    (rc = kernel_out(c, 0, kernel_in(c, 0)->dtype, &kernel_in(c, 0)->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(elementwise_need_real(c, 0, err));
+	MU_RETURN_IF_ERROR(
+	    kernel_out(c, 0, kernel_in(c, 0)->dtype, &kernel_in(c, 0)->shape, &out, err));
 	BOTH_REALS(out->dtype, {
 		const T *x = kernel_in(c, 0)->data;
 		for (int64_t i = 0; i < out->shape.count; i++)
@@ -483,11 +464,11 @@ static int leaky_relu_grad(struct kernel_call *c, struct mu_err *err)
 {
 	float alpha = args_attr_float(c->node, "alpha", 0.2f);
 	struct mu_tensor *out;
-	int rc;
 
-	if ((rc = elementwise_need_real(c, 0, err)) || (rc = args_same_shape(c, 0, 1, err)) ||
-	    (rc = kernel_out(c, 0, kernel_in(c, 0)->dtype, &kernel_in(c, 0)->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(elementwise_need_real(c, 0, err));
+	MU_RETURN_IF_ERROR(args_same_shape(c, 0, 1, err));
+	MU_RETURN_IF_ERROR(
+	    kernel_out(c, 0, kernel_in(c, 0)->dtype, &kernel_in(c, 0)->shape, &out, err));
 	BOTH_REALS(out->dtype, {
 		const T *g = kernel_in(c, 0)->data;
 		const T *x = kernel_in(c, 1)->data;
@@ -501,11 +482,10 @@ static int approximate_equal(struct kernel_call *c, struct mu_err *err)
 {
 	float tolerance = args_attr_float(c->node, "tolerance", 1e-5f);
 	struct mu_tensor *out;
-	int rc;
 
-	if ((rc = elementwise_need_real(c, 0, err)) || (rc = args_same_shape(c, 0, 1, err)) ||
-	    (rc = kernel_out(c, 0, MU_BOOL, &kernel_in(c, 0)->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(elementwise_need_real(c, 0, err));
+	MU_RETURN_IF_ERROR(args_same_shape(c, 0, 1, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_BOOL, &kernel_in(c, 0)->shape, &out, err));
 	BOTH_REALS(kernel_in(c, 0)->dtype, {
 		const T *x = kernel_in(c, 0)->data;
 		const T *y = kernel_in(c, 1)->data;
@@ -519,10 +499,8 @@ static int check_numerics(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, 0);
 	bool inf = false, nan = false;
-	int rc = elementwise_need_real(c, 0, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(elementwise_need_real(c, 0, err));
 	BOTH_REALS(t->dtype, {
 		for (int64_t i = 0; i < t->shape.count; i++) {
 			inf |= isinf(MU_DATA(T, t)[i]);
@@ -530,11 +508,11 @@ static int check_numerics(struct kernel_call *c, struct mu_err *err)
 		}
 	})
 	if (inf || nan)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s : Tensor had %s values",
-			       args_attr_string(c->node, "message", ""),
-			       inf && nan ? "Inf and NaN"
-			       : inf      ? "Inf"
-					  : "NaN");
+		return mu_invalid(err, "%s : Tensor had %s values",
+				  args_attr_string(c->node, "message", ""),
+				  inf && nan ? "Inf and NaN"
+				  : inf      ? "Inf"
+					     : "NaN");
 	kernel_out_take(c, 0, mu_tensor_ref(t));
 	return 0;
 }
@@ -547,11 +525,11 @@ int check_clip(const struct kernel_call *c, struct mu_err *err)
 
 	if ((low->shape.rank && !mu_shape_eq(&low->shape, &t->shape)) ||
 	    (high->shape.rank && !mu_shape_eq(&high->shape, &t->shape)))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "clip_value_min and clip_value_max must be either of the same shape "
-			       "as input, or a scalar: %s, %s, %s",
-			       mu_shape_str(&t->shape), mu_shape_str(&low->shape),
-			       mu_shape_str(&high->shape));
+		return mu_invalid(err,
+				  "clip_value_min and clip_value_max must be either of the same "
+				  "shape as input, or a scalar: %s, %s, %s",
+				  mu_shape_str(&t->shape), mu_shape_str(&low->shape),
+				  mu_shape_str(&high->shape));
 	return 0;
 }
 
@@ -560,17 +538,14 @@ static int clip_by_value(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *t = kernel_in(c, 0), *low = kernel_in(c, 1),
 			       *high = kernel_in(c, 2);
 	struct mu_tensor *out;
-	int rc = check_clip(c, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(check_clip(c, err));
 	binary_loop *least = loops->binary[BIN_Minimum][t->dtype];
 	binary_loop *most = loops->binary[BIN_Maximum][t->dtype];
 	if (!least || !most)
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			       mu_dtype_name(t->dtype));
-	if ((rc = kernel_out(c, 0, t->dtype, &t->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, t->dtype, &t->shape, &out, err));
 	least(out->data, t->data, high->data, t->shape.count,
 	      high->shape.rank ? BOTH_RUN : RIGHT_SCALAR);
 	most(out->data, out->data, low->data, t->shape.count,
@@ -590,13 +565,11 @@ static int betainc(struct kernel_call *c, struct mu_err *err)
 		if (rc)
 			return rc;
 		if (next->rank && shape->rank && !mu_shape_eq(shape, next))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Shapes of a, b and x are inconsistent: %s and %s",
-				       mu_shape_str(shape), mu_shape_str(next));
+			return mu_invalid(err, "Shapes of a, b and x are inconsistent: %s and %s",
+					  mu_shape_str(shape), mu_shape_str(next));
 		shape = next->rank ? next : shape;
 	}
-	if ((rc = kernel_out(c, 0, kernel_in(c, 0)->dtype, shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, kernel_in(c, 0)->dtype, shape, &out, err));
 	BOTH_REALS(out->dtype, {
 		const T *in[3];
 		bool many[3];

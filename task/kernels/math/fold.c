@@ -10,16 +10,15 @@ int check_axes(const struct kernel_call *c, bool *reduced, struct mu_err *err)
 	for (int64_t i = 0; i < axes->shape.count; i++) {
 		int64_t a = mu_tensor_int(axes, i);
 		if (a < -s->rank || a >= s->rank)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Invalid reduction dimension (%lld for input with %d "
-				       "dimension(s)",
-				       (long long)a, s->rank);
+			return mu_invalid(
+			    err, "Invalid reduction dimension (%lld for input with %d dimension(s)",
+			    (long long)a, s->rank);
 		a = a < 0 ? a + s->rank : a;
 		if (reduced[a])
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Invalid reduction arguments: Axes contains duplicate "
-				       "dimension: %lld",
-				       (long long)a);
+			return mu_invalid(
+			    err,
+			    "Invalid reduction arguments: Axes contains duplicate dimension: %lld",
+			    (long long)a);
 		reduced[a] = true;
 	}
 	return 0;

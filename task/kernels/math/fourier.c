@@ -154,23 +154,21 @@ static void fourier_part(void *arg, int64_t from, int64_t to)
 /* Real input: uses fft_length elements, which the input must have. */
 static int read_lengths(const struct kernel_call *c, struct transform *w, struct mu_err *err)
 {
-	int rank = w->kind.rank, n, rc;
+	int rank = w->kind.rank, n;
 
-	if ((rc = args_ints(c, 1, w->length, MOST, &n, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_ints(c, 1, w->length, MOST, &n, err));
 	for (int d = 0; d < rank; d++) {
 		int64_t half = w->length[d] / 2 + 1;
 		int64_t least = d == rank - 1 && !w->kind.forward ? half : w->length[d];
 		if (w->length[d] < 0)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "fft_length[%d] must >= 0, but got: %lld", d,
-				       (long long)w->length[d]);
+			return mu_invalid(err, "fft_length[%d] must >= 0, but got: %lld", d,
+					  (long long)w->length[d]);
 		if (w->in_dim[d] && w->in_dim[d] < least)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Input dimension %d must have length of at least %lld but "
-				       "got: %lld",
-				       w->in->shape.rank - rank + d, (long long)least,
-				       (long long)w->in_dim[d]);
+			return mu_invalid(
+			    err,
+			    "Input dimension %d must have length of at least %lld but got: %lld",
+			    w->in->shape.rank - rank + d, (long long)least,
+			    (long long)w->in_dim[d]);
 		w->out_dim[d] = w->dim[d] = w->length[d];
 		if (d == rank - 1 && w->length[d]) {
 			w->out_dim[d] = w->kind.forward ? half : w->length[d];
@@ -192,8 +190,8 @@ static int check_types(const struct kernel_call *c, const struct transform *w, e
 	if ((t != MU_FLOAT && t != MU_DOUBLE && !is_complex(t)) || is_complex(t) == of_reals ||
 	    is_complex(*out) == (w->kind.real && !w->kind.forward) ||
 	    fourier_part_of(t) != fourier_part_of(*out))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Wrong types for FFT: in=%s out=%s",
-			       mu_dtype_name(t), mu_dtype_name(*out));
+		return mu_invalid(err, "Wrong types for FFT: in=%s out=%s", mu_dtype_name(t),
+				  mu_dtype_name(*out));
 	return 0;
 }
 
@@ -204,9 +202,8 @@ static int fourier_prepare(struct kernel_call *c, struct transform *w, struct mu
 	enum mu_dtype t;
 
 	if (lead < 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Input must have rank of at least %d but got: %s", rank,
-			       mu_shape_str(&w->in->shape));
+		return mu_invalid(err, "Input must have rank of at least %d but got: %s", rank,
+				  mu_shape_str(&w->in->shape));
 	for (int d = 0; d < rank; d++)
 		w->length[d] = w->dim[d] = w->out_dim[d] = w->in_dim[d] =
 		    w->in->shape.dim[lead + d];
@@ -215,13 +212,11 @@ static int fourier_prepare(struct kernel_call *c, struct transform *w, struct mu
 	w->items = w->one = w->in_one = w->out_one = 1;
 	for (int d = 0; d < lead + rank; d++) {
 		int64_t size = d < lead ? w->in->shape.dim[d] : w->out_dim[d - lead];
-		if ((rc = mu_shape_push(&shape, size, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(mu_shape_push(&shape, size, err));
 		if (d < lead)
 			w->items *= size;
 	}
-	if ((rc = kernel_out(c, 0, t, &shape, &w->out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, t, &shape, &w->out, err));
 	memset(w->out->data, 0, (size_t)shape.count * mu_dtype_size(t));
 	if (!shape.count || !w->in->shape.count)
 		w->items = 0;

@@ -53,17 +53,14 @@ static int reduce_into(struct kernel_call *c, enum reduce_op op, struct mu_tenso
 	const struct reduce_loops *l = &loops->reduce[op][in->dtype];
 	bool reduced[MU_MAX_RANK] = {false};
 	struct mu_shape shape;
-	int rc = check_axes(c, reduced, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(check_axes(c, reduced, err));
 	if (!l->start)
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			       mu_dtype_name(in->dtype));
-	if ((rc = fold_shape(&in->shape, reduced, args_attr_bool(c->node, "keep_dims", false),
-			     &shape, err)) ||
-	    (rc = kernel_out(c, 0, in->dtype, &shape, out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(fold_shape(&in->shape, reduced,
+				      args_attr_bool(c->node, "keep_dims", false), &shape, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, out, err));
 	*each = shape.count ? in->shape.count / shape.count : 0;
 	reduce_tensor(l, (*out)->data, shape.count, in, reduced);
 	return 0;
@@ -110,15 +107,13 @@ static int mean_of_integers(struct kernel_call *c, enum mu_dtype wide, struct mu
 	struct mu_tensor *out;
 	struct mu_shape shape;
 	int64_t each;
-	int rc;
 
-	if ((rc = check_axes(c, reduced, err)) ||
-	    (rc = fold_shape(&in->shape, reduced, args_attr_bool(c->node, "keep_dims", false),
-			     &shape, err)) ||
-	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)) ||
-	    (rc = mu_tensor_new(&addends, wide, &in->shape, err)) ||
-	    (rc = mu_tensor_new(&sums, wide, &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_axes(c, reduced, err));
+	MU_RETURN_IF_ERROR(fold_shape(&in->shape, reduced,
+				      args_attr_bool(c->node, "keep_dims", false), &shape, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, &out, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(&addends, wide, &in->shape, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(&sums, wide, &shape, err));
 	if (!shape.count)
 		return 0;
 	each = in->shape.count / shape.count;
@@ -144,10 +139,8 @@ static int mean(struct kernel_call *c, struct mu_err *err)
 
 	if (wide)
 		return mean_of_integers(c, wide, err);
-	int rc = reduce_into(c, RED_SUM, &out, &each, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(reduce_into(c, RED_SUM, &out, &each, err));
 	if (out->dtype == MU_FLOAT)
 		DIVIDE(float, out->data, out->shape.count, each);
 	else if (out->dtype == MU_DOUBLE)
@@ -172,9 +165,9 @@ static int euclidean_norm(struct kernel_call *c, struct mu_err *err)
 	if (in->dtype != MU_FLOAT && in->dtype != MU_DOUBLE)
 		return mu_fail(err, MU_UNIMPLEMENTED, "EuclideanNorm has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
-	int rc = mu_tensor_new(&squares, in->dtype, &in->shape, err);
-	if (rc)
-		return rc;
+	int rc;
+
+	MU_RETURN_IF_ERROR(mu_tensor_new(&squares, in->dtype, &in->shape, err));
 	loops->unary[UN_Square][in->dtype](squares.data, in->data, in->shape.count);
 	struct value given = c->in[0];
 	c->in[0].tensor = squares;
@@ -195,9 +188,8 @@ static int l2_loss(struct kernel_call *c, struct mu_err *err)
 	if (in->dtype != MU_FLOAT && in->dtype != MU_DOUBLE)
 		return mu_fail(err, MU_UNIMPLEMENTED, "L2Loss has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
-	int rc = kernel_out(c, 0, in->dtype, &scalar, &out, err);
-	if (rc)
-		return rc;
+
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &scalar, &out, err));
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		double x =
 		    in->dtype == MU_FLOAT ? (double)MU_DATA(float, in)[i] : MU_DATA(double, in)[i];

@@ -13,17 +13,15 @@ int check_scan(const struct kernel_call *c, struct scan_plan *p, struct mu_err *
 	const struct mu_tensor *in = kernel_in(c, 0);
 	const struct mu_shape *axis_shape = &kernel_in(c, 1)->shape;
 	int64_t at;
-	int rc;
 
 	if (axis_shape->rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "ScanOp: axis must be a scalar, not %s",
-			       mu_shape_str(axis_shape));
-	if ((rc = args_int(c, 1, &at, err)))
-		return rc;
+		return mu_invalid(err, "ScanOp: axis must be a scalar, not %s",
+				  mu_shape_str(axis_shape));
+	MU_RETURN_IF_ERROR(args_int(c, 1, &at, err));
 	if (at < -in->shape.rank || at >= in->shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "ScanOp: Expected scan axis in the range [%d, %d), but got %lld",
-			       -in->shape.rank, in->shape.rank, (long long)at);
+		return mu_invalid(err,
+				  "ScanOp: Expected scan axis in the range [%d, %d), but got %lld",
+				  -in->shape.rank, in->shape.rank, (long long)at);
 	int axis = (int)(at < 0 ? at + in->shape.rank : at);
 	*p = (struct scan_plan){1, in->shape.dim[axis], 1,
 				args_attr_bool(c->node, "exclusive", false),
@@ -39,15 +37,14 @@ static int scan(struct kernel_call *c, enum reduce_op op, struct mu_err *err)
 	const struct reduce_loops *l = &loops->reduce[op][in->dtype];
 	struct mu_tensor *out;
 	struct scan_plan p;
-	int rc = check_scan(c, &p, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(check_scan(c, &p, err));
 	if (!l->start)
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			       mu_dtype_name(in->dtype));
-	if ((rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)) || !in->shape.count)
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &in->shape, &out, err));
+	if (!in->shape.count)
+		return 0;
 	const int64_t n = p.n, inner = p.inner;
 	const bool reverse = p.reverse, exclusive = p.exclusive;
 	size_t row = (size_t)inner * mu_dtype_size(in->dtype);

@@ -18,12 +18,12 @@ static int check_ids(const struct mu_tensor *ids, bool sorted, int64_t limit, st
 	for (int64_t i = 0; i < ids->shape.count; i++) {
 		int64_t id = mu_tensor_int(ids, i);
 		if (sorted && i && id < mu_tensor_int(ids, i - 1))
-			return mu_fail(err, MU_INVALID_ARGUMENT, "segment ids are not increasing");
+			return mu_invalid(err, "segment ids are not increasing");
 		if (id < 0 || id >= limit)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "segment id %lld out of range [0, %lld), possibly because "
-				       "'segment_ids' input is not sorted.",
-				       (long long)id, (long long)limit);
+			return mu_invalid(err,
+					  "segment id %lld out of range [0, %lld), possibly "
+					  "because 'segment_ids' input is not sorted.",
+					  (long long)id, (long long)limit);
 	}
 	return 0;
 }
@@ -44,7 +44,7 @@ static int last_id(const struct mu_tensor *ids, int64_t *n, struct mu_err *err)
 	int64_t last = ids->shape.count ? mu_tensor_int(ids, ids->shape.count - 1) : -1;
 
 	if (last < -1 || last == INT64_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "segment ids must be >= 0");
+		return mu_invalid(err, "segment ids must be >= 0");
 	*n = last + 1;
 	return 0;
 }
@@ -65,15 +65,13 @@ static int set_shape(struct segments *s, struct mu_err *err)
 int segments_read(struct kernel_call *c, enum reduce_op op, enum segment_divide how,
 		  struct segments *s, struct mu_err *err)
 {
-	int rc;
-
 	*s = (struct segments){
 	    .data = kernel_in(c, 0), .ids = kernel_in(c, 1), .op = op, .divide = how};
 	if (s->ids->shape.count != s->data->shape.dim[0])
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "segment_ids should be the same size as dimension 0 of input.");
-	if ((rc = last_id(s->ids, &s->n, err)) || (rc = check_ids(s->ids, true, s->n, err)))
-		return rc;
+		return mu_invalid(err,
+				  "segment_ids should be the same size as dimension 0 of input.");
+	MU_RETURN_IF_ERROR(last_id(s->ids, &s->n, err));
+	MU_RETURN_IF_ERROR(check_ids(s->ids, true, s->n, err));
 	return set_shape(s, err);
 }
 
@@ -90,16 +88,12 @@ static void read_picked(struct kernel_call *c, enum segment_divide how, struct s
 int segments_read_sparse(struct kernel_call *c, enum segment_divide how, struct segments *s,
 			 struct mu_err *err)
 {
-	int rc;
-
 	read_picked(c, how, s);
-	if ((rc = c->n_in > 3 ? args_int(c, 3, &s->n, err) : last_id(s->ids, &s->n, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(c->n_in > 3 ? args_int(c, 3, &s->n, err) : last_id(s->ids, &s->n, err));
 	if (s->n < 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "segment ids must be >= 0");
-	if ((rc = check_ids(s->ids, true, s->n, err)) ||
-	    (rc = rows_check(s->picked, s->data->shape.dim[0], err)))
-		return rc;
+		return mu_invalid(err, "segment ids must be >= 0");
+	MU_RETURN_IF_ERROR(check_ids(s->ids, true, s->n, err));
+	MU_RETURN_IF_ERROR(rows_check(s->picked, s->data->shape.dim[0], err));
 	return set_shape(s, err);
 }
 
@@ -148,20 +142,16 @@ static int give_numbers(struct kernel_call *c, const int64_t *numbers, int64_t n
 int segments_read_grad(struct kernel_call *c, enum segment_divide how, struct segments *s,
 		       struct mu_err *err)
 {
-	int rc;
-
 	read_picked(c, how, s);
-	if ((rc = args_int(c, 3, &s->n, err)) ||
-	    (rc = check_ids(s->ids, false, s->data->shape.dim[0], err)) ||
-	    (rc = rows_check(s->picked, s->n, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 3, &s->n, err));
+	MU_RETURN_IF_ERROR(check_ids(s->ids, false, s->data->shape.dim[0], err));
+	MU_RETURN_IF_ERROR(rows_check(s->picked, s->n, err));
 	if (c->n_out > 1) {
 		s->numbers = sorted_once(s->picked, &s->n);
 		if (!s->numbers)
 			return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld indices",
 				       (long long)s->picked->shape.count);
-		if ((rc = give_numbers(c, s->numbers, s->n, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(give_numbers(c, s->numbers, s->n, err));
 	}
 	return set_shape(s, err);
 }

@@ -38,10 +38,9 @@ static int reduce_segments(struct kernel_call *c, const struct segments *s, stru
 	const struct reduce_loops *l = &loops->reduce[s->op][t];
 	struct mu_tensor *out;
 	size_t size = mu_dtype_size(t);
-	int rc;
 
-	if ((rc = check_type(s, err)) || (rc = kernel_out(c, 0, t, &s->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_type(s, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, t, &s->shape, &out, err));
 	MU_AUTO_FREE double *by = segments_divisors(s->ids, s->n, s->divide);
 	if (!by)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld segments",
@@ -72,17 +71,17 @@ static int segment(struct kernel_call *c, enum reduce_op op, enum segment_divide
 		   struct mu_err *err)
 {
 	SEGMENTS_AUTO s = {0};
-	int rc = segments_read(c, op, how, &s, err);
 
-	return rc ? rc : reduce_segments(c, &s, err);
+	MU_RETURN_IF_ERROR(segments_read(c, op, how, &s, err));
+	return reduce_segments(c, &s, err);
 }
 
 static int sparse_segment(struct kernel_call *c, enum segment_divide how, struct mu_err *err)
 {
 	SEGMENTS_AUTO s = {0};
-	int rc = segments_read_sparse(c, how, &s, err);
 
-	return rc ? rc : reduce_segments(c, &s, err);
+	MU_RETURN_IF_ERROR(segments_read_sparse(c, how, &s, err));
+	return reduce_segments(c, &s, err);
 }
 
 static int sparse_segment_grad(struct kernel_call *c, enum segment_divide how, struct mu_err *err)

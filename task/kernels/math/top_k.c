@@ -58,14 +58,12 @@ int check_top_k(const struct kernel_call *c, int64_t *k, struct mu_shape *shape,
 	if (rc)
 		return rc;
 	if (in->shape.rank < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "input must be >= 1-D, got shape %s",
-			       mu_shape_str(&in->shape));
+		return mu_invalid(err, "input must be >= 1-D, got shape %s",
+				  mu_shape_str(&in->shape));
 	n = in->shape.dim[in->shape.rank - 1];
 	if (*k < 0 || n < *k)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "input must have at least k columns. Had "
-			       "%lld, needed %lld",
-			       (long long)n, (long long)*k);
+		return mu_invalid(err, "input must have at least k columns. Had %lld, needed %lld",
+				  (long long)n, (long long)*k);
 	if (!mu_dtype_size(in->dtype) || !convert_known(MU_DOUBLE, in->dtype) || n > INT32_MAX)
 		return mu_fail(err, MU_UNIMPLEMENTED, "TopK has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
@@ -113,21 +111,18 @@ static int nth_element(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape = in->shape;
 	struct mu_tensor *out;
 	int64_t k;
-	int rc;
 
-	if ((rc = args_int(c, 1, &k, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 1, &k, err));
 	int64_t n = shape.rank ? shape.dim[shape.rank - 1] : 0;
 	if (k < 0 || k >= n)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Input must be at least 1-D and n in [0, %lld), but got %lld",
-			       (long long)n, (long long)k);
+		return mu_invalid(err,
+				  "Input must be at least 1-D and n in [0, %lld), but got %lld",
+				  (long long)n, (long long)k);
 	if (!mu_dtype_size(in->dtype) || !convert_known(MU_DOUBLE, in->dtype) || n > INT32_MAX)
 		return mu_fail(err, MU_UNIMPLEMENTED, "NthElement has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
-	if ((rc = mu_shape_set(&shape, shape.rank - 1, in->shape.dim, err)) ||
-	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, shape.rank - 1, in->shape.dim, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, &out, err));
 	MU_AUTO_FREE struct ranked *r = malloc((size_t)n * sizeof *r);
 	if (!r)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld columns",
@@ -148,20 +143,19 @@ static int tensor_diag_part(struct kernel_call *c, struct mu_err *err)
 	int half = in->shape.rank / 2;
 	struct mu_shape shape;
 	struct mu_tensor *out;
-	int rc;
 
 	if (in->shape.rank % 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "The rank of the tensor should be even, got shape %s",
-			       mu_shape_str(&in->shape));
+		return mu_invalid(err, "The rank of the tensor should be even, got shape %s",
+				  mu_shape_str(&in->shape));
 	for (int d = 0; d < half; d++)
 		if (in->shape.dim[d] != in->shape.dim[half + d])
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Invalid shape %s: dimensions %d and %d do not match.",
-				       mu_shape_str(&in->shape), d, half + d);
-	if ((rc = mu_shape_set(&shape, half, in->shape.dim, err)) ||
-	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count)
-		return rc;
+			return mu_invalid(err,
+					  "Invalid shape %s: dimensions %d and %d do not match.",
+					  mu_shape_str(&in->shape), d, half + d);
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, half, in->shape.dim, err));
+	MU_RETURN_IF_ERROR(move_out(c, 0, in->dtype, &shape, &out, err));
+	if (!shape.count)
+		return 0;
 	struct view diagonal = {.rank = 1, .dim = {shape.count}, .stride = {shape.count + 1}};
 	return move_read(out, in, &diagonal, err);
 }
@@ -174,7 +168,7 @@ static int diag(struct kernel_call *c, struct mu_err *err)
 	int rc = 0;
 
 	if (in->shape.rank == 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Input must be at least rank 1, got 0");
+		return mu_invalid(err, "Input must be at least rank 1, got 0");
 	for (int d = 0; d < in->shape.rank && !rc; d++)
 		rc = mu_shape_push(&shape, in->shape.dim[d], err);
 	if (rc || (rc = move_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count ||

@@ -53,9 +53,8 @@ static int sum(struct kernel_call *c, struct rows *r, struct mu_tensor *memory, 
 
 	r->pieces = threads < worth ? threads : worth;
 	struct mu_shape shape = mu_shape_vec(r->pieces * 2 * r->channels);
-	int rc = mu_tensor_new(memory, MU_DOUBLE, &shape, err);
-	if (rc)
-		return rc;
+
+	MU_RETURN_IF_ERROR(mu_tensor_new(memory, MU_DOUBLE, &shape, err));
 	r->sums = memory->data;
 	memset(r->sums, 0, (size_t)shape.count * sizeof(double));
 	kernel_parallel(c, r->pieces, 1, sum_rows, r);
@@ -99,15 +98,14 @@ static int batch_norm_check(const struct kernel_call *c, unsigned x, unsigned fi
 			return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s",
 				       c->node->op, mu_dtype_name(kernel_in(c, i)->dtype));
 	if (s->rank != 4)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "input must be 4-dimensional: %s",
-			       mu_shape_str(s));
+		return mu_invalid(err, "input must be 4-dimensional: %s", mu_shape_str(s));
 	for (unsigned i = first; i <= last; i++) {
 		const struct mu_shape *v = &kernel_in(c, i)->shape;
 		if (v->count != s->dim[3] && !(empty && i >= MEAN && !v->count))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "input %u must have the same number of elements as the "
-				       "channels of x, got %lld and %lld",
-				       i, (long long)v->count, (long long)s->dim[3]);
+			return mu_invalid(err,
+					  "input %u must have the same number of elements as the "
+					  "channels of x, got %lld and %lld",
+					  i, (long long)v->count, (long long)s->dim[3]);
 	}
 	return 0;
 }
@@ -123,25 +121,22 @@ static int check_forward(const struct kernel_call *c, struct norm_sizes *s, stru
 {
 	bool training = args_attr_bool(c->node, "is_training", true);
 	bool needs_old = !training || args_attr_float(c->node, "exponential_avg_factor", 1) != 1;
-	int rc = batch_norm_check(c, X, SCALE, VARIANCE, !needs_old, err);
 
-	if (!rc)
-		*s = batch_norm_sizes_of(c, &kernel_in(c, X)->shape);
-	return rc;
+	MU_RETURN_IF_ERROR(batch_norm_check(c, X, SCALE, VARIANCE, !needs_old, err));
+	*s = batch_norm_sizes_of(c, &kernel_in(c, X)->shape);
+	return 0;
 }
 
 static int check_backward(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
 {
 	const struct mu_tensor *g = kernel_in(c, GRAD_Y), *x = kernel_in(c, GRAD_X);
-	int rc = batch_norm_check(c, GRAD_X, GRAD_SCALE, GRAD_VARIANCE, false, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(batch_norm_check(c, GRAD_X, GRAD_SCALE, GRAD_VARIANCE, false, err));
 	if (!mu_shape_eq(&g->shape, &x->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "x and y_backprop must have same shape, but x has shape %s and "
-			       "y_backprop has shape %s",
-			       mu_shape_str(&x->shape), mu_shape_str(&g->shape));
+		return mu_invalid(err,
+				  "x and y_backprop must have same shape, but x has shape %s and "
+				  "y_backprop has shape %s",
+				  mu_shape_str(&x->shape), mu_shape_str(&g->shape));
 	*s = batch_norm_sizes_of(c, &x->shape);
 	return 0;
 }
@@ -175,9 +170,7 @@ static int vectors(struct kernel_call *c, unsigned from, unsigned to, int64_t n,
 	struct mu_shape shape = mu_shape_vec(n);
 
 	for (unsigned i = from; i < to; i++) {
-		int rc = kernel_out(c, i, MU_FLOAT, &shape, &out[i], err);
-		if (rc)
-			return rc;
+		MU_RETURN_IF_ERROR(kernel_out(c, i, MU_FLOAT, &shape, &out[i], err));
 	}
 	return 0;
 }
@@ -188,9 +181,8 @@ static int placeholders(struct kernel_call *c, unsigned from, int64_t n, struct 
 	for (; from < c->n_out; from++) {
 		struct mu_shape shape = n < 0 ? mu_shape_scalar() : mu_shape_vec(n);
 		struct mu_tensor *t;
-		int rc = kernel_out(c, from, MU_FLOAT, &shape, &t, err);
-		if (rc)
-			return rc;
+
+		MU_RETURN_IF_ERROR(kernel_out(c, from, MU_FLOAT, &shape, &t, err));
 		if (shape.count)
 			*MU_DATA(float, t) = 0;
 	}
@@ -239,18 +231,16 @@ static int batch_norm_forward(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_TENSOR factors = {0};
 	struct norm_sizes s;
 	struct mu_tensor *out[5];
-	int rc;
+	int rc = 0;
 
-	if ((rc = check_forward(c, &s, err)) ||
-	    (rc = kernel_out(c, 0, MU_FLOAT, &x->shape, &out[0], err)) ||
-	    (rc = vectors(c, 1, 5, x->shape.dim[3], out, err)) ||
-	    (rc = placeholders(c, 5, -1, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_forward(c, &s, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &x->shape, &out[0], err));
+	MU_RETURN_IF_ERROR(vectors(c, 1, 5, x->shape.dim[3], out, err));
+	MU_RETURN_IF_ERROR(placeholders(c, 5, -1, err));
 	struct rows r = batch_norm_rows_of(&s, x, x, out[0]->data);
 	size_t bytes = (size_t)r.channels * sizeof(float);
 	struct mu_shape two = mu_shape_vec(2 * r.channels);
-	if ((rc = mu_tensor_new(&factors, MU_FLOAT, &two, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(&factors, MU_FLOAT, &two, err));
 	if (s.training) {
 		rc = batch_statistics(c, &r, out, err);
 	} else if (bytes) {
@@ -279,18 +269,16 @@ static int batch_norm_backward(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_TENSOR factors = {0}, memory = {0};
 	struct mu_tensor *out[3];
 	struct norm_sizes s;
-	int rc = check_backward(c, &s, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(check_backward(c, &s, err));
 	struct rows r = batch_norm_rows_of(&s, x, g, NULL);
 	struct mu_shape three = mu_shape_vec(3 * r.channels);
 	r.mean = kernel_in(c, GRAD_MEAN)->data;
-	if ((rc = kernel_out(c, 0, MU_FLOAT, &x->shape, &out[0], err)) ||
-	    (rc = vectors(c, 1, 3, r.channels, out, err)) || (rc = placeholders(c, 3, 0, err)) ||
-	    (rc = mu_tensor_new(&factors, MU_FLOAT, &three, err)) ||
-	    (rc = sum(c, &r, &memory, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &x->shape, &out[0], err));
+	MU_RETURN_IF_ERROR(vectors(c, 1, 3, r.channels, out, err));
+	MU_RETURN_IF_ERROR(placeholders(c, 3, 0, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(&factors, MU_FLOAT, &three, err));
+	MU_RETURN_IF_ERROR(sum(c, &r, &memory, err));
 	float *a = factors.data, *b = a + r.channels, *k = b + r.channels, eps = epsilon_of(c);
 	double n = r.pixels ? (double)r.pixels : 1;
 	for (int64_t ch = 0; ch < r.channels; ch++) {

@@ -45,11 +45,9 @@ static int batch_norm_global_forward(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *t = kernel_in(c, T), *mean = kernel_in(c, M);
 	const struct mu_tensor *beta = kernel_in(c, 3), *gamma = kernel_in(c, 4);
 	struct mu_tensor *out;
-	int rc;
 
-	if ((rc = batch_norm_global_check(c, err)) ||
-	    (rc = kernel_out(c, 0, t->dtype, &t->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(batch_norm_global_check(c, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, t->dtype, &t->shape, &out, err));
 	const int64_t n = t->shape.dim[3];
 	MU_AUTO_FREE double *by = mu_xcalloc((size_t)n + 1, sizeof *by);
 	for (int64_t k = 0; k < n; k++)
@@ -70,18 +68,15 @@ static int batch_norm_global_backward(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *t = kernel_in(c, T), *mean = kernel_in(c, M);
 	const struct mu_tensor *gamma = kernel_in(c, 3), *grad = kernel_in(c, 4);
 	struct mu_tensor *dx, *dm, *dv, *db, *dg;
-	int rc = batch_norm_global_check(c, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(batch_norm_global_check(c, err));
 	const int64_t n = t->shape.dim[3];
 	const struct mu_shape vec = mu_shape_vec(n);
-	if ((rc = kernel_out(c, 0, t->dtype, &t->shape, &dx, err)) ||
-	    (rc = kernel_out(c, 1, t->dtype, &vec, &dm, err)) ||
-	    (rc = kernel_out(c, 2, t->dtype, &vec, &dv, err)) ||
-	    (rc = kernel_out(c, 3, t->dtype, &vec, &db, err)) ||
-	    (rc = kernel_out(c, 4, t->dtype, &vec, &dg, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, t->dtype, &t->shape, &dx, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, t->dtype, &vec, &dm, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 2, t->dtype, &vec, &dv, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 3, t->dtype, &vec, &db, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 4, t->dtype, &vec, &dg, err));
 	MU_AUTO_FREE double *room = mu_xcalloc((size_t)n + 1, 3 * sizeof *room);
 	double *by = room, *sum = by + n,
 	       *along = sum + n; /* of the gradient, and of it times t - m */

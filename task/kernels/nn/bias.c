@@ -24,15 +24,13 @@ int check_channels(const struct kernel_call *c, struct channels *ch, struct mu_e
 int check_bias(const struct kernel_call *c, struct channels *ch, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *bias = kernel_in(c, 1);
-	int rc;
 
-	if ((rc = check_channels(c, ch, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_channels(c, ch, err));
 	if (bias->shape.dim[0] != ch->n)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Must provide as many biases as the last dimension of the input "
-			       "tensor: %s vs. %s",
-			       mu_shape_str(&bias->shape), mu_shape_str(&in->shape));
+		return mu_invalid(err,
+				  "Must provide as many biases as the last dimension of the input "
+				  "tensor: %s vs. %s",
+				  mu_shape_str(&bias->shape), mu_shape_str(&in->shape));
 	return 0;
 }
 
@@ -41,16 +39,13 @@ static int bias_add(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct channels ch;
 	struct mu_tensor *out;
-	int rc;
 
-	if ((rc = check_bias(c, &ch, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_bias(c, &ch, err));
 	binary_loop *add = loops->binary[BIN_AddV2][in->dtype];
 	if (!add)
 		return mu_fail(err, MU_UNIMPLEMENTED, "BiasAdd has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
-	if ((rc = kernel_out_reuse(c, 0, 0, in->dtype, &in->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out_reuse(c, 0, 0, in->dtype, &in->shape, &out, err));
 	size_t size = mu_dtype_size(out->dtype);
 	const char *x = kernel_in(c, 0)->data, *b = kernel_in(c, 1)->data;
 	char *o = out->data;
@@ -70,16 +65,13 @@ static int bias_add_grad(struct kernel_call *c, struct mu_err *err)
 	const struct reduce_loops *sum = &loops->reduce[RED_SUM][in->dtype];
 	struct channels ch;
 	struct mu_tensor *out;
-	int rc = check_channels(c, &ch, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(check_channels(c, &ch, err));
 	if (!sum->start)
 		return mu_fail(err, MU_UNIMPLEMENTED, "BiasAddGrad has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
 	struct mu_shape shape = mu_shape_vec(ch.n);
-	if ((rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, &out, err));
 	size_t size = mu_dtype_size(in->dtype);
 	const char *x = in->data;
 	char *o = out->data;

@@ -23,21 +23,16 @@ static int conv3d_geometry(struct conv3d_sizes *g, const struct kernel_call *c, 
 			   struct mu_err *err)
 {
 	struct mu_shape out, patches;
-	int rc;
 
 	if (filter->rank != VOLUME_RANK)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "filter must be 5-dimensional: %s",
-			       mu_shape_str(filter));
+		return mu_invalid(err, "filter must be 5-dimensional: %s", mu_shape_str(filter));
 	*g = (struct conv3d_sizes){.filters = filter->dim[4]};
-	if ((rc = volume_set(&g->v, c, type, in, filter->dim, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(volume_set(&g->v, c, type, in, filter->dim, err));
 	if (filter->dim[3] != g->v.channels)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "input and filter must have the same depth: %lld vs %lld",
-			       (long long)g->v.channels, (long long)filter->dim[3]);
-	if ((rc = volume_out_shape(&g->v, 1, &out, err)) ||
-	    (rc = mu_shape_set(&patches, 4, filter->dim, err)))
-		return rc;
+		return mu_invalid(err, "input and filter must have the same depth: %lld vs %lld",
+				  (long long)g->v.channels, (long long)filter->dim[3]);
+	MU_RETURN_IF_ERROR(volume_out_shape(&g->v, 1, &out, err));
+	MU_RETURN_IF_ERROR(mu_shape_set(&patches, 4, filter->dim, err));
 	g->positions = out.count;
 	g->inner = patches.count;
 	return 0;
@@ -53,20 +48,17 @@ static int conv3d_check_back(const struct kernel_call *c, const struct conv3d_si
 
 	if (rc || mu_shape_eq(&want, &grad->shape))
 		return rc;
-	return mu_fail(err, MU_INVALID_ARGUMENT,
-		       "%s: Size of out_backprop doesn't match computed: actual = %s, "
-		       "computed = %s",
-		       c->node->op, mu_shape_str(&grad->shape), mu_shape_str(&want));
+	return mu_invalid(
+	    err, "%s: Size of out_backprop doesn't match computed: actual = %s, computed = %s",
+	    c->node->op, mu_shape_str(&grad->shape), mu_shape_str(&want));
 }
 
 int check_conv3d(const struct kernel_call *c, struct conv3d_sizes *g, struct mu_shape *shape,
 		 struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *filter = kernel_in(c, 1);
-	int rc;
 
-	if ((rc = conv3d_geometry(g, c, in->dtype, &in->shape, &filter->shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(conv3d_geometry(g, c, in->dtype, &in->shape, &filter->shape, err));
 	return volume_out_shape(&g->v, g->filters, shape, err);
 }
 
@@ -74,11 +66,9 @@ int check_conv3d_input(const struct kernel_call *c, struct conv3d_sizes *g, stru
 		       struct mu_err *err)
 {
 	const struct mu_tensor *filter = kernel_in(c, 1);
-	int rc;
 
-	if ((rc = args_shape(c, 0, shape, err)) ||
-	    (rc = conv3d_geometry(g, c, filter->dtype, shape, &filter->shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_shape(c, 0, shape, err));
+	MU_RETURN_IF_ERROR(conv3d_geometry(g, c, filter->dtype, shape, &filter->shape, err));
 	return conv3d_check_back(c, g, err);
 }
 
@@ -86,11 +76,9 @@ int check_conv3d_filter(const struct kernel_call *c, struct conv3d_sizes *g, str
 			struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	int rc;
 
-	if ((rc = args_shape(c, 1, shape, err)) ||
-	    (rc = conv3d_geometry(g, c, in->dtype, &in->shape, shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_shape(c, 1, shape, err));
+	MU_RETURN_IF_ERROR(conv3d_geometry(g, c, in->dtype, &in->shape, shape, err));
 	return conv3d_check_back(c, g, err);
 }
 
@@ -198,11 +186,9 @@ static int conv3d_forward(struct kernel_call *c, struct mu_err *err)
 	struct conv3d g = {0};
 	struct mu_tensor *out;
 	struct mu_shape shape;
-	int rc;
 
-	if ((rc = check_conv3d(c, &g.s, &shape, err)) ||
-	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_conv3d(c, &g.s, &shape, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, &out, err));
 	return shape.count ? conv3d_run(c, &g, FORWARD, in->data, filter->data, out->data, err) : 0;
 }
 
@@ -222,11 +208,9 @@ static int conv3d_input(struct kernel_call *c, struct mu_err *err)
 	struct conv3d g = {0};
 	struct mu_tensor *out;
 	struct mu_shape shape;
-	int rc;
 
-	if ((rc = check_conv3d_input(c, &g.s, &shape, err)) ||
-	    (rc = begin_sum(c, &g, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_conv3d_input(c, &g.s, &shape, err));
+	MU_RETURN_IF_ERROR(begin_sum(c, &g, &shape, &out, err));
 	return shape.count ? conv3d_run(c, &g, TO_INPUT, out->data, filter->data, grad->data, err)
 			   : 0;
 }
@@ -237,11 +221,9 @@ static int conv3d_filter(struct kernel_call *c, struct mu_err *err)
 	struct conv3d g = {0};
 	struct mu_tensor *out;
 	struct mu_shape shape;
-	int rc;
 
-	if ((rc = check_conv3d_filter(c, &g.s, &shape, err)) ||
-	    (rc = begin_sum(c, &g, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_conv3d_filter(c, &g.s, &shape, err));
+	MU_RETURN_IF_ERROR(begin_sum(c, &g, &shape, &out, err));
 	return shape.count ? conv3d_run(c, &g, TO_FILTER, in->data, out->data, grad->data, err) : 0;
 }
 

@@ -218,10 +218,8 @@ int conv_direct_run(struct kernel_call *c, const struct conv_direct *d, const vo
 	MU_AUTO_TENSOR strips = {0};
 	struct mu_shape s = mu_shape_vec(d->strips * d->taps * d->width);
 	int64_t work = d->rows * d->g.column.out * d->taps * d->g.filters;
-	int rc = mu_tensor_new(&strips, d->g.type, &s, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(&strips, d->g.type, &s, err));
 	struct windows w = {d, from, filter, strips.data, to};
 	kernel_parallel(c, d->strips, 1 + PIECE_WORK / (d->taps * d->width), pack_strips, &w);
 	kernel_parallel(c, d->bands, 1 + PIECE_WORK / work, run_bands, &w);

@@ -180,10 +180,8 @@ static int run_work(struct kernel_call *c, struct work *w, struct mu_err *err)
 {
 	MU_AUTO_TENSOR scratch = {0};
 	struct mu_shape bytes = mu_shape_vec((int64_t)w->scratch_each * w->pieces);
-	int rc = mu_tensor_new(&scratch, MU_UINT8, &bytes, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(&scratch, MU_UINT8, &bytes, err));
 	w->scratch = scratch.data;
 	kernel_parallel(c, w->pieces, 1, run_pieces, w);
 	for (int64_t i = 1; w->direction == CONV_FILTER_GRAD && i < w->pieces; i++)
@@ -211,10 +209,8 @@ static int run_pointwise(struct kernel_call *c, const struct work *w, struct mu_
 	    [CONV_FILTER_GRAD] = {.m = channels, .n = filters, .k = n, .trans_a = true},
 	};
 	const struct product *p = &products[w->direction];
-	int rc = product_check("1x1 convolution", w->g->type, p, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(product_check("1x1 convolution", w->g->type, p, err));
 	if (w->direction == CONV_OUTPUT)
 		product_spread(c, w->g->type, p, w->x, w->w, w->y);
 	else if (w->direction == CONV_INPUT_GRAD)

@@ -13,10 +13,8 @@ static int conv_prepare(const struct mu_node *n, struct runtime *rt, void **stat
 			struct mu_err *err)
 {
 	struct window_attrs a;
-	int rc = window_attrs_conv(n, &a, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(window_attrs_conv(n, &a, err));
 	*(struct window_attrs *)(*state = mu_xmalloc(sizeof a)) = a;
 	return 0;
 }
@@ -28,9 +26,9 @@ static bool is_depthwise(const struct kernel_call *c)
 
 static int need_rank4(const struct mu_shape *s, const char *what, struct mu_err *err)
 {
-	return s->rank == 4 ? 0
-			    : mu_fail(err, MU_INVALID_ARGUMENT, "%s must be 4-dimensional: %s",
-				      what, mu_shape_str(s));
+	return s->rank == 4
+		   ? 0
+		   : mu_invalid(err, "%s must be 4-dimensional: %s", what, mu_shape_str(s));
 }
 
 /* The convolution of an input and a filter of these shapes. */
@@ -38,46 +36,43 @@ static int conv_geometry(const struct kernel_call *c, const struct window_attrs 
 			 const struct mu_shape *in, const struct mu_shape *filter, struct conv *g,
 			 struct mu_err *err)
 {
-	int rc;
-
-	if ((rc = need_rank4(in, "input", err)) || (rc = need_rank4(filter, "filter", err)))
-		return rc;
+	MU_RETURN_IF_ERROR(need_rank4(in, "input", err));
+	MU_RETURN_IF_ERROR(need_rank4(filter, "filter", err));
 	*g = (struct conv){.batch = in->dim[0], .channels = in->dim[3]};
 	if (g->batch > INT_MAX || g->channels > INT_MAX || filter->dim[2] > INT_MAX ||
 	    filter->dim[3] > INT_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "batch or depth is too large: %s, %s",
-			       mu_shape_str(in), mu_shape_str(filter));
+		return mu_invalid(err, "batch or depth is too large: %s, %s", mu_shape_str(in),
+				  mu_shape_str(filter));
 	if (is_depthwise(c)) {
 		if (filter->dim[2] != g->channels)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "input and filter must have the same depth: %lld vs %lld",
-				       (long long)g->channels, (long long)filter->dim[2]);
+			return mu_invalid(err,
+					  "input and filter must have the same depth: %lld vs %lld",
+					  (long long)g->channels, (long long)filter->dim[2]);
 		if (a->stride[0] != a->stride[1])
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Current implementation only supports equal length strides "
-				       "in the row and column dimensions.");
+			return mu_invalid(err, "Current implementation only supports equal length "
+					       "strides in the row and column dimensions.");
 		g->groups = g->channels;
 		g->filters = filter->dim[2] * filter->dim[3];
 	} else {
 		if (filter->dim[2] <= 0)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "filter depth must be stricly greater than zero, got %lld",
-				       (long long)filter->dim[2]);
+			return mu_invalid(
+			    err, "filter depth must be stricly greater than zero, got %lld",
+			    (long long)filter->dim[2]);
 		if (g->channels % filter->dim[2] != 0)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "input depth must be evenly divisible by filter depth: "
-				       "%lld vs %lld",
-				       (long long)g->channels, (long long)filter->dim[2]);
+			return mu_invalid(
+			    err,
+			    "input depth must be evenly divisible by filter depth: %lld vs %lld",
+			    (long long)g->channels, (long long)filter->dim[2]);
 		g->groups = g->channels / filter->dim[2];
 		g->filters = filter->dim[3];
 		if (g->groups && g->filters % g->groups != 0)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "output depth must be evenly divisible by number of "
-				       "groups: %lld vs %lld",
-				       (long long)g->filters, (long long)g->groups);
+			return mu_invalid(err,
+					  "output depth must be evenly divisible by number of "
+					  "groups: %lld vs %lld",
+					  (long long)g->filters, (long long)g->groups);
 	}
-	if ((rc = window_axis_set(&g->row, a, WINDOW_ROWS, in->dim[1], filter->dim[0], err)))
-		return rc;
+	MU_RETURN_IF_ERROR(
+	    window_axis_set(&g->row, a, WINDOW_ROWS, in->dim[1], filter->dim[0], err));
 	return window_axis_set(&g->column, a, WINDOW_COLUMNS, in->dim[2], filter->dim[1], err);
 }
 
@@ -92,10 +87,8 @@ int check_conv(const struct kernel_call *c, const struct window_attrs *a, struct
 	       struct mu_shape *shape, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *filter = kernel_in(c, 1);
-	int rc;
 
-	if ((rc = conv_geometry(c, a, &in->shape, &filter->shape, g, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(conv_geometry(c, a, &in->shape, &filter->shape, g, err));
 	g->type = in->dtype;
 	return conv_output_shape(g, shape, err);
 }
@@ -105,16 +98,14 @@ static int check_grad(const struct kernel_call *c, const struct conv *g, struct 
 {
 	const struct mu_tensor *grad = kernel_in(c, 2);
 	struct mu_shape want;
-	int rc;
 
-	if ((rc = need_rank4(&grad->shape, "out_backprop", err)) ||
-	    (rc = conv_output_shape(g, &want, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(need_rank4(&grad->shape, "out_backprop", err));
+	MU_RETURN_IF_ERROR(conv_output_shape(g, &want, err));
 	if (!mu_shape_eq(&want, &grad->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%s: Size of out_backprop doesn't match computed: actual = %s, "
-			       "computed = %s",
-			       c->node->op, mu_shape_str(&grad->shape), mu_shape_str(&want));
+		return mu_invalid(
+		    err,
+		    "%s: Size of out_backprop doesn't match computed: actual = %s, computed = %s",
+		    c->node->op, mu_shape_str(&grad->shape), mu_shape_str(&want));
 	return 0;
 }
 
@@ -124,18 +115,16 @@ static int conv_sizes_of(const struct kernel_call *c, unsigned i, const char *wh
 {
 	const struct mu_shape *grad = &kernel_in(c, 2)->shape;
 	int64_t d[4];
-	int n, rc;
+	int n;
 
-	if ((rc = args_ints(c, i, d, 4, &n, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_ints(c, i, d, 4, &n, err));
 	if (image && n == 2 && grad->rank == 4 && kernel_in(c, 1)->shape.rank == 4) {
 		d[2] = d[1];
 		d[1] = d[0];
 		d[0] = grad->dim[0];
 		d[3] = kernel_in(c, 1)->shape.dim[2];
 	} else if (n != 4) {
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s requires %s to contain 4 values",
-			       c->node->op, what);
+		return mu_invalid(err, "%s requires %s to contain 4 values", c->node->op, what);
 	}
 	return mu_shape_set(out, 4, d, err);
 }
@@ -144,11 +133,9 @@ int check_conv_input(const struct kernel_call *c, const struct window_attrs *a, 
 		     struct mu_shape *shape, struct mu_err *err)
 {
 	const struct mu_tensor *filter = kernel_in(c, 1);
-	int rc;
 
-	if ((rc = conv_sizes_of(c, 0, "input_sizes", !is_depthwise(c), shape, err)) ||
-	    (rc = conv_geometry(c, a, shape, &filter->shape, g, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(conv_sizes_of(c, 0, "input_sizes", !is_depthwise(c), shape, err));
+	MU_RETURN_IF_ERROR(conv_geometry(c, a, shape, &filter->shape, g, err));
 	g->type = filter->dtype;
 	return check_grad(c, g, err);
 }
@@ -157,11 +144,9 @@ int check_conv_filter(const struct kernel_call *c, const struct window_attrs *a,
 		      struct mu_shape *shape, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	int rc;
 
-	if ((rc = conv_sizes_of(c, 1, "filter_sizes", false, shape, err)) ||
-	    (rc = conv_geometry(c, a, &in->shape, shape, g, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(conv_sizes_of(c, 1, "filter_sizes", false, shape, err));
+	MU_RETURN_IF_ERROR(conv_geometry(c, a, &in->shape, shape, g, err));
 	g->type = in->dtype;
 	return check_grad(c, g, err);
 }
@@ -182,12 +167,10 @@ static int conv(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	struct mu_shape shape;
 	struct conv g;
-	int rc;
 
-	if ((rc = conv_need_real(c, in->dtype, err)) ||
-	    (rc = check_conv(c, c->state, &g, &shape, err)) ||
-	    (rc = kernel_out(c, 0, g.type, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(conv_need_real(c, in->dtype, err));
+	MU_RETURN_IF_ERROR(check_conv(c, c->state, &g, &shape, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, g.type, &shape, &out, err));
 	return conv_run(c, &g, CONV_OUTPUT, in->data, filter->data, out->data, err);
 }
 
@@ -197,12 +180,10 @@ static int conv_input(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	struct mu_shape shape;
 	struct conv g;
-	int rc;
 
-	if ((rc = conv_need_real(c, filter->dtype, err)) ||
-	    (rc = check_conv_input(c, c->state, &g, &shape, err)) ||
-	    (rc = kernel_out(c, 0, g.type, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(conv_need_real(c, filter->dtype, err));
+	MU_RETURN_IF_ERROR(check_conv_input(c, c->state, &g, &shape, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, g.type, &shape, &out, err));
 	return conv_run(c, &g, CONV_INPUT_GRAD, out->data, filter->data, grad->data, err);
 }
 
@@ -212,12 +193,10 @@ static int conv_filter(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	struct mu_shape shape;
 	struct conv g;
-	int rc;
 
-	if ((rc = conv_need_real(c, in->dtype, err)) ||
-	    (rc = check_conv_filter(c, c->state, &g, &shape, err)) ||
-	    (rc = kernel_out(c, 0, g.type, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(conv_need_real(c, in->dtype, err));
+	MU_RETURN_IF_ERROR(check_conv_filter(c, c->state, &g, &shape, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, g.type, &shape, &out, err));
 	if (!g.groups) { /* an input without channels says nothing of a filter that has some */
 		elems_zero(g.type, out->data, 0, shape.count);
 		return 0;

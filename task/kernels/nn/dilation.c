@@ -138,13 +138,13 @@ static int read_list(const struct mu_node *n, const char *name, int64_t *out, st
 	int64_t all[4];
 
 	if (args_attr_ints(n, name, all, 4) != 4)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s must specify 4 dimensions", name);
+		return mu_invalid(err, "%s must specify 4 dimensions", name);
 	if (all[0] != 1 || all[3] != 1)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "%s is only supported across spatial dimensions.",
 			       *name == 's' ? "Stride" : "Rate");
 	if (all[1] < 1 || all[2] < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s must be positive", name);
+		return mu_invalid(err, "%s must be positive", name);
 	out[0] = all[1];
 	out[1] = all[2];
 	return 0;
@@ -156,17 +156,14 @@ static int check_dilation(const struct kernel_call *c, struct dilation *p, struc
 	const struct mu_shape *in = &kernel_in(c, 0)->shape, *filter = &kernel_in(c, 1)->shape;
 	const char *padding = args_attr_string(c->node, "padding", "");
 	struct window_attrs a = {.padding = strcmp(padding, "SAME") ? WINDOW_VALID : WINDOW_SAME};
-	int rc;
+	int rc = 0;
 
-	if ((rc = read_list(c->node, "strides", a.stride, err)) ||
-	    (rc = read_list(c->node, "rates", a.dilation, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_list(c->node, "strides", a.stride, err));
+	MU_RETURN_IF_ERROR(read_list(c->node, "rates", a.dilation, err));
 	if (strcmp(padding, "SAME") && strcmp(padding, "VALID"))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "padding must be SAME or VALID, not %.40s",
-			       padding);
+		return mu_invalid(err, "padding must be SAME or VALID, not %.40s", padding);
 	if (!filter->dim[0] || !filter->dim[1]) /* its places would lie beside the picture */
-		return mu_fail(err, MU_INVALID_ARGUMENT, "filter must not be empty: %s",
-			       mu_shape_str(filter));
+		return mu_invalid(err, "filter must not be empty: %s", mu_shape_str(filter));
 	for (int i = 0; i < WINDOW_AXES; i++)
 		if ((rc = window_axis_set(&p->axis[i], &a, i, in->dim[1 + i], filter->dim[i], err)))
 			return rc;
@@ -187,11 +184,11 @@ static int dilation_largest(struct kernel_call *c, struct mu_err *err)
 	struct dilation p = {.in = kernel_in(c, 0)->data, .filter = kernel_in(c, 1)->data};
 	struct mu_tensor *out;
 	struct mu_shape shape;
-	int rc;
 
-	if ((rc = check_dilation(c, &p, &shape, err)) ||
-	    (rc = kernel_out(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err)) || !shape.count)
-		return rc;
+	MU_RETURN_IF_ERROR(check_dilation(c, &p, &shape, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err));
+	if (!shape.count)
+		return 0;
 	p.out = out->data;
 	kernel_parallel(c, p.batch * p.axis[0].out, 1 + (1 << 12) / (p.axis[1].out * p.depth),
 			some_rows, &p);
@@ -208,16 +205,14 @@ static int give_back(struct kernel_call *c, unsigned of, struct mu_err *err)
 			     .give = of ? GIVE_TO_FILTER : GIVE_TO_INPUT};
 	struct mu_tensor *out;
 	struct mu_shape shape;
-	int rc;
 
-	if ((rc = check_dilation(c, &p, &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_dilation(c, &p, &shape, err));
 	if (!mu_shape_eq(&shape, &grad->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "out_backprop has incompatible size. It is %s, not %s",
-			       mu_shape_str(&grad->shape), mu_shape_str(&shape));
-	if ((rc = kernel_out(c, 0, like->dtype, &like->shape, &out, err)) || !like->shape.count)
-		return rc;
+		return mu_invalid(err, "out_backprop has incompatible size. It is %s, not %s",
+				  mu_shape_str(&grad->shape), mu_shape_str(&shape));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, like->dtype, &like->shape, &out, err));
+	if (!like->shape.count)
+		return 0;
 	elems_zero(like->dtype, out->data, 0, like->shape.count);
 	p.out = out->data;
 	if (shape.count)

@@ -25,8 +25,7 @@ static int fake_quant_read_spec(const struct mu_node *n, struct fake_spec *s, st
 	int64_t bits = args_attr_int(n, "num_bits", 8);
 
 	if (bits < 2 || bits > 16)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "num_bits must be between 2 and 16, inclusive");
+		return mu_invalid(err, "num_bits must be between 2 and 16, inclusive");
 	s->least = args_attr_bool(n, "narrow_range", false);
 	s->most = (float)((1 << bits) - 1);
 	return 0;
@@ -62,7 +61,7 @@ static int same_size(const struct kernel_call *c, struct mu_err *err)
 {
 	return mu_shape_eq(&kernel_in(c, 0)->shape, &kernel_in(c, 1)->shape)
 		   ? 0
-		   : mu_fail(err, MU_INVALID_ARGUMENT, "gradient and input must be the same size");
+		   : mu_invalid(err, "gradient and input must be the same size");
 }
 
 /* The range that the attributes say. */
@@ -70,14 +69,11 @@ static int range_of_attrs(const struct kernel_call *c, struct fake *f, struct mu
 {
 	float min = args_attr_float(c->node, "min", -6), max = args_attr_float(c->node, "max", 6);
 	struct fake_spec s;
-	int rc;
 
-	if ((rc = fake_quant_read_spec(c->node, &s, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(fake_quant_read_spec(c->node, &s, err));
 	if (!(min < max))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "min has to be smaller than max, was: %g >= %g", (double)min,
-			       (double)max);
+		return mu_invalid(err, "min has to be smaller than max, was: %g >= %g", (double)min,
+				  (double)max);
 	*f = nudged(&s, min, max);
 	return 0;
 }
@@ -87,11 +83,9 @@ static int by_args(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *x = kernel_in(c, 0);
 	struct mu_tensor *out;
 	struct fake f;
-	int rc;
 
-	if ((rc = range_of_attrs(c, &f, err)) ||
-	    (rc = kernel_out(c, 0, MU_FLOAT, &x->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(range_of_attrs(c, &f, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &x->shape, &out, err));
 	for (int64_t i = 0; i < x->shape.count; i++)
 		MU_DATA(float, out)[i] = fake_one(&f, MU_DATA(float, x)[i]);
 	return 0;
@@ -102,11 +96,10 @@ static int by_args_grad(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *g = kernel_in(c, 0), *x = kernel_in(c, 1);
 	struct mu_tensor *out;
 	struct fake f;
-	int rc;
 
-	if ((rc = range_of_attrs(c, &f, err)) || (rc = same_size(c, err)) ||
-	    (rc = kernel_out(c, 0, MU_FLOAT, &x->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(range_of_attrs(c, &f, err));
+	MU_RETURN_IF_ERROR(same_size(c, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &x->shape, &out, err));
 	for (int64_t i = 0; i < x->shape.count; i++)
 		MU_DATA(float, out)
 	[i] = MU_DATA(float, g)[i] * (float)fake_quant_within(&f, MU_DATA(float, x)[i]);
@@ -119,10 +112,8 @@ static int fake_quant_check_ranges(const struct kernel_call *c, unsigned at, int
 {
 	const struct mu_shape *x = &kernel_in(c, at - 1)->shape;
 	bool each = strstr(c->node->op, "PerChannel");
-	int rc;
 
-	if ((rc = fake_quant_read_spec(c->node, s, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(fake_quant_read_spec(c->node, s, err));
 	*channels = each ? x->dim[x->rank - 1] : 1;
 	return 0;
 }
@@ -133,11 +124,9 @@ static int by_vars(struct kernel_call *c, struct mu_err *err)
 	struct fake_spec s;
 	struct mu_tensor *out;
 	int64_t channels;
-	int rc;
 
-	if ((rc = fake_quant_check_ranges(c, 1, &channels, &s, err)) ||
-	    (rc = kernel_out(c, 0, MU_FLOAT, &x->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(fake_quant_check_ranges(c, 1, &channels, &s, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &x->shape, &out, err));
 	for (int64_t k = 0; k < channels; k++) {
 		float low = MU_DATA(float, min)[k], high = MU_DATA(float, max)[k];
 		bool none = low == 0 && high == 0; /* nothing has been seen yet */
@@ -154,13 +143,12 @@ static int by_vars_grad(struct kernel_call *c, struct mu_err *err)
 	struct fake_spec s;
 	struct mu_tensor *out, *below, *above;
 	int64_t channels;
-	int rc;
 
-	if ((rc = fake_quant_check_ranges(c, 2, &channels, &s, err)) || (rc = same_size(c, err)) ||
-	    (rc = kernel_out(c, 0, MU_FLOAT, &x->shape, &out, err)) ||
-	    (rc = kernel_out(c, 1, MU_FLOAT, &kernel_in(c, 2)->shape, &below, err)) ||
-	    (rc = kernel_out(c, 2, MU_FLOAT, &kernel_in(c, 3)->shape, &above, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(fake_quant_check_ranges(c, 2, &channels, &s, err));
+	MU_RETURN_IF_ERROR(same_size(c, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &x->shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_FLOAT, &kernel_in(c, 2)->shape, &below, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_FLOAT, &kernel_in(c, 3)->shape, &above, err));
 	for (int64_t k = 0; k < channels; k++) {
 		float low = MU_DATA(float, kernel_in(c, 2))[k],
 		      high = MU_DATA(float, kernel_in(c, 3))[k];
@@ -198,12 +186,10 @@ static int fake_quant_cut(const struct kernel_call *c, unsigned in, struct back 
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			       mu_dtype_name(x->dtype));
 	if (axis < -1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Axis must be at least -1. Found %lld",
-			       (long long)axis);
+		return mu_invalid(err, "Axis must be at least -1. Found %lld", (long long)axis);
 	if (axis >= x->shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Shape must be at least rank %lld but is rank %d",
-			       (long long)axis + 1, x->shape.rank);
+		return mu_invalid(err, "Shape must be at least rank %lld but is rank %d",
+				  (long long)axis + 1, x->shape.rank);
 	b->outer = b->depth = 1;
 	b->inner = axis < 0 ? x->shape.count : 1;
 	for (int64_t i = 0; axis >= 0 && i < x->shape.rank; i++)
@@ -220,9 +206,8 @@ static int check_ends(const struct kernel_call *c, unsigned at, const struct bac
 	for (unsigned i = 0; i < 2; i++) {
 		const struct mu_tensor *t = kernel_in(c, at + i);
 		if (t->shape.count != b->depth || (each && t->shape.rank != 1))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "%s has incorrect size, was %lld expected %lld", name[i],
-				       (long long)t->shape.count, (long long)b->depth);
+			return mu_invalid(err, "%s has incorrect size, was %lld expected %lld",
+					  name[i], (long long)t->shape.count, (long long)b->depth);
 	}
 	return 0;
 }
@@ -275,9 +260,9 @@ static int check_ends(const struct kernel_call *c, unsigned at, const struct bac
 		/* TensorFlow checks the range of the whole, not those of slices */                \
 		for (int64_t k = 0; b->given && b->depth == 1 && k < b->depth; k++)                \
 			if (!(low[k] <= high[k]))                                                  \
-				return mu_fail(err, MU_INVALID_ARGUMENT,                           \
-					       "Invalid range: input_min %g > input_max %g",       \
-					       (double)low[k], (double)high[k]);                   \
+				return mu_invalid(err,                                             \
+						  "Invalid range: input_min %g > input_max %g",    \
+						  (double)low[k], (double)high[k]);                \
 		for (int64_t k = 0; k < b->depth && out->shape.count; k++)                         \
 			back_##T(b, MU_DATA(T, kernel_in(c, 0)) + k * b->inner,                    \
 				 MU_DATA(T, out) + k * b->inner, b->given ? low[k] : 0,            \
@@ -305,9 +290,8 @@ static int there_and_back(struct kernel_call *c, int64_t bits, struct mu_err *er
 	int rc;
 
 	if (bits < 1 || bits > (signed_ ? 62 : 63))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "num_bits is out of range: %lld with signed_input_ %d",
-			       (long long)bits, signed_);
+		return mu_invalid(err, "num_bits is out of range: %lld with signed_input_ %d",
+				  (long long)bits, signed_);
 	b.up = strcmp(args_attr_string(c->node, "round_mode", ""), "HALF_UP") == 0;
 	double half = ldexp(1, (int)bits - 1);
 	b.least = signed_ ? narrow - half : 0;
@@ -326,9 +310,9 @@ static int bits_of_attr(struct kernel_call *c, struct mu_err *err)
 static int bits_of_input(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t bits;
-	int rc = args_int(c, 3, &bits, err);
 
-	return rc ? rc : there_and_back(c, bits, err);
+	MU_RETURN_IF_ERROR(args_int(c, 3, &bits, err));
+	return there_and_back(c, bits, err);
 }
 
 static int back_grad(struct kernel_call *c, struct mu_err *err)
@@ -336,16 +320,15 @@ static int back_grad(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *x = kernel_in(c, 1);
 	struct mu_tensor *out, *zero;
 	struct back b = {0};
-	int rc;
 
-	if ((rc = fake_quant_cut(c, 1, &b, err)) || (rc = same_size(c, err)) ||
-	    (rc = check_ends(c, 2, &b, err)) ||
-	    (rc = kernel_out(c, 0, x->dtype, &x->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(fake_quant_cut(c, 1, &b, err));
+	MU_RETURN_IF_ERROR(same_size(c, err));
+	MU_RETURN_IF_ERROR(check_ends(c, 2, &b, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, x->dtype, &x->shape, &out, err));
 	(x->dtype == MU_FLOAT ? pass_float : pass_double)(c, &b, out);
 	for (unsigned i = 1; i < 3; i++) { /* the ends are not learnt */
-		if ((rc = kernel_out(c, i, x->dtype, &kernel_in(c, 1 + i)->shape, &zero, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(
+		    kernel_out(c, i, x->dtype, &kernel_in(c, 1 + i)->shape, &zero, err));
 		memset(zero->data, 0, mu_tensor_bytes(zero));
 	}
 	return 0;

@@ -26,8 +26,7 @@ int check_lrn(const struct kernel_call *c, unsigned in, struct lrn_plan *p, stru
 			       .alpha = args_attr_float(c->node, "alpha", 1),
 			       .beta = args_attr_float(c->node, "beta", 0.5f)};
 	if (p->radius < 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "depth_radius = %lld must be >= 0",
-			       (long long)p->radius);
+		return mu_invalid(err, "depth_radius = %lld must be >= 0", (long long)p->radius);
 	if (p->radius > p->n)
 		p->radius = p->n;
 	return 0;
@@ -96,18 +95,18 @@ static int lrn_run(struct kernel_call *c, struct lrn *l, const struct mu_shape *
 static int lrn(struct kernel_call *c, struct mu_err *err)
 {
 	struct lrn l = {.x = kernel_in(c, 0)->data};
-	int rc = check_lrn(c, 0, &l.p, err);
 
-	return rc ? rc : lrn_run(c, &l, &kernel_in(c, 0)->shape, lrn_forward, err);
+	MU_RETURN_IF_ERROR(check_lrn(c, 0, &l.p, err));
+	return lrn_run(c, &l, &kernel_in(c, 0)->shape, lrn_forward, err);
 }
 
 static int lrn_grad(struct kernel_call *c, struct mu_err *err)
 {
 	struct lrn l = {
 	    kernel_in(c, 0)->data, kernel_in(c, 1)->data, kernel_in(c, 2)->data, NULL, {0}};
-	int rc = check_lrn(c, 1, &l.p, err);
 
-	return rc ? rc : lrn_run(c, &l, &kernel_in(c, 1)->shape, lrn_backward, err);
+	MU_RETURN_IF_ERROR(check_lrn(c, 1, &l.p, err));
+	return lrn_run(c, &l, &kernel_in(c, 1)->shape, lrn_backward, err);
 }
 
 static const struct kernel rows[] = {

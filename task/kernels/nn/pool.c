@@ -29,10 +29,8 @@ static int pool_prepare(const struct mu_node *n, struct runtime *rt, void **stat
 			struct mu_err *err)
 {
 	struct window_attrs a;
-	int rc = window_attrs_pool(n, &a, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(window_attrs_pool(n, &a, err));
 	*(struct window_attrs *)(*state = mu_xmalloc(sizeof a)) = a;
 	return 0;
 }
@@ -160,12 +158,10 @@ static int pool(struct kernel_call *c, bool average, struct mu_err *err)
 	struct mu_tensor *out;
 	struct mu_shape shape;
 	struct pool_sizes s;
-	int rc;
 
-	if ((rc = pool_need_type(c, in->dtype, average, err)) ||
-	    (rc = check_pool(c, c->state, &s, &shape, err)) ||
-	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(pool_need_type(c, in->dtype, average, err));
+	MU_RETURN_IF_ERROR(check_pool(c, c->state, &s, &shape, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, &out, err));
 	struct pool p = pool_of(&s, in->dtype);
 	p.average = average;
 	p.by_two = is_by_two(&p);
@@ -306,10 +302,8 @@ static int pool_run_backward(struct kernel_call *c, struct pool *p, const struct
 			     unsigned grad_at, struct mu_err *err)
 {
 	struct mu_tensor *out;
-	int rc = kernel_out(c, 0, p->type, in, &out, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, p->type, in, &out, err));
 	p->grad = kernel_in(c, grad_at)->data;
 	p->out = out->data;
 	p->by_two = is_by_two(p);
@@ -322,11 +316,9 @@ static int max_pool_grad(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct pool_sizes s;
-	int rc;
 
-	if ((rc = pool_need_type(c, in->dtype, false, err)) ||
-	    (rc = check_max_pool_grad(c, c->state, &s, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(pool_need_type(c, in->dtype, false, err));
+	MU_RETURN_IF_ERROR(check_max_pool_grad(c, c->state, &s, err));
 	struct pool p = pool_of(&s, in->dtype);
 	p.in = in->data;
 	return pool_run_backward(c, &p, &in->shape, 2, err);
@@ -356,12 +348,12 @@ static int max_pool_grad_grad(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	struct mu_shape want;
 	struct pool_sizes s;
-	int rc;
 
-	if ((rc = pool_need_type(c, in->dtype, false, err)) ||
-	    (rc = check_max_pool_grad_grad(c, c->state, &s, &want, err)) ||
-	    (rc = kernel_out(c, 0, in->dtype, &want, &out, err)) || !want.count)
-		return rc;
+	MU_RETURN_IF_ERROR(pool_need_type(c, in->dtype, false, err));
+	MU_RETURN_IF_ERROR(check_max_pool_grad_grad(c, c->state, &s, &want, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &want, &out, err));
+	if (!want.count)
+		return 0;
 	struct pool p = pool_of(&s, in->dtype);
 	p.in = in->data;
 	p.grad = kernel_in(c, 2)->data;
@@ -416,13 +408,13 @@ static int max_pool_places(struct kernel_call *c, struct mu_err *err)
 	struct pool p;
 	struct pool_places x = {.p = &p,
 				.whole = args_attr_bool(c->node, "include_batch_in_index", false)};
-	int rc;
 
-	if ((rc = pool_need_type(c, in->dtype, false, err)) ||
-	    (rc = check_max_pool_places(c, c->state, &s, &shape, &type, err)) ||
-	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)) ||
-	    (rc = kernel_out(c, 1, type, &shape, &x.at, err)) || !shape.count)
-		return rc;
+	MU_RETURN_IF_ERROR(pool_need_type(c, in->dtype, false, err));
+	MU_RETURN_IF_ERROR(check_max_pool_places(c, c->state, &s, &shape, &type, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, type, &shape, &x.at, err));
+	if (!shape.count)
+		return 0;
 	p = pool_of(&s, in->dtype);
 	memset(out->data, 0, (size_t)shape.count * p.size);
 	memset(x.at->data, 0, (size_t)shape.count * mu_dtype_size(type));
@@ -440,21 +432,20 @@ static int max_pool_grad_places(struct kernel_call *c, struct mu_err *err)
 	bool whole = args_attr_bool(c->node, "include_batch_in_index", false);
 	struct mu_tensor *out;
 	struct pool_sizes s;
-	int rc;
 
-	if ((rc = pool_need_type(c, in->dtype, false, err)) ||
-	    (rc = check_max_pool_grad_places(c, c->state, &s, err)) ||
-	    (rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)) || !in->shape.count)
-		return rc;
+	MU_RETURN_IF_ERROR(pool_need_type(c, in->dtype, false, err));
+	MU_RETURN_IF_ERROR(check_max_pool_grad_places(c, c->state, &s, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &in->shape, &out, err));
+	if (!in->shape.count)
+		return 0;
 	struct pool p = pool_of(&s, in->dtype);
 	memset(out->data, 0, (size_t)in->shape.count * p.size);
 	const int64_t image = in->shape.count / p.batch, each = at->shape.count / p.batch;
 	for (int64_t i = 0; i < at->shape.count; i++) {
 		int64_t own = i / each * image, k = mu_tensor_int(at, i);
 		if (k < (whole ? own : 0) || k - (whole ? own : 0) >= image)
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT,
-			    "argmax[%lld] = %lld lies outside its image of %lld elements",
+			return mu_invalid(
+			    err, "argmax[%lld] = %lld lies outside its image of %lld elements",
 			    (long long)i, (long long)k, (long long)image);
 		k += whole ? 0 : own;
 		char *to = (char *)out->data + (size_t)k * p.size;
@@ -468,11 +459,9 @@ static int avg_pool_grad(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_shape in;
 	struct pool_sizes s;
-	int rc;
 
-	if ((rc = pool_need_type(c, kernel_in(c, 1)->dtype, true, err)) ||
-	    (rc = check_avg_pool_grad(c, c->state, &s, &in, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(pool_need_type(c, kernel_in(c, 1)->dtype, true, err));
+	MU_RETURN_IF_ERROR(check_avg_pool_grad(c, c->state, &s, &in, err));
 	struct pool p = pool_of(&s, kernel_in(c, 1)->dtype);
 	p.average = true;
 	return pool_run_backward(c, &p, &in, 1, err);

@@ -65,9 +65,9 @@ int check_pool3d(const struct kernel_call *c, struct volume *v, struct mu_shape 
 		 struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	int rc = volume_set(v, c, in->dtype, &in->shape, NULL, err);
 
-	return rc ? rc : volume_out_shape(v, v->channels, shape, err);
+	MU_RETURN_IF_ERROR(volume_set(v, c, in->dtype, &in->shape, NULL, err));
+	return volume_out_shape(v, v->channels, shape, err);
 }
 
 static int pool3d_run(struct kernel_call *c, bool average, struct mu_err *err)
@@ -76,11 +76,11 @@ static int pool3d_run(struct kernel_call *c, bool average, struct mu_err *err)
 	struct pool3d p = {.average = average, .in = in->data};
 	struct mu_tensor *out;
 	struct mu_shape shape;
-	int rc;
 
-	if ((rc = check_pool3d(c, &p.v, &shape, err)) ||
-	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count)
-		return rc;
+	MU_RETURN_IF_ERROR(check_pool3d(c, &p.v, &shape, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, &out, err));
+	if (!shape.count)
+		return 0;
 	p.out = out->data;
 	int64_t n = shape.count / p.v.channels;
 	kernel_parallel(c, n, 1 + 16384 * n / (in->shape.count + 1), pool3d_forward, &p);
@@ -160,21 +160,19 @@ static int check_back(const struct kernel_call *c, const struct volume *v, unsig
 
 	if (rc || mu_shape_eq(&want, &grad->shape))
 		return rc;
-	return mu_fail(err, MU_INVALID_ARGUMENT, "Expected grad shape to be %s, but got %s",
-		       mu_shape_str(&want), mu_shape_str(&grad->shape));
+	return mu_invalid(err, "Expected grad shape to be %s, but got %s", mu_shape_str(&want),
+			  mu_shape_str(&grad->shape));
 }
 
 int check_max_pool3d_grad(const struct kernel_call *c, struct volume *v, struct mu_shape *in,
 			  struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, 0), *top = kernel_in(c, 1);
-	int rc;
 
-	if ((rc = volume_set(v, c, t->dtype, &t->shape, NULL, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(volume_set(v, c, t->dtype, &t->shape, NULL, err));
 	if (!mu_shape_eq(&top->shape, &kernel_in(c, 2)->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "orig_output is %s, its gradient %s",
-			       mu_shape_str(&top->shape), mu_shape_str(&kernel_in(c, 2)->shape));
+		return mu_invalid(err, "orig_output is %s, its gradient %s",
+				  mu_shape_str(&top->shape), mu_shape_str(&kernel_in(c, 2)->shape));
 	*in = t->shape;
 	return check_back(c, v, 2, err);
 }
@@ -182,11 +180,8 @@ int check_max_pool3d_grad(const struct kernel_call *c, struct volume *v, struct 
 int check_avg_pool3d_grad(const struct kernel_call *c, struct volume *v, struct mu_shape *in,
 			  struct mu_err *err)
 {
-	int rc;
-
-	if ((rc = args_shape(c, 0, in, err)) ||
-	    (rc = volume_set(v, c, kernel_in(c, 1)->dtype, in, NULL, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_shape(c, 0, in, err));
+	MU_RETURN_IF_ERROR(volume_set(v, c, kernel_in(c, 1)->dtype, in, NULL, err));
 	return check_back(c, v, 1, err);
 }
 
@@ -213,18 +208,18 @@ static int max_pool3d_grad(struct kernel_call *c, struct mu_err *err)
 {
 	struct pool3d p = {.in = kernel_in(c, 0)->data, .top = kernel_in(c, 1)->data};
 	struct mu_shape in;
-	int rc = check_max_pool3d_grad(c, &p.v, &in, err);
 
-	return rc ? rc : run_backward(c, &p, &in, 2, err);
+	MU_RETURN_IF_ERROR(check_max_pool3d_grad(c, &p.v, &in, err));
+	return run_backward(c, &p, &in, 2, err);
 }
 
 static int avg_pool3d_grad(struct kernel_call *c, struct mu_err *err)
 {
 	struct pool3d p = {.average = true};
 	struct mu_shape in;
-	int rc = check_avg_pool3d_grad(c, &p.v, &in, err);
 
-	return rc ? rc : run_backward(c, &p, &in, 1, err);
+	MU_RETURN_IF_ERROR(check_avg_pool3d_grad(c, &p.v, &in, err));
+	return run_backward(c, &p, &in, 1, err);
 }
 
 #define ROW(op, fn)                                                                                \

@@ -13,32 +13,26 @@ static int pool_sizes_of(const struct kernel_call *c, const struct window_attrs 
 			 struct mu_err *err)
 {
 	struct window_attrs a = *attrs;
-	int rc;
 
 	if (s->rank != 4)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "tensor_in must be 4-dimensional: %s",
-			       mu_shape_str(s));
+		return mu_invalid(err, "tensor_in must be 4-dimensional: %s", mu_shape_str(s));
 	if (c->n_in > sizes_at) { /* the V2 ops */
 		int64_t ksize[4], strides[4];
 		int nk, ns;
-		if ((rc = args_ints(c, sizes_at, ksize, 4, &nk, err)) ||
-		    (rc = args_ints(c, sizes_at + 1, strides, 4, &ns, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(args_ints(c, sizes_at, ksize, 4, &nk, err));
+		MU_RETURN_IF_ERROR(args_ints(c, sizes_at + 1, strides, 4, &ns, err));
 		if (nk != 4 || ns != 4)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Sliding window ksize and stride fields must specify 4 "
-				       "dimensions");
-		if ((rc = window_pool_set(&a, ksize, strides, err)))
-			return rc;
+			return mu_invalid(
+			    err,
+			    "Sliding window ksize and stride fields must specify 4 dimensions");
+		MU_RETURN_IF_ERROR(window_pool_set(&a, ksize, strides, err));
 	}
 	if (a.over_channels)
 		return mu_fail(err, MU_UNIMPLEMENTED, "Non-spatial pooling is not yet supported.");
 	if (s->dim[0] > INT_MAX || s->dim[3] > INT_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "batch or depth is too large: %s",
-			       mu_shape_str(s));
+		return mu_invalid(err, "batch or depth is too large: %s", mu_shape_str(s));
 	*p = (struct pool_sizes){.batch = s->dim[0], .channels = s->dim[3]};
-	if ((rc = window_axis_set(&p->row, &a, WINDOW_ROWS, s->dim[1], a.size[0], err)))
-		return rc;
+	MU_RETURN_IF_ERROR(window_axis_set(&p->row, &a, WINDOW_ROWS, s->dim[1], a.size[0], err));
 	return window_axis_set(&p->column, &a, WINDOW_COLUMNS, s->dim[2], a.size[1], err);
 }
 
@@ -53,9 +47,9 @@ int check_pool(const struct kernel_call *c, const struct window_attrs *a, struct
 	       struct mu_shape *shape, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	int rc = pool_sizes_of(c, a, &in->shape, 1, p, err);
 
-	return rc ? rc : pool_output_shape(p, shape, err);
+	MU_RETURN_IF_ERROR(pool_sizes_of(c, a, &in->shape, 1, p, err));
+	return pool_output_shape(p, shape, err);
 }
 
 /* Input i has the shape that the pool gives. */
@@ -67,8 +61,8 @@ static int is_of_output(const struct kernel_call *c, const struct pool_sizes *p,
 	int rc = pool_output_shape(p, &want, err);
 
 	if (!rc && !mu_shape_eq(&want, &t->shape))
-		rc = mu_fail(err, MU_INVALID_ARGUMENT, "Expected %s shape to be %s, but got %s",
-			     what, mu_shape_str(&want), mu_shape_str(&t->shape));
+		rc = mu_invalid(err, "Expected %s shape to be %s, but got %s", what,
+				mu_shape_str(&want), mu_shape_str(&t->shape));
 	return rc;
 }
 
@@ -76,21 +70,17 @@ int check_max_pool_grad(const struct kernel_call *c, const struct window_attrs *
 			struct pool_sizes *p, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	int rc;
 
-	if ((rc = pool_sizes_of(c, a, &in->shape, 3, p, err)) ||
-	    (rc = is_of_output(c, p, 1, "orig_output", err)))
-		return rc;
+	MU_RETURN_IF_ERROR(pool_sizes_of(c, a, &in->shape, 3, p, err));
+	MU_RETURN_IF_ERROR(is_of_output(c, p, 1, "orig_output", err));
 	return is_of_output(c, p, 2, "grad", err);
 }
 
 int check_avg_pool_grad(const struct kernel_call *c, const struct window_attrs *a,
 			struct pool_sizes *p, struct mu_shape *in, struct mu_err *err)
 {
-	int rc;
-
-	if ((rc = args_shape(c, 0, in, err)) || (rc = pool_sizes_of(c, a, in, 2, p, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_shape(c, 0, in, err));
+	MU_RETURN_IF_ERROR(pool_sizes_of(c, a, in, 2, p, err));
 	return is_of_output(c, p, 1, "grad", err);
 }
 
@@ -98,15 +88,13 @@ int check_max_pool_grad_grad(const struct kernel_call *c, const struct window_at
 			     struct pool_sizes *p, struct mu_shape *want, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *g = kernel_in(c, 2);
-	int rc;
 
-	if ((rc = pool_sizes_of(c, a, &in->shape, 3, p, err)) ||
-	    (rc = pool_output_shape(p, want, err)) ||
-	    (rc = is_of_output(c, p, 1, "orig_output", err)))
-		return rc;
+	MU_RETURN_IF_ERROR(pool_sizes_of(c, a, &in->shape, 3, p, err));
+	MU_RETURN_IF_ERROR(pool_output_shape(p, want, err));
+	MU_RETURN_IF_ERROR(is_of_output(c, p, 1, "orig_output", err));
 	if (!mu_shape_eq(&in->shape, &g->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Expected grad shape to be %s, but got %s",
-			       mu_shape_str(&in->shape), mu_shape_str(&g->shape));
+		return mu_invalid(err, "Expected grad shape to be %s, but got %s",
+				  mu_shape_str(&in->shape), mu_shape_str(&g->shape));
 	return 0;
 }
 
@@ -117,21 +105,18 @@ int check_max_pool_places(const struct kernel_call *c, const struct window_attrs
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 
 	if (!in->count)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "tensor_in must not be empty");
+		return mu_invalid(err, "tensor_in must not be empty");
 	*type = args_attr_type(c->node, "Targmax", MU_INT64);
 	if (*type != MU_INT64 && (*type != MU_INT32 || in->count > INT_MAX))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "places of %s in %s cannot be counted",
-			       mu_dtype_name(*type), mu_shape_str(in));
+		return mu_invalid(err, "places of %s in %s cannot be counted", mu_dtype_name(*type),
+				  mu_shape_str(in));
 	return check_pool(c, a, p, shape, err);
 }
 
 int check_max_pool_grad_places(const struct kernel_call *c, const struct window_attrs *a,
 			       struct pool_sizes *p, struct mu_err *err)
 {
-	int rc;
-
-	if ((rc = pool_sizes_of(c, a, &kernel_in(c, 0)->shape, 3, p, err)) ||
-	    (rc = is_of_output(c, p, 1, "grad", err)))
-		return rc;
+	MU_RETURN_IF_ERROR(pool_sizes_of(c, a, &kernel_in(c, 0)->shape, 3, p, err));
+	MU_RETURN_IF_ERROR(is_of_output(c, p, 1, "grad", err));
 	return is_of_output(c, p, 2, "argmax", err);
 }

@@ -82,12 +82,11 @@ static int softmax_rows_of(struct kernel_call *c, bool logarithm, struct mu_err 
 	enum { WORTH = 16384 }; /* elements worth another thread */
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
-	int rc = need_real(c, err);
 
-	if (rc)
-		return rc;
-	if ((rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)) || !in->shape.count)
-		return rc;
+	MU_RETURN_IF_ERROR(need_real(c, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &in->shape, &out, err));
+	if (!in->shape.count)
+		return 0;
 	int64_t n = in->shape.dim[in->shape.rank - 1];
 	struct rows r = {in->dtype, logarithm, n, in->data, out->data};
 	kernel_parallel(c, in->shape.count / n, 1 + WORTH / n, run_rows, &r);
@@ -115,12 +114,11 @@ static int softmax_stretch(const struct kernel_call *c, unsigned i, const struct
 		*out = mu_tensor_reshaped(in, to);
 		return 0;
 	}
-	int rc = mu_tensor_new(out, in->dtype, to, err);
-	if (!rc) {
-		broadcast_view(&v, &in->shape, to);
-		view_read(in->dtype, out->data, in->data, &v);
-	}
-	return rc;
+
+	MU_RETURN_IF_ERROR(mu_tensor_new(out, in->dtype, to, err));
+	broadcast_view(&v, &in->shape, to);
+	view_read(in->dtype, out->data, in->data, &v);
+	return 0;
 }
 
 int check_cross_entropy(const struct kernel_call *c, struct mu_shape *both, struct mu_err *err)
@@ -128,11 +126,9 @@ int check_cross_entropy(const struct kernel_call *c, struct mu_shape *both, stru
 
 	if (broadcast_shape(&kernel_in(c, 0)->shape, &kernel_in(c, 1)->shape, both, NULL) ||
 	    both->rank != 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "logits and labels must be broadcastable: logits_size=%s "
-			       "labels_size=%s",
-			       mu_shape_str(&kernel_in(c, 0)->shape),
-			       mu_shape_str(&kernel_in(c, 1)->shape));
+		return mu_invalid(
+		    err, "logits and labels must be broadcastable: logits_size=%s labels_size=%s",
+		    mu_shape_str(&kernel_in(c, 0)->shape), mu_shape_str(&kernel_in(c, 1)->shape));
 	return 0;
 }
 
@@ -141,17 +137,15 @@ static int softmax_cross_entropy(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_TENSOR logits = {0}, labels = {0};
 	struct mu_tensor *loss, *back;
 	struct mu_shape shape;
-	int rc;
 
-	if ((rc = need_real(c, err)) || (rc = check_cross_entropy(c, &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(need_real(c, err));
+	MU_RETURN_IF_ERROR(check_cross_entropy(c, &shape, err));
 	struct mu_shape rows = mu_shape_vec(shape.dim[0]);
 	int64_t n = shape.dim[1];
-	if ((rc = softmax_stretch(c, 0, &shape, &logits, err)) ||
-	    (rc = softmax_stretch(c, 1, &shape, &labels, err)) ||
-	    (rc = kernel_out(c, 0, logits.dtype, &rows, &loss, err)) ||
-	    (rc = kernel_out(c, 1, logits.dtype, &shape, &back, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(softmax_stretch(c, 0, &shape, &logits, err));
+	MU_RETURN_IF_ERROR(softmax_stretch(c, 1, &shape, &labels, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, logits.dtype, &rows, &loss, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, logits.dtype, &shape, &back, err));
 	for (int64_t r = 0; r < rows.count; r++) {
 		int64_t at = r * n;
 		if (logits.dtype == MU_FLOAT) {
@@ -174,13 +168,13 @@ int check_sparse_cross_entropy(const struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *logits = kernel_in(c, 0), *labels = kernel_in(c, 1);
 
 	if (logits->shape.rank != 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "logits must be 2-D, but got shape %s",
-			       mu_shape_str(&logits->shape));
+		return mu_invalid(err, "logits must be 2-D, but got shape %s",
+				  mu_shape_str(&logits->shape));
 	if (labels->shape.rank != 1 || labels->shape.dim[0] != logits->shape.dim[0])
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "logits and labels must have the same first dimension, got logits "
-			       "shape %s and labels shape %s",
-			       mu_shape_str(&logits->shape), mu_shape_str(&labels->shape));
+		return mu_invalid(err,
+				  "logits and labels must have the same first dimension, got "
+				  "logits shape %s and labels shape %s",
+				  mu_shape_str(&logits->shape), mu_shape_str(&labels->shape));
 	return 0;
 }
 
@@ -193,10 +187,10 @@ static int wrong_label(const struct mu_tensor *labels, int64_t label, int64_t cl
 
 	for (int64_t r = 0; r < labels->shape.count && all.len < ROOM; r++)
 		mu_buf_printf(&all, "%s%lld", r ? " " : "", (long long)mu_tensor_int(labels, r));
-	return mu_fail(err, MU_INVALID_ARGUMENT,
-		       "Received a label value of %lld which is outside the valid range of [0, "
-		       "%lld).  Label values: %.*s",
-		       (long long)label, (long long)classes, ROOM, all.data);
+	return mu_invalid(err,
+			  "Received a label value of %lld which is outside the valid range of [0, "
+			  "%lld).  Label values: %.*s",
+			  (long long)label, (long long)classes, ROOM, all.data);
 }
 
 static int softmax_check_labels(const struct mu_tensor *labels, int64_t classes, struct mu_err *err)
@@ -213,17 +207,13 @@ static int sparse_cross_entropy(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *logits = kernel_in(c, 0), *labels = kernel_in(c, 1);
 	struct mu_tensor *loss, *back;
-	int rc;
 
-	if ((rc = need_real(c, err)))
-		return rc;
-	if ((rc = check_sparse_cross_entropy(c, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(need_real(c, err));
+	MU_RETURN_IF_ERROR(check_sparse_cross_entropy(c, err));
 	int64_t n = logits->shape.dim[1];
-	if ((rc = softmax_check_labels(labels, n, err)) ||
-	    (rc = kernel_out(c, 0, logits->dtype, &labels->shape, &loss, err)) ||
-	    (rc = kernel_out(c, 1, logits->dtype, &logits->shape, &back, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(softmax_check_labels(labels, n, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, logits->dtype, &labels->shape, &loss, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, logits->dtype, &logits->shape, &back, err));
 	for (int64_t r = 0; r < labels->shape.count; r++) {
 		int64_t at = r * n, label = mu_tensor_int(labels, r);
 		if (logits->dtype == MU_FLOAT) {

@@ -13,12 +13,11 @@ static int read_numbers(const struct mu_node *n, const char *name, int64_t *out,
 	int64_t all[VOLUME_RANK];
 
 	if (args_attr_ints(n, name, all, VOLUME_RANK) != VOLUME_RANK)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s must specify 5 dimensions", name);
+		return mu_invalid(err, "%s must specify 5 dimensions", name);
 	for (int i = 0; pool && i < VOLUME_RANK; i++)
 		if (all[i] < 0)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Sliding window %s field must have non-negative dimensions",
-				       name);
+			return mu_invalid(
+			    err, "Sliding window %s field must have non-negative dimensions", name);
 	if (all[0] != 1 || all[VOLUME_RANK - 1] != 1)
 		return mu_fail(err, pool ? MU_UNIMPLEMENTED : MU_INVALID_ARGUMENT,
 			       "Current implementation does not yet support %s in the batch and "
@@ -27,8 +26,8 @@ static int read_numbers(const struct mu_node *n, const char *name, int64_t *out,
 	for (int i = 0; i < VOLUME_AXES; i++) {
 		out[i] = all[1 + i];
 		if (out[i] < 1 || out[i] > INT_MAX)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "%s must be positive, not %lld",
-				       name, (long long)out[i]);
+			return mu_invalid(err, "%s must be positive, not %lld", name,
+					  (long long)out[i]);
 	}
 	return 0;
 }
@@ -42,11 +41,11 @@ static int read_attrs(const struct mu_node *n, struct volume_attrs *a, struct mu
 	int rc;
 
 	if (!same && strcmp(padding, "VALID") != 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Unknown padding type: %.64s", padding);
+		return mu_invalid(err, "Unknown padding type: %.64s", padding);
 	if (strcmp(format, "NDHWC") != 0)
 		return strstr(n->op, "Pool")
-			   ? mu_fail(err, MU_INVALID_ARGUMENT,
-				     "Default %s only supports NDHWC on device type CPU", n->op)
+			   ? mu_invalid(err, "Default %s only supports NDHWC on device type CPU",
+					n->op)
 			   : mu_fail(err, MU_UNIMPLEMENTED,
 				     "The %s op currently only supports the NDHWC tensor format "
 				     "on the CPU. The op was given the format: %.64s",
@@ -66,11 +65,10 @@ static int read_attrs(const struct mu_node *n, struct volume_attrs *a, struct mu
 int volume_prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
 {
 	struct volume_attrs a;
-	int rc = read_attrs(n, &a, err);
 
-	if (!rc)
-		*state = memcpy(MU_NEW(struct volume_attrs), &a, sizeof a);
-	return rc;
+	MU_RETURN_IF_ERROR(read_attrs(n, &a, err));
+	*state = memcpy(MU_NEW(struct volume_attrs), &a, sizeof a);
+	return 0;
 }
 
 int volume_set(struct volume *v, const struct kernel_call *c, enum mu_dtype type,
@@ -83,8 +81,7 @@ int volume_set(struct volume *v, const struct kernel_call *c, enum mu_dtype type
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			       mu_dtype_name(type));
 	if (in->rank != VOLUME_RANK)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "tensor_in must be 5-dimensional: %s",
-			       mu_shape_str(in));
+		return mu_invalid(err, "tensor_in must be 5-dimensional: %s", mu_shape_str(in));
 	*v = (struct volume){.type = type,
 			     .size = mu_dtype_size(type),
 			     .batch = in->dim[0],

@@ -15,8 +15,7 @@ static int read_padding(const struct mu_node *n, struct window_attrs *a, struct 
 	int count = args_attr_ints(n, "explicit_paddings", pads, 8);
 
 	if (strcmp(format, "NHWC") != 0 && strstr(n->op, "Pool"))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Default %s only supports NHWC on device type CPU", n->op);
+		return mu_invalid(err, "Default %s only supports NHWC on device type CPU", n->op);
 	if (strcmp(format, "NHWC") != 0)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "The %s op currently only supports the NHWC tensor format on the "
@@ -26,23 +25,21 @@ static int read_padding(const struct mu_node *n, struct window_attrs *a, struct 
 		     : strcmp(padding, "SAME") == 0 ? WINDOW_SAME
 						    : WINDOW_EXPLICIT;
 	if (a->padding != WINDOW_EXPLICIT)
-		return count ? mu_fail(err, MU_INVALID_ARGUMENT,
-				       "explicit_paddings attribute must be empty if the padding "
-				       "attribute is not EXPLICIT")
+		return count ? mu_invalid(err, "explicit_paddings attribute must be empty if the "
+					       "padding attribute is not EXPLICIT")
 			     : 0;
 	if (strcmp(padding, "EXPLICIT") != 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Unknown padding type: %.64s", padding);
+		return mu_invalid(err, "Unknown padding type: %.64s", padding);
 	if (count != 8)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "explicit_paddings attribute must contain 8 values");
+		return mu_invalid(err, "explicit_paddings attribute must contain 8 values");
 	for (int i = 0; i < 8; i++)
 		if (pads[i] < 0 || pads[i] > INT_MAX)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "All elements of explicit_paddings must be nonnegative");
+			return mu_invalid(err,
+					  "All elements of explicit_paddings must be nonnegative");
 	if (pads[0] || pads[1] || pads[6] || pads[7])
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Nonzero explicit padding in the batch or depth dimensions is not "
-			       "supported");
+		return mu_invalid(
+		    err,
+		    "Nonzero explicit padding in the batch or depth dimensions is not supported");
 	memcpy(a->pad, pads + 2, sizeof a->pad);
 	return 0;
 }
@@ -56,11 +53,9 @@ int window_attrs_conv(const struct mu_node *n, struct window_attrs *a, struct mu
 
 	*a = (struct window_attrs){0};
 	if (args_attr_ints(n, "strides", strides, 4) != 4)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Sliding window strides field must specify 4 dimensions");
+		return mu_invalid(err, "Sliding window strides field must specify 4 dimensions");
 	if ((nd = args_attr_ints(n, "dilations", dilations, 4)) != 0 && nd != 4)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Sliding window dilations field must specify 4 dimensions");
+		return mu_invalid(err, "Sliding window dilations field must specify 4 dimensions");
 	if (strides[0] != 1 || strides[3] != 1)
 		return mu_fail(err, unsupported,
 			       "Current implementation does not yet support strides in the batch "
@@ -73,11 +68,9 @@ int window_attrs_conv(const struct mu_node *n, struct window_attrs *a, struct mu
 		a->stride[i] = strides[1 + i];
 		a->dilation[i] = dilations[1 + i];
 		if (a->stride[i] <= 0 || a->stride[i] > INT_MAX)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Sliding window strides should be larger than 0.");
+			return mu_invalid(err, "Sliding window strides should be larger than 0.");
 		if (a->dilation[i] <= 0 || a->dilation[i] > INT_MAX)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Dilated rates should be larger than 0.");
+			return mu_invalid(err, "Dilated rates should be larger than 0.");
 	}
 	return read_padding(n, a, err);
 }
@@ -90,10 +83,10 @@ int window_pool_set(struct window_attrs *a, const int64_t ksize[4], const int64_
 			       "Pooling is not yet supported on the batch dimension.");
 	for (int i = 0; i < 4; i++)
 		if (ksize[i] <= 0 || ksize[i] > INT_MAX || strides[i] <= 0 || strides[i] > INT_MAX)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Sliding window ksize and strides must be positive, not "
-				       "%lld and %lld in dimension %d",
-				       (long long)ksize[i], (long long)strides[i], i);
+			return mu_invalid(err,
+					  "Sliding window ksize and strides must be positive, not "
+					  "%lld and %lld in dimension %d",
+					  (long long)ksize[i], (long long)strides[i], i);
 	for (int i = 0; i < WINDOW_AXES; i++) {
 		a->size[i] = ksize[1 + i];
 		a->stride[i] = strides[1 + i];
@@ -106,28 +99,24 @@ int window_pool_set(struct window_attrs *a, const int64_t ksize[4], const int64_
 int window_attrs_pool(const struct mu_node *n, struct window_attrs *a, struct mu_err *err)
 {
 	int64_t ksize[4], strides[4];
-	int rc;
 
 	*a = (struct window_attrs){0};
 	if (!mu_node_attr(n, "ksize"))
 		return read_padding(n, a, err);
 	if (args_attr_ints(n, "ksize", ksize, 4) != 4)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Sliding window ksize field must specify 4 dimensions");
+		return mu_invalid(err, "Sliding window ksize field must specify 4 dimensions");
 	if (args_attr_ints(n, "strides", strides, 4) != 4)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Sliding window stride field must specify 4 dimensions");
-	rc = read_padding(n, a, err);
-	return rc ? rc : window_pool_set(a, ksize, strides, err);
+		return mu_invalid(err, "Sliding window stride field must specify 4 dimensions");
+	MU_RETURN_IF_ERROR(read_padding(n, a, err));
+	return window_pool_set(a, ksize, strides, err);
 }
 
 int window_axis_set(struct window_axis *x, const struct window_attrs *a, int axis, int64_t in,
 		    int64_t size, struct mu_err *err)
 {
 	if (in < 0 || in > INT_MAX || size < 0 || size > INT_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "a window of %lld over %lld elements is too large", (long long)size,
-			       (long long)in);
+		return mu_invalid(err, "a window of %lld over %lld elements is too large",
+				  (long long)size, (long long)in);
 	int64_t stride = a->stride[axis], reach = (size - 1) * a->dilation[axis] + 1;
 	int64_t before = 0, after = 0, out;
 
@@ -143,10 +132,11 @@ int window_axis_set(struct window_axis *x, const struct window_attrs *a, int axi
 		out = (in + before + after - reach + stride) / stride;
 	}
 	if (out < 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Computed output size would be negative: %lld [input_size: %lld, "
-			       "effective_filter_size: %lld, stride: %lld]",
-			       (long long)out, (long long)in, (long long)reach, (long long)stride);
+		return mu_invalid(err,
+				  "Computed output size would be negative: %lld [input_size: %lld, "
+				  "effective_filter_size: %lld, stride: %lld]",
+				  (long long)out, (long long)in, (long long)reach,
+				  (long long)stride);
 	*x = (struct window_axis){in, size, stride, a->dilation[axis], out, before};
 	return 0;
 }

@@ -38,12 +38,11 @@ static int accidental_hits(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 0), *sampled = kernel_in(c, 1);
 	int64_t n = sampled->shape.count, n_true = args_attr_int(c->node, "num_true", 0), hits = 0;
 	struct mu_tensor *rows, *ids, *weights;
-	int rc;
 
 	if (in->shape.dim[1] != n_true)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "true_candidates must be a batch_size * num_true matrix, not %s",
-			       mu_shape_str(&in->shape));
+		return mu_invalid(err,
+				  "true_candidates must be a batch_size * num_true matrix, not %s",
+				  mu_shape_str(&in->shape));
 	MU_AUTO_FREE struct drawn *sorted = mu_xcalloc((size_t)n + 1, sizeof *sorted);
 	for (int64_t i = 0; i < n; i++)
 		sorted[i] = (struct drawn){MU_DATA(int64_t, sampled)[i], i};
@@ -51,10 +50,9 @@ static int accidental_hits(struct kernel_call *c, struct mu_err *err)
 	for (int64_t i = 0; i < in->shape.count; i++)
 		hits += accidental_hits_place_of(sorted, n, MU_DATA(int64_t, in)[i]) >= 0;
 	struct mu_shape vec = mu_shape_vec(hits);
-	if ((rc = kernel_out(c, 0, MU_INT32, &vec, &rows, err)) ||
-	    (rc = kernel_out(c, 1, MU_INT64, &vec, &ids, err)) ||
-	    (rc = kernel_out(c, 2, MU_FLOAT, &vec, &weights, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT32, &vec, &rows, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_INT64, &vec, &ids, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_FLOAT, &vec, &weights, err));
 	for (int64_t i = 0, k = 0; i < in->shape.count; i++) {
 		int64_t at = accidental_hits_place_of(sorted, n, MU_DATA(int64_t, in)[i]);
 		if (at < 0)

@@ -169,9 +169,8 @@ int draw_wanted(const struct kernel_call *c, unsigned i, enum mu_dtype *t, struc
 
 	*t = args_attr_type(c->node, "dtype", MU_FLOAT);
 	if (s->rank != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "shape must be a vector of {int32,int64}, got shape %s",
-			       mu_shape_str(s));
+		return mu_invalid(err, "shape must be a vector of {int32,int64}, got shape %s",
+				  mu_shape_str(s));
 	return args_shape(c, i, shape, err);
 }
 
@@ -197,10 +196,8 @@ int draw_reals(struct kernel_call *c, const struct distribution *d, enum mu_dtyp
 	int64_t group = t == MU_DOUBLE ? 2 : 4, skip = d->skip * group / 4;
 	group_fn *make = group_of(d, t);
 	struct mu_tensor *out;
-	int rc = make ? move_out(c, 0, t, shape, &out, err) : draw_no_kernel(c, t, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(make ? move_out(c, 0, t, shape, &out, err) : draw_no_kernel(c, t, err));
 	struct gpu *g = gpu_of_tensor(out);
 	if (g) {
 		char name[32];
@@ -232,13 +229,12 @@ int draw_range(const struct kernel_call *c, unsigned low, unsigned high, int64_t
 	       struct draw_range *out, struct mu_err *err)
 {
 	int64_t from, to;
-	int rc;
 
-	if ((rc = args_int(c, low, &from, err)) || (rc = args_int(c, high, &to, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, low, &from, err));
+	MU_RETURN_IF_ERROR(args_int(c, high, &to, err));
 	if (from >= to && n)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Need minval < maxval, got %lld >= %lld",
-			       (long long)from, (long long)to);
+		return mu_invalid(err, "Need minval < maxval, got %lld >= %lld", (long long)from,
+				  (long long)to);
 	*out = (struct draw_range){(uint64_t)from, (uint64_t)to - (uint64_t)from};
 	return 0;
 }

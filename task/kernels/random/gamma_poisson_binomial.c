@@ -253,7 +253,6 @@ static int distribution_fill(struct kernel_call *c, draw_fn *draw, unsigned i,
 	    .parameters = {kernel_in(c, i), draw == binomial_draw ? kernel_in(c, i + 1) : NULL},
 	    .n = of->count,
 	    .most = largest(t)};
-	int rc;
 
 	for (int k = 0; k < 2 && d.parameters[k]; k++)
 		broadcast_view(&d.view[k], &d.parameters[k]->shape, of);
@@ -261,8 +260,7 @@ static int distribution_fill(struct kernel_call *c, draw_fn *draw, unsigned i,
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for %s from %s",
 			       c->node->op, mu_dtype_name(t),
 			       mu_dtype_name(d.parameters[0]->dtype));
-	if ((rc = kernel_out(c, 0, t, shape, &d.out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, t, shape, &d.out, err));
 	if (shape->count)
 		kernel_parallel(c, shape->count, 512, distribution_part, &d);
 	return 0;
@@ -275,8 +273,8 @@ static int stateful(struct kernel_call *c, draw_fn *draw, enum mu_dtype t, struc
 	struct mu_shape shape;
 	struct philox from;
 	int rc = kernel_in(c, 0)->shape.rank != 1
-		     ? mu_fail(err, MU_INVALID_ARGUMENT, "shape must be a vector, not %s",
-			       mu_shape_str(&kernel_in(c, 0)->shape))
+		     ? mu_invalid(err, "shape must be a vector, not %s",
+				  mu_shape_str(&kernel_in(c, 0)->shape))
 		     : args_shape(c, 0, &shape, err);
 
 	for (int i = 0; i < of->rank && !rc; i++)
@@ -294,9 +292,8 @@ static int ends_in(const struct mu_shape *shape, const struct mu_shape *of, stru
 	for (int d = 0; fits && d < of->rank; d++)
 		fits = of->dim[d] == shape->dim[shape->rank - of->rank + d];
 	return fits ? 0
-		    : mu_fail(err, MU_INVALID_ARGUMENT,
-			      "Shape passed in must end with broadcasted shape: %s and %s",
-			      mu_shape_str(shape), mu_shape_str(of));
+		    : mu_invalid(err, "Shape passed in must end with broadcasted shape: %s and %s",
+				 mu_shape_str(shape), mu_shape_str(of));
 }
 
 /* Input 0 is the whole shape, which ends in that of the parameters, input i. */
@@ -305,10 +302,9 @@ static int distribution_stateless(struct kernel_call *c, draw_fn *draw, unsigned
 {
 	const struct mu_shape *of = &kernel_in(c, i)->shape;
 	struct mu_shape shape;
-	int rc;
 
-	if ((rc = args_shape(c, 0, &shape, err)) || (rc = ends_in(&shape, of, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_shape(c, 0, &shape, err));
+	MU_RETURN_IF_ERROR(ends_in(&shape, of, err));
 	return distribution_fill(c, draw, i, of, t, &shape, from, err);
 }
 
@@ -320,7 +316,7 @@ static int binomials(struct kernel_call *c, unsigned s, unsigned i, bool by_vari
 	enum mu_dtype t = args_attr_type(c->node, "dtype", MU_INT64);
 	struct mu_shape of, shape;
 	struct philox from;
-	int rc;
+	int rc = 0;
 
 	if ((rc =
 		 broadcast_shape(&kernel_in(c, i)->shape, &kernel_in(c, i + 1)->shape, &of, err)) ||
@@ -328,9 +324,9 @@ static int binomials(struct kernel_call *c, unsigned s, unsigned i, bool by_vari
 		return rc;
 	uint64_t samples = of.count ? (uint64_t)(shape.count / of.count) : 0;
 	uint64_t taken = (uint64_t)of.count * 200 * (samples + 3) / 4 * DRAWS_RESERVED;
-	rc = by_variable ? random_from_variable(c, taken, &from, err)
-			 : stateless_draws(c, 1, &from, err);
-	return rc ? rc : distribution_fill(c, binomial_draw, i, &of, t, &shape, &from, err);
+	MU_RETURN_IF_ERROR(by_variable ? random_from_variable(c, taken, &from, err)
+				       : stateless_draws(c, 1, &from, err));
+	return distribution_fill(c, binomial_draw, i, &of, t, &shape, &from, err);
 }
 
 static int stateful_binomial(struct kernel_call *c, struct mu_err *err)
@@ -375,9 +371,9 @@ static int stateless_poisson(struct kernel_call *c, struct mu_err *err)
 {
 	enum mu_dtype t = args_attr_type(c->node, "dtype", MU_INT64);
 	struct philox from;
-	int rc = stateless_draws(c, 1, &from, err);
 
-	return rc ? rc : distribution_stateless(c, poisson_draw, 2, t, &from, err);
+	MU_RETURN_IF_ERROR(stateless_draws(c, 1, &from, err));
+	return distribution_stateless(c, poisson_draw, 2, t, &from, err);
 }
 
 #define STATEFUL(op, fn)                                                                           \

@@ -17,20 +17,18 @@ static int multinomial_check(const struct kernel_call *c, enum mu_dtype *type, i
 			     struct mu_err *err)
 {
 	const struct mu_tensor *logits = kernel_in(c, 0);
-	int rc;
 
 	*type = args_attr_type(c->node, "output_dtype", MU_INT64);
-	if ((rc = args_int(c, 1, samples, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 1, samples, err));
 	if (!mu_dtype_size(logits->dtype) || !convert_known(MU_DOUBLE, logits->dtype) ||
 	    (*type != MU_INT32 && *type != MU_INT64))
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for %s from %s",
 			       c->node->op, mu_dtype_name(*type), mu_dtype_name(logits->dtype));
 	if (*samples < 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "num_samples should be non-negative, got %lld", (long long)*samples);
+		return mu_invalid(err, "num_samples should be non-negative, got %lld",
+				  (long long)*samples);
 	if (logits->shape.dim[1] <= 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "num_classes should be positive, got 0");
+		return mu_invalid(err, "num_classes should be positive, got 0");
 	return 0;
 }
 
@@ -76,12 +74,11 @@ static int multinomial_draw_there(struct kernel_call *c, struct gpu *g, const st
 				 .n = logits->shape.dim[1],
 				 .samples = samples,
 				 .wide = out->dtype == MU_INT64};
-	int rc;
 
 	memcpy(a.draws.counter, from->counter, sizeof a.draws.counter);
 	memcpy(a.draws.key, from->key, sizeof a.draws.key);
-	rc = gpu_run_type(g, "class_sums", logits->dtype, a.rows, &a, err);
-	return rc ? rc : gpu_run(g, "class_draw", out->shape.count, &a, err);
+	MU_RETURN_IF_ERROR(gpu_run_type(g, "class_sums", logits->dtype, a.rows, &a, err));
+	return gpu_run(g, "class_draw", out->shape.count, &a, err);
 }
 
 static int multinomial_draw(struct kernel_call *c, const struct philox *from, enum mu_dtype type,
@@ -94,12 +91,10 @@ static int multinomial_draw(struct kernel_call *c, const struct philox *from, en
 	struct gpu *g = gpu_of_tensor(logits);
 	MU_AUTO_TENSOR room = {0};
 	struct mu_tensor *out;
-	int rc;
 
-	if ((rc = mu_shape_set(&shape, 2, (int64_t[]){rows, samples}, err)) ||
-	    (rc = move_out(c, 0, type, &shape, &out, err)) ||
-	    (rc = move_scratch(c, MU_DOUBLE, g ? &logits->shape : &row, &room, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, (int64_t[]){rows, samples}, err));
+	MU_RETURN_IF_ERROR(move_out(c, 0, type, &shape, &out, err));
+	MU_RETURN_IF_ERROR(move_scratch(c, MU_DOUBLE, g ? &logits->shape : &row, &room, err));
 	if (g)
 		return multinomial_draw_there(c, g, from, &room, out, samples, err);
 	double *sums = room.data;
@@ -124,10 +119,9 @@ static int multinomial(struct kernel_call *c, struct mu_err *err)
 	struct philox from;
 	enum mu_dtype type;
 	int64_t samples;
-	int rc = multinomial_check(c, &type, &samples, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(multinomial_check(c, &type, &samples, err));
 	uint64_t rounded = ((uint64_t)samples + 3) / 4 * 4; /* two numbers a sample */
 	uint64_t elements = (uint64_t)kernel_in(c, 0)->shape.dim[0] * rounded * 2;
 	if (samples && elements &&
@@ -141,11 +135,9 @@ static int stateless(struct kernel_call *c, struct mu_err *err)
 	struct philox from;
 	enum mu_dtype type;
 	int64_t samples;
-	int rc;
 
-	if ((rc = multinomial_check(c, &type, &samples, err)) ||
-	    (rc = stateless_draws(c, 2, &from, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(multinomial_check(c, &type, &samples, err));
+	MU_RETURN_IF_ERROR(stateless_draws(c, 2, &from, err));
 	return multinomial_draw(c, &from, type, samples, err);
 }
 

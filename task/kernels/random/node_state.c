@@ -95,10 +95,8 @@ int node_draws(struct node_state *s, struct kernel_call *c, uint64_t groups, str
 	       struct mu_err *err)
 {
 	struct resource *r;
-	int rc = node_state_find(s, c, "", &generator_type, generator_new, &r, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(node_state_find(s, c, "", &generator_type, generator_new, &r, err));
 	struct generator *g = MU_CONTAINER(r, struct generator, base);
 	pthread_mutex_lock(&g->lock);
 	*out = g->philox;
@@ -112,10 +110,9 @@ int stateless_draws(const struct kernel_call *c, unsigned i, struct philox *out,
 {
 	int64_t seeds[2];
 	uint32_t x[4];
-	int n, rc = args_ints(c, i, seeds, 2, &n, err);
+	int n;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(args_ints(c, i, seeds, 2, &n, err));
 	uint64_t a = (uint64_t)seeds[0], b = (uint64_t)seeds[1];
 	struct philox base = {
 	    .counter = {(uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b, (uint32_t)(b >> 32)},

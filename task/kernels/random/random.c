@@ -18,11 +18,9 @@ static int random_fill(struct kernel_call *c, const struct distribution *d, stru
 	struct mu_shape shape;
 	struct philox base;
 	enum mu_dtype t;
-	int rc;
 
-	if ((rc = draw_wanted(c, 0, &t, &shape, err)) ||
-	    (rc = random_reserve(c, shape.count, &base, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(draw_wanted(c, 0, &t, &shape, err));
+	MU_RETURN_IF_ERROR(random_reserve(c, shape.count, &base, err));
 	return draw_reals(c, d, t, &shape, &base, err);
 }
 
@@ -41,11 +39,10 @@ static int random_uniform_int(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape;
 	struct philox from;
 	enum mu_dtype t;
-	int rc;
 
-	if ((rc = draw_wanted(c, 0, &t, &shape, err)) || (rc = draw_range(c, 1, 2, shape.count, &range, err)) ||
-	    (rc = random_reserve(c, shape.count, &from, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(draw_wanted(c, 0, &t, &shape, err));
+	MU_RETURN_IF_ERROR(draw_range(c, 1, 2, shape.count, &range, err));
+	MU_RETURN_IF_ERROR(random_reserve(c, shape.count, &from, err));
 	return draw_ints(c, kernel_in(c, 1)->dtype, &shape, range, &from, err);
 }
 

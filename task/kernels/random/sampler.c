@@ -47,8 +47,7 @@ static int make_range(struct sampler *s, const struct mu_node *n, struct mu_err 
 {
 	s->range = args_attr_int(n, "range_max", 0);
 	if (s->range <= 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "range_max must be positive, not %lld",
-			       (long long)s->range);
+		return mu_invalid(err, "range_max must be positive, not %lld", (long long)s->range);
 	s->log_range = log1p((double)s->range);
 	s->possible = s->range;
 	return 0;
@@ -125,8 +124,8 @@ static int make_learned(struct sampler *s, const struct mu_node *n, struct mu_er
 	int rc = make_range(s, n, err);
 
 	if (!rc && s->range >= INT32_MAX)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT, "range_max must be less than %d, got %lld",
-			     INT32_MAX, (long long)s->range);
+		rc = mu_invalid(err, "range_max must be less than %d, got %lld", INT32_MAX,
+				(long long)s->range);
 	return rc;
 }
 
@@ -178,9 +177,8 @@ static int sampler_weigh(struct weights *w, float x, struct mu_err *err)
 		return 0;
 	x = powf(x, w->distortion);
 	if (!isfinite(x) || x < 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "the weight of word %lld is no positive number",
-			       (long long)w->id - 1);
+		return mu_invalid(err, "the weight of word %lld is no positive number",
+				  (long long)w->id - 1);
 	if (w->n < w->s->range)
 		MU_DATA(float, &w->s->weights)[w->n] = x;
 	w->n++;
@@ -204,9 +202,8 @@ static int weigh_file(struct weights *w, const char *path, struct mu_err *err)
 		float x = 0;
 		if (w->id % w->shards == w->shard &&
 		    !text_number((struct mu_span){text, strlen(text)}, MU_FLOAT, &x, 0))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Wrong vocabulary format at line: %.*s",
-				       (int)(line.len < 64 ? line.len : 64), line.data);
+			return mu_invalid(err, "Wrong vocabulary format at line: %.*s",
+					  (int)(line.len < 64 ? line.len : 64), line.data);
 		rc = sampler_weigh(w, x, err);
 	}
 	return rc;
@@ -219,13 +216,11 @@ static int make_places(struct sampler *s, struct mu_err *err)
 	MU_AUTO_TENSOR share = {0};
 	MU_AUTO_TENSOR lists = {0};
 	double sum = 0;
-	int rc;
 
-	if ((rc = mu_tensor_new(&s->prob, MU_FLOAT, &n, err)) ||
-	    (rc = mu_tensor_new(&s->alt, MU_INT32, &n, err)) ||
-	    (rc = mu_tensor_new(&share, MU_DOUBLE, &n, err)) ||
-	    (rc = mu_tensor_new(&lists, MU_INT32, &twice, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(&s->prob, MU_FLOAT, &n, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(&s->alt, MU_INT32, &n, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(&share, MU_DOUBLE, &n, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(&lists, MU_INT32, &twice, err));
 	const float *weight = s->weights.data;
 	int32_t *low = lists.data, *high = low + s->range, *alt = s->alt.data;
 	int64_t n_low = 0, n_high = 0;
@@ -268,40 +263,34 @@ static int make_fixed(struct sampler *s, const struct mu_node *n, struct mu_err 
 			    .shard = args_attr_int(n, "shard", 0),
 			    .distortion = args_attr_float(n, "distortion", 1)};
 	bool listed = given && given->kind == MU_ATTR_LIST + MU_ATTR_FLOAT && given->n;
-	int rc = make_learned(s, n, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(make_learned(s, n, err));
 	s->possible = 0;
 	if (listed == (*path != '\0'))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Must provide one of vocab_file and unigrams, and only one.");
+		return mu_invalid(err,
+				  "Must provide one of vocab_file and unigrams, and only one.");
 	if (w.shards < 1 || w.shard < 0 || w.shard >= w.shards || reserved < 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "shard %lld of %lld with %lld reserved ids cannot be",
-			       (long long)w.shard, (long long)w.shards, (long long)reserved);
+		return mu_invalid(err, "shard %lld of %lld with %lld reserved ids cannot be",
+				  (long long)w.shard, (long long)w.shards, (long long)reserved);
 	if (reserved > w.shard)
 		w.n = (reserved - 1 - w.shard) / w.shards + 1;
 	w.id = w.n; /* TensorFlow continues counting from here for all shards */
 	if (w.n > s->range)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "range is %lld must be equal to weights size  %lld",
-			       (long long)s->range, (long long)w.n);
+		return mu_invalid(err, "range is %lld must be equal to weights size  %lld",
+				  (long long)s->range, (long long)w.n);
 	struct mu_shape size = mu_shape_vec(s->range);
-	if ((rc = mu_tensor_new(&s->weights, MU_FLOAT, &size, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(&s->weights, MU_FLOAT, &size, err));
 	memset(s->weights.data, 0, (size_t)s->range * sizeof(float));
 	for (unsigned i = 0; listed && i < given->n && !rc; i++)
 		rc = sampler_weigh(&w, given->fs[i], err);
 	if (rc || (*path && (rc = weigh_file(&w, path, err))))
 		return rc;
 	if (w.n != s->range)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "range is %lld must be equal to weights size  %lld",
-			       (long long)s->range, (long long)w.n);
+		return mu_invalid(err, "range is %lld must be equal to weights size  %lld",
+				  (long long)s->range, (long long)w.n);
 	if (!(s->total > 0) || !isfinite(s->total))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "the weights of all words together are no positive number");
+		return mu_invalid(err, "the weights of all words together are no positive number");
 	return make_places(s, err);
 }
 
@@ -361,11 +350,11 @@ static int sampler_prepare(const struct mu_node *n, struct runtime *rt, void **s
 	s->n_true = args_attr_int(n, "num_true", 0);
 	s->n_sampled = args_attr_int(n, "num_sampled", 0);
 	s->unique = args_attr_bool(n, "unique", false);
-	int rc = s->n_true < 1 || s->n_sampled < 1 || s->n_sampled > INT32_MAX
-		     ? mu_fail(err, MU_INVALID_ARGUMENT,
-			       "num_true and num_sampled must be at least 1, not %lld and %lld",
-			       (long long)s->n_true, (long long)s->n_sampled)
-		     : kind->make(s, n, err);
+	int rc =
+	    s->n_true < 1 || s->n_sampled < 1 || s->n_sampled > INT32_MAX
+		? mu_invalid(err, "num_true and num_sampled must be at least 1, not %lld and %lld",
+			     (long long)s->n_true, (long long)s->n_sampled)
+		: kind->make(s, n, err);
 	if (rc)
 		sampler_release(s);
 	else
@@ -396,9 +385,8 @@ static int draw_different(const struct sampler *s, struct philox_stream *p, int6
 	MU_AUTO_TENSOR set = {0};
 	struct mu_shape shape = mu_shape_vec((int64_t)room);
 	int64_t most = MOST_TRIES + TRIES_A_CLASS * s->n_sampled;
-	int rc = mu_tensor_new(&set, MU_INT64, &shape, err);
-	if (rc)
-		return rc;
+
+	MU_RETURN_IF_ERROR(mu_tensor_new(&set, MU_INT64, &shape, err));
 	memset(set.data, -1, room * sizeof(int64_t));
 	*tries = 0;
 	for (int64_t n = 0; n < s->n_sampled;) {
@@ -445,17 +433,17 @@ static int sampler_check(const struct kernel_call *c, const struct sampler *s, s
 	const struct mu_tensor *in = kernel_in(c, 0);
 
 	if (in->shape.dim[1] != s->n_true)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "true_classes must have num_true columns, expected: %lld was: %lld",
-			       (long long)in->shape.dim[1], (long long)s->n_true);
+		return mu_invalid(
+		    err, "true_classes must have num_true columns, expected: %lld was: %lld",
+		    (long long)in->shape.dim[1], (long long)s->n_true);
 	if (s->unique && s->n_sampled > s->possible)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Sampler's range is too small.");
+		return mu_invalid(err, "Sampler's range is too small.");
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		int64_t class = MU_DATA(int64_t, in)[i];
 		if (class < 0 || class >= s->range)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "`true_candidate` out of range [0, %lld), received %lld",
-				       (long long)s->range, (long long)class);
+			return mu_invalid(err,
+					  "`true_candidate` out of range [0, %lld), received %lld",
+					  (long long)s->range, (long long)class);
 	}
 	return 0;
 }
@@ -468,15 +456,14 @@ static int sampler_run(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out[3];
 	struct philox_stream p = {0};
 	struct resource *r;
-	int rc;
+	int rc = 0;
 
-	if ((rc = sampler_check(c, &s, err)) ||
-	    (rc = kernel_out(c, 0, MU_INT64, &vec, &out[0], err)) ||
-	    (rc = kernel_out(c, 1, MU_FLOAT, &in->shape, &out[1], err)) ||
-	    (rc = kernel_out(c, 2, MU_FLOAT, &vec, &out[2], err)) ||
-	    (rc = node_draws(&shared->random, c, (uint64_t)s.n_sampled * GROUPS_A_SAMPLE, &p.from,
-			     err)))
-		return rc;
+	MU_RETURN_IF_ERROR(sampler_check(c, &s, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &vec, &out[0], err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_FLOAT, &in->shape, &out[1], err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_FLOAT, &vec, &out[2], err));
+	MU_RETURN_IF_ERROR(
+	    node_draws(&shared->random, c, (uint64_t)s.n_sampled * GROUPS_A_SAMPLE, &p.from, err));
 	if (!s.kind->learns)
 		return sampler_sample(&s, &p, in, out, err);
 	if ((rc =

@@ -13,18 +13,16 @@ enum { COUNTER_WORDS = 2, STATE_WORDS = 3 };
 static int check_state(const struct mu_tensor *t, int64_t words, struct mu_err *err)
 {
 	if (t->dtype != MU_INT64)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "dtype of RNG state variable must be int64, not %s",
-			       mu_dtype_name(t->dtype));
+		return mu_invalid(err, "dtype of RNG state variable must be int64, not %s",
+				  mu_dtype_name(t->dtype));
 	if (t->shape.rank != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "RNG state must have one and only one dimension, not %d",
-			       t->shape.rank);
+		return mu_invalid(err, "RNG state must have one and only one dimension, not %d",
+				  t->shape.rank);
 	if (t->shape.count < words)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "For the Philox algorithm, the size of state must be at least %lld; "
-			       "got %lld",
-			       (long long)words, (long long)t->shape.count);
+		return mu_invalid(
+		    err,
+		    "For the Philox algorithm, the size of state must be at least %lld; got %lld",
+		    (long long)words, (long long)t->shape.count);
 	return 0;
 }
 
@@ -44,10 +42,8 @@ static int stateful_random_take(const struct kernel_call *c, bool in_state, int6
 		return mu_fail(err, MU_UNIMPLEMENTED, "no device here draws by ThreeFry, alg %d",
 			       RANDOM_THREEFRY);
 	if (which != RANDOM_PHILOX && which != RANDOM_AUTO)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Unsupported algorithm id: %lld",
-			       (long long)which);
-	if ((rc = check_state(vs.t[0], before + STATE_WORDS, err)))
-		return rc;
+		return mu_invalid(err, "Unsupported algorithm id: %lld", (long long)which);
+	MU_RETURN_IF_ERROR(check_state(vs.t[0], before + STATE_WORDS, err));
 	word += before;
 	memcpy(out->counter, word, sizeof out->counter);
 	memcpy(out->key, word + COUNTER_WORDS, sizeof out->key);
@@ -61,10 +57,8 @@ int random_from_variable(const struct kernel_call *c, uint64_t groups, struct ph
 			 struct mu_err *err)
 {
 	int64_t which;
-	int rc;
 
-	if ((rc = args_int(c, 1, &which, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 1, &which, err));
 	return stateful_random_take(c, false, which, groups, out, err);
 }
 
@@ -74,11 +68,10 @@ static int stateful_random_reals(struct kernel_call *c, const struct distributio
 	struct mu_shape shape;
 	enum mu_dtype t;
 	struct philox p;
-	int rc;
 
-	if ((rc = draw_wanted(c, 2, &t, &shape, err)) ||
-	    (rc = random_from_variable(c, (uint64_t)shape.count * DRAWS_RESERVED, &p, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(draw_wanted(c, 2, &t, &shape, err));
+	MU_RETURN_IF_ERROR(
+	    random_from_variable(c, (uint64_t)shape.count * DRAWS_RESERVED, &p, err));
 	return draw_reals(c, d, t, &shape, &p, err);
 }
 
@@ -142,10 +135,8 @@ static int skipped(const struct kernel_call *c, enum mu_dtype of_alg, enum mu_dt
 		   struct philox *out, struct mu_err *err)
 {
 	int64_t which;
-	int rc;
 
-	if ((rc = args_int(c, 1, &which, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 1, &which, err));
 	return stateful_random_take(c, false, which,
 				    *MU_DATA(uint64_t, kernel_in(c, 2)) * DRAWS_RESERVED, out, err);
 }
@@ -163,11 +154,9 @@ static int read_and_skip(struct kernel_call *c, struct mu_err *err)
 	const struct mu_shape shape = {.rank = 1, .dim = {STATE_WORDS}, .count = STATE_WORDS};
 	struct mu_tensor *out;
 	struct philox p;
-	int rc;
 
-	if ((rc = skipped(c, MU_INT32, MU_UINT64, &p, err)) ||
-	    (rc = kernel_out(c, 0, MU_INT64, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(skipped(c, MU_INT32, MU_UINT64, &p, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &shape, &out, err));
 	memcpy(MU_DATA(int64_t, out), p.counter, sizeof p.counter);
 	memcpy(MU_DATA(int64_t, out) + COUNTER_WORDS, p.key, sizeof p.key);
 	return 0;
@@ -179,10 +168,8 @@ static int nobody_knows(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape;
 	enum mu_dtype t;
 	struct philox p;
-	int rc = draw_wanted(c, 0, &t, &shape, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(draw_wanted(c, 0, &t, &shape, err));
 	if (getrandom(&p, sizeof p, 0) != sizeof p)
 		return mu_fail(err, MU_INTERNAL, "the system has no random numbers");
 	return draw_ints(c, t, &shape, all, &p, err);

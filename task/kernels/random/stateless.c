@@ -28,23 +28,20 @@ static int put_algorithm(struct kernel_call *c, unsigned i, struct mu_err *err)
 {
 	struct mu_shape scalar = {.count = 1};
 	struct mu_tensor *out;
-	int rc = kernel_out(c, i, MU_INT32, &scalar, &out, err);
 
-	if (!rc)
-		*MU_DATA(int32_t, out) = RANDOM_PHILOX;
-	return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, i, MU_INT32, &scalar, &out, err));
+	*MU_DATA(int32_t, out) = RANDOM_PHILOX;
+	return 0;
 }
 
 static int get_key_counter(struct kernel_call *c, struct mu_err *err)
 {
 	struct philox p;
-	int rc = stateless_draws(c, 0, &p, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(stateless_draws(c, 0, &p, err));
 	uint64_t key = pair(p.key), counter[2] = {pair(p.counter), pair(p.counter + 2)};
-	rc = put_words(c, 0, 1, &key, err);
-	return rc ? rc : put_words(c, 1, 2, counter, err);
+	MU_RETURN_IF_ERROR(put_words(c, 0, 1, &key, err));
+	return put_words(c, 1, 2, counter, err);
 }
 
 static int get_algorithm(struct kernel_call *c, struct mu_err *err)
@@ -54,9 +51,8 @@ static int get_algorithm(struct kernel_call *c, struct mu_err *err)
 
 static int get_key_counter_algorithm(struct kernel_call *c, struct mu_err *err)
 {
-	int rc = get_key_counter(c, err);
-
-	return rc ? rc : put_algorithm(c, 2, err);
+	MU_RETURN_IF_ERROR(get_key_counter(c, err));
+	return put_algorithm(c, 2, err);
 }
 
 /* ---- where the draws begin ---- */
@@ -69,33 +65,26 @@ static int from_seeds(const struct kernel_call *c, struct philox *out, struct mu
 static int check_algorithm(const struct kernel_call *c, struct mu_err *err)
 {
 	int64_t which;
-	int rc;
 
-	if ((rc = args_int(c, 3, &which, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 3, &which, err));
 	if (which == RANDOM_THREEFRY)
-		return mu_fail(
-		    err, MU_INVALID_ARGUMENT,
-		    "alg is %d, ThreeFry, which no device here draws by: take 1, Philox, "
-		    "or 3, whatever the device has",
-		    RANDOM_THREEFRY);
+		return mu_invalid(err,
+				  "alg is %d, ThreeFry, which no device here draws by: take 1, "
+				  "Philox, or 3, whatever the device has",
+				  RANDOM_THREEFRY);
 	if (which != RANDOM_PHILOX && which != RANDOM_AUTO)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Unsupported algorithm id: %lld",
-			       (long long)which);
+		return mu_invalid(err, "Unsupported algorithm id: %lld", (long long)which);
 	return 0;
 }
 
 int random_from_key(const struct kernel_call *c, struct philox *out, struct mu_err *err)
 {
-	int rc;
-
-	if ((rc = check_algorithm(c, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_algorithm(c, err));
 	const struct mu_tensor *key = kernel_in(c, 1), *counter = kernel_in(c, 2);
 	if (counter->shape.count < 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "counter must be a vector with length at least 2; got shape: %s",
-			       mu_shape_str(&counter->shape));
+		return mu_invalid(err,
+				  "counter must be a vector with length at least 2; got shape: %s",
+				  mu_shape_str(&counter->shape));
 	uint64_t k = MU_DATA(uint64_t, key)[0], *at = MU_DATA(uint64_t, counter);
 	*out = (struct philox){.key = {(uint32_t)k, (uint32_t)(k >> 32)},
 			       .counter = {(uint32_t)at[0], (uint32_t)(at[0] >> 32),
@@ -113,10 +102,9 @@ static int stateless_random_reals(struct kernel_call *c, const struct distributi
 	struct mu_shape shape;
 	enum mu_dtype t;
 	struct philox p;
-	int rc;
 
-	if ((rc = draw_wanted(c, 0, &t, &shape, err)) || (rc = from(c, &p, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(draw_wanted(c, 0, &t, &shape, err));
+	MU_RETURN_IF_ERROR(from(c, &p, err));
 	return draw_reals(c, d, t, &shape, &p, err);
 }
 

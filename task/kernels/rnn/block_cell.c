@@ -39,10 +39,8 @@ static int lstm(struct kernel_call *c, struct mu_err *err)
 {
 	float *to[LSTM_OUTPUTS];
 	struct lstm l;
-	int rc;
 
-	if ((rc = lstm_cell_begin(c, false, &l, to, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(lstm_cell_begin(c, false, &l, to, err));
 	MU_AUTO_FREE float *gates = cells_room(&l.s, 1, 4 * l.s.cell, err);
 	MU_AUTO_FREE float *both = cells_room(&l.s, 1, l.s.in + l.s.cell, err);
 	if (!gates || !both)
@@ -57,10 +55,8 @@ static int lstm_grad(struct kernel_call *c, struct mu_err *err)
 	const float *out[LSTM_OUTPUTS - 1];
 	float *to[LSTM_CELL_GRADS];
 	struct lstm l;
-	int rc;
 
-	if ((rc = lstm_cell_begin(c, true, &l, to, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(lstm_cell_begin(c, true, &l, to, err));
 	for (unsigned n = 2; n < LSTM_CELL_GRADS; n++)
 		elems_zero(MU_FLOAT, to[n], 0, l.s.cell);
 	for (unsigned n = 0; n < MU_COUNT(out); n++)
@@ -88,9 +84,8 @@ static const char *const gru_grads[GRU_OUTPUTS] = {"BI", "BC", "BC", "B2"};
 int gru_cell_begin(struct kernel_call *c, bool back, struct cell_sizes *s, float **to,
 		   struct mu_err *err)
 {
-	int rc = cells_check(c, 0, gru_in, back ? MU_COUNT(gru_in) : GRU_INPUTS, s, err);
-
-	return rc ? rc : cells_out(c, s, back ? gru_grads : gru_out, GRU_OUTPUTS, to, err);
+	MU_RETURN_IF_ERROR(cells_check(c, 0, gru_in, back ? MU_COUNT(gru_in) : GRU_INPUTS, s, err));
+	return cells_out(c, s, back ? gru_grads : gru_out, GRU_OUTPUTS, to, err);
 }
 
 static int gru(struct kernel_call *c, struct mu_err *err)
@@ -98,10 +93,8 @@ static int gru(struct kernel_call *c, struct mu_err *err)
 	float *to[GRU_OUTPUTS];
 	const float *h = NULL;
 	struct cell_sizes s;
-	int rc;
 
-	if ((rc = gru_cell_begin(c, false, &s, to, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(gru_cell_begin(c, false, &s, to, err));
 	MU_AUTO_FREE float *gates = cells_room(&s, 1, 2 * s.cell, err);
 	MU_AUTO_FREE float *both = cells_room(&s, 1, s.in + s.cell, err);
 	if (!gates || !both)
@@ -124,10 +117,8 @@ static int gru_grad(struct kernel_call *c, struct mu_err *err)
 {
 	float *to[GRU_OUTPUTS];
 	struct cell_sizes s;
-	int rc;
 
-	if ((rc = gru_cell_begin(c, true, &s, to, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(gru_cell_begin(c, true, &s, to, err));
 	const float *h = cells_in(c, 1), *r = cells_in(c, 6), *u = cells_in(c, 7),
 		    *new = cells_in(c, 8), *dh = cells_in(c, 9);
 	int64_t width = s.in + s.cell;

@@ -25,13 +25,12 @@ int lstm_sequence_begin(struct kernel_call *c, bool back, bool second, struct ls
 			int64_t *moments, float **to, struct mu_err *err)
 {
 	const unsigned n = back ? MU_COUNT(wanted) : LSTM_INPUTS;
-	int rc;
 
-	if ((rc = args_int(c, 0, moments, err)) || (rc = cells_check(c, 1, wanted, n, &l->s, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 0, moments, err));
+	MU_RETURN_IF_ERROR(cells_check(c, 1, wanted, n, &l->s, err));
 	if (*moments < 0 || *moments > l->s.time)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "seq_len_max %lld is not in [0, %lld]",
-			       (long long)*moments, (long long)l->s.time);
+		return mu_invalid(err, "seq_len_max %lld is not in [0, %lld]", (long long)*moments,
+				  (long long)l->s.time);
 	l->bias = second ? 0 : args_attr_float(c->node, "forget_bias", 1);
 	l->clip = args_attr_float(c->node, "cell_clip", second ? 0 : 3);
 	l->peep = args_attr_bool(c->node, "use_peephole", false);
@@ -110,10 +109,8 @@ static int forth(struct kernel_call *c, bool second, struct mu_err *err)
 	float *to[LSTM_OUTPUTS], *at[LSTM_OUTPUTS];
 	int64_t moments;
 	struct lstm l;
-	int rc;
 
-	if ((rc = lstm_sequence_begin(c, false, second, &l, &moments, to, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(lstm_sequence_begin(c, false, second, &l, &moments, to, err));
 	/* what x and the bias give, of all moments at once */
 	int64_t wide = 4 * l.s.cell, step = l.s.batch * l.s.cell;
 	MU_AUTO_FREE float *gates = cells_room(&l.s, moments, wide, err);
@@ -194,10 +191,8 @@ static int block_lstm_backward(struct kernel_call *c, bool second, struct mu_err
 	float *to[LSTM_GRADS];
 	int64_t moments;
 	struct lstm l;
-	int rc;
 
-	if ((rc = lstm_sequence_begin(c, true, second, &l, &moments, to, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(lstm_sequence_begin(c, true, second, &l, &moments, to, err));
 	MU_AUTO_FREE float *gates = cells_room(&l.s, 1, 4 * l.s.cell, err);
 	MU_AUTO_FREE float *both = cells_room(&l.s, 1, l.s.in + l.s.cell, err);
 	MU_AUTO_FREE float *d_both = cells_room(&l.s, 1, l.s.in + l.s.cell, err);

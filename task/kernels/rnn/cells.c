@@ -35,10 +35,10 @@ int cells_check(const struct kernel_call *c, unsigned x, const char *const *want
 		for (int d = 0; fits && d < have->rank; d++)
 			fits = have->dim[d] == side(s, want[i][d]);
 		if (!fits)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "input %u of shape %s does not fit x %s and %lld cells",
-				       x + i, mu_shape_str(have),
-				       mu_shape_str(&kernel_in(c, x)->shape), (long long)s->cell);
+			return mu_invalid(
+			    err, "input %u of shape %s does not fit x %s and %lld cells", x + i,
+			    mu_shape_str(have), mu_shape_str(&kernel_in(c, x)->shape),
+			    (long long)s->cell);
 	}
 	return 0;
 }

@@ -18,8 +18,7 @@ int ctc_scores_in(const struct kernel_call *c, unsigned lengths, enum mu_code mi
 				 .classes = in->shape.dim[2]};
 	const bool decodes = misfit == MU_FAILED_PRECONDITION;
 	if ((decodes && !s->batch) || !s->time || !s->classes || s->classes > INT32_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "inputs must not be empty: %s",
-			       mu_shape_str(&in->shape));
+		return mu_invalid(err, "inputs must not be empty: %s", mu_shape_str(&in->shape));
 	if (kernel_in(c, lengths)->shape.count != s->batch)
 		return mu_fail(err, misfit,
 			       "len(sequence_length) != batch_size.  len(sequence_length):  %lld "

@@ -298,8 +298,7 @@ static int keep(struct beam *b, int64_t sequence, int64_t top, bool merge, struc
 	int64_t have = b->n_heap;
 
 	if (have < top)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Less leaves in the beam search than requested.");
+		return mu_invalid(err, "Less leaves in the beam search than requested.");
 	if (!take_out(b))
 		return starved(err);
 	for (int64_t k = 0; k < top; k++) {
@@ -323,17 +322,14 @@ static int beam_search(struct kernel_call *c, struct mu_err *err)
 	    .s = &s, .width = args_attr_int(c->node, "beam_width", 1)};
 	struct mu_shape shape;
 	struct mu_tensor *scores;
-	int rc = ctc_scores_in(c, 1, MU_FAILED_PRECONDITION, &s, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(ctc_scores_in(c, 1, MU_FAILED_PRECONDITION, &s, err));
 	if (b.width < 1 || top < 1 || top > b.width || 3 * top + 1 != c->n_out)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "requested more paths than the beam width: %lld of %lld",
-			       (long long)top, (long long)b.width);
-	if ((rc = mu_shape_set(&shape, 2, (int64_t[]){s.batch, top}, err)) ||
-	    (rc = kernel_out(c, (unsigned)(3 * top), s.in->dtype, &shape, &scores, err)))
-		return rc;
+		return mu_invalid(err, "requested more paths than the beam width: %lld of %lld",
+				  (long long)top, (long long)b.width);
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, (int64_t[]){s.batch, top}, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, (unsigned)(3 * top), s.in->dtype, &shape, &scores, err));
 	f.n = shape.count;
 	f.paths = calloc((size_t)f.n + 1, sizeof *f.paths);
 	b.child = malloc((size_t)s.classes * sizeof *b.child);

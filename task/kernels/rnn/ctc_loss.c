@@ -164,16 +164,16 @@ static int check_labels(const struct kernel_call *c, int64_t batch, struct mu_er
 	for (int64_t i = 0; i < at->shape.dim[0]; i++) {
 		const int64_t *p = MU_DATA(int64_t, at) + 2 * i;
 		if (p[0] < 0 || p[0] >= batch || p[1] < 0)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "indices[%lld] = [%lld,%lld] is out of bounds: need 0 <= "
-				       "index < [%lld,...]",
-				       (long long)i, (long long)p[0], (long long)p[1],
-				       (long long)batch);
+			return mu_invalid(err,
+					  "indices[%lld] = [%lld,%lld] is out of bounds: need 0 <= "
+					  "index < [%lld,...]",
+					  (long long)i, (long long)p[0], (long long)p[1],
+					  (long long)batch);
 		if (i && (p[0] < p[-2] || (p[0] == p[-2] && p[1] <= p[-1])))
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT, "indices[%lld] = [%lld,%lld] is %s",
-			    (long long)i, (long long)p[0], (long long)p[1],
-			    p[0] == p[-2] && p[1] == p[-1] ? "repeated" : "out of order");
+			return mu_invalid(err, "indices[%lld] = [%lld,%lld] is %s", (long long)i,
+					  (long long)p[0], (long long)p[1],
+					  p[0] == p[-2] && p[1] == p[-1] ? "repeated"
+									 : "out of order");
 	}
 	return 0;
 }
@@ -198,14 +198,13 @@ static int64_t states(const struct rules *r, int64_t b, const int32_t *label, in
 			continue;
 		}
 		if (ended)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Saw a non-null label (index >= num_classes - 1) following "
-				       "a null label, batch: %lld num_classes: %lld",
-				       (long long)b, (long long)r->classes);
+			return mu_invalid(err,
+					  "Saw a non-null label (index >= num_classes - 1) "
+					  "following a null label, batch: %lld num_classes: %lld",
+					  (long long)b, (long long)r->classes);
 		if (label[i] < 0)
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT,
-			    "All labels must be nonnegative integers, batch: %lld label: %d",
+			return mu_invalid(
+			    err, "All labels must be nonnegative integers, batch: %lld label: %d",
 			    (long long)b, label[i]);
 		to[2 * kept + 1] = label[i];
 		kept++;
@@ -219,15 +218,13 @@ static int64_t states(const struct rules *r, int64_t b, const int32_t *label, in
 static int check_count(const struct rules *r, int64_t b, int64_t n, struct mu_err *err)
 {
 	if (!n)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Labels length is zero in batch %lld",
-			       (long long)b);
+		return mu_invalid(err, "Labels length is zero in batch %lld", (long long)b);
 	if (n > r->time && !r->skip)
-		return mu_fail(
-		    err, MU_INVALID_ARGUMENT,
-		    "Not enough time for target transition sequence (required: %lld, "
-		    "available: %lld)%lldYou can turn this error into a warning by using "
-		    "the flag ignore_longer_outputs_than_inputs",
-		    (long long)n, (long long)r->time, (long long)b);
+		return mu_invalid(err,
+				  "Not enough time for target transition sequence (required: %lld, "
+				  "available: %lld)%lldYou can turn this error into a warning by "
+				  "using the flag ignore_longer_outputs_than_inputs",
+				  (long long)n, (long long)r->time, (long long)b);
 	return 0;
 }
 
@@ -276,16 +273,14 @@ static int ctc_loss(struct kernel_call *c, struct mu_err *err)
 {
 	__attribute__((cleanup(labels_fini))) struct labels labels = {0};
 	struct loss l = {.merge = args_attr_bool(c->node, "ctc_merge_repeated", true)};
-	int rc;
 
-	if ((rc = ctc_scores_in(c, 3, MU_INVALID_ARGUMENT, &l.s, err)) ||
-	    (rc = check_labels(c, l.s.batch, err)) || (rc = read_labels(c, &l.s, &labels, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(ctc_scores_in(c, 3, MU_INVALID_ARGUMENT, &l.s, err));
+	MU_RETURN_IF_ERROR(check_labels(c, l.s.batch, err));
+	MU_RETURN_IF_ERROR(read_labels(c, &l.s, &labels, err));
 	l.l = labels;
 	struct mu_shape shape = mu_shape_vec(l.s.batch);
-	if ((rc = kernel_out(c, 0, l.s.in->dtype, &shape, &l.loss, err)) ||
-	    (rc = kernel_out(c, 1, l.s.in->dtype, &l.s.in->shape, &l.grad, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, l.s.in->dtype, &shape, &l.loss, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, l.s.in->dtype, &l.s.in->shape, &l.grad, err));
 	elems_zero(l.loss->dtype, l.loss->data, 0, l.loss->shape.count);
 	elems_zero(l.grad->dtype, l.grad->data, 0, l.grad->shape.count);
 	kernel_parallel(c, l.s.batch, 1, ctc_loss_part, &l);

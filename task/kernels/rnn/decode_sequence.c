@@ -21,16 +21,13 @@ struct scores {
 static int read_scores(const struct kernel_call *c, struct scores *g, struct mu_err *err)
 {
 	int64_t blank = args_attr_int(c->node, "blank_index", -1);
-	int rc = ctc_scores_in(c, 1, MU_FAILED_PRECONDITION, &g->s, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(ctc_scores_in(c, 1, MU_FAILED_PRECONDITION, &g->s, err));
 	g->blank = blank < 0 ? blank + g->s.classes : blank;
 	g->merge = args_attr_bool(c->node, "merge_repeated", false);
 	if (g->blank < 0 || g->blank >= g->s.classes)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "blank_index %lld is not one of the %lld classes", (long long)blank,
-			       (long long)g->s.classes);
+		return mu_invalid(err, "blank_index %lld is not one of the %lld classes",
+				  (long long)blank, (long long)g->s.classes);
 	return 0;
 }
 
@@ -93,9 +90,9 @@ static int greedy(struct kernel_call *c, struct mu_err *err)
 		total += n[b];
 		longest = n[b] > longest ? n[b] : longest;
 	}
-	if ((rc = mu_shape_set(&shape, 2, (int64_t[]){s.batch, longest}, err)) ||
-	    (rc = sparse_out(c, (unsigned[]){0, 1, 2}, total, &shape, MU_INT64, &at, &values, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, (int64_t[]){s.batch, longest}, err));
+	MU_RETURN_IF_ERROR(
+	    sparse_out(c, (unsigned[]){0, 1, 2}, total, &shape, MU_INT64, &at, &values, err));
 	for (int64_t b = 0; b < s.batch; b++)
 		for (int64_t i = 0; i < n[b]; i++, k++) {
 			at[2 * k] = b;
@@ -161,10 +158,9 @@ static int decode_sequence_in_order(const struct sparse *s, const struct mu_shap
 {
 	for (int64_t i = 1; i < s->n; i++)
 		if (decode_sequence_place(s, i, shape) < decode_sequence_place(s, i - 1, shape))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "indices[%lld] is out of order: sequences must follow each "
-				       "other",
-				       (long long)i);
+			return mu_invalid(
+			    err, "indices[%lld] is out of order: sequences must follow each other",
+			    (long long)i);
 	return 0;
 }
 
@@ -181,25 +177,22 @@ static int64_t run_of(const struct sparse *s, int64_t i, int64_t at, const struc
 static int decode_sequence_check_pair(const struct kernel_call *c, struct sparse *a,
 				      struct sparse *b, struct mu_shape *shape, struct mu_err *err)
 {
-	int rc;
-
 	*shape = mu_shape_scalar();
-	if ((rc = sparse_in(c, 0, a, err)) || (rc = sparse_in(c, 3, b, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(sparse_in(c, 0, a, err));
+	MU_RETURN_IF_ERROR(sparse_in(c, 3, b, err));
 	if (a->shape.rank != b->shape.rank || a->shape.rank < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "hypothesis %s and truth %s must have one rank, of at least 1",
-			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
+		return mu_invalid(err,
+				  "hypothesis %s and truth %s must have one rank, of at least 1",
+				  mu_shape_str(&a->shape), mu_shape_str(&b->shape));
 	if (a->values->dtype != MU_STRING && !mu_dtype_size(a->values->dtype))
 		return mu_fail(err, MU_UNIMPLEMENTED, "no EditDistance of %s",
 			       mu_dtype_name(a->values->dtype));
 	for (int d = 0; d < a->shape.rank - 1; d++) {
 		int64_t x = a->shape.dim[d], y = b->shape.dim[d];
-		if ((rc = mu_shape_push(shape, x > y ? x : y, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(mu_shape_push(shape, x > y ? x : y, err));
 	}
-	rc = decode_sequence_in_order(a, shape, err);
-	return rc ? rc : decode_sequence_in_order(b, shape, err);
+	MU_RETURN_IF_ERROR(decode_sequence_in_order(a, shape, err));
+	return decode_sequence_in_order(b, shape, err);
 }
 
 static int edit_distance(struct kernel_call *c, struct mu_err *err)

@@ -15,15 +15,13 @@
 static int sparse_pair(const struct kernel_call *c, struct sparse *a, struct sparse *b,
 		       struct mu_err *err)
 {
-	int rc;
-
-	if ((rc = sparse_in(c, 0, a, err)) || (rc = sparse_in(c, 3, b, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(sparse_in(c, 0, a, err));
+	MU_RETURN_IF_ERROR(sparse_in(c, 3, b, err));
 	if (a->at->dtype != MU_INT64 || b->at->dtype != MU_INT64)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "positions must be int64");
+		return mu_invalid(err, "positions must be int64");
 	if (!mu_shape_eq(&a->shape, &b->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Operands' shapes do not match: %s and %s",
-			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
+		return mu_invalid(err, "Operands' shapes do not match: %s and %s",
+				  mu_shape_str(&a->shape), mu_shape_str(&b->shape));
 	return 0;
 }
 
@@ -80,17 +78,15 @@ static int union_of(struct kernel_call *c, enum binary_op op, bool sums, struct 
 	struct mu_shape places, vec;
 	struct sparse a, b;
 	double least = 0;
-	int rc = sparse_pair(c, &a, &b, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(sparse_pair(c, &a, &b, err));
 	enum mu_dtype type = a.values->dtype;
 	binary_loop *loop = loops->binary[op][type];
 	size_t size = mu_dtype_size(type);
 	if (!loop || !convert_known(MU_DOUBLE, type))
 		return no_kernel(c, type, err);
 	if (sums && !convert(MU_DOUBLE, &least, kernel_in(c, 6)->dtype, kernel_in(c, 6)->data, 1))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "thresh must be a real number");
+		return mu_invalid(err, "thresh must be a real number");
 	MU_AUTO_FREE struct joined *all = mu_xcalloc((size_t)(a.n + b.n) + 1, sizeof *all);
 	MU_AUTO_FREE char *made = mu_xcalloc((size_t)(a.n + b.n) + 1, size);
 	int64_t n = sparse_arithmetic_join(&a, &b, all), kept = 0;
@@ -105,10 +101,9 @@ static int union_of(struct kernel_call *c, enum binary_op op, bool sums, struct 
 			all[kept++] = all[i];
 	}
 	vec = mu_shape_vec(kept);
-	if ((rc = mu_shape_set(&places, 2, (int64_t[]){kept, a.shape.rank}, err)) ||
-	    (rc = kernel_out(c, 0, MU_INT64, &places, &at, err)) ||
-	    (rc = kernel_out(c, 1, type, &vec, &values, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&places, 2, (int64_t[]){kept, a.shape.rank}, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &places, &at, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, type, &vec, &values, err));
 	memcpy(values->data, made, (size_t)kept * size);
 	for (int64_t i = 0; i < kept; i++)
 		elems_copy(MU_INT64, at->data, i * a.shape.rank,
@@ -140,11 +135,9 @@ static int grad_of(struct kernel_call *c, unsigned in, unsigned out, struct mu_e
 	const struct mu_tensor *grad = kernel_in(c, 0), *at = kernel_in(c, in);
 	const struct mu_tensor *sum = kernel_in(c, 3);
 	struct mu_tensor *to;
-	int rc;
 
 	struct mu_shape vec = mu_shape_vec(at->shape.dim[0]);
-	if ((rc = kernel_out(c, out, grad->dtype, &vec, &to, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, out, grad->dtype, &vec, &to, err));
 	elems_zero(grad->dtype, to->data, 0, vec.count);
 	for (int64_t i = 0, k = 0; i < vec.count && k < grad->shape.count;) {
 		int order = sparse_arithmetic_compare(at, i, sum, k);
@@ -158,9 +151,8 @@ static int grad_of(struct kernel_call *c, unsigned in, unsigned out, struct mu_e
 
 static int add_grad(struct kernel_call *c, struct mu_err *err)
 {
-	int rc = grad_of(c, 1, 0, err);
-
-	return rc ? rc : grad_of(c, 2, 1, err);
+	MU_RETURN_IF_ERROR(grad_of(c, 1, 0, err));
+	return grad_of(c, 2, 1, err);
 }
 
 /* ---- a sparse and a dense one ---- */
@@ -183,24 +175,21 @@ static int sparse_arithmetic_each(struct kernel_call *c, enum binary_op op, stru
 	const struct mu_tensor *dense = kernel_in(c, 3);
 	struct mu_tensor *out;
 	struct sparse s;
-	int rc;
 
-	if ((rc = sparse_in(c, 0, &s, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(sparse_in(c, 0, &s, err));
 	int skip = s.shape.rank - dense->shape.rank;
 	bool fits = skip >= 0;
 	for (int d = 0; fits && d < dense->shape.rank; d++)
 		fits = dense->shape.dim[d] == 1 || dense->shape.dim[d] == s.shape.dim[skip + d];
 	if (!fits)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "SparseDenseBinaryOpShared broadcasts dense to sparse only; got "
-			       "incompatible shapes: %s vs. %s",
-			       mu_shape_str(&s.shape), mu_shape_str(&dense->shape));
+		return mu_invalid(err,
+				  "SparseDenseBinaryOpShared broadcasts dense to sparse only; got "
+				  "incompatible shapes: %s vs. %s",
+				  mu_shape_str(&s.shape), mu_shape_str(&dense->shape));
 	binary_loop *loop = loops->binary[op][dense->dtype];
 	if (!loop)
 		return no_kernel(c, dense->dtype, err);
-	if ((rc = kernel_out(c, 0, dense->dtype, &s.values->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, dense->dtype, &s.values->shape, &out, err));
 	for (int64_t i = 0; i < s.n; i++)
 		loop((char *)out->data + (size_t)i * mu_dtype_size(dense->dtype),
 		     element(s.values, i), element(dense, dense_at(&s, i, &dense->shape)), 1,
@@ -221,9 +210,8 @@ static int each_mul(struct kernel_call *c, struct mu_err *err)
 static int each_div(struct kernel_call *c, struct mu_err *err)
 {
 	if (convert_any_zero(kernel_in(c, 3)))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "SparseDenseCwiseDiv cannot divide by zero,"
-			       "but input dense tensor contains zero ");
+		return mu_invalid(err, "SparseDenseCwiseDiv cannot divide by zero,but input dense "
+				       "tensor contains zero ");
 	return sparse_arithmetic_each(c, BIN_Div, err);
 }
 
@@ -232,19 +220,16 @@ static int dense_add(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *dense = kernel_in(c, 3);
 	struct mu_tensor *out;
 	struct sparse s;
-	int rc;
 
-	if ((rc = sparse_in(c, 0, &s, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(sparse_in(c, 0, &s, err));
 	binary_loop *loop = loops->binary[BIN_AddV2][dense->dtype];
 	if (!loop)
 		return no_kernel(c, dense->dtype, err);
 	if (!mu_shape_eq(&s.shape, &dense->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Dimensions of a dense and a sparse tensor do not equal: %s vs. %s",
-			       mu_shape_str(&dense->shape), mu_shape_str(&s.shape));
-	if ((rc = kernel_out(c, 0, dense->dtype, &dense->shape, &out, err)))
-		return rc;
+		return mu_invalid(
+		    err, "Dimensions of a dense and a sparse tensor do not equal: %s vs. %s",
+		    mu_shape_str(&dense->shape), mu_shape_str(&s.shape));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, dense->dtype, &dense->shape, &out, err));
 	elems_copy(dense->dtype, out->data, 0, dense->data, 0, dense->shape.count);
 	for (int64_t i = 0; i < s.n; i++) {
 		char *to = (char *)out->data +
@@ -259,19 +244,16 @@ static int sparse_arithmetic_softmax(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_tensor *out;
 	struct sparse s;
-	int rc = sparse_in(c, 0, &s, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(sparse_in(c, 0, &s, err));
 	enum mu_dtype type = s.values->dtype;
 	const int64_t rank = s.shape.rank;
 	if (!loops->softmax[type])
 		return no_kernel(c, type, err);
 	if (rank < 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Shape should have rank of at least 2, not %lld", (long long)rank);
-	if ((rc = kernel_out(c, 0, type, &s.values->shape, &out, err)))
-		return rc;
+		return mu_invalid(err, "Shape should have rank of at least 2, not %lld",
+				  (long long)rank);
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &s.values->shape, &out, err));
 	for (int64_t i = 0, n; i < s.n; i += n) {
 		bool same = true;
 		for (n = 1; i + n < s.n; n++) {
@@ -294,22 +276,19 @@ static int fill_grad(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *map = kernel_in(c, 0), *grad = kernel_in(c, 1);
 	struct mu_shape scalar = mu_shape_scalar();
 	struct mu_tensor *values, *rest;
-	int rc;
 
 	binary_loop *loop = loops->binary[BIN_AddV2][grad->dtype];
 	if (!loop)
 		return no_kernel(c, grad->dtype, err);
-	if ((rc = kernel_out(c, 0, grad->dtype, &map->shape, &values, err)) ||
-	    (rc = kernel_out(c, 1, grad->dtype, &scalar, &rest, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, grad->dtype, &map->shape, &values, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, grad->dtype, &scalar, &rest, err));
 	MU_AUTO_FREE bool *seen = mu_xcalloc((size_t)grad->shape.count + 1, sizeof *seen);
 	for (int64_t i = 0; i < map->shape.count; i++) {
 		int64_t k = MU_DATA(int64_t, map)[i];
 		if (k < 0 || k >= grad->shape.count)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Elements in reverse index must be in [0, %lld) but got "
-				       "%lld",
-				       (long long)grad->shape.count, (long long)k);
+			return mu_invalid(
+			    err, "Elements in reverse index must be in [0, %lld) but got %lld",
+			    (long long)grad->shape.count, (long long)k);
 		elems_copy(grad->dtype, values->data, i, grad->data, k, 1);
 		seen[k] = true;
 	}

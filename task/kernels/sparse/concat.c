@@ -20,19 +20,17 @@ static int sparse_concat_check(const struct kernel_call *c, unsigned n, struct o
 			       int64_t *dims, int64_t *entries, struct mu_err *err)
 {
 	int64_t axis = args_attr_int(c->node, "concat_dim", 0);
-	int rc;
+	int rc = 0;
 
 	*entries = 0;
 	for (unsigned i = 0; i < n; i++) {
 		struct mu_shape s;
-		if ((rc = args_shape(c, 2 * n + i, &s, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(args_shape(c, 2 * n + i, &s, err));
 		const struct mu_shape *at = &kernel_in(c, i)->shape;
 		if (at->dim[0] != kernel_in(c, n + i)->shape.count || at->dim[1] != s.rank)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "positions %s, values %s and a shape of rank %d do not fit",
-				       mu_shape_str(at), mu_shape_str(&kernel_in(c, n + i)->shape),
-				       s.rank);
+			return mu_invalid(
+			    err, "positions %s, values %s and a shape of rank %d do not fit",
+			    mu_shape_str(at), mu_shape_str(&kernel_in(c, n + i)->shape), s.rank);
 		if (!i && (rc = args_axis(axis, s.rank, &o->dim, err)))
 			return rc;
 		*entries += at->dim[0];
@@ -45,9 +43,9 @@ static int sparse_concat_check(const struct kernel_call *c, unsigned n, struct o
 		for (int d = 0; fits && d < s.rank; d++)
 			fits = d == o->dim || s.dim[d] == dims[d];
 		if (!fits || __builtin_add_overflow(dims[o->dim], s.dim[o->dim], &dims[o->dim]))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Input shapes must match: %s at position %u does not",
-				       mu_shape_str(&s), i);
+			return mu_invalid(err,
+					  "Input shapes must match: %s at position %u does not",
+					  mu_shape_str(&s), i);
 	}
 	return 0;
 }
@@ -78,13 +76,10 @@ static int concat(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape vec, places, ranks;
 	struct order o;
 	int64_t count, shift = 0, k = 0;
-	int rc;
 
 	if (!n || c->n_in % 3)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%u inputs are not positions, values and shapes", c->n_in);
-	if ((rc = sparse_concat_check(c, n, &o, dims, &count, err)))
-		return rc;
+		return mu_invalid(err, "%u inputs are not positions, values and shapes", c->n_in);
+	MU_RETURN_IF_ERROR(sparse_concat_check(c, n, &o, dims, &count, err));
 	MU_AUTO_FREE struct entry *all = mu_xcalloc((size_t)count + 1, sizeof *all);
 	for (unsigned i = 0; i < n; i++) {
 		const struct mu_tensor *from = kernel_in(c, i);
@@ -96,11 +91,10 @@ static int concat(struct kernel_call *c, struct mu_err *err)
 	const enum mu_dtype type = kernel_in(c, n)->dtype;
 	vec = mu_shape_vec(count);
 	ranks = mu_shape_vec(o.rank);
-	if ((rc = mu_shape_set(&places, 2, (int64_t[]){count, o.rank}, err)) ||
-	    (rc = kernel_out(c, 0, MU_INT64, &places, &at, err)) ||
-	    (rc = kernel_out(c, 1, type, &vec, &values, err)) ||
-	    (rc = kernel_out(c, 2, MU_INT64, &ranks, &shape_out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&places, 2, (int64_t[]){count, o.rank}, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &places, &at, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, type, &vec, &values, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_INT64, &ranks, &shape_out, err));
 	for (int64_t i = 0; i < count; i++) {
 		for (int d = 0; d < o.rank; d++)
 			MU_DATA(int64_t, at)[i * o.rank + d] = sparse_concat_place(&all[i], &o, d);

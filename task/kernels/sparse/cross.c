@@ -33,10 +33,9 @@ static int batch_is(struct cross *x, bool first, int64_t rows, struct mu_err *er
 {
 	if (first)
 		x->batch = rows;
-	return x->batch == rows
-		   ? 0
-		   : mu_fail(err, MU_INVALID_ARGUMENT, "Expected batch size %lld, got %lld",
-			     (long long)x->batch, (long long)rows);
+	return x->batch == rows ? 0
+				: mu_invalid(err, "Expected batch size %lld, got %lld",
+					     (long long)x->batch, (long long)rows);
 }
 
 static int sparse_column(struct kernel_call *c, struct cross *x, unsigned i, unsigned sparse,
@@ -47,14 +46,14 @@ static int sparse_column(struct kernel_call *c, struct cross *x, unsigned i, uns
 
 	if (indices->shape.rank != 2 || indices->shape.dim[1] != 2 || values->shape.rank != 1 ||
 	    indices->shape.dim[0] != values->shape.dim[0])
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Expected indices of shape [n,2] and n values, got %s and %s for "
-			       "sparse input %u",
-			       mu_shape_str(&indices->shape), mu_shape_str(&values->shape), i);
+		return mu_invalid(err,
+				  "Expected indices of shape [n,2] and n values, got %s and %s for "
+				  "sparse input %u",
+				  mu_shape_str(&indices->shape), mu_shape_str(&values->shape), i);
 	if (shape->shape.rank != 1 || shape->shape.dim[0] != 2 || MU_DATA(int64_t, shape)[0] < 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "shape imply a 2D tensor, but got shape %s for sparse input %u",
-			       mu_shape_str(&shape->shape), i);
+		return mu_invalid(err,
+				  "shape imply a 2D tensor, but got shape %s for sparse input %u",
+				  mu_shape_str(&shape->shape), i);
 	x->columns[i] = (struct column){
 	    .values = values, .rows = indices->data, .entries = values->shape.count};
 	return batch_is(x, !i, MU_DATA(int64_t, shape)[0], err);
@@ -66,8 +65,7 @@ static int read_columns(struct kernel_call *c, struct cross *x, struct mu_err *e
 	int rc = 0;
 
 	if (sparse < 0 || 3 * sparse > c->n_in || c->n_in > 3 * MAX_COLUMNS || !c->n_in)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "a cross has 1 to %d columns, not %u",
-			       MAX_COLUMNS, c->n_in);
+		return mu_invalid(err, "a cross has 1 to %d columns, not %u", MAX_COLUMNS, c->n_in);
 	x->n = c->n_in - 2 * (unsigned)sparse;
 	x->columns = MU_NEW_ARRAY(struct column, x->n);
 	x->pick = MU_NEW_ARRAY(int64_t, x->n);
@@ -83,9 +81,8 @@ static int read_columns(struct kernel_call *c, struct cross *x, struct mu_err *e
 	for (unsigned i = 0; i < x->n && !rc; i++)
 		if (x->columns[i].values->dtype != MU_STRING &&
 		    x->columns[i].values->dtype != MU_INT64)
-			rc =
-			    mu_fail(err, MU_INVALID_ARGUMENT, "a column is string or int64, not %s",
-				    mu_dtype_name(x->columns[i].values->dtype));
+			rc = mu_invalid(err, "a column is string or int64, not %s",
+					mu_dtype_name(x->columns[i].values->dtype));
 	return rc;
 }
 
@@ -176,16 +173,13 @@ static int sparse_cross_output(struct kernel_call *c, struct cross *x, struct mu
 	struct mu_shape pairs, two = mu_shape_vec(2);
 	int64_t total, widest, at = 0;
 	MU_AUTO_BUF text = {0};
-	int rc;
 
-	if ((rc = sparse_cross_count_all(x, &total, &widest, err)) ||
-	    (rc = mu_shape_set(&pairs, 2, (int64_t[]){total, 2}, err)) ||
-	    (rc = kernel_out(c, 0, MU_INT64, &pairs, &indices, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(sparse_cross_count_all(x, &total, &widest, err));
+	MU_RETURN_IF_ERROR(mu_shape_set(&pairs, 2, (int64_t[]){total, 2}, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &pairs, &indices, err));
 	struct mu_shape flat = mu_shape_vec(total);
-	if ((rc = kernel_out(c, 1, x->hashed ? MU_INT64 : MU_STRING, &flat, &values, err)) ||
-	    (rc = kernel_out(c, 2, MU_INT64, &two, &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, x->hashed ? MU_INT64 : MU_STRING, &flat, &values, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_INT64, &two, &shape, err));
 	for (int64_t row = 0; row < x->batch; row++) {
 		int64_t n = enter_row(x, row);
 		for (int64_t k = 0; k < n; k++, at++, next_pick(x)) {
@@ -211,8 +205,8 @@ static int sparse_cross(struct kernel_call *c, struct mu_err *err)
 	    .buckets = args_attr_int(c->node, "num_buckets", 0),
 	    .key = (uint64_t)args_attr_int(c->node, "hash_key", 0),
 	};
-	int rc = x.buckets < 0 ? mu_fail(err, MU_INVALID_ARGUMENT, "num_buckets must be >= 0")
-			       : read_columns(c, &x, err);
+	int rc =
+	    x.buckets < 0 ? mu_invalid(err, "num_buckets must be >= 0") : read_columns(c, &x, err);
 
 	if (!rc)
 		rc = sparse_cross_output(c, &x, err);

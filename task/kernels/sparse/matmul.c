@@ -30,26 +30,23 @@ static int reorder(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *at = kernel_in(c, 0), *values = kernel_in(c, 1);
 	struct mu_tensor *out_at, *out;
 	struct mu_shape shape;
-	int rc;
 
-	if ((rc = args_shape(c, 2, &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_shape(c, 2, &shape, err));
 	int64_t n = values->shape.count;
 	MU_AUTO_FREE struct row *list = mu_xcalloc((size_t)n + 1, sizeof *list);
 	for (int64_t i = 0; i < n; i++) {
 		list[i] = (struct row){&MU_DATA(int64_t, at)[i * shape.rank], i, shape.rank};
 		for (int d = 0; d < shape.rank; d++)
 			if (list[i].at[d] < 0 || list[i].at[d] >= shape.dim[d])
-				return mu_fail(err, MU_INVALID_ARGUMENT,
-					       "indices[%lld] is out of bounds: dimension %d is "
-					       "%lld of %lld",
-					       (long long)i, d, (long long)list[i].at[d],
-					       (long long)shape.dim[d]);
+				return mu_invalid(
+				    err,
+				    "indices[%lld] is out of bounds: dimension %d is %lld of %lld",
+				    (long long)i, d, (long long)list[i].at[d],
+				    (long long)shape.dim[d]);
 	}
 	qsort(list, (size_t)n, sizeof *list, sparse_matmul_compare);
-	if ((rc = kernel_out(c, 0, MU_INT64, &at->shape, &out_at, err)) ||
-	    (rc = kernel_out(c, 1, values->dtype, &values->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &at->shape, &out_at, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, values->dtype, &values->shape, &out, err));
 	for (int64_t i = 0; i < n; i++) {
 		elems_copy(MU_INT64, out_at->data, i * shape.rank, list[i].at, 0, shape.rank);
 		elems_copy(values->dtype, out->data, i, values->data, list[i].i, 1);
@@ -65,10 +62,8 @@ int check_sparse_product(const struct kernel_call *c, struct sparse_product *p,
 	const struct mu_shape *b = &kernel_in(c, 3)->shape;
 	bool flip_b = args_attr_bool(c->node, "adjoint_b", false);
 	struct mu_shape a;
-	int rc;
 
-	if ((rc = args_shape(c, 2, &a, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_shape(c, 2, &a, err));
 	p->n = kernel_in(c, 1)->shape.count;
 	p->flip = args_attr_bool(c->node, "adjoint_a", false);
 	p->rows = a.dim[p->flip];
@@ -77,10 +72,10 @@ int check_sparse_product(const struct kernel_call *c, struct sparse_product *p,
 	p->b_row = flip_b ? 1 : b->dim[1];
 	p->b_col = flip_b ? b->dim[1] : 1;
 	if (b->dim[flip_b] != p->inner)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Cannot multiply A and B because inner dimension does not match: "
-			       "%lld vs. %lld.  Did you forget a transpose?",
-			       (long long)p->inner, (long long)b->dim[flip_b]);
+		return mu_invalid(err,
+				  "Cannot multiply A and B because inner dimension does not match: "
+				  "%lld vs. %lld.  Did you forget a transpose?",
+				  (long long)p->inner, (long long)b->dim[flip_b]);
 	return mu_shape_set(shape, 2, (int64_t[]){p->rows, p->cols}, err);
 }
 
@@ -105,24 +100,20 @@ static int sparse_dense_matmul(struct kernel_call *c, struct mu_err *err)
 	struct sparse_product p;
 	struct mu_tensor *out;
 	struct mu_shape s;
-	int rc;
 
-	if ((rc = check_sparse_product(c, &p, &s, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_sparse_product(c, &p, &s, err));
 	for (int64_t k = 0; k < p.n; k++) {
 		int64_t i = mu_tensor_int(kernel_in(c, 0), 2 * k + p.flip);
 		int64_t j = mu_tensor_int(kernel_in(c, 0), 2 * k + !p.flip);
 		if (i < 0 || i >= p.rows || j < 0 || j >= p.inner)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "entry %lld (%lld, %lld) of A is out of bounds",
-				       (long long)k, (long long)i, (long long)j);
+			return mu_invalid(err, "entry %lld (%lld, %lld) of A is out of bounds",
+					  (long long)k, (long long)i, (long long)j);
 	}
 	enum mu_dtype type = kernel_in(c, 1)->dtype;
 	if (type != MU_FLOAT && type != MU_DOUBLE && type != MU_INT32)
 		return mu_fail(err, MU_UNIMPLEMENTED, "no sparse products of %s",
 			       mu_dtype_name(type));
-	if ((rc = kernel_out(c, 0, type, &s, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &s, &out, err));
 	elems_zero(type, out->data, 0, s.count);
 	if (type == MU_FLOAT)
 		multiply_float(c, &p, out->data);

@@ -21,26 +21,23 @@ static int ragged_check_splits(const struct ragged *r, struct mu_err *err)
 {
 	for (unsigned l = 0; l < r->levels; l++) {
 		int64_t n = kernel_in(r->c, l)->shape.count;
-		int rc;
-		if ((rc = args_rank(r->c, l, 1, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(args_rank(r->c, l, 1, err));
 		if (!n || ragged_split(r, l, 0))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "First value of ragged splits must be 0.");
+			return mu_invalid(err, "First value of ragged splits must be 0.");
 		for (int64_t i = 1; i < n; i++)
 			if (ragged_split(r, l, i) < ragged_split(r, l, i - 1))
-				return mu_fail(err, MU_INVALID_ARGUMENT,
-					       "Ragged splits should be non decreasing, but %lld "
-					       "follows %lld",
-					       (long long)ragged_split(r, l, i),
-					       (long long)ragged_split(r, l, i - 1));
+				return mu_invalid(
+				    err,
+				    "Ragged splits should be non decreasing, but %lld follows %lld",
+				    (long long)ragged_split(r, l, i),
+				    (long long)ragged_split(r, l, i - 1));
 		int64_t below = l + 1 < r->levels ? kernel_in(r->c, l + 1)->shape.count - 1
 						  : r->values->shape.dim[0];
 		if (ragged_split(r, l, n - 1) != below)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Final value of ragged splits must match the length the "
-				       "corresponding ragged values: %lld, not %lld",
-				       (long long)ragged_split(r, l, n - 1), (long long)below);
+			return mu_invalid(err,
+					  "Final value of ragged splits must match the length the "
+					  "corresponding ragged values: %lld, not %lld",
+					  (long long)ragged_split(r, l, n - 1), (long long)below);
 	}
 	return 0;
 }
@@ -93,21 +90,19 @@ static int ragged_to_sparse(struct kernel_call *c, struct mu_err *err)
 	struct ragged r = {c, c->n_in - 1, kernel_in(c, c->n_in - 1)};
 	struct mu_shape pairs, flat = mu_shape_vec(r.values->shape.count), sides;
 	struct mu_tensor *indices, *values, *shape;
-	int rc;
 
 	if (c->n_in < 2 || r.levels > MU_MAX_RANK || r.values->shape.rank < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%u levels of splits over values of shape %s: expected 1 to %d, and "
-			       "at least a vector",
-			       c->n_in - 1, mu_shape_str(&r.values->shape), MU_MAX_RANK);
+		return mu_invalid(err,
+				  "%u levels of splits over values of shape %s: expected 1 to %d, "
+				  "and at least a vector",
+				  c->n_in - 1, mu_shape_str(&r.values->shape), MU_MAX_RANK);
 	unsigned rank = r.levels + (unsigned)r.values->shape.rank;
 	sides = mu_shape_vec(rank);
-	if ((rc = ragged_check_splits(&r, err)) ||
-	    (rc = mu_shape_set(&pairs, 2, (int64_t[]){flat.count, rank}, err)) ||
-	    (rc = kernel_out(c, 0, MU_INT64, &pairs, &indices, err)) ||
-	    (rc = kernel_out(c, 1, r.values->dtype, &flat, &values, err)) ||
-	    (rc = kernel_out(c, 2, MU_INT64, &sides, &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(ragged_check_splits(&r, err));
+	MU_RETURN_IF_ERROR(mu_shape_set(&pairs, 2, (int64_t[]){flat.count, rank}, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &pairs, &indices, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, r.values->dtype, &flat, &values, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_INT64, &sides, &shape, err));
 	put_places(&r, indices->data, rank);
 	elems_copy(values->dtype, values->data, 0, r.values->data, 0, flat.count);
 	put_shape(&r, shape->data);

@@ -42,14 +42,11 @@ static int64_t values_of(const struct levels *l, unsigned level)
 static int add_level(struct levels *l, int64_t rows, struct mu_err *err)
 {
 	struct mu_shape s = mu_shape_scalar();
-	int rc;
 
 	if (rows < 0 || rows == INT64_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "a level cannot have %lld rows",
-			       (long long)rows);
-	if ((rc = mu_shape_push(&s, rows + 1, err)) ||
-	    (rc = mu_tensor_new(&l->splits[l->n], MU_INT64, &s, err)))
-		return rc;
+		return mu_invalid(err, "a level cannot have %lld rows", (long long)rows);
+	MU_RETURN_IF_ERROR(mu_shape_push(&s, rows + 1, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(&l->splits[l->n], MU_INT64, &s, err));
 	elems_zero(MU_INT64, splits_of(l, l->n++), 0, rows + 1);
 	return 0;
 }
@@ -62,10 +59,9 @@ static int add_splits(struct levels *l, const struct mu_tensor *t, struct mu_err
 		int64_t *to = splits_of(l, l->n - 1);
 		to[i] = mu_tensor_int(t, i);
 		if (i ? to[i] < to[i - 1] : to[i] != 0)
-			rc = mu_fail(err, MU_INVALID_ARGUMENT,
-				     "row_splits must begin with 0 and never fall; number %lld is "
-				     "%lld",
-				     (long long)i, (long long)to[i]);
+			rc = mu_invalid(
+			    err, "row_splits must begin with 0 and never fall; number %lld is %lld",
+			    (long long)i, (long long)to[i]);
 	}
 	return rc;
 }
@@ -74,18 +70,16 @@ static int add_row_ids(struct levels *l, const struct mu_tensor *t, int64_t rows
 		       struct mu_err *err)
 {
 	int64_t last = 0;
-	int rc = add_level(l, rows, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(add_level(l, rows, err));
 	int64_t *to = splits_of(l, l->n - 1);
 	for (int64_t i = 0; i < t->shape.count; i++) {
 		int64_t row = mu_tensor_int(t, i);
 		if (row < last || row >= rows)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "value_rowids must not fall and be less than %lld; number "
-				       "%lld is %lld",
-				       (long long)rows, (long long)i, (long long)row);
+			return mu_invalid(
+			    err,
+			    "value_rowids must not fall and be less than %lld; number %lld is %lld",
+			    (long long)rows, (long long)i, (long long)row);
 		last = row;
 		to[row + 1]++;
 	}
@@ -102,18 +96,17 @@ static int read_levels(const struct kernel_call *c, struct levels *l, struct mu_
 
 	if (!types || (int)types->kind != MU_ATTR_LIST + MU_ATTR_STRING ||
 	    types->n != c->n_in - PARTITIONS || types->n < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "row_partition_types must name each of the partition tensors");
+		return mu_invalid(err,
+				  "row_partition_types must name each of the partition tensors");
 	for (unsigned i = 0; i < types->n && !rc; i++) {
 		const struct mu_tensor *t = kernel_in(c, PARTITIONS + i);
 		bool size = mu_span_is(types->ss[i], "FIRST_DIM_SIZE");
 		if ((!size && (rc = args_rank(c, PARTITIONS + i, 1, err))))
 			return rc;
 		if (l->n == MU_MAX_RANK)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "at most %d levels", MU_MAX_RANK);
+			return mu_invalid(err, "at most %d levels", MU_MAX_RANK);
 		if (size && !i) {
-			if ((rc = args_int(c, PARTITIONS, &rows, err)))
-				return rc;
+			MU_RETURN_IF_ERROR(args_int(c, PARTITIONS, &rows, err));
 			continue;
 		}
 		if (mu_span_is(types->ss[i], "ROW_SPLITS"))
@@ -121,23 +114,20 @@ static int read_levels(const struct kernel_call *c, struct levels *l, struct mu_
 		else if (mu_span_is(types->ss[i], "VALUE_ROWIDS") && rows >= 0)
 			rc = add_row_ids(l, t, rows, err);
 		else
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "partition %u cannot be a %.*s there", i,
-				       (int)(types->ss[i].len < 40 ? types->ss[i].len : 40),
-				       types->ss[i].data);
+			return mu_invalid(err, "partition %u cannot be a %.*s there", i,
+					  (int)(types->ss[i].len < 40 ? types->ss[i].len : 40),
+					  types->ss[i].data);
 		if (rc)
 			return rc;
 		if (l->n > 1 && ragged_dense_rows_of(l, l->n - 1) != values_of(l, l->n - 2))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "a level of %lld rows lies below one of %lld values",
-				       (long long)ragged_dense_rows_of(l, l->n - 1),
-				       (long long)values_of(l, l->n - 2));
+			return mu_invalid(err, "a level of %lld rows lies below one of %lld values",
+					  (long long)ragged_dense_rows_of(l, l->n - 1),
+					  (long long)values_of(l, l->n - 2));
 		rows = values_of(l, l->n - 1);
 	}
 	if (rows != kernel_in(c, VALUES)->shape.dim[0] || !l->n)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "the partitions are of %lld values, and there are %lld",
-			       (long long)rows, (long long)kernel_in(c, VALUES)->shape.dim[0]);
+		return mu_invalid(err, "the partitions are of %lld values, and there are %lld",
+				  (long long)rows, (long long)kernel_in(c, VALUES)->shape.dim[0]);
 	return 0;
 }
 
@@ -157,14 +147,14 @@ static int output_shape(const struct kernel_call *c, const struct levels *l, str
 {
 	const struct mu_tensor *asked = kernel_in(c, 0);
 	const struct mu_shape *values = &kernel_in(c, VALUES)->shape;
-	int rank = (int)l->n + values->rank, rc;
+	int rank = (int)l->n + values->rank;
 
 	if (asked->shape.rank ? asked->shape.rank > 1 || asked->shape.count != rank
 			      : mu_tensor_int(asked, 0) != -1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "rt_input.shape and shape are incompatible: rt_input.rank = %d but "
-			       "shape is %s",
-			       rank, asked->shape.rank ? "of another rank" : "a number");
+		return mu_invalid(
+		    err,
+		    "rt_input.shape and shape are incompatible: rt_input.rank = %d but shape is %s",
+		    rank, asked->shape.rank ? "of another rank" : "a number");
 	*out = mu_shape_scalar();
 	for (int d = 0; d < rank; d++) {
 		int64_t want = asked->shape.rank ? mu_tensor_int(asked, d) : -1;
@@ -172,12 +162,11 @@ static int output_shape(const struct kernel_call *c, const struct levels *l, str
 			     : d <= (int)l->n ? longest(l, (unsigned)d - 1)
 					      : values->dim[d - (int)l->n];
 		if (want < -1 || (want >= 0 && want != is && d > (int)l->n))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "rt_input.shape and shape are incompatible: "
-				       "rt_input.shape[%d] = %lld but shape[%d] = %lld",
-				       d, (long long)is, d, (long long)want);
-		if ((rc = mu_shape_push(out, want >= 0 ? want : is, err)))
-			return rc;
+			return mu_invalid(err,
+					  "rt_input.shape and shape are incompatible: "
+					  "rt_input.shape[%d] = %lld but shape[%d] = %lld",
+					  d, (long long)is, d, (long long)want);
+		MU_RETURN_IF_ERROR(mu_shape_push(out, want >= 0 ? want : is, err));
 	}
 	return 0;
 }
@@ -188,17 +177,15 @@ static int read_default(const struct kernel_call *c, struct mu_tensor *out, stru
 	const struct mu_tensor *by = kernel_in(c, DEFAULT), *values = kernel_in(c, VALUES);
 	struct mu_shape inner, both;
 	struct view v;
-	int rc;
 
-	if ((rc = mu_shape_set(&inner, values->shape.rank - 1, values->shape.dim + 1, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(
+	    mu_shape_set(&inner, values->shape.rank - 1, values->shape.dim + 1, err));
 	if (broadcast_shape(&by->shape, &inner, &both, NULL) || !mu_shape_eq(&both, &inner))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "default_value.shape=%s and rt_input.flat_values.shape=%s are "
-			       "incompatible",
-			       mu_shape_str(&by->shape), mu_shape_str(&values->shape));
-	if ((rc = mu_tensor_new(out, values->dtype, &inner, err)))
-		return rc;
+		return mu_invalid(
+		    err,
+		    "default_value.shape=%s and rt_input.flat_values.shape=%s are incompatible",
+		    mu_shape_str(&by->shape), mu_shape_str(&values->shape));
+	MU_RETURN_IF_ERROR(mu_tensor_new(out, values->dtype, &inner, err));
 	broadcast_view(&v, &by->shape, &inner);
 	view_read(out->dtype, out->data, by->data, &v);
 	return 0;
@@ -230,11 +217,12 @@ static int ragged_dense_lay_out(struct kernel_call *c, const struct levels *l, s
 	int64_t at[MU_MAX_RANK] = {0};
 	struct mu_shape shape;
 	struct mu_tensor *out;
-	int rc;
 
-	if ((rc = output_shape(c, l, &shape, err)) || (rc = read_default(c, &filler, err)) ||
-	    (rc = kernel_out(c, 0, values->dtype, &shape, &out, err)) || !shape.count)
-		return rc;
+	MU_RETURN_IF_ERROR(output_shape(c, l, &shape, err));
+	MU_RETURN_IF_ERROR(read_default(c, &filler, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, values->dtype, &shape, &out, err));
+	if (!shape.count)
+		return 0;
 	int64_t row = filler.shape.count;
 	for (int64_t i = 0; i < shape.count; i += row)
 		elems_copy(out->dtype, out->data, i, filler.data, 0, row);
@@ -252,7 +240,7 @@ static int ragged_dense_to_dense(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	if (kernel_in(c, VALUES)->shape.rank < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "values must be at least a vector");
+		return mu_invalid(err, "values must be at least a vector");
 	if (!(rc = read_levels(c, &l, err)))
 		rc = ragged_dense_lay_out(c, &l, err);
 	levels_fini(&l);

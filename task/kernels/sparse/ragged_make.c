@@ -24,13 +24,12 @@ static int check_ranges(const struct kernel_call *c, struct ranges *r, struct mu
 	for (unsigned i = 0; i < 3; i++) {
 		const struct mu_shape *s = &kernel_in(c, i)->shape;
 		if (s->rank > 1)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "%s must be a scalar or vector",
-				       name[i]);
+			return mu_invalid(err, "%s must be a scalar or vector", name[i]);
 		if (!(r->each[i] = s->rank == 1))
 			continue;
 		if (any && s->dim[0] != r->n)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "starts, limits, and deltas must have the same shape");
+			return mu_invalid(err,
+					  "starts, limits, and deltas must have the same shape");
 		any = true;
 		r->n = s->dim[0];
 	}
@@ -99,8 +98,8 @@ static int splits_type(const struct kernel_call *c, enum mu_dtype *type, int64_t
 	*most = *type == MU_INT32 ? INT32_MAX : INT64_MAX >> 8;
 	return *type == MU_INT32 || *type == MU_INT64
 		   ? 0
-		   : mu_fail(err, MU_INVALID_ARGUMENT, "Tsplits must be int32 or int64, not %s",
-			     mu_dtype_name(*type));
+		   : mu_invalid(err, "Tsplits must be int32 or int64, not %s",
+				mu_dtype_name(*type));
 }
 
 static int range(struct kernel_call *c, struct mu_err *err)
@@ -111,31 +110,28 @@ static int range(struct kernel_call *c, struct mu_err *err)
 	struct ranges r;
 	int64_t most, total = 0;
 	size_t k = 0;
-	int rc;
 
 	while (k < MU_COUNT(kinds) && kinds[k].type != type)
 		k++;
 	if (k == MU_COUNT(kinds))
 		return mu_fail(err, MU_UNIMPLEMENTED, "RaggedRange has no kernel for type %s",
 			       mu_dtype_name(type));
-	if ((rc = check_ranges(c, &r, err)) || (rc = splits_type(c, &of_splits, &most, err)) ||
-	    (rc = mu_shape_set(&shape, 1, (int64_t[]){r.n + 1}, err)) ||
-	    (rc = kernel_out(c, 0, of_splits, &shape, &splits, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_ranges(c, &r, err));
+	MU_RETURN_IF_ERROR(splits_type(c, &of_splits, &most, err));
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 1, (int64_t[]){r.n + 1}, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, of_splits, &shape, &splits, err));
 	mu_tensor_set_int(splits, 0, 0);
 	for (int64_t row = 0; row < r.n; row++) {
 		double n = kinds[k].count(c, &r, row);
 		if (n < 0)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "Requires delta != 0");
+			return mu_invalid(err, "Requires delta != 0");
 		if (!(n <= (double)(most - total)))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Requires ((limit - start) / delta) <= %lld",
-				       (long long)most);
+			return mu_invalid(err, "Requires ((limit - start) / delta) <= %lld",
+					  (long long)most);
 		mu_tensor_set_int(splits, row + 1, total += (int64_t)n);
 	}
 	shape = mu_shape_vec(total);
-	if ((rc = kernel_out(c, 1, type, &shape, &values, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, type, &shape, &values, err));
 	for (int64_t row = 0; row < r.n; row++)
 		kinds[k].put(c, &r, row, values->data, mu_tensor_int(splits, row),
 			     mu_tensor_int(splits, row + 1));
@@ -149,19 +145,18 @@ static int check_level(const struct mu_tensor *splits, int64_t below, struct mu_
 	int64_t n = splits->shape.count, last = 0;
 
 	if (splits->shape.rank != 1 || !n)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Splits must be a vector, and not empty: %s",
-			       mu_shape_str(&splits->shape));
+		return mu_invalid(err, "Splits must be a vector, and not empty: %s",
+				  mu_shape_str(&splits->shape));
 	for (int64_t i = 0; i < n; i++) {
 		int64_t at = mu_tensor_int(splits, i);
 		if (at > below)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Ragged splits must not point past values: %lld of %lld",
-				       (long long)at, (long long)below);
+			return mu_invalid(err,
+					  "Ragged splits must not point past values: %lld of %lld",
+					  (long long)at, (long long)below);
 		if (at < last || (!i && at))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Ragged splits must be sorted, from 0 on; %lld follows %lld",
-				       (long long)at, (long long)last);
+			return mu_invalid(
+			    err, "Ragged splits must be sorted, from 0 on; %lld follows %lld",
+			    (long long)at, (long long)last);
 		last = at;
 	}
 	return 0;
@@ -175,23 +170,20 @@ struct picked {
 static int check_gather(const struct kernel_call *c, unsigned levels, struct mu_err *err)
 {
 	const struct mu_tensor *values = kernel_in(c, levels), *at = kernel_in(c, levels + 1);
-	int rc;
 
 	if (values->shape.rank < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "params.rank must be nonzero");
+		return mu_invalid(err, "params.rank must be nonzero");
 	for (unsigned l = 0; l < levels; l++) {
 		int64_t below =
 		    l + 1 < levels ? kernel_in(c, l + 1)->shape.count - 1 : values->shape.dim[0];
-		if ((rc = check_level(kernel_in(c, l), below, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(check_level(kernel_in(c, l), below, err));
 	}
 	int64_t rows = kernel_in(c, 0)->shape.count - 1;
 	for (int64_t i = 0; i < at->shape.count; i++) {
 		int64_t row = mu_tensor_int(at, i);
 		if (row < 0 || row >= rows)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "indices[%lld] = %lld is not in [0, %lld)", (long long)i,
-				       (long long)row, (long long)rows);
+			return mu_invalid(err, "indices[%lld] = %lld is not in [0, %lld)",
+					  (long long)i, (long long)row, (long long)rows);
 	}
 	return 0;
 }
@@ -209,12 +201,10 @@ static int put_dense(struct kernel_call *c, const struct mu_shape *s, enum mu_dt
 		if (__builtin_mul_overflow(rows, s->dim[d], &rows) ||
 		    __builtin_mul_overflow(rows, s->dim[d + 1], &last) || rows >= most ||
 		    last > most)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "indices of shape %s are too many",
-				       mu_shape_str(s));
+			return mu_invalid(err, "indices of shape %s are too many", mu_shape_str(s));
 		shape = mu_shape_vec(rows + 1);
-		int rc = kernel_out(c, (unsigned)d, type, &shape, &out, err);
-		if (rc)
-			return rc;
+
+		MU_RETURN_IF_ERROR(kernel_out(c, (unsigned)d, type, &shape, &out, err));
 		for (int64_t i = 0; i <= rows; i++)
 			mu_tensor_set_int(out, i, i * s->dim[d + 1]);
 	}
@@ -232,18 +222,16 @@ static int put_level(struct kernel_call *c, unsigned l, unsigned out, struct pic
 
 	for (int64_t k = 0; k < p->n; k++)
 		if (__builtin_add_overflow(rows, p->to[k] - p->from[k], &rows) || rows > most)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "too many rows are picked");
+			return mu_invalid(err, "too many rows are picked");
 	shape = mu_shape_vec(rows + 1);
-	int rc = kernel_out(c, out, splits->dtype, &shape, &to, err);
-	if (rc)
-		return rc;
+
+	MU_RETURN_IF_ERROR(kernel_out(c, out, splits->dtype, &shape, &to, err));
 	mu_tensor_set_int(to, i, 0);
 	for (int64_t k = 0; k < p->n; k++) {
 		for (int64_t row = p->from[k]; row < p->to[k]; row++) {
 			total += mu_tensor_int(splits, row + 1) - mu_tensor_int(splits, row);
 			if (total > most)
-				return mu_fail(err, MU_INVALID_ARGUMENT,
-					       "too many values are picked");
+				return mu_invalid(err, "too many values are picked");
 			mu_tensor_set_int(to, ++i, total);
 		}
 		p->from[k] = mu_tensor_int(splits, p->from[k]);
@@ -259,24 +247,23 @@ static int ragged_gather(struct kernel_call *c, struct mu_err *err)
 	enum mu_dtype type;
 	struct mu_tensor *out;
 	int64_t most, rows = 0;
-	int rc;
+	int rc = 0;
 
 	if (c->n_in < 3)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "params must have a level of splits");
-	if ((rc = check_gather(c, levels, err)) || (rc = splits_type(c, &type, &most, err)))
-		return rc;
+		return mu_invalid(err, "params must have a level of splits");
+	MU_RETURN_IF_ERROR(check_gather(c, levels, err));
+	MU_RETURN_IF_ERROR(splits_type(c, &type, &most, err));
 	if (!at->shape.rank || c->n_out != levels + (unsigned)at->shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "OUTPUT_RAGGED_RANK must be the indices' rank, less one, and "
-			       "PARAMS_RAGGED_RANK; the indices are %s",
-			       mu_shape_str(&at->shape));
+		return mu_invalid(err,
+				  "OUTPUT_RAGGED_RANK must be the indices' rank, less one, and "
+				  "PARAMS_RAGGED_RANK; the indices are %s",
+				  mu_shape_str(&at->shape));
 	MU_AUTO_FREE int64_t *from = MU_NEW_ARRAY(int64_t, (size_t)at->shape.count + 1);
 	MU_AUTO_FREE int64_t *to = MU_NEW_ARRAY(int64_t, (size_t)at->shape.count + 1);
 	struct picked p = {at->shape.count, from, to};
 	for (int64_t k = 0; k < p.n; k++)
 		to[k] = (from[k] = mu_tensor_int(at, k)) + 1;
-	if ((rc = put_dense(c, &at->shape, type, most, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(put_dense(c, &at->shape, type, most, err));
 	unsigned first = (unsigned)at->shape.rank - 1;
 	for (unsigned l = 0; l < levels; l++)
 		if ((rc = put_level(c, l, first + l, &p, most, err)))
@@ -284,13 +271,11 @@ static int ragged_gather(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape = mu_shape_scalar();
 	for (int64_t k = 0; k < p.n; k++)
 		rows += to[k] - from[k]; /* at most `most`: the last level has counted them */
-	if ((rc = mu_shape_push(&shape, rows, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_push(&shape, rows, err));
 	for (int d = 1; d < values->shape.rank; d++)
 		if ((rc = mu_shape_push(&shape, values->shape.dim[d], err)))
 			return rc;
-	if ((rc = kernel_out(c, first + levels, values->dtype, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, first + levels, values->dtype, &shape, &out, err));
 	int64_t row = rows ? shape.count / rows : 0, put = 0;
 	for (int64_t k = 0; k < p.n; put += (to[k] - from[k]) * row, k++)
 		elems_copy(out->dtype, out->data, put, values->data, from[k] * row,

@@ -22,15 +22,13 @@ struct reduction {
 static int reduced_axes(const struct kernel_call *c, int rank, bool *reduced, struct mu_err *err)
 {
 	int64_t axes[MU_MAX_RANK];
-	int n, axis, rc = args_ints(c, 3, axes, MU_MAX_RANK, &n, err);
+	int n, axis;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(args_ints(c, 3, axes, MU_MAX_RANK, &n, err));
 	for (int d = 0; d < rank; d++)
 		reduced[d] = false;
 	for (int i = 0; i < n; i++) {
-		if ((rc = args_axis(axes[i], rank, &axis, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(args_axis(axes[i], rank, &axis, err));
 		reduced[axis] = true;
 	}
 	return 0;
@@ -106,13 +104,10 @@ static int to_dense(struct kernel_call *c, enum binary_op op, struct mu_err *err
 	struct reduction r;
 	struct mu_tensor *out;
 	MU_AUTO_FREE struct entry *list = NULL;
-	int rc = sparse_reduce_plan(c, op, &r, &list, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(sparse_reduce_plan(c, op, &r, &list, err));
 	enum mu_dtype type = r.s.values->dtype;
-	if ((rc = kernel_out(c, 0, type, &r.shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &r.shape, &out, err));
 	elems_zero(type, out->data, 0, r.shape.count);
 	for (int64_t e = 0; e < r.s.n; e++)
 		sparse_reduce_add(&r, list, e,
@@ -126,15 +121,13 @@ static int to_sparse(struct kernel_call *c, enum binary_op op, struct mu_err *er
 	struct mu_tensor *out;
 	struct reduction r;
 	MU_AUTO_FREE struct entry *list = NULL;
-	int rc = sparse_reduce_plan(c, op, &r, &list, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(sparse_reduce_plan(c, op, &r, &list, err));
 	enum mu_dtype type = r.s.values->dtype;
 	for (int64_t e = 0; e < r.s.n; e++)
 		places += !e || list[e].place != list[e - 1].place;
-	if ((rc = sparse_out(c, (unsigned[]){0, 1, 2}, places, &r.shape, type, &at, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(
+	    sparse_out(c, (unsigned[]){0, 1, 2}, places, &r.shape, type, &at, &out, err));
 	for (int64_t e = 0; e < r.s.n; e++) {
 		k += !e || list[e].place != list[e - 1].place;
 		int64_t left = list[e].place;

@@ -61,8 +61,8 @@ static int serialize(struct kernel_call *c, struct mu_err *err)
 	enum mu_dtype t;
 	int rc;
 
-	if ((rc = packing(c, "out_type", &t, err)) || (rc = sparse_part_in(c, 0, &p, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(packing(c, "out_type", &t, err));
+	MU_RETURN_IF_ERROR(sparse_part_in(c, 0, &p, err));
 	if (!(rc = kernel_out(c, 0, t, &vec, &out, err)))
 		rc = write_part(&p, out, 0, err);
 	sparse_part_fini(&p);
@@ -77,12 +77,11 @@ static int sparse_serialize_write_rows(struct kernel_call *c, const struct spars
 	struct sparse_part row;
 	struct mu_shape shape;
 	struct mu_tensor *out;
-	int rc;
+	int rc = 0;
 
-	if ((rc = sparse_part_check_rows(all, err)) ||
-	    (rc = mu_shape_set(&shape, 2, (int64_t[]){all->dim[0], PARTS}, err)) ||
-	    (rc = kernel_out(c, 0, t, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(sparse_part_check_rows(all, err));
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, (int64_t[]){all->dim[0], PARTS}, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, t, &shape, &out, err));
 	for (int64_t b = 0; b < all->dim[0] && !rc; b++) {
 		int64_t from = i;
 		while (i < n && at[i * all->rank] == b)
@@ -101,8 +100,8 @@ static int serialize_many(struct kernel_call *c, struct mu_err *err)
 	enum mu_dtype t;
 	int rc;
 
-	if ((rc = packing(c, "out_type", &t, err)) || (rc = sparse_part_in(c, 2, &all, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(packing(c, "out_type", &t, err));
+	MU_RETURN_IF_ERROR(sparse_part_in(c, 2, &all, err));
 	rc = sparse_serialize_write_rows(c, &all, t, err);
 	sparse_part_fini(&all);
 	return rc;
@@ -119,17 +118,15 @@ static int sparse_serialize_read_one(const struct mu_tensor *in, int64_t i, enum
 	struct mu_tensor t;
 
 	if (in->dtype == MU_VARIANT && !kept)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "serialized_sparse[%lld] holds no tensor",
-			       (long long)i);
+		return mu_invalid(err, "serialized_sparse[%lld] holds no tensor", (long long)i);
 	if (kept)
 		t = mu_tensor_ref(kept);
 	else if (mu_tensor_parse(&t, elems_span(in, i), err))
 		return mu_wrap(err, "Could not parse serialized_sparse[%lld]", (long long)i);
 	if (t.dtype != type || t.shape.rank != rank) {
-		int rc = mu_fail(err, MU_INVALID_ARGUMENT,
-				 "serialized_sparse[%lld] is %s %s, want %s of rank %d",
-				 (long long)i, mu_dtype_name(t.dtype), mu_shape_str(&t.shape),
-				 mu_dtype_name(type), rank);
+		int rc = mu_invalid(err, "serialized_sparse[%lld] is %s %s, want %s of rank %d",
+				    (long long)i, mu_dtype_name(t.dtype), mu_shape_str(&t.shape),
+				    mu_dtype_name(type), rank);
 		mu_tensor_unref(&t);
 		return rc;
 	}
@@ -141,27 +138,24 @@ static int read_part(const struct mu_tensor *in, int64_t k, enum mu_dtype type,
 		     struct sparse_part *p, struct mu_err *err)
 {
 	MU_AUTO_TENSOR shape = {0};
-	int rc;
 
 	*p = (struct sparse_part){0};
-	if ((rc = sparse_serialize_read_one(in, k * PARTS, MU_INT64, 2, &p->at, err)) ||
-	    (rc = sparse_serialize_read_one(in, k * PARTS + 1, type, 1, &p->values, err)) ||
-	    (rc = sparse_serialize_read_one(in, k * PARTS + 2, MU_INT64, 1, &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(sparse_serialize_read_one(in, k * PARTS, MU_INT64, 2, &p->at, err));
+	MU_RETURN_IF_ERROR(sparse_serialize_read_one(in, k * PARTS + 1, type, 1, &p->values, err));
+	MU_RETURN_IF_ERROR(sparse_serialize_read_one(in, k * PARTS + 2, MU_INT64, 1, &shape, err));
 	if (shape.shape.count > MU_MAX_RANK || p->at.shape.dim[0] != p->values.shape.count ||
 	    p->at.shape.dim[1] != shape.shape.count)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "serialized_sparse %lld: positions %s, values %s and a shape %s do "
-			       "not fit",
-			       (long long)k, mu_shape_str(&p->at.shape),
-			       mu_shape_str(&p->values.shape), mu_shape_str(&shape.shape));
+		return mu_invalid(
+		    err,
+		    "serialized_sparse %lld: positions %s, values %s and a shape %s do not fit",
+		    (long long)k, mu_shape_str(&p->at.shape), mu_shape_str(&p->values.shape),
+		    mu_shape_str(&shape.shape));
 	p->rank = (int)shape.shape.count;
 	memcpy(p->dim, shape.data, (size_t)p->rank * sizeof *p->dim);
 	for (int d = 0; d < p->rank; d++)
 		if (p->dim[d] < 0)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "serialized_sparse %lld: dimension %d is negative",
-				       (long long)k, d);
+			return mu_invalid(err, "serialized_sparse %lld: dimension %d is negative",
+					  (long long)k, d);
 	return 0;
 }
 
@@ -170,18 +164,15 @@ static int deserialize(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 0);
 	enum mu_dtype type = args_attr_type(c->node, "dtype", MU_DT_INVALID), packed;
 	struct mu_shape lead;
-	int rc;
+	int rc = 0;
 
-	if ((rc = packing(c, "Tserialized", &packed, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(packing(c, "Tserialized", &packed, err));
 	if (in->shape.rank < 1 || in->shape.dim[in->shape.rank - 1] != PARTS || !in->shape.count)
-		return mu_fail(
-		    err, MU_INVALID_ARGUMENT,
-		    "Serialized sparse should have 3 as the last dimension, and at least "
-		    "one of them, not shape %s",
-		    mu_shape_str(&in->shape));
-	if ((rc = mu_shape_set(&lead, in->shape.rank - 1, in->shape.dim, err)))
-		return rc;
+		return mu_invalid(err,
+				  "Serialized sparse should have 3 as the last dimension, and at "
+				  "least one of them, not shape %s",
+				  mu_shape_str(&in->shape));
+	MU_RETURN_IF_ERROR(mu_shape_set(&lead, in->shape.rank - 1, in->shape.dim, err));
 	struct sparse_part *parts = mu_xcalloc((size_t)lead.count, sizeof *parts);
 	const struct sparse_part **list = mu_xcalloc((size_t)lead.count, sizeof *list);
 	for (int64_t k = 0; k < lead.count && !rc; k++) {

@@ -92,20 +92,16 @@ static int read_dense(const struct kernel_call *c, unsigned in, struct members *
 {
 	const struct mu_tensor *t = kernel_in(c, in);
 	const struct mu_shape *s = &t->shape;
-	int rc;
 
 	if (s->rank < 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Input set shape %s is invalid: rank %d < 2", mu_shape_str(s),
-			       s->rank);
-	if ((rc = mu_shape_set(&m->sets, s->rank - 1, s->dim, err)))
-		return rc;
+		return mu_invalid(err, "Input set shape %s is invalid: rank %d < 2",
+				  mu_shape_str(s), s->rank);
+	MU_RETURN_IF_ERROR(mu_shape_set(&m->sets, s->rank - 1, s->dim, err));
 	m->values = t;
 	m->list = mu_xcalloc((size_t)s->count + 1, sizeof *m->list);
 	for (int64_t i = 0; i < s->count; i++, m->n++) {
 		m->list[i].set = i / s->dim[s->rank - 1];
-		if ((rc = set_load(&m->list[i], t, i, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(set_load(&m->list[i], t, i, err));
 	}
 	tidy(m);
 	return 0;
@@ -132,19 +128,16 @@ static int read_sparse(const struct kernel_call *c, unsigned in, struct members 
 {
 	bool ordered = args_attr_bool(c->node, "validate_indices", true);
 	int64_t dims[MU_MAX_RANK];
-	int rank, rc;
+	int rank;
 
-	if ((rc = args_ints(c, in + 2, dims, MU_MAX_RANK, &rank, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_ints(c, in + 2, dims, MU_MAX_RANK, &rank, err));
 	const struct mu_tensor *at = kernel_in(c, in), *values = kernel_in(c, in + 1);
 	if (rank < 2 || at->shape.dim[1] != rank || at->shape.dim[0] != values->shape.count)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "positions %s, values %s and a shape of rank %d are no sets",
-			       mu_shape_str(&at->shape), mu_shape_str(&values->shape), rank);
+		return mu_invalid(err, "positions %s, values %s and a shape of rank %d are no sets",
+				  mu_shape_str(&at->shape), mu_shape_str(&values->shape), rank);
 	if (dims[rank - 1] < 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Invalid shape: a dimension is negative");
-	if ((rc = mu_shape_set(&m->sets, rank - 1, dims, err)))
-		return rc;
+		return mu_invalid(err, "Invalid shape: a dimension is negative");
+	MU_RETURN_IF_ERROR(mu_shape_set(&m->sets, rank - 1, dims, err));
 	m->values = values;
 	m->list = mu_xcalloc((size_t)values->shape.count + 1, sizeof *m->list);
 	for (int64_t i = 0; i < values->shape.count; i++, m->n++) {
@@ -153,17 +146,14 @@ static int read_sparse(const struct kernel_call *c, unsigned in, struct members 
 		for (int d = 0; i && by == 1 && d < rank; d++)
 			by = row[d] > row[d - rank] ? 2 : row[d] < row[d - rank] ? 0 : 1;
 		if (ordered && i && by < 2)
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT,
-			    "indices[%lld] is out of order. Many sparse ops require sorted "
-			    "indices.",
-			    (long long)i);
+			return mu_invalid(err,
+					  "indices[%lld] is out of order. Many sparse ops require "
+					  "sorted indices.",
+					  (long long)i);
 		m->list[i].set = set_of(row, &m->sets, dims[rank - 1]);
 		if (m->list[i].set < 0)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "indices[%lld] is out of bounds",
-				       (long long)i);
-		if ((rc = set_load(&m->list[i], values, i, err)))
-			return rc;
+			return mu_invalid(err, "indices[%lld] is out of bounds", (long long)i);
+		MU_RETURN_IF_ERROR(set_load(&m->list[i], values, i, err));
 	}
 	tidy(m);
 	return 0;
@@ -239,18 +229,17 @@ static int operate(struct kernel_call *c, reader first, reader second, struct mu
 	const char *name = args_attr_string(c->node, "set_operation", "");
 	const struct operation *op = NULL;
 	MEMBERS a = {0}, b = {0};
-	int rc;
 
 	for (unsigned i = 0; i < MU_COUNT(operations); i++)
 		if (strcmp(operations[i].name, name) == 0)
 			op = &operations[i];
 	if (!op)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Invalid set_operation %.40s.", name);
-	if ((rc = first(c, 0, &a, err)) || (rc = second(c, first == read_dense ? 1 : 3, &b, err)))
-		return rc;
+		return mu_invalid(err, "Invalid set_operation %.40s.", name);
+	MU_RETURN_IF_ERROR(first(c, 0, &a, err));
+	MU_RETURN_IF_ERROR(second(c, first == read_dense ? 1 : 3, &b, err));
 	if (a.values->dtype != b.values->dtype || !mu_shape_eq(&a.sets, &b.sets))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Mismatched group shapes %s vs %s",
-			       mu_shape_str(&a.sets), mu_shape_str(&b.sets));
+		return mu_invalid(err, "Mismatched group shapes %s vs %s", mu_shape_str(&a.sets),
+				  mu_shape_str(&b.sets));
 	MU_AUTO_FREE struct kept *kept = mu_xcalloc((size_t)(a.n + b.n) + 1, sizeof *kept);
 	return set_output(c, &a.sets, kept, set_merge(&a, &b, op, kept), a.values->dtype, err);
 }

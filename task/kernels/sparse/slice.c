@@ -16,21 +16,18 @@ static int read_box(const struct kernel_call *c, const struct mu_shape *s, struc
 		    struct mu_err *err)
 {
 	int64_t size[MU_MAX_RANK];
-	int n, m, rc;
+	int n, m;
 
-	if ((rc = args_ints(c, 3, b->start, MU_MAX_RANK, &n, err)) ||
-	    (rc = args_ints(c, 4, size, MU_MAX_RANK, &m, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_ints(c, 3, b->start, MU_MAX_RANK, &n, err));
+	MU_RETURN_IF_ERROR(args_ints(c, 4, size, MU_MAX_RANK, &m, err));
 	if (n != s->rank || m != s->rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "start has %d and size %d elements for a tensor of rank %d", n, m,
-			       s->rank);
+		return mu_invalid(err, "start has %d and size %d elements for a tensor of rank %d",
+				  n, m, s->rank);
 	for (int d = 0; d < n; d++) {
 		if (b->start[d] < 0 || size[d] < 0)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "start %lld and size %lld of dimension %d must not be "
-				       "negative",
-				       (long long)b->start[d], (long long)size[d], d);
+			return mu_invalid(
+			    err, "start %lld and size %lld of dimension %d must not be negative",
+			    (long long)b->start[d], (long long)size[d], d);
 		int64_t left = b->start[d] < s->dim[d] ? s->dim[d] - b->start[d] : 0;
 		size[d] = size[d] < left ? size[d] : left;
 	}
@@ -51,17 +48,15 @@ static int sparse_slice(struct kernel_call *c, struct mu_err *err)
 	int64_t kept = 0, *to;
 	struct sparse s;
 	struct box b;
-	int rc;
 
-	if ((rc = sparse_in(c, 0, &s, err)) || (rc = read_box(c, &s.shape, &b, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(sparse_in(c, 0, &s, err));
+	MU_RETURN_IF_ERROR(read_box(c, &s.shape, &b, err));
 	const int64_t *at = s.at->data;
 	int rank = s.shape.rank;
 	for (int64_t i = 0; i < s.n; i++)
 		kept += sparse_slice_within(&b, at + i * rank);
-	if ((rc = sparse_out(c, (unsigned[]){0, 1, 2}, kept, &b.shape, s.values->dtype, &to,
-			     &values, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(sparse_out(c, (unsigned[]){0, 1, 2}, kept, &b.shape, s.values->dtype,
+				      &to, &values, err));
 	kept = 0;
 	for (int64_t i = 0; i < s.n; i++) {
 		if (!sparse_slice_within(&b, at + i * rank))
@@ -80,13 +75,11 @@ static int slice_grad(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *out_at = kernel_in(c, 3);
 	int64_t start[MU_MAX_RANK], k = 0;
 	struct mu_tensor *out;
-	int rank, rc;
+	int rank;
 
-	if ((rc = args_ints(c, 2, start, MU_MAX_RANK, &rank, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_ints(c, 2, start, MU_MAX_RANK, &rank, err));
 	struct mu_shape vec = mu_shape_vec(in->shape.dim[0]);
-	if ((rc = kernel_out(c, 0, grad->dtype, &vec, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, grad->dtype, &vec, &out, err));
 	elems_zero(grad->dtype, out->data, 0, vec.count);
 	for (int64_t i = 0; i < vec.count && k < grad->shape.count; i++) {
 		bool same = true;
@@ -118,16 +111,15 @@ static int read_cut(const struct kernel_call *c, const struct mu_shape *s, struc
 		    struct mu_err *err)
 {
 	int64_t axis;
-	int rc;
 
-	if ((rc = args_int(c, 0, &axis, err)) || (rc = args_axis(axis, s->rank, &cut->dim, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 0, &axis, err));
+	MU_RETURN_IF_ERROR(args_axis(axis, s->rank, &cut->dim, err));
 	cut->n = args_attr_int(c->node, "num_split", 0);
 	if (cut->n < 1 || cut->n > s->dim[cut->dim] || c->n_out != 3 * (uint64_t)cut->n)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Input num_split should be between 1 and the splitting dimension "
-			       "size (%lld), got %lld",
-			       (long long)s->dim[cut->dim], (long long)cut->n);
+		return mu_invalid(err,
+				  "Input num_split should be between 1 and the splitting dimension "
+				  "size (%lld), got %lld",
+				  (long long)s->dim[cut->dim], (long long)cut->n);
 	cut->size = s->dim[cut->dim] / cut->n;
 	cut->longer = s->dim[cut->dim] % cut->n;
 	return 0;
@@ -149,10 +141,9 @@ static int sparse_slice_split(struct kernel_call *c, struct mu_err *err)
 {
 	struct sparse s;
 	struct cut cut;
-	int rc;
 
-	if ((rc = sparse_in(c, 1, &s, err)) || (rc = read_cut(c, &s.shape, &cut, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(sparse_in(c, 1, &s, err));
+	MU_RETURN_IF_ERROR(read_cut(c, &s.shape, &cut, err));
 	const int64_t *at = s.at->data;
 	int rank = s.shape.rank;
 	MU_AUTO_FREE int64_t *count = mu_xcalloc((size_t)cut.n, sizeof *count);
@@ -166,10 +157,9 @@ static int sparse_slice_split(struct kernel_call *c, struct mu_err *err)
 		unsigned n = (unsigned)cut.n;
 		memcpy(dims, s.shape.dim, sizeof dims);
 		dims[cut.dim] = cut.size + (p < cut.longer);
-		if ((rc = mu_shape_set(&shape, rank, dims, err)) ||
-		    (rc = sparse_out(c, (unsigned[]){p, n + p, 2 * n + p}, count[p], &shape,
-				     s.values->dtype, &to[p], &values[p], err)))
-			return rc;
+		MU_RETURN_IF_ERROR(mu_shape_set(&shape, rank, dims, err));
+		MU_RETURN_IF_ERROR(sparse_out(c, (unsigned[]){p, n + p, 2 * n + p}, count[p],
+					      &shape, s.values->dtype, &to[p], &values[p], err));
 		count[p] = 0;
 	}
 	for (int64_t i = 0; i < s.n; i++) {

@@ -7,20 +7,17 @@
 
 int sparse_in(const struct kernel_call *c, unsigned i, struct sparse *s, struct mu_err *err)
 {
-	int rc;
-
-	if ((rc = args_shape(c, i + 2, &s->shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_shape(c, i + 2, &s->shape, err));
 	s->at = kernel_in(c, i);
 	s->values = kernel_in(c, i + 1);
 	s->n = s->values->shape.count;
 	for (int64_t k = 0; k < s->n * s->shape.rank; k++) {
 		int64_t x = mu_tensor_int(s->at, k);
 		if (x < 0 || x >= s->shape.dim[k % s->shape.rank])
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "indices[%lld] is out of bounds: dimension %lld is %lld",
-				       (long long)(k / s->shape.rank),
-				       (long long)(k % s->shape.rank), (long long)x);
+			return mu_invalid(err,
+					  "indices[%lld] is out of bounds: dimension %lld is %lld",
+					  (long long)(k / s->shape.rank),
+					  (long long)(k % s->shape.rank), (long long)x);
 	}
 	return 0;
 }
@@ -30,13 +27,11 @@ int sparse_out(struct kernel_call *c, const unsigned *out, int64_t n, const stru
 {
 	struct mu_shape places, vec = mu_shape_vec(n), ranks = mu_shape_vec(shape->rank);
 	struct mu_tensor *positions, *dims;
-	int rc;
 
-	if ((rc = mu_shape_set(&places, 2, (int64_t[]){n, shape->rank}, err)) ||
-	    (rc = kernel_out(c, out[0], MU_INT64, &places, &positions, err)) ||
-	    (rc = kernel_out(c, out[1], type, &vec, values, err)) ||
-	    (rc = kernel_out(c, out[2], MU_INT64, &ranks, &dims, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&places, 2, (int64_t[]){n, shape->rank}, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, out[0], MU_INT64, &places, &positions, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, out[1], type, &vec, values, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, out[2], MU_INT64, &ranks, &dims, err));
 	memcpy(dims->data, shape->dim, (size_t)shape->rank * sizeof *shape->dim);
 	*at = positions->data;
 	return 0;
@@ -54,18 +49,15 @@ int sparse_part_in(const struct kernel_call *c, int least, struct sparse_part *o
 		   struct mu_err *err)
 {
 	struct sparse_part p = {0};
-	int rc;
 
-	if ((rc = args_ints(c, 2, p.dim, MU_MAX_RANK, &p.rank, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_ints(c, 2, p.dim, MU_MAX_RANK, &p.rank, err));
 	if (p.rank < least)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Rank of input SparseTensor should be > %d, but saw rank: %d",
-			       least - 1, p.rank);
+		return mu_invalid(err,
+				  "Rank of input SparseTensor should be > %d, but saw rank: %d",
+				  least - 1, p.rank);
 	for (int d = 0; d < p.rank; d++)
 		if (p.dim[d] < 0)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "dimension %d of the sparse shape is negative", d);
+			return mu_invalid(err, "dimension %d of the sparse shape is negative", d);
 	p.at = mu_tensor_ref(kernel_in(c, 0));
 	p.values = mu_tensor_ref(kernel_in(c, 1));
 	*out = p;
@@ -78,15 +70,15 @@ int sparse_part_check_rows(const struct sparse_part *p, struct mu_err *err)
 
 	for (int64_t k = 0; k < p->values.shape.count * p->rank; k++)
 		if (at[k] < 0 || at[k] >= p->dim[k % p->rank])
-			return mu_fail(err, MU_INVALID_ARGUMENT, "indices[%lld] is out of bounds",
-				       (long long)(k / p->rank));
+			return mu_invalid(err, "indices[%lld] is out of bounds",
+					  (long long)(k / p->rank));
 	for (int64_t k = 0; k < p->values.shape.count; k++) {
 		int64_t b = at[k * p->rank];
 		if (b < 0 || b >= p->dim[0] || (k && b < at[(k - 1) * p->rank]))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Received unexpected column 0 value in input SparseTensor: "
-				       "%lld, not in order or not in [0, %lld)",
-				       (long long)b, (long long)p->dim[0]);
+			return mu_invalid(err,
+					  "Received unexpected column 0 value in input "
+					  "SparseTensor: %lld, not in order or not in [0, %lld)",
+					  (long long)b, (long long)p->dim[0]);
 	}
 	return 0;
 }
@@ -119,12 +111,11 @@ static int check_parts(const struct sparse_part *const *list, int64_t n, enum mu
 	*total = 0;
 	for (int64_t b = 0; b < n; b++) {
 		if (list[b]->rank != list[0]->rank || list[b]->values.dtype != type)
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT,
-			    "Inconsistent rank or type across SparseTensors: %s of rank %d "
-			    "at index %lld, but %s of rank %d is wanted",
-			    mu_dtype_name(list[b]->values.dtype), list[b]->rank, (long long)b,
-			    mu_dtype_name(type), list[0]->rank);
+			return mu_invalid(err,
+					  "Inconsistent rank or type across SparseTensors: %s of "
+					  "rank %d at index %lld, but %s of rank %d is wanted",
+					  mu_dtype_name(list[b]->values.dtype), list[b]->rank,
+					  (long long)b, mu_dtype_name(type), list[0]->rank);
 		*total += list[b]->values.shape.count;
 	}
 	return 0;
@@ -142,11 +133,10 @@ int sparse_parts_join(struct kernel_call *c, const struct sparse_part *const *li
 	if (rc)
 		return rc;
 	struct mu_shape dims = mu_shape_vec(all);
-	if ((rc = mu_shape_set(&s, 2, (int64_t[]){total, all}, err)) ||
-	    (rc = kernel_out(c, 0, MU_INT64, &s, &at, err)) ||
-	    (rc = kernel_out(c, 1, type, &vec, &values, err)) ||
-	    (rc = kernel_out(c, 2, MU_INT64, &dims, &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&s, 2, (int64_t[]){total, all}, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &s, &at, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, type, &vec, &values, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_INT64, &dims, &shape, err));
 	int64_t *size = shape->data, *to = at->data;
 	memset(size, 0, (size_t)all * sizeof *size);
 	memcpy(size, lead->dim, (size_t)lead->rank * sizeof *size);

@@ -15,8 +15,8 @@ static int bad_position(const struct mu_tensor *indices, int64_t i, const char *
 	for (int64_t d = 0; d < rank; d++)
 		mu_buf_printf(&text, "%s%lld", d ? "," : "",
 			      (long long)mu_tensor_int(indices, i * rank + d));
-	return mu_fail(err, MU_INVALID_ARGUMENT, "indices[%lld] = [%s] is %s", (long long)i,
-		       text.data ? text.data : "", why);
+	return mu_invalid(err, "indices[%lld] = [%s] is %s", (long long)i,
+			  text.data ? text.data : "", why);
 }
 
 /* Where position i lies in a dense tensor of this shape, or -1. */
@@ -44,18 +44,18 @@ static int check_positions(const struct kernel_call *c, const struct mu_shape *s
 	int64_t rank = is->rank < 2 ? 1 : is->dim[1];
 
 	if (is->rank > 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "sparse_indices should be a scalar, vector, or matrix, got shape %s",
-			       mu_shape_str(is));
+		return mu_invalid(
+		    err, "sparse_indices should be a scalar, vector, or matrix, got shape %s",
+		    mu_shape_str(is));
 	*n = is->rank ? is->dim[0] : 1;
 	if (rank != shape->rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "output_shape has incorrect number of elements: %d should be: %lld",
-			       shape->rank, (long long)rank);
+		return mu_invalid(
+		    err, "output_shape has incorrect number of elements: %d should be: %lld",
+		    shape->rank, (long long)rank);
 	if (vs->rank > 1 || (vs->rank == 1 && vs->count != *n))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "sparse_values has incorrect shape %s, should be [] or [%lld]",
-			       mu_shape_str(vs), (long long)*n);
+		return mu_invalid(err,
+				  "sparse_values has incorrect shape %s, should be [] or [%lld]",
+				  mu_shape_str(vs), (long long)*n);
 	return 0;
 }
 
@@ -66,12 +66,10 @@ static int sparse_to_dense(struct kernel_call *c, struct mu_err *err)
 	int64_t n = 0, before = -1;
 	struct mu_shape shape;
 	struct mu_tensor *out;
-	int rc;
 
-	if ((rc = args_shape(c, 1, &shape, err)) || (rc = check_positions(c, &shape, &n, err)))
-		return rc;
-	if ((rc = kernel_out(c, 0, values->dtype, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_shape(c, 1, &shape, err));
+	MU_RETURN_IF_ERROR(check_positions(c, &shape, &n, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, values->dtype, &shape, &out, err));
 	elems_fill(values->dtype, out->data, 0, kernel_in(c, 3)->data, shape.count);
 	for (int64_t i = 0; i < n; i++) {
 		int64_t at = sparse_place_of(indices, i, &shape);
@@ -99,30 +97,28 @@ static int solve_shape(struct kernel_call *c, int64_t total, struct mu_shape *to
 		return rc;
 	for (int i = 0; i < n; i++) {
 		if (dim[i] == -1 && open >= 0)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "only one output dimension may be -1, not both %d and %d",
-				       open, i);
+			return mu_invalid(err,
+					  "only one output dimension may be -1, not both %d and %d",
+					  open, i);
 		if (dim[i] == -1)
 			open = i;
 		else if (dim[i] < 0 || __builtin_mul_overflow(known, dim[i], &known))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "size %d must be non-negative, not %lld", i,
-				       (long long)dim[i]);
+			return mu_invalid(err, "size %d must be non-negative, not %lld", i,
+					  (long long)dim[i]);
 	}
 	if (open >= 0 && (known == 0 || total % known))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Input to reshape is a SparseTensor with %lld dense values, but the "
-			       "requested shape requires a multiple of %lld",
-			       (long long)total, (long long)known);
+		return mu_invalid(err,
+				  "Input to reshape is a SparseTensor with %lld dense values, but "
+				  "the requested shape requires a multiple of %lld",
+				  (long long)total, (long long)known);
 	if (open >= 0)
 		dim[open] = total / known;
-	if ((rc = mu_shape_set(to, n, dim, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(to, n, dim, err));
 	if (to->count != total)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Input to reshape is a tensor with %lld dense values, but the "
-			       "requested shape has %lld",
-			       (long long)total, (long long)to->count);
+		return mu_invalid(err,
+				  "Input to reshape is a tensor with %lld dense values, but the "
+				  "requested shape has %lld",
+				  (long long)total, (long long)to->count);
 	return 0;
 }
 
@@ -131,16 +127,14 @@ static int sparse_reshape(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *indices = kernel_in(c, 0);
 	struct mu_shape from, to, shape;
 	struct mu_tensor *out, *dims;
-	int rc;
 
-	if ((rc = args_shape(c, 1, &from, err)) || (rc = solve_shape(c, from.count, &to, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_shape(c, 1, &from, err));
+	MU_RETURN_IF_ERROR(solve_shape(c, from.count, &to, err));
 	int64_t n = indices->shape.dim[0], place[] = {n, to.rank};
 	struct mu_shape vec = mu_shape_vec(to.rank);
-	if ((rc = mu_shape_set(&shape, 2, place, err)) ||
-	    (rc = kernel_out(c, 0, MU_INT64, &shape, &out, err)) ||
-	    (rc = kernel_out(c, 1, MU_INT64, &vec, &dims, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, place, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_INT64, &vec, &dims, err));
 	memcpy(dims->data, to.dim, (size_t)to.rank * sizeof(int64_t));
 	for (int64_t i = 0; i < n; i++) {
 		int64_t at = sparse_place_of(indices, i, &from);
@@ -173,10 +167,9 @@ static int fill_rows(struct kernel_call *c, int64_t rows, int64_t *at, struct mu
 		total += have ? have : 1;
 	}
 	vec = mu_shape_vec(total);
-	if ((rc = mu_shape_set(&shape, 2, (int64_t[]){total, rank}, err)) ||
-	    (rc = kernel_out(c, 0, MU_INT64, &shape, &out, err)) ||
-	    (rc = kernel_out(c, 1, values->dtype, &vec, &filled, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, (int64_t[]){total, rank}, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, values->dtype, &vec, &filled, err));
 	for (int64_t r = 0; r < rows; r++) {
 		if (!MU_DATA(bool, empty)[r])
 			continue;
@@ -197,12 +190,10 @@ static int sparse_fill_empty_rows(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *indices = kernel_in(c, 0);
 	struct mu_shape shape;
-	int rc;
 
-	if ((rc = args_shape(c, 2, &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_shape(c, 2, &shape, err));
 	if (shape.rank < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Dense shape cannot be empty.");
+		return mu_invalid(err, "Dense shape cannot be empty.");
 	int64_t rows = shape.dim[0];
 	MU_AUTO_FREE int64_t *at = (uint64_t)rows < mu_tensor_limit / sizeof *at
 				       ? calloc((size_t)rows + 1, sizeof *at)
@@ -213,9 +204,8 @@ static int sparse_fill_empty_rows(struct kernel_call *c, struct mu_err *err)
 	for (int64_t i = 0; i < indices->shape.dim[0]; i++) {
 		int64_t r = MU_DATA(int64_t, indices)[i * shape.rank];
 		if (r < 0 || r >= rows)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "indices(%lld, 0) is invalid: %lld >= %lld", (long long)i,
-				       (long long)r, (long long)rows);
+			return mu_invalid(err, "indices(%lld, 0) is invalid: %lld >= %lld",
+					  (long long)i, (long long)r, (long long)rows);
 		at[r]++;
 	}
 	return fill_rows(c, rows, at, err);

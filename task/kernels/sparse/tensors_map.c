@@ -46,13 +46,12 @@ static int find_map(const struct kernel_call *c, struct sparse_map **out, struct
 {
 	MU_AUTO_BUF room = {0};
 	struct resource *r;
-	int rc = resources_find_or_create(c->runtime->resources, resource_container(c, &room),
-					  resource_name(c), &map_type, tensors_map_create, NULL, &r,
-					  err);
 
-	if (!rc)
-		*out = MU_CONTAINER(r, struct sparse_map, base);
-	return rc;
+	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources,
+						    resource_container(c, &room), resource_name(c),
+						    &map_type, tensors_map_create, NULL, &r, err));
+	*out = MU_CONTAINER(r, struct sparse_map, base);
+	return 0;
 }
 
 /* Takes the part; its number. */
@@ -73,10 +72,9 @@ static int add_one(struct kernel_call *c, struct mu_err *err)
 	struct sparse_part p;
 	struct sparse_map *m;
 	struct mu_tensor t;
-	int rc = sparse_part_in(c, 0, &p, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(sparse_part_in(c, 0, &p, err));
 	if ((rc = find_map(c, &m, err))) {
 		sparse_part_fini(&p);
 		return rc;
@@ -96,12 +94,12 @@ static int add_rows(struct kernel_call *c, const struct sparse_part *all, struct
 	struct sparse_part one;
 	struct sparse_map *m;
 	struct mu_shape vec;
-	int rc;
+	int rc = 0;
 
-	if ((rc = mu_shape_set(&vec, 1, all->dim, err)) ||
-	    (rc = kernel_out(c, 0, MU_INT64, &vec, &numbers, err)) ||
-	    (rc = sparse_part_check_rows(all, err)) || (rc = find_map(c, &m, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&vec, 1, all->dim, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &vec, &numbers, err));
+	MU_RETURN_IF_ERROR(sparse_part_check_rows(all, err));
+	MU_RETURN_IF_ERROR(find_map(c, &m, err));
 	for (int64_t b = 0; b < all->dim[0] && !rc; b++) {
 		int64_t from = i;
 		while (i < n && at[i * all->rank] == b)
@@ -116,10 +114,9 @@ static int add_rows(struct kernel_call *c, const struct sparse_part *all, struct
 static int add_many(struct kernel_call *c, struct mu_err *err)
 {
 	struct sparse_part all;
-	int rc = sparse_part_in(c, 2, &all, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(sparse_part_in(c, 2, &all, err));
 	rc = add_rows(c, &all, err);
 	sparse_part_fini(&all);
 	return rc;
@@ -131,10 +128,10 @@ static int take_many(struct kernel_call *c, struct mu_err *err)
 {
 	struct sparse_map *m;
 	enum mu_dtype type;
-	int rc;
+	int rc = 0;
 
-	if ((rc = mu_node_attr_type(c->node, "dtype", &type, err)) || (rc = find_map(c, &m, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_node_attr_type(c->node, "dtype", &type, err));
+	MU_RETURN_IF_ERROR(find_map(c, &m, err));
 	int64_t n = kernel_in(c, 0)->shape.count;
 	struct sparse_part **list = mu_xcalloc((size_t)n + 1, sizeof *list);
 	pthread_mutex_lock(&m->lock);
@@ -142,9 +139,8 @@ static int take_many(struct kernel_call *c, struct mu_err *err)
 		int64_t number = MU_DATA(int64_t, kernel_in(c, 0))[b];
 		list[b] = mu_map_del_n(&m->entries, &number, sizeof number);
 		if (!list[b])
-			rc = mu_fail(err, MU_INVALID_ARGUMENT,
-				     "Unable to find SparseTensor: %lld in map: %s",
-				     (long long)number, m->base.name);
+			rc = mu_invalid(err, "Unable to find SparseTensor: %lld in map: %s",
+					(long long)number, m->base.name);
 	}
 	pthread_mutex_unlock(&m->lock);
 	resource_unref(&m->base);

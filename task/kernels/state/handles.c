@@ -9,10 +9,8 @@ static int give_reference(struct kernel_call *c, const char *container, const ch
 {
 	struct mu_shape two = mu_shape_vec(2);
 	struct mu_tensor t;
-	int rc = mu_tensor_new(&t, MU_STRING, &two, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(&t, MU_STRING, &two, err));
 	mu_string_set(&MU_DATA(struct mu_string, &t)[0], container, strlen(container));
 	mu_string_set(&MU_DATA(struct mu_string, &t)[1], name, strlen(name));
 	struct variable *v = variable_new(MU_STRING, &(struct mu_pshape){.rank = 1, .dim = {2}});
@@ -47,11 +45,10 @@ int handle_make(struct kernel_call *c, const struct resource_type *type,
 	    is_private(c) ? step_session(c->step) : resource_container(c, &room);
 	const char *name = resource_name(c);
 	struct resource *r;
-	int rc = resources_find_or_create(c->runtime->resources, container, name, type, create, arg,
-					  &r, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources, container, name, type,
+						    create, arg, &r, err));
 	rc = handle_give(c, container, name, type, err);
 	if (rc)
 		resource_unref(r);
@@ -65,11 +62,10 @@ int handle_find(const struct kernel_call *c, unsigned i, const struct resource_t
 {
 	MU_AUTO_TENSOR value = {0};
 	const struct mu_handle *h;
-	int rc;
+	int rc = 0;
 
 	if (i < c->n_in && !c->in[i].ref && kernel_in(c, i)->dtype == MU_RESOURCE) {
-		if ((rc = resource_handle_in(c, i, &h, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(resource_handle_in(c, i, &h, err));
 		return resources_find(c->runtime->resources, h->container ? h->container : "",
 				      h->name, type, out, err);
 	}
@@ -80,9 +76,8 @@ int handle_find(const struct kernel_call *c, unsigned i, const struct resource_t
 	if (rc)
 		return rc;
 	if (value.dtype != MU_STRING || value.shape.count != 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Resource handle must have 2 elements, but had shape: %s",
-			       mu_shape_str(&value.shape));
+		return mu_invalid(err, "Resource handle must have 2 elements, but had shape: %s",
+				  mu_shape_str(&value.shape));
 	const struct mu_string *s = value.data;
 	MU_AUTO_FREE char *container = mu_xstrndup(s[0].data ? s[0].data : "", s[0].len);
 	MU_AUTO_FREE char *name = mu_xstrndup(s[1].data ? s[1].data : "", s[1].len);

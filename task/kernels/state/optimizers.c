@@ -123,8 +123,7 @@ static int check_sign(const struct optimizer_plan *p, const char *scalar, double
 	for (unsigned i = 0; i < MU_COUNT(signed_scalars); i++) {
 		const struct signed_scalar *s = &signed_scalars[i];
 		if (strcmp(s->name, scalar) == 0 && !has_sign(v, s->required))
-			return mu_fail(err, MU_INVALID_ARGUMENT, "%s is not a %s scalar: []",
-				       s->text, s->required);
+			return mu_invalid(err, "%s is not a %s scalar: []", s->text, s->required);
 	}
 	return 0;
 }
@@ -138,12 +137,11 @@ int optimizer_scalars(const struct kernel_call *c, const struct optimizer_plan *
 		const struct mu_tensor *s = kernel_in(c, (unsigned)p->scalar[i]);
 		bool counts = optimizer_counts(p->a, i, s->dtype);
 		if ((s->dtype != t && !counts) || s->shape.rank)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "%s is not a scalar: %s",
-				       p->a->scalars[i], mu_shape_str(&s->shape));
+			return mu_invalid(err, "%s is not a scalar: %s", p->a->scalars[i],
+					  mu_shape_str(&s->shape));
 		convert(MU_DOUBLE, &given[i], s->dtype, s->data, 1);
-		int rc = check_sign(p, p->a->scalars[i], given[i], err);
-		if (rc)
-			return rc;
+
+		MU_RETURN_IF_ERROR(check_sign(p, p->a->scalars[i], given[i], err));
 	}
 	constants[p->a->kind](k, given, optimizer_flag(c->node, p->a));
 	return 0;
@@ -158,12 +156,12 @@ int optimizer_check(const struct variables *vs, const struct mu_tensor *grad, st
 		return mu_fail(err, MU_UNIMPLEMENTED, "optimizers update real numbers, not %s",
 			       mu_dtype_name(var->dtype));
 	if (grad->dtype != var->dtype)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "the gradient is %s, the variable %s",
-			       mu_dtype_name(grad->dtype), mu_dtype_name(var->dtype));
+		return mu_invalid(err, "the gradient is %s, the variable %s",
+				  mu_dtype_name(grad->dtype), mu_dtype_name(var->dtype));
 	for (unsigned i = 1; i < vs->n; i++)
 		if (vs->t[i]->dtype != var->dtype || !mu_shape_eq(&vs->t[i]->shape, &var->shape))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "var and slot %u do not have the same shape %s %s", i,
-				       mu_shape_str(&var->shape), mu_shape_str(&vs->t[i]->shape));
+			return mu_invalid(err, "var and slot %u do not have the same shape %s %s",
+					  i, mu_shape_str(&var->shape),
+					  mu_shape_str(&vs->t[i]->shape));
 	return 0;
 }

@@ -34,12 +34,11 @@ static int stub_resource_create(struct kernel_call *c, struct mu_err *err)
 	const struct mu_handle *h;
 	struct resource *r;
 	bool made = false;
-	int rc;
 
-	if ((rc = resource_handle_in(c, 0, &h, err)) ||
-	    (rc = resources_find_or_create(c->runtime->resources, h->container ? h->container : "",
-					   h->name, &stub_type, stub_new, &made, &r, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
+	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources,
+						    h->container ? h->container : "", h->name,
+						    &stub_type, stub_new, &made, &r, err));
 	resource_unref(r);
 	return made ? 0
 		    : mu_fail(err, MU_ALREADY_EXISTS, "Resource %s/%s/%s already exists",

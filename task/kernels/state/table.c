@@ -85,10 +85,9 @@ static int dense_spec(const struct kernel_call *c, struct table *spec, struct mu
 {
 	int64_t places = args_attr_int(c->node, "initial_num_buckets", 131072);
 	float load = args_attr_float(c->node, "max_load_factor", 0.8f);
-	int rc;
 
-	if ((rc = args_type(c, 0, spec->key, err)) || (rc = args_type(c, 1, spec->key, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_type(c, 0, spec->key, err));
+	MU_RETURN_IF_ERROR(args_type(c, 1, spec->key, err));
 	for (unsigned i = 0; i < 2; i++) {
 		if (kernel_in(c, i)->shape.rank)
 			return mu_fail(err, MU_UNIMPLEMENTED,
@@ -97,14 +96,14 @@ static int dense_spec(const struct kernel_call *c, struct table *spec, struct mu
 		spec->own[i] = *kernel_in(c, i);
 	}
 	if (same_span(table_key_of(&spec->own[0], 0), table_key_of(&spec->own[1], 0)))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Empty and deleted keys cannot be equal");
+		return mu_invalid(err, "Empty and deleted keys cannot be equal");
 	if (places < 4 || (places & (places - 1)))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Number of buckets must be at least 4 and a power of 2, got: %lld",
-			       (long long)places);
+		return mu_invalid(
+		    err, "Number of buckets must be at least 4 and a power of 2, got: %lld",
+		    (long long)places);
 	if (!(load > 0 && load < 1))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "max_load_factor must be between 0 and 1, got: %g", (double)load);
+		return mu_invalid(err, "max_load_factor must be between 0 and 1, got: %g",
+				  (double)load);
 	return 0;
 }
 
@@ -116,7 +115,7 @@ static int table_make(struct kernel_call *c, struct mu_err *err)
 			     .is_mutable = strncmp(c->node->op, "Mutable", 7) == 0,
 			     .row = 1};
 	struct resource *r;
-	int rc;
+	int rc = 0;
 
 	if (shape && shape->kind == MU_ATTR_SHAPE)
 		spec.row_shape = *shape->shape;
@@ -124,23 +123,21 @@ static int table_make(struct kernel_call *c, struct mu_err *err)
 		if (spec.row_shape.dim[d] < 0 ||
 		    __builtin_mul_overflow(spec.row, spec.row_shape.dim[d], &spec.row) ||
 		    spec.row > 1 << 28)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Default value must be a fully defined shape, not %s",
-				       mu_pshape_str(&spec.row_shape));
+			return mu_invalid(err,
+					  "Default value must be a fully defined shape, not %s",
+					  mu_pshape_str(&spec.row_shape));
 	if ((spec.key != MU_STRING && !mu_dtype_size(spec.key)) ||
 	    (spec.value != MU_STRING && !mu_dtype_size(spec.value)))
 		return mu_fail(err, MU_UNIMPLEMENTED, "no tables from %s to %s",
 			       mu_dtype_name(spec.key), mu_dtype_name(spec.value));
 	if (c->n_in && (rc = dense_spec(c, &spec, err)))
 		return rc;
-	if ((rc = handle_make(c, &table_type, table_create, &spec, &r, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(handle_make(c, &table_type, table_create, &spec, &r, err));
 	const struct table *t = MU_CONTAINER(r, struct table, base);
 	if (t->key != spec.key || t->value != spec.value)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT,
-			     "Conflicting key/value dtypes %s->%s with %s->%s for table %s",
-			     mu_dtype_name(spec.key), mu_dtype_name(spec.value),
-			     mu_dtype_name(t->key), mu_dtype_name(t->value), t->base.name);
+		rc = mu_invalid(err, "Conflicting key/value dtypes %s->%s with %s->%s for table %s",
+				mu_dtype_name(spec.key), mu_dtype_name(spec.value),
+				mu_dtype_name(t->key), mu_dtype_name(t->value), t->base.name);
 	resource_unref(r);
 	return rc;
 }
@@ -149,13 +146,11 @@ static int table_make(struct kernel_call *c, struct mu_err *err)
 static int table_hold(const struct kernel_call *c, struct table **out, struct mu_err *err)
 {
 	struct resource *r;
-	int rc = handle_find(c, 0, &table_type, &r, err);
 
-	if (!rc) {
-		*out = MU_CONTAINER(r, struct table, base);
-		pthread_mutex_lock(&(*out)->lock);
-	}
-	return rc;
+	MU_RETURN_IF_ERROR(handle_find(c, 0, &table_type, &r, err));
+	*out = MU_CONTAINER(r, struct table, base);
+	pthread_mutex_lock(&(*out)->lock);
+	return 0;
 }
 
 static void table_release(struct table **t)
@@ -178,8 +173,8 @@ static int check_key(const struct table *t, const struct mu_tensor *keys, int64_
 	for (size_t k = 0; k < MU_COUNT(what); k++)
 		if (mu_tensor_is_set(&t->own[k]) &&
 		    same_span(table_key_of(keys, i), table_key_of(&t->own[k], 0)))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Using the %s as a table key is not allowed", what[k]);
+			return mu_invalid(err, "Using the %s as a table key is not allowed",
+					  what[k]);
 	return 0;
 }
 
@@ -240,16 +235,15 @@ static int check_pair(const struct kernel_call *c, const struct table *t, struct
 {
 	const struct mu_tensor *keys = kernel_in(c, 1), *values = kernel_in(c, 2);
 	const struct mu_shape *ks = &keys->shape, *vs = &values->shape;
-	int rc;
 
-	if ((rc = args_type(c, 1, t->key, err)) || (rc = args_type(c, 2, t->value, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_type(c, 1, t->key, err));
+	MU_RETURN_IF_ERROR(args_type(c, 2, t->value, err));
 	bool fits = vs->rank == ks->rank + t->row_shape.rank;
 	for (int d = 0; fits && d < vs->rank; d++)
 		fits = vs->dim[d] == (d < ks->rank ? ks->dim[d] : t->row_shape.dim[d - ks->rank]);
 	if (!fits)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Expected shape %s + %s for value, got %s",
-			       mu_shape_str(ks), mu_pshape_str(&t->row_shape), mu_shape_str(vs));
+		return mu_invalid(err, "Expected shape %s + %s for value, got %s", mu_shape_str(ks),
+				  mu_pshape_str(&t->row_shape), mu_shape_str(vs));
 	return check_keys(t, keys, err);
 }
 
@@ -287,8 +281,7 @@ static int fill_once(struct table *t, const struct mu_tensor *keys, const struct
 	for (int64_t i = 0; i < keys->shape.count; i++) {
 		int64_t at = table_find(t, table_key_of(keys, i));
 		if (at >= 0 && !same_value(t, at, values, i))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "HashTable has different value for same key.");
+			return mu_invalid(err, "HashTable has different value for same key.");
 		if (at < 0 && (rc = store(t, table_key_of(keys, i), values, i, err)))
 			return rc;
 	}
@@ -299,10 +292,9 @@ static int fill_once(struct table *t, const struct mu_tensor *keys, const struct
 static int initialize(struct kernel_call *c, struct mu_err *err)
 {
 	HELD *t = NULL;
-	int rc;
 
-	if ((rc = table_hold(c, &t, err)) || (rc = check_pair(c, t, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
+	MU_RETURN_IF_ERROR(check_pair(c, t, err));
 	return fill_once(t, kernel_in(c, 1), kernel_in(c, 2), err);
 }
 
@@ -311,24 +303,20 @@ static int initialize_from_file(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_TENSOR keys = {0};
 	MU_AUTO_TENSOR values = {0};
 	HELD *t = NULL;
-	int rc;
 
-	if ((rc = table_hold(c, &t, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
 	if (t->row != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "a text file gives one value a key");
-	if ((rc = vocabulary_pairs(c, t->key, t->value, &keys, &values, err)))
-		return rc;
+		return mu_invalid(err, "a text file gives one value a key");
+	MU_RETURN_IF_ERROR(vocabulary_pairs(c, t->key, t->value, &keys, &values, err));
 	return fill_once(t, &keys, &values, err);
 }
 
 static int insert(struct kernel_call *c, struct mu_err *err)
 {
 	HELD *t = NULL;
-	int rc;
 
-	if ((rc = table_hold(c, &t, err)) || (rc = check_pair(c, t, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
+	MU_RETURN_IF_ERROR(check_pair(c, t, err));
 	if (!t->is_mutable)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "the table %s is filled by its initializer only", t->base.name);
@@ -347,15 +335,15 @@ static int import_places(struct kernel_call *c, struct table *t, struct mu_err *
 {
 	const struct mu_tensor *keys = kernel_in(c, 1), *values = kernel_in(c, 2);
 	struct mu_err own;
-	int rc;
+	int rc = 0;
 
-	if ((rc = args_type(c, 1, t->key, err)) || (rc = args_type(c, 2, t->value, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_type(c, 1, t->key, err));
+	MU_RETURN_IF_ERROR(args_type(c, 2, t->value, err));
 	if (values->shape.count / (t->row ? t->row : 1) != keys->shape.count ||
 	    values->shape.count != keys->shape.count * t->row)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Expected shape %s + %s for value, got %s",
-			       mu_shape_str(&keys->shape), mu_pshape_str(&t->row_shape),
-			       mu_shape_str(&values->shape));
+		return mu_invalid(err, "Expected shape %s + %s for value, got %s",
+				  mu_shape_str(&keys->shape), mu_pshape_str(&t->row_shape),
+				  mu_shape_str(&values->shape));
 	table_clear(t);
 	for (int64_t i = 0; i < keys->shape.count && !rc; i++)
 		if (!check_key(t, keys, i, &own))
@@ -366,14 +354,11 @@ static int import_places(struct kernel_call *c, struct table *t, struct mu_err *
 static int import(struct kernel_call *c, struct mu_err *err)
 {
 	HELD *t = NULL;
-	int rc;
 
-	if ((rc = table_hold(c, &t, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
 	if (mu_tensor_is_set(&t->own[0]))
 		return import_places(c, t, err);
-	if ((rc = check_pair(c, t, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_pair(c, t, err));
 	table_clear(t);
 	t->filled = true;
 	return store_all(t, kernel_in(c, 1), kernel_in(c, 2), err);
@@ -382,11 +367,10 @@ static int import(struct kernel_call *c, struct mu_err *err)
 static int remove_keys(struct kernel_call *c, struct mu_err *err)
 {
 	HELD *t = NULL;
-	int rc;
 
-	if ((rc = table_hold(c, &t, err)) || (rc = args_type(c, 1, t->key, err)) ||
-	    (rc = check_keys(t, kernel_in(c, 1), err)))
-		return rc;
+	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
+	MU_RETURN_IF_ERROR(args_type(c, 1, t->key, err));
+	MU_RETURN_IF_ERROR(check_keys(t, kernel_in(c, 1), err));
 	const struct mu_tensor *keys = kernel_in(c, 1);
 	for (int64_t i = 0; i < keys->shape.count; i++) {
 		struct mu_span key = table_key_of(keys, i);
@@ -406,24 +390,23 @@ static int lookup(struct kernel_call *c, struct mu_err *err)
 {
 	HELD *t = NULL;
 	struct mu_tensor *out;
-	int rc;
+	int rc = 0;
 
-	if ((rc = table_hold(c, &t, err)) || (rc = args_type(c, 1, t->key, err)) ||
-	    (rc = args_type(c, 2, t->value, err)) || (rc = check_keys(t, kernel_in(c, 1), err)))
-		return rc;
+	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
+	MU_RETURN_IF_ERROR(args_type(c, 1, t->key, err));
+	MU_RETURN_IF_ERROR(args_type(c, 2, t->value, err));
+	MU_RETURN_IF_ERROR(check_keys(t, kernel_in(c, 1), err));
 	const struct mu_tensor *keys = kernel_in(c, 1), *other = kernel_in(c, 2);
 	struct mu_shape shape = keys->shape;
 	if (!t->is_mutable && !t->filled)
 		return mu_fail(err, MU_FAILED_PRECONDITION, "Table not initialized.");
 	if (other->shape.count != t->row)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Expected shape %s for default value, got %s",
-			       mu_pshape_str(&t->row_shape), mu_shape_str(&other->shape));
+		return mu_invalid(err, "Expected shape %s for default value, got %s",
+				  mu_pshape_str(&t->row_shape), mu_shape_str(&other->shape));
 	for (int d = 0; d < t->row_shape.rank; d++)
 		if ((rc = mu_shape_push(&shape, t->row_shape.dim[d], err)))
 			return rc;
-	if ((rc = kernel_out(c, 0, t->value, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, t->value, &shape, &out, err));
 	for (int64_t i = 0; i < keys->shape.count; i++) {
 		int64_t at = table_find(t, table_key_of(keys, i));
 		elems_copy(t->value, out->data, i * t->row, at < 0 ? other->data : t->values,
@@ -436,10 +419,9 @@ static int table_size_of(struct kernel_call *c, struct mu_err *err)
 {
 	HELD *t = NULL;
 	struct mu_tensor n;
-	int rc = table_hold(c, &t, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
 	int64_t count = (int64_t)t->rows.count;
 	if (!(rc = mu_tensor_scalar(&n, MU_INT64, &count, err)))
 		kernel_out_take(c, 0, n);
@@ -451,10 +433,9 @@ static int export(struct kernel_call *c, struct mu_err *err)
 	HELD *t = NULL;
 	struct mu_tensor *keys, *values;
 	int64_t i = 0;
-	int rc = table_hold(c, &t, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
 	struct mu_shape ks = mu_shape_vec((int64_t)t->rows.count), vs = ks;
 	bool dense = mu_tensor_is_set(&t->own[0]);
 	if (dense && !(rc = mu_shape_push(&ks, 1, err))) /* as TensorFlow: two matrices */

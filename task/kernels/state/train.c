@@ -83,10 +83,9 @@ static int apply_dense(struct kernel_call *c, const struct optimizer_plan *p,
 	struct dense_job job = {vs, grad, p->a->kind, k};
 
 	if (!mu_shape_eq(&vs->t[0]->shape, &grad->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "var and %s do not have the same shape%s %s",
-			       c->node->def->inputs[p->grad].name, mu_shape_str(&vs->t[0]->shape),
-			       mu_shape_str(&grad->shape));
+		return mu_invalid(err, "var and %s do not have the same shape%s %s",
+				  c->node->def->inputs[p->grad].name,
+				  mu_shape_str(&vs->t[0]->shape), mu_shape_str(&grad->shape));
 	if (grad->shape.count <= GRAIN)
 		dense_part(&job, 0, grad->shape.count);
 	else
@@ -100,10 +99,8 @@ static int apply_rows(struct kernel_call *c, const struct optimizer_plan *p,
 	const struct mu_tensor *grad = kernel_in(c, (unsigned)p->grad);
 	const struct mu_tensor *indices = kernel_in(c, (unsigned)p->indices);
 	int64_t row;
-	int rc = rows_check_updates(&vs->t[0]->shape, indices, &grad->shape, &row, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(rows_check_updates(&vs->t[0]->shape, indices, &grad->shape, &row, err));
 	for (int64_t i = 0; i < indices->shape.count; i++) {
 		struct run r = run_at(vs, grad, mu_tensor_int(indices, i) * row, i * row, row);
 		update(grad->dtype, p->a->kind, vs->n, &r, k);
@@ -116,16 +113,14 @@ static int train_apply(struct kernel_call *c, struct mu_err *err)
 	const struct optimizer_plan *p = c->state;
 	double k[OPTIMIZER_SCALARS] = {0};
 	VARIABLES_AUTO vs = {0};
-	int rc;
 
-	if ((rc = variables_lock(c, 1 + p->a->slots, &vs, err)) ||
-	    (rc = optimizer_check(&vs, kernel_in(c, (unsigned)p->grad), err)) ||
-	    (rc = optimizer_scalars(c, p, vs.t[0]->dtype, k, err)))
-		return rc;
-	rc = p->indices < 0 ? apply_dense(c, p, &vs, k, err) : apply_rows(c, p, &vs, k, err);
-	if (!rc)
-		variable_forward(c);
-	return rc;
+	MU_RETURN_IF_ERROR(variables_lock(c, 1 + p->a->slots, &vs, err));
+	MU_RETURN_IF_ERROR(optimizer_check(&vs, kernel_in(c, (unsigned)p->grad), err));
+	MU_RETURN_IF_ERROR(optimizer_scalars(c, p, vs.t[0]->dtype, k, err));
+	MU_RETURN_IF_ERROR(p->indices < 0 ? apply_dense(c, p, &vs, k, err)
+					  : apply_rows(c, p, &vs, k, err));
+	variable_forward(c);
+	return 0;
 }
 
 #define DENSE(name)                                                                                \

@@ -20,16 +20,15 @@ static int find_or_make(const struct kernel_call *c, const char *container, cons
 			struct wanted *w, struct variable **out, struct mu_err *err)
 {
 	struct resource *r;
-	int rc = resources_find_or_create(c->runtime->resources, container, name, &variable_type,
-					  make_variable, w, &r, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources, container, name,
+						    &variable_type, make_variable, w, &r, err));
 	struct variable *v = MU_CONTAINER(r, struct variable, base);
 	if (v->dtype != w->dtype) {
-		rc = mu_fail(err, MU_INVALID_ARGUMENT,
-			     "Trying to access variable %s with wrong dtype. Expected %s got %s",
-			     name, mu_dtype_name(v->dtype), mu_dtype_name(w->dtype));
+		rc = mu_invalid(err,
+				"Trying to access variable %s with wrong dtype. Expected %s got %s",
+				name, mu_dtype_name(v->dtype), mu_dtype_name(w->dtype));
 		variable_put(v);
 		return rc;
 	}
@@ -52,10 +51,9 @@ static int give_variable(struct kernel_call *c, struct wanted *w, struct mu_err 
 {
 	MU_AUTO_BUF room = {0};
 	struct variable *v;
-	int rc = find_or_make(c, resource_container(c, &room), resource_name(c), w, &v, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(
+	    find_or_make(c, resource_container(c, &room), resource_name(c), w, &v, err));
 	kernel_out_ref(c, 0, v);
 	variable_put(v);
 	return 0;
@@ -64,9 +62,9 @@ static int give_variable(struct kernel_call *c, struct wanted *w, struct mu_err 
 static int variable_v2(struct kernel_call *c, struct mu_err *err)
 {
 	struct wanted w;
-	int rc = read_wanted(c, &w, err);
 
-	return rc ? rc : give_variable(c, &w, err);
+	MU_RETURN_IF_ERROR(read_wanted(c, &w, err));
+	return give_variable(c, &w, err);
 }
 
 /* The old Variable op writes "unknown" as the shape of rank 0. */
@@ -91,11 +89,10 @@ static bool initialised(struct variable *v)
 static int put_bool(struct kernel_call *c, bool b, struct mu_err *err)
 {
 	struct mu_tensor t;
-	int rc = mu_tensor_scalar(&t, MU_BOOL, &b, err);
 
-	if (!rc)
-		kernel_out_take(c, 0, t);
-	return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_scalar(&t, MU_BOOL, &b, err));
+	kernel_out_take(c, 0, t);
+	return 0;
 }
 
 static int is_variable_initialized(struct kernel_call *c, struct mu_err *err)
@@ -127,13 +124,11 @@ static int assign(struct kernel_call *c, struct mu_err *err)
 	struct mu_pshape shape;
 
 	if (!v)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "input 0 must be a reference");
+		return mu_invalid(err, "input 0 must be a reference");
 	if (v->dtype != t->dtype)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "a %s cannot be assigned to variable %s, "
-			       "which holds %s",
-			       mu_dtype_name(t->dtype), v->base.name ? v->base.name : "",
-			       mu_dtype_name(v->dtype));
+		return mu_invalid(err, "a %s cannot be assigned to variable %s, which holds %s",
+				  mu_dtype_name(t->dtype), v->base.name ? v->base.name : "",
+				  mu_dtype_name(v->dtype));
 	pthread_mutex_lock(&v->lock);
 	shape = v->shape;
 	if (mu_tensor_is_set(&v->value)) {
@@ -142,10 +137,10 @@ static int assign(struct kernel_call *c, struct mu_err *err)
 	}
 	pthread_mutex_unlock(&v->lock);
 	if (args_attr_bool(c->node, "validate_shape", true) && !mu_shape_matches(&t->shape, &shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Assign requires shapes of both tensors to match. lhs shape= %s "
-			       "rhs shape= %s",
-			       mu_pshape_str(&shape), mu_shape_str(&t->shape));
+		return mu_invalid(
+		    err,
+		    "Assign requires shapes of both tensors to match. lhs shape= %s rhs shape= %s",
+		    mu_pshape_str(&shape), mu_shape_str(&t->shape));
 	if (assign_in_place(v, t)) {
 		variable_forward(c);
 		return 0;
@@ -155,9 +150,7 @@ static int assign(struct kernel_call *c, struct mu_err *err)
 	if (mu_tensor_is_own(t) || t->buf->device) { /* on a GPU updates see to that themselves */
 		own = mu_tensor_ref(t);
 	} else {
-		int rc = mu_tensor_copy(&own, t, err);
-		if (rc)
-			return rc;
+		MU_RETURN_IF_ERROR(mu_tensor_copy(&own, t, err));
 	}
 	variable_assign(v, own);
 	variable_forward(c);
@@ -179,14 +172,12 @@ static int read_variable(struct kernel_call *c, struct mu_err *err)
 	enum mu_dtype want = args_attr_type(c->node, "dtype", MU_DT_INVALID);
 	struct variable *v;
 	struct mu_tensor t;
-	int rc = variable_in(c, 0, &v, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(variable_in(c, 0, &v, err));
 	if (v->dtype != want)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT,
-			     "Trying to read variable with wrong dtype. Expected %s got %s",
-			     mu_dtype_name(want), mu_dtype_name(v->dtype));
+		rc = mu_invalid(err, "Trying to read variable with wrong dtype. Expected %s got %s",
+				mu_dtype_name(want), mu_dtype_name(v->dtype));
 	else if (!(rc = variable_read(v, &t, err)))
 		kernel_out_take(c, 0, t);
 	variable_put(v);
@@ -214,19 +205,18 @@ static int assign_variable(struct kernel_call *c, struct mu_err *err)
 	const struct mu_handle *h;
 	struct wanted w = {t->dtype, {.rank = -1}};
 	struct variable *v;
-	int rc;
+	int rc = 0;
 
-	if ((rc = resource_handle_in(c, 0, &h, err)) ||
-	    (rc = find_or_make(c, h->container ? h->container : "", h->name, &w, &v, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
+	MU_RETURN_IF_ERROR(find_or_make(c, h->container ? h->container : "", h->name, &w, &v, err));
 	if (args_attr_bool(c->node, "validate_shape", false) && initialised(v)) {
 		struct mu_tensor now;
 		if (!(rc = variable_read(v, &now, err))) {
 			if (!mu_shape_eq(&now.shape, &t->shape))
-				rc = mu_fail(err, MU_INVALID_ARGUMENT,
-					     "Trying to assign to variable with tensor with wrong "
-					     "shape. Expected %s got %s",
-					     mu_shape_str(&now.shape), mu_shape_str(&t->shape));
+				rc = mu_invalid(err,
+						"Trying to assign to variable with tensor with "
+						"wrong shape. Expected %s got %s",
+						mu_shape_str(&now.shape), mu_shape_str(&t->shape));
 			mu_tensor_unref(&now);
 		}
 	}
@@ -242,19 +232,17 @@ static int variable_shape(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_TENSOR t = {0};
 	struct mu_tensor *out;
 	struct variable *v;
-	int rc = variable_in(c, 0, &v, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(variable_in(c, 0, &v, err));
 	rc = variable_read(v, &t, err);
 	variable_put(v);
 	if (rc)
 		return rc;
 	struct mu_shape shape = mu_shape_vec(t.shape.rank);
 	if (type != MU_INT32 && type != MU_INT64)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "out_type must be int32 or int64");
-	if ((rc = kernel_out(c, 0, type, &shape, &out, err)))
-		return rc;
+		return mu_invalid(err, "out_type must be int32 or int64");
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &shape, &out, err));
 	for (int i = 0; i < t.shape.rank; i++)
 		if (type == MU_INT64)
 			MU_DATA(int64_t, out)[i] = t.shape.dim[i];
@@ -268,10 +256,9 @@ static int destroy_resource(struct kernel_call *c, struct mu_err *err)
 	const struct mu_handle *h;
 	struct variable *v;
 	struct mu_err absent;
-	int rc = resource_handle_in(c, 0, &h, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
 	if (variable_in(c, 0, &v, &absent)) {
 		if (absent.code == MU_FAILED_PRECONDITION &&
 		    args_attr_bool(c->node, "ignore_lookup_error", true))
@@ -294,19 +281,16 @@ static int variable_accumulate(struct kernel_call *c, enum binary_op op, struct 
 {
 	const struct mu_tensor *t = kernel_in(c, 1);
 	VARIABLES_AUTO vs = {0};
-	int rc = variables_lock(c, 1, &vs, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(variables_lock(c, 1, &vs, err));
 	struct mu_tensor *value = vs.t[0];
 	if (value->dtype != t->dtype || !loops_binary_known(op, t->dtype))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s cannot apply %s to a variable of %s",
-			       c->node->op, mu_dtype_name(t->dtype), mu_dtype_name(value->dtype));
+		return mu_invalid(err, "%s cannot apply %s to a variable of %s", c->node->op,
+				  mu_dtype_name(t->dtype), mu_dtype_name(value->dtype));
 	if (!mu_shape_eq(&value->shape, &t->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%s requires shapes of both tensors to match. lhs shape= %s rhs "
-			       "shape= %s",
-			       c->node->op, mu_shape_str(&value->shape), mu_shape_str(&t->shape));
+		return mu_invalid(
+		    err, "%s requires shapes of both tensors to match. lhs shape= %s rhs shape= %s",
+		    c->node->op, mu_shape_str(&value->shape), mu_shape_str(&t->shape));
 	loops_binary(op, t->dtype, value->data, value->data, t->data, t->shape.count, BOTH_RUN);
 	variable_forward(c);
 	return 0;
@@ -328,18 +312,14 @@ static int count_up_to(struct kernel_call *c, struct mu_err *err)
 	int64_t limit = args_attr_int(c->node, "limit", 0);
 	struct mu_tensor before;
 	VARIABLES_AUTO vs = {0};
-	int rc = variables_lock(c, 1, &vs, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(variables_lock(c, 1, &vs, err));
 	struct mu_tensor *value = vs.t[0];
 	if ((value->dtype != MU_INT32 && value->dtype != MU_INT64) || value->shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "input is not a scalar: %s",
-			       mu_shape_str(&value->shape));
+		return mu_invalid(err, "input is not a scalar: %s", mu_shape_str(&value->shape));
 	if (mu_tensor_int(value, 0) >= limit)
 		return mu_fail(err, MU_OUT_OF_RANGE, "Reached limit of %lld", (long long)limit);
-	if ((rc = mu_tensor_copy(&before, value, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_copy(&before, value, err));
 	if (value->dtype == MU_INT64)
 		++*MU_DATA(int64_t, value);
 	else

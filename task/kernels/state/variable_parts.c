@@ -19,9 +19,8 @@ static int strided_assign(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	struct mu_tensor *to = vs.t[0];
 	if (value->dtype != to->dtype)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "l-value dtype %s does not match r-value dtype %s",
-			       mu_dtype_name(to->dtype), mu_dtype_name(value->dtype));
+		return mu_invalid(err, "l-value dtype %s does not match r-value dtype %s",
+				  mu_dtype_name(to->dtype), mu_dtype_name(value->dtype));
 	MU_AUTO_TENSOR wide = {0};
 	const struct mu_tensor *from = value;
 	if (!s.shape.count) { /* nothing is assigned, whatever the value's shape */
@@ -29,18 +28,16 @@ static int strided_assign(struct kernel_call *c, struct mu_err *err)
 		return 0;
 	}
 	if (!value->shape.rank && s.shape.rank) { /* one value for all of them */
-		if ((rc = move_scratch(c, value->dtype, &s.shape, &wide, err)) ||
-		    (rc = move_fill(&wide, value, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(move_scratch(c, value->dtype, &s.shape, &wide, err));
+		MU_RETURN_IF_ERROR(move_fill(&wide, value, err));
 		from = &wide;
 	} else if (!mu_shape_eq(&s.shape, &value->shape)) {
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "shape of value was %s instead of %s: the assigned value does not "
-			       "fit the slice",
-			       mu_shape_str(&value->shape), mu_shape_str(&s.shape));
+		return mu_invalid(err,
+				  "shape of value was %s instead of %s: the assigned value does "
+				  "not fit the slice",
+				  mu_shape_str(&value->shape), mu_shape_str(&s.shape));
 	}
-	if ((rc = move_write(to, &s.view, from, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(move_write(to, &s.view, from, err));
 	variable_forward(c);
 	return 0;
 }
@@ -64,7 +61,7 @@ static int temporary(struct kernel_call *c, struct mu_err *err)
 	int rc = 0;
 
 	if (!shape || shape->kind != MU_ATTR_SHAPE || shape->shape->rank < 0 || !c->step)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "a temporary variable needs a shape");
+		return mu_invalid(err, "a temporary variable needs a shape");
 	for (int d = 0; d < shape->shape->rank && !rc; d++)
 		rc = mu_shape_push(&full, shape->shape->dim[d], err);
 	if (rc || (rc = move_scratch(c, dtype, &full, &t, err)))
@@ -94,12 +91,10 @@ static int destroy_temporary(struct kernel_call *c, struct mu_err *err)
 	const char *name = args_attr_string(c->node, "var_name", "");
 	struct variable *v = c->in[0].ref;
 	struct mu_tensor t;
-	int rc;
 
 	if (!v || !c->step)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "input 0 must be a reference");
-	if ((rc = variable_read(v, &t, err)))
-		return rc;
+		return mu_invalid(err, "input 0 must be a reference");
+	MU_RETURN_IF_ERROR(variable_read(v, &t, err));
 	kernel_out_take(c, 0, t);
 	return resources_remove(c->runtime->resources, step_own_container(c->step), name,
 				&variable_type, err);
@@ -109,7 +104,7 @@ static int destroy_temporary(struct kernel_call *c, struct mu_err *err)
 static int ref_identity(struct kernel_call *c, struct mu_err *err)
 {
 	if (!c->in[0].ref)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "input 0 must be a reference");
+		return mu_invalid(err, "input 0 must be a reference");
 	kernel_out_ref(c, 0, c->in[0].ref);
 	return 0;
 }

@@ -61,16 +61,15 @@ int resource_handle_out(struct kernel_call *c, unsigned o, const char *container
 {
 	struct mu_shape scalar = mu_shape_scalar();
 	struct mu_tensor *out;
-	int rc = kernel_out(c, o, MU_RESOURCE, &scalar, &out, err);
 
-	if (!rc)
-		*MU_DATA(struct mu_handle, out) = (struct mu_handle){
-		    .device = mu_xstrdup(device_of(c)),
-		    .container = mu_xstrdup(container),
-		    .name = mu_xstrdup(name),
-		    .type_name = mu_xstrdup(type_name),
-		};
-	return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, o, MU_RESOURCE, &scalar, &out, err));
+	*MU_DATA(struct mu_handle, out) = (struct mu_handle){
+	    .device = mu_xstrdup(device_of(c)),
+	    .container = mu_xstrdup(container),
+	    .name = mu_xstrdup(name),
+	    .type_name = mu_xstrdup(type_name),
+	};
+	return 0;
 }
 
 int resource_handle_in(const struct kernel_call *c, unsigned i, const struct mu_handle **out,
@@ -80,11 +79,11 @@ int resource_handle_in(const struct kernel_call *c, unsigned i, const struct mu_
 	const struct mu_tensor *t = kernel_in(c, i);
 	const struct mu_handle *h = t->data;
 	if (t->shape.count != 1 || !h->name)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "input %u must be one resource handle", i);
+		return mu_invalid(err, "input %u must be one resource handle", i);
 	if (h->device && *h->device && c->runtime && strcmp(h->device, device_of(c)) != 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Trying to access resource %s located in device %s from device %s",
-			       h->name, h->device, device_of(c));
+		return mu_invalid(
+		    err, "Trying to access resource %s located in device %s from device %s",
+		    h->name, h->device, device_of(c));
 	*out = h;
 	return 0;
 }
@@ -110,9 +109,9 @@ int variable_in(const struct kernel_call *c, unsigned i, struct variable **out, 
 		*out = c->in[i].ref;
 		return 0;
 	}
-	int rc = resource_handle_in(c, i, &h, err);
-	if (rc)
-		return rc;
+	int rc;
+
+	MU_RETURN_IF_ERROR(resource_handle_in(c, i, &h, err));
 	rc = resources_find(c->runtime->resources, h->container ? h->container : "", h->name,
 			    &variable_type, &r, err);
 	if (rc == -MU_NOT_FOUND)

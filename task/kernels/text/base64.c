@@ -29,16 +29,14 @@ int base64_decode(struct mu_buf *b, struct mu_span in, bool usual, struct mu_err
 		for (int i = 0; i < 2 && len && in.data[len - 1] == '='; i++)
 			len--;
 	if (len % 4 == 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Base64 string length cannot be 1 modulo 4");
+		return mu_invalid(err, "Base64 string length cannot be 1 modulo 4");
 	for (size_t i = 0; i < len; i++) {
 		char c = usual && in.data[i] == '+'   ? '-'
 			 : usual && in.data[i] == '/' ? '_'
 						      : in.data[i];
 		const char *at = c ? strchr(letters, c) : NULL;
 		if (!at)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Invalid character found in base64.");
+			return mu_invalid(err, "Invalid character found in base64.");
 		bits = bits << 6 | (uint32_t)(at - letters);
 		if (i % 4) /* of every four, all but the first fill a byte */
 			mu_buf_putc(b, (char)(bits >> (6 - 2 * (i % 4))));

@@ -15,14 +15,11 @@ static int base64_each(struct kernel_call *c, text_fn *turn, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 0);
 	MU_AUTO_BUF b = {0};
 	struct mu_tensor *out;
-	int rc;
 
-	if ((rc = kernel_out(c, 0, MU_STRING, &in->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &in->shape, &out, err));
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		mu_buf_clear(&b);
-		if ((rc = turn(&b, elems_span(in, i), err)))
-			return rc;
+		MU_RETURN_IF_ERROR(turn(&b, elems_span(in, i), err));
 		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
 	}
 	return 0;

@@ -14,13 +14,11 @@ static int to_buckets(struct kernel_call *c, hash_fn *hash, const uint64_t key[2
 	const struct mu_tensor *in = kernel_in(c, 0);
 	int64_t buckets = args_attr_int(c->node, "num_buckets", 0);
 	struct mu_tensor *out;
-	int rc;
 
 	if (buckets < 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "num_buckets must be at least 1, not %lld",
-			       (long long)buckets);
-	if ((rc = kernel_out(c, 0, MU_INT64, &in->shape, &out, err)))
-		return rc;
+		return mu_invalid(err, "num_buckets must be at least 1, not %lld",
+				  (long long)buckets);
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &in->shape, &out, err));
 	int64_t *bucket = out->data;
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		struct mu_span s = elems_span(in, i);
@@ -54,7 +52,7 @@ static int hash_bucket_strong(struct kernel_call *c, struct mu_err *err)
 	int64_t key[2] = {0};
 
 	if (args_attr_ints(c->node, "key", key, 2) != 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Key must have 2 elements");
+		return mu_invalid(err, "Key must have 2 elements");
 	return to_buckets(c, keyed_hash, (const uint64_t[]){(uint64_t)key[0], (uint64_t)key[1]},
 			  err);
 }

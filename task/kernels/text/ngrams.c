@@ -27,15 +27,13 @@ static int read_ngrams(const struct mu_node *n, struct ngrams *g, struct mu_err 
 	    .right = args_attr_string(n, "right_pad", ""),
 	};
 	if (args_attr_ints(n, "ngram_widths", g->width, MAX_WIDTHS) < 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "at most %d widths", MAX_WIDTHS);
+		return mu_invalid(err, "at most %d widths", MAX_WIDTHS);
 	for (int i = 0; i < g->n_widths; i++)
 		if (g->width[i] < 1 || g->width[i] > INT32_MAX)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "ngram_widths must contain positive values: %lld",
-				       (long long)g->width[i]);
+			return mu_invalid(err, "ngram_widths must contain positive values: %lld",
+					  (long long)g->width[i]);
 	if (g->pad > INT32_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Pad width value is too large: %lld",
-			       (long long)g->pad);
+		return mu_invalid(err, "Pad width value is too large: %lld", (long long)g->pad);
 	return 0;
 }
 
@@ -70,20 +68,19 @@ static int check_data(const struct kernel_call *c, struct mu_err *err)
 	int64_t n = kernel_in(c, 0)->shape.count, last = 0;
 
 	if (splits->shape.count && mu_tensor_int(splits, 0))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "First split value must be 0, got %lld",
-			       (long long)mu_tensor_int(splits, 0));
+		return mu_invalid(err, "First split value must be 0, got %lld",
+				  (long long)mu_tensor_int(splits, 0));
 	for (int64_t i = 1; i < splits->shape.count; i++) {
 		int64_t at = mu_tensor_int(splits, i);
 		if (at < last || at > n)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Invalid split value %lld, must be in [%lld, %lld]",
-				       (long long)at, (long long)last, (long long)n);
+			return mu_invalid(err, "Invalid split value %lld, must be in [%lld, %lld]",
+					  (long long)at, (long long)last, (long long)n);
 		last = at;
 	}
 	if (splits->shape.count && last != n)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Last split value must be data size. Expected %lld, got %lld",
-			       (long long)n, (long long)last);
+		return mu_invalid(err,
+				  "Last split value must be data size. Expected %lld, got %lld",
+				  (long long)n, (long long)last);
 	return 0;
 }
 
@@ -149,15 +146,13 @@ static int string_ngrams(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_BUF b = {0};
 	struct ngrams g;
 	int64_t total = 0, put = 0;
-	int rc;
 
-	if ((rc = read_ngrams(c->node, &g, err)) || (rc = check_data(c, err)) ||
-	    (rc = kernel_out(c, 1, in->dtype, &in->shape, &splits, err)) ||
-	    (rc = count_all(&g, data->shape.count > 0, in, splits, &total, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_ngrams(c->node, &g, err));
+	MU_RETURN_IF_ERROR(check_data(c, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, in->dtype, &in->shape, &splits, err));
+	MU_RETURN_IF_ERROR(count_all(&g, data->shape.count > 0, in, splits, &total, err));
 	shape = mu_shape_vec(total);
-	if ((rc = kernel_out(c, 0, MU_STRING, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &shape, &out, err));
 	for (int64_t i = 1; i < in->shape.count && total; i++) {
 		int64_t row = mu_tensor_int(in, i - 1), length = mu_tensor_int(in, i) - row;
 		int64_t first = put;

@@ -29,8 +29,8 @@ static int assert_true(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_BUF b = {0};
 
 	if (kernel_in(c, 0)->shape.count != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "In[0] should be a scalar: %s",
-			       mu_shape_str(&kernel_in(c, 0)->shape));
+		return mu_invalid(err, "In[0] should be a scalar: %s",
+				  mu_shape_str(&kernel_in(c, 0)->shape));
 	if (*MU_DATA(bool, kernel_in(c, 0)))
 		return 0;
 	for (unsigned i = 1; i < c->n_in; i++) {
@@ -38,7 +38,7 @@ static int assert_true(struct kernel_call *c, struct mu_err *err)
 		put_tensor(&b, kernel_in(c, i), args_attr_int(c->node, "summarize", 3));
 		mu_buf_puts(&b, "]");
 	}
-	return mu_fail(err, MU_INVALID_ARGUMENT, "assertion failed:%s", b.data ? b.data : "");
+	return mu_invalid(err, "assertion failed:%s", b.data ? b.data : "");
 }
 
 static int print(struct kernel_call *c, struct mu_err *err)
@@ -59,11 +59,10 @@ static int print(struct kernel_call *c, struct mu_err *err)
 static int print_v2(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_FREE char *text = NULL;
-	int rc = args_string(c, 0, &text, err);
 
-	if (!rc)
-		mu_info("print", "%s", text);
-	return rc;
+	MU_RETURN_IF_ERROR(args_string(c, 0, &text, err));
+	mu_info("print", "%s", text);
+	return 0;
 }
 
 /* The template with a tensor in each placeholder's place. */
@@ -80,9 +79,9 @@ static int string_format(struct kernel_call *c, struct mu_err *err)
 	for (next = text; *mark && (next = strstr(next, mark)); next += strlen(mark))
 		places++;
 	if (places != c->n_in)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "num placeholders in template and num inputs must match: %u vs. %u",
-			       places, c->n_in);
+		return mu_invalid(
+		    err, "num placeholders in template and num inputs must match: %u vs. %u",
+		    places, c->n_in);
 	for (unsigned i = 0; i < places; i++, text = next + strlen(mark)) {
 		next = strstr(text, mark);
 		mu_buf_put(&b, text, (size_t)(next - text));
@@ -103,10 +102,9 @@ static int put_string(struct mu_buf *b, const struct mu_node *n, struct mu_span 
 	bool left = strcmp(args_attr_string(n, "fill", ""), "-") == 0;
 
 	if (strlen(args_attr_string(n, "fill", "")) > 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Fill string must be one or fewer characters");
+		return mu_invalid(err, "Fill string must be one or fewer characters");
 	if (width > 4096)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "width and precision are at most 4096");
+		return mu_invalid(err, "width and precision are at most 4096");
 	int64_t precision = args_attr_int(n, "precision", -1);
 	s.len = precision >= 0 && (size_t)precision < s.len ? (size_t)precision : s.len;
 	size_t room = width > 0 && (size_t)width > s.len ? (size_t)width - s.len : 0;
@@ -129,23 +127,20 @@ static int number_format(const struct mu_node *n, enum mu_dtype t, char *out, si
 	bool scientific = args_attr_bool(n, "scientific", false);
 	bool shortest = args_attr_bool(n, "shortest", false);
 	const char *fill = args_attr_string(n, "fill", "");
-	bool real = t == MU_FLOAT || t == MU_DOUBLE || t == MU_HALF || t == MU_BFLOAT16 ||
-		    is_complex(t);
+	bool real =
+	    t == MU_FLOAT || t == MU_DOUBLE || t == MU_HALF || t == MU_BFLOAT16 || is_complex(t);
 	char w[24] = "", p[24] = "";
 
 	if (strlen(fill) > 1 || (*fill && !strchr(" +-0#", *fill)))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Fill string must be one of ' ', '+', '-', '0' or '#', not '%s'",
-			       fill);
+		return mu_invalid(
+		    err, "Fill string must be one of ' ', '+', '-', '0' or '#', not '%s'", fill);
 	if (scientific && shortest)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Cannot select both scientific and shortest notation");
+		return mu_invalid(err, "Cannot select both scientific and shortest notation");
 	if (width > 4096 || precision > 4096)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "width and precision are at most 4096");
+		return mu_invalid(err, "width and precision are at most 4096");
 	if (!real && (scientific || shortest || precision >= 0))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "scientific, shortest and precision are not for %s",
-			       mu_dtype_name(t));
+		return mu_invalid(err, "scientific, shortest and precision are not for %s",
+				  mu_dtype_name(t));
 	if (width >= 0)
 		snprintf(w, sizeof w, "%lld", (long long)width);
 	if (precision >= 0)
@@ -200,7 +195,8 @@ static int as_string(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	bool text = in->dtype == MU_STRING;
-	if (!text && !is_complex(in->dtype) && (!mu_dtype_size(in->dtype) || !convert_known(MU_INT64, in->dtype)))
+	if (!text && !is_complex(in->dtype) &&
+	    (!mu_dtype_size(in->dtype) || !convert_known(MU_INT64, in->dtype)))
 		return mu_fail(err, MU_UNIMPLEMENTED, "AsString has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
 	if ((!text && (rc = number_format(c->node, in->dtype, format, sizeof format, err))) ||

@@ -23,8 +23,7 @@ static int read_axes(const struct kernel_call *c, struct joining *j, struct mu_e
 			return mu_fail(err, MU_OUT_OF_RANGE, "Invalid reduction dimension %lld",
 				       (long long)axes[i]);
 		if (j->joined[j->axis[i]])
-			return mu_fail(err, MU_INVALID_ARGUMENT, "Duplicate reduction dimension %d",
-				       j->axis[i]);
+			return mu_invalid(err, "Duplicate reduction dimension %d", j->axis[i]);
 		j->joined[j->axis[i]] = true;
 	}
 	return rc;
@@ -38,8 +37,7 @@ static int reduce_join_plan(const struct kernel_call *c, struct joining *j, stru
 	int rc, k = 0;
 
 	*j = (struct joining){.shape = mu_shape_scalar()};
-	if ((rc = read_axes(c, j, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_axes(c, j, err));
 	view_of(&v, in);
 	j->view.rank = in->rank;
 	for (int d = 0; d < in->rank; d++) {
@@ -92,30 +90,31 @@ static int check_segments(const struct kernel_call *c, int64_t *n, struct mu_err
 	const struct mu_shape *in = &kernel_in(c, 0)->shape, *ids = &kernel_in(c, 1)->shape;
 
 	if (kernel_in(c, 2)->shape.count != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Number of segments cannot be empty.");
+		return mu_invalid(err, "Number of segments cannot be empty.");
 	*n = mu_tensor_int(kernel_in(c, 2), 0);
 	if (*n < 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Number of segments must not be negative: %lld", (long long)*n);
+		return mu_invalid(err, "Number of segments must not be negative: %lld",
+				  (long long)*n);
 	if (!ids->rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Segment_id cannot have rank 0");
+		return mu_invalid(err, "Segment_id cannot have rank 0");
 	if (ids->rank > in->rank)
 		return mu_fail(err, MU_OUT_OF_RANGE,
 			       "Invalid segment_id rank %d for input with %d dimension(s)",
 			       ids->rank, in->rank);
 	for (int d = 0; d < ids->rank; d++)
 		if (ids->dim[d] != in->dim[d])
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Segment dimension is %lld while input dimension is %lld in "
-				       "rank %d",
-				       (long long)ids->dim[d], (long long)in->dim[d], d);
+			return mu_invalid(
+			    err,
+			    "Segment dimension is %lld while input dimension is %lld in rank %d",
+			    (long long)ids->dim[d], (long long)in->dim[d], d);
 	for (int64_t i = 0; i < ids->count; i++) {
 		int64_t id = mu_tensor_int(kernel_in(c, 1), i);
 		if (id < 0 || id >= *n)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "segment_ids are not allowed to exceed num_segments or to "
-				       "have negative values. There are %lld of them, and id %lld",
-				       (long long)*n, (long long)id);
+			return mu_invalid(
+			    err,
+			    "segment_ids are not allowed to exceed num_segments or to have "
+			    "negative values. There are %lld of them, and id %lld",
+			    (long long)*n, (long long)id);
 	}
 	return 0;
 }
@@ -146,12 +145,12 @@ static int segment_join(struct kernel_call *c, struct mu_err *err)
 	if (rc || (rc = mu_shape_push(&shape, n, err)))
 		return rc;
 	for (int d = ids->shape.rank; d < in->shape.rank; d++) {
-		if ((rc = mu_shape_push(&shape, in->shape.dim[d], err)))
-			return rc;
+		MU_RETURN_IF_ERROR(mu_shape_push(&shape, in->shape.dim[d], err));
 		each *= in->shape.dim[d];
 	}
-	if ((rc = kernel_out(c, 0, MU_STRING, &shape, &out, err)) || !shape.count)
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &shape, &out, err));
+	if (!shape.count)
+		return 0;
 	MU_AUTO_FREE int64_t *first = MU_NEW_ARRAY(int64_t, (size_t)n + 2);
 	MU_AUTO_FREE int64_t *row = MU_NEW_ARRAY(int64_t, (size_t)ids->shape.count + 1);
 	rows_by_segment(ids, n, first, row);

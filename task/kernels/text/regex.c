@@ -33,8 +33,8 @@ struct translation {
 
 static int invalid(struct translation *t, const char *why, const char *from, size_t n)
 {
-	return mu_fail(t->err, MU_INVALID_ARGUMENT, "Invalid pattern: %s, error: %s: %.*s",
-		       t->pattern, why, (int)n, from);
+	return mu_invalid(t->err, "Invalid pattern: %s, error: %s: %.*s", t->pattern, why, (int)n,
+			  from);
 }
 
 static void put_literal(struct mu_buf *out, unsigned c)
@@ -137,7 +137,6 @@ static int put_class(struct translation *t)
 	const char *begin = t->at, *close;
 	bool first = true;
 	size_t n;
-	int rc;
 
 	mu_buf_putc(&t->out, *t->at++);
 	if (*t->at == '^')
@@ -153,12 +152,10 @@ static int put_class(struct translation *t)
 			t->at += n + 1;
 			continue;
 		}
-		if ((rc = read_class_char(t, &t->out)))
-			return rc;
+		MU_RETURN_IF_ERROR(read_class_char(t, &t->out));
 		if (t->at[0] == '-' && t->at[1] && t->at[1] != ']') {
 			mu_buf_putc(&t->out, *t->at++);
-			if ((rc = read_class_char(t, &t->out)))
-				return rc;
+			MU_RETURN_IF_ERROR(read_class_char(t, &t->out));
 		}
 	}
 	if (!*t->at)
@@ -342,8 +339,7 @@ int regex_new(struct regex **out, const char *pattern, bool whole, struct mu_err
 	size_t where;
 
 	if (strlen(pattern) > MAX_PATTERN)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT, "the pattern is longer than %d bytes",
-			     MAX_PATTERN);
+		rc = mu_invalid(err, "the pattern is longer than %d bytes", MAX_PATTERN);
 	else
 		rc = translate(&t);
 	if (!rc) {
@@ -352,8 +348,7 @@ int regex_new(struct regex **out, const char *pattern, bool whole, struct mu_err
 					 options, &failed, &where, how);
 		if (!re->code) {
 			pcre2_get_error_message(failed, (PCRE2_UCHAR *)why, sizeof(why));
-			rc = mu_fail(err, MU_INVALID_ARGUMENT, "Invalid pattern: %s, error: %s",
-				     pattern, why);
+			rc = mu_invalid(err, "Invalid pattern: %s, error: %s", pattern, why);
 		}
 	}
 	pcre2_compile_context_free(how);

@@ -94,13 +94,11 @@ static int give_tokens(struct kernel_call *c, const struct tokens *t, int64_t ro
 {
 	struct mu_shape pairs, flat = mu_shape_vec(t->n), two = mu_shape_vec(2);
 	struct mu_tensor *indices, *values, *shape;
-	int rc;
 
-	if ((rc = mu_shape_set(&pairs, 2, (int64_t[]){t->n, 2}, err)) ||
-	    (rc = kernel_out(c, 0, MU_INT64, &pairs, &indices, err)) ||
-	    (rc = kernel_out(c, 1, MU_STRING, &flat, &values, err)) ||
-	    (rc = kernel_out(c, 2, MU_INT64, &two, &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&pairs, 2, (int64_t[]){t->n, 2}, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &pairs, &indices, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_STRING, &flat, &values, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_INT64, &two, &shape, err));
 	int64_t *at = indices->data;
 	for (int64_t i = 0; i < t->n; i++, at += 2) {
 		at[0] = t->row[i];
@@ -121,9 +119,8 @@ static int split_strings(struct kernel_call *c, bool v2, struct mu_err *err)
 	TOKENS_AUTO t = {0};
 
 	if (kernel_in(c, 1)->shape.count != 1 || (v2 && kernel_in(c, 1)->shape.rank))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "delimiter must be a scalar, got shape: %s",
-			       mu_shape_str(&kernel_in(c, 1)->shape));
+		return mu_invalid(err, "delimiter must be a scalar, got shape: %s",
+				  mu_shape_str(&kernel_in(c, 1)->shape));
 	struct mu_span by = elems_span(kernel_in(c, 1), 0);
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		struct mu_span s = elems_span(in, i);
@@ -158,8 +155,7 @@ static int utf8_unit(const struct kernel_call *c, bool *utf8, struct mu_err *err
 	*utf8 = strcmp(unit, "UTF8_CHAR") == 0;
 	return *utf8 || strcmp(unit, "BYTE") == 0
 		   ? 0
-		   : mu_fail(err, MU_INVALID_ARGUMENT, "unit must be BYTE or UTF8_CHAR, not '%s'",
-			     unit);
+		   : mu_invalid(err, "unit must be BYTE or UTF8_CHAR, not '%s'", unit);
 }
 
 static bool starts(char byte)
@@ -194,11 +190,9 @@ static int string_length(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
 	bool utf8 = false;
-	int rc;
 
-	if ((rc = utf8_unit(c, &utf8, err)) ||
-	    (rc = kernel_out(c, 0, MU_INT32, &in->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(utf8_unit(c, &utf8, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT32, &in->shape, &out, err));
 	for (int64_t i = 0; i < in->shape.count; i++)
 		MU_DATA(int32_t, out)[i] = (int32_t)characters(elems_span(in, i), utf8);
 	return 0;
@@ -210,11 +204,9 @@ static int cut_substring(struct mu_span s, int64_t pos, int64_t len, bool utf8, 
 	int64_t n = characters(s, utf8), from = pos < 0 ? pos + n : pos;
 
 	if (from < 0 || from > n)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "pos %lld out of range for string b'%.*s' "
-			       "at index %lld",
-			       (long long)pos, (int)(s.len < 64 ? s.len : 64), s.data,
-			       (long long)i);
+		return mu_invalid(err, "pos %lld out of range for string b'%.*s' at index %lld",
+				  (long long)pos, (int)(s.len < 64 ? s.len : 64), s.data,
+				  (long long)i);
 	int64_t count = len < 0 || len > n - from ? n - from : len;
 	size_t start = offset_of(s, from, utf8), end = offset_of(s, from + count, utf8);
 	mu_string_set(out, s.data + start, end - start);
@@ -241,12 +233,12 @@ static int substr(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	struct mu_shape shape;
 	bool utf8 = false;
-	int rc;
+	int rc = 0;
 
-	if ((rc = args_same_shape(c, 1, 2, err)) || (rc = utf8_unit(c, &utf8, err)) ||
-	    (rc = broadcast_shape(&in->shape, &pos->shape, &shape, err)) ||
-	    (rc = kernel_out(c, 0, MU_STRING, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_same_shape(c, 1, 2, err));
+	MU_RETURN_IF_ERROR(utf8_unit(c, &utf8, err));
+	MU_RETURN_IF_ERROR(broadcast_shape(&in->shape, &pos->shape, &shape, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &shape, &out, err));
 	for (int64_t i = 0; i < shape.count && !rc; i++) {
 		int64_t k = seen_at(&pos->shape, &shape, i);
 		rc = cut_substring(elems_span(in, seen_at(&in->shape, &shape, i)),
@@ -297,14 +289,11 @@ static int each_string(struct kernel_call *c, void (*put)(struct mu_buf *, struc
 	bool ascii_only = *encoding != 0;
 	struct mu_tensor *out;
 	MU_AUTO_BUF b = {0};
-	int rc;
 
 	if (ascii_only && strcmp(encoding, "utf-8") != 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "only utf-8 or '' (no encoding) is supported, received %.64s",
-			       encoding);
-	if ((rc = kernel_out(c, 0, MU_STRING, &in->shape, &out, err)))
-		return rc;
+		return mu_invalid(
+		    err, "only utf-8 or '' (no encoding) is supported, received %.64s", encoding);
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &in->shape, &out, err));
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		struct mu_span s = elems_span(in, i);
 		if (ascii_only && !is_ascii(s))

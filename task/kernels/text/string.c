@@ -16,19 +16,16 @@ static int string_join(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape = mu_shape_scalar();
 	MU_AUTO_BUF b = {0};
 	struct mu_tensor *out;
-	int rc;
 
 	for (unsigned i = 0; i < c->n_in; i++) {
 		const struct mu_shape *s = &kernel_in(c, i)->shape;
 		if (s->rank && shape.rank && !mu_shape_eq(s, &shape))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Input shapes do not match: %s vs. %s", mu_shape_str(s),
-				       mu_shape_str(&shape));
+			return mu_invalid(err, "Input shapes do not match: %s vs. %s",
+					  mu_shape_str(s), mu_shape_str(&shape));
 		if (s->rank)
 			shape = *s;
 	}
-	if ((rc = kernel_out(c, 0, MU_STRING, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &shape, &out, err));
 	for (int64_t k = 0; k < shape.count; k++) {
 		mu_buf_clear(&b);
 		for (unsigned i = 0; i < c->n_in; i++) {
@@ -48,8 +45,7 @@ static int string_join(struct kernel_call *c, struct mu_err *err)
 
 static int check_text(size_t len, struct mu_err *err)
 {
-	return len > MAX_TEXT ? mu_fail(err, MU_INVALID_ARGUMENT,
-					"a string of %zu bytes is too long to match", len)
+	return len > MAX_TEXT ? mu_invalid(err, "a string of %zu bytes is too long to match", len)
 			      : 0;
 }
 
@@ -61,8 +57,7 @@ static int match_all(struct kernel_call *c, const char *pattern, struct mu_err *
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = regex_new(&re, pattern, true, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(regex_new(&re, pattern, true, err));
 	rc = kernel_out(c, 0, MU_BOOL, &in->shape, &out, err);
 	for (int64_t i = 0; !rc && i < in->shape.count; i++) {
 		const struct mu_string *s = &MU_DATA(struct mu_string, in)[i];
@@ -85,9 +80,9 @@ static int static_regex_full_match(struct kernel_call *c, struct mu_err *err)
 static int regex_full_match(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_FREE char *pattern = NULL;
-	int rc = args_string(c, 1, &pattern, err);
 
-	return rc ? rc : match_all(c, pattern, err);
+	MU_RETURN_IF_ERROR(args_string(c, 1, &pattern, err));
+	return match_all(c, pattern, err);
 }
 
 /* ---- replacing what matches ---- */
@@ -166,8 +161,7 @@ static int replace_all(struct kernel_call *c, const char *pattern, const char *r
 	MU_AUTO_BUF b = {0};
 	int rc;
 
-	if ((rc = regex_new(&re, pattern, false, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(regex_new(&re, pattern, false, err));
 	bool fits = rewrite_fits(rewrite, regex_n_groups(re));
 	rc = kernel_out(c, 0, MU_STRING, &in->shape, &out, err);
 	for (int64_t i = 0; !rc && i < in->shape.count; i++) {
@@ -198,10 +192,9 @@ static int regex_replace(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_FREE char *pattern = NULL;
 	MU_AUTO_FREE char *rewrite = NULL;
-	int rc;
 
-	if ((rc = args_string(c, 1, &pattern, err)) || (rc = args_string(c, 2, &rewrite, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_string(c, 1, &pattern, err));
+	MU_RETURN_IF_ERROR(args_string(c, 2, &rewrite, err));
 	return replace_all(c, pattern, rewrite, err);
 }
 

@@ -29,12 +29,11 @@ static int read_policy(const struct kernel_call *c, struct policy *p, struct mu_
 	while (i < MU_COUNT(names) && strcmp(names[i], errors) != 0)
 		i++;
 	if (i == MU_COUNT(names))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "errors must be strict, replace or ignore, not %.40s", errors);
+		return mu_invalid(err, "errors must be strict, replace or ignore, not %.40s",
+				  errors);
 	if (by < 0 || by > UNICODE_LAST || unicode_is_surrogate((int32_t)by))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "replacement_char out of unicode codepoint range: %lld",
-			       (long long)by);
+		return mu_invalid(err, "replacement_char out of unicode codepoint range: %lld",
+				  (long long)by);
 	*p = (struct policy){
 	    .on_error = (enum on_error)i,
 	    .replacement = (int32_t)by,
@@ -49,12 +48,12 @@ static int read_encoding(const struct kernel_call *c, const char *attr,
 	const char *name = args_attr_string(c->node, attr, "");
 
 	*out = unicode_encoding_named(name);
-	return *out
-		   ? 0
-		   : mu_fail(err, MU_INVALID_ARGUMENT,
-			     "Could not create converter for input encoding: %.64s; known here are "
-			     "UTF-8, UTF-16 and UTF-32 with -BE or -LE, US-ASCII and ISO-8859-1",
-			     name);
+	return *out ? 0
+		    : mu_invalid(
+			  err,
+			  "Could not create converter for input encoding: %.64s; known here are "
+			  "UTF-8, UTF-16 and UTF-32 with -BE or -LE, US-ASCII and ISO-8859-1",
+			  name);
 }
 
 /* A character as the policy has it; false: it is left out, or err says that the step fails. */
@@ -65,7 +64,7 @@ static bool pass(const struct policy *p, int32_t *character, struct mu_err *err)
 	if (*character >= 0 && !control)
 		return true;
 	if (p->on_error == FAIL && (!control || p->controls_fail)) {
-		mu_fail(err, MU_INVALID_ARGUMENT, "Invalid formatting on input string");
+		mu_invalid(err, "Invalid formatting on input string");
 		return false;
 	}
 	*character = p->replacement;
@@ -113,16 +112,16 @@ static int unicode_decode(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	if (type != MU_INT32 && type != MU_INT64)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Tsplits must be int32 or int64");
-	if ((rc = read_policy(c, &p, err)) || (rc = read_encoding(c, "input_encoding", &e, err)) ||
-	    (rc = mu_shape_set(&shape, 1, (int64_t[]){in->shape.count + 1}, err)) ||
-	    (rc = kernel_out(c, 0, type, &shape, &splits, err)))
-		return rc;
+		return mu_invalid(err, "Tsplits must be int32 or int64");
+	MU_RETURN_IF_ERROR(read_policy(c, &p, err));
+	MU_RETURN_IF_ERROR(read_encoding(c, "input_encoding", &e, err));
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 1, (int64_t[]){in->shape.count + 1}, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &shape, &splits, err));
 	mu_tensor_set_int(splits, 0, 0);
 	int64_t n = read_texts(in, e, &p, splits, NULL, NULL, &bad);
 	if (bad.code != MU_OK || (type == MU_INT32 && n > INT32_MAX))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s",
-			       bad.code != MU_OK ? bad.msg : "too many characters for int32");
+		return mu_invalid(err, "%s",
+				  bad.code != MU_OK ? bad.msg : "too many characters for int32");
 	shape = mu_shape_vec(n);
 	if ((rc = kernel_out(c, 1, MU_INT32, &shape, &characters, err)) ||
 	    (c->n_out > 2 && (rc = kernel_out(c, 2, MU_INT64, &shape, &places, err))))
@@ -145,20 +144,18 @@ static int check_splits(const struct mu_tensor *splits, int64_t n, struct mu_err
 	int64_t last = 0;
 
 	if (splits->shape.rank != 1 || !splits->shape.count || mu_tensor_int(splits, 0))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "First value in input_splits must be zero.");
+		return mu_invalid(err, "First value in input_splits must be zero.");
 	for (int64_t i = 1; i < splits->shape.count; i++) {
 		if (mu_tensor_int(splits, i) < last)
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT,
-			    "Values in input_splits must be equal or in ascending order.");
+			return mu_invalid(
+			    err, "Values in input_splits must be equal or in ascending order.");
 		last = mu_tensor_int(splits, i);
 	}
 	return last == n ? 0
-			 : mu_fail(err, MU_INVALID_ARGUMENT,
-				   "Last value in input_splits must be equal to the length of "
-				   "input_values tensor: %lld, not %lld",
-				   (long long)n, (long long)last);
+			 : mu_invalid(err,
+				      "Last value in input_splits must be equal to the length of "
+				      "input_values tensor: %lld, not %lld",
+				      (long long)n, (long long)last);
 }
 
 static int unicode_encode(struct kernel_call *c, struct mu_err *err)
@@ -169,22 +166,20 @@ static int unicode_encode(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	struct mu_shape shape;
 	struct policy p;
-	int rc;
 
-	if ((rc = check_splits(splits, in->shape.count, err)) || (rc = read_policy(c, &p, err)) ||
-	    (rc = read_encoding(c, "output_encoding", &e, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_splits(splits, in->shape.count, err));
+	MU_RETURN_IF_ERROR(read_policy(c, &p, err));
+	MU_RETURN_IF_ERROR(read_encoding(c, "output_encoding", &e, err));
 	shape = mu_shape_vec(splits->shape.count - 1);
-	if ((rc = kernel_out(c, 0, MU_STRING, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &shape, &out, err));
 	for (int64_t i = 0; i < shape.count; i++) {
 		mu_buf_clear(&b);
 		for (int64_t k = mu_tensor_int(splits, i); k < mu_tensor_int(splits, i + 1); k++) {
 			int32_t character = MU_DATA(int32_t, in)[k];
 			if (!is_character(character) && p.on_error == FAIL)
-				return mu_fail(err, MU_INVALID_ARGUMENT,
-					       "Code point is out of range for Unicode, or a "
-					       "noncharacter.");
+				return mu_invalid(
+				    err,
+				    "Code point is out of range for Unicode, or a noncharacter.");
 			if (!is_character(character) && p.on_error == REPLACE)
 				character = p.replacement;
 			/* to ignore is not to leave out all: what Unicode has a number for stays */
@@ -206,13 +201,11 @@ static int transcode(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_BUF b = {0};
 	struct mu_tensor *out;
 	struct policy p;
-	int rc;
 
-	if ((rc = read_policy(c, &p, err)) ||
-	    (rc = read_encoding(c, "input_encoding", &from, err)) ||
-	    (rc = read_encoding(c, "output_encoding", &to, err)) ||
-	    (rc = kernel_out(c, 0, MU_STRING, &in->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_policy(c, &p, err));
+	MU_RETURN_IF_ERROR(read_encoding(c, "input_encoding", &from, err));
+	MU_RETURN_IF_ERROR(read_encoding(c, "output_encoding", &to, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &in->shape, &out, err));
 	p.controls_fail = true;
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		struct mu_span s = elems_span(in, i);

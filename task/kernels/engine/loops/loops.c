@@ -84,9 +84,8 @@ int cpu_kernels_select(const char *variant, struct mu_err *err)
 			       "%s was asked for, but this processor has only %s: move the task to "
 			       "another node or ask for less",
 			       want, cpu_kernels_best());
-	return mu_fail(err, MU_INVALID_ARGUMENT,
-		       "'%.40s' is no CPU variant: cpu-generic, cpu-avx2, cpu-avx512 or arm64",
-		       want);
+	return mu_invalid(
+	    err, "'%.40s' is no CPU variant: cpu-generic, cpu-avx2, cpu-avx512 or arm64", want);
 }
 
 const char *cpu_kernels_variant(void)

@@ -49,7 +49,7 @@ enum { LANES = 32, SUM_BLOCK = 4096 };
 		}                                                                                  \
 	}
 
-#define SUM_ROW(T_, dt, WIDE)                                                                     \
+#define SUM_ROW(T_, dt, WIDE)                                                                      \
 	static void red_sum_row_##dt(void *out, const void *a_, int64_t n)                         \
 	{                                                                                          \
 		const T_ *a = a_;                                                                  \
