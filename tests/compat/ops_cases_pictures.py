@@ -71,7 +71,7 @@ def jpegs():
         return
     y, x = np.mgrid[0:37, 0:51]
     smooth = np.stack([x * 5, y * 6, (x + y) * 2], -1).astype(np.uint8)
-    rough = ints(np.uint8, 16, 24, 3, low=0, high=256)
+    rough = np.random.RandomState(11).randint(0, 256, (16, 24, 3)).astype(np.uint8)
     files = [encoded(p, **a) for p in (smooth, rough, smooth[..., :1]) for a in (
         {}, {"quality": 30}, {"progressive": True}, {"chroma_downsampling": False}, {"optimize_size": True, "quality": 100})]
     for f in files:
