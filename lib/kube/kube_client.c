@@ -15,13 +15,16 @@
 enum {
 	RESPONSE_MAX = 64 << 20, /* a page of 250 objects of 200 KiB and some room */
 	ERROR_BODY_MAX = 64 << 10,
-	PAGE_MAX = 64 << 10, /* of a task's status page */
+	STREAM_PAUSE_BELOW = 64 << 10, /* bytes; there may be more already after a larger piece */
+	PAGE_MAX = 64 << 10,           /* of a task's status page */
 	IN_PLACE_TRIES = 4,
 	RETRY_AFTER_MAX_S = 30,
 	STATUS_MAX = 600,
 	METHODS = 5,
 };
-static const double call_timeout_s = 30, page_timeout_s = 1;
+/* stream_pause_s: between two pieces of a watch, so that one has several events.  The operator
+ * takes 1.3 times as much processor time for a pod without it. */
+static const double call_timeout_s = 30, page_timeout_s = 1, stream_pause_s = 0.1;
 
 static const char *const method_names[METHODS] = {"GET", "POST", "PATCH", "PUT", "DELETE"};
 
@@ -108,7 +111,8 @@ struct exchange {
 };
 
 /* Passes the body of a 200 to the caller as it arrives; the body of an error is collected. */
-static int read_stream(struct exchange *x, struct mu_http_transfer *transfer, struct mu_err *err)
+static int read_stream(struct kube_client *c, struct exchange *x, struct mu_http_transfer *transfer,
+		       struct mu_err *err)
 {
 	const struct kube_stream *stream = x->stream;
 	MU_AUTO_BUF error_body = {0};
@@ -124,6 +128,8 @@ static int read_stream(struct exchange *x, struct mu_http_transfer *transfer, st
 				     ERROR_BODY_MAX);
 		else
 			mu_buf_put(&error_body, piece.data, piece.len);
+		if (piece.len < STREAM_PAUSE_BELOW)
+			kube_client_sleep(c, stream_pause_s);
 	}
 	if (rc == 0 && more == 0) {
 		mu_buf_fini(&x->response.body);
@@ -158,7 +164,7 @@ static void exchange_once(struct kube_client *c, struct exchange *x, bool fresh_
 					  .stream = x->stream != NULL},
 		    &transfer, err);
 	if (transfer) {
-		x->status = x->stream ? read_stream(x, transfer, err)
+		x->status = x->stream ? read_stream(c, x, transfer, err)
 				      : mu_http_read(transfer, &x->response, err);
 		mu_http_end(transfer);
 	}
