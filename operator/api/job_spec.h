@@ -16,10 +16,9 @@
 #define JOB_TLS_PATH    "/var/run/muster/tls" /* in task pods */
 #define JOB_API_VERSION "muster.dev/v1"
 #define JOB_KIND        "DistributedTrainingJob"
-#define JOB_CONTROLLER  "muster.dev/operator" /* spec.managedBy of our own jobs */
-#define JOB_BOARD       "tensorboard"         /* the task type that spec.tensorboard adds */
-/* where spec.checkpoint.volumeClaim is mounted */
-#define JOB_VOLUME_PATH "/var/muster/checkpoint"
+#define JOB_CONTROLLER  "muster.dev/operator"    /* spec.managedBy of our own jobs */
+#define JOB_BOARD       "tensorboard"            /* the task type that spec.tensorboard adds */
+#define JOB_VOLUME_PATH "/var/muster/checkpoint" /* of spec.checkpoint.volumeClaim */
 
 enum {
 	JOB_MAX_TASKS = 8,       /* task types in one job */
@@ -113,6 +112,9 @@ const struct task_spec *job_spec_task(const struct job_spec *s, const char *name
 const struct task_spec *job_spec_chief(const struct job_spec *s);
 
 extern const char *const clean_policy_names[]; /* by number, as manifests write them */
+
+bool kernels_are_known(const char *kernels); /* a valid value of a task's `kernels` */
+int kernels_sm(const char *kernels);         /* "cuda-sm90": 90; 0 for another variant */
 
 /* ---- shared by job_spec.c and task_spec.c ---- */
 extern const char *const restart_policy_names[];

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "operator/api/job_spec.h"
-#include "operator/plan/resolver.h"
 
 const char *const restart_policy_names[] = {"Never", "OnFailure", "Always", "ExitCode", NULL};
 
@@ -30,6 +29,24 @@ bool spec_is_name(const char *s, const char *marks, size_t most)
 bool spec_is_label(const char *s)
 {
 	return spec_is_name(s, "-", 63);
+}
+
+int kernels_sm(const char *kernels)
+{
+	bool sm = strncmp(kernels, "cuda-sm", 7) == 0 && isdigit((unsigned char)kernels[7]);
+	char *end = NULL;
+	long n = sm ? strtol(kernels + 7, &end, 10) : 0;
+
+	return n < 50 || n > 999 || *end ? 0 : (int)n;
+}
+
+bool kernels_are_known(const char *kernels)
+{
+	static const char *const words[] = {"auto",        "cpu",        "gpu",      "prefer-gpu",
+					    "cuda",        "cpu-avx512", "cpu-avx2", "arm64",
+					    "cpu-generic", NULL};
+
+	return mu_word_index(kernels, words) >= 0 || kernels_sm(kernels);
 }
 
 static enum task_kind kind_of(const char *name)
@@ -90,7 +107,7 @@ static int read_task(struct job_spec *s, struct task_spec *t, const struct mu_do
 	t->restart = s->restart;
 	if ((rc = fields_read(n, task_fields, t, err)) || (rc = read_template(t, n, err)))
 		return rc;
-	if (!resolver_known(t->kernels))
+	if (!kernels_are_known(t->kernels))
 		return mu_doc_invalid(
 		    mu_doc_key(n, "kernels"), err,
 		    "must be auto, cpu, gpu, prefer-gpu or a variant like cpu-avx2 "

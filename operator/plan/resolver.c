@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "operator/plan/resolver.h"
 
-#include <ctype.h>
 #include <stdio.h>
+
+#include "operator/api/job_spec.h"
 
 #define NFD        "feature.node.kubernetes.io/"
 #define ARCH_LABEL "kubernetes.io/arch" /* every kubelet sets it */
@@ -43,16 +44,6 @@ static void require_label(struct kernel_choice *c, const char *key, const char *
 	snprintf(c->selector[c->n_selector++].value, sizeof c->selector[0].value, "%s", value);
 }
 
-/* "cuda-sm90" -> 90; 0 when it is no such word. */
-static int sm_of(const char *kernels)
-{
-	if (strncmp(kernels, "cuda-sm", 7) || !isdigit((unsigned char)kernels[7]))
-		return 0;
-	char *end;
-	long sm = strtol(kernels + 7, &end, 10);
-	return *end || sm < 50 || sm > 999 ? 0 : (int)sm;
-}
-
 static void set_sm(struct kernel_choice *c, int sm)
 {
 	char major[4], minor[4];
@@ -81,8 +72,8 @@ static bool set_variant(struct kernel_choice *c, const char *name)
 	unsigned i = 0;
 
 	*c = (struct kernel_choice){.required = true};
-	if (sm_of(name)) {
-		set_sm(c, sm_of(name));
+	if (kernels_sm(name)) {
+		set_sm(c, kernels_sm(name));
 		return true;
 	}
 	while (i < MU_COUNT(cpu_variants) && strcmp(cpu_variants[i].name, name) != 0)
@@ -108,14 +99,6 @@ static bool has_variant(const struct node_info *node, const struct kernel_choice
 bool resolver_may_fall_back(const char *kernels)
 {
 	return strcmp(kernels, "auto") == 0 || strcmp(kernels, "prefer-gpu") == 0;
-}
-
-bool resolver_known(const char *kernels)
-{
-	static const char *const words[] = {"auto", "cpu", "gpu", "prefer-gpu", "cuda", NULL};
-	struct kernel_choice c;
-
-	return mu_word_index(kernels, words) >= 0 || set_variant(&c, kernels);
 }
 
 /* The best variant that every schedulable node has: it needs no selector. */
@@ -313,7 +296,7 @@ int resolver_choose(struct kernel_choice *out, const struct kernel_request *ask,
 	const char *kernels = ask->kernels;
 	int rc = 0;
 
-	if (!resolver_known(kernels))
+	if (!kernels_are_known(kernels))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "'%.60s' is no kernel variant", kernels);
 	if (set_variant(&c, kernels))
 		rc = check_variant(&c, nodes, n_nodes, err);

@@ -36,8 +36,6 @@ struct kernel_request {
 	bool no_gpu;       /* the index has fallen back to the CPU */
 };
 
-/* True if text is a valid value of `kernels`. */
-bool resolver_known(const char *kernels);
 /* True if `kernels` allows both a GPU and the CPU: auto and prefer-gpu. */
 bool resolver_may_fall_back(const char *kernels);
 /* True if auto or prefer-gpu could use a GPU now, given an image with GPU kernels. */

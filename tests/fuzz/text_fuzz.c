@@ -8,6 +8,7 @@
 
 #include "lib/checkpoint/bundle.h"
 #include "lib/graph/device_name.h"
+#include "operator/api/job_spec.h"
 #include "operator/plan/resolver.h"
 #include "task/kernels/io/vocabulary_file.h"
 #include "task/kernels/text/text_number.h"
@@ -73,7 +74,7 @@ static void kernels(const char *text)
 	struct kernel_choice choice;
 	struct mu_err err;
 
-	resolver_known(text);
+	kernels_are_known(text);
 	resolver_choose(&choice, &(struct kernel_request){.kernels = text}, &node, 1, &err);
 	resolver_choose(&choice, &(struct kernel_request){.kernels = "gpu"}, &node, 1, &err);
 	resolver_choose(&choice,

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "operator/api/job_spec.h"
 #include "operator/plan/resolver.h"
 
 #define NFD "feature.node.kubernetes.io/"
@@ -271,8 +272,8 @@ static void words__that_are_no_kernels__are_unknown(void **state)
 	static const char *const bad[] = {"", "tpu", "cuda-sm", "cuda-sm9x", "cuda-sm7", "cpu-avx"};
 
 	for (size_t i = 0; i < MU_COUNT(bad); i++)
-		assert_false(resolver_known(bad[i]));
-	assert_true(resolver_known("cuda-sm120") && resolver_known("arm64"));
+		assert_false(kernels_are_known(bad[i]));
+	assert_true(kernels_are_known("cuda-sm120") && kernels_are_known("arm64"));
 }
 
 int main(void)
