@@ -133,7 +133,8 @@ static int link_node(struct body *b, struct mu_node *n)
 			return rc;
 		if (in.port != MU_CONTROL && n->n_controls)
 			return mu_fail(b->err, MU_INVALID_ARGUMENT,
-				       "Node '%s': the control inputs must come after all others",
+				       "All control inputs must follow all data inputs\n\t "
+				       "[[{{node %s}}]]",
 				       n->name);
 		n->inputs[n->n_inputs + n->n_controls] = in;
 		n->n_inputs += in.port != MU_CONTROL;

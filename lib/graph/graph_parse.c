@@ -55,8 +55,8 @@ static int count_fields(struct counts *c, struct mu_span proto, struct mu_err *e
 		return mu_fail(err, MU_INVALID_ARGUMENT, "a node is malformed or truncated");
 	if (!name_ok(c->name))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "'%.*s' is not a node name: letters, digits, and _ . - / \\ > after "
-			       "the first",
+			       "Illegal op name '%.*s'\n\t [[{{node %.*s}}]]",
+			       c->name.len < 200 ? (int)c->name.len : 200, c->name.data,
 			       c->name.len < 200 ? (int)c->name.len : 200, c->name.data);
 	if (!name_ok(c->op))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "node '%.*s' has no op", (int)c->name.len,
@@ -133,14 +133,22 @@ int mu_graph_parse_node(struct mu_graph *g, struct mu_span proto, size_t *budget
 	return parse_node(g, proto, 0, budget, err);
 }
 
+static int fail_input_name(const struct mu_node *n, struct mu_span text, struct mu_err *err)
+{
+	return mu_fail(err, MU_INVALID_ARGUMENT, "Illegal op input name '%.*s'\n\t [[{{node %s}}]]",
+		       (int)(text.len < 200 ? text.len : 200), text.data, n->name);
+}
+
 /* Splits "name", "name:2" or "^name" into name and port. */
 static int split_input(struct mu_span *text, int *port, const struct mu_node *n, struct mu_err *err)
 {
-	const char *colon = text->len ? memrchr(text->data, ':', text->len) : NULL;
+	const char *colon = memrchr(text->data, ':', text->len);
 	int64_t k = 0;
 
 	*port = 0;
-	if (text->len && text->data[0] == '^') {
+	if (!text->len)
+		return fail_input_name(n, *text, err);
+	if (text->data[0] == '^') {
 		*port = MU_CONTROL;
 		text->data++;
 		text->len--;
@@ -152,8 +160,7 @@ static int split_input(struct mu_span *text, int *port, const struct mu_node *n,
 	for (; p < end && *p >= '0' && *p <= '9' && k <= INT_MAX; p++)
 		k = k * 10 + (*p - '0');
 	if (p != end || p == colon + 1 || k > INT_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Node '%s': '%.*s' is not an input name",
-			       n->name, (int)(text->len < 200 ? text->len : 200), text->data);
+		return fail_input_name(n, *text, err);
 	text->len = (size_t)(colon - text->data);
 	*port = (int)k;
 	return 0;
@@ -174,7 +181,8 @@ static int link_inputs(struct mu_graph *g, struct mu_node *n, struct mu_err *err
 				       (int)(t->len < 200 ? t->len : 200), t->data);
 		if (port != MU_CONTROL && n->n_controls)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Node '%s': the control inputs must come after all others",
+				       "All control inputs must follow all data inputs\n\t "
+				       "[[{{node %s}}]]",
 				       n->name);
 		n->inputs[n->n_inputs + n->n_controls] = (struct mu_input){from, port};
 		n->n_inputs += port != MU_CONTROL;

@@ -98,6 +98,8 @@ int mu_op_output_port(const struct mu_node *n, struct mu_span name, unsigned *ou
 		      struct mu_err *err);
 /* Checks that a node has the attributes of its op, of the right kind and with allowed values. */
 int mu_op_check_attrs(const struct mu_node *n, struct mu_err *err);
+/* Checks only the attributes that hold types or determine the number of tensors. */
+int mu_op_check_type_attrs(const struct mu_node *n, struct mu_err *err);
 /* Checks that a node has the attributes that its op requires, and the inputs that follow from them,
  * each of the right type.  Kernels rely on it.  Uses the arena for scratch memory. */
 int mu_op_check_node(const struct mu_node *n, struct mu_arena *a, struct mu_err *err);

@@ -188,11 +188,23 @@ static int check_attr(const struct mu_attr_def *d, const struct mu_attr *v, stru
 	bool list = d->kind >= MU_ATTR_LIST;
 	int rc = 0;
 
+	if (v->kind == MU_ATTR_NONE)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "AttrValue missing value with expected type '%s'\n\t for attr '%s'",
+			       mu_attr_kind_name(d->kind), d->name);
 	if (v->kind != d->kind && !(list && v->kind == MU_ATTR_LIST))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "AttrValue had value with type '%s' when '%s' expected\n\t for attr "
 			       "'%s'",
 			       mu_attr_kind_name(v->kind), mu_attr_kind_name(d->kind), d->name);
+	if (v->kind == MU_ATTR_TYPE && mu_dtype_is_ref(v->type))
+		return mu_fail(
+		    err, MU_INVALID_ARGUMENT,
+		    "AttrValue must not have reference type value of %s\n\t for attr '%s'",
+		    mu_dtype_name(v->type), d->name);
+	if (v->kind == MU_ATTR_TYPE && v->type == MU_DT_INVALID)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "AttrValue has invalid DataType\n\t for attr '%s'", d->name);
 	int64_t size = list ? v->n : d->kind == MU_ATTR_INT ? v->i : d->minimum;
 	if (d->has_minimum && size < d->minimum)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -209,6 +221,19 @@ static int check_attr(const struct mu_attr_def *d, const struct mu_attr *v, stru
 	return rc;
 }
 
+static int fail_missing(const struct mu_node *n, struct mu_err *err)
+{
+	MU_AUTO_BUF names = {0};
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < n->def->n_attrs; i++)
+		if (!mu_node_attr(n, n->def->attrs[i].name))
+			mu_buf_printf(&names, "%s'%s'", count++ ? ", " : "", n->def->attrs[i].name);
+	return mu_fail(err, MU_INVALID_ARGUMENT,
+		       "NodeDef missing attr%s %s from Op<name=%s>; NodeDef: {{node %s}}",
+		       count > 1 ? "s" : "", names.data, n->op, n->name);
+}
+
 int mu_op_check_attrs(const struct mu_node *n, struct mu_err *err)
 {
 	int rc = need_def(n, err);
@@ -217,12 +242,40 @@ int mu_op_check_attrs(const struct mu_node *n, struct mu_err *err)
 		const struct mu_attr_def *d = &n->def->attrs[i];
 		const struct mu_attr *v = mu_node_attr(n, d->name);
 		if (!v)
-			rc = mu_fail(err, MU_INVALID_ARGUMENT,
-				     "NodeDef missing attr '%s' from Op '%s'", d->name, n->op);
-		else if (v != &d->value && (rc = check_attr(d, v, err)))
+			return fail_missing(n, err);
+		if (v != &d->value && (rc = check_attr(d, v, err)))
 			mu_append(err, "\n\t");
 	}
-	return rc ? mu_append(err, "; NodeDef: {{node %s}}", n->name) : 0;
+	return rc ? mu_append(err, "; NodeDef: {{node %s}}; Op<name=%s>", n->name, n->op) : 0;
+}
+
+/* True if the type or the number of an argument follows from the attribute. */
+static bool is_of_args(const struct mu_arg_def *args, unsigned n, const char *attr)
+{
+	for (unsigned i = 0; i < n; i++)
+		if ((args[i].type_attr && !strcmp(args[i].type_attr, attr)) ||
+		    (args[i].number_attr && !strcmp(args[i].number_attr, attr)))
+			return true;
+	return false;
+}
+
+int mu_op_check_type_attrs(const struct mu_node *n, struct mu_err *err)
+{
+	int rc = need_def(n, err);
+
+	for (unsigned i = 0; !rc && i < n->def->n_attrs; i++) {
+		const struct mu_attr_def *d = &n->def->attrs[i];
+		const struct mu_attr *v = mu_node_attr(n, d->name);
+		if (!v && (is_of_args(n->def->inputs, n->def->n_inputs, d->name) ||
+			   is_of_args(n->def->outputs, n->def->n_outputs, d->name)))
+			return mu_fail(err, MU_NOT_FOUND,
+				       "No attr named '%s' in NodeDef:\n\t [[{{node %s}}]]\n\t "
+				       "[[%s]]",
+				       d->name, n->name, n->name);
+		if (v && v != &d->value && d->kind == MU_ATTR_TYPE && (rc = check_attr(d, v, err)))
+			mu_append(err, "\n\t; NodeDef: {{node %s}}; Op<name=%s>", n->name, n->op);
+	}
+	return rc;
 }
 
 int mu_op_check_node(const struct mu_node *n, struct mu_arena *arena, struct mu_err *err)

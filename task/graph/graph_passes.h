@@ -59,4 +59,10 @@ int graph_partition(struct mu_graph *g, const struct graph_devices *devs, struct
 		    unsigned *n_parts, struct mu_err *err);
 void graph_parts_free(struct graph_part *parts, unsigned n_parts);
 
+/* Checks the nodes from `before` on, which a client has added to its session.  On failure removes
+ * them.  What extends a graph is checked more strictly than a new graph, as in TensorFlow. */
+int graph_check_new(struct mu_graph *g, unsigned before, bool extends, struct mu_err *err);
+/* Checks the attributes of all nodes of a step, and that each has its inputs. */
+int graph_check_step(const struct mu_graph *g, struct mu_err *err);
+
 #endif

@@ -148,7 +148,8 @@ static int plan_build(struct session *s, const struct hot_run_step *r, struct pl
 	p->fetch_keys = copy_keys(fetch_keys, sig.n_fetches);
 	p->n_feeds = sig.n_feeds;
 	p->n_fetches = sig.n_fetches;
-	if ((rc = mu_graph_inline(g, err)) || (rc = graph_place(g, &s->devices, &s->stateful, err)))
+	if ((rc = graph_check_step(g, err)) || (rc = mu_graph_inline(g, err)) ||
+	    (rc = graph_place(g, &s->devices, &s->stateful, err)))
 		return rc;
 	if (s->log_placement)
 		log_placement(g);

@@ -45,9 +45,11 @@ struct session *session_new(struct master *m)
 int session_extend(struct session *s, struct mu_span graph_def, int64_t version, int64_t *now,
 		   struct mu_err *err)
 {
+	unsigned before;
 	int rc;
 
 	pthread_mutex_lock(&s->graph_lock);
+	before = s->graph->n_nodes;
 	if (s->closed)
 		rc = mu_fail(err, MU_FAILED_PRECONDITION, "Session is closed.");
 	else if (version != s->version)
@@ -55,6 +57,8 @@ int session_extend(struct session *s, struct mu_span graph_def, int64_t version,
 			     (long long)s->version, (long long)version);
 	else
 		rc = mu_graph_parse(s->graph, graph_def, err);
+	if (!rc)
+		rc = graph_check_new(s->graph, before, true, err);
 	if (!rc)
 		*now = ++s->version;
 	pthread_mutex_unlock(&s->graph_lock);

@@ -126,6 +126,8 @@ static int session_set_up(struct session *s, const Muster__CreateSessionRequest 
 	if (!rc)
 		rc = mu_graph_parse(s->graph, control_bytes(req->graph_def), err);
 	if (!rc)
+		rc = graph_check_new(s->graph, 0, false, err);
+	if (!rc)
 		rc = master_filter(s->cluster, config->device_filters, config->n_device_filters, g,
 				   err);
 	if (rc)

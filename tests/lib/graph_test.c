@@ -57,10 +57,12 @@ static void parse__that_fails__leaves_the_graph_as_it_was(void **state)
 	assert_fails(PARSE(g, "b Y", "a X"), &err, MU_INVALID_ARGUMENT,
 		     "includes node 'a', which was created by a previous call to Create or Extend");
 	assert_fails(PARSE(g, "b Y", "b Y"), &err, MU_INVALID_ARGUMENT, "Node 'b' is not unique");
-	assert_fails(PARSE(g, "b Y ^a a"), &err, MU_INVALID_ARGUMENT, "control inputs must come");
-	assert_fails(PARSE(g, "b Y a:x"), &err, MU_INVALID_ARGUMENT, "'a:x' is not an input name");
-	assert_fails(PARSE(g, "b Y a:99999999999"), &err, MU_INVALID_ARGUMENT, "not an input name");
-	assert_fails(PARSE(g, "b$ Y"), &err, MU_INVALID_ARGUMENT, "'b$' is not a node name");
+	assert_fails(PARSE(g, "b Y ^a a"), &err, MU_INVALID_ARGUMENT,
+		     "All control inputs must follow");
+	assert_fails(PARSE(g, "b Y a:x"), &err, MU_INVALID_ARGUMENT, "Illegal op input name 'a:x'");
+	assert_fails(PARSE(g, "b Y a:99999999999"), &err, MU_INVALID_ARGUMENT,
+		     "Illegal op input name");
+	assert_fails(PARSE(g, "b$ Y"), &err, MU_INVALID_ARGUMENT, "Illegal op name 'b$'");
 	assert_int_equal(g->n_nodes, 1);
 	assert_null(mu_graph_find(g, "b"));
 	assert_ok(PARSE(g, "b Y a"), &err);

@@ -79,29 +79,31 @@ static void check_attrs__wrong_attribute__fails_with_the_text_of_tensorflow(void
 	    {"Abs",
 	     "T",
 	     "Value for attr 'T' of string is not in the list of allowed values: bfloat16, half, "
-	     "float, double, int8, int16, int32, int64\n\t; NodeDef: {{node y}}",
+	     "float, double, int8, int16, int32, int64\n\t; NodeDef: {{node y}}; Op<name=Abs>",
 	     {.kind = MU_ATTR_TYPE, .type = MU_STRING}},
 	    {"Abs",
 	     "T",
 	     "AttrValue had value with type 'int' when 'type' expected\n\t for attr 'T'\n\t; "
-	     "NodeDef: {{node y}}",
+	     "NodeDef: {{node y}}; Op<name=Abs>",
 	     {.kind = MU_ATTR_INT, .i = 1}},
 	    {"Abs",
 	     "U",
-	     "NodeDef missing attr 'T' from Op 'Abs'; NodeDef: {{node y}}",
+	     "NodeDef missing attr 'T' from Op<name=Abs>; NodeDef: {{node y}}",
 	     {.kind = MU_ATTR_INT, .i = 1}},
 	    {"AddN",
 	     "N",
-	     "Value for attr 'N' of 0 must be at least minimum 1\n\t; NodeDef: {{node y}}",
+	     "Value for attr 'N' of 0 must be at least minimum 1\n\t; NodeDef: {{node y}}; "
+	     "Op<name=AddN>",
 	     {.kind = MU_ATTR_INT}},
 	    {"AvgPool",
 	     "ksize",
-	     "Length for attr 'ksize' of 0 must be at least minimum 4\n\t; NodeDef: {{node y}}",
+	     "Length for attr 'ksize' of 0 must be at least minimum 4\n\t; NodeDef: {{node y}}; "
+	     "Op<name=AvgPool>",
 	     {.kind = MU_ATTR_LIST}},
 	    {"MirrorPad",
 	     "mode",
 	     "Value for attr 'mode' of \"FOO\" is not in the list of allowed values: "
-	     "\"REFLECT\", \"SYMMETRIC\"\n\t; NodeDef: {{node y}}",
+	     "\"REFLECT\", \"SYMMETRIC\"\n\t; NodeDef: {{node y}}; Op<name=MirrorPad>",
 	     {.kind = MU_ATTR_STRING, .s = {"FOO", 3}}},
 	};
 	const struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = MU_FLOAT};

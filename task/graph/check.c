@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks the nodes that a client adds to its session, with TensorFlow's words.
+ *
+ * TensorFlow checks a new graph less than what extends one: attributes other than types, and
+ * missing inputs, only when a step needs the node.  A node of an unknown op is not checked, so that
+ * a graph may have it where no step needs it. */
+#include "task/graph/graph_passes.h"
+
+struct out_types {
+	enum mu_dtype *types;
+	unsigned count;
+	bool known;
+};
+struct check {
+	const struct mu_graph *g;
+	unsigned before; /* the first new node */
+	bool extends;
+	struct out_types *outputs; /* by node id */
+	struct mu_arena scratch;
+	struct mu_err *err;
+};
+
+static int check_count(struct check *c, const struct mu_node *n, const enum mu_dtype *want,
+		       unsigned count)
+{
+	MU_AUTO_BUF list = {0};
+
+	if (n->n_inputs == count || (n->n_inputs < count && !c->extends))
+		return 0;
+	if (!c->extends)
+		return mu_fail(c->err, MU_INVALID_ARGUMENT,
+			       "Input %u of node %s does not exist. Node only has %u inputs.",
+			       count, n->name, count);
+	for (unsigned i = 0; i < count && list.len < 400; i++)
+		mu_buf_printf(&list, "%s%s", i ? ", " : "", mu_dtype_name(want[i]));
+	return mu_fail(c->err, MU_INVALID_ARGUMENT,
+		       "NodeDef expected inputs '%s' do not match %u inputs specified; "
+		       "Op<name=%s>; NodeDef: {{node %s}}",
+		       list.len ? list.data : "", n->n_inputs, n->op, n->name);
+}
+
+static int check_edge(struct check *c, const struct mu_node *n, unsigned i, enum mu_dtype want)
+{
+	struct mu_input in = n->inputs[i];
+	struct out_types *from = &c->outputs[in.node->id];
+
+	if (!in.node->def)
+		return 0;
+	if (!from->known) {
+		if (mu_op_output_types(in.node, &c->scratch, &from->types, &from->count, NULL))
+			return 0; /* reported with that node, or by an earlier call */
+		from->known = true;
+	}
+	if ((unsigned)in.port >= from->count)
+		return mu_fail(c->err, MU_INVALID_ARGUMENT,
+			       "Node '%s': Connecting to invalid output %d of source node %s which "
+			       "has %u outputs.",
+			       n->name, in.port, in.node->name, from->count);
+	enum mu_dtype have = from->types[in.port];
+	if (mu_dtype_base(have) == mu_dtype_base(want) &&
+	    (!mu_dtype_is_ref(want) || mu_dtype_is_ref(have)))
+		return 0;
+	return mu_fail(c->err, MU_INVALID_ARGUMENT,
+		       "Input %u of node %s was passed %s from %s:%d incompatible with expected "
+		       "%s.",
+		       i, n->name, mu_dtype_name(have), in.node->name, in.port,
+		       mu_dtype_name(want));
+}
+
+static int check_node(struct check *c, const struct mu_node *n)
+{
+	enum mu_dtype *want;
+	unsigned count;
+	if (n->name[0] == '_')
+		return mu_fail(c->err, MU_INVALID_ARGUMENT,
+			       "Illegal op name '%s'\n\t [[{{node %s}}]]", n->name, n->name);
+	int rc = c->extends ? mu_op_check_attrs(n, c->err) : mu_op_check_type_attrs(n, c->err);
+
+	if (rc)
+		return rc;
+	if (mu_op_input_types(n, &c->scratch, &want, &count, c->err))
+		return mu_append(c->err, "\n\t [[{{node %s}}]]", n->name);
+	if ((rc = check_count(c, n, want, count)))
+		return rc;
+	for (unsigned i = 0; i < n->n_inputs; i++)
+		if ((rc = check_edge(c, n, i, want[i])))
+			return rc;
+	return 0;
+}
+
+/* A Merge may take a value of a later iteration. */
+static bool closes_loop(const struct mu_node *n, struct mu_input in)
+{
+	return strstr(n->op, "Merge") && strstr(in.node->op, "NextIteration");
+}
+
+static int check_cycles(struct check *c)
+{
+	unsigned n = c->g->n_nodes - c->before, done = 0;
+	unsigned *missing = MU_ARENA_ARRAY(&c->scratch, unsigned, n + 1);
+	unsigned *start = MU_ARENA_ARRAY(&c->scratch, unsigned, n + 2), edges = 0;
+	unsigned *order = MU_ARENA_ARRAY(&c->scratch, unsigned, n + 1), *users, n_order = 0;
+
+	for (int pass = 0; pass < 2; pass++) {
+		users = pass ? MU_ARENA_ARRAY(&c->scratch, unsigned, edges + 1) : NULL;
+		for (unsigned i = 0; i < n; i++) {
+			const struct mu_node *to = c->g->nodes[c->before + i];
+			for (unsigned k = 0; k < to->n_inputs + to->n_controls; k++) {
+				unsigned from = to->inputs[k].node->id;
+				if (from < c->before || closes_loop(to, to->inputs[k]))
+					continue;
+				from -= c->before;
+				if (pass) {
+					users[start[from]++] = i;
+				} else {
+					start[from]++;
+					missing[i]++;
+					edges++;
+				}
+			}
+		}
+		if (pass)
+			break;
+		for (unsigned i = 0, sum = 0; i < n; i++) {
+			unsigned of_node = start[i];
+			start[i] = sum;
+			sum += of_node;
+		}
+	}
+	for (unsigned i = 0; i < n; i++)
+		if (!missing[i])
+			order[n_order++] = i;
+	for (; done < n_order; done++) {
+		unsigned from = order[done];
+		for (unsigned k = from ? start[from - 1] : 0; k < start[from]; k++)
+			if (--missing[users[k]] == 0)
+				order[n_order++] = users[k];
+	}
+	return n_order == n
+		   ? 0
+		   : mu_fail(c->err, MU_INVALID_ARGUMENT, "%u nodes in a cycle", n - n_order);
+}
+
+static void remove_new(struct mu_graph *g, unsigned before, struct mu_arena *a)
+{
+	bool *keep = MU_ARENA_ARRAY(a, bool, (size_t)g->n_nodes + 1);
+
+	memset(keep, true, before);
+	mu_graph_keep(g, keep);
+}
+
+int graph_check_new(struct mu_graph *g, unsigned before, bool extends, struct mu_err *err)
+{
+	struct check c = {.g = g, .before = before, .extends = extends, .err = err};
+	int rc = 0;
+
+	mu_arena_init(&c.scratch);
+	c.outputs = MU_ARENA_ARRAY(&c.scratch, struct out_types, (size_t)g->n_nodes + 1);
+	for (unsigned i = before; !rc && i < g->n_nodes; i++)
+		if (g->nodes[i]->def)
+			rc = check_node(&c, g->nodes[i]);
+	if (!rc)
+		rc = check_cycles(&c);
+	if (rc)
+		remove_new(g, before, &c.scratch);
+	mu_arena_fini(&c.scratch);
+	return rc;
+}
+
+/* A constant's value must have the constant's type. */
+static int check_constant(const struct mu_node *n, struct mu_err *err)
+{
+	const struct mu_attr *dtype, *value;
+
+	if (strcmp(n->op, "Const") || !(dtype = mu_node_attr(n, "dtype")) ||
+	    !(value = mu_node_attr(n, "value")) || value->tensor->dtype == dtype->type)
+		return 0;
+	return mu_fail(err, MU_INVALID_ARGUMENT,
+		       "Type mismatch between value (%s) and dtype (%s)\n\t [[{{node %s}}]]",
+		       mu_dtype_name(value->tensor->dtype), mu_dtype_name(dtype->type), n->name);
+}
+
+int graph_check_step(const struct mu_graph *g, struct mu_err *err)
+{
+	struct mu_arena scratch;
+	int rc = 0;
+
+	mu_arena_init(&scratch);
+	for (unsigned i = 0; !rc && i < g->n_nodes; i++) {
+		const struct mu_node *n = g->nodes[i];
+		enum mu_dtype *want;
+		unsigned count;
+
+		if (!n->def)
+			continue;
+		if (!(rc = mu_op_check_attrs(n, err)) && !(rc = check_constant(n, err)) &&
+		    !(rc = mu_op_input_types(n, &scratch, &want, &count, err)) &&
+		    n->n_inputs < count)
+			rc = mu_fail(err, MU_INVALID_ARGUMENT,
+				     "Incomplete graph, missing %u inputs for %s",
+				     count - n->n_inputs, n->name);
+	}
+	mu_arena_fini(&scratch);
+	return rc;
+}
