@@ -35,6 +35,41 @@ int kernel_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const str
 
 /* Moves the buffer to the output.  The input keeps shape and pointer, so the kernel may still read
  * it, but not the reference. */
+int kernel_out_dims(struct kernel_call *c, unsigned i, enum mu_dtype dtype, int n,
+		    const int64_t *dims, struct mu_tensor **out, struct mu_err *err)
+{
+	struct mu_shape shape;
+
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, n, dims, err));
+	return kernel_out(c, i, dtype, &shape, out, err);
+}
+
+int kernel_out_vec(struct kernel_call *c, unsigned i, enum mu_dtype dtype, int64_t n,
+		   struct mu_tensor **out, struct mu_err *err)
+{
+	struct mu_shape shape = mu_shape_vec(n);
+
+	return kernel_out(c, i, dtype, &shape, out, err);
+}
+
+int kernel_out_scalar(struct kernel_call *c, unsigned i, enum mu_dtype dtype,
+		      struct mu_tensor **out, struct mu_err *err)
+{
+	struct mu_shape shape = mu_shape_scalar();
+
+	return kernel_out(c, i, dtype, &shape, out, err);
+}
+
+int kernel_out_value(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const void *value,
+		     struct mu_err *err)
+{
+	struct mu_tensor t;
+
+	MU_RETURN_IF_ERROR(mu_tensor_scalar(&t, dtype, value, err));
+	kernel_out_take(c, i, t);
+	return 0;
+}
+
 int kernel_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtype dtype,
 		     const struct mu_shape *shape, struct mu_tensor **out, struct mu_err *err)
 {

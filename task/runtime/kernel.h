@@ -85,6 +85,16 @@ static inline const struct mu_tensor *kernel_in(const struct kernel_call *c, uns
 /* Allocates output i. */
 int kernel_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
 	       struct mu_tensor **out, struct mu_err *err);
+/* The same for a shape of n dimensions, a vector of n elements and a scalar. */
+int kernel_out_dims(struct kernel_call *c, unsigned i, enum mu_dtype dtype, int n,
+		    const int64_t *dims, struct mu_tensor **out, struct mu_err *err);
+int kernel_out_vec(struct kernel_call *c, unsigned i, enum mu_dtype dtype, int64_t n,
+		   struct mu_tensor **out, struct mu_err *err);
+int kernel_out_scalar(struct kernel_call *c, unsigned i, enum mu_dtype dtype,
+		      struct mu_tensor **out, struct mu_err *err);
+/* Makes output i a scalar with a copy of *value. */
+int kernel_out_value(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const void *value,
+		     struct mu_err *err);
 /* Makes output i in the memory of input `from` if this is its last use and type and size match,
  * else in new memory.  Elementwise kernels may then work in place. */
 int kernel_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtype dtype,

@@ -62,10 +62,7 @@ static int gather_checked(struct kernel_call *c, const struct mu_tensor *params,
 	return gather_along(c, params, indices, (int)axis, (int)batch, err);
 }
 
-static int gather(struct kernel_call *c, struct mu_err *err)
-{
-	return gather_checked(c, kernel_in(c, 0), 0, err);
-}
+KERNEL_RUN(gather, gather_checked(c, kernel_in(c, 0), 0, err))
 
 static int gather_v2(struct kernel_call *c, struct mu_err *err)
 {
@@ -122,10 +119,7 @@ static int gather_nd_of(struct kernel_call *c, const struct mu_tensor *params, s
 	return move_positions(c, out, params, indices, n, depth, err);
 }
 
-static int gather_nd(struct kernel_call *c, struct mu_err *err)
-{
-	return gather_nd_of(c, kernel_in(c, 0), err);
-}
+KERNEL_RUN(gather_nd, gather_nd_of(c, kernel_in(c, 0), err))
 
 static int resource_gather_nd(struct kernel_call *c, struct mu_err *err)
 {

@@ -19,8 +19,7 @@ static int inplace_write_rows(struct kernel_call *c, enum binary_op by, struct m
 	for (int d = 1; d < shape.rank; d++)
 		row *= shape.dim[d];
 	if (by != BIN_COUNT && !loop)
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			       mu_dtype_name(x->dtype));
+		return args_no_kernel(c, x->dtype, err);
 	MU_RETURN_IF_ERROR(kernel_out_reuse(c, 0, 0, x->dtype, &shape, &out, err));
 	if (out->data != x->data)
 		elems_copy(out->dtype, out->data, 0, x->data, 0, shape.count);
@@ -38,20 +37,9 @@ static int inplace_write_rows(struct kernel_call *c, enum binary_op by, struct m
 	return 0;
 }
 
-static int set(struct kernel_call *c, struct mu_err *err)
-{
-	return inplace_write_rows(c, BIN_COUNT, err);
-}
-
-static int inplace_add(struct kernel_call *c, struct mu_err *err)
-{
-	return inplace_write_rows(c, BIN_AddV2, err);
-}
-
-static int subtract(struct kernel_call *c, struct mu_err *err)
-{
-	return inplace_write_rows(c, BIN_Sub, err);
-}
+KERNEL_RUN(set, inplace_write_rows(c, BIN_COUNT, err))
+KERNEL_RUN(inplace_add, inplace_write_rows(c, BIN_AddV2, err))
+KERNEL_RUN(subtract, inplace_write_rows(c, BIN_Sub, err))
 
 static int copy(struct kernel_call *c, struct mu_err *err)
 {

@@ -96,15 +96,8 @@ static int join_concat(struct kernel_call *c, unsigned axis_in, unsigned from, s
 	return join(c, from, c->n_in - 1, axis, err);
 }
 
-static int concat_v1(struct kernel_call *c, struct mu_err *err)
-{
-	return join_concat(c, 0, 1, err);
-}
-
-static int concat_v2(struct kernel_call *c, struct mu_err *err)
-{
-	return join_concat(c, c->n_in ? c->n_in - 1 : 0, 0, err);
-}
+KERNEL_RUN(concat_v1, join_concat(c, 0, 1, err))
+KERNEL_RUN(concat_v2, join_concat(c, c->n_in ? c->n_in - 1 : 0, 0, err))
 
 /* Where each of the joined parts starts. */
 static int concat_offset(struct kernel_call *c, struct mu_err *err)
@@ -124,8 +117,7 @@ static int concat_offset(struct kernel_call *c, struct mu_err *err)
 		if (n != n_first)
 			return mu_invalid(err, "input %u should contain %d elements, but got %d",
 					  i - 1, n_first, n);
-		struct mu_shape shape = mu_shape_vec(n);
-		MU_RETURN_IF_ERROR(kernel_out(c, i - 1, kernel_in(c, i)->dtype, &shape, &out, err));
+		MU_RETURN_IF_ERROR(kernel_out_vec(c, i - 1, kernel_in(c, i)->dtype, n, &out, err));
 		int64_t where = axis < 0 ? axis + n : axis;
 		for (int64_t d = 0; d < n; d++)
 			if (d != where && dims[d] != first[d])

@@ -144,8 +144,7 @@ static int lin_space(struct kernel_call *c, struct mu_err *err)
 		rc = mu_invalid(err, "Requires num > 0: %lld", (long long)n);
 	if (rc)
 		return rc;
-	struct mu_shape shape = mu_shape_vec(n);
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, t, &shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 0, t, n, &out, err));
 	double step = n > 1 ? (ends[1] - ends[0]) / (double)(n - 1) : 0;
 	for (int64_t i = 0; i < n; i++) {
 		double x = i == n - 1 && n > 1 ? ends[1] : ends[0] + step * (double)i;

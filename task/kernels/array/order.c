@@ -187,8 +187,7 @@ int check_bound(const struct kernel_call *c, enum mu_dtype *type, struct mu_err 
 
 	*type = args_attr_type(c->node, "out_type", MU_INT32);
 	if (!searches[sorted->dtype] || (*type != MU_INT32 && *type != MU_INT64))
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			       mu_dtype_name(sorted->dtype));
+		return args_no_kernel(c, sorted->dtype, err);
 	return 0;
 }
 
@@ -214,15 +213,8 @@ static int bound(struct kernel_call *c, bool upper, struct mu_err *err)
 	return 0;
 }
 
-static int lower_bound(struct kernel_call *c, struct mu_err *err)
-{
-	return bound(c, false, err);
-}
-
-static int upper_bound(struct kernel_call *c, struct mu_err *err)
-{
-	return bound(c, true, err);
-}
+KERNEL_RUN(lower_bound, bound(c, false, err))
+KERNEL_RUN(upper_bound, bound(c, true, err))
 
 static const struct kernel rows[] = {
     {"Roll", .run = roll},

@@ -4,6 +4,7 @@
 
 #include "task/kernels/array/checks.h"
 #include "task/kernels/array/rows.h"
+#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/half.h"
@@ -143,8 +144,7 @@ static int unsorted_segment(struct kernel_call *c, enum reduce_op op, struct mu_
 	int64_t row;
 
 	if (!l->start)
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			       mu_dtype_name(data->dtype));
+		return args_no_kernel(c, data->dtype, err);
 	MU_RETURN_IF_ERROR(check_unsorted_segment(c, &shape, &row, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, data->dtype, &shape, &out, err));
 	const int64_t n = shape.dim[0];

@@ -2,6 +2,7 @@
 /* Updates of elements or slices by their positions: onto zeros (ScatterNd), onto a copy
  * (TensorScatter…), or onto a variable by reference or handle (ScatterNd…, ResourceScatterNd…). */
 #include "task/kernels/array/checks.h"
+#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
@@ -96,8 +97,7 @@ static int scatter_nd_check(const struct kernel_call *c, unsigned in, const stru
 			    enum mu_dtype t, int op, int *depth, struct mu_err *err)
 {
 	if (!update_known(op, t))
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			       mu_dtype_name(t));
+		return args_no_kernel(c, t, err);
 	return check_scatter_nd(c, in, table, t, depth, err);
 }
 

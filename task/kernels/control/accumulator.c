@@ -145,15 +145,11 @@ static int set_global_step(struct kernel_call *c, struct mu_err *err)
 static int num_accumulated(struct kernel_call *c, struct mu_err *err)
 {
 	struct accumulator *a;
-	struct mu_tensor t;
-	int rc;
 
 	MU_RETURN_IF_ERROR(accumulator_hold(c, &a, err));
 	int32_t n = (int32_t)a->count;
 	accumulator_release(a);
-	if (!(rc = mu_tensor_scalar(&t, MU_INT32, &n, err)))
-		kernel_out_take(c, 0, t);
-	return rc;
+	return kernel_out_value(c, 0, MU_INT32, &n, err);
 }
 
 /* ---- take ---- */

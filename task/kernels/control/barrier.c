@@ -376,29 +376,18 @@ static int close_barrier(struct kernel_call *c, struct mu_err *err)
 
 static int barrier_count(struct kernel_call *c, bool whole, struct mu_err *err)
 {
-	struct mu_tensor out;
 	struct barrier *b;
-	int rc;
 
 	MU_RETURN_IF_ERROR(barrier_find(c, &b, err));
 	pthread_mutex_lock(&b->ready->waiters.lock);
 	int32_t n = (int32_t)(whole ? (size_t)b->ready->count : b->parts.count);
 	pthread_mutex_unlock(&b->ready->waiters.lock);
 	resource_unref(&b->base);
-	if (!(rc = mu_tensor_scalar(&out, MU_INT32, &n, err)))
-		kernel_out_take(c, 0, out);
-	return rc;
+	return kernel_out_value(c, 0, MU_INT32, &n, err);
 }
 
-static int ready_size(struct kernel_call *c, struct mu_err *err)
-{
-	return barrier_count(c, true, err);
-}
-
-static int incomplete_size(struct kernel_call *c, struct mu_err *err)
-{
-	return barrier_count(c, false, err);
-}
+KERNEL_RUN(ready_size, barrier_count(c, true, err))
+KERNEL_RUN(incomplete_size, barrier_count(c, false, err))
 
 static const struct kernel rows[] = {
     {"Barrier", .run = barrier_make},

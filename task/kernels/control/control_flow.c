@@ -75,7 +75,6 @@ static int ref_select(struct kernel_call *c, struct mu_err *err)
 static int to_bool(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, 0);
-	struct mu_tensor out;
 	bool on = t->shape.count > 0;
 
 	if (t->shape.rank == 0 && t->dtype == MU_STRING)
@@ -83,9 +82,7 @@ static int to_bool(struct kernel_call *c, struct mu_err *err)
 	else if (t->shape.rank == 0 && !convert(MU_BOOL, &on, t->dtype, t->data, 1))
 		return mu_invalid(err, "%s is neither true nor false", mu_dtype_name(t->dtype));
 
-	MU_RETURN_IF_ERROR(mu_tensor_scalar(&out, MU_BOOL, &on, err));
-	kernel_out_take(c, 0, out);
-	return 0;
+	return kernel_out_value(c, 0, MU_BOOL, &on, err);
 }
 
 static int control_flow_nothing(struct kernel_call *c, struct mu_err *err)

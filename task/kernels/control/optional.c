@@ -125,15 +125,8 @@ static int optional_make(struct kernel_call *c, bool has, struct mu_err *err)
 	return variant_out(c, 0, &p->object, err);
 }
 
-static int from_value(struct kernel_call *c, struct mu_err *err)
-{
-	return optional_make(c, true, err);
-}
-
-static int none(struct kernel_call *c, struct mu_err *err)
-{
-	return optional_make(c, false, err);
-}
+KERNEL_RUN(from_value, optional_make(c, true, err))
+KERNEL_RUN(none, optional_make(c, false, err))
 
 static int optional_take(const struct kernel_call *c, struct optional **out, struct mu_err *err)
 {

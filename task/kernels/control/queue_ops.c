@@ -72,10 +72,7 @@ static int queue_make(struct kernel_call *c, struct queue_spec *s, struct mu_err
 	return rc;
 }
 
-static int fifo(struct kernel_call *c, struct mu_err *err)
-{
-	return queue_make(c, &(struct queue_spec){.kind = "FIFOQueue"}, err);
-}
+KERNEL_RUN(fifo, queue_make(c, &(struct queue_spec){.kind = "FIFOQueue"}, err))
 
 static int padding_fifo(struct kernel_call *c, struct mu_err *err)
 {
@@ -96,11 +93,7 @@ static int priority(struct kernel_call *c, struct mu_err *err)
 
 static int queue_output(struct kernel_call *c, enum mu_dtype t, const void *v, struct mu_err *err)
 {
-	struct mu_tensor out;
-
-	MU_RETURN_IF_ERROR(mu_tensor_scalar(&out, t, v, err));
-	kernel_out_take(c, 0, out);
-	return 0;
+	return kernel_out_value(c, 0, t, v, err);
 }
 
 static int size_or_closed(struct kernel_call *c, bool size, struct mu_err *err)
@@ -117,15 +110,8 @@ static int size_or_closed(struct kernel_call *c, bool size, struct mu_err *err)
 	return size ? queue_output(c, MU_INT32, &n, err) : queue_output(c, MU_BOOL, &closed, err);
 }
 
-static int queue_size(struct kernel_call *c, struct mu_err *err)
-{
-	return size_or_closed(c, true, err);
-}
-
-static int queue_is_closed(struct kernel_call *c, struct mu_err *err)
-{
-	return size_or_closed(c, false, err);
-}
+KERNEL_RUN(queue_size, size_or_closed(c, true, err))
+KERNEL_RUN(queue_is_closed, size_or_closed(c, false, err))
 
 /* ---- calls that may wait ---- */
 

@@ -257,18 +257,14 @@ static void peek(struct kernel_call *c)
 
 static int size(struct kernel_call *c, struct mu_err *err)
 {
-	struct mu_tensor out;
 	struct area *a;
-	int rc;
 
 	MU_RETURN_IF_ERROR(stage_area_of(c, &a, err));
 	pthread_mutex_lock(&a->waiters.lock);
 	int32_t n = (int32_t)a->count;
 	pthread_mutex_unlock(&a->waiters.lock);
 	resource_unref(&a->base);
-	if (!(rc = mu_tensor_scalar(&out, MU_INT32, &n, err)))
-		kernel_out_take(c, 0, out);
-	return rc;
+	return kernel_out_value(c, 0, MU_INT32, &n, err);
 }
 
 static int clear_all(struct kernel_call *c, struct mu_err *err)

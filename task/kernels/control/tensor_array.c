@@ -239,14 +239,10 @@ static int close_array(struct kernel_call *c, struct mu_err *err)
 static int tensor_array_size_of(struct kernel_call *c, struct mu_err *err)
 {
 	HELD *a = NULL;
-	struct mu_tensor t;
-	int rc;
 
 	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
 	int32_t n = (int32_t)a->n;
-	if (!(rc = mu_tensor_scalar(&t, MU_INT32, &n, err)))
-		kernel_out_take(c, 0, t);
-	return rc;
+	return kernel_out_value(c, 0, MU_INT32, &n, err);
 }
 
 /* ---- one element ---- */
@@ -469,8 +465,7 @@ static int tensor_array_concat(struct kernel_call *c, struct mu_err *err)
 	    c, &p, a->dtype, false,
 	    shape && shape->kind == MU_ATTR_SHAPE ? shape->shape : &(struct mu_pshape){.rank = -1},
 	    &out, err));
-	struct mu_shape vec = mu_shape_vec(p.n);
-	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_INT64, &vec, &lengths, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 1, MU_INT64, p.n, &lengths, err));
 	for (int64_t i = 0; i < p.n; i++)
 		MU_DATA(int64_t, lengths)[i] = p.items[i].shape.dim[0];
 	return 0;

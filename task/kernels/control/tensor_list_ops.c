@@ -30,15 +30,8 @@ static int tensor_list_make(struct kernel_call *c, bool reserve, struct mu_err *
 	return list_give(c, l, 0, err);
 }
 
-static int tensor_list_empty(struct kernel_call *c, struct mu_err *err)
-{
-	return tensor_list_make(c, false, err);
-}
-
-static int tensor_list_reserve(struct kernel_call *c, struct mu_err *err)
-{
-	return tensor_list_make(c, true, err);
-}
+KERNEL_RUN(tensor_list_empty, tensor_list_make(c, false, err))
+KERNEL_RUN(tensor_list_reserve, tensor_list_make(c, true, err))
 
 /* Rows [at, at + n) of a tensor, without its first dimension when `row`. */
 static int tensor_list_part_of(struct kernel_call *c, struct mu_tensor *out,
@@ -279,14 +272,10 @@ static int tensor_list_scatter(struct kernel_call *c, struct mu_err *err)
 static int length(struct kernel_call *c, struct mu_err *err)
 {
 	const struct list *l;
-	struct mu_tensor t;
-	int rc;
 
 	MU_RETURN_IF_ERROR(list_see(c, &l, err));
 	int32_t n = (int32_t)l->n;
-	if (!(rc = mu_tensor_scalar(&t, MU_INT32, &n, err)))
-		kernel_out_take(c, 0, t);
-	return rc;
+	return kernel_out_value(c, 0, MU_INT32, &n, err);
 }
 
 static int tensor_list_shape_of(struct kernel_call *c, struct mu_err *err)

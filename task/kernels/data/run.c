@@ -225,14 +225,10 @@ static void start_reduce(struct kernel_call *c)
 static int cardinality(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_object *o;
-	struct mu_tensor t;
-	int rc;
 
 	MU_RETURN_IF_ERROR(variant_in(c, 0, &dataset_type, &o, err));
 	int64_t n = dataset_count(MU_CONTAINER(o, const struct dataset, object));
-	if (!(rc = mu_tensor_scalar(&t, MU_INT64, &n, err)))
-		kernel_out_take(c, 0, t);
-	return rc;
+	return kernel_out_value(c, 0, MU_INT64, &n, err);
 }
 
 static const struct kernel rows[] = {

@@ -94,6 +94,12 @@ int args_axis(int64_t axis, int rank, int *out, struct mu_err *err)
 	return 0;
 }
 
+int args_no_kernel(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
+{
+	return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+		       mu_dtype_name(t));
+}
+
 int64_t args_attr_int(const struct mu_node *n, const char *name, int64_t otherwise)
 {
 	const struct mu_attr *a = mu_node_attr(n, name);

@@ -21,6 +21,8 @@ int args_shape(const struct kernel_call *c, unsigned i, struct mu_shape *out, st
 int args_string(const struct kernel_call *c, unsigned i, char **out, struct mu_err *err);
 /* An axis of input i's rank + extra, negative ones counted from the end. */
 int args_axis(int64_t axis, int rank, int *out, struct mu_err *err);
+/* The error of an op that lacks a kernel for type t. */
+int args_no_kernel(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err);
 
 /* Attributes with a fallback for what a node may lack. */
 int64_t args_attr_int(const struct mu_node *n, const char *name, int64_t otherwise);

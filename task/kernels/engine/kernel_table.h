@@ -20,6 +20,13 @@ struct kernel_table {
 	KERNEL_TABLE_DECLARE(name)                                                                 \
 	const struct kernel_table kernel_table_##name = {rows, MU_COUNT(rows)};
 
+/* The kernel `name` that is `call`, a function of several ops with its arguments for this one. */
+#define KERNEL_RUN(name, call)                                                                     \
+	static int name(struct kernel_call *c, struct mu_err *err)                                 \
+	{                                                                                          \
+		return call;                                                                       \
+	}
+
 /* The kernels in this program, for runtime_new. */
 extern const struct kernel_registry task_kernels;
 

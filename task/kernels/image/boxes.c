@@ -337,9 +337,8 @@ static int read_marked(const struct kernel_call *c, struct parting *k, struct mu
 static int put_size(struct kernel_call *c, unsigned i, enum mu_dtype t, const int64_t size[3],
 		    struct mu_err *err)
 {
-	struct mu_shape three = mu_shape_vec(3);
 	struct mu_tensor *out;
-	int rc = kernel_out(c, i, t, &three, &out, err);
+	int rc = kernel_out_vec(c, i, t, 3, &out, err);
 
 	for (int j = 0; j < 3 && !rc; j++) /* signs apart, the low bytes come first */
 		memcpy((char *)out->data + (size_t)j * elems_size(t), &size[j], elems_size(t));
@@ -349,14 +348,12 @@ static int put_size(struct kernel_call *c, unsigned i, enum mu_dtype t, const in
 static int put_part(struct kernel_call *c, const struct parting *k, const struct part *p,
 		    struct mu_err *err)
 {
-	struct mu_shape box;
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(put_size(c, 0, k->type, (int64_t[]){p->low[0], p->low[1], 0}, err));
 	MU_RETURN_IF_ERROR(put_size(
 	    c, 1, k->type, (int64_t[]){p->high[0] - p->low[0], p->high[1] - p->low[1], -1}, err));
-	MU_RETURN_IF_ERROR(mu_shape_set(&box, 3, (int64_t[]){1, 1, SIDES}, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_FLOAT, &box, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_dims(c, 2, MU_FLOAT, 3, (int64_t[]){1, 1, SIDES}, &out, err));
 	for (int i = 0; i < SIDES; i++)
 		MU_DATA(float, out)
 	[i] = (float)(i < 2 ? p->low[i] : p->high[i - 2]) / (float)k->size[i % 2];

@@ -115,7 +115,6 @@ static int decode_from_bmp(struct kernel_call *c, enum mu_dtype t, struct mu_err
 {
 	int64_t channels = args_attr_int(c->node, "channels", 0);
 	struct mu_tensor *out;
-	struct mu_shape shape;
 	struct mu_bmp bmp;
 
 	if (channels && channels != 3 && channels != 4)
@@ -123,8 +122,8 @@ static int decode_from_bmp(struct kernel_call *c, enum mu_dtype t, struct mu_err
 				  (long long)channels);
 	MU_RETURN_IF_ERROR(mu_bmp_open(&bmp, elems_span(kernel_in(c, 0), 0), err));
 	unsigned n = channels ? (unsigned)channels : bmp.channels;
-	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 3, (int64_t[]){bmp.height, bmp.width, n}, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_UINT8, &shape, &out, err));
+	MU_RETURN_IF_ERROR(
+	    kernel_out_dims(c, 0, MU_UINT8, 3, (int64_t[]){bmp.height, bmp.width, n}, &out, err));
 	mu_bmp_pixels(&bmp, n, out->data);
 	return widen_pixels(c, t, err);
 }
@@ -229,14 +228,13 @@ static int decode_and_crop(struct kernel_call *c, struct mu_err *err)
 static int extract_shape(struct kernel_call *c, struct mu_err *err)
 {
 	enum mu_dtype t = args_attr_type(c->node, "output_type", MU_INT32);
-	struct mu_shape three = mu_shape_vec(3);
 	struct mu_tensor *out;
 	struct jpeg_shape s;
 
 	if (t != MU_INT32 && t != MU_INT64)
 		return mu_invalid(err, "a shape is int32 or int64");
 	MU_RETURN_IF_ERROR(jpeg_shape(elems_span(kernel_in(c, 0), 0), &s, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, t, &three, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 0, t, 3, &out, err));
 	const int64_t sides[] = {s.height, s.width, s.channels};
 	for (int i = 0; i < 3; i++)
 		if (t == MU_INT64)

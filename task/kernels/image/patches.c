@@ -130,15 +130,8 @@ static int patches_extract(struct kernel_call *c, int axes, struct mu_err *err)
 	return 0;
 }
 
-static int extract_image(struct kernel_call *c, struct mu_err *err)
-{
-	return patches_extract(c, 2, err);
-}
-
-static int extract_volume(struct kernel_call *c, struct mu_err *err)
-{
-	return patches_extract(c, 3, err);
-}
+KERNEL_RUN(extract_image, patches_extract(c, 2, err))
+KERNEL_RUN(extract_volume, patches_extract(c, 3, err))
 
 static const struct kernel rows[] = {
     {"ExtractImagePatches", KERNEL_EXPENSIVE, .run = extract_image},

@@ -275,8 +275,7 @@ static int resize_forward(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(read_sizes(c, &r, r.in->shape.dim + 1, size, err));
 	bool moves = r.way->taps == nearest_taps;
 	if (!convert_known(MU_FLOAT, r.in->dtype) || r.in->dtype == MU_BOOL)
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			       mu_dtype_name(r.in->dtype));
+		return args_no_kernel(c, r.in->dtype, err);
 	if (!r.depth)
 		return mu_invalid(err, "image must have at least one channel");
 	MU_RETURN_IF_ERROR(give_pictures(c, &r, moves ? r.in->dtype : MU_FLOAT, size, err));
@@ -364,8 +363,7 @@ static int need_sums(const struct kernel_call *c, enum mu_dtype t, struct mu_err
 {
 	if (convert_known(MU_DOUBLE, t) && convert_known(t, MU_DOUBLE) && t != MU_BOOL)
 		return 0;
-	return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-		       mu_dtype_name(t));
+	return args_no_kernel(c, t, err);
 }
 
 /* (gradient, picture): bilinear and bicubic. */

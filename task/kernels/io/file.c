@@ -116,8 +116,7 @@ static int file_decode(struct kernel_call *c, size_t each, struct mu_err *err)
 	struct mu_tensor *out;
 
 	if (!size)
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			       mu_dtype_name(t));
+		return args_no_kernel(c, t, err);
 	if (each % size)
 		return mu_invalid(
 		    err, "Input to %s has length %zu that is not a multiple of %zu, the size of %s",

@@ -135,15 +135,8 @@ static int parse_batch(struct kernel_call *c, bool v2, struct mu_err *err)
 	return rc ? rc : give_all(c, &f, first_default, err);
 }
 
-static int parse_example(struct kernel_call *c, struct mu_err *err)
-{
-	return parse_batch(c, false, err);
-}
-
-static int parse_example_v2(struct kernel_call *c, struct mu_err *err)
-{
-	return parse_batch(c, true, err);
-}
+KERNEL_RUN(parse_example, parse_batch(c, false, err))
+KERNEL_RUN(parse_example_v2, parse_batch(c, true, err))
 
 static int parse_single_example(struct kernel_call *c, struct mu_err *err)
 {

@@ -56,11 +56,9 @@ static int remap_matrix_fill(struct kernel_call *c, const struct mu_tensor *old,
 	const struct mu_tensor *fresh = kernel_in(c, 4);
 	bool moves = kernel_in(c, 3)->shape.count > 0;
 	struct mu_tensor *out;
-	struct mu_shape s;
 	int64_t taken = 0;
 
-	MU_RETURN_IF_ERROR(mu_shape_set(&s, 2, (int64_t[]){rows, cols}, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &s, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_dims(c, 0, MU_FLOAT, 2, (int64_t[]){rows, cols}, &out, err));
 	float *to = out->data;
 	for (int64_t i = 0; i < rows; i++)
 		for (int64_t k = 0; k < cols; k++, to++) {

@@ -10,17 +10,15 @@ static int remap(struct kernel_call *c, const struct mu_buf *fresh, const struct
 {
 	int64_t skip = args_attr_int(c->node, "new_vocab_offset", 0), i = 0;
 	int64_t n = args_attr_int(c->node, "num_new_vocab", 0);
-	struct mu_tensor *out, count;
+	struct mu_tensor *out;
 	struct mu_span line;
 	int32_t present = 0;
 	size_t at = 0;
 
 	if (n < 0 || skip < 0)
 		return mu_invalid(err, "num_new_vocab and new_vocab_offset must be >= 0");
-	struct mu_shape s = mu_shape_vec(n);
-	int rc;
 
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &s, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 0, MU_INT64, n, &out, err));
 	for (; skip && vocabulary_line(fresh, &at, &line); skip--) {}
 	for (; i < n && vocabulary_line(fresh, &at, &line); i++) {
 		int64_t was = (int64_t)(intptr_t)mu_map_get_n(old, line.data, line.len) - 1;
@@ -31,9 +29,7 @@ static int remap(struct kernel_call *c, const struct mu_buf *fresh, const struct
 		return mu_invalid(err,
 				  "the new vocabulary has too few lines: %lld of %lld are there",
 				  (long long)i, (long long)n);
-	if (!(rc = mu_tensor_scalar(&count, MU_INT32, &present, err)))
-		kernel_out_take(c, 1, count);
-	return rc;
+	return kernel_out_value(c, 1, MU_INT32, &present, err);
 }
 
 static int generate_remapping(struct kernel_call *c, struct mu_err *err)

@@ -36,10 +36,9 @@ static int hermitian_one(const struct matrix_job *j, int64_t k, double *room)
 /* Output i of a kind that was not asked for: one zero. */
 static int eigen_nothing(struct kernel_call *c, unsigned i, enum mu_dtype t, struct mu_err *err)
 {
-	struct mu_shape scalar = mu_shape_scalar();
 	struct mu_tensor *out;
 
-	MU_RETURN_IF_ERROR(kernel_out(c, i, t, &scalar, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_scalar(c, i, t, &out, err));
 	memset(out->data, 0, mu_dtype_size(t));
 	return 0;
 }
@@ -227,15 +226,8 @@ static int function(struct kernel_call *c, bool logarithm, struct mu_err *err)
 	return matrices_run(c, &j, "", err);
 }
 
-static int square_root(struct kernel_call *c, struct mu_err *err)
-{
-	return function(c, false, err);
-}
-
-static int logarithm(struct kernel_call *c, struct mu_err *err)
-{
-	return function(c, true, err);
-}
+KERNEL_RUN(square_root, function(c, false, err))
+KERNEL_RUN(logarithm, function(c, true, err))
 
 /* ---- singular values ---- */
 

@@ -195,15 +195,8 @@ static int determinants(struct kernel_call *c, bool apart, struct mu_err *err)
 	return matrices_run(c, &j, "", err);
 }
 
-static int determinant(struct kernel_call *c, struct mu_err *err)
-{
-	return determinants(c, false, err);
-}
-
-static int log_determinant(struct kernel_call *c, struct mu_err *err)
-{
-	return determinants(c, true, err);
-}
+KERNEL_RUN(determinant, determinants(c, false, err))
+KERNEL_RUN(log_determinant, determinants(c, true, err))
 
 /* Row i of l u is row order[i] of the matrix. */
 static void put_order(struct mu_tensor *out, int64_t at, int n, const int *pivots, int *order)

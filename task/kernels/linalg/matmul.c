@@ -131,8 +131,7 @@ static int batch_matmul(struct kernel_call *c, struct mu_err *err)
 		if (in[i]->dtype == type)
 			continue;
 		if (!is_byte(in[i]->dtype) || type != MU_INT32)
-			return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s",
-				       c->node->op, mu_dtype_name(in[i]->dtype));
+			return args_no_kernel(c, in[i]->dtype, err);
 		MU_RETURN_IF_ERROR(convert_tensor(wide[i], type, in[i], err));
 		in[i] = wide[i];
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/kernels/linalg/matrices.h"
+#include "task/kernels/engine/args.h"
 
 #include <complex.h>
 #include <limits.h>
@@ -19,8 +20,7 @@ int matrices_in(const struct kernel_call *c, unsigned i, struct matrices *m, str
 	int rank = t->shape.rank;
 
 	if (t->dtype != MU_FLOAT && t->dtype != MU_DOUBLE && !matrices_complex(t->dtype))
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			       mu_dtype_name(t->dtype));
+		return args_no_kernel(c, t->dtype, err);
 	if (rank < 2)
 		return mu_invalid(err, "Input tensor %u must have rank >= 2, got %d", i, rank);
 	if (t->shape.dim[rank - 2] > INT_MAX || t->shape.dim[rank - 1] > INT_MAX)

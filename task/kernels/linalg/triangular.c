@@ -111,15 +111,8 @@ static int triangular_solve_banded(struct kernel_call *c, bool banded, struct mu
 	return matrices_run(c, j, "", err);
 }
 
-static int triangular_solve(struct kernel_call *c, struct mu_err *err)
-{
-	return triangular_solve_banded(c, false, err);
-}
-
-static int banded_solve(struct kernel_call *c, struct mu_err *err)
-{
-	return triangular_solve_banded(c, true, err);
-}
+KERNEL_RUN(triangular_solve, triangular_solve_banded(c, false, err))
+KERNEL_RUN(banded_solve, triangular_solve_banded(c, true, err))
 
 static const struct kernel rows[] = {
     {"BandedTriangularSolve", .flags = KERNEL_EXPENSIVE, .run = banded_solve},

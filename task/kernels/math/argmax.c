@@ -105,8 +105,7 @@ static int arg(struct kernel_call *c, bool smallest, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(check_arg(c, &p, err));
 	if (!known(in->dtype))
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			       mu_dtype_name(in->dtype));
+		return args_no_kernel(c, in->dtype, err);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, p.type, &p.shape, &out, err));
 	for (int64_t i = 0; i < p.shape.count; i++) {
 		int64_t k =
@@ -119,15 +118,8 @@ static int arg(struct kernel_call *c, bool smallest, struct mu_err *err)
 	return 0;
 }
 
-static int arg_max(struct kernel_call *c, struct mu_err *err)
-{
-	return arg(c, false, err);
-}
-
-static int arg_min(struct kernel_call *c, struct mu_err *err)
-{
-	return arg(c, true, err);
-}
+KERNEL_RUN(arg_max, arg(c, false, err))
+KERNEL_RUN(arg_min, arg(c, true, err))
 
 int check_in_top_k(const struct kernel_call *c, int64_t *k, struct mu_err *err)
 {

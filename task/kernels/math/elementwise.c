@@ -289,15 +289,8 @@ static int logic(struct kernel_call *c, binary_loop *loop, struct mu_err *err)
 	return binary_loop_run(c, loop, MU_BOOL, &shape, err);
 }
 
-static int logical_and(struct kernel_call *c, struct mu_err *err)
-{
-	return logic(c, and_loop, err);
-}
-
-static int logical_or(struct kernel_call *c, struct mu_err *err)
-{
-	return logic(c, or_loop, err);
-}
+KERNEL_RUN(logical_and, logic(c, and_loop, err))
+KERNEL_RUN(logical_or, logic(c, or_loop, err))
 
 static int logical_not(struct kernel_call *c, struct mu_err *err)
 {
@@ -438,10 +431,7 @@ static int elementwise_need_real(const struct kernel_call *c, unsigned i, struct
 {
 	enum mu_dtype t = kernel_in(c, i)->dtype;
 
-	return t == MU_FLOAT || t == MU_DOUBLE
-		   ? 0
-		   : mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			     mu_dtype_name(t));
+	return t == MU_FLOAT || t == MU_DOUBLE ? 0 : args_no_kernel(c, t, err);
 }
 
 static int leaky_relu(struct kernel_call *c, struct mu_err *err)
@@ -543,8 +533,7 @@ static int clip_by_value(struct kernel_call *c, struct mu_err *err)
 	binary_loop *least = loops->binary[BIN_Minimum][t->dtype];
 	binary_loop *most = loops->binary[BIN_Maximum][t->dtype];
 	if (!least || !most)
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			       mu_dtype_name(t->dtype));
+		return args_no_kernel(c, t->dtype, err);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, t->dtype, &t->shape, &out, err));
 	least(out->data, t->data, high->data, t->shape.count,
 	      high->shape.rank ? BOTH_RUN : RIGHT_SCALAR);

@@ -56,8 +56,7 @@ static int reduce_into(struct kernel_call *c, enum reduce_op op, struct mu_tenso
 
 	MU_RETURN_IF_ERROR(check_axes(c, reduced, err));
 	if (!l->start)
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			       mu_dtype_name(in->dtype));
+		return args_no_kernel(c, in->dtype, err);
 	MU_RETURN_IF_ERROR(fold_shape(&in->shape, reduced,
 				      args_attr_bool(c->node, "keep_dims", false), &shape, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, out, err));
@@ -181,7 +180,6 @@ static int euclidean_norm(struct kernel_call *c, struct mu_err *err)
 static int l2_loss(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	struct mu_shape scalar = mu_shape_scalar();
 	struct mu_tensor *out;
 	double sum = 0;
 
@@ -189,7 +187,7 @@ static int l2_loss(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_UNIMPLEMENTED, "L2Loss has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
 
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &scalar, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_scalar(c, 0, in->dtype, &out, err));
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		double x =
 		    in->dtype == MU_FLOAT ? (double)MU_DATA(float, in)[i] : MU_DATA(double, in)[i];

@@ -40,8 +40,7 @@ static int scan(struct kernel_call *c, enum reduce_op op, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(check_scan(c, &p, err));
 	if (!l->start)
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			       mu_dtype_name(in->dtype));
+		return args_no_kernel(c, in->dtype, err);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &in->shape, &out, err));
 	if (!in->shape.count)
 		return 0;
@@ -64,15 +63,8 @@ static int scan(struct kernel_call *c, enum reduce_op op, struct mu_err *err)
 	return 0;
 }
 
-static int cumsum(struct kernel_call *c, struct mu_err *err)
-{
-	return scan(c, RED_SUM, err);
-}
-
-static int cumprod(struct kernel_call *c, struct mu_err *err)
-{
-	return scan(c, RED_PROD, err);
-}
+KERNEL_RUN(cumsum, scan(c, RED_SUM, err))
+KERNEL_RUN(cumprod, scan(c, RED_PROD, err))
 
 static const struct kernel rows[] = {
     {"Cumsum", KERNEL_EXPENSIVE, .run = cumsum},

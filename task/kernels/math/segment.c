@@ -127,9 +127,8 @@ static int give_numbers(struct kernel_call *c, const int64_t *numbers, int64_t n
 			struct mu_err *err)
 {
 	enum mu_dtype t = kernel_in(c, 1)->dtype;
-	struct mu_shape shape = mu_shape_vec(n);
 	struct mu_tensor *out;
-	int rc = kernel_out(c, 1, t, &shape, &out, err);
+	int rc = kernel_out_vec(c, 1, t, n, &out, err);
 
 	for (int64_t i = 0; i < n && !rc; i++)
 		if (t == MU_INT64)

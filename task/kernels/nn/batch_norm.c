@@ -95,8 +95,7 @@ static int batch_norm_check(const struct kernel_call *c, unsigned x, unsigned fi
 
 	for (unsigned i = 0; i <= last; i++)
 		if (kernel_in(c, i)->dtype != MU_FLOAT)
-			return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s",
-				       c->node->op, mu_dtype_name(kernel_in(c, i)->dtype));
+			return args_no_kernel(c, kernel_in(c, i)->dtype, err);
 	if (s->rank != 4)
 		return mu_invalid(err, "input must be 4-dimensional: %s", mu_shape_str(s));
 	for (unsigned i = first; i <= last; i++) {
@@ -394,15 +393,8 @@ int norm_run(struct kernel_call *c, unsigned n, kernel_fn *run, norm_transpose_f
 	return rc;
 }
 
-static int batch_norm(struct kernel_call *c, struct mu_err *err)
-{
-	return norm_run(c, 1, batch_norm_forward, transpose_format, err);
-}
-
-static int batch_norm_grad(struct kernel_call *c, struct mu_err *err)
-{
-	return norm_run(c, 2, batch_norm_backward, transpose_format, err);
-}
+KERNEL_RUN(batch_norm, norm_run(c, 1, batch_norm_forward, transpose_format, err))
+KERNEL_RUN(batch_norm_grad, norm_run(c, 2, batch_norm_backward, transpose_format, err))
 
 static const struct kernel rows[] = {
     {"FusedBatchNorm", KERNEL_EXPENSIVE, .run = batch_norm},

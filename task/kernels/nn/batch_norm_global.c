@@ -14,8 +14,7 @@ static int batch_norm_global_check(const struct kernel_call *c, struct mu_err *e
 	const struct mu_tensor *t = kernel_in(c, T);
 
 	if (t->dtype != MU_FLOAT && t->dtype != MU_DOUBLE)
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			       mu_dtype_name(t->dtype));
+		return args_no_kernel(c, t->dtype, err);
 	return 0;
 }
 

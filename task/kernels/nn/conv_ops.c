@@ -155,10 +155,7 @@ int check_conv_filter(const struct kernel_call *c, const struct window_attrs *a,
 
 static int conv_need_real(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
 {
-	return t == MU_FLOAT || t == MU_DOUBLE
-		   ? 0
-		   : mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			     mu_dtype_name(t));
+	return t == MU_FLOAT || t == MU_DOUBLE ? 0 : args_no_kernel(c, t, err);
 }
 
 static int conv(struct kernel_call *c, struct mu_err *err)

@@ -173,8 +173,7 @@ static int check_dilation(const struct kernel_call *c, struct dilation *p, struc
 		if (runs[i].type == kernel_in(c, 0)->dtype)
 			p->run = runs[i].run;
 	if (!p->run)
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			       mu_dtype_name(kernel_in(c, 0)->dtype));
+		return args_no_kernel(c, kernel_in(c, 0)->dtype, err);
 	return mu_shape_set(shape, 4,
 			    (int64_t[]){p->batch, p->axis[0].out, p->axis[1].out, p->depth}, err);
 }
@@ -221,15 +220,8 @@ static int give_back(struct kernel_call *c, unsigned of, struct mu_err *err)
 	return 0;
 }
 
-static int to_input(struct kernel_call *c, struct mu_err *err)
-{
-	return give_back(c, 0, err);
-}
-
-static int to_filter(struct kernel_call *c, struct mu_err *err)
-{
-	return give_back(c, 1, err);
-}
+KERNEL_RUN(to_input, give_back(c, 0, err))
+KERNEL_RUN(to_filter, give_back(c, 1, err))
 
 static const struct kernel rows[] = {
     {"Dilation2D", KERNEL_EXPENSIVE, .run = dilation_largest},

@@ -183,8 +183,7 @@ static int fake_quant_cut(const struct kernel_call *c, unsigned in, struct back 
 	int64_t axis = args_attr_int(c->node, "axis", -1);
 
 	if (x->dtype != MU_FLOAT && x->dtype != MU_DOUBLE)
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			       mu_dtype_name(x->dtype));
+		return args_no_kernel(c, x->dtype, err);
 	if (axis < -1)
 		return mu_invalid(err, "Axis must be at least -1. Found %lld", (long long)axis);
 	if (axis >= x->shape.rank)
@@ -302,10 +301,7 @@ static int there_and_back(struct kernel_call *c, int64_t bits, struct mu_err *er
 	return (out->dtype == MU_FLOAT ? back_all_float : back_all_double)(c, &b, out, err);
 }
 
-static int bits_of_attr(struct kernel_call *c, struct mu_err *err)
-{
-	return there_and_back(c, args_attr_int(c->node, "num_bits", 8), err);
-}
+KERNEL_RUN(bits_of_attr, there_and_back(c, args_attr_int(c->node, "num_bits", 8), err))
 
 static int bits_of_input(struct kernel_call *c, struct mu_err *err)
 {

@@ -65,8 +65,7 @@ static int pool_need_type(const struct kernel_call *c, enum mu_dtype t, bool ave
 {
 	return t == MU_FLOAT || t == MU_DOUBLE || (!average && max_loops[t].largest)
 		   ? 0
-		   : mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			     mu_dtype_name(t));
+		   : args_no_kernel(c, t, err);
 }
 
 /* Windows of 2 by 2, two apart, all of them whole: the usual ones, which have loops of their own.
@@ -174,15 +173,8 @@ static int pool(struct kernel_call *c, bool average, struct mu_err *err)
 	return 0;
 }
 
-static int max_pool(struct kernel_call *c, struct mu_err *err)
-{
-	return pool(c, false, err);
-}
-
-static int avg_pool(struct kernel_call *c, struct mu_err *err)
-{
-	return pool(c, true, err);
-}
+KERNEL_RUN(max_pool, pool(c, false, err))
+KERNEL_RUN(avg_pool, pool(c, true, err))
 
 /* ---- gradients ---- */
 

@@ -87,15 +87,8 @@ static int pool3d_run(struct kernel_call *c, bool average, struct mu_err *err)
 	return 0;
 }
 
-static int avg_pool3d(struct kernel_call *c, struct mu_err *err)
-{
-	return pool3d_run(c, true, err);
-}
-
-static int max_pool3d(struct kernel_call *c, struct mu_err *err)
-{
-	return pool3d_run(c, false, err);
-}
+KERNEL_RUN(avg_pool3d, pool3d_run(c, true, err))
+KERNEL_RUN(max_pool3d, pool3d_run(c, false, err))
 
 /* ---- gradients ---- */
 

@@ -44,10 +44,7 @@ static int need_real(const struct kernel_call *c, struct mu_err *err)
 {
 	enum mu_dtype t = kernel_in(c, 0)->dtype;
 
-	return t == MU_FLOAT || t == MU_DOUBLE
-		   ? 0
-		   : mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			     mu_dtype_name(t));
+	return t == MU_FLOAT || t == MU_DOUBLE ? 0 : args_no_kernel(c, t, err);
 }
 
 /* Each row by itself, on all threads. */
@@ -93,15 +90,8 @@ static int softmax_rows_of(struct kernel_call *c, bool logarithm, struct mu_err 
 	return 0;
 }
 
-static int softmax(struct kernel_call *c, struct mu_err *err)
-{
-	return softmax_rows_of(c, false, err);
-}
-
-static int log_softmax(struct kernel_call *c, struct mu_err *err)
-{
-	return softmax_rows_of(c, true, err);
-}
+KERNEL_RUN(softmax, softmax_rows_of(c, false, err))
+KERNEL_RUN(log_softmax, softmax_rows_of(c, true, err))
 
 /* Input i with shape `to`: itself or stretched. */
 static int softmax_stretch(const struct kernel_call *c, unsigned i, const struct mu_shape *to,

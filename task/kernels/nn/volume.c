@@ -78,8 +78,7 @@ int volume_set(struct volume *v, const struct kernel_call *c, enum mu_dtype type
 	int rc;
 
 	if (type != MU_FLOAT && type != MU_DOUBLE)
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			       mu_dtype_name(type));
+		return args_no_kernel(c, type, err);
 	if (in->rank != VOLUME_RANK)
 		return mu_invalid(err, "tensor_in must be 5-dimensional: %s", mu_shape_str(in));
 	*v = (struct volume){.type = type,

@@ -156,12 +156,6 @@ static group_fn *group_of(const struct distribution *d, enum mu_dtype t)
 	}
 }
 
-static int draw_no_kernel(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
-{
-	return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-		       mu_dtype_name(t));
-}
-
 int draw_wanted(const struct kernel_call *c, unsigned i, enum mu_dtype *t, struct mu_shape *shape,
 		struct mu_err *err)
 {
@@ -197,7 +191,7 @@ int draw_reals(struct kernel_call *c, const struct distribution *d, enum mu_dtyp
 	group_fn *make = group_of(d, t);
 	struct mu_tensor *out;
 
-	MU_RETURN_IF_ERROR(make ? move_out(c, 0, t, shape, &out, err) : draw_no_kernel(c, t, err));
+	MU_RETURN_IF_ERROR(make ? move_out(c, 0, t, shape, &out, err) : args_no_kernel(c, t, err));
 	struct gpu *g = gpu_of_tensor(out);
 	if (g) {
 		char name[32];
@@ -249,7 +243,7 @@ int draw_ints(struct kernel_call *c, enum mu_dtype t, const struct mu_shape *sha
 	uint32_t x[4] = {0};
 
 	if (!narrow && t != MU_INT64 && t != MU_UINT64)
-		return draw_no_kernel(c, t, err);
+		return args_no_kernel(c, t, err);
 	int rc = move_out(c, 0, t, shape, &out, err);
 	struct gpu *g = rc ? NULL : gpu_of_tensor(out);
 	if (g)

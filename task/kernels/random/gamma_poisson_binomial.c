@@ -329,20 +329,9 @@ static int binomials(struct kernel_call *c, unsigned s, unsigned i, bool by_vari
 	return distribution_fill(c, binomial_draw, i, &of, t, &shape, &from, err);
 }
 
-static int stateful_binomial(struct kernel_call *c, struct mu_err *err)
-{
-	return binomials(c, 2, 3, true, err);
-}
-
-static int stateless_binomial(struct kernel_call *c, struct mu_err *err)
-{
-	return binomials(c, 0, 2, false, err);
-}
-
-static int random_gamma(struct kernel_call *c, struct mu_err *err)
-{
-	return stateful(c, gamma_draw, kernel_in(c, 1)->dtype, err);
-}
+KERNEL_RUN(stateful_binomial, binomials(c, 2, 3, true, err))
+KERNEL_RUN(stateless_binomial, binomials(c, 0, 2, false, err))
+KERNEL_RUN(random_gamma, stateful(c, gamma_draw, kernel_in(c, 1)->dtype, err))
 
 static int random_poisson(struct kernel_call *c, struct mu_err *err)
 {

@@ -75,20 +75,9 @@ static int stateful_random_reals(struct kernel_call *c, const struct distributio
 	return draw_reals(c, d, t, &shape, &p, err);
 }
 
-static int uniform(struct kernel_call *c, struct mu_err *err)
-{
-	return stateful_random_reals(c, &draw_uniform, err);
-}
-
-static int normal(struct kernel_call *c, struct mu_err *err)
-{
-	return stateful_random_reals(c, &draw_normal, err);
-}
-
-static int truncated(struct kernel_call *c, struct mu_err *err)
-{
-	return stateful_random_reals(c, &draw_truncated, err);
-}
+KERNEL_RUN(uniform, stateful_random_reals(c, &draw_uniform, err))
+KERNEL_RUN(normal, stateful_random_reals(c, &draw_normal, err))
+KERNEL_RUN(truncated, stateful_random_reals(c, &draw_truncated, err))
 
 /* The first version, whose algorithm is kept with the generator. */
 static int normal_by_state(struct kernel_call *c, struct mu_err *err)
@@ -120,15 +109,8 @@ static int stateful_random_ints(struct kernel_call *c, bool all, struct mu_err *
 	return draw_ints(c, t, &shape, range, &p, err);
 }
 
-static int uniform_int(struct kernel_call *c, struct mu_err *err)
-{
-	return stateful_random_ints(c, false, err);
-}
-
-static int full_int(struct kernel_call *c, struct mu_err *err)
-{
-	return stateful_random_ints(c, true, err);
-}
+KERNEL_RUN(uniform_int, stateful_random_ints(c, false, err))
+KERNEL_RUN(full_int, stateful_random_ints(c, true, err))
 
 /* As many elements as input 2 says, not drawn; it may count as far as 64 bits go. */
 static int skipped(const struct kernel_call *c, enum mu_dtype of_alg, enum mu_dtype of_delta,

@@ -44,10 +44,7 @@ static int get_key_counter(struct kernel_call *c, struct mu_err *err)
 	return put_words(c, 1, 2, counter, err);
 }
 
-static int get_algorithm(struct kernel_call *c, struct mu_err *err)
-{
-	return put_algorithm(c, 0, err);
-}
+KERNEL_RUN(get_algorithm, put_algorithm(c, 0, err))
 
 static int get_key_counter_algorithm(struct kernel_call *c, struct mu_err *err)
 {

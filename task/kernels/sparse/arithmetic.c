@@ -25,12 +25,6 @@ static int sparse_pair(const struct kernel_call *c, struct sparse *a, struct spa
 	return 0;
 }
 
-static int no_kernel(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
-{
-	return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-		       mu_dtype_name(t));
-}
-
 static const void *element(const struct mu_tensor *t, int64_t i)
 {
 	return (const char *)t->data + (size_t)i * mu_dtype_size(t->dtype);
@@ -75,7 +69,7 @@ static int64_t sparse_arithmetic_join(const struct sparse *a, const struct spars
 static int union_of(struct kernel_call *c, enum binary_op op, bool sums, struct mu_err *err)
 {
 	struct mu_tensor *at, *values;
-	struct mu_shape places, vec;
+	struct mu_shape vec;
 	struct sparse a, b;
 	double least = 0;
 
@@ -84,7 +78,7 @@ static int union_of(struct kernel_call *c, enum binary_op op, bool sums, struct 
 	binary_loop *loop = loops->binary[op][type];
 	size_t size = mu_dtype_size(type);
 	if (!loop || !convert_known(MU_DOUBLE, type))
-		return no_kernel(c, type, err);
+		return args_no_kernel(c, type, err);
 	if (sums && !convert(MU_DOUBLE, &least, kernel_in(c, 6)->dtype, kernel_in(c, 6)->data, 1))
 		return mu_invalid(err, "thresh must be a real number");
 	MU_AUTO_FREE struct joined *all = mu_xcalloc((size_t)(a.n + b.n) + 1, sizeof *all);
@@ -101,8 +95,8 @@ static int union_of(struct kernel_call *c, enum binary_op op, bool sums, struct 
 			all[kept++] = all[i];
 	}
 	vec = mu_shape_vec(kept);
-	MU_RETURN_IF_ERROR(mu_shape_set(&places, 2, (int64_t[]){kept, a.shape.rank}, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &places, &at, err));
+	MU_RETURN_IF_ERROR(
+	    kernel_out_dims(c, 0, MU_INT64, 2, (int64_t[]){kept, a.shape.rank}, &at, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 1, type, &vec, &values, err));
 	memcpy(values->data, made, (size_t)kept * size);
 	for (int64_t i = 0; i < kept; i++)
@@ -114,20 +108,9 @@ static int union_of(struct kernel_call *c, enum binary_op op, bool sums, struct 
 	return 0;
 }
 
-static int sparse_arithmetic_add(struct kernel_call *c, struct mu_err *err)
-{
-	return union_of(c, BIN_AddV2, true, err);
-}
-
-static int maximum(struct kernel_call *c, struct mu_err *err)
-{
-	return union_of(c, BIN_Maximum, false, err);
-}
-
-static int minimum(struct kernel_call *c, struct mu_err *err)
-{
-	return union_of(c, BIN_Minimum, false, err);
-}
+KERNEL_RUN(sparse_arithmetic_add, union_of(c, BIN_AddV2, true, err))
+KERNEL_RUN(maximum, union_of(c, BIN_Maximum, false, err))
+KERNEL_RUN(minimum, union_of(c, BIN_Minimum, false, err))
 
 /* The gradient of one operand's values: that of the sum at the same positions. */
 static int grad_of(struct kernel_call *c, unsigned in, unsigned out, struct mu_err *err)
@@ -188,7 +171,7 @@ static int sparse_arithmetic_each(struct kernel_call *c, enum binary_op op, stru
 				  mu_shape_str(&s.shape), mu_shape_str(&dense->shape));
 	binary_loop *loop = loops->binary[op][dense->dtype];
 	if (!loop)
-		return no_kernel(c, dense->dtype, err);
+		return args_no_kernel(c, dense->dtype, err);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, dense->dtype, &s.values->shape, &out, err));
 	for (int64_t i = 0; i < s.n; i++)
 		loop((char *)out->data + (size_t)i * mu_dtype_size(dense->dtype),
@@ -197,15 +180,8 @@ static int sparse_arithmetic_each(struct kernel_call *c, enum binary_op op, stru
 	return 0;
 }
 
-static int each_add(struct kernel_call *c, struct mu_err *err)
-{
-	return sparse_arithmetic_each(c, BIN_AddV2, err);
-}
-
-static int each_mul(struct kernel_call *c, struct mu_err *err)
-{
-	return sparse_arithmetic_each(c, BIN_Mul, err);
-}
+KERNEL_RUN(each_add, sparse_arithmetic_each(c, BIN_AddV2, err))
+KERNEL_RUN(each_mul, sparse_arithmetic_each(c, BIN_Mul, err))
 
 static int each_div(struct kernel_call *c, struct mu_err *err)
 {
@@ -224,7 +200,7 @@ static int dense_add(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(sparse_in(c, 0, &s, err));
 	binary_loop *loop = loops->binary[BIN_AddV2][dense->dtype];
 	if (!loop)
-		return no_kernel(c, dense->dtype, err);
+		return args_no_kernel(c, dense->dtype, err);
 	if (!mu_shape_eq(&s.shape, &dense->shape))
 		return mu_invalid(
 		    err, "Dimensions of a dense and a sparse tensor do not equal: %s vs. %s",
@@ -249,7 +225,7 @@ static int sparse_arithmetic_softmax(struct kernel_call *c, struct mu_err *err)
 	enum mu_dtype type = s.values->dtype;
 	const int64_t rank = s.shape.rank;
 	if (!loops->softmax[type])
-		return no_kernel(c, type, err);
+		return args_no_kernel(c, type, err);
 	if (rank < 2)
 		return mu_invalid(err, "Shape should have rank of at least 2, not %lld",
 				  (long long)rank);
@@ -274,14 +250,13 @@ static int sparse_arithmetic_softmax(struct kernel_call *c, struct mu_err *err)
 static int fill_grad(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *map = kernel_in(c, 0), *grad = kernel_in(c, 1);
-	struct mu_shape scalar = mu_shape_scalar();
 	struct mu_tensor *values, *rest;
 
 	binary_loop *loop = loops->binary[BIN_AddV2][grad->dtype];
 	if (!loop)
-		return no_kernel(c, grad->dtype, err);
+		return args_no_kernel(c, grad->dtype, err);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, grad->dtype, &map->shape, &values, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 1, grad->dtype, &scalar, &rest, err));
+	MU_RETURN_IF_ERROR(kernel_out_scalar(c, 1, grad->dtype, &rest, err));
 	MU_AUTO_FREE bool *seen = mu_xcalloc((size_t)grad->shape.count + 1, sizeof *seen);
 	for (int64_t i = 0; i < map->shape.count; i++) {
 		int64_t k = MU_DATA(int64_t, map)[i];

@@ -73,7 +73,7 @@ static int concat(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *at, *values, *shape_out;
 	const unsigned n = c->n_in / 3;
 	int64_t dims[MU_MAX_RANK];
-	struct mu_shape vec, places, ranks;
+	struct mu_shape vec, ranks;
 	struct order o;
 	int64_t count, shift = 0, k = 0;
 
@@ -91,8 +91,8 @@ static int concat(struct kernel_call *c, struct mu_err *err)
 	const enum mu_dtype type = kernel_in(c, n)->dtype;
 	vec = mu_shape_vec(count);
 	ranks = mu_shape_vec(o.rank);
-	MU_RETURN_IF_ERROR(mu_shape_set(&places, 2, (int64_t[]){count, o.rank}, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &places, &at, err));
+	MU_RETURN_IF_ERROR(
+	    kernel_out_dims(c, 0, MU_INT64, 2, (int64_t[]){count, o.rank}, &at, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 1, type, &vec, &values, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_INT64, &ranks, &shape_out, err));
 	for (int64_t i = 0; i < count; i++) {

@@ -170,15 +170,15 @@ static int sparse_cross_count_all(struct cross *x, int64_t *total, int64_t *wide
 static int sparse_cross_output(struct kernel_call *c, struct cross *x, struct mu_err *err)
 {
 	struct mu_tensor *indices, *values, *shape;
-	struct mu_shape pairs, two = mu_shape_vec(2);
+	struct mu_shape two = mu_shape_vec(2);
 	int64_t total, widest, at = 0;
 	MU_AUTO_BUF text = {0};
 
 	MU_RETURN_IF_ERROR(sparse_cross_count_all(x, &total, &widest, err));
-	MU_RETURN_IF_ERROR(mu_shape_set(&pairs, 2, (int64_t[]){total, 2}, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &pairs, &indices, err));
-	struct mu_shape flat = mu_shape_vec(total);
-	MU_RETURN_IF_ERROR(kernel_out(c, 1, x->hashed ? MU_INT64 : MU_STRING, &flat, &values, err));
+	MU_RETURN_IF_ERROR(
+	    kernel_out_dims(c, 0, MU_INT64, 2, (int64_t[]){total, 2}, &indices, err));
+	MU_RETURN_IF_ERROR(
+	    kernel_out_vec(c, 1, x->hashed ? MU_INT64 : MU_STRING, total, &values, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_INT64, &two, &shape, err));
 	for (int64_t row = 0; row < x->batch; row++) {
 		int64_t n = enter_row(x, row);

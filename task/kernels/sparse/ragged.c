@@ -88,7 +88,7 @@ static void put_places(const struct ragged *r, int64_t *to, unsigned rank)
 static int ragged_to_sparse(struct kernel_call *c, struct mu_err *err)
 {
 	struct ragged r = {c, c->n_in - 1, kernel_in(c, c->n_in - 1)};
-	struct mu_shape pairs, flat = mu_shape_vec(r.values->shape.count), sides;
+	struct mu_shape flat = mu_shape_vec(r.values->shape.count), sides;
 	struct mu_tensor *indices, *values, *shape;
 
 	if (c->n_in < 2 || r.levels > MU_MAX_RANK || r.values->shape.rank < 1)
@@ -99,8 +99,8 @@ static int ragged_to_sparse(struct kernel_call *c, struct mu_err *err)
 	unsigned rank = r.levels + (unsigned)r.values->shape.rank;
 	sides = mu_shape_vec(rank);
 	MU_RETURN_IF_ERROR(ragged_check_splits(&r, err));
-	MU_RETURN_IF_ERROR(mu_shape_set(&pairs, 2, (int64_t[]){flat.count, rank}, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &pairs, &indices, err));
+	MU_RETURN_IF_ERROR(
+	    kernel_out_dims(c, 0, MU_INT64, 2, (int64_t[]){flat.count, rank}, &indices, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 1, r.values->dtype, &flat, &values, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_INT64, &sides, &shape, err));
 	put_places(&r, indices->data, rank);

@@ -71,8 +71,7 @@ static int sparse_reduce_plan(const struct kernel_call *c, enum binary_op op, st
 	enum mu_dtype type = r->s.values->dtype;
 	r->loop = loops->binary[op][type];
 	if (!r->loop)
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			       mu_dtype_name(type));
+		return args_no_kernel(c, type, err);
 	r->shape = mu_shape_scalar();
 	for (int d = 0; d < r->s.shape.rank; d++)
 		if ((keep || !r->reduced[d]) &&

@@ -55,7 +55,6 @@ static int write_part(const struct sparse_part *p, struct mu_tensor *out, int64_
 
 static int serialize(struct kernel_call *c, struct mu_err *err)
 {
-	struct mu_shape vec = mu_shape_vec(PARTS);
 	struct sparse_part p;
 	struct mu_tensor *out;
 	enum mu_dtype t;
@@ -63,7 +62,7 @@ static int serialize(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(packing(c, "out_type", &t, err));
 	MU_RETURN_IF_ERROR(sparse_part_in(c, 0, &p, err));
-	if (!(rc = kernel_out(c, 0, t, &vec, &out, err)))
+	if (!(rc = kernel_out_vec(c, 0, t, PARTS, &out, err)))
 		rc = write_part(&p, out, 0, err);
 	sparse_part_fini(&p);
 	return rc;

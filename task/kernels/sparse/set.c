@@ -244,20 +244,9 @@ static int operate(struct kernel_call *c, reader first, reader second, struct mu
 	return set_output(c, &a.sets, kept, set_merge(&a, &b, op, kept), a.values->dtype, err);
 }
 
-static int dense_dense(struct kernel_call *c, struct mu_err *err)
-{
-	return operate(c, read_dense, read_dense, err);
-}
-
-static int dense_sparse(struct kernel_call *c, struct mu_err *err)
-{
-	return operate(c, read_dense, read_sparse, err);
-}
-
-static int sparse_sparse(struct kernel_call *c, struct mu_err *err)
-{
-	return operate(c, read_sparse, read_sparse, err);
-}
+KERNEL_RUN(dense_dense, operate(c, read_dense, read_dense, err))
+KERNEL_RUN(dense_sparse, operate(c, read_dense, read_sparse, err))
+KERNEL_RUN(sparse_sparse, operate(c, read_sparse, read_sparse, err))
 
 static int set_size(struct kernel_call *c, struct mu_err *err)
 {

@@ -131,10 +131,9 @@ static int sparse_reshape(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(args_shape(c, 1, &from, err));
 	MU_RETURN_IF_ERROR(solve_shape(c, from.count, &to, err));
 	int64_t n = indices->shape.dim[0], place[] = {n, to.rank};
-	struct mu_shape vec = mu_shape_vec(to.rank);
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, place, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &shape, &out, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_INT64, &vec, &dims, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 1, MU_INT64, to.rank, &dims, err));
 	memcpy(dims->data, to.dim, (size_t)to.rank * sizeof(int64_t));
 	for (int64_t i = 0; i < n; i++) {
 		int64_t at = sparse_place_of(indices, i, &from);

@@ -71,7 +71,6 @@ static int add_one(struct kernel_call *c, struct mu_err *err)
 {
 	struct sparse_part p;
 	struct sparse_map *m;
-	struct mu_tensor t;
 	int rc;
 
 	MU_RETURN_IF_ERROR(sparse_part_in(c, 0, &p, err));
@@ -81,9 +80,7 @@ static int add_one(struct kernel_call *c, struct mu_err *err)
 	}
 	int64_t number = tensors_map_put(m, &p);
 	resource_unref(&m->base);
-	if (!(rc = mu_tensor_scalar(&t, MU_INT64, &number, err)))
-		kernel_out_take(c, 0, t);
-	return rc;
+	return kernel_out_value(c, 0, MU_INT64, &number, err);
 }
 
 static int add_rows(struct kernel_call *c, const struct sparse_part *all, struct mu_err *err)
@@ -93,11 +90,9 @@ static int add_rows(struct kernel_call *c, const struct sparse_part *all, struct
 	struct mu_tensor *numbers;
 	struct sparse_part one;
 	struct sparse_map *m;
-	struct mu_shape vec;
 	int rc = 0;
 
-	MU_RETURN_IF_ERROR(mu_shape_set(&vec, 1, all->dim, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &vec, &numbers, err));
+	MU_RETURN_IF_ERROR(kernel_out_dims(c, 0, MU_INT64, 1, all->dim, &numbers, err));
 	MU_RETURN_IF_ERROR(sparse_part_check_rows(all, err));
 	MU_RETURN_IF_ERROR(find_map(c, &m, err));
 	for (int64_t b = 0; b < all->dim[0] && !rc; b++) {

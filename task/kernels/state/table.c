@@ -418,14 +418,10 @@ static int lookup(struct kernel_call *c, struct mu_err *err)
 static int table_size_of(struct kernel_call *c, struct mu_err *err)
 {
 	HELD *t = NULL;
-	struct mu_tensor n;
-	int rc;
 
 	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
 	int64_t count = (int64_t)t->rows.count;
-	if (!(rc = mu_tensor_scalar(&n, MU_INT64, &count, err)))
-		kernel_out_take(c, 0, n);
-	return rc;
+	return kernel_out_value(c, 0, MU_INT64, &count, err);
 }
 
 static int export(struct kernel_call *c, struct mu_err *err)

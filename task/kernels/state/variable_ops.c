@@ -88,17 +88,10 @@ static bool initialised(struct variable *v)
 
 static int put_bool(struct kernel_call *c, bool b, struct mu_err *err)
 {
-	struct mu_tensor t;
-
-	MU_RETURN_IF_ERROR(mu_tensor_scalar(&t, MU_BOOL, &b, err));
-	kernel_out_take(c, 0, t);
-	return 0;
+	return kernel_out_value(c, 0, MU_BOOL, &b, err);
 }
 
-static int is_variable_initialized(struct kernel_call *c, struct mu_err *err)
-{
-	return put_bool(c, c->in[0].ref && initialised(c->in[0].ref), err);
-}
+KERNEL_RUN(is_variable_initialized, put_bool(c, c->in[0].ref &&initialised(c->in[0].ref), err))
 
 /* Copies t into the memory of v, if readers of v share it: they must see the change, as
  * value_to_update in variables.c says.  Returns false if the variable needs another buffer. */
@@ -296,15 +289,8 @@ static int variable_accumulate(struct kernel_call *c, enum binary_op op, struct 
 	return 0;
 }
 
-static int assign_add(struct kernel_call *c, struct mu_err *err)
-{
-	return variable_accumulate(c, BIN_AddV2, err);
-}
-
-static int assign_sub(struct kernel_call *c, struct mu_err *err)
-{
-	return variable_accumulate(c, BIN_Sub, err);
-}
+KERNEL_RUN(assign_add, variable_accumulate(c, BIN_AddV2, err))
+KERNEL_RUN(assign_sub, variable_accumulate(c, BIN_Sub, err))
 
 /* Gives the number held and counts on, until the limit. */
 static int count_up_to(struct kernel_call *c, struct mu_err *err)

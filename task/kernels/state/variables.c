@@ -59,10 +59,9 @@ const char *resource_name(const struct kernel_call *c)
 int resource_handle_out(struct kernel_call *c, unsigned o, const char *container, const char *name,
 			const char *type_name, struct mu_err *err)
 {
-	struct mu_shape scalar = mu_shape_scalar();
 	struct mu_tensor *out;
 
-	MU_RETURN_IF_ERROR(kernel_out(c, o, MU_RESOURCE, &scalar, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_scalar(c, o, MU_RESOURCE, &out, err));
 	*MU_DATA(struct mu_handle, out) = (struct mu_handle){
 	    .device = mu_xstrdup(device_of(c)),
 	    .container = mu_xstrdup(container),

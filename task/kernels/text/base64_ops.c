@@ -52,15 +52,8 @@ static int encode_base64(struct kernel_call *c, struct mu_err *err)
 	return base64_each(c, args_attr_bool(c->node, "pad", false) ? padded : unpadded, err);
 }
 
-static int decode_base64(struct kernel_call *c, struct mu_err *err)
-{
-	return base64_each(c, base64_plain, err);
-}
-
-static int decode_examples(struct kernel_call *c, struct mu_err *err)
-{
-	return base64_each(c, example, err);
-}
+KERNEL_RUN(decode_base64, base64_each(c, base64_plain, err))
+KERNEL_RUN(decode_examples, base64_each(c, example, err))
 
 static const struct kernel rows[] = {
     {"EncodeBase64", .run = encode_base64},

@@ -37,15 +37,8 @@ static uint64_t first(const uint64_t key[2], const char *s, size_t n)
 	return first_hash(s, n);
 }
 
-static int hash_bucket_fast(struct kernel_call *c, struct mu_err *err)
-{
-	return to_buckets(c, fast, NULL, err);
-}
-
-static int hash_bucket_first(struct kernel_call *c, struct mu_err *err)
-{
-	return to_buckets(c, first, NULL, err);
-}
+KERNEL_RUN(hash_bucket_fast, to_buckets(c, fast, NULL, err))
+KERNEL_RUN(hash_bucket_first, to_buckets(c, first, NULL, err))
 
 static int hash_bucket_strong(struct kernel_call *c, struct mu_err *err)
 {

@@ -92,11 +92,10 @@ static void split_at_word(struct tokens *t, int64_t row, struct mu_span s, struc
 static int give_tokens(struct kernel_call *c, const struct tokens *t, int64_t rows,
 		       struct mu_err *err)
 {
-	struct mu_shape pairs, flat = mu_shape_vec(t->n), two = mu_shape_vec(2);
+	struct mu_shape flat = mu_shape_vec(t->n), two = mu_shape_vec(2);
 	struct mu_tensor *indices, *values, *shape;
 
-	MU_RETURN_IF_ERROR(mu_shape_set(&pairs, 2, (int64_t[]){t->n, 2}, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &pairs, &indices, err));
+	MU_RETURN_IF_ERROR(kernel_out_dims(c, 0, MU_INT64, 2, (int64_t[]){t->n, 2}, &indices, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_STRING, &flat, &values, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_INT64, &two, &shape, err));
 	int64_t *at = indices->data;
@@ -136,15 +135,8 @@ static int split_strings(struct kernel_call *c, bool v2, struct mu_err *err)
 	return give_tokens(c, &t, in->shape.count, err);
 }
 
-static int string_split(struct kernel_call *c, struct mu_err *err)
-{
-	return split_strings(c, false, err);
-}
-
-static int string_split_v2(struct kernel_call *c, struct mu_err *err)
-{
-	return split_strings(c, true, err);
-}
+KERNEL_RUN(string_split, split_strings(c, false, err))
+KERNEL_RUN(string_split_v2, split_strings(c, true, err))
 
 /* ---- characters ---- */
 

@@ -72,10 +72,7 @@ static int match_all(struct kernel_call *c, const char *pattern, struct mu_err *
 	return rc;
 }
 
-static int static_regex_full_match(struct kernel_call *c, struct mu_err *err)
-{
-	return match_all(c, args_attr_string(c->node, "pattern", ""), err);
-}
+KERNEL_RUN(static_regex_full_match, match_all(c, args_attr_string(c->node, "pattern", ""), err))
 
 static int regex_full_match(struct kernel_call *c, struct mu_err *err)
 {
