@@ -22,9 +22,8 @@ enum {
 	STATUS_MAX = 600,
 	METHODS = 5,
 };
-/* stream_pause_s: between two pieces of a watch, so that one has several events.  The operator
- * takes 1.3 times as much processor time for a pod without it. */
-static const double call_timeout_s = 30, page_timeout_s = 1, stream_pause_s = 0.1;
+/* stream_pause_s: between two pieces of a watch; without it the operator takes 1.3 x the CPU. */
+static const double call_timeout_s = 30, page_timeout_s = 1, stream_pause_s = 0.05;
 
 static const char *const method_names[METHODS] = {"GET", "POST", "PATCH", "PUT", "DELETE"};
 

@@ -2,8 +2,9 @@
 /* State that all threads of the controller share; changes in the store become keys in the queue. */
 #include "operator/controller/controller.h"
 
-/* Pods of a job change in bursts: one reconcile sees all of a burst. */
-static const double POD_EVENT_DELAY_S = 0.1;
+/* One reconcile sees a burst of changes.  The deletion of a job comes before that of its
+ * dependents, although its watch may pause (kube_client.c). */
+static const double DEPENDENT_EVENT_DELAY_S = 0.1;
 
 static void object_changed(void *controller, const char *key, enum object_kind kind)
 {
@@ -11,10 +12,10 @@ static void object_changed(void *controller, const char *key, enum object_kind k
 
 	if (c->options.leader_election && !atomic_load(&c->leading))
 		return;
-	if (kind == KIND_POD)
-		workqueue_add_after(&c->queue, key, POD_EVENT_DELAY_S);
-	else
+	if (kind == KIND_JOB)
 		workqueue_add(&c->queue, key);
+	else
+		workqueue_add_after(&c->queue, key, DEPENDENT_EVENT_DELAY_S);
 }
 
 void controller_init(struct controller *c, const struct controller_options *options,
