@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slices, joins, transposes and gathers of the GPU beside the CPU's, to the bit. */
 #include "task/kernels/engine/cuda/args.h"
-#include "task/kernels/engine/cuda/shim.h"
+#include "task/kernels/engine/cuda/device_macros.h"
 #include "tests/fake/cuda/fake_cuda.h"
 #include "tests/kernels/gpu_compare.h"
 

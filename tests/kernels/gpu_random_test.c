@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The GPU draws the CPU's numbers. */
 #include "task/kernels/engine/cuda/args.h"
-#include "task/kernels/engine/cuda/shim.h"
+#include "task/kernels/engine/cuda/device_macros.h"
 #include "task/kernels/random/philox.h"
 #include "tests/fake/cuda/fake_cuda.h"
 #include "tests/kernels/gpu_compare.h"

@@ -6,7 +6,7 @@
  * of several diagonals is a matrix with one row per diagonal, from the uppermost down, as wide as
  * the longest. `align` gives the side to which shorter ones are aligned, separately above and below
  * the main diagonal. The V2 ops have no such attribute and align all to the left. */
-#include "task/kernels/array/roll_reverse_band.h"
+#include "task/kernels/array/matrix_band.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"

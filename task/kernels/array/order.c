@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "task/kernels/array/checks.h"
-#include "task/kernels/array/roll_reverse_band.h"
+#include "task/kernels/array/roll_reverse.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"

@@ -5,7 +5,7 @@
 
 /* Whoever finds one writes the same. */
 #define WRONG_KERNEL(t)                                                                            \
-	KERNEL(wrong_##t, wrong_args)                                                              \
+	KERNEL(wrong_##t, check_numerics_args)                                                     \
 	{                                                                                          \
 		EACH(i, a.n)                                                                       \
 		{                                                                                  \

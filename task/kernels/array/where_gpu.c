@@ -74,7 +74,7 @@ static int tell_wrong(struct question *q, struct mu_err *err)
 static void check_numerics_gpu(struct kernel_call *c)
 {
 	const struct mu_tensor *t = kernel_in(c, 0);
-	struct wrong_args a = {.in = gpu_address(t), .n = t->shape.count};
+	struct check_numerics_args a = {.in = gpu_address(t), .n = t->shape.count};
 	struct question *q = question_new(c, tell_wrong);
 	struct mu_err err;
 	int rc = gpu_scratch(c, MU_INT32, 2, &q->there, &err);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products: by OpenBLAS, by few_rows.c where that is faster, by plain loops for integers. */
+/* Matrix products: by OpenBLAS, by small_m_gemm.c where that is faster, by plain loops for
+ * integers. */
 #include "task/kernels/engine/product.h"
 
 #include <limits.h>
 #include <string.h>
 
 #include "task/kernels/engine/blas.h"
-#include "task/kernels/engine/few_rows.h"
+#include "task/kernels/engine/small_m_gemm.h"
 #include "task/runtime/kernel.h"
 #include "task/runtime/runtime.h"
 #include "task/runtime/thread_pool.h"
@@ -75,8 +76,8 @@ static void run_piece(enum mu_dtype t, const struct product *p, const void *a, c
 		size_t size = mu_dtype_size(t);
 		for (int64_t i = 0; i < p->m && !p->add; i++)
 			memset((char *)c + (size_t)(i * p->c_line) * size, 0, (size_t)p->n * size);
-	} else if (few_rows_fit(t, p)) {
-		few_rows_product(t, p, a, b, c);
+	} else if (small_m_gemm_supports(t, p)) {
+		small_m_gemm(t, p, a, b, c);
 	} else if (p->m) {
 		blas_product(t, p, a, b, c);
 	}

@@ -7,7 +7,7 @@
 static int top_k_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	struct rank_args a = {.in = gpu_address(in)};
+	struct top_k_args a = {.in = gpu_address(in)};
 	struct mu_shape shape;
 	int rc = check_top_k(c, &a.k, &shape, err);
 
@@ -27,9 +27,9 @@ static int top_k_gpu(struct kernel_call *c, struct mu_err *err)
 static int in_top_k_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *targets = kernel_in(c, 1);
-	struct rank_args a = {.in = gpu_address(in),
-			      .targets = gpu_address(targets),
-			      .wide = targets->dtype == MU_INT64};
+	struct top_k_args a = {.in = gpu_address(in),
+			       .targets = gpu_address(targets),
+			       .wide = targets->dtype == MU_INT64};
 	int rc = check_in_top_k(c, &a.k, err);
 
 	if (rc || (rc = gpu_out(c, 0, MU_BOOL, &targets->shape, &a.out, err)) ||

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One step of an LSTM or a GRU as one op, forth and back.  The gates of an LSTM lie side by side in
- * the order i, ci, f, o; those of a GRU r, u.  Worked in float. */
+/* One step of an LSTM or a GRU as one op, forward and backward.  The gates of an LSTM are
+ * contiguous in the order i, ci, f, o; those of a GRU r, u.  The arithmetic is in float. */
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/product.h"
-#include "task/kernels/rnn/cells.h"
+#include "task/kernels/rnn/rnn_cell.h"
 
 /* ---- LSTM: x, cs_prev, h_prev, w, wci, wcf, wco, b ---- */
 
@@ -26,13 +26,13 @@ int lstm_cell_begin(struct kernel_call *c, bool back, struct lstm *l, float **to
 			   .peep = args_attr_bool(c->node, "use_peephole", false),
 			   .ci = 1,
 			   .f = 2,
-			   .w = cells_in(c, 3),
-			   .b = cells_in(c, 7),
-			   .peeps = {cells_in(c, 4), cells_in(c, 5), cells_in(c, 6)}};
-	rc = cells_check(c, 0, lstm_in, back ? MU_COUNT(lstm_in) : LSTM_INPUTS, &l->s, err);
+			   .w = rnn_cell_in(c, 3),
+			   .b = rnn_cell_in(c, 7),
+			   .peeps = {rnn_cell_in(c, 4), rnn_cell_in(c, 5), rnn_cell_in(c, 6)}};
+	rc = rnn_cell_check(c, 0, lstm_in, back ? MU_COUNT(lstm_in) : LSTM_INPUTS, &l->s, err);
 	return rc ? rc
-		  : cells_out(c, &l->s, back ? lstm_grads : lstm_out,
-			      back ? LSTM_CELL_GRADS : LSTM_OUTPUTS, to, err);
+		  : rnn_cell_out(c, &l->s, back ? lstm_grads : lstm_out,
+				 back ? LSTM_CELL_GRADS : LSTM_OUTPUTS, to, err);
 }
 
 static int lstm(struct kernel_call *c, struct mu_err *err)
@@ -41,11 +41,11 @@ static int lstm(struct kernel_call *c, struct mu_err *err)
 	struct lstm l;
 
 	MU_RETURN_IF_ERROR(lstm_cell_begin(c, false, &l, to, err));
-	MU_AUTO_FREE float *gates = cells_room(&l.s, 1, 4 * l.s.cell, err);
-	MU_AUTO_FREE float *both = cells_room(&l.s, 1, l.s.in + l.s.cell, err);
+	MU_AUTO_FREE float *gates = rnn_cell_room(&l.s, 1, 4 * l.s.cell, err);
+	MU_AUTO_FREE float *both = rnn_cell_room(&l.s, 1, l.s.in + l.s.cell, err);
 	if (!gates || !both)
 		return -(int)err->code;
-	lstm_step(&l, cells_in(c, 0), cells_in(c, 1), cells_in(c, 2), both, gates, to);
+	lstm_step(&l, rnn_cell_in(c, 0), rnn_cell_in(c, 1), rnn_cell_in(c, 2), both, gates, to);
 	return 0;
 }
 
@@ -60,10 +60,10 @@ static int lstm_grad(struct kernel_call *c, struct mu_err *err)
 	for (unsigned n = 2; n < LSTM_CELL_GRADS; n++)
 		elems_zero(MU_FLOAT, to[n], 0, l.s.cell);
 	for (unsigned n = 0; n < MU_COUNT(out); n++)
-		out[n] = cells_in(c, LSTM_INPUTS + n);
-	lstm_step_back(&l, &(struct lstm_back){.cs = cells_in(c, 1),
-					       .d_cs = cells_in(c, 14),
-					       .d_h = cells_in(c, 15),
+		out[n] = rnn_cell_in(c, LSTM_INPUTS + n);
+	lstm_step_back(&l, &(struct lstm_back){.cs = rnn_cell_in(c, 1),
+					       .d_cs = rnn_cell_in(c, 14),
+					       .d_h = rnn_cell_in(c, 15),
 					       .out = out,
 					       .d_before = to[0],
 					       .gates = to[1],
@@ -81,31 +81,34 @@ static const char *const gru_in[] = {
 static const char *const gru_out[GRU_OUTPUTS] = {"BC", "BC", "BC", "BC"};
 static const char *const gru_grads[GRU_OUTPUTS] = {"BI", "BC", "BC", "B2"};
 
-int gru_cell_begin(struct kernel_call *c, bool back, struct cell_sizes *s, float **to,
+int gru_cell_begin(struct kernel_call *c, bool back, struct rnn_cell_sizes *s, float **to,
 		   struct mu_err *err)
 {
-	MU_RETURN_IF_ERROR(cells_check(c, 0, gru_in, back ? MU_COUNT(gru_in) : GRU_INPUTS, s, err));
-	return cells_out(c, s, back ? gru_grads : gru_out, GRU_OUTPUTS, to, err);
+	MU_RETURN_IF_ERROR(
+	    rnn_cell_check(c, 0, gru_in, back ? MU_COUNT(gru_in) : GRU_INPUTS, s, err));
+	return rnn_cell_out(c, s, back ? gru_grads : gru_out, GRU_OUTPUTS, to, err);
 }
 
 static int gru(struct kernel_call *c, struct mu_err *err)
 {
 	float *to[GRU_OUTPUTS];
 	const float *h = NULL;
-	struct cell_sizes s;
+	struct rnn_cell_sizes s;
 
 	MU_RETURN_IF_ERROR(gru_cell_begin(c, false, &s, to, err));
-	MU_AUTO_FREE float *gates = cells_room(&s, 1, 2 * s.cell, err);
-	MU_AUTO_FREE float *both = cells_room(&s, 1, s.in + s.cell, err);
+	MU_AUTO_FREE float *gates = rnn_cell_room(&s, 1, 2 * s.cell, err);
+	MU_AUTO_FREE float *both = rnn_cell_room(&s, 1, s.in + s.cell, err);
 	if (!gates || !both)
 		return -(int)err->code;
-	h = cells_in(c, 1);
-	cells_joined(&s, cells_in(c, 0), h, NULL, cells_in(c, 2), cells_in(c, 4), 2, both, gates);
+	h = rnn_cell_in(c, 1);
+	rnn_cell_joined(&s, rnn_cell_in(c, 0), h, NULL, rnn_cell_in(c, 2), rnn_cell_in(c, 4), 2,
+			both, gates);
 	for (int64_t b = 0; b < s.batch; b++)
 		for (int64_t g = 0; g < 2; g++)
-			cells_sigmoid(to[g] + b * s.cell, gates + (2 * b + g) * s.cell, s.cell);
-	cells_joined(&s, cells_in(c, 0), h, to[0], cells_in(c, 3), cells_in(c, 5), 1, both, to[2]);
-	cells_tanh(to[2], to[2], s.batch * s.cell);
+			rnn_cell_sigmoid(to[g] + b * s.cell, gates + (2 * b + g) * s.cell, s.cell);
+	rnn_cell_joined(&s, rnn_cell_in(c, 0), h, to[0], rnn_cell_in(c, 3), rnn_cell_in(c, 5), 1,
+			both, to[2]);
+	rnn_cell_tanh(to[2], to[2], s.batch * s.cell);
 	for (int64_t k = 0; k < s.batch * s.cell; k++)
 		to[3][k] = to[1][k] * (h[k] - to[2][k]) + to[2][k];
 	return 0;
@@ -116,20 +119,20 @@ static int gru(struct kernel_call *c, struct mu_err *err)
 static int gru_grad(struct kernel_call *c, struct mu_err *err)
 {
 	float *to[GRU_OUTPUTS];
-	struct cell_sizes s;
+	struct rnn_cell_sizes s;
 
 	MU_RETURN_IF_ERROR(gru_cell_begin(c, true, &s, to, err));
-	const float *h = cells_in(c, 1), *r = cells_in(c, 6), *u = cells_in(c, 7),
-		    *new = cells_in(c, 8), *dh = cells_in(c, 9);
+	const float *h = rnn_cell_in(c, 1), *r = rnn_cell_in(c, 6), *u = rnn_cell_in(c, 7),
+		    *new = rnn_cell_in(c, 8), *dh = rnn_cell_in(c, 9);
 	int64_t width = s.in + s.cell;
-	MU_AUTO_FREE float *by_c = cells_room(&s, 1, width, err);
-	MU_AUTO_FREE float *by_ru = cells_room(&s, 1, width, err);
+	MU_AUTO_FREE float *by_c = rnn_cell_room(&s, 1, width, err);
+	MU_AUTO_FREE float *by_ru = rnn_cell_room(&s, 1, width, err);
 	if (!by_c || !by_ru)
 		return -(int)err->code;
 	for (int64_t k = 0; k < s.batch * s.cell; k++)
 		to[2][k] = dh[k] * (1 - u[k]) * (1 - new[k] * new[k]);
 	struct product p = {.m = s.batch, .n = width, .k = s.cell, .trans_b = true};
-	product(MU_FLOAT, &p, to[2], cells_in(c, 3), by_c);
+	product(MU_FLOAT, &p, to[2], rnn_cell_in(c, 3), by_c);
 	for (int64_t k = 0; k < s.batch * s.cell; k++) {
 		int64_t b = k / s.cell, j = k % s.cell;
 		float d_hr = by_c[b * width + s.in + j];
@@ -137,7 +140,7 @@ static int gru_grad(struct kernel_call *c, struct mu_err *err)
 		to[3][(b * 2 + 1) * s.cell + j] = dh[k] * (h[k] - new[k]) * u[k] * (1 - u[k]);
 	}
 	p.k = 2 * s.cell;
-	product(MU_FLOAT, &p, to[3], cells_in(c, 2), by_ru);
+	product(MU_FLOAT, &p, to[3], rnn_cell_in(c, 2), by_ru);
 	for (int64_t b = 0; b < s.batch; b++) {
 		for (int64_t j = 0; j < s.in; j++)
 			to[0][b * s.in + j] = by_c[b * width + j] + by_ru[b * width + j];

@@ -7,14 +7,14 @@
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/product.h"
-#include "task/kernels/rnn/cells.h"
+#include "task/kernels/rnn/rnn_cell.h"
 
 /* Behind seq_len_max: x, cs_prev, h_prev, w, wci, wcf, wco, b */
 enum { FIRST_OUT = 1 + LSTM_INPUTS };
 static const char *const wanted[] = {
     "TBI", "BC",  "BC",  "S4",  "C",   "C",   "C",
-    "4",                                             /* and, of the gradient, what was given, */
-    "TBC", "TBC", "TBC", "TBC", "TBC", "TBC", "TBC", /* and what came back to cs and h */
+    "4",                                             /* of the gradient op, also: the outputs, */
+    "TBC", "TBC", "TBC", "TBC", "TBC", "TBC", "TBC", /* and the gradients of cs and h */
     "TBC", "TBC",
 };
 
@@ -22,39 +22,40 @@ static const char *const made[LSTM_OUTPUTS] = {"TBC", "TBC", "TBC", "TBC", "TBC"
 static const char *const grads[LSTM_GRADS] = {"TBI", "BC", "BC", "S4", "C", "C", "C", "4"};
 
 int lstm_sequence_begin(struct kernel_call *c, bool back, bool second, struct lstm *l,
-			int64_t *moments, float **to, struct mu_err *err)
+			int64_t *time_steps, float **to, struct mu_err *err)
 {
 	const unsigned n = back ? MU_COUNT(wanted) : LSTM_INPUTS;
 
-	MU_RETURN_IF_ERROR(args_int(c, 0, moments, err));
-	MU_RETURN_IF_ERROR(cells_check(c, 1, wanted, n, &l->s, err));
-	if (*moments < 0 || *moments > l->s.time)
-		return mu_invalid(err, "seq_len_max %lld is not in [0, %lld]", (long long)*moments,
-				  (long long)l->s.time);
+	MU_RETURN_IF_ERROR(args_int(c, 0, time_steps, err));
+	MU_RETURN_IF_ERROR(rnn_cell_check(c, 1, wanted, n, &l->s, err));
+	if (*time_steps < 0 || *time_steps > l->s.time)
+		return mu_invalid(err, "seq_len_max %lld is not in [0, %lld]",
+				  (long long)*time_steps, (long long)l->s.time);
 	l->bias = second ? 0 : args_attr_float(c->node, "forget_bias", 1);
 	l->clip = args_attr_float(c->node, "cell_clip", second ? 0 : 3);
 	l->peep = args_attr_bool(c->node, "use_peephole", false);
 	l->ci = second ? 2 : 1;
 	l->f = second ? 1 : 2;
-	l->w = cells_in(c, 4);
-	l->b = cells_in(c, 8);
+	l->w = rnn_cell_in(c, 4);
+	l->b = rnn_cell_in(c, 8);
 	for (unsigned i = 0; i < 3; i++)
-		l->peeps[i] = cells_in(c, 5 + i);
-	return cells_out(c, &l->s, back ? grads : made, back ? LSTM_GRADS : LSTM_OUTPUTS, to, err);
+		l->peeps[i] = rnn_cell_in(c, 5 + i);
+	return rnn_cell_out(c, &l->s, back ? grads : made, back ? LSTM_GRADS : LSTM_OUTPUTS, to,
+			    err);
 }
 
-/* ---- what the cells before give to the gates ---- */
+/* ---- the recurrent part of the gates ---- */
 
 enum {
 	STRIP = 32,           /* columns of the weights that lie together, so that they are read in
 				 one line: as many as a tile has */
-	FEW_ROWS = 3,         /* which are multiplied line after line */
-	FEW_MOMENTS = 4,      /* for which laying out the weights does not pay */
+	FEW_ROWS = 3,         /* which are multiplied row by row */
+	FEW_TIME_STEPS = 4,   /* for which copying the weights costs more than it saves */
 	STRIP_WORK = 2 << 20, /* multiply-adds worth another thread */
 };
 
 struct recurrent {
-	const struct cell_sizes *s;
+	const struct rnn_cell_sizes *s;
 	const float *w, *h; /* of the cells before */
 	float *strips;      /* w once more, in strips; or NULL */
 	float *gates;
@@ -77,7 +78,7 @@ static void some_strips(void *arg, int64_t from, int64_t to)
 	}
 }
 
-static float *block_lstm_lay_out(const struct cell_sizes *s, const float *w)
+static float *block_lstm_lay_out(const struct rnn_cell_sizes *s, const float *w)
 {
 	int64_t columns = 4 * s->cell, strips = (columns + STRIP - 1) / STRIP;
 	float *to = malloc((size_t)(strips * s->cell * STRIP) * sizeof *to + 1);
@@ -104,27 +105,27 @@ static void add_recurrent(struct kernel_call *c, struct recurrent *r)
 				r);
 }
 
-static int forth(struct kernel_call *c, bool second, struct mu_err *err)
+static int block_lstm_forward(struct kernel_call *c, bool second, struct mu_err *err)
 {
 	float *to[LSTM_OUTPUTS], *at[LSTM_OUTPUTS];
-	int64_t moments;
+	int64_t time_steps;
 	struct lstm l;
 
-	MU_RETURN_IF_ERROR(lstm_sequence_begin(c, false, second, &l, &moments, to, err));
-	/* what x and the bias give, of all moments at once */
+	MU_RETURN_IF_ERROR(lstm_sequence_begin(c, false, second, &l, &time_steps, to, err));
+	/* the part of x and the bias, for all time steps at once */
 	int64_t wide = 4 * l.s.cell, step = l.s.batch * l.s.cell;
-	MU_AUTO_FREE float *gates = cells_room(&l.s, moments, wide, err);
+	MU_AUTO_FREE float *gates = rnn_cell_room(&l.s, time_steps, wide, err);
 	if (!gates)
 		return -(int)err->code;
-	struct product p = {.m = moments * l.s.batch, .n = wide, .k = l.s.in};
-	product_spread(c, MU_FLOAT, &p, cells_in(c, 1), l.w, gates);
-	cells_add_bias(p.m, wide, l.b, gates);
+	struct product p = {.m = time_steps * l.s.batch, .n = wide, .k = l.s.in};
+	product_spread(c, MU_FLOAT, &p, rnn_cell_in(c, 1), l.w, gates);
+	rnn_cell_add_bias(p.m, wide, l.b, gates);
 
-	bool lay = l.s.batch > FEW_ROWS && moments > FEW_MOMENTS;
+	bool lay = l.s.batch > FEW_ROWS && time_steps > FEW_TIME_STEPS;
 	MU_AUTO_FREE float *strips = lay ? block_lstm_lay_out(&l.s, l.w + l.s.in * wide) : NULL;
-	struct recurrent r = {&l.s, l.w + l.s.in * wide, cells_in(c, 3), strips, gates};
-	const float *cs = cells_in(c, 2);
-	for (int64_t t = 0; t < moments; t++, r.gates += l.s.batch * wide) {
+	struct recurrent r = {&l.s, l.w + l.s.in * wide, rnn_cell_in(c, 3), strips, gates};
+	const float *cs = rnn_cell_in(c, 2);
+	for (int64_t t = 0; t < time_steps; t++, r.gates += l.s.batch * wide) {
 		for (int i = 0; i < LSTM_OUTPUTS; i++)
 			at[i] = to[i] + t * step;
 		add_recurrent(c, &r);
@@ -133,35 +134,35 @@ static int forth(struct kernel_call *c, bool second, struct mu_err *err)
 		r.h = at[LSTM_H];
 	}
 	for (int i = 0; i < LSTM_OUTPUTS; i++)
-		elems_zero(MU_FLOAT, to[i], moments * step, (l.s.time - moments) * step);
+		elems_zero(MU_FLOAT, to[i], time_steps * step, (l.s.time - time_steps) * step);
 	return 0;
 }
 
 /* State of the gradient between time steps. */
 struct back {
-	float *both, *d_both, *gates; /* [x, h], what came back to it, and to the gates */
+	float *both, *d_both, *gates; /* [x, h], its gradient, and the gradient of the gates */
 	float *d_cs, *d_h;
 };
 
-/* One moment: d_cs and d_h are what comes from the moments behind it, and are left with what goes
- * to the one before. */
-static void moment_back(struct kernel_call *c, const struct lstm *l, int64_t t, struct back *k,
-			float *const *to)
+/* One time step: d_cs and d_h hold the gradients from the next time step, and on return those for
+ * the previous one. */
+static void time_step_backward(struct kernel_call *c, const struct lstm *l, int64_t t,
+			       struct back *k, float *const *to)
 {
-	const struct cell_sizes *s = &l->s;
+	const struct rnn_cell_sizes *s = &l->s;
 	int64_t step = s->batch * s->cell, width = s->in + s->cell;
 	const float *out[LSTM_OUTPUTS];
 
 	for (unsigned i = 0; i < LSTM_OUTPUTS; i++)
-		out[i] = cells_in(c, FIRST_OUT + i) + t * step;
-	const float *cs = t ? out[LSTM_CS] - step : cells_in(c, 2);
-	const float *h = t ? out[LSTM_H] - step : cells_in(c, 3);
-	const float *x = cells_in(c, 1) + t * s->batch * s->in;
+		out[i] = rnn_cell_in(c, FIRST_OUT + i) + t * step;
+	const float *cs = t ? out[LSTM_CS] - step : rnn_cell_in(c, 2);
+	const float *h = t ? out[LSTM_H] - step : rnn_cell_in(c, 3);
+	const float *x = rnn_cell_in(c, 1) + t * s->batch * s->in;
 	for (int64_t i = 0; i < step; i++) {
-		k->d_cs[i] += cells_in(c, FIRST_OUT + LSTM_OUTPUTS)[t * step + i];
-		k->d_h[i] += cells_in(c, FIRST_OUT + LSTM_OUTPUTS + 1)[t * step + i];
+		k->d_cs[i] += rnn_cell_in(c, FIRST_OUT + LSTM_OUTPUTS)[t * step + i];
+		k->d_h[i] += rnn_cell_in(c, FIRST_OUT + LSTM_OUTPUTS + 1)[t * step + i];
 	}
-	/* in place: what an element gets comes from that element */
+	/* in place: each element depends on itself only */
 	lstm_step_back(
 	    l, &(struct lstm_back){.cs = cs,
 				   .d_cs = k->d_cs,
@@ -189,20 +190,20 @@ static void moment_back(struct kernel_call *c, const struct lstm *l, int64_t t, 
 static int block_lstm_backward(struct kernel_call *c, bool second, struct mu_err *err)
 {
 	float *to[LSTM_GRADS];
-	int64_t moments;
+	int64_t time_steps;
 	struct lstm l;
 
-	MU_RETURN_IF_ERROR(lstm_sequence_begin(c, true, second, &l, &moments, to, err));
-	MU_AUTO_FREE float *gates = cells_room(&l.s, 1, 4 * l.s.cell, err);
-	MU_AUTO_FREE float *both = cells_room(&l.s, 1, l.s.in + l.s.cell, err);
-	MU_AUTO_FREE float *d_both = cells_room(&l.s, 1, l.s.in + l.s.cell, err);
+	MU_RETURN_IF_ERROR(lstm_sequence_begin(c, true, second, &l, &time_steps, to, err));
+	MU_AUTO_FREE float *gates = rnn_cell_room(&l.s, 1, 4 * l.s.cell, err);
+	MU_AUTO_FREE float *both = rnn_cell_room(&l.s, 1, l.s.in + l.s.cell, err);
+	MU_AUTO_FREE float *d_both = rnn_cell_room(&l.s, 1, l.s.in + l.s.cell, err);
 	if (!gates || !both || !d_both)
 		return -(int)err->code;
 	for (unsigned i = 0; i < LSTM_GRADS; i++)
 		elems_zero(MU_FLOAT, to[i], 0, c->out[i].tensor.shape.count);
 	struct back k = {both, d_both, gates, to[D_CS], to[D_H]};
-	for (int64_t t = moments; t-- > 0;)
-		moment_back(c, &l, t, &k, to);
+	for (int64_t t = time_steps; t-- > 0;)
+		time_step_backward(c, &l, t, &k, to);
 	return 0;
 }
 
@@ -211,15 +212,15 @@ static int block_lstm_backward(struct kernel_call *c, bool second, struct mu_err
 	{                                                                                          \
 		return way(c, second, err);                                                        \
 	}
-OP(first_forth, forth, false)
-OP(second_forth, forth, true)
-OP(first_back, block_lstm_backward, false)
-OP(second_back, block_lstm_backward, true)
+OP(first_forward, block_lstm_forward, false)
+OP(second_forward, block_lstm_forward, true)
+OP(first_backward, block_lstm_backward, false)
+OP(second_backward, block_lstm_backward, true)
 
 static const struct kernel rows[] = {
-    {"BlockLSTM", .flags = KERNEL_EXPENSIVE, .run = first_forth},
-    {"BlockLSTMGrad", .flags = KERNEL_EXPENSIVE, .run = first_back},
-    {"BlockLSTMGradV2", .flags = KERNEL_EXPENSIVE, .run = second_back},
-    {"BlockLSTMV2", .flags = KERNEL_EXPENSIVE, .run = second_forth},
+    {"BlockLSTM", .flags = KERNEL_EXPENSIVE, .run = first_forward},
+    {"BlockLSTMGrad", .flags = KERNEL_EXPENSIVE, .run = first_backward},
+    {"BlockLSTMGradV2", .flags = KERNEL_EXPENSIVE, .run = second_backward},
+    {"BlockLSTMV2", .flags = KERNEL_EXPENSIVE, .run = second_forward},
 };
 KERNEL_TABLE(rnn_block_lstm, rows)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Device memory and copies. A device address is never a host address
- * (shim.h), so a mix-up crashes. */
+ * (device_macros.h), so a mix-up crashes. */
 #include "tests/fake/cuda/fake_jobs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "task/kernels/engine/cuda/shim.h"
+#include "task/kernels/engine/cuda/device_macros.h"
 
 enum { HEAD = 256 };
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <ucontext.h>
 
-#include "task/kernels/engine/cuda/shim.h"
+#include "task/kernels/engine/cuda/device_macros.h"
 #include "tests/fake/cuda/fake_cuda.h"
 
 _Thread_local struct host_dim threadIdx, blockIdx, blockDim, gridDim;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host hands to each kernel: read by nvcc and by the C compiler, so fixed sizes only.
- * Addresses are the device's.  Counts and strides are of elements. */
+/* Arguments of the kernels.  nvcc and the C compiler read them, so all sizes are fixed.  Addresses
+ * are device addresses.  Counts and strides are in elements. */
 #ifndef MU_TASK_KERNELS_ENGINE_CUDA_ARGS_H
 #define MU_TASK_KERNELS_ENGINE_CUDA_ARGS_H
 
@@ -13,7 +13,7 @@ struct unary_args {
 	int64_t n;
 };
 
-/* Where element i of a result finds its operands: each has a stride per dimension. */
+/* Broadcasting: the dimensions of the result, and the strides of each operand. */
 struct broadcast_args {
 	int32_t rank, unused;
 	int64_t dim[CUDA_MAX_RANK], stride[CUDA_MAX_OPERANDS][CUDA_MAX_RANK];
@@ -29,7 +29,7 @@ struct select_args { /* out = c ? a : b */
 	struct broadcast_args by; /* of c, a, b */
 };
 
-/* Two operands of one shape, and a number. */
+/* Two operands of the same shape, and a scalar. */
 struct pair_args {
 	uint64_t out, x, g;
 	int64_t n;
@@ -41,8 +41,8 @@ struct fill_args {
 	int64_t n;
 };
 
-/* in is [outer, reduced, inner]; out is [outer, pieces, inner]: piece p of an output takes elements
- * p, p + pieces, …, and what comes of it is multiplied by scale. */
+/* in is [outer, reduced, inner]; out is [outer, pieces, inner]: piece p reduces elements
+ * p, p + pieces, …, and the result is multiplied by scale. */
 struct reduce_args {
 	uint64_t out, in;
 	int64_t outer, reduced, inner, pieces;
@@ -64,28 +64,28 @@ struct softmax_args {
 	int32_t logarithm, unused;
 };
 
-/* label_row and logit_row: 0 when one row serves all. */
+/* label_row and logit_row: strides of rows, 0 if one row is broadcast. */
 struct xent_args {
 	uint64_t loss, back, logits, labels;
 	int64_t rows, n, logit_row, label_row, logit_column, label_column;
 };
 
-/* Rows of a table, by n updates of a row each that are sorted by the row they go to: `keys`. */
+/* n updates of one row each, sorted by the row of the table that they update: `keys`. */
 struct by_row {
-	uint64_t keys, order; /* where the updates lay before they were sorted */
+	uint64_t keys, order; /* the positions of the updates before the sort */
 	int64_t n, row;       /* elements in a row */
 };
 
-/* var, up to three slots and a gradient; the algorithm's scalars lie on the device, since some are
- * variables that other kernels write. */
+/* The variable, up to three slots, and the gradient.  The scalars of the optimizer are in device
+ * memory, since some are variables that other kernels write. */
 struct update_args {
 	uint64_t at[4], grad, scalar[6];
 	int64_t n;
 	int32_t scalars, flag;
-	int32_t counter, unused; /* which scalar is an int64, from 1; 0: none */
+	int32_t counter, unused; /* the number of the int64 scalar, from 1; 0: none */
 };
 
-/* The same of some rows: grad is a row for each of by.n. */
+/* The same for some rows: grad has by.n rows. */
 struct update_rows_args {
 	struct update_args u;
 	struct by_row by;
@@ -99,36 +99,37 @@ struct view_args {
 	int64_t dim[2 * CUDA_MAX_RANK], stride[2 * CUDA_MAX_RANK];
 };
 
-/* out rows [at, at + n) of length `row` each are `from`'s: concat and split, part by part. */
+/* Concat and split, one part at a time: copies `run` elements of each row; rows begin out_row and
+ * in_row elements apart. */
 struct part_args {
 	uint64_t out, in;
 	int64_t rows, run, out_row, in_row;
 };
 
-/* Parts of `each` elements, n elements in all, that lie one behind the other in whole; part 0:
+/* Contiguous parts of `whole`, `each` elements long, n elements in all.  A part with address 0 is
  * zeros. */
 struct parts_args {
 	uint64_t whole, part[CUDA_MAX_LIST];
 	int64_t n, each;
-	int32_t cut, unused; /* cut: whole is read */
+	int32_t cut, unused; /* cut: copies whole to the parts */
 };
 
-/* out is [outer, indices, inner] of in, [outer, limit, inner]. */
+/* out [outer, indices, inner] is gathered from in [outer, limit, inner]. */
 struct gather_args {
 	uint64_t out, in, indices;
 	int64_t outer, count, inner, limit;
 	int32_t wide, unused; /* indices are int64 */
 };
 
-/* Positions of `depth` numbers each in a tensor of these dimensions -> the number of the slice that
- * each names, -1 for one that is outside, and how many went before it. */
+/* Converts n indices of `depth` numbers each, into a tensor of these dimensions, to linear slice
+ * numbers (keys; -1: out of range) and their positions in the input (order). */
 struct position_args {
 	uint64_t keys, order, indices;
 	int64_t n, dim[CUDA_MAX_RANK];
 	int32_t depth, wide; /* wide: indices are int64 */
 };
 
-/* Sorted runs of this length -> of twice that. */
+/* One pass of a merge sort: from sorted runs of `run` elements to runs of twice that. */
 struct merge_args {
 	uint64_t to_keys, to_order, keys, order;
 	int64_t n, run;
@@ -137,17 +138,17 @@ struct merge_args {
 struct scatter_args {
 	struct by_row by;
 	uint64_t table, updates;
-	int32_t one, unused; /* one: a scalar updates them all */
+	int32_t one, unused; /* one: a scalar updates all rows */
 };
 
-/* Row r of out is made of rows picks[starts[r]], … of data, before starts[r + 1]; factors: of each
- * pick, divisors: of each row, 0: none. */
+/* Row r of out reduces the rows picks[i] of data, for i in [starts[r], starts[r + 1]).  factors:
+ * one for each pick; divisors: one for each row of out; 0: none. */
 struct segment_args {
 	uint64_t out, data, starts, picks, factors, divisors;
-	int64_t n, row; /* elements, in all and of a row */
+	int64_t n, row; /* n: elements of out; row: elements of a row */
 };
 
-/* Each element of out comes from where it stands less `by`, round the end of each dimension. */
+/* Roll: each element of out is the element `by` before it, with wrap-around. */
 struct roll_args {
 	uint64_t out, in;
 	int64_t n;
@@ -155,15 +156,15 @@ struct roll_args {
 	int64_t dim[CUDA_MAX_RANK], by[CUDA_MAX_RANK];
 };
 
-/* Along one dimension, as far as the length for its place in another says, the other way round. */
+/* ReverseSequence: reverses the first lengths[b] elements along seq, for index b along batch. */
 struct reverse_args {
 	uint64_t out, in, lengths; /* int64 */
 	int64_t n, batch, batch_stride, seq, seq_stride;
 };
 
-/* Diagonals of n matrices and the same as rows of a band: array/roll_reverse_band.h. */
+/* Diagonals of n matrices, and the band whose rows are these diagonals: array/matrix_band.h. */
 struct band_args {
-	uint64_t matrix, band; /* or out and in, where only matrices are */
+	uint64_t matrix, band; /* band_part: out and in */
 	int64_t n, rows, cols, from, to, longest;
 	int32_t upper_left, lower_left, into_matrix, unused;
 };
@@ -175,23 +176,23 @@ struct one_hot_args {
 	int32_t wide, unused;
 };
 
-/* The numbers of one run of a generator; group g, of four floats or two doubles, begins at counter
- * + g, or at counter + g * each where it may take several draws. */
+/* Random numbers.  Group g has four floats or two doubles.  Its Philox counter is counter + g, or
+ * counter + g * each if a group may take several draws. */
 struct random_args {
 	uint64_t out;
 	int64_t n, each;
-	uint64_t low, span; /* of whole numbers; span 0: all that there are */
+	uint64_t low, span; /* of integers; span 0: the full range */
 	uint32_t counter[4], key[2];
 };
 
-/* Rows of so many values, looked for in rows of n that rise. */
+/* Binary search: `values` values for each row, in ascending rows of n. */
 struct bound_args {
 	uint64_t out, in, sorted;
 	int64_t rows, values, n;
-	int32_t upper, wide; /* wide: places are int64 */
+	int32_t upper, wide; /* wide: positions are int64 */
 };
 
-/* Rows of the logits of n classes; sums: as many doubles, which rise. */
+/* Multinomial: rows of the logits of n classes; sums: the cumulative weights, as doubles. */
 struct classes_args {
 	struct random_args draws;
 	uint64_t out, in, sums;
@@ -199,11 +200,11 @@ struct classes_args {
 	int32_t wide, unused;
 };
 
-/* out[rows, by.row] = entries of a matrix [rows, inner] times b. */
+/* out[rows, by.row] = a sparse matrix [rows, inner] times b. */
 struct sparse_product_args {
 	struct by_row by;
 	uint64_t out, indices, values, b;
-	int64_t rows, inner, b_row, b_col; /* strides of b as it is read */
+	int64_t rows, inner, b_row, b_col; /* strides of b after transposition */
 	int32_t flip, wide;
 };
 
@@ -212,9 +213,9 @@ struct window_axis_args {
 	int64_t in, size, stride, dilation, out, pad;
 };
 
-/* in is [rows, n].  The k that come first: values to out, where they were to at; or whether fewer
- * than k are larger than the target's. */
-struct rank_args {
+/* in is [rows, n].  top_k: the k largest values to out, their indices to at.  in_top_k: whether
+ * fewer than k elements exceed the target's. */
+struct top_k_args {
 	uint64_t out, at, in, targets;
 	int64_t rows, n, k;
 	int32_t wide, unused; /* targets are int64 */
@@ -227,27 +228,27 @@ struct scan_args {
 	int32_t exclusive, reverse;
 };
 
-/* One dimension that was continued by its own reflection, as it was before: [outer, n, inner] of
- * [outer, from, inner]. */
+/* Gradient of MirrorPad along one dimension: out is [outer, n, inner], in is [outer, from,
+ * inner]. */
 struct mirror_args {
 	uint64_t out, in;
 	int64_t outer, n, inner, from, before, skip; /* skip 1: the edge itself is not repeated */
 };
 
-/* [0]: whether there is an infinity, [1]: whether there is what is no number. */
-struct wrong_args {
+/* CheckNumerics: out[0]: in has an infinity; out[1]: in has a NaN. */
+struct check_numerics_args {
 	uint64_t out, in;
 	int64_t n;
 };
 
-/* Where counts, one further with each that is true, go up: their positions. */
+/* Where: counts is the cumulative sum of the condition; out gets the indices at which it rises. */
 struct where_args {
 	uint64_t out, counts;
 	int64_t n, dim[CUDA_MAX_RANK];
 	int32_t rank, unused;
 };
 
-/* Rows of so many channels; y, g: of a gradient. */
+/* Rows of `channels` elements.  y, g: the output and its gradient, for the gradient op. */
 struct lrn_args {
 	uint64_t out, x, y, g;
 	int64_t n, channels, radius;
@@ -260,9 +261,10 @@ struct window_args {
 	uint64_t top, at;               /* pools: the output, and the positions of the largest */
 	int64_t n, batch, channels, filters, groups;
 	struct window_axis_args axis[3];
-	int32_t whole, wide; /* positions count over all images, not in each; are int64 */
+	int32_t whole,
+	    wide; /* whole: positions are in the batch, not in one image; wide: they are int64 */
 };
-/* Positions as keys: n numbers of elements of images of so many, `each` of them from one. */
+/* Converts the positions of n maxima to keys: images have `image` elements and `each` maxima. */
 struct pool_keys_args {
 	uint64_t keys, order, at;
 	int64_t n, image, each;
@@ -272,17 +274,17 @@ struct pool_keys_args {
 /* [pixels, channels]; see nn/batch_norm.cu.h.  `out`: vectors of the channels. */
 struct norm_args {
 	uint64_t y, x, g, middle, scale, offset, mean, variance, out[4];
-	uint64_t sums, a, b, k; /* memory for the call alone */
+	uint64_t sums, a, b, k; /* scratch memory */
 	int64_t pixels, channels, pieces;
 	double epsilon, factor;
 	int32_t training, add_x;
 };
 
-/* Along one axis: place p of what is made takes so much of certain places, those numbered from
- * first[p] to first[p + 1]. */
+/* Along one axis: output p is the sum of the inputs at[i] times weight[i], for i in [first[p],
+ * first[p + 1]). */
 struct resize_axis_args {
 	uint64_t first, at, weight; /* int64, int64, double */
-	int64_t made, read;         /* places */
+	int64_t made, read;         /* output and input lengths */
 };
 struct resize_args { /* NHWC */
 	uint64_t out, in;
@@ -290,8 +292,8 @@ struct resize_args { /* NHWC */
 	struct resize_axis_args row, column;
 };
 
-/* Recurrent cells; see rnn/cells.cu.h.  width: the sum of the widths of x and the cells. */
-struct cells_args {
+/* Recurrent cells; see rnn/rnn_cell.cu.h.  width: the sum of the widths of x and the cells. */
+struct rnn_cell_args {
 	uint64_t in[14], out[7];
 	int64_t batch, cell, width, first;
 	float bias, clip;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of rows, as they were given and sorted.
+/* Indices: of broadcast operands, of int32 and int64 tensors, and of row updates sorted by row.
  *
- * A thread that changes a row must be the only one that does, and go through what changes it in the
- * order in which that was given: the same bits each time, and the CPU's.  So updates are sorted by
- * row (array/scatter.cu.h), and the thread at the first of a row's goes on to the last of them. */
+ * One thread applies all updates of a row, in the order of the input, so results are deterministic
+ * and equal to the CPU's.  Updates are therefore sorted by row (array/scatter.cu.h), and the thread
+ * at the first update of a row applies the updates up to the last one of that row. */
 #ifndef MU_TASK_KERNELS_ENGINE_CUDA_INDEX_H
 #define MU_TASK_KERNELS_ENGINE_CUDA_INDEX_H
 
@@ -35,7 +35,8 @@ DEVICE void index_put(uint64_t indices, int64_t i, int64_t value, int32_t wide)
 		PTR(int32_t, indices)[i] = (int32_t)value;
 }
 
-/* The row of update s, if that is the first to it; -1 if it is not, or goes nowhere. */
+/* The row of sorted update s if s is the first update of that row; -1 otherwise, or if the row is
+ * out of range. */
 DEVICE int64_t row_to_do(const struct by_row *by, int64_t s)
 {
 	const int64_t *keys = PTR(const int64_t, by->keys);
@@ -48,7 +49,7 @@ DEVICE int row_goes_on(const struct by_row *by, int64_t s, int64_t key)
 	return s < by->n && PTR(const int64_t, by->keys)[s] == key;
 }
 
-/* Which of the updates, as they were given, stands at s. */
+/* The position in the input of sorted update s. */
 DEVICE int64_t row_from(const struct by_row *by, int64_t s)
 {
 	return PTR(const int64_t, by->order)[s];

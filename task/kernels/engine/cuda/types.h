@@ -4,7 +4,7 @@
 #ifndef MU_TASK_KERNELS_ENGINE_CUDA_TYPES_H
 #define MU_TASK_KERNELS_ENGINE_CUDA_TYPES_H
 
-#include "task/kernels/engine/cuda/shim.h"
+#include "task/kernels/engine/cuda/device_macros.h"
 
 #define C(t) compute_##t
 #define S(t) stored_##t

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "task/kernels/rnn/cells.h"
+#include "task/kernels/rnn/rnn_cell.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "task/kernels/engine/product.h"
 #include "task/kernels/rnn/lstm_element.h"
 
-static int64_t side(const struct cell_sizes *s, char c)
+static int64_t side(const struct rnn_cell_sizes *s, char c)
 {
 	return c == 'T'   ? s->time
 	       : c == 'B' ? s->batch
@@ -19,16 +19,16 @@ static int64_t side(const struct cell_sizes *s, char c)
 			  : (c - '0') * s->cell;
 }
 
-int cells_check(const struct kernel_call *c, unsigned x, const char *const *want, unsigned n,
-		struct cell_sizes *s, struct mu_err *err)
+int rnn_cell_check(const struct kernel_call *c, unsigned x, const char *const *want, unsigned n,
+		   struct rnn_cell_sizes *s, struct mu_err *err)
 {
 	int rank = (int)strlen(want[0]);
 
 	const int64_t *dim = kernel_in(c, x)->shape.dim;
-	*s = (struct cell_sizes){.time = rank == 3 ? dim[0] : 1,
-				 .batch = dim[rank - 2],
-				 .in = dim[rank - 1],
-				 .cell = kernel_in(c, x + 1)->shape.dim[1]};
+	*s = (struct rnn_cell_sizes){.time = rank == 3 ? dim[0] : 1,
+				     .batch = dim[rank - 2],
+				     .in = dim[rank - 1],
+				     .cell = kernel_in(c, x + 1)->shape.dim[1]};
 	for (unsigned i = 0; i < n; i++) {
 		const struct mu_shape *have = &kernel_in(c, x + i)->shape;
 		bool fits = have->rank == (int)strlen(want[i]);
@@ -43,8 +43,8 @@ int cells_check(const struct kernel_call *c, unsigned x, const char *const *want
 	return 0;
 }
 
-int cells_out(struct kernel_call *c, const struct cell_sizes *s, const char *const *want,
-	      unsigned n, float **to, struct mu_err *err)
+int rnn_cell_out(struct kernel_call *c, const struct rnn_cell_sizes *s, const char *const *want,
+		 unsigned n, float **to, struct mu_err *err)
 {
 	for (unsigned i = 0; i < n; i++) {
 		struct mu_shape shape = mu_shape_scalar();
@@ -59,27 +59,29 @@ int cells_out(struct kernel_call *c, const struct cell_sizes *s, const char *con
 	return 0;
 }
 
-float *cells_room(const struct cell_sizes *s, int64_t moments, int64_t columns, struct mu_err *err)
+float *rnn_cell_room(const struct rnn_cell_sizes *s, int64_t time_steps, int64_t columns,
+		     struct mu_err *err)
 {
 	struct mu_shape shape;
 	float *room = NULL;
 
-	if (!mu_shape_set(&shape, 3, (int64_t[]){moments, s->batch, columns}, err) &&
+	if (!mu_shape_set(&shape, 3, (int64_t[]){time_steps, s->batch, columns}, err) &&
 	    !(room = calloc((size_t)shape.count + 1, sizeof *room)))
 		mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld rows of %lld",
 			(long long)s->batch, (long long)columns);
 	return room;
 }
 
-void cells_add_bias(int64_t rows, int64_t columns, const float *bias, float *to)
+void rnn_cell_add_bias(int64_t rows, int64_t columns, const float *bias, float *to)
 {
 	for (int64_t b = 0; b < rows; b++)
 		loops->binary[BIN_AddV2][MU_FLOAT](to + b * columns, to + b * columns, bias,
 						   columns, BOTH_RUN);
 }
 
-void cells_joined(const struct cell_sizes *s, const float *x, const float *h, const float *scale,
-		  const float *w, const float *bias, int64_t gates, float *both, float *to)
+void rnn_cell_joined(const struct rnn_cell_sizes *s, const float *x, const float *h,
+		     const float *scale, const float *w, const float *bias, int64_t gates,
+		     float *both, float *to)
 {
 	int64_t width = s->in + s->cell, columns = gates * s->cell;
 
@@ -91,22 +93,22 @@ void cells_joined(const struct cell_sizes *s, const float *x, const float *h, co
 	}
 	struct product p = {.m = s->batch, .n = columns, .k = width};
 	product(MU_FLOAT, &p, both, w, to);
-	cells_add_bias(s->batch, columns, bias, to);
+	rnn_cell_add_bias(s->batch, columns, bias, to);
 }
 
-static void cells_apply(enum unary_op op, float *out, const float *in, int64_t n)
+static void apply_unary(enum unary_op op, float *out, const float *in, int64_t n)
 {
 	loops->unary[op][MU_FLOAT](out, in, n);
 }
 
-void cells_sigmoid(float *out, const float *in, int64_t n)
+void rnn_cell_sigmoid(float *out, const float *in, int64_t n)
 {
-	cells_apply(UN_Sigmoid, out, in, n);
+	apply_unary(UN_Sigmoid, out, in, n);
 }
 
-void cells_tanh(float *out, const float *in, int64_t n)
+void rnn_cell_tanh(float *out, const float *in, int64_t n)
 {
-	cells_apply(UN_Tanh, out, in, n);
+	apply_unary(UN_Tanh, out, in, n);
 }
 
 /* One row.  gates: what the products gave, whose peepholes are added in place. */
@@ -125,17 +127,17 @@ static void lstm_row(const struct lstm *l, const float *cs, float *gates, float 
 		gi[j] += cs[j] * l->peeps[0][j];
 		gf[j] += cs[j] * l->peeps[1][j];
 	}
-	cells_sigmoid(i, gi, n);
-	cells_sigmoid(f, gf, n);
-	cells_tanh(ci, gates + l->ci * n, n);
+	rnn_cell_sigmoid(i, gi, n);
+	rnn_cell_sigmoid(f, gf, n);
+	rnn_cell_tanh(ci, gates + l->ci * n, n);
 	for (int64_t j = 0; j < n; j++)
 		now[j] = ci[j] * i[j] + f[j] * cs[j];
 	for (int64_t j = 0; j < n && clip > 0; j++)
 		now[j] = now[j] < -clip ? -clip : now[j] > clip ? clip : now[j];
 	for (int64_t j = 0; j < n && l->peep; j++)
 		go[j] += now[j] * l->peeps[2][j];
-	cells_sigmoid(o, go, n);
-	cells_tanh(co, now, n);
+	rnn_cell_sigmoid(o, go, n);
+	rnn_cell_tanh(co, now, n);
 	for (int64_t j = 0; j < n; j++)
 		h[j] = o[j] * co[j];
 }
@@ -151,7 +153,7 @@ void lstm_gates(const struct lstm *l, const float *cs, float *gates, float *cons
 void lstm_step(const struct lstm *l, const float *x, const float *cs, const float *h, float *both,
 	       float *gates, float *const *out)
 {
-	cells_joined(&l->s, x, h, NULL, l->w, l->b, 4, both, gates);
+	rnn_cell_joined(&l->s, x, h, NULL, l->w, l->b, 4, both, gates);
 	lstm_gates(l, cs, gates, out);
 }
 

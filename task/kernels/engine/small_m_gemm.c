@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "task/kernels/engine/few_rows.h"
+#include "task/kernels/engine/small_m_gemm.h"
 
 #include <string.h>
 
@@ -13,15 +13,15 @@ enum {
 	K_BLOCK_BYTES = 4096 /* of a row of a */
 };
 
-bool few_rows_fit(enum mu_dtype t, const struct product *p)
+bool small_m_gemm_supports(enum mu_dtype t, const struct product *p)
 {
 	return (t == MU_FLOAT || t == MU_DOUBLE) && !p->trans_b && p->m > 1 &&
 	       p->m <= TILES_MAX * loops->tile[t].rows &&
 	       (double)p->m * (double)p->n * (double)p->k >= WORK_MIN;
 }
 
-void few_rows_product(enum mu_dtype type, const struct product *p, const void *a, const void *b,
-		      void *c)
+void small_m_gemm(enum mu_dtype type, const struct product *p, const void *a, const void *b,
+		  void *c)
 {
 	static const int64_t one_run[1] = {0};
 	const struct tile_loops *tile = &loops->tile[type];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What recurrent cells do between their products: a thread makes an element of the cells.  The
- * gates of a row lie side by side.  See rnn/cells_gpu.c for which array is which. */
+/* The elementwise part of recurrent cells, between the matrix products.  A thread computes one
+ * element of the cells.  The gates of a row are contiguous.  rnn/rnn_cell_gpu.c assigns in[],
+ * out[]. */
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/cuda/math.h"
 #include "task/kernels/rnn/lstm_element.h"
@@ -16,7 +17,7 @@ DEVICE float cell_sigmoid(float x)
 /* Element `at` of the products of x and of h, and of the bias. */
 #define CELL_GATE(at, j) (CELL_IN(0, at) + CELL_IN(1, at) + CELL_IN(2, j))
 
-KERNEL(lstm_gates, cells_args)
+KERNEL(lstm_gates, rnn_cell_args)
 {
 	EACH(k, a.batch * a.cell)
 	{
@@ -48,7 +49,7 @@ KERNEL(lstm_gates, cells_args)
 	}
 }
 
-KERNEL(lstm_back, cells_args)
+KERNEL(lstm_back, rnn_cell_args)
 {
 	EACH(k, a.batch * a.cell)
 	{
@@ -71,13 +72,13 @@ KERNEL(lstm_back, cells_args)
 		CELL_OUT(0, row + a.ci * a.cell) = back.ci;
 		CELL_OUT(0, row + a.f * a.cell) = back.f;
 		CELL_OUT(0, row + 3 * a.cell) = back.o;
-		CELL_OUT(1, k) = back.before; /* may be where d_cs was */
+		CELL_OUT(1, k) = back.before; /* may be the memory of d_cs */
 	}
 }
 
-/* What each row gives to the peepholes; `first`: elements of the first moment, before which the
- * cells are given. */
-KERNEL(lstm_peeps, cells_args)
+/* The gradient of the peepholes for each row.  `first`: elements of the first time step, whose
+ * previous cells are in[1]. */
+KERNEL(lstm_peeps, rnn_cell_args)
 {
 	EACH(k, a.batch * a.cell)
 	{
@@ -89,7 +90,7 @@ KERNEL(lstm_peeps, cells_args)
 	}
 }
 
-KERNEL(gru_gates, cells_args)
+KERNEL(gru_gates, rnn_cell_args)
 {
 	EACH(k, a.batch * a.cell)
 	{
@@ -101,7 +102,7 @@ KERNEL(gru_gates, cells_args)
 	}
 }
 
-KERNEL(gru_new, cells_args)
+KERNEL(gru_new, rnn_cell_args)
 {
 	EACH(k, a.batch * a.cell)
 	{
@@ -111,8 +112,8 @@ KERNEL(gru_new, cells_args)
 	}
 }
 
-/* d_h, u, c -> to c before its function. */
-KERNEL(gru_back_new, cells_args)
+/* From d_h, u, c: the gradient of c before its activation. */
+KERNEL(gru_back_new, rnn_cell_args)
 {
 	EACH(k, a.batch * a.cell)
 	{
@@ -121,8 +122,9 @@ KERNEL(gru_back_new, cells_args)
 	}
 }
 
-/* d_h, u, c, what came back by c to [x, r h], h, r -> to r and u before their functions. */
-KERNEL(gru_back_gates, cells_args)
+/* From d_h, u, c, the gradient of [x, r h] through c, h and r: the gradients of r and u before
+ * their activation. */
+KERNEL(gru_back_gates, rnn_cell_args)
 {
 	EACH(k, a.batch * a.cell)
 	{
@@ -134,8 +136,9 @@ KERNEL(gru_back_gates, cells_args)
 	}
 }
 
-/* d_h, u, and what came back by c to [x, r h], r, and by r and u to [x, h] -> to x and to h. */
-KERNEL(gru_back_out, cells_args)
+/* From d_h, u, the gradient of [x, r h] through c, r, and the gradient of [x, h] through r and u:
+ * the gradients of x and h. */
+KERNEL(gru_back_out, rnn_cell_args)
 {
 	EACH(i, a.batch * a.width)
 	{

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernels are written in: the part of CUDA that is also C.
+/* Macros for device code that compiles as CUDA and as C.
  *
- * nvcc makes device code of it.  A C compiler makes functions that tests/fake/cuda runs once for
- * each thread of a grid, so every kernel can be tested without a GPU.  A kernel takes one struct of
- * args.h, `a`:
+ * nvcc compiles a kernel to device code.  A C compiler compiles it to a function that
+ * tests/fake/cuda calls once for each thread of a grid, so every kernel can be tested without a
+ * GPU.  A kernel takes one struct of args.h, `a`:
  *
  *	KERNEL(name, struct_tag) { EACH (i, a.n) PTR(float, a.out)[i] = 0; }
  *
- * BLOCK_KERNEL is the same for one whose threads meet at SYNC() and share SHARED memory.
+ * BLOCK_KERNEL defines a kernel whose threads synchronise at SYNC() and use SHARED memory.
  */
-#ifndef MU_TASK_KERNELS_ENGINE_CUDA_SHIM_H
-#define MU_TASK_KERNELS_ENGINE_CUDA_SHIM_H
+#ifndef MU_TASK_KERNELS_ENGINE_CUDA_DEVICE_MACROS_H
+#define MU_TASK_KERNELS_ENGINE_CUDA_DEVICE_MACROS_H
 
 #include <stdint.h>
 
-/* Which element this thread has first, and how far on its next one is. */
+/* A grid-stride loop: the first element of this thread, and the distance to its next one. */
 #define FIRST      ((int64_t)blockIdx.x * blockDim.x + threadIdx.x)
 #define STEP       ((int64_t)gridDim.x * blockDim.x)
 #define EACH(i, n) for (int64_t i = FIRST, i##_step = STEP; i < (n); i += i##_step)
@@ -44,9 +44,9 @@ extern _Thread_local struct host_dim threadIdx, blockIdx, blockDim, gridDim;
 void host_kernel_add(const char *name, void (*call)(const void *args), size_t size, int meets);
 void host_sync(void);
 
-/* An address of a device has this bit, so it is none of the host's.  A kernel that is handed one
- * without it, or one that its type may not lie at, would take a GPU out of service; here it ends
- * the process and says so. */
+/* Device addresses have this bit, so they differ from host addresses.  A host address or a
+ * misaligned one would be a fault of the kernel on a GPU; here the process aborts with a message.
+ */
 #define HOST_DEVICE_BIT    ((uint64_t)1 << 55)
 _Noreturn void host_refuse(uint64_t address, size_t align);
 static inline void *host_at(uint64_t address, size_t align)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The few that come first in each row, a block for each: larger before smaller, then lower numbers
- * first; what is no number comes last.  The k first are found one after another, each the first of
- * those behind the one before it, so a row needs no memory but its own. */
+/* TopK and InTopK, one block for each row.  Larger values come first, then lower indices; NaN comes
+ * last.  TopK finds its k values one after another, each the first of those that come after the
+ * previous one, so it needs no scratch memory. */
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/cuda/block.h"
 #include "task/kernels/engine/cuda/index.h"
@@ -9,7 +9,7 @@
 #define RANKED(t)                                                                                  \
 	struct ranked_##t {                                                                        \
 		C(t) v;                                                                            \
-		int64_t at; /* -1: nothing, which comes last of all */                             \
+		int64_t at; /* -1: none, which comes last */                                       \
 	};                                                                                         \
 	DEVICE bool ahead_##t(struct ranked_##t x, struct ranked_##t y)                            \
 	{                                                                                          \
@@ -25,7 +25,7 @@
 EACH_NUM(RANKED)
 
 #define TOP_K_KERNEL(t)                                                                            \
-	BLOCK_KERNEL(top_k_##t, rank_args)                                                         \
+	BLOCK_KERNEL(top_k_##t, top_k_args)                                                        \
 	{                                                                                          \
 		SHARED struct ranked_##t room[ROW_THREADS];                                        \
 		for (int64_t row = blockIdx.x; row < a.rows; row += gridDim.x) {                   \
@@ -50,8 +50,8 @@ EACH_NUM(TOP_K_KERNEL)
 
 BLOCK_REDUCE(int64_t, block_sum_i64, x + y)
 
-/* A target out of range, or a number of the row that is none, is never among them. */
-BLOCK_KERNEL(in_top_k_f32, rank_args)
+/* False for a target out of range, and for a row with NaN or infinities. */
+BLOCK_KERNEL(in_top_k_f32, top_k_args)
 {
 	SHARED int64_t room[ROW_THREADS];
 

@@ -10,7 +10,7 @@ static const struct sizes {
     {2, 3, 4, 5, -1}, {2, 1, 2, 2, 1}, {70, 9, 2, 2, 70},
 };
 
-/* Letters as in cells.h. */
+/* Letters as in rnn_cell.h. */
 static struct mu_tensor of_shape(const struct sizes *s, const char *letters, unsigned seed)
 {
 	int64_t dims[4];
