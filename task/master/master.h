@@ -80,6 +80,7 @@ struct session {
 	unsigned n_peers;
 	struct mu_span config;
 	int64_t timeout_ms;
+	int64_t cost_every, cost_after; /* GraphOptions.build_cost_model; 0: never */
 	bool isolate;
 	bool log_placement;
 };
@@ -114,6 +115,7 @@ struct plan_part {
 };
 struct plan {
 	_Atomic unsigned refs;
+	_Atomic int64_t steps; /* counted if the session records costs */
 	struct plan_part *parts;
 	unsigned n_parts;
 	char **feed_keys, **fetch_keys;

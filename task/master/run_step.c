@@ -414,6 +414,13 @@ static int run_step_begin(struct run_step *r, unsigned more, struct mu_err *err)
 	return rc;
 }
 
+/* True in every build_cost_model-th step of the plan. */
+static bool records_costs(const struct session *s, struct plan *p)
+{
+	return s->cost_every > 0 &&
+	       (atomic_fetch_add(&p->steps, 1) + 1 - s->cost_after) % s->cost_every == 0;
+}
+
 /* Starts r, which has a plan; takes the caller's reference. */
 static void run_step_run(struct run_step *r)
 {
@@ -422,6 +429,8 @@ static void run_step_run(struct run_step *r)
 	struct mu_err err;
 
 	r->fetches = MU_ARENA_ARRAY(&r->arena, struct fetch, n_fetches + 1);
+	if (records_costs(r->session, r->plan))
+		r->req.record |= RECORD_COSTS;
 	if (run_step_begin(r, n_fetches, &err)) {
 		run_step_reply_error(r, &err);
 		run_step_unref(r);

@@ -111,6 +111,10 @@ static int parse_config(struct session *s, const Muster__CreateSessionRequest *r
 		if (rename_tasks(s, c->cluster_def, req->target, err))
 			return -(int)err->code;
 	}
+	if (c->graph_options) {
+		s->cost_every = c->graph_options->build_cost_model;
+		s->cost_after = c->graph_options->build_cost_model_after;
+	}
 	s->log_placement = c->log_device_placement;
 	s->devices.soft_placement = c->allow_soft_placement;
 	*out = c;

@@ -19,16 +19,25 @@ struct device_trace {
 	char *name;
 	struct mu_buf nodes; /* fields 2 of a DeviceStepStats */
 };
+struct node_cost {
+	bool ran;
+	int64_t ns;
+	struct mu_buf outputs; /* fields 5 and 12 of a CostGraphDef.Node */
+};
 struct step_trace {
 	pthread_mutex_t lock;
+	const struct mu_graph *graph; /* whose costs are recorded; NULL: none */
+	struct node_cost *costs;      /* by node id */
 	struct device_trace *devices;
 	size_t bytes;
 };
 
-struct step_trace *step_trace_new(void)
+struct step_trace *step_trace_new(const struct mu_graph *costs_of)
 {
 	struct step_trace *t = MU_NEW(struct step_trace);
 
+	t->graph = costs_of;
+	t->costs = costs_of ? MU_NEW_ARRAY(struct node_cost, costs_of->n_nodes + 1) : NULL;
 	pthread_mutex_init(&t->lock, NULL);
 	return t;
 }
@@ -43,6 +52,9 @@ void step_trace_free(struct step_trace *t)
 		free(d->name);
 		free(d);
 	}
+	for (unsigned i = 0; t->graph && i < t->graph->n_nodes; i++)
+		mu_buf_fini(&t->costs[i].outputs);
+	free(t->costs);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
 }
@@ -75,20 +87,26 @@ static void put_times(struct mu_buf *b, int64_t began, int64_t ended)
 	mu_pb_put_int(b, 17, began);
 }
 
-static void put_output(struct mu_buf *b, unsigned slot, const struct mu_tensor *t)
+static void put_shape(struct mu_buf *b, uint32_t field, const struct mu_tensor *t)
 {
-	size_t output = mu_pb_begin(b, 7), tensor, shape, memory;
+	size_t shape = mu_pb_begin(b, field);
 
-	mu_pb_put_int(b, 1, slot);
-	tensor = mu_pb_begin(b, 3);
-	mu_pb_put_int(b, 1, t->dtype);
-	shape = mu_pb_begin(b, 2);
 	for (int i = 0; i < t->shape.rank; i++) {
 		size_t dim = mu_pb_begin(b, 2);
 		mu_pb_put_int(b, 1, t->shape.dim[i]);
 		mu_pb_end(b, dim);
 	}
 	mu_pb_end(b, shape);
+}
+
+static void put_output(struct mu_buf *b, unsigned slot, const struct mu_tensor *t)
+{
+	size_t output = mu_pb_begin(b, 7), tensor, memory;
+
+	mu_pb_put_int(b, 1, slot);
+	tensor = mu_pb_begin(b, 3);
+	mu_pb_put_int(b, 1, t->dtype);
+	put_shape(b, 2, t);
 	memory = mu_pb_begin(b, 4);
 	mu_pb_put_int(b, 1, (int64_t)mu_tensor_bytes(t));
 	mu_pb_put_str(b, 3, "cpu");
@@ -180,6 +198,105 @@ static bool is_transfer(const struct mu_node *n, const char *op)
 	return strcmp(n->op + (strncmp(n->op, "_Host", 5) ? 1 : 5), op) == 0;
 }
 
+/* ---- costs ---- */
+
+/* Writes an output; of a node that did not run, t is NULL. */
+static void put_cost_output(struct mu_buf *b, const struct mu_tensor *t, int type, int64_t size)
+{
+	size_t output = mu_pb_begin(b, 5);
+
+	mu_pb_put_int(b, 1, size);
+	mu_pb_put_int(b, 2, -1); /* shares the buffer of no input */
+	if (t) {
+		put_shape(b, 3, t);
+		mu_pb_put_int(b, 4, type);
+	} else {
+		size_t shape = mu_pb_begin(b, 3);
+		mu_pb_put_int(b, 3, 1); /* unknown rank */
+		mu_pb_end(b, shape);
+	}
+	mu_pb_end(b, output);
+}
+
+/* Called with the lock held.  A later iteration of a loop replaces the outputs and adds its time.
+ */
+static void record_cost(struct step_trace *t, const struct mu_node *n, int64_t ns,
+			const struct value *out, unsigned n_out)
+{
+	const struct mu_attr *constant = strcmp(n->op, "Const") ? NULL : mu_node_attr(n, "value");
+	struct node_cost *c;
+
+	if (!t->graph || n->id >= t->graph->n_nodes || t->graph->nodes[n->id] != n)
+		return; /* of a function's body */
+	c = &t->costs[n->id];
+	c->ran = true;
+	c->ns += ns;
+	mu_buf_clear(&c->outputs);
+	if (constant && constant->kind == MU_ATTR_TENSOR) { /* memory that the node keeps */
+		put_cost_output(&c->outputs, constant->tensor, constant->tensor->dtype, 0);
+		mu_pb_put_int(&c->outputs, 12, (int64_t)mu_tensor_bytes(constant->tensor));
+		return;
+	}
+	for (unsigned i = 0; i < n_out; i++) {
+		MU_AUTO_TENSOR held = {0};
+		if (mu_tensor_is_set(&out[i].tensor))
+			put_cost_output(&c->outputs, &out[i].tensor, out[i].tensor.dtype,
+					(int64_t)mu_tensor_bytes(&out[i].tensor));
+		else if (out[i].ref && !variable_read(out[i].ref, &held, NULL))
+			put_cost_output(&c->outputs, &held, held.dtype + MU_DT_REF,
+					(int64_t)mu_tensor_bytes(&held));
+		else
+			put_cost_output(&c->outputs, NULL, 0, -1);
+	}
+}
+
+/* The ids 0 and 1 are those of TensorFlow's source and sink. */
+enum { SOURCE_ID, SINK_ID, FIRST_ID };
+
+static void put_cost_node(struct mu_buf *b, const struct mu_node *n, const struct node_cost *c)
+{
+	size_t at = mu_pb_begin(b, 1), input;
+
+	mu_pb_put_str(b, 1, n->name);
+	mu_pb_put_str(b, 2, n->device);
+	mu_pb_put_int(b, 3, n->id + FIRST_ID);
+	for (unsigned k = 0; k < n->n_inputs; k++) {
+		input = mu_pb_begin(b, 4);
+		mu_pb_put_int(b, 1, n->inputs[k].node->id + FIRST_ID);
+		mu_pb_put_int(b, 2, n->inputs[k].port);
+		mu_pb_end(b, input);
+	}
+	if (c->ran)
+		mu_buf_put(b, c->outputs.data, c->outputs.len);
+	for (unsigned i = 0; !c->ran && n->def && i < n->def->n_outputs; i++)
+		put_cost_output(b, NULL, 0, -1);
+	if (is_transfer(n, "Send"))
+		mu_pb_put_int(b, 7, 1); /* final */
+	for (unsigned k = 0; k < n->n_controls; k++)
+		mu_pb_put_int(b, 8, n->inputs[n->n_inputs + k].node->id + FIRST_ID);
+	if (!n->n_inputs && !n->n_controls)
+		mu_pb_put_int(b, 8, SOURCE_ID);
+	mu_pb_put_int(b, 9, c->ns / 1000);
+	mu_pb_end(b, at);
+}
+
+void step_trace_write_costs(struct step_trace *t, struct mu_buf *b)
+{
+	size_t at = mu_pb_begin(b, 1);
+
+	mu_pb_put_str(b, 1, "_SOURCE");
+	mu_pb_put_int(b, 9, 1);
+	mu_pb_end(b, at);
+	at = mu_pb_begin(b, 1);
+	mu_pb_put_str(b, 1, "_SINK");
+	mu_pb_put_int(b, 3, SINK_ID);
+	mu_pb_end(b, at);
+	pthread_mutex_lock(&t->lock);
+	for (unsigned i = 0; i < t->graph->n_nodes; i++)
+		put_cost_node(b, t->graph->nodes[i], &t->costs[i]);
+	pthread_mutex_unlock(&t->lock);
+}
+
 void step_trace_node(struct step_trace *t, const struct mu_node *n, int64_t began,
 		     const struct value *out, unsigned n_out)
 {
@@ -188,9 +305,12 @@ void step_trace_node(struct step_trace *t, const struct mu_node *n, int64_t bega
 	struct mu_buf *b;
 	size_t at, before;
 
-	if ((n->op[0] == '_' && is_transfer(n, "Send")) || (recv && !crosses(n)))
-		return;
 	pthread_mutex_lock(&t->lock);
+	record_cost(t, n, ended - began, out, n_out);
+	if ((n->op[0] == '_' && is_transfer(n, "Send")) || (recv && !crosses(n))) {
+		pthread_mutex_unlock(&t->lock);
+		return;
+	}
 	if (t->bytes < MAX_BYTES) {
 		b = trace_device_of(t, n->device);
 		before = b->len;

@@ -6,7 +6,8 @@
 #include "task/runtime/kernel.h"
 
 struct step_trace; /* thread-safe */
-struct step_trace *step_trace_new(void);
+/* With a graph, also records what each of its nodes costs. */
+struct step_trace *step_trace_new(const struct mu_graph *costs_of);
 void step_trace_free(struct step_trace *t); /* NULL is fine */
 /* Records that a node ran from `began` until now.  As in TensorFlow, a receive is recorded as a
  * transfer, and a send is not recorded. */
@@ -14,5 +15,7 @@ void step_trace_node(struct step_trace *t, const struct mu_node *n, int64_t bega
 		     const struct value *out, unsigned n_out);
 /* Appends the fields of a StepStats. */
 void step_trace_write(struct step_trace *t, struct mu_buf *b);
+/* Appends the fields of a CostGraphDef. */
+void step_trace_write_costs(struct step_trace *t, struct mu_buf *b);
 
 #endif

@@ -36,9 +36,14 @@ static void put_record(struct mu_buf *b, const struct running *r)
 {
 	size_t at;
 
-	if (r->trace) {
+	if (r->record & RECORD_TIMELINE) {
 		at = mu_pb_begin(b, 2);
 		step_trace_write(r->trace, b);
+		mu_pb_end(b, at);
+	}
+	if (r->record & RECORD_COSTS) {
+		at = mu_pb_begin(b, 3);
+		step_trace_write_costs(r->trace, b);
 		mu_pb_end(b, at);
 	}
 	if (r->record & RECORD_PARTITIONS) {
@@ -132,8 +137,8 @@ void worker_start_step(struct worker *w, struct executor *e, struct peers *renam
 		remote = peers_remote(renamed);
 		rendezvous_rename(r->rendezvous, peers_at(renamed, 0)->task, &remote);
 	}
-	if (r->record & RECORD_TIMELINE)
-		r->trace = step_trace_new();
+	if (r->record & (RECORD_TIMELINE | RECORD_COSTS))
+		r->trace = step_trace_new(r->record & RECORD_COSTS ? executor_graph(e) : NULL);
 	step = executor_start_traced(e, r->rendezvous, r->trace, worker_step_ended, r);
 	pthread_mutex_lock(&w->lock);
 	r->step = step;

@@ -24,7 +24,7 @@ static void step__of_a_small_graph__computes_it_again_and_again(void **state)
 static void trace__of_a_step__tells_each_node_on_its_device(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
-	struct step_trace *t = step_trace_new();
+	struct step_trace *t = step_trace_new(NULL);
 	MU_AUTO_BUF b = {0};
 
 	scalar(g, "a", 3, "cpu");

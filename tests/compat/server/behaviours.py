@@ -77,6 +77,11 @@ def broken_graphs():
     report("broken graphs", None, f"{len(stock)} answers")
 
 
+def cost_graphs():
+    """RunMetadata.cost_graph of sessions that build a cost model"""
+    compare_each("cost graphs", *both(lambda c: c.run("cost_graphs")))
+
+
 def loops():
     """loops and branches over several tasks"""
     compare_each("loops", *both(lambda c: c.run("loops")))
@@ -147,4 +152,4 @@ def leaves_open():
         raise Different(f"the trainer says {said!r}")
 
 
-CASES = [sessions, lifetimes, raw, broken_graphs, loops, gradients, tied_loops, mixed, servers, several_cpus, cluster_specs, collectives, joins, leaves_open]
+CASES = [sessions, lifetimes, raw, broken_graphs, cost_graphs, loops, gradients, tied_loops, mixed, servers, several_cpus, cluster_specs, collectives, joins, leaves_open]
