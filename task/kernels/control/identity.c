@@ -99,7 +99,7 @@ static int frame_of(const struct kernel_call *c, struct call_frame **out, int64_
 	*out = c->step ? step_frame(c->step) : NULL;
 	*index = args_attr_int(c->node, "index", -1);
 	if (!*out)
-		return mu_invalid(err, "%s outside a function", c->node->op);
+		return mu_fail(err, MU_INTERNAL, "no call frame");
 	return 0;
 }
 
