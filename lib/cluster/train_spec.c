@@ -2,6 +2,7 @@
 /* spec.program.train, and the settings of the trainer on their way into a task's environment. */
 #include "lib/cluster/train_spec.h"
 
+#include <cjson/cJSON.h>
 #include <float.h>
 #include <limits.h>
 

@@ -9,9 +9,9 @@
 #ifndef IO_FIELDS_H
 #define IO_FIELDS_H
 
-#include <cjson/cJSON.h>
-
 #include "lib/io/doc.h"
+
+struct cJSON;
 
 enum field_kind {
 	FIELD_ELSEWHERE, /* a known key, which the caller reads */
@@ -56,7 +56,7 @@ struct field {
 int fields_read(const struct mu_doc_node *map, const struct field *fields, void *out,
 		struct mu_err *err);
 /* Lenient. */
-void fields_decode(const cJSON *json, const struct field *fields, void *out);
-void fields_encode(cJSON *json, const struct field *fields, const void *from);
+void fields_decode(const struct cJSON *json, const struct field *fields, void *out);
+void fields_encode(struct cJSON *json, const struct field *fields, const void *from);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/io/json_build.h"
 
+#include <cjson/cJSON.h>
 #include <stdarg.h>
 
 #include "lib/io/json.h"

@@ -4,6 +4,7 @@
  * message of a failure. */
 #include "lib/kube/kube_exec.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -16,7 +17,6 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
 #include "lib/base/rfc3339.h"
 #include "lib/io/json.h"
 #include "lib/io/json_build.h"

@@ -25,8 +25,8 @@
 #include "tests/fake/sim_kubelet.c"
 #include "tests/fake/sim_membership.c"
 #include "tests/fake/sim_run.c"
-#include "tests/fake/sim_secret.c"
 #include "tests/fake/sim_scenario.c"
+#include "tests/fake/sim_secret.c"
 
 #define JOB_PATH "/apis/muster.dev/v1/namespaces/default/distributedtrainingjobs/j"
 
@@ -90,8 +90,9 @@ static bool has_run(const struct sim *s)
 	return false;
 }
 
-/* The end state as text, with only those parts that do not depend on timing. */
-static void describe_end(struct sim *s, const struct sim_script *script, bool faulty,
+/* The end state as text, with only those parts that do not depend on timing.  wanted: policies and
+ * groups at the end without faults, where it is set. */
+static void describe_end(struct sim *s, const struct sim_script *script, bool faulty, int *wanted,
 			 struct mu_buf *out)
 {
 	struct sim_object *o = sim_find(s, JOB_PATH);
@@ -120,10 +121,14 @@ static void describe_end(struct sim *s, const struct sim_script *script, bool fa
 	e = condition(o->json, "Failed");
 	reason = e ? sim_text(e, "reason") : "";
 	late = strstr(reason, "DeadlineExceeded");
-	/* The service of a new job may have to wait for other pods, or be rejected. If a task fails
-	 * or the deadline passes before, the service is not created. */
+	/* The objects of a new job may have to wait for other pods, or be rejected. If a task fails
+	 * or the deadline passes before (the clock may be set forward), they are not created. */
 	if (faulty && *reason && !services && strcmp(clean, "All") != 0 && !has_run(s))
 		services = 1;
+	if (faulty && *reason && !others && !has_run(s))
+		others = *wanted;
+	if (!faulty)
+		*wanted = others;
 	late = late || ended_by_the_killed(s, o->json);
 	mu_buf_printf(out, "%s %s", sim_text(o->json, "status.phase"),
 		      late ? "at a deadline" : reason);
@@ -196,6 +201,7 @@ static void check_rest(struct sim *s)
 struct scenario {
 	struct sim_script script;
 	struct mu_buf end;
+	int others; /* policies and groups at that end */
 	bool violation;
 };
 
@@ -215,7 +221,7 @@ static void run_without_faults(struct scenario *y, uint64_t seed)
 	sim_start(s, &y->script, mix(seed, 100), false);
 	sim_run(s);
 	check_end(s);
-	describe_end(s, &y->script, false, &y->end);
+	describe_end(s, &y->script, false, &y->others, &y->end);
 	y->violation = s->violation[0];
 	if (y->violation)
 		print_message("without faults: %s\n", s->violation);
@@ -227,7 +233,7 @@ static int run_schedule(const struct scenario *y, uint64_t seed, struct tally *t
 {
 	MU_AUTO_BUF got = {0};
 	struct sim *s = MU_NEW(struct sim);
-	int rc = 0;
+	int rc = 0, others = y->others;
 
 	if (getenv("SIM_TRACE"))
 		fprintf(stderr, "---- with faults ----\n");
@@ -235,7 +241,7 @@ static int run_schedule(const struct scenario *y, uint64_t seed, struct tally *t
 	sim_run(s);
 	check_end(s);
 	check_rest(s);
-	describe_end(s, &y->script, true, &got);
+	describe_end(s, &y->script, true, &others, &got);
 	if (!s->violation[0] && strcmp(y->end.data, got.data) != 0)
 		sim_violation(s, "ends as '%s', without faults as '%s'", got.data, y->end.data);
 	if (s->violation[0] || y->violation) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/io/json_build.h"
 
+#include <cjson/cJSON.h>
+
 #include <stdlib.h>
 
 #include "tests/test.h"
