@@ -142,12 +142,13 @@ static int fail_input_name(const struct mu_node *n, struct mu_span text, struct 
 /* Splits "name", "name:2" or "^name" into name and port. */
 static int split_input(struct mu_span *text, int *port, const struct mu_node *n, struct mu_err *err)
 {
-	const char *colon = memrchr(text->data, ':', text->len);
+	const char *colon;
 	int64_t k = 0;
 
 	*port = 0;
 	if (!text->len)
 		return fail_input_name(n, *text, err);
+	colon = memrchr(text->data, ':', text->len);
 	if (text->data[0] == '^') {
 		*port = MU_CONTROL;
 		text->data++;

@@ -55,7 +55,7 @@ static int send(struct reconcile *r, const char *name, cJSON *body, cJSON **out,
 	OPENSSL_cleanse(text, strlen(text));
 	secret_free(body);
 	if (rc < 0)
-		return mu_wrap(err, "secret %s", name ? name : "");
+		return mu_wrap(err, "secret %s", name ? name : "of the job");
 	if (out)
 		*out = mu_steal(&answer);
 	return 0;
@@ -82,8 +82,8 @@ static const char *data_of(const cJSON *secret, const char *key)
  * Returns new. */
 static char *current_ca(const cJSON *secret)
 {
-	const char *coded = data_of(secret, "ca.crt");
-	size_t n = coded ? strlen(coded) : 0;
+	const char *coded = text_or_empty(at(secret, "data"), "ca.crt");
+	size_t n = strlen(coded);
 	MU_AUTO_FREE char *all = mu_xcalloc(n + 1, 1);
 	char *ca = all, *next;
 
