@@ -12,7 +12,7 @@ bench-kernels: $(B)/tests/kernels/op_driver ## each CPU kernel beside TensorFlow
 # the products, MiB of the buffers.
 .PHONY: bench-gpu
 bench-gpu: ## products, memory and the link of this machine's GPU beside their limits, and PyTorch's figures
-	@$(gpu_here); $(again) $(GPU_PLUGIN) $(B)/bench/gpu && $(B)/bench/gpu $(abspath $(GPU_PLUGIN)) $(BENCH_GPU) && \
+	@$(kernel_gpu); $(again) $(GPU_PLUGIN) $(B)/bench/gpu && $(B)/bench/gpu $(abspath $(GPU_PLUGIN)) $(BENCH_GPU) && \
 	python3 bench/gpu_peer.py $(word 2,$(BENCH_GPU))
 
 .PHONY: bench-read

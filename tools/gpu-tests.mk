@@ -24,18 +24,18 @@ ON_GPU     := $(filter-out %/gpu_device_test,$(GPU_TESTS))
 GPU_NODE   ?= /dev/nvidiactl
 GPU_PLUGIN ?= $(B)/libmuster-cuda.so
 SANITIZER  ?= $(or $(shell command -v compute-sanitizer 2>/dev/null),$(wildcard $(dir $(NVCC))compute-sanitizer))
-gpu_here = test -e $(GPU_NODE) || { echo "  SKIPPED  $@: no NVIDIA GPU here (no $(GPU_NODE))"; exit 0; }; \
+kernel_gpu = test -e $(GPU_NODE) || { echo "  SKIPPED  $@: no NVIDIA GPU here (no $(GPU_NODE))"; exit 0; }; \
 	test -n '$(NVCC)' -o '$(GPU_NODE)' = / || { echo "  SKIPPED  $@: no nvcc; install NVIDIA CUDA 12 or newer, or say NVCC=…/nvcc"; exit 0; }
 .PHONY: gpu-test
 gpu-test: ## the GPU's kernels on this machine's GPU, beside the CPU's, then under compute-sanitizer; says so where there is none
-	@$(gpu_here); $(again) $(GPU_PLUGIN) $(ON_GPU) && \
+	@$(kernel_gpu); $(again) $(GPU_PLUGIN) $(ON_GPU) && \
 	MUSTER_GPU_TEST=$(abspath $(GPU_PLUGIN)) tools/run-tests $(ON_GPU) && $(again) gpu-sanitize
 
 # Slow: each program once for each tool.  A find is never chance, so nothing runs twice.  What the driver is asked for in
 # order to be refused is no find.
 .PHONY: gpu-sanitize
 gpu-sanitize: ## the same under compute-sanitizer's memcheck, racecheck and initcheck
-	@$(gpu_here); test -n '$(SANITIZER)' || { echo "  SKIPPED  $@: no compute-sanitizer here; it comes with NVIDIA CUDA"; exit 0; }; \
+	@$(kernel_gpu); test -n '$(SANITIZER)' || { echo "  SKIPPED  $@: no compute-sanitizer here; it comes with NVIDIA CUDA"; exit 0; }; \
 	$(again) $(GPU_PLUGIN) $(ON_GPU) && for tool in 'memcheck --report-api-errors no' racecheck initcheck; do echo "  $$tool"; \
 	TEST_UNDER="$(SANITIZER) --tool $$tool --error-exitcode 99" TEST_TIMEOUT=$${TEST_TIMEOUT:-1800} TEST_AGAIN=0 \
 	MUSTER_GPU_TEST=$(abspath $(GPU_PLUGIN)) tools/run-tests $(ON_GPU) || exit 1; done

@@ -102,8 +102,8 @@ static void products__on_three_threads__are_the_sums_and_repeat(void **state)
 		MU_AUTO_FREE void *three = numbers(MU_FLOAT, n, 4);
 		MU_AUTO_FREE void *again = numbers(MU_FLOAT, n, 5);
 		product(MU_FLOAT, p, a, b, one);
-		product_spread(&call, MU_FLOAT, p, a, b, three);
-		product_spread(&call, MU_FLOAT, p, a, b, again);
+		product_in_parallel(&call, MU_FLOAT, p, a, b, three);
+		product_in_parallel(&call, MU_FLOAT, p, a, b, again);
 		assert_memory_equal(three, again, (size_t)n * sizeof(float));
 		for (int64_t k = 0; k < n; k++)
 			if (!(fabs(number(MU_FLOAT, one, k) - number(MU_FLOAT, three, k)) <=

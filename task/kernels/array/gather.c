@@ -35,7 +35,7 @@ static int gather_along(struct kernel_call *c, const struct mu_tensor *params,
 			    "params.shape[%d]: %lld should be equal to indices.shape[%d]: %lld", d,
 			    (long long)ps->dim[d], d, (long long)is->dim[d]);
 	if (rc || (rc = args_is_int(c, 1, err)) ||
-	    (rc = move_out(c, 0, params->dtype, &shape, &out, err)))
+	    (rc = kernel_out_on_device(c, 0, params->dtype, &shape, &out, err)))
 		return rc;
 	return move_picks(out, params, indices,
 			  &(struct picks){batches, outer, each, row, ps->dim[axis]}, err);
@@ -115,7 +115,7 @@ static int gather_nd_of(struct kernel_call *c, const struct mu_tensor *params, s
 	for (int d = depth; d < ps->rank; d++)
 		if ((rc = mu_shape_push(&shape, ps->dim[d], err)))
 			return rc;
-	MU_RETURN_IF_ERROR(move_out(c, 0, params->dtype, &shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, params->dtype, &shape, &out, err));
 	return move_positions(c, out, params, indices, n, depth, err);
 }
 

@@ -5,13 +5,13 @@
 #include "task/kernels/engine/move.h"
 
 /* A part of a tensor along one axis, as [outer, n, inner] inside [outer, whole, inner]. */
-struct band {
+struct axis_split {
 	int64_t outer, whole, inner;
 };
 
-static struct band band_of(const struct mu_shape *s, int axis)
+static struct axis_split split_at_axis(const struct mu_shape *s, int axis)
 {
-	struct band b = {1, axis < s->rank ? s->dim[axis] : 1, 1};
+	struct axis_split b = {1, axis < s->rank ? s->dim[axis] : 1, 1};
 
 	for (int i = 0; i < s->rank; i++)
 		if (i != axis)
@@ -20,7 +20,7 @@ static struct band band_of(const struct mu_shape *s, int axis)
 }
 
 /* n of `part`, from `at` on in whole. */
-static int band_put(const struct band *b, const struct mu_tensor *whole, int64_t at,
+static int put_part(const struct axis_split *b, const struct mu_tensor *whole, int64_t at,
 		    const struct mu_tensor *part, int64_t n, struct mu_err *err)
 {
 	int64_t run = n * b->inner;
@@ -30,7 +30,7 @@ static int band_put(const struct band *b, const struct mu_tensor *whole, int64_t
 	    &(struct runs){b->outer, run, {at * b->inner, b->whole * b->inner}, {0, run}}, err);
 }
 
-static int band_get(const struct band *b, const struct mu_tensor *part,
+static int get_part(const struct axis_split *b, const struct mu_tensor *part,
 		    const struct mu_tensor *whole, int64_t at, int64_t n, struct mu_err *err)
 {
 	int64_t run = n * b->inner;
@@ -74,12 +74,13 @@ static int join(struct kernel_call *c, unsigned from, unsigned n, int64_t axis, 
 	for (int d = 0; d < first->rank; d++)
 		if ((rc = mu_shape_push(&shape, d == at ? total : first->dim[d], err)))
 			return rc;
-	MU_RETURN_IF_ERROR(move_out(c, 0, kernel_in(c, from)->dtype, &shape, &out, err));
-	struct band b = band_of(&shape, at);
+	MU_RETURN_IF_ERROR(
+	    kernel_out_on_device(c, 0, kernel_in(c, from)->dtype, &shape, &out, err));
+	struct axis_split b = split_at_axis(&shape, at);
 	int64_t where = 0;
 	for (unsigned i = 0; i < n && !rc; i++) {
 		const struct mu_tensor *t = kernel_in(c, from + i);
-		rc = band_put(&b, out, where, t, t->shape.dim[at], err);
+		rc = put_part(&b, out, where, t, t->shape.dim[at], err);
 		where += t->shape.dim[at];
 	}
 	return rc;
@@ -165,10 +166,10 @@ static int pack(struct kernel_call *c, struct mu_err *err)
 		if (d < first->rank && (rc = mu_shape_push(&shape, first->dim[d], err)))
 			return rc;
 	}
-	MU_RETURN_IF_ERROR(move_out(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err));
-	struct band b = band_of(&shape, at);
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err));
+	struct axis_split b = split_at_axis(&shape, at);
 	for (unsigned i = 0; i < c->n_in && !rc; i++)
-		rc = band_put(&b, out, i, kernel_in(c, i), 1, err);
+		rc = put_part(&b, out, i, kernel_in(c, i), 1, err);
 	return rc;
 }
 
@@ -185,11 +186,11 @@ static int unpack(struct kernel_call *c, struct mu_err *err)
 	for (int d = 0; d < in->shape.rank; d++)
 		if (d != at && (rc = mu_shape_push(&shape, in->shape.dim[d], err)))
 			return rc;
-	struct band b = band_of(&in->shape, at);
+	struct axis_split b = split_at_axis(&in->shape, at);
 	for (unsigned i = 0; i < c->n_out; i++) {
 		struct mu_tensor *out;
-		MU_RETURN_IF_ERROR(move_out(c, i, in->dtype, &shape, &out, err));
-		MU_RETURN_IF_ERROR(band_get(&b, out, in, i, 1, err));
+		MU_RETURN_IF_ERROR(kernel_out_on_device(c, i, in->dtype, &shape, &out, err));
+		MU_RETURN_IF_ERROR(get_part(&b, out, in, i, 1, err));
 	}
 	return 0;
 }
@@ -199,7 +200,7 @@ static int split_by(struct kernel_call *c, unsigned from, int at, const int64_t 
 		    struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, from);
-	struct band b = band_of(&in->shape, at);
+	struct axis_split b = split_at_axis(&in->shape, at);
 	int64_t where = 0;
 
 	for (unsigned i = 0; i < c->n_out; where += sizes[i++]) {
@@ -208,8 +209,8 @@ static int split_by(struct kernel_call *c, unsigned from, int at, const int64_t 
 		int rc = 0;
 		for (int d = 0; d < in->shape.rank && !rc; d++)
 			rc = mu_shape_push(&shape, d == at ? sizes[i] : in->shape.dim[d], err);
-		if (rc || (rc = move_out(c, i, in->dtype, &shape, &out, err)) ||
-		    (rc = band_get(&b, out, in, where, sizes[i], err)))
+		if (rc || (rc = kernel_out_on_device(c, i, in->dtype, &shape, &out, err)) ||
+		    (rc = get_part(&b, out, in, where, sizes[i], err)))
 			return rc;
 	}
 	return 0;

@@ -16,7 +16,7 @@ struct diagonal {
 	int64_t matrix, band, n;
 };
 
-static struct diagonal diagonal_of(const struct band *b, int64_t k)
+static struct diagonal diagonal_of(const struct matrix_band *b, int64_t k)
 {
 	int64_t n = at_most(b->rows + at_most(k, 0), b->cols - (k > 0 ? k : 0));
 	bool left = k >= 0 ? b->upper_left : b->lower_left;
@@ -26,8 +26,8 @@ static struct diagonal diagonal_of(const struct band *b, int64_t k)
 				 .n = n};
 }
 
-static void copy_one_band(enum mu_dtype t, const struct band *b, void *matrix, int64_t at_matrix,
-			  void *band, int64_t at_band, bool into_matrix)
+static void copy_one_band(enum mu_dtype t, const struct matrix_band *b, void *matrix,
+			  int64_t at_matrix, void *band, int64_t at_band, bool into_matrix)
 {
 	for (int64_t k = b->from; k <= b->to; k++) {
 		struct diagonal r = diagonal_of(b, k);
@@ -43,7 +43,7 @@ static void copy_one_band(enum mu_dtype t, const struct band *b, void *matrix, i
 }
 
 static struct band_args band_args_of(const struct mu_tensor *matrix, const struct mu_tensor *band,
-				     const struct band *b, int64_t n)
+				     const struct matrix_band *b, int64_t n)
 {
 	return (struct band_args){.matrix = gpu_address(matrix),
 				  .band = gpu_address(band),
@@ -57,8 +57,8 @@ static struct band_args band_args_of(const struct mu_tensor *matrix, const struc
 				  .lower_left = b->lower_left};
 }
 
-int band_copy(const struct mu_tensor *matrix, const struct mu_tensor *band, const struct band *b,
-	      int64_t n, bool into_matrix, struct mu_err *err)
+int band_copy(const struct mu_tensor *matrix, const struct mu_tensor *band,
+	      const struct matrix_band *b, int64_t n, bool into_matrix, struct mu_err *err)
 {
 	struct gpu *g = gpu_of_tensor(into_matrix ? matrix : band);
 	const int64_t each = (b->to - b->from + 1) * b->longest;
@@ -74,8 +74,8 @@ int band_copy(const struct mu_tensor *matrix, const struct mu_tensor *band, cons
 	return 0;
 }
 
-int band_part_copy(const struct mu_tensor *out, const struct mu_tensor *in, const struct band *b,
-		   struct mu_err *err)
+int band_part_copy(const struct mu_tensor *out, const struct mu_tensor *in,
+		   const struct matrix_band *b, struct mu_err *err)
 {
 	struct gpu *g = gpu_of_tensor(out);
 	const int64_t matrices = in->shape.count / (b->rows * b->cols);

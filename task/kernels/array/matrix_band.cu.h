@@ -6,8 +6,8 @@
 /* The matrix element of element i of the band, or -1 for padding of a shorter diagonal. */
 DEVICE int64_t on_diagonal(const struct band_args *a, int64_t i)
 {
-	int64_t count = a->to - a->from + 1, row = divided(i, a->longest);
-	int64_t matrix = divided(row, count), k = a->to - (row - matrix * count);
+	int64_t count = a->to - a->from + 1, row = index_div(i, a->longest);
+	int64_t matrix = index_div(row, count), k = a->to - (row - matrix * count);
 	int64_t down = k < 0 ? -k : 0, right = k > 0 ? k : 0;
 	int64_t high = a->rows - down, wide = a->cols - right, n = high < wide ? high : wide;
 	int left = k >= 0 ? a->upper_left : a->lower_left;
@@ -34,7 +34,7 @@ DEVICE int64_t on_diagonal(const struct band_args *a, int64_t i)
 	{                                                                                          \
 		EACH(i, a.n *a.rows *a.cols)                                                       \
 		{                                                                                  \
-			int64_t row = divided(i, a.cols), k = i - row * a.cols - row % a.rows;     \
+			int64_t row = index_div(i, a.cols), k = i - row * a.cols - row % a.rows;   \
 			if (k >= a.from && k <= a.to)                                              \
 				MOVE(bits, a.matrix, i, a.band, i);                                \
 			else                                                                       \

@@ -6,7 +6,7 @@
 
 #include "task/runtime/kernel.h"
 
-struct band {
+struct matrix_band {
 	int64_t rows, cols; /* of the matrix */
 	int64_t from, to;   /* the lowest and the highest diagonal */
 	int64_t longest;    /* the length of the longest diagonal: columns of the band */
@@ -14,10 +14,10 @@ struct band {
 	bool upper_left, lower_left;
 };
 /* Writes the bands into n matrices, or reads them from there. */
-int band_copy(const struct mu_tensor *matrix, const struct mu_tensor *band, const struct band *b,
-	      int64_t n, bool into_matrix, struct mu_err *err);
+int band_copy(const struct mu_tensor *matrix, const struct mu_tensor *band,
+	      const struct matrix_band *b, int64_t n, bool into_matrix, struct mu_err *err);
 /* Copies the diagonals from … to of each matrix; other elements are zero. */
-int band_part_copy(const struct mu_tensor *out, const struct mu_tensor *in, const struct band *b,
-		   struct mu_err *err);
+int band_part_copy(const struct mu_tensor *out, const struct mu_tensor *in,
+		   const struct matrix_band *b, struct mu_err *err);
 
 #endif

@@ -16,7 +16,7 @@ static int64_t matrix_diag_at_most(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static int read_align(const struct kernel_call *c, struct band *b, struct mu_err *err)
+static int read_align(const struct kernel_call *c, struct matrix_band *b, struct mu_err *err)
 {
 	static const char *const names[] = {"RIGHT_RIGHT", "RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT"};
 	bool old = strcmp(c->node->op + strlen(c->node->op) - 2, "V2") == 0;
@@ -32,7 +32,8 @@ static int read_align(const struct kernel_call *c, struct band *b, struct mu_err
 }
 
 /* Input `in` as the lowest and highest diagonal: one number or two. */
-static int read_k(const struct kernel_call *c, unsigned in, struct band *b, struct mu_err *err)
+static int read_k(const struct kernel_call *c, unsigned in, struct matrix_band *b,
+		  struct mu_err *err)
 {
 	int64_t k[2];
 	int n;
@@ -51,7 +52,7 @@ static int read_k(const struct kernel_call *c, unsigned in, struct band *b, stru
 }
 
 /* Checks that the band lies in its matrix, and sets the length of its longest diagonal. */
-static int check_band(struct band *b, struct mu_err *err)
+static int check_band(struct matrix_band *b, struct mu_err *err)
 {
 	if ((b->from && b->from <= -b->rows) || (b->from && b->from >= b->cols) ||
 	    (b->to && b->to <= -b->rows) || (b->to && b->to >= b->cols))
@@ -85,7 +86,7 @@ static int64_t diag_product(const struct mu_shape *s, int n)
 /* ---- from diagonals to matrices ---- */
 
 /* Rows and columns that are not given are as few as the diagonals need. */
-static int size_matrix(const struct kernel_call *c, struct band *b, int64_t longest,
+static int size_matrix(const struct kernel_call *c, struct matrix_band *b, int64_t longest,
 		       struct mu_err *err)
 {
 	int64_t rows = -1, cols = -1;
@@ -117,7 +118,7 @@ static int matrix_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 	const struct mu_shape *s = &in->shape;
 	struct mu_tensor *out;
 	struct mu_shape shape;
-	struct band b = {0};
+	struct matrix_band b = {0};
 	int rc = 0;
 
 	int64_t longest = s->dim[s->rank - 1];
@@ -134,19 +135,19 @@ static int matrix_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 	if (v3 && (rc = size_matrix(c, &b, longest, err)))
 		return rc;
 	if (!v3)
-		b = (struct band){.rows = longest, .cols = longest, .longest = longest};
+		b = (struct matrix_band){.rows = longest, .cols = longest, .longest = longest};
 	if (b.longest != longest)
 		return mu_invalid(err, "diagonals of %lld elements do not fit", (long long)longest);
 	int keep = s->rank - 1 - many;
 	MU_RETURN_IF_ERROR(set_inner(&shape, s, keep, b.rows, b.cols, err));
-	MU_RETURN_IF_ERROR(move_out(c, 0, in->dtype, &shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, &shape, &out, err));
 	MU_RETURN_IF_ERROR(move_fill(out, v3 ? kernel_in(c, 4) : NULL, err));
 	return band_copy(out, in, &b, diag_product(s, keep), true, err);
 }
 
 /* ---- matrices given ---- */
 
-static int read_matrix(const struct kernel_call *c, bool v3, unsigned k_in, struct band *b,
+static int read_matrix(const struct kernel_call *c, bool v3, unsigned k_in, struct matrix_band *b,
 		       struct mu_err *err)
 {
 	const struct mu_shape *s = &kernel_in(c, 0)->shape;
@@ -164,7 +165,7 @@ static int diag_part(struct kernel_call *c, bool v3, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
 	struct mu_shape shape;
-	struct band b = {0};
+	struct matrix_band b = {0};
 	int rc;
 
 	MU_RETURN_IF_ERROR(read_matrix(c, v3, 1, &b, err));
@@ -174,7 +175,7 @@ static int diag_part(struct kernel_call *c, bool v3, struct mu_err *err)
 	int keep = in->shape.rank - 2;
 	if ((rc = set_inner(&shape, &in->shape, keep, many ? b.to - b.from + 1 : -1, b.longest,
 			    err)) ||
-	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) ||
+	    (rc = kernel_out_on_device(c, 0, in->dtype, &shape, &out, err)) ||
 	    (v3 && (rc = move_fill(out, kernel_in(c, 2), err))))
 		return rc;
 	return band_copy(in, out, &b, diag_product(&in->shape, keep), false, err);
@@ -186,7 +187,7 @@ static int set_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 	const struct mu_tensor *band = kernel_in(c, 1);
 	struct mu_shape want, shape = in.shape;
 	struct mu_tensor *out;
-	struct band b = {0};
+	struct matrix_band b = {0};
 
 	MU_RETURN_IF_ERROR(read_matrix(c, v3, 2, &b, err));
 	bool many = b.to != b.from;
@@ -206,7 +207,7 @@ static int band_part(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
-	struct band b = {0};
+	struct matrix_band b = {0};
 	int64_t low, high;
 	int rc;
 
@@ -221,7 +222,7 @@ static int band_part(struct kernel_call *c, struct mu_err *err)
 				  (long long)high);
 	b.from = low < 0 ? -b.rows : -low;
 	b.to = high < 0 ? b.cols : high;
-	rc = move_out(c, 0, in->dtype, &in->shape, &out, err);
+	rc = kernel_out_on_device(c, 0, in->dtype, &in->shape, &out, err);
 	return rc || !in->shape.count ? rc : band_part_copy(out, in, &b, err);
 }
 

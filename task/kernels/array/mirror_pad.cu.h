@@ -9,8 +9,8 @@
 	{                                                                                          \
 		EACH(i, a.outer *a.n *a.inner)                                                     \
 		{                                                                                  \
-			const int64_t row = divided(i, a.inner), in = i - row * a.inner;           \
-			const int64_t outer = divided(row, a.n), at = row - outer * a.n;           \
+			const int64_t row = index_div(i, a.inner), in = i - row * a.inner;         \
+			const int64_t outer = index_div(row, a.n), at = row - outer * a.n;         \
 			const int64_t first = outer * a.from * a.inner + in;                       \
 			const int64_t front = a.before - 1 - at + a.skip;                          \
 			const int64_t behind = a.before + 2 * a.n - 1 - at - a.skip;               \

@@ -4,11 +4,8 @@
  * Positions and sizes are read on the host; indices of rows on the GPU. */
 #include "task/kernels/engine/gpu_table.h"
 
-#define ROW(name, attr, set, host, device)                                                         \
-	{                                                                                          \
-		.k = {.op = name}, .type_attr = attr, .types = set, .host_in = host,               \
-		.device_in = device, .same = true                                                  \
-	}
+#define ROW(ops, attr, set, host, device)                                                          \
+	GPU_SAME(ops, attr, set, .host_in = host, .device_in = device)
 static const struct device_kernel rows[] = {
     ROW("Slice SplitV SpaceToBatchND BatchToSpaceND Roll MatrixBandPart", "T", GPU_PLAIN,
 	1 << 1 | 1 << 2, 0),
@@ -21,11 +18,7 @@ static const struct device_kernel rows[] = {
     ROW("ConjugateTranspose", "T", GPU_PLAIN & ~GPU_TYPE(MU_COMPLEX64), 1 << 1, 0),
     ROW("Concat Split", "T", GPU_PLAIN, 1 << 0, 0),
     /* the axis comes last, and may be an int64: those are joined on the host, then */
-    {.k = {.op = "ConcatV2"},
-     .type_attr = "T",
-     .types = GPU_PLAIN & ~GPU_INT,
-     .host_types = GPU_INT,
-     .same = true},
+    GPU_SAME("ConcatV2", "T", GPU_PLAIN & ~GPU_INT, .host_types = GPU_INT),
     ROW("ParallelConcat Pack Unpack SpaceToDepth DepthToSpace MatrixDiag "
 	"MatrixDiagPart MatrixSetDiag Diag DiagPart DynamicStitch "
 	"ParallelDynamicStitch",

@@ -33,7 +33,7 @@ static int roll(struct kernel_call *c, struct mu_err *err)
 		int64_t n = in->shape.dim[axis] > 1 ? in->shape.dim[axis] : 1;
 		by[axis] = (by[axis] + mu_tensor_int(shift, i) % n + n) % n;
 	}
-	MU_RETURN_IF_ERROR(move_out(c, 0, in->dtype, &in->shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, &in->shape, &out, err));
 	if (!in->shape.count)
 		return 0;
 	return roll_copy(out, in, by, err);
@@ -63,7 +63,7 @@ static int reverse_sequence(struct kernel_call *c, struct mu_err *err)
 		if (mu_tensor_int(lengths, b) < 0 || mu_tensor_int(lengths, b) > s->dim[seq])
 			return mu_invalid(err, "seq_lengths(%lld) must be in [0, %lld]",
 					  (long long)b, (long long)s->dim[seq]);
-	MU_RETURN_IF_ERROR(move_out(c, 0, in->dtype, s, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, s, &out, err));
 	if (!s->count)
 		return 0;
 	return reverse_sequence_copy(c, out, in, lengths, (int)seq, (int)batch, err);

@@ -91,7 +91,7 @@ static int dynamic_partition(struct kernel_call *c, struct mu_err *err)
 
 	for (unsigned p = 0; p < c->n_out && !rc; p++)
 		if (!(rc = rows_shape(&shape, end[p], &data->shape, parts->shape.rank, err)))
-			rc = move_out(c, p, data->dtype, &shape, &out, err);
+			rc = kernel_out_on_device(c, p, data->dtype, &shape, &out, err);
 	if (rc || !data->shape.count || (rc = list_parts(parts, c->n_out, end, &list, err)) ||
 	    (rc = move_numbers(c, &c->out[0].tensor, &list, &there, err)))
 		return rc;
@@ -178,7 +178,7 @@ static int dynamic_stitch(struct kernel_call *c, struct mu_err *err)
 	if (!n)
 		return mu_invalid(err, "DynamicStitch needs inputs");
 	MU_RETURN_IF_ERROR(stitch_shape(c, n, &shape, err));
-	MU_RETURN_IF_ERROR(move_out(c, 0, kernel_in(c, n)->dtype, &shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, kernel_in(c, n)->dtype, &shape, &out, err));
 	if (!shape.count)
 		return 0;
 	if (gpu_of_tensor(out))

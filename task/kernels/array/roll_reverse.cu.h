@@ -8,7 +8,7 @@ DEVICE int64_t rolled_from(const struct roll_args *a, int64_t i)
 	int64_t rest = i, stride = 1, from = 0;
 
 	for (int d = a->rank - 1; d >= 0; stride *= a->dim[d--]) {
-		int64_t q = divided(rest, a->dim[d]), at = rest - q * a->dim[d] - a->by[d];
+		int64_t q = index_div(rest, a->dim[d]), at = rest - q * a->dim[d] - a->by[d];
 		from += (at < 0 ? at + a->dim[d] : at) * stride;
 		rest = q;
 	}

@@ -48,12 +48,13 @@ KERNEL(merge_runs, merge_args)
 	{                                                                                          \
 		EACH(i, a.by.n *a.by.row)                                                          \
 		{                                                                                  \
-			int64_t s = i / a.by.row, in = i % a.by.row, key = row_to_do(&a.by, s);    \
+			int64_t s = i / a.by.row, in = i % a.by.row,                               \
+				key = first_update_of_row(&a.by, s);                               \
 			if (key < 0)                                                               \
 				continue;                                                          \
 			C(t) x = GET(t, a.table, key * a.by.row + in);                             \
-			for (; row_goes_on(&a.by, s, key); s++) {                                  \
-				int64_t from = row_from(&a.by, s) * a.by.row + in;                 \
+			for (; updates_row(&a.by, s, key); s++) {                                  \
+				int64_t from = update_position(&a.by, s) * a.by.row + in;          \
 				const C(t) y = GET(t, a.updates, a.one ? 0 : from);                \
 				x = expr;                                                          \
 			}                                                                          \

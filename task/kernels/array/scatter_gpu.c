@@ -81,7 +81,7 @@ static int scatter_gpu_put(struct kernel_call *c, const struct mu_tensor *table,
 		return 0;
 	snprintf(kernel, sizeof kernel, "scatter_%s", way_of(c->node->op)->kernel);
 	rc = gpu_runs_make(c, indices, n, &table->shape, depth, row, &runs, &a.by, err);
-	return rc ? rc : gpu_run_type(gpu_here(c), kernel, table->dtype, n * row, &a, err);
+	return rc ? rc : gpu_run_type(kernel_gpu(c), kernel, table->dtype, n * row, &a, err);
 }
 
 /* ---- by row ---- */
@@ -113,7 +113,7 @@ static int segments(struct kernel_call *c, struct mu_err *err)
 	    (rc = gpu_out(c, 0, data->dtype, &shape, &f.out, err)))
 		return rc;
 	f.n = shape.count;
-	rc = gpu_run_width(gpu_here(c), "fill", data->dtype, f.n, &f, err);
+	rc = gpu_run_width(kernel_gpu(c), "fill", data->dtype, f.n, &f, err);
 	return rc ? rc
 		  : scatter_gpu_put(c, &c->out[0].tensor, ids, data, ids->shape.count, 1, row, err);
 }
@@ -145,7 +145,8 @@ static int onto_zeros_gpu(struct kernel_call *c, struct mu_err *err)
 
 	if ((rc = args_shape(c, 2, &shape, err)) ||
 	    (rc = check_scatter_nd(c, 0, &shape, t, &depth, err)) ||
-	    (rc = gpu_out(c, 0, t, &shape, &at, err)) || (rc = gpu_fill(gpu_here(c), out, 0, err)))
+	    (rc = gpu_out(c, 0, t, &shape, &at, err)) ||
+	    (rc = gpu_fill(kernel_gpu(c), out, 0, err)))
 		return rc;
 	return put_slices(c, 0, out, depth, err);
 }
@@ -161,7 +162,8 @@ static int onto_copy_gpu(struct kernel_call *c, struct mu_err *err)
 	    (rc = gpu_out_reuse(c, 0, 0, in.dtype, &in.shape, &at, err)))
 		return rc;
 	if (out->data != in.data)
-		rc = gpu_copy_within(gpu_here(c), at, gpu_address(&in), mu_tensor_bytes(out), err);
+		rc =
+		    gpu_copy_within(kernel_gpu(c), at, gpu_address(&in), mu_tensor_bytes(out), err);
 	return rc ? rc : put_slices(c, 1, out, depth, err);
 }
 
@@ -179,11 +181,8 @@ static int onto_variable_gpu(struct kernel_call *c, struct mu_err *err)
 }
 
 /* `at`: which input the indices are; `host`: what is read on the host. */
-#define ROW(name, fn, attr, set, at, host)                                                         \
-	{                                                                                          \
-		.k = {name, .run = fn}, .type_attr = attr, .types = set, .device_in = 1 << (at),   \
-		.host_in = host                                                                    \
-	}
+#define ROW(ops, fn, attr, set, at, host)                                                          \
+	GPU_ROW(ops, fn, attr, set, .device_in = 1 << (at), .host_in = host)
 static const struct device_kernel rows[] = {
     ROW("ScatterUpdate ScatterAdd ScatterSub ScatterMul ScatterDiv ScatterMax ScatterMin", by_row,
 	"T", GPU_FLT, 1, 0),

@@ -25,7 +25,7 @@
 	{                                                                                          \
 		EACH(i, a.rows *a.values)                                                          \
 		{                                                                                  \
-			const int64_t row = divided(i, a.values);                                  \
+			const int64_t row = index_div(i, a.values);                                \
 			const int64_t at =                                                         \
 			    place_in_##t(a.sorted, row * a.n, a.n, GET(t, a.in, i), a.upper);      \
 			index_put(a.out, i, at, a.wide);                                           \

@@ -24,16 +24,10 @@ static int bound_gpu(struct kernel_call *c, struct mu_err *err)
 			       .wide = type == MU_INT64};
 	if ((rc = gpu_out(c, 0, type, &values->shape, &a.out, err)))
 		return rc;
-	return gpu_run_type(gpu_here(c), "bound", sorted->dtype, values->shape.count, &a, err);
+	return gpu_run_type(kernel_gpu(c), "bound", sorted->dtype, values->shape.count, &a, err);
 }
 
-#define ROW(name)                                                                                  \
-	{                                                                                          \
-		.k = {name, .run = bound_gpu}, .type_attr = "T", .types = GPU_REAL | GPU_INT,      \
-		.device_out = 1                                                                    \
-	}
 static const struct device_kernel rows[] = {
-    ROW("LowerBound"),
-    ROW("UpperBound"),
+    GPU_ROW("LowerBound UpperBound", bound_gpu, "T", GPU_REAL | GPU_INT, .device_out = 1),
 };
 GPU_KERNEL_TABLE(array_search_gpu, rows)

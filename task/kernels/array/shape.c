@@ -165,7 +165,7 @@ static int broadcast_to(struct kernel_call *c, struct mu_err *err)
 	if (broadcast_shape(&in->shape, &shape, &both, NULL) || !mu_shape_eq(&both, &shape))
 		return mu_invalid(err, "Incompatible shapes: %s vs. %s", mu_shape_str(&in->shape),
 				  mu_shape_str(&shape));
-	MU_RETURN_IF_ERROR(move_out(c, 0, in->dtype, &shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, &shape, &out, err));
 	if (!shape.count)
 		return 0;
 	broadcast_view(&v, &in->shape, &shape);

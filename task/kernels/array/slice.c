@@ -12,7 +12,7 @@ static int read_through(struct kernel_call *c, const struct mu_shape *shape, con
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
 
-	MU_RETURN_IF_ERROR(move_out(c, 0, in->dtype, shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, shape, &out, err));
 	return move_read(out, in, v, err);
 }
 
@@ -76,7 +76,7 @@ static int strided_slice_grad(struct kernel_call *c, struct mu_err *err)
 	if (!mu_shape_eq(&s.shape, &dy->shape))
 		return mu_invalid(err, "shape of dy was %s instead of %s", mu_shape_str(&dy->shape),
 				  mu_shape_str(&s.shape));
-	MU_RETURN_IF_ERROR(move_out(c, 0, dy->dtype, &shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, dy->dtype, &shape, &out, err));
 	MU_RETURN_IF_ERROR(move_fill(out, NULL, err));
 	return move_write(out, &s.view, dy, err);
 }
@@ -137,7 +137,7 @@ static int transpose_into(struct kernel_call *c, struct mu_tensor **out, struct 
 		v.stride[i] = plain.stride[p];
 	}
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, n, dims, err));
-	MU_RETURN_IF_ERROR(move_out(c, 0, kernel_in(c, 0)->dtype, &shape, out, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, kernel_in(c, 0)->dtype, &shape, out, err));
 	return move_read(*out, kernel_in(c, 0), &v, err);
 }
 
@@ -204,7 +204,7 @@ static int pad(struct kernel_call *c, struct mu_err *err)
 					  (long long)before, (long long)after);
 		MU_RETURN_IF_ERROR(mu_shape_push(&shape, d, err));
 	}
-	MU_RETURN_IF_ERROR(move_out(c, 0, in->dtype, &shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, &shape, &out, err));
 	MU_RETURN_IF_ERROR(move_fill(out, c->n_in > 2 ? kernel_in(c, 2) : NULL, err));
 	view_of(&v, &shape);
 	for (int i = 0; i < in->shape.rank; i++) {

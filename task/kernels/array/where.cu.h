@@ -34,7 +34,7 @@ KERNEL(where_put, where_args)
 		if (counts[i] == row)
 			continue;
 		for (int d = a.rank - 1; d >= 0; d--) {
-			int64_t q = divided(rest, a.dim[d]);
+			int64_t q = index_div(rest, a.dim[d]);
 			PTR(int64_t, a.out)[row * a.rank + d] = rest - q * a.dim[d];
 			rest = q;
 		}

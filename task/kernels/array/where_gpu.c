@@ -42,7 +42,7 @@ static int where_gpu_request(struct question *q, int64_t at, int64_t n, struct m
 
 	some.data = (char *)some.data + (size_t)at * mu_dtype_size(some.dtype);
 	some.shape = mu_shape_vec(n);
-	return gpu_bring_out(gpu_here(q->c), &some, &q->here, came, q, err);
+	return gpu_bring_out(kernel_gpu(q->c), &some, &q->here, came, q, err);
 }
 
 static struct question *question_new(struct kernel_call *c,
@@ -80,8 +80,8 @@ static void check_numerics_gpu(struct kernel_call *c)
 	int rc = gpu_scratch(c, MU_INT32, 2, &q->there, &err);
 
 	a.out = gpu_address(&q->there);
-	if (rc || (rc = gpu_fill(gpu_here(c), &q->there, 0, &err)) ||
-	    (rc = gpu_run_type(gpu_here(c), "wrong", t->dtype, a.n, &a, &err)) ||
+	if (rc || (rc = gpu_fill(kernel_gpu(c), &q->there, 0, &err)) ||
+	    (rc = gpu_run_type(kernel_gpu(c), "wrong", t->dtype, a.n, &a, &err)) ||
 	    (rc = where_gpu_request(q, 0, 2, &err)))
 		question_end(q, &err);
 }
@@ -101,7 +101,7 @@ static int tell_where(struct question *q, struct mu_err *err)
 		return rc;
 	for (int d = 0; d < in->rank; d++)
 		a.dim[d] = in->dim[d];
-	return gpu_run(gpu_here(q->c), "where_put", a.n, &a, err);
+	return gpu_run(kernel_gpu(q->c), "where_put", a.n, &a, err);
 }
 
 static void where_gpu(struct kernel_call *c)
@@ -120,7 +120,7 @@ static void where_gpu(struct kernel_call *c)
 	rc = gpu_scratch(c, MU_INT64, a.n, &q->there, &err);
 	a.out = gpu_address(&q->there);
 	struct scan_args counts = {.out = a.out, .in = a.out, .outer = 1, .n = a.n, .inner = 1};
-	if (rc || (rc = gpu_run_type(gpu_here(c), "is_true", t->dtype, a.n, &a, &err)) ||
+	if (rc || (rc = gpu_run_type(kernel_gpu(c), "is_true", t->dtype, a.n, &a, &err)) ||
 	    (rc = gpu_scan(c, "Cumsum", MU_INT64, &counts, &err)) ||
 	    (rc = where_gpu_request(q, a.n - 1, 1, &err)))
 		question_end(q, &err);

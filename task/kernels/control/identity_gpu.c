@@ -83,7 +83,7 @@ static int identity_gpu_accumulate(struct kernel_call *c, struct mu_err *err)
 			       c->node->op, mu_shape_str(&vs.t[0]->shape), mu_shape_str(&t->shape));
 	struct update_args a = {
 	    .at = {gpu_address(vs.t[0])}, .grad = gpu_address(t), .n = t->shape.count};
-	if ((rc = gpu_run_type(gpu_here(c), strstr(c->node->op, "Sub") ? "up_sub" : "up_add",
+	if ((rc = gpu_run_type(kernel_gpu(c), strstr(c->node->op, "Sub") ? "up_sub" : "up_add",
 			       t->dtype, a.n, &a, err)))
 		return rc;
 	variable_forward(c);
@@ -91,18 +91,6 @@ static int identity_gpu_accumulate(struct kernel_call *c, struct mu_err *err)
 }
 
 /* The CPU's functions, for tensors wherever they lie. */
-#define SAME(name, attr, set)                                                                      \
-	{                                                                                          \
-		.k = {.op = name}, .type_attr = attr, .types = set, .same = true                   \
-	}
-#define ON_HOST(name, attr, set, in)                                                               \
-	{                                                                                          \
-		.k = {.op = name}, .type_attr = attr, .types = set, .host_in = in, .same = true    \
-	}
-#define ACCUMULATE(name, attr)                                                                     \
-	{                                                                                          \
-		.k = {name, .run = identity_gpu_accumulate}, .type_attr = attr, .types = GPU_REAL  \
-	}
 static const struct device_kernel rows[] = {
     {.k = {"_CopyFromHostToGpu", .run = bring_in}, .host_in = 1, .device_out = 1},
     {.k = {"_CopyFromGpuToHost", .start = bring_out}, .host_out = 1, .device_in = 1},
@@ -113,37 +101,29 @@ static const struct device_kernel rows[] = {
     {.k = {"_ConstOnGpu", .run = const_run_gpu, .prepare = const_prepare_gpu,
 	   .release = const_release_gpu},
      .device_out = 1},
-    SAME("NoOp ControlTrigger DestroyResourceOp", NULL, 0),
-    SAME("Identity Enter Exit NextIteration", "T", GPU_PASSED),
-    SAME("RefIdentity Assign DestroyTemporaryVariable", "T", GPU_FLT),
-    SAME("IdentityN", NULL, 0), /* each where its type is */
-    SAME("GuaranteeConst StopGradient PreventGradient Snapshot EnsureShape "
-	 "RefEnter RefExit RefNextIteration Squeeze",
-	 "T", GPU_PLAIN),
-    SAME("Placeholder PlaceholderWithDefault", "dtype", GPU_PLAIN),
-    ON_HOST("Switch", "T", GPU_PASSED, 2),
-    ON_HOST("RefSwitch Reshape ExpandDims", "T", GPU_PLAIN, 2),
-    {.k = {.op = "Merge"}, .type_attr = "T", .types = GPU_PASSED, .host_out = 2, .same = true},
-    {.k = {.op = "RefMerge"}, .type_attr = "T", .types = GPU_PLAIN, .host_out = 2, .same = true},
-    {.k = {.op = "LoopCond"}, .host_in = 1, .host_out = 1, .same = true},
-    {.k = {.op = "Shape Size Rank"},
-     .type_attr = "T",
-     .types = GPU_PLAIN,
-     .host_out = 1,
-     .same = true},
-    {.k = {.op = "ShapeN"}, .type_attr = "T", .types = GPU_PLAIN, .host_out = ~0u, .same = true},
-    SAME("VariableV2 Variable TemporaryVariable VarHandleOp ReadVariableOp "
-	 "AssignVariableOp",
-	 "dtype", GPU_FLT),
-    {.k = {.op = "IsVariableInitialized"},
-     .type_attr = "dtype",
-     .types = GPU_FLT,
-     .host_out = 1,
-     .same = true},
-    ON_HOST("StridedSliceAssign ResourceStridedSliceAssign", "T", GPU_FLT,
-	    1 << 1 | 1 << 2 | 1 << 3),
-    {.k = {.op = "VarIsInitializedOp VariableShape"}, .host_out = 1, .same = true},
-    ACCUMULATE("AssignAdd AssignSub", "T"),
-    ACCUMULATE("AssignAddVariableOp AssignSubVariableOp", "dtype"),
+    GPU_SAME("NoOp ControlTrigger DestroyResourceOp", NULL, 0),
+    GPU_SAME("Identity Enter Exit NextIteration", "T", GPU_PASSED),
+    GPU_SAME("RefIdentity Assign DestroyTemporaryVariable", "T", GPU_FLT),
+    GPU_SAME("IdentityN", NULL, 0), /* each where its type is */
+    GPU_SAME("GuaranteeConst StopGradient PreventGradient Snapshot EnsureShape "
+	     "RefEnter RefExit RefNextIteration Squeeze",
+	     "T", GPU_PLAIN),
+    GPU_SAME("Placeholder PlaceholderWithDefault", "dtype", GPU_PLAIN),
+    GPU_SAME("Switch", "T", GPU_PASSED, .host_in = 2),
+    GPU_SAME("RefSwitch Reshape ExpandDims", "T", GPU_PLAIN, .host_in = 2),
+    GPU_SAME("Merge", "T", GPU_PASSED, .host_out = 2),
+    GPU_SAME("RefMerge", "T", GPU_PLAIN, .host_out = 2),
+    GPU_SAME("LoopCond", NULL, 0, .host_in = 1, .host_out = 1),
+    GPU_SAME("Shape Size Rank", "T", GPU_PLAIN, .host_out = 1),
+    GPU_SAME("ShapeN", "T", GPU_PLAIN, .host_out = ~0u),
+    GPU_SAME("VariableV2 Variable TemporaryVariable VarHandleOp ReadVariableOp "
+	     "AssignVariableOp",
+	     "dtype", GPU_FLT),
+    GPU_SAME("IsVariableInitialized", "dtype", GPU_FLT, .host_out = 1),
+    GPU_SAME("StridedSliceAssign ResourceStridedSliceAssign", "T", GPU_FLT,
+	     .host_in = 1 << 1 | 1 << 2 | 1 << 3),
+    GPU_SAME("VarIsInitializedOp VariableShape", NULL, 0, .host_out = 1),
+    GPU_ROW("AssignAdd AssignSub", identity_gpu_accumulate, "T", GPU_REAL),
+    GPU_ROW("AssignAddVariableOp AssignSubVariableOp", identity_gpu_accumulate, "dtype", GPU_REAL),
 };
 GPU_KERNEL_TABLE(control_identity_gpu, rows)

@@ -82,7 +82,7 @@ static int new_flow(struct kernel_call *c, struct mu_err *err)
 	const struct mu_shape one = mu_shape_scalar();
 	struct mu_tensor *flow;
 
-	MU_RETURN_IF_ERROR(move_out(c, 1, MU_FLOAT, &one, &flow, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 1, MU_FLOAT, &one, &flow, err));
 	return move_fill(flow, NULL, err);
 }
 
@@ -429,7 +429,7 @@ static int tensor_array_join(struct kernel_call *c, const struct pile *p, enum m
 	rc = mu_shape_push(&shape, first, err);
 	for (int d = 0; d < tail.rank && !rc; d++)
 		rc = mu_shape_push(&shape, tail.dim[d], err);
-	if (rc || (rc = move_out(c, 0, t, &shape, out, err)))
+	if (rc || (rc = kernel_out_on_device(c, 0, t, &shape, out, err)))
 		return rc;
 	for (int64_t i = 0; i < p->n && !rc; at += p->items[i++].shape.count)
 		rc = move_runs(*out, &p->items[i],

@@ -4,18 +4,12 @@
  * the host. */
 #include "task/kernels/engine/gpu_table.h"
 
-#define ROW(name, attr, host_i, host_o)                                                            \
-	{                                                                                          \
-		.k = {.op = name}, .type_attr = attr, .types = GPU_FLT | GPU_EQ,                   \
-		.host_in = host_i, .host_out = host_o, .same = true                                \
-	}
+#define ROW(ops, attr, host_i, host_o)                                                             \
+	GPU_SAME(ops, attr, GPU_FLT | GPU_EQ, .host_in = host_i, .host_out = host_o)
 /* A list may be an element of a list. */
-#define LIST(name, attr, host_i, host_o)                                                           \
-	{                                                                                          \
-		.k = {.op = name}, .type_attr = attr,                                              \
-		.types = GPU_FLT | GPU_EQ | GPU_TYPE(MU_VARIANT), .host_in = host_i,               \
-		.host_out = host_o, .same = true                                                   \
-	}
+#define LIST(ops, attr, host_i, host_o)                                                            \
+	GPU_SAME(ops, attr, GPU_FLT | GPU_EQ | GPU_TYPE(MU_VARIANT), .host_in = host_i,            \
+		 .host_out = host_o)
 static const struct device_kernel rows[] = {
     ROW("TensorArrayV3", "dtype", 0, 0),
     ROW("TensorArrayGradV3 TensorArraySizeV3 TensorArrayCloseV3 StackClose "

@@ -351,7 +351,7 @@ static int stack_rows(struct kernel_call *c, const struct list *l, unsigned shap
 	for (int d = 0; d < each.rank && !rc; d++)
 		rc = mu_shape_push(&all, each.dim[d], err);
 	if (rc || (rc = pile_up(c, l, at, &each, n, &p, err)) ||
-	    (rc = move_out(c, 0, l->type, &all, &out, err)))
+	    (rc = kernel_out_on_device(c, 0, l->type, &all, &out, err)))
 		return rc;
 	return move_join(out, p.items, n, each.count, err);
 }
@@ -420,7 +420,7 @@ static int tensor_list_concat(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape s, vec = mu_shape_vec(l->n);
 	rest.dim[0] = rows;
 	MU_RETURN_IF_ERROR(mu_shape_set(&s, rest.rank, rest.dim, err));
-	MU_RETURN_IF_ERROR(move_out(c, 0, l->type, &s, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, l->type, &s, &out, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_INT64, &vec, &lengths, err));
 	for (int64_t i = 0; i < l->n && !rc; i++) {
 		MU_AUTO_TENSOR t = {0};

@@ -36,7 +36,7 @@ int gpu_positions(struct kernel_call *c, const struct mu_tensor *indices, int64_
 		a.dim[d] = table->dim[d];
 	a.keys = gpu_address(&made.keys);
 	a.order = gpu_address(&made.order);
-	if ((rc = gpu_run(gpu_here(c), "positions", n, &a, err)))
+	if ((rc = gpu_run(kernel_gpu(c), "positions", n, &a, err)))
 		return rc;
 	*out = made;
 	made = (struct gpu_runs){0};
@@ -56,7 +56,7 @@ static int sort(struct kernel_call *c, int64_t n, struct gpu_runs *r, struct mu_
 				       gpu_address(&was.order),
 				       n,
 				       run};
-		rc = gpu_run(gpu_here(c), "merge_runs", n, &a, err);
+		rc = gpu_run(kernel_gpu(c), "merge_runs", n, &a, err);
 		*r = other;
 		other = was;
 	}

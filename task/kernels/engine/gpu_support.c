@@ -77,7 +77,7 @@ int gpu_run_rows_sized(struct gpu *g, const char *name, enum mu_dtype type, int6
 int gpu_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
 	    uint64_t *at, struct mu_err *err)
 {
-	int rc = gpu_tensor_new(gpu_here(c), dtype, shape, c->node->name, &c->out[i].tensor, err);
+	int rc = gpu_tensor_new(kernel_gpu(c), dtype, shape, c->node->name, &c->out[i].tensor, err);
 
 	if (!rc)
 		*at = gpu_address(&c->out[i].tensor);
@@ -109,5 +109,5 @@ int gpu_scratch(struct kernel_call *c, enum mu_dtype dtype, int64_t count, struc
 {
 	struct mu_shape s = mu_shape_vec(count);
 
-	return gpu_tensor_new(gpu_here(c), dtype, &s, c->node->name, out, err);
+	return gpu_tensor_new(kernel_gpu(c), dtype, &s, c->node->name, out, err);
 }

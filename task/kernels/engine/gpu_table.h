@@ -23,6 +23,16 @@ struct gpu_kernel_table {
 	const struct device_kernel *rows; /* `k.op`: one op, or several, separated by spaces */
 	unsigned count;
 };
+/* A row for ops with a GPU kernel, and one for ops whose CPU kernel runs on GPU memory, too.  set:
+ * the types of attribute attr. */
+#define GPU_ROW(ops, fn, attr, set, ...)                                                           \
+	{                                                                                          \
+		.k = {ops, .run = fn}, .type_attr = attr, .types = set, ##__VA_ARGS__              \
+	}
+#define GPU_SAME(ops, attr, set, ...)                                                              \
+	{                                                                                          \
+		.k = {.op = ops}, .type_attr = attr, .types = set, .same = true, ##__VA_ARGS__     \
+	}
 #define GPU_KERNEL_TABLE_DECLARE(name) extern const struct gpu_kernel_table gpu_kernel_table_##name;
 #define GPU_KERNEL_TABLE(name, rows)                                                               \
 	GPU_KERNEL_TABLE_DECLARE(name)                                                             \
@@ -35,7 +45,7 @@ const struct device_kernel *gpu_kernel_row(const char *op);
 
 /* ---- for GPU kernels ---- */
 
-static inline struct gpu *gpu_here(const struct kernel_call *c)
+static inline struct gpu *kernel_gpu(const struct kernel_call *c)
 {
 	return (struct gpu *)device_of_node(c->node, c->runtime);
 }

@@ -13,12 +13,12 @@ _Static_assert((int)VIEW_MAX_RANK <= 2 * CUDA_MAX_RANK, "every view has to fit")
 /* Without a step the node is being folded, in host memory, on any device. */
 static bool on_gpu(const struct kernel_call *c, enum mu_dtype t)
 {
-	return mu_dtype_size(t) && c->step && gpu_here(c) &&
+	return mu_dtype_size(t) && c->step && kernel_gpu(c) &&
 	       c->runtime->kernels->find_device(c->node);
 }
 
-int move_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
-	     struct mu_tensor **out, struct mu_err *err)
+int kernel_out_on_device(struct kernel_call *c, unsigned i, enum mu_dtype dtype,
+			 const struct mu_shape *shape, struct mu_tensor **out, struct mu_err *err)
 {
 	uint64_t at;
 
@@ -111,7 +111,7 @@ int move_fill(const struct mu_tensor *out, const struct mu_tensor *one, struct m
 int move_here(struct kernel_call *c, const struct mu_tensor *kept, struct mu_tensor *out,
 	      struct mu_err *err)
 {
-	struct gpu *want = on_gpu(c, kept->dtype) ? gpu_here(c) : NULL, *is = gpu_of_tensor(kept);
+	struct gpu *want = on_gpu(c, kept->dtype) ? kernel_gpu(c) : NULL, *is = gpu_of_tensor(kept);
 
 	if (is == want) {
 		*out = mu_tensor_ref(kept);
@@ -266,7 +266,7 @@ static int positions_launch(struct kernel_call *c, const struct mu_tensor *out,
 	MU_RETURN_IF_ERROR(gpu_positions(c, indices, n, &in->shape, depth, &at, err));
 	int64_t row = slice_of(&in->shape, depth);
 	struct picks p = {1, 1, n, row, in->shape.count / row};
-	return picks_launch(gpu_here(c), out, in, &at.keys, &p, err);
+	return picks_launch(kernel_gpu(c), out, in, &at.keys, &p, err);
 }
 
 int move_positions(struct kernel_call *c, const struct mu_tensor *out, const struct mu_tensor *in,

@@ -9,7 +9,7 @@ DEVICE int64_t view_at(const struct view_args *a, int64_t i)
 	int64_t at = a->offset, rest = i;
 
 	for (int d = a->rank - 1; d >= 0; d--) {
-		int64_t q = divided(rest, a->dim[d]);
+		int64_t q = index_div(rest, a->dim[d]);
 		at += (rest - q * a->dim[d]) * a->stride[d];
 		rest = q;
 	}
@@ -37,7 +37,7 @@ DEVICE int64_t view_at(const struct view_args *a, int64_t i)
 	{                                                                                          \
 		EACH(i, a.n)                                                                       \
 		{                                                                                  \
-			int64_t k = divided(i, a.each), at = i - k * a.each;                       \
+			int64_t k = index_div(i, a.each), at = i - k * a.each;                     \
 			if (a.cut)                                                                 \
 				MOVE(bits, a.part[k], at, a.whole, i);                             \
 			else if (a.part[k])                                                        \

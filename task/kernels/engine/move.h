@@ -9,8 +9,8 @@
 #include "task/runtime/kernel.h"
 
 /* Output i as new memory of the node's device; of the host when no GPU can hold such elements. */
-int move_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
-	     struct mu_tensor **out, struct mu_err *err);
+int kernel_out_on_device(struct kernel_call *c, unsigned i, enum mu_dtype dtype,
+			 const struct mu_shape *shape, struct mu_tensor **out, struct mu_err *err);
 /* The same in the memory of input `from` when that is its last use and it fits. */
 int move_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtype dtype,
 		   const struct mu_shape *shape, struct mu_tensor **out, struct mu_err *err);

@@ -144,8 +144,8 @@ static void product_cut(struct grid *g, int64_t pieces)
 	}
 }
 
-void product_spread(struct kernel_call *call, enum mu_dtype t, const struct product *p,
-		    const void *a, const void *b, void *c)
+void product_in_parallel(struct kernel_call *call, enum mu_dtype t, const struct product *p,
+			 const void *a, const void *b, void *c)
 {
 	struct grid g = {with_lines(p), t, a, b, c, 1, 1};
 	double work = (double)p->m * (double)p->n * (double)p->k / PIECE_WORK;

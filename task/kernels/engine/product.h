@@ -29,7 +29,7 @@ int product_check(const char *op, enum mu_dtype t, const struct product *p, stru
 void product(enum mu_dtype t, const struct product *p, const void *a, const void *b, void *c);
 /* By as many threads of the pool as the size is worth.  The result depends on their number in the
  * last bits, never on timing. */
-void product_spread(struct kernel_call *call, enum mu_dtype t, const struct product *p,
-		    const void *a, const void *b, void *c);
+void product_in_parallel(struct kernel_call *call, enum mu_dtype t, const struct product *p,
+			 const void *a, const void *b, void *c);
 
 #endif

@@ -212,7 +212,7 @@ static int give_pictures(struct kernel_call *c, struct resize *r, enum mu_dtype 
 	struct mu_shape s;
 	int rc = mu_shape_set(&s, 4, (int64_t[]){r->images, size[0], size[1], r->depth}, err);
 
-	if (rc || (rc = move_out(c, 0, t, &s, &r->out, err)))
+	if (rc || (rc = kernel_out_on_device(c, 0, t, &s, &r->out, err)))
 		return rc;
 	return 0;
 }

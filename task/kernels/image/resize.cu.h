@@ -12,10 +12,11 @@
 	{                                                                                          \
 		EACH(i, a.n)                                                                       \
 		{                                                                                  \
-			const int64_t pixel = divided(i, a.channels), ch = i - pixel * a.channels; \
-			const int64_t line = divided(pixel, a.column.made);                        \
+			const int64_t pixel = index_div(i, a.channels),                            \
+				      ch = i - pixel * a.channels;                                 \
+			const int64_t line = index_div(pixel, a.column.made);                      \
 			const int64_t x = pixel - line * a.column.made;                            \
-			const int64_t image = divided(line, a.row.made);                           \
+			const int64_t image = index_div(line, a.row.made);                         \
 			const int64_t y = line - image * a.row.made;                               \
 			double sum = 0;                                                            \
 			EACH_LISTED(k, a.row, y)                                                   \

@@ -47,7 +47,7 @@ static int matrix_of_gpu(struct kernel_call *c, const struct einsum *e, unsigned
 				  .inner = 1,
 				  .pieces = 1,
 				  .scale = 1};
-	return s.sums ? gpu_run_type(gpu_here(c), "Sum", e->type, sum.outer, &sum, err) : 0;
+	return s.sums ? gpu_run_type(kernel_gpu(c), "Sum", e->type, sum.outer, &sum, err) : 0;
 }
 
 /* to[batch, rows, columns] = a * b. */
@@ -62,7 +62,7 @@ static int einsum_gpu_multiply(struct kernel_call *c, const struct einsum *e,
 				  .trans_b = b->trans};
 	const struct broadcast_args by = {.rank = 1, .dim = {e->batch.count}, .stride = {{1}, {1}}};
 
-	return gpu_matmul(gpu_here(c), e->type, &p, to, a->at, b->at, &by, err);
+	return gpu_matmul(kernel_gpu(c), e->type, &p, to, a->at, b->at, &by, err);
 }
 
 static int einsum_gpu_output(struct kernel_call *c, const struct einsum *e, struct matrix *a,
@@ -72,7 +72,7 @@ static int einsum_gpu_output(struct kernel_call *c, const struct einsum *e, stru
 	MU_AUTO_TENSOR product = {0};
 	struct mu_tensor *out, from;
 	struct view v;
-	int rc = move_out(c, 0, e->type, &e->shape, &out, err);
+	int rc = kernel_out_on_device(c, 0, e->type, &e->shape, &out, err);
 
 	if (rc || !e->shape.count || (rc = matrix_of_gpu(c, e, 0, a, err)))
 		return rc;

@@ -47,7 +47,7 @@ static int matmul(struct kernel_call *c, struct mu_err *err)
 	if (rc || (rc = product_check(c->node->op, a->dtype, &p, err)) ||
 	    (rc = kernel_out(c, 0, a->dtype, &shape, &out, err)))
 		return rc;
-	product_spread(c, a->dtype, &p, a->data, b->data, out->data);
+	product_in_parallel(c, a->dtype, &p, a->data, b->data, out->data);
 	return 0;
 }
 
@@ -68,7 +68,7 @@ static int sparse_matmul(struct kernel_call *c, struct mu_err *err)
 				  mu_shape_str(&a->shape), mu_shape_str(&b->shape));
 	MU_RETURN_IF_ERROR(product_check(c->node->op, MU_FLOAT, &p, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &shape, &out, err));
-	product_spread(c, MU_FLOAT, &p, a->data, b->data, out->data);
+	product_in_parallel(c, MU_FLOAT, &p, a->data, b->data, out->data);
 	return 0;
 }
 
@@ -143,9 +143,10 @@ static int batch_matmul(struct kernel_call *c, struct mu_err *err)
 			at_a += rest % batch.shape.dim[d] * batch.a.stride[d];
 			at_b += rest % batch.shape.dim[d] * batch.b.stride[d];
 		}
-		product_spread(c, type, &p, (char *)a->data + (size_t)(at_a * p.m * p.k) * size,
-			       (char *)b->data + (size_t)(at_b * p.k * p.n) * size,
-			       (char *)out->data + (size_t)(i * p.m * p.n) * size);
+		product_in_parallel(c, type, &p,
+				    (char *)a->data + (size_t)(at_a * p.m * p.k) * size,
+				    (char *)b->data + (size_t)(at_b * p.k * p.n) * size,
+				    (char *)out->data + (size_t)(i * p.m * p.n) * size);
 	}
 	return 0;
 }
@@ -222,7 +223,7 @@ static int fused_matmul(struct kernel_call *c, struct mu_err *err)
 		MU_RETURN_IF_ERROR(mu_tensor_new(&product_only, a->dtype, &made, err));
 		to = &product_only;
 	}
-	product_spread(c, a->dtype, &p, a->data, b->data, to->data);
+	product_in_parallel(c, a->dtype, &p, a->data, b->data, to->data);
 	size_t size = mu_dtype_size(a->dtype);
 	broadcast_run(add, out->data, &shape, size, to->data, &made, bias->data, &bias->shape,
 		      size);

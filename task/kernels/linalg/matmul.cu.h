@@ -7,8 +7,8 @@
 	{                                                                                          \
 		EACH(i, a.count)                                                                   \
 		{                                                                                  \
-			const int64_t row = divided(i, a.n), column = i - row * a.n;               \
-			const int64_t matrix = divided(row, a.m);                                  \
+			const int64_t row = index_div(i, a.n), column = i - row * a.n;             \
+			const int64_t matrix = index_div(row, a.m);                                \
 			const int64_t at = operand_at(&a.by, matrix, 0) * a.m * a.k +              \
 					   (row - matrix * a.m) * a.a_row;                         \
 			const int64_t bt =                                                         \

@@ -8,8 +8,8 @@
 static int matmul_to(struct kernel_call *c, const struct product *p, uint64_t out,
 		     const struct broadcast_args *by, struct mu_err *err)
 {
-	return gpu_matmul(gpu_here(c), kernel_in(c, 0)->dtype, p, out, gpu_address(kernel_in(c, 0)),
-			  gpu_address(kernel_in(c, 1)), by, err);
+	return gpu_matmul(kernel_gpu(c), kernel_in(c, 0)->dtype, p, out,
+			  gpu_address(kernel_in(c, 0)), gpu_address(kernel_in(c, 1)), by, err);
 }
 
 static int matmul_gpu(struct kernel_call *c, struct mu_err *err)
@@ -56,15 +56,15 @@ static int fused_matmul_gpu(struct kernel_call *c, struct mu_err *err)
 	if ((rc = check_matmul(c, &p, &made, err)) ||
 	    (rc = check_fused_shape(c, f, &made, &shape, err)) ||
 	    (rc = gpu_out(c, 0, t, &shape, &activation.out, err)) ||
-	    (rc = gpu_tensor_new(gpu_here(c), t, &made, c->node->name, &product, err)) ||
+	    (rc = gpu_tensor_new(kernel_gpu(c), t, &made, c->node->name, &product, err)) ||
 	    (rc = matmul_to(c, &p, gpu_address(&product), NULL, err)) ||
-	    (rc = gpu_binary(gpu_here(c), "AddV2", &c->out[0].tensor, &product, kernel_in(c, 2),
+	    (rc = gpu_binary(kernel_gpu(c), "AddV2", &c->out[0].tensor, &product, kernel_in(c, 2),
 			     err)) ||
 	    !f->activates)
 		return rc;
 	activation.in = activation.out;
 	activation.n = shape.count;
-	return gpu_run_type(gpu_here(c), names[f->activation], t, activation.n, &activation, err);
+	return gpu_run_type(kernel_gpu(c), names[f->activation], t, activation.n, &activation, err);
 }
 
 #define ROW(name, fn, before, attr)                                                                \

@@ -5,9 +5,11 @@
 
 #include "task/runtime/kernel.h"
 
-/* ---- fold.c: a reduction's shape as alternating kept and reduced dimensions ---- */
+/* ---- reduced_axes.c ---- */
 
-struct fold {
+/* The input of a reduction, with neighbouring dimensions merged until kept and reduced ones
+ * alternate. */
+struct reduced_dims {
 	int rank;
 	int64_t dim[MU_MAX_RANK];
 	bool reduced[MU_MAX_RANK];
@@ -15,9 +17,9 @@ struct fold {
 };
 /* Which dimensions input 1 names. */
 int check_axes(const struct kernel_call *c, bool *reduced, struct mu_err *err);
-int fold_shape(const struct mu_shape *in, const bool *reduced, bool keep, struct mu_shape *out,
-	       struct mu_err *err);
-void fold_make(struct fold *f, const struct mu_shape *in, const bool *reduced);
+int reduced_shape(const struct mu_shape *in, const bool *reduced, bool keep, struct mu_shape *out,
+		  struct mu_err *err);
+void reduced_dims_init(struct reduced_dims *f, const struct mu_shape *in, const bool *reduced);
 
 /* ---- argmax.c: the input as [outer, n, inner] ---- */
 

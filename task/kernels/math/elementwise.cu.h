@@ -71,7 +71,7 @@ LEAKY_KERNEL(f64)
 	{                                                                                          \
 		EACH(i, a.n)                                                                       \
 		{                                                                                  \
-			const int64_t first = divided(i, 3) * 3, at = i - first;                   \
+			const int64_t first = index_div(i, 3) * 3, at = i - first;                 \
 			const int64_t y = first + (at + 1) % 3, z = first + (at + 2) % 3;          \
 			PUT(t, a.out, i,                                                           \
 			    GET(t, a.g, y) * GET(t, a.x, z) - GET(t, a.g, z) * GET(t, a.x, y));    \

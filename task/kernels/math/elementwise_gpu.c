@@ -20,7 +20,7 @@ static int unary_to(struct kernel_call *c, enum mu_dtype result, struct mu_err *
 	struct unary_args a = {.in = gpu_address(kernel_in(c, 0)), .n = shape.count};
 	int rc = gpu_out_reuse(c, 0, 0, result, &shape, &a.out, err);
 
-	return rc ? rc : gpu_run_type(gpu_here(c), c->node->op, t, a.n, &a, err);
+	return rc ? rc : gpu_run_type(kernel_gpu(c), c->node->op, t, a.n, &a, err);
 }
 
 static int unary_gpu(struct kernel_call *c, struct mu_err *err)
@@ -96,12 +96,12 @@ static int binary_to(struct kernel_call *c, enum mu_dtype result, struct mu_err 
 		shape = mu_shape_scalar();
 		return (rc = gpu_out(c, 0, MU_BOOL, &shape, &out, err))
 			   ? rc
-			   : gpu_fill(gpu_here(c), &c->out[0].tensor, differ, err);
+			   : gpu_fill(kernel_gpu(c), &c->out[0].tensor, differ, err);
 	}
 	if ((rc = gpu_out_reuse(c, 0, x.shape.count == shape.count ? 0 : 1, result, &shape, &out,
 				err)))
 		return rc;
-	return gpu_binary(gpu_here(c), c->node->op, &c->out[0].tensor, &x, &y, err);
+	return gpu_binary(kernel_gpu(c), c->node->op, &c->out[0].tensor, &x, &y, err);
 }
 
 static int binary_gpu(struct kernel_call *c, struct mu_err *err)
@@ -121,9 +121,9 @@ static int clip(struct kernel_call *c, struct mu_err *err)
 	int rc = check_clip(c, err);
 
 	if (rc || (rc = gpu_out(c, 0, t->dtype, &t->shape, &at, err)) ||
-	    (rc = gpu_binary(gpu_here(c), "Minimum", out, t, kernel_in(c, 2), err)))
+	    (rc = gpu_binary(kernel_gpu(c), "Minimum", out, t, kernel_in(c, 2), err)))
 		return rc;
-	return gpu_binary(gpu_here(c), "Maximum", out, out, kernel_in(c, 1), err);
+	return gpu_binary(kernel_gpu(c), "Maximum", out, out, kernel_in(c, 1), err);
 }
 
 /* `condition`: the shape as which the condition is read. */
@@ -142,7 +142,7 @@ static int select_to(struct kernel_call *c, const struct mu_shape *condition,
 	for (int k = 0; k < 3; k++)
 		broadcast_view(&v[k], from[k], shape);
 	gpu_broadcast(&a.by, shape, (const struct view *const[]){&v[0], &v[1], &v[2]}, 3);
-	return rc ? rc : gpu_run_width(gpu_here(c), "select", x->dtype, a.n, &a, err);
+	return rc ? rc : gpu_run_width(kernel_gpu(c), "select", x->dtype, a.n, &a, err);
 }
 
 /* The condition is a scalar, of the operands' shape, or a vector that selects rows. */
@@ -194,7 +194,7 @@ static int cast_gpu(struct kernel_call *c, struct mu_err *err)
 			       mu_dtype_name(in->dtype), mu_dtype_name(to));
 	snprintf(full, sizeof full, "Cast_%s_%s", gpu_type_name(in->dtype), name);
 	rc = gpu_out(c, 0, to, &in->shape, &a.out, err);
-	return rc ? rc : gpu_run(gpu_here(c), full, a.n, &a, err);
+	return rc ? rc : gpu_run(kernel_gpu(c), full, a.n, &a, err);
 }
 
 /* ---- Fill and the like ---- */
@@ -205,7 +205,7 @@ static int fill_with(struct kernel_call *c, enum mu_dtype t, const struct mu_sha
 	struct fill_args a = {.value = bits, .n = shape->count};
 	int rc = gpu_out(c, 0, t, shape, &a.out, err);
 
-	return rc ? rc : gpu_run_width(gpu_here(c), "fill", t, a.n, &a, err);
+	return rc ? rc : gpu_run_width(kernel_gpu(c), "fill", t, a.n, &a, err);
 }
 
 static int fill_gpu(struct kernel_call *c, struct mu_err *err)
@@ -272,7 +272,7 @@ static int add_n_gpu(struct kernel_call *c, struct mu_err *err)
 			a.in[a.count++] = a.out;
 		while (i < c->n_in && a.count < CUDA_MAX_LIST)
 			a.in[a.count++] = gpu_address(kernel_in(c, i++));
-		rc = gpu_run_type(gpu_here(c), "sum_list", first->dtype, a.n, &a, err);
+		rc = gpu_run_type(kernel_gpu(c), "sum_list", first->dtype, a.n, &a, err);
 	}
 	return rc;
 }
@@ -291,7 +291,7 @@ static int pair_run(struct kernel_call *c, const char *name, enum mu_dtype resul
 	if ((rc = args_same_shape(c, 0, c->n_in - 1, err)) ||
 	    (rc = gpu_out(c, 0, result, &g->shape, &a.out, err)))
 		return rc;
-	return gpu_run_type(gpu_here(c), name, t, a.n, &a, err);
+	return gpu_run_type(kernel_gpu(c), name, t, a.n, &a, err);
 }
 
 /* LeakyReluGrad has the gradient and the features, LeakyRelu the features alone. */
@@ -314,16 +314,13 @@ static int cross_gpu(struct kernel_call *c, struct mu_err *err)
 	return rc ? rc : pair_run(c, "cross", kernel_in(c, 0)->dtype, 0, err);
 }
 
-#define SET_LIB 0 /* the host runs them */
-#define SET_FLT GPU_FLT
-#define SET_INT GPU_INT
-#define SET_NUM GPU_NUM
-#define SET_ARI GPU_NUM /* complex numbers stay on the host */
-#define SET_EQ  GPU_EQ
-#define ROW(name, fn, set)                                                                         \
-	{                                                                                          \
-		.k = {name, .run = fn}, .type_attr = "T", .types = set                             \
-	}
+#define SET_LIB                    0 /* the host runs them */
+#define SET_FLT                    GPU_FLT
+#define SET_INT                    GPU_INT
+#define SET_NUM                    GPU_NUM
+#define SET_ARI                    GPU_NUM /* complex numbers stay on the host */
+#define SET_EQ                     GPU_EQ
+#define ROW(ops, fn, set)          GPU_ROW(ops, fn, "T", set)
 #define UNARY(op, types, expr)     ROW(#op, unary_gpu, SET_##types),
 #define PREDICATE(op, types, expr) ROW(#op, predicate, SET_##types),
 #define BINARY(op, types, expr)    ROW(#op, binary_gpu, SET_##types),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions over any axes.  The shape is folded to alternating kept and reduced dimensions, then
- * walked from the outside in; the innermost is one loop, either a row into one element or a row
- * onto a row. */
+/* Reductions over any axes.  Neighbouring dimensions are merged until kept and reduced ones
+ * alternate.  They are walked from the outside in; the innermost is one loop, either a row into one
+ * element or a row onto a row. */
 #include <math.h>
 
 #include "task/kernels/engine/args.h"
@@ -12,8 +12,8 @@
 #include "task/kernels/math/checks.h"
 #include "task/kernels/math/columns.h"
 
-static void reduce_walk(const struct fold *f, int level, const struct reduce_loops *l, size_t size,
-			char *out, const char *in)
+static void reduce_walk(const struct reduced_dims *f, int level, const struct reduce_loops *l,
+			size_t size, char *out, const char *in)
 {
 	int64_t n = f->dim[level];
 
@@ -37,12 +37,12 @@ static void reduce_walk(const struct fold *f, int level, const struct reduce_loo
 static void reduce_tensor(const struct reduce_loops *l, void *out, int64_t n,
 			  const struct mu_tensor *in, const bool *reduced)
 {
-	struct fold f;
+	struct reduced_dims f;
 
 	l->start(out, n);
 	if (!in->shape.count)
 		return;
-	fold_make(&f, &in->shape, reduced);
+	reduced_dims_init(&f, &in->shape, reduced);
 	reduce_walk(&f, 0, l, mu_dtype_size(in->dtype), out, in->data);
 }
 
@@ -57,8 +57,8 @@ static int reduce_into(struct kernel_call *c, enum reduce_op op, struct mu_tenso
 	MU_RETURN_IF_ERROR(check_axes(c, reduced, err));
 	if (!l->start)
 		return args_no_kernel(c, in->dtype, err);
-	MU_RETURN_IF_ERROR(fold_shape(&in->shape, reduced,
-				      args_attr_bool(c->node, "keep_dims", false), &shape, err));
+	MU_RETURN_IF_ERROR(reduced_shape(&in->shape, reduced,
+					 args_attr_bool(c->node, "keep_dims", false), &shape, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, out, err));
 	*each = shape.count ? in->shape.count / shape.count : 0;
 	reduce_tensor(l, (*out)->data, shape.count, in, reduced);
@@ -108,8 +108,8 @@ static int mean_of_integers(struct kernel_call *c, enum mu_dtype wide, struct mu
 	int64_t each;
 
 	MU_RETURN_IF_ERROR(check_axes(c, reduced, err));
-	MU_RETURN_IF_ERROR(fold_shape(&in->shape, reduced,
-				      args_attr_bool(c->node, "keep_dims", false), &shape, err));
+	MU_RETURN_IF_ERROR(reduced_shape(&in->shape, reduced,
+					 args_attr_bool(c->node, "keep_dims", false), &shape, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, &out, err));
 	MU_RETURN_IF_ERROR(mu_tensor_new(&addends, wide, &in->shape, err));
 	MU_RETURN_IF_ERROR(mu_tensor_new(&sums, wide, &shape, err));

@@ -60,19 +60,20 @@ int gpu_reduce(struct kernel_call *c, const char *first, const char *rest, enum 
 	one.scale = two.scale = scale;
 	two.pieces = 1;
 	if (one.pieces == 1)
-		return gpu_run_type(gpu_here(c), first, t, outputs, &one, err);
+		return gpu_run_type(kernel_gpu(c), first, t, outputs, &one, err);
 	if ((rc = gpu_scratch(c, t, outputs * one.pieces, &partial, err)))
 		return rc;
 	one.out = two.in = gpu_address(&partial);
 	one.scale = 1;
 	two.reduced = one.pieces;
-	rc = gpu_run_type(gpu_here(c), first, t, outputs * one.pieces, &one, err);
-	return rc ? rc : gpu_run_type(gpu_here(c), rest, t, outputs, &two, err);
+	rc = gpu_run_type(kernel_gpu(c), first, t, outputs * one.pieces, &one, err);
+	return rc ? rc : gpu_run_type(kernel_gpu(c), rest, t, outputs, &two, err);
 }
 
 /* From the last reduced dimension to the first; what is between lies in scratch memory. */
-static int reduce_fold(struct kernel_call *c, const struct reduction *r, const struct fold *f,
-		       double scale, const struct mu_tensor *out, struct mu_err *err)
+static int reduce_dims_gpu(struct kernel_call *c, const struct reduction *r,
+			   const struct reduced_dims *f, double scale, const struct mu_tensor *out,
+			   struct mu_err *err)
 {
 	struct mu_tensor now = mu_tensor_ref(kernel_in(c, 0));
 	const char *first = r->first;
@@ -123,7 +124,7 @@ static int reduce_none(struct kernel_call *c, const struct reduction *r, double 
 				.pieces = 1,
 				.scale = scale};
 
-	return gpu_run_type(gpu_here(c), r->first, out->dtype, out->shape.count, &a, err);
+	return gpu_run_type(kernel_gpu(c), r->first, out->dtype, out->shape.count, &a, err);
 }
 
 static int reduce_to(struct kernel_call *c, const bool *reduced, const struct mu_shape *shape,
@@ -134,7 +135,7 @@ static int reduce_to(struct kernel_call *c, const bool *reduced, const struct mu
 	struct unary_args last = {.n = shape->count};
 	double each = shape->count ? (double)(in->shape.count / shape->count) : 0;
 	double scale = r->mean ? 1 / each : r->scale;
-	struct fold f;
+	struct reduced_dims f;
 	int rc = gpu_out(c, 0, in->dtype, shape, &last.out, err);
 
 	if (rc || !shape->count)
@@ -142,14 +143,14 @@ static int reduce_to(struct kernel_call *c, const bool *reduced, const struct mu
 	if (r->mean && !in->shape.count)
 		scale = NAN;
 	if (in->shape.count) {
-		fold_make(&f, &in->shape, reduced);
-		rc = reduce_fold(c, r, &f, scale, out, err);
+		reduced_dims_init(&f, &in->shape, reduced);
+		rc = reduce_dims_gpu(c, r, &f, scale, out, err);
 	} else {
 		rc = reduce_none(c, r, scale, out, err);
 	}
 	last.in = last.out;
 	return rc || !r->last ? rc
-			      : gpu_run_type(gpu_here(c), r->last, in->dtype, last.n, &last, err);
+			      : gpu_run_type(kernel_gpu(c), r->last, in->dtype, last.n, &last, err);
 }
 
 static int reduce_gpu_reduce(struct kernel_call *c, struct mu_err *err)
@@ -159,8 +160,8 @@ static int reduce_gpu_reduce(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	if ((rc = check_axes(c, reduced, err)) ||
-	    (rc = fold_shape(&kernel_in(c, 0)->shape, reduced,
-			     args_attr_bool(c->node, "keep_dims", false), &shape, err)))
+	    (rc = reduced_shape(&kernel_in(c, 0)->shape, reduced,
+				args_attr_bool(c->node, "keep_dims", false), &shape, err)))
 		return rc;
 	return reduce_to(c, reduced, &shape, err);
 }
@@ -206,25 +207,17 @@ static int reduce_gpu_arg_run(struct kernel_call *c, struct mu_err *err)
 				.wide = p.type == MU_INT64};
 	if ((rc = gpu_out(c, 0, p.type, &p.shape, &a.out, err)))
 		return rc;
-	return gpu_run_type(gpu_here(c), "argmax", kernel_in(c, 0)->dtype, p.shape.count, &a, err);
+	return gpu_run_type(kernel_gpu(c), "argmax", kernel_in(c, 0)->dtype, p.shape.count, &a,
+			    err);
 }
 
-#define ROW(name, fn, attr, set, host)                                                             \
-	{                                                                                          \
-		.k = {name, .run = fn}, .type_attr = attr, .types = set, .host_in = host           \
-	}
-#define ARG_ROW(name)                                                                              \
-	{                                                                                          \
-		.k = {name, .run = reduce_gpu_arg_run}, .type_attr = "T", .types = GPU_NUM,        \
-		.host_in = 2, .device_out = 1                                                      \
-	}
 static const struct device_kernel rows[] = {
-    ROW("Sum Prod Max Min", reduce_gpu_reduce, "T", GPU_NUM, 2),
-    ROW("Mean", reduce_gpu_reduce, "T", GPU_FLT, 2),
-    ROW("EuclideanNorm", reduce_gpu_reduce, "T", GPU_REAL, 2),
-    ROW("All Any", reduce_gpu_reduce, NULL, 0, 2),
-    ROW("L2Loss", l2_loss_gpu, "T", GPU_FLT, 0),
-    ROW("BiasAddGrad", bias_add_grad_gpu, "T", GPU_NUM, 0),
-    ARG_ROW("ArgMax ArgMin"),
+    GPU_ROW("Sum Prod Max Min", reduce_gpu_reduce, "T", GPU_NUM, .host_in = 2),
+    GPU_ROW("Mean", reduce_gpu_reduce, "T", GPU_FLT, .host_in = 2),
+    GPU_ROW("EuclideanNorm", reduce_gpu_reduce, "T", GPU_REAL, .host_in = 2),
+    GPU_ROW("All Any", reduce_gpu_reduce, NULL, 0, .host_in = 2),
+    GPU_ROW("L2Loss", l2_loss_gpu, "T", GPU_FLT),
+    GPU_ROW("BiasAddGrad", bias_add_grad_gpu, "T", GPU_NUM),
+    GPU_ROW("ArgMax ArgMin", reduce_gpu_arg_run, "T", GPU_NUM, .host_in = 2, .device_out = 1),
 };
 GPU_KERNEL_TABLE(math_reduce_gpu, rows)

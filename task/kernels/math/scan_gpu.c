@@ -14,9 +14,9 @@ int gpu_scan(struct kernel_call *c, const char *op, enum mu_dtype t, const struc
 	char block[32];
 
 	if (a->n < LONG)
-		return gpu_run_type(gpu_here(c), op, t, a->n ? lines : 0, a, err);
+		return gpu_run_type(kernel_gpu(c), op, t, a->n ? lines : 0, a, err);
 	snprintf(block, sizeof block, "%s_block", op);
-	return gpu_run_rows(gpu_here(c), block, t, lines, a, err);
+	return gpu_run_rows(kernel_gpu(c), block, t, lines, a, err);
 }
 
 static int scan_gpu(struct kernel_call *c, struct mu_err *err)

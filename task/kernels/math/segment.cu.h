@@ -9,7 +9,7 @@
 	{                                                                                          \
 		EACH(i, a.n)                                                                       \
 		{                                                                                  \
-			int64_t r = divided(i, a.row), in = i - r * a.row;                         \
+			int64_t r = index_div(i, a.row), in = i - r * a.row;                       \
 			const int64_t first = PTR(const int64_t, a.starts)[r];                     \
 			const int64_t end = PTR(const int64_t, a.starts)[r + 1];                   \
 			C(t) x = empty;                                                            \

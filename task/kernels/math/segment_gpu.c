@@ -125,7 +125,7 @@ static int segment_gpu_run(struct kernel_call *c, const struct segments *s, bool
 		return rc;
 	if (!(rc = backward ? segment_gpu_list_backward(s, &l, err)
 			    : segment_gpu_list_forward(s, &l, err)))
-		rc = gpu_bring_in(gpu_here(c), &l.t, c->node->name, &there, err);
+		rc = gpu_bring_in(kernel_gpu(c), &l.t, c->node->name, &there, err);
 	const bool scaled = l.scales != NULL;
 	mu_tensor_unref(&l.t);
 	if (rc)
@@ -139,7 +139,7 @@ static int segment_gpu_run(struct kernel_call *c, const struct segments *s, bool
 	uint64_t scales = a.picks + (uint64_t)s->ids->shape.count * sizeof(int64_t);
 	if (scaled)
 		*(backward ? &a.factors : &a.divisors) = scales;
-	return gpu_run_type(gpu_here(c), way_of(c)->kernel, s->data->dtype, a.n, &a, err);
+	return gpu_run_type(kernel_gpu(c), way_of(c)->kernel, s->data->dtype, a.n, &a, err);
 }
 
 static int dense(struct kernel_call *c, struct mu_err *err)
@@ -167,11 +167,7 @@ static int segment_gpu_gradient(struct kernel_call *c, struct mu_err *err)
 }
 
 /* `host`: what is read there. */
-#define ROW(name, fn, host)                                                                        \
-	{                                                                                          \
-		.k = {name, .run = fn}, .type_attr = "T", .types = GPU_FLT, .host_in = (host),     \
-		.host_out = 1 << 1                                                                 \
-	}
+#define ROW(ops, fn, host) GPU_ROW(ops, fn, "T", GPU_FLT, .host_in = host, .host_out = 1 << 1)
 static const struct device_kernel rows[] = {
     ROW("SegmentSum SegmentProd SegmentMax SegmentMin SegmentMean", dense, 1 << 1),
     ROW("SparseSegmentSum SparseSegmentMean SparseSegmentSqrtN SparseSegmentSumWithNumSegments "

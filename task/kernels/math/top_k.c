@@ -153,7 +153,7 @@ static int tensor_diag_part(struct kernel_call *c, struct mu_err *err)
 					  "Invalid shape %s: dimensions %d and %d do not match.",
 					  mu_shape_str(&in->shape), d, half + d);
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, half, in->shape.dim, err));
-	MU_RETURN_IF_ERROR(move_out(c, 0, in->dtype, &shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, &shape, &out, err));
 	if (!shape.count)
 		return 0;
 	struct view diagonal = {.rank = 1, .dim = {shape.count}, .stride = {shape.count + 1}};
@@ -171,7 +171,7 @@ static int diag(struct kernel_call *c, struct mu_err *err)
 		return mu_invalid(err, "Input must be at least rank 1, got 0");
 	for (int d = 0; d < in->shape.rank && !rc; d++)
 		rc = mu_shape_push(&shape, in->shape.dim[d], err);
-	if (rc || (rc = move_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count ||
+	if (rc || (rc = kernel_out_on_device(c, 0, in->dtype, &shape, &out, err)) || !shape.count ||
 	    (rc = move_fill(out, NULL, err)))
 		return rc;
 	int64_t n = in->shape.count;

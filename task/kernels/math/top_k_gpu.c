@@ -21,7 +21,7 @@ static int top_k_gpu(struct kernel_call *c, struct mu_err *err)
 	    (rc = gpu_out(c, 1, MU_INT32, &shape, &a.at, err)) || !shape.count)
 		return rc;
 	a.rows = in->shape.count / a.n;
-	return gpu_run_rows(gpu_here(c), "top_k", in->dtype, a.rows, &a, err);
+	return gpu_run_rows(kernel_gpu(c), "top_k", in->dtype, a.rows, &a, err);
 }
 
 static int in_top_k_gpu(struct kernel_call *c, struct mu_err *err)
@@ -37,21 +37,12 @@ static int in_top_k_gpu(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	a.rows = in->shape.dim[0];
 	a.n = in->shape.dim[1];
-	return gpu_run_rows(gpu_here(c), "in_top_k", MU_FLOAT, a.rows, &a, err);
+	return gpu_run_rows(kernel_gpu(c), "in_top_k", MU_FLOAT, a.rows, &a, err);
 }
 
 /* Where they were is int32, and made on the GPU all the same. */
-#define TOP_K(name)                                                                                \
-	{                                                                                          \
-		.k = {name, .run = top_k_gpu}, .type_attr = "T", .types = GPU_NUM,                 \
-		.host_in = 1 << 1, .device_out = 1 << 1                                            \
-	}
-#define IN_TOP_K(name)                                                                             \
-	{                                                                                          \
-		.k = {name, .run = in_top_k_gpu}, .host_in = 1 << 2, .device_in = 1 << 1           \
-	}
 static const struct device_kernel rows[] = {
-    TOP_K("TopK TopKV2"),
-    IN_TOP_K("InTopK InTopKV2"),
+    GPU_ROW("TopK TopKV2", top_k_gpu, "T", GPU_NUM, .host_in = 1 << 1, .device_out = 1 << 1),
+    GPU_ROW("InTopK InTopKV2", in_top_k_gpu, NULL, 0, .host_in = 1 << 2, .device_in = 1 << 1),
 };
 GPU_KERNEL_TABLE(math_top_k_gpu, rows)

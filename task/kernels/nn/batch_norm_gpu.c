@@ -36,7 +36,7 @@ static int small_outputs(struct kernel_call *c, unsigned n, int64_t channels, bo
 		if (!rc && used)
 			a->out[i - 1] = at;
 		else if (!rc)
-			rc = gpu_fill(gpu_here(c), &c->out[i].tensor, 0, err);
+			rc = gpu_fill(kernel_gpu(c), &c->out[i].tensor, 0, err);
 	}
 	return rc;
 }
@@ -58,11 +58,12 @@ static int batch_norm_gpu_run(struct kernel_call *c, const char *kernel, struct 
 	a->a = gpu_address(&factors);
 	a->b = a->a + each;
 	a->k = a->b + each;
-	if ((summed && (rc = gpu_run(gpu_here(c), "norm_sums", a->pieces * a->channels, a, err))) ||
-	    (rc = gpu_run(gpu_here(c), kernel, a->channels, a, err)))
+	if ((summed &&
+	     (rc = gpu_run(kernel_gpu(c), "norm_sums", a->pieces * a->channels, a, err))) ||
+	    (rc = gpu_run(kernel_gpu(c), kernel, a->channels, a, err)))
 		return rc;
 	a->add_x = summed && a->g != a->x && a->training;
-	return gpu_run(gpu_here(c), "norm_map", a->pixels * a->channels, a, err);
+	return gpu_run(kernel_gpu(c), "norm_map", a->pixels * a->channels, a, err);
 }
 
 static struct norm_args batch_norm_gpu_args_of(const struct kernel_call *c,
@@ -129,7 +130,7 @@ static int batch_norm_gpu_transpose(struct kernel_call *c, const struct mu_tenso
 	const struct mu_shape shape = norm_transposed_shape(&t->shape, last);
 	const int order[] = {0, last ? 2 : 3, last ? 3 : 1, last ? 1 : 2};
 	struct view from, v;
-	int rc = gpu_tensor_new(gpu_here(c), MU_FLOAT, &shape, c->node->name, out, err);
+	int rc = gpu_tensor_new(kernel_gpu(c), MU_FLOAT, &shape, c->node->name, out, err);
 
 	if (rc)
 		return rc;
@@ -154,12 +155,10 @@ static int batch_norm_grad_gpu(struct kernel_call *c, struct mu_err *err)
 	return norm_run(c, 2, batch_norm_gpu_backward, batch_norm_gpu_transpose, err);
 }
 
-#define ROW(name, fn)                                                                              \
-	{                                                                                          \
-		.k = {name, .run = fn}, .type_attr = "T", .types = GPU_TYPE(MU_FLOAT)              \
-	}
 static const struct device_kernel rows[] = {
-    ROW("FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3", batch_norm_gpu),
-    ROW("FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3", batch_norm_grad_gpu),
+    GPU_ROW("FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3", batch_norm_gpu, "T",
+	    GPU_TYPE(MU_FLOAT)),
+    GPU_ROW("FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3", batch_norm_grad_gpu,
+	    "T", GPU_TYPE(MU_FLOAT)),
 };
 GPU_KERNEL_TABLE(nn_batch_norm_gpu, rows)

@@ -159,21 +159,21 @@ static int conv3d_run(struct kernel_call *c, struct conv3d *g, enum direction di
 		if (dir == TO_INPUT) {
 			p = (struct product){
 			    .m = n, .n = g->s.inner, .k = g->s.filters, .trans_b = true};
-			product_spread(c, g->s.v.type, &p, out, filter, g->patches);
+			product_in_parallel(c, g->s.v.type, &p, out, filter, g->patches);
 			add_patches(g, n);
 			continue;
 		}
 		kernel_parallel(c, n, 1 + 16384 / (g->s.inner + 1), fill_patches, g);
 		if (dir == FORWARD) {
 			p.m = n;
-			product_spread(c, g->s.v.type, &p, g->patches, filter, out);
+			product_in_parallel(c, g->s.v.type, &p, g->patches, filter, out);
 		} else {
 			p = (struct product){.m = g->s.inner,
 					     .n = g->s.filters,
 					     .k = n,
 					     .trans_a = true,
 					     .add = true};
-			product_spread(c, g->s.v.type, &p, g->patches, out, filter);
+			product_in_parallel(c, g->s.v.type, &p, g->patches, out, filter);
 		}
 	}
 	free(g->patches);

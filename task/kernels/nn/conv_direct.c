@@ -94,20 +94,20 @@ bool conv_direct_init(struct conv_direct *d, const struct conv *g, enum conv_dir
 }
 
 /* Output rows [from, to) of an image. */
-struct band {
+struct row_band {
 	int64_t image, from, to;
 };
 
-static struct band band_at(const struct conv_direct *d, int64_t i)
+static struct row_band band_at(const struct conv_direct *d, int64_t i)
 {
 	int64_t in_image = i % d->image_bands, rows = d->g.row.out;
 
-	return (struct band){i / d->image_bands, rows * in_image / d->image_bands,
-			     rows * (in_image + 1) / d->image_bands};
+	return (struct row_band){i / d->image_bands, rows * in_image / d->image_bands,
+				 rows * (in_image + 1) / d->image_bands};
 }
 
 /* The input rows under a band, with their border. */
-static void band_read(const struct conv_direct *d, const struct band *b, const char *input,
+static void band_read(const struct conv_direct *d, const struct row_band *b, const char *input,
 		      char *to)
 {
 	const struct window_axis *row = &d->g.row, *column = &d->g.column;
@@ -171,7 +171,7 @@ static void pack_strips(void *arg, int64_t from, int64_t to)
 }
 
 /* One strip of a band. */
-static void window_sums(const struct windows *w, const struct band *b, const char *band,
+static void window_sums(const struct windows *w, const struct row_band *b, const char *band,
 			const int64_t *runs, int64_t s)
 {
 	const struct conv_direct *d = w->d;
@@ -205,7 +205,7 @@ static void run_bands(void *arg, int64_t from, int64_t to)
 	for (int64_t i = 0; i < d->g.row.size; i++)
 		runs[i] = i * d->pitch;
 	for (int64_t i = from; i < to; i++) {
-		const struct band b = band_at(d, i);
+		const struct row_band b = band_at(d, i);
 		band_read(d, &b, w->from, band);
 		for (int64_t s = 0; s < d->strips; s++)
 			window_sums(w, &b, band, runs, s);
@@ -229,8 +229,8 @@ int conv_direct_run(struct kernel_call *c, const struct conv_direct *d, const vo
 /* ---- sums over positions ---- */
 
 /* The gradient of a band's positions, in rows of whole vectors. */
-static const char *grad_read(const struct conv_direct *d, const struct band *b, const char *grad,
-			     char *to)
+static const char *grad_read(const struct conv_direct *d, const struct row_band *b,
+			     const char *grad, char *to)
 {
 	int64_t n = (b->to - b->from) * d->g.column.out, width = d->strips * d->width;
 	size_t row = (size_t)d->g.filters * d->size;
@@ -246,7 +246,7 @@ static const char *grad_read(const struct conv_direct *d, const struct band *b, 
 }
 
 /* One row of the filter and the output rows whose windows have it inside the input. */
-static void position_sums(const struct conv_direct *d, const struct band *b, int64_t k,
+static void position_sums(const struct conv_direct *d, const struct row_band *b, int64_t k,
 			  const char *band, const char *grad, const int64_t *runs, char *filter,
 			  bool add)
 {
@@ -288,7 +288,7 @@ void conv_direct_filter(const struct conv_direct *d, const char *input, const ch
 	for (int64_t i = 0; i < d->rows; i++)
 		runs[i] = i * d->g.row.stride * d->pitch;
 	for (int64_t i = from; i < to; i++) {
-		const struct band b = band_at(d, i);
+		const struct row_band b = band_at(d, i);
 		band_read(d, &b, input, band);
 		const char *y = grad_read(d, &b, grad, band + d->band_size);
 		for (int64_t k = 0; k < d->g.row.size; k++)

@@ -212,11 +212,11 @@ static int run_pointwise(struct kernel_call *c, const struct work *w, struct mu_
 
 	MU_RETURN_IF_ERROR(product_check("1x1 convolution", w->g->type, p, err));
 	if (w->direction == CONV_OUTPUT)
-		product_spread(c, w->g->type, p, w->x, w->w, w->y);
+		product_in_parallel(c, w->g->type, p, w->x, w->w, w->y);
 	else if (w->direction == CONV_INPUT_GRAD)
-		product_spread(c, w->g->type, p, w->y, w->w, w->x);
+		product_in_parallel(c, w->g->type, p, w->y, w->w, w->x);
 	else
-		product_spread(c, w->g->type, p, w->x, w->y, w->w);
+		product_in_parallel(c, w->g->type, p, w->x, w->y, w->w);
 	return 0;
 }
 

@@ -17,7 +17,7 @@ static int lrn_gpu_run(struct kernel_call *c, const struct lrn_plan *p,
 	a->bias = p->bias;
 	a->alpha = p->alpha;
 	a->beta = p->beta;
-	return rc ? rc : gpu_run(gpu_here(c), a->y ? "lrn_back" : "lrn", a->n, a, err);
+	return rc ? rc : gpu_run(kernel_gpu(c), a->y ? "lrn_back" : "lrn", a->n, a, err);
 }
 
 static int lrn_gpu(struct kernel_call *c, struct mu_err *err)
@@ -40,12 +40,8 @@ static int lrn_grad_gpu(struct kernel_call *c, struct mu_err *err)
 	return rc ? rc : lrn_gpu_run(c, &p, &kernel_in(c, 1)->shape, &a, err);
 }
 
-#define ROW(name, fn)                                                                              \
-	{                                                                                          \
-		.k = {name, .run = fn}, .type_attr = "T", .types = GPU_TYPE(MU_FLOAT)              \
-	}
 static const struct device_kernel rows[] = {
-    ROW("LRN", lrn_gpu),
-    ROW("LRNGrad", lrn_grad_gpu),
+    GPU_ROW("LRN", lrn_gpu, "T", GPU_TYPE(MU_FLOAT)),
+    GPU_ROW("LRNGrad", lrn_grad_gpu, "T", GPU_TYPE(MU_FLOAT)),
 };
 GPU_KERNEL_TABLE(nn_lrn_gpu, rows)

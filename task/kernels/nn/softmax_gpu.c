@@ -19,7 +19,7 @@ static int softmax_gpu(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	a.n = in->shape.dim[in->shape.rank - 1];
 	a.rows = in->shape.count / a.n;
-	return gpu_run_rows(gpu_here(c), "softmax", in->dtype, a.rows, &a, err);
+	return gpu_run_rows(kernel_gpu(c), "softmax", in->dtype, a.rows, &a, err);
 }
 
 /* Loss and gradient, of rows of `shape`. */
@@ -38,8 +38,8 @@ static int xent_run(struct kernel_call *c, const char *kernel, const struct mu_s
 	a->logits = gpu_address(kernel_in(c, 0));
 	a->labels = gpu_address(kernel_in(c, 1));
 	if (!a->n)
-		return gpu_fill(gpu_here(c), &c->out[0].tensor, 0, err);
-	return gpu_run_rows(gpu_here(c), kernel, t, a->rows, a, err);
+		return gpu_fill(kernel_gpu(c), &c->out[0].tensor, 0, err);
+	return gpu_run_rows(kernel_gpu(c), kernel, t, a->rows, a, err);
 }
 
 static int cross_entropy(struct kernel_call *c, struct mu_err *err)
@@ -86,20 +86,14 @@ static int bias_add_gpu(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	sum = c->out[0].tensor;
 	sum.shape = x.shape;
-	return gpu_binary(gpu_here(c), "AddV2", &sum, &x, &y, err);
+	return gpu_binary(kernel_gpu(c), "AddV2", &sum, &x, &y, err);
 }
 
-#define ROW(name, fn)                                                                              \
-	{                                                                                          \
-		.k = {name, .run = fn}, .type_attr = "T", .types = GPU_FLT                         \
-	}
 static const struct device_kernel rows[] = {
-    ROW("Softmax LogSoftmax", softmax_gpu),
-    ROW("SoftmaxCrossEntropyWithLogits", cross_entropy),
-    {.k = {"SparseSoftmaxCrossEntropyWithLogits", .run = sparse_cross_entropy_gpu},
-     .type_attr = "T",
-     .types = GPU_FLT,
-     .device_in = 2},
-    ROW("BiasAdd", bias_add_gpu),
+    GPU_ROW("Softmax LogSoftmax", softmax_gpu, "T", GPU_FLT),
+    GPU_ROW("SoftmaxCrossEntropyWithLogits", cross_entropy, "T", GPU_FLT),
+    GPU_ROW("SparseSoftmaxCrossEntropyWithLogits", sparse_cross_entropy_gpu, "T", GPU_FLT,
+	    .device_in = 2),
+    GPU_ROW("BiasAdd", bias_add_gpu, "T", GPU_FLT),
 };
 GPU_KERNEL_TABLE(nn_softmax_gpu, rows)

@@ -14,7 +14,7 @@ struct window_place {
 /* The last digit of a mixed-radix number, which is removed from it. */
 DEVICE int64_t last_digit(int64_t *rest, int64_t size)
 {
-	int64_t q = divided(*rest, size), last = *rest - q * size;
+	int64_t q = index_div(*rest, size), last = *rest - q * size;
 
 	*rest = q;
 	return last;
@@ -301,7 +301,7 @@ KERNEL(pool_keys, pool_keys_args)
 {
 	EACH(i, a.n)
 	{
-		const int64_t own = divided(i, a.each) * a.image;
+		const int64_t own = index_div(i, a.each) * a.image;
 		const int64_t at = index_at(a.at, i, a.wide) - (a.whole ? own : 0);
 		PTR(int64_t, a.keys)[i] = at < 0 || at >= a.image ? -1 : own + at;
 		PTR(int64_t, a.order)[i] = i;

@@ -28,19 +28,22 @@ static struct window_axis_args axis_args(const struct window_axis *x)
 	return (struct window_axis_args){x->in, x->size, x->stride, x->dilation, x->out, x->pad};
 }
 
-static struct window_args args_2d(const struct window_axis *row, const struct window_axis *column)
+/* Two dimensions are three of which the first is 1. */
+static void set_axes_2d(struct window_args *a, const struct window_axis *row,
+			const struct window_axis *column)
 {
-	return (struct window_args){
-	    .groups = 1, .axis = {{1, 1, 1, 1, 1, 0}, axis_args(row), axis_args(column)}};
+	a->axis[0] = (struct window_axis_args){1, 1, 1, 1, 1, 0};
+	a->axis[1] = axis_args(row);
+	a->axis[2] = axis_args(column);
 }
 
-static struct window_args args_3d(const struct volume *v)
+static void set_volume(struct window_args *a, const struct volume *v)
 {
-	return (struct window_args){
-	    .batch = v->batch,
-	    .channels = v->channels,
-	    .groups = 1,
-	    .axis = {axis_args(&v->axis[0]), axis_args(&v->axis[1]), axis_args(&v->axis[2])}};
+	a->batch = v->batch;
+	a->channels = v->channels;
+	a->groups = 1;
+	for (int i = 0; i < 3; i++)
+		a->axis[i] = axis_args(&v->axis[i]);
 }
 
 /* Computes output 0, of this type and shape. */
@@ -50,7 +53,7 @@ static int window_run(struct kernel_call *c, const char *name, enum mu_dtype t,
 	int rc = gpu_out(c, 0, t, shape, &a->out, err);
 
 	a->n = shape->count;
-	return rc ? rc : gpu_run_type(gpu_here(c), name, t, a->n, a, err);
+	return rc ? rc : gpu_run_type(kernel_gpu(c), name, t, a->n, a, err);
 }
 
 /* ---- convolutions ---- */
@@ -121,7 +124,7 @@ static int transpose_filter(struct kernel_call *c, enum mu_dtype t, cuda_ptr out
 			      .dim = {columns, rows},
 			      .stride = {1, columns}};
 
-	return gpu_run_width(gpu_here(c), "view_read", t, a.n, &a, err);
+	return gpu_run_width(kernel_gpu(c), "view_read", t, a.n, &a, err);
 }
 
 /* *done false: cuDNN cannot, and nothing has been launched. */
@@ -144,7 +147,7 @@ static int conv_library(struct kernel_call *c, const struct direction *d, const 
 
 	*done = false;
 	if (!taps || !is_even(&g->row) || !is_even(&g->column) ||
-	    !gpu_convolution_is_available(gpu_here(c)))
+	    !gpu_convolution_is_available(kernel_gpu(c)))
 		return 0;
 	if ((rc = gpu_scratch(c, g->type, taps * g->filters, &filter, err)) ||
 	    (rc = gpu_out(c, 0, g->type, shape, &out, err)))
@@ -158,7 +161,7 @@ static int conv_library(struct kernel_call *c, const struct direction *d, const 
 	    (rc = transpose_filter(c, g->type, at.filter, conv_address(c, d->filter), taps,
 				   g->filters, err)))
 		return rc;
-	if ((rc = gpu_convolution(gpu_here(c), &what, &at, c->node->name, done, err)))
+	if ((rc = gpu_convolution(kernel_gpu(c), &what, &at, c->node->name, done, err)))
 		return rc;
 	if (!*done)
 		mu_tensor_unref(&c->out[0].tensor);
@@ -181,14 +184,12 @@ static int conv_gpu(struct kernel_call *c, struct mu_err *err)
 	if (!shape.count || !g.groups || !g.batch) /* sums without addends */
 		return (rc = gpu_out(c, 0, g.type, &shape, &out, err))
 			   ? rc
-			   : gpu_fill(gpu_here(c), &c->out[0].tensor, 0, err);
+			   : gpu_fill(kernel_gpu(c), &c->out[0].tensor, 0, err);
 	if ((rc = conv_library(c, d, &g, &shape, &done, err)) || done)
 		return rc;
-	struct window_args a = args_2d(&g.row, &g.column);
-	a.batch = g.batch;
-	a.channels = g.channels;
-	a.filters = g.filters;
-	a.groups = g.groups;
+	struct window_args a = {
+	    .batch = g.batch, .channels = g.channels, .filters = g.filters, .groups = g.groups};
+	set_axes_2d(&a, &g.row, &g.column);
 	return conv_kernel(c, d, g.type, &shape, &a, err);
 }
 
@@ -201,8 +202,8 @@ static int conv3d_gpu(struct kernel_call *c, struct mu_err *err)
 
 	if (rc)
 		return rc;
-	struct window_args a = args_3d(&s.v);
-	a.filters = s.filters;
+	struct window_args a = {.filters = s.filters};
+	set_volume(&a, &s.v);
 	return conv_kernel(c, d, s.v.type, &shape, &a, err);
 }
 
@@ -214,20 +215,15 @@ static const char *pool_kernel(const struct mu_node *n, const char *max, const c
 }
 
 static int pool_2d(struct kernel_call *c, const char *name, const struct pool_sizes *p,
-		   const struct mu_shape *shape, struct window_args *from, struct mu_err *err)
+		   const struct mu_shape *shape, struct window_args *a, struct mu_err *err)
 {
-	struct window_args a = args_2d(&p->row, &p->column);
-
-	a.in = from->in;
-	a.grad = from->grad;
-	a.at = from->at;
-	a.whole = from->whole;
-	a.wide = from->wide;
-	a.channels = p->channels;
-	return window_run(c, name, args_attr_type(c->node, "T", MU_FLOAT), shape, &a, err);
+	a->groups = 1;
+	a->channels = p->channels;
+	set_axes_2d(a, &p->row, &p->column);
+	return window_run(c, name, args_attr_type(c->node, "T", MU_FLOAT), shape, a, err);
 }
 
-static int pool_gpu_forward(struct kernel_call *c, struct mu_err *err)
+static int pool_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	struct window_args a = {.in = gpu_address(kernel_in(c, 0))};
 	struct mu_shape shape;
@@ -239,7 +235,7 @@ static int pool_gpu_forward(struct kernel_call *c, struct mu_err *err)
 			    err);
 }
 
-static int max_back(struct kernel_call *c, struct mu_err *err)
+static int max_pool_grad_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	struct window_args a = {.in = gpu_address(kernel_in(c, 0)),
 				.grad = gpu_address(kernel_in(c, 2))};
@@ -249,7 +245,7 @@ static int max_back(struct kernel_call *c, struct mu_err *err)
 	return rc ? rc : pool_2d(c, "pool_max_back", &p, &kernel_in(c, 0)->shape, &a, err);
 }
 
-static int average_back(struct kernel_call *c, struct mu_err *err)
+static int avg_pool_grad_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	struct window_args a = {.grad = gpu_address(kernel_in(c, 1))};
 	struct mu_shape in;
@@ -259,7 +255,7 @@ static int average_back(struct kernel_call *c, struct mu_err *err)
 	return rc ? rc : pool_2d(c, "pool_average_back", &p, &in, &a, err);
 }
 
-static int max_back_back(struct kernel_call *c, struct mu_err *err)
+static int max_pool_grad_grad_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	struct window_args a = {.in = gpu_address(kernel_in(c, 0)),
 				.grad = gpu_address(kernel_in(c, 2))};
@@ -270,7 +266,7 @@ static int max_back_back(struct kernel_call *c, struct mu_err *err)
 	return rc ? rc : pool_2d(c, "pool_places", &p, &want, &a, err);
 }
 
-static int places_gpu(struct kernel_call *c, struct mu_err *err)
+static int argmax_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	struct window_args a = {.in = gpu_address(kernel_in(c, 0)),
 				.whole = args_attr_bool(c->node, "include_batch_in_index", false)};
@@ -288,7 +284,7 @@ static int places_gpu(struct kernel_call *c, struct mu_err *err)
 
 /* Gradients are summed by position in the order of the windows.  Positions outside their image are
  * skipped; the CPU rejects them. */
-static int places_back(struct kernel_call *c, struct mu_err *err)
+static int argmax_grad_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *at = kernel_in(c, 2);
 	const int64_t n = at->shape.count;
@@ -299,7 +295,7 @@ static int places_back(struct kernel_call *c, struct mu_err *err)
 
 	if ((rc = check_max_pool_grad_places(c, c->state, &p, err)) ||
 	    (rc = gpu_out(c, 0, in->dtype, &in->shape, &a.table, err)) ||
-	    (rc = gpu_fill(gpu_here(c), &c->out[0].tensor, 0, err)) || !n || !in->shape.count ||
+	    (rc = gpu_fill(kernel_gpu(c), &c->out[0].tensor, 0, err)) || !n || !in->shape.count ||
 	    (rc = gpu_runs_new(c, n, &runs, err)))
 		return rc;
 	const struct pool_keys_args keys = {
@@ -311,10 +307,10 @@ static int places_back(struct kernel_call *c, struct mu_err *err)
 	    .each = n / p.batch,
 	    .whole = args_attr_bool(c->node, "include_batch_in_index", false),
 	    .wide = at->dtype == MU_INT64};
-	if ((rc = gpu_run(gpu_here(c), "pool_keys", n, &keys, err)) ||
+	if ((rc = gpu_run(kernel_gpu(c), "pool_keys", n, &keys, err)) ||
 	    (rc = gpu_runs_sort(c, n, 1, &runs, &a.by, err)))
 		return rc;
-	return gpu_run_type(gpu_here(c), "scatter_add", in->dtype, n, &a, err);
+	return gpu_run_type(kernel_gpu(c), "scatter_add", in->dtype, n, &a, err);
 }
 
 static int pool3d_gpu(struct kernel_call *c, struct mu_err *err)
@@ -325,8 +321,8 @@ static int pool3d_gpu(struct kernel_call *c, struct mu_err *err)
 
 	if (rc)
 		return rc;
-	struct window_args a = args_3d(&v);
-	a.in = gpu_address(kernel_in(c, 0));
+	struct window_args a = {.in = gpu_address(kernel_in(c, 0))};
+	set_volume(&a, &v);
 	return window_run(c, pool_kernel(c->node, "pool_max", "pool_average"), v.type, &shape, &a,
 			  err);
 }
@@ -341,23 +337,18 @@ static int pool3d_grad_gpu(struct kernel_call *c, struct mu_err *err)
 
 	if (rc)
 		return rc;
-	struct window_args a = args_3d(&v);
-	a.grad = gpu_address(kernel_in(c, average ? 1 : 2));
+	struct window_args a = {.grad = gpu_address(kernel_in(c, average ? 1 : 2))};
 	if (!average) {
 		a.in = gpu_address(kernel_in(c, 0));
 		a.top = gpu_address(kernel_in(c, 1));
 	}
+	set_volume(&a, &v);
 	return window_run(c, pool_kernel(c->node, "pool_equal_back", "pool_average_back"), v.type,
 			  &in, &a, err);
 }
 
-#define ROW(name, fn)                                                                              \
-	{                                                                                          \
-		.k = {name, .run = fn, .prepare = window_gpu_prepare}, .type_attr = "T",           \
-		.types = GPU_FLT                                                                   \
-	}
-/* Positions are on the GPU in both of their types. */
-#define PLACES(name, fn, in, out)                                                                  \
+/* in, out: the positions of maxima, which are on the GPU in both of their types. */
+#define ROW_2D(name, fn, in, out)                                                                  \
 	{                                                                                          \
 		.k = {name, .run = fn, .prepare = window_gpu_prepare}, .type_attr = "T",           \
 		.types = GPU_FLT, .device_in = in, .device_out = out                               \
@@ -369,15 +360,15 @@ static int pool3d_grad_gpu(struct kernel_call *c, struct mu_err *err)
 		.types = GPU_REAL, .host_in = host                                                 \
 	}
 static const struct device_kernel rows[] = {
-    ROW("Conv2D Conv2DBackpropInput Conv2DBackpropFilter DepthwiseConv2dNative "
-	"DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter",
-	conv_gpu),
-    ROW("MaxPool MaxPoolV2 AvgPool", pool_gpu_forward),
-    ROW("MaxPoolGrad MaxPoolGradV2", max_back),
-    ROW("AvgPoolGrad", average_back),
-    ROW("MaxPoolGradGrad MaxPoolGradGradV2", max_back_back),
-    PLACES("MaxPoolWithArgmax", places_gpu, 0, 1 << 1),
-    PLACES("MaxPoolGradWithArgmax", places_back, 1 << 2, 0),
+    ROW_2D("Conv2D Conv2DBackpropInput Conv2DBackpropFilter DepthwiseConv2dNative "
+	   "DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter",
+	   conv_gpu, 0, 0),
+    ROW_2D("MaxPool MaxPoolV2 AvgPool", pool_gpu, 0, 0),
+    ROW_2D("MaxPoolGrad MaxPoolGradV2", max_pool_grad_gpu, 0, 0),
+    ROW_2D("AvgPoolGrad", avg_pool_grad_gpu, 0, 0),
+    ROW_2D("MaxPoolGradGrad MaxPoolGradGradV2", max_pool_grad_grad_gpu, 0, 0),
+    ROW_2D("MaxPoolWithArgmax", argmax_gpu, 0, 1 << 1),
+    ROW_2D("MaxPoolGradWithArgmax", argmax_grad_gpu, 1 << 2, 0),
     ROW_3D("Conv3D", conv3d_gpu, 0),
     ROW_3D("Conv3DBackpropInputV2", conv3d_gpu, 1 << 0),
     ROW_3D("Conv3DBackpropFilterV2", conv3d_gpu, 1 << 1),

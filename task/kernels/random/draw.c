@@ -191,7 +191,8 @@ int draw_reals(struct kernel_call *c, const struct distribution *d, enum mu_dtyp
 	group_fn *make = group_of(d, t);
 	struct mu_tensor *out;
 
-	MU_RETURN_IF_ERROR(make ? move_out(c, 0, t, shape, &out, err) : args_no_kernel(c, t, err));
+	MU_RETURN_IF_ERROR(make ? kernel_out_on_device(c, 0, t, shape, &out, err)
+				: args_no_kernel(c, t, err));
 	struct gpu *g = gpu_of_tensor(out);
 	if (g) {
 		char name[32];
@@ -244,7 +245,7 @@ int draw_ints(struct kernel_call *c, enum mu_dtype t, const struct mu_shape *sha
 
 	if (!narrow && t != MU_INT64 && t != MU_UINT64)
 		return args_no_kernel(c, t, err);
-	int rc = move_out(c, 0, t, shape, &out, err);
+	int rc = kernel_out_on_device(c, 0, t, shape, &out, err);
 	struct gpu *g = rc ? NULL : gpu_of_tensor(out);
 	if (g)
 		return draw_there(g, narrow ? "whole_32" : "whole_64", out, per, 0, range, from,

@@ -93,7 +93,7 @@ static int multinomial_draw(struct kernel_call *c, const struct philox *from, en
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, (int64_t[]){rows, samples}, err));
-	MU_RETURN_IF_ERROR(move_out(c, 0, type, &shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, type, &shape, &out, err));
 	MU_RETURN_IF_ERROR(move_scratch(c, MU_DOUBLE, g ? &logits->shape : &row, &room, err));
 	if (g)
 		return multinomial_draw_there(c, g, from, &room, out, samples, err);

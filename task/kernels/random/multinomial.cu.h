@@ -29,7 +29,7 @@ KERNEL(class_draw, classes_args)
 {
 	EACH(i, a.rows * a.samples)
 	{
-		const int64_t first = divided(i, a.samples) * a.n;
+		const int64_t first = index_div(i, a.samples) * a.n;
 		const int second = (int)(i % 2) * 2;
 		uint32_t x[4];
 		draw_at(&a.draws, (uint64_t)i / 2, x);

@@ -3,24 +3,13 @@
  * Shapes and seeds are read on the host. */
 #include "task/kernels/engine/gpu_table.h"
 
-#define ROW(name, host)                                                                            \
-	{                                                                                          \
-		.k = {.op = name}, .type_attr = "dtype", .types = GPU_REAL, .host_in = (host),     \
-		.same = true                                                                       \
-	}
+#define ROW(ops, host) GPU_SAME(ops, "dtype", GPU_REAL, .host_in = host)
 /* Where draws begin is found on the host. */
-#define BEGIN(name)                                                                                \
-	{                                                                                          \
-		.k = {.op = name}, .host_in = 1, .host_out = 7, .same = true                       \
-	}
+#define BEGIN(ops) GPU_SAME(ops, NULL, 0, .host_in = 1, .host_out = 7)
 enum { SHAPE = 1 << 0, SEED = 1 << 1, KEY = 7 << 1, ALL = ~0 };
 /* uint32 is the only 32-bit type: int32 tensors stay in host memory. */
-#define WHOLE(name, attr, host)                                                                    \
-	{                                                                                          \
-		.k = {.op = name}, .type_attr = attr,                                              \
-		.types = GPU_INT | GPU_TYPE(MU_UINT32) | GPU_TYPE(MU_UINT64), .host_in = (host),   \
-		.same = true                                                                       \
-	}
+#define WHOLE(ops, attr, host)                                                                     \
+	GPU_SAME(ops, attr, GPU_INT | GPU_TYPE(MU_UINT32) | GPU_TYPE(MU_UINT64), .host_in = host)
 static const struct device_kernel rows[] = {
     ROW("RandomUniform RandomStandardNormal TruncatedNormal", SHAPE),
     ROW("StatelessRandomUniform StatelessRandomNormal StatelessTruncatedNormal", SHAPE | SEED),
@@ -33,17 +22,7 @@ static const struct device_kernel rows[] = {
 	  "dtype", ALL),
     BEGIN("StatelessRandomGetAlg StatelessRandomGetKeyCounter "
 	  "StatelessRandomGetKeyCounterAlg"),
-    {.k = {.op = "Multinomial"},
-     .type_attr = "T",
-     .types = GPU_REAL,
-     .host_in = 1 << 1,
-     .device_out = 1,
-     .same = true},
-    {.k = {.op = "StatelessMultinomial"},
-     .type_attr = "T",
-     .types = GPU_REAL,
-     .host_in = 1 << 1 | 1 << 2,
-     .device_out = 1,
-     .same = true},
+    GPU_SAME("Multinomial", "T", GPU_REAL, .host_in = 1 << 1, .device_out = 1),
+    GPU_SAME("StatelessMultinomial", "T", GPU_REAL, .host_in = 1 << 1 | 1 << 2, .device_out = 1),
 };
 GPU_KERNEL_TABLE(random_random_gpu, rows)

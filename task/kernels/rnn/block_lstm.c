@@ -99,7 +99,7 @@ static void add_recurrent(struct kernel_call *c, struct recurrent *r)
 	struct product p = {.m = r->s->batch, .n = columns, .k = r->s->cell, .add = true};
 
 	if (!r->strips)
-		product_spread(c, MU_FLOAT, &p, r->h, r->w, r->gates);
+		product_in_parallel(c, MU_FLOAT, &p, r->h, r->w, r->gates);
 	else if (strips)
 		kernel_parallel(c, strips, STRIP_WORK / (p.m * p.k * STRIP + 1) + 1, some_strips,
 				r);
@@ -118,7 +118,7 @@ static int block_lstm_forward(struct kernel_call *c, bool second, struct mu_err 
 	if (!gates)
 		return -(int)err->code;
 	struct product p = {.m = time_steps * l.s.batch, .n = wide, .k = l.s.in};
-	product_spread(c, MU_FLOAT, &p, rnn_cell_in(c, 1), l.w, gates);
+	product_in_parallel(c, MU_FLOAT, &p, rnn_cell_in(c, 1), l.w, gates);
 	rnn_cell_add_bias(p.m, wide, l.b, gates);
 
 	bool lay = l.s.batch > FEW_ROWS && time_steps > FEW_TIME_STEPS;

@@ -285,7 +285,7 @@ static int ctc_loss(struct kernel_call *c, struct mu_err *err)
 	elems_zero(l.grad->dtype, l.grad->data, 0, l.grad->shape.count);
 	kernel_parallel(c, l.s.batch, 1, ctc_loss_part, &l);
 	return l.starved ? mu_fail(err, MU_RESOURCE_EXHAUSTED,
-				   "no memory for %lld moments of %lld classes",
+				   "no memory for %lld time steps of %lld classes",
 				   (long long)l.s.time, (long long)l.s.classes)
 			 : 0;
 }

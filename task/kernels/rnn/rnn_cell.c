@@ -52,7 +52,7 @@ int rnn_cell_out(struct kernel_call *c, const struct rnn_cell_sizes *s, const ch
 		int rc = 0;
 		for (const char *p = want[i]; *p && !rc; p++)
 			rc = mu_shape_push(&shape, side(s, *p), err);
-		if (rc || (rc = move_out(c, i, MU_FLOAT, &shape, &t, err)))
+		if (rc || (rc = kernel_out_on_device(c, i, MU_FLOAT, &shape, &t, err)))
 			return rc;
 		to[i] = t->data;
 	}

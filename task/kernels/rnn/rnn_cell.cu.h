@@ -21,7 +21,8 @@ KERNEL(lstm_gates, rnn_cell_args)
 {
 	EACH(k, a.batch * a.cell)
 	{
-		const int64_t b = divided(k, a.cell), j = k - b * a.cell, row = b * 4 * a.cell + j;
+		const int64_t b = index_div(k, a.cell), j = k - b * a.cell,
+			      row = b * 4 * a.cell + j;
 		const float before = CELL_IN(3, k);
 		float gi = CELL_GATE(row, j);
 		float ci = CELL_GATE(row + a.ci * a.cell, j + a.ci * a.cell);
@@ -53,7 +54,8 @@ KERNEL(lstm_back, rnn_cell_args)
 {
 	EACH(k, a.batch * a.cell)
 	{
-		const int64_t b = divided(k, a.cell), j = k - b * a.cell, row = b * 4 * a.cell + j;
+		const int64_t b = index_div(k, a.cell), j = k - b * a.cell,
+			      row = b * 4 * a.cell + j;
 		struct lstm_element e;
 		e.peep = a.peep;
 		e.i = CELL_IN(0, k);
@@ -82,7 +84,8 @@ KERNEL(lstm_peeps, rnn_cell_args)
 {
 	EACH(k, a.batch * a.cell)
 	{
-		const int64_t b = divided(k, a.cell), j = k - b * a.cell, row = b * 4 * a.cell + j;
+		const int64_t b = index_div(k, a.cell), j = k - b * a.cell,
+			      row = b * 4 * a.cell + j;
 		const float before = k < a.first ? CELL_IN(1, k) : CELL_IN(2, k - a.first);
 		CELL_OUT(0, k) = CELL_IN(0, row) * before;
 		CELL_OUT(1, k) = CELL_IN(0, row + a.f * a.cell) * before;
@@ -94,7 +97,8 @@ KERNEL(gru_gates, rnn_cell_args)
 {
 	EACH(k, a.batch * a.cell)
 	{
-		const int64_t b = divided(k, a.cell), j = k - b * a.cell, row = b * 2 * a.cell + j;
+		const int64_t b = index_div(k, a.cell), j = k - b * a.cell,
+			      row = b * 2 * a.cell + j;
 		const float r = cell_sigmoid(CELL_GATE(row, j));
 		CELL_OUT(0, k) = r;
 		CELL_OUT(1, k) = cell_sigmoid(CELL_GATE(row + a.cell, j + a.cell));
@@ -106,7 +110,7 @@ KERNEL(gru_new, rnn_cell_args)
 {
 	EACH(k, a.batch * a.cell)
 	{
-		const float c = tanh(CELL_GATE(k, k - divided(k, a.cell) * a.cell));
+		const float c = tanh(CELL_GATE(k, k - index_div(k, a.cell) * a.cell));
 		CELL_OUT(0, k) = c;
 		CELL_OUT(1, k) = CELL_IN(4, k) * (CELL_IN(3, k) - c) + c;
 	}
@@ -128,7 +132,8 @@ KERNEL(gru_back_gates, rnn_cell_args)
 {
 	EACH(k, a.batch * a.cell)
 	{
-		const int64_t b = divided(k, a.cell), j = k - b * a.cell, row = b * 2 * a.cell + j;
+		const int64_t b = index_div(k, a.cell), j = k - b * a.cell,
+			      row = b * 2 * a.cell + j;
 		const float d_hr = CELL_IN(3, b * a.width + a.width - a.cell + j);
 		const float h = CELL_IN(4, k), r = CELL_IN(5, k), u = CELL_IN(1, k);
 		CELL_OUT(0, row) = d_hr * h * r * (1 - r);
@@ -142,7 +147,7 @@ KERNEL(gru_back_out, rnn_cell_args)
 {
 	EACH(i, a.batch * a.width)
 	{
-		const int64_t b = divided(i, a.width), at = i - b * a.width;
+		const int64_t b = index_div(i, a.width), at = i - b * a.width;
 		const int64_t x = a.width - a.cell, k = b * a.cell + at - x;
 		if (at < x)
 			CELL_OUT(0, b * x + at) = CELL_IN(3, i) + CELL_IN(5, i);

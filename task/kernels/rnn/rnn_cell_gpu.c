@@ -15,31 +15,31 @@ enum { BIAS = 2 };
 
 /* ---- helpers ---- */
 
-static cuda_ptr at(const float *there)
+static cuda_ptr address_of(const float *there)
 {
 	return (cuda_ptr)(uintptr_t)there;
 }
 
-static cuda_ptr on(cuda_ptr from, int64_t elements)
+static cuda_ptr advance(cuda_ptr from, int64_t elements)
 {
 	return from + (uint64_t)elements * sizeof(float);
 }
 
-static int rnn_cell_gpu_multiply(struct kernel_call *c, const struct product *p, cuda_ptr a,
-				 cuda_ptr b, cuda_ptr out, struct mu_err *err)
+static int cell_multiply(struct kernel_call *c, const struct product *p, cuda_ptr a, cuda_ptr b,
+			 cuda_ptr out, struct mu_err *err)
 {
-	return gpu_matmul(gpu_here(c), MU_FLOAT, p, out, a, b, NULL, err);
+	return gpu_matmul(kernel_gpu(c), MU_FLOAT, p, out, a, b, NULL, err);
 }
 
-static int rnn_cell_gpu_zeros(struct kernel_call *c, float *from, int64_t n, struct mu_err *err)
+static int cell_zeros(struct kernel_call *c, float *from, int64_t n, struct mu_err *err)
 {
 	struct mu_tensor t = {.dtype = MU_FLOAT, .shape = mu_shape_vec(n), .data = from};
 
-	return gpu_fill(gpu_here(c), &t, 0, err);
+	return gpu_fill(kernel_gpu(c), &t, 0, err);
 }
 
-static int rnn_cell_gpu_room(struct kernel_call *c, int64_t rows, int64_t columns,
-			     struct mu_tensor *out, struct mu_err *err)
+static int cell_matrix(struct kernel_call *c, int64_t rows, int64_t columns, struct mu_tensor *out,
+		       struct mu_err *err)
 {
 	struct mu_shape s;
 	int rc = mu_shape_set(&s, 2, (int64_t[]){rows, columns}, err);
@@ -48,11 +48,11 @@ static int rnn_cell_gpu_room(struct kernel_call *c, int64_t rows, int64_t column
 }
 
 /* out[columns] = the sums over the rows. */
-static int rnn_cell_gpu_sum_rows(struct kernel_call *c, cuda_ptr in, int64_t rows, int64_t columns,
-				 float *out, struct mu_err *err)
+static int cell_sum_rows(struct kernel_call *c, cuda_ptr in, int64_t rows, int64_t columns,
+			 float *out, struct mu_err *err)
 {
 	const struct reduce_args a = {
-	    .out = at(out), .in = in, .outer = 1, .reduced = rows, .inner = columns};
+	    .out = address_of(out), .in = in, .outer = 1, .reduced = rows, .inner = columns};
 
 	return gpu_reduce(c, "Sum", "Sum", MU_FLOAT, 1, &a, err);
 }
@@ -87,35 +87,35 @@ static int lstm_forward(struct kernel_call *c, const struct lstm *l, struct lstm
 	MU_AUTO_TENSOR hs = {0};
 	int rc;
 
-	if ((rc = rnn_cell_gpu_room(c, by_x.m, wide, &xs, err)) ||
-	    (rc = rnn_cell_gpu_room(c, by_h.m, wide, &hs, err)) ||
-	    (rc = rnn_cell_gpu_multiply(c, &by_x, g.x, at(l->w), gpu_address(&xs), err)))
+	if ((rc = cell_matrix(c, by_x.m, wide, &xs, err)) ||
+	    (rc = cell_matrix(c, by_h.m, wide, &hs, err)) ||
+	    (rc = cell_multiply(c, &by_x, g.x, address_of(l->w), gpu_address(&xs), err)))
 		return rc;
 	a.in[1] = gpu_address(&hs);
-	a.in[BIAS] = at(l->b);
+	a.in[BIAS] = address_of(l->b);
 	for (int i = 0; i < 3; i++)
-		a.in[4 + i] = at(l->peeps[i]);
+		a.in[4 + i] = address_of(l->peeps[i]);
 	for (int64_t t = 0; t < time_steps && !rc; t++) {
-		a.in[0] = on(gpu_address(&xs), t * l->s.batch * wide);
+		a.in[0] = advance(gpu_address(&xs), t * l->s.batch * wide);
 		a.in[3] = g.cs;
 		for (int i = 0; i < LSTM_OUTPUTS; i++)
-			a.out[i] = on(at(to[i]), t * step);
-		if (!(rc = rnn_cell_gpu_multiply(c, &by_h, g.h, on(at(l->w), l->s.in * wide),
-						 a.in[1], err)))
-			rc = gpu_run(gpu_here(c), "lstm_gates", step, &a, err);
+			a.out[i] = advance(address_of(to[i]), t * step);
+		if (!(rc = cell_multiply(c, &by_h, g.h, advance(address_of(l->w), l->s.in * wide),
+					 a.in[1], err)))
+			rc = gpu_run(kernel_gpu(c), "lstm_gates", step, &a, err);
 		g.cs = a.out[LSTM_CS];
 		g.h = a.out[LSTM_H];
 	}
 	for (int i = 0; i < LSTM_OUTPUTS && !rc; i++)
-		rc = rnn_cell_gpu_zeros(c, to[i] + time_steps * step,
-					(l->s.time - time_steps) * step, err);
+		rc = cell_zeros(c, to[i] + time_steps * step, (l->s.time - time_steps) * step, err);
 	return rc;
 }
 
 static struct lstm_inputs lstm_inputs_at(const struct kernel_call *c, unsigned x)
 {
-	return (struct lstm_inputs){at(rnn_cell_in(c, x)), at(rnn_cell_in(c, x + 1)),
-				    at(rnn_cell_in(c, x + 2))};
+	return (struct lstm_inputs){address_of(rnn_cell_in(c, x)),
+				    address_of(rnn_cell_in(c, x + 1)),
+				    address_of(rnn_cell_in(c, x + 2))};
 }
 
 static int lstm_gpu(struct kernel_call *c, struct mu_err *err)
@@ -156,19 +156,19 @@ static int peepholes_backward(struct kernel_call *c, const struct lstm *l, cuda_
 
 	if (!l->peep) {
 		for (int i = 0; i < 3 && !rc; i++)
-			rc = rnn_cell_gpu_zeros(c, to[i], l->s.cell, err);
+			rc = cell_zeros(c, to[i], l->s.cell, err);
 		return rc;
 	}
-	if ((rc = rnn_cell_gpu_room(c, 3 * rows, l->s.cell, &each, err)))
+	if ((rc = cell_matrix(c, 3 * rows, l->s.cell, &each, err)))
 		return rc;
 	a.in[0] = gates;
 	a.in[1] = before;
 	a.in[2] = cs;
 	for (int i = 0; i < 3; i++)
-		a.out[i] = on(gpu_address(&each), i * n);
-	rc = gpu_run(gpu_here(c), "lstm_peeps", n, &a, err);
+		a.out[i] = advance(gpu_address(&each), i * n);
+	rc = gpu_run(kernel_gpu(c), "lstm_peeps", n, &a, err);
 	for (int i = 0; i < 3 && !rc; i++)
-		rc = rnn_cell_gpu_sum_rows(c, a.out[i], rows, l->s.cell, to[i], err);
+		rc = cell_sum_rows(c, a.out[i], rows, l->s.cell, to[i], err);
 	return rc;
 }
 
@@ -180,9 +180,9 @@ static struct rnn_cell_args back_args(const struct kernel_call *c, const struct 
 	struct rnn_cell_args a = lstm_args(l, l->s.batch);
 
 	for (unsigned i = 0; i < MU_COUNT(of); i++)
-		a.in[i] = on(at(rnn_cell_in(c, first + (unsigned)of[i])), at_element);
+		a.in[i] = advance(address_of(rnn_cell_in(c, first + (unsigned)of[i])), at_element);
 	for (int i = 0; i < 3; i++)
-		a.in[11 + i] = at(l->peeps[i]);
+		a.in[11 + i] = address_of(l->peeps[i]);
 	return a;
 }
 
@@ -195,12 +195,12 @@ static int lstm_grad_gpu(struct kernel_call *c, struct mu_err *err)
 	if ((rc = lstm_cell_begin(c, true, &l, to, err)))
 		return rc;
 	struct rnn_cell_args a = back_args(c, &l, LSTM_INPUTS, 0);
-	a.in[6] = at(rnn_cell_in(c, 1));
-	a.in[7] = at(rnn_cell_in(c, 14));
-	a.in[8] = at(rnn_cell_in(c, 15));
-	a.out[0] = at(to[1]);
-	a.out[1] = at(to[0]);
-	rc = gpu_run(gpu_here(c), "lstm_back", l.s.batch * l.s.cell, &a, err);
+	a.in[6] = address_of(rnn_cell_in(c, 1));
+	a.in[7] = address_of(rnn_cell_in(c, 14));
+	a.in[8] = address_of(rnn_cell_in(c, 15));
+	a.out[0] = address_of(to[1]);
+	a.out[1] = address_of(to[0]);
+	rc = gpu_run(kernel_gpu(c), "lstm_back", l.s.batch * l.s.cell, &a, err);
 	return rc ? rc : peepholes_backward(c, &l, a.out[0], a.in[6], a.in[1], 1, to + 2, err);
 }
 
@@ -214,20 +214,21 @@ static int time_steps_backward(struct kernel_call *c, const struct lstm *l, int6
 	const struct product by_h = {.m = l->s.batch, .n = l->s.cell, .k = wide, .trans_b = true};
 	int rc;
 
-	if ((rc = rnn_cell_gpu_zeros(c, to[D_CS], step, err)) ||
-	    (rc = rnn_cell_gpu_zeros(c, to[D_H], step, err)))
+	if ((rc = cell_zeros(c, to[D_CS], step, err)) || (rc = cell_zeros(c, to[D_H], step, err)))
 		return rc;
 	for (int64_t t = time_steps; t-- > 0 && !rc;) {
 		struct rnn_cell_args a = back_args(c, l, FIRST_OUT, t * step);
-		a.in[6] = t ? on(a.in[1], -step) : at(rnn_cell_in(c, 2));
-		a.in[7] = a.out[1] = at(to[D_CS]);
-		a.in[8] = at(to[D_H]);
-		a.in[9] = on(at(rnn_cell_in(c, FIRST_OUT + LSTM_OUTPUTS)), t * step);
-		a.in[10] = on(at(rnn_cell_in(c, FIRST_OUT + LSTM_OUTPUTS + 1)), t * step);
-		a.out[0] = on(gates, t * l->s.batch * wide);
-		if (!(rc = gpu_run(gpu_here(c), "lstm_back", step, &a, err)))
-			rc = rnn_cell_gpu_multiply(c, &by_h, a.out[0], on(at(l->w), l->s.in * wide),
-						   at(to[D_H]), err);
+		a.in[6] = t ? advance(a.in[1], -step) : address_of(rnn_cell_in(c, 2));
+		a.in[7] = a.out[1] = address_of(to[D_CS]);
+		a.in[8] = address_of(to[D_H]);
+		a.in[9] = advance(address_of(rnn_cell_in(c, FIRST_OUT + LSTM_OUTPUTS)), t * step);
+		a.in[10] =
+		    advance(address_of(rnn_cell_in(c, FIRST_OUT + LSTM_OUTPUTS + 1)), t * step);
+		a.out[0] = advance(gates, t * l->s.batch * wide);
+		if (!(rc = gpu_run(kernel_gpu(c), "lstm_back", step, &a, err)))
+			rc = cell_multiply(c, &by_h, a.out[0],
+					   advance(address_of(l->w), l->s.in * wide),
+					   address_of(to[D_H]), err);
 	}
 	return rc;
 }
@@ -241,20 +242,21 @@ static int weights_backward(struct kernel_call *c, const struct lstm *l, int64_t
 	const struct product by_x = {.m = l->s.in, .n = 4 * l->s.cell, .k = rows, .trans_a = true};
 	const struct product by_h = {
 	    .m = l->s.cell, .n = 4 * l->s.cell, .k = rows, .trans_a = true};
-	const cuda_ptr first = at(rnn_cell_in(c, 3)), h = at(rnn_cell_in(c, FIRST_OUT + LSTM_H));
+	const cuda_ptr first = address_of(rnn_cell_in(c, 3)),
+		       h = address_of(rnn_cell_in(c, FIRST_OUT + LSTM_H));
 	MU_AUTO_TENSOR before = {0};
-	int rc = rnn_cell_gpu_room(c, rows, l->s.cell, &before, err);
+	int rc = cell_matrix(c, rows, l->s.cell, &before, err);
 
 	if (!rc && time_steps)
-		rc = gpu_copy_within(gpu_here(c), gpu_address(&before), first,
+		rc = gpu_copy_within(kernel_gpu(c), gpu_address(&before), first,
 				     (size_t)step * sizeof(float), err);
 	if (!rc && time_steps)
-		rc = gpu_copy_within(gpu_here(c), on(gpu_address(&before), step), h,
+		rc = gpu_copy_within(kernel_gpu(c), advance(gpu_address(&before), step), h,
 				     (size_t)((time_steps - 1) * step) * sizeof(float), err);
-	if (rc || (rc = rnn_cell_gpu_multiply(c, &by_x, at(rnn_cell_in(c, 1)), gates, d_w, err)))
+	if (rc || (rc = cell_multiply(c, &by_x, address_of(rnn_cell_in(c, 1)), gates, d_w, err)))
 		return rc;
-	return rnn_cell_gpu_multiply(c, &by_h, gpu_address(&before), gates,
-				     on(d_w, l->s.in * 4 * l->s.cell), err);
+	return cell_multiply(c, &by_h, gpu_address(&before), gates,
+			     advance(d_w, l->s.in * 4 * l->s.cell), err);
 }
 
 static int sequence_grad(struct kernel_call *c, struct mu_err *err)
@@ -270,32 +272,35 @@ static int sequence_grad(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	const int64_t rows = time_steps * l.s.batch, wide = 4 * l.s.cell;
 	const struct product to_x = {.m = rows, .n = l.s.in, .k = wide, .trans_b = true};
-	if ((rc = rnn_cell_gpu_room(c, rows, wide, &gates, err)) ||
+	if ((rc = cell_matrix(c, rows, wide, &gates, err)) ||
 	    (rc = time_steps_backward(c, &l, time_steps, gpu_address(&gates), to, err)) ||
-	    (rc =
-		 rnn_cell_gpu_multiply(c, &to_x, gpu_address(&gates), at(l.w), at(to[D_X]), err)) ||
-	    (rc = rnn_cell_gpu_zeros(c, to[D_X] + rows * l.s.in,
-				     (l.s.time * l.s.batch - rows) * l.s.in, err)) ||
-	    (rc = weights_backward(c, &l, time_steps, gpu_address(&gates), at(to[D_W]), err)) ||
-	    (rc = rnn_cell_gpu_sum_rows(c, gpu_address(&gates), rows, wide, to[D_B], err)))
+	    (rc = cell_multiply(c, &to_x, gpu_address(&gates), address_of(l.w), address_of(to[D_X]),
+				err)) ||
+	    (rc = cell_zeros(c, to[D_X] + rows * l.s.in, (l.s.time * l.s.batch - rows) * l.s.in,
+			     err)) ||
+	    (rc = weights_backward(c, &l, time_steps, gpu_address(&gates), address_of(to[D_W]),
+				   err)) ||
+	    (rc = cell_sum_rows(c, gpu_address(&gates), rows, wide, to[D_B], err)))
 		return rc;
-	return peepholes_backward(c, &l, gpu_address(&gates), at(rnn_cell_in(c, 2)),
-				  at(rnn_cell_in(c, FIRST_OUT + LSTM_CS)), time_steps, to + D_PEEP,
-				  err);
+	return peepholes_backward(c, &l, gpu_address(&gates), address_of(rnn_cell_in(c, 2)),
+				  address_of(rnn_cell_in(c, FIRST_OUT + LSTM_CS)), time_steps,
+				  to + D_PEEP, err);
 }
 
 /* ---- GRU ---- */
 
 /* The products of x and of h with a matrix of `columns` columns; the gate kernels add them. */
-static int both(struct kernel_call *c, const struct rnn_cell_sizes *s, int64_t columns,
-		const float *w, cuda_ptr h, struct rnn_cell_args *a, struct mu_err *err)
+static int multiply_x_and_h(struct kernel_call *c, const struct rnn_cell_sizes *s, int64_t columns,
+			    const float *w, cuda_ptr h, struct rnn_cell_args *a, struct mu_err *err)
 {
 	const struct product by_x = {.m = s->batch, .n = columns, .k = s->in};
 	const struct product by_h = {.m = s->batch, .n = columns, .k = s->cell};
-	int rc = rnn_cell_gpu_multiply(c, &by_x, at(rnn_cell_in(c, 0)), at(w), a->in[0], err);
+	int rc =
+	    cell_multiply(c, &by_x, address_of(rnn_cell_in(c, 0)), address_of(w), a->in[0], err);
 
 	return rc ? rc
-		  : rnn_cell_gpu_multiply(c, &by_h, h, on(at(w), s->in * columns), a->in[1], err);
+		  : cell_multiply(c, &by_h, h, advance(address_of(w), s->in * columns), a->in[1],
+				  err);
 }
 
 static int gru_gpu(struct kernel_call *c, struct mu_err *err)
@@ -308,25 +313,27 @@ static int gru_gpu(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	if ((rc = gru_cell_begin(c, false, &s, to, err)) ||
-	    (rc = rnn_cell_gpu_room(c, s.batch, 2 * s.cell, &xs, err)) ||
-	    (rc = rnn_cell_gpu_room(c, s.batch, 2 * s.cell, &hs, err)) ||
-	    (rc = rnn_cell_gpu_room(c, s.batch, s.cell, &scaled, err)))
+	    (rc = cell_matrix(c, s.batch, 2 * s.cell, &xs, err)) ||
+	    (rc = cell_matrix(c, s.batch, 2 * s.cell, &hs, err)) ||
+	    (rc = cell_matrix(c, s.batch, s.cell, &scaled, err)))
 		return rc;
 	const int64_t n = s.batch * s.cell;
-	const cuda_ptr h = at(rnn_cell_in(c, 1));
+	const cuda_ptr h = address_of(rnn_cell_in(c, 1));
 	struct rnn_cell_args a = {
-	    .in = {gpu_address(&xs), gpu_address(&hs), at(rnn_cell_in(c, 4)), h, at(to[1])},
-	    .out = {at(to[0]), at(to[1]), gpu_address(&scaled)},
+	    .in = {gpu_address(&xs), gpu_address(&hs), address_of(rnn_cell_in(c, 4)), h,
+		   address_of(to[1])},
+	    .out = {address_of(to[0]), address_of(to[1]), gpu_address(&scaled)},
 	    .batch = s.batch,
 	    .cell = s.cell};
-	if ((rc = both(c, &s, 2 * s.cell, rnn_cell_in(c, 2), h, &a, err)) ||
-	    (rc = gpu_run(gpu_here(c), "gru_gates", n, &a, err)) ||
-	    (rc = both(c, &s, s.cell, rnn_cell_in(c, 3), gpu_address(&scaled), &a, err)))
+	if ((rc = multiply_x_and_h(c, &s, 2 * s.cell, rnn_cell_in(c, 2), h, &a, err)) ||
+	    (rc = gpu_run(kernel_gpu(c), "gru_gates", n, &a, err)) ||
+	    (rc =
+		 multiply_x_and_h(c, &s, s.cell, rnn_cell_in(c, 3), gpu_address(&scaled), &a, err)))
 		return rc;
-	a.in[BIAS] = at(rnn_cell_in(c, 5));
-	a.out[0] = at(to[2]);
-	a.out[1] = at(to[3]);
-	return gpu_run(gpu_here(c), "gru_new", n, &a, err);
+	a.in[BIAS] = address_of(rnn_cell_in(c, 5));
+	a.out[0] = address_of(to[2]);
+	a.out[1] = address_of(to[3]);
+	return gpu_run(kernel_gpu(c), "gru_new", n, &a, err);
 }
 
 static int gru_grad_gpu(struct kernel_call *c, struct mu_err *err)
@@ -341,39 +348,36 @@ static int gru_grad_gpu(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	const int64_t width = s.in + s.cell, n = s.batch * s.cell;
 	struct product p = {.m = s.batch, .n = width, .k = s.cell, .trans_b = true};
-	if ((rc = rnn_cell_gpu_room(c, s.batch, width, &by_c, err)) ||
-	    (rc = rnn_cell_gpu_room(c, s.batch, width, &by_ru, err)))
+	if ((rc = cell_matrix(c, s.batch, width, &by_c, err)) ||
+	    (rc = cell_matrix(c, s.batch, width, &by_ru, err)))
 		return rc;
-	struct rnn_cell_args a = {.in = {at(rnn_cell_in(c, 9)), at(rnn_cell_in(c, 7)),
-					 at(rnn_cell_in(c, 8)), gpu_address(&by_c),
-					 at(rnn_cell_in(c, 1)), at(rnn_cell_in(c, 6))},
-				  .out = {at(to[2])},
-				  .batch = s.batch,
-				  .cell = s.cell,
-				  .width = width};
-	if ((rc = gpu_run(gpu_here(c), "gru_back_new", n, &a, err)) ||
-	    (rc = rnn_cell_gpu_multiply(c, &p, at(to[2]), at(rnn_cell_in(c, 3)), gpu_address(&by_c),
-					err)))
+	struct rnn_cell_args a = {
+	    .in = {address_of(rnn_cell_in(c, 9)), address_of(rnn_cell_in(c, 7)),
+		   address_of(rnn_cell_in(c, 8)), gpu_address(&by_c), address_of(rnn_cell_in(c, 1)),
+		   address_of(rnn_cell_in(c, 6))},
+	    .out = {address_of(to[2])},
+	    .batch = s.batch,
+	    .cell = s.cell,
+	    .width = width};
+	if ((rc = gpu_run(kernel_gpu(c), "gru_back_new", n, &a, err)) ||
+	    (rc = cell_multiply(c, &p, address_of(to[2]), address_of(rnn_cell_in(c, 3)),
+				gpu_address(&by_c), err)))
 		return rc;
-	a.out[0] = at(to[3]);
+	a.out[0] = address_of(to[3]);
 	p.k = 2 * s.cell;
-	if ((rc = gpu_run(gpu_here(c), "gru_back_gates", n, &a, err)) ||
-	    (rc = rnn_cell_gpu_multiply(c, &p, at(to[3]), at(rnn_cell_in(c, 2)),
-					gpu_address(&by_ru), err)))
+	if ((rc = gpu_run(kernel_gpu(c), "gru_back_gates", n, &a, err)) ||
+	    (rc = cell_multiply(c, &p, address_of(to[3]), address_of(rnn_cell_in(c, 2)),
+				gpu_address(&by_ru), err)))
 		return rc;
 	a.in[4] = a.in[5];
 	a.in[5] = gpu_address(&by_ru);
-	a.out[0] = at(to[0]);
-	a.out[1] = at(to[1]);
-	return gpu_run(gpu_here(c), "gru_back_out", s.batch * width, &a, err);
+	a.out[0] = address_of(to[0]);
+	a.out[1] = address_of(to[1]);
+	return gpu_run(kernel_gpu(c), "gru_back_out", s.batch * width, &a, err);
 }
 
 /* seq_len_max is read on the host. */
-#define ROW(name, fn, host)                                                                        \
-	{                                                                                          \
-		.k = {name, .run = fn}, .type_attr = "T", .types = GPU_TYPE(MU_FLOAT),             \
-		.host_in = host                                                                    \
-	}
+#define ROW(ops, fn, host) GPU_ROW(ops, fn, "T", GPU_TYPE(MU_FLOAT), .host_in = host)
 static const struct device_kernel rows[] = {
     ROW("LSTMBlockCell", lstm_gpu, 0),      ROW("LSTMBlockCellGrad", lstm_grad_gpu, 0),
     ROW("BlockLSTM", sequence, 1),          ROW("BlockLSTMV2", sequence, 1),

@@ -23,13 +23,13 @@ KERNEL(sparse_keys, sparse_product_args)
 	{                                                                                          \
 		EACH(i, a.by.n *a.by.row)                                                          \
 		{                                                                                  \
-			int64_t s = divided(i, a.by.row), x = i - s * a.by.row;                    \
-			const int64_t key = row_to_do(&a.by, s);                                   \
+			int64_t s = index_div(i, a.by.row), x = i - s * a.by.row;                  \
+			const int64_t key = first_update_of_row(&a.by, s);                         \
 			if (key < 0)                                                               \
 				continue;                                                          \
 			C(t) sum = 0;                                                              \
-			for (; row_goes_on(&a.by, s, key); s++) {                                  \
-				const int64_t k = row_from(&a.by, s);                              \
+			for (; updates_row(&a.by, s, key); s++) {                                  \
+				const int64_t k = update_position(&a.by, s);                       \
 				const int64_t j = index_at(a.indices, 2 * k + !a.flip, a.wide);    \
 				sum +=                                                             \
 				    GET(t, a.values, k) * GET(t, a.b, j * a.b_row + x * a.b_col);  \

@@ -13,7 +13,7 @@ static int sparse_product(struct kernel_call *c, struct mu_err *err)
 
 	if ((rc = check_sparse_product(c, &p, &shape, err)) ||
 	    (rc = gpu_out(c, 0, kernel_in(c, 1)->dtype, &shape, &out, err)) ||
-	    (rc = gpu_fill(gpu_here(c), &c->out[0].tensor, 0, err)) || !p.n || !shape.count ||
+	    (rc = gpu_fill(kernel_gpu(c), &c->out[0].tensor, 0, err)) || !p.n || !shape.count ||
 	    (rc = gpu_runs_new(c, p.n, &runs, err)))
 		return rc;
 	struct sparse_product_args a = {
@@ -28,11 +28,11 @@ static int sparse_product(struct kernel_call *c, struct mu_err *err)
 	    .b_col = p.b_col,
 	    .flip = p.flip,
 	    .wide = kernel_in(c, 0)->dtype == MU_INT64};
-	if ((rc = gpu_run(gpu_here(c), "sparse_keys", p.n, &a, err)) ||
+	if ((rc = gpu_run(kernel_gpu(c), "sparse_keys", p.n, &a, err)) ||
 	    (rc = gpu_runs_sort(c, p.n, p.cols, &runs, &a.by, err)))
 		return rc;
-	return gpu_run_type(gpu_here(c), "sparse_product", kernel_in(c, 1)->dtype, p.n * p.cols, &a,
-			    err);
+	return gpu_run_type(kernel_gpu(c), "sparse_product", kernel_in(c, 1)->dtype, p.n * p.cols,
+			    &a, err);
 }
 
 static const struct device_kernel rows[] = {

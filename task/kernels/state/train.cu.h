@@ -36,11 +36,12 @@
 		op##_constants_##t(&a.u, k);                                                       \
 		EACH(i, a.by.n *a.by.row)                                                          \
 		{                                                                                  \
-			int64_t s = i / a.by.row, in = i % a.by.row, key = row_to_do(&a.by, s);    \
-			for (; key >= 0 && row_goes_on(&a.by, s, key); s++)                        \
+			int64_t s = i / a.by.row, in = i % a.by.row,                               \
+				key = first_update_of_row(&a.by, s);                               \
+			for (; key >= 0 && updates_row(&a.by, s, key); s++)                        \
 				op##_step_##t(                                                     \
 				    &a.u, k, key *a.by.row + in,                                   \
-				    GET(t, a.u.grad, row_from(&a.by, s) * a.by.row + in));         \
+				    GET(t, a.u.grad, update_position(&a.by, s) * a.by.row + in));  \
 		}                                                                                  \
 	}
 #define EACH_UPDATE(op, constants, ...)                                                            \

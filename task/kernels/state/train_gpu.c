@@ -20,7 +20,7 @@ static int train_gpu_run(struct kernel_call *c, const char *suffix, int64_t n, c
 	char name[32];
 
 	snprintf(name, sizeof name, "%s%s", kernels[p->a->kind], suffix);
-	return gpu_run_type_sized(gpu_here(c), name, kernel_in(c, (unsigned)p->grad)->dtype, n,
+	return gpu_run_type_sized(kernel_gpu(c), name, kernel_in(c, (unsigned)p->grad)->dtype, n,
 				  args, size, err);
 }
 

@@ -15,7 +15,7 @@ DEVICE int64_t operand_at(const struct broadcast_args *b, int64_t i, int operand
 	int64_t rest = i, at = 0;
 
 	for (int d = b->rank - 1; d > 0; d--) {
-		const int64_t q = divided(rest, b->dim[d]);
+		const int64_t q = index_div(rest, b->dim[d]);
 		at += (rest - q * b->dim[d]) * b->stride[operand][d];
 		rest = q;
 	}
@@ -37,20 +37,20 @@ DEVICE void index_put(uint64_t indices, int64_t i, int64_t value, int32_t wide)
 
 /* The row of sorted update s if s is the first update of that row; -1 otherwise, or if the row is
  * out of range. */
-DEVICE int64_t row_to_do(const struct by_row *by, int64_t s)
+DEVICE int64_t first_update_of_row(const struct by_row *by, int64_t s)
 {
 	const int64_t *keys = PTR(const int64_t, by->keys);
 
 	return s > 0 && keys[s - 1] == keys[s] ? -1 : keys[s];
 }
 
-DEVICE int row_goes_on(const struct by_row *by, int64_t s, int64_t key)
+DEVICE int updates_row(const struct by_row *by, int64_t s, int64_t key)
 {
 	return s < by->n && PTR(const int64_t, by->keys)[s] == key;
 }
 
 /* The position in the input of sorted update s. */
-DEVICE int64_t row_from(const struct by_row *by, int64_t s)
+DEVICE int64_t update_position(const struct by_row *by, int64_t s)
 {
 	return PTR(const int64_t, by->order)[s];
 }

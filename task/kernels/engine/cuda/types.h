@@ -101,7 +101,7 @@ typedef uint64_t stored_w64;
 #define PUT(t, address, i, v) (PTR(S(t), address)[i] = put_##t(v))
 
 /* x / y of what is not negative, in 32 bits where both fit: that takes a fraction of the time. */
-DEVICE int64_t divided(int64_t x, int64_t y)
+DEVICE int64_t index_div(int64_t x, int64_t y)
 {
 	return (x | y) <= UINT32_MAX ? (int64_t)((uint32_t)x / (uint32_t)y) : x / y;
 }

@@ -96,7 +96,7 @@ static int space_to_batch(struct kernel_call *c, struct mu_err *err)
 		MU_RETURN_IF_ERROR(mu_shape_push(&shape, n / size, err));
 	}
 	MU_RETURN_IF_ERROR(move_scratch(c, in->dtype, &padded, &wide, err));
-	MU_RETURN_IF_ERROR(move_out(c, 0, in->dtype, &shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, &shape, &out, err));
 	if (!shape.count)
 		return 0;
 	MU_RETURN_IF_ERROR(move_fill(&wide, NULL, err));
@@ -163,7 +163,7 @@ static int batch_to_space(struct kernel_call *c, struct mu_err *err)
 		MU_RETURN_IF_ERROR(mu_shape_push(&shape, kept, err));
 	}
 	MU_RETURN_IF_ERROR(move_scratch(c, in->dtype, &whole, &wide, err));
-	MU_RETURN_IF_ERROR(move_out(c, 0, in->dtype, &shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, &shape, &out, err));
 	if (!shape.count)
 		return 0;
 	MU_RETURN_IF_ERROR(move_read(&wide, in, &v, err));
@@ -197,7 +197,7 @@ static int read_view(struct kernel_call *c, const int64_t *dims, const struct vi
 	struct mu_shape shape;
 
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 4, dims, err));
-	MU_RETURN_IF_ERROR(move_out(c, 0, in->dtype, &shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, &shape, &out, err));
 	if (!shape.count)
 		return 0;
 	return move_read(out, in, v, err);
@@ -260,4 +260,4 @@ static const struct kernel rows[] = {
     {"SpaceToDepth", KERNEL_EXPENSIVE, .run = space_to_depth},
     {"DepthToSpace", KERNEL_EXPENSIVE, .run = depth_to_space},
 };
-KERNEL_TABLE(array_space, rows)
+KERNEL_TABLE(array_space_to_batch, rows)

@@ -24,8 +24,8 @@ int check_axes(const struct kernel_call *c, bool *reduced, struct mu_err *err)
 	return 0;
 }
 
-int fold_shape(const struct mu_shape *in, const bool *reduced, bool keep, struct mu_shape *out,
-	       struct mu_err *err)
+int reduced_shape(const struct mu_shape *in, const bool *reduced, bool keep, struct mu_shape *out,
+		  struct mu_err *err)
 {
 	struct mu_shape s = mu_shape_scalar();
 	int rc = 0;
@@ -37,7 +37,7 @@ int fold_shape(const struct mu_shape *in, const bool *reduced, bool keep, struct
 	return rc;
 }
 
-void fold_make(struct fold *f, const struct mu_shape *in, const bool *reduced)
+void reduced_dims_init(struct reduced_dims *f, const struct mu_shape *in, const bool *reduced)
 {
 	f->rank = 0;
 	for (int i = 0; i < in->rank; i++) {

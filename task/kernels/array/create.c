@@ -224,7 +224,7 @@ static int one_hot(struct kernel_call *c, struct mu_err *err)
 			inner *= in->shape.dim[i];
 	}
 	enum mu_dtype t = kernel_in(c, 2)->dtype;
-	MU_RETURN_IF_ERROR(move_out(c, 0, t, &shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, t, &shape, &out, err));
 	return move_one_hot(out, in, depth, inner, kernel_in(c, 2), kernel_in(c, 3), err);
 }
 
@@ -261,4 +261,4 @@ static const struct kernel rows[] = {
     {"OneHot", .run = one_hot},
     {"InvertPermutation", .run = invert_permutation},
 };
-KERNEL_TABLE(array_make, rows)
+KERNEL_TABLE(array_create, rows)
