@@ -88,54 +88,12 @@ static int check_node(struct check *c, const struct mu_node *n)
 	return 0;
 }
 
-/* A Merge may take a value of a later iteration. */
-static bool closes_loop(const struct mu_node *n, struct mu_input in)
-{
-	return strstr(n->op, "Merge") && strstr(in.node->op, "NextIteration");
-}
-
 static int check_cycles(struct check *c)
 {
-	unsigned n = c->g->n_nodes - c->before, done = 0;
-	unsigned *missing = MU_ARENA_ARRAY(&c->scratch, unsigned, n + 1);
-	unsigned *start = MU_ARENA_ARRAY(&c->scratch, unsigned, n + 2), edges = 0;
-	unsigned *order = MU_ARENA_ARRAY(&c->scratch, unsigned, n + 1), *users, n_order = 0;
+	unsigned n = c->g->n_nodes - c->before;
+	struct mu_node **order = MU_ARENA_ARRAY(&c->scratch, struct mu_node *, n + 1);
+	unsigned n_order = graph_order(c->g, c->before, order, &c->scratch);
 
-	for (int pass = 0; pass < 2; pass++) {
-		users = pass ? MU_ARENA_ARRAY(&c->scratch, unsigned, edges + 1) : NULL;
-		for (unsigned i = 0; i < n; i++) {
-			const struct mu_node *to = c->g->nodes[c->before + i];
-			for (unsigned k = 0; k < to->n_inputs + to->n_controls; k++) {
-				unsigned from = to->inputs[k].node->id;
-				if (from < c->before || closes_loop(to, to->inputs[k]))
-					continue;
-				from -= c->before;
-				if (pass) {
-					users[start[from]++] = i;
-				} else {
-					start[from]++;
-					missing[i]++;
-					edges++;
-				}
-			}
-		}
-		if (pass)
-			break;
-		for (unsigned i = 0, sum = 0; i < n; i++) {
-			unsigned of_node = start[i];
-			start[i] = sum;
-			sum += of_node;
-		}
-	}
-	for (unsigned i = 0; i < n; i++)
-		if (!missing[i])
-			order[n_order++] = i;
-	for (; done < n_order; done++) {
-		unsigned from = order[done];
-		for (unsigned k = from ? start[from - 1] : 0; k < start[from]; k++)
-			if (--missing[users[k]] == 0)
-				order[n_order++] = users[k];
-	}
 	return n_order == n
 		   ? 0
 		   : mu_fail(c->err, MU_INVALID_ARGUMENT, "%u nodes in a cycle", n - n_order);

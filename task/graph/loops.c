@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "task/graph/graph_passes.h"
 #include "task/graph/loops_internal.h"
 
 /* The executor rejects deeper nesting. */
@@ -76,56 +77,26 @@ static int set_output_loop(struct loops *l, struct mu_node *n, unsigned in, stru
 	}
 }
 
-struct users {
-	unsigned *start, *list;
-};
-
-static struct users users_of(const struct mu_graph *g, struct mu_arena *a)
-{
-	struct users u = {.start = MU_ARENA_ARRAY(a, unsigned, (size_t)g->n_nodes + 2)};
-
-	for (unsigned i = 0; i < g->n_nodes; i++)
-		for (unsigned k = 0; k < g->nodes[i]->n_inputs + g->nodes[i]->n_controls; k++)
-			u.start[g->nodes[i]->inputs[k].node->id + 2]++;
-	for (unsigned i = 2; i < g->n_nodes + 2; i++)
-		u.start[i] += u.start[i - 1];
-	u.list = MU_ARENA_ARRAY(a, unsigned, (size_t)u.start[g->n_nodes + 1] + 1);
-	for (unsigned i = 0; i < g->n_nodes; i++)
-		for (unsigned k = 0; k < g->nodes[i]->n_inputs + g->nodes[i]->n_controls; k++)
-			u.list[u.start[g->nodes[i]->inputs[k].node->id + 1]++] = i;
-	return u;
-}
-
-/* The walk does not reach nodes in a cycle without NextIteration; the executor rejects these. */
+/* The order lacks nodes in a cycle without NextIteration; the executor rejects these. */
 int loops_find(struct loops *l, struct mu_graph *g, struct mu_err *err)
 {
-	struct users u = users_of(g, &l->arena);
-	unsigned *missing = MU_ARENA_ARRAY(&l->arena, unsigned, g->n_nodes);
-	unsigned *in = MU_ARENA_ARRAY(&l->arena, unsigned, g->n_nodes);
-	unsigned *todo = MU_ARENA_ARRAY(&l->arena, unsigned, g->n_nodes), n_todo = 0;
-	int rc;
+	struct mu_node **order = MU_ARENA_ARRAY(&l->arena, struct mu_node *, g->n_nodes + 1);
+	unsigned n_order = graph_order(g, 0, order, &l->arena);
 
-	for (unsigned i = 0; i < g->n_nodes; i++) {
-		const struct mu_node *n = g->nodes[i];
-		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++)
-			missing[i] += loop_role(n->inputs[k].node) != LOOP_NEXT;
-		if (!missing[i])
-			todo[n_todo++] = i;
-	}
-	while (n_todo) {
-		unsigned at = todo[--n_todo];
-		rc = set_output_loop(l, g->nodes[at], in[at], err);
+	for (unsigned i = 0; i < n_order; i++) {
+		const struct mu_node *n = order[i];
+		unsigned in = 0; /* the innermost loop of its inputs; 0 for a later iteration's */
+		int rc;
+
+		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
+			unsigned from = l->output_loop[n->inputs[k].node->id];
+
+			if (l->list[from].depth > l->list[in].depth)
+				in = from;
+		}
+		rc = set_output_loop(l, order[i], in, err);
 		if (rc)
 			return rc;
-		if (loop_role(g->nodes[at]) == LOOP_NEXT)
-			continue;
-		for (unsigned k = u.start[at]; k < u.start[at + 1]; k++) {
-			unsigned user = u.list[k];
-			if (l->list[l->output_loop[at]].depth > l->list[in[user]].depth)
-				in[user] = l->output_loop[at];
-			if (--missing[user] == 0)
-				todo[n_todo++] = user;
-		}
 	}
 	return 0;
 }

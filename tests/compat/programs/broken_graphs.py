@@ -6,7 +6,7 @@ A graph is a dictionary of nodes: name: (op, inputs, attributes).  "c" is a cons
 import grpc
 import sys
 
-from common import TARGET, answer, tf
+from common import TARGET, answer, field, tf
 
 CALLS = grpc.insecure_channel(TARGET[len("grpc://"):])
 FLOAT, INT, STRING, INT64, RESOURCE = tf.float32, tf.int32, tf.string, tf.int64, tf.resource
@@ -161,14 +161,6 @@ def graph_def(nodes):
         for key, value in attributes.items():
             node.attr[key].CopyFrom(attribute(value, key))
     return out.SerializeToString()
-
-
-def field(number, data):
-    size, out = len(data), bytearray([number << 3 | 2])
-    while size > 127:
-        out.append(size & 127 | 128)
-        size >>= 7
-    return bytes(out) + bytes([size]) + data
 
 
 def call(method, request):

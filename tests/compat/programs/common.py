@@ -36,6 +36,15 @@ def error_of(run):
         return [type(e).__name__, e.message]
 
 
+def field(number, data):
+    """One length-delimited protobuf field, for requests that TensorFlow's Python API does not send."""
+    size, out = len(data), bytearray([number << 3 | 2])
+    while size > 127:
+        out.append(size & 127 | 128)
+        size >>= 7
+    return bytes(out) + bytes([size]) + data
+
+
 def bounded(function, limit):
     """What it returns or raises, or that it takes longer than it may."""
     got = []

@@ -4,7 +4,7 @@ import grpc
 import numpy as np
 from tensorflow.python.framework import errors
 
-from common import TARGET, answer, tf
+from common import TARGET, answer, field, tf
 
 names = {code: name for name, code in vars(errors).items() if name.isupper() and isinstance(code, int)}
 results = {}
@@ -61,16 +61,7 @@ for device in ("/job:ps/task:7", "/job:nobody/task:0", "/device:GPU:0"):
             case("no device " + device, lambda: run(sess, c))
 
 
-# What Python's layer would refuse by itself goes to the master by hand.
-def field(number, data):
-    """One length-delimited protobuf field."""
-    size, out = len(data), bytearray([number << 3 | 2])
-    while size > 127:
-        out.append(size & 127 | 128)
-        size >>= 7
-    return bytes(out) + bytes([size]) + data
-
-
+# Requests that TensorFlow's Python API rejects by itself.
 channel = grpc.insecure_channel(TARGET[len("grpc://"):])
 call = lambda method, request: channel.unary_unary("/tensorflow.MasterService/" + method)(request, timeout=200)
 create = lambda graph_def: call("CreateSession", field(1, graph_def.SerializeToString()))
