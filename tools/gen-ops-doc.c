@@ -106,6 +106,14 @@ static void cell(const char *text)
 	printf("%s |", *text ? "`" : "");
 }
 
+/* The mark of an op: how much of its output shapes is known while a graph is built. */
+static const char *shape_mark(const struct row *r)
+{
+	if (strcmp(r->shape, "shape_unknown") == 0)
+		return " ◇";
+	return strcmp(r->shape, "NULL") || strchr(r->out, '[') ? " ◆" : "";
+}
+
 static void print_section(const struct section *s)
 {
 	unsigned have = with_kernel(s);
@@ -118,7 +126,7 @@ static void print_section(const struct section *s)
 		const struct row *r = &s->rows[i];
 		if (!can_run(r->op))
 			continue;
-		printf("| %s%s |", r->op, strcmp(r->shape, "NULL") || strchr(r->out, '[') ? " ◆" : "");
+		printf("| %s%s |", r->op, shape_mark(r));
 		cell(r->in);
 		cell(r->out);
 		cell(r->attrs);
@@ -157,7 +165,8 @@ int main(void)
 	    "values in braces (`index`, `complex`, `floating`, `real` and `number` stand for "
 	    "several "
 	    "types), the minimum after `>=` and the default after `=`. "
-	    "◆ marks ops whose output shapes are known while a graph is built.\n",
+	    "◆ marks ops whose output shapes are known while a graph is built, ◇ ops whose output "
+	    "shapes are unknown then, as in TensorFlow.\n",
 	    known, have);
 	for (unsigned i = 0; i < MU_COUNT(sections); i++)
 		print_section(&sections[i]);

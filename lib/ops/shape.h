@@ -20,10 +20,40 @@ mu_shape_rule shape_select;
 mu_shape_rule shape_attr;     /* attribute `shape` */
 mu_shape_rule shape_value;    /* attribute `value` */
 mu_shape_rule shape_variable; /* of the variable whose handle is input 0 */
-mu_shape_rule shape_filled;   /* the value of input 0 is the shape */
-mu_shape_rule shape_filled_by_second;
+mu_shape_rule shape_filled;   /* the value of input `shape`, or else of input 0, is the shape */
+mu_shape_rule shape_filled_by_second, shape_fill;
 mu_shape_rule shape_conv_input; /* the value of input 0 is the shape of images */
 mu_shape_rule shape_random_key; /* a key, a counter, and optionally an algorithm */
+
+/* shape_flow.c */
+mu_shape_rule shape_unknown; /* TensorFlow's shape function does not know it either */
+mu_shape_rule shape_listed;  /* attribute `output_shapes` */
+mu_shape_rule shape_loop;    /* attribute `output_shapes`, or else as the inputs */
+mu_shape_rule shape_merge, shape_switch, shape_ref_select, shape_table_find;
+mu_shape_rule shape_array_read, shape_array_gather;
+mu_shape_rule shape_list_item, shape_list_stack, shape_list_gather, shape_list_concat;
+
+/* shape_matrix.c */
+mu_shape_rule shape_diag_part, shape_matrix_diag_part, shape_band_part, shape_band_matrix;
+mu_shape_rule shape_eigen, shape_qr, shape_svd, shape_triangular_solve, shape_banded_solve;
+
+/* shape_block.c */
+mu_shape_rule shape_space_to_batch, shape_batch_to_space, shape_space_to_depth;
+mu_shape_rule shape_depth_to_space, shape_bitcast;
+
+/* shape_segment.c */
+mu_shape_rule shape_partition, shape_stitch, shape_unsorted_segment, shape_split_v, shape_unique;
+mu_shape_rule shape_unravel, shape_dense_bincount, shape_sparse_bincount, shape_string_join;
+mu_shape_rule shape_substr, shape_broadcast_args, shape_concat_offset, shape_betainc;
+mu_shape_rule shape_mirror_pad_grad, shape_gather_first, shape_random_each;
+mu_shape_rule shape_resource_gather_nd;
+
+/* shape_sparse.c */
+mu_shape_rule shape_dense_sets, shape_ragged_to_sparse, shape_ragged_gather, shape_sparse_reduce;
+mu_shape_rule shape_edit_distance, shape_ragged_to_dense, shape_ctc_beam;
+
+/* shape_parse.c */
+mu_shape_rule shape_parse, shape_image;
 
 /* shape_math.c */
 mu_shape_rule shape_matmul, shape_batch_matmul, shape_einsum, shape_reduce, shape_argmax;
@@ -38,7 +68,10 @@ mu_shape_rule shape_gather, shape_gather_nd, shape_resource_gather, shape_slice;
 mu_shape_rule shape_strided_slice, shape_tile, shape_pad, shape_one_hot;
 
 /* shape_window.c */
-mu_shape_rule shape_conv2d, shape_pool, shape_batch_norm, shape_resize;
+mu_shape_rule shape_conv2d, shape_pool, shape_max_pool, shape_batch_norm, shape_batch_norm_grad,
+    shape_resize;
+mu_shape_rule shape_fractional_pool, shape_lstm_cell_grad, shape_block_lstm_grad;
+mu_shape_rule shape_quantize_grad;
 
 /* ---- functions for rules ---- */
 
@@ -54,10 +87,25 @@ static inline struct mu_pshape mu_pshape_unknown(int rank)
 int mu_shape_ints(const struct mu_shape_ctx *c, unsigned i, int64_t *out, int max);
 /* Reads the constant input i as an axis of `rank`; false if unknown or out of range. */
 bool mu_shape_axis(const struct mu_shape_ctx *c, unsigned i, int rank, int *out);
+/* Reads the constant input i as a shape, in which -1 is an unknown dimension.  A scalar -1 is any
+ * shape, if that is allowed.  Leaves *out as it is where nothing is known. */
+int mu_shape_read(const struct mu_shape_ctx *c, unsigned i, bool scalar_is_any,
+		  struct mu_pshape *out, struct mu_err *err);
 /* Merge the known dimensions of both; INVALID_ARGUMENT if they differ. */
 int mu_shape_merge_dim(int64_t a, int64_t b, int64_t *out, struct mu_err *err);
 int mu_shape_merge(const struct mu_pshape *a, const struct mu_pshape *b, struct mu_pshape *out,
 		   struct mu_err *err);
+int mu_shape_broadcast(const struct mu_pshape *a, const struct mu_pshape *b, struct mu_pshape *out,
+		       struct mu_err *err);
+/* The value of an attribute; false or 0 where it is missing. */
+bool mu_shape_flag(const struct mu_shape_ctx *c, const char *name);
+int64_t mu_shape_attr_int(const struct mu_shape_ctx *c, const char *name);
+/* The dimensions [from, to), and those of both; of unknown rank where an argument is. */
+struct mu_pshape mu_pshape_part(const struct mu_pshape *s, int from, int to);
+struct mu_pshape mu_pshape_join(const struct mu_pshape *a, const struct mu_pshape *b);
+/* Sets the shapes of a sparse tensor of n values and `rank`; -1: unknown. */
+void mu_shape_sparse(struct mu_pshape *indices, struct mu_pshape *values, struct mu_pshape *shape,
+		     int64_t n, int64_t rank);
 /* Fails unless input i has this rank or an unknown rank (*known false). */
 int mu_shape_want_rank(const struct mu_shape_ctx *c, unsigned i, int rank, bool *known,
 		       struct mu_err *err);

@@ -156,17 +156,10 @@ int shape_concat_v2(struct mu_shape_ctx *c, struct mu_err *err)
 	return c->n_in < 2 ? 0 : concat(c, 0, c->n_in - 1, c->n_in - 1, err);
 }
 
-static int64_t attr_int(const struct mu_shape_ctx *c, const char *name)
-{
-	int64_t i = 0;
-
-	return mu_node_attr_int(c->node, name, &i, NULL) ? 0 : i;
-}
-
 int shape_pack(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	struct mu_pshape all = {.rank = -1};
-	int64_t axis = attr_int(c, "axis");
+	int64_t axis = mu_shape_attr_int(c, "axis");
 	int rc = 0;
 
 	for (unsigned i = 0; i < c->n_in && !rc; i++)
@@ -176,7 +169,7 @@ int shape_pack(struct mu_shape_ctx *c, struct mu_err *err)
 	axis = axis < 0 ? axis + all.rank + 1 : axis;
 	if (axis < 0 || axis > all.rank)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "axis %lld does not fit shape %s",
-			       (long long)attr_int(c, "axis"), mu_pshape_str(&all));
+			       (long long)mu_shape_attr_int(c, "axis"), mu_pshape_str(&all));
 	c->out[0].rank = 0;
 	for (int i = 0; i <= all.rank; i++) {
 		if (i == axis)
@@ -190,7 +183,7 @@ int shape_pack(struct mu_shape_ctx *c, struct mu_err *err)
 int shape_unpack(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	const struct mu_pshape *in = &c->in[0];
-	int64_t axis = attr_int(c, "axis");
+	int64_t axis = mu_shape_attr_int(c, "axis");
 
 	axis = axis < 0 ? axis + in->rank : axis;
 	if (in->rank < 1 || axis < 0 || axis >= in->rank)

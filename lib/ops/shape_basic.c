@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "lib/graph/graph.h"
 #include "lib/ops/shape.h"
 
@@ -61,6 +63,40 @@ int mu_shape_want_rank(const struct mu_shape_ctx *c, unsigned i, int rank, bool 
 	return 0;
 }
 
+bool mu_shape_flag(const struct mu_shape_ctx *c, const char *name)
+{
+	const struct mu_attr *a = mu_node_attr(c->node, name);
+
+	return a && a->kind == MU_ATTR_BOOL && a->b;
+}
+
+int64_t mu_shape_attr_int(const struct mu_shape_ctx *c, const char *name)
+{
+	int64_t i = 0;
+
+	return mu_node_attr_int(c->node, name, &i, NULL) ? 0 : i;
+}
+
+struct mu_pshape mu_pshape_part(const struct mu_pshape *s, int from, int to)
+{
+	struct mu_pshape out = {.rank = s->rank < 0 ? -1 : 0};
+
+	for (int i = from; i < to && s->rank >= 0; i++)
+		mu_pshape_push(&out, s->dim[i]);
+	return out;
+}
+
+struct mu_pshape mu_pshape_join(const struct mu_pshape *a, const struct mu_pshape *b)
+{
+	struct mu_pshape all = *a;
+
+	if (b->rank < 0)
+		all.rank = -1;
+	for (int i = 0; i < b->rank; i++)
+		mu_pshape_push(&all, b->dim[i]);
+	return all;
+}
+
 int shape_same(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	if (c->n_in && c->n_out)
@@ -114,12 +150,14 @@ static int broadcast_dim(int64_t a, int64_t b, int64_t *out)
 {
 	if (a >= 0 && b >= 0 && a != b && a != 1 && b != 1)
 		return -1;
-	*out = a == 1 ? b : b == 1 ? a : a < 0 && b < 0 ? -1 : a > b ? a : b;
+	*out = a == 1 ? b : b == 1 ? a : a > b ? a : b;
+	if ((a < 0 || b < 0) && *out == 0)
+		*out = -1; /* the unknown one may be 1 or 0 */
 	return 0;
 }
 
-static int broadcast(const struct mu_pshape *a, const struct mu_pshape *b, struct mu_pshape *out,
-		     struct mu_err *err)
+int mu_shape_broadcast(const struct mu_pshape *a, const struct mu_pshape *b, struct mu_pshape *out,
+		       struct mu_err *err)
 {
 	struct mu_pshape s;
 
@@ -144,7 +182,7 @@ int shape_broadcast(struct mu_shape_ctx *c, struct mu_err *err)
 	int rc = 0;
 
 	for (unsigned i = 0; i < c->n_in && !rc; i++)
-		rc = broadcast(&all, &c->in[i], &all, err);
+		rc = mu_shape_broadcast(&all, &c->in[i], &all, err);
 	if (!rc && c->n_out)
 		c->out[0] = all;
 	const struct mu_attr *strict = mu_node_attr(c->node, "incompatible_shape_error");
@@ -195,36 +233,64 @@ int shape_variable(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-static int dims_of(struct mu_shape_ctx *c, unsigned i, struct mu_err *err)
+int mu_shape_read(const struct mu_shape_ctx *c, unsigned i, bool scalar_is_any,
+		  struct mu_pshape *out, struct mu_err *err)
 {
 	int64_t dim[MU_MAX_RANK];
 	int n = mu_shape_ints(c, i, dim, MU_MAX_RANK);
+	const struct mu_pshape *in = &c->in[i];
 
-	if (n < 0) {
-		if (i < c->n_in && c->in[i].rank == 1 && c->in[i].dim[0] >= 0 &&
-		    c->in[i].dim[0] <= MU_MAX_RANK)
-			c->out[0] = mu_pshape_unknown((int)c->in[i].dim[0]);
+	if (i >= c->n_in || in->rank < 0)
 		return 0;
-	}
+	if (in->rank == 0 && (scalar_is_any ? n < 0 || dim[0] == -1 : false))
+		return 0;
+	if (in->rank != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Shape must be rank 1 but is %s, input %u",
+			       mu_pshape_str(in), i);
 	for (int k = 0; k < n; k++)
-		if (dim[k] < 0)
+		if (dim[k] < -1)
 			return mu_fail(err, MU_INVALID_ARGUMENT, "Dimension %lld must be >= 0",
 				       (long long)dim[k]);
-	c->out[0].rank = 0;
+	*out = mu_pshape_unknown(in->dim[0] > MU_MAX_RANK ? -1 : (int)in->dim[0]);
 	for (int k = 0; k < n; k++)
-		mu_pshape_push(&c->out[0], dim[k]);
+		out->dim[k] = dim[k];
 	return 0;
+}
+
+/* The input of this name, or the first one. */
+static unsigned input_named(const struct mu_shape_ctx *c, const char *name)
+{
+	const struct mu_op_def *op = c->node->def;
+	unsigned i = 0;
+
+	while (i < op->n_inputs && strcmp(op->inputs[i].name, name))
+		i++;
+	return i < op->n_inputs ? i : 0;
 }
 
 int shape_filled(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	return dims_of(c, 0, err);
+	return mu_shape_read(c, input_named(c, "shape"), false, &c->out[0], err);
+}
+
+/* A scalar is the length of a vector. */
+int shape_fill(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	struct mu_pshape *out = &c->out[0];
+
+	if (c->in[0].rank)
+		return shape_filled(c, err);
+	*out = mu_pshape_unknown(1);
+	mu_shape_ints(c, 0, out->dim, 1);
+	return out->dim[0] < -1 ? mu_fail(err, MU_INVALID_ARGUMENT, "Dimension %lld must be >= 0",
+					  (long long)out->dim[0])
+				: 0;
 }
 
 /* The sizes may lack the images and channels, which then are the gradient's and the filter's. */
 int shape_conv_input(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	int rc = dims_of(c, 0, err);
+	int rc = mu_shape_read(c, 0, false, &c->out[0], err);
 
 	if (!rc && c->out[0].rank != 4)
 		c->out[0] = mu_pshape_unknown(4);
@@ -233,7 +299,7 @@ int shape_conv_input(struct mu_shape_ctx *c, struct mu_err *err)
 
 int shape_filled_by_second(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	return dims_of(c, 1, err);
+	return mu_shape_read(c, 1, false, &c->out[0], err);
 }
 
 int shape_random_key(struct mu_shape_ctx *c, struct mu_err *err)

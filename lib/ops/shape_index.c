@@ -2,17 +2,10 @@
 #include "lib/graph/graph.h"
 #include "lib/ops/shape.h"
 
-static int64_t attr_int(const struct mu_shape_ctx *c, const char *name)
-{
-	int64_t i = 0;
-
-	return mu_node_attr_int(c->node, name, &i, NULL) ? 0 : i;
-}
-
 static int gather(struct mu_shape_ctx *c, const struct mu_pshape *params, int axis)
 {
 	const struct mu_pshape *indices = &c->in[1];
-	int64_t batch = attr_int(c, "batch_dims");
+	int64_t batch = mu_shape_attr_int(c, "batch_dims");
 
 	if (params->rank < 1 || indices->rank < 0)
 		return 0;
@@ -43,7 +36,7 @@ int shape_resource_gather(struct mu_shape_ctx *c, struct mu_err *err)
 	shape_variable(c, err);
 	struct mu_pshape table = c->out[0];
 	c->out[0].rank = -1;
-	int64_t batch = attr_int(c, "batch_dims");
+	int64_t batch = mu_shape_attr_int(c, "batch_dims");
 	return gather(c, &table, batch > 0 && batch < MU_MAX_RANK ? (int)batch : 0);
 }
 
@@ -87,9 +80,10 @@ int shape_slice(struct mu_shape_ctx *c, struct mu_err *err)
 int shape_strided_slice(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	const struct mu_pshape *in = &c->in[0], *spec = &c->in[1];
-	int64_t shrink = attr_int(c, "shrink_axis_mask"), add = attr_int(c, "new_axis_mask");
-	int64_t ellipsis = attr_int(c, "ellipsis_mask"), stride[2 * MU_MAX_RANK];
-	int64_t whole = attr_int(c, "begin_mask") & attr_int(c, "end_mask");
+	int64_t shrink = mu_shape_attr_int(c, "shrink_axis_mask"),
+		add = mu_shape_attr_int(c, "new_axis_mask");
+	int64_t ellipsis = mu_shape_attr_int(c, "ellipsis_mask"), stride[2 * MU_MAX_RANK];
+	int64_t whole = mu_shape_attr_int(c, "begin_mask") & mu_shape_attr_int(c, "end_mask");
 	int strides = mu_shape_ints(c, 3, stride, 2 * MU_MAX_RANK), d = 0, used = 0;
 
 	if (in->rank < 0 || spec->rank != 1 || spec->dim[0] < 0 || spec->dim[0] > 2 * MU_MAX_RANK)
@@ -158,7 +152,7 @@ int shape_pad(struct mu_shape_ctx *c, struct mu_err *err)
 int shape_one_hot(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	const struct mu_pshape *in = &c->in[0];
-	int64_t axis = attr_int(c, "axis"), depth = -1;
+	int64_t axis = mu_shape_attr_int(c, "axis"), depth = -1;
 
 	if (in->rank < 0 || in->rank == MU_MAX_RANK)
 		return 0;

@@ -5,13 +5,6 @@
 #include "lib/ops/equation.h"
 #include "lib/ops/shape.h"
 
-static bool flag(const struct mu_shape_ctx *c, const char *name)
-{
-	const struct mu_attr *a = mu_node_attr(c->node, name);
-
-	return a && a->kind == MU_ATTR_BOOL && a->b;
-}
-
 /* Computes the last two dimensions of a matrix product; the caller adds the batch dimensions. */
 static int product(struct mu_shape_ctx *c, bool ta, bool tb, int64_t *rows, int64_t *cols,
 		   struct mu_err *err)
@@ -37,7 +30,7 @@ int shape_matmul(struct mu_shape_ctx *c, struct mu_err *err)
 	if ((rc = mu_shape_want_rank(c, 0, 2, &a, err)) ||
 	    (rc = mu_shape_want_rank(c, 1, 2, &b, err)))
 		return rc;
-	bool ta = flag(c, "transpose_a"), tb = flag(c, "transpose_b");
+	bool ta = mu_shape_flag(c, "transpose_a"), tb = mu_shape_flag(c, "transpose_b");
 	if (a && b)
 		rc = product(c, ta, tb, &rows, &cols, err);
 	else if (a)
@@ -57,7 +50,8 @@ int shape_batch_matmul(struct mu_shape_ctx *c, struct mu_err *err)
 
 	if (c->n_in < 2 || c->in[0].rank < 2 || c->in[1].rank < 2)
 		return 0;
-	if ((rc = product(c, flag(c, "adj_x"), flag(c, "adj_y"), &rows, &cols, err)))
+	if ((rc = product(c, mu_shape_flag(c, "adj_x"), mu_shape_flag(c, "adj_y"), &rows, &cols,
+			  err)))
 		return rc;
 	for (int i = 0; i < 2; i++) {
 		batch[i] = c->in[i];
@@ -134,7 +128,7 @@ int shape_reduce(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	const struct mu_pshape *in = &c->in[0];
 	int64_t axis[MU_MAX_RANK];
-	bool gone[MU_MAX_RANK] = {false}, keep = flag(c, "keep_dims");
+	bool gone[MU_MAX_RANK] = {false}, keep = mu_shape_flag(c, "keep_dims");
 	int n = mu_shape_ints(c, 1, axis, MU_MAX_RANK);
 
 	if (in->rank < 0)
@@ -247,7 +241,14 @@ int shape_top_k(struct mu_shape_ctx *c, struct mu_err *err)
 
 	if (c->in[0].rank < 1)
 		return 0;
-	mu_shape_ints(c, 1, &k, 1);
+	if (c->n_in > 1)
+		mu_shape_ints(c, 1, &k, 1);
+	else
+		k = mu_shape_attr_int(c, "k");
+	if (k >= 0 && c->in[0].dim[c->in[0].rank - 1] >= 0 && c->in[0].dim[c->in[0].rank - 1] < k)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "input must have last dimension >= k = %lld but is %lld",
+			       (long long)k, (long long)c->in[0].dim[c->in[0].rank - 1]);
 	for (unsigned i = 0; i < c->n_out; i++) {
 		c->out[i] = c->in[0];
 		c->out[i].dim[c->in[0].rank - 1] = k;

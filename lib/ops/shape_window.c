@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of convolution and pooling: windows over the two spatial dimensions of four. */
+/* Shapes of layers of networks.  Convolution and pooling: windows over the two spatial dimensions
+ * of four. */
 #include <string.h>
 
 #include "lib/graph/graph.h"
@@ -21,6 +22,17 @@ static bool ints_attr(const struct mu_shape_ctx *c, const char *name, int64_t *o
 	return true;
 }
 
+/* The attribute, or the constant input of that name. */
+static bool ints_of(const struct mu_shape_ctx *c, const char *name, int64_t *out, unsigned n)
+{
+	const struct mu_op_def *op = c->node->def;
+
+	for (unsigned i = 0; i < op->n_inputs && i < c->n_in; i++)
+		if (strcmp(op->inputs[i].name, name) == 0)
+			return mu_shape_ints(c, i, out, (int)n) == (int)n;
+	return ints_attr(c, name, out, n);
+}
+
 static bool attr_is(const struct mu_shape_ctx *c, const char *name, const char *what)
 {
 	const struct mu_attr *a = mu_node_attr(c->node, name);
@@ -39,7 +51,7 @@ static bool read_window(const struct mu_shape_ctx *c, struct window *w)
 			     .same = attr_is(c, "padding", "SAME"),
 			     .valid = attr_is(c, "padding", "VALID")};
 	ints_attr(c, "dilations", w->dilation, 4);
-	if (!ints_attr(c, "strides", w->stride, 4))
+	if (!ints_of(c, "strides", w->stride, 4))
 		return false;
 	for (int i = 0; i < 4; i++)
 		if (w->stride[i] < 1 || w->dilation[i] < 1)
@@ -78,27 +90,147 @@ int shape_conv2d(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-int shape_pool(struct mu_shape_ctx *c, struct mu_err *err)
+/* Batches are not pooled. */
+static int pool(struct mu_shape_ctx *c, bool channels, struct mu_err *err)
 {
 	bool in;
 	int rc = mu_shape_want_rank(c, 0, 4, &in, err);
 	struct window w;
 
-	if (rc || !in || !read_window(c, &w) || !ints_attr(c, "ksize", w.size, 4))
+	if (rc || !read_window(c, &w) || !ints_of(c, "ksize", w.size, 4))
 		return rc;
-	c->out[0] = c->in[0];
-	for (int i = 0; i < 4; i++)
-		c->out[0].dim[i] = w.size[i] == 1 && w.stride[i] == 1
-				       ? c->in[0].dim[i]
-				       : window_positions(&w, i, c->in[0].dim[i], w.size[i]);
+	c->out[0] = in ? c->in[0] : mu_pshape_unknown(4);
+	for (int i = 1; i < 4; i++)
+		if ((i != w.channel || channels) && (w.size[i] != 1 || w.stride[i] != 1))
+			c->out[0].dim[i] = window_positions(&w, i, c->out[0].dim[i], w.size[i]);
+	return 0;
+}
+
+int shape_pool(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	return pool(c, false, err);
+}
+
+int shape_max_pool(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	return pool(c, true, err);
+}
+
+/* ---- batch norm ---- */
+
+/* Merges the channels of images, in *images, with the lengths of the vectors [from, to). */
+static int channels_of(const struct mu_shape_ctx *c, struct mu_pshape *images, unsigned from,
+		       unsigned to, int64_t *channels, struct mu_err *err)
+{
+	const struct mu_attr *format = mu_node_attr(c->node, "data_format");
+	bool is_string = format && format->kind == MU_ATTR_STRING;
+
+	if (images->rank < 0)
+		*images = mu_pshape_unknown(is_string && format->s.len == 5 ? 5 : 4);
+	if (images->rank != 4 && images->rank != 5)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Shape must be rank 4 but is %s",
+			       mu_pshape_str(images));
+	int at = is_string && strncmp(format->s.data, "NC", 2) == 0 ? 1 : images->rank - 1;
+	*channels = images->dim[at];
+	for (unsigned i = from; i < to && i < c->n_in; i++)
+		if (c->in[i].rank == 1)
+			MU_RETURN_IF_ERROR(
+			    mu_shape_merge_dim(*channels, c->in[i].dim[0], channels, err));
+	images->dim[at] = *channels;
 	return 0;
 }
 
 int shape_batch_norm(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	c->out[0] = c->in[0];
+	struct mu_pshape images = c->in[0];
+	int64_t n;
+
+	const struct mu_attr *factor = mu_node_attr(c->node, "exponential_avg_factor");
+	bool new = mu_shape_flag(c, "is_training") && factor && factor->f == 1.0F;
+
+	MU_RETURN_IF_ERROR(channels_of(c, &images, 1, new ? 3 : 5, &n, err));
+	c->out[0] = images;
 	for (unsigned i = 1; i < c->n_out && i < 5; i++)
-		c->out[i] = c->in[1];
+		c->out[i] = (struct mu_pshape){.rank = 1, .dim = {n}};
+	return 0;
+}
+
+int shape_batch_norm_grad(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	struct mu_pshape images = c->in[1], gradient = c->in[0];
+	int64_t n, m;
+
+	MU_RETURN_IF_ERROR(channels_of(c, &images, 2, 5, &n, err));
+	MU_RETURN_IF_ERROR(channels_of(c, &gradient, 2, 5, &m, err));
+	MU_RETURN_IF_ERROR(mu_shape_merge_dim(n, m, &n, err));
+	for (int i = 0; i < gradient.rank; i++)
+		if (gradient.dim[i] < 0 && images.dim[i] == n && m < 0)
+			gradient.dim[i] = n;
+	c->out[0] = gradient;
+	for (unsigned i = 1; i < c->n_out; i++)
+		c->out[i] = (struct mu_pshape){.rank = 1, .dim = {i < 3 ? n : 0}};
+	return 0;
+}
+
+int shape_fractional_pool(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_attr *ratio = mu_node_attr(c->node, "pooling_ratio");
+	bool known;
+
+	MU_RETURN_IF_ERROR(mu_shape_want_rank(c, 0, 4, &known, err));
+	c->out[0] = mu_pshape_unknown(4);
+	for (int i = 0; ratio && i < 4 && (unsigned)i < ratio->n; i++)
+		if (ratio->fs[i] < 1)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "pooling_ratio cannot be smaller than 1, got: %g",
+				       (double)ratio->fs[i]);
+	for (int i = 0; known && i < 4; i++)
+		if (c->in[0].dim[i] >= 0 && ratio && ratio->n == 4 && ratio->fs[i] >= 1)
+			c->out[0].dim[i] =
+			    (int64_t)((double)c->in[0].dim[i] / (double)ratio->fs[i]);
+	c->out[1] = c->out[2] = mu_pshape_unknown(1);
+	return 0;
+}
+
+/* ---- LSTM ---- */
+
+/* The row has patterns for the other outputs. */
+int shape_lstm_cell_grad(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	c->out[1] = c->out[0];
+	if (c->out[1].dim[1] >= 0)
+		c->out[1].dim[1] *= 4;
+	return 0;
+}
+
+/* The gradient of each input behind the first. */
+int shape_block_lstm_grad(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	static const int ranks[] = {3, 2, 2, 2, 1, 1, 1, 1};
+	bool known;
+
+	for (unsigned i = 0; i < c->n_out && i < MU_COUNT(ranks) && i + 1 < c->n_in; i++) {
+		MU_RETURN_IF_ERROR(mu_shape_want_rank(c, i + 1, ranks[i], &known, err));
+		c->out[i] = known ? c->in[i + 1] : mu_pshape_unknown(ranks[i]);
+	}
+	return 0;
+}
+
+int shape_quantize_grad(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	int64_t axis = mu_shape_attr_int(c, "axis"), depth;
+	struct mu_pshape range = mu_pshape_unknown(axis == -1 ? 0 : 1), all;
+
+	for (unsigned i = 2; i < 4 && i < c->n_in; i++)
+		MU_RETURN_IF_ERROR(mu_shape_merge(&range, &c->in[i], &range, err));
+	MU_RETURN_IF_ERROR(mu_shape_merge(&c->in[0], &c->in[1], &all, err));
+	if (axis < -1 || (all.rank >= 0 && axis >= all.rank))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "axis %lld does not fit shape %s",
+			       (long long)axis, mu_pshape_str(&all));
+	if (axis >= 0 && all.rank >= 0)
+		MU_RETURN_IF_ERROR(mu_shape_merge_dim(range.dim[0], all.dim[axis], &depth, err));
+	c->out[0] = all;
+	c->out[1] = c->out[2] = range;
 	return 0;
 }
 

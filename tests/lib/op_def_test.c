@@ -123,6 +123,25 @@ static void check_attrs__wrong_attribute__fails_with_the_text_of_tensorflow(void
 	}
 }
 
+/* A row whose outputs nobody can know says so with shape_unknown. */
+static void op_table__every_row__has_the_shapes_of_its_outputs(void **state)
+{
+	unsigned without = 0;
+
+	for (unsigned i = 0; mu_op_at(i); i++) {
+		const struct mu_op_def *op = mu_op_at(i);
+		bool known = true;
+		for (unsigned o = 0; o < op->n_outputs; o++)
+			known &= op->shape || op->outputs[o].shape;
+		if (!known)
+			print_error("%s has no shape rule: lib/ops/op_def.h "
+				    "explains the notation\n",
+				    op->name);
+		without += !known;
+	}
+	assert_int_equal(without, 0);
+}
+
 static void op_table__unknown_name__is_null(void **state)
 {
 	assert_null(mu_op_find("NoSuchOp"));
@@ -138,6 +157,7 @@ int main(void)
 	    cmocka_unit_test(op_table__defaults_of_lists_and_shapes__are_kept),
 	    cmocka_unit_test(op_table__allowed_values_and_minima__are_parsed),
 	    cmocka_unit_test(check_attrs__wrong_attribute__fails_with_the_text_of_tensorflow),
+	    cmocka_unit_test(op_table__every_row__has_the_shapes_of_its_outputs),
 	    cmocka_unit_test(op_table__unknown_name__is_null),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

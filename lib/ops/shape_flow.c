@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shapes of control flow, and of what is taken out of lists, tensor arrays, tables and iterators.
+ *
+ * A resource's elements have the shape that the node which makes it declares.  It is known where
+ * that node is the input itself. */
+#include <string.h>
+
+#include "lib/graph/graph.h"
+#include "lib/ops/shape.h"
+
+int shape_unknown(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	return 0;
+}
+
+/* _Arg has what TensorFlow's exporter adds. */
+int shape_listed(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_attr *a = mu_node_attr(c->node, "output_shapes");
+
+	if (!a)
+		a = mu_node_attr(c->node, "_output_shapes");
+	if (!a || a->kind != MU_ATTR_LIST + MU_ATTR_SHAPE)
+		return 0;
+	if (a->n != c->n_out)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "`output_shapes` must be the same length as num outputs (%u vs. %u)",
+			       a->n, c->n_out);
+	memcpy(c->out, a->shapes, a->n * sizeof *c->out);
+	return 0;
+}
+
+int shape_loop(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_attr *a = mu_node_attr(c->node, "output_shapes");
+
+	return a && a->n ? shape_listed(c, err) : shape_each(c, err);
+}
+
+int shape_merge(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	struct mu_pshape all = c->in[0];
+
+	for (unsigned i = 1; i < c->n_in; i++) {
+		if (c->in[i].rank != all.rank)
+			all.rank = -1;
+		for (int d = 0; d < all.rank; d++)
+			if (c->in[i].dim[d] != all.dim[d])
+				all.dim[d] = -1;
+	}
+	c->out[0] = all;
+	if (c->n_out > 1)
+		c->out[1].rank = 0;
+	return 0;
+}
+
+int shape_switch(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	bool known;
+	int rc = mu_shape_want_rank(c, 1, 0, &known, err);
+
+	for (unsigned i = 0; i < c->n_out && !rc; i++)
+		c->out[i] = c->in[0];
+	return rc;
+}
+
+static bool is_full(const struct mu_pshape *s)
+{
+	for (int i = 0; i < s->rank; i++)
+		if (s->dim[i] < 0)
+			return false;
+	return s->rank >= 0;
+}
+
+static bool is_same(const struct mu_pshape *a, const struct mu_pshape *b)
+{
+	return a->rank == b->rank &&
+	       !memcmp(a->dim, b->dim, (size_t)(a->rank > 0 ? a->rank : 0) * sizeof a->dim[0]);
+}
+
+int shape_ref_select(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	for (unsigned i = 1; i < c->n_in; i++)
+		if (!is_full(&c->in[i]) || !is_same(&c->in[i], &c->in[1]))
+			return 0;
+	if (c->n_in > 1)
+		c->out[0] = c->in[1];
+	return 0;
+}
+
+/* ---- tables ---- */
+
+int shape_table_find(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_node *table = c->node->n_inputs ? c->node->inputs[0].node : NULL;
+	const struct mu_attr *value = table ? mu_node_attr(table, "value_shape") : NULL;
+	struct mu_pshape keys = c->in[1], scalar = {.rank = 0};
+
+	if (table && !strcmp(table->op, "MutableDenseHashTableV2"))
+		return 0; /* a key may be a tensor, of the shape of the empty one */
+	if (value ? value->kind == MU_ATTR_SHAPE
+		  : table && !strcmp(table->op, "MutableHashTableV2"))
+		c->out[0] = mu_pshape_join(&keys, value ? value->shape : &scalar);
+	return 0;
+}
+
+/* ---- tensor arrays and lists ---- */
+
+/* False: nothing is known of the tensor array. */
+static bool array_element(const struct mu_shape_ctx *c, struct mu_pshape *out)
+{
+	const struct mu_node *array = c->node->n_inputs ? c->node->inputs[0].node : NULL;
+	const struct mu_attr *shape, *identical;
+
+	if (!array || strcmp(array->op, "TensorArrayV3"))
+		return false;
+	shape = mu_node_attr(array, "element_shape");
+	identical = mu_node_attr(array, "identical_element_shapes");
+	if (!shape || shape->kind != MU_ATTR_SHAPE ||
+	    !(is_full(shape->shape) || (identical && identical->b)))
+		return false;
+	*out = *shape->shape;
+	return true;
+}
+
+int shape_array_read(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	array_element(c, &c->out[0]);
+	return 0;
+}
+
+static struct mu_pshape vector_of(const struct mu_pshape *indices)
+{
+	return (struct mu_pshape){.rank = 1, .dim = {indices->rank == 1 ? indices->dim[0] : -1}};
+}
+
+int shape_array_gather(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_attr *given = mu_node_attr(c->node, "element_shape");
+	struct mu_pshape element = mu_pshape_unknown(-1), first = vector_of(&c->in[1]);
+	bool known;
+
+	MU_RETURN_IF_ERROR(mu_shape_want_rank(c, 1, 1, &known, err));
+	if (!array_element(c, &element) && given && given->kind == MU_ATTR_SHAPE)
+		element = *given->shape;
+	c->out[0] = mu_pshape_join(&first, &element);
+	return 0;
+}
+
+int shape_list_item(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	return mu_shape_read(c, c->n_in - 1, true, &c->out[0], err);
+}
+
+int shape_list_stack(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	struct mu_pshape element = mu_pshape_unknown(-1), first = {.rank = 1};
+
+	if (mu_node_attr_int(c->node, "num_elements", &first.dim[0], NULL) || first.dim[0] < 0)
+		first.dim[0] = -1;
+	MU_RETURN_IF_ERROR(mu_shape_read(c, 1, true, &element, err));
+	c->out[0] = mu_pshape_join(&first, &element);
+	return 0;
+}
+
+int shape_list_gather(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	struct mu_pshape element = mu_pshape_unknown(-1);
+
+	MU_RETURN_IF_ERROR(mu_shape_read(c, 2, true, &element, err));
+	c->out[0] = mu_pshape_join(&c->in[1], &element);
+	return 0;
+}
+
+/* The first dimension of the elements is that along which they are joined. */
+int shape_list_concat(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	struct mu_pshape element = mu_pshape_unknown(-1);
+
+	MU_RETURN_IF_ERROR(mu_shape_read(c, 1, true, &element, err));
+	if (element.rank == 0)
+		element.rank = 1;
+	element.dim[0] = -1;
+	c->out[0] = element;
+	return 0;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shapes of what is parsed from bytes: examples and images.
+ *
+ * The outputs for examples are told apart by the ends of their names.  The dimensions of the
+ * serialized examples come first. */
+#include <string.h>
+
+#include "lib/graph/graph.h"
+#include "lib/ops/shape.h"
+
+static bool ends_with(const char *name, const char *end)
+{
+	size_t n = strlen(name), m = strlen(end);
+
+	return n >= m && strcmp(name + n - m, end) == 0;
+}
+
+/* Feature k of an output of dense values: the examples, the steps of a feature list, one value. */
+static struct mu_pshape dense_values(const struct mu_shape_ctx *c, const char *name, unsigned k,
+				     const struct mu_pshape *batch)
+{
+	struct mu_pshape steps = mu_pshape_unknown(1), all = *batch;
+	const struct mu_op_def *op = c->node->def;
+	const struct mu_attr *a = NULL;
+	size_t len = strlen(name) - strlen("values");
+
+	for (unsigned i = 0; i < op->n_attrs; i++)
+		if (!strncmp(op->attrs[i].name, name, len) &&
+		    !strcmp(op->attrs[i].name + len, "shapes"))
+			a = mu_node_attr(c->node, op->attrs[i].name);
+	if (!a || a->kind != MU_ATTR_LIST + MU_ATTR_SHAPE || k >= a->n)
+		return mu_pshape_unknown(-1);
+	if (strncmp(name, "feature_list", strlen("feature_list")) == 0)
+		all = mu_pshape_join(batch, &steps);
+	return mu_pshape_join(&all, &a->shapes[k]);
+}
+
+static struct mu_pshape parsed(const struct mu_shape_ctx *c, const char *name, unsigned k,
+			       const struct mu_pshape *batch)
+{
+	bool list = strncmp(name, "feature_list", strlen("feature_list")) == 0;
+	int64_t rank = batch->rank < 0 ? -1 : batch->rank + 1 + list,
+		n = batch->rank == 1 ? batch->dim[0] : -1;
+
+	/* Without a batch TensorFlow's kernel makes scalars of some splits. */
+	if (batch->rank == 0 && ends_with(name, "splits"))
+		return mu_pshape_unknown(-1);
+	if (ends_with(name, "sparse_indices"))
+		return (struct mu_pshape){.rank = 2, .dim = {-1, rank}};
+	if (ends_with(name, "sparse_shapes"))
+		return (struct mu_pshape){.rank = 1, .dim = {rank}};
+	if (ends_with(name, "row_splits") || ends_with(name, "outer_splits"))
+		return (struct mu_pshape){.rank = 1, .dim = {n < 0 ? -1 : n + 1}};
+	if (ends_with(name, "dense_values"))
+		return dense_values(c, name, k, batch);
+	return ends_with(name, "dense_lengths") ? *batch : mu_pshape_unknown(1);
+}
+
+/* The number of tensors of an output. */
+static unsigned count_of(const struct mu_shape_ctx *c, const struct mu_arg_def *a)
+{
+	const struct mu_attr *types = mu_node_attr(c->node, a->type_attr ? a->type_attr : "");
+
+	if (a->kind == MU_ARG_REPEAT)
+		return (unsigned)mu_shape_attr_int(c, a->number_attr);
+	return a->kind == MU_ARG_TYPE_LIST ? types ? types->n : 0 : 1;
+}
+
+int shape_parse(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_op_def *op = c->node->def;
+	struct mu_pshape batch = c->in[0];
+	unsigned at = 0;
+
+	if (!ends_with(op->name, "V2")) {
+		int rank = strstr(op->name, "Single") ? 0 : 1;
+		bool known;
+		MU_RETURN_IF_ERROR(mu_shape_want_rank(c, 0, rank, &known, err));
+		if (!known)
+			batch = mu_pshape_unknown(rank);
+	}
+	for (unsigned i = 0; i < op->n_outputs; i++) {
+		unsigned n = count_of(c, &op->outputs[i]);
+		for (unsigned k = 0; k < n && at < c->n_out; k++)
+			c->out[at++] = parsed(c, op->outputs[i].name, k, &batch);
+	}
+	return 0;
+}
+
+int shape_image(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	int64_t channels = mu_shape_attr_int(c, "channels");
+
+	if (channels < 0 || channels == 2 || channels > 4)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "channels must be 0, 1, 3 or 4 but is %lld", (long long)channels);
+	if (!mu_shape_flag(c, "expand_animations"))
+		c->out[0] =
+		    (struct mu_pshape){.rank = 3, .dim = {-1, -1, channels ? channels : -1}};
+	return 0;
+}
