@@ -158,6 +158,8 @@ int shape_one_hot(struct mu_shape_ctx *c, struct mu_err *err)
 		return 0;
 	mu_shape_ints(c, 1, &depth, 1);
 	axis = axis < 0 ? axis + in->rank + 1 : axis;
+	if (axis < 0 || axis > in->rank)
+		return 0; /* the kernel reports the error */
 	c->out[0].rank = 0;
 	for (int i = 0; i <= in->rank; i++) {
 		if (i == axis)

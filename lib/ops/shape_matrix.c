@@ -209,10 +209,6 @@ static int triangular(struct mu_shape_ctx *c, bool banded, struct mu_err *err)
 	int64_t m = matrix->dim[matrix->rank - 2], n = matrix->dim[matrix->rank - 1];
 	if (!banded)
 		MU_RETURN_IF_ERROR(mu_shape_merge_dim(m, n, &n, err));
-	else if (m >= 0 && n >= 0 && m > n)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Number of bands %lld cannot exceed the size of the matrix %lld",
-			       (long long)m, (long long)n);
 	return solve(c, matrix, n, err);
 }
 

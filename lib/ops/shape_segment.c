@@ -321,6 +321,17 @@ int shape_gather_first(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
+/* The tensors of all members, one behind the other. */
+int shape_gathered(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	int64_t members = mu_shape_attr_int(c, "group_size"), n = c->in[0].dim[0];
+
+	MU_RETURN_IF_ERROR(shape_gather_first(c, err));
+	if (c->in[0].rank > 0 && n >= 0 && !__builtin_mul_overflow(n, members, &n) && n >= 0)
+		c->out[0].dim[0] = n;
+	return 0;
+}
+
 int shape_random_each(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	struct mu_pshape sample = mu_pshape_unknown(-1);
