@@ -43,6 +43,11 @@ def op_table():
     return said[1]
 
 
+def static_shapes():
+    """the shapes that the op table and TensorFlow infer while a graph is built, for drawn inputs of every op"""
+    return without_difference("shapes_diff.py", "--cases", "6000")
+
+
 def without_difference(program, *arguments):
     """The last line of a program that compares drawn cases; none may differ."""
     out = subprocess.run([sys.executable, ROOT / "tests/compat" / program, *arguments], cwd=ROOT, stdout=subprocess.PIPE,
@@ -63,4 +68,4 @@ def drawn_graphs():
     return without_difference("graph_diff.py", "--graphs", "60")
 
 
-CASES = [kernels, types, drawn, drawn_graphs, op_table]
+CASES = [kernels, types, drawn, drawn_graphs, op_table, static_shapes]
