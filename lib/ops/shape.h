@@ -30,6 +30,7 @@ mu_shape_rule shape_unknown; /* TensorFlow's shape function does not know it eit
 mu_shape_rule shape_listed;  /* attribute `output_shapes` */
 mu_shape_rule shape_loop;    /* attribute `output_shapes`, or else as the inputs */
 mu_shape_rule shape_merge, shape_switch, shape_ref_select, shape_table_find;
+mu_shape_rule shape_assign, shape_apply;
 mu_shape_rule shape_array_read, shape_array_gather;
 mu_shape_rule shape_list_item, shape_list_stack, shape_list_gather, shape_list_concat;
 

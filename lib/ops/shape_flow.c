@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of control flow, and of what is taken out of lists, tensor arrays, tables and iterators.
+/* Shapes of control flow, of variables, and of what is taken out of lists, tensor arrays, tables
+ * and iterators.
  *
  * A resource's elements have the shape that the node which makes it declares.  It is known where
  * that node is the input itself. */
@@ -86,6 +87,57 @@ int shape_ref_select(struct mu_shape_ctx *c, struct mu_err *err)
 	if (c->n_in > 1)
 		c->out[0] = c->in[1];
 	return 0;
+}
+
+/* ---- variables ---- */
+
+int shape_assign(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	return mu_shape_flag(c, "validate_shape") ? shape_merged(c, err) : shape_second(c, err);
+}
+
+/* The gradients of rows are as many as the indices, *n. */
+static int merge_rows(const struct mu_shape_ctx *c, unsigned i, struct mu_pshape *all, int64_t *n,
+		      struct mu_err *err)
+{
+	struct mu_pshape rows = c->in[i];
+
+	if (rows.rank == 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Shape must be at least rank 1 but is []");
+	if (rows.rank > 0) {
+		MU_RETURN_IF_ERROR(mu_shape_merge_dim(*n, rows.dim[0], n, err));
+		rows.dim[0] = -1;
+	}
+	return mu_shape_merge(all, &rows, all, err);
+}
+
+/* An optimizer's step: variable, slots and gradient have one shape, all else are scalars. */
+int shape_apply(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_op_def *op = c->node->def;
+	bool sparse = strncmp(op->name, "Sparse", strlen("Sparse")) == 0, known;
+	struct mu_pshape all = c->in[0];
+	int64_t n = -1;
+	int rc = 0;
+
+	for (unsigned i = 1; i < op->n_inputs && i < c->n_in && !rc; i++) {
+		const struct mu_arg_def *arg = &op->inputs[i];
+		bool is_gradient = !strcmp(arg->name, "grad") || !strcmp(arg->name, "delta");
+		if (is_gradient && sparse)
+			rc = merge_rows(c, i, &all, &n, err);
+		else if (is_gradient || arg->is_ref)
+			rc = mu_shape_merge(&all, &c->in[i], &all, err);
+		else if (strcmp(arg->name, "indices") == 0)
+			rc = mu_shape_want_rank(c, i, 1, &known, err) ||
+				     (known && mu_shape_merge_dim(n, c->in[i].dim[0], &n, err))
+				 ? -MU_INVALID_ARGUMENT
+				 : 0;
+		else
+			rc = mu_shape_want_rank(c, i, 0, &known, err);
+	}
+	if (!rc)
+		c->out[0] = all;
+	return rc;
 }
 
 /* ---- tables ---- */

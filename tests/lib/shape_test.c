@@ -246,6 +246,52 @@ static void windows__count_their_places(void **state)
 	gives(1, "[8,13,14,3]");
 }
 
+static void parts__have_the_rest_of_the_dimensions(void **state)
+{
+	op("UnsortedSegmentSum");
+	shape(0, 3, 2, -1, 4, 0);
+	shape(1, 2, 2, 3, 0, 0);
+	scalar(2, 7);
+	gives(3, "[7,4]");
+	shape(1, 2, 1, 3, 0, 0);
+	assert_int_equal(infer(3, 1), -MU_INVALID_ARGUMENT);
+	op("SplitV");
+	shape(0, 2, 6, 2, 0, 0);
+	VALUE(1, 4, -1);
+	scalar(2, 0);
+	assert_int_equal(infer(3, 2), 0);
+	assert_string_equal(mu_pshape_str(&out[1]), "[2,2]");
+	VALUE(1, 4, 3);
+	assert_int_equal(infer(3, 2), -MU_INVALID_ARGUMENT);
+}
+
+static void blocks__move_between_space_and_batch(void **state)
+{
+	op("SpaceToBatchND");
+	shape(0, 3, 2, 5, 7, 0);
+	VALUE(1, 3);
+	value(2, 2, (int32_t[]){0, 1});
+	in[2] = (struct mu_pshape){.rank = 2, .dim = {1, 2}};
+	gives(3, "[6,2,7]");
+	VALUE(1, 4);
+	assert_int_equal(infer(3, 1), -MU_INVALID_ARGUMENT);
+	op("MatrixTriangularSolve");
+	shape(0, 3, 7, 4, 4, 0);
+	shape(1, 2, -1, 5, 0, 0);
+	gives(2, "[7,4,5]");
+}
+
+static void optimizer_step__merges_variable_and_gradient(void **state)
+{
+	op("ApplyGradientDescent");
+	shape(0, 2, -1, 4, 0, 0);
+	shape(1, 0, 0, 0, 0, 0);
+	shape(2, 2, 3, -1, 0, 0);
+	gives(3, "[3,4]");
+	shape(1, 1, 1, 0, 0, 0);
+	assert_int_equal(infer(3, 1), -MU_INVALID_ARGUMENT);
+}
+
 static void every_rule__takes_inputs_of_which_nothing_is_known(void **state)
 {
 	for (unsigned i = 0; mu_op_at(i); i++) {
@@ -299,6 +345,9 @@ int main(void)
 	    cmocka_unit_test(array_ops__move_dimensions),
 	    cmocka_unit_test(strided_slice__counts_its_dimensions),
 	    cmocka_unit_test(windows__count_their_places),
+	    cmocka_unit_test(parts__have_the_rest_of_the_dimensions),
+	    cmocka_unit_test(blocks__move_between_space_and_batch),
+	    cmocka_unit_test(optimizer_step__merges_variable_and_gradient),
 	    cmocka_unit_test(every_rule__takes_inputs_of_which_nothing_is_known),
 	    cmocka_unit_test(pattern__of_groups_and_names__relates_inputs_and_outputs),
 	    cmocka_unit_test(pattern__with_the_name_of_an_attribute__has_its_value),
