@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
@@ -46,10 +47,13 @@ struct server {
 static void *serve(void *arg)
 {
 	const struct server *s = arg;
+	/* gRPC may leave a closed channel's connection open while no thread polls it */
+	struct timeval limit = {.tv_sec = 2 * CALL_MS / 1000};
 	char request[4096];
 	int fd;
 
 	while ((fd = accept(s->listener, NULL, NULL)) >= 0) {
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 		if (read(fd, request, sizeof(request)) > 0)
 			(void)!write(fd, s->answer->bytes.data, s->answer->bytes.len);
 		while (s->answer->stays_open && read(fd, request, sizeof(request)) > 0)
