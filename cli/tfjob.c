@@ -20,9 +20,9 @@ struct converter {
 	const struct mu_doc_node *program_of; /* container that supplies the program */
 };
 
-static void note(struct converter *c, const struct mu_doc_node *where, const char *fmt, ...)
+static void add_note(struct converter *c, const struct mu_doc_node *where, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-static void note(struct converter *c, const struct mu_doc_node *where, const char *fmt, ...)
+static void add_note(struct converter *c, const struct mu_doc_node *where, const char *fmt, ...)
 {
 	MU_AUTO_BUF path = {0};
 	va_list ap;
@@ -53,7 +53,7 @@ static void apply_rules(struct converter *c, const struct mu_doc_node *from, str
 			const struct rule *rules)
 {
 	if (from && from->kind != MU_DOC_MAP) {
-		note(c, from, "is %s, expected a map; ignored", mu_doc_kind_name(from->kind));
+		add_note(c, from, "is %s, expected a map; ignored", mu_doc_kind_name(from->kind));
 		return;
 	}
 	mu_doc_each(from, n)
@@ -63,9 +63,9 @@ static void apply_rules(struct converter *c, const struct mu_doc_node *from, str
 		while (r->from && strcmp(r->from, n->key) != 0)
 			r++;
 		if (!r->from)
-			note(c, n, "has no counterpart; ignored");
+			add_note(c, n, "has no counterpart; ignored");
 		else if (r->note)
-			note(c, n, "%s", r->note);
+			add_note(c, n, "%s", r->note);
 		if (r->from && r->to)
 			mu_doc_add_copy(c->to, to, r->to, n);
 	}
@@ -101,12 +101,14 @@ static void convert_policy(struct converter *c, const struct mu_doc_node *spec,
 
 	apply_rules(c, policy, run, policy_rules);
 	if (!mu_doc_key(policy, "cleanPodPolicy"))
-		note(c, policy, "no cleanPodPolicy: running pods are deleted when the job ends");
+		add_note(c, policy,
+			 "no cleanPodPolicy: running pods are deleted when the job ends");
 	if (scheduling && scheduling->kind == MU_DOC_MAP) {
 		mu_doc_add_str(c->to, run, "gang", "volcano");
-		note(c, scheduling,
-		     "assumed to be for Volcano; set spec.run.gang to scheduler-plugins or kueue "
-		     "for another scheduler");
+		add_note(
+		    c, scheduling,
+		    "assumed to be for Volcano; set spec.run.gang to scheduler-plugins or kueue "
+		    "for another scheduler");
 		apply_rules(c, scheduling, run, scheduling_rules);
 	}
 	if (strcmp(success, "AllWorkers") == 0)
@@ -126,8 +128,8 @@ static const struct mu_doc_node *main_container(struct converter *c,
 		if (strcmp(mu_doc_text(n, "name", ""), "tensorflow") != 0)
 			continue;
 		if (n != list->first)
-			note(c, n,
-			     "the task runs in the first container of a pod: move this one up");
+			add_note(c, n,
+				 "the task runs in the first container of a pod: move this one up");
 		return n;
 	}
 	return list->first;
@@ -162,7 +164,8 @@ static void check_ports(struct converter *c, const struct mu_doc_node *container
 		int64_t port = mu_doc_int(p, "containerPort", 0);
 		if (strcmp(mu_doc_text(p, "name", ""), "tfjob-port") == 0 &&
 		    port != JOB_DEFAULT_PORT)
-			note(c, p, "tasks listen on port %d, as TF_CONFIG says", JOB_DEFAULT_PORT);
+			add_note(c, p, "tasks listen on port %d, as TF_CONFIG says",
+				 JOB_DEFAULT_PORT);
 	}
 }
 
@@ -182,7 +185,7 @@ static void convert_replica(struct converter *c, const struct mu_doc_node *from,
 	size_t n = strlen(from->key);
 
 	if (n > JOB_MAX_TASK_NAME) {
-		note(c, from, "is not a valid task name; ignored");
+		add_note(c, from, "is not a valid task name; ignored");
 		return;
 	}
 	for (size_t i = 0; i <= n; i++)
@@ -193,14 +196,14 @@ static void convert_replica(struct converter *c, const struct mu_doc_node *from,
 		mu_doc_add_str(c->to, task, "restartPolicy", "Never");
 	else if (strcmp(mu_doc_text(from, "restartPolicy", ""), "Always") == 0 &&
 		 strcmp(name, "ps") != 0)
-		note(c, mu_doc_key(from, "restartPolicy"),
-		     "a task that decides the success of the job completes with exit code 0 in "
-		     "spite of Always");
+		add_note(c, mu_doc_key(from, "restartPolicy"),
+			 "a task that decides the success of the job completes with exit code 0 in "
+			 "spite of Always");
 	check_ports(c, container);
 	if (container && c->program_of && !same_program(container, c->program_of))
-		note(c, container,
-		     "its command or args differ from those of the chief; all tasks run one "
-		     "program, which reads its task from TF_CONFIG");
+		add_note(c, container,
+			 "its command or args differ from those of the chief; all tasks run one "
+			 "program, which reads its task from TF_CONFIG");
 }
 
 /* The program is that of the first of Chief, Master, Worker and PS. */
@@ -231,10 +234,10 @@ static void convert_program(struct converter *c, struct mu_doc_node *spec)
 	struct mu_doc_node *program;
 
 	if (!command) {
-		note(c, c->program_of,
-		     "no command: copy the entry point of the image to "
-		     "spec.program.command%s",
-		     args ? ", and these args into spec.program.args" : "");
+		add_note(c, c->program_of,
+			 "no command: copy the entry point of the image to "
+			 "spec.program.command%s",
+			 args ? ", and these args into spec.program.args" : "");
 		return;
 	}
 	program = mu_doc_add(c->to, spec, "program", MU_DOC_MAP);

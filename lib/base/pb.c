@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/base/pb.h"
 
-static bool bad(struct mu_pb *m)
+static bool fail_message(struct mu_pb *m)
 {
 	m->bad = true;
 	m->at = m->end;
@@ -18,7 +18,7 @@ bool mu_pb_varint(struct mu_pb *m, uint64_t *out)
 	}
 	for (unsigned shift = 0; shift < 70; shift += 7) {
 		if (m->at == m->end)
-			return bad(m);
+			return fail_message(m);
 		unsigned char c = (unsigned char)*m->at++;
 		if (shift < 64)
 			v |= (uint64_t)(c & 0x7f) << shift;
@@ -27,13 +27,13 @@ bool mu_pb_varint(struct mu_pb *m, uint64_t *out)
 			return true;
 		}
 	}
-	return bad(m);
+	return fail_message(m);
 }
 
 bool mu_pb_fixed32(struct mu_pb *m, uint32_t *out)
 {
 	if (m->end - m->at < 4)
-		return bad(m);
+		return fail_message(m);
 	memcpy(out, m->at, 4);
 	m->at += 4;
 	return true;
@@ -42,7 +42,7 @@ bool mu_pb_fixed32(struct mu_pb *m, uint32_t *out)
 bool mu_pb_fixed64(struct mu_pb *m, uint64_t *out)
 {
 	if (m->end - m->at < 8)
-		return bad(m);
+		return fail_message(m);
 	memcpy(out, m->at, 8);
 	m->at += 8;
 	return true;
@@ -56,7 +56,7 @@ bool mu_pb_next(struct mu_pb *m, struct mu_pb_field *f)
 	if (m->at == m->end || !mu_pb_varint(m, &tag))
 		return false;
 	if (tag >> 3 == 0 || tag >> 3 > 0x1fffffff)
-		return bad(m);
+		return fail_message(m);
 	f->number = (uint32_t)(tag >> 3);
 	f->type = (enum mu_pb_type)(tag & 7);
 	f->value = 0;
@@ -75,12 +75,12 @@ bool mu_pb_next(struct mu_pb *m, struct mu_pb_field *f)
 		if (!mu_pb_varint(m, &f->value))
 			return false;
 		if (f->value > (uint64_t)(m->end - m->at))
-			return bad(m);
+			return fail_message(m);
 		f->bytes = (struct mu_span){m->at, (size_t)f->value};
 		m->at += f->value;
 		return true;
 	}
-	return bad(m); /* groups: TensorFlow's messages do not use them */
+	return fail_message(m); /* groups: TensorFlow's messages do not use them */
 }
 
 unsigned mu_pb_count(struct mu_span message, uint32_t number)

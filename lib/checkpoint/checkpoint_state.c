@@ -75,7 +75,7 @@ static bool take_string(const char **at, struct mu_buf *out)
 	return true;
 }
 
-static char *joined(const char *folder, const char *path)
+static char *join_path(const char *folder, const char *path)
 {
 	return *path == '/' || !*folder ? mu_xstrdup(path) : mu_xasprintf("%s/%s", folder, path);
 }
@@ -97,11 +97,11 @@ static void set_text_field(struct parser *p, const char *name, const char *value
 {
 	if (strcmp(name, "model_checkpoint_path") == 0) {
 		free(p->s.latest);
-		p->s.latest = *value ? joined(p->folder, value) : NULL;
+		p->s.latest = *value ? join_path(p->folder, value) : NULL;
 	} else if (strcmp(name, "all_model_checkpoint_paths") == 0 && *value &&
 		   p->s.n < MU_CHECKPOINT_MAX_PATHS) {
 		grow(&p->s);
-		p->s.all[p->s.n++] = joined(p->folder, value);
+		p->s.all[p->s.n++] = join_path(p->folder, value);
 	}
 }
 
@@ -149,7 +149,7 @@ bad:
 int mu_checkpoint_state_read(struct mu_checkpoint_state *out, const char *folder,
 			     struct mu_err *err)
 {
-	MU_AUTO_FREE char *path = joined(folder, "checkpoint");
+	MU_AUTO_FREE char *path = join_path(folder, "checkpoint");
 	struct parser p = {.folder = folder};
 	MU_AUTO_BUF text = {0};
 	int rc = mu_buf_read_file(&text, path, MAX_FILE, err);
@@ -186,7 +186,7 @@ static void put_path(struct mu_buf *b, const char *field, const char *folder, co
 int mu_checkpoint_state_write(const struct mu_checkpoint_state *s, const char *folder,
 			      struct mu_err *err)
 {
-	MU_AUTO_FREE char *path = joined(folder, "checkpoint");
+	MU_AUTO_FREE char *path = join_path(folder, "checkpoint");
 	MU_AUTO_BUF b = {0};
 
 	if (s->latest)

@@ -262,7 +262,7 @@ static bool await_events(struct mu_http_client *c)
 	return true;
 }
 
-static void *drive(void *client)
+static void *io_thread(void *client)
 {
 	struct mu_http_client *c = client;
 	int running;
@@ -300,7 +300,8 @@ int mu_http_client_new(struct mu_http_client **out, struct mu_err *err)
 	c->stop_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = c->multi && c->stop_event >= 0 ? pthread_create(&c->thread, NULL, drive, c) : ENOMEM;
+	rc = c->multi && c->stop_event >= 0 ? pthread_create(&c->thread, NULL, io_thread, c)
+					    : ENOMEM;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!rc) {
 		*out = c;

@@ -164,7 +164,7 @@ static void read_deletion(struct pod *pod, const cJSON *metadata)
 }
 
 /* Keeps facts of an earlier version of the pod that this version lacks. */
-static void follow(struct pod *pod, const struct pod *before)
+static void keep_earlier_facts(struct pod *pod, const struct pod *before)
 {
 	struct observed_pod *o = &pod->observed;
 
@@ -225,6 +225,6 @@ struct object *pod_decode(enum object_kind kind, const cJSON *json, const struct
 	read_conditions(o, status);
 	read_deletion(pod, metadata);
 	if (before)
-		follow(pod, (const struct pod *)before);
+		keep_earlier_facts(pod, (const struct pod *)before);
 	return &pod->meta;
 }

@@ -110,8 +110,8 @@ static bool is_free(const struct controller *c, const cJSON *lease, struct obser
 }
 
 /* Takes the lease. */
-static int hold(struct controller *c, struct observed_lease *seen, cJSON *lease, bool new,
-		bool taken, struct mu_err *err)
+static int take_lease(struct controller *c, struct observed_lease *seen, cJSON *lease, bool new,
+		      bool taken, struct mu_err *err)
 {
 	long long began = mu_clock_ms();
 	int rc;
@@ -139,7 +139,7 @@ static int try_once(struct controller *c, struct observed_lease *seen, struct mu
 	int rc;
 
 	if (seen->held) {
-		rc = hold(c, seen, mu_steal(&seen->held), false, false, err);
+		rc = take_lease(c, seen, mu_steal(&seen->held), false, false, err);
 		if (rc != -MU_ABORTED && rc != -MU_NOT_FOUND)
 			return rc;
 	}
@@ -156,7 +156,7 @@ static int try_once(struct controller *c, struct observed_lease *seen, struct mu
 		cJSON_Delete(lease);
 		return 1;
 	}
-	return hold(c, seen, lease, new, !is_ours(c, lease), err);
+	return take_lease(c, seen, lease, new, !is_ours(c, lease), err);
 }
 
 void *leader_run(void *controller)

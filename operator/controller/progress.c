@@ -54,7 +54,7 @@ static void note_told(struct store *c, const struct pod *task, int epoch, bool h
 	pthread_mutex_unlock(&c->lock);
 }
 
-static void ask(struct controller *c, const struct snapshot *seen, double now)
+static void fetch_progress(struct controller *c, const struct snapshot *seen, double now)
 {
 	int chief = snapshot_chief(seen, task_runs);
 	const struct snapshot_pod *p = chief < 0 ? NULL : &seen->pods[chief];
@@ -85,7 +85,7 @@ void progress_ask(struct controller *c, const char *key)
 	struct snapshot seen;
 
 	if (snapshot_take(&c->store, key, now, &seen))
-		ask(c, &seen, now);
+		fetch_progress(c, &seen, now);
 	snapshot_fini(&seen);
 }
 
@@ -98,7 +98,7 @@ static bool has_older_epoch(const struct snapshot *seen, unsigned i, double now)
 }
 
 /* A task answers 200 once it has taken up that epoch, or a later one. */
-static bool tell(struct controller *c, const struct snapshot *seen, double now)
+static bool update_members(struct controller *c, const struct snapshot *seen, double now)
 {
 	static const struct plan_options options = {.image = ""};
 	MU_AUTO(job_plan_free) struct job_plan *plan = NULL;
@@ -129,7 +129,7 @@ bool progress_tell(struct controller *c, const char *key)
 {
 	double now = c->io.now(c->io.user);
 	struct snapshot seen;
-	bool any = snapshot_take(&c->store, key, now, &seen) && tell(c, &seen, now);
+	bool any = snapshot_take(&c->store, key, now, &seen) && update_members(c, &seen, now);
 
 	snapshot_fini(&seen);
 	return any;

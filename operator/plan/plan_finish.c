@@ -44,7 +44,7 @@ static void succeed(struct planner *p)
 }
 
 /* True when the deadline has passed; else requests a reconcile at the deadline. */
-static bool overdue(struct planner *p, double from, int64_t seconds)
+static bool deadline_passed(struct planner *p, double from, int64_t seconds)
 {
 	return seconds >= 0 && from > 0 && plan_is_due(p, from + (double)seconds);
 }
@@ -55,7 +55,7 @@ static const struct observed_pod *unscheduled(struct planner *p)
 		const struct observed_pod *pod = &p->observed->pods[i];
 		const struct task_spec *t = job_spec_task(p->spec, pod->task);
 		if (t && plan_task_counts(t) && pod->phase == POD_PENDING && !pod->deleting &&
-		    overdue(p, pod->created, p->spec->scheduling_deadline))
+		    deadline_passed(p, pod->created, p->spec->scheduling_deadline))
 			return pod;
 	}
 	return NULL;
@@ -78,7 +78,7 @@ static double no_step_since(const struct planner *p)
 
 void plan_watch_progress(struct planner *p)
 {
-	overdue(p, no_step_since(p), p->spec->progress_deadline);
+	deadline_passed(p, no_step_since(p), p->spec->progress_deadline);
 }
 
 /* A new operator retries a rejected create before it ends the job: the quota may be larger now. */
@@ -90,13 +90,13 @@ static void judge_deadlines(struct planner *p)
 	const struct condition *refused = &p->status->conditions[COND_REFUSED];
 	long long scheduling = p->spec->scheduling_deadline;
 
-	if (overdue(p, p->status->start_time, p->spec->active_deadline))
+	if (deadline_passed(p, p->status->start_time, p->spec->active_deadline))
 		end(p, JOB_FAILED, "DeadlineExceeded",
 		    plan_text(p, "ran longer than activeDeadlineSeconds: %lld",
 			      (long long)p->spec->active_deadline));
-	else if (refused->status && overdue(p, refused->since, scheduling) &&
+	else if (refused->status && deadline_passed(p, refused->since, scheduling) &&
 		 (p->observed->first_observed_at <= 0 ||
-		  overdue(p, p->observed->first_observed_at, RETRY_FIRST_S)))
+		  deadline_passed(p, p->observed->first_observed_at, RETRY_FIRST_S)))
 		end(p, JOB_FAILED, "SchedulingDeadlineExceeded",
 		    plan_text(p, "refused for longer than schedulingDeadlineSeconds: %lld (%.250s)",
 			      scheduling, refused->message));
@@ -107,7 +107,7 @@ static void judge_deadlines(struct planner *p)
 			      "(%.48s)",
 			      pod->task, pod->index, scheduling,
 			      pod->reason ? pod->reason : "no reason given"));
-	else if (overdue(p, no_step_since(p), p->spec->progress_deadline))
+	else if (deadline_passed(p, no_step_since(p), p->spec->progress_deadline))
 		end(p, JOB_FAILED, "ProgressDeadlineExceeded",
 		    plan_text(p, "no step for longer than progressDeadlineSeconds: %lld",
 			      (long long)p->spec->progress_deadline));
@@ -191,7 +191,7 @@ void plan_clean_up(struct planner *p)
 		clean_pod(p, &p->observed->pods[i]);
 	if (p->spec->clean == CLEAN_ALL && !p->observed->n_pods && p->observed->service)
 		plan_add_action(p, ACTION_DELETE_SERVICE, NULL, 0, "JobEnded", "the job has ended");
-	if (overdue(p, p->status->completion_time, p->spec->ttl_seconds))
+	if (deadline_passed(p, p->status->completion_time, p->spec->ttl_seconds))
 		plan_add_action(p, ACTION_DELETE_JOB, NULL, 0, "TimeToLive",
 				plan_text(p, "%lld seconds have passed since the job ended",
 					  (long long)p->spec->ttl_seconds));

@@ -47,7 +47,7 @@ static bool ended_well(const struct observed_pod *pod)
 }
 
 /* True when the success of the job depends on the end of this task type. */
-static bool decides(const struct job_spec *s, const struct task_spec *t)
+static bool decides_success(const struct job_spec *s, const struct task_spec *t)
 {
 	return t == job_spec_chief(s) ||
 	       (s->success == SUCCESS_ALL_WORKERS && t->kind == TASK_WORKER);
@@ -62,7 +62,7 @@ static bool end_is_final(const struct planner *p, const struct task_spec *t,
 		return false;
 	if (t->kind == TASK_PS)
 		return plan_has_ended(p) || plan_has_succeeded(p);
-	return t->restart != RESTART_ALWAYS || decides(p->spec, t);
+	return t->restart != RESTART_ALWAYS || decides_success(p->spec, t);
 }
 
 static void record_end(struct planner *p, const struct task_index *x)

@@ -7,7 +7,7 @@
 
 enum { INDEX_LIMIT = 10 * JOB_MAX_REPLICAS }; /* pods and histories beyond it are ignored */
 
-static void widen(int *width, const struct task_spec *t, const char *task, int index)
+static void count_index(int *width, const struct task_spec *t, const char *task, int index)
 {
 	if (index >= *width && index < INDEX_LIMIT && strcmp(t->name, task) == 0)
 		*width = index + 1;
@@ -18,13 +18,13 @@ static int count_indices(const struct planner *p, const struct task_spec *t)
 	int width = t->replicas;
 
 	for (unsigned i = 0; i < p->observed->n_pods; i++)
-		widen(&width, t, p->observed->pods[i].task, p->observed->pods[i].index);
+		count_index(&width, t, p->observed->pods[i].task, p->observed->pods[i].index);
 	for (unsigned i = 0; i < p->observed->status.n_ledger; i++)
-		widen(&width, t, p->observed->status.ledger[i].task,
-		      p->observed->status.ledger[i].index);
+		count_index(&width, t, p->observed->status.ledger[i].task,
+			    p->observed->status.ledger[i].index);
 	for (unsigned i = 0; i < p->observed->status.n_tasks; i++)
-		widen(&width, t, p->observed->status.tasks[i].name,
-		      p->observed->status.tasks[i].joined - 1);
+		count_index(&width, t, p->observed->status.tasks[i].name,
+			    p->observed->status.tasks[i].joined - 1);
 	return width;
 }
 

@@ -91,7 +91,7 @@ static int describe(struct conv *p, struct numbers how)
 	return bad ? bad : api->conv_math(p->conv, how.math);
 }
 
-static int ask(const struct conv *p, void *library, int *found, struct dnn_choice *out)
+static int list_algorithms(const struct conv *p, void *library, int *found, struct dnn_choice *out)
 {
 	const struct dnn_api *api = p->api;
 
@@ -124,7 +124,7 @@ static bool choose(struct conv *p, const struct gpu *g, void *library, int math)
 	struct dnn_choice all[MOST_CHOICES];
 	int found = 0;
 
-	if (ask(p, library, &found, all))
+	if (list_algorithms(p, library, &found, all))
 		return false;
 	for (int i = 0; i < found && i < MOST_CHOICES; i++)
 		if (is_as_wanted(&all[i], g, math)) {

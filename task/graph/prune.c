@@ -126,7 +126,7 @@ static int add_feeds(struct prune *p, const char **keys)
 	return 0;
 }
 
-static void need(struct prune *p, struct mu_node *n)
+static void mark_needed(struct prune *p, struct mu_node *n)
 {
 	if (p->needed[n->id])
 		return;
@@ -157,12 +157,12 @@ static int find_needed(struct prune *p)
 		if (feed_of(p, p->fetches[i]) >= 0)
 			return mu_fail(p->err, MU_INVALID_ARGUMENT, "%s is both fed and fetched.",
 				       p->sig->fetches[i]);
-		need(p, p->fetches[i].node);
+		mark_needed(p, p->fetches[i].node);
 	}
 	for (unsigned i = 0; i < p->sig->n_targets; i++) {
 		struct mu_node *n = mu_graph_find(p->from, p->sig->targets[i]);
 		if (n)
-			need(p, n);
+			mark_needed(p, n);
 		else
 			mu_buf_printf(&missing, " %s", p->sig->targets[i]);
 	}
@@ -178,7 +178,7 @@ static int find_needed(struct prune *p)
 			int feed =
 			    in.port == MU_CONTROL ? control_feed(p, in.node) : feed_of(p, in);
 			if (feed < 0)
-				need(p, in.node);
+				mark_needed(p, in.node);
 		}
 	}
 	return 0;

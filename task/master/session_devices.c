@@ -19,7 +19,7 @@ static Muster__GetStatusResponse *status_of(struct fan_out_entry *e, struct mu_a
 }
 
 /* True if the device name has the task's prefix. */
-static bool belongs(const struct peer *p, const char *device)
+static bool is_device_of(const struct peer *p, const char *device)
 {
 	size_t n = strlen(p->task);
 
@@ -55,7 +55,7 @@ int session_devices(struct session *s, struct fan_out *g, struct mu_err *err)
 			if (s->cluster != s->master->peers)
 				at->name = rename_device(&s->arena, g->entries[i].peer, at->name);
 
-			if (belongs(g->entries[i].peer, at->name))
+			if (is_device_of(g->entries[i].peer, at->name))
 				list[n++] = (struct graph_device){at->name, at->incarnation,
 								  at->device_type};
 		}

@@ -89,7 +89,7 @@ static int dial_tcp(const char *host, int port, struct mu_err *err)
 	return fd;
 }
 
-static int greet(struct stream_conn *c, const struct stream_offer *o, struct mu_err *err)
+static int exchange_hello(struct stream_conn *c, const struct stream_offer *o, struct mu_err *err)
 {
 	const struct stream_peer *p = c->dialled;
 	const struct runtime *rt = p->owner->worker->runtime;
@@ -141,7 +141,8 @@ struct stream_conn *stream_dial(struct stream_peer *p, struct mu_err *err)
 	c->dialled = p;
 	c->local = local;
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-	if ((tls && !local && stream_conn_secure(c, tls, p->host, err)) || greet(c, &offer, err)) {
+	if ((tls && !local && stream_conn_secure(c, tls, p->host, err)) ||
+	    exchange_hello(c, &offer, err)) {
 		stream_conn_unref(c);
 		return NULL;
 	}

@@ -15,7 +15,8 @@ enum { PIECE = 256 << 10 };
 
 void stream_lost(struct mu_err *err, const struct stream_conn *c)
 {
-	mu_fail(err, MU_UNAVAILABLE, "the stream to %s is lost", *c->task ? c->task : "an unidentified peer");
+	mu_fail(err, MU_UNAVAILABLE, "the stream to %s is lost",
+		*c->task ? c->task : "an unidentified peer");
 }
 
 ssize_t stream_io_read(struct stream_conn *c, struct iovec *iov, int n)
@@ -80,7 +81,7 @@ static bool wait_for(const struct stream_conn *c, int64_t until_ms)
 	return left > 0 && (poll(&p, 1, (int)left) >= 0 || errno == EINTR);
 }
 
-static bool again(ssize_t n)
+static bool is_transient(ssize_t n)
 {
 	return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
 }
@@ -93,7 +94,7 @@ int stream_io_put_all(struct stream_conn *c, struct mu_span s, int64_t until_ms)
 
 		if (n >= 0)
 			s = (struct mu_span){s.data + n, s.len - (size_t)n};
-		else if (!again(n) || !wait_for(c, until_ms))
+		else if (!is_transient(n) || !wait_for(c, until_ms))
 			return -1;
 	}
 	return 0;
@@ -105,7 +106,7 @@ int stream_io_get_all(struct stream_conn *c, char *to, size_t n, int64_t until_m
 		struct iovec iov = {to, n};
 		ssize_t got = stream_io_read(c, &iov, 1);
 
-		if (again(got) && wait_for(c, until_ms))
+		if (is_transient(got) && wait_for(c, until_ms))
 			continue;
 		if (got <= 0)
 			return -1;

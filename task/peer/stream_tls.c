@@ -100,7 +100,7 @@ static BIO *new_bio(void)
 	return method ? BIO_new(method) : NULL;
 }
 
-static bool expect(SSL *ssl, const char *host)
+static bool expect_host(SSL *ssl, const char *host)
 {
 	if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1)
 		return true;
@@ -118,7 +118,7 @@ struct tls_conn *tls_conn_new(struct rpc_tls *t, int fd, const char *host, struc
 	c->tls = rpc_tls_ref(t);
 	c->in = mu_xmalloc(IN);
 	c->ssl = mu_tls_context_new_ssl(rpc_tls_context(t));
-	if (!b || !c->ssl || (host && !expect(c->ssl, host))) {
+	if (!b || !c->ssl || (host && !expect_host(c->ssl, host))) {
 		BIO_free(b);
 		tls_conn_free(c);
 		ERR_clear_error();

@@ -240,7 +240,7 @@ static bool attempt_error(struct out_call *c, struct mu_err *err)
 	return false;
 }
 
-static void paused(struct core_tag *tag, bool ok);
+static void on_retry_timer(struct core_tag *tag, bool ok);
 
 /* Schedules another attempt unless the call's deadline has passed.  The lock is held. */
 static bool schedule_retry(struct out_call *c, struct mu_err *err)
@@ -255,7 +255,7 @@ static bool schedule_retry(struct out_call *c, struct mu_err *err)
 		mu_wrap(err, "no connection to the peer within %d s", SHORT_WAIT_MS / 1000);
 		return false;
 	}
-	c->tag.complete = paused;
+	c->tag.complete = on_retry_timer;
 	mu_tsan_release(&c->tag);
 	grpc_channel_watch_connectivity_state(
 	    c->ch->channel, GRPC_CHANNEL_TRANSIENT_FAILURE,
@@ -343,7 +343,7 @@ static grpc_call_error start_attempt(struct out_call *c)
 }
 
 /* The pause before the next attempt is over. */
-static void paused(struct core_tag *tag, bool ok)
+static void on_retry_timer(struct core_tag *tag, bool ok)
 {
 	struct out_call *c = MU_CONTAINER(tag, struct out_call, tag);
 	struct rpc_channel *ch = c->ch;

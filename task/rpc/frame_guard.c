@@ -170,7 +170,7 @@ const char *frame_guard_follow(struct frame_guard *g, const unsigned char *p, si
 		   : NULL;
 }
 
-static void warn(int fd, const char *bad)
+static void warn_rejected(int fd, const char *bad)
 {
 	static _Atomic int64_t next_ms;
 	char host[64] = "a unix socket", port[16] = "";
@@ -208,7 +208,7 @@ __attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *m,
 	mu_tsan_release(c);
 	if (!bad)
 		return got;
-	warn(fd, bad);
+	warn_rejected(fd, bad);
 	errno = ECONNRESET;
 	return -1;
 }

@@ -397,7 +397,7 @@ static const char *next_missing(const struct collectives *cs, const struct round
 	return NULL;
 }
 
-static bool misses(const struct collectives *cs, const struct round *r, const char *device)
+static bool lacks_member(const struct collectives *cs, const struct round *r, const char *device)
 {
 	const char *missing;
 
@@ -414,7 +414,7 @@ static void fail_rounds_without(struct collectives *cs, const char *device, enum
 
 	do {
 		pthread_mutex_lock(&cs->lock);
-		for (r = cs->rounds; r && !misses(cs, r, device);)
+		for (r = cs->rounds; r && !lacks_member(cs, r, device);)
 			r = r->next;
 		if (r)
 			round_fail_unlock(cs, r, code, why);

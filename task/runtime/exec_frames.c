@@ -62,7 +62,7 @@ static int frame_after(struct walk *w, struct exec_node *p, uint32_t *out, struc
 	return rc;
 }
 
-static int reach(struct walk *w, uint32_t dst, uint32_t frame, bool back, struct mu_err *err)
+static int visit(struct walk *w, uint32_t dst, uint32_t frame, bool back, struct mu_err *err)
 {
 	struct exec_node *d = &w->e->nodes[dst];
 
@@ -90,7 +90,7 @@ static int walk_all(struct walk *w, const uint32_t *start, const uint32_t *users
 		if ((rc = frame_after(w, p, &after, err)))
 			return rc;
 		for (uint32_t k = start[at]; k < start[at + 1]; k++)
-			if ((rc = reach(w, users[k], after, p->kind == NODE_NEXT, err)))
+			if ((rc = visit(w, users[k], after, p->kind == NODE_NEXT, err)))
 				return rc;
 	}
 	for (uint32_t i = 0; w->seen < w->e->n_nodes && i < w->e->n_nodes; i++)

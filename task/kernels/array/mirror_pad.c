@@ -137,8 +137,8 @@ static int mirror_pad_check_grad(const struct kernel_call *c, int64_t skip, stru
 }
 
 /* Dimension d of `now`, of which next has fewer. */
-static int folded(const struct mu_tensor *now, const struct mu_tensor *next, int d, int64_t before,
-		  int64_t skip, struct mu_err *err)
+static int fold_dim(const struct mu_tensor *now, const struct mu_tensor *next, int d,
+		    int64_t before, int64_t skip, struct mu_err *err)
 {
 	struct mirror_args a = {.outer = 1,
 				.n = next->shape.dim[d],
@@ -188,7 +188,7 @@ static int mirror_pad_grad(struct kernel_call *c, struct mu_err *err)
 		if ((rc = mu_shape_set(&s, shape.rank, dims, err)) ||
 		    (rc = move_scratch(c, now.dtype, &s, &next, err)))
 			break;
-		rc = folded(&now, &next, d, mu_tensor_int(p, 2 * d), skip, err);
+		rc = fold_dim(&now, &next, d, mu_tensor_int(p, 2 * d), skip, err);
 		mu_tensor_unref(&now);
 		now = next;
 	}

@@ -25,7 +25,7 @@ static void question_end(struct question *q, const struct mu_err *err)
 	kernel_finish(c, err);
 }
 
-static void came(void *arg, const struct mu_err *err)
+static void copy_arrived(void *arg, const struct mu_err *err)
 {
 	struct question *q = arg;
 	struct mu_err mine;
@@ -42,7 +42,7 @@ static int where_gpu_request(struct question *q, int64_t at, int64_t n, struct m
 
 	some.data = (char *)some.data + (size_t)at * mu_dtype_size(some.dtype);
 	some.shape = mu_shape_vec(n);
-	return gpu_bring_out(kernel_gpu(q->c), &some, &q->here, came, q, err);
+	return gpu_bring_out(kernel_gpu(q->c), &some, &q->here, copy_arrived, q, err);
 }
 
 static struct question *question_new(struct kernel_call *c,

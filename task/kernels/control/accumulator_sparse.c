@@ -29,7 +29,7 @@ static struct sparse *sparse_of(struct accumulator *a)
 	return MU_CONTAINER(a, struct sparse, a);
 }
 
-static void forget(struct rows *r)
+static void rows_free(struct rows *r)
 {
 	free(r->index);
 	free(r->times);
@@ -44,7 +44,7 @@ static struct accumulator *accumulator_sparse_make(void)
 
 static void sparse_free(struct accumulator *a)
 {
-	forget(&sparse_of(a)->rows);
+	rows_free(&sparse_of(a)->rows);
 	free(sparse_of(a));
 }
 
@@ -134,7 +134,7 @@ static int accumulator_sparse_add(struct accumulator *a, struct kernel_call *c, 
 	struct rows sum =
 	    accumulator_sparse_merge(&s->rows, indices->data, values->data,
 				     (size_t)indices->shape.count, a->dtype, tail.count);
-	forget(&s->rows);
+	rows_free(&s->rows);
 	s->rows = sum;
 	return 0;
 }
@@ -178,7 +178,7 @@ static int accumulator_sparse_output(struct accumulator *a, struct kernel_call *
 	int64_t *dim = MU_DATA(int64_t, shape);
 	dim[0] = a->shape.rank > 0 ? a->shape.dim[0] : -1;
 	memcpy(dim + 1, s->tail.dim, (size_t)s->tail.rank * sizeof *dim);
-	forget(&s->rows);
+	rows_free(&s->rows);
 	return 0;
 }
 

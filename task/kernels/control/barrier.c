@@ -24,7 +24,7 @@ static unsigned components(const struct barrier *b)
 	return b->ready->spec.n - VALUES;
 }
 
-static void drop(const struct barrier *b, struct mu_tensor *element)
+static void free_element(const struct barrier *b, struct mu_tensor *element)
 {
 	for (unsigned i = 0; i < b->ready->spec.n; i++)
 		mu_tensor_unref(&element[i]);
@@ -34,7 +34,7 @@ static void drop(const struct barrier *b, struct mu_tensor *element)
 static void drop_parts(struct barrier *b)
 {
 	mu_map_each (&b->parts, s)
-		drop(b, s->value);
+		free_element(b, s->value);
 	mu_map_fini(&b->parts);
 	mu_map_init(&b->parts);
 }
@@ -211,7 +211,7 @@ static int barrier_part_of(struct insertion *in, struct mu_span key, struct mu_t
 	struct mu_tensor *element = MU_NEW_ARRAY(struct mu_tensor, b->ready->spec.n);
 	if ((rc = mu_tensor_scalar(&element[NUMBER], MU_INT64, &b->number, err)) ||
 	    (rc = mu_tensor_string(&element[KEY], key.data, key.len, err))) {
-		drop(b, element);
+		free_element(b, element);
 		return rc;
 	}
 	in->begun = true;

@@ -25,7 +25,7 @@ static int check_filter(struct dataset *d, struct mu_err *err)
 }
 
 /* The next element and whether the predicate is for it. */
-static int judge(struct cursor *c, struct mu_tensor *out, bool *keep, struct mu_err *err)
+static int read_predicate(struct cursor *c, struct mu_tensor *out, bool *keep, struct mu_err *err)
 {
 	struct mu_tensor yes;
 	int rc = dataset_draw(c, 0, &yes, 1, out, err);
@@ -47,7 +47,7 @@ static int filter_next(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 	bool keep = false;
 	int rc;
 
-	while ((rc = judge(c, out, &keep, err)) > 0 && !keep)
+	while ((rc = read_predicate(c, out, &keep, err)) > 0 && !keep)
 		element_drop(out, c->d->n_out);
 	return rc;
 }
@@ -297,7 +297,7 @@ static int while_next(struct cursor *c, struct mu_tensor *out, struct mu_err *er
 {
 	struct states *s = c->own;
 	bool keep = false;
-	int rc = s->over ? 0 : judge(c, out, &keep, err);
+	int rc = s->over ? 0 : read_predicate(c, out, &keep, err);
 
 	if (rc > 0 && !keep) {
 		element_drop(out, c->d->n_out);

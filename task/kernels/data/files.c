@@ -289,7 +289,7 @@ static int read_ahead(struct files *f, int64_t n, struct mu_err *err)
 	return 0;
 }
 
-static int misfit(const struct cursor *c, long long body, struct mu_err *err)
+static int fail_body_length(const struct cursor *c, long long body, struct mu_err *err)
 {
 	const struct files *f = c->own;
 
@@ -312,7 +312,7 @@ static int begin_pieces(struct cursor *c, struct mu_err *err)
 	if (fileno(f->file) >= 0 && !fstat(fileno(f->file), &st)) { /* it is not packed */
 		int64_t body = st.st_size - head - foot;
 		if (body < 0 || body % piece_number(c->d, PIECE_BYTES))
-			return misfit(c, body, err);
+			return fail_body_length(c, body, err);
 	}
 	MU_RETURN_IF_ERROR(read_ahead(f, head, err));
 	mu_buf_clear(&f->ahead);
@@ -329,7 +329,7 @@ static int piece_item(struct cursor *c, struct mu_tensor *out, struct mu_err *er
 	if (rc || f->ahead.len == before)
 		return rc;
 	if (f->ahead.len < (size_t)(piece + foot))
-		return misfit(c, (long long)(f->ahead.len - before), err);
+		return fail_body_length(c, (long long)(f->ahead.len - before), err);
 	MU_RETURN_IF_ERROR(mu_tensor_string(out, f->ahead.data, (size_t)piece, err));
 	memmove(f->ahead.data, f->ahead.data + piece, (size_t)foot);
 	f->ahead.len = (size_t)foot;

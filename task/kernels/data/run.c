@@ -44,7 +44,8 @@ static void dataset_run_cancelled(void *arg)
 
 /* ---- what they do ---- */
 
-static int single(struct run *r, struct cursor *cursor, struct mu_tensor *state, struct mu_err *err)
+static int single_element(struct run *r, struct cursor *cursor, struct mu_tensor *state,
+			  struct mu_err *err)
 {
 	struct mu_tensor more[MAX_COMPONENTS] = {0};
 	unsigned n = r->d->n_out;
@@ -214,7 +215,7 @@ static void dataset_run_begin(struct kernel_call *c,
 
 static void start_single(struct kernel_call *c)
 {
-	dataset_run_begin(c, prepare_single, single);
+	dataset_run_begin(c, prepare_single, single_element);
 }
 
 static void start_reduce(struct kernel_call *c)

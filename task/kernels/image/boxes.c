@@ -186,7 +186,8 @@ static int most_height(const struct parting *k, float aspect, float area)
 }
 
 /* Rounding may have made it a little too small or too large. */
-static bool fit(const struct parting *k, float aspect, float least, float most, int64_t size[2])
+static bool adjust_area(const struct parting *k, float aspect, float least, float most,
+			int64_t size[2])
 {
 	float area = (float)(size[0] * size[1]);
 
@@ -213,7 +214,7 @@ static bool draw_part(const struct parting *k, float aspect, struct philox_strea
 	else
 		size[0] += philox_below_32(random, (uint32_t)(high - size[0] + 1));
 	size[1] = lrintf((float)size[0] * aspect);
-	if (!fit(k, aspect, least, most, size))
+	if (!adjust_area(k, aspect, least, most, size))
 		return false;
 	for (int i = 0; i < 2; i++) {
 		int64_t room = k->size[i] - size[i];

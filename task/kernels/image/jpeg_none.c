@@ -2,7 +2,7 @@
 /* Replaces jpeg.c in a build without libjpeg. */
 #include "task/kernels/image/jpeg.h"
 
-static int without(struct mu_err *err)
+static int fail_no_jpeg(struct mu_err *err)
 {
 	return mu_fail(err, MU_UNIMPLEMENTED,
 		       "this build has no JPEG: libjpeg was not there when it was made");
@@ -10,17 +10,17 @@ static int without(struct mu_err *err)
 
 int jpeg_shape(struct mu_span file, struct jpeg_shape *out, struct mu_err *err)
 {
-	return without(err);
+	return fail_no_jpeg(err);
 }
 
 int jpeg_read(struct mu_span file, const struct jpeg_reading *how, jpeg_room *room, void *arg,
 	      struct mu_err *err)
 {
-	return without(err);
+	return fail_no_jpeg(err);
 }
 
 int jpeg_write(struct mu_buf *b, const unsigned char *pixels, const struct jpeg_shape *s,
 	       const struct jpeg_writing *how, struct mu_err *err)
 {
-	return without(err);
+	return fail_no_jpeg(err);
 }

@@ -18,7 +18,7 @@
 
 typedef void make_taps(const struct resize_axis *a, struct resize_taps *t);
 
-static void tap(struct resize_taps *t, int64_t *k, int64_t at, float weight)
+static void add_tap(struct resize_taps *t, int64_t *k, int64_t at, float weight)
 {
 	t->at[*k] = at;
 	t->weight[(*k)++] = weight;
@@ -41,7 +41,8 @@ static void nearest_taps(const struct resize_axis *a, struct resize_taps *t)
 		float x = ((float)i + (a->centers ? 0.5f : 0)) * a->scale;
 
 		t->first[i] = k;
-		tap(t, &k, resize_within((int64_t)(a->corners ? roundf(x) : floorf(x)), a->in), 1);
+		add_tap(t, &k, resize_within((int64_t)(a->corners ? roundf(x) : floorf(x)), a->in),
+			1);
 	}
 	t->first[a->out] = a->out;
 }
@@ -52,8 +53,8 @@ static void linear_taps(const struct resize_axis *a, struct resize_taps *t)
 		float x = source(a, i), part = x - floorf(x);
 
 		t->first[i] = k;
-		tap(t, &k, resize_within((int64_t)floorf(x), a->in), 1 - part);
-		tap(t, &k, resize_within((int64_t)ceilf(x), a->in), part);
+		add_tap(t, &k, resize_within((int64_t)floorf(x), a->in), 1 - part);
+		add_tap(t, &k, resize_within((int64_t)ceilf(x), a->in), part);
 	}
 	t->first[a->out] = 2 * a->out;
 }
@@ -84,8 +85,8 @@ static void cubic_taps(const struct resize_axis *a, struct resize_taps *t)
 		}
 		t->first[i] = k;
 		for (int j = 0; j < 4; j++)
-			tap(t, &k, resize_within(at + j - 1, a->in),
-			    a->centers && fabsf(sum) >= 1000 * FLT_MIN ? w[j] / sum : w[j]);
+			add_tap(t, &k, resize_within(at + j - 1, a->in),
+				a->centers && fabsf(sum) >= 1000 * FLT_MIN ? w[j] / sum : w[j]);
 	}
 	t->first[a->out] = 4 * a->out;
 }
@@ -103,10 +104,10 @@ static void area_taps(const struct resize_axis *a, struct resize_taps *t)
 			float low = fmaxf((float)at, from), high = fminf((float)(at + 1), to);
 			/* rounding may make one place too many; room is for two more a place */
 			if (k < a->in + 2 * (i + 1))
-				tap(t, &k, resize_within(at, a->in), (high - low) / a->scale);
+				add_tap(t, &k, resize_within(at, a->in), (high - low) / a->scale);
 		}
 		if (t->first[i] == k) /* the scale is 0: every place shows the first pixel */
-			tap(t, &k, resize_within((int64_t)from, a->in), 1);
+			add_tap(t, &k, resize_within((int64_t)from, a->in), 1);
 	}
 	t->first[a->out] = k;
 }

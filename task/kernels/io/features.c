@@ -79,10 +79,11 @@ void features_note(void *arg, struct mu_span key, const struct example_list *lis
 }
 
 /* How TensorFlow begins an error of a feature: of a batch, with the example's number. */
-static int wrong(const struct features *f, const struct feature_slot *s, int64_t i,
-		 struct mu_err *err, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-static int wrong(const struct features *f, const struct feature_slot *s, int64_t i,
-		 struct mu_err *err, const char *fmt, ...)
+static int feature_fail(const struct features *f, const struct feature_slot *s, int64_t i,
+			struct mu_err *err, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+static int feature_fail(const struct features *f, const struct feature_slot *s, int64_t i,
+			struct mu_err *err, const char *fmt, ...)
 {
 	MU_AUTO_BUF b = {0};
 	va_list ap;
@@ -105,14 +106,16 @@ int features_check(const struct features *f, struct mu_err *err)
 		const struct example_list *l = &s->lists[f->current];
 		if (l->type != MU_DT_INVALID && l->type != s->type)
 			return s->kind == FEATURE_DENSE
-				   ? wrong(f, s, f->current, err,
-					   "Data types don't match. Data type: %s but expected "
-					   "type: %s",
-					   mu_dtype_name(l->type), mu_dtype_name(s->type))
-				   : wrong(f, s, f->current, err,
-					   "Data types don't match. Expected type: %s, Actual "
-					   "type: %s",
-					   mu_dtype_name(s->type), mu_dtype_name(l->type));
+				   ? feature_fail(
+					 f, s, f->current, err,
+					 "Data types don't match. Data type: %s but expected "
+					 "type: %s",
+					 mu_dtype_name(l->type), mu_dtype_name(s->type))
+				   : feature_fail(
+					 f, s, f->current, err,
+					 "Data types don't match. Expected type: %s, Actual "
+					 "type: %s",
+					 mu_dtype_name(s->type), mu_dtype_name(l->type));
 	}
 	return 0;
 }
@@ -214,10 +217,11 @@ static int features_dense_shape(const struct features *f, const struct feature_s
 	for (int64_t i = 0; *grows && i < f->examples; i++) {
 		int64_t n = s->lists[i].count;
 		if (n && (!one.count || n % one.count))
-			return wrong(f, s, i, err,
-				     "Number of %s values is not a multiple of stride length. Saw "
-				     "%lld values but output shape is: %s",
-				     mu_dtype_name(s->type), (long long)n, mu_pshape_str(want));
+			return feature_fail(
+			    f, s, i, err,
+			    "Number of %s values is not a multiple of stride length. Saw "
+			    "%lld values but output shape is: %s",
+			    mu_dtype_name(s->type), (long long)n, mu_pshape_str(want));
 		longest = n && n / one.count > longest ? n / one.count : longest;
 	}
 	*out = mu_shape_scalar();
@@ -253,7 +257,8 @@ static int check_default(const struct features *f, const struct feature_slot *s,
 	return 0;
 }
 
-static int absent(const struct features *f, const struct feature_slot *s, struct mu_err *err)
+static int fail_missing_feature(const struct features *f, const struct feature_slot *s,
+				struct mu_err *err)
 {
 	return mu_invalid(err,
 			  "%sFeature: %.*s (data type: %s) is required but could not be found.",
@@ -284,15 +289,16 @@ static int features_output_dense(const struct features *f, const struct feature_
 		else if (l->type == MU_DT_INVALID && otherwise->shape.count == each && each)
 			elems_copy(s->type, out->data, at, otherwise->data, 0, each);
 		else if (l->type == MU_DT_INVALID)
-			return absent(f, s, err);
+			return fail_missing_feature(f, s, err);
 		else if (n != each)
 			return f->single
-				   ? wrong(f, s, i, err, "Can't parse serialized Example.")
-				   : wrong(f, s, i, err,
-					   "Number of %s values != expected.  Values size: %lld "
-					   "but output shape: %s",
-					   mu_dtype_name(s->type), (long long)n,
-					   mu_pshape_str(&f->shapes->shapes[s->at]));
+				   ? feature_fail(f, s, i, err, "Can't parse serialized Example.")
+				   : feature_fail(
+					 f, s, i, err,
+					 "Number of %s values != expected.  Values size: %lld "
+					 "but output shape: %s",
+					 mu_dtype_name(s->type), (long long)n,
+					 mu_pshape_str(&f->shapes->shapes[s->at]));
 	}
 	return 0;
 }

@@ -382,7 +382,7 @@ static int give_count(struct kernel_call *c, struct reader *r, int64_t count, st
 	return rc;
 }
 
-static int produced(struct kernel_call *c, struct mu_err *err)
+static int records_produced(struct kernel_call *c, struct mu_err *err)
 {
 	struct reader *r;
 
@@ -390,7 +390,7 @@ static int produced(struct kernel_call *c, struct mu_err *err)
 	return give_count(c, r, r->produced, err);
 }
 
-static int completed(struct kernel_call *c, struct mu_err *err)
+static int work_units_completed(struct kernel_call *c, struct mu_err *err)
 {
 	struct reader *r;
 
@@ -425,8 +425,8 @@ static const struct kernel rows[] = {
     {"ReaderRead", .start = reader_read_one},
     {"ReaderReadUpToV2", .start = read_up_to},
     {"ReaderReadUpTo", .start = read_up_to},
-    {"ReaderNumRecordsProducedV2", .run = produced},
-    {"ReaderNumWorkUnitsCompletedV2", .run = completed},
+    {"ReaderNumRecordsProducedV2", .run = records_produced},
+    {"ReaderNumWorkUnitsCompletedV2", .run = work_units_completed},
     {"ReaderResetV2", .run = reset},
 };
 KERNEL_TABLE(io_reader, rows)

@@ -59,7 +59,7 @@ static int64_t best_of(const struct best *b, const void *data, int64_t at, int64
 	return found;
 }
 
-static bool known(enum mu_dtype t)
+static bool has_arg_kernel(enum mu_dtype t)
 {
 	return t == MU_FLOAT || t == MU_DOUBLE || t == MU_INT32 || t == MU_INT64 || t == MU_UINT8 ||
 	       t == MU_BOOL || t == MU_INT8 || t == MU_INT16 || t == MU_UINT16 || t == MU_UINT32 ||
@@ -104,7 +104,7 @@ static int arg(struct kernel_call *c, bool smallest, struct mu_err *err)
 	struct arg_plan p;
 
 	MU_RETURN_IF_ERROR(check_arg(c, &p, err));
-	if (!known(in->dtype))
+	if (!has_arg_kernel(in->dtype))
 		return args_no_kernel(c, in->dtype, err);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, p.type, &p.shape, &out, err));
 	for (int64_t i = 0; i < p.shape.count; i++) {

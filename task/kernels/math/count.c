@@ -196,7 +196,7 @@ static int histogram(struct kernel_call *c, struct mu_err *err)
 
 /* ---- PopulationCount ---- */
 
-static int population(struct kernel_call *c, struct mu_err *err)
+static int population_count(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	size_t size = mu_dtype_size(in->dtype);
@@ -219,6 +219,6 @@ static const struct kernel rows[] = {
     {"DenseBincount", .run = dense_bincount},
     {"SparseBincount", .run = sparse_bincount},
     {"HistogramFixedWidth", .run = histogram},
-    {"PopulationCount", .run = population},
+    {"PopulationCount", .run = population_count},
 };
 KERNEL_TABLE(math_count, rows)

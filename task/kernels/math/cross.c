@@ -7,7 +7,8 @@
 #include "task/kernels/math/checks.h"
 
 /* to: each vector of three of `from` turned on by `by`. */
-static int turned(struct mu_tensor *to, const struct mu_tensor *from, int by, struct mu_err *err)
+static int rotate_vectors(struct mu_tensor *to, const struct mu_tensor *from, int by,
+			  struct mu_err *err)
 {
 	int rc = mu_tensor_new(to, from->dtype, &from->shape, err);
 
@@ -46,12 +47,12 @@ static int cross(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_UNIMPLEMENTED, "Cross has no kernel for type %s",
 			       mu_dtype_name(a->dtype));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, a->dtype, &a->shape, &out, err));
-	MU_RETURN_IF_ERROR(turned(&left, a, 1, err));
-	MU_RETURN_IF_ERROR(turned(&on, b, 2, err));
-	MU_RETURN_IF_ERROR(turned(&right, a, 2, err));
+	MU_RETURN_IF_ERROR(rotate_vectors(&left, a, 1, err));
+	MU_RETURN_IF_ERROR(rotate_vectors(&on, b, 2, err));
+	MU_RETURN_IF_ERROR(rotate_vectors(&right, a, 2, err));
 	times(left.data, left.data, on.data, n, BOTH_RUN);
 	mu_tensor_unref(&on);
-	MU_RETURN_IF_ERROR(turned(&on, b, 1, err));
+	MU_RETURN_IF_ERROR(rotate_vectors(&on, b, 1, err));
 	times(right.data, right.data, on.data, n, BOTH_RUN);
 	minus(out->data, left.data, right.data, n, BOTH_RUN);
 	return 0;

@@ -374,8 +374,8 @@ static int select_v1(struct kernel_call *c, struct mu_err *err)
 }
 
 /* Input i with the wanted shape: itself, or stretched into *made. */
-static int stretched(const struct kernel_call *c, unsigned i, const struct mu_shape *to,
-		     struct mu_tensor *made, const void **data, struct mu_err *err)
+static int broadcast_input(const struct kernel_call *c, unsigned i, const struct mu_shape *to,
+			   struct mu_tensor *made, const void **data, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, i);
 	struct view v;
@@ -408,9 +408,9 @@ static int select_v2(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(check_select(c, &shape, err));
-	MU_RETURN_IF_ERROR(stretched(c, 0, &shape, &x, &cond, err));
-	MU_RETURN_IF_ERROR(stretched(c, 1, &shape, &y, &a, err));
-	MU_RETURN_IF_ERROR(stretched(c, 2, &shape, &z, &b, err));
+	MU_RETURN_IF_ERROR(broadcast_input(c, 0, &shape, &x, &cond, err));
+	MU_RETURN_IF_ERROR(broadcast_input(c, 1, &shape, &y, &a, err));
+	MU_RETURN_IF_ERROR(broadcast_input(c, 2, &shape, &z, &b, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, kernel_in(c, 1)->dtype, &shape, &out, err));
 	elementwise_choose(out, cond, a, b, shape.count, 1);
 	return 0;

@@ -76,7 +76,7 @@ static int64_t row_in(int rank, int64_t r, const int64_t *dim, const int64_t *ot
 }
 
 /* Along dimension d, line after line.  room: a line, and what the plan needs. */
-static void along(const struct transform *w, int d, number *x, number *line)
+static void transform_dim(const struct transform *w, int d, number *x, number *line)
 {
 	const struct fft *plan = &w->plan[d];
 	int64_t stride = 1, n = w->dim[d];
@@ -120,7 +120,7 @@ static void fourier_one(const struct transform *w, int64_t item, number *x, numb
 			    x + r * wide);
 	for (int d = rank - 1; d >= 0; d--)
 		if (!back || d < rank - 1)
-			along(w, d, x, line);
+			transform_dim(w, d, x, line);
 	if (back) {
 		back_to_reals(w, item, x, line);
 		return;

@@ -38,7 +38,7 @@ static int64_t extent(const struct window_axis *x, int64_t out)
 	return (out - 1) * x->stride + x->size;
 }
 
-static bool fits(const struct conv *g)
+static bool is_supported(const struct conv *g)
 {
 	const struct window_axis *row = &g->row, *column = &g->column;
 	double line = (double)extent(column, column->out) * (double)g->channels *
@@ -77,7 +77,7 @@ bool conv_direct_init(struct conv_direct *d, const struct conv *g, enum conv_dir
 		d->g.row = conv_direct_backward(&g->row);
 		d->g.column = conv_direct_backward(&g->column);
 	}
-	if (!fits(&d->g))
+	if (!is_supported(&d->g))
 		return false;
 	d->width = (d->g.filters > d->tile->lanes ? TILE_VECTORS : 1) * d->tile->lanes;
 	d->strips = (d->g.filters + d->width - 1) / d->width;

@@ -104,7 +104,7 @@ static void patch_products(const struct work *w, int64_t at, int64_t end, char *
 /* ---- pieces ---- */
 
 /* The plain loops on images [from, to). */
-static void grouped(const struct work *w, int64_t from, int64_t to, char *filter)
+static void conv_images(const struct work *w, int64_t from, int64_t to, char *filter)
 {
 	struct conv g = *w->g;
 	size_t x = (size_t)(g.row.in * g.column.in * g.channels) * w->size;
@@ -137,7 +137,7 @@ static void run_pieces(void *arg, int64_t from, int64_t to)
 		if (w->direct) {
 			conv_direct_filter(w->direct, w->x, w->y, at, end, filter);
 		} else if (g->groups != 1) {
-			grouped(w, at, end, filter);
+			conv_images(w, at, end, filter);
 		} else if (w->direction == CONV_INPUT_GRAD) {
 			memset(w->x + (size_t)at * image, 0, (size_t)(end - at) * image);
 			patch_products(w, at * positions, end * positions, patches, filter);

@@ -31,7 +31,7 @@ static int fake_quant_read_spec(const struct mu_node *n, struct fake_spec *s, st
 	return 0;
 }
 
-static struct fake nudged(const struct fake_spec *s, float min, float max)
+static struct fake nudge_range(const struct fake_spec *s, float min, float max)
 {
 	float scale = (max - min) / (s->most - s->least), zero = s->least - min / scale;
 
@@ -74,7 +74,7 @@ static int range_of_attrs(const struct kernel_call *c, struct fake *f, struct mu
 	if (!(min < max))
 		return mu_invalid(err, "min has to be smaller than max, was: %g >= %g", (double)min,
 				  (double)max);
-	*f = nudged(&s, min, max);
+	*f = nudge_range(&s, min, max);
 	return 0;
 }
 
@@ -130,7 +130,7 @@ static int by_vars(struct kernel_call *c, struct mu_err *err)
 	for (int64_t k = 0; k < channels; k++) {
 		float low = MU_DATA(float, min)[k], high = MU_DATA(float, max)[k];
 		bool none = low == 0 && high == 0; /* nothing has been seen yet */
-		struct fake f = nudged(&s, low, high);
+		struct fake f = nudge_range(&s, low, high);
 		for (int64_t i = k; i < x->shape.count; i += channels)
 			MU_DATA(float, out)[i] = none ? 0 : fake_one(&f, MU_DATA(float, x)[i]);
 	}
@@ -153,7 +153,7 @@ static int by_vars_grad(struct kernel_call *c, struct mu_err *err)
 		float low = MU_DATA(float, kernel_in(c, 2))[k],
 		      high = MU_DATA(float, kernel_in(c, 3))[k];
 		bool none = low == 0 && high == 0;
-		struct fake f = nudged(&s, low, high);
+		struct fake f = nudge_range(&s, low, high);
 		double less = 0, more = 0;
 		for (int64_t i = k; i < x->shape.count; i += channels) {
 			float v = MU_DATA(float, x)[i], d = MU_DATA(float, g)[i];

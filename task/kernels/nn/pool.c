@@ -363,7 +363,7 @@ struct pool_places {
 	struct mu_tensor *at;
 };
 
-static void places(void *arg, int64_t from, int64_t to)
+static void pool_argmax_rows(void *arg, int64_t from, int64_t to)
 {
 	const struct pool_places *x = arg;
 	const struct pool *p = x->p;
@@ -413,7 +413,7 @@ static int max_pool_places(struct kernel_call *c, struct mu_err *err)
 	p.in = in->data;
 	p.out = out->data;
 	int64_t lines = p.batch * p.row.out;
-	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), places, &x);
+	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), pool_argmax_rows, &x);
 	return 0;
 }
 

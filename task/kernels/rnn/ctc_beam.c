@@ -39,7 +39,7 @@ struct beam {
 
 enum { ROOT = 0 };
 
-static double now(const struct beam *b, int64_t i)
+static double path_score(const struct beam *b, int64_t i)
 {
 	return b->texts[b->heap[i]].now.total;
 }
@@ -54,16 +54,16 @@ static void ctc_beam_swap(struct beam *b, int64_t i, int64_t k)
 
 static void sift_up(struct beam *b, int64_t i)
 {
-	for (; i && now(b, i) < now(b, (i - 1) / 2); i = (i - 1) / 2)
+	for (; i && path_score(b, i) < path_score(b, (i - 1) / 2); i = (i - 1) / 2)
 		ctc_beam_swap(b, i, (i - 1) / 2);
 }
 
 static void sift_down(struct beam *b, int64_t i)
 {
 	for (int64_t k; (k = 2 * i + 1) < b->n_heap; i = k) {
-		if (k + 1 < b->n_heap && now(b, k + 1) < now(b, k))
+		if (k + 1 < b->n_heap && path_score(b, k + 1) < path_score(b, k))
 			k++;
-		if (now(b, i) <= now(b, k))
+		if (path_score(b, i) <= path_score(b, k))
 			return;
 		ctc_beam_swap(b, i, k);
 	}
@@ -100,7 +100,7 @@ static bool enter(struct beam *b, int64_t text)
 
 static bool is_candidate(const struct beam *b, double total)
 {
-	return total > -INFINITY && (b->n_heap < b->width || total > now(b, 0));
+	return total > -INFINITY && (b->n_heap < b->width || total > path_score(b, 0));
 }
 
 /* Moves the beam into b->order, most probable first. */
@@ -237,7 +237,7 @@ static void beam_fini(struct beam *b)
 }
 
 /* The classes of the path from its beginning; merges repeated ones if requested. */
-static bool spell(const struct beam *b, int64_t text, bool merge, struct path *p)
+static bool read_path(const struct beam *b, int64_t text, bool merge, struct path *p)
 {
 	int64_t n = 0;
 	int32_t behind = -1;
@@ -286,25 +286,25 @@ static int put_paths(struct kernel_call *c, const struct found *f, int64_t top, 
 	return 0;
 }
 
-static int starved(struct mu_err *err)
+static int fail_no_memory(struct mu_err *err)
 {
 	return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for the texts of the beam");
 }
 
 /* The `top` likeliest of one sequence. */
-static int keep(struct beam *b, int64_t sequence, int64_t top, bool merge, struct found *f,
-		struct mu_tensor *scores, struct mu_err *err)
+static int take_best(struct beam *b, int64_t sequence, int64_t top, bool merge, struct found *f,
+		     struct mu_tensor *scores, struct mu_err *err)
 {
 	int64_t have = b->n_heap;
 
 	if (have < top)
 		return mu_invalid(err, "Less leaves in the beam search than requested.");
 	if (!take_out(b))
-		return starved(err);
+		return fail_no_memory(err);
 	for (int64_t k = 0; k < top; k++) {
 		int64_t at = sequence * top + k;
-		if (!spell(b, b->order[k], merge, &f->paths[k * b->s->batch + sequence]))
-			return starved(err);
+		if (!read_path(b, b->order[k], merge, &f->paths[k * b->s->batch + sequence]))
+			return fail_no_memory(err);
 		convert(scores->dtype,
 			(char *)scores->data + (size_t)at * mu_dtype_size(scores->dtype), MU_DOUBLE,
 			&b->texts[b->order[k]].now.total, 1);
@@ -335,12 +335,12 @@ static int beam_search(struct kernel_call *c, struct mu_err *err)
 	b.child = malloc((size_t)s.classes * sizeof *b.child);
 	b.y = calloc((size_t)s.classes, sizeof *b.y);
 	if (!f.paths || !b.child || !b.y)
-		return starved(err);
+		return fail_no_memory(err);
 	memset(b.child, 0xff, (size_t)s.classes * sizeof *b.child);
 	for (int64_t i = 0; i < s.batch; i++)
 		if (!search(&b, i))
-			return starved(err);
-		else if ((rc = keep(&b, i, top, merge, &f, scores, err)))
+			return fail_no_memory(err);
+		else if ((rc = take_best(&b, i, top, merge, &f, scores, err)))
 			return rc;
 	return put_paths(c, &f, top, s.batch, err);
 }

@@ -87,7 +87,7 @@ static void step_back(struct walk *w, int64_t t)
 }
 
 /* The gradient at t: softmax minus the probability of each class given the labels. */
-static void slope(struct walk *w, int64_t t, double total)
+static void loss_gradient(struct walk *w, int64_t t, double total)
 {
 	double *share = w->by_class;
 
@@ -120,7 +120,7 @@ static void ctc_loss_one(struct loss *l, int64_t b, struct walk *w)
 		total = ctc_log_add(total, w->ahead[(w->time - 1) * w->states + u] + w->behind[u]);
 	}
 	for (int64_t t = w->time; t-- > 0;) {
-		slope(w, t, total);
+		loss_gradient(w, t, total);
 		ctc_loss_put(l->grad, (t * s->batch + b) * s->classes, w->by_class, s->classes);
 		if (t)
 			step_back(w, t);

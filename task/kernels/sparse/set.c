@@ -75,7 +75,7 @@ static int set_load(struct member *m, const struct mu_tensor *t, int64_t at, str
 }
 
 /* Sorted, each value once in a set. */
-static void tidy(struct members *m)
+static void sort_unique(struct members *m)
 {
 	int64_t kept = 0;
 
@@ -103,7 +103,7 @@ static int read_dense(const struct kernel_call *c, unsigned in, struct members *
 		m->list[i].set = i / s->dim[s->rank - 1];
 		MU_RETURN_IF_ERROR(set_load(&m->list[i], t, i, err));
 	}
-	tidy(m);
+	sort_unique(m);
 	return 0;
 }
 
@@ -155,7 +155,7 @@ static int read_sparse(const struct kernel_call *c, unsigned in, struct members 
 			return mu_invalid(err, "indices[%lld] is out of bounds", (long long)i);
 		MU_RETURN_IF_ERROR(set_load(&m->list[i], values, i, err));
 	}
-	tidy(m);
+	sort_unique(m);
 	return 0;
 }
 

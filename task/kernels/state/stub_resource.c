@@ -21,7 +21,7 @@ static struct resource *stub_new(void *made, struct mu_err *err)
 	return r;
 }
 
-static int handle(struct kernel_call *c, struct mu_err *err)
+static int stub_handle(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_BUF room = {0};
 
@@ -46,9 +46,9 @@ static int stub_resource_create(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"StubResourceHandleOp", .run = handle},
+    {"StubResourceHandleOp", .run = stub_handle},
     {"ResourceCreateOp", .run = stub_resource_create},
-    {"DummySeedGenerator", .run = handle},
-    {"DummyMemoryCache", .run = handle},
+    {"DummySeedGenerator", .run = stub_handle},
+    {"DummyMemoryCache", .run = stub_handle},
 };
 KERNEL_TABLE(state_stub_resource, rows)

@@ -50,7 +50,7 @@ static struct resource *variable_parts_share(void *arg, struct mu_err *err)
 	return arg;
 }
 
-static int temporary(struct kernel_call *c, struct mu_err *err)
+static int temporary_variable(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_attr *shape = mu_node_attr(c->node, "shape");
 	const char *name = args_attr_string(c->node, "var_name", "");
@@ -112,7 +112,7 @@ static int ref_identity(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"StridedSliceAssign", .run = strided_assign},
     {"ResourceStridedSliceAssign", .run = strided_assign},
-    {"TemporaryVariable", .run = temporary},
+    {"TemporaryVariable", .run = temporary_variable},
     {"DestroyTemporaryVariable", .run = destroy_temporary},
     {"RefIdentity", .run = ref_identity},
 };

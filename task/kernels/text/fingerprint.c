@@ -73,7 +73,7 @@ struct state {
 	uint64_t x, y, z, v[2], w[2];
 };
 
-static void absorb(uint64_t out[2], const char *s, uint64_t a, uint64_t b)
+static void mix_block(uint64_t out[2], const char *s, uint64_t a, uint64_t b)
 {
 	uint64_t last = load64(s + 24), c;
 
@@ -93,8 +93,8 @@ static void block(struct state *t, const char *s, uint64_t mul, uint64_t weight)
 	t->x ^= t->w[1] * weight;
 	t->y += t->v[0] * weight + load64(s + 40);
 	t->z = fingerprint_rotate(t->z + t->w[0], 33) * mul;
-	absorb(t->v, s, t->v[1] * mul, t->x + t->w[0]);
-	absorb(t->w, s + 32, t->z + t->w[1], t->y + load64(s + 16));
+	mix_block(t->v, s, t->v[1] * mul, t->x + t->w[0]);
+	mix_block(t->w, s + 32, t->z + t->w[1], t->y + load64(s + 16));
 	uint64_t swap = t->z;
 	t->z = t->x;
 	t->x = swap;

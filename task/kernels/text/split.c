@@ -150,7 +150,7 @@ static int utf8_unit(const struct kernel_call *c, bool *utf8, struct mu_err *err
 		   : mu_invalid(err, "unit must be BYTE or UTF8_CHAR, not '%s'", unit);
 }
 
-static bool starts(char byte)
+static bool starts_character(char byte)
 {
 	return ((unsigned char)byte & 0xc0) != 0x80;
 }
@@ -160,7 +160,7 @@ static int64_t characters(struct mu_span s, bool utf8)
 	int64_t n = 0;
 
 	for (size_t i = 0; utf8 && i < s.len; i++)
-		n += starts(s.data[i]);
+		n += starts_character(s.data[i]);
 	return utf8 ? n : (int64_t)s.len;
 }
 
@@ -172,7 +172,7 @@ static size_t offset_of(struct mu_span s, int64_t k, bool utf8)
 	if (!utf8)
 		return (size_t)k;
 	for (; i < s.len; i++)
-		if (starts(s.data[i]) && !k--)
+		if (starts_character(s.data[i]) && !k--)
 			break;
 	return i;
 }

@@ -57,7 +57,7 @@ static int read_encoding(const struct kernel_call *c, const char *attr,
 }
 
 /* A character as the policy has it; false: it is left out, or err says that the step fails. */
-static bool pass(const struct policy *p, int32_t *character, struct mu_err *err)
+static bool apply_policy(const struct policy *p, int32_t *character, struct mu_err *err)
 {
 	bool control = p->controls && *character >= 0 && *character <= LAST_CONTROL;
 
@@ -87,7 +87,7 @@ static int64_t read_texts(const struct mu_tensor *in, const struct unicode_encod
 			size_t from = at;
 			at +=
 			    unicode_next(e, (struct mu_span){s.data + at, s.len - at}, &character);
-			if (!pass(p, &character, err))
+			if (!apply_policy(p, &character, err))
 				continue;
 			if (characters)
 				characters[n] = character;
@@ -214,7 +214,7 @@ static int transcode(struct kernel_call *c, struct mu_err *err)
 			int32_t character;
 			at += unicode_next(from, (struct mu_span){s.data + at, s.len - at},
 					   &character);
-			if (pass(&p, &character, &bad))
+			if (apply_policy(&p, &character, &bad))
 				unicode_put(to, &b, character);
 		}
 		if (bad.code != MU_OK)

@@ -25,7 +25,7 @@ static const char *const kernels_image;
 #endif
 
 /* The few of CUDA's result numbers that an operator can do something about. */
-static const char *meaning(int result)
+static const char *result_hint(int result)
 {
 	switch (result) {
 	case 100:
@@ -88,11 +88,11 @@ static int start(const struct cuda_api *api, char *why, size_t n)
 	int count = 0, version = 0, result;
 
 	if ((result = api->init(0)) != 0) {
-		snprintf(why, n, "%s; cuInit says %d", meaning(result), result);
+		snprintf(why, n, "%s; cuInit says %d", result_hint(result), result);
 		return -1;
 	}
 	if ((result = api->device_count(&count)) != 0 || count == 0) {
-		snprintf(why, n, "%s; cuDeviceGetCount says %d", meaning(result ? result : 100),
+		snprintf(why, n, "%s; cuDeviceGetCount says %d", result_hint(result ? result : 100),
 			 result);
 		return -1;
 	}

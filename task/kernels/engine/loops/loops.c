@@ -27,7 +27,7 @@ static bool has_avx512(void)
 }
 #endif
 
-static bool always(void)
+static bool any_cpu(void)
 {
 	return true;
 }
@@ -42,9 +42,9 @@ static const struct {
     {"cpu-avx512", &loops_avx512, has_avx512},
     {"cpu-avx2", &loops_avx2, has_avx2},
 #elif defined(__aarch64__)
-    {"arm64", &loops_generic, always},
+    {"arm64", &loops_generic, any_cpu},
 #endif
-    {"cpu-generic", &loops_generic, always},
+    {"cpu-generic", &loops_generic, any_cpu},
 };
 static const char *chosen = "cpu-generic";
 
