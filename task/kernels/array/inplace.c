@@ -19,7 +19,7 @@ static int inplace_write_rows(struct kernel_call *c, enum binary_op by, struct m
 	for (int d = 1; d < shape.rank; d++)
 		row *= shape.dim[d];
 	if (by != BIN_COUNT && !loop)
-		return args_no_kernel(c, x->dtype, err);
+		return mu_invalid(err, "Unsupported data type: %s", mu_dtype_name(x->dtype));
 	MU_RETURN_IF_ERROR(kernel_out_reuse(c, 0, 0, x->dtype, &shape, &out, err));
 	if (out->data != x->data)
 		elems_copy(out->dtype, out->data, 0, x->data, 0, shape.count);

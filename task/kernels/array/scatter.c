@@ -150,7 +150,7 @@ static int unsorted_segment(struct kernel_call *c, enum reduce_op op, struct mu_
 	const int64_t n = shape.dim[0];
 	size_t size = mu_dtype_size(data->dtype);
 	start_segments(c, out, op);
-	for (int64_t i = 0; i < ids->shape.count; i++) {
+	for (int64_t i = 0; i < ids->shape.count && row; i++) {
 		int64_t id = mu_tensor_int(ids, i);
 		if (id < 0)
 			continue;

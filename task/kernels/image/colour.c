@@ -53,7 +53,8 @@ static void turn_hue(const double *rgb, double *out, double delta)
 	double least = fmin(fmin(rgb[0], rgb[1]), rgb[2]), hsv[LIGHTS];
 
 	to_hsv(rgb, hsv, 0);
-	double h = fmod(hsv[0] * 6 + delta * 6, 6);
+	/* in float, as TensorFlow's, which a large delta leaves few digits */
+	float h = fmodf((float)(hsv[0] * 6) + (float)delta * 6, 6);
 	h = h < 0 ? h + 6 : h;
 	unsigned at = h < 6 ? (unsigned)h : 0; /* also what is no number */
 	double part = h < 6 ? h - at : 0;

@@ -106,6 +106,12 @@ static void turn_bytes(char *p, size_t bytes, size_t size)
 		}
 }
 
+/* Bytes of the numbers of an element. */
+static size_t number_size(enum mu_dtype t)
+{
+	return t == MU_COMPLEX64 || t == MU_COMPLEX128 ? mu_dtype_size(t) / 2 : mu_dtype_size(t);
+}
+
 /* Every string as elements of out_type: its first `each` bytes, zeros behind a shorter one. */
 static int file_decode(struct kernel_call *c, size_t each, struct mu_err *err)
 {
@@ -130,7 +136,7 @@ static int file_decode(struct kernel_call *c, size_t each, struct mu_err *err)
 		memcpy(to, s.data, n);
 		memset(to + n, 0, each - n);
 		if (!args_attr_bool(c->node, "little_endian", true))
-			turn_bytes(to, each, size);
+			turn_bytes(to, each, number_size(t));
 	}
 	return 0;
 }

@@ -385,8 +385,6 @@ static int sequence_parse(struct kernel_call *c, struct sequence *q, const struc
 		return mu_invalid(
 		    err, "Expected serialized to be a scalar or vector of strings, got shape %s",
 		    mu_shape_str(&in->shape));
-	if (!in->shape.count)
-		return mu_invalid(err, "there is no sequence example");
 	q->context.single = q->context.one_split = !in->shape.rank;
 	MU_RETURN_IF_ERROR(parse_sequence_request(c, q, a, may_lack, err));
 	MU_RETURN_IF_ERROR(sequence_read_all(c, q, err));

@@ -184,7 +184,10 @@ static int histogram(struct kernel_call *c, struct mu_err *err)
 	elems_zero(type, out->data, 0, n);
 	double step = (high - low) / (double)n;
 	for (int64_t i = 0; i < values->shape.count; i++) {
-		double at = (fmax(count_number(values, i), low) - low) / step;
+		double value = count_number(values, i);
+		if (isnan(value))
+			return mu_invalid(err, "Histogram values must not contain NaN");
+		double at = (fmax(value, low) - low) / step;
 		int64_t bin = at < (double)(n - 1) ? (int64_t)at : n - 1;
 		if (type == MU_INT64)
 			MU_DATA(int64_t, out)[bin]++;

@@ -39,7 +39,7 @@ static struct fake nudge_range(const struct fake_spec *s, float min, float max)
 	struct fake f = {.low = (s->least - zero) * scale,
 			 .high = (s->most - zero) * scale,
 			 .scale = scale,
-			 .inverse = 1 / scale};
+			 .inverse = (s->most - s->least) / (max - min)};
 	f.zero = floorf(-f.low * f.inverse + 0.5f);
 	return f;
 }
@@ -244,8 +244,8 @@ static int check_ends(const struct kernel_call *c, unsigned at, const struct bac
 			for (int64_t i = 0; i < b->inner; i++) {                                   \
 				T v = x[o * hop + i];                                              \
 				if (b->given) {                                                    \
-					v = v < low ? low : v;                                     \
 					v = v > high ? high : v;                                   \
+					v = v < low ? low : v;                                     \
 				}                                                                  \
 				v *= scale;                                                        \
 				v = b->up ? floor_of(v + (T)0.5) : rint_of(v);                     \
