@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* muster-operator: runs DistributedTrainingJobs on Kubernetes. */
 #include <getopt.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -183,12 +182,6 @@ int main(int argc, char **argv)
 	struct controller_options *o = &args.controller;
 	int rc;
 
-	/* a heap for each thread would keep what bursts left in it */
-	mallopt(M_ARENA_MAX, 2);
-	/* each large piece would first join all small free ones */
-	mallopt(M_MXFAST, 0);
-	/* or the first large answer that is freed would raise the limit for good */
-	mallopt(M_TRIM_THRESHOLD, 256 << 10);
 	mu_log_init("muster-operator");
 	o->image = from_env("MUSTER_TASK_IMAGE", "localhost/muster-task:dev");
 	o->image_gpu = from_env("MUSTER_TASK_IMAGE_GPU", NULL);

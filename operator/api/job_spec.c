@@ -40,7 +40,6 @@ static int read_metadata(struct job_spec *s, struct mu_err *err)
 		return rc;
 	/* the API server writes these */
 	s->uid = mu_doc_text(meta, "uid", "");
-	s->created = mu_rfc3339_read(mu_doc_text(meta, "creationTimestamp", NULL));
 	s->deleting = mu_doc_text(meta, "deletionTimestamp", NULL) != NULL;
 	s->generation = mu_doc_int(meta, "generation", 0);
 	if (!s->name)

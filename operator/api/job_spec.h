@@ -48,7 +48,6 @@ struct task_spec {
 	int replicas;
 	const char *kernels; /* "auto", "cpu", "gpu", "prefer-gpu", or a variant ("cpu-avx2") */
 	enum restart_policy restart;
-	unsigned line;
 	const struct mu_doc_node *template; /* pod template, NULL when none */
 	/* From the template's first container; NULL when not given. */
 	const char *image;
@@ -62,8 +61,7 @@ struct job_spec {
 	const char *namespace; /* "default" when not said */
 	const char *uid;       /* "" outside a cluster */
 	int64_t generation;
-	double created; /* metadata.creationTimestamp as seconds; 0 when absent */
-	bool deleting;  /* metadata.deletionTimestamp is there */
+	bool deleting; /* metadata.deletionTimestamp is there */
 
 	const char *managed_by; /* spec.managedBy; NULL: not given */
 
@@ -107,6 +105,7 @@ bool job_spec_is_foreign(const struct job_spec *s);
 void job_spec_free(struct job_spec *s);
 MU_AUTO_DEFINE(job_spec_free, struct job_spec)
 
+enum task_kind task_kind_of(const char *name);
 const struct task_spec *job_spec_task(const struct job_spec *s, const char *name); /* or NULL */
 /* The task type whose index 0 decides the job: chief, or worker; NULL when there is neither. */
 const struct task_spec *job_spec_chief(const struct job_spec *s);

@@ -49,7 +49,7 @@ bool kernels_are_known(const char *kernels)
 	return mu_word_index(kernels, words) >= 0 || kernels_sm(kernels);
 }
 
-static enum task_kind kind_of(const char *name)
+enum task_kind task_kind_of(const char *name)
 {
 	static const char *const names[] = {"ps", "worker", "chief", "evaluator", NULL};
 	int i = mu_word_index(name, names);
@@ -101,7 +101,7 @@ static int read_task(struct job_spec *s, struct task_spec *t, const struct mu_do
 		    "a task's name must be at most %d lower-case letters, digits and "
 		    "'-'",
 		    JOB_MAX_TASK_NAME);
-	*t = (struct task_spec){.name = n->key, .kind = kind_of(n->key), .line = n->line};
+	*t = (struct task_spec){.name = n->key, .kind = task_kind_of(n->key)};
 	t->kernels = t->kind == TASK_PS ? "cpu" : "auto";
 	t->replicas = 1;
 	t->restart = s->restart;
@@ -200,7 +200,6 @@ int job_spec_add_board(struct job_spec *s, const struct mu_doc_node *n, struct m
 						    .replicas = 1,
 						    .kernels = "cpu",
 						    .restart = RESTART_ALWAYS,
-						    .line = n->line,
 						    .image = s->board_image};
 	return 0;
 }

@@ -99,17 +99,13 @@ static char *current_ca(const cJSON *secret)
 	return mu_xstrdup(ca);
 }
 
-static double life_of(const struct controller *c)
-{
-	return c->options.cert_life ? c->options.cert_life : PLAN_CERT_LIFE;
-}
-
 static int new_certs(struct reconcile *r, struct mu_certs *out, struct mu_err *err)
 {
 	struct controller *c = r->controller;
 	MU_AUTO_FREE char *all = mu_xasprintf("*.%s.%s.svc", r->spec->name, r->spec->namespace);
 	const char *names[] = {all, "localhost", "127.0.0.1"};
-	int64_t from = (int64_t)(r->now - CLOCK_SLACK_S), to = (int64_t)(r->now + life_of(c));
+	int64_t from = (int64_t)(r->now - CLOCK_SLACK_S),
+		to = (int64_t)(r->now + c->options.cert_life);
 
 	return (c->io.certs ? c->io.certs : mu_certs_make)(out, names, MU_COUNT(names), from, to,
 							   err);
@@ -118,7 +114,7 @@ static int new_certs(struct reconcile *r, struct mu_certs *out, struct mu_err *e
 static void set_made(struct reconcile *r, struct security_status *s, double made)
 {
 	s->made = made;
-	s->expires = made + life_of(r->controller);
+	s->expires = made + r->controller->options.cert_life;
 	s->spread = 0;
 }
 

@@ -23,6 +23,8 @@ void controller_init(struct controller *c, const struct controller_options *opti
 {
 	memset(c, 0, sizeof(*c));
 	c->options = *options;
+	if (!c->options.cert_life)
+		c->options.cert_life = PLAN_CERT_LIFE;
 	store_init(&c->store, object_changed, c);
 	workqueue_init(&c->queue, now);
 	events_init(&c->events);

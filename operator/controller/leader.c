@@ -114,6 +114,7 @@ static int take_lease(struct controller *c, struct observed_lease *seen, cJSON *
 		      bool taken, struct mu_err *err)
 {
 	long long began = mu_clock_ms();
+	bool lapsed;
 	int rc;
 
 	if (atomic_load(&c->released)) { /* what we have just given away is not taken again */
@@ -124,11 +125,13 @@ static int take_lease(struct controller *c, struct observed_lease *seen, cJSON *
 	cJSON_Delete(lease);
 	if (rc < 0)
 		return rc;
-	atomic_store(&c->lease_until_ms, began + RENEW_DEADLINE_MS);
+	lapsed = atomic_exchange(&c->lease_until_ms, began + RENEW_DEADLINE_MS) < mu_clock_ms();
 	if (!atomic_exchange(&c->leading, true)) {
 		mu_info("leader", "%s leads", c->options.identity);
-		store_wake_all(&c->store);
+		lapsed = true;
 	}
+	if (lapsed) /* workers drop the keys that they take without a lease */
+		store_wake_all(&c->store);
 	return 0;
 }
 

@@ -87,12 +87,13 @@ int snapshot_chief(const struct snapshot *s, bool (*fits)(const struct snapshot 
 
 	for (unsigned i = 0; i < s->observed.n_pods; i++) {
 		const struct observed_pod *o = &s->observed.pods[i];
+		enum task_kind kind = task_kind_of(o->task);
 
 		if (o->index != 0 || !fits(s, i))
 			continue;
-		if (strcmp(o->task, "chief") == 0)
+		if (kind == TASK_CHIEF)
 			return (int)i;
-		if (strcmp(o->task, "worker") == 0)
+		if (kind == TASK_WORKER)
 			worker = (int)i;
 	}
 	return worker;

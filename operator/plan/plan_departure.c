@@ -24,10 +24,12 @@ static bool is_synchronous(const struct planner *p, const struct task_spec *t)
 	return p->spec->program == PROGRAM_TRAIN && p->spec->train.sync && t->kind == TASK_WORKER;
 }
 
+/* A worker deregisters when it is terminated; a departure pod may be terminated before it has. */
 static bool has_deregistered(const struct observed_pod *pod)
 {
 	return plan_pod_has_ended(pod) &&
-	       (pod->exit_code == 0 || pod->exit_code == EXIT_TERMINATED);
+	       (pod->exit_code == 0 ||
+		(pod->exit_code == EXIT_TERMINATED && !pod->is_departure_pod));
 }
 
 /* size: of the cluster that the worker leaves; 0: no departure is pending. */
@@ -87,7 +89,6 @@ void plan_note_departures(struct planner *p)
 		for (; s->joined > p->spec->tasks[t].replicas; s->joined--) {
 			const struct task_index *x = plan_index(p, s->name, s->joined - 1);
 
-			/* a departure pod may be deleted before it has deregistered */
 			if (x && (!x->pod || !has_deregistered(x->pod)))
 				begin_departure(p, x);
 		}

@@ -24,7 +24,6 @@ static const struct {
      false},
     {"CreateContainerError", "its container cannot be made; see its events", false},
     {"RunContainerError", "its program cannot be started; check the command", false},
-    {"StartError", "its program cannot be started; check the command", false},
 };
 
 /* Seconds after which a pod that no scheduler has considered is reported: a scheduler that runs

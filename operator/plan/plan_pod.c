@@ -53,7 +53,11 @@ void plan_update_epoch(struct planner *p)
 	if (strcmp(hash, p->status->members) == 0)
 		return;
 	memcpy(p->status->members, hash, sizeof hash);
-	p->status->epoch++;
+	/* pods are created before the status is written: an edit meanwhile needs another epoch */
+	if (p->status->epoch++)
+		p->plan->urgent = true;
+	else if (p->spec->generation > 1)
+		p->status->epoch = (int)p->spec->generation;
 }
 
 /* A pod that starts has the epoch in its environment.  A task that has seen an epoch has seen those

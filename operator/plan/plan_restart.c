@@ -33,11 +33,14 @@ bool plan_has_succeeded(const struct planner *p)
 {
 	if (p->spec->success == SUCCESS_CHIEF || !job_spec_chief(p->spec))
 		return p->chief && p->chief->history->done;
+	bool any = false; /* a job without workers waits for some */
 	plan_each_wanted (p, x)
-		if ((x->task->kind == TASK_CHIEF || x->task->kind == TASK_WORKER) &&
-		    !x->history->done)
-			return false;
-	return true;
+		if (x->task->kind == TASK_CHIEF || x->task->kind == TASK_WORKER) {
+			any = true;
+			if (!x->history->done)
+				return false;
+		}
+	return any;
 }
 
 /* An evicted program may end with 0 because it was terminated. */
@@ -88,11 +91,12 @@ static void record_end(struct planner *p, const struct task_index *x)
 	e->done = end_is_final(p, x->task, pod);
 	e->uncounted = (pod->disrupted || no_gpu) && !zero;
 	e->retry_at = 0;
-	if (e->done || e->uncounted || plan_has_ended(p) ||
-	    (zero && x->task->restart == RESTART_ALWAYS))
+	if (e->done || e->uncounted || plan_has_ended(p))
 		return;
-	e->failures++;
-	p->status->restarts += plan_task_counts(x->task);
+	if (!zero || x->task->restart != RESTART_ALWAYS) {
+		e->failures++;
+		p->status->restarts += plan_task_counts(x->task);
+	}
 	e->retry_at = p->now + backoff(e->failures);
 }
 
@@ -107,7 +111,7 @@ void plan_record_terminated_pods(struct planner *p)
 				record_end(p, x);
 }
 
-/* True when the last end was a failure that counts. */
+/* True when the index has failures that count, and is not done. */
 static bool has_failed(const struct index_status *e)
 {
 	return e->failures && !e->done && !e->uncounted;

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { INDEX_LIMIT = 10 * JOB_MAX_REPLICAS }; /* pods and histories beyond it are ignored */
+enum { INDEX_LIMIT = 10 * JOB_MAX_REPLICAS }; /* pods beyond it are deleted */
 
 static void count_index(int *width, const struct task_spec *t, const char *task, int index)
 {

@@ -62,6 +62,30 @@ static void start_without_the_last(struct plan_fixture *w, const char *manifest)
 	run_plan(w);
 }
 
+/* A departure pod that is terminated before it has deregistered its worker is repeated. */
+static void departure_pod__that_is_terminated__has_not_deregistered(void **state)
+{
+	struct plan_fixture w;
+	struct observed_pod *p;
+
+	start_running(&w, SYNC("sync", "3"));
+	remove_uid(&w, pod(&w, "worker", 2)->uid);
+	plan_fixture_edit(&w, SYNC("sync", "2"));
+	run_plan(&w);
+	p = pod(&w, "worker", 2);
+	assert_true(p->is_departure_pod);
+	p->deleting = p->ended_by_deletion = true;
+	fail_pod(&w, "worker", 2, 143);
+	run_plan(&w);
+	for (int i = 0; i < 3 && !pod(&w, "worker", 2); i++) {
+		w.now += 60;
+		run_plan(&w);
+	}
+	assert_non_null(pod(&w, "worker", 2));
+	assert_true(pod(&w, "worker", 2)->is_departure_pod);
+	plan_fixture_end(&w);
+}
+
 static void worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left(void **state)
 {
 	static const struct {
@@ -155,7 +179,7 @@ static void one_that_leaves__is_cleared_away_and_not_counted(void **state)
 	start_one_that_leaves(&w);
 	fail_pod(&w, "worker", 2, 0);
 	expect_look(&w, "-worker/2 ");
-	assert_true(w.plan->urgent);             /* the departure must not be lost */
+	assert_true(w.plan->urgent);                 /* the departure must not be lost */
 	assert_int_equal(entry(&w, 2)->attempts, 1); /* its end before, by a signal */
 	assert_int_equal(entry(&w, 2)->pending_departure_size, 0);
 	assert_false(entry(&w, 2)->done);
@@ -323,6 +347,7 @@ static void departure_pod__beside_the_pod_of_its_worker__stays(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(departure_pod__that_is_terminated__has_not_deregistered),
 	    cmocka_unit_test(worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left),
 	    cmocka_unit_test(one_that_leaves__is_cleared_away_and_not_counted),
 	    cmocka_unit_test(one_that_goes_before_it_has_left__is_sent_again),

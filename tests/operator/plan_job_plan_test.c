@@ -284,7 +284,7 @@ static void epoch__of_who_leaves_or_stands_outside__is_not_waited_for(void **sta
 			       "  tasks: {ps: {}, worker: {replicas: 2}, evaluator: {}}\n");
 	int epoch = w.status.epoch;
 	plan_fixture_edit(&w, HEAD "  program: {command: [x]}\n"
-			    "  tasks: {ps: {}, worker: {replicas: 1}, evaluator: {}}\n");
+				   "  tasks: {ps: {}, worker: {replicas: 1}, evaluator: {}}\n");
 	pod(&w, "ps", 0)->epoch = pod(&w, "worker", 0)->epoch = epoch + 1;
 	pod(&w, "worker", 1)->deleting = true;
 	run_plan(&w);
@@ -384,6 +384,37 @@ static void all_workers_policy__waits_for_the_last(void **state)
 	plan_fixture_end(&w);
 }
 
+static void all_workers_policy__without_workers__does_not_succeed(void **state)
+{
+	struct plan_fixture w;
+
+	start_running(&w, TWO "  run: {successPolicy: AllWorkers}\n");
+	plan_fixture_edit(&w, HEAD "  tasks: {ps: {replicas: 1}, worker: {replicas: 0}}\n"
+				   "  run: {successPolicy: AllWorkers}\n");
+	run_plan(&w);
+	run_plan(&w);
+	assert_true(w.status.phase != JOB_SUCCEEDED);
+	plan_fixture_end(&w);
+}
+
+/* Its pods may have the epoch of the first manifest already. */
+static void epoch__of_an_edit_before_the_first_status__is_another(void **state)
+{
+	struct plan_fixture w;
+
+	plan_fixture_start(&w, TWO);
+	w.spec->generation = 1;
+	run_plan(&w);
+	assert_int_equal(w.status.epoch, 1);
+	job_status_fini(&w.status);
+	w.status = (struct job_status){0};
+	plan_fixture_edit(&w, HEAD "  tasks: {ps: {replicas: 1}, worker: {replicas: 3}}\n");
+	w.spec->generation = 2;
+	run_plan(&w);
+	assert_int_equal(w.status.epoch, 2);
+	plan_fixture_end(&w);
+}
+
 static const char *env_of(const struct plan_pod *p, const char *name)
 {
 	for (unsigned i = 0; i < p->n_env; i++)
@@ -396,9 +427,9 @@ static void pods__carry_cluster_and_program(void **state)
 {
 	struct plan_fixture w;
 
-	plan_fixture_start(&w,
-		    HEAD "  tasks: {worker: {replicas: 1}, evaluator: {}}\n"
-			 "  program: {command: [python, t.py], args: [-v], classicFlags: true}\n");
+	plan_fixture_start(
+	    &w, HEAD "  tasks: {worker: {replicas: 1}, evaluator: {}}\n"
+		     "  program: {command: [python, t.py], args: [-v], classicFlags: true}\n");
 	run_plan(&w);
 	const struct plan_pod *p = w.plan->actions[1].pod;
 	assert_string_equal(p->name, "j-worker-0");
@@ -517,6 +548,8 @@ int main(void)
 	    cmocka_unit_test(ended_job__is_cleaned_by_its_policy_and_goes_after_its_ttl),
 	    cmocka_unit_test(deadlines__fire_on_time),
 	    cmocka_unit_test(all_workers_policy__waits_for_the_last),
+	    cmocka_unit_test(all_workers_policy__without_workers__does_not_succeed),
+	    cmocka_unit_test(epoch__of_an_edit_before_the_first_status__is_another),
 	    cmocka_unit_test(pods__carry_cluster_and_program),
 	    cmocka_unit_test(status__of_any_kind__comes_back_from_json),
 	};

@@ -29,7 +29,8 @@ static const struct plan_action *action(const struct plan_fixture *w, enum actio
 	return NULL;
 }
 
-static void assert_kernels_condition(const struct plan_fixture *w, const char *reason, const char *says)
+static void assert_kernels_condition(const struct plan_fixture *w, const char *reason,
+				     const char *says)
 {
 	const struct condition *c = &w->status.conditions[COND_KERNELS];
 

@@ -209,6 +209,23 @@ static void ledger__records_how_each_index_ended(void **state)
 	}
 }
 
+static void always__after_exit_code_0__waits_a_second(void **state)
+{
+	struct plan_fixture w;
+
+	start_running(&w, HEAD "  tasks: {ps: {}, worker: {}, evaluator: {}}\n"
+			       "  run: {restartPolicy: Always}\n");
+	fail_pod(&w, "evaluator", 0, 0);
+	run_plan(&w);
+	run_plan(&w);
+	assert_null(pod(&w, "evaluator", 0));
+	w.now += 1;
+	run_plan(&w);
+	assert_non_null(pod(&w, "evaluator", 0));
+	assert_int_equal(w.status.restarts, 0);
+	plan_fixture_end(&w);
+}
+
 static void completed_indexes__are_written_as_ranges(void **state)
 {
 	static const char *const ends[] = {"worker/0", "worker/2", "worker/3", "worker/5"};
@@ -450,6 +467,7 @@ int main(void)
 	    cmocka_unit_test(pods_that_the_end_sends_off__are_counted_no_longer),
 	    cmocka_unit_test(time_to_live__ends_the_job_on_the_second),
 	    cmocka_unit_test(ledger__records_how_each_index_ended),
+	    cmocka_unit_test(always__after_exit_code_0__waits_a_second),
 	    cmocka_unit_test(completed_indexes__are_written_as_ranges),
 	    cmocka_unit_test(completed_indexes__of_the_largest_job__are_small),
 	    cmocka_unit_test(ranges__written_by_others__are_read_up_to_the_first_mistake),
