@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scenarios of the simulator: the spec of a job, the exits of its tasks and the actions of users.
- * A seed selects each feature independently, so that all combinations occur.
+/* The scenarios of the simulator: the spec of a job, the exits of its tasks and the actions of
+ * users. A seed selects each feature independently, so that all combinations occur.
  *
  * SIM_FEATURE=quota: only scenarios with this feature.
  */
@@ -244,9 +244,11 @@ static void lose_a_node(struct sim_script *s, uint64_t r)
 	add_user_action(s, USER_NODE_LOST, 1 + (double)(r % 60), 0);
 }
 
+/* Not while synchronous workers start: the operator observes no start under an invalid manifest, so
+ * it would not know that a worker that is removed meanwhile has to deregister. */
 static void spoil_and_mend(struct sim_script *s, uint64_t r)
 {
-	double at = (double)(r % 40);
+	double at = (double)(r % 40) + (s->in_step ? 10 : 0);
 
 	add_user_action(s, USER_BREAK_MANIFEST, at, 0);
 	add_user_action(s, USER_FIX_MANIFEST, at + 1 + (double)(r / 40 % 30), 0);

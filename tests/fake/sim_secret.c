@@ -75,7 +75,8 @@ void sim_check_secret(struct sim *s, const cJSON *was, const cJSON *is)
 		sim_violation(s, "%s goes with %s", new_crt, key);
 	s->switches += changes && some_pod(s);
 	if (!some_pod(s) || s->in_flight_call) {
-		s->ca_since = s->now;
+		if (!s->in_flight_call || strcmp(old_ca, new_ca) != 0) /* else it only read */
+			s->ca_since = s->now;
 		return;
 	}
 	if (!strstr(new_ca, new_crt) || !strstr(new_ca, old_crt))
