@@ -74,7 +74,9 @@ void sim_check_epoch(struct sim *s, const cJSON *was, const cJSON *is)
 		sim_violation(s, "epoch %d was seen, and only %d is", before, seen);
 	if (seen == before || s->in_flight_call)
 		return;
-	if (snapshot_take(&s->leader->controller.store, "default/j", s->now, &known))
+	/* a stale watch may have brought a former job of this name back */
+	if (snapshot_take(&s->leader->controller.store, "default/j", s->now, &known) &&
+	    strcmp(known.job->meta.uid, sim_text(is, "metadata.uid")) == 0)
 		for (unsigned i = 0; i < known.observed.n_pods; i++) {
 			const struct observed_pod *p = &known.observed.pods[i];
 			const struct sim_object *o = pod_of(s, p->uid);
