@@ -27,12 +27,12 @@
 struct trainer_task {
 	struct mu_cluster cluster;
 	struct mu_self self;
-	struct job_spec *spec;          /* from --manifest */
-	struct mu_doc *doc;             /* from MUSTER_TRAIN */
-	struct train_spec train; /* the effective settings */
-	const char *given_target;       /* --target: address of a running server */
-	struct task_server *server;     /* NULL with --target */
-	struct mu_progress last;        /* the last progress; step 0 if there was none */
+	struct job_spec *spec;      /* from --manifest */
+	struct mu_doc *doc;         /* from MUSTER_TRAIN */
+	struct train_spec train;    /* the effective settings */
+	const char *given_target;   /* --target: address of a running server */
+	struct task_server *server; /* NULL with --target */
+	struct mu_progress last;    /* the last progress; step 0 if there was none */
 };
 
 /* Reasons for an early end of the training. */
@@ -153,17 +153,24 @@ static int read_settings(struct trainer_task *t, const char *manifest, struct mu
 	return train_spec_read(&t->train, &t->doc, mu_span_of(train), err);
 }
 
+/* The job whose task 0 is the chief. */
+static const char *chief_job(const struct mu_cluster *c)
+{
+	return mu_cluster_job(c, "chief")    ? "chief"
+	       : mu_cluster_job(c, "master") ? "master"
+					     : "worker";
+}
+
 static bool is_chief(const struct mu_cluster *c, const struct mu_self *self)
 {
-	const char *chief = mu_cluster_job(c, "chief") ? "chief" : "worker";
-
-	return strcmp(self->job, chief) == 0 && self->index == 0;
+	return strcmp(self->job, chief_job(c)) == 0 && self->index == 0;
 }
 
 /* All chiefs and workers are replicas; a step needs all of them except the backup workers. */
 static int sync_options(const struct trainer_task *t, struct mu_sync_options *o, struct mu_err *err)
 {
-	int chiefs = mu_cluster_num_tasks(&t->cluster, "chief");
+	const char *chief = chief_job(&t->cluster);
+	int chiefs = strcmp(chief, "worker") == 0 ? 0 : mu_cluster_num_tasks(&t->cluster, chief);
 	int workers = mu_cluster_num_tasks(&t->cluster, "worker") + chiefs;
 	int aggregate = t->train.replicas_to_aggregate;
 
@@ -172,7 +179,7 @@ static int sync_options(const struct trainer_task *t, struct mu_sync_options *o,
 	    .aggregate = (unsigned)aggregate,
 	    .backup = (unsigned)(t->train.backup_workers < workers ? t->train.backup_workers : 0),
 	    .workers = (unsigned)workers,
-	    .self = (unsigned)(t->self.index + (strcmp(t->self.job, "chief") == 0 ? 0 : chiefs))};
+	    .self = (unsigned)(t->self.index + (strcmp(t->self.job, chief) == 0 ? 0 : chiefs))};
 	return workers > 0
 		   ? 0
 		   : mu_fail(err, MU_INVALID_ARGUMENT, "mode sync needs a chief or a worker");
@@ -302,13 +309,14 @@ static int serve_and_train(struct trainer_task *t, const char *manifest)
 {
 	struct mu_err err;
 	int rc = read_settings(t, manifest, &err), status;
+	bool unsupported = false;
 
-	if (!rc && !t->given_target) {
-		rc = trainer_server_start(&t->cluster, &t->self, on_finish, &t->server, &err);
-		if (rc == -(int)MU_FAILED_PRECONDITION) {
-			cli_fail(&err);
-			return MU_EXIT_KERNELS;
-		}
+	if (!rc && !t->given_target)
+		rc = trainer_server_start(&t->cluster, &t->self, on_finish, &unsupported,
+					  &t->server, &err);
+	if (unsupported) {
+		cli_fail(&err);
+		return MU_EXIT_KERNELS;
 	}
 	if (rc)
 		return exit_status(rc, &err);

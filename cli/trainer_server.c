@@ -11,7 +11,8 @@
 enum { GRACE_MS = 2000 };
 
 int trainer_server_start(const struct mu_cluster *c, const struct mu_self *self,
-			 void (*finish)(void *arg), struct task_server **out, struct mu_err *err)
+			 void (*finish)(void *arg), bool *unsupported, struct task_server **out,
+			 struct mu_err *err)
 {
 	const char *address = mu_cluster_address(c, self->job, self->index, err);
 	char bind[TASK_SERVER_BIND];
@@ -21,6 +22,7 @@ int trainer_server_start(const struct mu_cluster *c, const struct mu_self *self,
 	    .index = self->index,
 	    .http_port = -1,
 	    .finish = finish,
+	    .unsupported = unsupported,
 	};
 	int rc;
 

@@ -341,6 +341,7 @@ static int serve_task(struct arguments *a)
 {
 	struct task_server *s;
 	struct sigaction act = {.sa_handler = end_by_signal, .sa_flags = SA_RESTART};
+	bool unsupported = false;
 	struct mu_err err;
 
 	signal(SIGPIPE, SIG_IGN);
@@ -351,9 +352,10 @@ static int serve_task(struct arguments *a)
 	sigaction(SIGTERM, &act, NULL);
 	sigaction(SIGINT, &act, NULL);
 	a->o.finish = finish;
+	a->o.unsupported = &unsupported;
 	if (task_server_start(&a->o, &s, &err)) {
 		fprintf(stderr, "muster-task: %s\n", err.msg);
-		return err.code == MU_FAILED_PRECONDITION ? MU_EXIT_KERNELS : 1;
+		return unsupported ? MU_EXIT_KERNELS : 1;
 	}
 	if (a->address_file && write_addresses(a->address_file, s, &err)) {
 		fprintf(stderr, "muster-task: %s\n", err.msg);

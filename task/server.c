@@ -176,7 +176,8 @@ static int make_parts(struct task_server *s, const struct task_server_options *o
 	if (!rc)
 		rc = device_open(o->kernels && *o->kernels ? o->kernels : "auto", &gpu, &s->device,
 				 err);
-
+	if (rc == -MU_FAILED_PRECONDITION && o->unsupported)
+		*o->unsupported = true;
 	if (!rc && o->tls && *o->tls)
 		rc = rpc_tls_open(o->tls, &s->tls, err);
 	if (rc)

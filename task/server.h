@@ -20,11 +20,12 @@ struct task_server_options {
 	int http_port;       /* 0 picks one; -1: none */
 	int stream_port;     /* for streams of tasks on other machines; 0: any */
 	const char *kernels; /* (optional) "auto" */
-	const char *peer;    /* (optional) "grpc": no streams between tasks; "tcp": no streams
-			       over Unix sockets; else MUSTER_PEER */
-	const char *tls;     /* (optional) the folder of task/rpc/tls.h: `bind` and connections to
-			       other tasks use mutual TLS, `local` does not */
-	unsigned threads;    /* of the compute pool; 0: MUSTER_THREADS, or the CPUs of the cgroup */
+	bool *unsupported; /* (optional) set to true when the machine does not support `kernels` */
+	const char *peer;  /* (optional) "grpc": no streams between tasks; "tcp": no streams
+			     over Unix sockets; else MUSTER_PEER */
+	const char *tls;   /* (optional) the folder of task/rpc/tls.h: `bind` and connections to
+			     other tasks use mutual TLS, `local` does not */
+	unsigned threads;  /* of the compute pool; 0: MUSTER_THREADS, or the CPUs of the cgroup */
 	long connect_timeout_ms; /* how long CreateSession waits for missing tasks; 0: no limit */
 	int64_t session_idle_ms; /* when an unused session is closed; 0: never */
 	struct mu_span session_config; /* (optional) a ConfigProto, the defaults of every session;

@@ -146,27 +146,6 @@ static int session_set_up(struct session *s, const Muster__CreateSessionRequest 
 	return rc;
 }
 
-int session_create(struct master *m, struct mu_span request, struct fan_out *g,
-		   struct session **out, struct mu_err *err)
-{
-	struct session *s = session_new(m);
-	Muster__CreateSessionRequest *req =
-	    control_unpack(&s->arena, &muster__create_session_request__descriptor, request, err);
-	int rc = req ? session_set_up(s, req, g, err) : -MU_INVALID_ARGUMENT;
-
-	if (!rc && m->stopping)
-		rc = mu_fail(err, MU_UNAVAILABLE, "%s is shutting down", m->rt->task_prefix);
-	if (rc) {
-		session_unref(s);
-		return rc;
-	}
-	mu_info("master", "session %s: %u nodes, %u of %u tasks%s", s->handle, s->graph->n_nodes,
-		s->n_peers, peers_count(s->cluster), s->isolate ? ", isolated state" : "");
-	master_add(m, s);
-	*out = s;
-	return 0;
-}
-
 static void delete_workers(struct session *s)
 {
 	Muster__DeleteWorkerSessionRequest m = MUSTER__DELETE_WORKER_SESSION_REQUEST__INIT;
@@ -181,6 +160,28 @@ static void delete_workers(struct session *s)
 	fan_out_run(&g, PEER_DELETE_SESSION, mu_buf_span(&request), DELETE_TIMEOUT_MS, false,
 		    "CloseSession");
 	fan_out_fini(&g); /* errors are ignored: a peer that has ended has no session to delete */
+}
+
+int session_create(struct master *m, struct mu_span request, struct fan_out *g,
+		   struct session **out, struct mu_err *err)
+{
+	struct session *s = session_new(m);
+	Muster__CreateSessionRequest *req =
+	    control_unpack(&s->arena, &muster__create_session_request__descriptor, request, err);
+	int rc = req ? session_set_up(s, req, g, err) : -MU_INVALID_ARGUMENT;
+
+	if (!rc && m->stopping)
+		rc = mu_fail(err, MU_UNAVAILABLE, "%s is shutting down", m->rt->task_prefix);
+	if (rc) {
+		delete_workers(s); /* some tasks may have opened it */
+		session_unref(s);
+		return rc;
+	}
+	mu_info("master", "session %s: %u nodes, %u of %u tasks%s", s->handle, s->graph->n_nodes,
+		s->n_peers, peers_count(s->cluster), s->isolate ? ", isolated state" : "");
+	master_add(m, s);
+	*out = s;
+	return 0;
 }
 
 void session_close(struct session *s, const struct mu_err *why)

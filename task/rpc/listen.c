@@ -175,6 +175,7 @@ static void net_call_on_arrived(struct core_tag *tag, bool ok)
 		post_request(l, c->base.method ? (unsigned)(c->base.method - l->methods)
 					       : l->n_methods);
 	if (!ok || !rpc_call_enter(&c->base)) { /* the server is going down */
+		grpc_byte_buffer_destroy(c->payload);
 		rpc_call_unref(&c->base);
 		posted_done(l);
 		return;

@@ -195,6 +195,28 @@ static void killed_chief__in_sync_mode__restarts_and_reaches_the_goal(void **sta
 	assert_output_has(output, "model.ckpt-20000\n");
 }
 
+static void master__leads_as_a_chief_does(void **state)
+{
+	static const char *const workers[] = {"master: {}", "master: {}, worker: {replicas: 1}"};
+
+	for (unsigned i = 0; i < MU_COUNT(workers); i++) {
+		MU_AUTO_BUF output = {0};
+		MU_AUTO_FREE char *edit = NULL;
+		const char *argv[] = {"muster", "run", manifest, NULL};
+		int fd;
+		pid_t pid;
+
+		write_manifest(100 * (int)(i + 1), "  mode: sync\n");
+		edit = mu_xasprintf("sed -i '/replicas: 1/d; s/tasks:/tasks: {ps: {}, %s}/; "
+				    "/worker: {replicas: 2}/d' %s",
+				    workers[i], manifest);
+		assert_int_equal(system(edit), 0);
+		pid = start(argv, &fd);
+		assert_int_equal(finish(pid, fd, &output), 0);
+		assert_output_has(output, i ? "model.ckpt-200\n" : "model.ckpt-100\n");
+	}
+}
+
 static int checkpoint_diff(struct mu_buf *output, const char *a, const char *b)
 {
 	const char *argv[] = {"muster", "checkpoint", "diff", a, b, NULL};
@@ -574,6 +596,7 @@ int main(void)
 	    T(killed_process_in_sync_mode__each_step_counts_once),
 	    T(job_of_one_step__writes_its_loss_to_the_termination_message),
 	    T(job__stopped_by_validation__reports_it_with_the_right_step),
+	    T(master__leads_as_a_chief_does),
 	    T(checkpoint_diff__shows_trained_variables),
 	    T(interrupt__saves_and_ends),
 	    T(second_interrupt__kills_a_task_that_does_not_end),

@@ -139,6 +139,20 @@ static void port_in_use__prints_one_line_and_exits_with_1(void **state)
 	close(fd);
 }
 
+/* Exit code 3 is for kernels alone: the operator answers it with the CPU. */
+static void missing_certificates__exit_with_1(void **state)
+{
+	char hosts[64], text[4096];
+	const char *args[] = {hosts, "--job_name=ps", "--task_index=0", "--tls=/nonexistent", NULL};
+	struct child c;
+
+	snprintf(hosts, sizeof(hosts), "--ps_hosts=127.0.0.1:%d", free_port());
+	c = begin(args, NULL);
+	listen_to(&c, NULL, text, sizeof(text));
+	assert_int_equal(end(&c), 1);
+	assert_non_null(strstr(text, "/nonexistent"));
+}
+
 static int exit_with_kernels(const char *flag, const char *want)
 {
 	char hosts[64], text[4096];
@@ -224,6 +238,7 @@ int main(void)
 	    cmocka_unit_test(help_and_version__exit_with_0),
 	    cmocka_unit_test(port_in_use__prints_one_line_and_exits_with_1),
 	    cmocka_unit_test(unknown_kernel_level__exits_with_1),
+	    cmocka_unit_test(missing_certificates__exit_with_1),
 	    cmocka_unit_test(unsupported_kernel_level__exits_with_3),
 	    cmocka_unit_test(sigterm__drains_and_exits_with_0),
 	    cmocka_unit_test(finish__drains_and_exits_with_0),
