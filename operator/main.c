@@ -83,11 +83,6 @@ static const char *from_env(const char *name, const char *otherwise)
 	return value && *value ? value : otherwise;
 }
 
-static bool is_true(const char *value)
-{
-	return strcmp(value, "false") != 0;
-}
-
 static bool read_setting(const struct setting *s, const char *value)
 {
 	size_t used = strlen(args.namespaces);
@@ -162,8 +157,8 @@ static int serve(void)
 	o->identity = identity;
 	if (args.namespaces[0])
 		o->namespaces = args.namespaces;
-	o->nodes = args.nodes ? is_true(args.nodes) : !o->namespaces;
-	o->leader_election = is_true(args.leader_election);
+	o->nodes = args.nodes ? strcmp(args.nodes, "false") != 0 : !o->namespaces;
+	o->leader_election = strcmp(args.leader_election, "false") != 0;
 	ns = mu_xstrdup(config.ns ? config.ns : "default");
 	if (!o->lease_namespace)
 		o->lease_namespace = ns;

@@ -128,14 +128,16 @@ static void note_object(struct reconcile *r, const struct plan_action *a, const 
 		r->behind = true;
 }
 
-/* The PodGroup, with so many members. */
+/* The PodGroup, with so many members.  After a restart it exists, and no watch has shown it. */
 static int put_group(struct reconcile *r, const struct plan_action *a, cJSON **out,
 		     struct mu_err *err)
 {
 	enum object_kind kind = kind_of(r, a);
 	const char *api = kinds[kind].group + strlen("/apis/");
-	int rc = create(r, kind, object_of(r, a), out, err);
+	int rc = find(r, kind, r->spec->name, out, err);
 
+	if (rc == -MU_NOT_FOUND)
+		rc = create(r, kind, object_of(r, a), out, err);
 	if (rc == 0)
 		rc = resize_group(r, kind, a->index, out, err);
 	if (rc != -MU_NOT_FOUND)

@@ -70,7 +70,7 @@ static void end_conn(struct streams *s, struct stream_conn *c, const struct mu_e
 		s->n_handshakes -= !c->handshake_done;
 	}
 	if (!atomic_load(&s->stopping))
-		mu_info("stream", "%s: %s", *c->task ? c->task : "somebody", why->msg);
+		mu_info("stream", "%s: %s", *c->task ? c->task : "unknown peer", why->msg);
 	s->handlers->on_break(c, why);
 	stream_conn_unref(c);
 }

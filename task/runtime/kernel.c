@@ -33,8 +33,6 @@ int kernel_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const str
 	return rc;
 }
 
-/* Moves the buffer to the output.  The input keeps shape and pointer, so the kernel may still read
- * it, but not the reference. */
 int kernel_out_dims(struct kernel_call *c, unsigned i, enum mu_dtype dtype, int n,
 		    const int64_t *dims, struct mu_tensor **out, struct mu_err *err)
 {
@@ -70,6 +68,8 @@ int kernel_out_value(struct kernel_call *c, unsigned i, enum mu_dtype dtype, con
 	return 0;
 }
 
+/* Moves the buffer to the output.  The input keeps shape and pointer, so the kernel may still read
+ * it, but not the reference. */
 int kernel_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtype dtype,
 		     const struct mu_shape *shape, struct mu_tensor **out, struct mu_err *err)
 {

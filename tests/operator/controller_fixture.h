@@ -90,6 +90,8 @@ static inline int on_call(void *user, const struct kube_request *rq, cJSON **out
 				: mu_fail(err, s->how, "%s it is", s->refused);
 	if (s->taken && strcmp(rq->method, "POST") == 0 && strstr(rq->path, "/pods"))
 		return mu_fail(err, MU_ALREADY_EXISTS, "pods already exists (409)");
+	if (strcmp(rq->method, "GET") == 0 && strstr(rq->path, "/podgroups/"))
+		return mu_fail(err, MU_NOT_FOUND, "no such podgroup (404)");
 	if (!out)
 		return 0;
 	if (s->taken && strstr(rq->path, "/pods/")) {

@@ -6,7 +6,7 @@
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/text/text_number.h"
 
-static struct mu_buf *next_field(struct csv_fields *f)
+static struct mu_buf *add_field(struct csv_fields *f)
 {
 	if (f->n == f->cap) {
 		unsigned cap = f->cap ? 2 * f->cap : 16;
@@ -74,7 +74,7 @@ int csv_split(struct mu_span in, const struct csv_columns *k, struct csv_fields 
 	if (!in.len && !k->one_empty)
 		return 0;
 	for (;; p++, column++) {
-		struct mu_buf *b = next_field(f);
+		struct mu_buf *b = add_field(f);
 		if (k->quotes && p < in.len && in.data[p] == '"') {
 			p++;
 			rc = quoted(in, &p, k, b, err);
