@@ -301,11 +301,6 @@ int task_server_call(struct task_server *s, const char *method, const struct rpc
 	return rpc_local_call(s->rpc, method, request, timeout_ms, reply, err);
 }
 
-int task_server_port(const struct task_server *s)
-{
-	return s->ports[0];
-}
-
 int task_server_local_port(const struct task_server *s)
 {
 	return s->ports[1];

@@ -53,7 +53,6 @@ int task_server_start(const struct task_server_options *o, struct task_server **
 /* Waits up to grace_ms for running steps, cancels the others, frees the server. */
 void task_server_stop(struct task_server *s, long grace_ms);
 
-int task_server_port(const struct task_server *s);
 int task_server_local_port(const struct task_server *s); /* 0: none, or a unix socket */
 int task_server_http_port(const struct task_server *s);  /* 0: none */
 /* "grpc://host:port" for a client in this process. */

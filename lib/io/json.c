@@ -157,11 +157,6 @@ void mu_json_quote(struct mu_buf *out, struct mu_span text)
 	mu_json_print(out, &(cJSON){.type = cJSON_String, .valuestring = copy});
 }
 
-void mu_json_put_int(struct mu_buf *out, int64_t n)
-{
-	mu_buf_printf(out, "%lld", (long long)n);
-}
-
 /* Returns the shortest text that parses to the same number.  cJSON may write only 15 digits. */
 static const char *number_text(char text[static 32], double v)
 {

@@ -116,7 +116,7 @@ void plan_report_kernels(struct planner *p, const struct task_index *x)
 	const struct observed_pod *pod = x->pod;
 
 	if (ours && pod->exit_code == MU_EXIT_KERNELS)
-		status_set(p, COND_KERNELS, true, "PromiseNotKept",
+		status_set(p, COND_KERNELS, true, "KernelsNotSupported",
 			   "%s/%d: node %.64s does not have the kernels %s (%.110s); correct its "
 			   "labels or the image, or use kernels: cpu",
 			   pod->task, pod->index, pod->node ? pod->node : "?",

@@ -12,6 +12,7 @@
  * References: the session's list, the timer, and local variables. */
 #include <stdio.h>
 
+#include "lib/base/log.h"
 #include "lib/base/pb.h"
 #include "lib/tensor/tensor_proto.h"
 #include "proto/worker.pb-c.h"
@@ -507,6 +508,7 @@ static void make_plan_and_run(void *arg)
 
 static int parse_request(struct run_step *r, struct mu_err *err)
 {
+	static _Atomic int64_t next_warning_ms;
 	struct mu_span bytes = rpc_bytes_flat(rpc_request(r->call));
 	int rc;
 
@@ -519,6 +521,11 @@ static int parse_request(struct run_step *r, struct mu_err *err)
 	if (r->master->stopping)
 		return mu_fail(err, MU_UNAVAILABLE, "%s is shutting down",
 			       r->master->rt->task_prefix);
+	if (r->req.debug && mu_log_ratelimit(&next_warning_ms))
+		mu_warn(
+		    "master",
+		    "session %s: the debugger (tfdbg) gets no dumps: Muster ignores debug_options",
+		    r->req.session);
 	r->session = master_session(r->master, r->req.session, err);
 	if (!r->session)
 		return -MU_ABORTED;

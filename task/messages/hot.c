@@ -85,6 +85,8 @@ static void run_options(struct hot_run_step *out, struct mu_span options)
 			out->timeout_ms = (int64_t)f.value;
 		else if (f.number == 5)
 			graphs = f.value;
+		else if (f.number == 6)
+			out->debug = f.bytes.len > 0;
 	out->record = hot_record_of(trace_level, graphs);
 }
 

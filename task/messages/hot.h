@@ -26,6 +26,7 @@ struct hot_run_step {
 	const char *partial; /* the handle of a partial run; NULL: an ordinary step */
 	unsigned record;     /* enum hot_record */
 	bool store_errors;
+	bool debug; /* tensors of the step are to be dumped */
 };
 int hot_run_step_parse(struct hot_run_step *out, struct mu_span bytes, struct mu_arena *a,
 		       struct mu_err *err);

@@ -195,7 +195,7 @@ static void kernels__that_were_asked_for_by_name__never_fall_back(void **state)
 		pod(&w, "worker", 0)->message = "no CUDA here: no NVIDIA driver";
 		run_plan(&w);
 		assert_kernels_condition(
-		    &w, "PromiseNotKept",
+		    &w, "KernelsNotSupported",
 		    "worker/0: node n7 does not have the kernels cuda-sm90 (no "
 		    "CUDA here: no NVIDIA driver)");
 		assert_int_equal(w.status.phase, JOB_FAILED);

@@ -8,7 +8,7 @@
 
 static int64_t count_kept(const struct dataset *d, int64_t n)
 {
-	return d->keeps_count ? n : UNKNOWN_MANY;
+	return d->keeps_count ? n : UNKNOWN_CARDINALITY;
 }
 
 static int map_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)

@@ -189,7 +189,7 @@ static int64_t count_batch(const struct dataset *d, int64_t n)
 	unsigned k = d->kind->n_scalars;
 
 	if (d->f[0].f && !d->keeps_count)
-		return UNKNOWN_MANY;
+		return UNKNOWN_CARDINALITY;
 	return dataset_batch_count(n, dataset_number(d, 0), k > 1 && dataset_number(d, k - 1));
 }
 

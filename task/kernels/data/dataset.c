@@ -147,9 +147,9 @@ struct dataset *dataset_in(const struct mu_tensor *t)
 
 int64_t dataset_count(const struct dataset *d)
 {
-	int64_t n = d->n_in ? dataset_count(d->in[0]) : UNKNOWN_MANY;
+	int64_t n = d->n_in ? dataset_count(d->in[0]) : UNKNOWN_CARDINALITY;
 
 	if (d->kind->count)
 		return d->kind->count(d, n);
-	return d->kind->function[0].name ? UNKNOWN_MANY : n;
+	return d->kind->function[0].name ? UNKNOWN_CARDINALITY : n;
 }

@@ -16,7 +16,7 @@ struct dataset;
 struct cursor;
 struct archive;
 enum { ANY_NUMBER = 1000, MAX_COMPONENTS = 256, MAX_CHAIN = 1000, MAX_FUNCTIONS = 4 };
-enum { ENDLESS = -1, UNKNOWN_MANY = -2 }; /* instead of a number of elements */
+enum { INFINITE_CARDINALITY = -1, UNKNOWN_CARDINALITY = -2 }; /* instead of a number of elements */
 struct dataset_kind {
 	const char *op;
 	size_t shared_size, cursor_size; /* bytes of `shared` and of `own` */
@@ -30,7 +30,7 @@ struct dataset_kind {
 	} function[MAX_FUNCTIONS];
 	bool reshapes; /* its elements have other components than those it draws */
 	/* (optional) how many elements it has when the first it draws from has n; NULL: as many, or
-	 * UNKNOWN_MANY where it draws from none or has a function. */
+	 * UNKNOWN_CARDINALITY where it draws from none or has a function. */
 	int64_t (*count)(const struct dataset *d, int64_t n);
 	unsigned n_behind; /* inputs behind all others, which say nothing here */
 	/* (optional) takes from the node what `check` and `next` need of its attributes */

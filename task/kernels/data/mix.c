@@ -100,7 +100,7 @@ static int directed_state(struct cursor *c, struct archive *a, struct mu_err *er
 
 static int64_t count_directed(const struct dataset *d, int64_t n)
 {
-	return UNKNOWN_MANY;
+	return UNKNOWN_CARDINALITY;
 }
 
 /* ---- unique: what has been seen is kept by its bytes ---- */
@@ -251,7 +251,7 @@ static int dataset_mix_rows_state(struct cursor *c, struct archive *a, struct mu
 
 static int64_t dataset_mix_count_unknown(const struct dataset *d, int64_t n)
 {
-	return n == 0 ? 0 : UNKNOWN_MANY;
+	return n == 0 ? 0 : UNKNOWN_CARDINALITY;
 }
 
 /* ---- errors passed over; a number of elements insisted on ---- */
@@ -271,7 +271,7 @@ static int assert_next(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 	int64_t want = dataset_number(c->d, 0), *n = c->own;
 	int rc = cursor_next(c->up, out, err);
 
-	if (rc > 0 && ++*n > want && want != ENDLESS) {
+	if (rc > 0 && ++*n > want && want != INFINITE_CARDINALITY) {
 		element_drop(out, c->d->n_out);
 		return mu_fail(
 		    err, MU_FAILED_PRECONDITION,

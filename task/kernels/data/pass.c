@@ -337,7 +337,7 @@ static int64_t count_take(const struct dataset *d, int64_t n)
 {
 	int64_t most = dataset_number(d, 0);
 
-	if (most < 0 || n == UNKNOWN_MANY)
+	if (most < 0 || n == UNKNOWN_CARDINALITY)
 		return most == 0 ? 0 : n;
 	return n < 0 || n > most ? most : n;
 }
@@ -369,21 +369,21 @@ static int64_t count_repeat(const struct dataset *d, int64_t n)
 
 	if (rounds == 0 || n == 0)
 		return 0;
-	if (rounds < 0 || n == ENDLESS)
-		return ENDLESS;
-	return n < 0 ? n : __builtin_mul_overflow(n, rounds, &all) ? ENDLESS : all;
+	if (rounds < 0 || n == INFINITE_CARDINALITY)
+		return INFINITE_CARDINALITY;
+	return n < 0 ? n : __builtin_mul_overflow(n, rounds, &all) ? INFINITE_CARDINALITY : all;
 }
 
 /* The smallest cardinality among the finite inputs. */
 static int64_t count_zip(const struct dataset *d, int64_t n)
 {
-	int64_t least = ENDLESS;
+	int64_t least = INFINITE_CARDINALITY;
 
 	for (unsigned i = 0; i < d->n_in; i++) {
 		n = dataset_count(d->in[i]);
-		if (n == UNKNOWN_MANY)
+		if (n == UNKNOWN_CARDINALITY)
 			return n;
-		if (n != ENDLESS && (least == ENDLESS || n < least))
+		if (n != INFINITE_CARDINALITY && (least == INFINITE_CARDINALITY || n < least))
 			least = n;
 	}
 	return least;
@@ -393,10 +393,10 @@ static int64_t count_both(const struct dataset *d, int64_t n)
 {
 	int64_t more = dataset_count(d->in[1]), all;
 
-	if (n == ENDLESS || more == ENDLESS)
-		return ENDLESS;
-	return n < 0 || more < 0                       ? UNKNOWN_MANY
-	       : __builtin_add_overflow(n, more, &all) ? ENDLESS
+	if (n == INFINITE_CARDINALITY || more == INFINITE_CARDINALITY)
+		return INFINITE_CARDINALITY;
+	return n < 0 || more < 0                       ? UNKNOWN_CARDINALITY
+	       : __builtin_add_overflow(n, more, &all) ? INFINITE_CARDINALITY
 						       : all;
 }
 

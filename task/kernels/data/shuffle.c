@@ -270,10 +270,10 @@ static int64_t count_shuffled(const struct dataset *d, int64_t n)
 {
 	int64_t rounds = rounds_of(d), total;
 
-	if (n == UNKNOWN_MANY || n == 0 || rounds == 0)
+	if (n == UNKNOWN_CARDINALITY || n == 0 || rounds == 0)
 		return rounds == 0 ? 0 : n;
 	if (n < 0 || rounds < 0 || __builtin_mul_overflow(n, rounds, &total))
-		return ENDLESS;
+		return INFINITE_CARDINALITY;
 	return total;
 }
 
@@ -328,7 +328,7 @@ static int random_next(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 
 static int64_t count_endless(const struct dataset *d, int64_t n)
 {
-	return ENDLESS;
+	return INFINITE_CARDINALITY;
 }
 
 static int check_sampling(struct dataset *d, struct mu_err *err)
@@ -353,7 +353,7 @@ static int sample_next(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 
 static int64_t count_unknown(const struct dataset *d, int64_t n)
 {
-	return UNKNOWN_MANY;
+	return UNKNOWN_CARDINALITY;
 }
 
 #define SHUFFLE                                                                                    \

@@ -2,7 +2,7 @@
 /* Save and restore ops. The file format is in lib/checkpoint/bundle.h; the files are on the file
  * system of the op's task. */
 #include "lib/checkpoint/bundle.h"
-#include "lib/checkpoint/first_format.h"
+#include "lib/checkpoint/v1_format.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
 
@@ -72,8 +72,8 @@ static int save_v2(struct kernel_call *c, struct mu_err *err)
 	return mu_bundle_finish(w, err);
 }
 
-/* Save and SaveSlices: everything in one file of the first format. */
-static int save_first_format(struct kernel_call *c, struct mu_err *err)
+/* Save and SaveSlices: everything in one file of the V1 format. */
+static int save_v1_format(struct kernel_call *c, struct mu_err *err)
 {
 	bool sliced = strcmp(c->node->op, "SaveSlices") == 0;
 	unsigned first = sliced ? 3 : 2, n_slices = 0;
@@ -89,7 +89,7 @@ static int save_first_format(struct kernel_call *c, struct mu_err *err)
 	if (r.n != c->n_in - first || (sliced && n_slices != r.n))
 		return mu_invalid(err, "%u tensors, but %u names and %u shapes_and_slices",
 				  c->n_in - first, r.n, n_slices);
-	struct mu_first_format *items = MU_ARENA_ARRAY(&r.arena, struct mu_first_format, r.n);
+	struct mu_v1_format *items = MU_ARENA_ARRAY(&r.arena, struct mu_v1_format, r.n);
 	struct mu_slice *slices = MU_ARENA_ARRAY(&r.arena, struct mu_slice, r.n);
 	for (unsigned i = 0; i < r.n; i++) {
 		const struct mu_tensor *t = kernel_in(c, first + i);
@@ -102,30 +102,30 @@ static int save_first_format(struct kernel_call *c, struct mu_err *err)
 					  "Slice in shape_and_slice specification does not match "
 					  "the shape of the tensor to save: %s, tensor: %s",
 					  r.slices[i], mu_shape_str(&t->shape));
-		items[i] = (struct mu_first_format){r.names[i], part ? &slices[i] : NULL, t};
+		items[i] = (struct mu_v1_format){r.names[i], part ? &slices[i] : NULL, t};
 	}
-	return mu_first_format_write(r.prefix, items, r.n, err);
+	return mu_v1_format_write(r.prefix, items, r.n, err);
 }
 
 /* A checkpoint of either format. */
 struct source {
 	struct mu_bundle_reader *bundle;
-	struct mu_first_reader *first;
+	struct mu_v1_reader *first;
 };
 
 static void source_fini(struct source *s)
 {
 	mu_bundle_reader_free(s->bundle);
-	mu_first_reader_free(s->first);
+	mu_v1_reader_free(s->first);
 }
 #define SOURCE_AUTO __attribute__((cleanup(source_fini))) struct source
 
-/* Without an index it is no bundle: then the prefix is what files of the first format are called.
+/* Without an index it is no bundle: then the prefix is what files of the V1 format are called.
  */
 static int source_open(struct source *s, const char *prefix, struct mu_err *err)
 {
 	return mu_bundle_exists(prefix) ? mu_bundle_open(&s->bundle, prefix, err)
-					: mu_first_format_open(&s->first, prefix, err);
+					: mu_v1_format_open(&s->first, prefix, err);
 }
 
 static int restore_one(const struct source *s, const struct request *r, unsigned i,
@@ -138,8 +138,7 @@ static int restore_one(const struct source *s, const struct request *r, unsigned
 	if (rc)
 		return mu_wrap(err, "shape_and_slice of '%s'", r->names[i]);
 	if (s->first)
-		return mu_first_format_read(s->first, r->names[i], is_slice ? &slice : NULL, out,
-					    err);
+		return mu_v1_format_read(s->first, r->names[i], is_slice ? &slice : NULL, out, err);
 	return is_slice ? mu_bundle_read_slice(s->bundle, r->names[i], &slice, out, err)
 			: mu_bundle_read(s->bundle, r->names[i], out, err);
 }
@@ -187,8 +186,8 @@ static int restore_v2(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-/* Restore and RestoreSlice: one tensor of the first format. */
-static int restore_first_format(struct kernel_call *c, struct mu_err *err)
+/* Restore and RestoreSlice: one tensor of the V1 format. */
+static int restore_v1_format(struct kernel_call *c, struct mu_err *err)
 {
 	bool sliced = strcmp(c->node->op, "RestoreSlice") == 0;
 	SOURCE_AUTO s = {0};
@@ -204,7 +203,7 @@ static int restore_first_format(struct kernel_call *c, struct mu_err *err)
 		return mu_invalid(err, "tensor_name and shape_and_slice are one string each");
 	if (!sliced)
 		r.slices = (char *[]){""};
-	MU_RETURN_IF_ERROR(mu_first_format_open(&s.first, r.prefix, err));
+	MU_RETURN_IF_ERROR(mu_v1_format_open(&s.first, r.prefix, err));
 	return give_restored(c, &s, &r, 0, args_attr_type(c->node, "dt", MU_DT_INVALID), err);
 }
 
@@ -262,11 +261,11 @@ static int sharded_filespec(struct kernel_call *c, struct mu_err *err)
 
 static const struct kernel rows[] = {
     {"SaveV2", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = save_v2},
-    {"Save", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = save_first_format},
-    {"SaveSlices", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = save_first_format},
+    {"Save", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = save_v1_format},
+    {"SaveSlices", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = save_v1_format},
     {"RestoreV2", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = restore_v2},
-    {"Restore", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = restore_first_format},
-    {"RestoreSlice", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = restore_first_format},
+    {"Restore", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = restore_v1_format},
+    {"RestoreSlice", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = restore_v1_format},
     {"MergeV2Checkpoints", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = merge_v2},
     {"ShardedFilename", .run = sharded_filename},
     {"ShardedFilespec", .run = sharded_filespec},

@@ -375,6 +375,22 @@ static int give_lists(const struct sequence *q, struct mu_tensor *out, struct mu
 
 /* ---- the ops ---- */
 
+/* As TensorFlow: an empty batch has no values for a dense feature of the context. */
+static int check_empty_batch(const struct features *f, int64_t examples, struct mu_err *err)
+{
+	for (unsigned i = 0; !examples && i < f->n_slots; i++) {
+		const struct feature_slot *s = &f->slots[i];
+
+		if (s->kind == FEATURE_DENSE)
+			return mu_invalid(err,
+					  "Inconsistent max number of elements for feature %.*s: "
+					  "expected shape %s, but found 0",
+					  (int)s->key.len, s->key.data,
+					  mu_pshape_str(&f->shapes->shapes[s->at]));
+	}
+	return 0;
+}
+
 static int sequence_parse(struct kernel_call *c, struct sequence *q, const struct asked *a,
 			  may_lack_fn *may_lack, struct mu_err *err)
 {
@@ -387,6 +403,7 @@ static int sequence_parse(struct kernel_call *c, struct sequence *q, const struc
 		    mu_shape_str(&in->shape));
 	q->context.single = q->context.one_split = !in->shape.rank;
 	MU_RETURN_IF_ERROR(parse_sequence_request(c, q, a, may_lack, err));
+	MU_RETURN_IF_ERROR(check_empty_batch(&q->context, in->shape.count, err));
 	MU_RETURN_IF_ERROR(sequence_read_all(c, q, err));
 	MU_AUTO_FREE struct mu_tensor *out = MU_NEW_ARRAY(struct mu_tensor, c->n_out + 1);
 	if (!(rc = features_give(&q->context, out, err)))

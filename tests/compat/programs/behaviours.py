@@ -563,7 +563,7 @@ def a_trace_of_a_callable():
         return [plain(out), picture(metadata.step_stats)]
 
 
-def a_checkpoint_of_the_first_format():
+def a_checkpoint_of_the_v1_format():
     """Written by a task's SaveSlices, read by the client's own TensorFlow."""
     with tempfile.TemporaryDirectory() as folder:
         kinds = [np.float32, np.float64, np.int32, np.int64, np.uint8, np.int16, np.int8]

@@ -186,7 +186,7 @@ def savers():
     return out
 
 
-def pretrained_models_of_the_first_format():
+def pretrained_models_of_the_v1_format():
     """as the models of slim were given away: one file, or several, without an index; restored in part, renamed, into other parts"""
     one, several = folder + "/vgg_16.ckpt", folder + "/sharded.ckpt"
     with tf.Graph().as_default(), tf.Session() as here:

@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "lib/checkpoint/first_format.h"
-#include "tests/fuzz/first_format_fuzz.c"
+#include "lib/checkpoint/v1_format.h"
 #include "tests/fuzz/mutate.h"
+#include "tests/fuzz/v1_format_fuzz.c"
 #include "tests/test.h"
 
-static char folder[] = "/tmp/first_format_testXXXXXX";
+static char folder[] = "/tmp/v1_format_testXXXXXX";
 static struct mu_err err;
 
 static char *path_of(const char *name)
@@ -45,77 +45,76 @@ static void write_two(void)
 	MU_AUTO_TENSOR top = floats(2, 4, 0), bottom = floats(1, 4, 8), whole = floats(2, 3, 100);
 	struct mu_slice upper = slice_of("3 4 0,2:-"), lower = slice_of("3 4 2,1:-");
 
-	assert_ok(
-	    mu_first_format_write(one, &(struct mu_first_format){"parted", &upper, &top}, 1, &err),
-	    &err);
-	assert_ok(mu_first_format_write(other,
-					(struct mu_first_format[]){{"parted", &lower, &bottom},
-								   {"whole", NULL, &whole}},
-					2, &err),
+	assert_ok(mu_v1_format_write(one, &(struct mu_v1_format){"parted", &upper, &top}, 1, &err),
+		  &err);
+	assert_ok(mu_v1_format_write(
+		      other,
+		      (struct mu_v1_format[]){{"parted", &lower, &bottom}, {"whole", NULL, &whole}},
+		      2, &err),
 		  &err);
 }
 
-static struct mu_first_reader *open_two(const char *pattern)
+static struct mu_v1_reader *open_two(const char *pattern)
 {
 	MU_AUTO_FREE char *path = path_of(pattern);
-	struct mu_first_reader *r;
+	struct mu_v1_reader *r;
 
-	assert_ok(mu_first_format_open(&r, path, &err), &err);
+	assert_ok(mu_v1_format_open(&r, path, &err), &err);
 	return r;
 }
 
 static void parts_of_several_files__are_put_together(void **state)
 {
-	MU_AUTO(mu_first_reader_free)
-	struct mu_first_reader *r = open_two("two-\?\?\?\?\?-of-00002");
+	MU_AUTO(mu_v1_reader_free)
+	struct mu_v1_reader *r = open_two("two-\?\?\?\?\?-of-00002");
 	MU_AUTO_TENSOR all = {0};
 	MU_AUTO_TENSOR some = {0};
 	struct mu_slice middle = slice_of("3 4 1,2:1,3");
 
-	assert_ok(mu_first_format_read(r, "parted", NULL, &all, &err), &err);
+	assert_ok(mu_v1_format_read(r, "parted", NULL, &all, &err), &err);
 	for (int i = 0; i < 12; i++)
 		assert_true(MU_DATA(float, &all)[i] == (float)i);
-	assert_ok(mu_first_format_read(r, "parted", &middle, &some, &err), &err);
+	assert_ok(mu_v1_format_read(r, "parted", &middle, &some, &err), &err);
 	for (int i = 0; i < 6; i++)
 		assert_true(MU_DATA(float, &some)[i] == (float)(5 + i + i / 3));
 }
 
 static void a_file_that_is_missing__leaves_a_hole_that_is_seen(void **state)
 {
-	MU_AUTO(mu_first_reader_free) struct mu_first_reader *r = open_two("two-00001-of-00002");
+	MU_AUTO(mu_v1_reader_free) struct mu_v1_reader *r = open_two("two-00001-of-00002");
 	struct mu_slice lower = slice_of("3 4 2,1:0,2"), other = slice_of("4 3 0,1:-");
 	MU_AUTO_TENSOR some = {0};
 	struct mu_tensor t;
 
-	assert_ok(mu_first_format_read(r, "parted", &lower, &some, &err), &err);
+	assert_ok(mu_v1_format_read(r, "parted", &lower, &some, &err), &err);
 	assert_true(MU_DATA(float, &some)[1] == 9);
-	assert_fails(mu_first_format_read(r, "parted", NULL, &t, &err), &err, MU_DATA_LOSS,
+	assert_fails(mu_v1_format_read(r, "parted", NULL, &t, &err), &err, MU_DATA_LOSS,
 		     "do not cover it");
-	assert_fails(mu_first_format_read(r, "parted", &other, &t, &err), &err, MU_INVALID_ARGUMENT,
+	assert_fails(mu_v1_format_read(r, "parted", &other, &t, &err), &err, MU_INVALID_ARGUMENT,
 		     "does not match the shape in the save file");
-	assert_fails(mu_first_format_read(r, "nothing", NULL, &t, &err), &err, MU_NOT_FOUND,
+	assert_fails(mu_v1_format_read(r, "nothing", NULL, &t, &err), &err, MU_NOT_FOUND,
 		     "\"nothing\" not found");
 }
 
 static void a_pattern_that_nothing_matches__is_not_found(void **state)
 {
 	MU_AUTO_FREE char *path = path_of("none-*");
-	struct mu_first_reader *r;
+	struct mu_v1_reader *r;
 
-	assert_fails(mu_first_format_open(&r, path, &err), &err, MU_NOT_FOUND,
+	assert_fails(mu_v1_format_open(&r, path, &err), &err, MU_NOT_FOUND,
 		     "Failed to find any matching files");
 }
 
 static void every_flipped_bit__is_seen(void **state)
 {
 	MU_AUTO_FREE char *path = path_of("two-00001-of-00002");
-	struct mu_first_reader *r;
+	struct mu_v1_reader *r;
 	MU_AUTO_BUF b = {0};
 
 	assert_ok(mu_buf_read_file(&b, path, 1 << 20, &err), &err);
 	for (size_t bit = 0; bit < b.len * 8; bit++) {
 		b.data[bit / 8] = (char)(b.data[bit / 8] ^ 1 << bit % 8);
-		assert_true(mu_first_format_parse(&r, mu_buf_span(&b), "flipped", &err) < 0);
+		assert_true(mu_v1_format_parse(&r, mu_buf_span(&b), "flipped", &err) < 0);
 		b.data[bit / 8] = (char)(b.data[bit / 8] ^ 1 << bit % 8);
 	}
 }

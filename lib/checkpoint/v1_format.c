@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The empty key has the metadata: names, shapes, types and parts.  The key of each part has its
  * values, in the typed lists of a TensorProto without shape and type. */
-#include "lib/checkpoint/first_format.h"
+#include "lib/checkpoint/v1_format.h"
 
 #include <inttypes.h>
 
@@ -30,7 +30,7 @@ struct entry {
 	struct mu_buf key, value;
 };
 
-static struct bundle_extent extent_of(const struct mu_first_format *x)
+static struct bundle_extent extent_of(const struct mu_v1_format *x)
 {
 	struct bundle_extent e = {.rank = x->tensor->shape.rank};
 
@@ -120,7 +120,7 @@ static int put_values(struct mu_buf *b, const struct mu_tensor *t, struct mu_err
 
 /* ---- entries ---- */
 
-static int make_entry(struct entry *e, const struct mu_first_format *x, struct mu_err *err)
+static int make_entry(struct entry *e, const struct mu_v1_format *x, struct mu_err *err)
 {
 	struct bundle_extent extent = extent_of(x);
 
@@ -140,12 +140,12 @@ static int make_entry(struct entry *e, const struct mu_first_format *x, struct m
 	return rc;
 }
 
-static const struct mu_shape *whole_shape(const struct mu_first_format *x)
+static const struct mu_shape *whole_shape(const struct mu_v1_format *x)
 {
 	return x->slice ? &x->slice->full : &x->tensor->shape;
 }
 
-static bool parts_meet(const struct mu_first_format *x, const struct mu_first_format *y)
+static bool parts_meet(const struct mu_v1_format *x, const struct mu_v1_format *y)
 {
 	struct bundle_extent a = extent_of(x), b = extent_of(y);
 	struct box p, q, common;
@@ -155,10 +155,10 @@ static bool parts_meet(const struct mu_first_format *x, const struct mu_first_fo
 }
 
 /* Writes the metadata of all parts of the tensor whose first part is item i. */
-static int put_tensor_meta(struct mu_buf *b, const struct mu_first_format *items, unsigned n,
+static int put_tensor_meta(struct mu_buf *b, const struct mu_v1_format *items, unsigned n,
 			   unsigned i, struct mu_err *err)
 {
-	const struct mu_first_format *first = &items[i];
+	const struct mu_v1_format *first = &items[i];
 	size_t tensor = mu_pb_begin(b, META_TENSOR);
 
 	mu_pb_put_str(b, TENSOR_NAME, first->name);
@@ -167,7 +167,7 @@ static int put_tensor_meta(struct mu_buf *b, const struct mu_first_format *items
 	mu_pb_end(b, shape);
 	mu_pb_put_int(b, TENSOR_TYPE, first->tensor->dtype);
 	for (unsigned k = i; k < n; k++) {
-		const struct mu_first_format *x = &items[k];
+		const struct mu_v1_format *x = &items[k];
 		if (strcmp(x->name, first->name) != 0)
 			continue;
 		if (x->tensor->dtype != first->tensor->dtype ||
@@ -189,7 +189,7 @@ static int put_tensor_meta(struct mu_buf *b, const struct mu_first_format *items
 	return 0;
 }
 
-static int put_meta(struct mu_buf *b, const struct mu_first_format *items, unsigned n,
+static int put_meta(struct mu_buf *b, const struct mu_v1_format *items, unsigned n,
 		    struct mu_err *err)
 {
 	size_t meta = mu_pb_begin(b, SLICES_META);
@@ -218,8 +218,8 @@ static int by_key(const void *a, const void *b)
 	return c ? c : (x->len > y->len) - (x->len < y->len);
 }
 
-int mu_first_format_write(const char *path, const struct mu_first_format *items, unsigned n,
-			  struct mu_err *err)
+int mu_v1_format_write(const char *path, const struct mu_v1_format *items, unsigned n,
+		       struct mu_err *err)
 {
 	MU_AUTO_FREE struct entry *entries = MU_NEW_ARRAY(struct entry, n + 1);
 	MU_AUTO_BUF meta = {0};

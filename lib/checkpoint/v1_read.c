@@ -7,13 +7,13 @@
 
 #include "lib/base/pb.h"
 #include "lib/checkpoint/bundle_slice.h"
-#include "lib/checkpoint/first_format.h"
+#include "lib/checkpoint/v1_format.h"
 #include "lib/tensor/tensor_proto.h"
 
 enum { MAX_FILES = 10000, MAX_PARTS = 10000 };
 static const size_t max_file_bytes = (size_t)64 << 30; /* limit of a file's size in bytes */
 
-/* Field numbers, as first_format.c writes them. */
+/* Field numbers, as v1_format.c writes them. */
 enum {
 	SLICES_META = 1,
 	SLICES_DATA = 2,
@@ -50,7 +50,7 @@ struct file {
 	size_t n_tensors;
 };
 
-struct mu_first_reader {
+struct mu_v1_reader {
 	char *pattern;
 	struct file *files;
 	size_t n;
@@ -68,7 +68,7 @@ static void file_fini(struct file *f)
 	mu_buf_fini(&f->bytes);
 }
 
-void mu_first_reader_free(struct mu_first_reader *r)
+void mu_v1_reader_free(struct mu_v1_reader *r)
 {
 	if (!r)
 		return;
@@ -163,7 +163,7 @@ static int first_add_pair(void *user, struct mu_span key, struct mu_span value, 
 	return 0;
 }
 
-static int add_file(struct mu_first_reader *r, const char *path, const struct mu_span *bytes,
+static int add_file(struct mu_v1_reader *r, const char *path, const struct mu_span *bytes,
 		    struct mu_err *err)
 {
 	struct file *f = &r->files[r->n++];
@@ -177,10 +177,10 @@ static int add_file(struct mu_first_reader *r, const char *path, const struct mu
 	return table_parse(all, path, first_add_pair, f, err);
 }
 
-int mu_first_format_parse(struct mu_first_reader **out, struct mu_span file, const char *path,
-			  struct mu_err *err)
+int mu_v1_format_parse(struct mu_v1_reader **out, struct mu_span file, const char *path,
+		       struct mu_err *err)
 {
-	MU_AUTO(mu_first_reader_free) struct mu_first_reader *r = MU_NEW(struct mu_first_reader);
+	MU_AUTO(mu_v1_reader_free) struct mu_v1_reader *r = MU_NEW(struct mu_v1_reader);
 
 	r->pattern = mu_xstrdup(path);
 	r->files = MU_NEW_ARRAY(struct file, 1);
@@ -190,9 +190,9 @@ int mu_first_format_parse(struct mu_first_reader **out, struct mu_span file, con
 	return rc;
 }
 
-int mu_first_format_open(struct mu_first_reader **out, const char *pattern, struct mu_err *err)
+int mu_v1_format_open(struct mu_v1_reader **out, const char *pattern, struct mu_err *err)
 {
-	MU_AUTO(mu_first_reader_free) struct mu_first_reader *r = MU_NEW(struct mu_first_reader);
+	MU_AUTO(mu_v1_reader_free) struct mu_v1_reader *r = MU_NEW(struct mu_v1_reader);
 	glob_t found = {0};
 	int rc = 0;
 
@@ -268,7 +268,7 @@ static const struct tensor_meta *first_find(const struct file *f, const char *na
 	return NULL;
 }
 
-static int64_t all_bytes(const struct mu_first_reader *r)
+static int64_t all_bytes(const struct mu_v1_reader *r)
 {
 	int64_t n = 0;
 
@@ -311,7 +311,7 @@ static int first_add_part(struct reading *g, const struct file *f, const struct 
 	return 0;
 }
 
-static int first_read_parts(const struct mu_first_reader *r, const char *name, struct reading *g,
+static int first_read_parts(const struct mu_v1_reader *r, const char *name, struct reading *g,
 			    struct mu_err *err)
 {
 	int rc = 0;
@@ -333,8 +333,8 @@ static int first_read_parts(const struct mu_first_reader *r, const char *name, s
 	return rc;
 }
 
-int mu_first_format_read(const struct mu_first_reader *r, const char *name,
-			 const struct mu_slice *slice, struct mu_tensor *out, struct mu_err *err)
+int mu_v1_format_read(const struct mu_v1_reader *r, const char *name, const struct mu_slice *slice,
+		      struct mu_tensor *out, struct mu_err *err)
 {
 	struct reading g = {0};
 	int rc;

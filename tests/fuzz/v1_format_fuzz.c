@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "lib/checkpoint/bundle_slice.h"
-#include "lib/checkpoint/first_format.h"
+#include "lib/checkpoint/v1_format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -13,24 +13,24 @@ static unsigned n_read; /* tensors */
 
 static void read_checkpoint(struct mu_span file)
 {
-	struct mu_first_reader *r;
+	struct mu_v1_reader *r;
 	struct mu_tensor t;
 	struct mu_slice slice;
 	struct mu_err err;
 	bool part;
 
-	if (mu_first_format_parse(&r, file, "fuzz", &err))
+	if (mu_v1_format_parse(&r, file, "fuzz", &err))
 		return;
-	if (!mu_first_format_read(r, "a", NULL, &t, &err)) {
+	if (!mu_v1_format_read(r, "a", NULL, &t, &err)) {
 		mu_tensor_unref(&t);
 		n_read++;
 	}
 	if (!mu_slice_parse(&slice, &part, MU_SPAN("4 1,2"), &err) &&
-	    !mu_first_format_read(r, "a", &slice, &t, &err)) {
+	    !mu_v1_format_read(r, "a", &slice, &t, &err)) {
 		mu_tensor_unref(&t);
 		n_read++;
 	}
-	mu_first_reader_free(r);
+	mu_v1_reader_free(r);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
