@@ -110,6 +110,8 @@ void mu_shape_sparse(struct mu_pshape *indices, struct mu_pshape *values, struct
 /* Fails unless input i has this rank or an unknown rank (*known false). */
 int mu_shape_want_rank(const struct mu_shape_ctx *c, unsigned i, int rank, bool *known,
 		       struct mu_err *err);
+/* The same for a rank of at least so many; an unknown one passes. */
+int mu_shape_want_min_rank(const struct mu_shape_ctx *c, unsigned i, int rank, struct mu_err *err);
 static inline void mu_pshape_push(struct mu_pshape *p, int64_t dim)
 {
 	if (p->rank < 0 || p->rank == MU_MAX_RANK)

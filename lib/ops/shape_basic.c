@@ -63,6 +63,15 @@ int mu_shape_want_rank(const struct mu_shape_ctx *c, unsigned i, int rank, bool 
 	return 0;
 }
 
+int mu_shape_want_min_rank(const struct mu_shape_ctx *c, unsigned i, int rank, struct mu_err *err)
+{
+	if (c->in[i].rank >= 0 && c->in[i].rank < rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Shape must be at least rank %d but is %s, input %u of %s", rank,
+			       mu_pshape_str(&c->in[i]), i, c->node->name);
+	return 0;
+}
+
 bool mu_shape_flag(const struct mu_shape_ctx *c, const char *name)
 {
 	const struct mu_attr *a = mu_node_attr(c->node, name);

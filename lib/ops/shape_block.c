@@ -48,9 +48,7 @@ static int check_blocks(const struct mu_shape_ctx *c, const struct blocks *b, st
 	struct mu_pshape pairs = {.rank = 2, .dim = {b->n, 2}};
 
 	MU_RETURN_IF_ERROR(mu_shape_merge(&pairs, &c->in[2], &pairs, err));
-	if (c->in[0].rank >= 0 && c->in[0].rank <= b->n)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Shape must be at least rank %d but is %s",
-			       b->n + 1, mu_pshape_str(&c->in[0]));
+	MU_RETURN_IF_ERROR(mu_shape_want_min_rank(c, 0, b->n + 1, err));
 	for (int i = 0; b->sizes_known && i < b->n; i++)
 		if (b->size[i] < 1)
 			return mu_fail(err, MU_INVALID_ARGUMENT, "block_shape must be positive");

@@ -102,8 +102,7 @@ static int merge_rows(const struct mu_shape_ctx *c, unsigned i, struct mu_pshape
 {
 	struct mu_pshape rows = c->in[i];
 
-	if (rows.rank == 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Shape must be at least rank 1 but is []");
+	MU_RETURN_IF_ERROR(mu_shape_want_min_rank(c, i, 1, err));
 	if (rows.rank > 0) {
 		MU_RETURN_IF_ERROR(mu_shape_merge_dim(*n, rows.dim[0], n, err));
 		rows.dim[0] = -1;

@@ -8,15 +8,6 @@ static int64_t smaller(int64_t a, int64_t b)
 	return a == 0 || b == 0 ? 0 : a < 0 || b < 0 ? -1 : a < b ? a : b;
 }
 
-static int want_min_rank(const struct mu_shape_ctx *c, unsigned i, int rank, struct mu_err *err)
-{
-	if (c->in[i].rank >= 0 && c->in[i].rank < rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Shape must be at least rank %d but is %s, input %u of %s", rank,
-			       mu_pshape_str(&c->in[i]), i, c->node->name);
-	return 0;
-}
-
 /* The shape's batch dimensions, all but the last n, then these.  The rank is known. */
 static struct mu_pshape with_last(const struct mu_pshape *s, int n, int64_t a, int64_t b)
 {
@@ -110,7 +101,7 @@ int shape_band_matrix(struct mu_shape_ctx *c, struct mu_err *err)
 	int own = known && k[0] < k[1] ? 2 : 1;
 	if (!known || in->rank < 0)
 		return 0;
-	MU_RETURN_IF_ERROR(want_min_rank(c, 0, own, err));
+	MU_RETURN_IF_ERROR(mu_shape_want_min_rank(c, 0, own, err));
 	if (own == 2 && in->dim[in->rank - 2] >= 0 && in->dim[in->rank - 2] != k[1] - k[0] + 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "The number of rows of `diagonal` doesn't match the number of "
@@ -202,8 +193,8 @@ static int triangular(struct mu_shape_ctx *c, bool banded, struct mu_err *err)
 {
 	const struct mu_pshape *matrix = &c->in[0];
 
-	MU_RETURN_IF_ERROR(want_min_rank(c, 0, 2, err));
-	MU_RETURN_IF_ERROR(want_min_rank(c, 1, 2, err));
+	MU_RETURN_IF_ERROR(mu_shape_want_min_rank(c, 0, 2, err));
+	MU_RETURN_IF_ERROR(mu_shape_want_min_rank(c, 1, 2, err));
 	if (matrix->rank < 0 || c->in[1].rank < 0)
 		return 0;
 	int64_t m = matrix->dim[matrix->rank - 2], n = matrix->dim[matrix->rank - 1];

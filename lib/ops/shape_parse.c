@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes of what is parsed from bytes: examples and images.
  *
- * The outputs for examples are told apart by the ends of their names.  The dimensions of the
- * serialized examples come first. */
+ * The end of an output's name tells what the output holds.  The dimensions of the serialized
+ * examples come first. */
 #include <string.h>
 
 #include "lib/graph/graph.h"

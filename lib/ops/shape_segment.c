@@ -313,8 +313,7 @@ int shape_gather_first(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	struct mu_pshape in = c->in[0];
 
-	if (in.rank == 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Shape must be at least rank 1 but is []");
+	MU_RETURN_IF_ERROR(mu_shape_want_min_rank(c, 0, 1, err));
 	if (in.rank > 0)
 		in.dim[0] = -1;
 	c->out[0] = in;

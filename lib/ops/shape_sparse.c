@@ -39,8 +39,7 @@ int shape_ragged_gather(struct mu_shape_ctx *c, struct mu_err *err)
 
 	for (unsigned i = 0; i + 1 < c->n_out; i++)
 		c->out[i] = mu_pshape_unknown(1);
-	if (values->rank == 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Shape must be at least rank 1 but is []");
+	MU_RETURN_IF_ERROR(mu_shape_want_min_rank(c, c->n_in - 2, 1, err));
 	c->out[c->n_out - 1] = *values;
 	if (values->rank > 0)
 		c->out[c->n_out - 1].dim[0] = -1;
