@@ -58,6 +58,9 @@ int check_cross(const struct kernel_call *c, struct mu_err *err);
 int check_clip(const struct kernel_call *c, struct mu_err *err);
 /* Gradients of activations, which do not broadcast: equal shapes, or for some equal sizes. */
 int check_gradient(const struct kernel_call *c, struct mu_err *err);
+
+/* ---- select.c ---- */
+
 /* SelectV2: the shape that all three broadcast to. */
 int check_select(const struct kernel_call *c, struct mu_shape *shape, struct mu_err *err);
 
