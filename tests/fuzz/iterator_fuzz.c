@@ -7,34 +7,34 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void draw_some(struct cursor *c, unsigned n)
+static void draw_some(struct dataset_iterator *it, unsigned n)
 {
 	struct mu_tensor t[PIPELINE_COMPONENTS];
 	struct mu_err err;
 
-	while (n-- && cursor_next(c, t, &err) > 0)
+	while (n-- && dataset_iterator_next(it, t, &err) > 0)
 		element_drop(t, PIPELINE_COMPONENTS);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct archive a = {.from = mu_pb_of((struct mu_span){(const char *)data, size})};
+	struct serializer ser = {.from = mu_pb_of((struct mu_span){(const char *)data, size})};
 	MU_AUTO_TENSOR p = pipeline_new();
 	MU_AUTO_BUF again = {0};
-	struct archive to = {.to = &again};
-	struct caller who;
-	struct cursor *c;
+	struct serializer to = {.to = &again};
+	struct caller caller;
+	struct dataset_iterator *it;
 	struct mu_err err;
 
 	mu_tensor_limit = 1 << 20;
-	caller_init(&who);
-	if (cursor_open(dataset_in(&p), &who, &c, &err))
+	caller_init(&caller);
+	if (dataset_iterator_open(dataset_in(&p), &caller, &it, &err))
 		abort();
-	if (!archive_cursor(&a, c, &err)) {
-		draw_some(c, 50);
-		archive_cursor(&to, c, &err);
+	if (!serialize_dataset_iterator(&ser, it, &err)) {
+		draw_some(it, 50);
+		serialize_dataset_iterator(&to, it, &err);
 	}
-	cursor_close(c);
-	caller_fini(&who);
+	dataset_iterator_close(it);
+	caller_fini(&caller);
 	return 0;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pipeline without functions, of most kinds of datasets that keep something from element to
- * element, for tests of its archives; and what they do with them. */
+ * element, for tests of its saved state. */
 #ifndef TESTS_TASK_PIPELINE_H
 #define TESTS_TASK_PIPELINE_H
 
 #include <stdlib.h>
 
-#include "task/kernels/data/archive.h"
+#include "task/kernels/data/serializer.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/variant.h"
 

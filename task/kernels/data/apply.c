@@ -3,17 +3,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
+#include "task/kernels/data/serializer.h"
 
 static int64_t count_kept(const struct dataset *d, int64_t n)
 {
 	return d->keeps_count ? n : UNKNOWN_CARDINALITY;
 }
 
-static int map_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int map_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	return dataset_draw(c, 0, out, c->d->n_out, NULL, err);
+	return dataset_draw(it, 0, out, it->d->n_out, NULL, err);
 }
 
 static int check_filter(struct dataset *d, struct mu_err *err)
@@ -25,10 +25,11 @@ static int check_filter(struct dataset *d, struct mu_err *err)
 }
 
 /* The next element and whether the predicate is for it. */
-static int read_predicate(struct cursor *c, struct mu_tensor *out, bool *keep, struct mu_err *err)
+static int read_predicate(struct dataset_iterator *it, struct mu_tensor *out, bool *keep,
+			  struct mu_err *err)
 {
 	struct mu_tensor yes;
-	int rc = dataset_draw(c, 0, &yes, 1, out, err);
+	int rc = dataset_draw(it, 0, &yes, 1, out, err);
 
 	if (rc <= 0)
 		return rc;
@@ -37,18 +38,18 @@ static int read_predicate(struct cursor *c, struct mu_tensor *out, bool *keep, s
 	mu_tensor_unref(&yes);
 	if (fits)
 		return 1;
-	element_drop(out, c->d->n_out);
+	element_drop(out, it->d->n_out);
 	return mu_invalid(err, "%s predicate `f` must return a scalar bool.",
-			  c->d->kind->cursor_size ? "TakeWhile" : "Filter");
+			  it->d->kind->state_size ? "TakeWhile" : "Filter");
 }
 
-static int filter_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int filter_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	bool keep = false;
 	int rc;
 
-	while ((rc = read_predicate(c, out, &keep, err)) > 0 && !keep)
-		element_drop(out, c->d->n_out);
+	while ((rc = read_predicate(it, out, &keep, err)) > 0 && !keep)
+		element_drop(out, it->d->n_out);
 	return rc;
 }
 
@@ -56,8 +57,8 @@ static int filter_next(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 
 enum { OURS_TO_CHOOSE = -1, MOST_TURNS = 65536 };
 struct slot {
-	struct cursor *c;     /* NULL: none has begun */
-	struct mu_tensor *of; /* the element that its dataset was made of, for an archive */
+	struct dataset_iterator *it; /* NULL: none has begun */
+	struct mu_tensor *of; /* the element that its dataset was made of, for the saved state */
 };
 struct cycle {
 	struct slot *slot;
@@ -65,73 +66,73 @@ struct cycle {
 	bool dry;
 };
 
-static int interleave_open(struct cursor *c, struct mu_err *err)
+static int interleave_open(struct dataset_iterator *it, struct mu_err *err)
 {
-	struct cycle *t = c->own;
-	int64_t n = c->d->kind->n_scalars ? dataset_number(c->d, 0) : 1;
+	struct cycle *t = it->state;
+	int64_t n = it->d->kind->n_scalars ? dataset_number(it->d, 0) : 1;
 
-	if (n == OURS_TO_CHOOSE && c->d->kind->n_scalars > 2)
+	if (n == OURS_TO_CHOOSE && it->d->kind->n_scalars > 2)
 		n = sysconf(_SC_NPROCESSORS_ONLN);
 
-	if (n < 1 || n > MOST_TURNS || (c->d->kind->n_scalars && dataset_number(c->d, 1) < 1))
+	if (n < 1 || n > MOST_TURNS || (it->d->kind->n_scalars && dataset_number(it->d, 1) < 1))
 		return mu_invalid(err, "`cycle_length` and `block_length` must be > 0");
 	t->n = n;
 	t->slot = MU_NEW_ARRAY(struct slot, (size_t)n);
-	return cursor_open_up(c, err);
+	return dataset_iterator_open_input(it, err);
 }
 
-static void end_slot(const struct cursor *c, struct slot *t)
+static void end_slot(const struct dataset_iterator *it, struct slot *t)
 {
-	cursor_close(t->c);
+	dataset_iterator_close(t->it);
 	if (t->of)
-		element_drop(t->of, c->d->in[0]->n_out);
+		element_drop(t->of, it->d->in[0]->n_out);
 	free(t->of);
 	*t = (struct slot){0};
 }
 
-static void interleave_close(struct cursor *c)
+static void interleave_close(struct dataset_iterator *it)
 {
-	struct cycle *t = c->own;
+	struct cycle *t = it->state;
 
 	for (int64_t i = 0; t->slot && i < t->n; i++)
-		end_slot(c, &t->slot[i]);
+		end_slot(it, &t->slot[i]);
 	free(t->slot);
 }
 
 /* Opens what the function makes of an element; both are taken. */
-static int begin_slot(struct cursor *c, struct slot *t, struct mu_tensor *of,
+static int begin_slot(struct dataset_iterator *it, struct slot *t, struct mu_tensor *of,
 		      struct mu_tensor *made, struct mu_err *err)
 {
 	struct dataset *d = dataset_in(made);
-	int rc = d && d->n_out == c->d->n_out
-		     ? cursor_open(d, c->who, &t->c, err)
+	int rc = d && d->n_out == it->d->n_out
+		     ? dataset_iterator_open(d, it->caller, &t->it, err)
 		     : mu_invalid(err, "the function does not return a dataset of %u components",
-				  c->d->n_out);
+				  it->d->n_out);
 
 	mu_tensor_unref(made);
 	t->of = of;
 	if (rc)
-		end_slot(c, t);
+		end_slot(it, t);
 	return rc;
 }
 
-/* 1: the slot's place has a cursor; 0: nothing is left to fill it. */
-static int open_slot(struct cursor *c, struct cycle *t, struct mu_err *err)
+/* 1: the slot has an iterator; 0: nothing is left to fill it. */
+static int open_slot(struct dataset_iterator *it, struct cycle *t, struct mu_err *err)
 {
 	struct mu_tensor made, *of;
 	int rc;
 
-	if (t->slot[t->at].c)
+	if (t->slot[t->at].it)
 		return 1;
 	if (t->dry)
 		return 0;
-	of = MU_NEW_ARRAY(struct mu_tensor, c->d->in[0]->n_out + 1);
-	if ((rc = dataset_draw(c, 0, &made, 1, of, err)) <= 0) {
+	of = MU_NEW_ARRAY(struct mu_tensor, it->d->in[0]->n_out + 1);
+	if ((rc = dataset_draw(it, 0, &made, 1, of, err)) <= 0) {
 		t->dry = rc == 0;
 		free(of);
 		return rc;
 	}
-	MU_RETURN_IF_ERROR(begin_slot(c, &t->slot[t->at], of, &made, err));
+	MU_RETURN_IF_ERROR(begin_slot(it, &t->slot[t->at], of, &made, err));
 	return 1;
 }
 
@@ -141,14 +142,14 @@ static void next_slot(struct cycle *t)
 	t->at = (t->at + 1) % t->n;
 }
 
-static int interleave_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int interleave_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t block = c->d->kind->n_scalars ? dataset_number(c->d, 1) : INT64_MAX, empty = 0;
-	struct cycle *t = c->own;
+	int64_t block = it->d->kind->n_scalars ? dataset_number(it->d, 1) : INT64_MAX, empty = 0;
+	struct cycle *t = it->state;
 	int rc;
 
 	while (empty < t->n) {
-		if ((rc = open_slot(c, t, err)) < 0)
+		if ((rc = open_slot(it, t, err)) < 0)
 			return rc;
 		if (!rc) {
 			empty++;
@@ -156,24 +157,25 @@ static int interleave_next(struct cursor *c, struct mu_tensor *out, struct mu_er
 			continue;
 		}
 		empty = 0;
-		rc = cursor_next(t->slot[t->at].c, out, err);
+		rc = dataset_iterator_next(t->slot[t->at].it, out, err);
 		if (rc > 0 && ++t->taken >= block)
 			next_slot(t);
 		if (rc)
 			return rc;
-		end_slot(c, &t->slot[t->at]);
+		end_slot(it, &t->slot[t->at]);
 		next_slot(t);
 	}
 	return 0;
 }
 
 /* The dataset of a slot is made again from its element. */
-static int read_slot(struct cursor *c, struct slot *t, struct archive *a, struct mu_err *err)
+static int read_slot(struct dataset_iterator *it, struct slot *t, struct serializer *ser,
+		     struct mu_err *err)
 {
-	unsigned n = c->d->in[0]->n_out;
+	unsigned n = it->d->in[0]->n_out;
 	struct mu_tensor in[MAX_COMPONENTS], made;
 	struct mu_tensor *of = MU_NEW_ARRAY(struct mu_tensor, n + 1);
-	int rc = archive_element(a, of, n, err);
+	int rc = serialize_element(ser, of, n, err);
 
 	if (rc) {
 		free(of);
@@ -181,46 +183,48 @@ static int read_slot(struct cursor *c, struct slot *t, struct archive *a, struct
 	}
 	for (unsigned i = 0; i < n; i++)
 		in[i] = mu_tensor_ref(&of[i]);
-	if ((rc = dataset_apply(c, 0, in, n, &made, 1, err))) {
+	if ((rc = dataset_apply(it, 0, in, n, &made, 1, err))) {
 		element_drop(of, n);
 		free(of);
 		return rc;
 	}
-	MU_RETURN_IF_ERROR(begin_slot(c, t, of, &made, err));
-	return archive_cursor(a, t->c, err);
+	MU_RETURN_IF_ERROR(begin_slot(it, t, of, &made, err));
+	return serialize_dataset_iterator(ser, t->it, err);
 }
 
-static int slot_state(struct cursor *c, struct slot *t, struct archive *a, struct mu_err *err)
+static int slot_serialize(struct dataset_iterator *it, struct slot *t, struct serializer *ser,
+			  struct mu_err *err)
 {
-	bool there = t->c != NULL;
-	int rc = archive_flag(a, &there, err);
+	bool there = t->it != NULL;
+	int rc = serialize_flag(ser, &there, err);
 
 	if (rc || !there)
 		return rc;
-	if (archive_reads(a))
-		return read_slot(c, t, a, err);
-	MU_RETURN_IF_ERROR(archive_element(a, t->of, c->d->in[0]->n_out, err));
-	return archive_cursor(a, t->c, err);
+	if (serializer_is_reading(ser))
+		return read_slot(it, t, ser, err);
+	MU_RETURN_IF_ERROR(serialize_element(ser, t->of, it->d->in[0]->n_out, err));
+	return serialize_dataset_iterator(ser, t->it, err);
 }
 
 /* The cycle length may have been our choice, on another machine. */
-static int interleave_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int interleave_serialize(struct dataset_iterator *it, struct serializer *ser,
+				struct mu_err *err)
 {
-	struct cycle *t = c->own;
+	struct cycle *t = it->state;
 	int64_t n = t->n;
 	int rc = 0;
 
-	MU_RETURN_IF_ERROR(archive_number(a, &n, 1, MOST_TURNS, err));
+	MU_RETURN_IF_ERROR(serialize_number(ser, &n, 1, MOST_TURNS, err));
 	if (n != t->n) { /* just opened: no slot has begun */
 		free(t->slot);
 		t->slot = MU_NEW_ARRAY(struct slot, (size_t)n);
 		t->n = n;
 	}
-	MU_RETURN_IF_ERROR(archive_number(a, &t->at, 0, n - 1, err));
-	MU_RETURN_IF_ERROR(archive_number(a, &t->taken, 0, INT64_MAX - 1, err));
-	MU_RETURN_IF_ERROR(archive_flag(a, &t->dry, err));
+	MU_RETURN_IF_ERROR(serialize_number(ser, &t->at, 0, n - 1, err));
+	MU_RETURN_IF_ERROR(serialize_number(ser, &t->taken, 0, INT64_MAX - 1, err));
+	MU_RETURN_IF_ERROR(serialize_flag(ser, &t->dry, err));
 	for (int64_t i = 0; i < n && !rc; i++)
-		rc = slot_state(c, &t->slot[i], a, err);
+		rc = slot_serialize(it, &t->slot[i], ser, err);
 	return rc;
 }
 
@@ -231,36 +235,36 @@ struct states {
 	bool over;
 };
 
-static int states_open(struct cursor *c, struct mu_err *err)
+static int states_open(struct dataset_iterator *it, struct mu_err *err)
 {
-	struct states *s = c->own;
+	struct states *s = it->state;
 
-	s->t = MU_NEW_ARRAY(struct mu_tensor, c->d->n_first + 1);
-	for (unsigned i = 0; i < c->d->n_first; i++)
-		s->t[i] = mu_tensor_ref(&c->d->params[i]);
-	return cursor_open_up(c, err);
+	s->t = MU_NEW_ARRAY(struct mu_tensor, it->d->n_first + 1);
+	for (unsigned i = 0; i < it->d->n_first; i++)
+		s->t[i] = mu_tensor_ref(&it->d->params[i]);
+	return dataset_iterator_open_input(it, err);
 }
 
-static void states_close(struct cursor *c)
+static void states_close(struct dataset_iterator *it)
 {
-	struct states *s = c->own;
+	struct states *s = it->state;
 
-	element_drop(s->t, c->d->n_first);
+	element_drop(s->t, it->d->n_first);
 	free(s->t);
 }
 
-static int states_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int states_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	struct states *s = c->own;
+	struct states *s = it->state;
 	struct mu_tensor read[MAX_COMPONENTS];
-	unsigned n = c->d->n_first;
-	int rc = archive_flag(a, &s->over, err);
+	unsigned n = it->d->n_first;
+	int rc = serialize_flag(ser, &s->over, err);
 
-	if (rc || !archive_reads(a))
-		return rc ? rc : archive_element(a, s->t, n, err);
+	if (rc || !serializer_is_reading(ser))
+		return rc ? rc : serialize_element(ser, s->t, n, err);
 	if (n > MAX_COMPONENTS)
-		return archive_broken(err);
-	MU_RETURN_IF_ERROR(archive_element(a, read, n, err));
+		return serializer_fail(err);
+	MU_RETURN_IF_ERROR(serialize_element(ser, read, n, err));
 	element_drop(s->t, n);
 	memcpy(s->t, read, n * sizeof *read);
 	return 0;
@@ -274,33 +278,33 @@ static int check_scan(struct dataset *d, struct mu_err *err)
 		   : mu_invalid(err, "states and elements of over %d components", MAX_COMPONENTS);
 }
 
-static int scan_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int scan_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	struct mu_tensor in[MAX_COMPONENTS] = {0}, made[MAX_COMPONENTS] = {0};
-	unsigned n = c->d->n_first;
-	struct states *s = c->own;
-	int rc = cursor_next(c->up, in + n, err);
+	unsigned n = it->d->n_first;
+	struct states *s = it->state;
+	int rc = dataset_iterator_next(it->input, in + n, err);
 
 	if (rc <= 0)
 		return rc;
 	for (unsigned i = 0; i < n; i++)
 		in[i] = mu_tensor_ref(&s->t[i]);
 	MU_RETURN_IF_ERROR(
-	    dataset_apply(c, 0, in, n + c->d->in[0]->n_out, made, n + c->d->n_out, err));
+	    dataset_apply(it, 0, in, n + it->d->in[0]->n_out, made, n + it->d->n_out, err));
 	element_drop(s->t, n);
 	memcpy(s->t, made, n * sizeof *made);
-	memcpy(out, made + n, c->d->n_out * sizeof *made);
+	memcpy(out, made + n, it->d->n_out * sizeof *made);
 	return 1;
 }
 
-static int while_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int while_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct states *s = c->own;
+	struct states *s = it->state;
 	bool keep = false;
-	int rc = s->over ? 0 : read_predicate(c, out, &keep, err);
+	int rc = s->over ? 0 : read_predicate(it, out, &keep, err);
 
 	if (rc > 0 && !keep) {
-		element_drop(out, c->d->n_out);
+		element_drop(out, it->d->n_out);
 		rc = 0;
 	}
 	s->over |= rc == 0;
@@ -309,18 +313,21 @@ static int while_next(struct cursor *c, struct mu_tensor *out, struct mu_err *er
 
 #define F(name) .n_in = 1, .function = {{name, "Targuments"}}
 #define INTERLEAVE                                                                                 \
-	F("f"), .cursor_size = sizeof(struct cycle), .open = interleave_open,                      \
-		.next = interleave_next, .close = interleave_close, .state = interleave_state
-#define MAP    F("f"), .open = cursor_open_up, .next = map_next, .count = count_kept
-#define FILTER F("predicate"), .check = check_filter, .open = cursor_open_up, .next = filter_next
+	F("f"), .state_size = sizeof(struct cycle), .open = interleave_open,                       \
+		.next = interleave_next, .close = interleave_close,                                \
+		.serialize = interleave_serialize
+#define MAP F("f"), .open = dataset_iterator_open_input, .next = map_next, .count = count_kept
+#define FILTER                                                                                     \
+	F("predicate"), .check = check_filter, .open = dataset_iterator_open_input,                \
+			.next = filter_next
 #define WHILE                                                                                      \
-	F("predicate"), .cursor_size = sizeof(struct states), .check = check_filter,               \
+	F("predicate"), .state_size = sizeof(struct states), .check = check_filter,                \
 			.open = states_open, .next = while_next, .close = states_close,            \
-			.state = states_state
+			.serialize = states_serialize
 #define SCAN                                                                                       \
-	F("f"), .cursor_size = sizeof(struct states), .check = check_scan, .open = states_open,    \
+	F("f"), .state_size = sizeof(struct states), .check = check_scan, .open = states_open,     \
 		.next = scan_next, .close = states_close, .count = count_kept,                     \
-		.state = states_state
+		.serialize = states_serialize
 const struct dataset_kind function_kinds[] = {
     {"MapDataset", MAP},
     {"ParallelMapDataset", MAP, .n_scalars = 1},

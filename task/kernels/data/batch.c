@@ -127,10 +127,10 @@ static int stack_padded(const struct dataset *d, struct mu_tensor *const *elemen
 
 /* ---- both ---- */
 
-static int draw_batch(struct cursor *c, int64_t want, bool whole, bool padded,
+static int draw_batch(struct dataset_iterator *it, int64_t want, bool whole, bool padded,
 		      struct mu_tensor *out, struct mu_err *err)
 {
-	const struct dataset *d = c->d;
+	const struct dataset *d = it->d;
 	struct mu_tensor **element = NULL;
 	int64_t n = 0, room = 0;
 	unsigned k = 0;
@@ -142,8 +142,8 @@ static int draw_batch(struct cursor *c, int64_t want, bool whole, bool padded,
 			element = mu_xrealloc(element, (size_t)room * sizeof *element);
 		}
 		element[n] = MU_NEW_ARRAY(struct mu_tensor, d->n_out + 1);
-		if ((rc = d->f[0].f ? dataset_draw(c, 0, element[n], d->n_out, NULL, err)
-				    : cursor_next(c->up, element[n], err)) <= 0) {
+		if ((rc = d->f[0].f ? dataset_draw(it, 0, element[n], d->n_out, NULL, err)
+				    : dataset_iterator_next(it->input, element[n], err)) <= 0) {
 			free(element[n]);
 			break;
 		}
@@ -165,18 +165,18 @@ static int draw_batch(struct cursor *c, int64_t want, bool whole, bool padded,
 	return rc;
 }
 
-static int batch_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int batch_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	unsigned n = c->d->kind->n_scalars;
+	unsigned n = it->d->kind->n_scalars;
 
-	return draw_batch(c, dataset_number(c->d, 0), n > 1 && dataset_number(c->d, n - 1), false,
-			  out, err);
+	return draw_batch(it, dataset_number(it->d, 0), n > 1 && dataset_number(it->d, n - 1),
+			  false, out, err);
 }
 
-static int padded_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int padded_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	return draw_batch(c, mu_tensor_int(&c->d->params[0], 0),
-			  c->d->kind->n_scalars && dataset_number(c->d, 0), true, out, err);
+	return draw_batch(it, mu_tensor_int(&it->d->params[0], 0),
+			  it->d->kind->n_scalars && dataset_number(it->d, 0), true, out, err);
 }
 
 static int64_t dataset_batch_count(int64_t n, int64_t size, bool whole)
@@ -200,11 +200,11 @@ static int64_t count_padded(const struct dataset *d, int64_t n)
 }
 
 #define BATCH                                                                                      \
-	.n_in = 1, .check = dataset_batch_check, .open = cursor_open_up, .next = batch_next,       \
-	.count = count_batch
+	.n_in = 1, .check = dataset_batch_check, .open = dataset_iterator_open_input,              \
+	.next = batch_next, .count = count_batch
 #define PADDED                                                                                     \
-	.n_in = 1, .check = check_padded, .open = cursor_open_up, .next = padded_next,             \
-	.count = count_padded
+	.n_in = 1, .check = check_padded, .open = dataset_iterator_open_input,                     \
+	.next = padded_next, .count = count_padded
 #define MAPPED BATCH, .n_scalars = 3, .function = {{"f", "Targuments"}}
 const struct dataset_kind batch_kinds[] = {
     {"BatchDataset", BATCH, .n_scalars = 1},          {"BatchDatasetV2", BATCH, .n_scalars = 2},

@@ -13,7 +13,7 @@ enum { LONGEST = 1 << 30 }; /* bytes of a record */
 enum { NAMES, PACKING, BUFFER, HEADER, DELIM, QUOTES, NA, SELECT, DEFAULTS };
 
 struct records {
-	struct files files; /* first: the machinery of files takes the cursor's own for one */
+	struct files files; /* first: files.c uses the iterator's state as a struct files */
 	struct csv_fields fields;
 };
 
@@ -120,29 +120,29 @@ static int csv_next_record(struct files *f, const struct csv_columns *k, struct 
 	return ch != EOF || f->ahead.len;
 }
 
-static int begin_file(struct cursor *c, struct mu_err *err)
+static int begin_file(struct dataset_iterator *it, struct mu_err *err)
 {
-	int rc = MU_DATA(bool, &c->d->params[HEADER])[0]
-		     ? csv_next_record(c->own, c->d->shared, err)
+	int rc = MU_DATA(bool, &it->d->params[HEADER])[0]
+		     ? csv_next_record(it->state, it->d->shared, err)
 		     : 1;
 
 	return rc < 0 ? rc : 0;
 }
 
-static int give_record(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int give_record(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	const struct mu_shape scalar = mu_shape_scalar();
-	const struct csv_columns *k = c->d->shared;
-	struct records *r = c->own;
+	const struct csv_columns *k = it->d->shared;
+	struct records *r = it->state;
 	unsigned made = 0;
 	int rc = 0;
 
 	MU_RETURN_IF_ERROR(csv_split(mu_buf_span(&r->files.ahead), k, &r->fields, err));
-	if (r->fields.n != c->d->n_out)
-		return mu_invalid(err, "Expect %u fields but have %u in record", c->d->n_out,
+	if (r->fields.n != it->d->n_out)
+		return mu_invalid(err, "Expect %u fields but have %u in record", it->d->n_out,
 				  r->fields.n);
-	for (; made < c->d->n_out && !rc; made++) {
-		const struct mu_tensor *otherwise = &c->d->params[DEFAULTS + made];
+	for (; made < it->d->n_out && !rc; made++) {
+		const struct mu_tensor *otherwise = &it->d->params[DEFAULTS + made];
 		if ((rc = mu_tensor_new(&out[made], otherwise->dtype, &scalar, err)))
 			break;
 		rc = csv_store(&r->fields, k, made, otherwise, &out[made], 0, err);
@@ -152,35 +152,35 @@ static int give_record(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 	return rc ? rc : 1;
 }
 
-static int csv_item(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int csv_item(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	return csv_next_record(c->own, c->d->shared, err);
+	return csv_next_record(it->state, it->d->shared, err);
 }
 
 static const struct file_format csv = {begin_file, csv_item};
 
-static int csv_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int csv_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	return files_state(c, &csv, PACKING, a, err);
+	return files_serialize(it, &csv, PACKING, ser, err);
 }
 
 /* A record that is wrong leaves its file in hand: the next one is read after it. */
-static int csv_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int csv_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int rc = files_draw(c, &csv, PACKING, out, err);
+	int rc = files_draw(it, &csv, PACKING, out, err);
 
-	return rc > 0 ? give_record(c, out, err) : rc;
+	return rc > 0 ? give_record(it, out, err) : rc;
 }
 
-static void csv_close(struct cursor *c)
+static void csv_close(struct dataset_iterator *it)
 {
-	csv_fields_fini(&((struct records *)c->own)->fields);
-	files_close(c);
+	csv_fields_fini(&((struct records *)it->state)->fields);
+	files_close(it);
 }
 
 #define CSV                                                                                        \
-	.shared_size = sizeof(struct csv_columns), .cursor_size = sizeof(struct records),          \
-	.check = check_csv, .next = csv_next, .close = csv_close, .state = csv_state
+	.shared_size = sizeof(struct csv_columns), .state_size = sizeof(struct records),           \
+	.check = check_csv, .next = csv_next, .close = csv_close, .serialize = csv_serialize
 const struct dataset_kind csv_kinds[] = {
     {"CSVDataset", CSV},
     {"CSVDatasetV2", CSV},

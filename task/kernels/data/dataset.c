@@ -63,50 +63,50 @@ struct dataset *dataset_new(const struct dataset_kind *k)
 	return d;
 }
 
-/* ---- cursors ---- */
+/* ---- iterators ---- */
 
-int cursor_open(const struct dataset *d, struct caller *who, struct cursor **out,
-		struct mu_err *err)
+int dataset_iterator_open(const struct dataset *d, struct caller *caller,
+			  struct dataset_iterator **out, struct mu_err *err)
 {
-	struct cursor *c = MU_NEW(struct cursor);
+	struct dataset_iterator *it = MU_NEW(struct dataset_iterator);
 	int rc;
 
-	c->d = d;
-	c->who = who;
+	it->d = d;
+	it->caller = caller;
 	mu_object_ref((struct mu_object *)&d->object);
-	if (d->kind->cursor_size)
-		c->own = mu_xcalloc(1, d->kind->cursor_size);
-	if (d->kind->open && (rc = d->kind->open(c, err))) {
-		cursor_close(c);
+	if (d->kind->state_size)
+		it->state = mu_xcalloc(1, d->kind->state_size);
+	if (d->kind->open && (rc = d->kind->open(it, err))) {
+		dataset_iterator_close(it);
 		return rc;
 	}
-	*out = c;
+	*out = it;
 	return 0;
 }
 
-void cursor_close(struct cursor *c)
+void dataset_iterator_close(struct dataset_iterator *it)
 {
-	if (!c)
+	if (!it)
 		return;
-	if (c->d->kind->close)
-		c->d->kind->close(c);
-	cursor_close(c->up);
-	mu_object_unref((struct mu_object *)&c->d->object);
-	free(c->own);
-	free(c);
+	if (it->d->kind->close)
+		it->d->kind->close(it);
+	dataset_iterator_close(it->input);
+	mu_object_unref((struct mu_object *)&it->d->object);
+	free(it->state);
+	free(it);
 }
 
-int cursor_open_up(struct cursor *c, struct mu_err *err)
+int dataset_iterator_open_input(struct dataset_iterator *it, struct mu_err *err)
 {
-	cursor_close(c->up);
-	c->up = NULL;
-	return cursor_open(c->d->in[0], c->who, &c->up, err);
+	dataset_iterator_close(it->input);
+	it->input = NULL;
+	return dataset_iterator_open(it->d->in[0], it->caller, &it->input, err);
 }
 
-int dataset_apply(const struct cursor *c, unsigned which, struct mu_tensor *element, unsigned n,
-		  struct mu_tensor *out, unsigned n_out, struct mu_err *err)
+int dataset_apply(const struct dataset_iterator *it, unsigned which, struct mu_tensor *element,
+		  unsigned n, struct mu_tensor *out, unsigned n_out, struct mu_err *err)
 {
-	const struct dataset *d = c->d;
+	const struct dataset *d = it->d;
 	unsigned more = d->f[which].n;
 	struct mu_tensor *in = MU_NEW_ARRAY(struct mu_tensor, n + more + 1);
 
@@ -114,24 +114,24 @@ int dataset_apply(const struct cursor *c, unsigned which, struct mu_tensor *elem
 		memcpy(in, element, n * sizeof *in);
 	if (more)
 		memcpy(in + n, d->params + d->f[which].from, more * sizeof *in);
-	int rc = function_call(d->f[which].f, c->who, in, n + more, out, n_out, err);
+	int rc = function_call(d->f[which].f, it->caller, in, n + more, out, n_out, err);
 	element_drop(element, n);
 	free(in);
 	return rc;
 }
 
-int dataset_draw(struct cursor *c, unsigned which, struct mu_tensor *out, unsigned n_out,
+int dataset_draw(struct dataset_iterator *it, unsigned which, struct mu_tensor *out, unsigned n_out,
 		 struct mu_tensor *kept, struct mu_err *err)
 {
 	struct mu_tensor in[MAX_COMPONENTS] = {0};
-	unsigned n = c->d->in[0]->n_out;
-	int rc = cursor_next(c->up, in, err);
+	unsigned n = it->d->in[0]->n_out;
+	int rc = dataset_iterator_next(it->input, in, err);
 
 	if (rc <= 0)
 		return rc;
 	for (unsigned i = 0; kept && i < n; i++)
 		kept[i] = mu_tensor_ref(&in[i]);
-	rc = dataset_apply(c, which, in, n, out, n_out, err);
+	rc = dataset_apply(it, which, in, n, out, n_out, err);
 	if (rc && kept)
 		element_drop(kept, n);
 	return rc ? rc : 1;

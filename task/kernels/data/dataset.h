@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datasets: what an input pipeline is made of.
+/* Datasets: the elements of an input pipeline.
  *
- * A dataset is an object that never changes (but for what it keeps between iterations: seeds, a
- * cache): its kind, the datasets it draws from, its parameters.  Iterating one opens a cursor,
- * which opens cursors of the datasets below as it needs them.  One struct of functions a kind; a
- * cursor is used by one thread at a time.
+ * A dataset has a kind, input datasets and parameters, and does not change, except for data that
+ * it keeps between iterations (seeds, a cache).  A dataset iterator opens the iterators of the
+ * input datasets when it needs them.  Each kind has one struct of functions.  One thread at a time
+ * uses an iterator.
  */
 #ifndef MU_TASK_KERNELS_DATA_DATASET_H
 #define MU_TASK_KERNELS_DATA_DATASET_H
@@ -13,15 +13,15 @@
 #include "task/runtime/function.h"
 
 struct dataset;
-struct cursor;
-struct archive;
+struct dataset_iterator;
+struct serializer;
 enum { ANY_NUMBER = 1000, MAX_COMPONENTS = 256, MAX_CHAIN = 1000, MAX_FUNCTIONS = 4 };
 enum { INFINITE_CARDINALITY = -1, UNKNOWN_CARDINALITY = -2 }; /* instead of a number of elements */
 struct dataset_kind {
 	const char *op;
-	size_t shared_size, cursor_size; /* bytes of `shared` and of `own` */
-	unsigned n_in;      /* datasets it draws from; ANY_NUMBER: as many as come first */
-	unsigned n_scalars; /* parameters that are numbers: the last ones */
+	size_t shared_size, state_size; /* bytes of `shared` and of the iterator's `state` */
+	unsigned n_in;                  /* input datasets; ANY_NUMBER: all leading ones */
+	unsigned n_scalars;             /* parameters that are numbers: the last ones */
 	/* The dataset's functions. Each has two attributes: the function's name and the types of
 	 * its captured inputs. The captured inputs are parameters, in the order of the functions,
 	 * before the numeric ones. */
@@ -35,16 +35,16 @@ struct dataset_kind {
 	unsigned n_behind; /* inputs behind all others, which say nothing here */
 	/* (optional) takes from the node what `check` and `next` need of its attributes */
 	void (*read)(struct dataset *d, const struct mu_node *n);
-	int (*check)(struct dataset *d, struct mu_err *err); /* (optional) fills shared */
-	void (*finish)(struct dataset *d);                   /* (optional) undoes check */
-	int (*open)(struct cursor *c, struct mu_err *err);   /* (optional) */
+	int (*check)(struct dataset *d, struct mu_err *err);          /* (optional) fills shared */
+	void (*finish)(struct dataset *d);                            /* (optional) undoes check */
+	int (*open)(struct dataset_iterator *it, struct mu_err *err); /* (optional) */
 	/* 1 with n_out new tensors in out, 0 at the end. */
-	int (*next)(struct cursor *c, struct mu_tensor *out, struct mu_err *err);
-	void (*close)(struct cursor *c); /* (optional) */
-	/* (optional) what `own` says, written to an archive or read from it; what is below follows.
-	 * NULL where there is an `own`: its iterators cannot be saved. */
-	int (*state)(struct cursor *c, struct archive *a, struct mu_err *err);
-	bool sheds; /* may release the input cursor that `open` has opened */
+	int (*next)(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err);
+	void (*close)(struct dataset_iterator *it); /* (optional) */
+	/* (optional) Serializes or restores `state`; the caller does the input iterator. NULL
+	 * though there is a `state`: the iterators cannot be saved. */
+	int (*serialize)(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err);
+	bool releases_input; /* may close the input iterator that `open` has opened */
 };
 
 struct dataset {
@@ -66,21 +66,22 @@ struct dataset {
 };
 extern const struct mu_object_type dataset_type;
 
-struct cursor {
+struct dataset_iterator {
 	const struct dataset *d;
-	struct caller *who; /* of functions; the same for all cursors of an iterator */
-	struct cursor *up;  /* of in[0], when the kind has opened it */
-	void *own;
+	struct caller *caller; /* of functions; shared by all dataset iterators of an iterator */
+	struct dataset_iterator *input; /* of in[0], when the kind has opened it */
+	void *state;
 };
 
-int cursor_open(const struct dataset *d, struct caller *who, struct cursor **out,
-		struct mu_err *err);
-void cursor_close(struct cursor *c); /* NULL is fine */
-static inline int cursor_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+int dataset_iterator_open(const struct dataset *d, struct caller *caller,
+			  struct dataset_iterator **out, struct mu_err *err);
+void dataset_iterator_close(struct dataset_iterator *it); /* NULL is fine */
+static inline int dataset_iterator_next(struct dataset_iterator *it, struct mu_tensor *out,
+					struct mu_err *err)
 {
-	if (caller_stopped(c->who)) /* or what filters out everything would go on for ever */
+	if (caller_stopped(it->caller)) /* a filter that rejects everything would never end */
 		return mu_fail(err, MU_CANCELLED, "the iterator is gone");
-	return c->d->kind->next(c, out, err);
+	return it->d->kind->next(it, out, err);
 }
 /* The element is given back. */
 void element_drop(struct mu_tensor *t, unsigned n);
@@ -89,19 +90,19 @@ int element_row(const struct mu_tensor *t, unsigned n, int64_t row, struct mu_te
 		struct mu_err *err);
 /* Number k of the scalars. */
 int64_t dataset_number(const struct dataset *d, unsigned k);
-/* Opens in[0] as c->up. */
-int cursor_open_up(struct cursor *c, struct mu_err *err);
-/* Calls function `which` of the cursor's dataset on an element and the captured parameters; the
+/* Opens in[0] as it->input. */
+int dataset_iterator_open_input(struct dataset_iterator *it, struct mu_err *err);
+/* Calls function `which` of the iterator's dataset on an element and the captured parameters; the
  * element is taken. */
-int dataset_apply(const struct cursor *c, unsigned which, struct mu_tensor *element, unsigned n,
-		  struct mu_tensor *out, unsigned n_out, struct mu_err *err);
+int dataset_apply(const struct dataset_iterator *it, unsigned which, struct mu_tensor *element,
+		  unsigned n, struct mu_tensor *out, unsigned n_out, struct mu_err *err);
 /* The dataset that a function or an input gave; borrowed.  NULL: it is none. */
 struct dataset *dataset_in(const struct mu_tensor *t);
 /* How many elements it has, as far as that shows without drawing any. */
 int64_t dataset_count(const struct dataset *d);
 /* An element of in[0] passed through function `which`; kept: (optional) gets the element as well.
  */
-int dataset_draw(struct cursor *c, unsigned which, struct mu_tensor *out, unsigned n_out,
+int dataset_draw(struct dataset_iterator *it, unsigned which, struct mu_tensor *out, unsigned n_out,
 		 struct mu_tensor *kept, struct mu_err *err);
 
 /* A dataset without inputs and without `shared`. */

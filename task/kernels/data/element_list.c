@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "task/kernels/data/archive.h"
+#include "task/kernels/data/serializer.h"
 #include "task/kernels/engine/variant.h"
 
 struct mu_tensor *element_list_next(struct element_list *l, unsigned n_out)
@@ -41,15 +41,15 @@ static void finish_listed(struct dataset *d)
 	element_list_fini(d->shared, d->n_out);
 }
 
-static int listed_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int listed_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	const struct element_list *l = c->d->shared;
-	int64_t *at = c->own;
+	const struct element_list *l = it->d->shared;
+	int64_t *at = it->state;
 
 	if (*at >= l->n)
 		return 0;
-	for (unsigned i = 0; i < c->d->n_out; i++)
-		out[i] = mu_tensor_ref(&l->t[*at * c->d->n_out + i]);
+	for (unsigned i = 0; i < it->d->n_out; i++)
+		out[i] = mu_tensor_ref(&l->t[*at * it->d->n_out + i]);
 	++*at;
 	return 1;
 }
@@ -59,18 +59,18 @@ static int64_t count_listed(const struct dataset *d, int64_t n)
 	return ((const struct element_list *)d->shared)->n;
 }
 
-static int listed_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int listed_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	return archive_number(a, c->own, 0, INT64_MAX, err);
+	return serialize_number(ser, it->state, 0, INT64_MAX, err);
 }
 
 static const struct dataset_kind listed = {"WindowOp",
 					   .shared_size = sizeof(struct element_list),
-					   .cursor_size = sizeof(int64_t),
+					   .state_size = sizeof(int64_t),
 					   .finish = finish_listed,
 					   .next = listed_next,
 					   .count = count_listed,
-					   .state = listed_state};
+					   .serialize = listed_serialize};
 
 struct dataset *element_list_dataset_new(unsigned n_out)
 {

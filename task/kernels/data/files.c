@@ -54,9 +54,9 @@ static void end_file(struct files *f)
 	f->name = NULL;
 }
 
-void files_close(struct cursor *c)
+void files_close(struct dataset_iterator *it)
 {
-	struct files *f = c->own;
+	struct files *f = it->state;
 
 	end_file(f);
 	free(f->line);
@@ -64,10 +64,10 @@ void files_close(struct cursor *c)
 }
 
 /* Opens the next file: 1, or 0 behind the last. */
-static int files_next_file(struct cursor *c, unsigned packing, struct mu_err *err)
+static int files_next_file(struct dataset_iterator *it, unsigned packing, struct mu_err *err)
 {
-	const struct dataset *d = c->d;
-	struct files *f = c->own;
+	const struct dataset *d = it->d;
+	struct files *f = it->state;
 
 	if (f->at >= d->params[FILE_NAMES].shape.count)
 		return 0;
@@ -83,21 +83,21 @@ static int files_next_file(struct cursor *c, unsigned packing, struct mu_err *er
 	return rc;
 }
 
-int files_draw(struct cursor *c, const struct file_format *k, unsigned packing,
+int files_draw(struct dataset_iterator *it, const struct file_format *k, unsigned packing,
 	       struct mu_tensor *out, struct mu_err *err)
 {
-	struct files *f = c->own;
+	struct files *f = it->state;
 	int rc;
 
 	do {
 		if (!f->name) {
-			if ((rc = files_next_file(c, packing, err)) <= 0)
+			if ((rc = files_next_file(it, packing, err)) <= 0)
 				return rc;
-			rc = k->begin ? k->begin(c, err) : 0;
+			rc = k->begin ? k->begin(it, err) : 0;
 			if (rc < 0)
 				break;
 		}
-		if ((rc = k->item(c, out, err)) > 0)
+		if ((rc = k->item(it, out, err)) > 0)
 			return rc;
 		if (!rc)
 			end_file(f);
@@ -131,41 +131,41 @@ static int move_to(struct files *f, int64_t at, struct mu_err *err)
 	return 0;
 }
 
-static int open_again(struct cursor *c, const struct file_format *k, unsigned packing, int64_t at,
-		      struct mu_err *err)
+static int open_again(struct dataset_iterator *it, const struct file_format *k, unsigned packing,
+		      int64_t at, struct mu_err *err)
 {
-	struct files *f = c->own;
+	struct files *f = it->state;
 	int rc;
 
 	if (!f->at--)
-		return archive_broken(err);
-	rc = files_next_file(c, packing, err);
+		return serializer_fail(err);
+	rc = files_next_file(it, packing, err);
 	if (rc <= 0)
-		return rc ? rc : archive_broken(err);
-	if ((k->begin && (rc = k->begin(c, err)) < 0) || (rc = move_to(f, at, err)))
+		return rc ? rc : serializer_fail(err);
+	if ((k->begin && (rc = k->begin(it, err)) < 0) || (rc = move_to(f, at, err)))
 		return rc;
 	if (f->records)
 		mu_tfrecord_set_offset(f->records, (uint64_t)at);
 	return 0;
 }
 
-int files_state(struct cursor *c, const struct file_format *k, unsigned packing, struct archive *a,
-		struct mu_err *err)
+int files_serialize(struct dataset_iterator *it, const struct file_format *k, unsigned packing,
+		    struct serializer *ser, struct mu_err *err)
 {
-	struct files *f = c->own;
+	struct files *f = it->state;
 	bool in_hand = f->name != NULL;
 	int64_t at = in_hand ? ftello(f->file) : 0;
 	MU_AUTO_BUF ahead = {0};
-	int rc = archive_number(a, &f->at, 0, c->d->params[FILE_NAMES].shape.count, err);
+	int rc = serialize_number(ser, &f->at, 0, it->d->params[FILE_NAMES].shape.count, err);
 
 	if (at < 0)
 		return files_failed(f, err);
-	if (rc || (rc = archive_flag(a, &in_hand, err)) || !in_hand ||
-	    (rc = archive_number(a, &at, 0, INT64_MAX, err)) ||
-	    (rc = archive_bytes(a, archive_reads(a) ? &ahead : &f->ahead, err)) ||
-	    !archive_reads(a))
+	if (rc || (rc = serialize_flag(ser, &in_hand, err)) || !in_hand ||
+	    (rc = serialize_number(ser, &at, 0, INT64_MAX, err)) ||
+	    (rc = serialize_bytes(ser, serializer_is_reading(ser) ? &ahead : &f->ahead, err)) ||
+	    !serializer_is_reading(ser))
 		return rc;
-	rc = open_again(c, k, packing, at, err);
+	rc = open_again(it, k, packing, at, err);
 	mu_buf_clear(&f->ahead);
 	mu_buf_put(&f->ahead, ahead.data, ahead.len);
 	return rc;
@@ -173,17 +173,17 @@ int files_state(struct cursor *c, const struct file_format *k, unsigned packing,
 
 /* ---- records ---- */
 
-static int begin_records(struct cursor *c, struct mu_err *err)
+static int begin_records(struct dataset_iterator *it, struct mu_err *err)
 {
-	struct files *f = c->own;
+	struct files *f = it->state;
 
 	f->records = mu_tfrecord_read(f->file, f->name);
 	return 0;
 }
 
-static int record_item(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int record_item(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct files *f = c->own;
+	struct files *f = it->state;
 	struct mu_span record;
 	int rc = mu_tfrecord_next(f->records, &record, err);
 
@@ -196,21 +196,21 @@ static int record_item(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 
 static const struct file_format records = {begin_records, record_item};
 
-static int record_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int record_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	return files_state(c, &records, FILE_PACKING, a, err);
+	return files_serialize(it, &records, FILE_PACKING, ser, err);
 }
 
-static int record_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int record_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	return files_draw(c, &records, FILE_PACKING, out, err);
+	return files_draw(it, &records, FILE_PACKING, out, err);
 }
 
 /* ---- lines ---- */
 
-static int line_item(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int line_item(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct files *f = c->own;
+	struct files *f = it->state;
 
 	errno = 0;
 	ssize_t n = getline(&f->line, &f->room, f->file);
@@ -225,14 +225,14 @@ static int line_item(struct cursor *c, struct mu_tensor *out, struct mu_err *err
 
 static const struct file_format lines = {.item = line_item};
 
-static int line_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int line_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	return files_state(c, &lines, FILE_PACKING, a, err);
+	return files_serialize(it, &lines, FILE_PACKING, ser, err);
 }
 
-static int line_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int line_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	return files_draw(c, &lines, FILE_PACKING, out, err);
+	return files_draw(it, &lines, FILE_PACKING, out, err);
 }
 
 /* ---- pieces: all of a size, between a head and a foot ---- */
@@ -289,47 +289,47 @@ static int read_ahead(struct files *f, int64_t n, struct mu_err *err)
 	return 0;
 }
 
-static int fail_body_length(const struct cursor *c, long long body, struct mu_err *err)
+static int fail_body_length(const struct dataset_iterator *it, long long body, struct mu_err *err)
 {
-	const struct files *f = c->own;
+	const struct files *f = it->state;
 
 	return mu_invalid(err,
 			  "Excluding the header (%lld bytes) and footer (%lld bytes), input file "
 			  "\"%.80s\" has body length %lld bytes, which is not an exact multiple of "
 			  "the record length (%lld bytes).",
-			  (long long)piece_number(c->d, PIECE_HEAD),
-			  (long long)piece_number(c->d, PIECE_FOOT), f->name, body,
-			  (long long)piece_number(c->d, PIECE_BYTES));
+			  (long long)piece_number(it->d, PIECE_HEAD),
+			  (long long)piece_number(it->d, PIECE_FOOT), f->name, body,
+			  (long long)piece_number(it->d, PIECE_BYTES));
 }
 
-static int begin_pieces(struct cursor *c, struct mu_err *err)
+static int begin_pieces(struct dataset_iterator *it, struct mu_err *err)
 {
-	int64_t head = piece_number(c->d, PIECE_HEAD), foot = piece_number(c->d, PIECE_FOOT);
-	struct files *f = c->own;
+	int64_t head = piece_number(it->d, PIECE_HEAD), foot = piece_number(it->d, PIECE_FOOT);
+	struct files *f = it->state;
 	struct stat st;
 
 	mu_buf_clear(&f->ahead);
 	if (fileno(f->file) >= 0 && !fstat(fileno(f->file), &st)) { /* it is not packed */
 		int64_t body = st.st_size - head - foot;
-		if (body < 0 || body % piece_number(c->d, PIECE_BYTES))
-			return fail_body_length(c, body, err);
+		if (body < 0 || body % piece_number(it->d, PIECE_BYTES))
+			return fail_body_length(it, body, err);
 	}
 	MU_RETURN_IF_ERROR(read_ahead(f, head, err));
 	mu_buf_clear(&f->ahead);
 	return read_ahead(f, foot, err);
 }
 
-static int piece_item(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int piece_item(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t piece = piece_number(c->d, PIECE_BYTES), foot = piece_number(c->d, PIECE_FOOT);
-	struct files *f = c->own;
+	int64_t piece = piece_number(it->d, PIECE_BYTES), foot = piece_number(it->d, PIECE_FOOT);
+	struct files *f = it->state;
 	size_t before = f->ahead.len;
 	int rc = read_ahead(f, piece, err);
 
 	if (rc || f->ahead.len == before)
 		return rc;
 	if (f->ahead.len < (size_t)(piece + foot))
-		return fail_body_length(c, (long long)(f->ahead.len - before), err);
+		return fail_body_length(it, (long long)(f->ahead.len - before), err);
 	MU_RETURN_IF_ERROR(mu_tensor_string(out, f->ahead.data, (size_t)piece, err));
 	memmove(f->ahead.data, f->ahead.data + piece, (size_t)foot);
 	f->ahead.len = (size_t)foot;
@@ -338,14 +338,14 @@ static int piece_item(struct cursor *c, struct mu_tensor *out, struct mu_err *er
 
 static const struct file_format pieces = {begin_pieces, piece_item};
 
-static int piece_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int piece_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	return files_state(c, &pieces, piece_packing(c->d), a, err);
+	return files_serialize(it, &pieces, piece_packing(it->d), ser, err);
 }
 
-static int piece_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int piece_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	return files_draw(c, &pieces, piece_packing(c->d), out, err);
+	return files_draw(it, &pieces, piece_packing(it->d), out, err);
 }
 
 /* ---- names ---- */
@@ -365,10 +365,10 @@ static int name_order(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int names_open(struct cursor *c, struct mu_err *err)
+static int names_open(struct dataset_iterator *it, struct mu_err *err)
 {
-	const struct mu_tensor *patterns = &c->d->params[FILE_NAMES];
-	struct names *n = c->own;
+	const struct mu_tensor *patterns = &it->d->params[FILE_NAMES];
+	struct names *n = it->state;
 
 	for (int64_t i = 0; i < patterns->shape.count; i++) {
 		struct mu_span s = elems_span(patterns, i);
@@ -383,17 +383,17 @@ static int names_open(struct cursor *c, struct mu_err *err)
 	return 0;
 }
 
-static void names_close(struct cursor *c)
+static void names_close(struct dataset_iterator *it)
 {
-	struct names *n = c->own;
+	struct names *n = it->state;
 
 	if (n->found.gl_pathv)
 		globfree(&n->found);
 }
 
-static int name_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int name_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct names *n = c->own;
+	struct names *n = it->state;
 
 	if (n->at >= n->found.gl_pathc)
 		return 0;
@@ -404,17 +404,17 @@ static int name_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err
 }
 
 /* By the name that came last: files may have come or gone since. */
-static int names_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int names_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	struct names *n = c->own;
+	struct names *n = it->state;
 	const char *last = n->at ? n->found.gl_pathv[n->at - 1] : "";
 	struct mu_buf name = {.data = (char *)last, .len = strlen(last)};
 	MU_AUTO_BUF read = {0};
 	int64_t at = (int64_t)n->at;
-	int rc = archive_number(a, &at, 0, INT64_MAX, err);
+	int rc = serialize_number(ser, &at, 0, INT64_MAX, err);
 
-	if (rc || (rc = archive_bytes(a, archive_reads(a) ? &read : &name, err)) ||
-	    !archive_reads(a))
+	if (rc || (rc = serialize_bytes(ser, serializer_is_reading(ser) ? &read : &name, err)) ||
+	    !serializer_is_reading(ser))
 		return rc;
 	mu_buf_putc(&read, '\0');
 	if (at && (size_t)at <= n->found.gl_pathc &&
@@ -427,16 +427,17 @@ static int names_state(struct cursor *c, struct archive *a, struct mu_err *err)
 	return 0;
 }
 
-#define FILES   .cursor_size = sizeof(struct files), .close = files_close
-#define RECORDS FILES, .check = check_files, .next = record_next, .state = record_state
-#define PIECES  FILES, .check = check_pieces, .next = piece_next, .state = piece_state
+#define FILES   .state_size = sizeof(struct files), .close = files_close
+#define RECORDS FILES, .check = check_files, .next = record_next, .serialize = record_serialize
+#define PIECES  FILES, .check = check_pieces, .next = piece_next, .serialize = piece_serialize
 #define NAMES                                                                                      \
-	.cursor_size = sizeof(struct names), .check = check_patterns, .open = names_open,          \
-	.next = name_next, .close = names_close, .state = names_state
+	.state_size = sizeof(struct names), .check = check_patterns, .open = names_open,           \
+	.next = name_next, .close = names_close, .serialize = names_serialize
 const struct dataset_kind file_kinds[] = {
     {"TFRecordDataset", RECORDS},
     {"TFRecordDatasetV2", RECORDS},
-    {"TextLineDataset", FILES, .check = check_files, .next = line_next, .state = line_state},
+    {"TextLineDataset", FILES, .check = check_files, .next = line_next,
+     .serialize = line_serialize},
     {"FixedLengthRecordDataset", PIECES},
     {"FixedLengthRecordDatasetV2", PIECES},
     {"MatchingFilesDataset", NAMES},

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "lib/io/tfrecord.h"
-#include "task/kernels/data/archive.h"
+#include "task/kernels/data/serializer.h"
 
 struct files {
 	int64_t at; /* the file behind the one in hand */
@@ -20,18 +20,18 @@ struct files {
 
 /* How a kind reads a file: what it does at its start, and 1 with an item or 0 at its end. */
 struct file_format {
-	int (*begin)(struct cursor *c, struct mu_err *err); /* (optional) */
-	int (*item)(struct cursor *c, struct mu_tensor *out, struct mu_err *err);
+	int (*begin)(struct dataset_iterator *it, struct mu_err *err); /* (optional) */
+	int (*item)(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err);
 };
 
 /* 1 with the next item of all files, 0 behind the last; packing: the parameter that says how they
  * are packed, 0: they are not. */
-int files_draw(struct cursor *c, const struct file_format *k, unsigned packing,
+int files_draw(struct dataset_iterator *it, const struct file_format *k, unsigned packing,
 	       struct mu_tensor *out, struct mu_err *err);
 /* Where it is in which file; reading opens that one. */
-int files_state(struct cursor *c, const struct file_format *k, unsigned packing, struct archive *a,
-		struct mu_err *err);
-void files_close(struct cursor *c);
+int files_serialize(struct dataset_iterator *it, const struct file_format *k, unsigned packing,
+		    struct serializer *ser, struct mu_err *err);
+void files_close(struct dataset_iterator *it);
 /* The names and the packing are strings. */
 int files_check(const struct dataset *d, unsigned packing, struct mu_err *err);
 /* The file in hand cannot be read on, as errno says. */

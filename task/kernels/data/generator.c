@@ -23,63 +23,63 @@ static int check_generator(struct dataset *d, struct mu_err *err)
 }
 
 /* A function of the state, which stays. */
-static int of_state(struct cursor *c, unsigned which, struct mu_tensor *out, unsigned n_out,
-		    struct mu_err *err)
+static int of_state(struct dataset_iterator *it, unsigned which, struct mu_tensor *out,
+		    unsigned n_out, struct mu_err *err)
 {
-	struct generator *g = c->own;
+	struct generator *g = it->state;
 	struct mu_tensor in[MAX_COMPONENTS];
 
 	for (unsigned i = 0; i < g->n; i++)
 		in[i] = mu_tensor_ref(&g->state[i]);
-	return dataset_apply(c, which, in, g->n, out, n_out, err);
+	return dataset_apply(it, which, in, g->n, out, n_out, err);
 }
 
 /* Runs once, at the end of the elements or when the last reader has closed. */
-static int generator_finish(struct cursor *c, struct mu_err *err)
+static int generator_finish(struct dataset_iterator *it, struct mu_err *err)
 {
-	struct generator *g = c->own;
+	struct generator *g = it->state;
 	struct mu_tensor out[MAX_COMPONENTS] = {0};
-	unsigned n = function_outputs(c->d->f[END].f);
+	unsigned n = function_outputs(it->d->f[END].f);
 
 	if (!g->begun || g->ended)
 		return 0;
 	g->ended = true;
 
-	MU_RETURN_IF_ERROR(of_state(c, END, out, n, err));
+	MU_RETURN_IF_ERROR(of_state(it, END, out, n, err));
 	element_drop(out, n);
 	return 0;
 }
 
-static int generator_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int generator_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct generator *g = c->own;
+	struct generator *g = it->state;
 	int rc;
 
 	if (g->ended)
 		return 0;
 	if (!g->begun) {
-		unsigned n = function_outputs(c->d->f[BEGIN].f);
-		MU_RETURN_IF_ERROR(dataset_apply(c, BEGIN, NULL, 0, g->state, n, err));
+		unsigned n = function_outputs(it->d->f[BEGIN].f);
+		MU_RETURN_IF_ERROR(dataset_apply(it, BEGIN, NULL, 0, g->state, n, err));
 		g->n = n;
 		g->begun = true;
 	}
-	rc = of_state(c, NEXT, out, c->d->n_out, err);
+	rc = of_state(it, NEXT, out, it->d->n_out, err);
 	if (rc == -MU_OUT_OF_RANGE)
-		return generator_finish(c, err);
+		return generator_finish(it, err);
 	return rc ? rc : 1;
 }
 
-static void generator_close(struct cursor *c)
+static void generator_close(struct dataset_iterator *it)
 {
-	struct generator *g = c->own;
+	struct generator *g = it->state;
 	struct mu_err err; /* no caller is left to report it to */
 
-	generator_finish(c, &err);
+	generator_finish(it, &err);
 	element_drop(g->state, g->n);
 }
 
 const struct dataset_kind generator_kinds[] = {
-    {"GeneratorDataset", .cursor_size = sizeof(struct generator),
+    {"GeneratorDataset", .state_size = sizeof(struct generator),
      .function = {{"init_func", "Tinit_func_args"},
 		  {"next_func", "Tnext_func_args"},
 		  {"finalize_func", "Tfinalize_func_args"}},

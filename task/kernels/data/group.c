@@ -3,9 +3,9 @@
  * function computes. */
 #include <string.h>
 
-#include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/data/element_list.h"
+#include "task/kernels/data/serializer.h"
 #include "task/kernels/data/stack.h"
 #include "task/kernels/engine/variant.h"
 
@@ -30,30 +30,31 @@ static int check_window(struct dataset *d, struct mu_err *err)
 	return 0;
 }
 
-static void window_close(struct cursor *c)
+static void window_close(struct dataset_iterator *it)
 {
-	element_list_fini(&((struct window *)c->own)->list, c->d->n_out);
+	element_list_fini(&((struct window *)it->state)->list, it->d->n_out);
 }
 
 /* Draws until the list has so many elements, or to the end. */
-static int fill_window(struct cursor *c, int64_t span, struct mu_err *err)
+static int fill_window(struct dataset_iterator *it, int64_t span, struct mu_err *err)
 {
-	struct window *w = c->own;
+	struct window *w = it->state;
 	int rc = 1;
 
-	while (c->up && w->list.n < span && rc > 0) {
-		rc = cursor_next(c->up, element_list_next(&w->list, c->d->n_out), err);
+	while (it->input && w->list.n < span && rc > 0) {
+		rc = dataset_iterator_next(it->input, element_list_next(&w->list, it->d->n_out),
+					   err);
 		if (rc <= 0)
 			break;
 		w->list.n++;
 		if (w->skip) {
-			element_list_drop(&w->list, 1, c->d->n_out);
+			element_list_drop(&w->list, 1, it->d->n_out);
 			w->skip--;
 		}
 	}
 	if (rc == 0) {
-		cursor_close(c->up);
-		c->up = NULL;
+		dataset_iterator_close(it->input);
+		it->input = NULL;
 	}
 	return rc;
 }
@@ -71,26 +72,26 @@ static void dataset_group_pick(const struct element_list *from, int64_t n, int64
 	}
 }
 
-static int window_elements(const struct cursor *c, int64_t n, int64_t stride, struct mu_tensor *out,
-			   struct mu_err *err)
+static int window_elements(const struct dataset_iterator *it, int64_t n, int64_t stride,
+			   struct mu_tensor *out, struct mu_err *err)
 {
-	const struct window *w = c->own;
+	const struct window *w = it->state;
 	int rc = 0;
 
-	for (unsigned k = 0; k < c->d->n_out && !rc; k++) {
+	for (unsigned k = 0; k < it->d->n_out && !rc; k++) {
 		struct element_list some = {0};
-		dataset_group_pick(&w->list, n, stride, c->d->n_out, (int)k, &some);
+		dataset_group_pick(&w->list, n, stride, it->d->n_out, (int)k, &some);
 		if ((rc = element_list_to_dataset(&some, 1, &out[k], err)))
 			element_drop(out, k);
 	}
 	return rc;
 }
 
-static int window_batch(const struct cursor *c, int64_t n, int64_t stride, struct mu_tensor *out,
-			struct mu_err *err)
+static int window_batch(const struct dataset_iterator *it, int64_t n, int64_t stride,
+			struct mu_tensor *out, struct mu_err *err)
 {
-	const struct window *w = c->own;
-	unsigned n_out = c->d->n_out;
+	const struct window *w = it->state;
+	unsigned n_out = it->d->n_out;
 	MU_AUTO_FREE struct mu_tensor **element = MU_NEW_ARRAY(struct mu_tensor *, (size_t)n);
 	int rc = 0;
 
@@ -102,34 +103,34 @@ static int window_batch(const struct cursor *c, int64_t n, int64_t stride, struc
 	return rc;
 }
 
-static int window_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int window_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t size = dataset_number(c->d, WINDOW_SIZE),
-		shift = dataset_number(c->d, WINDOW_SHIFT);
-	int64_t stride = dataset_number(c->d, WINDOW_STRIDE), span = 1 + (size - 1) * stride;
-	bool batch = c->d->kind->n_scalars <= WINDOW_WHOLE;
-	bool whole = batch || dataset_number(c->d, WINDOW_WHOLE);
-	struct window *w = c->own;
-	int rc = fill_window(c, span, err);
+	int64_t size = dataset_number(it->d, WINDOW_SIZE),
+		shift = dataset_number(it->d, WINDOW_SHIFT);
+	int64_t stride = dataset_number(it->d, WINDOW_STRIDE), span = 1 + (size - 1) * stride;
+	bool batch = it->d->kind->n_scalars <= WINDOW_WHOLE;
+	bool whole = batch || dataset_number(it->d, WINDOW_WHOLE);
+	struct window *w = it->state;
+	int rc = fill_window(it, span, err);
 
 	if (rc < 0)
 		return rc;
 	if (!w->list.n || (whole && w->list.n < span))
 		return 0;
 	int64_t n = 1 + (w->list.n - 1) / stride;
-	rc = (batch ? window_batch : window_elements)(c, n, stride, out, err);
+	rc = (batch ? window_batch : window_elements)(it, n, stride, out, err);
 	int64_t drop = shift < w->list.n ? shift : w->list.n;
-	element_list_drop(&w->list, drop, c->d->n_out);
+	element_list_drop(&w->list, drop, it->d->n_out);
 	w->skip = shift - drop;
 	return rc ? rc : 1;
 }
 
-static int window_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int window_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	struct window *w = c->own;
+	struct window *w = it->state;
 
-	MU_RETURN_IF_ERROR(archive_number(a, &w->skip, 0, INT32_MAX, err));
-	return archive_element_list(a, &w->list, c->d->n_out, err);
+	MU_RETURN_IF_ERROR(serialize_number(ser, &w->skip, 0, INT32_MAX, err));
+	return serialize_element_list(ser, &w->list, it->d->n_out, err);
 }
 
 /* ---- groups by window: a dataset is made of each group that is full, and gone through ---- */
@@ -144,8 +145,8 @@ struct group {
 struct groups {
 	struct group *g; /* by key, rising */
 	size_t n, room;
-	struct cursor *now;     /* over what the reducing function made of … */
-	struct mu_tensor of[2]; /* … a key and its elements */
+	struct dataset_iterator *current; /* over what the reducing function made of … */
+	struct mu_tensor of[2];           /* … a key and its elements */
 };
 
 static int check_groups(struct dataset *d, struct mu_err *err)
@@ -155,50 +156,51 @@ static int check_groups(struct dataset *d, struct mu_err *err)
 
 static void end_group(struct groups *w)
 {
-	cursor_close(w->now);
+	dataset_iterator_close(w->current);
 	element_drop(w->of, MU_COUNT(w->of));
 	memset(w->of, 0, sizeof w->of);
-	w->now = NULL;
+	w->current = NULL;
 }
 
-static void groups_close(struct cursor *c)
+static void groups_close(struct dataset_iterator *it)
 {
-	struct groups *w = c->own;
+	struct groups *w = it->state;
 
 	for (size_t i = 0; i < w->n; i++)
-		element_list_fini(&w->g[i].list, c->d->in[0]->n_out);
+		element_list_fini(&w->g[i].list, it->d->in[0]->n_out);
 	free(w->g);
 	end_group(w);
 }
 
 /* One int64 that function `which` gives for n tensors, which are taken. */
-static int dataset_group_request(struct cursor *c, unsigned which, struct mu_tensor *in, unsigned n,
-				 int64_t *out, struct mu_err *err)
+static int dataset_group_request(struct dataset_iterator *it, unsigned which, struct mu_tensor *in,
+				 unsigned n, int64_t *out, struct mu_err *err)
 {
 	struct mu_tensor t;
 
-	MU_RETURN_IF_ERROR(dataset_apply(c, which, in, n, &t, 1, err));
+	MU_RETURN_IF_ERROR(dataset_apply(it, which, in, n, &t, 1, err));
 	bool fits = t.dtype == MU_INT64 && t.shape.count == 1;
 	if (fits)
 		*out = mu_tensor_int(&t, 0);
 	mu_tensor_unref(&t);
 	return fits ? 0
 		    : mu_invalid(err, "`%s` must return a scalar int64.",
-				 c->d->kind->function[which].name);
+				 it->d->kind->function[which].name);
 }
 
 /* An element of in[0] and its key. */
-static int draw_keyed(struct cursor *c, struct mu_tensor *element, int64_t *key, struct mu_err *err)
+static int draw_keyed(struct dataset_iterator *it, struct mu_tensor *element, int64_t *key,
+		      struct mu_err *err)
 {
 	struct mu_tensor in[MAX_COMPONENTS];
-	unsigned n = c->d->in[0]->n_out;
-	int rc = cursor_next(c->up, element, err);
+	unsigned n = it->d->in[0]->n_out;
+	int rc = dataset_iterator_next(it->input, element, err);
 
 	if (rc <= 0)
 		return rc;
 	for (unsigned i = 0; i < n; i++)
 		in[i] = mu_tensor_ref(&element[i]);
-	if (!(rc = dataset_group_request(c, KEY_F, in, n, key, err)))
+	if (!(rc = dataset_group_request(it, KEY_F, in, n, key, err)))
 		return 1;
 	element_drop(element, n);
 	return rc;
@@ -229,16 +231,17 @@ static struct group *group_new(struct groups *w, size_t at)
 	return &w->g[at];
 }
 
-static int find_group(struct cursor *c, int64_t key, struct group **out, struct mu_err *err)
+static int find_group(struct dataset_iterator *it, int64_t key, struct group **out,
+		      struct mu_err *err)
 {
-	struct groups *w = c->own;
+	struct groups *w = it->state;
 	size_t at = group_at(w, key);
 
 	if (at == w->n || w->g[at].key != key) {
 		struct mu_tensor t;
 		int64_t size = 0;
 		int rc = mu_tensor_scalar(&t, MU_INT64, &key, err);
-		if (rc || (rc = dataset_group_request(c, SIZE_F, &t, 1, &size, err)))
+		if (rc || (rc = dataset_group_request(it, SIZE_F, &t, 1, &size, err)))
 			return rc;
 		if (size < 1)
 			return mu_invalid(err,
@@ -251,118 +254,120 @@ static int find_group(struct cursor *c, int64_t key, struct group **out, struct 
 }
 
 /* Goes through what the reducing function makes of the group in hand. */
-static int dataset_group_reduce(struct cursor *c, struct mu_err *err)
+static int dataset_group_reduce(struct dataset_iterator *it, struct mu_err *err)
 {
-	struct groups *w = c->own;
+	struct groups *w = it->state;
 	struct mu_tensor in[2] = {mu_tensor_ref(&w->of[0]), mu_tensor_ref(&w->of[1])}, made;
 	int rc;
 
-	MU_RETURN_IF_ERROR(dataset_apply(c, REDUCE_F, in, 2, &made, 1, err));
+	MU_RETURN_IF_ERROR(dataset_apply(it, REDUCE_F, in, 2, &made, 1, err));
 	const struct dataset *d = dataset_in(&made);
-	rc = d && d->n_out == c->d->n_out
-		 ? cursor_open(d, c->who, &w->now, err)
+	rc = d && d->n_out == it->d->n_out
+		 ? dataset_iterator_open(d, it->caller, &w->current, err)
 		 : mu_invalid(err, "`reduce_func` does not return a dataset of %u components",
-			      c->d->n_out);
+			      it->d->n_out);
 	mu_tensor_unref(&made);
 	return rc;
 }
 
-static int begin_group(struct cursor *c, struct group *g, struct mu_err *err)
+static int begin_group(struct dataset_iterator *it, struct group *g, struct mu_err *err)
 {
-	struct groups *w = c->own;
+	struct groups *w = it->state;
 	struct element_list all = g->list;
 	int rc;
 
 	g->list = (struct element_list){0};
-	if ((rc = element_list_to_dataset(&all, c->d->in[0]->n_out, &w->of[1], err)) ||
+	if ((rc = element_list_to_dataset(&all, it->d->in[0]->n_out, &w->of[1], err)) ||
 	    (rc = mu_tensor_scalar(&w->of[0], MU_INT64, &g->key, err)) ||
-	    (rc = dataset_group_reduce(c, err)))
+	    (rc = dataset_group_reduce(it, err)))
 		end_group(w);
 	return rc;
 }
 
 /* Draws until a group is full; at the end takes what there is of the one with the least key. */
-static int next_group(struct cursor *c, struct mu_err *err)
+static int next_group(struct dataset_iterator *it, struct mu_err *err)
 {
-	struct groups *w = c->own;
+	struct groups *w = it->state;
 	struct mu_tensor element[MAX_COMPONENTS];
-	unsigned n = c->d->in[0]->n_out;
+	unsigned n = it->d->in[0]->n_out;
 	int rc = 1;
 
-	while (c->up) {
+	while (it->input) {
 		struct group *g = NULL;
 		int64_t key;
-		if ((rc = draw_keyed(c, element, &key, err)) < 0)
+		if ((rc = draw_keyed(it, element, &key, err)) < 0)
 			return rc;
 		if (!rc) {
-			cursor_close(c->up);
-			c->up = NULL;
+			dataset_iterator_close(it->input);
+			it->input = NULL;
 			break;
 		}
-		if ((rc = find_group(c, key, &g, err))) {
+		if ((rc = find_group(it, key, &g, err))) {
 			element_drop(element, n);
 			return rc;
 		}
 		memcpy(element_list_next(&g->list, n), element, n * sizeof *element);
 		if (++g->list.n == g->size)
-			return (rc = begin_group(c, g, err)) ? rc : 1;
+			return (rc = begin_group(it, g, err)) ? rc : 1;
 	}
 	for (size_t i = 0; i < w->n; i++)
 		if (w->g[i].list.n)
-			return (rc = begin_group(c, &w->g[i], err)) ? rc : 1;
+			return (rc = begin_group(it, &w->g[i], err)) ? rc : 1;
 	return 0;
 }
 
-static int groups_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int groups_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct groups *w = c->own;
+	struct groups *w = it->state;
 	int rc = 0;
 
 	for (;;) {
-		if (!w->now && (rc = next_group(c, err)) <= 0)
+		if (!w->current && (rc = next_group(it, err)) <= 0)
 			return rc;
-		MU_RETURN_IF_ERROR(cursor_next(w->now, out, err));
+		MU_RETURN_IF_ERROR(dataset_iterator_next(w->current, out, err));
 		end_group(w);
 	}
 }
 
-static int group_state(struct cursor *c, struct group *g, struct archive *a, struct mu_err *err)
+static int group_serialize(struct dataset_iterator *it, struct group *g, struct serializer *ser,
+			   struct mu_err *err)
 {
-	int rc = archive_number(a, &g->key, INT64_MIN, INT64_MAX, err);
+	int rc = serialize_number(ser, &g->key, INT64_MIN, INT64_MAX, err);
 
-	if (rc || (rc = archive_number(a, &g->size, 1, INT64_MAX, err)))
+	if (rc || (rc = serialize_number(ser, &g->size, 1, INT64_MAX, err)))
 		return rc;
-	return archive_element_list(a, &g->list, c->d->in[0]->n_out, err);
+	return serialize_element_list(ser, &g->list, it->d->in[0]->n_out, err);
 }
 
-static int all_groups_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int all_groups_serialize(struct dataset_iterator *it, struct serializer *ser,
+				struct mu_err *err)
 {
-	struct groups *w = c->own;
+	struct groups *w = it->state;
 	int64_t n = (int64_t)w->n;
-	int rc = archive_number(a, &n, 0, INT64_MAX, err);
+	int rc = serialize_number(ser, &n, 0, INT64_MAX, err);
 
 	for (int64_t i = 0; i < n && !rc; i++) {
-		if (archive_reads(a))
+		if (serializer_is_reading(ser))
 			*group_new(w, w->n) = (struct group){0};
-		rc = group_state(c, &w->g[i], a, err);
-		if (!rc && archive_reads(a) && i && w->g[i - 1].key >= w->g[i].key)
-			rc = archive_broken(err);
+		rc = group_serialize(it, &w->g[i], ser, err);
+		if (!rc && serializer_is_reading(ser) && i && w->g[i - 1].key >= w->g[i].key)
+			rc = serializer_fail(err);
 	}
 	return rc;
 }
 
-static int groups_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int groups_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	struct groups *w = c->own;
-	bool now = w->now != NULL;
-	int rc = all_groups_state(c, a, err);
+	struct groups *w = it->state;
+	bool has_current = w->current != NULL;
+	int rc = all_groups_serialize(it, ser, err);
 
-	if (rc || (rc = archive_flag(a, &now, err)) || !now ||
-	    (rc = archive_element(a, w->of, MU_COUNT(w->of), err)))
+	if (rc || (rc = serialize_flag(ser, &has_current, err)) || !has_current ||
+	    (rc = serialize_element(ser, w->of, MU_COUNT(w->of), err)))
 		return rc;
-	if (archive_reads(a) && (rc = dataset_group_reduce(c, err)))
+	if (serializer_is_reading(ser) && (rc = dataset_group_reduce(it, err)))
 		return rc;
-	return archive_cursor(a, w->now, err);
+	return serialize_dataset_iterator(ser, w->current, err);
 }
 
 /* Windows begin every `shift` elements. */
@@ -378,16 +383,16 @@ static int64_t count_windows(const struct dataset *d, int64_t n)
 }
 
 #define WINDOW                                                                                     \
-	.cursor_size = sizeof(struct window), .n_in = 1, .check = check_window,                    \
-	.open = cursor_open_up, .next = window_next, .close = window_close,                        \
-	.count = count_windows, .state = window_state, .sheds = true
+	.state_size = sizeof(struct window), .n_in = 1, .check = check_window,                     \
+	.open = dataset_iterator_open_input, .next = window_next, .close = window_close,           \
+	.count = count_windows, .serialize = window_serialize, .releases_input = true
 #define GROUPS                                                                                     \
-	.cursor_size = sizeof(struct groups), .n_in = 1,                                           \
+	.state_size = sizeof(struct groups), .n_in = 1,                                            \
 	.function = {{"key_func", "Tkey_func_other_arguments"},                                    \
 		     {"reduce_func", "Treduce_func_other_arguments"},                              \
 		     {"window_size_func", "Twindow_size_func_other_arguments"}},                   \
-	.check = check_groups, .open = cursor_open_up, .next = groups_next, .close = groups_close, \
-	.state = groups_state, .sheds = true
+	.check = check_groups, .open = dataset_iterator_open_input, .next = groups_next,           \
+	.close = groups_close, .serialize = groups_serialize, .releases_input = true
 
 const struct dataset_kind group_kinds[] = {
     {"WindowDataset", WINDOW, .n_scalars = 4},

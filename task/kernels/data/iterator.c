@@ -4,8 +4,8 @@
  * An iterator has a thread of its own, because functions of the pipeline block and the threads of
  * the compute pool must not.  A caller waits for an element in the wait queue, without a thread.
  * The thread draws an element when a caller waits, and draws as many ahead as the outermost
- * prefetch of the dataset asks for.  The queue's lock guards all members except the cursor, which
- * only the thread uses.
+ * prefetch of the dataset asks for.  The queue's lock guards all members except the dataset
+ * iterator, which only the thread uses.
  *
  * A one-shot iterator gets its dataset from a function, which the thread calls first. */
 #include "task/kernels/data/iterator.h"
@@ -29,16 +29,16 @@ static void destroy(struct iterator *it)
 static void iterator_free(struct resource *r)
 {
 	struct iterator *it = MU_CONTAINER(r, struct iterator, base);
-	bool started, own;
+	bool started, on_own_thread;
 
 	pthread_mutex_lock(&it->waiters.lock);
 	started = it->started;
-	own = started && pthread_equal(it->thread, pthread_self());
+	on_own_thread = started && pthread_equal(it->thread, pthread_self());
 	it->stop = true;
-	it->orphan = own; /* the call that the thread finished held the last reference */
+	it->orphan = on_own_thread; /* the call that the thread finished held the last reference */
 	pthread_cond_signal(&it->work);
 	pthread_mutex_unlock(&it->waiters.lock);
-	if (own) {
+	if (on_own_thread) {
 		pthread_detach(it->thread);
 		return;
 	}
@@ -130,14 +130,16 @@ static void add_drawn(void *arg)
 }
 
 static struct ready *iterator_draw(struct iterator *it, const struct dataset *d,
-				   struct cursor **cursor)
+				   struct dataset_iterator **dataset_iterator)
 {
 	unsigned n = d ? d->n_out : 0;
 	struct ready *r = iterator_ready(n);
-	int rc = *cursor ? 0 : cursor_open(d, &it->caller, cursor, &r->err);
+	int rc = *dataset_iterator
+		     ? 0
+		     : dataset_iterator_open(d, &it->caller, dataset_iterator, &r->err);
 
 	if (!rc)
-		rc = cursor_next(*cursor, r->t, &r->err);
+		rc = dataset_iterator_next(*dataset_iterator, r->t, &r->err);
 	if (rc > 0) {
 		r->n = n;
 		r->err.code = MU_OK;
@@ -196,7 +198,7 @@ static void report_failure(struct iterator *it, struct drawn *drawn, const struc
 static void *iterator_run(void *arg)
 {
 	struct iterator *it = arg;
-	struct cursor *cursor = NULL;
+	struct dataset_iterator *dataset_iterator = NULL;
 	uint64_t round = 0;
 
 	pthread_mutex_lock(&it->waiters.lock);
@@ -208,15 +210,15 @@ static void *iterator_run(void *arg)
 			mu_object_ref(&d->object);
 		pthread_mutex_unlock(&it->waiters.lock);
 		if (round != drawn.round) {
-			cursor_close(cursor);
-			cursor = NULL;
+			dataset_iterator_close(dataset_iterator);
+			dataset_iterator = NULL;
 			round = drawn.round;
 		}
 		struct mu_err err = {0};
 		if (t) {
-			iterator_transfer(it, t, d, round, &cursor);
+			iterator_transfer(it, t, d, round, &dataset_iterator);
 		} else if (d) {
-			drawn.r = iterator_draw(it, d, &cursor);
+			drawn.r = iterator_draw(it, d, &dataset_iterator);
 			mu_object_unref(&mu_steal(&d)->object);
 			wait_queue_update(&it->waiters, add_drawn, &drawn);
 		} else if (call_factory(it, &made, &err)) {
@@ -230,7 +232,7 @@ static void *iterator_run(void *arg)
 	}
 	bool orphan = it->orphan;
 	pthread_mutex_unlock(&it->waiters.lock);
-	cursor_close(cursor);
+	dataset_iterator_close(dataset_iterator);
 	if (orphan)
 		destroy(it);
 	return NULL;

@@ -62,9 +62,9 @@ void transfer_drop(struct transfer *t);
 /* Removes the first transfer from the iterator's list.  Called with the queue's lock. */
 struct transfer *iterator_next_transfer(struct iterator *it);
 /* Saves or restores the state.  Called on the thread and without the lock.  d: NULL if the iterator
- * has no dataset.  A restore replaces the cursor. */
+ * has no dataset.  A restore replaces the dataset iterator. */
 void iterator_transfer(struct iterator *it, struct transfer *t, const struct dataset *d,
-		       uint64_t round, struct cursor **cursor);
+		       uint64_t round, struct dataset_iterator **dataset_iterator);
 /* Ends the transfer with err. */
 void iterator_end_transfer(struct iterator *it, struct transfer *t, const struct mu_err *err);
 

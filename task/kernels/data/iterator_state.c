@@ -2,19 +2,19 @@
 /* The state of an iterator: the elements that are ready, and the transfer of the whole state to and
  * from checkpoints.
  *
- * Only the thread of the iterator may use its cursor.  SerializeIterator and DeserializeIterator
- * queue a transfer, which the thread does between two elements while the op waits.  A transfer has
- * two owners: the op, and the queue or the thread.  The thread also does a transfer whose op was
- * cancelled.
+ * Only the thread of the iterator may use its dataset iterator.  SerializeIterator and
+ * DeserializeIterator queue a transfer, which the thread does between two elements while the op
+ * waits.  A transfer has two owners: the op, and the queue or the thread.  The thread also does a
+ * transfer whose op was cancelled.
  *
  * A checkpoint stores the state as bytes: a version, the elements that are ready, whether the end
- * was reached, and the cursors from the outermost inwards.
+ * was reached, and the dataset iterators from the outermost inwards.
  */
 #include <string.h>
 
 #include "lib/tensor/encoded.h"
-#include "task/kernels/data/archive.h"
 #include "task/kernels/data/iterator.h"
+#include "task/kernels/data/serializer.h"
 
 enum { VERSION = 1 };
 
@@ -73,29 +73,29 @@ struct transfer *iterator_next_transfer(struct iterator *it)
 
 /* ---- the state ---- */
 
-static int archive_failure(struct archive *a, struct mu_err *e, struct mu_err *err)
+static int serialize_failure(struct serializer *ser, struct mu_err *e, struct mu_err *err)
 {
 	int64_t code = e->code;
 	struct mu_buf text = {.data = e->msg, .len = strlen(e->msg)};
 	MU_AUTO_BUF read = {0};
-	int rc = archive_number(a, &code, 1, 16, err);
+	int rc = serialize_number(ser, &code, 1, 16, err);
 
-	if (rc || (rc = archive_bytes(a, archive_reads(a) ? &read : &text, err)) ||
-	    !archive_reads(a))
+	if (rc || (rc = serialize_bytes(ser, serializer_is_reading(ser) ? &read : &text, err)) ||
+	    !serializer_is_reading(ser))
 		return rc;
 	mu_fail(e, (enum mu_code)code, "%.*s", read.len < sizeof e->msg ? (int)read.len : 0,
 		read.data ? read.data : "");
 	return 0;
 }
 
-static int archive_ready(struct archive *a, struct ready *r, unsigned n, struct mu_err *err)
+static int serialize_ready(struct serializer *ser, struct ready *r, unsigned n, struct mu_err *err)
 {
 	bool failed = r->err.code != MU_OK;
-	int rc = archive_flag(a, &failed, err);
+	int rc = serialize_flag(ser, &failed, err);
 
 	if (rc || failed)
-		return rc ? rc : archive_failure(a, &r->err, err);
-	if (!(rc = archive_element(a, r->t, n, err)))
+		return rc ? rc : serialize_failure(ser, &r->err, err);
+	if (!(rc = serialize_element(ser, r->t, n, err)))
 		r->n = n;
 	return rc;
 }
@@ -104,7 +104,7 @@ struct state {
 	struct ready *head, **tail;
 	int64_t n;
 	bool ended;
-	struct cursor *cursor;
+	struct dataset_iterator *dataset_iterator;
 };
 
 static void state_add(struct state *s, struct ready *r)
@@ -122,32 +122,33 @@ static void state_fini(struct state *s)
 	}
 }
 
-static int archive_list_of_ready(struct archive *a, struct state *s, unsigned n, struct mu_err *err)
+static int serialize_list_of_ready(struct serializer *ser, struct state *s, unsigned n,
+				   struct mu_err *err)
 {
 	int64_t left = s->n;
-	int rc = archive_number(a, &left, 0, INT64_MAX, err);
+	int rc = serialize_number(ser, &left, 0, INT64_MAX, err);
 
-	if (!archive_reads(a))
+	if (!serializer_is_reading(ser))
 		for (struct ready *r = s->head; r && !rc; r = r->next)
-			rc = archive_ready(a, r, n, err);
-	for (; archive_reads(a) && left && !rc; left--) {
+			rc = serialize_ready(ser, r, n, err);
+	for (; serializer_is_reading(ser) && left && !rc; left--) {
 		struct ready *r = iterator_ready(n);
 		state_add(s, r);
-		rc = archive_ready(a, r, n, err);
+		rc = serialize_ready(ser, r, n, err);
 	}
 	return rc;
 }
 
-static int archive_state(struct archive *a, struct state *s, const struct dataset *d,
-			 struct caller *who, struct mu_err *err)
+static int serialize_state(struct serializer *ser, struct state *s, const struct dataset *d,
+			   struct caller *caller, struct mu_err *err)
 {
 	int64_t version = VERSION;
-	int rc = archive_number(a, &version, VERSION, VERSION, err);
+	int rc = serialize_number(ser, &version, VERSION, VERSION, err);
 
-	if (rc || (rc = archive_list_of_ready(a, s, d->n_out, err)) ||
-	    (rc = archive_flag(a, &s->ended, err)))
+	if (rc || (rc = serialize_list_of_ready(ser, s, d->n_out, err)) ||
+	    (rc = serialize_flag(ser, &s->ended, err)))
 		return rc;
-	return archive_cursor_in(a, d, who, &s->cursor, err);
+	return serialize_optional_iterator(ser, d, caller, &s->dataset_iterator, err);
 }
 
 /* ---- on the thread ---- */
@@ -178,22 +179,23 @@ static int copy_ready(struct iterator *it, uint64_t round, struct state *s, stru
 	return rc;
 }
 
-/* Opens the cursor if nothing was drawn yet, because opening draws seeds, which are part of the
- * state. */
+/* Opens the dataset iterator if nothing was drawn yet, because opening draws seeds, which are part
+ * of the state. */
 static int save(struct iterator *it, struct transfer *t, const struct dataset *d, uint64_t round,
-		struct cursor **cursor, struct mu_err *err)
+		struct dataset_iterator **dataset_iterator, struct mu_err *err)
 {
 	struct state s = {.tail = &s.head};
 	MU_AUTO_BUF b = {0};
-	struct archive a = {.to = &b};
-	int rc = *cursor ? 0 : cursor_open(d, &it->caller, cursor, err);
+	struct serializer ser = {.to = &b};
+	int rc =
+	    *dataset_iterator ? 0 : dataset_iterator_open(d, &it->caller, dataset_iterator, err);
 
 	if (rc || (rc = copy_ready(it, round, &s, err))) {
 		state_fini(&s);
 		return rc;
 	}
-	s.cursor = *cursor;
-	if (!(rc = archive_state(&a, &s, d, &it->caller, err)))
+	s.dataset_iterator = *dataset_iterator;
+	if (!(rc = serialize_state(&ser, &s, d, &it->caller, err)))
 		t->state = mu_encoded_new(MU_SPAN(ITERATOR_STATE_KIND), &b);
 	state_fini(&s);
 	return rc;
@@ -219,26 +221,26 @@ static void install(void *arg)
 }
 
 static int restore(struct iterator *it, struct transfer *t, const struct dataset *d, uint64_t round,
-		   struct cursor **cursor, struct mu_err *err)
+		   struct dataset_iterator **dataset_iterator, struct mu_err *err)
 {
 	const struct mu_encoded *e = mu_encoded_of(t->state);
-	struct archive a = {.from = mu_pb_of(mu_buf_span(&e->bytes))};
+	struct serializer ser = {.from = mu_pb_of(mu_buf_span(&e->bytes))};
 	struct state s = {.tail = &s.head};
-	int rc = archive_state(&a, &s, d, &it->caller, err);
+	int rc = serialize_state(&ser, &s, d, &it->caller, err);
 
-	if (!rc && a.from.at != a.from.end)
-		rc = archive_broken(err);
+	if (!rc && ser.from.at != ser.from.end)
+		rc = serializer_fail(err);
 	if (!rc) {
 		struct restored n = {it, &s, round, false};
 		wait_queue_update(&it->waiters, install, &n);
 		rc = n.late ? changed_meanwhile(err) : 0;
 	}
 	if (!rc) {
-		struct cursor *old = *cursor;
-		*cursor = s.cursor;
-		s.cursor = old;
+		struct dataset_iterator *old = *dataset_iterator;
+		*dataset_iterator = s.dataset_iterator;
+		s.dataset_iterator = old;
 	}
-	cursor_close(s.cursor);
+	dataset_iterator_close(s.dataset_iterator);
 	state_fini(&s);
 	return rc;
 }
@@ -256,7 +258,7 @@ void iterator_end_transfer(struct iterator *it, struct transfer *t, const struct
 }
 
 void iterator_transfer(struct iterator *it, struct transfer *t, const struct dataset *d,
-		       uint64_t round, struct cursor **cursor)
+		       uint64_t round, struct dataset_iterator **dataset_iterator)
 {
 	struct mu_err err = {0};
 
@@ -265,8 +267,8 @@ void iterator_transfer(struct iterator *it, struct transfer *t, const struct dat
 			"the iterator has not been initialized: run its initializer before it is "
 			"saved or restored");
 	else if (t->restores)
-		restore(it, t, d, round, cursor, &err);
+		restore(it, t, d, round, dataset_iterator, &err);
 	else
-		save(it, t, d, round, cursor, &err);
+		save(it, t, d, round, dataset_iterator, &err);
 	iterator_end_transfer(it, t, &err);
 }

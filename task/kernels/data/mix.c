@@ -4,14 +4,14 @@
 
 #include "lib/base/map.h"
 #include "lib/tensor/tensor_proto.h"
-#include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
+#include "task/kernels/data/serializer.h"
 #include "task/kernels/engine/elems.h"
 
 /* ---- directed: in[0] says from which of the others the next one comes ---- */
 
 struct directed {
-	struct cursor **from; /* of in[1 …]; NULL: at its end */
+	struct dataset_iterator **from; /* of in[1 …]; NULL: at its end */
 	unsigned left;
 	bool over;
 };
@@ -27,72 +27,74 @@ static int check_directed(struct dataset *d, struct mu_err *err)
 	return 0;
 }
 
-static int directed_open(struct cursor *c, struct mu_err *err)
+static int directed_open(struct dataset_iterator *it, struct mu_err *err)
 {
-	struct directed *w = c->own;
-	int rc = cursor_open_up(c, err);
+	struct directed *w = it->state;
+	int rc = dataset_iterator_open_input(it, err);
 
-	w->left = c->d->n_in - 1;
-	w->from = MU_NEW_ARRAY(struct cursor *, c->d->n_in);
+	w->left = it->d->n_in - 1;
+	w->from = MU_NEW_ARRAY(struct dataset_iterator *, it->d->n_in);
 	for (unsigned i = 0; i < w->left && !rc; i++)
-		rc = cursor_open(c->d->in[i + 1], c->who, &w->from[i], err);
+		rc = dataset_iterator_open(it->d->in[i + 1], it->caller, &w->from[i], err);
 	return rc;
 }
 
-static void directed_close(struct cursor *c)
+static void directed_close(struct dataset_iterator *it)
 {
-	struct directed *w = c->own;
+	struct directed *w = it->state;
 
-	for (unsigned i = 0; w->from && i + 1 < c->d->n_in; i++)
-		cursor_close(w->from[i]);
+	for (unsigned i = 0; w->from && i + 1 < it->d->n_in; i++)
+		dataset_iterator_close(w->from[i]);
 	free(w->from);
 }
 
-static int dataset_mix_choose(struct cursor *c, int64_t *chosen, struct mu_err *err)
+static int dataset_mix_choose(struct dataset_iterator *it, int64_t *chosen, struct mu_err *err)
 {
 	struct mu_tensor t;
-	int rc = cursor_next(c->up, &t, err);
+	int rc = dataset_iterator_next(it->input, &t, err);
 
 	if (rc <= 0)
 		return rc;
 	bool fits = t.dtype == MU_INT64 && t.shape.count == 1;
 	*chosen = fits ? mu_tensor_int(&t, 0) : -1;
 	mu_tensor_unref(&t);
-	if (fits && *chosen >= 0 && *chosen < c->d->n_in - 1)
+	if (fits && *chosen >= 0 && *chosen < it->d->n_in - 1)
 		return 1;
 	return mu_invalid(err, "Selector index out of range: %lld >= %u", (long long)*chosen,
-			  c->d->n_in - 1);
+			  it->d->n_in - 1);
 }
 
-static int directed_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int directed_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct directed *w = c->own;
+	struct directed *w = it->state;
 	int64_t i = 0;
 	int rc = 0;
 
-	while (!w->over && w->left && (rc = dataset_mix_choose(c, &i, err))) {
+	while (!w->over && w->left && (rc = dataset_mix_choose(it, &i, err))) {
 		if (rc < 0)
 			return rc;
 		if (!w->from[i])
 			continue;
-		MU_RETURN_IF_ERROR(cursor_next(w->from[i], out, err));
-		cursor_close(w->from[i]);
+		MU_RETURN_IF_ERROR(dataset_iterator_next(w->from[i], out, err));
+		dataset_iterator_close(w->from[i]);
 		w->from[i] = NULL;
 		w->left--;
-		w->over = c->d->flag;
+		w->over = it->d->flag;
 	}
 	w->over = true;
 	return 0;
 }
 
-static int directed_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int directed_serialize(struct dataset_iterator *it, struct serializer *ser,
+			      struct mu_err *err)
 {
-	struct directed *w = c->own;
-	int rc = archive_flag(a, &w->over, err);
+	struct directed *w = it->state;
+	int rc = serialize_flag(ser, &w->over, err);
 
 	w->left = 0;
-	for (unsigned i = 0; i + 1 < c->d->n_in && !rc; i++) {
-		rc = archive_cursor_in(a, c->d->in[i + 1], c->who, &w->from[i], err);
+	for (unsigned i = 0; i + 1 < it->d->n_in && !rc; i++) {
+		rc = serialize_optional_iterator(ser, it->d->in[i + 1], it->caller, &w->from[i],
+						 err);
 		w->left += w->from[i] != NULL;
 	}
 	return rc;
@@ -112,23 +114,23 @@ static int check_unique(struct dataset *d, struct mu_err *err)
 		   : mu_invalid(err, "UniqueDataset only supports inputs with a single component.");
 }
 
-static int unique_open(struct cursor *c, struct mu_err *err)
+static int unique_open(struct dataset_iterator *it, struct mu_err *err)
 {
-	mu_map_init(c->own);
-	return cursor_open_up(c, err);
+	mu_map_init(it->state);
+	return dataset_iterator_open_input(it, err);
 }
 
-static void unique_close(struct cursor *c)
+static void unique_close(struct dataset_iterator *it)
 {
-	mu_map_fini(c->own);
+	mu_map_fini(it->state);
 }
 
-static int unique_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int unique_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct mu_map *seen = c->own;
+	struct mu_map *seen = it->state;
 	int rc;
 
-	while ((rc = cursor_next(c->up, out, err)) > 0) {
+	while ((rc = dataset_iterator_next(it->input, out, err)) > 0) {
 		MU_AUTO_BUF b = {0};
 		enum mu_dtype t = out->dtype;
 		if (t != MU_INT32 && t != MU_INT64 && t != MU_STRING) {
@@ -144,24 +146,24 @@ static int unique_next(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 	return rc;
 }
 
-static int unique_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int unique_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	struct mu_map *seen = c->own;
+	struct mu_map *seen = it->state;
 	int64_t n = (int64_t)seen->count;
 	int rc = 0;
 
-	MU_RETURN_IF_ERROR(archive_number(a, &n, 0, INT64_MAX, err));
-	if (archive_reads(a)) {
+	MU_RETURN_IF_ERROR(serialize_number(ser, &n, 0, INT64_MAX, err));
+	if (serializer_is_reading(ser)) {
 		for (; n && !rc; n--) {
 			MU_AUTO_BUF b = {0};
-			if (!(rc = archive_bytes(a, &b, err)))
+			if (!(rc = serialize_bytes(ser, &b, err)))
 				mu_map_put_n(seen, b.data ? b.data : "", b.len, seen);
 		}
 		return rc;
 	}
 	mu_map_each (seen, s) {
 		struct mu_buf key = {.data = s->key, .len = s->len};
-		MU_RETURN_IF_ERROR(archive_bytes(a, &key, err));
+		MU_RETURN_IF_ERROR(serialize_bytes(ser, &key, err));
 	}
 	return 0;
 }
@@ -190,63 +192,64 @@ static int dataset_mix_check_rows(const struct mu_tensor *t, unsigned n, struct 
 	return 0;
 }
 
-static int take_rows(struct cursor *c, struct rows *r, struct mu_err *err)
+static int take_rows(struct dataset_iterator *it, struct rows *r, struct mu_err *err)
 {
-	int rc = cursor_next(c->up, r->t, err);
+	int rc = dataset_iterator_next(it->input, r->t, err);
 
 	if (rc <= 0)
 		return rc;
-	if ((rc = dataset_mix_check_rows(r->t, c->d->n_out, err))) {
-		element_drop(r->t, c->d->n_out);
+	if ((rc = dataset_mix_check_rows(r->t, it->d->n_out, err))) {
+		element_drop(r->t, it->d->n_out);
 		return rc;
 	}
 	r->at = 0;
 	r->n = r->t[0].shape.dim[0];
 	if (!r->n)
-		element_drop(r->t, c->d->n_out);
+		element_drop(r->t, it->d->n_out);
 	return 1;
 }
 
-static int unbatch_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int unbatch_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct rows *r = c->own;
+	struct rows *r = it->state;
 	int rc;
 
 	while (!r->n)
-		if ((rc = take_rows(c, r, err)) <= 0)
+		if ((rc = take_rows(it, r, err)) <= 0)
 			return rc;
-	rc = element_row(r->t, c->d->n_out, r->at, out, err);
+	rc = element_row(r->t, it->d->n_out, r->at, out, err);
 	if (++r->at == r->n) {
-		element_drop(r->t, c->d->n_out);
+		element_drop(r->t, it->d->n_out);
 		r->n = 0;
 	}
 	return rc ? rc : 1;
 }
 
-static void unbatch_close(struct cursor *c)
+static void unbatch_close(struct dataset_iterator *it)
 {
-	struct rows *r = c->own;
+	struct rows *r = it->state;
 
 	if (r->n)
-		element_drop(r->t, c->d->n_out);
+		element_drop(r->t, it->d->n_out);
 }
 
-static int dataset_mix_rows_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int dataset_mix_rows_serialize(struct dataset_iterator *it, struct serializer *ser,
+				      struct mu_err *err)
 {
-	struct rows *r = c->own;
+	struct rows *r = it->state;
 	bool any = r->n != 0;
-	int rc = archive_flag(a, &any, err);
+	int rc = serialize_flag(ser, &any, err);
 
-	if (rc || !any || (rc = archive_element(a, r->t, c->d->n_out, err)))
+	if (rc || !any || (rc = serialize_element(ser, r->t, it->d->n_out, err)))
 		return rc;
-	if (archive_reads(a)) {
-		r->n = 1; /* so that the cursor's destructor also releases them */
-		MU_RETURN_IF_ERROR(dataset_mix_check_rows(r->t, c->d->n_out, err));
-		if (!c->d->n_out || !r->t[0].shape.dim[0])
-			return archive_broken(err);
+	if (serializer_is_reading(ser)) {
+		r->n = 1; /* so that the iterator's close function also releases them */
+		MU_RETURN_IF_ERROR(dataset_mix_check_rows(r->t, it->d->n_out, err));
+		if (!it->d->n_out || !r->t[0].shape.dim[0])
+			return serializer_fail(err);
 		r->n = r->t[0].shape.dim[0];
 	}
-	return archive_number(a, &r->at, 0, r->n - 1, err);
+	return serialize_number(ser, &r->at, 0, r->n - 1, err);
 }
 
 static int64_t dataset_mix_count_unknown(const struct dataset *d, int64_t n)
@@ -256,23 +259,23 @@ static int64_t dataset_mix_count_unknown(const struct dataset *d, int64_t n)
 
 /* ---- errors passed over; a number of elements insisted on ---- */
 
-static int ignore_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int ignore_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	int rc;
 
 	do
-		rc = cursor_next(c->up, out, err);
-	while (rc < 0 && !caller_stopped(c->who));
+		rc = dataset_iterator_next(it->input, out, err);
+	while (rc < 0 && !caller_stopped(it->caller));
 	return rc;
 }
 
-static int assert_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int assert_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t want = dataset_number(c->d, 0), *n = c->own;
-	int rc = cursor_next(c->up, out, err);
+	int64_t want = dataset_number(it->d, 0), *n = it->state;
+	int rc = dataset_iterator_next(it->input, out, err);
 
 	if (rc > 0 && ++*n > want && want != INFINITE_CARDINALITY) {
-		element_drop(out, c->d->n_out);
+		element_drop(out, it->d->n_out);
 		return mu_fail(
 		    err, MU_FAILED_PRECONDITION,
 		    "Input dataset was expected to contain %lld elements but contained at "
@@ -287,9 +290,9 @@ static int assert_next(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 	return rc;
 }
 
-static int assert_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int assert_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	return archive_number(a, c->own, 0, INT64_MAX - 1, err);
+	return serialize_number(ser, it->state, 0, INT64_MAX - 1, err);
 }
 
 static int64_t count_asserted(const struct dataset *d, int64_t n)
@@ -298,19 +301,20 @@ static int64_t count_asserted(const struct dataset *d, int64_t n)
 }
 
 #define DIRECTED                                                                                   \
-	.cursor_size = sizeof(struct directed), .n_in = ANY_NUMBER, .check = check_directed,       \
+	.state_size = sizeof(struct directed), .n_in = ANY_NUMBER, .check = check_directed,        \
 	.open = directed_open, .next = directed_next, .close = directed_close,                     \
-	.count = count_directed, .state = directed_state
+	.count = count_directed, .serialize = directed_serialize
 #define UNIQUE                                                                                     \
-	.cursor_size = sizeof(struct mu_map), .n_in = 1, .check = check_unique,                    \
+	.state_size = sizeof(struct mu_map), .n_in = 1, .check = check_unique,                     \
 	.open = unique_open, .next = unique_next, .close = unique_close,                           \
-	.count = dataset_mix_count_unknown, .state = unique_state
+	.count = dataset_mix_count_unknown, .serialize = unique_serialize
 #define UNBATCH                                                                                    \
-	.cursor_size = sizeof(struct rows), .n_in = 1, .open = cursor_open_up,                     \
+	.state_size = sizeof(struct rows), .n_in = 1, .open = dataset_iterator_open_input,         \
 	.next = unbatch_next, .close = unbatch_close, .count = dataset_mix_count_unknown,          \
-	.state = dataset_mix_rows_state
+	.serialize = dataset_mix_rows_serialize
 #define IGNORE                                                                                     \
-	.n_in = 1, .open = cursor_open_up, .next = ignore_next, .count = dataset_mix_count_unknown
+	.n_in = 1, .open = dataset_iterator_open_input, .next = ignore_next,                       \
+	.count = dataset_mix_count_unknown
 const struct dataset_kind mix_kinds[] = {
     {"DirectedInterleaveDataset", DIRECTED},
     {"ExperimentalDirectedInterleaveDataset", DIRECTED},
@@ -320,7 +324,8 @@ const struct dataset_kind mix_kinds[] = {
     {"ExperimentalUnbatchDataset", UNBATCH},
     {"IgnoreErrorsDataset", IGNORE},
     {"ExperimentalIgnoreErrorsDataset", IGNORE},
-    {"AssertCardinalityDataset", .cursor_size = sizeof(int64_t), .n_in = 1, .n_scalars = 1,
-     .open = cursor_open_up, .next = assert_next, .count = count_asserted, .state = assert_state},
+    {"AssertCardinalityDataset", .state_size = sizeof(int64_t), .n_in = 1, .n_scalars = 1,
+     .open = dataset_iterator_open_input, .next = assert_next, .count = count_asserted,
+     .serialize = assert_serialize},
     {.op = NULL},
 };

@@ -129,20 +129,20 @@ static int as_variants(const struct mu_tensor *parts, unsigned stride, struct mu
 	return rc;
 }
 
-static int parse_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int parse_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct wanted *w = c->d->shared;
+	struct wanted *w = it->d->shared;
 	unsigned sparse = w->keys[FEATURE_SPARSE].n, dense = w->keys[FEATURE_DENSE].n;
 	MU_AUTO_TENSOR in = {0};
 	FEATURES_AUTO f;
 	int rc;
 
 	features_init(&f);
-	if ((rc = cursor_next(c->up, &in, err)) <= 0)
+	if ((rc = dataset_iterator_next(it->input, &in, err)) <= 0)
 		return rc;
-	memset(out, 0, c->d->n_out * sizeof *out);
+	memset(out, 0, it->d->n_out * sizeof *out);
 	struct mu_tensor *made = MU_NEW_ARRAY(struct mu_tensor, 3 * sparse + dense + 1);
-	rc = parse_records(c->d, &f, &in, made, err);
+	rc = parse_records(it->d, &f, &in, made, err);
 	for (unsigned i = 0; i < sparse && !rc; i++)
 		rc = as_variants(&made[i], sparse, &out[w->place[FEATURE_SPARSE][i]], err);
 	for (unsigned i = 0; i < dense && !rc; i++)
@@ -150,13 +150,14 @@ static int parse_next(struct cursor *c, struct mu_tensor *out, struct mu_err *er
 	element_drop(made, 3 * sparse + dense);
 	free(made);
 	if (rc)
-		element_drop(out, c->d->n_out);
+		element_drop(out, it->d->n_out);
 	return rc ? rc : 1;
 }
 
 #define PARSE                                                                                      \
 	.shared_size = sizeof(struct wanted), .n_in = 1, .reshapes = true, .read = read_parse,     \
-	.check = check_parse, .finish = finish_parse, .open = cursor_open_up, .next = parse_next
+	.check = check_parse, .finish = finish_parse, .open = dataset_iterator_open_input,         \
+	.next = parse_next
 const struct dataset_kind parse_kinds[] = {
     {"ParseExampleDataset", PARSE},
     {"ParseExampleDatasetV2", PARSE},

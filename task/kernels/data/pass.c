@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
+#include "task/kernels/data/serializer.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 
@@ -13,53 +13,54 @@ struct count {
 	bool any; /* an element came in this round */
 };
 
-static int count_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int count_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	struct count *n = c->own;
+	struct count *n = it->state;
 
-	MU_RETURN_IF_ERROR(archive_number(a, &n->at, 0, INT64_MAX, err));
-	return archive_flag(a, &n->any, err);
+	MU_RETURN_IF_ERROR(serialize_number(ser, &n->at, 0, INT64_MAX, err));
+	return serialize_flag(ser, &n->any, err);
 }
 
 /* ---- unchanged: prefetching is the iterator's, options are hints ---- */
 
-static int pass_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int pass_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	return cursor_next(c->up, out, err);
+	return dataset_iterator_next(it->input, out, err);
 }
 
 /* ---- take, skip, shard, repeat ---- */
 
-static int take_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int take_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t most = dataset_number(c->d, 0);
-	struct count *n = c->own;
+	int64_t most = dataset_number(it->d, 0);
+	struct count *n = it->state;
 
 	if (most >= 0 && n->at >= most)
 		return 0;
 	n->at++;
-	return cursor_next(c->up, out, err);
+	return dataset_iterator_next(it->input, out, err);
 }
 
-static int skip_some(struct cursor *c, int64_t n, struct mu_tensor *out, struct mu_err *err)
+static int skip_some(struct dataset_iterator *it, int64_t n, struct mu_tensor *out,
+		     struct mu_err *err)
 {
 	int rc = 1;
 
 	for (; n != 0 && rc > 0; n--)
-		if ((rc = cursor_next(c->up, out, err)) > 0)
-			element_drop(out, c->d->n_out);
+		if ((rc = dataset_iterator_next(it->input, out, err)) > 0)
+			element_drop(out, it->d->n_out);
 	return rc;
 }
 
-static int skip_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int skip_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct count *n = c->own;
+	struct count *n = it->state;
 	int rc = 1;
 
 	if (!n->at)
-		rc = skip_some(c, dataset_number(c->d, 0), out, err); /* below zero: all */
+		rc = skip_some(it, dataset_number(it->d, 0), out, err); /* below zero: all */
 	n->at = 1;
-	return rc > 0 ? cursor_next(c->up, out, err) : rc;
+	return rc > 0 ? dataset_iterator_next(it->input, out, err) : rc;
 }
 
 static int check_shard(struct dataset *d, struct mu_err *err)
@@ -77,14 +78,14 @@ static int check_shard(struct dataset *d, struct mu_err *err)
 	return 0;
 }
 
-static int shard_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int shard_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct count *n = c->own;
-	int64_t skip = n->at ? dataset_number(c->d, 0) - 1 : dataset_number(c->d, 1);
-	int rc = skip_some(c, skip, out, err);
+	struct count *n = it->state;
+	int64_t skip = n->at ? dataset_number(it->d, 0) - 1 : dataset_number(it->d, 1);
+	int rc = skip_some(it, skip, out, err);
 
 	n->at = 1;
-	return rc > 0 ? cursor_next(c->up, out, err) : rc;
+	return rc > 0 ? dataset_iterator_next(it->input, out, err) : rc;
 }
 
 /* The elements that one of several workers reads. TensorFlow may instead distribute whole files,
@@ -96,33 +97,33 @@ static void pass_read_policy(struct dataset *d, const struct mu_node *n)
 	d->flag = args_attr_int(n, "auto_shard_policy", 0) != POLICY_OFF;
 }
 
-static int auto_shard_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int auto_shard_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	return (c->d->flag ? shard_next : pass_next)(c, out, err);
+	return (it->d->flag ? shard_next : pass_next)(it, out, err);
 }
 
 /* The first round begins at once: what is below takes its seeds when it is opened. */
-static int repeat_open(struct cursor *c, struct mu_err *err)
+static int repeat_open(struct dataset_iterator *it, struct mu_err *err)
 {
-	return dataset_number(c->d, 0) ? cursor_open_up(c, err) : 0;
+	return dataset_number(it->d, 0) ? dataset_iterator_open_input(it, err) : 0;
 }
 
 /* For ever, when the count is below zero, but not when a whole round brings nothing. */
-static int repeat_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int repeat_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t rounds = dataset_number(c->d, 0);
-	struct count *n = c->own;
+	int64_t rounds = dataset_number(it->d, 0);
+	struct count *n = it->state;
 	int rc;
 
 	while (rounds < 0 || n->at < rounds) {
-		if (!c->up && (rc = cursor_open_up(c, err)))
+		if (!it->input && (rc = dataset_iterator_open_input(it, err)))
 			return rc;
-		if ((rc = cursor_next(c->up, out, err))) {
+		if ((rc = dataset_iterator_next(it->input, out, err))) {
 			n->any |= rc > 0;
 			return rc;
 		}
-		cursor_close(c->up);
-		c->up = NULL;
+		dataset_iterator_close(it->input);
+		it->input = NULL;
 		n->at++;
 		if (rounds < 0 && !n->any)
 			return 0;
@@ -134,56 +135,56 @@ static int repeat_next(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 /* ---- several ---- */
 
 struct several {
-	struct cursor **c;
+	struct dataset_iterator **inputs;
 	int64_t at;
 };
 
-static int zip_open(struct cursor *c, struct mu_err *err)
+static int zip_open(struct dataset_iterator *it, struct mu_err *err)
 {
-	struct several *s = c->own;
+	struct several *s = it->state;
 	unsigned total = 0;
 	int rc = 0;
 
-	for (unsigned i = 0; i < c->d->n_in; i++)
-		total += c->d->in[i]->n_out;
-	if (total != c->d->n_out)
-		return mu_invalid(err, "%u components are zipped to %u", total, c->d->n_out);
-	s->c = MU_NEW_ARRAY(struct cursor *, c->d->n_in + 1);
-	for (unsigned i = 0; i < c->d->n_in && !rc; i++)
-		rc = cursor_open(c->d->in[i], c->who, &s->c[i], err);
+	for (unsigned i = 0; i < it->d->n_in; i++)
+		total += it->d->in[i]->n_out;
+	if (total != it->d->n_out)
+		return mu_invalid(err, "%u components are zipped to %u", total, it->d->n_out);
+	s->inputs = MU_NEW_ARRAY(struct dataset_iterator *, it->d->n_in + 1);
+	for (unsigned i = 0; i < it->d->n_in && !rc; i++)
+		rc = dataset_iterator_open(it->d->in[i], it->caller, &s->inputs[i], err);
 	return rc;
 }
 
-static void zip_close(struct cursor *c)
+static void zip_close(struct dataset_iterator *it)
 {
-	struct several *s = c->own;
+	struct several *s = it->state;
 
-	for (unsigned i = 0; s->c && i < c->d->n_in; i++)
-		cursor_close(s->c[i]);
-	free(s->c);
+	for (unsigned i = 0; s->inputs && i < it->d->n_in; i++)
+		dataset_iterator_close(s->inputs[i]);
+	free(s->inputs);
 }
 
-static int zip_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int zip_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct several *s = c->own;
+	struct several *s = it->state;
 	unsigned at = 0;
 	int rc = 1;
 
-	for (unsigned i = 0; i < c->d->n_in && rc > 0; i++)
-		if ((rc = cursor_next(s->c[i], out + at, err)) > 0)
-			at += c->d->in[i]->n_out;
+	for (unsigned i = 0; i < it->d->n_in && rc > 0; i++)
+		if ((rc = dataset_iterator_next(s->inputs[i], out + at, err)) > 0)
+			at += it->d->in[i]->n_out;
 	if (rc <= 0)
 		element_drop(out, at);
 	return rc;
 }
 
-static int zip_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int zip_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	struct several *s = c->own;
+	struct several *s = it->state;
 	int rc = 0;
 
-	for (unsigned i = 0; i < c->d->n_in && !rc; i++)
-		rc = archive_cursor(a, s->c[i], err);
+	for (unsigned i = 0; i < it->d->n_in && !rc; i++)
+		rc = serialize_dataset_iterator(ser, s->inputs[i], err);
 	return rc;
 }
 
@@ -195,31 +196,34 @@ static int check_concatenate(struct dataset *d, struct mu_err *err)
 				d->in[0]->n_out, d->in[1]->n_out);
 }
 
-static int concatenate_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int concatenate_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct count *n = c->own;
+	struct count *n = it->state;
 
 	for (; n->at < 2; n->at++) {
-		int rc = c->up ? 0 : cursor_open(c->d->in[n->at], c->who, &c->up, err);
-		if (rc || (rc = cursor_next(c->up, out, err)))
+		int rc = it->input
+			     ? 0
+			     : dataset_iterator_open(it->d->in[n->at], it->caller, &it->input, err);
+		if (rc || (rc = dataset_iterator_next(it->input, out, err)))
 			return rc;
-		cursor_close(c->up);
-		c->up = NULL;
+		dataset_iterator_close(it->input);
+		it->input = NULL;
 	}
 	return 0;
 }
 
-/* The cursor below belongs to the dataset that the state names. */
-static int concatenate_state(struct cursor *c, struct archive *a, struct mu_err *err)
+/* The input iterator belongs to the dataset that the state names. */
+static int concatenate_serialize(struct dataset_iterator *it, struct serializer *ser,
+				 struct mu_err *err)
 {
-	struct count *n = c->own;
-	int rc = count_state(c, a, err);
+	struct count *n = it->state;
+	int rc = count_serialize(it, ser, err);
 
-	if (rc || !archive_reads(a))
+	if (rc || !serializer_is_reading(ser))
 		return rc;
-	cursor_close(c->up);
-	c->up = NULL;
-	return n->at == 1 ? cursor_open(c->d->in[1], c->who, &c->up, err) : 0;
+	dataset_iterator_close(it->input);
+	it->input = NULL;
+	return n->at == 1 ? dataset_iterator_open(it->d->in[1], it->caller, &it->input, err) : 0;
 }
 
 /* ---- cache: what the first whole round brings is kept with the dataset ---- */
@@ -268,11 +272,11 @@ static void pass_make_room(struct cache *k, unsigned n_out)
 	k->t = mu_xrealloc(k->t, (size_t)k->room * n_out * sizeof *k->t);
 }
 
-static int cache_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int cache_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct cache *k = c->d->shared;
-	struct count *at = c->own;
-	unsigned n = c->d->n_out;
+	struct cache *k = it->d->shared;
+	struct count *at = it->state;
+	unsigned n = it->d->n_out;
 	int rc = 0;
 
 	pthread_mutex_lock(&k->lock);
@@ -284,10 +288,11 @@ static int cache_next(struct cursor *c, struct mu_tensor *out, struct mu_err *er
 		at->at += have;
 		return have;
 	}
-	/* another cursor may have filled it further than this one has drawn */
-	if (!c->up && ((rc = cursor_open_up(c, err)) || (rc = skip_some(c, at->at, out, err)) <= 0))
+	/* another iterator may have drawn more elements into the cache */
+	if (!it->input && ((rc = dataset_iterator_open_input(it, err)) ||
+			   (rc = skip_some(it, at->at, out, err)) <= 0))
 		return rc;
-	rc = cursor_next(c->up, out, err);
+	rc = dataset_iterator_next(it->input, out, err);
 	pthread_mutex_lock(&k->lock);
 	if (rc == 0)
 		k->whole = at->at == k->n;
@@ -302,31 +307,32 @@ static int cache_next(struct cursor *c, struct mu_tensor *out, struct mu_err *er
 	return rc;
 }
 
-static int kept_state(struct cache *k, unsigned n_out, struct archive *a, struct mu_err *err)
+static int kept_serialize(struct cache *k, unsigned n_out, struct serializer *ser,
+			  struct mu_err *err)
 {
 	int64_t n = k->n;
-	int rc = archive_number(a, &n, 0, INT64_MAX, err);
+	int rc = serialize_number(ser, &n, 0, INT64_MAX, err);
 
-	if (!rc && archive_reads(a))
+	if (!rc && serializer_is_reading(ser))
 		drop_kept(k, n_out);
 	for (int64_t i = 0; i < n && !rc; i++) {
-		if (archive_reads(a))
+		if (serializer_is_reading(ser))
 			pass_make_room(k, n_out);
-		rc = archive_element(a, &k->t[i * n_out], n_out, err);
-		if (!rc && archive_reads(a))
+		rc = serialize_element(ser, &k->t[i * n_out], n_out, err);
+		if (!rc && serializer_is_reading(ser))
 			k->n++;
 	}
-	return rc ? rc : archive_flag(a, &k->whole, err);
+	return rc ? rc : serialize_flag(ser, &k->whole, err);
 }
 
-static int cache_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int cache_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	struct cache *k = c->d->shared;
+	struct cache *k = it->d->shared;
 	int rc;
 
-	MU_RETURN_IF_ERROR(count_state(c, a, err));
+	MU_RETURN_IF_ERROR(count_serialize(it, ser, err));
 	pthread_mutex_lock(&k->lock);
-	rc = kept_state(k, c->d->n_out, a, err);
+	rc = kept_serialize(k, it->d->n_out, ser, err);
 	pthread_mutex_unlock(&k->lock);
 	return rc;
 }
@@ -402,15 +408,18 @@ static int64_t count_both(const struct dataset *d, int64_t n)
 
 #define PASS(op, scalars)                                                                          \
 	{                                                                                          \
-		op, .n_in = 1, .n_scalars = scalars, .open = cursor_open_up, .next = pass_next     \
+		op, .n_in = 1, .n_scalars = scalars, .open = dataset_iterator_open_input,          \
+		    .next = pass_next                                                              \
 	}
-#define COUNTED .cursor_size = sizeof(struct count), .n_in = 1, .state = count_state
+#define COUNTED .state_size = sizeof(struct count), .n_in = 1, .serialize = count_serialize
 #define CACHE                                                                                      \
-	.cursor_size = sizeof(struct count), .n_in = 1, .shared_size = sizeof(struct cache),       \
-	.check = check_cache, .finish = finish_cache, .next = cache_next, .state = cache_state
+	.state_size = sizeof(struct count), .n_in = 1, .shared_size = sizeof(struct cache),        \
+	.check = check_cache, .finish = finish_cache, .next = cache_next,                          \
+	.serialize = cache_serialize
 #define AUTO_SHARD                                                                                 \
 	COUNTED, .n_scalars = 2, .check = check_shard, .read = pass_read_policy,                   \
-		 .open = cursor_open_up, .next = auto_shard_next, .count = count_auto_shard
+		 .open = dataset_iterator_open_input, .next = auto_shard_next,                     \
+		 .count = count_auto_shard
 const struct dataset_kind pass_kinds[] = {
     PASS("PrefetchDataset", 1),
     PASS("OptionsDataset", 0),
@@ -431,21 +440,21 @@ const struct dataset_kind pass_kinds[] = {
     PASS("ExperimentalAssertNextDataset", 0),
     PASS("ExperimentalBytesProducedStatsDataset", 0),
     PASS("ExperimentalLatencyStatsDataset", 0),
-    {"TakeDataset", COUNTED, .n_scalars = 1, .open = cursor_open_up, .next = take_next,
+    {"TakeDataset", COUNTED, .n_scalars = 1, .open = dataset_iterator_open_input, .next = take_next,
      .count = count_take},
-    {"SkipDataset", COUNTED, .n_scalars = 1, .open = cursor_open_up, .next = skip_next,
+    {"SkipDataset", COUNTED, .n_scalars = 1, .open = dataset_iterator_open_input, .next = skip_next,
      .count = count_skip},
-    {"ShardDataset", COUNTED, .n_scalars = 2, .check = check_shard, .open = cursor_open_up,
-     .next = shard_next, .count = count_shard},
+    {"ShardDataset", COUNTED, .n_scalars = 2, .check = check_shard,
+     .open = dataset_iterator_open_input, .next = shard_next, .count = count_shard},
     {"AutoShardDataset", AUTO_SHARD},
     {"ExperimentalAutoShardDataset", AUTO_SHARD},
     {"RepeatDataset", COUNTED, .n_scalars = 1, .open = repeat_open, .next = repeat_next,
-     .count = count_repeat, .sheds = true},
-    {"ZipDataset", .cursor_size = sizeof(struct several), .n_in = ANY_NUMBER, .open = zip_open,
-     .next = zip_next, .close = zip_close, .count = count_zip, .state = zip_state},
-    {"ConcatenateDataset", .cursor_size = sizeof(struct count), .n_in = 2,
-     .check = check_concatenate, .open = cursor_open_up, .sheds = true, .next = concatenate_next,
-     .count = count_both, .state = concatenate_state},
+     .count = count_repeat, .releases_input = true},
+    {"ZipDataset", .state_size = sizeof(struct several), .n_in = ANY_NUMBER, .open = zip_open,
+     .next = zip_next, .close = zip_close, .count = count_zip, .serialize = zip_serialize},
+    {"ConcatenateDataset", .state_size = sizeof(struct count), .n_in = 2,
+     .check = check_concatenate, .open = dataset_iterator_open_input, .releases_input = true,
+     .next = concatenate_next, .count = count_both, .serialize = concatenate_serialize},
     {"CacheDataset", CACHE},
     {"CacheDatasetV2", CACHE, .n_behind = 1}, /* what it keeps is its own, not a resource's */
     {.op = NULL},

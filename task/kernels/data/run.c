@@ -22,8 +22,8 @@ struct run {
 	struct function *f;
 	unsigned n_state;
 	_Atomic int refs; /* of the thread and of the step's cancellation */
-	int (*body)(struct run *r, struct cursor *cursor, struct mu_tensor *state,
-		    struct mu_err *err);
+	int (*body)(struct run *r, struct dataset_iterator *dataset_iterator,
+		    struct mu_tensor *state, struct mu_err *err);
 };
 
 static void run_drop(struct run *r)
@@ -44,18 +44,18 @@ static void dataset_run_cancelled(void *arg)
 
 /* ---- what they do ---- */
 
-static int single_element(struct run *r, struct cursor *cursor, struct mu_tensor *state,
-			  struct mu_err *err)
+static int single_element(struct run *r, struct dataset_iterator *dataset_iterator,
+			  struct mu_tensor *state, struct mu_err *err)
 {
 	struct mu_tensor more[MAX_COMPONENTS] = {0};
 	unsigned n = r->d->n_out;
-	int rc = cursor_next(cursor, state, err);
+	int rc = dataset_iterator_next(dataset_iterator, state, err);
 
 	if (rc == 0)
 		return mu_invalid(err, "Dataset was empty.");
 	if (rc < 0)
 		return rc;
-	rc = cursor_next(cursor, more, err);
+	rc = dataset_iterator_next(dataset_iterator, more, err);
 	if (rc > 0) {
 		element_drop(more, n);
 		rc = mu_invalid(err, "Dataset had more than one element.");
@@ -65,8 +65,8 @@ static int single_element(struct run *r, struct cursor *cursor, struct mu_tensor
 	return rc;
 }
 
-static int dataset_run_reduce(struct run *r, struct cursor *cursor, struct mu_tensor *state,
-			      struct mu_err *err)
+static int dataset_run_reduce(struct run *r, struct dataset_iterator *dataset_iterator,
+			      struct mu_tensor *state, struct mu_err *err)
 {
 	struct mu_tensor in[MAX_COMPONENTS] = {0}, made[MAX_COMPONENTS];
 	unsigned n = r->n_state, first = 1 + n, more = r->c->n_in - first, all = n + r->d->n_out;
@@ -76,7 +76,7 @@ static int dataset_run_reduce(struct run *r, struct cursor *cursor, struct mu_te
 		state[i] = mu_tensor_ref(kernel_in(r->c, 1 + i));
 	for (unsigned i = 0; i < more; i++)
 		in[all + i] = *kernel_in(r->c, first + i);
-	while ((rc = cursor_next(cursor, in + n, err)) > 0) {
+	while ((rc = dataset_iterator_next(dataset_iterator, in + n, err)) > 0) {
 		memcpy(in, state, n * sizeof *in);
 		rc = function_call(r->f, &r->caller, in, all + more, made, n, err);
 		element_drop(in + n, r->d->n_out);
@@ -113,15 +113,15 @@ static void *dataset_run_thread(void *arg)
 	struct run *r = arg;
 	struct kernel_call *c = r->c;
 	struct mu_tensor state[MAX_COMPONENTS] = {0};
-	struct cursor *cursor = NULL;
+	struct dataset_iterator *dataset_iterator = NULL;
 	struct mu_err err = {0};
-	int rc = cursor_open(r->d, &r->caller, &cursor, &err);
+	int rc = dataset_iterator_open(r->d, &r->caller, &dataset_iterator, &err);
 
 	if (!rc)
-		rc = r->body(r, cursor, state, &err);
+		rc = r->body(r, dataset_iterator, state, &err);
 	if (!rc)
 		rc = dataset_run_output(c, state, &err);
-	cursor_close(cursor);
+	dataset_iterator_close(dataset_iterator);
 	function_free(r->f);
 	if (kernel_uncancel(c))
 		run_drop(r);
@@ -193,7 +193,7 @@ static int prepare_reduce(struct kernel_call *c, struct run *r, struct mu_err *e
 static void dataset_run_begin(struct kernel_call *c,
 			      int (*prepare_it)(struct kernel_call *c, struct run *r,
 						struct mu_err *err),
-			      int (*body)(struct run *r, struct cursor *cursor,
+			      int (*body)(struct run *r, struct dataset_iterator *dataset_iterator,
 					  struct mu_tensor *state, struct mu_err *err))
 {
 	struct run *r = MU_NEW(struct run);

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
+#include "task/kernels/data/serializer.h"
 #include "task/kernels/random/philox.h"
 
 /* Philox draws four numbers at a time; these are taken one by one. */
@@ -32,7 +32,7 @@ static uint32_t shuffle_draw(struct draws *d)
 	return d->x[4 - d->left--];
 }
 
-static int draws_state(struct draws *d, struct archive *a, struct mu_err *err)
+static int draws_serialize(struct draws *d, struct serializer *ser, struct mu_err *err)
 {
 	uint32_t *const runs[] = {d->philox.counter, d->philox.key, d->x, &d->left};
 	static const unsigned lengths[] = {4, 2, 4, 1};
@@ -40,8 +40,8 @@ static int draws_state(struct draws *d, struct archive *a, struct mu_err *err)
 
 	for (unsigned i = 0; i < MU_COUNT(runs); i++)
 		for (unsigned k = 0; k < lengths[i] && !rc; k++)
-			rc = archive_word(a, &runs[i][k], err);
-	return !rc && d->left > 4 ? archive_broken(err) : rc;
+			rc = serialize_word(ser, &runs[i][k], err);
+	return !rc && d->left > 4 ? serializer_fail(err) : rc;
 }
 
 struct seeds {
@@ -83,7 +83,7 @@ static int check_shuffle(struct dataset *d, struct mu_err *err)
 }
 
 /* The seeds of later epochs. */
-static int seeds_state(const struct dataset *d, struct archive *a, struct mu_err *err)
+static int seeds_serialize(const struct dataset *d, struct serializer *ser, struct mu_err *err)
 {
 	struct seeds *s = d->shared, read;
 	int rc = 0;
@@ -92,8 +92,8 @@ static int seeds_state(const struct dataset *d, struct archive *a, struct mu_err
 	memcpy(read.fixed, s->fixed, sizeof read.fixed);
 	read.draws = s->draws;
 	for (unsigned i = 0; i < MU_COUNT(read.fixed) && !rc; i++)
-		rc = archive_number(a, (int64_t *)&read.fixed[i], INT64_MIN, INT64_MAX, err);
-	if (!rc && !(rc = draws_state(&read.draws, a, err))) {
+		rc = serialize_number(ser, (int64_t *)&read.fixed[i], INT64_MIN, INT64_MAX, err);
+	if (!rc && !(rc = draws_serialize(&read.draws, ser, err))) {
 		memcpy(s->fixed, read.fixed, sizeof read.fixed);
 		s->draws = read.draws;
 	}
@@ -130,9 +130,9 @@ static struct draws draws_of_round(const struct dataset *d)
 	return draws_seeded(a, b);
 }
 
-static int begin_round(struct cursor *c, struct shuffle *w, struct mu_err *err)
+static int begin_round(struct dataset_iterator *it, struct shuffle *w, struct mu_err *err)
 {
-	MU_RETURN_IF_ERROR(cursor_open_up(c, err));
+	MU_RETURN_IF_ERROR(dataset_iterator_open_input(it, err));
 	w->rounds = mu_xrealloc(w->rounds, (size_t)(w->n_rounds + 1) * sizeof *w->rounds);
 	w->rounds[w->n_rounds++] = 0;
 	w->begun++;
@@ -140,17 +140,17 @@ static int begin_round(struct cursor *c, struct shuffle *w, struct mu_err *err)
 	return 0;
 }
 
-static int shuffle_open(struct cursor *c, struct mu_err *err)
+static int shuffle_open(struct dataset_iterator *it, struct mu_err *err)
 {
-	((struct shuffle *)c->own)->draws = draws_of_round(c->d);
-	return begin_round(c, c->own, err);
+	((struct shuffle *)it->state)->draws = draws_of_round(it->d);
+	return begin_round(it, it->state, err);
 }
 
-static void shuffle_close(struct cursor *c)
+static void shuffle_close(struct dataset_iterator *it)
 {
-	struct shuffle *w = c->own;
+	struct shuffle *w = it->state;
 
-	for (int64_t i = 0; i < w->room * c->d->n_out; i++)
+	for (int64_t i = 0; i < w->room * it->d->n_out; i++)
 		mu_tensor_unref(&w->t[i]);
 	free(w->t);
 	free(w->rounds);
@@ -167,16 +167,17 @@ static void shuffle_make_room(struct shuffle *w, int64_t at, int64_t size, unsig
 	w->room = room;
 }
 
-static int shuffle_fill(struct cursor *c, struct shuffle *w, int64_t size, struct mu_err *err)
+static int shuffle_fill(struct dataset_iterator *it, struct shuffle *w, int64_t size,
+			struct mu_err *err)
 {
-	int64_t most = rounds_of(c->d);
-	unsigned n = c->d->n_out;
+	int64_t most = rounds_of(it->d);
+	unsigned n = it->d->n_out;
 	int rc;
 
-	while (c->up && w->count < size) {
+	while (it->input && w->count < size) {
 		int64_t at = (w->head + w->count) % size;
 		shuffle_make_room(w, at, size, n);
-		if ((rc = cursor_next(c->up, &w->t[at * n], err)) < 0)
+		if ((rc = dataset_iterator_next(it->input, &w->t[at * n], err)) < 0)
 			return rc;
 		if (rc) {
 			w->any = true;
@@ -184,36 +185,36 @@ static int shuffle_fill(struct cursor *c, struct shuffle *w, int64_t size, struc
 			w->rounds[w->n_rounds - 1]++;
 			continue;
 		}
-		cursor_close(c->up);
-		c->up = NULL;
+		dataset_iterator_close(it->input);
+		it->input = NULL;
 		/* for ever, but not when a whole round brings nothing */
-		if ((most < 0 ? w->any : w->begun < most) && (rc = begin_round(c, w, err)))
+		if ((most < 0 ? w->any : w->begun < most) && (rc = begin_round(it, w, err)))
 			return rc;
 	}
 	return 0;
 }
 
-static void end_round(struct cursor *c, struct shuffle *w)
+static void end_round(struct dataset_iterator *it, struct shuffle *w)
 {
 	if (++w->first > w->n_rounds / 2) {
 		w->n_rounds -= w->first;
 		memmove(w->rounds, w->rounds + w->first, (size_t)w->n_rounds * sizeof *w->rounds);
 		w->first = 0;
 	}
-	w->draws = draws_of_round(c->d);
+	w->draws = draws_of_round(it->d);
 }
 
-static int shuffle_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int shuffle_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t size = dataset_number(c->d, BUFFER_SIZE);
-	struct shuffle *w = c->own;
-	unsigned n = c->d->n_out;
-	int rc = shuffle_fill(c, w, size, err);
+	int64_t size = dataset_number(it->d, BUFFER_SIZE);
+	struct shuffle *w = it->state;
+	unsigned n = it->d->n_out;
+	int rc = shuffle_fill(it, w, size, err);
 
 	if (rc || !w->count)
 		return rc;
 	while (!w->rounds[w->first])
-		end_round(c, w);
+		end_round(it, w);
 	int64_t at = (w->head + shuffle_draw(&w->draws) % w->rounds[w->first]) % size;
 	memcpy(out, &w->t[at * n], n * sizeof *out);
 	memmove(&w->t[at * n], &w->t[w->head * n], n * sizeof *out);
@@ -225,43 +226,45 @@ static int shuffle_next(struct cursor *c, struct mu_tensor *out, struct mu_err *
 }
 
 /* How many elements of each round are in the ring, which is filled from its start when read. */
-static int rounds_state(struct shuffle *w, int64_t size, struct archive *a, struct mu_err *err)
+static int rounds_serialize(struct shuffle *w, int64_t size, struct serializer *ser,
+			    struct mu_err *err)
 {
 	int64_t n = w->n_rounds - w->first, sum = 0;
-	int rc = archive_number(a, &w->count, 0, size, err);
+	int rc = serialize_number(ser, &w->count, 0, size, err);
 
-	if (rc || (rc = archive_number(a, &w->begun, 1, INT64_MAX - 1, err)) ||
-	    (rc = archive_number(a, &n, 1, INT64_MAX, err)))
+	if (rc || (rc = serialize_number(ser, &w->begun, 1, INT64_MAX - 1, err)) ||
+	    (rc = serialize_number(ser, &n, 1, INT64_MAX, err)))
 		return rc;
-	if (archive_reads(a)) {
-		if (n > a->from.end - a->from.at) /* each takes a byte at least */
-			return archive_broken(err);
+	if (serializer_is_reading(ser)) {
+		if (n > ser->from.end - ser->from.at) /* each takes a byte at least */
+			return serializer_fail(err);
 		w->rounds = mu_xrealloc(w->rounds, (size_t)n * sizeof *w->rounds);
 		w->n_rounds = n;
 		w->first = w->head = 0;
 	}
 	for (int64_t i = w->first; i < w->n_rounds && !rc; i++) {
-		rc = archive_number(a, &w->rounds[i], 0, w->count, err);
+		rc = serialize_number(ser, &w->rounds[i], 0, w->count, err);
 		sum += rc ? 0 : w->rounds[i];
 	}
-	return !rc && sum != w->count ? archive_broken(err) : rc;
+	return !rc && sum != w->count ? serializer_fail(err) : rc;
 }
 
-static int shuffle_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int shuffle_serialize(struct dataset_iterator *it, struct serializer *ser,
+			     struct mu_err *err)
 {
-	int64_t size = dataset_number(c->d, BUFFER_SIZE);
-	struct shuffle *w = c->own;
-	unsigned n = c->d->n_out;
+	int64_t size = dataset_number(it->d, BUFFER_SIZE);
+	struct shuffle *w = it->state;
+	unsigned n = it->d->n_out;
 	int rc = 0;
 
-	MU_RETURN_IF_ERROR(seeds_state(c->d, a, err));
-	MU_RETURN_IF_ERROR(draws_state(&w->draws, a, err));
-	MU_RETURN_IF_ERROR(archive_flag(a, &w->any, err));
-	MU_RETURN_IF_ERROR(rounds_state(w, size, a, err));
+	MU_RETURN_IF_ERROR(seeds_serialize(it->d, ser, err));
+	MU_RETURN_IF_ERROR(draws_serialize(&w->draws, ser, err));
+	MU_RETURN_IF_ERROR(serialize_flag(ser, &w->any, err));
+	MU_RETURN_IF_ERROR(rounds_serialize(w, size, ser, err));
 	for (int64_t i = 0; i < w->count && !rc; i++) {
 		int64_t at = (w->head + i) % size;
 		shuffle_make_room(w, at, size, n);
-		rc = archive_element(a, &w->t[at * n], n, err);
+		rc = serialize_element(ser, &w->t[at * n], n, err);
 	}
 	return rc;
 }
@@ -283,14 +286,14 @@ struct chance {
 	struct draws draws;
 };
 
-static int chance_open(struct cursor *c, struct mu_err *err)
+static int chance_open(struct dataset_iterator *it, struct mu_err *err)
 {
-	uint64_t seed[2] = {(uint64_t)dataset_number(c->d, 0), (uint64_t)dataset_number(c->d, 1)};
+	uint64_t seed[2] = {(uint64_t)dataset_number(it->d, 0), (uint64_t)dataset_number(it->d, 1)};
 
 	if (!seed[0] && !seed[1] && getrandom(seed, sizeof seed, 0) != sizeof seed)
 		return mu_fail_errno(err, errno, "no random seed from the system");
-	((struct chance *)c->own)->draws = draws_seeded(seed[0], seed[1]);
-	return c->d->n_in ? cursor_open_up(c, err) : 0;
+	((struct chance *)it->state)->draws = draws_seeded(seed[0], seed[1]);
+	return it->d->n_in ? dataset_iterator_open_input(it, err) : 0;
 }
 
 static int check_random(struct dataset *d, struct mu_err *err)
@@ -304,23 +307,23 @@ static int check_random_rounds(struct dataset *d, struct mu_err *err)
 	return check_random(d, err);
 }
 
-static int random_open(struct cursor *c, struct mu_err *err)
+static int random_open(struct dataset_iterator *it, struct mu_err *err)
 {
-	((struct chance *)c->own)->draws = draws_of_round(c->d);
+	((struct chance *)it->state)->draws = draws_of_round(it->d);
 	return 0;
 }
 
-static int chance_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int chance_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	struct chance *w = c->own;
+	struct chance *w = it->state;
 
-	MU_RETURN_IF_ERROR(c->d->shared ? seeds_state(c->d, a, err) : 0);
-	return draws_state(&w->draws, a, err);
+	MU_RETURN_IF_ERROR(it->d->shared ? seeds_serialize(it->d, ser, err) : 0);
+	return draws_serialize(&w->draws, ser, err);
 }
 
-static int random_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int random_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t x = shuffle_draw(&((struct chance *)c->own)->draws);
+	int64_t x = shuffle_draw(&((struct chance *)it->state)->draws);
 
 	MU_RETURN_IF_ERROR(mu_tensor_scalar(out, MU_INT64, &x, err));
 	return 1;
@@ -338,15 +341,15 @@ static int check_sampling(struct dataset *d, struct mu_err *err)
 		   : mu_invalid(err, "rate must be one float");
 }
 
-static int sample_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int sample_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct chance *w = c->own;
+	struct chance *w = it->state;
 	int rc;
 
-	while ((rc = cursor_next(c->up, out, err)) > 0) {
-		if (philox_float(shuffle_draw(&w->draws)) < MU_DATA(float, &c->d->params[0])[0])
+	while ((rc = dataset_iterator_next(it->input, out, err)) > 0) {
+		if (philox_float(shuffle_draw(&w->draws)) < MU_DATA(float, &it->d->params[0])[0])
 			return 1;
-		element_drop(out, c->d->n_out);
+		element_drop(out, it->d->n_out);
 	}
 	return rc;
 }
@@ -357,13 +360,14 @@ static int64_t count_unknown(const struct dataset *d, int64_t n)
 }
 
 #define SHUFFLE                                                                                    \
-	.shared_size = sizeof(struct seeds), .cursor_size = sizeof(struct shuffle), .n_in = 1,     \
+	.shared_size = sizeof(struct seeds), .state_size = sizeof(struct shuffle), .n_in = 1,      \
 	.check = check_shuffle, .finish = finish_shuffle, .open = shuffle_open,                    \
 	.next = shuffle_next, .close = shuffle_close, .count = count_shuffled,                     \
-	.state = shuffle_state, .sheds = true
+	.serialize = shuffle_serialize, .releases_input = true
 #define RANDOM                                                                                     \
-	.cursor_size = sizeof(struct chance), .n_scalars = 2, .check = check_random,               \
-	.open = chance_open, .next = random_next, .count = count_endless, .state = chance_state
+	.state_size = sizeof(struct chance), .n_scalars = 2, .check = check_random,                \
+	.open = chance_open, .next = random_next, .count = count_endless,                          \
+	.serialize = chance_serialize
 const struct dataset_kind shuffle_kinds[] = {
     {"ShuffleDataset", SHUFFLE, .n_scalars = 3},
     {"ShuffleAndRepeatDataset", SHUFFLE, .n_scalars = 4},
@@ -371,12 +375,13 @@ const struct dataset_kind shuffle_kinds[] = {
     {"ShuffleDatasetV3", SHUFFLE, .n_scalars = 3, .n_behind = 1},
     {"ShuffleAndRepeatDatasetV2", SHUFFLE, .n_scalars = 4, .n_behind = 1},
     {"RandomDataset", RANDOM},
-    {"RandomDatasetV2", .shared_size = sizeof(struct seeds), .cursor_size = sizeof(struct chance),
+    {"RandomDatasetV2", .shared_size = sizeof(struct seeds), .state_size = sizeof(struct chance),
      .n_scalars = 2, .n_behind = 1, .check = check_random_rounds, .finish = finish_shuffle,
-     .open = random_open, .next = random_next, .count = count_endless, .state = chance_state},
+     .open = random_open, .next = random_next, .count = count_endless,
+     .serialize = chance_serialize},
     {"ExperimentalRandomDataset", RANDOM},
-    {"SamplingDataset", .cursor_size = sizeof(struct chance), .n_in = 1, .n_scalars = 2,
+    {"SamplingDataset", .state_size = sizeof(struct chance), .n_in = 1, .n_scalars = 2,
      .check = check_sampling, .open = chance_open, .next = sample_next, .count = count_unknown,
-     .state = chance_state},
+     .serialize = chance_serialize},
     {.op = NULL},
 };

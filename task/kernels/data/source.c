@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Datasets without an input dataset: tensors, their rows, ranges of numbers. */
-#include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
+#include "task/kernels/data/serializer.h"
 #include "task/kernels/engine/elems.h"
 
 /* ---- tensors ---- */
@@ -11,11 +11,11 @@ struct place {
 };
 
 /* A range's place is any number. */
-static int place_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int place_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	struct place *p = c->own;
+	struct place *p = it->state;
 
-	return archive_number(a, &p->at, c->d->kind->open ? INT64_MIN : 0, INT64_MAX, err);
+	return serialize_number(ser, &p->at, it->d->kind->open ? INT64_MIN : 0, INT64_MAX, err);
 }
 
 static int check_components(struct dataset *d, struct mu_err *err)
@@ -25,15 +25,15 @@ static int check_components(struct dataset *d, struct mu_err *err)
 	return 0;
 }
 
-static int tensor_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int tensor_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct place *p = c->own;
+	struct place *p = it->state;
 
 	if (p->at)
 		return 0;
 	p->at = 1;
-	for (unsigned i = 0; i < c->d->n_out; i++)
-		out[i] = mu_tensor_ref(&c->d->params[i]);
+	for (unsigned i = 0; i < it->d->n_out; i++)
+		out[i] = mu_tensor_ref(&it->d->params[i]);
 	return 1;
 }
 
@@ -52,14 +52,14 @@ static int check_slices(struct dataset *d, struct mu_err *err)
 	return rc;
 }
 
-static int slice_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int slice_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct place *p = c->own;
+	struct place *p = it->state;
 
-	if (p->at >= c->d->params[0].shape.dim[0])
+	if (p->at >= it->d->params[0].shape.dim[0])
 		return 0;
 
-	MU_RETURN_IF_ERROR(element_row(c->d->params, c->d->n_out, p->at++, out, err));
+	MU_RETURN_IF_ERROR(element_row(it->d->params, it->d->n_out, p->at++, out, err));
 	return 1;
 }
 
@@ -72,16 +72,16 @@ static int check_range(struct dataset *d, struct mu_err *err)
 	return dataset_number(d, 2) ? 0 : mu_invalid(err, "step must be a non-zero integer.");
 }
 
-static int range_open(struct cursor *c, struct mu_err *err)
+static int range_open(struct dataset_iterator *it, struct mu_err *err)
 {
-	((struct place *)c->own)->at = dataset_number(c->d, 0);
+	((struct place *)it->state)->at = dataset_number(it->d, 0);
 	return 0;
 }
 
-static int range_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int range_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t stop = dataset_number(c->d, 1), step = dataset_number(c->d, 2);
-	struct place *p = c->own;
+	int64_t stop = dataset_number(it->d, 1), step = dataset_number(it->d, 2);
+	struct place *p = it->state;
 
 	if (step > 0 ? p->at >= stop : p->at <= stop)
 		return 0;
@@ -111,11 +111,11 @@ static int64_t count_range(const struct dataset *d, int64_t n)
 }
 
 const struct dataset_kind source_kinds[] = {
-    {"TensorDataset", .cursor_size = sizeof(struct place), .check = check_components,
-     .next = tensor_next, .count = one_element, .state = place_state},
-    {"TensorSliceDataset", .cursor_size = sizeof(struct place), .check = check_slices,
-     .next = slice_next, .count = count_slices, .state = place_state},
-    {"RangeDataset", .cursor_size = sizeof(struct place), .n_scalars = 3, .check = check_range,
-     .open = range_open, .next = range_next, .count = count_range, .state = place_state},
+    {"TensorDataset", .state_size = sizeof(struct place), .check = check_components,
+     .next = tensor_next, .count = one_element, .serialize = place_serialize},
+    {"TensorSliceDataset", .state_size = sizeof(struct place), .check = check_slices,
+     .next = slice_next, .count = count_slices, .serialize = place_serialize},
+    {"RangeDataset", .state_size = sizeof(struct place), .n_scalars = 3, .check = check_range,
+     .open = range_open, .next = range_next, .count = count_range, .serialize = place_serialize},
     {.op = NULL},
 };

@@ -3,8 +3,8 @@
  * rows. */
 #include <string.h>
 
-#include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
+#include "task/kernels/data/serializer.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/variant.h"
 #include "task/kernels/sparse/sparse.h"
@@ -122,9 +122,9 @@ static int join_rows(const struct dataset *d, const struct mu_tensor *rows, int6
 	return rc;
 }
 
-static int sparse_batch_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int sparse_batch_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t want = mu_tensor_int(&c->d->params[SIZE], 0), n = 0, room = 0;
+	int64_t want = mu_tensor_int(&it->d->params[SIZE], 0), n = 0, room = 0;
 	struct mu_tensor *rows = NULL;
 	int rc = 1;
 
@@ -134,14 +134,14 @@ static int sparse_batch_next(struct cursor *c, struct mu_tensor *out, struct mu_
 			rows = mu_xrealloc(rows, (size_t)room * sizeof *rows);
 		}
 		rows[n] = (struct mu_tensor){0};
-		if ((rc = cursor_next(c->up, &rows[n], err)) <= 0)
+		if ((rc = dataset_iterator_next(it->input, &rows[n], err)) <= 0)
 			break;
-		if ((rc = check_row(c->d, rows, n++, err)))
+		if ((rc = check_row(it->d, rows, n++, err)))
 			break;
 		rc = 1;
 	}
 	if (rc >= 0)
-		rc = n ? join_rows(c->d, rows, n, out, err) : 0;
+		rc = n ? join_rows(it->d, rows, n, out, err) : 0;
 	bool some = n && !rc;
 	for (int64_t i = 0; i < n; i++)
 		mu_tensor_unref(&rows[i]);
@@ -192,11 +192,11 @@ static int check_rows(struct dataset *d, struct mu_err *err)
 	return 0;
 }
 
-static int row_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+static int row_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	const struct mu_tensor *p = c->d->params;
+	const struct mu_tensor *p = it->d->params;
 	int rank = (int)p[SIDES].shape.count;
-	struct rows *r = c->own;
+	struct rows *r = it->state;
 	int64_t from = r->entry;
 	int rc;
 
@@ -220,12 +220,12 @@ static int row_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 	return 1;
 }
 
-static int rows_state(struct cursor *c, struct archive *a, struct mu_err *err)
+static int rows_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	struct rows *r = c->own;
+	struct rows *r = it->state;
 
-	MU_RETURN_IF_ERROR(archive_number(a, &r->row, 0, INT64_MAX - 1, err));
-	return archive_number(a, &r->entry, 0, c->d->params[VALUES].shape.count, err);
+	MU_RETURN_IF_ERROR(serialize_number(ser, &r->row, 0, INT64_MAX - 1, err));
+	return serialize_number(ser, &r->entry, 0, it->d->params[VALUES].shape.count, err);
 }
 
 static int64_t dataset_sparse_count_rows(const struct dataset *d, int64_t n)
@@ -234,12 +234,12 @@ static int64_t dataset_sparse_count_rows(const struct dataset *d, int64_t n)
 }
 
 #define BATCH                                                                                      \
-	.n_in = 1, .check = check_batch, .open = cursor_open_up, .next = sparse_batch_next,        \
-	.count = count_batches
+	.n_in = 1, .check = check_batch, .open = dataset_iterator_open_input,                      \
+	.next = sparse_batch_next, .count = count_batches
 const struct dataset_kind sparse_kinds[] = {
     {"DenseToSparseBatchDataset", BATCH},
     {"ExperimentalDenseToSparseBatchDataset", BATCH},
-    {"SparseTensorSliceDataset", .cursor_size = sizeof(struct rows), .check = check_rows,
-     .next = row_next, .count = dataset_sparse_count_rows, .state = rows_state},
+    {"SparseTensorSliceDataset", .state_size = sizeof(struct rows), .check = check_rows,
+     .next = row_next, .count = dataset_sparse_count_rows, .serialize = rows_serialize},
     {.op = NULL},
 };

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cursors written and read back. tests/compat compares iterators with TensorFlow's. */
+/* Dataset iterators saved and restored. tests/compat compares iterators with TensorFlow's. */
 #include "tests/task/build.h"
 #include "tests/task/pipeline.h"
 
-static struct caller who;
+static struct caller caller;
 
-static struct cursor *opened(const struct dataset *d)
+static struct dataset_iterator *opened(const struct dataset *d)
 {
-	struct cursor *c;
+	struct dataset_iterator *it;
 	struct mu_err err;
 
-	assert_ok(cursor_open(d, &who, &c, &err), &err);
-	return c;
+	assert_ok(dataset_iterator_open(d, &caller, &it, &err), &err);
+	return it;
 }
 
 /* The next element's two numbers, in one; -1 at the end. */
-static int64_t drawn(struct cursor *c)
+static int64_t drawn(struct dataset_iterator *it)
 {
 	struct mu_tensor t[PIPELINE_COMPONENTS];
 	struct mu_err err;
-	int rc = cursor_next(c, t, &err);
+	int rc = dataset_iterator_next(it, t, &err);
 
 	assert_true(rc >= 0);
 	if (!rc)
@@ -29,41 +29,41 @@ static int64_t drawn(struct cursor *c)
 	return v;
 }
 
-static void saved_after(struct cursor *c, int n, struct mu_buf *b)
+static void saved_after(struct dataset_iterator *it, int n, struct mu_buf *b)
 {
-	struct archive a = {.to = b};
+	struct serializer ser = {.to = b};
 	struct mu_err err;
 
 	while (n--)
-		drawn(c);
-	assert_ok(archive_cursor(&a, c, &err), &err);
+		drawn(it);
+	assert_ok(serialize_dataset_iterator(&ser, it, &err), &err);
 }
 
-static int restored(struct cursor *c, struct mu_span bytes, struct mu_err *err)
+static int restored(struct dataset_iterator *it, struct mu_span bytes, struct mu_err *err)
 {
-	struct archive a = {.from = mu_pb_of(bytes)};
+	struct serializer ser = {.from = mu_pb_of(bytes)};
 
-	return archive_cursor(&a, c, err);
+	return serialize_dataset_iterator(&ser, it, err);
 }
 
-static void a_restored_cursor__goes_on_where_the_saved_one_was(void **state)
+static void a_restored_iterator__goes_on_where_the_saved_one_was(void **state)
 {
 	for (int stop = 0; stop <= 31; stop++) {
 		struct mu_tensor p = pipeline_new(), q = pipeline_new();
-		struct cursor *c = opened(dataset_in(&p)), *again;
+		struct dataset_iterator *it = opened(dataset_in(&p)), *again;
 		MU_AUTO_BUF b = {0};
 		struct mu_err err;
 
-		saved_after(c, stop, &b);
-		cursor_close(opened(dataset_in(&q))); /* it has taken seeds */
+		saved_after(it, stop, &b);
+		dataset_iterator_close(opened(dataset_in(&q))); /* it has taken seeds */
 		again = opened(dataset_in(&q));
 		assert_ok(restored(again, mu_buf_span(&b), &err), &err);
 		for (int64_t v = 0; v != -1;) {
-			v = drawn(c);
+			v = drawn(it);
 			assert_int_equal(drawn(again), v);
 		}
-		cursor_close(c);
-		cursor_close(again);
+		dataset_iterator_close(it);
+		dataset_iterator_close(again);
 		mu_tensor_unref(&p);
 		mu_tensor_unref(&q);
 	}
@@ -72,20 +72,20 @@ static void a_restored_cursor__goes_on_where_the_saved_one_was(void **state)
 static void a_state_that_is_cut_short__is_refused(void **state)
 {
 	struct mu_tensor p = pipeline_new();
-	struct cursor *c = opened(dataset_in(&p));
+	struct dataset_iterator *it = opened(dataset_in(&p));
 	MU_AUTO_BUF b = {0};
 
-	saved_after(c, 5, &b);
+	saved_after(it, 5, &b);
 	assert_true(b.len > 100);
 	for (size_t n = 0; n < b.len; n++) {
 		MU_AUTO_FREE char *part = mu_xstrndup(b.data, n); /* so that a step beyond shows */
-		struct cursor *again = opened(dataset_in(&p));
+		struct dataset_iterator *again = opened(dataset_in(&p));
 		struct mu_err err;
 		assert_int_equal(restored(again, (struct mu_span){part, n}, &err),
 				 -MU_INVALID_ARGUMENT);
-		cursor_close(again);
+		dataset_iterator_close(again);
 	}
-	cursor_close(c);
+	dataset_iterator_close(it);
 	mu_tensor_unref(&p);
 }
 
@@ -94,47 +94,47 @@ static void a_state_of_another_pipeline__is_refused_by_name(void **state)
 	struct mu_tensor p = pipeline_new();
 	struct mu_tensor q = PIPELINE_NODE("RangeDataset", 1, pipeline_number(0),
 					   pipeline_number(9), pipeline_number(1));
-	struct cursor *c = opened(dataset_in(&p)), *other = opened(dataset_in(&q));
+	struct dataset_iterator *it = opened(dataset_in(&p)), *other = opened(dataset_in(&q));
 	MU_AUTO_BUF b = {0};
 	struct mu_err err;
 
-	saved_after(c, 1, &b);
+	saved_after(it, 1, &b);
 	assert_int_equal(restored(other, mu_buf_span(&b), &err), -MU_INVALID_ARGUMENT);
 	assert_string_equal(err.msg, "the iterator's saved state is of a TakeDataset where this "
 				     "pipeline has a RangeDataset");
-	cursor_close(c);
-	cursor_close(other);
+	dataset_iterator_close(it);
+	dataset_iterator_close(other);
 	mu_tensor_unref(&p);
 	mu_tensor_unref(&q);
 }
 
-static void a_state_without_the_cursor_below__is_refused(void **state)
+static void a_state_without_the_input_iterator__is_refused(void **state)
 {
 	static const char taken[] = "\x0bTakeDataset\0\0\0";
 	struct mu_tensor p = pipeline_new();
-	struct cursor *c = opened(dataset_in(&p));
+	struct dataset_iterator *it = opened(dataset_in(&p));
 	struct mu_err err;
 
-	assert_int_equal(restored(c, (struct mu_span){taken, sizeof taken - 1}, &err),
+	assert_int_equal(restored(it, (struct mu_span){taken, sizeof taken - 1}, &err),
 			 -MU_INVALID_ARGUMENT);
-	cursor_close(c);
+	dataset_iterator_close(it);
 	mu_tensor_unref(&p);
 }
 
-/* A list of elements within an element, and what no archive can hold. */
+/* A list of elements within an element, and an element that cannot be saved. */
 static void elements_that_hold_objects__come_back_or_are_refused(void **state)
 {
 	struct mu_tensor number = pipeline_number(7), boxed, read, p = pipeline_new();
 	MU_AUTO_BUF b = {0};
-	struct archive out = {.to = &b};
+	struct serializer out = {.to = &b};
 	struct mu_err err;
 
 	assert_ok(variant_tensor(&boxed, variant_box(&number), &err), &err);
-	assert_ok(archive_element(&out, &boxed, 1, &err), &err);
-	struct archive in = {.from = mu_pb_of(mu_buf_span(&b))};
-	assert_ok(archive_element(&in, &read, 1, &err), &err);
+	assert_ok(serialize_element(&out, &boxed, 1, &err), &err);
+	struct serializer in = {.from = mu_pb_of(mu_buf_span(&b))};
+	assert_ok(serialize_element(&in, &read, 1, &err), &err);
 	assert_int_equal(mu_tensor_int(variant_boxed(*MU_DATA(struct mu_object *, &read)), 0), 7);
-	assert_int_equal(archive_element(&out, &p, 1, &err), -MU_UNIMPLEMENTED);
+	assert_int_equal(serialize_element(&out, &p, 1, &err), -MU_UNIMPLEMENTED);
 	assert_string_equal(err.msg, "the iterator holds elements with a dataset in them, which "
 				     "cannot be saved");
 	mu_tensor_unref(&number);
@@ -146,12 +146,12 @@ static void elements_that_hold_objects__come_back_or_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_restored_cursor__goes_on_where_the_saved_one_was),
+	    cmocka_unit_test(a_restored_iterator__goes_on_where_the_saved_one_was),
 	    cmocka_unit_test(a_state_that_is_cut_short__is_refused),
 	    cmocka_unit_test(a_state_of_another_pipeline__is_refused_by_name),
-	    cmocka_unit_test(a_state_without_the_cursor_below__is_refused),
+	    cmocka_unit_test(a_state_without_the_input_iterator__is_refused),
 	    cmocka_unit_test(elements_that_hold_objects__come_back_or_are_refused),
 	};
-	caller_init(&who);
+	caller_init(&caller);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
