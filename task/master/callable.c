@@ -6,7 +6,7 @@
 
 enum { MAX_CALLABLES = 100000 };
 
-static void copy_names(struct hot_names *to, char *const *list, size_t n, struct mu_arena *a)
+static void copy_names(struct name_list *to, char *const *list, size_t n, struct mu_arena *a)
 {
 	to->list = MU_ARENA_ARRAY(a, const char *, n + 1);
 	to->n = to->cap = (unsigned)n;
@@ -20,10 +20,10 @@ static void callable_free(struct callable *c)
 	free(c);
 }
 
-static void options_of(struct hot_run_step *names, const Muster__RunOptions *o)
+static void options_of(struct run_step_request *names, const Muster__RunOptions *o)
 {
 	names->timeout_ms = o->timeout_in_ms;
-	names->record = hot_record_of(o->trace_level, o->output_partition_graphs);
+	names->record = step_record_of(o->trace_level, o->output_partition_graphs);
 }
 
 int callable_make(struct session *s, struct mu_span request, int64_t *handle, struct mu_err *err)
@@ -38,8 +38,8 @@ int callable_make(struct session *s, struct mu_span request, int64_t *handle, st
 	o = m ? m->options : NULL;
 	if (!m)
 		rc = -MU_INVALID_ARGUMENT;
-	else if (!o || o->n_feed > HOT_MAX_NAMES || o->n_fetch > HOT_MAX_NAMES ||
-		 o->n_target > HOT_MAX_NAMES)
+	else if (!o || o->n_feed > MAX_STEP_NAMES || o->n_fetch > MAX_STEP_NAMES ||
+		 o->n_target > MAX_STEP_NAMES)
 		rc = mu_fail(err, MU_INVALID_ARGUMENT, "the request has no CallableOptions");
 	if (!rc) {
 		copy_names(&c->names.feeds, o->feed, o->n_feed, &c->arena);
@@ -81,7 +81,7 @@ int callable_release(struct session *s, int64_t handle, struct mu_err *err)
 	return 0;
 }
 
-int callable_names(struct session *s, struct hot_run_step *r, struct mu_arena *a,
+int callable_names(struct session *s, struct run_step_request *r, struct mu_arena *a,
 		   struct mu_err *err)
 {
 	struct callable *c;

@@ -11,7 +11,7 @@
 #include "lib/base/timer.h"
 #include "task/graph/graph_passes.h"
 #include "task/master/fan_out.h"
-#include "task/messages/hot.h"
+#include "task/messages/step_messages.h"
 #include "task/peer/peer.h"
 #include "task/rpc/server.h"
 #include "task/runtime/runtime.h"
@@ -123,20 +123,20 @@ struct plan {
 };
 void plan_unref(struct plan *p);
 /* Returns a new reference to the session's plan for these names; NULL if there is none yet. */
-struct plan *plan_find(struct session *s, const struct hot_run_step *r);
+struct plan *plan_find(struct session *s, const struct run_step_request *r);
 /* Finds or makes the plan; blocks. */
-int plan_make(struct session *s, const struct hot_run_step *r, struct plan **out,
+int plan_make(struct session *s, const struct run_step_request *r, struct plan **out,
 	      struct mu_err *err);
 
 /* ---- callables: feeds, fetches and targets that a client registered under a handle ---- */
 struct callable {
 	struct mu_arena arena;
-	struct hot_run_step names;
+	struct run_step_request names;
 };
 int callable_make(struct session *s, struct mu_span request, int64_t *handle, struct mu_err *err);
 int callable_release(struct session *s, int64_t handle, struct mu_err *err);
 /* Copies the names into r, in a.  INVALID_ARGUMENT if there is no such callable. */
-int callable_names(struct session *s, struct hot_run_step *r, struct mu_arena *a,
+int callable_names(struct session *s, struct run_step_request *r, struct mu_arena *a,
 		   struct mu_err *err);
 void callables_free(struct session *s);
 

@@ -20,7 +20,7 @@
 struct partial {
 	_Atomic unsigned refs;
 	struct mu_arena arena;
-	struct hot_run_step names;
+	struct run_step_request names;
 	bool *fed, *fetched;
 	struct plan *plan;
 	struct session *session;
@@ -38,7 +38,7 @@ struct partial_call {
 	struct rpc_call *call;
 	struct partial *partial;
 	struct mu_arena arena;
-	struct hot_run_step req;
+	struct run_step_request req;
 	struct fetched {
 		struct partial_call *owner;
 		struct mu_tensor tensor;
@@ -202,7 +202,7 @@ static void start_timer(struct partial_call *c)
 
 /* ---- validation of a call ---- */
 
-static int name_index_of(const struct hot_names *names, const char *name)
+static int name_index_of(const struct name_list *names, const char *name)
 {
 	for (unsigned i = 0; i < names->n; i++)
 		if (!strcmp(names->list[i], name))
@@ -212,7 +212,7 @@ static int name_index_of(const struct hot_names *names, const char *name)
 
 /* Looks up the names of a call.  Each must be named in PartialRunSetup and not in `had`, the names
  * of earlier calls.  Does not change `had`. */
-static int find_names(const struct hot_names *requested, const struct hot_names *known,
+static int find_names(const struct name_list *requested, const struct name_list *known,
 		      const bool *used, const char *what, const char *past, unsigned *at,
 		      struct mu_err *err)
 {
@@ -413,7 +413,7 @@ void partial_run(struct master *m, struct rpc_call *call, struct mu_span request
 	c->call = call;
 	mu_arena_init(&c->arena);
 	pthread_mutex_init(&c->lock, NULL);
-	rc = hot_run_step_parse(&c->req, request, &c->arena, &err);
+	rc = run_step_request_parse(&c->req, request, &c->arena, &err);
 	if (!rc && !(s = master_session(m, c->req.session, &err)))
 		rc = -MU_ABORTED;
 	if (!rc && c->req.targets.n)
@@ -476,17 +476,17 @@ int partial_setup(struct master *m, struct mu_span request, struct mu_buf *reply
 	pthread_mutex_init(&p->lock, NULL);
 	req =
 	    control_unpack(&p->arena, &muster__partial_run_setup_request__descriptor, request, err);
-	if (req && (req->n_feed > HOT_MAX_NAMES || req->n_fetch > HOT_MAX_NAMES ||
-		    req->n_target > HOT_MAX_NAMES)) {
+	if (req && (req->n_feed > MAX_STEP_NAMES || req->n_fetch > MAX_STEP_NAMES ||
+		    req->n_target > MAX_STEP_NAMES)) {
 		mu_fail(err, MU_INVALID_ARGUMENT,
-			"a partial run has at most %d feeds, fetches or targets", HOT_MAX_NAMES);
+			"a partial run has at most %d feeds, fetches or targets", MAX_STEP_NAMES);
 	} else if (req) {
 		p->names.feeds =
-		    (struct hot_names){(const char **)req->feed, (unsigned)req->n_feed, 0};
+		    (struct name_list){(const char **)req->feed, (unsigned)req->n_feed, 0};
 		p->names.fetches =
-		    (struct hot_names){(const char **)req->fetch, (unsigned)req->n_fetch, 0};
+		    (struct name_list){(const char **)req->fetch, (unsigned)req->n_fetch, 0};
 		p->names.targets =
-		    (struct hot_names){(const char **)req->target, (unsigned)req->n_target, 0};
+		    (struct name_list){(const char **)req->target, (unsigned)req->n_target, 0};
 		p->session = master_session(m, req->session_handle, err);
 		rc = p->session ? partial_start(p, err) : -MU_ABORTED;
 	}

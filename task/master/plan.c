@@ -5,14 +5,14 @@
 #include "lib/inline/inline.h"
 #include "task/master/master.h"
 
-static void plan_put_names(struct mu_buf *b, const struct hot_names *n)
+static void plan_put_names(struct mu_buf *b, const struct name_list *n)
 {
 	for (unsigned i = 0; i < n->n; i++)
 		mu_buf_put(b, n->list[i], strlen(n->list[i]) + 1);
 	mu_buf_putc(b, '\1'); /* no name begins with it */
 }
 
-static void signature(struct mu_buf *key, const struct hot_run_step *r)
+static void signature(struct mu_buf *key, const struct run_step_request *r)
 {
 	plan_put_names(key, &r->feeds);
 	plan_put_names(key, &r->fetches);
@@ -48,7 +48,7 @@ static struct plan *find_locked(struct session *s, struct mu_span key)
 	return p;
 }
 
-struct plan *plan_find(struct session *s, const struct hot_run_step *r)
+struct plan *plan_find(struct session *s, const struct run_step_request *r)
 {
 	MU_AUTO_BUF key = {0};
 	struct plan *p;
@@ -61,7 +61,7 @@ struct plan *plan_find(struct session *s, const struct hot_run_step *r)
 }
 
 /* Appends ":0" to names without a port. */
-static const char **with_ports(struct mu_arena *a, const struct hot_names *names)
+static const char **with_ports(struct mu_arena *a, const struct name_list *names)
 {
 	const char **out = MU_ARENA_ARRAY(a, const char *, names->n + 1);
 
@@ -124,7 +124,7 @@ static void log_placement(const struct mu_graph *g)
 	}
 }
 
-static int plan_build(struct session *s, const struct hot_run_step *r, struct plan *p,
+static int plan_build(struct session *s, const struct run_step_request *r, struct plan *p,
 		      struct mu_arena *a, struct mu_err *err)
 {
 	struct graph_signature sig = {.feeds = with_ports(a, &r->feeds),
@@ -161,7 +161,7 @@ static int plan_build(struct session *s, const struct hot_run_step *r, struct pl
 	return rc;
 }
 
-int plan_make(struct session *s, const struct hot_run_step *r, struct plan **out,
+int plan_make(struct session *s, const struct run_step_request *r, struct plan **out,
 	      struct mu_err *err)
 {
 	MU_AUTO_BUF key = {0};

@@ -43,7 +43,7 @@ struct run_step {
 	void *ended_arg;
 	bool callable;
 	struct mu_arena arena;
-	struct hot_run_step req;
+	struct run_step_request req;
 	struct session *session;
 	struct plan *plan;
 	int64_t step_id;
@@ -513,9 +513,9 @@ static int parse_request(struct run_step *r, struct mu_err *err)
 	int rc;
 
 	if (r->callable)
-		rc = hot_run_callable_parse(&r->req, bytes, &r->arena, err);
+		rc = run_callable_request_parse(&r->req, bytes, &r->arena, err);
 	else
-		rc = hot_run_step_parse(&r->req, bytes, &r->arena, err);
+		rc = run_step_request_parse(&r->req, bytes, &r->arena, err);
 	if (rc)
 		return rc;
 	if (r->master->stopping)

@@ -31,7 +31,7 @@ struct peer_run {
 	const char *session, *graph;
 	int64_t step_id, request_id;
 	struct stream_conn *stream; /* (optional) the result of peer_join, which carries the run */
-	unsigned record;            /* enum hot_record: requested records of the reply */
+	unsigned record;            /* enum step_record: requested records of the reply */
 	bool sole;                  /* the part exchanges tensors with this task only */
 };
 

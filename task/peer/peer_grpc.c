@@ -10,7 +10,7 @@
 #include "lib/base/request_ids.h"
 #include "proto/worker.pb-c.h"
 #include "task/messages/control.h"
-#include "task/messages/hot.h"
+#include "task/messages/step_messages.h"
 #include "task/peer/peer_stream.h"
 #include "task/rpc/channel.h"
 #include "task/rpc/tls.h"
@@ -85,7 +85,7 @@ static void run_done(void *arg, const struct mu_err *err, struct rpc_bytes *repl
 	struct control *c = arg;
 	struct mu_err said;
 
-	if (!err && hot_status_parse(rpc_bytes_flat(reply), 5, 6, &said))
+	if (!err && response_status_parse(rpc_bytes_flat(reply), 5, 6, &said))
 		err = &said;
 	c->done(c->arg, err, err ? MU_SPAN("") : rpc_bytes_flat(reply));
 	free(c);
@@ -159,20 +159,20 @@ static int grpc_register(struct peer *p, const char *session, struct mu_graph *g
 
 static uint64_t grpc_run(struct peer *p, const struct peer_run *run, peer_done done, void *arg)
 {
-	struct hot_run_graph m = {.graph = run->graph,
-				  .session = run->session,
-				  .step_id = run->step_id,
-				  .request_id = run->request_id,
-				  .record = run->record,
-				  .store_errors = true,
-				  .session_called = true};
+	struct run_graph_request m = {.graph = run->graph,
+				      .session = run->session,
+				      .step_id = run->step_id,
+				      .request_id = run->request_id,
+				      .record = run->record,
+				      .store_errors = true,
+				      .session_called = true};
 	MU_AUTO_BUF b = {0};
 
 	if (run->stream) {
 		stream_run_graph(run->stream, run, done, arg);
 		return BY_STREAM;
 	}
-	hot_run_graph_write(&b, &m);
+	run_graph_request_write(&b, &m);
 	return grpc_start(p, "/tensorflow.WorkerService/RunGraph", mu_buf_span(&b), 0, false,
 			  run_done, done, arg);
 }
@@ -210,7 +210,7 @@ static void grpc_received(void *arg, const struct mu_err *err, struct rpc_bytes 
 		r->next->prev = r->prev;
 	g->n_receives--;
 	pthread_mutex_unlock(&g->lock);
-	if (!err && hot_recv_tensor_reply(rpc_bytes_flat(reply), &t, &dead, &bad)) {
+	if (!err && recv_tensor_response_parse(rpc_bytes_flat(reply), &t, &dead, &bad)) {
 		mu_wrap(&bad, "from %s", g->base.task);
 		err = &bad;
 	}
@@ -246,12 +246,12 @@ void peer_grpc_request_tensor(struct peer *p, const char *method, const struct r
 static void grpc_recv(struct peer *p, int64_t step_id, const char *key, rendezvous_done done,
 		      void *arg)
 {
-	struct hot_recv_tensor m = {
+	struct recv_tensor_request m = {
 	    .step_id = step_id, .key = key, .request_id = (int64_t)mu_random_u64()};
 	struct rpc_message out;
 	MU_AUTO_BUF b = {0};
 
-	hot_recv_tensor_write(&b, &m);
+	recv_tensor_request_write(&b, &m);
 	out = (struct rpc_message){.head = mu_buf_span(&b)};
 	peer_grpc_request_tensor(p, "/tensorflow.WorkerService/RecvTensor", &out, step_id, done,
 				 arg);

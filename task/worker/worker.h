@@ -66,7 +66,7 @@ struct running {
 	struct rendezvous *rendezvous;
 	bool ended, cancelled;
 	struct mu_err why;
-	unsigned record;          /* enum hot_record */
+	unsigned record;          /* enum step_record */
 	struct step_trace *trace; /* NULL: not requested */
 	peer_done done;
 	void *arg;

@@ -8,7 +8,7 @@
 #include "lib/base/pb.h"
 #include "lib/base/request_ids.h"
 #include "lib/tensor/tensor_proto.h"
-#include "task/messages/hot.h"
+#include "task/messages/step_messages.h"
 #include "task/messages/tensor_writer.h"
 #include "task/peer/peer_collective.h"
 
@@ -82,14 +82,14 @@ static int recv_check_key(struct worker *w, const char *key, struct mu_err *err)
 
 void worker_recv(struct worker *w, struct rpc_call *call)
 {
-	struct hot_recv_tensor m;
+	struct recv_tensor_request m;
 	struct rendezvous *r;
 	struct parked *p;
 	struct mu_arena a;
 	struct mu_err err;
 
 	mu_arena_init(&a);
-	if (hot_recv_tensor_parse(&m, rpc_bytes_flat(rpc_request(call)), &a, &err) ||
+	if (recv_tensor_request_parse(&m, rpc_bytes_flat(rpc_request(call)), &a, &err) ||
 	    (!mu_request_ids_add(w->recv_ids, m.request_id) &&
 	     mu_fail(&err, MU_ABORTED,
 		     "The same RecvTensor (GrpcWorker) request was received twice. request_id: "

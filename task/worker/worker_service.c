@@ -5,7 +5,7 @@
 #include "proto/worker.pb-c.h"
 #include "task/context.h"
 #include "task/messages/control.h"
-#include "task/messages/hot.h"
+#include "task/messages/step_messages.h"
 #include "task/peer/peer_collective.h"
 #include "task/worker/worker.h"
 #include "task/worker/worker_recv.h"
@@ -176,14 +176,14 @@ static void run_cancelled(void *arg)
 static void run_graph(struct rpc_call *call, void *ctx)
 {
 	struct worker *w = worker_of(ctx);
-	struct hot_run_graph m;
+	struct run_graph_request m;
 	struct peer_run run;
 	struct mu_arena a;
 	struct mu_err err;
 	struct run *r;
 
 	mu_arena_init(&a);
-	if (hot_run_graph_parse(&m, rpc_bytes_flat(rpc_request(call)), &a, &err) ||
+	if (run_graph_request_parse(&m, rpc_bytes_flat(rpc_request(call)), &a, &err) ||
 	    ((m.partial || m.has_send_or_recv) &&
 	     mu_fail(&err, MU_UNIMPLEMENTED,
 		     "RunGraph with tensors in the request is not supported: use RecvTensor"))) {

@@ -4,7 +4,7 @@
  * may arrive before the executor has returned the step; worker_start_step checks `cancelled`
  * afterwards. */
 #include "lib/base/pb.h"
-#include "task/messages/hot.h"
+#include "task/messages/step_messages.h"
 #include "task/runtime/collective.h"
 #include "task/runtime/trace.h"
 #include "task/worker/worker.h"

@@ -7,7 +7,7 @@
 #include "proto/master.pb-c.h"
 #include "proto/worker.pb-c.h"
 #include "task/messages/control.h"
-#include "task/messages/hot.h"
+#include "task/messages/step_messages.h"
 #include "task/peer/peer_collective.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -27,29 +27,30 @@ static const ProtobufCMessageDescriptor *const controls[] = {
 
 static void run_graph(struct mu_span bytes, struct mu_arena *a)
 {
-	struct hot_run_graph m, again;
+	struct run_graph_request m, again;
 	MU_AUTO_BUF b = {0};
 	struct mu_err err;
 
-	if (hot_run_graph_parse(&m, bytes, a, &err))
+	if (run_graph_request_parse(&m, bytes, a, &err))
 		return;
-	hot_run_graph_write(&b, &m);
-	if (hot_run_graph_parse(&again, mu_buf_span(&b), a, &err) || again.step_id != m.step_id ||
-	    again.request_id != m.request_id || strcmp(again.graph, m.graph) != 0)
+	run_graph_request_write(&b, &m);
+	if (run_graph_request_parse(&again, mu_buf_span(&b), a, &err) ||
+	    again.step_id != m.step_id || again.request_id != m.request_id ||
+	    strcmp(again.graph, m.graph) != 0)
 		abort();
 }
 
 static void recv_tensor(struct mu_span bytes, struct mu_arena *a)
 {
-	struct hot_recv_tensor m, again;
+	struct recv_tensor_request m, again;
 	MU_AUTO_BUF b = {0};
 	struct mu_err err;
 
-	if (hot_recv_tensor_parse(&m, bytes, a, &err))
+	if (recv_tensor_request_parse(&m, bytes, a, &err))
 		return;
-	hot_recv_tensor_write(&b, &m);
-	if (hot_recv_tensor_parse(&again, mu_buf_span(&b), a, &err) || again.step_id != m.step_id ||
-	    strcmp(again.key, m.key) != 0)
+	recv_tensor_request_write(&b, &m);
+	if (recv_tensor_request_parse(&again, mu_buf_span(&b), a, &err) ||
+	    again.step_id != m.step_id || strcmp(again.key, m.key) != 0)
 		abort();
 }
 
@@ -65,14 +66,14 @@ static void collective(struct mu_span bytes, struct mu_arena *a)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct mu_span bytes = {(const char *)data, size};
-	struct hot_run_step step;
+	struct run_step_request step;
 	struct mu_arena a;
 	struct mu_err err;
 
 	mu_arena_init(&a);
-	hot_run_step_parse(&step, bytes, &a, &err);
-	hot_run_callable_parse(&step, bytes, &a, &err);
-	hot_status_parse(bytes, 5, 6, &err);
+	run_step_request_parse(&step, bytes, &a, &err);
+	run_callable_request_parse(&step, bytes, &a, &err);
+	response_status_parse(bytes, 5, 6, &err);
 	run_graph(bytes, &a);
 	recv_tensor(bytes, &a);
 	collective(bytes, &a);

@@ -7,7 +7,7 @@
 #include "client/session/run_step.h"
 #include "lib/base/pb.h"
 #include "muster/graph.h"
-#include "task/messages/hot.h"
+#include "task/messages/step_messages.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -78,7 +78,7 @@ static void recv_tensor(struct mu_span reply)
 	struct mu_err err;
 	bool dead;
 
-	if (hot_recv_tensor_reply(reply, &t, &dead, &err) == 0) {
+	if (recv_tensor_response_parse(reply, &t, &dead, &err) == 0) {
 		if (t.shape.count < 0 || mu_tensor_bytes(&t) > (size_t)mu_tensor_limit)
 			abort();
 		mu_tensor_unref(&t);

@@ -4,7 +4,7 @@
 #include "lib/tensor/tensor_proto.h"
 #include "proto/worker.pb-c.h"
 #include "task/messages/control.h"
-#include "task/messages/hot.h"
+#include "task/messages/step_messages.h"
 #include "task/messages/tensor_writer.h"
 #include "task/rpc/bytes.h"
 #include "tests/test.h"
@@ -46,7 +46,7 @@ static void hand_and_generated_encodings_agree(void **state)
 	MU_AUTO_BUF generated = {0};
 	Muster__CleanupGraphRequest m = MUSTER__CLEANUP_GRAPH_REQUEST__INIT;
 	Muster__DeregisterGraphRequest d = MUSTER__DEREGISTER_GRAPH_REQUEST__INIT;
-	struct hot_run_graph run;
+	struct run_graph_request run;
 	struct mu_err err;
 
 	m.step_id = 0x1ffffffffffffff;
@@ -58,7 +58,7 @@ static void hand_and_generated_encodings_agree(void **state)
 	d.graph_handle = "0001";
 	mu_buf_clear(&generated);
 	control_pack(&generated, &d);
-	assert_ok(hot_run_graph_parse(&run, mu_buf_span(&generated), &a, &err), &err);
+	assert_ok(run_graph_request_parse(&run, mu_buf_span(&generated), &a, &err), &err);
 	assert_string_equal(run.graph, "0001");
 	mu_arena_fini(&a);
 }
@@ -85,16 +85,19 @@ static void a_small_message_cannot_grow_without_bound(void **state)
 
 static void run_graph_survives_a_round_trip(void **state)
 {
-	struct hot_run_graph m = {.graph = "g1", .session = "s1", .step_id = -5, .request_id = 77},
-			     got;
+	struct run_graph_request m = {.graph = "g1",
+				      .session = "s1",
+				      .step_id = -5,
+				      .request_id = 77},
+				 got;
 	MU_AUTO_BUF b = {0};
 	struct mu_arena a;
 	struct mu_err err;
 
 	m.store_errors = m.session_called = true;
-	hot_run_graph_write(&b, &m);
+	run_graph_request_write(&b, &m);
 	mu_arena_init(&a);
-	assert_ok(hot_run_graph_parse(&got, mu_buf_span(&b), &a, &err), &err);
+	assert_ok(run_graph_request_parse(&got, mu_buf_span(&b), &a, &err), &err);
 	assert_string_equal(got.graph, "g1");
 	assert_string_equal(got.session, "s1");
 	assert_int_equal(got.step_id, -5);
@@ -106,9 +109,9 @@ static void run_graph_survives_a_round_trip(void **state)
 static void a_request_cut_short_anywhere_is_refused_or_smaller(void **state)
 {
 	MU_AUTO_BUF b = {0};
-	struct hot_run_step step;
-	struct hot_run_graph run;
-	struct hot_recv_tensor recv;
+	struct run_step_request step;
+	struct run_graph_request run;
+	struct recv_tensor_request recv;
 	struct mu_tensor t = floats(3);
 	struct tensor_writer w = {0};
 	struct mu_err err;
@@ -127,17 +130,17 @@ static void a_request_cut_short_anywhere_is_refused_or_smaller(void **state)
 
 		memcpy(copy, b.data, n);
 		mu_arena_init(&a);
-		if (hot_run_step_parse(&step, cut, &a, &err) == 0 && n == b.len) {
+		if (run_step_request_parse(&step, cut, &a, &err) == 0 && n == b.len) {
 			assert_int_equal(step.feeds.n, 1);
 			assert_string_equal(step.feeds.list[0], "x:0");
 			assert_string_equal(step.fetches.list[0], "y:0");
 			assert_string_equal(step.targets.list[0], "train");
 			assert_int_equal(step.request_id, 1234567);
 		}
-		hot_run_callable_parse(&step, cut, &a, &err);
-		hot_run_graph_parse(&run, cut, &a, &err);
-		hot_recv_tensor_parse(&recv, cut, &a, &err);
-		hot_status_parse(cut, 3, 4, &err);
+		run_callable_request_parse(&step, cut, &a, &err);
+		run_graph_request_parse(&run, cut, &a, &err);
+		recv_tensor_request_parse(&recv, cut, &a, &err);
+		response_status_parse(cut, 3, 4, &err);
 		mu_arena_fini(&a);
 	}
 	tensor_writer_fini(&w);
@@ -158,7 +161,7 @@ static void a_received_tensor_is_the_sent_one(void **state)
 		mu_pb_put_int(&w.buf, 3, 123456789);
 		tensor_writer_put(&w, 1, &t);
 		message_flatten(tensor_writer_message(&w), &flat);
-		assert_ok(hot_recv_tensor_reply(mu_buf_span(&flat), &got, &dead, &err), &err);
+		assert_ok(recv_tensor_response_parse(mu_buf_span(&flat), &got, &dead, &err), &err);
 		assert_false(dead);
 		assert_true(mu_shape_eq(&t.shape, &got.shape));
 		if (sizes[i])
@@ -186,8 +189,8 @@ static void a_lying_reply_is_an_error(void **state)
 
 			memcpy(copy, flat.data, flat.len);
 			copy[at] ^= (char)(1 << bit);
-			if (!hot_recv_tensor_reply((struct mu_span){copy, flat.len}, &got, &dead,
-						   &err))
+			if (!recv_tensor_response_parse((struct mu_span){copy, flat.len}, &got,
+							&dead, &err))
 				mu_tensor_unref(&got);
 		}
 	tensor_writer_fini(&w);
@@ -220,7 +223,7 @@ static void a_dead_tensor_arrives_dead(void **state)
 	struct mu_err err;
 	bool dead = false;
 
-	assert_ok(hot_recv_tensor_reply(MU_SPAN("\x10\x01"), &got, &dead, &err), &err);
+	assert_ok(recv_tensor_response_parse(MU_SPAN("\x10\x01"), &got, &dead, &err), &err);
 	assert_true(dead);
 	assert_int_equal(got.shape.count, 0);
 	mu_tensor_unref(&got);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "task/messages/hot.h"
+#include "task/messages/step_messages.h"
 
 #include "lib/base/pb.h"
 #include "lib/tensor/tensor_proto.h"
@@ -9,11 +9,11 @@ static const char *text(struct mu_arena *a, struct mu_span s)
 	return mu_arena_strndup(a, s.data, s.len);
 }
 
-static int add_name(struct hot_names *l, struct mu_arena *a, struct mu_span s, struct mu_err *err)
+static int add_name(struct name_list *l, struct mu_arena *a, struct mu_span s, struct mu_err *err)
 {
-	if (l->n == HOT_MAX_NAMES)
+	if (l->n == MAX_STEP_NAMES)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "a step has more than %d feeds, fetches or targets", HOT_MAX_NAMES);
+			       "a step has more than %d feeds, fetches or targets", MAX_STEP_NAMES);
 	if (memchr(s.data, 0, s.len))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "a tensor name contains a NUL byte");
 	if (l->n == l->cap) {
@@ -28,7 +28,7 @@ static int add_name(struct hot_names *l, struct mu_arena *a, struct mu_span s, s
 	return 0;
 }
 
-static int add_feed(struct hot_run_step *out, struct mu_arena *a, struct mu_span name,
+static int add_feed(struct run_step_request *out, struct mu_arena *a, struct mu_span name,
 		    struct mu_span tensor, struct mu_err *err)
 {
 	if (out->feeds.n == out->cap_tensors) {
@@ -44,7 +44,7 @@ static int add_feed(struct hot_run_step *out, struct mu_arena *a, struct mu_span
 	return add_name(&out->feeds, a, name, err);
 }
 
-static int named_feed(struct hot_run_step *out, struct mu_arena *a, struct mu_span bytes,
+static int named_feed(struct run_step_request *out, struct mu_arena *a, struct mu_span bytes,
 		      struct mu_err *err)
 {
 	struct mu_span name = MU_SPAN(""), tensor = MU_SPAN("");
@@ -63,7 +63,7 @@ static int named_feed(struct hot_run_step *out, struct mu_arena *a, struct mu_sp
 }
 
 /* As in TensorFlow, only FULL_TRACE enables tracing. */
-unsigned hot_record_of(int64_t trace_level, bool partition_graphs)
+unsigned step_record_of(int64_t trace_level, bool partition_graphs)
 {
 	enum { FULL_TRACE = 3 };
 
@@ -71,7 +71,7 @@ unsigned hot_record_of(int64_t trace_level, bool partition_graphs)
 	       (partition_graphs ? RECORD_PARTITIONS : 0);
 }
 
-static void run_options(struct hot_run_step *out, struct mu_span options)
+static void run_options(struct run_step_request *out, struct mu_span options)
 {
 	struct mu_pb m = mu_pb_of(options);
 	struct mu_pb_field f;
@@ -87,7 +87,7 @@ static void run_options(struct hot_run_step *out, struct mu_span options)
 			graphs = f.value;
 		else if (f.number == 6)
 			out->debug = f.bytes.len > 0;
-	out->record = hot_record_of(trace_level, graphs);
+	out->record = step_record_of(trace_level, graphs);
 }
 
 static const struct {
@@ -118,14 +118,14 @@ static void record_write(struct mu_buf *b, uint32_t number, unsigned record)
 	mu_pb_end(b, at);
 }
 
-int hot_run_step_parse(struct hot_run_step *out, struct mu_span bytes, struct mu_arena *a,
-		       struct mu_err *err)
+int run_step_request_parse(struct run_step_request *out, struct mu_span bytes, struct mu_arena *a,
+			   struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(bytes);
 	struct mu_pb_field f;
 	int rc = 0;
 
-	*out = (struct hot_run_step){.session = ""};
+	*out = (struct run_step_request){.session = ""};
 	while (!rc && mu_pb_next(&m, &f)) {
 		switch (f.number) {
 		case 1:
@@ -159,14 +159,14 @@ int hot_run_step_parse(struct hot_run_step *out, struct mu_span bytes, struct mu
 	return rc;
 }
 
-int hot_run_callable_parse(struct hot_run_step *out, struct mu_span bytes, struct mu_arena *a,
-			   struct mu_err *err)
+int run_callable_request_parse(struct run_step_request *out, struct mu_span bytes,
+			       struct mu_arena *a, struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(bytes);
 	struct mu_pb_field f;
 	int rc = 0;
 
-	*out = (struct hot_run_step){.session = ""};
+	*out = (struct run_step_request){.session = ""};
 	while (!rc && mu_pb_next(&m, &f)) {
 		if (f.number == 1)
 			out->session = text(a, f.bytes);
@@ -182,13 +182,13 @@ int hot_run_callable_parse(struct hot_run_step *out, struct mu_span bytes, struc
 	return rc;
 }
 
-int hot_run_graph_parse(struct hot_run_graph *out, struct mu_span bytes, struct mu_arena *a,
-			struct mu_err *err)
+int run_graph_request_parse(struct run_graph_request *out, struct mu_span bytes, struct mu_arena *a,
+			    struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(bytes);
 	struct mu_pb_field f;
 
-	*out = (struct hot_run_graph){.graph = "", .session = ""};
+	*out = (struct run_graph_request){.graph = "", .session = ""};
 	while (mu_pb_next(&m, &f)) {
 		switch (f.number) {
 		case 1:
@@ -226,7 +226,7 @@ int hot_run_graph_parse(struct hot_run_graph *out, struct mu_span bytes, struct 
 	return 0;
 }
 
-void hot_run_graph_write(struct mu_buf *b, const struct hot_run_graph *m)
+void run_graph_request_write(struct mu_buf *b, const struct run_graph_request *m)
 {
 	mu_pb_put_str(b, 1, m->graph);
 	mu_pb_put_int(b, 2, m->step_id);
@@ -237,8 +237,8 @@ void hot_run_graph_write(struct mu_buf *b, const struct hot_run_graph *m)
 	mu_pb_put_int(b, 11, m->request_id);
 }
 
-int hot_status_parse(struct mu_span bytes, uint32_t code_field, uint32_t text_field,
-		     struct mu_err *err)
+int response_status_parse(struct mu_span bytes, uint32_t code_field, uint32_t text_field,
+			  struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(bytes);
 	struct mu_span said = MU_SPAN("");
@@ -259,13 +259,13 @@ int hot_status_parse(struct mu_span bytes, uint32_t code_field, uint32_t text_fi
 		       (int)(said.len > 4096 ? 4096 : said.len), said.data);
 }
 
-int hot_recv_tensor_parse(struct hot_recv_tensor *out, struct mu_span bytes, struct mu_arena *a,
-			  struct mu_err *err)
+int recv_tensor_request_parse(struct recv_tensor_request *out, struct mu_span bytes,
+			      struct mu_arena *a, struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(bytes);
 	struct mu_pb_field f;
 
-	*out = (struct hot_recv_tensor){.key = ""};
+	*out = (struct recv_tensor_request){.key = ""};
 	while (mu_pb_next(&m, &f)) {
 		if (f.number == 1)
 			out->step_id = (int64_t)f.value;
@@ -279,15 +279,15 @@ int hot_recv_tensor_parse(struct hot_recv_tensor *out, struct mu_span bytes, str
 	return 0;
 }
 
-void hot_recv_tensor_write(struct mu_buf *b, const struct hot_recv_tensor *m)
+void recv_tensor_request_write(struct mu_buf *b, const struct recv_tensor_request *m)
 {
 	mu_pb_put_int(b, 1, m->step_id);
 	mu_pb_put_str(b, 2, m->key);
 	mu_pb_put_int(b, 7, m->request_id);
 }
 
-int hot_recv_tensor_reply(struct mu_span bytes, struct mu_tensor *out, bool *dead,
-			  struct mu_err *err)
+int recv_tensor_response_parse(struct mu_span bytes, struct mu_tensor *out, bool *dead,
+			       struct mu_err *err)
 {
 	struct mu_span proto = MU_SPAN("");
 	struct mu_pb m = mu_pb_of(bytes);
