@@ -58,7 +58,8 @@ struct session {
 	char handle[17];
 	int64_t created_ms;
 	_Atomic int64_t used_ms; /* when a call last used it */
-	/* Held for a long time, by offload threads only, to extend the graph and to make plans. */
+	/* Held for a long time, by offload threads only, to extend the graph and to make client
+	 * graphs. */
 	pthread_mutex_t graph_lock;
 	struct mu_graph *graph;
 	struct stateful_placement stateful;
@@ -67,8 +68,8 @@ struct session {
 	pthread_mutex_t lock;
 	pthread_cond_t idle;
 	bool closed;
-	struct mu_map plans;     /* signature -> struct plan, one reference */
-	struct mu_map callables; /* handle -> struct callable */
+	struct mu_map client_graphs; /* signature -> struct client_graph, one reference */
+	struct mu_map callables;     /* handle -> struct callable */
 	int64_t last_callable;
 	struct mu_map partials; /* handle -> struct partial, one reference */
 	struct run_step *running;
@@ -108,25 +109,26 @@ struct session *master_remove(struct master *m, const char *handle);
 int master_filter(struct peers *cluster, char **filters, size_t n_filters, struct fan_out *g,
 		  struct mu_err *err);
 
-/* ---- plans: the registered partitions for one step signature ---- */
-struct plan_part {
+/* ---- client graphs: the registered partitions for one step signature ---- */
+struct client_graph_part {
 	struct peer *peer;
 	char *graph; /* handle of the registered graph */
 };
-struct plan {
+struct client_graph {
 	_Atomic unsigned refs;
 	_Atomic int64_t steps; /* counted if the session records costs */
-	struct plan_part *parts;
+	struct client_graph_part *parts;
 	unsigned n_parts;
 	char **feed_keys, **fetch_keys;
 	unsigned n_feeds, n_fetches;
 };
-void plan_unref(struct plan *p);
-/* Returns a new reference to the session's plan for these names; NULL if there is none yet. */
-struct plan *plan_find(struct session *s, const struct run_step_request *r);
-/* Finds or makes the plan; blocks. */
-int plan_make(struct session *s, const struct run_step_request *r, struct plan **out,
-	      struct mu_err *err);
+void client_graph_unref(struct client_graph *cg);
+/* Returns a new reference to the session's client graph for these names; NULL if there is none yet.
+ */
+struct client_graph *client_graph_find(struct session *s, const struct run_step_request *r);
+/* Finds or makes the client graph; blocks. */
+int client_graph_get(struct session *s, const struct run_step_request *r, struct client_graph **out,
+		     struct mu_err *err);
 
 /* ---- callables: feeds, fetches and targets that a client registered under a handle ---- */
 struct callable {
@@ -151,7 +153,7 @@ void run_step_fail(struct run_step *r, const struct mu_err *why);
 /* Starts a step without an RPC: the caller feeds and fetches through its rendezvous.  Returns a new
  * reference.  `ended` is called once, after every part has replied and the caller has called
  * run_step_release.  If the step fails, that call is not needed. */
-int run_step_open(struct session *s, struct plan *plan,
+int run_step_open(struct session *s, struct client_graph *client_graph,
 		  void (*ended)(void *arg, const struct mu_err *err), void *arg,
 		  struct run_step **out, struct mu_err *err);
 struct rendezvous *run_step_rendezvous(struct run_step *r); /* borrowed */

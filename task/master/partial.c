@@ -22,7 +22,7 @@ struct partial {
 	struct mu_arena arena;
 	struct run_step_request names;
 	bool *fed, *fetched;
-	struct plan *plan;
+	struct client_graph *client_graph;
 	struct session *session;
 	struct run_step *step; /* NULL until it has started */
 	char handle[40];
@@ -58,7 +58,7 @@ static void partial_unref(struct partial *p)
 		return;
 	if (p->step)
 		run_step_unref(p->step);
-	plan_unref(p->plan);
+	client_graph_unref(p->client_graph);
 	session_unref(p->session);
 	pthread_mutex_destroy(&p->lock);
 	mu_arena_fini(&p->arena);
@@ -359,11 +359,11 @@ static void send_and_fetch(struct partial_call *c, bool is_last)
 		struct mu_tensor t = c->feeds[i];
 
 		c->feeds[i] = (struct mu_tensor){0};
-		if (rendezvous_send(rv, p->plan->feed_keys[c->feed_at[i]], t, false, &err))
+		if (rendezvous_send(rv, p->client_graph->feed_keys[c->feed_at[i]], t, false, &err))
 			run_step_fail(p->step, &err);
 	}
 	for (unsigned i = 0; i < c->req.fetches.n; i++)
-		rendezvous_recv_local(rv, p->plan->fetch_keys[c->fetch_at[i]], fetched,
+		rendezvous_recv_local(rv, p->client_graph->fetch_keys[c->fetch_at[i]], fetched,
 				      &c->fetched[i]);
 	if (!is_last)
 		return;
@@ -437,7 +437,7 @@ static int partial_start(struct partial *p, struct mu_err *err)
 {
 	static _Atomic unsigned last;
 	struct session *s = p->session;
-	int rc = plan_make(s, &p->names, &p->plan, err);
+	int rc = client_graph_get(s, &p->names, &p->client_graph, err);
 
 	if (rc)
 		return rc;
@@ -446,7 +446,7 @@ static int partial_start(struct partial *p, struct mu_err *err)
 	p->left = p->names.feeds.n + p->names.fetches.n;
 	snprintf(p->handle, sizeof(p->handle), "%s;%u", s->handle, ++last);
 	atomic_fetch_add(&p->refs, 1); /* owned by the step */
-	rc = run_step_open(s, p->plan, partial_step_ended, p, &p->step, err);
+	rc = run_step_open(s, p->client_graph, partial_step_ended, p, &p->step, err);
 	if (rc) {
 		partial_unref(p);
 		return rc;

@@ -9,7 +9,7 @@ struct master;
 struct rpc_call;
 struct session;
 
-/* Makes the plan and starts the step; blocks. */
+/* Makes the client graph and starts the step; blocks. */
 int partial_setup(struct master *m, struct mu_span request, struct mu_buf *reply,
 		  struct mu_err *err);
 /* Handles a RunStepRequest with partial_run_handle.  Replies when the fetches have arrived. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One step of a client.
  *
- * The request is parsed on the queue thread.  With a cached plan the step starts there; else an
- * offload thread makes the plan first.  The step has ended when every part has replied and every
- * fetch has arrived: `pending` counts these, plus one for the function that starts them.
+ * The request is parsed on the queue thread.  With a cached client graph the step starts there;
+ * else an offload thread makes the client graph first.  The step has ended when every part has
+ * replied and every fetch has arrived: `pending` counts these, plus one for the function that
+ * starts them.
  *
  * The first error is the step's error, but a later error replaces a cancellation.  An error cancels
  * the other parts and aborts the local rendezvous, so that all pending operations end soon.  The
@@ -45,7 +46,7 @@ struct run_step {
 	struct mu_arena arena;
 	struct run_step_request req;
 	struct session *session;
-	struct plan *plan;
+	struct client_graph *client_graph;
 	int64_t step_id;
 	struct rendezvous *rendezvous;
 	uint64_t timer;
@@ -68,7 +69,7 @@ void run_step_unref(struct run_step *r)
 	for (unsigned i = 0; r->fetches && i < r->req.fetches.n; i++)
 		mu_tensor_unref(&r->fetches[i].tensor);
 	mu_buf_fini(&r->metadata);
-	plan_unref(r->plan);
+	client_graph_unref(r->client_graph);
 	session_unref(r->session);
 	rendezvous_unref(r->rendezvous);
 	mu_arena_fini(&r->arena);
@@ -114,12 +115,12 @@ static void ignore_reply(void *arg, const struct mu_err *err, struct mu_span rep
 
 /* True if there is only one remote part.  It exchanges tensors with this task only, so it cleans up
  * by itself. */
-static bool has_one_remote_part(const struct plan *p)
+static bool has_one_remote_part(const struct client_graph *cg)
 {
 	unsigned elsewhere = 0;
 
-	for (unsigned i = 0; i < p->n_parts; i++)
-		elsewhere += !p->parts[i].peer->local;
+	for (unsigned i = 0; i < cg->n_parts; i++)
+		elsewhere += !cg->parts[i].peer->local;
 	return elsewhere == 1;
 }
 
@@ -128,11 +129,11 @@ static void clean_up_parts(struct run_step *r)
 	MU_AUTO_BUF request = {0};
 
 	mu_pb_put_int(&request, 1, r->step_id);
-	for (unsigned i = 0; i < r->plan->n_parts; i++) {
-		struct peer *p = r->plan->parts[i].peer;
+	for (unsigned i = 0; i < r->client_graph->n_parts; i++) {
+		struct peer *p = r->client_graph->parts[i].peer;
 
 		if (r->parts[i].stream) {
-			if (!has_one_remote_part(r->plan) || r->failed)
+			if (!has_one_remote_part(r->client_graph) || r->failed)
 				stream_clean_up(r->parts[i].stream, r->step_id);
 		} else if (!p->local)
 			p->ops->call(p, PEER_CLEANUP_GRAPH, mu_buf_span(&request), 10000, false,
@@ -209,7 +210,7 @@ void run_step_release(struct run_step *r)
 
 static void cancel_parts(struct run_step *r)
 {
-	for (unsigned i = 0; i < r->plan->n_parts; i++) {
+	for (unsigned i = 0; i < r->client_graph->n_parts; i++) {
 		uint64_t id;
 
 		pthread_mutex_lock(&r->lock);
@@ -338,7 +339,7 @@ static int send_feeds(struct run_step *r, struct mu_err *err)
 
 		if (rc)
 			return mu_wrap(err, "feed '%.200s'", r->req.feeds.list[i]);
-		rc = rendezvous_send(r->rendezvous, r->plan->feed_keys[i], t, false, err);
+		rc = rendezvous_send(r->rendezvous, r->client_graph->feed_keys[i], t, false, err);
 		if (rc)
 			return rc;
 	}
@@ -347,7 +348,7 @@ static int send_feeds(struct run_step *r, struct mu_err *err)
 
 static void run_parts(struct run_step *r)
 {
-	unsigned n = r->plan->n_parts;
+	unsigned n = r->client_graph->n_parts;
 	bool failed;
 
 	for (unsigned i = 0; i < n; i++)
@@ -356,10 +357,10 @@ static void run_parts(struct run_step *r)
 	for (unsigned i = 0; i < n; i++) {
 		struct part *p = &r->parts[i];
 		struct peer_run run = {.session = r->session->handle,
-				       .graph = r->plan->parts[i].graph,
+				       .graph = r->client_graph->parts[i].graph,
 				       .step_id = r->step_id,
 				       .stream = p->stream,
-				       .sole = has_one_remote_part(r->plan),
+				       .sole = has_one_remote_part(r->client_graph),
 				       .record = r->req.record,
 				       .request_id = (int64_t)mu_random_u64()};
 		uint64_t id = p->peer->ops->run_graph(p->peer, &run, part_ended, p);
@@ -394,11 +395,11 @@ static int add_to_session(struct run_step *r, struct mu_err *err)
 	return rc;
 }
 
-/* Makes r, which has a plan, a running step of its session.  `more` is added to `pending` besides
- * the parts and the starting function. */
+/* Makes r, which has a client graph, a running step of its session.  `more` is added to `pending`
+ * besides the parts and the starting function. */
 static int run_step_begin(struct run_step *r, unsigned more, struct mu_err *err)
 {
-	unsigned n_parts = r->plan->n_parts;
+	unsigned n_parts = r->client_graph->n_parts;
 	int rc;
 
 	atomic_fetch_add(&r->master->steps, 1);
@@ -408,21 +409,21 @@ static int run_step_begin(struct run_step *r, unsigned more, struct mu_err *err)
 	r->parts = MU_ARENA_ARRAY(&r->arena, struct part, n_parts + 1);
 	r->pending = 1 + n_parts + more;
 	for (unsigned i = 0; i < n_parts; i++)
-		r->parts[i] = (struct part){.step = r, .peer = r->plan->parts[i].peer};
+		r->parts[i] = (struct part){.step = r, .peer = r->client_graph->parts[i].peer};
 	rc = add_to_session(r, err);
 	if (rc)
 		rendezvous_table_drop(r->master->rt->steps, r->step_id, NULL);
 	return rc;
 }
 
-/* True in every build_cost_model-th step of the plan. */
-static bool records_costs(const struct session *s, struct plan *p)
+/* True in every build_cost_model-th step of the client graph. */
+static bool records_costs(const struct session *s, struct client_graph *cg)
 {
 	return s->cost_every > 0 &&
-	       (atomic_fetch_add(&p->steps, 1) + 1 - s->cost_after) % s->cost_every == 0;
+	       (atomic_fetch_add(&cg->steps, 1) + 1 - s->cost_after) % s->cost_every == 0;
 }
 
-/* Starts r, which has a plan; takes the caller's reference. */
+/* Starts r, which has a client graph; takes the caller's reference. */
 static void run_step_run(struct run_step *r)
 {
 	unsigned n_fetches = r->req.fetches.n;
@@ -430,7 +431,7 @@ static void run_step_run(struct run_step *r)
 	struct mu_err err;
 
 	r->fetches = MU_ARENA_ARRAY(&r->arena, struct fetch, n_fetches + 1);
-	if (records_costs(r->session, r->plan))
+	if (records_costs(r->session, r->client_graph))
 		r->req.record |= RECORD_COSTS;
 	if (run_step_begin(r, n_fetches, &err)) {
 		run_step_reply_error(r, &err);
@@ -446,7 +447,7 @@ static void run_step_run(struct run_step *r)
 		run_step_fail(r, &err);
 	for (unsigned i = 0; i < n_fetches; i++) {
 		r->fetches[i].step = r;
-		rendezvous_recv_local(r->rendezvous, r->plan->fetch_keys[i], on_fetched,
+		rendezvous_recv_local(r->rendezvous, r->client_graph->fetch_keys[i], on_fetched,
 				      &r->fetches[i]);
 	}
 	run_parts(r);
@@ -465,7 +466,7 @@ static struct run_step *run_step_new(struct master *m)
 	return r;
 }
 
-int run_step_open(struct session *s, struct plan *plan,
+int run_step_open(struct session *s, struct client_graph *client_graph,
 		  void (*ended)(void *arg, const struct mu_err *err), void *arg,
 		  struct run_step **out, struct mu_err *err)
 {
@@ -473,8 +474,8 @@ int run_step_open(struct session *s, struct plan *plan,
 	int rc;
 
 	r->session = session_ref(s);
-	r->plan = plan;
-	atomic_fetch_add(&plan->refs, 1);
+	r->client_graph = client_graph;
+	atomic_fetch_add(&client_graph->refs, 1);
 	r->ended = ended;
 	r->ended_arg = arg;
 	rc = run_step_begin(r, 1, err); /* one more: until run_step_release */
@@ -498,7 +499,7 @@ static void make_plan_and_run(void *arg)
 	struct run_step *r = arg;
 	struct mu_err err;
 
-	if (plan_make(r->session, &r->req, &r->plan, &err)) {
+	if (client_graph_get(r->session, &r->req, &r->client_graph, &err)) {
 		run_step_reply_error(r, &err);
 		run_step_unref(r);
 		return;
@@ -553,8 +554,8 @@ bool run_step_start(struct master *m, struct rpc_call *call, bool callable)
 		run_step_unref(r);
 		return false;
 	}
-	r->plan = plan_find(r->session, &r->req);
-	if (r->plan)
+	r->client_graph = client_graph_find(r->session, &r->req);
+	if (r->client_graph)
 		run_step_run(r);
 	else
 		mu_offload_run(m->offload, make_plan_and_run, r);

@@ -8,9 +8,9 @@ void session_unref(struct session *s)
 {
 	if (!s || atomic_fetch_sub(&s->refs, 1) != 1)
 		return;
-	mu_map_each (&s->plans, p)
-		plan_unref(p->value);
-	mu_map_fini(&s->plans);
+	mu_map_each (&s->client_graphs, p)
+		client_graph_unref(p->value);
+	mu_map_fini(&s->client_graphs);
 	callables_free(s);
 	mu_map_fini(&s->partials); /* session_close has emptied it */
 	mu_graph_free(s->graph);
@@ -33,7 +33,7 @@ struct session *session_new(struct master *m)
 	pthread_mutex_init(&s->graph_lock, NULL);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->idle, NULL);
-	mu_map_init(&s->plans);
+	mu_map_init(&s->client_graphs);
 	mu_map_init(&s->callables);
 	mu_map_init(&s->partials);
 	mu_arena_init(&s->arena);

@@ -54,7 +54,7 @@ struct exec_node {
 	uint8_t kind;            /* enum node_kind */
 	bool async : 1, expensive : 1, sees_dead : 1, uninit_ok : 1, ref_in : 1, constant : 1;
 	bool checks_shapes : 1; /* the op's row has patterns for inputs */
-	bool single_input : 1; /* only one input to wait for: the pending word is not used */
+	bool single_input : 1;  /* only one input to wait for: the pending word is not used */
 	bool is_bound : 1; /* a Const without control inputs: its tensor is in its users' slots */
 	bool has_bound_input : 1; /* has an input from such a constant */
 	uint64_t room;
@@ -126,7 +126,7 @@ struct constant {
 struct frame {
 	struct frame *next; /* in the step's list */
 	struct step *step;
-	const struct exec_frame *plan;
+	const struct exec_frame *info;
 	uint32_t index;
 	struct iteration *parent;
 	uint64_t id;

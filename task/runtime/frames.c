@@ -26,13 +26,13 @@ static struct frame *open_frame(struct step *s, uint32_t index, struct iteration
 		f = MU_NEW(struct frame);
 		f->step = s;
 		f->index = index;
-		f->plan = &s->executor->frames[index];
+		f->info = &s->executor->frames[index];
 		f->parent = parent;
 		f->id =
-		    frame_id(parent->frame ? parent->frame->id : 0, parent->number, f->plan->name);
-		f->enters_left = f->plan->n_enters;
+		    frame_id(parent->frame ? parent->frame->id : 0, parent->number, f->info->name);
+		f->enters_left = f->info->n_enters;
 		pthread_mutex_init(&f->lock, NULL);
-		f->iterations = iteration_new(f->plan);
+		f->iterations = iteration_new(f->info);
 		f->iterations->frame = f;
 		f->next = s->frames;
 		s->frames = f;
@@ -50,7 +50,7 @@ static void frame_free(struct frame *f)
 {
 	for (struct iteration *it = f->iterations, *next; it; it = next) {
 		next = it->next;
-		iteration_free(f->plan, it);
+		iteration_free(f->info, it);
 	}
 	for (struct constant *c = f->constants, *next; c; c = next) {
 		next = c->next;
@@ -124,7 +124,7 @@ static void free_ended_iterations(struct work *w, struct frame *f)
 		while ((it = f->iterations) && !it->outstanding && !it->children &&
 		       (it->number || !f->enters_left)) {
 			f->iterations = it->next;
-			iteration_free(f->plan, it);
+			iteration_free(f->info, it);
 		}
 		bool over = !f->iterations;
 		pthread_mutex_unlock(&f->lock);
@@ -199,7 +199,7 @@ static void next_iteration(struct work *w, const struct exec_node *n, struct ite
 	pthread_mutex_lock(&f->lock);
 	t = it->next;
 	if (!t) {
-		t = it->next = iteration_new(f->plan);
+		t = it->next = iteration_new(f->info);
 		t->frame = f;
 		t->number = it->number + 1;
 		c = f->constants;

@@ -305,7 +305,7 @@ static void variable__unset_then_assigned__is_read_by_value(void **state)
 	executor_unref(assign);
 }
 
-/* Many threads start the same plan at once. */
+/* Many threads start the same exec graph at once. */
 static _Atomic int hammered;
 
 static void count_done(void *arg, const struct mu_err *err)

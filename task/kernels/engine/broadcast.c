@@ -38,13 +38,13 @@ void broadcast_view(struct view *v, const struct mu_shape *from, const struct mu
 }
 
 /* Dimensions from the innermost outward, neighbours joined where both operands allow it. */
-struct plan {
+struct coalesced_axes {
 	int rank;
-	int64_t dim[MU_MAX_RANK], a[MU_MAX_RANK], b[MU_MAX_RANK];
+	int64_t dim[MU_MAX_RANK], a_stride[MU_MAX_RANK], b_stride[MU_MAX_RANK];
 };
 
-static void make_plan(struct plan *p, const struct mu_shape *shape, const struct mu_shape *a,
-		      const struct mu_shape *b)
+static void coalesce_axes(struct coalesced_axes *p, const struct mu_shape *shape,
+			  const struct mu_shape *a, const struct mu_shape *b)
 {
 	struct view va, vb;
 
@@ -56,18 +56,18 @@ static void make_plan(struct plan *p, const struct mu_shape *shape, const struct
 		int last = p->rank - 1;
 		if (d == 1)
 			continue;
-		if (last >= 0 && va.stride[i] == p->a[last] * p->dim[last] &&
-		    vb.stride[i] == p->b[last] * p->dim[last]) {
+		if (last >= 0 && va.stride[i] == p->a_stride[last] * p->dim[last] &&
+		    vb.stride[i] == p->b_stride[last] * p->dim[last]) {
 			p->dim[last] *= d;
 			continue;
 		}
 		p->dim[p->rank] = d;
-		p->a[p->rank] = va.stride[i];
-		p->b[p->rank++] = vb.stride[i];
+		p->a_stride[p->rank] = va.stride[i];
+		p->b_stride[p->rank++] = vb.stride[i];
 	}
 	if (!p->rank) {
 		p->rank = 1;
-		p->dim[0] = p->a[0] = p->b[0] = 1;
+		p->dim[0] = p->a_stride[0] = p->b_stride[0] = 1;
 	}
 }
 
@@ -84,28 +84,28 @@ void broadcast_run(binary_loop *loop, void *out, const struct mu_shape *shape, s
 		   const void *a, const struct mu_shape *a_shape, const void *b,
 		   const struct mu_shape *b_shape, size_t in_size)
 {
-	struct plan p;
+	struct coalesced_axes p;
 	int64_t at[MU_MAX_RANK] = {0};
 
 	if (!shape->count)
 		return;
-	make_plan(&p, shape, a_shape, b_shape);
+	coalesce_axes(&p, shape, a_shape, b_shape);
 	char *o = out;
 	const char *x = a, *y = b;
-	enum binary_form form = p.a[0] == p.b[0] ? BOTH_RUN
-				: p.a[0] == 0    ? LEFT_SCALAR
-						 : RIGHT_SCALAR;
+	enum binary_form form = p.a_stride[0] == p.b_stride[0] ? BOTH_RUN
+				: p.a_stride[0] == 0           ? LEFT_SCALAR
+							       : RIGHT_SCALAR;
 	for (;;) {
 		loop(o, x, y, p.dim[0], form);
 		o += (size_t)p.dim[0] * out_size;
 		int d = 1;
 		for (; d < p.rank; d++) {
-			x += p.a[d] * (int64_t)in_size;
-			y += p.b[d] * (int64_t)in_size;
+			x += p.a_stride[d] * (int64_t)in_size;
+			y += p.b_stride[d] * (int64_t)in_size;
 			if (++at[d] < p.dim[d])
 				break;
-			x -= p.a[d] * p.dim[d] * (int64_t)in_size;
-			y -= p.b[d] * p.dim[d] * (int64_t)in_size;
+			x -= p.a_stride[d] * p.dim[d] * (int64_t)in_size;
+			y -= p.b_stride[d] * p.dim[d] * (int64_t)in_size;
 			at[d] = 0;
 		}
 		if (d >= p.rank)

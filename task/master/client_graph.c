@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes plans: prune, place, partition, register on each task.  The key of a plan is its signature,
- * the names of feeds, fetches and targets in order.  Later steps with the same names reuse it. */
+/* Makes client graphs: prune, place, partition, register on each task.  The key of a client graph
+ * is its signature, the names of feeds, fetches and targets in order.  Later steps with the same
+ * names reuse it. */
 #include "lib/base/log.h"
 #include "lib/inline/inline.h"
 #include "task/master/master.h"
 
-static void plan_put_names(struct mu_buf *b, const struct name_list *n)
+static void put_names(struct mu_buf *b, const struct name_list *n)
 {
 	for (unsigned i = 0; i < n->n; i++)
 		mu_buf_put(b, n->list[i], strlen(n->list[i]) + 1);
@@ -14,50 +15,50 @@ static void plan_put_names(struct mu_buf *b, const struct name_list *n)
 
 static void signature(struct mu_buf *key, const struct run_step_request *r)
 {
-	plan_put_names(key, &r->feeds);
-	plan_put_names(key, &r->fetches);
-	plan_put_names(key, &r->targets);
+	put_names(key, &r->feeds);
+	put_names(key, &r->fetches);
+	put_names(key, &r->targets);
 }
 
-static void plan_free(struct plan *p)
+static void client_graph_free(struct client_graph *cg)
 {
-	for (unsigned i = 0; i < p->n_parts; i++)
-		free(p->parts[i].graph);
-	for (unsigned i = 0; i < p->n_feeds; i++)
-		free(p->feed_keys[i]);
-	for (unsigned i = 0; i < p->n_fetches; i++)
-		free(p->fetch_keys[i]);
-	free(p->parts);
-	free(p->feed_keys);
-	free(p->fetch_keys);
-	free(p);
+	for (unsigned i = 0; i < cg->n_parts; i++)
+		free(cg->parts[i].graph);
+	for (unsigned i = 0; i < cg->n_feeds; i++)
+		free(cg->feed_keys[i]);
+	for (unsigned i = 0; i < cg->n_fetches; i++)
+		free(cg->fetch_keys[i]);
+	free(cg->parts);
+	free(cg->feed_keys);
+	free(cg->fetch_keys);
+	free(cg);
 }
 
-void plan_unref(struct plan *p)
+void client_graph_unref(struct client_graph *cg)
 {
-	if (p && atomic_fetch_sub(&p->refs, 1) == 1)
-		plan_free(p);
+	if (cg && atomic_fetch_sub(&cg->refs, 1) == 1)
+		client_graph_free(cg);
 }
 
-static struct plan *find_locked(struct session *s, struct mu_span key)
+static struct client_graph *find_locked(struct session *s, struct mu_span key)
 {
-	struct plan *p = mu_map_get_n(&s->plans, key.data, key.len);
+	struct client_graph *cg = mu_map_get_n(&s->client_graphs, key.data, key.len);
 
-	if (p)
-		atomic_fetch_add(&p->refs, 1);
-	return p;
+	if (cg)
+		atomic_fetch_add(&cg->refs, 1);
+	return cg;
 }
 
-struct plan *plan_find(struct session *s, const struct run_step_request *r)
+struct client_graph *client_graph_find(struct session *s, const struct run_step_request *r)
 {
 	MU_AUTO_BUF key = {0};
-	struct plan *p;
+	struct client_graph *cg;
 
 	signature(&key, r);
 	pthread_mutex_lock(&s->lock);
-	p = find_locked(s, mu_buf_span(&key));
+	cg = find_locked(s, mu_buf_span(&key));
 	pthread_mutex_unlock(&s->lock);
-	return p;
+	return cg;
 }
 
 /* Appends ":0" to names without a port. */
@@ -89,10 +90,10 @@ static int from_task(const struct peer *p, struct mu_err *err)
 }
 
 /* Registers the parts on their tasks; takes the graphs. */
-static int register_parts(struct session *s, struct plan *p, struct graph_part *parts, unsigned n,
-			  struct mu_err *err)
+static int register_parts(struct session *s, struct client_graph *cg, struct graph_part *parts,
+			  unsigned n, struct mu_err *err)
 {
-	p->parts = MU_NEW_ARRAY(struct plan_part, n + 1);
+	cg->parts = MU_NEW_ARRAY(struct client_graph_part, n + 1);
 	for (unsigned i = 0; i < n; i++) {
 		struct peer *peer = peers_find(s->cluster, parts[i].task);
 		struct mu_graph *g = parts[i].graph;
@@ -104,12 +105,12 @@ static int register_parts(struct session *s, struct plan *p, struct graph_part *
 			    "the graph has nodes on %s, which is not a task of the session",
 			    parts[i].task);
 		parts[i].graph = NULL;
-		rc = peer->ops->register_graph(peer, s->handle, g, s->config, &p->parts[i].graph,
+		rc = peer->ops->register_graph(peer, s->handle, g, s->config, &cg->parts[i].graph,
 					       err);
 		if (rc)
 			return from_task(peer, err);
-		p->parts[i].peer = peer;
-		p->n_parts++;
+		cg->parts[i].peer = peer;
+		cg->n_parts++;
 	}
 	return 0;
 }
@@ -124,8 +125,8 @@ static void log_placement(const struct mu_graph *g)
 	}
 }
 
-static int plan_build(struct session *s, const struct run_step_request *r, struct plan *p,
-		      struct mu_arena *a, struct mu_err *err)
+static int client_graph_build(struct session *s, const struct run_step_request *r,
+			      struct client_graph *cg, struct mu_arena *a, struct mu_err *err)
 {
 	struct graph_signature sig = {.feeds = with_ports(a, &r->feeds),
 				      .fetches = with_ports(a, &r->fetches),
@@ -144,10 +145,10 @@ static int plan_build(struct session *s, const struct run_step_request *r, struc
 
 	if (rc)
 		return rc;
-	p->feed_keys = copy_keys(feed_keys, sig.n_feeds);
-	p->fetch_keys = copy_keys(fetch_keys, sig.n_fetches);
-	p->n_feeds = sig.n_feeds;
-	p->n_fetches = sig.n_fetches;
+	cg->feed_keys = copy_keys(feed_keys, sig.n_feeds);
+	cg->fetch_keys = copy_keys(fetch_keys, sig.n_fetches);
+	cg->n_feeds = sig.n_feeds;
+	cg->n_fetches = sig.n_fetches;
 	if ((rc = graph_check_step(g, err)) || (rc = mu_graph_inline(g, err)) ||
 	    (rc = graph_place(g, &s->devices, &s->stateful, err)))
 		return rc;
@@ -156,17 +157,17 @@ static int plan_build(struct session *s, const struct run_step_request *r, struc
 	rc = graph_partition(g, &s->devices, &parts, &n_parts, err);
 	if (rc)
 		return rc;
-	rc = register_parts(s, p, parts, n_parts, err);
+	rc = register_parts(s, cg, parts, n_parts, err);
 	graph_parts_free(parts, n_parts);
 	return rc;
 }
 
-int plan_make(struct session *s, const struct run_step_request *r, struct plan **out,
-	      struct mu_err *err)
+int client_graph_get(struct session *s, const struct run_step_request *r, struct client_graph **out,
+		     struct mu_err *err)
 {
 	MU_AUTO_BUF key = {0};
 	struct mu_arena a;
-	struct plan *p;
+	struct client_graph *cg;
 	int rc = 0;
 
 	if (!r->fetches.n && !r->targets.n)
@@ -175,24 +176,24 @@ int plan_make(struct session *s, const struct run_step_request *r, struct plan *
 	signature(&key, r);
 	pthread_mutex_lock(&s->graph_lock);
 	pthread_mutex_lock(&s->lock);
-	p = find_locked(s, mu_buf_span(&key)); /* another call may have made it meanwhile */
+	cg = find_locked(s, mu_buf_span(&key)); /* another call may have made it meanwhile */
 	pthread_mutex_unlock(&s->lock);
-	if (!p) {
-		p = MU_NEW(struct plan);
-		p->refs = 2;
+	if (!cg) {
+		cg = MU_NEW(struct client_graph);
+		cg->refs = 2;
 		mu_arena_init(&a);
-		rc = plan_build(s, r, p, &a, err);
+		rc = client_graph_build(s, r, cg, &a, err);
 		mu_arena_fini(&a);
 		if (rc) {
-			plan_free(p);
+			client_graph_free(cg);
 		} else {
 			pthread_mutex_lock(&s->lock);
-			mu_map_put_n(&s->plans, key.data, key.len, p);
+			mu_map_put_n(&s->client_graphs, key.data, key.len, cg);
 			pthread_mutex_unlock(&s->lock);
 		}
 	}
 	pthread_mutex_unlock(&s->graph_lock);
 	if (!rc)
-		*out = p;
+		*out = cg;
 	return rc;
 }
