@@ -194,12 +194,12 @@ static void raw_in(void *arg)
 	must(g->api->copy_in(m->to, m->host->data, (size_t)bytes, g->in), "the driver's copy");
 }
 
-static void bring_in(void *arg)
+static void copy_to_device(void *arg)
 {
 	const struct memory_op *m = arg;
 	struct mu_tensor there;
 
-	must(gpu_bring_in(g, m->host, "bench", &there, &err), "a copy in");
+	must(gpu_copy_to_device(g, m->host, "bench", &there, &err), "a copy in");
 	mu_tensor_unref(&there);
 }
 
@@ -224,14 +224,14 @@ static void fetch(const struct mu_tensor *from, struct mu_tensor *out)
 {
 	struct copy_state c = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
 
-	must(gpu_bring_out(g, from, out, copy_state, &c, &err), "a copy out");
+	must(gpu_copy_to_host(g, from, out, copy_state, &c, &err), "a copy out");
 	pthread_mutex_lock(&c.lock);
 	while (!c.done)
 		pthread_cond_wait(&c.news, &c.lock);
 	pthread_mutex_unlock(&c.lock);
 }
 
-static void bring_out(void *arg)
+static void copy_to_host(void *arg)
 {
 	struct mu_tensor out;
 
@@ -249,8 +249,8 @@ static void link_speed(void)
 	m.host = &off;
 	const double most = (double)bytes / time_of(raw_in, &m) / 1e9;
 	tell("the driver's copy in", most, "GB/s", 0, 0);
-	tell("a tensor in", (double)bytes / time_of(bring_in, &m) / 1e9, "GB/s", most, 0.9);
-	tell("a tensor out", (double)bytes / time_of(bring_out, &on) / 1e9, "GB/s", most, 0.9);
+	tell("a tensor in", (double)bytes / time_of(copy_to_device, &m) / 1e9, "GB/s", most, 0.9);
+	tell("a tensor out", (double)bytes / time_of(copy_to_host, &on) / 1e9, "GB/s", most, 0.9);
 	settle();
 }
 
@@ -260,7 +260,7 @@ int main(int argc, char **argv)
 	const struct gpu_options growth = {.growth = true};
 	cuda_plugin_fn *get = NULL;
 	struct device_set *set;
-	struct gpu_facts f;
+	struct gpu_info f;
 	char why[200] = "";
 	void *so = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
 
@@ -280,8 +280,8 @@ int main(int argc, char **argv)
 	}
 	must(gpu_set_open(plugin, &growth, &set, &err), "opening");
 	g = gpu_at(set, 0);
-	gpu_see(g, &f);
-	printf("%s, sm_%d%d, %d processors\n", f.name, f.major, f.minor, f.processors);
+	gpu_get_info(g, &f);
+	printf("%s, sm_%d%d, %d processors\n", f.name, f.major, f.minor, f.multiprocessors);
 	must(gpu_enter(g, &err), "its context");
 	products(MU_FLOAT, "float product", "at least 90 % of PyTorch's below (cuBLAS)");
 	products(MU_BFLOAT16, "bfloat16 product", "at least 90 % of PyTorch's below");

@@ -10,27 +10,27 @@
 #include "task/kernels/engine/loops/loops.h"
 
 /* "cuda" and "cuda-sm90" for "cuda". */
-static bool is_kind(const char *asked, const char *kind)
+static bool is_kind(const char *requested, const char *kind)
 {
 	size_t n = strlen(kind);
 
-	return strncasecmp(asked, kind, n) == 0 && (!asked[n] || asked[n] == '-');
+	return strncasecmp(requested, kind, n) == 0 && (!requested[n] || requested[n] == '-');
 }
 
 static int open_gpus(const struct gpu_options *o, struct device_choice *c, struct mu_err *err)
 {
-	int rc = cuda_open(c->asked, o, &c->gpus, c->chosen, sizeof c->chosen, err);
+	int rc = cuda_open(c->requested, o, &c->gpus, c->chosen, sizeof c->chosen, err);
 
 	if (!rc)
 		snprintf(c->probed, sizeof c->probed, "%s", c->chosen);
 	return rc;
 }
 
-int device_open(const char *asked, const struct gpu_options *gpu, struct device_choice *out,
+int device_open(const char *requested, const struct gpu_options *gpu, struct device_choice *out,
 		struct mu_err *err)
 {
 	struct device_choice c = {0};
-	const char *want = asked && *asked ? asked : "auto";
+	const char *want = requested && *requested ? requested : "auto";
 	bool is_gpu = strcasecmp(want, "gpu") == 0 || is_kind(want, "cuda");
 	bool is_any = strcasecmp(want, "auto") == 0 || strcasecmp(want, "cpu") == 0;
 	int rc;
@@ -40,7 +40,7 @@ int device_open(const char *asked, const struct gpu_options *gpu, struct device_
 			       "'%.40s' is no kind of kernels: auto, cpu, gpu, cpu-generic, "
 			       "cpu-avx2, cpu-avx512, arm64 or cuda",
 			       want);
-	snprintf(c.asked, sizeof c.asked, "%s", want);
+	snprintf(c.requested, sizeof c.requested, "%s", want);
 	snprintf(c.probed, sizeof c.probed, "%s", cpu_kernels_best());
 	/* The CPU's kernels run the ops that have no GPU kernel. */
 	if ((rc = cpu_kernels_select(is_gpu || is_any ? NULL : want, err)))

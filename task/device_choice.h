@@ -11,15 +11,15 @@
 #include "task/device/gpu.h"
 
 struct device_choice {
-	char asked[32];
+	char requested[32];
 	char probed[64];         /* the best this machine has: "cpu-avx512" */
 	char chosen[32];         /* "cpu-avx2" */
 	char blas[32];           /* core type of OpenBLAS: "Haswell" */
 	struct device_set *gpus; /* the caller of device_open frees it; NULL: none */
 };
 
-/* gpu: (optional) how GPUs are to be used, when they are asked for. */
-int device_open(const char *asked, const struct gpu_options *gpu, struct device_choice *out,
+/* gpu: (optional) how GPUs are to be used, when they are requested for. */
+int device_open(const char *requested, const struct gpu_options *gpu, struct device_choice *out,
 		struct mu_err *err);
 
 #endif

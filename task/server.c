@@ -127,10 +127,10 @@ static char *target_of(const char *address, int port)
 }
 
 /* MUSTER_THREADS is set by launchers that start several tasks on one machine. */
-static unsigned compute_threads(unsigned asked)
+static unsigned compute_threads(unsigned requested)
 {
 	const char *share = getenv("MUSTER_THREADS");
-	long n = asked || !share ? (long)asked : strtol(share, NULL, 10);
+	long n = requested || !share ? (long)requested : strtol(share, NULL, 10);
 
 	return n > 0 && n <= MAX_COMPUTE_THREADS ? (unsigned)n : 0;
 }

@@ -104,10 +104,10 @@ static void add_gpus(struct task_server *s, cJSON *to)
 
 	for (unsigned i = 0; i < n; i++) {
 		cJSON *gpu = cJSON_CreateObject();
-		struct gpu_facts f;
+		struct gpu_info f;
 		char version[32];
 
-		gpu_see(gpu_at(s->rt->devices, i), &f);
+		gpu_get_info(gpu_at(s->rt->devices, i), &f);
 		cJSON_AddItemToArray(gpus, gpu);
 		cJSON_AddStringToObject(gpu, "name", f.name);
 		if (*f.broken)
@@ -119,7 +119,7 @@ static void add_gpus(struct task_server *s, cJSON *to)
 		cJSON_AddNumberToObject(gpu, "memoryBytes", (double)f.memory);
 		cJSON_AddNumberToObject(gpu, "limitBytes", (double)f.limit);
 		cJSON_AddNumberToObject(gpu, "usedBytes", (double)f.used);
-		cJSON_AddNumberToObject(gpu, "mostBytes", (double)f.most);
+		cJSON_AddNumberToObject(gpu, "peakBytes", (double)f.peak);
 	}
 }
 
@@ -137,7 +137,7 @@ static void status(struct task_server *s, struct mu_buf *b)
 	status_add_devices(s, json);
 	add_gpus(s, json);
 	cJSON_AddStringToObject(json, "kernels", s->device.chosen);
-	cJSON_AddStringToObject(json, "kernelsAsked", s->device.asked);
+	cJSON_AddStringToObject(json, "kernelsRequested", s->device.requested);
 	cJSON_AddStringToObject(json, "kernelsProbed", s->device.probed);
 	cJSON_AddStringToObject(json, "blasCore", s->device.blas);
 	if (sums.step >= 0)

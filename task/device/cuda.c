@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA device is a plug-in, libmuster-cuda.so.  MUSTER_CUDA_PLUGIN names its file.  Otherwise
  * the task searches the program's directory (a build directory has both) and then ../lib
- * (PREFIX/bin and PREFIX/lib).  The task loads the plug-in only when GPU kernels are asked for; the
- * plug-in then reports whether the driver works. */
+ * (PREFIX/bin and PREFIX/lib).  The task loads the plug-in only when GPU kernels are requested for;
+ * the plug-in then reports whether the driver works. */
 #include "task/device/gpu.h"
 
 #include <dlfcn.h>
@@ -55,30 +55,30 @@ static int plugin_path(char *out, size_t n, struct mu_err *err)
 }
 
 /* Returns the required compute capability: 90 for "cuda-sm90"; 0: any. */
-static int wanted_capability(const char *asked)
+static int wanted_capability(const char *requested)
 {
-	const char *sm = strstr(asked, "-sm");
+	const char *sm = strstr(requested, "-sm");
 
 	return sm ? (int)strtol(sm + 3, NULL, 10) : 0;
 }
 
-static int check_capability(const char *asked, struct device_set *gpus, char *chosen,
+static int check_capability(const char *requested, struct device_set *gpus, char *chosen,
 			    size_t n_chosen, struct mu_err *err)
 {
-	int want = wanted_capability(asked);
-	struct gpu_facts f;
+	int want = wanted_capability(requested);
+	struct gpu_info f;
 
-	gpu_see(gpu_at(gpus, 0), &f);
+	gpu_get_info(gpu_at(gpus, 0), &f);
 	int has = f.major * 10 + f.minor;
 	if (want > has)
 		return mu_fail(err, MU_FAILED_PRECONDITION,
-			       "%s was asked for, but %s can run code for sm_%d at most", asked,
+			       "%s was asked for, but %s can run code for sm_%d at most", requested,
 			       f.name, has);
 	snprintf(chosen, n_chosen, "cuda-sm%d", has);
 	return 0;
 }
 
-static int load_plugin(const char *asked, const struct cuda_plugin **out, struct mu_err *err)
+static int load_plugin(const char *requested, const struct cuda_plugin **out, struct mu_err *err)
 {
 	char path[PATH_MAX], why[200] = "";
 	int rc = plugin_path(path, sizeof path, err);
@@ -88,8 +88,8 @@ static int load_plugin(const char *asked, const struct cuda_plugin **out, struct
 	void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!so)
 		return mu_fail(err, MU_FAILED_PRECONDITION,
-			       "%s was asked for, but the GPU plug-in cannot be loaded: %s", asked,
-			       dlerror());
+			       "%s was asked for, but the GPU plug-in cannot be loaded: %s",
+			       requested, dlerror());
 	cuda_plugin_fn *get;
 	*(void **)&get = dlsym(so, "muster_cuda_plugin");
 	if (!get)
@@ -104,16 +104,16 @@ static int load_plugin(const char *asked, const struct cuda_plugin **out, struct
 	return rc; /* stays loaded: its kernels are in use until the process ends */
 }
 
-int cuda_open(const char *asked, const struct gpu_options *o, struct device_set **out, char *chosen,
-	      size_t n_chosen, struct mu_err *err)
+int cuda_open(const char *requested, const struct gpu_options *o, struct device_set **out,
+	      char *chosen, size_t n_chosen, struct mu_err *err)
 {
 	const struct cuda_plugin *plugin;
 	struct device_set *gpus;
-	int rc = load_plugin(asked, &plugin, err);
+	int rc = load_plugin(requested, &plugin, err);
 
 	if (rc || (rc = gpu_set_open(plugin, o ? o : &(struct gpu_options){0}, &gpus, err)))
 		return rc;
-	if ((rc = check_capability(asked, gpus, chosen, n_chosen, err)))
+	if ((rc = check_capability(requested, gpus, chosen, n_chosen, err)))
 		device_set_free(gpus);
 	else
 		*out = gpus;

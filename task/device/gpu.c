@@ -14,7 +14,7 @@ enum { MAX_GPUS = 64 };
 
 static int see_device(struct gpu *g, struct mu_err *err)
 {
-	struct gpu_facts *f = &g->facts;
+	struct gpu_info *f = &g->info;
 	const struct cuda_api *api = g->api;
 	int rc;
 
@@ -27,8 +27,9 @@ static int see_device(struct gpu *g, struct mu_err *err)
 	    (rc = gpu_check(g, api->device_attribute(&f->minor, CUDA_MINOR, g->ordinal),
 			    "its compute capability", err)))
 		return rc;
-	return gpu_check(g, api->device_attribute(&f->processors, CUDA_MULTIPROCESSORS, g->ordinal),
-			 "its number of processors", err);
+	return gpu_check(
+	    g, api->device_attribute(&f->multiprocessors, CUDA_MULTIPROCESSORS, g->ordinal),
+	    "its number of processors", err);
 }
 
 static int load_kernels(struct gpu *g, const void *image, struct mu_err *err)
@@ -40,8 +41,8 @@ static int load_kernels(struct gpu *g, const void *image, struct mu_err *err)
 			       "GPU:%u (%s, sm_%d%d) can run none of the plug-in's kernels, which "
 			       "are for sm_80 and newer, with driver %d.%d; update the driver or "
 			       "ask for cpu kernels",
-			       g->device.number, g->facts.name, g->facts.major, g->facts.minor,
-			       g->facts.driver / 1000, g->facts.driver % 1000 / 10);
+			       g->device.number, g->info.name, g->info.major, g->info.minor,
+			       g->info.driver / 1000, g->info.driver % 1000 / 10);
 	return gpu_check(g, result, "loading the kernels", err);
 }
 
@@ -94,17 +95,17 @@ static int open_gpu(struct gpu *g, const struct cuda_plugin *plugin, const struc
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_mutex_init(&g->library_lock, NULL);
 	mu_map_init(&g->kernels);
-	g->api->driver_version(&g->facts.driver);
+	g->api->driver_version(&g->info.driver);
 	if ((rc = gpu_check(g, g->api->device_get(&g->ordinal, ordinal), "finding it", err)) ||
 	    (rc = see_device(g, err)) ||
 	    (rc = gpu_check(g, g->api->context_retain(&g->context, g->ordinal), "opening it", err)))
 		return rc;
 	g->has_context = true;
 	if ((rc = gpu_enter(g, err)) ||
-	    (rc = gpu_check(g, g->api->memory_info(&free, &g->facts.memory), "its memory", err)) ||
+	    (rc = gpu_check(g, g->api->memory_info(&free, &g->info.memory), "its memory", err)) ||
 	    (rc = load_kernels(g, plugin->image, err)))
 		return rc;
-	g->facts.limit = memory_limit(o, free, g->facts.memory);
+	g->info.limit = memory_limit(o, free, g->info.memory);
 	if ((rc = stream_new(g, &g->compute, err)) || (rc = stream_new(g, &g->in, err)) ||
 	    (rc = stream_new(g, &g->out, err)) || (rc = gpu_memory_open(g, o->growth, err)))
 		return rc;
@@ -176,13 +177,13 @@ static bool device_is_writable(const struct mu_tensor *t)
 static int device_copy_in(struct device *d, const struct mu_tensor *from, const char *holder,
 			  struct mu_tensor *out, struct mu_err *err)
 {
-	return gpu_bring_in(gpu_of(d), from, holder, out, err);
+	return gpu_copy_to_device(gpu_of(d), from, holder, out, err);
 }
 
 static int device_copy_out(struct device *d, const struct mu_tensor *from, struct mu_tensor *out,
 			   device_done done, void *arg, struct mu_err *err)
 {
-	return gpu_bring_out(gpu_of(d), from, out, done, arg, err);
+	return gpu_copy_to_host(gpu_of(d), from, out, done, arg, err);
 }
 
 static const struct device_ops gpu_device_ops = {.free = gpu_close,
@@ -245,11 +246,11 @@ int gpu_set_open(const struct cuda_plugin *plugin, const struct gpu_options *o,
 	return rc;
 }
 
-void gpu_see(struct gpu *g, struct gpu_facts *out)
+void gpu_get_info(struct gpu *g, struct gpu_info *out)
 {
 	pthread_mutex_lock(&g->lock);
-	*out = g->facts;
+	*out = g->info;
 	out->used = g->memory.used;
-	out->most = g->memory.most;
+	out->peak = g->memory.peak;
 	pthread_mutex_unlock(&g->lock);
 }

@@ -39,21 +39,21 @@ static inline struct gpu *gpu_at(const struct device_set *s, unsigned i)
 	return (struct gpu *)s->at[i];
 }
 
-/* Loads the plug-in and opens its GPUs.  asked: "gpu", "cuda" or "cuda-sm90", the least capability.
- * o: (optional).  chosen: "cuda-sm90". */
-int cuda_open(const char *asked, const struct gpu_options *o, struct device_set **out, char *chosen,
-	      size_t n_chosen, struct mu_err *err);
+/* Loads the plug-in and opens its GPUs.  requested: "gpu", "cuda" or "cuda-sm90", the least
+ * capability. o: (optional).  chosen: "cuda-sm90". */
+int cuda_open(const char *requested, const struct gpu_options *o, struct device_set **out,
+	      char *chosen, size_t n_chosen, struct mu_err *err);
 
-struct gpu_facts {
+struct gpu_info {
 	char name[80], bus[24];
 	int major, minor; /* compute capability */
 	int driver;       /* 12040 */
-	int processors;
-	size_t memory, limit; /* bytes: there are; may be used */
-	size_t used, most;    /* by tensors; the most so far */
-	char broken[160];     /* why it is out of service; "": it is not */
+	int multiprocessors;
+	size_t memory, limit; /* bytes: total; usable */
+	size_t used, peak;    /* by tensors; the peak */
+	char broken[160];     /* why it is out of service; "": it works */
 };
-void gpu_see(struct gpu *g, struct gpu_facts *out);
+void gpu_get_info(struct gpu *g, struct gpu_info *out);
 bool gpu_works(struct gpu *g);
 
 /* ---- tensors ---- */
@@ -94,11 +94,11 @@ int gpu_copy_within(struct gpu *g, cuda_ptr to, cuda_ptr from, size_t bytes, str
 
 /* A copy on the device for kernels that are launched later.  `from` is borrowed, and has been read
  * when this returns. */
-int gpu_bring_in(struct gpu *g, const struct mu_tensor *from, const char *holder,
-		 struct mu_tensor *out, struct mu_err *err);
+int gpu_copy_to_device(struct gpu *g, const struct mu_tensor *from, const char *holder,
+		       struct mu_tensor *out, struct mu_err *err);
 /* A copy in host memory, in *out by the time done(arg, NULL) is called, from a thread of the GPU.
  * On an error, here or there, *out is unset. */
-int gpu_bring_out(struct gpu *g, const struct mu_tensor *from, struct mu_tensor *out,
-		  device_done done, void *arg, struct mu_err *err);
+int gpu_copy_to_host(struct gpu *g, const struct mu_tensor *from, struct mu_tensor *out,
+		     device_done done, void *arg, struct mu_err *err);
 
 #endif

@@ -25,7 +25,7 @@ static int out_of_service(struct gpu *g, struct mu_err *err)
 	pthread_mutex_lock(&g->lock);
 	int rc = mu_fail(err, MU_UNAVAILABLE,
 			 "GPU:%u is out of service: %s.  Restart the task to use it again",
-			 g->device.number, g->facts.broken);
+			 g->device.number, g->info.broken);
 	pthread_mutex_unlock(&g->lock);
 	return rc;
 }
@@ -40,8 +40,8 @@ static const char *text_of(struct gpu *g, int result)
 int gpu_give_up(struct gpu *g, int result, const char *doing, struct mu_err *err)
 {
 	pthread_mutex_lock(&g->lock);
-	if (!*g->facts.broken)
-		snprintf(g->facts.broken, sizeof g->facts.broken, "%.40s: %.60s (CUDA error %d)",
+	if (!*g->info.broken)
+		snprintf(g->info.broken, sizeof g->info.broken, "%.40s: %.60s (CUDA error %d)",
 			 doing, text_of(g, result), result);
 	pthread_mutex_unlock(&g->lock);
 	atomic_store(&g->broken, true);

@@ -77,8 +77,8 @@ struct gpu *gpu_of_tensor(const struct mu_tensor *t)
 
 /* ---- to the device ---- */
 
-int gpu_bring_in(struct gpu *g, const struct mu_tensor *from, const char *holder,
-		 struct mu_tensor *out, struct mu_err *err)
+int gpu_copy_to_device(struct gpu *g, const struct mu_tensor *from, const char *holder,
+		       struct mu_tensor *out, struct mu_err *err)
 {
 	const size_t bytes = mu_tensor_bytes(from);
 	struct mu_tensor to;
@@ -189,8 +189,8 @@ void gpu_copies_stop(struct gpu *g)
 	pthread_cond_destroy(&s->more);
 }
 
-int gpu_bring_out(struct gpu *g, const struct mu_tensor *from, struct mu_tensor *out,
-		  device_done done, void *arg, struct mu_err *err)
+int gpu_copy_to_host(struct gpu *g, const struct mu_tensor *from, struct mu_tensor *out,
+		     device_done done, void *arg, struct mu_err *err)
 {
 	struct gpu_copies *s = &g->copies;
 	void *event;

@@ -15,7 +15,7 @@
 struct gpu_block;
 struct gpu_memory { /* guarded by the lock of the GPU */
 	struct gpu_block *blocks;
-	size_t used, most;
+	size_t used, peak;
 };
 int gpu_memory_open(struct gpu *g, bool growth, struct mu_err *err);
 /* Memory for use on `stream`, or after it. */
@@ -54,13 +54,13 @@ struct gpu {
 	pthread_mutex_t library_lock; /* held during each call of a library; guards what follows */
 	void *dnn;                    /* cuDNN on this GPU, from its first use */
 	bool dnn_failed;              /* cuDNN does not start here */
-	struct gpu_facts facts;
+	struct gpu_info info;
 	void *compute, *in, *out; /* streams */
 	struct gpu_copies copies;
 	pthread_mutex_t lock; /* guards what follows */
 	struct gpu_memory memory;
 	struct mu_map kernels;
-	_Atomic bool broken; /* facts.broken says why */
+	_Atomic bool broken; /* info.broken says why */
 };
 
 /* Makes the context current on this thread; fails when the GPU is out of service. */

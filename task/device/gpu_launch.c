@@ -27,7 +27,7 @@ int gpu_kernel(struct gpu *g, const char *name, void **out, struct mu_err *err)
 struct gpu_grid gpu_grid_for(const struct gpu *g, int64_t n)
 {
 	int64_t blocks = (n + THREADS - 1) / THREADS;
-	int64_t many = (int64_t)g->facts.processors * BLOCKS_PER_PROCESSOR;
+	int64_t many = (int64_t)g->info.multiprocessors * BLOCKS_PER_PROCESSOR;
 
 	if (blocks > many) {
 		blocks = (n + THREADS * PER_THREAD - 1) / (THREADS * PER_THREAD);

@@ -18,7 +18,7 @@ struct gpu_block {
 /* Takes the whole limit from the driver once, or as much of it as there is. */
 static int fill_pool(struct gpu *g, struct mu_err *err)
 {
-	size_t bytes = g->facts.limit;
+	size_t bytes = g->info.limit;
 	cuda_ptr at;
 	int result;
 
@@ -38,7 +38,7 @@ int gpu_memory_open(struct gpu *g, bool growth, struct mu_err *err)
 
 	if (!result)
 		result = g->api->pool_set(pool, CUDA_POOL_RELEASE_THRESHOLD, &all);
-	if (result || growth || !g->facts.limit)
+	if (result || growth || !g->info.limit)
 		return gpu_check(g, result, "opening its memory", err);
 	return fill_pool(g, err);
 }
@@ -88,7 +88,7 @@ static int exhausted(struct gpu *g, size_t size, const char *holder, struct mu_e
 			 "GPU:%u is out of memory: %.40s wants %.1f MiB, %.1f of %.1f MiB are in "
 			 "use%s",
 			 g->device.number, holder, (double)size / 0x1p20,
-			 (double)g->memory.used / 0x1p20, (double)g->facts.limit / 0x1p20,
+			 (double)g->memory.used / 0x1p20, (double)g->info.limit / 0x1p20,
 			 who.len ? who.data : "");
 	pthread_mutex_unlock(&g->lock);
 	return rc;
@@ -102,11 +102,11 @@ static bool reserve(struct gpu *g, size_t size)
 	struct gpu_memory *m = &g->memory;
 
 	pthread_mutex_lock(&g->lock);
-	bool fits = size <= g->facts.limit - m->used;
+	bool fits = size <= g->info.limit - m->used;
 	if (fits)
 		m->used += size;
-	if (m->used > m->most)
-		m->most = m->used;
+	if (m->used > m->peak)
+		m->peak = m->used;
 	pthread_mutex_unlock(&g->lock);
 	return fits;
 }

@@ -379,10 +379,10 @@ static unsigned list_devices(struct worker *w, struct mu_arena *a, Muster__Devic
 	for (unsigned i = 0; i < device_count(w->rt->devices); i++) {
 		struct gpu *g = gpu_at(w->rt->devices, i);
 		Muster__DeviceAttributes *d;
-		struct gpu_facts f;
+		struct gpu_info f;
 		if (!gpu_works(g))
 			continue;
-		gpu_see(g, &f);
+		gpu_get_info(g, &f);
 		d = list[n++] = worker_add_device(w, a, "GPU", i);
 		d->memory_limit = (int64_t)f.limit;
 		d->locality = here;

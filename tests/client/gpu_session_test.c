@@ -87,11 +87,11 @@ static int stop_servers(void **state)
 	return 0;
 }
 
-static struct gpu_facts facts_of(unsigned i)
+static struct gpu_info info_of(unsigned i)
 {
-	struct gpu_facts f;
+	struct gpu_info f;
 
-	gpu_see(gpu_at(gpu->rt->devices, i), &f);
+	gpu_get_info(gpu_at(gpu->rt->devices, i), &f);
 	return f;
 }
 
@@ -192,7 +192,7 @@ static void training__on_a_gpu__has_the_losses_of_the_cpu(void **state)
 					 optimizers[k], i, (double)got[i], (double)want[i]);
 		assert_true(got[STEPS - 1] < got[0]);
 	}
-	assert_true(facts_of(0).most > 4 * (WIDE * HIDDEN + HIDDEN * CLASSES));
+	assert_true(info_of(0).peak > 4 * (WIDE * HIDDEN + HIDDEN * CLASSES));
 }
 
 /* The variables of an isolated session are freed with the session, also on the GPU. */
@@ -201,7 +201,7 @@ static void memory__after_the_end_of_a_session__is_freed(void **state)
 	float losses[STEPS];
 
 	train_on(gpu, "momentum", losses);
-	UNTIL(facts_of(0).used == 0);
+	UNTIL(info_of(0).used == 0);
 }
 
 /* ---- placement ---- */
@@ -466,7 +466,7 @@ static void compare_devices(container_fn *through_fn, int rows)
 	for (int i = 0; i < rows * WIDTH; i++)
 		assert_float_equal(MU_DATA(float, &got)[i], MU_DATA(float, &want)[i], 1e-5);
 	assert_int_equal(after.copies_out - before.copies_out, 1);
-	UNTIL(facts_of(0).used == 0);
+	UNTIL(info_of(0).used == 0);
 }
 
 static void arrays_and_stacks__on_a_gpu__store_tensors_on_the_gpu(void **state)

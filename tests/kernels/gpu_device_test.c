@@ -83,12 +83,12 @@ static struct mu_tensor floats(int64_t n, float first)
 	return t;
 }
 
-static struct mu_tensor bring_in(struct gpu *g, int64_t n, float first)
+static struct mu_tensor copy_to_device(struct gpu *g, int64_t n, float first)
 {
 	MU_AUTO_TENSOR t = floats(n, first);
 	struct mu_tensor there;
 
-	assert_int_equal(gpu_bring_in(g, &t, "test", &there, &err), 0);
+	assert_int_equal(gpu_copy_to_device(g, &t, "test", &there, &err), 0);
 	return there;
 }
 
@@ -97,7 +97,7 @@ static void expect_on_device(struct gpu *g, const struct mu_tensor *t, float fir
 	struct waiter w = WAITER;
 	MU_AUTO_TENSOR out = {0};
 
-	assert_int_equal(gpu_bring_out(g, t, &out, came, &w, &err), 0);
+	assert_int_equal(gpu_copy_to_host(g, t, &out, came, &w, &err), 0);
 	assert_int_equal(wait_for(&w), 0);
 	for (int64_t i = 0; i < t->shape.count; i++)
 		assert_float_equal(MU_DATA(float, &out)[i], first + (float)i, 0);
@@ -121,11 +121,11 @@ static int add_one(struct gpu *g, const struct mu_tensor *t, const struct mu_ten
 
 static void opening__with_two_gpus__says_what_they_are(void **state)
 {
-	struct gpu_facts f;
+	struct gpu_info f;
 	struct gpu *g = open_with(&(struct gpu_options){0});
 
 	assert_int_equal(device_count(set), 2);
-	gpu_see(g, &f);
+	gpu_get_info(g, &f);
 	assert_string_equal(f.name, "Fake GPU 0");
 	assert_int_equal(f.major * 10 + f.minor, 90);
 	assert_int_equal(f.memory, 256 << 20);
@@ -136,9 +136,9 @@ static void opening__with_two_gpus__says_what_they_are(void **state)
 static void visible_devices__in_another_order__are_numbered_so(void **state)
 {
 	struct gpu_options o = {.visible = "1,0"};
-	struct gpu_facts f;
+	struct gpu_info f;
 
-	gpu_see(open_with(&o), &f);
+	gpu_get_info(open_with(&o), &f);
 	assert_string_equal(f.name, "Fake GPU 1");
 }
 
@@ -209,7 +209,7 @@ static void opening__when_the_driver_refuses_anything__leaves_nothing(void **sta
 static void memory__without_growth__is_taken_at_once(void **state)
 {
 	struct gpu_options o = {.limit = 8 << 20, .visible = "0"};
-	struct mu_tensor t = bring_in(open_with(&o), 1, 0);
+	struct mu_tensor t = copy_to_device(open_with(&o), 1, 0);
 	struct fake_cuda_counts c;
 
 	mu_tensor_unref(&t);
@@ -230,10 +230,10 @@ static void memory__given_back__is_used_again(void **state)
 		assert_ptr_equal(gpu_of_tensor(&t), g);
 		mu_tensor_unref(&t);
 	}
-	struct gpu_facts f;
-	gpu_see(g, &f);
+	struct gpu_info f;
+	gpu_get_info(g, &f);
 	assert_int_equal(f.used, 0);
-	assert_int_equal(f.most, 4 << 20);
+	assert_int_equal(f.peak, 4 << 20);
 }
 
 /* Blocks of drawn sizes, freed in drawn order, never overlap and are joined again in the end. */
@@ -286,7 +286,7 @@ static void memory__when_it_is_full__names_who_asked_and_who_holds_it(void **sta
 static void memory__when_the_driver_has_less_than_planned__takes_what_there_is(void **state)
 {
 	struct gpu_options o = {.limit = 300 << 20}; /* the device has 256 MiB */
-	struct mu_tensor t = bring_in(open_with(&o), N, 0);
+	struct mu_tensor t = copy_to_device(open_with(&o), N, 0);
 
 	expect_on_device(gpu_at(set, 0), &t, 0);
 	mu_tensor_unref(&t);
@@ -301,7 +301,7 @@ static void copies__there_and_back__keep_every_byte(void **state)
 
 	fake_cuda.slow = 300;
 	for (unsigned i = 0; i < MU_COUNT(sizes); i++) {
-		struct mu_tensor t = bring_in(g, sizes[i], (float)i);
+		struct mu_tensor t = copy_to_device(g, sizes[i], (float)i);
 		expect_on_device(g, &t, (float)i);
 		mu_tensor_unref(&t);
 	}
@@ -314,17 +314,17 @@ static void order__when_every_stream_is_slow__is_that_of_the_calls(void **state)
 	enum { DEEP = 6, ROUNDS = 40 };
 	struct gpu_options o = {.limit = (DEEP + 2) * N * 4};
 	struct gpu *g = open_with(&o);
-	struct mu_tensor one = bring_in(g, 1, 1), out[DEEP] = {0};
+	struct mu_tensor one = copy_to_device(g, 1, 1), out[DEEP] = {0};
 	struct waiter w[DEEP];
 
 	fake_cuda.slow = 200;
 	for (int r = 0; r < ROUNDS; r++) {
 		for (int i = 0; i < DEEP; i++) {
-			struct mu_tensor t = bring_in(g, N, (float)(r + i));
+			struct mu_tensor t = copy_to_device(g, N, (float)(r + i));
 			w[i] = (struct waiter)WAITER;
 			assert_int_equal(add_one(g, &t, &one), 0);
 			assert_int_equal(add_one(g, &t, &one), 0);
-			assert_int_equal(gpu_bring_out(g, &t, &out[i], came, &w[i], &err), 0);
+			assert_int_equal(gpu_copy_to_host(g, &t, &out[i], came, &w[i], &err), 0);
 			mu_tensor_unref(&t); /* its block is free once it has left */
 		}
 		for (int i = 0; i < DEEP; i++) {
@@ -343,11 +343,11 @@ static void order__when_a_copy_in_gets_memory_still_read__waits_for_the_reader(v
 {
 	struct gpu_options o = {.limit = 2 * N * 4 + 512};
 	struct gpu *g = open_with(&o);
-	struct mu_tensor one = bring_in(g, 1, 1);
+	struct mu_tensor one = copy_to_device(g, 1, 1);
 
 	fake_cuda.slow = 500;
 	for (int r = 0; r < 50; r++) {
-		struct mu_tensor a = bring_in(g, N, 0), sum;
+		struct mu_tensor a = copy_to_device(g, N, 0), sum;
 		struct binary_args args = {.a = gpu_address(&a),
 					   .b = gpu_address(&one),
 					   .n = N,
@@ -358,7 +358,7 @@ static void order__when_a_copy_in_gets_memory_still_read__waits_for_the_reader(v
 		args.out = gpu_address(&sum);
 		assert_int_equal(gpu_launch(g, kernel, gpu_grid_for(g, N), &args, &err), 0);
 		mu_tensor_unref(&a);
-		struct mu_tensor b = bring_in(g, N, 1000); /* where a was */
+		struct mu_tensor b = copy_to_device(g, N, 1000); /* where a was */
 		expect_on_device(g, &sum, 1);
 		mu_tensor_unref(&sum);
 		mu_tensor_unref(&b);
@@ -369,7 +369,8 @@ static void order__when_a_copy_in_gets_memory_still_read__waits_for_the_reader(v
 static void two_gpus__each_with_tensors_of_its_own__do_not_meet(void **state)
 {
 	struct gpu *g = open_with(&(struct gpu_options){0}), *h = gpu_at(set, 1);
-	struct mu_tensor a = bring_in(g, N, 0), b = bring_in(h, N, 5), one = bring_in(h, 1, 1);
+	struct mu_tensor a = copy_to_device(g, N, 0), b = copy_to_device(h, N, 5),
+			 one = copy_to_device(h, 1, 1);
 
 	assert_ptr_equal(gpu_of_tensor(&b), h);
 	assert_int_equal(add_one(h, &b, &one), 0);
@@ -384,7 +385,7 @@ static void two_gpus__each_with_tensors_of_its_own__do_not_meet(void **state)
 
 /* Threads outlive a set of GPUs, and a context made anew may have the old one's handle. */
 struct user {
-	pthread_barrier_t turn;
+	pthread_barrier_t barrier;
 	int rc;
 };
 
@@ -396,13 +397,13 @@ static void *use_twice(void *arg)
 		struct mu_tensor t;
 		struct mu_shape s = mu_shape_vec(N);
 		struct mu_err e;
-		pthread_barrier_wait(&u->turn);
+		pthread_barrier_wait(&u->barrier);
 		u->rc |= gpu_tensor_new(gpu_at(set, 0), MU_FLOAT, &s, "test", &t, &e);
 		if (!u->rc) {
 			u->rc |= gpu_fill(gpu_at(set, 0), &t, 0, &e);
 			mu_tensor_unref(&t);
 		}
-		pthread_barrier_wait(&u->turn);
+		pthread_barrier_wait(&u->barrier);
 	}
 	return NULL;
 }
@@ -412,23 +413,23 @@ static void a_thread__that_used_gpus_before__uses_those_opened_anew(void **state
 	struct user u = {.rc = 0};
 	pthread_t thread;
 
-	pthread_barrier_init(&u.turn, NULL, 2);
+	pthread_barrier_init(&u.barrier, NULL, 2);
 	assert_int_equal(pthread_create(&thread, NULL, use_twice, &u), 0);
 	for (unsigned i = 0; i < 2; i++) {
 		device_set_free(set);
 		open_with(&(struct gpu_options){.growth = true});
-		pthread_barrier_wait(&u.turn);
-		pthread_barrier_wait(&u.turn);
+		pthread_barrier_wait(&u.barrier);
+		pthread_barrier_wait(&u.barrier);
 	}
 	pthread_join(thread, NULL);
-	pthread_barrier_destroy(&u.turn);
+	pthread_barrier_destroy(&u.barrier);
 	assert_int_equal(u.rc, 0);
 }
 
 static void a_refused_launch__fails_alone(void **state)
 {
 	struct gpu *g = open_with(&(struct gpu_options){0});
-	struct mu_tensor one = bring_in(g, 1, 1), t = bring_in(g, N, 0);
+	struct mu_tensor one = copy_to_device(g, 1, 1), t = copy_to_device(g, N, 0);
 
 	fake_cuda.fail_call = "launch";
 	fake_cuda.fail_at = 1;
@@ -446,23 +447,23 @@ static void a_refused_launch__fails_alone(void **state)
 static void a_fault_in_a_kernel__takes_the_gpu_out_and_says_so(void **state)
 {
 	struct gpu *g = open_with(&(struct gpu_options){0});
-	struct mu_tensor one = bring_in(g, 1, 1), t = bring_in(g, N, 0);
+	struct mu_tensor one = copy_to_device(g, 1, 1), t = copy_to_device(g, N, 0);
 	MU_AUTO_TENSOR out = {0};
 	MU_AUTO_TENSOR host = floats(1, 0);
 	struct waiter w = WAITER;
 	struct mu_tensor more;
-	struct gpu_facts f;
+	struct gpu_info f;
 
 	expect_on_device(g, &t, 0);
 	fake_cuda.fault_kernel = "AddV2_f32";
 	assert_int_equal(add_one(g, &t, &one), 0);
-	if (gpu_bring_out(g, &t, &out, came, &w, &err) == 0)
+	if (gpu_copy_to_host(g, &t, &out, came, &w, &err) == 0)
 		assert_int_equal(wait_for(&w), MU_UNAVAILABLE);
 	assert_false(mu_tensor_is_set(&out));
 	assert_false(gpu_works(g));
-	gpu_see(g, &f);
+	gpu_get_info(g, &f);
 	assert_non_null(strstr(f.broken, "illegal memory access"));
-	assert_int_equal(gpu_bring_in(g, &host, "x", &more, &err), -MU_UNAVAILABLE);
+	assert_int_equal(gpu_copy_to_device(g, &host, "x", &more, &err), -MU_UNAVAILABLE);
 	assert_non_null(strstr(err.msg, "GPU:0 is out of service"));
 	assert_non_null(strstr(err.msg, "Restart the task"));
 	assert_int_equal(add_one(g, &t, &one), -MU_UNAVAILABLE);
@@ -483,7 +484,7 @@ static void a_fault__heard_of_by_an_allocation__takes_the_gpu_out(void **state)
 		fake_cuda.fail_call = calls[i];
 		fake_cuda.fail_at = 1;
 		fake_cuda.fail_result = 700;
-		assert_int_not_equal(gpu_bring_in(g, &host, "x", &there, &err), 0);
+		assert_int_not_equal(gpu_copy_to_device(g, &host, "x", &there, &err), 0);
 		assert_false(gpu_works(g));
 		assert_int_equal(teardown(NULL), 0);
 		set = NULL;
@@ -507,8 +508,8 @@ static void copies__when_the_driver_refuses_anything__leave_nothing(void **state
 			fake_cuda.fail_call = calls[i];
 			fake_cuda.fail_at = at;
 			fake_cuda.fail_result = 2;
-			if (!gpu_bring_in(g, &host, "x", &there, &err) &&
-			    !gpu_bring_out(g, &there, &back, came, &w, &err))
+			if (!gpu_copy_to_device(g, &host, "x", &there, &err) &&
+			    !gpu_copy_to_host(g, &there, &back, came, &w, &err))
 				wait_for(&w);
 			fake_cuda.fail_call = NULL;
 			mu_tensor_unref(&there);

@@ -17,7 +17,7 @@ static struct mu_tensor ones(int64_t n)
 	MU_AUTO_TENSOR t = filled(MU_FLOAT, &s, 1, 0, 1);
 	struct mu_tensor there;
 
-	assert_int_equal(gpu_bring_in(g, &t, "test", &there, &err), 0);
+	assert_int_equal(gpu_copy_to_device(g, &t, "test", &there, &err), 0);
 	return there;
 }
 
@@ -42,7 +42,7 @@ static void expect_all(const struct mu_tensor *t, int64_t n, double want)
 	struct waiter w = {.lock = PTHREAD_MUTEX_INITIALIZER, .came = PTHREAD_COND_INITIALIZER};
 	MU_AUTO_TENSOR out = {0};
 
-	assert_int_equal(gpu_bring_out(g, t, &out, came, &w, &err), 0);
+	assert_int_equal(gpu_copy_to_host(g, t, &out, came, &w, &err), 0);
 	pthread_mutex_lock(&w.lock);
 	while (!w.done)
 		pthread_cond_wait(&w.came, &w.lock);

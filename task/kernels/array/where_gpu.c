@@ -42,7 +42,7 @@ static int where_gpu_request(struct question *q, int64_t at, int64_t n, struct m
 
 	some.data = (char *)some.data + (size_t)at * mu_dtype_size(some.dtype);
 	some.shape = mu_shape_vec(n);
-	return gpu_bring_out(kernel_gpu(q->c), &some, &q->here, copy_arrived, q, err);
+	return gpu_copy_to_host(kernel_gpu(q->c), &some, &q->here, copy_arrived, q, err);
 }
 
 static struct question *question_new(struct kernel_call *c,

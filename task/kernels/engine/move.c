@@ -118,7 +118,7 @@ int move_here(struct kernel_call *c, const struct mu_tensor *kept, struct mu_ten
 		return 0;
 	}
 	if (!is)
-		return gpu_bring_in(want, kept, c->node->name, out, err);
+		return gpu_copy_to_device(want, kept, c->node->name, out, err);
 	return mu_fail(err, MU_FAILED_PRECONDITION,
 		       "%s finds a tensor on a GPU, where what keeps it was filled: both belong "
 		       "on one device",

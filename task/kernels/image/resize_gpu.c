@@ -85,7 +85,7 @@ int gpu_resize(struct kernel_call *c, const struct resize *r, bool back, struct 
 						 MU_DATA(int64_t, &list) + from[d]);
 		else
 			resize_gpu_list_forward(&r->taps[d], MU_DATA(int64_t, &list) + from[d]);
-	if ((rc = gpu_bring_in(g, &list, c->node->name, &there, err)))
+	if ((rc = gpu_copy_to_device(g, &list, c->node->name, &there, err)))
 		return rc;
 	const uint64_t at = gpu_address(&there);
 	struct resize_args a = {.out = gpu_address(r->out),

@@ -125,7 +125,7 @@ static int segment_gpu_run(struct kernel_call *c, const struct segments *s, bool
 		return rc;
 	if (!(rc = backward ? segment_gpu_list_backward(s, &l, err)
 			    : segment_gpu_list_forward(s, &l, err)))
-		rc = gpu_bring_in(kernel_gpu(c), &l.t, c->node->name, &there, err);
+		rc = gpu_copy_to_device(kernel_gpu(c), &l.t, c->node->name, &there, err);
 	const bool scaled = l.scales != NULL;
 	mu_tensor_unref(&l.t);
 	if (rc)

@@ -63,60 +63,60 @@ _Noreturn void host_refuse(uint64_t address, size_t align)
 
 /* ---- synchronising threads ---- */
 
-struct turn {
+struct coroutine {
 	ucontext_t context;
 	char *stack;
 	bool over;
 };
-struct turns {
+struct coroutines {
 	ucontext_t main;
-	struct turn turn[MAX_THREADS];
+	struct coroutine each[MAX_THREADS];
 	unsigned current;
 	const struct host_kernel *kernel;
 	const void *args;
 };
-static _Thread_local struct turns *turns;
+static _Thread_local struct coroutines *coroutines;
 
 /* It never returns, so it must not be instrumented by ThreadSanitizer, which counts calls and
  * returns. */
-__attribute__((no_sanitize("thread"))) static void one_turn(void)
+__attribute__((no_sanitize("thread"))) static void coroutine_main(void)
 {
-	turns->kernel->call(turns->args);
-	turns->turn[turns->current].over = true;
-	swapcontext(&turns->turn[turns->current].context, &turns->main);
+	coroutines->kernel->call(coroutines->args);
+	coroutines->each[coroutines->current].over = true;
+	swapcontext(&coroutines->each[coroutines->current].context, &coroutines->main);
 }
 
 void host_sync(void)
 {
-	swapcontext(&turns->turn[turns->current].context, &turns->main);
+	swapcontext(&coroutines->each[coroutines->current].context, &coroutines->main);
 }
 
-static void begin_turn(struct turn *t)
+static void coroutine_start(struct coroutine *t)
 {
 	if (!t->stack)
 		t->stack = malloc(STACK);
 	getcontext(&t->context);
 	t->context.uc_stack.ss_sp = t->stack;
 	t->context.uc_stack.ss_size = STACK;
-	t->context.uc_link = &turns->main;
+	t->context.uc_link = &coroutines->main;
 	t->over = false;
-	makecontext(&t->context, one_turn, 0);
+	makecontext(&t->context, coroutine_main, 0);
 }
 
-static void run_meeting(const struct host_kernel *k, unsigned threads, const void *args)
+static void run_with_barriers(const struct host_kernel *k, unsigned threads, const void *args)
 {
-	if (!turns)
-		turns = calloc(1, sizeof *turns);
-	turns->kernel = k;
-	turns->args = args;
+	if (!coroutines)
+		coroutines = calloc(1, sizeof *coroutines);
+	coroutines->kernel = k;
+	coroutines->args = args;
 	for (unsigned i = 0; i < threads; i++)
-		begin_turn(&turns->turn[i]);
+		coroutine_start(&coroutines->each[i]);
 	for (unsigned round = 0, over = 0; over == 0; round++) {
 		for (unsigned i = 0; i < threads; i++) {
 			unsigned at = nth(i, threads, backwards ^ (round & 1));
-			turns->current = threadIdx.x = at;
-			swapcontext(&turns->main, &turns->turn[at].context);
-			over += turns->turn[at].over;
+			coroutines->current = threadIdx.x = at;
+			swapcontext(&coroutines->main, &coroutines->each[at].context);
+			over += coroutines->each[at].over;
 		}
 		if (over && over < threads) {
 			fprintf(stderr, "kernel %s: %u of %u threads end where the others meet\n",
@@ -128,10 +128,10 @@ static void run_meeting(const struct host_kernel *k, unsigned threads, const voi
 
 void host_kernels_thread_ends(void)
 {
-	for (unsigned i = 0; turns && i < MAX_THREADS; i++)
-		free(turns->turn[i].stack);
-	free(turns);
-	turns = NULL;
+	for (unsigned i = 0; coroutines && i < MAX_THREADS; i++)
+		free(coroutines->each[i].stack);
+	free(coroutines);
+	coroutines = NULL;
 }
 
 void host_kernel_run(const struct host_kernel *k, unsigned blocks, unsigned threads,
@@ -144,7 +144,7 @@ void host_kernel_run(const struct host_kernel *k, unsigned blocks, unsigned thre
 	for (unsigned b = 0; b < blocks; b++) {
 		blockIdx.x = nth(b, blocks, backwards);
 		if (k->meets) {
-			run_meeting(k, threads, args);
+			run_with_barriers(k, threads, args);
 			continue;
 		}
 		for (unsigned i = 0; i < threads; i++) {
