@@ -132,7 +132,7 @@ static void watch_dialled(struct streams *s, bool on)
 void streams_leave(struct streams *s)
 {
 	if (s->dialled.unread)
-		stream_set_nudge(&s->dialled);
+		stream_set_wake_up(&s->dialled);
 	pthread_mutex_unlock(&s->reading);
 	watch_dialled(s, true);
 }
@@ -141,13 +141,13 @@ static void read_dialled(struct streams *s)
 {
 	if (pthread_mutex_trylock(&s->reading))
 		return;
-	stream_set_turn(&s->dialled, 0);
+	stream_set_poll(&s->dialled, 0);
 	streams_leave(s);
 }
 
 void streams_wake(struct streams *s)
 {
-	stream_set_nudge(&s->dialled);
+	stream_set_wake_up(&s->dialled);
 }
 
 bool streams_enter(struct streams *s)
@@ -166,7 +166,7 @@ void streams_wait(struct streams *s, const _Atomic bool *over, int64_t until_ms)
 
 		if (left <= 0)
 			break;
-		stream_set_turn(&s->dialled, left < RECHECK_MS ? (int)left : RECHECK_MS);
+		stream_set_poll(&s->dialled, left < RECHECK_MS ? (int)left : RECHECK_MS);
 	}
 }
 
@@ -243,7 +243,7 @@ static void *stream_thread(void *arg)
 	struct streams *s = arg;
 
 	while (!atomic_load(&s->stopping))
-		stream_set_turn(&s->accepted, loop_timeout_ms(s));
+		stream_set_poll(&s->accepted, loop_timeout_ms(s));
 	return NULL;
 }
 
@@ -327,7 +327,7 @@ static int start_threads(struct streams *s, struct mu_err *err)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "cannot start the streams' thread");
 	if (pthread_create(&s->dialler, NULL, dialler_thread, s)) {
 		atomic_store(&s->stopping, true);
-		stream_set_nudge(&s->accepted);
+		stream_set_wake_up(&s->accepted);
 		pthread_join(s->thread, NULL);
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "cannot start the streams' dialler");
 	}
@@ -345,7 +345,7 @@ int streams_start(const struct local_worker *w, const struct streams_options *o,
 	s->worker = w;
 	s->handlers = &stream_handlers;
 	s->tls = o->tls ? rpc_tls_ref(o->tls) : NULL;
-	s->local = s->tcp = s->dialled.epoll = s->dialled.nudge = -1;
+	s->local = s->tcp = s->dialled.epoll = s->dialled.wakeup_fd = -1;
 	pthread_mutex_init(&s->reading, NULL);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->queued, NULL);
@@ -379,8 +379,8 @@ void streams_stop(struct streams *s)
 
 	if (!s || atomic_exchange(&s->stopping, true))
 		return;
-	stream_set_nudge(&s->accepted);
-	stream_set_nudge(&s->dialled);
+	stream_set_wake_up(&s->accepted);
+	stream_set_wake_up(&s->dialled);
 	pthread_mutex_lock(&s->lock);
 	pthread_cond_signal(&s->queued);
 	pthread_mutex_unlock(&s->lock);
@@ -391,8 +391,8 @@ void streams_stop(struct streams *s)
 	    &s->reading); /* waiting callers return; this thread now reads both sets */
 	while (s->conns)
 		end_conn(s, s->conns, &why);
-	stream_set_turn(&s->accepted, 0);
-	stream_set_turn(&s->dialled, 0);
+	stream_set_poll(&s->accepted, 0);
+	stream_set_poll(&s->dialled, 0);
 	pthread_mutex_unlock(&s->reading);
 	stop_listening(s);
 }

@@ -18,10 +18,10 @@ int stream_set_open(struct stream_set *set, struct streams *owner, stream_event_
 	set->owner = owner;
 	set->on_event = on_event;
 	set->epoll = epoll_create1(EPOLL_CLOEXEC);
-	set->nudge = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (set->epoll < 0 || set->nudge < 0)
+	set->wakeup_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (set->epoll < 0 || set->wakeup_fd < 0)
 		return mu_fail_errno(err, errno, "cannot start the streams");
-	stream_set_add(set, set->nudge, &set->nudge);
+	stream_set_add(set, set->wakeup_fd, &set->wakeup_fd);
 	return 0;
 }
 
@@ -29,9 +29,9 @@ void stream_set_close(struct stream_set *set)
 {
 	if (set->epoll >= 0)
 		close(set->epoll);
-	if (set->nudge >= 0)
-		close(set->nudge);
-	set->epoll = set->nudge = -1;
+	if (set->wakeup_fd >= 0)
+		close(set->wakeup_fd);
+	set->epoll = set->wakeup_fd = -1;
 }
 
 void stream_set_add(struct stream_set *set, int fd, void *what)
@@ -41,9 +41,9 @@ void stream_set_add(struct stream_set *set, int fd, void *what)
 	epoll_ctl(set->epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
-void stream_set_nudge(struct stream_set *set)
+void stream_set_wake_up(struct stream_set *set)
 {
-	eventfd_write(set->nudge, 1);
+	eventfd_write(set->wakeup_fd, 1);
 }
 
 void stream_set_unread(struct stream_set *set, struct stream_conn *c)
@@ -80,7 +80,7 @@ static int poll_once(struct stream_set *set, struct epoll_event *e)
 	while ((n = epoll_wait(set->epoll, e, EVENTS, 0)) == 0 && mu_clock_us() < end)
 		sched_yield(); /* other threads run first */
 	in_time = mu_clock_us() < end;
-	adaptive_spin_done(&set->look, n > 0 && in_time);
+	adaptive_spin_done(&set->spin, n > 0 && in_time);
 	return n;
 }
 
@@ -90,23 +90,23 @@ static int wait_for_some(struct stream_set *set, struct epoll_event *e, int wait
 
 	if (set->unread)
 		wait_ms = 0;
-	if (wait_ms && adaptive_spin_start(&set->look))
+	if (wait_ms && adaptive_spin_start(&set->spin))
 		n = poll_once(set, e);
 	return n > 0 ? n : epoll_wait(set->epoll, e, EVENTS, wait_ms);
 }
 
-void stream_set_turn(struct stream_set *set, int wait_ms)
+void stream_set_poll(struct stream_set *set, int wait_ms)
 {
 	const struct streams *outer = stream_defer_writes(set->owner);
 	struct epoll_event e[EVENTS];
-	eventfd_t n_nudges;
+	eventfd_t wakeups;
 	int n;
 
 	read_buffered(set);
 	n = wait_for_some(set, e, wait_ms);
 	for (int i = 0; i < n; i++) {
-		if (e[i].data.ptr == &set->nudge)
-			eventfd_read(set->nudge, &n_nudges);
+		if (e[i].data.ptr == &set->wakeup_fd)
+			eventfd_read(set->wakeup_fd, &wakeups);
 		else
 			set->on_event(set->owner, e[i].data.ptr, e[i].events);
 		stream_flush_deferred();

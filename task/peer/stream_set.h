@@ -17,9 +17,9 @@ typedef void (*stream_event_fn)(struct streams *owner, void *what, unsigned even
 struct stream_set {
 	struct streams *owner;
 	stream_event_fn on_event;
-	int epoll, nudge;           /* -1: none */
+	int epoll, wakeup_fd;       /* -1: none */
 	struct stream_conn *unread; /* used by the reader only */
-	struct adaptive_spin look;  /* used by the reader only */
+	struct adaptive_spin spin;  /* used by the reader only */
 };
 
 int stream_set_open(struct stream_set *set, struct streams *owner, stream_event_fn on_event,
@@ -27,9 +27,9 @@ int stream_set_open(struct stream_set *set, struct streams *owner, stream_event_
 void stream_set_close(struct stream_set *set); /* also after a failed open */
 /* Events of fd are passed to on_event with `what`. */
 void stream_set_add(struct stream_set *set, int fd, void *what);
-void stream_set_nudge(struct stream_set *set); /* makes stream_set_turn return */
+void stream_set_wake_up(struct stream_set *set); /* makes stream_set_poll return */
 /* Called by the reader: waits for events, at most wait_ms (-1: no limit), and handles them. */
-void stream_set_turn(struct stream_set *set, int wait_ms);
+void stream_set_poll(struct stream_set *set, int wait_ms);
 /* Called by the reader: requests a read of c although its socket is empty. */
 void stream_set_unread(struct stream_set *set, struct stream_conn *c);
 
