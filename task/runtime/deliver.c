@@ -15,7 +15,7 @@ void work_reserve(struct work *w, unsigned cap)
 	w->cap = cap;
 }
 
-static void frame_started(struct iteration *it)
+static void increment_outstanding(struct iteration *it)
 {
 	pthread_mutex_lock(&it->frame->lock);
 	it->outstanding++;
@@ -28,7 +28,7 @@ void work_push(struct work *w, uint32_t node, struct iteration *it, bool dead)
 		work_reserve(w, 2 * w->cap);
 	w->items[w->n++] = (struct item){node, dead, it};
 	if (__builtin_expect(it->frame != NULL, 0))
-		frame_started(it);
+		increment_outstanding(it);
 }
 
 /* Counts an input of a Merge.  True if the node is ready: on its first live input, or dead if no

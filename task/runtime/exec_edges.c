@@ -70,10 +70,10 @@ int exec_graph_make_edges(struct executor *e, struct mu_err *err)
 		if (e->nodes[i].n_edges > most)
 			most = e->nodes[i].n_edges;
 	}
-	for (unsigned turn = 0; turn < 2 * e->n_nodes; turn++) {
-		unsigned i = turn % e->n_nodes;
+	for (unsigned j = 0; j < 2 * e->n_nodes; j++) {
+		unsigned i = j % e->n_nodes;
 		const struct mu_node *n = e->nodes[i].node;
-		if (is_urgent(e, i) != (turn >= e->n_nodes))
+		if (is_urgent(e, i) != (j >= e->n_nodes))
 			continue;
 		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
 			const struct mu_node *from = n->inputs[k].node;

@@ -57,7 +57,7 @@ struct exec_node {
 	bool single_input : 1;  /* only one input to wait for: the pending word is not used */
 	bool is_bound : 1; /* a Const without control inputs: its tensor is in its users' slots */
 	bool has_bound_input : 1; /* has an input from such a constant */
-	uint64_t room;
+	uint64_t padding;
 };
 
 /* Data that is needed rarely, with the same index. */
@@ -234,12 +234,13 @@ void work_deliver_all(struct work *w, struct iteration *it, const struct exec_no
 /* frames.c: Enter, Exit and NextIteration, and the end of iterations */
 void frame_propagate(struct work *w, const struct exec_node *n, struct iteration *it,
 		     struct value *out, bool dead);
-void frame_ended(struct work *w, struct iteration *it);
+void frame_decrement_outstanding(struct work *w, struct iteration *it);
 void frames_free(struct step *s);
 void frame_position(const struct iteration *it, unsigned long long *frame,
 		    unsigned long long *iter);
 
-/* frame_id.c: the id of a frame opened in iteration `turn` of the outer frame; the root's is 0 */
+/* frame_id.c: the id of a frame opened in iteration `iteration_number` of the outer frame; the
+ * root's is 0 */
 uint64_t frame_id(uint64_t outer, uint64_t iteration_number, const char *name);
 
 /* step.c */

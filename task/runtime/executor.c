@@ -68,7 +68,7 @@ static inline void node_complete(struct work *w, const struct exec_node *n, stru
 			if (out[i].tensor.buf || out[i].ref || out[i].dead)
 				value_clear(&out[i]);
 	if (it->frame)
-		frame_ended(w, it);
+		frame_decrement_outstanding(w, it);
 }
 
 /* Replaces references to variables by their current values, except for ops that take references. */

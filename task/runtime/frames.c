@@ -140,7 +140,7 @@ static void free_ended_iterations(struct work *w, struct frame *f)
 	}
 }
 
-void frame_ended(struct work *w, struct iteration *it)
+void frame_decrement_outstanding(struct work *w, struct iteration *it)
 {
 	struct frame *f = it->frame;
 

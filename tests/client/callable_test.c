@@ -27,22 +27,22 @@ static void fill_sequence(struct mu_tensor *t, int64_t n, float first)
 }
 
 /* Fetches x - y twice; x and y are alternately large. */
-static void run_callable(struct mu_callable *c, int turn)
+static void run_callable(struct mu_callable *c, int round)
 {
 	MU_AUTO_TENSOR large = {0};
 	MU_AUTO_TENSOR one = {0};
-	bool first = turn % 2;
+	bool first = round % 2;
 	const struct mu_tensor *in[] = {first ? &large : &one, first ? &one : &large};
 	struct mu_tensor out[2] = {{0}};
 
-	fill_sequence(&large, LARGE, (float)turn);
+	fill_sequence(&large, LARGE, (float)round);
 	fill_sequence(&one, 1, 7);
 	assert_ok(mu_callable_run(c, in, out, &err), &err);
 	for (int k = 0; k < 2; k++) {
 		float last = MU_DATA(float, &out[k])[LARGE - 1];
 
 		assert_int_equal(out[k].shape.count, LARGE);
-		assert_float_equal(first ? last : -last, turn + LARGE - 1 - 7, 0);
+		assert_float_equal(first ? last : -last, round + LARGE - 1 - 7, 0);
 		mu_tensor_unref(&out[k]);
 	}
 }
@@ -70,8 +70,8 @@ static void test_callable(const struct mu_session_options *options)
 	assert_ok(mu_session_open(&s, test_server(), b, options, &err), &err);
 	assert_ok(mu_session_do(s, v->init, &err), &err);
 	assert_ok(mu_session_callable(&c, s, &run, &err), &err);
-	for (int turn = 0; turn < CALLS; turn++)
-		run_callable(c, turn);
+	for (int round = 0; round < CALLS; round++)
+		run_callable(c, round);
 	assert_ok(mu_session_get(s, v->read, &count, &err), &err);
 	assert_float_equal(*MU_DATA(float, &count), CALLS, 0);
 }

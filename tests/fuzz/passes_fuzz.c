@@ -60,13 +60,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	first = g->nodes[0]->name;
 	mu_map_init(&stateful.by_name);
 	graph_place_stateful(g, &devices, &stateful);
-	for (int turn = 0; turn < 3; turn++) { /* targeted, fetched, fetched with a feed */
+	for (int round = 0; round < 3; round++) { /* targeted, fetched, fetched with a feed */
 		struct graph_signature sig = {.targets = &last,
 					      .fetches = &last,
 					      .feeds = &first,
-					      .n_targets = turn == 0,
-					      .n_fetches = turn > 0,
-					      .n_feeds = turn == 2};
+					      .n_targets = round == 0,
+					      .n_fetches = round > 0,
+					      .n_feeds = round == 2};
 		if (!graph_prune(g, &sig, &devices, &pruned, &feed_keys, &fetch_keys, &err) &&
 		    !mu_graph_inline(pruned, &err) &&
 		    !graph_place(pruned, &devices, &stateful, &err) &&
