@@ -19,13 +19,13 @@ struct series {
 	float *values;
 	size_t n, cap;
 };
-struct board {
+struct event_accumulator {
 	struct mu_map by_tag;
 	struct series **list;
 	size_t n, points;
 };
 
-static struct series *series_of(struct board *b, struct mu_span tag)
+static struct series *series_of(struct event_accumulator *b, struct mu_span tag)
 {
 	struct series *s = mu_map_get_n(&b->by_tag, tag.data, tag.len);
 
@@ -49,7 +49,7 @@ static void add_point(struct series *s, int64_t step, float value)
 	s->values[s->n++] = value;
 }
 
-static void board_fini(struct board *b)
+static void accumulator_fini(struct event_accumulator *b)
 {
 	for (size_t i = 0; i < b->n; i++) {
 		free(b->list[i]->tag);
@@ -61,7 +61,7 @@ static void board_fini(struct board *b)
 	mu_map_fini(&b->by_tag);
 }
 
-static int read_summary(struct board *b, const struct mu_event *e, struct mu_err *err)
+static int read_summary(struct event_accumulator *b, const struct mu_event *e, struct mu_err *err)
 {
 	struct mu_summary_value v;
 	size_t at = 0;
@@ -73,7 +73,7 @@ static int read_summary(struct board *b, const struct mu_event *e, struct mu_err
 	return more;
 }
 
-static int read_file(struct board *b, const char *path, struct mu_err *err)
+static int read_file(struct event_accumulator *b, const char *path, struct mu_err *err)
 {
 	MU_AUTO(mu_tfrecord_reader_free) struct mu_tfrecord_reader *r = NULL;
 	struct mu_span record;
@@ -103,7 +103,7 @@ static int is_events(const struct dirent *d)
 	return strstr(d->d_name, "tfevents") != NULL;
 }
 
-static int read_folder(struct board *b, const char *folder, struct mu_err *err)
+static int read_folder(struct event_accumulator *b, const char *folder, struct mu_err *err)
 {
 	struct dirent **names;
 	int n = scandir(folder, &names, is_events, by_name), rc = 0;
@@ -144,7 +144,7 @@ static void draw_curve(const struct series *s, float least, float most)
 	}
 }
 
-static void print_board(const struct board *b)
+static void print_all_series(const struct event_accumulator *b)
 {
 	for (size_t k = 0; k < b->n; k++) {
 		const struct series *s = b->list[k];
@@ -166,7 +166,7 @@ static void print_board(const struct board *b)
 
 int cli_events(int argc, char **argv)
 {
-	struct board b = {.n = 0};
+	struct event_accumulator b = {.n = 0};
 	struct stat st;
 	struct mu_err err;
 	int rc;
@@ -177,7 +177,7 @@ int cli_events(int argc, char **argv)
 	rc = stat(argv[0], &st) == 0 && S_ISDIR(st.st_mode) ? read_folder(&b, argv[0], &err)
 							    : read_file(&b, argv[0], &err);
 	if (!rc)
-		print_board(&b);
-	board_fini(&b);
+		print_all_series(&b);
+	accumulator_fini(&b);
 	return rc ? cli_fail(&err) : CLI_OK;
 }

@@ -125,8 +125,8 @@ static int execute_action(struct run *r, const struct plan_action *a, double now
 
 	switch (a->kind) {
 	case ACTION_MAKE_SECRET:
-	case ACTION_SPREAD_CA:
-	case ACTION_SWITCH_SECRET:
+	case ACTION_ADD_CA:
+	case ACTION_ROTATE_CERTIFICATE:
 	case ACTION_CHECK_SECRET:
 	case ACTION_CREATE_POLICY:
 	case ACTION_PUT_GROUP:
@@ -180,7 +180,7 @@ static void report_changes(struct run *r, const struct job_status *was, const st
 static int run_iteration(struct run *r, struct mu_err *err)
 {
 	struct plan_options options = {.image = "muster-task",
-				       .in_the_clear = true, /* loopback only, one user */
+				       .plaintext = true, /* loopback only, one user */
 				       .address = run_tasks_address,
 				       .log_folder = r->logs,
 				       .user = &r->tasks};

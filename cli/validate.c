@@ -142,12 +142,12 @@ enum { ROUNDS_MAX = 16 }; /* in case a plan never comes to rest */
 static const double simulated_clock = 1e9;
 
 static const char *const action_names[] = {
-    [ACTION_MAKE_SECRET] = "create secret",     [ACTION_SPREAD_CA] = "patch secret",
-    [ACTION_SWITCH_SECRET] = "patch secret",    [ACTION_CHECK_SECRET] = "check secret",
-    [ACTION_CREATE_SERVICE] = "create service", [ACTION_CREATE_POLICY] = "create policy",
-    [ACTION_PUT_GROUP] = "create podgroup",     [ACTION_CREATE_POD] = "create pod",
-    [ACTION_DELETE_POD] = "delete pod",         [ACTION_FORCE_DELETE_POD] = "force delete",
-    [ACTION_FINISH_POD] = "finish pod",         [ACTION_DELETE_SERVICE] = "delete service",
+    [ACTION_MAKE_SECRET] = "create secret",       [ACTION_ADD_CA] = "patch secret",
+    [ACTION_ROTATE_CERTIFICATE] = "patch secret", [ACTION_CHECK_SECRET] = "check secret",
+    [ACTION_CREATE_SERVICE] = "create service",   [ACTION_CREATE_POLICY] = "create policy",
+    [ACTION_PUT_GROUP] = "create podgroup",       [ACTION_CREATE_POD] = "create pod",
+    [ACTION_DELETE_POD] = "delete pod",           [ACTION_FORCE_DELETE_POD] = "force delete",
+    [ACTION_FINISH_POD] = "finish pod",           [ACTION_DELETE_SERVICE] = "delete service",
     [ACTION_DELETE_JOB] = "delete job",
 };
 
@@ -208,7 +208,7 @@ static void simulate(struct mu_buf *out, const struct job_spec *spec,
 			if (plan->actions[i].kind == ACTION_MAKE_SECRET)
 				plan->status.security = (struct security_status){
 				    .secret = mu_xasprintf("%s-tls", spec->name),
-				    .made = simulated_clock};
+				    .issued_at = simulated_clock};
 		}
 		job_status_fini(&p->seen.status);
 		job_status_copy(&p->seen.status, &plan->status);

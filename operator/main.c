@@ -62,7 +62,7 @@ static const struct setting {
     {.name = "context", .text = &args.context},
     {.name = "image", .text = &args.controller.image},
     {.name = "image-gpu", .text = &args.controller.image_gpu},
-    {.name = "image-tensorboard", .text = &args.controller.image_board},
+    {.name = "image-tensorboard", .text = &args.controller.image_tensorboard},
     {.name = "namespace"},
     {.name = "nodes", .text = &args.nodes},
     {.name = "leader-elect", .text = &args.leader_election},
@@ -180,7 +180,7 @@ int main(int argc, char **argv)
 	mu_log_init("muster-operator");
 	o->image = from_env("MUSTER_TASK_IMAGE", "localhost/muster-task:dev");
 	o->image_gpu = from_env("MUSTER_TASK_IMAGE_GPU", NULL);
-	o->image_board = from_env("MUSTER_TENSORBOARD_IMAGE", "localhost/muster-task-tf:dev");
+	o->image_tensorboard = from_env("MUSTER_TENSORBOARD_IMAGE", "localhost/muster-task-tf:dev");
 	o->namespaces = from_env("MUSTER_NAMESPACE", NULL);
 	o->lease_namespace = from_env("POD_NAMESPACE", NULL);
 	rc = read_options(argc, argv);

@@ -135,7 +135,7 @@ static void put_failures(struct mu_buf *out, const cJSON *job)
 	int shown = 0, more = 0;
 	const cJSON *e;
 
-	cJSON_ArrayForEach(e, field_at(job, "status.ledger"))
+	cJSON_ArrayForEach(e, field_at(job, "status.indexStatuses"))
 	{
 		MU_AUTO_BUF line = {0};
 
@@ -155,7 +155,7 @@ static void put_failures(struct mu_buf *out, const cJSON *job)
 		put_pair(out, "failure", line.data);
 	}
 	if (more)
-		mu_buf_printf(out, "  %-11s and %d more in .status.ledger\n", "", more);
+		mu_buf_printf(out, "  %-11s and %d more in .status.indexStatuses\n", "", more);
 }
 
 static void put_pods(struct mu_buf *out, const cJSON *pods)

@@ -316,7 +316,7 @@ static int check_task(const struct logs *l, const cJSON *job, struct mu_err *err
 	const cJSON *task = cJSON_GetObjectItemCaseSensitive(tasks, l->task);
 	double replicas = field_number(task, "replicas", 1);
 
-	if (!l->task[0] || strcmp(l->task, JOB_BOARD) == 0)
+	if (!l->task[0] || strcmp(l->task, JOB_TENSORBOARD) == 0)
 		return 0;
 	if (!task)
 		return mu_fail(err, MU_NOT_FOUND, "job '%s' has no task '%s'", l->job.name,

@@ -115,9 +115,10 @@ static const struct field security_fields[] = {
     {"mtls", FIELD_BOOL, AT(job_spec, mtls)},
     {"networkPolicy", FIELD_BOOL, AT(job_spec, network_policy)},
     {NULL}};
-static const struct field board_fields[] = {{"enabled", FIELD_BOOL, AT(job_spec, board)},
-					    {"image", FIELD_TEXT, AT(job_spec, board_image)},
-					    {NULL}};
+static const struct field tensorboard_fields[] = {
+    {"enabled", FIELD_BOOL, AT(job_spec, tensorboard)},
+    {"image", FIELD_TEXT, AT(job_spec, tensorboard_image)},
+    {NULL}};
 static const struct field spec_fields[] = {
     {"program", FIELD_SECTION, .section = program_fields},
     {"mode", FIELD_ENUM, AT(job_spec, mode), .names = mode_names},
@@ -127,7 +128,7 @@ static const struct field spec_fields[] = {
     {"checkpoint", FIELD_SECTION, .section = checkpoint_fields},
     {"summaries", FIELD_SECTION, .section = summary_fields},
     {"security", FIELD_SECTION, .section = security_fields},
-    {"tensorboard", FIELD_SECTION, .section = board_fields},
+    {"tensorboard", FIELD_SECTION, .section = tensorboard_fields},
     {"managedBy", FIELD_TEXT, AT(job_spec, managed_by)},
     {NULL}};
 
@@ -211,7 +212,7 @@ static size_t tf_config_size(const struct job_spec *s)
 
 	for (unsigned i = 0; i < s->n_tasks; i++) {
 		const struct task_spec *t = &s->tasks[i];
-		size_t count = t->kind == TASK_BOARD ? 0 : (size_t)t->replicas;
+		size_t count = t->kind == TASK_TENSORBOARD ? 0 : (size_t)t->replicas;
 
 		n += strlen(t->name) + strlen("\"\":[],") + count * (host + strlen(t->name));
 	}
@@ -260,7 +261,7 @@ static int read_all(struct job_spec *s, struct mu_err *err)
 		return mu_doc_invalid(mu_doc_section(spec, "sync"), err, "needs mode: sync");
 	if ((rc = check_program(s, spec, err)) || (rc = check_checkpoint(s, spec, err)) ||
 	    (rc = check_run(s, spec, err)) || (rc = job_spec_read_tasks(s, spec, err)) ||
-	    (rc = job_spec_add_board(s, mu_doc_section(spec, "tensorboard"), err)))
+	    (rc = job_spec_add_tensorboard(s, mu_doc_section(spec, "tensorboard"), err)))
 		return rc;
 	return check_whole(s, spec, err);
 }

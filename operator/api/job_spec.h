@@ -17,7 +17,7 @@
 #define JOB_API_VERSION "muster.dev/v1"
 #define JOB_KIND        "DistributedTrainingJob"
 #define JOB_CONTROLLER  "muster.dev/operator"    /* spec.managedBy of our own jobs */
-#define JOB_BOARD       "tensorboard"            /* the task type that spec.tensorboard adds */
+#define JOB_TENSORBOARD "tensorboard"            /* the task type that spec.tensorboard adds */
 #define JOB_VOLUME_PATH "/var/muster/checkpoint" /* of spec.checkpoint.volumeClaim */
 
 enum {
@@ -28,10 +28,10 @@ enum {
 	JOB_DEFAULT_PORT = 2222,
 	JOB_STREAM_PORT = 2223, /* of pods; fixed, so that policies may name it */
 	JOB_DEFAULT_HTTP_PORT = 8079,
-	JOB_BOARD_PORT = 6006, /* TensorBoard's own choice */
+	JOB_TENSORBOARD_PORT = 6006, /* TensorBoard's own choice */
 };
 
-enum task_kind { TASK_PS, TASK_WORKER, TASK_CHIEF, TASK_EVALUATOR, TASK_OTHER, TASK_BOARD };
+enum task_kind { TASK_PS, TASK_WORKER, TASK_CHIEF, TASK_EVALUATOR, TASK_OTHER, TASK_TENSORBOARD };
 enum restart_policy { RESTART_NEVER, RESTART_ON_FAILURE, RESTART_ALWAYS, RESTART_EXIT_CODE };
 enum clean_policy { CLEAN_NONE, CLEAN_RUNNING, CLEAN_ALL };
 enum success_policy { SUCCESS_CHIEF, SUCCESS_ALL_WORKERS };
@@ -76,18 +76,18 @@ struct job_spec {
 	struct task_spec tasks[JOB_MAX_TASKS];
 	unsigned n_tasks;
 
-	int mode;                    /* spec.mode: 0 async, 1 sync */
-	bool board;                  /* spec.tensorboard.enabled */
-	const char *board_image;     /* NULL: the operator's */
-	const char *volume_claim;    /* spec.checkpoint.volumeClaim */
-	enum restart_policy restart; /* spec.run.restartPolicy: ExitCode */
-	int backoff_limit;           /* 20 */
-	int64_t ttl_seconds;         /* -1: never */
-	int64_t active_deadline;     /* -1: none */
-	int64_t scheduling_deadline; /* -1: none */
-	int64_t progress_deadline;   /* -1: none */
-	enum clean_policy clean;     /* Running */
-	enum success_policy success; /* Chief */
+	int mode;                      /* spec.mode: 0 async, 1 sync */
+	bool tensorboard;              /* spec.tensorboard.enabled */
+	const char *tensorboard_image; /* NULL: the operator's */
+	const char *volume_claim;      /* spec.checkpoint.volumeClaim */
+	enum restart_policy restart;   /* spec.run.restartPolicy: ExitCode */
+	int backoff_limit;             /* 20 */
+	int64_t ttl_seconds;           /* -1: never */
+	int64_t active_deadline;       /* -1: none */
+	int64_t scheduling_deadline;   /* -1: none */
+	int64_t progress_deadline;     /* -1: none */
+	enum clean_policy clean;       /* Running */
+	enum success_policy success;   /* Chief */
 	bool suspend;
 	enum gang_kind gang;                /* all pods are placed together */
 	const char *queue, *priority_class; /* of the gang scheduler; NULL: its default */
@@ -124,6 +124,7 @@ bool spec_is_label(const char *s); /* a DNS label */
 
 int job_spec_read_tasks(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err);
 /* Adds the task of spec.tensorboard when it is enabled. */
-int job_spec_add_board(struct job_spec *s, const struct mu_doc_node *board, struct mu_err *err);
+int job_spec_add_tensorboard(struct job_spec *s, const struct mu_doc_node *tensorboard,
+			     struct mu_err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The conditions and the history of the indices, in memory. */
+/* The conditions and the index statuses, in memory. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -8,8 +8,8 @@
 const char *const job_phase_names[] = {"",          "Pending",   "Running", "Restarting",
 				       "Suspended", "Succeeded", "Failed",  NULL};
 const char *const condition_names[] = {
-    "Created", "Ready",          "Running",     "Restarting",     "Suspended", "Succeeded",
-    "Failed",  "KernelsMissing", "PodsRefused", "WorkersAwaited", "StepReset", NULL};
+    "Created", "Ready",          "Running",      "Restarting",     "Suspended", "Succeeded",
+    "Failed",  "KernelsMissing", "PodsRejected", "WorkersAwaited", "StepReset", NULL};
 
 const char *const end_reason_names[] = {
     [END_UNKNOWN] = "",
@@ -97,23 +97,26 @@ int index_status_compare(const void *x, const void *y)
 struct index_status *index_status_get(struct job_status *s, const char *task, int index)
 {
 	struct index_status new;
-	unsigned at = s->n_ledger;
+	unsigned at = s->n_index_statuses;
 
 	index_status_init(&new, task, index);
-	while (at && index_status_compare(&s->ledger[at - 1], &new) > 0) /* mostly in order */
+	while (at &&
+	       index_status_compare(&s->index_statuses[at - 1], &new) > 0) /* mostly in order */
 		at--;
-	if (at && index_status_compare(&s->ledger[at - 1], &new) == 0)
-		return &s->ledger[at - 1];
-	s->ledger = mu_xrealloc(s->ledger, (s->n_ledger + 1) * sizeof s->ledger[0]);
-	memmove(&s->ledger[at + 1], &s->ledger[at], (s->n_ledger - at) * sizeof s->ledger[0]);
-	s->n_ledger++;
-	s->ledger[at] = new;
-	return &s->ledger[at];
+	if (at && index_status_compare(&s->index_statuses[at - 1], &new) == 0)
+		return &s->index_statuses[at - 1];
+	s->index_statuses =
+	    mu_xrealloc(s->index_statuses, (s->n_index_statuses + 1) * sizeof s->index_statuses[0]);
+	memmove(&s->index_statuses[at + 1], &s->index_statuses[at],
+		(s->n_index_statuses - at) * sizeof s->index_statuses[0]);
+	s->n_index_statuses++;
+	s->index_statuses[at] = new;
+	return &s->index_statuses[at];
 }
 
 void job_status_fini(struct job_status *s)
 {
-	free(s->ledger);
+	free(s->index_statuses);
 	free(s->security.secret);
 	*s = (struct job_status){0};
 }
@@ -121,11 +124,12 @@ void job_status_fini(struct job_status *s)
 void job_status_copy(struct job_status *to, const struct job_status *from)
 {
 	*to = *from;
-	to->ledger = NULL;
+	to->index_statuses = NULL;
 	if (from->security.secret)
 		to->security.secret = mu_xstrdup(from->security.secret);
-	if (!from->n_ledger)
+	if (!from->n_index_statuses)
 		return;
-	to->ledger = MU_NEW_ARRAY(struct index_status, from->n_ledger);
-	memcpy(to->ledger, from->ledger, from->n_ledger * sizeof from->ledger[0]);
+	to->index_statuses = MU_NEW_ARRAY(struct index_status, from->n_index_statuses);
+	memcpy(to->index_statuses, from->index_statuses,
+	       from->n_index_statuses * sizeof from->index_statuses[0]);
 }

@@ -18,7 +18,7 @@ enum job_phase {
 };
 extern const char *const job_phase_names[];
 
-/* The history of one index; kept for an index that finished or failed at least once. */
+/* The status of one index; kept for an index that finished or failed at least once. */
 struct index_status {
 	char task[JOB_MAX_NAME + 1];
 	int index;
@@ -56,7 +56,7 @@ enum condition_type {
 	COND_SUCCEEDED,
 	COND_FAILED,
 	COND_KERNELS,         /* "KernelsMissing": a task cannot use the GPU or its kernels */
-	COND_REFUSED,         /* "PodsRefused": the API server rejects an object of the job */
+	COND_REJECTED,        /* "PodsRejected": the API server rejects an object of the job */
 	COND_DEPARTURE_STUCK, /* "WorkersAwaited": no departure pod could deregister a worker */
 	COND_STEP_RESET,      /* "StepReset": parameters were lost, and the step went back */
 };
@@ -76,9 +76,9 @@ void condition_set(struct condition *c, bool status, double now, const char *rea
 /* The certificates of the job, without themselves. */
 enum { PLAN_CERT_LIFE = 48 * 3600 }; /* seconds; the default of plan_options */
 struct security_status {
-	char *secret;         /* its name; NULL: not created yet */
-	double made, expires; /* of the tasks' certificate */
-	double spread; /* when the next CA was added, ahead of its certificate; 0: none was */
+	char *secret;              /* its name; NULL: not created yet */
+	double issued_at, expires; /* of the tasks' certificate */
+	double ca_added_at; /* when the next CA was added, ahead of its certificate; 0: none was */
 };
 
 /* Why the training ended, in the words of the trainer's final report. */
@@ -120,8 +120,8 @@ struct job_status {
 	char selector[200]; /* label selector of the workers, for the scale subresource */
 	struct task_status tasks[JOB_MAX_TASKS];
 	unsigned n_tasks;
-	struct index_status *ledger;
-	unsigned n_ledger;
+	struct index_status *index_statuses;
+	unsigned n_index_statuses;
 	struct security_status security;
 	struct progress_report progress;
 };
@@ -150,7 +150,7 @@ void job_status_set_invalid(struct job_status *s, int64_t generation, const char
 
 void index_status_init(struct index_status *e, const char *task, int index);
 bool index_status_is_blank(const struct index_status *e); /* it records nothing */
-/* The entries of the ledger are sorted by task and index; for qsort. */
+/* The index statuses are sorted by task and index; for qsort. */
 int index_status_compare(const void *a, const void *b);
 /* The entry of an index; a new one when there is none. */
 struct index_status *index_status_get(struct job_status *s, const char *task, int index);

@@ -17,9 +17,9 @@ static const struct field cluster_fields[] = {
     {NULL}};
 static const struct field security_fields[] = {
     {"secret", FIELD_COPY, AT(security_status, secret)},
-    {"made", FIELD_TIME, AT(security_status, made)},
+    {"issuedAt", FIELD_TIME, AT(security_status, issued_at)},
     {"expires", FIELD_TIME, AT(security_status, expires)},
-    {"spread", FIELD_TIME, AT(security_status, spread)},
+    {"caAddedAt", FIELD_TIME, AT(security_status, ca_added_at)},
     {NULL}};
 static const struct field status_fields[] = {
     {"phase", FIELD_ENUM, AT(job_status, phase), .names = job_phase_names},
@@ -115,7 +115,7 @@ static void decode_task(struct job_status *s, const cJSON *json)
 	fields_decode(json, task_fields, t);
 }
 
-/* ---- the history of the indices ---- */
+/* ---- index statuses ---- */
 
 static void decode_index(struct job_status *s, const cJSON *json)
 {
@@ -134,13 +134,13 @@ static bool is_plain(const struct index_status *e)
 	       e->index >= 0 && e->index < JOB_MAX_REPLICAS;
 }
 
-static void encode_ledger(cJSON *list, const struct job_status *s)
+static void encode_index_statuses(cJSON *list, const struct job_status *s)
 {
-	for (unsigned i = 0; i < s->n_ledger; i++) {
-		if (!is_plain(&s->ledger[i])) {
+	for (unsigned i = 0; i < s->n_index_statuses; i++) {
+		if (!is_plain(&s->index_statuses[i])) {
 			cJSON *json = cJSON_CreateObject();
 
-			fields_encode(json, index_fields, &s->ledger[i]);
+			fields_encode(json, index_fields, &s->index_statuses[i]);
 			cJSON_AddItemToArray(list, json);
 		}
 	}
@@ -193,7 +193,7 @@ static bool same_task(const struct index_status *a, const struct index_status *b
 /* {"worker":"0-3,7"}.  One entry for each of a thousand workers would be 200 KB in each write. */
 static void encode_completed(cJSON *map, const struct job_status *s)
 {
-	const struct index_status *e = s->ledger, *end = e + s->n_ledger, *last;
+	const struct index_status *e = s->index_statuses, *end = e + s->n_index_statuses, *last;
 	MU_AUTO_BUF ranges = {0};
 
 	for (; e < end; e = last + 1) {
@@ -276,7 +276,7 @@ static void encode_summary(cJSON *json, const struct job_status *s)
 		const struct task_status *t = &s->tasks[i];
 		bool known = !t->kernels[0];
 
-		if (strcmp(t->name, JOB_BOARD) == 0)
+		if (strcmp(t->name, JOB_TENSORBOARD) == 0)
 			continue;
 		ready += t->ready;
 		desired += t->desired;
@@ -308,7 +308,7 @@ void job_status_decode(struct job_status *out, const cJSON *status)
 		decode_task(&s, item);
 	}
 	decode_completed(&s, at(status, "completedIndexes"));
-	cJSON_ArrayForEach(item, at(status, "ledger"))
+	cJSON_ArrayForEach(item, at(status, "indexStatuses"))
 	{
 		decode_index(&s, item);
 	}
@@ -326,7 +326,7 @@ cJSON *job_status_encode(const struct job_status *s)
 	for (unsigned i = 0; i < s->n_tasks; i++)
 		fields_encode(cJSON_AddObjectToObject(tasks, s->tasks[i].name), task_fields,
 			      &s->tasks[i]);
-	encode_ledger(cJSON_AddArrayToObject(json, "ledger"), s);
+	encode_index_statuses(cJSON_AddArrayToObject(json, "indexStatuses"), s);
 	encode_completed(cJSON_AddObjectToObject(json, "completedIndexes"), s);
 	if (s->progress.set)
 		cJSON_AddItemToObject(json, "progress", encode_progress(&s->progress));

@@ -131,7 +131,7 @@ static int read_task(struct job_spec *s, struct task_spec *t, const struct mu_do
 static int by_start_order(const void *a, const void *b)
 {
 	static const int rank[] = {[TASK_PS] = 0,        [TASK_CHIEF] = 1, [TASK_WORKER] = 2,
-				   [TASK_EVALUATOR] = 4, [TASK_OTHER] = 3, [TASK_BOARD] = 5};
+				   [TASK_EVALUATOR] = 4, [TASK_OTHER] = 3, [TASK_TENSORBOARD] = 5};
 	const struct task_spec *x = a, *y = b;
 
 	return rank[x->kind] != rank[y->kind] ? rank[x->kind] - rank[y->kind]
@@ -176,30 +176,30 @@ const struct task_spec *job_spec_chief(const struct job_spec *s)
 }
 
 /* TensorBoard as one more pod.  It reads the volume that the tasks write to. */
-int job_spec_add_board(struct job_spec *s, const struct mu_doc_node *n, struct mu_err *err)
+int job_spec_add_tensorboard(struct job_spec *s, const struct mu_doc_node *n, struct mu_err *err)
 {
-	if (!s->board)
+	if (!s->tensorboard)
 		return 0;
 	if (!s->volume_claim)
 		return mu_doc_invalid(
 		    n, err, "needs checkpoint.volumeClaim, the volume whose event files it shows");
-	if (s->n_tasks == JOB_MAX_TASKS || job_spec_task(s, JOB_BOARD))
+	if (s->n_tasks == JOB_MAX_TASKS || job_spec_task(s, JOB_TENSORBOARD))
 		return mu_doc_invalid(
 		    n, err,
-		    "leaves room for %d other kinds of task, none of them called " JOB_BOARD,
+		    "leaves room for %d other kinds of task, none of them called " JOB_TENSORBOARD,
 		    JOB_MAX_TASKS - 1);
-	if (strlen(s->name) + strlen("-" JOB_BOARD "-0") > JOB_MAX_NAME)
+	if (strlen(s->name) + strlen("-" JOB_TENSORBOARD "-0") > JOB_MAX_NAME)
 		return mu_doc_invalid(
 		    n, err,
 		    "its pod's name would be longer than %d characters: shorten metadata.name",
 		    JOB_MAX_NAME);
 	if (!s->train.summary_path)
 		s->train.summary_path = s->train.checkpoint_path;
-	s->tasks[s->n_tasks++] = (struct task_spec){.name = JOB_BOARD,
-						    .kind = TASK_BOARD,
+	s->tasks[s->n_tasks++] = (struct task_spec){.name = JOB_TENSORBOARD,
+						    .kind = TASK_TENSORBOARD,
 						    .replicas = 1,
 						    .kernels = "cpu",
 						    .restart = RESTART_ALWAYS,
-						    .image = s->board_image};
+						    .image = s->tensorboard_image};
 	return 0;
 }

@@ -43,7 +43,7 @@ static int report(struct reconcile *r, enum object_kind kind, const char *name, 
 	if (rc == -MU_ALREADY_EXISTS)
 		event_record(r, true, "NameTaken", "%s", err->msg);
 	else if (rc == -MU_PERMISSION_DENIED || rc == -MU_INVALID_ARGUMENT)
-		event_record(r, true, "CreateRefused", "%s/%s: %s; %s", kinds[kind].resource, name,
+		event_record(r, true, "FailedCreate", "%s/%s: %s; %s", kinds[kind].resource, name,
 			     err->msg, job_plan_advice(err->msg));
 	return rc;
 }
@@ -147,7 +147,7 @@ static int put_group(struct reconcile *r, const struct plan_action *a, cJSON **o
 		     "run.gang: none",
 		     api);
 	return mu_fail(err, MU_INVALID_ARGUMENT, "no podgroups of %s in this cluster",
-		       api); /* a refusal: it becomes a condition */
+		       api); /* a rejection: it becomes a condition */
 }
 
 static int create_action(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
@@ -157,7 +157,8 @@ static int create_action(struct reconcile *r, const struct plan_action *a, struc
 	int rc = 0;
 
 	if (a->pod && a->pod->role == ROLE_TENSORBOARD) { /* its service comes first */
-		rc = create(r, KIND_SERVICE, render_board_service(r->spec, a->pod), &out, err);
+		rc =
+		    create(r, KIND_SERVICE, render_tensorboard_service(r->spec, a->pod), &out, err);
 		cJSON_Delete(mu_steal(&out));
 	}
 	if (rc == 0)

@@ -111,11 +111,11 @@ static int new_certs(struct reconcile *r, struct mu_certs *out, struct mu_err *e
 							   err);
 }
 
-static void set_made(struct reconcile *r, struct security_status *s, double made)
+static void set_issued_at(struct reconcile *r, struct security_status *s, double issued_at)
 {
-	s->made = made;
-	s->expires = made + r->controller->options.cert_life;
-	s->spread = 0;
+	s->issued_at = issued_at;
+	s->expires = issued_at + r->controller->options.cert_life;
+	s->ca_added_at = 0;
 }
 
 /* name: NULL for a new one. */
@@ -144,7 +144,7 @@ static int create_secret(struct reconcile *r, struct security_status *s, const c
 	}
 	free(s->secret);
 	s->secret = mine;
-	set_made(r, s, r->now);
+	set_issued_at(r, s, r->now);
 	return 0;
 }
 
@@ -155,7 +155,7 @@ static int make_secret(struct reconcile *r, struct security_status *s, struct mu
 
 /* Trusts the CA of the next certificate, too, which waits in the Secret.  A certificate that waits
  * there already was never used: it is replaced, since nobody knows its age. */
-static int spread_ca(struct reconcile *r, struct security_status *s, struct mu_err *err)
+static int add_ca(struct reconcile *r, struct security_status *s, struct mu_err *err)
 {
 	MU_AUTO(secret_free) cJSON *secret = NULL;
 	MU_AUTO_FREE char *current = NULL;
@@ -175,12 +175,12 @@ static int spread_ca(struct reconcile *r, struct security_status *s, struct mu_e
 	mu_certs_fini(&certs);
 	rc = send(r, s->secret, patch, NULL, err);
 	if (rc == 0)
-		s->spread = r->now;
+		s->ca_added_at = r->now;
 	return rc;
 }
 
 /* Without a certificate that waits, the answer to an earlier switch was lost. */
-static int switch_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
+static int rotate_certificate(struct reconcile *r, struct security_status *s, struct mu_err *err)
 {
 	MU_AUTO(secret_free) cJSON *secret = NULL;
 	int rc = read_secret(r, s->secret, &secret, err);
@@ -195,7 +195,7 @@ static int switch_secret(struct reconcile *r, struct security_status *s, struct 
 		rc = send(r, s->secret, patch, NULL, err);
 	}
 	if (rc == 0)
-		set_made(r, s, s->spread);
+		set_issued_at(r, s, s->ca_added_at);
 	return rc;
 }
 
@@ -208,8 +208,9 @@ int certs_apply(struct reconcile *r, struct job_plan *plan, struct mu_err *err)
 {
 	static int (*const steps[])(struct reconcile *, struct security_status *,
 				    struct mu_err *) = {[ACTION_MAKE_SECRET] = make_secret,
-							[ACTION_SPREAD_CA] = spread_ca,
-							[ACTION_SWITCH_SECRET] = switch_secret,
+							[ACTION_ADD_CA] = add_ca,
+							[ACTION_ROTATE_CERTIFICATE] =
+							    rotate_certificate,
 							[ACTION_CHECK_SECRET] = check_secret};
 	struct security_status *s = &plan->status.security;
 
@@ -226,7 +227,7 @@ int certs_apply(struct reconcile *r, struct job_plan *plan, struct mu_err *err)
 		if (rc == -MU_NOT_FOUND && kind != ACTION_MAKE_SECRET)
 			rc = create_secret(r, s, s->secret, err);
 		if (rc == -MU_PERMISSION_DENIED || rc == -MU_INVALID_ARGUMENT)
-			event_record(r, true, "CreateRefused", "%s", err->msg);
+			event_record(r, true, "FailedCreate", "%s", err->msg);
 		return rc < 0 ? rc : 1;
 	}
 	return 0;

@@ -37,7 +37,7 @@ struct controller_io {
 };
 
 struct controller_options {
-	const char *image, *image_gpu, *image_board;
+	const char *image, *image_gpu, *image_tensorboard;
 	const char *namespaces;                 /* "a,b"; NULL or "": all of them */
 	const char *identity, *lease_namespace; /* both are set */
 	bool leader_election;

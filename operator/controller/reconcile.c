@@ -27,7 +27,7 @@ static struct job_plan *make_plan(struct reconcile *r, struct snapshot *seen)
 	const struct controller_options *o = &r->controller->options;
 	struct plan_options options = {.image = o->image,
 				       .image_gpu = o->image_gpu,
-				       .image_board = o->image_board,
+				       .image_tensorboard = o->image_tensorboard,
 				       .cert_life = o->cert_life};
 	char digest[MU_TOKEN_SIZE];
 

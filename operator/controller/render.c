@@ -324,9 +324,9 @@ cJSON *render_service(const struct job_spec *spec)
 	return object;
 }
 
-cJSON *render_board_service(const struct job_spec *spec, const struct plan_pod *pod)
+cJSON *render_tensorboard_service(const struct job_spec *spec, const struct plan_pod *pod)
 {
-	MU_AUTO_FREE char *name = mu_xasprintf("%s-" JOB_BOARD, spec->name);
+	MU_AUTO_FREE char *name = mu_xasprintf("%s-" JOB_TENSORBOARD, spec->name);
 	cJSON *object = start_object("v1", "Service", name, spec, NULL);
 
 	mu_json_set(object, mu_json_pack(

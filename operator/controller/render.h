@@ -10,7 +10,7 @@
 cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod);
 cJSON *render_service(const struct job_spec *spec);
 /* TensorBoard's own name and port; it is found through this one. */
-cJSON *render_board_service(const struct job_spec *spec, const struct plan_pod *pod);
+cJSON *render_tensorboard_service(const struct job_spec *spec, const struct plan_pod *pod);
 /* Without its data. */
 cJSON *render_secret(const struct job_spec *spec, const char *name);
 /* operator_ns: of the operator, which may reach the status port; status_from: (optional) more

@@ -140,7 +140,7 @@ int task_post(void *controller, const struct pod *task, const char *page, const 
 	OPENSSL_cleanse(token, sizeof(token));
 	if (rc == -MU_UNAUTHENTICATED)
 		mu_warn("operator",
-			"%s refuses the token of job %s: the job began under another key; restore "
+			"%s rejects the token of job %s: the job began under another key; restore "
 			"the Secret " TOKEN_KEY_SECRET
 			" and restart the operator, or create the job "
 			"again",

@@ -48,9 +48,9 @@ struct observed_job {
 struct plan_options {
 	const char *image;     /* of muster-task, CPU */
 	const char *image_gpu; /* with GPU kernels; NULL: auto uses no GPU, and gpu uses `image` */
-	const char *image_board;  /* with TensorBoard; NULL: no such pod is created */
-	bool in_the_clear;        /* no TLS, also when the spec asks for it */
-	int cert_life;            /* seconds; 0: PLAN_CERT_LIFE */
+	const char *image_tensorboard; /* with TensorBoard; NULL: no such pod is created */
+	bool plaintext;                /* no TLS, also when the spec asks for it */
+	int cert_life;                 /* seconds; 0: PLAN_CERT_LIFE */
 	const char *token_digest; /* SHA-256 of the job's bearer token, for its tasks; NULL: none */
 	/* Address of a task; NULL: "<job>-<task>-<index>.<job>.<namespace>.svc:<port>". */
 	void (*address)(void *user, const struct job_spec *s, const char *task, int index,
@@ -90,10 +90,10 @@ struct plan_pod {
 };
 
 enum action_kind {
-	ACTION_MAKE_SECRET,   /* this and the next two precede all others; one in a plan */
-	ACTION_SPREAD_CA,     /* likewise */
-	ACTION_SWITCH_SECRET, /* likewise */
-	ACTION_CHECK_SECRET,  /* created again under its name when it is gone */
+	ACTION_MAKE_SECRET,        /* this and the next two precede all others; one in a plan */
+	ACTION_ADD_CA,             /* likewise */
+	ACTION_ROTATE_CERTIFICATE, /* likewise */
+	ACTION_CHECK_SECRET,       /* created again under its name when it is gone */
 	ACTION_CREATE_SERVICE,
 	ACTION_CREATE_POLICY,
 	ACTION_PUT_GROUP,        /* index: its members */
@@ -138,7 +138,7 @@ struct job_plan *job_plan_new(const struct job_spec *spec, const struct plan_opt
 void job_plan_free(struct job_plan *p);
 /* Advice for the user about a rejection with this message. */
 const char *job_plan_advice(const char *why);
-/* The API server rejected the create of this action, and `more` others: COND_REFUSED. */
+/* The API server rejected the create of this action, and `more` others: COND_REJECTED. */
 void job_plan_rejected(struct job_plan *plan, const struct job_spec *spec,
 		       const struct plan_action *a, const char *why, unsigned more, double now);
 /* True when some of its actions create an object. */

@@ -5,7 +5,7 @@
  * forever.  Workers deregister on SIGTERM.  A worker that is killed first, or whose node is lost,
  * does not, and no other pod replaces it.
  *
- * So the status records how many workers may have joined, as soon as one runs.  The history of an
+ * So the status records how many workers may have joined, as soon as one runs.  The status of an
  * index records a pending departure when its worker is scaled away.  A worker that ends with 0 or
  * 143 has deregistered.  For any other the planner creates a departure pod (MUSTER_LEAVE=1), which
  * deregisters in its place.  Deregistering twice is harmless.
@@ -45,14 +45,15 @@ static void begin_departure(struct planner *p, const struct task_index *x)
 {
 	int workers = x->status->desired; /* of the last plan */
 
-	if (!x->history->done && !x->history->pending_departure_size)
-		set_pending_departure(p, x->history, workers > x->index ? workers : x->index + 1);
+	if (!x->index_status->done && !x->index_status->pending_departure_size)
+		set_pending_departure(p, x->index_status,
+				      workers > x->index ? workers : x->index + 1);
 }
 
 static void end_departure(struct planner *p, const struct task_index *x)
 {
-	if (x->history->pending_departure_size)
-		set_pending_departure(p, x->history, 0);
+	if (x->index_status->pending_departure_size)
+		set_pending_departure(p, x->index_status, 0);
 }
 
 /* Placed workers count with the first that runs: they run within moments, and each new number costs
@@ -120,7 +121,7 @@ bool plan_surplus_pod_stays(struct planner *p, const struct task_index *x,
 	} else if (pod->is_departure_pod) {
 		if (plan_departure_pod_stays(p, pod))
 			return true;
-		count_attempt(p, x->history, pod);
+		count_attempt(p, x->index_status, pod);
 	} else if (pod->phase != POD_PENDING) {
 		begin_departure(p, x);
 	}
@@ -144,7 +145,7 @@ void plan_create_departure_pods(struct planner *p)
 
 	*stuck = (struct condition){0};
 	plan_each_index (p, x) {
-		const struct index_status *e = x->history;
+		const struct index_status *e = x->index_status;
 
 		if (!is_synchronous(p, x->task) || !e->pending_departure_size)
 			continue;
@@ -166,9 +167,10 @@ void plan_forget_departures(struct planner *p)
 {
 	plan_each_index (p, x) {
 		x->status->joined = 0;
-		if (x->history->pending_departure_size) {
-			x->history->pending_departure_size = x->history->departure_attempts = 0;
-			x->history->retry_at = 0;
+		if (x->index_status->pending_departure_size) {
+			x->index_status->pending_departure_size =
+			    x->index_status->departure_attempts = 0;
+			x->index_status->retry_at = 0;
 		}
 	}
 	p->status->conditions[COND_DEPARTURE_STUCK] = (struct condition){0};

@@ -20,7 +20,7 @@ static void end(struct planner *p, enum job_phase phase, const char *reason, con
 	status_set(p, COND_READY, false, reason, "the job has ended");
 	if (p->status->conditions[COND_RESTARTING].set)
 		status_set(p, COND_RESTARTING, false, reason, "the job has ended");
-	p->status->conditions[COND_REFUSED] = (struct condition){0};
+	p->status->conditions[COND_REJECTED] = (struct condition){0};
 	plan_forget_departures(p);
 }
 
@@ -87,19 +87,20 @@ enum { RETRY_FIRST_S = 5 };
 static void judge_deadlines(struct planner *p)
 {
 	const struct observed_pod *pod;
-	const struct condition *refused = &p->status->conditions[COND_REFUSED];
+	const struct condition *rejected = &p->status->conditions[COND_REJECTED];
 	long long scheduling = p->spec->scheduling_deadline;
 
 	if (deadline_passed(p, p->status->start_time, p->spec->active_deadline))
 		end(p, JOB_FAILED, "DeadlineExceeded",
 		    plan_text(p, "ran longer than activeDeadlineSeconds: %lld",
 			      (long long)p->spec->active_deadline));
-	else if (refused->status && deadline_passed(p, refused->since, scheduling) &&
+	else if (rejected->status && deadline_passed(p, rejected->since, scheduling) &&
 		 (p->observed->first_observed_at <= 0 ||
 		  deadline_passed(p, p->observed->first_observed_at, RETRY_FIRST_S)))
 		end(p, JOB_FAILED, "SchedulingDeadlineExceeded",
-		    plan_text(p, "refused for longer than schedulingDeadlineSeconds: %lld (%.250s)",
-			      scheduling, refused->message));
+		    plan_text(p,
+			      "rejected for longer than schedulingDeadlineSeconds: %lld (%.250s)",
+			      scheduling, rejected->message));
 	else if ((pod = unscheduled(p)))
 		end(p, JOB_FAILED, "SchedulingDeadlineExceeded",
 		    plan_text(p,

@@ -21,7 +21,7 @@ static void address_of(const struct planner *p, const char *task, int index, cha
 /* TensorFlow's programs expect the evaluator to stand outside. */
 static bool is_member(const struct planner *p, const struct task_spec *t)
 {
-	return t->kind != TASK_BOARD &&
+	return t->kind != TASK_TENSORBOARD &&
 	       !(p->spec->program == PROGRAM_COMMAND && t->kind == TASK_EVALUATOR);
 }
 
@@ -160,20 +160,20 @@ static const char *const *command_of(struct planner *p, const struct plan_pod *p
 	return argv;
 }
 
-static const char *const *board_of(struct planner *p)
+static const char *const *tensorboard_argv(struct planner *p)
 {
 	const char **argv = MU_ARENA_ARRAY(&p->plan->arena, const char *, 5);
 
 	argv[0] = "tensorboard";
 	argv[1] = mu_arena_printf(&p->plan->arena, "--logdir=%s", p->spec->train.summary_path);
 	argv[2] = "--bind_all";
-	argv[3] = plan_text(p, "--port=%d", JOB_BOARD_PORT);
+	argv[3] = plan_text(p, "--port=%d", JOB_TENSORBOARD_PORT);
 	return argv;
 }
 
 static enum plan_role role_of(const struct job_spec *s, const struct task_spec *t)
 {
-	if (t->kind == TASK_BOARD)
+	if (t->kind == TASK_TENSORBOARD)
 		return ROLE_TENSORBOARD;
 	if (s->program == PROGRAM_COMMAND)
 		return ROLE_COMMAND;
@@ -187,8 +187,8 @@ static const char *image_of(const struct planner *p, const struct task_spec *t, 
 {
 	if (t->image)
 		return t->image;
-	if (t->kind == TASK_BOARD)
-		return p->options->image_board;
+	if (t->kind == TASK_TENSORBOARD)
+		return p->options->image_tensorboard;
 	return gpu && p->options->image_gpu ? p->options->image_gpu : p->options->image;
 }
 
@@ -197,7 +197,7 @@ static int total_of(const struct job_spec *s)
 	int n = 0;
 
 	for (unsigned t = 0; t < s->n_tasks; t++)
-		n += s->tasks[t].kind == TASK_BOARD ? 0 : s->tasks[t].replicas;
+		n += s->tasks[t].kind == TASK_TENSORBOARD ? 0 : s->tasks[t].replicas;
 	return n;
 }
 
@@ -208,7 +208,7 @@ static struct plan_pod *make_pod(struct planner *p, const struct task_index *x,
 	static const char *const trainer[] = {"muster", "train", NULL};
 	struct plan_pod *pod = MU_ARENA_NEW(&p->plan->arena, struct plan_pod);
 	const struct task_spec *t = x->task;
-	bool board = t->kind == TASK_BOARD;
+	bool tensorboard = t->kind == TASK_TENSORBOARD;
 	MU_AUTO_CLUSTER before = {0};
 
 	*pod = (struct plan_pod){
@@ -221,14 +221,14 @@ static struct plan_pod *make_pod(struct planner *p, const struct task_index *x,
 	    .spec = t,
 	    .volume_claim = p->spec->volume_claim,
 	    .mount_path = p->spec->volume_claim ? p->spec->train.checkpoint_path : NULL,
-	    .secret = plan_has_tls(p) && !board ? p->status->security.secret : NULL,
-	    .members = p->spec->gang && !board ? total_of(p->spec) : 0,
+	    .secret = plan_has_tls(p) && !tensorboard ? p->status->security.secret : NULL,
+	    .members = p->spec->gang && !tensorboard ? total_of(p->spec) : 0,
 	    .port = JOB_DEFAULT_PORT,
-	    .http_port = board ? JOB_BOARD_PORT : JOB_DEFAULT_HTTP_PORT,
-	    .epoch = board ? 0 : p->status->epoch,
+	    .http_port = tensorboard ? JOB_TENSORBOARD_PORT : JOB_DEFAULT_HTTP_PORT,
+	    .epoch = tensorboard ? 0 : p->status->epoch,
 	    .is_departure_pod = pending_departure_size > 0,
 	};
-	pod->argv = pod->role == ROLE_TENSORBOARD ? board_of(p)
+	pod->argv = pod->role == ROLE_TENSORBOARD ? tensorboard_argv(p)
 		    : pod->role == ROLE_COMMAND   ? command_of(p, pod)
 		    : pod->role == ROLE_TRAINER   ? trainer
 						  : server;
@@ -240,7 +240,7 @@ static struct plan_pod *make_pod(struct planner *p, const struct task_index *x,
 
 void plan_create_pod(struct planner *p, const struct task_index *x, int pending_departure_size)
 {
-	const struct index_status *e = x->history;
+	const struct index_status *e = x->index_status;
 	struct kernel_choice kernels;
 
 	/* A later time is from before the clock was set back.  The delay of a departure pod is not

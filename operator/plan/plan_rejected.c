@@ -9,15 +9,15 @@
 
 #define BAD_TEMPLATE "correct the task in the manifest, and the job goes on"
 
-/* Reasons and advice for refused pods, chosen by a phrase of the API server's message.  An
+/* Reasons and advice for rejected pods, chosen by a phrase of the API server's message.  An
  * admission rule may quote a sentence of validation, so its row comes first. */
-static const struct refusal {
+static const struct rejection {
 	const char *says, *reason, *advice;
 	bool of_task; /* the message is about the task in the manifest */
-} refusals[] = {
-    {"denied the request", "CreateRefused", "change the manifest, or the rule that forbids it",
+} rejections[] = {
+    {"denied the request", "FailedCreate", "change the manifest, or the rule that forbids it",
      false},
-    {"denied request", "CreateRefused", "change the manifest, or the rule that forbids it", false},
+    {"denied request", "FailedCreate", "change the manifest, or the rule that forbids it", false},
     {"strict decoding error", "TemplateInvalid", BAD_TEMPLATE, true},
     {"cannot be handled as a Pod", "TemplateInvalid", BAD_TEMPLATE, true},
     {" is invalid: ", "TemplateInvalid", BAD_TEMPLATE, true},
@@ -28,36 +28,36 @@ static const struct refusal {
     {"entity too large", "ObjectTooLarge", TOO_LARGE, false},
     {"no podgroups of", "GangUnavailable",
      "install the gang scheduler, or use run.gang: none in a new job", false},
-    {"", "CreateRefused", "change the manifest, or the rule that forbids it", false},
+    {"", "FailedCreate", "change the manifest, or the rule that forbids it", false},
 };
 
-static const struct refusal *refusal_of(const char *why)
+static const struct rejection *rejection_of(const char *why)
 {
 	unsigned i = 0;
 
-	while (!strstr(why, refusals[i].says))
+	while (!strstr(why, rejections[i].says))
 		i++;
-	return &refusals[i];
+	return &rejections[i];
 }
 
 const char *job_plan_advice(const char *why)
 {
-	return refusal_of(why)->advice;
+	return rejection_of(why)->advice;
 }
 
 void job_plan_rejected(struct job_plan *plan, const struct job_spec *spec,
 		       const struct plan_action *a, const char *why, unsigned more, double now)
 {
 	struct planner p = {.spec = spec, .plan = plan, .status = &plan->status, .now = now};
-	const struct condition was = plan->status.conditions[COND_REFUSED];
-	const struct refusal *is = refusal_of(why);
+	const struct condition was = plan->status.conditions[COND_REJECTED];
+	const struct rejection *is = rejection_of(why);
 	char task[JOB_MAX_NAME + sizeof("spec.tasks.: ")] = "", others[32] = "";
 
 	if (is->of_task && a->pod)
 		snprintf(task, sizeof(task), "spec.tasks.%s: ", a->pod->task);
 	if (more)
 		snprintf(others, sizeof(others), " (and %u more)", more);
-	status_set(&p, COND_REFUSED, true, is->reason, "%s: %s%.190s%s", is->advice, task, why,
+	status_set(&p, COND_REJECTED, true, is->reason, "%s: %s%.190s%s", is->advice, task, why,
 		   others);
 	status_set(&p, COND_READY, false, is->reason, "%s: %s%.190s%s", is->advice, task, why,
 		   others);
@@ -69,7 +69,7 @@ void job_plan_rejected(struct job_plan *plan, const struct job_spec *spec,
  * schedulingDeadlineSeconds. */
 void plan_report_rejected(struct planner *p)
 {
-	struct condition *c = &p->status->conditions[COND_REFUSED];
+	struct condition *c = &p->status->conditions[COND_REJECTED];
 
 	if (!plan_creates(p->plan))
 		*c = (struct condition){0};

@@ -17,8 +17,9 @@
 #include "operator/plan/planner.h"
 
 /* Certificates are replaced after two thirds of their life: an operator that is down has a third to
- * come back.  A CA is spread for minutes, or a tenth of a short life. */
-enum { SPREAD_MAX_S = 300 };
+ * come back.  A CA is trusted for minutes (or a tenth of a short life) before its certificate is
+ * used. */
+enum { CA_PROPAGATION_MAX_S = 300 };
 /* A user may delete the Secret.  A pod that was placed then waits for its volume.  The Secret is
  * checked after a wait of CHECK_FIRST_S and each CHECK_AGAIN_S after that.  Each check is due for
  * CHECK_SPAN_S, in case a reconcile is late.  The wait starts when this operator first observed the
@@ -49,29 +50,29 @@ bool plan_security(struct planner *p)
 	const struct security_status *s = &p->status->security;
 	double life = p->options->cert_life ? p->options->cert_life : PLAN_CERT_LIFE;
 	double renew_after = life * 2 / 3;
-	double spread_s = life / 10 < SPREAD_MAX_S ? life / 10 : SPREAD_MAX_S;
+	double propagation_s = life / 10 < CA_PROPAGATION_MAX_S ? life / 10 : CA_PROPAGATION_MAX_S;
 	bool early, due, over, waits;
 
 	if (!plan_has_tls(p))
 		return true;
-	early = p->now < s->made - renew_after; /* the clock was set back */
-	due = s->secret && (early || p->now >= s->made + renew_after);
-	over = due && (early || p->now >= s->made + life);
+	early = p->now < s->issued_at - renew_after; /* the clock was set back */
+	due = s->secret && (early || p->now >= s->issued_at + renew_after);
+	over = due && (early || p->now >= s->issued_at + life);
 	if (!s->secret || (over && !p->observed->n_pods)) {
 		plan_add_action(p, ACTION_MAKE_SECRET, NULL, 0, NULL,
 				"certificates for the tasks of the job");
 		return false;
 	}
-	waits = due && p->now >= s->spread && !plan_is_due(p, s->spread + spread_s);
+	waits = due && p->now >= s->ca_added_at && !plan_is_due(p, s->ca_added_at + propagation_s);
 	if ((!due || waits) && may_miss_secret(p))
 		plan_add_action(p, ACTION_CHECK_SECRET, NULL, 0, NULL, "pods wait for a volume");
 	if (!due)
-		plan_requeue_at(p, s->made + renew_after);
-	else if (s->spread <= 0 || p->now < s->spread)
-		plan_add_action(p, ACTION_SPREAD_CA, NULL, 0, NULL,
+		plan_requeue_at(p, s->issued_at + renew_after);
+	else if (s->ca_added_at <= 0 || p->now < s->ca_added_at)
+		plan_add_action(p, ACTION_ADD_CA, NULL, 0, NULL,
 				"the next certificates' CA, ahead of them");
 	else if (!waits)
-		plan_add_action(p, ACTION_SWITCH_SECRET, NULL, 0, NULL,
+		plan_add_action(p, ACTION_ROTATE_CERTIFICATE, NULL, 0, NULL,
 				"new certificates for the tasks of the job");
 	return true;
 }

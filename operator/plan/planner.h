@@ -9,12 +9,12 @@
 
 enum { PLAN_BACKOFF_MAX_S = 60 }; /* between two attempts of an index */
 
-/* An index of a task type: one that the spec asks for, or one that has a pod or a history. */
+/* An index of a task type: one that the spec asks for, or one that has a pod or an index status. */
 struct task_index {
 	const struct task_spec *task;
-	struct task_status *status;     /* of the task type */
-	struct index_status *history;   /* blank when nothing is recorded */
-	const struct observed_pod *pod; /* NULL: none */
+	struct task_status *status;        /* of the task type */
+	struct index_status *index_status; /* blank when nothing is recorded */
+	const struct observed_pod *pod;    /* NULL: none */
 	int index;
 	bool wanted; /* the spec asks for it */
 	bool ends;   /* an action ends its pod */
@@ -44,7 +44,7 @@ struct planner {
 /* True when the job waits for tasks of this type and counts their failures. */
 static inline bool plan_task_counts(const struct task_spec *t)
 {
-	return t->kind != TASK_BOARD;
+	return t->kind != TASK_TENSORBOARD;
 }
 
 static inline bool plan_has_ended(const struct planner *p)
@@ -54,7 +54,7 @@ static inline bool plan_has_ended(const struct planner *p)
 
 static inline bool plan_has_tls(const struct planner *p)
 {
-	return p->spec->mtls && !p->options->in_the_clear;
+	return p->spec->mtls && !p->options->plaintext;
 }
 
 static inline bool plan_pod_has_ended(const struct observed_pod *pod)

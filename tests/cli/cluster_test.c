@@ -20,7 +20,7 @@ static const char stuck_job[] =
     "{\"type\":\"Created\",\"status\":\"True\",\"reason\":\"Accepted\"},"
     "{\"type\":\"Restarting\",\"status\":\"True\",\"reason\":\"TaskFailed\"}],"
     "\"tasks\":{\"ps\":{\"desired\":1,\"ready\":1,\"kernels\":\"cpu-avx2\"}},"
-    "\"ledger\":[{\"task\":\"worker\",\"index\":1,\"attempts\":2,\"exitCode\":137,"
+    "\"indexStatuses\":[{\"task\":\"worker\",\"index\":1,\"attempts\":2,\"exitCode\":137,"
     "\"reason\":\"OOMKilled\",\"node\":\"n1\",\"uncounted\":true},"
     "{\"task\":\"worker\",\"index\":2,\"attempts\":1,\"exitCode\":0,\"done\":true}]}}";
 static const char pods[] =
@@ -136,7 +136,8 @@ static void explain__of_invalid_objects__prints_the_valid_fields(void **state)
 	static const char *const odd[] = {
 	    "[]",
 	    "{\"status\":7}",
-	    "{\"status\":{\"conditions\":[3,{\"type\":[]}],\"ledger\":{\"a\":1},\"tasks\":[1]}}",
+	    "{\"status\":{\"conditions\":[3,{\"type\":[]}],\"indexStatuses\":{\"a\":1},\"tasks\":["
+	    "1]}}",
 	    "{\"metadata\":[],\"status\":{\"progress\":{\"step\":\"x\"},\"phase\":{}}}",
 	};
 

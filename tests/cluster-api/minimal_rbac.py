@@ -176,7 +176,7 @@ class Life:
         self.expect("its pod mounts it", lambda: any(
             v.get("secret", {}).get("secretName") == security()["secret"]
             for v in (self.object(f"{core}/pods/c-worker-0") or {"spec": {"volumes": []}})["spec"]["volumes"]))
-        merge(JOBS % ns + "/c/status", {"status": {"security": {"made": "2020-01-01T00:00:00Z"}}})
+        merge(JOBS % ns + "/c/status", {"status": {"security": {"issuedAt": "2020-01-01T00:00:00Z"}}})
         self.expect("the next CA joins", lambda: authorities() == 2)
 
     def nodes(self, core, ns):

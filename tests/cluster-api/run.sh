@@ -323,9 +323,9 @@ test_a_quota_is_said_and_its_deadline_holds() {
   # there is no quota controller here, so the test sets its status
   kubectl patch quota small --subresource=status --type=merge -p '{"status":{"hard":{"pods":"1"},"used":{"pods":"1"}}}' >/dev/null
   sed 's/name: life/name: over/; s/^spec:/spec:\n  run: {schedulingDeadlineSeconds: 6}/' $here/job.yaml | kubectl apply -f - >/dev/null
-  eventually field_is over '.status.conditions[?(@.type=="PodsRefused")].reason' QuotaExceeded
+  eventually field_is over '.status.conditions[?(@.type=="PodsRejected")].reason' QuotaExceeded
   kubectl get dtj over -o jsonpath='{.status.conditions[?(@.type=="Ready")].message}' | grep -q 'exceeded quota: small'
-  eventually event_about over CreateRefused
+  eventually event_about over FailedCreate
   eventually field_is over '.status.conditions[?(@.type=="Failed")].reason' SchedulingDeadlineExceeded
   pods_are over ''
   kubectl delete dtj over >/dev/null
@@ -386,7 +386,7 @@ test_a_template_changes_only_while_the_job_is_suspended() {
   # a pod that the server refuses does not exist yet: the template may be corrected
   sed 's/name: life/name: fixed/; s/ps: {replicas: 2,/ps: {replicas: 1, template: {spec: {nodeSelectors: {a: b}}},/' $here/job.yaml |
     kubectl apply -f - >/dev/null
-  eventually field_is fixed '.status.conditions[?(@.type=="PodsRefused")].status' True
+  eventually field_is fixed '.status.conditions[?(@.type=="PodsRejected")].status' True
   kubectl patch dtj fixed --type=json -p '[{"op":"remove","path":"/spec/tasks/ps/template"}]' >/dev/null
   eventually pods_are fixed fixed-ps-0
   kubectl delete dtj fixed >/dev/null
@@ -466,16 +466,16 @@ test_template_mistakes_are_the_jobs_condition() {
   start_operator
   while IFS='|' read -r name template says; do
     sed "s/name: life/name: $name/; s/ps: {.*/ps: {replicas: 1, template: $template}/" $here/job.yaml | kubectl apply -f - >/dev/null
-    eventually condition_says "$name" PodsRefused "$says"
+    eventually condition_says "$name" PodsRejected "$says"
     eventually condition_says "$name" Ready "spec.tasks.ps: "
-    eventually event_about "$name" CreateRefused
+    eventually event_about "$name" FailedCreate
     quiet 1
     before=$(pod_creates)
     sleep 1
     [ "$(pod_creates)" = "$before" ]
     kubectl patch dtj "$name" --type=json -p '[{"op":"remove","path":"/spec/tasks/ps/template"}]' >/dev/null
     eventually pods_are "$name" "$name-ps-0"
-    eventually field_is "$name" '.status.conditions[?(@.type=="PodsRefused")].status' ''
+    eventually field_is "$name" '.status.conditions[?(@.type=="PodsRejected")].status' ''
     kubectl delete dtj "$name" >/dev/null
     clean "$name"
   done <<-'END'

@@ -112,10 +112,10 @@ static void certificates__are_replaced_in_two_phases__the_ca_first(void **state)
 	expect_certs(s, "CA 1; with CA 1;");
 	sim_settle(s, HOUR + 120);
 	expect_certs(s, "CA 1;CA 2; with CA 1;");
-	assert_non_null(sim_at(sim_find(s, JOB_PATH)->json, "status.security.spread"));
+	assert_non_null(sim_at(sim_find(s, JOB_PATH)->json, "status.security.caAddedAt"));
 	sim_settle(s, 300);
 	expect_certs(s, "CA 1;CA 2; with CA 2;");
-	assert_null(sim_at(sim_find(s, JOB_PATH)->json, "status.security.spread"));
+	assert_null(sim_at(sim_find(s, JOB_PATH)->json, "status.security.caAddedAt"));
 	sim_settle(s, 33 * HOUR);
 	expect_certs(s, "CA 2;CA 3; with CA 3;");
 	assert_int_equal(s->switches, 2);

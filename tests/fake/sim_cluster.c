@@ -221,7 +221,7 @@ static const cJSON *record_of(const cJSON *job, const char *task, int index, boo
 		    *e;
 
 	*plain = cJSON_IsString(rows) && is_in_rows(rows->valuestring, index);
-	cJSON_ArrayForEach(e, sim_at(job, "status.ledger"))
+	cJSON_ArrayForEach(e, sim_at(job, "status.indexStatuses"))
 	{
 		if (strcmp(sim_text(e, "task"), task) == 0 && sim_at(e, "index")->valueint == index)
 			return e;

@@ -278,7 +278,7 @@ static void start_operator(struct sim *s, struct sim_operator *o)
 {
 	struct controller_options options = {.image = "i",
 					     .image_gpu = s->script.no_gpu_image ? NULL : "g",
-					     .image_board = "b",
+					     .image_tensorboard = "b",
 					     .identity = "sim",
 					     .lease_namespace = "default",
 					     .cert_life = s->script.cert_life};

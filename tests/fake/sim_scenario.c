@@ -21,7 +21,7 @@ static int ends_well(const struct sim_script *s, const char *task, int index, in
 {
 	uint64_t r = mix(s->seed, (uint64_t)index * 16 + (uint64_t)n + (task[0] == 'c' ? 8192 : 0));
 
-	if (strcmp(task, "ps") == 0 || strcmp(task, JOB_BOARD) == 0)
+	if (strcmp(task, "ps") == 0 || strcmp(task, JOB_TENSORBOARD) == 0)
 		return -1;
 	return n < 2 && r % 3 == 0 ? 137 : 0;
 }
@@ -126,7 +126,7 @@ static void have_an_evaluator(struct sim_script *s, uint64_t r)
 	put_number(task_of(s, "evaluator"), "replicas", 1);
 }
 
-static void have_a_board(struct sim_script *s, uint64_t r)
+static void have_tensorboard(struct sim_script *s, uint64_t r)
 {
 	put_text(map_of(spec_of(s), "checkpoint"), "volumeClaim", "c");
 	cJSON_AddTrueToObject(map_of(spec_of(s), "tensorboard"), "enabled");
@@ -306,7 +306,7 @@ static const struct {
     {"sync", 3, train_in_step},
     {"chief", 3, have_a_chief},
     {"evaluator", 6, have_an_evaluator},
-    {"board", 8, have_a_board},
+    {"board", 8, have_tensorboard},
     {"policy", 2, have_a_policy},
     {"tls", 4, have_certificates},
     {"rotation", 10, replace_certificates},

@@ -43,7 +43,7 @@ static const cJSON *condition(const cJSON *o, const char *type)
 static bool is_counted(const char *task)
 {
 	return strcmp(task, "ps") != 0 && strcmp(task, "evaluator") != 0 &&
-	       strcmp(task, JOB_BOARD) != 0;
+	       strcmp(task, JOB_TENSORBOARD) != 0;
 }
 
 /* Describes how an index ended, if that decided the job. */
@@ -105,7 +105,7 @@ static void describe_end(struct sim *s, const struct sim_script *script, bool fa
 		const struct sim_object *x = &s->objects[i];
 
 		all += *owner_of(x->json) != 0;
-		if (!*owner_of(x->json) || strstr(x->path, JOB_BOARD) ||
+		if (!*owner_of(x->json) || strstr(x->path, JOB_TENSORBOARD) ||
 		    strstr(x->path, "/secrets/"))
 			continue;
 		pods += x->kind == SIM_POD;

@@ -25,7 +25,8 @@ static void status__is_patched_with_the_uid_and_version_that_were_read(void **st
 
 static void first_status__has_all_members(void **state)
 {
-	static const char *const members[] = {"\"restarts\":0", "\"ledger\":[]", "\"ready\":0"};
+	static const char *const members[] = {"\"restarts\":0", "\"indexStatuses\":[]",
+					      "\"ready\":0"};
 	struct controller_fixture *s = fixture_new("", "{}", NULL);
 	int at;
 
@@ -56,7 +57,7 @@ static void pod__of_that_name__is_ours_or_is_left_alone(void **state)
 {
 	static const struct {
 		const char *pod;
-		bool told, refused;
+		bool told, rejected;
 	} cases[] = {
 	    {POD("ps", "u2", RUNS), false, false},
 	    {"{\"metadata\":{\"name\":\"j-ps-0\",\"uid\":\"u8\"}}", true, true},
@@ -82,7 +83,7 @@ static void pod__of_that_name__is_ours_or_is_left_alone(void **state)
 		assert_int_equal(count(s, "DELETE"), 0);
 		s->now += 1;
 		run_reconcile(s);
-		if (cases[i].refused) /* no watch tells when the name is free */
+		if (cases[i].rejected) /* no watch tells when the name is free */
 			assert_in_range((int)s->wake, 1, 30);
 		told = false;
 		for (int n = 0; n < s->n; n++)
@@ -96,7 +97,8 @@ static void pod__of_that_name__is_ours_or_is_left_alone(void **state)
 #define GANG      "\"gang\":\"kueue\",\"queue\":\"q\""
 #define PODS_PATH "/api/v1/namespaces/d/pods"
 
-static int count_of(const struct controller_fixture *s, const char *method, const char *path, const char *says)
+static int count_of(const struct controller_fixture *s, const char *method, const char *path,
+		    const char *says)
 {
 	int n = 0;
 
@@ -132,7 +134,7 @@ static void status__of_a_world_that_was_not_reached__is_not_stored(void **state)
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		struct controller_fixture *s = fixture_new("", "{}", NULL);
 
-		s->refused = "\"kind\":\"Pod\"";
+		s->rejected = "\"kind\":\"Pod\"";
 		s->how = cases[i].how;
 		run_reconcile(s);
 		s->now += 1;
@@ -151,7 +153,7 @@ static void gang__whose_group_cannot_be_made__gets_no_pods(void **state)
 	for (unsigned i = 0; i < MU_COUNT(codes); i++) {
 		struct controller_fixture *s = fixture_new("\"gang\":\"volcano\"", "{}", NULL);
 
-		s->refused = "\"kind\":\"PodGroup\"";
+		s->rejected = "\"kind\":\"PodGroup\"";
 		s->how = codes[i];
 		run_reconcile(s);
 		assert_int_equal(count_of(s, "POST", "/apis/scheduling", ""), 1);
@@ -165,7 +167,7 @@ static void gang__of_a_scheduler_that_is_missing__is_a_condition(void **state)
 {
 	struct controller_fixture *s = fixture_new("\"gang\":\"volcano\"", "{}", NULL);
 
-	s->refused = "\"kind\":\"PodGroup\"";
+	s->rejected = "\"kind\":\"PodGroup\"";
 	s->how = MU_NOT_FOUND;
 	run_reconcile(s);
 	s->now += 60;
@@ -198,15 +200,15 @@ static void create__that_fails_among_others__is_the_only_one_repeated(void **sta
 		struct controller_fixture *s = fixture_new(GANG, "{}", NULL);
 
 		s->stores_status = true;
-		s->refused = cases[i].which;
+		s->rejected = cases[i].which;
 		s->how = cases[i].how;
 		run_reconcile(s);
 		s->now += 1;
 		run_reconcile(s);
 		/* one event for all creates that are rejected for the same reason */
-		assert_int_equal(count_of(s, "POST", EVENTS, "\"action\":\"CreateRefused\""),
+		assert_int_equal(count_of(s, "POST", EVENTS, "\"action\":\"FailedCreate\""),
 				 cases[i].told);
-		s->refused = NULL;
+		s->rejected = NULL;
 		s->now += 1;
 		run_reconcile(s);
 		for (unsigned k = 0; k < MU_COUNT(cases); k++)
@@ -246,7 +248,7 @@ static void pod__that_is_rejected__is_retried_every_half_minute(void **state)
 
 	for (unsigned i = 0; i < MU_COUNT(words); i++) {
 		struct controller_fixture *s = fixture_new(GANG, "{}", NULL);
-		const char *worker = s->refused = "\"name\":\"j-worker-0\"";
+		const char *worker = s->rejected = "\"name\":\"j-worker-0\"";
 
 		s->stores_status = true;
 		s->how = MU_INVALID_ARGUMENT;
@@ -259,7 +261,7 @@ static void pod__that_is_rejected__is_retried_every_half_minute(void **state)
 				 3);
 		assert_int_equal(
 		    count_of(s, "PATCH", JOB_PATH "/status", "spec.tasks.worker: ") > 0, i == 0);
-		s->refused = NULL;
+		s->rejected = NULL;
 		run_reconcile(s);
 		assert_int_equal(count_of(s, "POST", PODS_PATH, worker), 4);
 		fixture_free(s);
@@ -271,7 +273,7 @@ static void rejections__of_several_creates__name_the_first_and_count_the_others(
 	struct controller_fixture *s = fixture_new(GANG, "{}", NULL);
 
 	s->stores_status = true;
-	s->refused = "\"kind\":\"Pod\"";
+	s->rejected = "\"kind\":\"Pod\"";
 	s->how = MU_INVALID_ARGUMENT;
 	s->words = "strict decoding error: unknown field (400)";
 	run_reconcile(s);
@@ -297,7 +299,7 @@ static void pod__that_the_plan_took_for_missing__is_not_said_to_know_the_cluster
 
 	s->how = MU_INVALID_ARGUMENT;
 	s->taken = old_worker;
-	s->refused = "\"kind\":\"Service\"";
+	s->rejected = "\"kind\":\"Service\"";
 	run_reconcile(s);
 	s->now += 60;
 	run_reconcile(s);
@@ -351,9 +353,9 @@ static void job__whose_time_to_live_is_over__is_deleted_by_its_uid(void **state)
 {
 	struct controller_fixture *s =
 	    fixture_new("\"ttlSecondsAfterFinished\":5",
-		      "{\"phase\":\"Succeeded\",\"completionTime\":\"2023-11-14T22:00:00Z\","
-		      "\"startTime\":\"2023-11-14T21:00:00Z\"}",
-		      NULL);
+			"{\"phase\":\"Succeeded\",\"completionTime\":\"2023-11-14T22:00:00Z\","
+			"\"startTime\":\"2023-11-14T21:00:00Z\"}",
+			NULL);
 	int at;
 
 	run_reconcile(s);

@@ -30,10 +30,10 @@ struct controller_fixture {
 	int n;
 	double now;
 	bool may_write, reachable;
-	bool stores_status;  /* that is written */
-	int finished;        /* times that a task was asked to end */
-	const char *taken;   /* there is a pod of every name already: this one */
-	const char *refused; /* a create whose body has that fails in this way */
+	bool stores_status;   /* that is written */
+	int finished;         /* times that a task was asked to end */
+	const char *taken;    /* there is a pod of every name already: this one */
+	const char *rejected; /* a create whose body has that fails in this way */
 	enum mu_code how;
 	const char *words; /* the server's; NULL: none that the plan knows */
 	double wake;
@@ -84,10 +84,10 @@ static inline int on_call(void *user, const struct kube_request *rq, cJSON **out
 	s->calls[s->n].type = mu_xstrdup(rq->content_type ? rq->content_type : "");
 	s->calls[s->n++].body = sent ? cJSON_PrintUnformatted(sent) : mu_xstrdup("");
 	cJSON_Delete(sent);
-	if (s->refused && strcmp(rq->method, "POST") == 0 &&
-	    strstr(s->calls[s->n - 1].body, s->refused))
+	if (s->rejected && strcmp(rq->method, "POST") == 0 &&
+	    strstr(s->calls[s->n - 1].body, s->rejected))
 		return s->words ? mu_fail(err, s->how, "%s", s->words)
-				: mu_fail(err, s->how, "%s it is", s->refused);
+				: mu_fail(err, s->how, "%s it is", s->rejected);
 	if (s->taken && strcmp(rq->method, "POST") == 0 && strstr(rq->path, "/pods"))
 		return mu_fail(err, MU_ALREADY_EXISTS, "pods already exists (409)");
 	if (strcmp(rq->method, "GET") == 0 && strstr(rq->path, "/podgroups/"))
@@ -137,7 +137,8 @@ static inline void show(struct store *c, enum object_kind kind, const cJSON *jso
 }
 
 /* A job of one ps and one worker, whose status says `status` and which has these pods. */
-static inline struct controller_fixture *fixture_new(const char *run, const char *status, const char *const *pods)
+static inline struct controller_fixture *fixture_new(const char *run, const char *status,
+						     const char *const *pods)
 {
 	static const struct controller_options options = {
 	    .image = "task:1", .identity = "me", .lease_namespace = "default"};

@@ -27,7 +27,7 @@ struct plan_fixture {
 	bool service, changed;
 	bool full; /* no pod is made */
 	bool no_gpu_image;
-	const char *refused, *group_phase, *group_message;
+	const char *rejected, *group_phase, *group_message;
 	struct job_status status;
 	double now, wake, last_progress;
 	int64_t step;   /* as the chief reports it now */
@@ -112,10 +112,10 @@ static void act(struct plan_fixture *w, const struct plan_action *a)
 		break;
 	case ACTION_MAKE_SECRET:
 		w->plan->status.security =
-		    (struct security_status){.secret = mu_xstrdup("j-tls"), .made = w->now};
+		    (struct security_status){.secret = mu_xstrdup("j-tls"), .issued_at = w->now};
 		break;
-	case ACTION_SPREAD_CA:
-	case ACTION_SWITCH_SECRET:
+	case ACTION_ADD_CA:
+	case ACTION_ROTATE_CERTIFICATE:
 	case ACTION_CHECK_SECRET:
 		fail_msg("no rotation is due");
 		break;
@@ -150,7 +150,7 @@ static const char *run_plan(struct plan_fixture *w)
 {
 	const struct plan_options options = {.image = "task:1",
 					     .image_gpu = w->no_gpu_image ? NULL : "cuda:1",
-					     .image_board = "tf:1"};
+					     .image_tensorboard = "tf:1"};
 	struct observed_job seen = {.pods = w->pods,
 				    .n_pods = w->n_pods,
 				    .service = w->service,
@@ -171,11 +171,11 @@ static const char *run_plan(struct plan_fixture *w)
 	w->wake = w->plan->wake;
 	for (unsigned i = 0; i < w->plan->n_actions; i++)
 		act(w, &w->plan->actions[i]);
-	for (unsigned i = 0; w->refused && i < w->plan->n_actions; i++)
+	for (unsigned i = 0; w->rejected && i < w->plan->n_actions; i++)
 		if (action_creates(w->plan->actions[i].kind)) {
 			const struct plan_action *a = &w->plan->actions[i];
 
-			job_plan_rejected(w->plan, w->spec, a, w->refused, 0, w->now);
+			job_plan_rejected(w->plan, w->spec, a, w->rejected, 0, w->now);
 			break;
 		}
 	patch = job_status_patch(&w->status, &w->plan->status);

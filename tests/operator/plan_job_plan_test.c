@@ -450,9 +450,9 @@ static void status__of_any_kind__comes_back_from_json(void **state)
 	struct job_status s;
 
 	status_parse(&s, "{\"phase\":7,\"conditions\":{\"x\":1},\"tasks\":[1],"
-			 "\"ledger\":[3,{\"task\":\"w\",\"index\":1e300}]}");
+			 "\"indexStatuses\":[3,{\"task\":\"w\",\"index\":1e300}]}");
 	assert_int_equal(s.phase, JOB_NEW);
-	assert_int_equal(s.n_ledger, 1);
+	assert_int_equal(s.n_index_statuses, 1);
 	job_status_fini(&s);
 }
 
@@ -509,15 +509,15 @@ static void status__written__reads_back_the_same(void **state)
 		status_parse(&back, text.data);
 		status_print(&back, &again);
 		assert_string_equal(text.data, again.data);
-		assert_int_equal(back.n_ledger, cases[i]->n_ledger);
+		assert_int_equal(back.n_index_statuses, cases[i]->n_index_statuses);
 		assert_memory_equal(back.tasks, cases[i]->tasks, sizeof(back.tasks));
 		assert_memory_equal(back.conditions, cases[i]->conditions, sizeof(back.conditions));
-		for (unsigned k = 0; k < back.n_ledger; k++)
-			assert_memory_equal(&back.ledger[k], &cases[i]->ledger[k],
-					    sizeof(back.ledger[k]));
+		for (unsigned k = 0; k < back.n_index_statuses; k++)
+			assert_memory_equal(&back.index_statuses[k], &cases[i]->index_statuses[k],
+					    sizeof(back.index_statuses[k]));
 		assert_true(back.start_time == cases[i]->start_time &&
 			    back.completion_time == cases[i]->completion_time &&
-			    back.security.spread == cases[i]->security.spread);
+			    back.security.ca_added_at == cases[i]->security.ca_added_at);
 		assert_int_equal(back.phase, cases[i]->phase);
 		job_status_fini(&back);
 	}

@@ -169,7 +169,7 @@ static void manifest__that_is_wrong__names_line_and_path(void **state)
 }
 
 /* No program starts with an environment string of more than 128 KiB. */
-static void cluster__with_addresses_of_more_than_128_kib__is_refused(void **state)
+static void cluster__with_addresses_of_more_than_128_kib__is_rejected(void **state)
 {
 	static const char format[] =
 	    "apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\n"
@@ -299,7 +299,7 @@ int main(void)
 	    cmocka_unit_test(numbers__that_are_whole__may_be_written_as_any),
 	    cmocka_unit_test(manifest__with_everything__is_read),
 	    cmocka_unit_test(manifest__that_is_wrong__names_line_and_path),
-	    cmocka_unit_test(cluster__with_addresses_of_more_than_128_kib__is_refused),
+	    cmocka_unit_test(cluster__with_addresses_of_more_than_128_kib__is_rejected),
 	    cmocka_unit_test(train_settings__written_to_the_environment__come_back),
 	    cmocka_unit_test(manifest__as_json__is_read_too),
 	    cmocka_unit_test(example__as_shipped__is_good),

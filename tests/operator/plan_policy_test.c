@@ -157,9 +157,9 @@ static void time_to_live__ends_the_job_on_the_second(void **state)
 
 /* ---- what a node has not ---- */
 
-/* ---- the ledger ---- */
+/* ---- index statuses ---- */
 
-static void ledger__records_how_each_index_ended(void **state)
+static void index_statuses__record_how_each_index_ended(void **state)
 {
 	static const struct {
 		const char *policy;
@@ -187,10 +187,10 @@ static void ledger__records_how_each_index_ended(void **state)
 		pod(&w, "worker", 1)->disrupted = cases[i].free;
 		pod(&w, "worker", 1)->node = "n1";
 		run_plan(&w);
-		for (unsigned n = 0; n < w.status.n_ledger; n++)
-			if (strcmp(w.status.ledger[n].task, "worker") == 0 &&
-			    w.status.ledger[n].index == 1)
-				e = &w.status.ledger[n];
+		for (unsigned n = 0; n < w.status.n_index_statuses; n++)
+			if (strcmp(w.status.index_statuses[n].task, "worker") == 0 &&
+			    w.status.index_statuses[n].index == 1)
+				e = &w.status.index_statuses[n];
 		assert_non_null(e);
 		if (!cases[i].done) /* of the others it is enough that they are */
 			assert_string_equal(e->node, "n1");
@@ -240,9 +240,9 @@ static void completed_indexes__are_written_as_ranges(void **state)
 	run_plan(&w);
 	status_print(&w.plan->status, &text);
 	assert_non_null(strstr(text.data, "\"completedIndexes\":{\"worker\":\"0,2-3,5\"}"));
-	assert_int_equal(w.status.n_ledger, 5);
+	assert_int_equal(w.status.n_index_statuses, 5);
 	assert_int_equal(w.status.tasks[1].succeeded, 4);
-	assert_non_null(strstr(text.data, "\"ledger\":[{\"task\":\"worker\",\"index\":1,"));
+	assert_non_null(strstr(text.data, "\"indexStatuses\":[{\"task\":\"worker\",\"index\":1,"));
 	w.now += 100;
 	assert_string_equal(run_plan(&w), "+worker/1 ");
 	run_all(&w);
@@ -275,9 +275,10 @@ static void completed_indexes__of_the_largest_job__are_small(void **state)
 	status_print(&s, &text);
 	assert_in_range(text.len, 1, 1000);
 	status_parse(&back, text.data);
-	assert_int_equal(back.n_ledger, s.n_ledger);
-	for (unsigned i = 0; i < back.n_ledger; i++)
-		assert_true(back.ledger[i].done && back.ledger[i].index == s.ledger[i].index);
+	assert_int_equal(back.n_index_statuses, s.n_index_statuses);
+	for (unsigned i = 0; i < back.n_index_statuses; i++)
+		assert_true(back.index_statuses[i].done &&
+			    back.index_statuses[i].index == s.index_statuses[i].index);
 	job_status_fini(&back);
 	job_status_fini(&s);
 }
@@ -314,8 +315,9 @@ static void ranges__written_by_others__are_read_up_to_the_first_mistake(void **s
 		struct job_status s;
 
 		status_parse(&s, text);
-		if (s.n_ledger != cases[i].n)
-			fail_msg("%s: %u indices, not %u", cases[i].json, s.n_ledger, cases[i].n);
+		if (s.n_index_statuses != cases[i].n)
+			fail_msg("%s: %u indices, not %u", cases[i].json, s.n_index_statuses,
+				 cases[i].n);
 		job_status_fini(&s);
 	}
 }
@@ -331,11 +333,11 @@ static void tensorboard__is_a_pod_that_nobody_waits_for(void **state)
 	struct plan_fixture w;
 
 	start_running(&w, BOARD);
-	assert_non_null(pod(&w, JOB_BOARD, 0));
-	assert_null(strstr(w.status.members, JOB_BOARD));
+	assert_non_null(pod(&w, JOB_TENSORBOARD, 0));
+	assert_null(strstr(w.status.members, JOB_TENSORBOARD));
 	for (int n = 0; n < 30; n++) { /* more often than backoffLimit */
-		if (pod(&w, JOB_BOARD, 0))
-			fail_pod(&w, JOB_BOARD, 0, 1);
+		if (pod(&w, JOB_TENSORBOARD, 0))
+			fail_pod(&w, JOB_TENSORBOARD, 0, 1);
 		w.now += 61;
 		run_plan(&w);
 		run_plan(&w);
@@ -357,7 +359,7 @@ static void tensorboard__outlives_the_training(void **state)
 	w.now += 100;
 	run_plan(&w);
 	run_plan(&w);
-	assert_non_null(pod(&w, JOB_BOARD, 0));
+	assert_non_null(pod(&w, JOB_TENSORBOARD, 0));
 	plan_fixture_end(&w);
 }
 
@@ -418,7 +420,7 @@ static void trouble__is_told_soon_when_it_is_new_and_no_oftener(void **state)
 	pod(&w, "ps", 0)->reason = "ImagePullBackOff"; /* the same to a person */
 	run_plan(&w);
 	assert_false(w.plan->urgent);
-	w.refused = "pods \"j-ps-0\" is forbidden: exceeded quota: q";
+	w.rejected = "pods \"j-ps-0\" is forbidden: exceeded quota: q";
 	w.n_pods = 0;
 	run_plan(&w);
 	assert_true(w.plan->urgent);
@@ -466,7 +468,7 @@ int main(void)
 	    cmocka_unit_test(clean_policy__decides_which_pods_stay),
 	    cmocka_unit_test(pods_that_the_end_sends_off__are_counted_no_longer),
 	    cmocka_unit_test(time_to_live__ends_the_job_on_the_second),
-	    cmocka_unit_test(ledger__records_how_each_index_ended),
+	    cmocka_unit_test(index_statuses__record_how_each_index_ended),
 	    cmocka_unit_test(always__after_exit_code_0__waits_a_second),
 	    cmocka_unit_test(completed_indexes__are_written_as_ranges),
 	    cmocka_unit_test(completed_indexes__of_the_largest_job__are_small),

@@ -31,9 +31,9 @@ static void certificates__that_are_due__stay_trusted_though_no_pod_is_seen(void 
 	double due;
 
 	start_secured(&w);
-	due = w.status.security.made + PLAN_CERT_LIFE * 2 / 3;
-	assert_false(asks_for(&w, ACTION_SPREAD_CA, due - 1));
-	assert_true(asks_for(&w, ACTION_SPREAD_CA, due));
+	due = w.status.security.issued_at + PLAN_CERT_LIFE * 2 / 3;
+	assert_false(asks_for(&w, ACTION_ADD_CA, due - 1));
+	assert_true(asks_for(&w, ACTION_ADD_CA, due));
 	assert_false(asks_for(&w, ACTION_MAKE_SECRET, due));
 	assert_true(asks_for(&w, ACTION_CREATE_POD, due)); /* with what is good for a while yet */
 	plan_fixture_end(&w);
@@ -42,14 +42,14 @@ static void certificates__that_are_due__stay_trusted_though_no_pod_is_seen(void 
 static void certificates__that_are_over__are_made_anew_for_a_job_without_pods(void **state)
 {
 	struct plan_fixture w;
-	double made;
+	double issued_at;
 
 	start_secured(&w);
-	made = w.status.security.made;
-	assert_false(asks_for(&w, ACTION_MAKE_SECRET, made + PLAN_CERT_LIFE - 1));
-	assert_true(asks_for(&w, ACTION_MAKE_SECRET, made + PLAN_CERT_LIFE));
-	assert_false(asks_for(&w, ACTION_CREATE_POD, made + PLAN_CERT_LIFE));
-	assert_true(asks_for(&w, ACTION_MAKE_SECRET, made - PLAN_CERT_LIFE));
+	issued_at = w.status.security.issued_at;
+	assert_false(asks_for(&w, ACTION_MAKE_SECRET, issued_at + PLAN_CERT_LIFE - 1));
+	assert_true(asks_for(&w, ACTION_MAKE_SECRET, issued_at + PLAN_CERT_LIFE));
+	assert_false(asks_for(&w, ACTION_CREATE_POD, issued_at + PLAN_CERT_LIFE));
+	assert_true(asks_for(&w, ACTION_MAKE_SECRET, issued_at - PLAN_CERT_LIFE));
 	plan_fixture_end(&w);
 }
 
@@ -57,14 +57,15 @@ static void certificates__that_are_over__are_made_anew_for_a_job_without_pods(vo
 static void certificate__follows_its_ca(void **state)
 {
 	struct plan_fixture w;
-	double spread;
+	double ca_added_at;
 
 	start_secured(&w);
-	spread = w.status.security.spread = w.status.security.made + PLAN_CERT_LIFE * 2 / 3 + 60;
-	assert_false(asks_for(&w, ACTION_SPREAD_CA, spread));
-	assert_false(asks_for(&w, ACTION_SWITCH_SECRET, spread + 299));
-	assert_true(asks_for(&w, ACTION_SWITCH_SECRET, spread + 300));
-	assert_true(asks_for(&w, ACTION_SPREAD_CA, spread - 1)); /* the clock was set back */
+	ca_added_at = w.status.security.ca_added_at =
+	    w.status.security.issued_at + PLAN_CERT_LIFE * 2 / 3 + 60;
+	assert_false(asks_for(&w, ACTION_ADD_CA, ca_added_at));
+	assert_false(asks_for(&w, ACTION_ROTATE_CERTIFICATE, ca_added_at + 299));
+	assert_true(asks_for(&w, ACTION_ROTATE_CERTIFICATE, ca_added_at + 300));
+	assert_true(asks_for(&w, ACTION_ADD_CA, ca_added_at - 1)); /* the clock was set back */
 	plan_fixture_end(&w);
 }
 
@@ -98,8 +99,8 @@ static void secret__that_a_pod_may_miss__is_checked_every_ten_minutes(void **sta
 		struct job_plan *plan;
 		bool looks = false;
 
-		w.status.security.made = w.now;
-		seen.status.security.made = w.now;
+		w.status.security.issued_at = w.now;
+		seen.status.security.issued_at = w.now;
 		plan = job_plan_new(w.spec, &options, &seen, w.now);
 		for (unsigned n = 0; n < plan->n_actions; n++)
 			looks = looks || plan->actions[n].kind == ACTION_CHECK_SECRET;

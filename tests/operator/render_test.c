@@ -21,7 +21,7 @@ static struct made make(const char *manifest)
 {
 	struct made m = {0};
 	struct observed_job seen = {.service = true,
-				    .status.security = {.secret = "j-tls-1", .made = 1e9}};
+				    .status.security = {.secret = "j-tls-1", .issued_at = 1e9}};
 	struct plan_options options = {.image = "localhost/muster-task:dev"};
 	struct mu_err err = {0};
 
@@ -110,7 +110,7 @@ static void a_plain_job__makes_restricted_pods(void **state)
 	unmake(&m);
 }
 
-/* The API server finds them, and refuses the pod. */
+/* The API server finds them, and rejects the pod. */
 static void a_template__with_mistakes__keeps_them(void **state)
 {
 	struct made m = make(HEAD "spec: {tasks: {worker: {template: {container: [x], metadata: "
@@ -460,7 +460,7 @@ static void gang__of_kueue__is_labels_and_a_count(void **state)
 	unmake(&m);
 }
 
-static void gang__without_a_queue_where_one_is_needed__is_refused(void **state)
+static void gang__without_a_queue_where_one_is_needed__is_rejected(void **state)
 {
 	struct job_spec *spec;
 	struct mu_err err = {0};
@@ -524,8 +524,8 @@ static void tensorboard__serves_the_event_files_of_the_volume(void **state)
 	struct job_spec *spec;
 	struct observed_pod ps = {.task = "ps", .uid = "u", .phase = POD_RUNNING, .ready = true};
 	struct observed_job seen = {.service = true, .pods = &ps, .n_pods = 1};
-	struct plan_options options = {.image = "task:1", .image_board = "tf:1"};
-	const struct plan_pod *board = NULL;
+	struct plan_options options = {.image = "task:1", .image_tensorboard = "tf:1"};
+	const struct plan_pod *tensorboard = NULL;
 	struct mu_err err = {0};
 
 	assert_ok(
@@ -539,9 +539,10 @@ static void tensorboard__serves_the_event_files_of_the_volume(void **state)
 	struct job_plan *plan = job_plan_new(spec, &options, &seen, 1e9);
 	for (unsigned i = 0; i < plan->n_actions; i++)
 		if (plan->actions[i].pod && plan->actions[i].pod->role == ROLE_TENSORBOARD)
-			board = plan->actions[i].pod;
-	assert_non_null(board);
-	cJSON *pod = render_pod(spec, board), *service = render_board_service(spec, board);
+			tensorboard = plan->actions[i].pod;
+	assert_non_null(tensorboard);
+	cJSON *pod = render_pod(spec, tensorboard),
+	      *service = render_tensorboard_service(spec, tensorboard);
 	expect(pod, "spec.containers.0.command",
 	       "[\"tensorboard\",\"--logdir=/ckpt\",\"--bind_all\",\"--port=6006\"]");
 	expect(pod, "spec.containers.0.image", "\"tf:1\"");
@@ -571,7 +572,7 @@ int main(void)
 	    cmocka_unit_test(pod__that_was_deleted__was_killed_unless_it_had_ended_before),
 	    cmocka_unit_test(gang__of_volcano__gets_a_group_and_all_pods_at_once),
 	    cmocka_unit_test(gang__of_kueue__is_labels_and_a_count),
-	    cmocka_unit_test(gang__without_a_queue_where_one_is_needed__is_refused),
+	    cmocka_unit_test(gang__without_a_queue_where_one_is_needed__is_rejected),
 	    cmocka_unit_test(secret__is_mounted_for_the_tasks_group__and_named_in_the_environment),
 	    cmocka_unit_test(policy__allows_the_job_its_clients_and_the_operator),
 	    cmocka_unit_test(tensorboard__serves_the_event_files_of_the_volume),

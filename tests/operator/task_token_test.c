@@ -62,7 +62,7 @@ static void key_file__that_is_missing__becomes_a_secret_once(void **state)
 
 	/* another replica was first: its key counts */
 	s = scene_with_key_file("/nowhere/key");
-	s->refused = "muster-operator-key";
+	s->rejected = "muster-operator-key";
 	s->how = MU_ALREADY_EXISTS;
 	assert_int_equal(token_key_load(&s->controller, &err), -MU_FAILED_PRECONDITION);
 	assert_non_null(strstr(err.msg, "restarts"));

@@ -76,7 +76,7 @@ submit_kernels broken-gpu auto
 eventually 90 'on a GPU that does not come up kernels: auto falls back and succeeds' phase_is broken-gpu Succeeded
 check 'a condition has the words of the driver' has_condition broken-gpu KernelsMissing "True worker/0 uses the CPU, node $real: .*$no_driver"
 eventually 20 'and an event' has_event broken-gpu "GpuFallback worker/0 uses the CPU, node $real: .*$no_driver"
-says 'the ledger remembers it' "$(field dtj/broken-gpu '{.status.ledger}')" '"noGpu":true'
+says 'the index status records it' "$(field dtj/broken-gpu '{.status.indexStatuses}')" '"noGpu":true'
 is 'it cost no failure' 0 "$(field dtj/broken-gpu '{.status.restarts}')"
 remove broken-gpu
 helm_args=("${helm_args_before[@]}")

@@ -14,7 +14,7 @@ says 'a misspelt field is named' "$(sed 's/name: long/name: misspelt/; s/batchSi
 # What a person is told within 10 s: by the job's Ready condition, by kubectl get and describe, and by muster explain.
 explain() { KUBECONFIG=$KUBECONFIG timeout 20 "$(dirname "${MUSTER:-build/bin/muster}")/muster" explain -n "$ns" "job/$1" 2>&1; }
 told() { # JOB PATTERN
-  has_condition "$1" Ready "$2" || has_condition "$1" Failed "$2" || has_condition "$1" PodsRefused "$2"
+  has_condition "$1" Ready "$2" || has_condition "$1" Failed "$2" || has_condition "$1" PodsRejected "$2"
 }
 sentence() { # JOB WORDS PATTERN
   eventually 10 "$2" told "$1" "$3"

@@ -12,11 +12,11 @@ static void quota__that_is_exceeded__is_reported_and_ends_the_job_at_its_deadlin
 	plan_fixture_start(&w, TWO "  run: {schedulingDeadlineSeconds: 100}\n");
 	run_plan(&w);
 	w.n_pods = 0; /* none was made */
-	w.refused = quota;
+	w.rejected = quota;
 	run_plan(&w);
 	w.n_pods = 0;
-	assert_true(w.status.conditions[COND_REFUSED].status);
-	assert_string_equal(w.status.conditions[COND_REFUSED].reason, "QuotaExceeded");
+	assert_true(w.status.conditions[COND_REJECTED].status);
+	assert_string_equal(w.status.conditions[COND_REJECTED].reason, "QuotaExceeded");
 	assert_non_null(strstr(w.status.conditions[COND_READY].message, quota));
 	assert_non_null(strstr(w.status.conditions[COND_READY].message, "raise the quota"));
 	w.now += 99;
@@ -29,17 +29,17 @@ static void quota__that_is_exceeded__is_reported_and_ends_the_job_at_its_deadlin
 	assert_int_equal(w.status.phase, JOB_FAILED);
 	assert_string_equal(w.status.conditions[COND_FAILED].reason, "SchedulingDeadlineExceeded");
 	assert_non_null(strstr(w.status.conditions[COND_FAILED].message, "exceeded quota"));
-	assert_false(w.status.conditions[COND_REFUSED].set);
+	assert_false(w.status.conditions[COND_REJECTED].set);
 	plan_fixture_end(&w);
 }
 
-static void refusal__of_any_kind__says_what_to_do(void **state)
+static void rejection__of_any_kind__says_what_to_do(void **state)
 {
 	static const struct {
 		const char *why, *reason, *advice;
 	} cases[] = {
 	    {"exceeded quota: small", "QuotaExceeded", "raise the quota"},
-	    {"admission webhook \"x\" denied the request", "CreateRefused", "change the manifest"},
+	    {"admission webhook \"x\" denied the request", "FailedCreate", "change the manifest"},
 	    {"etcdserver: request is too large (500)", "ObjectTooLarge", "template"},
 	    {"rpc error: trying to send message larger than max (9 vs. 8) (500)", "ObjectTooLarge",
 	     "fewer replicas"},
@@ -51,9 +51,9 @@ static void refusal__of_any_kind__says_what_to_do(void **state)
 		struct plan_fixture w;
 
 		plan_fixture_start(&w, TWO);
-		w.refused = cases[i].why;
+		w.rejected = cases[i].why;
 		run_plan(&w);
-		c = &w.status.conditions[COND_REFUSED];
+		c = &w.status.conditions[COND_REJECTED];
 		assert_true(c->status);
 		assert_string_equal(c->reason, cases[i].reason);
 		assert_non_null(strstr(c->message, cases[i].advice));
@@ -63,10 +63,10 @@ static void refusal__of_any_kind__says_what_to_do(void **state)
 }
 
 /* With 100 s for its pods to be placed; none is made. */
-static void start_refused(struct plan_fixture *w)
+static void start_rejected(struct plan_fixture *w)
 {
 	plan_fixture_start(w, TWO "  run: {schedulingDeadlineSeconds: 100}\n");
-	w->refused = quota;
+	w->rejected = quota;
 	run_plan(w);
 	w->n_pods = 0;
 }
@@ -75,12 +75,12 @@ static void quota__that_is_raised_in_time__leaves_no_trace(void **state)
 {
 	struct plan_fixture w;
 
-	start_refused(&w);
+	start_rejected(&w);
 	w.now += 50;
-	w.refused = NULL;
+	w.rejected = NULL;
 	run_plan(&w); /* makes them */
 	run_plan(&w);
-	assert_false(w.status.conditions[COND_REFUSED].set);
+	assert_false(w.status.conditions[COND_REJECTED].set);
 	run_all(&w);
 	run_plan(&w);
 	run_all(&w);
@@ -95,13 +95,13 @@ static void quota__that_was_forgotten__ends_the_job_no_later(void **state)
 {
 	struct plan_fixture w;
 
-	start_refused(&w);
+	start_rejected(&w);
 	w.now += 60;
-	w.refused = NULL;
+	w.rejected = NULL;
 	run_plan(&w);
-	w.n_pods = 0; /* refused again */
+	w.n_pods = 0; /* rejected again */
 	w.now += 40;
-	w.refused = quota;
+	w.rejected = quota;
 	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_FAILED);
 	plan_fixture_end(&w);
@@ -140,7 +140,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(quota__that_is_exceeded__is_reported_and_ends_the_job_at_its_deadline),
-	    cmocka_unit_test(refusal__of_any_kind__says_what_to_do),
+	    cmocka_unit_test(rejection__of_any_kind__says_what_to_do),
 	    cmocka_unit_test(quota__that_is_raised_in_time__leaves_no_trace),
 	    cmocka_unit_test(quota__that_was_forgotten__ends_the_job_no_later),
 	    cmocka_unit_test(gang__that_waits__has_the_message_of_its_scheduler),
