@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lists of /status: resources, parked steps, sessions, and traffic with each other task.  Each
+/* The lists of /status: resources, pending steps, sessions, and traffic with each other task.  Each
  * list has a maximum length; the counts in /status are always complete. */
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ static void add_wait(struct list *l, const char *text)
 	cJSON_AddItemToArray(l->waits_for, cJSON_CreateString(text));
 }
 
-static void add_parked_node(void *arg, const struct mu_node *n)
+static void add_pending_node(void *arg, const struct mu_node *n)
 {
 	MU_AUTO_FREE char *text = mu_xasprintf("%s (%s)", n->name, n->op);
 
@@ -121,10 +121,10 @@ static void list_sessions(struct task_server *s, struct list *l)
 void server_status_lists(struct task_server *s, cJSON *to)
 {
 	struct list resources = {.items = cJSON_AddArrayToObject(to, "resourceList")};
-	struct list steps = {.items = cJSON_AddArrayToObject(to, "parkedSteps")};
+	struct list steps = {.items = cJSON_AddArrayToObject(to, "pendingSteps")};
 	struct list peers = {.items = cJSON_AddArrayToObject(to, "peers")};
 	struct list sessions = {.items = cJSON_AddArrayToObject(to, "sessionList")};
-	struct worker_visitor visitor = {begin_step, add_parked_node, add_awaited_key, &steps};
+	struct worker_visitor visitor = {begin_step, add_pending_node, add_awaited_key, &steps};
 
 	resources_each(s->rt->resources, add_resource, &resources);
 	worker_each_step(s->context.worker, &visitor);

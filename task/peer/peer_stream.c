@@ -21,8 +21,8 @@
 #include "task/peer/stream_conn.h"
 #include "task/runtime/runtime.h"
 
-enum { MAX_PARKED_STEPS = 4096, REDIAL_MS = 1000 };
-#define MAX_PARKED_BYTES ((size_t)4 << 30) /* for one step, before its RUN */
+enum { MAX_EARLY_STEPS = 4096, REDIAL_MS = 1000 };
+#define MAX_EARLY_BYTES ((size_t)4 << 30) /* for one step, before its RUN */
 
 /* ---- one other task ---- */
 
@@ -379,7 +379,8 @@ static bool of_task(struct mu_span device, const char *task)
 	return device.len > n && !memcmp(device.data, task, n) && device.data[n] == '/';
 }
 
-/* Sets *wanted if the step of this frame may still use the tensor; counts parked bytes. */
+/* Sets *wanted if the step of this frame may still use the tensor; counts the bytes before its RUN.
+ */
 static int check_step(struct stream_conn *c, bool *wanted, struct mu_err *err)
 {
 	int64_t step_id = c->header.step_id;
@@ -393,17 +394,17 @@ static int check_step(struct stream_conn *c, bool *wanted, struct mu_err *err)
 		s = MU_NEW(struct stream_step);
 		s->step_id = step_id;
 		mu_map_put_n(&c->steps, &step_id, sizeof(step_id), s);
-		if (c->steps.count > MAX_PARKED_STEPS)
+		if (c->steps.count > MAX_EARLY_STEPS)
 			rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
 				     "tensors for more than %d steps without a RUN",
-				     MAX_PARKED_STEPS);
+				     MAX_EARLY_STEPS);
 	}
 	if (s && !c->dialled && !s->running) {
-		s->parked += c->header.payload_len;
-		if (s->parked > MAX_PARKED_BYTES)
+		s->early_bytes += c->header.payload_len;
+		if (s->early_bytes > MAX_EARLY_BYTES)
 			rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
 				     "more than %zu bytes for a step without a RUN",
-				     MAX_PARKED_BYTES);
+				     MAX_EARLY_BYTES);
 	}
 	pthread_mutex_unlock(&c->lock);
 	return rc;

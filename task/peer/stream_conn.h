@@ -60,7 +60,7 @@ struct stream_conn {
 struct stream_step {
 	int64_t step_id;
 	bool running, sole;
-	size_t parked;
+	size_t early_bytes;       /* received before the RUN */
 	struct stream_conn *conn; /* a reference, if this task runs it for the master */
 	peer_done done;           /* set if the other task runs it for this one */
 	void *arg;

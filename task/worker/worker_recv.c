@@ -12,7 +12,7 @@
 #include "task/messages/tensor_writer.h"
 #include "task/peer/peer_collective.h"
 
-struct parked {
+struct pending_recv {
 	struct rpc_call *call;
 	struct worker *worker;
 	int64_t step_id;
@@ -36,7 +36,7 @@ static void reply_tensor(struct rpc_call *call, const struct mu_tensor *tensor, 
 
 static void on_sent(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
 {
-	struct parked *p = arg;
+	struct pending_recv *p = arg;
 
 	if (err) {
 		rpc_reply_error(p->call, err);
@@ -49,7 +49,7 @@ static void on_sent(void *arg, const struct mu_err *err, struct mu_tensor *tenso
 
 static void on_caller_cancelled(void *arg)
 {
-	struct parked *p = arg;
+	struct pending_recv *p = arg;
 	struct worker *w = p->worker;
 	int64_t step_id = p->step_id;
 	struct mu_err why;
@@ -84,7 +84,7 @@ void worker_recv(struct worker *w, struct rpc_call *call)
 {
 	struct recv_tensor_request m;
 	struct rendezvous *r;
-	struct parked *p;
+	struct pending_recv *p;
 	struct mu_arena a;
 	struct mu_err err;
 
@@ -98,8 +98,8 @@ void worker_recv(struct worker *w, struct rpc_call *call)
 	    recv_check_key(w, m.key, &err)) {
 		rpc_reply_error(call, &err);
 	} else {
-		p = MU_NEW(struct parked);
-		*p = (struct parked){call, w, m.step_id};
+		p = MU_NEW(struct pending_recv);
+		*p = (struct pending_recv){call, w, m.step_id};
 		r = rendezvous_table_get(w->rt->steps, m.step_id);
 		rpc_on_cancel(call, on_caller_cancelled, p);
 		rendezvous_recv_local(r, m.key, on_sent, p);

@@ -15,7 +15,7 @@
 struct script {
 	struct rpc_server *server;
 	pthread_mutex_t lock;
-	struct rpc_call *parked; /* the pending RunGraph */
+	struct rpc_call *pending_run; /* the pending RunGraph */
 	_Atomic int runs, cancels, cleanups;
 };
 
@@ -67,8 +67,8 @@ static void gone(void *arg)
 
 	mu_fail(&err, MU_CANCELLED, "given up");
 	pthread_mutex_lock(&s->lock);
-	call = s->parked;
-	s->parked = NULL;
+	call = s->pending_run;
+	s->pending_run = NULL;
 	pthread_mutex_unlock(&s->lock);
 	if (call)
 		rpc_reply_error(call, &err);
@@ -80,7 +80,7 @@ static void run_graph(struct rpc_call *call, void *ctx)
 	struct script *s = ctx;
 
 	pthread_mutex_lock(&s->lock);
-	s->parked = call;
+	s->pending_run = call;
 	pthread_mutex_unlock(&s->lock);
 	rpc_on_cancel(call, gone, s);
 	atomic_fetch_add(&s->runs, 1);
@@ -235,8 +235,8 @@ static void step__when_one_partition_fails__returns_its_error(void **state)
 	mu_pb_put_int(&b, 5, MU_OUT_OF_RANGE);
 	mu_pb_put_str(&b, 6, "the queue is empty");
 	pthread_mutex_lock(&t->ps.lock);
-	call = t->ps.parked;
-	t->ps.parked = NULL;
+	call = t->ps.pending_run;
+	t->ps.pending_run = NULL;
 	pthread_mutex_unlock(&t->ps.lock);
 	reply_bytes(call, &b);
 	ends_with(w, MU_OUT_OF_RANGE, "From /job:ps/replica:0/task:0:\nthe queue is empty");

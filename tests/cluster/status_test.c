@@ -63,7 +63,7 @@ static void status__lists_resources_and_bytes_by_task(void **state)
 	assert_tells(&f->worker[0],
 		     "{\"task\":\"/job:ps/replica:0/task:0\",\"bytesIn\":4,\"bytesOut\":0}");
 	assert_tells(&f->worker[0], handle);
-	assert_tells(&f->ps, "\"parkedSteps\":[]");
+	assert_tells(&f->ps, "\"pendingSteps\":[]");
 	assert_ok(close_session(&f->worker[0], handle, &err), &err);
 }
 
@@ -222,7 +222,7 @@ static void ended(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
 	atomic_fetch_add(&w->ended, 1);
 }
 
-static void park(struct task *t, const char *handle, struct waiter *w)
+static void start_pending_run(struct task *t, const char *handle, struct waiter *w)
 {
 	static const struct step get = {.fetch = "got:0"};
 	MU_AUTO_BUF request = {0};
@@ -262,7 +262,7 @@ static size_t resident(void)
 /* MUSTER_STEPS=10000 for a long run. */
 static void steps__beside_a_hundred_waiting_ones__leave_nothing(void **state)
 {
-	enum { PARKED = 100, FEW = 300, GROWTH = 256 << 10 };
+	enum { PENDING = 100, FEW = 300, GROWTH = 256 << 10 };
 	const char *told = getenv("MUSTER_STEPS");
 	int many = told ? atoi(told) : 2000;
 	struct fixture *f = *state;
@@ -275,9 +275,9 @@ static void steps__beside_a_hundred_waiting_ones__leave_nothing(void **state)
 
 	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
 	assert_ok(run(&f->worker[0], handle, &init, NULL, &err), &err);
-	for (int i = 0; i < PARKED; i++)
-		park(&f->worker[0], handle, &w);
-	snprintf(running, sizeof(running), "\"runningSteps\":%d,", PARKED);
+	for (int i = 0; i < PENDING; i++)
+		start_pending_run(&f->worker[0], handle, &w);
+	snprintf(running, sizeof(running), "\"runningSteps\":%d,", PENDING);
 	UNTIL(tells(&f->ps, running));
 	for (int i = 0; i < many; i++) {
 		if (i == FEW) {
@@ -293,9 +293,9 @@ static void steps__beside_a_hundred_waiting_ones__leave_nothing(void **state)
 		fail_msg("%d steps grew the process by %zu bytes", many - FEW, resident() - rss);
 	assert_int_equal(atomic_load(&w.ended), 0);
 	assert_tells(&f->ps, "get (QueueDequeueV2)");
-	for (int i = 0; i < PARKED; i++)
+	for (int i = 0; i < PENDING; i++)
 		assert_ok(run(&f->worker[0], handle, &put, NULL, &err), &err);
-	until(&w.ended, PARKED);
+	until(&w.ended, PENDING);
 	assert_int_equal(atomic_load(&w.failed), 0);
 	assert_ok(close_session(&f->worker[0], handle, &err), &err);
 	assert_tells(&f->ps, "\"runningSteps\":0");
@@ -325,7 +325,7 @@ static void step__during_drain__is_unavailable_immediately(void **state)
 	assert_ok(create(t, g, MU_SPAN(""), handle, &err), &err);
 	assert_ok(create(&f->worker[1], g, MU_SPAN(""), other, &err), &err);
 	assert_ok(run(t, handle, &init, NULL, &err), &err);
-	park(t, handle, &w);
+	start_pending_run(t, handle, &w);
 	UNTIL(tells(&f->ps, "get (QueueDequeueV2)"));
 	assert_int_equal(pthread_create(&stopper, NULL, stop_slowly, t->server), 0);
 	do {

@@ -74,7 +74,7 @@ static void count(void *n, const char *key)
 }
 
 /* Number of pending receives of a step at a task. */
-static unsigned parked(struct task *t, int64_t step)
+static unsigned n_pending_recvs(struct task *t, int64_t step)
 {
 	struct rendezvous *r = rendezvous_table_get(t->server->rt->steps, step);
 	unsigned n = 0;
@@ -107,7 +107,7 @@ static void receive__waits_until_its_step_is_cleaned_up(void **state)
 	struct mu_err err;
 
 	receive(&f->ps, 17, &a);
-	UNTIL(parked(&f->ps, 17) == 1);
+	UNTIL(n_pending_recvs(&f->ps, 17) == 1);
 	assert_false(atomic_load(&a.ended));
 	mu_pb_put_int(&request, 1, 17);
 	assert_ok(worker_call(&f->ps, "CleanupGraph", &request, NULL, &err), &err);
@@ -122,7 +122,7 @@ static void step__when_a_receiver_disconnects__ends(void **state)
 	uint64_t id = receive(&f->ps, 18, &first);
 
 	receive(&f->ps, 18, &second);
-	UNTIL(parked(&f->ps, 18) == 2);
+	UNTIL(n_pending_recvs(&f->ps, 18) == 2);
 	assert_false(atomic_load(&second.ended));
 	rpc_out_cancel(f->ps.ch, id);
 	UNTIL(atomic_load(&first.ended) && atomic_load(&second.ended));
@@ -170,7 +170,7 @@ static void duplicate_receive__is_rejected(void **state)
 	id = rpc_start(f->ps.ch, "/tensorflow.WorkerService/RecvTensor", &m, 0, 0, note, &first,
 		       &err);
 	assert_true(id != 0);
-	UNTIL(parked(&f->ps, 5) == 1);
+	UNTIL(n_pending_recvs(&f->ps, 5) == 1);
 	assert_fails(worker_call(&f->ps, "RecvTensor", &one, NULL, &err), &err, MU_ABORTED,
 		     "The same RecvTensor (GrpcWorker) request was received twice");
 	rpc_out_cancel(f->ps.ch, id);

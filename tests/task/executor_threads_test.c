@@ -31,7 +31,7 @@ static void wait_for(struct ended *e)
 	assert_int_equal(e->calls, 1);
 }
 
-/* Waking another thread costs more than a small step: who brings what a parked step waits for runs
+/* Waking another thread costs more than a small step: who brings what a pending step waits for runs
  * on with that one, after its own. */
 static void step__that_another_one_ends_the_wait_of__goes_on_in_the_same_thread(void **state)
 {

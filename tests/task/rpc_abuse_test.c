@@ -47,7 +47,7 @@ static void echo(struct rpc_call *call, void *ctx)
 	rpc_reply(call, &m);
 }
 
-static void end_parked(void *arg)
+static void end_held_call(void *arg)
 {
 	struct mu_err err;
 
@@ -55,9 +55,9 @@ static void end_parked(void *arg)
 	rpc_reply_error(arg, &err);
 }
 
-static void park(struct rpc_call *call, void *ctx)
+static void hold_call(struct rpc_call *call, void *ctx)
 {
-	rpc_on_cancel(call, end_parked, call);
+	rpc_on_cancel(call, end_held_call, call);
 }
 
 /* A MiB, which a client with a closed window does not read. */
@@ -69,7 +69,8 @@ static void big(struct rpc_call *call, void *ctx)
 	rpc_reply(call, &m);
 }
 
-static const struct rpc_method methods[] = {{"/t/Echo", echo}, {"/t/Park", park}, {"/t/Big", big}};
+static const struct rpc_method methods[] = {
+    {"/t/Echo", echo}, {"/t/Hold", hold_call}, {"/t/Big", big}};
 
 struct fixture {
 	struct rpc_server *server;
@@ -261,7 +262,7 @@ static void calls_reset_at_once__leave_the_server_unharmed(void **state)
 
 	acknowledge(f);
 	for (uint32_t i = 0, stream = 1; i < 20000 / SCALE; i++, stream += 2) {
-		send_call(f, stream, "/t/Park");
+		send_call(f, stream, "/t/Hold");
 		frame(f, RST_STREAM, 0, stream, "\0\0\0\x08", 4);
 		if (i % 500 == 499 && !pour_and_read(f))
 			break;
@@ -332,7 +333,7 @@ static void streams_of_a_client_that_acknowledges_nothing(void **state)
 	struct fixture *f = *state;
 
 	for (uint32_t i = 0, stream = 1; i < 100000 / SCALE; i++, stream += 2) {
-		open_stream(f, stream, "/t/Park", END_HEADERS);
+		open_stream(f, stream, "/t/Hold", END_HEADERS);
 		if (i % 500 == 499 && !pour_and_read(f))
 			break;
 		if (i % 5000 == 4999)

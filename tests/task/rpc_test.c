@@ -12,7 +12,7 @@
 
 #include "lib/base/clock.h"
 
-static struct rpc_call *parked;
+static struct rpc_call *held_call;
 static _Atomic int arrived, cancelled;
 
 enum { CALL_MS = PATIENCE_SECONDS * 1000 };
@@ -41,9 +41,9 @@ static void answer_cancelled(void *arg)
 	rpc_reply_error(arg, &err);
 }
 
-static void park(struct rpc_call *call, void *ctx)
+static void hold_call(struct rpc_call *call, void *ctx)
 {
-	parked = call;
+	held_call = call;
 	rpc_on_cancel(call, answer_cancelled, call);
 	atomic_fetch_add(&arrived, 1);
 }
@@ -66,7 +66,7 @@ static void big(struct rpc_call *call, void *ctx)
 }
 
 static const struct rpc_method methods[] = {
-    {"/t.T/Echo", echo}, {"/t.T/Refuse", refuse}, {"/t.T/Park", park}, {"/t.T/Big", big}};
+    {"/t.T/Echo", echo}, {"/t.T/Refuse", refuse}, {"/t.T/Hold", hold_call}, {"/t.T/Big", big}};
 
 struct fixture {
 	struct rpc_server *server;
@@ -168,7 +168,7 @@ static void a_tensor_travels_whole(void **state)
 	assert_string_equal(reply.data + reply.len - 2, ">!");
 }
 
-static void a_deadline_ends_a_parked_call_on_both_sides(void **state)
+static void a_deadline_ends_a_pending_call_on_both_sides(void **state)
 {
 	struct fixture *f = *state;
 	struct rpc_message m = {0};
@@ -177,7 +177,7 @@ static void a_deadline_ends_a_parked_call_on_both_sides(void **state)
 	cancelled = arrived = 0;
 	for (long ms = 50; !atomic_load(&arrived);
 	     ms *= 2) /* a deadline may pass on the way there */
-		assert_fails(rpc_call(f->ch, "/t.T/Park", &m, ms, 0, NULL, &err), &err,
+		assert_fails(rpc_call(f->ch, "/t.T/Hold", &m, ms, 0, NULL, &err), &err,
 			     MU_DEADLINE_EXCEEDED, "");
 	UNTIL(atomic_load(&cancelled) == atomic_load(&arrived));
 }
@@ -198,7 +198,7 @@ static void cancelling_ends_a_call_once(void **state)
 	uint64_t id;
 
 	finished = 0;
-	id = rpc_start(f->ch, "/t.T/Park", &m, 0, 0, note, &code, &err);
+	id = rpc_start(f->ch, "/t.T/Hold", &m, 0, 0, note, &code, &err);
 	assert_true(id != 0);
 	rpc_out_cancel(f->ch, id);
 	UNTIL(atomic_load(&finished));
@@ -219,13 +219,13 @@ static void closing_the_channel_ends_its_calls(void **state)
 	finished = 0;
 	snprintf(target, sizeof(target), "127.0.0.1:%d", f->port);
 	assert_ok(rpc_channel_open(target, &ch, &err), &err);
-	assert_true(rpc_start(ch, "/t.T/Park", &m, 0, RPC_WAIT_FOR_READY, note, &code, &err) != 0);
+	assert_true(rpc_start(ch, "/t.T/Hold", &m, 0, RPC_WAIT_FOR_READY, note, &code, &err) != 0);
 	rpc_channel_close(ch);
 	assert_int_equal(atomic_load(&finished), 1);
 	assert_int_equal(code, MU_CANCELLED);
 }
 
-static void stopping_the_server_ends_parked_calls(void **state)
+static void stopping_the_server_ends_pending_calls(void **state)
 {
 	struct fixture *f = *state;
 	struct rpc_message m = {0};
@@ -233,7 +233,7 @@ static void stopping_the_server_ends_parked_calls(void **state)
 	struct mu_err err;
 
 	finished = arrived = 0;
-	assert_true(rpc_start(f->ch, "/t.T/Park", &m, 0, RPC_WAIT_FOR_READY, note, &code, &err) !=
+	assert_true(rpc_start(f->ch, "/t.T/Hold", &m, 0, RPC_WAIT_FOR_READY, note, &code, &err) !=
 		    0);
 	UNTIL(atomic_load(&arrived));
 	rpc_server_stop(f->server, 50);
@@ -402,11 +402,11 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(an_error_keeps_code_and_text, start, stop),
 	    cmocka_unit_test_setup_teardown(an_unknown_method_is_unimplemented, start, stop),
 	    cmocka_unit_test_setup_teardown(a_tensor_travels_whole, start, stop),
-	    cmocka_unit_test_setup_teardown(a_deadline_ends_a_parked_call_on_both_sides, start,
+	    cmocka_unit_test_setup_teardown(a_deadline_ends_a_pending_call_on_both_sides, start,
 					    stop),
 	    cmocka_unit_test_setup_teardown(cancelling_ends_a_call_once, start, stop),
 	    cmocka_unit_test_setup_teardown(closing_the_channel_ends_its_calls, start, stop),
-	    cmocka_unit_test_setup_teardown(stopping_the_server_ends_parked_calls, start, stop),
+	    cmocka_unit_test_setup_teardown(stopping_the_server_ends_pending_calls, start, stop),
 	    cmocka_unit_test_setup_teardown(a_peer_that_is_on_its_way_gets_the_call, start, stop),
 	    cmocka_unit_test(a_peer_that_never_comes_is_waited_for_a_little),
 	    cmocka_unit_test(nobody_there_is_unavailable),

@@ -13,16 +13,16 @@
 #include "tests/test.h"
 #include "tests/wait.h"
 
-enum { CALL_MS = PATIENCE_SECONDS * 1000, N_PARKED = 20 };
+enum { CALL_MS = PATIENCE_SECONDS * 1000, N_HELD_CALLS = 20 };
 
-static struct rpc_call *parked[N_PARKED];
+static struct rpc_call *held_calls[N_HELD_CALLS];
 static _Atomic unsigned arrived, ended, failed;
 
-static void park(struct rpc_call *call, void *ctx)
+static void hold_call(struct rpc_call *call, void *ctx)
 {
 	unsigned i = atomic_fetch_add(&arrived, 1);
 
-	parked[i] = call;
+	held_calls[i] = call;
 }
 
 static void echo(struct rpc_call *call, void *ctx)
@@ -32,7 +32,7 @@ static void echo(struct rpc_call *call, void *ctx)
 	rpc_reply(call, &m);
 }
 
-static const struct rpc_method methods[] = {{"/t.T/Park", park}, {"/t.T/Echo", echo}};
+static const struct rpc_method methods[] = {{"/t.T/Hold", hold_call}, {"/t.T/Echo", echo}};
 
 static void count(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
 {
@@ -111,9 +111,9 @@ static void calls_in_flight__end_well__when_certificates_are_replaced(void **sta
 	assert_ok(rpc_server_start(&o, &server, &port, &err), &err);
 	snprintf(target, sizeof(target), "127.0.0.1:%d", port);
 	assert_ok(rpc_channel_open_tls(target, o.tls, &ch, &err), &err);
-	for (unsigned i = 0; i < N_PARKED; i++)
-		assert_true(rpc_start(ch, "/t.T/Park", &request, CALL_MS, 0, count, NULL, &err));
-	UNTIL(atomic_load(&arrived) == N_PARKED);
+	for (unsigned i = 0; i < N_HELD_CALLS; i++)
+		assert_true(rpc_start(ch, "/t.T/Hold", &request, CALL_MS, 0, count, NULL, &err));
+	UNTIL(atomic_load(&arrived) == N_HELD_CALLS);
 	assert_true(is_accepted(target, old));
 	assert_false(is_accepted(target, new));
 
@@ -121,9 +121,9 @@ static void calls_in_flight__end_well__when_certificates_are_replaced(void **sta
 	UNTIL(is_accepted(target, new));
 	UNTIL(!is_accepted(target, old));
 	assert_int_equal(atomic_load(&ended), 0);
-	for (unsigned i = 0; i < N_PARKED; i++)
-		rpc_reply(parked[i], &late);
-	UNTIL(atomic_load(&ended) == N_PARKED);
+	for (unsigned i = 0; i < N_HELD_CALLS; i++)
+		rpc_reply(held_calls[i], &late);
+	UNTIL(atomic_load(&ended) == N_HELD_CALLS);
 	assert_int_equal(atomic_load(&failed), 0);
 	assert_ok(rpc_call(ch, "/t.T/Echo", &request, CALL_MS, 0, NULL, &err), &err);
 

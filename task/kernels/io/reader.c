@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Readers: resources that read the files whose names come from a queue, one record after the other.
  *
- * A read that needs a new file name is parked in the queue's wait list like a dequeue, so reads
+ * A read that needs a new file name waits in the queue's wait list like a dequeue, so reads
  * complete in order. The lock order is queue, then reader. Each file kind is one struct of
  * functions. */
 #include <stdio.h>
