@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regular expressions in programs that are built without PCRE2: see packed.c. */
+/* Regular expressions in programs that are built without PCRE2: see stubs.c. */
 #include "task/kernels/text/regex.h"
 
 int regex_new(struct regex **out, const char *pattern, bool whole, struct mu_err *err)

@@ -10,7 +10,7 @@
 
 enum { LONGEST = 1 << 30 }; /* bytes of a record */
 /* Parameters; behind the defaults maybe the columns that do not count. */
-enum { NAMES, PACKING, BUFFER, HEADER, DELIM, QUOTES, NA, SELECT, DEFAULTS };
+enum { NAMES, COMPRESSION, BUFFER, HEADER, DELIM, QUOTES, NA, SELECT, DEFAULTS };
 
 struct records {
 	struct files files; /* first: files.c uses the iterator's state as a struct files */
@@ -65,7 +65,7 @@ static int check_csv(struct dataset *d, struct mu_err *err)
 	if (d->n_params != end && d->n_params != end + 1)
 		return mu_invalid(err, "%s: %u inputs for %u columns", d->kind->op, d->n_params,
 				  d->n_out);
-	MU_RETURN_IF_ERROR(files_check(d, PACKING, err));
+	MU_RETURN_IF_ERROR(files_check(d, COMPRESSION, err));
 	MU_RETURN_IF_ERROR(one_of(d, HEADER, MU_BOOL, "header", err));
 	MU_RETURN_IF_ERROR(one_of(d, DELIM, MU_STRING, "field_delim", err));
 	MU_RETURN_IF_ERROR(one_of(d, QUOTES, MU_BOOL, "use_quote_delim", err));
@@ -161,13 +161,13 @@ static const struct file_format csv = {begin_file, csv_item};
 
 static int csv_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	return files_serialize(it, &csv, PACKING, ser, err);
+	return files_serialize(it, &csv, COMPRESSION, ser, err);
 }
 
 /* A record that is wrong leaves its file in hand: the next one is read after it. */
 static int csv_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int rc = files_draw(it, &csv, PACKING, out, err);
+	int rc = files_draw(it, &csv, COMPRESSION, out, err);
 
 	return rc > 0 ? give_record(it, out, err) : rc;
 }

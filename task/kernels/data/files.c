@@ -8,38 +8,38 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "lib/io/unpack.h"
+#include "lib/io/decompress.h"
 #include "task/kernels/data/files.h"
 #include "task/kernels/engine/elems.h"
 
 enum { LONGEST = 1 << 30 }; /* bytes of a line, of a piece, of what is passed over */
 
 /* Parameters: the names come first, how they are packed second or, with pieces, last. */
-enum { FILE_NAMES, FILE_PACKING, N_FILE };
-enum { PIECE_HEAD = 1, PIECE_BYTES, PIECE_FOOT, PIECE_BUFFER, PIECE_PACKING };
+enum { FILE_NAMES, FILE_COMPRESSION, N_FILE };
+enum { PIECE_HEAD = 1, PIECE_BYTES, PIECE_FOOT, PIECE_BUFFER, PIECE_COMPRESSION };
 
-int files_check(const struct dataset *d, unsigned packing, struct mu_err *err)
+int files_check(const struct dataset *d, unsigned compression, struct mu_err *err)
 {
-	const struct mu_tensor *names = &d->params[FILE_NAMES], *p = &d->params[packing];
+	const struct mu_tensor *names = &d->params[FILE_NAMES], *p = &d->params[compression];
 
 	if (names->dtype != MU_STRING || names->shape.rank > 1)
 		return mu_invalid(err, "`filenames` must be a scalar or a vector.");
-	if (packing && (p->dtype != MU_STRING || p->shape.count != 1))
+	if (compression && (p->dtype != MU_STRING || p->shape.count != 1))
 		return mu_invalid(err, "compression_type must be one string");
 	return 0;
 }
 
 /* A file's items are one string each. */
-static int check_items(const struct dataset *d, unsigned packing, struct mu_err *err)
+static int check_items(const struct dataset *d, unsigned compression, struct mu_err *err)
 {
-	return d->n_out == 1 ? files_check(d, packing, err)
+	return d->n_out == 1 ? files_check(d, compression, err)
 			     : mu_invalid(err, "%s has one component", d->kind->op);
 }
 
 static int check_files(struct dataset *d, struct mu_err *err)
 {
 	return d->n_params < N_FILE ? mu_invalid(err, "there are no names")
-				    : check_items(d, FILE_PACKING, err);
+				    : check_items(d, FILE_COMPRESSION, err);
 }
 
 static void end_file(struct files *f)
@@ -64,7 +64,7 @@ void files_close(struct dataset_iterator *it)
 }
 
 /* Opens the next file: 1, or 0 behind the last. */
-static int files_next_file(struct dataset_iterator *it, unsigned packing, struct mu_err *err)
+static int files_next_file(struct dataset_iterator *it, unsigned compression, struct mu_err *err)
 {
 	const struct dataset *d = it->d;
 	struct files *f = it->state;
@@ -73,8 +73,9 @@ static int files_next_file(struct dataset_iterator *it, unsigned packing, struct
 		return 0;
 	struct mu_span s = elems_span(&d->params[FILE_NAMES], f->at++);
 	f->name = mu_xstrndup(s.data, s.len);
-	int rc = mu_unpack_open(&f->file, f->name,
-				packing ? elems_span(&d->params[packing], 0) : mu_span_of(""), err);
+	int rc = mu_decompress_open(
+	    &f->file, f->name,
+	    compression ? elems_span(&d->params[compression], 0) : mu_span_of(""), err);
 	if (!rc)
 		return 1;
 	if (rc == -MU_NOT_FOUND)
@@ -83,7 +84,7 @@ static int files_next_file(struct dataset_iterator *it, unsigned packing, struct
 	return rc;
 }
 
-int files_draw(struct dataset_iterator *it, const struct file_format *k, unsigned packing,
+int files_draw(struct dataset_iterator *it, const struct file_format *k, unsigned compression,
 	       struct mu_tensor *out, struct mu_err *err)
 {
 	struct files *f = it->state;
@@ -91,7 +92,7 @@ int files_draw(struct dataset_iterator *it, const struct file_format *k, unsigne
 
 	do {
 		if (!f->name) {
-			if ((rc = files_next_file(it, packing, err)) <= 0)
+			if ((rc = files_next_file(it, compression, err)) <= 0)
 				return rc;
 			rc = k->begin ? k->begin(it, err) : 0;
 			if (rc < 0)
@@ -131,15 +132,15 @@ static int move_to(struct files *f, int64_t at, struct mu_err *err)
 	return 0;
 }
 
-static int open_again(struct dataset_iterator *it, const struct file_format *k, unsigned packing,
-		      int64_t at, struct mu_err *err)
+static int open_again(struct dataset_iterator *it, const struct file_format *k,
+		      unsigned compression, int64_t at, struct mu_err *err)
 {
 	struct files *f = it->state;
 	int rc;
 
 	if (!f->at--)
 		return serializer_fail(err);
-	rc = files_next_file(it, packing, err);
+	rc = files_next_file(it, compression, err);
 	if (rc <= 0)
 		return rc ? rc : serializer_fail(err);
 	if ((k->begin && (rc = k->begin(it, err)) < 0) || (rc = move_to(f, at, err)))
@@ -149,7 +150,7 @@ static int open_again(struct dataset_iterator *it, const struct file_format *k, 
 	return 0;
 }
 
-int files_serialize(struct dataset_iterator *it, const struct file_format *k, unsigned packing,
+int files_serialize(struct dataset_iterator *it, const struct file_format *k, unsigned compression,
 		    struct serializer *ser, struct mu_err *err)
 {
 	struct files *f = it->state;
@@ -165,7 +166,7 @@ int files_serialize(struct dataset_iterator *it, const struct file_format *k, un
 	    (rc = serialize_bytes(ser, serializer_is_reading(ser) ? &ahead : &f->ahead, err)) ||
 	    !serializer_is_reading(ser))
 		return rc;
-	rc = open_again(it, k, packing, at, err);
+	rc = open_again(it, k, compression, at, err);
 	mu_buf_clear(&f->ahead);
 	mu_buf_put(&f->ahead, ahead.data, ahead.len);
 	return rc;
@@ -198,12 +199,12 @@ static const struct file_format records = {begin_records, record_item};
 
 static int record_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	return files_serialize(it, &records, FILE_PACKING, ser, err);
+	return files_serialize(it, &records, FILE_COMPRESSION, ser, err);
 }
 
 static int record_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	return files_draw(it, &records, FILE_PACKING, out, err);
+	return files_draw(it, &records, FILE_COMPRESSION, out, err);
 }
 
 /* ---- lines ---- */
@@ -227,12 +228,12 @@ static const struct file_format lines = {.item = line_item};
 
 static int line_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	return files_serialize(it, &lines, FILE_PACKING, ser, err);
+	return files_serialize(it, &lines, FILE_COMPRESSION, ser, err);
 }
 
 static int line_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	return files_draw(it, &lines, FILE_PACKING, out, err);
+	return files_draw(it, &lines, FILE_COMPRESSION, out, err);
 }
 
 /* ---- pieces: all of a size, between a head and a foot ---- */
@@ -242,9 +243,9 @@ static int64_t piece_number(const struct dataset *d, unsigned i)
 	return mu_tensor_int(&d->params[i], 0);
 }
 
-static unsigned piece_packing(const struct dataset *d)
+static unsigned piece_compression(const struct dataset *d)
 {
-	return d->n_params > PIECE_PACKING ? PIECE_PACKING : 0;
+	return d->n_params > PIECE_COMPRESSION ? PIECE_COMPRESSION : 0;
 }
 
 static int check_pieces(struct dataset *d, struct mu_err *err)
@@ -257,9 +258,9 @@ static int check_pieces(struct dataset *d, struct mu_err *err)
 		       [PIECE_FOOT] = {"footer_bytes", 0},
 		       [PIECE_BUFFER] = {"buffer_size", 0}};
 
-	if (d->n_params < PIECE_PACKING)
+	if (d->n_params < PIECE_COMPRESSION)
 		return mu_invalid(err, "%s lacks inputs", d->kind->op);
-	for (unsigned i = PIECE_HEAD; i < PIECE_PACKING; i++) {
+	for (unsigned i = PIECE_HEAD; i < PIECE_COMPRESSION; i++) {
 		const struct mu_tensor *t = &d->params[i];
 		if (t->shape.count != 1 || t->dtype != MU_INT64)
 			return mu_invalid(err, "`%s` must be one int64", numbers[i].name);
@@ -268,7 +269,7 @@ static int check_pieces(struct dataset *d, struct mu_err *err)
 					  numbers[i].name, (long long)numbers[i].least, LONGEST,
 					  (long long)piece_number(d, i));
 	}
-	return check_items(d, piece_packing(d), err);
+	return check_items(d, piece_compression(d), err);
 }
 
 /* Up to n more bytes behind those ahead; less only at the end. */
@@ -340,12 +341,12 @@ static const struct file_format pieces = {begin_pieces, piece_item};
 
 static int piece_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	return files_serialize(it, &pieces, piece_packing(it->d), ser, err);
+	return files_serialize(it, &pieces, piece_compression(it->d), ser, err);
 }
 
 static int piece_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	return files_draw(it, &pieces, piece_packing(it->d), out, err);
+	return files_draw(it, &pieces, piece_compression(it->d), out, err);
 }
 
 /* ---- names ---- */

@@ -24,16 +24,16 @@ struct file_format {
 	int (*item)(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err);
 };
 
-/* 1 with the next item of all files, 0 behind the last; packing: the parameter that says how they
- * are packed, 0: they are not. */
-int files_draw(struct dataset_iterator *it, const struct file_format *k, unsigned packing,
+/* Returns 1 with the next item of all files, 0 after the last.  compression: the index of the
+ * parameter with the compression type; 0: none. */
+int files_draw(struct dataset_iterator *it, const struct file_format *k, unsigned compression,
 	       struct mu_tensor *out, struct mu_err *err);
 /* Where it is in which file; reading opens that one. */
-int files_serialize(struct dataset_iterator *it, const struct file_format *k, unsigned packing,
+int files_serialize(struct dataset_iterator *it, const struct file_format *k, unsigned compression,
 		    struct serializer *ser, struct mu_err *err);
 void files_close(struct dataset_iterator *it);
-/* The names and the packing are strings. */
-int files_check(const struct dataset *d, unsigned packing, struct mu_err *err);
+/* Checks that the names and the compression type are strings. */
+int files_check(const struct dataset *d, unsigned compression, struct mu_err *err);
 /* The file in hand cannot be read on, as errno says. */
 int files_failed(const struct files *f, struct mu_err *err);
 

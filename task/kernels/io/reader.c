@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/io/decompress.h"
 #include "lib/io/tfrecord.h"
-#include "lib/io/unpack.h"
 #include "task/kernels/control/queue.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/state/handles.h"
@@ -27,7 +27,7 @@ struct reader {
 	pthread_mutex_t lock;
 	const struct reader_kind *kind;
 	int64_t header, record, footer, hop; /* bytes; of text lines, `header` counts lines */
-	char *packing;                       /* of records: "", "GZIP" or "ZLIB" */
+	char *compression;                   /* of records: "", "GZIP" or "ZLIB" */
 	char *work;                          /* the file in hand; NULL: none */
 	FILE *file;
 	struct mu_tfrecord_reader *records;
@@ -55,7 +55,7 @@ static void reader_free(struct resource *base)
 
 	end_work(r);
 	free(r->line);
-	free(r->packing);
+	free(r->compression);
 	pthread_mutex_destroy(&r->lock);
 	free(r);
 }
@@ -98,7 +98,7 @@ static int next_record(struct reader *r, struct mu_buf *key, struct mu_buf *valu
 	int rc;
 
 	if (!r->records) {
-		rc = mu_unpack_open(&file, r->work, mu_span_of(r->packing), err);
+		rc = mu_decompress_open(&file, r->work, mu_span_of(r->compression), err);
 		if (rc == -MU_NOT_FOUND)
 			mu_fail(err, MU_NOT_FOUND, "%s; No such file or directory", r->work);
 		if (rc)
@@ -162,7 +162,7 @@ static struct resource *reader_create(void *arg, struct mu_err *err)
 	struct reader *r = MU_NEW(struct reader);
 
 	*r = *(const struct reader *)arg;
-	r->packing = mu_xstrdup(r->packing);
+	r->compression = mu_xstrdup(r->compression);
 	resource_init(&r->base, &reader_type);
 	pthread_mutex_init(&r->lock, NULL);
 	return &r->base;
@@ -176,7 +176,7 @@ static int reader_make(struct kernel_call *c, struct mu_err *err)
 	    .record = args_attr_int(n, "record_bytes", 1),
 	    .footer = args_attr_int(n, "footer_bytes", 0),
 	    .hop = args_attr_int(n, "hop_bytes", 0),
-	    .packing =
+	    .compression =
 		(char *)args_attr_string(n, "compression_type", "")}; /* create() copies it */
 	const char *encoding = args_attr_string(n, "encoding", "");
 	struct resource *r;

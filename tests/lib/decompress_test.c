@@ -7,10 +7,10 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "lib/io/unpack.h"
+#include "lib/io/decompress.h"
 
 enum { LENGTH = 300000 };
-static char path[] = "/tmp/unpack_testXXXXXX";
+static char path[] = "/tmp/decompress_testXXXXXX";
 static char text[LENGTH];
 static struct mu_err err;
 
@@ -31,14 +31,14 @@ static void pack(struct mu_buf *b, int window)
 }
 
 /* How much comes out before the end, or -1 when the read fails. */
-static long drain(const struct mu_buf *b, const char *packing, size_t chunk)
+static long drain(const struct mu_buf *b, const char *compression, size_t chunk)
 {
 	MU_AUTO_FREE char *to = mu_xcalloc(1, chunk);
 	long all = 0;
 	FILE *f;
 
 	assert_ok(mu_write_file(path, b->data, b->len, &err), &err);
-	assert_ok(mu_unpack_open(&f, path, mu_span_of(packing), &err), &err);
+	assert_ok(mu_decompress_open(&f, path, mu_span_of(compression), &err), &err);
 	for (size_t n; (n = fread(to, 1, chunk, f)) > 0; all += (long)n)
 		for (size_t i = 0; i < n; i++)
 			if (to[i] != text[(all + (long)i) % LENGTH])
@@ -48,7 +48,7 @@ static long drain(const struct mu_buf *b, const char *packing, size_t chunk)
 	return bad ? -1 : all;
 }
 
-static void unpack__one_member_or_two__gives_all(void **state)
+static void decompress__one_member_or_two__gives_all(void **state)
 {
 	static const size_t chunks[] = {1, 4096, 65537, LENGTH};
 	MU_AUTO_BUF gzip = {0};
@@ -65,7 +65,7 @@ static void unpack__one_member_or_two__gives_all(void **state)
 	assert_int_equal(drain(&gzip, "ZLIB", 1000), -1);
 }
 
-static void unpack__cut_anywhere__fails(void **state)
+static void decompress__cut_anywhere__fails(void **state)
 {
 	MU_AUTO_BUF b = {0};
 
@@ -78,25 +78,26 @@ static void unpack__cut_anywhere__fails(void **state)
 	assert_int_equal(drain(&b, "GZIP", 4096), 0);
 }
 
-static void unpack__what_is_no_file_or_no_packing__is_refused(void **state)
+static void decompress__a_folder_or_an_unknown_compression__is_refused(void **state)
 {
 	FILE *f;
 
-	assert_int_equal(mu_unpack_open(&f, "/tmp", MU_SPAN(""), &err), -MU_INVALID_ARGUMENT);
-	assert_int_equal(mu_unpack_open(&f, path, MU_SPAN("BZIP2"), &err), -MU_INVALID_ARGUMENT);
+	assert_int_equal(mu_decompress_open(&f, "/tmp", MU_SPAN(""), &err), -MU_INVALID_ARGUMENT);
+	assert_int_equal(mu_decompress_open(&f, path, MU_SPAN("BZIP2"), &err),
+			 -MU_INVALID_ARGUMENT);
 	unlink(path);
-	assert_int_equal(mu_unpack_open(&f, path, MU_SPAN(""), &err), -MU_NOT_FOUND);
+	assert_int_equal(mu_decompress_open(&f, path, MU_SPAN(""), &err), -MU_NOT_FOUND);
 	assert_int_equal(mkfifo(path, 0600), 0); /* without a process at its other end */
-	assert_true(mu_unpack_open(&f, path, MU_SPAN("GZIP"), &err) < 0);
+	assert_true(mu_decompress_open(&f, path, MU_SPAN("GZIP"), &err) < 0);
 	unlink(path);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(unpack__one_member_or_two__gives_all),
-	    cmocka_unit_test(unpack__cut_anywhere__fails),
-	    cmocka_unit_test(unpack__what_is_no_file_or_no_packing__is_refused),
+	    cmocka_unit_test(decompress__one_member_or_two__gives_all),
+	    cmocka_unit_test(decompress__cut_anywhere__fails),
+	    cmocka_unit_test(decompress__a_folder_or_an_unknown_compression__is_refused),
 	};
 
 	close(mkstemp(path));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stand-ins for what libpng, zlib and cJSON read and write, in programs that are built without
+/* Stubs of the functions that use libpng, zlib and cJSON, for programs that are built without
  * them: kernels that GPU tests never run refer to these functions. */
 #include "lib/base/err.h"
+#include "lib/io/decompress.h"
 #include "lib/io/json.h"
 #include "lib/io/png.h"
-#include "lib/io/unpack.h"
 
 static int without(struct mu_err *err)
 {
@@ -32,7 +32,7 @@ void mu_png_fini(struct mu_png *p)
 {
 }
 
-int mu_unpack_open(FILE **out, const char *path, struct mu_span packing, struct mu_err *err)
+int mu_decompress_open(FILE **out, const char *path, struct mu_span compression, struct mu_err *err)
 {
 	return without(err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A FILE that decompresses another one, so that readers of lines, records or bytes need no extra
  * code.  Concatenated gzip members, as from `cat a.gz b.gz`, are supported. */
-#include "lib/io/unpack.h"
+#include "lib/io/decompress.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,10 +32,10 @@ static bool fill_input(struct stream *s)
 static ssize_t stream_read(void *cookie, char *to, size_t n)
 {
 	struct stream *s = cookie;
-	uInt room = n < INT32_MAX ? (uInt)n : INT32_MAX;
+	uInt capacity = n < INT32_MAX ? (uInt)n : INT32_MAX;
 
 	s->z.next_out = (unsigned char *)to;
-	s->z.avail_out = room;
+	s->z.avail_out = capacity;
 	for (;;) {
 		int rc = inflate(&s->z, Z_NO_FLUSH); /* it may have more output buffered */
 		if (rc == Z_STREAM_END)
@@ -44,9 +44,9 @@ static ssize_t stream_read(void *cookie, char *to, size_t n)
 			break;
 		if (rc != Z_BUF_ERROR)
 			s->in_member = rc == Z_OK;
-		if (s->z.avail_out < room) {
-			s->output_bytes += room - s->z.avail_out;
-			return room - s->z.avail_out;
+		if (s->z.avail_out < capacity) {
+			s->output_bytes += capacity - s->z.avail_out;
+			return capacity - s->z.avail_out;
 		}
 		if (!fill_input(s) && !s->in_member && !ferror(s->file))
 			return 0;
@@ -118,14 +118,14 @@ static FILE *open_regular(const char *path)
 	return NULL;
 }
 
-int mu_unpack_open(FILE **out, const char *path, struct mu_span packing, struct mu_err *err)
+int mu_decompress_open(FILE **out, const char *path, struct mu_span compression, struct mu_err *err)
 {
 	int window = 0;
 
 	for (unsigned i = 0; i < MU_COUNT(formats); i++)
-		if (mu_span_eq(packing, mu_span_of(formats[i].name)))
+		if (mu_span_eq(compression, mu_span_of(formats[i].name)))
 			window = formats[i].window;
-	if (packing.len && !window)
+	if (compression.len && !window)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Unsupported compression_type.");
 	FILE *file = open_regular(path);
 	if (!file)

@@ -6,22 +6,22 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "lib/io/decompress.h"
 #include "lib/io/gz.h"
-#include "lib/io/unpack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { OUTPUT_MAX = 1 << 20, PIECE = 1000 };
 
 /* False when the stream is broken, or larger than OUTPUT_MAX. */
-static bool unpack(struct mu_buf *out, const char *path, const char *packing)
+static bool decompress(struct mu_buf *out, const char *path, const char *compression)
 {
 	char piece[PIECE];
 	size_t n = 0;
 	FILE *file;
 	bool ok;
 
-	if (mu_unpack_open(&file, path, mu_span_of(packing), NULL) < 0)
+	if (mu_decompress_open(&file, path, mu_span_of(compression), NULL) < 0)
 		return false;
 	while (out->len <= OUTPUT_MAX && (n = fread(piece, 1, sizeof(piece), file)) > 0)
 		mu_buf_put(out, piece, n);
@@ -44,8 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (write(fd, data, size) == (ssize_t)size) {
-		unpack(&zlib, path, "ZLIB");
-		if (unpack(&gzip, path, "GZIP") &&
+		decompress(&zlib, path, "ZLIB");
+		if (decompress(&gzip, path, "GZIP") &&
 		    mu_gz_read_file(&whole, path, OUTPUT_MAX, NULL) == 0 &&
 		    (gzip.len != whole.len ||
 		     (whole.len && memcmp(gzip.data, whole.data, whole.len) != 0)))
