@@ -25,7 +25,7 @@ struct mu_saver {
 	unsigned keep;
 	double keep_every; /* seconds; 0: no checkpoint is kept permanently */
 	struct mu_out prefix,
-	    aside; /* placeholders: the final prefix, and the prefix of the shards */
+	    tmp_prefix; /* placeholders: the final prefix, and the prefix of the shards */
 	struct mu_out save, restore; /* operations */
 	const struct shard *shards;
 	unsigned n_shards;
@@ -86,8 +86,9 @@ static void save_shard(struct mu_saver *v, const struct shard *s, unsigned k, un
 	struct mu_builder *b = v->b;
 	struct mu_out *in = MU_ARENA_ARRAY(&b->graph->arena, struct mu_out, s->n + 3);
 
-	*file = mu_op(b, "ShardedFilename",
-		      MU_IN(v->aside, mu_const_int(b, MU_INT32, k), mu_const_int(b, MU_INT32, of)));
+	*file = mu_op(
+	    b, "ShardedFilename",
+	    MU_IN(v->tmp_prefix, mu_const_int(b, MU_INT32, k), mu_const_int(b, MU_INT32, of)));
 	in[0] = *file;
 	make_name_vectors(b, s, &in[1], &in[2]);
 	for (unsigned i = 0; i < s->n; i++)
@@ -131,7 +132,7 @@ struct mu_saver *mu_saver_new_with(struct mu_builder *b, const struct mu_saver_o
 	v->keep_every = o->keep_every_hours * 3600;
 	mu_push_name(b, "save");
 	v->prefix = mu_placeholder(b, "prefix", MU_STRING, MU_SCALAR);
-	v->aside = mu_placeholder(b, "aside", MU_STRING, MU_SCALAR);
+	v->tmp_prefix = mu_placeholder(b, "tmp_prefix", MU_STRING, MU_SCALAR);
 	for (unsigned k = 0; k < shards; k++) {
 		mu_push_device(b, s[k].device);
 		save_shard(v, &s[k], k, shards, &files[k], &saved[k]);
@@ -165,8 +166,8 @@ static int run_saver_op(struct mu_saver *v, struct mu_session *s, struct mu_out 
 			const char *prefix, struct mu_err *err)
 {
 	MU_AUTO_TENSOR name = {0};
-	MU_AUTO_TENSOR aside = {0};
-	struct mu_feed feeds[2] = {{v->prefix, &name}, {v->aside, &aside}};
+	MU_AUTO_TENSOR tmp_prefix = {0};
+	struct mu_feed feeds[2] = {{v->prefix, &name}, {v->tmp_prefix, &tmp_prefix}};
 	MU_AUTO_FREE char *text = NULL;
 	uint64_t salt = 0;
 	int rc;
@@ -176,7 +177,7 @@ static int run_saver_op(struct mu_saver *v, struct mu_session *s, struct mu_out 
 	text = mu_xasprintf("%s_temp_%016llx/part", prefix, (unsigned long long)salt);
 	rc = mu_tensor_string(&name, prefix, strlen(prefix), err);
 	if (!rc)
-		rc = mu_tensor_string(&aside, text, strlen(text), err);
+		rc = mu_tensor_string(&tmp_prefix, text, strlen(text), err);
 	if (!rc)
 		rc = mu_session_run(s,
 				    &(struct mu_run){.feeds = feeds,

@@ -49,15 +49,15 @@ static void read_best(struct validation_hook *h)
 static int write_best(const struct validation_hook *h, struct mu_err *err)
 {
 	MU_AUTO_FREE char *path = path_of(h, "");
-	MU_AUTO_FREE char *aside = path_of(h, ".new");
-	FILE *f = fopen(aside, "w");
+	MU_AUTO_FREE char *tmp_path = path_of(h, ".new");
+	FILE *f = fopen(tmp_path, "w");
 	int bad = 0;
 
 	if (!f)
-		return mu_fail_errno(err, errno, "write %s", aside);
+		return mu_fail_errno(err, errno, "write %s", tmp_path);
 	bad |= fprintf(f, "%.9g %lld %u\n", h->best, (long long)h->best_step, h->since) < 0;
 	bad |= fclose(f) != 0;
-	if (bad || rename(aside, path))
+	if (bad || rename(tmp_path, path))
 		return mu_fail_errno(err, errno, "write %s", path);
 	return 0;
 }

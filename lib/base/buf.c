@@ -145,9 +145,9 @@ static void sync_folder_of(const char *path)
 
 int mu_write_file(const char *path, const void *data, size_t len, struct mu_err *err)
 {
-	MU_AUTO_FREE char *aside =
+	MU_AUTO_FREE char *tmp_path =
 	    mu_xasprintf("%s.tmp%016llx", path, (unsigned long long)mu_random_u64());
-	int fd = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	int fd = open(tmp_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 
 	if (fd < 0)
 		return mu_fail_errno(err, errno, "cannot write %s", path);
@@ -157,12 +157,12 @@ int mu_write_file(const char *path, const void *data, size_t len, struct mu_err 
 		bad = 1;
 		why = errno;
 	}
-	if (!bad && rename(aside, path)) {
+	if (!bad && rename(tmp_path, path)) {
 		bad = 1;
 		why = errno;
 	}
 	if (bad) {
-		unlink(aside);
+		unlink(tmp_path);
 		return mu_fail_errno(err, why, "cannot write %s", path);
 	}
 	sync_folder_of(path);

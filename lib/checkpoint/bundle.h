@@ -56,8 +56,9 @@ struct mu_bundle_entry {
 };
 struct mu_bundle_reader;
 int mu_bundle_open(struct mu_bundle_reader **out, const char *prefix, struct mu_err *err);
-/* From now on large tensors are read in parallel by `spread`. */
-void mu_bundle_reader_spread(struct mu_bundle_reader *r, struct mu_spread spread);
+/* From now on large tensors are read in parallel by `parallel_for`. */
+void mu_bundle_reader_set_parallel_for(struct mu_bundle_reader *r,
+				       struct mu_parallel_for parallel_for);
 void mu_bundle_reader_free(struct mu_bundle_reader *r);
 MU_AUTO_DEFINE(mu_bundle_reader_free, struct mu_bundle_reader)
 unsigned mu_bundle_count(const struct mu_bundle_reader *r); /* tensors, sorted by name */

@@ -21,7 +21,7 @@ struct mu_bundle_reader {
 	unsigned fd_shard;
 	uint64_t fd_size;
 	char *fd_path;
-	struct mu_spread spread;
+	struct mu_parallel_for parallel_for;
 };
 
 int mu_bundle_open(struct mu_bundle_reader **out, const char *prefix, struct mu_err *err)
@@ -47,9 +47,10 @@ int mu_bundle_open(struct mu_bundle_reader **out, const char *prefix, struct mu_
 	return 0;
 }
 
-void mu_bundle_reader_spread(struct mu_bundle_reader *r, struct mu_spread spread)
+void mu_bundle_reader_set_parallel_for(struct mu_bundle_reader *r,
+				       struct mu_parallel_for parallel_for)
 {
-	r->spread = spread;
+	r->parallel_for = parallel_for;
 }
 
 static void close_shard(struct mu_bundle_reader *r)
@@ -127,7 +128,7 @@ static int fail_data_loss(const struct mu_bundle_reader *r, const struct bundle_
 static int read_at(struct mu_bundle_reader *r, const struct bundle_record *rec, void *to,
 		   uint32_t *crc, struct mu_err *err)
 {
-	int why = mu_read_sum(r->fd, rec->offset, to, rec->size, &r->spread, crc);
+	int why = mu_read_sum(r->fd, rec->offset, to, rec->size, &r->parallel_for, crc);
 
 	if (why < 0)
 		return fail_data_loss(r, rec, err, "is truncated");

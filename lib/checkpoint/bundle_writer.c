@@ -15,7 +15,7 @@
 #include "lib/tensor/encoded.h"
 
 struct mu_bundle_writer {
-	char *prefix, *aside;
+	char *prefix, *tmp_path;
 	struct mu_sink *file;
 	struct bundle_index index;
 	struct mu_map by_key; /* key -> 1 + position in index */
@@ -29,14 +29,14 @@ int mu_bundle_create(struct mu_bundle_writer **out, const char *prefix, struct m
 	int rc = mu_make_folders(prefix, err);
 	if (rc)
 		return rc;
-	MU_AUTO_FREE char *aside = mu_xasprintf("%s.data-00000-of-00001.tempstate%016llx", prefix,
-						(unsigned long long)mu_random_u64());
+	MU_AUTO_FREE char *tmp_path = mu_xasprintf("%s.data-00000-of-00001.tempstate%016llx",
+						   prefix, (unsigned long long)mu_random_u64());
 	struct mu_sink *file;
-	if ((rc = mu_sink_open(&file, aside, err)))
+	if ((rc = mu_sink_open(&file, tmp_path, err)))
 		return rc;
 	struct mu_bundle_writer *w = MU_NEW(struct mu_bundle_writer);
 	w->prefix = mu_xstrdup(prefix);
-	w->aside = mu_steal(&aside);
+	w->tmp_path = mu_steal(&tmp_path);
 	w->file = file;
 	w->index.n_shards = 1;
 	mu_map_init(&w->by_key);
@@ -50,12 +50,12 @@ void mu_bundle_writer_free(struct mu_bundle_writer *w)
 		return;
 	if (w->file) {
 		mu_sink_free(w->file);
-		unlink(w->aside);
+		unlink(w->tmp_path);
 	}
 	bundle_index_fini(&w->index);
 	mu_map_fini(&w->by_key);
 	free(w->prefix);
-	free(w->aside);
+	free(w->tmp_path);
 	free(w);
 }
 
@@ -202,10 +202,10 @@ int mu_bundle_finish(struct mu_bundle_writer *w, struct mu_err *err)
 	int rc = mu_sink_sync(w->file, err);
 
 	mu_sink_free(mu_steal(&w->file));
-	if (!rc && rename(w->aside, path))
+	if (!rc && rename(w->tmp_path, path))
 		rc = mu_fail_errno(err, errno, "cannot write %s", path);
 	if (rc) {
-		unlink(w->aside);
+		unlink(w->tmp_path);
 		return rc;
 	}
 	return bundle_index_write(&w->index, w->prefix, err);

@@ -59,15 +59,15 @@ static void read_blocks(void *arg, int64_t from, int64_t to)
 	}
 }
 
-int mu_read_sum(int fd, uint64_t offset, void *to, uint64_t size, const struct mu_spread *spread,
-		uint32_t *crc)
+int mu_read_sum(int fd, uint64_t offset, void *to, uint64_t size,
+		const struct mu_parallel_for *parallel_for, uint32_t *crc)
 {
 	int64_t blocks = (int64_t)((size + BLOCK - 1) / BLOCK);
 	MU_AUTO_FREE uint32_t *sums = MU_NEW_ARRAY(uint32_t, (size_t)blocks + 1);
 	struct job j = {.fd = fd, .offset = offset, .size = size, .to = to, .sums = sums};
 
-	if (spread->run && blocks > 1)
-		spread->run(spread->how, blocks, 1, read_blocks, &j);
+	if (parallel_for->run && blocks > 1)
+		parallel_for->run(parallel_for->ctx, blocks, 1, read_blocks, &j);
 	else
 		read_blocks(&j, 0, blocks);
 	if (j.failed)

@@ -45,7 +45,7 @@ struct file {
 	struct mu_buf bytes; /* empty: the bytes are borrowed */
 	size_t size;
 	struct part *parts; /* sorted by key, as in the table */
-	size_t n_parts, room;
+	size_t n_parts, cap;
 	struct tensor_meta *tensors;
 	size_t n_tensors;
 };
@@ -145,7 +145,7 @@ static bool find_field(struct mu_span value, uint32_t number, struct mu_span *ou
 	return found && !m.bad;
 }
 
-static int first_add_pair(void *user, struct mu_span key, struct mu_span value, struct mu_err *err)
+static int v1_add_pair(void *user, struct mu_span key, struct mu_span value, struct mu_err *err)
 {
 	struct file *f = user;
 	struct mu_span body;
@@ -153,9 +153,9 @@ static int first_add_pair(void *user, struct mu_span key, struct mu_span value, 
 	if (!key.len)
 		return find_field(value, SLICES_META, &body) ? parse_meta(f, body, err)
 							     : malformed(f, err);
-	if (f->n_parts == f->room) {
-		f->room = f->room ? 2 * f->room : 64;
-		f->parts = mu_xrealloc(f->parts, f->room * sizeof *f->parts);
+	if (f->n_parts == f->cap) {
+		f->cap = f->cap ? 2 * f->cap : 64;
+		f->parts = mu_xrealloc(f->parts, f->cap * sizeof *f->parts);
 	}
 	struct part *p = &f->parts[f->n_parts++];
 	*p = (struct part){.value = value};
@@ -174,7 +174,7 @@ static int add_file(struct mu_v1_reader *r, const char *path, const struct mu_sp
 		return rc;
 	struct mu_span all = bytes ? *bytes : mu_buf_span(&f->bytes);
 	f->size = all.len;
-	return table_parse(all, path, first_add_pair, f, err);
+	return table_parse(all, path, v1_add_pair, f, err);
 }
 
 int mu_v1_format_parse(struct mu_v1_reader **out, struct mu_span file, const char *path,
@@ -260,7 +260,7 @@ static int part_values(const struct file *f, const struct tensor_meta *s,
 		       f->path, name);
 }
 
-static const struct tensor_meta *first_find(const struct file *f, const char *name)
+static const struct tensor_meta *v1_find_tensor(const struct file *f, const char *name)
 {
 	for (size_t i = 0; i < f->n_tensors; i++)
 		if (mu_span_is(f->tensors[i].name, name))
@@ -286,8 +286,8 @@ struct reading {
 	int64_t copied;
 };
 
-static int first_add_part(struct reading *g, const struct file *f, const struct tensor_meta *s,
-			  const struct bundle_extent *e, struct mu_err *err)
+static int v1_read_part(struct reading *g, const struct file *f, const struct tensor_meta *s,
+			const struct bundle_extent *e, struct mu_err *err)
 {
 	MU_AUTO_TENSOR part = {0};
 	struct box stored, common;
@@ -311,20 +311,20 @@ static int first_add_part(struct reading *g, const struct file *f, const struct 
 	return 0;
 }
 
-static int first_read_parts(const struct mu_v1_reader *r, const char *name, struct reading *g,
-			    struct mu_err *err)
+static int v1_read_all_parts(const struct mu_v1_reader *r, const char *name, struct reading *g,
+			     struct mu_err *err)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < r->n && !rc; i++) {
-		const struct tensor_meta *s = first_find(&r->files[i], name);
+		const struct tensor_meta *s = v1_find_tensor(&r->files[i], name);
 		if (s && (s->dtype != g->first->dtype || !mu_shape_eq(&s->shape, &g->first->shape)))
 			return mu_fail(err, MU_DATA_LOSS,
 				       "%s: tensor '%.150s' has another type or shape than in "
 				       "another file",
 				       r->files[i].path, name);
 		for (unsigned k = 0; s && k < s->n && !rc; k++)
-			rc = first_add_part(g, &r->files[i], s, &s->extents[k], err);
+			rc = v1_read_part(g, &r->files[i], s, &s->extents[k], err);
 	}
 	if (!rc && g->copied != g->out.shape.count)
 		rc = mu_fail(err, MU_DATA_LOSS,
@@ -340,7 +340,7 @@ int mu_v1_format_read(const struct mu_v1_reader *r, const char *name, const stru
 	int rc;
 
 	for (size_t i = 0; i < r->n && !g.first; i++)
-		g.first = first_find(&r->files[i], name);
+		g.first = v1_find_tensor(&r->files[i], name);
 	if (!g.first)
 		return mu_fail(err, MU_NOT_FOUND,
 			       "Tensor name \"%.150s\" not found in checkpoint files %.150s", name,
@@ -366,7 +366,7 @@ int mu_v1_format_read(const struct mu_v1_reader *r, const char *name, const stru
 			       mu_dtype_name(g.first->dtype));
 	rc = mu_tensor_new(&g.out, g.first->dtype, slice ? &slice->part : full, err);
 	if (!rc)
-		rc = first_read_parts(r, name, &g, err);
+		rc = v1_read_all_parts(r, name, &g, err);
 	free(g.read_boxes);
 	if (rc)
 		mu_tensor_unref(&g.out);

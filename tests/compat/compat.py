@@ -184,10 +184,10 @@ def failures(reported):
 
 def once_more(case, left):
     """The second go starts without what the first one left; other cases' files stay, some are needed."""
-    aside = f"{folder}/first-{case.__name__}"
-    os.mkdir(aside)
+    first_run = f"{folder}/first-{case.__name__}"
+    os.mkdir(first_run)
     for name in left:
-        os.rename(f"{folder}/{name}", f"{aside}/{name}")
+        os.rename(f"{folder}/{name}", f"{first_run}/{name}")
     print(f"  once more: {case.__name__}", flush=True)
     return attempt(case)[0]
 

@@ -209,7 +209,7 @@ static void bundle__of_large_tensors__is_read_by_all_threads_and_checked(void **
 		assert_ok(mu_bundle_add(w, "a", &a, &err), &err);
 		assert_ok(mu_bundle_finish(w, &err), &err);
 		assert_ok(mu_bundle_open(&r, prefix, &err), &err);
-		mu_bundle_reader_spread(r, (struct mu_spread){backwards, &calls});
+		mu_bundle_reader_set_parallel_for(r, (struct mu_parallel_for){backwards, &calls});
 		if (flipped) {
 			FILE *f = fopen(data, "r+b");
 			assert_int_equal(fseek(f, (4 << 20) + 17, SEEK_SET), 0);
@@ -338,8 +338,8 @@ static int write_ones(const char *prefix, int64_t n)
 }
 
 /* Files may become no larger than this, as on a disk that is full: the checkpoint of before is
- * whole, nothing is left aside, and when there is room again the next one goes through. */
-static void bundle__that_finds_no_room__leaves_the_last_one_whole(void **state)
+ * whole, no temporary file is left, and the next checkpoint succeeds when there is space again. */
+static void bundle__on_a_full_disk__leaves_the_previous_one_whole(void **state)
 {
 	static const rlim_t rooms[] = {0, 1, 4096, 100000, (4 << 20) - 1};
 	enum { OLD = 100, NEW = 1 << 20 }; /* the latter 4 MiB */
@@ -427,7 +427,7 @@ int main(void)
 	    cmocka_unit_test(bundles__merged__are_one_and_leave_nothing_behind),
 	    cmocka_unit_test(bundles__that_share_a_tensor__do_not_merge),
 	    cmocka_unit_test(writer__given_up__leaves_no_file),
-	    cmocka_unit_test(bundle__that_finds_no_room__leaves_the_last_one_whole),
+	    cmocka_unit_test(bundle__on_a_full_disk__leaves_the_previous_one_whole),
 	    cmocka_unit_test(slice__that_is_wrong__is_refused),
 	    cmocka_unit_test(index__of_random_bytes__never_breaks_the_reader),
 	};

@@ -147,19 +147,19 @@ static void every_op__with_random_arguments__ends_soon_and_names_the_node(void *
 	runtime_free(rt);
 }
 
-/* Ops that write files write them where they do no harm. */
-static char place[] = "/tmp/random_nodes-XXXXXX";
+/* The working directory, so that ops that write files leave none in the tree. */
+static char work_dir[] = "/tmp/random_nodes-XXXXXX";
 
-static int aside(void **state)
+static int setup(void **state)
 {
-	return mkdtemp(place) ? chdir(place) : -1;
+	return mkdtemp(work_dir) ? chdir(work_dir) : -1;
 }
 
-static int sweep(void **state)
+static int teardown(void **state)
 {
 	char command[64];
 
-	snprintf(command, sizeof(command), "rm -r %s", place);
+	snprintf(command, sizeof(command), "rm -r %s", work_dir);
 	return system(command);
 }
 
@@ -168,5 +168,5 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_op__with_random_arguments__ends_soon_and_names_the_node),
 	};
-	return cmocka_run_group_tests(tests, aside, sweep);
+	return cmocka_run_group_tests(tests, setup, teardown);
 }

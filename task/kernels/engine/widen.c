@@ -44,7 +44,7 @@ static const struct small_index *small_index_of(const struct mu_node *n)
 	return NULL;
 }
 
-static int widen_inputs(struct kernel_call *c, struct mu_tensor *aside, struct mu_err *err)
+static int widen_inputs(struct kernel_call *c, struct mu_tensor *originals, struct mu_err *err)
 {
 	const struct small_index *index = small_index_of(c->node);
 
@@ -55,7 +55,7 @@ static int widen_inputs(struct kernel_call *c, struct mu_tensor *aside, struct m
 			continue;
 
 		MU_RETURN_IF_ERROR(convert_tensor(&wide, is_index ? MU_INT32 : MU_FLOAT, t, err));
-		aside[i] = *t;
+		originals[i] = *t;
 		*t = wide;
 	}
 	return 0;
@@ -85,15 +85,15 @@ static int run_wide(struct kernel_call *c, struct mu_err *err)
 	const struct kernel *k = cpu_kernel_find(c->node->op);
 	if (c->n_in && (c->in[0].ref || kernel_in(c, 0)->dtype == MU_RESOURCE))
 		return k->run(c, err); /* variables stay as they are */
-	MU_AUTO_FREE struct mu_tensor *aside = MU_NEW_ARRAY(struct mu_tensor, c->n_in + 1);
-	int rc = widen_inputs(c, aside, err);
+	MU_AUTO_FREE struct mu_tensor *originals = MU_NEW_ARRAY(struct mu_tensor, c->n_in + 1);
+	int rc = widen_inputs(c, originals, err);
 
 	if (!rc && !(rc = k->run(c, err)))
 		rc = narrow_outputs(c, err);
 	for (unsigned i = 0; i < c->n_in; i++)
-		if (mu_tensor_is_set(&aside[i])) {
+		if (mu_tensor_is_set(&originals[i])) {
 			mu_tensor_unref(&c->in[i].tensor);
-			c->in[i].tensor = aside[i];
+			c->in[i].tensor = originals[i];
 		}
 	return rc;
 }

@@ -110,13 +110,13 @@ static int save_v1_format(struct kernel_call *c, struct mu_err *err)
 /* A checkpoint of either format. */
 struct source {
 	struct mu_bundle_reader *bundle;
-	struct mu_v1_reader *first;
+	struct mu_v1_reader *v1;
 };
 
 static void source_fini(struct source *s)
 {
 	mu_bundle_reader_free(s->bundle);
-	mu_v1_reader_free(s->first);
+	mu_v1_reader_free(s->v1);
 }
 #define SOURCE_AUTO __attribute__((cleanup(source_fini))) struct source
 
@@ -125,7 +125,7 @@ static void source_fini(struct source *s)
 static int source_open(struct source *s, const char *prefix, struct mu_err *err)
 {
 	return mu_bundle_exists(prefix) ? mu_bundle_open(&s->bundle, prefix, err)
-					: mu_v1_format_open(&s->first, prefix, err);
+					: mu_v1_format_open(&s->v1, prefix, err);
 }
 
 static int restore_one(const struct source *s, const struct request *r, unsigned i,
@@ -137,14 +137,14 @@ static int restore_one(const struct source *s, const struct request *r, unsigned
 
 	if (rc)
 		return mu_wrap(err, "shape_and_slice of '%s'", r->names[i]);
-	if (s->first)
-		return mu_v1_format_read(s->first, r->names[i], is_slice ? &slice : NULL, out, err);
+	if (s->v1)
+		return mu_v1_format_read(s->v1, r->names[i], is_slice ? &slice : NULL, out, err);
 	return is_slice ? mu_bundle_read_slice(s->bundle, r->names[i], &slice, out, err)
 			: mu_bundle_read(s->bundle, r->names[i], out, err);
 }
 
-static void spread_out(void *call, int64_t n, int64_t grain,
-		       void (*body)(void *arg, int64_t from, int64_t to), void *arg)
+static void parallel_for(void *call, int64_t n, int64_t grain,
+			 void (*body)(void *arg, int64_t from, int64_t to), void *arg)
 {
 	kernel_parallel(call, n, grain, body, arg);
 }
@@ -180,7 +180,8 @@ static int restore_v2(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(read_request(c, c->n_out, &r, err));
 	MU_RETURN_IF_ERROR(source_open(&s, r.prefix, err));
 	if (s.bundle)
-		mu_bundle_reader_spread(s.bundle, (struct mu_spread){spread_out, c});
+		mu_bundle_reader_set_parallel_for(s.bundle,
+						  (struct mu_parallel_for){parallel_for, c});
 	for (unsigned i = 0; i < r.n && !rc; i++)
 		rc = give_restored(c, &s, &r, i, dtypes->types[i], err);
 	return rc;
@@ -203,7 +204,7 @@ static int restore_v1_format(struct kernel_call *c, struct mu_err *err)
 		return mu_invalid(err, "tensor_name and shape_and_slice are one string each");
 	if (!sliced)
 		r.slices = (char *[]){""};
-	MU_RETURN_IF_ERROR(mu_v1_format_open(&s.first, r.prefix, err));
+	MU_RETURN_IF_ERROR(mu_v1_format_open(&s.v1, r.prefix, err));
 	return give_restored(c, &s, &r, 0, args_attr_type(c->node, "dt", MU_DT_INVALID), err);
 }
 
