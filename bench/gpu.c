@@ -74,7 +74,7 @@ static void tell(const char *what, double is, const char *unit, double of, doubl
 	fflush(stdout);
 }
 
-static struct mu_tensor room(enum mu_dtype t, int64_t n)
+static struct mu_tensor new_tensor(enum mu_dtype t, int64_t n)
 {
 	struct mu_shape s = mu_shape_vec(n);
 	struct mu_tensor out;
@@ -100,8 +100,8 @@ static void multiply(void *arg)
 
 static void products(enum mu_dtype t, const char *what, const char *peer)
 {
-	MU_AUTO_TENSOR a = room(t, side * side), b = room(t, side * side),
-		       out = room(t, side * side);
+	MU_AUTO_TENSOR a = new_tensor(t, side * side), b = new_tensor(t, side * side),
+		       out = new_tensor(t, side * side);
 	struct product p = {.p = {.type = t,
 				  .m = side,
 				  .n = side,
@@ -161,9 +161,9 @@ static void update(void *arg)
 static void memory(void)
 {
 	const int64_t n = bytes / (int64_t)sizeof(float);
-	struct mu_tensor of[4] = {room(MU_FLOAT, n), room(MU_FLOAT, n), room(MU_FLOAT, n),
-				  room(MU_FLOAT, n)};
-	MU_AUTO_TENSOR half = room(MU_FLOAT, 1);
+	struct mu_tensor of[4] = {new_tensor(MU_FLOAT, n), new_tensor(MU_FLOAT, n),
+				  new_tensor(MU_FLOAT, n), new_tensor(MU_FLOAT, n)};
+	MU_AUTO_TENSOR half = new_tensor(MU_FLOAT, 1);
 	struct memory_op m = {.to = gpu_address(&of[0]), .from = gpu_address(&of[1]), .n = n};
 	const double most = 2 * (double)bytes / time_of(copy, &m) / 1e9;
 
@@ -242,7 +242,7 @@ static void copy_to_host(void *arg)
 /* All copies are of pageable memory. */
 static void link_speed(void)
 {
-	MU_AUTO_TENSOR on = room(MU_FLOAT, bytes / (int64_t)sizeof(float)), off = {0};
+	MU_AUTO_TENSOR on = new_tensor(MU_FLOAT, bytes / (int64_t)sizeof(float)), off = {0};
 	struct memory_op m = {.to = gpu_address(&on)};
 
 	fetch(&on, &off);

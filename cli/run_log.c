@@ -77,19 +77,19 @@ static void append(struct run_log *l, const char *data, size_t n)
  * before data, n if all of data belongs to it. */
 static size_t end_of_file(const struct run_log *l, const char *data, size_t n)
 {
-	size_t half = l->limit / 2, from = half - half / 8, room, skip;
+	size_t half = l->limit / 2, from = half - half / 8, free_bytes, skip;
 	const char *end;
 
 	if (!l->limit || l->size + n <= from)
 		return n;
 	if (l->size >= half || (l->size >= from && !l->in_line))
 		return 0;
-	room = half - l->size;
+	free_bytes = half - l->size;
 	skip = l->size < from ? from - l->size : 0;
-	end = memchr(data + skip, '\n', (n < room ? n : room) - skip);
+	end = memchr(data + skip, '\n', (n < free_bytes ? n : free_bytes) - skip);
 	if (end)
 		return (size_t)(end - data) + 1;
-	return n < room ? n : room;
+	return n < free_bytes ? n : free_bytes;
 }
 
 void run_log_put(struct run_log *l, const char *data, size_t n)

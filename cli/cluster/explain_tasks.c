@@ -3,7 +3,7 @@
  *
  * A worker is a straggler if its steps per second are below 2/3 of the median worker. A ps is a hot
  * spot if it holds more than 1.5 times its fair share of the bytes. The CPU use of ps tasks and
- * workers shows whether there are too few ps tasks, or room for more workers.
+ * workers shows whether there are too few ps tasks, or whether more workers could be served.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,9 +90,9 @@ static void put_balance(struct mu_buf *out, double workers, int n_workers, doubl
 			int n_servers)
 {
 	bool too_few = servers > BUSY_SHARE && workers < IDLE_SHARE;
-	bool room = workers > BUSY_SHARE && servers > 0 && servers < IDLE_SHARE;
+	bool could_grow = workers > BUSY_SHARE && servers > 0 && servers < IDLE_SHARE;
 
-	if (!n_servers || !(too_few || room))
+	if (!n_servers || !(too_few || could_grow))
 		return;
 	mu_buf_printf(out, "  %-11s CPU use of ps tasks %.0f %%, of workers %.0f %%: ", "balance",
 		      100 * servers, 100 * workers);
@@ -100,8 +100,8 @@ static void put_balance(struct mu_buf *out, double workers, int n_workers, doubl
 		mu_buf_printf(out,
 			      "more ps tasks, or more CPUs for each, would make the job faster\n");
 	else
-		mu_buf_printf(out, "this number of ps tasks (%d) can serve about %.0f workers\n", n_servers,
-			      n_workers * BUSY_SHARE / servers);
+		mu_buf_printf(out, "this number of ps tasks (%d) can serve about %.0f workers\n",
+			      n_servers, n_workers * BUSY_SHARE / servers);
 }
 
 void explain_tasks(struct mu_buf *out, const cJSON *tasks)

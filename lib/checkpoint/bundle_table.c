@@ -32,9 +32,10 @@ static int open_block(struct mu_span file, const char *path, struct handle h, st
 		      uint64_t *end, struct mu_err *err)
 {
 	uint32_t stored;
-	uint64_t room = file.len - FOOTER;
+	uint64_t body_limit = file.len - FOOTER;
 
-	if (h.offset > room || h.size > room - h.offset || room - h.offset - h.size < TRAILER)
+	if (h.offset > body_limit || h.size > body_limit - h.offset ||
+	    body_limit - h.offset - h.size < TRAILER)
 		return mu_fail(err, MU_DATA_LOSS,
 			       "%s: a block at offset %" PRIu64 " lies outside the file", path,
 			       h.offset);

@@ -23,7 +23,7 @@ static void index_insert(struct mu_graph_index *x, uint32_t hash, uint32_t at)
 	x->slots[i] = (struct slot){hash, at};
 }
 
-static void index_make_room(struct mu_graph_index *x, unsigned n)
+static void index_reserve(struct mu_graph_index *x, unsigned n)
 {
 	struct slot *old = x->slots;
 	unsigned cap = x->cap, want = cap ? cap : 64;
@@ -47,7 +47,7 @@ struct mu_node *mu_graph_index_find(struct mu_graph *g, const char *name, size_t
 {
 	struct mu_graph_index *x = &g->index;
 
-	index_make_room(x, g->n_nodes + 1);
+	index_reserve(x, g->n_nodes + 1);
 	for (; x->n_indexed < g->n_nodes; x->n_indexed++) {
 		const char *own = g->nodes[x->n_indexed]->name;
 		index_insert(x, hash_of(x, own, strlen(own)), x->n_indexed + 1);

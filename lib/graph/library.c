@@ -91,11 +91,11 @@ static int by_kind_and_name(const void *a, const void *b)
 void mu_library_write(const struct mu_library *l, struct mu_buf *out)
 {
 	struct entry *all = NULL;
-	size_t n = 0, room = 0;
+	size_t n = 0, cap = 0;
 
 	for (const struct mu_library *at = l; at; at = at->previous)
-		room += at->functions.count + at->gradients.count;
-	all = mu_xcalloc(room + 1, sizeof *all);
+		cap += at->functions.count + at->gradients.count;
+	all = mu_xcalloc(cap + 1, sizeof *all);
 	for (const struct mu_library *at = l; at; at = at->previous) {
 		mu_map_each (&at->functions, s)
 			if (mu_library_find(l, s->key) == s->value)

@@ -321,7 +321,7 @@ static void add_exits(const struct lowering *w, const struct loop *l, unsigned s
 	}
 }
 
-static void lower_make_room(const struct lowering *w, struct loop *l)
+static void lower_reserve(const struct lowering *w, struct loop *l)
 {
 	l->merge = MU_ARENA_ARRAY(&w->x->scratch, struct mu_node *, w->n);
 	l->switches = MU_ARENA_ARRAY(&w->x->scratch, struct mu_node *, w->n);
@@ -340,7 +340,7 @@ int lower_while(struct inliner *x, const struct mu_node *call, struct expansion 
 		return -MU_INVALID_ARGUMENT;
 	if (!w.n)
 		return mu_fail(x->err, MU_INVALID_ARGUMENT, "a loop needs a variable");
-	lower_make_room(&w, &l);
+	lower_reserve(&w, &l);
 	add_enters(&w, &l);
 	if ((rc = add_cond(&w, &l, cond)) || (rc = add_body(&w, &l, body)))
 		return rc;
@@ -395,7 +395,7 @@ int lower_for(struct inliner *x, const struct mu_node *call, struct expansion *o
 		return rc;
 	if (!body)
 		return -MU_INVALID_ARGUMENT;
-	lower_make_room(&w, &l);
+	lower_reserve(&w, &l);
 	struct mu_node *check = add_check(&w);
 	add_enters(&w, &l);
 	for (unsigned i = 0; i < w.n; i++)

@@ -78,10 +78,10 @@ static void put_header(struct mu_buf *out, const char *name, const char *value)
 static void put_basic(struct mu_buf *out, const char *user, const char *password)
 {
 	MU_AUTO_FREE char *both = mu_xasprintf("%s:%s", user, password ? password : "");
-	size_t n = strlen(both), room = 4 * ((n + 2) / 3) + 1;
+	size_t n = strlen(both), size = 4 * ((n + 2) / 3) + 1;
 
 	mu_buf_puts(out, "Authorization: Basic ");
-	mu_buf_reserve(out, room);
+	mu_buf_reserve(out, size);
 	out->len += (size_t)EVP_EncodeBlock((unsigned char *)out->data + out->len,
 					    (const unsigned char *)both, (int)n);
 	mu_buf_puts(out, "\r\n");

@@ -177,11 +177,11 @@ static void warm_remove(struct block *b)
 static struct block *cache_block(struct block *b, unsigned k, size_t size)
 {
 	struct block *dropped = NULL, *o = arena.oldest;
-	size_t room = ARENA_CACHE_BYTES - arena_cached_bytes();
+	size_t available = ARENA_CACHE_BYTES - arena_cached_bytes();
 
-	for (; o && room < size && arena.freed_bytes - o->freed_at > STALE_BYTES; o = o->newer)
-		room += size_of_class(o->class);
-	if (room < size) {
+	for (; o && available < size && arena.freed_bytes - o->freed_at > STALE_BYTES; o = o->newer)
+		available += size_of_class(o->class);
+	if (available < size) {
 		b->class = k;
 		b->next = NULL;
 		return b;

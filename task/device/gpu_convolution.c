@@ -145,18 +145,21 @@ static int call(const struct conv *p, void *library, const struct gpu_convolutio
 	const void *zero = is_wide ? (const void *)&wide[0] : &single[0];
 	const struct dnn_api *api = p->api;
 	const int algorithm = p->choice.algorithm;
-	const size_t room = p->choice.workspace;
+	const size_t workspace = p->choice.workspace;
 
 	switch (p->of.way) {
 	case GPU_CONVOLUTION_FORWARD:
 		return api->forward(library, one, p->input, at->input, p->filter, at->filter,
-				    p->conv, algorithm, work, room, zero, p->output, at->output);
+				    p->conv, algorithm, work, workspace, zero, p->output,
+				    at->output);
 	case GPU_CONVOLUTION_TO_INPUT:
 		return api->to_input(library, one, p->filter, at->filter, p->output, at->output,
-				     p->conv, algorithm, work, room, zero, p->input, at->input);
+				     p->conv, algorithm, work, workspace, zero, p->input,
+				     at->input);
 	default:
 		return api->to_filter(library, one, p->input, at->input, p->output, at->output,
-				      p->conv, algorithm, work, room, zero, p->filter, at->filter);
+				      p->conv, algorithm, work, workspace, zero, p->filter,
+				      at->filter);
 	}
 }
 

@@ -13,7 +13,7 @@ static struct mu_graph *copy_and_inline(const struct mu_graph *g)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *to = mu_graph_new();
 	struct mu_input *in = NULL;
-	unsigned room = 0;
+	unsigned cap = 0;
 	struct mu_err ignored;
 
 	to->producer = g->producer;
@@ -24,8 +24,8 @@ static struct mu_graph *copy_and_inline(const struct mu_graph *g)
 		const struct mu_node *n = g->nodes[i];
 		unsigned total = n->n_inputs + n->n_controls;
 
-		if (total > room)
-			in = mu_xrealloc(in, (room = total) * sizeof *in);
+		if (total > cap)
+			in = mu_xrealloc(in, (cap = total) * sizeof *in);
 		for (unsigned k = 0; k < total; k++)
 			in[k] =
 			    (struct mu_input){to->nodes[n->inputs[k].node->id], n->inputs[k].port};

@@ -157,7 +157,7 @@ struct stream_peer {
 	struct stream_conn *conn; /* a reference */
 	struct stream_peer *next; /* in the dialler's queue */
 };
-void stream_local_room(int fd);
+void stream_enlarge_send_buffer(int fd);
 void stream_dial_later(struct stream_peer *p); /* queues p for the dialler thread */
 /* Returns a connection after its handshake, or NULL.  Blocks for some seconds at most. */
 struct stream_conn *stream_dial(struct stream_peer *p, struct mu_err *err);

@@ -16,9 +16,9 @@
 #include "task/peer/stream_conn.h"
 #include "task/runtime/runtime.h"
 
-/* LOCAL_ROOM: buffer size of Unix sockets.  With the default of about 200 KiB a large tensor needs
- * many wake-ups. */
-enum { DIAL_MS = 3000, LOST_MS = 30000, LOCAL_ROOM = 2 << 20 };
+/* LOCAL_SEND_BUFFER_BYTES: buffer size of Unix sockets.  With the default of about 200 KiB a large
+ * tensor needs many wake-ups. */
+enum { DIAL_MS = 3000, LOST_MS = 30000, LOCAL_SEND_BUFFER_BYTES = 2 << 20 };
 
 static void limit_wait(int fd)
 {
@@ -27,11 +27,11 @@ static void limit_wait(int fd)
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)); /* of connect */
 }
 
-void stream_local_room(int fd)
+void stream_enlarge_send_buffer(int fd)
 {
-	int room = LOCAL_ROOM;
+	int bytes = LOCAL_SEND_BUFFER_BYTES;
 
-	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 }
 
 static int dial_local(const char *name)
@@ -47,7 +47,7 @@ static int dial_local(const char *name)
 		return -1;
 	memcpy(a.sun_path + 1, name, n);
 	limit_wait(fd);
-	stream_local_room(fd);
+	stream_enlarge_send_buffer(fd);
 	if (connect(fd, (struct sockaddr *)&a,
 		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n))) {
 		close(fd);

@@ -105,7 +105,7 @@ static void loop_accept(struct streams *s, int listener)
 		return;
 	}
 	if (listener == s->local)
-		stream_local_room(fd);
+		stream_enlarge_send_buffer(fd);
 	else
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	c = stream_conn_new(s, fd);

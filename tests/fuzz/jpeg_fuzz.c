@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MOST_PIXELS = 1 << 16 }; /* more take time, and nothing else */
 
-static unsigned char *room(void *arg, const struct jpeg_shape *s, struct mu_err *err)
+static unsigned char *alloc_pixels(void *arg, const struct jpeg_shape *s, struct mu_err *err)
 {
 	unsigned char **pixels = arg;
 
@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	for (size_t i = 0; i < MU_COUNT(ways); i++) {
 		unsigned char *pixels = NULL;
-		jpeg_read(file, &ways[i], room, &pixels, &err);
+		jpeg_read(file, &ways[i], alloc_pixels, &pixels, &err);
 		free(pixels);
 	}
 	return 0;

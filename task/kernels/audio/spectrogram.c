@@ -16,7 +16,7 @@ struct windows {
 	bool squared;
 	struct fft fft;
 	double *shape; /* of a window: Hann's, periodic */
-	double _Complex *x, *room;
+	double _Complex *x, *work;
 };
 
 static void windows_fini(struct windows *w)
@@ -24,7 +24,7 @@ static void windows_fini(struct windows *w)
 	fft_fini(&w->fft);
 	free(w->shape);
 	free(w->x);
-	free(w->room);
+	free(w->work);
 }
 
 static int windows_init(struct windows *w, struct mu_err *err)
@@ -36,7 +36,7 @@ static int windows_init(struct windows *w, struct mu_err *err)
 	w->bins = n / 2 + 1;
 	if (!fft_init(&w->fft, n) || !(w->shape = malloc((size_t)w->size * sizeof *w->shape)) ||
 	    !(w->x = malloc((size_t)n * sizeof *w->x)) ||
-	    !(w->room = malloc((size_t)w->fft.m * sizeof *w->room)))
+	    !(w->work = malloc((size_t)w->fft.m * sizeof *w->work)))
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for a window of %lld",
 			       (long long)w->size);
 	for (int64_t i = 0; i < w->size; i++)
@@ -48,7 +48,7 @@ static void spectrum_of(const struct windows *w, const float *from, float *to)
 {
 	for (int64_t i = 0; i < w->fft.n; i++)
 		w->x[i] = i < w->size ? (double)from[i * w->channels] * w->shape[i] : 0;
-	fft_run(&w->fft, true, w->x, w->room);
+	fft_run(&w->fft, true, w->x, w->work);
 	for (int64_t i = 0; i < w->bins; i++) {
 		double re = creal(w->x[i]), im = cimag(w->x[i]), square = re * re + im * im;
 		to[i] = (float)(w->squared ? square : sqrt(square));
@@ -92,7 +92,7 @@ struct mel {
 	double low;
 	double *centre, *weight; /* of bands, of bins */
 	int64_t *below;          /* the band below a bin; -1: none */
-	double *energy;          /* room for a frame's bands */
+	double *energy;          /* buffer for a frame's bands */
 };
 
 static double mel_of(double hertz)

@@ -84,11 +84,11 @@ static int check_gradient(const struct kernel_call *c, const struct accumulator 
 	return 0;
 }
 
-static struct rows rows_new(size_t room, size_t bytes)
+static struct rows rows_new(size_t cap, size_t bytes)
 {
-	struct rows r = {.index = mu_xcalloc(room + 1, sizeof *r.index),
-			 .times = mu_xcalloc(room + 1, sizeof *r.times),
-			 .sum = mu_xcalloc(room + 1, bytes + 1)};
+	struct rows r = {.index = mu_xcalloc(cap + 1, sizeof *r.index),
+			 .times = mu_xcalloc(cap + 1, sizeof *r.times),
+			 .sum = mu_xcalloc(cap + 1, bytes + 1)};
 	return r;
 }
 

@@ -30,10 +30,10 @@ static int optional_add(const struct mu_object *a, const struct mu_object *b,
 static const struct mu_object_type optional_type = {
     .name = "optional", .free = optional_free, .zeros = optional_zeros, .add = optional_add};
 
-/* With room for so many tensors, and none of them yet. */
-static struct optional *optional_new(bool has, unsigned room)
+/* Allocates space for `capacity` tensors; none of them is set. */
+static struct optional *optional_new(bool has, unsigned capacity)
 {
-	struct optional *p = mu_xcalloc(1, sizeof *p + room * sizeof p->t[0]);
+	struct optional *p = mu_xcalloc(1, sizeof *p + capacity * sizeof p->t[0]);
 
 	mu_object_init(&p->object, &optional_type);
 	p->has = has;

@@ -9,7 +9,7 @@ static void queue_release(struct resource *r)
 
 	for (int64_t i = 0; i < q->count; i++)
 		for (unsigned k = 0; k < q->spec.n; k++)
-			mu_tensor_unref(&q->ring[(q->head + i) % q->room * q->spec.n + k]);
+			mu_tensor_unref(&q->ring[(q->head + i) % q->cap * q->spec.n + k]);
 	free(q->ring);
 	wait_queue_fini(&q->waiters);
 	free(q);
@@ -23,7 +23,7 @@ static size_t queue_bytes(struct resource *r)
 	pthread_mutex_lock(&q->waiters.lock);
 	for (int64_t i = 0; i < q->count; i++)
 		for (unsigned k = 0; k < q->spec.n; k++)
-			total += mu_tensor_bytes(&q->ring[(q->head + i) % q->room * q->spec.n + k]);
+			total += mu_tensor_bytes(&q->ring[(q->head + i) % q->cap * q->spec.n + k]);
 	pthread_mutex_unlock(&q->waiters.lock);
 	return total;
 }
@@ -60,20 +60,20 @@ int64_t queue_free(const struct queue *q)
 
 static struct mu_tensor *slot(const struct queue *q, int64_t i)
 {
-	return &q->ring[(q->head + i) % q->room * q->spec.n];
+	return &q->ring[(q->head + i) % q->cap * q->spec.n];
 }
 
 static void queue_grow(struct queue *q)
 {
-	if (q->count < q->room)
+	if (q->count < q->cap)
 		return;
-	int64_t room = q->room ? q->room * 2 : 16;
-	struct mu_tensor *ring = mu_xcalloc((size_t)room * q->spec.n, sizeof *ring);
+	int64_t cap = q->cap ? q->cap * 2 : 16;
+	struct mu_tensor *ring = mu_xcalloc((size_t)cap * q->spec.n, sizeof *ring);
 	for (int64_t i = 0; i < q->count; i++)
 		memcpy(&ring[i * q->spec.n], slot(q, i), q->spec.n * sizeof *ring);
 	free(q->ring);
 	q->ring = ring;
-	q->room = room;
+	q->cap = cap;
 	q->head = 0;
 }
 
@@ -130,7 +130,7 @@ void queue_unpop(struct queue *q, struct mu_tensor *element)
 		return;
 	}
 	queue_grow(q);
-	q->head = (q->head + q->room - 1) % q->room;
+	q->head = (q->head + q->cap - 1) % q->cap;
 	q->count++;
 	memcpy(slot(q, 0), element, q->spec.n * sizeof *element);
 }
@@ -154,7 +154,7 @@ void queue_pop(struct queue *q, struct mu_tensor *element)
 		sink(q);
 		return;
 	}
-	q->head = (q->head + 1) % q->room;
+	q->head = (q->head + 1) % q->cap;
 	q->count--;
 }
 

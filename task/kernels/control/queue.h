@@ -28,7 +28,7 @@ struct queue {
 	bool closed;
 	/* A ring of elements, each spec.n tensors; by priority a heap that begins at 0. */
 	struct mu_tensor *ring;
-	int64_t head, count, room;
+	int64_t head, count, cap;
 	struct philox random;
 };
 extern const struct resource_type queue_type;

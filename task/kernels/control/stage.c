@@ -104,11 +104,11 @@ static struct resource *area_new(void *arg, struct mu_err *err)
 /* The node's area; a new reference. */
 static int stage_area_of(struct kernel_call *c, struct area **out, struct mu_err *err)
 {
-	MU_AUTO_BUF room = {0};
+	MU_AUTO_BUF buf = {0};
 	struct resource *r;
 
 	MU_RETURN_IF_ERROR(resources_find_or_create(
-	    c->runtime->resources, resource_container(c, &room), resource_name(c), &area_type,
+	    c->runtime->resources, resource_container(c, &buf), resource_name(c), &area_type,
 	    area_new, (void *)c->node, &r, err));
 	*out = MU_CONTAINER(r, struct area, base);
 	return 0;

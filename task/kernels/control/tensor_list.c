@@ -28,10 +28,10 @@ void list_set_length(struct list *l, int64_t n)
 {
 	for (int64_t i = n; i < l->n; i++)
 		mu_tensor_unref(&l->items[i]);
-	if (n > l->room) {
-		int64_t room = n > 2 * l->room ? n : 2 * l->room;
-		l->items = mu_xrealloc(l->items, (size_t)room * sizeof *l->items);
-		l->room = room;
+	if (n > l->cap) {
+		int64_t cap = n > 2 * l->cap ? n : 2 * l->cap;
+		l->items = mu_xrealloc(l->items, (size_t)cap * sizeof *l->items);
+		l->cap = cap;
 	}
 	for (int64_t i = l->n; i < n; i++)
 		l->items[i] = (struct mu_tensor){0};

@@ -15,7 +15,7 @@ struct list {
 	enum mu_dtype type;
 	struct mu_pshape shape; /* of an element */
 	int64_t most;           /* elements; -1: any number */
-	int64_t n, room;
+	int64_t n, cap;
 	struct mu_tensor *items;
 };
 

@@ -132,14 +132,14 @@ static int draw_batch(struct dataset_iterator *it, int64_t want, bool whole, boo
 {
 	const struct dataset *d = it->d;
 	struct mu_tensor **element = NULL;
-	int64_t n = 0, room = 0;
+	int64_t n = 0, cap = 0;
 	unsigned k = 0;
 	int rc = 1;
 
 	while (n < want) {
-		if (n == room) {
-			room = room ? 2 * room : 16;
-			element = mu_xrealloc(element, (size_t)room * sizeof *element);
+		if (n == cap) {
+			cap = cap ? 2 * cap : 16;
+			element = mu_xrealloc(element, (size_t)cap * sizeof *element);
 		}
 		element[n] = MU_NEW_ARRAY(struct mu_tensor, d->n_out + 1);
 		if ((rc = d->f[0].f ? dataset_draw(it, 0, element[n], d->n_out, NULL, err)

@@ -8,9 +8,9 @@
 
 struct mu_tensor *element_list_next(struct element_list *l, unsigned n_out)
 {
-	if (l->n == l->room) {
-		l->room = l->room ? 2 * l->room : 8;
-		l->t = mu_xrealloc(l->t, (size_t)l->room * n_out * sizeof *l->t);
+	if (l->n == l->cap) {
+		l->cap = l->cap ? 2 * l->cap : 8;
+		l->t = mu_xrealloc(l->t, (size_t)l->cap * n_out * sizeof *l->t);
 	}
 	struct mu_tensor *t = l->t + l->n * n_out;
 	memset(t, 0, n_out * sizeof *t);

@@ -7,7 +7,7 @@
 
 struct element_list {
 	struct mu_tensor *t;
-	int64_t n, room;
+	int64_t n, cap;
 };
 
 /* Returns the tensors of the next element, all zero.  The caller fills them and increments l->n. */

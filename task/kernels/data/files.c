@@ -214,7 +214,7 @@ static int line_item(struct dataset_iterator *it, struct mu_tensor *out, struct 
 	struct files *f = it->state;
 
 	errno = 0;
-	ssize_t n = getline(&f->line, &f->room, f->file);
+	ssize_t n = getline(&f->line, &f->line_cap, f->file);
 	if (n < 0)
 		return ferror(f->file) ? files_failed(f, err) : 0;
 	n -= n && f->line[n - 1] == '\n';

@@ -15,7 +15,7 @@ struct files {
 	struct mu_tfrecord_reader *records; /* has taken the file */
 	struct mu_buf ahead;                /* a piece and what may turn out to be the foot */
 	char *line;
-	size_t room;
+	size_t line_cap;
 };
 
 /* How a kind reads a file: what it does at its start, and 1 with an item or 0 at its end. */

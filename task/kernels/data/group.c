@@ -144,7 +144,7 @@ struct group {
 
 struct groups {
 	struct group *g; /* by key, rising */
-	size_t n, room;
+	size_t n, cap;
 	struct dataset_iterator *current; /* over what the reducing function made of … */
 	struct mu_tensor of[2];           /* … a key and its elements */
 };
@@ -223,9 +223,9 @@ static size_t group_at(const struct groups *w, int64_t key)
 
 static struct group *group_new(struct groups *w, size_t at)
 {
-	if (w->n == w->room) {
-		w->room = w->room ? 2 * w->room : 8;
-		w->g = mu_xrealloc(w->g, w->room * sizeof *w->g);
+	if (w->n == w->cap) {
+		w->cap = w->cap ? 2 * w->cap : 8;
+		w->g = mu_xrealloc(w->g, w->cap * sizeof *w->g);
 	}
 	memmove(w->g + at + 1, w->g + at, (w->n++ - at) * sizeof *w->g);
 	return &w->g[at];

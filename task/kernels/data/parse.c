@@ -100,7 +100,7 @@ static int parse_records(const struct dataset *d, struct features *f, const stru
 	if (in->dtype != MU_STRING || in->shape.rank != 1)
 		return mu_invalid(err, "examples must be a vector of strings, not %s of shape %s",
 				  mu_dtype_name(in->dtype), mu_shape_str(&in->shape));
-	features_room(f, d->n_out);
+	features_alloc(f, d->n_out);
 	for (int k = 0; k < FEATURE_RAGGED && !rc; k++)
 		rc = features_ask(f, (enum feature_kind)k, w->keys[k].n ? w->keys[k].ss : NULL,
 				  w->keys[k].n, attrs[k].types, &w->types[k], err);

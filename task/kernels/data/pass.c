@@ -231,7 +231,7 @@ static int concatenate_serialize(struct dataset_iterator *it, struct serializer 
 struct cache {
 	pthread_mutex_t lock;
 	struct mu_tensor *t; /* n elements of n_out tensors */
-	int64_t n, room;
+	int64_t n, cap;
 	bool whole;
 };
 
@@ -253,7 +253,7 @@ static void drop_kept(struct cache *k, unsigned n_out)
 		mu_tensor_unref(&k->t[i]);
 	free(k->t);
 	k->t = NULL;
-	k->n = k->room = 0;
+	k->n = k->cap = 0;
 }
 
 static void finish_cache(struct dataset *d)
@@ -264,12 +264,12 @@ static void finish_cache(struct dataset *d)
 	pthread_mutex_destroy(&k->lock);
 }
 
-static void pass_make_room(struct cache *k, unsigned n_out)
+static void cache_reserve(struct cache *k, unsigned n_out)
 {
-	if (k->n < k->room)
+	if (k->n < k->cap)
 		return;
-	k->room = k->room ? 2 * k->room : 64;
-	k->t = mu_xrealloc(k->t, (size_t)k->room * n_out * sizeof *k->t);
+	k->cap = k->cap ? 2 * k->cap : 64;
+	k->t = mu_xrealloc(k->t, (size_t)k->cap * n_out * sizeof *k->t);
 }
 
 static int cache_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
@@ -297,7 +297,7 @@ static int cache_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 	if (rc == 0)
 		k->whole = at->at == k->n;
 	if (rc > 0 && at->at == k->n) {
-		pass_make_room(k, n);
+		cache_reserve(k, n);
 		for (unsigned i = 0; i < n; i++)
 			k->t[k->n * n + i] = mu_tensor_ref(&out[i]);
 		k->n++;
@@ -317,7 +317,7 @@ static int kept_serialize(struct cache *k, unsigned n_out, struct serializer *se
 		drop_kept(k, n_out);
 	for (int64_t i = 0; i < n && !rc; i++) {
 		if (serializer_is_reading(ser))
-			pass_make_room(k, n_out);
+			cache_reserve(k, n_out);
 		rc = serialize_element(ser, &k->t[i * n_out], n_out, err);
 		if (!rc && serializer_is_reading(ser))
 			k->n++;

@@ -112,9 +112,9 @@ static void finish_shuffle(struct dataset *d)
 struct shuffle {
 	struct draws draws;
 	struct mu_tensor *t;
-	int64_t room, head, count; /* of all rounds */
-	int64_t *rounds;           /* elements of each round that has begun */
-	int64_t first, n_rounds;   /* this one, and how many there are with those before it */
+	int64_t cap, head, count; /* of all rounds */
+	int64_t *rounds;          /* elements of each round that has begun */
+	int64_t first, n_rounds;  /* this one, and how many there are with those before it */
 	int64_t begun;
 	bool any; /* an element came in the round that is read */
 };
@@ -150,21 +150,21 @@ static void shuffle_close(struct dataset_iterator *it)
 {
 	struct shuffle *w = it->state;
 
-	for (int64_t i = 0; i < w->room * it->d->n_out; i++)
+	for (int64_t i = 0; i < w->cap * it->d->n_out; i++)
 		mu_tensor_unref(&w->t[i]);
 	free(w->t);
 	free(w->rounds);
 }
 
-static void shuffle_make_room(struct shuffle *w, int64_t at, int64_t size, unsigned n)
+static void shuffle_reserve(struct shuffle *w, int64_t at, int64_t size, unsigned n)
 {
-	if (at < w->room)
+	if (at < w->cap)
 		return;
-	int64_t room = w->room ? 2 * w->room : 64;
-	room = room < size ? room : size;
-	w->t = mu_xrealloc(w->t, (size_t)room * n * sizeof *w->t);
-	memset(w->t + w->room * n, 0, (size_t)(room - w->room) * n * sizeof *w->t);
-	w->room = room;
+	int64_t cap = w->cap ? 2 * w->cap : 64;
+	cap = cap < size ? cap : size;
+	w->t = mu_xrealloc(w->t, (size_t)cap * n * sizeof *w->t);
+	memset(w->t + w->cap * n, 0, (size_t)(cap - w->cap) * n * sizeof *w->t);
+	w->cap = cap;
 }
 
 static int shuffle_fill(struct dataset_iterator *it, struct shuffle *w, int64_t size,
@@ -176,7 +176,7 @@ static int shuffle_fill(struct dataset_iterator *it, struct shuffle *w, int64_t 
 
 	while (it->input && w->count < size) {
 		int64_t at = (w->head + w->count) % size;
-		shuffle_make_room(w, at, size, n);
+		shuffle_reserve(w, at, size, n);
 		if ((rc = dataset_iterator_next(it->input, &w->t[at * n], err)) < 0)
 			return rc;
 		if (rc) {
@@ -263,7 +263,7 @@ static int shuffle_serialize(struct dataset_iterator *it, struct serializer *ser
 	MU_RETURN_IF_ERROR(rounds_serialize(w, size, ser, err));
 	for (int64_t i = 0; i < w->count && !rc; i++) {
 		int64_t at = (w->head + i) % size;
-		shuffle_make_room(w, at, size, n);
+		shuffle_reserve(w, at, size, n);
 		rc = serialize_element(ser, &w->t[at * n], n, err);
 	}
 	return rc;

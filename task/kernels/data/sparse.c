@@ -124,14 +124,14 @@ static int join_rows(const struct dataset *d, const struct mu_tensor *rows, int6
 
 static int sparse_batch_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t want = mu_tensor_int(&it->d->params[SIZE], 0), n = 0, room = 0;
+	int64_t want = mu_tensor_int(&it->d->params[SIZE], 0), n = 0, cap = 0;
 	struct mu_tensor *rows = NULL;
 	int rc = 1;
 
 	while (n < want) {
-		if (n == room) {
-			room = room ? 2 * room : 16;
-			rows = mu_xrealloc(rows, (size_t)room * sizeof *rows);
+		if (n == cap) {
+			cap = cap ? 2 * cap : 16;
+			rows = mu_xrealloc(rows, (size_t)cap * sizeof *rows);
 		}
 		rows[n] = (struct mu_tensor){0};
 		if ((rc = dataset_iterator_next(it->input, &rows[n], err)) <= 0)

@@ -217,8 +217,8 @@ static bool draw_part(const struct parting *k, float aspect, struct philox_strea
 	if (!adjust_area(k, aspect, least, most, size))
 		return false;
 	for (int i = 0; i < 2; i++) {
-		int64_t room = k->size[i] - size[i];
-		out->low[i] = room ? (int)philox_below_32(random, (uint32_t)room) : 0;
+		int64_t range = k->size[i] - size[i];
+		out->low[i] = range ? (int)philox_below_32(random, (uint32_t)range) : 0;
 		out->high[i] = out->low[i] + (int)size[i];
 	}
 	return true;

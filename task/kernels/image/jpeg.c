@@ -195,7 +195,7 @@ static bool read_rows(struct reading *r, const struct jpeg_shape *s, unsigned ch
 	return true;
 }
 
-int jpeg_read(struct mu_span file, const struct jpeg_reading *how, jpeg_room *room, void *arg,
+int jpeg_read(struct mu_span file, const struct jpeg_reading *how, jpeg_alloc_fn *alloc, void *arg,
 	      struct mu_err *err)
 {
 	struct reading *r = reading_new(file, how);
@@ -205,7 +205,7 @@ int jpeg_read(struct mu_span file, const struct jpeg_reading *how, jpeg_room *ro
 	err->code = MU_OK;
 	if (!setjmp(r->trouble.out) && jpeg_start(r, &s)) {
 		r->row = mu_xcalloc((size_t)(s.width + 1), (size_t)s.channels);
-		if (crop(r, &s) && (to = room(arg, &s, err)))
+		if (crop(r, &s) && (to = alloc(arg, &s, err)))
 			r->good = read_rows(r, &s, to);
 	}
 	return reading_end(r, err);

@@ -23,9 +23,9 @@ struct jpeg_reading {
 	bool crops;
 	int64_t top, left, height, width; /* of the crop */
 };
-/* room(arg, shape) gives memory for the pixels, or NULL with err set. */
-typedef unsigned char *jpeg_room(void *arg, const struct jpeg_shape *shape, struct mu_err *err);
-int jpeg_read(struct mu_span file, const struct jpeg_reading *how, jpeg_room *room, void *arg,
+/* alloc(arg, shape) gives memory for the pixels, or NULL with err set. */
+typedef unsigned char *jpeg_alloc_fn(void *arg, const struct jpeg_shape *shape, struct mu_err *err);
+int jpeg_read(struct mu_span file, const struct jpeg_reading *how, jpeg_alloc_fn *alloc, void *arg,
 	      struct mu_err *err);
 
 struct jpeg_writing {

@@ -13,7 +13,7 @@ int jpeg_shape(struct mu_span file, struct jpeg_shape *out, struct mu_err *err)
 	return fail_no_jpeg(err);
 }
 
-int jpeg_read(struct mu_span file, const struct jpeg_reading *how, jpeg_room *room, void *arg,
+int jpeg_read(struct mu_span file, const struct jpeg_reading *how, jpeg_alloc_fn *alloc, void *arg,
 	      struct mu_err *err)
 {
 	return fail_no_jpeg(err);

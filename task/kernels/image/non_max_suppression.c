@@ -118,11 +118,11 @@ static bool suppress_weigh(const struct suppression *s, struct candidate *c,
 	return false;
 }
 
-/* chosen: room for the smaller of n and most.  Returns how many. */
-static int64_t suppress_choose(const struct suppression *s, struct candidate *room,
+/* chosen: space for the smaller of n and most.  Returns how many. */
+static int64_t suppress_choose(const struct suppression *s, struct candidate *scratch,
 			       struct candidate *chosen)
 {
-	struct heap h = {.at = room};
+	struct heap h = {.at = scratch};
 	int64_t n = 0;
 
 	for (int64_t i = 0; i < s->n; i++)
@@ -145,13 +145,13 @@ static int64_t suppress_choose(const struct suppression *s, struct candidate *ro
 	return n;
 }
 
-static struct candidate *room_for(int64_t n, struct mu_err *err)
+static struct candidate *scratch_alloc(int64_t n, struct mu_err *err)
 {
-	struct candidate *room = calloc((size_t)n + 1, sizeof *room);
+	struct candidate *scratch = calloc((size_t)n + 1, sizeof *scratch);
 
-	if (!room)
+	if (!scratch)
 		mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld candidates", (long long)n);
-	return room;
+	return scratch;
 }
 
 /* ---- NonMaxSuppression, V2 to V5, WithOverlaps ---- */
@@ -213,12 +213,12 @@ static int suppress_run(struct kernel_call *c, struct suppression *s, struct mu_
 
 	if (s->n > INT32_MAX)
 		return mu_invalid(err, "too many boxes: %lld", (long long)s->n);
-	MU_AUTO_FREE struct candidate *room = room_for(s->n + most, err);
-	if (!room)
+	MU_AUTO_FREE struct candidate *scratch = scratch_alloc(s->n + most, err);
+	if (!scratch)
 		return -MU_RESOURCE_EXHAUSTED;
-	int64_t n = suppress_choose(s, room, room + s->n);
+	int64_t n = suppress_choose(s, scratch, scratch + s->n);
 	bool pads = args_attr_bool(c->node, "pad_to_max_output_size", false);
-	return put_chosen(c, room + s->n, n, pads ? s->most : n, err);
+	return put_chosen(c, scratch + s->n, n, pads ? s->most : n, err);
 }
 
 static int suppress(struct kernel_call *c, struct mu_err *err)
@@ -293,7 +293,7 @@ static int compare_found(const void *x, const void *y)
 
 /* Selects the boxes of every class in image p.  Returns their number. */
 static int64_t suppress_find(const struct kernel_call *c, const struct combined *k, int64_t p,
-			     struct candidate *room, struct found *found)
+			     struct candidate *scratch, struct found *found)
 {
 	int64_t n = 0;
 	struct suppression s = {.n = k->boxes,
@@ -308,9 +308,9 @@ static int64_t suppress_find(const struct kernel_call *c, const struct combined 
 		s.scores = MU_DATA(float, kernel_in(c, 1)) + p * k->boxes * k->classes + class;
 		s.of = MU_DATA(float, kernel_in(c, 0)) + p * k->boxes * s.step +
 		       (k->places > 1 ? class * SIDES : 0);
-		int64_t of_class = suppress_choose(&s, room, room + k->boxes);
+		int64_t of_class = suppress_choose(&s, scratch, scratch + k->boxes);
 		for (int64_t i = 0; i < of_class; i++)
-			found[n++] = (struct found){room[k->boxes + i], class};
+			found[n++] = (struct found){scratch[k->boxes + i], class};
 	}
 	qsort(found, (size_t)n, sizeof *found, compare_found);
 	return n;
@@ -358,13 +358,13 @@ static int suppress_combined(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_FLOAT, &flat, &out[1], err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_FLOAT, &flat, &out[2], err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 3, MU_INT32, &one, &out[3], err));
-	MU_AUTO_FREE struct candidate *room = room_for(k.boxes + a_class, err);
+	MU_AUTO_FREE struct candidate *scratch = scratch_alloc(k.boxes + a_class, err);
 	MU_AUTO_FREE struct found *found = calloc((size_t)most + 1, sizeof *found);
-	if (!room || !found)
+	if (!scratch || !found)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld boxes",
 			       (long long)most);
 	for (int64_t p = 0; p < k.pictures; p++) {
-		int64_t n = suppress_find(c, &k, p, room, found);
+		int64_t n = suppress_find(c, &k, p, scratch, found);
 		put_picture(c, &k, p, found, n < shown ? n : shown, shown, out);
 	}
 	return 0;

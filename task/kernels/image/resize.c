@@ -102,7 +102,8 @@ static void area_taps(const struct resize_axis *a, struct resize_taps *t)
 		t->first[i] = k;
 		for (int64_t at = (int64_t)floorf(from); at < (int64_t)ceilf(to); at++) {
 			float low = fmaxf((float)at, from), high = fminf((float)(at + 1), to);
-			/* rounding may make one place too many; room is for two more a place */
+			/* rounding may make one place too many; there is space for two more a place
+			 */
 			if (k < a->in + 2 * (i + 1))
 				add_tap(t, &k, resize_within(at, a->in), (high - low) / a->scale);
 		}
@@ -130,7 +131,7 @@ static void free_taps(struct resize *r)
 			mu_tensor_unref(&r->taps[d].memory[k]);
 }
 
-static int resize_room(struct mu_tensor *t, enum mu_dtype type, int64_t n, struct mu_err *err)
+static int resize_alloc(struct mu_tensor *t, enum mu_dtype type, int64_t n, struct mu_err *err)
 {
 	struct mu_shape s;
 
@@ -146,9 +147,9 @@ static int find_taps(struct resize *r, struct mu_err *err)
 		int64_t most = r->way->most * a->out + a->in;
 		int rc;
 
-		if ((rc = resize_room(&t->memory[0], MU_INT64, a->out + 1, err)) ||
-		    (rc = resize_room(&t->memory[1], MU_INT64, most, err)) ||
-		    (rc = resize_room(&t->memory[2], MU_FLOAT, most, err))) {
+		if ((rc = resize_alloc(&t->memory[0], MU_INT64, a->out + 1, err)) ||
+		    (rc = resize_alloc(&t->memory[1], MU_INT64, most, err)) ||
+		    (rc = resize_alloc(&t->memory[2], MU_FLOAT, most, err))) {
 			free_taps(r);
 			return rc;
 		}

@@ -9,8 +9,9 @@
 #include "task/kernels/engine/gpu_table.h"
 #include "task/kernels/image/resize.h"
 
-/* first, at and weights of one axis, one after the other; a weight takes the room of an int64. */
-static int64_t room_of(int64_t places, int64_t taps)
+/* first, at and weights of one axis, one after the other; a weight takes as many bytes as an int64.
+ */
+static int64_t axis_length(int64_t places, int64_t taps)
 {
 	return places + 1 + 2 * taps;
 }
@@ -74,7 +75,7 @@ int gpu_resize(struct kernel_call *c, const struct resize *r, bool back, struct 
 		made[d] = back ? r->axis[d].in : r->axis[d].out;
 		read[d] = back ? r->axis[d].out : r->axis[d].in;
 		taps[d] = r->taps[d].first[r->taps[d].n];
-		from[d + 1] = from[d] + room_of(made[d], taps[d]);
+		from[d + 1] = from[d] + axis_length(made[d], taps[d]);
 	}
 	struct mu_shape shape = mu_shape_vec(from[2]);
 	if ((rc = mu_tensor_new(&list, MU_INT64, &shape, err)))

@@ -21,7 +21,7 @@ void features_fini(struct features *f)
 
 /* ---- what is asked for ---- */
 
-void features_room(struct features *f, unsigned slots)
+void features_alloc(struct features *f, unsigned slots)
 {
 	f->slots = MU_ARENA_ARRAY(&f->arena, struct feature_slot, slots + 1);
 	f->otherwise = MU_ARENA_ARRAY(&f->arena, const struct mu_tensor *, slots + 1);

@@ -39,7 +39,7 @@ void features_fini(struct features *f);
 #define FEATURES_AUTO __attribute__((cleanup(features_fini))) struct features
 
 /* Room for so many slots, before any is asked for. */
-void features_room(struct features *f, unsigned slots);
+void features_alloc(struct features *f, unsigned slots);
 /* One slot for each of n keys, borrowed, of the types that the attribute lists. */
 int features_ask(struct features *f, enum feature_kind kind, const struct mu_span *keys, unsigned n,
 		 const char *attr, const struct mu_attr *types, struct mu_err *err);

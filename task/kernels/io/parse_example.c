@@ -57,7 +57,7 @@ static int read_batch_request(struct kernel_call *c, struct features *f, bool v2
 		if ((rc = parse_example_keys_of(c, at, given[k], f, &keys[k], &n[k], err)))
 			return rc;
 	*first_default = at;
-	features_room(f, n[0] + n[1] + n[2]);
+	features_alloc(f, n[0] + n[1] + n[2]);
 	for (int k = 0; k < FEATURE_KINDS; k++)
 		if ((k != FEATURE_RAGGED || v2) &&
 		    (rc = parse_example_request(c, f, (enum feature_kind)k, keys[k], n[k], err)))
@@ -71,7 +71,7 @@ static int read_single_request(struct kernel_call *c, struct features *f, struct
 	const struct mu_attr *dense = mu_node_attr(c->node, "dense_keys");
 	unsigned n_sparse = sparse ? sparse->n : 0, n_dense = dense ? dense->n : 0;
 
-	features_room(f, n_sparse + n_dense);
+	features_alloc(f, n_sparse + n_dense);
 	int rc = parse_example_request(c, f, FEATURE_SPARSE, n_sparse ? sparse->ss : NULL, n_sparse,
 				       err);
 	return rc ? rc

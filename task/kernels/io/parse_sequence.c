@@ -123,7 +123,7 @@ static int parse_sequence_request(struct kernel_call *c, struct sequence *q, con
 	struct features *f = &q->context;
 	int rc = check_counts(c, a, err);
 
-	features_room(f, context[0].n + context[1].n + context[2].n);
+	features_alloc(f, context[0].n + context[1].n + context[2].n);
 	for (int kind = 0; kind < FEATURE_KINDS && !rc; kind++)
 		rc = features_ask(f, (enum feature_kind)kind, context[kind].k, context[kind].n,
 				  names[OF_CONTEXT][kind].types,

@@ -32,7 +32,7 @@ struct reader {
 	FILE *file;
 	struct mu_tfrecord_reader *records;
 	char *line;
-	size_t room;
+	size_t line_cap;
 	int64_t at; /* lines or records of this file so far */
 	int64_t produced, completed;
 };
@@ -76,7 +76,7 @@ static int next_line(struct reader *r, struct mu_buf *key, struct mu_buf *value,
 	int rc = reader_open_file(r, err);
 
 	while (!rc) {
-		ssize_t n = getline(&r->line, &r->room, r->file);
+		ssize_t n = getline(&r->line, &r->line_cap, r->file);
 		if (n < 0)
 			return 0;
 		if (r->at++ < r->header)

@@ -44,9 +44,9 @@ static const struct resource_type writer_type = {.name = "summary writer", .free
 
 static int give_handle(struct kernel_call *c, struct mu_err *err)
 {
-	MU_AUTO_BUF room = {0};
+	MU_AUTO_BUF buf = {0};
 
-	return handle_give(c, resource_container(c, &room), resource_name(c), &writer_type, err);
+	return handle_give(c, resource_container(c, &buf), resource_name(c), &writer_type, err);
 }
 
 struct wanted {

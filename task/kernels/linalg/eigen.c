@@ -14,11 +14,11 @@ typedef double _Complex number;
 
 /* ---- of what is its own conjugate transpose ---- */
 
-static int hermitian_one(const struct matrix_job *j, int64_t k, double *room)
+static int hermitian_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int n = j->a.rows;
 	int64_t all = (int64_t)n * n;
-	double *a = room, *e = a + 2 * all;
+	double *a = work, *e = a + 2 * all;
 
 	matrices_get(&j->a, k, BY_COLUMNS, a);
 	/* The other triangle may hold anything. */
@@ -63,7 +63,7 @@ static int hermitian(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
 	MU_RETURN_IF_ERROR(eigen_outs(c, &j, j.a.t->dtype, err));
-	j.room = (int64_t)j.a.rows * j.a.rows + j.a.rows;
+	j.lwork = (int64_t)j.a.rows * j.a.rows + j.a.rows;
 	return matrices_run(c, &j,
 			    "Self-adjoint eigen decomposition was not successful. The input might "
 			    "not be valid.",
@@ -72,11 +72,11 @@ static int hermitian(struct kernel_call *c, struct mu_err *err)
 
 /* ---- of any matrix ---- */
 
-static int eig_one(const struct matrix_job *j, int64_t k, double *room)
+static int eig_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int n = j->a.rows;
 	int64_t all = (int64_t)n * n;
-	number *a = (number *)room, *v = a + all, *e = v + all;
+	number *a = (number *)work, *v = a + all, *e = v + all;
 
 	matrices_get_complex(&j->a, k, BY_COLUMNS, a);
 	if (!matrices_finite(true, all, a))
@@ -100,7 +100,7 @@ static int eig(struct kernel_call *c, struct mu_err *err)
 		return mu_invalid(err, "Invalid output dtype %d vs %d", t, want);
 	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
 	MU_RETURN_IF_ERROR(eigen_outs(c, &j, t, err));
-	j.room = 2 * (int64_t)j.a.rows * j.a.rows + j.a.rows;
+	j.lwork = 2 * (int64_t)j.a.rows * j.a.rows + j.a.rows;
 	return matrices_run(
 	    c, &j, "Eigen decomposition was not successful. The input might not be valid.", err);
 }
@@ -161,9 +161,9 @@ static double distance_from_one(int64_t n, const number *t)
 	return most;
 }
 
-/* Roots are taken until what is left is near 1; t is left with the logarithm.  room: three of its
+/* Roots are taken until what is left is near 1; t is left with the logarithm.  work: three of its
  * size. */
-static bool log_by_roots(int n, number *t, number *room)
+static bool log_by_roots(int n, number *t, number *work)
 {
 	int64_t all = (int64_t)n * n;
 	double times = 1;
@@ -171,25 +171,25 @@ static bool log_by_roots(int n, number *t, number *room)
 	for (int roots = 0; !(distance_from_one(n, t) < 0.25); roots++) {
 		if (roots == 100)
 			return false;
-		triangle_root(n, t, room);
-		memcpy(t, room, (size_t)all * sizeof *t);
+		triangle_root(n, t, work);
+		memcpy(t, work, (size_t)all * sizeof *t);
 		times *= 2;
 	}
 	for (int64_t i = 0; i < n; i++)
 		t[i * n + i] -= 1;
-	triangle_log(n, t, room, room + all, room + 2 * all);
+	triangle_log(n, t, work, work + all, work + 2 * all);
 	for (int64_t i = 0; i < all; i++)
-		t[i] = times * room[i];
+		t[i] = times * work[i];
 	return true;
 }
 
 /* Uses the Schur form. flag: logarithm instead of square root. Matrices without a result become
  * NaN. */
-static int function_one(const struct matrix_job *j, int64_t k, double *room)
+static int function_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int n = j->a.rows, rc;
 	int64_t all = (int64_t)n * n;
-	number *t = (number *)room, *q = t + all, *r = q + all;
+	number *t = (number *)work, *q = t + all, *r = q + all;
 	bool ok;
 
 	matrices_get_complex(&j->a, k, BY_COLUMNS, t);
@@ -222,7 +222,7 @@ static int function(struct kernel_call *c, bool logarithm, struct mu_err *err)
 		return mu_fail(err, MU_UNIMPLEMENTED, "no MatrixLogarithm of %s: it may be complex",
 			       mu_dtype_name(j.a.t->dtype));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, j.a.t->dtype, &j.a.t->shape, &j.out[0], err));
-	j.room = 5 * (int64_t)j.a.rows * j.a.rows;
+	j.lwork = 5 * (int64_t)j.a.rows * j.a.rows;
 	return matrices_run(c, &j, "", err);
 }
 
@@ -243,11 +243,11 @@ struct svd {
 	double *a, *u, *v, *s;
 };
 
-/* A float matrix in single precision.  room: as many floats as w has doubles. */
-static int svd_float(const struct svd *w, float *room)
+/* A float matrix in single precision.  work: as many floats as w has doubles. */
+static int svd_float(const struct svd *w, float *work)
 {
 	int64_t all = (int64_t)w->m * w->n;
-	float *a = room, *u = a + all, *v = u + w->u_size, *s = v + w->v_size;
+	float *a = work, *u = a + all, *v = u + w->u_size, *s = v + w->v_size;
 	int rc;
 
 	convert(MU_FLOAT, a, MU_DOUBLE, w->a, all);
@@ -261,13 +261,13 @@ static int svd_float(const struct svd *w, float *room)
 }
 
 /* A matrix with a non-finite element gives NaN, and so does one without convergence. */
-static int svd_one(const struct matrix_job *j, int64_t k, double *room)
+static int svd_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	bool full = ((const struct singular *)j)->full, z = j->a.is_complex;
 	int m = j->a.rows, n = j->a.cols, low = m < n ? m : n, rc = 1;
 	int of_u = full ? m : low, of_v = full ? n : low;
 	int64_t all = (int64_t)m * n, u_size = (int64_t)m * of_u, v_size = (int64_t)n * of_v;
-	double *a = room, *u = a + 2 * all, *v = u + 2 * u_size, *s = v + 2 * v_size;
+	double *a = work, *u = a + 2 * all, *v = u + 2 * u_size, *s = v + 2 * v_size;
 
 	matrices_get(&j->a, k, BY_COLUMNS, a);
 	char job = !j->flag ? 'N' : full ? 'A' : 'S';
@@ -309,7 +309,7 @@ static int svd(struct kernel_call *c, struct mu_err *err)
 	    ((rc = matrices_out(c, 1, t, &j->a, 2, (int64_t[]){m, of_u}, &j->out[1], err)) ||
 	     (rc = matrices_out(c, 2, t, &j->a, 2, (int64_t[]){n, of_v}, &j->out[2], err))))
 		return rc;
-	j->room = 2 * (m * n + m * of_u + n * of_v + least);
+	j->lwork = 2 * (m * n + m * of_u + n * of_v + least);
 	return matrices_run(c, j, "", err);
 }
 

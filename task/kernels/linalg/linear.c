@@ -27,18 +27,18 @@ static int out_like(struct kernel_call *c, struct matrix_job *j, const struct ma
 
 /* ---- Cholesky ---- */
 
-static int cholesky_one(const struct matrix_job *j, int64_t k, double *room)
+static int cholesky_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int64_t all = area(&j->a);
 	int n = j->a.rows;
 
-	matrices_get(&j->a, k, BY_COLUMNS, room);
-	if (lapack_potrf(j->a.is_complex, n, room))
+	matrices_get(&j->a, k, BY_COLUMNS, work);
+	if (lapack_potrf(j->a.is_complex, n, work))
 		for (int64_t i = 0; i < doubles(&j->a, all); i++)
-			room[i] = NAN;
+			work[i] = NAN;
 	else
-		matrices_keep_lower(j->a.is_complex, n, room);
-	matrices_put(j->out[0], k * all, BY_COLUMNS, n, n, room);
+		matrices_keep_lower(j->a.is_complex, n, work);
+	matrices_put(j->out[0], k * all, BY_COLUMNS, n, n, work);
 	return 0;
 }
 
@@ -48,17 +48,17 @@ static int cholesky(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
 	MU_RETURN_IF_ERROR(out_like(c, &j, &j.a, err));
-	j.room = area(&j.a);
+	j.lwork = area(&j.a);
 	return matrices_run(c, &j, "", err);
 }
 
 /* The gradient for a = l l^t is half of s + s^t with s = l^-t p l^-1; p is the lower triangle of
  * l^t g with its diagonal halved. */
-static int cholesky_grad_one(const struct matrix_job *j, int64_t k, double *room)
+static int cholesky_grad_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int n = j->a.rows;
 	int64_t all = area(&j->a);
-	double *l = room, *g = l + all, *p = g + all;
+	double *l = work, *g = l + all, *p = g + all;
 
 	matrices_get(&j->a, k, BY_COLUMNS, l);
 	matrices_get(&j->b, k, BY_COLUMNS, g);
@@ -88,7 +88,7 @@ static int cholesky_grad(struct kernel_call *c, struct mu_err *err)
 		return mu_invalid(err, "CholeskyGrad wants reals of one shape, not %s %s and %s",
 				  mu_dtype_name(j.a.t->dtype), mu_shape_str(&j.a.t->shape),
 				  mu_shape_str(&j.b.t->shape));
-	j.room = 2 * area(&j.a);
+	j.lwork = 2 * area(&j.a);
 	return matrices_run(c, &j, "", err);
 }
 
@@ -109,10 +109,10 @@ static bool decompose(const struct matrix_job *j, int64_t k, double *a, int *piv
 }
 
 /* j->b without a tensor: the identity */
-static int linear_solve_one(const struct matrix_job *j, int64_t k, double *room)
+static int linear_solve_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int n = j->a.rows, columns = j->b.cols, *pivots;
-	double *a = room, *b = a + 2 * area(&j->a);
+	double *a = work, *b = a + 2 * area(&j->a);
 
 	pivots = (int *)(b + 2 * area(&j->b));
 	if (!decompose(j, k, a, pivots))
@@ -128,7 +128,7 @@ static int linear_solve_one(const struct matrix_job *j, int64_t k, double *room)
 	return 0;
 }
 
-static int64_t room_to_solve(const struct matrix_job *j)
+static int64_t solve_lwork(const struct matrix_job *j)
 {
 	return area(&j->a) + area(&j->b) + j->a.rows;
 }
@@ -141,7 +141,7 @@ static int matrix_solve(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
 	MU_RETURN_IF_ERROR(matrices_system_in(c, &j.a, &j.b, err));
 	MU_RETURN_IF_ERROR(out_like(c, &j, &j.b, err));
-	j.room = room_to_solve(&j);
+	j.lwork = solve_lwork(&j);
 	return matrices_run(c, &j, "Input matrix is not invertible.", err);
 }
 
@@ -154,20 +154,20 @@ static int matrix_inverse(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(out_like(c, &j, &j.a, err));
 	j.b = j.a;
 	j.b.t = NULL;
-	j.room = room_to_solve(&j);
+	j.lwork = solve_lwork(&j);
 	return matrices_run(c, &j, "Input is not invertible.", err);
 }
 
 /* out[1]: the logarithm of the size apart from the sign */
-static int determinant_one(const struct matrix_job *j, int64_t k, double *room)
+static int determinant_one(const struct matrix_job *j, int64_t k, double *work)
 {
-	int n = j->a.rows, *pivots = (int *)(room + 2 * area(&j->a));
+	int n = j->a.rows, *pivots = (int *)(work + 2 * area(&j->a));
 	double _Complex sign = 1;
 	double log_size = 0;
 
-	decompose(j, k, room, pivots);
+	decompose(j, k, work, pivots);
 	for (int64_t i = 0; i < n; i++) {
-		const double *u = room + doubles(&j->a, i * n + i);
+		const double *u = work + doubles(&j->a, i * n + i);
 		double _Complex x = j->a.is_complex ? *(const double _Complex *)u : *u;
 		double size = cabs(x);
 		sign *= pivots[i] == i + 1 ? 1 : -1;
@@ -191,7 +191,7 @@ static int determinants(struct kernel_call *c, bool apart, struct mu_err *err)
 	    (rc = matrices_out(c, 0, j.a.t->dtype, &j.a, 0, NULL, &j.out[0], err)) ||
 	    (apart && (rc = matrices_out(c, 1, j.a.t->dtype, &j.a, 0, NULL, &j.out[1], err))))
 		return rc;
-	j.room = area(&j.a) + j.a.rows;
+	j.lwork = area(&j.a) + j.a.rows;
 	return matrices_run(c, &j, "", err);
 }
 
@@ -215,13 +215,13 @@ static void put_order(struct mu_tensor *out, int64_t at, int n, const int *pivot
 			MU_DATA(int64_t, out)[at + i] = order[i];
 }
 
-static int lu_one(const struct matrix_job *j, int64_t k, double *room)
+static int lu_one(const struct matrix_job *j, int64_t k, double *work)
 {
-	int n = j->a.rows, *pivots = (int *)(room + 2 * area(&j->a));
+	int n = j->a.rows, *pivots = (int *)(work + 2 * area(&j->a));
 
-	if (!decompose(j, k, room, pivots))
+	if (!decompose(j, k, work, pivots))
 		return 1;
-	matrices_put(j->out[0], k * area(&j->a), BY_COLUMNS, n, n, room);
+	matrices_put(j->out[0], k * area(&j->a), BY_COLUMNS, n, n, work);
 	put_order(j->out[1], k * n, n, pivots, pivots + n);
 	return 0;
 }
@@ -236,7 +236,7 @@ static int lu(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
 	MU_RETURN_IF_ERROR(out_like(c, &j, &j.a, err));
 	MU_RETURN_IF_ERROR(matrices_out(c, 1, t, &j.a, 1, &(int64_t){j.a.rows}, &j.out[1], err));
-	j.room = area(&j.a) + j.a.rows;
+	j.lwork = area(&j.a) + j.a.rows;
 	return matrices_run(c, &j, "Input is not invertible.", err);
 }
 
@@ -249,12 +249,12 @@ struct least {
 
 /* By the normal equations: of a matrix that is wider than high, of the smallest of its solutions.
  */
-static int fast_one(const struct matrix_job *j, int64_t k, double *room)
+static int fast_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	bool z = j->a.is_complex, wide = j->a.rows < j->a.cols;
 	int m = j->a.rows, n = j->a.cols, columns = j->b.cols, low = wide ? m : n;
 	int64_t square = (int64_t)low * low;
-	double *a = room, *s = a + 2 * area(&j->a), *b = s + 2 * square, *x = b + 2 * area(&j->b);
+	double *a = work, *s = a + 2 * area(&j->a), *b = s + 2 * square, *x = b + 2 * area(&j->b);
 	double *y = wide ? b : x;
 
 	matrices_get(&j->a, k, BY_COLUMNS, a);
@@ -275,11 +275,11 @@ static int fast_one(const struct matrix_job *j, int64_t k, double *room)
 }
 
 /* Uses singular values and omits negligible ones: the solution of smallest norm. */
-static int slow_one(const struct matrix_job *j, int64_t k, double *room)
+static int slow_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int m = j->a.rows, n = j->a.cols, columns = j->b.cols, high = m > n ? m : n;
 	bool narrow = j->a.t->dtype == MU_FLOAT || j->a.t->dtype == MU_COMPLEX64;
-	double *a = room, *b = a + 2 * area(&j->a), *x = b + 2 * (int64_t)high * columns;
+	double *a = work, *b = a + 2 * area(&j->a), *x = b + 2 * (int64_t)high * columns;
 
 	matrices_get(&j->a, k, BY_COLUMNS, a);
 	matrices_get(&j->b, k, BY_COLUMNS, x);
@@ -310,7 +310,7 @@ static int least_squares(struct kernel_call *c, struct mu_err *err)
 	int64_t m = j->a.rows, n = j->a.cols, columns = j->b.cols, low = m < n ? m : n;
 	MU_RETURN_IF_ERROR(
 	    matrices_out(c, 0, j->a.t->dtype, &j->a, 2, (int64_t[]){n, columns}, &j->out[0], err));
-	j->room = m * n + low * low + 2 * (m > n ? m : n) * columns;
+	j->lwork = m * n + low * low + 2 * (m > n ? m : n) * columns;
 	return matrices_run(c, j,
 			    "Input matrix was rank deficient or ill-conditioned. Try setting "
 			    "fast=False or provide a larger l2_regularizer > 0.",

@@ -190,20 +190,20 @@ void matrices_keep_lower(bool is_complex, int n, void *a)
 static void matrices_part(void *arg, int64_t from, int64_t to)
 {
 	struct matrix_job *j = arg;
-	double *room = NULL;
+	double *work = NULL;
 
-	if (j->room < INT64_MAX / 32)
-		room = calloc((size_t)j->room + 1, 2 * sizeof *room);
-	if (!room) {
+	if (j->lwork < INT64_MAX / 32)
+		work = calloc((size_t)j->lwork + 1, 2 * sizeof *work);
+	if (!work) {
 		atomic_store(&j->no_memory, true);
 		return;
 	}
 	for (int64_t k = from; k < to; k++) {
-		int rc = j->one(j, k, room);
+		int rc = j->one(j, k, work);
 		if (rc)
 			atomic_store(rc == LAPACK_NO_MEMORY ? &j->no_memory : &j->failed, true);
 	}
-	free(room);
+	free(work);
 }
 
 int matrices_run(struct kernel_call *c, struct matrix_job *j, const char *why, struct mu_err *err)

@@ -46,15 +46,15 @@ bool matrices_finite(bool is_complex, int64_t n, const void *a);
 /* a (n x n, by columns): zeros above the diagonal. */
 void matrices_keep_lower(bool is_complex, int n, void *a);
 
-/* Computes the outputs for matrix k.  room: the scratch that the op asked for, in numbers of 16
+/* Computes the outputs for matrix k.  work: the scratch that the op asked for, in numbers of 16
  * bytes, zeroed.  Returns 0, LAPACK_NO_MEMORY, or anything else when it cannot be done and the op
  * fails. */
 struct matrix_job {
 	struct matrices a, b;
 	struct mu_tensor *out[3];
 	bool flag; /* the op's own */
-	int64_t room;
-	int (*one)(const struct matrix_job *j, int64_t k, double *room);
+	int64_t lwork;
+	int (*one)(const struct matrix_job *j, int64_t k, double *work);
 	atomic_bool failed, no_memory; /* set by matrices_run */
 };
 /* All of them, over the pool.  why: the error where one cannot be done. */

@@ -7,11 +7,11 @@
 #include "task/kernels/linalg/matrices.h"
 
 /* flag: all columns of q, and so all rows of r */
-static int qr_one(const struct matrix_job *j, int64_t k, double *room)
+static int qr_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int m = j->a.rows, n = j->a.cols, columns = j->flag || m < n ? m : n;
 	size_t size = j->a.is_complex ? sizeof(double[2]) : sizeof(double);
-	char *a = (char *)room, *q = a + (size_t)m * (size_t)n * 2 * sizeof *room;
+	char *a = (char *)work, *q = a + (size_t)m * (size_t)n * 2 * sizeof *work;
 
 	matrices_get(&j->a, k, BY_COLUMNS, a);
 	MU_RETURN_IF_ERROR(lapack_qr(j->a.is_complex, m, n, a, columns, q));
@@ -36,7 +36,7 @@ static int qr(struct kernel_call *c, struct mu_err *err)
 	int64_t m = j.a.rows, n = j.a.cols, columns = j.flag || m < n ? m : n;
 	MU_RETURN_IF_ERROR(matrices_out(c, 0, t, &j.a, 2, (int64_t[]){m, columns}, &j.out[0], err));
 	MU_RETURN_IF_ERROR(matrices_out(c, 1, t, &j.a, 2, (int64_t[]){columns, n}, &j.out[1], err));
-	j.room = m * n + m * columns;
+	j.lwork = m * n + m * columns;
 	return matrices_run(c, &j, "", err);
 }
 

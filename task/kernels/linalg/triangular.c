@@ -37,11 +37,11 @@ static void solve_banded(const struct triangles *w, const number *bands, number 
 	}
 }
 
-static int banded_one(const struct matrix_job *j, int64_t k, double *room)
+static int banded_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	const struct triangles *w = (const struct triangles *)j;
 	int n = j->a.rows, columns = j->a.cols;
-	number *bands = (number *)room, *b = bands + (int64_t)w->matrix.rows * n;
+	number *bands = (number *)work, *b = bands + (int64_t)w->matrix.rows * n;
 
 	matrices_get_complex(&w->matrix, broadcast_place(&w->of_matrix, k), BY_ROWS, bands);
 	matrices_get_complex(&j->a, broadcast_place(&w->of_right, k), BY_COLUMNS, b);
@@ -51,16 +51,16 @@ static int banded_one(const struct matrix_job *j, int64_t k, double *room)
 	return 0;
 }
 
-static int triangle_one(const struct matrix_job *j, int64_t k, double *room)
+static int triangle_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	const struct triangles *w = (const struct triangles *)j;
 	int n = j->a.rows, columns = j->a.cols;
-	double *b = room + 2 * (int64_t)n * n;
+	double *b = work + 2 * (int64_t)n * n;
 
-	matrices_get(&w->matrix, broadcast_place(&w->of_matrix, k), BY_COLUMNS, room);
+	matrices_get(&w->matrix, broadcast_place(&w->of_matrix, k), BY_COLUMNS, work);
 	matrices_get(&j->a, broadcast_place(&w->of_right, k), BY_COLUMNS, b);
 	lapack_trsm(j->a.is_complex, 'L', w->lower ? 'L' : 'U', j->flag ? 'C' : 'N', n, columns,
-		    room, b);
+		    work, b);
 	matrices_put(j->out[0], k * n * columns, BY_COLUMNS, n, columns, b);
 	return 0;
 }
@@ -103,7 +103,7 @@ static int triangular_solve_banded(struct kernel_call *c, bool banded, struct mu
 				  mu_shape_str(&w.matrix.t->shape), mu_shape_str(&j->a.t->shape));
 	broadcast_view(&w.of_matrix, &of_a, &shape);
 	broadcast_view(&w.of_right, &of_b, &shape);
-	j->room = (int64_t)w.matrix.rows * w.matrix.cols + (int64_t)j->a.rows * j->a.cols;
+	j->lwork = (int64_t)w.matrix.rows * w.matrix.cols + (int64_t)j->a.rows * j->a.cols;
 	j->a.n = shape.count;
 	MU_RETURN_IF_ERROR(mu_shape_push(&shape, j->a.rows, err));
 	MU_RETURN_IF_ERROR(mu_shape_push(&shape, j->a.cols, err));

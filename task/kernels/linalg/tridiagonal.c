@@ -68,10 +68,10 @@ static void solve(struct three *s, bool pivoting)
 }
 
 /* A singular matrix gives no numbers, as it does in TensorFlow. */
-static int solve_one(const struct matrix_job *j, int64_t k, double *room)
+static int solve_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int64_t n = j->a.cols, columns = j->b.cols;
-	number *d = (number *)room;
+	number *d = (number *)work;
 	struct three s = {n, columns, d, d + n, d + 2 * n, d + 3 * n, d + 4 * n};
 	bool singular = false;
 
@@ -117,7 +117,7 @@ static int tridiagonal_solve(struct kernel_call *c, struct mu_err *err)
 				  "sides, got %s and %s.",
 				  mu_shape_str(&j.a.t->shape), mu_shape_str(&j.b.t->shape));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, j.b.t->dtype, &j.b.t->shape, &j.out[0], err));
-	j.room = 4 * (int64_t)j.a.cols + (int64_t)j.b.rows * j.b.cols;
+	j.lwork = 4 * (int64_t)j.a.cols + (int64_t)j.b.rows * j.b.cols;
 	return matrices_run(c, &j, "", err);
 }
 
@@ -128,11 +128,11 @@ struct threefold {
 	struct matrices diagonal[3];
 };
 
-static int product_one(const struct matrix_job *j, int64_t k, double *room)
+static int product_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	const struct threefold *w = (const struct threefold *)j;
 	int64_t n = j->a.rows, columns = j->a.cols;
-	number *d = (number *)room, *x = d + 3 * n, *y = x + n * columns;
+	number *d = (number *)work, *x = d + 3 * n, *y = x + n * columns;
 
 	for (int i = 0; i < 3; i++)
 		matrices_get_complex(&w->diagonal[i], k, BY_ROWS, d + i * n);
@@ -160,7 +160,7 @@ static int tridiagonal_product(struct kernel_call *c, struct mu_err *err)
 	}
 	if (rc || (rc = kernel_out(c, 0, w.j.a.t->dtype, &w.j.a.t->shape, &w.j.out[0], err)))
 		return rc;
-	w.j.room = 3 * (int64_t)w.j.a.rows + 2 * (int64_t)w.j.a.rows * w.j.a.cols;
+	w.j.lwork = 3 * (int64_t)w.j.a.rows + 2 * (int64_t)w.j.a.rows * w.j.a.cols;
 	return matrices_run(c, &w.j, "", err);
 }
 

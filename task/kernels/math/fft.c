@@ -60,19 +60,19 @@ static void conjugate(int64_t n, double _Complex *x, double scale)
 		x[i] = complex_of(creal(x[i]) * scale, -cimag(x[i]) * scale);
 }
 
-static void chirp(const struct fft *f, double _Complex *x, double _Complex *room)
+static void chirp(const struct fft *f, double _Complex *x, double _Complex *work)
 {
-	memset(room, 0, (size_t)f->m * sizeof *room);
+	memset(work, 0, (size_t)f->m * sizeof *work);
 	for (int64_t i = 0; i < f->n; i++)
-		room[i] = times(x[i], f->chirp[i]);
-	power_of_two(f, room);
+		work[i] = times(x[i], f->chirp[i]);
+	power_of_two(f, work);
 	for (int64_t i = 0; i < f->m; i++)
-		room[i] = times(room[i], f->reverse[i]);
-	conjugate(f->m, room, 1);
-	power_of_two(f, room);
-	conjugate(f->m, room, 1.0 / (double)f->m);
+		work[i] = times(work[i], f->reverse[i]);
+	conjugate(f->m, work, 1);
+	power_of_two(f, work);
+	conjugate(f->m, work, 1.0 / (double)f->m);
 	for (int64_t i = 0; i < f->n; i++)
-		x[i] = times(room[i], f->chirp[i]);
+		x[i] = times(work[i], f->chirp[i]);
 }
 
 bool fft_init(struct fft *f, int64_t n)
@@ -108,12 +108,12 @@ void fft_fini(struct fft *f)
 	free(f->reverse);
 }
 
-void fft_run(const struct fft *f, bool forward, double _Complex *x, double _Complex *room)
+void fft_run(const struct fft *f, bool forward, double _Complex *x, double _Complex *work)
 {
 	if (!forward)
 		conjugate(f->n, x, 1);
 	if (f->chirp)
-		chirp(f, x, room);
+		chirp(f, x, work);
 	else
 		power_of_two(f, x);
 	if (!forward)

@@ -16,7 +16,7 @@ struct fft {
 /* n at least 1.  false: there is no memory. */
 bool fft_init(struct fft *f, int64_t n);
 void fft_fini(struct fft *f);
-/* x in place, forward: the sum of x[k] e^(-2 pi i j k / n); else that of +, over n.  room: f->m. */
-void fft_run(const struct fft *f, bool forward, double _Complex *x, double _Complex *room);
+/* x in place, forward: the sum of x[k] e^(-2 pi i j k / n); else that of +, over n.  work: f->m. */
+void fft_run(const struct fft *f, bool forward, double _Complex *x, double _Complex *work);
 
 #endif

@@ -75,7 +75,7 @@ static int64_t row_in(int rank, int64_t r, const int64_t *dim, const int64_t *ot
 	return at;
 }
 
-/* Along dimension d, line after line.  room: a line, and what the plan needs. */
+/* Along dimension d, line after line.  work: a line, and the work space of the plan. */
 static void transform_dim(const struct transform *w, int d, number *x, number *line)
 {
 	const struct fft *plan = &w->plan[d];

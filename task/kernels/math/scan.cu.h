@@ -27,7 +27,7 @@
 	}                                                                                          \
 	BLOCK_KERNEL(name##_block_##t, scan_args)                                                  \
 	{                                                                                          \
-		SHARED C(t) room[ROW_THREADS];                                                     \
+		SHARED C(t) shared[ROW_THREADS];                                                   \
 		const int me = (int)threadIdx.x;                                                   \
 		for (int64_t line = blockIdx.x; line < a.outer * a.inner; line += gridDim.x) {     \
 			const int64_t first = line / a.inner * a.n * a.inner + line % a.inner;     \
@@ -36,18 +36,18 @@
 				const int64_t i = tile + me;                                       \
 				const int64_t at =                                                 \
 				    first + (a.reverse ? a.n - 1 - i : i) * a.inner;               \
-				room[me] = i < a.n ? GET(t, a.in, at) : (C(t))(start);             \
+				shared[me] = i < a.n ? GET(t, a.in, at) : (C(t))(start);           \
 				SYNC();                                                            \
 				for (int step = 1; step < ROW_THREADS; step *= 2) {                \
-					C(t) x = room[me];                                         \
+					C(t) x = shared[me];                                       \
 					if (me >= step)                                            \
-						x = name##_pair_##t(room[me - step], x);           \
+						x = name##_pair_##t(shared[me - step], x);         \
 					SYNC();                                                    \
-					room[me] = x;                                              \
+					shared[me] = x;                                            \
 					SYNC();                                                    \
 				}                                                                  \
-				const C(t) before = me ? room[me - 1] : (C(t))(start);             \
-				const C(t) with = room[me], all = room[ROW_THREADS - 1];           \
+				const C(t) before = me ? shared[me - 1] : (C(t))(start);           \
+				const C(t) with = shared[me], all = shared[ROW_THREADS - 1];       \
 				SYNC();                                                            \
 				if (i < a.n)                                                       \
 					PUT(t, a.out, at,                                          \

@@ -27,7 +27,7 @@ EACH_NUM(RANKED)
 #define TOP_K_KERNEL(t)                                                                            \
 	BLOCK_KERNEL(top_k_##t, top_k_args)                                                        \
 	{                                                                                          \
-		SHARED struct ranked_##t room[ROW_THREADS];                                        \
+		SHARED struct ranked_##t shared[ROW_THREADS];                                      \
 		for (int64_t row = blockIdx.x; row < a.rows; row += gridDim.x) {                   \
 			struct ranked_##t last = {0, -1};                                          \
 			for (int64_t j = 0; j < a.k; j++) {                                        \
@@ -38,7 +38,7 @@ EACH_NUM(RANKED)
 					if ((!j || ahead_##t(last, x)) && ahead_##t(x, best))      \
 						best = x;                                          \
 				}                                                                  \
-				last = block_first_##t(room, best);                                \
+				last = block_first_##t(shared, best);                              \
 				if (threadIdx.x == 0) {                                            \
 					PUT(t, a.out, row *a.k + j, last.v);                       \
 					PTR(int32_t, a.at)[row * a.k + j] = (int32_t)last.at;      \
@@ -53,7 +53,7 @@ BLOCK_REDUCE(int64_t, block_sum_i64, x + y)
 /* False for a target out of range, and for a row with NaN or infinities. */
 BLOCK_KERNEL(in_top_k_f32, top_k_args)
 {
-	SHARED int64_t room[ROW_THREADS];
+	SHARED int64_t shared[ROW_THREADS];
 
 	for (int64_t row = blockIdx.x; row < a.rows; row += gridDim.x) {
 		const int64_t target = index_at(a.targets, row, a.wide);
@@ -66,8 +66,8 @@ BLOCK_KERNEL(in_top_k_f32, top_k_args)
 			larger += x > mine;
 			wrong += !(x - x == 0);
 		}
-		larger = block_sum_i64(room, larger);
-		wrong = block_sum_i64(room, wrong);
+		larger = block_sum_i64(shared, larger);
+		wrong = block_sum_i64(shared, wrong);
 		if (threadIdx.x == 0)
 			PUT(u8, a.out, row, there && !wrong && larger < a.k);
 	}

@@ -202,18 +202,18 @@ int draw_reals(struct kernel_call *c, const struct distribution *d, enum mu_dtyp
 	size_t size = mu_dtype_size(t);
 	struct philox at = *from;
 	for (int64_t i = 0; i < shape->count; i += group) {
-		double room[4];
+		double values[4];
 		int64_t n = shape->count - i < group ? shape->count - i : group;
 		char *to = (char *)out->data + (size_t)i * size;
 		if (skip) {
 			at = *from;
 			philox_skip(&at, (uint64_t)(i / group * skip));
 		}
-		make(&at, room);
+		make(&at, values);
 		if (size == 2)
-			convert(t, to, MU_FLOAT, room, n);
+			convert(t, to, MU_FLOAT, values, n);
 		else
-			memcpy(to, room, (size_t)n * size);
+			memcpy(to, values, (size_t)n * size);
 	}
 	return 0;
 }

@@ -89,15 +89,15 @@ static int multinomial_draw(struct kernel_call *c, const struct philox *from, en
 	struct philox_stream draws = {.from = *from};
 	struct mu_shape shape, row = mu_shape_vec(n);
 	struct gpu *g = gpu_of_tensor(logits);
-	MU_AUTO_TENSOR room = {0};
+	MU_AUTO_TENSOR scratch = {0};
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, (int64_t[]){rows, samples}, err));
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, type, &shape, &out, err));
-	MU_RETURN_IF_ERROR(move_scratch(c, MU_DOUBLE, g ? &logits->shape : &row, &room, err));
+	MU_RETURN_IF_ERROR(move_scratch(c, MU_DOUBLE, g ? &logits->shape : &row, &scratch, err));
 	if (g)
-		return multinomial_draw_there(c, g, from, &room, out, samples, err);
-	double *sums = room.data;
+		return multinomial_draw_there(c, g, from, &scratch, out, samples, err);
+	double *sums = scratch.data;
 	for (int64_t r = 0; r < rows; r++) {
 		convert(MU_DOUBLE, sums, logits->dtype,
 			(const char *)logits->data + (size_t)(r * n) * mu_dtype_size(logits->dtype),

@@ -378,16 +378,16 @@ static bool drawn_before(int64_t *set, uint64_t mask, int64_t class)
 static int draw_different(const struct sampler *s, struct philox_stream *p, int64_t *out,
 			  int64_t *tries, struct mu_err *err)
 {
-	uint64_t room = 16;
+	uint64_t cap = 16;
 
-	while (room < 2 * (uint64_t)s->n_sampled)
-		room *= 2;
+	while (cap < 2 * (uint64_t)s->n_sampled)
+		cap *= 2;
 	MU_AUTO_TENSOR set = {0};
-	struct mu_shape shape = mu_shape_vec((int64_t)room);
+	struct mu_shape shape = mu_shape_vec((int64_t)cap);
 	int64_t most = MOST_TRIES + TRIES_A_CLASS * s->n_sampled;
 
 	MU_RETURN_IF_ERROR(mu_tensor_new(&set, MU_INT64, &shape, err));
-	memset(set.data, -1, room * sizeof(int64_t));
+	memset(set.data, -1, cap * sizeof(int64_t));
 	*tries = 0;
 	for (int64_t n = 0; n < s->n_sampled;) {
 		int64_t class = s->kind->draw(s, p);
@@ -395,7 +395,7 @@ static int draw_different(const struct sampler *s, struct philox_stream *p, int6
 			return mu_fail(err, MU_RESOURCE_EXHAUSTED,
 				       "found only %lld of %lld different classes in %lld draws",
 				       (long long)n, (long long)s->n_sampled, (long long)most);
-		if (!drawn_before(set.data, room - 1, class))
+		if (!drawn_before(set.data, cap - 1, class))
 			out[n++] = class;
 	}
 	return 0;

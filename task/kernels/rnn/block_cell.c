@@ -41,8 +41,8 @@ static int lstm(struct kernel_call *c, struct mu_err *err)
 	struct lstm l;
 
 	MU_RETURN_IF_ERROR(lstm_cell_begin(c, false, &l, to, err));
-	MU_AUTO_FREE float *gates = rnn_cell_room(&l.s, 1, 4 * l.s.cell, err);
-	MU_AUTO_FREE float *both = rnn_cell_room(&l.s, 1, l.s.in + l.s.cell, err);
+	MU_AUTO_FREE float *gates = rnn_cell_scratch(&l.s, 1, 4 * l.s.cell, err);
+	MU_AUTO_FREE float *both = rnn_cell_scratch(&l.s, 1, l.s.in + l.s.cell, err);
 	if (!gates || !both)
 		return -(int)err->code;
 	lstm_step(&l, rnn_cell_in(c, 0), rnn_cell_in(c, 1), rnn_cell_in(c, 2), both, gates, to);
@@ -96,8 +96,8 @@ static int gru(struct kernel_call *c, struct mu_err *err)
 	struct rnn_cell_sizes s;
 
 	MU_RETURN_IF_ERROR(gru_cell_begin(c, false, &s, to, err));
-	MU_AUTO_FREE float *gates = rnn_cell_room(&s, 1, 2 * s.cell, err);
-	MU_AUTO_FREE float *both = rnn_cell_room(&s, 1, s.in + s.cell, err);
+	MU_AUTO_FREE float *gates = rnn_cell_scratch(&s, 1, 2 * s.cell, err);
+	MU_AUTO_FREE float *both = rnn_cell_scratch(&s, 1, s.in + s.cell, err);
 	if (!gates || !both)
 		return -(int)err->code;
 	h = rnn_cell_in(c, 1);
@@ -125,8 +125,8 @@ static int gru_grad(struct kernel_call *c, struct mu_err *err)
 	const float *h = rnn_cell_in(c, 1), *r = rnn_cell_in(c, 6), *u = rnn_cell_in(c, 7),
 		    *new = rnn_cell_in(c, 8), *dh = rnn_cell_in(c, 9);
 	int64_t width = s.in + s.cell;
-	MU_AUTO_FREE float *by_c = rnn_cell_room(&s, 1, width, err);
-	MU_AUTO_FREE float *by_ru = rnn_cell_room(&s, 1, width, err);
+	MU_AUTO_FREE float *by_c = rnn_cell_scratch(&s, 1, width, err);
+	MU_AUTO_FREE float *by_ru = rnn_cell_scratch(&s, 1, width, err);
 	if (!by_c || !by_ru)
 		return -(int)err->code;
 	for (int64_t k = 0; k < s.batch * s.cell; k++)

@@ -114,7 +114,7 @@ static int block_lstm_forward(struct kernel_call *c, bool second, struct mu_err 
 	MU_RETURN_IF_ERROR(lstm_sequence_begin(c, false, second, &l, &time_steps, to, err));
 	/* the part of x and the bias, for all time steps at once */
 	int64_t wide = 4 * l.s.cell, step = l.s.batch * l.s.cell;
-	MU_AUTO_FREE float *gates = rnn_cell_room(&l.s, time_steps, wide, err);
+	MU_AUTO_FREE float *gates = rnn_cell_scratch(&l.s, time_steps, wide, err);
 	if (!gates)
 		return -(int)err->code;
 	struct product p = {.m = time_steps * l.s.batch, .n = wide, .k = l.s.in};
@@ -194,9 +194,9 @@ static int block_lstm_backward(struct kernel_call *c, bool second, struct mu_err
 	struct lstm l;
 
 	MU_RETURN_IF_ERROR(lstm_sequence_begin(c, true, second, &l, &time_steps, to, err));
-	MU_AUTO_FREE float *gates = rnn_cell_room(&l.s, 1, 4 * l.s.cell, err);
-	MU_AUTO_FREE float *both = rnn_cell_room(&l.s, 1, l.s.in + l.s.cell, err);
-	MU_AUTO_FREE float *d_both = rnn_cell_room(&l.s, 1, l.s.in + l.s.cell, err);
+	MU_AUTO_FREE float *gates = rnn_cell_scratch(&l.s, 1, 4 * l.s.cell, err);
+	MU_AUTO_FREE float *both = rnn_cell_scratch(&l.s, 1, l.s.in + l.s.cell, err);
+	MU_AUTO_FREE float *d_both = rnn_cell_scratch(&l.s, 1, l.s.in + l.s.cell, err);
 	if (!gates || !both || !d_both)
 		return -(int)err->code;
 	for (unsigned i = 0; i < LSTM_GRADS; i++)

@@ -30,10 +30,10 @@ struct beam {
 	const struct ctc_scores *s;
 	int64_t width;
 	struct text *texts;
-	int64_t n_texts, room;
-	int64_t *heap, n_heap, heap_room; /* the least likely first */
-	int64_t *order;                   /* the members of a moment ago, the likeliest first */
-	int64_t *child;                   /* by class, of the text that is being extended */
+	int64_t n_texts, cap;
+	int64_t *heap, n_heap, heap_cap; /* the least likely first */
+	int64_t *order;                  /* the members of a moment ago, the likeliest first */
+	int64_t *child;                  /* by class, of the text that is being extended */
 	double *y;
 };
 
@@ -70,13 +70,13 @@ static void sift_down(struct beam *b, int64_t i)
 }
 
 /* Room for one more of *n in a list that grows by doubling. */
-static bool ctc_beam_grow(void **list, int64_t n, int64_t *room, size_t size)
+static bool ctc_beam_grow(void **list, int64_t n, int64_t *cap, size_t size)
 {
-	int64_t more = *room ? *room * 2 : 256;
-	void *p = n < *room ? *list : realloc(*list, (size_t)more * size);
+	int64_t more = *cap ? *cap * 2 : 256;
+	void *p = n < *cap ? *list : realloc(*list, (size_t)more * size);
 
 	if (p) {
-		*room = n < *room ? *room : more;
+		*cap = n < *cap ? *cap : more;
 		*list = p;
 	}
 	return p;
@@ -91,7 +91,7 @@ static bool enter(struct beam *b, int64_t text)
 		sift_down(b, 0);
 		return true;
 	}
-	if (!ctc_beam_grow((void **)&b->heap, b->n_heap, &b->heap_room, sizeof *b->heap))
+	if (!ctc_beam_grow((void **)&b->heap, b->n_heap, &b->heap_cap, sizeof *b->heap))
 		return false;
 	b->heap[b->n_heap++] = text;
 	sift_up(b, b->n_heap - 1);
@@ -121,7 +121,7 @@ static bool take_out(struct beam *b)
 
 static int64_t add_text(struct beam *b, int64_t parent, int32_t label)
 {
-	if (!ctc_beam_grow((void **)&b->texts, b->n_texts, &b->room, sizeof *b->texts))
+	if (!ctc_beam_grow((void **)&b->texts, b->n_texts, &b->cap, sizeof *b->texts))
 		return -1;
 	b->texts[b->n_texts] = (struct text){
 	    .was = never, .now = never, .parent = parent, .first = -1, .next = -1, .label = label};

@@ -140,14 +140,14 @@ static void ctc_loss_part(void *arg, int64_t from, int64_t to)
 				 .merge = l->merge};
 		if (!w.states)
 			continue;
-		MU_AUTO_TENSOR room = {0};
+		MU_AUTO_TENSOR scratch = {0};
 		struct mu_shape shape;
 		if (mu_shape_set(&shape, 2, (int64_t[]){w.time + 2, w.classes + w.states}, NULL) ||
-		    mu_tensor_new(&room, MU_DOUBLE, &shape, NULL)) {
+		    mu_tensor_new(&scratch, MU_DOUBLE, &shape, NULL)) {
 			atomic_store(&l->starved, true);
 			return;
 		}
-		w.log_y = room.data;
+		w.log_y = scratch.data;
 		w.ahead = w.log_y + w.time * w.classes;
 		w.behind = w.ahead + w.time * w.states;
 		w.before = w.behind + w.states;

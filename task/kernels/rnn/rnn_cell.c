@@ -59,17 +59,17 @@ int rnn_cell_out(struct kernel_call *c, const struct rnn_cell_sizes *s, const ch
 	return 0;
 }
 
-float *rnn_cell_room(const struct rnn_cell_sizes *s, int64_t time_steps, int64_t columns,
-		     struct mu_err *err)
+float *rnn_cell_scratch(const struct rnn_cell_sizes *s, int64_t time_steps, int64_t columns,
+			struct mu_err *err)
 {
 	struct mu_shape shape;
-	float *room = NULL;
+	float *scratch = NULL;
 
 	if (!mu_shape_set(&shape, 3, (int64_t[]){time_steps, s->batch, columns}, err) &&
-	    !(room = calloc((size_t)shape.count + 1, sizeof *room)))
+	    !(scratch = calloc((size_t)shape.count + 1, sizeof *scratch)))
 		mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld rows of %lld",
 			(long long)s->batch, (long long)columns);
-	return room;
+	return scratch;
 }
 
 void rnn_cell_add_bias(int64_t rows, int64_t columns, const float *bias, float *to)

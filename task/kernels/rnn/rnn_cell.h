@@ -24,8 +24,8 @@ static inline const float *rnn_cell_in(const struct kernel_call *c, unsigned i)
 }
 /* Returns new zeros [time_steps, batch, columns]; the caller frees them.  NULL and an error if
  * there is no memory. */
-float *rnn_cell_room(const struct rnn_cell_sizes *s, int64_t time_steps, int64_t columns,
-		     struct mu_err *err);
+float *rnn_cell_scratch(const struct rnn_cell_sizes *s, int64_t time_steps, int64_t columns,
+			struct mu_err *err);
 /* Adds bias to each row of `to`. */
 void rnn_cell_add_bias(int64_t rows, int64_t columns, const float *bias, float *to);
 /* to = [x, h] w + bias, `gates` times the cells wide.  scale: of h, or NULL; both: room for S

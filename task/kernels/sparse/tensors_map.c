@@ -44,11 +44,11 @@ static struct resource *tensors_map_create(void *arg, struct mu_err *err)
 
 static int find_map(const struct kernel_call *c, struct sparse_map **out, struct mu_err *err)
 {
-	MU_AUTO_BUF room = {0};
+	MU_AUTO_BUF buf = {0};
 	struct resource *r;
 
 	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources,
-						    resource_container(c, &room), resource_name(c),
+						    resource_container(c, &buf), resource_name(c),
 						    &map_type, tensors_map_create, NULL, &r, err));
 	*out = MU_CONTAINER(r, struct sparse_map, base);
 	return 0;

@@ -40,9 +40,8 @@ int handle_make(struct kernel_call *c, const struct resource_type *type,
 		struct resource *(*create)(void *arg, struct mu_err *err), void *arg,
 		struct resource **out, struct mu_err *err)
 {
-	MU_AUTO_BUF room = {0};
-	const char *container =
-	    is_private(c) ? step_session(c->step) : resource_container(c, &room);
+	MU_AUTO_BUF buf = {0};
+	const char *container = is_private(c) ? step_session(c->step) : resource_container(c, &buf);
 	const char *name = resource_name(c);
 	struct resource *r;
 	int rc;

@@ -23,9 +23,9 @@ static struct resource *stub_new(void *made, struct mu_err *err)
 
 static int stub_handle(struct kernel_call *c, struct mu_err *err)
 {
-	MU_AUTO_BUF room = {0};
+	MU_AUTO_BUF buf = {0};
 
-	return resource_handle_out(c, 0, resource_container(c, &room), resource_name(c),
+	return resource_handle_out(c, 0, resource_container(c, &buf), resource_name(c),
 				   stub_type.name, err);
 }
 

@@ -22,8 +22,8 @@ struct table {
 	struct mu_tensor own[2]; /* reserved keys; unset: none */
 	int64_t row;             /* elements in a row */
 	struct mu_map rows;
-	void *values; /* room rows of row elements */
-	int64_t n, room;
+	void *values; /* cap rows of row elements */
+	int64_t n, cap;
 	int64_t *spare; /* rows that were removed */
 	int64_t n_spare;
 };
@@ -33,7 +33,7 @@ static void table_free(struct resource *r)
 	struct table *t = MU_CONTAINER(r, struct table, base);
 
 	if (t->value == MU_STRING)
-		elems_zero(MU_STRING, t->values, 0, t->room * t->row);
+		elems_zero(MU_STRING, t->values, 0, t->cap * t->row);
 	free(t->values);
 	free(t->spare);
 	mu_map_fini(&t->rows);
@@ -47,7 +47,7 @@ static size_t table_bytes(struct resource *r)
 {
 	struct table *t = MU_CONTAINER(r, struct table, base);
 
-	return (size_t)(t->room * t->row) * elems_size(t->value);
+	return (size_t)(t->cap * t->row) * elems_size(t->value);
 }
 
 static const struct resource_type table_type = {
@@ -195,19 +195,19 @@ static int64_t table_find(const struct table *t, struct mu_span key)
 
 static int table_grow(struct table *t, struct mu_err *err)
 {
-	int64_t room = t->room ? 2 * t->room : 16;
+	int64_t cap = t->cap ? 2 * t->cap : 16;
 	size_t size = elems_size(t->value), bytes;
 	void *more = NULL;
 
-	if (!__builtin_mul_overflow((size_t)room, (size_t)t->row * size, &bytes))
+	if (!__builtin_mul_overflow((size_t)cap, (size_t)t->row * size, &bytes))
 		more = realloc(t->values, bytes + 1);
 	if (!more)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for a table of %lld rows",
-			       (long long)room);
+			       (long long)cap);
 	t->values = more;
-	memset((char *)more + (size_t)(t->room * t->row) * size, 0,
-	       (size_t)((room - t->room) * t->row) * size);
-	t->room = room;
+	memset((char *)more + (size_t)(t->cap * t->row) * size, 0,
+	       (size_t)((cap - t->cap) * t->row) * size);
+	t->cap = cap;
 	return 0;
 }
 
@@ -221,7 +221,7 @@ static int store(struct table *t, struct mu_span key, const struct mu_tensor *va
 		if (t->n_spare) {
 			at = t->spare[--t->n_spare];
 		} else {
-			if (t->n == t->room && (rc = table_grow(t, err)))
+			if (t->n == t->cap && (rc = table_grow(t, err)))
 				return rc;
 			at = t->n++;
 		}

@@ -49,11 +49,11 @@ static int read_wanted(const struct kernel_call *c, struct wanted *w, struct mu_
 
 static int give_variable(struct kernel_call *c, struct wanted *w, struct mu_err *err)
 {
-	MU_AUTO_BUF room = {0};
+	MU_AUTO_BUF buf = {0};
 	struct variable *v;
 
 	MU_RETURN_IF_ERROR(
-	    find_or_make(c, resource_container(c, &room), resource_name(c), w, &v, err));
+	    find_or_make(c, resource_container(c, &buf), resource_name(c), w, &v, err));
 	kernel_out_ref(c, 0, v);
 	variable_put(v);
 	return 0;
@@ -154,10 +154,9 @@ static int assign(struct kernel_call *c, struct mu_err *err)
 
 static int var_handle(struct kernel_call *c, struct mu_err *err)
 {
-	MU_AUTO_BUF room = {0};
+	MU_AUTO_BUF buf = {0};
 
-	return resource_handle_out(c, 0, resource_container(c, &room), resource_name(c), "Var",
-				   err);
+	return resource_handle_out(c, 0, resource_container(c, &buf), resource_name(c), "Var", err);
 }
 
 static int read_variable(struct kernel_call *c, struct mu_err *err)

@@ -21,7 +21,7 @@ static const char *device_of(const struct kernel_call *c)
 }
 
 static const char *container_of_device(const struct kernel_call *c, const char *container,
-				       struct mu_buf *room)
+				       struct mu_buf *buf)
 {
 	const char *name = own_container(c);
 	char *own;
@@ -29,24 +29,24 @@ static const char *container_of_device(const struct kernel_call *c, const char *
 	if (!name)
 		return container;
 	own = mu_xstrdup(*container ? container : resources_default(c->runtime->resources));
-	mu_buf_clear(room);
-	mu_buf_printf(room, "%s%c%s", own, RESOURCES_WITHIN, name);
+	mu_buf_clear(buf);
+	mu_buf_printf(buf, "%s%c%s", own, RESOURCES_WITHIN, name);
 	free(own);
-	return room->data;
+	return buf->data;
 }
 
-const char *resource_container(const struct kernel_call *c, struct mu_buf *room)
+const char *resource_container(const struct kernel_call *c, struct mu_buf *buf)
 {
 	const char *own = args_attr_string(c->node, "container", "");
 	const char *session = c->step ? step_container(c->step) : "";
 
 	if (!*own)
-		return container_of_device(c, session, room);
+		return container_of_device(c, session, buf);
 	if (!*session || strcmp(session, resources_default(c->runtime->resources)) == 0)
-		return container_of_device(c, own, room);
-	mu_buf_clear(room);
-	mu_buf_printf(room, "%s%c%s", session, RESOURCES_WITHIN, own);
-	return container_of_device(c, room->data, room);
+		return container_of_device(c, own, buf);
+	mu_buf_clear(buf);
+	mu_buf_printf(buf, "%s%c%s", session, RESOURCES_WITHIN, own);
+	return container_of_device(c, buf->data, buf);
 }
 
 const char *resource_name(const struct kernel_call *c)

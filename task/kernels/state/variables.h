@@ -9,8 +9,8 @@
 
 /* Container and name of a node's shared resource: its attributes, else the session's container
  * and the node's own name.  In a session with state of its own a container that the node names is
- * the session's too; it is put together in room. */
-const char *resource_container(const struct kernel_call *c, struct mu_buf *room);
+ * the session's too; it is put together in buf. */
+const char *resource_container(const struct kernel_call *c, struct mu_buf *buf);
 const char *resource_name(const struct kernel_call *c);
 
 /* Output `o` becomes a handle to (container, name). */

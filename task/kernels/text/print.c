@@ -107,10 +107,10 @@ static int put_string(struct mu_buf *b, const struct mu_node *n, struct mu_span 
 		return mu_invalid(err, "width and precision are at most 4096");
 	int64_t precision = args_attr_int(n, "precision", -1);
 	s.len = precision >= 0 && (size_t)precision < s.len ? (size_t)precision : s.len;
-	size_t room = width > 0 && (size_t)width > s.len ? (size_t)width - s.len : 0;
-	mu_buf_printf(b, "%*s", left ? 0 : (int)room, "");
+	size_t padding = width > 0 && (size_t)width > s.len ? (size_t)width - s.len : 0;
+	mu_buf_printf(b, "%*s", left ? 0 : (int)padding, "");
 	mu_buf_put(b, s.data, s.len);
-	mu_buf_printf(b, "%*s", left ? (int)room : 0, "");
+	mu_buf_printf(b, "%*s", left ? (int)padding : 0, "");
 	return 0;
 }
 
@@ -119,7 +119,7 @@ static bool is_complex(enum mu_dtype t)
 	return t == MU_COMPLEX64 || t == MU_COMPLEX128;
 }
 
-static int number_format(const struct mu_node *n, enum mu_dtype t, char *out, size_t room,
+static int number_format(const struct mu_node *n, enum mu_dtype t, char *out, size_t size,
 			 struct mu_err *err)
 {
 	int64_t precision = args_attr_int(n, "precision", -1),
@@ -145,7 +145,7 @@ static int number_format(const struct mu_node *n, enum mu_dtype t, char *out, si
 		snprintf(w, sizeof w, "%lld", (long long)width);
 	if (precision >= 0)
 		snprintf(p, sizeof p, ".%lld", (long long)precision);
-	snprintf(out, room, "%%%s%s%s%s", fill, w, p,
+	snprintf(out, size, "%%%s%s%s%s", fill, w, p,
 		 !real        ? PRId64
 		 : shortest   ? "g"
 		 : scientific ? "e"

@@ -13,7 +13,7 @@
 struct tokens {
 	struct mu_span *list;
 	int64_t *row;
-	int64_t n, room, widest, in_row;
+	int64_t n, cap, widest, in_row;
 };
 
 static void tokens_fini(struct tokens *t)
@@ -25,10 +25,10 @@ static void tokens_fini(struct tokens *t)
 
 static void add_token(struct tokens *t, int64_t row, const char *from, const char *to)
 {
-	if (t->n == t->room) {
-		t->room = t->room ? 2 * t->room : 64;
-		t->list = mu_xrealloc(t->list, (size_t)t->room * sizeof *t->list);
-		t->row = mu_xrealloc(t->row, (size_t)t->room * sizeof *t->row);
+	if (t->n == t->cap) {
+		t->cap = t->cap ? 2 * t->cap : 64;
+		t->list = mu_xrealloc(t->list, (size_t)t->cap * sizeof *t->list);
+		t->row = mu_xrealloc(t->row, (size_t)t->cap * sizeof *t->row);
 	}
 	t->in_row = t->n && t->row[t->n - 1] == row ? t->in_row + 1 : 1;
 	t->widest = t->in_row > t->widest ? t->in_row : t->widest;

@@ -9,18 +9,18 @@
 
 /* All threads of the block call it; what comes back is the same for all. */
 #define BLOCK_REDUCE(T, name, expr)                                                                \
-	DEVICE T name(T *room, T mine)                                                             \
+	DEVICE T name(T *shared, T mine)                                                           \
 	{                                                                                          \
-		room[threadIdx.x] = mine;                                                          \
+		shared[threadIdx.x] = mine;                                                        \
 		SYNC();                                                                            \
 		for (int half = ROW_THREADS / 2; half; half /= 2) {                                \
 			if ((int)threadIdx.x < half) {                                             \
-				const T x = room[threadIdx.x], y = room[threadIdx.x + half];       \
-				room[threadIdx.x] = expr;                                          \
+				const T x = shared[threadIdx.x], y = shared[threadIdx.x + half];   \
+				shared[threadIdx.x] = expr;                                        \
 			}                                                                          \
 			SYNC();                                                                    \
 		}                                                                                  \
-		T all = room[0];                                                                   \
+		T all = shared[0];                                                                 \
 		SYNC();                                                                            \
 		return all;                                                                        \
 	}
