@@ -12,7 +12,7 @@
 #include "lib/base/mem.h"
 
 /* The task continues without a log; logs that once. */
-static void give_up(struct run_log *l)
+static void disable(struct run_log *l)
 {
 	mu_warn("run", "the log %s is disabled: %s", l->path, strerror(errno));
 	if (l->fd >= 0)
@@ -26,7 +26,7 @@ static void open_file(struct run_log *l)
 
 	l->fd = open(l->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 	if (l->fd < 0 || fstat(l->fd, &st))
-		give_up(l);
+		disable(l);
 	else
 		l->size = (size_t)st.st_size;
 }
@@ -50,7 +50,7 @@ static void rotate(struct run_log *l)
 	} else if (ftruncate(l->fd, 0) == 0) {
 		l->size = 0;
 	} else {
-		give_up(l);
+		disable(l);
 	}
 }
 
@@ -62,7 +62,7 @@ static void append(struct run_log *l, const char *data, size_t n)
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done < 0) {
-			give_up(l);
+			disable(l);
 			return;
 		}
 		l->size += (size_t)done;

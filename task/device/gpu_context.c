@@ -37,7 +37,7 @@ static const char *text_of(struct gpu *g, int result)
 	return g->api->error_text(result, &text) || !text ? "unknown error" : text;
 }
 
-int gpu_give_up(struct gpu *g, int result, const char *doing, struct mu_err *err)
+int gpu_mark_broken(struct gpu *g, int result, const char *doing, struct mu_err *err)
 {
 	pthread_mutex_lock(&g->lock);
 	if (!*g->info.broken)
@@ -56,7 +56,7 @@ int gpu_check(struct gpu *g, int result, const char *doing, struct mu_err *err)
 		return mu_fail(err, result == CUDA_NO_MEMORY ? MU_RESOURCE_EXHAUSTED : MU_INTERNAL,
 			       "GPU:%u, %s: %s (CUDA error %d)", g->device.number, doing,
 			       text_of(g, result), result);
-	return gpu_give_up(g, result, doing, err);
+	return gpu_mark_broken(g, result, doing, err);
 }
 
 /* Whose context this thread has.  By number: one that is made anew may have its forerunner's

@@ -18,7 +18,7 @@ static void release_block(struct mu_tbuf *b)
 {
 	struct held *h = b->owner;
 
-	gpu_memory_give(h->gpu, h->block);
+	gpu_memory_free(h->gpu, h->block);
 	free(h);
 	free(b);
 }

@@ -22,7 +22,7 @@ int gpu_memory_open(struct gpu *g, bool growth, struct mu_err *err);
 int gpu_memory_take(struct gpu *g, size_t bytes, const char *holder, void *stream,
 		    struct gpu_block **out, struct mu_err *err);
 /* Frees it after the work that is on the compute stream. */
-void gpu_memory_give(struct gpu *g, struct gpu_block *b);
+void gpu_memory_free(struct gpu *g, struct gpu_block *b);
 cuda_ptr gpu_block_address(const struct gpu_block *b);
 
 /* ---- gpu_copy.c: copies to the host, by a thread that waits for each ---- */
@@ -69,7 +69,7 @@ void gpu_leave(void); /* the next gpu_enter of this thread sets the context agai
 /* A driver's result as an error, 0 for success; a sticky one takes the GPU out. */
 int gpu_check(struct gpu *g, int result, const char *doing, struct mu_err *err);
 /* Takes it out because of this result, sticky or not. */
-int gpu_give_up(struct gpu *g, int result, const char *doing, struct mu_err *err);
+int gpu_mark_broken(struct gpu *g, int result, const char *doing, struct mu_err *err);
 /* Work that is put on `second` later runs after all that is on `first` now. */
 int gpu_order(struct gpu *g, void *first, void *second, struct mu_err *err);
 

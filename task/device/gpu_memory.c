@@ -147,7 +147,7 @@ int gpu_memory_take(struct gpu *g, size_t bytes, const char *holder, void *strea
 	return 0;
 }
 
-void gpu_memory_give(struct gpu *g, struct gpu_block *b)
+void gpu_memory_free(struct gpu *g, struct gpu_block *b)
 {
 	pthread_mutex_lock(&g->lock);
 	*b->link = b->next;

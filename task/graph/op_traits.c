@@ -47,8 +47,8 @@ static unsigned find_traits(const struct mu_op_def *d)
 					  "_Recv",  "_HostRecv", NULL};
 	const struct kernel *k = cpu_kernel_find(d->name);
 	static const char *const outside[] = {"ReadFile", "MatchingFiles", NULL}; /* may change */
-	bool gives_ref = any_ref(d->outputs, d->n_outputs);
-	unsigned f = gives_ref ? TRAIT_REF_OUTPUT : 0;
+	bool outputs_ref = any_ref(d->outputs, d->n_outputs);
+	unsigned f = outputs_ref ? TRAIT_REF_OUTPUT : 0;
 
 	if (is_one_of(d->name, passes))
 		f |= TRAIT_IDENTITY;
@@ -64,7 +64,7 @@ static unsigned find_traits(const struct mu_op_def *d)
 		f |= TRAIT_CONTROL_FLOW;
 	if (!(d->flags & MU_OP_STATEFUL) && d->name[0] != '_' && !is_control_flow(d->name) &&
 	    !is_one_of(d->name, outside) && strncmp(d->name, "Placeholder", 11) != 0 &&
-	    !gives_ref && !any_ref(d->inputs, d->n_inputs) && k && k->run &&
+	    !outputs_ref && !any_ref(d->inputs, d->n_inputs) && k && k->run &&
 	    !(k->flags & (KERNEL_NO_FOLD | KERNEL_SEES_DEAD)))
 		f |= TRAIT_PURE;
 	return f;

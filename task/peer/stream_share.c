@@ -175,7 +175,7 @@ struct stream_importer {
 	_Atomic unsigned refs;    /* of the connection, and one for each tensor */
 	pthread_mutex_t lock;     /* taken before the connection's lock */
 	struct stream_conn *conn; /* NULL: the connection has ended */
-	import_return_fn give_back;
+	import_release_fn release;
 	char *base;
 	size_t size;
 	int life;
@@ -195,7 +195,7 @@ static void importer_unref(struct stream_importer *b)
 	free(b);
 }
 
-struct stream_importer *importer_new(struct stream_conn *c, import_return_fn give_back,
+struct stream_importer *importer_new(struct stream_conn *c, import_release_fn release,
 				     int fds[SHARE_FDS], struct mu_err *err)
 {
 	struct stream_importer *b;
@@ -220,7 +220,7 @@ struct stream_importer *importer_new(struct stream_conn *c, import_return_fn giv
 	b = MU_NEW(struct stream_importer);
 	b->refs = 1;
 	b->conn = c;
-	b->give_back = give_back;
+	b->release = release;
 	b->base = base;
 	b->size = (size_t)st.st_size;
 	b->life = fds[SHARE_LIFE];
@@ -240,14 +240,14 @@ void importer_end(struct stream_importer *b)
 	importer_unref(b);
 }
 
-static void return_import(struct mu_tbuf *t)
+static void release_import(struct mu_tbuf *t)
 {
 	struct import *l = t->owner;
 	struct stream_importer *b = l->from;
 
 	pthread_mutex_lock(&b->lock);
 	if (b->conn)
-		b->give_back(b->conn, l->id, t->size);
+		b->release(b->conn, l->id, t->size);
 	pthread_mutex_unlock(&b->lock);
 	importer_unref(b);
 	free(l);
@@ -267,7 +267,7 @@ int importer_map(struct stream_importer *b, struct mu_tensor *out, enum mu_dtype
 	l = MU_NEW(struct import);
 	*l = (struct import){b, export->id};
 	atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
-	mu_tensor_wrap(out, dtype, shape, b->base + export->offset, return_import, l);
+	mu_tensor_wrap(out, dtype, shape, b->base + export->offset, release_import, l);
 	return 0;
 }
 

@@ -30,10 +30,10 @@ int exporter_returned(struct stream_exporter *l, struct mu_span ids, struct mu_e
 size_t exporter_bytes(struct stream_exporter *l);
 
 /* Returns a tensor of `bytes` bytes that is not used any more (stream_conn_return). */
-typedef void (*import_return_fn)(struct stream_conn *c, uint64_t id, size_t bytes);
-/* Takes both descriptors, also on failure.  Borrows c, the argument of give_back, until
+typedef void (*import_release_fn)(struct stream_conn *c, uint64_t id, size_t bytes);
+/* Takes both descriptors, also on failure.  Borrows c, the argument of release, until
  * importer_end. */
-struct stream_importer *importer_new(struct stream_conn *c, import_return_fn give_back,
+struct stream_importer *importer_new(struct stream_conn *c, import_release_fn release,
 				     int fds[SHARE_FDS], struct mu_err *err);
 void importer_end(struct stream_importer *b); /* the connection has ended; tensors may remain */
 int importer_map(struct stream_importer *b, struct mu_tensor *out, enum mu_dtype dtype,

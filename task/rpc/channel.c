@@ -41,8 +41,8 @@ struct out_call {
 	grpc_slice method;
 	grpc_byte_buffer *request;
 	gpr_timespec deadline;
-	bool waits;         /* wait-for-ready */
-	int64_t give_up_ms; /* when the call stops waiting; 0: at its deadline */
+	bool waits;            /* wait-for-ready */
+	int64_t wait_until_ms; /* when the call stops waiting; 0: at its deadline */
 	bool cancelled;
 	struct out_call *prev, *next;
 	/* the current attempt; call is NULL between two attempts */
@@ -249,8 +249,8 @@ static bool schedule_retry(struct out_call *c, struct mu_err *err)
 
 	if (!c->waits || c->cancelled)
 		return false;
-	if (c->give_up_ms && c->give_up_ms - now < pause)
-		pause = c->give_up_ms - now;
+	if (c->wait_until_ms && c->wait_until_ms - now < pause)
+		pause = c->wait_until_ms - now;
 	if (pause <= 0) {
 		mu_wrap(err, "no connection to the peer within %d s", SHORT_WAIT_MS / 1000);
 		return false;
@@ -381,7 +381,7 @@ uint64_t rpc_start(struct rpc_channel *ch, const char *method, const struct rpc_
 					   gpr_time_from_millis(timeout_ms, GPR_TIMESPAN))
 			    : gpr_inf_future(GPR_CLOCK_MONOTONIC),
 	    .waits = flags & (RPC_WAIT_FOR_READY | RPC_WAIT_SHORT),
-	    .give_up_ms = flags & RPC_WAIT_SHORT ? mu_clock_ms() + SHORT_WAIT_MS : 0};
+	    .wait_until_ms = flags & RPC_WAIT_SHORT ? mu_clock_ms() + SHORT_WAIT_MS : 0};
 	pthread_mutex_lock(&ch->lock);
 	id = c->id = ++ch->last_id;
 	ch->busy++;

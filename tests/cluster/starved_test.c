@@ -66,7 +66,7 @@ static void occupy_low_descriptors(int taken[MAX_FD])
 	taken[n] = -1;
 }
 
-static void give_low_numbers(int taken[MAX_FD])
+static void release_low_numbers(int taken[MAX_FD])
 {
 	for (int i = 0; taken[i] >= 0; i++)
 		close(taken[i]);
@@ -157,7 +157,7 @@ static void task__without_descriptors__waits_and_recovers(void **state)
 	if (warned < 1 || warned > most)
 		fail_msg("%d warnings, not 1 to %lld", warned, (long long)most);
 	fixture_free(f);
-	give_low_numbers(taken);
+	release_low_numbers(taken);
 }
 
 int main(void)

@@ -32,7 +32,7 @@ static struct api_log *api_find_log(struct api_server *s, const char *pod)
 }
 
 /* Sends a pod's log; false closes the connection. The lock is held, except during waits. */
-static bool api_give_log(struct api_server *s, int fd, const struct api_request *r)
+static bool api_send_log(struct api_server *s, int fd, const struct api_request *r)
 {
 	const struct api_log *log = api_find_log(s, r->name);
 	static const char head[] = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"

@@ -227,7 +227,7 @@ static bool api_answer(int fd, int status, int retry_after, const char *body)
 	return api_send(fd, b.data, b.len);
 }
 
-static bool api_give(int fd, int status, int retry_after, const cJSON *object)
+static bool api_send_object(int fd, int status, int retry_after, const cJSON *object)
 {
 	MU_AUTO_FREE char *text = cJSON_PrintUnformatted(object);
 
@@ -245,7 +245,7 @@ static cJSON *api_status_object(int status, const char *reason)
 static bool api_status(int fd, int status, int retry_after, const char *reason)
 {
 	cJSON *o = api_status_object(status, reason);
-	bool go_on = api_give(fd, status, retry_after, o);
+	bool go_on = api_send_object(fd, status, retry_after, o);
 
 	cJSON_Delete(o);
 	return go_on;
@@ -314,7 +314,7 @@ static bool api_list(struct api_server *s, int fd, const struct api_request *r)
 	snprintf(text, sizeof(text), "%ld", more);
 	if (more)
 		cJSON_AddStringToObject(metadata, "continue", text);
-	go_on = api_give(fd, 200, 0, all);
+	go_on = api_send_object(fd, 200, 0, all);
 	cJSON_Delete(all);
 	return go_on;
 }
@@ -426,7 +426,7 @@ static void api_count_generation(cJSON *o, const cJSON *patch)
 		cJSON_SetNumberValue(generation, generation->valuedouble + 1);
 }
 
-static bool api_give_log(struct api_server *s, int fd, const struct api_request *r);
+static bool api_send_log(struct api_server *s, int fd, const struct api_request *r);
 
 /* Executes the request; false closes the connection. The lock is held. */
 static bool api_serve(struct api_server *s, int fd, struct api_request *r, bool silent)
@@ -438,7 +438,7 @@ static bool api_serve(struct api_server *s, int fd, struct api_request *r, bool 
 
 	if (strcmp(r->sub, "log") == 0 && r->query) {
 		cJSON_Delete(body);
-		return api_give_log(s, fd, r);
+		return api_send_log(s, fd, r);
 	}
 	if (r->apply && !o && body) {
 		cJSON_AddNumberToObject(cJSON_GetObjectItemCaseSensitive(body, "metadata"),
@@ -476,7 +476,7 @@ static bool api_serve(struct api_server *s, int fd, struct api_request *r, bool 
 		api_changed(s, o, "MODIFIED");
 	}
 	cJSON_Delete(body);
-	return silent ? false : api_give(fd, status, 0, o->json);
+	return silent ? false : api_send_object(fd, status, 0, o->json);
 }
 
 static bool api_handle(struct api_server *s, int fd, struct api_request *r)

@@ -21,7 +21,7 @@ static void attr_types(struct mu_graph *g, struct mu_node *n, const char *name, 
 }
 
 /* Elements of one int64, of any shape. */
-static void gives_numbers(struct mu_graph *g, struct mu_node *n)
+static void set_int64_outputs(struct mu_graph *g, struct mu_node *n)
 {
 	struct mu_pshape any = {.rank = -1};
 	struct mu_attr shapes = {.kind = MU_ATTR_LIST + MU_ATTR_SHAPE, .n = 1, .shapes = &any};
@@ -87,10 +87,10 @@ static struct mu_graph *applied(const char *op, const char *attr, struct mu_grap
 	number(g, "zero", 0);
 	number(g, "one", 1);
 	number(g, "ever", -1);
-	gives_numbers(g, node(g, "range", "RangeDataset", "zero one one", NULL));
-	gives_numbers(g, node(g, "repeat", "RepeatDataset", "range ever", NULL));
+	set_int64_outputs(g, node(g, "range", "RangeDataset", "zero one one", NULL));
+	set_int64_outputs(g, node(g, "repeat", "RepeatDataset", "range ever", NULL));
 	struct mu_node *n = node(g, "applied", op, "repeat", NULL);
-	gives_numbers(g, n);
+	set_int64_outputs(g, n);
 	mu_node_set_attr(g, n, "Targuments", &none);
 	attr_func(g, n, attr, "f");
 	return g;
@@ -105,7 +105,7 @@ static struct mu_graph *generated(struct mu_graph *g)
 	struct mu_attr none = {.kind = MU_ATTR_LIST + MU_ATTR_TYPE};
 	struct mu_node *n = node(g, "generated", "GeneratorDataset", "one", NULL);
 
-	gives_numbers(g, n);
+	set_int64_outputs(g, n);
 	attr_types(g, n, "Tinit_func_args", MU_INT64);
 	for (unsigned i = 0; i < MU_COUNT(lists); i++)
 		mu_node_set_attr(g, n, lists[i], &none);
@@ -121,10 +121,10 @@ static struct mu_graph *iterated(struct mu_graph *g, const char *dataset)
 
 	attr_string(g, n, "shared_name", "iterator");
 	attr_string(g, n, "container", "");
-	gives_numbers(g, n);
+	set_int64_outputs(g, n);
 	MU_AUTO_FREE char *inputs = mu_xasprintf("%s iterator", dataset);
 	node(g, "make", "MakeIterator", inputs, NULL);
-	gives_numbers(g, node(g, "get", "IteratorGetNext", "iterator ^make", NULL));
+	set_int64_outputs(g, node(g, "get", "IteratorGetNext", "iterator ^make", NULL));
 	return g;
 }
 
@@ -144,7 +144,7 @@ static struct mu_graph *takes_from_a_queue(void)
 /* Drawn from by a node that wants its only element. */
 static struct mu_graph *single(struct mu_graph *g)
 {
-	gives_numbers(g, node(g, "single", "DatasetToSingleElement", "applied", NULL));
+	set_int64_outputs(g, node(g, "single", "DatasetToSingleElement", "applied", NULL));
 	return g;
 }
 

@@ -54,7 +54,7 @@ static int stack_make(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources, container, name,
 						    &stack_type, stack_create, &spec, &r, err));
 	resource_unref(r);
-	return handle_give(c, container, name, &stack_type, err);
+	return handle_output(c, container, name, &stack_type, err);
 }
 
 static int push_one(struct stack *s, const struct mu_tensor *t, struct mu_err *err)

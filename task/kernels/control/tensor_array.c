@@ -86,7 +86,7 @@ static int new_flow(struct kernel_call *c, struct mu_err *err)
 	return move_fill(flow, NULL, err);
 }
 
-static int give_flow(struct kernel_call *c)
+static int output_flow(struct kernel_call *c)
 {
 	kernel_out_take(c, 0, mu_tensor_ref(kernel_in(c, c->n_in - 1)));
 	return 0;
@@ -184,7 +184,7 @@ static int gradient_new(const struct tensor_array *a, const struct mu_shape *mor
 }
 
 /* The array's gradients by `source`. The first call creates one; later calls share it. */
-static int give_gradient(struct kernel_call *c, const struct mu_shape *more, struct mu_err *err)
+static int output_gradient(struct kernel_call *c, const struct mu_shape *more, struct mu_err *err)
 {
 	struct tensor_array *g;
 	HELD *a = NULL;
@@ -213,7 +213,7 @@ static int gradient(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_shape none = mu_shape_scalar();
 
-	return give_gradient(c, &none, err);
+	return output_gradient(c, &none, err);
 }
 
 static int gradient_with_shape(struct kernel_call *c, struct mu_err *err)
@@ -223,7 +223,7 @@ static int gradient_with_shape(struct kernel_call *c, struct mu_err *err)
 
 	if (!rc)
 		rc = args_shape(c, 2, &more, err);
-	return rc ? rc : give_gradient(c, &more, err);
+	return rc ? rc : output_gradient(c, &more, err);
 }
 
 static int close_array(struct kernel_call *c, struct mu_err *err)
@@ -349,7 +349,7 @@ static int write(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(args_int(c, 1, &at, err));
 	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
 	MU_RETURN_IF_ERROR(tensor_array_put(a, at, mu_tensor_ref(kernel_in(c, 2)), err));
-	return give_flow(c);
+	return output_flow(c);
 }
 
 static int read(struct kernel_call *c, struct mu_err *err)
@@ -508,7 +508,7 @@ static int tensor_array_scatter(struct kernel_call *c, struct mu_err *err)
 		if (!(rc = tensor_array_rows_of(c, value, i, -1, &row, err)))
 			rc = tensor_array_put(a, mu_tensor_int(indices, i), row, err);
 	}
-	return rc ? rc : give_flow(c);
+	return rc ? rc : output_flow(c);
 }
 
 static int tensor_array_split(struct kernel_call *c, struct mu_err *err)
@@ -539,7 +539,7 @@ static int tensor_array_split(struct kernel_call *c, struct mu_err *err)
 				  "Expected sum of lengths to be equal to values.shape[0], but sum "
 				  "of lengths is %lld and value's shape is: %s",
 				  (long long)at, mu_shape_str(&value->shape));
-	return rc ? rc : give_flow(c);
+	return rc ? rc : output_flow(c);
 }
 
 static const struct kernel rows[] = {

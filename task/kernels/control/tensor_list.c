@@ -130,7 +130,7 @@ static int list_add(const struct mu_object *a, const struct mu_object *b, struct
 
 /* Input i's list for writing: the list itself if nothing else refers to it, else a copy. Returns a
  * reference. */
-int list_own(struct kernel_call *c, struct list **out, struct mu_err *err)
+int list_get_mutable(struct kernel_call *c, struct list **out, struct mu_err *err)
 {
 	struct mu_object *o;
 
@@ -145,7 +145,7 @@ int list_own(struct kernel_call *c, struct list **out, struct mu_err *err)
 	return 0;
 }
 
-int list_give(struct kernel_call *c, struct list *l, int rc, struct mu_err *err)
+int list_output(struct kernel_call *c, struct list *l, int rc, struct mu_err *err)
 {
 	if (!rc)
 		return variant_out(c, 0, &l->object, err);
@@ -153,7 +153,7 @@ int list_give(struct kernel_call *c, struct list *l, int rc, struct mu_err *err)
 	return rc;
 }
 
-int list_see(const struct kernel_call *c, const struct list **out, struct mu_err *err)
+int list_get(const struct kernel_call *c, const struct list **out, struct mu_err *err)
 {
 	struct mu_object *o;
 

@@ -24,11 +24,11 @@ void list_set_length(struct list *l, int64_t n); /* what is new is not set */
 
 /* Input 0's list for writing: the list itself if nothing else refers to it, else a copy. Returns a
  * reference. */
-int list_own(struct kernel_call *c, struct list **out, struct mu_err *err);
+int list_get_mutable(struct kernel_call *c, struct list **out, struct mu_err *err);
 /* Input 0's list, of the node's element type; borrowed. */
-int list_see(const struct kernel_call *c, const struct list **out, struct mu_err *err);
-/* Gives the list out as output 0, or up when rc is not 0; returns rc. */
-int list_give(struct kernel_call *c, struct list *l, int rc, struct mu_err *err);
+int list_get(const struct kernel_call *c, const struct list **out, struct mu_err *err);
+/* Sets output 0 to the list, or frees the list if rc is not 0; returns rc. */
+int list_output(struct kernel_call *c, struct list *l, int rc, struct mu_err *err);
 
 /* Input i as an element's shape; a scalar -1 is one of unknown rank. */
 int list_element_shape(const struct kernel_call *c, unsigned i, struct mu_pshape *out,

@@ -27,7 +27,7 @@ static int tensor_list_make(struct kernel_call *c, bool reserve, struct mu_err *
 				  MAX_LIST, (long long)n);
 	struct list *l = list_new(type, &shape, reserve ? n : 0);
 	l->most = reserve ? -1 : n;
-	return list_give(c, l, 0, err);
+	return list_output(c, l, 0, err);
 }
 
 KERNEL_RUN(tensor_list_empty, tensor_list_make(c, false, err))
@@ -78,7 +78,7 @@ static int from_tensor(struct kernel_call *c, struct mu_err *err)
 			rc = list_check_item(l, &l->items[0], err);
 	if (!rc)
 		rc = move_cut(l->items, l->n, row.count, t, err);
-	return list_give(c, l, rc, err);
+	return list_output(c, l, rc, err);
 }
 
 static int tensor_list_split(struct kernel_call *c, struct mu_err *err)
@@ -104,7 +104,7 @@ static int tensor_list_split(struct kernel_call *c, struct mu_err *err)
 		rc = mu_invalid(err,
 				"Unused values in tensor. Length of tensor: %lld Values used: %lld",
 				(long long)t->shape.dim[0], (long long)at);
-	return list_give(c, l, rc, err);
+	return list_output(c, l, rc, err);
 }
 
 /* ---- changing ---- */
@@ -114,7 +114,7 @@ static int push_back(struct kernel_call *c, struct mu_err *err)
 	struct list *l;
 	int rc;
 
-	MU_RETURN_IF_ERROR(list_own(c, &l, err));
+	MU_RETURN_IF_ERROR(list_get_mutable(c, &l, err));
 	if (!(rc = list_check_item(l, kernel_in(c, 1), err)) &&
 	    ((l->most >= 0 && l->n >= l->most) || l->n >= MAX_LIST))
 		rc = mu_invalid(err, "Tried to push item into a full list list size: %lld",
@@ -123,7 +123,7 @@ static int push_back(struct kernel_call *c, struct mu_err *err)
 		list_set_length(l, l->n + 1);
 		l->items[l->n - 1] = mu_tensor_ref(kernel_in(c, 1));
 	}
-	return list_give(c, l, rc, err);
+	return list_output(c, l, rc, err);
 }
 
 static int item_or_zeros(struct kernel_call *c, unsigned shape_in, const struct list *l, int64_t i,
@@ -147,14 +147,14 @@ static int pop_back(struct kernel_call *c, struct mu_err *err)
 	struct list *l;
 	int rc = 0;
 
-	MU_RETURN_IF_ERROR(list_own(c, &l, err));
+	MU_RETURN_IF_ERROR(list_get_mutable(c, &l, err));
 	if (!l->n)
 		rc = mu_invalid(err, "Trying to pop from an empty list.");
 	else if (!(rc = item_or_zeros(c, 1, l, l->n - 1, &item, err))) {
 		list_set_length(l, l->n - 1);
 		kernel_out_take(c, 1, item);
 	}
-	return list_give(c, l, rc, err);
+	return list_output(c, l, rc, err);
 }
 
 static int need_index(const struct kernel_call *c, const struct list *l, int64_t *out,
@@ -175,7 +175,7 @@ static int get_item(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor t;
 	int64_t i;
 
-	MU_RETURN_IF_ERROR(list_see(c, &l, err));
+	MU_RETURN_IF_ERROR(list_get(c, &l, err));
 	MU_RETURN_IF_ERROR(need_index(c, l, &i, err));
 	MU_RETURN_IF_ERROR(item_or_zeros(c, 2, l, i, &t, err));
 	kernel_out_take(c, 0, t);
@@ -188,7 +188,7 @@ static int set_item(struct kernel_call *c, struct mu_err *err)
 	int64_t i;
 	int rc;
 
-	MU_RETURN_IF_ERROR(list_own(c, &l, err));
+	MU_RETURN_IF_ERROR(list_get_mutable(c, &l, err));
 	if (args_attr_bool(c->node, "resize_if_index_out_of_bounds", false) &&
 	    !args_int(c, 1, &i, err) && i >= l->n && i < MAX_LIST)
 		list_set_length(l, i + 1);
@@ -196,7 +196,7 @@ static int set_item(struct kernel_call *c, struct mu_err *err)
 		mu_tensor_unref(&l->items[i]);
 		l->items[i] = mu_tensor_ref(kernel_in(c, 2));
 	}
-	return list_give(c, l, rc, err);
+	return list_output(c, l, rc, err);
 }
 
 static int tensor_list_resize(struct kernel_call *c, struct mu_err *err)
@@ -205,7 +205,7 @@ static int tensor_list_resize(struct kernel_call *c, struct mu_err *err)
 	int64_t n;
 	int rc;
 
-	MU_RETURN_IF_ERROR(list_own(c, &l, err));
+	MU_RETURN_IF_ERROR(list_get_mutable(c, &l, err));
 	if (!(rc = args_int(c, 1, &n, err)) && (n < 0 || n > MAX_LIST))
 		rc = mu_invalid(
 		    err,
@@ -213,7 +213,7 @@ static int tensor_list_resize(struct kernel_call *c, struct mu_err *err)
 		    MAX_LIST, (long long)n);
 	if (!rc)
 		list_set_length(l, n);
-	return list_give(c, l, rc, err);
+	return list_output(c, l, rc, err);
 }
 
 /* Rows of `values` to the places that `indices` name. */
@@ -246,8 +246,8 @@ static int scatter_into(struct kernel_call *c, struct mu_err *err)
 {
 	struct list *l;
 
-	MU_RETURN_IF_ERROR(list_own(c, &l, err));
-	return list_give(c, l, put_rows(c, l, kernel_in(c, 1), kernel_in(c, 2), err), err);
+	MU_RETURN_IF_ERROR(list_get_mutable(c, &l, err));
+	return list_output(c, l, put_rows(c, l, kernel_in(c, 1), kernel_in(c, 2), err), err);
 }
 
 /* tensor, indices, element_shape [, num_elements] */
@@ -264,7 +264,7 @@ static int tensor_list_scatter(struct kernel_call *c, struct mu_err *err)
 		return mu_invalid(err, "TensorListScatter expects num_elements >= -1, found: %lld",
 				  (long long)n);
 	struct list *l = list_new(kernel_in(c, 0)->dtype, &shape, n < 0 ? 0 : n);
-	return list_give(c, l, put_rows(c, l, kernel_in(c, 0), kernel_in(c, 1), err), err);
+	return list_output(c, l, put_rows(c, l, kernel_in(c, 0), kernel_in(c, 1), err), err);
 }
 
 /* ---- reading ---- */
@@ -273,7 +273,7 @@ static int length(struct kernel_call *c, struct mu_err *err)
 {
 	const struct list *l;
 
-	MU_RETURN_IF_ERROR(list_see(c, &l, err));
+	MU_RETURN_IF_ERROR(list_get(c, &l, err));
 	int32_t n = (int32_t)l->n;
 	return kernel_out_value(c, 0, MU_INT32, &n, err);
 }
@@ -284,7 +284,7 @@ static int tensor_list_shape_of(struct kernel_call *c, struct mu_err *err)
 	const struct list *l;
 	struct mu_tensor *out;
 
-	MU_RETURN_IF_ERROR(list_see(c, &l, err));
+	MU_RETURN_IF_ERROR(list_get(c, &l, err));
 	int rank = l->shape.rank;
 	struct mu_shape s = rank < 0 ? mu_shape_scalar() : mu_shape_vec(rank);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &s, &out, err));
@@ -360,7 +360,7 @@ static int stack(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t want = args_attr_int(c->node, "num_elements", -1);
 	const struct list *l;
-	int rc = list_see(c, &l, err);
+	int rc = list_get(c, &l, err);
 
 	if (!rc && want >= 0 && want != l->n)
 		return mu_invalid(err,
@@ -374,7 +374,7 @@ static int tensor_list_gather(struct kernel_call *c, struct mu_err *err)
 {
 	const struct list *l;
 
-	MU_RETURN_IF_ERROR(list_see(c, &l, err));
+	MU_RETURN_IF_ERROR(list_get(c, &l, err));
 	return stack_rows(c, l, 2, kernel_in(c, 1), err);
 }
 
@@ -396,7 +396,7 @@ static int tensor_list_concat(struct kernel_call *c, struct mu_err *err)
 	int64_t rows = 0, at = 0;
 	int rc = 0;
 
-	MU_RETURN_IF_ERROR(list_see(c, &l, err));
+	MU_RETURN_IF_ERROR(list_get(c, &l, err));
 	MU_RETURN_IF_ERROR(c->n_in > 1 ? list_element_shape(c, 1, &p, err)
 				       : attr_shape(c, &p, err));
 	MU_RETURN_IF_ERROR(list_meet(&p, &l->shape, err));

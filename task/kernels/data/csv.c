@@ -129,7 +129,7 @@ static int begin_file(struct dataset_iterator *it, struct mu_err *err)
 	return rc < 0 ? rc : 0;
 }
 
-static int give_record(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
+static int output_record(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	const struct mu_shape scalar = mu_shape_scalar();
 	const struct csv_columns *k = it->d->shared;
@@ -169,7 +169,7 @@ static int csv_next(struct dataset_iterator *it, struct mu_tensor *out, struct m
 {
 	int rc = files_draw(it, &csv, COMPRESSION, out, err);
 
-	return rc > 0 ? give_record(it, out, err) : rc;
+	return rc > 0 ? output_record(it, out, err) : rc;
 }
 
 static void csv_close(struct dataset_iterator *it)

@@ -160,7 +160,7 @@ static bool wait_for_work(struct iterator *it)
 	return !it->stop;
 }
 
-void iterator_give_dataset(struct iterator *it, struct dataset *d)
+void iterator_set_dataset(struct iterator *it, struct dataset *d)
 {
 	struct dataset *old = it->dataset;
 
@@ -228,7 +228,7 @@ static void *iterator_run(void *arg)
 			mu_object_unref(&d->object);
 		pthread_mutex_lock(&it->waiters.lock);
 		if (made)
-			iterator_give_dataset(it, made);
+			iterator_set_dataset(it, made);
 	}
 	bool orphan = it->orphan;
 	pthread_mutex_unlock(&it->waiters.lock);

@@ -49,7 +49,7 @@ extern const struct resource_type iterator_type;
 struct resource *iterator_create(void *arg, struct mu_err *err);
 int iterator_start(struct iterator *it, struct mu_err *err); /* starts the thread, once */
 /* Starts a new round with d, which is taken.  Called with the queue's lock. */
-void iterator_give_dataset(struct iterator *it, struct dataset *d);
+void iterator_set_dataset(struct iterator *it, struct dataset *d);
 
 /* ---- iterator_state.c ---- */
 struct ready *iterator_ready(unsigned n); /* without an element */

@@ -316,7 +316,7 @@ static void start_round(void *arg)
 {
 	struct new_round *n = arg;
 
-	iterator_give_dataset(n->it, n->d);
+	iterator_set_dataset(n->it, n->d);
 	n->round = n->it->round;
 	pthread_cond_signal(&n->it->work);
 }

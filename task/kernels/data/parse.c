@@ -114,7 +114,7 @@ static int parse_records(const struct dataset *d, struct features *f, const stru
 			 ? features_check(f, err)
 			 : mu_invalid(err, "Could not parse example input %lld",
 				      (long long)f->current);
-	return rc ? rc : features_give(f, made, err);
+	return rc ? rc : features_output(f, made, err);
 }
 
 /* Three tensors as one of three variants. */

@@ -142,8 +142,8 @@ static int image_open_file(const struct kernel_call *c, struct mu_png *png, stru
 }
 
 /* Pixels of `bits` as type t: as they are, or as floats between 0 and 1. */
-static int give_pixels(struct kernel_call *c, struct mu_png *png, unsigned channels,
-		       enum mu_dtype t, struct mu_err *err)
+static int output_pixels(struct kernel_call *c, struct mu_png *png, unsigned channels,
+			 enum mu_dtype t, struct mu_err *err)
 {
 	MU_AUTO_TENSOR wide = {0};
 	struct mu_tensor *out;
@@ -183,7 +183,7 @@ static int decode_from_png(struct kernel_call *c, struct mu_err *err)
 	if (is_bmp(c) && strcmp(c->node->op, "DecodePng"))
 		return decode_from_bmp(c, t, err);
 	MU_RETURN_IF_ERROR(image_open_file(c, &png, err));
-	rc = give_pixels(c, &png, channels ? (unsigned)channels : png.channels, t, err);
+	rc = output_pixels(c, &png, channels ? (unsigned)channels : png.channels, t, err);
 	mu_png_fini(&png);
 	return rc;
 }

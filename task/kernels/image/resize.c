@@ -208,7 +208,7 @@ static int read_size_input(const struct kernel_call *c, int64_t *size, struct mu
 	return args_ints(c, 1, size, 2, &n, err);
 }
 
-static int give_pictures(struct kernel_call *c, struct resize *r, enum mu_dtype t,
+static int output_images(struct kernel_call *c, struct resize *r, enum mu_dtype t,
 			 const int64_t *size, struct mu_err *err)
 {
 	struct mu_shape s;
@@ -280,7 +280,7 @@ static int resize_forward(struct kernel_call *c, struct mu_err *err)
 		return args_no_kernel(c, r.in->dtype, err);
 	if (!r.depth)
 		return mu_invalid(err, "image must have at least one channel");
-	MU_RETURN_IF_ERROR(give_pictures(c, &r, moves ? r.in->dtype : MU_FLOAT, size, err));
+	MU_RETURN_IF_ERROR(output_images(c, &r, moves ? r.in->dtype : MU_FLOAT, size, err));
 	if (!r.out->shape.count)
 		return 0;
 	if (!moves && r.in->dtype != MU_FLOAT) {
@@ -380,7 +380,7 @@ static int back_to_picture(struct kernel_call *c, struct mu_err *err)
 		return mu_invalid(err, "the gradient is of other pictures: %s, %s",
 				  mu_shape_str(&r.in->shape), mu_shape_str(&image->shape));
 	MU_RETURN_IF_ERROR(read_sizes(c, &r, image->shape.dim + 1, r.in->shape.dim + 1, err));
-	MU_RETURN_IF_ERROR(give_pictures(c, &r, image->dtype, image->shape.dim + 1, err));
+	MU_RETURN_IF_ERROR(output_images(c, &r, image->dtype, image->shape.dim + 1, err));
 	return run_back(c, &r, err);
 }
 
@@ -394,7 +394,7 @@ static int back_to_size(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(read_size_input(c, size, err));
 	MU_RETURN_IF_ERROR(need_sums(c, r.in->dtype, err));
 	MU_RETURN_IF_ERROR(read_sizes(c, &r, size, r.in->shape.dim + 1, err));
-	MU_RETURN_IF_ERROR(give_pictures(c, &r, r.in->dtype, size, err));
+	MU_RETURN_IF_ERROR(output_images(c, &r, r.in->dtype, size, err));
 	return run_back(c, &r, err);
 }
 

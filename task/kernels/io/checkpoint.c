@@ -150,8 +150,8 @@ static void parallel_for(void *call, int64_t n, int64_t grain,
 }
 
 /* Tensor i of the request as output i. */
-static int give_restored(struct kernel_call *c, const struct source *s, const struct request *r,
-			 unsigned i, enum mu_dtype want, struct mu_err *err)
+static int output_restored(struct kernel_call *c, const struct source *s, const struct request *r,
+			   unsigned i, enum mu_dtype want, struct mu_err *err)
 {
 	struct mu_tensor t;
 	int rc = 0;
@@ -183,7 +183,7 @@ static int restore_v2(struct kernel_call *c, struct mu_err *err)
 		mu_bundle_reader_set_parallel_for(s.bundle,
 						  (struct mu_parallel_for){parallel_for, c});
 	for (unsigned i = 0; i < r.n && !rc; i++)
-		rc = give_restored(c, &s, &r, i, dtypes->types[i], err);
+		rc = output_restored(c, &s, &r, i, dtypes->types[i], err);
 	return rc;
 }
 
@@ -205,7 +205,7 @@ static int restore_v1_format(struct kernel_call *c, struct mu_err *err)
 	if (!sliced)
 		r.slices = (char *[]){""};
 	MU_RETURN_IF_ERROR(mu_v1_format_open(&s.v1, r.prefix, err));
-	return give_restored(c, &s, &r, 0, args_attr_type(c->node, "dt", MU_DT_INVALID), err);
+	return output_restored(c, &s, &r, 0, args_attr_type(c->node, "dt", MU_DT_INVALID), err);
 }
 
 static int merge_v2(struct kernel_call *c, struct mu_err *err)
@@ -226,7 +226,7 @@ static int merge_v2(struct kernel_call *c, struct mu_err *err)
 
 /* ---- names of files ---- */
 
-static int give_string(struct kernel_call *c, char *text, struct mu_err *err)
+static int output_string(struct kernel_call *c, char *text, struct mu_err *err)
 {
 	struct mu_tensor t;
 	int rc = mu_tensor_string(&t, text, strlen(text), err);
@@ -245,7 +245,7 @@ static int sharded_filename(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(args_string(c, 0, &base, err));
 	MU_RETURN_IF_ERROR(args_int(c, 1, &shard, err));
 	MU_RETURN_IF_ERROR(args_int(c, 2, &shards, err));
-	return give_string(
+	return output_string(
 	    c, mu_xasprintf("%s-%05lld-of-%05lld", base, (long long)shard, (long long)shards), err);
 }
 
@@ -256,8 +256,8 @@ static int sharded_filespec(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(args_string(c, 0, &base, err));
 	MU_RETURN_IF_ERROR(args_int(c, 1, &shards, err));
-	return give_string(c, mu_xasprintf("%s-\?\?\?\?\?-of-%05lld", base, (long long)shards),
-			   err);
+	return output_string(c, mu_xasprintf("%s-\?\?\?\?\?-of-%05lld", base, (long long)shards),
+			     err);
 }
 
 static const struct kernel rows[] = {

@@ -303,7 +303,7 @@ static int features_output_dense(const struct features *f, const struct feature_
 	return 0;
 }
 
-int features_give(const struct features *f, struct mu_tensor *out, struct mu_err *err)
+int features_output(const struct features *f, struct mu_tensor *out, struct mu_err *err)
 {
 	static int (*const give[FEATURE_KINDS])(
 	    const struct features *, const struct feature_slot *, struct mu_tensor *,

@@ -53,7 +53,7 @@ void features_note(void *arg, struct mu_span key, const struct example_list *lis
 /* Checks that the values recorded for example `current` have the requested types. */
 int features_check(const struct features *f, struct mu_err *err);
 /* All tensors, new ones, in out; on failure what is in out is the caller's to give back. */
-int features_give(const struct features *f, struct mu_tensor *out, struct mu_err *err);
+int features_output(const struct features *f, struct mu_tensor *out, struct mu_err *err);
 
 /* Where n rows of values in all begin and end, n + 1 numbers of int32 or int64; n < 0: a zero
  * alone. */

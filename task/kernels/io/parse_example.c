@@ -98,8 +98,8 @@ static int parse_example_begin(struct kernel_call *c, struct features *f, unsign
 	return features_begin(f, in->shape.count, err);
 }
 
-static int give_all(struct kernel_call *c, struct features *f, unsigned first_default,
-		    struct mu_err *err)
+static int output_all(struct kernel_call *c, struct features *f, unsigned first_default,
+		      struct mu_err *err)
 {
 	int rc = parse_example_begin(c, f, first_default, err);
 
@@ -113,7 +113,7 @@ static int give_all(struct kernel_call *c, struct features *f, unsigned first_de
 	if (rc)
 		return rc;
 	MU_AUTO_FREE struct mu_tensor *out = MU_NEW_ARRAY(struct mu_tensor, c->n_out + 1);
-	rc = features_give(f, out, err);
+	rc = features_output(f, out, err);
 	return kernel_out_take_all(c, out, rc);
 }
 
@@ -132,7 +132,7 @@ static int parse_batch(struct kernel_call *c, bool v2, struct mu_err *err)
 				(long long)kernel_in(c, 0)->shape.count);
 	if (!rc)
 		rc = read_batch_request(c, &f, v2, &first_default, err);
-	return rc ? rc : give_all(c, &f, first_default, err);
+	return rc ? rc : output_all(c, &f, first_default, err);
 }
 
 KERNEL_RUN(parse_example, parse_batch(c, false, err))
@@ -145,7 +145,7 @@ static int parse_single_example(struct kernel_call *c, struct mu_err *err)
 	features_init(&f);
 
 	MU_RETURN_IF_ERROR(read_single_request(c, &f, err));
-	return give_all(c, &f, 1, err);
+	return output_all(c, &f, 1, err);
 }
 
 static const struct kernel rows[] = {

@@ -228,8 +228,8 @@ static struct list totals(const struct sequence *q, const struct list_slot *s, i
 	return sum;
 }
 
-static int give_sparse(const struct sequence *q, const struct list_slot *s, struct mu_tensor *out,
-		       struct mu_err *err)
+static int output_sparse(const struct sequence *q, const struct list_slot *s, struct mu_tensor *out,
+			 struct mu_err *err)
 {
 	struct mu_tensor *indices = &out[q->first + s->at],
 			 *values = indices + q->n[FEATURE_SPARSE],
@@ -262,8 +262,8 @@ static int give_sparse(const struct sequence *q, const struct list_slot *s, stru
 	return 0;
 }
 
-static int give_lengths(const struct sequence *q, const struct list_slot *s, struct mu_tensor *out,
-			struct mu_err *err)
+static int output_lengths(const struct sequence *q, const struct list_slot *s,
+			  struct mu_tensor *out, struct mu_err *err)
 {
 	struct mu_shape vec =
 	    q->context.single ? mu_shape_scalar() : mu_shape_vec(q->context.examples);
@@ -300,8 +300,8 @@ static int dense_shape(const struct sequence *q, const struct list_slot *s, int6
 	return rc;
 }
 
-static int give_dense(const struct sequence *q, const struct list_slot *s, struct mu_tensor *out,
-		      struct mu_err *err)
+static int output_dense(const struct sequence *q, const struct list_slot *s, struct mu_tensor *out,
+			struct mu_err *err)
 {
 	int64_t rows, each = 0;
 	const struct list all = totals(q, s, &rows);
@@ -325,11 +325,11 @@ static int give_dense(const struct sequence *q, const struct list_slot *s, struc
 			example_values(&row, out, (i * all.n + r) * each);
 		}
 	}
-	return q->lengths ? give_lengths(q, s, out + q->n[FEATURE_DENSE], err) : 0;
+	return q->lengths ? output_lengths(q, s, out + q->n[FEATURE_DENSE], err) : 0;
 }
 
-static int give_ragged(const struct sequence *q, const struct list_slot *s, struct mu_tensor *out,
-		       struct mu_err *err)
+static int output_ragged(const struct sequence *q, const struct list_slot *s, struct mu_tensor *out,
+			 struct mu_err *err)
 {
 	struct mu_tensor *values =
 	    &out[q->first + 3 * q->n[FEATURE_SPARSE] + 2 * q->n[FEATURE_DENSE] + s->at];
@@ -359,13 +359,13 @@ static int give_ragged(const struct sequence *q, const struct list_slot *s, stru
 	return 0;
 }
 
-static int give_lists(const struct sequence *q, struct mu_tensor *out, struct mu_err *err)
+static int output_lists(const struct sequence *q, struct mu_tensor *out, struct mu_err *err)
 {
 	static int (*const give[FEATURE_KINDS])(const struct sequence *, const struct list_slot *,
-						struct mu_tensor *,
-						struct mu_err *) = {[FEATURE_SPARSE] = give_sparse,
-								    [FEATURE_DENSE] = give_dense,
-								    [FEATURE_RAGGED] = give_ragged};
+						struct mu_tensor *, struct mu_err *) = {
+	    [FEATURE_SPARSE] = output_sparse,
+	    [FEATURE_DENSE] = output_dense,
+	    [FEATURE_RAGGED] = output_ragged};
 	int rc = 0;
 
 	for (unsigned i = 0; i < q->n_slots && !rc; i++)
@@ -406,8 +406,8 @@ static int sequence_parse(struct kernel_call *c, struct sequence *q, const struc
 	MU_RETURN_IF_ERROR(check_empty_batch(&q->context, in->shape.count, err));
 	MU_RETURN_IF_ERROR(sequence_read_all(c, q, err));
 	MU_AUTO_FREE struct mu_tensor *out = MU_NEW_ARRAY(struct mu_tensor, c->n_out + 1);
-	if (!(rc = features_give(&q->context, out, err)))
-		rc = give_lists(q, out, err);
+	if (!(rc = features_output(&q->context, out, err)))
+		rc = output_lists(q, out, err);
 	return kernel_out_take_all(c, out, rc);
 }
 

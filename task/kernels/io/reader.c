@@ -224,7 +224,7 @@ static void reading_free(struct waiter *w)
 	free(g);
 }
 
-static void give_strings(struct reading *g, unsigned i, const struct mu_buf *list)
+static void output_strings(struct reading *g, unsigned i, const struct mu_buf *list)
 {
 	struct mu_shape s = g->many ? mu_shape_vec(g->have) : mu_shape_scalar();
 	struct mu_tensor *out;
@@ -297,8 +297,8 @@ static bool read_try(struct waiter *w)
 	bool over = read_some(g);
 	pthread_mutex_unlock(&g->r->lock);
 	if (over && w->err.code == MU_OK) {
-		give_strings(g, 0, g->keys);
-		give_strings(g, 1, g->values);
+		output_strings(g, 0, g->keys);
+		output_strings(g, 1, g->values);
 	}
 	return over;
 }
@@ -370,7 +370,7 @@ static int reader_hold(struct kernel_call *c, struct reader **out, struct mu_err
 	return 0;
 }
 
-static int give_count(struct kernel_call *c, struct reader *r, int64_t count, struct mu_err *err)
+static int output_count(struct kernel_call *c, struct reader *r, int64_t count, struct mu_err *err)
 {
 	struct mu_tensor t;
 	int rc = mu_tensor_scalar(&t, MU_INT64, &count, err);
@@ -387,7 +387,7 @@ static int records_produced(struct kernel_call *c, struct mu_err *err)
 	struct reader *r;
 
 	MU_RETURN_IF_ERROR(reader_hold(c, &r, err));
-	return give_count(c, r, r->produced, err);
+	return output_count(c, r, r->produced, err);
 }
 
 static int work_units_completed(struct kernel_call *c, struct mu_err *err)
@@ -395,7 +395,7 @@ static int work_units_completed(struct kernel_call *c, struct mu_err *err)
 	struct reader *r;
 
 	MU_RETURN_IF_ERROR(reader_hold(c, &r, err));
-	return give_count(c, r, r->completed, err);
+	return output_count(c, r, r->completed, err);
 }
 
 static int reset(struct kernel_call *c, struct mu_err *err)

@@ -20,7 +20,7 @@ enum {
 	VALUE_METADATA = 9,
 };
 
-static int give_bytes(struct kernel_call *c, const struct mu_buf *b, struct mu_err *err)
+static int output_bytes(struct kernel_call *c, const struct mu_buf *b, struct mu_err *err)
 {
 	struct mu_tensor t;
 
@@ -50,7 +50,7 @@ static int scalar_summary(struct kernel_call *c, struct mu_err *err)
 		mu_pb_put_float(&b, VALUE_SIMPLE, v);
 		mu_pb_end(&b, at);
 	}
-	return give_bytes(c, &b, err);
+	return output_bytes(c, &b, err);
 }
 
 static int tensor_summary(struct kernel_call *c, struct mu_err *err)
@@ -66,7 +66,7 @@ static int tensor_summary(struct kernel_call *c, struct mu_err *err)
 	mu_pb_end(&b, tensor);
 	mu_pb_put_bytes(&b, VALUE_METADATA, elems_span(kernel_in(c, 2), 0));
 	mu_pb_end(&b, value);
-	return give_bytes(c, &b, err);
+	return output_bytes(c, &b, err);
 }
 
 /* ---- histograms: the buckets are lib/io's ---- */
@@ -89,7 +89,7 @@ static int histogram_summary(struct kernel_call *c, struct mu_err *err)
 					  isnan(v) ? "Nan" : "Infinity", (int)name.len, name.data);
 	}
 	mu_summary_histogram(&b, name, wide.data, (size_t)wide.shape.count);
-	return give_bytes(c, &b, err);
+	return output_bytes(c, &b, err);
 }
 
 /* ---- merging: the values of all, each tag once ---- */
@@ -129,7 +129,7 @@ static int merge_summary(struct kernel_call *c, struct mu_err *err)
 		}
 	}
 	mu_map_fini(&seen);
-	return rc ? rc : give_bytes(c, &b, err);
+	return rc ? rc : output_bytes(c, &b, err);
 }
 
 static const struct kernel rows[] = {

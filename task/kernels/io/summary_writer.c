@@ -42,11 +42,11 @@ static const struct resource_type writer_type = {.name = "summary writer", .free
 
 /* ---- making ---- */
 
-static int give_handle(struct kernel_call *c, struct mu_err *err)
+static int output_handle(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_BUF buf = {0};
 
-	return handle_give(c, resource_container(c, &buf), resource_name(c), &writer_type, err);
+	return handle_output(c, resource_container(c, &buf), resource_name(c), &writer_type, err);
 }
 
 struct wanted {
@@ -233,7 +233,7 @@ static int close_writer(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"SummaryWriter", .run = give_handle},
+    {"SummaryWriter", .run = output_handle},
     {"CreateSummaryFileWriter", KERNEL_EXPENSIVE, .run = make_file},
     {"FlushSummaryWriter", KERNEL_EXPENSIVE, .run = flush},
     {"CloseSummaryWriter", KERNEL_EXPENSIVE, .run = close_writer},

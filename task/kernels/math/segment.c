@@ -123,8 +123,8 @@ static int64_t *sorted_once(const struct mu_tensor *picked, int64_t *n)
 }
 
 /* The newer ops give only the rows that anything goes to, and their numbers. */
-static int give_numbers(struct kernel_call *c, const int64_t *numbers, int64_t n,
-			struct mu_err *err)
+static int output_numbers(struct kernel_call *c, const int64_t *numbers, int64_t n,
+			  struct mu_err *err)
 {
 	enum mu_dtype t = kernel_in(c, 1)->dtype;
 	struct mu_tensor *out;
@@ -150,7 +150,7 @@ int segments_read_grad(struct kernel_call *c, enum segment_divide how, struct se
 		if (!s->numbers)
 			return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld indices",
 				       (long long)s->picked->shape.count);
-		MU_RETURN_IF_ERROR(give_numbers(c, s->numbers, s->n, err));
+		MU_RETURN_IF_ERROR(output_numbers(c, s->numbers, s->n, err));
 	}
 	return set_shape(s, err);
 }

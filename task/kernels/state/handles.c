@@ -4,8 +4,8 @@
 #include <string.h>
 
 /* The two strings as a variable of its own, so that they can travel as a reference. */
-static int give_reference(struct kernel_call *c, const char *container, const char *name,
-			  struct mu_err *err)
+static int output_reference(struct kernel_call *c, const char *container, const char *name,
+			    struct mu_err *err)
 {
 	struct mu_shape two = mu_shape_vec(2);
 	struct mu_tensor t;
@@ -20,11 +20,11 @@ static int give_reference(struct kernel_call *c, const char *container, const ch
 	return 0;
 }
 
-int handle_give(struct kernel_call *c, const char *container, const char *name,
-		const struct resource_type *type, struct mu_err *err)
+int handle_output(struct kernel_call *c, const char *container, const char *name,
+		  const struct resource_type *type, struct mu_err *err)
 {
 	return c->node->def && c->node->def->n_outputs && c->node->def->outputs[0].is_ref
-		   ? give_reference(c, container, name, err)
+		   ? output_reference(c, container, name, err)
 		   : resource_handle_out(c, 0, container, name, type->name, err);
 }
 
@@ -48,7 +48,7 @@ int handle_make(struct kernel_call *c, const struct resource_type *type,
 
 	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources, container, name, type,
 						    create, arg, &r, err));
-	rc = handle_give(c, container, name, type, err);
+	rc = handle_output(c, container, name, type, err);
 	if (rc)
 		resource_unref(r);
 	else

@@ -13,8 +13,8 @@ int handle_make(struct kernel_call *c, const struct resource_type *type,
 		struct resource *(*create)(void *arg, struct mu_err *err), void *arg,
 		struct resource **out, struct mu_err *err);
 /* A resource's name as output 0. */
-int handle_give(struct kernel_call *c, const char *container, const char *name,
-		const struct resource_type *type, struct mu_err *err);
+int handle_output(struct kernel_call *c, const char *container, const char *name,
+		  const struct resource_type *type, struct mu_err *err);
 /* The resource that input i names; a new reference. */
 int handle_find(const struct kernel_call *c, unsigned i, const struct resource_type *type,
 		struct resource **out, struct mu_err *err);

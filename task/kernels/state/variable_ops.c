@@ -47,7 +47,7 @@ static int read_wanted(const struct kernel_call *c, struct wanted *w, struct mu_
 
 /* ---- reference variables ---- */
 
-static int give_variable(struct kernel_call *c, struct wanted *w, struct mu_err *err)
+static int output_variable(struct kernel_call *c, struct wanted *w, struct mu_err *err)
 {
 	MU_AUTO_BUF buf = {0};
 	struct variable *v;
@@ -64,7 +64,7 @@ static int variable_v2(struct kernel_call *c, struct mu_err *err)
 	struct wanted w;
 
 	MU_RETURN_IF_ERROR(read_wanted(c, &w, err));
-	return give_variable(c, &w, err);
+	return output_variable(c, &w, err);
 }
 
 /* The old Variable op writes "unknown" as the shape of rank 0. */
@@ -75,7 +75,7 @@ static int variable_v1(struct kernel_call *c, struct mu_err *err)
 
 	if (w.shape.rank == 0)
 		w.shape.rank = -1;
-	return rc ? rc : give_variable(c, &w, err);
+	return rc ? rc : output_variable(c, &w, err);
 }
 
 static bool initialised(struct variable *v)

@@ -89,8 +89,8 @@ static void split_at_word(struct tokens *t, int64_t row, struct mu_span s, struc
 	add_token(t, row, from, end);
 }
 
-static int give_tokens(struct kernel_call *c, const struct tokens *t, int64_t rows,
-		       struct mu_err *err)
+static int output_tokens(struct kernel_call *c, const struct tokens *t, int64_t rows,
+			 struct mu_err *err)
 {
 	struct mu_shape flat = mu_shape_vec(t->n), two = mu_shape_vec(2);
 	struct mu_tensor *indices, *values, *shape;
@@ -132,7 +132,7 @@ static int split_strings(struct kernel_call *c, bool v2, struct mu_err *err)
 		else
 			split_at_spaces(&t, i, s, most);
 	}
-	return give_tokens(c, &t, in->shape.count, err);
+	return output_tokens(c, &t, in->shape.count, err);
 }
 
 KERNEL_RUN(string_split, split_strings(c, false, err))

@@ -103,7 +103,7 @@ static int fake_stream_set(void *library, void *stream)
 	return 0;
 }
 
-int fake_dnn_give(void **out, size_t bytes)
+int fake_dnn_create_descriptor(void **out, size_t bytes)
 {
 	int result = fake_cuda_answer("dnn_describe");
 

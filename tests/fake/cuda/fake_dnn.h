@@ -16,13 +16,13 @@ struct tensor {
 	int format, type, n, c, h, w;
 };
 
-int fake_dnn_give(void **out, size_t bytes);
+int fake_dnn_create_descriptor(void **out, size_t bytes);
 int fake_dnn_take_back(void *what);
 /* Defines the create and destroy functions of a descriptor type. */
 #define FAKE_DNN_MAKER(kind)                                                                       \
 	int fake_##kind##_new(void **out)                                                          \
 	{                                                                                          \
-		return fake_dnn_give(out, sizeof(struct kind));                                    \
+		return fake_dnn_create_descriptor(out, sizeof(struct kind));                       \
 	}                                                                                          \
 	int fake_##kind##_free(void *what)                                                         \
 	{                                                                                          \
