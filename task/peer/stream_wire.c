@@ -134,7 +134,7 @@ int stream_hello_parse(struct stream_hello *out, struct mu_span head, struct mu_
 	    !take32(&head, &version) || !take(&head, h.key, sizeof(h.key)) ||
 	    !take64(&head, &h.mine) || !take64(&head, &h.yours) || !take_text(&head, &task) ||
 	    head.len || strlen(task) > STREAM_MAX_TASK)
-		return fail_malformed(err, "greeting");
+		return fail_malformed(err, "HELLO");
 	if (version != STREAM_VERSION)
 		return mu_fail(err, MU_UNIMPLEMENTED, "stream version %u; this task supports %d",
 			       version, STREAM_VERSION);

@@ -81,7 +81,7 @@ static void large_tensors__make_a_round_trip(void **state)
 
 /* Makes an HTTP/2 request to the server over TLS with the certificates of folder. Returns the
  * number of bytes read, 0 if the server closes the connection, -1 if TLS fails. */
-static ssize_t greet(const char *address, const char *folder)
+static ssize_t send_http2_preface(const char *address, const char *folder)
 {
 	static const char hello[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
 	struct iovec say = {(char *)hello, sizeof(hello) - 1};
@@ -135,10 +135,10 @@ static void unauthenticated_client__at_the_stream_port__gets_at_most_a_tls_alert
 	make_certs(&theirs);
 	make_folder(folder, &theirs,
 		    s->certs.ca); /* the server trusts us, but we do not trust it */
-	assert_true(greet(at, folder) <= 0);
+	assert_true(send_http2_preface(at, folder) <= 0);
 	drop_folder(folder);
 	mu_certs_fini(&theirs);
-	assert_true(greet(at, s->folder[1]) <=
+	assert_true(send_http2_preface(at, s->folder[1]) <=
 		    0); /* the certificate is of the job, but the protocol is not HTTP */
 	open_session(s, handle);
 	UNTIL(secured_stream(s));
