@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entry hooks of -finstrument-functions, preloaded by tools/count-walk.  They record the functions
- * that all threads enter from the WALK_FIRST-th call of WALK_START to the next call of WALK_END,
- * and write their offsets in the program to WALK_OUT. */
+/* Entry hooks of -finstrument-functions, preloaded by tools/trace-functions.  They record the functions
+ * that all threads enter from the TRACE_NTH-th call of TRACE_START to the next call of TRACE_END,
+ * and write their offsets in the program to TRACE_OUT. */
 #include <link.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@ static _Atomic uintptr_t entered[SLOTS];
 static _Atomic int calls;
 static _Atomic enum { BEFORE, WITHIN, AFTER } state;
 static uintptr_t base, start, end;
-static int first;
+static int nth;
 
 void __cyg_profile_func_enter(void *function, void *site);
 void __cyg_profile_func_exit(void *function, void *site);
@@ -32,17 +32,17 @@ __attribute__((constructor)) static void read_options(void)
 	char program[4096] = "";
 
 	if (readlink("/proc/self/exe", program, sizeof(program) - 1) < 0 ||
-	    strcmp(program, getenv("WALK_PROGRAM")) != 0)
+	    strcmp(program, getenv("TRACE_PROGRAM")) != 0)
 		return; /* another process of the command */
 	dl_iterate_phdr(read_base, NULL);
-	start = strtoull(getenv("WALK_START"), NULL, 16);
-	end = strtoull(getenv("WALK_END"), NULL, 16);
-	first = atoi(getenv("WALK_FIRST"));
+	start = strtoull(getenv("TRACE_START"), NULL, 16);
+	end = strtoull(getenv("TRACE_END"), NULL, 16);
+	nth = atoi(getenv("TRACE_NTH"));
 }
 
 static void write_offsets(void)
 {
-	FILE *f = fopen(getenv("WALK_OUT"), "w");
+	FILE *f = fopen(getenv("TRACE_OUT"), "w");
 
 	for (int i = 0; f && i < SLOTS; i++)
 		if (entered[i])
@@ -59,7 +59,7 @@ void __cyg_profile_func_enter(void *function, void *site)
 		state = AFTER;
 		write_offsets();
 	}
-	if (at == start && atomic_fetch_add(&calls, 1) + 1 == first)
+	if (at == start && atomic_fetch_add(&calls, 1) + 1 == nth)
 		state = WITHIN;
 	for (uintptr_t i = at % SLOTS; state == WITHIN; i = (i + 1) % SLOTS, empty = 0)
 		if (atomic_compare_exchange_strong(&entered[i], &empty, at) || empty == at)
