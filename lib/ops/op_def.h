@@ -33,7 +33,7 @@
 enum mu_op_flag {
 	MU_OP_STATEFUL = 1 << 0, /* never folded, merged or removed */
 	MU_OP_COMMUTATIVE = 1 << 1,
-	MU_OP_UNINIT_OK = 1 << 2, /* accepts an uninitialised ref */
+	MU_OP_UNINIT_OK = 1 << 2, /* accepts an uninitialised variable */
 	MU_OP_METADATA = 1 << 3,  /* reads only shapes; placed on the device of its producer */
 };
 

@@ -22,6 +22,7 @@ static void callable_free(struct callable *c)
 
 static void options_of(struct run_step_request *names, const Muster__RunOptions *o)
 {
+	names->debug = control_bytes(o->debug_options);
 	names->timeout_ms = o->timeout_in_ms;
 	names->record = step_record_of(o->trace_level, o->output_partition_graphs);
 }
@@ -97,6 +98,8 @@ int callable_names(struct session *s, struct run_step_request *r, struct mu_aren
 			   a);
 		r->timeout_ms = c->names.timeout_ms;
 		r->record = c->names.record;
+		r->debug.len = c->names.debug.len;
+		r->debug.data = mu_arena_strndup(a, c->names.debug.data, c->names.debug.len);
 	}
 	pthread_mutex_unlock(&s->lock);
 	if (!c)

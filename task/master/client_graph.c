@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes client graphs: prune, place, partition, register on each task.  The key of a client graph
- * is its signature, the names of feeds, fetches and targets in order.  Later steps with the same
- * names reuse it. */
+ * is its signature, the names of feeds, fetches and targets in order, and the watches of the
+ * debugger.  Later steps with the same signature reuse it. */
 #include "lib/base/log.h"
 #include "lib/inline/inline.h"
+#include "task/master/debug_run.h"
 #include "task/master/master.h"
 
 static void put_names(struct mu_buf *b, const struct name_list *n)
@@ -18,6 +19,7 @@ static void signature(struct mu_buf *key, const struct run_step_request *r)
 	put_names(key, &r->feeds);
 	put_names(key, &r->fetches);
 	put_names(key, &r->targets);
+	debug_put_watches(key, r->debug);
 }
 
 static void client_graph_free(struct client_graph *cg)
@@ -91,7 +93,7 @@ static int from_task(const struct peer *p, struct mu_err *err)
 
 /* Registers the parts on their tasks; takes the graphs. */
 static int register_parts(struct session *s, struct client_graph *cg, struct graph_part *parts,
-			  unsigned n, struct mu_err *err)
+			  unsigned n, struct mu_span debug, struct mu_err *err)
 {
 	cg->parts = MU_NEW_ARRAY(struct client_graph_part, n + 1);
 	for (unsigned i = 0; i < n; i++) {
@@ -105,8 +107,8 @@ static int register_parts(struct session *s, struct client_graph *cg, struct gra
 			    "the graph has nodes on %s, which is not a task of the session",
 			    parts[i].task);
 		parts[i].graph = NULL;
-		rc = peer->ops->register_graph(peer, s->handle, g, s->config, &cg->parts[i].graph,
-					       err);
+		rc = peer->ops->register_graph(peer, s->handle, g, s->config, debug,
+					       &cg->parts[i].graph, err);
 		if (rc)
 			return from_task(peer, err);
 		cg->parts[i].peer = peer;
@@ -157,7 +159,7 @@ static int client_graph_build(struct session *s, const struct run_step_request *
 	rc = graph_partition(g, &s->devices, &parts, &n_parts, err);
 	if (rc)
 		return rc;
-	rc = register_parts(s, cg, parts, n_parts, err);
+	rc = register_parts(s, cg, parts, n_parts, r->debug, err);
 	graph_parts_free(parts, n_parts);
 	return rc;
 }

@@ -116,7 +116,7 @@ struct client_graph_part {
 };
 struct client_graph {
 	_Atomic unsigned refs;
-	_Atomic int64_t steps; /* counted if the session records costs */
+	_Atomic int64_t steps;
 	struct client_graph_part *parts;
 	unsigned n_parts;
 	char **feed_keys, **fetch_keys;

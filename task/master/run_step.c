@@ -17,6 +17,7 @@
 #include "lib/base/pb.h"
 #include "lib/tensor/tensor_proto.h"
 #include "proto/worker.pb-c.h"
+#include "task/master/debug_run.h"
 #include "task/master/master.h"
 #include "task/master/step_reply.h"
 #include "task/messages/control.h"
@@ -419,8 +420,9 @@ static int run_step_begin(struct run_step *r, unsigned more, struct mu_err *err)
 /* True in every build_cost_model-th step of the client graph. */
 static bool records_costs(const struct session *s, struct client_graph *cg)
 {
-	return s->cost_every > 0 &&
-	       (atomic_fetch_add(&cg->steps, 1) + 1 - s->cost_after) % s->cost_every == 0;
+	int64_t steps = atomic_fetch_add(&cg->steps, 1) + 1;
+
+	return s->cost_every > 0 && (steps - s->cost_after) % s->cost_every == 0;
 }
 
 /* Starts r, which has a client graph; takes the caller's reference. */
@@ -494,12 +496,15 @@ struct rendezvous *run_step_rendezvous(struct run_step *r)
 	return r->rendezvous;
 }
 
+/* On an offload thread. */
 static void make_plan_and_run(void *arg)
 {
 	struct run_step *r = arg;
+	int64_t before = r->client_graph ? atomic_load(&r->client_graph->steps) : 0;
 	struct mu_err err;
 
-	if (client_graph_get(r->session, &r->req, &r->client_graph, &err)) {
+	if ((r->req.debug.len && debug_publish_run(&r->req, before, &err)) ||
+	    (!r->client_graph && client_graph_get(r->session, &r->req, &r->client_graph, &err))) {
 		run_step_reply_error(r, &err);
 		run_step_unref(r);
 		return;
@@ -509,7 +514,6 @@ static void make_plan_and_run(void *arg)
 
 static int parse_request(struct run_step *r, struct mu_err *err)
 {
-	static _Atomic int64_t next_warning_ms;
 	struct mu_span bytes = rpc_bytes_flat(rpc_request(r->call));
 	int rc;
 
@@ -522,11 +526,6 @@ static int parse_request(struct run_step *r, struct mu_err *err)
 	if (r->master->stopping)
 		return mu_fail(err, MU_UNAVAILABLE, "%s is shutting down",
 			       r->master->rt->task_prefix);
-	if (r->req.debug && mu_log_ratelimit(&next_warning_ms))
-		mu_warn(
-		    "master",
-		    "session %s: the debugger (tfdbg) gets no dumps: Muster ignores debug_options",
-		    r->req.session);
 	r->session = master_session(r->master, r->req.session, err);
 	if (!r->session)
 		return -MU_ABORTED;
@@ -555,7 +554,7 @@ bool run_step_start(struct master *m, struct rpc_call *call, bool callable)
 		return false;
 	}
 	r->client_graph = client_graph_find(r->session, &r->req);
-	if (r->client_graph)
+	if (r->client_graph && !r->req.debug.len)
 		run_step_run(r);
 	else
 		mu_offload_run(m->offload, make_plan_and_run, r);

@@ -86,7 +86,7 @@ static void run_options(struct run_step_request *out, struct mu_span options)
 		else if (f.number == 5)
 			graphs = f.value;
 		else if (f.number == 6)
-			out->debug = f.bytes.len > 0;
+			out->debug = f.bytes;
 	out->record = step_record_of(trace_level, graphs);
 }
 

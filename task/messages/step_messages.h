@@ -26,7 +26,7 @@ struct run_step_request {
 	const char *partial; /* the handle of a partial run; NULL: an ordinary step */
 	unsigned record;     /* enum step_record */
 	bool store_errors;
-	bool debug; /* tensors of the step are to be dumped */
+	struct mu_span debug; /* DebugOptions; empty: no tensor is watched */
 };
 int run_step_request_parse(struct run_step_request *out, struct mu_span bytes, struct mu_arena *a,
 			   struct mu_err *err);

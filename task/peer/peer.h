@@ -40,9 +40,10 @@ struct peer_ops {
 	 * an id for cancel, or 0. */
 	uint64_t (*call)(struct peer *p, enum peer_method m, struct mu_span request,
 			 long timeout_ms, bool wait, peer_done done, void *arg);
-	/* Blocks.  Takes g.  *handle is a new string. */
+	/* Blocks.  Takes g.  debug: DebugOptions; empty: none.  *handle is a new string. */
 	int (*register_graph)(struct peer *p, const char *session, struct mu_graph *g,
-			      struct mu_span config, char **handle, struct mu_err *err);
+			      struct mu_span config, struct mu_span debug, char **handle,
+			      struct mu_err *err);
 	/* The reply has the requested records as fields of a RunGraphResponse. */
 	uint64_t (*run_graph)(struct peer *p, const struct peer_run *run, peer_done done,
 			      void *arg);
@@ -63,8 +64,8 @@ struct local_worker_ops {
 	int (*control)(struct worker *w, enum peer_method m, struct mu_span request,
 		       struct mu_buf *reply, struct mu_err *err);
 	int (*register_graph)(struct worker *w, const char *session, bool called,
-			      struct mu_span config, struct mu_graph *g, char **handle,
-			      struct mu_err *err);
+			      struct mu_span config, struct mu_span debug, struct mu_graph *g,
+			      char **handle, struct mu_err *err);
 	void (*run)(struct worker *w, const struct peer_run *run, bool called, peer_done done,
 		    void *arg);
 	void (*cancel_step)(struct worker *w, int64_t step_id, const struct mu_err *why);

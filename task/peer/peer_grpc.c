@@ -121,7 +121,8 @@ static uint64_t grpc_call_control(struct peer *p, enum peer_method m, struct mu_
 }
 
 static int grpc_register(struct peer *p, const char *session, struct mu_graph *graph,
-			 struct mu_span config, char **handle, struct mu_err *err)
+			 struct mu_span config, struct mu_span debug, char **handle,
+			 struct mu_err *err)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = graph;
 	Muster__RegisterGraphRequest m = MUSTER__REGISTER_GRAPH_REQUEST__INIT;
@@ -143,6 +144,7 @@ static int grpc_register(struct peer *p, const char *session, struct mu_graph *g
 	m.graph_options = &options;
 	m.create_worker_session_called = true;
 	m.config_proto = (ProtobufCBinaryData){config.len, (uint8_t *)config.data};
+	m.debug_options = (ProtobufCBinaryData){debug.len, (uint8_t *)debug.data};
 	control_pack(&request, &m);
 	out = (struct rpc_message){.head = mu_buf_span(&request)};
 	rc = rpc_call(ch, "/tensorflow.WorkerService/RegisterGraph", &out, 0, 0, &reply, err);

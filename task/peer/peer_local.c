@@ -27,11 +27,12 @@ static uint64_t local_call(struct peer *p, enum peer_method m, struct mu_span re
 }
 
 static int local_register(struct peer *p, const char *session, struct mu_graph *g,
-			  struct mu_span config, char **handle, struct mu_err *err)
+			  struct mu_span config, struct mu_span debug, char **handle,
+			  struct mu_err *err)
 {
 	const struct local_worker *w = local_worker_of(p);
 
-	return w->ops->register_graph(w->worker, session, true, config, g, handle, err);
+	return w->ops->register_graph(w->worker, session, true, config, debug, g, handle, err);
 }
 
 static uint64_t local_run(struct peer *p, const struct peer_run *run, peer_done done, void *arg)

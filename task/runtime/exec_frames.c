@@ -62,6 +62,12 @@ static int frame_after(struct walk *w, struct exec_node *p, uint32_t *out, struc
 	return rc;
 }
 
+/* True if a value reaches `to` an iteration after its other inputs. */
+static bool is_back_edge(const struct executor *e, uint32_t from, uint32_t to)
+{
+	return e->nodes[from].kind == NODE_NEXT && e->nodes[to].kind == NODE_MERGE;
+}
+
 static int visit(struct walk *w, uint32_t dst, uint32_t frame, bool back, struct mu_err *err)
 {
 	struct exec_node *d = &w->e->nodes[dst];
@@ -90,7 +96,7 @@ static int walk_all(struct walk *w, const uint32_t *start, const uint32_t *users
 		if ((rc = frame_after(w, p, &after, err)))
 			return rc;
 		for (uint32_t k = start[at]; k < start[at + 1]; k++)
-			if ((rc = visit(w, users[k], after, p->kind == NODE_NEXT, err)))
+			if ((rc = visit(w, users[k], after, is_back_edge(w->e, at, users[k]), err)))
 				return rc;
 	}
 	for (uint32_t i = 0; w->seen < w->e->n_nodes && i < w->e->n_nodes; i++)
@@ -137,7 +143,7 @@ int exec_graph_find_frames(struct executor *e, struct mu_err *err)
 	for (uint32_t i = 0; i < e->n_nodes; i++) {
 		const struct mu_node *n = e->nodes[i].node;
 		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++)
-			w.missing[i] += e->nodes[n->inputs[k].node->id].kind != NODE_NEXT;
+			w.missing[i] += !is_back_edge(e, n->inputs[k].node->id, i);
 		if (n->n_inputs + n->n_controls == 0) {
 			w.known[i] = true;
 			w.todo[w.n_todo++] = i;

@@ -83,7 +83,10 @@ static int dereference_inputs(const struct executor *e, const struct exec_node *
 		int rc;
 		if (!v || (wants[i] && n->uninit_ok))
 			continue;
-		if ((rc = variable_read(v, &t, err)))
+		rc = variable_read(v, &t, err);
+		if (rc && n->uninit_ok)
+			continue; /* the kernel gets the reference */
+		if (rc)
 			return rc;
 		if (wants[i]) {
 			mu_tensor_unref(&t);

@@ -11,6 +11,7 @@
 #include "task/device/gpu.h"
 #include "task/graph/optimize.h"
 #include "task/messages/control.h"
+#include "task/worker/debug_nodes.h"
 
 struct worker_session {
 	char *handle;
@@ -236,7 +237,7 @@ static int worker_create_session(struct worker *w, const Muster__CreateWorkerSes
 }
 
 int worker_register(struct worker *w, const char *session, bool called, struct mu_span config,
-		    struct mu_graph *g, char **handle, struct mu_err *err)
+		    struct mu_span debug, struct mu_graph *g, char **handle, struct mu_err *err)
 {
 	MU_AUTO_FREE char *container = NULL;
 	struct worker_session *s;
@@ -252,6 +253,10 @@ int worker_register(struct worker *w, const char *session, bool called, struct m
 	if (!s && called) {
 		mu_graph_free(g);
 		return no_session(session, err);
+	}
+	if (debug.len && (rc = debug_nodes_add(g, debug, w->rt, err))) {
+		mu_graph_free(g);
+		return rc;
 	}
 	if (graph_optimize_wanted(config))
 		graph_optimize(g, w->rt);

@@ -23,9 +23,9 @@ int worker_control(struct worker *w, enum peer_method m, struct mu_span request,
 		   struct mu_buf *reply, struct mu_err *err);
 
 /* Registers g, which it takes.  `called`: create_worker_session_called of the request.  config: the
- * session's ConfigProto. */
+ * session's ConfigProto.  debug: the step's DebugOptions; empty: none. */
 int worker_register(struct worker *w, const char *session, bool called, struct mu_span config,
-		    struct mu_graph *g, char **handle, struct mu_err *err);
+		    struct mu_span debug, struct mu_graph *g, char **handle, struct mu_err *err);
 /* Runs a registered graph.  done is called exactly once, perhaps before this returns, with the
  * requested records as fields of a RunGraphResponse.  On an error the step's rendezvous has been
  * aborted before. */

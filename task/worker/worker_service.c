@@ -102,7 +102,8 @@ static int registered(struct worker *w, struct mu_span request, struct mu_buf *r
 			mu_graph_free(g);
 		else
 			rc = worker_register(w, m->session_handle, m->create_worker_session_called,
-					     control_bytes(m->config_proto), g, &handle, err);
+					     control_bytes(m->config_proto),
+					     control_bytes(m->debug_options), g, &handle, err);
 	}
 	if (!rc) {
 		out.graph_handle = handle;

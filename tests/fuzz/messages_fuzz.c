@@ -23,6 +23,7 @@ static const ProtobufCMessageDescriptor *const controls[] = {
     &muster__create_worker_session_request__descriptor,
     &muster__register_graph_request__descriptor,
     &muster__cleanup_all_request__descriptor,
+    &muster__debug_options__descriptor,
 };
 
 static void run_graph(struct mu_span bytes, struct mu_arena *a)

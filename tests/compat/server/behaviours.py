@@ -82,6 +82,11 @@ def cost_graphs():
     compare_each("cost graphs", *both(lambda c: c.run("cost_graphs")))
 
 
+def debugger():
+    """what TensorFlow's debugger finds of watched tensors"""
+    compare_each("debugger", *both(lambda c: c.run("debugger")))
+
+
 def loops():
     """loops and branches over several tasks"""
     compare_each("loops", *both(lambda c: c.run("loops")))
@@ -152,4 +157,4 @@ def leaves_open():
         raise Different(f"the trainer says {said!r}")
 
 
-CASES = [sessions, lifetimes, raw, broken_graphs, cost_graphs, loops, gradients, tied_loops, mixed, servers, several_cpus, cluster_specs, collectives, joins, leaves_open]
+CASES = [sessions, lifetimes, raw, broken_graphs, cost_graphs, debugger, loops, gradients, tied_loops, mixed, servers, several_cpus, cluster_specs, collectives, joins, leaves_open]

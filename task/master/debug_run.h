@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TensorFlow's debugger (tfdbg): what the master does for a step with watched tensors.  The workers
+ * publish tensors and graphs (task/worker/debug_nodes.c). */
+#ifndef MU_TASK_MASTER_DEBUG_RUN_H
+#define MU_TASK_MASTER_DEBUG_RUN_H
+
+#include "task/messages/step_messages.h"
+
+/* Appends the watches of DebugOptions. */
+void debug_put_watches(struct mu_buf *key, struct mu_span debug);
+/* Publishes the names of the step's feeds, fetches and targets.  steps_before: steps of its client
+ * graph that have been run. */
+int debug_publish_run(const struct run_step_request *r, int64_t steps_before, struct mu_err *err);
+
+#endif

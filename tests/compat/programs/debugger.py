@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What TensorFlow's debugger (tfdbg) finds of the watched tensors of a step."""
+import os
+import re
+import tempfile
+
+from common import TARGET, error_of, np, plain, tf
+from common import answer_each
+from tensorflow.core.util import event_pb2
+from tensorflow.python.debug.lib import debug_data, debug_utils
+
+IDENTITY, FILES = ["DebugIdentity"], ["file://@"]
+# TensorFlow ignores a watch of "*" that no other watch accompanies.
+ALL = (("*", -1, IDENTITY, FILES), ("none", 0, IDENTITY, FILES))
+
+
+def _content(tensor):
+    try:
+        return plain(np.array(tf.make_ndarray(tensor)))
+    except KeyError:  # no type of NumPy: a resource
+        return tf.as_dtype(tensor.dtype).name
+
+
+def _dump(root, path):
+    """The place of a dump without what differs from run to run, and what it holds."""
+    with open(path, "rb") as file:
+        event = event_pb2.Event.FromString(file.read())
+    name = re.sub(r"_S\d+", "_S", re.sub(r"_\d{16}$", "", os.path.relpath(path, root)))
+    kind = event.WhichOneof("what")
+    if kind == "log_message":
+        return [name, event.log_message.message]
+    if kind == "graph_def":
+        return [re.sub(r"hash\d+", "hash", name)]
+    value = event.summary.value[0]
+    metadata = value.metadata.plugin_data
+    return [name, re.sub(r"_S\d+", "_S", value.tag + " " + value.node_name), metadata.plugin_name, metadata.content.decode(),
+            str(_content(value.tensor)), os.path.basename(path).endswith(f"_{event.wall_time:.0f}")]
+
+
+def _dumps(root):
+    return sorted(_dump(root, os.path.join(at, name)) for at, _, names in os.walk(root) for name in names)
+
+
+def _config():
+    """Without the passes that change the names and the number of nodes."""
+    config = tf.ConfigProto()
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    config.graph_options.optimizer_options.opt_level = -1
+    return config
+
+
+def _watched(fetch, feed, *watches, before=(), steps=1):
+    """What a step answers, and its dumps.  A watch: node, slot, debug ops, URLs with @ for the folder, whether it tolerates errors."""
+    with tempfile.TemporaryDirectory() as root, tf.Session(TARGET, config=_config()) as sess:
+        options = tf.RunOptions()
+        options.debug_options.global_step = 7
+        for node, slot, ops, urls, *tolerant in watches:
+            options.debug_options.debug_tensor_watch_opts.add(
+                node_name=node, output_slot=slot, debug_ops=ops, debug_urls=[u.replace("@", root) for u in urls],
+                tolerate_debug_op_creation_failures=bool(tolerant))
+        for op in before:
+            sess.run(op)
+        answer = [error_of(lambda: sess.run(fetch, feed, options=options)) for _ in range(steps)]
+        return [[str(a).rsplit("\\n", 1)[-1] for a in answer], _dumps(root)]
+
+
+def _small():
+    with tf.device("/job:ps/task:0"):
+        v = tf.get_variable("v", [2], initializer=tf.ones_initializer(), use_resource=False)
+    x = tf.placeholder(tf.float32, [2], name="x")
+    return v, x, tf.add(v, x, name="y")
+
+
+def _of_y(*watches, steps=1):
+    v, x, y = _small()
+    return _watched(y, {x: [1, 2]}, *watches, before=[v.initializer], steps=steps)
+
+
+def one_tensor():
+    return _of_y(("y", 0, IDENTITY, FILES), steps=2)
+
+
+def all_tensors():
+    return _of_y(*ALL)
+
+
+def several_watches():
+    return _of_y(("*", -1, IDENTITY, FILES), ("y", 0, ["DebugNanCount"], FILES))
+
+
+def two_folders():
+    return _of_y(("y", 0, IDENTITY, ["file://@/a", "file://@/b"]))
+
+
+def what_is_not_there():
+    out = []
+    for watch in (("nothing", 0, IDENTITY, FILES), ("y", 3, IDENTITY, FILES), ("y", 0, [], FILES), ("y", 0, IDENTITY, [])):
+        with tf.Graph().as_default():
+            out.append(_of_y(watch))
+    return out
+
+
+def wrong_watches():
+    out = []
+    for node, slot, op in (("y", -1, "DebugIdentity"), ("*", 0, "DebugIdentity"), ("y", 0, "NoSuch"), ("y", 0, "DebugNumericSummary(nope=1)"),
+                           ("y", 0, "DebugNumericSummary(lower_bound=zz)"), ("y", 0, "DebugNumericSummary(lower_bound)"),
+                           ("y", 0, "DebugNumericSummary(lower_bound=1"), ("y", 0, "DebugNumericSummary(lower_bound=1;lower_bound=2)")):
+        with tf.Graph().as_default():
+            out.append(_of_y((node, slot, [op], FILES))[0])
+    return out
+
+
+def numbers_of_each_type():
+    """DebugNanCount and DebugNumericSummary for each type, where there are kernels."""
+    x = tf.placeholder(tf.float32, [4], name="x")
+    kinds = (tf.float32, tf.float64, tf.float16, tf.bfloat16, tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.uint16, tf.bool)
+    fetch = [tf.identity(tf.cast(x, t), name=t.name) for t in kinds] + [tf.complex(x, x, name="complex"), tf.as_string(x, name="string")]
+    ops = ["DebugNanCount", "DebugNumericSummary"]
+    return _watched([f.op for f in fetch], {x: [0, 1, 5, 2]},
+                    *((f.op.name, 0, ops, FILES, True) for f in fetch))
+
+
+def summaries():
+    """Infinities, bounds, an empty tensor, and what is not published because it is healthy."""
+    out = []
+    for op in ("", "(lower_bound=-2.5;upper_bound=4)", "(mute_if_healthy=true)"):
+        for feed in ([1, np.nan, np.inf, -np.inf, 0, -3, 5, np.nan], [1, 2], []):
+            with tf.Graph().as_default():
+                x = tf.placeholder(tf.float32, [None], name="x")
+                out.append(_watched(tf.negative(x, name="y"), {x: feed}, ("y", 0, ["DebugNanCount", "DebugNumericSummary" + op], FILES)))
+    return out
+
+
+def a_variable_before_its_update():
+    v, _, _ = _small()
+    return _watched(v.assign_add([1, 1], name="up"), None, ("v", 0, IDENTITY, FILES), ("up", 0, IDENTITY, FILES), before=[v.initializer], steps=2)
+
+
+def a_variable_before_its_initialiser():
+    v, _, _ = _small()
+    return _watched(v.initializer, None, ("v", 0, ["DebugNumericSummary"], FILES))
+
+
+def loops_and_branches():
+    v, x, y = _small()
+    branch = tf.cond(y[0] > 1, lambda: y + 1, lambda: y - 1)
+    loop = tf.while_loop(lambda i: i < 3, lambda i: i + 1, [0])
+    return _watched([branch, loop], {x: [1, 2]}, *ALL, before=[v.initializer])
+
+
+def the_dump_folder():
+    """What TensorFlow's reader makes of the dumps; it checks that no tensor is earlier than its inputs."""
+    v, x, y = _small()
+    total = tf.reduce_sum(tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a + y), [0, y])[1], name="total")
+    with tempfile.TemporaryDirectory() as root, tf.Session(TARGET, config=_config()) as sess:
+        options, metadata = tf.RunOptions(output_partition_graphs=True), tf.RunMetadata()
+        debug_utils.watch_graph(options, sess.graph, debug_urls="file://" + root)
+        sess.run(v.initializer)
+        sess.run(total, {x: [1, 2]}, options=options, run_metadata=metadata)
+        dump = debug_data.DebugDumpDir(root, partition_graphs=metadata.partition_graphs)
+        dump.set_python_graph(sess.graph)
+        return [sorted(dump.devices()), plain(dump.get_tensors("total", 0, "DebugIdentity")), plain(dump.get_tensors("y", 0, "DebugIdentity")),
+                dump.node_op_type("y"), sorted(dump.node_recipients("y")), dump.core_metadata._asdict()]
+
+
+answer_each()
