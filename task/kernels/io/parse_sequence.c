@@ -138,7 +138,7 @@ static int parse_sequence_request(struct kernel_call *c, struct sequence *q, con
 	unsigned dense = q->n[FEATURE_DENSE], ragged = q->n[FEATURE_RAGGED];
 	if (c->n_out !=
 		q->first + 3 * q->n[FEATURE_SPARSE] + (q->lengths ? 2 : 1) * dense + 3 * ragged ||
-	    (q->shapes ? q->shapes->n : 0) != dense ||
+	    (q->shapes ? q->shapes->n : 0) < dense || /* more are accepted, as in TensorFlow */
 	    (ragged && (!q->splits || q->splits->n != ragged)) ||
 	    a->first_default + f->n[FEATURE_DENSE] > c->n_in)
 		return mu_invalid(err, "keys, types, shapes and defaults are not as many");
