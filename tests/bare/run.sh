@@ -29,7 +29,7 @@ done | sort -u)
 grep -q '^task/kernels/engine/cuda/kernels.cu$' <<<"$files" || { echo "bare: the kernels are not among the files"; exit 1; }
 
 # the check finds a library header where there is one
-[ "$(outside lib/io/unpack.c)" = '<zlib.h>' ] || { echo "bare: <zlib.h> is not found in lib/io/unpack.c"; exit 1; }
+[ "$(outside lib/io/decompress.c)" = '<zlib.h>' ] || { echo "bare: <zlib.h> is not found in lib/io/decompress.c"; exit 1; }
 found=$(outside $files)
 [ -z "$found" ] || { echo "bare: tests of GPU kernels include $found"; grep -lF "$found" $files; exit 1; }
 

@@ -3,7 +3,7 @@
  * list, counting and taking, go through next_value. */
 #include "task/kernels/io/example.h"
 
-struct cursor {
+struct list_reader {
 	struct mu_pb list, packed;
 	enum mu_dtype type;
 };
@@ -13,7 +13,7 @@ struct value {
 	uint64_t number;
 };
 
-static bool next_packed(struct cursor *c, struct value *v)
+static bool next_packed(struct list_reader *c, struct value *v)
 {
 	uint32_t bits;
 
@@ -24,7 +24,7 @@ static bool next_packed(struct cursor *c, struct value *v)
 	return there;
 }
 
-static bool next_value(struct cursor *c, struct value *v)
+static bool next_value(struct list_reader *c, struct value *v)
 {
 	struct mu_pb_field f;
 
@@ -58,7 +58,7 @@ static bool read_feature(struct mu_span feature, struct example_list *out)
 	while (mu_pb_next(&m, &f))
 		if (f.number >= 1 && f.number <= 3 && f.type == MU_PB_BYTES)
 			*out = (struct example_list){types[f.number], 0, f.bytes};
-	struct cursor c = {.list = mu_pb_of(out->values), .type = out->type};
+	struct list_reader c = {.list = mu_pb_of(out->values), .type = out->type};
 	struct value v;
 	while (out->type != MU_DT_INVALID && next_value(&c, &v))
 		out->count++;
@@ -157,7 +157,7 @@ bool example_row(struct mu_pb *rows, struct example_list *out)
 
 void example_values(const struct example_list *list, struct mu_tensor *out, int64_t at)
 {
-	struct cursor c = {.list = mu_pb_of(list->values), .type = list->type};
+	struct list_reader c = {.list = mu_pb_of(list->values), .type = list->type};
 	struct value v;
 
 	for (; next_value(&c, &v); at++) {
