@@ -3,6 +3,100 @@
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
 
+/* The type of a complex number's parts; the type itself if it is not complex. */
+static enum mu_dtype part_type(enum mu_dtype t)
+{
+	return t == MU_COMPLEX64 ? MU_FLOAT : t == MU_COMPLEX128 ? MU_DOUBLE : t;
+}
+
+/* Copies n numbers of `size` bytes between places that many numbers apart. */
+static void copy_strided(char *to, int to_step, const char *from, int from_step, size_t size,
+			 int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		memcpy(to + (size_t)(i * to_step) * size, from + (size_t)(i * from_step) * size,
+		       size);
+}
+
+/* Casts from or to a complex type: only the real part is converted, and the imaginary part of a
+ * real number is 0. */
+static int cast_real_part(struct mu_tensor *out, const struct mu_tensor *in, struct mu_err *err)
+{
+	enum mu_dtype from = part_type(in->dtype), to = part_type(out->dtype);
+	bool from_complex = from != in->dtype;
+	int64_t n = in->shape.count;
+	struct mu_tensor real;
+
+	if (from_complex && to != out->dtype) {
+		convert(to, out->data, from, in->data, 2 * n);
+		return 0;
+	}
+	MU_RETURN_IF_ERROR(mu_tensor_new(&real, from_complex ? from : to, &in->shape, err));
+	if (from_complex) {
+		copy_strided(real.data, 1, in->data, 2, mu_dtype_size(from), n);
+		convert(to, out->data, from, real.data, n);
+	} else {
+		convert(to, real.data, from, in->data, n);
+		memset(out->data, 0, mu_tensor_bytes(out));
+		copy_strided(out->data, 2, real.data, 1, mu_dtype_size(to), n);
+	}
+	mu_tensor_unref(&real);
+	return 0;
+}
+
+/* The bits of the mantissa that a cast with Truncate clears first, so that it rounds to zero. */
+static int truncated_bits(enum mu_dtype from, enum mu_dtype to)
+{
+	static const struct {
+		enum mu_dtype from, to;
+		int bits;
+	} casts[] = {{MU_FLOAT, MU_HALF, 13},
+		     {MU_FLOAT, MU_BFLOAT16, 16},
+		     {MU_DOUBLE, MU_HALF, 42},
+		     {MU_DOUBLE, MU_BFLOAT16, 45},
+		     {MU_DOUBLE, MU_FLOAT, 29}};
+
+	for (unsigned i = 0; i < MU_COUNT(casts); i++)
+		if (casts[i].from == part_type(from) && casts[i].to == part_type(to))
+			return casts[i].bits;
+	return 0;
+}
+
+static void clear_low_bits(struct mu_tensor *t, int bits)
+{
+	size_t bytes = mu_tensor_bytes(t);
+
+	if (part_type(t->dtype) == MU_FLOAT)
+		for (size_t i = 0; i < bytes / 4; i++)
+			((uint32_t *)t->data)[i] &= UINT32_MAX << bits;
+	else
+		for (size_t i = 0; i < bytes / 8; i++)
+			((uint64_t *)t->data)[i] &= UINT64_MAX << bits;
+}
+
+static int cast_values(struct mu_tensor *out, const struct mu_tensor *in, struct mu_err *err)
+{
+	if (convert(out->dtype, out->data, in->dtype, in->data, in->shape.count) ||
+	    !in->shape.count)
+		return 0;
+	return cast_real_part(out, in, err);
+}
+
+static int cast_truncated(struct mu_tensor *out, const struct mu_tensor *in, int bits,
+			  struct mu_err *err)
+{
+	struct mu_tensor copy;
+	int rc;
+
+	MU_RETURN_IF_ERROR(mu_tensor_new(&copy, in->dtype, &in->shape, err));
+	if (in->shape.count)
+		memcpy(copy.data, in->data, mu_tensor_bytes(in));
+	clear_low_bits(&copy, bits);
+	rc = cast_values(out, &copy, err);
+	mu_tensor_unref(&copy);
+	return rc;
+}
+
 static int cast(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
@@ -13,13 +107,14 @@ static int cast(struct kernel_call *c, struct mu_err *err)
 		kernel_out_take(c, 0, mu_tensor_ref(in));
 		return 0;
 	}
-	if ((unsigned)to >= MU_DT_COUNT || !convert_known(to, in->dtype))
+	if ((unsigned)to >= MU_DT_COUNT || !convert_known(part_type(to), part_type(in->dtype)))
 		return mu_fail(err, MU_UNIMPLEMENTED, "Cast %s to %s is not supported",
 			       mu_dtype_name(in->dtype), mu_dtype_name(to));
 
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, to, &in->shape, &out, err));
-	convert(to, out->data, in->dtype, in->data, in->shape.count);
-	return 0;
+	if (args_attr_bool(c->node, "Truncate", false) && truncated_bits(in->dtype, to))
+		return cast_truncated(out, in, truncated_bits(in->dtype, to), err);
+	return cast_values(out, in, err);
 }
 
 /* The shape of a bitcast: a larger type takes the last dimension, a smaller one adds one. */

@@ -254,10 +254,10 @@ static int ragged_gather(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(check_gather(c, levels, err));
 	MU_RETURN_IF_ERROR(splits_type(c, &type, &most, err));
 	if (!at->shape.rank || c->n_out != levels + (unsigned)at->shape.rank)
-		return mu_invalid(err,
-				  "OUTPUT_RAGGED_RANK must be the indices' rank, less one, and "
-				  "PARAMS_RAGGED_RANK; the indices are %s",
-				  mu_shape_str(&at->shape));
+		return mu_fail(err, MU_INTERNAL,
+			       "OUTPUT_RAGGED_RANK must be the indices' rank, less one, and "
+			       "PARAMS_RAGGED_RANK; the indices are %s",
+			       mu_shape_str(&at->shape));
 	MU_AUTO_FREE int64_t *from = MU_NEW_ARRAY(int64_t, (size_t)at->shape.count + 1);
 	MU_AUTO_FREE int64_t *to = MU_NEW_ARRAY(int64_t, (size_t)at->shape.count + 1);
 	struct picked p = {at->shape.count, from, to};

@@ -93,25 +93,38 @@ static int string_format(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-/* ---- AsString ---- */
-
-static int put_string(struct mu_buf *b, const struct mu_node *n, struct mu_span s,
-		      struct mu_err *err)
+static int check_fill(const struct mu_node *n, struct mu_err *err)
 {
-	int64_t width = args_attr_int(n, "width", -1);
-	bool left = strcmp(args_attr_string(n, "fill", ""), "-") == 0;
+	const char *fill = args_attr_string(n, "fill", "");
 
-	if (strlen(args_attr_string(n, "fill", "")) > 1)
+	if (strlen(fill) > 1)
 		return mu_invalid(err, "Fill string must be one or fewer characters");
-	if (width > 4096)
+	if (*fill && !strchr(" +-0#", *fill))
+		return mu_invalid(err, "Fill argument not supported: \"%s\"", fill);
+	if (args_attr_int(n, "width", -1) > 4096 || args_attr_int(n, "precision", -1) > 4096)
 		return mu_invalid(err, "width and precision are at most 4096");
-	int64_t precision = args_attr_int(n, "precision", -1);
-	s.len = precision >= 0 && (size_t)precision < s.len ? (size_t)precision : s.len;
-	size_t padding = width > 0 && (size_t)width > s.len ? (size_t)width - s.len : 0;
-	mu_buf_printf(b, "%*s", left ? 0 : (int)padding, "");
-	mu_buf_put(b, s.data, s.len);
-	mu_buf_printf(b, "%*s", left ? (int)padding : 0, "");
 	return 0;
+}
+
+/* With a width, a string is printed as by printf, so it ends at a NUL. */
+static void put_string(struct mu_buf *b, const struct mu_node *n, struct mu_span s)
+{
+	int64_t width = args_attr_int(n, "width", -1),
+		precision = args_attr_int(n, "precision", -1);
+	bool left = strcmp(args_attr_string(n, "fill", ""), "-") == 0;
+	size_t len = strnlen(s.data, s.len);
+
+	if (width <= 0) {
+		mu_buf_put(b, s.data, s.len);
+		return;
+	}
+	if (precision >= 0 && (size_t)precision < len)
+		len = (size_t)precision;
+	if (!left && (size_t)width > len)
+		mu_buf_printf(b, "%*s", (int)((size_t)width - len), "");
+	mu_buf_put(b, s.data, len);
+	if (left && (size_t)width > len)
+		mu_buf_printf(b, "%*s", (int)((size_t)width - len), "");
 }
 
 static bool is_complex(enum mu_dtype t)
@@ -131,13 +144,8 @@ static int number_format(const struct mu_node *n, enum mu_dtype t, char *out, si
 	    t == MU_FLOAT || t == MU_DOUBLE || t == MU_HALF || t == MU_BFLOAT16 || is_complex(t);
 	char w[24] = "", p[24] = "";
 
-	if (strlen(fill) > 1 || (*fill && !strchr(" +-0#", *fill)))
-		return mu_invalid(
-		    err, "Fill string must be one of ' ', '+', '-', '0' or '#', not '%s'", fill);
 	if (scientific && shortest)
 		return mu_invalid(err, "Cannot select both scientific and shortest notation");
-	if (width > 4096 || precision > 4096)
-		return mu_invalid(err, "width and precision are at most 4096");
 	if (!real && (scientific || shortest || precision >= 0))
 		return mu_invalid(err, "scientific, shortest and precision are not for %s",
 				  mu_dtype_name(t));
@@ -192,22 +200,22 @@ static int as_string(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_BUF b = {0};
 	struct mu_tensor *out;
 	char format[64];
-	int rc;
 
 	bool text = in->dtype == MU_STRING;
 	if (!text && !is_complex(in->dtype) &&
 	    (!mu_dtype_size(in->dtype) || !convert_known(MU_INT64, in->dtype)))
 		return mu_fail(err, MU_UNIMPLEMENTED, "AsString has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
-	if ((!text && (rc = number_format(c->node, in->dtype, format, sizeof format, err))) ||
-	    (rc = kernel_out(c, 0, MU_STRING, &in->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_fill(c->node, err));
+	if (!text)
+		MU_RETURN_IF_ERROR(number_format(c->node, in->dtype, format, sizeof format, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &in->shape, &out, err));
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		mu_buf_clear(&b);
-		if (!text)
+		if (text)
+			put_string(&b, c->node, elems_span(in, i));
+		else
 			print_number(&b, format, in, i);
-		else if ((rc = put_string(&b, c->node, elems_span(in, i), err)))
-			return rc;
 		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
 	}
 	return 0;
