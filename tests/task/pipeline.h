@@ -28,7 +28,9 @@ static struct mu_tensor pipeline_node(const char *op, unsigned n_out, struct mu_
 	mu_node_set_attr(g, node, "output_types", &a);
 	for (unsigned i = 0; i < n_in; i++)
 		inputs[i].tensor = in[i];
-	struct kernel_call c = {.node = node, .n_in = n_in, .n_out = 1, .in = inputs, .out = &out};
+	struct runtime rt = {.kernels = &task_kernels};
+	struct kernel_call c = {
+	    .node = node, .n_in = n_in, .n_out = 1, .in = inputs, .out = &out, .runtime = &rt};
 	if (cpu_kernel_find(op)->run(&c, NULL))
 		abort();
 	element_drop(in, n_in);

@@ -240,10 +240,12 @@ BOTH(diag_part)
 BOTH(set_diag)
 
 static const struct kernel rows[] = {
-    {"MatrixDiagV2", .run = matrix_diag_v3},   {"MatrixDiagPartV2", .run = diag_part_v3},
-    {"MatrixSetDiagV2", .run = set_diag_v3},   {"MatrixDiag", .run = matrix_diag_v1},
-    {"MatrixDiagV3", .run = matrix_diag_v3},   {"MatrixDiagPart", .run = diag_part_v1},
-    {"MatrixDiagPartV3", .run = diag_part_v3}, {"MatrixSetDiag", .run = set_diag_v1},
-    {"MatrixSetDiagV3", .run = set_diag_v3},   {"MatrixBandPart", .run = band_part},
+    {"MatrixDiagV2 MatrixDiagV3", .run = matrix_diag_v3},
+    {"MatrixDiagPartV2 MatrixDiagPartV3", .run = diag_part_v3},
+    {"MatrixSetDiagV2 MatrixSetDiagV3", .run = set_diag_v3},
+    {"MatrixDiag", .run = matrix_diag_v1},
+    {"MatrixDiagPart", .run = diag_part_v1},
+    {"MatrixSetDiag", .run = set_diag_v1},
+    {"MatrixBandPart", .run = band_part},
 };
 KERNEL_TABLE(array_matrix_diag, rows)

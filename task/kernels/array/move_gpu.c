@@ -33,4 +33,4 @@ static const struct device_kernel rows[] = {
     ROW("ResizeNearestNeighbor ResizeNearestNeighborGrad", "T", GPU_REAL, 1 << 1, 0),
     ROW("OneHot", "T", GPU_PLAIN, 1 << 1 | 1 << 2 | 1 << 3, 1 << 0),
 };
-GPU_KERNEL_TABLE(array_move_gpu, rows)
+KERNEL_TABLE(array_move_gpu, rows)

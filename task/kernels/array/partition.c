@@ -197,7 +197,6 @@ static int dynamic_stitch(struct kernel_call *c, struct mu_err *err)
 
 static const struct kernel rows[] = {
     {"DynamicPartition", .run = dynamic_partition},
-    {"DynamicStitch", .run = dynamic_stitch},
-    {"ParallelDynamicStitch", .run = dynamic_stitch},
+    {"DynamicStitch ParallelDynamicStitch", .run = dynamic_stitch},
 };
 KERNEL_TABLE(array_partition, rows)

@@ -174,14 +174,16 @@ UNSORTED(unsorted_max, RED_MAX)
 UNSORTED(unsorted_min, RED_MIN)
 
 static const struct kernel rows[] = {
-    {"ScatterUpdate", .run = scatter_update},    {"ScatterAdd", .run = scatter_add},
-    {"ScatterSub", .run = scatter_sub},          {"ScatterMul", .run = scatter_mul},
-    {"ScatterDiv", .run = scatter_div},          {"ScatterMax", .run = scatter_max},
-    {"ScatterMin", .run = scatter_min},          {"ResourceScatterUpdate", .run = scatter_update},
-    {"ResourceScatterAdd", .run = scatter_add},  {"ResourceScatterSub", .run = scatter_sub},
-    {"ResourceScatterMul", .run = scatter_mul},  {"ResourceScatterDiv", .run = scatter_div},
-    {"ResourceScatterMax", .run = scatter_max},  {"ResourceScatterMin", .run = scatter_min},
-    {"UnsortedSegmentSum", .run = unsorted_sum}, {"UnsortedSegmentProd", .run = unsorted_prod},
-    {"UnsortedSegmentMax", .run = unsorted_max}, {"UnsortedSegmentMin", .run = unsorted_min},
+    {"ScatterUpdate ResourceScatterUpdate", .run = scatter_update},
+    {"ScatterAdd ResourceScatterAdd", .run = scatter_add},
+    {"ScatterSub ResourceScatterSub", .run = scatter_sub},
+    {"ScatterMul ResourceScatterMul", .run = scatter_mul},
+    {"ScatterDiv ResourceScatterDiv", .run = scatter_div},
+    {"ScatterMax ResourceScatterMax", .run = scatter_max},
+    {"ScatterMin ResourceScatterMin", .run = scatter_min},
+    {"UnsortedSegmentSum", .run = unsorted_sum},
+    {"UnsortedSegmentProd", .run = unsorted_prod},
+    {"UnsortedSegmentMax", .run = unsorted_max},
+    {"UnsortedSegmentMin", .run = unsorted_min},
 };
 KERNEL_TABLE(array_scatter, rows)

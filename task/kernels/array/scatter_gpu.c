@@ -200,4 +200,4 @@ static const struct device_kernel rows[] = {
 	onto_copy_gpu, "T", GPU_NUM, 1, 0),
     ROW("ScatterNd", onto_zeros_gpu, "T", GPU_NUM, 0, 1 << 2),
 };
-GPU_KERNEL_TABLE(array_scatter_gpu, rows)
+KERNEL_TABLE(array_scatter_gpu, rows)

@@ -162,21 +162,15 @@ SCATTER(min, BIN_Minimum)
 
 static const struct kernel rows[] = {
     {"ScatterNd", .run = onto_zeros},
-    {"ScatterNdNonAliasingAdd", .run = copy_add},
+    {"ScatterNdNonAliasingAdd TensorScatterAdd", .run = copy_add},
     {"TensorScatterUpdate", .run = copy_update},
-    {"TensorScatterAdd", .run = copy_add},
     {"TensorScatterSub", .run = copy_sub},
     {"TensorScatterMax", .run = copy_max},
     {"TensorScatterMin", .run = copy_min},
-    {"ScatterNdUpdate", .run = variable_update},
-    {"ScatterNdAdd", .run = variable_add},
-    {"ScatterNdSub", .run = variable_sub},
-    {"ScatterNdMax", .run = variable_max},
-    {"ScatterNdMin", .run = variable_min},
-    {"ResourceScatterNdUpdate", .run = variable_update},
-    {"ResourceScatterNdAdd", .run = variable_add},
-    {"ResourceScatterNdSub", .run = variable_sub},
-    {"ResourceScatterNdMax", .run = variable_max},
-    {"ResourceScatterNdMin", .run = variable_min},
+    {"ScatterNdUpdate ResourceScatterNdUpdate", .run = variable_update},
+    {"ScatterNdAdd ResourceScatterNdAdd", .run = variable_add},
+    {"ScatterNdSub ResourceScatterNdSub", .run = variable_sub},
+    {"ScatterNdMax ResourceScatterNdMax", .run = variable_max},
+    {"ScatterNdMin ResourceScatterNdMin", .run = variable_min},
 };
 KERNEL_TABLE(array_scatter_nd, rows)

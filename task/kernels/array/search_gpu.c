@@ -30,4 +30,4 @@ static int bound_gpu(struct kernel_call *c, struct mu_err *err)
 static const struct device_kernel rows[] = {
     GPU_ROW("LowerBound UpperBound", bound_gpu, "T", GPU_REAL | GPU_INT, .device_out = 1),
 };
-GPU_KERNEL_TABLE(array_search_gpu, rows)
+KERNEL_TABLE(array_search_gpu, rows)

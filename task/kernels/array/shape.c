@@ -205,8 +205,7 @@ static int broadcast_gradient_args(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"Shape", .run = shape_n},
-    {"ShapeN", .run = shape_n},
+    {"Shape ShapeN", .run = shape_n},
     {"Size", .run = shape_size},
     {"Rank", .run = rank},
     {"Reshape", .run = reshape},

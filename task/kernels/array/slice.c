@@ -222,7 +222,6 @@ static const struct kernel rows[] = {
     {"Transpose", .run = transpose},
     {"ConjugateTranspose", .run = conjugate_transpose},
     {"ReverseV2", .run = reverse},
-    {"Pad", .run = pad},
-    {"PadV2", .run = pad},
+    {"Pad PadV2", .run = pad},
 };
 KERNEL_TABLE(array_slice, rows)

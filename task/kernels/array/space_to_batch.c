@@ -253,10 +253,8 @@ static int depth_to_space(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"SpaceToBatch", KERNEL_EXPENSIVE, .run = space_to_batch},
-    {"SpaceToBatchND", KERNEL_EXPENSIVE, .run = space_to_batch},
-    {"BatchToSpace", KERNEL_EXPENSIVE, .run = batch_to_space},
-    {"BatchToSpaceND", KERNEL_EXPENSIVE, .run = batch_to_space},
+    {"SpaceToBatch SpaceToBatchND", KERNEL_EXPENSIVE, .run = space_to_batch},
+    {"BatchToSpace BatchToSpaceND", KERNEL_EXPENSIVE, .run = batch_to_space},
     {"SpaceToDepth", KERNEL_EXPENSIVE, .run = space_to_depth},
     {"DepthToSpace", KERNEL_EXPENSIVE, .run = depth_to_space},
 };

@@ -194,8 +194,7 @@ static int list_diff(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"Unique", .run = unique},           {"UniqueV2", .run = unique},
-    {"UniqueWithCounts", .run = unique}, {"UniqueWithCountsV2", .run = unique},
+    {"Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2", .run = unique},
     {"ListDiff", .run = list_diff},
 };
 KERNEL_TABLE(array_unique, rows)

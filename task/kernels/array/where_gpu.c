@@ -130,4 +130,4 @@ static const struct device_kernel rows[] = {
     {.k = {"CheckNumerics", .start = check_numerics_gpu}, .type_attr = "T", .types = GPU_FLT},
     {.k = {"Where", .start = where_gpu}, .type_attr = "T", .types = GPU_EQ | GPU_TYPE(MU_UINT8)},
 };
-GPU_KERNEL_TABLE(array_where_gpu, rows)
+KERNEL_TABLE(array_where_gpu, rows)

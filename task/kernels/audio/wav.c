@@ -124,7 +124,6 @@ static int summary(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"DecodeWav", .run = wav_decode},
     {"EncodeWav", .run = wav_encode},
-    {"AudioSummary", .run = summary},
-    {"AudioSummaryV2", .run = summary},
+    {"AudioSummary AudioSummaryV2", .run = summary},
 };
 KERNEL_TABLE(audio_wav, rows)

@@ -214,18 +214,13 @@ static void take_gradient(struct kernel_call *c)
 }
 
 static const struct kernel rows[] = {
-    {"ConditionalAccumulator", .run = conditional},
-    {"ResourceConditionalAccumulator", .run = conditional},
-    {"SparseConditionalAccumulator", .run = conditional},
-    {"AccumulatorApplyGradient", .run = apply_gradient},
-    {"ResourceAccumulatorApplyGradient", .run = apply_gradient},
-    {"SparseAccumulatorApplyGradient", .run = apply_gradient},
-    {"AccumulatorSetGlobalStep", .run = set_global_step},
-    {"ResourceAccumulatorSetGlobalStep", .run = set_global_step},
-    {"AccumulatorNumAccumulated", .run = num_accumulated},
-    {"ResourceAccumulatorNumAccumulated", .run = num_accumulated},
-    {"AccumulatorTakeGradient", .start = take_gradient},
-    {"ResourceAccumulatorTakeGradient", .start = take_gradient},
-    {"SparseAccumulatorTakeGradient", .start = take_gradient},
+    {"ConditionalAccumulator ResourceConditionalAccumulator SparseConditionalAccumulator",
+     .run = conditional},
+    {"AccumulatorApplyGradient ResourceAccumulatorApplyGradient SparseAccumulatorApplyGradient",
+     .run = apply_gradient},
+    {"AccumulatorSetGlobalStep ResourceAccumulatorSetGlobalStep", .run = set_global_step},
+    {"AccumulatorNumAccumulated ResourceAccumulatorNumAccumulated", .run = num_accumulated},
+    {"AccumulatorTakeGradient ResourceAccumulatorTakeGradient SparseAccumulatorTakeGradient",
+     .start = take_gradient},
 };
 KERNEL_TABLE(control_accumulator, rows)

@@ -25,12 +25,8 @@ static int session_state(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"PyFunc", KERNEL_NO_FOLD, .run = python_function},
-    {"PyFuncStateless", KERNEL_NO_FOLD, .run = python_function},
-    {"EagerPyFunc", KERNEL_NO_FOLD, .run = python_function},
-    {"GetSessionHandle", KERNEL_NO_FOLD, .run = session_state},
-    {"GetSessionHandleV2", KERNEL_NO_FOLD, .run = session_state},
-    {"GetSessionTensor", KERNEL_NO_FOLD, .run = session_state},
-    {"DeleteSessionTensor", KERNEL_NO_FOLD, .run = session_state},
+    {"PyFunc PyFuncStateless EagerPyFunc", KERNEL_NO_FOLD, .run = python_function},
+    {"GetSessionHandle GetSessionHandleV2 GetSessionTensor DeleteSessionTensor", KERNEL_NO_FOLD,
+     .run = session_state},
 };
 KERNEL_TABLE(control_client_only, rows)

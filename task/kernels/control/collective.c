@@ -221,13 +221,9 @@ static void broadcast_recv(struct kernel_call *c)
 }
 
 static const struct kernel rows[] = {
-    {"CollectiveReduce", KERNEL_NO_FOLD, .start = reduce},
-    {"CollectiveReduceV2", KERNEL_NO_FOLD, .start = reduce},
-    {"CollectiveGather", KERNEL_NO_FOLD, .start = gather},
-    {"CollectiveGatherV2", KERNEL_NO_FOLD, .start = gather},
-    {"CollectiveBcastSend", KERNEL_NO_FOLD, .start = broadcast_send},
-    {"CollectiveBcastSendV2", KERNEL_NO_FOLD, .start = broadcast_send},
-    {"CollectiveBcastRecv", KERNEL_NO_FOLD, .start = broadcast_recv},
-    {"CollectiveBcastRecvV2", KERNEL_NO_FOLD, .start = broadcast_recv},
+    {"CollectiveReduce CollectiveReduceV2", KERNEL_NO_FOLD, .start = reduce},
+    {"CollectiveGather CollectiveGatherV2", KERNEL_NO_FOLD, .start = gather},
+    {"CollectiveBcastSend CollectiveBcastSendV2", KERNEL_NO_FOLD, .start = broadcast_send},
+    {"CollectiveBcastRecv CollectiveBcastRecvV2", KERNEL_NO_FOLD, .start = broadcast_recv},
 };
 KERNEL_TABLE(control_collective, rows)

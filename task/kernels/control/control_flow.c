@@ -91,20 +91,13 @@ static int control_flow_nothing(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"Switch", KERNEL_MOVES, .run = switch_run},
-    {"RefSwitch", KERNEL_MOVES, .run = switch_run},
+    {"Switch RefSwitch", KERNEL_MOVES, .run = switch_run},
     {"_SwitchN", KERNEL_MOVES, .run = switch_n},
     {"ToBool", .run = to_bool},
-    {"Merge", KERNEL_MOVES, .run = merge_run},
-    {"RefMerge", KERNEL_MOVES, .run = merge_run},
-    {"Enter", KERNEL_MOVES, .run = control_flow_forward},
+    {"Merge RefMerge", KERNEL_MOVES, .run = merge_run},
+    {"Enter RefEnter Exit RefExit NextIteration RefNextIteration LoopCond", KERNEL_MOVES,
+     .run = control_flow_forward},
     {"RefSelect", KERNEL_MOVES, .run = ref_select},
-    {"RefEnter", KERNEL_MOVES, .run = control_flow_forward},
-    {"Exit", KERNEL_MOVES, .run = control_flow_forward},
-    {"RefExit", KERNEL_MOVES, .run = control_flow_forward},
-    {"NextIteration", KERNEL_MOVES, .run = control_flow_forward},
-    {"RefNextIteration", KERNEL_MOVES, .run = control_flow_forward},
-    {"LoopCond", KERNEL_MOVES, .run = control_flow_forward},
     {"ControlTrigger", KERNEL_SEES_DEAD, .run = control_flow_nothing},
 };
 KERNEL_TABLE(control_control_flow, rows)

@@ -126,4 +126,4 @@ static const struct device_kernel rows[] = {
     GPU_ROW("AssignAdd AssignSub", identity_gpu_accumulate, "T", GPU_REAL),
     GPU_ROW("AssignAddVariableOp AssignSubVariableOp", identity_gpu_accumulate, "dtype", GPU_REAL),
 };
-GPU_KERNEL_TABLE(control_identity_gpu, rows)
+KERNEL_TABLE(control_identity_gpu, rows)

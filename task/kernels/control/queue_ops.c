@@ -472,24 +472,18 @@ static void close_queue(struct kernel_call *c)
 	kernel_finish(c, NULL);
 }
 
-/* Rows for both generations of an op: by reference and by handle. */
-#define BOTH(name, how, fn)                                                                        \
-	{name, .how = fn},                                                                         \
-	{                                                                                          \
-		name "V2", .how = fn                                                               \
-	}
 static const struct kernel rows[] = {
-    BOTH("FIFOQueue", run, fifo),
-    BOTH("PaddingFIFOQueue", run, padding_fifo),
-    BOTH("RandomShuffleQueue", run, queue_random_shuffle),
-    BOTH("PriorityQueue", run, priority),
-    BOTH("QueueSize", run, queue_size),
-    BOTH("QueueIsClosed", run, queue_is_closed),
-    BOTH("QueueEnqueue", start, queue_enqueue),
-    BOTH("QueueEnqueueMany", start, enqueue_many),
-    BOTH("QueueDequeue", start, queue_dequeue),
-    BOTH("QueueDequeueMany", start, dequeue_many),
-    BOTH("QueueDequeueUpTo", start, dequeue_up_to),
-    BOTH("QueueClose", start, close_queue),
+    {"FIFOQueue FIFOQueueV2", .run = fifo},
+    {"PaddingFIFOQueue PaddingFIFOQueueV2", .run = padding_fifo},
+    {"RandomShuffleQueue RandomShuffleQueueV2", .run = queue_random_shuffle},
+    {"PriorityQueue PriorityQueueV2", .run = priority},
+    {"QueueSize QueueSizeV2", .run = queue_size},
+    {"QueueIsClosed QueueIsClosedV2", .run = queue_is_closed},
+    {"QueueEnqueue QueueEnqueueV2", .start = queue_enqueue},
+    {"QueueEnqueueMany QueueEnqueueManyV2", .start = enqueue_many},
+    {"QueueDequeue QueueDequeueV2", .start = queue_dequeue},
+    {"QueueDequeueMany QueueDequeueManyV2", .start = dequeue_many},
+    {"QueueDequeueUpTo QueueDequeueUpToV2", .start = dequeue_up_to},
+    {"QueueClose QueueCloseV2", .start = close_queue},
 };
 KERNEL_TABLE(control_queue_ops, rows)

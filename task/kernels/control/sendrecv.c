@@ -132,9 +132,7 @@ static void recv_start(struct kernel_call *c)
 }
 
 static const struct kernel rows[] = {
-    {"_Send", KERNEL_SEES_DEAD, .run = send_run, .prepare = send_prepare},
-    {"_HostSend", KERNEL_SEES_DEAD, .run = send_run, .prepare = send_prepare},
-    {"_Recv", .start = recv_start, .prepare = recv_prepare},
-    {"_HostRecv", .start = recv_start, .prepare = recv_prepare},
+    {"_Send _HostSend", KERNEL_SEES_DEAD, .run = send_run, .prepare = send_prepare},
+    {"_Recv _HostRecv", .start = recv_start, .prepare = recv_prepare},
 };
 KERNEL_TABLE(control_sendrecv, rows)

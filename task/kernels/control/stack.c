@@ -124,9 +124,9 @@ static int close_stack(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"Stack", .run = stack_make},     {"StackPush", .run = stack_push},
-    {"StackPop", .run = stack_pop},   {"StackClose", .run = close_stack},
-    {"StackV2", .run = stack_make},   {"StackPushV2", .run = stack_push},
-    {"StackPopV2", .run = stack_pop}, {"StackCloseV2", .run = close_stack},
+    {"Stack StackV2", .run = stack_make},
+    {"StackPush StackPushV2", .run = stack_push},
+    {"StackPop StackPopV2", .run = stack_pop},
+    {"StackClose StackCloseV2", .run = close_stack},
 };
 KERNEL_TABLE(control_stack, rows)

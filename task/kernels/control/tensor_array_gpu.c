@@ -37,4 +37,4 @@ static const struct device_kernel rows[] = {
     LIST("TensorListConcat", "element_dtype", 0, 1 << 1),
     LIST("TensorListConcatV2", "element_dtype", 1 << 1 | 1 << 2, 1 << 1),
 };
-GPU_KERNEL_TABLE(control_tensor_array_gpu, rows)
+KERNEL_TABLE(control_tensor_array_gpu, rows)

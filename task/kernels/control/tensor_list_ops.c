@@ -445,13 +445,11 @@ static const struct kernel rows[] = {
     {"TensorListSetItem", .run = set_item},
     {"TensorListResize", .run = tensor_list_resize},
     {"TensorListScatterIntoExistingList", .run = scatter_into},
-    {"TensorListScatter", .run = tensor_list_scatter},
-    {"TensorListScatterV2", .run = tensor_list_scatter},
+    {"TensorListScatter TensorListScatterV2", .run = tensor_list_scatter},
     {"TensorListLength", .run = length},
     {"TensorListElementShape", .run = tensor_list_shape_of},
     {"TensorListStack", .run = stack},
     {"TensorListGather", .run = tensor_list_gather},
-    {"TensorListConcat", .run = tensor_list_concat},
-    {"TensorListConcatV2", .run = tensor_list_concat},
+    {"TensorListConcat TensorListConcatV2", .run = tensor_list_concat},
 };
 KERNEL_TABLE(control_tensor_list_ops, rows)

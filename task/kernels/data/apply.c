@@ -328,23 +328,20 @@ static int while_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 	F("f"), .state_size = sizeof(struct states), .check = check_scan, .open = states_open,     \
 		.next = scan_next, .close = states_close, .count = count_kept,                     \
 		.serialize = states_serialize
-const struct dataset_kind function_kinds[] = {
-    {"MapDataset", MAP},
-    {"ParallelMapDataset", MAP, .n_scalars = 1},
-    {"ParallelMapDatasetV2", MAP, .n_scalars = 1},
-    {"FilterDataset", FILTER},
-    {"ParallelFilterDataset", FILTER, .n_scalars = 1},
-    {"FlatMapDataset", INTERLEAVE},
-    {"InterleaveDataset", INTERLEAVE, .n_scalars = 2},
-    {"ParallelInterleaveDatasetV2", INTERLEAVE, .n_scalars = 3},
-    {"ParallelInterleaveDatasetV3", INTERLEAVE, .n_scalars = 3},
-    {"ParallelInterleaveDatasetV4", INTERLEAVE, .n_scalars = 5},
-    {"ParallelInterleaveDataset", INTERLEAVE, .n_scalars = 5},
-    {"ExperimentalParallelInterleaveDataset", INTERLEAVE, .n_scalars = 5},
-    {"LegacyParallelInterleaveDatasetV2", INTERLEAVE, .n_scalars = 4},
-    {"ScanDataset", SCAN},
-    {"ExperimentalScanDataset", SCAN},
-    {"TakeWhileDataset", WHILE},
-    {"ExperimentalTakeWhileDataset", WHILE},
-    {.op = NULL},
+static const struct dataset_kind rows[] = {
+    {DATASET("MapDataset"), MAP},
+    {DATASET("ParallelMapDataset ParallelMapDatasetV2"), MAP, .n_scalars = 1},
+    {DATASET("FilterDataset"), FILTER},
+    {DATASET("ParallelFilterDataset"), FILTER, .n_scalars = 1},
+    {DATASET("FlatMapDataset"), INTERLEAVE},
+    {DATASET("InterleaveDataset"), INTERLEAVE, .n_scalars = 2},
+    {DATASET("ParallelInterleaveDatasetV2 ParallelInterleaveDatasetV3"), INTERLEAVE,
+     .n_scalars = 3},
+    {DATASET("ParallelInterleaveDatasetV4 ParallelInterleaveDataset "
+	     "ExperimentalParallelInterleaveDataset"),
+     INTERLEAVE, .n_scalars = 5},
+    {DATASET("LegacyParallelInterleaveDatasetV2"), INTERLEAVE, .n_scalars = 4},
+    {DATASET("ScanDataset ExperimentalScanDataset"), SCAN},
+    {DATASET("TakeWhileDataset ExperimentalTakeWhileDataset"), WHILE},
 };
+KERNEL_TABLE(data_apply, rows)

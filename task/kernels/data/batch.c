@@ -206,9 +206,12 @@ static int64_t count_padded(const struct dataset *d, int64_t n)
 	.n_in = 1, .check = check_padded, .open = dataset_iterator_open_input,                     \
 	.next = padded_next, .count = count_padded
 #define MAPPED BATCH, .n_scalars = 3, .function = {{"f", "Targuments"}}
-const struct dataset_kind batch_kinds[] = {
-    {"BatchDataset", BATCH, .n_scalars = 1},          {"BatchDatasetV2", BATCH, .n_scalars = 2},
-    {"ParallelBatchDataset", BATCH, .n_scalars = 3},  {"MapAndBatchDataset", MAPPED},
-    {"ExperimentalMapAndBatchDataset", MAPPED},       {"PaddedBatchDataset", PADDED},
-    {"PaddedBatchDatasetV2", PADDED, .n_scalars = 1}, {.op = NULL},
+static const struct dataset_kind rows[] = {
+    {DATASET("BatchDataset"), BATCH, .n_scalars = 1},
+    {DATASET("BatchDatasetV2"), BATCH, .n_scalars = 2},
+    {DATASET("ParallelBatchDataset"), BATCH, .n_scalars = 3},
+    {DATASET("MapAndBatchDataset ExperimentalMapAndBatchDataset"), MAPPED},
+    {DATASET("PaddedBatchDataset"), PADDED},
+    {DATASET("PaddedBatchDatasetV2"), PADDED, .n_scalars = 1},
 };
+KERNEL_TABLE(data_batch, rows)

@@ -63,7 +63,7 @@ static int check_csv(struct dataset *d, struct mu_err *err)
 	unsigned end = DEFAULTS + d->n_out;
 
 	if (d->n_params != end && d->n_params != end + 1)
-		return mu_invalid(err, "%s: %u inputs for %u columns", d->kind->op, d->n_params,
+		return mu_invalid(err, "%s: %u inputs for %u columns", d->op, d->n_params,
 				  d->n_out);
 	MU_RETURN_IF_ERROR(files_check(d, COMPRESSION, err));
 	MU_RETURN_IF_ERROR(one_of(d, HEADER, MU_BOOL, "header", err));
@@ -181,9 +181,7 @@ static void csv_close(struct dataset_iterator *it)
 #define CSV                                                                                        \
 	.shared_size = sizeof(struct csv_columns), .state_size = sizeof(struct records),           \
 	.check = check_csv, .next = csv_next, .close = csv_close, .serialize = csv_serialize
-const struct dataset_kind csv_kinds[] = {
-    {"CSVDataset", CSV},
-    {"CSVDatasetV2", CSV},
-    {"ExperimentalCSVDataset", CSV},
-    {.op = NULL},
+static const struct dataset_kind rows[] = {
+    {DATASET("CSVDataset CSVDatasetV2 ExperimentalCSVDataset"), CSV},
 };
+KERNEL_TABLE(data_csv, rows)

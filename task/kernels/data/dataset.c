@@ -54,12 +54,13 @@ int64_t dataset_number(const struct dataset *d, unsigned k)
 	return t->dtype == MU_BOOL ? MU_DATA(bool, t)[0] : mu_tensor_int(t, 0);
 }
 
-struct dataset *dataset_new(const struct dataset_kind *k)
+struct dataset *dataset_new(const struct dataset_kind *k, const char *op)
 {
 	struct dataset *d = MU_NEW(struct dataset);
 
 	mu_object_init(&d->object, &dataset_type);
 	d->kind = k;
+	d->op = op;
 	return d;
 }
 

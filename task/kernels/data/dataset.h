@@ -10,6 +10,7 @@
 #define MU_TASK_KERNELS_DATA_DATASET_H
 
 #include "lib/tensor/object.h"
+#include "task/kernels/engine/kernel_table.h"
 #include "task/runtime/function.h"
 
 struct dataset;
@@ -18,7 +19,7 @@ struct serializer;
 enum { ANY_NUMBER = 1000, MAX_COMPONENTS = 256, MAX_CHAIN = 1000, MAX_FUNCTIONS = 4 };
 enum { INFINITE_CARDINALITY = -1, UNKNOWN_CARDINALITY = -2 }; /* instead of a number of elements */
 struct dataset_kind {
-	const char *op;
+	struct kernel k;
 	size_t shared_size, state_size; /* bytes of `shared` and of the iterator's `state` */
 	unsigned n_in;                  /* input datasets; ANY_NUMBER: all leading ones */
 	unsigned n_scalars;             /* parameters that are numbers: the last ones */
@@ -50,6 +51,7 @@ struct dataset_kind {
 struct dataset {
 	struct mu_object object;
 	const struct dataset_kind *kind;
+	const char *op; /* from the table of ops */
 	unsigned n_in, n_params, n_out;
 	unsigned depth; /* of the deepest chain below */
 	struct dataset **in;
@@ -106,11 +108,10 @@ int dataset_draw(struct dataset_iterator *it, unsigned which, struct mu_tensor *
 		 struct mu_tensor *kept, struct mu_err *err);
 
 /* A dataset without inputs and without `shared`. */
-struct dataset *dataset_new(const struct dataset_kind *k);
+struct dataset *dataset_new(const struct dataset_kind *k, const char *op);
 
-/* The kinds' tables. */
-extern const struct dataset_kind source_kinds[], pass_kinds[], batch_kinds[], function_kinds[],
-    shuffle_kinds[], file_kinds[], group_kinds[], mix_kinds[], csv_kinds[], parse_kinds[],
-    sparse_kinds[], generator_kinds[];
+/* The kernel of a kind's row, which makes a dataset. */
+int dataset_make(struct kernel_call *c, struct mu_err *err);
+#define DATASET(ops) .k = {ops, .flags = KERNEL_NO_FOLD, .run = dataset_make}
 
 #endif

@@ -64,8 +64,7 @@ static int listed_serialize(struct dataset_iterator *it, struct serializer *ser,
 	return serialize_number(ser, it->state, 0, INT64_MAX, err);
 }
 
-static const struct dataset_kind listed = {"WindowOp",
-					   .shared_size = sizeof(struct element_list),
+static const struct dataset_kind listed = {.shared_size = sizeof(struct element_list),
 					   .state_size = sizeof(int64_t),
 					   .finish = finish_listed,
 					   .next = listed_next,
@@ -74,7 +73,7 @@ static const struct dataset_kind listed = {"WindowOp",
 
 struct dataset *element_list_dataset_new(unsigned n_out)
 {
-	struct dataset *d = dataset_new(&listed);
+	struct dataset *d = dataset_new(&listed, "WindowOp");
 
 	d->n_out = n_out;
 	d->shared = mu_xcalloc(1, sizeof(struct element_list));

@@ -33,7 +33,7 @@ int files_check(const struct dataset *d, unsigned compression, struct mu_err *er
 static int check_items(const struct dataset *d, unsigned compression, struct mu_err *err)
 {
 	return d->n_out == 1 ? files_check(d, compression, err)
-			     : mu_invalid(err, "%s has one component", d->kind->op);
+			     : mu_invalid(err, "%s has one component", d->op);
 }
 
 static int check_files(struct dataset *d, struct mu_err *err)
@@ -259,7 +259,7 @@ static int check_pieces(struct dataset *d, struct mu_err *err)
 		       [PIECE_BUFFER] = {"buffer_size", 0}};
 
 	if (d->n_params < PIECE_COMPRESSION)
-		return mu_invalid(err, "%s lacks inputs", d->kind->op);
+		return mu_invalid(err, "%s lacks inputs", d->op);
 	for (unsigned i = PIECE_HEAD; i < PIECE_COMPRESSION; i++) {
 		const struct mu_tensor *t = &d->params[i];
 		if (t->shape.count != 1 || t->dtype != MU_INT64)
@@ -434,14 +434,11 @@ static int names_serialize(struct dataset_iterator *it, struct serializer *ser, 
 #define NAMES                                                                                      \
 	.state_size = sizeof(struct names), .check = check_patterns, .open = names_open,           \
 	.next = name_next, .close = names_close, .serialize = names_serialize
-const struct dataset_kind file_kinds[] = {
-    {"TFRecordDataset", RECORDS},
-    {"TFRecordDatasetV2", RECORDS},
-    {"TextLineDataset", FILES, .check = check_files, .next = line_next,
+static const struct dataset_kind rows[] = {
+    {DATASET("TFRecordDataset TFRecordDatasetV2"), RECORDS},
+    {DATASET("TextLineDataset"), FILES, .check = check_files, .next = line_next,
      .serialize = line_serialize},
-    {"FixedLengthRecordDataset", PIECES},
-    {"FixedLengthRecordDatasetV2", PIECES},
-    {"MatchingFilesDataset", NAMES},
-    {"ExperimentalMatchingFilesDataset", NAMES},
-    {.op = NULL},
+    {DATASET("FixedLengthRecordDataset FixedLengthRecordDatasetV2"), PIECES},
+    {DATASET("MatchingFilesDataset ExperimentalMatchingFilesDataset"), NAMES},
 };
+KERNEL_TABLE(data_files, rows)

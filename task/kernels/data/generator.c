@@ -78,11 +78,11 @@ static void generator_close(struct dataset_iterator *it)
 	element_drop(g->state, g->n);
 }
 
-const struct dataset_kind generator_kinds[] = {
-    {"GeneratorDataset", .state_size = sizeof(struct generator),
+static const struct dataset_kind rows[] = {
+    {DATASET("GeneratorDataset"), .state_size = sizeof(struct generator),
      .function = {{"init_func", "Tinit_func_args"},
 		  {"next_func", "Tnext_func_args"},
 		  {"finalize_func", "Tfinalize_func_args"}},
      .check = check_generator, .next = generator_next, .close = generator_close},
-    {.op = NULL},
 };
+KERNEL_TABLE(data_generator, rows)

@@ -394,11 +394,9 @@ static int64_t count_windows(const struct dataset *d, int64_t n)
 	.check = check_groups, .open = dataset_iterator_open_input, .next = groups_next,           \
 	.close = groups_close, .serialize = groups_serialize, .releases_input = true
 
-const struct dataset_kind group_kinds[] = {
-    {"WindowDataset", WINDOW, .n_scalars = 4},
-    {"SlidingWindowDataset", WINDOW, .n_scalars = 3},
-    {"ExperimentalSlidingWindowDataset", WINDOW, .n_scalars = 3},
-    {"GroupByWindowDataset", GROUPS},
-    {"ExperimentalGroupByWindowDataset", GROUPS},
-    {.op = NULL},
+static const struct dataset_kind rows[] = {
+    {DATASET("WindowDataset"), WINDOW, .n_scalars = 4},
+    {DATASET("SlidingWindowDataset ExperimentalSlidingWindowDataset"), WINDOW, .n_scalars = 3},
+    {DATASET("GroupByWindowDataset ExperimentalGroupByWindowDataset"), GROUPS},
 };
+KERNEL_TABLE(data_group, rows)

@@ -79,10 +79,9 @@ struct resource *iterator_create(void *arg, struct mu_err *err)
 /* The number of elements that the outermost prefetch asks for; it may leave the choice to us. */
 static int64_t ahead_of(const struct dataset *d)
 {
-	while (d->n_in == 1 &&
-	       (!strcmp(d->kind->op, "OptionsDataset") || !strcmp(d->kind->op, "ModelDataset")))
+	while (d->n_in == 1 && (!strcmp(d->op, "OptionsDataset") || !strcmp(d->op, "ModelDataset")))
 		d = d->in[0];
-	if (strcmp(d->kind->op, "PrefetchDataset"))
+	if (strcmp(d->op, "PrefetchDataset"))
 		return 0;
 	int64_t n = dataset_number(d, 0);
 	return n < 0 ? DEFAULT_AHEAD : n < MAX_AHEAD ? n : MAX_AHEAD;

@@ -398,22 +398,18 @@ static int from_string(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"Iterator", .run = iterator_make},
-    {"IteratorV2", .run = iterator_make},
+    {"Iterator IteratorV2", .run = iterator_make},
     {"OneShotIterator", .run = one_shot},
     {"MakeIterator", .run = make_iterator},
-    {"IteratorGetNext", .start = get_next},
-    {"IteratorGetNextSync", .start = get_next},
+    {"IteratorGetNext IteratorGetNextSync", .start = get_next},
     {"IteratorGetNextAsOptional", .start = get_next_as_optional},
-    {"IteratorToStringHandle", .run = to_string},
-    {"IteratorFromStringHandle", .run = from_string},
-    {"IteratorFromStringHandleV2", .run = from_string},
+    {"IteratorToStringHandle MultiDeviceIteratorToStringHandle", .run = to_string},
+    {"IteratorFromStringHandle IteratorFromStringHandleV2 MultiDeviceIteratorFromStringHandle",
+     .run = from_string},
     {"SerializeIterator", .start = iterator_serialize},
     {"DeserializeIterator", .start = iterator_deserialize},
     {"MultiDeviceIterator", .run = make_shared},
     {"MultiDeviceIteratorInit", .run = begin_shared},
     {"MultiDeviceIteratorGetNextFromShard", .start = get_from_shard},
-    {"MultiDeviceIteratorToStringHandle", .run = to_string},
-    {"MultiDeviceIteratorFromStringHandle", .run = from_string},
 };
 KERNEL_TABLE(data_iterator, rows)

@@ -1,24 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ops that make datasets: one kernel makes them all, by the tables of their kinds. */
+/* The ops that make datasets: one kernel makes them all, by the row of their kind. */
 #include <string.h>
 
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/variant.h"
-
-static const struct dataset_kind *kind_find(const char *op)
-{
-	static const struct dataset_kind *const tables[] = {
-	    source_kinds, pass_kinds, batch_kinds, function_kinds, shuffle_kinds, file_kinds,
-	    group_kinds,  mix_kinds,  csv_kinds,   parse_kinds,    sparse_kinds,  generator_kinds};
-
-	for (unsigned t = 0; t < MU_COUNT(tables); t++)
-		for (const struct dataset_kind *k = tables[t]; k->op; k++)
-			if (strcmp(k->op, op) == 0)
-				return k;
-	return NULL;
-}
 
 /* Datasets among the inputs are drawn from, the rest are parameters. */
 static int take_inputs(struct kernel_call *c, struct dataset *d, struct mu_err *err)
@@ -45,13 +32,13 @@ static int take_inputs(struct kernel_call *c, struct dataset *d, struct mu_err *
 	if (d->depth > MAX_CHAIN)
 		return mu_invalid(err, "over %d datasets in a chain", MAX_CHAIN);
 	if (d->n_in < want || d->n_params < k->n_scalars)
-		return mu_invalid(err, "%s lacks inputs", k->op);
+		return mu_invalid(err, "%s lacks inputs", d->op);
 	for (unsigned s = d->n_params - k->n_scalars; s < d->n_params; s++) {
 		const struct mu_tensor *t = &d->params[s];
 		if (t->shape.count != 1 ||
 		    (t->dtype != MU_INT64 && t->dtype != MU_INT32 && t->dtype != MU_BOOL))
 			return mu_invalid(
-			    err, "%s: parameter %u must be one number, not %s of shape %s", k->op,
+			    err, "%s: parameter %u must be one number, not %s of shape %s", d->op,
 			    s, mu_dtype_name(t->dtype), mu_shape_str(&t->shape));
 	}
 	return 0;
@@ -68,13 +55,13 @@ static int take_functions(struct kernel_call *c, struct dataset *d, struct mu_er
 		captured += d->f[i].n;
 	}
 	if (captured > d->n_params - d->kind->n_scalars)
-		return mu_invalid(err, "%s lacks what its functions captured", d->kind->op);
+		return mu_invalid(err, "%s lacks what its functions captured", d->op);
 	at = d->n_first = d->n_params - d->kind->n_scalars - captured;
 	for (unsigned i = 0; i < MAX_FUNCTIONS && d->kind->function[i].name; i++) {
 		const char *name = d->kind->function[i].name;
 		const struct mu_attr *f = mu_node_attr(c->node, name);
 		if (!f || f->kind != MU_ATTR_FUNC)
-			return mu_invalid(err, "%s has no function %s", d->kind->op, name);
+			return mu_invalid(err, "%s has no function %s", d->op, name);
 		d->f[i].from = at;
 		at += d->f[i].n;
 		MU_RETURN_IF_ERROR(function_new(c->runtime, c->step, f->func, &d->f[i].f, err));
@@ -104,7 +91,7 @@ static int dataset_fill(struct kernel_call *c, struct dataset *d, struct mu_err 
 		return mu_invalid(err, "elements of over %d components", MAX_COMPONENTS);
 	if (d->n_in == 1 && !d->kind->function[0].name && !d->kind->reshapes &&
 	    d->in[0]->n_out != d->n_out)
-		return mu_invalid(err, "%s of %u components over one of %u", d->kind->op, d->n_out,
+		return mu_invalid(err, "%s of %u components over one of %u", d->op, d->n_out,
 				  d->in[0]->n_out);
 	d->flag = flag_of(c->node);
 	d->keeps_count = args_attr_bool(c->node, "preserve_cardinality", false);
@@ -116,9 +103,11 @@ static int dataset_fill(struct kernel_call *c, struct dataset *d, struct mu_err 
 	return d->kind->check ? d->kind->check(d, err) : 0;
 }
 
-static int dataset_make(struct kernel_call *c, struct mu_err *err)
+int dataset_make(struct kernel_call *c, struct mu_err *err)
 {
-	struct dataset *d = dataset_new(kind_find(c->node->op));
+	const struct kernel *k = c->runtime->kernels->find(c->node->op);
+	struct dataset *d =
+	    dataset_new(MU_CONTAINER(k, struct dataset_kind, k), c->node->def->name);
 	int rc = dataset_fill(c, d, err);
 
 	if (!rc)
@@ -126,106 +115,3 @@ static int dataset_make(struct kernel_call *c, struct mu_err *err)
 	mu_object_unref(&d->object);
 	return rc;
 }
-
-#define DATASET(op)                                                                                \
-	{                                                                                          \
-		op, .flags = KERNEL_NO_FOLD, .run = dataset_make                                   \
-	}
-static const struct kernel rows[] = {
-    DATASET("TensorDataset"),
-    DATASET("TensorSliceDataset"),
-    DATASET("RangeDataset"),
-    DATASET("TFRecordDataset"),
-    DATASET("TFRecordDatasetV2"),
-    DATASET("TextLineDataset"),
-    DATASET("FixedLengthRecordDataset"),
-    DATASET("FixedLengthRecordDatasetV2"),
-    DATASET("MatchingFilesDataset"),
-    DATASET("ExperimentalMatchingFilesDataset"),
-    DATASET("PrefetchDataset"),
-    DATASET("OptionsDataset"),
-    DATASET("ModelDataset"),
-    DATASET("OptimizeDataset"),
-    DATASET("OptimizeDatasetV2"),
-    DATASET("FinalizeDataset"),
-    DATASET("RewriteDataset"),
-    DATASET("MaxIntraOpParallelismDataset"),
-    DATASET("ExperimentalMaxIntraOpParallelismDataset"),
-    DATASET("PrivateThreadPoolDataset"),
-    DATASET("ExperimentalPrivateThreadPoolDataset"),
-    DATASET("NonSerializableDataset"),
-    DATASET("AssertNextDataset"),
-    DATASET("BytesProducedStatsDataset"),
-    DATASET("LatencyStatsDataset"),
-    DATASET("TakeDataset"),
-    DATASET("SkipDataset"),
-    DATASET("ShardDataset"),
-    DATASET("RepeatDataset"),
-    DATASET("ZipDataset"),
-    DATASET("ConcatenateDataset"),
-    DATASET("CacheDataset"),
-    DATASET("BatchDataset"),
-    DATASET("BatchDatasetV2"),
-    DATASET("ParallelBatchDataset"),
-    DATASET("MapAndBatchDataset"),
-    DATASET("ExperimentalMapAndBatchDataset"),
-    DATASET("PaddedBatchDataset"),
-    DATASET("PaddedBatchDatasetV2"),
-    DATASET("MapDataset"),
-    DATASET("ParallelMapDataset"),
-    DATASET("ParallelMapDatasetV2"),
-    DATASET("FilterDataset"),
-    DATASET("ParallelFilterDataset"),
-    DATASET("FlatMapDataset"),
-    DATASET("InterleaveDataset"),
-    DATASET("ParallelInterleaveDatasetV2"),
-    DATASET("ParallelInterleaveDatasetV3"),
-    DATASET("ParallelInterleaveDatasetV4"),
-    DATASET("ParallelInterleaveDataset"),
-    DATASET("ExperimentalParallelInterleaveDataset"),
-    DATASET("LegacyParallelInterleaveDatasetV2"),
-    DATASET("ScanDataset"),
-    DATASET("ExperimentalScanDataset"),
-    DATASET("TakeWhileDataset"),
-    DATASET("ExperimentalTakeWhileDataset"),
-    DATASET("ShuffleDataset"),
-    DATASET("ShuffleAndRepeatDataset"),
-    DATASET("RandomDataset"),
-    DATASET("ExperimentalRandomDataset"),
-    DATASET("SamplingDataset"),
-    DATASET("WindowDataset"),
-    DATASET("SlidingWindowDataset"),
-    DATASET("ExperimentalSlidingWindowDataset"),
-    DATASET("GroupByWindowDataset"),
-    DATASET("ExperimentalGroupByWindowDataset"),
-    DATASET("DirectedInterleaveDataset"),
-    DATASET("ExperimentalDirectedInterleaveDataset"),
-    DATASET("UniqueDataset"),
-    DATASET("ExperimentalUniqueDataset"),
-    DATASET("UnbatchDataset"),
-    DATASET("ExperimentalUnbatchDataset"),
-    DATASET("IgnoreErrorsDataset"),
-    DATASET("ExperimentalIgnoreErrorsDataset"),
-    DATASET("AssertCardinalityDataset"),
-    DATASET("ShuffleDatasetV3"),
-    DATASET("ShuffleAndRepeatDatasetV2"),
-    DATASET("RandomDatasetV2"),
-    DATASET("CacheDatasetV2"),
-    DATASET("CSVDataset"),
-    DATASET("CSVDatasetV2"),
-    DATASET("ExperimentalCSVDataset"),
-    DATASET("ParseExampleDataset"),
-    DATASET("ParseExampleDatasetV2"),
-    DATASET("ExperimentalParseExampleDataset"),
-    DATASET("ExperimentalNonSerializableDataset"),
-    DATASET("ExperimentalAssertNextDataset"),
-    DATASET("ExperimentalBytesProducedStatsDataset"),
-    DATASET("ExperimentalLatencyStatsDataset"),
-    DATASET("SparseTensorSliceDataset"),
-    DATASET("DenseToSparseBatchDataset"),
-    DATASET("ExperimentalDenseToSparseBatchDataset"),
-    DATASET("GeneratorDataset"),
-    DATASET("AutoShardDataset"),
-    DATASET("ExperimentalAutoShardDataset"),
-};
-KERNEL_TABLE(data_kernels, rows)

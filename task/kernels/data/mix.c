@@ -315,17 +315,13 @@ static int64_t count_asserted(const struct dataset *d, int64_t n)
 #define IGNORE                                                                                     \
 	.n_in = 1, .open = dataset_iterator_open_input, .next = ignore_next,                       \
 	.count = dataset_mix_count_unknown
-const struct dataset_kind mix_kinds[] = {
-    {"DirectedInterleaveDataset", DIRECTED},
-    {"ExperimentalDirectedInterleaveDataset", DIRECTED},
-    {"UniqueDataset", UNIQUE},
-    {"ExperimentalUniqueDataset", UNIQUE},
-    {"UnbatchDataset", UNBATCH},
-    {"ExperimentalUnbatchDataset", UNBATCH},
-    {"IgnoreErrorsDataset", IGNORE},
-    {"ExperimentalIgnoreErrorsDataset", IGNORE},
-    {"AssertCardinalityDataset", .state_size = sizeof(int64_t), .n_in = 1, .n_scalars = 1,
+static const struct dataset_kind rows[] = {
+    {DATASET("DirectedInterleaveDataset ExperimentalDirectedInterleaveDataset"), DIRECTED},
+    {DATASET("UniqueDataset ExperimentalUniqueDataset"), UNIQUE},
+    {DATASET("UnbatchDataset ExperimentalUnbatchDataset"), UNBATCH},
+    {DATASET("IgnoreErrorsDataset ExperimentalIgnoreErrorsDataset"), IGNORE},
+    {DATASET("AssertCardinalityDataset"), .state_size = sizeof(int64_t), .n_in = 1, .n_scalars = 1,
      .open = dataset_iterator_open_input, .next = assert_next, .count = count_asserted,
      .serialize = assert_serialize},
-    {.op = NULL},
 };
+KERNEL_TABLE(data_mix, rows)

@@ -65,13 +65,12 @@ static int check_parse(struct dataset *d, struct mu_err *err)
 	if (w->keys[FEATURE_RAGGED].n)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "ragged features are parsed by ParseExampleV2 only, not by %s",
-			       d->kind->op);
+			       d->op);
 	if (d->n_params != 1 + dense || d->n_out != sparse + dense ||
 	    w->types[FEATURE_SPARSE].n != sparse || w->types[FEATURE_DENSE].n != dense ||
 	    w->shapes.n != dense || d->in[0]->n_out != 1)
 		return mu_invalid(
-		    err, "%s: keys, types, shapes, defaults and components are not as many",
-		    d->kind->op);
+		    err, "%s: keys, types, shapes, defaults and components are not as many", d->op);
 	struct mu_span *all = MU_ARENA_ARRAY(&w->arena, struct mu_span, d->n_out + 1);
 	memcpy(all, w->keys[FEATURE_SPARSE].ss, sparse * sizeof *all);
 	memcpy(all + sparse, w->keys[FEATURE_DENSE].ss, dense * sizeof *all);
@@ -158,9 +157,7 @@ static int parse_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 	.shared_size = sizeof(struct wanted), .n_in = 1, .reshapes = true, .read = read_parse,     \
 	.check = check_parse, .finish = finish_parse, .open = dataset_iterator_open_input,         \
 	.next = parse_next
-const struct dataset_kind parse_kinds[] = {
-    {"ParseExampleDataset", PARSE},
-    {"ParseExampleDatasetV2", PARSE},
-    {"ExperimentalParseExampleDataset", PARSE},
-    {.op = NULL},
+static const struct dataset_kind rows[] = {
+    {DATASET("ParseExampleDataset ParseExampleDatasetV2 ExperimentalParseExampleDataset"), PARSE},
 };
+KERNEL_TABLE(data_parse, rows)

@@ -406,11 +406,7 @@ static int64_t count_both(const struct dataset *d, int64_t n)
 						       : all;
 }
 
-#define PASS(op, scalars)                                                                          \
-	{                                                                                          \
-		op, .n_in = 1, .n_scalars = scalars, .open = dataset_iterator_open_input,          \
-		    .next = pass_next                                                              \
-	}
+#define PASS    .n_in = 1, .open = dataset_iterator_open_input, .next = pass_next
 #define COUNTED .state_size = sizeof(struct count), .n_in = 1, .serialize = count_serialize
 #define CACHE                                                                                      \
 	.state_size = sizeof(struct count), .n_in = 1, .shared_size = sizeof(struct cache),        \
@@ -420,42 +416,33 @@ static int64_t count_both(const struct dataset *d, int64_t n)
 	COUNTED, .n_scalars = 2, .check = check_shard, .read = pass_read_policy,                   \
 		 .open = dataset_iterator_open_input, .next = auto_shard_next,                     \
 		 .count = count_auto_shard
-const struct dataset_kind pass_kinds[] = {
-    PASS("PrefetchDataset", 1),
-    PASS("OptionsDataset", 0),
-    PASS("ModelDataset", 0),
-    PASS("OptimizeDataset", 0),
-    PASS("OptimizeDatasetV2", 0),
-    PASS("FinalizeDataset", 0),
-    PASS("RewriteDataset", 0),
-    PASS("MaxIntraOpParallelismDataset", 1),
-    PASS("ExperimentalMaxIntraOpParallelismDataset", 1),
-    PASS("PrivateThreadPoolDataset", 1),
-    PASS("ExperimentalPrivateThreadPoolDataset", 1),
-    PASS("NonSerializableDataset", 0),
-    PASS("AssertNextDataset", 0),
-    PASS("BytesProducedStatsDataset", 0),
-    PASS("LatencyStatsDataset", 0),
-    PASS("ExperimentalNonSerializableDataset", 0),
-    PASS("ExperimentalAssertNextDataset", 0),
-    PASS("ExperimentalBytesProducedStatsDataset", 0),
-    PASS("ExperimentalLatencyStatsDataset", 0),
-    {"TakeDataset", COUNTED, .n_scalars = 1, .open = dataset_iterator_open_input, .next = take_next,
-     .count = count_take},
-    {"SkipDataset", COUNTED, .n_scalars = 1, .open = dataset_iterator_open_input, .next = skip_next,
-     .count = count_skip},
-    {"ShardDataset", COUNTED, .n_scalars = 2, .check = check_shard,
+static const struct dataset_kind rows[] = {
+    {DATASET("OptionsDataset ModelDataset OptimizeDataset OptimizeDatasetV2 FinalizeDataset "
+	     "RewriteDataset NonSerializableDataset AssertNextDataset BytesProducedStatsDataset "
+	     "LatencyStatsDataset ExperimentalNonSerializableDataset ExperimentalAssertNextDataset "
+	     "ExperimentalBytesProducedStatsDataset ExperimentalLatencyStatsDataset"),
+     PASS},
+    {DATASET(
+	 "PrefetchDataset MaxIntraOpParallelismDataset ExperimentalMaxIntraOpParallelismDataset "
+	 "PrivateThreadPoolDataset ExperimentalPrivateThreadPoolDataset"),
+     PASS, .n_scalars = 1},
+    {DATASET("TakeDataset"), COUNTED, .n_scalars = 1, .open = dataset_iterator_open_input,
+     .next = take_next, .count = count_take},
+    {DATASET("SkipDataset"), COUNTED, .n_scalars = 1, .open = dataset_iterator_open_input,
+     .next = skip_next, .count = count_skip},
+    {DATASET("ShardDataset"), COUNTED, .n_scalars = 2, .check = check_shard,
      .open = dataset_iterator_open_input, .next = shard_next, .count = count_shard},
-    {"AutoShardDataset", AUTO_SHARD},
-    {"ExperimentalAutoShardDataset", AUTO_SHARD},
-    {"RepeatDataset", COUNTED, .n_scalars = 1, .open = repeat_open, .next = repeat_next,
+    {DATASET("AutoShardDataset ExperimentalAutoShardDataset"), AUTO_SHARD},
+    {DATASET("RepeatDataset"), COUNTED, .n_scalars = 1, .open = repeat_open, .next = repeat_next,
      .count = count_repeat, .releases_input = true},
-    {"ZipDataset", .state_size = sizeof(struct several), .n_in = ANY_NUMBER, .open = zip_open,
-     .next = zip_next, .close = zip_close, .count = count_zip, .serialize = zip_serialize},
-    {"ConcatenateDataset", .state_size = sizeof(struct count), .n_in = 2,
+    {DATASET("ZipDataset"), .state_size = sizeof(struct several), .n_in = ANY_NUMBER,
+     .open = zip_open, .next = zip_next, .close = zip_close, .count = count_zip,
+     .serialize = zip_serialize},
+    {DATASET("ConcatenateDataset"), .state_size = sizeof(struct count), .n_in = 2,
      .check = check_concatenate, .open = dataset_iterator_open_input, .releases_input = true,
      .next = concatenate_next, .count = count_both, .serialize = concatenate_serialize},
-    {"CacheDataset", CACHE},
-    {"CacheDatasetV2", CACHE, .n_behind = 1}, /* what it keeps is its own, not a resource's */
-    {.op = NULL},
+    {DATASET("CacheDataset"), CACHE},
+    /* what it keeps is its own, not a resource's */
+    {DATASET("CacheDatasetV2"), CACHE, .n_behind = 1},
 };
+KERNEL_TABLE(data_pass, rows)

@@ -235,7 +235,7 @@ static int cardinality(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"ReduceDataset", .flags = KERNEL_NO_FOLD, .start = start_reduce},
     {"DatasetToSingleElement", .flags = KERNEL_NO_FOLD, .start = start_single},
-    {"DatasetCardinality", .flags = KERNEL_NO_FOLD, .run = cardinality},
-    {"ExperimentalDatasetCardinality", .flags = KERNEL_NO_FOLD, .run = cardinality},
+    {"DatasetCardinality ExperimentalDatasetCardinality", .flags = KERNEL_NO_FOLD,
+     .run = cardinality},
 };
 KERNEL_TABLE(data_run, rows)

@@ -195,8 +195,8 @@ int serialize_dataset_iterator(struct serializer *ser, struct dataset_iterator *
 
 	if (k->state_size && !k->serialize)
 		return mu_fail(err, MU_UNIMPLEMENTED, "an iterator over a %s cannot be saved",
-			       k->op);
-	if ((rc = serialize_kind(ser, k->op, err)) ||
+			       it->d->op);
+	if ((rc = serialize_kind(ser, it->d->op, err)) ||
 	    (k->serialize && (rc = k->serialize(it, ser, err))))
 		return rc;
 	if (it->d->n_in &&

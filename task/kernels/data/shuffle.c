@@ -368,20 +368,19 @@ static int64_t count_unknown(const struct dataset *d, int64_t n)
 	.state_size = sizeof(struct chance), .n_scalars = 2, .check = check_random,                \
 	.open = chance_open, .next = random_next, .count = count_endless,                          \
 	.serialize = chance_serialize
-const struct dataset_kind shuffle_kinds[] = {
-    {"ShuffleDataset", SHUFFLE, .n_scalars = 3},
-    {"ShuffleAndRepeatDataset", SHUFFLE, .n_scalars = 4},
+static const struct dataset_kind rows[] = {
+    {DATASET("ShuffleDataset"), SHUFFLE, .n_scalars = 3},
+    {DATASET("ShuffleAndRepeatDataset"), SHUFFLE, .n_scalars = 4},
     /* the seeds' generator is the dataset's own */
-    {"ShuffleDatasetV3", SHUFFLE, .n_scalars = 3, .n_behind = 1},
-    {"ShuffleAndRepeatDatasetV2", SHUFFLE, .n_scalars = 4, .n_behind = 1},
-    {"RandomDataset", RANDOM},
-    {"RandomDatasetV2", .shared_size = sizeof(struct seeds), .state_size = sizeof(struct chance),
-     .n_scalars = 2, .n_behind = 1, .check = check_random_rounds, .finish = finish_shuffle,
-     .open = random_open, .next = random_next, .count = count_endless,
-     .serialize = chance_serialize},
-    {"ExperimentalRandomDataset", RANDOM},
-    {"SamplingDataset", .state_size = sizeof(struct chance), .n_in = 1, .n_scalars = 2,
+    {DATASET("ShuffleDatasetV3"), SHUFFLE, .n_scalars = 3, .n_behind = 1},
+    {DATASET("ShuffleAndRepeatDatasetV2"), SHUFFLE, .n_scalars = 4, .n_behind = 1},
+    {DATASET("RandomDataset ExperimentalRandomDataset"), RANDOM},
+    {DATASET("RandomDatasetV2"), .shared_size = sizeof(struct seeds),
+     .state_size = sizeof(struct chance), .n_scalars = 2, .n_behind = 1,
+     .check = check_random_rounds, .finish = finish_shuffle, .open = random_open,
+     .next = random_next, .count = count_endless, .serialize = chance_serialize},
+    {DATASET("SamplingDataset"), .state_size = sizeof(struct chance), .n_in = 1, .n_scalars = 2,
      .check = check_sampling, .open = chance_open, .next = sample_next, .count = count_unknown,
      .serialize = chance_serialize},
-    {.op = NULL},
 };
+KERNEL_TABLE(data_shuffle, rows)

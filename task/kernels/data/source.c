@@ -110,12 +110,13 @@ static int64_t count_range(const struct dataset *d, int64_t n)
 	return left <= 0 ? 0 : (int64_t)((left + stride - 1) / stride);
 }
 
-const struct dataset_kind source_kinds[] = {
-    {"TensorDataset", .state_size = sizeof(struct place), .check = check_components,
+static const struct dataset_kind rows[] = {
+    {DATASET("TensorDataset"), .state_size = sizeof(struct place), .check = check_components,
      .next = tensor_next, .count = one_element, .serialize = place_serialize},
-    {"TensorSliceDataset", .state_size = sizeof(struct place), .check = check_slices,
+    {DATASET("TensorSliceDataset"), .state_size = sizeof(struct place), .check = check_slices,
      .next = slice_next, .count = count_slices, .serialize = place_serialize},
-    {"RangeDataset", .state_size = sizeof(struct place), .n_scalars = 3, .check = check_range,
-     .open = range_open, .next = range_next, .count = count_range, .serialize = place_serialize},
-    {.op = NULL},
+    {DATASET("RangeDataset"), .state_size = sizeof(struct place), .n_scalars = 3,
+     .check = check_range, .open = range_open, .next = range_next, .count = count_range,
+     .serialize = place_serialize},
 };
+KERNEL_TABLE(data_source, rows)

@@ -236,10 +236,9 @@ static int64_t dataset_sparse_count_rows(const struct dataset *d, int64_t n)
 #define BATCH                                                                                      \
 	.n_in = 1, .check = check_batch, .open = dataset_iterator_open_input,                      \
 	.next = sparse_batch_next, .count = count_batches
-const struct dataset_kind sparse_kinds[] = {
-    {"DenseToSparseBatchDataset", BATCH},
-    {"ExperimentalDenseToSparseBatchDataset", BATCH},
-    {"SparseTensorSliceDataset", .state_size = sizeof(struct rows), .check = check_rows,
+static const struct dataset_kind rows[] = {
+    {DATASET("DenseToSparseBatchDataset ExperimentalDenseToSparseBatchDataset"), BATCH},
+    {DATASET("SparseTensorSliceDataset"), .state_size = sizeof(struct rows), .check = check_rows,
      .next = row_next, .count = dataset_sparse_count_rows, .serialize = rows_serialize},
-    {.op = NULL},
 };
+KERNEL_TABLE(data_sparse, rows)

@@ -1,52 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPU's kernels by op name: the tables of gpu_tables.def in one hash table. */
-#include <pthread.h>
+/* The choice between a GPU's kernels and the CPU's. */
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/base/map.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/gpu_table.h"
 #include "task/kernels/engine/kernel_table.h"
-
-#define TABLE(name) GPU_KERNEL_TABLE_DECLARE(name)
-#include "task/kernels/engine/gpu_tables.def"
-#undef TABLE
-
-static const struct gpu_kernel_table *const tables[] = {
-#define TABLE(name) &gpu_kernel_table_##name,
-#include "task/kernels/engine/gpu_tables.def"
-#undef TABLE
-};
-
-static struct mu_map by_op;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-/* A row may serve several ops. */
-static void put_row(const struct device_kernel *k)
-{
-	const char *name = k->k.op;
-
-	while (*name) {
-		size_t n = strcspn(name, " ");
-		mu_map_put_n(&by_op, name, n, (void *)k);
-		name += n + (name[n] == ' ');
-	}
-}
-
-static void gpu_kernels_build(void)
-{
-	mu_map_init(&by_op);
-	for (unsigned t = 0; t < MU_COUNT(tables); t++)
-		for (unsigned i = 0; i < tables[t]->count; i++)
-			put_row(&tables[t]->rows[i]);
-}
-
-const struct device_kernel *gpu_kernel_row(const char *op)
-{
-	pthread_once(&once, gpu_kernels_build);
-	return mu_map_get(&by_op, op);
-}
 
 const struct device_kernel *gpu_kernel_find(const struct mu_node *n)
 {

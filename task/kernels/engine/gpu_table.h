@@ -5,6 +5,7 @@
 
 #include "task/device/gpu.h"
 #include "task/kernels/engine/cuda/args.h"
+#include "task/kernels/engine/kernel_table.h"
 #include "task/runtime/device_kernel.h"
 
 #define GPU_TYPE(t) DEVICE_TYPE(t)
@@ -19,10 +20,6 @@
  */
 #define GPU_PASSED (GPU_PLAIN | GPU_TYPE(MU_RESOURCE) | GPU_TYPE(MU_VARIANT))
 
-struct gpu_kernel_table {
-	const struct device_kernel *rows; /* `k.op`: one op, or several, separated by spaces */
-	unsigned count;
-};
 /* A row for ops with a GPU kernel, and one for ops whose CPU kernel runs on GPU memory, too.  set:
  * the types of attribute attr. */
 #define GPU_ROW(ops, fn, attr, set, ...)                                                           \
@@ -33,10 +30,6 @@ struct gpu_kernel_table {
 	{                                                                                          \
 		.k = {.op = ops}, .type_attr = attr, .types = set, .same = true, ##__VA_ARGS__     \
 	}
-#define GPU_KERNEL_TABLE_DECLARE(name) extern const struct gpu_kernel_table gpu_kernel_table_##name;
-#define GPU_KERNEL_TABLE(name, rows)                                                               \
-	GPU_KERNEL_TABLE_DECLARE(name)                                                             \
-	const struct gpu_kernel_table gpu_kernel_table_##name = {rows, MU_COUNT(rows)};
 
 /* The row that runs this node on a GPU; NULL: the CPU's kernel does, in host memory. */
 const struct device_kernel *gpu_kernel_find(const struct mu_node *n);

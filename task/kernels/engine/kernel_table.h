@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a kernel file offers its kernels: one KERNEL_TABLE at its end, named after it and listed in
- * engine/cpu_tables.def.
+ * engine/cpu_tables.def, those of GPUs in engine/gpu_tables.def.  A row names one op, or several,
+ * separated by spaces.
  *
- *	static const struct kernel rows[] = {{"Relu", .run = relu}, …};
- *	KERNEL_TABLE(nn_softmax, rows)
+ *	static const struct kernel rows[] = {{"Split SplitV", .run = split}, …};
+ *	KERNEL_TABLE(array_join, rows)
  */
 #ifndef MU_TASK_KERNELS_ENGINE_KERNEL_TABLE_H
 #define MU_TASK_KERNELS_ENGINE_KERNEL_TABLE_H
@@ -11,14 +12,15 @@
 #include "task/runtime/kernel.h"
 
 struct kernel_table {
-	const struct kernel *rows;
+	const void *rows; /* each begins with its struct kernel */
+	size_t row_size;
 	unsigned count;
 };
 
 #define KERNEL_TABLE_DECLARE(name) extern const struct kernel_table kernel_table_##name;
 #define KERNEL_TABLE(name, rows)                                                                   \
 	KERNEL_TABLE_DECLARE(name)                                                                 \
-	const struct kernel_table kernel_table_##name = {rows, MU_COUNT(rows)};
+	const struct kernel_table kernel_table_##name = {rows, sizeof *(rows), MU_COUNT(rows)};
 
 /* The kernel `name` that is `call`, a function of several ops with its arguments for this one. */
 #define KERNEL_RUN(name, call)                                                                     \
@@ -30,8 +32,7 @@ struct kernel_table {
 /* The kernels in this program, for runtime_new. */
 extern const struct kernel_registry task_kernels;
 
-/* The CPU device's kernels, found by op name.  Each kernel file exports one table, listed in
- * engine/cpu_tables.def. */
+/* The CPU device's kernel of an op; NULL: none. */
 const struct kernel *cpu_kernel_find(const char *op);
 /* The function that runs node n by kernel k: k->run, or one that widens 16-bit floats for it and
  * narrows its outputs. */
@@ -42,7 +43,7 @@ kernel_fn *cpu_kernel_run(const struct kernel *k, const struct mu_node *n);
 enum kernel_gpu { KERNEL_GPU_NONE, KERNEL_GPU_HOST, KERNEL_GPU_NATIVE };
 enum kernel_gpu kernel_on_gpu(const struct mu_node *n);
 
-/* All kernels of the CPU device, in the tables' order; NULL past the end. */
+/* All rows of the CPU device, in the tables' order; NULL past the end. */
 const struct kernel *cpu_kernel_at(unsigned i);
 
 #endif

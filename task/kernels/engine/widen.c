@@ -98,39 +98,15 @@ static int run_wide(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-/* Tables whose kernels compute; those of the others move elements of any type as they are. */
-#define WIDENS(X)                                                                                  \
-	X(array_inplace)                                                                           \
-	X(array_mirror_pad_grad)                                                                   \
-	X(array_scatter)                                                                           \
-	X(image_non_max_suppression)                                                               \
-	X(linalg_einsum_ops)                                                                       \
-	X(linalg_matmul)                                                                           \
-	X(math_argmax)                                                                             \
-	X(math_cross)                                                                              \
-	X(math_elementwise)                                                                        \
-	X(math_reduce)                                                                             \
-	X(math_scan)                                                                               \
-	X(math_segment_ops)                                                                        \
-	X(nn_batch_norm)                                                                           \
-	X(nn_batch_norm_global)                                                                    \
-	X(nn_bias)                                                                                 \
-	X(nn_conv3d)                                                                               \
-	X(nn_conv_ops)                                                                             \
-	X(nn_dilation)                                                                             \
-	X(nn_lrn)                                                                                  \
-	X(nn_pool)                                                                                 \
-	X(nn_pool3d)                                                                               \
-	X(nn_softmax)                                                                              \
-	X(rnn_block_cell)                                                                          \
-	X(rnn_block_lstm)                                                                          \
-	X(sparse_arithmetic)                                                                       \
-	X(sparse_matmul)                                                                           \
-	X(sparse_reduce)
-#define DECLARE(name) KERNEL_TABLE_DECLARE(name)
-WIDENS(DECLARE)
-#define ENTRY(name) &kernel_table_##name,
-static const struct kernel_table *const widened[] = {WIDENS(ENTRY)};
+#define TABLE(name)
+#define WIDENED_TABLE(name) KERNEL_TABLE_DECLARE(name)
+#include "task/kernels/engine/cpu_tables.def"
+#undef WIDENED_TABLE
+
+#define WIDENED_TABLE(name) &kernel_table_##name,
+static const struct kernel_table *const widened[] = {
+#include "task/kernels/engine/cpu_tables.def"
+};
 
 kernel_fn *cpu_kernel_run(const struct kernel *k, const struct mu_node *n)
 {
@@ -142,7 +118,8 @@ kernel_fn *cpu_kernel_run(const struct kernel *k, const struct mu_node *n)
 		narrow |=
 		    n->attrs[i].value.kind == MU_ATTR_TYPE && is_narrow(n->attrs[i].value.type);
 	for (unsigned i = 0; k->run && narrow && i < MU_COUNT(widened); i++)
-		if (k >= widened[i]->rows && k < widened[i]->rows + widened[i]->count)
+		if ((size_t)((const char *)k - (const char *)widened[i]->rows) <
+		    widened[i]->count * widened[i]->row_size)
 			return run_wide;
 	return k->run;
 }

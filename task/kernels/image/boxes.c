@@ -385,12 +385,9 @@ static int sample_box(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"DrawBoundingBoxes", KERNEL_EXPENSIVE, .run = draw_boxes},
-    {"DrawBoundingBoxesV2", KERNEL_EXPENSIVE, .run = draw_boxes},
-    {"SampleDistortedBoundingBox", .run = sample_box, .prepare = node_state_prepare,
-     .release = node_state_release},
-    {"SampleDistortedBoundingBoxV2", .run = sample_box, .prepare = node_state_prepare,
-     .release = node_state_release},
+    {"DrawBoundingBoxes DrawBoundingBoxesV2", KERNEL_EXPENSIVE, .run = draw_boxes},
+    {"SampleDistortedBoundingBox SampleDistortedBoundingBoxV2", .run = sample_box,
+     .prepare = node_state_prepare, .release = node_state_release},
     {"StatelessSampleDistortedBoundingBox", .run = sample_box},
 };
 KERNEL_TABLE(image_boxes, rows)

@@ -201,10 +201,7 @@ static int contrast(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"RGBToHSV", KERNEL_EXPENSIVE, .run = colours},
-    {"HSVToRGB", KERNEL_EXPENSIVE, .run = colours},
-    {"AdjustHue", KERNEL_EXPENSIVE, .run = colours},
-    {"AdjustSaturation", KERNEL_EXPENSIVE, .run = colours},
+    {"RGBToHSV HSVToRGB AdjustHue AdjustSaturation", KERNEL_EXPENSIVE, .run = colours},
     {"AdjustContrastv2", KERNEL_EXPENSIVE, .run = contrast},
 };
 KERNEL_TABLE(image_colour, rows)

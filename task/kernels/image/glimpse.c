@@ -128,9 +128,7 @@ static int glimpse_extract(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"ExtractGlimpse", KERNEL_NO_FOLD, .run = glimpse_extract, .prepare = node_state_prepare,
-     .release = node_state_release},
-    {"ExtractGlimpseV2", KERNEL_NO_FOLD, .run = glimpse_extract, .prepare = node_state_prepare,
-     .release = node_state_release},
+    {"ExtractGlimpse ExtractGlimpseV2", KERNEL_NO_FOLD, .run = glimpse_extract,
+     .prepare = node_state_prepare, .release = node_state_release},
 };
 KERNEL_TABLE(image_glimpse, rows)

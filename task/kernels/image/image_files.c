@@ -351,8 +351,7 @@ static int encode_variable(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"DecodePng", KERNEL_EXPENSIVE, .run = decode_from_png},
-    {"DecodeImage", KERNEL_EXPENSIVE, .run = decode_from_png},
+    {"DecodePng DecodeImage", KERNEL_EXPENSIVE, .run = decode_from_png},
     {"DecodeBmp", KERNEL_EXPENSIVE, .run = decode_bmp},
     {"DecodeJpeg", KERNEL_EXPENSIVE, .run = decode_jpeg},
     {"DecodeAndCropJpeg", KERNEL_EXPENSIVE, .run = decode_and_crop},

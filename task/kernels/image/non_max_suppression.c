@@ -371,11 +371,9 @@ static int suppress_combined(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"NonMaxSuppression", KERNEL_EXPENSIVE, .run = suppress},
-    {"NonMaxSuppressionV2", KERNEL_EXPENSIVE, .run = suppress},
-    {"NonMaxSuppressionV3", KERNEL_EXPENSIVE, .run = suppress},
-    {"NonMaxSuppressionV4", KERNEL_EXPENSIVE, .run = suppress},
-    {"NonMaxSuppressionV5", KERNEL_EXPENSIVE, .run = suppress},
+    {"NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4 "
+     "NonMaxSuppressionV5",
+     KERNEL_EXPENSIVE, .run = suppress},
     {"NonMaxSuppressionWithOverlaps", KERNEL_EXPENSIVE, .run = suppress_overlaps},
     {"CombinedNonMaxSuppression", KERNEL_EXPENSIVE, .run = suppress_combined},
 };

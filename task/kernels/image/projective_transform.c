@@ -223,7 +223,6 @@ static int project(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"ImageProjectiveTransformV2", KERNEL_EXPENSIVE, .run = project},
-    {"ImageProjectiveTransformV3", KERNEL_EXPENSIVE, .run = project},
+    {"ImageProjectiveTransformV2 ImageProjectiveTransformV3", KERNEL_EXPENSIVE, .run = project},
 };
 KERNEL_TABLE(image_projective_transform, rows)

@@ -399,12 +399,9 @@ static int back_to_size(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"ResizeArea", KERNEL_EXPENSIVE, .run = resize_forward},
-    {"ResizeBicubic", KERNEL_EXPENSIVE, .run = resize_forward},
-    {"ResizeBicubicGrad", KERNEL_EXPENSIVE, .run = back_to_picture},
-    {"ResizeBilinear", KERNEL_EXPENSIVE, .run = resize_forward},
-    {"ResizeBilinearGrad", KERNEL_EXPENSIVE, .run = back_to_picture},
-    {"ResizeNearestNeighbor", KERNEL_EXPENSIVE, .run = resize_forward},
+    {"ResizeArea ResizeBicubic ResizeBilinear ResizeNearestNeighbor", KERNEL_EXPENSIVE,
+     .run = resize_forward},
+    {"ResizeBicubicGrad ResizeBilinearGrad", KERNEL_EXPENSIVE, .run = back_to_picture},
     {"ResizeNearestNeighborGrad", KERNEL_EXPENSIVE, .run = back_to_size},
 };
 KERNEL_TABLE(image_resize, rows)

@@ -411,20 +411,11 @@ static int reset(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"TextLineReaderV2", .run = reader_make},
-    {"TextLineReader", .run = reader_make},
-    {"TFRecordReaderV2", .run = reader_make},
-    {"TFRecordReader", .run = reader_make},
-    {"FixedLengthRecordReaderV2", .run = reader_make},
-    {"FixedLengthRecordReader", .run = reader_make},
-    {"WholeFileReaderV2", .run = reader_make},
-    {"WholeFileReader", .run = reader_make},
-    {"IdentityReaderV2", .run = reader_make},
-    {"IdentityReader", .run = reader_make},
-    {"ReaderReadV2", .start = reader_read_one},
-    {"ReaderRead", .start = reader_read_one},
-    {"ReaderReadUpToV2", .start = read_up_to},
-    {"ReaderReadUpTo", .start = read_up_to},
+    {"TextLineReaderV2 TextLineReader TFRecordReaderV2 TFRecordReader FixedLengthRecordReaderV2 "
+     "FixedLengthRecordReader WholeFileReaderV2 WholeFileReader IdentityReaderV2 IdentityReader",
+     .run = reader_make},
+    {"ReaderReadV2 ReaderRead", .start = reader_read_one},
+    {"ReaderReadUpToV2 ReaderReadUpTo", .start = read_up_to},
     {"ReaderNumRecordsProducedV2", .run = records_produced},
     {"ReaderNumWorkUnitsCompletedV2", .run = work_units_completed},
     {"ReaderResetV2", .run = reset},

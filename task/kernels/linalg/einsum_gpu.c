@@ -110,4 +110,4 @@ static const struct device_kernel rows[] = {
      .type_attr = "T",
      .types = GPU_FLT},
 };
-GPU_KERNEL_TABLE(linalg_einsum_gpu, rows)
+KERNEL_TABLE(linalg_einsum_gpu, rows)

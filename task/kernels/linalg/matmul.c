@@ -236,8 +236,6 @@ static const struct kernel rows[] = {
     {"_FusedMatMul", KERNEL_EXPENSIVE, .run = fused_matmul, .prepare = check_fused_prepare},
     {"MatMul", KERNEL_EXPENSIVE, .run = matmul},
     {"SparseMatMul", KERNEL_EXPENSIVE, .run = sparse_matmul},
-    {"BatchMatMul", KERNEL_EXPENSIVE, .run = batch_matmul},
-    {"BatchMatMulV2", KERNEL_EXPENSIVE, .run = batch_matmul},
-    {"BatchMatMulV3", KERNEL_EXPENSIVE, .run = batch_matmul},
+    {"BatchMatMul BatchMatMulV2 BatchMatMulV3", KERNEL_EXPENSIVE, .run = batch_matmul},
 };
 KERNEL_TABLE(linalg_matmul, rows)

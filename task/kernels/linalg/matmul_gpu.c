@@ -77,4 +77,4 @@ static const struct device_kernel rows[] = {
     ROW("BatchMatMul BatchMatMulV2", batch_matmul_gpu, NULL, "T"),
     ROW("BatchMatMulV3", batch_matmul_gpu, NULL, "Ta"),
 };
-GPU_KERNEL_TABLE(linalg_matmul_gpu, rows)
+KERNEL_TABLE(linalg_matmul_gpu, rows)

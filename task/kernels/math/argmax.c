@@ -154,7 +154,6 @@ static int in_top_k(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"ArgMax", .run = arg_max},
     {"ArgMin", .run = arg_min},
-    {"InTopK", .run = in_top_k},
-    {"InTopKV2", .run = in_top_k},
+    {"InTopK InTopKV2", .run = in_top_k},
 };
 KERNEL_TABLE(math_argmax, rows)

@@ -526,11 +526,15 @@ static int betainc(struct kernel_call *c, struct mu_err *err)
 #define COMPARE(op, types, expr)   {#op, .run = run_##op},
 static const struct kernel rows[] = {
 #include "task/kernels/engine/loops/loops.def"
-    {"LogicalAnd", .run = logical_and},        {"LogicalOr", .run = logical_or},
-    {"LogicalNot", .run = logical_not},        {"Betainc", .run = betainc},
-    {"ClipByValue", .run = clip_by_value},     {"AddN", .run = add_n},
-    {"AccumulateNV2", .run = add_n},           {"LeakyRelu", .run = leaky_relu},
-    {"LeakyReluGrad", .run = leaky_relu_grad}, {"ApproximateEqual", .run = approximate_equal},
+    {"LogicalAnd", .run = logical_and},
+    {"LogicalOr", .run = logical_or},
+    {"LogicalNot", .run = logical_not},
+    {"Betainc", .run = betainc},
+    {"ClipByValue", .run = clip_by_value},
+    {"AddN AccumulateNV2", .run = add_n},
+    {"LeakyRelu", .run = leaky_relu},
+    {"LeakyReluGrad", .run = leaky_relu_grad},
+    {"ApproximateEqual", .run = approximate_equal},
     {"CheckNumerics", .run = check_numerics},
 };
 KERNEL_TABLE(math_elementwise, rows)

@@ -349,4 +349,4 @@ static const struct device_kernel rows[] = {
     ROW("Cross", cross_gpu, GPU_NUM),
     ROW("ClipByValue", clip, GPU_NUM),
 };
-GPU_KERNEL_TABLE(math_elementwise_gpu, rows)
+KERNEL_TABLE(math_elementwise_gpu, rows)

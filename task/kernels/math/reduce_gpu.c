@@ -220,4 +220,4 @@ static const struct device_kernel rows[] = {
     GPU_ROW("BiasAddGrad", bias_add_grad_gpu, "T", GPU_NUM),
     GPU_ROW("ArgMax ArgMin", reduce_gpu_arg_run, "T", GPU_NUM, .host_in = 2, .device_out = 1),
 };
-GPU_KERNEL_TABLE(math_reduce_gpu, rows)
+KERNEL_TABLE(math_reduce_gpu, rows)

@@ -36,4 +36,4 @@ static const struct device_kernel rows[] = {
     {.k = {"Cumsum", .run = scan_gpu}, .type_attr = "T", .types = GPU_NUM, .host_in = 1 << 1},
     {.k = {"Cumprod", .run = scan_gpu}, .type_attr = "T", .types = GPU_NUM, .host_in = 1 << 1},
 };
-GPU_KERNEL_TABLE(math_scan_gpu, rows)
+KERNEL_TABLE(math_scan_gpu, rows)

@@ -177,4 +177,4 @@ static const struct device_kernel rows[] = {
 	"SparseSegmentSumGradV2 SparseSegmentMeanGradV2 SparseSegmentSqrtNGradV2",
 	segment_gpu_gradient, 7 << 1),
 };
-GPU_KERNEL_TABLE(math_segment_gpu, rows)
+KERNEL_TABLE(math_segment_gpu, rows)

@@ -45,4 +45,4 @@ static const struct device_kernel rows[] = {
     GPU_ROW("TopK TopKV2", top_k_gpu, "T", GPU_NUM, .host_in = 1 << 1, .device_out = 1 << 1),
     GPU_ROW("InTopK InTopKV2", in_top_k_gpu, NULL, 0, .host_in = 1 << 2, .device_in = 1 << 1),
 };
-GPU_KERNEL_TABLE(math_top_k_gpu, rows)
+KERNEL_TABLE(math_top_k_gpu, rows)

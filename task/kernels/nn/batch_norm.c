@@ -397,11 +397,8 @@ KERNEL_RUN(batch_norm, norm_run(c, 1, batch_norm_forward, transpose_format, err)
 KERNEL_RUN(batch_norm_grad, norm_run(c, 2, batch_norm_backward, transpose_format, err))
 
 static const struct kernel rows[] = {
-    {"FusedBatchNorm", KERNEL_EXPENSIVE, .run = batch_norm},
-    {"FusedBatchNormV2", KERNEL_EXPENSIVE, .run = batch_norm},
-    {"FusedBatchNormV3", KERNEL_EXPENSIVE, .run = batch_norm},
-    {"FusedBatchNormGrad", KERNEL_EXPENSIVE, .run = batch_norm_grad},
-    {"FusedBatchNormGradV2", KERNEL_EXPENSIVE, .run = batch_norm_grad},
-    {"FusedBatchNormGradV3", KERNEL_EXPENSIVE, .run = batch_norm_grad},
+    {"FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3", KERNEL_EXPENSIVE, .run = batch_norm},
+    {"FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3", KERNEL_EXPENSIVE,
+     .run = batch_norm_grad},
 };
 KERNEL_TABLE(nn_batch_norm, rows)

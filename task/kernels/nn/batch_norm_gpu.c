@@ -161,4 +161,4 @@ static const struct device_kernel rows[] = {
     GPU_ROW("FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3", batch_norm_grad_gpu,
 	    "T", GPU_TYPE(MU_FLOAT)),
 };
-GPU_KERNEL_TABLE(nn_batch_norm_gpu, rows)
+KERNEL_TABLE(nn_batch_norm_gpu, rows)

@@ -202,13 +202,10 @@ static int conv_filter(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"Conv2D", KERNEL_EXPENSIVE, .run = conv, .prepare = conv_prepare},
-    {"Conv2DBackpropInput", KERNEL_EXPENSIVE, .run = conv_input, .prepare = conv_prepare},
-    {"Conv2DBackpropFilter", KERNEL_EXPENSIVE, .run = conv_filter, .prepare = conv_prepare},
-    {"DepthwiseConv2dNative", KERNEL_EXPENSIVE, .run = conv, .prepare = conv_prepare},
-    {"DepthwiseConv2dNativeBackpropInput", KERNEL_EXPENSIVE, .run = conv_input,
+    {"Conv2D DepthwiseConv2dNative", KERNEL_EXPENSIVE, .run = conv, .prepare = conv_prepare},
+    {"Conv2DBackpropInput DepthwiseConv2dNativeBackpropInput", KERNEL_EXPENSIVE, .run = conv_input,
      .prepare = conv_prepare},
-    {"DepthwiseConv2dNativeBackpropFilter", KERNEL_EXPENSIVE, .run = conv_filter,
-     .prepare = conv_prepare},
+    {"Conv2DBackpropFilter DepthwiseConv2dNativeBackpropFilter", KERNEL_EXPENSIVE,
+     .run = conv_filter, .prepare = conv_prepare},
 };
 KERNEL_TABLE(nn_conv_ops, rows)

@@ -333,13 +333,11 @@ static int back_grad(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"FakeQuantWithMinMaxArgs", .run = by_args},
     {"FakeQuantWithMinMaxArgsGradient", .run = by_args_grad},
-    {"FakeQuantWithMinMaxVars", .run = by_vars},
-    {"FakeQuantWithMinMaxVarsGradient", .run = by_vars_grad},
-    {"FakeQuantWithMinMaxVarsPerChannel", .run = by_vars},
-    {"FakeQuantWithMinMaxVarsPerChannelGradient", .run = by_vars_grad},
-    {"QuantizeAndDequantizeV2", .run = bits_of_attr},
+    {"FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel", .run = by_vars},
+    {"FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannelGradient",
+     .run = by_vars_grad},
+    {"QuantizeAndDequantizeV2 QuantizeAndDequantizeV4", .run = bits_of_attr},
     {"QuantizeAndDequantizeV3", .run = bits_of_input},
-    {"QuantizeAndDequantizeV4", .run = bits_of_attr},
     {"QuantizeAndDequantizeV4Grad", .run = back_grad},
 };
 KERNEL_TABLE(nn_fake_quant, rows)

@@ -44,4 +44,4 @@ static const struct device_kernel rows[] = {
     GPU_ROW("LRN", lrn_gpu, "T", GPU_TYPE(MU_FLOAT)),
     GPU_ROW("LRNGrad", lrn_grad_gpu, "T", GPU_TYPE(MU_FLOAT)),
 };
-GPU_KERNEL_TABLE(nn_lrn_gpu, rows)
+KERNEL_TABLE(nn_lrn_gpu, rows)

@@ -460,12 +460,10 @@ static int avg_pool_grad(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"MaxPool", KERNEL_EXPENSIVE, .run = max_pool, .prepare = pool_prepare},
-    {"MaxPoolV2", KERNEL_EXPENSIVE, .run = max_pool, .prepare = pool_prepare},
-    {"MaxPoolGrad", KERNEL_EXPENSIVE, .run = max_pool_grad, .prepare = pool_prepare},
-    {"MaxPoolGradV2", KERNEL_EXPENSIVE, .run = max_pool_grad, .prepare = pool_prepare},
-    {"MaxPoolGradGrad", KERNEL_EXPENSIVE, .run = max_pool_grad_grad, .prepare = pool_prepare},
-    {"MaxPoolGradGradV2", KERNEL_EXPENSIVE, .run = max_pool_grad_grad, .prepare = pool_prepare},
+    {"MaxPool MaxPoolV2", KERNEL_EXPENSIVE, .run = max_pool, .prepare = pool_prepare},
+    {"MaxPoolGrad MaxPoolGradV2", KERNEL_EXPENSIVE, .run = max_pool_grad, .prepare = pool_prepare},
+    {"MaxPoolGradGrad MaxPoolGradGradV2", KERNEL_EXPENSIVE, .run = max_pool_grad_grad,
+     .prepare = pool_prepare},
     {"MaxPoolWithArgmax", KERNEL_EXPENSIVE, .run = max_pool_places, .prepare = pool_prepare},
     {"MaxPoolGradWithArgmax", KERNEL_EXPENSIVE, .run = max_pool_grad_places,
      .prepare = pool_prepare},

@@ -96,4 +96,4 @@ static const struct device_kernel rows[] = {
 	    .device_in = 2),
     GPU_ROW("BiasAdd", bias_add_gpu, "T", GPU_FLT),
 };
-GPU_KERNEL_TABLE(nn_softmax_gpu, rows)
+KERNEL_TABLE(nn_softmax_gpu, rows)

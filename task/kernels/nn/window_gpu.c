@@ -376,4 +376,4 @@ static const struct device_kernel rows[] = {
     ROW_3D("MaxPool3DGrad", pool3d_grad_gpu, 0),
     ROW_3D("AvgPool3DGrad", pool3d_grad_gpu, 1 << 0),
 };
-GPU_KERNEL_TABLE(nn_window_gpu, rows)
+KERNEL_TABLE(nn_window_gpu, rows)

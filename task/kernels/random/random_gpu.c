@@ -25,4 +25,4 @@ static const struct device_kernel rows[] = {
     GPU_SAME("Multinomial", "T", GPU_REAL, .host_in = 1 << 1, .device_out = 1),
     GPU_SAME("StatelessMultinomial", "T", GPU_REAL, .host_in = 1 << 1 | 1 << 2, .device_out = 1),
 };
-GPU_KERNEL_TABLE(random_random_gpu, rows)
+KERNEL_TABLE(random_random_gpu, rows)

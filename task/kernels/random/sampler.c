@@ -477,17 +477,10 @@ static int sampler_run(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-#define SAMPLER(op)                                                                                \
-	{                                                                                          \
-		op, KERNEL_NO_FOLD, .run = sampler_run, .prepare = sampler_prepare,                \
-				    .release = sampler_release                                     \
-	}
 static const struct kernel rows[] = {
-    SAMPLER("AllCandidateSampler"),
-    SAMPLER("UniformCandidateSampler"),
-    SAMPLER("LogUniformCandidateSampler"),
-    SAMPLER("LearnedUnigramCandidateSampler"),
-    SAMPLER("ThreadUnsafeUnigramCandidateSampler"),
-    SAMPLER("FixedUnigramCandidateSampler"),
+    {"AllCandidateSampler UniformCandidateSampler LogUniformCandidateSampler "
+     "LearnedUnigramCandidateSampler ThreadUnsafeUnigramCandidateSampler "
+     "FixedUnigramCandidateSampler",
+     KERNEL_NO_FOLD, .run = sampler_run, .prepare = sampler_prepare, .release = sampler_release},
 };
 KERNEL_TABLE(random_sampler, rows)

@@ -384,4 +384,4 @@ static const struct device_kernel rows[] = {
     ROW("BlockLSTMGrad", sequence_grad, 1), ROW("BlockLSTMGradV2", sequence_grad, 1),
     ROW("GRUBlockCell", gru_gpu, 0),        ROW("GRUBlockCellGrad", gru_grad_gpu, 0),
 };
-GPU_KERNEL_TABLE(rnn_rnn_cell_gpu, rows)
+KERNEL_TABLE(rnn_rnn_cell_gpu, rows)

@@ -42,4 +42,4 @@ static const struct device_kernel rows[] = {
      .host_in = 1 << 2,
      .device_in = 1 << 0},
 };
-GPU_KERNEL_TABLE(sparse_matmul_gpu, rows)
+KERNEL_TABLE(sparse_matmul_gpu, rows)

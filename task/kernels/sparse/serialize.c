@@ -190,7 +190,6 @@ static int deserialize(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"SerializeSparse", .run = serialize},
     {"SerializeManySparse", .run = serialize_many},
-    {"DeserializeSparse", .run = deserialize},
-    {"DeserializeManySparse", .run = deserialize},
+    {"DeserializeSparse DeserializeManySparse", .run = deserialize},
 };
 KERNEL_TABLE(sparse_serialize, rows)

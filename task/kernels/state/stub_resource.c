@@ -46,9 +46,7 @@ static int stub_resource_create(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"StubResourceHandleOp", .run = stub_handle},
+    {"StubResourceHandleOp DummySeedGenerator DummyMemoryCache", .run = stub_handle},
     {"ResourceCreateOp", .run = stub_resource_create},
-    {"DummySeedGenerator", .run = stub_handle},
-    {"DummyMemoryCache", .run = stub_handle},
 };
 KERNEL_TABLE(state_stub_resource, rows)

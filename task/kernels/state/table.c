@@ -454,26 +454,16 @@ static int export(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"HashTableV2", .run = table_make},
-    {"HashTable", .run = table_make},
-    {"MutableHashTableV2", .run = table_make},
-    {"MutableHashTable", .run = table_make},
-    {"MutableHashTableOfTensorsV2", .run = table_make},
-    {"MutableDenseHashTableV2", .run = table_make},
-    {"InitializeTableV2", .run = initialize},
-    {"InitializeTable", .run = initialize},
-    {"InitializeTableFromTextFileV2", .run = initialize_from_file},
-    {"InitializeTableFromTextFile", .run = initialize_from_file},
-    {"LookupTableFindV2", .run = lookup},
-    {"LookupTableFind", .run = lookup},
-    {"LookupTableInsertV2", .run = insert},
-    {"LookupTableInsert", .run = insert},
-    {"LookupTableImportV2", .run = import},
-    {"LookupTableImport", .run = import},
-    {"LookupTableExportV2", .run = export},
-    {"LookupTableExport", .run = export},
+    {"HashTableV2 HashTable MutableHashTableV2 MutableHashTable MutableHashTableOfTensorsV2 "
+     "MutableDenseHashTableV2",
+     .run = table_make},
+    {"InitializeTableV2 InitializeTable", .run = initialize},
+    {"InitializeTableFromTextFileV2 InitializeTableFromTextFile", .run = initialize_from_file},
+    {"LookupTableFindV2 LookupTableFind", .run = lookup},
+    {"LookupTableInsertV2 LookupTableInsert", .run = insert},
+    {"LookupTableImportV2 LookupTableImport", .run = import},
+    {"LookupTableExportV2 LookupTableExport", .run = export},
     {"LookupTableRemoveV2", .run = remove_keys},
-    {"LookupTableSizeV2", .run = table_size_of},
-    {"LookupTableSize", .run = table_size_of},
+    {"LookupTableSizeV2 LookupTableSize", .run = table_size_of},
 };
 KERNEL_TABLE(state_table, rows)

@@ -123,46 +123,23 @@ static int train_apply(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-#define DENSE(name)                                                                                \
-	{"Apply" name, .run = train_apply, .prepare = optimizer_prepare},                          \
-	{                                                                                          \
-		"ResourceApply" name, .run = train_apply, .prepare = optimizer_prepare             \
-	}
-#define SPARSE(name)                                                                               \
-	{"SparseApply" name, .run = train_apply, .prepare = optimizer_prepare},                    \
-	{                                                                                          \
-		"ResourceSparseApply" name, .run = train_apply, .prepare = optimizer_prepare       \
-	}
 static const struct kernel rows[] = {
-    DENSE("GradientDescent"),
-    DENSE("Adagrad"),
-    DENSE("AdagradV2"),
-    DENSE("Momentum"),
-    DENSE("Adam"),
-    DENSE("RMSProp"),
-    DENSE("CenteredRMSProp"),
-    DENSE("Adadelta"),
-    DENSE("Ftrl"),
-    DENSE("FtrlV2"),
-    DENSE("ProximalGradientDescent"),
-    DENSE("ProximalAdagrad"),
-    DENSE("AdagradDA"),
-    DENSE("AdaMax"),
-    DENSE("AddSign"),
-    DENSE("PowerSign"),
-    SPARSE("Adagrad"),
-    SPARSE("AdagradV2"),
-    SPARSE("Momentum"),
-    SPARSE("RMSProp"),
-    SPARSE("CenteredRMSProp"),
-    SPARSE("Adadelta"),
-    SPARSE("Ftrl"),
-    SPARSE("FtrlV2"),
-    SPARSE("ProximalGradientDescent"),
-    SPARSE("ProximalAdagrad"),
-    {"ResourceSparseApplyAdagradDA", .run = train_apply, .prepare = optimizer_prepare},
-    {"ResourceApplyAdamWithAmsgrad", .run = train_apply, .prepare = optimizer_prepare},
-    {"ResourceApplyKerasMomentum", .run = train_apply, .prepare = optimizer_prepare},
-    {"ResourceSparseApplyKerasMomentum", .run = train_apply, .prepare = optimizer_prepare},
+    {"ApplyGradientDescent ApplyAdagrad ApplyAdagradV2 ApplyMomentum ApplyAdam ApplyRMSProp "
+     "ApplyCenteredRMSProp ApplyAdadelta ApplyFtrl ApplyFtrlV2 ApplyProximalGradientDescent "
+     "ApplyProximalAdagrad ApplyAdagradDA ApplyAdaMax ApplyAddSign ApplyPowerSign "
+     "ResourceApplyGradientDescent ResourceApplyAdagrad ResourceApplyAdagradV2 "
+     "ResourceApplyMomentum ResourceApplyAdam ResourceApplyRMSProp ResourceApplyCenteredRMSProp "
+     "ResourceApplyAdadelta ResourceApplyFtrl ResourceApplyFtrlV2 "
+     "ResourceApplyProximalGradientDescent ResourceApplyProximalAdagrad ResourceApplyAdagradDA "
+     "ResourceApplyAdaMax ResourceApplyAddSign ResourceApplyPowerSign ResourceApplyAdamWithAmsgrad "
+     "ResourceApplyKerasMomentum SparseApplyAdagrad SparseApplyAdagradV2 SparseApplyMomentum "
+     "SparseApplyRMSProp SparseApplyCenteredRMSProp SparseApplyAdadelta SparseApplyFtrl "
+     "SparseApplyFtrlV2 SparseApplyProximalGradientDescent SparseApplyProximalAdagrad "
+     "ResourceSparseApplyAdagrad ResourceSparseApplyAdagradV2 ResourceSparseApplyMomentum "
+     "ResourceSparseApplyRMSProp ResourceSparseApplyCenteredRMSProp ResourceSparseApplyAdadelta "
+     "ResourceSparseApplyFtrl ResourceSparseApplyFtrlV2 ResourceSparseApplyProximalGradientDescent "
+     "ResourceSparseApplyProximalAdagrad ResourceSparseApplyAdagradDA "
+     "ResourceSparseApplyKerasMomentum",
+     .run = train_apply, .prepare = optimizer_prepare},
 };
 KERNEL_TABLE(state_train, rows)

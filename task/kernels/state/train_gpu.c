@@ -127,4 +127,4 @@ static const struct device_kernel rows[] = {
     ROW("SparseApplyRMSProp ResourceSparseApplyRMSProp", 1 << 8),
     ROW("SparseApplyCenteredRMSProp ResourceSparseApplyCenteredRMSProp", 1 << 9),
 };
-GPU_KERNEL_TABLE(state_train_gpu, rows)
+KERNEL_TABLE(state_train_gpu, rows)

@@ -110,8 +110,7 @@ static int ref_identity(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"StridedSliceAssign", .run = strided_assign},
-    {"ResourceStridedSliceAssign", .run = strided_assign},
+    {"StridedSliceAssign ResourceStridedSliceAssign", .run = strided_assign},
     {"TemporaryVariable", .run = temporary_variable},
     {"DestroyTemporaryVariable", .run = destroy_temporary},
     {"RefIdentity", .run = ref_identity},

@@ -225,8 +225,7 @@ static int transcode(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"UnicodeDecode", .run = unicode_decode},
-    {"UnicodeDecodeWithOffsets", .run = unicode_decode},
+    {"UnicodeDecode UnicodeDecodeWithOffsets", .run = unicode_decode},
     {"UnicodeEncode", .run = unicode_encode},
     {"UnicodeTranscode", .run = transcode},
 };
