@@ -32,17 +32,47 @@ int mu_shape_push(struct mu_shape *s, int64_t dim, struct mu_err *err)
 	return 0;
 }
 
-int mu_shape_set(struct mu_shape *s, int rank, const int64_t *dims, struct mu_err *err)
+int mu_shape_append(struct mu_shape *s, int n, const int64_t *dims, struct mu_err *err)
 {
-	struct mu_shape made = mu_shape_scalar();
+	struct mu_shape made = *s;
 
-	for (int i = 0; i < rank; i++) {
-		int rc = mu_shape_push(&made, dims[i], err);
-		if (rc)
-			return rc;
-	}
+	for (int i = 0; i < n; i++)
+		MU_RETURN_IF_ERROR(mu_shape_push(&made, dims[i], err));
 	*s = made;
 	return 0;
+}
+
+int mu_shape_set(struct mu_shape *s, int rank, const int64_t *dims, struct mu_err *err)
+{
+	return mu_shape_splice(s, &(struct mu_shape){.count = 1}, 0, 0, rank, dims, err);
+}
+
+int mu_shape_splice(struct mu_shape *out, const struct mu_shape *s, int at, int removed, int n,
+		    const int64_t *dims, struct mu_err *err)
+{
+	const int rest = at + removed;
+	struct mu_shape made = mu_shape_scalar();
+
+	MU_RETURN_IF_ERROR(mu_shape_append(&made, at, s->dim, err));
+	MU_RETURN_IF_ERROR(mu_shape_append(&made, n, dims, err));
+	MU_RETURN_IF_ERROR(mu_shape_append(&made, s->rank - rest, s->dim + rest, err));
+	*out = made;
+	return 0;
+}
+
+int64_t mu_shape_product(const struct mu_shape *s, int from, int to)
+{
+	int64_t n = 1;
+
+	for (int d = from; d < to; d++)
+		n *= s->dim[d];
+	return n;
+}
+
+struct mu_axis_split mu_shape_split(const struct mu_shape *s, int axis)
+{
+	return (struct mu_axis_split){mu_shape_product(s, 0, axis), s->dim[axis],
+				      mu_shape_product(s, axis + 1, s->rank)};
 }
 
 bool mu_shape_eq(const struct mu_shape *a, const struct mu_shape *b)

@@ -44,6 +44,17 @@ static inline struct mu_pshape mu_pshape_of(const struct mu_shape *s)
 }
 int mu_shape_set(struct mu_shape *s, int rank, const int64_t *dims, struct mu_err *err);
 int mu_shape_push(struct mu_shape *s, int64_t dim, struct mu_err *err); /* appends a dimension */
+int mu_shape_append(struct mu_shape *s, int n, const int64_t *dims, struct mu_err *err);
+/* out: s with n dimensions in place of `removed` ones from `at` on.  out may be s. */
+int mu_shape_splice(struct mu_shape *out, const struct mu_shape *s, int at, int removed, int n,
+		    const int64_t *dims, struct mu_err *err);
+/* The product of dimensions [from, to). */
+int64_t mu_shape_product(const struct mu_shape *s, int from, int to);
+/* A shape seen as [outer, n, inner], where n is dimension `axis`. */
+struct mu_axis_split {
+	int64_t outer, n, inner;
+};
+struct mu_axis_split mu_shape_split(const struct mu_shape *s, int axis);
 static inline struct mu_shape mu_shape_scalar(void)
 {
 	return (struct mu_shape){.rank = 0, .count = 1};

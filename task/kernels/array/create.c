@@ -204,7 +204,6 @@ static int one_hot(struct kernel_call *c, struct mu_err *err)
 	int64_t depth, axis = args_attr_int(c->node, "axis", -1), inner = 1;
 	struct mu_shape shape = mu_shape_scalar();
 	struct mu_tensor *out;
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(args_int(c, 1, &depth, err));
 	if (kernel_in(c, 2)->shape.rank || kernel_in(c, 3)->shape.rank || depth < 0 || axis < -1 ||
@@ -215,14 +214,8 @@ static int one_hot(struct kernel_call *c, struct mu_err *err)
 				  in->shape.rank, (long long)depth, (long long)axis);
 	if (axis == -1)
 		axis = in->shape.rank;
-	for (int i = 0; i <= in->shape.rank; i++) {
-		if (i == axis && (rc = mu_shape_push(&shape, depth, err)))
-			return rc;
-		if (i < in->shape.rank && (rc = mu_shape_push(&shape, in->shape.dim[i], err)))
-			return rc;
-		if (i >= axis && i < in->shape.rank)
-			inner *= in->shape.dim[i];
-	}
+	inner = mu_shape_product(&in->shape, (int)axis, in->shape.rank);
+	MU_RETURN_IF_ERROR(mu_shape_splice(&shape, &in->shape, (int)axis, 0, 1, &depth, err));
 	enum mu_dtype t = kernel_in(c, 2)->dtype;
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, t, &shape, &out, err));
 	return move_one_hot(out, in, depth, inner, kernel_in(c, 2), kernel_in(c, 3), err);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gather: rows of a tensor by index, or of a variable on the task that holds it. */
-#include "task/kernels/array/rows.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"
 #include "task/kernels/state/variables.h"
@@ -10,35 +9,23 @@ static int gather_along(struct kernel_call *c, const struct mu_tensor *params,
 			const struct mu_tensor *indices, int axis, int batch, struct mu_err *err)
 {
 	const struct mu_shape *ps = &params->shape, *is = &indices->shape;
-	int64_t batches = 1, outer = 1, row = 1, each = 1;
-	struct mu_shape shape = mu_shape_scalar();
+	const struct mu_axis_split s = mu_shape_split(ps, axis);
+	struct mu_shape shape;
 	struct mu_tensor *out;
-	int rc = 0;
 
-	for (int d = 0; d < ps->rank && !rc; d++) {
-		if (d == axis)
-			for (int k = batch; k < is->rank && !rc; k++)
-				rc = mu_shape_push(&shape, is->dim[k], err);
-		else if (!rc)
-			rc = mu_shape_push(&shape, ps->dim[d], err);
-		*(d < batch  ? &batches
-		  : d < axis ? &outer
-		  : d > axis ? &row
-			     : &(int64_t){1}) *= ps->dim[d];
-	}
-	for (int k = batch; k < is->rank; k++)
-		each *= is->dim[k];
-	for (int d = 0; d < batch && !rc; d++)
+	MU_RETURN_IF_ERROR(
+	    mu_shape_splice(&shape, ps, axis, 1, is->rank - batch, is->dim + batch, err));
+	for (int d = 0; d < batch; d++)
 		if (ps->dim[d] != is->dim[d])
-			rc = mu_invalid(
+			return mu_invalid(
 			    err,
 			    "params.shape[%d]: %lld should be equal to indices.shape[%d]: %lld", d,
 			    (long long)ps->dim[d], d, (long long)is->dim[d]);
-	if (rc || (rc = args_is_int(c, 1, err)) ||
-	    (rc = kernel_out_on_device(c, 0, params->dtype, &shape, &out, err)))
-		return rc;
-	return move_picks(out, params, indices,
-			  &(struct picks){batches, outer, each, row, ps->dim[axis]}, err);
+	MU_RETURN_IF_ERROR(args_is_int(c, 1, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, params->dtype, &shape, &out, err));
+	struct picks p = {mu_shape_product(ps, 0, batch), mu_shape_product(ps, batch, axis),
+			  mu_shape_product(is, batch, is->rank), s.inner, s.n};
+	return move_picks(out, params, indices, &p, err);
 }
 
 static int gather_checked(struct kernel_call *c, const struct mu_tensor *params, int64_t axis,
@@ -98,10 +85,8 @@ static int gather_nd_of(struct kernel_call *c, const struct mu_tensor *params, s
 {
 	const struct mu_tensor *indices = kernel_in(c, 1);
 	const struct mu_shape *ps = &params->shape, *is = &indices->shape;
-	struct mu_shape shape = mu_shape_scalar();
+	struct mu_shape shape;
 	struct mu_tensor *out;
-	int64_t n = 1;
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(args_is_int(c, 1, err));
 	if (is->rank < 1 || is->dim[is->rank - 1] > ps->rank)
@@ -109,12 +94,9 @@ static int gather_nd_of(struct kernel_call *c, const struct mu_tensor *params, s
 		    err, "index innermost dimension length must be <= params rank; saw: %s vs. %s",
 		    mu_shape_str(is), mu_shape_str(ps));
 	int depth = (int)is->dim[is->rank - 1];
-	for (int d = 0; d < is->rank - 1; d++, n *= is->dim[d - 1])
-		if ((rc = mu_shape_push(&shape, is->dim[d], err)))
-			return rc;
-	for (int d = depth; d < ps->rank; d++)
-		if ((rc = mu_shape_push(&shape, ps->dim[d], err)))
-			return rc;
+	const int64_t n = mu_shape_product(is, 0, is->rank - 1);
+	MU_RETURN_IF_ERROR(
+	    mu_shape_splice(&shape, is, is->rank - 1, 1, ps->rank - depth, ps->dim + depth, err));
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, params->dtype, &shape, &out, err));
 	return move_positions(c, out, params, indices, n, depth, err);
 }

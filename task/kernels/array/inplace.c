@@ -2,7 +2,6 @@
 /* Adds to, subtracts from or replaces rows of a tensor. Decoders keep their results so far in one
  * tensor this way. TensorFlow always writes into x. Here the kernel copies x first if another step
  * or node holds it, so other readers see no change. */
-#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
@@ -14,10 +13,8 @@ static int inplace_write_rows(struct kernel_call *c, enum binary_op by, struct m
 	binary_loop *loop = by == BIN_COUNT ? NULL : loops->binary[by][x->dtype];
 	struct mu_shape shape = x->shape;
 	struct mu_tensor *out;
-	int64_t row = 1;
+	const int64_t row = mu_shape_product(&shape, 1, shape.rank);
 
-	for (int d = 1; d < shape.rank; d++)
-		row *= shape.dim[d];
 	if (by != BIN_COUNT && !loop)
 		return mu_invalid(err, "Unsupported data type: %s", mu_dtype_name(x->dtype));
 	MU_RETURN_IF_ERROR(kernel_out_reuse(c, 0, 0, x->dtype, &shape, &out, err));

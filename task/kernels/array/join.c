@@ -4,47 +4,32 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"
 
-/* A part of a tensor along one axis, as [outer, n, inner] inside [outer, whole, inner]. */
-struct axis_split {
-	int64_t outer, whole, inner;
-};
-
-static struct axis_split split_at_axis(const struct mu_shape *s, int axis)
-{
-	struct axis_split b = {1, axis < s->rank ? s->dim[axis] : 1, 1};
-
-	for (int i = 0; i < s->rank; i++)
-		if (i != axis)
-			*(i < axis ? &b.outer : &b.inner) *= s->dim[i];
-	return b;
-}
-
-/* n of `part`, from `at` on in whole. */
-static int put_part(const struct axis_split *b, const struct mu_tensor *whole, int64_t at,
+/* n of `part`, from `at` on in whole, which is [outer, n, inner]. */
+static int put_part(const struct mu_axis_split *b, const struct mu_tensor *whole, int64_t at,
 		    const struct mu_tensor *part, int64_t n, struct mu_err *err)
 {
 	int64_t run = n * b->inner;
 
-	return move_runs(
-	    whole, part,
-	    &(struct runs){b->outer, run, {at * b->inner, b->whole * b->inner}, {0, run}}, err);
+	return move_runs(whole, part,
+			 &(struct runs){b->outer, run, {at * b->inner, b->n * b->inner}, {0, run}},
+			 err);
 }
 
-static int get_part(const struct axis_split *b, const struct mu_tensor *part,
+static int get_part(const struct mu_axis_split *b, const struct mu_tensor *part,
 		    const struct mu_tensor *whole, int64_t at, int64_t n, struct mu_err *err)
 {
 	int64_t run = n * b->inner;
 
-	return move_runs(
-	    part, whole,
-	    &(struct runs){b->outer, run, {0, run}, {at * b->inner, b->whole * b->inner}}, err);
+	return move_runs(part, whole,
+			 &(struct runs){b->outer, run, {0, run}, {at * b->inner, b->n * b->inner}},
+			 err);
 }
 
 /* Inputs [from, from + n) joined along `axis`; their other dimensions must agree. */
 static int join(struct kernel_call *c, unsigned from, unsigned n, int64_t axis, struct mu_err *err)
 {
 	const struct mu_shape *first = &kernel_in(c, from)->shape;
-	struct mu_shape shape = mu_shape_scalar();
+	struct mu_shape shape;
 	struct mu_tensor *out;
 	int64_t total = 0;
 	int rc = 0;
@@ -71,12 +56,10 @@ static int join(struct kernel_call *c, unsigned from, unsigned n, int64_t axis, 
 		if (__builtin_add_overflow(total, s->dim[at], &total))
 			return mu_invalid(err, "the result is too large");
 	}
-	for (int d = 0; d < first->rank; d++)
-		if ((rc = mu_shape_push(&shape, d == at ? total : first->dim[d], err)))
-			return rc;
+	MU_RETURN_IF_ERROR(mu_shape_splice(&shape, first, at, 1, 1, &total, err));
 	MU_RETURN_IF_ERROR(
 	    kernel_out_on_device(c, 0, kernel_in(c, from)->dtype, &shape, &out, err));
-	struct axis_split b = split_at_axis(&shape, at);
+	struct mu_axis_split b = mu_shape_split(&shape, at);
 	int64_t where = 0;
 	for (unsigned i = 0; i < n && !rc; i++) {
 		const struct mu_tensor *t = kernel_in(c, from + i);
@@ -141,7 +124,7 @@ static int concat_offset(struct kernel_call *c, struct mu_err *err)
 static int pack(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t axis = args_attr_int(c->node, "axis", 0);
-	struct mu_shape shape = mu_shape_scalar();
+	struct mu_shape shape;
 	struct mu_tensor *out;
 	int rc = 0;
 
@@ -160,14 +143,9 @@ static int pack(struct kernel_call *c, struct mu_err *err)
 					  mu_shape_str(first), i,
 					  mu_shape_str(&kernel_in(c, i)->shape));
 	}
-	for (int d = 0; d <= first->rank; d++) {
-		if (d == at && (rc = mu_shape_push(&shape, c->n_in, err)))
-			return rc;
-		if (d < first->rank && (rc = mu_shape_push(&shape, first->dim[d], err)))
-			return rc;
-	}
+	MU_RETURN_IF_ERROR(mu_shape_splice(&shape, first, at, 0, 1, &(int64_t){c->n_in}, err));
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err));
-	struct axis_split b = split_at_axis(&shape, at);
+	struct mu_axis_split b = mu_shape_split(&shape, at);
 	for (unsigned i = 0; i < c->n_in && !rc; i++)
 		rc = put_part(&b, out, i, kernel_in(c, i), 1, err);
 	return rc;
@@ -176,17 +154,15 @@ static int pack(struct kernel_call *c, struct mu_err *err)
 static int unpack(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	struct mu_shape shape = mu_shape_scalar();
-	int at, rc = 0;
+	struct mu_shape shape;
+	int at;
 
 	MU_RETURN_IF_ERROR(args_axis(args_attr_int(c->node, "axis", 0), in->shape.rank, &at, err));
 	if (in->shape.dim[at] != (int64_t)c->n_out)
 		return mu_invalid(err, "Input shape axis %d must equal %u, got shape %s", at,
 				  c->n_out, mu_shape_str(&in->shape));
-	for (int d = 0; d < in->shape.rank; d++)
-		if (d != at && (rc = mu_shape_push(&shape, in->shape.dim[d], err)))
-			return rc;
-	struct axis_split b = split_at_axis(&in->shape, at);
+	MU_RETURN_IF_ERROR(mu_shape_splice(&shape, &in->shape, at, 1, 0, NULL, err));
+	struct mu_axis_split b = mu_shape_split(&in->shape, at);
 	for (unsigned i = 0; i < c->n_out; i++) {
 		struct mu_tensor *out;
 		MU_RETURN_IF_ERROR(kernel_out_on_device(c, i, in->dtype, &shape, &out, err));
@@ -200,18 +176,15 @@ static int split_by(struct kernel_call *c, unsigned from, int at, const int64_t 
 		    struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, from);
-	struct axis_split b = split_at_axis(&in->shape, at);
+	struct mu_axis_split b = mu_shape_split(&in->shape, at);
 	int64_t where = 0;
 
 	for (unsigned i = 0; i < c->n_out; where += sizes[i++]) {
-		struct mu_shape shape = mu_shape_scalar();
+		struct mu_shape shape;
 		struct mu_tensor *out;
-		int rc = 0;
-		for (int d = 0; d < in->shape.rank && !rc; d++)
-			rc = mu_shape_push(&shape, d == at ? sizes[i] : in->shape.dim[d], err);
-		if (rc || (rc = kernel_out_on_device(c, i, in->dtype, &shape, &out, err)) ||
-		    (rc = get_part(&b, out, in, where, sizes[i], err)))
-			return rc;
+		MU_RETURN_IF_ERROR(mu_shape_splice(&shape, &in->shape, at, 1, 1, &sizes[i], err));
+		MU_RETURN_IF_ERROR(kernel_out_on_device(c, i, in->dtype, &shape, &out, err));
+		MU_RETURN_IF_ERROR(get_part(&b, out, in, where, sizes[i], err));
 	}
 	return 0;
 }

@@ -64,23 +64,14 @@ static int check_band(struct matrix_band *b, struct mu_err *err)
 	return 0;
 }
 
+/* The first `keep` dimensions of `outer`, a unless it is negative, and b. */
 static int set_inner(struct mu_shape *s, const struct mu_shape *outer, int keep, int64_t a,
 		     int64_t b, struct mu_err *err)
 {
-	int rc = mu_shape_set(s, keep, outer->dim, err);
+	const int64_t inner[] = {a, b};
 
-	if (!rc && a >= 0)
-		rc = mu_shape_push(s, a, err);
-	return rc ? rc : mu_shape_push(s, b, err);
-}
-
-static int64_t diag_product(const struct mu_shape *s, int n)
-{
-	int64_t p = 1;
-
-	for (int d = 0; d < n; d++)
-		p *= s->dim[d];
-	return p;
+	return mu_shape_splice(s, outer, keep, outer->rank - keep, 2 - (a < 0), inner + (a < 0),
+			       err);
 }
 
 /* ---- from diagonals to matrices ---- */
@@ -142,7 +133,7 @@ static int matrix_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 	MU_RETURN_IF_ERROR(set_inner(&shape, s, keep, b.rows, b.cols, err));
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, &shape, &out, err));
 	MU_RETURN_IF_ERROR(move_fill(out, v3 ? kernel_in(c, 4) : NULL, err));
-	return band_copy(out, in, &b, diag_product(s, keep), true, err);
+	return band_copy(out, in, &b, mu_shape_product(s, 0, keep), true, err);
 }
 
 /* ---- matrices given ---- */
@@ -166,19 +157,18 @@ static int diag_part(struct kernel_call *c, bool v3, struct mu_err *err)
 	struct mu_tensor *out;
 	struct mu_shape shape;
 	struct matrix_band b = {0};
-	int rc;
 
 	MU_RETURN_IF_ERROR(read_matrix(c, v3, 1, &b, err));
 	if (v3 && kernel_in(c, 2)->shape.count != 1)
 		return mu_invalid(err, "padding_value must be a scalar");
 	bool many = b.to != b.from;
 	int keep = in->shape.rank - 2;
-	if ((rc = set_inner(&shape, &in->shape, keep, many ? b.to - b.from + 1 : -1, b.longest,
-			    err)) ||
-	    (rc = kernel_out_on_device(c, 0, in->dtype, &shape, &out, err)) ||
-	    (v3 && (rc = move_fill(out, kernel_in(c, 2), err))))
-		return rc;
-	return band_copy(in, out, &b, diag_product(&in->shape, keep), false, err);
+	MU_RETURN_IF_ERROR(
+	    set_inner(&shape, &in->shape, keep, many ? b.to - b.from + 1 : -1, b.longest, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, &shape, &out, err));
+	if (v3)
+		MU_RETURN_IF_ERROR(move_fill(out, kernel_in(c, 2), err));
+	return band_copy(in, out, &b, mu_shape_product(&in->shape, 0, keep), false, err);
 }
 
 static int set_diag(struct kernel_call *c, bool v3, struct mu_err *err)
@@ -199,7 +189,7 @@ static int set_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 				  mu_shape_str(&band->shape));
 	MU_RETURN_IF_ERROR(move_out_reuse(c, 0, 0, in.dtype, &shape, &out, err));
 	MU_RETURN_IF_ERROR(move_all(out, &in, err));
-	return band_copy(out, band, &b, diag_product(&shape, keep), true, err);
+	return band_copy(out, band, &b, mu_shape_product(&shape, 0, keep), true, err);
 }
 
 /* Keeps at most num_lower diagonals below and num_upper above the main one; negative: all. */

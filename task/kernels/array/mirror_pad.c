@@ -140,16 +140,15 @@ static int mirror_pad_check_grad(const struct kernel_call *c, int64_t skip, stru
 static int fold_dim(const struct mu_tensor *now, const struct mu_tensor *next, int d,
 		    int64_t before, int64_t skip, struct mu_err *err)
 {
-	struct mirror_args a = {.outer = 1,
+	const struct mu_axis_split s = mu_shape_split(&now->shape, d);
+	struct mirror_args a = {.outer = s.outer,
 				.n = next->shape.dim[d],
-				.inner = 1,
-				.from = now->shape.dim[d],
+				.inner = s.inner,
+				.from = s.n,
 				.before = before,
 				.skip = skip};
 	struct gpu *g = gpu_of_tensor(next);
 
-	for (int i = 0; i < now->shape.rank; i++)
-		*(i < d ? &a.outer : i > d ? &a.inner : &(int64_t){1}) *= now->shape.dim[i];
 	if (g) {
 		a.out = gpu_address(next);
 		a.in = gpu_address(now);

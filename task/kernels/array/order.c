@@ -196,10 +196,9 @@ static int bound(struct kernel_call *c, bool upper, struct mu_err *err)
 	const struct mu_tensor *sorted = kernel_in(c, 0), *values = kernel_in(c, 1);
 	enum mu_dtype type;
 	struct mu_tensor *out;
-	int rc = check_bound(c, &type, err);
 
-	if (rc || (rc = kernel_out(c, 0, type, &values->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_bound(c, &type, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &values->shape, &out, err));
 	int64_t n = sorted->shape.dim[1], m = values->shape.dim[1];
 	for (int64_t i = 0; i < values->shape.count; i++) {
 		const char *row =

@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "task/device/gpu.h"
-#include "task/kernels/array/rows.h"
-#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"
 
@@ -12,14 +10,7 @@
 static int rows_shape(struct mu_shape *out, int64_t n, const struct mu_shape *s, int skip,
 		      struct mu_err *err)
 {
-	int rc = 0;
-
-	*out = mu_shape_scalar();
-	if (n >= 0)
-		rc = mu_shape_push(out, n, err);
-	for (int d = skip; d < s->rank && !rc; d++)
-		rc = mu_shape_push(out, s->dim[d], err);
-	return rc;
+	return mu_shape_splice(out, s, 0, skip, n >= 0, &n, err);
 }
 
 static bool starts_with(const struct mu_shape *s, const struct mu_shape *head)
@@ -28,15 +19,6 @@ static bool starts_with(const struct mu_shape *s, const struct mu_shape *head)
 		if (d >= s->rank || s->dim[d] != head->dim[d])
 			return false;
 	return true;
-}
-
-static int64_t count_from(const struct mu_shape *s, int d)
-{
-	int64_t n = 1;
-
-	for (; d < s->rank; d++)
-		n *= s->dim[d];
-	return n;
 }
 
 /* ---- DynamicPartition ---- */
@@ -82,7 +64,7 @@ static int dynamic_partition(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *data = kernel_in(c, 0), *parts = kernel_in(c, 1);
 	MU_AUTO_FREE int64_t *end = MU_NEW_ARRAY(int64_t, c->n_out + 1);
-	int64_t row = count_from(&data->shape, parts->shape.rank), from = 0;
+	int64_t row = mu_shape_product(&data->shape, parts->shape.rank, data->shape.rank), from = 0;
 	MU_AUTO_TENSOR list = {0};
 	MU_AUTO_TENSOR there = {0};
 	struct mu_shape shape;
@@ -144,7 +126,8 @@ static int stitch_shape(const struct kernel_call *c, unsigned n, struct mu_shape
 static int stitch_there(struct kernel_call *c, unsigned n, const struct mu_tensor *out,
 			struct mu_err *err)
 {
-	struct picks p = {1, 1, out->shape.dim[0], count_from(&out->shape, 1), 0};
+	struct picks p = {1, 1, out->shape.dim[0],
+			  mu_shape_product(&out->shape, 1, out->shape.rank), 0};
 	struct mu_shape list = mu_shape_vec(p.count), all;
 	MU_AUTO_TENSOR numbers = {0};
 	MU_AUTO_TENSOR there = {0};
@@ -183,7 +166,7 @@ static int dynamic_stitch(struct kernel_call *c, struct mu_err *err)
 		return 0;
 	if (gpu_of_tensor(out))
 		return stitch_there(c, n, out, err);
-	int64_t row = count_from(&shape, 1);
+	int64_t row = mu_shape_product(&shape, 1, shape.rank);
 	elems_zero(out->dtype, out->data, 0, shape.count); /* rows that no index names */
 	for (unsigned k = 0; k < n; k++) {
 		const struct mu_tensor *idx = kernel_in(c, k), *data = kernel_in(c, n + k);

@@ -74,12 +74,9 @@ int reverse_sequence_copy(struct kernel_call *c, const struct mu_tensor *out,
 		return reverse_on_gpu(c, out, in, lengths, &a, err);
 	}
 	elems_copy(in->dtype, out->data, 0, in->data, 0, s->count);
-	int64_t inner = v.stride[seq < batch ? batch : seq], outer = 1, middle = 1;
+	int64_t inner = v.stride[seq < batch ? batch : seq];
 	int low = seq < batch ? seq : batch, high = seq < batch ? batch : seq;
-	for (int d = 0; d < low; d++)
-		outer *= s->dim[d];
-	for (int d = low + 1; d < high; d++)
-		middle *= s->dim[d];
+	int64_t outer = mu_shape_product(s, 0, low), middle = mu_shape_product(s, low + 1, high);
 	/* [outer, seq or batch, middle, batch or seq, inner] */
 	for (int64_t o = 0; o < outer; o++)
 		for (int64_t m = 0; m < middle; m++)

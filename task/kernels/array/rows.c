@@ -31,24 +31,20 @@ int rows_check(const struct mu_tensor *indices, int64_t limit, struct mu_err *er
 int rows_fit_updates(const struct mu_shape *table, const struct mu_shape *is,
 		     const struct mu_shape *updates, int64_t *row, struct mu_err *err)
 {
-	int64_t n = 1;
-
 	if (table->rank < 1)
 		return mu_invalid(err, "var must be at least 1 dimensional");
 	bool fits = updates->rank == is->rank + table->rank - 1;
 	for (int d = 0; fits && d < is->rank; d++)
 		fits = updates->dim[d] == is->dim[d];
-	for (int d = 1; d < table->rank; d++) {
-		fits = fits && updates->dim[is->rank + d - 1] == table->dim[d];
-		n *= table->dim[d];
-	}
+	for (int d = 1; fits && d < table->rank; d++)
+		fits = updates->dim[is->rank + d - 1] == table->dim[d];
 	if (!fits)
 		return mu_invalid(
 		    err,
 		    "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = "
 		    "[], got updates.shape %s, indices.shape %s, params.shape %s",
 		    mu_shape_str(updates), mu_shape_str(is), mu_shape_str(table));
-	*row = n;
+	*row = mu_shape_product(table, 1, table->rank);
 	return 0;
 }
 

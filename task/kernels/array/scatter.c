@@ -117,7 +117,6 @@ int check_unsorted_segment(const struct kernel_call *c, struct mu_shape *shape, 
 {
 	const struct mu_tensor *data = kernel_in(c, 0), *ids = kernel_in(c, 1);
 	int64_t n;
-	int rc;
 
 	MU_RETURN_IF_ERROR(args_int(c, 2, &n, err));
 	bool fits = ids->shape.rank <= data->shape.rank;
@@ -126,12 +125,8 @@ int check_unsorted_segment(const struct kernel_call *c, struct mu_shape *shape, 
 	if (!fits)
 		return mu_invalid(err, "data.shape = %s does not start with segment_ids.shape = %s",
 				  mu_shape_str(&data->shape), mu_shape_str(&ids->shape));
-	*shape = mu_shape_scalar();
-	*row = 1;
-	rc = mu_shape_push(shape, n, err);
-	for (int d = ids->shape.rank; d < data->shape.rank && !rc; *row *= data->shape.dim[d++])
-		rc = mu_shape_push(shape, data->shape.dim[d], err);
-	return rc;
+	*row = mu_shape_product(&data->shape, ids->shape.rank, data->shape.rank);
+	return mu_shape_splice(shape, &data->shape, 0, ids->shape.rank, 1, &n, err);
 }
 
 /* out[ids[i]] op= data[i]; negative ids are dropped. */

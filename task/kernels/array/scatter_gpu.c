@@ -75,13 +75,13 @@ static int scatter_gpu_put(struct kernel_call *c, const struct mu_tensor *table,
 				 .updates = gpu_address(updates),
 				 .one = updates->shape.count == 1 && n * row != 1};
 	GPU_RUNS_AUTO runs = {0};
-	int rc;
 
 	if (!n || !row || !table->shape.count)
 		return 0;
 	snprintf(kernel, sizeof kernel, "scatter_%s", way_of(c->node->op)->kernel);
-	rc = gpu_runs_make(c, indices, n, &table->shape, depth, row, &runs, &a.by, err);
-	return rc ? rc : gpu_run_type(kernel_gpu(c), kernel, table->dtype, n * row, &a, err);
+	MU_RETURN_IF_ERROR(
+	    gpu_runs_make(c, indices, n, &table->shape, depth, row, &runs, &a.by, err));
+	return gpu_run_type(kernel_gpu(c), kernel, table->dtype, n * row, &a, err);
 }
 
 /* ---- by row ---- */
@@ -91,12 +91,11 @@ static int by_row(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *indices = kernel_in(c, 1), *updates = kernel_in(c, 2);
 	VARIABLES_AUTO vs = {0};
 	int64_t row;
-	int rc;
 
-	if ((rc = variables_lock(c, 1, &vs, err)) ||
-	    (rc = check_scatter(vs.t[0], &indices->shape, updates, &row, err)) ||
-	    (rc = scatter_gpu_put(c, vs.t[0], indices, updates, indices->shape.count, 1, row, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(variables_lock(c, 1, &vs, err));
+	MU_RETURN_IF_ERROR(check_scatter(vs.t[0], &indices->shape, updates, &row, err));
+	MU_RETURN_IF_ERROR(
+	    scatter_gpu_put(c, vs.t[0], indices, updates, indices->shape.count, 1, row, err));
 	variable_forward(c);
 	return 0;
 }
@@ -107,15 +106,12 @@ static int segments(struct kernel_call *c, struct mu_err *err)
 	struct fill_args f = {.value = start_of(data->dtype, way_of(c->node->op))};
 	struct mu_shape shape;
 	int64_t row;
-	int rc;
 
-	if ((rc = check_unsorted_segment(c, &shape, &row, err)) ||
-	    (rc = gpu_out(c, 0, data->dtype, &shape, &f.out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_unsorted_segment(c, &shape, &row, err));
+	MU_RETURN_IF_ERROR(gpu_out(c, 0, data->dtype, &shape, &f.out, err));
 	f.n = shape.count;
-	rc = gpu_run_width(kernel_gpu(c), "fill", data->dtype, f.n, &f, err);
-	return rc ? rc
-		  : scatter_gpu_put(c, &c->out[0].tensor, ids, data, ids->shape.count, 1, row, err);
+	MU_RETURN_IF_ERROR(gpu_run_width(kernel_gpu(c), "fill", data->dtype, f.n, &f, err));
+	return scatter_gpu_put(c, &c->out[0].tensor, ids, data, ids->shape.count, 1, row, err);
 }
 
 /* ---- by position ---- */
@@ -125,12 +121,9 @@ static int put_slices(struct kernel_call *c, unsigned in, const struct mu_tensor
 		      struct mu_err *err)
 {
 	const struct mu_shape *is = &kernel_in(c, in)->shape;
-	int64_t row = 1, n = 1;
+	int64_t row = mu_shape_product(&table->shape, depth, table->shape.rank);
+	int64_t n = mu_shape_product(is, 0, is->rank - 1);
 
-	for (int d = depth; d < table->shape.rank; d++)
-		row *= table->shape.dim[d];
-	for (int d = 0; d < is->rank - 1; d++)
-		n *= is->dim[d];
 	return scatter_gpu_put(c, table, kernel_in(c, in), kernel_in(c, in + 1), n, depth, row,
 			       err);
 }
@@ -141,13 +134,12 @@ static int onto_zeros_gpu(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out = &c->out[0].tensor;
 	struct mu_shape shape;
 	uint64_t at;
-	int depth, rc;
+	int depth;
 
-	if ((rc = args_shape(c, 2, &shape, err)) ||
-	    (rc = check_scatter_nd(c, 0, &shape, t, &depth, err)) ||
-	    (rc = gpu_out(c, 0, t, &shape, &at, err)) ||
-	    (rc = gpu_fill(kernel_gpu(c), out, 0, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_shape(c, 2, &shape, err));
+	MU_RETURN_IF_ERROR(check_scatter_nd(c, 0, &shape, t, &depth, err));
+	MU_RETURN_IF_ERROR(gpu_out(c, 0, t, &shape, &at, err));
+	MU_RETURN_IF_ERROR(gpu_fill(kernel_gpu(c), out, 0, err));
 	return put_slices(c, 0, out, depth, err);
 }
 
@@ -156,26 +148,24 @@ static int onto_copy_gpu(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor in = *kernel_in(c, 0); /* its memory may become the output's */
 	struct mu_tensor *out = &c->out[0].tensor;
 	uint64_t at;
-	int depth, rc;
+	int depth;
 
-	if ((rc = check_scatter_nd(c, 1, &in.shape, in.dtype, &depth, err)) ||
-	    (rc = gpu_out_reuse(c, 0, 0, in.dtype, &in.shape, &at, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_scatter_nd(c, 1, &in.shape, in.dtype, &depth, err));
+	MU_RETURN_IF_ERROR(gpu_out_reuse(c, 0, 0, in.dtype, &in.shape, &at, err));
 	if (out->data != in.data)
-		rc =
-		    gpu_copy_within(kernel_gpu(c), at, gpu_address(&in), mu_tensor_bytes(out), err);
-	return rc ? rc : put_slices(c, 1, out, depth, err);
+		MU_RETURN_IF_ERROR(gpu_copy_within(kernel_gpu(c), at, gpu_address(&in),
+						   mu_tensor_bytes(out), err));
+	return put_slices(c, 1, out, depth, err);
 }
 
 static int onto_variable_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	VARIABLES_AUTO vs = {0};
-	int depth, rc;
+	int depth;
 
-	if ((rc = variables_lock(c, 1, &vs, err)) ||
-	    (rc = check_scatter_nd(c, 1, &vs.t[0]->shape, vs.t[0]->dtype, &depth, err)) ||
-	    (rc = put_slices(c, 1, vs.t[0], depth, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(variables_lock(c, 1, &vs, err));
+	MU_RETURN_IF_ERROR(check_scatter_nd(c, 1, &vs.t[0]->shape, vs.t[0]->dtype, &depth, err));
+	MU_RETURN_IF_ERROR(put_slices(c, 1, vs.t[0], depth, err));
 	variable_forward(c);
 	return 0;
 }

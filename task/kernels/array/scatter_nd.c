@@ -69,12 +69,10 @@ static int scatter_nd_apply(const struct kernel_call *c, unsigned in, struct mu_
 {
 	const struct mu_tensor *indices = kernel_in(c, in), *updates = kernel_in(c, in + 1);
 	size_t size = elems_size(table->dtype);
-	int64_t row = 1, n = 1, at;
+	const int64_t row = mu_shape_product(&table->shape, depth, table->shape.rank);
+	const int64_t n = mu_shape_product(&indices->shape, 0, indices->shape.rank - 1);
+	int64_t at;
 
-	for (int d = depth; d < table->shape.rank; d++)
-		row *= table->shape.dim[d];
-	for (int d = 0; d < indices->shape.rank - 1; d++)
-		n *= indices->shape.dim[d];
 	for (int64_t i = 0; i < n; i++) {
 		MU_RETURN_IF_ERROR(position(indices, i, depth, &table->shape, &at, err));
 		char *to = (char *)table->data + (size_t)(at * row) * size;

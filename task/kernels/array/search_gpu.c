@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "task/kernels/array/checks.h"
-#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/gpu_table.h"
 
@@ -11,10 +10,8 @@ static int bound_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *sorted = kernel_in(c, 0), *values = kernel_in(c, 1);
 	enum mu_dtype type;
-	int rc = check_bound(c, &type, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(check_bound(c, &type, err));
 	struct bound_args a = {.in = gpu_address(values),
 			       .sorted = gpu_address(sorted),
 			       .rows = values->shape.dim[0],
@@ -22,8 +19,7 @@ static int bound_gpu(struct kernel_call *c, struct mu_err *err)
 			       .n = sorted->shape.dim[1],
 			       .upper = strcmp(c->node->op, "UpperBound") == 0,
 			       .wide = type == MU_INT64};
-	if ((rc = gpu_out(c, 0, type, &values->shape, &a.out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(gpu_out(c, 0, type, &values->shape, &a.out, err));
 	return gpu_run_type(kernel_gpu(c), "bound", sorted->dtype, values->shape.count, &a, err);
 }
 

@@ -102,9 +102,8 @@ static int reshape(struct kernel_call *c, struct mu_err *err)
 static int expand_dims(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
-	struct mu_shape shape = mu_shape_scalar();
+	struct mu_shape shape;
 	int64_t axis;
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(args_int(c, 1, &axis, err));
 	if (axis < -in->rank - 1 || axis > in->rank)
@@ -113,15 +112,9 @@ static int expand_dims(struct kernel_call *c, struct mu_err *err)
 				  (long long)axis, in->rank);
 	if (axis < 0)
 		axis += in->rank + 1;
-	for (int i = 0; i <= in->rank && !rc; i++) {
-		if (i == axis)
-			rc = mu_shape_push(&shape, 1, err);
-		if (i < in->rank && !rc)
-			rc = mu_shape_push(&shape, in->dim[i], err);
-	}
-	if (!rc)
-		take_reshaped(c, &shape);
-	return rc;
+	MU_RETURN_IF_ERROR(mu_shape_splice(&shape, in, (int)axis, 0, 1, &(int64_t){1}, err));
+	take_reshaped(c, &shape);
+	return 0;
 }
 
 static int squeeze(struct kernel_call *c, struct mu_err *err)

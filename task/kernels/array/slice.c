@@ -151,10 +151,10 @@ static int transpose(struct kernel_call *c, struct mu_err *err)
 static int conjugate_transpose(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_tensor *out;
-	int rc = transpose_into(c, &out, err);
 
-	if (rc || (out->dtype != MU_COMPLEX64 && out->dtype != MU_COMPLEX128))
-		return rc;
+	MU_RETURN_IF_ERROR(transpose_into(c, &out, err));
+	if (out->dtype != MU_COMPLEX64 && out->dtype != MU_COMPLEX128)
+		return 0;
 	for (int64_t i = 0; i < out->shape.count; i++)
 		if (out->dtype == MU_COMPLEX64)
 			MU_DATA(float, out)[2 * i + 1] *= -1;

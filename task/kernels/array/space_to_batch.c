@@ -76,7 +76,6 @@ static int space_to_batch(struct kernel_call *c, struct mu_err *err)
 	struct view plain, inside, v = {0};
 	struct blocks b;
 	int64_t batch;
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(read_blocks(c, &b, err));
 	if (__builtin_mul_overflow(in->shape.dim[0], b.all, &batch))
@@ -106,8 +105,8 @@ static int space_to_batch(struct kernel_call *c, struct mu_err *err)
 		inside.dim[d] = in->shape.dim[d];
 	for (int d = 0; d < b.n; d++)
 		inside.offset += b.before[d] * plain.stride[d + 1];
-	if (in->shape.count && (rc = move_write(&wide, &inside, in, err)))
-		return rc;
+	if (in->shape.count)
+		MU_RETURN_IF_ERROR(move_write(&wide, &inside, in, err));
 	for (int d = 0; d < b.n; d++) /* where in its block comes first */
 		space_push(&v, b.size[d], plain.stride[d + 1]);
 	space_push(&v, padded.dim[0], plain.stride[0]);

@@ -98,8 +98,7 @@ int strided_of(struct strided *out, const struct kernel_call *c, unsigned at,
 		 * the ellipsis. */
 		if (i == s.n ? !s.ellipsis : bit(s.ellipsis, i))
 			for (int k = in->rank - used; k > 0; k--, d++)
-				if ((rc = mu_shape_push(&out->shape, in->dim[d], err)))
-					return rc;
+				MU_RETURN_IF_ERROR(mu_shape_push(&out->shape, in->dim[d], err));
 		if (i == s.n || bit(s.ellipsis, i))
 			continue;
 		if (bit(s.new_axis, i))

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unique elements, in the order of their first appearance. */
-#include <string.h>
 
 #include "lib/base/map.h"
 #include "task/kernels/engine/args.h"
@@ -43,12 +42,11 @@ static bool put_slice_key(struct mu_buf *key, const struct mu_tensor *x, int axi
 {
 	const bool real = x->dtype == MU_FLOAT || x->dtype == MU_DOUBLE || x->dtype == MU_HALF ||
 			  x->dtype == MU_BFLOAT16;
-	int64_t n = x->shape.dim[axis], inner = 1, outer;
+	int64_t n = x->shape.dim[axis],
+		inner = mu_shape_product(&x->shape, axis + 1, x->shape.rank);
+	int64_t outer = n && inner ? x->shape.count / (n * inner) : 0;
 	double d = 1;
 
-	for (int k = axis + 1; k < x->shape.rank; k++)
-		inner *= x->shape.dim[k];
-	outer = n && inner ? x->shape.count / (n * inner) : 0;
 	mu_buf_put(key, &outer, sizeof outer); /* a slice without elements has a key, too */
 	for (int64_t e = 0; e < outer * inner; e++) {
 		int64_t at = (e / inner * n + i) * inner + e % inner;
@@ -112,13 +110,11 @@ static int unique_axis(const struct kernel_call *c, int *axis, struct mu_err *er
 static void copy_slice(const struct mu_tensor *y, int64_t to, const struct mu_tensor *x,
 		       int64_t from, int axis)
 {
-	int64_t outer = 1, inner = 1;
+	const struct mu_axis_split s = mu_shape_split(&x->shape, axis);
 
-	for (int d = 0; d < x->shape.rank; d++)
-		*(d < axis ? &outer : &inner) *= d == axis ? 1 : x->shape.dim[d];
-	for (int64_t o = 0; o < outer; o++)
-		elems_copy(x->dtype, y->data, (o * y->shape.dim[axis] + to) * inner, x->data,
-			   (o * x->shape.dim[axis] + from) * inner, inner);
+	for (int64_t o = 0; o < s.outer; o++)
+		elems_copy(x->dtype, y->data, (o * y->shape.dim[axis] + to) * s.inner, x->data,
+			   (o * s.n + from) * s.inner, s.inner);
 }
 
 static int unique(struct kernel_call *c, struct mu_err *err)

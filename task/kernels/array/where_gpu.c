@@ -2,7 +2,6 @@
 /* What a GPU has to be asked about before a kernel can go on: CheckNumerics whether all are
  * numbers, Where how many are true.  The answer comes as a copy out, and whoever brings it ends the
  * call, so nothing waits. */
-#include <string.h>
 
 #include "task/kernels/engine/args.h"
 #include "task/kernels/math/scan_gpu.h"
@@ -94,11 +93,11 @@ static int tell_where(struct question *q, struct mu_err *err)
 	const int64_t found = q->here.data ? *MU_DATA(int64_t, &q->here) : 0;
 	struct where_args a = {.counts = gpu_address(&q->there), .n = in->count, .rank = in->rank};
 	struct mu_shape shape = mu_shape_vec(found);
-	int rc;
 
-	if ((rc = mu_shape_push(&shape, in->rank, err)) ||
-	    (rc = gpu_out(q->c, 0, MU_INT64, &shape, &a.out, err)) || !shape.count)
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_push(&shape, in->rank, err));
+	MU_RETURN_IF_ERROR(gpu_out(q->c, 0, MU_INT64, &shape, &a.out, err));
+	if (!shape.count)
+		return 0;
 	for (int d = 0; d < in->rank; d++)
 		a.dim[d] = in->dim[d];
 	return gpu_run(kernel_gpu(q->c), "where_put", a.n, &a, err);

@@ -123,10 +123,9 @@ static int accumulator_sparse_add(struct accumulator *a, struct kernel_call *c, 
 	struct sparse *s = sparse_of(a);
 	const struct mu_tensor *indices = kernel_in(c, 2), *values = kernel_in(c, 3);
 	struct mu_shape tail;
-	int rc = check_gradient(c, a, err);
 
-	if (rc || (rc = mu_shape_set(&tail, values->shape.rank - 1, values->shape.dim + 1, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_gradient(c, a, err));
+	MU_RETURN_IF_ERROR(mu_shape_set(&tail, values->shape.rank - 1, values->shape.dim + 1, err));
 	if (a->count && !mu_shape_eq(&tail, &s->tail))
 		return mu_invalid(err, "Shape mismatch: rows of %s after rows of %s",
 				  mu_shape_str(&tail), mu_shape_str(&s->tail));
@@ -159,15 +158,11 @@ static int accumulator_sparse_output(struct accumulator *a, struct kernel_call *
 	struct sparse *s = sparse_of(a);
 	struct mu_shape rows = mu_shape_vec((int64_t)s->rows.n), values = rows;
 	struct mu_tensor *indices, *sums, *shape;
-	int rank = s->tail.rank + 1, rc = 0;
 
-	for (int d = 0; d < s->tail.rank && !rc; d++)
-		rc = mu_shape_push(&values, s->tail.dim[d], err);
-	struct mu_shape vec = mu_shape_vec(rank);
-	if (rc || (rc = kernel_out(c, 0, MU_INT64, &rows, &indices, err)) ||
-	    (rc = kernel_out(c, 1, a->dtype, &values, &sums, err)) ||
-	    (rc = kernel_out(c, 2, MU_INT64, &vec, &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_append(&values, s->tail.rank, s->tail.dim, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &rows, &indices, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, a->dtype, &values, &sums, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 2, MU_INT64, s->tail.rank + 1, &shape, err));
 	if (a->mean)
 		accumulator_sparse_divide(&s->rows, a->dtype, s->tail.count);
 	if (s->rows.n) {

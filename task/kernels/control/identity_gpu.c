@@ -2,7 +2,6 @@
 /* Identity, shape ops, feeds and fetches, and variables on a GPU. */
 #include <string.h>
 
-#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/gpu_table.h"
 #include "task/kernels/state/variables.h"
@@ -40,16 +39,13 @@ static int const_prepare_gpu(const struct mu_node *n, struct runtime *rt, void *
 	struct device *d = device_of_node(n, rt);
 	enum mu_dtype dtype;
 	struct mu_tensor t;
-	int rc = mu_node_attr_type(n, "dtype", &dtype, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(mu_node_attr_type(n, "dtype", &dtype, err));
 	if (!a || a->kind != MU_ATTR_TENSOR || a->tensor->dtype != dtype)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "attribute 'value' is missing or not of type %s",
 			       mu_dtype_name(dtype));
-	if ((rc = d->ops->copy_in(d, a->tensor, n->name, &t, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(d->ops->copy_in(d, a->tensor, n->name, &t, err));
 	*state = memcpy(MU_NEW(struct mu_tensor), &t, sizeof t);
 	return 0;
 }
@@ -72,10 +68,8 @@ static int identity_gpu_accumulate(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, 1);
 	VARIABLES_AUTO vs = {0};
-	int rc = variables_lock(c, 1, &vs, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(variables_lock(c, 1, &vs, err));
 	if (vs.t[0]->dtype != t->dtype || !mu_shape_eq(&vs.t[0]->shape, &t->shape))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "%s requires shapes of both tensors to match. lhs shape= %s rhs "
@@ -83,9 +77,9 @@ static int identity_gpu_accumulate(struct kernel_call *c, struct mu_err *err)
 			       c->node->op, mu_shape_str(&vs.t[0]->shape), mu_shape_str(&t->shape));
 	struct update_args a = {
 	    .at = {gpu_address(vs.t[0])}, .grad = gpu_address(t), .n = t->shape.count};
-	if ((rc = gpu_run_type(kernel_gpu(c), strstr(c->node->op, "Sub") ? "up_sub" : "up_add",
-			       t->dtype, a.n, &a, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(gpu_run_type(kernel_gpu(c),
+					strstr(c->node->op, "Sub") ? "up_sub" : "up_add", t->dtype,
+					a.n, &a, err));
 	variable_forward(c);
 	return 0;
 }

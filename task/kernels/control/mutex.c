@@ -6,7 +6,6 @@
  * step fails. Then the next waiter gets the lock. The kernel allocates the object before it queues
  * the call, so nothing can fail, and nothing is freed, under the queue's lock. */
 #include "task/kernels/control/wait_queue.h"
-#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/variant.h"
 #include "task/kernels/state/handles.h"

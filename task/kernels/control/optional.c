@@ -3,7 +3,6 @@
 #include "task/kernels/control/optional.h"
 
 #include "task/kernels/control/sum.h"
-#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/variant.h"

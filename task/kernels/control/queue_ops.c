@@ -269,16 +269,12 @@ static int stack_component(struct transfer *t, unsigned k, struct mu_err *err)
 	const struct queue_spec *s = &t->q->spec;
 	struct mu_shape each = mu_shape_scalar(), shape = mu_shape_vec(t->done);
 	struct mu_tensor *out;
-	int rc = 0;
 
-	if (t->done)
-		rc = queue_padded_shape(t, k, &each, err);
-	else if (s->shape[k].rank > 0)
-		rc = mu_shape_set(&each, s->shape[k].rank, s->shape[k].dim, err);
-	for (int d = 0; d < each.rank && !rc; d++)
-		rc = mu_shape_push(&shape, each.dim[d], err);
-	if (rc || (rc = kernel_out(t->w.c, k, s->type[k], &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(t->done
+			       ? queue_padded_shape(t, k, &each, err)
+			       : mu_shape_append(&each, s->shape[k].rank, s->shape[k].dim, err));
+	MU_RETURN_IF_ERROR(mu_shape_append(&shape, each.rank, each.dim, err));
+	MU_RETURN_IF_ERROR(kernel_out(t->w.c, k, s->type[k], &shape, &out, err));
 	if (s->padded)
 		elems_zero(s->type[k], out->data, 0, shape.count);
 	for (int64_t i = 0; i < t->done; i++) {

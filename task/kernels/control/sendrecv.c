@@ -3,7 +3,6 @@
  * client.  The rendezvous key is made once; only inside loops does it differ from call to call. */
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "lib/graph/device_name.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -53,10 +52,9 @@ static int recv_prepare(const struct mu_node *n, struct runtime *rt, void **stat
 			struct mu_err *err)
 {
 	enum mu_dtype dtype;
-	int rc = mu_node_attr_type(n, "tensor_type", &dtype, err);
 
-	if (rc || (rc = edge_prepare(n, rt, state, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_node_attr_type(n, "tensor_type", &dtype, err));
+	MU_RETURN_IF_ERROR(edge_prepare(n, rt, state, err));
 	((struct edge *)*state)->dtype = mu_dtype_base(dtype);
 	return 0;
 }

@@ -44,11 +44,10 @@ static int stack_make(struct kernel_call *c, struct mu_err *err)
 	const char *container = c->step ? step_own_container(c->step) : "";
 	struct stack spec = {.dtype = args_attr_type(c->node, "elem_type", MU_FLOAT)};
 	struct resource *r;
-	int rc = 0;
 
 	spec.max = -1; /* the older op has no limit */
-	if (c->n_in && (rc = args_int(c, 0, &spec.max, err)))
-		return rc;
+	if (c->n_in)
+		MU_RETURN_IF_ERROR(args_int(c, 0, &spec.max, err));
 	MU_AUTO_FREE char *name =
 	    mu_xasprintf("%s_%llu", c->node->name, atomic_fetch_add(&made, 1));
 	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources, container, name,

@@ -14,9 +14,8 @@ static int add_there(struct gpu *g, struct mu_tensor *sum, const struct mu_tenso
 	if (gpu_of_tensor(sum) != g)
 		return mu_fail(err, MU_FAILED_PRECONDITION,
 			       "the tensors to be summed are on two devices");
-	if (!mu_tensor_is_sole(sum) &&
-	    (rc = gpu_tensor_new(g, t->dtype, &t->shape, "a sum", &to, err)))
-		return rc;
+	if (!mu_tensor_is_sole(sum))
+		MU_RETURN_IF_ERROR(gpu_tensor_new(g, t->dtype, &t->shape, "a sum", &to, err));
 	rc = gpu_binary(g, "AddV2", &to, sum, t, err);
 	if (to.buf != sum->buf)
 		mu_tensor_unref(rc ? &to : sum);
@@ -28,7 +27,6 @@ static int add_there(struct gpu *g, struct mu_tensor *sum, const struct mu_tenso
 int sum_add(struct mu_tensor *sum, const struct mu_tensor *t, struct mu_err *err)
 {
 	struct mu_tensor to = *sum;
-	int rc;
 
 	if (!mu_tensor_is_set(sum)) {
 		*sum = mu_tensor_ref(t);
@@ -43,8 +41,8 @@ int sum_add(struct mu_tensor *sum, const struct mu_tensor *t, struct mu_err *err
 	if (!add)
 		return mu_fail(err, MU_UNIMPLEMENTED, "no sums of type %s",
 			       mu_dtype_name(t->dtype));
-	if (!mu_tensor_is_own(&to) && (rc = mu_tensor_new(&to, t->dtype, &t->shape, err)))
-		return rc;
+	if (!mu_tensor_is_own(&to))
+		MU_RETURN_IF_ERROR(mu_tensor_new(&to, t->dtype, &t->shape, err));
 	add(to.data, sum->data, t->data, t->shape.count, BOTH_RUN);
 	if (to.buf != sum->buf)
 		mu_tensor_unref(sum);

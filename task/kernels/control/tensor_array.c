@@ -229,11 +229,10 @@ static int gradient_with_shape(struct kernel_call *c, struct mu_err *err)
 static int close_array(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_handle *h;
-	int rc = resource_handle_in(c, 0, &h, err);
 
-	return rc ? rc
-		  : resources_remove(c->runtime->resources, h->container ? h->container : "",
-				     h->name, &array_type, err);
+	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
+	return resources_remove(c->runtime->resources, h->container ? h->container : "", h->name,
+				&array_type, err);
 }
 
 static int tensor_array_size_of(struct kernel_call *c, struct mu_err *err)
@@ -404,7 +403,7 @@ static int tensor_array_join(struct kernel_call *c, const struct pile *p, enum m
 	struct mu_shape shape = mu_shape_scalar();
 	struct mu_pshape tail = *element;
 	int64_t first = 0, at = 0;
-	int rc, skip = add ? 0 : 1;
+	int rc = 0, skip = add ? 0 : 1;
 
 	for (int64_t i = 0; i < p->n; i++) {
 		const struct mu_shape *s = &p->items[i].shape, *s0 = &p->items[0].shape;
@@ -426,11 +425,9 @@ static int tensor_array_join(struct kernel_call *c, const struct pile *p, enum m
 				  "defined. Currently only static shapes are supported when "
 				  "packing zero-size TensorArrays.",
 				  mu_pshape_str(&tail));
-	rc = mu_shape_push(&shape, first, err);
-	for (int d = 0; d < tail.rank && !rc; d++)
-		rc = mu_shape_push(&shape, tail.dim[d], err);
-	if (rc || (rc = kernel_out_on_device(c, 0, t, &shape, out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_push(&shape, first, err));
+	MU_RETURN_IF_ERROR(mu_shape_append(&shape, tail.rank, tail.dim, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, t, &shape, out, err));
 	for (int64_t i = 0; i < p->n && !rc; at += p->items[i++].shape.count)
 		rc = move_runs(*out, &p->items[i],
 			       &(struct runs){1, p->items[i].shape.count, {at, 0}, {0, 0}}, err);

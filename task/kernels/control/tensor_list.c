@@ -219,10 +219,9 @@ int list_whole_shape(const struct kernel_call *c, unsigned i, const struct list 
 		     struct mu_shape *out, struct mu_err *err)
 {
 	struct mu_pshape p;
-	int rc = list_element_shape(c, i, &p, err);
 
-	if (rc || (rc = list_meet(&p, &l->shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(list_element_shape(c, i, &p, err));
+	MU_RETURN_IF_ERROR(list_meet(&p, &l->shape, err));
 	for (int64_t k = 0; k < l->n; k++)
 		if (mu_tensor_is_set(&l->items[k])) {
 			struct mu_pshape have = list_pshape(&l->items[k].shape);

@@ -255,11 +255,10 @@ static int tensor_list_scatter(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_pshape shape;
 	int64_t n = -1;
-	int rc;
 
-	if ((rc = list_element_shape(c, 2, &shape, err)) ||
-	    (c->n_in > 3 && (rc = args_int(c, 3, &n, err))))
-		return rc;
+	MU_RETURN_IF_ERROR(list_element_shape(c, 2, &shape, err));
+	if (c->n_in > 3)
+		MU_RETURN_IF_ERROR(args_int(c, 3, &n, err));
 	if (n > MAX_LIST || n < -1)
 		return mu_invalid(err, "TensorListScatter expects num_elements >= -1, found: %lld",
 				  (long long)n);
@@ -346,13 +345,11 @@ static int stack_rows(struct kernel_call *c, const struct list *l, unsigned shap
 	int64_t n = at ? at->shape.count : l->n;
 	struct mu_shape each, all = mu_shape_vec(n);
 	struct mu_tensor *out;
-	int rc = list_whole_shape(c, shape_in, l, &each, err);
 
-	for (int d = 0; d < each.rank && !rc; d++)
-		rc = mu_shape_push(&all, each.dim[d], err);
-	if (rc || (rc = pile_up(c, l, at, &each, n, &p, err)) ||
-	    (rc = kernel_out_on_device(c, 0, l->type, &all, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(list_whole_shape(c, shape_in, l, &each, err));
+	MU_RETURN_IF_ERROR(mu_shape_append(&all, each.rank, each.dim, err));
+	MU_RETURN_IF_ERROR(pile_up(c, l, at, &each, n, &p, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, l->type, &all, &out, err));
 	return move_join(out, p.items, n, each.count, err);
 }
 

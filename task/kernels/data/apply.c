@@ -196,10 +196,10 @@ static int slot_serialize(struct dataset_iterator *it, struct slot *t, struct se
 			  struct mu_err *err)
 {
 	bool there = t->it != NULL;
-	int rc = serialize_flag(ser, &there, err);
 
-	if (rc || !there)
-		return rc;
+	MU_RETURN_IF_ERROR(serialize_flag(ser, &there, err));
+	if (!there)
+		return 0;
 	if (serializer_is_reading(ser))
 		return read_slot(it, t, ser, err);
 	MU_RETURN_IF_ERROR(serialize_element(ser, t->of, it->d->in[0]->n_out, err));

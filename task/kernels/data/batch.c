@@ -21,21 +21,18 @@ int stack_elements(struct mu_tensor *const *element, int64_t n, unsigned k, stru
 {
 	const struct mu_tensor *first = &element[0][k];
 	struct mu_shape s = mu_shape_vec(n);
-	int rc = 0;
 
-	for (int d = 0; d < first->shape.rank && !rc; d++)
-		rc = mu_shape_push(&s, first->shape.dim[d], err);
-	for (int64_t i = 1; i < n && !rc; i++)
+	MU_RETURN_IF_ERROR(mu_shape_append(&s, first->shape.rank, first->shape.dim, err));
+	for (int64_t i = 1; i < n; i++)
 		if (element[i][k].dtype != first->dtype ||
 		    !mu_shape_eq(&element[i][k].shape, &first->shape))
-			rc = mu_invalid(
+			return mu_invalid(
 			    err,
 			    "Cannot batch tensors with different shapes in component %u. First "
 			    "element had shape %s and element %lld had shape %s.",
 			    k, mu_shape_str(&first->shape), (long long)i,
 			    mu_shape_str(&element[i][k].shape));
-	if (rc || (rc = mu_tensor_new(out, first->dtype, &s, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(out, first->dtype, &s, err));
 	for (int64_t i = 0; i < n; i++)
 		elems_copy(first->dtype, out->data, i * first->shape.count, element[i][k].data, 0,
 			   first->shape.count);

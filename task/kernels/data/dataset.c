@@ -3,9 +3,7 @@
 
 #include <string.h>
 
-#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
-#include "task/kernels/engine/variant.h"
 
 static void dataset_free(struct mu_object *o)
 {

@@ -325,10 +325,10 @@ static int piece_item(struct dataset_iterator *it, struct mu_tensor *out, struct
 	int64_t piece = piece_number(it->d, PIECE_BYTES), foot = piece_number(it->d, PIECE_FOOT);
 	struct files *f = it->state;
 	size_t before = f->ahead.len;
-	int rc = read_ahead(f, piece, err);
 
-	if (rc || f->ahead.len == before)
-		return rc;
+	MU_RETURN_IF_ERROR(read_ahead(f, piece, err));
+	if (f->ahead.len == before)
+		return 0;
 	if (f->ahead.len < (size_t)(piece + foot))
 		return fail_body_length(it, (long long)(f->ahead.len - before), err);
 	MU_RETURN_IF_ERROR(mu_tensor_string(out, f->ahead.data, (size_t)piece, err));
@@ -412,11 +412,11 @@ static int names_serialize(struct dataset_iterator *it, struct serializer *ser, 
 	struct mu_buf name = {.data = (char *)last, .len = strlen(last)};
 	MU_AUTO_BUF read = {0};
 	int64_t at = (int64_t)n->at;
-	int rc = serialize_number(ser, &at, 0, INT64_MAX, err);
 
-	if (rc || (rc = serialize_bytes(ser, serializer_is_reading(ser) ? &read : &name, err)) ||
-	    !serializer_is_reading(ser))
-		return rc;
+	MU_RETURN_IF_ERROR(serialize_number(ser, &at, 0, INT64_MAX, err));
+	MU_RETURN_IF_ERROR(serialize_bytes(ser, serializer_is_reading(ser) ? &read : &name, err));
+	if (!serializer_is_reading(ser))
+		return 0;
 	mu_buf_putc(&read, '\0');
 	if (at && (size_t)at <= n->found.gl_pathc &&
 	    !strcmp(n->found.gl_pathv[at - 1], read.data)) {

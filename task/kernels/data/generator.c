@@ -2,7 +2,6 @@
 /* A dataset that three functions make: one gives a state, one an element from it, and ends with
  * OUT_OF_RANGE, one lets go of the state.  Strategies draw from another dataset's iterator by it.
  */
-#include <string.h>
 
 #include "task/kernels/data/dataset.h"
 

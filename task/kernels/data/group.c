@@ -7,7 +7,6 @@
 #include "task/kernels/data/element_list.h"
 #include "task/kernels/data/serializer.h"
 #include "task/kernels/data/stack.h"
-#include "task/kernels/engine/variant.h"
 
 /* ---- windows ---- */
 
@@ -240,9 +239,8 @@ static int find_group(struct dataset_iterator *it, int64_t key, struct group **o
 	if (at == w->n || w->g[at].key != key) {
 		struct mu_tensor t;
 		int64_t size = 0;
-		int rc = mu_tensor_scalar(&t, MU_INT64, &key, err);
-		if (rc || (rc = dataset_group_request(it, SIZE_F, &t, 1, &size, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(mu_tensor_scalar(&t, MU_INT64, &key, err));
+		MU_RETURN_IF_ERROR(dataset_group_request(it, SIZE_F, &t, 1, &size, err));
 		if (size < 1)
 			return mu_invalid(err,
 					  "Window size must be greater than zero, but got %lld.",
@@ -332,10 +330,8 @@ static int groups_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 static int group_serialize(struct dataset_iterator *it, struct group *g, struct serializer *ser,
 			   struct mu_err *err)
 {
-	int rc = serialize_number(ser, &g->key, INT64_MIN, INT64_MAX, err);
-
-	if (rc || (rc = serialize_number(ser, &g->size, 1, INT64_MAX, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(serialize_number(ser, &g->key, INT64_MIN, INT64_MAX, err));
+	MU_RETURN_IF_ERROR(serialize_number(ser, &g->size, 1, INT64_MAX, err));
 	return serialize_element_list(ser, &g->list, it->d->in[0]->n_out, err);
 }
 

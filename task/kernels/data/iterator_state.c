@@ -78,11 +78,11 @@ static int serialize_failure(struct serializer *ser, struct mu_err *e, struct mu
 	int64_t code = e->code;
 	struct mu_buf text = {.data = e->msg, .len = strlen(e->msg)};
 	MU_AUTO_BUF read = {0};
-	int rc = serialize_number(ser, &code, 1, 16, err);
 
-	if (rc || (rc = serialize_bytes(ser, serializer_is_reading(ser) ? &read : &text, err)) ||
-	    !serializer_is_reading(ser))
-		return rc;
+	MU_RETURN_IF_ERROR(serialize_number(ser, &code, 1, 16, err));
+	MU_RETURN_IF_ERROR(serialize_bytes(ser, serializer_is_reading(ser) ? &read : &text, err));
+	if (!serializer_is_reading(ser))
+		return 0;
 	mu_fail(e, (enum mu_code)code, "%.*s", read.len < sizeof e->msg ? (int)read.len : 0,
 		read.data ? read.data : "");
 	return 0;
@@ -143,11 +143,10 @@ static int serialize_state(struct serializer *ser, struct state *s, const struct
 			   struct caller *caller, struct mu_err *err)
 {
 	int64_t version = VERSION;
-	int rc = serialize_number(ser, &version, VERSION, VERSION, err);
 
-	if (rc || (rc = serialize_list_of_ready(ser, s, d->n_out, err)) ||
-	    (rc = serialize_flag(ser, &s->ended, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(serialize_number(ser, &version, VERSION, VERSION, err));
+	MU_RETURN_IF_ERROR(serialize_list_of_ready(ser, s, d->n_out, err));
+	MU_RETURN_IF_ERROR(serialize_flag(ser, &s->ended, err));
 	return serialize_optional_iterator(ser, d, caller, &s->dataset_iterator, err);
 }
 

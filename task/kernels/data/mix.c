@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Datasets that choose among the elements of others, take them apart, or look at how many come. */
-#include <string.h>
 
 #include "lib/base/map.h"
 #include "lib/tensor/tensor_proto.h"
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/data/serializer.h"
-#include "task/kernels/engine/elems.h"
 
 /* ---- directed: in[0] says from which of the others the next one comes ---- */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Datasets that hand on, count, join and batch the elements of others. */
 #include <pthread.h>
-#include <string.h>
 
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/data/serializer.h"
@@ -201,11 +200,10 @@ static int concatenate_next(struct dataset_iterator *it, struct mu_tensor *out, 
 	struct count *n = it->state;
 
 	for (; n->at < 2; n->at++) {
-		int rc = it->input
-			     ? 0
-			     : dataset_iterator_open(it->d->in[n->at], it->caller, &it->input, err);
-		if (rc || (rc = dataset_iterator_next(it->input, out, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(it->input ? 0
+					     : dataset_iterator_open(it->d->in[n->at], it->caller,
+								     &it->input, err));
+		MU_RETURN_IF_ERROR(dataset_iterator_next(it->input, out, err));
 		dataset_iterator_close(it->input);
 		it->input = NULL;
 	}
@@ -217,10 +215,10 @@ static int concatenate_serialize(struct dataset_iterator *it, struct serializer 
 				 struct mu_err *err)
 {
 	struct count *n = it->state;
-	int rc = count_serialize(it, ser, err);
 
-	if (rc || !serializer_is_reading(ser))
-		return rc;
+	MU_RETURN_IF_ERROR(count_serialize(it, ser, err));
+	if (!serializer_is_reading(ser))
+		return 0;
 	dataset_iterator_close(it->input);
 	it->input = NULL;
 	return n->at == 1 ? dataset_iterator_open(it->d->in[1], it->caller, &it->input, err) : 0;

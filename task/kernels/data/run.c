@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "task/kernels/data/dataset.h"
-#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/variant.h"
 

@@ -82,11 +82,11 @@ static int object(struct serializer *ser, struct mu_object **o, struct mu_err *e
 {
 	struct mu_tensor t = {0};
 	int64_t content = 0;
-	int rc = serializer_is_reading(ser) ? 0 : kind_of_content(*o, &content, err);
 
-	if (rc || (rc = serialize_number(ser, &content, 0, HOLDS_KINDS - 1, err)) ||
-	    content == HOLDS_NOTHING)
-		return rc;
+	MU_RETURN_IF_ERROR(serializer_is_reading(ser) ? 0 : kind_of_content(*o, &content, err));
+	MU_RETURN_IF_ERROR(serialize_number(ser, &content, 0, HOLDS_KINDS - 1, err));
+	if (content == HOLDS_NOTHING)
+		return 0;
 	if (content == HOLDS_LIST)
 		return serialize_list(ser, o, err);
 	if (!serializer_is_reading(ser))
@@ -159,7 +159,6 @@ int serialize_optional_iterator(struct serializer *ser, const struct dataset *d,
 				struct mu_err *err)
 {
 	bool there = *it != NULL;
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(serialize_flag(ser, &there, err));
 	if (!there) { /* the saved state has no iterator here */
@@ -167,8 +166,8 @@ int serialize_optional_iterator(struct serializer *ser, const struct dataset *d,
 		*it = NULL;
 		return 0;
 	}
-	if (!*it && (rc = dataset_iterator_open(d, caller, it, err)))
-		return rc;
+	if (!*it)
+		MU_RETURN_IF_ERROR(dataset_iterator_open(d, caller, it, err));
 	return serialize_dataset_iterator(ser, *it, err);
 }
 
@@ -191,16 +190,15 @@ int serialize_dataset_iterator(struct serializer *ser, struct dataset_iterator *
 {
 	const struct dataset_kind *k = it->d->kind;
 	bool needs_input = it->input && !k->releases_input;
-	int rc;
 
 	if (k->state_size && !k->serialize)
 		return mu_fail(err, MU_UNIMPLEMENTED, "an iterator over a %s cannot be saved",
 			       it->d->op);
-	if ((rc = serialize_kind(ser, it->d->op, err)) ||
-	    (k->serialize && (rc = k->serialize(it, ser, err))))
-		return rc;
-	if (it->d->n_in &&
-	    (rc = serialize_optional_iterator(ser, it->d->in[0], it->caller, &it->input, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(serialize_kind(ser, it->d->op, err));
+	if (k->serialize)
+		MU_RETURN_IF_ERROR(k->serialize(it, ser, err));
+	if (it->d->n_in)
+		MU_RETURN_IF_ERROR(
+		    serialize_optional_iterator(ser, it->d->in[0], it->caller, &it->input, err));
 	return serializer_is_reading(ser) && needs_input && !it->input ? serializer_fail(err) : 0;
 }

@@ -65,10 +65,10 @@ int serialize_span(struct serializer *ser, struct mu_span *s, struct mu_err *err
 int serialize_bytes(struct serializer *ser, struct mu_buf *b, struct mu_err *err)
 {
 	struct mu_span s = mu_buf_span(b);
-	int rc = serialize_span(ser, &s, err);
 
-	if (rc || !serializer_is_reading(ser))
-		return rc;
+	MU_RETURN_IF_ERROR(serialize_span(ser, &s, err));
+	if (!serializer_is_reading(ser))
+		return 0;
 	mu_buf_clear(b);
 	mu_buf_put(b, s.data, s.len);
 	return 0;

@@ -209,10 +209,10 @@ static int shuffle_next(struct dataset_iterator *it, struct mu_tensor *out, stru
 	int64_t size = dataset_number(it->d, BUFFER_SIZE);
 	struct shuffle *w = it->state;
 	unsigned n = it->d->n_out;
-	int rc = shuffle_fill(it, w, size, err);
 
-	if (rc || !w->count)
-		return rc;
+	MU_RETURN_IF_ERROR(shuffle_fill(it, w, size, err));
+	if (!w->count)
+		return 0;
 	while (!w->rounds[w->first])
 		end_round(it, w);
 	int64_t at = (w->head + shuffle_draw(&w->draws) % w->rounds[w->first]) % size;

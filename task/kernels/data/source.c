@@ -2,7 +2,6 @@
 /* Datasets without an input dataset: tensors, their rows, ranges of numbers. */
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/data/serializer.h"
-#include "task/kernels/engine/elems.h"
 
 /* ---- tensors ---- */
 

@@ -7,7 +7,6 @@
 #include "task/kernels/data/serializer.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/variant.h"
-#include "task/kernels/sparse/sparse.h"
 
 /* ---- batches: elements of one rank become rows of a sparse tensor, as three variants ---- */
 

@@ -28,16 +28,13 @@ int gpu_positions(struct kernel_call *c, const struct mu_tensor *indices, int64_
 				  .depth = depth,
 				  .wide = indices->dtype == MU_INT64};
 	GPU_RUNS_AUTO made = {0};
-	int rc = gpu_runs_new(c, n, &made, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(gpu_runs_new(c, n, &made, err));
 	for (int d = 0; d < depth; d++)
 		a.dim[d] = table->dim[d];
 	a.keys = gpu_address(&made.keys);
 	a.order = gpu_address(&made.order);
-	if ((rc = gpu_run(kernel_gpu(c), "positions", n, &a, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(gpu_run(kernel_gpu(c), "positions", n, &a, err));
 	*out = made;
 	made = (struct gpu_runs){0};
 	return 0;

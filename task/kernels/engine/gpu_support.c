@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions that GPU kernels share: finding and launching device code, outputs, scratch memory. */
 #include <stdio.h>
-#include <string.h>
 
-#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/gpu_table.h"
 
 const char *gpu_type_name(enum mu_dtype t)
@@ -20,9 +18,9 @@ static int launch(struct gpu *g, const char *name, struct gpu_grid grid, const v
 		  size_t size, struct mu_err *err)
 {
 	void *kernel;
-	int rc = gpu_kernel(g, name, &kernel, err);
 
-	return rc ? rc : gpu_launch_sized(g, kernel, grid, args, size, err);
+	MU_RETURN_IF_ERROR(gpu_kernel(g, name, &kernel, err));
+	return gpu_launch_sized(g, kernel, grid, args, size, err);
 }
 
 int gpu_run_sized(struct gpu *g, const char *name, int64_t n, const void *args, size_t size,
@@ -48,9 +46,9 @@ int gpu_run_type_sized(struct gpu *g, const char *name, enum mu_dtype type, int6
 		       const void *args, size_t size, struct mu_err *err)
 {
 	char full[NAME_LEN];
-	int rc = name_of(full, name, type, err);
 
-	return rc ? rc : gpu_run_sized(g, full, n, args, size, err);
+	MU_RETURN_IF_ERROR(name_of(full, name, type, err));
+	return gpu_run_sized(g, full, n, args, size, err);
 }
 
 int gpu_run_width_sized(struct gpu *g, const char *name, enum mu_dtype type, int64_t n,

@@ -246,15 +246,6 @@ int move_picks(const struct mu_tensor *out, const struct mu_tensor *in,
 	return 0;
 }
 
-static int64_t slice_of(const struct mu_shape *s, int depth)
-{
-	int64_t n = 1;
-
-	for (int d = depth; d < s->rank; d++)
-		n *= s->dim[d];
-	return n;
-}
-
 static int positions_launch(struct kernel_call *c, const struct mu_tensor *out,
 			    const struct mu_tensor *in, const struct mu_tensor *indices, int64_t n,
 			    int depth, struct mu_err *err)
@@ -264,7 +255,7 @@ static int positions_launch(struct kernel_call *c, const struct mu_tensor *out,
 	if (!out->shape.count)
 		return 0;
 	MU_RETURN_IF_ERROR(gpu_positions(c, indices, n, &in->shape, depth, &at, err));
-	int64_t row = slice_of(&in->shape, depth);
+	int64_t row = mu_shape_product(&in->shape, depth, in->shape.rank);
 	struct picks p = {1, 1, n, row, in->shape.count / row};
 	return picks_launch(kernel_gpu(c), out, in, &at.keys, &p, err);
 }
@@ -273,7 +264,7 @@ int move_positions(struct kernel_call *c, const struct mu_tensor *out, const str
 		   const struct mu_tensor *indices, int64_t n, int depth, struct mu_err *err)
 {
 	const struct mu_shape *s = &in->shape;
-	int64_t row = slice_of(s, depth);
+	int64_t row = mu_shape_product(s, depth, s->rank);
 
 	if (gpu_of_tensor(out))
 		return positions_launch(c, out, in, indices, n, depth, err);

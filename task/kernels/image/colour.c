@@ -3,7 +3,6 @@
  * double for all pixel types. */
 #include <math.h>
 
-#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
 
@@ -132,14 +131,13 @@ static int colours(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct pixels p = {.in = in};
-	int rc;
 
 	for (unsigned i = 0; i < MU_COUNT(ways); i++)
 		if (strcmp(ways[i].op, c->node->op) == 0)
 			p.way = &ways[i];
-	if ((rc = colour_check_pictures(c, p.way->adjusts, err)) ||
-	    (p.way->adjusts && (rc = read_by(c, &p.by, err))))
-		return rc;
+	MU_RETURN_IF_ERROR(colour_check_pictures(c, p.way->adjusts, err));
+	if (p.way->adjusts)
+		MU_RETURN_IF_ERROR(read_by(c, &p.by, err));
 	int least = p.way->adjusts ? 3 : 1;
 	if (in->shape.rank < least || in->shape.dim[in->shape.rank - 1] != LIGHTS)
 		return mu_fail(err,

@@ -104,10 +104,9 @@ static int image_read_how(const struct kernel_call *c, struct jpeg_reading *how,
 static int decode_from_jpeg(struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
 {
 	struct jpeg_reading how;
-	int rc = image_read_how(c, &how, err);
 
-	if (rc || (rc = jpeg_read(elems_span(kernel_in(c, 0), 0), &how, output_memory, c, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(image_read_how(c, &how, err));
+	MU_RETURN_IF_ERROR(jpeg_read(elems_span(kernel_in(c, 0), 0), &how, output_memory, c, err));
 	return widen_pixels(c, t, err);
 }
 

@@ -81,13 +81,11 @@ static int read_windows(const struct kernel_call *c, int axes, struct patches *p
 	int64_t size[AXES] = {1, 1, 1}, stride[AXES] = {1, 1, 1}, rate[AXES] = {1, 1, 1};
 	const char *padding = args_attr_string(c->node, "padding", "");
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
-	int rc;
 
-	if ((rc = patches_read_list(c->node, "ksizes", axes, size, err)) ||
-	    (rc = patches_read_list(c->node, "strides", axes, stride, err)) ||
-	    (mu_node_attr(c->node, "rates") &&
-	     (rc = patches_read_list(c->node, "rates", axes, rate, err))))
-		return rc;
+	MU_RETURN_IF_ERROR(patches_read_list(c->node, "ksizes", axes, size, err));
+	MU_RETURN_IF_ERROR(patches_read_list(c->node, "strides", axes, stride, err));
+	if (mu_node_attr(c->node, "rates"))
+		MU_RETURN_IF_ERROR(patches_read_list(c->node, "rates", axes, rate, err));
 	if (strcmp(padding, "SAME") && strcmp(padding, "VALID"))
 		return mu_invalid(err, "padding must be SAME or VALID, not %.40s", padding);
 	for (int i = 0; i < AXES; i++) {

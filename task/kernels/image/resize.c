@@ -212,10 +212,10 @@ static int output_images(struct kernel_call *c, struct resize *r, enum mu_dtype 
 			 const int64_t *size, struct mu_err *err)
 {
 	struct mu_shape s;
-	int rc = mu_shape_set(&s, 4, (int64_t[]){r->images, size[0], size[1], r->depth}, err);
 
-	if (rc || (rc = kernel_out_on_device(c, 0, t, &s, &r->out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(
+	    mu_shape_set(&s, 4, (int64_t[]){r->images, size[0], size[1], r->depth}, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, t, &s, &r->out, err));
 	return 0;
 }
 

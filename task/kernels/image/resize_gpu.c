@@ -2,7 +2,6 @@
 /* Pictures resized on a GPU: a thread for each element, which adds up what its taps name.  Taps are
  * found on the host and brought in as one list for both axes; for a gradient they are turned round
  * first, to be listed by the places of the picture. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "task/kernels/engine/cuda/args.h"
@@ -69,7 +68,6 @@ int gpu_resize(struct kernel_call *c, const struct resize *r, bool back, struct 
 	int64_t made[2], read[2], taps[2], from[3] = {0};
 	MU_AUTO_TENSOR list = {0};
 	MU_AUTO_TENSOR there = {0};
-	int rc;
 
 	for (int d = 0; d < 2; d++) {
 		made[d] = back ? r->axis[d].in : r->axis[d].out;
@@ -78,16 +76,14 @@ int gpu_resize(struct kernel_call *c, const struct resize *r, bool back, struct 
 		from[d + 1] = from[d] + axis_length(made[d], taps[d]);
 	}
 	struct mu_shape shape = mu_shape_vec(from[2]);
-	if ((rc = mu_tensor_new(&list, MU_INT64, &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(&list, MU_INT64, &shape, err));
 	for (int d = 0; d < 2; d++)
 		if (back)
 			resize_gpu_list_backward(&r->taps[d], made[d],
 						 MU_DATA(int64_t, &list) + from[d]);
 		else
 			resize_gpu_list_forward(&r->taps[d], MU_DATA(int64_t, &list) + from[d]);
-	if ((rc = gpu_copy_to_device(g, &list, c->node->name, &there, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(gpu_copy_to_device(g, &list, c->node->name, &there, err));
 	const uint64_t at = gpu_address(&there);
 	struct resize_args a = {.out = gpu_address(r->out),
 				.in = gpu_address(r->in),

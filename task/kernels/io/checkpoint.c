@@ -194,12 +194,11 @@ static int restore_v1_format(struct kernel_call *c, struct mu_err *err)
 	SOURCE_AUTO s = {0};
 	REQUEST_AUTO r = {0};
 	unsigned n_slices = 1;
-	int rc;
 
-	if ((rc = args_string(c, 0, &r.prefix, err)) ||
-	    (rc = string_list(c, 1, &r.arena, &r.names, &r.n, err)) ||
-	    (sliced && (rc = string_list(c, 2, &r.arena, &r.slices, &n_slices, err))))
-		return rc;
+	MU_RETURN_IF_ERROR(args_string(c, 0, &r.prefix, err));
+	MU_RETURN_IF_ERROR(string_list(c, 1, &r.arena, &r.names, &r.n, err));
+	if (sliced)
+		MU_RETURN_IF_ERROR(string_list(c, 2, &r.arena, &r.slices, &n_slices, err));
 	if (r.n != 1 || n_slices != 1)
 		return mu_invalid(err, "tensor_name and shape_and_slice are one string each");
 	if (!sliced)

@@ -224,15 +224,9 @@ static int features_dense_shape(const struct features *f, const struct feature_s
 			    mu_dtype_name(s->type), (long long)n, mu_pshape_str(want));
 		longest = n && n / one.count > longest ? n / one.count : longest;
 	}
-	*out = mu_shape_scalar();
-	if (!f->single)
-		rc = mu_shape_push(out, f->examples, err);
-	if (!rc && *grows)
-		rc = mu_shape_push(out, longest, err);
-	for (int i = 0; i < one.rank && !rc; i++)
-		rc = mu_shape_push(out, one.dim[i], err);
+	const int64_t before[] = {f->examples, longest};
 	*each = *grows ? longest * one.count : one.count;
-	return rc;
+	return mu_shape_splice(out, &one, 0, 0, !f->single + *grows, before + f->single, err);
 }
 
 static int check_default(const struct features *f, const struct feature_slot *s,

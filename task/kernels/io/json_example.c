@@ -154,16 +154,15 @@ static int put_features(struct mu_buf *out, const struct mu_doc_node *features, 
 int json_example(struct mu_buf *out, struct mu_span text, struct mu_err *err)
 {
 	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
-	int rc = mu_json_parse(&d, text, "JSON", err);
 
-	if (rc || (rc = must_be_map(d->root, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_json_parse(&d, text, "JSON", err));
+	MU_RETURN_IF_ERROR(must_be_map(d->root, err));
 	mu_doc_each(d->root, field)
 	{
 		if (strcmp(field->key, "features") != 0)
 			return mu_doc_invalid(field, err, "no such field");
-		if (field->kind != MU_DOC_NULL && (rc = put_features(out, field, err)))
-			return rc;
+		if (field->kind != MU_DOC_NULL)
+			MU_RETURN_IF_ERROR(put_features(out, field, err));
 	}
 	return 0;
 }

@@ -42,7 +42,6 @@ static int read_batch_request(struct kernel_call *c, struct features *f, bool v2
 {
 	unsigned given[FEATURE_KINDS] = {1, 1, 1}, n[FEATURE_KINDS] = {0}, at = 2;
 	struct mu_span *keys[FEATURE_KINDS];
-	int rc;
 
 	if (!v2) {
 		int64_t sparse = args_attr_int(c->node, "Nsparse", -1);
@@ -54,14 +53,13 @@ static int read_batch_request(struct kernel_call *c, struct features *f, bool v2
 		given[FEATURE_RAGGED] = 0;
 	}
 	for (int k = 0; k < FEATURE_KINDS; at += given[k], k++)
-		if ((rc = parse_example_keys_of(c, at, given[k], f, &keys[k], &n[k], err)))
-			return rc;
+		MU_RETURN_IF_ERROR(parse_example_keys_of(c, at, given[k], f, &keys[k], &n[k], err));
 	*first_default = at;
 	features_alloc(f, n[0] + n[1] + n[2]);
 	for (int k = 0; k < FEATURE_KINDS; k++)
-		if ((k != FEATURE_RAGGED || v2) &&
-		    (rc = parse_example_request(c, f, (enum feature_kind)k, keys[k], n[k], err)))
-			return rc;
+		if (k != FEATURE_RAGGED || v2)
+			MU_RETURN_IF_ERROR(
+			    parse_example_request(c, f, (enum feature_kind)k, keys[k], n[k], err));
 	return 0;
 }
 
@@ -72,11 +70,9 @@ static int read_single_request(struct kernel_call *c, struct features *f, struct
 	unsigned n_sparse = sparse ? sparse->n : 0, n_dense = dense ? dense->n : 0;
 
 	features_alloc(f, n_sparse + n_dense);
-	int rc = parse_example_request(c, f, FEATURE_SPARSE, n_sparse ? sparse->ss : NULL, n_sparse,
-				       err);
-	return rc ? rc
-		  : parse_example_request(c, f, FEATURE_DENSE, n_dense ? dense->ss : NULL, n_dense,
-					  err);
+	MU_RETURN_IF_ERROR(parse_example_request(c, f, FEATURE_SPARSE, n_sparse ? sparse->ss : NULL,
+						 n_sparse, err));
+	return parse_example_request(c, f, FEATURE_DENSE, n_dense ? dense->ss : NULL, n_dense, err);
 }
 
 static int parse_example_begin(struct kernel_call *c, struct features *f, unsigned first_default,

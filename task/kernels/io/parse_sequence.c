@@ -279,25 +279,19 @@ static int dense_shape(const struct sequence *q, const struct list_slot *s, int6
 		       struct mu_shape *out, int64_t *each, struct mu_err *err)
 {
 	const struct mu_pshape *want = &q->shapes->shapes[s->at];
-	struct mu_shape row = mu_shape_scalar();
-	int rc = 0;
+	const int64_t before[] = {q->context.examples, longest};
+	struct mu_shape row;
 
-	*out = mu_shape_scalar();
 	if (want->rank < 0)
-		rc = mu_invalid(err, "feature_list_dense_shapes[%u] is not known", s->at);
-	if (!rc && !q->context.single)
-		rc = mu_shape_push(out, q->context.examples, err);
-	if (!rc)
-		rc = mu_shape_push(out, longest, err);
-	for (int i = 0; i < want->rank && !rc; i++) {
+		return mu_invalid(err, "feature_list_dense_shapes[%u] is not known", s->at);
+	for (int i = 0; i < want->rank; i++)
 		if (want->dim[i] < 0)
 			return mu_invalid(err, "feature_list_dense_shapes[%u] is not known: %s",
 					  s->at, mu_pshape_str(want));
-		if (!(rc = mu_shape_push(&row, want->dim[i], err)))
-			rc = mu_shape_push(out, want->dim[i], err);
-	}
+	MU_RETURN_IF_ERROR(mu_shape_set(&row, want->rank, want->dim, err));
 	*each = row.count;
-	return rc;
+	return mu_shape_splice(out, &row, 0, 0, 2 - q->context.single, before + q->context.single,
+			       err);
 }
 
 static int output_dense(const struct sequence *q, const struct list_slot *s, struct mu_tensor *out,

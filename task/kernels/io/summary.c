@@ -6,7 +6,6 @@
 #include "lib/base/pb.h"
 #include "lib/io/event_writer.h"
 #include "lib/tensor/tensor_proto.h"
-#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Einsum on a GPU: operands that do not lie as the product wants them are transposed and summed,
  * and all products of the batch are one launch. */
-#include <string.h>
 
 #include "task/kernels/engine/move.h"
 #include "task/kernels/linalg/einsum.h"
@@ -17,9 +16,9 @@ static int flat(struct kernel_call *c, const struct einsum *e, const int64_t *co
 		struct mu_tensor *t, struct mu_err *err)
 {
 	struct mu_shape s;
-	int rc = mu_shape_set(&s, n, counts, err);
 
-	return rc ? rc : move_scratch(c, e->type, &s, t, err);
+	MU_RETURN_IF_ERROR(mu_shape_set(&s, n, counts, err));
+	return move_scratch(c, e->type, &s, t, err);
 }
 
 static int matrix_of_gpu(struct kernel_call *c, const struct einsum *e, unsigned i,
@@ -27,7 +26,6 @@ static int matrix_of_gpu(struct kernel_call *c, const struct einsum *e, unsigned
 {
 	MU_AUTO_TENSOR transposed = {0};
 	struct einsum_sight s;
-	int rc;
 
 	einsum_see(e, i, &s);
 	m->at = gpu_address(e->op[i].t);
@@ -35,10 +33,11 @@ static int matrix_of_gpu(struct kernel_call *c, const struct einsum *e, unsigned
 	if (s.ready)
 		return 0;
 	struct mu_tensor *to = s.sums ? &transposed : &m->made;
-	if ((rc = flat(c, e, s.count, 4, to, err)) ||
-	    (to->shape.count && (rc = move_read(to, e->op[i].t, &s.v, err))) ||
-	    (s.sums && (rc = flat(c, e, s.count, 3, &m->made, err))))
-		return rc;
+	MU_RETURN_IF_ERROR(flat(c, e, s.count, 4, to, err));
+	if (to->shape.count)
+		MU_RETURN_IF_ERROR(move_read(to, e->op[i].t, &s.v, err));
+	if (s.sums)
+		MU_RETURN_IF_ERROR(flat(c, e, s.count, 3, &m->made, err));
 	m->at = gpu_address(&m->made);
 	struct reduce_args sum = {.out = m->at,
 				  .in = gpu_address(&transposed),

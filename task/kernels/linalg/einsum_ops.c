@@ -44,7 +44,6 @@ static int matrix_of(const struct einsum *e, unsigned i, struct matrix *m, struc
 	const struct mu_tensor *t = e->op[i].t;
 	MU_AUTO_TENSOR transposed = {0};
 	struct einsum_sight s;
-	int rc = 0;
 
 	einsum_see(e, i, &s);
 	m->data = t->data;
@@ -55,8 +54,8 @@ static int matrix_of(const struct einsum *e, unsigned i, struct matrix *m, struc
 	MU_RETURN_IF_ERROR(flat_tensor(e, s.count, 4, to, err));
 	if (to->shape.count)
 		view_read(e->type, to->data, t->data, &s.v);
-	if (s.sums && (rc = flat_tensor(e, s.count, 3, &m->made, err)))
-		return rc;
+	if (s.sums)
+		MU_RETURN_IF_ERROR(flat_tensor(e, s.count, 3, &m->made, err));
 	m->data = m->made.data;
 	if (s.sums)
 		einsum_sum_rows(e->type, &m->made, transposed.data, s.count[3]);

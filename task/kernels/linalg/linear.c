@@ -185,12 +185,11 @@ static int determinant_one(const struct matrix_job *j, int64_t k, double *work)
 static int determinants(struct kernel_call *c, bool apart, struct mu_err *err)
 {
 	struct matrix_job j = {.one = determinant_one};
-	int rc;
 
-	if ((rc = matrices_square_in(c, 0, &j.a, err)) ||
-	    (rc = matrices_out(c, 0, j.a.t->dtype, &j.a, 0, NULL, &j.out[0], err)) ||
-	    (apart && (rc = matrices_out(c, 1, j.a.t->dtype, &j.a, 0, NULL, &j.out[1], err))))
-		return rc;
+	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
+	MU_RETURN_IF_ERROR(matrices_out(c, 0, j.a.t->dtype, &j.a, 0, NULL, &j.out[0], err));
+	if (apart)
+		MU_RETURN_IF_ERROR(matrices_out(c, 1, j.a.t->dtype, &j.a, 0, NULL, &j.out[1], err));
 	j.lwork = area(&j.a) + j.a.rows;
 	return matrices_run(c, &j, "", err);
 }

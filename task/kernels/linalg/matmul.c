@@ -10,8 +10,6 @@
 #include "task/kernels/engine/product.h"
 #include "task/kernels/linalg/checks.h"
 
-static const struct mu_shape scalar_shape = {.rank = 0, .count = 1};
-
 int check_matmul(const struct kernel_call *c, struct product *p, struct mu_shape *shape,
 		 struct mu_err *err)
 {
@@ -31,9 +29,7 @@ int check_matmul(const struct kernel_call *c, struct product *p, struct mu_shape
 	if (b->shape.dim[p->trans_b] != p->k)
 		return mu_invalid(err, "Matrix size-incompatible: In[0]: %s, In[1]: %s",
 				  mu_shape_str(&a->shape), mu_shape_str(&b->shape));
-	*shape = scalar_shape;
-	MU_RETURN_IF_ERROR(mu_shape_push(shape, p->m, err));
-	return mu_shape_push(shape, p->n, err);
+	return mu_shape_set(shape, 2, (int64_t[]){p->m, p->n}, err);
 }
 
 static int matmul(struct kernel_call *c, struct mu_err *err)
@@ -42,11 +38,10 @@ static int matmul(struct kernel_call *c, struct mu_err *err)
 	struct product p;
 	struct mu_shape shape;
 	struct mu_tensor *out;
-	int rc = check_matmul(c, &p, &shape, err);
 
-	if (rc || (rc = product_check(c->node->op, a->dtype, &p, err)) ||
-	    (rc = kernel_out(c, 0, a->dtype, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_matmul(c, &p, &shape, err));
+	MU_RETURN_IF_ERROR(product_check(c->node->op, a->dtype, &p, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, a->dtype, &shape, &out, err));
 	product_in_parallel(c, a->dtype, &p, a->data, b->data, out->data);
 	return 0;
 }
@@ -108,8 +103,7 @@ int check_batch_matmul(const struct kernel_call *c, struct product *p, struct pr
 	broadcast_view(&batch->a, &batch_a, &batch->shape);
 	broadcast_view(&batch->b, &batch_b, &batch->shape);
 	*shape = batch->shape;
-	MU_RETURN_IF_ERROR(mu_shape_push(shape, p->m, err));
-	return mu_shape_push(shape, p->n, err);
+	return mu_shape_append(shape, 2, (int64_t[]){p->m, p->n}, err);
 }
 
 /* BatchMatMulV3 multiplies 8-bit integers as int32. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products on a GPU. */
-#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/linalg/checks.h"
 #include "task/kernels/linalg/gpu_matmul.h"
@@ -17,10 +16,9 @@ static int matmul_gpu(struct kernel_call *c, struct mu_err *err)
 	struct product p;
 	struct mu_shape shape;
 	uint64_t out;
-	int rc = check_matmul(c, &p, &shape, err);
 
-	if (rc || (rc = gpu_out(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_matmul(c, &p, &shape, err));
+	MU_RETURN_IF_ERROR(gpu_out(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err));
 	return matmul_to(c, &p, out, NULL, err);
 }
 
@@ -30,10 +28,9 @@ static int batch_matmul_gpu(struct kernel_call *c, struct mu_err *err)
 	struct product p = {0};
 	struct mu_shape shape;
 	uint64_t out;
-	int rc = check_batch_matmul(c, &p, &batch, &shape, err);
 
-	if (rc || (rc = gpu_out(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_batch_matmul(c, &p, &batch, &shape, err));
+	MU_RETURN_IF_ERROR(gpu_out(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err));
 	const struct view *views[] = {&batch.a, &batch.b};
 	struct broadcast_args by;
 	gpu_broadcast(&by, &batch.shape, views, 2);
@@ -51,17 +48,16 @@ static int fused_matmul_gpu(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_TENSOR product = {0};
 	struct mu_shape made, shape;
 	struct product p;
-	int rc;
 
-	if ((rc = check_matmul(c, &p, &made, err)) ||
-	    (rc = check_fused_shape(c, f, &made, &shape, err)) ||
-	    (rc = gpu_out(c, 0, t, &shape, &activation.out, err)) ||
-	    (rc = gpu_tensor_new(kernel_gpu(c), t, &made, c->node->name, &product, err)) ||
-	    (rc = matmul_to(c, &p, gpu_address(&product), NULL, err)) ||
-	    (rc = gpu_binary(kernel_gpu(c), "AddV2", &c->out[0].tensor, &product, kernel_in(c, 2),
-			     err)) ||
-	    !f->activates)
-		return rc;
+	MU_RETURN_IF_ERROR(check_matmul(c, &p, &made, err));
+	MU_RETURN_IF_ERROR(check_fused_shape(c, f, &made, &shape, err));
+	MU_RETURN_IF_ERROR(gpu_out(c, 0, t, &shape, &activation.out, err));
+	MU_RETURN_IF_ERROR(gpu_tensor_new(kernel_gpu(c), t, &made, c->node->name, &product, err));
+	MU_RETURN_IF_ERROR(matmul_to(c, &p, gpu_address(&product), NULL, err));
+	MU_RETURN_IF_ERROR(
+	    gpu_binary(kernel_gpu(c), "AddV2", &c->out[0].tensor, &product, kernel_in(c, 2), err));
+	if (!f->activates)
+		return 0;
 	activation.in = activation.out;
 	activation.n = shape.count;
 	return gpu_run_type(kernel_gpu(c), names[f->activation], t, activation.n, &activation, err);

@@ -27,10 +27,9 @@ int matrices_in(const struct kernel_call *c, unsigned i, struct matrices *m, str
 		return mu_invalid(
 		    err, "Input matrices of shape %s are too large: no dimension may exceed %d",
 		    mu_shape_str(&t->shape), INT_MAX);
-	*m = (struct matrices){t, (int)t->shape.dim[rank - 2], (int)t->shape.dim[rank - 1], 1,
-			       matrices_complex(t->dtype)};
-	for (int d = 0; d < rank - 2; d++)
-		m->n *= t->shape.dim[d];
+	*m =
+	    (struct matrices){t, (int)t->shape.dim[rank - 2], (int)t->shape.dim[rank - 1],
+			      mu_shape_product(&t->shape, 0, rank - 2), matrices_complex(t->dtype)};
 	return 0;
 }
 
@@ -62,12 +61,11 @@ int matrices_system_in(const struct kernel_call *c, struct matrices *a, struct m
 int matrices_out(struct kernel_call *c, unsigned i, enum mu_dtype t, const struct matrices *m,
 		 int rank, const int64_t *dims, struct mu_tensor **out, struct mu_err *err)
 {
-	struct mu_shape shape = mu_shape_scalar();
-	int lead = m->t->shape.rank - 2, rc = 0;
+	struct mu_shape shape;
 
-	for (int d = 0; d < lead + rank && !rc; d++)
-		rc = mu_shape_push(&shape, d < lead ? m->t->shape.dim[d] : dims[d - lead], err);
-	return rc ? rc : kernel_out(c, i, t, &shape, out, err);
+	MU_RETURN_IF_ERROR(
+	    mu_shape_splice(&shape, &m->t->shape, m->t->shape.rank - 2, 2, rank, dims, err));
+	return kernel_out(c, i, t, &shape, out, err);
 }
 
 static enum mu_dtype matrices_part_of(enum mu_dtype t)

@@ -2,7 +2,6 @@
 /* Triangular systems.  The other triangle of a matrix is not read; a zero on the diagonal makes
  * infinities, as it does in TensorFlow. */
 #include <complex.h>
-#include <string.h>
 
 #include "task/kernels/engine/broadcast.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -105,8 +104,7 @@ static int triangular_solve_banded(struct kernel_call *c, bool banded, struct mu
 	broadcast_view(&w.of_right, &of_b, &shape);
 	j->lwork = (int64_t)w.matrix.rows * w.matrix.cols + (int64_t)j->a.rows * j->a.cols;
 	j->a.n = shape.count;
-	MU_RETURN_IF_ERROR(mu_shape_push(&shape, j->a.rows, err));
-	MU_RETURN_IF_ERROR(mu_shape_push(&shape, j->a.cols, err));
+	MU_RETURN_IF_ERROR(mu_shape_append(&shape, 2, (int64_t[]){j->a.rows, j->a.cols}, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, j->a.t->dtype, &shape, &j->out[0], err));
 	return matrices_run(c, j, "", err);
 }

@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/math/checks.h"
 
@@ -70,26 +69,21 @@ int check_arg(const struct kernel_call *c, struct arg_plan *p, struct mu_err *er
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	int64_t axis;
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(args_int(c, 1, &axis, err));
 	if (axis < -in->rank || axis >= in->rank)
 		return mu_invalid(err, "Expected dimension in the range [%d, %d), but got %lld",
 				  -in->rank, in->rank, (long long)axis);
 	int at = (int)(axis < 0 ? axis + in->rank : axis);
+	const struct mu_axis_split s = mu_shape_split(in, at);
 	*p = (struct arg_plan){.type = args_attr_type(c->node, "output_type", MU_INT64),
-			       .outer = 1,
-			       .n = in->dim[at],
-			       .inner = 1,
-			       .shape = mu_shape_scalar()};
+			       .outer = s.outer,
+			       .n = s.n,
+			       .inner = s.inner};
 	if (p->type != MU_INT64 && p->type != MU_INT32)
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s gives int32 or int64, not %s",
 			       c->node->op, mu_dtype_name(p->type));
-	for (int d = 0; d < in->rank; d++) {
-		if (d != at && (rc = mu_shape_push(&p->shape, in->dim[d], err)))
-			return rc;
-		*(d < at ? &p->outer : d > at ? &p->inner : &(int64_t){1}) *= in->dim[d];
-	}
+	MU_RETURN_IF_ERROR(mu_shape_splice(&p->shape, in, at, 1, 0, NULL, err));
 	if (p->n == 0)
 		return mu_invalid(err, "Reduction axis %d is empty in shape %s", at,
 				  mu_shape_str(in));
@@ -133,10 +127,9 @@ static int in_top_k(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *p = kernel_in(c, 0), *t = kernel_in(c, 1);
 	struct mu_tensor *out;
 	int64_t k;
-	int rc = check_in_top_k(c, &k, err);
 
-	if (rc || (rc = kernel_out(c, 0, MU_BOOL, &t->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_in_top_k(c, &k, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_BOOL, &t->shape, &out, err));
 	int64_t n = p->shape.dim[1];
 	for (int64_t r = 0; r < t->shape.count; r++) {
 		const float *row = MU_DATA(float, p) + r * n;

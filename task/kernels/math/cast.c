@@ -144,10 +144,9 @@ static int bitcast(struct kernel_call *c, struct mu_err *err)
 	enum mu_dtype to = args_attr_type(c->node, "type", MU_DT_INVALID);
 	struct mu_tensor *out;
 	struct mu_shape shape;
-	int rc = bitcast_shape(in, to, &shape, err);
 
-	if (rc || (rc = kernel_out(c, 0, to, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(bitcast_shape(in, to, &shape, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, to, &shape, &out, err));
 	if (shape.count)
 		memcpy(out->data, in->data, mu_tensor_bytes(out));
 	return 0;

@@ -86,19 +86,17 @@ static int bincount(struct kernel_call *c, struct mu_err *err)
 
 static int dense_bincount(struct kernel_call *c, struct mu_err *err)
 {
-	struct mu_shape shape = mu_shape_scalar();
+	const int rank = kernel_in(c, 0)->shape.rank;
+	struct mu_shape shape;
 	struct bins b;
-	int rc = read_bins(c, (unsigned[]){0, 1, 2}, &b, err), rank = kernel_in(c, 0)->shape.rank;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(read_bins(c, (unsigned[]){0, 1, 2}, &b, err));
 	if (rank > 2)
 		return mu_invalid(err, "Shape must be at most rank 2 but is rank %d", rank);
 	b.once = args_attr_bool(c->node, "binary_output", false);
 	b.columns = rank == 2 ? b.values->shape.dim[1] : b.values->shape.count;
-	if ((rank == 2 && (rc = mu_shape_push(&shape, b.values->shape.dim[0], err))) ||
-	    (rc = mu_shape_push(&shape, b.n, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(
+	    mu_shape_splice(&shape, &b.values->shape, rank == 2, rank - (rank == 2), 1, &b.n, err));
 	return count_bins(c, &b, &shape, err);
 }
 
@@ -121,7 +119,7 @@ static int sparse_bincount(struct kernel_call *c, struct mu_err *err)
 	int64_t dims[MU_MAX_RANK];
 	struct mu_tensor *out;
 	struct bins b;
-	int rank, rc = 0;
+	int rank;
 
 	MU_RETURN_IF_ERROR(args_ints(c, 2, dims, MU_MAX_RANK, &rank, err));
 	MU_RETURN_IF_ERROR(read_bins(c, (unsigned[]){1, 3, 4}, &b, err));
@@ -137,10 +135,10 @@ static int sparse_bincount(struct kernel_call *c, struct mu_err *err)
 			return mu_invalid(err,
 					  "Sparse index tuple indices[%lld, :] is out of bounds",
 					  (long long)i);
-	if ((rank == 2 && (rc = mu_shape_push(&shape, dims[0], err))) ||
-	    (rc = mu_shape_push(&shape, b.n, err)) ||
-	    (rc = kernel_out(c, 0, b.weights->dtype, &shape, &out, err)))
-		return rc;
+	if (rank == 2)
+		MU_RETURN_IF_ERROR(mu_shape_push(&shape, dims[0], err));
+	MU_RETURN_IF_ERROR(mu_shape_push(&shape, b.n, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, b.weights->dtype, &shape, &out, err));
 	elems_zero(b.weights->dtype, out->data, 0, shape.count);
 	for (int64_t i = 0; i < values->shape.count; i++)
 		count_one(&b, i, rank == 2 ? MU_DATA(int64_t, at)[2 * i] : 0, out);

@@ -18,9 +18,9 @@ static int unary_to(struct kernel_call *c, enum mu_dtype result, struct mu_err *
 	const enum mu_dtype t = kernel_in(c, 0)->dtype;
 	const struct mu_shape shape = kernel_in(c, 0)->shape;
 	struct unary_args a = {.in = gpu_address(kernel_in(c, 0)), .n = shape.count};
-	int rc = gpu_out_reuse(c, 0, 0, result, &shape, &a.out, err);
 
-	return rc ? rc : gpu_run_type(kernel_gpu(c), c->node->op, t, a.n, &a, err);
+	MU_RETURN_IF_ERROR(gpu_out_reuse(c, 0, 0, result, &shape, &a.out, err));
+	return gpu_run_type(kernel_gpu(c), c->node->op, t, a.n, &a, err);
 }
 
 static int unary_gpu(struct kernel_call *c, struct mu_err *err)
@@ -118,11 +118,10 @@ static int clip(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, 0), *out = &c->out[0].tensor;
 	uint64_t at;
-	int rc = check_clip(c, err);
 
-	if (rc || (rc = gpu_out(c, 0, t->dtype, &t->shape, &at, err)) ||
-	    (rc = gpu_binary(kernel_gpu(c), "Minimum", out, t, kernel_in(c, 2), err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_clip(c, err));
+	MU_RETURN_IF_ERROR(gpu_out(c, 0, t->dtype, &t->shape, &at, err));
+	MU_RETURN_IF_ERROR(gpu_binary(kernel_gpu(c), "Minimum", out, t, kernel_in(c, 2), err));
 	return gpu_binary(kernel_gpu(c), "Maximum", out, out, kernel_in(c, 1), err);
 }
 
@@ -150,28 +149,26 @@ static int select_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape *cond = &kernel_in(c, 0)->shape, *x = &kernel_in(c, 1)->shape;
 	struct mu_shape as = *cond;
-	int rc;
 
-	if ((rc = args_same_shape(c, 1, 2, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_same_shape(c, 1, 2, err));
 	if (cond->rank && !mu_shape_eq(cond, x)) {
 		if (cond->rank != 1 || x->rank < 1 || cond->dim[0] != x->dim[0])
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "'cond' must be a scalar, a vector of the operands' rows or "
 				       "of their shape: %s vs. %s",
 				       mu_shape_str(cond), mu_shape_str(x));
-		for (int d = 1; d < x->rank && !rc; d++)
-			rc = mu_shape_push(&as, 1, err);
+		for (int d = 1; d < x->rank; d++)
+			MU_RETURN_IF_ERROR(mu_shape_push(&as, 1, err));
 	}
-	return rc ? rc : select_to(c, &as, x, err);
+	return select_to(c, &as, x, err);
 }
 
 static int select_v2_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_shape shape;
-	int rc = check_select(c, &shape, err);
 
-	return rc ? rc : select_to(c, &kernel_in(c, 0)->shape, &shape, err);
+	MU_RETURN_IF_ERROR(check_select(c, &shape, err));
+	return select_to(c, &kernel_in(c, 0)->shape, &shape, err);
 }
 
 /* ---- Cast ---- */
@@ -183,7 +180,6 @@ static int cast_gpu(struct kernel_call *c, struct mu_err *err)
 	const char *name = to == MU_BOOL ? "bool" : gpu_type_name(to);
 	struct unary_args a = {.in = gpu_address(in), .n = in->shape.count};
 	char full[32];
-	int rc;
 
 	if (to == in->dtype) {
 		kernel_out_take(c, 0, mu_tensor_ref(in));
@@ -193,8 +189,8 @@ static int cast_gpu(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_UNIMPLEMENTED, "Cast %s to %s is not supported on a GPU",
 			       mu_dtype_name(in->dtype), mu_dtype_name(to));
 	snprintf(full, sizeof full, "Cast_%s_%s", gpu_type_name(in->dtype), name);
-	rc = gpu_out(c, 0, to, &in->shape, &a.out, err);
-	return rc ? rc : gpu_run(kernel_gpu(c), full, a.n, &a, err);
+	MU_RETURN_IF_ERROR(gpu_out(c, 0, to, &in->shape, &a.out, err));
+	return gpu_run(kernel_gpu(c), full, a.n, &a, err);
 }
 
 /* ---- Fill and the like ---- */
@@ -203,9 +199,9 @@ static int fill_with(struct kernel_call *c, enum mu_dtype t, const struct mu_sha
 		     uint64_t bits, struct mu_err *err)
 {
 	struct fill_args a = {.value = bits, .n = shape->count};
-	int rc = gpu_out(c, 0, t, shape, &a.out, err);
 
-	return rc ? rc : gpu_run_width(kernel_gpu(c), "fill", t, a.n, &a, err);
+	MU_RETURN_IF_ERROR(gpu_out(c, 0, t, shape, &a.out, err));
+	return gpu_run_width(kernel_gpu(c), "fill", t, a.n, &a, err);
 }
 
 static int fill_gpu(struct kernel_call *c, struct mu_err *err)
@@ -213,10 +209,8 @@ static int fill_gpu(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *value = kernel_in(c, 1);
 	struct mu_shape shape;
 	uint64_t bits = 0;
-	int rc = args_shape(c, 0, &shape, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(args_shape(c, 0, &shape, err));
 	if (value->shape.count != 1 || value->shape.rank > 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "value must represent a scalar, got shape %s",
@@ -286,11 +280,9 @@ static int pair_run(struct kernel_call *c, const char *name, enum mu_dtype resul
 	const enum mu_dtype t = g->dtype;
 	struct pair_args a = {
 	    .x = gpu_address(x), .g = gpu_address(g), .n = g->shape.count, .number = number};
-	int rc;
 
-	if ((rc = args_same_shape(c, 0, c->n_in - 1, err)) ||
-	    (rc = gpu_out(c, 0, result, &g->shape, &a.out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(args_same_shape(c, 0, c->n_in - 1, err));
+	MU_RETURN_IF_ERROR(gpu_out(c, 0, result, &g->shape, &a.out, err));
 	return gpu_run_type(kernel_gpu(c), name, t, a.n, &a, err);
 }
 

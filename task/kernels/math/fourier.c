@@ -198,7 +198,7 @@ static int check_types(const struct kernel_call *c, const struct transform *w, e
 static int fourier_prepare(struct kernel_call *c, struct transform *w, struct mu_err *err)
 {
 	int rank = w->kind.rank, lead = w->in->shape.rank - rank, rc;
-	struct mu_shape shape = mu_shape_scalar();
+	struct mu_shape shape;
 	enum mu_dtype t;
 
 	if (lead < 0)
@@ -209,13 +209,10 @@ static int fourier_prepare(struct kernel_call *c, struct transform *w, struct mu
 		    w->in->shape.dim[lead + d];
 	if ((rc = check_types(c, w, &t, err)) || (w->kind.real && (rc = read_lengths(c, w, err))))
 		return rc;
-	w->items = w->one = w->in_one = w->out_one = 1;
-	for (int d = 0; d < lead + rank; d++) {
-		int64_t size = d < lead ? w->in->shape.dim[d] : w->out_dim[d - lead];
-		MU_RETURN_IF_ERROR(mu_shape_push(&shape, size, err));
-		if (d < lead)
-			w->items *= size;
-	}
+	w->items = mu_shape_product(&w->in->shape, 0, lead);
+	w->one = w->in_one = w->out_one = 1;
+	MU_RETURN_IF_ERROR(
+	    mu_shape_splice(&shape, &w->in->shape, lead, rank, rank, w->out_dim, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, t, &shape, &w->out, err));
 	memset(w->out->data, 0, (size_t)shape.count * mu_dtype_size(t));
 	if (!shape.count || !w->in->shape.count)

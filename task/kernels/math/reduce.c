@@ -2,7 +2,6 @@
 /* Reductions over any axes.  Neighbouring dimensions are merged until kept and reduced ones
  * alternate.  They are walked from the outside in; the innermost is one loop, either a row into one
  * element or a row onto a row. */
-#include <math.h>
 
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"

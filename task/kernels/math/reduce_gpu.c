@@ -54,20 +54,18 @@ int gpu_reduce(struct kernel_call *c, const char *first, const char *rest, enum 
 	struct reduce_args one = *a, two = *a;
 	int64_t outputs = a->outer * a->inner;
 	MU_AUTO_TENSOR partial = {0};
-	int rc;
 
 	one.pieces = reduce_gpu_pieces_for(outputs, a->reduced);
 	one.scale = two.scale = scale;
 	two.pieces = 1;
 	if (one.pieces == 1)
 		return gpu_run_type(kernel_gpu(c), first, t, outputs, &one, err);
-	if ((rc = gpu_scratch(c, t, outputs * one.pieces, &partial, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(gpu_scratch(c, t, outputs * one.pieces, &partial, err));
 	one.out = two.in = gpu_address(&partial);
 	one.scale = 1;
 	two.reduced = one.pieces;
-	rc = gpu_run_type(kernel_gpu(c), first, t, outputs * one.pieces, &one, err);
-	return rc ? rc : gpu_run_type(kernel_gpu(c), rest, t, outputs, &two, err);
+	MU_RETURN_IF_ERROR(gpu_run_type(kernel_gpu(c), first, t, outputs * one.pieces, &one, err));
+	return gpu_run_type(kernel_gpu(c), rest, t, outputs, &two, err);
 }
 
 /* From the last reduced dimension to the first; what is between lies in scratch memory. */
@@ -157,12 +155,10 @@ static int reduce_gpu_reduce(struct kernel_call *c, struct mu_err *err)
 {
 	bool reduced[MU_MAX_RANK] = {false};
 	struct mu_shape shape;
-	int rc;
 
-	if ((rc = check_axes(c, reduced, err)) ||
-	    (rc = reduced_shape(&kernel_in(c, 0)->shape, reduced,
-				args_attr_bool(c->node, "keep_dims", false), &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_axes(c, reduced, err));
+	MU_RETURN_IF_ERROR(reduced_shape(&kernel_in(c, 0)->shape, reduced,
+					 args_attr_bool(c->node, "keep_dims", false), &shape, err));
 	return reduce_to(c, reduced, &shape, err);
 }
 
@@ -178,11 +174,9 @@ static int bias_add_grad_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	bool reduced[MU_MAX_RANK];
-	struct channels ch;
-	int rc = check_channels(c, &ch, err);
+	struct mu_axis_split ch;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(check_channels(c, &ch, err));
 	struct mu_shape shape = mu_shape_vec(ch.n);
 	bool first = strncmp(args_attr_string(c->node, "data_format", "NHWC"), "NC", 2) == 0;
 	for (int i = 0; i < in->rank; i++)
@@ -195,18 +189,15 @@ static int bias_add_grad_gpu(struct kernel_call *c, struct mu_err *err)
 static int reduce_gpu_arg_run(struct kernel_call *c, struct mu_err *err)
 {
 	struct arg_plan p;
-	int rc = check_arg(c, &p, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(check_arg(c, &p, err));
 	struct argmax_args a = {.in = gpu_address(kernel_in(c, 0)),
 				.outer = p.outer,
 				.n = p.n,
 				.inner = p.inner,
 				.smallest = strcmp(c->node->op, "ArgMin") == 0,
 				.wide = p.type == MU_INT64};
-	if ((rc = gpu_out(c, 0, p.type, &p.shape, &a.out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(gpu_out(c, 0, p.type, &p.shape, &a.out, err));
 	return gpu_run_type(kernel_gpu(c), "argmax", kernel_in(c, 0)->dtype, p.shape.count, &a,
 			    err);
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "task/kernels/engine/args.h"
 #include "task/kernels/math/checks.h"
 
 int check_axes(const struct kernel_call *c, bool *reduced, struct mu_err *err)

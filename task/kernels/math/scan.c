@@ -23,11 +23,9 @@ int check_scan(const struct kernel_call *c, struct scan_plan *p, struct mu_err *
 				  "ScanOp: Expected scan axis in the range [%d, %d), but got %lld",
 				  -in->shape.rank, in->shape.rank, (long long)at);
 	int axis = (int)(at < 0 ? at + in->shape.rank : at);
-	*p = (struct scan_plan){1, in->shape.dim[axis], 1,
-				args_attr_bool(c->node, "exclusive", false),
+	const struct mu_axis_split s = mu_shape_split(&in->shape, axis);
+	*p = (struct scan_plan){s.outer, s.n, s.inner, args_attr_bool(c->node, "exclusive", false),
 				args_attr_bool(c->node, "reverse", false)};
-	for (int d = 0; d < in->shape.rank; d++)
-		*(d < axis ? &p->outer : d > axis ? &p->inner : &(int64_t){1}) *= in->shape.dim[d];
 	return 0;
 }
 

@@ -23,12 +23,10 @@ static int scan_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct scan_plan p;
-	int rc = check_scan(c, &p, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(check_scan(c, &p, err));
 	struct scan_args a = {0, gpu_address(in), p.outer, p.n, p.inner, p.exclusive, p.reverse};
-	rc = gpu_out(c, 0, in->dtype, &in->shape, &a.out, err);
+	int rc = gpu_out(c, 0, in->dtype, &in->shape, &a.out, err);
 	return rc || !in->shape.count ? rc : gpu_scan(c, c->node->op, in->dtype, &a, err);
 }
 

@@ -52,14 +52,8 @@ static int last_id(const struct mu_tensor *ids, int64_t *n, struct mu_err *err)
 /* s->n rows like those of the data. */
 static int set_shape(struct segments *s, struct mu_err *err)
 {
-	int rc;
-
-	s->shape = mu_shape_scalar();
-	s->row = 1;
-	rc = mu_shape_push(&s->shape, s->n, err);
-	for (int d = 1; d < s->data->shape.rank && !rc; s->row *= s->data->shape.dim[d++])
-		rc = mu_shape_push(&s->shape, s->data->shape.dim[d], err);
-	return rc;
+	s->row = mu_shape_product(&s->data->shape, 1, s->data->shape.rank);
+	return mu_shape_splice(&s->shape, &s->data->shape, 0, 1, 1, &s->n, err);
 }
 
 int segments_read(struct kernel_call *c, enum reduce_op op, enum segment_divide how,

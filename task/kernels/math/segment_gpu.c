@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/gpu_table.h"
 #include "task/kernels/math/segment.h"
@@ -51,9 +50,7 @@ static int list_new(const struct segments *s, int64_t n_scales, struct list *out
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "too many segments: %lld",
 			       (long long)s->n);
 	shape = mu_shape_vec(sum);
-	int rc = mu_tensor_new(&out->t, MU_INT64, &shape, err);
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(&out->t, MU_INT64, &shape, err));
 	memset(out->t.data, 0, mu_tensor_bytes(&out->t));
 	out->starts = MU_DATA(int64_t, &out->t);
 	out->picks = out->starts + s->n + 1;
@@ -65,10 +62,8 @@ static int list_new(const struct segments *s, int64_t n_scales, struct list *out
 static int segment_gpu_list_forward(const struct segments *s, struct list *l, struct mu_err *err)
 {
 	const int64_t n = s->ids->shape.count;
-	int rc = list_new(s, s->divide ? s->n : 0, l, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(list_new(s, s->divide ? s->n : 0, l, err));
 	for (int64_t i = 0; i < n; i++) {
 		l->starts[mu_tensor_int(s->ids, i) + 1]++;
 		l->picks[i] = s->picked ? mu_tensor_int(s->picked, i) : i;
@@ -91,10 +86,8 @@ static int segment_gpu_list_backward(const struct segments *s, struct list *l, s
 	const int64_t n = s->ids->shape.count;
 	MU_AUTO_FREE double *by = segments_divisors(s->ids, s->data->shape.dim[0], s->divide);
 	MU_AUTO_FREE int64_t *next = calloc((size_t)s->n + 1, sizeof *next);
-	int rc = list_new(s, s->divide ? n : 0, l, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(list_new(s, s->divide ? n : 0, l, err));
 	if (!by || !next)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld segments",
 			       (long long)s->n);
@@ -145,25 +138,25 @@ static int segment_gpu_run(struct kernel_call *c, const struct segments *s, bool
 static int dense(struct kernel_call *c, struct mu_err *err)
 {
 	SEGMENTS_AUTO s = {0};
-	int rc = segments_read(c, way_of(c)->op, way_of(c)->divide, &s, err);
 
-	return rc ? rc : segment_gpu_run(c, &s, false, err);
+	MU_RETURN_IF_ERROR(segments_read(c, way_of(c)->op, way_of(c)->divide, &s, err));
+	return segment_gpu_run(c, &s, false, err);
 }
 
 static int sparse(struct kernel_call *c, struct mu_err *err)
 {
 	SEGMENTS_AUTO s = {0};
-	int rc = segments_read_sparse(c, way_of(c)->divide, &s, err);
 
-	return rc ? rc : segment_gpu_run(c, &s, false, err);
+	MU_RETURN_IF_ERROR(segments_read_sparse(c, way_of(c)->divide, &s, err));
+	return segment_gpu_run(c, &s, false, err);
 }
 
 static int segment_gpu_gradient(struct kernel_call *c, struct mu_err *err)
 {
 	SEGMENTS_AUTO s = {0};
-	int rc = segments_read_grad(c, way_of(c)->divide, &s, err);
 
-	return rc ? rc : segment_gpu_run(c, &s, true, err);
+	MU_RETURN_IF_ERROR(segments_read_grad(c, way_of(c)->divide, &s, err));
+	return segment_gpu_run(c, &s, true, err);
 }
 
 /* `host`: what is read there. */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "task/kernels/array/rows.h"
-#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
@@ -88,11 +87,10 @@ static int sparse_segment_grad(struct kernel_call *c, enum segment_divide how, s
 {
 	SEGMENTS_AUTO s = {0};
 	struct mu_tensor *out;
-	int rc = segments_read_grad(c, how, &s, err);
 
-	if (rc || (rc = check_type(&s, err)) ||
-	    (rc = kernel_out(c, 0, s.data->dtype, &s.shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(segments_read_grad(c, how, &s, err));
+	MU_RETURN_IF_ERROR(check_type(&s, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, s.data->dtype, &s.shape, &out, err));
 	const struct mu_tensor *grad = s.data, *ids = s.ids;
 	const int64_t row = s.row;
 	size_t size = mu_dtype_size(grad->dtype);

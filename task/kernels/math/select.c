@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Select and SelectV2: elements of one of two operands, by a condition. */
-#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/broadcast.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"

@@ -79,11 +79,10 @@ static int top_k(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *values, *at;
 	struct mu_shape shape;
 	int64_t k;
-	int rc = check_top_k(c, &k, &shape, err);
 
-	if (rc || (rc = kernel_out(c, 0, in->dtype, &shape, &values, err)) ||
-	    (rc = kernel_out(c, 1, index_type, &shape, &at, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_top_k(c, &k, &shape, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, &values, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, index_type, &shape, &at, err));
 	int64_t n = in->shape.dim[in->shape.rank - 1], rows = n ? in->shape.count / n : 0;
 	MU_AUTO_FREE struct ranked *r = malloc((size_t)(n + 1) * sizeof *r);
 	if (!r)
@@ -165,15 +164,14 @@ static int diag(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_shape shape = in->shape;
 	struct mu_tensor *out;
-	int rc = 0;
 
 	if (in->shape.rank == 0)
 		return mu_invalid(err, "Input must be at least rank 1, got 0");
-	for (int d = 0; d < in->shape.rank && !rc; d++)
-		rc = mu_shape_push(&shape, in->shape.dim[d], err);
-	if (rc || (rc = kernel_out_on_device(c, 0, in->dtype, &shape, &out, err)) || !shape.count ||
-	    (rc = move_fill(out, NULL, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_append(&shape, in->shape.rank, in->shape.dim, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, &shape, &out, err));
+	if (!shape.count)
+		return 0;
+	MU_RETURN_IF_ERROR(move_fill(out, NULL, err));
 	int64_t n = in->shape.count;
 	struct view diagonal = {.rank = 1, .dim = {n}, .stride = {n + 1}};
 	return move_write(out, &diagonal, in, err);

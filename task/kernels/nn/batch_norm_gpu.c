@@ -46,22 +46,20 @@ static int batch_norm_gpu_run(struct kernel_call *c, const char *kernel, struct 
 {
 	MU_AUTO_TENSOR sums = {0}, factors = {0};
 	uint64_t each = (uint64_t)a->channels * sizeof(float);
-	int rc;
 
 	a->pieces = batch_norm_gpu_pieces_for(a);
 	if (!a->channels)
 		return 0;
-	if ((rc = gpu_scratch(c, MU_DOUBLE, a->pieces * 2 * a->channels, &sums, err)) ||
-	    (rc = gpu_scratch(c, MU_FLOAT, 3 * a->channels, &factors, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(gpu_scratch(c, MU_DOUBLE, a->pieces * 2 * a->channels, &sums, err));
+	MU_RETURN_IF_ERROR(gpu_scratch(c, MU_FLOAT, 3 * a->channels, &factors, err));
 	a->sums = gpu_address(&sums);
 	a->a = gpu_address(&factors);
 	a->b = a->a + each;
 	a->k = a->b + each;
-	if ((summed &&
-	     (rc = gpu_run(kernel_gpu(c), "norm_sums", a->pieces * a->channels, a, err))) ||
-	    (rc = gpu_run(kernel_gpu(c), kernel, a->channels, a, err)))
-		return rc;
+	if (summed)
+		MU_RETURN_IF_ERROR(
+		    gpu_run(kernel_gpu(c), "norm_sums", a->pieces * a->channels, a, err));
+	MU_RETURN_IF_ERROR(gpu_run(kernel_gpu(c), kernel, a->channels, a, err));
 	a->add_x = summed && a->g != a->x && a->training;
 	return gpu_run(kernel_gpu(c), "norm_map", a->pixels * a->channels, a, err);
 }
@@ -82,14 +80,11 @@ static int batch_norm_gpu_forward(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *x = kernel_in(c, 0);
 	struct norm_sizes s;
 	uint64_t out;
-	int rc;
 
-	if ((rc = check_batch_norm(c, &s, err)) ||
-	    (rc = gpu_out(c, 0, MU_FLOAT, &x->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_batch_norm(c, &s, err));
+	MU_RETURN_IF_ERROR(gpu_out(c, 0, MU_FLOAT, &x->shape, &out, err));
 	struct norm_args a = batch_norm_gpu_args_of(c, &s);
-	if ((rc = small_outputs(c, 4, s.channels, true, &a, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(small_outputs(c, 4, s.channels, true, &a, err));
 	a.factor = (double)args_attr_float(c->node, "exponential_avg_factor", 1);
 	a.x = a.g = a.middle = gpu_address(x);
 	a.scale = gpu_address(kernel_in(c, 1));
@@ -105,14 +100,11 @@ static int batch_norm_gpu_backward(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *g = kernel_in(c, 0), *x = kernel_in(c, 1);
 	struct norm_sizes s;
 	uint64_t out;
-	int rc;
 
-	if ((rc = check_batch_norm_grad(c, &s, err)) ||
-	    (rc = gpu_out(c, 0, MU_FLOAT, &x->shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_batch_norm_grad(c, &s, err));
+	MU_RETURN_IF_ERROR(gpu_out(c, 0, MU_FLOAT, &x->shape, &out, err));
 	struct norm_args a = batch_norm_gpu_args_of(c, &s);
-	if ((rc = small_outputs(c, 2, s.channels, false, &a, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(small_outputs(c, 2, s.channels, false, &a, err));
 	a.g = gpu_address(g);
 	a.x = gpu_address(x);
 	a.scale = gpu_address(kernel_in(c, 2));

@@ -3,25 +3,22 @@
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/math/columns.h"
 #include "task/kernels/nn/checks.h"
 
-int check_channels(const struct kernel_call *c, struct channels *ch, struct mu_err *err)
+int check_channels(const struct kernel_call *c, struct mu_axis_split *ch, struct mu_err *err)
 {
 	const struct mu_shape *s = &kernel_in(c, 0)->shape;
 	bool first = strncmp(args_attr_string(c->node, "data_format", "NHWC"), "NC", 2) == 0;
 
 	int at = first ? 1 : s->rank - 1;
-	*ch = (struct channels){1, s->dim[at], 1};
-	for (int i = 0; i < s->rank; i++)
-		*(i < at ? &ch->outer : i > at ? &ch->inner : &(int64_t){1}) *= s->dim[i];
+	*ch = mu_shape_split(s, at);
 	return 0;
 }
 
-int check_bias(const struct kernel_call *c, struct channels *ch, struct mu_err *err)
+int check_bias(const struct kernel_call *c, struct mu_axis_split *ch, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *bias = kernel_in(c, 1);
 
@@ -37,7 +34,7 @@ int check_bias(const struct kernel_call *c, struct channels *ch, struct mu_err *
 static int bias_add(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	struct channels ch;
+	struct mu_axis_split ch;
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(check_bias(c, &ch, err));
@@ -63,7 +60,7 @@ static int bias_add_grad(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	const struct reduce_loops *sum = &loops->reduce[RED_SUM][in->dtype];
-	struct channels ch;
+	struct mu_axis_split ch;
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(check_channels(c, &ch, err));

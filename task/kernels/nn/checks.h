@@ -9,11 +9,8 @@
 
 /* ---- bias.c: the tensor as [outer, channels, inner] ---- */
 
-struct channels {
-	int64_t outer, n, inner;
-};
-int check_channels(const struct kernel_call *c, struct channels *ch, struct mu_err *err);
-int check_bias(const struct kernel_call *c, struct channels *ch, struct mu_err *err);
+int check_channels(const struct kernel_call *c, struct mu_axis_split *ch, struct mu_err *err);
+int check_bias(const struct kernel_call *c, struct mu_axis_split *ch, struct mu_err *err);
 
 /* ---- lrn.c ---- */
 

@@ -44,10 +44,10 @@ static int conv3d_check_back(const struct kernel_call *c, const struct conv3d_si
 {
 	const struct mu_tensor *grad = kernel_in(c, 2);
 	struct mu_shape want;
-	int rc = volume_out_shape(&g->v, g->filters, &want, err);
 
-	if (rc || mu_shape_eq(&want, &grad->shape))
-		return rc;
+	MU_RETURN_IF_ERROR(volume_out_shape(&g->v, g->filters, &want, err));
+	if (mu_shape_eq(&want, &grad->shape))
+		return 0;
 	return mu_invalid(
 	    err, "%s: Size of out_backprop doesn't match computed: actual = %s, computed = %s",
 	    c->node->op, mu_shape_str(&grad->shape), mu_shape_str(&want));

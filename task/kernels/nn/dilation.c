@@ -156,7 +156,6 @@ static int check_dilation(const struct kernel_call *c, struct dilation *p, struc
 	const struct mu_shape *in = &kernel_in(c, 0)->shape, *filter = &kernel_in(c, 1)->shape;
 	const char *padding = args_attr_string(c->node, "padding", "");
 	struct window_attrs a = {.padding = strcmp(padding, "SAME") ? WINDOW_VALID : WINDOW_SAME};
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(read_list(c->node, "strides", a.stride, err));
 	MU_RETURN_IF_ERROR(read_list(c->node, "rates", a.dilation, err));
@@ -165,8 +164,8 @@ static int check_dilation(const struct kernel_call *c, struct dilation *p, struc
 	if (!filter->dim[0] || !filter->dim[1]) /* its places would lie beside the picture */
 		return mu_invalid(err, "filter must not be empty: %s", mu_shape_str(filter));
 	for (int i = 0; i < WINDOW_AXES; i++)
-		if ((rc = window_axis_set(&p->axis[i], &a, i, in->dim[1 + i], filter->dim[i], err)))
-			return rc;
+		MU_RETURN_IF_ERROR(
+		    window_axis_set(&p->axis[i], &a, i, in->dim[1 + i], filter->dim[i], err));
 	p->batch = in->dim[0];
 	p->depth = in->dim[3];
 	for (unsigned i = 0; i < MU_COUNT(runs); i++)

@@ -82,10 +82,10 @@ static int lrn_run(struct kernel_call *c, struct lrn *l, const struct mu_shape *
 		   void (*body)(void *, int64_t, int64_t), struct mu_err *err)
 {
 	struct mu_tensor *out;
-	int rc = kernel_out(c, 0, MU_FLOAT, shape, &out, err);
 
-	if (rc || !shape->count)
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, shape, &out, err));
+	if (!shape->count)
+		return 0;
 	l->out = out->data;
 	kernel_parallel(c, shape->count / l->p.n, 1 + 2048 / l->p.n, body, l);
 	return 0;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Local response normalisation and its gradient on a GPU. */
-#include <string.h>
 
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/gpu_table.h"
@@ -24,9 +23,9 @@ static int lrn_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	struct lrn_args a = {.x = gpu_address(kernel_in(c, 0))};
 	struct lrn_plan p;
-	int rc = check_lrn(c, 0, &p, err);
 
-	return rc ? rc : lrn_gpu_run(c, &p, &kernel_in(c, 0)->shape, &a, err);
+	MU_RETURN_IF_ERROR(check_lrn(c, 0, &p, err));
+	return lrn_gpu_run(c, &p, &kernel_in(c, 0)->shape, &a, err);
 }
 
 static int lrn_grad_gpu(struct kernel_call *c, struct mu_err *err)
@@ -35,9 +34,9 @@ static int lrn_grad_gpu(struct kernel_call *c, struct mu_err *err)
 			     .x = gpu_address(kernel_in(c, 1)),
 			     .y = gpu_address(kernel_in(c, 2))};
 	struct lrn_plan p;
-	int rc = check_lrn(c, 1, &p, err);
 
-	return rc ? rc : lrn_gpu_run(c, &p, &kernel_in(c, 1)->shape, &a, err);
+	MU_RETURN_IF_ERROR(check_lrn(c, 1, &p, err));
+	return lrn_gpu_run(c, &p, &kernel_in(c, 1)->shape, &a, err);
 }
 
 static const struct device_kernel rows[] = {

@@ -149,10 +149,10 @@ static int check_back(const struct kernel_call *c, const struct volume *v, unsig
 {
 	const struct mu_tensor *grad = kernel_in(c, at);
 	struct mu_shape want;
-	int rc = volume_out_shape(v, v->channels, &want, err);
 
-	if (rc || mu_shape_eq(&want, &grad->shape))
-		return rc;
+	MU_RETURN_IF_ERROR(volume_out_shape(v, v->channels, &want, err));
+	if (mu_shape_eq(&want, &grad->shape))
+		return 0;
 	return mu_invalid(err, "Expected grad shape to be %s, but got %s", mu_shape_str(&want),
 			  mu_shape_str(&grad->shape));
 }
@@ -184,10 +184,10 @@ static int run_backward(struct kernel_call *c, struct pool3d *p, const struct mu
 {
 	const struct mu_tensor *grad = kernel_in(c, at);
 	struct mu_tensor *out;
-	int rc = kernel_out(c, 0, p->v.type, in, &out, err);
 
-	if (rc || !in->count)
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, p->v.type, in, &out, err));
+	if (!in->count)
+		return 0;
 	memset(out->data, 0, (size_t)in->count * p->v.size);
 	p->grad = grad->data;
 	p->out = out->data;

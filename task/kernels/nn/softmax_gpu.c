@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax, cross entropies, biases on a GPU. */
-#include <stdio.h>
 
-#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/broadcast.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/gpu_table.h"
@@ -13,10 +11,10 @@ static int softmax_gpu(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct softmax_args a = {.in = gpu_address(in),
 				 .logarithm = strcmp(c->node->op, "LogSoftmax") == 0};
-	int rc;
 
-	if ((rc = gpu_out(c, 0, in->dtype, &in->shape, &a.out, err)) || !in->shape.count)
-		return rc;
+	MU_RETURN_IF_ERROR(gpu_out(c, 0, in->dtype, &in->shape, &a.out, err));
+	if (!in->shape.count)
+		return 0;
 	a.n = in->shape.dim[in->shape.rank - 1];
 	a.rows = in->shape.count / a.n;
 	return gpu_run_rows(kernel_gpu(c), "softmax", in->dtype, a.rows, &a, err);
@@ -28,11 +26,9 @@ static int xent_run(struct kernel_call *c, const char *kernel, const struct mu_s
 {
 	struct mu_shape rows = mu_shape_vec(shape->dim[0]);
 	const enum mu_dtype t = kernel_in(c, 0)->dtype;
-	int rc;
 
-	if ((rc = gpu_out(c, 0, t, &rows, &a->loss, err)) ||
-	    (rc = gpu_out(c, 1, t, shape, &a->back, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(gpu_out(c, 0, t, &rows, &a->loss, err));
+	MU_RETURN_IF_ERROR(gpu_out(c, 1, t, shape, &a->back, err));
 	a->rows = shape->dim[0];
 	a->n = shape->dim[1];
 	a->logits = gpu_address(kernel_in(c, 0));
@@ -47,10 +43,8 @@ static int cross_entropy(struct kernel_call *c, struct mu_err *err)
 	struct xent_args a = {0};
 	struct mu_shape both;
 	struct view logits, labels;
-	int rc = check_cross_entropy(c, &both, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(check_cross_entropy(c, &both, err));
 	broadcast_view(&logits, &kernel_in(c, 0)->shape, &both);
 	broadcast_view(&labels, &kernel_in(c, 1)->shape, &both);
 	a.logit_row = logits.stride[0];
@@ -63,10 +57,8 @@ static int cross_entropy(struct kernel_call *c, struct mu_err *err)
 static int sparse_cross_entropy_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape *shape = &kernel_in(c, 0)->shape;
-	int rc = check_sparse_cross_entropy(c, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(check_sparse_cross_entropy(c, err));
 	struct xent_args a = {.logit_row = shape->dim[1], .logit_column = 1};
 	const bool wide = kernel_in(c, 1)->dtype == MU_INT64;
 	return xent_run(c, wide ? "sparse_xent_i64" : "sparse_xent_i32", shape, &a, err);
@@ -76,14 +68,13 @@ static int bias_add_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor in = *kernel_in(c, 0), bias = *kernel_in(c, 1); /* may be reused */
 	struct mu_tensor x = in, y = bias, sum;
-	struct channels ch;
+	struct mu_axis_split ch;
 	uint64_t out;
-	int rc = check_bias(c, &ch, err);
 
-	if (rc || (rc = gpu_out_reuse(c, 0, 0, in.dtype, &in.shape, &out, err)) ||
-	    (rc = mu_shape_set(&x.shape, 3, (int64_t[]){ch.outer, ch.n, ch.inner}, err)) ||
-	    (rc = mu_shape_set(&y.shape, 2, (int64_t[]){ch.n, 1}, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_bias(c, &ch, err));
+	MU_RETURN_IF_ERROR(gpu_out_reuse(c, 0, 0, in.dtype, &in.shape, &out, err));
+	MU_RETURN_IF_ERROR(mu_shape_set(&x.shape, 3, (int64_t[]){ch.outer, ch.n, ch.inner}, err));
+	MU_RETURN_IF_ERROR(mu_shape_set(&y.shape, 2, (int64_t[]){ch.n, 1}, err));
 	sum = c->out[0].tensor;
 	sum.shape = x.shape;
 	return gpu_binary(kernel_gpu(c), "AddV2", &sum, &x, &y, err);

@@ -38,7 +38,6 @@ static int read_attrs(const struct mu_node *n, struct volume_attrs *a, struct mu
 	const char *format = args_attr_string(n, "data_format", "NDHWC");
 	int64_t stride[VOLUME_AXES], dilation[VOLUME_AXES] = {1, 1, 1}, size[VOLUME_AXES] = {0};
 	bool same = strcmp(padding, "SAME") == 0;
-	int rc;
 
 	if (!same && strcmp(padding, "VALID") != 0)
 		return mu_invalid(err, "Unknown padding type: %.64s", padding);
@@ -50,10 +49,11 @@ static int read_attrs(const struct mu_node *n, struct volume_attrs *a, struct mu
 				     "The %s op currently only supports the NDHWC tensor format "
 				     "on the CPU. The op was given the format: %.64s",
 				     n->op, format);
-	if ((mu_node_attr(n, "ksize") && (rc = read_numbers(n, "ksize", size, err))) ||
-	    (rc = read_numbers(n, "strides", stride, err)) ||
-	    (mu_node_attr(n, "dilations") && (rc = read_numbers(n, "dilations", dilation, err))))
-		return rc;
+	if (mu_node_attr(n, "ksize"))
+		MU_RETURN_IF_ERROR(read_numbers(n, "ksize", size, err));
+	MU_RETURN_IF_ERROR(read_numbers(n, "strides", stride, err));
+	if (mu_node_attr(n, "dilations"))
+		MU_RETURN_IF_ERROR(read_numbers(n, "dilations", dilation, err));
 	for (int i = 0; i < VOLUME_AXES; i++)
 		a->axis[i] = (struct window_attrs){.padding = same ? WINDOW_SAME : WINDOW_VALID,
 						   .stride = {stride[i]},
@@ -75,7 +75,6 @@ int volume_set(struct volume *v, const struct kernel_call *c, enum mu_dtype type
 	       const struct mu_shape *in, const int64_t *size, struct mu_err *err)
 {
 	const struct volume_attrs *a = c->state;
-	int rc;
 
 	if (type != MU_FLOAT && type != MU_DOUBLE)
 		return args_no_kernel(c, type, err);
@@ -86,9 +85,8 @@ int volume_set(struct volume *v, const struct kernel_call *c, enum mu_dtype type
 			     .batch = in->dim[0],
 			     .channels = in->dim[VOLUME_RANK - 1]};
 	for (int i = 0; i < VOLUME_AXES; i++)
-		if ((rc = window_axis_set(&v->axis[i], &a->axis[i], 0, in->dim[1 + i],
-					  size ? size[i] : a->axis[i].size[0], err)))
-			return rc;
+		MU_RETURN_IF_ERROR(window_axis_set(&v->axis[i], &a->axis[i], 0, in->dim[1 + i],
+						   size ? size[i] : a->axis[i].size[0], err));
 	return 0;
 }
 

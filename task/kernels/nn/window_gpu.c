@@ -143,31 +143,27 @@ static int conv_library(struct kernel_call *c, const struct direction *d, const 
 	struct gpu_convolution_at at = {conv_address(c, d->input), 0, conv_address(c, d->output)};
 	MU_AUTO_TENSOR filter = {0};
 	uint64_t out;
-	int rc;
 
 	*done = false;
 	if (!taps || !is_even(&g->row) || !is_even(&g->column) ||
 	    !gpu_convolution_is_available(kernel_gpu(c)))
 		return 0;
-	if ((rc = gpu_scratch(c, g->type, taps * g->filters, &filter, err)) ||
-	    (rc = gpu_out(c, 0, g->type, shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(gpu_scratch(c, g->type, taps * g->filters, &filter, err));
+	MU_RETURN_IF_ERROR(gpu_out(c, 0, g->type, shape, &out, err));
 	at.filter = gpu_address(&filter);
 	if (d->input == NONE)
 		at.input = out;
 	if (d->output == NONE)
 		at.output = out;
-	if (d->filter != NONE &&
-	    (rc = transpose_filter(c, g->type, at.filter, conv_address(c, d->filter), taps,
-				   g->filters, err)))
-		return rc;
-	if ((rc = gpu_convolution(kernel_gpu(c), &what, &at, c->node->name, done, err)))
-		return rc;
+	if (d->filter != NONE)
+		MU_RETURN_IF_ERROR(transpose_filter(
+		    c, g->type, at.filter, conv_address(c, d->filter), taps, g->filters, err));
+	MU_RETURN_IF_ERROR(gpu_convolution(kernel_gpu(c), &what, &at, c->node->name, done, err));
 	if (!*done)
 		mu_tensor_unref(&c->out[0].tensor);
 	else if (d->filter == NONE)
-		rc = transpose_filter(c, g->type, out, at.filter, g->filters, taps, err);
-	return rc;
+		return transpose_filter(c, g->type, out, at.filter, g->filters, taps, err);
+	return 0;
 }
 
 static int conv_gpu(struct kernel_call *c, struct mu_err *err)
@@ -198,10 +194,8 @@ static int conv3d_gpu(struct kernel_call *c, struct mu_err *err)
 	const struct direction *d = &directions[direction_of(c->node)];
 	struct conv3d_sizes s;
 	struct mu_shape shape;
-	int rc = d->check_3d(c, &s, &shape, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(d->check_3d(c, &s, &shape, err));
 	struct window_args a = {.filters = s.filters};
 	set_volume(&a, &s.v);
 	return conv_kernel(c, d, s.v.type, &shape, &a, err);
@@ -228,11 +222,9 @@ static int pool_gpu(struct kernel_call *c, struct mu_err *err)
 	struct window_args a = {.in = gpu_address(kernel_in(c, 0))};
 	struct mu_shape shape;
 	struct pool_sizes p;
-	int rc = check_pool(c, c->state, &p, &shape, err);
 
-	return rc ? rc
-		  : pool_2d(c, pool_kernel(c->node, "pool_max", "pool_average"), &p, &shape, &a,
-			    err);
+	MU_RETURN_IF_ERROR(check_pool(c, c->state, &p, &shape, err));
+	return pool_2d(c, pool_kernel(c->node, "pool_max", "pool_average"), &p, &shape, &a, err);
 }
 
 static int max_pool_grad_gpu(struct kernel_call *c, struct mu_err *err)
@@ -240,9 +232,9 @@ static int max_pool_grad_gpu(struct kernel_call *c, struct mu_err *err)
 	struct window_args a = {.in = gpu_address(kernel_in(c, 0)),
 				.grad = gpu_address(kernel_in(c, 2))};
 	struct pool_sizes p;
-	int rc = check_max_pool_grad(c, c->state, &p, err);
 
-	return rc ? rc : pool_2d(c, "pool_max_back", &p, &kernel_in(c, 0)->shape, &a, err);
+	MU_RETURN_IF_ERROR(check_max_pool_grad(c, c->state, &p, err));
+	return pool_2d(c, "pool_max_back", &p, &kernel_in(c, 0)->shape, &a, err);
 }
 
 static int avg_pool_grad_gpu(struct kernel_call *c, struct mu_err *err)
@@ -250,9 +242,9 @@ static int avg_pool_grad_gpu(struct kernel_call *c, struct mu_err *err)
 	struct window_args a = {.grad = gpu_address(kernel_in(c, 1))};
 	struct mu_shape in;
 	struct pool_sizes p;
-	int rc = check_avg_pool_grad(c, c->state, &p, &in, err);
 
-	return rc ? rc : pool_2d(c, "pool_average_back", &p, &in, &a, err);
+	MU_RETURN_IF_ERROR(check_avg_pool_grad(c, c->state, &p, &in, err));
+	return pool_2d(c, "pool_average_back", &p, &in, &a, err);
 }
 
 static int max_pool_grad_grad_gpu(struct kernel_call *c, struct mu_err *err)
@@ -261,9 +253,9 @@ static int max_pool_grad_grad_gpu(struct kernel_call *c, struct mu_err *err)
 				.grad = gpu_address(kernel_in(c, 2))};
 	struct mu_shape want;
 	struct pool_sizes p;
-	int rc = check_max_pool_grad_grad(c, c->state, &p, &want, err);
 
-	return rc ? rc : pool_2d(c, "pool_places", &p, &want, &a, err);
+	MU_RETURN_IF_ERROR(check_max_pool_grad_grad(c, c->state, &p, &want, err));
+	return pool_2d(c, "pool_places", &p, &want, &a, err);
 }
 
 static int argmax_gpu(struct kernel_call *c, struct mu_err *err)
@@ -273,11 +265,9 @@ static int argmax_gpu(struct kernel_call *c, struct mu_err *err)
 	enum mu_dtype type;
 	struct mu_shape shape;
 	struct pool_sizes p;
-	int rc;
 
-	if ((rc = check_max_pool_places(c, c->state, &p, &shape, &type, err)) ||
-	    (rc = gpu_out(c, 1, type, &shape, &a.at, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_max_pool_places(c, c->state, &p, &shape, &type, err));
+	MU_RETURN_IF_ERROR(gpu_out(c, 1, type, &shape, &a.at, err));
 	a.wide = type == MU_INT64;
 	return pool_2d(c, "pool_places", &p, &shape, &a, err);
 }
@@ -291,13 +281,13 @@ static int argmax_grad_gpu(struct kernel_call *c, struct mu_err *err)
 	struct scatter_args a = {.updates = gpu_address(kernel_in(c, 1))};
 	GPU_RUNS_AUTO runs = {0};
 	struct pool_sizes p;
-	int rc;
 
-	if ((rc = check_max_pool_grad_places(c, c->state, &p, err)) ||
-	    (rc = gpu_out(c, 0, in->dtype, &in->shape, &a.table, err)) ||
-	    (rc = gpu_fill(kernel_gpu(c), &c->out[0].tensor, 0, err)) || !n || !in->shape.count ||
-	    (rc = gpu_runs_new(c, n, &runs, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_max_pool_grad_places(c, c->state, &p, err));
+	MU_RETURN_IF_ERROR(gpu_out(c, 0, in->dtype, &in->shape, &a.table, err));
+	MU_RETURN_IF_ERROR(gpu_fill(kernel_gpu(c), &c->out[0].tensor, 0, err));
+	if (!n || !in->shape.count)
+		return 0;
+	MU_RETURN_IF_ERROR(gpu_runs_new(c, n, &runs, err));
 	const struct pool_keys_args keys = {
 	    .keys = gpu_address(&runs.keys),
 	    .order = gpu_address(&runs.order),
@@ -307,9 +297,8 @@ static int argmax_grad_gpu(struct kernel_call *c, struct mu_err *err)
 	    .each = n / p.batch,
 	    .whole = args_attr_bool(c->node, "include_batch_in_index", false),
 	    .wide = at->dtype == MU_INT64};
-	if ((rc = gpu_run(kernel_gpu(c), "pool_keys", n, &keys, err)) ||
-	    (rc = gpu_runs_sort(c, n, 1, &runs, &a.by, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(gpu_run(kernel_gpu(c), "pool_keys", n, &keys, err));
+	MU_RETURN_IF_ERROR(gpu_runs_sort(c, n, 1, &runs, &a.by, err));
 	return gpu_run_type(kernel_gpu(c), "scatter_add", in->dtype, n, &a, err);
 }
 
@@ -317,10 +306,8 @@ static int pool3d_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_shape shape;
 	struct volume v;
-	int rc = check_pool3d(c, &v, &shape, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(check_pool3d(c, &v, &shape, err));
 	struct window_args a = {.in = gpu_address(kernel_in(c, 0))};
 	set_volume(&a, &v);
 	return window_run(c, pool_kernel(c->node, "pool_max", "pool_average"), v.type, &shape, &a,
@@ -332,11 +319,9 @@ static int pool3d_grad_gpu(struct kernel_call *c, struct mu_err *err)
 	const bool average = c->node->op[0] == 'A';
 	struct mu_shape in;
 	struct volume v;
-	int rc = average ? check_avg_pool3d_grad(c, &v, &in, err)
-			 : check_max_pool3d_grad(c, &v, &in, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(average ? check_avg_pool3d_grad(c, &v, &in, err)
+				   : check_max_pool3d_grad(c, &v, &in, err));
 	struct window_args a = {.grad = gpu_address(kernel_in(c, average ? 1 : 2))};
 	if (!average) {
 		a.in = gpu_address(kernel_in(c, 0));

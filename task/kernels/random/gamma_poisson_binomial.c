@@ -277,11 +277,10 @@ static int stateful(struct kernel_call *c, draw_fn *draw, enum mu_dtype t, struc
 				  mu_shape_str(&kernel_in(c, 0)->shape))
 		     : args_shape(c, 0, &shape, err);
 
-	for (int i = 0; i < of->rank && !rc; i++)
-		rc = mu_shape_push(&shape, of->dim[i], err);
-	if (rc ||
-	    (rc = node_draws(c->state, c, (uint64_t)shape.count * DRAWS_RESERVED, &from, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(rc);
+	MU_RETURN_IF_ERROR(mu_shape_append(&shape, of->rank, of->dim, err));
+	MU_RETURN_IF_ERROR(
+	    node_draws(c->state, c, (uint64_t)shape.count * DRAWS_RESERVED, &from, err));
 	return distribution_fill(c, draw, 1, of, t, &shape, &from, err);
 }
 
@@ -316,12 +315,11 @@ static int binomials(struct kernel_call *c, unsigned s, unsigned i, bool by_vari
 	enum mu_dtype t = args_attr_type(c->node, "dtype", MU_INT64);
 	struct mu_shape of, shape;
 	struct philox from;
-	int rc = 0;
 
-	if ((rc =
-		 broadcast_shape(&kernel_in(c, i)->shape, &kernel_in(c, i + 1)->shape, &of, err)) ||
-	    (rc = args_shape(c, s, &shape, err)) || (rc = ends_in(&shape, &of, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(
+	    broadcast_shape(&kernel_in(c, i)->shape, &kernel_in(c, i + 1)->shape, &of, err));
+	MU_RETURN_IF_ERROR(args_shape(c, s, &shape, err));
+	MU_RETURN_IF_ERROR(ends_in(&shape, &of, err));
 	uint64_t samples = of.count ? (uint64_t)(shape.count / of.count) : 0;
 	uint64_t taken = (uint64_t)of.count * 200 * (samples + 3) / 4 * DRAWS_RESERVED;
 	MU_RETURN_IF_ERROR(by_variable ? random_from_variable(c, taken, &from, err)
@@ -341,19 +339,17 @@ static int random_poisson(struct kernel_call *c, struct mu_err *err)
 static int stateless_gamma(struct kernel_call *c, struct mu_err *err)
 {
 	struct philox from;
-	int rc = stateless_draws(c, 1, &from, err);
 
-	return rc ? rc
-		  : distribution_stateless(c, gamma_draw, 2, kernel_in(c, 2)->dtype, &from, err);
+	MU_RETURN_IF_ERROR(stateless_draws(c, 1, &from, err));
+	return distribution_stateless(c, gamma_draw, 2, kernel_in(c, 2)->dtype, &from, err);
 }
 
 static int stateless_gamma_by_key(struct kernel_call *c, struct mu_err *err)
 {
 	struct philox from;
-	int rc = random_from_key(c, &from, err);
 
-	return rc ? rc
-		  : distribution_stateless(c, gamma_draw, 4, kernel_in(c, 4)->dtype, &from, err);
+	MU_RETURN_IF_ERROR(random_from_key(c, &from, err));
+	return distribution_stateless(c, gamma_draw, 4, kernel_in(c, 4)->dtype, &from, err);
 }
 
 static int stateless_poisson(struct kernel_call *c, struct mu_err *err)

@@ -119,14 +119,12 @@ static int multinomial(struct kernel_call *c, struct mu_err *err)
 	struct philox from;
 	enum mu_dtype type;
 	int64_t samples;
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(multinomial_check(c, &type, &samples, err));
 	uint64_t rounded = ((uint64_t)samples + 3) / 4 * 4; /* two numbers a sample */
 	uint64_t elements = (uint64_t)kernel_in(c, 0)->shape.dim[0] * rounded * 2;
-	if (samples && elements &&
-	    (rc = node_draws(c->state, c, elements * DRAWS_RESERVED, &from, err)))
-		return rc;
+	if (samples && elements)
+		MU_RETURN_IF_ERROR(node_draws(c->state, c, elements * DRAWS_RESERVED, &from, err));
 	return multinomial_draw(c, &from, type, samples, err);
 }
 

@@ -59,9 +59,8 @@ static int random_shuffle(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "out of memory to shuffle %lld rows",
 			       (long long)n);
 	struct philox p;
-	int rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err);
-	if (rc || (rc = random_reserve(c, n, &p, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &in->shape, &out, err));
+	MU_RETURN_IF_ERROR(random_reserve(c, n, &p, err));
 	for (int64_t i = 0; i < n; i++)
 		order[i] = i;
 	for (int64_t i = n - 1; i > 0; i--) {

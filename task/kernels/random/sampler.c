@@ -414,12 +414,11 @@ static int sampler_sample(const struct sampler *s, struct philox_stream *p,
 {
 	int64_t *drawn = out[0]->data, tries = s->n_sampled;
 	bool all = !s->kind->draw;
-	int rc;
 
 	for (int64_t i = 0; (all || !s->unique) && i < s->n_sampled; i++)
 		drawn[i] = all ? i : s->kind->draw(s, p);
-	if (!all && s->unique && (rc = draw_different(s, p, drawn, &tries, err)))
-		return rc;
+	if (!all && s->unique)
+		MU_RETURN_IF_ERROR(draw_different(s, p, drawn, &tries, err));
 	for (int64_t i = 0; i < in->shape.count; i++)
 		MU_DATA(float, out[1])
 	[i] = all ? 1 : expected(s, MU_DATA(int64_t, in)[i], tries);
@@ -466,9 +465,8 @@ static int sampler_run(struct kernel_call *c, struct mu_err *err)
 	    node_draws(&shared->random, c, (uint64_t)s.n_sampled * GROUPS_A_SAMPLE, &p.from, err));
 	if (!s.kind->learns)
 		return sampler_sample(&s, &p, in, out, err);
-	if ((rc =
-		 node_state_find(&shared->counts, c, "/counts", &counts_type, counts_new, &r, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(
+	    node_state_find(&shared->counts, c, "/counts", &counts_type, counts_new, &r, err));
 	s.learned = MU_CONTAINER(r, struct counts, base);
 	pthread_mutex_lock(&s.learned->lock);
 	if (!(rc = sampler_sample(&s, &p, in, out, err)))

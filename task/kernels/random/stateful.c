@@ -85,12 +85,10 @@ static int normal_by_state(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape;
 	enum mu_dtype t;
 	struct philox p;
-	int rc;
 
-	if ((rc = draw_wanted(c, 1, &t, &shape, err)) ||
-	    (rc =
-		 stateful_random_take(c, true, 0, (uint64_t)shape.count * DRAWS_RESERVED, &p, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(draw_wanted(c, 1, &t, &shape, err));
+	MU_RETURN_IF_ERROR(
+	    stateful_random_take(c, true, 0, (uint64_t)shape.count * DRAWS_RESERVED, &p, err));
 	return draw_reals(c, &draw_normal, t, &shape, &p, err);
 }
 
@@ -100,12 +98,12 @@ static int stateful_random_ints(struct kernel_call *c, bool all, struct mu_err *
 	struct mu_shape shape;
 	enum mu_dtype t;
 	struct philox p;
-	int rc;
 
-	if ((rc = draw_wanted(c, 2, &t, &shape, err)) ||
-	    (!all && (rc = draw_range(c, 3, 4, shape.count, &range, err))) ||
-	    (rc = random_from_variable(c, (uint64_t)shape.count * DRAWS_RESERVED, &p, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(draw_wanted(c, 2, &t, &shape, err));
+	if (!all)
+		MU_RETURN_IF_ERROR(draw_range(c, 3, 4, shape.count, &range, err));
+	MU_RETURN_IF_ERROR(
+	    random_from_variable(c, (uint64_t)shape.count * DRAWS_RESERVED, &p, err));
 	return draw_ints(c, t, &shape, range, &p, err);
 }
 

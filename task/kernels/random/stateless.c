@@ -114,11 +114,11 @@ static int stateless_random_ints(struct kernel_call *c, unsigned low, from_fn *f
 	struct mu_shape shape;
 	enum mu_dtype t;
 	struct philox p;
-	int rc;
 
-	if ((rc = draw_wanted(c, 0, &t, &shape, err)) || (rc = from(c, &p, err)) ||
-	    (low && (rc = draw_range(c, low, low + 1, shape.count, &range, err))))
-		return rc;
+	MU_RETURN_IF_ERROR(draw_wanted(c, 0, &t, &shape, err));
+	MU_RETURN_IF_ERROR(from(c, &p, err));
+	if (low)
+		MU_RETURN_IF_ERROR(draw_range(c, low, low + 1, shape.count, &range, err));
 	return draw_ints(c, t, &shape, range, &p, err);
 }
 

@@ -19,8 +19,6 @@ static const char *const lstm_grads[LSTM_CELL_GRADS] = {"BC", "B4", "C", "C", "C
 int lstm_cell_begin(struct kernel_call *c, bool back, struct lstm *l, float **to,
 		    struct mu_err *err)
 {
-	int rc;
-
 	*l = (struct lstm){.bias = args_attr_float(c->node, "forget_bias", 1),
 			   .clip = args_attr_float(c->node, "cell_clip", 3),
 			   .peep = args_attr_bool(c->node, "use_peephole", false),
@@ -29,10 +27,10 @@ int lstm_cell_begin(struct kernel_call *c, bool back, struct lstm *l, float **to
 			   .w = rnn_cell_in(c, 3),
 			   .b = rnn_cell_in(c, 7),
 			   .peeps = {rnn_cell_in(c, 4), rnn_cell_in(c, 5), rnn_cell_in(c, 6)}};
-	rc = rnn_cell_check(c, 0, lstm_in, back ? MU_COUNT(lstm_in) : LSTM_INPUTS, &l->s, err);
-	return rc ? rc
-		  : rnn_cell_out(c, &l->s, back ? lstm_grads : lstm_out,
-				 back ? LSTM_CELL_GRADS : LSTM_OUTPUTS, to, err);
+	MU_RETURN_IF_ERROR(
+	    rnn_cell_check(c, 0, lstm_in, back ? MU_COUNT(lstm_in) : LSTM_INPUTS, &l->s, err));
+	return rnn_cell_out(c, &l->s, back ? lstm_grads : lstm_out,
+			    back ? LSTM_CELL_GRADS : LSTM_OUTPUTS, to, err);
 }
 
 static int lstm(struct kernel_call *c, struct mu_err *err)

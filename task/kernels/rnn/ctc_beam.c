@@ -273,9 +273,8 @@ static int put_paths(struct kernel_call *c, const struct found *f, int64_t top, 
 			total += p[b].n;
 			longest = p[b].n > longest ? p[b].n : longest;
 		}
-		int rc = mu_shape_set(&shape, 2, (int64_t[]){batch, longest}, err);
-		if (rc || (rc = sparse_out(c, out, total, &shape, MU_INT64, &at, &values, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, (int64_t[]){batch, longest}, err));
+		MU_RETURN_IF_ERROR(sparse_out(c, out, total, &shape, MU_INT64, &at, &values, err));
 		for (int64_t b = 0; b < batch; b++)
 			for (int64_t j = 0; j < p[b].n; j++, i++) {
 				at[2 * i] = b;

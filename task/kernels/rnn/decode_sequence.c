@@ -201,10 +201,9 @@ static int edit_distance(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	struct mu_shape shape;
 	struct sparse a, b;
-	int rc = decode_sequence_check_pair(c, &a, &b, &shape, err);
 
-	if (rc || (rc = kernel_out(c, 0, MU_FLOAT, &shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(decode_sequence_check_pair(c, &a, &b, &shape, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &shape, &out, err));
 	elems_zero(MU_FLOAT, out->data, 0, shape.count);
 	MU_AUTO_FREE int64_t *row = calloc((size_t)b.n + 1, sizeof *row);
 	if (!row)

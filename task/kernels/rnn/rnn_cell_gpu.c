@@ -42,9 +42,9 @@ static int cell_matrix(struct kernel_call *c, int64_t rows, int64_t columns, str
 		       struct mu_err *err)
 {
 	struct mu_shape s;
-	int rc = mu_shape_set(&s, 2, (int64_t[]){rows, columns}, err);
 
-	return rc ? rc : gpu_scratch(c, MU_FLOAT, s.count, out, err);
+	MU_RETURN_IF_ERROR(mu_shape_set(&s, 2, (int64_t[]){rows, columns}, err));
+	return gpu_scratch(c, MU_FLOAT, s.count, out, err);
 }
 
 /* out[columns] = the sums over the rows. */
@@ -85,12 +85,11 @@ static int lstm_forward(struct kernel_call *c, const struct lstm *l, struct lstm
 	struct rnn_cell_args a = lstm_args(l, l->s.batch);
 	MU_AUTO_TENSOR xs = {0};
 	MU_AUTO_TENSOR hs = {0};
-	int rc;
+	int rc = 0;
 
-	if ((rc = cell_matrix(c, by_x.m, wide, &xs, err)) ||
-	    (rc = cell_matrix(c, by_h.m, wide, &hs, err)) ||
-	    (rc = cell_multiply(c, &by_x, g.x, address_of(l->w), gpu_address(&xs), err)))
-		return rc;
+	MU_RETURN_IF_ERROR(cell_matrix(c, by_x.m, wide, &xs, err));
+	MU_RETURN_IF_ERROR(cell_matrix(c, by_h.m, wide, &hs, err));
+	MU_RETURN_IF_ERROR(cell_multiply(c, &by_x, g.x, address_of(l->w), gpu_address(&xs), err));
 	a.in[1] = gpu_address(&hs);
 	a.in[BIAS] = address_of(l->b);
 	for (int i = 0; i < 3; i++)
@@ -122,10 +121,8 @@ static int lstm_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	float *to[LSTM_OUTPUTS];
 	struct lstm l;
-	int rc;
 
-	if ((rc = lstm_cell_begin(c, false, &l, to, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(lstm_cell_begin(c, false, &l, to, err));
 	return lstm_forward(c, &l, lstm_inputs_at(c, 0), 1, to, err);
 }
 
@@ -135,10 +132,8 @@ static int sequence(struct kernel_call *c, struct mu_err *err)
 	float *to[LSTM_OUTPUTS];
 	int64_t time_steps;
 	struct lstm l;
-	int rc;
 
-	if ((rc = lstm_sequence_begin(c, false, second, &l, &time_steps, to, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(lstm_sequence_begin(c, false, second, &l, &time_steps, to, err));
 	return lstm_forward(c, &l, lstm_inputs_at(c, 1), time_steps, to, err);
 }
 
@@ -159,8 +154,7 @@ static int peepholes_backward(struct kernel_call *c, const struct lstm *l, cuda_
 			rc = cell_zeros(c, to[i], l->s.cell, err);
 		return rc;
 	}
-	if ((rc = cell_matrix(c, 3 * rows, l->s.cell, &each, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(cell_matrix(c, 3 * rows, l->s.cell, &each, err));
 	a.in[0] = gates;
 	a.in[1] = before;
 	a.in[2] = cs;
@@ -190,18 +184,16 @@ static int lstm_grad_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	float *to[LSTM_CELL_GRADS];
 	struct lstm l;
-	int rc;
 
-	if ((rc = lstm_cell_begin(c, true, &l, to, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(lstm_cell_begin(c, true, &l, to, err));
 	struct rnn_cell_args a = back_args(c, &l, LSTM_INPUTS, 0);
 	a.in[6] = address_of(rnn_cell_in(c, 1));
 	a.in[7] = address_of(rnn_cell_in(c, 14));
 	a.in[8] = address_of(rnn_cell_in(c, 15));
 	a.out[0] = address_of(to[1]);
 	a.out[1] = address_of(to[0]);
-	rc = gpu_run(kernel_gpu(c), "lstm_back", l.s.batch * l.s.cell, &a, err);
-	return rc ? rc : peepholes_backward(c, &l, a.out[0], a.in[6], a.in[1], 1, to + 2, err);
+	MU_RETURN_IF_ERROR(gpu_run(kernel_gpu(c), "lstm_back", l.s.batch * l.s.cell, &a, err));
+	return peepholes_backward(c, &l, a.out[0], a.in[6], a.in[1], 1, to + 2, err);
 }
 
 enum { FIRST_OUT = 1 + LSTM_INPUTS };
@@ -266,22 +258,19 @@ static int sequence_grad(struct kernel_call *c, struct mu_err *err)
 	float *to[LSTM_GRADS];
 	int64_t time_steps;
 	struct lstm l;
-	int rc;
 
-	if ((rc = lstm_sequence_begin(c, true, second, &l, &time_steps, to, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(lstm_sequence_begin(c, true, second, &l, &time_steps, to, err));
 	const int64_t rows = time_steps * l.s.batch, wide = 4 * l.s.cell;
 	const struct product to_x = {.m = rows, .n = l.s.in, .k = wide, .trans_b = true};
-	if ((rc = cell_matrix(c, rows, wide, &gates, err)) ||
-	    (rc = time_steps_backward(c, &l, time_steps, gpu_address(&gates), to, err)) ||
-	    (rc = cell_multiply(c, &to_x, gpu_address(&gates), address_of(l.w), address_of(to[D_X]),
-				err)) ||
-	    (rc = cell_zeros(c, to[D_X] + rows * l.s.in, (l.s.time * l.s.batch - rows) * l.s.in,
-			     err)) ||
-	    (rc = weights_backward(c, &l, time_steps, gpu_address(&gates), address_of(to[D_W]),
-				   err)) ||
-	    (rc = cell_sum_rows(c, gpu_address(&gates), rows, wide, to[D_B], err)))
-		return rc;
+	MU_RETURN_IF_ERROR(cell_matrix(c, rows, wide, &gates, err));
+	MU_RETURN_IF_ERROR(time_steps_backward(c, &l, time_steps, gpu_address(&gates), to, err));
+	MU_RETURN_IF_ERROR(cell_multiply(c, &to_x, gpu_address(&gates), address_of(l.w),
+					 address_of(to[D_X]), err));
+	MU_RETURN_IF_ERROR(
+	    cell_zeros(c, to[D_X] + rows * l.s.in, (l.s.time * l.s.batch - rows) * l.s.in, err));
+	MU_RETURN_IF_ERROR(
+	    weights_backward(c, &l, time_steps, gpu_address(&gates), address_of(to[D_W]), err));
+	MU_RETURN_IF_ERROR(cell_sum_rows(c, gpu_address(&gates), rows, wide, to[D_B], err));
 	return peepholes_backward(c, &l, gpu_address(&gates), address_of(rnn_cell_in(c, 2)),
 				  address_of(rnn_cell_in(c, FIRST_OUT + LSTM_CS)), time_steps,
 				  to + D_PEEP, err);
@@ -310,13 +299,11 @@ static int gru_gpu(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_TENSOR hs = {0};
 	MU_AUTO_TENSOR scaled = {0};
 	struct rnn_cell_sizes s;
-	int rc;
 
-	if ((rc = gru_cell_begin(c, false, &s, to, err)) ||
-	    (rc = cell_matrix(c, s.batch, 2 * s.cell, &xs, err)) ||
-	    (rc = cell_matrix(c, s.batch, 2 * s.cell, &hs, err)) ||
-	    (rc = cell_matrix(c, s.batch, s.cell, &scaled, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(gru_cell_begin(c, false, &s, to, err));
+	MU_RETURN_IF_ERROR(cell_matrix(c, s.batch, 2 * s.cell, &xs, err));
+	MU_RETURN_IF_ERROR(cell_matrix(c, s.batch, 2 * s.cell, &hs, err));
+	MU_RETURN_IF_ERROR(cell_matrix(c, s.batch, s.cell, &scaled, err));
 	const int64_t n = s.batch * s.cell;
 	const cuda_ptr h = address_of(rnn_cell_in(c, 1));
 	struct rnn_cell_args a = {
@@ -325,11 +312,10 @@ static int gru_gpu(struct kernel_call *c, struct mu_err *err)
 	    .out = {address_of(to[0]), address_of(to[1]), gpu_address(&scaled)},
 	    .batch = s.batch,
 	    .cell = s.cell};
-	if ((rc = multiply_x_and_h(c, &s, 2 * s.cell, rnn_cell_in(c, 2), h, &a, err)) ||
-	    (rc = gpu_run(kernel_gpu(c), "gru_gates", n, &a, err)) ||
-	    (rc =
-		 multiply_x_and_h(c, &s, s.cell, rnn_cell_in(c, 3), gpu_address(&scaled), &a, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(multiply_x_and_h(c, &s, 2 * s.cell, rnn_cell_in(c, 2), h, &a, err));
+	MU_RETURN_IF_ERROR(gpu_run(kernel_gpu(c), "gru_gates", n, &a, err));
+	MU_RETURN_IF_ERROR(
+	    multiply_x_and_h(c, &s, s.cell, rnn_cell_in(c, 3), gpu_address(&scaled), &a, err));
 	a.in[BIAS] = address_of(rnn_cell_in(c, 5));
 	a.out[0] = address_of(to[2]);
 	a.out[1] = address_of(to[3]);
@@ -342,15 +328,12 @@ static int gru_grad_gpu(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_TENSOR by_c = {0};
 	MU_AUTO_TENSOR by_ru = {0};
 	struct rnn_cell_sizes s;
-	int rc;
 
-	if ((rc = gru_cell_begin(c, true, &s, to, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(gru_cell_begin(c, true, &s, to, err));
 	const int64_t width = s.in + s.cell, n = s.batch * s.cell;
 	struct product p = {.m = s.batch, .n = width, .k = s.cell, .trans_b = true};
-	if ((rc = cell_matrix(c, s.batch, width, &by_c, err)) ||
-	    (rc = cell_matrix(c, s.batch, width, &by_ru, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(cell_matrix(c, s.batch, width, &by_c, err));
+	MU_RETURN_IF_ERROR(cell_matrix(c, s.batch, width, &by_ru, err));
 	struct rnn_cell_args a = {
 	    .in = {address_of(rnn_cell_in(c, 9)), address_of(rnn_cell_in(c, 7)),
 		   address_of(rnn_cell_in(c, 8)), gpu_address(&by_c), address_of(rnn_cell_in(c, 1)),
@@ -359,16 +342,14 @@ static int gru_grad_gpu(struct kernel_call *c, struct mu_err *err)
 	    .batch = s.batch,
 	    .cell = s.cell,
 	    .width = width};
-	if ((rc = gpu_run(kernel_gpu(c), "gru_back_new", n, &a, err)) ||
-	    (rc = cell_multiply(c, &p, address_of(to[2]), address_of(rnn_cell_in(c, 3)),
-				gpu_address(&by_c), err)))
-		return rc;
+	MU_RETURN_IF_ERROR(gpu_run(kernel_gpu(c), "gru_back_new", n, &a, err));
+	MU_RETURN_IF_ERROR(cell_multiply(c, &p, address_of(to[2]), address_of(rnn_cell_in(c, 3)),
+					 gpu_address(&by_c), err));
 	a.out[0] = address_of(to[3]);
 	p.k = 2 * s.cell;
-	if ((rc = gpu_run(kernel_gpu(c), "gru_back_gates", n, &a, err)) ||
-	    (rc = cell_multiply(c, &p, address_of(to[3]), address_of(rnn_cell_in(c, 2)),
-				gpu_address(&by_ru), err)))
-		return rc;
+	MU_RETURN_IF_ERROR(gpu_run(kernel_gpu(c), "gru_back_gates", n, &a, err));
+	MU_RETURN_IF_ERROR(cell_multiply(c, &p, address_of(to[3]), address_of(rnn_cell_in(c, 2)),
+					 gpu_address(&by_ru), err));
 	a.in[4] = a.in[5];
 	a.in[5] = gpu_address(&by_ru);
 	a.out[0] = address_of(to[0]);

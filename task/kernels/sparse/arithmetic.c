@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
-#include "task/kernels/engine/broadcast.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"

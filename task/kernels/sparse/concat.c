@@ -20,7 +20,6 @@ static int sparse_concat_check(const struct kernel_call *c, unsigned n, struct o
 			       int64_t *dims, int64_t *entries, struct mu_err *err)
 {
 	int64_t axis = args_attr_int(c->node, "concat_dim", 0);
-	int rc = 0;
 
 	*entries = 0;
 	for (unsigned i = 0; i < n; i++) {
@@ -31,8 +30,8 @@ static int sparse_concat_check(const struct kernel_call *c, unsigned n, struct o
 			return mu_invalid(
 			    err, "positions %s, values %s and a shape of rank %d do not fit",
 			    mu_shape_str(at), mu_shape_str(&kernel_in(c, n + i)->shape), s.rank);
-		if (!i && (rc = args_axis(axis, s.rank, &o->dim, err)))
-			return rc;
+		if (!i)
+			MU_RETURN_IF_ERROR(args_axis(axis, s.rank, &o->dim, err));
 		*entries += at->dim[0];
 		if (!i) {
 			o->rank = s.rank;

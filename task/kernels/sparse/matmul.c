@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sparse tensors sorted, and multiplied with dense matrices. */
-#include <string.h>
 
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"

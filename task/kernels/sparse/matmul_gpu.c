@@ -9,13 +9,13 @@ static int sparse_product(struct kernel_call *c, struct mu_err *err)
 	struct sparse_product p;
 	struct mu_shape shape;
 	uint64_t out;
-	int rc;
 
-	if ((rc = check_sparse_product(c, &p, &shape, err)) ||
-	    (rc = gpu_out(c, 0, kernel_in(c, 1)->dtype, &shape, &out, err)) ||
-	    (rc = gpu_fill(kernel_gpu(c), &c->out[0].tensor, 0, err)) || !p.n || !shape.count ||
-	    (rc = gpu_runs_new(c, p.n, &runs, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(check_sparse_product(c, &p, &shape, err));
+	MU_RETURN_IF_ERROR(gpu_out(c, 0, kernel_in(c, 1)->dtype, &shape, &out, err));
+	MU_RETURN_IF_ERROR(gpu_fill(kernel_gpu(c), &c->out[0].tensor, 0, err));
+	if (!p.n || !shape.count)
+		return 0;
+	MU_RETURN_IF_ERROR(gpu_runs_new(c, p.n, &runs, err));
 	struct sparse_product_args a = {
 	    .by = {gpu_address(&runs.keys), gpu_address(&runs.order), p.n, p.cols},
 	    .out = out,
@@ -28,9 +28,8 @@ static int sparse_product(struct kernel_call *c, struct mu_err *err)
 	    .b_col = p.b_col,
 	    .flip = p.flip,
 	    .wide = kernel_in(c, 0)->dtype == MU_INT64};
-	if ((rc = gpu_run(kernel_gpu(c), "sparse_keys", p.n, &a, err)) ||
-	    (rc = gpu_runs_sort(c, p.n, p.cols, &runs, &a.by, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(gpu_run(kernel_gpu(c), "sparse_keys", p.n, &a, err));
+	MU_RETURN_IF_ERROR(gpu_runs_sort(c, p.n, p.cols, &runs, &a.by, err));
 	return gpu_run_type(kernel_gpu(c), "sparse_product", kernel_in(c, 1)->dtype, p.n * p.cols,
 			    &a, err);
 }

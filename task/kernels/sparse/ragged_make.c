@@ -247,7 +247,6 @@ static int ragged_gather(struct kernel_call *c, struct mu_err *err)
 	enum mu_dtype type;
 	struct mu_tensor *out;
 	int64_t most, rows = 0;
-	int rc = 0;
 
 	if (c->n_in < 3)
 		return mu_invalid(err, "params must have a level of splits");
@@ -266,15 +265,11 @@ static int ragged_gather(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(put_dense(c, &at->shape, type, most, err));
 	unsigned first = (unsigned)at->shape.rank - 1;
 	for (unsigned l = 0; l < levels; l++)
-		if ((rc = put_level(c, l, first + l, &p, most, err)))
-			return rc;
-	struct mu_shape shape = mu_shape_scalar();
+		MU_RETURN_IF_ERROR(put_level(c, l, first + l, &p, most, err));
+	struct mu_shape shape;
 	for (int64_t k = 0; k < p.n; k++)
 		rows += to[k] - from[k]; /* at most `most`: the last level has counted them */
-	MU_RETURN_IF_ERROR(mu_shape_push(&shape, rows, err));
-	for (int d = 1; d < values->shape.rank; d++)
-		if ((rc = mu_shape_push(&shape, values->shape.dim[d], err)))
-			return rc;
+	MU_RETURN_IF_ERROR(mu_shape_splice(&shape, &values->shape, 0, 1, 1, &rows, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, first + levels, values->dtype, &shape, &out, err));
 	int64_t row = rows ? shape.count / rows : 0, put = 0;
 	for (int64_t k = 0; k < p.n; put += (to[k] - from[k]) * row, k++)

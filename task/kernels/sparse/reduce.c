@@ -64,19 +64,18 @@ static int sparse_reduce_plan(const struct kernel_call *c, enum binary_op op, st
 			      struct entry **list, struct mu_err *err)
 {
 	bool keep = args_attr_bool(c->node, "keep_dims", false);
-	int rc = sparse_in(c, 0, &r->s, err);
 
-	if (rc || (rc = reduced_axes(c, r->s.shape.rank, r->reduced, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(sparse_in(c, 0, &r->s, err));
+	MU_RETURN_IF_ERROR(reduced_axes(c, r->s.shape.rank, r->reduced, err));
 	enum mu_dtype type = r->s.values->dtype;
 	r->loop = loops->binary[op][type];
 	if (!r->loop)
 		return args_no_kernel(c, type, err);
 	r->shape = mu_shape_scalar();
 	for (int d = 0; d < r->s.shape.rank; d++)
-		if ((keep || !r->reduced[d]) &&
-		    (rc = mu_shape_push(&r->shape, r->reduced[d] ? 1 : r->s.shape.dim[d], err)))
-			return rc;
+		if (keep || !r->reduced[d])
+			MU_RETURN_IF_ERROR(
+			    mu_shape_push(&r->shape, r->reduced[d] ? 1 : r->s.shape.dim[d], err));
 	*list = sparse_reduce_in_order(r);
 	if (!*list)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld entries",

@@ -199,12 +199,11 @@ static int set_output(struct kernel_call *c, const struct mu_shape *sets, const 
 	struct mu_tensor *at, *values, *shape;
 	struct mu_shape s, vec = mu_shape_vec(n), dims = mu_shape_vec(sets->rank + 1);
 	int64_t most = 0, rank = sets->rank + 1, k = 0;
-	int rc = mu_shape_set(&s, 2, (int64_t[]){n, rank}, err);
 
-	if (rc || (rc = kernel_out(c, 0, MU_INT64, &s, &at, err)) ||
-	    (rc = kernel_out(c, 1, type, &vec, &values, err)) ||
-	    (rc = kernel_out(c, 2, MU_INT64, &dims, &shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&s, 2, (int64_t[]){n, rank}, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &s, &at, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, type, &vec, &values, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_INT64, &dims, &shape, err));
 	for (int64_t i = 0; i < n; i++) {
 		int64_t rest = kept[i].m->set, *row = &MU_DATA(int64_t, at)[i * rank];
 		k = i && kept[i - 1].m->set == rest ? k + 1 : 0;
@@ -252,10 +251,9 @@ static int set_size(struct kernel_call *c, struct mu_err *err)
 {
 	MEMBERS m = {0};
 	struct mu_tensor *out;
-	int rc = read_sparse(c, 0, &m, err);
 
-	if (rc || (rc = kernel_out(c, 0, MU_INT32, &m.sets, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(read_sparse(c, 0, &m, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT32, &m.sets, &out, err));
 	elems_zero(MU_INT32, out->data, 0, m.sets.count);
 	for (int64_t i = 0; i < m.n; i++)
 		MU_DATA(int32_t, out)[m.list[i].set]++;

@@ -215,14 +215,13 @@ static int store(struct table *t, struct mu_span key, const struct mu_tensor *va
 		 struct mu_err *err)
 {
 	int64_t at = table_find(t, key);
-	int rc;
 
 	if (at < 0) {
 		if (t->n_spare) {
 			at = t->spare[--t->n_spare];
 		} else {
-			if (t->n == t->cap && (rc = table_grow(t, err)))
-				return rc;
+			if (t->n == t->cap)
+				MU_RETURN_IF_ERROR(table_grow(t, err));
 			at = t->n++;
 		}
 		mu_map_put_n(&t->rows, key.data, key.len, (void *)(uintptr_t)(at + 1));
@@ -274,16 +273,14 @@ static bool same_value(const struct table *t, int64_t at, const struct mu_tensor
 static int fill_once(struct table *t, const struct mu_tensor *keys, const struct mu_tensor *values,
 		     struct mu_err *err)
 {
-	int rc;
-
 	if (t->filled && !t->is_mutable)
 		return 0;
 	for (int64_t i = 0; i < keys->shape.count; i++) {
 		int64_t at = table_find(t, table_key_of(keys, i));
 		if (at >= 0 && !same_value(t, at, values, i))
 			return mu_invalid(err, "HashTable has different value for same key.");
-		if (at < 0 && (rc = store(t, table_key_of(keys, i), values, i, err)))
-			return rc;
+		if (at < 0)
+			MU_RETURN_IF_ERROR(store(t, table_key_of(keys, i), values, i, err));
 	}
 	t->filled = true;
 	return 0;
@@ -390,7 +387,6 @@ static int lookup(struct kernel_call *c, struct mu_err *err)
 {
 	HELD *t = NULL;
 	struct mu_tensor *out;
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
 	MU_RETURN_IF_ERROR(args_type(c, 1, t->key, err));
@@ -403,9 +399,7 @@ static int lookup(struct kernel_call *c, struct mu_err *err)
 	if (other->shape.count != t->row)
 		return mu_invalid(err, "Expected shape %s for default value, got %s",
 				  mu_pshape_str(&t->row_shape), mu_shape_str(&other->shape));
-	for (int d = 0; d < t->row_shape.rank; d++)
-		if ((rc = mu_shape_push(&shape, t->row_shape.dim[d], err)))
-			return rc;
+	MU_RETURN_IF_ERROR(mu_shape_append(&shape, t->row_shape.rank, t->row_shape.dim, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, t->value, &shape, &out, err));
 	for (int64_t i = 0; i < keys->shape.count; i++) {
 		int64_t at = table_find(t, table_key_of(keys, i));
@@ -429,18 +423,16 @@ static int export(struct kernel_call *c, struct mu_err *err)
 	HELD *t = NULL;
 	struct mu_tensor *keys, *values;
 	int64_t i = 0;
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
 	struct mu_shape ks = mu_shape_vec((int64_t)t->rows.count), vs = ks;
 	bool dense = mu_tensor_is_set(&t->own[0]);
-	if (dense && !(rc = mu_shape_push(&ks, 1, err))) /* as TensorFlow: two matrices */
-		rc = mu_shape_push(&vs, t->row, err);
-	for (int d = 0; !dense && d < t->row_shape.rank && !rc; d++)
-		rc = mu_shape_push(&vs, t->row_shape.dim[d], err);
-	if (rc || (rc = kernel_out(c, 0, t->key, &ks, &keys, err)) ||
-	    (rc = kernel_out(c, 1, t->value, &vs, &values, err)))
-		return rc;
+	/* two matrices for a dense table, as in TensorFlow */
+	MU_RETURN_IF_ERROR(mu_shape_append(&ks, dense, &(int64_t){1}, err));
+	MU_RETURN_IF_ERROR(dense ? mu_shape_push(&vs, t->row, err)
+				 : mu_shape_append(&vs, t->row_shape.rank, t->row_shape.dim, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, t->key, &ks, &keys, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, t->value, &vs, &values, err));
 	mu_map_each (&t->rows, s) {
 		if (t->key == MU_STRING)
 			mu_string_set(&MU_DATA(struct mu_string, keys)[i], s->key, s->len);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "task/kernels/array/rows.h"
-#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/gpu_runs.h"
 #include "task/kernels/state/optimizers.h"
 
@@ -63,14 +62,13 @@ static int apply_rows_gpu(struct kernel_call *c, const struct mu_tensor *var, st
 	struct update_rows_args all = {.u = *a};
 	GPU_RUNS_AUTO runs = {0};
 	int64_t row;
-	int rc;
 
-	if ((rc = rows_fit_updates(&var->shape, &indices->shape,
-				   &kernel_in(c, (unsigned)p->grad)->shape, &row, err)) ||
-	    !a->n ||
-	    (rc = gpu_runs_make(c, indices, indices->shape.count, &var->shape, 1, row, &runs,
-				&all.by, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(rows_fit_updates(&var->shape, &indices->shape,
+					    &kernel_in(c, (unsigned)p->grad)->shape, &row, err));
+	if (!a->n)
+		return 0;
+	MU_RETURN_IF_ERROR(gpu_runs_make(c, indices, indices->shape.count, &var->shape, 1, row,
+					 &runs, &all.by, err));
 	return train_gpu_run(c, "_rows", a->n, &all, sizeof all, err);
 }
 

@@ -13,10 +13,9 @@ static int strided_assign(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *value = kernel_in(c, 4);
 	VARIABLES_AUTO vs = {0};
 	struct strided s;
-	int rc = variables_lock(c, 1, &vs, err);
 
-	if (rc || (rc = strided_of(&s, c, 1, &vs.t[0]->shape, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(variables_lock(c, 1, &vs, err));
+	MU_RETURN_IF_ERROR(strided_of(&s, c, 1, &vs.t[0]->shape, err));
 	struct mu_tensor *to = vs.t[0];
 	if (value->dtype != to->dtype)
 		return mu_invalid(err, "l-value dtype %s does not match r-value dtype %s",
@@ -55,17 +54,15 @@ static int temporary_variable(struct kernel_call *c, struct mu_err *err)
 	const struct mu_attr *shape = mu_node_attr(c->node, "shape");
 	const char *name = args_attr_string(c->node, "var_name", "");
 	enum mu_dtype dtype = args_attr_type(c->node, "dtype", MU_DT_INVALID);
-	struct mu_shape full = mu_shape_scalar();
+	struct mu_shape full;
 	struct resource *found;
 	struct mu_tensor t;
 	int rc = 0;
 
 	if (!shape || shape->kind != MU_ATTR_SHAPE || shape->shape->rank < 0 || !c->step)
 		return mu_invalid(err, "a temporary variable needs a shape");
-	for (int d = 0; d < shape->shape->rank && !rc; d++)
-		rc = mu_shape_push(&full, shape->shape->dim[d], err);
-	if (rc || (rc = move_scratch(c, dtype, &full, &t, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(mu_shape_set(&full, shape->shape->rank, shape->shape->dim, err));
+	MU_RETURN_IF_ERROR(move_scratch(c, dtype, &full, &t, err));
 	if ((rc = move_fill(&t, NULL, err))) {
 		mu_tensor_unref(&t);
 		return rc;

@@ -34,16 +34,16 @@ static int reduce_join_plan(const struct kernel_call *c, struct joining *j, stru
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	bool keep = args_attr_bool(c->node, "keep_dims", false);
 	struct view v;
-	int rc, k = 0;
+	int k = 0;
 
 	*j = (struct joining){.shape = mu_shape_scalar()};
 	MU_RETURN_IF_ERROR(read_axes(c, j, err));
 	view_of(&v, in);
 	j->view.rank = in->rank;
 	for (int d = 0; d < in->rank; d++) {
-		if ((keep || !j->joined[d]) &&
-		    (rc = mu_shape_push(&j->shape, j->joined[d] ? 1 : in->dim[d], err)))
-			return rc;
+		if (keep || !j->joined[d])
+			MU_RETURN_IF_ERROR(
+			    mu_shape_push(&j->shape, j->joined[d] ? 1 : in->dim[d], err));
 		if (j->joined[d])
 			continue;
 		j->view.dim[k] = in->dim[d];
@@ -63,11 +63,10 @@ static int reduce_join(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	MU_AUTO_BUF b = {0};
 	struct joining j;
-	int rc = reduce_join_plan(c, &j, err);
 
-	if (rc || (rc = mu_tensor_new(&transposed, MU_STRING, &kernel_in(c, 0)->shape, err)) ||
-	    (rc = kernel_out(c, 0, MU_STRING, &j.shape, &out, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(reduce_join_plan(c, &j, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(&transposed, MU_STRING, &kernel_in(c, 0)->shape, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &j.shape, &out, err));
 	view_read(MU_STRING, transposed.data, kernel_in(c, 0)->data, &j.view);
 	int64_t each = j.shape.count ? transposed.shape.count / j.shape.count : 0;
 	for (int64_t i = 0; i < j.shape.count; i++) {
@@ -139,15 +138,10 @@ static int segment_join(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape = mu_shape_scalar();
 	MU_AUTO_BUF b = {0};
 	struct mu_tensor *out;
-	int64_t n = 0, each = 1;
-	int rc = check_segments(c, &n, err);
+	int64_t n = 0, each = mu_shape_product(&in->shape, ids->shape.rank, in->shape.rank);
 
-	if (rc || (rc = mu_shape_push(&shape, n, err)))
-		return rc;
-	for (int d = ids->shape.rank; d < in->shape.rank; d++) {
-		MU_RETURN_IF_ERROR(mu_shape_push(&shape, in->shape.dim[d], err));
-		each *= in->shape.dim[d];
-	}
+	MU_RETURN_IF_ERROR(check_segments(c, &n, err));
+	MU_RETURN_IF_ERROR(mu_shape_splice(&shape, &in->shape, 0, ids->shape.rank, 1, &n, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &shape, &out, err));
 	if (!shape.count)
 		return 0;

@@ -89,8 +89,7 @@ static void put_nested(struct mu_buf *b, const struct mu_tensor *t, int64_t ends
 		return;
 	}
 	n = s->dim[d];
-	for (int k = d + 1; k < s->rank; k++)
-		each *= s->dim[k];
+	each = mu_shape_product(s, d + 1, s->rank);
 	mu_buf_putc(b, '[');
 	for (int64_t i = 0; i < n; i++) {
 		if (i)

@@ -109,7 +109,6 @@ static int unicode_decode(struct kernel_call *c, struct mu_err *err)
 	struct mu_err bad = {0};
 	struct mu_shape shape;
 	struct policy p;
-	int rc;
 
 	if (type != MU_INT32 && type != MU_INT64)
 		return mu_invalid(err, "Tsplits must be int32 or int64");
@@ -123,9 +122,9 @@ static int unicode_decode(struct kernel_call *c, struct mu_err *err)
 		return mu_invalid(err, "%s",
 				  bad.code != MU_OK ? bad.msg : "too many characters for int32");
 	shape = mu_shape_vec(n);
-	if ((rc = kernel_out(c, 1, MU_INT32, &shape, &characters, err)) ||
-	    (c->n_out > 2 && (rc = kernel_out(c, 2, MU_INT64, &shape, &places, err))))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_INT32, &shape, &characters, err));
+	if (c->n_out > 2)
+		MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_INT64, &shape, &places, err));
 	read_texts(in, e, &p, splits, characters->data, places ? places->data : NULL, &bad);
 	return 0;
 }

@@ -5,8 +5,6 @@
 #include <complex.h>
 #include <math.h>
 
-#include "task/kernels/engine/broadcast.h"
-
 typedef float _Complex narrow;
 typedef double _Complex wide;
 
