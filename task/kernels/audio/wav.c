@@ -102,6 +102,9 @@ static int summary(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_BUF b = {0};
 
 	MU_RETURN_IF_ERROR(args_string(c, 0, &tag, err));
+	if (c->n_in > 2 && kernel_in(c, 2)->shape.count != 1)
+		return mu_invalid(err, "sample_rate must have one element, not %s",
+				  mu_shape_str(&kernel_in(c, 2)->shape));
 	if (c->n_in > 2)
 		rate = *MU_DATA(float, kernel_in(c, 2));
 	if (in->shape.rank < 2 || in->shape.rank > 3)

@@ -183,7 +183,7 @@ static int histogram(struct kernel_call *c, struct mu_err *err)
 	double step = (high - low) / (double)n;
 	for (int64_t i = 0; i < values->shape.count; i++) {
 		double value = count_number(values, i);
-		if (isnan(value))
+		if (isnan(value) && n > 1)
 			return mu_invalid(err, "Histogram values must not contain NaN");
 		double at = (fmax(value, low) - low) / step;
 		int64_t bin = at < (double)(n - 1) ? (int64_t)at : n - 1;
