@@ -43,12 +43,14 @@ static void fini(struct object *o)
 struct object *job_decode(enum object_kind kind, const cJSON *json, const struct object *before)
 {
 	const cJSON *meta = at(json, "metadata"), *generation = at(meta, "generation");
+	const char *managed_by = text_at(at(json, "spec"), "managedBy");
 	struct job *j = object_new(kind, sizeof(*j), json, fini);
 	MU_AUTO_FREE char *source = mu_xasprintf("%s/%s", j->meta.namespace, j->meta.name);
 
 	j->resource_version = mu_xstrdup(text_or_empty(meta, "resourceVersion"));
 	j->generation = cJSON_IsNumber(generation) ? (int64_t)generation->valuedouble : 0;
 	j->deleting = at(meta, "deletionTimestamp") != NULL;
+	j->is_foreign = managed_by && strcmp(managed_by, JOB_CONTROLLER) != 0;
 	decode_spec(j, json, source);
 	job_status_decode(&j->status, at(json, "status"));
 	return &j->meta;

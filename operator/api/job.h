@@ -11,6 +11,7 @@ struct job {
 	char *resource_version;
 	int64_t generation;
 	bool deleting;
+	bool is_foreign;       /* another controller runs it (spec.managedBy) */
 	struct job_spec *spec; /* NULL: it is invalid */
 	char *spec_error;      /* why */
 	struct job_status status;

@@ -288,11 +288,6 @@ int job_spec_parse(struct job_spec **out, struct mu_span text, const char *sourc
 	return rc ? rc : job_spec_from_doc(out, doc, err);
 }
 
-bool job_spec_is_foreign(const struct job_spec *s)
-{
-	return s->managed_by && strcmp(s->managed_by, JOB_CONTROLLER) != 0;
-}
-
 void job_spec_free(struct job_spec *s)
 {
 	if (!s)

@@ -100,8 +100,6 @@ int job_spec_from_doc(struct job_spec **out, struct mu_doc *doc, struct mu_err *
 /* YAML or JSON text with one job in it. */
 int job_spec_parse(struct job_spec **out, struct mu_span text, const char *source,
 		   struct mu_err *err);
-/* True if another controller runs the job (spec.managedBy). */
-bool job_spec_is_foreign(const struct job_spec *s);
 void job_spec_free(struct job_spec *s);
 MU_AUTO_DEFINE(job_spec_free, struct job_spec)
 

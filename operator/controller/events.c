@@ -32,11 +32,21 @@ void events_fini(struct event_recorder *e)
 	pthread_mutex_destroy(&e->lock);
 }
 
-/* True when the event was not posted lately; it counts as posted now. */
-static bool is_new(struct event_recorder *e, const char *key, double now)
+static bool was_posted_lately(struct event_recorder *e, const char *key, double now)
+{
+	const double *posted;
+	bool lately;
+
+	pthread_mutex_lock(&e->lock);
+	posted = mu_map_get(&e->recent, key);
+	lately = posted && now < *posted + REPEAT_S;
+	pthread_mutex_unlock(&e->lock);
+	return lately;
+}
+
+static void remember(struct event_recorder *e, const char *key, double now)
 {
 	double *posted;
-	bool new;
 
 	pthread_mutex_lock(&e->lock);
 	if (e->recent.count > RECENT_MAX) { /* costs a repeated event at worst */
@@ -48,11 +58,8 @@ static bool is_new(struct event_recorder *e, const char *key, double now)
 		posted = MU_NEW(double);
 		mu_map_put(&e->recent, key, posted);
 	}
-	new = *posted <= 0 || now >= *posted + REPEAT_S;
-	if (new)
-		*posted = now;
+	*posted = now;
 	pthread_mutex_unlock(&e->lock);
-	return new;
 }
 
 static cJSON *event_of(struct reconcile *r, bool warning, const char *reason, const char *note)
@@ -91,10 +98,12 @@ void event_record(struct reconcile *r, bool warning, const char *reason, const c
 	vsnprintf(note, sizeof(note), fmt, ap);
 	va_end(ap);
 	key = mu_xasprintf("%s|%s|%s", job->uid, reason, note);
-	if (!is_new(&r->controller->events, key, r->now))
+	if (was_posted_lately(&r->controller->events, key, r->now))
 		return;
 	path = mu_xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events", job->namespace);
 	if (controller_call(r->controller, "POST", path, event_of(r, warning, reason, note), NULL,
 			    &err) < 0)
 		mu_debug("controller", "an event was not written: %s", err.msg);
+	else
+		remember(&r->controller->events, key, r->now);
 }

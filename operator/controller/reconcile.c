@@ -82,10 +82,8 @@ int reconcile(struct controller *c, const char *key, double *requeue_after, stru
 	if (snapshot_take(&c->store, key, r.now, &seen)) { /* else: the job is gone */
 		r.seen = &seen;
 		r.spec = seen.job->spec;
-		if (!r.spec)
-			rc = status_report_invalid(&r, err);
-		else if (!job_spec_is_foreign(r.spec))
-			rc = sync_job(&r, &seen, err);
+		if (!seen.job->is_foreign)
+			rc = r.spec ? sync_job(&r, &seen, err) : status_report_invalid(&r, err);
 		if (rc == -MU_ABORTED)
 			refresh_job(&r, NULL);
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The name, arguments and environment of a pod or process of a job. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -87,9 +88,8 @@ void plan_membership_update(struct planner *p)
 
 static void put_env(struct planner *p, struct plan_pod *pod, const char *name, const char *value)
 {
-	if (pod->n_env < MAX_ENV)
-		pod->env[pod->n_env++] =
-		    (struct plan_env){name, mu_arena_strdup(&p->plan->arena, value)};
+	assert(pod->n_env < MAX_ENV);
+	pod->env[pod->n_env++] = (struct plan_env){name, mu_arena_strdup(&p->plan->arena, value)};
 }
 
 static void put_number(struct planner *p, struct plan_pod *pod, const char *name, int value)

@@ -224,14 +224,19 @@ static void job__that_another_controller_manages__is_left_alone(void **state)
 {
 	static const struct {
 		const char *by;
-		bool ours;
-	} cases[] = {{"kueue.x-k8s.io/multikueue", false}, {"muster.dev/operator", true}};
+		bool valid, ours;
+	} cases[] = {{"kueue.x-k8s.io/multikueue", true, false},
+		     {"kueue.x-k8s.io/multikueue", false, false},
+		     {"muster.dev/operator", true, true},
+		     {"muster.dev/operator", false, true}};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		struct controller_fixture *s = fixture_new("", "{}", NULL);
+		cJSON *spec = cJSON_GetObjectItem(s->job, "spec");
 
-		cJSON_AddStringToObject(cJSON_GetObjectItem(s->job, "spec"), "managedBy",
-					cases[i].by);
+		cJSON_AddStringToObject(spec, "managedBy", cases[i].by);
+		if (!cases[i].valid)
+			cJSON_AddStringToObject(spec, "tasks", "none");
 		cJSON_SetValuestring(
 		    cJSON_GetObjectItem(s->job->child->next->next, "resourceVersion"), "9");
 		show(&s->controller.store, KIND_JOB, s->job);
@@ -414,6 +419,20 @@ static void event__repeated__is_posted_every_five_minutes(void **state)
 	fixture_free(s);
 }
 
+static void event__that_was_not_posted__is_posted_again(void **state)
+{
+	struct controller_fixture *s = fixture_new("", "{}", NULL);
+
+	s->rejected = "again";
+	s->how = MU_UNAVAILABLE;
+	say(s, "again");
+	s->rejected = NULL;
+	say(s, "again");
+	say(s, "again");
+	assert_int_equal(count(s, "POST"), 2);
+	fixture_free(s);
+}
+
 /* ---- the lease ---- */
 
 static void leader__whose_lease_may_have_expired__does_not_write(void **state)
@@ -454,6 +473,7 @@ int main(void)
 	    cmocka_unit_test(job__whose_time_to_live_is_over__is_deleted_by_its_uid),
 	    cmocka_unit_test(event__names_its_object_and_its_reporter),
 	    cmocka_unit_test(event__repeated__is_posted_every_five_minutes),
+	    cmocka_unit_test(event__that_was_not_posted__is_posted_again),
 	    cmocka_unit_test(leader__whose_lease_may_have_expired__does_not_write),
 	};
 
