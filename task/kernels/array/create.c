@@ -235,10 +235,7 @@ static int invert_permutation(struct kernel_call *c, struct mu_err *err)
 			return mu_invalid(err, "%lld is not between 0 and %lld, or is duplicated",
 					  (long long)p, (long long)n);
 		seen[p] = true;
-		if (in->dtype == MU_INT64)
-			MU_DATA(int64_t, out)[p] = i;
-		else
-			MU_DATA(int32_t, out)[p] = (int32_t)i;
+		mu_tensor_set_int(out, p, i);
 	}
 	return 0;
 }

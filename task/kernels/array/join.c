@@ -112,10 +112,7 @@ static int concat_offset(struct kernel_call *c, struct mu_err *err)
 				    (long long)where, i - 1, (long long)dims[d],
 				    (long long)first[d], (long long)d);
 		for (int64_t d = 0; d < n; d++)
-			if (out->dtype == MU_INT64)
-				MU_DATA(int64_t, out)[d] = d == where ? at : 0;
-			else
-				MU_DATA(int32_t, out)[d] = d == where ? (int32_t)at : 0;
+			mu_tensor_set_int(out, d, d == where ? at : 0);
 		at += dims[where];
 	}
 	return 0;
@@ -126,7 +123,6 @@ static int pack(struct kernel_call *c, struct mu_err *err)
 	int64_t axis = args_attr_int(c->node, "axis", 0);
 	struct mu_shape shape;
 	struct mu_tensor *out;
-	int rc = 0;
 
 	if (!c->n_in)
 		return mu_invalid(err, "there is nothing to pack");
@@ -146,9 +142,9 @@ static int pack(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(mu_shape_splice(&shape, first, at, 0, 1, &(int64_t){c->n_in}, err));
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err));
 	struct mu_axis_split b = mu_shape_split(&shape, at);
-	for (unsigned i = 0; i < c->n_in && !rc; i++)
-		rc = put_part(&b, out, i, kernel_in(c, i), 1, err);
-	return rc;
+	for (unsigned i = 0; i < c->n_in; i++)
+		MU_RETURN_IF_ERROR(put_part(&b, out, i, kernel_in(c, i), 1, err));
+	return 0;
 }
 
 static int unpack(struct kernel_call *c, struct mu_err *err)

@@ -9,6 +9,7 @@
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"
+#include "task/kernels/engine/real_types.h"
 
 /* ---- Roll ---- */
 
@@ -137,19 +138,16 @@ static int format_dim_map(struct kernel_call *c, struct mu_err *err)
 		int64_t dim = mu_tensor_int(x, i);
 		dim = (dim < 0 ? dim + len : dim) % len;
 		int64_t at = strchr(to, from[dim < 0 ? len - 1 : dim]) - to;
-		if (x->dtype == MU_INT64)
-			MU_DATA(int64_t, out)[i] = at;
-		else
-			MU_DATA(int32_t, out)[i] = (int32_t)at;
+		mu_tensor_set_int(out, i, at);
 	}
 	return 0;
 }
 
 /* ---- LowerBound, UpperBound ---- */
 
-#define SEARCH(T, dt)                                                                              \
-	static int64_t search_##dt(const void *row_, int64_t n, const void *values, int64_t i,     \
-				   bool upper)                                                     \
+#define SEARCH(T, dt, ...)                                                                         \
+	static int64_t search_##T(const void *row_, int64_t n, const void *values, int64_t i,      \
+				  bool upper)                                                      \
 	{                                                                                          \
 		const T *row = row_, v = ((const T *)values)[i];                                   \
 		int64_t from = 0;                                                                  \
@@ -162,24 +160,11 @@ static int format_dim_map(struct kernel_call *c, struct mu_err *err)
 		}                                                                                  \
 		return from;                                                                       \
 	}
-SEARCH(float, MU_FLOAT)
-SEARCH(double, MU_DOUBLE)
-SEARCH(int32_t, MU_INT32)
-SEARCH(int64_t, MU_INT64)
-SEARCH(int16_t, MU_INT16)
-SEARCH(int8_t, MU_INT8)
-SEARCH(uint8_t, MU_UINT8)
-SEARCH(uint16_t, MU_UINT16)
-SEARCH(uint32_t, MU_UINT32)
-SEARCH(uint64_t, MU_UINT64)
+REAL_TYPES(SEARCH)
 
 typedef int64_t search_fn(const void *row, int64_t n, const void *values, int64_t i, bool upper);
-static search_fn *const searches[MU_DT_COUNT] = {
-    [MU_FLOAT] = search_MU_FLOAT,   [MU_DOUBLE] = search_MU_DOUBLE, [MU_INT32] = search_MU_INT32,
-    [MU_INT64] = search_MU_INT64,   [MU_INT16] = search_MU_INT16,   [MU_INT8] = search_MU_INT8,
-    [MU_UINT8] = search_MU_UINT8,   [MU_UINT16] = search_MU_UINT16, [MU_UINT32] = search_MU_UINT32,
-    [MU_UINT64] = search_MU_UINT64,
-};
+#define ROW(T, dt, ...) [dt] = search_##T,
+static search_fn *const searches[MU_DT_COUNT] = {REAL_TYPES(ROW)};
 
 int check_bound(const struct kernel_call *c, enum mu_dtype *type, struct mu_err *err)
 {
@@ -204,10 +189,7 @@ static int bound(struct kernel_call *c, bool upper, struct mu_err *err)
 		const char *row =
 		    (const char *)sorted->data + (size_t)(i / m * n) * mu_dtype_size(sorted->dtype);
 		int64_t at = searches[sorted->dtype](row, n, values->data, i, upper);
-		if (type == MU_INT64)
-			MU_DATA(int64_t, out)[i] = at;
-		else
-			MU_DATA(int32_t, out)[i] = (int32_t)at;
+		mu_tensor_set_int(out, i, at);
 	}
 	return 0;
 }

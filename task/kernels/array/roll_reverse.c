@@ -45,12 +45,11 @@ static int reverse_on_gpu(struct kernel_call *c, const struct mu_tensor *out,
 	const struct mu_shape list = mu_shape_vec(lengths->shape.count);
 	MU_AUTO_TENSOR numbers = {0};
 	MU_AUTO_TENSOR on_gpu = {0};
-	int rc = mu_tensor_new(&numbers, MU_INT64, &list, err);
 
-	for (int64_t i = 0; !rc && i < list.count; i++)
+	MU_RETURN_IF_ERROR(mu_tensor_new(&numbers, MU_INT64, &list, err));
+	for (int64_t i = 0; i < list.count; i++)
 		MU_DATA(int64_t, &numbers)[i] = mu_tensor_int(lengths, i);
-	if (rc || (rc = move_numbers(c, out, &numbers, &on_gpu, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(move_numbers(c, out, &numbers, &on_gpu, err));
 	a->out = gpu_address(out);
 	a->in = gpu_address(in);
 	a->lengths = gpu_address(&on_gpu);

@@ -30,13 +30,12 @@ static int put_ints(struct kernel_call *c, unsigned o, enum mu_dtype type, const
 static int shape_n(struct kernel_call *c, struct mu_err *err)
 {
 	enum mu_dtype type = args_attr_type(c->node, "out_type", MU_INT32);
-	int rc = 0;
 
-	for (unsigned i = 0; i < c->n_in && i < c->n_out && !rc; i++) {
+	for (unsigned i = 0; i < c->n_in && i < c->n_out; i++) {
 		const struct mu_shape *s = &kernel_in(c, i)->shape;
-		rc = put_ints(c, i, type, s->dim, s->rank, false, err);
+		MU_RETURN_IF_ERROR(put_ints(c, i, type, s->dim, s->rank, false, err));
 	}
-	return rc;
+	return 0;
 }
 
 static int shape_size(struct kernel_call *c, struct mu_err *err)
@@ -180,21 +179,20 @@ static int broadcast_args(struct kernel_call *c, struct mu_err *err)
 static int broadcast_gradient_args(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_shape s[2], out;
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(args_shape(c, 0, &s[0], err));
 	MU_RETURN_IF_ERROR(args_shape(c, 1, &s[1], err));
 	MU_RETURN_IF_ERROR(broadcast_shape(&s[0], &s[1], &out, err));
 	bool same = mu_shape_eq(&s[0], &s[1]);
-	for (unsigned k = 0; k < 2 && !rc; k++) {
+	for (unsigned k = 0; k < 2; k++) {
 		int64_t axes[MU_MAX_RANK];
 		int n = 0, lead = out.rank - s[k].rank;
 		for (int i = 0; i < out.rank && !same; i++)
 			if (i < lead || s[k].dim[i - lead] == 1)
 				axes[n++] = i;
-		rc = put_ints(c, k, kernel_in(c, 0)->dtype, axes, n, false, err);
+		MU_RETURN_IF_ERROR(put_ints(c, k, kernel_in(c, 0)->dtype, axes, n, false, err));
 	}
-	return rc;
+	return 0;
 }
 
 static const struct kernel rows[] = {

@@ -208,15 +208,13 @@ static int check_component(const struct queue_spec *s, unsigned k, const struct 
 static int queue_check_components(const struct kernel_call *c, const struct queue_spec *s,
 				  bool many, int64_t *rows, struct mu_err *err)
 {
-	int rc = 0;
-
 	if (c->n_in != s->n + 1)
 		return mu_invalid(err, "the queue has %u components, the call brings %u", s->n,
 				  c->n_in - 1);
 	*rows = many && kernel_in(c, 1)->shape.rank ? kernel_in(c, 1)->shape.dim[0] : 1;
-	for (unsigned k = 0; k < s->n && !rc; k++)
-		rc = check_component(s, k, kernel_in(c, k + 1), many, *rows, err);
-	return rc;
+	for (unsigned k = 0; k < s->n; k++)
+		MU_RETURN_IF_ERROR(check_component(s, k, kernel_in(c, k + 1), many, *rows, err));
+	return 0;
 }
 
 /* ---- dequeue ---- */

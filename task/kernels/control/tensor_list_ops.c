@@ -289,10 +289,7 @@ static int tensor_list_shape_of(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &s, &out, err));
 	for (int d = 0; d < s.count; d++) {
 		int64_t v = rank < 0 ? -1 : l->shape.dim[d];
-		if (type == MU_INT64)
-			MU_DATA(int64_t, out)[d] = v;
-		else
-			MU_DATA(int32_t, out)[d] = (int32_t)v;
+		mu_tensor_set_int(out, d, v);
 	}
 	return 0;
 }
@@ -414,11 +411,11 @@ static int tensor_list_concat(struct kernel_call *c, struct mu_err *err)
 	if (rest.rank < 1)
 		return mu_invalid(err, "Concat requires elements to be at least vectors, found "
 				       "scalars instead or an empty list without a shape.");
-	struct mu_shape s, vec = mu_shape_vec(l->n);
+	struct mu_shape s;
 	rest.dim[0] = rows;
 	MU_RETURN_IF_ERROR(mu_shape_set(&s, rest.rank, rest.dim, err));
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, l->type, &s, &out, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_INT64, &vec, &lengths, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 1, MU_INT64, l->n, &lengths, err));
 	for (int64_t i = 0; i < l->n && !rc; i++) {
 		MU_AUTO_TENSOR t = {0};
 		const struct mu_shape *have = &l->items[i].shape;

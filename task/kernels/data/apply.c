@@ -212,7 +212,6 @@ static int interleave_serialize(struct dataset_iterator *it, struct serializer *
 {
 	struct cycle *t = it->state;
 	int64_t n = t->n;
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(serialize_number(ser, &n, 1, MOST_TURNS, err));
 	if (n != t->n) { /* just opened: no slot has begun */
@@ -223,9 +222,9 @@ static int interleave_serialize(struct dataset_iterator *it, struct serializer *
 	MU_RETURN_IF_ERROR(serialize_number(ser, &t->at, 0, n - 1, err));
 	MU_RETURN_IF_ERROR(serialize_number(ser, &t->taken, 0, INT64_MAX - 1, err));
 	MU_RETURN_IF_ERROR(serialize_flag(ser, &t->dry, err));
-	for (int64_t i = 0; i < n && !rc; i++)
-		rc = slot_serialize(it, &t->slot[i], ser, err);
-	return rc;
+	for (int64_t i = 0; i < n; i++)
+		MU_RETURN_IF_ERROR(slot_serialize(it, &t->slot[i], ser, err));
+	return 0;
 }
 
 /* ---- a state that goes from element to element ---- */

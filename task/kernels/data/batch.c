@@ -71,7 +71,6 @@ static int padded_shape(const struct dataset *d, struct mu_tensor *const *elemen
 			unsigned k, struct mu_shape *out, struct mu_err *err)
 {
 	const struct mu_tensor *want = &d->params[1 + k];
-	int rc = 0;
 
 	*out = mu_shape_vec(n);
 	for (int64_t i = 0; i < n; i++) {
@@ -86,7 +85,7 @@ static int padded_shape(const struct dataset *d, struct mu_tensor *const *elemen
 					  mu_dtype_name(element[i][k].dtype),
 					  mu_dtype_name(d->params[1 + d->n_out + k].dtype));
 	}
-	for (int x = 0; x < want->shape.count && !rc; x++) {
+	for (int x = 0; x < want->shape.count; x++) {
 		int64_t side = MU_DATA(int64_t, want)[x], widest = 0;
 		for (int64_t i = 0; i < n; i++)
 			if (element[i][k].shape.dim[x] > widest)
@@ -95,9 +94,9 @@ static int padded_shape(const struct dataset *d, struct mu_tensor *const *elemen
 			return mu_fail(err, MU_DATA_LOSS,
 				       "Attempted to pad to a smaller size than the input "
 				       "element.");
-		rc = mu_shape_push(out, side < 0 ? widest : side, err);
+		MU_RETURN_IF_ERROR(mu_shape_push(out, side < 0 ? widest : side, err));
 	}
-	return rc;
+	return 0;
 }
 
 static int stack_padded(const struct dataset *d, struct mu_tensor *const *element, int64_t n,

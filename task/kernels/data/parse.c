@@ -121,11 +121,11 @@ static int as_variants(const struct mu_tensor *parts, unsigned stride, struct mu
 		       struct mu_err *err)
 {
 	struct mu_shape three = mu_shape_vec(3);
-	int rc = mu_tensor_new(out, MU_VARIANT, &three, err);
 
-	for (unsigned i = 0; i < 3 && !rc; i++)
+	MU_RETURN_IF_ERROR(mu_tensor_new(out, MU_VARIANT, &three, err));
+	for (unsigned i = 0; i < 3; i++)
 		MU_DATA(struct mu_object *, out)[i] = variant_box(&parts[i * stride]);
-	return rc;
+	return 0;
 }
 
 static int parse_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)

@@ -142,16 +142,16 @@ static int zip_open(struct dataset_iterator *it, struct mu_err *err)
 {
 	struct several *s = it->state;
 	unsigned total = 0;
-	int rc = 0;
 
 	for (unsigned i = 0; i < it->d->n_in; i++)
 		total += it->d->in[i]->n_out;
 	if (total != it->d->n_out)
 		return mu_invalid(err, "%u components are zipped to %u", total, it->d->n_out);
 	s->inputs = MU_NEW_ARRAY(struct dataset_iterator *, it->d->n_in + 1);
-	for (unsigned i = 0; i < it->d->n_in && !rc; i++)
-		rc = dataset_iterator_open(it->d->in[i], it->caller, &s->inputs[i], err);
-	return rc;
+	for (unsigned i = 0; i < it->d->n_in; i++)
+		MU_RETURN_IF_ERROR(
+		    dataset_iterator_open(it->d->in[i], it->caller, &s->inputs[i], err));
+	return 0;
 }
 
 static void zip_close(struct dataset_iterator *it)
@@ -180,11 +180,10 @@ static int zip_next(struct dataset_iterator *it, struct mu_tensor *out, struct m
 static int zip_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
 	struct several *s = it->state;
-	int rc = 0;
 
-	for (unsigned i = 0; i < it->d->n_in && !rc; i++)
-		rc = serialize_dataset_iterator(ser, s->inputs[i], err);
-	return rc;
+	for (unsigned i = 0; i < it->d->n_in; i++)
+		MU_RETURN_IF_ERROR(serialize_dataset_iterator(ser, s->inputs[i], err));
+	return 0;
 }
 
 static int check_concatenate(struct dataset *d, struct mu_err *err)

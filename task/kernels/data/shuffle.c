@@ -255,18 +255,17 @@ static int shuffle_serialize(struct dataset_iterator *it, struct serializer *ser
 	int64_t size = dataset_number(it->d, BUFFER_SIZE);
 	struct shuffle *w = it->state;
 	unsigned n = it->d->n_out;
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(seeds_serialize(it->d, ser, err));
 	MU_RETURN_IF_ERROR(draws_serialize(&w->draws, ser, err));
 	MU_RETURN_IF_ERROR(serialize_flag(ser, &w->any, err));
 	MU_RETURN_IF_ERROR(rounds_serialize(w, size, ser, err));
-	for (int64_t i = 0; i < w->count && !rc; i++) {
+	for (int64_t i = 0; i < w->count; i++) {
 		int64_t at = (w->head + i) % size;
 		shuffle_reserve(w, at, size, n);
-		rc = serialize_element(ser, &w->t[at * n], n, err);
+		MU_RETURN_IF_ERROR(serialize_element(ser, &w->t[at * n], n, err));
 	}
-	return rc;
+	return 0;
 }
 
 static int64_t count_shuffled(const struct dataset *d, int64_t n)

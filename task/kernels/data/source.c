@@ -38,17 +38,16 @@ static int tensor_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 
 static int check_slices(struct dataset *d, struct mu_err *err)
 {
-	int rc = check_components(d, err);
-
-	for (unsigned i = 0; i < d->n_params && !rc; i++)
+	MU_RETURN_IF_ERROR(check_components(d, err));
+	for (unsigned i = 0; i < d->n_params; i++)
 		if (d->params[i].shape.rank < 1 ||
 		    d->params[i].shape.dim[0] != d->params[0].shape.dim[0])
-			rc = mu_invalid(err,
-					"All components must have the same size in the 0th "
-					"dimension, not %s and %s",
-					mu_shape_str(&d->params[0].shape),
-					mu_shape_str(&d->params[i].shape));
-	return rc;
+			return mu_invalid(
+			    err,
+			    "All components must have the same size in the 0th "
+			    "dimension, not %s and %s",
+			    mu_shape_str(&d->params[0].shape), mu_shape_str(&d->params[i].shape));
+	return 0;
 }
 
 static int slice_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)

@@ -164,9 +164,8 @@ static int parts_launch(struct gpu *g, const struct mu_tensor *whole, const stru
 			int64_t n, int64_t each, bool cut, struct mu_err *err)
 {
 	const size_t size = mu_dtype_size(whole->dtype);
-	int rc = 0;
 
-	for (int64_t i = 0; i < n && !rc;) {
+	for (int64_t i = 0; i < n;) {
 		struct parts_args a = {.whole = gpu_address(whole) + (size_t)(i * each) * size,
 				       .each = each,
 				       .cut = cut};
@@ -174,9 +173,9 @@ static int parts_launch(struct gpu *g, const struct mu_tensor *whole, const stru
 		for (; i < n && count < CUDA_MAX_LIST; i++)
 			a.part[count++] = gpu_address(&parts[i]);
 		a.n = count * each;
-		rc = gpu_run_width(g, "parts", whole->dtype, a.n, &a, err);
+		MU_RETURN_IF_ERROR(gpu_run_width(g, "parts", whole->dtype, a.n, &a, err));
 	}
-	return rc;
+	return 0;
 }
 
 int move_join(const struct mu_tensor *whole, const struct mu_tensor *parts, int64_t n, int64_t each,
@@ -211,9 +210,8 @@ static int picks_launch(struct gpu *g, const struct mu_tensor *out, const struct
 {
 	uint64_t size = mu_dtype_size(out->dtype), index = mu_dtype_size(indices->dtype);
 	int64_t made = p->outer * p->count * p->inner, there = p->outer * p->limit * p->inner;
-	int rc = 0;
 
-	for (uint64_t b = 0; b < (uint64_t)p->batches && !rc; b++) {
+	for (uint64_t b = 0; b < (uint64_t)p->batches; b++) {
 		struct gather_args a = {
 		    .out = gpu_address(out) + b * (uint64_t)made * size,
 		    .in = gpu_address(in) + b * (uint64_t)there * size,
@@ -224,9 +222,9 @@ static int picks_launch(struct gpu *g, const struct mu_tensor *out, const struct
 		    .limit = p->limit,
 		    .wide = indices->dtype == MU_INT64,
 		};
-		rc = gpu_run_width(g, "gather", out->dtype, made, &a, err);
+		MU_RETURN_IF_ERROR(gpu_run_width(g, "gather", out->dtype, made, &a, err));
 	}
-	return rc;
+	return 0;
 }
 
 int move_picks(const struct mu_tensor *out, const struct mu_tensor *in,

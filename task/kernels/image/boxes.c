@@ -339,11 +339,11 @@ static int put_size(struct kernel_call *c, unsigned i, enum mu_dtype t, const in
 		    struct mu_err *err)
 {
 	struct mu_tensor *out;
-	int rc = kernel_out_vec(c, i, t, 3, &out, err);
 
-	for (int j = 0; j < 3 && !rc; j++) /* signs apart, the low bytes come first */
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, i, t, 3, &out, err));
+	for (int j = 0; j < 3; j++) /* signs apart, the low bytes come first */
 		memcpy((char *)out->data + (size_t)j * elems_size(t), &size[j], elems_size(t));
-	return rc;
+	return 0;
 }
 
 static int put_part(struct kernel_call *c, const struct parting *k, const struct part *p,

@@ -236,10 +236,7 @@ static int extract_shape(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(kernel_out_vec(c, 0, t, 3, &out, err));
 	const int64_t sides[] = {s.height, s.width, s.channels};
 	for (int i = 0; i < 3; i++)
-		if (t == MU_INT64)
-			MU_DATA(int64_t, out)[i] = sides[i];
-		else
-			MU_DATA(int32_t, out)[i] = (int32_t)sides[i];
+		mu_tensor_set_int(out, i, sides[i]);
 	return 0;
 }
 

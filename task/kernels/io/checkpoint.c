@@ -173,7 +173,6 @@ static int restore_v2(struct kernel_call *c, struct mu_err *err)
 	const struct mu_attr *dtypes = mu_node_attr(c->node, "dtypes");
 	SOURCE_AUTO s = {0};
 	REQUEST_AUTO r = {0};
-	int rc = 0;
 
 	if (!dtypes || dtypes->kind != MU_ATTR_LIST + MU_ATTR_TYPE || dtypes->n != c->n_out)
 		return mu_invalid(err, "attribute 'dtypes' is missing");
@@ -182,9 +181,9 @@ static int restore_v2(struct kernel_call *c, struct mu_err *err)
 	if (s.bundle)
 		mu_bundle_reader_set_parallel_for(s.bundle,
 						  (struct mu_parallel_for){parallel_for, c});
-	for (unsigned i = 0; i < r.n && !rc; i++)
-		rc = output_restored(c, &s, &r, i, dtypes->types[i], err);
-	return rc;
+	for (unsigned i = 0; i < r.n; i++)
+		MU_RETURN_IF_ERROR(output_restored(c, &s, &r, i, dtypes->types[i], err));
+	return 0;
 }
 
 /* Restore and RestoreSlice: one tensor of the V1 format. */

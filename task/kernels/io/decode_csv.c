@@ -12,15 +12,14 @@ static int decode_record(struct kernel_call *c, const struct csv_columns *k, str
 			 int64_t r, struct mu_tensor *const *out, struct mu_err *err)
 {
 	const struct mu_string *s = &MU_DATA(struct mu_string, kernel_in(c, 0))[r];
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(csv_split((struct mu_span){s->data ? s->data : "", s->len}, k, f, err));
 	if (f->n != c->n_out)
 		return mu_invalid(err, "Expect %u fields but have %u in record %lld", c->n_out,
 				  f->n, (long long)r);
-	for (unsigned i = 0; i < c->n_out && !rc; i++)
-		rc = csv_store(f, k, i, kernel_in(c, i + 1), out[i], r, err);
-	return rc;
+	for (unsigned i = 0; i < c->n_out; i++)
+		MU_RETURN_IF_ERROR(csv_store(f, k, i, kernel_in(c, i + 1), out[i], r, err));
+	return 0;
 }
 
 static int decode_csv_read_columns(const struct mu_node *n, struct csv_columns *k,
@@ -44,7 +43,6 @@ static int decode_csv(struct kernel_call *c, struct mu_err *err)
 	__attribute__((cleanup(csv_fields_fini))) struct csv_fields f = {0};
 	MU_AUTO_FREE struct csv_columns *k = MU_NEW(struct csv_columns);
 	MU_AUTO_FREE struct mu_tensor **out = mu_xcalloc(c->n_out + 1, sizeof *out);
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(decode_csv_read_columns(c->node, k, err));
 	if (c->n_in != c->n_out + 1 || (k->n_select && k->n_select != (int)c->n_out))
@@ -60,9 +58,9 @@ static int decode_csv(struct kernel_call *c, struct mu_err *err)
 		MU_RETURN_IF_ERROR(
 		    kernel_out(c, i, other->dtype, &kernel_in(c, 0)->shape, &out[i], err));
 	}
-	for (int64_t r = 0; r < kernel_in(c, 0)->shape.count && !rc; r++)
-		rc = decode_record(c, k, &f, r, out, err);
-	return rc;
+	for (int64_t r = 0; r < kernel_in(c, 0)->shape.count; r++)
+		MU_RETURN_IF_ERROR(decode_record(c, k, &f, r, out, err));
+	return 0;
 }
 
 static int string_to_number(struct kernel_call *c, struct mu_err *err)

@@ -304,9 +304,8 @@ int features_output(const struct features *f, struct mu_tensor *out, struct mu_e
 	    struct mu_err *) = {[FEATURE_SPARSE] = features_output_sparse,
 				[FEATURE_DENSE] = features_output_dense,
 				[FEATURE_RAGGED] = features_output_ragged};
-	int rc = 0;
 
-	for (unsigned i = 0; i < f->n_slots && !rc; i++)
-		rc = give[f->slots[i].kind](f, &f->slots[i], out, err);
-	return rc;
+	for (unsigned i = 0; i < f->n_slots; i++)
+		MU_RETURN_IF_ERROR(give[f->slots[i].kind](f, &f->slots[i], out, err));
+	return 0;
 }

@@ -267,11 +267,11 @@ static int output_lengths(const struct sequence *q, const struct list_slot *s,
 {
 	struct mu_shape vec =
 	    q->context.single ? mu_shape_scalar() : mu_shape_vec(q->context.examples);
-	int rc = mu_tensor_new(out, MU_INT64, &vec, err);
 
-	for (int64_t i = 0; i < vec.count && !rc; i++)
+	MU_RETURN_IF_ERROR(mu_tensor_new(out, MU_INT64, &vec, err));
+	for (int64_t i = 0; i < vec.count; i++)
 		MU_DATA(int64_t, out)[i] = s->of[i].n;
-	return rc;
+	return 0;
 }
 
 /* The shape of all examples' lists, and how many elements a row of one has. */
@@ -360,11 +360,10 @@ static int output_lists(const struct sequence *q, struct mu_tensor *out, struct 
 	    [FEATURE_SPARSE] = output_sparse,
 	    [FEATURE_DENSE] = output_dense,
 	    [FEATURE_RAGGED] = output_ragged};
-	int rc = 0;
 
-	for (unsigned i = 0; i < q->n_slots && !rc; i++)
-		rc = give[q->slots[i].kind](q, &q->slots[i], out, err);
-	return rc;
+	for (unsigned i = 0; i < q->n_slots; i++)
+		MU_RETURN_IF_ERROR(give[q->slots[i].kind](q, &q->slots[i], out, err));
+	return 0;
 }
 
 /* ---- the ops ---- */

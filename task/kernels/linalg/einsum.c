@@ -133,8 +133,6 @@ static void sort_labels(struct einsum *e)
 int einsum_read(const struct kernel_call *c, const struct mu_equation *q, struct einsum *e,
 		struct mu_err *err)
 {
-	int rc = 0;
-
 	*e = (struct einsum){.type = kernel_in(c, 0)->dtype, .n_in = q->n_in};
 	for (int i = 0; i < EINSUM_LABELS; i++)
 		e->dim[i] = -1;
@@ -145,9 +143,9 @@ int einsum_read(const struct kernel_call *c, const struct mu_equation *q, struct
 	MU_RETURN_IF_ERROR(spell_result(e, &q->out, err));
 	sort_labels(e);
 	e->shape = mu_shape_scalar();
-	for (int i = 0; !rc && i < e->out.n; i++)
-		rc = mu_shape_push(&e->shape, e->dim[e->out.label[i]], err);
-	return rc;
+	for (int i = 0; i < e->out.n; i++)
+		MU_RETURN_IF_ERROR(mu_shape_push(&e->shape, e->dim[e->out.label[i]], err));
+	return 0;
 }
 
 /* ---- operands as the product wants them ---- */

@@ -148,9 +148,9 @@ static int product_one(const struct matrix_job *j, int64_t k, double *work)
 static int tridiagonal_product(struct kernel_call *c, struct mu_err *err)
 {
 	struct threefold w = {.j = {.one = product_one}};
-	int rc = matrices_in(c, 3, &w.j.a, err);
 
-	for (unsigned i = 0; i < 3 && !rc; i++) {
+	MU_RETURN_IF_ERROR(matrices_in(c, 3, &w.j.a, err));
+	for (unsigned i = 0; i < 3; i++) {
 		const struct matrices *d = &w.diagonal[i];
 		MU_RETURN_IF_ERROR(matrices_in(c, i, &w.diagonal[i], err));
 		if (d->rows != 1 || d->cols != w.j.a.rows || !same_batch(d, &w.j.a))
@@ -158,8 +158,7 @@ static int tridiagonal_product(struct kernel_call *c, struct mu_err *err)
 			    err, "diagonal %u of shape %s does not fit a right side %s", i,
 			    mu_shape_str(&d->t->shape), mu_shape_str(&w.j.a.t->shape));
 	}
-	if (rc || (rc = kernel_out(c, 0, w.j.a.t->dtype, &w.j.a.t->shape, &w.j.out[0], err)))
-		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, w.j.a.t->dtype, &w.j.a.t->shape, &w.j.out[0], err));
 	w.j.lwork = 3 * (int64_t)w.j.a.rows + 2 * (int64_t)w.j.a.rows * w.j.a.cols;
 	return matrices_run(c, &w.j, "", err);
 }

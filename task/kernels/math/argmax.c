@@ -4,6 +4,7 @@
 
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/real_types.h"
 #include "task/kernels/math/checks.h"
 
 struct best {
@@ -23,36 +24,13 @@ static int64_t best_of(const struct best *b, const void *data, int64_t at, int64
 	int64_t found = 0;
 
 	switch ((int)b->t) {
-	case MU_FLOAT:
-		BETTER(float)
+#define CASE(T, dt, ...)                                                                           \
+	case dt:                                                                                   \
+		BETTER(T)                                                                          \
 		break;
-	case MU_DOUBLE:
-		BETTER(double)
-		break;
-	case MU_INT32:
-		BETTER(int32_t)
-		break;
-	case MU_INT64:
-		BETTER(int64_t)
-		break;
-	case MU_UINT8:
+		REAL_TYPES(CASE)
 	case MU_BOOL:
 		BETTER(uint8_t)
-		break;
-	case MU_INT8:
-		BETTER(int8_t)
-		break;
-	case MU_INT16:
-		BETTER(int16_t)
-		break;
-	case MU_UINT16:
-		BETTER(uint16_t)
-		break;
-	case MU_UINT32:
-		BETTER(uint32_t)
-		break;
-	case MU_UINT64:
-		BETTER(uint64_t)
 		break;
 	}
 	return found;
@@ -60,9 +38,8 @@ static int64_t best_of(const struct best *b, const void *data, int64_t at, int64
 
 static bool has_arg_kernel(enum mu_dtype t)
 {
-	return t == MU_FLOAT || t == MU_DOUBLE || t == MU_INT32 || t == MU_INT64 || t == MU_UINT8 ||
-	       t == MU_BOOL || t == MU_INT8 || t == MU_INT16 || t == MU_UINT16 || t == MU_UINT32 ||
-	       t == MU_UINT64;
+#define IS_TYPE(T, dt, ...) t == dt ||
+	return REAL_TYPES(IS_TYPE) t == MU_BOOL;
 }
 
 int check_arg(const struct kernel_call *c, struct arg_plan *p, struct mu_err *err)
@@ -104,10 +81,7 @@ static int arg(struct kernel_call *c, bool smallest, struct mu_err *err)
 	for (int64_t i = 0; i < p.shape.count; i++) {
 		int64_t k =
 		    best_of(&b, in->data, i / p.inner * p.n * p.inner + i % p.inner, p.inner, p.n);
-		if (p.type == MU_INT64)
-			MU_DATA(int64_t, out)[i] = k;
-		else
-			MU_DATA(int32_t, out)[i] = (int32_t)k;
+		mu_tensor_set_int(out, i, k);
 	}
 	return 0;
 }

@@ -10,13 +10,12 @@
 static int rotate_vectors(struct mu_tensor *to, const struct mu_tensor *from, int by,
 			  struct mu_err *err)
 {
-	int rc = mu_tensor_new(to, from->dtype, &from->shape, err);
-
-	for (int64_t i = 0; !rc && i < from->shape.count; i += 3) {
+	MU_RETURN_IF_ERROR(mu_tensor_new(to, from->dtype, &from->shape, err));
+	for (int64_t i = 0; i < from->shape.count; i += 3) {
 		elems_copy(from->dtype, to->data, i, from->data, i + by, 3 - by);
 		elems_copy(from->dtype, to->data, i + 3 - by, from->data, i, by);
 	}
-	return rc;
+	return 0;
 }
 
 int check_cross(const struct kernel_call *c, struct mu_err *err)
@@ -89,10 +88,7 @@ static int unravel(struct kernel_call *c, struct mu_err *err)
 		int64_t left = mu_tensor_int(at, i);
 		for (int64_t d = rank; d-- > 0; left /= mu_tensor_int(dims, d)) {
 			int64_t x = left % mu_tensor_int(dims, d);
-			if (at->dtype == MU_INT64)
-				MU_DATA(int64_t, out)[d * n + i] = x;
-			else
-				MU_DATA(int32_t, out)[d * n + i] = (int32_t)x;
+			mu_tensor_set_int(out, d * n + i, x);
 		}
 	}
 	return 0;

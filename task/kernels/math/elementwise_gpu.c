@@ -252,23 +252,22 @@ static int add_n_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *first = kernel_in(c, 0);
 	struct list_args a = {.n = first->shape.count};
-	int rc = 0;
 
 	if (first->dtype == MU_VARIANT)
 		return variant_add_all(c, err);
-	for (unsigned i = 1; i < c->n_in && !rc; i++)
-		rc = args_same_shape(c, 0, i, err);
-	if (rc || (rc = gpu_out(c, 0, first->dtype, &first->shape, &a.out, err)))
-		return rc;
-	for (unsigned i = 0; i < c->n_in && !rc;) { /* CUDA_MAX_LIST at a time */
+	for (unsigned i = 1; i < c->n_in; i++)
+		MU_RETURN_IF_ERROR(args_same_shape(c, 0, i, err));
+	MU_RETURN_IF_ERROR(gpu_out(c, 0, first->dtype, &first->shape, &a.out, err));
+	for (unsigned i = 0; i < c->n_in;) { /* CUDA_MAX_LIST at a time */
 		a.count = 0;
 		if (i)
 			a.in[a.count++] = a.out;
 		while (i < c->n_in && a.count < CUDA_MAX_LIST)
 			a.in[a.count++] = gpu_address(kernel_in(c, i++));
-		rc = gpu_run_type(kernel_gpu(c), "sum_list", first->dtype, a.n, &a, err);
+		MU_RETURN_IF_ERROR(
+		    gpu_run_type(kernel_gpu(c), "sum_list", first->dtype, a.n, &a, err));
 	}
-	return rc;
+	return 0;
 }
 
 /* ---- pairs with an attribute ---- */

@@ -122,14 +122,11 @@ static int output_numbers(struct kernel_call *c, const int64_t *numbers, int64_t
 {
 	enum mu_dtype t = kernel_in(c, 1)->dtype;
 	struct mu_tensor *out;
-	int rc = kernel_out_vec(c, 1, t, n, &out, err);
 
-	for (int64_t i = 0; i < n && !rc; i++)
-		if (t == MU_INT64)
-			MU_DATA(int64_t, out)[i] = numbers[i];
-		else
-			MU_DATA(int32_t, out)[i] = (int32_t)numbers[i];
-	return rc;
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 1, t, n, &out, err));
+	for (int64_t i = 0; i < n; i++)
+		mu_tensor_set_int(out, i, numbers[i]);
+	return 0;
 }
 
 int segments_read_grad(struct kernel_call *c, enum segment_divide how, struct segments *s,

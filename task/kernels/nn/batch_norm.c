@@ -166,10 +166,8 @@ static struct rows batch_norm_rows_of(const struct norm_sizes *s, const struct m
 static int vectors(struct kernel_call *c, unsigned from, unsigned to, int64_t n,
 		   struct mu_tensor **out, struct mu_err *err)
 {
-	struct mu_shape shape = mu_shape_vec(n);
-
 	for (unsigned i = from; i < to; i++) {
-		MU_RETURN_IF_ERROR(kernel_out(c, i, MU_FLOAT, &shape, &out[i], err));
+		MU_RETURN_IF_ERROR(kernel_out_vec(c, i, MU_FLOAT, n, &out[i], err));
 	}
 	return 0;
 }
@@ -200,9 +198,9 @@ static int batch_statistics(struct kernel_call *c, struct rows *r, struct mu_ten
 	/* Deviations are taken from the first pixel, so that the variance of values that are large
 	 * beside their spread does not drown in rounding. */
 	r->mean = r->x;
-	int rc = r->pixels ? sum(c, r, &memory, err) : 0;
 
-	for (int64_t ch = 0; !rc && ch < r->channels; ch++) {
+	MU_RETURN_IF_ERROR(r->pixels ? sum(c, r, &memory, err) : 0);
+	for (int64_t ch = 0; ch < r->channels; ch++) {
 		if (!r->pixels) {
 			mean[ch] = var[ch] = NAN;
 		} else {
@@ -221,7 +219,7 @@ static int batch_statistics(struct kernel_call *c, struct rows *r, struct mu_ten
 		[ch] = mix ? (1 - factor) * MU_DATA(float, old_var)[ch] + factor * var[ch] * bessel
 			   : var[ch] * bessel;
 	}
-	return rc;
+	return 0;
 }
 
 static int batch_norm_forward(struct kernel_call *c, struct mu_err *err)
@@ -322,12 +320,12 @@ static int transpose_format(struct kernel_call *c, const struct mu_tensor *t, bo
 	int64_t channels = last ? d[1] : d[3], pixels = last ? d[2] * d[3] : d[1] * d[2];
 	int64_t m = last ? pixels : channels, n = last ? channels : pixels;
 	struct mu_shape shape = norm_transposed_shape(&t->shape, last);
-	int rc = mu_tensor_new(out, t->dtype, &shape, err);
 
-	for (int64_t i = 0; !rc && t->shape.count && i < d[0]; i++)
+	MU_RETURN_IF_ERROR(mu_tensor_new(out, t->dtype, &shape, err));
+	for (int64_t i = 0; t->shape.count && i < d[0]; i++)
 		transpose_2d(sizeof(float), MU_DATA(float, out) + i * m * n, n,
 			     MU_DATA(float, t) + i * m * n, m, m, n);
-	return rc;
+	return 0;
 }
 
 static int run_images(struct kernel_call *c, unsigned n, kernel_fn *run, norm_transpose_fn *by,

@@ -30,7 +30,7 @@ int check_conv_input(const struct kernel_call *c, const struct window_attrs *a, 
 int check_conv_filter(const struct kernel_call *c, const struct window_attrs *a, struct conv *g,
 		      struct mu_shape *shape, struct mu_err *err);
 
-/* ---- conv3d.c, pool3d.c: the same in three dimensions ---- */
+/* ---- conv3d.c, pool_sizes.c: the same in three dimensions ---- */
 
 struct conv3d_sizes {
 	struct volume v;

@@ -6,11 +6,10 @@
  * Threads divide the rows of the output; for gradients they divide channels. Each channel's
  * gradients are added in the order of positions, so results do not depend on the number of threads.
  */
-#include <float.h>
-
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/real_types.h"
 #include "task/kernels/nn/window.h"
 
 enum dilation_give { GIVE_LARGEST, GIVE_TO_INPUT, GIVE_TO_FILTER };
@@ -61,9 +60,7 @@ static int64_t corner_of(const struct dilation *p, const struct spot *s, int64_t
 	return (image * p->axis[0].in + at[0]) * p->axis[1].in + at[1];
 }
 
-#define ADD_REALS(a, b, to) (*(to) = (a) + (b))
-#define ADD_WHOLE(a, b, to) ((void)__builtin_add_overflow((a), (b), (to))) /* wraps */
-#define DILATE(T, LOWEST, ADD)                                                                     \
+#define DILATE(T, dt, least, U)                                                                    \
 	static void dilate_##T(const struct dilation *p, const int64_t rows[2],                    \
 			       const int64_t channels[2])                                          \
 	{                                                                                          \
@@ -73,14 +70,14 @@ static int64_t corner_of(const struct dilation *p, const struct spot *s, int64_t
 			int64_t row = n / p->axis[1].out, image = row / p->axis[0].out;            \
 			struct spot s = spot_at(p, row % p->axis[0].out, n % p->axis[1].out);      \
 			for (int64_t d = channels[0]; d < channels[1]; d++) {                      \
-				T best = LOWEST, sum;                                              \
+				T best = least;                                                    \
 				int64_t pixel = corner_of(p, &s, image), tap = 0;                  \
 				for (int64_t i = s.from[0]; i < s.to[0]; i++)                      \
 					for (int64_t j = s.from[1]; j < s.to[1]; j++) {            \
 						int64_t at = pixel_of(p, &s, image, i, j);         \
 						int64_t by = i * p->axis[1].size + j;              \
-						ADD(in[at * p->depth + d],                         \
-						    filter[by * p->depth + d], &sum);              \
+						T sum = (T)((U)in[at * p->depth + d] +             \
+							    (U)filter[by * p->depth + d]);         \
 						if (!(sum > best))                                 \
 							continue;                                  \
 						best = sum;                                        \
@@ -93,30 +90,15 @@ static int64_t corner_of(const struct dilation *p, const struct spot *s, int64_t
 				if (p->give == GIVE_LARGEST)                                       \
 					out[from] = best;                                          \
 				else                                                               \
-					ADD(out[to], grad[from], &out[to]);                        \
+					out[to] = (T)((U)out[to] + (U)grad[from]);                 \
 			}                                                                          \
 		}                                                                                  \
 	}
-DILATE(float, -FLT_MAX, ADD_REALS)
-DILATE(double, -DBL_MAX, ADD_REALS)
-DILATE(int8_t, INT8_MIN, ADD_WHOLE)
-DILATE(int16_t, INT16_MIN, ADD_WHOLE)
-DILATE(int32_t, INT32_MIN, ADD_WHOLE)
-DILATE(int64_t, INT64_MIN, ADD_WHOLE)
-DILATE(uint8_t, 0, ADD_WHOLE)
-DILATE(uint16_t, 0, ADD_WHOLE)
-DILATE(uint32_t, 0, ADD_WHOLE)
-DILATE(uint64_t, 0, ADD_WHOLE)
+REAL_TYPES(DILATE)
 
-static const struct {
-	enum mu_dtype type;
-	void (*run)(const struct dilation *p, const int64_t rows[2], const int64_t channels[2]);
-} runs[] = {
-    {MU_FLOAT, dilate_float},     {MU_DOUBLE, dilate_double},   {MU_INT8, dilate_int8_t},
-    {MU_INT16, dilate_int16_t},   {MU_INT32, dilate_int32_t},   {MU_INT64, dilate_int64_t},
-    {MU_UINT8, dilate_uint8_t},   {MU_UINT16, dilate_uint16_t}, {MU_UINT32, dilate_uint32_t},
-    {MU_UINT64, dilate_uint64_t},
-};
+typedef void dilate_fn(const struct dilation *p, const int64_t rows[2], const int64_t channels[2]);
+#define ROW(T, dt, ...) [dt] = dilate_##T,
+static dilate_fn *const runs[MU_DT_COUNT] = {REAL_TYPES(ROW)};
 
 static void some_rows(void *arg, int64_t from, int64_t to)
 {
@@ -168,9 +150,7 @@ static int check_dilation(const struct kernel_call *c, struct dilation *p, struc
 		    window_axis_set(&p->axis[i], &a, i, in->dim[1 + i], filter->dim[i], err));
 	p->batch = in->dim[0];
 	p->depth = in->dim[3];
-	for (unsigned i = 0; i < MU_COUNT(runs); i++)
-		if (runs[i].type == kernel_in(c, 0)->dtype)
-			p->run = runs[i].run;
+	p->run = runs[kernel_in(c, 0)->dtype];
 	if (!p->run)
 		return args_no_kernel(c, kernel_in(c, 0)->dtype, err);
 	return mu_shape_set(shape, 4,

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Max and average pooling over rows and columns, and their gradients.
+/* Max and average pooling in two and three dimensions, and their gradients.
  *
- * Threads process different images. The maximum of a window is its first element in row order that
- * no later one exceeds, as in TensorFlow, so gradients go to the same element. */
-#include <float.h>
-#include <limits.h>
+ * Threads process different images. As in TensorFlow, the maximum of a window in two dimensions is
+ * its first element in row order that no later one exceeds, and gets the gradient.  In three
+ * dimensions the gradient goes to all elements that equal the maximum. */
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
@@ -12,6 +11,7 @@
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/engine/real_types.h"
 #include "task/kernels/nn/checks.h"
 #include "task/kernels/nn/window.h"
 
@@ -19,10 +19,11 @@ struct pool {
 	enum mu_dtype type;
 	size_t size;
 	int64_t batch, channels;
-	struct window_axis row, column;
+	struct window_axis plane, row, column; /* one plane in two dimensions */
 	const char *in, *grad;
+	const char *top; /* of three dimensions: the output, for the gradient */
 	char *out;
-	bool average, by_two;
+	bool average, by_two, is_3d;
 };
 
 static int pool_prepare(const struct mu_node *n, struct runtime *rt, void **state,
@@ -41,14 +42,27 @@ static struct pool pool_of(const struct pool_sizes *s, enum mu_dtype type)
 			     .size = mu_dtype_size(type),
 			     .batch = s->batch,
 			     .channels = s->channels,
+			     .plane = {1, 1, 1, 1, 1, 0},
 			     .row = s->row,
 			     .column = s->column};
 }
 
-/* The part of an output position's window that lies in the image: rows [y0, y1), columns [x0, x1).
- */
+static struct pool pool3d_of(const struct volume *v)
+{
+	return (struct pool){.type = v->type,
+			     .size = v->size,
+			     .batch = v->batch,
+			     .channels = v->channels,
+			     .plane = v->axis[0],
+			     .row = v->axis[1],
+			     .column = v->axis[2],
+			     .is_3d = true};
+}
+
+/* The part of an output position's window that lies in the image: planes [z0, z1), rows [y0, y1),
+ * columns [x0, x1). */
 struct area {
-	int64_t y0, y1, x0, x1;
+	int64_t z0, z1, y0, y1, x0, x1;
 };
 
 /* The largest elements of windows, for one type. */
@@ -74,7 +88,7 @@ static bool is_by_two(const struct pool *p)
 {
 	const struct window_axis *axes[] = {&p->row, &p->column};
 
-	if (!loops->pool[p->type].max)
+	if (p->is_3d || !loops->pool[p->type].max)
 		return false;
 	for (int i = 0; i < 2; i++)
 		if (axes[i]->size != 2 || axes[i]->stride != 2 || axes[i]->pad ||
@@ -83,21 +97,37 @@ static bool is_by_two(const struct pool *p)
 	return true;
 }
 
-/* False when no part of the window lies in the image. */
-static bool pool_area_of(const struct pool *p, int64_t i, int64_t j, struct area *a)
+static int64_t area_count(const struct area *a)
 {
-	int64_t k0, k1, l0, l1;
-
-	a->y0 = window_clip(&p->row, i, &k0, &k1);
-	a->x0 = window_clip(&p->column, j, &l0, &l1);
-	a->y1 = a->y0 + k1 - k0;
-	a->x1 = a->x0 + l1 - l0;
-	return k0 < k1 && l0 < l1;
+	return (a->z1 - a->z0) * (a->y1 - a->y0) * (a->x1 - a->x0);
 }
 
-static size_t pixel_at(const struct pool *p, int64_t image, int64_t y, int64_t x)
+/* The planes and rows of a line of output positions; lines are counted over images and planes. */
+static inline void area_of_line(const struct pool *p, int64_t line, struct area *a)
 {
-	return (size_t)(((image * p->row.in + y) * p->column.in + x) * p->channels) * p->size;
+	int64_t from, to;
+
+	a->z0 = window_clip(&p->plane, line / p->row.out % p->plane.out, &from, &to);
+	a->z1 = a->z0 + to - from;
+	a->y0 = window_clip(&p->row, line % p->row.out, &from, &to);
+	a->y1 = a->y0 + to - from;
+}
+
+/* Adds the columns of position j.  False when no part of the window lies in the image. */
+static inline bool area_of_column(const struct pool *p, int64_t j, struct area *a)
+{
+	int64_t from, to;
+
+	a->x0 = window_clip(&p->column, j, &from, &to);
+	a->x1 = a->x0 + to - from;
+	return a->x0 < a->x1 && a->y0 < a->y1 && a->z0 < a->z1;
+}
+
+static size_t pixel_at(const struct pool *p, int64_t image, int64_t z, int64_t y, int64_t x)
+{
+	return (size_t)((((image * p->plane.in + z) * p->row.in + y) * p->column.in + x) *
+			p->channels) *
+	       p->size;
 }
 
 static void pool_fill(const struct pool *p, char *to, double value)
@@ -122,66 +152,97 @@ static void pool_forward(void *arg, int64_t from, int64_t to)
 {
 	const struct pool *p = arg;
 	binary_loop *join = loops->binary[p->average ? BIN_AddV2 : BIN_Maximum][p->type];
-	size_t pixel = (size_t)p->channels * p->size;
+	const int64_t channels = p->channels;
+	const size_t pixel = (size_t)channels * p->size, row = (size_t)p->column.in * pixel;
 	struct area a;
 
 	for (int64_t line = from; line < to; line++) {
-		int64_t image = line / p->row.out, i = line % p->row.out;
+		int64_t image = line / p->row.out / p->plane.out;
 		char *o = p->out + (size_t)(line * p->column.out) * pixel;
 		if (p->by_two) {
-			const char *top = p->in + pixel_at(p, image, 2 * i, 0);
+			const char *top = p->in + pixel_at(p, image, 0, 2 * (line % p->row.out), 0);
 			const struct pool_loops *l = &loops->pool[p->type];
-			(p->average ? l->average : l->max)(
-			    o, top, top + (size_t)p->column.in * pixel, p->column.out, p->channels);
+			(p->average ? l->average : l->max)(o, top, top + row, p->column.out,
+							   channels);
 			continue;
 		}
+		area_of_line(p, line, &a);
 		for (int64_t j = 0; j < p->column.out; j++, o += pixel) {
-			if (!pool_area_of(p, i, j, &a)) {
-				pool_fill(p, o, p->average ? 0 : max_loops[p->type].lowest);
+			if (!area_of_column(p, j, &a)) {
+				pool_fill(p, o,
+					  p->average || p->is_3d ? 0 : max_loops[p->type].lowest);
 				continue;
 			}
-			memcpy(o, p->in + pixel_at(p, image, a.y0, a.x0), pixel);
-			for (int64_t y = a.y0; y < a.y1; y++)
-				for (int64_t x = a.x0 + (y == a.y0); x < a.x1; x++)
-					join(o, o, p->in + pixel_at(p, image, y, x), p->channels,
-					     BOTH_RUN);
+			const char *first = p->in + pixel_at(p, image, a.z0, a.y0, a.x0);
+			memcpy(o, first, pixel);
+			for (int64_t z = a.z0; z < a.z1; z++)
+				for (int64_t y = a.y0; y < a.y1; y++) {
+					const char *in =
+					    first +
+					    (size_t)((z - a.z0) * p->row.in + y - a.y0) * row;
+					for (int64_t x = a.x0; x < a.x1; x++, in += pixel)
+						if (in != first)
+							join(o, o, in, channels, BOTH_RUN);
+				}
 			if (p->average)
-				pool_divide(p, o, o, (a.y1 - a.y0) * (a.x1 - a.x0));
+				pool_divide(p, o, o, area_count(&a));
 		}
 	}
 }
 
-static int pool(struct kernel_call *c, bool average, struct mu_err *err)
+/* Into output 0. */
+static int pool_run(struct kernel_call *c, struct pool *p, const struct mu_shape *shape,
+		    struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
+
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, p->type, shape, &out, err));
+	p->by_two = is_by_two(p);
+	p->in = in->data;
+	p->out = out->data;
+	if (!shape->count)
+		return 0;
+	int64_t lines = p->batch * p->plane.out * p->row.out;
+	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), pool_forward, p);
+	return 0;
+}
+
+static int pool(struct kernel_call *c, bool average, struct mu_err *err)
+{
+	const enum mu_dtype type = kernel_in(c, 0)->dtype;
 	struct mu_shape shape;
 	struct pool_sizes s;
 
-	MU_RETURN_IF_ERROR(pool_need_type(c, in->dtype, average, err));
+	MU_RETURN_IF_ERROR(pool_need_type(c, type, average, err));
 	MU_RETURN_IF_ERROR(check_pool(c, c->state, &s, &shape, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, &out, err));
-	struct pool p = pool_of(&s, in->dtype);
+	struct pool p = pool_of(&s, type);
 	p.average = average;
-	p.by_two = is_by_two(&p);
-	p.in = in->data;
-	p.out = out->data;
-	if (!shape.count)
-		return 0;
-	int64_t lines = p.batch * p.row.out;
-	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), pool_forward, &p);
-	return 0;
+	return pool_run(c, &p, &shape, err);
+}
+
+static int pool3d(struct kernel_call *c, bool average, struct mu_err *err)
+{
+	struct mu_shape shape;
+	struct volume v;
+
+	MU_RETURN_IF_ERROR(check_pool3d(c, &v, &shape, err));
+	struct pool p = pool3d_of(&v);
+	p.average = average;
+	return pool_run(c, &p, &shape, err);
 }
 
 KERNEL_RUN(max_pool, pool(c, false, err))
 KERNEL_RUN(avg_pool, pool(c, true, err))
+KERNEL_RUN(max_pool3d, pool3d(c, false, err))
+KERNEL_RUN(avg_pool3d, pool3d(c, true, err))
 
 /* ---- gradients ---- */
 
 /* largest: where in the area, counted from `in`, the first of the largest elements of a channel is.
  * back: the gradient goes there.  pick: the elements of the gradient that are there.  U: the type
  * of sums, whose overflow is defined. */
-#define MAX_LOOPS(T, U)                                                                            \
+#define MAX_LOOPS(T, dt, least, U)                                                                 \
 	static inline int64_t largest_##T(const struct pool *p, const struct area *a,              \
 					  const void *in_, int64_t ch)                             \
 	{                                                                                          \
@@ -199,7 +260,7 @@ KERNEL_RUN(avg_pool, pool(c, true, err))
 	static void max_back_##T(const struct pool *p, int64_t image, const struct area *a,        \
 				 const void *grad)                                                 \
 	{                                                                                          \
-		const size_t first = pixel_at(p, image, a->y0, a->x0);                             \
+		const size_t first = pixel_at(p, image, 0, a->y0, a->x0);                          \
 		T *out = (T *)(p->out + first);                                                    \
 		for (int64_t ch = 0; ch < p->channels; ch++) {                                     \
 			T *to = &out[largest_##T(p, a, p->in + first, ch)];                        \
@@ -209,55 +270,58 @@ KERNEL_RUN(avg_pool, pool(c, true, err))
 	static void max_pick_##T(const struct pool *p, int64_t image, const struct area *a,        \
 				 void *out)                                                        \
 	{                                                                                          \
-		const size_t first = pixel_at(p, image, a->y0, a->x0);                             \
+		const size_t first = pixel_at(p, image, 0, a->y0, a->x0);                          \
 		const T *g = (const T *)(p->grad + first);                                         \
 		for (int64_t ch = 0; ch < p->channels; ch++)                                       \
 			((T *)out)[ch] = g[largest_##T(p, a, p->in + first, ch)];                  \
 	}
-MAX_LOOPS(float, float)
-MAX_LOOPS(double, double)
-MAX_LOOPS(int8_t, int8_t)
-MAX_LOOPS(int16_t, int16_t)
-MAX_LOOPS(int32_t, uint32_t)
-MAX_LOOPS(int64_t, uint64_t)
-MAX_LOOPS(uint8_t, uint8_t)
-MAX_LOOPS(uint16_t, uint16_t)
-MAX_LOOPS(uint32_t, uint32_t)
-MAX_LOOPS(uint64_t, uint64_t)
+REAL_TYPES(MAX_LOOPS)
 
-#define MAX_ROW(T, lowest)                                                                         \
-	{                                                                                          \
-		(double)(lowest), largest_##T, max_back_##T, max_pick_##T                          \
-	}
-static const struct max_loops max_loops[MU_DT_COUNT] = {
-    [MU_FLOAT] = MAX_ROW(float, -FLT_MAX),    [MU_DOUBLE] = MAX_ROW(double, -DBL_MAX),
-    [MU_INT8] = MAX_ROW(int8_t, INT8_MIN),    [MU_INT16] = MAX_ROW(int16_t, INT16_MIN),
-    [MU_INT32] = MAX_ROW(int32_t, INT32_MIN), [MU_INT64] = MAX_ROW(int64_t, INT64_MIN),
-    [MU_UINT8] = MAX_ROW(uint8_t, 0),         [MU_UINT16] = MAX_ROW(uint16_t, 0),
-    [MU_UINT32] = MAX_ROW(uint32_t, 0),       [MU_UINT64] = MAX_ROW(uint64_t, 0),
-};
+#define MAX_ROW(T, dt, least, U) [dt] = {(double)(least), largest_##T, max_back_##T, max_pick_##T},
+static const struct max_loops max_loops[MU_DT_COUNT] = {REAL_TYPES(MAX_ROW)};
 
 static void average_back(const struct pool *p, int64_t image, const struct area *a,
 			 const char *grad, char *share)
 {
 	binary_loop *add = loops->binary[BIN_AddV2][p->type];
+	const size_t pixel = (size_t)p->channels * p->size;
 
-	pool_divide(p, share, grad, (a->y1 - a->y0) * (a->x1 - a->x0));
-	for (int64_t y = a->y0; y < a->y1; y++)
-		for (int64_t x = a->x0; x < a->x1; x++) {
-			char *o = p->out + pixel_at(p, image, y, x);
-			add(o, o, share, p->channels, BOTH_RUN);
+	pool_divide(p, share, grad, area_count(a));
+	for (int64_t z = a->z0; z < a->z1; z++)
+		for (int64_t y = a->y0; y < a->y1; y++) {
+			char *o = p->out + pixel_at(p, image, z, y, a->x0);
+			for (int64_t x = a->x0; x < a->x1; x++, o += pixel)
+				add(o, o, share, p->channels, BOTH_RUN);
 		}
 }
+
+/* at: where the output position begins, in bytes. */
+#define EQUAL_BACK(T)                                                                              \
+	static void equal_back_##T(const struct pool *p, int64_t image, const struct area *a,      \
+				   size_t at)                                                      \
+	{                                                                                          \
+		const T *top = (const T *)(p->top + at), *grad = (const T *)(p->grad + at);        \
+		for (int64_t z = a->z0; z < a->z1; z++)                                            \
+			for (int64_t y = a->y0; y < a->y1; y++)                                    \
+				for (int64_t x = a->x0; x < a->x1; x++) {                          \
+					size_t pixel = pixel_at(p, image, z, y, x);                \
+					const T *in = (const T *)(p->in + pixel);                  \
+					T *out = (T *)(p->out + pixel);                            \
+					for (int64_t i = 0; i < p->channels; i++)                  \
+						out[i] += in[i] == top[i] ? grad[i] : 0;           \
+				}                                                                  \
+	}
+EQUAL_BACK(float)
+EQUAL_BACK(double)
 
 static void max_back_by_two(const struct pool *p, int64_t from, int64_t to)
 {
 	size_t row = (size_t)(p->column.in * p->channels) * p->size;
-	const char *g = p->grad + pixel_at(p, from, 0, 0) / 4;
+	const char *g = p->grad + pixel_at(p, from, 0, 0, 0) / 4;
 
 	for (int64_t image = from; image < to; image++)
 		for (int64_t i = 0; i < p->row.out; i++, g += row / 2) {
-			size_t top = pixel_at(p, image, 2 * i, 0);
+			size_t top = pixel_at(p, image, 0, 2 * i, 0);
 			loops->pool[p->type].max_back(p->out + top, p->out + top + row, p->in + top,
 						      p->in + top + row, g, p->column.out,
 						      p->channels);
@@ -275,18 +339,23 @@ static void pool_backward(void *arg, int64_t from, int64_t to)
 		max_back_by_two(p, from, to);
 		return;
 	}
-	memset(p->out + pixel_at(p, from, 0, 0), 0, pixel_at(p, to - from, 0, 0));
-	const char *g = p->grad + (size_t)(from * p->row.out * p->column.out) * pixel;
-	for (int64_t image = from; image < to; image++)
-		for (int64_t i = 0; i < p->row.out; i++)
-			for (int64_t j = 0; j < p->column.out; j++, g += pixel) {
-				if (!pool_area_of(p, i, j, &a))
-					continue;
-				if (p->average)
-					average_back(p, image, &a, g, share);
-				else
-					max_loops[p->type].back(p, image, &a, g);
-			}
+	memset(p->out + pixel_at(p, from, 0, 0, 0), 0, pixel_at(p, to - from, 0, 0, 0));
+	const int64_t lines = p->plane.out * p->row.out;
+	size_t at = (size_t)(from * lines * p->column.out) * pixel;
+	for (int64_t line = from * lines; line < to * lines; line++) {
+		area_of_line(p, line, &a);
+		for (int64_t j = 0; j < p->column.out; j++, at += pixel) {
+			if (!area_of_column(p, j, &a))
+				continue;
+			if (p->average)
+				average_back(p, line / lines, &a, p->grad + at, share);
+			else if (!p->is_3d)
+				max_loops[p->type].back(p, line / lines, &a, p->grad + at);
+			else
+				(p->type == MU_FLOAT ? equal_back_float
+						     : equal_back_double)(p, line / lines, &a, at);
+		}
+	}
 }
 
 /* Into output 0, of the shape of the pool's input. */
@@ -325,13 +394,15 @@ static void pool_pick(void *arg, int64_t from, int64_t to)
 	char *o = p->out + (size_t)(from * p->column.out) * pixel;
 	struct area a;
 
-	for (int64_t line = from; line < to; line++)
+	for (int64_t line = from; line < to; line++) {
+		area_of_line(p, line, &a);
 		for (int64_t j = 0; j < p->column.out; j++, o += pixel) {
-			if (!pool_area_of(p, line % p->row.out, j, &a))
+			if (!area_of_column(p, j, &a))
 				memset(o, 0, pixel);
 			else
 				max_loops[p->type].pick(p, line / p->row.out, &a, o);
 		}
+	}
 }
 
 static int max_pool_grad_grad(struct kernel_call *c, struct mu_err *err)
@@ -370,11 +441,12 @@ static void pool_argmax_rows(void *arg, int64_t from, int64_t to)
 	const int64_t image = p->row.in * p->column.in * p->channels;
 	struct area a;
 
-	for (int64_t line = from; line < to; line++)
+	for (int64_t line = from; line < to; line++) {
+		area_of_line(p, line, &a);
 		for (int64_t j = 0; j < p->column.out; j++) {
 			int64_t o = (line * p->column.out + j) * p->channels;
 			int64_t own = line / p->row.out * image;
-			bool any = pool_area_of(p, line % p->row.out, j, &a);
+			bool any = area_of_column(p, j, &a);
 			int64_t first = (a.y0 * p->column.in + a.x0) * p->channels;
 			const char *in = p->in + (size_t)(own + first) * p->size;
 			for (int64_t ch = 0; any && ch < p->channels; ch++) {
@@ -382,12 +454,10 @@ static void pool_argmax_rows(void *arg, int64_t from, int64_t to)
 				int64_t at = first + k + (x->whole ? own : 0);
 				memcpy(p->out + (size_t)(o + ch) * p->size,
 				       in + (size_t)k * p->size, p->size);
-				if (x->at->dtype == MU_INT64)
-					MU_DATA(int64_t, x->at)[o + ch] = at;
-				else
-					MU_DATA(int32_t, x->at)[o + ch] = (int32_t)at;
+				mu_tensor_set_int(x->at, o + ch, at);
 			}
 		}
+	}
 }
 
 static int max_pool_places(struct kernel_call *c, struct mu_err *err)
@@ -459,6 +529,29 @@ static int avg_pool_grad(struct kernel_call *c, struct mu_err *err)
 	return pool_run_backward(c, &p, &in, 1, err);
 }
 
+static int max_pool3d_grad(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_shape in;
+	struct volume v;
+
+	MU_RETURN_IF_ERROR(check_max_pool3d_grad(c, &v, &in, err));
+	struct pool p = pool3d_of(&v);
+	p.in = kernel_in(c, 0)->data;
+	p.top = kernel_in(c, 1)->data;
+	return pool_run_backward(c, &p, &in, 2, err);
+}
+
+static int avg_pool3d_grad(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_shape in;
+	struct volume v;
+
+	MU_RETURN_IF_ERROR(check_avg_pool3d_grad(c, &v, &in, err));
+	struct pool p = pool3d_of(&v);
+	p.average = true;
+	return pool_run_backward(c, &p, &in, 1, err);
+}
+
 static const struct kernel rows[] = {
     {"MaxPool MaxPoolV2", KERNEL_EXPENSIVE, .run = max_pool, .prepare = pool_prepare},
     {"MaxPoolGrad MaxPoolGradV2", KERNEL_EXPENSIVE, .run = max_pool_grad, .prepare = pool_prepare},
@@ -469,5 +562,9 @@ static const struct kernel rows[] = {
      .prepare = pool_prepare},
     {"AvgPool", KERNEL_EXPENSIVE, .run = avg_pool, .prepare = pool_prepare},
     {"AvgPoolGrad", KERNEL_EXPENSIVE, .run = avg_pool_grad, .prepare = pool_prepare},
+    {"AvgPool3D", KERNEL_EXPENSIVE, .run = avg_pool3d, .prepare = volume_prepare},
+    {"AvgPool3DGrad", KERNEL_EXPENSIVE, .run = avg_pool3d_grad, .prepare = volume_prepare},
+    {"MaxPool3D", KERNEL_EXPENSIVE, .run = max_pool3d, .prepare = volume_prepare},
+    {"MaxPool3DGrad", KERNEL_EXPENSIVE, .run = max_pool3d_grad, .prepare = volume_prepare},
 };
 KERNEL_TABLE(nn_pool, rows)

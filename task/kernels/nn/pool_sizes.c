@@ -52,18 +52,26 @@ int check_pool(const struct kernel_call *c, const struct window_attrs *a, struct
 	return pool_output_shape(p, shape, err);
 }
 
+/* Input i has this shape. */
+static int is_of_shape(const struct kernel_call *c, const struct mu_shape *want, unsigned i,
+		       const char *what, struct mu_err *err)
+{
+	const struct mu_tensor *t = kernel_in(c, i);
+
+	if (mu_shape_eq(want, &t->shape))
+		return 0;
+	return mu_invalid(err, "Expected %s shape to be %s, but got %s", what, mu_shape_str(want),
+			  mu_shape_str(&t->shape));
+}
+
 /* Input i has the shape that the pool gives. */
 static int is_of_output(const struct kernel_call *c, const struct pool_sizes *p, unsigned i,
 			const char *what, struct mu_err *err)
 {
-	const struct mu_tensor *t = kernel_in(c, i);
 	struct mu_shape want;
-	int rc = pool_output_shape(p, &want, err);
 
-	if (!rc && !mu_shape_eq(&want, &t->shape))
-		rc = mu_invalid(err, "Expected %s shape to be %s, but got %s", what,
-				mu_shape_str(&want), mu_shape_str(&t->shape));
-	return rc;
+	MU_RETURN_IF_ERROR(pool_output_shape(p, &want, err));
+	return is_of_shape(c, &want, i, what, err);
 }
 
 int check_max_pool_grad(const struct kernel_call *c, const struct window_attrs *a,
@@ -87,15 +95,12 @@ int check_avg_pool_grad(const struct kernel_call *c, const struct window_attrs *
 int check_max_pool_grad_grad(const struct kernel_call *c, const struct window_attrs *a,
 			     struct pool_sizes *p, struct mu_shape *want, struct mu_err *err)
 {
-	const struct mu_tensor *in = kernel_in(c, 0), *g = kernel_in(c, 2);
+	const struct mu_tensor *in = kernel_in(c, 0);
 
 	MU_RETURN_IF_ERROR(pool_sizes_of(c, a, &in->shape, 3, p, err));
 	MU_RETURN_IF_ERROR(pool_output_shape(p, want, err));
 	MU_RETURN_IF_ERROR(is_of_output(c, p, 1, "orig_output", err));
-	if (!mu_shape_eq(&in->shape, &g->shape))
-		return mu_invalid(err, "Expected grad shape to be %s, but got %s",
-				  mu_shape_str(&in->shape), mu_shape_str(&g->shape));
-	return 0;
+	return is_of_shape(c, &in->shape, 2, "grad", err);
 }
 
 int check_max_pool_places(const struct kernel_call *c, const struct window_attrs *a,
@@ -119,4 +124,46 @@ int check_max_pool_grad_places(const struct kernel_call *c, const struct window_
 	MU_RETURN_IF_ERROR(pool_sizes_of(c, a, &kernel_in(c, 0)->shape, 3, p, err));
 	MU_RETURN_IF_ERROR(is_of_output(c, p, 1, "grad", err));
 	return is_of_output(c, p, 2, "argmax", err);
+}
+
+/* ---- three dimensions ---- */
+
+int check_pool3d(const struct kernel_call *c, struct volume *v, struct mu_shape *shape,
+		 struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+
+	MU_RETURN_IF_ERROR(volume_set(v, c, in->dtype, &in->shape, NULL, err));
+	return volume_out_shape(v, v->channels, shape, err);
+}
+
+/* Input i has the shape that the pool gives. */
+static int is_of_volume(const struct kernel_call *c, const struct volume *v, unsigned i,
+			struct mu_err *err)
+{
+	struct mu_shape want;
+
+	MU_RETURN_IF_ERROR(volume_out_shape(v, v->channels, &want, err));
+	return is_of_shape(c, &want, i, "grad", err);
+}
+
+int check_max_pool3d_grad(const struct kernel_call *c, struct volume *v, struct mu_shape *in,
+			  struct mu_err *err)
+{
+	const struct mu_tensor *t = kernel_in(c, 0), *top = kernel_in(c, 1);
+
+	MU_RETURN_IF_ERROR(volume_set(v, c, t->dtype, &t->shape, NULL, err));
+	if (!mu_shape_eq(&top->shape, &kernel_in(c, 2)->shape))
+		return mu_invalid(err, "orig_output is %s, its gradient %s",
+				  mu_shape_str(&top->shape), mu_shape_str(&kernel_in(c, 2)->shape));
+	*in = t->shape;
+	return is_of_volume(c, v, 2, err);
+}
+
+int check_avg_pool3d_grad(const struct kernel_call *c, struct volume *v, struct mu_shape *in,
+			  struct mu_err *err)
+{
+	MU_RETURN_IF_ERROR(args_shape(c, 0, in, err));
+	MU_RETURN_IF_ERROR(volume_set(v, c, kernel_in(c, 1)->dtype, in, NULL, err));
+	return is_of_volume(c, v, 1, err);
 }

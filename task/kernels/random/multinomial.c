@@ -105,10 +105,7 @@ static int multinomial_draw(struct kernel_call *c, const struct philox *from, en
 		double all = running_sums(sums, n);
 		for (int64_t i = r * samples; i < (r + 1) * samples; i++) {
 			int64_t class = first_above(sums, n, philox_unit(&draws) * all);
-			if (type == MU_INT32)
-				MU_DATA(int32_t, out)[i] = (int32_t) class;
-			else
-				MU_DATA(int64_t, out)[i] = class;
+			mu_tensor_set_int(out, i, class);
 		}
 	}
 	return 0;

@@ -11,6 +11,7 @@
 #include "task/kernels/io/vocabulary_file.h"
 #include "task/kernels/random/node_state.h"
 #include "task/kernels/text/text_number.h"
+#include "task/runtime/runtime.h"
 
 enum { GROUPS_A_SAMPLE = 2048 / 4 };
 /* Draws for classes that have to differ end here, and 1,024 a class later: a second of a
@@ -20,7 +21,7 @@ enum { LARGEST_FILE = 1 << 30 };
 
 struct sampler;
 struct kind {
-	const char *op;
+	struct kernel k;
 	int (*make)(struct sampler *s, const struct mu_node *n, struct mu_err *err);
 	int64_t (*draw)(const struct sampler *s, struct philox_stream *p);
 	float (*chance)(const struct sampler *s, int64_t class);
@@ -263,7 +264,6 @@ static int make_fixed(struct sampler *s, const struct mu_node *n, struct mu_err 
 			    .shard = args_attr_int(n, "shard", 0),
 			    .distortion = args_attr_float(n, "distortion", 1)};
 	bool listed = given && given->kind == MU_ATTR_LIST + MU_ATTR_FLOAT && given->n;
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(make_learned(s, n, err));
 	s->possible = 0;
@@ -282,10 +282,10 @@ static int make_fixed(struct sampler *s, const struct mu_node *n, struct mu_err 
 	struct mu_shape size = mu_shape_vec(s->range);
 	MU_RETURN_IF_ERROR(mu_tensor_new(&s->weights, MU_FLOAT, &size, err));
 	memset(s->weights.data, 0, (size_t)s->range * sizeof(float));
-	for (unsigned i = 0; listed && i < given->n && !rc; i++)
-		rc = sampler_weigh(&w, given->fs[i], err);
-	if (rc || (*path && (rc = weigh_file(&w, path, err))))
-		return rc;
+	for (unsigned i = 0; listed && i < given->n; i++)
+		MU_RETURN_IF_ERROR(sampler_weigh(&w, given->fs[i], err));
+	if (*path)
+		MU_RETURN_IF_ERROR(weigh_file(&w, path, err));
 	if (w.n != s->range)
 		return mu_invalid(err, "range is %lld must be equal to weights size  %lld",
 				  (long long)s->range, (long long)w.n);
@@ -315,15 +315,6 @@ static int make_all(struct sampler *s, const struct mu_node *n, struct mu_err *e
 	return 0;
 }
 
-static const struct kind kinds[] = {
-    {"AllCandidateSampler", make_all, NULL, NULL, false},
-    {"UniformCandidateSampler", make_range, draw_even, chance_even, false},
-    {"LogUniformCandidateSampler", make_range, draw_log, chance_log, false},
-    {"LearnedUnigramCandidateSampler", make_learned, draw_learned, chance_learned, true},
-    {"ThreadUnsafeUnigramCandidateSampler", make_learned, draw_learned, chance_learned, true},
-    {"FixedUnigramCandidateSampler", make_fixed, draw_fixed, chance_fixed, false},
-};
-
 /* ---- a call ---- */
 
 static void sampler_release(void *state)
@@ -341,12 +332,9 @@ static void sampler_release(void *state)
 static int sampler_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 			   struct mu_err *err)
 {
-	const struct kind *kind = kinds;
-
-	while (strcmp(kind->op, n->op) != 0)
-		kind++;
 	struct sampler *s = MU_NEW(struct sampler);
-	s->kind = kind;
+
+	s->kind = MU_CONTAINER(rt->kernels->find(n->op), struct kind, k);
 	s->n_true = args_attr_int(n, "num_true", 0);
 	s->n_sampled = args_attr_int(n, "num_sampled", 0);
 	s->unique = args_attr_bool(n, "unique", false);
@@ -354,7 +342,7 @@ static int sampler_prepare(const struct mu_node *n, struct runtime *rt, void **s
 	    s->n_true < 1 || s->n_sampled < 1 || s->n_sampled > INT32_MAX
 		? mu_invalid(err, "num_true and num_sampled must be at least 1, not %lld and %lld",
 			     (long long)s->n_true, (long long)s->n_sampled)
-		: kind->make(s, n, err);
+		: s->kind->make(s, n, err);
 	if (rc)
 		sampler_release(s);
 	else
@@ -475,10 +463,17 @@ static int sampler_run(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-static const struct kernel rows[] = {
-    {"AllCandidateSampler UniformCandidateSampler LogUniformCandidateSampler "
-     "LearnedUnigramCandidateSampler ThreadUnsafeUnigramCandidateSampler "
-     "FixedUnigramCandidateSampler",
-     KERNEL_NO_FOLD, .run = sampler_run, .prepare = sampler_prepare, .release = sampler_release},
+#define SAMPLER(ops)                                                                               \
+	{                                                                                          \
+		ops, KERNEL_NO_FOLD, .run = sampler_run, .prepare = sampler_prepare,               \
+				     .release = sampler_release                                    \
+	}
+static const struct kind rows[] = {
+    {SAMPLER("AllCandidateSampler"), make_all, NULL, NULL, false},
+    {SAMPLER("UniformCandidateSampler"), make_range, draw_even, chance_even, false},
+    {SAMPLER("LogUniformCandidateSampler"), make_range, draw_log, chance_log, false},
+    {SAMPLER("LearnedUnigramCandidateSampler ThreadUnsafeUnigramCandidateSampler"), make_learned,
+     draw_learned, chance_learned, true},
+    {SAMPLER("FixedUnigramCandidateSampler"), make_fixed, draw_fixed, chance_fixed, false},
 };
 KERNEL_TABLE(random_sampler, rows)

@@ -17,11 +17,11 @@ static int put_words(struct kernel_call *c, unsigned i, int n, const uint64_t *w
 {
 	struct mu_shape shape = {.rank = 1, .dim = {n}, .count = n};
 	struct mu_tensor *out;
-	int rc = kernel_out(c, i, MU_UINT64, &shape, &out, err);
 
-	for (int k = 0; !rc && k < n; k++)
+	MU_RETURN_IF_ERROR(kernel_out(c, i, MU_UINT64, &shape, &out, err));
+	for (int k = 0; k < n; k++)
 		MU_DATA(uint64_t, out)[k] = words[k];
-	return rc;
+	return 0;
 }
 
 static int put_algorithm(struct kernel_call *c, unsigned i, struct mu_err *err)

@@ -170,7 +170,6 @@ static int sparse_cross_count_all(struct cross *x, int64_t *total, int64_t *wide
 static int sparse_cross_output(struct kernel_call *c, struct cross *x, struct mu_err *err)
 {
 	struct mu_tensor *indices, *values, *shape;
-	struct mu_shape two = mu_shape_vec(2);
 	int64_t total, widest, at = 0;
 	MU_AUTO_BUF text = {0};
 
@@ -179,7 +178,7 @@ static int sparse_cross_output(struct kernel_call *c, struct cross *x, struct mu
 	    kernel_out_dims(c, 0, MU_INT64, 2, (int64_t[]){total, 2}, &indices, err));
 	MU_RETURN_IF_ERROR(
 	    kernel_out_vec(c, 1, x->hashed ? MU_INT64 : MU_STRING, total, &values, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_INT64, &two, &shape, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 2, MU_INT64, 2, &shape, err));
 	for (int64_t row = 0; row < x->batch; row++) {
 		int64_t n = enter_row(x, row);
 		for (int64_t k = 0; k < n; k++, at++, next_pick(x)) {

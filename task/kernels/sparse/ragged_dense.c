@@ -53,17 +53,16 @@ static int add_level(struct levels *l, int64_t rows, struct mu_err *err)
 
 static int add_splits(struct levels *l, const struct mu_tensor *t, struct mu_err *err)
 {
-	int rc = add_level(l, t->shape.count - 1, err);
-
-	for (int64_t i = 0; i < t->shape.count && !rc; i++) {
+	MU_RETURN_IF_ERROR(add_level(l, t->shape.count - 1, err));
+	for (int64_t i = 0; i < t->shape.count; i++) {
 		int64_t *to = splits_of(l, l->n - 1);
 		to[i] = mu_tensor_int(t, i);
 		if (i ? to[i] < to[i - 1] : to[i] != 0)
-			rc = mu_invalid(
+			return mu_invalid(
 			    err, "row_splits must begin with 0 and never fall; number %lld is %lld",
 			    (long long)i, (long long)to[i]);
 	}
-	return rc;
+	return 0;
 }
 
 static int add_row_ids(struct levels *l, const struct mu_tensor *t, int64_t rows,

@@ -197,13 +197,11 @@ static int set_output(struct kernel_call *c, const struct mu_shape *sets, const 
 		      int64_t n, enum mu_dtype type, struct mu_err *err)
 {
 	struct mu_tensor *at, *values, *shape;
-	struct mu_shape s, vec = mu_shape_vec(n), dims = mu_shape_vec(sets->rank + 1);
 	int64_t most = 0, rank = sets->rank + 1, k = 0;
 
-	MU_RETURN_IF_ERROR(mu_shape_set(&s, 2, (int64_t[]){n, rank}, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &s, &at, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 1, type, &vec, &values, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_INT64, &dims, &shape, err));
+	MU_RETURN_IF_ERROR(kernel_out_dims(c, 0, MU_INT64, 2, (int64_t[]){n, rank}, &at, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 1, type, n, &values, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 2, MU_INT64, sets->rank + 1, &shape, err));
 	for (int64_t i = 0; i < n; i++) {
 		int64_t rest = kept[i].m->set, *row = &MU_DATA(int64_t, at)[i * rank];
 		k = i && kept[i - 1].m->set == rest ? k + 1 : 0;

@@ -25,13 +25,12 @@ int sparse_in(const struct kernel_call *c, unsigned i, struct sparse *s, struct 
 int sparse_out(struct kernel_call *c, const unsigned *out, int64_t n, const struct mu_shape *shape,
 	       enum mu_dtype type, int64_t **at, struct mu_tensor **values, struct mu_err *err)
 {
-	struct mu_shape vec = mu_shape_vec(n), ranks = mu_shape_vec(shape->rank);
 	struct mu_tensor *positions, *dims;
 
 	MU_RETURN_IF_ERROR(
 	    kernel_out_dims(c, out[0], MU_INT64, 2, (int64_t[]){n, shape->rank}, &positions, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, out[1], type, &vec, values, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, out[2], MU_INT64, &ranks, &dims, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, out[1], type, n, values, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, out[2], MU_INT64, shape->rank, &dims, err));
 	memcpy(dims->data, shape->dim, (size_t)shape->rank * sizeof *shape->dim);
 	*at = positions->data;
 	return 0;
@@ -128,14 +127,12 @@ int sparse_parts_join(struct kernel_call *c, const struct sparse_part *const *li
 	int rank = n ? list[0]->rank : 0, rc = check_parts(list, n, type, &total, err);
 	int all = lead->rank + rank;
 	struct mu_tensor *at, *values, *shape;
-	struct mu_shape vec = mu_shape_vec(total);
 
 	if (rc)
 		return rc;
-	struct mu_shape dims = mu_shape_vec(all);
 	MU_RETURN_IF_ERROR(kernel_out_dims(c, 0, MU_INT64, 2, (int64_t[]){total, all}, &at, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 1, type, &vec, &values, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_INT64, &dims, &shape, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 1, type, total, &values, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 2, MU_INT64, all, &shape, err));
 	int64_t *size = shape->data, *to = at->data;
 	memset(size, 0, (size_t)all * sizeof *size);
 	memcpy(size, lead->dim, (size_t)lead->rank * sizeof *size);

@@ -154,10 +154,10 @@ static int fill_rows(struct kernel_call *c, int64_t rows, int64_t *at, struct mu
 	const struct mu_tensor *indices = kernel_in(c, 0), *values = kernel_in(c, 1);
 	int64_t n = indices->shape.dim[0], rank = indices->shape.dim[1], total = 0;
 	struct mu_tensor *out, *filled, *empty, *back;
-	struct mu_shape shape, vec = mu_shape_vec(rows), map = mu_shape_vec(n);
+	struct mu_shape shape, vec = mu_shape_vec(rows);
 
 	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_BOOL, &vec, &empty, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 3, MU_INT64, &map, &back, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 3, MU_INT64, n, &back, err));
 	for (int64_t r = 0; r < rows; r++) {
 		int64_t have = at[r];
 		MU_DATA(bool, empty)[r] = !have;

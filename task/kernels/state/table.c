@@ -180,11 +180,9 @@ static int check_key(const struct table *t, const struct mu_tensor *keys, int64_
 
 static int check_keys(const struct table *t, const struct mu_tensor *keys, struct mu_err *err)
 {
-	int rc = 0;
-
-	for (int64_t i = 0; mu_tensor_is_set(&t->own[0]) && i < keys->shape.count && !rc; i++)
-		rc = check_key(t, keys, i, err);
-	return rc;
+	for (int64_t i = 0; mu_tensor_is_set(&t->own[0]) && i < keys->shape.count; i++)
+		MU_RETURN_IF_ERROR(check_key(t, keys, i, err));
+	return 0;
 }
 
 /* The row of a key, or -1. */
@@ -249,11 +247,9 @@ static int check_pair(const struct kernel_call *c, const struct table *t, struct
 static int store_all(struct table *t, const struct mu_tensor *keys, const struct mu_tensor *values,
 		     struct mu_err *err)
 {
-	int rc = 0;
-
-	for (int64_t i = 0; i < keys->shape.count && !rc; i++)
-		rc = store(t, table_key_of(keys, i), values, i, err);
-	return rc;
+	for (int64_t i = 0; i < keys->shape.count; i++)
+		MU_RETURN_IF_ERROR(store(t, table_key_of(keys, i), values, i, err));
+	return 0;
 }
 
 static bool same_value(const struct table *t, int64_t at, const struct mu_tensor *values, int64_t i)
@@ -332,7 +328,6 @@ static int import_places(struct kernel_call *c, struct table *t, struct mu_err *
 {
 	const struct mu_tensor *keys = kernel_in(c, 1), *values = kernel_in(c, 2);
 	struct mu_err own;
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(args_type(c, 1, t->key, err));
 	MU_RETURN_IF_ERROR(args_type(c, 2, t->value, err));
@@ -342,10 +337,10 @@ static int import_places(struct kernel_call *c, struct table *t, struct mu_err *
 				  mu_shape_str(&keys->shape), mu_pshape_str(&t->row_shape),
 				  mu_shape_str(&values->shape));
 	table_clear(t);
-	for (int64_t i = 0; i < keys->shape.count && !rc; i++)
+	for (int64_t i = 0; i < keys->shape.count; i++)
 		if (!check_key(t, keys, i, &own))
-			rc = store(t, table_key_of(keys, i), values, i, err);
-	return rc;
+			MU_RETURN_IF_ERROR(store(t, table_key_of(keys, i), values, i, err));
+	return 0;
 }
 
 static int import(struct kernel_call *c, struct mu_err *err)

@@ -236,10 +236,7 @@ static int variable_shape(struct kernel_call *c, struct mu_err *err)
 		return mu_invalid(err, "out_type must be int32 or int64");
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &shape, &out, err));
 	for (int i = 0; i < t.shape.rank; i++)
-		if (type == MU_INT64)
-			MU_DATA(int64_t, out)[i] = t.shape.dim[i];
-		else
-			MU_DATA(int32_t, out)[i] = (int32_t)t.shape.dim[i];
+		mu_tensor_set_int(out, i, t.shape.dim[i]);
 	return 0;
 }
 

@@ -16,9 +16,9 @@ static int read_axes(const struct kernel_call *c, struct joining *j, struct mu_e
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	int64_t axes[MU_MAX_RANK];
-	int rc = args_ints(c, 1, axes, MU_MAX_RANK, &j->n, err);
 
-	for (int i = 0; i < j->n && !rc; i++) {
+	MU_RETURN_IF_ERROR(args_ints(c, 1, axes, MU_MAX_RANK, &j->n, err));
+	for (int i = 0; i < j->n; i++) {
 		if (args_axis(axes[i], in->rank, &j->axis[i], err))
 			return mu_fail(err, MU_OUT_OF_RANGE, "Invalid reduction dimension %lld",
 				       (long long)axes[i]);
@@ -26,7 +26,7 @@ static int read_axes(const struct kernel_call *c, struct joining *j, struct mu_e
 			return mu_invalid(err, "Duplicate reduction dimension %d", j->axis[i]);
 		j->joined[j->axis[i]] = true;
 	}
-	return rc;
+	return 0;
 }
 
 static int reduce_join_plan(const struct kernel_call *c, struct joining *j, struct mu_err *err)

@@ -92,12 +92,11 @@ static void split_at_word(struct tokens *t, int64_t row, struct mu_span s, struc
 static int output_tokens(struct kernel_call *c, const struct tokens *t, int64_t rows,
 			 struct mu_err *err)
 {
-	struct mu_shape flat = mu_shape_vec(t->n), two = mu_shape_vec(2);
 	struct mu_tensor *indices, *values, *shape;
 
 	MU_RETURN_IF_ERROR(kernel_out_dims(c, 0, MU_INT64, 2, (int64_t[]){t->n, 2}, &indices, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_STRING, &flat, &values, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_INT64, &two, &shape, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 1, MU_STRING, t->n, &values, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 2, MU_INT64, 2, &shape, err));
 	int64_t *at = indices->data;
 	for (int64_t i = 0; i < t->n; i++, at += 2) {
 		at[0] = t->row[i];
@@ -225,19 +224,19 @@ static int substr(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	struct mu_shape shape;
 	bool utf8 = false;
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(args_same_shape(c, 1, 2, err));
 	MU_RETURN_IF_ERROR(utf8_unit(c, &utf8, err));
 	MU_RETURN_IF_ERROR(broadcast_shape(&in->shape, &pos->shape, &shape, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &shape, &out, err));
-	for (int64_t i = 0; i < shape.count && !rc; i++) {
+	for (int64_t i = 0; i < shape.count; i++) {
 		int64_t k = seen_at(&pos->shape, &shape, i);
-		rc = cut_substring(elems_span(in, seen_at(&in->shape, &shape, i)),
-				   mu_tensor_int(pos, k), mu_tensor_int(kernel_in(c, 2), k), utf8,
-				   i, &MU_DATA(struct mu_string, out)[i], err);
+		MU_RETURN_IF_ERROR(cut_substring(elems_span(in, seen_at(&in->shape, &shape, i)),
+						 mu_tensor_int(pos, k),
+						 mu_tensor_int(kernel_in(c, 2), k), utf8, i,
+						 &MU_DATA(struct mu_string, out)[i], err));
 	}
-	return rc;
+	return 0;
 }
 
 /* ---- string to string ---- */

@@ -55,11 +55,10 @@ static int match_all(struct kernel_call *c, const char *pattern, struct mu_err *
 	MU_AUTO(regex_free) struct regex *re = NULL;
 	size_t groups[REGEX_GROUPS][2];
 	struct mu_tensor *out;
-	int rc;
 
 	MU_RETURN_IF_ERROR(regex_new(&re, pattern, true, err));
-	rc = kernel_out(c, 0, MU_BOOL, &in->shape, &out, err);
-	for (int64_t i = 0; !rc && i < in->shape.count; i++) {
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_BOOL, &in->shape, &out, err));
+	for (int64_t i = 0; i < in->shape.count; i++) {
 		const struct mu_string *s = &MU_DATA(struct mu_string, in)[i];
 		int matched = check_text(s->len, err);
 
@@ -67,9 +66,10 @@ static int match_all(struct kernel_call *c, const char *pattern, struct mu_err *
 			matched =
 			    regex_match(re, (struct mu_span){s->data, s->len}, 0, groups, err);
 		MU_DATA(bool, out)[i] = matched > 0;
-		rc = matched < 0 ? matched : 0;
+		if (matched < 0)
+			return matched;
 	}
-	return rc;
+	return 0;
 }
 
 KERNEL_RUN(static_regex_full_match, match_all(c, args_attr_string(c->node, "pattern", ""), err))
