@@ -117,7 +117,7 @@ static int add_feeds(struct prune *p, const char **keys)
 		struct feed_key k = {p->feeds[i].node->id, p->feeds[i].port};
 		if (mu_map_put_n(&p->fed, &k, sizeof k, (void *)(intptr_t)(i + 1)))
 			return mu_fail(p->err, MU_INVALID_ARGUMENT,
-				       "The tensor %s is fed more than once", p->sig->feeds[i]);
+				       "Endpoint \"%s\" fed more than once.", p->sig->feeds[i]);
 		rc = add_client_end(p, "_Recv", p->feeds[i], 0, "tensor_type", type,
 				    &p->feed_nodes[i], &keys[i]);
 		if (rc)

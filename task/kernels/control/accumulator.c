@@ -20,8 +20,7 @@ static void accumulator_gone(struct resource *r)
 {
 	struct accumulator *a = MU_CONTAINER(r, struct accumulator, base);
 
-	wait_queue_fail(&a->waiters, WAIT_TAKE, MU_CANCELLED, "ends: its accumulator was reset",
-			r->name);
+	wait_queue_close(&a->waiters, "ends: its accumulator was reset");
 }
 
 static const struct resource_type accumulator_type = {

@@ -36,7 +36,7 @@ static void mutex_gone(struct resource *r)
 {
 	struct mutex *m = MU_CONTAINER(r, struct mutex, base);
 
-	wait_queue_fail(&m->waiters, WAIT_TAKE, MU_CANCELLED, "ends: the mutex was reset", r->name);
+	wait_queue_close(&m->waiters, "ends: the mutex was reset");
 }
 
 static const struct resource_type mutex_type = {

@@ -35,8 +35,7 @@ static void queue_gone(struct resource *r)
 	pthread_mutex_lock(&q->waiters.lock);
 	q->closed = true;
 	pthread_mutex_unlock(&q->waiters.lock);
-	for (int i = 0; i < WAIT_KINDS; i++)
-		wait_queue_fail(&q->waiters, i, MU_CANCELLED, "ends: its queue was reset", r->name);
+	wait_queue_close(&q->waiters, "ends: its queue was reset");
 }
 
 const struct resource_type queue_type = {

@@ -459,8 +459,7 @@ static void close_queue(struct kernel_call *c)
 		return;
 	}
 	struct queue *q = MU_CONTAINER(r, struct queue, base);
-	wait_queue_fail(&q->waiters, WAIT_PUT, MU_CANCELLED, "was cancelled: the queue was closed",
-			r->name);
+	wait_queue_fail(&q->waiters, WAIT_PUT, MU_CANCELLED, "was cancelled: the queue was closed");
 	wait_queue_update(&q->waiters, mark_closed, q);
 	resource_unref(r);
 	kernel_finish(c, NULL);

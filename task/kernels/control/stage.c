@@ -80,9 +80,7 @@ static void area_gone(struct resource *r)
 {
 	struct area *a = MU_CONTAINER(r, struct area, base);
 
-	for (int i = 0; i < WAIT_KINDS; i++)
-		wait_queue_fail(&a->waiters, i, MU_CANCELLED, "ends: its staging area was reset",
-				r->name);
+	wait_queue_close(&a->waiters, "ends: its staging area was reset");
 }
 
 static const struct resource_type area_type = {

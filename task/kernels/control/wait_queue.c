@@ -6,6 +6,7 @@
 void wait_queue_init(struct wait_queue *q)
 {
 	pthread_mutex_init(&q->lock, NULL);
+	q->closed = NULL;
 	for (int i = 0; i < WAIT_KINDS; i++) {
 		q->line[i].head = NULL;
 		q->line[i].tail = &q->line[i].head;
@@ -72,6 +73,16 @@ static struct waiter *wait_queue_serve(struct wait_queue *q)
 	return done;
 }
 
+/* With the lock, and after w has left its line. */
+static void fail_waiter(struct waiter *w, enum mu_code code, const char *why)
+{
+	w->state = WAITER_DONE;
+	w->err.code = code;
+	snprintf(w->err.msg, sizeof w->err.msg, "%s '%s' %s", w->what, w->owner->name, why);
+	if (w->undo)
+		w->undo(w);
+}
+
 /* Without the lock: tells the executor, and the cancellation that it is too late. */
 static void finish_all(struct waiter *done)
 {
@@ -134,6 +145,11 @@ void wait_queue_add(struct waiter *w, int line)
 		link_last(q, line, w);
 		done = wait_queue_serve(q);
 	}
+	if (q->closed && w->state == WAITER_WAITING && unlink_from(q, line, w)) {
+		fail_waiter(w, MU_CANCELLED, q->closed);
+		w->next = done;
+		done = w;
+	}
 	pthread_mutex_unlock(&q->lock);
 	if (late)
 		waiter_drop(w);
@@ -150,20 +166,23 @@ void wait_queue_update(struct wait_queue *q, void (*change)(void *arg), void *ar
 	finish_all(done);
 }
 
-void wait_queue_fail(struct wait_queue *q, int line, enum mu_code code, const char *fmt,
-		     const char *name)
+void wait_queue_fail(struct wait_queue *q, int line, enum mu_code code, const char *why)
 {
 	pthread_mutex_lock(&q->lock);
 	struct waiter *all = q->line[line].head;
 	q->line[line].head = NULL;
 	q->line[line].tail = &q->line[line].head;
-	for (struct waiter *w = all; w; w = w->next) {
-		w->state = WAITER_DONE;
-		w->err.code = code;
-		snprintf(w->err.msg, sizeof w->err.msg, "%s '%s' %s", w->what, name, fmt);
-		if (w->undo)
-			w->undo(w);
-	}
+	for (struct waiter *w = all; w; w = w->next)
+		fail_waiter(w, code, why);
 	pthread_mutex_unlock(&q->lock);
 	finish_all(all);
+}
+
+void wait_queue_close(struct wait_queue *q, const char *why)
+{
+	pthread_mutex_lock(&q->lock);
+	q->closed = why;
+	pthread_mutex_unlock(&q->lock);
+	for (int i = 0; i < WAIT_KINDS; i++)
+		wait_queue_fail(q, i, MU_CANCELLED, why);
 }

@@ -40,6 +40,7 @@ struct wait_queue {
 	struct {
 		struct waiter *head, **tail;
 	} line[WAIT_KINDS];
+	const char *closed; /* why calls that would wait fail; NULL: they may wait */
 };
 
 void wait_queue_init(struct wait_queue *q);
@@ -49,8 +50,10 @@ void wait_queue_fini(struct wait_queue *q);
 void wait_queue_add(struct waiter *w, int line);
 /* Makes a change under the lock, then serves the calls that it allows to go on. */
 void wait_queue_update(struct wait_queue *q, void (*change)(void *arg), void *arg);
-/* Fails all calls that wait in a line. */
-void wait_queue_fail(struct wait_queue *q, int line, enum mu_code code, const char *fmt,
-		     const char *name);
+/* Fails all calls that wait in a line: "<what> '<name of the owner>' <why>". */
+void wait_queue_fail(struct wait_queue *q, int line, enum mu_code code, const char *why);
+/* Fails the calls of all lines with CANCELLED, and from now on each call that would wait.  `why` is
+ * borrowed. */
+void wait_queue_close(struct wait_queue *q, const char *why);
 
 #endif

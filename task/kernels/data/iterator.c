@@ -52,10 +52,7 @@ static void iterator_close(struct resource *r)
 {
 	struct iterator *it = MU_CONTAINER(r, struct iterator, base);
 
-	wait_queue_fail(&it->waiters, WAIT_TAKE, MU_CANCELLED, "ends: its iterator was reset",
-			r->name);
-	wait_queue_fail(&it->waiters, WAIT_PEEK, MU_CANCELLED, "ends: its iterator was reset",
-			r->name);
+	wait_queue_close(&it->waiters, "ends: its iterator was reset");
 }
 
 const struct resource_type iterator_type = {
