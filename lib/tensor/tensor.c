@@ -81,6 +81,12 @@ bool mu_shape_eq(const struct mu_shape *a, const struct mu_shape *b)
 	       memcmp(a->dim, b->dim, (size_t)a->rank * sizeof a->dim[0]) == 0;
 }
 
+bool mu_shape_part_eq(const struct mu_shape *a, int i, const struct mu_shape *b, int j, int n)
+{
+	return n <= 0 || (i >= 0 && j >= 0 && i + n <= a->rank && j + n <= b->rank &&
+			  !memcmp(a->dim + i, b->dim + j, (size_t)n * sizeof a->dim[0]));
+}
+
 bool mu_shape_matches(const struct mu_shape *s, const struct mu_pshape *p)
 {
 	if (p->rank < 0)

@@ -74,6 +74,8 @@ static inline void mu_shape_copy(struct mu_shape *to, const struct mu_shape *fro
 		memcpy(to->dim, from->dim, 2 * sizeof to->dim[0]);
 }
 bool mu_shape_eq(const struct mu_shape *a, const struct mu_shape *b);
+/* True if n dimensions of a from i on are those of b from j on.  False where either has fewer. */
+bool mu_shape_part_eq(const struct mu_shape *a, int i, const struct mu_shape *b, int j, int n);
 bool mu_shape_matches(const struct mu_shape *s, const struct mu_pshape *p);
 /* Return "[2,3]", "[]", "[?,3]" or "<unknown>", in one of a few per-thread buffers. */
 const char *mu_shape_str(const struct mu_shape *s);

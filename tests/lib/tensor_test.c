@@ -20,6 +20,40 @@ static void shape__whose_product_overflows__cannot_be_made(void **state)
 	assert_string_equal(mu_shape_str(&s), "[2,3]");
 }
 
+static void shape__spliced__replaces_some_dimensions(void **state)
+{
+	struct mu_shape s = mu_shape_scalar(), out = mu_shape_scalar();
+	struct mu_err err;
+
+	assert_ok(mu_shape_set(&s, 4, (int64_t[]){2, 3, 4, 5}, &err), &err);
+	assert_ok(mu_shape_splice(&out, &s, 1, 2, 1, (int64_t[]){7}, &err), &err);
+	assert_string_equal(mu_shape_str(&out), "[2,7,5]");
+	assert_ok(mu_shape_splice(&out, &out, 3, 0, 1, (int64_t[]){9}, &err), &err);
+	assert_string_equal(mu_shape_str(&out), "[2,7,5,9]");
+	assert_fails(mu_shape_splice(&out, &s, 0, 0, 1, (int64_t[]){-1}, &err), &err,
+		     MU_INVALID_ARGUMENT, "negative");
+	assert_string_equal(mu_shape_str(&out), "[2,7,5,9]");
+
+	struct mu_axis_split split = mu_shape_split(&s, 2);
+	assert_int_equal(split.outer, 6);
+	assert_int_equal(split.n, 4);
+	assert_int_equal(split.inner, 5);
+}
+
+static void shape__parts__are_equal_where_both_have_them(void **state)
+{
+	struct mu_shape a = mu_shape_scalar(), b = mu_shape_scalar();
+	struct mu_err err;
+
+	assert_ok(mu_shape_set(&a, 3, (int64_t[]){2, 3, 4}, &err), &err);
+	assert_ok(mu_shape_set(&b, 2, (int64_t[]){3, 4}, &err), &err);
+	assert_true(mu_shape_part_eq(&a, 1, &b, 0, 2));
+	assert_true(mu_shape_part_eq(&a, 3, &b, 2, 0));
+	assert_false(mu_shape_part_eq(&a, 0, &b, 0, 2));
+	assert_false(mu_shape_part_eq(&a, 1, &b, 0, 3));
+	assert_false(mu_shape_part_eq(&b, -1, &a, 0, 3));
+}
+
 static void tensor__over_the_limit__is_refused_with_shape_and_type(void **state)
 {
 	struct mu_shape s;
@@ -81,6 +115,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(shape__whose_product_overflows__cannot_be_made),
+	    cmocka_unit_test(shape__spliced__replaces_some_dimensions),
+	    cmocka_unit_test(shape__parts__are_equal_where_both_have_them),
 	    cmocka_unit_test(tensor__over_the_limit__is_refused_with_shape_and_type),
 	    cmocka_unit_test(tensor__shared__is_freed_with_its_last_reference),
 	    cmocka_unit_test(tensor__of_strings__copies_deeply_and_frees_all),

@@ -13,21 +13,13 @@ static int rows_shape(struct mu_shape *out, int64_t n, const struct mu_shape *s,
 	return mu_shape_splice(out, s, 0, skip, n >= 0, &n, err);
 }
 
-static bool starts_with(const struct mu_shape *s, const struct mu_shape *head)
-{
-	for (int d = 0; d < head->rank; d++)
-		if (d >= s->rank || s->dim[d] != head->dim[d])
-			return false;
-	return true;
-}
-
 /* ---- DynamicPartition ---- */
 
 static int count_parts(const struct kernel_call *c, int64_t *counts, struct mu_err *err)
 {
 	const struct mu_tensor *data = kernel_in(c, 0), *parts = kernel_in(c, 1);
 
-	if (!starts_with(&data->shape, &parts->shape))
+	if (!mu_shape_part_eq(&data->shape, 0, &parts->shape, 0, parts->shape.rank))
 		return mu_invalid(err,
 				  "data.shape must start with partitions.shape, got data.shape = "
 				  "%s, partitions.shape = %s",
@@ -104,15 +96,14 @@ static int stitch_shape(const struct kernel_call *c, unsigned n, struct mu_shape
 				return mu_invalid(err, "indices[%u] is out of range", k);
 			top = at > top ? at : top;
 		}
-		if (!starts_with(&data->shape, &idx->shape))
+		if (!mu_shape_part_eq(&data->shape, 0, &idx->shape, 0, idx->shape.rank))
 			return mu_invalid(
 			    err, "data[%u].shape = %s does not start with indices[%u].shape = %s",
 			    k, mu_shape_str(&data->shape), k, mu_shape_str(&idx->shape));
 		int skip = kernel_in(c, 0)->shape.rank;
-		bool fits = first->rank - skip == data->shape.rank - idx->shape.rank;
-		for (int d = 0; fits && d < first->rank - skip; d++)
-			fits = first->dim[skip + d] == data->shape.dim[idx->shape.rank + d];
-		if (!fits)
+		int rest = first->rank - skip;
+		if (rest != data->shape.rank - idx->shape.rank ||
+		    !mu_shape_part_eq(first, skip, &data->shape, idx->shape.rank, rest))
 			return mu_invalid(err,
 					  "Need data[0].shape[%d:] = data[%u].shape[%d:], got "
 					  "data[0].shape = %s, data[%u].shape = %s",

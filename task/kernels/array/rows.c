@@ -33,12 +33,9 @@ int rows_fit_updates(const struct mu_shape *table, const struct mu_shape *is,
 {
 	if (table->rank < 1)
 		return mu_invalid(err, "var must be at least 1 dimensional");
-	bool fits = updates->rank == is->rank + table->rank - 1;
-	for (int d = 0; fits && d < is->rank; d++)
-		fits = updates->dim[d] == is->dim[d];
-	for (int d = 1; fits && d < table->rank; d++)
-		fits = updates->dim[is->rank + d - 1] == table->dim[d];
-	if (!fits)
+	if (updates->rank != is->rank + table->rank - 1 ||
+	    !mu_shape_part_eq(updates, 0, is, 0, is->rank) ||
+	    !mu_shape_part_eq(updates, is->rank, table, 1, table->rank - 1))
 		return mu_invalid(
 		    err,
 		    "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = "

@@ -119,10 +119,7 @@ int check_unsorted_segment(const struct kernel_call *c, struct mu_shape *shape, 
 	int64_t n;
 
 	MU_RETURN_IF_ERROR(args_int(c, 2, &n, err));
-	bool fits = ids->shape.rank <= data->shape.rank;
-	for (int d = 0; fits && d < ids->shape.rank; d++)
-		fits = ids->shape.dim[d] == data->shape.dim[d];
-	if (!fits)
+	if (!mu_shape_part_eq(&data->shape, 0, &ids->shape, 0, ids->shape.rank))
 		return mu_invalid(err, "data.shape = %s does not start with segment_ids.shape = %s",
 				  mu_shape_str(&data->shape), mu_shape_str(&ids->shape));
 	*row = mu_shape_product(&data->shape, ids->shape.rank, data->shape.rank);

@@ -407,10 +407,8 @@ static int tensor_array_join(struct kernel_call *c, const struct pile *p, enum m
 
 	for (int64_t i = 0; i < p->n; i++) {
 		const struct mu_shape *s = &p->items[i].shape, *s0 = &p->items[0].shape;
-		bool fits = s->rank == s0->rank && s->rank >= skip;
-		for (int d = skip; fits && d < s->rank; d++)
-			fits = s->dim[d] == s0->dim[d];
-		if (!fits)
+		if (s->rank != s0->rank || s->rank < skip ||
+		    !mu_shape_part_eq(s, skip, s0, skip, s->rank - skip))
 			return mu_invalid(err,
 					  "TensorArray has inconsistent shapes.  Index 0 has "
 					  "shape: %s but index %lld has shape: %s",

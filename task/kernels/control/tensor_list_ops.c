@@ -160,13 +160,12 @@ static int pop_back(struct kernel_call *c, struct mu_err *err)
 static int need_index(const struct kernel_call *c, const struct list *l, int64_t *out,
 		      struct mu_err *err)
 {
-	int rc = args_int(c, 1, out, err);
-
-	if (!rc && (*out < 0 || *out >= l->n))
+	MU_RETURN_IF_ERROR(args_int(c, 1, out, err));
+	if (*out < 0 || *out >= l->n)
 		return mu_invalid(err,
 				  "Trying to access element %lld in a list with %lld elements.",
 				  (long long)*out, (long long)l->n);
-	return rc;
+	return 0;
 }
 
 static int get_item(struct kernel_call *c, struct mu_err *err)

@@ -373,12 +373,11 @@ static int to_string(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_BUF b = {0};
 	struct mu_tensor t;
-	int rc;
 
 	mu_tensor_write(&b, kernel_in(c, 0));
-	if (!(rc = mu_tensor_string(&t, b.data, b.len, err)))
-		kernel_out_take(c, 0, t);
-	return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_string(&t, b.data, b.len, err));
+	kernel_out_take(c, 0, t);
+	return 0;
 }
 
 static int from_string(struct kernel_call *c, struct mu_err *err)

@@ -230,11 +230,10 @@ static int rounds_serialize(struct shuffle *w, int64_t size, struct serializer *
 			    struct mu_err *err)
 {
 	int64_t n = w->n_rounds - w->first, sum = 0;
-	int rc = serialize_number(ser, &w->count, 0, size, err);
 
-	if (rc || (rc = serialize_number(ser, &w->begun, 1, INT64_MAX - 1, err)) ||
-	    (rc = serialize_number(ser, &n, 1, INT64_MAX, err)))
-		return rc;
+	MU_RETURN_IF_ERROR(serialize_number(ser, &w->count, 0, size, err));
+	MU_RETURN_IF_ERROR(serialize_number(ser, &w->begun, 1, INT64_MAX - 1, err));
+	MU_RETURN_IF_ERROR(serialize_number(ser, &n, 1, INT64_MAX, err));
 	if (serializer_is_reading(ser)) {
 		if (n > ser->from.end - ser->from.at) /* each takes a byte at least */
 			return serializer_fail(err);
@@ -242,11 +241,11 @@ static int rounds_serialize(struct shuffle *w, int64_t size, struct serializer *
 		w->n_rounds = n;
 		w->first = w->head = 0;
 	}
-	for (int64_t i = w->first; i < w->n_rounds && !rc; i++) {
-		rc = serialize_number(ser, &w->rounds[i], 0, w->count, err);
-		sum += rc ? 0 : w->rounds[i];
+	for (int64_t i = w->first; i < w->n_rounds; i++) {
+		MU_RETURN_IF_ERROR(serialize_number(ser, &w->rounds[i], 0, w->count, err));
+		sum += w->rounds[i];
 	}
-	return !rc && sum != w->count ? serializer_fail(err) : rc;
+	return sum != w->count ? serializer_fail(err) : 0;
 }
 
 static int shuffle_serialize(struct dataset_iterator *it, struct serializer *ser,

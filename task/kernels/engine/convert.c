@@ -123,8 +123,6 @@ bool convert(enum mu_dtype to, void *out, enum mu_dtype from, const void *in, in
 int convert_tensor(struct mu_tensor *out, enum mu_dtype to, const struct mu_tensor *in,
 		   struct mu_err *err)
 {
-	int rc;
-
 	if (in->dtype == to) {
 		*out = mu_tensor_ref(in);
 		return 0;
@@ -132,9 +130,9 @@ int convert_tensor(struct mu_tensor *out, enum mu_dtype to, const struct mu_tens
 	if (!convert_known(to, in->dtype))
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s cannot be turned into %s",
 			       mu_dtype_name(in->dtype), mu_dtype_name(to));
-	if (!(rc = mu_tensor_new(out, to, &in->shape, err)))
-		convert(to, out->data, in->dtype, in->data, in->shape.count);
-	return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(out, to, &in->shape, err));
+	convert(to, out->data, in->dtype, in->data, in->shape.count);
+	return 0;
 }
 
 bool convert_is_zero(const struct mu_tensor *t, int64_t i)

@@ -75,11 +75,10 @@ int gpu_run_rows_sized(struct gpu *g, const char *name, enum mu_dtype type, int6
 int gpu_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
 	    uint64_t *at, struct mu_err *err)
 {
-	int rc = gpu_tensor_new(kernel_gpu(c), dtype, shape, c->node->name, &c->out[i].tensor, err);
-
-	if (!rc)
-		*at = gpu_address(&c->out[i].tensor);
-	return rc;
+	MU_RETURN_IF_ERROR(
+	    gpu_tensor_new(kernel_gpu(c), dtype, shape, c->node->name, &c->out[i].tensor, err));
+	*at = gpu_address(&c->out[i].tensor);
+	return 0;
 }
 
 int gpu_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtype dtype,

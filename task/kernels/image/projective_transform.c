@@ -190,7 +190,6 @@ static int project(struct kernel_call *c, struct mu_err *err)
 	float otherwise = 0;
 	struct mu_shape shape;
 	struct mu_tensor *out;
-	int rc;
 
 	MU_RETURN_IF_ERROR(read_ways(c->node, &k, err));
 	MU_RETURN_IF_ERROR(projective_read_numbers(c, &k, err));
@@ -217,9 +216,9 @@ static int project(struct kernel_call *c, struct mu_err *err)
 		seen = (struct mu_tensor){0};
 		return 0;
 	}
-	if (!(rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
-		convert(in->dtype, out->data, k.type, seen.data, shape.count);
-	return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, &out, err));
+	convert(in->dtype, out->data, k.type, seen.data, shape.count);
+	return 0;
 }
 
 static const struct kernel rows[] = {

@@ -158,14 +158,13 @@ int features_splits(struct mu_tensor *out, enum mu_dtype t, int64_t n, int64_t v
 		    struct mu_err *err)
 {
 	struct mu_shape ends = n < 0 ? mu_shape_scalar() : mu_shape_vec(n + 1);
-	int rc;
 
 	if ((t != MU_INT32 && t != MU_INT64) || (t == MU_INT32 && values > INT32_MAX))
 		return mu_invalid(err, "row splits of %lld values do not fit %s", (long long)values,
 				  mu_dtype_name(t));
-	if (!(rc = mu_tensor_new(out, t, &ends, err)))
-		elems_zero(t, out->data, 0, ends.count);
-	return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_new(out, t, &ends, err));
+	elems_zero(t, out->data, 0, ends.count);
+	return 0;
 }
 
 static int features_output_ragged(const struct features *f, const struct feature_slot *s,

@@ -36,12 +36,11 @@ int matrices_in(const struct kernel_call *c, unsigned i, struct matrices *m, str
 int matrices_square_in(const struct kernel_call *c, unsigned i, struct matrices *m,
 		       struct mu_err *err)
 {
-	int rc = matrices_in(c, i, m, err);
-
-	if (!rc && m->rows != m->cols)
+	MU_RETURN_IF_ERROR(matrices_in(c, i, m, err));
+	if (m->rows != m->cols)
 		return mu_invalid(err, "Input matrix must be square, not %s",
 				  mu_shape_str(&m->t->shape));
-	return rc;
+	return 0;
 }
 
 int matrices_system_in(const struct kernel_call *c, struct matrices *a, struct matrices *b,
@@ -49,10 +48,8 @@ int matrices_system_in(const struct kernel_call *c, struct matrices *a, struct m
 {
 	MU_RETURN_IF_ERROR(matrices_in(c, 0, a, err));
 	MU_RETURN_IF_ERROR(matrices_in(c, 1, b, err));
-	bool fits = a->t->shape.rank == b->t->shape.rank && a->rows == b->rows;
-	for (int d = 0; fits && d < a->t->shape.rank - 2; d++)
-		fits = a->t->shape.dim[d] == b->t->shape.dim[d];
-	if (!fits)
+	if (a->t->shape.rank != b->t->shape.rank ||
+	    !mu_shape_part_eq(&a->t->shape, 0, &b->t->shape, 0, a->t->shape.rank - 1))
 		return mu_invalid(err, "Input matrix and rhs are incompatible: %s and %s",
 				  mu_shape_str(&a->t->shape), mu_shape_str(&b->t->shape));
 	return 0;

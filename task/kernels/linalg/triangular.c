@@ -73,13 +73,12 @@ static int batch_of(const struct matrices *m, struct mu_shape *out, struct mu_er
 static int matrices_or_bands_in(const struct kernel_call *c, struct triangles *w,
 				struct mu_err *err)
 {
-	int rc = w->banded ? matrices_in(c, 0, &w->matrix, err)
-			   : matrices_square_in(c, 0, &w->matrix, err);
-
-	if (!rc && w->banded && (w->matrix.rows < 1 || w->matrix.cols < 1))
+	MU_RETURN_IF_ERROR(w->banded ? matrices_in(c, 0, &w->matrix, err)
+				     : matrices_square_in(c, 0, &w->matrix, err));
+	if (w->banded && (w->matrix.rows < 1 || w->matrix.cols < 1))
 		return mu_invalid(err, "Number of bands must be positive, and their length: got %s",
 				  mu_shape_str(&w->matrix.t->shape));
-	return rc;
+	return 0;
 }
 
 static int triangular_solve_banded(struct kernel_call *c, bool banded, struct mu_err *err)

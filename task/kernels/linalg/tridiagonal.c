@@ -90,11 +90,8 @@ static int solve_one(const struct matrix_job *j, int64_t k, double *work)
 /* The leading dimensions are alike. */
 static bool same_batch(const struct matrices *a, const struct matrices *b)
 {
-	bool same = a->t->shape.rank == b->t->shape.rank;
-
-	for (int d = 0; same && d < a->t->shape.rank - 2; d++)
-		same = a->t->shape.dim[d] == b->t->shape.dim[d];
-	return same;
+	return a->t->shape.rank == b->t->shape.rank &&
+	       mu_shape_part_eq(&a->t->shape, 0, &b->t->shape, 0, a->t->shape.rank - 2);
 }
 
 static int tridiagonal_solve(struct kernel_call *c, struct mu_err *err)

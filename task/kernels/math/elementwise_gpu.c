@@ -84,23 +84,20 @@ static int binary_to(struct kernel_call *c, enum mu_dtype result, struct mu_err 
 	const struct mu_tensor x = *kernel_in(c, 0), y = *kernel_in(c, 1); /* may be reused */
 	struct mu_shape shape;
 	uint64_t out;
-	int rc = check_gradient(c, err);
+	int rc;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(check_gradient(c, err));
 	if ((rc = broadcast_shape(&x.shape, &y.shape, &shape, err))) {
 		bool differ = strcmp(c->node->op, "NotEqual") == 0;
 		if ((!differ && strcmp(c->node->op, "Equal") != 0) ||
 		    args_attr_bool(c->node, "incompatible_shape_error", true))
 			return rc;
 		shape = mu_shape_scalar();
-		return (rc = gpu_out(c, 0, MU_BOOL, &shape, &out, err))
-			   ? rc
-			   : gpu_fill(kernel_gpu(c), &c->out[0].tensor, differ, err);
+		MU_RETURN_IF_ERROR(gpu_out(c, 0, MU_BOOL, &shape, &out, err));
+		return gpu_fill(kernel_gpu(c), &c->out[0].tensor, differ, err);
 	}
-	if ((rc = gpu_out_reuse(c, 0, x.shape.count == shape.count ? 0 : 1, result, &shape, &out,
-				err)))
-		return rc;
+	MU_RETURN_IF_ERROR(
+	    gpu_out_reuse(c, 0, x.shape.count == shape.count ? 0 : 1, result, &shape, &out, err));
 	return gpu_binary(kernel_gpu(c), c->node->op, &c->out[0].tensor, &x, &y, err);
 }
 

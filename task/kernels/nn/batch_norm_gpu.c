@@ -122,17 +122,17 @@ static int batch_norm_gpu_transpose(struct kernel_call *c, const struct mu_tenso
 	const struct mu_shape shape = norm_transposed_shape(&t->shape, last);
 	const int order[] = {0, last ? 2 : 3, last ? 3 : 1, last ? 1 : 2};
 	struct view from, v;
-	int rc = gpu_tensor_new(kernel_gpu(c), MU_FLOAT, &shape, c->node->name, out, err);
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(
+	    gpu_tensor_new(kernel_gpu(c), MU_FLOAT, &shape, c->node->name, out, err));
 	view_of(&from, &t->shape);
 	v = from;
 	for (int i = 0; i < 4; i++) {
 		v.dim[i] = from.dim[order[i]];
 		v.stride[i] = from.stride[order[i]];
 	}
-	if ((rc = move_read(out, t, &v, err)))
+	int rc = move_read(out, t, &v, err);
+	if (rc)
 		mu_tensor_unref(out);
 	return rc;
 }

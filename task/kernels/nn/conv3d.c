@@ -195,11 +195,10 @@ static int conv3d_forward(struct kernel_call *c, struct mu_err *err)
 static int begin_sum(struct kernel_call *c, const struct conv3d *g, const struct mu_shape *shape,
 		     struct mu_tensor **sum, struct mu_err *err)
 {
-	int rc = kernel_out(c, 0, g->s.v.type, shape, sum, err);
-
-	if (!rc && shape->count)
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, g->s.v.type, shape, sum, err));
+	if (shape->count)
 		memset((*sum)->data, 0, (size_t)shape->count * g->s.v.size);
-	return rc;
+	return 0;
 }
 
 static int conv3d_input(struct kernel_call *c, struct mu_err *err)

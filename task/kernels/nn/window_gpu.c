@@ -173,16 +173,15 @@ static int conv_gpu(struct kernel_call *c, struct mu_err *err)
 	struct conv g;
 	bool done = false;
 	uint64_t out;
-	int rc = d->check(c, c->state, &g, &shape, err);
 
-	if (rc)
-		return rc;
-	if (!shape.count || !g.groups || !g.batch) /* sums without addends */
-		return (rc = gpu_out(c, 0, g.type, &shape, &out, err))
-			   ? rc
-			   : gpu_fill(kernel_gpu(c), &c->out[0].tensor, 0, err);
-	if ((rc = conv_library(c, d, &g, &shape, &done, err)) || done)
-		return rc;
+	MU_RETURN_IF_ERROR(d->check(c, c->state, &g, &shape, err));
+	if (!shape.count || !g.groups || !g.batch) { /* sums without addends */
+		MU_RETURN_IF_ERROR(gpu_out(c, 0, g.type, &shape, &out, err));
+		return gpu_fill(kernel_gpu(c), &c->out[0].tensor, 0, err);
+	}
+	MU_RETURN_IF_ERROR(conv_library(c, d, &g, &shape, &done, err));
+	if (done)
+		return 0;
 	struct window_args a = {
 	    .batch = g.batch, .channels = g.channels, .filters = g.filters, .groups = g.groups};
 	set_axes_2d(&a, &g.row, &g.column);

@@ -286,13 +286,10 @@ static int stateful(struct kernel_call *c, draw_fn *draw, enum mu_dtype t, struc
 
 static int ends_in(const struct mu_shape *shape, const struct mu_shape *of, struct mu_err *err)
 {
-	bool fits = of->rank <= shape->rank;
-
-	for (int d = 0; fits && d < of->rank; d++)
-		fits = of->dim[d] == shape->dim[shape->rank - of->rank + d];
-	return fits ? 0
-		    : mu_invalid(err, "Shape passed in must end with broadcasted shape: %s and %s",
-				 mu_shape_str(shape), mu_shape_str(of));
+	return mu_shape_part_eq(shape, shape->rank - of->rank, of, 0, of->rank)
+		   ? 0
+		   : mu_invalid(err, "Shape passed in must end with broadcasted shape: %s and %s",
+				mu_shape_str(shape), mu_shape_str(of));
 }
 
 /* Input 0 is the whole shape, which ends in that of the parameters, input i. */

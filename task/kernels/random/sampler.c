@@ -122,12 +122,11 @@ static struct resource *counts_new(void *arg, struct mu_err *err)
 
 static int make_learned(struct sampler *s, const struct mu_node *n, struct mu_err *err)
 {
-	int rc = make_range(s, n, err);
-
-	if (!rc && s->range >= INT32_MAX)
-		rc = mu_invalid(err, "range_max must be less than %d, got %lld", INT32_MAX,
-				(long long)s->range);
-	return rc;
+	MU_RETURN_IF_ERROR(make_range(s, n, err));
+	if (s->range >= INT32_MAX)
+		return mu_invalid(err, "range_max must be less than %d, got %lld", INT32_MAX,
+				  (long long)s->range);
+	return 0;
 }
 
 /* The class within whose count the number of a random place falls. */

@@ -74,7 +74,6 @@ static int string_format(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor out;
 	MU_AUTO_BUF b = {0};
 	unsigned places = 0;
-	int rc;
 
 	for (next = text; *mark && (next = strstr(next, mark)); next += strlen(mark))
 		places++;
@@ -88,9 +87,9 @@ static int string_format(struct kernel_call *c, struct mu_err *err)
 		tensor_text_nested(&b, kernel_in(c, i), ends);
 	}
 	mu_buf_puts(&b, text);
-	if (!(rc = mu_tensor_string(&out, b.data, b.len, err)))
-		kernel_out_take(c, 0, out);
-	return rc;
+	MU_RETURN_IF_ERROR(mu_tensor_string(&out, b.data, b.len, err));
+	kernel_out_take(c, 0, out);
+	return 0;
 }
 
 static int check_fill(const struct mu_node *n, struct mu_err *err)
