@@ -16,23 +16,30 @@ const struct verb_option verb_options[] = {
      "take over fields that another manager has set, such as replicas after kubectl scale"},
     {"submit", "-n NAMESPACE", "namespace of a manifest without a namespace"},
     {"submit", "--context NAME", "context of the kubeconfig"},
+    {"submit", "--kubeconfig FILE", "default: KUBECONFIG, then ~/.kube/config"},
     {"logs", "-f",
-     "follow the logs, wait for tasks that have not started, and follow restarted tasks; ends when "
+     "or --follow: follow the logs, wait for tasks that have not started, and follow restarted "
+     "tasks; ends when "
      "the job has ended"},
     {"logs", "--tail N", "print only the last N lines of each log"},
     {"logs", "--previous", "print the log of the container before its last restart"},
     {"logs", "-n NAMESPACE", "namespace of the job; default: that of the context"},
     {"logs", "--context NAME", "context of the kubeconfig"},
+    {"logs", "--kubeconfig FILE", "default: KUBECONFIG, then ~/.kube/config"},
     {"wait", "--timeout TIME", "maximum time to wait: seconds, or a time such as 90s, 10m, 2h"},
     {"wait", "-n NAMESPACE", "namespace of the job; default: that of the context"},
     {"wait", "--context NAME", "context of the kubeconfig"},
+    {"wait", "--kubeconfig FILE", "default: KUBECONFIG, then ~/.kube/config"},
     {"top", "-n NAMESPACE", "namespace of the jobs; default: that of the context"},
     {"top", "-A", "list the jobs of all namespaces"},
     {"top", "--once", "print the table once instead of every two seconds"},
     {"top", "--context NAME", "context of the kubeconfig"},
+    {"top", "--kubeconfig FILE", "default: KUBECONFIG, then ~/.kube/config"},
     {"explain", "-n NAMESPACE", "namespace of the job; default: that of the context"},
     {"explain", "--context NAME", "context of the kubeconfig"},
+    {"explain", "--kubeconfig FILE", "default: KUBECONFIG, then ~/.kube/config"},
     {"train", "--manifest JOB.yaml", "read the training from a manifest instead of MUSTER_TRAIN"},
+    {"train", "--target HOST:PORT", "use a server that runs already instead of starting one"},
     {NULL, NULL, NULL},
 };
 

@@ -29,6 +29,8 @@ static void every_option__is_documented_and_completed(void **state)
 	    {"validate", "--plan", "\\-\\-plan", "--p"},
 	    {"top", "--once", "\\-\\-once", "--o"},
 	    {"explain", "--context", "\\-\\-context NAME", "--c"},
+	    {"wait", "--kubeconfig", "\\-\\-kubeconfig FILE", "--k"},
+	    {"train", "--target", "\\-\\-target HOST:PORT", "--ta"},
 	    {"train", "--manifest", "\\-\\-manifest JOB.yaml", "--m"},
 	    {"checkpoint", "diff", "diff: 0 when they are equal", "di"},
 	    {"man", "events", "of one verb", "ev"},
