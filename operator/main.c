@@ -50,12 +50,14 @@ static struct {
 	char namespaces[64 * 64]; /* of all --namespace */
 } args = {
     .controller = {.workers = 8, .metrics_port = 8080, .probe_port = 8081, .progress_seconds = 3},
+    .leader_election = "true",
 };
 
 /* An option with a value: a text, a number in its range, or (--namespace) one more text. */
 static const struct setting {
 	const char *name, **text;
 	int *number, least, most;
+	bool is_bool;
 } settings[] = {
     {.name = "kubeconfig", .text = &args.kubeconfig},
     {.name = "context", .text = &args.context},
@@ -63,8 +65,8 @@ static const struct setting {
     {.name = "image-gpu", .text = &args.controller.image_gpu},
     {.name = "image-tensorboard", .text = &args.controller.image_tensorboard},
     {.name = "namespace"},
-    {.name = "nodes", .text = &args.nodes},
-    {.name = "leader-elect", .text = &args.leader_election},
+    {.name = "nodes", .text = &args.nodes, .is_bool = true},
+    {.name = "leader-elect", .text = &args.leader_election, .is_bool = true},
     {.name = "lease-namespace", .text = &args.controller.lease_namespace},
     {.name = "status-from", .text = &args.controller.status_from},
     {.name = "token-key-file", .text = &args.controller.token_key_file},
@@ -75,16 +77,6 @@ static const struct setting {
     /* a kubelet takes some time to bring a new certificate to its pods */
     {"certificate-seconds", NULL, &args.controller.cert_life, 60, 366 * 86400},
 };
-
-/* `text` is the value of the option, or NULL: not given. */
-static bool read_bool(const char *option, const char *text, bool otherwise, bool *out)
-{
-	*out = text ? strcmp(text, "true") == 0 : otherwise;
-	if (!text || *out || strcmp(text, "false") == 0)
-		return true;
-	fprintf(stderr, "muster-operator: --%s: '%s' is neither true nor false\n", option, text);
-	return false;
-}
 
 static const char *from_env(const char *name, const char *otherwise)
 {
@@ -98,6 +90,11 @@ static bool read_setting(const struct setting *s, const char *value)
 	char *end;
 	long n = strtol(value, &end, 10);
 
+	if (s->is_bool && strcmp(value, "true") != 0 && strcmp(value, "false") != 0) {
+		fprintf(stderr, "muster-operator: --%s: '%s' is neither true nor false\n", s->name,
+			value);
+		return false;
+	}
 	if (s->text)
 		*s->text = value;
 	else if (!s->number)
@@ -115,7 +112,6 @@ static bool read_setting(const struct setting *s, const char *value)
 /* Returns the exit status of the program when it ends here, else -1. */
 static int read_options(int argc, char **argv)
 {
-	struct controller_options *o = &args.controller;
 	struct option options[MU_COUNT(settings) + 3] = {
 	    {"version", no_argument, NULL, 'v'},
 	    {"help", no_argument, NULL, 'h'},
@@ -137,16 +133,10 @@ static int read_options(int argc, char **argv)
 		if (which == '?' || (which && !read_setting(&settings[which - 256], optarg)))
 			return 2;
 	}
-	if (optind < argc) {
-		fprintf(stderr, "muster-operator: unexpected '%s'; see --help\n", argv[optind]);
-		return 2;
-	}
-	if (args.namespaces[0])
-		o->namespaces = args.namespaces;
-	return read_bool("nodes", args.nodes, !o->namespaces, &o->nodes) &&
-		       read_bool("leader-elect", args.leader_election, true, &o->leader_election)
-		   ? -1
-		   : 2;
+	if (optind == argc)
+		return -1;
+	fprintf(stderr, "muster-operator: unexpected '%s'; see --help\n", argv[optind]);
+	return 2;
 }
 
 static int serve(void)
@@ -171,6 +161,10 @@ static int serve(void)
 	snprintf(identity + strlen(identity), sizeof(identity) - strlen(identity), "_%d",
 		 (int)getpid());
 	o->identity = identity;
+	if (args.namespaces[0])
+		o->namespaces = args.namespaces;
+	o->nodes = args.nodes ? strcmp(args.nodes, "false") != 0 : !o->namespaces;
+	o->leader_election = strcmp(args.leader_election, "false") != 0;
 	ns = mu_xstrdup(config.ns ? config.ns : "default");
 	if (!o->lease_namespace)
 		o->lease_namespace = ns;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "lib/base/request_ids.h"
+#include "lib/base/random.h"
 
 void mu_buf_fini(struct mu_buf *b)
 {

@@ -6,10 +6,9 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/random.h"
 
 enum { SLOTS = 1 << 17, KEPT = SLOTS / 2 };
 
@@ -19,13 +18,6 @@ struct mu_request_ids {
 	unsigned count;     /* in the first */
 	uint64_t seed;      /* so that callers cannot choose ids that collide */
 };
-
-static uint64_t mix_bits(uint64_t z)
-{
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
 
 struct mu_request_ids *mu_request_ids_new(void)
 {
@@ -60,7 +52,7 @@ static int64_t *request_ids_slot(int64_t *table, uint64_t hash, int64_t id)
 
 bool mu_request_ids_add(struct mu_request_ids *r, int64_t id)
 {
-	uint64_t hash = mix_bits((uint64_t)id ^ r->seed);
+	uint64_t hash = mu_mix_bits((uint64_t)id ^ r->seed);
 	int64_t *new, *full;
 	bool is_new;
 
@@ -82,18 +74,4 @@ bool mu_request_ids_add(struct mu_request_ids *r, int64_t id)
 	}
 	pthread_mutex_unlock(&r->lock);
 	return is_new;
-}
-
-/* splitmix64 with one state per thread, seeded by the kernel, to avoid a system call per step. */
-uint64_t mu_random_u64(void)
-{
-	static _Thread_local uint64_t state;
-	uint64_t z;
-
-	do {
-		if (!state && getrandom(&state, sizeof(state), 0) != sizeof(state))
-			state = (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u ^ (uintptr_t)&state;
-		z = mix_bits(state += 0x9e3779b97f4a7c15u);
-	} while (z == 0);
-	return z;
 }

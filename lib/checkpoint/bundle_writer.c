@@ -7,7 +7,7 @@
 
 #include "lib/base/map.h"
 #include "lib/base/pb.h"
-#include "lib/base/request_ids.h"
+#include "lib/base/random.h"
 #include "lib/checkpoint/bundle_slice.h"
 #include "lib/checkpoint/sink.h"
 #include "lib/io/crc32c.h"

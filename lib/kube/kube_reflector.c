@@ -12,11 +12,10 @@
  */
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/random.h>
-#include <time.h>
 
 #include "lib/base/backoff.h"
 #include "lib/base/log.h"
+#include "lib/base/random.h"
 #include "lib/kube/kube_stream.h"
 
 enum {
@@ -28,14 +27,6 @@ enum {
 };
 /* PAUSE_S: a watch that ends at once is no failure, but must not spin. */
 static const double BACKOFF_FIRST_S = 0.8, BACKOFF_MAX_S = 30, PAUSE_S = 0.05;
-
-static uint32_t random_number(void)
-{
-	uint32_t r = 0;
-	if (getrandom(&r, sizeof(r), 0) != sizeof(r))
-		r = (uint32_t)time(NULL);
-	return r;
-}
 
 static const char *version_of(const cJSON *object)
 {
@@ -175,7 +166,7 @@ static int list_all(struct kube_reflector *r, struct mu_err *err)
 
 static int watch_once(struct kube_reflector *r, struct mu_err *err)
 {
-	long seconds = WATCH_MIN_S + random_number() % WATCH_SPREAD_S;
+	long seconds = WATCH_MIN_S + (uint32_t)mu_random_u64() % WATCH_SPREAD_S;
 	struct kube_lines lines = {.line = on_line, .arg = r};
 	MU_AUTO_BUF url = {0};
 	int rc;

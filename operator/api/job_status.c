@@ -97,26 +97,23 @@ int index_status_compare(const void *x, const void *y)
 struct index_status *index_status_get(struct job_status *s, const char *task, int index)
 {
 	struct index_status new;
-	unsigned at = s->n_index_statuses;
+	unsigned at = s->n_indexes;
 
 	index_status_init(&new, task, index);
-	while (at &&
-	       index_status_compare(&s->index_statuses[at - 1], &new) > 0) /* mostly in order */
+	while (at && index_status_compare(&s->indexes[at - 1], &new) > 0) /* mostly in order */
 		at--;
-	if (at && index_status_compare(&s->index_statuses[at - 1], &new) == 0)
-		return &s->index_statuses[at - 1];
-	s->index_statuses =
-	    mu_xrealloc(s->index_statuses, (s->n_index_statuses + 1) * sizeof s->index_statuses[0]);
-	memmove(&s->index_statuses[at + 1], &s->index_statuses[at],
-		(s->n_index_statuses - at) * sizeof s->index_statuses[0]);
-	s->n_index_statuses++;
-	s->index_statuses[at] = new;
-	return &s->index_statuses[at];
+	if (at && index_status_compare(&s->indexes[at - 1], &new) == 0)
+		return &s->indexes[at - 1];
+	s->indexes = mu_xrealloc(s->indexes, (s->n_indexes + 1) * sizeof s->indexes[0]);
+	memmove(&s->indexes[at + 1], &s->indexes[at], (s->n_indexes - at) * sizeof s->indexes[0]);
+	s->n_indexes++;
+	s->indexes[at] = new;
+	return &s->indexes[at];
 }
 
 void job_status_fini(struct job_status *s)
 {
-	free(s->index_statuses);
+	free(s->indexes);
 	free(s->security.secret);
 	*s = (struct job_status){0};
 }
@@ -124,12 +121,11 @@ void job_status_fini(struct job_status *s)
 void job_status_copy(struct job_status *to, const struct job_status *from)
 {
 	*to = *from;
-	to->index_statuses = NULL;
+	to->indexes = NULL;
 	if (from->security.secret)
 		to->security.secret = mu_xstrdup(from->security.secret);
-	if (!from->n_index_statuses)
+	if (!from->n_indexes)
 		return;
-	to->index_statuses = MU_NEW_ARRAY(struct index_status, from->n_index_statuses);
-	memcpy(to->index_statuses, from->index_statuses,
-	       from->n_index_statuses * sizeof from->index_statuses[0]);
+	to->indexes = MU_NEW_ARRAY(struct index_status, from->n_indexes);
+	memcpy(to->indexes, from->indexes, from->n_indexes * sizeof from->indexes[0]);
 }

@@ -120,8 +120,8 @@ struct job_status {
 	char selector[200]; /* label selector of the workers, for the scale subresource */
 	struct task_status tasks[JOB_MAX_TASKS];
 	unsigned n_tasks;
-	struct index_status *index_statuses;
-	unsigned n_index_statuses;
+	struct index_status *indexes;
+	unsigned n_indexes;
 	struct security_status security;
 	struct progress_report progress;
 };

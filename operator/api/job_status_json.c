@@ -136,11 +136,11 @@ static bool is_plain(const struct index_status *e)
 
 static void encode_index_statuses(cJSON *list, const struct job_status *s)
 {
-	for (unsigned i = 0; i < s->n_index_statuses; i++) {
-		if (!is_plain(&s->index_statuses[i])) {
+	for (unsigned i = 0; i < s->n_indexes; i++) {
+		if (!is_plain(&s->indexes[i])) {
 			cJSON *json = cJSON_CreateObject();
 
-			fields_encode(json, index_fields, &s->index_statuses[i]);
+			fields_encode(json, index_fields, &s->indexes[i]);
 			cJSON_AddItemToArray(list, json);
 		}
 	}
@@ -193,7 +193,7 @@ static bool same_task(const struct index_status *a, const struct index_status *b
 /* {"worker":"0-3,7"}.  One entry for each of a thousand workers would be 200 KB in each write. */
 static void encode_completed(cJSON *map, const struct job_status *s)
 {
-	const struct index_status *e = s->index_statuses, *end = e + s->n_index_statuses, *last;
+	const struct index_status *e = s->indexes, *end = e + s->n_indexes, *last;
 	MU_AUTO_BUF ranges = {0};
 
 	for (; e < end; e = last + 1) {

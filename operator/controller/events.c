@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "operator/controller/events.h"
 
+#include <inttypes.h>
 #include <stdio.h>
-#include <sys/random.h>
 
 #include "lib/base/log.h"
+#include "lib/base/random.h"
 #include "lib/base/rfc3339.h"
 #include "lib/io/json_build.h"
 #include "operator/controller/controller.h"
@@ -32,21 +33,11 @@ void events_fini(struct event_recorder *e)
 	pthread_mutex_destroy(&e->lock);
 }
 
-static bool was_posted_lately(struct event_recorder *e, const char *key, double now)
-{
-	const double *posted;
-	bool lately;
-
-	pthread_mutex_lock(&e->lock);
-	posted = mu_map_get(&e->recent, key);
-	lately = posted && now < *posted + REPEAT_S;
-	pthread_mutex_unlock(&e->lock);
-	return lately;
-}
-
-static void remember(struct event_recorder *e, const char *key, double now)
+/* True when the event was not posted lately; it counts as posted now. */
+static bool is_new(struct event_recorder *e, const char *key, double now)
 {
 	double *posted;
+	bool new;
 
 	pthread_mutex_lock(&e->lock);
 	if (e->recent.count > RECENT_MAX) { /* costs a repeated event at worst */
@@ -58,7 +49,17 @@ static void remember(struct event_recorder *e, const char *key, double now)
 		posted = MU_NEW(double);
 		mu_map_put(&e->recent, key, posted);
 	}
-	*posted = now;
+	new = *posted <= 0 || now >= *posted + REPEAT_S;
+	if (new)
+		*posted = now;
+	pthread_mutex_unlock(&e->lock);
+	return new;
+}
+
+static void forget(struct event_recorder *e, const char *key)
+{
+	pthread_mutex_lock(&e->lock);
+	free(mu_map_del(&e->recent, key));
 	pthread_mutex_unlock(&e->lock);
 }
 
@@ -66,12 +67,9 @@ static cJSON *event_of(struct reconcile *r, bool warning, const char *reason, co
 {
 	const struct job *job = r->seen->job;
 	const struct object *meta = &job->meta;
-	unsigned long long id = 0;
 	char name[128], when[MU_RFC3339];
 
-	if (getrandom(&id, sizeof(id), 0) != sizeof(id))
-		id = (unsigned long long)(r->now * 1e6);
-	snprintf(name, sizeof(name), "%.80s.%016llx", meta->name, id);
+	snprintf(name, sizeof(name), "%.80s.%016" PRIx64, meta->name, mu_random_u64());
 	mu_rfc3339_write_micro(when, r->now);
 	return mu_json_pack(
 	    "{'apiVersion': 'events.k8s.io/v1', 'kind': 'Event',"
@@ -98,12 +96,12 @@ void event_record(struct reconcile *r, bool warning, const char *reason, const c
 	vsnprintf(note, sizeof(note), fmt, ap);
 	va_end(ap);
 	key = mu_xasprintf("%s|%s|%s", job->uid, reason, note);
-	if (was_posted_lately(&r->controller->events, key, r->now))
+	if (!is_new(&r->controller->events, key, r->now))
 		return;
 	path = mu_xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events", job->namespace);
 	if (controller_call(r->controller, "POST", path, event_of(r, warning, reason, note), NULL,
-			    &err) < 0)
+			    &err) < 0) {
 		mu_debug("controller", "an event was not written: %s", err.msg);
-	else
-		remember(&r->controller->events, key, r->now);
+		forget(&r->controller->events, key);
+	}
 }

@@ -69,7 +69,7 @@ static void reconcile_pod(struct planner *p, const struct task_index *x)
 			plan_delete_pod(p, pod, "HasLeft", "the task comes back");
 		return;
 	}
-	if (x->index_status->done)
+	if (x->record->done)
 		return;
 	if ((fallback = plan_gpu_fallback(p, x)))
 		plan_delete_pod(p, pod, "GpuFallback", fallback);
@@ -85,7 +85,7 @@ static void put_group(struct planner *p)
 	if (gangs[p->spec->gang].group == KINDS)
 		return;
 	plan_each_wanted (p, x) {
-		bool runs = plan_task_counts(x->task) && !x->index_status->done;
+		bool runs = plan_task_counts(x->task) && !x->record->done;
 
 		members += runs;
 		missing = missing || (runs && !x->pod);
@@ -117,7 +117,7 @@ static void bring_up(struct planner *p)
 			continue;
 		if (x->pod)
 			reconcile_pod(p, x);
-		else if (secured && !x->index_status->done && (servers || x->task->kind == TASK_PS))
+		else if (secured && !x->record->done && (servers || x->task->kind == TASK_PS))
 			plan_create_pod(p, x, 0);
 	}
 	if (secured && all_ps(p, true))
@@ -144,7 +144,7 @@ static void describe(struct planner *p)
 		const struct observed_pod *pod = x->pod;
 		bool runs = pod && pod->phase == POD_RUNNING && !pod->deleting;
 		bool up = runs && pod->ready && !pod->is_departure_pod;
-		bool done = x->index_status->done;
+		bool done = x->record->done;
 
 		if (!plan_task_counts(x->task))
 			continue;
@@ -154,9 +154,9 @@ static void describe(struct planner *p)
 			unready = plan_text(p, "; waiting for %s/%d", x->task->name, x->index);
 		/* A pod that has answered is back, even if its last probe failed: a program that
 		 * ends stops its server first. */
-		if (!again && x->index_status->attempts && !done && !up &&
+		if (!again && x->record->attempts && !done && !up &&
 		    !(runs && pod->answered && !pod->is_departure_pod))
-			again = x->index_status;
+			again = x->record;
 		if (x == p->chief) {
 			chief_runs = up || done;
 			chief_done = done;

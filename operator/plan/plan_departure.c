@@ -45,15 +45,14 @@ static void begin_departure(struct planner *p, const struct task_index *x)
 {
 	int workers = x->status->desired; /* of the last plan */
 
-	if (!x->index_status->done && !x->index_status->pending_departure_size)
-		set_pending_departure(p, x->index_status,
-				      workers > x->index ? workers : x->index + 1);
+	if (!x->record->done && !x->record->pending_departure_size)
+		set_pending_departure(p, x->record, workers > x->index ? workers : x->index + 1);
 }
 
 static void end_departure(struct planner *p, const struct task_index *x)
 {
-	if (x->index_status->pending_departure_size)
-		set_pending_departure(p, x->index_status, 0);
+	if (x->record->pending_departure_size)
+		set_pending_departure(p, x->record, 0);
 }
 
 /* Placed workers count with the first that runs: they run within moments, and each new number costs
@@ -121,7 +120,7 @@ bool plan_surplus_pod_stays(struct planner *p, const struct task_index *x,
 	} else if (pod->is_departure_pod) {
 		if (plan_departure_pod_stays(p, pod))
 			return true;
-		count_attempt(p, x->index_status, pod);
+		count_attempt(p, x->record, pod);
 	} else if (pod->phase != POD_PENDING) {
 		begin_departure(p, x);
 	}
@@ -145,7 +144,7 @@ void plan_create_departure_pods(struct planner *p)
 
 	*stuck = (struct condition){0};
 	plan_each_index (p, x) {
-		const struct index_status *e = x->index_status;
+		const struct index_status *e = x->record;
 
 		if (!is_synchronous(p, x->task) || !e->pending_departure_size)
 			continue;
@@ -167,10 +166,9 @@ void plan_forget_departures(struct planner *p)
 {
 	plan_each_index (p, x) {
 		x->status->joined = 0;
-		if (x->index_status->pending_departure_size) {
-			x->index_status->pending_departure_size =
-			    x->index_status->departure_attempts = 0;
-			x->index_status->retry_at = 0;
+		if (x->record->pending_departure_size) {
+			x->record->pending_departure_size = x->record->departure_attempts = 0;
+			x->record->retry_at = 0;
 		}
 	}
 	p->status->conditions[COND_DEPARTURE_STUCK] = (struct condition){0};

@@ -23,7 +23,7 @@ bool plan_choose_kernels(struct planner *p, const struct task_index *x, bool dep
 	struct kernel_request ask = {.kernels = departs ? "cpu" : t->kernels,
 				     .is_ps = t->kind == TASK_PS,
 				     .no_gpu_image = lacks_gpu_image(p, t),
-				     .no_gpu = x->index_status->no_gpu};
+				     .no_gpu = x->record->no_gpu};
 	struct mu_err err;
 
 	if (!resolver_choose(out, &ask, p->observed->nodes, p->observed->n_nodes, &err))
@@ -95,16 +95,16 @@ const char *plan_gpu_fallback(struct planner *p, const struct task_index *x)
 	    !(failed || waits_for_gpu(pod)))
 		return NULL;
 	/* An index that has fallen back may still have such a pod: its deletion did not arrive. */
-	if (!failed && !x->index_status->no_gpu && !plan_is_due(p, pod->created + GPU_WAIT_S))
+	if (!failed && !x->record->no_gpu && !plan_is_due(p, pod->created + GPU_WAIT_S))
 		return NULL;
 	why = pod->message ? pod->message : pod->reason ? pod->reason : "no reason given";
 	text = pod->node ? plan_text(p, "%s/%d uses the CPU, node %.64s: %.140s", pod->task,
 				     pod->index, pod->node, why)
 			 : plan_text(p, "%s/%d uses the CPU: it got no GPU in %d s (%.64s)",
 				     pod->task, pod->index, GPU_WAIT_S, why);
-	if (x->index_status->no_gpu)
+	if (x->record->no_gpu)
 		return text;
-	x->index_status->no_gpu = true;
+	x->record->no_gpu = true;
 	status_set(p, COND_KERNELS, true, failed ? "GpuNotUsable" : "NoGpuInTime", "%s", text);
 	return text;
 }

@@ -240,7 +240,7 @@ static struct plan_pod *make_pod(struct planner *p, const struct task_index *x,
 
 void plan_create_pod(struct planner *p, const struct task_index *x, int pending_departure_size)
 {
-	const struct index_status *e = x->index_status;
+	const struct index_status *e = x->record;
 	struct kernel_choice kernels;
 
 	/* A later time is from before the clock was set back.  The delay of a departure pod is not

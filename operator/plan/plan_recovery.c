@@ -23,7 +23,7 @@ static bool was_replaced(const struct planner *p, const struct task_index *ps)
 {
 	const struct observed_pod *chief = p->chief ? p->chief->pod : NULL;
 
-	return ps->index_status->attempts > 0 || (chief && ps->pod->created > chief->created);
+	return ps->record->attempts > 0 || (chief && ps->pod->created > chief->created);
 }
 
 void plan_report_recovery(struct planner *p)

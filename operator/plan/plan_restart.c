@@ -32,12 +32,12 @@ static double backoff(int failures)
 bool plan_has_succeeded(const struct planner *p)
 {
 	if (p->spec->success == SUCCESS_CHIEF || !job_spec_chief(p->spec))
-		return p->chief && p->chief->index_status->done;
+		return p->chief && p->chief->record->done;
 	bool any = false; /* a job without workers waits for some */
 	plan_each_wanted (p, x)
 		if (x->task->kind == TASK_CHIEF || x->task->kind == TASK_WORKER) {
 			any = true;
-			if (!x->index_status->done)
+			if (!x->record->done)
 				return false;
 		}
 	return any;
@@ -71,7 +71,7 @@ static bool end_is_final(const struct planner *p, const struct task_spec *t,
 static void record_end(struct planner *p, const struct task_index *x)
 {
 	const struct observed_pod *pod = x->pod;
-	struct index_status *e = x->index_status;
+	struct index_status *e = x->record;
 	bool zero = ended_well(pod), no_gpu;
 
 	if (strcmp(e->uid, pod->uid) == 0 || e->done || pod->created < e->created)
@@ -120,9 +120,8 @@ static bool has_failed(const struct index_status *e)
 const struct index_status *plan_fatal_failure(const struct planner *p)
 {
 	plan_each_wanted (p, x)
-		if (has_failed(x->index_status) && x->index_status->uid[0] &&
-		    !may_restart(x->task, x->index_status))
-			return x->index_status;
+		if (has_failed(x->record) && x->record->uid[0] && !may_restart(x->task, x->record))
+			return x->record;
 	return NULL;
 }
 
@@ -132,11 +131,11 @@ const struct index_status *plan_last_failure(const struct planner *p)
 	double last_end = 0;
 
 	plan_each_index (p, x) {
-		double end_time = x->index_status->retry_at - backoff(x->index_status->failures);
+		double end_time = x->record->retry_at - backoff(x->record->failures);
 
-		if (!has_failed(x->index_status) || (last && end_time < last_end))
+		if (!has_failed(x->record) || (last && end_time < last_end))
 			continue;
-		last = x->index_status;
+		last = x->record;
 		last_end = end_time;
 	}
 	return last;

@@ -19,9 +19,9 @@ static int count_indices(const struct planner *p, const struct task_spec *t)
 
 	for (unsigned i = 0; i < p->observed->n_pods; i++)
 		count_index(&width, t, p->observed->pods[i].task, p->observed->pods[i].index);
-	for (unsigned i = 0; i < p->observed->status.n_index_statuses; i++)
-		count_index(&width, t, p->observed->status.index_statuses[i].task,
-			    p->observed->status.index_statuses[i].index);
+	for (unsigned i = 0; i < p->observed->status.n_indexes; i++)
+		count_index(&width, t, p->observed->status.indexes[i].task,
+			    p->observed->status.indexes[i].index);
 	for (unsigned i = 0; i < p->observed->status.n_tasks; i++)
 		count_index(&width, t, p->observed->status.tasks[i].name,
 			    p->observed->status.tasks[i].joined - 1);
@@ -38,24 +38,22 @@ void planner_init(struct planner *p)
 	for (unsigned t = 0; t < n_tasks; t++)
 		p->first[t + 1] = p->first[t] + (unsigned)count_indices(p, &tasks[t]);
 	p->indices = MU_ARENA_ARRAY(&p->plan->arena, struct task_index, p->first[n_tasks] + 1);
-	free(p->status->index_statuses);
-	p->status->index_statuses = MU_NEW_ARRAY(struct index_status, p->first[n_tasks] + 1);
+	free(p->status->indexes);
+	p->status->indexes = MU_NEW_ARRAY(struct index_status, p->first[n_tasks] + 1);
 	for (unsigned t = 0; t < n_tasks; t++)
 		for (unsigned i = p->first[t]; i < p->first[t + 1]; i++) {
 			int index = (int)(i - p->first[t]);
 
-			p->indices[i] =
-			    (struct task_index){.task = &tasks[t],
-						.status = &p->status->tasks[t],
-						.index_status = &p->status->index_statuses[i],
-						.index = index,
-						.wanted = index < tasks[t].replicas};
-			index_status_init(&p->status->index_statuses[i], tasks[t].name, index);
+			p->indices[i] = (struct task_index){.task = &tasks[t],
+							    .status = &p->status->tasks[t],
+							    .record = &p->status->indexes[i],
+							    .index = index,
+							    .wanted = index < tasks[t].replicas};
+			index_status_init(&p->status->indexes[i], tasks[t].name, index);
 		}
-	for (unsigned i = 0; i < stored->n_index_statuses; i++)
-		if ((x = plan_index(p, stored->index_statuses[i].task,
-				    stored->index_statuses[i].index)))
-			*x->index_status = stored->index_statuses[i];
+	for (unsigned i = 0; i < stored->n_indexes; i++)
+		if ((x = plan_index(p, stored->indexes[i].task, stored->indexes[i].index)))
+			*x->record = stored->indexes[i];
 	for (unsigned i = 0; i < p->observed->n_pods; i++)
 		if ((x = plan_index(p, p->observed->pods[i].task, p->observed->pods[i].index)))
 			x->pod = &p->observed->pods[i];
@@ -66,12 +64,11 @@ void planner_fini(struct planner *p)
 {
 	struct job_status *s = p->status;
 
-	s->n_index_statuses = 0;
+	s->n_indexes = 0;
 	plan_each_index (p, x)
-		if (!index_status_is_blank(x->index_status))
-			s->index_statuses[s->n_index_statuses++] = *x->index_status;
-	qsort(s->index_statuses, s->n_index_statuses, sizeof(s->index_statuses[0]),
-	      index_status_compare);
+		if (!index_status_is_blank(x->record))
+			s->indexes[s->n_indexes++] = *x->record;
+	qsort(s->indexes, s->n_indexes, sizeof(s->indexes[0]), index_status_compare);
 	mu_cluster_fini(&p->cluster);
 }
 
@@ -213,7 +210,7 @@ void plan_count_tasks(struct planner *p)
 		x->status->active += live;
 		x->status->ready += live && x->pod->ready;
 		x->status->failed += x->pod && x->pod->phase == POD_FAILED;
-		x->status->succeeded += x->index_status->done;
+		x->status->succeeded += x->record->done;
 		if (x->pod)
 			note_kernels(x->status, x->task, x->pod);
 	}

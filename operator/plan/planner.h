@@ -12,9 +12,9 @@ enum { PLAN_BACKOFF_MAX_S = 60 }; /* between two attempts of an index */
 /* An index of a task type: one that the spec asks for, or one that has a pod or an index status. */
 struct task_index {
 	const struct task_spec *task;
-	struct task_status *status;        /* of the task type */
-	struct index_status *index_status; /* blank when nothing is recorded */
-	const struct observed_pod *pod;    /* NULL: none */
+	struct task_status *status;     /* of the task type */
+	struct index_status *record;    /* blank when nothing is recorded */
+	const struct observed_pod *pod; /* NULL: none */
 	int index;
 	bool wanted; /* the spec asks for it */
 	bool ends;   /* an action ends its pod */

@@ -15,6 +15,7 @@
 
 #include "lib/base/log.h"
 #include "lib/base/pb.h"
+#include "lib/base/random.h"
 #include "lib/tensor/tensor_proto.h"
 #include "proto/worker.pb-c.h"
 #include "task/master/debug_run.h"

@@ -2,6 +2,7 @@
 /* A client's session: its memory and its graph.  session_open.c opens and closes it. */
 #include <stdio.h>
 
+#include "lib/base/random.h"
 #include "task/master/master.h"
 
 void session_unref(struct session *s)

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "lib/base/pb.h"
-#include "lib/base/request_ids.h"
+#include "lib/base/random.h"
 #include "proto/worker.pb-c.h"
 #include "task/messages/control.h"
 #include "task/messages/step_messages.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
-#include "lib/base/request_ids.h"
+#include "lib/base/random.h"
 
 int stream_listen_local(struct stream_offer *o, struct mu_err *err)
 {

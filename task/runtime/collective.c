@@ -9,7 +9,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/map.h"
-#include "lib/base/request_ids.h"
+#include "lib/base/random.h"
 #include "lib/base/timer.h"
 #include "lib/graph/device_name.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "lib/base/request_ids.h"
+#include "lib/base/random.h"
 #include "task/device/device.h"
 #include "task/runtime/collective.h"
 #include "task/runtime/exec_graph.h"

@@ -31,8 +31,8 @@ static cJSON *full_status(void)
 	index_status_init(&index, "worker", 0);
 	index.failures = 1;
 	index.retry_at = 1;
-	s.index_statuses = &index;
-	s.n_index_statuses = 1;
+	s.indexes = &index;
+	s.n_indexes = 1;
 	for (int i = 0; i < JOB_CONDITIONS; i++)
 		s.conditions[i].set = true;
 	strcpy(s.tasks[0].name, "worker");

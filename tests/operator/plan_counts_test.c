@@ -5,10 +5,10 @@
 
 static const struct index_status *entry(const struct plan_fixture *w, const char *task, int index)
 {
-	for (unsigned n = 0; n < w->status.n_index_statuses; n++)
-		if (strcmp(w->status.index_statuses[n].task, task) == 0 &&
-		    w->status.index_statuses[n].index == index)
-			return &w->status.index_statuses[n];
+	for (unsigned n = 0; n < w->status.n_indexes; n++)
+		if (strcmp(w->status.indexes[n].task, task) == 0 &&
+		    w->status.indexes[n].index == index)
+			return &w->status.indexes[n];
 	return NULL;
 }
 

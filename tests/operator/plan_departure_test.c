@@ -31,10 +31,10 @@ static void expect_look(struct plan_fixture *w, const char *wanted)
 
 static const struct index_status *entry(const struct plan_fixture *w, int index)
 {
-	for (unsigned n = 0; n < w->status.n_index_statuses; n++)
-		if (strcmp(w->status.index_statuses[n].task, "worker") == 0 &&
-		    w->status.index_statuses[n].index == index)
-			return &w->status.index_statuses[n];
+	for (unsigned n = 0; n < w->status.n_indexes; n++)
+		if (strcmp(w->status.indexes[n].task, "worker") == 0 &&
+		    w->status.indexes[n].index == index)
+			return &w->status.indexes[n];
 	return NULL;
 }
 
@@ -197,7 +197,7 @@ static void one_that_goes_before_it_has_left__is_sent_again(void **state)
 	remove_uid(&w, pod(&w, "worker", 2)->uid);
 	plan_fixture_edit(&w, SYNC("sync", "2"));
 	expect_look(&w, "+worker/2 ");
-	w.status.n_index_statuses = 0;
+	w.status.n_indexes = 0;
 	w.status.tasks[1].joined = 3;
 	expect_look(&w, "");
 	assert_int_equal(entry(&w, 2)->pending_departure_size, 3);

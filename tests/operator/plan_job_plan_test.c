@@ -452,7 +452,7 @@ static void status__of_any_kind__comes_back_from_json(void **state)
 	status_parse(&s, "{\"phase\":7,\"conditions\":{\"x\":1},\"tasks\":[1],"
 			 "\"indexStatuses\":[3,{\"task\":\"w\",\"index\":1e300}]}");
 	assert_int_equal(s.phase, JOB_NEW);
-	assert_int_equal(s.n_index_statuses, 1);
+	assert_int_equal(s.n_indexes, 1);
 	job_status_fini(&s);
 }
 
@@ -509,12 +509,12 @@ static void status__written__reads_back_the_same(void **state)
 		status_parse(&back, text.data);
 		status_print(&back, &again);
 		assert_string_equal(text.data, again.data);
-		assert_int_equal(back.n_index_statuses, cases[i]->n_index_statuses);
+		assert_int_equal(back.n_indexes, cases[i]->n_indexes);
 		assert_memory_equal(back.tasks, cases[i]->tasks, sizeof(back.tasks));
 		assert_memory_equal(back.conditions, cases[i]->conditions, sizeof(back.conditions));
-		for (unsigned k = 0; k < back.n_index_statuses; k++)
-			assert_memory_equal(&back.index_statuses[k], &cases[i]->index_statuses[k],
-					    sizeof(back.index_statuses[k]));
+		for (unsigned k = 0; k < back.n_indexes; k++)
+			assert_memory_equal(&back.indexes[k], &cases[i]->indexes[k],
+					    sizeof(back.indexes[k]));
 		assert_true(back.start_time == cases[i]->start_time &&
 			    back.completion_time == cases[i]->completion_time &&
 			    back.security.ca_added_at == cases[i]->security.ca_added_at);

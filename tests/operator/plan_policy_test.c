@@ -187,10 +187,10 @@ static void index_statuses__record_how_each_index_ended(void **state)
 		pod(&w, "worker", 1)->disrupted = cases[i].free;
 		pod(&w, "worker", 1)->node = "n1";
 		run_plan(&w);
-		for (unsigned n = 0; n < w.status.n_index_statuses; n++)
-			if (strcmp(w.status.index_statuses[n].task, "worker") == 0 &&
-			    w.status.index_statuses[n].index == 1)
-				e = &w.status.index_statuses[n];
+		for (unsigned n = 0; n < w.status.n_indexes; n++)
+			if (strcmp(w.status.indexes[n].task, "worker") == 0 &&
+			    w.status.indexes[n].index == 1)
+				e = &w.status.indexes[n];
 		assert_non_null(e);
 		if (!cases[i].done) /* of the others it is enough that they are */
 			assert_string_equal(e->node, "n1");
@@ -240,7 +240,7 @@ static void completed_indexes__are_written_as_ranges(void **state)
 	run_plan(&w);
 	status_print(&w.plan->status, &text);
 	assert_non_null(strstr(text.data, "\"completedIndexes\":{\"worker\":\"0,2-3,5\"}"));
-	assert_int_equal(w.status.n_index_statuses, 5);
+	assert_int_equal(w.status.n_indexes, 5);
 	assert_int_equal(w.status.tasks[1].succeeded, 4);
 	assert_non_null(strstr(text.data, "\"indexStatuses\":[{\"task\":\"worker\",\"index\":1,"));
 	w.now += 100;
@@ -275,10 +275,9 @@ static void completed_indexes__of_the_largest_job__are_small(void **state)
 	status_print(&s, &text);
 	assert_in_range(text.len, 1, 1000);
 	status_parse(&back, text.data);
-	assert_int_equal(back.n_index_statuses, s.n_index_statuses);
-	for (unsigned i = 0; i < back.n_index_statuses; i++)
-		assert_true(back.index_statuses[i].done &&
-			    back.index_statuses[i].index == s.index_statuses[i].index);
+	assert_int_equal(back.n_indexes, s.n_indexes);
+	for (unsigned i = 0; i < back.n_indexes; i++)
+		assert_true(back.indexes[i].done && back.indexes[i].index == s.indexes[i].index);
 	job_status_fini(&back);
 	job_status_fini(&s);
 }
@@ -315,9 +314,8 @@ static void ranges__written_by_others__are_read_up_to_the_first_mistake(void **s
 		struct job_status s;
 
 		status_parse(&s, text);
-		if (s.n_index_statuses != cases[i].n)
-			fail_msg("%s: %u indices, not %u", cases[i].json, s.n_index_statuses,
-				 cases[i].n);
+		if (s.n_indexes != cases[i].n)
+			fail_msg("%s: %u indices, not %u", cases[i].json, s.n_indexes, cases[i].n);
 		job_status_fini(&s);
 	}
 }
