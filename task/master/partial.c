@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 
+#include "lib/base/map.h"
 #include "lib/tensor/tensor_proto.h"
 #include "proto/master.pb-c.h"
 #include "task/master/master.h"
@@ -463,6 +464,20 @@ static int partial_start(struct partial *p, struct mu_err *err)
 	return rc;
 }
 
+/* A call fetches a name once, so a second mention would leave the partial run open for ever. */
+static void remove_repeated(struct name_list *names)
+{
+	struct mu_map known;
+	unsigned n = 0;
+
+	mu_map_init(&known);
+	for (unsigned i = 0; i < names->n; i++)
+		if (!mu_map_put(&known, names->list[i], names))
+			names->list[n++] = names->list[i];
+	names->n = n;
+	mu_map_fini(&known);
+}
+
 int partial_setup(struct master *m, struct mu_span request, struct mu_buf *reply,
 		  struct mu_err *err)
 {
@@ -485,6 +500,7 @@ int partial_setup(struct master *m, struct mu_span request, struct mu_buf *reply
 		    (struct name_list){(const char **)req->feed, (unsigned)req->n_feed, 0};
 		p->names.fetches =
 		    (struct name_list){(const char **)req->fetch, (unsigned)req->n_fetch, 0};
+		remove_repeated(&p->names.fetches);
 		p->names.targets =
 		    (struct name_list){(const char **)req->target, (unsigned)req->n_target, 0};
 		p->session = master_session(m, req->session_handle, err);

@@ -436,6 +436,43 @@ static void clients__run_steps_concurrently(void **state)
 	}
 }
 
+static int run_partial(struct task *t, const char *session, const char *partial, const char *fetch,
+		       struct mu_err *err)
+{
+	MU_AUTO_BUF request = {0};
+	MU_AUTO_BUF reply = {0};
+
+	mu_pb_put_str(&request, 1, session);
+	mu_pb_put_str(&request, 3, fetch);
+	mu_pb_put_str(&request, 6, partial);
+	return call(t, "RunStep", &request, &reply, err);
+}
+
+static void partial_run__with_a_fetch_named_twice__ends_after_one_fetch(void **state)
+{
+	struct fixture *f = *state;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
+	MU_AUTO_BUF request = {0};
+	MU_AUTO_BUF reply = {0};
+	struct mu_pb_field field = {0};
+	struct mu_pb m;
+	char session[64], partial[64];
+	struct mu_err err;
+
+	unary(g, "i", "Identity", "", constant(g, "c", "", number(1)));
+	assert_ok(create(&f->worker[0], g, MU_SPAN(""), session, &err), &err);
+	mu_pb_put_str(&request, 1, session);
+	mu_pb_put_str(&request, 3, "i:0");
+	mu_pb_put_str(&request, 3, "i:0");
+	assert_ok(call(&f->worker[0], "PartialRunSetup", &request, &reply, &err), &err);
+	m = mu_pb_of(mu_buf_span(&reply));
+	assert_true(mu_pb_next(&m, &field));
+	snprintf(partial, sizeof(partial), "%.*s", (int)field.bytes.len, field.bytes.data);
+	assert_ok(run_partial(&f->worker[0], session, partial, "i:0", &err), &err);
+	assert_fails(run_partial(&f->worker[0], session, partial, "i:0", &err), &err,
+		     MU_INVALID_ARGUMENT, "Must run PartialRunSetup");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -457,6 +494,8 @@ int main(void)
 					    start_all_but_ps, stop),
 	    cmocka_unit_test_setup_teardown(session__after_a_task_restart__is_aborted, start, stop),
 	    cmocka_unit_test_setup_teardown(callable__runs_by_its_handle, start, stop),
+	    cmocka_unit_test_setup_teardown(
+		partial_run__with_a_fetch_named_twice__ends_after_one_fetch, start, stop),
 	    cmocka_unit_test_setup_teardown(clients__run_steps_concurrently, start, stop),
 	};
 
