@@ -38,6 +38,7 @@ static const char *const methods[] = {
     "/tensorflow.WorkerService/RecvTensor",
     "/tensorflow.WorkerService/Logging",
     "/muster.CollectiveService/Join",
+    "/muster.MasterService/Waits",
     "/tensorflow.WorkerService/Tracing",
     "/tensorflow.grpc.WorkerService/GetStatus",
     "/tensorflow.grpc.MasterService/RunStep",
