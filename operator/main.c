@@ -57,7 +57,6 @@ static struct {
 static const struct setting {
 	const char *name, **text;
 	int *number, least, most;
-	bool is_bool;
 } settings[] = {
     {.name = "kubeconfig", .text = &args.kubeconfig},
     {.name = "context", .text = &args.context},
@@ -65,8 +64,8 @@ static const struct setting {
     {.name = "image-gpu", .text = &args.controller.image_gpu},
     {.name = "image-tensorboard", .text = &args.controller.image_tensorboard},
     {.name = "namespace"},
-    {.name = "nodes", .text = &args.nodes, .is_bool = true},
-    {.name = "leader-elect", .text = &args.leader_election, .is_bool = true},
+    {.name = "nodes", .text = &args.nodes},
+    {.name = "leader-elect", .text = &args.leader_election},
     {.name = "lease-namespace", .text = &args.controller.lease_namespace},
     {.name = "status-from", .text = &args.controller.status_from},
     {.name = "token-key-file", .text = &args.controller.token_key_file},
@@ -90,7 +89,8 @@ static bool read_setting(const struct setting *s, const char *value)
 	char *end;
 	long n = strtol(value, &end, 10);
 
-	if (s->is_bool && strcmp(value, "true") != 0 && strcmp(value, "false") != 0) {
+	if ((s->text == &args.nodes || s->text == &args.leader_election) &&
+	    strcmp(value, "true") != 0 && strcmp(value, "false") != 0) {
 		fprintf(stderr, "muster-operator: --%s: '%s' is neither true nor false\n", s->name,
 			value);
 		return false;

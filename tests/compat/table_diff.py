@@ -90,7 +90,7 @@ def normal(word, sets):
     head, eq, default = word.rpartition("=")
     kind = head.partition(":")[2].partition("{")[0]
     if eq and kind in ("float", "list(float)"):
-        default = re.sub(r"[-\d.e+]+", lambda m: f"{float(m[0]):.7g}", default)
+        default = re.sub(r"-?\d[-\d.e+]*", lambda m: f"{float(m[0]):.7g}", default)
     return head + eq + default
 
 
