@@ -168,3 +168,16 @@ int mu_write_file(const char *path, const void *data, size_t len, struct mu_err 
 	sync_folder_of(path);
 	return 0;
 }
+
+int mu_write_unsynced(const char *path, const void *data, size_t len, struct mu_err *err)
+{
+	FILE *f = fopen(path, "wbe");
+	bool ok;
+
+	if (!f)
+		return mu_fail_errno(err, errno, "%s", path);
+	ok = fwrite(data, 1, len, f) == len;
+	if (fclose(f) || !ok)
+		return mu_fail_errno(err, errno, "%s", path);
+	return 0;
+}

@@ -39,6 +39,8 @@ char *mu_buf_take(struct mu_buf *b); /* returns the NUL-terminated memory (never
 int mu_buf_read_file(struct mu_buf *b, const char *path, size_t limit, struct mu_err *err);
 /* Replaces the file atomically: writes and syncs a temporary file, renames it, syncs the folder. */
 int mu_write_file(const char *path, const void *data, size_t len, struct mu_err *err);
+/* Writes the file in place, without waiting for the disk. */
+int mu_write_unsynced(const char *path, const void *data, size_t len, struct mu_err *err);
 
 static inline struct mu_span mu_span_of(const char *s)
 {

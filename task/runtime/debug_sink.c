@@ -42,7 +42,7 @@ static int publish_file(const char *root, const char *path, int64_t time_us, str
 	if (mu_make_folders(file, &why))
 		return mu_fail(err, MU_FAILED_PRECONDITION,
 			       "Failed to create directory  %s, due to: %s", root, why.msg);
-	return mu_write_file(file, event.data, event.len, err);
+	return mu_write_unsynced(file, event.data, event.len, err);
 }
 
 int debug_publish(const char *url, const char *path, int64_t time_us, struct mu_span event,

@@ -185,14 +185,16 @@ static void set_watch(struct debug_nodes *d, struct mu_node *n, const struct out
 	set_if_known(d, n, "debug_urls", &urls);
 }
 
-/* True if the CPU has a kernel of the node's op for its types. */
+/* True if the CPU has a kernel of the node's op, and a debug op for its types.  Other ops, which a
+ * client may name, are checked with the graph: their `prepare` relies on it. */
 static bool has_kernel(struct debug_nodes *d, const struct mu_node *n)
 {
 	const struct kernel *k = d->rt->kernels->find(n->op);
 	struct mu_err ignored;
 	void *state = NULL;
 
-	return k && (!k->prepare || k->prepare(n, d->rt, &state, &ignored) == 0);
+	return k && (strncmp(n->op, "Debug", 5) != 0 || !k->prepare ||
+		     k->prepare(n, d->rt, &state, &ignored) == 0);
 }
 
 /* Makes the i-th debug node of an output in the scratch graph. */

@@ -57,7 +57,7 @@ static void pod__of_that_name__is_ours_or_is_left_alone(void **state)
 {
 	static const struct {
 		const char *pod;
-		bool told, rejected;
+		bool has_event, rejected;
 	} cases[] = {
 	    {POD("ps", "u2", RUNS), false, false},
 	    {"{\"metadata\":{\"name\":\"j-ps-0\",\"uid\":\"u8\"}}", true, true},
@@ -73,22 +73,23 @@ static void pod__of_that_name__is_ours_or_is_left_alone(void **state)
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		struct controller_fixture *s = fixture_new("", "{}", NULL);
-		bool made = i == 0, told = false;
+		bool made = i == 0, has_event = false;
 
 		s->taken = cases[i].pod;
 		run_reconcile(s);
 		for (int n = 0; n < s->n; n++)
-			told = told || strstr(s->calls[n].body, "\"reason\":\"NameTaken\"");
-		assert_int_equal(told, cases[i].told);
+			has_event =
+			    has_event || strstr(s->calls[n].body, "\"reason\":\"NameTaken\"");
+		assert_int_equal(has_event, cases[i].has_event);
 		assert_int_equal(count(s, "DELETE"), 0);
 		s->now += 1;
 		run_reconcile(s);
 		if (cases[i].rejected) /* no watch tells when the name is free */
 			assert_in_range((int)s->wake, 1, 30);
-		told = false;
+		has_event = false;
 		for (int n = 0; n < s->n; n++)
-			told = told || strstr(s->calls[n].body, "created 1 ps");
-		assert_int_equal(told, made);
+			has_event = has_event || strstr(s->calls[n].body, "created 1 ps");
+		assert_int_equal(has_event, made);
 		fixture_free(s);
 	}
 }
@@ -187,7 +188,7 @@ static void create__that_fails_among_others__is_the_only_one_repeated(void **sta
 	static const struct {
 		const char *which;
 		enum mu_code how;
-		bool told; /* an event says so */
+		bool has_event; /* an event says so */
 	} cases[] = {
 	    {"\"name\":\"j-ps-0\"", MU_UNAVAILABLE, false},
 	    {"\"name\":\"j-worker-0\"", MU_DEADLINE_EXCEEDED, false},
@@ -207,7 +208,7 @@ static void create__that_fails_among_others__is_the_only_one_repeated(void **sta
 		run_reconcile(s);
 		/* one event for all creates that are rejected for the same reason */
 		assert_int_equal(count_of(s, "POST", EVENTS, "\"action\":\"FailedCreate\""),
-				 cases[i].told);
+				 cases[i].has_event);
 		s->rejected = NULL;
 		s->now += 1;
 		run_reconcile(s);
@@ -290,7 +291,7 @@ static void rejections__of_several_creates__name_the_first_and_count_the_others(
 	fixture_free(s);
 }
 
-/* It started with the cluster as it was, of which no watch has told; another create fails. */
+/* It started with the cluster as it was, of which no watch has has_event; another create fails. */
 static void pod__that_the_plan_took_for_missing__is_not_said_to_know_the_cluster(void **state)
 {
 #define AS_OF(epoch) "\"muster.dev/epoch\":\"" epoch "\",\"muster.dev/index\""

@@ -58,13 +58,7 @@ static int write_file(struct kernel_call *c, struct mu_err *err)
 		return mu_invalid(err, "Contents tensor must be scalar");
 	const struct mu_string *s = kernel_in(c, 1)->data;
 	MU_RETURN_IF_ERROR(mu_make_folders(path, err));
-	FILE *f = fopen(path, "wbe");
-	if (!f)
-		return mu_fail_errno(err, errno, "%s", path);
-	bool ok = fwrite(s->data ? s->data : "", 1, s->len, f) == s->len;
-	if (fclose(f) || !ok)
-		return mu_fail_errno(err, errno, "%s", path);
-	return 0;
+	return mu_write_unsynced(path, s->data ? s->data : "", s->len, err);
 }
 
 static int matching_files(struct kernel_call *c, struct mu_err *err)

@@ -25,8 +25,8 @@ static int flat_tensor(const struct einsum *e, const int64_t *counts, int n, str
 /* out[k] = the sum of row k; a complex row is a matrix of two columns. */
 static void einsum_sum_rows(enum mu_dtype t, struct mu_tensor *out, const char *in, int64_t columns)
 {
-	const int parts = t == MU_COMPLEX64 || t == MU_COMPLEX128 ? 2 : 1;
-	enum mu_dtype part = t == MU_COMPLEX64 ? MU_FLOAT : t == MU_COMPLEX128 ? MU_DOUBLE : t;
+	enum mu_dtype part = mu_dtype_part(t);
+	const int parts = part != t ? 2 : 1;
 	const struct reduce_loops *sum = &loops->reduce[RED_SUM][part];
 	size_t size = mu_dtype_size(t);
 	char *to = out->data;

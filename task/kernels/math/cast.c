@@ -3,12 +3,6 @@
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
 
-/* The type of a complex number's parts; the type itself if it is not complex. */
-static enum mu_dtype part_type(enum mu_dtype t)
-{
-	return t == MU_COMPLEX64 ? MU_FLOAT : t == MU_COMPLEX128 ? MU_DOUBLE : t;
-}
-
 /* Copies n numbers of `size` bytes between places that many numbers apart. */
 static void copy_strided(char *to, int to_step, const char *from, int from_step, size_t size,
 			 int64_t n)
@@ -22,7 +16,7 @@ static void copy_strided(char *to, int to_step, const char *from, int from_step,
  * real number is 0. */
 static int cast_real_part(struct mu_tensor *out, const struct mu_tensor *in, struct mu_err *err)
 {
-	enum mu_dtype from = part_type(in->dtype), to = part_type(out->dtype);
+	enum mu_dtype from = mu_dtype_part(in->dtype), to = mu_dtype_part(out->dtype);
 	bool from_complex = from != in->dtype;
 	int64_t n = in->shape.count;
 	struct mu_tensor real;
@@ -57,7 +51,7 @@ static int truncated_bits(enum mu_dtype from, enum mu_dtype to)
 		     {MU_DOUBLE, MU_FLOAT, 29}};
 
 	for (unsigned i = 0; i < MU_COUNT(casts); i++)
-		if (casts[i].from == part_type(from) && casts[i].to == part_type(to))
+		if (casts[i].from == mu_dtype_part(from) && casts[i].to == mu_dtype_part(to))
 			return casts[i].bits;
 	return 0;
 }
@@ -66,7 +60,7 @@ static void clear_low_bits(struct mu_tensor *t, int bits)
 {
 	size_t bytes = mu_tensor_bytes(t);
 
-	if (part_type(t->dtype) == MU_FLOAT)
+	if (mu_dtype_part(t->dtype) == MU_FLOAT)
 		for (size_t i = 0; i < bytes / 4; i++)
 			((uint32_t *)t->data)[i] &= UINT32_MAX << bits;
 	else
@@ -107,7 +101,8 @@ static int cast(struct kernel_call *c, struct mu_err *err)
 		kernel_out_take(c, 0, mu_tensor_ref(in));
 		return 0;
 	}
-	if ((unsigned)to >= MU_DT_COUNT || !convert_known(part_type(to), part_type(in->dtype)))
+	if ((unsigned)to >= MU_DT_COUNT ||
+	    !convert_known(mu_dtype_part(to), mu_dtype_part(in->dtype)))
 		return mu_fail(err, MU_UNIMPLEMENTED, "Cast %s to %s is not supported",
 			       mu_dtype_name(in->dtype), mu_dtype_name(to));
 

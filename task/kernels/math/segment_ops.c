@@ -13,8 +13,8 @@
 static void scale(enum mu_dtype t, void *row, int64_t n, enum binary_op op, double by)
 {
 	/* Real numbers scale the parts of complex ones. */
-	bool is_complex = t == MU_COMPLEX64 || t == MU_COMPLEX128;
-	enum mu_dtype real = t == MU_COMPLEX64 ? MU_FLOAT : t == MU_COMPLEX128 ? MU_DOUBLE : t;
+	enum mu_dtype real = mu_dtype_part(t);
+	bool is_complex = real != t;
 	uint64_t k;
 
 	convert(real, &k, MU_DOUBLE, &by, 1);
