@@ -48,9 +48,9 @@ static int report(struct reconcile *r, enum object_kind kind, const char *name, 
 	return rc;
 }
 
-/* Creates an object, which it takes.  On success *out is the object on the server, and ours.  Pods
- * are validated strictly: the API server rejects unknown members of the user's template instead of
- * dropping them. */
+/* Creates an object, which it takes.  Returns 0, or 1 if it existed and is ours; then *out is the
+ * object on the server.  Pods are validated strictly: the API server rejects unknown members of the
+ * user's template instead of dropping them. */
 static int create(struct reconcile *r, enum object_kind kind, cJSON *object, cJSON **out,
 		  struct mu_err *err)
 {
@@ -60,8 +60,8 @@ static int create(struct reconcile *r, enum object_kind kind, cJSON *object, cJS
 	    mu_xasprintf("%s%s", all, kind == KIND_POD ? "?fieldValidation=Strict" : "");
 	int rc = controller_call(r->controller, "POST", path, object, out, err);
 
-	if (rc == -MU_ALREADY_EXISTS)
-		rc = find(r, kind, name, out, err);
+	if (rc == -MU_ALREADY_EXISTS && (rc = find(r, kind, name, out, err)) == 0)
+		return 1;
 	return report(r, kind, name, rc, err);
 }
 
@@ -138,7 +138,7 @@ static int put_group(struct reconcile *r, const struct plan_action *a, cJSON **o
 
 	if (rc == -MU_NOT_FOUND)
 		rc = create(r, kind, object_of(r, a), out, err);
-	if (rc == 0)
+	if (rc >= 0)
 		rc = resize_group(r, kind, a->index, out, err);
 	if (rc != -MU_NOT_FOUND)
 		return rc;
@@ -161,10 +161,10 @@ static int create_action(struct reconcile *r, const struct plan_action *a, struc
 		    create(r, KIND_SERVICE, render_tensorboard_service(r->spec, a->pod), &out, err);
 		cJSON_Delete(mu_steal(&out));
 	}
-	if (rc == 0)
+	if (rc >= 0)
 		rc = a->kind == ACTION_PUT_GROUP ? put_group(r, a, &out, err)
 						 : create(r, kind, object_of(r, a), &out, err);
-	if (rc == 0)
+	if (rc >= 0)
 		note_object(r, a, out);
 	cJSON_Delete(out);
 	return rc;
@@ -196,7 +196,7 @@ struct create_results {
 	const struct plan_action *rejected; /* the first one */
 	struct mu_err reason;               /* of that */
 	unsigned n_rejected;
-	int first, n; /* the first error; how many objects were created */
+	int first, n; /* the first error; how many objects were created or found */
 	struct mu_err *err;
 };
 
@@ -206,7 +206,7 @@ static bool note_result(const struct reconcile *r, struct create_results *c,
 {
 	if (rc == 0 && a->pod)
 		c->created[a->pod->spec - r->spec->tasks]++;
-	c->n += rc == 0;
+	c->n += rc >= 0;
 	if (is_rejection(rc) && c->n_rejected++ == 0) {
 		c->rejected = a;
 		c->reason = *mine;
@@ -214,7 +214,7 @@ static bool note_result(const struct reconcile *r, struct create_results *c,
 	/* a quota that rejects one pod rejects the others; without the group the pods would not be
 	 * placed, or not together */
 	return !apply_keep_error(rc, mine, &c->first, c->err) && rc != -MU_PERMISSION_DENIED &&
-	       (rc == 0 || a->kind != ACTION_PUT_GROUP);
+	       (rc >= 0 || a->kind != ACTION_PUT_GROUP);
 }
 
 int apply_creates(struct reconcile *r, struct job_plan *plan, struct mu_err *err)

@@ -33,8 +33,8 @@ int reconcile(struct controller *c, const char *key, double *requeue_after, stru
  * before anything else is done: 1; 0 when it says nothing. */
 int certs_apply(struct reconcile *r, struct job_plan *plan, struct mu_err *err);
 /* The creates of the plan, before the status is written: the planned status then has their results.
- * Returns the first error, or the number of created objects.  After an error the other actions are
- * tried, unless the API server is away. */
+ * Returns the first error, or the number of objects created or found.  After an error the other
+ * actions are tried, unless the API server is away. */
 int apply_creates(struct reconcile *r, struct job_plan *plan, struct mu_err *err);
 /* The deletes of the plan, after the status is written: an operator that dies in between must not
  * forget why a pod was deleted. */
