@@ -15,7 +15,7 @@ static const char *const mode_names[] = {"async", "sync", NULL};
 static const char *const gang_names[] = {"none", "volcano", "scheduler-plugins", "kueue", NULL};
 static const char *const success_policy_names[] = {"Chief", "AllWorkers", NULL};
 
-enum { MAX_COMMAND = 256, MAX_CLAIM = 253, MODE_SYNC = 1 };
+enum { MAX_COMMAND = 256, MAX_CLAIM = 253 };
 
 static int read_metadata(struct job_spec *s, struct mu_err *err)
 {

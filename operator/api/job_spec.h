@@ -32,6 +32,7 @@ enum {
 };
 
 enum task_kind { TASK_PS, TASK_WORKER, TASK_CHIEF, TASK_EVALUATOR, TASK_OTHER, TASK_TENSORBOARD };
+enum job_mode { MODE_ASYNC, MODE_SYNC };
 enum restart_policy { RESTART_NEVER, RESTART_ON_FAILURE, RESTART_ALWAYS, RESTART_EXIT_CODE };
 enum clean_policy { CLEAN_NONE, CLEAN_RUNNING, CLEAN_ALL };
 enum success_policy { SUCCESS_CHIEF, SUCCESS_ALL_WORKERS };
@@ -76,7 +77,7 @@ struct job_spec {
 	struct task_spec tasks[JOB_MAX_TASKS];
 	unsigned n_tasks;
 
-	int mode;                      /* spec.mode: 0 async, 1 sync */
+	enum job_mode mode;            /* async */
 	bool tensorboard;              /* spec.tensorboard.enabled */
 	const char *tensorboard_image; /* NULL: the operator's */
 	const char *volume_claim;      /* spec.checkpoint.volumeClaim */

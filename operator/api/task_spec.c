@@ -12,7 +12,6 @@ static bool is_letter_or_digit(char c)
 	return islower((unsigned char)c) || isdigit((unsigned char)c);
 }
 
-/* Letters and digits, with these marks between them. */
 bool spec_is_name(const char *s, const char *marks, size_t most)
 {
 	size_t n = strlen(s);
