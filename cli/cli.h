@@ -21,7 +21,7 @@ enum {
 
 struct cli_verb {
 	const char *name, *args, *what;
-	int (*run)(int argc, char **argv);
+	int (*run)(int argc, char **argv); /* NULL: a verb of muster-cluster */
 };
 extern const struct cli_verb cli_verbs[];
 extern const unsigned cli_n_verbs;
@@ -35,13 +35,9 @@ int cli_validate(int argc, char **argv);
 int cli_train(int argc, char **argv);
 int cli_checkpoint(int argc, char **argv);
 int cli_events(int argc, char **argv);
-int cli_status(int argc, char **argv);
 int cli_convert(int argc, char **argv);
-int cli_top(int argc, char **argv);
-int cli_explain(int argc, char **argv);
-int cli_submit(int argc, char **argv);
-int cli_logs(int argc, char **argv);
-int cli_wait(int argc, char **argv);
+/* Executes muster-cluster with this verb; returns only on failure. */
+int cli_exec_cluster(const char *verb, int argc, char **argv);
 
 /* Prints "muster: <message>" to standard error; returns CLI_FAILED. */
 int cli_fail(const struct mu_err *err);

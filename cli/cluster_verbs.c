@@ -11,7 +11,7 @@
 
 #define PROGRAM "muster-cluster"
 
-static int exec_muster_cluster(const char *verb, int argc, char **argv)
+int cli_exec_cluster(const char *verb, int argc, char **argv)
 {
 	MU_AUTO_FREE const char **words = MU_NEW_ARRAY(const char *, (size_t)argc + 3);
 	char self[4096];
@@ -30,34 +30,4 @@ static int exec_muster_cluster(const char *verb, int argc, char **argv)
 	execvp(PROGRAM, (char *const *)words);
 	mu_fail_errno(&err, errno, "cannot execute " PROGRAM " (the verbs for clusters need it)");
 	return cli_fail(&err);
-}
-
-int cli_top(int argc, char **argv)
-{
-	return exec_muster_cluster("top", argc, argv);
-}
-
-int cli_status(int argc, char **argv)
-{
-	return exec_muster_cluster("status", argc, argv);
-}
-
-int cli_explain(int argc, char **argv)
-{
-	return exec_muster_cluster("explain", argc, argv);
-}
-
-int cli_submit(int argc, char **argv)
-{
-	return exec_muster_cluster("submit", argc, argv);
-}
-
-int cli_logs(int argc, char **argv)
-{
-	return exec_muster_cluster("logs", argc, argv);
-}
-
-int cli_wait(int argc, char **argv)
-{
-	return exec_muster_cluster("wait", argc, argv);
 }

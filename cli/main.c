@@ -31,19 +31,19 @@ const struct cli_verb cli_verbs[] = {
     {"checkpoint", "ls DIR | show PREFIX [TENSOR] | diff PREFIX PREFIX",
      "list, show and compare checkpoints; diff: exit status 1 if they differ", cli_checkpoint},
     {"events", "FILE|DIR", "show the curves of TensorBoard event files", cli_events},
-    {"status", "HOST:PORT", "show the state of a task server", cli_status},
+    {"status", "HOST:PORT", "show the state of a task server", NULL},
     {"submit", "JOB.yaml [--force-conflicts] [-n NAMESPACE] [--context NAME] [--kubeconfig FILE]",
-     "check a manifest and apply it to a cluster", cli_submit},
+     "check a manifest and apply it to a cluster", NULL},
     {"logs",
      "JOB [TASK/INDEX] [-f] [--tail N] [--previous] [-n NAMESPACE] [--context NAME] [--kubeconfig "
      "FILE]",
-     "print the logs of a job's tasks in a cluster", cli_logs},
+     "print the logs of a job's tasks in a cluster", NULL},
     {"wait", "JOB [--timeout TIME] [-n NAMESPACE] [--context NAME] [--kubeconfig FILE]",
-     "wait until a job of a cluster has ended", cli_wait},
+     "wait until a job of a cluster has ended", NULL},
     {"top", "[-n NAMESPACE | -A] [--once] [--context NAME] [--kubeconfig FILE]",
-     "list the jobs of a cluster, the fastest first", cli_top},
+     "list the jobs of a cluster, the fastest first", NULL},
     {"explain", "JOB [-n NAMESPACE] [--context NAME] [--kubeconfig FILE]",
-     "explain why a job of a cluster waits, is slow or has failed", cli_explain},
+     "explain why a job of a cluster waits, is slow or has failed", NULL},
     {"train", "[--manifest JOB.yaml] [--target HOST:PORT]",
      "run one task of a job: the server and the built-in trainer (TF_CONFIG, MUSTER_TRAIN)",
      cli_train},
@@ -111,5 +111,5 @@ int main(int argc, char **argv)
 		return unknown_verb(argv[1]);
 	if (argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0))
 		return help(1, (char *[]){(char *)v->name});
-	return v->run(argc - 2, argv + 2);
+	return v->run ? v->run(argc - 2, argv + 2) : cli_exec_cluster(v->name, argc - 2, argv + 2);
 }
