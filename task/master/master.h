@@ -150,6 +150,8 @@ bool run_step_start(struct master *m, struct rpc_call *call, bool callable);
 /* Returns the running steps, each with a new reference, in a new array.  s->lock must be held. */
 struct run_step **run_steps_of(struct session *s, unsigned *n);
 void run_step_fail(struct run_step *r, const struct mu_err *why);
+/* Fails the step because its session is closed.  No later error replaces this one. */
+void run_step_close(struct run_step *r, const struct mu_err *why);
 /* Starts a step without an RPC: the caller feeds and fetches through its rendezvous.  Returns a new
  * reference.  `ended` is called once, after every part has replied and the caller has called
  * run_step_release.  If the step fails, that call is not needed. */

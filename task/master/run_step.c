@@ -6,9 +6,9 @@
  * replied and every fetch has arrived: `pending` counts these, plus one for the function that
  * starts them.
  *
- * The first error is the step's error, but a later error replaces a cancellation.  An error cancels
- * the other parts and aborts the local rendezvous, so that all pending operations end soon.  The
- * reply is sent before the clean-up on the other tasks.
+ * The first error is the step's error, but a later error replaces a cancellation, unless the client
+ * closed the session.  An error cancels the other parts and aborts the local rendezvous, so that
+ * all pending operations end soon.  The reply is sent before the clean-up on the other tasks.
  *
  * References: the session's list, the timer, and local variables. */
 #include <stdio.h>
@@ -37,6 +37,7 @@ struct part {
 	uint64_t id;                /* of the RunGraph call; 0: not known yet, or ended */
 	bool ended;
 };
+enum error_source { FROM_PART, FROM_FETCH, FROM_CLOSE };
 struct run_step {
 	_Atomic unsigned refs;
 	struct run_step *prev, *next; /* the session's list, under its lock */
@@ -57,11 +58,11 @@ struct run_step {
 	pthread_mutex_t lock; /* guards the members below */
 	unsigned pending;
 	bool failed;
-	bool by_fetch; /* err is a fetch's: the part's error, which names its task, replaces it */
-	bool final;    /* `failed` and `err` are final */
-	bool released; /* run_step_release was called */
+	bool final;             /* `failed` and `err` are final */
+	bool released;          /* run_step_release was called */
 	struct mu_buf metadata; /* a RunMetadata with the records of the parts */
 	struct mu_err err;
+	enum error_source source; /* of err */
 };
 
 void run_step_unref(struct run_step *r)
@@ -223,15 +224,15 @@ static void cancel_parts(struct run_step *r)
 	}
 }
 
+/* A part's error names its task, so it replaces the same error of a fetch. */
 static bool is_better_error(const struct run_step *r, const struct mu_err *why)
 {
-	if (!r->failed || (r->by_fetch && why->code == r->err.code))
+	if (!r->failed || (r->source == FROM_FETCH && why->code == r->err.code))
 		return true;
-	return r->err.code == MU_CANCELLED && why->code != MU_CANCELLED &&
-	       !strstr(r->err.msg, "Session::Close");
+	return r->err.code == MU_CANCELLED && why->code != MU_CANCELLED && r->source != FROM_CLOSE;
 }
 
-static void run_step_fail_by(struct run_step *r, const struct mu_err *why, bool fetch)
+static void fail_from(struct run_step *r, const struct mu_err *why, enum error_source source)
 {
 	bool first;
 
@@ -243,7 +244,7 @@ static void run_step_fail_by(struct run_step *r, const struct mu_err *why, bool 
 	first = !r->failed;
 	if (is_better_error(r, why)) {
 		r->err = *why;
-		r->by_fetch = fetch;
+		r->source = source;
 	}
 	r->failed = true;
 	pthread_mutex_unlock(&r->lock);
@@ -257,7 +258,12 @@ static void run_step_fail_by(struct run_step *r, const struct mu_err *why, bool 
 
 void run_step_fail(struct run_step *r, const struct mu_err *why)
 {
-	run_step_fail_by(r, why, false);
+	fail_from(r, why, FROM_PART);
+}
+
+void run_step_close(struct run_step *r, const struct mu_err *why)
+{
+	fail_from(r, why, FROM_CLOSE);
 }
 
 static void run_step_on_timeout(void *arg)
@@ -289,7 +295,7 @@ static void on_fetched(void *arg, const struct mu_err *err, struct mu_tensor *te
 	struct run_step *r = f->step;
 
 	if (err) {
-		run_step_fail_by(r, err, true);
+		fail_from(r, err, FROM_FETCH);
 	} else {
 		f->tensor = *tensor;
 		f->dead = dead;

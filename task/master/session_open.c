@@ -198,7 +198,7 @@ void session_close(struct session *s, const struct mu_err *why)
 	steps = run_steps_of(s, &n);
 	pthread_mutex_unlock(&s->lock);
 	for (unsigned i = 0; i < n; i++) {
-		run_step_fail(steps[i], why);
+		run_step_close(steps[i], why);
 		run_step_unref(steps[i]);
 	}
 	free(steps);
