@@ -434,25 +434,6 @@ static void event__that_was_not_posted__is_posted_again(void **state)
 	fixture_free(s);
 }
 
-/* ---- the lease ---- */
-
-static void leader__whose_lease_may_have_expired__does_not_write(void **state)
-{
-	struct controller_fixture *s = fixture_new("", "{}", NULL);
-	struct controller *c = &s->controller;
-
-	c->options.leader_election = true;
-	assert_false(leader_may_write(c));
-	atomic_store(&c->leading, true);
-	atomic_store(&c->lease_until_ms, mu_clock_ms() + 60000);
-	assert_true(leader_may_write(c));
-	atomic_store(&c->lease_until_ms, mu_clock_ms() - 1); /* it slept while its lease expired */
-	assert_false(leader_may_write(c));
-	c->options.leader_election = false;
-	assert_true(leader_may_write(c));
-	fixture_free(s);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -475,7 +456,6 @@ int main(void)
 	    cmocka_unit_test(event__names_its_object_and_its_reporter),
 	    cmocka_unit_test(event__repeated__is_posted_every_five_minutes),
 	    cmocka_unit_test(event__that_was_not_posted__is_posted_again),
-	    cmocka_unit_test(leader__whose_lease_may_have_expired__does_not_write),
 	};
 
 	mu_log_set_level(MU_ERROR + 1);

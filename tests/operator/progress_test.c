@@ -219,6 +219,21 @@ static void whoever_is_the_chief_now__is_asked_at_once(void **state)
 	}
 }
 
+static void chief__named_master__is_asked_in_any_order_of_the_pods(void **state)
+{
+	static const char *const orders[][2] = {{"master", "worker"}, {"worker", "master"}};
+
+	for (unsigned i = 0; i < MU_COUNT(orders); i++) {
+		struct store *c = begin();
+
+		see(c, KIND_JOB, job_of("u1"));
+		for (int n = 0; n < 2; n++)
+			see(c, KIND_POD, pod_of(orders[i][n], orders[i][n], "u1", "Running", true));
+		expect_asked(1000, "of-master");
+		end();
+	}
+}
+
 /* The worker of the job, created with the first epoch. */
 static cJSON *member(const char *phase)
 {
@@ -300,6 +315,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_chief_without_a_page__is_asked_once_a_minute),
 	    cmocka_unit_test(whoever_is_the_chief_now__is_asked_at_once),
+	    cmocka_unit_test(chief__named_master__is_asked_in_any_order_of_the_pods),
 	    cmocka_unit_test(a_task_with_an_older_epoch__is_told_until_it_has_heard),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
