@@ -337,6 +337,38 @@ static void leader__hands_over_when_it_is_stopped(void **state)
 	api_server_stop(s);
 }
 
+static void operator__without_leader_election__writes_no_lease(void **state)
+{
+	struct world w = begin();
+
+	api_server_put(w.server, JOBS, job_text);
+	expect_running(w.server);
+	assert_int_equal(api_server_seen(w.server, LEASES), 0);
+	end(&w);
+}
+
+static void option__that_is_neither_true_nor_false__is_a_usage_error(void **state)
+{
+	static const char *const cases[][2] = {{"leader-elect", "maybe"},
+					       {"leader-elect", ""},
+					       {"leader-elect", "True"},
+					       {"nodes", "1"}};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		const char *name = cases[i][0], *value = cases[i][1];
+		MU_AUTO_FREE char *command =
+		    mu_xasprintf("%s --kubeconfig=/dev/null --%s=%s 2>&1", program, name, value);
+		MU_AUTO_FREE char *message = mu_xasprintf(
+		    "muster-operator: --%s: '%s' is neither true nor false\n", name, value);
+		FILE *output = popen(command, "r");
+		char line[256] = "";
+
+		assert_non_null(fgets(line, sizeof(line), output));
+		assert_string_equal(line, message);
+		assert_int_equal(pclose(output), 2 << 8);
+	}
+}
+
 /* Simulates a concurrent write to the lease, for example a renewal. */
 static void leader__whose_hand_over_meets_another_write__hands_over(void **state)
 {
@@ -463,6 +495,8 @@ int main(void)
 	    cmocka_unit_test(the_server_goes_away__it_waits_and_goes_on),
 	    cmocka_unit_test(killed_at_any_time__nothing_is_done_twice),
 	    cmocka_unit_test(leader__hands_over_when_it_is_stopped),
+	    cmocka_unit_test(operator__without_leader_election__writes_no_lease),
+	    cmocka_unit_test(option__that_is_neither_true_nor_false__is_a_usage_error),
 	    cmocka_unit_test(leader__whose_hand_over_meets_another_write__hands_over),
 	    cmocka_unit_test(leader__whose_renewal_fails__tries_again_sooner_than_it_renews),
 	    cmocka_unit_test(operator__is_ready_when_its_first_lists_are_there__and_says_who_leads),
