@@ -306,6 +306,37 @@ static inline int run(struct task *t, const char *handle, const struct step *s,
 	return rc ? rc : step_reply(&reply, out, err);
 }
 
+/* Sets up a partial run without feeds or targets. */
+static inline void partial_setup(struct task *t, const char *session, const char *const *fetches,
+				 unsigned n, char partial[64])
+{
+	MU_AUTO_BUF request = {0};
+	MU_AUTO_BUF reply = {0};
+	struct mu_pb_field field = {0};
+	struct mu_err err;
+	struct mu_pb m;
+
+	mu_pb_put_str(&request, 1, session);
+	for (unsigned i = 0; i < n; i++)
+		mu_pb_put_str(&request, 3, fetches[i]);
+	assert_ok(call(t, "PartialRunSetup", &request, &reply, &err), &err);
+	m = mu_pb_of(mu_buf_span(&reply));
+	assert_true(mu_pb_next(&m, &field));
+	snprintf(partial, 64, "%.*s", (int)field.bytes.len, field.bytes.data);
+}
+
+static inline int run_partial(struct task *t, const char *session, const char *partial,
+			      const char *fetch, struct mu_err *err)
+{
+	MU_AUTO_BUF request = {0};
+	MU_AUTO_BUF reply = {0};
+
+	mu_pb_put_str(&request, 1, session);
+	mu_pb_put_str(&request, 3, fetch);
+	mu_pb_put_str(&request, 6, partial);
+	return call(t, "RunStep", &request, &reply, err);
+}
+
 static inline float run_float(struct task *t, const char *handle, const char *fetch)
 {
 	struct step s = {.fetch = fetch};

@@ -436,38 +436,17 @@ static void clients__run_steps_concurrently(void **state)
 	}
 }
 
-static int run_partial(struct task *t, const char *session, const char *partial, const char *fetch,
-		       struct mu_err *err)
-{
-	MU_AUTO_BUF request = {0};
-	MU_AUTO_BUF reply = {0};
-
-	mu_pb_put_str(&request, 1, session);
-	mu_pb_put_str(&request, 3, fetch);
-	mu_pb_put_str(&request, 6, partial);
-	return call(t, "RunStep", &request, &reply, err);
-}
-
 static void partial_run__with_a_fetch_named_twice__ends_after_one_fetch(void **state)
 {
+	static const char *const fetches[] = {"i:0", "i:0"};
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
-	MU_AUTO_BUF request = {0};
-	MU_AUTO_BUF reply = {0};
-	struct mu_pb_field field = {0};
-	struct mu_pb m;
 	char session[64], partial[64];
 	struct mu_err err;
 
 	unary(g, "i", "Identity", "", constant(g, "c", "", number(1)));
 	assert_ok(create(&f->worker[0], g, MU_SPAN(""), session, &err), &err);
-	mu_pb_put_str(&request, 1, session);
-	mu_pb_put_str(&request, 3, "i:0");
-	mu_pb_put_str(&request, 3, "i:0");
-	assert_ok(call(&f->worker[0], "PartialRunSetup", &request, &reply, &err), &err);
-	m = mu_pb_of(mu_buf_span(&reply));
-	assert_true(mu_pb_next(&m, &field));
-	snprintf(partial, sizeof(partial), "%.*s", (int)field.bytes.len, field.bytes.data);
+	partial_setup(&f->worker[0], session, fetches, 2, partial);
 	assert_ok(run_partial(&f->worker[0], session, partial, "i:0", &err), &err);
 	assert_fails(run_partial(&f->worker[0], session, partial, "i:0", &err), &err,
 		     MU_INVALID_ARGUMENT, "Must run PartialRunSetup");
