@@ -160,7 +160,7 @@ static int execute_action(struct run *r, const struct plan_action *a, double now
  */
 static void report_changes(struct run *r, const struct job_status *was, const struct job_status *is)
 {
-	static const enum condition_type reported[] = {COND_DEPARTURE_STUCK, COND_STEP_RESET};
+	static const enum condition_type reported[] = {COND_WORKERS_AWAITED, COND_STEP_RESET};
 	const struct condition *ready = &is->conditions[COND_READY];
 
 	for (unsigned i = 0; i < MU_COUNT(reported); i++) {

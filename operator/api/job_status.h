@@ -57,7 +57,7 @@ enum condition_type {
 	COND_FAILED,
 	COND_KERNELS,         /* "KernelsMissing": a task cannot use the GPU or its kernels */
 	COND_REJECTED,        /* "PodsRejected": the API server rejects an object of the job */
-	COND_DEPARTURE_STUCK, /* "WorkersAwaited": no departure pod could deregister a worker */
+	COND_WORKERS_AWAITED, /* "WorkersAwaited": no departure pod could deregister a worker */
 	COND_STEP_RESET,      /* "StepReset": parameters were lost, and the step went back */
 };
 extern const char *const condition_names[]; /* "Created", … */

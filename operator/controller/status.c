@@ -38,7 +38,7 @@ static int patch_status(struct reconcile *r, cJSON *change, struct mu_err *err)
 /* Conditions whose events do not need a new phase. */
 static bool has_own_event(int condition)
 {
-	return condition == COND_DEPARTURE_STUCK || condition == COND_KERNELS ||
+	return condition == COND_WORKERS_AWAITED || condition == COND_KERNELS ||
 	       condition == COND_STEP_RESET;
 }
 

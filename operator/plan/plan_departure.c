@@ -127,10 +127,10 @@ bool plan_surplus_pod_stays(struct planner *p, const struct task_index *x,
 	return false;
 }
 
-static void report_stuck_departure(struct planner *p, const struct index_status *e)
+static void report_awaited_worker(struct planner *p, const struct index_status *e)
 {
 	p->plan->urgent = true;
-	status_set(p, COND_DEPARTURE_STUCK, true, "CannotLeave",
+	status_set(p, COND_WORKERS_AWAITED, true, "CannotLeave",
 		   "%.63s/%d was removed and did not deregister, and %d departure pods failed: the "
 		   "other workers may wait for its gradient; scale %.63s to %d or more, or stop "
 		   "the job (run.suspend) and start it again",
@@ -139,10 +139,10 @@ static void report_stuck_departure(struct planner *p, const struct index_status 
 
 void plan_create_departure_pods(struct planner *p)
 {
-	struct condition *stuck = &p->status->conditions[COND_DEPARTURE_STUCK];
-	const struct condition was = *stuck;
+	struct condition *awaited = &p->status->conditions[COND_WORKERS_AWAITED];
+	const struct condition was = *awaited;
 
-	*stuck = (struct condition){0};
+	*awaited = (struct condition){0};
 	plan_each_index (p, x) {
 		const struct index_status *e = x->record;
 
@@ -155,10 +155,10 @@ void plan_create_departure_pods(struct planner *p)
 		else if (!x->wanted && !x->pod && e->departure_attempts < DEPARTURE_ATTEMPTS_MAX)
 			plan_create_pod(p, x, e->pending_departure_size);
 		else if (!x->wanted && !x->pod)
-			report_stuck_departure(p, e);
+			report_awaited_worker(p, e);
 	}
-	if (stuck->set && was.set)
-		stuck->since = was.since;
+	if (awaited->set && was.set)
+		awaited->since = was.since;
 }
 
 /* Workers of a job that starts again wait only for each other. */
@@ -171,5 +171,5 @@ void plan_forget_departures(struct planner *p)
 			x->record->retry_at = 0;
 		}
 	}
-	p->status->conditions[COND_DEPARTURE_STUCK] = (struct condition){0};
+	p->status->conditions[COND_WORKERS_AWAITED] = (struct condition){0};
 }

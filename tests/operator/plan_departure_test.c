@@ -223,8 +223,8 @@ static void one_that_cannot_leave__is_sent_three_times(void **state)
 	assert_int_equal(times, 3);
 	assert_int_equal(w.status.phase, JOB_RUNNING);
 	assert_int_equal(w.status.restarts, 1); /* the worker's own */
-	assert_true(w.status.conditions[COND_DEPARTURE_STUCK].status);
-	assert_non_null(strstr(w.status.conditions[COND_DEPARTURE_STUCK].message,
+	assert_true(w.status.conditions[COND_WORKERS_AWAITED].status);
+	assert_non_null(strstr(w.status.conditions[COND_WORKERS_AWAITED].message,
 			       "scale worker to 3 or more, or stop the job"));
 	w.now += 1;
 	run_plan(&w);
@@ -233,7 +233,7 @@ static void one_that_cannot_leave__is_sent_three_times(void **state)
 	expect_look(&w, "+worker/2 ");
 	run_all(&w);
 	run_plan(&w);
-	assert_false(w.status.conditions[COND_DEPARTURE_STUCK].set);
+	assert_false(w.status.conditions[COND_WORKERS_AWAITED].set);
 	plan_fixture_end(&w);
 }
 
@@ -254,7 +254,7 @@ static void departure_pod__that_is_rejected__is_retried_without_an_attempt(void 
 		assert_false(w.changed); /* nor is each try a write */
 		assert_int_equal(entry(&w, 2)->departure_attempts, 0);
 	}
-	assert_false(w.status.conditions[COND_DEPARTURE_STUCK].set);
+	assert_false(w.status.conditions[COND_WORKERS_AWAITED].set);
 	w.full = false;
 	expect_look(&w, "+worker/2 ");
 	assert_true(pod(&w, "worker", 2)->is_departure_pod);
