@@ -76,8 +76,8 @@ static int batch_norm_global_backward(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(kernel_out(c, 2, t->dtype, &vec, &dv, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 3, t->dtype, &vec, &db, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 4, t->dtype, &vec, &dg, err));
-	MU_AUTO_FREE double *room = mu_xcalloc((size_t)n + 1, 3 * sizeof *room);
-	double *by = room, *sum = by + n,
+	MU_AUTO_FREE double *buffer = mu_xcalloc((size_t)n + 1, 3 * sizeof *buffer);
+	double *by = buffer, *sum = by + n,
 	       *along = sum + n; /* of the gradient, and of it times t - m */
 	for (int64_t k = 0; k < n; k++)
 		by[k] = inverse_deviation(c, k);

@@ -12,12 +12,12 @@
 #include "task/kernels/engine/real_types.h"
 #include "task/kernels/nn/window.h"
 
-enum dilation_give { GIVE_LARGEST, GIVE_TO_INPUT, GIVE_TO_FILTER };
+enum dilation_output { MAXIMUM, INPUT_GRADIENT, FILTER_GRADIENT };
 
 struct dilation {
 	struct window_axis axis[WINDOW_AXES];
 	int64_t batch, depth;
-	enum dilation_give give;
+	enum dilation_output output;
 	const void *in, *filter, *grad;
 	void *out;
 	void (*run)(const struct dilation *p, const int64_t rows[2], const int64_t channels[2]);
@@ -86,8 +86,8 @@ static int64_t corner_of(const struct dilation *p, const struct spot *s, int64_t
 					}                                                          \
 				int64_t from = n * p->depth + d;                                   \
 				int64_t to =                                                       \
-				    (p->give == GIVE_TO_INPUT ? pixel : tap) * p->depth + d;       \
-				if (p->give == GIVE_LARGEST)                                       \
+				    (p->output == INPUT_GRADIENT ? pixel : tap) * p->depth + d;    \
+				if (p->output == MAXIMUM)                                          \
 					out[from] = best;                                          \
 				else                                                               \
 					out[to] = (T)((U)out[to] + (U)grad[from]);                 \
@@ -174,13 +174,13 @@ static int dilation_largest(struct kernel_call *c, struct mu_err *err)
 }
 
 /* The gradient of input `of`: as large as it. */
-static int give_back(struct kernel_call *c, unsigned of, struct mu_err *err)
+static int dilation_gradient(struct kernel_call *c, unsigned of, struct mu_err *err)
 {
 	const struct mu_tensor *like = kernel_in(c, of), *grad = kernel_in(c, 2);
 	struct dilation p = {.in = kernel_in(c, 0)->data,
 			     .filter = kernel_in(c, 1)->data,
 			     .grad = grad->data,
-			     .give = of ? GIVE_TO_FILTER : GIVE_TO_INPUT};
+			     .output = of ? FILTER_GRADIENT : INPUT_GRADIENT};
 	struct mu_tensor *out;
 	struct mu_shape shape;
 
@@ -199,8 +199,8 @@ static int give_back(struct kernel_call *c, unsigned of, struct mu_err *err)
 	return 0;
 }
 
-KERNEL_RUN(to_input, give_back(c, 0, err))
-KERNEL_RUN(to_filter, give_back(c, 1, err))
+KERNEL_RUN(to_input, dilation_gradient(c, 0, err))
+KERNEL_RUN(to_filter, dilation_gradient(c, 1, err))
 
 static const struct kernel rows[] = {
     {"Dilation2D", KERNEL_EXPENSIVE, .run = dilation_largest},

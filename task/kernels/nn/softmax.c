@@ -168,19 +168,19 @@ int check_sparse_cross_entropy(const struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* Lists all of them, as far as the message has room. */
+/* Lists all of them, as far as they fit into the message. */
 static int wrong_label(const struct mu_tensor *labels, int64_t label, int64_t classes,
 		       struct mu_err *err)
 {
-	enum { ROOM = 140 };
+	enum { LIST_MAX = 140 };
 	MU_AUTO_BUF all = {0};
 
-	for (int64_t r = 0; r < labels->shape.count && all.len < ROOM; r++)
+	for (int64_t r = 0; r < labels->shape.count && all.len < LIST_MAX; r++)
 		mu_buf_printf(&all, "%s%lld", r ? " " : "", (long long)mu_tensor_int(labels, r));
 	return mu_invalid(err,
 			  "Received a label value of %lld which is outside the valid range of [0, "
 			  "%lld).  Label values: %.*s",
-			  (long long)label, (long long)classes, ROOM, all.data);
+			  (long long)label, (long long)classes, LIST_MAX, all.data);
 }
 
 static int softmax_check_labels(const struct mu_tensor *labels, int64_t classes, struct mu_err *err)

@@ -8,7 +8,7 @@
 	BLOCK_KERNEL(softmax_##t, softmax_args)                                                    \
 	{                                                                                          \
 		typedef C(t) T;                                                                    \
-		SHARED T room[ROW_THREADS];                                                        \
+		SHARED T shared[ROW_THREADS];                                                      \
 		for (int64_t row = blockIdx.x; row < a.rows; row += gridDim.x) {                   \
 			T top = (T)-INFINITY, sum = 0;                                             \
 			EACH_OF_ROW(c, a.n)                                                        \
@@ -16,10 +16,10 @@
 				T x = GET(t, a.in, row * a.n + c);                                 \
 				top = larger(top, x);                                              \
 			}                                                                          \
-			top = block_max_##t(room, top);                                            \
+			top = block_max_##t(shared, top);                                          \
 			EACH_OF_ROW(c, a.n)                                                        \
 			sum += exp(GET(t, a.in, row * a.n + c) - top);                             \
-			sum = block_sum_##t(room, sum);                                            \
+			sum = block_sum_##t(shared, sum);                                          \
 			T logsum = log(sum);                                                       \
 			EACH_OF_ROW(c, a.n)                                                        \
 			{                                                                          \
@@ -39,10 +39,10 @@ EACH_FLT(SOFTMAX_KERNEL)
 		T x = LOGIT(t, row, c);                                                            \
 		top = larger(top, x);                                                              \
 	}                                                                                          \
-	top = block_max_##t(room, top);                                                            \
+	top = block_max_##t(shared, top);                                                          \
 	EACH_OF_ROW(c, a.n)                                                                        \
 	sum += exp(LOGIT(t, row, c) - top);                                                        \
-	sum = block_sum_##t(room, sum);                                                            \
+	sum = block_sum_##t(shared, sum);                                                          \
 	const T logsum = log(sum);
 
 /* loss = - sum of label * log softmax(logit); back = softmax(logit) - label. */
@@ -50,7 +50,7 @@ EACH_FLT(SOFTMAX_KERNEL)
 	BLOCK_KERNEL(xent_##t, xent_args)                                                          \
 	{                                                                                          \
 		typedef C(t) T;                                                                    \
-		SHARED T room[ROW_THREADS];                                                        \
+		SHARED T shared[ROW_THREADS];                                                      \
 		for (int64_t row = blockIdx.x; row < a.rows; row += gridDim.x) {                   \
 			ROW_STATS(t)                                                               \
 			T loss = 0;                                                                \
@@ -63,7 +63,7 @@ EACH_FLT(SOFTMAX_KERNEL)
 					loss += label * (logsum - x);                              \
 				PUT(t, a.back, row *a.n + c, exp(x) / sum - label);                \
 			}                                                                          \
-			loss = block_sum_##t(room, loss);                                          \
+			loss = block_sum_##t(shared, loss);                                        \
 			if (threadIdx.x == 0)                                                      \
 				PUT(t, a.loss, row, loss);                                         \
 		}                                                                                  \
@@ -75,7 +75,7 @@ EACH_FLT(XENT_KERNEL)
 	BLOCK_KERNEL(sparse_xent_##i##_##t, xent_args)                                             \
 	{                                                                                          \
 		typedef C(t) T;                                                                    \
-		SHARED T room[ROW_THREADS];                                                        \
+		SHARED T shared[ROW_THREADS];                                                      \
 		for (int64_t row = blockIdx.x; row < a.rows; row += gridDim.x) {                   \
 			ROW_STATS(t)                                                               \
 			int64_t label = GET(i, a.labels, row);                                     \

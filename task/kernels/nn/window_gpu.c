@@ -101,9 +101,9 @@ static int conv_kernel(struct kernel_call *c, const struct direction *d, enum mu
 /* True if the padding before and after is equal, as cuDNN requires. */
 static bool is_even(const struct window_axis *x)
 {
-	int64_t room = x->in + 2 * x->pad - ((x->size - 1) * x->dilation + 1);
+	int64_t max_offset = x->in + 2 * x->pad - ((x->size - 1) * x->dilation + 1);
 
-	return room >= 0 && room / x->stride + 1 == x->out;
+	return max_offset >= 0 && max_offset / x->stride + 1 == x->out;
 }
 
 static struct gpu_convolution_axis even_axis(const struct window_axis *x)
