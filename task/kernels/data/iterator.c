@@ -3,20 +3,20 @@
  *
  * An iterator has a thread of its own, because functions of the pipeline block and the threads of
  * the compute pool must not.  A caller waits for an element in the wait queue, without a thread.
- * The thread draws an element when a caller waits, and draws as many ahead as the outermost
- * prefetch of the dataset asks for.  The queue's lock guards all members except the dataset
- * iterator, which only the thread uses.
+ * The thread draws an element when a caller waits, and fills a buffer of the size that the
+ * outermost prefetch of the dataset asks for.  The queue's lock guards all members except the
+ * dataset iterator, which only the thread uses.
  *
  * A one-shot iterator gets its dataset from a function, which the thread calls first. */
 #include "task/kernels/data/iterator.h"
 
 #include <string.h>
 
-enum { MAX_AHEAD = 1024, DEFAULT_AHEAD = 16 };
+enum { MAX_BUFFER_SIZE = 1024, DEFAULT_BUFFER_SIZE = 16 };
 
 static void destroy(struct iterator *it)
 {
-	iterator_drop_ready(it);
+	iterator_clear_buffer(it);
 	if (it->dataset)
 		mu_object_unref(&it->dataset->object);
 	function_free(it->factory);
@@ -35,7 +35,8 @@ static void iterator_free(struct resource *r)
 	started = it->started;
 	on_own_thread = started && pthread_equal(it->thread, pthread_self());
 	it->stop = true;
-	it->orphan = on_own_thread; /* the call that the thread finished held the last reference */
+	it->detached =
+	    on_own_thread; /* the call that the thread finished held the last reference */
 	pthread_cond_signal(&it->work);
 	pthread_mutex_unlock(&it->waiters.lock);
 	if (on_own_thread) {
@@ -74,14 +75,14 @@ struct resource *iterator_create(void *arg, struct mu_err *err)
 /* ---- the thread ---- */
 
 /* The number of elements that the outermost prefetch asks for; it may leave the choice to us. */
-static int64_t ahead_of(const struct dataset *d)
+static int64_t prefetch_buffer_size(const struct dataset *d)
 {
 	while (d->n_in == 1 && (!strcmp(d->op, "OptionsDataset") || !strcmp(d->op, "ModelDataset")))
 		d = d->in[0];
 	if (strcmp(d->op, "PrefetchDataset"))
 		return 0;
 	int64_t n = dataset_number(d, 0);
-	return n < 0 ? DEFAULT_AHEAD : n < MAX_AHEAD ? n : MAX_AHEAD;
+	return n < 0 ? DEFAULT_BUFFER_SIZE : n < MAX_BUFFER_SIZE ? n : MAX_BUFFER_SIZE;
 }
 
 static int call_factory(struct iterator *it, struct dataset **out, struct mu_err *err)
@@ -101,7 +102,7 @@ static int call_factory(struct iterator *it, struct dataset **out, struct mu_err
 
 struct drawn {
 	struct iterator *it;
-	struct ready *r; /* NULL: the end */
+	struct buffered_element *r; /* NULL: the end */
 	uint64_t round;
 };
 
@@ -112,7 +113,7 @@ static void add_drawn(void *arg)
 
 	if (d->round != it->round) { /* the iterator has another dataset now */
 		if (d->r)
-			iterator_ready_free(d->r);
+			buffered_element_free(d->r);
 		return;
 	}
 	it->asked = false;
@@ -122,14 +123,14 @@ static void add_drawn(void *arg)
 	}
 	*it->tail = d->r;
 	it->tail = &d->r->next;
-	it->n_ready++;
+	it->n_buffered++;
 }
 
-static struct ready *iterator_draw(struct iterator *it, const struct dataset *d,
-				   struct dataset_iterator **dataset_iterator)
+static struct buffered_element *iterator_draw(struct iterator *it, const struct dataset *d,
+					      struct dataset_iterator **dataset_iterator)
 {
 	unsigned n = d ? d->n_out : 0;
-	struct ready *r = iterator_ready(n);
+	struct buffered_element *r = buffered_element_new(n);
 	int rc = *dataset_iterator
 		     ? 0
 		     : dataset_iterator_open(d, &it->caller, dataset_iterator, &r->err);
@@ -149,9 +150,9 @@ static struct ready *iterator_draw(struct iterator *it, const struct dataset *d,
 /* Waits until there is work; returns false when the thread must stop.  Called with the lock. */
 static bool wait_for_work(struct iterator *it)
 {
-	while (!it->stop && !it->transfers &&
+	while (!it->stop && !it->requests &&
 	       (it->ended || !(it->dataset || it->factory) ||
-		!(it->asked || (it->dataset && it->n_ready < it->ahead))))
+		!(it->asked || (it->dataset && it->n_buffered < it->buffer_size))))
 		pthread_cond_wait(&it->work, &it->waiters.lock);
 	return !it->stop;
 }
@@ -161,17 +162,17 @@ void iterator_set_dataset(struct iterator *it, struct dataset *d)
 	struct dataset *old = it->dataset;
 
 	it->dataset = d;
-	it->ahead = ahead_of(d);
+	it->buffer_size = prefetch_buffer_size(d);
 	it->ended = false;
 	it->round++;
-	iterator_drop_ready(it);
+	iterator_clear_buffer(it);
 	if (old)
 		mu_object_unref(&old->object);
 }
 
-static struct ready *failed(const struct mu_err *err)
+static struct buffered_element *failed(const struct mu_err *err)
 {
-	struct ready *r = iterator_ready(0);
+	struct buffered_element *r = buffered_element_new(0);
 
 	r->err = *err;
 	return r;
@@ -181,10 +182,10 @@ static struct ready *failed(const struct mu_err *err)
 static void report_failure(struct iterator *it, struct drawn *drawn, const struct mu_err *err)
 {
 	pthread_mutex_lock(&it->waiters.lock);
-	struct transfer *t = iterator_next_transfer(it);
+	struct state_request *t = iterator_next_request(it);
 	pthread_mutex_unlock(&it->waiters.lock);
 	if (t) {
-		iterator_end_transfer(it, t, err);
+		iterator_end_request(it, t, err);
 		return;
 	}
 	drawn->r = failed(err);
@@ -201,7 +202,7 @@ static void *iterator_run(void *arg)
 	while (wait_for_work(it)) {
 		struct dataset *d = it->dataset, *made = NULL;
 		struct drawn drawn = {.it = it, .round = it->round};
-		struct transfer *t = d || !it->factory ? iterator_next_transfer(it) : NULL;
+		struct state_request *t = d || !it->factory ? iterator_next_request(it) : NULL;
 		if (d)
 			mu_object_ref(&d->object);
 		pthread_mutex_unlock(&it->waiters.lock);
@@ -212,7 +213,7 @@ static void *iterator_run(void *arg)
 		}
 		struct mu_err err = {0};
 		if (t) {
-			iterator_transfer(it, t, d, round, &dataset_iterator);
+			iterator_execute_request(it, t, d, round, &dataset_iterator);
 		} else if (d) {
 			drawn.r = iterator_draw(it, d, &dataset_iterator);
 			mu_object_unref(&mu_steal(&d)->object);
@@ -226,10 +227,10 @@ static void *iterator_run(void *arg)
 		if (made)
 			iterator_set_dataset(it, made);
 	}
-	bool orphan = it->orphan;
+	bool detached = it->detached;
 	pthread_mutex_unlock(&it->waiters.lock);
 	dataset_iterator_close(dataset_iterator);
-	if (orphan)
+	if (detached)
 		destroy(it);
 	return NULL;
 }

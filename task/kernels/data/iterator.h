@@ -12,16 +12,16 @@
 #define ITERATOR_STATE_KIND "muster.Iterator" /* of the encoded state */
 
 /* A request to save or restore the state. */
-struct transfer {
-	struct transfer *next;
+struct state_request {
+	struct state_request *next;
 	_Atomic int refs;
 	struct mu_object *state; /* to restore; else the saved state, or NULL */
 	bool restores, queued, done;
 	struct mu_err err;
 };
 
-struct ready {
-	struct ready *next;
+struct buffered_element {
+	struct buffered_element *next;
 	struct mu_err err; /* instead of an element */
 	unsigned n;
 	struct mu_tensor t[];
@@ -34,14 +34,14 @@ struct iterator {
 	pthread_t thread;
 	struct caller caller; /* used by the thread; has a lock of its own */
 	bool started, stop;
-	bool orphan; /* the thread frees the iterator when it ends */
+	bool detached; /* the thread frees the iterator when it ends */
 	struct function *factory;
 	struct dataset *dataset; /* NULL: not initialised */
 	uint64_t round;          /* counts the datasets it was given */
 	bool asked, ended;
-	struct ready *head, **tail;
-	int64_t n_ready, ahead;
-	struct transfer *transfers; /* that wait for the thread */
+	struct buffered_element *head, **tail;
+	int64_t n_buffered, buffer_size;
+	struct state_request *requests; /* that wait for the thread */
 };
 
 extern const struct resource_type iterator_type;
@@ -52,20 +52,20 @@ int iterator_start(struct iterator *it, struct mu_err *err); /* starts the threa
 void iterator_set_dataset(struct iterator *it, struct dataset *d);
 
 /* ---- iterator_state.c ---- */
-struct ready *iterator_ready(unsigned n); /* without an element */
-void iterator_ready_free(struct ready *r);
-void iterator_drop_ready(struct iterator *it);
-/* Replaces the elements that are ready; takes the list. */
-void iterator_put_ready(struct iterator *it, struct ready *head);
+struct buffered_element *buffered_element_new(unsigned n); /* without an element */
+void buffered_element_free(struct buffered_element *r);
+void iterator_clear_buffer(struct iterator *it);
+/* Replaces the buffered elements; takes the list. */
+void iterator_set_buffer(struct iterator *it, struct buffered_element *head);
 
-void transfer_drop(struct transfer *t);
-/* Removes the first transfer from the iterator's list.  Called with the queue's lock. */
-struct transfer *iterator_next_transfer(struct iterator *it);
+void state_request_unref(struct state_request *t);
+/* Removes the first request from the iterator's list.  Called with the queue's lock. */
+struct state_request *iterator_next_request(struct iterator *it);
 /* Saves or restores the state.  Called on the thread and without the lock.  d: NULL if the iterator
  * has no dataset.  A restore replaces the dataset iterator. */
-void iterator_transfer(struct iterator *it, struct transfer *t, const struct dataset *d,
-		       uint64_t round, struct dataset_iterator **dataset_iterator);
-/* Ends the transfer with err. */
-void iterator_end_transfer(struct iterator *it, struct transfer *t, const struct mu_err *err);
+void iterator_execute_request(struct iterator *it, struct state_request *t, const struct dataset *d,
+			      uint64_t round, struct dataset_iterator **dataset_iterator);
+/* Ends the request with err. */
+void iterator_end_request(struct iterator *it, struct state_request *t, const struct mu_err *err);
 
 #endif

@@ -24,7 +24,7 @@ static void getter_free(struct waiter *w)
 	free(MU_CONTAINER(w, struct getter, w));
 }
 
-static int iterator_hand_out(struct kernel_call *c, const struct ready *r, bool optional,
+static int iterator_hand_out(struct kernel_call *c, const struct buffered_element *r, bool optional,
 			     struct mu_err *err)
 {
 	const struct mu_attr *types = mu_node_attr(c->node, "output_types");
@@ -49,7 +49,7 @@ static bool get_try(struct waiter *w)
 	bool optional = MU_CONTAINER(w, struct getter, w)->optional;
 	struct iterator *it = MU_CONTAINER(w, struct getter, w)->it;
 	uint64_t round = MU_CONTAINER(w, struct getter, w)->round;
-	struct ready *r = it->head;
+	struct buffered_element *r = it->head;
 
 	if (round && round != it->round) {
 		mu_invalid(&w->err, "Invalid incarnation id: %llu, not %llu",
@@ -60,12 +60,12 @@ static bool get_try(struct waiter *w)
 		it->head = r->next;
 		if (!it->head)
 			it->tail = &it->head;
-		it->n_ready--;
+		it->n_buffered--;
 		if (r->err.code != MU_OK)
 			w->err = r->err;
 		else
 			iterator_hand_out(w->c, r, optional, &w->err);
-		iterator_ready_free(r);
+		buffered_element_free(r);
 		pthread_cond_signal(&it->work);
 		return true;
 	}
@@ -146,13 +146,13 @@ static void get_from_shard(struct kernel_call *c)
 
 /* ---- saving and restoring ---- */
 
-struct transfer_call {
+struct state_call {
 	struct waiter w;
 	struct iterator *it;
-	struct transfer *t;
+	struct state_request *t;
 };
 
-static int output_state(struct kernel_call *c, struct transfer *t, struct mu_err *err)
+static int output_state(struct kernel_call *c, struct state_request *t, struct mu_err *err)
 {
 	struct mu_shape one = mu_shape_vec(1);
 	struct mu_tensor out;
@@ -163,9 +163,9 @@ static int output_state(struct kernel_call *c, struct transfer *t, struct mu_err
 	return 0;
 }
 
-static void queue_transfer(struct iterator *it, struct transfer *t)
+static void queue_request(struct iterator *it, struct state_request *t)
 {
-	struct transfer **p = &it->transfers;
+	struct state_request **p = &it->requests;
 
 	while (*p)
 		p = &(*p)->next;
@@ -175,12 +175,12 @@ static void queue_transfer(struct iterator *it, struct transfer *t)
 	pthread_cond_signal(&it->work);
 }
 
-static bool transfer_try(struct waiter *w)
+static bool state_call_try(struct waiter *w)
 {
-	struct transfer *t = MU_CONTAINER(w, struct transfer_call, w)->t;
+	struct state_request *t = MU_CONTAINER(w, struct state_call, w)->t;
 
 	if (!t->queued)
-		queue_transfer(MU_CONTAINER(w, struct transfer_call, w)->it, t);
+		queue_request(MU_CONTAINER(w, struct state_call, w)->it, t);
 	if (!t->done)
 		return false;
 	w->err = t->err;
@@ -189,35 +189,35 @@ static bool transfer_try(struct waiter *w)
 	return true;
 }
 
-/* Removes the transfer from the queue if the thread has not started it. */
-static void transfer_undo(struct waiter *w)
+/* Removes the request from the queue if the thread has not started it. */
+static void state_call_undo(struct waiter *w)
 {
-	struct transfer_call *m = MU_CONTAINER(w, struct transfer_call, w);
+	struct state_call *m = MU_CONTAINER(w, struct state_call, w);
 
-	for (struct transfer **p = &m->it->transfers; *p; p = &(*p)->next)
+	for (struct state_request **p = &m->it->requests; *p; p = &(*p)->next)
 		if (*p == m->t) {
 			*p = m->t->next;
-			transfer_drop(m->t);
+			state_request_unref(m->t);
 			return;
 		}
 }
 
-static void transfer_free(struct waiter *w)
+static void state_call_free(struct waiter *w)
 {
-	struct transfer_call *m = MU_CONTAINER(w, struct transfer_call, w);
+	struct state_call *m = MU_CONTAINER(w, struct state_call, w);
 
-	transfer_drop(m->t);
+	state_request_unref(m->t);
 	free(m);
 }
 
 /* Takes the reference to the state. */
-static void start_transfer(struct kernel_call *c, struct mu_object *state)
+static void start_request(struct kernel_call *c, struct mu_object *state)
 {
-	struct transfer_call *m = MU_NEW(struct transfer_call);
+	struct state_call *m = MU_NEW(struct state_call);
 	struct resource *r = NULL;
 	struct mu_err err;
 
-	m->t = MU_NEW(struct transfer);
+	m->t = MU_NEW(struct state_request);
 	atomic_init(&m->t->refs, 1);
 	m->t->state = state;
 	m->t->restores = state != NULL;
@@ -229,7 +229,7 @@ static void start_transfer(struct kernel_call *c, struct mu_object *state)
 	if (rc) {
 		if (r)
 			resource_unref(r);
-		transfer_free(&m->w);
+		state_call_free(&m->w);
 		kernel_finish(c, &err);
 		return;
 	}
@@ -237,15 +237,15 @@ static void start_transfer(struct kernel_call *c, struct mu_object *state)
 			       .waiters = &m->it->waiters,
 			       .owner = r,
 			       .what = state ? "DeserializeIterator" : "SerializeIterator",
-			       .try = transfer_try,
-			       .undo = transfer_undo,
-			       .free = transfer_free};
+			       .try = state_call_try,
+			       .undo = state_call_undo,
+			       .free = state_call_free};
 	wait_queue_add(&m->w, WAIT_PEEK);
 }
 
 static void iterator_serialize(struct kernel_call *c)
 {
-	start_transfer(c, NULL);
+	start_request(c, NULL);
 }
 
 static void iterator_deserialize(struct kernel_call *c)
@@ -257,7 +257,7 @@ static void iterator_deserialize(struct kernel_call *c)
 	struct mu_err err;
 
 	if (e && strcmp(e->kind, ITERATOR_STATE_KIND) == 0) {
-		start_transfer(c, mu_object_ref(o));
+		start_request(c, mu_object_ref(o));
 		return;
 	}
 	mu_invalid(

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of an iterator: the elements that are ready, and the transfer of the whole state to and
- * from checkpoints.
+/* The state of an iterator: the buffered elements, and requests to save the whole state to
+ * checkpoints or to restore it.
  *
  * Only the thread of the iterator may use its dataset iterator.  SerializeIterator and
- * DeserializeIterator queue a transfer, which the thread does between two elements while the op
- * waits.  A transfer has two owners: the op, and the queue or the thread.  The thread also does a
- * transfer whose op was cancelled.
+ * DeserializeIterator queue a request, which the thread executes between two elements while the op
+ * waits.  A request has two owners: the op, and the queue or the thread.  The thread completes a
+ * request that it has begun, also if its op is cancelled.
  *
- * A checkpoint stores the state as bytes: a version, the elements that are ready, whether the end
- * was reached, and the dataset iterators from the outermost inwards.
+ * A checkpoint stores the state as bytes: a version, the buffered elements, whether the end was
+ * reached, and the dataset iterators from the outermost inwards.
  */
 #include <string.h>
 
@@ -18,43 +18,43 @@
 
 enum { VERSION = 1 };
 
-/* ---- elements that are ready ---- */
+/* ---- buffered elements ---- */
 
-void iterator_ready_free(struct ready *r)
+void buffered_element_free(struct buffered_element *r)
 {
 	element_drop(r->t, r->n);
 	free(r);
 }
 
-void iterator_drop_ready(struct iterator *it)
+void iterator_clear_buffer(struct iterator *it)
 {
 	while (it->head) {
-		struct ready *r = it->head;
+		struct buffered_element *r = it->head;
 		it->head = r->next;
-		iterator_ready_free(r);
+		buffered_element_free(r);
 	}
 	it->tail = &it->head;
-	it->n_ready = 0;
+	it->n_buffered = 0;
 }
 
-struct ready *iterator_ready(unsigned n)
+struct buffered_element *buffered_element_new(unsigned n)
 {
-	return mu_xcalloc(1, sizeof(struct ready) + (n + 1) * sizeof(struct mu_tensor));
+	return mu_xcalloc(1, sizeof(struct buffered_element) + (n + 1) * sizeof(struct mu_tensor));
 }
 
-void iterator_put_ready(struct iterator *it, struct ready *head)
+void iterator_set_buffer(struct iterator *it, struct buffered_element *head)
 {
-	iterator_drop_ready(it);
+	iterator_clear_buffer(it);
 	it->head = head;
 	for (; head; head = head->next) {
 		it->tail = &head->next;
-		it->n_ready++;
+		it->n_buffered++;
 	}
 }
 
-/* ---- transfers ---- */
+/* ---- requests ---- */
 
-void transfer_drop(struct transfer *t)
+void state_request_unref(struct state_request *t)
 {
 	if (atomic_fetch_sub(&t->refs, 1) != 1)
 		return;
@@ -62,12 +62,12 @@ void transfer_drop(struct transfer *t)
 	free(t);
 }
 
-struct transfer *iterator_next_transfer(struct iterator *it)
+struct state_request *iterator_next_request(struct iterator *it)
 {
-	struct transfer *t = it->transfers;
+	struct state_request *t = it->requests;
 
 	if (t)
-		it->transfers = t->next;
+		it->requests = t->next;
 	return t;
 }
 
@@ -88,7 +88,8 @@ static int serialize_failure(struct serializer *ser, struct mu_err *e, struct mu
 	return 0;
 }
 
-static int serialize_ready(struct serializer *ser, struct ready *r, unsigned n, struct mu_err *err)
+static int serialize_buffered_element(struct serializer *ser, struct buffered_element *r,
+				      unsigned n, struct mu_err *err)
 {
 	bool failed = r->err.code != MU_OK;
 	int rc = serialize_flag(ser, &failed, err);
@@ -101,13 +102,13 @@ static int serialize_ready(struct serializer *ser, struct ready *r, unsigned n, 
 }
 
 struct state {
-	struct ready *head, **tail;
+	struct buffered_element *head, **tail;
 	int64_t n;
 	bool ended;
 	struct dataset_iterator *dataset_iterator;
 };
 
-static void state_add(struct state *s, struct ready *r)
+static void state_add(struct state *s, struct buffered_element *r)
 {
 	*s->tail = r;
 	s->tail = &r->next;
@@ -116,25 +117,24 @@ static void state_add(struct state *s, struct ready *r)
 
 static void state_fini(struct state *s)
 {
-	for (struct ready *r = s->head, *next; r; r = next) {
+	for (struct buffered_element *r = s->head, *next; r; r = next) {
 		next = r->next;
-		iterator_ready_free(r);
+		buffered_element_free(r);
 	}
 }
 
-static int serialize_list_of_ready(struct serializer *ser, struct state *s, unsigned n,
-				   struct mu_err *err)
+static int serialize_buffer(struct serializer *ser, struct state *s, unsigned n, struct mu_err *err)
 {
 	int64_t left = s->n;
 	int rc = serialize_number(ser, &left, 0, INT64_MAX, err);
 
 	if (!serializer_is_reading(ser))
-		for (struct ready *r = s->head; r && !rc; r = r->next)
-			rc = serialize_ready(ser, r, n, err);
+		for (struct buffered_element *r = s->head; r && !rc; r = r->next)
+			rc = serialize_buffered_element(ser, r, n, err);
 	for (; serializer_is_reading(ser) && left && !rc; left--) {
-		struct ready *r = iterator_ready(n);
+		struct buffered_element *r = buffered_element_new(n);
 		state_add(s, r);
-		rc = serialize_ready(ser, r, n, err);
+		rc = serialize_buffered_element(ser, r, n, err);
 	}
 	return rc;
 }
@@ -145,7 +145,7 @@ static int serialize_state(struct serializer *ser, struct state *s, const struct
 	int64_t version = VERSION;
 
 	MU_RETURN_IF_ERROR(serialize_number(ser, &version, VERSION, VERSION, err));
-	MU_RETURN_IF_ERROR(serialize_list_of_ready(ser, s, d->n_out, err));
+	MU_RETURN_IF_ERROR(serialize_buffer(ser, s, d->n_out, err));
 	MU_RETURN_IF_ERROR(serialize_flag(ser, &s->ended, err));
 	return serialize_optional_iterator(ser, d, caller, &s->dataset_iterator, err);
 }
@@ -157,8 +157,8 @@ static int changed_meanwhile(struct mu_err *err)
 	return mu_fail(err, MU_ABORTED, "the iterator was given another dataset meanwhile");
 }
 
-/* Copies the elements that are ready; fails if the iterator is in another round. */
-static int copy_ready(struct iterator *it, uint64_t round, struct state *s, struct mu_err *err)
+/* Copies the buffered elements; fails if the iterator is in another round. */
+static int copy_buffer(struct iterator *it, uint64_t round, struct state *s, struct mu_err *err)
 {
 	int rc = 0;
 
@@ -166,8 +166,8 @@ static int copy_ready(struct iterator *it, uint64_t round, struct state *s, stru
 	s->ended = it->ended;
 	if (it->round != round)
 		rc = changed_meanwhile(err);
-	for (const struct ready *r = it->head; r && !rc; r = r->next) {
-		struct ready *copy = iterator_ready(r->n);
+	for (const struct buffered_element *r = it->head; r && !rc; r = r->next) {
+		struct buffered_element *copy = buffered_element_new(r->n);
 		copy->err = r->err;
 		copy->n = r->n;
 		for (unsigned i = 0; i < r->n; i++)
@@ -180,8 +180,8 @@ static int copy_ready(struct iterator *it, uint64_t round, struct state *s, stru
 
 /* Opens the dataset iterator if nothing was drawn yet, because opening draws seeds, which are part
  * of the state. */
-static int save(struct iterator *it, struct transfer *t, const struct dataset *d, uint64_t round,
-		struct dataset_iterator **dataset_iterator, struct mu_err *err)
+static int save(struct iterator *it, struct state_request *t, const struct dataset *d,
+		uint64_t round, struct dataset_iterator **dataset_iterator, struct mu_err *err)
 {
 	struct state s = {.tail = &s.head};
 	MU_AUTO_BUF b = {0};
@@ -189,7 +189,7 @@ static int save(struct iterator *it, struct transfer *t, const struct dataset *d
 	int rc =
 	    *dataset_iterator ? 0 : dataset_iterator_open(d, &it->caller, dataset_iterator, err);
 
-	if (rc || (rc = copy_ready(it, round, &s, err))) {
+	if (rc || (rc = copy_buffer(it, round, &s, err))) {
 		state_fini(&s);
 		return rc;
 	}
@@ -214,13 +214,13 @@ static void install(void *arg)
 	n->late = n->round != n->it->round;
 	if (n->late)
 		return;
-	iterator_put_ready(n->it, n->s->head);
+	iterator_set_buffer(n->it, n->s->head);
 	n->s->head = NULL;
 	n->it->ended = n->s->ended;
 }
 
-static int restore(struct iterator *it, struct transfer *t, const struct dataset *d, uint64_t round,
-		   struct dataset_iterator **dataset_iterator, struct mu_err *err)
+static int restore(struct iterator *it, struct state_request *t, const struct dataset *d,
+		   uint64_t round, struct dataset_iterator **dataset_iterator, struct mu_err *err)
 {
 	const struct mu_encoded *e = mu_encoded_of(t->state);
 	struct serializer ser = {.from = mu_pb_of(mu_buf_span(&e->bytes))};
@@ -246,18 +246,18 @@ static int restore(struct iterator *it, struct transfer *t, const struct dataset
 
 static void mark_done(void *arg)
 {
-	((struct transfer *)arg)->done = true;
+	((struct state_request *)arg)->done = true;
 }
 
-void iterator_end_transfer(struct iterator *it, struct transfer *t, const struct mu_err *err)
+void iterator_end_request(struct iterator *it, struct state_request *t, const struct mu_err *err)
 {
 	t->err = *err;
 	wait_queue_update(&it->waiters, mark_done, t);
-	transfer_drop(t);
+	state_request_unref(t);
 }
 
-void iterator_transfer(struct iterator *it, struct transfer *t, const struct dataset *d,
-		       uint64_t round, struct dataset_iterator **dataset_iterator)
+void iterator_execute_request(struct iterator *it, struct state_request *t, const struct dataset *d,
+			      uint64_t round, struct dataset_iterator **dataset_iterator)
 {
 	struct mu_err err = {0};
 
@@ -269,5 +269,5 @@ void iterator_transfer(struct iterator *it, struct transfer *t, const struct dat
 		restore(it, t, d, round, dataset_iterator, &err);
 	else
 		save(it, t, d, round, dataset_iterator, &err);
-	iterator_end_transfer(it, t, &err);
+	iterator_end_request(it, t, &err);
 }
