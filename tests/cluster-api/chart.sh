@@ -3,7 +3,7 @@
 
 rendered() { helm template release charts/muster --namespace somewhere "$@"; }
 kinds() { rendered "$@" | sed -n 's/^kind: //p' | sort | uniq -c | awk '{printf "%s%s*%s", (NR > 1 ? " " : ""), $2, $1}'; }
-refused() { # MESSAGE ARGUMENT...
+expect_rejected() { # MESSAGE ARGUMENT...
   local want=$1 said
   shift
   if said=$(rendered "$@" 2>&1); then
@@ -63,14 +63,14 @@ assert chosen and all(line.strip() in service for line in chosen), chosen'
     --set crds.enabled=false >"$K8S_DIR/notes"
   grep -q 'for a, b\.' "$K8S_DIR/notes"
   grep -q 'apply deploy/crd.yaml yourself' "$K8S_DIR/notes"
-  refused 'replicas' --set replicas=-1
-  refused 'replicas' --set replicas=many
-  refused 'workers' --set workers=0
-  refused 'port' --set metrics.port=80
-  refused 'level' --set logging.level=loud
-  refused 'pullPolicy' --set image.pullPolicy=Sometimes
-  refused 'unknownValue' --set unknownValue=1
-  refused 'nodes' --set rbac.nodes=perhaps
-  refused 'statusFrom' --set 'networkPolicy.statusFrom={A_b}'
-  refused 'watchNamespaces' --set 'watchNamespaces={a,a}'
+  expect_rejected 'replicas' --set replicas=-1
+  expect_rejected 'replicas' --set replicas=many
+  expect_rejected 'workers' --set workers=0
+  expect_rejected 'port' --set metrics.port=80
+  expect_rejected 'level' --set logging.level=loud
+  expect_rejected 'pullPolicy' --set image.pullPolicy=Sometimes
+  expect_rejected 'unknownValue' --set unknownValue=1
+  expect_rejected 'nodes' --set rbac.nodes=perhaps
+  expect_rejected 'statusFrom' --set 'networkPolicy.statusFrom={A_b}'
+  expect_rejected 'watchNamespaces' --set 'watchNamespaces={a,a}'
 }

@@ -3,9 +3,9 @@
 
 One scenario of three jobs uses every permission: a gang with a NetworkPolicy is scaled, restarted and removed by its
 time to live; a group of another gang scheduler is created; taken names are reported; an event repeats.  It first runs
-with all permissions while every request is recorded: none may be refused, and each permission must have been used.
+with all permissions while every request is recorded: none may be forbidden, and each permission must have been used.
 
-Then it runs without one permission, in a namespace and as a user of its own, until a request that needs it is refused.
+Then it runs without one permission, in a namespace and as a user of its own, until a request that needs it is forbidden.
 A scenario that completes without it is a failure.  All permissions are tested, many at once; RIGHTS="VERB RESOURCE,..."
 selects some."""
 import base64
@@ -65,9 +65,9 @@ class Life:
 
         def tried():
             self.tend()
-            return self.is_refused() or test()
+            return self.is_forbidden() or test()
         until(what, tried, max(0.1, self.deadline - time.monotonic()))
-        if self.is_refused():
+        if self.is_forbidden():
             raise Refused(what)
 
     def start(self):
@@ -79,12 +79,12 @@ class Life:
             self.operator.stop()
             self.start()
 
-    def refused(self):
+    def forbidden(self):
         with self.proxy.lock:
             return [e for e in self.proxy.log if len(e) > 3 and e[3] == 403]
 
-    def is_refused(self):
-        return self.lacks and any(pair_of(e[1], e[2]) == self.lacks for e in self.refused())
+    def is_forbidden(self):
+        return self.lacks and any(pair_of(e[1], e[2]) == self.lacks for e in self.forbidden())
 
     def job(self, name):
         return self.object(JOBS % self.ns + "/" + name) or {}
@@ -224,7 +224,7 @@ def without_each(lacking, pairs, limit):
             life.play(limit)
         except Refused:
             with lock:
-                print(f"    without {pair[2]} {pair[1]} {pair[0]}: refused at '{life.step}'", flush=True)
+                print(f"    without {pair[2]} {pair[1]} {pair[0]}: forbidden at '{life.step}'", flush=True)
             return
         with lock:
             unmissed.append(pair)
@@ -244,23 +244,23 @@ def main():
     # busy machine meets several times.
     whole.play(420)
     took = time.monotonic() - start
-    refused = whole.refused()
+    forbidden = whole.forbidden()
     used = {pair_of(e[1], e[2]) for e in whole.proxy.log}
     unused, failed = [p for p in pairs if p not in used], []
-    if not refused:
+    if not forbidden:
         wanted = os.environ.get("RIGHTS", "each")
         lacking = [p for p in pairs if wanted == "each" or f"{p[2]} {p[1]}" in wanted.split(",")]
         more, failed = without_each(lacking, pairs, max(420, len(lacking) * took))
         unused += more
-    if refused:
-        print(f"    with all rights, refused: {refused[:3]}")
+    if forbidden:
+        print(f"    with all rights, forbidden: {forbidden[:3]}")
     for pair, why in failed:
         print(f"    {pair}: {why}")
     for pair in unused:
         print(f"    no request needs {pair[2]} {pair[1]} of '{pair[0]}'")
     print(f"    {len(pairs)} rights, {len(unused)} that no request needs ({time.monotonic() - began:.0f} s)")
     drop_group_kinds()
-    return 1 if unused or failed or refused else 0
+    return 1 if unused or failed or forbidden else 0
 
 
 try:

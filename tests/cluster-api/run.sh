@@ -502,7 +502,7 @@ test_the_clusters_roles_cover_jobs() {
 test_killed_at_every_call() { python3 $here/kill_each.py; }
 test_every_right_is_needed() { python3 $here/minimal_rbac.py; }
 test_two_hundred_bad_manifests_harm_no_other_job() { python3 $here/invalid_manifests.py bad; }
-test_every_field_may_change_or_is_refused() { python3 $here/invalid_manifests.py live; }
+test_every_field_may_change_or_is_rejected() { python3 $here/invalid_manifests.py live; }
 test_several_namespaces_and_no_more() { python3 $here/namespaces.py; }
 test_a_stale_leader_writes_nothing() { python3 $here/stale_leader.py; }
 

@@ -126,15 +126,15 @@ static void submit__of_an_invalid_manifest__sends_no_request(void **state)
 
 static void submit__that_is_rejected__prints_the_reason(void **state)
 {
-	MU_AUTO_BUF refused = {0};
+	MU_AUTO_BUF forbidden = {0};
 	MU_AUTO_BUF conflict = {0};
 	MU_AUTO_BUF forced = {0};
 	MU_AUTO_BUF nothing = {0};
 
 	write_job(2);
 	api_server_fail(server, "PATCH " JOBS, API_STATUS, 403, 0, 1);
-	assert_int_equal(MUSTER(&refused, "submit", manifest), 1);
-	assert_output_has(refused, "Scripted (403)");
+	assert_int_equal(MUSTER(&forbidden, "submit", manifest), 1);
+	assert_output_has(forbidden, "Scripted (403)");
 	api_server_fail(server, "PATCH " JOBS, API_STATUS, 409, 0, 1);
 	assert_int_equal(MUSTER(&conflict, "submit", manifest), 1);
 	assert_output_has(conflict, "use --force-conflicts to take over the fields");

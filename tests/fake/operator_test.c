@@ -248,7 +248,7 @@ static void with_faults__the_end_is_the_same(void **state)
 	    {"connections close without an answer", "POST ", API_HANG_UP, 0, 0, 3},
 	    {"status conflicts", "PATCH " JOBS, API_STATUS, 409, 0, 2},
 	    {"status writes fail", "PATCH " JOBS, API_STATUS, 504, 0, 2},
-	    {"events are refused", "POST " EVENTS, API_STATUS, 403, 0, 100},
+	    {"events are forbidden", "POST " EVENTS, API_STATUS, 403, 0, 100},
 	    {"a watch of pods is cut in an event", "pods?watch", API_CUT, 0, 0, 1},
 	    {"a watch of jobs says 410", "jobs?watch", API_GONE, 0, 0, 1},
 	    {"a watch of pods says 410", "pods?watch", API_GONE, 0, 0, 2},

@@ -166,7 +166,7 @@ static void late_arrives(struct sim *s)
 	cJSON_Delete(c.body);
 }
 
-static int refusal(struct sim *s, struct mu_err *err)
+static int random_error(struct sim *s, struct mu_err *err)
 {
 	static const enum mu_code codes[] = {
 	    MU_UNAVAILABLE,  MU_UNAVAILABLE,      MU_RESOURCE_EXHAUSTED, MU_ABORTED,
@@ -224,7 +224,7 @@ static int call_now(struct sim_operator *o, const struct kube_request *rq, const
 		return mu_fail(err, MU_UNAVAILABLE, "killed");
 	}
 	if (sim_chance(s, 40))
-		return refusal(s, err);
+		return random_error(s, err);
 	if (strcmp(rq->method, "DELETE") == 0 && !*sim_text(body, "preconditions.uid"))
 		sim_violation(s, "%s was to be deleted, whichever it is by now", rq->path);
 	s->in_flight_call = s->leader != o; /* sent by a leader, arrived after its term */

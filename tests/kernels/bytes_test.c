@@ -69,7 +69,7 @@ static void decode_padded_raw__of_a_short_string__ends_in_zeros(void **state)
 	mu_tensor_unref(&out);
 }
 
-static void decode_padded_raw__of_half_an_element__is_refused(void **state)
+static void decode_padded_raw__of_half_an_element__is_invalid(void **state)
 {
 	struct mu_tensor out;
 	struct mu_err err;
@@ -98,7 +98,7 @@ static void parse_tensor__of_what_was_serialized__gives_it_back(void **state)
 }
 
 /* A shape of 2^40 floats and no content: nothing of that size may be made for these bytes. */
-static void parse_tensor__of_a_giant_without_content__is_refused(void **state)
+static void parse_tensor__of_a_large_shape_without_content__is_invalid(void **state)
 {
 	static const char giant[] = "\x08\x01\x12\x09\x12\x07\x08\x80\x80\x80\x80\x80\x20";
 	struct mu_tensor out;
@@ -170,7 +170,7 @@ static int int64_example(struct mu_buf *out, const char *value, struct mu_err *e
 	return json_example(out, mu_span_of(text), err);
 }
 
-static void json_example__with_an_int64_that_a_double_cannot_hold__is_exact_or_refused(void **state)
+static void json_example__with_an_int64_that_a_double_cannot_hold__is_exact_or_invalid(void **state)
 {
 	static const struct {
 		const char *value;
@@ -212,14 +212,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(keyed_hash__of_the_paper__is_as_printed),
 	    cmocka_unit_test(decode_padded_raw__of_a_short_string__ends_in_zeros),
-	    cmocka_unit_test(decode_padded_raw__of_half_an_element__is_refused),
+	    cmocka_unit_test(decode_padded_raw__of_half_an_element__is_invalid),
 	    cmocka_unit_test(parse_tensor__of_what_was_serialized__gives_it_back),
-	    cmocka_unit_test(parse_tensor__of_a_giant_without_content__is_refused),
+	    cmocka_unit_test(parse_tensor__of_a_large_shape_without_content__is_invalid),
 	    cmocka_unit_test(text_number__with_digits_behind_the_text__reads_the_text),
 	    cmocka_unit_test(unicode_next__of_what_is_malformed__takes_what_may_begin_a_character),
 	    cmocka_unit_test(unicode_encoding__of_another_name__is_not_known),
 	    cmocka_unit_test(
-		json_example__with_an_int64_that_a_double_cannot_hold__is_exact_or_refused),
+		json_example__with_an_int64_that_a_double_cannot_hold__is_exact_or_invalid),
 	};
 
 	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);

@@ -121,7 +121,7 @@ static void fast_convolutions__give_what_the_plain_loops_give(void **state)
 	thread_pool_free(three);
 }
 
-static void a_window_too_large_for_its_input__is_refused(void **state)
+static void window__larger_than_its_input__is_invalid(void **state)
 {
 	struct window_attrs a = {.padding = WINDOW_VALID, .stride = {1, 1}, .dilation = {1, 1}};
 	struct window_axis x;
@@ -162,7 +162,7 @@ static int prepared(const char *padding, unsigned n_strides, int64_t stride, int
 	return window_attrs_conv(n, &a, NULL);
 }
 
-static void attributes_that_make_no_window__are_refused(void **state)
+static void window_attributes__out_of_range__are_invalid(void **state)
 {
 	assert_int_equal(prepared("SAME", 4, 2, 1, 0), 0);
 	assert_int_equal(prepared("SAME", 3, 1, 1, 0), -MU_INVALID_ARGUMENT);
@@ -181,8 +181,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(fast_convolutions__give_what_the_plain_loops_give),
-	    cmocka_unit_test(a_window_too_large_for_its_input__is_refused),
-	    cmocka_unit_test(attributes_that_make_no_window__are_refused),
+	    cmocka_unit_test(window__larger_than_its_input__is_invalid),
+	    cmocka_unit_test(window_attributes__out_of_range__are_invalid),
 	};
 
 	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);

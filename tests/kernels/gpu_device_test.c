@@ -142,7 +142,7 @@ static void visible_devices__in_another_order__are_numbered_so(void **state)
 	assert_string_equal(f.name, "Fake GPU 1");
 }
 
-static void visible_devices__that_are_not_there__are_refused(void **state)
+static void visible_devices__that_do_not_exist__are_invalid(void **state)
 {
 	static const char *const wrong[] = {"2", "0,0", "x", "-1", "0;1", "0,,1"};
 
@@ -187,7 +187,7 @@ static void opening__when_no_kernel_fits_the_gpu__says_what_to_do(void **state)
 }
 
 /* When the driver refuses any call while a GPU is opened, nothing leaks. */
-static void opening__when_the_driver_refuses_anything__leaves_nothing(void **state)
+static void opening__when_any_driver_call_fails__leaks_nothing(void **state)
 {
 	static const char *const calls[] = {"context_retain", "module_load", "stream_new"};
 
@@ -426,7 +426,7 @@ static void a_thread__that_used_gpus_before__uses_those_opened_anew(void **state
 	assert_int_equal(u.rc, 0);
 }
 
-static void a_refused_launch__fails_alone(void **state)
+static void launch__that_fails__does_not_affect_the_next(void **state)
 {
 	struct gpu *g = open_with(&(struct gpu_options){0});
 	struct mu_tensor one = copy_to_device(g, 1, 1), t = copy_to_device(g, N, 0);
@@ -492,7 +492,7 @@ static void a_fault__heard_of_by_an_allocation__takes_the_gpu_out(void **state)
 }
 
 /* Any call that fails on a tensor's way leaves nothing behind; teardown counts. */
-static void copies__when_the_driver_refuses_anything__leave_nothing(void **state)
+static void copies__when_any_driver_call_fails__leak_nothing(void **state)
 {
 	static const char *const calls[] = {"memory_alloc", "copy_in",      "copy_out",
 					    "event_new",    "event_record", "stream_wait",
@@ -525,10 +525,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    T(opening__with_two_gpus__says_what_they_are),
 	    T(visible_devices__in_another_order__are_numbered_so),
-	    T(visible_devices__that_are_not_there__are_refused),
+	    T(visible_devices__that_do_not_exist__are_invalid),
 	    T(options__of_a_config__are_read),
 	    T(opening__when_no_kernel_fits_the_gpu__says_what_to_do),
-	    T(opening__when_the_driver_refuses_anything__leaves_nothing),
+	    T(opening__when_any_driver_call_fails__leaks_nothing),
 	    T(memory__without_growth__is_taken_at_once),
 	    T(memory__given_back__is_used_again),
 	    T(memory__in_drawn_pieces__never_overlaps),
@@ -539,10 +539,10 @@ int main(void)
 	    T(order__when_a_copy_in_gets_memory_still_read__waits_for_the_reader),
 	    T(two_gpus__each_with_tensors_of_its_own__do_not_meet),
 	    T(a_thread__that_used_gpus_before__uses_those_opened_anew),
-	    T(a_refused_launch__fails_alone),
+	    T(launch__that_fails__does_not_affect_the_next),
 	    T(a_fault_in_a_kernel__takes_the_gpu_out_and_says_so),
 	    T(a_fault__heard_of_by_an_allocation__takes_the_gpu_out),
-	    T(copies__when_the_driver_refuses_anything__leave_nothing),
+	    T(copies__when_any_driver_call_fails__leak_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

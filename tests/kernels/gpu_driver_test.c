@@ -30,16 +30,16 @@ static int launch(unsigned x, unsigned y, unsigned z, unsigned tx, unsigned ty, 
 	return g->api->launch(kernel, x, y, z, tx, ty, tz, shared, g->compute, list, NULL);
 }
 
-static void launches__that_no_gpu_has_room_for__are_refused(void **state)
+static void launches__beyond_the_limits_of_the_gpu__are_invalid(void **state)
 {
-	static const unsigned refused[][7] = {
+	static const unsigned invalid[][7] = {
 	    {0, 1, 1, 64, 1, 1, 0},     {1, 1, 1, 0, 1, 1, 0},        {1, 1, 1, 1025, 1, 1, 0},
 	    {1, 1, 1, 64, 64, 1, 0},    {1, 1, 1, 1, 1, 65, 0},       {1, 65536, 1, 64, 1, 1, 0},
 	    {1, 1, 65536, 64, 1, 1, 0}, {1u << 31, 1, 1, 1, 1, 1, 0}, {1, 1, 1, 64, 1, 1, 1 << 20},
 	};
 
-	for (unsigned i = 0; i < MU_COUNT(refused); i++) {
-		const unsigned *r = refused[i];
+	for (unsigned i = 0; i < MU_COUNT(invalid); i++) {
+		const unsigned *r = invalid[i];
 		assert_int_equal(launch(r[0], r[1], r[2], r[3], r[4], r[5], r[6]), NO_VALUE);
 	}
 	assert_int_equal(launch(1, 1, 1, 1024, 1, 1, 0), 0);
@@ -60,7 +60,7 @@ static void *without_a_context(void *arg)
 	return NULL;
 }
 
-static void calls__on_a_thread_without_a_context__are_refused(void **state)
+static void calls__on_a_thread_without_a_context__fail(void **state)
 {
 	pthread_t thread;
 	int wrong = 0;
@@ -70,7 +70,7 @@ static void calls__on_a_thread_without_a_context__are_refused(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-static void memory__beyond_what_was_given__is_refused(void **state)
+static void access__beyond_an_allocation__is_invalid(void **state)
 {
 	cuda_ptr at = some_memory();
 	void *stream = g->compute;
@@ -78,7 +78,8 @@ static void memory__beyond_what_was_given__is_refused(void **state)
 
 	assert_int_equal(g->api->fill(at, 1, BYTES, stream), 0);
 	assert_int_equal(g->api->stream_sync(stream), 0);
-	if (!getenv("MUSTER_GPU_TEST")) { /* on a real GPU the memory behind it may belong to another process */
+	if (!getenv("MUSTER_GPU_TEST")) { /* on a real GPU the memory behind it may belong to
+					     another process */
 		assert_int_equal(g->api->fill(at + 1, 1, BYTES, stream), NO_VALUE);
 		assert_int_equal(g->api->copy_within(at, at + BYTES / 2, BYTES, stream), NO_VALUE);
 	}
@@ -93,9 +94,9 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
 	const struct CMUnitTest tests[] = {
-	    T(launches__that_no_gpu_has_room_for__are_refused),
-	    T(calls__on_a_thread_without_a_context__are_refused),
-	    T(memory__beyond_what_was_given__is_refused),
+	    T(launches__beyond_the_limits_of_the_gpu__are_invalid),
+	    T(calls__on_a_thread_without_a_context__fail),
+	    T(access__beyond_an_allocation__is_invalid),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

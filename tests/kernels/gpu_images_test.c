@@ -188,7 +188,7 @@ static void convolutions__that_need_not_be_repeatable__take_the_fastest(void **s
 	assert_int_equal(counted().uncertain, 3);
 }
 
-static void convolutions__that_do_not_fit__are_refused(void **state)
+static void convolutions__of_mismatched_shapes__are_invalid(void **state)
 {
 	const struct attr attrs[] = {{"T", A_TYPE, MU_FLOAT, NULL},
 				     {"padding", A_TEXT, 0, "SAME"},
@@ -395,7 +395,7 @@ static void norms__of_other_formats__match_the_cpus(void **state)
 	}
 }
 
-static void norms__of_what_does_not_fit__are_refused(void **state)
+static void batch_norms__of_mismatched_shapes__are_invalid(void **state)
 {
 	const struct attr attrs[] = {{"T", A_TYPE, MU_FLOAT, NULL}, {0}};
 	struct mu_shape s = dims_of(4, (int64_t[]){2, 2, 2, 3}), three = dims_of(3, s.dim);
@@ -423,13 +423,13 @@ int main(void)
 		convolutions__that_are_to_be_repeatable__take_no_uncertain_sums, setup_repeatable,
 		teardown),
 	    T(convolutions__that_need_not_be_repeatable__take_the_fastest),
-	    T(convolutions__that_do_not_fit__are_refused),
+	    T(convolutions__of_mismatched_shapes__are_invalid),
 	    T(pools__of_every_form__match_the_cpus),
 	    T(pools__with_places__match_the_cpus),
 	    T(pools__with_explicit_padding__match_the_cpus),
 	    T(norms__in_training_and_after__match_the_cpus),
 	    T(norms__of_other_formats__match_the_cpus),
-	    T(norms__of_what_does_not_fit__are_refused),
+	    T(batch_norms__of_mismatched_shapes__are_invalid),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

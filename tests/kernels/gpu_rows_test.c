@@ -174,7 +174,7 @@ static void products__by_our_own_kernel__match_the_cpus(void **state)
 }
 
 /* The product is computed even if the library refuses every call. */
-static void products__when_the_library_refuses__are_our_own(void **state)
+static void products__when_the_library_fails__use_our_own_kernel(void **state)
 {
 	const int64_t size[3] = {9, 8, 7};
 	struct mu_shape bias = mu_shape_vec(8);
@@ -188,7 +188,7 @@ static void products__when_the_library_refuses__are_our_own(void **state)
 	fake_cuda.fail_call = NULL;
 }
 
-static void products__that_do_not_fit__are_refused(void **state)
+static void products__of_mismatched_shapes__are_invalid(void **state)
 {
 	static const int64_t a[2] = {3, 4}, b[2] = {5, 6};
 	const struct attr attrs[] = {{"T", A_TYPE, MU_FLOAT, NULL}, {0}};
@@ -259,8 +259,8 @@ int main(void)
 	    T(arg_max_and_min__along_every_axis__match_the_cpus),
 	    T(products__by_the_library__match_the_cpus),
 	    T(products__by_our_own_kernel__match_the_cpus),
-	    T(products__when_the_library_refuses__are_our_own),
-	    T(products__that_do_not_fit__are_refused),
+	    T(products__when_the_library_fails__use_our_own_kernel),
+	    T(products__of_mismatched_shapes__are_invalid),
 	    T(biases__of_both_layouts__match_the_cpus),
 	    T(softmaxes__of_every_width__match_the_cpus),
 	};

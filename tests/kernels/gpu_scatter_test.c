@@ -84,7 +84,7 @@ static void slices_of_variables__match_the_cpus(void **state)
 	}
 }
 
-static void rows_of_variables__that_do_not_fit__are_refused(void **state)
+static void scatter_updates__of_mismatched_shapes__are_invalid(void **state)
 {
 	const struct attr attrs[] = {
 	    {"dtype", A_TYPE, MU_FLOAT, NULL}, {"Tindices", A_TYPE, MU_INT32, NULL}, {0}};
@@ -412,7 +412,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    T(rows_of_variables__by_every_op__match_the_cpus),
 	    T(slices_of_variables__match_the_cpus),
-	    T(rows_of_variables__that_do_not_fit__are_refused),
+	    T(scatter_updates__of_mismatched_shapes__are_invalid),
 	    T(rows_out_of_range__change_nothing),
 	    T(optimizers__of_all_rows_and_of_some__match_the_cpus),
 	    T(segments__of_every_op_and_type__match_the_cpus),

@@ -172,7 +172,7 @@ static void products_of_complex_numbers__are_the_sums(void **state)
 	}
 }
 
-static void products__beyond_what_blas_counts__are_refused(void **state)
+static void products__larger_than_blas_can_index__are_rejected(void **state)
 {
 	struct mu_err err;
 
@@ -220,7 +220,7 @@ int main(void)
 	    cmocka_unit_test(products__on_three_threads__are_the_sums_and_repeat),
 	    cmocka_unit_test(products__with_nan__propagate_it),
 	    cmocka_unit_test(products_of_complex_numbers__are_the_sums),
-	    cmocka_unit_test(products__beyond_what_blas_counts__are_refused),
+	    cmocka_unit_test(products__larger_than_blas_can_index__are_rejected),
 	    cmocka_unit_test(core_type__of_every_variant__is_of_its_level),
 	    cmocka_unit_test(products_of_integers__wrap),
 	};

@@ -99,7 +99,7 @@ static void a_key_and_counter_of_seeds__draw_what_the_seeds_draw(void **state)
 	}
 }
 
-static void what_gives_no_numbers__is_refused_with_the_reason(void **state)
+static void invalid_arguments__of_stateless_random_ops__fail_with_the_reason(void **state)
 {
 	static const struct {
 		int32_t algorithm, low, high;
@@ -139,7 +139,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_key_and_counter_of_seeds__draw_what_the_seeds_draw),
-	    cmocka_unit_test(what_gives_no_numbers__is_refused_with_the_reason),
+	    cmocka_unit_test(invalid_arguments__of_stateless_random_ops__fail_with_the_reason),
 	};
 
 	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);

@@ -48,7 +48,7 @@ static void match__prefers_the_first_alternative(void **state)
 	assert_int_equal(groups[1][1], 5);
 }
 
-static void pattern__that_re2_refuses__is_refused(void **state)
+static void pattern__that_re2_rejects__is_invalid(void **state)
 {
 	static const struct {
 		const char *pattern, *why;
@@ -75,7 +75,7 @@ int main(void)
 	    cmocka_unit_test(match__that_backtracks_without_end__is_ended),
 	    cmocka_unit_test(match__that_is_slow_at_each_place__is_ended),
 	    cmocka_unit_test(match__prefers_the_first_alternative),
-	    cmocka_unit_test(pattern__that_re2_refuses__is_refused),
+	    cmocka_unit_test(pattern__that_re2_rejects__is_invalid),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,7 +117,7 @@ static void a_sum_of_optionals__adds_what_they_hold(void **state)
 	assert_false(holds(&empty));
 }
 
-static void a_sum_of_optionals_that_do_not_fit__is_refused(void **state)
+static void sum_of_optionals__of_mismatched_types__is_invalid(void **state)
 {
 	MU_AUTO_TENSOR two = optional_of(floats(2, (float[]){3, -4}));
 	struct mu_tensor others[] = {nothing(), optional_of(floats(1, (float[]){1})),
@@ -132,7 +132,7 @@ static void a_sum_of_optionals_that_do_not_fit__is_refused(void **state)
 }
 
 /* The second has fewer objects than the first. */
-static void a_sum_of_lists_of_variants_of_other_shapes__is_refused(void **state)
+static void sum_of_variant_lists__of_mismatched_shapes__is_invalid(void **state)
 {
 	struct mu_tensor lists[2];
 	struct mu_err err;
@@ -156,8 +156,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(zeros_of_an_optional__are_an_optional_of_zeros),
 	    cmocka_unit_test(a_sum_of_optionals__adds_what_they_hold),
-	    cmocka_unit_test(a_sum_of_optionals_that_do_not_fit__is_refused),
-	    cmocka_unit_test(a_sum_of_lists_of_variants_of_other_shapes__is_refused),
+	    cmocka_unit_test(sum_of_optionals__of_mismatched_types__is_invalid),
+	    cmocka_unit_test(sum_of_variant_lists__of_mismatched_shapes__is_invalid),
 	};
 
 	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);

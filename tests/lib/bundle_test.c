@@ -372,7 +372,7 @@ static void bundle__on_a_full_disk__leaves_the_previous_one_whole(void **state)
 	assert_int_equal(files_in(at), 2);
 }
 
-static void slice__that_is_wrong__is_refused(void **state)
+static void slice__that_is_malformed__is_invalid(void **state)
 {
 	static const char *const cases[] = {"x",
 					    "4 3 0,5:-",
@@ -428,7 +428,7 @@ int main(void)
 	    cmocka_unit_test(bundles__that_share_a_tensor__do_not_merge),
 	    cmocka_unit_test(writer__given_up__leaves_no_file),
 	    cmocka_unit_test(bundle__on_a_full_disk__leaves_the_previous_one_whole),
-	    cmocka_unit_test(slice__that_is_wrong__is_refused),
+	    cmocka_unit_test(slice__that_is_malformed__is_invalid),
 	    cmocka_unit_test(index__of_random_bytes__never_breaks_the_reader),
 	};
 

@@ -95,7 +95,7 @@ static void tf_config__with_a_task__gives_cluster_and_self(void **state)
 				      ",\"task\":{\"type\":\"worker\",\"index\":1}}");
 }
 
-static void tf_config__with_a_task_that_is_not_in_it__is_refused(void **state)
+static void tf_config__with_a_task_that_is_not_in_its_cluster__is_invalid(void **state)
 {
 	struct mu_cluster c;
 	struct mu_self self;
@@ -188,7 +188,7 @@ int main(void)
 	    cmocka_unit_test(cluster__asked_for_what_is_not_there__says_what_is),
 	    cmocka_unit_test(cluster__from_wrong_json__says_where),
 	    cmocka_unit_test(tf_config__with_a_task__gives_cluster_and_self),
-	    cmocka_unit_test(tf_config__with_a_task_that_is_not_in_it__is_refused),
+	    cmocka_unit_test(tf_config__with_a_task_that_is_not_in_its_cluster__is_invalid),
 	    cmocka_unit_test(tf_config__that_is_wrong__is_named_once),
 	    cmocka_unit_test(flags__in_the_classic_form__add_a_job),
 	    cmocka_unit_test(cluster__copied__is_equal),

@@ -78,7 +78,7 @@ static void decompress__cut_anywhere__fails(void **state)
 	assert_int_equal(drain(&b, "GZIP", 4096), 0);
 }
 
-static void decompress__a_folder_or_an_unknown_compression__is_refused(void **state)
+static void decompress__a_folder_or_an_unknown_compression__is_invalid(void **state)
 {
 	FILE *f;
 
@@ -97,7 +97,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(decompress__one_member_or_two__gives_all),
 	    cmocka_unit_test(decompress__cut_anywhere__fails),
-	    cmocka_unit_test(decompress__a_folder_or_an_unknown_compression__is_refused),
+	    cmocka_unit_test(decompress__a_folder_or_an_unknown_compression__is_invalid),
 	};
 
 	close(mkstemp(path));

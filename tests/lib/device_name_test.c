@@ -28,7 +28,7 @@ static void names__old_and_new__are_read(void **state)
 	expect("/task:2/job:w_1", "/job:w_1/task:2");
 }
 
-static void nonsense__is_refused(void **state)
+static void device_name__that_is_malformed__is_invalid(void **state)
 {
 	static const char *const bad[] = {
 	    "/jib:ps",
@@ -79,7 +79,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(names__old_and_new__are_read),
-	    cmocka_unit_test(nonsense__is_refused),
+	    cmocka_unit_test(device_name__that_is_malformed__is_invalid),
 	    cmocka_unit_test(names__match_merge_and_intersect),
 	    cmocka_unit_test(task_part__of_a_full_name__is_measured),
 	};

@@ -168,7 +168,7 @@ static void graph_cut_anywhere_or_bent__never_does_harm(void **state)
 	}
 }
 
-static void functions_nested_without_end__are_refused(void **state)
+static void attributes__nested_too_deep__are_invalid(void **state)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 	MU_AUTO_BUF value = {0};
@@ -196,7 +196,7 @@ static void functions_nested_without_end__are_refused(void **state)
 		     "Node 'n': attribute 'f': attributes nest deeper than 64");
 }
 
-static void constants_of_few_bytes_that_stand_for_many__are_refused(void **state)
+static void constants__larger_than_the_limit_when_expanded__are_rejected(void **state)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 	MU_AUTO_BUF b = {0};
@@ -284,7 +284,7 @@ static void a_library__is_written_the_same_whatever_order_it_came_in(void **stat
 	mu_buf_fini(&ways[1]);
 }
 
-static void a_gradient_cut_short__is_refused(void **state)
+static void truncated_gradient__is_invalid(void **state)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 
@@ -296,15 +296,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_library__is_written_the_same_whatever_order_it_came_in),
-	    cmocka_unit_test(a_gradient_cut_short__is_refused),
+	    cmocka_unit_test(truncated_gradient__is_invalid),
 	    cmocka_unit_test(parse__links_inputs_in_any_order),
 	    cmocka_unit_test(parse__that_fails__leaves_the_graph_as_it_was),
 	    cmocka_unit_test(every_kind_of_attribute__survives_write_and_parse),
 	    cmocka_unit_test(copied_node__has_attributes_of_its_own),
 	    cmocka_unit_test(graph_cut_anywhere_or_bent__never_does_harm),
-	    cmocka_unit_test(functions_nested_without_end__are_refused),
+	    cmocka_unit_test(attributes__nested_too_deep__are_invalid),
 	    cmocka_unit_test(a_gradient_told_twice__is_written_once),
-	    cmocka_unit_test(constants_of_few_bytes_that_stand_for_many__are_refused),
+	    cmocka_unit_test(constants__larger_than_the_limit_when_expanded__are_rejected),
 	    cmocka_unit_test(attribute_not_given__is_the_ops_default),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,7 +127,7 @@ static void request__that_is_too_long__is_an_error(void **state)
 	mu_http_stop(h);
 }
 
-static void body__over_the_limit__is_refused(void **state)
+static void body__over_the_limit__is_rejected(void **state)
 {
 	MU_AUTO_BUF rq = {0};
 	MU_AUTO_BUF out = {0};
@@ -264,7 +264,7 @@ int main(void)
 	    cmocka_unit_test(request__gets_a_whole_answer_or_an_error),
 	    cmocka_unit_test(a_body_in_pieces__arrives),
 	    cmocka_unit_test(request__that_is_too_long__is_an_error),
-	    cmocka_unit_test(body__over_the_limit__is_refused),
+	    cmocka_unit_test(body__over_the_limit__is_rejected),
 	    cmocka_unit_test(what_ends_the_server__is_answered),
 	    cmocka_unit_test(slow_peers__keep_nobody_out),
 	    cmocka_unit_test(without_descriptors__the_server_waits_and_goes_on),

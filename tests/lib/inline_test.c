@@ -87,7 +87,7 @@ static void a_call_by_name__becomes_the_functions_nodes(void **state)
 	assert_ptr_equal(second->inputs[0].node, first);
 }
 
-static void a_function_that_calls_itself__is_refused(void **state)
+static void function__that_calls_itself__is_rejected(void **state)
 {
 	MU_AUTO_BUF library = {0};
 	struct mu_buf nodes = {0};
@@ -100,7 +100,7 @@ static void a_function_that_calls_itself__is_refused(void **state)
 	assert_fails(mu_graph_inline(g, &err), &err, MU_UNIMPLEMENTED, "may be recursive");
 }
 
-static void calls_that_feed_each_other__are_refused(void **state)
+static void function_calls__in_a_cycle__are_rejected(void **state)
 {
 	MU_AUTO_BUF library = {0};
 	struct mu_buf nodes = {0};
@@ -114,7 +114,7 @@ static void calls_that_feed_each_other__are_refused(void **state)
 	assert_fails(mu_graph_inline(g, &err), &err, MU_INVALID_ARGUMENT, "form a cycle");
 }
 
-static void a_body_that_names_what_is_not_there__is_refused(void **state)
+static void function_body__with_an_unknown_output__is_invalid(void **state)
 {
 	static const char *const rets[] = {"nobody:y:0", "inner:z:0", "inner:y:x", "inner:y:7", ""};
 
@@ -158,7 +158,7 @@ static struct mu_node *add_call(struct mu_graph *g, const char *op, const char *
 	return n;
 }
 
-static void a_call_of_a_place_that_is_computed__is_refused(void **state)
+static void remote_call__to_a_computed_device__is_unimplemented(void **state)
 {
 	static const char *const lists[] = {"Tin", "Tout", NULL};
 	MU_AUTO_BUF library = {0};
@@ -271,7 +271,7 @@ static void a_gradient__becomes_the_nodes_that_compute_it(void **state)
 	assert_string_equal(g->nodes[2]->inputs[0].node->name, "in");
 }
 
-static void a_gradient_of_an_op_that_has_none__is_refused(void **state)
+static void gradient__of_an_op_without_gradient__is_rejected(void **state)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = NULL;
 	struct mu_err err;
@@ -285,15 +285,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_call_by_name__becomes_the_functions_nodes),
-	    cmocka_unit_test(a_function_that_calls_itself__is_refused),
-	    cmocka_unit_test(calls_that_feed_each_other__are_refused),
-	    cmocka_unit_test(a_body_that_names_what_is_not_there__is_refused),
-	    cmocka_unit_test(a_call_of_a_place_that_is_computed__is_refused),
+	    cmocka_unit_test(function__that_calls_itself__is_rejected),
+	    cmocka_unit_test(function_calls__in_a_cycle__are_rejected),
+	    cmocka_unit_test(function_body__with_an_unknown_output__is_invalid),
+	    cmocka_unit_test(remote_call__to_a_computed_device__is_unimplemented),
 	    cmocka_unit_test(a_call_of_a_place__puts_the_nodes_there),
 	    cmocka_unit_test(a_call_of_a_place_that_an_argument_says__stays_where_it_is),
 	    cmocka_unit_test(a_counted_loop__becomes_nodes_and_a_check),
 	    cmocka_unit_test(a_gradient__becomes_the_nodes_that_compute_it),
-	    cmocka_unit_test(a_gradient_of_an_op_that_has_none__is_refused),
+	    cmocka_unit_test(gradient__of_an_op_without_gradient__is_rejected),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

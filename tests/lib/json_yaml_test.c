@@ -73,7 +73,7 @@ static void yaml__that_is_wrong__names_file_and_line(void **state)
 			     MU_INVALID_ARGUMENT, cases[i][1]);
 }
 
-static void yaml__with_a_billion_laughs__is_refused_at_once(void **state)
+static void yaml__with_exponential_aliases__is_rejected_at_once(void **state)
 {
 	MU_AUTO_BUF text = {0};
 	struct mu_doc *d;
@@ -88,7 +88,7 @@ static void yaml__with_a_billion_laughs__is_refused_at_once(void **state)
 		     MU_INVALID_ARGUMENT, "aliases expand to more");
 }
 
-static void yaml_and_json__nested_too_deep__are_refused(void **state)
+static void yaml_and_json__nested_too_deep__are_invalid(void **state)
 {
 	char deep[2001];
 	struct mu_doc *d;
@@ -129,7 +129,7 @@ static void json__of_all_kinds__is_read(void **state)
 	}
 }
 
-static void json__with_a_nul__is_refused(void **state)
+static void json__with_a_nul__is_invalid(void **state)
 {
 	static const char *const cases[] = {"{\"a\":\"x\\u0000y\"}", "{\"a\\u0000\":1}",
 					    "[\"\\\\\\u0000\"]"};
@@ -177,7 +177,7 @@ static void json__of_whole_numbers_from_2_to_the_53__are_no_ints(void **state)
 	}
 }
 
-static void json__of_too_many_values__is_refused_before_it_is_parsed(void **state)
+static void json__of_too_many_values__is_rejected_before_it_is_parsed(void **state)
 {
 	size_t len = 2 * MU_DOC_MAX_NODES + 3;
 	MU_AUTO_FREE char *text = mu_xmalloc(len);
@@ -233,7 +233,7 @@ static void json__read_as_yaml__has_the_lines_of_its_values(void **state)
 
 /* Each cut off and each single byte made wrong: refused or read, never past its end (the copy has
  * no byte to spare, for the sanitizers). */
-static void json__cut_off_anywhere__is_refused(void **state)
+static void json__cut_off_anywhere__is_invalid(void **state)
 {
 	static const char whole[] =
 	    "{\"a\":[1,-2.5e+3,true,null,\"\\u00e9\\ud83d\\ude00\\n\"],\"b\":{\"c\":\"d\"}}";
@@ -373,15 +373,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(yaml__of_all_kinds__becomes_the_json_that_kubectl_sends),
 	    cmocka_unit_test(yaml__that_is_wrong__names_file_and_line),
-	    cmocka_unit_test(yaml__with_a_billion_laughs__is_refused_at_once),
-	    cmocka_unit_test(yaml_and_json__nested_too_deep__are_refused),
+	    cmocka_unit_test(yaml__with_exponential_aliases__is_rejected_at_once),
+	    cmocka_unit_test(yaml_and_json__nested_too_deep__are_invalid),
 	    cmocka_unit_test(json__of_all_kinds__is_read),
-	    cmocka_unit_test(json__with_a_nul__is_refused),
+	    cmocka_unit_test(json__with_a_nul__is_invalid),
 	    cmocka_unit_test(json__of_whole_numbers_from_2_to_the_53__are_no_ints),
-	    cmocka_unit_test(json__of_too_many_values__is_refused_before_it_is_parsed),
+	    cmocka_unit_test(json__of_too_many_values__is_rejected_before_it_is_parsed),
 	    cmocka_unit_test(json__read_as_yaml__has_the_values_of_json),
 	    cmocka_unit_test(json__read_as_yaml__has_the_lines_of_its_values),
-	    cmocka_unit_test(json__cut_off_anywhere__is_refused),
+	    cmocka_unit_test(json__cut_off_anywhere__is_invalid),
 	    cmocka_unit_test(json__with_many_members__finds_the_one_given_twice),
 	    cmocka_unit_test(json__that_is_wrong__names_the_line),
 	    cmocka_unit_test(getters__with_the_wrong_kind__name_the_path),

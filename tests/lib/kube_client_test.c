@@ -116,7 +116,7 @@ static void authorities__from_a_file__verify_the_server(void **state)
 	unlink(path);
 }
 
-static void call__to_a_server_of_another_name__is_refused(void **state)
+static void call__to_a_server_with_another_certificate__fails(void **state)
 {
 	static const struct {
 		const struct mu_certs *served, *trusted;
@@ -268,12 +268,12 @@ static void stream__that_is_read_slowly__loses_nothing(void **state)
 	end(c, &s);
 }
 
-static int refuse(void *arg, const char *data, size_t len, struct mu_err *err)
+static int fail_chunk(void *arg, const char *data, size_t len, struct mu_err *err)
 {
 	return mu_fail(err, MU_OUT_OF_RANGE, "no more");
 }
 
-/* The server never ends it, and the reader has had enough. */
+/* The server never ends the stream; the reader returns an error. */
 static void stream__whose_reader_fails__ends_at_once(void **state)
 {
 	static const char *const answers[] = {
@@ -283,7 +283,8 @@ static void stream__whose_reader_fails__ends_at_once(void **state)
 	struct kube_client *c = begin(&s, answers);
 
 	assert_int_equal(
-	    kube_stream(c, &(struct kube_stream){.path = "/watch", .seconds = 60, .chunk = refuse},
+	    kube_stream(c,
+			&(struct kube_stream){.path = "/watch", .seconds = 60, .chunk = fail_chunk},
 			&err),
 	    -MU_OUT_OF_RANGE);
 	end(c, &s);
@@ -347,7 +348,7 @@ int main(void)
 	    cmocka_unit_test(call__with_a_client_certificate__shows_it),
 	    cmocka_unit_test(client_certificate__that_cannot_be_read__is_the_callers_error),
 	    cmocka_unit_test(authorities__from_a_file__verify_the_server),
-	    cmocka_unit_test(call__to_a_server_of_another_name__is_refused),
+	    cmocka_unit_test(call__to_a_server_with_another_certificate__fails),
 	    cmocka_unit_test(call__without_an_answer__ends_in_time),
 	    cmocka_unit_test(call__under_way__ends_when_the_client_is_stopped),
 	    cmocka_unit_test(stream__of_many_chunks__loses_nothing),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Credentials that change while the client lives: a token file that is rotated, and a plug-in whose
- * credential expires or is refused. */
+ * credential expires or is rejected. */
 #include "tests/lib/scripted_server.h"
 
 #include <sys/stat.h>
@@ -135,11 +135,12 @@ static struct kube_client *client_with_plug_in(const struct server *s)
 	return c;
 }
 
-#define REFUSED "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"
+#define UNAUTHORIZED "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"
 
-static void plug_in__whose_token_is_refused__runs_once_more(void **state)
+static void plug_in__whose_token_is_rejected__runs_once_more(void **state)
 {
-	static const char *const answers[] = {REFUSED, REFUSED, REFUSED, OK(THING), NULL};
+	static const char *const answers[] = {UNAUTHORIZED, UNAUTHORIZED, UNAUTHORIZED, OK(THING),
+					      NULL};
 	struct mu_err err = {0};
 	struct kube_client *c;
 	struct server s;
@@ -195,7 +196,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(token_file__is_read_again_after_a_minute),
 	    cmocka_unit_test(plug_in__runs_again_only_when_its_credential_is_about_to_expire),
-	    cmocka_unit_test(plug_in__whose_token_is_refused__runs_once_more),
+	    cmocka_unit_test(plug_in__whose_token_is_rejected__runs_once_more),
 	    cmocka_unit_test(plug_in__that_prints_a_certificate__identifies_the_client),
 	};
 

@@ -117,7 +117,7 @@ static void proxy__of_the_environment__is_left_out_for_whom_no_proxy_names(void 
 	}
 }
 
-static void proxy__whose_address_cannot_be_read__is_refused_at_once(void **state)
+static void proxy__with_an_invalid_address__fails_at_once(void **state)
 {
 	static const char *const bad[] = {"ftp://me:secret@proxy.test", "http://proxy.test/secret",
 					  "http://proxy.test:1?secret", "http://me:secret@:x"};
@@ -178,7 +178,7 @@ int main(void)
 	    cmocka_unit_test(call__behind_a_proxy__speaks_tls_through_it),
 	    cmocka_unit_test(call__that_the_proxy_does_not_let_through__says_why),
 	    cmocka_unit_test(proxy__of_the_environment__is_left_out_for_whom_no_proxy_names),
-	    cmocka_unit_test(proxy__whose_address_cannot_be_read__is_refused_at_once),
+	    cmocka_unit_test(proxy__with_an_invalid_address__fails_at_once),
 	    cmocka_unit_test(address_of_the_server__is_checked),
 	    cmocka_unit_test(path__cannot_smuggle_a_line),
 	};

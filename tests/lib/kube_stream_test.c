@@ -33,7 +33,7 @@ static void lines__cut_anywhere__come_out_whole(void **state)
 	}
 }
 
-static void lines__that_never_end__are_refused(void **state)
+static void line__longer_than_the_limit__fails(void **state)
 {
 	MU_AUTO_BUF out = {0};
 	struct kube_lines lines = {.line = collect, .arg = &out};
@@ -85,7 +85,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(lines__cut_anywhere__come_out_whole),
-	    cmocka_unit_test(lines__that_never_end__are_refused),
+	    cmocka_unit_test(line__longer_than_the_limit__fails),
 	    cmocka_unit_test(events__are_told_apart),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,7 +82,7 @@ static void interlaced_png__has_every_pixel_in_its_place(void **state)
 }
 
 /* The header says 2^28 pixels, the file has 38 bytes of them. */
-static void short_png__that_promises_many_pixels__is_refused_before_they_are_allocated(void **state)
+static void short_png__with_a_large_size__is_invalid_before_any_allocation(void **state)
 {
 	MU_AUTO_BUF b = {0};
 	struct mu_png png;
@@ -131,7 +131,7 @@ static void compressed_texts__are_not_inflated(void **state)
 	mu_png_fini(&png);
 }
 
-static void png__cut_anywhere__is_refused(void **state)
+static void png__cut_anywhere__is_invalid(void **state)
 {
 	for (size_t n = 0; n < sizeof interlaced - 1; n++) {
 		unsigned char out[15];
@@ -148,7 +148,7 @@ static void png__cut_anywhere__is_refused(void **state)
 	}
 }
 
-static void png__changed_or_cut__is_read_or_refused(void **state)
+static void png__changed_or_cut__is_read_or_invalid(void **state)
 {
 	mutate_run(LLVMFuzzerTestOneInput, interlaced, sizeof interlaced - 1, 4000);
 	/* sides, depth, colour, methods, interlace; lengths of palette and transparency; rows */
@@ -162,11 +162,10 @@ int main(void)
 	    cmocka_unit_test(png__written_in_any_form__reads_back),
 	    cmocka_unit_test(png_that_cannot_be_written__leaves_the_buffer_as_it_was),
 	    cmocka_unit_test(interlaced_png__has_every_pixel_in_its_place),
-	    cmocka_unit_test(
-		short_png__that_promises_many_pixels__is_refused_before_they_are_allocated),
+	    cmocka_unit_test(short_png__with_a_large_size__is_invalid_before_any_allocation),
 	    cmocka_unit_test(compressed_texts__are_not_inflated),
-	    cmocka_unit_test(png__cut_anywhere__is_refused),
-	    cmocka_unit_test(png__changed_or_cut__is_read_or_refused),
+	    cmocka_unit_test(png__cut_anywhere__is_invalid),
+	    cmocka_unit_test(png__changed_or_cut__is_read_or_invalid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,7 +62,7 @@ static void packed_varints__of_every_width__are_read(void **state)
 	}
 }
 
-static void content_of_another_length__is_refused(void **state)
+static void content__of_another_length__is_invalid(void **state)
 {
 	MU_AUTO_BUF b = {0};
 	MU_AUTO_TENSOR t = {0};
@@ -73,7 +73,7 @@ static void content_of_another_length__is_refused(void **state)
 		     "12 bytes of content for a tensor of shape [4] and type float");
 }
 
-static void more_values_than_elements__are_refused(void **state)
+static void values__more_than_elements__are_invalid(void **state)
 {
 	MU_AUTO_BUF b = {0};
 	MU_AUTO_TENSOR t = {0};
@@ -85,7 +85,7 @@ static void more_values_than_elements__are_refused(void **state)
 		     "too many");
 }
 
-static void a_type_that_has_no_list__is_refused(void **state)
+static void type__without_a_list_of_values__is_unimplemented(void **state)
 {
 	for (int t = 1; t < MU_DT_COUNT; t++) {
 		MU_AUTO_BUF b = {0};
@@ -100,7 +100,7 @@ static void a_type_that_has_no_list__is_refused(void **state)
 	}
 }
 
-static void shape_over_the_limit__is_refused_before_memory_is_touched(void **state)
+static void shape__over_the_limit__fails_before_any_allocation(void **state)
 {
 	MU_AUTO_BUF b = {0};
 	MU_AUTO_TENSOR t = {0};
@@ -175,10 +175,10 @@ int main(void)
 	    cmocka_unit_test(short_list__repeats_its_last_value),
 	    cmocka_unit_test(empty_list__is_zeros),
 	    cmocka_unit_test(packed_varints__of_every_width__are_read),
-	    cmocka_unit_test(content_of_another_length__is_refused),
-	    cmocka_unit_test(more_values_than_elements__are_refused),
-	    cmocka_unit_test(a_type_that_has_no_list__is_refused),
-	    cmocka_unit_test(shape_over_the_limit__is_refused_before_memory_is_touched),
+	    cmocka_unit_test(content__of_another_length__is_invalid),
+	    cmocka_unit_test(values__more_than_elements__are_invalid),
+	    cmocka_unit_test(type__without_a_list_of_values__is_unimplemented),
+	    cmocka_unit_test(shape__over_the_limit__fails_before_any_allocation),
 	    cmocka_unit_test(written__is_read_back_the_same),
 	    cmocka_unit_test(proto_cut_anywhere_or_bent__never_does_harm),
 	};

@@ -54,7 +54,7 @@ static void shape__parts__are_equal_where_both_have_them(void **state)
 	assert_false(mu_shape_part_eq(&b, -1, &a, 0, 3));
 }
 
-static void tensor__over_the_limit__is_refused_with_shape_and_type(void **state)
+static void tensor__over_the_limit__fails_with_shape_and_type(void **state)
 {
 	struct mu_shape s;
 	struct mu_tensor t = {0};
@@ -117,7 +117,7 @@ int main(void)
 	    cmocka_unit_test(shape__whose_product_overflows__cannot_be_made),
 	    cmocka_unit_test(shape__spliced__replaces_some_dimensions),
 	    cmocka_unit_test(shape__parts__are_equal_where_both_have_them),
-	    cmocka_unit_test(tensor__over_the_limit__is_refused_with_shape_and_type),
+	    cmocka_unit_test(tensor__over_the_limit__fails_with_shape_and_type),
 	    cmocka_unit_test(tensor__shared__is_freed_with_its_last_reference),
 	    cmocka_unit_test(tensor__of_strings__copies_deeply_and_frees_all),
 	    cmocka_unit_test(dtype__names_and_numbers_are_tensorflows),

@@ -74,7 +74,7 @@ static void a_certificate__is_good_for_the_names_it_was_made_for(void **state)
 	mu_certs_fini(&c);
 }
 
-static void a_name__that_is_none__is_refused(void **state)
+static void certificate_name__that_is_malformed__is_invalid(void **state)
 {
 	static const char *const bad[] = {"a,DNS:b", "", "a b", "x:y", "a\nb", "${HOME}"};
 	struct mu_certs c;
@@ -119,7 +119,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_certificate__is_vouched_for_by_its_own_ca_only_and_in_its_time),
 	    cmocka_unit_test(a_certificate__is_good_for_the_names_it_was_made_for),
-	    cmocka_unit_test(a_name__that_is_none__is_refused),
+	    cmocka_unit_test(certificate_name__that_is_malformed__is_invalid),
 	    cmocka_unit_test(a_folder__gets_all_three__and_the_key_is_for_its_owner),
 	};
 

@@ -126,7 +126,7 @@ static const char made[] = "\x19\0"
 			   "\x12\x1b\x0a\1a\x12\2\x0a\0\x1a\x12\x2a\x10"
 			   "\0\0\0\0\0\0\x80\x3f\0\0\0\x40\0\0\x40\x40";
 
-static void checkpoint__changed_or_cut__is_read_or_refused(void **state)
+static void checkpoint__changed_or_cut__is_read_or_invalid(void **state)
 {
 	LLVMFuzzerTestOneInput((const uint8_t *)made, sizeof made - 1);
 	assert_int_equal(n_read, 2); /* so that what follows begins with one that is sound */
@@ -158,7 +158,7 @@ int main(void)
 	    cmocka_unit_test(a_file_that_is_missing__leaves_a_hole_that_is_seen),
 	    cmocka_unit_test(a_pattern_that_nothing_matches__is_not_found),
 	    cmocka_unit_test(every_flipped_bit__is_seen),
-	    cmocka_unit_test(checkpoint__changed_or_cut__is_read_or_refused),
+	    cmocka_unit_test(checkpoint__changed_or_cut__is_read_or_invalid),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -27,7 +27,7 @@ static void sound__written__reads_back_within_16_bits(void **state)
 	}
 }
 
-static void sound__cut_anywhere__is_refused(void **state)
+static void wav__cut_anywhere__is_invalid(void **state)
 {
 	MU_AUTO_BUF b = {0};
 	struct mu_wav w;
@@ -60,7 +60,7 @@ static void picture__is_turned_over__and_told_from_one_that_is_not(void **state)
 	assert_memory_equal(out, "\3\2\1\xff\6\5\4\xff\x9\x8\7\xff\xc\xb\xa\xff", 16);
 }
 
-static void picture__that_claims_more_rows_than_it_has__is_refused(void **state)
+static void bmp__with_fewer_rows_than_its_header_says__is_invalid(void **state)
 {
 	char file[sizeof picture];
 	struct mu_bmp p;
@@ -71,7 +71,7 @@ static void picture__that_claims_more_rows_than_it_has__is_refused(void **state)
 		     MU_INVALID_ARGUMENT, "requires at least");
 }
 
-static void sounds_and_pictures__changed_or_cut__are_read_or_refused(void **state)
+static void wav_and_bmp__changed_or_cut__are_read_or_invalid(void **state)
 {
 	MU_AUTO_BUF b = {0};
 
@@ -84,10 +84,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(sound__written__reads_back_within_16_bits),
-	    cmocka_unit_test(sound__cut_anywhere__is_refused),
+	    cmocka_unit_test(wav__cut_anywhere__is_invalid),
 	    cmocka_unit_test(picture__is_turned_over__and_told_from_one_that_is_not),
-	    cmocka_unit_test(picture__that_claims_more_rows_than_it_has__is_refused),
-	    cmocka_unit_test(sounds_and_pictures__changed_or_cut__are_read_or_refused),
+	    cmocka_unit_test(bmp__with_fewer_rows_than_its_header_says__is_invalid),
+	    cmocka_unit_test(wav_and_bmp__changed_or_cut__are_read_or_invalid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

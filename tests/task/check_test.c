@@ -4,7 +4,7 @@
 
 static struct mu_err err;
 
-static void new_graph__sum_of_two_types__is_refused(void **state)
+static void new_graph__sum_of_two_types__is_invalid(void **state)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 
@@ -40,7 +40,7 @@ static void extension__that_fails__is_removed(void **state)
 	assert_null(mu_graph_find(g, "n"));
 }
 
-static void extension__cycle__is_refused_but_not_a_loop(void **state)
+static void extension__with_a_cycle_outside_a_loop__is_invalid(void **state)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 	struct mu_node *m = floats(g, "m", "Merge", "", ""), *next, *a, *b;
@@ -61,10 +61,10 @@ static void extension__cycle__is_refused_but_not_a_loop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(new_graph__sum_of_two_types__is_refused),
+	    cmocka_unit_test(new_graph__sum_of_two_types__is_invalid),
 	    cmocka_unit_test(new_graph__missing_input__is_left_to_the_step),
 	    cmocka_unit_test(extension__that_fails__is_removed),
-	    cmocka_unit_test(extension__cycle__is_refused_but_not_a_loop),
+	    cmocka_unit_test(extension__with_a_cycle_outside_a_loop__is_invalid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,7 +127,7 @@ static void attributes__are_set(void **state)
 	assert_true(muted && upper == 4);
 }
 
-static void wrong_attributes__are_refused(void **state)
+static void debug_op__with_invalid_attributes__is_rejected(void **state)
 {
 	static const char *const ops[] = {"DebugIdentity(",
 					  "DebugIdentity(x",
@@ -145,7 +145,7 @@ static void wrong_attributes__are_refused(void **state)
 	}
 }
 
-static void other_urls__are_refused(void **state)
+static void debug_url__that_names_no_folder__is_invalid(void **state)
 {
 	static const char *const urls[] = {"", "file://", "/tmp", "http://x/y"};
 
@@ -157,7 +157,7 @@ static void other_urls__are_refused(void **state)
 	}
 }
 
-static void bytes_that_are_no_options__are_refused(void **state)
+static void debug_options__that_are_malformed__are_invalid(void **state)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = two_nodes();
 
@@ -173,9 +173,9 @@ int main(void)
 	    cmocka_unit_test(output_that_is_not_there__is_ignored),
 	    cmocka_unit_test(op_without_kernel__fails_or_is_left_out),
 	    cmocka_unit_test(attributes__are_set),
-	    cmocka_unit_test(wrong_attributes__are_refused),
-	    cmocka_unit_test(other_urls__are_refused),
-	    cmocka_unit_test(bytes_that_are_no_options__are_refused),
+	    cmocka_unit_test(debug_op__with_invalid_attributes__is_rejected),
+	    cmocka_unit_test(debug_url__that_names_no_folder__is_invalid),
+	    cmocka_unit_test(debug_options__that_are_malformed__are_invalid),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);

@@ -242,7 +242,7 @@ static void while_loop__runs_until_its_condition_fails(void **state)
 	executor_unref(none);
 }
 
-static void compile__of_nonsense__is_refused(void **state)
+static void compile__of_an_invalid_graph__fails(void **state)
 {
 	struct mu_err err = {0};
 	struct executor *e = NULL;
@@ -359,7 +359,7 @@ int main(void)
 	    cmocka_unit_test(send__of_a_dead_tensor__says_so),
 	    cmocka_unit_test(recv__of_a_dead_tensor__kills_who_only_waits_for_it),
 	    cmocka_unit_test(while_loop__runs_until_its_condition_fails),
-	    cmocka_unit_test(compile__of_nonsense__is_refused),
+	    cmocka_unit_test(compile__of_an_invalid_graph__fails),
 	    cmocka_unit_test(variable__unset_then_assigned__is_read_by_value),
 	    cmocka_unit_test(steps__from_many_threads__do_not_disturb_each_other),
 	};

@@ -64,7 +64,7 @@ static void header_block__of_64_kib__is_let_through(void **state)
 	assert_limit(&b, NULL);
 }
 
-static void header_block__of_one_byte_more__is_refused(void **state)
+static void header_block__one_byte_over_the_limit__closes_the_connection(void **state)
 {
 	MU_AUTO_BUF b = {0};
 
@@ -121,7 +121,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(header_block__of_64_kib__is_let_through),
-	    cmocka_unit_test(header_block__of_one_byte_more__is_refused),
+	    cmocka_unit_test(header_block__one_byte_over_the_limit__closes_the_connection),
 	    cmocka_unit_test(empty_continuations__count),
 	    cmocka_unit_test(client_that_acknowledges__may_send_any_amount),
 	    cmocka_unit_test(client_that_does_not_acknowledge__is_limited),

@@ -32,7 +32,7 @@ struct wait {
 };
 
 static struct runtime *rt;
-static unsigned refused, failed, ran;
+static unsigned invalid, failed, ran;
 
 static void on_done(void *arg, const struct mu_err *err)
 {
@@ -105,7 +105,7 @@ static void run_graph(const struct mu_op_def *op, struct dice *d, int64_t id)
 		executor_unref(e);
 	}
 	resources_clear(rt->resources, "");
-	++*(!e ? &refused : w.err.code ? &failed : &ran);
+	++*(!e ? &invalid : w.err.code ? &failed : &ran);
 	if (w.err.code && !strstr(w.err.msg, "odd_"))
 		fail_msg("%s (graph %lld): the error names no node: %s", op->name, (long long)id,
 			 w.err.msg);
@@ -140,9 +140,9 @@ static void every_op__with_random_arguments__ends_soon_and_names_the_node(void *
 			run_graph(op, &d, (int64_t)(i * rounds + k + 1));
 		}
 	getrusage(RUSAGE_SELF, &after);
-	print_message("%u ran, %u failed, %u were refused\n", ran, failed, refused);
+	print_message("%u ran, %u failed, %u were invalid\n", ran, failed, invalid);
 	if (!only) /* or it would test no kernel */
-		assert_true(ran > (ran + failed + refused) / 20);
+		assert_true(ran > (ran + failed + invalid) / 20);
 	assert_true((after.ru_maxrss - before.ru_maxrss) / SLOWER < GROWTH_KIB);
 	runtime_free(rt);
 }

@@ -118,7 +118,7 @@ static void parallel_loops__inside_busy_threads__still_end(void **state)
 		assert_int_equal(jobs[i].sum, 999 * 1000 / 2);
 }
 
-static void device__promised_but_not_there__is_refused(void **state)
+static void device__that_the_machine_lacks__fails_to_open(void **state)
 {
 	struct device_choice c;
 
@@ -144,7 +144,7 @@ int main(void)
 	    cmocka_unit_test(resource__is_made_once_and_shared_by_name),
 	    cmocka_unit_test(reader_of_a_variable__never_sees_half_an_update),
 	    cmocka_unit_test(parallel_loops__inside_busy_threads__still_end),
-	    cmocka_unit_test(device__promised_but_not_there__is_refused),
+	    cmocka_unit_test(device__that_the_machine_lacks__fails_to_open),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

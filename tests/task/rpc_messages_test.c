@@ -106,7 +106,7 @@ static void run_graph_survives_a_round_trip(void **state)
 	mu_arena_fini(&a);
 }
 
-static void a_request_cut_short_anywhere_is_refused_or_smaller(void **state)
+static void truncated_request__is_invalid_or_has_fewer_fields(void **state)
 {
 	MU_AUTO_BUF b = {0};
 	struct run_step_request step;
@@ -236,7 +236,7 @@ int main(void)
 	    cmocka_unit_test(hand_and_generated_encodings_agree),
 	    cmocka_unit_test(a_small_message_cannot_grow_without_bound),
 	    cmocka_unit_test(run_graph_survives_a_round_trip),
-	    cmocka_unit_test(a_request_cut_short_anywhere_is_refused_or_smaller),
+	    cmocka_unit_test(truncated_request__is_invalid_or_has_fewer_fields),
 	    cmocka_unit_test(a_received_tensor_is_the_sent_one),
 	    cmocka_unit_test(a_lying_reply_is_an_error),
 	    cmocka_unit_test(slices_are_joined),

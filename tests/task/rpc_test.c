@@ -24,7 +24,7 @@ static void echo(struct rpc_call *call, void *ctx)
 	rpc_reply(call, &m);
 }
 
-static void refuse(struct rpc_call *call, void *ctx)
+static void reply_aborted(struct rpc_call *call, void *ctx)
 {
 	struct mu_err err;
 
@@ -65,8 +65,10 @@ static void big(struct rpc_call *call, void *ctx)
 	mu_tensor_unref(&t);
 }
 
-static const struct rpc_method methods[] = {
-    {"/t.T/Echo", echo}, {"/t.T/Refuse", refuse}, {"/t.T/Hold", hold_call}, {"/t.T/Big", big}};
+static const struct rpc_method methods[] = {{"/t.T/Echo", echo},
+					    {"/t.T/Abort", reply_aborted},
+					    {"/t.T/Hold", hold_call},
+					    {"/t.T/Big", big}};
 
 struct fixture {
 	struct rpc_server *server;
@@ -138,7 +140,7 @@ static void an_error_keeps_code_and_text(void **state)
 	struct rpc_message m = {0};
 	struct mu_err err;
 
-	assert_fails(rpc_call(f->ch, "/t.T/Refuse", &m, CALL_MS, 0, NULL, &err), &err, MU_ABORTED,
+	assert_fails(rpc_call(f->ch, "/t.T/Abort", &m, CALL_MS, 0, NULL, &err), &err, MU_ABORTED,
 		     "no such thing");
 }
 
@@ -352,7 +354,7 @@ static void a_taken_port_is_named(void **state)
 	assert_fails(rpc_server_start(&o, &other, &port, &err), &err, MU_ALREADY_EXISTS, text);
 }
 
-static void a_wrong_address_is_refused(void **state)
+static void invalid_address__fails_to_open(void **state)
 {
 	static const char *const wrong[] = {"127.0.0.1",   "127.0.0.1:",       ":1",
 					    "127.0.0.1:x", "127.0.0.1:123456", "unix:"};
@@ -412,7 +414,7 @@ int main(void)
 	    cmocka_unit_test(nobody_there_is_unavailable),
 	    cmocka_unit_test(peer__that_answers_no_syn__is_unavailable_within_seconds),
 	    cmocka_unit_test_setup_teardown(a_taken_port_is_named, start, stop),
-	    cmocka_unit_test(a_wrong_address_is_refused),
+	    cmocka_unit_test(invalid_address__fails_to_open),
 	    cmocka_unit_test(a_unix_socket_serves_too),
 	};
 

@@ -69,7 +69,7 @@ static void a_restored_iterator__goes_on_where_the_saved_one_was(void **state)
 	}
 }
 
-static void a_state_that_is_cut_short__is_refused(void **state)
+static void truncated_state__is_invalid(void **state)
 {
 	struct mu_tensor p = pipeline_new();
 	struct dataset_iterator *it = opened(dataset_in(&p));
@@ -89,7 +89,7 @@ static void a_state_that_is_cut_short__is_refused(void **state)
 	mu_tensor_unref(&p);
 }
 
-static void a_state_of_another_pipeline__is_refused_by_name(void **state)
+static void state_of_another_pipeline__is_invalid_and_names_both_datasets(void **state)
 {
 	struct mu_tensor p = pipeline_new();
 	struct mu_tensor q = PIPELINE_NODE("RangeDataset", 1, pipeline_number(0),
@@ -108,7 +108,7 @@ static void a_state_of_another_pipeline__is_refused_by_name(void **state)
 	mu_tensor_unref(&q);
 }
 
-static void a_state_without_the_input_iterator__is_refused(void **state)
+static void state_without_the_input_iterator__is_invalid(void **state)
 {
 	static const char taken[] = "\x0bTakeDataset\0\0\0";
 	struct mu_tensor p = pipeline_new();
@@ -122,7 +122,7 @@ static void a_state_without_the_input_iterator__is_refused(void **state)
 }
 
 /* A list of elements within an element, and an element that cannot be saved. */
-static void elements_that_hold_objects__come_back_or_are_refused(void **state)
+static void elements_with_objects__are_restored_or_unimplemented(void **state)
 {
 	struct mu_tensor number = pipeline_number(7), boxed, read, p = pipeline_new();
 	MU_AUTO_BUF b = {0};
@@ -147,10 +147,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_restored_iterator__goes_on_where_the_saved_one_was),
-	    cmocka_unit_test(a_state_that_is_cut_short__is_refused),
-	    cmocka_unit_test(a_state_of_another_pipeline__is_refused_by_name),
-	    cmocka_unit_test(a_state_without_the_input_iterator__is_refused),
-	    cmocka_unit_test(elements_that_hold_objects__come_back_or_are_refused),
+	    cmocka_unit_test(truncated_state__is_invalid),
+	    cmocka_unit_test(state_of_another_pipeline__is_invalid_and_names_both_datasets),
+	    cmocka_unit_test(state_without_the_input_iterator__is_invalid),
+	    cmocka_unit_test(elements_with_objects__are_restored_or_unimplemented),
 	};
 	caller_init(&caller);
 	return cmocka_run_group_tests(tests, NULL, NULL);
