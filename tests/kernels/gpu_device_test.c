@@ -119,7 +119,7 @@ static int add_one(struct gpu *g, const struct mu_tensor *t, const struct mu_ten
 
 /* ---- what is there ---- */
 
-static void opening__with_two_gpus__says_what_they_are(void **state)
+static void opening__with_two_gpus__reports_their_properties(void **state)
 {
 	struct gpu_info f;
 	struct gpu *g = open_with(&(struct gpu_options){0});
@@ -473,7 +473,7 @@ static void a_fault_in_a_kernel__takes_the_gpu_out_and_says_so(void **state)
 }
 
 /* Whichever call is the first to hear of it. */
-static void a_fault__heard_of_by_an_allocation__takes_the_gpu_out(void **state)
+static void device_fault__seen_by_an_allocation__disables_the_gpu(void **state)
 {
 	static const char *const calls[] = {"memory_alloc"};
 	MU_AUTO_TENSOR host = floats(N, 0);
@@ -523,7 +523,7 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    T(opening__with_two_gpus__says_what_they_are),
+	    T(opening__with_two_gpus__reports_their_properties),
 	    T(visible_devices__in_another_order__are_numbered_so),
 	    T(visible_devices__that_do_not_exist__are_invalid),
 	    T(options__of_a_config__are_read),
@@ -541,7 +541,7 @@ int main(void)
 	    T(a_thread__that_used_gpus_before__uses_those_opened_anew),
 	    T(launch__that_fails__does_not_affect_the_next),
 	    T(a_fault_in_a_kernel__takes_the_gpu_out_and_says_so),
-	    T(a_fault__heard_of_by_an_allocation__takes_the_gpu_out),
+	    T(device_fault__seen_by_an_allocation__disables_the_gpu),
 	    T(copies__when_any_driver_call_fails__leak_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

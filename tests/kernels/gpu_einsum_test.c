@@ -145,7 +145,7 @@ static void batches_of_products__at_one_distance__are_the_librarys(void **state)
 
 /* ---- what the GPU is asked for ---- */
 
-static void numbers__that_are_none__are_told_as_on_the_cpu(void **state)
+static void check_numerics__fails_as_on_the_cpu(void **state)
 {
 	static const enum mu_dtype types[] = {MU_FLOAT, MU_DOUBLE, MU_HALF, MU_BFLOAT16};
 	struct mu_shape s = dims_of(2, (int64_t[]){30, 40});
@@ -175,10 +175,10 @@ static void numbers__that_are_none__are_told_as_on_the_cpu(void **state)
 }
 
 /* In one block, in pieces, with a piece that is not whole; all, none, some. */
-static void what_is_true__of_every_size__is_found_in_order(void **state)
+static void where__of_every_size__returns_ordered_indices(void **state)
 {
-	static const struct dims shapes[] = {{1, {7}},         {1, {300}},  {2, {50, 60}},
-					     {3, {5, 7, 100}}, {2, {0, 3}}};
+	static const struct dims shapes[] = {
+	    {1, {7}}, {1, {300}}, {2, {50, 60}}, {3, {5, 7, 100}}, {2, {0, 3}}};
 	static const enum mu_dtype types[] = {MU_BOOL,     MU_FLOAT, MU_DOUBLE,
 					      MU_BFLOAT16, MU_INT64, MU_UINT8};
 
@@ -233,8 +233,8 @@ int main(void)
 	    T(an_einsum__of_two_matrices__is_the_librarys),
 	    T(batches_of_products__of_version_3__match_the_cpus),
 	    T(batches_of_products__at_one_distance__are_the_librarys),
-	    T(numbers__that_are_none__are_told_as_on_the_cpu),
-	    T(what_is_true__of_every_size__is_found_in_order),
+	    T(check_numerics__fails_as_on_the_cpu),
+	    T(where__of_every_size__returns_ordered_indices),
 	    T(a_question__that_a_fault_interrupts__fails_its_step),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,7 +32,7 @@ static void a_driver_that_works__with_an_image__starts(void **state)
 	assert_string_equal(why, "");
 }
 
-static void a_driver_that_does_not_work__is_told_in_words(void **state)
+static void driver__that_does_not_work__fails_with_a_reason_in_words(void **state)
 {
 	char why[200] = "";
 
@@ -82,7 +82,7 @@ static void one_description(const struct dnn_api *api, enum mu_dtype type, int64
 	clear(&plan);
 }
 
-static void descriptions_of_convolutions__by_the_real_library__mean_what_we_mean(void **state)
+static void convolution_descriptors__of_the_real_library__agree_with_ours(void **state)
 {
 	static const enum mu_dtype types[] = {MU_FLOAT, MU_DOUBLE, MU_HALF, MU_BFLOAT16};
 	const struct dnn_api *api = find_dnn();
@@ -102,8 +102,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_image__is_in_the_plugin__whole_and_aligned),
 	    cmocka_unit_test(a_driver_that_works__with_an_image__starts),
-	    cmocka_unit_test(a_driver_that_does_not_work__is_told_in_words),
-	    cmocka_unit_test(descriptions_of_convolutions__by_the_real_library__mean_what_we_mean),
+	    cmocka_unit_test(driver__that_does_not_work__fails_with_a_reason_in_words),
+	    cmocka_unit_test(convolution_descriptors__of_the_real_library__agree_with_ours),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static void block__given_back_and_wanted_again__has_its_pages(void **state)
 	assert_int_equal(step(1, MIB), 1);
 }
 
-static void blocks__that_nobody_wants_any_more__make_room_for_others(void **state)
+static void blocks__that_are_unused__are_freed_for_other_sizes(void **state)
 {
 	size_t gone = 0;
 
@@ -91,7 +91,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(block__given_back_and_wanted_again__has_its_pages),
-	    cmocka_unit_test(blocks__that_nobody_wants_any_more__make_room_for_others),
+	    cmocka_unit_test(blocks__that_are_unused__are_freed_for_other_sizes),
 	    cmocka_unit_test(blocks__of_a_step_that_needs_more_than_is_kept__are_kept_in_part),
 	    cmocka_unit_test(blocks__larger_than_all_that_is_kept__are_given_away),
 	    cmocka_unit_test(kept__of_sizes_that_come_and_go__is_what_is_there),

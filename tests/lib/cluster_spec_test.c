@@ -40,7 +40,7 @@ static void a_job_without_tasks__is_accepted(void **state)
 	assert_int_equal(mu_cluster_num_tasks(&c, "worker"), 1);
 }
 
-static void cluster__asked_for_what_is_not_there__says_what_is(void **state)
+static void cluster__without_the_requested_task__lists_its_own(void **state)
 {
 	MU_AUTO_CLUSTER c = {0};
 
@@ -51,7 +51,7 @@ static void cluster__asked_for_what_is_not_there__says_what_is(void **state)
 	assert_non_null(strstr(err.msg, "job 'ps' has no task 2; it has 2"));
 }
 
-static void cluster__from_wrong_json__says_where(void **state)
+static void cluster__from_invalid_json__names_the_position(void **state)
 {
 	static const char *const cases[][2] = {
 	    {"{}", "must be a map from job to its addresses"},
@@ -185,8 +185,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_job_without_tasks__is_accepted),
 	    cmocka_unit_test(cluster__from_json__knows_every_task),
-	    cmocka_unit_test(cluster__asked_for_what_is_not_there__says_what_is),
-	    cmocka_unit_test(cluster__from_wrong_json__says_where),
+	    cmocka_unit_test(cluster__without_the_requested_task__lists_its_own),
+	    cmocka_unit_test(cluster__from_invalid_json__names_the_position),
 	    cmocka_unit_test(tf_config__with_a_task__gives_cluster_and_self),
 	    cmocka_unit_test(tf_config__with_a_task_that_is_not_in_its_cluster__is_invalid),
 	    cmocka_unit_test(tf_config__that_is_wrong__is_named_once),

@@ -145,7 +145,7 @@ static void copied_node__has_attributes_of_its_own(void **state)
 	assert_true(mu_span_eq(mu_buf_span(&a), mu_buf_span(&b)));
 }
 
-static void graph_cut_anywhere_or_bent__never_does_harm(void **state)
+static void graph__truncated_or_corrupted__never_crashes_the_parser(void **state)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = every_kind();
 	MU_AUTO_BUF b = {0};
@@ -243,7 +243,7 @@ static void attribute_not_given__is_the_ops_default(void **state)
 }
 
 /* A library that is said twice, as two fields of one message, is an extension of itself. */
-static void a_gradient_told_twice__is_written_once(void **state)
+static void gradient__defined_twice__is_written_once(void **state)
 {
 	static const char twice[] = "\x12\x08\x12\x06\x0a\x01"
 				    "f\x12\x01g\x12\x08\x12\x06\x0a\x01"
@@ -301,9 +301,9 @@ int main(void)
 	    cmocka_unit_test(parse__that_fails__leaves_the_graph_as_it_was),
 	    cmocka_unit_test(every_kind_of_attribute__survives_write_and_parse),
 	    cmocka_unit_test(copied_node__has_attributes_of_its_own),
-	    cmocka_unit_test(graph_cut_anywhere_or_bent__never_does_harm),
+	    cmocka_unit_test(graph__truncated_or_corrupted__never_crashes_the_parser),
 	    cmocka_unit_test(attributes__nested_too_deep__are_invalid),
-	    cmocka_unit_test(a_gradient_told_twice__is_written_once),
+	    cmocka_unit_test(gradient__defined_twice__is_written_once),
 	    cmocka_unit_test(constants__larger_than_the_limit_when_expanded__are_rejected),
 	    cmocka_unit_test(attribute_not_given__is_the_ops_default),
 	};

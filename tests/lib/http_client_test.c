@@ -15,7 +15,7 @@ static void say(void *ctx, const struct mu_http_request *rq, struct mu_http_answ
 		      (int)rq->body.len, rq->body.data);
 }
 
-static void a_page__is_asked_or_told(void **state)
+static void page__is_requested_by_get_or_post(void **state)
 {
 	const struct mu_span none = MU_SPAN(""), text = MU_SPAN("{\"epoch\":2}");
 	const struct {
@@ -54,7 +54,7 @@ static void a_page__is_asked_or_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_page__is_asked_or_told),
+	    cmocka_unit_test(page__is_requested_by_get_or_post),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

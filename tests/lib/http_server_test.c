@@ -145,7 +145,7 @@ static void body__over_the_limit__is_rejected(void **state)
 }
 
 /* Idle connections end in a few seconds; when they hold all places, the oldest makes room. */
-static void slow_peers__keep_nobody_out(void **state)
+static void slow_peers__do_not_block_other_clients(void **state)
 {
 	struct mu_http_server *h;
 	int peers[ENOUGH_PEERS], port;
@@ -219,7 +219,7 @@ static void end_the_server(void *ctx, const struct mu_http_request *rq, struct m
 	echo("me", rq, out);
 }
 
-static void what_ends_the_server__is_answered(void **state)
+static void request__that_stops_the_server__is_answered(void **state)
 {
 	struct ending e;
 	struct mu_err err;
@@ -265,8 +265,8 @@ int main(void)
 	    cmocka_unit_test(a_body_in_pieces__arrives),
 	    cmocka_unit_test(request__that_is_too_long__is_an_error),
 	    cmocka_unit_test(body__over_the_limit__is_rejected),
-	    cmocka_unit_test(what_ends_the_server__is_answered),
-	    cmocka_unit_test(slow_peers__keep_nobody_out),
+	    cmocka_unit_test(request__that_stops_the_server__is_answered),
+	    cmocka_unit_test(slow_peers__do_not_block_other_clients),
 	    cmocka_unit_test(without_descriptors__the_server_waits_and_goes_on),
 	};
 

@@ -58,7 +58,7 @@ static void csv__that_is_wrong__names_line_and_column(void **state)
 			     MU_INVALID_ARGUMENT, cases[i][1]);
 }
 
-static void a_file_that_is_not_there__is_told_with_where_it_was_looked_for(void **state)
+static void missing_file__fails_with_the_folder_of_its_relative_path(void **state)
 {
 	struct mu_tensor t;
 
@@ -141,7 +141,7 @@ int main(void)
 	    cmocka_unit_test(csv__with_a_heading__is_a_table_of_numbers),
 	    cmocka_unit_test(csv__with_a_byte_order_mark_and_comments_before_the_heading__is_read),
 	    cmocka_unit_test(csv__that_is_wrong__names_line_and_column),
-	    cmocka_unit_test(a_file_that_is_not_there__is_told_with_where_it_was_looked_for),
+	    cmocka_unit_test(missing_file__fails_with_the_folder_of_its_relative_path),
 	    cmocka_unit_test(digits__as_shipped__have_all_rows),
 	    cmocka_unit_test(mnist__as_shipped__has_its_shape),
 	    cmocka_unit_test(idx__of_int16__is_turned_to_this_machines_order),

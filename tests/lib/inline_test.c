@@ -173,7 +173,7 @@ static void remote_call__to_a_computed_device__is_unimplemented(void **state)
 		     "must be a constant string here, not what Placeholder 'first' gives");
 }
 
-static void a_call_of_a_place_that_an_argument_says__stays_where_it_is(void **state)
+static void remote_call__to_a_device_given_by_an_argument__runs_on_its_own_device(void **state)
 {
 	static const char *const lists[] = {"Tin", "Tout", NULL};
 	MU_AUTO_BUF library = {0};
@@ -197,7 +197,7 @@ static void a_call_of_a_place_that_an_argument_says__stays_where_it_is(void **st
 	assert_string_equal(mu_graph_find(g, "call/inner")->device, "/job:worker/task:0");
 }
 
-static void a_call_of_a_place__puts_the_nodes_there(void **state)
+static void remote_call__to_a_constant_device__runs_on_that_device(void **state)
 {
 	static const char *const lists[] = {"Tin", "Tout", NULL};
 	MU_AUTO_BUF library = {0};
@@ -289,8 +289,8 @@ int main(void)
 	    cmocka_unit_test(function_calls__in_a_cycle__are_rejected),
 	    cmocka_unit_test(function_body__with_an_unknown_output__is_invalid),
 	    cmocka_unit_test(remote_call__to_a_computed_device__is_unimplemented),
-	    cmocka_unit_test(a_call_of_a_place__puts_the_nodes_there),
-	    cmocka_unit_test(a_call_of_a_place_that_an_argument_says__stays_where_it_is),
+	    cmocka_unit_test(remote_call__to_a_constant_device__runs_on_that_device),
+	    cmocka_unit_test(remote_call__to_a_device_given_by_an_argument__runs_on_its_own_device),
 	    cmocka_unit_test(a_counted_loop__becomes_nodes_and_a_check),
 	    cmocka_unit_test(a_gradient__becomes_the_nodes_that_compute_it),
 	    cmocka_unit_test(gradient__of_an_op_without_gradient__is_rejected),

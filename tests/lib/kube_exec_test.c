@@ -115,7 +115,7 @@ static void plug_in__gets_its_arguments_environment_and_the_cluster(void **state
 	unsetenv("REGION");
 }
 
-static void plug_in__that_goes_wrong__is_named_with_what_it_said(void **state)
+static void plug_in__that_fails__is_named_with_its_output(void **state)
 {
 	static const struct {
 		const char *exec, *script, *message;
@@ -186,7 +186,7 @@ int main(void)
 	    cmocka_unit_test(plug_in__that_prints_a_token__is_believed),
 	    cmocka_unit_test(plug_in__that_prints_a_certificate__is_believed),
 	    cmocka_unit_test(plug_in__gets_its_arguments_environment_and_the_cluster),
-	    cmocka_unit_test(plug_in__that_goes_wrong__is_named_with_what_it_said),
+	    cmocka_unit_test(plug_in__that_fails__is_named_with_its_output),
 	    cmocka_unit_test(user__that_acts_for_another__is_read),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

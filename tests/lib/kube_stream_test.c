@@ -58,7 +58,7 @@ static int read_event(const char *text, enum kube_change *change, struct mu_err 
 	return rc;
 }
 
-static void events__are_told_apart(void **state)
+static void events__are_parsed_by_type(void **state)
 {
 	enum kube_change change = KUBE_ADDED;
 	struct mu_err err = {0};
@@ -86,7 +86,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(lines__cut_anywhere__come_out_whole),
 	    cmocka_unit_test(line__longer_than_the_limit__fails),
-	    cmocka_unit_test(events__are_told_apart),
+	    cmocka_unit_test(events__are_parsed_by_type),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static void op_table__matmul__has_its_attributes_and_defaults(void **state)
 	assert_null(mu_op_attr(op, "nothing"));
 }
 
-static void op_table__list_and_ref_arguments__are_told_apart(void **state)
+static void op_table__list_and_ref_arguments__are_parsed(void **state)
 {
 	const struct mu_op_def *merge = mu_op_find("RefMerge"), *save = mu_op_find("SaveV2");
 
@@ -153,7 +153,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(op_table__every_row__parses),
 	    cmocka_unit_test(op_table__matmul__has_its_attributes_and_defaults),
-	    cmocka_unit_test(op_table__list_and_ref_arguments__are_told_apart),
+	    cmocka_unit_test(op_table__list_and_ref_arguments__are_parsed),
 	    cmocka_unit_test(op_table__defaults_of_lists_and_shapes__are_kept),
 	    cmocka_unit_test(op_table__allowed_values_and_minima__are_parsed),
 	    cmocka_unit_test(check_attrs__wrong_attribute__fails_with_the_text_of_tensorflow),

@@ -139,7 +139,7 @@ static void written__is_read_back_the_same(void **state)
 	assert_int_equal(MU_DATA(struct mu_string, &strings)[1].len, 0);
 }
 
-static void proto_cut_anywhere_or_bent__never_does_harm(void **state)
+static void tensor_proto__truncated_or_corrupted__never_crashes_the_parser(void **state)
 {
 	struct mu_shape s = mu_shape_vec(3);
 	MU_AUTO_TENSOR t = {0};
@@ -180,7 +180,7 @@ int main(void)
 	    cmocka_unit_test(type__without_a_list_of_values__is_unimplemented),
 	    cmocka_unit_test(shape__over_the_limit__fails_before_any_allocation),
 	    cmocka_unit_test(written__is_read_back_the_same),
-	    cmocka_unit_test(proto_cut_anywhere_or_bent__never_does_harm),
+	    cmocka_unit_test(tensor_proto__truncated_or_corrupted__never_crashes_the_parser),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static void tfrecord__with_any_bit_flipped__is_an_error_that_names_the_offset(vo
 	}
 }
 
-static void tfrecord__that_is_something_else__is_told_to_be_none(void **state)
+static void tfrecord__of_another_format__fails_with_the_reason(void **state)
 {
 	static const char text[] = "loss,step\n0.25,1\n0.125,2\n";
 
@@ -124,7 +124,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(tfrecord__written_and_appended__reads_back),
 	    cmocka_unit_test(tfrecord__with_any_bit_flipped__is_an_error_that_names_the_offset),
-	    cmocka_unit_test(tfrecord__that_is_something_else__is_told_to_be_none),
+	    cmocka_unit_test(tfrecord__of_another_format__fails_with_the_reason),
 	    cmocka_unit_test(tfrecord__cut_anywhere__is_out_of_range_but_between_records),
 	    cmocka_unit_test(tfrecord__that_grows__goes_on_where_it_was_cut),
 	    cmocka_unit_test(tfrecord__of_random_bytes__never_breaks_the_reader),

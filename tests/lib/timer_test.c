@@ -105,7 +105,7 @@ static long sleeps(void)
 	return n;
 }
 
-static void timers__of_steps_that_end_in_time__wake_nobody(void **state)
+static void timers__cancelled_in_time__do_not_wake_the_thread(void **state)
 {
 	enum { STEPS = 200 };
 	struct mu_timer *t = mu_timer_new();
@@ -133,7 +133,7 @@ int main(void)
 	    cmocka_unit_test(timer__of_the_longest_time__does_not_fire),
 	    cmocka_unit_test(timer__after_the_one_before_it_was_cancelled__fires),
 	    cmocka_unit_test(timer__due_before_what_is_waited_for__fires_in_time),
-	    cmocka_unit_test(timers__of_steps_that_end_in_time__wake_nobody),
+	    cmocka_unit_test(timers__cancelled_in_time__do_not_wake_the_thread),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

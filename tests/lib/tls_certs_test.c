@@ -58,7 +58,7 @@ static void a_certificate__is_vouched_for_by_its_own_ca_only_and_in_its_time(voi
 	mu_certs_fini(&other);
 }
 
-static void a_certificate__is_good_for_the_names_it_was_made_for(void **state)
+static void certificate__matches_its_names_only(void **state)
 {
 	struct mu_certs c;
 	struct mu_err err;
@@ -118,7 +118,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_certificate__is_vouched_for_by_its_own_ca_only_and_in_its_time),
-	    cmocka_unit_test(a_certificate__is_good_for_the_names_it_was_made_for),
+	    cmocka_unit_test(certificate__matches_its_names_only),
 	    cmocka_unit_test(certificate_name__that_is_malformed__is_invalid),
 	    cmocka_unit_test(a_folder__gets_all_three__and_the_key_is_for_its_owner),
 	};

@@ -43,7 +43,7 @@ static const char picture[] = "BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\2\0\0\0\
 			      "\0\0\0\0\x10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
 			      "\1\2\3\4\5\6\0\0\7\x8\x9\xa\xb\xc\0\0";
 
-static void picture__is_turned_over__and_told_from_one_that_is_not(void **state)
+static void bmp__bottom_up_or_top_down__is_read_from_the_top(void **state)
 {
 	char file[sizeof picture];
 	unsigned char out[16];
@@ -85,7 +85,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(sound__written__reads_back_within_16_bits),
 	    cmocka_unit_test(wav__cut_anywhere__is_invalid),
-	    cmocka_unit_test(picture__is_turned_over__and_told_from_one_that_is_not),
+	    cmocka_unit_test(bmp__bottom_up_or_top_down__is_read_from_the_top),
 	    cmocka_unit_test(bmp__with_fewer_rows_than_its_header_says__is_invalid),
 	    cmocka_unit_test(wav_and_bmp__changed_or_cut__are_read_or_invalid),
 	};

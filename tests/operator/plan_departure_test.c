@@ -86,7 +86,7 @@ static void departure_pod__that_is_terminated__has_not_deregistered(void **state
 	plan_fixture_end(&w);
 }
 
-static void worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left(void **state)
+static void removed_worker__that_may_not_have_deregistered__gets_a_departure_pod(void **state)
 {
 	static const struct {
 		const char *mode;
@@ -158,7 +158,7 @@ static void worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left(voi
 	}
 }
 
-static void start_one_that_leaves(struct plan_fixture *w)
+static void start_with_departure_pod(struct plan_fixture *w)
 {
 	start_running(w, SYNC("sync", "3"));
 	fail_pod(w, "worker", 2, 137);
@@ -172,11 +172,11 @@ static void start_one_that_leaves(struct plan_fixture *w)
 	assert_int_equal(w->status.tasks[1].ready, 2);
 }
 
-static void one_that_leaves__is_cleared_away_and_not_counted(void **state)
+static void departure_pod__that_succeeded__is_deleted_and_not_counted(void **state)
 {
 	struct plan_fixture w;
 
-	start_one_that_leaves(&w);
+	start_with_departure_pod(&w);
 	fail_pod(&w, "worker", 2, 0);
 	expect_look(&w, "-worker/2 ");
 	assert_true(w.plan->urgent);                 /* the departure must not be lost */
@@ -189,7 +189,7 @@ static void one_that_leaves__is_cleared_away_and_not_counted(void **state)
 }
 
 /* The look that made it found out for whom, and never stored that. */
-static void one_that_goes_before_it_has_left__is_sent_again(void **state)
+static void departure_pod__that_disappears__is_created_again(void **state)
 {
 	struct plan_fixture w;
 
@@ -207,12 +207,12 @@ static void one_that_goes_before_it_has_left__is_sent_again(void **state)
 	plan_fixture_end(&w);
 }
 
-static void one_that_cannot_leave__is_sent_three_times(void **state)
+static void departure_pod__that_fails__is_created_three_times(void **state)
 {
 	struct plan_fixture w;
 	int times = 1;
 
-	start_one_that_leaves(&w);
+	start_with_departure_pod(&w);
 	for (int i = 0; i < 20; i++) {
 		if (pod(&w, "worker", 2))
 			fail_pod(&w, "worker", 2, 1);
@@ -261,22 +261,22 @@ static void departure_pod__that_is_rejected__is_retried_without_an_attempt(void 
 	plan_fixture_end(&w);
 }
 
-static void one_that_leaves_and_does_not_end__is_deleted(void **state)
+static void departure_pod__that_does_not_end__is_deleted(void **state)
 {
 	struct plan_fixture w;
 
-	start_one_that_leaves(&w);
+	start_with_departure_pod(&w);
 	assert_true(w.wake > w.now);
 	w.now = w.wake;
 	expect_look(&w, "-worker/2 ");
 	plan_fixture_end(&w);
 }
 
-static void worker__that_comes_back_while_one_leaves_for_it__waits_for_its_place(void **state)
+static void worker__added_back_during_its_departure__waits_for_the_departure_pod(void **state)
 {
 	struct plan_fixture w;
 
-	start_one_that_leaves(&w);
+	start_with_departure_pod(&w);
 	plan_fixture_edit(&w, SYNC("sync", "3"));
 	expect_look(&w, "");
 	fail_pod(&w, "worker", 2, 0);
@@ -292,7 +292,7 @@ static void worker__that_comes_back_while_one_leaves_for_it__waits_for_its_place
 	plan_fixture_end(&w);
 }
 
-static void resumed_before_the_servers_went__what_was_owed_is_owed(void **state)
+static void departure__of_a_job_resumed_before_its_ps_ended__is_still_pending(void **state)
 {
 	struct plan_fixture w;
 
@@ -308,11 +308,11 @@ static void resumed_before_the_servers_went__what_was_owed_is_owed(void **state)
 	plan_fixture_end(&w);
 }
 
-static void suspended__nobody_owes_anything(void **state)
+static void departure__of_a_suspended_job__is_cleared(void **state)
 {
 	struct plan_fixture w;
 
-	start_one_that_leaves(&w);
+	start_with_departure_pod(&w);
 	plan_fixture_edit(&w, SYNC("sync", "2") "  run: {suspend: true}\n");
 	run_plan(&w);
 	run_plan(&w);
@@ -333,7 +333,7 @@ static void departure_pod__beside_the_pod_of_its_worker__stays(void **state)
 {
 	struct plan_fixture w;
 
-	start_one_that_leaves(&w);
+	start_with_departure_pod(&w);
 	w.pods[w.n_pods++] = (struct observed_pod){.task = "worker",
 						   .index = 2,
 						   .uid = "removed",
@@ -348,16 +348,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(departure_pod__that_is_terminated__has_not_deregistered),
-	    cmocka_unit_test(worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left),
-	    cmocka_unit_test(one_that_leaves__is_cleared_away_and_not_counted),
-	    cmocka_unit_test(one_that_goes_before_it_has_left__is_sent_again),
-	    cmocka_unit_test(one_that_cannot_leave__is_sent_three_times),
+	    cmocka_unit_test(removed_worker__that_may_not_have_deregistered__gets_a_departure_pod),
+	    cmocka_unit_test(departure_pod__that_succeeded__is_deleted_and_not_counted),
+	    cmocka_unit_test(departure_pod__that_disappears__is_created_again),
+	    cmocka_unit_test(departure_pod__that_fails__is_created_three_times),
 	    cmocka_unit_test(departure_pod__that_is_rejected__is_retried_without_an_attempt),
-	    cmocka_unit_test(one_that_leaves_and_does_not_end__is_deleted),
+	    cmocka_unit_test(departure_pod__that_does_not_end__is_deleted),
 	    cmocka_unit_test(departure_pod__beside_the_pod_of_its_worker__stays),
-	    cmocka_unit_test(worker__that_comes_back_while_one_leaves_for_it__waits_for_its_place),
-	    cmocka_unit_test(resumed_before_the_servers_went__what_was_owed_is_owed),
-	    cmocka_unit_test(suspended__nobody_owes_anything),
+	    cmocka_unit_test(worker__added_back_during_its_departure__waits_for_the_departure_pod),
+	    cmocka_unit_test(departure__of_a_job_resumed_before_its_ps_ended__is_still_pending),
+	    cmocka_unit_test(departure__of_a_suspended_job__is_cleared),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,7 @@ static void backoff_limit__that_is_exceeded__names_the_last_failure(void **state
 }
 
 /* Nothing is cut off where every name has the greatest length. */
-static void failure__of_a_task_with_long_names__is_told_in_full(void **state)
+static void failure_message__with_names_of_maximum_length__is_complete(void **state)
 {
 	static const char manifest[] =
 	    "apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\n"
@@ -174,7 +174,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(backoff_limit__that_is_exceeded__names_the_last_failure),
-	    cmocka_unit_test(failure__of_a_task_with_long_names__is_told_in_full),
+	    cmocka_unit_test(failure_message__with_names_of_maximum_length__is_complete),
 	    cmocka_unit_test(restart__while_it_goes_on__names_the_task_and_the_reason),
 	    cmocka_unit_test(job__without_workers__is_reported),
 	    cmocka_unit_test(claim__that_is_missing__is_named),

@@ -23,7 +23,7 @@ static struct job_spec *parsed(const char *text)
 	return s;
 }
 
-static void manifest__with_little_in_it__gets_the_defaults(void **state)
+static void manifest__with_required_fields_only__has_the_defaults(void **state)
 {
 	MU_AUTO(job_spec_free) struct job_spec *s = parsed(HEAD TASKS);
 
@@ -295,7 +295,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(network_policy__is_on_by_default_for_the_trainer_alone),
-	    cmocka_unit_test(manifest__with_little_in_it__gets_the_defaults),
+	    cmocka_unit_test(manifest__with_required_fields_only__has_the_defaults),
 	    cmocka_unit_test(numbers__that_are_whole__may_be_written_as_any),
 	    cmocka_unit_test(manifest__with_everything__is_read),
 	    cmocka_unit_test(manifest__that_is_wrong__names_line_and_path),

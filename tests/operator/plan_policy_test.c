@@ -282,7 +282,7 @@ static void completed_indexes__of_the_largest_job__are_small(void **state)
 	job_status_fini(&s);
 }
 
-static void ranges__written_by_others__are_read_up_to_the_first_mistake(void **state)
+static void ranges__that_are_malformed__are_read_up_to_the_first_error(void **state)
 {
 	static const struct {
 		const char *json;
@@ -326,7 +326,7 @@ static void ranges__written_by_others__are_read_up_to_the_first_mistake(void **s
 	HEAD "  tasks: {ps: {}, worker: {}}\n  checkpoint: {volumeClaim: c}\n"                     \
 	     "  tensorboard: {enabled: true}\n"
 
-static void tensorboard__is_a_pod_that_nobody_waits_for(void **state)
+static void tensorboard__that_fails__does_not_affect_the_job(void **state)
 {
 	struct plan_fixture w;
 
@@ -403,7 +403,7 @@ static void job_that_is_no_longer_ready__is_reported_at_once(void **state)
 	plan_fixture_end(&w);
 }
 
-static void trouble__is_told_soon_when_it_is_new_and_no_oftener(void **state)
+static void trouble__is_urgent_only_when_it_is_new(void **state)
 {
 	struct plan_fixture w;
 
@@ -470,11 +470,11 @@ int main(void)
 	    cmocka_unit_test(always__after_exit_code_0__waits_a_second),
 	    cmocka_unit_test(completed_indexes__are_written_as_ranges),
 	    cmocka_unit_test(completed_indexes__of_the_largest_job__are_small),
-	    cmocka_unit_test(ranges__written_by_others__are_read_up_to_the_first_mistake),
+	    cmocka_unit_test(ranges__that_are_malformed__are_read_up_to_the_first_error),
 	    cmocka_unit_test(server__that_runs_and_does_not_answer__is_named),
 	    cmocka_unit_test(job_that_is_no_longer_ready__is_reported_at_once),
-	    cmocka_unit_test(trouble__is_told_soon_when_it_is_new_and_no_oftener),
-	    cmocka_unit_test(tensorboard__is_a_pod_that_nobody_waits_for),
+	    cmocka_unit_test(trouble__is_urgent_only_when_it_is_new),
+	    cmocka_unit_test(tensorboard__that_fails__does_not_affect_the_job),
 	    cmocka_unit_test(tensorboard__outlives_the_training),
 	    cmocka_unit_test(
 		phase__when_the_chief_is_done_and_others_are_waited_for__stays_running),

@@ -194,7 +194,7 @@ static void all_are_gone(struct store *c)
 	see_gone(c, KIND_JOB, job_of("u1"));
 }
 
-static void whoever_is_the_chief_now__is_asked_at_once(void **state)
+static void chief__that_is_new__is_asked_at_once(void **state)
 {
 	static const struct {
 		void (*happens)(struct store *c);
@@ -287,7 +287,7 @@ static void expect_told(double when, bool answers, bool want)
 			 want);
 }
 
-static void a_task_with_an_older_epoch__is_told_until_it_has_heard(void **state)
+static void task__with_an_older_epoch__is_sent_the_members_until_it_confirms(void **state)
 {
 	struct store *c = begin();
 	struct snapshot seen;
@@ -314,9 +314,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_chief_without_a_page__is_asked_once_a_minute),
-	    cmocka_unit_test(whoever_is_the_chief_now__is_asked_at_once),
+	    cmocka_unit_test(chief__that_is_new__is_asked_at_once),
 	    cmocka_unit_test(chief__named_master__is_asked_in_any_order_of_the_pods),
-	    cmocka_unit_test(a_task_with_an_older_epoch__is_told_until_it_has_heard),
+	    cmocka_unit_test(task__with_an_older_epoch__is_sent_the_members_until_it_confirms),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -209,7 +209,7 @@ static void a_service__is_headless_and_publishes_all(void **state)
 	unmake(&m);
 }
 
-static void odd_templates__never_crash(void **state)
+static void templates__with_unexpected_types__never_crash(void **state)
 {
 	static const char *const templates[] = {
 	    "{}",
@@ -263,7 +263,7 @@ static void patches__turn_one_into_the_other(void **state)
 	}
 }
 
-static void pods__are_read_for_what_decides(void **state)
+static void pods__are_decoded_to_phase_exit_code_and_reason(void **state)
 {
 	static const char head[] = "{\"metadata\":{\"name\":\"j-w-3\",\"uid\":\"u\",\"labels\":{"
 				   "\"muster.dev/task\":\"w\",\"muster.dev/index\":\"3\"}},"
@@ -565,9 +565,9 @@ int main(void)
 	    cmocka_unit_test(a_template__with_mistakes__keeps_them),
 	    cmocka_unit_test(a_command__is_run_as_written),
 	    cmocka_unit_test(a_service__is_headless_and_publishes_all),
-	    cmocka_unit_test(odd_templates__never_crash),
+	    cmocka_unit_test(templates__with_unexpected_types__never_crash),
 	    cmocka_unit_test(patches__turn_one_into_the_other),
-	    cmocka_unit_test(pods__are_read_for_what_decides),
+	    cmocka_unit_test(pods__are_decoded_to_phase_exit_code_and_reason),
 	    cmocka_unit_test(message__of_a_pod_that_failed__is_the_last_line_that_it_wrote),
 	    cmocka_unit_test(pod__that_was_deleted__was_killed_unless_it_had_ended_before),
 	    cmocka_unit_test(gang__of_volcano__gets_a_group_and_all_pods_at_once),

@@ -77,7 +77,7 @@ static cJSON *pod_version(const char *version)
 	return json;
 }
 
-static void a_pod__as_the_answer_to_its_create_had_it__is_no_news(void **state)
+static void pod__in_the_version_of_our_own_create__is_not_reconciled(void **state)
 {
 	struct store c;
 	cJSON *answer = pod_version("8");
@@ -187,7 +187,7 @@ static void a_job__of_a_name_that_another_had__is_the_only_one(void **state)
 	store_fini(&c);
 }
 
-static void a_job__in_the_version_that_our_write_made__is_no_news(void **state)
+static void job__in_the_version_of_our_own_write__is_not_reconciled(void **state)
 {
 	struct store c;
 	cJSON *answer = job("8");
@@ -381,7 +381,7 @@ static void final_report__of_the_chief__replaces_the_progress(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_pod__as_the_answer_to_its_create_had_it__is_no_news),
+	    cmocka_unit_test(pod__in_the_version_of_our_own_create__is_not_reconciled),
 	    cmocka_unit_test(a_pod__that_was_ready_once__has_answered),
 	    cmocka_unit_test(a_pod__whose_end_is_confirmed__was_killed_as_before),
 	    cmocka_unit_test(
@@ -389,7 +389,7 @@ int main(void)
 	    cmocka_unit_test(a_created_pod__that_no_watch_shows__is_dropped_after_a_minute),
 	    cmocka_unit_test(a_pod__that_is_orphaned__is_the_jobs_no_more),
 	    cmocka_unit_test(a_job__of_a_name_that_another_had__is_the_only_one),
-	    cmocka_unit_test(a_job__in_the_version_that_our_write_made__is_no_news),
+	    cmocka_unit_test(job__in_the_version_of_our_own_write__is_not_reconciled),
 	    cmocka_unit_test(final_report__of_the_chief__replaces_the_progress),
 	    cmocka_unit_test(a_job__is_decoded_once__and_a_snapshot_keeps_the_one_it_saw),
 	};

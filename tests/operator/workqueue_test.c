@@ -208,7 +208,7 @@ static void await_handled(int n)
 }
 
 /* A key for which no worker wakes would stay in the queue. */
-static void keys__whoever_sleeps__are_all_handed_out(void **state)
+static void keys__added_while_workers_sleep__are_all_handed_out(void **state)
 {
 	struct workqueue q;
 	pthread_t hands[HANDS];
@@ -248,7 +248,7 @@ int main(void)
 	    cmocka_unit_test(a_failure__waits_longer_each_time),
 	    cmocka_unit_test(delays__come_in_order_of_time),
 	    cmocka_unit_test(random_use__never_gives_a_key_to_two),
-	    cmocka_unit_test(keys__whoever_sleeps__are_all_handed_out),
+	    cmocka_unit_test(keys__added_while_workers_sleep__are_all_handed_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -214,28 +214,28 @@ static void cancel_and_clear(struct mu_graph *g, const char *resource)
 	runtime_free(rt);
 }
 
-static void an_iterator_goes__while_its_function_waits__without_waiting_for_it(void **state)
+static void iterator__removed_while_its_function_waits__does_not_wait_for_it(void **state)
 {
 	/* the cleared container is not the queue's, so the function keeps running */
 	cancel_and_clear(iterated(takes_from_a_queue(), "applied"), "queue");
 }
 
-static void an_iterator_goes__while_its_filter_finds_nothing(void **state)
+static void iterator__removed_while_its_filter_drops_every_element__ends(void **state)
 {
 	cancel_and_clear(iterated(lets_nothing_through(), "applied"), "iterator");
 }
 
-static void an_iterator_goes__while_its_generator_waits__without_waiting_for_it(void **state)
+static void iterator__removed_while_its_generator_waits__does_not_wait_for_it(void **state)
 {
 	cancel_and_clear(iterated(generated(takes_from_a_queue()), "generated"), "queue");
 }
 
-static void a_step_goes__while_the_function_of_the_dataset_it_draws_waits(void **state)
+static void step__cancelled_while_a_dataset_function_waits__ends(void **state)
 {
 	cancel_and_clear(single(takes_from_a_queue()), "queue");
 }
 
-static void a_step_goes__while_what_it_draws_finds_nothing(void **state)
+static void step__cancelled_while_a_filter_drops_every_element__ends(void **state)
 {
 	cancel_and_clear(single(lets_nothing_through()), NULL);
 }
@@ -243,11 +243,11 @@ static void a_step_goes__while_what_it_draws_finds_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(an_iterator_goes__while_its_function_waits__without_waiting_for_it),
-	    cmocka_unit_test(an_iterator_goes__while_its_generator_waits__without_waiting_for_it),
-	    cmocka_unit_test(an_iterator_goes__while_its_filter_finds_nothing),
-	    cmocka_unit_test(a_step_goes__while_the_function_of_the_dataset_it_draws_waits),
-	    cmocka_unit_test(a_step_goes__while_what_it_draws_finds_nothing),
+	    cmocka_unit_test(iterator__removed_while_its_function_waits__does_not_wait_for_it),
+	    cmocka_unit_test(iterator__removed_while_its_generator_waits__does_not_wait_for_it),
+	    cmocka_unit_test(iterator__removed_while_its_filter_drops_every_element__ends),
+	    cmocka_unit_test(step__cancelled_while_a_dataset_function_waits__ends),
+	    cmocka_unit_test(step__cancelled_while_a_filter_drops_every_element__ends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

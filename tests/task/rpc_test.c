@@ -245,7 +245,7 @@ static void stopping_the_server_ends_pending_calls(void **state)
 	assert_true(code == MU_CANCELLED || code == MU_UNAVAILABLE);
 }
 
-static void nobody_there_is_unavailable(void **state)
+static void call__to_a_closed_port__is_unavailable(void **state)
 {
 	struct rpc_message m = {0};
 	struct rpc_channel *ch;
@@ -298,7 +298,7 @@ static void peer__that_answers_no_syn__is_unavailable_within_seconds(void **stat
 	close(fd);
 }
 
-static void a_peer_that_never_comes_is_waited_for_a_little(void **state)
+static void short_wait__for_an_absent_peer__is_unavailable(void **state)
 {
 	struct rpc_message m = {.head = MU_SPAN("x")};
 	struct rpc_channel *ch;
@@ -410,8 +410,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(closing_the_channel_ends_its_calls, start, stop),
 	    cmocka_unit_test_setup_teardown(stopping_the_server_ends_pending_calls, start, stop),
 	    cmocka_unit_test_setup_teardown(a_peer_that_is_on_its_way_gets_the_call, start, stop),
-	    cmocka_unit_test(a_peer_that_never_comes_is_waited_for_a_little),
-	    cmocka_unit_test(nobody_there_is_unavailable),
+	    cmocka_unit_test(short_wait__for_an_absent_peer__is_unavailable),
+	    cmocka_unit_test(call__to_a_closed_port__is_unavailable),
 	    cmocka_unit_test(peer__that_answers_no_syn__is_unavailable_within_seconds),
 	    cmocka_unit_test_setup_teardown(a_taken_port_is_named, start, stop),
 	    cmocka_unit_test(invalid_address__fails_to_open),
