@@ -209,9 +209,8 @@ int shape_dense_bincount(struct mu_shape_ctx *c, struct mu_err *err)
 	if (in->rank > 2)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Shape must be at most rank 2 but is %s",
 			       mu_pshape_str(in));
-	if (in->rank == 0)
-		c->out[0].rank = 0;
-	if (in->rank <= 0)
+	if (in->rank <=
+	    0) /* TensorFlow infers a scalar of a scalar, but its kernel returns a vector */
 		return 0;
 	if (!c->in_const[1]) {
 		c->out[0] = mu_pshape_unknown(in->rank);

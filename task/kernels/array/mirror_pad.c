@@ -3,6 +3,7 @@
  *
  * Dimensions are processed one after the other, the last one first. Each pass copies whole runs of
  * the previous pass's result. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
@@ -126,11 +127,21 @@ static int mirror_pad_check_grad(const struct kernel_call *c, int64_t skip, stru
 	for (int d = 0; d < in->shape.rank; d++) {
 		int64_t before = mu_tensor_int(p, 2 * d), after = mu_tensor_int(p, 2 * d + 1);
 		int64_t n = in->shape.dim[d];
-		if (before < 0 || after < 0 || before > n || after > n - before ||
-		    before > n - before - after - skip || after > n - before - after - skip)
+		if (before < 0 || after < 0)
+			return mu_invalid(err, "Paddings must be non-negative: %lld, %lld",
+					  (long long)before, (long long)after);
+		if (before >= n || after >= n - before)
+			return mu_invalid(err,
+					  "Total paddings must be less than the input dimension "
+					  "size: %" PRIu64 " was not less than %lld",
+					  (uint64_t)before + (uint64_t)after, (long long)n);
+		if (before > n - before - after - skip || after > n - before - after - skip)
 			return mu_invalid(
-			    err, "paddings %lld and %lld are no paddings of what became %lld",
-			    (long long)before, (long long)after, (long long)n);
+			    err,
+			    "paddings must be %s the output dimension size: %lld, %lld %s %lld",
+			    skip ? "less than" : "no greater than", (long long)before,
+			    (long long)after, skip ? "not less than" : "greater than",
+			    (long long)(n - before - after));
 		MU_RETURN_IF_ERROR(mu_shape_push(shape, n - before - after, err));
 	}
 	return 0;

@@ -66,6 +66,9 @@ static int check_csv(struct dataset *d, struct mu_err *err)
 		return mu_invalid(err, "%s: %u inputs for %u columns", d->op, d->n_params,
 				  d->n_out);
 	MU_RETURN_IF_ERROR(files_check(d, COMPRESSION, err));
+	MU_RETURN_IF_ERROR(one_of(d, BUFFER, MU_INT64, "buffer_size", err));
+	if (*MU_DATA(int64_t, &d->params[BUFFER]) <= 0)
+		return mu_invalid(err, "buffer_size should be positive");
 	MU_RETURN_IF_ERROR(one_of(d, HEADER, MU_BOOL, "header", err));
 	MU_RETURN_IF_ERROR(one_of(d, DELIM, MU_STRING, "field_delim", err));
 	MU_RETURN_IF_ERROR(one_of(d, QUOTES, MU_BOOL, "use_quote_delim", err));
@@ -81,7 +84,8 @@ static int check_csv(struct dataset *d, struct mu_err *err)
 	struct mu_span delim = elems_span(&d->params[DELIM], 0);
 	if (delim.len != 1)
 		return mu_invalid(err, "field_delim should be only 1 char");
-	k->one_empty = true;
+	k->dataset = true;
+	k->most = d->n_out;
 	k->delim = *delim.data;
 	k->quotes = MU_DATA(bool, &d->params[QUOTES])[0];
 	k->na = elems_span(&d->params[NA], 0);
@@ -93,21 +97,23 @@ static int check_csv(struct dataset *d, struct mu_err *err)
 /* 1 with a record ahead, without its line end; 0 at the file's end. */
 static int csv_next_record(struct files *f, const struct csv_columns *k, struct mu_err *err)
 {
-	bool begins = true, quoted = false; /* a field; this one is */
+	bool begins = true, quoted = false, closed = false; /* a field; a quoted one; its quote */
 	int ch;
 
 	mu_buf_clear(&f->ahead);
 	errno = 0;
 	flockfile(f->file);
 	while ((ch = getc_unlocked(f->file)) != EOF && f->ahead.len < LONGEST) {
-		if (!quoted && (ch == '\n' || ch == '\r'))
+		bool ends = ch == k->delim || ch == '\n' || ch == '\r';
+
+		if (closed && ends)
+			quoted = false;
+		if (!quoted && ends && ch != k->delim)
 			break;
 		mu_buf_putc(&f->ahead, (char)ch);
-		if (ch == '"' && k->quotes && (begins || quoted))
-			quoted = !quoted; /* "" is one that ends and another that begins */
+		closed = quoted && !closed && ch == '"';
+		quoted = quoted || (begins && k->quotes && ch == '"');
 		begins = ch == k->delim && !quoted;
-		if (ch == '"' && !quoted)
-			begins = true;
 	}
 	int more = ch == '\r' ? getc_unlocked(f->file) : EOF;
 	if (more != '\n' && more != EOF)
@@ -122,10 +128,12 @@ static int csv_next_record(struct files *f, const struct csv_columns *k, struct 
 
 static int begin_file(struct dataset_iterator *it, struct mu_err *err)
 {
-	int rc = MU_DATA(bool, &it->d->params[HEADER])[0]
-		     ? csv_next_record(it->state, it->d->shared, err)
-		     : 1;
+	int rc = 1;
 
+	if (*MU_DATA(bool, &it->d->params[HEADER]))
+		rc = csv_next_record(it->state, it->d->shared, err);
+	if (rc == 0)
+		return mu_invalid(err, "Can't read header of file");
 	return rc < 0 ? rc : 0;
 }
 

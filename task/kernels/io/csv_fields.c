@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/kernels/io/csv_fields.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "task/kernels/engine/elems.h"
@@ -31,23 +32,29 @@ static int quoted(struct mu_span in, size_t *p, const struct csv_columns *k, str
 		  struct mu_err *err)
 {
 	size_t i = *p;
+	bool escaped = true; /* all quotes within the field */
 
-	for (; i < in.len; i++) {
-		if (in.data[i] != '"') {
-			mu_buf_putc(out, in.data[i]);
-		} else if (i + 1 < in.len && in.data[i + 1] == '"') {
-			mu_buf_putc(out, '"');
-			i++;
-		} else {
+	for (;; i++) {
+		bool quote = i < in.len && in.data[i] == '"';
+
+		if (quote && (i + 1 == in.len || in.data[i + 1] == k->delim))
 			break;
-		}
+		if (i >= in.len && k->dataset)
+			return mu_invalid(err, "Reached end of file without closing quoted field "
+					       "in record");
+		if (i >= in.len || (quote && in.data[i + 1] != '"' && !k->dataset))
+			return mu_invalid(
+			    err, "Quoted field has to end with quote followed by delim or end");
+		if (quote && in.data[i + 1] != '"')
+			escaped = false;
+		else if (quote)
+			i++;
+		mu_buf_putc(out, in.data[i]);
 	}
-	bool end = i + 1 == in.len || (i + 1 < in.len && in.data[i + 1] == k->delim);
-	if (i >= in.len || !end)
-		return mu_invalid(err,
-				  "Quoted field has to end with quote followed by delim or end");
 	*p = i + 1;
-	return 0;
+	return escaped
+		   ? 0
+		   : mu_invalid(err, "Quote inside a string has to be escaped by another quote");
 }
 
 static int csv_fields_plain(struct mu_span in, size_t *p, const struct csv_columns *k,
@@ -57,7 +64,8 @@ static int csv_fields_plain(struct mu_span in, size_t *p, const struct csv_colum
 
 	for (; i < in.len && in.data[i] != k->delim; i++)
 		if (in.data[i] == '\n' || in.data[i] == '\r' || (k->quotes && in.data[i] == '"'))
-			return mu_invalid(err, "Unquoted fields cannot have quotes/CRLFs inside");
+			return mu_invalid(err, "Unquoted fields cannot have quotes%s inside",
+					  k->dataset ? "" : "/CRLFs");
 	mu_buf_put(out, in.data + *p, i - *p);
 	*p = i;
 	return 0;
@@ -71,9 +79,11 @@ int csv_split(struct mu_span in, const struct csv_columns *k, struct csv_fields 
 	int chosen = 0, rc;
 
 	f->n = 0;
-	if (!in.len && !k->one_empty)
+	if (!in.len && !k->dataset)
 		return 0;
 	for (;; p++, column++) {
+		bool named = chosen < k->n_select && k->select[chosen] == column;
+		bool skipped = k->n_select && named == k->exclude;
 		struct mu_buf *b = add_field(f);
 		if (k->quotes && p < in.len && in.data[p] == '"') {
 			p++;
@@ -83,10 +93,10 @@ int csv_split(struct mu_span in, const struct csv_columns *k, struct csv_fields 
 		}
 		if (rc)
 			return rc;
-		bool named = chosen < k->n_select && k->select[chosen] == column;
+		if (k->dataset && !skipped && f->n > k->most)
+			return mu_invalid(err, "Expect %u fields but have more in record", k->most);
 		chosen += named;
-		if (k->n_select && named == k->exclude)
-			f->n--;
+		f->n -= skipped;
 		if (p >= in.len)
 			return 0;
 	}
@@ -103,17 +113,20 @@ int csv_store(const struct csv_fields *f, const struct csv_columns *k, unsigned 
 	      struct mu_err *err)
 {
 	struct mu_span text = mu_buf_span(&f->list[i]);
+	char record[32] = "record";
 
+	if (!k->dataset)
+		snprintf(record, sizeof record, "record %lld", (long long)at);
 	if (!text.len || mu_span_eq(text, k->na)) {
 		if (!otherwise->shape.count)
-			return mu_invalid(err, "Field %u is required but missing in record %lld!",
-					  i, (long long)at);
+			return mu_invalid(err, "Field %u is required but missing in %s!", i,
+					  record);
 		elems_copy(out->dtype, out->data, at, otherwise->data, 0, 1);
 	} else if (out->dtype == MU_STRING) {
 		mu_string_set(&MU_DATA(struct mu_string, out)[at], text.data, text.len);
 	} else if (!text_number(text, out->dtype, out->data, at)) {
-		return mu_invalid(err, "Field %u in record %lld is not a valid %s: %.*s", i,
-				  (long long)at, mu_dtype_name(out->dtype), shown(text), text.data);
+		return mu_invalid(err, "Field %u in %s is not a valid %s: %.*s", i, record,
+				  mu_dtype_name(out->dtype), shown(text), text.data);
 	}
 	return 0;
 }

@@ -11,8 +11,10 @@ enum { CSV_MAX_COLUMNS = 4096 };
 struct csv_columns {
 	char delim;
 	bool quotes;
-	bool exclude;   /* the listed columns are those to skip */
-	bool one_empty; /* an empty line is an empty field, not none */
+	bool exclude;  /* the listed columns are those to skip */
+	bool dataset;  /* of a CSVDataset: an empty line is one empty field, and errors have other
+			  texts */
+	unsigned most; /* in a dataset: fields of a record */
 	struct mu_span na;
 	int n_select; /* 0: all count */
 	int64_t select[CSV_MAX_COLUMNS];

@@ -195,6 +195,12 @@ static int features_output_ragged(const struct features *f, const struct feature
 	return 0;
 }
 
+/* As the lists of an Example are called. */
+static const char *values_name(enum mu_dtype t)
+{
+	return t == MU_STRING ? "bytes" : mu_dtype_name(t);
+}
+
 /* The shape of a dense feature's output, and how many elements one example has in it. */
 static int features_dense_shape(const struct features *f, const struct feature_slot *s, bool *grows,
 				struct mu_shape *out, int64_t *each, struct mu_err *err)
@@ -220,7 +226,7 @@ static int features_dense_shape(const struct features *f, const struct feature_s
 			    f, s, i, err,
 			    "Number of %s values is not a multiple of stride length. Saw "
 			    "%lld values but output shape is: %s",
-			    mu_dtype_name(s->type), (long long)n, mu_pshape_str(want));
+			    values_name(s->type), (long long)n, mu_pshape_str(want));
 		longest = n && n / one.count > longest ? n / one.count : longest;
 	}
 	const int64_t before[] = {f->examples, longest};
@@ -290,7 +296,7 @@ static int features_output_dense(const struct features *f, const struct feature_
 					 f, s, i, err,
 					 "Number of %s values != expected.  Values size: %lld "
 					 "but output shape: %s",
-					 mu_dtype_name(s->type), (long long)n,
+					 values_name(s->type), (long long)n,
 					 mu_pshape_str(&f->shapes->shapes[s->at]));
 	}
 	return 0;
