@@ -28,7 +28,7 @@ enum { POLL_MS = 50, KILL_TIMEOUT_S = 10, STOP_TIMEOUT_S = 15, PATH_SIZE = 4096 
 struct run {
 	struct job_spec *spec;
 	struct job_status status;
-	bool service;
+	bool service, stopping;
 	struct run_tasks tasks;
 	struct run_view view;
 	struct run_control control;
@@ -208,7 +208,7 @@ static int run_iteration(struct run *r, struct mu_err *err)
 						.ready = t->ready && t->pid > 0,
 						.deleting = t->deleting,
 						.ended_by_deletion = t->deleting && t->pid == 0,
-						.is_departure_pod = t->leaves,
+						.is_departure_pod = t->is_departure_pod,
 						.exit_code = t->exit_code,
 						.created = t->created,
 						.finished = t->finished};
@@ -246,7 +246,7 @@ static void poll_tasks(struct run *r, int timeout_ms)
 		const struct local_task *t = r->tasks.list[i];
 
 		if (ran[i] && t->pid == 0 && t->exit_code != 0 && !t->deleting && !interrupts &&
-		    !is_over(r))
+		    !r->stopping && !is_over(r))
 			report_failure(r, t);
 	}
 	free(ran);
@@ -255,14 +255,15 @@ static void poll_tasks(struct run *r, int timeout_ms)
 /* Stops all tasks: first the tasks that save state, then all others. */
 static void stop_all(struct run *r)
 {
-	double until = mu_wall() + STOP_TIMEOUT_S;
+	double until = mu_clock() + STOP_TIMEOUT_S;
 	bool servers = false;
 	int seen = interrupts;
 
+	r->stopping = true;
 	for (unsigned i = 0; i < r->tasks.n; i++)
 		if (strcmp(r->tasks.list[i]->task, "ps") != 0)
 			run_tasks_signal(r->tasks.list[i], SIGTERM);
-	while (run_tasks_alive(&r->tasks) && mu_wall() < until && interrupts == seen) {
+	while (run_tasks_alive(&r->tasks) && mu_clock() < until && interrupts == seen) {
 		unsigned others = 0;
 
 		poll_tasks(r, POLL_MS);
@@ -297,6 +298,7 @@ static int run_loop(struct run *r)
 
 	while (!interrupts) {
 		if (run_iteration(r, &err)) {
+			stop_all(r);
 			run_view_clear(&r->view);
 			return cli_fail(&err);
 		}
@@ -489,6 +491,8 @@ int cli_run(int argc, char **argv)
 		return status;
 	sigaction(SIGINT, &interrupt, NULL);
 	sigaction(SIGTERM, &interrupt, NULL);
+	if (signal(SIGHUP, SIG_IGN) != SIG_IGN) /* else nohup */
+		sigaction(SIGHUP, &interrupt, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	switch (start_run(&r, &a, &err)) {
 	case 0: /* the job was running */

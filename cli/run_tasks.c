@@ -2,7 +2,8 @@
 /* Local processes as pods.
  *
  * Each task is its own process group, so Ctrl-C reaches only `muster run`, which then ends the
- * tasks in order. If `muster run` is killed, the kernel ends the tasks (PR_SET_PDEATHSIG).
+ * tasks in order. If `muster run` is killed, the kernel ends the tasks (PR_SET_PDEATHSIG), but not
+ * what a task has started itself.
  *
  * A port is chosen when its address is first needed. It stays bound here while the job runs, also
  * while a task restarts. The server of the task can bind it too, because both sockets use
@@ -46,6 +47,9 @@ static int choose_port(int *held)
 			return port;
 		}
 	}
+	if (*held >= 0)
+		close(*held);
+	*held = -1;
 	return 0;
 }
 
@@ -62,19 +66,23 @@ static void raise_descriptor_limit(void)
 
 static struct task_ports *ports_of(struct run_tasks *r, const char *task, int index)
 {
-	struct task_ports *p;
+	struct task_ports *p = NULL;
 
-	for (unsigned i = 0; i < r->n_ports; i++)
+	for (unsigned i = 0; i < r->n_ports && !p; i++)
 		if (r->ports[i].index == index && strcmp(r->ports[i].task, task) == 0)
-			return &r->ports[i];
-	if (!r->n_ports)
-		raise_descriptor_limit();
-	r->ports = mu_xrealloc(r->ports, (r->n_ports + 1) * sizeof(*r->ports));
-	p = &r->ports[r->n_ports++];
-	*p = (struct task_ports){.index = index};
-	snprintf(p->task, sizeof(p->task), "%s", task);
-	p->port = choose_port(&p->held[0]);
-	p->http_port = choose_port(&p->held[1]);
+			p = &r->ports[i];
+	if (!p) {
+		if (!r->n_ports)
+			raise_descriptor_limit();
+		r->ports = mu_xrealloc(r->ports, (r->n_ports + 1) * sizeof(*r->ports));
+		p = &r->ports[r->n_ports++];
+		*p = (struct task_ports){.index = index, .held = {-1, -1}};
+		snprintf(p->task, sizeof(p->task), "%s", task);
+	}
+	if (!p->port)
+		p->port = choose_port(&p->held[0]);
+	if (!p->http_port)
+		p->http_port = choose_port(&p->held[1]);
 	return p;
 }
 
@@ -112,9 +120,23 @@ static void set_number(const char *name, int value, int overwrite)
 	setenv(name, text, overwrite);
 }
 
+/* Gives the child the default signals, which fork_task blocked, and an empty standard input, as a
+ * pod has.  A read from the terminal would stop it: its group is in the background. */
+static void reset_signals_and_stdin(const sigset_t *mask)
+{
+	static const int ours[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	for (size_t i = 0; i < MU_COUNT(ours); i++)
+		signal(ours[i], SIG_DFL);
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	dup2(null, STDIN_FILENO);
+}
+
 /* Runs in the child, between fork and exec. */
 static _Noreturn void exec_task(const struct run_tasks *r, const struct plan_pod *pod,
-				const struct task_ports *ports, int out, pid_t parent)
+				const struct task_ports *ports, int out, pid_t parent,
+				const sigset_t *mask)
 {
 	MU_AUTO_FREE char *path = program_path(r, pod->argv[0]);
 
@@ -122,8 +144,7 @@ static _Noreturn void exec_task(const struct run_tasks *r, const struct plan_pod
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent) /* `muster run` ended before prctl */
 		_exit(127);
-	signal(SIGINT, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
+	reset_signals_and_stdin(mask);
 	dup2(out, STDOUT_FILENO);
 	dup2(out, STDERR_FILENO);
 	for (unsigned i = 0; i < pod->n_env; i++)
@@ -142,11 +163,31 @@ static _Noreturn void exec_task(const struct run_tasks *r, const struct plan_pod
 	_exit(127);
 }
 
+/* Starts the process.  Signals are blocked meanwhile: our handler in the child would lose one. */
+static pid_t fork_task(const struct run_tasks *r, const struct plan_pod *pod,
+		       const struct task_ports *ports, int out)
+{
+	pid_t pid, parent = getpid();
+	sigset_t all, mask;
+	int failed;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &mask);
+	pid = fork();
+	if (pid == 0)
+		exec_task(r, pod, ports, out, parent, &mask);
+	failed = errno;
+	if (pid > 0)
+		setpgid(pid, pid); /* in case a signal is sent before the child does it */
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	errno = failed;
+	return pid;
+}
+
 int run_tasks_start(struct run_tasks *r, const struct plan_pod *pod, double now, struct mu_err *err)
 {
 	struct task_ports *ports = ports_of(r, pod->task, pod->index);
 	struct local_task *t;
-	pid_t parent = getpid();
 	MU_AUTO_FREE char *log = mu_xasprintf("%s/%s-%d.log", r->logs, pod->task, pod->index);
 	int pipes[2];
 
@@ -164,7 +205,7 @@ int run_tasks_start(struct run_tasks *r, const struct plan_pod *pod, double now,
 	snprintf(t->name, sizeof(t->name), "%s", pod->name);
 	snprintf(t->uid, sizeof(t->uid), "local-%u", ++r->started);
 	t->index = pod->index;
-	t->leaves = pod->is_departure_pod;
+	t->is_departure_pod = pod->is_departure_pod;
 	t->out = pipes[0];
 	t->exit_code = -1;
 	t->port = ports->port;
@@ -172,20 +213,17 @@ int run_tasks_start(struct run_tasks *r, const struct plan_pod *pod, double now,
 	run_log_open(&t->log, log, r->log_limit);
 	fcntl(pipes[1], F_SETFL,
 	      0); /* the task may block on its output; this process must not block */
-	t->pid = fork();
-	if (t->pid == 0)
-		exec_task(r, pod, ports, pipes[1], parent);
-	close(pipes[1]);
-	if (t->pid > 0)
-		setpgid(t->pid, t->pid); /* in case a signal is sent before the child does it */
+	t->pid = fork_task(r, pod, ports, pipes[1]);
 	if (t->pid < 0) {
 		int failed = errno;
 
+		close(pipes[1]);
 		close(t->out);
 		run_log_close(&t->log);
 		free(t);
 		return mu_fail_errno(err, failed, "start %s", pod->name);
 	}
+	close(pipes[1]);
 	r->list = mu_xrealloc(r->list, (r->n + 1) * sizeof(struct local_task *));
 	r->list[r->n++] = t;
 	return 0;
@@ -236,8 +274,9 @@ void run_tasks_fini(struct run_tasks *r)
 {
 	for (unsigned i = 0; i < r->n; i++) {
 		run_tasks_signal(r->list[i], SIGKILL);
-		if (r->list[i]->pid > 0)
-			waitpid(r->list[i]->pid, NULL, 0);
+		while (r->list[i]->pid > 0 && waitpid(r->list[i]->pid, NULL, 0) < 0 &&
+		       errno == EINTR)
+			;
 		free_task(r->list[i]);
 	}
 	for (unsigned i = 0; i < r->n_ports; i++)
@@ -310,9 +349,13 @@ static bool is_listening(const struct local_task *t)
 
 static void reap_task(struct run_tasks *r, struct local_task *t, double now)
 {
+	siginfo_t ended = {0};
 	int status;
 
-	if (waitpid(t->pid, &status, WNOHANG) != t->pid)
+	if (waitid(P_PID, (id_t)t->pid, &ended, WEXITED | WNOHANG | WNOWAIT) || !ended.si_pid)
+		return;
+	run_tasks_signal(t, SIGKILL); /* the rest of its group, as a pod ends with its process */
+	if (waitpid(t->pid, &status, 0) != t->pid)
 		return;
 	read_output(r, t);
 	t->pid = 0;

@@ -25,12 +25,12 @@ struct local_task {
 	pid_t pid; /* 0: the process has ended */
 	int out;   /* pipe from its standard output and error; -1: closed */
 	struct run_log log;
-	char line[LINE_SIZE]; /* the line being read, then the last line */
+	char line[LINE_SIZE]; /* the line being read */
 	size_t line_len;
-	char last[LINE_SIZE];
+	char last[LINE_SIZE]; /* the last complete line */
 	bool ready, deleting, finishing;
-	bool leaves;   /* started only to deregister: plan_pod.leaves */
-	int exit_code; /* -1 while the process runs */
+	bool is_departure_pod; /* started only to deregister */
+	int exit_code;         /* -1 while the process runs */
 	int port;
 	double created, finished, killed_at;
 };

@@ -348,6 +348,32 @@ static void task_log__stays_below_its_limit(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* Standard input is empty, signals have their defaults, and the processes that the task started end
+ * with it. */
+static void environment_of_a_task__is_as_in_a_pod(void **state)
+{
+	const char *argv[] = {"muster", "run", manifest, NULL};
+	MU_AUTO_BUF output = {0};
+	char script[400], command[256];
+	pid_t pid, child;
+	int fd;
+
+	snprintf(script, sizeof(script),
+		 "sleep 100 & echo $! >%s/child; read line || echo no input; "
+		 "yes | head -n 1; echo status ${PIPESTATUS[0]}; exit 0",
+		 folder);
+	write_script(script);
+	pid = start(argv, &fd);
+	assert_int_equal(finish(pid, fd, &output), 0);
+	snprintf(command, sizeof(command),
+		 "grep -c -e 'no input' -e 'status 141' %s/out/logs/worker-0.log", folder);
+	assert_int_equal(number_said_by(command), 2);
+	snprintf(command, sizeof(command), "cat %s/child", folder);
+	child = number_said_by(command);
+	assert_true(child > 0);
+	UNTIL(kill(child, 0) != 0);
+}
+
 static void task__that_fails_permanently__fails_the_job(void **state)
 {
 	MU_AUTO_BUF output = {0};
@@ -457,6 +483,7 @@ int main(void)
 	    T(second_interrupt__kills_a_task_that_does_not_end),
 	    T(killed_chief__in_sync_mode__restarts_and_reaches_the_goal),
 	    T(task_log__stays_below_its_limit),
+	    T(environment_of_a_task__is_as_in_a_pod),
 	    T(task__that_fails_permanently__fails_the_job),
 	    T(invalid_manifest__is_reported_with_file_and_line),
 	    T(validate__rejects_pods_that_the_api_server_rejects),
