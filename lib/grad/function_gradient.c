@@ -183,7 +183,7 @@ int mu_function_gradient(const struct mu_graph *body, struct mu_graph **out, str
 	if (!builder_failed(b))
 		add_gradients(&f);
 	if (!(rc = mu_builder_check(b, err))) {
-		mu_body_prune(b->graph, &f.scratch);
+		mu_body_prune(b->graph, NULL, &f.scratch);
 		*out = mu_steal(&b->graph);
 	}
 	mu_arena_fini(&f.scratch);

@@ -4,13 +4,16 @@
  * In a function an input is named "argument", "node:output:k" (tensor k of the named output) or
  * "^node".  An attribute may be "$name", a placeholder for the attribute of the call.  Nodes that
  * no output or control output depends on are dropped.  A function without control outputs comes
- * from an old producer; all its stateful nodes are kept. */
+ * from an old producer; all its stateful nodes are kept.  Those within a loop run before the loop's
+ * Exit nodes, on which the end of the body then depends. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/base/pb.h"
 #include "lib/graph/graph_index.h"
 #include "lib/graph/library.h"
 
+enum { MOST_NESTED_LOOPS = 64 };
 enum { F_NODE = 3, F_RET = 4, F_CONTROL_RET = 6 };
 
 struct body {
@@ -197,12 +200,66 @@ static int add_rets(struct body *b, struct mu_arena *scratch)
 	return rc;
 }
 
-static int body_add_end(struct body *b)
+static bool is_op(const struct mu_node *n, const char *op, const char *ref_op)
+{
+	return strcmp(n->op, op) == 0 || strcmp(n->op, ref_op) == 0;
+}
+
+/* In how many loops each node is. */
+static int *loop_depths(const struct mu_graph *g, struct mu_arena *scratch)
+{
+	int *depth = MU_ARENA_ARRAY(scratch, int, g->n_nodes + 1);
+
+	for (bool changed = true; changed;) {
+		changed = false;
+		for (unsigned i = 0; i < g->n_nodes; i++) {
+			const struct mu_node *n = g->nodes[i];
+			int d = 0;
+
+			for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++)
+				if (depth[n->inputs[k].node->id] > d)
+					d = depth[n->inputs[k].node->id];
+			if (is_op(n, "Enter", "RefEnter"))
+				d++;
+			else if (d && is_op(n, "Exit", "RefExit"))
+				d--;
+			if (d > depth[i] && d <= MOST_NESTED_LOOPS) {
+				depth[i] = d;
+				changed = true;
+			}
+		}
+	}
+	return depth;
+}
+
+/* Makes the end depend on all stateful nodes.  Returns those within loops as kept. */
+static bool *end_after_stateful(struct body *b, struct mu_node *end, struct mu_arena *scratch)
+{
+	const int *depth = loop_depths(b->g, scratch);
+	bool *kept = MU_ARENA_ARRAY(scratch, bool, b->g->n_nodes);
+	bool in_loop = false;
+
+	for (unsigned i = b->n_args; i < end->id; i++) {
+		struct mu_node *n = b->g->nodes[i];
+		if (!n->def || !(n->def->flags & MU_OP_STATEFUL) || n->op[0] == '_')
+			continue;
+		kept[i] = depth[i] > 0;
+		in_loop |= kept[i];
+		if (!kept[i])
+			mu_node_add_control(b->g, end, n);
+	}
+	for (unsigned i = b->n_args; in_loop && i < end->id; i++)
+		if (depth[i] == 0 && is_op(b->g->nodes[i], "Exit", "RefExit"))
+			mu_node_add_control(b->g, end, b->g->nodes[i]);
+	return kept;
+}
+
+/* Adds the last node.  *kept: nodes that run although nothing depends on them, or NULL. */
+static int body_add_end(struct body *b, struct mu_arena *scratch, bool **kept)
 {
 	struct mu_pb m = mu_pb_of(b->f->proto), e;
 	struct mu_pb_field f, g;
 	MU_AUTO_BUF name = {0};
-	unsigned inner = b->g->n_nodes;
 	struct mu_node *end;
 	bool any = false;
 
@@ -221,15 +278,11 @@ static int body_add_end(struct body *b)
 		if (!(rc = resolve(b, "control_ret", v, &in)))
 			mu_node_add_control(b->g, end, in.node);
 	}
-	for (unsigned i = b->n_args; !rc && !any && i < inner; i++) {
-		struct mu_node *n = b->g->nodes[i];
-		if (n->def && (n->def->flags & MU_OP_STATEFUL) && n->op[0] != '_')
-			mu_node_add_control(b->g, end, n);
-	}
+	*kept = rc || any ? NULL : end_after_stateful(b, end, scratch);
 	return rc;
 }
 
-void mu_body_prune(struct mu_graph *g, struct mu_arena *scratch)
+void mu_body_prune(struct mu_graph *g, const bool *kept, struct mu_arena *scratch)
 {
 	bool *needed = MU_ARENA_ARRAY(scratch, bool, g->n_nodes);
 	struct mu_node **todo = MU_ARENA_ARRAY(scratch, struct mu_node *, g->n_nodes);
@@ -237,7 +290,7 @@ void mu_body_prune(struct mu_graph *g, struct mu_arena *scratch)
 
 	for (unsigned i = 0; i < g->n_nodes; i++) {
 		struct mu_node *n = g->nodes[i];
-		needed[i] = n->op[0] == '_' || i + 1 == g->n_nodes;
+		needed[i] = n->op[0] == '_' || i + 1 == g->n_nodes || (kept && kept[i]);
 		if (needed[i])
 			todo[n_todo++] = n;
 	}
@@ -277,6 +330,7 @@ int mu_library_body(struct mu_library *l, const struct mu_function *f,
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 	struct body b = {.g = g, .f = f, .err = err};
 	struct mu_arena scratch;
+	bool *kept;
 	int rc;
 
 	b.call = (struct mu_node){.name = f->name,
@@ -288,8 +342,8 @@ int mu_library_body(struct mu_library *l, const struct mu_function *f,
 	g->library = mu_library_ref(l);
 	mu_arena_init(&scratch);
 	if (!(rc = add_args(&b, &scratch)) && !(rc = read_nodes(&b)) &&
-	    !(rc = add_rets(&b, &scratch)) && !(rc = body_add_end(&b)))
-		mu_body_prune(g, &scratch);
+	    !(rc = add_rets(&b, &scratch)) && !(rc = body_add_end(&b, &scratch, &kept)))
+		mu_body_prune(g, kept, &scratch);
 	mu_arena_fini(&scratch);
 	if (rc)
 		return mu_wrap(err, "function %s", f->name);

@@ -32,7 +32,8 @@ const struct mu_function *mu_library_gradient(const struct mu_library *l, const 
 int mu_library_body(struct mu_library *l, const struct mu_function *f,
 		    const struct mu_node_attr *attrs, unsigned n_attrs, struct mu_graph **out,
 		    struct mu_err *err);
-/* Removes the nodes of a body that neither an output nor the last node depends on. */
-void mu_body_prune(struct mu_graph *body, struct mu_arena *scratch);
+/* Removes the nodes of a body that neither an output nor the last node depends on, nor a node that
+ * is kept (optional). */
+void mu_body_prune(struct mu_graph *body, const bool *kept, struct mu_arena *scratch);
 
 #endif

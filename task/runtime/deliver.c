@@ -32,25 +32,22 @@ void work_push(struct work *w, uint32_t node, struct iteration *it, bool dead)
 }
 
 /* Counts an input of a Merge.  True if the node is ready: on its first live input, or dead if no
- * live input can arrive. */
+ * live input can arrive.  It waits for its control inputs, but a dead one does not make it dead. */
 static bool merge_arrives(_Atomic uint64_t *word, bool control, bool dead, bool *merge_dead)
 {
 	uint64_t old;
 
 	if (control) {
-		if (dead)
-			atomic_fetch_or(word, MERGE_DEAD_CTL);
 		old = atomic_fetch_sub(word, 1);
-		*merge_dead = (old & MERGE_DEAD_CTL) || !(old & MERGE_LIVE);
+		*merge_dead = !(old & MERGE_LIVE);
 		return (uint32_t)old == 1 && ((old & MERGE_LIVE) || MERGE_DATA_OF(old) == 0);
 	}
+	*merge_dead = dead;
 	if (dead) {
 		old = atomic_fetch_sub(word, MERGE_DATA);
-		*merge_dead = true;
 		return MERGE_DATA_OF(old) == 1 && !(old & MERGE_LIVE) && (uint32_t)old == 0;
 	}
 	old = atomic_fetch_or(word, MERGE_LIVE);
-	*merge_dead = (old & MERGE_DEAD_CTL) != 0;
 	return !(old & MERGE_LIVE) && (uint32_t)old == 0;
 }
 

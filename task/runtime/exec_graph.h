@@ -32,7 +32,6 @@ enum { NO_SLOT = UINT32_MAX, ROOT_FRAME = 0, MAX_FRAME_DEPTH = 64 };
 #define MERGE_DATA_OF(w) ((unsigned)((w) >> 32) & 0x1fffffffu)
 #define MERGE_CLAIMED    ((uint64_t)1 << 61)
 #define MERGE_LIVE       ((uint64_t)1 << 62)
-#define MERGE_DEAD_CTL   ((uint64_t)1 << 63)
 
 struct exec_edge {
 	uint32_t dst;

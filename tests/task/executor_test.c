@@ -135,7 +135,8 @@ static struct executor *cond_graph(bool pred)
 	scalar(g, "ten", 10, "");
 	floats(g, "mul", "Mul", "sw:1 two", "");
 	floats(g, "add", "Add", "sw:0 ten", "");
-	n = floats(g, "merge", "Merge", "add mul", "");
+	/* one of the control inputs is dead */
+	n = floats(g, "merge", "Merge", "add mul ^add ^mul", "");
 	attr_int(g, n, "N", 2);
 	end(g, "send", "_Send", "merge", "out");
 	return compile(g);

@@ -71,9 +71,8 @@ static int interleave_open(struct dataset_iterator *it, struct mu_err *err)
 	struct cycle *t = it->state;
 	int64_t n = it->d->kind->n_scalars ? dataset_number(it->d, 0) : 1;
 
-	if (n == OURS_TO_CHOOSE && it->d->kind->n_scalars > 2)
+	if (n == OURS_TO_CHOOSE)
 		n = sysconf(_SC_NPROCESSORS_ONLN);
-
 	if (n < 1 || n > MOST_TURNS || (it->d->kind->n_scalars && dataset_number(it->d, 1) < 1))
 		return mu_invalid(err, "`cycle_length` and `block_length` must be > 0");
 	t->n = n;

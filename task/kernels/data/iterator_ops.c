@@ -28,18 +28,26 @@ static int iterator_hand_out(struct kernel_call *c, const struct buffered_elemen
 			     struct mu_err *err)
 {
 	const struct mu_attr *types = mu_node_attr(c->node, "output_types");
+	const struct mu_attr *shapes = mu_node_attr(c->node, "output_shapes");
 	unsigned want = types ? types->n : 0;
 
 	if (r->n != want || (!optional && c->n_out != want))
-		return mu_invalid(err, "the iterator gives %u components, %u are expected", r->n,
-				  want);
+		return mu_invalid(
+		    err, "Number of components does not match: expected %u types but got %u.", want,
+		    r->n);
 	for (unsigned i = 0; i < r->n; i++) {
-		if (r->t[i].dtype != types->types[i])
-			return mu_invalid(err, "component %u is a %s, expected %s", i,
-					  mu_dtype_name(r->t[i].dtype),
-					  mu_dtype_name(types->types[i]));
+		const struct mu_tensor *t = &r->t[i];
+
+		if (t->dtype != types->types[i])
+			return mu_invalid(
+			    err, "Data type mismatch at component %u: expected %s but got %s.", i,
+			    mu_dtype_name(types->types[i]), mu_dtype_name(t->dtype));
+		if (shapes && i < shapes->n && !mu_shape_matches(&t->shape, &shapes->shapes[i]))
+			return mu_invalid(
+			    err, "Incompatible shapes at component %u: expected %s but got %s.", i,
+			    mu_pshape_str(&shapes->shapes[i]), mu_shape_str(&t->shape));
 		if (!optional)
-			kernel_out_take(c, i, mu_tensor_ref(&r->t[i]));
+			kernel_out_take(c, i, mu_tensor_ref(t));
 	}
 	return optional ? optional_out(c, r->t, r->n, err) : 0;
 }

@@ -27,6 +27,14 @@ static int pass_next(struct dataset_iterator *it, struct mu_tensor *out, struct 
 	return dataset_iterator_next(it->input, out, err);
 }
 
+static int check_prefetch(struct dataset *d, struct mu_err *err)
+{
+	return dataset_number(d, 0) >= -1
+		   ? 0
+		   : mu_invalid(err, "buffer_size must be >= 0 or set buffer_size to be -1 for "
+				     "auto-tuning");
+}
+
 /* ---- take, skip, shard, repeat ---- */
 
 static int take_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
@@ -419,9 +427,9 @@ static const struct dataset_kind rows[] = {
 	     "LatencyStatsDataset ExperimentalNonSerializableDataset ExperimentalAssertNextDataset "
 	     "ExperimentalBytesProducedStatsDataset ExperimentalLatencyStatsDataset"),
      PASS},
-    {DATASET(
-	 "PrefetchDataset MaxIntraOpParallelismDataset ExperimentalMaxIntraOpParallelismDataset "
-	 "PrivateThreadPoolDataset ExperimentalPrivateThreadPoolDataset"),
+    {DATASET("PrefetchDataset"), PASS, .n_scalars = 1, .check = check_prefetch},
+    {DATASET("MaxIntraOpParallelismDataset ExperimentalMaxIntraOpParallelismDataset "
+	     "PrivateThreadPoolDataset ExperimentalPrivateThreadPoolDataset"),
      PASS, .n_scalars = 1},
     {DATASET("TakeDataset"), COUNTED, .n_scalars = 1, .open = dataset_iterator_open_input,
      .next = take_next, .count = count_take},

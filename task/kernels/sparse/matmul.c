@@ -33,16 +33,8 @@ static int reorder(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(args_shape(c, 2, &shape, err));
 	int64_t n = values->shape.count;
 	MU_AUTO_FREE struct row *list = mu_xcalloc((size_t)n + 1, sizeof *list);
-	for (int64_t i = 0; i < n; i++) {
+	for (int64_t i = 0; i < n; i++)
 		list[i] = (struct row){&MU_DATA(int64_t, at)[i * shape.rank], i, shape.rank};
-		for (int d = 0; d < shape.rank; d++)
-			if (list[i].at[d] < 0 || list[i].at[d] >= shape.dim[d])
-				return mu_invalid(
-				    err,
-				    "indices[%lld] is out of bounds: dimension %d is %lld of %lld",
-				    (long long)i, d, (long long)list[i].at[d],
-				    (long long)shape.dim[d]);
-	}
 	qsort(list, (size_t)n, sizeof *list, sparse_matmul_compare);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &at->shape, &out_at, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 1, values->dtype, &values->shape, &out, err));
@@ -104,9 +96,14 @@ static int sparse_dense_matmul(struct kernel_call *c, struct mu_err *err)
 	for (int64_t k = 0; k < p.n; k++) {
 		int64_t i = mu_tensor_int(kernel_in(c, 0), 2 * k + p.flip);
 		int64_t j = mu_tensor_int(kernel_in(c, 0), 2 * k + !p.flip);
-		if (i < 0 || i >= p.rows || j < 0 || j >= p.inner)
-			return mu_invalid(err, "entry %lld (%lld, %lld) of A is out of bounds",
-					  (long long)k, (long long)i, (long long)j);
+		if (j < 0 || j >= p.inner)
+			return mu_invalid(err,
+					  "k (%lld) from index[%lld,%d] out of bounds (>=%lld)",
+					  (long long)j, (long long)k, !p.flip, (long long)p.inner);
+		if (i < 0 || i >= p.rows)
+			return mu_invalid(err,
+					  "m (%lld) from index[%lld,%d] out of bounds (>=%lld)",
+					  (long long)i, (long long)k, p.flip, (long long)p.rows);
 	}
 	enum mu_dtype type = kernel_in(c, 1)->dtype;
 	if (type != MU_FLOAT && type != MU_DOUBLE && type != MU_INT32)

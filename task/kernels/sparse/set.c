@@ -9,6 +9,7 @@
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/sparse/sparse.h"
 
 struct member {
 	int64_t set, at; /* `at`: in the values */
@@ -143,6 +144,9 @@ static int read_sparse(const struct kernel_call *c, unsigned in, struct members 
 	for (int64_t i = 0; i < values->shape.count; i++, m->n++) {
 		const int64_t *row = &MU_DATA(int64_t, at)[i * rank];
 		int by = 1;
+		m->list[i].set = set_of(row, &m->sets, dims[rank - 1]);
+		if (m->list[i].set < 0)
+			return sparse_out_of_bounds(i, row, rank, dims, err);
 		for (int d = 0; i && by == 1 && d < rank; d++)
 			by = row[d] > row[d - rank] ? 2 : row[d] < row[d - rank] ? 0 : 1;
 		if (ordered && i && by < 2)
@@ -150,9 +154,6 @@ static int read_sparse(const struct kernel_call *c, unsigned in, struct members 
 					  "indices[%lld] is out of order. Many sparse ops require "
 					  "sorted indices.",
 					  (long long)i);
-		m->list[i].set = set_of(row, &m->sets, dims[rank - 1]);
-		if (m->list[i].set < 0)
-			return mu_invalid(err, "indices[%lld] is out of bounds", (long long)i);
 		MU_RETURN_IF_ERROR(set_load(&m->list[i], values, i, err));
 	}
 	sort_unique(m);

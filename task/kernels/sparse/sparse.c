@@ -5,19 +5,44 @@
 
 #include "task/kernels/engine/elems.h"
 
-int sparse_in(const struct kernel_call *c, unsigned i, struct sparse *s, struct mu_err *err)
+static void put_numbers(struct mu_buf *b, const int64_t *x, int n)
+{
+	for (int i = 0; i < n; i++)
+		mu_buf_printf(b, "%s%lld", i ? "," : "[", (long long)x[i]);
+	mu_buf_puts(b, n ? "]" : "[]");
+}
+
+int sparse_out_of_bounds(int64_t i, const int64_t *at, int rank, const int64_t *dim,
+			 struct mu_err *err)
+{
+	MU_AUTO_BUF position = {0};
+	MU_AUTO_BUF shape = {0};
+
+	put_numbers(&position, at, rank);
+	put_numbers(&shape, dim, rank);
+	return mu_invalid(err, "indices[%lld] = %s is out of bounds: need 0 <= index < %s",
+			  (long long)i, position.data, shape.data);
+}
+
+int sparse_in_unchecked(const struct kernel_call *c, unsigned i, struct sparse *s,
+			struct mu_err *err)
 {
 	MU_RETURN_IF_ERROR(args_shape(c, i + 2, &s->shape, err));
 	s->at = kernel_in(c, i);
 	s->values = kernel_in(c, i + 1);
 	s->n = s->values->shape.count;
+	return 0;
+}
+
+int sparse_in(const struct kernel_call *c, unsigned i, struct sparse *s, struct mu_err *err)
+{
+	MU_RETURN_IF_ERROR(sparse_in_unchecked(c, i, s, err));
 	for (int64_t k = 0; k < s->n * s->shape.rank; k++) {
 		int64_t x = mu_tensor_int(s->at, k);
 		if (x < 0 || x >= s->shape.dim[k % s->shape.rank])
-			return mu_invalid(err,
-					  "indices[%lld] is out of bounds: dimension %lld is %lld",
-					  (long long)(k / s->shape.rank),
-					  (long long)(k % s->shape.rank), (long long)x);
+			return sparse_out_of_bounds(k / s->shape.rank,
+						    MU_DATA(int64_t, s->at) + k - k % s->shape.rank,
+						    s->shape.rank, s->shape.dim, err);
 	}
 	return 0;
 }
@@ -69,8 +94,8 @@ int sparse_part_check_rows(const struct sparse_part *p, struct mu_err *err)
 
 	for (int64_t k = 0; k < p->values.shape.count * p->rank; k++)
 		if (at[k] < 0 || at[k] >= p->dim[k % p->rank])
-			return mu_invalid(err, "indices[%lld] is out of bounds",
-					  (long long)(k / p->rank));
+			return sparse_out_of_bounds(k / p->rank, at + k - k % p->rank, p->rank,
+						    p->dim, err);
 	for (int64_t k = 0; k < p->values.shape.count; k++) {
 		int64_t b = at[k * p->rank];
 		if (b < 0 || b >= p->dim[0] || (k && b < at[(k - 1) * p->rank]))

@@ -12,8 +12,14 @@ struct sparse {
 	int64_t n;
 };
 
-/* The three inputs from i on, their positions within the shape. */
+/* The three inputs from i on; their positions may be outside the shape. */
+int sparse_in_unchecked(const struct kernel_call *c, unsigned i, struct sparse *s,
+			struct mu_err *err);
+/* The same, their positions within the shape. */
 int sparse_in(const struct kernel_call *c, unsigned i, struct sparse *s, struct mu_err *err);
+/* Fails because position i, which is `at`, is outside a shape of these dimensions. */
+int sparse_out_of_bounds(int64_t i, const int64_t *at, int rank, const int64_t *dim,
+			 struct mu_err *err);
 /* Outputs `at`, `values` and `shape` by their numbers; n entries of this shape, to be filled.  The
  * third output is filled here. */
 int sparse_out(struct kernel_call *c, const unsigned *out, int64_t n, const struct mu_shape *shape,

@@ -25,6 +25,8 @@ def pipelines():
     yield "map", r.map(lambda x: (x * 2, tf.as_string(x))).take(4)
     yield "captured", r.map(lambda x: tf.cast(x, tf.float32) * tf.constant(0.5)).skip(17)
     yield "parallel", r.map(lambda x: x + 1, num_parallel_calls=4).take(3)
+    yield "loop in a legacy function", r.map_with_legacy_function(lambda x: tf.map_fn(lambda y: y * y, tf.range(x))).take(4)
+    yield "prefetch of less than nothing", r.prefetch(tf.constant(-2, tf.int64))
     yield "filter", r.filter(lambda x: tf.equal(x % 3, 1))
     yield "batch", r.batch(6)
     yield "whole batches", r.batch(6, drop_remainder=True).prefetch(2)

@@ -77,6 +77,13 @@ def calls():
     return [a, b, far, c, d, side(x), tf.gradients(a, x)[0], tf.gradients(far, x)[0]]
 
 
+def merged():
+    """A Merge that waits for nodes of both branches, of which one is not taken."""
+    branch = tf.raw_ops.Switch(data=x, pred=x > 0)
+    with tf.control_dependencies([tf.identity(branch.output_true), tf.identity(branch.output_false)]):
+        return list(tf.raw_ops.Merge(inputs=[branch.output_false, branch.output_true]))
+
+
 def homeless():
     """A variable of which only a branch and a loop say where it is: its initialiser and its reader are other steps."""
     with tf.variable_scope("homeless"):
@@ -137,6 +144,9 @@ with tf.Session(TARGET) as sess:
     ops = calls()
     for feed in (3.0, -1.0):
         out[f"calls {feed}"] = plain(sess.run(ops, {x: feed}))
+    ops = merged()
+    for feed in (3.0, -1.0):
+        out[f"merged {feed}"] = plain(sess.run(ops, {x: feed}))
     bounds, loop, near = counted()
     for of in ((0, 5, 1), (0, 5, 3), (5, 0, -1), (5, -2, -3), (4, 4, 1), (4, 4, 0), (-3, -3, -1)):
         out[f"for {of}"] = plain(sess.run(loop, {x: 1.5, **dict(zip(bounds, of))}))
