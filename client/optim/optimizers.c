@@ -82,6 +82,12 @@ struct adam {
 	struct mu_var *beta1_power, *beta2_power;
 };
 
+/* The powers have the type of the first variable. */
+static struct mu_out read_as(struct mu_builder *b, struct mu_var *power, enum mu_dtype type)
+{
+	return power->dtype == type ? mu_read(power) : mu_cast(b, mu_read(power), type);
+}
+
 static struct mu_out apply_adam(struct mu_builder *b, const struct mu_optimizer *o,
 				struct mu_var *v, struct mu_out g, struct mu_out rate,
 				const struct adam *adam)
@@ -92,8 +98,8 @@ static struct mu_out apply_adam(struct mu_builder *b, const struct mu_optimizer 
 	if (!m || !w)
 		return MU_NO_OUT;
 	return mu_op(b, "ApplyAdam",
-		     MU_IN(v->ref, m->ref, w->ref, mu_read(adam->beta1_power),
-			   mu_read(adam->beta2_power), rate,
+		     MU_IN(v->ref, m->ref, w->ref, read_as(b, adam->beta1_power, v->dtype),
+			   read_as(b, adam->beta2_power, v->dtype), rate,
 			   constant_like(b, v, default_if_zero(o->beta1, 0.9)),
 			   constant_like(b, v, default_if_zero(o->beta2, 0.999)),
 			   constant_like(b, v, default_if_zero(o->eps, 1e-8)), g));
@@ -103,11 +109,10 @@ static struct mu_out apply_adam(struct mu_builder *b, const struct mu_optimizer 
 static struct mu_out apply_two(struct mu_builder *b, const struct mu_optimizer *o,
 			       const struct optim_grad *g, struct mu_out rate)
 {
-	static const double initial[][2] = {[MU_RMSPROP] = {1, 0}, [MU_FTRL] = {0.1, 0}};
+	static const double initial[] = {[MU_RMSPROP] = 1, [MU_FTRL] = 0.1, [MU_ADADELTA] = 0};
 	const char *const *name = slot_names[o->kind];
-	double first = o->kind == MU_ADADELTA ? 0 : initial[o->kind][0];
 	struct mu_var *v = g->var;
-	struct mu_var *s = slot_variable(b, v, name[0], first),
+	struct mu_var *s = slot_variable(b, v, name[0], initial[o->kind]),
 		      *w = slot_variable(b, v, name[1], 0);
 
 	if (!s || !w)
@@ -206,7 +211,7 @@ static void advance_adam(struct mu_builder *b, const struct mu_optimizer *o, con
 static struct mu_out increment_step(struct mu_builder *b, const struct mu_out *done, unsigned n,
 				    struct mu_var *step)
 {
-	struct mu_out add_update_op, next;
+	struct mu_out update, next;
 
 	if (builder_failed(b))
 		return MU_NO_OUT;
@@ -214,9 +219,9 @@ static struct mu_out increment_step(struct mu_builder *b, const struct mu_out *d
 		return mu_group(b, "train/update", done, n);
 	/* On the device of the step: a group on the worker would cost a network round trip. */
 	mu_push_device(b, step->ref.node->device);
-	add_update_op = mu_group(b, "train/update", done, n);
+	update = mu_group(b, "train/update", done, n);
 	mu_pop_device(b);
-	mu_push_control(b, &add_update_op, 1);
+	mu_push_control(b, &update, 1);
 	mu_push_device(b, step->ref.node->device);
 	next = mu_op(b, "AssignAdd", .name = "train",
 		     MU_IN(step->ref, mu_const_int(b, step->dtype, 1)));

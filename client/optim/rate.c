@@ -2,8 +2,8 @@
 /* Learning-rate schedules, L2 regularisation and gradient clipping. */
 #include <math.h>
 
-#include "lib/builder/builder.h"
 #include "client/optim/optimizers.h"
+#include "lib/builder/builder.h"
 
 static struct mu_out float_constant(struct mu_builder *b, double x)
 {

@@ -6,8 +6,8 @@
  * gradients of the updated weights. A reader on another task has a copy. So an update waits only
  * for readers on its own device, and no control edge crosses the network.
  */
-#include "lib/builder/builder.h"
 #include "client/optim/optimizers.h"
+#include "lib/builder/builder.h"
 
 /* Marks n and all its predecessors by id. */
 static void mark_predecessors(const struct mu_node *n, bool *needed, const struct mu_node **stack)

@@ -6,8 +6,8 @@
  * run: its inputs (row gradients and row indices) are used instead. Gradients of the same row are
  * summed on the device of the Gather, so that each row crosses the network once.
  */
-#include "lib/builder/builder.h"
 #include "client/optim/optimizers.h"
+#include "lib/builder/builder.h"
 
 static bool is_sum_over_rows(struct mu_out g)
 {
@@ -22,11 +22,11 @@ static struct mu_out input(struct mu_out of, unsigned i)
 /* The terms of an AddN, or g as the only term. Returns 0 unless all terms are sums over rows. */
 static unsigned parts_of(struct mu_out g, struct mu_out *parts, unsigned most)
 {
-	bool concat_parts = strcmp(g.node->op, "AddN") == 0;
-	unsigned n = concat_parts ? g.node->n_inputs : 1;
+	bool is_sum = strcmp(g.node->op, "AddN") == 0;
+	unsigned n = is_sum ? g.node->n_inputs : 1;
 
 	for (unsigned i = 0; i < n && n <= most; i++) {
-		parts[i] = concat_parts ? input(g, i) : g;
+		parts[i] = is_sum ? input(g, i) : g;
 		if (!is_sum_over_rows(parts[i]))
 			return 0;
 	}

@@ -15,8 +15,8 @@
  * (see chief_reset). The step number of an accumulator has the epoch in its upper bits. So
  * gradients of earlier epochs are dropped and no gradient counts twice.
  */
-#include "lib/builder/builder.h"
 #include "client/optim/optimizers.h"
+#include "lib/builder/builder.h"
 
 struct sync {
 	struct mu_builder *b;

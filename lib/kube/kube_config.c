@@ -131,7 +131,9 @@ static int read_user(struct kube_config *out, const struct mu_doc_node *user, co
 		    "a token, a token file or a client certificate");
 	out->as = copy_of(mu_doc_text(user, "as", NULL));
 	out->as_uid = copy_of(mu_doc_text(user, "as-uid", NULL));
-	if (groups && groups->n && groups->n <= GROUPS_MAX) {
+	if (groups && groups->n > GROUPS_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "more than %d 'as-groups'", GROUPS_MAX);
+	if (groups && groups->n) {
 		out->as_groups = MU_NEW_ARRAY(char *, groups->n + 1);
 		mu_doc_each(groups, g)
 		{

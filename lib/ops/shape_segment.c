@@ -101,11 +101,10 @@ static int complete_sizes(int64_t *size, unsigned n, int64_t dim, struct mu_err 
 	for (unsigned i = 0; i < n; i++)
 		if (size[i] == -1 && !open)
 			open = &size[i];
-		else if (size[i] < 0)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "split sizes must be >= 0, and one may be -1");
-		else
-			sum += size[i];
+		else if (size[i] < 0 || __builtin_add_overflow(sum, size[i], &sum))
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "split sizes must be >= 0 and not too large, and one may be -1");
 	if (dim >= 0 && (open ? sum > dim : sum != dim))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "can't split axis of size %lld into pieces that add up to %lld",

@@ -25,6 +25,10 @@ static int delete_object(struct reconcile *r, enum object_kind kind, const char 
 	    mu_json_pack("{'preconditions': {'uid': %s}, 'propagationPolicy': 'Background'}", uid);
 	int rc;
 
+	if (kind == KIND_JOB) /* the user may have just changed how long it stays */
+		mu_json_set(
+		    (cJSON *)at(body, "preconditions"),
+		    mu_json_pack("{'resourceVersion': %s}", r->seen->job->resource_version));
 	if (at_once)
 		mu_json_set(body, mu_json_pack("{'gracePeriodSeconds': 0}"));
 	rc = controller_call(r->controller, "DELETE", path, body, NULL, err);

@@ -148,10 +148,10 @@ int status_report_invalid(struct reconcile *r, struct mu_err *err)
 	job_status_copy(&wanted, &job->status);
 	job_status_set_invalid(&wanted, job->generation, job->spec_error, r->now);
 	trouble = job_status_trouble(&job->status);
-	if (wanted.completion_time <= 0 &&
+	rc = patch_status(r, job_status_patch(&job->status, &wanted), err);
+	if (rc == 0 && wanted.completion_time <= 0 &&
 	    (!trouble || strcmp(trouble->message, job_status_trouble(&wanted)->message) != 0))
 		event_record(r, true, PLAN_INVALID_SPEC, "%s", job->spec_error);
-	rc = patch_status(r, job_status_patch(&job->status, &wanted), err);
 	job_status_fini(&wanted);
 	return rc;
 }

@@ -364,6 +364,14 @@ static void run_parts(struct run_step *r)
 			r->parts[i].stream = peer_join(r->parts[i].peer, r->rendezvous);
 	for (unsigned i = 0; i < n; i++) {
 		struct part *p = &r->parts[i];
+
+		pthread_mutex_lock(&r->lock);
+		failed = r->failed;
+		pthread_mutex_unlock(&r->lock);
+		if (failed) { /* before it began */
+			run_step_complete_one(r);
+			continue;
+		}
 		struct peer_run run = {.session = r->session->handle,
 				       .graph = r->client_graph->parts[i].graph,
 				       .step_id = r->step_id,

@@ -261,6 +261,7 @@ static int on_run(struct stream_conn *c, struct mu_span head, struct mu_err *err
 	struct rendezvous *r;
 	struct stream_run m;
 	struct peer_run run;
+	bool duplicate;
 	int rc = stream_run_parse(&m, head, err);
 
 	if (rc)
@@ -272,10 +273,11 @@ static int on_run(struct stream_conn *c, struct mu_span head, struct mu_err *err
 				  .conn = stream_conn_ref(c)};
 	pthread_mutex_lock(&c->lock);
 	old = mu_map_get_n(&c->steps, &s->step_id, sizeof(s->step_id));
-	if (!old || !old->running)
+	duplicate = old && old->running; /* it may end and be freed after the unlock */
+	if (!duplicate)
 		mu_map_put_n(&c->steps, &s->step_id, sizeof(s->step_id), s);
 	pthread_mutex_unlock(&c->lock);
-	if (old && old->running) {
+	if (duplicate) {
 		stream_conn_unref(c);
 		free(s);
 		return mu_fail(err, MU_INVALID_ARGUMENT, "duplicate RUN of step %lld",

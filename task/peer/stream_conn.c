@@ -18,11 +18,22 @@
 #include "lib/tensor/arena.h"
 #include "task/peer/stream_tls.h"
 
-enum { BATCH = 32, READS = 64, AT_ONCE = 64 << 10 };
-enum { RETURN_BYTES = 8 << 20, RETURN_IDS = 64 };
+enum {
+	BATCH = 32,               /* frames of one write */
+	READS = 64,               /* of one connection, before the others have their turn */
+	WRITE_AT_ONCE = 64 << 10, /* bytes; smaller frames wait until the reader is done */
+	RETURN_BYTES =
+	    8 << 20, /* of imported tensors that are unused, before a frame returns them */
+	RETURN_IDS = 64,
+};
+_Static_assert((int)STREAM_HEADER + STREAM_MAX_HEAD <= (int)STREAM_BUFFER,
+	       "a full buffer without a complete head could not be read on");
+/* The return of an imported tensor sends a frame under the importer's lock.  A deferred frame may
+ * not contain such a tensor, because freeing it takes that lock. */
+_Static_assert((int)WRITE_AT_ONCE <= (int)ARENA_MIN_BYTES, "imported tensors are written at once");
 
-struct stream_out {
-	struct stream_out *next;
+struct outgoing_frame {
+	struct outgoing_frame *next;
 	struct mu_tensor tensor;
 	size_t payload, len, sent;
 	char bytes[];
@@ -67,7 +78,7 @@ struct stream_conn *stream_conn_ref(struct stream_conn *c)
  */
 static void drop_first(struct stream_conn *c)
 {
-	struct stream_out *o = c->first;
+	struct outgoing_frame *o = c->first;
 
 	c->first = o->next;
 	if (!c->first)
@@ -78,7 +89,7 @@ static void drop_first(struct stream_conn *c)
 
 static void unlock(struct stream_conn *c)
 {
-	struct stream_out *spent = c->spent, *next;
+	struct outgoing_frame *spent = c->spent, *next;
 
 	c->spent = NULL;
 	pthread_mutex_unlock(&c->lock);
@@ -162,7 +173,7 @@ static unsigned fill_iov(struct stream_conn *c, struct iovec *iov)
 {
 	unsigned n = 0;
 
-	for (struct stream_out *o = c->first; o && n + 2 <= BATCH; o = o->next) {
+	for (struct outgoing_frame *o = c->first; o && n + 2 <= BATCH; o = o->next) {
 		size_t at = o->sent;
 
 		if (at < o->len)
@@ -177,7 +188,7 @@ static unsigned fill_iov(struct stream_conn *c, struct iovec *iov)
 static void advance(struct stream_conn *c, size_t n)
 {
 	while (c->first) {
-		struct stream_out *o = c->first;
+		struct outgoing_frame *o = c->first;
 		size_t left = o->len + o->payload - o->sent;
 
 		if (n < left) {
@@ -262,17 +273,17 @@ void stream_flush_deferred(void)
 	}
 }
 
-static void queue(struct stream_conn *c, struct stream_out *o)
+static void queue(struct stream_conn *c, struct outgoing_frame *o)
 {
 	*c->last = o;
 	c->last = &o->next;
 }
 
-static struct stream_out *new_out(const struct mu_buf *frame)
+static struct outgoing_frame *new_out(const struct mu_buf *frame)
 {
-	struct stream_out *o = mu_xmalloc(sizeof(*o) + frame->len);
+	struct outgoing_frame *o = mu_xmalloc(sizeof(*o) + frame->len);
 
-	*o = (struct stream_out){.len = frame->len};
+	*o = (struct outgoing_frame){.len = frame->len};
 	memcpy(o->bytes, frame->data, frame->len);
 	return o;
 }
@@ -308,7 +319,7 @@ void stream_conn_return(struct stream_conn *c, uint64_t id, size_t bytes)
 int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct mu_tensor *t,
 		     size_t payload, struct mu_err *err)
 {
-	struct stream_out *o = new_out(frame);
+	struct outgoing_frame *o = new_out(frame);
 	bool broken;
 
 	o->payload = payload;
@@ -321,7 +332,7 @@ int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct m
 	if (!broken) {
 		queue_returns(c);
 		queue(c, o);
-		if (!c->wants_out && (payload >= AT_ONCE || !defer(c)))
+		if (!c->wants_out && (payload >= WRITE_AT_ONCE || !defer(c)))
 			flush_locked(c);
 	}
 	unlock(c);
@@ -437,7 +448,7 @@ bool stream_conn_read(struct stream_conn *c, bool *more, struct mu_err *err)
 		if (handle_buffer(c, err))
 			return false;
 		if ((size_t)got < asked && !c->in_payload)
-			return true;
+			break; /* the socket is empty, but TLS may have decrypted more */
 	}
 	*more = stream_io_unread(c);
 	return true;

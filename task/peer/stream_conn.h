@@ -15,7 +15,7 @@
 
 enum { STREAM_BUFFER = 128 << 10 };
 
-struct stream_out;
+struct outgoing_frame;
 struct tls_conn;
 struct stream_conn {
 	_Atomic unsigned refs;
@@ -47,10 +47,10 @@ struct stream_conn {
 	char *key; /* of the TENSOR being received */
 
 	pthread_mutex_t lock; /* guards the members below; no other lock is taken under it */
-	struct stream_out *first, **last;
-	struct stream_out *spent; /* written frames, to be freed without the lock */
-	struct mu_buf returns;    /* ids of unused imported tensors, not sent yet */
-	size_t returned;          /* bytes of these tensors */
+	struct outgoing_frame *first, **last;
+	struct outgoing_frame *spent; /* written frames, to be freed without the lock */
+	struct mu_buf returns;        /* ids of unused imported tensors, not sent yet */
+	size_t returned;              /* bytes of these tensors */
 	bool broken, wants_out;
 	const void *flusher; /* the reading thread that has deferred writing; NULL: none */
 	struct stream_conn *next_deferred; /* in the list of that thread */
@@ -158,6 +158,7 @@ struct stream_peer {
 	struct stream_peer *next; /* in the dialler's queue */
 };
 void stream_enlarge_send_buffer(int fd);
+void stream_set_tcp_options(int fd);
 void stream_dial_later(struct stream_peer *p); /* queues p for the dialler thread */
 /* Returns a connection after its handshake, or NULL.  Blocks for some seconds at most. */
 struct stream_conn *stream_dial(struct stream_peer *p, struct mu_err *err);

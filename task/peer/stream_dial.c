@@ -18,7 +18,9 @@
 
 /* LOCAL_SEND_BUFFER_BYTES: buffer size of Unix sockets.  With the default of about 200 KiB a large
  * tensor needs many wake-ups. */
-enum { DIAL_MS = 3000, LOST_MS = 30000, LOCAL_SEND_BUFFER_BYTES = 2 << 20 };
+enum { DIAL_MS = 3000, LOCAL_SEND_BUFFER_BYTES = 2 << 20 };
+/* A silent peer is lost after 30 s, also while nothing is sent to it. */
+enum { LOST_MS = 30000, PROBE_AFTER_S = 10, PROBE_EVERY_S = 10 };
 
 static void limit_wait(int fd)
 {
@@ -32,6 +34,17 @@ void stream_enlarge_send_buffer(int fd)
 	int bytes = LOCAL_SEND_BUFFER_BYTES;
 
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+}
+
+void stream_set_tcp_options(int fd)
+{
+	int one = 1, lost = LOST_MS, after = PROBE_AFTER_S, every = PROBE_EVERY_S;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &lost, sizeof(lost));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &after, sizeof(after));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 }
 
 static int dial_local(const char *name)
@@ -59,9 +72,8 @@ static int dial_local(const char *name)
 static int dial_tcp(const char *host, int port, struct mu_err *err)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
-	unsigned lost = LOST_MS;
 	char service[8];
-	int fd = -1, one = 1, bad, e = 0;
+	int fd = -1, bad, e = 0;
 
 	if (!*host || !port)
 		return mu_fail(err, MU_UNAVAILABLE, "it does not listen for streams on this host");
@@ -83,9 +95,7 @@ static int dial_tcp(const char *host, int port, struct mu_err *err)
 	freeaddrinfo(list);
 	if (fd < 0)
 		return mu_fail_errno(err, e ? e : EIO, "stream to %s:%d", host, port);
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &lost, sizeof(lost));
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	stream_set_tcp_options(fd);
 	return fd;
 }
 

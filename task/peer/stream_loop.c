@@ -90,7 +90,8 @@ static void watch_listeners(struct streams *s, bool on)
 
 static void loop_accept(struct streams *s, int listener)
 {
-	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), one = 1;
+	static _Atomic int64_t next_warning_ms;
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct stream_conn *c;
 	struct mu_err err;
 
@@ -100,14 +101,15 @@ static void loop_accept(struct streams *s, int listener)
 		return;
 	}
 	if (s->n_conns >= MAX_CONNS) {
-		mu_warn("stream", "rejected a connection: %u are open", s->n_conns);
+		if (mu_log_ratelimit(&next_warning_ms))
+			mu_warn("stream", "rejected a connection: %u are open", s->n_conns);
 		close(fd);
 		return;
 	}
 	if (listener == s->local)
 		stream_enlarge_send_buffer(fd);
 	else
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		stream_set_tcp_options(fd);
 	c = stream_conn_new(s, fd);
 	c->local = listener == s->local;
 	if (s->tls && !c->local && stream_conn_secure(c, s->tls, NULL, &err)) {

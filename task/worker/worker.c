@@ -426,9 +426,12 @@ static int control_on(struct worker *w, enum peer_method m, struct mu_span reque
 	    [PEER_CLEANUP_GRAPH] = &muster__cleanup_graph_request__descriptor,
 	    [PEER_CLEANUP_ALL] = &muster__cleanup_all_request__descriptor,
 	};
-	void *got = control_unpack(a, types[m], request, err);
-	Muster__CleanupAllRequest *all = got;
+	Muster__CleanupAllRequest *all;
+	void *got;
 
+	if ((size_t)m >= MU_COUNT(types) || !types[m])
+		return mu_fail(err, MU_UNIMPLEMENTED, "the worker has no control message %d", m);
+	all = got = control_unpack(a, types[m], request, err);
 	if (!got)
 		return -MU_INVALID_ARGUMENT;
 	switch (m) {
@@ -443,7 +446,7 @@ static int control_on(struct worker *w, enum peer_method m, struct mu_span reque
 	case PEER_CLEANUP_GRAPH:
 		worker_cleanup_step(w, ((Muster__CleanupGraphRequest *)got)->step_id);
 		return 0;
-	default:
+	default: /* PEER_CLEANUP_ALL */
 		if (all->n_container == 0)
 			resources_clear(w->rt->resources, "");
 		for (size_t i = 0; i < all->n_container; i++)

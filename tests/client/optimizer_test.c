@@ -44,6 +44,32 @@ static void optimizers__reduce_the_loss(void **state)
 	}
 }
 
+/* The powers of beta have the type of one of the variables. */
+static void adam__updates_variables_of_several_types(void **state)
+{
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
+	struct mu_session_options own = {.isolate_state = true};
+	struct mu_init one = {.kind = MU_INIT_VALUE, .value = 1};
+	struct mu_var *x = mu_variable(b, "x", MU_FLOAT, MU_SCALAR, one, true);
+	struct mu_var *y = mu_variable(b, "y", MU_DOUBLE, MU_SCALAR, one, true);
+	struct mu_optimizer adam = {.kind = MU_ADAM, .rate = 0.1};
+	struct mu_out loss =
+	    mu_add(b, mu_square(b, mu_read(x)), mu_cast(b, mu_square(b, mu_read(y)), MU_FLOAT));
+	struct mu_out train = mu_minimize(b, &adam, loss, mu_global_step(b));
+	struct mu_out init = mu_init_all(b);
+	MU_AUTO_TENSOR a = {0};
+	MU_AUTO_TENSOR c = {0};
+
+	assert_ok(mu_session_open(&s, test_server(), b, &own, &err), &err);
+	assert_ok(mu_session_do(s, init, &err), &err);
+	assert_ok(mu_session_do(s, train, &err), &err);
+	assert_ok(mu_session_get(s, mu_read(x), &a, &err), &err);
+	assert_ok(mu_session_get(s, mu_read(y), &c, &err), &err);
+	assert_float_equal(*MU_DATA(float, &a), 0.9, 1e-5);
+	assert_float_equal(*MU_DATA(double, &c), 0.9, 1e-5);
+}
+
 /* x after three steps with a constant gradient, starting from 0. */
 static float value_after_three_steps(const struct mu_optimizer *o, float slope)
 {
@@ -233,6 +259,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(optimizers__reduce_the_loss),
+	    cmocka_unit_test(adam__updates_variables_of_several_types),
 	    cmocka_unit_test(learning_rates__follow_their_schedule),
 	    cmocka_unit_test(adadelta__starts_slowly_and_reduces_the_loss),
 	    cmocka_unit_test(gradients__are_clipped_and_regularized),
