@@ -15,7 +15,7 @@
 #include "lib/io/yaml.h"
 #include "lib/kube/kube_exec.h"
 
-enum { FILE_LIMIT = 4 << 20, FILES_MAX = 16, GROUPS_MAX = 64 };
+enum { FILE_LIMIT = 4 << 20, FILES_MAX = 16 };
 
 void kube_config_fini(struct kube_config *c)
 {
@@ -120,7 +120,6 @@ static int read_user(struct kube_config *out, const struct mu_doc_node *user, co
 		     struct mu_err *err)
 {
 	const char *token_file = mu_doc_text(user, "tokenFile", "");
-
 	const struct mu_doc_node *groups = mu_doc_get(user, "as-groups");
 	unsigned n = 0;
 
@@ -131,8 +130,6 @@ static int read_user(struct kube_config *out, const struct mu_doc_node *user, co
 		    "a token, a token file or a client certificate");
 	out->as = copy_of(mu_doc_text(user, "as", NULL));
 	out->as_uid = copy_of(mu_doc_text(user, "as-uid", NULL));
-	if (groups && groups->n > GROUPS_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "more than %d 'as-groups'", GROUPS_MAX);
 	if (groups && groups->n) {
 		out->as_groups = MU_NEW_ARRAY(char *, groups->n + 1);
 		mu_doc_each(groups, g)

@@ -130,8 +130,7 @@ struct job_status {
 const struct condition *job_status_trouble(const struct job_status *s);
 void job_status_fini(struct job_status *s);
 void job_status_copy(struct job_status *to, const struct job_status *from);
-/* The resource's `status` to its typed form and back.  The summary for the columns of kubectl is
- * only encoded. */
+/* Decodes and encodes `status`.  The summary for the columns of kubectl is only encoded. */
 void job_status_decode(struct job_status *out, const cJSON *status);
 cJSON *job_status_encode(const struct job_status *s);
 /* The JSON merge patch between two statuses; NULL when they are equal. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decodes and encodes a status.  Others may have written to it: members that do not fit are
- * skipped. */
+/* Decodes and encodes a status.  Members of a wrong type, written by others, are skipped. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports an object of the job that the API server rejects: a quota, an admission rule, a template
- * with mistakes. */
+/* Reports an object that the API server rejects: by quota, admission rule or invalid template. */
 #include <stdio.h>
 
 #include "operator/plan/planner.h"
