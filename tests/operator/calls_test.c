@@ -355,7 +355,7 @@ static void server__that_cannot_be_asked_to_end__is_deleted(void **state)
 	}
 }
 
-static void job__whose_time_to_live_is_over__is_deleted_by_its_uid(void **state)
+static void job__whose_time_to_live_is_over__is_deleted_as_it_was_read(void **state)
 {
 	struct controller_fixture *s =
 	    fixture_new("\"ttlSecondsAfterFinished\":5",
@@ -367,7 +367,8 @@ static void job__whose_time_to_live_is_over__is_deleted_by_its_uid(void **state)
 	run_reconcile(s);
 	at = call_of(s, "DELETE", JOB_PATH);
 	assert_true(at >= 0);
-	assert_non_null(strstr(s->calls[at].body, "\"preconditions\":{\"uid\":\"u1\"}"));
+	assert_non_null(strstr(s->calls[at].body,
+			       "\"preconditions\":{\"uid\":\"u1\",\"resourceVersion\":\"7\"}"));
 	fixture_free(s);
 }
 
@@ -452,7 +453,7 @@ int main(void)
 	    cmocka_unit_test(pod__that_the_plan_took_for_missing__is_not_said_to_know_the_cluster),
 	    cmocka_unit_test(pod__is_deleted_by_its_uid_and_in_its_own_time),
 	    cmocka_unit_test(server__that_cannot_be_asked_to_end__is_deleted),
-	    cmocka_unit_test(job__whose_time_to_live_is_over__is_deleted_by_its_uid),
+	    cmocka_unit_test(job__whose_time_to_live_is_over__is_deleted_as_it_was_read),
 	    cmocka_unit_test(event__names_its_object_and_its_reporter),
 	    cmocka_unit_test(event__repeated__is_posted_every_five_minutes),
 	    cmocka_unit_test(event__that_was_not_posted__is_posted_again),
