@@ -110,12 +110,12 @@ static void state_of_another_pipeline__is_invalid_and_names_both_datasets(void *
 
 static void state_without_the_input_iterator__is_invalid(void **state)
 {
-	static const char taken[] = "\x0bTakeDataset\0\0\0";
-	struct mu_tensor p = pipeline_new();
+	static const char skipped[] = "\x0bSkipDataset\0\0\0";
+	struct mu_tensor p = PIPELINE_NODE("SkipDataset", 2, pipeline_new(), pipeline_number(2));
 	struct dataset_iterator *it = opened(dataset_in(&p));
 	struct mu_err err;
 
-	assert_int_equal(restored(it, (struct mu_span){taken, sizeof taken - 1}, &err),
+	assert_int_equal(restored(it, (struct mu_span){skipped, sizeof skipped - 1}, &err),
 			 -MU_INVALID_ARGUMENT);
 	dataset_iterator_close(it);
 	mu_tensor_unref(&p);

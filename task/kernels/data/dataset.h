@@ -67,6 +67,7 @@ struct dataset {
 	void *shared;
 };
 extern const struct mu_object_type dataset_type;
+extern const struct dataset_kind file_cache_kind; /* of a cache with a file name */
 
 struct dataset_iterator {
 	const struct dataset *d;

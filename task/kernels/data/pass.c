@@ -42,10 +42,13 @@ static int take_next(struct dataset_iterator *it, struct mu_tensor *out, struct 
 	int64_t most = dataset_number(it->d, 0);
 	struct count *n = it->state;
 
-	if (most >= 0 && n->at >= most)
-		return 0;
-	n->at++;
-	return dataset_iterator_next(it->input, out, err);
+	if (it->input && (most < 0 || n->at < most)) {
+		n->at++;
+		return dataset_iterator_next(it->input, out, err);
+	}
+	dataset_iterator_close(it->input); /* a cache below may hold a lock file */
+	it->input = NULL;
+	return 0;
 }
 
 static int skip_some(struct dataset_iterator *it, int64_t n, struct mu_tensor *out,
@@ -231,7 +234,7 @@ static int concatenate_serialize(struct dataset_iterator *it, struct serializer 
 	return n->at == 1 ? dataset_iterator_open(it->d->in[1], it->caller, &it->input, err) : 0;
 }
 
-/* ---- cache: what the first whole round brings is kept with the dataset ---- */
+/* ---- cache in memory: the dataset keeps the elements of the first whole round ---- */
 
 struct cache {
 	pthread_mutex_t lock;
@@ -247,9 +250,9 @@ static int check_cache(struct dataset *d, struct mu_err *err)
 	pthread_mutex_init(&((struct cache *)d->shared)->lock, NULL);
 	if (!name || name->dtype != MU_STRING || name->shape.count != 1)
 		return mu_invalid(err, "filename must be one string");
-	return MU_DATA(struct mu_string, name)->len
-		   ? mu_fail(err, MU_UNIMPLEMENTED, "caches are kept in memory here, not in files")
-		   : 0;
+	if (MU_DATA(struct mu_string, name)->len)
+		d->kind = &file_cache_kind;
+	return 0;
 }
 
 static void drop_kept(struct cache *k, unsigned n_out)
@@ -432,7 +435,7 @@ static const struct dataset_kind rows[] = {
 	     "PrivateThreadPoolDataset ExperimentalPrivateThreadPoolDataset"),
      PASS, .n_scalars = 1},
     {DATASET("TakeDataset"), COUNTED, .n_scalars = 1, .open = dataset_iterator_open_input,
-     .next = take_next, .count = count_take},
+     .next = take_next, .count = count_take, .releases_input = true},
     {DATASET("SkipDataset"), COUNTED, .n_scalars = 1, .open = dataset_iterator_open_input,
      .next = skip_next, .count = count_skip},
     {DATASET("ShardDataset"), COUNTED, .n_scalars = 2, .check = check_shard,

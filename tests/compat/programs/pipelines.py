@@ -121,6 +121,24 @@ def shapes():
     yield "enumerated", r.skip(9).apply(more.enumerate_dataset(5))
 
 
+def caches():
+    r = data.range(7).map(lambda x: (x, tf.as_string(x), tf.fill([x % 3], 0.5)))
+    yield "cache in a file", r.cache(f"{folder}/cache").repeat(2)
+    yield "elements from a file", r.take(0).cache(f"{folder}/cache")
+    yield "cache of nothing", r.take(0).cache(f"{folder}/nothing").repeat(2)
+    yield "beginning of a cache", r.cache(f"{folder}/beginning").take(4).repeat(2)
+    yield "cache with two writers", data.zip((r.cache(f"{folder}/twice"), r.cache(f"{folder}/twice")))
+    yield "cache in no folder", r.cache(f"{folder}/none/cache")
+    yield "cache with errors", data.range(5).map(lambda x: 6 // (x - 2)).cache(f"{folder}/errors").apply(more.ignore_errors()).repeat(2)
+    wide = data.range(3).map(lambda x: (x,) * 12)
+    yield "cache of wide elements", wide.cache(f"{folder}/wide").repeat(2)
+    yield "files of a cache", data.list_files(f"{folder}/cache*", shuffle=False).map(lambda s: tf.strings.substr(s, -5, 5))
+    restored = lambda name, keys, kind: data.range(1).map(
+        lambda _: tf.raw_ops.RestoreV2(prefix=f"{folder}/{name}", tensor_names=keys, shape_and_slices=[""], dtypes=[kind])[0])
+    yield "cached tensor", restored("cache", ["      6_1"], tf.string)
+    yield "cached tensor of a wide element", restored("wide", ["      2_ 3"], tf.int64)
+
+
 def few(x):
     """A sparse row of x % 3 numbers."""
     at = tf.range(x % 3)
@@ -178,4 +196,4 @@ def parsed():
 
 
 if __name__ == "__main__":
-    drain_all(files, functions, orders, shapes, sparse, tables, parsed)
+    drain_all(files, functions, orders, shapes, caches, sparse, tables, parsed)

@@ -49,6 +49,7 @@ def beyond():
         lambda y: data.from_tensors(x * 10 + y).repeat(2)), cycle_length=2)
     yield "drawn ahead", r.shuffle(6, seed=9).repeat(2).map(lambda x: x * 2).batch(3).prefetch(4)
     yield "kept in the first round", r.take(5).cache().repeat(3)
+    yield "kept in a file", r.take(5).cache(f"{folder}/cache").repeat(3)
     yield "two behind each other, shuffled", r.take(4).shuffle(4, seed=1).concatenate(data.range(30, 35).shuffle(2, seed=2))
     yield "a running sum, zipped", data.zip((r.apply(more.scan(tf.constant(0, tf.int64), lambda s, x: (s + x, s + x))), r.shuffle(24, seed=4))).batch(4)
 
