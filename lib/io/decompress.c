@@ -84,6 +84,17 @@ static const struct {
 	int window;
 } formats[] = {{"GZIP", MAX_WBITS + 16}, {"ZLIB", MAX_WBITS}};
 
+int mu_compression_window(struct mu_span compression, int *window, struct mu_err *err)
+{
+	*window = 0;
+	for (unsigned i = 0; i < MU_COUNT(formats); i++)
+		if (mu_span_eq(compression, mu_span_of(formats[i].name)))
+			*window = formats[i].window;
+	return *window || !compression.len
+		   ? 0
+		   : mu_fail(err, MU_INVALID_ARGUMENT, "Unsupported compression_type.");
+}
+
 static int open_stream(FILE *file, int window, FILE **out)
 {
 	static const cookie_io_functions_t io = {
@@ -120,13 +131,9 @@ static FILE *open_regular(const char *path)
 
 int mu_decompress_open(FILE **out, const char *path, struct mu_span compression, struct mu_err *err)
 {
-	int window = 0;
+	int window;
 
-	for (unsigned i = 0; i < MU_COUNT(formats); i++)
-		if (mu_span_eq(compression, mu_span_of(formats[i].name)))
-			window = formats[i].window;
-	if (compression.len && !window)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Unsupported compression_type.");
+	MU_RETURN_IF_ERROR(mu_compression_window(compression, &window, err));
 	FILE *file = open_regular(path);
 	if (!file)
 		return mu_fail_errno(err, errno, "cannot read %s", path);

@@ -11,5 +11,7 @@
  * are not seekable, but ftello works.  A corrupt or truncated stream is a read error (EBADMSG). */
 int mu_decompress_open(FILE **out, const char *path, struct mu_span compression,
 		       struct mu_err *err);
+/* zlib's windowBits for a compression, 0 for none. */
+int mu_compression_window(struct mu_span compression, int *window, struct mu_err *err);
 
 #endif

@@ -141,7 +141,8 @@ static const struct kernel rows[] = {
     {"_Arg", KERNEL_NO_FOLD, .run = arg_run},
     {"_Retval", KERNEL_NO_FOLD, .run = retval_run},
     {"NoOp", .run = no_op},
-    {"Identity IdentityN StopGradient PreventGradient Snapshot GuaranteeConst",
+    {"Identity IdentityN StopGradient PreventGradient Snapshot GuaranteeConst WrapDatasetVariant "
+     "UnwrapDatasetVariant",
      .run = identity_forward},
     {"EnsureShape", .run = ensure_shape},
     {"Const", .run = const_run, .prepare = const_prepare, .release = const_release},

@@ -5,9 +5,14 @@
  * call has its own thread. Cancelling a step cancels everything that the thread waits for, and the
  * thread always completes the call. It releases all objects of the runtime before that, because the
  * step and the runtime may be freed right after. */
+#include <errno.h>
 #include <string.h>
 
+#include "lib/io/compress.h"
+#include "lib/io/tfrecord.h"
 #include "task/kernels/data/dataset.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/variant.h"
 
@@ -86,6 +91,39 @@ static int dataset_run_reduce(struct run *r, struct dataset_iterator *dataset_it
 	}
 	if (rc)
 		element_drop(state, n);
+	return rc;
+}
+
+static int write_record(FILE *file, const struct mu_tensor *t, struct mu_err *err)
+{
+	MU_AUTO_BUF frame = {0};
+
+	if (t->dtype != MU_STRING || t->shape.count != 1)
+		return mu_invalid(err, "a record must be one string, not %s of shape %s",
+				  mu_dtype_name(t->dtype), mu_shape_str(&t->shape));
+	mu_tfrecord_frame(&frame, elems_span(t, 0));
+	return fwrite(frame.data, 1, frame.len, file) == frame.len
+		   ? 0
+		   : mu_fail_errno(err, errno, "cannot write a record");
+}
+
+static int write_records(struct run *r, struct dataset_iterator *dataset_iterator,
+			 struct mu_tensor *state, struct mu_err *err)
+{
+	struct mu_span name = elems_span(kernel_in(r->c, 1), 0);
+	MU_AUTO_FREE char *path = mu_xstrndup(name.data, name.len);
+	FILE *file;
+	int rc;
+
+	MU_RETURN_IF_ERROR(mu_compress_create(&file, path, elems_span(kernel_in(r->c, 2), 0), err));
+	while ((rc = dataset_iterator_next(dataset_iterator, state, err)) > 0) {
+		rc = write_record(file, state, err);
+		element_drop(state, 1);
+		if (rc)
+			break;
+	}
+	if (fclose(file) && !rc)
+		rc = mu_fail_errno(err, errno, "cannot write %s", path);
 	return rc;
 }
 
@@ -176,6 +214,17 @@ static int prepare_single(struct kernel_call *c, struct run *r, struct mu_err *e
 				c->n_out);
 }
 
+static int prepare_records(struct kernel_call *c, struct run *r, struct mu_err *err)
+{
+	int rc = dataset_run_prepare(c, r, err);
+
+	if (rc || (rc = args_rank(c, 1, 0, err)) || (rc = args_rank(c, 2, 0, err)))
+		return rc;
+	return r->d->n_out == 1
+		   ? 0
+		   : mu_invalid(err, "records have one component, not %u", r->d->n_out);
+}
+
 static int prepare_reduce(struct kernel_call *c, struct run *r, struct mu_err *err)
 {
 	const struct mu_attr *f = mu_node_attr(c->node, "f"), *s = mu_node_attr(c->node, "Tstate");
@@ -222,6 +271,11 @@ static void start_reduce(struct kernel_call *c)
 	dataset_run_begin(c, prepare_reduce, dataset_run_reduce);
 }
 
+static void start_records(struct kernel_call *c)
+{
+	dataset_run_begin(c, prepare_records, write_records);
+}
+
 static int cardinality(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_object *o;
@@ -234,6 +288,8 @@ static int cardinality(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"ReduceDataset", .flags = KERNEL_NO_FOLD, .start = start_reduce},
     {"DatasetToSingleElement", .flags = KERNEL_NO_FOLD, .start = start_single},
+    {"DatasetToTFRecord ExperimentalDatasetToTFRecord", .flags = KERNEL_NO_FOLD,
+     .start = start_records},
     {"DatasetCardinality ExperimentalDatasetCardinality", .flags = KERNEL_NO_FOLD,
      .run = cardinality},
 };

@@ -9,6 +9,7 @@ import numpy as np
 
 from common import tf
 from draining import drain_all
+from tensorflow.python.data.ops import dataset_ops
 
 data, more = tf.data.Dataset, tf.data.experimental
 folder = tempfile.mkdtemp(prefix="muster-")
@@ -72,6 +73,13 @@ def functions():
     yield "group by window", r.apply(more.group_by_window(lambda x: x % 3, lambda k, d: d.batch(3), window_size=3))
     yield "group by windows of sizes", r.apply(more.group_by_window(
         lambda x: x % 2, lambda k, d: d.map(lambda x: x * 10).batch(4), window_size_func=lambda k: k + 2))
+    reducer = more.Reducer(lambda k: (0.0, tf.as_string(k)), lambda s, x: (s[0] + tf.cast(x, tf.float32), s[1] + "+" + tf.as_string(x)),
+                           lambda total, text: (text, total * 2))
+    yield "groups reduced", r.apply(more.group_by_reducer(lambda x: x % 5 - 2, reducer))
+    yield "groups reduced for ever", r.apply(more.group_by_reducer(lambda x: x % 3, reducer)).repeat(2)
+    yield "no groups reduced", r.take(0).apply(more.group_by_reducer(lambda x: x, reducer))
+    yield "a reducer that fails", r.apply(more.group_by_reducer(lambda x: x % 3, more.Reducer(
+        lambda k: np.int64(0), lambda s, x: s + 6 // (x - 4), lambda s: s)))
     lists = data.range(1, 14).map(lambda x: tf.fill([x * 5 % 9], x))
     yield "buckets by length", lists.apply(more.bucket_by_sequence_length(tf.size, [3, 6], [4, 3, 2]))
     yield "buckets padded to bounds", lists.filter(lambda x: tf.size(x) < 6).apply(more.bucket_by_sequence_length(
@@ -139,6 +147,26 @@ def caches():
     yield "cached tensor of a wide element", restored("wide", ["      2_ 3"], tf.int64)
 
 
+def written(name, kind=""):
+    """Writes records, then reads them."""
+    path = f"{folder}/{name}"
+
+    def write(x):
+        with tf.control_dependencies([more.TFRecordWriter(path, kind).write(data.range(4).map(tf.as_string))]):
+            return tf.identity(x)
+    return data.range(1).map(write).flat_map(lambda x: tf.data.TFRecordDataset(path, kind))
+
+
+def writers():
+    for kind in ("", "GZIP", "ZLIB"):
+        yield "records written " + kind, written("written" + kind, kind)
+    yield "records written to no folder", written("none/x")
+    v = data.range(5).map(lambda x: x * x)._variant_tensor
+    wrapped = tf.raw_ops.UnwrapDatasetVariant(input_handle=tf.raw_ops.WrapDatasetVariant(input_handle=v))
+    yield "dataset in a wrap", dataset_ops._VariantDataset(wrapped, tf.TensorSpec([], tf.int64))
+    yield "padded to a negative size", data.range(3).map(lambda x: tf.fill([x], x)).padded_batch(2, tf.constant([-5], tf.int64))
+
+
 def few(x):
     """A sparse row of x % 3 numbers."""
     at = tf.range(x % 3)
@@ -196,4 +224,4 @@ def parsed():
 
 
 if __name__ == "__main__":
-    drain_all(files, functions, orders, shapes, caches, sparse, tables, parsed)
+    drain_all(files, functions, orders, shapes, caches, writers, sparse, tables, parsed)

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Creates files for sequential writing, with compression. */
+#ifndef MU_IO_COMPRESS_H
+#define MU_IO_COMPRESS_H
+
+#include <stdio.h>
+
+#include "lib/base/buf.h"
+
+/* compression: as for mu_decompress_open.  fclose writes the end of the file; its result counts. */
+int mu_compress_create(FILE **out, const char *path, struct mu_span compression,
+		       struct mu_err *err);
+
+#endif
