@@ -62,6 +62,10 @@ static int check_padded(struct dataset *d, struct mu_err *err)
 			return mu_invalid(err,
 					  "All padding values must be scalars, not of shape %s",
 					  mu_shape_str(&v->shape));
+		for (int64_t x = 0; x < s->shape.count; x++)
+			if (MU_DATA(int64_t, s)[x] < -1)
+				return mu_invalid(err, "Dimension %lld must be >= -1",
+						  (long long)MU_DATA(int64_t, s)[x]);
 	}
 	return check_size(mu_tensor_int(size, 0), err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Datasets that group elements: windows, whose elements are datasets, and groups by a key that a
- * function computes. */
+ * function computes, which are datasets or are reduced to one element each. */
 #include <string.h>
 
 #include "task/kernels/data/dataset.h"
@@ -134,16 +134,17 @@ static int window_serialize(struct dataset_iterator *it, struct serializer *ser,
 
 /* ---- groups by window: a dataset is made of each group that is full, and gone through ---- */
 
-enum { KEY_F, REDUCE_F, SIZE_F };
+enum { KEY_F, REDUCE_F, SIZE_F };                /* of groups by window */
+enum { INIT_F = 1, REDUCE_STATE_F, FINALIZE_F }; /* of groups by reducer */
 
 struct group {
 	int64_t key, size;
-	struct element_list list;
+	struct element_list list; /* elements of in[0], or the one state of a reducer */
 };
 
 struct groups {
-	struct group *g; /* by key, rising */
-	size_t n, cap;
+	struct group *g;                  /* by key, rising */
+	size_t n, cap, first;             /* a reducer has finished the groups before `first` */
 	struct dataset_iterator *current; /* over what the reducing function made of … */
 	struct mu_tensor of[2];           /* … a key and its elements */
 };
@@ -161,12 +162,18 @@ static void end_group(struct groups *w)
 	w->current = NULL;
 }
 
+/* Tensors of a list's element. */
+static unsigned group_width(const struct dataset_iterator *it)
+{
+	return it->d->f[FINALIZE_F].f ? function_outputs(it->d->f[INIT_F].f) : it->d->in[0]->n_out;
+}
+
 static void groups_close(struct dataset_iterator *it)
 {
 	struct groups *w = it->state;
 
 	for (size_t i = 0; i < w->n; i++)
-		element_list_fini(&w->g[i].list, it->d->in[0]->n_out);
+		element_list_fini(&w->g[i].list, group_width(it));
 	free(w->g);
 	end_group(w);
 }
@@ -332,20 +339,21 @@ static int group_serialize(struct dataset_iterator *it, struct group *g, struct 
 {
 	MU_RETURN_IF_ERROR(serialize_number(ser, &g->key, INT64_MIN, INT64_MAX, err));
 	MU_RETURN_IF_ERROR(serialize_number(ser, &g->size, 1, INT64_MAX, err));
-	return serialize_element_list(ser, &g->list, it->d->in[0]->n_out, err);
+	MU_RETURN_IF_ERROR(serialize_element_list(ser, &g->list, group_width(it), err));
+	return it->d->f[FINALIZE_F].f && g->list.n != 1 ? serializer_fail(err) : 0;
 }
 
 static int all_groups_serialize(struct dataset_iterator *it, struct serializer *ser,
 				struct mu_err *err)
 {
 	struct groups *w = it->state;
-	int64_t n = (int64_t)w->n;
+	int64_t n = (int64_t)(w->n - w->first);
 	int rc = serialize_number(ser, &n, 0, INT64_MAX, err);
 
 	for (int64_t i = 0; i < n && !rc; i++) {
 		if (serializer_is_reading(ser))
 			*group_new(w, w->n) = (struct group){0};
-		rc = group_serialize(it, &w->g[i], ser, err);
+		rc = group_serialize(it, &w->g[w->first + (size_t)i], ser, err);
 		if (!rc && serializer_is_reading(ser) && i && w->g[i - 1].key >= w->g[i].key)
 			rc = serializer_fail(err);
 	}
@@ -364,6 +372,93 @@ static int groups_serialize(struct dataset_iterator *it, struct serializer *ser,
 	if (serializer_is_reading(ser) && (rc = dataset_group_reduce(it, err)))
 		return rc;
 	return serialize_dataset_iterator(ser, w->current, err);
+}
+
+/* ---- groups by reducer: each has a state, and is one element in the end ---- */
+
+static int check_reducers(struct dataset *d, struct mu_err *err)
+{
+	unsigned n = function_outputs(d->f[INIT_F].f);
+
+	MU_RETURN_IF_ERROR(check_groups(d, err));
+	return n && n + d->in[0]->n_out <= MAX_COMPONENTS &&
+		       n == function_outputs(d->f[REDUCE_STATE_F].f)
+		   ? 0
+		   : mu_invalid(err,
+				"a reducer of %u and %u states: expected as many, and at most %d "
+				"with the components",
+				n, function_outputs(d->f[REDUCE_STATE_F].f), MAX_COMPONENTS);
+}
+
+static int find_state(struct dataset_iterator *it, int64_t key, struct group **out,
+		      struct mu_err *err)
+{
+	struct groups *w = it->state;
+	size_t at = group_at(w, key);
+
+	if (at == w->n || w->g[at].key != key) {
+		struct group g = {.key = key, .size = 1};
+		unsigned n = group_width(it);
+		struct mu_tensor t;
+		MU_RETURN_IF_ERROR(mu_tensor_scalar(&t, MU_INT64, &key, err));
+		int rc = dataset_apply(it, INIT_F, &t, 1, element_list_next(&g.list, n), n, err);
+		if (rc) {
+			element_list_fini(&g.list, n);
+			return rc;
+		}
+		g.list.n = 1;
+		*group_new(w, at) = g;
+	}
+	*out = &w->g[at];
+	return 0;
+}
+
+/* Takes the element; returns 1. */
+static int reduce_state(struct dataset_iterator *it, int64_t key, struct mu_tensor *element,
+			struct mu_err *err)
+{
+	struct mu_tensor in[MAX_COMPONENTS], made[MAX_COMPONENTS];
+	unsigned n = group_width(it), more = it->d->in[0]->n_out;
+	struct group *g = NULL;
+	int rc = find_state(it, key, &g, err);
+
+	if (rc) {
+		element_drop(element, more);
+		return rc;
+	}
+	for (unsigned i = 0; i < n; i++)
+		in[i] = mu_tensor_ref(&g->list.t[i]);
+	memcpy(in + n, element, more * sizeof *in);
+	MU_RETURN_IF_ERROR(dataset_apply(it, REDUCE_STATE_F, in, n + more, made, n, err));
+	element_drop(g->list.t, n);
+	memcpy(g->list.t, made, n * sizeof *made);
+	return 1;
+}
+
+static int reducers_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
+{
+	struct mu_tensor element[MAX_COMPONENTS];
+	struct groups *w = it->state;
+	int64_t key;
+	int rc;
+
+	while (it->input) {
+		if ((rc = draw_keyed(it, element, &key, err)) < 0 ||
+		    (rc && (rc = reduce_state(it, key, element, err)) < 0))
+			return rc;
+		if (!rc) {
+			dataset_iterator_close(it->input);
+			it->input = NULL;
+		}
+	}
+	if (w->first == w->n)
+		return 0;
+	struct element_list *state = &w->g[w->first++].list;
+	memcpy(element, state->t, group_width(it) * sizeof *element);
+	free(state->t);
+	*state = (struct element_list){0};
+	rc = dataset_apply(it, FINALIZE_F, element, group_width(it), out, it->d->n_out, err);
+	return rc ? rc : 1;
 }
 
 /* Windows begin every `shift` elements. */
@@ -389,10 +484,19 @@ static int64_t count_windows(const struct dataset *d, int64_t n)
 		     {"window_size_func", "Twindow_size_func_other_arguments"}},                   \
 	.check = check_groups, .open = dataset_iterator_open_input, .next = groups_next,           \
 	.close = groups_close, .serialize = groups_serialize, .releases_input = true
+#define REDUCERS                                                                                   \
+	.state_size = sizeof(struct groups), .n_in = 1,                                            \
+	.function = {{"key_func", "Tkey_func_other_arguments"},                                    \
+		     {"init_func", "Tinit_func_other_arguments"},                                  \
+		     {"reduce_func", "Treduce_func_other_arguments"},                              \
+		     {"finalize_func", "Tfinalize_func_other_arguments"}},                         \
+	.check = check_reducers, .open = dataset_iterator_open_input, .next = reducers_next,       \
+	.close = groups_close, .serialize = all_groups_serialize, .releases_input = true
 
 static const struct dataset_kind rows[] = {
     {DATASET("WindowDataset"), WINDOW, .n_scalars = 4},
     {DATASET("SlidingWindowDataset ExperimentalSlidingWindowDataset"), WINDOW, .n_scalars = 3},
     {DATASET("GroupByWindowDataset ExperimentalGroupByWindowDataset"), GROUPS},
+    {DATASET("GroupByReducerDataset ExperimentalGroupByReducerDataset"), REDUCERS},
 };
 KERNEL_TABLE(data_group, rows)
