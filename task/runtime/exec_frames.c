@@ -39,7 +39,7 @@ static int frame_declare(struct walk *w, struct exec_node *p, struct mu_err *err
 	uint32_t child = e->extra[p - e->nodes].child = e->n_frames++;
 	e->frames[child] = (struct exec_frame){
 	    .name = name, .parent = p->frame, .depth = e->frames[p->frame].depth + 1};
-	return 0;
+	return mu_node_attr_int(p->node, "parallel_iterations", &e->frames[child].max_active, err);
 }
 
 /* Finds the frame of p's outputs. */

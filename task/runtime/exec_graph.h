@@ -77,6 +77,7 @@ struct exec_frame {
 	const char *name;
 	uint32_t parent, depth;
 	uint32_t n_nodes, n_slots, n_calls, n_enters;
+	int64_t max_active;              /* iterations: the Enter's parallel_iterations */
 	uint64_t *initial;               /* n_nodes pending words */
 	size_t slots_at, calls_at, size; /* of an iteration's block */
 };
@@ -115,10 +116,11 @@ struct iteration {
 	_Atomic uint64_t pending[];
 };
 
-/* The value of a constant Enter, for iterations that start later. */
-struct constant {
-	struct constant *next;
-	const struct exec_node *enter;
+/* The value of a constant Enter, for iterations that start later, or of a NextIteration that waits
+ * until one starts. */
+struct kept_value {
+	struct kept_value *next;
+	const struct exec_node *from;
 	struct value value;
 };
 
@@ -131,8 +133,11 @@ struct frame {
 	uint64_t id;
 	pthread_mutex_t lock;
 	struct iteration *iterations; /* oldest first */
+	uint64_t n_started;
+	int64_t n_active;
 	uint32_t enters_left;
-	struct constant *constants;
+	struct kept_value *constants;
+	struct kept_value *waiting; /* for the next iteration, which may not start yet */
 	const struct exec_node **live_exits;
 	unsigned n_live, cap_live;
 };

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/denormals.h"
 #include "task/runtime/exec_graph.h"
 #include "task/runtime/trace.h"
 
@@ -300,6 +301,7 @@ static void work_run(struct work *w)
 	struct step *s = w->step;
 	const struct exec_node *nodes = s->executor->nodes;
 	bool is_first_inline = w->is_first_inline;
+	uint64_t float_mode = mu_flush_denormals();
 
 	while (w->n) {
 		/* Field by field: a 16-byte load right after two smaller stores would stall. */
@@ -321,6 +323,7 @@ static void work_run(struct work *w)
 			w->n = 0;
 		}
 	}
+	mu_set_float_mode(float_mode);
 	current = w->outer;
 	if (inline_budget.on) {
 		inline_budget.done += w->done;

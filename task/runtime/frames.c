@@ -2,10 +2,11 @@
 /* While loops: a frame is one execution of a loop, with a block for each active iteration.
  *
  * Enter finds or opens the frame; NextIteration opens the next iteration; Exit passes a live value
- * to the outer iteration.  An iteration ends when none of its nodes is ready, running or waiting,
- * no inner frame is open and the previous iteration has ended.  Then its block is freed.  The frame
- * ends with its last iteration.  An Exit without a live value is dead outside, as when the loop is
- * on the untaken side of a Switch.
+ * to the outer iteration.  At most parallel_iterations iterations are active: values for a further
+ * one wait until the oldest has ended.  An iteration ends when none of its nodes is ready, running
+ * or waiting, no inner frame is open and the previous iteration has ended.  Then its block is
+ * freed.  The frame ends with its last iteration.  An Exit without a live value is dead outside, as
+ * when the loop is on the untaken side of a Switch.
  *
  * Locks: step->lock for the list of frames, then one frame's lock for its counts.  Values are
  * delivered without a lock.
@@ -13,6 +14,19 @@
 #include <string.h>
 
 #include "task/runtime/exec_graph.h"
+
+/* Adds an iteration behind the youngest.  Called with f->lock held, or before others know f. */
+static struct iteration *add_iteration(struct frame *f)
+{
+	struct iteration *t = iteration_new(f->info), **end = &f->iterations;
+
+	while (*end)
+		end = &(*end)->next;
+	t->frame = f;
+	t->number = f->n_started++;
+	f->n_active++;
+	return *end = t;
+}
 
 static struct frame *open_frame(struct step *s, uint32_t index, struct iteration *parent)
 {
@@ -32,8 +46,7 @@ static struct frame *open_frame(struct step *s, uint32_t index, struct iteration
 		    frame_id(parent->frame ? parent->frame->id : 0, parent->number, f->info->name);
 		f->enters_left = f->info->n_enters;
 		pthread_mutex_init(&f->lock, NULL);
-		f->iterations = iteration_new(f->info);
-		f->iterations->frame = f;
+		add_iteration(f);
 		f->next = s->frames;
 		s->frames = f;
 		if (parent->frame) {
@@ -46,17 +59,41 @@ static struct frame *open_frame(struct step *s, uint32_t index, struct iteration
 	return f;
 }
 
+static void value_ref(struct value *to, const struct value *from)
+{
+	*to = (struct value){.tensor = mu_tensor_ref(&from->tensor), .ref = from->ref};
+	if (from->ref)
+		resource_ref(&from->ref->base);
+}
+
+static void keep_value(struct kept_value **list, const struct exec_node *from,
+		       const struct value *v)
+{
+	struct kept_value *k = MU_NEW(struct kept_value);
+
+	k->from = from;
+	value_ref(&k->value, v);
+	k->next = *list;
+	*list = k;
+}
+
+static void free_kept(struct kept_value *list)
+{
+	for (struct kept_value *k = list, *next; k; k = next) {
+		next = k->next;
+		value_clear(&k->value);
+		free(k);
+	}
+}
+
 static void frame_free(struct frame *f)
 {
 	for (struct iteration *it = f->iterations, *next; it; it = next) {
 		next = it->next;
 		iteration_free(f->info, it);
 	}
-	for (struct constant *c = f->constants, *next; c; c = next) {
-		next = c->next;
-		value_clear(&c->value);
-		free(c);
-	}
+	free_kept(f->constants);
+	free_kept(f->waiting);
 	pthread_mutex_destroy(&f->lock);
 	free(f->live_exits);
 	free(f);
@@ -91,13 +128,6 @@ void frame_position(const struct iteration *it, unsigned long long *frame, unsig
 	*iter = it->number;
 }
 
-static void value_ref(struct value *to, const struct value *from)
-{
-	*to = (struct value){.tensor = mu_tensor_ref(&from->tensor), .ref = from->ref};
-	if (from->ref)
-		resource_ref(&from->ref->base);
-}
-
 /* Delivers dead values for the Exits without a live value. */
 static void deliver_dead_exits(struct work *w, struct frame *f)
 {
@@ -115,6 +145,35 @@ static void deliver_dead_exits(struct work *w, struct frame *f)
 	}
 }
 
+/* Delivers a copy of each value to the iteration. */
+static void deliver_kept(struct work *w, struct iteration *t, const struct kept_value *list)
+{
+	for (; list; list = list->next) {
+		struct value v;
+
+		value_ref(&v, &list->value);
+		work_deliver_all(w, t, list->from, &v, false);
+		value_clear(&v);
+	}
+}
+
+/* Starts the iteration that values wait for.  Called with f->lock held, which it releases
+ * meanwhile. */
+static void start_waiting(struct work *w, struct frame *f)
+{
+	struct kept_value *waiting = mu_steal(&f->waiting);
+	struct iteration *t = add_iteration(f);
+	struct kept_value *constants = f->constants;
+
+	t->outstanding++;
+	pthread_mutex_unlock(&f->lock);
+	deliver_kept(w, t, constants);
+	deliver_kept(w, t, waiting);
+	free_kept(waiting);
+	pthread_mutex_lock(&f->lock);
+	t->outstanding--;
+}
+
 /* Frees the iterations that have ended, and the frame with the last one.  Then the outer iteration
  * may end too, hence the loop.  Called with f->lock held; releases it. */
 static void free_ended_iterations(struct work *w, struct frame *f)
@@ -124,7 +183,10 @@ static void free_ended_iterations(struct work *w, struct frame *f)
 		while ((it = f->iterations) && !it->outstanding && !it->children &&
 		       (it->number || !f->enters_left)) {
 			f->iterations = it->next;
+			f->n_active--;
 			iteration_free(f->info, it);
+			if (f->waiting)
+				start_waiting(w, f);
 		}
 		bool over = !f->iterations;
 		pthread_mutex_unlock(&f->lock);
@@ -160,11 +222,7 @@ static void frame_enter(struct work *w, const struct exec_node *n, struct iterat
 	    f->iterations; /* the first iteration cannot end before all Enters have run */
 	first->outstanding++;
 	if (n->constant && !dead) {
-		struct constant *c = MU_NEW(struct constant);
-		c->enter = n;
-		value_ref(&c->value, &out[0]);
-		c->next = f->constants;
-		f->constants = c;
+		keep_value(&f->constants, n, &out[0]);
 		/* Active iterations get the value too; later ones find it in the list. */
 		later = first->next;
 		for (struct iteration *t = later; t; t = t->next, last = last->next)
@@ -193,25 +251,23 @@ static void next_iteration(struct work *w, const struct exec_node *n, struct ite
 			   struct value *out)
 {
 	struct frame *f = it->frame;
-	struct constant *c = NULL;
+	struct kept_value *constants = NULL;
 	struct iteration *t;
 
 	pthread_mutex_lock(&f->lock);
 	t = it->next;
+	if (!t && f->n_active >= f->info->max_active) {
+		keep_value(&f->waiting, n, &out[0]);
+		pthread_mutex_unlock(&f->lock);
+		return;
+	}
 	if (!t) {
-		t = it->next = iteration_new(f->info);
-		t->frame = f;
-		t->number = it->number + 1;
-		c = f->constants;
+		t = add_iteration(f);
+		constants = f->constants;
 	}
 	t->outstanding++;
 	pthread_mutex_unlock(&f->lock);
-	for (; c; c = c->next) {
-		struct value v;
-		value_ref(&v, &c->value);
-		work_deliver_all(w, t, c->enter, &v, false);
-		value_clear(&v);
-	}
+	deliver_kept(w, t, constants);
 	work_deliver_all(w, t, n, out, false);
 	pthread_mutex_lock(&f->lock);
 	t->outstanding--;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/cpus.h"
+#include "lib/base/denormals.h"
 #include "lib/base/mem.h"
 #include "lib/base/sleepers.h"
 
@@ -22,6 +23,7 @@ static void *pool_thread(void *arg)
 {
 	struct thread_pool *p = arg;
 
+	mu_flush_denormals();
 	pthread_mutex_lock(&p->lock);
 	for (;;) {
 		struct pool_job *job = p->first;

@@ -76,6 +76,17 @@ def scatter_in_a_loop():
     return _run([out, after])
 
 
+def one_iteration_at_a_time():
+    """Only parallel_iterations orders the scatters: their indices are known before the values."""
+    v = tf.get_variable("one_at_a_time", initializer=[3.0, 4.0, 5.0], use_resource=True)
+
+    def body(k, _):
+        with tf.control_dependencies([tf.scatter_update(v, k, 10.0)]):
+            return k + 1, v.read_value()
+
+    return _run(tf.while_loop(lambda k, _: k < 3, body, [tf.constant(0), v.read_value()], parallel_iterations=1)[1])
+
+
 def loop_variable_is_a_reference():
     v = tf.get_variable("v", initializer=0, use_resource=False)
     out = tf.while_loop(lambda i, r: i < 3, lambda i, r: (i + 1, r), [0, v._ref()])
