@@ -78,7 +78,11 @@ static int match_shape(struct match *m, const struct mu_arg_def *a, const struct
 
 	if (s->rank < 0)
 		return 0;
-	if (group ? s->rank < words - 1 : s->rank != words)
+	if (group && s->rank < words - 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s must be at least %d-dim, received shape: %s", a->name, words - 1,
+			       mu_pshape_str(s));
+	if (!group && s->rank != words)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s must have shape [%s, not %s", a->name,
 			       a->shape, mu_pshape_str(s));
 	for (const char *word = a->shape; *word != ']' && !rc; word = next(word)) {

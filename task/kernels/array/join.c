@@ -83,6 +83,27 @@ static int join_concat(struct kernel_call *c, unsigned axis_in, unsigned from, s
 KERNEL_RUN(concat_v1, join_concat(c, 0, 1, err))
 KERNEL_RUN(concat_v2, join_concat(c, c->n_in ? c->n_in - 1 : 0, 0, err))
 
+/* The numbers with spaces between them. */
+static void put_dims(struct mu_buf *b, const int64_t *dim, int64_t n)
+{
+	for (int64_t d = 0; d < n; d++)
+		mu_buf_printf(b, "%s%lld", d ? " " : "", (long long)dim[d]);
+}
+
+static int fail_other_dims(int64_t axis, unsigned input, const int64_t *dims, const int64_t *first,
+			   int64_t n, struct mu_err *err)
+{
+	MU_AUTO_BUF a = {0};
+	MU_AUTO_BUF b = {0};
+
+	put_dims(&a, dims, n);
+	put_dims(&b, first, n);
+	return mu_invalid(err,
+			  "All dimensions except %lld must match. Input %u has shape [%s] and "
+			  "doesn't match input 0 with shape [%s].",
+			  (long long)axis, input, a.data, b.data);
+}
+
 /* Where each of the joined parts starts. */
 static int concat_offset(struct kernel_call *c, struct mu_err *err)
 {
@@ -105,12 +126,7 @@ static int concat_offset(struct kernel_call *c, struct mu_err *err)
 		int64_t where = axis < 0 ? axis + n : axis;
 		for (int64_t d = 0; d < n; d++)
 			if (d != where && dims[d] != first[d])
-				return mu_invalid(
-				    err,
-				    "All dimensions except %lld must match. Input %u has %lld and "
-				    "input 0 has %lld in dimension %lld.",
-				    (long long)where, i - 1, (long long)dims[d],
-				    (long long)first[d], (long long)d);
+				return fail_other_dims(where, i - 1, dims, first, n, err);
 		for (int64_t d = 0; d < n; d++)
 			mu_tensor_set_int(out, d, d == where ? at : 0);
 		at += dims[where];

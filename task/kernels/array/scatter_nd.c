@@ -37,9 +37,7 @@ static int position(const struct mu_tensor *indices, int64_t i, int depth,
 	for (int d = 0; d < depth; d++) {
 		int64_t k = mu_tensor_int(indices, i * depth + d);
 		if (k < 0 || k >= table->dim[d])
-			return mu_invalid(err,
-					  "indices[%lld] = [..%lld..] does not index into shape %s",
-					  (long long)i, (long long)k, mu_shape_str(table));
+			return args_fail_position(indices, i, depth, "shape", table, NULL, err);
 		*at = *at * table->dim[d] + k;
 	}
 	return 0;

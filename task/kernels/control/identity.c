@@ -85,9 +85,10 @@ static int ensure_shape(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *t = kernel_in(c, 0);
 
 	if (shape && shape->kind == MU_ATTR_SHAPE && !mu_shape_matches(&t->shape, shape->shape))
-		return mu_invalid(
-		    err, "Shape of tensor %s %s is not compatible with expected shape %s.",
-		    c->node->name, mu_shape_str(&t->shape), mu_pshape_str(shape->shape));
+		return mu_invalid(err,
+				  "Shape of tensor %s %s is not compatible with expected shape %s.",
+				  c->node->inputs[0].node->name, mu_shape_str(&t->shape),
+				  mu_pshape_str(shape->shape));
 	return identity_forward(c, err);
 }
 

@@ -85,6 +85,25 @@ int args_string(const struct kernel_call *c, unsigned i, char **out, struct mu_e
 	return 0;
 }
 
+int args_fail_position(const struct mu_tensor *indices, int64_t i, int depth, const char *what,
+		       const struct mu_shape *shape, const struct mu_node *node, struct mu_err *err)
+{
+	int rank = indices->shape.rank;
+	int64_t place[MU_MAX_RANK], left = i;
+	MU_AUTO_BUF text = {0};
+
+	for (int d = rank - 1; d-- > 0; left /= indices->shape.dim[d])
+		place[d] = left % indices->shape.dim[d];
+	for (int d = 0; d < rank - 1; d++)
+		mu_buf_printf(&text, "%s%lld", d ? "," : "indices[", (long long)place[d]);
+	mu_buf_puts(&text, rank > 1 ? "] = " : "indices = ");
+	for (int d = 0; d < depth; d++)
+		mu_buf_printf(&text, "%s%lld", d ? ", " : "[",
+			      (long long)mu_tensor_int(indices, i * depth + d));
+	return mu_invalid(err, "%s] does not index into %s %s%s%s", text.data, what,
+			  mu_shape_str(shape), node ? ", node name: " : "", node ? node->name : "");
+}
+
 int args_axis(int64_t axis, int rank, int *out, struct mu_err *err)
 {
 	if (axis < -rank || axis >= rank)

@@ -19,6 +19,11 @@ int args_ints(const struct kernel_call *c, unsigned i, int64_t *out, int max, in
 int args_shape(const struct kernel_call *c, unsigned i, struct mu_shape *out, struct mu_err *err);
 /* One string element, NUL-terminated copy in *out: free it. */
 int args_string(const struct kernel_call *c, unsigned i, char **out, struct mu_err *err);
+/* Fails because row i of the indices, `depth` numbers, is outside of the shape, which is called
+ * `what`.  `node` (optional) is named too. */
+int args_fail_position(const struct mu_tensor *indices, int64_t i, int depth, const char *what,
+		       const struct mu_shape *shape, const struct mu_node *node,
+		       struct mu_err *err);
 /* An axis of input i's rank + extra, negative ones counted from the end. */
 int args_axis(int64_t axis, int rank, int *out, struct mu_err *err);
 /* The error of an op that lacks a kernel for type t. */

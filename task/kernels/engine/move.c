@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "task/kernels/array/rows.h"
+#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/gpu_runs.h"
 #include "task/runtime/runtime.h"
 
@@ -271,10 +272,8 @@ int move_positions(struct kernel_call *c, const struct mu_tensor *out, const str
 		for (int d = 0; d < depth; d++) {
 			int64_t k = mu_tensor_int(indices, i * depth + d);
 			if (k < 0 || k >= s->dim[d])
-				return mu_invalid(
-				    err,
-				    "indices[%lld] = [..%lld..] does not index into param shape %s",
-				    (long long)i, (long long)k, mu_shape_str(s));
+				return args_fail_position(indices, i, depth, "param shape", s,
+							  c->node, err);
 			at = at * s->dim[d] + k;
 		}
 		elems_copy(in->dtype, out->data, i * row, in->data, at * row, row);

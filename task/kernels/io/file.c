@@ -146,7 +146,7 @@ static int decode_raw(struct kernel_call *c, struct mu_err *err)
 			return mu_invalid(err,
 					  "DecodeRaw requires input strings to all be the same "
 					  "size, but element %lld has size %zu != %zu",
-					  (long long)i, s.len, len);
+					  (long long)i, len, s.len);
 		len = s.len;
 	}
 	return file_decode(c, len, err);

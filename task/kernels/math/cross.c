@@ -71,16 +71,20 @@ static int unravel(struct kernel_call *c, struct mu_err *err)
 	int64_t rank = dims->shape.count;
 	for (int64_t d = 0; d < rank; d++) {
 		int64_t x = mu_tensor_int(dims, d);
-		if (x <= 0 || __builtin_mul_overflow(total, x, &total))
+		if (x < 0)
 			return mu_invalid(err,
-					  "Input dims cannot contain a dim of %lld, nor be the "
-					  "dims of more elements than can be counted",
-					  (long long)x);
+					  "Input dims cannot be negative. Got dim = %lld at index "
+					  "%lld",
+					  (long long)x, (long long)d);
+		if (x == 0)
+			return mu_invalid(err, "Input dims cannot contain a dim of zero");
+		if (__builtin_mul_overflow(total, x, &total) ||
+		    (dims->dtype == MU_INT32 && total > INT32_MAX))
+			return mu_invalid(err, "Input dims product is causing integer overflow");
 	}
 	for (int64_t i = 0; i < n; i++)
 		if (mu_tensor_int(at, i) >= total)
-			return mu_invalid(err, "index %lld is out of bound as with %lld elements",
-					  (long long)mu_tensor_int(at, i), (long long)total);
+			return mu_invalid(err, "index is out of bound as with dims");
 	int64_t sides[] = {rank, n};
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 1 + at->shape.rank, sides, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, at->dtype, &shape, &out, err));

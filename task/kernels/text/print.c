@@ -146,7 +146,9 @@ static int number_format(const struct mu_node *n, enum mu_dtype t, char *out, si
 	if (scientific && shortest)
 		return mu_invalid(err, "Cannot select both scientific and shortest notation");
 	if (!real && (scientific || shortest || precision >= 0))
-		return mu_invalid(err, "scientific, shortest and precision are not for %s",
+		return mu_invalid(err, "%s not supported for datatype %s",
+				  scientific || shortest ? "scientific and shortest format"
+							 : "precision",
 				  mu_dtype_name(t));
 	if (width >= 0)
 		snprintf(w, sizeof w, "%lld", (long long)width);
