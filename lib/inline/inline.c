@@ -148,9 +148,10 @@ static int expand(struct inliner *x, struct mu_node *n, bool *was)
 	x->depth = n->id < x->n_depths ? x->depths[n->id] : 0;
 	rc = i < MU_COUNT(calls) ? calls[i].expand(x, n, &out) : expand_named(x, n, &out);
 	if (!rc && out.n_outs != n_types)
-		rc =
-		    mu_fail(x->err, MU_INVALID_ARGUMENT, "the function has %u outputs, %s needs %u",
-			    out.n_outs, n->op, n_types);
+		rc = mu_fail(x->err, MU_INVALID_ARGUMENT,
+			     "%s expects to return %u tensor(s), but get %u tensor(s) instead.",
+			     strcmp(n->op, "SymbolicGradient") == 0 ? "SymGrad" : n->op, n_types,
+			     out.n_outs);
 	if (rc)
 		return rc;
 	n->user = MU_ARENA_NEW(&x->scratch, struct expansion);

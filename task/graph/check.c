@@ -51,11 +51,15 @@ static int check_edge(struct check *c, const struct mu_node *n, unsigned i, enum
 			return 0; /* reported with that node, or by an earlier call */
 		from->known = true;
 	}
-	if ((unsigned)in.port >= from->count)
+	if ((unsigned)in.port >= from->count) /* a gradient reads more outputs of If and While */
 		return mu_fail(c->err, MU_INVALID_ARGUMENT,
 			       "Node '%s': Connecting to invalid output %d of source node %s which "
-			       "has %u outputs.",
-			       n->name, in.port, in.node->name, from->count);
+			       "has %u outputs.%s",
+			       n->name, in.port, in.node->name, from->count,
+			       strstr(in.node->op, "If") || strstr(in.node->op, "While")
+				   ? " Try using tf.compat.v1.experimental."
+				     "output_all_intermediates(True)."
+				   : "");
 	enum mu_dtype have = from->types[in.port];
 	if (mu_dtype_base(have) == mu_dtype_base(want) &&
 	    (!mu_dtype_is_ref(want) || mu_dtype_is_ref(have)))

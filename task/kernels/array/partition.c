@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "task/device/gpu.h"
+#include "task/kernels/array/rows.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"
 
@@ -27,8 +28,7 @@ static int count_parts(const struct kernel_call *c, int64_t *counts, struct mu_e
 	for (int64_t i = 0; i < parts->shape.count; i++) {
 		int32_t p = MU_DATA(int32_t, parts)[i];
 		if (p < 0 || (unsigned)p >= c->n_out)
-			return mu_invalid(err, "partitions[%lld] = %d is not in [0, %u)",
-					  (long long)i, p, c->n_out);
+			return rows_fail_index("partitions", parts, i, c->n_out, err);
 		counts[p]++;
 	}
 	return 0;

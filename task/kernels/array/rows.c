@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/kernels/array/rows.h"
 
-static int bad_index(const struct mu_tensor *indices, int64_t at, int64_t limit, struct mu_err *err)
+int rows_fail_index(const char *name, const struct mu_tensor *indices, int64_t at, int64_t limit,
+		    struct mu_err *err)
 {
 	MU_AUTO_BUF where = {0};
 	int64_t rest[MU_MAX_RANK], k = at;
@@ -11,7 +12,7 @@ static int bad_index(const struct mu_tensor *indices, int64_t at, int64_t limit,
 		rest[d] = k % indices->shape.dim[d];
 	for (int d = 0; d < rank; d++)
 		mu_buf_printf(&where, "%s%lld", d ? "," : "[", (long long)rest[d]);
-	return mu_invalid(err, "indices%s%s = %lld is not in [0, %lld)", rank ? where.data : "",
+	return mu_invalid(err, "%s%s%s = %lld is not in [0, %lld)", name, rank ? where.data : "",
 			  rank ? "]" : "", (long long)mu_tensor_int(indices, at), (long long)limit);
 }
 
@@ -23,7 +24,7 @@ int rows_check(const struct mu_tensor *indices, int64_t limit, struct mu_err *er
 	for (int64_t i = 0; i < indices->shape.count; i++) {
 		int64_t k = mu_tensor_int(indices, i);
 		if (k < 0 || k >= limit)
-			return bad_index(indices, i, limit, err);
+			return rows_fail_index("indices", indices, i, limit, err);
 	}
 	return 0;
 }

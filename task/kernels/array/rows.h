@@ -5,6 +5,9 @@
 
 #include "task/kernels/engine/elems.h"
 
+/* Fails because element `at` of the tensor of this name is not in [0, limit). */
+int rows_fail_index(const char *name, const struct mu_tensor *indices, int64_t at, int64_t limit,
+		    struct mu_err *err);
 /* Every index is int32 or int64 and in [0, limit): "indices[1] = 7 is not in [0, 3)". */
 int rows_check(const struct mu_tensor *indices, int64_t limit, struct mu_err *err);
 /* Updates of shape indices.shape + table.shape[1:]; *row is the number of elements in a row. */
