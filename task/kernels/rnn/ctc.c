@@ -17,7 +17,11 @@ int ctc_scores_in(const struct kernel_call *c, unsigned lengths, enum mu_code mi
 				 .batch = in->shape.dim[1],
 				 .classes = in->shape.dim[2]};
 	const bool decodes = misfit == MU_FAILED_PRECONDITION;
-	if ((decodes && !s->batch) || !s->time || !s->classes || s->classes > INT32_MAX)
+	if (!decodes && !s->batch)
+		return mu_invalid(err, "batch_size must not be 0");
+	if (!decodes && !s->time)
+		return mu_invalid(err, "Max time or first dimension of input cannot be 0.");
+	if (!s->batch || !s->time || !s->classes || s->classes > INT32_MAX)
 		return mu_invalid(err, "inputs must not be empty: %s", mu_shape_str(&in->shape));
 	if (kernel_in(c, lengths)->shape.count != s->batch)
 		return mu_fail(err, misfit,
