@@ -124,30 +124,16 @@ static struct resource *barrier_create(void *arg, struct mu_err *err)
 	return &b->base;
 }
 
-static bool same_shape(const struct mu_pshape *a, const struct mu_pshape *b)
-{
-	return a->rank == b->rank &&
-	       (a->rank < 1 || memcmp(a->dim, b->dim, (size_t)a->rank * sizeof a->dim[0]) == 0);
-}
-
 static int barrier_make(struct kernel_call *c, struct mu_err *err)
 {
 	struct wanted w = {.name = resource_name(c)};
 	struct resource *r;
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(barrier_read_spec(c->node, &w.spec, err));
 	MU_RETURN_IF_ERROR(handle_make(c, &barrier_type, barrier_create, &w, &r, err));
-	const struct queue_spec *have = &MU_CONTAINER(r, struct barrier, base)->ready->spec;
-	bool same = have->n == w.spec.n;
-	for (unsigned i = 0; same && i < have->n; i++)
-		same = have->type[i] == w.spec.type[i] &&
-		       same_shape(&have->shape[i], &w.spec.shape[i]);
-	if (!same)
-		rc = mu_invalid(
-		    err,
-		    "Shared barrier '%s' has other component types or shapes than those asked for",
-		    r->name);
+	const struct barrier *b = MU_CONTAINER(r, struct barrier, base);
+	int rc =
+	    queue_check_components_equal(&b->ready->spec, &w.spec, VALUES, "barrier", r->name, err);
 	resource_unref(r);
 	return rc;
 }

@@ -42,6 +42,11 @@ void queue_pop(struct queue *q, struct mu_tensor *element);   /* there is one */
 /* Elements that may be taken now, as long as the queue is as it is. */
 int64_t queue_available(const struct queue *q);
 
+/* Fails if the types or shapes of the components from `from` on differ.  The resource has this
+ * name; `what`: "queue" or "barrier". */
+int queue_check_components_equal(const struct queue_spec *have, const struct queue_spec *want,
+				 unsigned from, const char *what, const char *name,
+				 struct mu_err *err);
 /* Starts an asynchronous call that takes n elements from q, all components stacked, as the call's
  * outputs; with few, also fewer when the queue has been closed.  When it fails, the call is the
  * caller's to finish. */

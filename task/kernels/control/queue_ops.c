@@ -6,6 +6,7 @@
  * cancellation waits behind the enqueues that are pending. */
 #include <sys/random.h>
 
+#include "lib/ops/shape.h"
 #include "task/kernels/control/queue.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -52,22 +53,79 @@ static struct resource *queue_make_resource(void *arg, struct mu_err *err)
 	return &queue_new(arg)->base;
 }
 
+static void put_types(struct mu_buf *b, const struct queue_spec *s, unsigned from)
+{
+	for (unsigned i = from; i < s->n; i++)
+		mu_buf_printf(b, "%s%s", i > from ? ", " : "", mu_dtype_name(s->type[i]));
+}
+
+static void put_shapes(struct mu_buf *b, const struct queue_spec *s, unsigned from)
+{
+	mu_buf_putc(b, '[');
+	for (unsigned i = from; s->shaped && i < s->n; i++)
+		mu_buf_printf(b, "%s%s", i > from ? "," : "", mu_pshape_str(&s->shape[i]));
+	mu_buf_putc(b, ']');
+}
+
+int queue_check_components_equal(const struct queue_spec *have, const struct queue_spec *want,
+				 unsigned from, const char *what, const char *name,
+				 struct mu_err *err)
+{
+	static const struct {
+		void (*put)(struct mu_buf *b, const struct queue_spec *s, unsigned from);
+		const char *name;
+	} parts[] = {{put_types, "types"}, {put_shapes, "shapes"}};
+
+	for (size_t i = 0; i < MU_COUNT(parts); i++) {
+		MU_AUTO_BUF a = {0};
+		MU_AUTO_BUF b = {0};
+
+		parts[i].put(&a, have, from);
+		parts[i].put(&b, want, from);
+		if (strcmp(a.data, b.data) != 0)
+			return mu_invalid(err,
+					  "Shared %s '%s' has component %s %s but requested "
+					  "component %s were %s",
+					  what, name, parts[i].name, a.data, parts[i].name, b.data);
+	}
+	return 0;
+}
+
+/* Fails if the shared queue is another than the node describes. */
+static int check_shared(const struct queue *q, const struct queue_spec *want,
+			const struct mu_node *n, struct mu_err *err)
+{
+	const struct queue_spec *have = &q->spec;
+	int64_t seed = args_attr_int(n, "seed", 0), seed2 = args_attr_int(n, "seed2", 0);
+	const char *name = q->base.name;
+
+	if (strcmp(have->kind, want->kind) != 0)
+		return mu_invalid(err, "Expected %s, found %s", have->kind, n->op);
+	if (have->capacity != want->capacity)
+		return mu_invalid(
+		    err, "Shared queue '%s' has capacity %lld but requested capacity was %lld",
+		    name, (long long)have->capacity, (long long)want->capacity);
+	if (have->min_after != want->min_after)
+		return mu_invalid(err,
+				  "Shared queue '%s' has min_after_dequeue %lld but requested "
+				  "min_after_dequeue was %lld.",
+				  name, (long long)have->min_after, (long long)want->min_after);
+	if ((seed || seed2) && (have->seed != (uint64_t)seed || have->seed2 != (uint64_t)seed2))
+		return mu_invalid(err,
+				  "Shared queue '%s' has random seeds (%lld, %lld) but requested "
+				  "seeds are (%lld, %lld).",
+				  name, (long long)have->seed, (long long)have->seed2,
+				  (long long)seed, (long long)seed2);
+	return queue_check_components_equal(have, want, 0, "queue", name, err);
+}
+
 static int queue_make(struct kernel_call *c, struct queue_spec *s, struct mu_err *err)
 {
 	struct resource *r;
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(queue_read_spec(c->node, s, err));
 	MU_RETURN_IF_ERROR(handle_make(c, &queue_type, queue_make_resource, s, &r, err));
-	const struct queue_spec *have = &MU_CONTAINER(r, struct queue, base)->spec;
-	if (have->n != s->n || memcmp(have->type, s->type, s->n * sizeof s->type[0]) != 0)
-		rc = mu_invalid(err,
-				"Shared queue '%s' has other component types than those asked for",
-				r->name);
-	else if (have->capacity != s->capacity)
-		rc = mu_invalid(
-		    err, "Shared queue '%s' has capacity %lld but requested capacity was %lld",
-		    r->name, (long long)have->capacity, (long long)s->capacity);
+	int rc = check_shared(MU_CONTAINER(r, struct queue, base), s, c->node, err);
 	resource_unref(r);
 	return rc;
 }
@@ -184,24 +242,23 @@ static bool enqueue_try(struct waiter *w)
 static int check_component(const struct queue_spec *s, unsigned k, const struct mu_tensor *in,
 			   bool many, int64_t rows, struct mu_err *err)
 {
-	struct mu_shape element = in->shape;
+	struct mu_pshape want = s->shape[k];
 
 	if (in->dtype != s->type[k])
 		return mu_invalid(err, "Type mismatch in tuple component %u. Expected %s, got %s",
 				  k, mu_dtype_name(s->type[k]), mu_dtype_name(in->dtype));
-	if (many) {
-		if (in->shape.rank < 1 || in->shape.dim[0] != rows)
-			return mu_invalid(err,
-					  "All input tensors must have the same size in the 0th "
-					  "dimension. Component %u has %s, and should have %lld",
-					  k, mu_shape_str(&in->shape), (long long)rows);
-
-		MU_RETURN_IF_ERROR(
-		    mu_shape_set(&element, in->shape.rank - 1, in->shape.dim + 1, err));
+	if (many && want.rank >= 0) {
+		struct mu_pshape n = {.rank = 1, .dim = {rows}};
+		want = mu_pshape_join(&n, &want);
 	}
-	if (!mu_shape_matches(&element, &s->shape[k]))
+	if (!mu_shape_matches(&in->shape, &want))
 		return mu_invalid(err, "Shape mismatch in tuple component %u. Expected %s, got %s",
-				  k, mu_pshape_str(&s->shape[k]), mu_shape_str(&element));
+				  k, mu_pshape_str(&want), mu_shape_str(&in->shape));
+	if (many && (in->shape.rank < 1 || in->shape.dim[0] != rows))
+		return mu_invalid(err,
+				  "All input tensors must have the same size in the 0th dimension. "
+				  "Component %u has %s, and should have %lld",
+				  k, mu_shape_str(&in->shape), (long long)rows);
 	return 0;
 }
 
