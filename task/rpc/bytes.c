@@ -37,6 +37,7 @@ struct mu_span rpc_bytes_flat(struct rpc_bytes *b)
 	}
 	if (b->buffer && GRPC_SLICE_IS_EMPTY(b->flat) &&
 	    grpc_byte_buffer_reader_init(&reader, b->buffer)) {
+		grpc_slice_unref(b->flat); /* an empty one may belong to a read buffer */
 		b->flat = grpc_byte_buffer_reader_readall(&reader);
 		grpc_byte_buffer_reader_destroy(&reader);
 	}
