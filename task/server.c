@@ -12,6 +12,7 @@
 #include "lib/base/log.h"
 #include "lib/tensor/arena.h"
 #include "proto/common.pb-c.h"
+#include "task/event_listener.h"
 #include "task/health.h"
 #include "task/kernels/control/collective.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -25,7 +26,9 @@ enum {
 	OFFLOAD_THREADS = 64,
 	RPC_GRACE_MS = 500,
 	MAX_COMPUTE_THREADS = 1024,
-	MAX_CPU_DEVICES = 256
+	MAX_CPU_DEVICES = 256,
+	LISTENER_CONNECT_MS = 10000,
+	LISTENER_REPLY_MS = 60000,
 };
 
 static void free_parts(struct task_server *s)
@@ -41,6 +44,7 @@ static void free_parts(struct task_server *s)
 	if (!s->rt)
 		device_set_free(s->device.gpus);
 	runtime_free(s->rt);
+	event_listeners_free(s->event_listeners);
 	rpc_tls_unref(s->tls);
 	pthread_mutex_destroy(&s->lock);
 	free(s->progress);
@@ -195,6 +199,9 @@ static int make_parts(struct task_server *s, const struct task_server_options *o
 	collective = peers_collective_hooks(s->peers);
 	collective.combine = collective_combine;
 	s->rt->collectives = collectives_new(s->timer, &collective);
+	s->event_listeners =
+	    event_listeners_new(LISTENER_CONNECT_MS, LISTENER_REPLY_MS, &s->rt->debug_streams);
+	s->rt->debug_streams.offload = s->offload;
 	s->context.worker = worker_new(s->rt, s->peers, s->offload);
 	s->context.master =
 	    master_new(s->rt, s->peers, s->offload, s->timer, o->connect_timeout_ms);
@@ -288,6 +295,7 @@ void task_server_stop(struct task_server *s, long grace_ms)
 	for (worker_count(s->context.worker, &w); w.running && mu_clock_ms() < end;
 	     worker_count(s->context.worker, &w))
 		nanosleep(&tick, NULL);
+	event_listeners_stop(s->event_listeners);
 	master_stop(s->context.master);
 	worker_stop(s->context.worker);
 	peers_stop_streams(s->peers);

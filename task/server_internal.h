@@ -20,6 +20,7 @@ struct task_server {
 	struct mu_offload *offload;
 	struct mu_timer *timer;
 	struct peers *peers;
+	struct event_listeners *event_listeners;
 	struct runtime *rt;
 	struct rpc_server *rpc;
 	struct rpc_tls *tls; /* NULL: unencrypted */

@@ -5,7 +5,7 @@
 #include "lib/base/pb.h"
 #include "lib/io/json.h"
 #include "task/messages/control.h"
-#include "task/runtime/debug_sink.h"
+#include "task/runtime/runtime.h"
 
 enum { WATCHES = 4, EVENT_LOG_MESSAGE = 6, MESSAGE_TEXT = 2 };
 
@@ -34,61 +34,113 @@ static void put_names(struct mu_buf *json, const char *key, const struct name_li
 	mu_buf_putc(json, ']');
 }
 
-static int64_t put_event(struct mu_buf *event, const struct run_step_request *r,
-			 int64_t global_step, int64_t steps_before)
+static void put_json(struct mu_buf *json, const struct run_step_request *r, int64_t global_step,
+		     int64_t steps_before)
 {
-	int64_t time_us = debug_event_begin(event);
-	size_t at = mu_pb_begin(event, EVENT_LOG_MESSAGE), text;
-
-	text = mu_pb_begin(event, MESSAGE_TEXT);
-	mu_buf_printf(event,
+	mu_buf_printf(json,
 		      "{\"global_step\":%lld,\"session_run_index\":%lld,"
 		      "\"executor_step_index\":%lld",
 		      (long long)global_step, (long long)steps_before, (long long)steps_before);
-	put_names(event, "input_names", &r->feeds, ":0");
-	put_names(event, "output_names", &r->fetches, ":0");
-	put_names(event, "target_nodes", &r->targets, "");
-	mu_buf_putc(event, '}');
-	mu_pb_end(event, text);
-	mu_pb_end(event, at);
-	return time_us;
+	put_names(json, "input_names", &r->feeds, ":0");
+	put_names(json, "output_names", &r->fetches, ":0");
+	put_names(json, "target_nodes", &r->targets, "");
 }
 
-/* Publishes at each URL of the watches once. */
-static int publish_at_all(const Muster__DebugOptions *o, const char *path, int64_t time_us,
-			  struct mu_span event, struct mu_err *err)
+/* Appends the path of a URL "grpc://host:port/path". */
+static void put_grpc_path(struct mu_buf *json, const char *url)
 {
-	struct mu_map done;
-	int rc = 0;
+	const char *path = strchr(url + strlen("grpc://"), '/');
 
-	mu_map_init(&done);
-	for (size_t i = 0; !rc && i < o->n_debug_tensor_watch_opts; i++) {
-		Muster__DebugTensorWatch *w = o->debug_tensor_watch_opts[i];
-
-		for (size_t j = 0; !rc && j < w->n_debug_urls; j++)
-			if (!mu_map_put(&done, w->debug_urls[j], w))
-				rc = debug_publish(w->debug_urls[j], path, time_us, event, err);
-	}
-	mu_map_fini(&done);
-	return rc;
+	mu_buf_puts(json, ",\"grpc_path\":");
+	mu_json_quote(json, mu_span_of(path ? path : ""));
 }
 
-int debug_publish_run(const struct run_step_request *r, int64_t steps_before, struct mu_err *err)
+/* Publishes an Event with the names.  A URL of another kind fails with the first tensor, as in
+ * TensorFlow. */
+static int publish_names(struct runtime *rt, const char *url, struct mu_span names, int64_t time_us,
+			 const char *path, struct mu_err *err)
+{
+	const struct debug_sink *sink = debug_sink_find(url);
+	MU_AUTO_BUF event = {0};
+	size_t message, text;
+
+	if (!sink)
+		return 0;
+	debug_event_begin(&event, time_us);
+	message = mu_pb_begin(&event, EVENT_LOG_MESSAGE);
+	text = mu_pb_begin(&event, MESSAGE_TEXT);
+	mu_buf_put(&event, names.data, names.len);
+	if (sink->is_stream)
+		put_grpc_path(&event, url);
+	mu_buf_putc(&event, '}');
+	mu_pb_end(&event, text);
+	mu_pb_end(&event, message);
+	return sink->publish(
+	    rt, url,
+	    &(struct debug_event){
+		.bytes = mu_buf_span(&event), .path = path, .time_us = time_us, .is_last = true},
+	    err);
+}
+
+/* Puts the URLs of all watches into `urls`, each with itself as its value. */
+static const Muster__DebugOptions *read_urls(const struct run_step_request *r, struct mu_arena *a,
+					     struct mu_map *urls, struct mu_err *err)
+{
+	const Muster__DebugOptions *o =
+	    control_unpack(a, &muster__debug_options__descriptor, r->debug, err);
+
+	for (size_t i = 0; o && i < o->n_debug_tensor_watch_opts; i++) {
+		const Muster__DebugTensorWatch *w = o->debug_tensor_watch_opts[i];
+
+		for (size_t j = 0; j < w->n_debug_urls; j++)
+			mu_map_put(urls, w->debug_urls[j], w->debug_urls[j]);
+	}
+	return o;
+}
+
+int debug_publish_run(struct runtime *rt, const struct run_step_request *r, int64_t steps_before,
+		      struct mu_err *err)
 {
 	MU_AUTO_FREE char *path =
 	    mu_xasprintf("_tfdbg_core_metadata_sessionrun%014lld", (long long)steps_before);
 	const Muster__DebugOptions *o;
-	MU_AUTO_BUF event = {0};
+	MU_AUTO_BUF names = {0};
+	struct mu_map urls;
 	struct mu_arena a;
-	int64_t time_us;
+	int64_t time_us = debug_event_time();
 	int rc = -MU_INVALID_ARGUMENT;
 
 	mu_arena_init(&a);
-	o = control_unpack(&a, &muster__debug_options__descriptor, r->debug, err);
+	mu_map_init(&urls);
+	o = read_urls(r, &a, &urls, err);
 	if (o) {
-		time_us = put_event(&event, r, o->global_step, steps_before);
-		rc = publish_at_all(o, path, time_us, mu_buf_span(&event), err);
+		rc = 0;
+		put_json(&names, r, o->global_step, steps_before);
+		mu_map_each (&urls, url)
+			if (!rc)
+				rc = publish_names(rt, url->value, mu_buf_span(&names), time_us,
+						   path, err);
 	}
+	mu_map_fini(&urls);
 	mu_arena_fini(&a);
 	return rc;
+}
+
+void debug_end_run(struct runtime *rt, const struct run_step_request *r)
+{
+	const struct debug_streams *s = &rt->debug_streams;
+	struct mu_map urls;
+	struct mu_arena a;
+
+	mu_arena_init(&a);
+	mu_map_init(&urls);
+	read_urls(r, &a, &urls, NULL);
+	mu_map_each (&urls, url) {
+		const struct debug_sink *sink = debug_sink_find(url->value);
+
+		if (sink && sink->is_stream && s->close)
+			s->close(s->ctx, url->value);
+	}
+	mu_map_fini(&urls);
+	mu_arena_fini(&a);
 }

@@ -186,6 +186,15 @@ static void run_step_finish(struct run_step *r)
 	remove_from_session(r);
 }
 
+/* On an offload thread. */
+static void finish_debugged(void *arg)
+{
+	struct run_step *r = arg;
+
+	debug_end_run(r->master->rt, &r->req);
+	run_step_finish(r);
+}
+
 static void run_step_complete_one(struct run_step *r)
 {
 	bool last;
@@ -193,7 +202,9 @@ static void run_step_complete_one(struct run_step *r)
 	pthread_mutex_lock(&r->lock);
 	last = --r->pending == 0;
 	pthread_mutex_unlock(&r->lock);
-	if (last)
+	if (last && r->req.debug.len)
+		mu_offload_run(r->master->offload, finish_debugged, r);
+	else if (last)
 		run_step_finish(r);
 }
 
@@ -518,8 +529,10 @@ static void make_plan_and_run(void *arg)
 	int64_t before = r->client_graph ? atomic_load(&r->client_graph->steps) : 0;
 	struct mu_err err;
 
-	if ((r->req.debug.len && debug_publish_run(&r->req, before, &err)) ||
+	if ((r->req.debug.len && debug_publish_run(r->master->rt, &r->req, before, &err)) ||
 	    (!r->client_graph && client_graph_get(r->session, &r->req, &r->client_graph, &err))) {
+		if (r->req.debug.len)
+			debug_end_run(r->master->rt, &r->req);
 		run_step_reply_error(r, &err);
 		run_step_unref(r);
 		return;

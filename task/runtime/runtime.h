@@ -5,6 +5,7 @@
 #define MU_TASK_RUNTIME_RUNTIME_H
 
 #include "lib/graph/graph.h"
+#include "task/runtime/debug_sink.h"
 #include "task/runtime/rendezvous.h"
 #include "task/runtime/resources.h"
 
@@ -24,7 +25,8 @@ struct runtime {
 	struct thread_pool *pool; /* compute threads */
 	struct device_set
 	    *devices; /* NULL: none but the host; set before the first graph is registered; owned */
-	struct collectives *collectives; /* NULL: no server; set with devices; owned */
+	struct collectives *collectives;    /* NULL: no server; set with devices; owned */
+	struct debug_streams debug_streams; /* without functions: no server; set with devices */
 };
 /* threads 0: the CPUs of the cgroup.  `kernels` is borrowed for the runtime's life. */
 int runtime_new(const char *job, int task, unsigned threads, const struct kernel_registry *kernels,

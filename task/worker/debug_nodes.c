@@ -290,18 +290,57 @@ static void wait_for_publishers(struct debug_nodes *d, struct mu_node *n)
 
 /* ---- the graph ---- */
 
-static int publish_graph(struct debug_nodes *d, const char *device, struct mu_span graph_def)
+struct graph_event {
+	const char *device;
+	struct mu_span graph_def;
+	uint32_t hash;
+	int64_t time_us;
+};
+
+/* Publishes chunk i of n at a URL.  A stream has no file names: the chunk begins with a text. */
+static int publish_chunk(struct debug_nodes *d, const struct debug_sink *sink, const char *url,
+			 const struct graph_event *g, size_t i, size_t n, struct mu_err *err)
 {
+	size_t at = i * DEBUG_CHUNK_BYTES;
+	size_t len = i + 1 < n ? DEBUG_CHUNK_BYTES : g->graph_def.len - at;
 	MU_AUTO_BUF event = {0};
 	MU_AUTO_BUF path = {0};
-	int64_t time_us = debug_event_begin(&event);
+	size_t bytes;
 
-	mu_pb_put_bytes(&event, EVENT_GRAPH_DEF, graph_def);
-	debug_put_folder(&path, device);
-	mu_buf_printf(&path, "_tfdbg_graph_hash%u", mu_crc32c(0, graph_def.data, graph_def.len));
-	mu_map_each (&d->urls, url)
-		MU_RETURN_IF_ERROR(
-		    debug_publish(url->value, path.data, time_us, mu_buf_span(&event), d->err));
+	debug_event_begin(&event, g->time_us);
+	bytes = mu_pb_begin(&event, EVENT_GRAPH_DEF);
+	if (sink->is_stream)
+		mu_buf_printf(&event, "%u,%s,%lld|%zu|%zu|", g->hash, g->device,
+			      (long long)g->time_us, i, n);
+	mu_buf_put(&event, g->graph_def.data + at, len);
+	mu_pb_end(&event, bytes);
+	debug_put_folder(&path, g->device);
+	mu_buf_printf(&path, "_tfdbg_graph_hash%u", g->hash);
+	return sink->publish(d->rt, url,
+			     &(struct debug_event){.bytes = mu_buf_span(&event),
+						   .path = path.data,
+						   .time_us = g->time_us,
+						   .is_last = i + 1 == n},
+			     err);
+}
+
+/* A URL of another kind fails with the first tensor, as in TensorFlow. */
+static int publish_graph(struct debug_nodes *d, const char *url, const struct graph_event *g)
+{
+	const struct debug_sink *sink = debug_sink_find(url);
+	struct mu_err why;
+	size_t n = 1;
+
+	if (!sink)
+		return 0;
+	if (sink->is_stream)
+		n = (g->graph_def.len + DEBUG_CHUNK_BYTES - 1) / DEBUG_CHUNK_BYTES;
+	for (size_t i = 0; i < n; i++)
+		if (publish_chunk(d, sink, url, g, i, n, &why))
+			return mu_fail(d->err, MU_FAILED_PRECONDITION,
+				       "Failed to send chunk %zu of %zu of encoded GraphDef of "
+				       "size %zu bytes, due to: %s",
+				       i, n, g->graph_def.len, why.msg);
 	return 0;
 }
 
@@ -309,14 +348,23 @@ static int publish_graph(struct debug_nodes *d, const char *device, struct mu_sp
 static int publish_for_devices(struct debug_nodes *d)
 {
 	MU_AUTO_BUF graph_def = {0};
+	struct graph_event g;
 	struct mu_map devices;
 	int rc = 0;
 
 	mu_graph_write(d->g, &graph_def);
+	g.graph_def = mu_buf_span(&graph_def);
+	g.hash = mu_crc32c(0, graph_def.data, graph_def.len);
 	mu_map_init(&devices);
-	for (unsigned i = 0; !rc && i < d->g->n_nodes; i++)
-		if (!mu_map_put(&devices, d->g->nodes[i]->device, d->g))
-			rc = publish_graph(d, d->g->nodes[i]->device, mu_buf_span(&graph_def));
+	for (unsigned i = 0; i < d->g->n_nodes; i++) {
+		g.device = d->g->nodes[i]->device;
+		if (mu_map_put(&devices, g.device, d->g))
+			continue;
+		g.time_us = debug_event_time();
+		mu_map_each (&d->urls, url)
+			if (!rc)
+				rc = publish_graph(d, url->value, &g);
+	}
 	mu_map_fini(&devices);
 	return rc;
 }

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "proto/debug_service.pb-c.h"
 #include "proto/master.pb-c.h"
 #include "proto/worker.pb-c.h"
 #include "task/messages/control.h"
@@ -19,6 +20,7 @@ static const ProtobufCMessageDescriptor *const controls[] = {
     &muster__make_callable_request__descriptor,
     &muster__reset_request__descriptor,
     &muster__config_proto__descriptor,
+    &muster__event_reply__descriptor,
     &muster__get_status_response__descriptor,
     &muster__create_worker_session_request__descriptor,
     &muster__register_graph_request__descriptor,

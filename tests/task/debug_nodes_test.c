@@ -6,8 +6,7 @@
 
 #include "proto/common.pb-c.h"
 #include "task/messages/control.h"
-#include "tests/task/build.h"
-#include "tests/task/one_runtime.h"
+#include "tests/task/run_step.h"
 
 #define CPU "/job:w/replica:0/task:0/device:CPU:0"
 
@@ -145,16 +144,135 @@ static void debug_op__with_invalid_attributes__is_rejected(void **state)
 	}
 }
 
-static void debug_url__that_names_no_folder__is_invalid(void **state)
+static void debug_url__that_names_no_folder__fails(void **state)
 {
-	static const char *const urls[] = {"", "file://", "/tmp", "http://x/y"};
+	MU_AUTO(mu_graph_free) struct mu_graph *g = two_nodes();
+
+	assert_fails(watch(g, "a", 0, "DebugIdentity", "file://", false), &err,
+		     MU_FAILED_PRECONDITION, "names no folder");
+}
+
+/* Runs a step of the graph.  Returns its error. */
+static struct mu_err run_watched(struct mu_graph *g)
+{
+	struct executor *e = compile(g);
+	struct wait w = WAIT;
+
+	run(e, &w, NULL);
+	executor_unref(e);
+	return w.err;
+}
+
+static void debug_url__of_another_scheme__fails_with_the_first_tensor(void **state)
+{
+	static const char *const urls[] = {"", "/tmp", "http://x/y"};
 
 	for (size_t i = 0; i < MU_COUNT(urls); i++) {
-		MU_AUTO(mu_graph_free) struct mu_graph *g = two_nodes();
+		struct mu_graph *g = two_nodes();
+		struct mu_err why;
 
-		assert_fails(watch(g, "a", 0, "DebugIdentity", urls[i], false), &err,
-			     MU_INVALID_ARGUMENT, "does not begin with file:// and a folder");
+		assert_ok(watch(g, "a", 0, "DebugIdentity", urls[i], false), &err);
+		why = run_watched(g);
+		assert_int_equal(why.code, MU_INTERNAL);
+		assert_non_null(strstr(why.msg, "Invalid debug target URL: "));
 	}
+}
+
+/* ---- streams ---- */
+
+static struct sent {
+	unsigned graph_chunks, tensor_chunks, last_chunks;
+	bool fails, enabled;
+} sent;
+
+static int record_event(void *ctx, const char *at, const struct debug_event *e, struct mu_err *why)
+{
+	assert_in_range(e->bytes.len, 1, DEBUG_CHUNK_BYTES + 1000);
+	if (e->watch_key)
+		sent.tensor_chunks++;
+	else
+		sent.graph_chunks++;
+	sent.last_chunks += e->is_last;
+	return sent.fails ? mu_fail(why, MU_CANCELLED, "a reason") : 0;
+}
+
+static bool is_enabled(void *ctx, const char *at, const char *watch_key)
+{
+	return sent.enabled && strncmp(watch_key, "big:0:Debug", 11) == 0;
+}
+
+/* Watches 9,000,000 bytes with a debug op, at a stream. */
+static struct mu_err run_big(const char *op, struct sent before)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct mu_tensor big;
+	struct mu_attr value = {.kind = MU_ATTR_TENSOR, .tensor = &big};
+	struct mu_node *n = node(g, "big", "Const", "", CPU);
+	struct mu_shape shape = mu_shape_vec(2250000);
+	struct mu_err why;
+
+	sent = before;
+	rt->debug_streams = (struct debug_streams){.send = record_event, .is_enabled = is_enabled};
+	assert_ok(mu_tensor_new(&big, MU_FLOAT, &shape, &err), &err);
+	memset(big.data, 0, mu_tensor_bytes(&big));
+	mu_node_set_attr(g, n, "value", &value);
+	attr_type(g, n, "dtype", MU_FLOAT);
+	mu_tensor_unref(&big);
+	assert_ok(watch(g, "big", 0, op, "grpc://x:1", false), &err);
+	why = run_watched(g);
+	rt->debug_streams = (struct debug_streams){0};
+	return why;
+}
+
+static void large_tensor_and_graph__are_sent_in_chunks(void **state)
+{
+	assert_int_equal(run_big("DebugIdentity", (struct sent){0}).code, MU_OK);
+	assert_int_equal(sent.graph_chunks, 3);
+	assert_int_equal(sent.tensor_chunks, 3);
+	assert_int_equal(sent.last_chunks, 2);
+}
+
+static void gated_op__without_an_enabled_watch_key__sends_nothing(void **state)
+{
+	static const char *const ops[] = {"DebugIdentity(gated_grpc=true)",
+					  "DebugNanCount(gated_grpc=true)",
+					  "DebugNumericSummary(gated_grpc=true)"};
+
+	for (size_t i = 0; i < MU_COUNT(ops); i++) {
+		assert_int_equal(run_big(ops[i], (struct sent){0}).code, MU_OK);
+		assert_int_equal(sent.tensor_chunks, 0);
+		assert_int_equal(run_big(ops[i], (struct sent){.enabled = true}).code, MU_OK);
+		assert_int_not_equal(sent.tensor_chunks, 0);
+	}
+}
+
+static void stream__that_fails__fails_the_registration(void **state)
+{
+	MU_AUTO(mu_graph_free) struct mu_graph *g = two_nodes();
+
+	sent = (struct sent){.fails = true};
+	rt->debug_streams.send = record_event;
+	assert_fails(watch(g, "a", 0, "DebugIdentity", "grpc://x:1", false), &err,
+		     MU_FAILED_PRECONDITION, "Failed to send chunk 0 of 1 of encoded GraphDef");
+	sent.fails = false;
+	assert_ok(watch(g, "a", 0, "DebugNanCount", "grpc://x:1", false), &err);
+	rt->debug_streams = (struct debug_streams){0};
+}
+
+static void stream__that_fails_in_a_step__fails_the_step(void **state)
+{
+	struct mu_graph *g = two_nodes();
+	struct mu_err why;
+
+	sent = (struct sent){0};
+	rt->debug_streams.send = record_event;
+	assert_ok(watch(g, "a", 0, "DebugIdentity", "grpc://x:1", false), &err);
+	sent.fails = true;
+	why = run_watched(g);
+	rt->debug_streams = (struct debug_streams){0};
+	assert_int_equal(why.code, MU_INTERNAL);
+	assert_non_null(strstr(why.msg, "Publishing to 1 of 1 debug target URLs failed, due to the "
+					"following errors: a reason;"));
 }
 
 static void debug_options__that_are_malformed__are_invalid(void **state)
@@ -174,7 +292,12 @@ int main(void)
 	    cmocka_unit_test(op_without_kernel__fails_or_is_left_out),
 	    cmocka_unit_test(attributes__are_set),
 	    cmocka_unit_test(debug_op__with_invalid_attributes__is_rejected),
-	    cmocka_unit_test(debug_url__that_names_no_folder__is_invalid),
+	    cmocka_unit_test(debug_url__that_names_no_folder__fails),
+	    cmocka_unit_test(debug_url__of_another_scheme__fails_with_the_first_tensor),
+	    cmocka_unit_test(large_tensor_and_graph__are_sent_in_chunks),
+	    cmocka_unit_test(gated_op__without_an_enabled_watch_key__sends_nothing),
+	    cmocka_unit_test(stream__that_fails__fails_the_registration),
+	    cmocka_unit_test(stream__that_fails_in_a_step__fails_the_step),
 	    cmocka_unit_test(debug_options__that_are_malformed__are_invalid),
 	};
 

@@ -4,15 +4,16 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "lib/base/offload.h"
 #include "lib/base/pb.h"
 #include "lib/tensor/tensor_proto.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
-#include "task/runtime/debug_sink.h"
 #include "task/runtime/resources.h"
+#include "task/runtime/runtime.h"
 
-/* Field numbers of Event, Summary, Summary.Value, SummaryMetadata and PluginData. */
+/* Field numbers of Event, Summary, Summary.Value, SummaryMetadata, PluginData and TensorProto. */
 enum {
 	EVENT_SUMMARY = 5,
 	SUMMARY_VALUE = 1,
@@ -23,39 +24,73 @@ enum {
 	METADATA_PLUGIN = 1,
 	PLUGIN_NAME = 1,
 	PLUGIN_CONTENT = 2,
+	TENSOR_DTYPE = 1,
+	TENSOR_SHAPE = 2,
+	TENSOR_CONTENT = 4,
+	TENSOR_STRING_VAL = 8,
 };
 
-/* ---- publishing ---- */
+/* ---- events ---- */
+
+/* What a node publishes. */
+struct publication {
+	const struct kernel_call *call;
+	const struct value *value;
+	const char *tensor_name; /* "node:slot" */
+	const char *slot;        /* in tensor_name */
+	const char *watch_key;   /* "node:slot:DebugOp" */
+	const char *path;        /* of a file */
+	int64_t time_us;
+};
+
+/* A part of a tensor: bytes of its content, or elements of a string tensor. */
+struct chunk {
+	size_t from, to;
+	unsigned index, n;
+};
 
 /* Writes a TensorProto; without elements for a variable that is not initialised. */
-static void put_value(struct mu_buf *b, const struct value *v)
+static void put_value(struct mu_buf *b, const struct value *v, const struct chunk *part)
 {
+	enum mu_dtype type = v->ref ? v->ref->dtype : v->tensor.dtype;
+	struct mu_pshape shape = v->ref ? v->ref->shape : mu_pshape_of(&v->tensor.shape);
+	const struct mu_string *strings = v->tensor.data;
 	size_t at;
 
-	if (!v->ref) {
+	if (!v->ref && part->n == 1) {
 		mu_tensor_write(b, &v->tensor);
 		return;
 	}
-	mu_pb_put_int(b, 1, v->ref->dtype);
-	at = mu_pb_begin(b, 2);
-	mu_pshape_write(b, &v->ref->shape);
+	mu_pb_put_int(b, TENSOR_DTYPE, type);
+	at = mu_pb_begin(b, TENSOR_SHAPE);
+	mu_pshape_write(b, &shape);
 	mu_pb_end(b, at);
+	if (v->ref)
+		return;
+	if (type == MU_STRING)
+		for (size_t i = part->from; i < part->to; i++)
+			mu_pb_put_bytes(b, TENSOR_STRING_VAL,
+					(struct mu_span){strings[i].data, strings[i].len});
+	else
+		mu_pb_put_bytes(b, TENSOR_CONTENT,
+				(struct mu_span){(const char *)v->tensor.data + part->from,
+						 part->to - part->from});
 }
 
-/* The Event of a value.  watched: "node:slot". */
-static int64_t put_event(struct mu_buf *b, const struct kernel_call *c, const char *watched,
-			 const char *slot, const struct value *v)
+static void put_event(struct mu_buf *b, const struct publication *p, const struct chunk *part)
 {
-	MU_AUTO_FREE char *node_name = mu_xasprintf("%s:%s", watched, c->node->op);
 	MU_AUTO_FREE char *content =
-	    mu_xasprintf("{\"device\":\"%s\",\"outputSlot\":%d,\"numChunks\":1,\"chunkIndex\":0}",
-			 args_attr_string(c->node, "device_name", ""), atoi(slot));
-	int64_t time_us = debug_event_begin(b);
-	size_t summary = mu_pb_begin(b, EVENT_SUMMARY), value = mu_pb_begin(b, SUMMARY_VALUE);
-	size_t metadata, plugin, tensor;
+	    mu_xasprintf("{\"device\":\"%s\",\"outputSlot\":%d,\"numChunks\":%u,\"chunkIndex\":%u}",
+			 args_attr_string(p->call->node, "device_name", ""), atoi(p->slot), part->n,
+			 part->index);
+	size_t summary, value, metadata, plugin, tensor;
 
-	mu_pb_put_bytes(b, VALUE_TAG, (struct mu_span){watched, (size_t)(slot - 1 - watched)});
-	mu_pb_put_str(b, VALUE_NODE_NAME, node_name);
+	debug_event_begin(b, p->time_us);
+	summary = mu_pb_begin(b, EVENT_SUMMARY);
+	value = mu_pb_begin(b, SUMMARY_VALUE);
+	mu_pb_put_bytes(b, VALUE_TAG,
+			(struct mu_span){p->tensor_name, (size_t)(p->slot - 1 - p->tensor_name)});
+	mu_pb_put_str(b, VALUE_NODE_NAME, p->watch_key);
 	metadata = mu_pb_begin(b, VALUE_METADATA);
 	plugin = mu_pb_begin(b, METADATA_PLUGIN);
 	mu_pb_put_str(b, PLUGIN_NAME, "debugger");
@@ -63,35 +98,165 @@ static int64_t put_event(struct mu_buf *b, const struct kernel_call *c, const ch
 	mu_pb_end(b, plugin);
 	mu_pb_end(b, metadata);
 	tensor = mu_pb_begin(b, VALUE_TENSOR);
-	put_value(b, v);
+	put_value(b, p->value, part);
 	mu_pb_end(b, tensor);
 	mu_pb_end(b, value);
 	mu_pb_end(b, summary);
-	return time_us;
+}
+
+/* ---- chunks ---- */
+
+/* The size of what chunks divide: bytes, or strings; 0 for other types, which have one chunk. */
+static size_t divisible_size(const struct value *v)
+{
+	if (v->ref)
+		return 0;
+	if (v->tensor.dtype == MU_STRING)
+		return (size_t)v->tensor.shape.count;
+	return mu_dtype_size(v->tensor.dtype) ? mu_tensor_bytes(&v->tensor) : 0;
+}
+
+/* Finds the end of the chunk that begins at `from`. */
+static int chunk_end(const struct publication *p, size_t from, size_t size, size_t *to,
+		     struct mu_err *err)
+{
+	const struct mu_string *strings = p->value->tensor.data;
+	size_t bytes = 0;
+
+	if (size == 0 || p->value->tensor.dtype != MU_STRING) {
+		*to = size - from < DEBUG_CHUNK_BYTES ? size : from + DEBUG_CHUNK_BYTES;
+		return 0;
+	}
+	if (strings[from].len > DEBUG_CHUNK_BYTES)
+		return mu_fail(err, MU_FAILED_PRECONDITION,
+			       "string value at index %zu from debug node %s does not fit gRPC "
+			       "message size limit (%d)",
+			       from, p->watch_key, DEBUG_CHUNK_BYTES);
+	for (*to = from; *to < size && bytes + strings[*to].len <= DEBUG_CHUNK_BYTES; ++*to)
+		bytes += strings[*to].len;
+	return 0;
+}
+
+static int publish_chunk(const struct publication *p, const struct debug_sink *sink,
+			 const char *url, const struct chunk *part, struct mu_err *err)
+{
+	MU_AUTO_BUF event = {0};
+
+	put_event(&event, p, part);
+	return sink->publish(p->call->runtime, url,
+			     &(struct debug_event){.bytes = mu_buf_span(&event),
+						   .path = p->path,
+						   .time_us = p->time_us,
+						   .watch_key = p->watch_key,
+						   .is_last = part->index + 1 == part->n},
+			     err);
+}
+
+/* Publishes the value to a stream, in as many chunks as it needs. */
+static int publish_chunks(const struct publication *p, const struct debug_sink *sink,
+			  const char *url, struct mu_err *err)
+{
+	size_t size = divisible_size(p->value);
+	struct chunk part = {0};
+
+	do {
+		MU_RETURN_IF_ERROR(chunk_end(p, part.to, size, &part.to, err));
+		part.n++;
+	} while (part.to < size);
+	for (part.to = 0; part.index < part.n; part.index++) {
+		part.from = part.to;
+		MU_RETURN_IF_ERROR(chunk_end(p, part.from, size, &part.to, err));
+		MU_RETURN_IF_ERROR(publish_chunk(p, sink, url, &part, err));
+	}
+	return 0;
+}
+
+/* ---- publishing ---- */
+
+static bool is_gated(const struct kernel_call *c)
+{
+	return args_attr_bool(c->node, "gated_grpc", false);
+}
+
+static bool is_enabled(const struct kernel_call *c, const char *url, const char *watch_key)
+{
+	const struct debug_streams *s = &c->runtime->debug_streams;
+
+	return s->is_enabled && s->is_enabled(s->ctx, url, watch_key);
+}
+
+static int publish_at(const struct publication *p, const struct debug_sink *sink, const char *url,
+		      struct mu_err *err)
+{
+	if (!sink->is_stream)
+		return publish_chunk(p, sink, url, &(struct chunk){.n = 1}, err);
+	if (is_gated(p->call) && !is_enabled(p->call, url, p->watch_key))
+		return 0;
+	return publish_chunks(p, sink, url, err);
+}
+
+static int publish_at_all(const struct publication *p, const struct mu_attr *urls,
+			  struct mu_err *err)
+{
+	MU_AUTO_BUF errors = {0};
+	unsigned failed = 0;
+	struct mu_err why;
+
+	for (unsigned i = 0; i < urls->n; i++) {
+		MU_AUTO_FREE char *url = mu_xstrndup(urls->ss[i].data, urls->ss[i].len);
+		const struct debug_sink *sink = debug_sink_find(url);
+
+		if (!sink)
+			return mu_fail(err, MU_INTERNAL, "Invalid debug target URL: %s", url);
+		if (publish_at(p, sink, url, &why)) {
+			failed++;
+			mu_buf_printf(&errors, " %s;", why.msg);
+		}
+	}
+	if (!failed)
+		return 0;
+	return mu_fail(err, MU_INTERNAL,
+		       "Publishing to %u of %u debug target URLs failed, due to the following "
+		       "errors:%s",
+		       failed, urls->n, errors.data);
 }
 
 /* Publishes a value at all URLs of the node. */
 static int publish(const struct kernel_call *c, const struct value *v, struct mu_err *err)
 {
 	const struct mu_attr *urls = mu_node_attr(c->node, "debug_urls");
-	const char *watched = args_attr_string(c->node, "tensor_name", "");
-	const char *colon = strrchr(watched, ':'); /* prepare_watch has checked it */
-	MU_AUTO_BUF event = {0};
+	const char *tensor_name = args_attr_string(c->node, "tensor_name", "");
+	const char *colon = strrchr(tensor_name, ':'); /* prepare_watch has checked it */
+	MU_AUTO_FREE char *watch_key = mu_xasprintf("%s:%s", tensor_name, c->node->op);
 	MU_AUTO_BUF path = {0};
-	int64_t time_us;
 
 	if (!urls || !urls->n)
 		return 0;
-	time_us = put_event(&event, c, watched, colon + 1, v);
 	debug_put_folder(&path, args_attr_string(c->node, "device_name", ""));
-	mu_buf_printf(&path, "%.*s_%s_%s", (int)(colon - watched), watched, colon + 1, c->node->op);
-	for (unsigned i = 0; i < urls->n; i++) {
-		MU_AUTO_FREE char *url = mu_xstrndup(urls->ss[i].data, urls->ss[i].len);
+	mu_buf_printf(&path, "%.*s_%s_%s", (int)(colon - tensor_name), tensor_name, colon + 1,
+		      c->node->op);
+	return publish_at_all(&(struct publication){c, v, tensor_name, colon + 1, watch_key,
+						    path.data, debug_event_time()},
+			      urls, err);
+}
 
-		MU_RETURN_IF_ERROR(
-		    debug_publish(url, path.data, time_us, mu_buf_span(&event), err));
+/* True if all URLs are streams and none of their servers has enabled the watch key. */
+static bool is_gated_off(const struct kernel_call *c)
+{
+	const struct mu_attr *urls = mu_node_attr(c->node, "debug_urls");
+	MU_AUTO_FREE char *watch_key =
+	    mu_xasprintf("%s:%s", args_attr_string(c->node, "tensor_name", ""), c->node->op);
+
+	if (!is_gated(c))
+		return false;
+	for (unsigned i = 0; urls && i < urls->n; i++) {
+		MU_AUTO_FREE char *url = mu_xstrndup(urls->ss[i].data, urls->ss[i].len);
+		const struct debug_sink *sink = debug_sink_find(url);
+
+		if (!sink || !sink->is_stream || is_enabled(c, url, watch_key))
+			return false;
 	}
-	return 0;
+	return true;
 }
 
 /* ---- kernels ---- */
@@ -224,10 +389,53 @@ static int prepare_numbers(const struct mu_node *n, struct runtime *rt, void **s
 	return prepare_watch(n, rt, state, err);
 }
 
+static int run(struct kernel_call *c, struct mu_err *err)
+{
+	bool counts = strcmp(c->node->op, "DebugNanCount") == 0;
+	bool summary = strcmp(c->node->op, "DebugNumericSummary") == 0;
+	enum mu_dtype type = counts    ? MU_INT64
+			     : summary ? MU_DOUBLE
+				       : args_attr_type(c->node, "T", MU_FLOAT);
+	struct mu_tensor *empty;
+
+	if (is_gated_off(c))
+		return kernel_out_vec(c, 0, type, 0, &empty, err);
+	return counts    ? debug_nan_count(c, err)
+	       : summary ? debug_numeric_summary(c, err)
+			 : debug_identity(c, err);
+}
+
+static void run_and_finish(void *arg)
+{
+	struct kernel_call *c = arg;
+	struct mu_err err;
+	int rc = run(c, &err);
+
+	kernel_finish(c, rc ? &err : NULL);
+}
+
+/* Nodes that publish to a stream run on an offload thread, because they wait for the network. */
+static void debug_start(struct kernel_call *c)
+{
+	const struct mu_attr *urls = mu_node_attr(c->node, "debug_urls");
+	struct mu_offload *offload = c->runtime->debug_streams.offload;
+	bool waits = false;
+
+	for (unsigned i = 0; offload && urls && i < urls->n; i++) {
+		MU_AUTO_FREE char *url = mu_xstrndup(urls->ss[i].data, urls->ss[i].len);
+		const struct debug_sink *sink = debug_sink_find(url);
+
+		waits |= sink && sink->is_stream;
+	}
+	if (waits)
+		mu_offload_run(offload, run_and_finish, c);
+	else
+		run_and_finish(c);
+}
+
 static const struct kernel rows[] = {
-    {"DebugIdentity", KERNEL_NO_FOLD, .run = debug_identity, .prepare = prepare_watch},
-    {"DebugNanCount", KERNEL_NO_FOLD, .run = debug_nan_count, .prepare = prepare_numbers},
-    {"DebugNumericSummary", KERNEL_NO_FOLD, .run = debug_numeric_summary,
+    {"DebugIdentity", KERNEL_NO_FOLD, .start = debug_start, .prepare = prepare_watch},
+    {"DebugNanCount DebugNumericSummary", KERNEL_NO_FOLD, .start = debug_start,
      .prepare = prepare_numbers},
 };
 KERNEL_TABLE(io_debug, rows)

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What TensorFlow's debugger (tfdbg) finds of the watched tensors of a step."""
+import functools
 import os
 import re
+import socket
 import tempfile
+import time
 
 from common import TARGET, error_of, np, plain, tf
 from common import answer_each
 from tensorflow.core.util import event_pb2
-from tensorflow.python.debug.lib import debug_data, debug_utils
+from tensorflow.python.debug.lib import debug_data, debug_utils, grpc_debug_server
 
 IDENTITY, FILES = ["DebugIdentity"], ["file://@"]
 # TensorFlow ignores a watch of "*" that no other watch accompanies.
@@ -161,6 +164,108 @@ def the_dump_folder():
         dump.set_python_graph(sess.graph)
         return [sorted(dump.devices()), plain(dump.get_tensors("total", 0, "DebugIdentity")), plain(dump.get_tensors("y", 0, "DebugIdentity")),
                 dump.node_op_type("y"), sorted(dump.node_recipients("y")), dump.core_metadata._asdict()]
+
+
+# ---- grpc:// URLs -----------------------------------------------------------------------------------
+class _Stream(grpc_debug_server.EventListenerBaseStreamHandler):
+    """Records the events of a stream."""
+
+    def __init__(self, streams):
+        super().__init__()
+        self.events = []
+        streams.append(self.events)
+
+    def on_core_metadata_event(self, event):
+        self.events.append(["names", event.log_message.message])
+
+    def on_graph_def(self, graph_def, device_name, wall_time):
+        debug_nodes = sorted(n.name for n in graph_def.node if n.name.startswith("__dbg_"))
+        self.events.append(["graph", device_name.decode(), debug_nodes])
+
+    def on_value_event(self, event):
+        value = event.summary.value[0]
+        content = np.array(tf.make_ndarray(value.tensor))
+        shown = plain(content) if content.size < 10 and content.dtype != object else [list(content.shape), sum(len(x) for x in content.flat)
+                                                                                     if content.dtype == object else float(content.sum())]
+        metadata = value.metadata.plugin_data
+        self.events.append(["value", value.tag, value.node_name, metadata.plugin_name, metadata.content.decode(), shown])
+
+
+def _until_quiet(streams):
+    """Tasks other than the master may still send when the step has ended."""
+    before = None
+    while before != (before := [len(s) for s in streams]):
+        time.sleep(0.5)
+
+
+def _streamed(fetch, feed, *watches, before=(), changes=((),), path=""):
+    """The answer of a step for each of `changes`, and the streams that a debug server gets.  Changes: requests to the server before the step."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    streams, answers = [], []
+    server = grpc_debug_server.EventListenerBaseServicer(port, functools.partial(_Stream, streams))
+    server.run_server(blocking=False)
+    with tf.Session(TARGET, config=_config()) as sess:
+        options = tf.RunOptions()
+        for node, slot, ops in watches:
+            options.debug_options.debug_tensor_watch_opts.add(node_name=node, output_slot=slot, debug_ops=ops,
+                                                              debug_urls=[f"grpc://127.0.0.1:{port}{path}"])
+        for op in before:
+            sess.run(op)
+        for requests in changes:
+            for request, *watch in requests:
+                getattr(server, request)(*watch)
+            answers.append(error_of(lambda: sess.run(fetch, feed, options=options)))
+            _until_quiet(streams)
+    server.stop_server(grace=0).wait()
+    # The order of tensors in a stream depends on the threads.
+    ordered = [[e for e in s if e[0] != "value"] + sorted((e for e in s if e[0] == "value"), key=str) for s in streams]
+    return [str(answers)[:1000].replace(str(port), "PORT"), sorted(ordered, key=str)]
+
+
+def _streamed_small(*watches, **more):
+    v, x, y = _small()
+    return _streamed(y, {x: [1, 2]}, *watches, before=[v.initializer], **more)
+
+
+def streams_of_two_steps():
+    return _streamed_small(("v", 0, IDENTITY), ("y", 0, ["DebugIdentity", "DebugNanCount"]), changes=((), ()))
+
+
+def a_stream_with_a_path():
+    return _streamed_small(("y", 0, IDENTITY), path="/a/b")
+
+
+def large_values_in_streams():
+    big = tf.tile(tf.constant([1., 2., 3.]), [1000000], name="big")
+    text = tf.fill([3], tf.constant("q" * 3000000), name="text")
+    empty = tf.zeros([0, 4], name="empty")
+    return _streamed([tf.reduce_sum(big), tf.size(text), tf.size(empty)], None, *((n, 0, IDENTITY) for n in ("big", "text", "empty")))
+
+
+def a_string_that_no_event_can_hold():
+    text = tf.fill([1], tf.constant("q" * 5000000), name="text")
+    return _streamed(tf.size(text), None, ("text", 0, IDENTITY))[0]
+
+
+def gated_ops():
+    """What the debug server enables and disables; a breakpoint continues when it replies."""
+    key = ("y", 0, "DebugIdentity")
+    return _streamed_small(("y", 0, ["DebugIdentity(gated_grpc=True)"]), ("v", 0, ["DebugNanCount(gated_grpc=True)"]),
+                           changes=((), [("request_watch", *key)], (), [("request_unwatch", *key)], ()))
+
+
+def urls_of_other_kinds():
+    out = []
+    for url in ("", "/tmp", "http://x/y", "grpc:/x"):
+        with tf.Graph().as_default():
+            try:
+                text = str(_of_y(("y", 0, IDENTITY, [url])))
+            except ValueError as e:  # TensorFlow's client takes the debug node in the message for a tensor
+                text = str(e.__context__)
+            out.append(re.findall("Invalid debug target URL: .*", text))
+    return out
 
 
 answer_each()
