@@ -248,7 +248,9 @@ static int add_cond(const struct lowering *w, struct loop *l, const struct mu_fu
 		return rc;
 	if (e.n_outs != 1)
 		return mu_fail(w->x->err, MU_INVALID_ARGUMENT,
-			       "the condition %s has %u outputs instead of 1", f->name, e.n_outs);
+			       "Expected a single scalar return value from the condition %s, got "
+			       "%u tensors.",
+			       f->name, e.n_outs);
 	rc = mu_op_output_types(e.outs[0].node, &w->x->scratch, &types, &count, w->x->err);
 	if (rc)
 		return rc;

@@ -54,6 +54,47 @@ with tf.Session(TARGET) as sess:
     case("a Python function", lambda: run(sess, tf.py_func(lambda v: v + 1, [tf.constant([1.0])], tf.float32)))
     case("still works", lambda: run(sess, total, [(x, np.ones(3)), (y, np.ones(3))]))
 
+
+
+def fifo(capacity=5, types=(tf.int32,), shapes=((),)):
+    return lambda name: tf.FIFOQueue(capacity, types, shapes=shapes, shared_name=name)
+
+
+def shuffled(least=1, seed=3):
+    return lambda name: tf.RandomShuffleQueue(5, least, tf.int32, shapes=((),), seed=seed, shared_name=name)
+
+
+def fed(op, dtype=tf.int32):
+    """The op on a placeholder, whose shape and value only the server sees."""
+    p = tf.placeholder(dtype)
+    return op(p), p
+
+
+shared = {"capacity": (fifo(), fifo(6)), "types": (fifo(), fifo(types=(tf.float32,))),
+          "number of types": (fifo(), fifo(types=(tf.int32, tf.int32), shapes=((), ()))), "shapes": (fifo(), fifo(shapes=((2,),))),
+          "no shapes": (fifo(), fifo(shapes=None)), "kind": (fifo(), shuffled()), "least": (shuffled(), shuffled(2)),
+          "seed": (shuffled(), shuffled(seed=4))}
+pairs = tf.FIFOQueue(9, [tf.int32, tf.int32], shapes=[[], [2]])
+four = tf.constant([[1, 2], [3, 4]])
+texts = {
+    "gather_nd": (*fed(lambda p: tf.gather_nd(four, p)), [[0, 1], [1, 2]]),
+    "scatter_nd": (*fed(lambda p: tf.scatter_nd(p, [1, 2], [6])), [[5], [6]]),
+    "reverse": (*fed(lambda p: tf.reverse(four, p)), [-3]),
+    "partition": (*fed(lambda p: tf.dynamic_partition(four, p, 2)[0]), [[0, 1], [2, 0]]),
+    "unravel_index": (*fed(lambda p: tf.unravel_index([3], p)), [2, -3]),
+    "concat_offset": (*fed(lambda p: tf.raw_ops.ConcatOffset(concat_dim=1, shape=[[2, 3, 5], p])[1]), [2, 7, 10]),
+    "matrix_diag": (*fed(tf.linalg.diag_part), 3),
+    "enqueue_many": (*fed(lambda p: pairs.enqueue_many([[1, 2], p])), [[1, 2, 3], [4, 5, 6]]),
+    "sparse product": (*fed(lambda p: tf.sparse.sparse_dense_matmul(tf.SparseTensor(p, [1], [2, 2]), four), tf.int64), [[0, 2]]),
+    "as_string": (*fed(lambda p: tf.as_string(p, precision=2)), [1]),
+}
+with tf.Session(TARGET) as sess:
+    for name, (first, second) in shared.items():
+        run(sess, first(name).queue_ref.op)
+        case(f"queue of another {name}", lambda: run(sess, second(name).queue_ref.op))
+    for name, (op, p, value) in texts.items():
+        case(name, lambda: run(sess, op, [(p, value)]))
+
 for device in ("/job:ps/task:7", "/job:nobody/task:0", "/device:GPU:0"):
     with tf.Graph().as_default() as graph, tf.device(device):
         c = tf.constant(1.0, name="c")
