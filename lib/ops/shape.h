@@ -52,6 +52,7 @@ mu_shape_rule shape_resource_gather_nd;
 /* shape_sparse.c */
 mu_shape_rule shape_dense_sets, shape_ragged_to_sparse, shape_ragged_gather, shape_sparse_reduce;
 mu_shape_rule shape_edit_distance, shape_ragged_to_dense, shape_ctc_beam;
+mu_shape_rule shape_ragged_to_variant, shape_ragged_from_variant, shape_ragged_variant_grad;
 
 /* shape_parse.c */
 mu_shape_rule shape_parse, shape_image;

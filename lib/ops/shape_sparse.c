@@ -117,6 +117,39 @@ int shape_ragged_to_dense(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
+int shape_ragged_to_variant(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_pshape *first = &c->in[0];
+	bool known;
+
+	for (unsigned i = 0; i + 1 < c->n_in; i++)
+		MU_RETURN_IF_ERROR(mu_shape_want_rank(c, i, 1, &known, err));
+	if (!mu_shape_flag(c, "batched_input")) {
+		c->out[0] = mu_pshape_unknown(0);
+		return mu_shape_want_min_rank(c, c->n_in - 1, c->n_in > 1, err);
+	}
+	MU_RETURN_IF_ERROR(mu_shape_want_min_rank(c, c->n_in - 1, 1, err));
+	c->out[0] = mu_pshape_unknown(1);
+	if (first->rank >= 1 && first->dim[0] > 0)
+		c->out[0].dim[0] = first->dim[0] - (c->n_in > 1);
+	return 0;
+}
+
+int shape_ragged_from_variant(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	int64_t levels = mu_shape_attr_int(c, "input_ragged_rank");
+	bool known;
+
+	for (unsigned i = 0; i + 1 < c->n_out; i++)
+		c->out[i] = mu_pshape_unknown(1);
+	return levels < 0 ? 0 : mu_shape_want_rank(c, 0, (int)(c->n_out - 1 - levels), &known, err);
+}
+
+int shape_ragged_variant_grad(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	return mu_shape_read(c, 2, true, &c->out[0], err);
+}
+
 int shape_ctc_beam(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	int64_t top = mu_shape_attr_int(c, "top_paths"), batch = -1;

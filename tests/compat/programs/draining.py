@@ -10,6 +10,8 @@ from common import TARGET, answer, tf
 def _plain(v):
     if isinstance(v, tf.SparseTensorValue):
         return ["sparse"] + [_plain(x) for x in v]
+    if isinstance(v, tf.ragged.RaggedTensorValue):
+        return ["ragged", v.row_splits.dtype.name, v.row_splits.tolist(), _plain(v.values)]
     if isinstance(v, (tuple, list)):
         return [_plain(x) for x in v]
     if isinstance(v, dict):

@@ -187,6 +187,47 @@ def sparse():
         tf.gather([EXAMPLES[k] for k in range(5)], i), {"n": tf.VarLenFeature(tf.int64), "x": tf.FixedLenFeature([2], tf.float32)}))
 
 
+def back(encoded, ranks, kind, rank_before=-1):
+    return tf.raw_ops.RaggedTensorFromVariant(
+        encoded_ragged=encoded, input_ragged_rank=rank_before, output_ragged_rank=ranks, Tvalues=kind, Tsplits=tf.int64)
+
+
+def there_and_back(splits, values, batched=True):
+    x = tf.raw_ops.RaggedTensorToVariant(rt_nested_splits=splits, rt_dense_values=values, batched_input=batched)
+    made = back(x, len(splits), values.dtype)
+    return tuple(made.output_nested_splits) + (made.output_dense_values,)
+
+
+def ragged():
+    rows = tf.ragged.constant([[1, 2], [], [3, 4, 5], [6], [7, 8]])
+    texts = tf.ragged.constant([[["a"], ["b", "c"]], [], [[], ["d"]]])
+    wide = tf.RaggedTensor.from_row_lengths(np.arange(12.0).reshape(6, 2), np.int32([2, 0, 3, 1]))
+    yield "ragged slices", data.from_tensor_slices(rows)
+    yield "ragged tensors", data.from_tensors((rows, texts, wide)).repeat(2)
+    yield "ragged slices of texts", data.from_tensor_slices(texts)
+    yield "ragged slices with two columns", data.from_tensor_slices((wide, rows[:4])).filter(lambda w, r: tf.size(r) != 1)
+    yield "ragged rows in batches", data.from_tensor_slices(rows).batch(3)
+    yield "ragged rows in batches of batches", data.from_tensor_slices(texts).batch(2).batch(2)
+    yield "ragged rows of a batch", data.from_tensors(texts).apply(more.unbatch())
+    yield "ragged rows made, mixed and kept", data.range(6).map(lambda x: tf.ragged.range(tf.range(x))).cache().shuffle(4, seed=2).repeat(2).batch(4)
+    yield "rows of all lengths", data.range(5).map(tf.range).apply(more.dense_to_ragged_batch(2))
+    numbers = tf.constant([[1.0], [2.0], [3.0]])
+    splits = data.from_tensor_slices(np.int64([[0, 1, 3], [0, 2, 1], [1, 2, 3], [0, 1, 4]]))
+    yield "ragged splits, right and wrong", splits.map(lambda s: there_and_back([s], numbers))
+    yield "ragged splits of one tensor", splits.map(lambda s: there_and_back([s], numbers, batched=False))
+    yield "ragged gradient", splits.take(1).map(
+        lambda s: tf.gradients(tf.reduce_sum(there_and_back([s, np.int64([0, 0, 2, 3])], numbers)[-1] ** 3), numbers)[0])
+    variants = lambda: tf.raw_ops.RaggedTensorToVariant(
+        rt_nested_splits=[np.int64([0, 1, 2])], rt_dense_values=tf.constant([5, 6]), batched_input=True)
+    one = data.range(1)
+    yield "ragged variants as a vector", one.map(lambda _: back(tf.raw_ops.RaggedTensorToVariant(
+        rt_nested_splits=[], rt_dense_values=numbers, batched_input=True), 0, tf.float32).output_dense_values)
+    yield "ragged variants as a matrix", one.map(lambda _: tuple(back(tf.stack([variants()] * 3), 2, tf.int32).output_nested_splits))
+    yield "ragged variants of another type", one.map(lambda _: back(variants(), 1, tf.float32).output_dense_values)
+    yield "ragged variants of another rank", one.map(lambda _: back(variants(), 2, tf.int32).output_dense_values)
+    yield "variants that are not ragged", one.map(lambda _: back(one._variant_tensor, 0, tf.int32).output_dense_values)
+
+
 def tables():
     csv = lambda name, types, **k: more.CsvDataset(f"{folder}/{name}", types, **k)
     kinds = [tf.float32, tf.int64, tf.string]
@@ -224,4 +265,4 @@ def parsed():
 
 
 if __name__ == "__main__":
-    drain_all(files, functions, orders, shapes, caches, writers, sparse, tables, parsed)
+    drain_all(files, functions, orders, shapes, caches, writers, sparse, ragged, tables, parsed)

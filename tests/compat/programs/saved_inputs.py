@@ -88,7 +88,7 @@ def trained(steps, container):
 
 if __name__ == "__main__":
     out = {}
-    every(out, datasets.pipelines, beyond, pipelines.files, pipelines.functions, pipelines.orders, pipelines.shapes, pipelines.sparse,
+    every(out, datasets.pipelines, beyond, pipelines.files, pipelines.functions, pipelines.orders, pipelines.shapes, pipelines.sparse, pipelines.ragged,
           pipelines.tables, pipelines.parsed)
     if not sys.argv[1:] or "trained" in sys.argv[1:]:
         out["trained"] = [trained(7, "first"), trained(6, "second")]
