@@ -83,8 +83,11 @@ static int range_count(double start, double limit, double delta, int64_t *n, str
 		return mu_invalid(err, "Requires start %s limit when delta %s 0: %g/%g",
 				  delta > 0 ? "<=" : ">=", delta > 0 ? ">" : "<", start, limit);
 	double count = ceil(fabs((limit - start) / delta));
-	if (!(count < 0x1p62))
-		return mu_invalid(err, "the range has too many elements");
+	if (!(count <= 0x1p63))
+		return mu_invalid(err, "Requires ((limit - start) / delta) <= %lld",
+				  (long long)INT64_MAX);
+	if (count > 0x1p62)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "a range of %g elements", count);
 	*n = (int64_t)count;
 	return 0;
 }

@@ -97,6 +97,11 @@ static int gather_nd_of(struct kernel_call *c, const struct mu_tensor *params, s
 	const int64_t n = mu_shape_product(is, 0, is->rank - 1);
 	MU_RETURN_IF_ERROR(
 	    mu_shape_splice(&shape, is, is->rank - 1, 1, ps->rank - depth, ps->dim + depth, err));
+	if (n && !ps->count)
+		return mu_invalid(err,
+				  "Requested more than 0 entries, but params is empty.  Params "
+				  "shape: %s",
+				  mu_shape_str(ps));
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, params->dtype, &shape, &out, err));
 	return move_positions(c, out, params, indices, n, depth, err);
 }

@@ -21,11 +21,15 @@ static int roll(struct kernel_call *c, struct mu_err *err)
 
 	if (in->shape.rank < 1)
 		return mu_invalid(err, "input must be 1-D or higher");
-	if (shift->shape.rank > 1 || !mu_shape_eq(&shift->shape, &kernel_in(c, 2)->shape))
-		return mu_invalid(
-		    err,
-		    "shift and axis must be scalars or vectors of the same size. Found: %s and %s",
-		    mu_shape_str(&shift->shape), mu_shape_str(&kernel_in(c, 2)->shape));
+	for (unsigned i = 1; i <= 2; i++)
+		if (kernel_in(c, i)->shape.rank > 1)
+			return mu_invalid(err, "%s must be a scalar or a 1-D vector. Found: %s",
+					  i == 1 ? "shift" : "axis",
+					  mu_shape_str(&kernel_in(c, i)->shape));
+	if (!mu_shape_eq(&shift->shape, &kernel_in(c, 2)->shape))
+		return mu_invalid(err, "shift and axis must have the same size. Found: %s and %s",
+				  mu_shape_str(&shift->shape),
+				  mu_shape_str(&kernel_in(c, 2)->shape));
 	for (int64_t i = 0; i < shift->shape.count; i++) {
 		int64_t axis = mu_tensor_int(kernel_in(c, 2), i);
 		axis += axis < 0 ? in->shape.rank : 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Assert, Print, PrintV2, AsString: output for people. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,13 +57,39 @@ static int print(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
+static int append_to_file(const char *path, const char *text, const char *end, struct mu_err *err)
+{
+	FILE *f = fopen(path, "a");
+	bool written = f && fputs(text, f) >= 0 && fputs(end, f) >= 0;
+
+	if (f && fclose(f))
+		written = false;
+	return written ? 0 : mu_fail_errno(err, errno, "%s", path);
+}
+
+/* All of them are the log of the task. */
+static const char *const log_streams[] = {"stdout", "stderr", "log(info)", "log(warning)",
+					  "log(error)"};
+
 static int print_v2(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_FREE char *text = NULL;
 
+	const char *stream = args_attr_string(c->node, "output_stream", "stderr");
+	const char *end = args_attr_string(c->node, "end", "\n");
+
 	MU_RETURN_IF_ERROR(args_string(c, 0, &text, err));
-	mu_info("print", "%s", text);
-	return 0;
+	if (strncmp(stream, "file://", 7) == 0)
+		return append_to_file(stream + 7, text, end, err);
+	for (size_t i = 0; i < MU_COUNT(log_streams); i++)
+		if (strcmp(stream, log_streams[i]) == 0) {
+			mu_info("print", "%s", text);
+			return 0;
+		}
+	return mu_invalid(err,
+			  "Unknown output stream: %s, Valid streams are: stdout stderr log(info) "
+			  "log(warning) log(error)",
+			  stream);
 }
 
 /* The template with a tensor in each placeholder's place. */
