@@ -214,20 +214,21 @@ struct mu_pshape list_pshape(const struct mu_shape *s)
 	return p;
 }
 
-/* The shape of elements that input i asks for, the list declares, and those there are have. */
 int list_whole_shape(const struct kernel_call *c, unsigned i, const struct list *l,
-		     struct mu_shape *out, struct mu_err *err)
+		     const struct mu_tensor *at, struct mu_shape *out, struct mu_err *err)
 {
 	struct mu_pshape p;
 
 	MU_RETURN_IF_ERROR(list_element_shape(c, i, &p, err));
 	MU_RETURN_IF_ERROR(list_meet(&p, &l->shape, err));
-	for (int64_t k = 0; k < l->n; k++)
-		if (mu_tensor_is_set(&l->items[k])) {
-			struct mu_pshape have = list_pshape(&l->items[k].shape);
+	for (int64_t k = 0; k < (at ? at->shape.count : l->n); k++) {
+		int64_t place = at ? mu_tensor_int(at, k) : k;
+		if (place >= 0 && place < l->n && mu_tensor_is_set(&l->items[place])) {
+			struct mu_pshape have = list_pshape(&l->items[place].shape);
 			MU_RETURN_IF_ERROR(list_meet(&p, &have, err));
 			break;
 		}
+	}
 	bool whole = p.rank >= 0;
 	for (int d = 0; whole && d < p.rank; d++)
 		whole = p.dim[d] >= 0;

@@ -36,9 +36,10 @@ int list_element_shape(const struct kernel_call *c, unsigned i, struct mu_pshape
 /* *a becomes what both allow. */
 int list_meet(struct mu_pshape *a, const struct mu_pshape *b, struct mu_err *err);
 struct mu_pshape list_pshape(const struct mu_shape *s);
-/* The shape of elements that input i asks for, the list declares, and those there are have. */
+/* The shape of elements: what input i asks for, the list declares, and the first of those at these
+ * places (NULL: all) has. */
 int list_whole_shape(const struct kernel_call *c, unsigned i, const struct list *l,
-		     struct mu_shape *out, struct mu_err *err);
+		     const struct mu_tensor *at, struct mu_shape *out, struct mu_err *err);
 int list_check_item(const struct list *l, const struct mu_tensor *t, struct mu_err *err);
 
 #endif

@@ -134,7 +134,7 @@ static int item_or_zeros(struct kernel_call *c, unsigned shape_in, const struct 
 
 	if (mu_tensor_is_set(&l->items[i]))
 		return move_here(c, &l->items[i], out, err);
-	MU_RETURN_IF_ERROR(list_whole_shape(c, shape_in, l, &s, err));
+	MU_RETURN_IF_ERROR(list_whole_shape(c, shape_in, l, NULL, &s, err));
 	MU_RETURN_IF_ERROR(move_scratch(c, l->type, &s, out, err));
 	if ((rc = move_fill(out, NULL, err)))
 		mu_tensor_unref(out);
@@ -342,7 +342,7 @@ static int stack_rows(struct kernel_call *c, const struct list *l, unsigned shap
 	struct mu_shape each, all = mu_shape_vec(n);
 	struct mu_tensor *out;
 
-	MU_RETURN_IF_ERROR(list_whole_shape(c, shape_in, l, &each, err));
+	MU_RETURN_IF_ERROR(list_whole_shape(c, shape_in, l, at, &each, err));
 	MU_RETURN_IF_ERROR(mu_shape_append(&all, each.rank, each.dim, err));
 	MU_RETURN_IF_ERROR(pile_up(c, l, at, &each, n, &p, err));
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, l->type, &all, &out, err));
@@ -380,51 +380,113 @@ static int attr_shape(const struct kernel_call *c, struct mu_pshape *out, struct
 	return 0;
 }
 
-/* Elements one behind the other along their first dimension, and how long each is. */
-static int tensor_list_concat(struct kernel_call *c, struct mu_err *err)
-{
-	const struct list *l;
-	struct mu_tensor *out, *lengths;
-	struct mu_pshape p, rest = {.rank = -1};
-	int64_t rows = 0, at = 0;
-	int rc = 0;
+/* The shapes of the elements, which may differ in their first dimension. */
+struct concat {
+	struct mu_pshape rest; /* its first dimension is the common one of all elements, or -1 */
+	const struct mu_tensor
+	    *leading; /* first dimensions of elements that are not set, or NULL */
+	int64_t rows;
+	bool has_unset; /* elements */
+};
 
-	MU_RETURN_IF_ERROR(list_get(c, &l, err));
-	MU_RETURN_IF_ERROR(c->n_in > 1 ? list_element_shape(c, 1, &p, err)
-				       : attr_shape(c, &p, err));
-	MU_RETURN_IF_ERROR(list_meet(&p, &l->shape, err));
+/* The first dimension of element i. */
+static int concat_rows(const struct concat *k, const struct list *l, int64_t i, int64_t *out,
+		       struct mu_err *err)
+{
+	int64_t n_leading = k->leading ? k->leading->shape.count : 0;
+
+	if (mu_tensor_is_set(&l->items[i]))
+		*out = l->items[i].shape.dim[0];
+	else if (i < n_leading)
+		*out = mu_tensor_int(k->leading, i);
+	else if (k->rest.dim[0] >= 0)
+		*out = k->rest.dim[0];
+	else
+		return mu_invalid(err,
+				  "List contains uninitialized tensor at index %lld but "
+				  "leading_dims has only %lld elements.",
+				  (long long)i, (long long)n_leading);
+	return *out < 0
+		   ? mu_invalid(err, "element %lld has %lld rows", (long long)i, (long long)*out)
+		   : 0;
+}
+
+/* Finds what the elements have in common with the shape that is asked for. */
+static int concat_shapes(struct concat *k, const struct list *l, struct mu_err *err)
+{
+	bool any = false;
+
 	for (int64_t i = 0; i < l->n; i++) {
-		const struct mu_tensor *t = &l->items[i];
-		struct mu_pshape have = list_pshape(&t->shape);
-		if (!mu_tensor_is_set(t) || (rc = need_rows(t, err)))
-			return rc ? rc
-				  : mu_invalid(err, "Element %lld of the list was never set",
-					       (long long)i);
+		struct mu_pshape have = list_pshape(&l->items[i].shape);
+		if (!mu_tensor_is_set(&l->items[i])) {
+			k->has_unset = true;
+			continue;
+		}
+		MU_RETURN_IF_ERROR(need_rows(&l->items[i], err));
+		if (!any && k->rest.rank < 0)
+			k->rest = have;
+		else if (k->rest.rank > 0 && k->rest.dim[0] != have.dim[0])
+			k->rest.dim[0] = any ? -1 : have.dim[0];
+		any = true;
 		have.dim[0] = -1;
-		if (__builtin_add_overflow(rows, t->shape.dim[0], &rows) ||
-		    (rc = list_meet(&rest, &have, err)))
-			return rc ? rc : mu_invalid(err, "too many rows");
+		MU_RETURN_IF_ERROR(list_meet(&k->rest, &have, err));
 	}
-	if (rest.rank < 0)
-		rest = p;
-	if (rest.rank < 1)
+	if (k->rest.rank < 1)
 		return mu_invalid(err, "Concat requires elements to be at least vectors, found "
 				       "scalars instead or an empty list without a shape.");
+	for (int d = 1; d < k->rest.rank; d++)
+		if (k->rest.dim[d] < 0)
+			return mu_invalid(err,
+					  "%s but element_shape_except_first_dim_ is not fully "
+					  "defined",
+					  l->n ? "Trying to concat list with only uninitialized "
+						 "tensors"
+					       : "All except the first dimension must be fully "
+						 "defined when concating an empty tensor list");
+	for (int64_t i = 0; i < l->n; i++) {
+		int64_t n;
+		MU_RETURN_IF_ERROR(concat_rows(k, l, i, &n, err));
+		if (__builtin_add_overflow(k->rows, n, &k->rows))
+			return mu_invalid(err, "too many rows");
+	}
+	return 0;
+}
+
+/* Elements one behind the other along their first dimension, and how long each is.  Those that are
+ * not set are zeros. */
+static int tensor_list_concat(struct kernel_call *c, struct mu_err *err)
+{
+	struct concat k = {.leading = c->n_in > 2 ? kernel_in(c, 2) : NULL};
+	const struct list *l;
+	struct mu_tensor *out, *lengths;
 	struct mu_shape s;
-	rest.dim[0] = rows;
-	MU_RETURN_IF_ERROR(mu_shape_set(&s, rest.rank, rest.dim, err));
+	int64_t at = 0, n, row;
+
+	MU_RETURN_IF_ERROR(list_get(c, &l, err));
+	MU_RETURN_IF_ERROR(c->n_in > 1 ? list_element_shape(c, 1, &k.rest, err)
+				       : attr_shape(c, &k.rest, err));
+	MU_RETURN_IF_ERROR(list_meet(&k.rest, &l->shape, err));
+	MU_RETURN_IF_ERROR(concat_shapes(&k, l, err));
+	struct mu_pshape all = k.rest;
+	all.dim[0] = k.rows;
+	MU_RETURN_IF_ERROR(mu_shape_set(&s, all.rank, all.dim, err));
+	row = mu_shape_product(&s, 1, s.rank);
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, l->type, &s, &out, err));
 	MU_RETURN_IF_ERROR(kernel_out_vec(c, 1, MU_INT64, l->n, &lengths, err));
-	for (int64_t i = 0; i < l->n && !rc; i++) {
+	if (k.has_unset)
+		MU_RETURN_IF_ERROR(move_fill(out, NULL, err));
+	for (int64_t i = 0; i < l->n; i++, at += n * row) {
 		MU_AUTO_TENSOR t = {0};
-		const struct mu_shape *have = &l->items[i].shape;
-		if (!(rc = move_here(c, &l->items[i], &t, err)))
-			rc = move_runs(out, &t, &(struct runs){1, have->count, {at, 0}, {0, 0}},
-				       err);
-		at += have->count;
-		MU_DATA(int64_t, lengths)[i] = have->dim[0];
+
+		concat_rows(&k, l, i, &n, err);
+		MU_DATA(int64_t, lengths)[i] = n;
+		if (!mu_tensor_is_set(&l->items[i]))
+			continue;
+		MU_RETURN_IF_ERROR(move_here(c, &l->items[i], &t, err));
+		MU_RETURN_IF_ERROR(
+		    move_runs(out, &t, &(struct runs){1, n * row, {at, 0}, {0, 0}}, err));
 	}
-	return rc;
+	return 0;
 }
 
 static const struct kernel rows[] = {

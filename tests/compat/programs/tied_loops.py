@@ -540,6 +540,21 @@ def variant_constant_of_a_number():
     return _run([tf.shape(c), tf.shape(tf.identity(c)), tf.shape(tf.zeros_like(c)), tf.shape(tf.stack([c, tf.zeros_like(c)]))])
 
 
+def list_with_elements_of_several_shapes():
+    rows = list_ops.empty_tensor_list(element_shape=[None], element_dtype=tf.float32)
+    for row in ([1.0], [2.0, 3.0], [4.0, 5.0]):
+        rows = list_ops.tensor_list_push_back(rows, tf.constant(row))
+    return _run([list_ops.tensor_list_gather(rows, [0], tf.float32), list_ops.tensor_list_gather(rows, [1, 2], tf.float32),
+                 list_ops.tensor_list_concat(rows, tf.float32)])
+
+
+def concat_of_a_list_with_unset_elements():
+    unset = list_ops.tensor_list_reserve(element_shape=None, num_elements=3, element_dtype=tf.float32)
+    one_set = list_ops.tensor_list_set_item(unset, 1, tf.constant([[2.0, 3.0], [4.0, 5.0], [6.0, 7.0]]))
+    given = tf.raw_ops.TensorListConcatV2(input_handle=one_set, element_shape=[-1, 2], leading_dims=tf.constant([2, 3, 4], tf.int64), element_dtype=tf.float32)
+    return _run([list_ops.tensor_list_concat(one_set, tf.float32), list_ops.tensor_list_concat(unset, tf.float32, element_shape=(2, 3)), *given])
+
+
 def variant_in_cond():
     a = list_ops.tensor_list_from_tensor(tf.constant([1.0, 2.0]), element_shape=[])
     p = tf.placeholder(tf.bool, [])
