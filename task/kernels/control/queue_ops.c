@@ -325,9 +325,11 @@ static int stack_component(struct transfer *t, unsigned k, struct mu_err *err)
 	struct mu_shape each = mu_shape_scalar(), shape = mu_shape_vec(t->done);
 	struct mu_tensor *out;
 
-	MU_RETURN_IF_ERROR(t->done
-			       ? queue_padded_shape(t, k, &each, err)
-			       : mu_shape_append(&each, s->shape[k].rank, s->shape[k].dim, err));
+	if (t->done)
+		MU_RETURN_IF_ERROR(queue_padded_shape(t, k, &each, err));
+	for (int d = 0; !t->done && d < s->shape[k].rank; d++) /* an unknown size of nothing is 0 */
+		MU_RETURN_IF_ERROR(
+		    mu_shape_push(&each, s->shape[k].dim[d] > 0 ? s->shape[k].dim[d] : 0, err));
 	MU_RETURN_IF_ERROR(mu_shape_append(&shape, each.rank, each.dim, err));
 	MU_RETURN_IF_ERROR(kernel_out(t->w.c, k, s->type[k], &shape, &out, err));
 	if (s->padded)
@@ -368,6 +370,8 @@ static bool dequeue_try(struct waiter *w)
 	}
 	int64_t n = queue_available(q), most = t->want - t->done;
 	n = n < most ? n : most;
+	if (q->spec.by_priority && n < most)
+		n = 0; /* elements that come later may go first */
 	if (n > 0) {
 		size_t each = q->spec.n * sizeof *t->items;
 		t->items = mu_xrealloc(t->items, (size_t)(t->done + n) * each);

@@ -78,6 +78,16 @@ void features_note(void *arg, struct mu_span key, const struct example_list *lis
 		s->lists[f->current] = *list;
 }
 
+static void put_example_name(struct mu_buf *b, const struct features *f, int64_t i)
+{
+	struct mu_span name = {"<unknown>", 9};
+
+	if (f->names && i < f->names->shape.count)
+		name = elems_span(f->names, i);
+	if (!f->single)
+		mu_buf_printf(b, "Name: %.*s, ", name.len > 200 ? 200 : (int)name.len, name.data);
+}
+
 /* How TensorFlow begins an error of a feature: of a batch, with the example's number. */
 static int feature_fail(const struct features *f, const struct feature_slot *s, int64_t i,
 			struct mu_err *err, const char *fmt, ...)
@@ -88,8 +98,8 @@ static int feature_fail(const struct features *f, const struct feature_slot *s, 
 	MU_AUTO_BUF b = {0};
 	va_list ap;
 
-	mu_buf_printf(&b, "%sKey: %.*s", f->single ? "" : "Name: <unknown>, ", (int)s->key.len,
-		      s->key.data);
+	put_example_name(&b, f, i);
+	mu_buf_printf(&b, "Key: %.*s", (int)s->key.len, s->key.data);
 	if (!f->single)
 		mu_buf_printf(&b, ", Index: %lld", (long long)i);
 	mu_buf_puts(&b, ".  ");
@@ -256,13 +266,15 @@ static int check_default(const struct features *f, const struct feature_slot *s,
 	return 0;
 }
 
-static int fail_missing_feature(const struct features *f, const struct feature_slot *s,
+static int fail_missing_feature(const struct features *f, const struct feature_slot *s, int64_t i,
 				struct mu_err *err)
 {
-	return mu_invalid(err,
-			  "%sFeature: %.*s (data type: %s) is required but could not be found.",
-			  f->single ? "" : "Name: <unknown>, ", (int)s->key.len, s->key.data,
-			  mu_dtype_name(s->type));
+	MU_AUTO_BUF b = {0};
+
+	put_example_name(&b, f, i);
+	mu_buf_printf(&b, "Feature: %.*s (data type: %s) is required but could not be found.",
+		      (int)s->key.len, s->key.data, mu_dtype_name(s->type));
+	return mu_invalid(err, "%s", b.data);
 }
 
 static int features_output_dense(const struct features *f, const struct feature_slot *s,
@@ -288,7 +300,7 @@ static int features_output_dense(const struct features *f, const struct feature_
 		else if (l->type == MU_DT_INVALID && otherwise->shape.count == each && each)
 			elems_copy(s->type, out->data, at, otherwise->data, 0, each);
 		else if (l->type == MU_DT_INVALID)
-			return fail_missing_feature(f, s, err);
+			return fail_missing_feature(f, s, i, err);
 		else if (n != each)
 			return f->single
 				   ? feature_fail(f, s, i, err, "Can't parse serialized Example.")

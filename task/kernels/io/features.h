@@ -31,8 +31,9 @@ struct features {
 	const struct mu_attr *shapes, *splits; /* borrowed: of dense ones, of ragged ones */
 	const struct mu_tensor **otherwise;    /* borrowed: a default for each dense one */
 	int64_t examples, current;
-	bool single;    /* one example without a batch around it */
-	bool one_split; /* whose ragged rows end in one number, 0, instead of none */
+	bool single;                   /* one example without a batch around it */
+	const struct mu_tensor *names; /* of the examples of a batch, for errors; or NULL */
+	bool one_split;                /* whose ragged rows end in one number, 0, instead of none */
 };
 void features_init(struct features *f);
 void features_fini(struct features *f);

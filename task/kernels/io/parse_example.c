@@ -119,6 +119,7 @@ static int parse_batch(struct kernel_call *c, bool v2, struct mu_err *err)
 	FEATURES_AUTO f;
 
 	features_init(&f);
+	f.names = kernel_in(c, 1);
 	int rc = 0;
 	if (kernel_in(c, 1)->shape.count &&
 	    kernel_in(c, 1)->shape.count != kernel_in(c, 0)->shape.count)
