@@ -78,14 +78,13 @@ void features_note(void *arg, struct mu_span key, const struct example_list *lis
 		s->lists[f->current] = *list;
 }
 
-static void put_example_name(struct mu_buf *b, const struct features *f, int64_t i)
+void features_put_name(struct mu_buf *b, const struct features *f, int64_t i)
 {
 	struct mu_span name = {"<unknown>", 9};
 
 	if (f->names && i < f->names->shape.count)
 		name = elems_span(f->names, i);
-	if (!f->single)
-		mu_buf_printf(b, "Name: %.*s, ", name.len > 200 ? 200 : (int)name.len, name.data);
+	mu_buf_printf(b, "Name: %.*s, ", name.len > 200 ? 200 : (int)name.len, name.data);
 }
 
 /* How TensorFlow begins an error of a feature: of a batch, with the example's number. */
@@ -98,7 +97,8 @@ static int feature_fail(const struct features *f, const struct feature_slot *s, 
 	MU_AUTO_BUF b = {0};
 	va_list ap;
 
-	put_example_name(&b, f, i);
+	if (!f->single)
+		features_put_name(&b, f, i);
 	mu_buf_printf(&b, "Key: %.*s", (int)s->key.len, s->key.data);
 	if (!f->single)
 		mu_buf_printf(&b, ", Index: %lld", (long long)i);
@@ -271,7 +271,8 @@ static int fail_missing_feature(const struct features *f, const struct feature_s
 {
 	MU_AUTO_BUF b = {0};
 
-	put_example_name(&b, f, i);
+	if (!f->single)
+		features_put_name(&b, f, i);
 	mu_buf_printf(&b, "Feature: %.*s (data type: %s) is required but could not be found.",
 		      (int)s->key.len, s->key.data, mu_dtype_name(s->type));
 	return mu_invalid(err, "%s", b.data);

@@ -35,6 +35,8 @@ struct features {
 	const struct mu_tensor *names; /* of the examples of a batch, for errors; or NULL */
 	bool one_split;                /* whose ragged rows end in one number, 0, instead of none */
 };
+/* Puts "Name: NAME, " of example i, with which errors begin. */
+void features_put_name(struct mu_buf *b, const struct features *f, int64_t i);
 void features_init(struct features *f);
 void features_fini(struct features *f);
 #define FEATURES_AUTO __attribute__((cleanup(features_fini))) struct features

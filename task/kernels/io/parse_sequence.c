@@ -157,25 +157,29 @@ static void note_list(void *arg, struct mu_span key, struct mu_span rows)
 		s->of[q->context.current] = (struct list){.rows = rows, .there = true};
 }
 
-static int count_rows(struct list_slot *s, int64_t example, struct mu_err *err)
+static int count_rows(const struct sequence *q, struct list_slot *s, int64_t example,
+		      struct mu_err *err)
 {
+	MU_AUTO_BUF name = {0};
 	struct list *l = &s->of[example];
 	struct mu_pb rows = mu_pb_of(l->rows);
 	struct example_list row;
 
+	features_put_name(&name, &q->context, example);
 	if (!l->there && !s->may_lack)
-		return mu_invalid(
-		    err,
-		    "Name: <unknown>, Key: %.*s, Index: %lld.  Feature list is required but could "
-		    "not be found, and an empty one may not stand for it.",
-		    (int)s->key.len, s->key.data, (long long)example);
+		return mu_invalid(err,
+				  "%sFeature list '%.*s' is required but could not be found.  Did "
+				  "you mean to include it in "
+				  "feature_list_dense_missing_assumed_empty or "
+				  "feature_list_dense_defaults?",
+				  name.data, (int)s->key.len, s->key.data);
 	while (l->there && example_row(&rows, &row)) {
 		if (row.type != MU_DT_INVALID && row.type != s->type)
 			return mu_invalid(err,
-					  "Key: %.*s, Index: %lld.  Data types don't match. Data "
-					  "type: %s but expected type: %s",
-					  (int)s->key.len, s->key.data, (long long)l->n,
-					  mu_dtype_name(row.type), mu_dtype_name(s->type));
+					  "%sFeature list: %.*s, Index: %lld.  Data types don't "
+					  "match. Expected type: %s",
+					  name.data, (int)s->key.len, s->key.data, (long long)l->n,
+					  mu_dtype_name(s->type));
 		l->n++;
 		l->values += row.count;
 		l->longest = row.count > l->longest ? row.count : l->longest;
@@ -206,7 +210,7 @@ static int sequence_read_all(struct kernel_call *c, struct sequence *q, struct m
 					  (long long)f->current);
 		rc = features_check(f, err);
 		for (unsigned i = 0; i < q->n_slots && !rc; i++)
-			rc = count_rows(&q->slots[i], f->current, err);
+			rc = count_rows(q, &q->slots[i], f->current, err);
 	}
 	return rc;
 }
@@ -309,13 +313,17 @@ static int output_dense(const struct sequence *q, const struct list_slot *s, str
 		struct mu_pb m = mu_pb_of(s->of[i].rows);
 		struct example_list row;
 		for (int64_t r = 0; r < s->of[i].n && example_row(&m, &row); r++) {
-			if (row.count != each)
+			if (row.count != each) {
+				MU_AUTO_BUF name = {0};
+
+				features_put_name(&name, &q->context, i);
 				return mu_invalid(
 				    err,
-				    "Key: %.*s, Index: %lld.  Number of values != expected.  "
+				    "%sKey: %.*s, Index: %lld.  Number of values != expected.  "
 				    "values size: %lld but output shape: %s",
-				    (int)s->key.len, s->key.data, (long long)r,
+				    name.data, (int)s->key.len, s->key.data, (long long)r,
 				    (long long)row.count, mu_pshape_str(&q->shapes->shapes[s->at]));
+			}
 			example_values(&row, out, (i * all.n + r) * each);
 		}
 	}
@@ -395,6 +403,7 @@ static int sequence_parse(struct kernel_call *c, struct sequence *q, const struc
 		    err, "Expected serialized to be a scalar or vector of strings, got shape %s",
 		    mu_shape_str(&in->shape));
 	q->context.single = q->context.one_split = !in->shape.rank;
+	q->context.names = kernel_in(c, 1);
 	MU_RETURN_IF_ERROR(parse_sequence_request(c, q, a, may_lack, err));
 	MU_RETURN_IF_ERROR(check_empty_batch(&q->context, in->shape.count, err));
 	MU_RETURN_IF_ERROR(sequence_read_all(c, q, err));
