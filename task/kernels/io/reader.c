@@ -27,8 +27,8 @@ struct reader {
 	pthread_mutex_t lock;
 	const struct reader_kind *kind;
 	int64_t header, record, footer, hop; /* bytes; of text lines, `header` counts lines */
-	char *compression;                   /* of records: "", "GZIP" or "ZLIB" */
-	char *work;                          /* the file in hand; NULL: none */
+	char *compression; /* of records, with or without a fixed length: "", "GZIP" or "ZLIB" */
+	char *work;        /* the file in hand; NULL: none */
 	FILE *file;
 	struct mu_tfrecord_reader *records;
 	char *line;
@@ -90,6 +90,38 @@ static int next_line(struct reader *r, struct mu_buf *key, struct mu_buf *value,
 	return rc;
 }
 
+/* Opens the file, decompressed. */
+static int open_decompressed(struct reader *r, FILE **out, struct mu_err *err)
+{
+	int rc = mu_decompress_open(out, r->work, mu_span_of(r->compression), err);
+
+	return rc == -MU_NOT_FOUND
+		   ? mu_fail(err, MU_NOT_FOUND, "%s; No such file or directory", r->work)
+		   : rc;
+}
+
+/* Opens a decompressed copy of the file, in which the reader can seek. */
+static int open_copy(struct reader *r, struct mu_err *err)
+{
+	char bytes[1 << 14];
+	FILE *from;
+	size_t n;
+
+	MU_RETURN_IF_ERROR(open_decompressed(r, &from, err));
+	r->file = tmpfile();
+	while (r->file && (n = fread(bytes, 1, sizeof(bytes), from)) > 0 &&
+	       fwrite(bytes, 1, n, r->file) == n)
+		;
+	bool broken = ferror(from), full = !r->file || ferror(r->file);
+	fclose(from);
+	if ((broken || full) && r->file)
+		fclose(mu_steal(&r->file));
+	return broken ? mu_fail(err, MU_DATA_LOSS, "%.150s: the compressed data is broken", r->work)
+	       : full ? mu_fail(err, MU_RESOURCE_EXHAUSTED, "%.150s: no space to decompress it",
+				r->work)
+		      : 0;
+}
+
 static int next_record(struct reader *r, struct mu_buf *key, struct mu_buf *value,
 		       struct mu_err *err)
 {
@@ -98,11 +130,7 @@ static int next_record(struct reader *r, struct mu_buf *key, struct mu_buf *valu
 	int rc;
 
 	if (!r->records) {
-		rc = mu_decompress_open(&file, r->work, mu_span_of(r->compression), err);
-		if (rc == -MU_NOT_FOUND)
-			mu_fail(err, MU_NOT_FOUND, "%s; No such file or directory", r->work);
-		if (rc)
-			return rc;
+		MU_RETURN_IF_ERROR(open_decompressed(r, &file, err));
 		r->records = mu_tfrecord_read(file, r->work);
 	}
 	uint64_t at = mu_tfrecord_offset(r->records);
@@ -118,7 +146,8 @@ static int next_fixed(struct reader *r, struct mu_buf *key, struct mu_buf *value
 {
 	int64_t hop = r->hop ? r->hop : r->record, from = r->header + r->at * hop;
 
-	MU_RETURN_IF_ERROR(reader_open_file(r, err));
+	if (!r->file)
+		MU_RETURN_IF_ERROR((*r->compression ? open_copy : reader_open_file)(r, err));
 	if (fseeko(r->file, 0, SEEK_END) || from + r->record > ftello(r->file) - r->footer ||
 	    fseeko(r->file, from, SEEK_SET))
 		return 0;
@@ -185,8 +214,7 @@ static int reader_make(struct kernel_call *c, struct mu_err *err)
 		if (strncmp(kinds[i].op, n->op, strlen(kinds[i].op)) == 0)
 			spec.kind = &kinds[i];
 	if (*encoding)
-		return mu_fail(err, MU_UNIMPLEMENTED,
-			       "compressed files of fixed pieces are not read here");
+		spec.compression = (char *)encoding;
 	if (spec.record <= 0 || spec.record > LARGEST_FILE)
 		return mu_invalid(err, "record_bytes must be > 0, not %lld",
 				  (long long)spec.record);

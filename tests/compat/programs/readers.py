@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Readers over queues of file names, and sparse tensors that travel as numbers."""
+import gzip
 import tempfile
 
 import numpy as np
@@ -7,11 +8,12 @@ import numpy as np
 from common import TARGET, answer, tf
 
 folder = tempfile.mkdtemp(prefix="muster-")
-lines, records, raw = f"{folder}/lines.txt", f"{folder}/records", f"{folder}/raw"
+lines, records, raw, zipped = (f"{folder}/{name}" for name in ("lines.txt", "records", "raw", "raw.gz"))
 with open(lines, "w") as f:
     f.write("head\n1,a\n2,b\n3,c")
-with open(raw, "w") as f:
-    f.write("HHaaabbbcccF")
+for opened in (open(raw, "wb"), gzip.open(zipped, "wb")):
+    with opened as f:
+        f.write(b"HHaaabbbcccF")
 with tf.python_io.TFRecordWriter(records) as w:
     for i in range(4):
         w.write(b"record %d" % i)
@@ -22,6 +24,7 @@ READERS = {
     "whole": (tf.WholeFileReader(), lines),
     "names": (tf.IdentityReader(), "any"),
     "fixed": (tf.FixedLengthRecordReader(3, header_bytes=2, footer_bytes=1), raw),
+    "fixed, compressed": (tf.FixedLengthRecordReader(3, header_bytes=2, footer_bytes=1, hop_bytes=2, encoding="GZIP"), zipped),
 }
 
 
