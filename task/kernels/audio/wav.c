@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WAV files decoded and encoded, and audio summaries. */
+#include <math.h>
+
 #include "lib/io/wav.h"
 #include "lib/base/pb.h"
 #include "task/kernels/engine/args.h"
@@ -74,8 +76,8 @@ static int put_sound(struct mu_buf *b, const char *tag, const float *samples, in
 		     int64_t channels, float rate, struct mu_err *err)
 {
 	MU_AUTO_BUF file = {0};
-	int rc =
-	    mu_wav_write(&file, samples, (size_t)frames, (unsigned)channels, (uint32_t)rate, err);
+	int rc = mu_wav_write(&file, samples, (size_t)frames, (unsigned)channels,
+			      rate < 1 ? 1 : (uint32_t)lroundf(rate), err);
 
 	if (rc)
 		return mu_wrap(err, "summary '%s'", tag);

@@ -354,9 +354,23 @@ static int elementwise_need_real(const struct kernel_call *c, unsigned i, struct
 	return t == MU_FLOAT || t == MU_DOUBLE ? 0 : args_no_kernel(c, t, err);
 }
 
-static int leaky_relu(struct kernel_call *c, struct mu_err *err)
+/* alpha as a number of the op's type, which may have 16 bits. */
+static float leaky_alpha(const struct kernel_call *c)
 {
 	float alpha = args_attr_float(c->node, "alpha", 0.2f);
+	enum mu_dtype t = args_attr_type(c->node, "T", MU_FLOAT);
+	uint16_t narrow;
+
+	if (t == MU_HALF || t == MU_BFLOAT16) {
+		convert(t, &narrow, MU_FLOAT, &alpha, 1);
+		convert(MU_FLOAT, &alpha, t, &narrow, 1);
+	}
+	return alpha;
+}
+
+static int leaky_relu(struct kernel_call *c, struct mu_err *err)
+{
+	float alpha = leaky_alpha(c);
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(elementwise_need_real(c, 0, err));
@@ -372,7 +386,7 @@ static int leaky_relu(struct kernel_call *c, struct mu_err *err)
 
 static int leaky_relu_grad(struct kernel_call *c, struct mu_err *err)
 {
-	float alpha = args_attr_float(c->node, "alpha", 0.2f);
+	float alpha = leaky_alpha(c);
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(elementwise_need_real(c, 0, err));

@@ -2,6 +2,7 @@
 /* Reductions over any axes.  Neighbouring dimensions are merged until kept and reduced ones
  * alternate.  They are walked from the outside in; the innermost is one loop, either a row into one
  * element or a row onto a row. */
+#include <math.h>
 
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
@@ -160,10 +161,12 @@ static int euclidean_norm(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int64_t each;
 
-	if (in->dtype != MU_FLOAT && in->dtype != MU_DOUBLE)
+	bool real = in->dtype == MU_FLOAT || in->dtype == MU_DOUBLE;
+	int rc;
+
+	if (!loops->unary[UN_Square][in->dtype] || mu_dtype_part(in->dtype) != in->dtype)
 		return mu_fail(err, MU_UNIMPLEMENTED, "EuclideanNorm has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
-	int rc;
 
 	MU_RETURN_IF_ERROR(mu_tensor_new(&squares, in->dtype, &in->shape, err));
 	loops->unary[UN_Square][in->dtype](squares.data, in->data, in->shape.count);
@@ -171,8 +174,10 @@ static int euclidean_norm(struct kernel_call *c, struct mu_err *err)
 	c->in[0].tensor = squares;
 	rc = reduce_into(c, RED_SUM, &out, &each, err);
 	c->in[0] = given;
-	if (!rc)
+	if (!rc && real)
 		loops->unary[UN_Sqrt][out->dtype](out->data, out->data, out->shape.count);
+	for (int64_t i = 0; !rc && !real && i < out->shape.count; i++)
+		mu_tensor_set_int(out, i, (int64_t)sqrt((double)mu_tensor_int(out, i)));
 	return rc;
 }
 
