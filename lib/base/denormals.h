@@ -7,20 +7,18 @@
 #include <stdint.h>
 
 #if defined(__x86_64__)
-#include <xmmintrin.h>
-
 /* Returns the mode of the thread before, for mu_set_float_mode. */
 static inline uint64_t mu_flush_denormals(void)
 {
-	unsigned before = _mm_getcsr();
+	unsigned before = __builtin_ia32_stmxcsr();
 
-	_mm_setcsr(before | 0x8040); /* results and operands: FTZ and DAZ */
+	__builtin_ia32_ldmxcsr(before | 0x8040); /* results and operands: FTZ and DAZ */
 	return before;
 }
 
 static inline void mu_set_float_mode(uint64_t mode)
 {
-	_mm_setcsr((unsigned)mode);
+	__builtin_ia32_ldmxcsr((unsigned)mode);
 }
 #elif defined(__aarch64__)
 static inline uint64_t mu_flush_denormals(void)

@@ -89,6 +89,7 @@ def unary():
     yield Case("LogicalNot", {"x": np.array([True, False])})
     yield Case("Invert", {"x": ints(I, 5)})
     yield Case("LeakyRelu", {"features": real(F, 9)}, {"alpha": 0.3})
+    yield Case("LeakyRelu", {"features": np.array([-3, -7, -0.1, 2], np.float16)})
     yield Case("LeakyReluGrad", {"gradients": real(F, 9), "features": real(F, 9)}, {"alpha": 0.3})
     big = np.array([100, -100, 88.5, -88.5, 89, -104, -95, np.inf, -np.inf], F)
     # TensorFlow flushes what is smaller than a normal number to zero; we do not.
@@ -210,6 +211,8 @@ def reduce():
         yield Case(op, {"input": rng.rand(4, 5) > 0.3, "axis": i32(1)})
         yield Case(op, {"input": np.zeros((0,), B), "axis": i32(0)})
     yield Case("EuclideanNorm", {"input": real(F, 3, 4), "axis": i32(1)})
+    for t in (I, L, np.uint8):
+        yield Case("EuclideanNorm", {"input": ints(t, 3, 4, low=0, high=9), "axis": i32(1)})
     yield Case("L2Loss", {"t": real(F, 3, 4)})
     for t in (F, I, L):
         for axis in (0, 1, -1):
@@ -277,6 +280,8 @@ def arrays():
     for s in ([5, 5], [-1, -1], [7, -1]):
         yield Case("Reshape", {"tensor": x, "shape": np.array(s, I)})
     yield Case("Reshape", {"tensor": words, "shape": i32(2, 2)})
+    for shape, new in (((0, 4, 6), (0, -1)), ((0, 6), (0, -1, 3)), ((2, 0, 5), (-1, 0)), ((0, 5), (-1, 5)), ((2, 3), (0, -1)), ((0, 5), (0, -1, 3))):
+        yield Case("Reshape", {"tensor": np.zeros(shape, F), "shape": np.array(new, I)})
     yield Case("Reshape", {"tensor": strs(), "shape": i32(-1)})
     for a in (0, 1, -1, -4, 3, 4):
         yield Case("ExpandDims", {"input": x, "axis": scalar(a)})

@@ -56,38 +56,51 @@ static void take_reshaped(struct kernel_call *c, const struct mu_shape *s)
 	kernel_out_take(c, 0, mu_tensor_reshaped(kernel_in(c, 0), s));
 }
 
+/* The size that is missing in the dimensions, of which the others have `known` elements.  Beside a
+ * size of 0, sizes of 0 do not count on either side: flattened, [0, 4, 6] is [0, 24]. */
+static int missing_size(const struct mu_shape *in, bool has_zero, int64_t known, int64_t *out,
+			struct mu_err *err)
+{
+	int64_t count = 1;
+
+	for (int i = 0; i < in->rank; i++)
+		if (in->dim[i] || !has_zero)
+			if (__builtin_mul_overflow(count, in->dim[i], &count))
+				return mu_invalid(err, "the shape is too large");
+	if (!has_zero && count % known)
+		return mu_invalid(err,
+				  "Input to reshape is a tensor with %lld values, but the "
+				  "requested shape requires a multiple of %lld",
+				  (long long)count, (long long)known);
+	*out = count / known;
+	return 0;
+}
+
 static int reshape(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, 0);
 	int64_t dims[MU_MAX_RANK], known = 1;
 	struct mu_shape shape;
-	int n, free_dim = -1, rc = args_ints(c, 1, dims, MU_MAX_RANK, &n, err);
+	bool has_zero = false;
+	int n, free_dim = -1;
 
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(args_ints(c, 1, dims, MU_MAX_RANK, &n, err));
 	for (int i = 0; i < n; i++) {
-		if (dims[i] != -1) {
-			if (__builtin_mul_overflow(known, dims[i], &known))
-				return mu_invalid(err, "the shape asked for is too large");
-			continue;
-		}
-		if (free_dim >= 0)
+		if (dims[i] == -1 && free_dim >= 0)
 			return mu_invalid(err, "Only one input size may be -1, not both %d and %d",
 					  free_dim, i);
-		free_dim = i;
+		if (dims[i] < -1)
+			return mu_invalid(err, "Size %d must be non-negative, not %lld", i,
+					  (long long)dims[i]);
+		if (dims[i] == -1)
+			free_dim = i;
+		else if (dims[i] == 0)
+			has_zero = true;
+		else if (__builtin_mul_overflow(known, dims[i], &known))
+			return mu_invalid(err, "the shape asked for is too large");
 	}
-	if (free_dim >= 0) {
-		if (known <= 0 && t->shape.count)
-			return mu_invalid(
-			    err, "Reshape cannot infer the missing input size for an empty tensor "
-				 "unless all specified input sizes are non-zero");
-		if (known > 0 && t->shape.count % known)
-			return mu_invalid(err,
-					  "Input to reshape is a tensor with %lld values, but the "
-					  "requested shape requires a multiple of %lld",
-					  (long long)t->shape.count, (long long)known);
-		dims[free_dim] = known > 0 ? t->shape.count / known : 0;
-	}
+	if (free_dim >= 0)
+		MU_RETURN_IF_ERROR(missing_size(&t->shape, has_zero, known, &dims[free_dim], err));
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, n, dims, err));
 	if (shape.count != t->shape.count)
 		return mu_invalid(err,
