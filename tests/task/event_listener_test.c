@@ -252,17 +252,26 @@ static void behave(enum behaviour behaviour)
 	pthread_mutex_unlock(&listener.lock);
 }
 
-/* Sets the listener's reply: a state change for the watch key. */
+/* Sets the listener's reply. */
+static void reply_with_bytes(const struct mu_buf *bytes)
+{
+	pthread_mutex_lock(&listener.lock);
+	mu_buf_clear(&listener.reply);
+	mu_buf_put(&listener.reply, bytes->data, bytes->len);
+	pthread_mutex_unlock(&listener.lock);
+}
+
+/* Sets a reply that changes the state of the watch key. */
 static void reply_with(int state)
 {
-	size_t at;
+	MU_AUTO_BUF bytes = {0};
+	size_t at = mu_pb_begin(&bytes, 1);
 
-	mu_buf_clear(&listener.reply);
-	at = mu_pb_begin(&listener.reply, 1);
-	mu_pb_put_int(&listener.reply, 1, state);
-	mu_pb_put_str(&listener.reply, 2, "n");
-	mu_pb_put_str(&listener.reply, 4, "DebugIdentity");
-	mu_pb_end(&listener.reply, at);
+	mu_pb_put_int(&bytes, 1, state);
+	mu_pb_put_str(&bytes, 2, "n");
+	mu_pb_put_str(&bytes, 4, "DebugIdentity");
+	mu_pb_end(&bytes, at);
+	reply_with_bytes(&bytes);
 }
 
 static bool key_is_enabled(void)
@@ -337,19 +346,25 @@ static void breakpoint__waits_for_a_reply(void **state)
 
 static void reply_that_is_no_message__fails(void **state)
 {
-	mu_buf_puts(&listener.reply, "\x0a\xff");
+	MU_AUTO_BUF bytes = {0};
+
+	mu_buf_puts(&bytes, "\x0a\xff");
+	reply_with_bytes(&bytes);
 	assert_int_not_equal(send_names("?"), 0);
 }
 
 static void too_many_watch_keys__fail(void **state)
 {
-	for (int i = 0; i < 5000; i++) {
-		size_t at = mu_pb_begin(&listener.reply, 1);
+	MU_AUTO_BUF bytes = {0};
 
-		mu_pb_put_int(&listener.reply, 1, READ_ONLY);
-		mu_pb_put_int(&listener.reply, 3, i);
-		mu_pb_end(&listener.reply, at);
+	for (int i = 0; i < 5000; i++) {
+		size_t at = mu_pb_begin(&bytes, 1);
+
+		mu_pb_put_int(&bytes, 1, READ_ONLY);
+		mu_pb_put_int(&bytes, 3, i);
+		mu_pb_end(&bytes, at);
 	}
+	reply_with_bytes(&bytes);
 	assert_fails(send_names("?"), &err, MU_RESOURCE_EXHAUSTED, "enables more than");
 }
 
