@@ -51,6 +51,7 @@ struct seeds {
 };
 
 enum { BUFFER_SIZE, SEED, SEED2, COUNT };
+enum { MOST_ROUNDS_AHEAD = 3 }; /* however large the buffer is */
 
 static int64_t rounds_of(const struct dataset *d)
 {
@@ -174,7 +175,8 @@ static int shuffle_fill(struct dataset_iterator *it, struct shuffle *w, int64_t 
 	unsigned n = it->d->n_out;
 	int rc;
 
-	while (it->input && w->count < size) {
+	while (it->input && w->count < size &&
+	       !(w->count && w->n_rounds - w->first > MOST_ROUNDS_AHEAD)) {
 		int64_t at = (w->head + w->count) % size;
 		shuffle_reserve(w, at, size, n);
 		if ((rc = dataset_iterator_next(it->input, &w->t[at * n], err)) < 0)
