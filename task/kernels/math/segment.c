@@ -13,6 +13,17 @@ void segments_fini(struct segments *s)
 	s->numbers = NULL;
 }
 
+static int check_picked(const struct mu_tensor *indices, int64_t limit, struct mu_err *err)
+{
+	for (int64_t i = 0; i < indices->shape.count; i++) {
+		int64_t k = mu_tensor_int(indices, i);
+		if (k < 0 || k >= limit)
+			return mu_invalid(err, "Bad: indices[%lld] == %lld out of range [0, %lld)",
+					  (long long)i, (long long)k, (long long)limit);
+	}
+	return 0;
+}
+
 static int check_ids(const struct mu_tensor *ids, bool sorted, int64_t limit, struct mu_err *err)
 {
 	for (int64_t i = 0; i < ids->shape.count; i++) {
@@ -21,7 +32,7 @@ static int check_ids(const struct mu_tensor *ids, bool sorted, int64_t limit, st
 			return mu_invalid(err, "segment ids are not increasing");
 		if (id < 0 || id >= limit)
 			return mu_invalid(err,
-					  "segment id %lld out of range [0, %lld), possibly "
+					  "Segment id %lld out of range [0, %lld), possibly "
 					  "because 'segment_ids' input is not sorted.",
 					  (long long)id, (long long)limit);
 	}
@@ -87,7 +98,7 @@ int segments_read_sparse(struct kernel_call *c, enum segment_divide how, struct 
 	if (s->n < 0)
 		return mu_invalid(err, "segment ids must be >= 0");
 	MU_RETURN_IF_ERROR(check_ids(s->ids, true, s->n, err));
-	MU_RETURN_IF_ERROR(rows_check(s->picked, s->data->shape.dim[0], err));
+	MU_RETURN_IF_ERROR(check_picked(s->picked, s->data->shape.dim[0], err));
 	return set_shape(s, err);
 }
 
