@@ -145,3 +145,36 @@ int mu_decompress_open(FILE **out, const char *path, struct mu_span compression,
 		*out = file;
 	return 0;
 }
+
+int mu_decompress_bytes(struct mu_buf *out, struct mu_span in, struct mu_span compression,
+			size_t limit, struct mu_err *err)
+{
+	enum { CHUNK = 1 << 16 };
+	z_stream z = {.next_in = (unsigned char *)in.data, .avail_in = (uInt)in.len};
+	int window, rc = Z_OK;
+
+	MU_RETURN_IF_ERROR(mu_compression_window(compression, &window, err));
+	if (!window) {
+		mu_buf_put(out, in.data, in.len);
+		return 0;
+	}
+	if (in.len > INT32_MAX || inflateInit2(&z, window) != Z_OK)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "cannot decompress %zu bytes", in.len);
+	size_t start = out->len;
+	while (rc == Z_OK && out->len - start <= limit) {
+		mu_buf_reserve(out, CHUNK);
+		z.next_out = (unsigned char *)out->data + out->len;
+		z.avail_out = CHUNK;
+		rc = inflate(&z, Z_NO_FLUSH);
+		out->len += CHUNK - z.avail_out;
+		if (rc == Z_STREAM_END && window > MAX_WBITS && z.avail_in)
+			rc = inflateReset(&z);
+	}
+	inflateEnd(&z);
+	if (rc == Z_OK)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
+			       "the decompressed bytes exceed the limit of %zu", limit);
+	return rc == Z_STREAM_END || rc == Z_BUF_ERROR
+		   ? 0
+		   : mu_fail(err, MU_DATA_LOSS, "inflate() failed with error %d", rc);
+}

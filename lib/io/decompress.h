@@ -14,4 +14,9 @@ int mu_decompress_open(FILE **out, const char *path, struct mu_span compression,
 /* zlib's windowBits for a compression, 0 for none. */
 int mu_compression_window(struct mu_span compression, int *window, struct mu_err *err);
 
+/* Appends the decompressed form of bytes in memory; at most `limit` bytes.  A corrupt stream is
+ * DATA_LOSS; a truncated one yields the bytes that there are, as in TensorFlow. */
+int mu_decompress_bytes(struct mu_buf *out, struct mu_span in, struct mu_span compression,
+			size_t limit, struct mu_err *err);
+
 #endif

@@ -30,8 +30,30 @@ static int encoded_zeros(const struct mu_object *o, struct mu_object **out, stru
 	return 0;
 }
 
+static int encoded_add(const struct mu_object *a, const struct mu_object *b, struct mu_object **out,
+		       struct mu_err *err)
+{
+	const struct mu_encoded *x = MU_CONTAINER(a, const struct mu_encoded, object);
+	const struct mu_encoded *y = MU_CONTAINER(b, const struct mu_encoded, object);
+	struct mu_buf bytes = {0};
+	uint32_t sum, second;
+
+	if (strcmp(x->kind, "int") || strcmp(y->kind, "int") || x->bytes.len != sizeof sum ||
+	    y->bytes.len != sizeof sum)
+		return mu_fail(err, MU_INTERNAL,
+			       "No binary variant binary_op function found for op ADD Variant "
+			       "type_name: '%.80s'",
+			       x->kind);
+	memcpy(&sum, x->bytes.data, sizeof sum);
+	memcpy(&second, y->bytes.data, sizeof second);
+	sum += second;
+	mu_buf_put(&bytes, (const char *)&sum, sizeof sum);
+	*out = mu_encoded_new(mu_span_of(x->kind), &bytes);
+	return 0;
+}
+
 static const struct mu_object_type encoded_type = {
-    .name = "saved object", .free = encoded_free, .zeros = encoded_zeros};
+    .name = "saved object", .free = encoded_free, .zeros = encoded_zeros, .add = encoded_add};
 
 struct mu_object *mu_encoded_new(struct mu_span kind, struct mu_buf *bytes)
 {

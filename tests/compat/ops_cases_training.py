@@ -30,6 +30,10 @@ def rare_optimizers():
             "var": v(), "gradient_accumulator": v(),
             "gradient_squared_accumulator": v(True), "grad": real(t, 2, 3), "indices": i32(4, 1), "lr": lr,
             "l1": scalar(0.3, t), "l2": scalar(0.2, t), "global_step": scalar(3, L)}, rtol=1e-5)
+        yield Case("SparseApplyAdagradDA", {
+            "var": v(), "gradient_accumulator": v(),
+            "gradient_squared_accumulator": v(True), "grad": real(t, 2, 3), "indices": i32(4, 1), "lr": lr,
+            "l1": scalar(0.3, t), "l2": scalar(0.2, t), "global_step": scalar(3, L)}, rtol=1e-5)
 
 
 def training_cases():

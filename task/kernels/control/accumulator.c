@@ -4,8 +4,8 @@
 
 #include <string.h>
 
+#include "task/kernels/control/sum.h"
 #include "task/kernels/engine/kernel_table.h"
-#include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/state/handles.h"
 
 static void accumulator_free(struct resource *r)
@@ -73,7 +73,7 @@ static int conditional(struct kernel_call *c, struct mu_err *err)
 
 	if (strcmp(how, "MEAN") != 0 && strcmp(how, "SUM") != 0)
 		return mu_invalid(err, "reduction_type must be MEAN or SUM, not %s", how);
-	if ((unsigned)t >= MU_DT_COUNT || !loops->binary[BIN_AddV2][t])
+	if (!sum_type_known(t))
 		return mu_fail(err, MU_UNIMPLEMENTED, "no accumulators for type %s",
 			       mu_dtype_name(t));
 	int rc;

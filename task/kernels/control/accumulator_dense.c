@@ -3,7 +3,6 @@
 #include "task/kernels/control/accumulator.h"
 #include "task/kernels/control/sum.h"
 #include "task/kernels/engine/convert.h"
-#include "task/kernels/engine/loops/loops.h"
 
 struct dense {
 	struct accumulator a;
@@ -47,8 +46,7 @@ static int accumulator_dense_divide(struct accumulator *a, struct mu_tensor *sum
 		MU_RETURN_IF_ERROR(mu_tensor_new(&out, a->dtype, &sum->shape, err));
 	}
 	convert(a->dtype, &divisor, MU_INT64, &n, 1);
-	loops->binary[BIN_Div][a->dtype](out.data, sum->data, &divisor, out.shape.count,
-					 RIGHT_SCALAR);
+	sum_binary(BIN_Div, a->dtype, out.data, sum->data, &divisor, out.shape.count, RIGHT_SCALAR);
 	if (out.buf != sum->buf)
 		mu_tensor_unref(sum);
 	*sum = out;

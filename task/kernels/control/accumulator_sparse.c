@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "task/kernels/control/accumulator.h"
+#include "task/kernels/control/sum.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
-#include "task/kernels/engine/loops/loops.h"
 
 struct rows {
 	size_t n;
@@ -109,7 +109,7 @@ static struct rows accumulator_sparse_merge(const struct rows *old, const int64_
 		out.index[out.n] = first ? old->index[i] : index[k];
 		out.times[out.n] = (first ? old->times[i] : 0) + second;
 		if (first && second)
-			loops->binary[BIN_AddV2][type](sum, b, a, width, BOTH_RUN);
+			sum_binary(BIN_AddV2, type, sum, b, a, width, BOTH_RUN);
 		else
 			memcpy(sum, first ? a : b, bytes);
 		i += first;
@@ -148,7 +148,7 @@ static void accumulator_sparse_divide(struct rows *r, enum mu_dtype type, int64_
 		char *sum = r->sum + i * bytes;
 		convert(type, &by, MU_INT64, &r->times[i], 1);
 		if (r->times[i] > 1)
-			loops->binary[BIN_Div][type](sum, sum, &by, width, RIGHT_SCALAR);
+			sum_binary(BIN_Div, type, sum, sum, &by, width, RIGHT_SCALAR);
 	}
 }
 

@@ -1,8 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/kernels/control/sum.h"
 
+#include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/gpu_table.h"
-#include "task/kernels/engine/loops/loops.h"
+
+bool sum_type_known(enum mu_dtype t)
+{
+	return (unsigned)t < MU_DT_COUNT &&
+	       (loops->binary[BIN_AddV2][t] || t == MU_HALF || t == MU_BFLOAT16);
+}
+
+void sum_binary(enum binary_op op, enum mu_dtype t, void *out, const void *a, const void *b,
+		int64_t n, enum binary_form form)
+{
+	enum { CHUNK = 512 };
+	const size_t size = mu_dtype_size(t);
+	float x[CHUNK], y[CHUNK];
+
+	if (loops->binary[op][t]) {
+		loops->binary[op][t](out, a, b, n, form);
+		return;
+	}
+	for (int64_t i = 0; i < n; i += CHUNK) {
+		int64_t m = n - i < CHUNK ? n - i : CHUNK;
+		bool scalar = form == RIGHT_SCALAR;
+		convert(MU_FLOAT, x, t, (const char *)a + (size_t)i * size, m);
+		convert(MU_FLOAT, y, t, (const char *)b + (scalar ? 0 : (size_t)i * size),
+			scalar ? 1 : m);
+		loops->binary[op][MU_FLOAT](x, x, y, m, form);
+		convert(t, (char *)out + (size_t)i * size, MU_FLOAT, x, m);
+	}
+}
 
 /* On a GPU; also in place if no other tensor shares the buffer. */
 static int add_there(struct gpu *g, struct mu_tensor *sum, const struct mu_tensor *t,
@@ -37,13 +65,12 @@ int sum_add(struct mu_tensor *sum, const struct mu_tensor *t, struct mu_err *err
 				  mu_shape_str(&sum->shape), mu_shape_str(&t->shape));
 	if (gpu_of_tensor(t) || gpu_of_tensor(sum))
 		return add_there(gpu_of_tensor(t), sum, t, err);
-	binary_loop *add = loops->binary[BIN_AddV2][t->dtype];
-	if (!add)
+	if (!sum_type_known(t->dtype))
 		return mu_fail(err, MU_UNIMPLEMENTED, "no sums of type %s",
 			       mu_dtype_name(t->dtype));
 	if (!mu_tensor_is_own(&to))
 		MU_RETURN_IF_ERROR(mu_tensor_new(&to, t->dtype, &t->shape, err));
-	add(to.data, sum->data, t->data, t->shape.count, BOTH_RUN);
+	sum_binary(BIN_AddV2, t->dtype, to.data, sum->data, t->data, t->shape.count, BOTH_RUN);
 	if (to.buf != sum->buf)
 		mu_tensor_unref(sum);
 	*sum = to;

@@ -7,9 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/pb.h"
 #include "lib/io/decompress.h"
 #include "lib/io/tfrecord.h"
 #include "task/kernels/control/queue.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/state/handles.h"
 
@@ -20,6 +23,7 @@ struct reader_kind {
 	const char *op;
 	/* 1 with key and value, 0 at the file's end. */
 	int (*next)(struct reader *r, struct mu_buf *key, struct mu_buf *value, struct mu_err *err);
+	bool one_record; /* a file is one record, so the state between two reads is a few numbers */
 };
 
 struct reader {
@@ -29,6 +33,7 @@ struct reader {
 	int64_t header, record, footer, hop; /* bytes; of text lines, `header` counts lines */
 	char *compression; /* of records, with or without a fixed length: "", "GZIP" or "ZLIB" */
 	char *work;        /* the file in hand; NULL: none */
+	char *last_work;   /* of kinds with one_record; NULL: none */
 	FILE *file;
 	struct mu_tfrecord_reader *records;
 	char *line;
@@ -49,11 +54,18 @@ static void end_work(struct reader *r)
 	r->at = 0;
 }
 
+static void set_last_work(struct reader *r, const char *work)
+{
+	free(r->last_work);
+	r->last_work = work ? mu_xstrdup(work) : NULL;
+}
+
 static void reader_free(struct resource *base)
 {
 	struct reader *r = MU_CONTAINER(base, struct reader, base);
 
 	end_work(r);
+	free(r->last_work);
 	free(r->line);
 	free(r->compression);
 	pthread_mutex_destroy(&r->lock);
@@ -161,8 +173,6 @@ static int next_fixed(struct reader *r, struct mu_buf *key, struct mu_buf *value
 
 static int next_file(struct reader *r, struct mu_buf *key, struct mu_buf *value, struct mu_err *err)
 {
-	if (r->at++)
-		return 0;
 	mu_buf_puts(key, r->work);
 
 	MU_RETURN_IF_ERROR(mu_buf_read_file(value, r->work, LARGEST_FILE, err));
@@ -171,17 +181,17 @@ static int next_file(struct reader *r, struct mu_buf *key, struct mu_buf *value,
 
 static int next_name(struct reader *r, struct mu_buf *key, struct mu_buf *value, struct mu_err *err)
 {
-	if (r->at++)
-		return 0;
 	mu_buf_puts(key, r->work);
 	mu_buf_puts(value, r->work);
 	return 1;
 }
 
 static const struct reader_kind kinds[] = {
-    {"TextLineReader", next_line},           {"TFRecordReader", next_record},
-    {"FixedLengthRecordReader", next_fixed}, {"WholeFileReader", next_file},
-    {"IdentityReader", next_name},
+    {"TextLineReader", next_line, false},
+    {"TFRecordReader", next_record, false},
+    {"FixedLengthRecordReader", next_fixed, false},
+    {"WholeFileReader", next_file, true},
+    {"IdentityReader", next_name, true},
 };
 
 /* ---- making ---- */
@@ -313,6 +323,12 @@ static bool read_some(struct reading *g)
 		g->keys[g->have] = key;
 		g->values[g->have++] = value;
 		r->produced++;
+		if (r->kind->one_record) {
+			set_last_work(r, r->work);
+			end_work(r);
+			r->completed++;
+			return true;
+		}
 	}
 	return true;
 }
@@ -426,16 +442,104 @@ static int work_units_completed(struct kernel_call *c, struct mu_err *err)
 	return output_count(c, r, r->completed, err);
 }
 
+static void clear_state(struct reader *r)
+{
+	end_work(r);
+	set_last_work(r, NULL);
+	r->produced = r->completed = 0;
+}
+
 static int reset(struct kernel_call *c, struct mu_err *err)
 {
 	struct reader *r;
 
 	MU_RETURN_IF_ERROR(reader_hold(c, &r, err));
-	end_work(r);
-	r->produced = r->completed = 0;
+	clear_state(r);
 	pthread_mutex_unlock(&r->lock);
 	resource_unref(&r->base);
 	return 0;
+}
+
+/* ---- saved state: tensorflow.ReaderBaseState ---- */
+
+enum { F_STARTED = 1, F_FINISHED = 2, F_PRODUCED = 3, F_WORK = 4 };
+
+static int serialize(const struct reader *r, struct mu_buf *b, struct mu_err *err)
+{
+	if (!r->kind->one_record)
+		return mu_fail(err, MU_UNIMPLEMENTED, "Reader SerializeState");
+	if (r->completed) {
+		mu_pb_put_int(b, F_STARTED, r->completed);
+		mu_pb_put_int(b, F_FINISHED, r->completed);
+	}
+	if (r->produced)
+		mu_pb_put_int(b, F_PRODUCED, r->produced);
+	if (r->last_work)
+		mu_pb_put_str(b, F_WORK, r->last_work);
+	return 0;
+}
+
+static int restore(struct reader *r, struct mu_span state, struct mu_err *err)
+{
+	struct mu_pb m = mu_pb_of(state);
+	int64_t count[F_WORK] = {0};
+	struct mu_span work = {0};
+
+	for (struct mu_pb_field f; mu_pb_next(&m, &f);) {
+		if (f.number >= F_STARTED && f.number <= F_PRODUCED)
+			count[f.number] = (int64_t)f.value;
+		if (f.number == F_WORK)
+			work = f.bytes;
+	}
+	clear_state(r);
+	if (!r->kind->one_record)
+		return mu_fail(err, MU_UNIMPLEMENTED, "Reader RestoreState");
+	if (m.bad)
+		return mu_invalid(err, "Could not parse state for %s '%s'", r->kind->op,
+				  r->base.name);
+	for (int i = F_STARTED; i <= F_PRODUCED; i++)
+		if (count[i] < 0)
+			return mu_invalid(err,
+					  "Unexpected negative value when restoring in %s '%s'",
+					  r->kind->op, r->base.name);
+	if (count[F_STARTED] > count[F_FINISHED])
+		return mu_invalid(
+		    err, "Inconsistent work started vs. finished when restoring in %s '%s'",
+		    r->kind->op, r->base.name);
+	r->completed = count[F_FINISHED];
+	r->produced = count[F_PRODUCED];
+	if (work.len)
+		r->last_work = mu_xstrndup(work.data, work.len);
+	return 0;
+}
+
+static int serialize_state(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_BUF b = {0};
+	struct mu_shape scalar = mu_shape_scalar();
+	struct mu_tensor *out;
+	struct reader *r;
+
+	MU_RETURN_IF_ERROR(reader_hold(c, &r, err));
+	int rc = serialize(r, &b, err);
+	pthread_mutex_unlock(&r->lock);
+	resource_unref(&r->base);
+	if (rc || (rc = kernel_out(c, 0, MU_STRING, &scalar, &out, err)))
+		return rc;
+	mu_string_set(MU_DATA(struct mu_string, out), b.data ? b.data : "", b.len);
+	return 0;
+}
+
+static int restore_state(struct kernel_call *c, struct mu_err *err)
+{
+	struct reader *r;
+
+	MU_RETURN_IF_ERROR(args_rank(c, 1, 0, err));
+	MU_RETURN_IF_ERROR(reader_hold(c, &r, err));
+	int rc = restore(r, elems_span(kernel_in(c, 1), 0), err);
+	pthread_mutex_unlock(&r->lock);
+	resource_unref(&r->base);
+	return rc;
 }
 
 static const struct kernel rows[] = {
@@ -444,8 +548,10 @@ static const struct kernel rows[] = {
      .run = reader_make},
     {"ReaderReadV2 ReaderRead", .start = reader_read_one},
     {"ReaderReadUpToV2 ReaderReadUpTo", .start = read_up_to},
-    {"ReaderNumRecordsProducedV2", .run = records_produced},
-    {"ReaderNumWorkUnitsCompletedV2", .run = work_units_completed},
-    {"ReaderResetV2", .run = reset},
+    {"ReaderNumRecordsProducedV2 ReaderNumRecordsProduced", .run = records_produced},
+    {"ReaderNumWorkUnitsCompletedV2 ReaderNumWorkUnitsCompleted", .run = work_units_completed},
+    {"ReaderResetV2 ReaderReset", .run = reset},
+    {"ReaderSerializeStateV2 ReaderSerializeState", .run = serialize_state},
+    {"ReaderRestoreStateV2 ReaderRestoreState", .run = restore_state},
 };
 KERNEL_TABLE(io_reader, rows)

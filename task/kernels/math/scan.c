@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cumsum and Cumprod: each row along an axis is the previous one combined with one more input row.
- */
+/* Cumsum, Cumprod, CumulativeLogsumexp: each row along an axis is the previous one combined with
+ * one more input row. */
+#include <math.h>
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
@@ -29,10 +30,10 @@ int check_scan(const struct kernel_call *c, struct scan_plan *p, struct mu_err *
 	return 0;
 }
 
-static int scan(struct kernel_call *c, enum reduce_op op, struct mu_err *err)
+static int scan(struct kernel_call *c, const struct reduce_loops *loops_of_type, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	const struct reduce_loops *l = &loops->reduce[op][in->dtype];
+	const struct reduce_loops *l = &loops_of_type[in->dtype];
 	struct mu_tensor *out;
 	struct scan_plan p;
 
@@ -61,11 +62,36 @@ static int scan(struct kernel_call *c, enum reduce_op op, struct mu_err *err)
 	return 0;
 }
 
-KERNEL_RUN(cumsum, scan(c, RED_SUM, err))
-KERNEL_RUN(cumprod, scan(c, RED_PROD, err))
+KERNEL_RUN(cumsum, scan(c, loops->reduce[RED_SUM], err))
+KERNEL_RUN(cumprod, scan(c, loops->reduce[RED_PROD], err))
+
+#define LOG_SUM_EXP(T)                                                                             \
+	static void log_sum_exp_start_##T(void *out, int64_t n)                                    \
+	{                                                                                          \
+		for (int64_t i = 0; i < n; i++)                                                    \
+			((T *)out)[i] = -(T)INFINITY;                                              \
+	}                                                                                          \
+	static void log_sum_exp_add_##T(void *out, const void *a, int64_t n)                       \
+	{                                                                                          \
+		for (int64_t i = 0; i < n; i++) {                                                  \
+			double x = ((T *)out)[i], y = ((const T *)a)[i];                           \
+			double high = x < y ? y : x, low = x < y ? x : y;                          \
+			((T *)out)[i] =                                                            \
+			    (T)(high == low ? high + M_LN2 : high + log1p(exp(low - high)));       \
+		}                                                                                  \
+	}
+LOG_SUM_EXP(float)
+LOG_SUM_EXP(double)
+
+static const struct reduce_loops log_sum_exp[MU_DT_COUNT] = {
+    [MU_FLOAT] = {.start = log_sum_exp_start_float, .add = log_sum_exp_add_float},
+    [MU_DOUBLE] = {.start = log_sum_exp_start_double, .add = log_sum_exp_add_double},
+};
+KERNEL_RUN(cumulative_logsumexp, scan(c, log_sum_exp, err))
 
 static const struct kernel rows[] = {
     {"Cumsum", KERNEL_EXPENSIVE, .run = cumsum},
     {"Cumprod", KERNEL_EXPENSIVE, .run = cumprod},
+    {"CumulativeLogsumexp", KERNEL_EXPENSIVE, .run = cumulative_logsumexp},
 };
 KERNEL_TABLE(math_scan, rows)

@@ -79,23 +79,25 @@ static bool same_span(struct mu_span a, struct mu_span b)
 	return a.len == b.len && (!a.len || memcmp(a.data, b.data, a.len) == 0);
 }
 
-/* The attributes of a dense table: its reserved keys, and its bucket layout, which has no effect
- * here but must be valid. */
+/* The attributes of a dense table: its reserved keys (MutableDenseHashTable has no deleted key),
+ * and its bucket layout, which has no effect here but must be valid. */
 static int dense_spec(const struct kernel_call *c, struct table *spec, struct mu_err *err)
 {
 	int64_t places = args_attr_int(c->node, "initial_num_buckets", 131072);
 	float load = args_attr_float(c->node, "max_load_factor", 0.8f);
 
 	MU_RETURN_IF_ERROR(args_type(c, 0, spec->key, err));
-	MU_RETURN_IF_ERROR(args_type(c, 1, spec->key, err));
-	for (unsigned i = 0; i < 2; i++) {
+	if (c->n_in > 1)
+		MU_RETURN_IF_ERROR(args_type(c, 1, spec->key, err));
+	for (unsigned i = 0; i < c->n_in; i++) {
 		if (kernel_in(c, i)->shape.rank)
 			return mu_fail(err, MU_UNIMPLEMENTED,
 				       "dense tables have keys of one element, not of shape %s",
 				       mu_shape_str(&kernel_in(c, i)->shape));
 		spec->own[i] = *kernel_in(c, i);
 	}
-	if (same_span(table_key_of(&spec->own[0], 0), table_key_of(&spec->own[1], 0)))
+	if (c->n_in > 1 &&
+	    same_span(table_key_of(&spec->own[0], 0), table_key_of(&spec->own[1], 0)))
 		return mu_invalid(err, "Empty and deleted keys cannot be equal");
 	if (places < 4 || (places & (places - 1)))
 		return mu_invalid(
@@ -442,7 +444,7 @@ static int export(struct kernel_call *c, struct mu_err *err)
 
 static const struct kernel rows[] = {
     {"HashTableV2 HashTable MutableHashTableV2 MutableHashTable MutableHashTableOfTensorsV2 "
-     "MutableDenseHashTableV2",
+     "MutableDenseHashTableV2 MutableHashTableOfTensors MutableDenseHashTable",
      .run = table_make},
     {"InitializeTableV2 InitializeTable", .run = initialize},
     {"InitializeTableFromTextFileV2 InitializeTableFromTextFile", .run = initialize_from_file},

@@ -135,6 +135,7 @@ static const struct kernel rows[] = {
      "ResourceApplyKerasMomentum SparseApplyAdagrad SparseApplyAdagradV2 SparseApplyMomentum "
      "SparseApplyRMSProp SparseApplyCenteredRMSProp SparseApplyAdadelta SparseApplyFtrl "
      "SparseApplyFtrlV2 SparseApplyProximalGradientDescent SparseApplyProximalAdagrad "
+     "SparseApplyAdagradDA "
      "ResourceSparseApplyAdagrad ResourceSparseApplyAdagradV2 ResourceSparseApplyMomentum "
      "ResourceSparseApplyRMSProp ResourceSparseApplyCenteredRMSProp ResourceSparseApplyAdadelta "
      "ResourceSparseApplyFtrl ResourceSparseApplyFtrlV2 ResourceSparseApplyProximalGradientDescent "

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* EncodeBase64 and DecodeBase64 (the URL-safe alphabet), and DecodeJSONExample. */
+/* EncodeBase64 and DecodeBase64 (the URL-safe alphabet), DecodeJSONExample, DecodeCompressed. */
 #include "task/kernels/text/base64.h"
 
+#include "lib/io/decompress.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -20,6 +21,24 @@ static int base64_each(struct kernel_call *c, text_fn *turn, struct mu_err *err)
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		mu_buf_clear(&b);
 		MU_RETURN_IF_ERROR(turn(&b, elems_span(in, i), err));
+		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
+	}
+	return 0;
+}
+
+enum { LARGEST_DECOMPRESSED = 1 << 30 };
+
+static int decode_compressed(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_span kind = mu_span_of(args_attr_string(c->node, "compression_type", ""));
+	struct mu_tensor *out;
+
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &in->shape, &out, err));
+	for (int64_t i = 0; i < in->shape.count; i++) {
+		MU_AUTO_BUF b = {0};
+		MU_RETURN_IF_ERROR(
+		    mu_decompress_bytes(&b, elems_span(in, i), kind, LARGEST_DECOMPRESSED, err));
 		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
 	}
 	return 0;
@@ -59,5 +78,6 @@ static const struct kernel rows[] = {
     {"EncodeBase64", .run = encode_base64},
     {"DecodeBase64", .run = decode_base64},
     {"DecodeJSONExample", .run = decode_examples},
+    {"DecodeCompressed", .run = decode_compressed},
 };
 KERNEL_TABLE(text_base64_ops, rows)

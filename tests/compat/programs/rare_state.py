@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stateful ops that few programs use: staging maps, half accumulators, saved readers, and tables under their older names."""
+import tempfile
+
+import numpy as np
+
+from common import TARGET, answer_each, error_of, forget, plain, tf
+
+raw = tf.raw_ops
+folder = tempfile.mkdtemp(prefix="muster-")
+FILES = []
+for i in range(3):
+    FILES.append(f"{folder}/{i}")
+    with open(FILES[-1], "w") as f:
+        f.write(f"line {i}\nend")
+
+
+def _text(value):
+    """Without the folder, and the first words of errors without the names of nodes."""
+    if isinstance(value, list):
+        return [_text(v) for v in value]
+    return value.replace(folder, "").split(" [[")[0].split("\n\t")[0] if isinstance(value, str) else value
+
+
+def _staging(prefix, types=(tf.float32, tf.int32, tf.string)):
+    more = {"shared_name": f"{prefix}map", "container": ""}
+
+    def op(name, key=None, indices=None, **others):
+        given = {} if key is None else {"key": np.int64(key)}
+        given.update({} if indices is None else {"indices": np.array(indices, np.int32)})
+        return getattr(raw, prefix + name)(**given, **others, **more)
+
+    def stage(key, *indices):
+        values = [tf.constant([key + 0.5]), tf.constant(key), tf.constant(f"value {key}")]
+        return op("MapStage", key, indices, values=[values[i] for i in indices], dtypes=list(types))
+
+    def take(name, key, *indices):
+        return op(name, key, indices, dtypes=[types[i] for i in indices])
+
+    sizes = [op("MapSize", dtypes=list(types)), op("MapIncompleteSize", dtypes=list(types))]
+    steps = [stage(3, 0, 1, 2), stage(3, 0, 1, 2), stage(4, 0), stage(4, 0), stage(5, 1), stage(4, 2, 1), stage(4, 1, 2), take("MapPeek", 4, 0, 2),
+             take("MapUnstage", 3, 1), take("MapUnstage", 3, 1), take("MapPeek", 3, 0, 1), take("MapUnstage", 3, 2, 0), take("MapUnstage", 3, 0, 2),
+             take("MapUnstageNoKey", None, 0, 1), take("MapUnstageNoKey", None, 2)]
+    bad = [op("MapStage", 9, [7], values=[1.0], dtypes=list(types))]
+    with tf.Session(TARGET) as s:
+        out = [[error_of(lambda: s.run(step)), plain(s.run(sizes))] for step in steps]
+        out += [error_of(lambda: s.run(step)) for step in bad]
+        s.run(op("MapClear", dtypes=list(types)))
+        return _text(plain(out + [s.run(sizes)]))
+
+
+def staging_map():
+    return _staging("")
+
+
+def ordered_staging_map():
+    return _staging("Ordered")
+
+
+def staging_map_in_order():
+    """keys come out in ascending order, a tuple staged later too"""
+    area = {"capacity": 2, "shared_name": "bounded"}
+    key = tf.placeholder(tf.int64, [])
+    stage = raw.OrderedMapStage(key=key, indices=[0], values=[tf.cast(key, tf.float32)], dtypes=[tf.float32], **area)
+    take = raw.OrderedMapUnstageNoKey(indices=[0], dtypes=[tf.float32], **area)
+    with tf.Session(TARGET) as s:
+        for k in (8, 2):
+            s.run(stage, {key: k})
+        out = [s.run(take)]
+        s.run(stage, {key: 5})
+        return plain(out + [s.run(take), s.run(take)])
+
+
+def half_accumulators():
+    out = []
+    with tf.Session(TARGET) as s:
+        for kind in ("MEAN", "SUM"):
+            dense = tf.ConditionalAccumulator(tf.float16, [3], shared_name=f"d{kind}", reduction_type=kind)
+            sparse = tf.SparseConditionalAccumulator(tf.float16, [4, 2], shared_name=f"s{kind}", reduction_type=kind)
+            for k in range(3):
+                g = np.array([0.1, 1000.5, 3], np.float16) * (k + 1)
+                s.run(dense.apply_grad(g))
+                s.run(sparse.apply_grad([k, 3], np.stack([g[:2], g[1:]])))
+            got = s.run(sparse.take_indexed_slices_grad(2))
+            out += [plain(s.run(dense.take_grad(3))), plain([got.indices, got.values])]
+    return out
+
+
+def sums_of_variants():
+    """AddN of numbers in variants, and of tensor lists"""
+    from tensorflow.core.framework import attr_value_pb2, tensor_pb2
+
+    def number(n):
+        value = tensor_pb2.TensorProto(dtype=tf.variant.as_datatype_enum)
+        value.tensor_shape.SetInParent()
+        value.variant_val.add(type_name=b"int", metadata=np.array(n, np.int32).tobytes())
+        return tf.get_default_graph().create_op("Const", [], [tf.variant], attrs={
+            "value": attr_value_pb2.AttrValue(tensor=value), "dtype": attr_value_pb2.AttrValue(type=value.dtype)}, name="c").outputs[0]
+
+    total = tf.add_n([number(3), number(4), number(-9)])
+    lists = [tf.raw_ops.TensorListFromTensor(tensor=tf.constant(v), element_shape=[2]) for v in ([[1., 2.], [3., 4.]], [[10., 20.], [30., 40.]])]
+    both = tf.raw_ops.TensorListStack(input_handle=tf.add_n(lists), element_shape=[2], element_dtype=tf.float32)
+    with tf.Session(TARGET) as s:
+        s.run(total.op)
+        return plain(s.run(both))
+
+
+def reader_state():
+    out = []
+    for name in ("WholeFileReaderV2", "IdentityReaderV2", "TextLineReaderV2"):
+        reader = getattr(raw, name)(shared_name=name)
+        queue = raw.FIFOQueueV2(component_types=[tf.string], shared_name=f"q{name}")
+        fill = raw.QueueEnqueueManyV2(handle=queue, components=[FILES])
+        read = raw.ReaderReadV2(reader_handle=reader, queue_handle=queue)
+        upto = raw.ReaderReadUpToV2(reader_handle=reader, queue_handle=queue, num_records=4)
+        counts = [raw.ReaderNumRecordsProducedV2(reader_handle=reader), raw.ReaderNumWorkUnitsCompletedV2(reader_handle=reader)]
+        save = raw.ReaderSerializeStateV2(reader_handle=reader)
+        state = tf.placeholder(tf.string)
+        restore = raw.ReaderRestoreStateV2(reader_handle=reader, state=state)
+        with tf.Session(TARGET) as s:
+            s.run(fill)
+            out.append([plain(s.run(read)), plain(s.run(counts)), plain(s.run(upto)), plain(s.run(counts)), error_of(lambda: s.run(save))])
+            for text in (b"\x08\x05\x10\x05\x18\x07", b"\x08\x05\x10\x04", b"\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", b"no state", [b"", b""]):
+                out.append([error_of(lambda: s.run(restore, {state: text}))[0], plain(s.run(counts))])
+            s.run(raw.ReaderResetV2(reader_handle=reader))
+            out.append(plain(s.run(counts)))
+    return _text(out)
+
+
+def old_tables():
+    table = raw.MutableHashTableOfTensors(key_dtype=tf.int64, value_dtype=tf.float32, value_shape=[2], shared_name="rows")
+    insert = raw.LookupTableInsert(table_handle=table, keys=np.array([1, 5]), values=np.array([[1, 2], [3, 4]], np.float32))
+    find = raw.LookupTableFind(table_handle=table, keys=np.array([5, 2]), default_value=np.array([-1, -2], np.float32))
+    with tf.Session(TARGET) as s:
+        s.run(insert)
+        return plain([s.run(find), s.run(raw.LookupTableSize(table_handle=table))])
+
+
+if __name__ == "__main__":
+    answer_each(forget)
