@@ -36,7 +36,7 @@ mu_shape_rule shape_list_item, shape_list_stack, shape_list_gather, shape_list_c
 
 /* shape_matrix.c */
 mu_shape_rule shape_diag_part, shape_matrix_diag_part, shape_band_part, shape_band_matrix;
-mu_shape_rule shape_eigen, shape_qr, shape_svd, shape_triangular_solve, shape_banded_solve;
+mu_shape_rule shape_eigen, shape_eigen_joined, shape_qr, shape_svd, shape_triangular_solve, shape_banded_solve;
 
 /* shape_block.c */
 mu_shape_rule shape_space_to_batch, shape_batch_to_space, shape_space_to_depth;

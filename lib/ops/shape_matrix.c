@@ -140,6 +140,18 @@ int shape_eigen(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
+int shape_eigen_joined(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_pshape *in = &c->in[0];
+
+	if (in->rank < 2)
+		return 0;
+	int64_t n = in->dim[in->rank - 1];
+	n = n < 0 ? in->dim[in->rank - 2] : n;
+	c->out[0] = with_last(in, 2, n < 0 ? -1 : n + 1, n);
+	return 0;
+}
+
 int shape_qr(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	const struct mu_pshape *in = &c->in[0];

@@ -38,6 +38,12 @@ int mu_decompress_open(FILE **out, const char *path, struct mu_span compression,
 	return without(err);
 }
 
+int mu_decompress_bytes(struct mu_buf *out, struct mu_span in, struct mu_span compression,
+			size_t limit, struct mu_err *err)
+{
+	return without(err);
+}
+
 int mu_compress_create(FILE **out, const char *path, struct mu_span compression, struct mu_err *err)
 {
 	return without(err);

@@ -36,6 +36,58 @@ def compressed_strings():
     yield Case("DecodeCompressed", {"bytes": one([zlib.compress(bytes(1 << 21))])}, {"compression_type": "ZLIB"})
 
 
+def fingerprints():
+    method = one(b"farmhash64")
+    for data in (ints(I, 3, 4), real(F, 2, 0), real(D, 5), ints(np.uint8, 2, 3, 2, low=0), strs("ab", "cd", ""), one([[b"ab", b"cd"], [b"", b"x"]]),
+                 ints(I, 0, 3), np.array([True, False])):
+        yield Case("Fingerprint", {"data": data, "method": method})
+    yield Case("Fingerprint", {"data": ints(I, 2), "method": one(b"md5")})
+    yield Case("Fingerprint", {"data": scalar(1), "method": method})
+
+
+def reversed_dimensions():
+    for t in (F, I, np.uint8, np.complex64):
+        x = ints(L, 2, 3, 4).astype(t)
+        for dims in ((True, False, True), (False, False, False), (False, True, False)):
+            yield Case("Reverse", {"tensor": x, "dims": np.array(dims)})
+    yield Case("Reverse", {"tensor": strs("a", "b", "c"), "dims": np.array([True])})
+    yield Case("Reverse", {"tensor": x, "dims": np.array([True])})
+    yield Case("Reverse", {"tensor": x, "dims": np.array([[True]])})
+
+
+def _positive(t, *shape):
+    a = real(t, *shape)
+    return np.matmul(a, np.swapaxes(a, -1, -2)) + 3 * np.eye(shape[-1], dtype=t)
+
+
+def old_matrices():
+    """Ops on batches of matrices, which graphs of the first versions name apart."""
+    for t in (F, D):
+        near = {"rtol": 1e-3, "atol": 1e-4} if t == F else {"rtol": 1e-8, "atol": 1e-9}
+        a, b = _positive(t, 2, 3, 3), real(t, 2, 3, 2)
+        yield Case("BatchMatrixDiag", {"diagonal": real(t, 2, 3)}, producer=9)
+        yield Case("BatchMatrixDiagPart", {"input": a}, producer=9)
+        yield Case("BatchMatrixSetDiag", {"input": a, "diagonal": real(t, 2, 3)}, producer=9)
+        yield Case("BatchMatrixBandPart", {"input": a, "num_lower": scalar(1, L), "num_upper": scalar(0, L)}, producer=9)
+        yield Case("BatchMatrixInverse", {"input": a}, producer=9, **near)
+        yield Case("BatchMatrixDeterminant", {"input": a}, producer=9, **near)
+        yield Case("BatchMatrixSolve", {"matrix": a, "rhs": b}, producer=9, **near)
+        yield Case("BatchMatrixSolveLs", {"matrix": a, "rhs": b, "l2_regularizer": scalar(0.1, D)}, producer=9, **near)
+        yield Case("BatchMatrixTriangularSolve", {"matrix": a, "rhs": b}, producer=9, **near)
+        yield Case("BatchCholesky", {"input": a}, producer=9, **near)
+        yield Case("BatchSelfAdjointEigV2", {"input": a}, {"compute_v": True}, producer=9, seen=np.abs, **near)
+        yield Case("BatchSvd", {"input": a}, {"compute_uv": True}, producer=9, seen=np.abs, **near)
+        for op in ("SelfAdjointEig", "BatchSelfAdjointEig"):
+            yield Case(op, {"input": a[0]}, producer=9, seen=np.abs, **near)
+            yield Case(op, {"input": a}, producer=9, seen=np.abs, **near)
+            yield Case(op, {"input": real(t, 2, 3)}, producer=9)
+
+
+def summaries():
+    for x in (real(F, 2, 3), ints(I, 2), strs("a", "b")):
+        yield Case("TensorSummary", {"tensor": x}, seen=lambda text: np.array(b"\x42" in text.item()))
+
+
 def rare_cases():
-    for group in (cumulative_logsumexp, compressed_strings):
+    for group in (cumulative_logsumexp, compressed_strings, fingerprints, reversed_dimensions, old_matrices, summaries):
         yield from group()

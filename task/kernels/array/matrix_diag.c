@@ -233,9 +233,9 @@ static const struct kernel rows[] = {
     {"MatrixDiagV2 MatrixDiagV3", .run = matrix_diag_v3},
     {"MatrixDiagPartV2 MatrixDiagPartV3", .run = diag_part_v3},
     {"MatrixSetDiagV2 MatrixSetDiagV3", .run = set_diag_v3},
-    {"MatrixDiag", .run = matrix_diag_v1},
-    {"MatrixDiagPart", .run = diag_part_v1},
-    {"MatrixSetDiag", .run = set_diag_v1},
-    {"MatrixBandPart", .run = band_part},
+    {"MatrixDiag BatchMatrixDiag", .run = matrix_diag_v1},
+    {"MatrixDiagPart BatchMatrixDiagPart", .run = diag_part_v1},
+    {"MatrixSetDiag BatchMatrixSetDiag", .run = set_diag_v1},
+    {"MatrixBandPart BatchMatrixBandPart", .run = band_part},
 };
 KERNEL_TABLE(array_matrix_diag, rows)

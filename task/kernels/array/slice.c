@@ -185,6 +185,28 @@ static int reverse(struct kernel_call *c, struct mu_err *err)
 	return read_through(c, in, &v, err);
 }
 
+/* The first version says for each dimension whether it is reversed. */
+static int reverse_flagged(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_shape *in = &kernel_in(c, 0)->shape;
+	const struct mu_tensor *dims = kernel_in(c, 1);
+	struct view v;
+
+	MU_RETURN_IF_ERROR(args_rank(c, 1, 1, err));
+	if (dims->shape.count != in->rank)
+		return mu_invalid(err,
+				  "'dims' must have the same number of values as 'input' has "
+				  "dimensions. 'input' has %d'dims' has %lld values",
+				  in->rank, (long long)dims->shape.count);
+	view_of(&v, in);
+	for (int d = 0; d < in->rank; d++)
+		if (MU_DATA(bool, dims)[d] && in->dim[d]) {
+			v.offset += (in->dim[d] - 1) * v.stride[d];
+			v.stride[d] = -v.stride[d];
+		}
+	return read_through(c, in, &v, err);
+}
+
 static int pad(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *p = kernel_in(c, 1);
@@ -224,6 +246,7 @@ static const struct kernel rows[] = {
     {"Transpose", .run = transpose},
     {"ConjugateTranspose", .run = conjugate_transpose},
     {"ReverseV2", .run = reverse},
+    {"Reverse", .run = reverse_flagged},
     {"Pad PadV2", .run = pad},
 };
 KERNEL_TABLE(array_slice, rows)

@@ -147,7 +147,7 @@ static const struct kernel rows[] = {
      .run = identity_forward},
     {"EnsureShape", .run = ensure_shape},
     {"Const", .run = const_run, .prepare = const_prepare, .release = const_release},
-    {"Placeholder", .run = placeholder},
+    {"Placeholder PlaceholderV2", .run = placeholder},
     {"PlaceholderWithDefault", .run = placeholder_with_default},
     {"Timestamp", KERNEL_NO_FOLD, .run = timestamp},
 };

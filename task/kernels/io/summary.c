@@ -15,6 +15,7 @@ enum {
 	SUMMARY_VALUE = 1,
 	VALUE_TAG = 1,
 	VALUE_SIMPLE = 2,
+	VALUE_NODE_NAME = 7,
 	VALUE_TENSOR = 8,
 	VALUE_METADATA = 9,
 };
@@ -64,6 +65,19 @@ static int tensor_summary(struct kernel_call *c, struct mu_err *err)
 	mu_tensor_write(&b, kernel_in(c, 1));
 	mu_pb_end(&b, tensor);
 	mu_pb_put_bytes(&b, VALUE_METADATA, elems_span(kernel_in(c, 2), 0));
+	mu_pb_end(&b, value);
+	return output_bytes(c, &b, err);
+}
+
+static int tensor_summary_first(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_BUF b = {0};
+	size_t value = mu_pb_begin(&b, SUMMARY_VALUE);
+
+	mu_pb_put_str(&b, VALUE_NODE_NAME, c->node->name);
+	size_t tensor = mu_pb_begin(&b, VALUE_TENSOR);
+	mu_tensor_write(&b, kernel_in(c, 0));
+	mu_pb_end(&b, tensor);
 	mu_pb_end(&b, value);
 	return output_bytes(c, &b, err);
 }
@@ -132,9 +146,8 @@ static int merge_summary(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"ScalarSummary", .run = scalar_summary},
-    {"TensorSummaryV2", .run = tensor_summary},
-    {"HistogramSummary", .run = histogram_summary},
+    {"ScalarSummary", .run = scalar_summary},       {"TensorSummaryV2", .run = tensor_summary},
+    {"TensorSummary", .run = tensor_summary_first}, {"HistogramSummary", .run = histogram_summary},
     {"MergeSummary", .run = merge_summary},
 };
 KERNEL_TABLE(io_summary, rows)

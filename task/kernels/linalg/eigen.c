@@ -57,6 +57,38 @@ static int eigen_outs(struct kernel_call *c, struct matrix_job *j, enum mu_dtype
 		       : eigen_nothing(c, 1, t, err);
 }
 
+/* The first version has one output: a row of values above the vectors. */
+static int hermitian_joined_one(const struct matrix_job *j, int64_t k, double *work)
+{
+	int n = j->a.rows;
+	int64_t all = (int64_t)n * n, at = k * (all + n);
+	double *e = work + all;
+
+	matrices_get(&j->a, k, BY_COLUMNS, work);
+	for (int64_t i = 0; i < n; i++)
+		if (!matrices_finite(false, n - i, work + i * n + i))
+			return 1;
+	MU_RETURN_IF_ERROR(lapack_eigh(false, true, n, work, e));
+	matrices_put_real(j->out[0], at, n, e);
+	matrices_put(j->out[0], at + n, BY_COLUMNS, n, n, work);
+	return 0;
+}
+
+static const char eigh_failed[] =
+    "Self-adjoint eigen decomposition was not successful. The input might not be valid.";
+
+static int hermitian_joined(struct kernel_call *c, struct mu_err *err)
+{
+	struct matrix_job j = {.one = hermitian_joined_one};
+
+	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
+	const int64_t n = j.a.rows;
+	MU_RETURN_IF_ERROR(
+	    matrices_out(c, 0, j.a.t->dtype, &j.a, 2, (int64_t[]){n + 1, n}, &j.out[0], err));
+	j.lwork = n * n + n;
+	return matrices_run(c, &j, eigh_failed, err);
+}
+
 static int hermitian(struct kernel_call *c, struct mu_err *err)
 {
 	struct matrix_job j = {.one = hermitian_one};
@@ -64,10 +96,7 @@ static int hermitian(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
 	MU_RETURN_IF_ERROR(eigen_outs(c, &j, j.a.t->dtype, err));
 	j.lwork = (int64_t)j.a.rows * j.a.rows + j.a.rows;
-	return matrices_run(c, &j,
-			    "Self-adjoint eigen decomposition was not successful. The input might "
-			    "not be valid.",
-			    err);
+	return matrices_run(c, &j, eigh_failed, err);
 }
 
 /* ---- of any matrix ---- */
@@ -317,7 +346,8 @@ static const struct kernel rows[] = {
     {"Eig", .flags = KERNEL_EXPENSIVE, .run = eig},
     {"MatrixLogarithm", .flags = KERNEL_EXPENSIVE, .run = logarithm},
     {"MatrixSquareRoot", .flags = KERNEL_EXPENSIVE, .run = square_root},
-    {"SelfAdjointEigV2", .flags = KERNEL_EXPENSIVE, .run = hermitian},
-    {"Svd", .flags = KERNEL_EXPENSIVE, .run = svd},
+    {"SelfAdjointEigV2 BatchSelfAdjointEigV2", .flags = KERNEL_EXPENSIVE, .run = hermitian},
+    {"SelfAdjointEig BatchSelfAdjointEig", .flags = KERNEL_EXPENSIVE, .run = hermitian_joined},
+    {"Svd BatchSvd", .flags = KERNEL_EXPENSIVE, .run = svd},
 };
 KERNEL_TABLE(linalg_eigen, rows)

@@ -319,13 +319,13 @@ static int least_squares(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"Cholesky", .flags = KERNEL_EXPENSIVE, .run = cholesky},
-    {"CholeskyGrad", .flags = KERNEL_EXPENSIVE, .run = cholesky_grad},
+    {"Cholesky BatchCholesky", .flags = KERNEL_EXPENSIVE, .run = cholesky},
+    {"CholeskyGrad BatchCholeskyGrad", .flags = KERNEL_EXPENSIVE, .run = cholesky_grad},
     {"LogMatrixDeterminant", .flags = KERNEL_EXPENSIVE, .run = log_determinant},
     {"Lu", .flags = KERNEL_EXPENSIVE, .run = lu},
-    {"MatrixDeterminant", .flags = KERNEL_EXPENSIVE, .run = determinant},
-    {"MatrixInverse", .flags = KERNEL_EXPENSIVE, .run = matrix_inverse},
-    {"MatrixSolve", .flags = KERNEL_EXPENSIVE, .run = matrix_solve},
-    {"MatrixSolveLs", .flags = KERNEL_EXPENSIVE, .run = least_squares},
+    {"MatrixDeterminant BatchMatrixDeterminant", .flags = KERNEL_EXPENSIVE, .run = determinant},
+    {"MatrixInverse BatchMatrixInverse", .flags = KERNEL_EXPENSIVE, .run = matrix_inverse},
+    {"MatrixSolve BatchMatrixSolve", .flags = KERNEL_EXPENSIVE, .run = matrix_solve},
+    {"MatrixSolveLs BatchMatrixSolveLs", .flags = KERNEL_EXPENSIVE, .run = least_squares},
 };
 KERNEL_TABLE(linalg_linear, rows)

@@ -113,6 +113,6 @@ KERNEL_RUN(banded_solve, triangular_solve_banded(c, true, err))
 
 static const struct kernel rows[] = {
     {"BandedTriangularSolve", .flags = KERNEL_EXPENSIVE, .run = banded_solve},
-    {"MatrixTriangularSolve", .flags = KERNEL_EXPENSIVE, .run = triangular_solve},
+    {"MatrixTriangularSolve BatchMatrixTriangularSolve", .flags = KERNEL_EXPENSIVE, .run = triangular_solve},
 };
 KERNEL_TABLE(linalg_triangular, rows)

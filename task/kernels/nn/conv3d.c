@@ -62,12 +62,22 @@ int check_conv3d(const struct kernel_call *c, struct conv3d_sizes *g, struct mu_
 	return volume_out_shape(&g->v, g->filters, shape, err);
 }
 
+/* The result's shape: in the first version that of input i, else the value of input i. */
+static int conv3d_result_shape(const struct kernel_call *c, unsigned i, struct mu_shape *shape,
+			       struct mu_err *err)
+{
+	if (kernel_in(c, i)->dtype == MU_INT32 || kernel_in(c, i)->dtype == MU_INT64)
+		return args_shape(c, i, shape, err);
+	*shape = kernel_in(c, i)->shape;
+	return 0;
+}
+
 int check_conv3d_input(const struct kernel_call *c, struct conv3d_sizes *g, struct mu_shape *shape,
 		       struct mu_err *err)
 {
 	const struct mu_tensor *filter = kernel_in(c, 1);
 
-	MU_RETURN_IF_ERROR(args_shape(c, 0, shape, err));
+	MU_RETURN_IF_ERROR(conv3d_result_shape(c, 0, shape, err));
 	MU_RETURN_IF_ERROR(conv3d_geometry(g, c, filter->dtype, shape, &filter->shape, err));
 	return conv3d_check_back(c, g, err);
 }
@@ -77,7 +87,7 @@ int check_conv3d_filter(const struct kernel_call *c, struct conv3d_sizes *g, str
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 
-	MU_RETURN_IF_ERROR(args_shape(c, 1, shape, err));
+	MU_RETURN_IF_ERROR(conv3d_result_shape(c, 1, shape, err));
 	MU_RETURN_IF_ERROR(conv3d_geometry(g, c, in->dtype, &in->shape, shape, err));
 	return conv3d_check_back(c, g, err);
 }
@@ -232,7 +242,7 @@ static int conv3d_filter(struct kernel_call *c, struct mu_err *err)
 	}
 static const struct kernel rows[] = {
     ROW("Conv3D", conv3d_forward),
-    ROW("Conv3DBackpropInputV2", conv3d_input),
-    ROW("Conv3DBackpropFilterV2", conv3d_filter),
+    ROW("Conv3DBackpropInputV2 Conv3DBackpropInput", conv3d_input),
+    ROW("Conv3DBackpropFilterV2 Conv3DBackpropFilter", conv3d_filter),
 };
 KERNEL_TABLE(nn_conv3d, rows)

@@ -365,7 +365,7 @@ static int stateless_poisson(struct kernel_call *c, struct mu_err *err)
 	}
 static const struct kernel rows[] = {
     STATEFUL("RandomGamma", random_gamma),
-    STATEFUL("RandomPoissonV2", random_poisson),
+    STATEFUL("RandomPoissonV2 RandomPoisson", random_poisson),
     {"StatefulRandomBinomial", .run = stateful_binomial},
     {"StatelessRandomBinomial", .run = stateless_binomial},
     {"StatelessRandomGammaV2", .run = stateless_gamma},

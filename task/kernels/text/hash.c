@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* StringToHashBucket in its variants. */
+/* StringToHashBucket in its variants, and Fingerprint. */
+#include <string.h>
+
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -50,7 +52,49 @@ static int hash_bucket_strong(struct kernel_call *c, struct mu_err *err)
 			  err);
 }
 
+/* The fingerprint of several strings is that of their fingerprints in memory order. */
+static uint64_t fingerprint_row(const struct mu_tensor *data, int64_t row, int64_t width)
+{
+	size_t bytes = (size_t)width * mu_dtype_size(data->dtype);
+
+	if (data->dtype != MU_STRING)
+		return fingerprint64((const char *)data->data + (size_t)row * bytes, bytes);
+	MU_AUTO_BUF all = {0};
+	for (int64_t i = 0; i < width; i++) {
+		struct mu_span s = elems_span(data, row * width + i);
+		uint64_t one = fingerprint64(s.data, s.len);
+		if (width == 1)
+			return one;
+		mu_buf_put(&all, (const char *)&one, sizeof one);
+	}
+	return fingerprint64(all.data, all.len);
+}
+
+static int fingerprint(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *data = kernel_in(c, 0);
+	struct mu_tensor *out;
+	struct mu_shape shape;
+
+	MU_RETURN_IF_ERROR(args_rank(c, 1, 0, err));
+	if (!mu_span_eq(elems_span(kernel_in(c, 1), 0), MU_SPAN("farmhash64")))
+		return mu_invalid(err, "Unsupported fingerprint method");
+	if (!data->shape.rank)
+		return mu_invalid(err, "Shape must be at least rank 1 but is rank 0");
+	if (data->dtype != MU_STRING && !mu_dtype_size(data->dtype))
+		return args_no_kernel(c, data->dtype, err);
+	const int64_t n = data->shape.dim[0];
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, (int64_t[]){n, sizeof(uint64_t)}, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_UINT8, &shape, &out, err));
+	for (int64_t i = 0; i < n; i++) {
+		uint64_t row = fingerprint_row(data, i, data->shape.count / n);
+		memcpy((char *)out->data + i * (int64_t)sizeof row, &row, sizeof row);
+	}
+	return 0;
+}
+
 static const struct kernel rows[] = {
+    {"Fingerprint", .run = fingerprint},
     {"StringToHashBucketFast", .run = hash_bucket_fast},
     {"StringToHashBucketStrong", .run = hash_bucket_strong},
     {"StringToHashBucket", .run = hash_bucket_first},

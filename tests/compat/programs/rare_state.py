@@ -127,6 +127,19 @@ def reader_state():
     return _text(out)
 
 
+def record_input():
+    """batches in random order: each epoch has each record once"""
+    for i in range(3):
+        with tf.python_io.TFRecordWriter(f"{folder}/part-{i}", tf.io.TFRecordOptions(compression_type="GZIP")) as w:
+            for k in range(8):
+                w.write(b"%d/%d" % (i, k))
+    records = raw.RecordInput(file_pattern=f"{folder}/part-*", batch_size=6, file_buffer_size=7, file_parallelism=2, compression_type="GZIP")
+    none = raw.RecordInput(file_pattern=f"{folder}/absent-*")
+    with tf.Session(TARGET) as s:
+        epochs = [sorted(plain([r for _ in range(4) for r in plain(s.run(records))])) for _ in range(3)]
+        return [epochs, error_of(lambda: s.run(none))[0]]
+
+
 def old_tables():
     table = raw.MutableHashTableOfTensors(key_dtype=tf.int64, value_dtype=tf.float32, value_shape=[2], shared_name="rows")
     insert = raw.LookupTableInsert(table_handle=table, keys=np.array([1, 5]), values=np.array([[1, 2], [3, 4]], np.float32))
