@@ -164,7 +164,7 @@ static int euclidean_norm(struct kernel_call *c, struct mu_err *err)
 	bool real = in->dtype == MU_FLOAT || in->dtype == MU_DOUBLE;
 	int rc;
 
-	if (!loops->unary[UN_Square][in->dtype] || mu_dtype_part(in->dtype) != in->dtype)
+	if (!real && in->dtype != MU_INT32 && in->dtype != MU_INT64)
 		return mu_fail(err, MU_UNIMPLEMENTED, "EuclideanNorm has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
 
