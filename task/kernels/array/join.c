@@ -83,21 +83,14 @@ static int join_concat(struct kernel_call *c, unsigned axis_in, unsigned from, s
 KERNEL_RUN(concat_v1, join_concat(c, 0, 1, err))
 KERNEL_RUN(concat_v2, join_concat(c, c->n_in ? c->n_in - 1 : 0, 0, err))
 
-/* The numbers with spaces between them. */
-static void put_dims(struct mu_buf *b, const int64_t *dim, int64_t n)
-{
-	for (int64_t d = 0; d < n; d++)
-		mu_buf_printf(b, "%s%lld", d ? " " : "", (long long)dim[d]);
-}
-
 static int fail_other_dims(int64_t axis, unsigned input, const int64_t *dims, const int64_t *first,
 			   int64_t n, struct mu_err *err)
 {
 	MU_AUTO_BUF a = {0};
 	MU_AUTO_BUF b = {0};
 
-	put_dims(&a, dims, n);
-	put_dims(&b, first, n);
+	args_put_numbers(&a, dims, (int)n, " ");
+	args_put_numbers(&b, first, (int)n, " ");
 	return mu_invalid(err,
 			  "All dimensions except %lld must match. Input %u has shape [%s] and "
 			  "doesn't match input 0 with shape [%s].",

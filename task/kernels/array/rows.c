@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/kernels/array/rows.h"
 
+#include "task/kernels/engine/args.h"
+
 int rows_fail_index(const char *name, const struct mu_tensor *indices, int64_t at, int64_t limit,
 		    struct mu_err *err)
 {
 	MU_AUTO_BUF where = {0};
-	int64_t rest[MU_MAX_RANK], k = at;
-	int rank = indices->shape.rank;
 
-	for (int d = rank; d-- > 0; k /= indices->shape.dim[d])
-		rest[d] = k % indices->shape.dim[d];
-	for (int d = 0; d < rank; d++)
-		mu_buf_printf(&where, "%s%lld", d ? "," : "[", (long long)rest[d]);
-	return mu_invalid(err, "%s%s%s = %lld is not in [0, %lld)", name, rank ? where.data : "",
-			  rank ? "]" : "", (long long)mu_tensor_int(indices, at), (long long)limit);
+	mu_buf_puts(&where, name);
+	args_put_place(&where, &indices->shape, indices->shape.rank, at);
+	return mu_invalid(err, "%s = %lld is not in [0, %lld)", where.data,
+			  (long long)mu_tensor_int(indices, at), (long long)limit);
 }
 
 int rows_check(const struct mu_tensor *indices, int64_t limit, struct mu_err *err)

@@ -85,21 +85,37 @@ int args_string(const struct kernel_call *c, unsigned i, char **out, struct mu_e
 	return 0;
 }
 
+void args_put_numbers(struct mu_buf *b, const int64_t *x, int n, const char *separator)
+{
+	for (int i = 0; i < n; i++)
+		mu_buf_printf(b, "%s%lld", i ? separator : "", (long long)x[i]);
+}
+
+void args_put_place(struct mu_buf *b, const struct mu_shape *s, int rank, int64_t at)
+{
+	int64_t place[MU_MAX_RANK];
+
+	if (rank < 1)
+		return;
+	for (int d = rank; d-- > 0; at /= s->dim[d])
+		place[d] = at % s->dim[d];
+	mu_buf_putc(b, '[');
+	args_put_numbers(b, place, rank, ",");
+	mu_buf_putc(b, ']');
+}
+
 int args_fail_position(const struct mu_tensor *indices, int64_t i, int depth, const char *what,
 		       const struct mu_shape *shape, const struct mu_node *node, struct mu_err *err)
 {
-	int rank = indices->shape.rank;
-	int64_t place[MU_MAX_RANK], left = i;
+	int64_t row[MU_MAX_RANK];
 	MU_AUTO_BUF text = {0};
 
-	for (int d = rank - 1; d-- > 0; left /= indices->shape.dim[d])
-		place[d] = left % indices->shape.dim[d];
-	for (int d = 0; d < rank - 1; d++)
-		mu_buf_printf(&text, "%s%lld", d ? "," : "indices[", (long long)place[d]);
-	mu_buf_puts(&text, rank > 1 ? "] = " : "indices = ");
 	for (int d = 0; d < depth; d++)
-		mu_buf_printf(&text, "%s%lld", d ? ", " : "[",
-			      (long long)mu_tensor_int(indices, i * depth + d));
+		row[d] = mu_tensor_int(indices, i * depth + d);
+	mu_buf_puts(&text, "indices");
+	args_put_place(&text, &indices->shape, indices->shape.rank - 1, i);
+	mu_buf_puts(&text, " = [");
+	args_put_numbers(&text, row, depth, ", ");
 	return mu_invalid(err, "%s] does not index into %s %s%s%s", text.data, what,
 			  mu_shape_str(shape), node ? ", node name: " : "", node ? node->name : "");
 }

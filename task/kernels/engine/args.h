@@ -19,6 +19,11 @@ int args_ints(const struct kernel_call *c, unsigned i, int64_t *out, int max, in
 int args_shape(const struct kernel_call *c, unsigned i, struct mu_shape *out, struct mu_err *err);
 /* One string element, NUL-terminated copy in *out: free it. */
 int args_string(const struct kernel_call *c, unsigned i, char **out, struct mu_err *err);
+/* Puts the numbers with the separator between them. */
+void args_put_numbers(struct mu_buf *b, const int64_t *x, int n, const char *separator);
+/* Puts the place of element `at` in the first `rank` dimensions of the shape, as "[1,2]"; nothing
+ * for a scalar. */
+void args_put_place(struct mu_buf *b, const struct mu_shape *s, int rank, int64_t at);
 /* Fails because row i of the indices, `depth` numbers, is outside of the shape, which is called
  * `what`.  `node` (optional) is named too. */
 int args_fail_position(const struct mu_tensor *indices, int64_t i, int depth, const char *what,

@@ -32,7 +32,7 @@ enum {
 
 /* ---- events ---- */
 
-/* What a node publishes. */
+/* The values that a debug node publishes. */
 struct publication {
 	const struct kernel_call *call;
 	const struct value *value;

@@ -5,22 +5,15 @@
 
 #include "task/kernels/engine/elems.h"
 
-static void put_numbers(struct mu_buf *b, const int64_t *x, int n)
-{
-	for (int i = 0; i < n; i++)
-		mu_buf_printf(b, "%s%lld", i ? "," : "[", (long long)x[i]);
-	mu_buf_puts(b, n ? "]" : "[]");
-}
-
 int sparse_out_of_bounds(int64_t i, const int64_t *at, int rank, const int64_t *dim,
 			 struct mu_err *err)
 {
 	MU_AUTO_BUF position = {0};
 	MU_AUTO_BUF shape = {0};
 
-	put_numbers(&position, at, rank);
-	put_numbers(&shape, dim, rank);
-	return mu_invalid(err, "indices[%lld] = %s is out of bounds: need 0 <= index < %s",
+	args_put_numbers(&position, at, rank, ",");
+	args_put_numbers(&shape, dim, rank, ",");
+	return mu_invalid(err, "indices[%lld] = [%s] is out of bounds: need 0 <= index < [%s]",
 			  (long long)i, position.data, shape.data);
 }
 
