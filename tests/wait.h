@@ -9,7 +9,7 @@
 
 #include "lib/base/clock.h"
 
-enum { PATIENCE_SECONDS = 60, GLANCE_MS = 2 };
+enum { TEST_TIMEOUT_S = 60, POLL_INTERVAL_MS = 2 };
 
 static inline void wait_ms(long ms)
 {
@@ -18,20 +18,20 @@ static inline void wait_ms(long ms)
 	nanosleep(&t, NULL);
 }
 
-/* True as soon as it is so, false when it never was. */
-#define COMES_TRUE(what)                                                                           \
+/* True as soon as the condition holds; false after the time limit. */
+#define BECOMES_TRUE(condition)                                                                    \
 	({                                                                                         \
-		double until_ = mu_clock() + PATIENCE_SECONDS;                                     \
+		double until_ = mu_clock() + TEST_TIMEOUT_S;                                       \
 		bool so_;                                                                          \
-		while (!(so_ = (what)) && mu_clock() < until_)                                     \
-			wait_ms(GLANCE_MS);                                                        \
+		while (!(so_ = (condition)) && mu_clock() < until_)                                \
+			wait_ms(POLL_INTERVAL_MS);                                                 \
 		so_;                                                                               \
 	})
 
-#define UNTIL(what)                                                                                \
+#define WAIT_UNTIL(condition)                                                                      \
 	do {                                                                                       \
-		if (!COMES_TRUE(what))                                                             \
-			fail_msg("not within %d s: %s", PATIENCE_SECONDS, #what);                  \
+		if (!BECOMES_TRUE(condition))                                                      \
+			fail_msg("not within %d s: %s", TEST_TIMEOUT_S, #condition);               \
 	} while (0)
 
 #endif

@@ -3,10 +3,10 @@
  *
  * Each round runs a job of one ps and two workers and kills one process of it. This can be `muster
  * run` itself, which is then started again. The moment is drawn from a seed, within the measured
- * duration of a job without a kill. If that measurement was too long, a job can end before its kill;
- * then the round is repeated with an earlier moment. The job must reach its last step, in sync mode
- * exactly that step, and its checkpoint must hold a working model. MUSTER_KILL_ROUNDS is the number
- * of rounds, MUSTER_KILL_SEED the seed.
+ * duration of a job without a kill. If that measurement was too long, a job can end before its
+ * kill; then the round is repeated with an earlier moment. The job must reach its last step, in
+ * sync mode exactly that step, and its checkpoint must hold a working model. MUSTER_KILL_ROUNDS is
+ * the number of rounds, MUSTER_KILL_SEED the seed.
  */
 #include <math.h>
 
@@ -57,7 +57,7 @@ static void runs_to_its_end(bool sync, unsigned victim, unsigned after_ms, struc
 	pid = start(argv, &fd);
 	if (victim) /* on a busy machine tasks can start late; muster run itself can also be killed
 		       before that */
-		UNTIL(tasks_of(pid, tasks, 8) >= TASKS);
+		WAIT_UNTIL(tasks_of(pid, tasks, 8) >= TASKS);
 	wait_ms(after_ms);
 	again = kill_one(pid, victim);
 	status = finish(pid, fd, output);

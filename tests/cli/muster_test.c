@@ -145,7 +145,7 @@ static long long progress_after(long long step)
 {
 	long long got;
 
-	UNTIL((got = progress()) > step);
+	WAIT_UNTIL((got = progress()) > step);
 	return got;
 }
 
@@ -172,7 +172,7 @@ static pid_t chief_of(pid_t parent)
 		 "grep '^TF_CONFIG=' | grep -q '\"type\":\"worker\".*\"index\":0\\|"
 		 "\"index\":0.*\"type\":\"worker\"' && echo $p; done",
 		 (int)parent);
-	UNTIL((chief = number_said_by(command)) > 0); /* a restarting task has no process */
+	WAIT_UNTIL((chief = number_said_by(command)) > 0); /* a restarting task has no process */
 	return chief;
 }
 
@@ -300,7 +300,7 @@ static void second_interrupt__kills_a_task_that_does_not_end(void **state)
 	fclose(f);
 	pid = start(argv, &fd);
 	snprintf(command, sizeof(command), "cat %s/pid 2>/dev/null", folder);
-	UNTIL((task = number_said_by(command)) > 0);
+	WAIT_UNTIL((task = number_said_by(command)) > 0);
 	kill(pid, SIGINT);
 	wait_ms(100); /* two signals at the same time merge to one */
 	assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
@@ -371,7 +371,7 @@ static void environment_of_a_task__is_as_in_a_pod(void **state)
 	snprintf(command, sizeof(command), "cat %s/child", folder);
 	child = number_said_by(command);
 	assert_true(child > 0);
-	UNTIL(kill(child, 0) != 0);
+	WAIT_UNTIL(kill(child, 0) != 0);
 }
 
 static void task__that_fails_permanently__fails_the_job(void **state)

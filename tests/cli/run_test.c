@@ -54,7 +54,7 @@ static struct local_task *start(const char *script)
 
 static void wait_for_end(const struct local_task *t)
 {
-	UNTIL((run_tasks_poll(&tasks, 50, 2), t->pid == 0));
+	WAIT_UNTIL((run_tasks_poll(&tasks, 50, 2), t->pid == 0));
 }
 
 static void task__output_and_exit_code__are_recorded(void **state)

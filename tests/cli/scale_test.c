@@ -59,7 +59,7 @@ static unsigned log_says(const char *task, const char *what)
 
 static void wait_for(const char *task, const char *what)
 {
-	if (!COMES_TRUE(log_says(task, what)))
+	if (!BECOMES_TRUE(log_says(task, what)))
 		fail_msg("the log of %s never says '%s'", task, what);
 }
 
@@ -67,7 +67,7 @@ static void wait_for_tasks(pid_t job, unsigned n)
 {
 	pid_t all[16];
 
-	UNTIL(tasks_of(job, all, 16) == n);
+	WAIT_UNTIL(tasks_of(job, all, 16) == n);
 }
 
 static void workers__start_and_end_while_the_ps_stays(void **state)
@@ -130,16 +130,16 @@ static void worker__killed_and_scaled_away__is_not_waited_for(void **state)
 		pid_t victim;
 
 		wait_for("worker-2", "progress step=");
-		UNTIL((victim = worker(j.pid, 2)) > 0);
+		WAIT_UNTIL((victim = worker(j.pid, 2)) > 0);
 		kill(victim, SIGKILL);
 		assert_int_equal(scale(&down, j.name, "worker=2"), 0);
 		seen = log_says("worker-0", "progress step=");
-		if (!COMES_TRUE(log_says("worker-0", "progress step=") > seen + 3))
+		if (!BECOMES_TRUE(log_says("worker-0", "progress step=") > seen + 3))
 			fail_msg("round %d: the others stand still", round);
 		wait_for_tasks(j.pid, 3);
 		seen = log_says("worker-2", "progress step=");
 		assert_int_equal(scale(&up, j.name, "worker=3"), 0);
-		if (!COMES_TRUE(log_says("worker-2", "progress step=") > seen))
+		if (!BECOMES_TRUE(log_says("worker-2", "progress step=") > seen))
 			fail_msg("round %d: worker 2 does not come back", round);
 	}
 	end_job(&j);

@@ -98,7 +98,7 @@ static struct gpu_info info_of(unsigned i)
 static struct mu_session *open_on(struct task_server *s, struct mu_builder *b)
 {
 	struct mu_session_options own = {.isolate_state = true,
-					 .run_timeout_ms = PATIENCE_SECONDS * 1000};
+					 .run_timeout_ms = TEST_TIMEOUT_S * 1000};
 	struct mu_session *session = NULL;
 
 	assert_ok(mu_builder_check(b, &err), &err);
@@ -201,7 +201,7 @@ static void memory__after_the_end_of_a_session__is_freed(void **state)
 	float losses[STEPS];
 
 	train_on(gpu, "momentum", losses);
-	UNTIL(info_of(0).used == 0);
+	WAIT_UNTIL(info_of(0).used == 0);
 }
 
 /* ---- placement ---- */
@@ -466,7 +466,7 @@ static void compare_devices(container_fn *through_fn, int rows)
 	for (int i = 0; i < rows * WIDTH; i++)
 		assert_float_equal(MU_DATA(float, &got)[i], MU_DATA(float, &want)[i], 1e-5);
 	assert_int_equal(after.copies_out - before.copies_out, 1);
-	UNTIL(info_of(0).used == 0);
+	WAIT_UNTIL(info_of(0).used == 0);
 }
 
 static void arrays_and_stacks__on_a_gpu__store_tensors_on_the_gpu(void **state)

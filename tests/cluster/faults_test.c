@@ -98,7 +98,7 @@ static const struct rpc_method methods[] = {
 
 static void until(_Atomic int *counter, int n)
 {
-	UNTIL(atomic_load(counter) >= n);
+	WAIT_UNTIL(atomic_load(counter) >= n);
 }
 
 /* ---- the fixture: a scripted ps, a real worker, a session with one target on the ps ---- */

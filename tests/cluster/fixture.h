@@ -19,7 +19,7 @@
 #include "tests/wait.h"
 
 enum {
-	CALL_MS = PATIENCE_SECONDS * 1000,
+	CALL_MS = TEST_TIMEOUT_S * 1000,
 	MISSING_TASK_TIMEOUT_MS = 500, /* CreateSession timeout of a test with a missing task */
 };
 

@@ -83,7 +83,7 @@ static struct fixture *open_here(char handle[64])
 	struct mu_err err;
 
 	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
-	UNTIL(stream_peer_live(ps->stream));
+	WAIT_UNTIL(stream_peer_live(ps->stream));
 	target(&f->worker[0], handle, "init");
 	return f;
 }
@@ -226,7 +226,8 @@ static void stopped_server__returns_to_its_callers(void **state)
 	struct worker_counts running = {0};
 
 	begin(&near);
-	UNTIL((worker_count(f->worker[0].server->context.worker, &running), running.running > 0));
+	WAIT_UNTIL(
+	    (worker_count(f->worker[0].server->context.worker, &running), running.running > 0));
 	stop_task(&f->worker[0]);
 	pthread_join(near.thread, NULL);
 	assert_true(near.rc != 0);

@@ -54,7 +54,7 @@ static void listen_to(struct child *c, const char *needle, char *text, size_t si
 
 	text[0] = 0;
 	while (n < size - 1 && !(needle && strstr(text, needle)) &&
-	       poll(&p, 1, PATIENCE_SECONDS * 1000) > 0 &&
+	       poll(&p, 1, TEST_TIMEOUT_S * 1000) > 0 &&
 	       (got = read(c->out, text + n, size - 1 - n)) > 0) {
 		n += (size_t)got;
 		text[n] = 0;
@@ -65,10 +65,10 @@ static int end(struct child *c)
 {
 	int status = 0;
 
-	if (!COMES_TRUE(waitpid(c->pid, &status, WNOHANG) != 0)) {
+	if (!BECOMES_TRUE(waitpid(c->pid, &status, WNOHANG) != 0)) {
 		kill(c->pid, SIGKILL);
 		waitpid(c->pid, &status, 0);
-		fail_msg("it did not end within %d s", PATIENCE_SECONDS);
+		fail_msg("it did not end within %d s", TEST_TIMEOUT_S);
 	}
 	close(c->out);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -218,7 +218,7 @@ static void finish__drains_and_exits_with_0(void **state)
 	unlink(path);
 	c = begin(args, NULL);
 	listen_to(&c, "serves on", text, sizeof(text));
-	UNTIL(access(path, R_OK) == 0);
+	WAIT_UNTIL(access(path, R_OK) == 0);
 	assert_int_equal(mu_buf_read_file(&b, path, 4096, NULL), 0);
 	unlink(path);
 	assert_memory_equal(b.data, "grpc://127.0.0.1:", 17);

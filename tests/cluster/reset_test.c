@@ -159,8 +159,8 @@ static void reset_during_step(struct client *c, struct task *reset)
 {
 	atomic_store(&c->ended, false);
 	assert_int_equal(pthread_create(&c->thread, NULL, run_step, c), 0);
-	UNTIL(ps_runs_a_step(c->fixture) || atomic_load(&c->ended));
-	UNTIL(ended_after_reset(c, reset));
+	WAIT_UNTIL(ps_runs_a_step(c->fixture) || atomic_load(&c->ended));
+	WAIT_UNTIL(ended_after_reset(c, reset));
 	pthread_join(c->thread, NULL);
 }
 

@@ -350,7 +350,7 @@ static void session__after_a_task_restart__is_aborted(void **state)
 	assert_fails(run(&f->worker[0], handle, &init, NULL, &err), &err, MU_UNAVAILABLE,
 		     "From /job:ps/replica:0/task:0");
 	start_task(f, &f->ps, "ps", 0);
-	UNTIL(run(&f->worker[0], handle, &init, NULL, &err) && err.code != MU_UNAVAILABLE);
+	WAIT_UNTIL(run(&f->worker[0], handle, &init, NULL, &err) && err.code != MU_UNAVAILABLE);
 	assert_int_equal(err.code, MU_ABORTED);
 	assert_ok(close_session(&f->worker[0], handle, &err), &err);
 	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);

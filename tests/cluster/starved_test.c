@@ -100,7 +100,7 @@ static int warnings(int file, int own)
 /* An invalid handshake makes a server that accepted the connection close it. */
 static bool is_taken_in(int fd)
 {
-	struct timeval patience = {.tv_sec = PATIENCE_SECONDS};
+	struct timeval patience = {.tv_sec = TEST_TIMEOUT_S};
 	char junk[256] = "what is this?", answer[256];
 	ssize_t n;
 

@@ -178,7 +178,7 @@ static void idle_session__is_closed(void **state)
 		assert_ok(run(t, handle, &init, NULL, &err),
 			  &err); /* a used session is not closed */
 	assert_tells(t, "\"sessions\":1");
-	UNTIL(tells(t, "\"sessions\":0"));
+	WAIT_UNTIL(tells(t, "\"sessions\":0"));
 	assert_fails(run(t, handle, &init, NULL, &err), &err, MU_ABORTED, "not found");
 }
 
@@ -237,7 +237,7 @@ static void start_pending_run(struct task *t, const char *handle, struct waiter 
 
 static void until(_Atomic int *counter, int n)
 {
-	UNTIL(atomic_load(counter) >= n);
+	WAIT_UNTIL(atomic_load(counter) >= n);
 	assert_int_equal(atomic_load(counter), n);
 }
 
@@ -278,7 +278,7 @@ static void steps__beside_a_hundred_waiting_ones__leave_nothing(void **state)
 	for (int i = 0; i < PENDING; i++)
 		start_pending_run(&f->worker[0], handle, &w);
 	snprintf(running, sizeof(running), "\"runningSteps\":%d,", PENDING);
-	UNTIL(tells(&f->ps, running));
+	WAIT_UNTIL(tells(&f->ps, running));
 	for (int i = 0; i < many; i++) {
 		if (i == FEW) {
 			before = mallinfo2().uordblks;
@@ -326,7 +326,7 @@ static void step__during_drain__is_unavailable_immediately(void **state)
 	assert_ok(create(&f->worker[1], g, MU_SPAN(""), other, &err), &err);
 	assert_ok(run(t, handle, &init, NULL, &err), &err);
 	start_pending_run(t, handle, &w);
-	UNTIL(tells(&f->ps, "get (QueueDequeueV2)"));
+	WAIT_UNTIL(tells(&f->ps, "get (QueueDequeueV2)"));
 	assert_int_equal(pthread_create(&stopper, NULL, stop_slowly, t->server), 0);
 	do {
 		start = mu_clock();

@@ -56,7 +56,7 @@ static void steps__when_both_tasks_have_streams__use_them_with_equal_results(voi
 	char handle[64];
 
 	open_session(f, handle);
-	UNTIL(live(&f->worker[0]));
+	WAIT_UNTIL(live(&f->worker[0]));
 	target(&f->worker[0], handle, "init");
 	for (int i = 0; i < 200; i++)
 		target(&f->worker[0], handle, "add");
@@ -83,7 +83,7 @@ static void large_tensor__makes_a_round_trip(void **state)
 	struct mu_node *there = unary(g, "there", "Neg", PS, c);
 	unary(g, "back", "Neg", WORKER, there);
 	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
-	UNTIL(live(&f->worker[0]));
+	WAIT_UNTIL(live(&f->worker[0]));
 	assert_ok(run(&f->worker[0], handle, &s, &out, &err), &err);
 	assert_int_equal(out.shape.count, shape.count);
 	for (int64_t i = 0; i < shape.count; i++)
@@ -100,15 +100,15 @@ static void restarted_peer__fails_the_step_and_is_reconnected(void **state)
 	char handle[64];
 
 	open_session(f, handle);
-	UNTIL(live(&f->worker[0]));
+	WAIT_UNTIL(live(&f->worker[0]));
 	target(&f->worker[0], handle, "init");
 	stop_task(&f->ps);
-	UNTIL(!live(&f->worker[0]));
+	WAIT_UNTIL(!live(&f->worker[0]));
 	assert_true(run(&f->worker[0], handle, &s, NULL, &err) != 0);
 	assert_true(err.code == MU_UNAVAILABLE || err.code == MU_ABORTED);
 	start_task(f, &f->ps, "ps", 0);
 	open_session(f, handle);
-	UNTIL(live(&f->worker[0]));
+	WAIT_UNTIL(live(&f->worker[0]));
 	target(&f->worker[0], handle, "init");
 	target(&f->worker[0], handle, "add");
 	assert_true(run_float(&f->worker[0], handle, "read:0") == 1);
@@ -145,7 +145,7 @@ static void remote_error__names_its_node(void **state)
 	char handle[64];
 
 	open_session(f, handle);
-	UNTIL(live(&f->worker[0]));
+	WAIT_UNTIL(live(&f->worker[0]));
 	for (int i = 0; i < 20; i++) { /* v is not initialised */
 		assert_int_equal(-MU_FAILED_PRECONDITION,
 				 run(&f->worker[0], handle, &s, NULL, &err));
@@ -201,7 +201,7 @@ broken_stream__fails_pending_steps_and_falls_back_to_grpc_until_reconnected(void
 	pthread_t threads[3];
 
 	open_session(f, handle);
-	UNTIL(live(&f->worker[0]));
+	WAIT_UNTIL(live(&f->worker[0]));
 	target(&f->worker[0], handle, "init");
 	l.handle = handle;
 	for (int i = 0; i < 3; i++)
@@ -209,11 +209,11 @@ broken_stream__fails_pending_steps_and_falls_back_to_grpc_until_reconnected(void
 	for (int i = 0; i < 3; i++) {
 		int before = l.good;
 
-		UNTIL(l.good > before + 50);
+		WAIT_UNTIL(l.good > before + 50);
 		cut(&f->worker[0]);
 		before = l.good;
-		UNTIL(l.good > before + 10); /* by gRPC, until the stream is back */
-		UNTIL(live(&f->worker[0]));
+		WAIT_UNTIL(l.good > before + 10); /* by gRPC, until the stream is back */
+		WAIT_UNTIL(live(&f->worker[0]));
 	}
 	l.stop = 1;
 	for (int i = 0; i < 3; i++)
@@ -252,13 +252,13 @@ static void peer_on_another_host__is_reached_by_tcp(void **state)
 	char handle[64];
 
 	open_session(f, handle);
-	UNTIL(live(&f->worker[0]));
+	WAIT_UNTIL(live(&f->worker[0]));
 	pthread_mutex_lock(&p->lock);
 	p->offer.local[0] = 0; /* as if the local address did not exist */
 	pthread_mutex_unlock(&p->lock);
 	target(&f->worker[0], handle, "init");
 	cut(&f->worker[0]);
-	UNTIL(by_tcp_after_a_step(&f->worker[0], handle));
+	WAIT_UNTIL(by_tcp_after_a_step(&f->worker[0], handle));
 	target(&f->worker[0], handle, "init");
 	for (int i = 0; i < 50; i++)
 		target(&f->worker[0], handle, "add");
@@ -294,7 +294,7 @@ static void put(int fd, const struct mu_buf *b)
 static bool closed(int fd)
 {
 	char byte;
-	struct timeval tv = {PATIENCE_SECONDS, 0};
+	struct timeval tv = {TEST_TIMEOUT_S, 0};
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
 
@@ -388,10 +388,10 @@ static void tensor__that_arrives_before_its_step__waits_for_the_receiver(void **
 	put_number(fd, 1234, 5, false);
 	put_number(fd, 1234, 6, true);
 	rendezvous_recv_local(r, edge, on_tensor, &first);
-	UNTIL(first.n == 1);
+	WAIT_UNTIL(first.n == 1);
 	assert_true(MU_DATA(float, &first.tensor)[0] == 5);
 	rendezvous_recv_local(r, edge, on_tensor, &second);
-	UNTIL(second.n == 1);
+	WAIT_UNTIL(second.n == 1);
 	assert_true(second.dead);
 	mu_tensor_unref(&first.tensor);
 	rendezvous_unref(r);
@@ -408,11 +408,11 @@ static void pending_calls__end_with_their_connection(void **state)
 
 	put_number(fd, 77, 5, false);
 	rendezvous_recv_local(r, edge, on_tensor, &g);
-	UNTIL(g.n == 1);
+	WAIT_UNTIL(g.n == 1);
 	mu_tensor_unref(&g.tensor);
 	rendezvous_recv_local(r, edge, on_tensor, &g);
 	close(fd);
-	UNTIL(g.n == 2);
+	WAIT_UNTIL(g.n == 2);
 	assert_int_equal(g.err.code, MU_UNAVAILABLE);
 	rendezvous_unref(r);
 	fixture_free(f);
@@ -434,12 +434,12 @@ static void dropped_step__accepts_no_more_tensors(void **state)
 	rendezvous_unref(r);
 	r = rendezvous_table_get(f->ps.server->rt->steps, 100);
 	rendezvous_recv_local(r, edge, on_tensor, &g); /* other requests were read before */
-	UNTIL(g.n == 1);
+	WAIT_UNTIL(g.n == 1);
 	mu_tensor_unref(&g.tensor);
 	rendezvous_unref(r);
 	r = rendezvous_table_get(f->ps.server->rt->steps, 99);
 	rendezvous_recv_local(r, edge, on_tensor, &g);
-	UNTIL(g.n == 2);
+	WAIT_UNTIL(g.n == 2);
 	assert_int_equal(g.err.code, MU_ABORTED);
 	rendezvous_unref(r);
 	close(fd);

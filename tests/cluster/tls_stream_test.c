@@ -55,7 +55,7 @@ static void steps__between_machines_with_certificates__use_a_tls_stream(void **s
 	pthread_t threads[3];
 
 	open_session(s, handle);
-	UNTIL(secured_stream(s));
+	WAIT_UNTIL(secured_stream(s));
 	assert_ok(target(&s->f.worker[0], handle, "init", &err), &err);
 	for (unsigned i = 0; i < MU_COUNT(threads); i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, add_and_add, both), 0);
@@ -72,7 +72,7 @@ static void large_tensors__make_a_round_trip(void **state)
 	char handle[64];
 
 	open_session(s, handle);
-	UNTIL(secured_stream(s));
+	WAIT_UNTIL(secured_stream(s));
 	for (int n = 1000; n < 8 << 20; n = n * 7 + 3)
 		there_and_back(s, n);
 	assert_true(secured_stream(s));
@@ -141,7 +141,7 @@ static void unauthenticated_client__at_the_stream_port__gets_at_most_a_tls_alert
 	assert_true(send_http2_preface(at, s->folder[1]) <=
 		    0); /* the certificate is of the job, but the protocol is not HTTP */
 	open_session(s, handle);
-	UNTIL(secured_stream(s));
+	WAIT_UNTIL(secured_stream(s));
 	secured_free(s);
 }
 

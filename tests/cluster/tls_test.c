@@ -109,11 +109,11 @@ static void certificates__replaced_in_two_phases__do_not_interrupt_steps(void **
 	for (int i = 0; i < 2; i++) /* old certificate, both CAs */
 		assert_ok(mu_certs_write(&s->certs, both, s->folder[i], &err), &err);
 	add(s, handle, 10);
-	UNTIL(is_let_in(s->f.address[0], old_only));
+	WAIT_UNTIL(is_let_in(s->f.address[0], old_only));
 	for (int i = 0; i < 2; i++) { /* one by one */
 		assert_ok(mu_certs_write(&next, both, s->folder[i], &err), &err);
 		add(s, handle, 10);
-		UNTIL(is_let_in(s->f.address[i], new_only));
+		WAIT_UNTIL(is_let_in(s->f.address[i], new_only));
 		add(s, handle, 10);
 	}
 	/* a restarted task has only the new certificates and reaches the other task */

@@ -107,11 +107,11 @@ static void receive__waits_until_its_step_is_cleaned_up(void **state)
 	struct mu_err err;
 
 	receive(&f->ps, 17, &a);
-	UNTIL(n_pending_recvs(&f->ps, 17) == 1);
+	WAIT_UNTIL(n_pending_recvs(&f->ps, 17) == 1);
 	assert_false(atomic_load(&a.ended));
 	mu_pb_put_int(&request, 1, 17);
 	assert_ok(worker_call(&f->ps, "CleanupGraph", &request, NULL, &err), &err);
-	UNTIL(atomic_load(&a.ended));
+	WAIT_UNTIL(atomic_load(&a.ended));
 	assert_int_equal(a.code, MU_CANCELLED);
 }
 
@@ -122,13 +122,13 @@ static void step__when_a_receiver_disconnects__ends(void **state)
 	uint64_t id = receive(&f->ps, 18, &first);
 
 	receive(&f->ps, 18, &second);
-	UNTIL(n_pending_recvs(&f->ps, 18) == 2);
+	WAIT_UNTIL(n_pending_recvs(&f->ps, 18) == 2);
 	assert_false(atomic_load(&second.ended));
 	rpc_out_cancel(f->ps.ch, id);
-	UNTIL(atomic_load(&first.ended) && atomic_load(&second.ended));
+	WAIT_UNTIL(atomic_load(&first.ended) && atomic_load(&second.ended));
 	assert_int_equal(second.code, MU_CANCELLED);
 	receive(&f->ps, 18, &late); /* no tensor of that step will arrive */
-	UNTIL(atomic_load(&late.ended));
+	WAIT_UNTIL(atomic_load(&late.ended));
 	assert_int_equal(late.code, MU_ABORTED);
 }
 
@@ -170,11 +170,11 @@ static void duplicate_receive__is_rejected(void **state)
 	id = rpc_start(f->ps.ch, "/tensorflow.WorkerService/RecvTensor", &m, 0, 0, note, &first,
 		       &err);
 	assert_true(id != 0);
-	UNTIL(n_pending_recvs(&f->ps, 5) == 1);
+	WAIT_UNTIL(n_pending_recvs(&f->ps, 5) == 1);
 	assert_fails(worker_call(&f->ps, "RecvTensor", &one, NULL, &err), &err, MU_ABORTED,
 		     "The same RecvTensor (GrpcWorker) request was received twice");
 	rpc_out_cancel(f->ps.ch, id);
-	UNTIL(atomic_load(&first.ended));
+	WAIT_UNTIL(atomic_load(&first.ended));
 }
 
 static void request__unknown_to_a_restarted_worker__is_aborted(void **state)
@@ -270,13 +270,13 @@ static void step__of_an_earlier_incarnation_of_its_master__ends(void **state)
 
 	open_session(&f->ps, "a", 1);
 	wait_in_a_step(&f->ps, "a", 31, &first);
-	UNTIL(running(&f->ps) == 1);
+	WAIT_UNTIL(running(&f->ps) == 1);
 	open_session(&f->ps, "b", 1); /* another session of the same incarnation */
 	wait_in_a_step(&f->ps, "b", 32, &second);
-	UNTIL(running(&f->ps) == 2);
+	WAIT_UNTIL(running(&f->ps) == 2);
 	assert_false(atomic_load(&first.ended));
 	open_session(&f->ps, "c", 2);
-	UNTIL(atomic_load(&first.ended) && atomic_load(&second.ended));
+	WAIT_UNTIL(atomic_load(&first.ended) && atomic_load(&second.ended));
 	assert_int_equal(first.code, MU_ABORTED);
 	assert_int_equal(second.code, MU_ABORTED);
 	worker_count(f->ps.server->context.worker, &n);

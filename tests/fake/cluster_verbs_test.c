@@ -162,14 +162,14 @@ static void wait__prints_progress_and_ends_with_the_job(void **state)
 
 	put_job("{\"phase\":\"Pending\"}");
 	pid = start(argv, &fd);
-	UNTIL(api_server_seen(server, "WATCH GET " JOBS) == 1);
+	WAIT_UNTIL(api_server_seen(server, "WATCH GET " JOBS) == 1);
 	api_server_patch(server, JOBS, "small",
 			 "{\"status\":{\"phase\":\"Running\",\"tasks\":{\"worker\":{\"desired\":2,"
 			 "\"ready\":2}},\"progress\":{\"step\":50,\"targetStep\":200,\"loss\":0.5,"
 			 "\"stepsPerSecond\":9.5}}}");
 	/* closed connections do not end the wait */
 	api_server_compact(server);
-	UNTIL(api_server_seen(server, "WATCH GET " JOBS) == 2);
+	WAIT_UNTIL(api_server_seen(server, "WATCH GET " JOBS) == 2);
 	api_server_patch(
 	    server, JOBS, "small",
 	    "{\"status\":{\"phase\":\"Succeeded\",\"startTime\":\"2026-01-01T00:00:00Z\","
@@ -215,7 +215,7 @@ static void wait__of_a_job_that_is_deleted__ends(void **state)
 
 	put_job("{\"phase\":\"Running\"}");
 	pid = start(argv, &fd);
-	UNTIL(api_server_seen(server, "WATCH GET " JOBS) == 1);
+	WAIT_UNTIL(api_server_seen(server, "WATCH GET " JOBS) == 1);
 	api_server_delete(server, JOBS, "small");
 	assert_int_equal(finish(pid, fd, &output), 3);
 	assert_output_has(output, "small: deleted");
@@ -287,22 +287,22 @@ static void followed_logs__have_each_line_once(void **state)
 	put_job("{\"phase\":\"Running\"}");
 	put_pod("worker", 0, "waiting");
 	pid = start(argv, &fd);
-	UNTIL(api_server_seen(server, "GET " PODS) >= 1);
+	WAIT_UNTIL(api_server_seen(server, "GET " PODS) >= 1);
 	api_server_log(server, "small-worker-0",
 		       "2026-01-01T00:00:01.25Z one\n2026-01-01T00:00:01.5Z two\n"
 		       "2026-01-01T00:00:01.5Z two again\n",
 		       false);
 	api_server_fail(server, "small-worker-0/log", API_CUT, 0, 0, 1);
 	patch_pod("small-worker-0", "running");
-	UNTIL(api_server_seen(server, "sinceTime=2026-01-01T00:00:01Z") == 1);
+	WAIT_UNTIL(api_server_seen(server, "sinceTime=2026-01-01T00:00:01Z") == 1);
 	api_server_log(server, "small-worker-0", "2026-01-01T00:00:01.625Z three\n", true);
 	patch_pod("small-worker-0", "terminated");
-	UNTIL(api_server_seen(server, "GET " PODS) >= 4);
+	WAIT_UNTIL(api_server_seen(server, "GET " PODS) >= 4);
 
 	api_server_delete(server, PODS, "small-worker-0");
 	api_server_log(server, "small-worker-0", "2026-01-01T00:00:04Z another life\n", true);
 	put_pod("worker", 0, "terminated");
-	UNTIL(api_server_seen(server, "small-worker-0/log") >= 3);
+	WAIT_UNTIL(api_server_seen(server, "small-worker-0/log") >= 3);
 	api_server_patch(server, JOBS, "small", "{\"status\":{\"phase\":\"Succeeded\"}}");
 	assert_int_equal(finish(pid, fd, &output), 0);
 	assert_output_has(output, "worker/0 has no log yet: Because\none\ntwo\ntwo again\nthree\n");

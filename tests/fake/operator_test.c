@@ -69,7 +69,7 @@ static int stop_operator(pid_t pid)
 	int status = -1;
 
 	kill(pid, SIGTERM);
-	if (COMES_TRUE(waitpid(pid, &status, WNOHANG) == pid))
+	if (BECOMES_TRUE(waitpid(pid, &status, WNOHANG) == pid))
 		return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
@@ -123,7 +123,7 @@ static bool play(struct api_server *s, const char *phase)
 /* Runs new pods until the job has this phase. */
 static void play_until(struct api_server *s, const char *phase)
 {
-	if (!COMES_TRUE(play(s, phase)))
+	if (!BECOMES_TRUE(play(s, phase)))
 		fail_msg("the job never was %s", phase);
 }
 
@@ -151,12 +151,12 @@ static bool quiet_for_a_second(struct api_server *s)
 /* Expects the operator to finish its writes soon, and then to write nothing. */
 static void expect_quiet(struct api_server *s)
 {
-	UNTIL(quiet_for_a_second(s));
+	WAIT_UNTIL(quiet_for_a_second(s));
 }
 
 static void wait_for_watches(struct api_server *s)
 {
-	UNTIL(api_server_seen(s, "jobs?watch") && api_server_seen(s, "pods?watch"));
+	WAIT_UNTIL(api_server_seen(s, "jobs?watch") && api_server_seen(s, "pods?watch"));
 }
 
 /* ---- cases ---- */
@@ -192,7 +192,7 @@ static void first_status__has_the_count_of_restarts(void **state)
 	cJSON *job;
 
 	api_server_put(w.server, JOBS, job_text);
-	UNTIL(play(w.server, "Running"));
+	WAIT_UNTIL(play(w.server, "Running"));
 	job = api_server_get(w.server, JOBS, "j");
 	restarts = cJSON_GetObjectItem(cJSON_GetObjectItem(job, "status"), "restarts");
 	assert_true(cJSON_IsNumber(restarts) && restarts->valueint == 0);
@@ -225,7 +225,7 @@ static void lists__come_in_pages__and_nothing_is_missed(void **state)
 		api_server_put(w.server, JOBS, text);
 	}
 	w.operator= start_operator(w.server, "--leader-elect=false");
-	UNTIL(api_server_count(w.server, PODS) >= 7);
+	WAIT_UNTIL(api_server_count(w.server, PODS) >= 7);
 	assert_int_equal(api_server_count(w.server, PODS), 7);
 	end(&w);
 }
@@ -283,7 +283,7 @@ static void history_is_gone__it_lists_again(void **state)
 	wait_ms(200);
 	assert_int_equal(api_server_count(w.server, PODS), 3);
 	api_server_compact(w.server);
-	UNTIL(api_server_count(w.server, PODS) >= 4);
+	WAIT_UNTIL(api_server_count(w.server, PODS) >= 4);
 	assert_int_equal(api_server_count(w.server, PODS), 4);
 	end(&w);
 }
@@ -327,7 +327,7 @@ static void leader__hands_over_when_it_is_stopped(void **state)
 	struct api_server *s = api_server_start(0);
 	pid_t first = start_operator(s, "--leader-elect=true"), second;
 
-	UNTIL(api_server_count(s, LEASES));
+	WAIT_UNTIL(api_server_count(s, LEASES));
 	second = start_operator(s, "--leader-elect=true");
 	wait_ms(500);
 	assert_int_equal(stop_operator(first), 0);
@@ -376,7 +376,7 @@ static void leader__whose_hand_over_meets_another_write__hands_over(void **state
 	pid_t pid = start_operator(s, "--leader-elect=true");
 	cJSON *lease;
 
-	UNTIL(api_server_count(s, LEASES));
+	WAIT_UNTIL(api_server_count(s, LEASES));
 	wait_for_watches(s);
 	api_server_fail(s, "PUT " LEASES, API_STATUS, 409, 0, 1);
 	assert_int_equal(stop_operator(pid), 0);
@@ -393,11 +393,11 @@ static void leader__whose_renewal_fails__tries_again_sooner_than_it_renews(void 
 	pid_t pid = start_operator(s, "--leader-elect=true");
 	double failed;
 
-	UNTIL(api_server_count(s, LEASES));
+	WAIT_UNTIL(api_server_count(s, LEASES));
 	api_server_fail(s, "PUT " LEASES, API_STATUS, 500, 0, 1);
-	UNTIL(api_server_seen(s, "PUT " LEASES) == 1);
+	WAIT_UNTIL(api_server_seen(s, "PUT " LEASES) == 1);
 	failed = mu_clock();
-	UNTIL(api_server_seen(s, "PUT " LEASES) == 2);
+	WAIT_UNTIL(api_server_seen(s, "PUT " LEASES) == 2);
 	assert_true(mu_clock() - failed < 2.5);
 	assert_int_equal(stop_operator(pid), 0);
 	api_server_stop(s);
@@ -428,15 +428,15 @@ static void operator__is_ready_when_its_first_lists_are_there__and_says_who_lead
 	snprintf(probe_option, sizeof(probe_option), "--probe-port=%d", probes);
 	snprintf(metrics_option, sizeof(metrics_option), "--metrics-port=%d", metrics);
 	pid = start_operator(s, "--leader-elect=true");
-	UNTIL(says(probes, "healthz", "ok"));
-	UNTIL(api_server_seen(s, "jobs?watch") && api_server_seen(s, "pods?limit") >= 2);
+	WAIT_UNTIL(says(probes, "healthz", "ok"));
+	WAIT_UNTIL(api_server_seen(s, "jobs?watch") && api_server_seen(s, "pods?limit") >= 2);
 	assert_false(says(probes, "readyz", "ok"));
 	assert_false(says(metrics, "metrics",
 			  "leader_election_master_status{name=\"muster-operator\"} 1\n"));
 	api_server_heal(s);
-	UNTIL(says(probes, "readyz", "ok"));
-	UNTIL(says(metrics, "metrics",
-		   "leader_election_master_status{name=\"muster-operator\"} 1\n"));
+	WAIT_UNTIL(says(probes, "readyz", "ok"));
+	WAIT_UNTIL(says(metrics, "metrics",
+			"leader_election_master_status{name=\"muster-operator\"} 1\n"));
 	assert_int_equal(stop_operator(pid), 0);
 	api_server_stop(s);
 	strcpy(probe_option, "--probe-port=0");
@@ -451,7 +451,7 @@ static void foreign_pod__is_left_alone(void **state)
 	api_server_put(w.server, PODS, "{\"metadata\":{\"name\":\"j-ps-0\"}}");
 	w.operator= start_operator(w.server, "--leader-elect=false");
 	api_server_put(w.server, JOBS, job_text);
-	UNTIL(api_server_seen(w.server, "POST " EVENTS));
+	WAIT_UNTIL(api_server_seen(w.server, "POST " EVENTS));
 	wait_ms(500);
 	pod = api_server_get(w.server, PODS, "j-ps-0");
 	assert_non_null(pod);
@@ -476,8 +476,8 @@ static void pod__that_etcd_rejects__is_reported_and_retried(void **state)
 
 	api_server_fail(w.server, "POST " PODS, API_TOO_LARGE, 0, 0, 1 << 20);
 	api_server_put(w.server, JOBS, job_text);
-	assert_true(COMES_TRUE(is_said_to_be_too_large(w.server)));
-	UNTIL(api_server_seen(w.server, "POST " EVENTS));
+	assert_true(BECOMES_TRUE(is_said_to_be_too_large(w.server)));
+	WAIT_UNTIL(api_server_seen(w.server, "POST " EVENTS));
 	api_server_heal(w.server);
 	expect_running(w.server);
 	end(&w);

@@ -7,7 +7,7 @@
 #include "lib/net/http_server.h"
 #include "tests/test.h"
 
-static void say(void *ctx, const struct mu_http_request *rq, struct mu_http_answer *out)
+static void handle_request(void *ctx, const struct mu_http_request *rq, struct mu_http_answer *out)
 {
 	out->status = strcmp(rq->path, "/who") == 0 ? 401 : strcmp(rq->path, "/no") ? 200 : 409;
 	mu_buf_printf(&out->body, "%s %s %s%s%.*s", rq->method, rq->path,
@@ -34,7 +34,7 @@ static void page__is_requested_by_get_or_post(void **state)
 	struct mu_err err;
 	int port;
 
-	assert_ok(mu_http_start("127.0.0.1", 0, say, NULL, &h, &port, &err), &err);
+	assert_ok(mu_http_start("127.0.0.1", 0, handle_request, NULL, &h, &port, &err), &err);
 	assert_ok(mu_http_client_new(&c, &err), &err);
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		MU_AUTO_BUF out = {0};

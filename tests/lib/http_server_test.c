@@ -34,7 +34,7 @@ static void connect_to(int fd, int port)
 
 static int dial(int port)
 {
-	struct timeval patience = {PATIENCE_SECONDS, 0};
+	struct timeval patience = {TEST_TIMEOUT_S, 0};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));

@@ -136,7 +136,7 @@ static void server_that_offers_http2__gets_a_watch_and_calls_on_one_connection(v
 	SSL_CTX_set_alpn_select_cb(s.tls, select_protocol, "\x02h2");
 	w.client = client_of(&s, &certs, NULL);
 	assert_int_equal(pthread_create(&thread, NULL, run_watch, &w), 0);
-	UNTIL(w.is_open);
+	WAIT_UNTIL(w.is_open);
 	for (int i = 0; i < CALLS; i++)
 		assert_ok(kube_call(w.client, &rq, NULL, &err), &err);
 	pthread_join(thread, NULL);

@@ -297,7 +297,7 @@ static void watch__goes_on_from_its_bookmarks__and_lists_when_history_is_gone(vo
 	start(&s, answers);
 	r.client = client_of(&s, NULL);
 	assert_int_equal(pthread_create(&thread, NULL, kube_reflector_run, &r), 0);
-	UNTIL(s.n >= 7);
+	WAIT_UNTIL(s.n >= 7);
 	kube_client_stop(r.client);
 	pthread_join(thread, NULL);
 	stop(&s);

@@ -99,7 +99,7 @@ static inline int hear(struct server *s, int fd, SSL *ssl)
 		   : (int)read(fd, s->last, sizeof(s->last) - 1);
 }
 
-static inline void say(int fd, SSL *ssl, const char *text)
+static inline void send_text(int fd, SSL *ssl, const char *text)
 {
 	size_t n = strlen(text);
 
@@ -118,7 +118,7 @@ static inline void answer_all(struct server *s, int fd, SSL *ssl)
 		s->asked++;
 		if (!answer)
 			return;
-		say(fd, ssl, answer + (*answer == '!'));
+		send_text(fd, ssl, answer + (*answer == '!'));
 		if (*answer == '!')
 			return;
 	}
@@ -136,7 +136,7 @@ static inline bool let_through(struct server *s, int fd)
 		s->connect[n] = 0;
 	}
 	if (s->proxys)
-		say(fd, NULL, s->proxys);
+		send_text(fd, NULL, s->proxys);
 	return !s->proxys || s->tls;
 }
 

@@ -36,7 +36,7 @@ static void wait_for(int n)
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += PATIENCE_SECONDS;
+	until.tv_sec += TEST_TIMEOUT_S;
 	pthread_mutex_lock(&lock);
 	while (n_fired < n)
 		if (pthread_cond_timedwait(&changed, &lock, &until))

@@ -374,7 +374,7 @@ static void job__whose_time_to_live_is_over__is_deleted_as_it_was_read(void **st
 
 /* ---- events ---- */
 
-static void say(struct controller_fixture *s, const char *note)
+static void record_event(struct controller_fixture *s, const char *note)
 {
 	struct job job = {.meta = {.namespace = "d", .name = "j", .uid = "u1"},
 			  .resource_version = "7"};
@@ -399,7 +399,7 @@ static void event__names_its_object_and_its_reporter(void **state)
 	struct controller_fixture *s = fixture_new("", "{}", NULL);
 
 	s->now = STARTED + 0.25;
-	say(s, "once");
+	record_event(s, "once");
 	assert_int_equal(s->n, 1);
 	assert_string_equal(s->calls[0].method, "POST");
 	assert_string_equal(s->calls[0].path, EVENTS);
@@ -414,9 +414,9 @@ static void event__repeated__is_posted_every_five_minutes(void **state)
 	struct controller_fixture *s = fixture_new("", "{}", NULL);
 
 	for (int i = 0; i < 100; i++, s->now += 10)
-		say(s, "again");
+		record_event(s, "again");
 	assert_int_equal(count(s, "POST"), 4); /* after 0, 300, 600 and 900 seconds */
-	say(s, "something else");
+	record_event(s, "something else");
 	assert_int_equal(count(s, "POST"), 5);
 	fixture_free(s);
 }
@@ -427,10 +427,10 @@ static void event__that_was_not_posted__is_posted_again(void **state)
 
 	s->rejected = "again";
 	s->how = MU_UNAVAILABLE;
-	say(s, "again");
+	record_event(s, "again");
 	s->rejected = NULL;
-	say(s, "again");
-	say(s, "again");
+	record_event(s, "again");
+	record_event(s, "again");
 	assert_int_equal(count(s, "POST"), 2);
 	fixture_free(s);
 }

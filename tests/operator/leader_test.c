@@ -49,7 +49,7 @@ static void lease__renewed_late__queues_the_dropped_keys_again(void **state)
 	assert_true(isinf(workqueue_next(&c->queue)));
 
 	assert_int_equal(pthread_create(&thread, NULL, leader_run, c), 0);
-	UNTIL(leader_may_write(c) && !isinf(workqueue_next(&c->queue)));
+	WAIT_UNTIL(leader_may_write(c) && !isinf(workqueue_next(&c->queue)));
 	kube_client_stop(c->kube);
 	pthread_join(thread, NULL);
 	key = workqueue_try(&c->queue);

@@ -21,7 +21,7 @@ static const char *env_of(const struct plan_fixture *w, const char *name)
 	return NULL;
 }
 
-static void expect_look(struct plan_fixture *w, const char *wanted)
+static void expect_actions(struct plan_fixture *w, const char *wanted)
 {
 	const char *did = run_plan(w);
 
@@ -128,23 +128,23 @@ static void removed_worker__that_may_not_have_deregistered__gets_a_departure_pod
 		else if (how != IT_RUNS && how != IT_HAS_NOT_STARTED)
 			fail_pod(&w, "worker", 2, 137);
 		if (how == IT_WAS_DELETED_BY_FORCE_AND_WAITS)
-			expect_look(&w, "+worker/2 ");
+			expect_actions(&w, "+worker/2 ");
 		if (how == IT_WAS_KILLED_AND_IS_GONE)
-			expect_look(&w, "-worker/2 ");
+			expect_actions(&w, "-worker/2 ");
 		if (how == IT_WAS_KILLED_AND_WAITS) {
 			run_plan(&w); /* deleted, and made anew after a second */
 			w.now += 1;
-			expect_look(&w, "+worker/2 ");
+			expect_actions(&w, "+worker/2 ");
 		}
 		plan_fixture_edit(&w, sync ? SYNC("sync", "2") : SYNC("async", "2"));
 		if (how == IT_RUNS && cases[i].exit_code >= 0) {
 			p->deleting = p->ended_by_deletion = true; /* asked to end, it has */
 			fail_pod(&w, "worker", 2, cases[i].exit_code);
 			p->phase = POD_FAILED;
-			expect_look(&w, "");
+			expect_actions(&w, "");
 			remove_uid(&w, p->uid);
 		} else if (how != IT_WAS_KILLED_AND_IS_GONE && how != IT_WAS_DELETED_BY_FORCE) {
-			expect_look(&w, "-worker/2 ");
+			expect_actions(&w, "-worker/2 ");
 		}
 		run_plan(&w);
 		if (!!pod(&w, "worker", 2) != cases[i].departure_attempts)
@@ -163,11 +163,11 @@ static void start_with_departure_pod(struct plan_fixture *w)
 	start_running(w, SYNC("sync", "3"));
 	fail_pod(w, "worker", 2, 137);
 	plan_fixture_edit(w, SYNC("sync", "2"));
-	expect_look(w, "-worker/2 ");
+	expect_actions(w, "-worker/2 ");
 	assert_int_equal(entry(w, 2)->pending_departure_size, 3);
-	expect_look(w, "+worker/2 ");
+	expect_actions(w, "+worker/2 ");
 	run_all(w);
-	expect_look(w, "");
+	expect_actions(w, "");
 	assert_int_equal(w->status.tasks[1].active, 2); /* it is no worker of the job */
 	assert_int_equal(w->status.tasks[1].ready, 2);
 }
@@ -178,12 +178,12 @@ static void departure_pod__that_succeeded__is_deleted_and_not_counted(void **sta
 
 	start_with_departure_pod(&w);
 	fail_pod(&w, "worker", 2, 0);
-	expect_look(&w, "-worker/2 ");
+	expect_actions(&w, "-worker/2 ");
 	assert_true(w.plan->urgent);                 /* the departure must not be lost */
 	assert_int_equal(entry(&w, 2)->attempts, 1); /* its end before, by a signal */
 	assert_int_equal(entry(&w, 2)->pending_departure_size, 0);
 	assert_false(entry(&w, 2)->done);
-	expect_look(&w, "");
+	expect_actions(&w, "");
 	assert_false(w.changed);
 	plan_fixture_end(&w);
 }
@@ -196,13 +196,13 @@ static void departure_pod__that_disappears__is_created_again(void **state)
 	start_running(&w, SYNC("sync", "3"));
 	remove_uid(&w, pod(&w, "worker", 2)->uid);
 	plan_fixture_edit(&w, SYNC("sync", "2"));
-	expect_look(&w, "+worker/2 ");
+	expect_actions(&w, "+worker/2 ");
 	w.status.n_indexes = 0;
 	w.status.tasks[1].joined = 3;
-	expect_look(&w, "");
+	expect_actions(&w, "");
 	assert_int_equal(entry(&w, 2)->pending_departure_size, 3);
 	remove_uid(&w, pod(&w, "worker", 2)->uid);
-	expect_look(&w, "+worker/2 ");
+	expect_actions(&w, "+worker/2 ");
 	assert_true(pod(&w, "worker", 2)->is_departure_pod);
 	plan_fixture_end(&w);
 }
@@ -230,7 +230,7 @@ static void departure_pod__that_fails__is_created_three_times(void **state)
 	run_plan(&w);
 	assert_false(w.changed); /* it is said once */
 	plan_fixture_edit(&w, SYNC("sync", "3"));
-	expect_look(&w, "+worker/2 ");
+	expect_actions(&w, "+worker/2 ");
 	run_all(&w);
 	run_plan(&w);
 	assert_false(w.status.conditions[COND_WORKERS_AWAITED].set);
@@ -245,18 +245,18 @@ static void departure_pod__that_is_rejected__is_retried_without_an_attempt(void 
 	start_running(&w, SYNC("sync", "3"));
 	fail_pod(&w, "worker", 2, 137);
 	plan_fixture_edit(&w, SYNC("sync", "2"));
-	expect_look(&w, "-worker/2 ");
+	expect_actions(&w, "-worker/2 ");
 	w.full = true;
-	expect_look(&w, "+worker/2 ");
+	expect_actions(&w, "+worker/2 ");
 	for (int i = 0; i < 5; i++) {
 		w.now += 30;
-		expect_look(&w, "+worker/2 ");
+		expect_actions(&w, "+worker/2 ");
 		assert_false(w.changed); /* nor is each try a write */
 		assert_int_equal(entry(&w, 2)->departure_attempts, 0);
 	}
 	assert_false(w.status.conditions[COND_WORKERS_AWAITED].set);
 	w.full = false;
-	expect_look(&w, "+worker/2 ");
+	expect_actions(&w, "+worker/2 ");
 	assert_true(pod(&w, "worker", 2)->is_departure_pod);
 	plan_fixture_end(&w);
 }
@@ -268,7 +268,7 @@ static void departure_pod__that_does_not_end__is_deleted(void **state)
 	start_with_departure_pod(&w);
 	assert_true(w.wake > w.now);
 	w.now = w.wake;
-	expect_look(&w, "-worker/2 ");
+	expect_actions(&w, "-worker/2 ");
 	plan_fixture_end(&w);
 }
 
@@ -278,11 +278,11 @@ static void worker__added_back_during_its_departure__waits_for_the_departure_pod
 
 	start_with_departure_pod(&w);
 	plan_fixture_edit(&w, SYNC("sync", "3"));
-	expect_look(&w, "");
+	expect_actions(&w, "");
 	fail_pod(&w, "worker", 2, 0);
-	expect_look(&w, "-worker/2 ");
+	expect_actions(&w, "-worker/2 ");
 	assert_int_equal(w.status.phase, JOB_RESTARTING);
-	expect_look(&w, "+worker/2 ");
+	expect_actions(&w, "+worker/2 ");
 	assert_false(pod(&w, "worker", 2)->is_departure_pod);
 	assert_null(env_of(&w, "MUSTER_LEAVE"));
 	run_all(&w);
@@ -323,7 +323,7 @@ static void departure__of_a_suspended_job__is_cleared(void **state)
 	run_all(&w);
 	run_plan(&w);
 	run_all(&w);
-	expect_look(&w, "");
+	expect_actions(&w, "");
 	assert_null(pod(&w, "worker", 2));
 	plan_fixture_end(&w);
 }
@@ -340,7 +340,7 @@ static void departure_pod__beside_the_pod_of_its_worker__stays(void **state)
 						   .phase = POD_FAILED,
 						   .exit_code = 137,
 						   .deleting = true};
-	expect_look(&w, "");
+	expect_actions(&w, "");
 	plan_fixture_end(&w);
 }
 

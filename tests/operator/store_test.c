@@ -51,13 +51,13 @@ static cJSON *job(const char *version)
 	return job_of("u1", version);
 }
 
-static void see(struct store *c, enum object_kind kind, cJSON *object)
+static void receive_object(struct store *c, enum object_kind kind, cJSON *object)
 {
 	store_object_seen(&(struct store_watch){c, kind, NULL}, object);
 	cJSON_Delete(object);
 }
 
-static void see_gone(struct store *c, enum object_kind kind, cJSON *object)
+static void receive_deletion(struct store *c, enum object_kind kind, cJSON *object)
 {
 	store_object_gone(&(struct store_watch){c, kind, NULL}, object);
 	cJSON_Delete(object);
@@ -83,16 +83,16 @@ static void pod__in_the_version_of_our_own_create__is_not_reconciled(void **stat
 	cJSON *answer = pod_version("8");
 
 	start(&c);
-	see(&c, KIND_JOB, job("7"));
+	receive_object(&c, KIND_JOB, job("7"));
 	store_expect(&c, KIND_POD, answer, 100);
 	cJSON_Delete(answer);
-	see(&c, KIND_POD, pod_version("8"));
+	receive_object(&c, KIND_POD, pod_version("8"));
 	assert_int_equal(pod_changes, 0);
-	see(&c, KIND_POD, pod_version("9"));
+	receive_object(&c, KIND_POD, pod_version("9"));
 	assert_int_equal(pod_changes, 1);
-	see(&c, KIND_POD, pod_version("9"));
+	receive_object(&c, KIND_POD, pod_version("9"));
 	assert_int_equal(pod_changes, 1);
-	see_gone(&c, KIND_POD, pod_version("9"));
+	receive_deletion(&c, KIND_POD, pod_version("9"));
 	assert_int_equal(pod_changes, 2);
 	store_fini(&c);
 }
@@ -107,8 +107,8 @@ static void a_pod__has_the_kernels_that_it_was_created_for_and_those_that_it_rep
 	    cJSON_GetObjectItem(cJSON_GetObjectItem(created, "metadata"), "labels"), LABEL_KERNELS,
 	    "cpu-avx2");
 	start(&c);
-	see(&c, KIND_JOB, job("7"));
-	see(&c, KIND_POD, created);
+	receive_object(&c, KIND_JOB, job("7"));
+	receive_object(&c, KIND_POD, created);
 	assert_true(snapshot_take(&c, "default/j", 100, &seen));
 	assert_string_equal(seen.observed.pods[0].chosen_kernels, "cpu-avx2");
 	assert_null(seen.observed.pods[0].kernels);
@@ -131,10 +131,10 @@ static void a_created_pod__that_no_watch_shows__is_dropped_after_a_minute(void *
 
 	for (int shown = 0; shown < 2; shown++) {
 		start(&c);
-		see(&c, KIND_JOB, job("7"));
+		receive_object(&c, KIND_JOB, job("7"));
 		store_expect(&c, KIND_POD, answer, 100);
 		if (shown)
-			see(&c, KIND_POD, pod("Pending", ""));
+			receive_object(&c, KIND_POD, pod("Pending", ""));
 		store_list_begins(&pods);
 		store_list_ends(&pods);
 		assert_true(snapshot_take(&c, "default/j", 159, &seen));
@@ -158,10 +158,10 @@ static void a_pod__that_is_orphaned__is_the_jobs_no_more(void **state)
 
 	cJSON_DeleteItemFromObject(cJSON_GetObjectItem(orphan, "metadata"), "ownerReferences");
 	start(&c);
-	see(&c, KIND_JOB, job("7"));
-	see(&c, KIND_POD, pod("Running", "10.0.0.1"));
+	receive_object(&c, KIND_JOB, job("7"));
+	receive_object(&c, KIND_POD, pod("Running", "10.0.0.1"));
 	pod_changes = 0;
-	see(&c, KIND_POD, orphan);
+	receive_object(&c, KIND_POD, orphan);
 	assert_int_equal(pod_changes, 1);
 	assert_true(snapshot_take(&c, "default/j", 100, &seen));
 	assert_int_equal(seen.observed.n_pods, 0);
@@ -175,11 +175,11 @@ static void a_job__of_a_name_that_another_had__is_the_only_one(void **state)
 	struct store c;
 
 	start(&c);
-	see(&c, KIND_JOB, job("7"));
-	see(&c, KIND_POD, pod("Running", "10.0.0.1"));
-	see(&c, KIND_JOB, job_of("u2", "9"));
+	receive_object(&c, KIND_JOB, job("7"));
+	receive_object(&c, KIND_POD, pod("Running", "10.0.0.1"));
+	receive_object(&c, KIND_JOB, job_of("u2", "9"));
 	assert_int_equal(c.keys.count, 1);
-	see_gone(&c, KIND_JOB, job("8"));
+	receive_deletion(&c, KIND_JOB, job("8"));
 	assert_true(snapshot_take(&c, "default/j", 100, &seen));
 	assert_string_equal(seen.job->meta.uid, "u2");
 	assert_int_equal(seen.observed.n_pods, 0);
@@ -193,13 +193,13 @@ static void job__in_the_version_of_our_own_write__is_not_reconciled(void **state
 	cJSON *answer = job("8");
 
 	start(&c);
-	see(&c, KIND_JOB, job("7"));
+	receive_object(&c, KIND_JOB, job("7"));
 	assert_int_equal(job_changes, 1);
 	store_update_job(&c, answer, 0);
 	cJSON_Delete(answer);
-	see(&c, KIND_JOB, job("8"));
+	receive_object(&c, KIND_JOB, job("8"));
 	assert_int_equal(job_changes, 1);
-	see(&c, KIND_JOB, job("9"));
+	receive_object(&c, KIND_JOB, job("9"));
 	assert_int_equal(job_changes, 2);
 	store_fini(&c);
 }
@@ -225,11 +225,11 @@ static void a_job__is_decoded_once__and_a_snapshot_keeps_the_one_it_saw(void **s
 	struct store c;
 
 	start(&c);
-	see(&c, KIND_JOB, job_as_read("7", 1, good, "{\"phase\": \"Running\"}"));
+	receive_object(&c, KIND_JOB, job_as_read("7", 1, good, "{\"phase\": \"Running\"}"));
 	assert_true(snapshot_take(&c, "default/j", 100, &first));
 	assert_int_equal(first.job->spec->tasks[0].replicas, 3);
 	assert_int_equal(first.observed.status.phase, JOB_RUNNING);
-	see(&c, KIND_JOB, job_as_read("8", 2, "{\"tasks\":7}", "{\"phase\": 7}"));
+	receive_object(&c, KIND_JOB, job_as_read("8", 2, "{\"tasks\":7}", "{\"phase\": 7}"));
 	assert_true(snapshot_take(&c, "default/j", 100, &next));
 	assert_null(next.job->spec);
 	assert_non_null(strstr(next.job->spec_error, "spec.tasks"));
@@ -284,11 +284,11 @@ static void a_pod__that_was_ready_once__has_answered(void **state)
 	struct store c;
 
 	start(&c);
-	see(&c, KIND_JOB, job("7"));
+	receive_object(&c, KIND_JOB, job("7"));
 	for (unsigned i = 0; i < MU_COUNT(days); i++) {
 		struct snapshot seen;
 
-		see(&c, KIND_POD, pod_that_is(days[i].said));
+		receive_object(&c, KIND_POD, pod_that_is(days[i].said));
 		assert_true(snapshot_take(&c, "default/j", 100, &seen));
 		assert_int_equal(seen.observed.pods[0].ready, days[i].ready);
 		assert_int_equal(seen.observed.pods[0].answered, days[i].answered);
@@ -305,7 +305,7 @@ static void a_pod__whose_end_is_confirmed__was_killed_as_before(void **state)
 	for (int step = 0; step < 3; step++) {
 		const struct stored_object *s;
 
-		see(&c, KIND_POD, deleted_pod(step));
+		receive_object(&c, KIND_POD, deleted_pod(step));
 		s = mu_map_get(&c.objects[KIND_POD], "p1");
 		assert_non_null(s);
 		assert_int_equal(((const struct pod *)s->object)->observed.ended_by_deletion,
@@ -354,26 +354,27 @@ static void final_report__of_the_chief__replaces_the_progress(void **state)
 
 	progress_report_parse(&answer, "{\"step\":8}");
 	start(&c);
-	see(&c, KIND_JOB, job("7"));
-	see(&c, KIND_POD, ended_pod("ps", "{\"step\":1}"));
+	receive_object(&c, KIND_JOB, job("7"));
+	receive_object(&c, KIND_POD, ended_pod("ps", "{\"step\":1}"));
 	expect_progress(&c, NULL);
 	for (unsigned i = 0; i < MU_COUNT(nonsense); i++) {
-		see(&c, KIND_POD, ended_pod("worker", nonsense[i]));
+		receive_object(&c, KIND_POD, ended_pod("worker", nonsense[i]));
 		expect_progress(&c, NULL);
 	}
 	store_set_progress(&c, "default/j", "worker", &answer, NULL, 99);
 	expect_progress(&c, "{\"step\":8}");
-	see(&c, KIND_POD, ended_pod("worker", "{\"step\":9,\"loss\":0.5,\"other\":[]}"));
+	receive_object(&c, KIND_POD, ended_pod("worker", "{\"step\":9,\"loss\":0.5,\"other\":[]}"));
 	expect_progress(&c, "{\"step\":9,\"loss\":0.5}");
-	see(&c, KIND_POD, ended_pod("worker", "{\"step\":9,\"reason\":\"Because\"}"));
+	receive_object(&c, KIND_POD, ended_pod("worker", "{\"step\":9,\"reason\":\"Because\"}"));
 	expect_progress(&c, "{\"step\":9}");
-	see(&c, KIND_POD, ended_pod("worker", "{\"step\":9,\"reason\":\"ValidationStopped\"}"));
+	receive_object(&c, KIND_POD,
+		       ended_pod("worker", "{\"step\":9,\"reason\":\"ValidationStopped\"}"));
 	expect_progress(&c, "{\"step\":9,\"reason\":\"ValidationStopped\"}");
-	see(&c, KIND_POD, ended_pod("worker", "{\"step\":9,\"loss\":0.5}"));
+	receive_object(&c, KIND_POD, ended_pod("worker", "{\"step\":9,\"loss\":0.5}"));
 	/* an answer that was on its way meanwhile */
 	store_set_progress(&c, "default/j", "worker", &answer, NULL, 101);
 	expect_progress(&c, "{\"step\":9,\"loss\":0.5}");
-	see_gone(&c, KIND_POD, ended_pod("worker", "{\"step\":9,\"loss\":0.5}"));
+	receive_deletion(&c, KIND_POD, ended_pod("worker", "{\"step\":9,\"loss\":0.5}"));
 	expect_progress(&c, "{\"step\":9,\"loss\":0.5}");
 	store_fini(&c);
 }

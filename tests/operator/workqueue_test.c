@@ -200,7 +200,7 @@ static void *hand(void *queue)
 
 static void await_handled(int n)
 {
-	double until = mu_clock() + PATIENCE_SECONDS;
+	double until = mu_clock() + TEST_TIMEOUT_S;
 
 	while (atomic_load(&handled) < n && mu_clock() < until)
 		nanosleep(&(struct timespec){0, 200000}, NULL);

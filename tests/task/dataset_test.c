@@ -199,16 +199,17 @@ static void cancel_and_clear(struct mu_graph *g, const char *resource)
 	assert_ok(executor_new(rt, g, "", &e, &err), &err);
 	struct rendezvous *r = rendezvous_table_get(rt->steps, 1);
 	struct step *s = executor_start(e, r, on_done, &how);
-	UNTIL(!resource || has_resource(resource));
-	wait_ms(GLANCE_MS); /* what it is in by now does not matter, but it is seldom the same */
+	WAIT_UNTIL(!resource || has_resource(resource));
+	wait_ms(
+	    POLL_INTERVAL_MS); /* what it is in by now does not matter, but it is seldom the same */
 	step_cancel(s, &why);
-	UNTIL(atomic_load(&how) == MU_CANCELLED);
+	WAIT_UNTIL(atomic_load(&how) == MU_CANCELLED);
 	step_unref(s);
 	rendezvous_table_drop(rt->steps, 1, NULL);
 	rendezvous_unref(r);
 	executor_unref(e);
 	assert_int_equal(pthread_create(&t, NULL, clear, &ended), 0);
-	UNTIL(atomic_load(&ended));
+	WAIT_UNTIL(atomic_load(&ended));
 	pthread_join(t, NULL);
 	assert_false(has_resource("iterator"));
 	runtime_free(rt);

@@ -211,7 +211,7 @@ static int stop_client(void **state)
 {
 	event_listeners_stop(listeners);
 	event_listeners_free(listeners);
-	UNTIL(is_idle());
+	WAIT_UNTIL(is_idle());
 	return 0;
 }
 
@@ -288,7 +288,7 @@ static void events__arrive_in_order_on_one_stream_until_it_is_closed(void **stat
 	assert_ok(send_names("?graph"), &err);
 	assert_ok(send_tensor(" tensor"), &err);
 	streams.close(streams.ctx, listener.url);
-	UNTIL(has_received("[?names chunk?graph tensor]"));
+	WAIT_UNTIL(has_received("[?names chunk?graph tensor]"));
 }
 
 static void event_after_close__opens_another_stream(void **state)
@@ -298,7 +298,7 @@ static void event_after_close__opens_another_stream(void **state)
 	streams.close(streams.ctx, listener.url);
 	assert_ok(send_names("?2"), &err);
 	streams.close(streams.ctx, listener.url);
-	UNTIL(has_received("[?1][?2]"));
+	WAIT_UNTIL(has_received("[?1][?2]"));
 }
 
 static void urls_with_other_paths__have_streams_of_their_own(void **state)
@@ -309,7 +309,7 @@ static void urls_with_other_paths__have_streams_of_their_own(void **state)
 	assert_ok(send_at(url, "2", KEY, true), &err);
 	streams.close(streams.ctx, listener.url);
 	streams.close(streams.ctx, url);
-	UNTIL(has_received("[1][2]"));
+	WAIT_UNTIL(has_received("[1][2]"));
 }
 
 static void replies__enable_and_disable_watch_keys(void **state)
@@ -411,7 +411,7 @@ static void listener_that_ends_the_stream__fails_the_next_event(void **state)
 {
 	behave(END_STREAM);
 	assert_ok(send_names("?1"), &err);
-	UNTIL(has_received("[?1]"));
+	WAIT_UNTIL(has_received("[?1]"));
 	behave(REPLY);
 	assert_fails(send_names("?2"), &err, MU_CANCELLED, "Write event to stream URL grpc://");
 	assert_ok(send_names("?3"), &err);
@@ -432,13 +432,13 @@ static void stop__ends_a_wait(void **state)
 	int rc;
 
 	event_listeners_free(listeners);
-	listeners = event_listeners_new(CONNECT_MS, PATIENCE_SECONDS * 1000, &streams);
+	listeners = event_listeners_new(CONNECT_MS, TEST_TIMEOUT_S * 1000, &streams);
 	behave(NEVER_REPLY);
 	assert_int_equal(pthread_create(&thread, NULL, send_in_thread, &rc), 0);
-	UNTIL(has_received("[?"));
+	WAIT_UNTIL(has_received("[?"));
 	event_listeners_stop(listeners);
 	pthread_join(thread, NULL);
-	assert_in_range(mu_clock_ms() - start, 0, PATIENCE_SECONDS * 500);
+	assert_in_range(mu_clock_ms() - start, 0, TEST_TIMEOUT_S * 500);
 }
 
 static unsigned open_descriptors(void)
@@ -460,7 +460,7 @@ static void closed_streams__leave_no_connections(void **state)
 		assert_ok(send_names("?"), &err);
 		streams.close(streams.ctx, listener.url);
 	}
-	UNTIL(open_descriptors() < before + 10);
+	WAIT_UNTIL(open_descriptors() < before + 10);
 }
 
 static void many_urls__drop_the_least_recently_used_stream(void **state)

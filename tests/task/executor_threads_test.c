@@ -27,7 +27,7 @@ static void note_thread(void *arg, const struct mu_err *err)
 
 static void wait_for(struct ended *e)
 {
-	UNTIL(e->calls);
+	WAIT_UNTIL(e->calls);
 	assert_int_equal(e->calls, 1);
 }
 

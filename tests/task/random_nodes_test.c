@@ -83,7 +83,7 @@ static void run_step(struct executor *e, const char *op, int64_t id, struct wait
 
 	if (!done_within(w, ENOUGH_MS)) {
 		step_cancel(s, &stop);
-		if (!done_within(w, PATIENCE_SECONDS * 1000))
+		if (!done_within(w, TEST_TIMEOUT_S * 1000))
 			fail_msg("%s (graph %lld) hangs", op, (long long)id);
 		if (cpu_ms() - before > TOO_MUCH_CPU_MS * SLOWER)
 			fail_msg("%s (graph %lld) computes for %.0f ms", op, (long long)id,

@@ -30,7 +30,7 @@ static grpc_byte_buffer *call_compressed(const char *target, grpc_compression_al
 	grpc_channel_credentials *creds = grpc_insecure_credentials_create();
 	grpc_channel *channel = grpc_channel_create(target, creds, &args);
 	gpr_timespec deadline = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-					     gpr_time_from_seconds(PATIENCE_SECONDS, GPR_TIMESPAN));
+					     gpr_time_from_seconds(TEST_TIMEOUT_S, GPR_TIMESPAN));
 	grpc_call *call = grpc_channel_create_call(channel, NULL, GRPC_PROPAGATE_DEFAULTS, queue,
 						   grpc_slice_from_static_string("/t.T/Echo"), NULL,
 						   deadline, NULL);

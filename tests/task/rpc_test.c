@@ -15,7 +15,7 @@
 static struct rpc_call *held_call;
 static _Atomic int arrived, cancelled;
 
-enum { CALL_MS = PATIENCE_SECONDS * 1000 };
+enum { CALL_MS = TEST_TIMEOUT_S * 1000 };
 
 static void echo(struct rpc_call *call, void *ctx)
 {
@@ -181,7 +181,7 @@ static void a_deadline_ends_a_pending_call_on_both_sides(void **state)
 	     ms *= 2) /* a deadline may pass on the way there */
 		assert_fails(rpc_call(f->ch, "/t.T/Hold", &m, ms, 0, NULL, &err), &err,
 			     MU_DEADLINE_EXCEEDED, "");
-	UNTIL(atomic_load(&cancelled) == atomic_load(&arrived));
+	WAIT_UNTIL(atomic_load(&cancelled) == atomic_load(&arrived));
 }
 
 static _Atomic int finished;
@@ -203,7 +203,7 @@ static void cancelling_ends_a_call_once(void **state)
 	id = rpc_start(f->ch, "/t.T/Hold", &m, 0, 0, note, &code, &err);
 	assert_true(id != 0);
 	rpc_out_cancel(f->ch, id);
-	UNTIL(atomic_load(&finished));
+	WAIT_UNTIL(atomic_load(&finished));
 	assert_int_equal(atomic_load(&finished), 1);
 	assert_int_equal(code, MU_CANCELLED);
 	rpc_out_cancel(f->ch, id); /* nothing to do any more */
@@ -237,10 +237,10 @@ static void stopping_the_server_ends_pending_calls(void **state)
 	finished = arrived = 0;
 	assert_true(rpc_start(f->ch, "/t.T/Hold", &m, 0, RPC_WAIT_FOR_READY, note, &code, &err) !=
 		    0);
-	UNTIL(atomic_load(&arrived));
+	WAIT_UNTIL(atomic_load(&arrived));
 	rpc_server_stop(f->server, 50);
 	f->server = NULL;
-	UNTIL(atomic_load(&finished));
+	WAIT_UNTIL(atomic_load(&finished));
 	assert_int_equal(atomic_load(&finished), 1);
 	assert_true(code == MU_CANCELLED || code == MU_UNAVAILABLE);
 }

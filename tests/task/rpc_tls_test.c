@@ -13,7 +13,7 @@
 #include "tests/test.h"
 #include "tests/wait.h"
 
-enum { CALL_MS = PATIENCE_SECONDS * 1000, N_HELD_CALLS = 20 };
+enum { CALL_MS = TEST_TIMEOUT_S * 1000, N_HELD_CALLS = 20 };
 
 static struct rpc_call *held_calls[N_HELD_CALLS];
 static _Atomic unsigned arrived, ended, failed;
@@ -113,17 +113,17 @@ static void calls_in_flight__end_well__when_certificates_are_replaced(void **sta
 	assert_ok(rpc_channel_open_tls(target, o.tls, &ch, &err), &err);
 	for (unsigned i = 0; i < N_HELD_CALLS; i++)
 		assert_true(rpc_start(ch, "/t.T/Hold", &request, CALL_MS, 0, count, NULL, &err));
-	UNTIL(atomic_load(&arrived) == N_HELD_CALLS);
+	WAIT_UNTIL(atomic_load(&arrived) == N_HELD_CALLS);
 	assert_true(is_accepted(target, old));
 	assert_false(is_accepted(target, new));
 
 	write_folder(used, &second);
-	UNTIL(is_accepted(target, new));
-	UNTIL(!is_accepted(target, old));
+	WAIT_UNTIL(is_accepted(target, new));
+	WAIT_UNTIL(!is_accepted(target, old));
 	assert_int_equal(atomic_load(&ended), 0);
 	for (unsigned i = 0; i < N_HELD_CALLS; i++)
 		rpc_reply(held_calls[i], &late);
-	UNTIL(atomic_load(&ended) == N_HELD_CALLS);
+	WAIT_UNTIL(atomic_load(&ended) == N_HELD_CALLS);
 	assert_int_equal(atomic_load(&failed), 0);
 	assert_ok(rpc_call(ch, "/t.T/Echo", &request, CALL_MS, 0, NULL, &err), &err);
 

@@ -45,7 +45,7 @@ static inline void wait_done(struct wait *w)
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += PATIENCE_SECONDS;
+	until.tv_sec += TEST_TIMEOUT_S;
 	pthread_mutex_lock(&w->lock);
 	while (!w->calls)
 		if (pthread_cond_timedwait(&w->cond, &w->lock, &until))
