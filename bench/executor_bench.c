@@ -168,12 +168,12 @@ static void bench(const char *name, enum shape shape, unsigned ops, bool optimiz
 	bool fetches = shape == MULS;
 	char tensor[64];
 	struct graph_signature sig = {.feeds = &in, .n_feeds = shape != NO_OPS};
-	struct graph_part *parts;
+	struct partition *partitions;
 	struct executor *e;
 	struct mu_err err;
 	MU_AUTO_BUF bytes = {0};
 	double start, at, best = 1e9;
-	unsigned n_parts;
+	unsigned n_partitions;
 
 	snprintf(tensor, sizeof tensor, "%s:0", last);
 	const char *fetch = tensor;
@@ -192,17 +192,17 @@ static void bench(const char *name, enum shape shape, unsigned ops, bool optimiz
 	if (graph_place(pruned, &devices, NULL, &err))
 		die("place", &err);
 	printf(" place %.0f", lap(&at));
-	if (graph_partition(pruned, &devices, &parts, &n_parts, &err))
+	if (graph_partition(pruned, &devices, &partitions, &n_partitions, &err))
 		die("partition", &err);
 	printf(" partition %.0f", lap(&at));
-	struct mu_graph *part = parts[0].graph;
-	parts[0].graph = NULL;
-	graph_parts_free(parts, n_parts);
+	struct mu_graph *partition = partitions[0].graph;
+	partitions[0].graph = NULL;
+	graph_partitions_free(partitions, n_partitions);
 	if (optimize) {
-		graph_optimize(part, rt);
-		printf(" optimize to %u nodes %.0f", part->n_nodes, lap(&at));
+		graph_optimize(partition, rt);
+		printf(" optimize to %u nodes %.0f", partition->n_nodes, lap(&at));
 	}
-	if (executor_new(rt, part, "", &e, &err))
+	if (executor_new(rt, partition, "", &e, &err))
 		die("compile", &err);
 	printf(" compile %.0f", lap(&at));
 	const char *feed_key = sig.n_feeds ? feed_keys[0] : NULL;

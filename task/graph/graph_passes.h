@@ -48,16 +48,16 @@ int graph_place(struct mu_graph *g, const struct graph_devices *devs,
 bool graph_is_stateful(const struct mu_node *n); /* has state that outlives a step */
 void graph_record_stateful(const struct mu_graph *g, const struct graph_devices *devs,
 			   struct stateful_placement *stateful);
-/* Makes one graph per task and replaces the edges between tasks by _Send/_Recv pairs.  `parts` has
- * one entry for each task with nodes, named by its prefix "/job:J/replica:0/task:T".  Adds nodes to
- * g for loops that span tasks. */
-struct graph_part {
+/* Makes one graph per task and replaces the edges between tasks by _Send/_Recv pairs.  `partitions`
+ * has one entry for each task with nodes, named by its prefix "/job:J/replica:0/task:T".  Adds
+ * nodes to g for loops that span tasks. */
+struct partition {
 	char *task;
 	struct mu_graph *graph;
 };
-int graph_partition(struct mu_graph *g, const struct graph_devices *devs, struct graph_part **parts,
-		    unsigned *n_parts, struct mu_err *err);
-void graph_parts_free(struct graph_part *parts, unsigned n_parts);
+int graph_partition(struct mu_graph *g, const struct graph_devices *devs,
+		    struct partition **partitions, unsigned *n_partitions, struct mu_err *err);
+void graph_partitions_free(struct partition *partitions, unsigned n_partitions);
 
 /* Puts the nodes from id `first` on in topological order, and returns their number.  Nodes that
  * depend on a cycle without NextIteration are left out. */

@@ -18,14 +18,14 @@
 #include "task/graph/loops.h"
 #include "task/graph/replicate.h"
 
-struct partition {
+struct partitioner {
 	const struct mu_graph *g;
 	const struct graph_devices *devs;
 	struct mu_arena scratch;
-	struct graph_part *parts;
-	unsigned n_parts, cap_parts;
-	struct mu_map by_task; /* task prefix -> index + 1 */
-	unsigned *part_of;     /* by node id */
+	struct partition *partitions;
+	unsigned n_partitions, cap_partitions;
+	struct mu_map by_task;  /* task prefix -> index + 1 */
+	unsigned *partition_of; /* by node id */
 	struct mu_node **copies;
 	bool *unused;        /* by node id: all its users have copies of their own */
 	struct mu_map recvs; /* {source, port, destination device} -> _Recv, or a constant's copy */
@@ -34,10 +34,10 @@ struct partition {
 	struct mu_err *err;
 };
 
-static int find_part(struct partition *c, const struct mu_node *n, unsigned *out)
+static int find_partition(struct partitioner *c, const struct mu_node *n, unsigned *out)
 {
 	if (n->id && strcmp(n->device, c->g->nodes[n->id - 1]->device) == 0) {
-		*out = c->part_of[n->id - 1]; /* the common case */
+		*out = c->partition_of[n->id - 1]; /* the common case */
 		return 0;
 	}
 	size_t len = mu_device_task_len(n->device);
@@ -47,22 +47,23 @@ static int find_part(struct partition *c, const struct mu_node *n, unsigned *out
 			       n->name, n->device);
 	uintptr_t at = (uintptr_t)mu_map_get_n(&c->by_task, n->device, len);
 	if (!at) {
-		if (c->n_parts == c->cap_parts) {
-			c->cap_parts = c->cap_parts ? c->cap_parts * 2 : 8;
-			c->parts = mu_xrealloc(c->parts, c->cap_parts * sizeof *c->parts);
+		if (c->n_partitions == c->cap_partitions) {
+			c->cap_partitions = c->cap_partitions ? c->cap_partitions * 2 : 8;
+			c->partitions =
+			    mu_xrealloc(c->partitions, c->cap_partitions * sizeof *c->partitions);
 		}
-		c->parts[c->n_parts].task = mu_xstrndup(n->device, len);
-		c->parts[c->n_parts].graph = mu_graph_new();
-		c->parts[c->n_parts].graph->producer = c->g->producer;
-		c->parts[c->n_parts].graph->library = mu_library_ref(c->g->library);
-		at = ++c->n_parts;
+		c->partitions[c->n_partitions].task = mu_xstrndup(n->device, len);
+		c->partitions[c->n_partitions].graph = mu_graph_new();
+		c->partitions[c->n_partitions].graph->producer = c->g->producer;
+		c->partitions[c->n_partitions].graph->library = mu_library_ref(c->g->library);
+		at = ++c->n_partitions;
 		mu_map_put_n(&c->by_task, n->device, len, (void *)at);
 	}
 	*out = (unsigned)at - 1;
 	return 0;
 }
 
-static int incarnation_of(struct partition *c, const char *device, int64_t *out)
+static int incarnation_of(struct partitioner *c, const char *device, int64_t *out)
 {
 	for (unsigned i = 0; i < c->devs->count; i++)
 		if (strcmp(c->devs->list[i].name, device) == 0) {
@@ -73,8 +74,8 @@ static int incarnation_of(struct partition *c, const char *device, int64_t *out)
 }
 
 /* Adds a node named "<source>_S<number>" to graph `to`.  The loop skips names of client nodes. */
-static int partition_add_node(struct partition *c, struct mu_graph *to, const char *source,
-			      const char *op, const char *device, struct mu_node **out)
+static int partitioner_add_node(struct partitioner *c, struct mu_graph *to, const char *source,
+				const char *op, const char *device, struct mu_node **out)
 {
 	const char *name;
 
@@ -87,8 +88,8 @@ static int partition_add_node(struct partition *c, struct mu_graph *to, const ch
 	return rc;
 }
 
-static void partition_set_string(struct mu_graph *g, struct mu_node *n, const char *name,
-				 const char *value)
+static void partitioner_set_string(struct mu_graph *g, struct mu_node *n, const char *name,
+				   const char *value)
 {
 	struct mu_attr a = {.kind = MU_ATTR_STRING, .s = mu_span_of(value)};
 
@@ -109,15 +110,15 @@ static void set_edge_attrs(struct mu_graph *g, struct mu_node *n, const char *ty
 	struct mu_attr no = {.kind = MU_ATTR_BOOL, .b = false};
 
 	mu_node_set_attr(g, n, type_attr, &type);
-	partition_set_string(g, n, "tensor_name", w->name);
-	partition_set_string(g, n, "send_device", w->from);
+	partitioner_set_string(g, n, "tensor_name", w->name);
+	partitioner_set_string(g, n, "send_device", w->from);
 	mu_node_set_attr(g, n, "send_device_incarnation", &inc);
-	partition_set_string(g, n, "recv_device", w->to);
+	partitioner_set_string(g, n, "recv_device", w->to);
 	mu_node_set_attr(g, n, "client_terminated", &no);
 }
 
-static int partition_output_type(struct partition *c, struct mu_input in,
-				 const struct mu_node *user, enum mu_dtype *out)
+static int partitioner_output_type(struct partitioner *c, struct mu_input in,
+				   const struct mu_node *user, enum mu_dtype *out)
 {
 	enum mu_dtype *types;
 	unsigned n;
@@ -133,10 +134,10 @@ static int partition_output_type(struct partition *c, struct mu_input in,
 	return 0;
 }
 
-static int sendable_type(struct partition *c, struct mu_input in, const struct mu_node *user,
+static int sendable_type(struct partitioner *c, struct mu_input in, const struct mu_node *user,
 			 enum mu_dtype *out)
 {
-	int rc = partition_output_type(c, in, user, out);
+	int rc = partitioner_output_type(c, in, user, out);
 
 	if (rc)
 		return rc;
@@ -152,15 +153,15 @@ static int sendable_type(struct partition *c, struct mu_input in, const struct m
 }
 
 /* Adds the value to send for a control edge: an empty constant with the source as control input. */
-static int partition_add_token(struct partition *c, struct mu_graph *from,
-			       const struct mu_node *source, struct mu_input *out)
+static int partitioner_add_token(struct partitioner *c, struct mu_graph *from,
+				 const struct mu_node *source, struct mu_input *out)
 {
 	struct mu_shape empty = mu_shape_vec(0);
 	MU_AUTO_TENSOR t = {0};
 	struct mu_node *n;
 	int rc = mu_tensor_new(&t, MU_FLOAT, &empty, c->err);
 
-	if (rc || (rc = partition_add_node(c, from, source->name, "Const", source->device, &n)))
+	if (rc || (rc = partitioner_add_node(c, from, source->name, "Const", source->device, &n)))
 		return rc;
 	struct mu_attr value = {.kind = MU_ATTR_TENSOR, .tensor = &t};
 	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = MU_FLOAT};
@@ -171,25 +172,26 @@ static int partition_add_token(struct partition *c, struct mu_graph *from,
 	return 0;
 }
 
-static int partition_add_pair(struct partition *c, struct mu_input in, const struct mu_node *user,
-			      struct mu_node **send, struct mu_node **recv)
+static int partitioner_add_pair(struct partitioner *c, struct mu_input in,
+				const struct mu_node *user, struct mu_node **send,
+				struct mu_node **recv)
 {
-	struct mu_graph *from = c->parts[c->part_of[in.node->id]].graph;
-	struct mu_graph *to = c->parts[c->part_of[user->id]].graph;
+	struct mu_graph *from = c->partitions[c->partition_of[in.node->id]].graph;
+	struct mu_graph *to = c->partitions[c->partition_of[user->id]].graph;
 	struct edge_ends w = {.from = in.node->device, .to = user->device, .type = MU_FLOAT};
 	struct mu_input source = {c->copies[in.node->id], in.port};
 	unsigned loop;
 	int rc;
 
 	if (in.port == MU_CONTROL)
-		rc = partition_add_token(c, from, in.node, &source);
+		rc = partitioner_add_token(c, from, in.node, &source);
 	else
 		rc = sendable_type(c, in, user, &w.type);
 	if (rc || (rc = incarnation_of(c, w.from, &w.incarnation)))
 		return rc;
 	w.name = mu_arena_printf(&c->scratch, "edge_%u_%s", c->n_edges, in.node->name);
-	if ((rc = partition_add_node(c, from, in.node->name, "_Send", w.from, send)) ||
-	    (rc = partition_add_node(c, to, in.node->name, "_Recv", w.to, recv)))
+	if ((rc = partitioner_add_node(c, from, in.node->name, "_Send", w.from, send)) ||
+	    (rc = partitioner_add_node(c, to, in.node->name, "_Recv", w.to, recv)))
 		return rc;
 	set_edge_attrs(from, *send, "T", &w);
 	set_edge_attrs(to, *recv, "tensor_type", &w);
@@ -203,12 +205,12 @@ static int partition_add_pair(struct partition *c, struct mu_input in, const str
 
 /* Adds an Identity of the token as the source of the control edge.  If the token is dead, the
  * Identity does not run.  A _Recv of a dead token counts as run in TensorFlow's executor. */
-static int add_waiter(struct partition *c, struct mu_node *recv, const struct mu_node *user,
+static int add_waiter(struct partitioner *c, struct mu_node *recv, const struct mu_node *user,
 		      struct mu_node **out)
 {
-	struct mu_graph *to = c->parts[c->part_of[user->id]].graph;
+	struct mu_graph *to = c->partitions[c->partition_of[user->id]].graph;
 	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = MU_FLOAT};
-	int rc = partition_add_node(c, to, recv->name, "Identity", recv->device, out);
+	int rc = partitioner_add_node(c, to, recv->name, "Identity", recv->device, out);
 
 	if (rc)
 		return rc;
@@ -217,11 +219,11 @@ static int add_waiter(struct partition *c, struct mu_node *recv, const struct mu
 	return 0;
 }
 
-static int add_replica(struct partition *c, const struct mu_node *constant,
+static int add_replica(struct partitioner *c, const struct mu_node *constant,
 		       const struct mu_node *user, struct mu_node **out)
 {
-	struct mu_graph *to = c->parts[c->part_of[user->id]].graph;
-	int rc = partition_add_node(c, to, constant->name, constant->op, user->device, out);
+	struct mu_graph *to = c->partitions[c->partition_of[user->id]].graph;
+	int rc = partitioner_add_node(c, to, constant->name, constant->op, user->device, out);
 
 	for (unsigned i = 0; !rc && i < constant->n_attrs; i++)
 		if (strcmp(constant->attrs[i].name, "_class") != 0)
@@ -230,15 +232,15 @@ static int add_replica(struct partition *c, const struct mu_node *constant,
 	return rc;
 }
 
-static int partition_map_input(struct partition *c, struct mu_input in, const struct mu_node *user,
-			       struct mu_input *out)
+static int partitioner_map_input(struct partitioner *c, struct mu_input in,
+				 const struct mu_node *user, struct mu_input *out)
 {
 	MU_AUTO_BUF key = {0};
 	struct mu_node *send, *recv;
 	const struct mu_node *constant;
 	int rc;
 
-	if (c->part_of[in.node->id] == c->part_of[user->id]) {
+	if (c->partition_of[in.node->id] == c->partition_of[user->id]) {
 		*out = (struct mu_input){c->copies[in.node->id], in.port};
 		return 0;
 	}
@@ -250,7 +252,7 @@ static int partition_map_input(struct partition *c, struct mu_input in, const st
 	recv = mu_map_get_n(&c->recvs, key.data, key.len);
 	if (!recv) {
 		rc = constant ? add_replica(c, constant, user, &recv)
-			      : partition_add_pair(c, in, user, &send, &recv);
+			      : partitioner_add_pair(c, in, user, &send, &recv);
 		if (!rc && !constant && in.port == MU_CONTROL)
 			rc = add_waiter(c, recv, user, &recv);
 		if (rc)
@@ -262,53 +264,54 @@ static int partition_map_input(struct partition *c, struct mu_input in, const st
 }
 
 /* Sets *out if input k is a variable on another task that must be read after n's control inputs. */
-static int must_read_late(struct partition *c, const struct mu_node *n, unsigned k, bool *out)
+static int must_read_late(struct partitioner *c, const struct mu_node *n, unsigned k, bool *out)
 {
 	struct mu_input in = n->inputs[k];
 	enum mu_dtype type;
 	int rc;
 
 	*out = false;
-	if (k >= n->n_inputs || !n->n_controls || c->part_of[in.node->id] == c->part_of[n->id])
+	if (k >= n->n_inputs || !n->n_controls ||
+	    c->partition_of[in.node->id] == c->partition_of[n->id])
 		return 0;
 	for (unsigned i = 0; i < n->n_controls; i++)
 		if (loop_of_outputs(&c->loops, n->inputs[n->n_inputs + i].node))
 			return 0; /* the other task does not take part in the loop */
-	if ((rc = partition_output_type(c, in, n, &type)))
+	if ((rc = partitioner_output_type(c, in, n, &type)))
 		return rc;
 	*out = mu_dtype_is_ref(type);
 	return 0;
 }
 
-static int add_late_read(struct partition *c, const struct mu_node *n, unsigned k,
+static int add_late_read(struct partitioner *c, const struct mu_node *n, unsigned k,
 			 struct mu_input *out)
 {
 	const struct mu_node *variable = n->inputs[k].node;
-	struct mu_graph *from = c->parts[c->part_of[variable->id]].graph;
+	struct mu_graph *from = c->partitions[c->partition_of[variable->id]].graph;
 	struct mu_node *send, *recv;
 	struct mu_input first;
-	int rc = partition_add_pair(c, n->inputs[k], n, &send, &recv);
+	int rc = partitioner_add_pair(c, n->inputs[k], n, &send, &recv);
 
 	for (unsigned i = 0; !rc && i < n->n_controls; i++)
-		if (!(rc = partition_map_input(c, n->inputs[n->n_inputs + i], variable, &first)))
+		if (!(rc = partitioner_map_input(c, n->inputs[n->n_inputs + i], variable, &first)))
 			mu_node_add_control(from, send, first.node);
 	*out = (struct mu_input){recv, 0};
 	return rc;
 }
 
-static int partition_nodes(struct partition *c)
+static int partition_nodes(struct partitioner *c)
 {
 	const struct mu_graph *g = c->g;
 	int rc;
 
 	for (unsigned i = 0; i < g->n_nodes; i++)
-		if ((rc = find_part(c, g->nodes[i], &c->part_of[i])))
+		if ((rc = find_partition(c, g->nodes[i], &c->partition_of[i])))
 			return rc;
-	c->unused = replicate_unused(g, c->part_of, &c->scratch);
+	c->unused = replicate_unused(g, c->partition_of, &c->scratch);
 	for (unsigned i = 0; i < g->n_nodes; i++)
 		if (!c->unused[i])
-			c->copies[i] =
-			    mu_graph_copy_node(c->parts[c->part_of[i]].graph, g->nodes[i]);
+			c->copies[i] = mu_graph_copy_node(c->partitions[c->partition_of[i]].graph,
+							  g->nodes[i]);
 	for (unsigned i = 0; i < g->n_nodes; i++) {
 		const struct mu_node *n = g->nodes[i];
 		unsigned total = n->n_inputs + n->n_controls;
@@ -319,41 +322,41 @@ static int partition_nodes(struct partition *c)
 			bool late;
 			if ((rc = must_read_late(c, n, k, &late)) ||
 			    (rc = late ? add_late_read(c, n, k, &in[k])
-				       : partition_map_input(c, n->inputs[k], n, &in[k])))
+				       : partitioner_map_input(c, n->inputs[k], n, &in[k])))
 				return rc;
 		}
-		mu_node_set_inputs(c->parts[c->part_of[i]].graph, c->copies[i], in, n->n_inputs,
-				   in + n->n_inputs, n->n_controls);
+		mu_node_set_inputs(c->partitions[c->partition_of[i]].graph, c->copies[i], in,
+				   n->n_inputs, in + n->n_inputs, n->n_controls);
 	}
 	return 0;
 }
 
-/* Drops the parts of tasks whose nodes were all replicated elsewhere. */
-static void drop_empty(struct partition *c)
+/* Drops the partitions of tasks whose nodes were all replicated elsewhere. */
+static void drop_empty(struct partitioner *c)
 {
 	unsigned kept = 0;
 
-	for (unsigned i = 0; i < c->n_parts; i++) {
-		if (c->parts[i].graph->n_nodes) {
-			c->parts[kept++] = c->parts[i];
+	for (unsigned i = 0; i < c->n_partitions; i++) {
+		if (c->partitions[i].graph->n_nodes) {
+			c->partitions[kept++] = c->partitions[i];
 			continue;
 		}
-		free(c->parts[i].task);
-		mu_graph_free(c->parts[i].graph);
+		free(c->partitions[i].task);
+		mu_graph_free(c->partitions[i].graph);
 	}
-	c->n_parts = kept;
+	c->n_partitions = kept;
 }
 
-int graph_partition(struct mu_graph *g, const struct graph_devices *devs, struct graph_part **parts,
-		    unsigned *n_parts, struct mu_err *err)
+int graph_partition(struct mu_graph *g, const struct graph_devices *devs,
+		    struct partition **partitions, unsigned *n_partitions, struct mu_err *err)
 {
-	struct partition c = {.g = g, .devs = devs, .err = err};
+	struct partitioner c = {.g = g, .devs = devs, .err = err};
 	int rc = loops_distribute(&c.loops, g, err);
 
 	mu_arena_init(&c.scratch);
 	mu_map_init(&c.by_task);
 	mu_map_init(&c.recvs);
-	c.part_of = MU_ARENA_ARRAY(&c.scratch, unsigned, g->n_nodes);
+	c.partition_of = MU_ARENA_ARRAY(&c.scratch, unsigned, g->n_nodes);
 	c.copies = MU_ARENA_ARRAY(&c.scratch, struct mu_node *, g->n_nodes);
 	if (!rc)
 		rc = partition_nodes(&c);
@@ -362,20 +365,20 @@ int graph_partition(struct mu_graph *g, const struct graph_devices *devs, struct
 	mu_map_fini(&c.by_task);
 	mu_arena_fini(&c.scratch);
 	if (rc) {
-		graph_parts_free(c.parts, c.n_parts);
+		graph_partitions_free(c.partitions, c.n_partitions);
 		return rc;
 	}
 	drop_empty(&c);
-	*parts = c.parts;
-	*n_parts = c.n_parts;
+	*partitions = c.partitions;
+	*n_partitions = c.n_partitions;
 	return 0;
 }
 
-void graph_parts_free(struct graph_part *parts, unsigned n_parts)
+void graph_partitions_free(struct partition *partitions, unsigned n_partitions)
 {
-	for (unsigned i = 0; i < n_parts; i++) {
-		free(parts[i].task);
-		mu_graph_free(parts[i].graph);
+	for (unsigned i = 0; i < n_partitions; i++) {
+		free(partitions[i].task);
+		mu_graph_free(partitions[i].graph);
 	}
-	free(parts);
+	free(partitions);
 }

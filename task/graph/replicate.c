@@ -29,10 +29,11 @@ const struct mu_node *replicate_source(struct mu_input in)
 	return n;
 }
 
-bool *replicate_unused(const struct mu_graph *g, const unsigned *part_of, struct mu_arena *a)
+bool *replicate_unused(const struct mu_graph *g, const unsigned *partition_of, struct mu_arena *a)
 {
 	bool *unused = MU_ARENA_ARRAY(a, bool, g->n_nodes);
-	unsigned *here = MU_ARENA_ARRAY(a, unsigned, g->n_nodes); /* out-edges within the part */
+	unsigned *here =
+	    MU_ARENA_ARRAY(a, unsigned, g->n_nodes); /* out-edges within the partition */
 	const struct mu_node **todo =
 	    MU_ARENA_ARRAY(a, const struct mu_node *, 2 * (size_t)g->n_nodes);
 	unsigned n_todo = 0;
@@ -40,7 +41,8 @@ bool *replicate_unused(const struct mu_graph *g, const unsigned *part_of, struct
 	for (unsigned i = 0; i < g->n_nodes; i++)
 		for (unsigned k = 0; k < g->nodes[i]->n_inputs + g->nodes[i]->n_controls; k++) {
 			struct mu_input in = g->nodes[i]->inputs[k];
-			bool copied = part_of[in.node->id] != part_of[i] && replicate_source(in);
+			bool copied =
+			    partition_of[in.node->id] != partition_of[i] && replicate_source(in);
 			here[in.node->id] += !copied;
 			if (copied && !unused[in.node->id]) {
 				unused[in.node->id] = true; /* a candidate */
@@ -53,7 +55,7 @@ bool *replicate_unused(const struct mu_graph *g, const unsigned *part_of, struct
 		if (!unused[n->id] || !n->n_inputs)
 			continue;
 		const struct mu_node *from = n->inputs[0].node;
-		if (part_of[from->id] == part_of[n->id] && --here[from->id] == 0)
+		if (partition_of[from->id] == partition_of[n->id] && --here[from->id] == 0)
 			todo[n_todo++] = from;
 	}
 	return unused;

@@ -8,8 +8,8 @@
 
 /* Returns the constant behind `in` if it may be replicated, else NULL. */
 const struct mu_node *replicate_source(struct mu_input in);
-/* Returns an array by node id, from the arena: true if all users of the node are in other parts and
- * have copies of their own. */
-bool *replicate_unused(const struct mu_graph *g, const unsigned *part_of, struct mu_arena *a);
+/* Returns an array by node id, from the arena: true if all users of the node are in other
+ * partitions and have copies of their own. */
+bool *replicate_unused(const struct mu_graph *g, const unsigned *partition_of, struct mu_arena *a);
 
 #endif

@@ -24,13 +24,13 @@ static void signature(struct mu_buf *key, const struct run_step_request *r)
 
 static void client_graph_free(struct client_graph *cg)
 {
-	for (unsigned i = 0; i < cg->n_parts; i++)
-		free(cg->parts[i].graph);
+	for (unsigned i = 0; i < cg->n_partitions; i++)
+		free(cg->partitions[i].graph);
 	for (unsigned i = 0; i < cg->n_feeds; i++)
 		free(cg->feed_keys[i]);
 	for (unsigned i = 0; i < cg->n_fetches; i++)
 		free(cg->fetch_keys[i]);
-	free(cg->parts);
+	free(cg->partitions);
 	free(cg->feed_keys);
 	free(cg->fetch_keys);
 	free(cg);
@@ -91,28 +91,29 @@ static int from_task(const struct peer *p, struct mu_err *err)
 	return mu_fail(err, said.code, "From %s:\n%s", p->task, said.msg);
 }
 
-/* Registers the parts on their tasks; takes the graphs. */
-static int register_parts(struct session *s, struct client_graph *cg, struct graph_part *parts,
-			  unsigned n, struct mu_span debug, struct mu_err *err)
+/* Registers the partitions on their tasks; takes the graphs. */
+static int register_partitions(struct session *s, struct client_graph *cg,
+			       struct partition *partitions, unsigned n, struct mu_span debug,
+			       struct mu_err *err)
 {
-	cg->parts = MU_NEW_ARRAY(struct client_graph_part, n + 1);
+	cg->partitions = MU_NEW_ARRAY(struct registered_partition, n + 1);
 	for (unsigned i = 0; i < n; i++) {
-		struct peer *peer = peers_find(s->cluster, parts[i].task);
-		struct mu_graph *g = parts[i].graph;
+		struct peer *peer = peers_find(s->cluster, partitions[i].task);
+		struct mu_graph *g = partitions[i].graph;
 		int rc;
 
 		if (!peer)
 			return mu_fail(
 			    err, MU_INTERNAL,
 			    "the graph has nodes on %s, which is not a task of the session",
-			    parts[i].task);
-		parts[i].graph = NULL;
+			    partitions[i].task);
+		partitions[i].graph = NULL;
 		rc = peer->ops->register_graph(peer, s->handle, g, s->config, debug,
-					       &cg->parts[i].graph, err);
+					       &cg->partitions[i].graph, err);
 		if (rc)
 			return from_task(peer, err);
-		cg->parts[i].peer = peer;
-		cg->n_parts++;
+		cg->partitions[i].peer = peer;
+		cg->n_partitions++;
 	}
 	return 0;
 }
@@ -138,8 +139,8 @@ static int client_graph_build(struct session *s, const struct run_step_request *
 				      .n_targets = r->targets.n};
 	MU_AUTO(mu_graph_free) struct mu_graph *g = NULL;
 	const char **feed_keys, **fetch_keys;
-	struct graph_part *parts;
-	unsigned n_parts;
+	struct partition *partitions;
+	unsigned n_partitions;
 	int rc;
 
 	graph_place_stateful(s->graph, &s->devices, &s->stateful);
@@ -156,11 +157,11 @@ static int client_graph_build(struct session *s, const struct run_step_request *
 		return rc;
 	if (s->log_placement)
 		log_placement(g);
-	rc = graph_partition(g, &s->devices, &parts, &n_parts, err);
+	rc = graph_partition(g, &s->devices, &partitions, &n_partitions, err);
 	if (rc)
 		return rc;
-	rc = register_parts(s, cg, parts, n_parts, r->debug, err);
-	graph_parts_free(parts, n_parts);
+	rc = register_partitions(s, cg, partitions, n_partitions, r->debug, err);
+	graph_partitions_free(partitions, n_partitions);
 	return rc;
 }
 

@@ -110,15 +110,15 @@ int master_filter(struct peers *cluster, char **filters, size_t n_filters, struc
 		  struct mu_err *err);
 
 /* ---- client graphs: the registered partitions for one step signature ---- */
-struct client_graph_part {
+struct registered_partition {
 	struct peer *peer;
 	char *graph; /* handle of the registered graph */
 };
 struct client_graph {
 	_Atomic unsigned refs;
 	_Atomic int64_t steps;
-	struct client_graph_part *parts;
-	unsigned n_parts;
+	struct registered_partition *partitions;
+	unsigned n_partitions;
 	char **feed_keys, **fetch_keys;
 	unsigned n_feeds, n_fetches;
 };
@@ -153,7 +153,7 @@ void run_step_fail(struct run_step *r, const struct mu_err *why);
 /* Fails the step because its session is closed.  No later error replaces this one. */
 void run_step_close(struct run_step *r, const struct mu_err *why);
 /* Starts a step without an RPC: the caller feeds and fetches through its rendezvous.  Returns a new
- * reference.  `ended` is called once, after every part has replied and the caller has called
+ * reference.  `ended` is called once, after every partition has replied and the caller has called
  * run_step_release.  If the step fails, that call is not needed. */
 int run_step_open(struct session *s, struct client_graph *client_graph,
 		  void (*ended)(void *arg, const struct mu_err *err), void *arg,

@@ -2,13 +2,13 @@
 /* One step of a client.
  *
  * The request is parsed on the queue thread.  With a cached client graph the step starts there;
- * else an offload thread makes the client graph first.  The step has ended when every part has
+ * else an offload thread makes the client graph first.  The step has ended when every partition has
  * replied and every fetch has arrived: `pending` counts these, plus one for the function that
  * starts them.
  *
  * The first error is the step's error, but a later error replaces a cancellation, unless the client
- * closed the session.  An error cancels the other parts and aborts the local rendezvous, so that
- * all pending operations end soon.  The reply is sent before the clean-up on the other tasks.
+ * closed the session.  An error cancels the other partitions and aborts the local rendezvous, so
+ * that all pending operations end soon.  The reply is sent before the clean-up on the other tasks.
  *
  * References: the session's list, the timer, and local variables. */
 #include <stdio.h>
@@ -30,14 +30,14 @@ struct fetch {
 	struct mu_tensor tensor;
 	bool dead;
 };
-struct part {
+struct partition_run {
 	struct run_step *step;
 	struct peer *peer;
-	struct stream_conn *stream; /* owned by the rendezvous; NULL: the part runs over gRPC */
+	struct stream_conn *stream; /* owned by the rendezvous; NULL: runs over gRPC */
 	uint64_t id;                /* of the RunGraph call; 0: not known yet, or ended */
 	bool ended;
 };
-enum error_source { FROM_PART, FROM_FETCH, FROM_CLOSE };
+enum error_source { FROM_PARTITION, FROM_FETCH, FROM_CLOSE };
 struct run_step {
 	_Atomic unsigned refs;
 	struct run_step *prev, *next; /* the session's list, under its lock */
@@ -54,13 +54,13 @@ struct run_step {
 	struct rendezvous *rendezvous;
 	uint64_t timer;
 	struct fetch *fetches;
-	struct part *parts;
+	struct partition_run *partitions;
 	pthread_mutex_t lock; /* guards the members below */
 	unsigned pending;
 	bool failed;
 	bool final;             /* `failed` and `err` are final */
 	bool released;          /* run_step_release was called */
-	struct mu_buf metadata; /* a RunMetadata with the records of the parts */
+	struct mu_buf metadata; /* a RunMetadata with the records of the partitions */
 	struct mu_err err;
 	enum error_source source; /* of err */
 };
@@ -116,28 +116,28 @@ static void ignore_reply(void *arg, const struct mu_err *err, struct mu_span rep
 {
 }
 
-/* True if there is only one remote part.  It exchanges tensors with this task only, so it cleans up
- * by itself. */
-static bool has_one_remote_part(const struct client_graph *cg)
+/* True if there is only one remote partition.  It exchanges tensors with this task only, so it
+ * cleans up by itself. */
+static bool has_one_remote_partition(const struct client_graph *cg)
 {
-	unsigned elsewhere = 0;
+	unsigned remote = 0;
 
-	for (unsigned i = 0; i < cg->n_parts; i++)
-		elsewhere += !cg->parts[i].peer->local;
-	return elsewhere == 1;
+	for (unsigned i = 0; i < cg->n_partitions; i++)
+		remote += !cg->partitions[i].peer->local;
+	return remote == 1;
 }
 
-static void clean_up_parts(struct run_step *r)
+static void clean_up_partitions(struct run_step *r)
 {
 	MU_AUTO_BUF request = {0};
 
 	mu_pb_put_int(&request, 1, r->step_id);
-	for (unsigned i = 0; i < r->client_graph->n_parts; i++) {
-		struct peer *p = r->client_graph->parts[i].peer;
+	for (unsigned i = 0; i < r->client_graph->n_partitions; i++) {
+		struct peer *p = r->client_graph->partitions[i].peer;
 
-		if (r->parts[i].stream) {
-			if (!has_one_remote_part(r->client_graph) || r->failed)
-				stream_clean_up(r->parts[i].stream, r->step_id);
+		if (r->partitions[i].stream) {
+			if (!has_one_remote_partition(r->client_graph) || r->failed)
+				stream_clean_up(r->partitions[i].stream, r->step_id);
 		} else if (!p->local)
 			p->ops->call(p, PEER_CLEANUP_GRAPH, mu_buf_span(&request), 10000, false,
 				     ignore_reply, NULL);
@@ -182,7 +182,7 @@ static void run_step_finish(struct run_step *r)
 		run_step_reply_error(r, &r->err);
 	else
 		reply_tensors(r);
-	clean_up_parts(r);
+	clean_up_partitions(r);
 	remove_from_session(r);
 }
 
@@ -222,20 +222,21 @@ void run_step_release(struct run_step *r)
 
 /* ---- failing ---- */
 
-static void cancel_parts(struct run_step *r)
+static void cancel_partitions(struct run_step *r)
 {
-	for (unsigned i = 0; i < r->client_graph->n_parts; i++) {
+	for (unsigned i = 0; i < r->client_graph->n_partitions; i++) {
 		uint64_t id;
 
 		pthread_mutex_lock(&r->lock);
-		id = r->parts[i].id;
+		id = r->partitions[i].id;
 		pthread_mutex_unlock(&r->lock);
 		if (id)
-			r->parts[i].peer->ops->cancel_run(r->parts[i].peer, id, r->step_id);
+			r->partitions[i].peer->ops->cancel_run(r->partitions[i].peer, id,
+							       r->step_id);
 	}
 }
 
-/* A part's error names its task, so it replaces the same error of a fetch. */
+/* A partition's error names its task, so it replaces the same error of a fetch. */
 static bool is_better_error(const struct run_step *r, const struct mu_err *why)
 {
 	if (!r->failed || (r->source == FROM_FETCH && why->code == r->err.code))
@@ -262,14 +263,14 @@ static void fail_from(struct run_step *r, const struct mu_err *why, enum error_s
 	if (!first)
 		return;
 	rendezvous_abort(r->rendezvous, why);
-	cancel_parts(r);
+	cancel_partitions(r);
 	if (r->ended)
 		run_step_release(r);
 }
 
 void run_step_fail(struct run_step *r, const struct mu_err *why)
 {
-	fail_from(r, why, FROM_PART);
+	fail_from(r, why, FROM_PARTITION);
 }
 
 void run_step_close(struct run_step *r, const struct mu_err *why)
@@ -314,8 +315,8 @@ static void on_fetched(void *arg, const struct mu_err *err, struct mu_tensor *te
 	run_step_complete_one(r);
 }
 
-/* Appends the records in a part's RunGraphResponse as fields of a RunMetadata.  Protobuf parsers
- * merge a message field that occurs several times.  Called with r->lock held. */
+/* Appends the records in a partition's RunGraphResponse as fields of a RunMetadata.  Protobuf
+ * parsers merge a message field that occurs several times.  Called with r->lock held. */
 static void add_record(struct run_step *r, struct mu_span reply)
 {
 	static const uint32_t fields[] = {[2] = 1, [3] = 2, [4] = 3};
@@ -327,9 +328,9 @@ static void add_record(struct run_step *r, struct mu_span reply)
 			mu_pb_put_bytes(&r->metadata, fields[f.number], f.bytes);
 }
 
-static void part_ended(void *arg, const struct mu_err *err, struct mu_span reply)
+static void partition_ended(void *arg, const struct mu_err *err, struct mu_span reply)
 {
-	struct part *p = arg;
+	struct partition_run *p = arg;
 	struct run_step *r = p->step;
 	struct mu_err from;
 
@@ -365,16 +366,16 @@ static int send_feeds(struct run_step *r, struct mu_err *err)
 	return 0;
 }
 
-static void run_parts(struct run_step *r)
+static void run_partitions(struct run_step *r)
 {
-	unsigned n = r->client_graph->n_parts;
+	unsigned n = r->client_graph->n_partitions;
 	bool failed;
 
 	for (unsigned i = 0; i < n; i++)
 		if (!r->req.record) /* the stream protocol cannot carry records */
-			r->parts[i].stream = peer_join(r->parts[i].peer, r->rendezvous);
+			r->partitions[i].stream = peer_join(r->partitions[i].peer, r->rendezvous);
 	for (unsigned i = 0; i < n; i++) {
-		struct part *p = &r->parts[i];
+		struct partition_run *p = &r->partitions[i];
 
 		pthread_mutex_lock(&r->lock);
 		failed = r->failed;
@@ -384,13 +385,13 @@ static void run_parts(struct run_step *r)
 			continue;
 		}
 		struct peer_run run = {.session = r->session->handle,
-				       .graph = r->client_graph->parts[i].graph,
+				       .graph = r->client_graph->partitions[i].graph,
 				       .step_id = r->step_id,
 				       .stream = p->stream,
-				       .sole = has_one_remote_part(r->client_graph),
+				       .two_tasks = has_one_remote_partition(r->client_graph),
 				       .record = r->req.record,
 				       .request_id = (int64_t)mu_random_u64()};
-		uint64_t id = p->peer->ops->run_graph(p->peer, &run, part_ended, p);
+		uint64_t id = p->peer->ops->run_graph(p->peer, &run, partition_ended, p);
 
 		pthread_mutex_lock(&r->lock);
 		if (!p->ended)
@@ -422,21 +423,22 @@ static int add_to_session(struct run_step *r, struct mu_err *err)
 	return rc;
 }
 
-/* Makes r, which has a client graph, a running step of its session.  `more` is added to `pending`
- * besides the parts and the starting function. */
-static int run_step_begin(struct run_step *r, unsigned more, struct mu_err *err)
+/* Makes r, which has a client graph, a running step of its session.  `extra_pending` is added to
+ * `pending` besides the partitions and the starting function. */
+static int run_step_begin(struct run_step *r, unsigned extra_pending, struct mu_err *err)
 {
-	unsigned n_parts = r->client_graph->n_parts;
+	unsigned n_partitions = r->client_graph->n_partitions;
 	int rc;
 
 	atomic_fetch_add(&r->master->steps, 1);
 	/* TensorFlow's masters use ids with bit 56 set and no higher bit. */
 	r->step_id = (int64_t)((mu_random_u64() & ((1ull << 56) - 1)) | (1ull << 56));
 	r->rendezvous = rendezvous_table_get(r->master->rt->steps, r->step_id);
-	r->parts = MU_ARENA_ARRAY(&r->arena, struct part, n_parts + 1);
-	r->pending = 1 + n_parts + more;
-	for (unsigned i = 0; i < n_parts; i++)
-		r->parts[i] = (struct part){.step = r, .peer = r->client_graph->parts[i].peer};
+	r->partitions = MU_ARENA_ARRAY(&r->arena, struct partition_run, n_partitions + 1);
+	r->pending = 1 + n_partitions + extra_pending;
+	for (unsigned i = 0; i < n_partitions; i++)
+		r->partitions[i] =
+		    (struct partition_run){.step = r, .peer = r->client_graph->partitions[i].peer};
 	rc = add_to_session(r, err);
 	if (rc)
 		rendezvous_table_drop(r->master->rt->steps, r->step_id, NULL);
@@ -478,7 +480,7 @@ static void run_step_run(struct run_step *r)
 		rendezvous_recv_local(r->rendezvous, r->client_graph->fetch_keys[i], on_fetched,
 				      &r->fetches[i]);
 	}
-	run_parts(r);
+	run_partitions(r);
 	run_step_complete_one(r);
 	run_step_unref(r);
 }
@@ -512,7 +514,7 @@ int run_step_open(struct session *s, struct client_graph *client_graph,
 		return rc;
 	}
 	*out = r;
-	run_parts(r);
+	run_partitions(r);
 	run_step_complete_one(r);
 	return 0;
 }
@@ -523,7 +525,7 @@ struct rendezvous *run_step_rendezvous(struct run_step *r)
 }
 
 /* On an offload thread. */
-static void make_plan_and_run(void *arg)
+static void prepare_and_run(void *arg)
 {
 	struct run_step *r = arg;
 	int64_t before = r->client_graph ? atomic_load(&r->client_graph->steps) : 0;
@@ -585,6 +587,6 @@ bool run_step_start(struct master *m, struct rpc_call *call, bool callable)
 	if (r->client_graph && !r->req.debug.len)
 		run_step_run(r);
 	else
-		mu_offload_run(m->offload, make_plan_and_run, r);
+		mu_offload_run(m->offload, prepare_and_run, r);
 	return true;
 }

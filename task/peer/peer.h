@@ -32,7 +32,7 @@ struct peer_run {
 	int64_t step_id, request_id;
 	struct stream_conn *stream; /* (optional) the result of peer_join, which carries the run */
 	unsigned record;            /* enum step_record: requested records of the reply */
-	bool sole;                  /* the part exchanges tensors with this task only */
+	bool two_tasks;             /* only this task and the peer take part in the step */
 };
 
 struct peer_ops {
@@ -124,7 +124,7 @@ void peers_stop_streams(struct peers *ps);
 struct streams *peers_streams(const struct peers *ps);
 void peers_offer(struct peers *ps,
 		 struct mu_buf *status); /* appends the offer to a GetStatusResponse */
-/* Called before a step starts a part on p.  Returns the stream for the part and its tensors, or
+/* Called before a step starts a partition on p.  Returns its stream for the run and its tensors, or
  * NULL.
  */
 struct stream_conn *peer_join(struct peer *p, struct rendezvous *r);

@@ -171,7 +171,7 @@ void stream_run_graph(struct stream_conn *c, const struct peer_run *run, peer_do
 	int rc;
 
 	*s = (struct stream_step){.step_id = run->step_id, .done = done, .arg = arg};
-	rc = stream_run_write(&b, run->step_id, run->sole ? STREAM_SOLE : 0, &m, &err);
+	rc = stream_run_write(&b, run->step_id, run->two_tasks ? STREAM_TWO_TASKS : 0, &m, &err);
 	if (rc) {
 		free(s);
 		done(arg, &err, MU_SPAN(""));
@@ -248,7 +248,7 @@ static void stream_run_ended(void *arg, const struct mu_err *err, struct mu_span
 	pthread_mutex_unlock(&c->lock);
 	stream_ran_write(&b, s->step_id, err);
 	stream_conn_send(c, &b, NULL, 0, &gone);
-	if (s->sole)
+	if (s->two_tasks)
 		rendezvous_table_drop(c->owner->worker->runtime->steps, s->step_id, err);
 	stream_conn_unref(c);
 	free(s);
@@ -269,7 +269,7 @@ static int on_run(struct stream_conn *c, struct mu_span head, struct mu_err *err
 	s = MU_NEW(struct stream_step);
 	*s = (struct stream_step){.step_id = c->header.step_id,
 				  .running = true,
-				  .sole = (c->header.flags & STREAM_SOLE) != 0,
+				  .two_tasks = (c->header.flags & STREAM_TWO_TASKS) != 0,
 				  .conn = stream_conn_ref(c)};
 	pthread_mutex_lock(&c->lock);
 	old = mu_map_get_n(&c->steps, &s->step_id, sizeof(s->step_id));
@@ -374,7 +374,7 @@ static int on_frame(struct stream_conn *c, struct mu_span head, struct mu_err *e
 
 /* ---- tensors in ---- */
 
-static bool of_task(struct mu_span device, const char *task)
+static bool is_on_task(struct mu_span device, const char *task)
 {
 	size_t n = strlen(task);
 
@@ -436,7 +436,7 @@ static int on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *
 		rc = rendezvous_key_parse(&k, t.key, err);
 	if (rc)
 		return rc;
-	if (!of_task(k.src_device, c->task) || !of_task(k.dst_device, rt->task_prefix))
+	if (!is_on_task(k.src_device, c->task) || !is_on_task(k.dst_device, rt->task_prefix))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "the key is not of a tensor from this peer to this task: %.300s",
 			       t.key);

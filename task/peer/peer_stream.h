@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams between Muster tasks: one connection from a master to each task that runs parts of its
- * steps (docs/peer-stream.md).  Tensors are pushed by both sides instead of fetched by RecvTensor,
- * so a small step needs one wake-up per hop.
+/* Streams between Muster tasks: one connection from a master to each task that runs partitions of
+ * its steps (docs/peer-stream.md).  Tensors are pushed by both sides instead of fetched by
+ * RecvTensor, so a small step needs one wake-up per hop.
  *
  * A task offers its stream in GetStatus.  A task that receives the offer connects in the
- * background. A step uses the stream if the master has one to the part's task, else gRPC. */
+ * background. A step uses the stream if the master has one to the task of the partition, else gRPC.
+ */
 #ifndef MU_TASK_PEER_PEER_STREAM_H
 #define MU_TASK_PEER_PEER_STREAM_H
 
@@ -46,7 +47,7 @@ void stream_peer_offered(struct stream_peer *p, struct mu_span status);
 struct stream_conn *stream_peer_join(struct stream_peer *p, struct rendezvous *r);
 bool stream_peer_live(struct stream_peer *p);
 
-/* Runs a part on a connection that the step has joined.  done is called exactly once. */
+/* Runs a partition on a connection that the step has joined.  done is called exactly once. */
 void stream_run_graph(struct stream_conn *c, const struct peer_run *run, peer_done done, void *arg);
 /* Cancels a run; no effect if it or its connection has ended. */
 void stream_peer_cancel(struct stream_peer *p, int64_t step_id);

@@ -59,7 +59,7 @@ struct stream_conn {
 
 struct stream_step {
 	int64_t step_id;
-	bool running, sole;
+	bool running, two_tasks;
 	size_t early_bytes;       /* received before the RUN */
 	struct stream_conn *conn; /* a reference, if this task runs it for the master */
 	peer_done done;           /* set if the other task runs it for this one */

@@ -26,11 +26,11 @@ enum stream_type {
 	STREAM_RETURN = 8, /* ids of exported tensors that are not used any more */
 };
 enum stream_flag {
-	STREAM_DEAD = 1,   /* TENSOR: a dead value */
-	STREAM_PROTO = 2,  /* TENSOR: the payload is a TensorProto */
-	STREAM_SHARED = 4, /* TENSOR: in shared memory (stream_share.h) */
-	STREAM_SHARES = 1, /* HELLO, WELCOME: descriptors are attached */
-	STREAM_SOLE = 1,   /* RUN: the part exchanges tensors with the sender only */
+	STREAM_DEAD = 1,      /* TENSOR: a dead value */
+	STREAM_PROTO = 2,     /* TENSOR: the payload is a TensorProto */
+	STREAM_SHARED = 4,    /* TENSOR: in shared memory (stream_share.h) */
+	STREAM_SHARES = 1,    /* HELLO, WELCOME: descriptors are attached */
+	STREAM_TWO_TASKS = 1, /* RUN: only the sender and the receiver take part in the step */
 };
 
 struct stream_header {

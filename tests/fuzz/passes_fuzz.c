@@ -26,13 +26,13 @@ static struct runtime *the_runtime(void)
 
 static unsigned n_plans; /* that came through all of it */
 
-static void compile(struct graph_part *parts, unsigned n)
+static void compile(struct partition *partitions, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		struct mu_graph *g = parts[i].graph;
+		struct mu_graph *g = partitions[i].graph;
 		struct executor *e;
 		struct mu_err err;
-		parts[i].graph = NULL;
+		partitions[i].graph = NULL;
 		graph_optimize(g, the_runtime());
 		if (executor_new(the_runtime(), g, "", &e, &err))
 			continue;
@@ -49,8 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	MU_AUTO(mu_graph_free) struct mu_graph *pruned = NULL;
 	const char **feed_keys, **fetch_keys, *last, *first;
 	struct stateful_placement stateful = {0};
-	struct graph_part *parts;
-	unsigned n_parts;
+	struct partition *partitions;
+	unsigned n_partitions;
 	struct mu_err err;
 
 	mu_tensor_limit = 1 << 20;
@@ -70,9 +70,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (!graph_prune(g, &sig, &devices, &pruned, &feed_keys, &fetch_keys, &err) &&
 		    !mu_graph_inline(pruned, &err) &&
 		    !graph_place(pruned, &devices, &stateful, &err) &&
-		    !graph_partition(pruned, &devices, &parts, &n_parts, &err)) {
-			compile(parts, n_parts);
-			graph_parts_free(parts, n_parts);
+		    !graph_partition(pruned, &devices, &partitions, &n_partitions, &err)) {
+			compile(partitions, n_partitions);
+			graph_partitions_free(partitions, n_partitions);
 		}
 		mu_graph_free(mu_steal(&pruned));
 	}

@@ -8,14 +8,14 @@
 static const struct graph_device list[] = {{PS, 0x11, "CPU"}, {WORKER, 0x22, "CPU"}};
 static const struct graph_devices devs = {list, 2, WORKER, false};
 static struct mu_err err;
-static struct graph_part *parts;
-static unsigned n_parts;
+static struct partition *partitions;
+static unsigned n_partitions;
 
 static struct mu_graph *part(const char *task)
 {
-	for (unsigned i = 0; i < n_parts; i++)
-		if (strcmp(parts[i].task, task) == 0)
-			return parts[i].graph;
+	for (unsigned i = 0; i < n_partitions; i++)
+		if (strcmp(partitions[i].task, task) == 0)
+			return partitions[i].graph;
 	fail_msg("no part for %s", task);
 	return NULL;
 }
@@ -54,8 +54,8 @@ static void tensor_between_tasks__is_sent_once_for_two_users(void **state)
 	attr_type(g, node(g, "c", "Placeholder", "", PS), "dtype", MU_FLOAT);
 	floats(g, "a", "Mul", "c c", WORKER);
 	floats(g, "b", "Add", "c a", WORKER);
-	assert_ok(graph_partition(g, &devs, &parts, &n_parts, &err), &err);
-	assert_int_equal(n_parts, 2);
+	assert_ok(graph_partition(g, &devs, &partitions, &n_partitions, &err), &err);
+	assert_int_equal(n_partitions, 2);
 	struct mu_node *send = only(part("/job:ps/replica:0/task:0"), "_Send");
 	struct mu_node *recv = only(part("/job:worker/replica:0/task:0"), "_Recv");
 	assert_string_equal(text(send, "tensor_name"), text(recv, "tensor_name"));
@@ -65,7 +65,7 @@ static void tensor_between_tasks__is_sent_once_for_two_users(void **state)
 	assert_int_equal(inc, 0x11);
 	assert_ptr_equal(mu_graph_find(part("/job:worker/replica:0/task:0"), "a")->inputs[1].node,
 			 recv);
-	graph_parts_free(parts, n_parts);
+	graph_partitions_free(partitions, n_partitions);
 	mu_graph_free(g);
 }
 
@@ -78,15 +78,15 @@ static void small_constant__is_copied_to_its_user(void **state)
 	attr_type(g, node(g, "v", "VariableV2", "", PS), "dtype", MU_FLOAT);
 	floats(g, "step", "AssignSub", "v rate", PS);
 	floats(g, "again", "AssignSub", "step same", PS);
-	assert_ok(graph_partition(g, &devs, &parts, &n_parts, &err), &err);
-	assert_int_equal(n_parts, 1); /* the worker's part is empty */
+	assert_ok(graph_partition(g, &devs, &partitions, &n_partitions, &err), &err);
+	assert_int_equal(n_partitions, 1); /* the worker's part is empty */
 	const struct mu_graph *ps = part("/job:ps/replica:0/task:0");
 	struct mu_node *c = only(ps, "Const");
 	assert_int_equal(count(ps, "_Recv"), 0);
 	assert_ptr_equal(mu_graph_find(ps, "step")->inputs[1].node, c);
 	assert_ptr_equal(mu_graph_find(ps, "again")->inputs[1].node, c);
 	assert_string_equal(c->device, PS);
-	graph_parts_free(parts, n_parts);
+	graph_partitions_free(partitions, n_partitions);
 	mu_graph_free(g);
 }
 
@@ -104,9 +104,9 @@ static void constant_that_is_large_or_has_control_inputs__is_sent(void **state)
 	float one = 1;
 	constant(g, "late", MU_FLOAT, &one, "^first", WORKER);
 	floats(g, "sum", "Add", "large late", PS);
-	assert_ok(graph_partition(g, &devs, &parts, &n_parts, &err), &err);
+	assert_ok(graph_partition(g, &devs, &partitions, &n_partitions, &err), &err);
 	assert_int_equal(count(part("/job:ps/replica:0/task:0"), "_Recv"), 2);
-	graph_parts_free(parts, n_parts);
+	graph_partitions_free(partitions, n_partitions);
 	mu_graph_free(g);
 }
 
@@ -118,11 +118,11 @@ static void constant_used_on_both_tasks__is_on_both(void **state)
 	floats(g, "same", "Identity", "c", WORKER);
 	floats(g, "here", "Mul", "same c", WORKER);
 	floats(g, "there", "Mul", "same c", PS);
-	assert_ok(graph_partition(g, &devs, &parts, &n_parts, &err), &err);
-	assert_int_equal(n_parts, 2);
+	assert_ok(graph_partition(g, &devs, &partitions, &n_partitions, &err), &err);
+	assert_int_equal(n_partitions, 2);
 	assert_int_equal(part("/job:worker/replica:0/task:0")->n_nodes, 3);
 	assert_int_equal(part("/job:ps/replica:0/task:0")->n_nodes, 2);
-	graph_parts_free(parts, n_parts);
+	graph_partitions_free(partitions, n_partitions);
 	mu_graph_free(g);
 }
 
@@ -133,7 +133,7 @@ static void control_edge_between_tasks__becomes_an_empty_tensor(void **state)
 	scalar(g, "c", 1, PS);
 	node(g, "first", "NoOp", "", PS);
 	node(g, "then", "NoOp", "^first", WORKER);
-	assert_ok(graph_partition(g, &devs, &parts, &n_parts, &err), &err);
+	assert_ok(graph_partition(g, &devs, &partitions, &n_partitions, &err), &err);
 	struct mu_node *send = only(part("/job:ps/replica:0/task:0"), "_Send");
 	assert_string_equal(send->inputs[0].node->op, "Const");
 	assert_string_equal(send->inputs[0].node->inputs[0].node->name, "first");
@@ -143,7 +143,7 @@ static void control_edge_between_tasks__becomes_an_empty_tensor(void **state)
 	assert_string_equal(then->inputs[0].node->op,
 			    "Identity"); /* does not run on a dead token */
 	assert_string_equal(then->inputs[0].node->inputs[0].node->op, "_Recv");
-	graph_parts_free(parts, n_parts);
+	graph_partitions_free(partitions, n_partitions);
 	mu_graph_free(g);
 }
 
@@ -157,8 +157,8 @@ static void resource_handle_between_tasks__is_rejected(void **state)
 	attr_type(g, v, "dtype", MU_FLOAT);
 	mu_node_set_attr(g, v, "shape", &shape);
 	attr_type(g, node(g, "r", "ReadVariableOp", "v", WORKER), "dtype", MU_FLOAT);
-	assert_fails(graph_partition(g, &devs, &parts, &n_parts, &err), &err, MU_INVALID_ARGUMENT,
-		     "a handle cannot leave its task");
+	assert_fails(graph_partition(g, &devs, &partitions, &n_partitions, &err), &err,
+		     MU_INVALID_ARGUMENT, "a handle cannot leave its task");
 	mu_graph_free(g);
 }
 
@@ -171,7 +171,7 @@ static void variable_read_after_a_control_input__is_sent_after_it(void **state)
 	node(g, "here", "NoOp", "", WORKER);
 	floats(g, "now", "Identity", "v", WORKER);
 	floats(g, "after", "Identity", "v ^train ^here", WORKER);
-	assert_ok(graph_partition(g, &devs, &parts, &n_parts, &err), &err);
+	assert_ok(graph_partition(g, &devs, &partitions, &n_partitions, &err), &err);
 	const struct mu_graph *ps = part("/job:ps/replica:0/task:0");
 	unsigned late = 0, early = 0;
 	for (unsigned i = 0; i < ps->n_nodes; i++) {
@@ -187,7 +187,7 @@ static void variable_read_after_a_control_input__is_sent_after_it(void **state)
 	}
 	assert_int_equal(late, 1);
 	assert_int_equal(early, 1);
-	graph_parts_free(parts, n_parts);
+	graph_partitions_free(partitions, n_partitions);
 	mu_graph_free(g);
 }
 
@@ -219,7 +219,7 @@ static void loop_over_two_tasks__iterates_on_both(void **state)
 {
 	struct mu_graph *g = loop_over_two_tasks(true);
 
-	assert_ok(graph_partition(g, &devs, &parts, &n_parts, &err), &err);
+	assert_ok(graph_partition(g, &devs, &partitions, &n_partitions, &err), &err);
 	const struct mu_graph *ps = part("/job:ps/replica:0/task:0");
 	const struct mu_graph *worker = part("/job:worker/replica:0/task:0");
 	struct mu_node *pivot = only(ps, "Merge"), *enter = only(ps, "Enter");
@@ -235,7 +235,7 @@ static void loop_over_two_tasks__iterates_on_both(void **state)
 	assert_non_null(mu_graph_find(worker, "enter"));
 	assert_non_null(mu_graph_find(worker, "next"));
 	assert_non_null(mu_graph_find(worker, "exit"));
-	graph_parts_free(parts, n_parts);
+	graph_partitions_free(partitions, n_partitions);
 	mu_graph_free(g);
 }
 
@@ -243,8 +243,8 @@ static void loop_over_two_tasks_without_a_condition__is_rejected(void **state)
 {
 	struct mu_graph *g = loop_over_two_tasks(false);
 
-	assert_fails(graph_partition(g, &devs, &parts, &n_parts, &err), &err, MU_INVALID_ARGUMENT,
-		     "the loop 'f' spans tasks and has no LoopCond");
+	assert_fails(graph_partition(g, &devs, &partitions, &n_partitions, &err), &err,
+		     MU_INVALID_ARGUMENT, "the loop 'f' spans tasks and has no LoopCond");
 	mu_graph_free(g);
 }
 

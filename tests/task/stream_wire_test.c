@@ -36,10 +36,10 @@ static void hello_run_and_ran__read_as_written(void **state)
 	assert_int_equal(hello2.mine, 3);
 	assert_int_equal(hello2.yours, 4);
 	assert_string_equal(hello2.task, "t");
-	assert_ok(stream_run_write(&b, -9, STREAM_SOLE, &run, &err), &err);
+	assert_ok(stream_run_write(&b, -9, STREAM_TWO_TASKS, &run, &err), &err);
 	assert_ok(stream_run_parse(&run2, head_of(&b, &h), &err), &err);
 	assert_int_equal(h.step_id, -9);
-	assert_int_equal(h.flags, STREAM_SOLE);
+	assert_int_equal(h.flags, STREAM_TWO_TASKS);
 	assert_int_equal(run2.request_id, -5);
 	assert_string_equal(run2.session, "session");
 	assert_string_equal(run2.graph, "graph");
