@@ -36,8 +36,29 @@ void streams_offer(struct streams *s, struct mu_buf *status)
 	stream_offer_write(status, &s->offer);
 }
 
-static void loop_add(struct streams *s, struct stream_conn *c)
+/* Undoes loop_add, except for the reference and the event. */
+static void unlink_conn(struct streams *s, struct stream_conn *c)
 {
+	pthread_mutex_lock(&s->lock);
+	*c->link = c->next;
+	if (c->next)
+		c->next->link = c->link;
+	c->link = NULL;
+	pthread_mutex_unlock(&s->lock);
+	if (c->dialled) {
+		s->n_dialled--;
+	} else {
+		s->n_conns--;
+		s->n_handshakes -= !c->handshake_done;
+	}
+}
+
+/* Takes a reference on success.  The reader may handle events of c, and even its end, before this
+ * returns. */
+static int loop_add(struct streams *s, struct stream_conn *c, struct mu_err *err)
+{
+	int rc;
+
 	stream_conn_ref(c);
 	c->since_ms = mu_clock_ms();
 	pthread_mutex_lock(&s->lock);
@@ -47,28 +68,27 @@ static void loop_add(struct streams *s, struct stream_conn *c)
 		c->next->link = &c->next;
 	s->conns = c;
 	pthread_mutex_unlock(&s->lock);
-	s->n_dialled += c->dialled != NULL;
-	stream_set_add(stream_set_of(c), c->fd, c);
+	if (c->dialled) {
+		s->n_dialled++;
+	} else {
+		s->n_conns++;
+		s->n_handshakes++;
+	}
+	rc = stream_set_add(stream_set_of(c), c->fd, c, err);
+	if (rc) {
+		unlink_conn(s, c);
+		stream_conn_unref(c);
+	}
+	return rc;
 }
 
 /* ---- events ---- */
 
 static void end_conn(struct streams *s, struct stream_conn *c, const struct mu_err *why)
 {
-	pthread_mutex_lock(&s->lock);
-	*c->link = c->next;
-	if (c->next)
-		c->next->link = c->link;
-	c->link = NULL;
-	pthread_mutex_unlock(&s->lock);
+	unlink_conn(s, c);
 	epoll_ctl(stream_set_of(c)->epoll, EPOLL_CTL_DEL, c->fd, NULL);
 	stream_conn_break(c);
-	if (c->dialled) {
-		s->n_dialled--;
-	} else {
-		s->n_conns--;
-		s->n_handshakes -= !c->handshake_done;
-	}
 	if (!atomic_load(&s->stopping))
 		mu_info("stream", "%s: %s", *c->task ? c->task : "unknown peer", why->msg);
 	s->handlers->on_break(c, why);
@@ -112,13 +132,9 @@ static void loop_accept(struct streams *s, int listener)
 		stream_set_tcp_options(fd);
 	c = stream_conn_new(s, fd);
 	c->local = listener == s->local;
-	if (s->tls && !c->local && stream_conn_secure(c, s->tls, NULL, &err)) {
+	if ((s->tls && !c->local && stream_conn_secure(c, s->tls, NULL, &err)) ||
+	    loop_add(s, c, &err))
 		mu_warn("stream", "rejected a connection: %s", err.msg);
-	} else {
-		s->n_conns++;
-		s->n_handshakes++;
-		loop_add(s, c);
-	}
 	stream_conn_unref(c);
 }
 
@@ -256,17 +272,19 @@ static void dial_one(struct streams *s, struct stream_peer *p)
 	struct mu_err err;
 	struct stream_conn *c = stream_dial(p, &err);
 
+	pthread_mutex_lock(&p->lock);
+	p->dialling = false;
+	p->conn = c;
+	if (c && loop_add(s, c, &err)) {
+		stream_conn_unref(c);
+		c = p->conn = NULL;
+	}
+	pthread_mutex_unlock(&p->lock);
 	if (c)
 		mu_info("stream", "connected to %s", p->task);
 	else
 		mu_info("stream", "no stream to %s, tensors are sent over gRPC: %s", p->task,
 			err.msg);
-	pthread_mutex_lock(&p->lock);
-	p->dialling = false;
-	p->conn = c;
-	if (c)
-		loop_add(s, c);
-	pthread_mutex_unlock(&p->lock);
 }
 
 static void *dialler_thread(void *arg)
@@ -292,11 +310,10 @@ static void *dialler_thread(void *arg)
 
 /* ---- start and stop ---- */
 
-static void loop_listen_on(struct streams *s, int *listener, int fd)
+static int loop_listen_on(struct streams *s, int *listener, int fd, struct mu_err *err)
 {
 	*listener = fd;
-	if (fd >= 0)
-		stream_set_add(&s->accepted, fd, listener);
+	return fd < 0 ? 0 : stream_set_add(&s->accepted, fd, listener, err);
 }
 
 static void stop_listening(struct streams *s)
@@ -318,9 +335,9 @@ static int open_sets(struct streams *s, struct mu_err *err)
 		rc = stream_set_open(&s->dialled, s, loop_on_event, err);
 	if (rc)
 		return rc;
-	stream_set_add(&s->accepted, s->dialled.epoll, &s->dialled);
+	rc = stream_set_add(&s->accepted, s->dialled.epoll, &s->dialled, err);
 	watch_dialled(s, true);
-	return 0;
+	return rc;
 }
 
 static int start_threads(struct streams *s, struct mu_err *err)
@@ -359,11 +376,11 @@ int streams_start(const struct local_worker *w, const struct streams_options *o,
 	if (!rc && !o->only_tcp) {
 		int fd = stream_listen_local(&s->offer, err);
 
-		rc = fd < 0 ? fd : 0;
-		loop_listen_on(s, &s->local, fd);
+		rc = fd < 0 ? fd : loop_listen_on(s, &s->local, fd, err);
 	}
 	if (!rc && o->host)
-		loop_listen_on(s, &s->tcp, stream_listen_tcp(&s->offer, o->host, o->port));
+		rc =
+		    loop_listen_on(s, &s->tcp, stream_listen_tcp(&s->offer, o->host, o->port), err);
 	if (!rc)
 		rc = start_threads(s, err);
 	if (rc) {

@@ -21,8 +21,7 @@ int stream_set_open(struct stream_set *set, struct streams *owner, stream_event_
 	set->wakeup_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (set->epoll < 0 || set->wakeup_fd < 0)
 		return mu_fail_errno(err, errno, "cannot start the streams");
-	stream_set_add(set, set->wakeup_fd, &set->wakeup_fd);
-	return 0;
+	return stream_set_add(set, set->wakeup_fd, &set->wakeup_fd, err);
 }
 
 void stream_set_close(struct stream_set *set)
@@ -34,11 +33,13 @@ void stream_set_close(struct stream_set *set)
 	set->epoll = set->wakeup_fd = -1;
 }
 
-void stream_set_add(struct stream_set *set, int fd, void *what)
+int stream_set_add(struct stream_set *set, int fd, void *what, struct mu_err *err)
 {
 	struct epoll_event e = {.events = EPOLLIN, .data.ptr = what};
 
-	epoll_ctl(set->epoll, EPOLL_CTL_ADD, fd, &e);
+	return epoll_ctl(set->epoll, EPOLL_CTL_ADD, fd, &e)
+		   ? mu_fail_errno(err, errno, "cannot poll a stream")
+		   : 0;
 }
 
 void stream_set_wake_up(struct stream_set *set)

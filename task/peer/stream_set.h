@@ -26,7 +26,7 @@ int stream_set_open(struct stream_set *set, struct streams *owner, stream_event_
 		    struct mu_err *err);
 void stream_set_close(struct stream_set *set); /* also after a failed open */
 /* Events of fd are passed to on_event with `what`. */
-void stream_set_add(struct stream_set *set, int fd, void *what);
+int stream_set_add(struct stream_set *set, int fd, void *what, struct mu_err *err);
 void stream_set_wake_up(struct stream_set *set); /* makes stream_set_poll return */
 /* Called by the reader: waits for events, at most wait_ms (-1: no limit), and handles them. */
 void stream_set_poll(struct stream_set *set, int wait_ms);

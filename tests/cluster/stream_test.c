@@ -3,7 +3,9 @@
  * the key. */
 #include "tests/cluster/fixture.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <sys/epoll.h>
 #include <sys/un.h>
 
 #include "task/peer/stream_conn.h"
@@ -63,6 +65,46 @@ static void steps__when_both_tasks_have_streams__use_them_with_equal_results(voi
 	assert_true(run_float(&f->worker[0], handle, "read:0") == 200);
 	assert_true(live(&f->worker[0]));
 	fixture_free(f);
+}
+
+static const char *_Atomic failing_thread; /* its EPOLL_CTL_ADD fails; NULL: none */
+
+int epoll_ctl(int set, int op, int fd, struct epoll_event *event)
+{
+	static __typeof__(epoll_ctl) *_Atomic next;
+	const char *failing = atomic_load(&failing_thread);
+	char name[16] = "";
+
+	if (!next)
+		next = (__typeof__(epoll_ctl) *)dlsym(RTLD_NEXT, "epoll_ctl");
+	if (op == EPOLL_CTL_ADD && failing &&
+	    !pthread_getname_np(pthread_self(), name, sizeof name) && strcmp(name, failing) == 0) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return next(set, op, fd, event);
+}
+
+static void steps__when_a_stream_cannot_be_polled__use_rpcs_until_it_can(void **state)
+{
+	static const char *const threads[] = {"stream", "stream-dial"};
+
+	for (unsigned i = 0; i < MU_COUNT(threads); i++) {
+		struct fixture *f = fixture_new("p01");
+		char handle[64];
+
+		atomic_store(&failing_thread, threads[i]);
+		open_session(f, handle);
+		target(&f->worker[0], handle, "init");
+		target(&f->worker[0], handle, "add");
+		assert_true(run_float(&f->worker[0], handle, "read:0") == 1);
+		assert_false(live(&f->worker[0]));
+		atomic_store(&failing_thread, NULL);
+		WAIT_UNTIL((target(&f->worker[0], handle, "init"), live(&f->worker[0])));
+		target(&f->worker[0], handle, "add");
+		assert_true(run_float(&f->worker[0], handle, "read:0") == 1);
+		fixture_free(f);
+	}
 }
 
 static void large_tensor__makes_a_round_trip(void **state)
@@ -481,6 +523,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(steps__when_both_tasks_have_streams__use_them_with_equal_results),
+	    cmocka_unit_test(steps__when_a_stream_cannot_be_polled__use_rpcs_until_it_can),
 	    cmocka_unit_test(large_tensor__makes_a_round_trip),
 	    cmocka_unit_test(restarted_peer__fails_the_step_and_is_reconnected),
 	    cmocka_unit_test(
