@@ -94,7 +94,7 @@ int index_status_compare(const void *x, const void *y)
 	return order ? order : (a->index > b->index) - (a->index < b->index);
 }
 
-struct index_status *index_status_get(struct job_status *s, const char *task, int index)
+struct index_status *index_status_get_or_add(struct job_status *s, const char *task, int index)
 {
 	struct index_status new;
 	unsigned at = s->n_indexes;

@@ -152,6 +152,6 @@ bool index_status_is_blank(const struct index_status *e); /* it records nothing 
 /* The index statuses are sorted by task and index; for qsort. */
 int index_status_compare(const void *a, const void *b);
 /* The entry of an index; a new one when there is none. */
-struct index_status *index_status_get(struct job_status *s, const char *task, int index);
+struct index_status *index_status_get_or_add(struct job_status *s, const char *task, int index);
 
 #endif

@@ -122,7 +122,7 @@ static void decode_index(struct job_status *s, const cJSON *json)
 
 	fields_decode(json, index_fields, &e);
 	if (*e.task)
-		*index_status_get(s, e.task, e.index) = e;
+		*index_status_get_or_add(s, e.task, e.index) = e;
 }
 
 /* True for an index that has ended once, with 0: nothing else of it is kept. */
@@ -157,7 +157,7 @@ static void decode_ranges(struct job_status *s, const char *task, const char *at
 		if (from <= last || to < from || to >= JOB_MAX_REPLICAS)
 			return;
 		for (int i = (int)from; i <= to; i++) {
-			struct index_status *e = index_status_get(s, task, i);
+			struct index_status *e = index_status_get_or_add(s, task, i);
 
 			e->done = true;
 			e->attempts = 1;

@@ -30,7 +30,7 @@ struct controller_io {
 	int (*certs)(struct mu_certs *out, const char *const *names, unsigned n_names, int64_t from,
 		     int64_t to, struct mu_err *err);
 	/* (optional) Reads the status page of a task. */
-	int (*ask)(void *user, const struct pod *task, struct mu_buf *out);
+	int (*get_status)(void *user, const struct pod *task, struct mu_buf *out);
 	/* Posts to a page of a task: "finish" to end, "cluster" with the members of its cluster. */
 	int (*post)(void *user, const struct pod *task, const char *page, const char *body,
 		    struct mu_err *err);
@@ -51,8 +51,8 @@ struct controller_options {
 
 /* Asks the controller to stop; may be called in a signal handler. */
 struct controller_stop {
-	_Atomic bool asked;
-	sem_t wake; /* posted, too, when the first thread has something else to see to */
+	_Atomic bool requested;
+	sem_t wake; /* posted, too, when the main thread has something else to do */
 };
 
 struct controller {
@@ -99,11 +99,11 @@ bool leader_may_write(void *controller); /* true while this process holds the Le
 
 /* ---- progress.c ---- */
 void *progress_run(void *controller); /* a thread: polls the tasks of all jobs */
-/* Asks the chief of a job how far it is, when its poll is due. */
-void progress_ask(struct controller *c, const char *key);
+/* Gets the progress of a job from its chief, when its poll is due. */
+void progress_fetch(struct controller *c, const char *key);
 /* Sends the tasks that have an older epoch than the stored status the members of their cluster
- * (job_plan.membership_update).  True when one has taken it up. */
-bool progress_tell(struct controller *c, const char *key);
+ * (job_plan.membership_update).  True when one has accepted it. */
+bool progress_send_members(struct controller *c, const char *key);
 
 /* ---- task_token.c: bearer tokens of jobs, and the requests to tasks that need them ---- */
 /* The Secret in the operator's namespace that the key file is mounted from. */
@@ -113,7 +113,7 @@ int token_key_load(struct controller *c, struct mu_err *err);
 /* FAILED_PRECONDITION when the operator has no key. */
 int task_token_digest(const struct controller *c, const char *job_uid, char out[MU_TOKEN_SIZE]);
 /* For controller_io: GET /status, and POST with the token of the job. */
-int task_ask(void *controller, const struct pod *task, struct mu_buf *out);
+int task_get_status(void *controller, const struct pod *task, struct mu_buf *out);
 int task_post(void *controller, const struct pod *task, const char *page, const char *body,
 	      struct mu_err *err);
 

@@ -6,8 +6,8 @@
  * The lease of another replica has expired when its record has not changed for 15 s of our own
  * monotonic clock; the clocks of two machines are never compared.  A renewal counts from before its
  * request was sent.  It carries the resource version of the last one, so the server rejects it when
- * another replica has written since.  Writes are refused from 10 s on: a write under way can end
- * before the lease does.  may_write reads the clock each time, which also holds after a SIGSTOP.
+ * another replica has written since.  may_write is false from 10 s on: a write under way can end
+ * before the lease does.  It reads the clock each time, which also holds after a SIGSTOP.
  */
 #include "operator/controller/controller.h"
 
@@ -166,7 +166,7 @@ void *leader_run(void *controller)
 {
 	struct controller *c = controller;
 	struct observed_lease seen = {0};
-	bool told = false;
+	bool failure_logged = false;
 
 	while (!kube_client_stopped(c->kube)) {
 		bool led = atomic_load(&c->leading);
@@ -180,9 +180,9 @@ void *leader_run(void *controller)
 			controller_wake(c);
 			break;
 		}
-		if (rc < 0 && !told && rc != -MU_ABORTED && !kube_client_stopped(c->kube))
+		if (rc < 0 && !failure_logged && rc != -MU_ABORTED && !kube_client_stopped(c->kube))
 			mu_warn("leader", "lease: %s", err.msg);
-		told = rc < 0;
+		failure_logged = rc < 0;
 		kube_client_sleep(c->kube, rc == 0 ? RENEW_S : led ? RETRY_S : STANDBY_POLL_S);
 	}
 	cJSON_Delete(seen.held);

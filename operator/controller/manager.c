@@ -86,13 +86,13 @@ static void *work(void *controller)
 
 void controller_stop_init(struct controller_stop *stop)
 {
-	atomic_store(&stop->asked, false);
+	atomic_store(&stop->requested, false);
 	sem_init(&stop->wake, 0, 0);
 }
 
 bool controller_stop(struct controller_stop *stop)
 {
-	bool before = atomic_exchange(&stop->asked, true);
+	bool before = atomic_exchange(&stop->requested, true);
 
 	sem_post(&stop->wake);
 	return before;
@@ -160,9 +160,7 @@ static int read_namespaces(struct threads *t, struct mu_err *err)
 /* Starts one watch of each kind in `wanted`, or one for each namespace of the list. */
 static int start_watches(struct threads *t, unsigned wanted, struct mu_err *err)
 {
-	int rc = 0;
-
-	for (int k = 0; k < KINDS && rc == 0; k++) {
+	for (int k = 0; k < KINDS; k++) {
 		bool of_cluster = kinds[k].of_cluster;
 
 		if (!(wanted & 1U << k))
@@ -170,12 +168,12 @@ static int start_watches(struct threads *t, unsigned wanted, struct mu_err *err)
 		if (of_cluster && !t->controller->options.nodes)
 			continue; /* a Role cannot give it; kernels are then trusted */
 		if (!t->n_namespaces || of_cluster)
-			rc = add_watch(t, k, NULL, err);
-		for (unsigned i = 0; i < t->n_namespaces && rc == 0 && !of_cluster; i++)
-			rc = add_watch(t, k, t->namespaces[i], err);
+			MU_RETURN_IF_ERROR(add_watch(t, k, NULL, err));
+		for (unsigned i = 0; i < t->n_namespaces && !of_cluster; i++)
+			MU_RETURN_IF_ERROR(add_watch(t, k, t->namespaces[i], err));
 	}
 	t->watched |= wanted;
-	return rc;
+	return 0;
 }
 
 /* True when all lists were delivered.  Nodes are waited for a little: with labels the first choice
@@ -195,45 +193,40 @@ static bool is_synced(const struct threads *t)
 static int start_workers(struct threads *t, struct mu_err *err)
 {
 	struct controller *c = t->controller;
-	int rc = 0;
 
 	if (c->options.leader_election)
-		rc = start(t, "leader", leader_run, c, err);
-	for (int i = 0; i < c->options.workers && rc == 0; i++)
-		rc = start(t, "work", work, c, err);
-	if (rc == 0 && c->options.progress_seconds > 0)
-		rc = start(t, "progress", progress_run, c, err);
-	return rc;
+		MU_RETURN_IF_ERROR(start(t, "leader", leader_run, c, err));
+	for (int i = 0; i < c->options.workers; i++)
+		MU_RETURN_IF_ERROR(start(t, "work", work, c, err));
+	return c->options.progress_seconds > 0 ? start(t, "progress", progress_run, c, err) : 0;
 }
 
 static int run_threads(struct threads *t, struct mu_err *err)
 {
 	struct controller *c = t->controller;
-	const _Atomic bool *stop = &c->stop->asked;
+	const _Atomic bool *stop = &c->stop->requested;
 	unsigned first = 0;
-	int rc = read_namespaces(t, err);
 
 	for (int k = 0; k < KINDS; k++)
 		first |= kinds[k].on_demand ? 0 : 1U << k;
-	if (rc == 0)
-		rc = start_watches(t, first, err);
-	if (rc == 0)
-		while (!is_synced(t) && !atomic_load(stop))
-			kube_client_sleep(c->kube, POLL_S);
-	if (rc == 0 && !atomic_load(stop)) {
+	MU_RETURN_IF_ERROR(read_namespaces(t, err));
+	MU_RETURN_IF_ERROR(start_watches(t, first, err));
+	while (!is_synced(t) && !atomic_load(stop))
+		kube_client_sleep(c->kube, POLL_S);
+	if (!atomic_load(stop)) {
 		atomic_store(&c->synced, true);
 		mu_info("controller", "watching %s",
 			t->n_namespaces ? c->options.namespaces : "all namespaces");
-		rc = start_workers(t, err);
+		MU_RETURN_IF_ERROR(start_workers(t, err));
 	}
-	while (rc == 0 && !atomic_load(stop) && !atomic_load(&c->lost)) {
-		rc = start_watches(t, atomic_load(&c->wanted) & ~t->watched, err);
+	while (!atomic_load(stop) && !atomic_load(&c->lost)) {
+		MU_RETURN_IF_ERROR(start_watches(t, atomic_load(&c->wanted) & ~t->watched, err));
 		while (sem_wait(&c->stop->wake) != 0)
 			; /* a signal */
 	}
-	if (rc == 0 && atomic_load(&c->lost))
-		rc = mu_fail(err, MU_ABORTED, "leadership was lost; starting over is safe");
-	return rc;
+	return atomic_load(&c->lost)
+		   ? mu_fail(err, MU_ABORTED, "leadership was lost; starting over is safe")
+		   : 0;
 }
 
 static void stop_threads(struct threads *t)
@@ -273,7 +266,7 @@ int manager_run(const struct controller_options *options, struct kube_config *co
 	t = MU_NEW(struct threads);
 	t->controller = &c;
 	c.io = (struct controller_io){.call = call_server,
-				      .ask = task_ask,
+				      .get_status = task_get_status,
 				      .post = task_post,
 				      .now = wall_clock,
 				      .may_write = leader_may_write,

@@ -10,19 +10,19 @@
 #include "lib/base/backoff.h"
 #include "operator/api/object_json.h"
 
-/* A task that does not answer is asked half as often each time.  Its program may have no page. */
-enum { SILENCE_FIRST_S = 5, SILENCE_MAX_S = 60 };
+/* Backoff for a task that does not answer.  A program of the user may serve no status. */
+enum { BACKOFF_FIRST_S = 5, BACKOFF_MAX_S = 60 };
 
-/* a clock that was set back must not silence anybody */
-static bool is_due(const struct poll_backoff *pace, double now)
+/* a clock that was set back must not stop the requests */
+static bool is_due(const struct poll_backoff *backoff, double now)
 {
-	return now >= pace->after || now < pace->since;
+	return now >= backoff->after || now < backoff->since;
 }
 
-static void slow_down(struct poll_backoff *pace, double now)
+static void record_failure(struct poll_backoff *backoff, double now)
 {
-	pace->since = now;
-	pace->after = now + mu_backoff((int)pace->silent++, SILENCE_FIRST_S, SILENCE_MAX_S);
+	backoff->since = now;
+	backoff->after = now + mu_backoff((int)backoff->failures++, BACKOFF_FIRST_S, BACKOFF_MAX_S);
 }
 
 /* With the lock held; NULL when the pod has gone. */
@@ -32,29 +32,29 @@ static struct task_state *lock_task(struct store *c, const struct pod *task)
 	return store_task_of(c, task->meta.uid);
 }
 
-static void note_silent(struct store *c, const struct pod *task, double now)
+static void record_status_failure(struct store *c, const struct pod *task, double now)
 {
 	struct task_state *state = lock_task(c, task);
 
 	if (state)
-		slow_down(&state->ask, now);
+		record_failure(&state->status_backoff, now);
 	pthread_mutex_unlock(&c->lock);
 }
 
-static void note_told(struct store *c, const struct pod *task, int epoch, bool heard, double now)
+static void record_members(struct store *c, const struct pod *task, int epoch, bool ok, double now)
 {
 	struct task_state *state = lock_task(c, task);
 
-	if (state && !heard) {
-		slow_down(&state->tell, now);
+	if (state && !ok) {
+		record_failure(&state->members_backoff, now);
 	} else if (state && state->epoch < epoch) {
 		state->epoch = epoch;
-		state->tell = (struct poll_backoff){0};
+		state->members_backoff = (struct poll_backoff){0};
 	}
 	pthread_mutex_unlock(&c->lock);
 }
 
-static void fetch_progress(struct controller *c, const struct snapshot *seen, double now)
+static void update_progress(struct controller *c, const struct snapshot *seen, double now)
 {
 	int chief = snapshot_chief(seen, task_runs);
 	const struct snapshot_pod *p = chief < 0 ? NULL : &seen->pods[chief];
@@ -62,12 +62,12 @@ static void fetch_progress(struct controller *c, const struct snapshot *seen, do
 	struct progress_report report;
 	cJSON *page = NULL;
 
-	if (!p || !is_due(&p->task.ask, now))
+	if (!p || !is_due(&p->task.status_backoff, now))
 		return;
-	if (c->io.ask(c->io.user, p->pod, &body) == 0)
+	if (c->io.get_status(c->io.user, p->pod, &body) == 0)
 		page = kube_json(mu_buf_span(&body));
 	if (!page) {
-		note_silent(&c->store, p->pod, now);
+		record_status_failure(&c->store, p->pod, now);
 		return;
 	}
 	progress_report_decode(&report, at(page, "progress"));
@@ -79,13 +79,13 @@ static void fetch_progress(struct controller *c, const struct snapshot *seen, do
 	cJSON_Delete(page);
 }
 
-void progress_ask(struct controller *c, const char *key)
+void progress_fetch(struct controller *c, const char *key)
 {
 	double now = c->io.now(c->io.user);
 	struct snapshot seen;
 
 	if (snapshot_take(&c->store, key, now, &seen))
-		fetch_progress(c, &seen, now);
+		update_progress(c, &seen, now);
 	snapshot_fini(&seen);
 }
 
@@ -94,7 +94,7 @@ static bool has_older_epoch(const struct snapshot *seen, unsigned i, double now)
 	const struct observed_pod *o = &seen->observed.pods[i];
 
 	return o->epoch > 0 && o->epoch < seen->job->status.epoch && !o->is_departure_pod &&
-	       task_runs(seen, i) && is_due(&seen->pods[i].task.tell, now);
+	       task_runs(seen, i) && is_due(&seen->pods[i].task.members_backoff, now);
 }
 
 /* A task answers 200 once it has taken up that epoch, or a later one. */
@@ -107,7 +107,7 @@ static bool update_members(struct controller *c, const struct snapshot *seen, do
 
 	for (unsigned i = 0; seen->job->spec && i < seen->observed.n_pods; i++) {
 		const struct pod *task = seen->pods[i].pod;
-		bool heard;
+		bool ok;
 
 		if (!has_older_epoch(seen, i, now))
 			continue;
@@ -116,16 +116,16 @@ static bool update_members(struct controller *c, const struct snapshot *seen, do
 		/* the members of the spec are not those of the stored epoch any more */
 		if (!plan->membership_update || plan->status.epoch != epoch)
 			break;
-		heard = c->io.post(c->io.user, task, "cluster", plan->membership_update, NULL) == 0;
-		note_told(&c->store, task, epoch, heard, now);
-		any = any || heard;
+		ok = c->io.post(c->io.user, task, "cluster", plan->membership_update, NULL) == 0;
+		record_members(&c->store, task, epoch, ok, now);
+		any = any || ok;
 	}
 	if (any)
 		workqueue_add(&c->queue, seen->key);
 	return any;
 }
 
-bool progress_tell(struct controller *c, const char *key)
+bool progress_send_members(struct controller *c, const char *key)
 {
 	double now = c->io.now(c->io.user);
 	struct snapshot seen;
@@ -140,9 +140,9 @@ static void poll_job(void *controller, const char *key)
 	struct controller *c = controller;
 
 	if (!kube_client_stopped(c->kube))
-		progress_tell(c, key);
+		progress_send_members(c, key);
 	if (!kube_client_stopped(c->kube))
-		progress_ask(c, key);
+		progress_fetch(c, key);
 }
 
 void *progress_run(void *controller)

@@ -192,7 +192,7 @@ void store_list_begins(void *watch)
 }
 
 /* True when the object has another owner reference; a job never does.  No API server renames. */
-static bool is_moved(const struct object *o, const cJSON *json)
+static bool identity_changed(const struct object *o, const cJSON *json)
 {
 	return strcmp(o->name, object_name(json)) != 0 ||
 	       strcmp(o->namespace, text_or_empty(at(json, "metadata"), "namespace")) != 0 ||
@@ -209,7 +209,7 @@ void store_object_seen(void *watch, const cJSON *json)
 
 	pthread_mutex_lock(&c->lock);
 	s = mu_map_get(&c->objects[w->kind], uid);
-	if (s && is_moved(s->object, json)) {
+	if (s && identity_changed(s->object, json)) {
 		former_key = note_change(s);
 		store_remove(c, w->kind, uid);
 	} else if (s) {
@@ -376,7 +376,7 @@ bool store_set_progress(struct store *c, const char *key, const char *pod_uid,
 		differs = true;
 	}
 	if ((task = store_task_of(c, pod_uid))) {
-		task->ask = (struct poll_backoff){0};
+		task->status_backoff = (struct poll_backoff){0};
 		if (kernels && strncmp(task->kernels, kernels, sizeof(task->kernels) - 1) != 0) {
 			snprintf(task->kernels, sizeof(task->kernels), "%s", kernels);
 			differs = true;

@@ -20,19 +20,19 @@
 #include "operator/api/pod.h"
 #include "operator/plan/job_plan.h"
 
-/* Backoff of requests to a task that did not answer the last `silent` times. */
+/* Backoff of requests to a task that did not answer the last `failures` times. */
 struct poll_backoff {
 	double since, after; /* the last failure, and when the next try is due */
-	unsigned silent;
+	unsigned failures;
 };
 
 /* Facts about a pod's task that only this operator has. */
 struct task_state {
-	double finish_requested_at; /* when we asked its server to end; 0: never */
-	struct poll_backoff ask;    /* how far it is */
-	struct poll_backoff tell;   /* backoff of the current membership update */
-	int epoch;                  /* that its task has confirmed; 0 */
-	char kernels[32];           /* as the task reported, until then as it has to be; "" */
+	double finish_requested_at;          /* when we asked its server to end; 0: never */
+	struct poll_backoff status_backoff;  /* of GET /status */
+	struct poll_backoff members_backoff; /* of the current POST /cluster */
+	int epoch;                           /* that its task has confirmed; 0 */
+	char kernels[32]; /* as the task reported, until then as it has to be; "" */
 };
 
 /* A create or delete that the API server accepted and that no watch has shown yet.  A created

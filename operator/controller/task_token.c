@@ -69,7 +69,6 @@ int token_key_load(struct controller *c, struct mu_err *err)
 {
 	const char *file = c->options.token_key_file;
 	struct mu_buf *key = &c->token_key;
-	int rc;
 
 	if (!file) {
 		mu_info("operator", "no --token-key-file: tokens of jobs are good for this run");
@@ -77,9 +76,7 @@ int token_key_load(struct controller *c, struct mu_err *err)
 	}
 	if (access(file, F_OK) != 0 && errno == ENOENT)
 		return create_key_secret(c, err);
-	rc = mu_buf_read_file(key, file, KEY_FILE_MAX, err);
-	if (rc)
-		return rc;
+	MU_RETURN_IF_ERROR(mu_buf_read_file(key, file, KEY_FILE_MAX, err));
 	while (key->len && strchr("\r\n", key->data[key->len - 1]))
 		key->len--;
 	return key->len >= KEY_BYTES
@@ -114,7 +111,7 @@ static void task_url(const struct pod *task, const char *page, char *out, size_t
 		 task->ip, JOB_DEFAULT_HTTP_PORT, page);
 }
 
-int task_ask(void *controller, const struct pod *task, struct mu_buf *out)
+int task_get_status(void *controller, const struct pod *task, struct mu_buf *out)
 {
 	struct controller *c = controller;
 	char url[128];

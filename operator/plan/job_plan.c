@@ -97,7 +97,7 @@ static void put_group(struct planner *p)
 				plan_text(p, "%d pods are placed together", members));
 }
 
-static void bring_up(struct planner *p)
+static void create_objects(struct planner *p)
 {
 	/* pods that are placed together cannot wait for the readiness of the servers among them */
 	bool servers = p->spec->gang != GANG_NONE || all_ps(p, true);
@@ -246,7 +246,7 @@ static void plan_all(struct planner *p)
 		return;
 	}
 	plan_report_gpu_image(p);
-	bring_up(p);
+	create_objects(p);
 	plan_membership_update(p);
 	describe(p);
 	plan_watch_progress(p);

@@ -478,8 +478,8 @@ static struct job_status full_status(void)
 	s.conditions[COND_FAILED] = (struct condition){.set = true, .status = true, .reason = ""};
 	s.tasks[0] = (struct task_status){"ps", 1, 2, 3, 4, 5, 0, ""};
 	s.tasks[1] = (struct task_status){"worker", 6, 7, 8, 9, 10, 11, "cpu-avx2"};
-	index_status_get(&s, "ps", 1)->done = true;
-	e = index_status_get(&s, "worker", 0);
+	index_status_get_or_add(&s, "ps", 1)->done = true;
+	e = index_status_get_or_add(&s, "worker", 0);
 	e->failures = 1;
 	e->attempts = 2;
 	e->exit_code = 137;

@@ -264,7 +264,7 @@ static void completed_indexes__of_the_largest_job__are_small(void **state)
 
 	for (int i = 0; i < JOB_MAX_TASKS * JOB_MAX_REPLICAS; i++) {
 		struct index_status *e =
-		    index_status_get(&s, tasks[i / JOB_MAX_REPLICAS], i % JOB_MAX_REPLICAS);
+		    index_status_get_or_add(&s, tasks[i / JOB_MAX_REPLICAS], i % JOB_MAX_REPLICAS);
 
 		e->done = true;
 		e->attempts = 1;

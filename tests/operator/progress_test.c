@@ -37,13 +37,13 @@ static cJSON *pod_of(const char *task, const char *uid, const char *owner, const
 	return object;
 }
 
-static void see(struct store *c, enum object_kind kind, cJSON *object)
+static void receive_object(struct store *c, enum object_kind kind, cJSON *object)
 {
 	store_object_seen(&(struct store_watch){c, kind, NULL}, object);
 	cJSON_Delete(object);
 }
 
-static void see_gone(struct store *c, enum object_kind kind, cJSON *object)
+static void receive_deletion(struct store *c, enum object_kind kind, cJSON *object)
 {
 	store_object_gone(&(struct store_watch){c, kind, NULL}, object);
 	cJSON_Delete(object);
@@ -68,7 +68,7 @@ static double monotonic(void)
 	return 1;
 }
 
-static int on_ask(void *user, const struct pod *task, struct mu_buf *out)
+static int on_get_status(void *user, const struct pod *task, struct mu_buf *out)
 {
 	snprintf(world.asked, sizeof(world.asked), "%s", task->ip);
 	return -MU_UNAVAILABLE;
@@ -88,7 +88,8 @@ static struct store *begin(void)
 	static const struct controller_options options = {.image = "i"};
 
 	controller_init(&world.controller, &options, monotonic);
-	world.controller.io = (struct controller_io){.now = now, .ask = on_ask, .post = on_post};
+	world.controller.io =
+	    (struct controller_io){.now = now, .get_status = on_get_status, .post = on_post};
 	return &world.controller.store;
 }
 
@@ -102,7 +103,7 @@ static void expect_asked(double when, const char *want)
 {
 	world.now = when;
 	world.asked[0] = 0;
-	progress_ask(&world.controller, "default/j");
+	progress_fetch(&world.controller, "default/j");
 	assert_string_equal(world.asked, want);
 }
 
@@ -111,11 +112,11 @@ static void a_chief_without_a_page__is_asked_once_a_minute(void **state)
 	struct store *c = begin();
 	unsigned asked = 0;
 
-	see(c, KIND_JOB, job_of("u1"));
-	see(c, KIND_POD, pod_of("worker", "w", "u1", "Running", true));
+	receive_object(c, KIND_JOB, job_of("u1"));
+	receive_object(c, KIND_POD, pod_of("worker", "w", "u1", "Running", true));
 	for (world.now = 1000; world.now < 4600; world.now += 5) {
 		world.asked[0] = 0;
-		progress_ask(&world.controller, "default/j");
+		progress_fetch(&world.controller, "default/j");
 		asked += world.asked[0] != 0;
 	}
 	end();
@@ -126,9 +127,9 @@ static struct store *start(void)
 {
 	struct store *c = begin();
 
-	see(c, KIND_JOB, job_of("u1"));
-	see(c, KIND_POD, pod_of("chief", "c1", "u1", "Running", true));
-	see(c, KIND_POD, pod_of("worker", "w1", "u1", "Running", true));
+	receive_object(c, KIND_JOB, job_of("u1"));
+	receive_object(c, KIND_POD, pod_of("chief", "c1", "u1", "Running", true));
+	receive_object(c, KIND_POD, pod_of("worker", "w1", "u1", "Running", true));
 	expect_asked(1000, "of-c1");
 	expect_asked(1001, "");
 	expect_asked(1002, "");
@@ -142,7 +143,7 @@ static void chief_is_deleting(struct store *c)
 
 static void chief_is_gone(struct store *c)
 {
-	see_gone(c, KIND_POD, pod_of("chief", "c1", "u1", "Running", true));
+	receive_deletion(c, KIND_POD, pod_of("chief", "c1", "u1", "Running", true));
 }
 
 static void chief_was_removed(struct store *c)
@@ -155,19 +156,19 @@ static void chief_is_in_no_list(struct store *c)
 	struct store_watch pods = {c, KIND_POD, NULL};
 
 	store_list_begins(&pods);
-	see(c, KIND_POD, pod_of("worker", "w1", "u1", "Running", true));
+	receive_object(c, KIND_POD, pod_of("worker", "w1", "u1", "Running", true));
 	store_list_ends(&pods);
 }
 
 static void chief_has_failed(struct store *c)
 {
-	see(c, KIND_POD, pod_of("chief", "c1", "u1", "Failed", false));
+	receive_object(c, KIND_POD, pod_of("chief", "c1", "u1", "Failed", false));
 }
 
 static void chief_is_a_new_one(struct store *c)
 {
-	see(c, KIND_POD, pod_of("chief", "c1", "u1", "Failed", false));
-	see(c, KIND_POD, pod_of("chief", "c2", "u1", "Running", true));
+	receive_object(c, KIND_POD, pod_of("chief", "c1", "u1", "Failed", false));
+	receive_object(c, KIND_POD, pod_of("chief", "c2", "u1", "Running", true));
 }
 
 static void chief_answers_late(struct store *c)
@@ -178,20 +179,20 @@ static void chief_answers_late(struct store *c)
 
 static void job_is_a_new_one(struct store *c)
 {
-	see(c, KIND_JOB, job_of("u2"));
-	see(c, KIND_POD, pod_of("worker", "w2", "u2", "Running", true));
+	receive_object(c, KIND_JOB, job_of("u2"));
+	receive_object(c, KIND_POD, pod_of("worker", "w2", "u2", "Running", true));
 }
 
 static void job_is_a_new_one__seen_after_its_pod(struct store *c)
 {
-	see(c, KIND_POD, pod_of("worker", "w2", "u2", "Running", true));
+	receive_object(c, KIND_POD, pod_of("worker", "w2", "u2", "Running", true));
 	expect_asked(1002, "");
-	see(c, KIND_JOB, job_of("u2"));
+	receive_object(c, KIND_JOB, job_of("u2"));
 }
 
 static void all_are_gone(struct store *c)
 {
-	see_gone(c, KIND_JOB, job_of("u1"));
+	receive_deletion(c, KIND_JOB, job_of("u1"));
 }
 
 static void chief__that_is_new__is_asked_at_once(void **state)
@@ -226,9 +227,10 @@ static void chief__named_master__is_asked_in_any_order_of_the_pods(void **state)
 	for (unsigned i = 0; i < MU_COUNT(orders); i++) {
 		struct store *c = begin();
 
-		see(c, KIND_JOB, job_of("u1"));
+		receive_object(c, KIND_JOB, job_of("u1"));
 		for (int n = 0; n < 2; n++)
-			see(c, KIND_POD, pod_of(orders[i][n], orders[i][n], "u1", "Running", true));
+			receive_object(c, KIND_POD,
+				       pod_of(orders[i][n], orders[i][n], "u1", "Running", true));
 		expect_asked(1000, "of-master");
 		end();
 	}
@@ -268,7 +270,8 @@ static cJSON *job_with_epoch_2(struct store *c)
 	MU_AUTO_BUF status = {0};
 	struct snapshot seen;
 
-	see(c, KIND_JOB, job_with("7", "{\"cluster\":{\"epoch\":1,\"members\":\"others\"}}"));
+	receive_object(c, KIND_JOB,
+		       job_with("7", "{\"cluster\":{\"epoch\":1,\"members\":\"others\"}}"));
 	assert_true(snapshot_take(c, "default/j", 100, &seen));
 	plan = job_plan_new(seen.job->spec, &options, &seen.observed, 100);
 	status_print(&plan->status, &status);
@@ -282,7 +285,7 @@ static void expect_told(double when, bool answers, bool want)
 	world.now = when;
 	world.answers = answers;
 	world.members[0] = 0;
-	assert_int_equal(progress_tell(&world.controller, "default/j"), want && answers);
+	assert_int_equal(progress_send_members(&world.controller, "default/j"), want && answers);
 	assert_int_equal(strstr(world.members, "{\"epoch\":2,\"cluster\":{\"worker\":[") != NULL,
 			 want);
 }
@@ -293,17 +296,17 @@ static void task__with_an_older_epoch__is_sent_the_members_until_it_confirms(voi
 	struct snapshot seen;
 	cJSON *stored = job_with_epoch_2(c);
 
-	see(c, KIND_POD, member("Pending"));
+	receive_object(c, KIND_POD, member("Pending"));
 	expect_told(100, false, false); /* no task is there yet */
-	see(c, KIND_POD, member("Running"));
+	receive_object(c, KIND_POD, member("Running"));
 	expect_told(100, false, false); /* the epoch is not stored yet */
-	see(c, KIND_JOB, stored);
+	receive_object(c, KIND_JOB, stored);
 	expect_told(100, false, true);
 	expect_told(104, false, false);
 	expect_told(105, false, true);
 	expect_told(20, true, true); /* the clock was set back */
 	expect_told(200, true, false);
-	see(c, KIND_POD, member("Running")); /* its label is what it was created with */
+	receive_object(c, KIND_POD, member("Running")); /* its label is what it was created with */
 	assert_true(snapshot_take(c, "default/j", 206, &seen));
 	assert_int_equal(seen.observed.pods[0].epoch, 2);
 	snapshot_fini(&seen);
