@@ -176,7 +176,7 @@ static void exchange_once(struct kube_client *c, struct exchange *x, bool fresh_
 		x->status = x->response.status;
 }
 
-/* The server accepts an object that etcd, or etcd's client, refuses for its size.  The server
+/* The server accepts an object that etcd, or etcd's client, rejects for its size.  The server
  * answers 500, but a retry cannot help. */
 static bool is_too_large(const char *message)
 {
@@ -228,16 +228,16 @@ static int error_of(const struct exchange *x, struct mu_err *err)
 /* True when the request may be sent again, after *wait seconds. */
 static bool is_retriable(const struct exchange *x, int tries, double *wait)
 {
-	long asked = x->response.retry_after_s;
+	long retry_after_s = x->response.retry_after_s;
 
 	if (tries + 1 >= IN_PLACE_TRIES)
 		return false;
-	*wait = asked > RETRY_AFTER_MAX_S ? RETRY_AFTER_MAX_S : (double)asked;
+	*wait = retry_after_s > RETRY_AFTER_MAX_S ? RETRY_AFTER_MAX_S : (double)retry_after_s;
 	if (x->status == 401)
 		return tries == 0; /* with the token read anew */
 	if (x->status == 429 && *wait <= 0)
 		*wait = mu_backoff(tries, 0.5, RETRY_AFTER_MAX_S);
-	return x->status == 429 || (x->status == 503 && asked > 0);
+	return x->status == 429 || (x->status == 503 && retry_after_s > 0);
 }
 
 /* Sends the request, again where possible, and reads the response. */

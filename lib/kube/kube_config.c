@@ -70,8 +70,8 @@ static int decode_base64(struct mu_buf *out, const char *text, const char *what,
 }
 
 /* The item called `name` of the list `list` ("clusters": [{name, cluster: {…}}]). */
-static const struct mu_doc_node *named(struct mu_doc *const *docs, int count, const char *list,
-				       const char *kind, const char *name, int *which)
+static const struct mu_doc_node *find_named(struct mu_doc *const *docs, int count, const char *list,
+					    const char *kind, const char *name, int *which)
 {
 	for (int i = 0; i < count; i++) {
 		mu_doc_each(mu_doc_get(docs[i]->root, list), item)
@@ -156,18 +156,18 @@ static int read_context(struct kube_config *out, struct mu_doc *const *docs, cha
 {
 	const char *current = wanted ? wanted : "", *cluster_name, *user_name, *server;
 	const struct mu_doc_node *context, *cluster, *user;
-	int at = 0, rc;
+	int at = 0;
 
 	for (int i = 0; i < count && !*current; i++)
 		current = mu_doc_text(docs[i]->root, "current-context", "");
 	if (!*current)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "no current-context: run 'kubectl config use-context NAME'");
-	context = named(docs, count, "contexts", "context", current, &at);
+	context = find_named(docs, count, "contexts", "context", current, &at);
 	if (!context)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "there is no context '%s'", current);
 	cluster_name = mu_doc_text(context, "cluster", "");
-	cluster = named(docs, count, "clusters", "cluster", cluster_name, &at);
+	cluster = find_named(docs, count, "clusters", "cluster", cluster_name, &at);
 	if (!cluster)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "there is no cluster '%s'", cluster_name);
 	server = mu_doc_text(cluster, "server", "");
@@ -177,21 +177,21 @@ static int read_context(struct kube_config *out, struct mu_doc *const *docs, cha
 	out->server = mu_xstrdup(server);
 	for (size_t n = strlen(out->server); n && out->server[n - 1] == '/';)
 		out->server[--n] = 0;
-	rc = read_pem(cluster, "certificate-authority", files[at], &out->ca, &out->ca_file, err);
-	if (rc < 0)
-		return rc;
+	MU_RETURN_IF_ERROR(
+	    read_pem(cluster, "certificate-authority", files[at], &out->ca, &out->ca_file, err));
 	out->insecure = mu_doc_bool(cluster, "insecure-skip-tls-verify", false);
 	out->tls_server_name = copy_of(mu_doc_text(cluster, "tls-server-name", NULL));
 	out->proxy_url = copy_of(mu_doc_text(cluster, "proxy-url", NULL));
 	out->ns = copy_of(mu_doc_text(context, "namespace", NULL));
 	user_name = mu_doc_text(context, "user", "");
-	user = named(docs, count, "users", "user", user_name, &at);
+	user = find_named(docs, count, "users", "user", user_name, &at);
 	if (!user && *user_name)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "there is no user '%s'", user_name);
-	rc = user ? read_user(out, user, files[at], err) : 0;
-	if (rc == 0 && mu_doc_get(user, "exec"))
-		rc = kube_exec_read(&out->exec, mu_doc_get(user, "exec"), files[at], cluster, err);
-	return rc;
+	if (user)
+		MU_RETURN_IF_ERROR(read_user(out, user, files[at], err));
+	return mu_doc_get(user, "exec")
+		   ? kube_exec_read(&out->exec, mu_doc_get(user, "exec"), files[at], cluster, err)
+		   : 0;
 }
 
 int kube_config_parse(struct kube_config *out, char *const *paths, int count, const char *context,

@@ -114,7 +114,6 @@ int kube_exec_read(struct kube_exec **out, const struct mu_doc_node *exec, const
 	const char *slash = strrchr(file, '/');
 	bool relative = strchr(command, '/') && command[0] != '/' && slash;
 	MU_AUTO(kube_exec_free) struct kube_exec *e = NULL;
-	int rc;
 
 	if (!*command)
 		return mu_doc_invalid(exec, err, "exec has no command");
@@ -133,11 +132,10 @@ int kube_exec_read(struct kube_exec **out, const struct mu_doc_node *exec, const
 				     file, command);
 	e->api_version = mu_arena_strdup(&e->arena, version);
 	e->hint = mu_arena_strdup(&e->arena, mu_doc_text(exec, "installHint", ""));
-	rc = read_words(e, exec, mu_doc_bool(exec, "provideClusterInfo", false) ? cluster : NULL,
-			err);
-	if (rc == 0)
-		*out = mu_steal(&e);
-	return rc;
+	MU_RETURN_IF_ERROR(read_words(
+	    e, exec, mu_doc_bool(exec, "provideClusterInfo", false) ? cluster : NULL, err));
+	*out = mu_steal(&e);
+	return 0;
 }
 
 /* The environment of this process, with the variables of the plug-in set. */

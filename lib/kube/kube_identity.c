@@ -54,16 +54,13 @@ static int refresh_credential(struct kube_identity *id, bool anew, struct mu_err
 {
 	double expires = id->from_exec.expires;
 	struct kube_credential got = {0};
-	int rc;
 
-	if (id->asked && !anew && (expires <= 0 || (double)time(NULL) < expires - EXPIRY_MARGIN_S))
+	if (id->cached && !anew && (expires <= 0 || (double)time(NULL) < expires - EXPIRY_MARGIN_S))
 		return 0;
-	rc = kube_exec_run(id->config->exec, &got, err);
-	if (rc < 0)
-		return rc;
+	MU_RETURN_IF_ERROR(kube_exec_run(id->config->exec, &got, err));
 	kube_credential_fini(&id->from_exec);
 	id->from_exec = got;
-	id->asked = true;
+	id->cached = true;
 	return 0;
 }
 

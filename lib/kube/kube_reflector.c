@@ -150,12 +150,10 @@ static int on_line(void *arg, const char *line, size_t len, struct mu_err *err)
 static int list_all(struct kube_reflector *r, struct mu_err *err)
 {
 	char *version = NULL;
-	int rc;
 
 	r->begin(r->arg);
-	rc = kube_list(r->client, r->path, r->selector, r->seen, r->arg, &version, err);
-	if (rc < 0)
-		return rc;
+	MU_RETURN_IF_ERROR(
+	    kube_list(r->client, r->path, r->selector, r->seen, r->arg, &version, err));
 	r->end(r->arg);
 	free(r->version);
 	r->version = version;

@@ -17,7 +17,7 @@ struct kube_identity {
 	char *token;                      /* of the token file */
 	double token_read;                /* seconds, monotonic */
 	struct kube_credential from_exec;
-	bool asked; /* the plug-in has answered once */
+	bool cached; /* from_exec is a credential */
 };
 
 void kube_identity_init(struct kube_identity *id, const struct kube_config *config);

@@ -173,10 +173,9 @@ static int add_ca(struct reconcile *r, struct security_status *s, struct mu_err 
 		    mu_json_pack("{'stringData': {'ca.crt': %s, 'next.crt': %s, 'next.key': %s}}",
 				 ca, certs.crt, certs.key));
 	mu_certs_fini(&certs);
-	rc = send(r, s->secret, patch, NULL, err);
-	if (rc == 0)
-		s->ca_added_at = r->now;
-	return rc;
+	MU_RETURN_IF_ERROR(send(r, s->secret, patch, NULL, err));
+	s->ca_added_at = r->now;
+	return 0;
 }
 
 /* Without a certificate that waits, the answer to an earlier switch was lost. */

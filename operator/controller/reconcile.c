@@ -12,10 +12,8 @@ static int refresh_job(struct reconcile *r, struct mu_err *err)
 	cJSON *object = NULL;
 	int rc = controller_call(c, "GET", path, NULL, &object, err);
 
-	if (rc == -MU_NOT_FOUND)
-		return 0; /* the watch will deliver the deletion */
 	if (rc < 0)
-		return rc;
+		return rc == -MU_NOT_FOUND ? 0 : rc; /* the watch will deliver the deletion */
 	store_update_job(&c->store, object, 0);
 	cJSON_Delete(object);
 	requeue_at(r, r->now);
@@ -46,11 +44,10 @@ static bool is_unreachable(int rc)
  * status comes before the deletes: it is the only record of why a pod was deleted. */
 static int sync_job(struct reconcile *r, struct snapshot *seen, struct mu_err *err)
 {
-	MU_AUTO(job_plan_free) struct job_plan *plan = NULL;
+	MU_AUTO(job_plan_free) struct job_plan *plan = make_plan(r, seen);
 	struct mu_err ignored = {0};
 	int rc, rc_create;
 
-	plan = make_plan(r, seen);
 	if (plan->n_actions && !seen->verified)
 		return refresh_job(r, err);
 	rc = certs_apply(r, plan, err);

@@ -294,19 +294,17 @@ int resolver_choose(struct kernel_choice *out, const struct kernel_request *ask,
 {
 	struct kernel_choice c;
 	const char *kernels = ask->kernels;
-	int rc = 0;
 
 	if (!kernels_are_known(kernels))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "'%.60s' is no kernel variant", kernels);
-	if (set_variant(&c, kernels))
-		rc = check_variant(&c, nodes, n_nodes, err);
-	else if (strcmp(kernels, "gpu") == 0 || strcmp(kernels, "cuda") == 0)
-		rc = any_gpu(&c, nodes, n_nodes, err);
-	else {
+	if (set_variant(&c, kernels)) {
+		MU_RETURN_IF_ERROR(check_variant(&c, nodes, n_nodes, err));
+	} else if (strcmp(kernels, "gpu") == 0 || strcmp(kernels, "cuda") == 0) {
+		MU_RETURN_IF_ERROR(any_gpu(&c, nodes, n_nodes, err));
+	} else {
 		c.required = false;
 		best_kernels(&c, ask, nodes, n_nodes);
 	}
-	if (rc == 0)
-		*out = c;
-	return rc;
+	*out = c;
+	return 0;
 }
