@@ -160,14 +160,12 @@ static int execute_action(struct run *r, const struct plan_action *a, double now
  */
 static void report_changes(struct run *r, const struct job_status *was, const struct job_status *is)
 {
-	static const enum condition_type reported[] = {COND_WORKERS_AWAITED, COND_STEP_RESET};
 	const struct condition *ready = &is->conditions[COND_READY];
 
-	for (unsigned i = 0; i < MU_COUNT(reported); i++) {
-		const struct condition *c = &is->conditions[reported[i]];
+	for (int i = 0; i < JOB_CONDITIONS; i++) {
+		const struct condition *c = &is->conditions[i], *old = &was->conditions[i];
 
-		if (c->set && (!was->conditions[reported[i]].set ||
-			       was->conditions[reported[i]].since != c->since))
+		if (condition_kinds[i].printed && c->set && (!old->set || old->since != c->since))
 			run_view_say(&r->view, "%s", c->message);
 	}
 	if (job_status_trouble(is) == ready &&
@@ -228,7 +226,7 @@ static int run_iteration(struct run *r, struct mu_err *err)
 }
 
 /* True if the job has ended; the remaining tasks only have to terminate. */
-static bool is_over(const struct run *r)
+static bool has_ended(const struct run *r)
 {
 	return r->status.phase == JOB_SUCCEEDED || r->status.phase == JOB_FAILED;
 }
@@ -246,7 +244,7 @@ static void poll_tasks(struct run *r, int timeout_ms)
 		const struct local_task *t = r->tasks.list[i];
 
 		if (ran[i] && t->pid == 0 && t->exit_code != 0 && !t->deleting && !interrupts &&
-		    !r->stopping && !is_over(r))
+		    !r->stopping && !has_ended(r))
 			report_failure(r, t);
 	}
 	free(ran);
@@ -302,10 +300,10 @@ static int run_loop(struct run *r)
 			run_view_clear(&r->view);
 			return cli_fail(&err);
 		}
-		if (is_over(r) && !run_tasks_alive(&r->tasks))
+		if (has_ended(r) && !run_tasks_alive(&r->tasks))
 			break;
 		/* A finished job may keep its ended tasks, but all processes must end. */
-		if (is_over(r) && mu_wall() - r->status.completion_time > STOP_TIMEOUT_S)
+		if (has_ended(r) && mu_wall() - r->status.completion_time > STOP_TIMEOUT_S)
 			break;
 		poll_tasks(r, POLL_MS);
 		run_control_serve(&r->control, handle_request, r);

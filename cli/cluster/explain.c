@@ -11,6 +11,7 @@
 
 #include "cli/cli.h"
 #include "cli/cluster/cluster.h"
+#include "operator/api/job_status.h"
 
 enum { MAX_PODS = 12, MAX_FAILURES = 12, MAX_EVENTS = 6, MAX_TASK_REQUESTS = 64 };
 
@@ -70,7 +71,6 @@ static void put_head(struct mu_buf *out, const cJSON *job, double now)
 /* The conditions that report a problem, with the operator's message. */
 static void put_why(struct mu_buf *out, const cJSON *job, double now)
 {
-	static const char *const good[] = {"Created", "Ready", "Running", "Succeeded"};
 	const char *phase = field_text(job, "status.phase", "");
 	bool ended = strcmp(phase, "Failed") == 0 || strcmp(phase, "Succeeded") == 0;
 	const cJSON *c;
@@ -78,13 +78,12 @@ static void put_why(struct mu_buf *out, const cJSON *job, double now)
 	cJSON_ArrayForEach(c, field_at(job, "status.conditions"))
 	{
 		const char *type = field_text(c, "type", "");
-		bool is_good = false;
+		int i = condition_type_of(type);
+		bool healthy = i >= 0 && condition_kinds[i].healthy;
 		MU_AUTO_BUF line = {0};
 		char age[16];
 
-		for (unsigned i = 0; i < MU_COUNT(good); i++)
-			is_good = is_good || strcmp(type, good[i]) == 0;
-		if (is_good == is_true(c) || (is_good && ended))
+		if (healthy == is_true(c) || (healthy && ended))
 			continue;
 		mu_buf_printf(&line, "%.40s (%.64s, %s): %s", type, field_text(c, "reason", ""),
 			      field_age(c, "lastTransitionTime", now, age),
@@ -223,11 +222,11 @@ void explain_print(struct mu_buf *out, const cJSON *job, const cJSON *pods, cons
 }
 
 /* Reads the status of each running task; NULL if the caller may not. */
-static cJSON *ask_tasks(struct kube_client *c, const char *ns, const cJSON *pods,
-			struct mu_err *err)
+static cJSON *read_task_statuses(struct kube_client *c, const char *ns, const cJSON *pods,
+				 struct mu_err *err)
 {
 	cJSON *all = cJSON_CreateObject();
-	int asked = 0;
+	int requests = 0;
 	const cJSON *pod;
 
 	cJSON_ArrayForEach(pod, field_at(pods, "items"))
@@ -237,7 +236,7 @@ static cJSON *ask_tasks(struct kube_client *c, const char *ns, const cJSON *pods
 		int rc;
 
 		if (strcmp(field_text(pod, "status.phase", ""), "Running") != 0 ||
-		    ++asked > MAX_TASK_REQUESTS)
+		    ++requests > MAX_TASK_REQUESTS)
 			continue;
 		rc = cluster_get(c, &status, err, "/api/v1/namespaces/%s/pods/%s:8079/proxy/status",
 				 ns, name);
@@ -267,7 +266,7 @@ static int explain(const struct cluster_job *about, struct mu_err *err)
 			"/api/v1/namespaces/%s/events?fieldSelector=involvedObject.name%%3D%s",
 			about->ns, about->name) < 0)
 		mu_buf_puts(&left_out, " events");
-	tasks = ask_tasks(about->client, about->ns, pods, &mine);
+	tasks = read_task_statuses(about->client, about->ns, pods, &mine);
 	if (!tasks)
 		mu_buf_puts(&left_out, " pods/proxy");
 	explain_print(&out, job, pods, events, tasks, (double)time(NULL));

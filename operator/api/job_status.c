@@ -7,9 +7,28 @@
 
 const char *const job_phase_names[] = {"",          "Pending",   "Running", "Restarting",
 				       "Suspended", "Succeeded", "Failed",  NULL};
-const char *const condition_names[] = {
-    "Created", "Ready",          "Running",      "Restarting",     "Suspended", "Succeeded",
-    "Failed",  "KernelsMissing", "PodsRejected", "WorkersAwaited", "StepReset", NULL};
+const struct condition_kind condition_kinds[] = {
+    [COND_CREATED] = {"Created", .healthy = true},
+    [COND_READY] = {"Ready", .healthy = true},
+    [COND_RUNNING] = {"Running", EVENT_WITH_PHASE, .healthy = true},
+    [COND_RESTARTING] = {"Restarting", EVENT_WITH_PHASE, .warning = true},
+    [COND_SUSPENDED] = {"Suspended", EVENT_WITH_PHASE},
+    [COND_SUCCEEDED] = {"Succeeded", EVENT_WITH_PHASE, .healthy = true},
+    [COND_FAILED] = {"Failed", EVENT_WITH_PHASE, .warning = true},
+    [COND_KERNELS] = {"KernelsMissing", EVENT_ALWAYS, .warning = true},
+    [COND_REJECTED] = {"PodsRejected", EVENT_WITH_PHASE},
+    [COND_WORKERS_AWAITED] = {"WorkersAwaited", EVENT_ALWAYS, .warning = true, .printed = true},
+    [COND_STEP_RESET] = {"StepReset", EVENT_ALWAYS, .warning = true, .recurs = true,
+			 .printed = true},
+};
+
+int condition_type_of(const char *name)
+{
+	for (int i = 0; i < JOB_CONDITIONS; i++)
+		if (strcmp(condition_kinds[i].name, name) == 0)
+			return i;
+	return -1;
+}
 
 const char *const end_reason_names[] = {
     [END_UNKNOWN] = "",

@@ -46,7 +46,6 @@ struct task_status {
 	char kernels[32]; /* variant chosen */
 };
 
-enum { JOB_CONDITIONS = 11 };
 enum condition_type {
 	COND_CREATED,
 	COND_READY,
@@ -59,8 +58,18 @@ enum condition_type {
 	COND_REJECTED,        /* "PodsRejected": the API server rejects an object of the job */
 	COND_WORKERS_AWAITED, /* "WorkersAwaited": no departure pod could deregister a worker */
 	COND_STEP_RESET,      /* "StepReset": parameters were lost, and the step went back */
+	JOB_CONDITIONS
 };
-extern const char *const condition_names[]; /* "Created", … */
+/* A row per condition.  The event is recorded when the condition becomes True. */
+extern const struct condition_kind {
+	const char *name;
+	enum { EVENT_NEVER, EVENT_WITH_PHASE, EVENT_ALWAYS } event; /* with: if the phase changes */
+	bool warning;                                               /* the type of the event */
+	bool recurs;  /* a new `since` counts as becoming True */
+	bool healthy; /* False is the problem, not True */
+	bool printed; /* by `muster run`, at each change */
+} condition_kinds[JOB_CONDITIONS];
+int condition_type_of(const char *name); /* -1: none */
 struct condition {
 	bool set;    /* is in the list */
 	bool status; /* True or False */

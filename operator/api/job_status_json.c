@@ -77,7 +77,7 @@ static const struct field progress_fields[] = {
 
 static void decode_condition(struct job_status *s, const cJSON *json)
 {
-	int i = mu_word_index(text_at(json, "type"), condition_names);
+	int i = condition_type_of(text_or_empty(json, "type"));
 
 	if (i < 0)
 		return;
@@ -95,7 +95,7 @@ static void encode_conditions(cJSON *list, const struct job_status *s)
 		if (!c->set)
 			continue;
 		json = cJSON_CreateObject();
-		cJSON_AddStringToObject(json, "type", condition_names[i]);
+		cJSON_AddStringToObject(json, "type", condition_kinds[i].name);
 		cJSON_AddStringToObject(json, "status", c->status ? "True" : "False");
 		fields_encode(json, condition_fields, c);
 		cJSON_AddNumberToObject(json, "observedGeneration", (double)s->observed_generation);

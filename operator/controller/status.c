@@ -35,13 +35,6 @@ static int patch_status(struct reconcile *r, cJSON *change, struct mu_err *err)
 	return 0;
 }
 
-/* Conditions whose events do not need a new phase. */
-static bool has_own_event(int condition)
-{
-	return condition == COND_WORKERS_AWAITED || condition == COND_KERNELS ||
-	       condition == COND_STEP_RESET;
-}
-
 /* Records an event for each condition that became True. */
 static void record_condition_events(struct reconcile *r, const struct job_status *was,
 				    const struct job_status *is)
@@ -53,16 +46,15 @@ static void record_condition_events(struct reconcile *r, const struct job_status
 			was->phase == JOB_NEW ? "New" : job_phase_names[was->phase],
 			job_phase_names[is->phase]);
 	for (int i = 0; i < JOB_CONDITIONS; i++) {
-		const struct condition *c = &is->conditions[i];
-		bool before = was->conditions[i].set && was->conditions[i].status;
+		const struct condition *c = &is->conditions[i], *old = &was->conditions[i];
+		const struct condition_kind *k = &condition_kinds[i];
 
-		if (i == COND_STEP_RESET) /* each reset has an event */
-			before = before && was->conditions[i].since == c->since;
-		if (!c->set || !c->status || before || i == COND_READY || i == COND_CREATED ||
-		    (!new_phase && !has_own_event(i)))
+		if (k->event == EVENT_NEVER || (k->event == EVENT_WITH_PHASE && !new_phase) ||
+		    !c->set || !c->status)
 			continue;
-		event_record(r, i == COND_FAILED || i == COND_RESTARTING || has_own_event(i),
-			     condition_names[i], "%s", c->message[0] ? c->message : c->reason);
+		if (!old->set || !old->status || (k->recurs && old->since != c->since))
+			event_record(r, k->warning, k->name, "%s",
+				     c->message[0] ? c->message : c->reason);
 	}
 }
 
@@ -120,16 +112,13 @@ int status_update(struct reconcile *r, const struct job_plan *plan, bool at_once
 	const struct job_status *was = &r->seen->job->status, *is = &plan->status;
 	cJSON *change = job_status_patch(was, is);
 	double delay = change && !at_once ? status_delay(r, plan) : 0;
-	int rc;
 
 	if (delay > 0) {
 		requeue_at(r, r->now + delay);
 		cJSON_Delete(change);
 		return 0;
 	}
-	rc = patch_status(r, change, err);
-	if (rc < 0)
-		return rc;
+	MU_RETURN_IF_ERROR(patch_status(r, change, err));
 	record_condition_events(r, was, is);
 	if (is->phase != was->phase)
 		count_times(r, was, is);

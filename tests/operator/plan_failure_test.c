@@ -7,7 +7,7 @@ static void says(const struct plan_fixture *w, enum condition_type type, const c
 	const struct condition *c = &w->status.conditions[type];
 
 	if (!strstr(c->message, text))
-		fail_msg("%s is '%s: %s', which does not say '%s'", condition_names[type],
+		fail_msg("%s is '%s: %s', which does not say '%s'", condition_kinds[type].name,
 			 c->reason, c->message, text);
 }
 
