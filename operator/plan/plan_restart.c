@@ -7,20 +7,28 @@
 #include "lib/base/backoff.h"
 #include "operator/plan/planner.h"
 
-/* Exit codes 1 to 127 come from the program.  Codes from 128 on are signals, which come from
- * outside (out of memory, a node that shuts down) and may not occur again. */
-static bool exit_may_pass(int code)
-{
-	return code < 0 || code >= 128;
-}
+enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127, EXIT_SIGNAL = 128 };
 
-/* True when the restart policy allows another attempt after the last end. */
+/* The ends after which a policy restarts a task.  Exit codes 1 to 127 come from the program.  Codes
+ * from 128 on are signals, which come from outside (out of memory, a node that shuts down) and may
+ * not occur again. */
+static const struct {
+	bool success, error, signal;
+} restarts[] = {
+    [RESTART_NEVER] = {false, false, false},
+    [RESTART_ON_FAILURE] = {false, true, true},
+    [RESTART_ALWAYS] = {true, true, true},
+    [RESTART_EXIT_CODE] = {false, false, true},
+};
+
+/* True when the restart policy allows another attempt after a failure.  A server that ends too
+ * early has failed, also with exit code 0, which then counts as a signal. */
 static bool may_restart(const struct task_spec *t, const struct index_status *e)
 {
-	if (t->restart != RESTART_EXIT_CODE)
-		return t->restart != RESTART_NEVER;
-	/* a server that ends too early runs again, also after exit code 0 */
-	return exit_may_pass(e->exit_code) || (t->kind == TASK_PS && e->exit_code == 0);
+	bool error = e->exit_code >= 0 && e->exit_code < EXIT_SIGNAL &&
+		     (t->kind != TASK_PS || e->exit_code != 0);
+
+	return error ? restarts[t->restart].error : restarts[t->restart].signal;
 }
 
 /* The delay in seconds before the next attempt of an index. */
@@ -65,7 +73,7 @@ static bool end_is_final(const struct planner *p, const struct task_spec *t,
 		return false;
 	if (t->kind == TASK_PS)
 		return plan_has_ended(p) || plan_has_succeeded(p);
-	return t->restart != RESTART_ALWAYS || decides_success(p->spec, t);
+	return !restarts[t->restart].success || decides_success(p->spec, t);
 }
 
 static void record_end(struct planner *p, const struct task_index *x)
@@ -93,7 +101,7 @@ static void record_end(struct planner *p, const struct task_index *x)
 	e->retry_at = 0;
 	if (e->done || e->uncounted || plan_has_ended(p))
 		return;
-	if (!zero || x->task->restart != RESTART_ALWAYS) {
+	if (!zero || !restarts[x->task->restart].success) {
 		e->failures++;
 		p->status->restarts += plan_task_counts(x->task);
 	}
@@ -140,8 +148,6 @@ const struct index_status *plan_last_failure(const struct planner *p)
 	}
 	return last;
 }
-
-enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127, EXIT_SIGNAL = 128 };
 
 /* Reasons that a kubelet gives for the end of a container. */
 static const struct {
