@@ -10,6 +10,6 @@ int manifest_read(struct job_spec **out, const char *path, struct mu_err *err);
 
 /* Finds the job of a command-line argument: NAME, job/NAME, or the path of a manifest. *ns is the
  * manifest's namespace, or NULL. Both are new strings. */
-int manifest_job(const char *word, char **name, char **ns, struct mu_err *err);
+int manifest_resolve_job(const char *word, char **name, char **ns, struct mu_err *err);
 
 #endif

@@ -80,7 +80,7 @@ int cli_scale(int argc, char **argv)
 	if (!strchr(argv[1], '=') || strlen(argv[1]) > JOB_MAX_NAME + 16)
 		return cli_usage("scale", "'%.100s' is not TASK=N, as in worker=4", argv[1]);
 	snprintf(request, sizeof(request), "scale %s", argv[1]);
-	if (manifest_job(argv[0], &name, &ns, &err) ||
+	if (manifest_resolve_job(argv[0], &name, &ns, &err) ||
 	    run_control_ask(name, request, summary, sizeof(summary), &err))
 		return cli_fail(&err);
 	printf("%s: %s\n", name, summary);

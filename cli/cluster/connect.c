@@ -87,7 +87,7 @@ int cluster_job_open(struct cluster_job *out, const char *verb, const char *word
 	*out = (struct cluster_job){0};
 	if (!word || o->all_namespaces)
 		return cli_usage(verb, "expected one job: its name, job/NAME or its manifest");
-	if (manifest_job(word, &name, &ns, &err) < 0)
+	if (manifest_resolve_job(word, &name, &ns, &err) < 0)
 		return cli_fail(&err);
 	if (!*name || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-.")])
 		return cli_usage(verb, "'%.63s' is not a valid job name", name);
