@@ -4,7 +4,7 @@
 
 #include "task/kernels/engine/move.h"
 #include "task/kernels/linalg/einsum.h"
-#include "task/kernels/linalg/gpu_matmul.h"
+#include "task/kernels/linalg/matmul_gpu.h"
 
 struct matrix {
 	struct mu_tensor made; /* where it had to be transposed or summed */

@@ -7,7 +7,7 @@
  * for all time steps at once. */
 #include <string.h>
 
-#include "task/kernels/linalg/gpu_matmul.h"
+#include "task/kernels/linalg/matmul_gpu.h"
 #include "task/kernels/math/reduce_gpu.h"
 #include "task/kernels/rnn/rnn_cell.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products as a part of GPU kernels: by cuBLAS if it is installed, else by our own kernel.
  */
-#ifndef MU_TASK_KERNELS_LINALG_GPU_MATMUL_H
-#define MU_TASK_KERNELS_LINALG_GPU_MATMUL_H
+#ifndef MU_TASK_KERNELS_LINALG_MATMUL_GPU_H
+#define MU_TASK_KERNELS_LINALG_MATMUL_GPU_H
 
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/gpu_table.h"
