@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CTCBeamSearchDecoder: the likeliest texts, whichever way they are stretched over the time.
+/* CTCBeamSearchDecoder: the most probable label sequences, each summed over its alignments.
  *
- * A text is a node of a tree, its last class on the edge from its beginning.  At each moment the
- * beam holds the `width` likeliest ones; each goes on by the blank, by its last class again, or by
- * one class more.  Which texts fall out of the beam on the way depends on the order in which they
- * are tried, and that is TensorFlow's: the members from the likeliest down, classes upwards, each
- * new text in the place of the beam's least likely one. */
+ * A prefix is a node of a tree; its last label is on the edge from its parent.  At each time step
+ * the beam holds the `width` most probable prefixes.  Each is extended by the blank, by a
+ * repetition of its last label, or by one more label.  The order in which prefixes are tried
+ * decides which ones leave the beam.  It is TensorFlow's: members by falling probability, labels
+ * upwards; each new prefix replaces the least probable one of the beam. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,34 +14,35 @@
 #include "task/kernels/rnn/ctc.h"
 #include "task/kernels/sparse/sparse.h"
 
-/* Logarithms of how likely a text is: in all, ending in the blank, ending in its last class. */
-struct chance {
+/* Logarithms of the probability of a prefix: in all, ending in the blank, ending in its last label.
+ */
+struct log_probs {
 	double total, blank, label;
 };
-static const struct chance never = {-INFINITY, -INFINITY, -INFINITY};
+static const struct log_probs log_probs_zero = {-INFINITY, -INFINITY, -INFINITY};
 
-struct text {
-	struct chance was, now;      /* a moment ago; and by this one, never: out of the beam */
-	int64_t parent, first, next; /* of its longer ones; -1: none */
+struct prefix {
+	struct log_probs previous, current; /* of the time steps; current zero: not in the beam */
+	int64_t parent, first_child, next_sibling; /* -1: none */
 	int32_t label;
 };
 
 struct beam {
 	const struct ctc_scores *s;
 	int64_t width;
-	struct text *texts;
-	int64_t n_texts, cap;
-	int64_t *heap, n_heap, heap_cap; /* the least likely first */
-	int64_t *order;                  /* the members of a moment ago, the likeliest first */
-	int64_t *child;                  /* by class, of the text that is being extended */
-	double *y;
+	struct prefix *prefixes;
+	int64_t n_prefixes, cap;
+	int64_t *heap, n_heap, heap_cap; /* the least probable first */
+	int64_t *order;      /* the members at the last time step, the most probable first */
+	int64_t *child;      /* by label, of the prefix that is being extended */
+	double *log_softmax; /* by class, at this time step */
 };
 
 enum { ROOT = 0 };
 
 static double path_score(const struct beam *b, int64_t i)
 {
-	return b->texts[b->heap[i]].now.total;
+	return b->prefixes[b->heap[i]].current.total;
 }
 
 static void ctc_beam_swap(struct beam *b, int64_t i, int64_t k)
@@ -69,7 +70,7 @@ static void sift_down(struct beam *b, int64_t i)
 	}
 }
 
-/* Room for one more of *n in a list that grows by doubling. */
+/* Makes room for one more element after the first n. */
 static bool ctc_beam_grow(void **list, int64_t n, int64_t *cap, size_t size)
 {
 	int64_t more = *cap ? *cap * 2 : 256;
@@ -82,18 +83,18 @@ static bool ctc_beam_grow(void **list, int64_t n, int64_t *cap, size_t size)
 	return p;
 }
 
-/* The text enters, and where the beam is full, the least likely one leaves. */
-static bool enter(struct beam *b, int64_t text)
+/* Adds a prefix to the beam.  If the beam is full, the least probable prefix leaves it. */
+static bool beam_insert(struct beam *b, int64_t prefix)
 {
 	if (b->n_heap == b->width) {
-		b->texts[b->heap[0]].now = never;
-		b->heap[0] = text;
+		b->prefixes[b->heap[0]].current = log_probs_zero;
+		b->heap[0] = prefix;
 		sift_down(b, 0);
 		return true;
 	}
 	if (!ctc_beam_grow((void **)&b->heap, b->n_heap, &b->heap_cap, sizeof *b->heap))
 		return false;
-	b->heap[b->n_heap++] = text;
+	b->heap[b->n_heap++] = prefix;
 	sift_up(b, b->n_heap - 1);
 	return true;
 }
@@ -104,7 +105,7 @@ static bool is_candidate(const struct beam *b, double total)
 }
 
 /* Moves the beam into b->order, most probable first. */
-static bool take_out(struct beam *b)
+static bool beam_sort(struct beam *b)
 {
 	int64_t *order = realloc(b->order, (size_t)(b->n_heap + 1) * sizeof *order);
 
@@ -119,108 +120,116 @@ static bool take_out(struct beam *b)
 	return true;
 }
 
-static int64_t add_text(struct beam *b, int64_t parent, int32_t label)
+static int64_t add_prefix(struct beam *b, int64_t parent, int32_t label)
 {
-	if (!ctc_beam_grow((void **)&b->texts, b->n_texts, &b->cap, sizeof *b->texts))
+	if (!ctc_beam_grow((void **)&b->prefixes, b->n_prefixes, &b->cap, sizeof *b->prefixes))
 		return -1;
-	b->texts[b->n_texts] = (struct text){
-	    .was = never, .now = never, .parent = parent, .first = -1, .next = -1, .label = label};
+	b->prefixes[b->n_prefixes] = (struct prefix){.previous = log_probs_zero,
+						     .current = log_probs_zero,
+						     .parent = parent,
+						     .first_child = -1,
+						     .next_sibling = -1,
+						     .label = label};
 	if (parent >= 0) {
-		b->texts[b->n_texts].next = b->texts[parent].first;
-		b->texts[parent].first = b->n_texts;
+		b->prefixes[b->n_prefixes].next_sibling = b->prefixes[parent].first_child;
+		b->prefixes[parent].first_child = b->n_prefixes;
 	}
-	return b->n_texts++;
+	return b->n_prefixes++;
 }
 
-/* A member stays: by the blank, by its last class again, or made anew from its beginning. */
-static void stay(struct beam *b, struct text *t)
+/* Updates the probabilities of a member that is not extended: the next label is the blank, repeats
+ * the last one, or is the last one itself, added to the parent. */
+static void update_member(struct beam *b, struct prefix *t)
 {
 	if (t->parent >= 0) {
-		const struct text *p = &b->texts[t->parent];
-		if (p->now.total > -INFINITY)
-			t->now.label = ctc_log_add(
-			    t->now.label, t->label == p->label ? p->was.blank : p->was.total);
-		t->now.label += b->y[t->label];
+		const struct prefix *p = &b->prefixes[t->parent];
+		if (p->current.total > -INFINITY)
+			t->current.label =
+			    ctc_log_add(t->current.label, t->label == p->label ? p->previous.blank
+									       : p->previous.total);
+		t->current.label += b->log_softmax[t->label];
 	}
-	t->now.blank = t->was.total + b->y[b->s->classes - 1];
-	t->now.total = ctc_log_add(t->now.blank, t->now.label);
+	t->current.blank = t->previous.total + b->log_softmax[b->s->classes - 1];
+	t->current.total = ctc_log_add(t->current.blank, t->current.label);
 }
 
-/* One class more, each in turn. */
-static bool extend(struct beam *b, int64_t at)
+/* Extends the prefix by each label. */
+static bool extend_prefix(struct beam *b, int64_t at)
 {
-	for (int64_t k = b->texts[at].first; k >= 0; k = b->texts[k].next)
-		b->child[b->texts[k].label] = k;
+	for (int64_t k = b->prefixes[at].first_child; k >= 0; k = b->prefixes[k].next_sibling)
+		b->child[b->prefixes[k].label] = k;
 	for (int32_t class = 0; class < b->s->classes - 1; class ++) {
-		const struct text *t = &b->texts[at];
+		const struct prefix *t = &b->prefixes[at];
 		int64_t child = b->child[class];
-		double label = b->y[class] + (class == t->label ? t->was.blank : t->was.total);
+		double label = b->log_softmax[class] +
+			       (class == t->label ? t->previous.blank : t->previous.total);
 
 		b->child[class] = -1;
-		if (child >= 0 && b->texts[child].now.total > -INFINITY)
+		if (child >= 0 && b->prefixes[child].current.total > -INFINITY)
 			continue;
 		if (!is_candidate(b, label)) {
-			if (child >= 0) /* left the beam just now: it shall not go on either */
-				b->texts[child].was = never;
+			if (child >= 0) /* it left the beam at this time step: do not extend it */
+				b->prefixes[child].previous = log_probs_zero;
 			continue;
 		}
-		if (child < 0 && (child = add_text(b, at, class)) < 0)
+		if (child < 0 && (child = add_prefix(b, at, class)) < 0)
 			return false;
-		b->texts[child].now = (struct chance){label, -INFINITY, label};
-		if (!enter(b, child))
+		b->prefixes[child].current = (struct log_probs){label, -INFINITY, label};
+		if (!beam_insert(b, child))
 			return false;
 	}
 	return true;
 }
 
-static bool step(struct beam *b, int64_t t, int64_t sequence)
+static bool advance_time_step(struct beam *b, int64_t t, int64_t sequence)
 {
 	int64_t n = b->n_heap;
 
-	ctc_log_softmax(b->s, t, sequence, b->y);
-	if (!take_out(b))
+	ctc_log_softmax(b->s, t, sequence, b->log_softmax);
+	if (!beam_sort(b))
 		return false;
 	for (int64_t i = 0; i < n; i++)
-		b->texts[b->order[i]].was = b->texts[b->order[i]].now;
+		b->prefixes[b->order[i]].previous = b->prefixes[b->order[i]].current;
 	for (int64_t i = 0; i < n; i++) {
-		stay(b, &b->texts[b->order[i]]);
-		if (!enter(b, b->order[i]))
+		update_member(b, &b->prefixes[b->order[i]]);
+		if (!beam_insert(b, b->order[i]))
 			return false;
 	}
 	for (int64_t i = 0; i < n; i++)
-		if (is_candidate(b, b->texts[b->order[i]].was.total) && !extend(b, b->order[i]))
+		if (is_candidate(b, b->prefixes[b->order[i]].previous.total) &&
+		    !extend_prefix(b, b->order[i]))
 			return false;
 	return true;
 }
 
-/* The beam at the end of a sequence is in b->order. */
-static bool search(struct beam *b, int64_t sequence)
+/* Leaves the beam at the end of a sequence in the heap. */
+static bool search_sequence(struct beam *b, int64_t sequence)
 {
-	b->n_texts = b->n_heap = 0;
-	if (add_text(b, -1, -1) < 0)
+	b->n_prefixes = b->n_heap = 0;
+	if (add_prefix(b, -1, -1) < 0)
 		return false;
-	b->texts[ROOT].now = (struct chance){0, 0, -INFINITY};
-	if (!enter(b, ROOT))
+	b->prefixes[ROOT].current = (struct log_probs){0, 0, -INFINITY};
+	if (!beam_insert(b, ROOT))
 		return false;
 	for (int64_t t = 0; t < b->s->length[sequence]; t++)
-		if (!step(b, t, sequence))
+		if (!advance_time_step(b, t, sequence))
 			return false;
 	return true;
 }
 
-/* ---- what was found, until all sequences are through ---- */
+/* ---- the paths of all sequences, before they are written to the outputs ---- */
 
 struct path {
 	int32_t *label;
 	int64_t n;
 };
 
-struct found {
+struct results {
 	struct path *paths; /* [top, batch] */
 	int64_t n;
 };
 
-static void found_fini(struct found *f)
+static void results_fini(struct results *f)
 {
 	for (int64_t i = 0; f->paths && i < f->n; i++)
 		free(f->paths[i].label);
@@ -229,28 +238,28 @@ static void found_fini(struct found *f)
 
 static void beam_fini(struct beam *b)
 {
-	free(b->texts);
+	free(b->prefixes);
 	free(b->heap);
 	free(b->order);
 	free(b->child);
-	free(b->y);
+	free(b->log_softmax);
 }
 
-/* The classes of the path from its beginning; merges repeated ones if requested. */
-static bool read_path(const struct beam *b, int64_t text, bool merge, struct path *p)
+/* Reads the labels of the path from the root; merges repeated labels if requested. */
+static bool read_path(const struct beam *b, int64_t prefix, bool merge, struct path *p)
 {
 	int64_t n = 0;
-	int32_t behind = -1;
+	int32_t last = -1;
 
-	for (int64_t i = text; b->texts[i].parent >= 0; i = b->texts[i].parent)
+	for (int64_t i = prefix; b->prefixes[i].parent >= 0; i = b->prefixes[i].parent)
 		n++;
 	if (!(p->label = malloc((size_t)(n + 1) * sizeof *p->label)))
 		return false;
 	p->n = 0;
-	for (int64_t i = text; b->texts[i].parent >= 0; i = b->texts[i].parent) {
-		if (!merge || b->texts[i].label != behind)
-			p->label[p->n++] = b->texts[i].label;
-		behind = b->texts[i].label;
+	for (int64_t i = prefix; b->prefixes[i].parent >= 0; i = b->prefixes[i].parent) {
+		if (!merge || b->prefixes[i].label != last)
+			p->label[p->n++] = b->prefixes[i].label;
+		last = b->prefixes[i].label;
 	}
 	for (int64_t i = 0; i < p->n / 2; i++) {
 		int32_t t = p->label[i];
@@ -260,8 +269,8 @@ static bool read_path(const struct beam *b, int64_t text, bool merge, struct pat
 	return true;
 }
 
-static int put_paths(struct kernel_call *c, const struct found *f, int64_t top, int64_t batch,
-		     struct mu_err *err)
+static int write_paths(struct kernel_call *c, const struct results *f, int64_t top, int64_t batch,
+		       struct mu_err *err)
 {
 	for (int64_t k = 0; k < top; k++) {
 		const struct path *p = f->paths + k * batch;
@@ -287,18 +296,18 @@ static int put_paths(struct kernel_call *c, const struct found *f, int64_t top, 
 
 static int fail_no_memory(struct mu_err *err)
 {
-	return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for the texts of the beam");
+	return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for the prefixes of the beam");
 }
 
-/* The `top` likeliest of one sequence. */
-static int take_best(struct beam *b, int64_t sequence, int64_t top, bool merge, struct found *f,
-		     struct mu_tensor *scores, struct mu_err *err)
+/* Takes the `top` most probable paths of one sequence. */
+static int take_top_paths(struct beam *b, int64_t sequence, int64_t top, bool merge,
+			  struct results *f, struct mu_tensor *scores, struct mu_err *err)
 {
 	int64_t have = b->n_heap;
 
 	if (have < top)
 		return mu_invalid(err, "Less leaves in the beam search than requested.");
-	if (!take_out(b))
+	if (!beam_sort(b))
 		return fail_no_memory(err);
 	for (int64_t k = 0; k < top; k++) {
 		int64_t at = sequence * top + k;
@@ -306,7 +315,7 @@ static int take_best(struct beam *b, int64_t sequence, int64_t top, bool merge, 
 			return fail_no_memory(err);
 		convert(scores->dtype,
 			(char *)scores->data + (size_t)at * mu_dtype_size(scores->dtype), MU_DOUBLE,
-			&b->texts[b->order[k]].now.total, 1);
+			&b->prefixes[b->order[k]].current.total, 1);
 	}
 	return 0;
 }
@@ -315,7 +324,7 @@ static int beam_search(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t top = args_attr_int(c->node, "top_paths", 1);
 	bool merge = args_attr_bool(c->node, "merge_repeated", true);
-	__attribute__((cleanup(found_fini))) struct found f = {0};
+	__attribute__((cleanup(results_fini))) struct results f = {0};
 	struct ctc_scores s;
 	__attribute__((cleanup(beam_fini))) struct beam b = {
 	    .s = &s, .width = args_attr_int(c->node, "beam_width", 1)};
@@ -332,16 +341,16 @@ static int beam_search(struct kernel_call *c, struct mu_err *err)
 	f.n = shape.count;
 	f.paths = calloc((size_t)f.n + 1, sizeof *f.paths);
 	b.child = malloc((size_t)s.classes * sizeof *b.child);
-	b.y = calloc((size_t)s.classes, sizeof *b.y);
-	if (!f.paths || !b.child || !b.y)
+	b.log_softmax = calloc((size_t)s.classes, sizeof *b.log_softmax);
+	if (!f.paths || !b.child || !b.log_softmax)
 		return fail_no_memory(err);
 	memset(b.child, 0xff, (size_t)s.classes * sizeof *b.child);
 	for (int64_t i = 0; i < s.batch; i++)
-		if (!search(&b, i))
+		if (!search_sequence(&b, i))
 			return fail_no_memory(err);
-		else if ((rc = take_best(&b, i, top, merge, &f, scores, err)))
+		else if ((rc = take_top_paths(&b, i, top, merge, &f, scores, err)))
 			return rc;
-	return put_paths(c, &f, top, s.batch, err);
+	return write_paths(c, &f, top, s.batch, err);
 }
 
 static const struct kernel rows[] = {

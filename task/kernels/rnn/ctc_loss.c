@@ -3,8 +3,8 @@
  * scores. The arithmetic is in double, in logarithms.
  *
  * Labels a b become the states - a - b -, where - is the blank. From one time step to the next a
- * path stays, advances by one state, or skips a blank between two different labels. `ahead[t][u]`
- * is the probability of reaching state u at time t, including the score at t. `behind[u]`, kept for
+ * path stays, advances by one state, or skips a blank between two different labels. `alpha[t][u]`
+ * is the probability of reaching state u at time t, including the score at t. `beta[u]`, kept for
  * one time step, is the probability of reaching the end from u. */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -24,81 +24,81 @@ struct loss {
 	struct labels l;
 	bool merge;
 	struct mu_tensor *loss, *grad;
-	atomic_bool starved;
+	atomic_bool no_memory;
 };
 
-struct walk {
+struct alignment {
 	const int32_t *path;
 	int64_t states, time, classes;
 	bool merge;
-	double *log_y;           /* [time, classes] */
-	double *ahead;           /* [time, states] */
-	double *behind, *before; /* [states], of a moment and of the one before it */
-	double *by_class;        /* [classes] */
+	double *log_y;            /* [time, classes] */
+	double *alpha;            /* [time, states] */
+	double *beta, *prev_beta; /* [states], at a time step and at the one before */
+	double *class_probs;      /* [classes] */
 };
 
-static bool may_stay(const struct walk *w, int64_t u)
+static bool may_stay(const struct alignment *w, int64_t u)
 {
 	return w->merge || w->path[u] == w->classes - 1;
 }
 
-/* From u - 2 to u, over the blank between. */
-static bool may_pass(const struct walk *w, int64_t u)
+/* True if a path may go from u - 2 to u, without the blank between. */
+static bool may_skip_blank(const struct alignment *w, int64_t u)
 {
 	return u > 1 && w->path[u] != w->classes - 1 && !(w->merge && w->path[u] == w->path[u - 2]);
 }
 
-static void walk_ahead(struct walk *w)
+static void forward_pass(struct alignment *w)
 {
 	for (int64_t u = 0; u < w->states; u++)
-		w->ahead[u] = u < 2 ? w->log_y[w->path[u]] : -INFINITY;
+		w->alpha[u] = u < 2 ? w->log_y[w->path[u]] : -INFINITY;
 	for (int64_t t = 1; t < w->time; t++) {
-		const double *was = w->ahead + (t - 1) * w->states;
+		const double *was = w->alpha + (t - 1) * w->states;
 		const double *y = w->log_y + t * w->classes;
-		double *now = w->ahead + t * w->states;
+		double *now = w->alpha + t * w->states;
 
 		for (int64_t u = 0; u < w->states; u++) {
 			double p = may_stay(w, u) ? was[u] : -INFINITY;
 			if (u > 0)
 				p = ctc_log_add(p, was[u - 1]);
-			if (may_pass(w, u))
+			if (may_skip_blank(w, u))
 				p = ctc_log_add(p, was[u - 2]);
 			now[u] = p + y[w->path[u]];
 		}
 	}
 }
 
-/* w->behind from moment t to t - 1. */
-static void step_back(struct walk *w, int64_t t)
+/* Moves w->beta from time step t to t - 1. */
+static void backward_step(struct alignment *w, int64_t t)
 {
 	const double *y = w->log_y + t * w->classes;
-	double *swap = w->before;
+	double *swap = w->prev_beta;
 
 	for (int64_t u = 0; u < w->states; u++) {
-		double p = may_stay(w, u) ? w->behind[u] + y[w->path[u]] : -INFINITY;
+		double p = may_stay(w, u) ? w->beta[u] + y[w->path[u]] : -INFINITY;
 		if (u + 1 < w->states)
-			p = ctc_log_add(p, w->behind[u + 1] + y[w->path[u + 1]]);
-		if (u + 2 < w->states && may_pass(w, u + 2))
-			p = ctc_log_add(p, w->behind[u + 2] + y[w->path[u + 2]]);
-		w->before[u] = p;
+			p = ctc_log_add(p, w->beta[u + 1] + y[w->path[u + 1]]);
+		if (u + 2 < w->states && may_skip_blank(w, u + 2))
+			p = ctc_log_add(p, w->beta[u + 2] + y[w->path[u + 2]]);
+		w->prev_beta[u] = p;
 	}
-	w->before = w->behind;
-	w->behind = swap;
+	w->prev_beta = w->beta;
+	w->beta = swap;
 }
 
 /* The gradient at t: softmax minus the probability of each class given the labels. */
-static void loss_gradient(struct walk *w, int64_t t, double total)
+static void loss_gradient(struct alignment *w, int64_t t, double total)
 {
-	double *share = w->by_class;
+	double *probs = w->class_probs;
 
 	for (int64_t k = 0; k < w->classes; k++)
-		share[k] = -INFINITY;
+		probs[k] = -INFINITY;
 	for (int64_t u = 0; u < w->states; u++)
-		share[w->path[u]] =
-		    ctc_log_add(share[w->path[u]], w->ahead[t * w->states + u] + w->behind[u]);
+		probs[w->path[u]] =
+		    ctc_log_add(probs[w->path[u]], w->alpha[t * w->states + u] + w->beta[u]);
 	for (int64_t k = 0; k < w->classes; k++)
-		share[k] = exp(w->log_y[t * w->classes + k]) -
-			   (total == -INFINITY ? 0 : exp(share[k] - total));
+		probs[k] = exp(w->log_y[t * w->classes + k]) -
+			   (total == -INFINITY ? 0 : exp(probs[k] - total));
 }
 
 static void ctc_loss_put(struct mu_tensor *to, int64_t at, const double *from, int64_t n)
@@ -107,51 +107,51 @@ static void ctc_loss_put(struct mu_tensor *to, int64_t at, const double *from, i
 		from, n);
 }
 
-static void ctc_loss_one(struct loss *l, int64_t b, struct walk *w)
+static void ctc_loss_one(struct loss *l, int64_t b, struct alignment *w)
 {
 	const struct ctc_scores *s = &l->s;
 	double total = -INFINITY;
 
 	for (int64_t t = 0; t < w->time; t++)
 		ctc_log_softmax(s, t, b, w->log_y + t * s->classes);
-	walk_ahead(w);
+	forward_pass(w);
 	for (int64_t u = 0; u < w->states; u++) {
-		w->behind[u] = u + 2 < w->states ? -INFINITY : 0;
-		total = ctc_log_add(total, w->ahead[(w->time - 1) * w->states + u] + w->behind[u]);
+		w->beta[u] = u + 2 < w->states ? -INFINITY : 0;
+		total = ctc_log_add(total, w->alpha[(w->time - 1) * w->states + u] + w->beta[u]);
 	}
 	for (int64_t t = w->time; t-- > 0;) {
 		loss_gradient(w, t, total);
-		ctc_loss_put(l->grad, (t * s->batch + b) * s->classes, w->by_class, s->classes);
+		ctc_loss_put(l->grad, (t * s->batch + b) * s->classes, w->class_probs, s->classes);
 		if (t)
-			step_back(w, t);
+			backward_step(w, t);
 	}
 	ctc_loss_put(l->loss, b, &(double){-total}, 1);
 }
 
-static void ctc_loss_part(void *arg, int64_t from, int64_t to)
+static void ctc_loss_range(void *arg, int64_t from, int64_t to)
 {
 	struct loss *l = arg;
 
 	for (int64_t b = from; b < to; b++) {
-		struct walk w = {.path = l->l.path + l->l.from[b],
-				 .states = l->l.from[b + 1] - l->l.from[b],
-				 .time = l->s.length[b],
-				 .classes = l->s.classes,
-				 .merge = l->merge};
+		struct alignment w = {.path = l->l.path + l->l.from[b],
+				      .states = l->l.from[b + 1] - l->l.from[b],
+				      .time = l->s.length[b],
+				      .classes = l->s.classes,
+				      .merge = l->merge};
 		if (!w.states)
 			continue;
 		MU_AUTO_TENSOR scratch = {0};
 		struct mu_shape shape;
 		if (mu_shape_set(&shape, 2, (int64_t[]){w.time + 2, w.classes + w.states}, NULL) ||
 		    mu_tensor_new(&scratch, MU_DOUBLE, &shape, NULL)) {
-			atomic_store(&l->starved, true);
+			atomic_store(&l->no_memory, true);
 			return;
 		}
 		w.log_y = scratch.data;
-		w.ahead = w.log_y + w.time * w.classes;
-		w.behind = w.ahead + w.time * w.states;
-		w.before = w.behind + w.states;
-		w.by_class = w.before + w.states;
+		w.alpha = w.log_y + w.time * w.classes;
+		w.beta = w.alpha + w.time * w.states;
+		w.prev_beta = w.beta + w.states;
+		w.class_probs = w.prev_beta + w.states;
 		ctc_loss_one(l, b, &w);
 	}
 }
@@ -283,11 +283,11 @@ static int ctc_loss(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(kernel_out(c, 1, l.s.in->dtype, &l.s.in->shape, &l.grad, err));
 	elems_zero(l.loss->dtype, l.loss->data, 0, l.loss->shape.count);
 	elems_zero(l.grad->dtype, l.grad->data, 0, l.grad->shape.count);
-	kernel_parallel(c, l.s.batch, 1, ctc_loss_part, &l);
-	return l.starved ? mu_fail(err, MU_RESOURCE_EXHAUSTED,
-				   "no memory for %lld time steps of %lld classes",
-				   (long long)l.s.time, (long long)l.s.classes)
-			 : 0;
+	kernel_parallel(c, l.s.batch, 1, ctc_loss_range, &l);
+	return l.no_memory ? mu_fail(err, MU_RESOURCE_EXHAUSTED,
+				     "no memory for %lld time steps of %lld classes",
+				     (long long)l.s.time, (long long)l.s.classes)
+			   : 0;
 }
 
 static const struct kernel rows[] = {
