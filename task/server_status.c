@@ -230,8 +230,8 @@ static bool is_authorized(const struct task_server *s, const struct mu_http_requ
 	       mu_token_matches(mu_span_of(given + strlen(scheme)), s->token_digest);
 }
 
-static void refuse_unauthorized(const struct task_server *s, const char *path,
-				struct mu_http_answer *out)
+static void reply_unauthorized(const struct task_server *s, const char *path,
+			       struct mu_http_answer *out)
 {
 	out->status = s->token_digest[0] ? 401 : 403;
 	if (s->token_digest[0])
@@ -260,7 +260,7 @@ void server_status_handle(void *server, const struct mu_http_request *rq,
 		return;
 	}
 	if (post && !is_authorized(s, rq)) {
-		refuse_unauthorized(s, path, out);
+		reply_unauthorized(s, path, out);
 		return;
 	}
 	out->status = 200;

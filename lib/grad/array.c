@@ -149,7 +149,7 @@ static void g_prevent(struct grad_call *c)
 	const char *message = "";
 
 	mu_node_attr_string(c->node, "message", &message, NULL);
-	grad_refuse(c, *message ? message : "because of a PreventGradient op");
+	grad_unsupported(c, *message ? message : "because of a PreventGradient op");
 }
 
 const struct op_grad grads_of_arrays[] = {

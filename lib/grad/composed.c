@@ -45,7 +45,7 @@ static void g_batch_norm_grad(struct grad_call *c)
 	mu_node_attr_string(c->node, "data_format", &format, NULL);
 	if (mu_dtype_base(mu_out_dtype(b, grad_in(c, 0))) != MU_FLOAT ||
 	    strcmp(format, "NHWC") != 0) {
-		grad_refuse(c, "except for floats in the format NHWC");
+		grad_unsupported(c, "except for floats in the format NHWC");
 		return;
 	}
 	copy_inputs(c, 3, in);

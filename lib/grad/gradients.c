@@ -117,7 +117,7 @@ static void differentiate_node(struct sweep *s, struct mu_node *n)
 		if (grad_takes_complex(&c))
 			og->fn(&c);
 		else
-			grad_refuse(&c, "of complex numbers");
+			grad_unsupported(&c, "of complex numbers");
 		for (unsigned i = 0; i < n->n_inputs && !builder_failed(s->b); i++)
 			if (gx[i].node && s->wanted[n->inputs[i].node->id])
 				add_partial(s, grad_in(&c, i), gx[i]);

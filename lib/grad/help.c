@@ -130,7 +130,7 @@ bool grad_attr_bool(const struct grad_call *c, const char *name)
 	return v;
 }
 
-void grad_refuse(struct grad_call *c, const char *what)
+void grad_unsupported(struct grad_call *c, const char *what)
 {
 	mu_builder_fail(c->b, MU_UNIMPLEMENTED, "op %s (node '%s') has no gradient %s", c->node->op,
 			c->node->name, what);

@@ -120,7 +120,7 @@ static void g_gather_v2(struct grad_call *c)
 		batch += rank_i;
 	if (!value || axis < 0 || (axis && (rank < 0 || rank_i < 0 || axis >= rank)) || batch < 0 ||
 	    batch > axis || (batch && batch > rank_i))
-		grad_refuse(c, "except for a constant axis and known ranks");
+		grad_unsupported(c, "except for a constant axis and known ranks");
 	else if (axis > batch)
 		gather_inner(c, (int)axis, (int)batch, rank, rank_i);
 	else if (batch)

@@ -143,9 +143,9 @@ static void g_qr(struct grad_call *c)
 	struct qr w = {c->b, s->rank};
 
 	if (rows < 0 || cols < 0)
-		grad_refuse(c, "if the size of the matrix is unknown");
+		grad_unsupported(c, "if the size of the matrix is unknown");
 	else if (grad_attr_bool(c, "full_matrices") && rows > cols)
-		grad_refuse(c, "with full_matrices and more rows than columns");
+		grad_unsupported(c, "with full_matrices and more rows than columns");
 	else if (rows < cols)
 		c->gx[0] = qr_wide(&w, c, rows);
 	else
@@ -222,7 +222,8 @@ static void g_einsum(struct grad_call *c)
 		/* not an Einsum: a sum over an ellipsis, or a broadcast of an ellipsis in the
 		 * middle */
 		if (e.n_in > 1 && dots && (!e.in[i].n || e.in[i].label[0] != MU_ELLIPSIS))
-			grad_refuse(c, "unless each input begins with the ellipsis of the result");
+			grad_unsupported(
+			    c, "unless each input begins with the ellipsis of the result");
 		else
 			c->gx[i] = einsum_back(c, &e, i);
 	}

@@ -135,7 +135,7 @@ static void g_block_lstm(struct grad_call *c)
 	for (int i = 0; i < OUTPUTS; i++) {
 		in[INPUTS + i] = grad_out(c, i);
 		if (c->gy[i].node && i != CS && i != H) {
-			grad_refuse(c, "for its gate outputs: only for cs and h");
+			grad_unsupported(c, "for its gate outputs: only for cs and h");
 			return;
 		}
 	}

@@ -98,7 +98,7 @@ struct mu_out grad_complex(struct mu_builder *b, struct mu_out x, struct mu_out 
  * function supports complex numbers. */
 bool grad_takes_complex(const struct grad_call *c);
 /* Fails the builder with UNIMPLEMENTED: "op … (node '…') has no gradient <what>". */
-void grad_refuse(struct grad_call *c, const char *what);
+void grad_unsupported(struct grad_call *c, const char *what);
 
 /* Define a gradient function by expressions. GRAD_UNARY: of b, x (input 0), y (output 0) and g
  * (gradient of output 0). GRAD_BINARY: also of z (input 1). */

@@ -73,7 +73,8 @@ static void g_bias_add_grad(struct grad_call *c)
 	mu_node_attr_string(c->node, "data_format", &format, NULL);
 	if (strcmp(format, "NHWC") != 0) {
 		if (rank != 4) {
-			grad_refuse(c, "in the format NCHW, except for inputs of four dimensions");
+			grad_unsupported(
+			    c, "in the format NCHW, except for inputs of four dimensions");
 			return;
 		}
 		g = mu_reshape(c->b, g, mu_const_ints(c->b, (int32_t[]){-1, 1, 1}, 3));

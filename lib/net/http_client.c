@@ -159,7 +159,8 @@ static void transfer_done(struct mu_http_transfer *t, int rc)
 static void transfer_start(struct mu_http_client *c, struct mu_http_transfer *t)
 {
 	if (curl_multi_add_handle(c->multi, t->easy) != CURLM_OK) {
-		transfer_done(t, mu_fail(&t->err, MU_INTERNAL, "libcurl refuses the call"));
+		transfer_done(t,
+			      mu_fail(&t->err, MU_INTERNAL, "libcurl cannot start the transfer"));
 		return;
 	}
 	t->state = TRANSFER_ACTIVE;
@@ -577,7 +578,7 @@ int mu_http_fetch(struct mu_http_client *c, const char *url, const char *bearer,
 		code = response.status == 401   ? MU_UNAUTHENTICATED
 		       : response.status == 403 ? MU_PERMISSION_DENIED
 						: MU_UNAVAILABLE;
-		rc = mu_fail(&why, code, "refused (%ld)", response.status);
+		rc = mu_fail(&why, code, "HTTP status %ld", response.status);
 	}
 	if (rc < 0) {
 		mu_buf_fini(&response.body);

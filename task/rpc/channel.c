@@ -275,7 +275,7 @@ static void channel_deliver(struct out_call *c, const struct mu_err *err)
 	end_call(c);
 }
 
-static void attempted(struct core_tag *tag, bool ok)
+static void on_attempt_ended(struct core_tag *tag, bool ok)
 {
 	struct out_call *c = MU_CONTAINER(tag, struct out_call, tag);
 	struct rpc_channel *ch = c->ch;
@@ -321,7 +321,7 @@ static grpc_call_error start_attempt(struct out_call *c)
 	grpc_metadata_array_init(&c->initial);
 	grpc_metadata_array_init(&c->trailing);
 	c->details = grpc_empty_slice();
-	c->tag.complete = attempted;
+	c->tag.complete = on_attempt_ended;
 	c->call = grpc_channel_create_call(c->ch->channel, NULL, GRPC_PROPAGATE_DEFAULTS,
 					   c->ch->queue, c->method, NULL, c->deadline, NULL);
 	ops[0].op = GRPC_OP_SEND_INITIAL_METADATA;
@@ -367,7 +367,7 @@ uint64_t rpc_start(struct rpc_channel *ch, const char *method, const struct rpc_
 		   long timeout_ms, unsigned flags, rpc_done done, void *arg, struct mu_err *err)
 {
 	struct out_call *c = MU_NEW(struct out_call);
-	bool refused;
+	bool started;
 	uint64_t id;
 
 	*c = (struct out_call){
@@ -385,15 +385,15 @@ uint64_t rpc_start(struct rpc_channel *ch, const char *method, const struct rpc_
 	pthread_mutex_lock(&ch->lock);
 	id = c->id = ++ch->last_id;
 	ch->busy++;
-	refused = ch->closing || start_attempt(c) != GRPC_CALL_OK;
-	if (!refused) {
+	started = !ch->closing && start_attempt(c) == GRPC_CALL_OK;
+	if (started) {
 		c->next = ch->calls;
 		if (c->next)
 			c->next->prev = c;
 		ch->calls = c;
 	}
 	pthread_mutex_unlock(&ch->lock);
-	if (!refused)
+	if (started)
 		return id;
 	if (c->call)
 		free_attempt(c);

@@ -60,14 +60,14 @@ int rpc_call_with_callback(struct rpc_channel *ch, const char *method,
 			   struct mu_err *err)
 {
 	struct waiter w = {.reply = reply, .err = err};
-	struct mu_err refused;
+	struct mu_err start_error;
 
 	if (core_is_queue_thread())
 		return mu_fail(err, MU_INTERNAL, "%s: a blocking call from a channel's thread",
 			       method);
 	pthread_mutex_init(&w.lock, NULL);
 	pthread_cond_init(&w.cond, NULL);
-	if (rpc_start(ch, method, request, timeout_ms, flags, on_reply, &w, &refused)) {
+	if (rpc_start(ch, method, request, timeout_ms, flags, on_reply, &w, &start_error)) {
 		pthread_mutex_lock(&w.lock);
 		if (callback)
 			wait_with_callback(&w, callback);
@@ -75,7 +75,7 @@ int rpc_call_with_callback(struct rpc_channel *ch, const char *method,
 			pthread_cond_wait(&w.cond, &w.lock);
 		pthread_mutex_unlock(&w.lock);
 	} else {
-		w.rc = mu_fail(err, refused.code, "%s", refused.msg);
+		w.rc = mu_fail(err, start_error.code, "%s", start_error.msg);
 	}
 	pthread_cond_destroy(&w.cond);
 	pthread_mutex_destroy(&w.lock);

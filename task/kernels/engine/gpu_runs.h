@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Updates of rows on a GPU, sorted by row there: see engine/cuda/index.h.  Positions out of range
- * name no row and are passed over, as TensorFlow's GPU kernels have it; the CPU refuses them. */
+ * name no row and are passed over, as TensorFlow's GPU kernels have it; the CPU kernels fail. */
 #ifndef MU_TASK_KERNELS_ENGINE_GPU_RUNS_H
 #define MU_TASK_KERNELS_ENGINE_GPU_RUNS_H
 

@@ -52,8 +52,8 @@ int move_cut(const struct mu_tensor *parts, int64_t n, int64_t each, const struc
 	     struct mu_err *err);
 
 /* Rows by number: out is [batches, outer, count, inner], in is [batches, outer, limit, inner],
- * indices are [batches, count].  One out of range is refused on the host and gives zeros on a GPU,
- * as TensorFlow has it. */
+ * indices are [batches, count].  An index out of range is an error on the host and gives zeros on a
+ * GPU, as TensorFlow has it. */
 struct picks {
 	int64_t batches, outer, count, inner, limit;
 };

@@ -2,8 +2,8 @@
 /* A tf.Example written as JSON, as protocol buffers are: names in either style, numbers as numbers
  * or strings, bytes in base64.
  *
- * Minus zero is zero, and whole numbers beyond 2^53 are refused unless they are strings: both would
- * have lost something on their way here.
+ * Minus zero is zero, and whole numbers beyond 2^53 are rejected unless they are strings: both
+ *would have lost something on their way here.
  *
  *	{"features": {"feature": {"a": {"int64List": {"value": ["1", 2]}}, …}}}
  */

@@ -44,7 +44,7 @@ __attribute__((visibility("default"))) void fake_cuda_count(struct fake_cuda_cou
 
 const struct cuda_plugin *fake_cuda_plugin(void);
 /* Calls see for each kernel. */
-void fake_cuda_each_kernel(void (*see)(void *arg, const char *name), void *arg);
+void fake_cuda_each_kernel(void (*fn)(void *arg, const char *name), void *arg);
 
 /* ---- internal ---- */
 

@@ -44,13 +44,13 @@ const struct host_kernel *host_kernel_find(const char *name)
 	return k;
 }
 
-void fake_cuda_each_kernel(void (*see)(void *arg, const char *name), void *arg)
+void fake_cuda_each_kernel(void (*fn)(void *arg, const char *name), void *arg)
 {
 	for (const struct host_kernel *k = kernels; k; k = k->next)
-		see(arg, k->name);
+		fn(arg, k->name);
 }
 
-_Noreturn void host_refuse(uint64_t address, size_t align)
+_Noreturn void host_address_fault(uint64_t address, size_t align)
 {
 	const struct host_kernel *k = running;
 

@@ -48,11 +48,11 @@ void host_sync(void);
  * misaligned one would be a fault of the kernel on a GPU; here the process aborts with a message.
  */
 #define HOST_DEVICE_BIT    ((uint64_t)1 << 55)
-_Noreturn void host_refuse(uint64_t address, size_t align);
+_Noreturn void host_address_fault(uint64_t address, size_t align);
 static inline void *host_at(uint64_t address, size_t align)
 {
 	if ((address & (align - 1)) || !(address & HOST_DEVICE_BIT))
-		host_refuse(address, align);
+		host_address_fault(address, align);
 	return (void *)(uintptr_t)(address ^ HOST_DEVICE_BIT);
 }
 #define PTR(type, address) ((type *)host_at(address, _Alignof(type)))

@@ -2,7 +2,7 @@
 /* The loops themselves.  Included once by each <variant>.c, which is compiled with that
  * variant's flags (tools/kernels.mk); LOOPS_NAME and LOOPS_VARIANT say which one this is.
  *
- * Integer arithmetic wraps (-fwrapv).  Division by zero has been refused by the caller; here it
+ * Integer arithmetic wraps (-fwrapv).  The caller has rejected division by zero; here it
  * only must not trap. */
 #include <limits.h>
 #include <math.h>
