@@ -38,7 +38,7 @@ static int read_epoch(struct mu_span text, int *epoch, struct mu_err *err)
 	return 0;
 }
 
-static bool is_ours(struct task_server *s, const struct mu_cluster *c)
+static bool contains_own_task(struct task_server *s, const struct mu_cluster *c)
 {
 	const struct peer *self = peers_at(s->peers, 0);
 	const char *address = mu_cluster_address(c, self->job, self->index, NULL);
@@ -72,7 +72,7 @@ void server_cluster_post(struct task_server *s, struct mu_span text, struct mu_h
 		http_reply_error(out, 400, &err);
 		return;
 	}
-	if (!is_ours(s, &c)) {
+	if (!contains_own_task(s, &c)) {
 		mu_fail(&err, MU_FAILED_PRECONDITION, "%s at %s is not in this cluster",
 			s->rt->task_prefix, peers_own_address(s->peers));
 		http_reply_error(out, 409, &err);

@@ -115,7 +115,7 @@ void top_print(struct mu_buf *out, const cJSON *jobs, bool with_namespace, doubl
 
 /* Keeps only the fields of the table: complete objects of thousands of jobs would need too much
  * memory. */
-static void keep_job(void *arg, const cJSON *object)
+static void add_job(void *arg, const cJSON *object)
 {
 	static const char *const shown[] = {"phase", "summary", "progress", "restarts"};
 	cJSON *job = cJSON_CreateObject(), *status, *metadata;
@@ -142,7 +142,7 @@ static int show_jobs(struct kube_client *c, const char *ns, bool live, struct mu
 	MU_AUTO_FREE char *version = NULL;
 	MU_AUTO_BUF out = {0};
 	cJSON *jobs = cJSON_CreateArray();
-	int rc = kube_list(c, path, NULL, keep_job, jobs, &version, err);
+	int rc = kube_list(c, path, NULL, add_job, jobs, &version, err);
 
 	if (rc == 0) {
 		if (live)

@@ -23,7 +23,7 @@ static float exact_divisor(const float *of_byte, double scale)
 	return divisor;
 }
 
-void bytes_scale(struct mu_dataset *d, double scale)
+void bytes_table_init(struct mu_dataset *d, double scale)
 {
 	d->of_byte = MU_NEW_ARRAY(float, 256);
 	for (int i = 0; i < 256; i++)
@@ -46,7 +46,7 @@ static void store8(float *to, words8 x, floats4 by)
 	    divide((ints4)__builtin_shufflevector(x, zero, 4, 12, 5, 13, 6, 14, 7, 15), by);
 }
 
-void bytes_row(const struct mu_dataset *d, const uint8_t *from, float *to)
+void bytes_to_floats(const struct mu_dataset *d, const uint8_t *from, float *to)
 {
 	const floats4 by = {d->divisor, d->divisor, d->divisor, d->divisor};
 	const bytes16 zero = {0};

@@ -27,7 +27,7 @@ void mu_dataset_row(const struct mu_dataset *d, int64_t row, float *to)
 	int64_t n = d->features;
 
 	if (d->of_byte)
-		bytes_row(d, MU_DATA(uint8_t, &d->x) + row * n, to);
+		bytes_to_floats(d, MU_DATA(uint8_t, &d->x) + row * n, to);
 	else
 		memcpy(to, MU_DATA(float, &d->x) + row * n, (size_t)n * sizeof(float));
 }
@@ -219,7 +219,7 @@ static int idx_features(struct mu_dataset *d, struct mu_tensor *x, double scale,
 	scale = scale > 0 ? scale : 1;
 	if (!rc && x->dtype == MU_UINT8) {
 		d->x = mu_tensor_reshaped(x, &shape);
-		bytes_scale(d, scale);
+		bytes_table_init(d, scale);
 		return 0;
 	}
 	if (!rc)

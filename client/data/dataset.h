@@ -7,9 +7,10 @@
 
 /* Allocates rows. The caller sets the values, the labels and `classes`. */
 int dataset_alloc(struct mu_dataset *d, int64_t rows, int64_t features, struct mu_err *err);
-/* bytes.c: bytes_scale computes the float for each byte value; bytes_row converts one row. */
-void bytes_scale(struct mu_dataset *d, double scale);
-void bytes_row(const struct mu_dataset *d, const uint8_t *from, float *to);
+/* bytes.c: bytes_table_init computes the float for each byte value; bytes_to_floats converts one
+ * row. */
+void bytes_table_init(struct mu_dataset *d, double scale);
+void bytes_to_floats(const struct mu_dataset *d, const uint8_t *from, float *to);
 /* True for an integer from 0 to MAX_CLASSES. */
 bool dataset_is_class(double label);
 

@@ -22,7 +22,7 @@ struct logging_hook {
 	struct {
 		char *name;
 		struct mu_out out;
-	} told[];
+	} logged[];
 };
 
 static int logging_created(struct mu_hook *base, struct mu_session *s, int64_t step,
@@ -40,7 +40,7 @@ static unsigned logging_wants(struct mu_hook *base, struct mu_out *fetches, unsi
 	struct logging_hook *h = (struct logging_hook *)base;
 
 	for (unsigned i = 0; h->due && i < h->n && i < max; i++)
-		fetches[i] = h->told[i].out;
+		fetches[i] = h->logged[i].out;
 	return h->due ? h->n : 0;
 }
 
@@ -82,7 +82,7 @@ static int logging_after(struct mu_hook *base, struct mu_hook_step *s, struct mu
 	if (h->due)
 		h->last_step = s->step;
 	for (unsigned i = 0; h->due && i < h->n; i++)
-		log_tensor(h->told[i].name, &s->values[i], s->step);
+		log_tensor(h->logged[i].name, &s->values[i], s->step);
 	h->due = s->step + 1 - h->last_step >= h->every;
 	return 0;
 }
@@ -92,14 +92,14 @@ static void logging_free(struct mu_hook *base)
 	struct logging_hook *h = (struct logging_hook *)base;
 
 	for (unsigned i = 0; i < h->n; i++)
-		free(h->told[i].name);
+		free(h->logged[i].name);
 	free(h);
 }
 
 struct mu_hook *mu_logging_hook(const char *const *names, const struct mu_out *outs, unsigned n,
 				int64_t steps)
 {
-	struct logging_hook *h = mu_xcalloc(1, sizeof(*h) + n * sizeof(h->told[0]));
+	struct logging_hook *h = mu_xcalloc(1, sizeof(*h) + n * sizeof(h->logged[0]));
 
 	h->base = (struct mu_hook){.created = logging_created,
 				   .wants = logging_wants,
@@ -107,8 +107,8 @@ struct mu_hook *mu_logging_hook(const char *const *names, const struct mu_out *o
 				   .free = logging_free};
 	h->every = steps > 0 ? steps : 1;
 	for (; h->n < n; h->n++) {
-		h->told[h->n].name = mu_xstrdup(names[h->n]);
-		h->told[h->n].out = outs[h->n];
+		h->logged[h->n].name = mu_xstrdup(names[h->n]);
+		h->logged[h->n].out = outs[h->n];
 	}
 	return &h->base;
 }

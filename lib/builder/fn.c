@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions. Each has its own builder and is stored in the function library of the outermost graph.
+/* Functions. Each has its own builder and is stored in the function library of the
+ * outermost_builder graph.
  *
  * Encoding of a FunctionDef: signature=1 {name=1, input_arg=2, output_arg=3 {name=1, type=3},
  * is_stateful=17}, node_def=3, ret=4 {key=1, value=2}. Inside a function the input of a node is
@@ -13,7 +14,7 @@
 #include "lib/graph/library.h"
 #include "lib/ops/op_def.h"
 
-static struct mu_builder *outermost(struct mu_builder *b)
+static struct mu_builder *outermost_builder(struct mu_builder *b)
 {
 	while (b->around)
 		b = b->around;
@@ -171,7 +172,7 @@ static int check_outputs(struct mu_fn *f, struct mu_err *err)
 const struct mu_fn *mu_function_new(struct mu_builder *b, const char *name, mu_make make, void *arg,
 				    const struct mu_out *like, unsigned n_in, unsigned n_out)
 {
-	struct mu_builder *top = outermost(b);
+	struct mu_builder *top = outermost_builder(b);
 	struct mu_arena *a = &top->graph->arena;
 	MU_AUTO_BUF library = {0};
 	struct mu_err err = {0};

@@ -138,7 +138,7 @@ static void choose_device(struct mu_builder *b, struct mu_node *n)
 }
 
 /* Infers output types, and output shapes if the op has a shape rule. */
-static int infer(struct mu_builder *b, struct mu_node *n, const struct mu_op_args *a)
+static int infer_outputs(struct mu_builder *b, struct mu_node *n, const struct mu_op_args *a)
 {
 	struct builder_node info = {0};
 	struct mu_arena *ar = &b->graph->arena;
@@ -212,7 +212,7 @@ static int op_add_node(struct mu_builder *b, const struct mu_op_args *a, const c
 		mu_node_set_attr(b->graph, n, attrs.at[i].name, &attrs.at[i].value);
 	builder_add_controls(b, n);
 	choose_device(b, n);
-	if (infer(b, n, a))
+	if (infer_outputs(b, n, a))
 		return -1;
 	*out = n;
 	return 0;

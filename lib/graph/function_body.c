@@ -323,9 +323,9 @@ static int read_nodes(struct body *b)
 	return rc;
 }
 
-int mu_library_body(struct mu_library *l, const struct mu_function *f,
-		    const struct mu_node_attr *attrs, unsigned n_attrs, struct mu_graph **out,
-		    struct mu_err *err)
+int mu_library_instantiate(struct mu_library *l, const struct mu_function *f,
+			   const struct mu_node_attr *attrs, unsigned n_attrs,
+			   struct mu_graph **out, struct mu_err *err)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 	struct body b = {.g = g, .f = f, .err = err};

@@ -29,9 +29,9 @@ const struct mu_function *mu_library_gradient(const struct mu_library *l, const 
 /* Returns the function's body for these attributes as a new graph, with an _Arg for each input and
  * a _Retval for each output; both have their number in `index`.  The last node is a NoOp whose
  * control inputs are the nodes that must run before the call ends. */
-int mu_library_body(struct mu_library *l, const struct mu_function *f,
-		    const struct mu_node_attr *attrs, unsigned n_attrs, struct mu_graph **out,
-		    struct mu_err *err);
+int mu_library_instantiate(struct mu_library *l, const struct mu_function *f,
+			   const struct mu_node_attr *attrs, unsigned n_attrs,
+			   struct mu_graph **out, struct mu_err *err);
 /* Removes the nodes of a body that neither an output nor the last node depends on, nor a node that
  * is kept (optional). */
 void mu_body_prune(struct mu_graph *body, const bool *kept, struct mu_arena *scratch);

@@ -16,8 +16,8 @@
 
 /* ---- calls ---- */
 
-static struct call_site site_of(struct inliner *x, const struct mu_node *call,
-				const struct mu_func *f)
+static struct call_site call_site_of(struct inliner *x, const struct mu_node *call,
+				     const struct mu_func *f)
 {
 	struct call_site s = {
 	    .call = call, .name = call->name, .f = f, .in = call->inputs, .n_in = call->n_inputs};
@@ -34,7 +34,7 @@ static struct call_site site_of(struct inliner *x, const struct mu_node *call,
 static int expand_function(struct inliner *x, const struct mu_node *call, const struct mu_func *f,
 			   struct expansion *out)
 {
-	struct call_site s = site_of(x, call, f);
+	struct call_site s = call_site_of(x, call, f);
 
 	return inline_body(x, &s, out);
 }
@@ -111,7 +111,7 @@ static int expand_gradient(struct inliner *x, const struct mu_node *call, struct
 	struct mu_func g = *f->func;
 	if (named)
 		g.name = named->name;
-	struct call_site s = site_of(x, call, &g);
+	struct call_site s = call_site_of(x, call, &g);
 	return named ? inline_body(x, &s, out) : inline_gradient(x, &s, out);
 }
 
@@ -133,14 +133,14 @@ static unsigned call_of(const struct mu_node *n)
 	return i;
 }
 
-static int expand(struct inliner *x, struct mu_node *n, bool *was)
+static int expand_node(struct inliner *x, struct mu_node *n, bool *is_call)
 {
 	unsigned n_types, i = call_of(n);
 	struct expansion out = {0};
 	enum mu_dtype *types;
 	int rc;
 
-	if (!(*was = mu_graph_is_call(x->g, n)))
+	if (!(*is_call = mu_graph_is_call(x->g, n)))
 		return 0;
 	if ((rc = mu_op_check_node(n, &x->scratch, x->err)) ||
 	    (rc = mu_op_output_types(n, &x->scratch, &types, &n_types, x->err)))
@@ -219,7 +219,7 @@ static int expand_all(struct inliner *x)
 	for (unsigned i = 0; i < x->g->n_nodes; i++)
 		x->g->nodes[i]->user = NULL;
 	for (unsigned i = 0; i < x->g->n_nodes; i++) {
-		if ((rc = expand(x, x->g->nodes[i], &was)))
+		if ((rc = expand_node(x, x->g->nodes[i], &was)))
 			return mu_append(x->err, "\n\t [[{{node %s}}]]", x->g->nodes[i]->name);
 		expanded += was;
 	}

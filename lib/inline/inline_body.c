@@ -199,7 +199,7 @@ static int get_body(struct inliner *x, const struct mu_func *func, struct mu_gra
 		    x->err, MU_UNIMPLEMENTED,
 		    "function calls nest deeper than %d: function %.80s may be recursive",
 		    MAX_DEPTH, func->name);
-	return mu_library_body(x->g->library, f, func->attrs, func->n_attrs, out, x->err);
+	return mu_library_instantiate(x->g->library, f, func->attrs, func->n_attrs, out, x->err);
 }
 
 static int put_body(struct inliner *x, const struct call_site *s, struct mu_graph *body,

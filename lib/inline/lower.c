@@ -39,7 +39,7 @@ static struct mu_node *lower_add_node(const struct lowering *w, const char *tail
 	return n;
 }
 
-static struct mu_input out_of(struct mu_node *n, int port)
+static struct mu_input output_of(struct mu_node *n, int port)
 {
 	return (struct mu_input){n, port};
 }
@@ -65,7 +65,7 @@ static struct mu_input as_bool(const struct lowering *w, struct mu_input in, enu
 {
 	if (mu_dtype_base(type) == MU_BOOL)
 		return in;
-	return out_of(lower_add_node(w, "to_bool", 0, "ToBool", type, &in, 1), 0);
+	return output_of(lower_add_node(w, "to_bool", 0, "ToBool", type, &in, 1), 0);
 }
 
 static const char *site_name(const struct lowering *w, const char *tail, unsigned i)
@@ -111,8 +111,8 @@ static void lower_add_end(const struct lowering *w, const struct choice *c,
 	struct mu_input *in = MU_ARENA_ARRAY(&w->x->scratch, struct mu_input, c->n);
 
 	for (unsigned b = 0; b < c->n; b++) {
-		struct mu_input p = out_of(pivot[b], 0);
-		in[b] = out_of(lower_add_node(w, "ran", b, "Identity", type, &p, 1), 0);
+		struct mu_input p = output_of(pivot[b], 0);
+		in[b] = output_of(lower_add_node(w, "ran", b, "Identity", type, &p, 1), 0);
 		mu_node_add_control(w->x->g, in[b].node, e[b].end);
 	}
 	struct mu_node *ran = add_merge(w, "ran_one", 0, type, in, c->n);
@@ -139,10 +139,10 @@ static int lower_branch(const struct lowering *w, const struct choice *c, enum m
 	for (unsigned i = 0; i < w->n; i++)
 		data[i] = add_switch(w, c, "switch", i, w->in[i], w->types[i]);
 	for (unsigned b = 0; b < c->n; b++) {
-		struct mu_input p = out_of(by, (int)b);
+		struct mu_input p = output_of(by, (int)b);
 		pivot[b] = lower_add_node(w, "taken", b, "Identity", by_type, &p, 1);
 		for (unsigned i = 0; i < w->n; i++)
-			in[i] = out_of(data[i], (int)b);
+			in[i] = output_of(data[i], (int)b);
 		struct call_site s = {.call = w->call,
 				      .name = site_name(w, "branch", b),
 				      .f = c->branches[b],
@@ -161,7 +161,7 @@ static int lower_branch(const struct lowering *w, const struct choice *c, enum m
 	for (unsigned i = 0; i < n_out; i++) {
 		for (unsigned b = 0; b < c->n; b++)
 			in[b] = e[b].outs[i];
-		out->outs[i] = out_of(add_merge(w, "merge", i, types[i], in, c->n), 0);
+		out->outs[i] = output_of(add_merge(w, "merge", i, types[i], in, c->n), 0);
 	}
 	lower_add_end(w, c, pivot, e, by_type, out);
 	return 0;
@@ -217,7 +217,7 @@ static void add_enters(const struct lowering *w, struct loop *l)
 		if (parallel && parallel->kind == MU_ATTR_INT)
 			mu_node_set_attr(w->x->g, enter, "parallel_iterations", parallel);
 		add_call_controls(w, enter);
-		struct mu_input twice[2] = {out_of(enter, 0), out_of(enter, 0)};
+		struct mu_input twice[2] = {output_of(enter, 0), output_of(enter, 0)};
 		l->merge[i] = add_merge(w, "merge", i, w->types[i], twice, 2);
 	}
 }
@@ -237,7 +237,7 @@ static int add_cond(const struct lowering *w, struct loop *l, const struct mu_fu
 	int rc;
 
 	for (unsigned i = 0; i < w->n; i++)
-		in[i] = out_of(l->merge[i], 0);
+		in[i] = output_of(l->merge[i], 0);
 	struct call_site s = {.call = w->call,
 			      .name = site_name(w, "cond", 0),
 			      .f = f,
@@ -271,16 +271,17 @@ static int add_body(const struct lowering *w, struct loop *l, const struct mu_fu
 	int rc;
 
 	for (unsigned i = 0; i < w->n; i++) {
-		struct mu_input on[2] = {out_of(l->merge[i], 0), out_of(l->cond, 0)}, live;
+		struct mu_input on[2] = {output_of(l->merge[i], 0), output_of(l->cond, 0)}, live;
 		l->switches[i] = lower_add_node(w, "switch", i, "Switch", w->types[i], on, 2);
-		live = out_of(l->switches[i], 1);
-		in[i] = out_of(lower_add_node(w, "turn", i, "Identity", w->types[i], &live, 1), 0);
+		live = output_of(l->switches[i], 1);
+		in[i] =
+		    output_of(lower_add_node(w, "turn", i, "Identity", w->types[i], &live, 1), 0);
 	}
 	struct mu_input advanced[COUNTED] = {0}; /* next values of index, limit and step */
 	if (l->counted) {
 		struct mu_input sum[2] = {in[INDEX], in[STEP]};
 		advanced[INDEX] =
-		    out_of(lower_add_node(w, "index", 0, "AddV2", MU_INT32, sum, 2), 0);
+		    output_of(lower_add_node(w, "index", 0, "AddV2", MU_INT32, sum, 2), 0);
 		advanced[LIMIT] = in[LIMIT];
 		advanced[STEP] = in[STEP];
 		in[n_hidden] = in[INDEX]; /* the index is the body's first argument */
@@ -302,7 +303,7 @@ static int add_body(const struct lowering *w, struct loop *l, const struct mu_fu
 		struct mu_node *next =
 		    lower_add_node(w, "next", i, "NextIteration", w->types[i], from, 1);
 		mu_node_add_control(w->x->g, next, e.end);
-		l->merge[i]->inputs[1] = out_of(next, 0);
+		l->merge[i]->inputs[1] = output_of(next, 0);
 	}
 	return 0;
 }
@@ -315,11 +316,11 @@ static void add_exits(const struct lowering *w, const struct loop *l, unsigned s
 	out->outs = MU_ARENA_ARRAY(&w->x->scratch, struct mu_input, (size_t)out->n_outs + 1);
 	out->end = lower_add_node(w, "end", 0, "NoOp", MU_DT_INVALID, NULL, 0);
 	for (unsigned i = 0; i < w->n; i++) {
-		struct mu_input done = out_of(l->switches[i], 0);
+		struct mu_input done = output_of(l->switches[i], 0);
 		struct mu_node *exit = lower_add_node(w, "exit", i, "Exit", w->types[i], &done, 1);
 		mu_node_add_control(w->x->g, out->end, exit);
 		if (i >= skip)
-			out->outs[i - skip] = out_of(exit, 0);
+			out->outs[i - skip] = output_of(exit, 0);
 	}
 }
 
@@ -361,11 +362,11 @@ static struct mu_input add_not_reached_test(const struct lowering *w, const char
 	const char *name = mu_arena_printf(&w->x->scratch, "%s_left", tail);
 	struct mu_input left[2] = {limit, at}, way[2], over[2];
 
-	way[0] = out_of(lower_add_node(w, name, 0, "Sub", MU_INT32, left, 2), 0);
-	way[1] = out_of(lower_add_node(w, name, 1, "Sign", MU_INT32, &step, 1), 0);
-	over[0] = out_of(lower_add_node(w, name, 2, "Mul", MU_INT32, way, 2), 0);
-	over[1] = out_of(lower_add_node(w, name, 3, "ZerosLike", MU_INT32, &over[0], 1), 0);
-	return out_of(lower_add_node(w, tail, 0, "Greater", MU_INT32, over, 2), 0);
+	way[0] = output_of(lower_add_node(w, name, 0, "Sub", MU_INT32, left, 2), 0);
+	way[1] = output_of(lower_add_node(w, name, 1, "Sign", MU_INT32, &step, 1), 0);
+	over[0] = output_of(lower_add_node(w, name, 2, "Mul", MU_INT32, way, 2), 0);
+	over[1] = output_of(lower_add_node(w, name, 3, "ZerosLike", MU_INT32, &over[0], 1), 0);
+	return output_of(lower_add_node(w, tail, 0, "Greater", MU_INT32, over, 2), 0);
 }
 
 /* Adds a check that fails the step if the loop would never end. */
@@ -375,9 +376,9 @@ static struct mu_node *add_check(const struct lowering *w)
 	enum mu_dtype types[COUNTED] = {MU_INT32, MU_INT32, MU_INT32};
 	struct mu_attr list = {.kind = MU_ATTR_LIST + MU_ATTR_TYPE, .n = COUNTED, .types = types};
 
-	either[0] = out_of(lower_add_node(w, "no_turn", 0, "Equal", MU_INT32, none, 2), 0);
+	either[0] = output_of(lower_add_node(w, "no_turn", 0, "Equal", MU_INT32, none, 2), 0);
 	either[1] = add_not_reached_test(w, "some_turns", w->in[INDEX], w->in[LIMIT], w->in[STEP]);
-	seen[0] = out_of(lower_add_node(w, "ends", 0, "LogicalOr", MU_DT_INVALID, either, 2), 0);
+	seen[0] = output_of(lower_add_node(w, "ends", 0, "LogicalOr", MU_DT_INVALID, either, 2), 0);
 	memcpy(seen + 1, w->in, COUNTED * sizeof *seen);
 	struct mu_node *check =
 	    lower_add_node(w, "check", 0, "Assert", MU_DT_INVALID, seen, 1 + COUNTED);
@@ -403,8 +404,9 @@ int lower_for(struct inliner *x, const struct mu_node *call, struct expansion *o
 	for (unsigned i = 0; i < w.n; i++)
 		mu_node_add_control(x->g, l.merge[i]->inputs[0].node, check);
 	add_loop_cond(&w, &l,
-		      add_not_reached_test(&w, "goes_on", out_of(l.merge[INDEX], 0),
-					   out_of(l.merge[LIMIT], 0), out_of(l.merge[STEP], 0)));
+		      add_not_reached_test(&w, "goes_on", output_of(l.merge[INDEX], 0),
+					   output_of(l.merge[LIMIT], 0),
+					   output_of(l.merge[STEP], 0)));
 	if ((rc = add_body(&w, &l, body)))
 		return rc;
 	add_exits(&w, &l, COUNTED, out);

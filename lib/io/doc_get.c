@@ -42,7 +42,7 @@ int mu_doc_opt_text(const struct mu_doc_node *map, const char *key, const char *
 }
 
 /* Like kubectl, accepts 1e3 and 2.0 as integers. */
-static bool is_whole(const struct mu_doc_node *n)
+static bool is_integer(const struct mu_doc_node *n)
 {
 	return n->kind == MU_DOC_INT || (n->kind == MU_DOC_FLOAT && n->f == (double)n->i &&
 					 n->i > -EXACT_MOST && n->i < EXACT_MOST);
@@ -55,7 +55,7 @@ int mu_doc_opt_int(const struct mu_doc_node *map, const char *key, int64_t min, 
 
 	if (!n)
 		return 0;
-	if (!is_whole(n))
+	if (!is_integer(n))
 		return wrong_kind(n, MU_DOC_INT, err);
 	if (n->i < min || n->i > max)
 		return mu_doc_invalid(n, err, "must be between %lld and %lld, got %lld",
@@ -133,8 +133,8 @@ int mu_doc_opt_list(const struct mu_doc_node *map, const char *key, struct mu_do
 	return opt_kind(map, key, MU_DOC_LIST, out, err);
 }
 
-/* Returns the edit distance of two short words; a large value for long ones. */
-static unsigned distance(const char *a, const char *b)
+/* Returns the edit edit_distance of two short words; a large value for long ones. */
+static unsigned edit_distance(const char *a, const char *b)
 {
 	enum { MAX = 40 };
 	size_t na = strlen(a), nb = strlen(b);
@@ -172,12 +172,12 @@ int mu_doc_known_keys(const struct mu_doc_node *map, const char *const *known, s
 	mu_doc_each(map, c)
 	{
 		const char *near = NULL;
-		unsigned best = 4; /* words at a larger distance are not suggested */
+		unsigned best = 4; /* words at a larger edit_distance are not suggested */
 
 		if (is_known(c->key, known))
 			continue;
 		for (const char *const *k = known; *k; k++) {
-			unsigned d = distance(c->key, *k);
+			unsigned d = edit_distance(c->key, *k);
 			if (d < best && 2 * d <= strlen(*k)) {
 				best = d;
 				near = *k;

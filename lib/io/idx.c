@@ -36,7 +36,7 @@ static enum mu_dtype type_of(unsigned char code)
 	for (int64_t i = 0; i < t->shape.count; i++)                                               \
 	MU_DATA(uint##bits##_t, t)[i] = be##bits##toh(MU_DATA(uint##bits##_t, t)[i])
 
-static void to_host(struct mu_tensor *t)
+static void big_endian_to_host(struct mu_tensor *t)
 {
 	switch (mu_dtype_size(t->dtype)) {
 	case 2:
@@ -162,7 +162,7 @@ int mu_idx_read(struct mu_tensor *out, const char *path, struct mu_err *err)
 	close(fd);
 	if (rc)
 		return rc;
-	to_host(&t);
+	big_endian_to_host(&t);
 	*out = t;
 	return 0;
 }

@@ -244,8 +244,8 @@ int shape_resize(struct mu_shape_ctx *c, struct mu_err *err)
 	if (rc)
 		return rc;
 	c->out[0] = known ? c->in[0] : mu_pshape_unknown(4);
-	bool told = mu_shape_ints(c, 1, size, 2) == 2;
+	bool is_known = mu_shape_ints(c, 1, size, 2) == 2;
 	for (int d = 0; d < 2; d++)
-		c->out[0].dim[1 + d] = told ? size[d] : -1;
+		c->out[0].dim[1 + d] = is_known ? size[d] : -1;
 	return 0;
 }

@@ -46,7 +46,7 @@ static int load_kernels(struct gpu *g, const void *image, struct mu_err *err)
 	return gpu_check(g, result, "loading the kernels", err);
 }
 
-static bool is_on(const char *variable)
+static bool env_is_true(const char *variable)
 {
 	const char *value = getenv(variable);
 
@@ -56,8 +56,8 @@ static bool is_on(const char *variable)
 /* Without a library, or when it does not start, our own kernels do its work. */
 static void open_libraries(struct gpu *g, const struct cuda_plugin *plugin)
 {
-	g->tf32 = is_on("MUSTER_TF32");
-	g->repeatable = is_on("TF_DETERMINISTIC_OPS");
+	g->tf32 = env_is_true("MUSTER_TF32");
+	g->repeatable = env_is_true("TF_DETERMINISTIC_OPS");
 	g->blas_api = plugin->blas;
 	if (plugin->blas && plugin->blas->library_new(&g->blas))
 		g->blas = NULL;

@@ -110,7 +110,7 @@ static int list_algorithms(const struct conv *p, void *library, int *found, stru
 
 /* In the order of what they say of themselves: it works, with our memory, as repeatably as was
  * asked for, and does not round float to something shorter unasked. */
-static bool is_as_wanted(const struct dnn_choice *c, const struct gpu *g, int math)
+static bool is_allowed(const struct dnn_choice *c, const struct gpu *g, int math)
 {
 	return c->status == 0 && c->workspace <= MOST_WORKSPACE &&
 	       (!g->repeatable || c->deterministic == DNN_DETERMINISTIC) &&
@@ -119,7 +119,7 @@ static bool is_as_wanted(const struct dnn_choice *c, const struct gpu *g, int ma
 
 /* The descriptor's mathematics is what counts in the end: on tensor cores the algorithm's own, else
  * the one we asked for. */
-static bool choose(struct conv *p, const struct gpu *g, void *library, int math)
+static bool choose_algorithm(struct conv *p, const struct gpu *g, void *library, int math)
 {
 	struct dnn_choice all[MOST_CHOICES];
 	int found = 0;
@@ -127,7 +127,7 @@ static bool choose(struct conv *p, const struct gpu *g, void *library, int math)
 	if (list_algorithms(p, library, &found, all))
 		return false;
 	for (int i = 0; i < found && i < MOST_CHOICES; i++)
-		if (is_as_wanted(&all[i], g, math)) {
+		if (is_allowed(&all[i], g, math)) {
 			p->choice = all[i];
 			return math != DNN_TENSOR_OP_MATH ||
 			       p->api->conv_math(p->conv, all[i].math) == 0;
@@ -199,7 +199,7 @@ int gpu_convolution(struct gpu *g, const struct gpu_convolution *what,
 		how.math = DNN_DEFAULT_MATH;
 	pthread_mutex_lock(&g->library_lock);
 	void *library = library_of(g);
-	if (library && !describe(&p, how) && choose(&p, g, library, how.math))
+	if (library && !describe(&p, how) && choose_algorithm(&p, g, library, how.math))
 		rc = run(g, &p, at, holder, done, err);
 	clear(&p);
 	pthread_mutex_unlock(&g->library_lock);

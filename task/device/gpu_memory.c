@@ -78,7 +78,7 @@ static void name_holders(const struct gpu_memory *m, struct mu_buf *out)
 	mu_map_fini(&sums);
 }
 
-static int exhausted(struct gpu *g, size_t size, const char *holder, struct mu_err *err)
+static int fail_out_of_memory(struct gpu *g, size_t size, const char *holder, struct mu_err *err)
 {
 	MU_AUTO_BUF who = {0};
 
@@ -121,7 +121,7 @@ int gpu_memory_take(struct gpu *g, size_t bytes, const char *holder, void *strea
 
 	bytes = bytes ? bytes : 1;
 	if (!reserve(g, bytes))
-		return exhausted(g, bytes, holder, err);
+		return fail_out_of_memory(g, bytes, holder, err);
 	result = g->api->memory_alloc(&at, bytes, stream);
 	if (!result)
 		b = MU_NEW(struct gpu_block);
@@ -140,7 +140,7 @@ int gpu_memory_take(struct gpu *g, size_t bytes, const char *holder, void *strea
 	}
 	pthread_mutex_unlock(&g->lock);
 	if (result == CUDA_NO_MEMORY)
-		return exhausted(g, bytes, holder, err);
+		return fail_out_of_memory(g, bytes, holder, err);
 	if (result)
 		return gpu_check(g, result, "taking memory", err);
 	*out = b;

@@ -267,16 +267,16 @@ static int fail_no_device(struct place *p, const struct mu_node *n,
 			  const struct mu_device_name *request)
 {
 	MU_AUTO_BUF list = {0};
-	MU_AUTO_BUF asked = {0};
+	MU_AUTO_BUF requested = {0};
 
-	mu_device_write(&asked, request);
+	mu_device_write(&requested, request);
 	for (unsigned i = 0; i < p->devs->count && list.len < 600; i++)
 		mu_buf_printf(&list, "%s%s", i ? ", " : "", p->devs->list[i].name);
 	return mu_fail(p->err, MU_INVALID_ARGUMENT,
 		       "Cannot assign a device for operation %s: {{node %s}} was explicitly "
 		       "assigned to %s but available devices are [ %s ]. Make sure the device "
 		       "specification refers to a valid device.",
-		       n->name, n->name, *n->device ? n->device : asked.data,
+		       n->name, n->name, *n->device ? n->device : requested.data,
 		       list.len ? list.data : "");
 }
 

@@ -30,7 +30,7 @@ struct feed_key {
 };
 
 /* Returns the index of the feed that replaces this input, or -1. */
-static int feed_of(const struct prune *p, struct mu_input in)
+static int feed_index(const struct prune *p, struct mu_input in)
 {
 	struct feed_key k = {in.node->id, in.port};
 
@@ -139,7 +139,7 @@ static int control_feed(const struct prune *p, const struct mu_node *n)
 {
 	if (strncmp(n->op, "Placeholder", strlen("Placeholder")) != 0)
 		return -1;
-	return feed_of(p, (struct mu_input){(struct mu_node *)n, 0});
+	return feed_index(p, (struct mu_input){(struct mu_node *)n, 0});
 }
 
 static int find_needed(struct prune *p)
@@ -154,7 +154,7 @@ static int find_needed(struct prune *p)
 		    (rc = prune_output_type(p, p->fetches[i], "FetchOutputs", &type)))
 			return rc;
 		/* As in TensorFlow: its _Recv and _Send would match each other directly. */
-		if (feed_of(p, p->fetches[i]) >= 0)
+		if (feed_index(p, p->fetches[i]) >= 0)
 			return mu_fail(p->err, MU_INVALID_ARGUMENT, "%s is both fed and fetched.",
 				       p->sig->fetches[i]);
 		mark_needed(p, p->fetches[i].node);
@@ -176,7 +176,7 @@ static int find_needed(struct prune *p)
 		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
 			struct mu_input in = n->inputs[k];
 			int feed =
-			    in.port == MU_CONTROL ? control_feed(p, in.node) : feed_of(p, in);
+			    in.port == MU_CONTROL ? control_feed(p, in.node) : feed_index(p, in);
 			if (feed < 0)
 				mark_needed(p, in.node);
 		}
@@ -204,7 +204,7 @@ static void keep_location(struct prune *p, const struct mu_node *n, struct mu_no
 
 static struct mu_input prune_map_input(const struct prune *p, struct mu_input in)
 {
-	int feed = in.port == MU_CONTROL ? control_feed(p, in.node) : feed_of(p, in);
+	int feed = in.port == MU_CONTROL ? control_feed(p, in.node) : feed_index(p, in);
 
 	if (feed >= 0)
 		return (struct mu_input){p->feed_nodes[feed], in.port == MU_CONTROL ? in.port : 0};

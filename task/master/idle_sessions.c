@@ -73,7 +73,7 @@ static void sweep(void *arg)
 
 static void request_sweep(void *arg);
 
-static void sweep_later(struct master *m)
+static void schedule_sweep(struct master *m)
 {
 	int64_t interval = m->session_idle_ms / 4 + 1;
 
@@ -91,7 +91,7 @@ static void request_sweep(void *arg)
 			m->sweeping = true;
 			mu_offload_run(m->offload, sweep, m);
 		}
-		sweep_later(m);
+		schedule_sweep(m);
 	}
 	pthread_mutex_unlock(&m->lock);
 }
@@ -100,7 +100,7 @@ void master_close_idle_sessions(struct master *m, int64_t idle_ms)
 {
 	m->session_idle_ms = idle_ms;
 	if (idle_ms > 0)
-		sweep_later(m);
+		schedule_sweep(m);
 }
 
 /* Waits for a running sweep.  After master_drain no sweep starts. */

@@ -20,7 +20,7 @@ void step_reply_error(struct rpc_call *call, bool in_body, const struct mu_err *
 	rpc_reply(call, &m);
 }
 
-static bool named_before(const char *const *names, unsigned i)
+static bool is_repeated(const char *const *names, unsigned i)
 {
 	for (unsigned k = 0; k < i; k++)
 		if (!strcmp(names[k], names[i]))
@@ -36,7 +36,7 @@ void step_reply_tensors(struct rpc_call *call, const char *const *names,
 	for (unsigned i = 0; i < n; i++) {
 		if (!names)
 			tensor_writer_put(&w, 1, &tensors[i]);
-		else if (!named_before(names, i))
+		else if (!is_repeated(names, i))
 			tensor_writer_put_named(&w, 1, names[i], &tensors[i]);
 	}
 	mu_pb_put_bytes(&w.buf, 2, metadata);

@@ -273,7 +273,7 @@ void stream_flush_deferred(void)
 	}
 }
 
-static void queue(struct stream_conn *c, struct outgoing_frame *o)
+static void enqueue(struct stream_conn *c, struct outgoing_frame *o)
 {
 	*c->last = o;
 	c->last = &o->next;
@@ -297,7 +297,7 @@ static void queue_returns(struct stream_conn *c)
 	stream_return_write(&b, mu_buf_span(&c->returns));
 	mu_buf_clear(&c->returns);
 	c->returned = 0;
-	queue(c, new_out(&b));
+	enqueue(c, new_out(&b));
 }
 
 void stream_conn_return(struct stream_conn *c, uint64_t id, size_t bytes)
@@ -331,7 +331,7 @@ int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct m
 	broken = c->broken;
 	if (!broken) {
 		queue_returns(c);
-		queue(c, o);
+		enqueue(c, o);
 		if (!c->wants_out && (payload >= WRITE_AT_ONCE || !defer(c)))
 			flush_locked(c);
 	}
@@ -413,7 +413,7 @@ bool stream_conn_read(struct stream_conn *c, bool *more, struct mu_err *err)
 		bool direct = c->in_payload && !c->skip; /* the buffer is empty after a payload */
 		struct iovec iov[2];
 		unsigned n = 0;
-		size_t asked = 0;
+		size_t requested = 0;
 		ssize_t got;
 
 		if (c->from) {
@@ -425,7 +425,7 @@ bool stream_conn_read(struct stream_conn *c, bool *more, struct mu_err *err)
 			iov[n++] = (struct iovec){c->payload_at, c->payload_left};
 		iov[n++] = (struct iovec){c->buffer + c->to, STREAM_BUFFER - c->to};
 		for (unsigned k = 0; k < n; k++)
-			asked += iov[k].iov_len;
+			requested += iov[k].iov_len;
 		got = stream_io_read(c, iov, (int)n);
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -447,7 +447,7 @@ bool stream_conn_read(struct stream_conn *c, bool *more, struct mu_err *err)
 		}
 		if (handle_buffer(c, err))
 			return false;
-		if ((size_t)got < asked && !c->in_payload)
+		if ((size_t)got < requested && !c->in_payload)
 			break; /* the socket is empty, but TLS may have decrypted more */
 	}
 	*more = stream_io_unread(c);

@@ -163,7 +163,7 @@ const char *tls_conn_why(const struct tls_conn *c)
 }
 
 /* Returns 0, or -1 with errno. */
-static int send_out(struct tls_conn *c)
+static int flush_output(struct tls_conn *c)
 {
 	while (tls_conn_unsent(c)) {
 		ssize_t n = send(c->fd, c->out.data + c->out_from, c->out.len - c->out_from,
@@ -227,7 +227,7 @@ out:;
 
 	/* Handshake messages, also the alert to a rejected peer.  If the socket is full, the next
 	 * write sends the rest. */
-	send_out(c);
+	flush_output(c);
 	errno = e;
 	return total ? total : end;
 }
@@ -266,7 +266,7 @@ ssize_t tls_writev(struct tls_conn *c, const struct iovec *iov, int n)
 	size_t total = 0, len;
 	const char *from;
 
-	if (send_out(c))
+	if (flush_output(c))
 		return -1;
 	ERR_clear_error();
 	while (c->out.len < OUT && (len = next_bytes(c, iov, n, total, &from))) {
@@ -279,7 +279,7 @@ ssize_t tls_writev(struct tls_conn *c, const struct iovec *iov, int n)
 				ssize_t bad = convert_result(c, put);
 				int e = errno;
 
-				send_out(c); /* handshake messages */
+				flush_output(c); /* handshake messages */
 				errno = e;
 				return bad;
 			}
@@ -288,7 +288,7 @@ ssize_t tls_writev(struct tls_conn *c, const struct iovec *iov, int n)
 		}
 		total += (size_t)put;
 	}
-	if (send_out(c) && errno != EAGAIN && errno != EWOULDBLOCK)
+	if (flush_output(c) && errno != EAGAIN && errno != EWOULDBLOCK)
 		return -1;
 	return (ssize_t)total;
 }

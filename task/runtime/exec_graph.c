@@ -189,7 +189,7 @@ static int prepare_all(struct executor *e, struct mu_err *err)
 	return 0;
 }
 
-static void lay_out(struct exec_frame *f)
+static void compute_offsets(struct exec_frame *f)
 {
 	size_t at = sizeof(struct iteration) + f->n_nodes * sizeof(_Atomic uint64_t);
 
@@ -216,7 +216,7 @@ static void number_nodes(struct executor *e)
 			e->frames[e->extra[i].child].n_enters++;
 	}
 	for (unsigned i = 0; i < e->n_frames; i++) {
-		lay_out(&e->frames[i]);
+		compute_offsets(&e->frames[i]);
 		e->frames[i].initial = MU_ARENA_ARRAY(&e->arena, uint64_t, e->frames[i].n_nodes);
 	}
 	for (unsigned i = 0; i < e->n_nodes; i++)

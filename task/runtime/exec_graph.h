@@ -167,10 +167,10 @@ struct work {
 	struct work *outer; /* this thread's work on another step, interrupted by this one */
 	struct item *items, few[WORK_INLINE];
 	unsigned n, cap, done;
-	unsigned max_nodes;   /* inline execution: nodes that may run */
-	size_t inline_bytes;  /* inline execution: bytes of inputs so far */
-	bool on_io_thread;    /* inline execution on an I/O thread, which must return soon */
-	bool is_first_inline; /* the first work of the inline execution */
+	unsigned max_nodes;       /* inline execution: nodes that may run */
+	size_t inline_bytes;      /* inline execution: bytes of inputs so far */
+	bool is_inline;           /* inline execution on an I/O thread, which must return soon */
+	bool is_outermost_inline; /* the first work of the inline execution */
 	/* No other thread works on the step and no call of it waits.  Only this thread can change
 	 * that, so it may update counts without atomics. */
 	bool single_threaded;

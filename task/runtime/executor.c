@@ -219,16 +219,16 @@ static bool should_offload(struct work *w, const struct exec_node *n, const stru
 {
 	bool others_wait = n->expensive && w->n && w->step->executor->has_helpers;
 
-	if (n->async || dead || !(w->on_io_thread || others_wait))
+	if (n->async || dead || !(w->is_inline || others_wait))
 		return false;
 	size_t bytes = input_bytes(n, it);
 	w->inline_bytes += bytes;
 	return (others_wait && bytes >= OFFLOAD_MIN_BYTES) ||
-	       (w->on_io_thread &&
+	       (w->is_inline &&
 		(bytes >= INLINE_MAX_NODE_BYTES || w->inline_bytes >= INLINE_MAX_BYTES));
 }
 
-static void work_begin(struct work *w, struct step *s, bool on_io_thread);
+static void work_begin(struct work *w, struct step *s, bool is_inline);
 static void work_run(struct work *w);
 
 static void run_offloaded(struct pool_job *job)
@@ -258,16 +258,16 @@ static void offload_items(struct work *w, const struct item *items, unsigned n)
 	thread_pool_add(w->step->executor->rt->pool, &h->job);
 }
 
-static void work_begin(struct work *w, struct step *s, bool on_io_thread)
+static void work_begin(struct work *w, struct step *s, bool is_inline)
 {
 	w->step = s;
 	w->outer = current;
 	w->items = w->few;
 	w->n = w->done = 0;
 	w->cap = WORK_INLINE;
-	w->on_io_thread = on_io_thread;
-	w->is_first_inline = on_io_thread && !w->outer && !inline_budget.on;
-	if (w->is_first_inline)
+	w->is_inline = is_inline;
+	w->is_outermost_inline = is_inline && !w->outer && !inline_budget.on;
+	if (w->is_outermost_inline)
 		inline_budget = (struct inline_budget){.on = true, .last = &inline_budget.first};
 	w->max_nodes =
 	    inline_budget.done < INLINE_MAX_NODES ? INLINE_MAX_NODES - inline_budget.done : 0;
@@ -300,7 +300,7 @@ static void work_run(struct work *w)
 {
 	struct step *s = w->step;
 	const struct exec_node *nodes = s->executor->nodes;
-	bool is_first_inline = w->is_first_inline;
+	bool is_outermost_inline = w->is_outermost_inline;
 	uint64_t float_mode = mu_flush_denormals();
 
 	while (w->n) {
@@ -311,14 +311,14 @@ static void work_run(struct work *w)
 		struct iteration *it = top->it;
 		if (w->n >= PREFETCH_DISTANCE)
 			__builtin_prefetch(&nodes[w->items[w->n - PREFETCH_DISTANCE].node]);
-		if ((n->expensive || w->on_io_thread) && should_offload(w, n, it, dead)) {
+		if ((n->expensive || w->is_inline) && should_offload(w, n, it, dead)) {
 			offload_items(w, top, 1);
 			continue;
 		}
 		execute(w, n, it, dead);
 		if (++w->done % ALONE_CHECK_INTERVAL == 0 && !w->single_threaded)
 			refresh_single_threaded(w);
-		if (w->on_io_thread && w->done > w->max_nodes && w->n) {
+		if (w->is_inline && w->done > w->max_nodes && w->n) {
 			offload_items(w, w->items, w->n);
 			w->n = 0;
 		}
@@ -336,7 +336,7 @@ static void work_run(struct work *w)
 	if (w->out != w->few_out)
 		free(w->out);
 	step_release(s);
-	if (is_first_inline)
+	if (is_outermost_inline)
 		finish_deferred_calls();
 }
 

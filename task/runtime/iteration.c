@@ -31,7 +31,7 @@ void iteration_free(const struct exec_frame *f, struct iteration *it)
 
 /* ---- root blocks ---- */
 
-static struct iteration *new_root(const struct executor *e)
+static struct iteration *new_root_iteration(const struct executor *e)
 {
 	struct iteration *it = iteration_new(&e->frames[ROOT_FRAME]);
 
@@ -56,7 +56,7 @@ struct iteration *iteration_take_root(struct executor *e)
 	}
 	pthread_mutex_unlock(&e->lock);
 	if (!it)
-		return new_root(e);
+		return new_root_iteration(e);
 	it->next = NULL;
 	memcpy(it->pending, f->initial, f->n_nodes * sizeof f->initial[0]);
 	return it;

@@ -184,7 +184,7 @@ static void put_transfer(struct mu_buf *b, const struct mu_node *n, int64_t bega
 }
 
 /* True for transfers between tasks, not for feeds and fetches. */
-static bool crosses(const struct mu_node *n)
+static bool crosses_devices(const struct mu_node *n)
 {
 	const char *from = "", *to = "";
 
@@ -307,7 +307,7 @@ void step_trace_node(struct step_trace *t, const struct mu_node *n, int64_t bega
 
 	pthread_mutex_lock(&t->lock);
 	record_cost(t, n, ended - began, out, n_out);
-	if ((n->op[0] == '_' && is_transfer(n, "Send")) || (recv && !crosses(n))) {
+	if ((n->op[0] == '_' && is_transfer(n, "Send")) || (recv && !crosses_devices(n))) {
 		pthread_mutex_unlock(&t->lock);
 		return;
 	}

@@ -35,7 +35,7 @@ struct variable *variable_new(enum mu_dtype dtype, const struct mu_pshape *shape
 	return v;
 }
 
-static int uninitialised(const struct variable *v, struct mu_err *err)
+static int fail_uninitialised(const struct variable *v, struct mu_err *err)
 {
 	return mu_fail(err, MU_FAILED_PRECONDITION, "Attempting to use uninitialized value %s",
 		       v->base.name ? v->base.name : "");
@@ -49,7 +49,7 @@ int variable_read(struct variable *v, struct mu_tensor *out, struct mu_err *err)
 	if (mu_tensor_is_set(&v->value))
 		*out = mu_tensor_ref(&v->value);
 	else
-		rc = uninitialised(v, err);
+		rc = fail_uninitialised(v, err);
 	pthread_mutex_unlock(&v->lock);
 	return rc;
 }
@@ -68,7 +68,7 @@ void variable_assign(struct variable *v, struct mu_tensor t)
 int variable_exclusive(struct variable *v, struct mu_tensor **out, struct mu_err *err)
 {
 	if (!mu_tensor_is_set(&v->value))
-		return uninitialised(v, err);
+		return fail_uninitialised(v, err);
 	struct device *d = device_of_tensor(&v->value);
 	if (!d->ops->is_writable(&v->value)) {
 		struct mu_tensor copy;

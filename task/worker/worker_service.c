@@ -83,8 +83,8 @@ static void cleanup_all(struct rpc_call *call, void *ctx)
 	offload(call, worker_of(ctx), run_control, PEER_CLEANUP_ALL);
 }
 
-static int registered(struct worker *w, struct mu_span request, struct mu_buf *reply,
-		      struct mu_err *err)
+static int handle_register_graph(struct worker *w, struct mu_span request, struct mu_buf *reply,
+				 struct mu_err *err)
 {
 	Muster__RegisterGraphResponse out = MUSTER__REGISTER_GRAPH_RESPONSE__INIT;
 	MU_AUTO_FREE char *handle = NULL;
@@ -120,7 +120,7 @@ static void run_register(void *arg)
 	struct rpc_message out;
 	struct mu_err err;
 
-	if (registered(l->worker, rpc_bytes_flat(rpc_request(l->call)), &reply, &err)) {
+	if (handle_register_graph(l->worker, rpc_bytes_flat(rpc_request(l->call)), &reply, &err)) {
 		rpc_reply_error(l->call, &err);
 	} else {
 		out = (struct rpc_message){.head = mu_buf_span(&reply)};
@@ -221,7 +221,7 @@ static void reply_empty(struct rpc_call *call, void *ctx)
 	rpc_reply(call, NULL);
 }
 
-static void unimplemented(struct rpc_call *call, void *ctx)
+static void reply_unimplemented(struct rpc_call *call, void *ctx)
 {
 	struct mu_err err;
 
@@ -246,11 +246,11 @@ const struct rpc_method worker_methods[] = {
     METHOD("CleanupAll", cleanup_all),
     METHOD("RecvTensor", recv_tensor),
     METHOD("Logging", reply_empty),
-    METHOD("Tracing", unimplemented),
-    METHOD("RecvBuf", unimplemented),
-    METHOD("CompleteGroup", unimplemented),
-    METHOD("CompleteInstance", unimplemented),
-    METHOD("GetStepSequence", unimplemented),
+    METHOD("Tracing", reply_unimplemented),
+    METHOD("RecvBuf", reply_unimplemented),
+    METHOD("CompleteGroup", reply_unimplemented),
+    METHOD("CompleteInstance", reply_unimplemented),
+    METHOD("GetStepSequence", reply_unimplemented),
     {COLLECTIVE_PATH, join_collective},
 };
 const unsigned worker_n_methods = MU_COUNT(worker_methods);

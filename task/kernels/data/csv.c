@@ -17,7 +17,7 @@ struct records {
 	struct csv_fields fields;
 };
 
-/* ---- what is asked for ---- */
+/* ---- attributes and inputs ---- */
 
 static int one_of(const struct dataset *d, unsigned i, enum mu_dtype t, const char *name,
 		  struct mu_err *err)

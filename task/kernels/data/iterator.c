@@ -116,7 +116,7 @@ static void add_drawn(void *arg)
 			buffered_element_free(d->r);
 		return;
 	}
-	it->asked = false;
+	it->element_requested = false;
 	if (!d->r) {
 		it->ended = true;
 		return;
@@ -152,7 +152,7 @@ static bool wait_for_work(struct iterator *it)
 {
 	while (!it->stop && !it->requests &&
 	       (it->ended || !(it->dataset || it->factory) ||
-		!(it->asked || (it->dataset && it->n_buffered < it->buffer_size))))
+		!(it->element_requested || (it->dataset && it->n_buffered < it->buffer_size))))
 		pthread_cond_wait(&it->work, &it->waiters.lock);
 	return !it->stop;
 }

@@ -38,7 +38,7 @@ struct iterator {
 	struct function *factory;
 	struct dataset *dataset; /* NULL: not initialised */
 	uint64_t round;          /* counts the datasets it was given */
-	bool asked, ended;
+	bool element_requested, ended;
 	struct buffered_element *head, **tail;
 	int64_t n_buffered, buffer_size;
 	struct state_request *requests; /* that wait for the thread */

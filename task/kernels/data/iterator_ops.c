@@ -92,7 +92,7 @@ static bool get_try(struct waiter *w)
 			"getting the next element.");
 		return true;
 	}
-	it->asked = true;
+	it->element_requested = true;
 	pthread_cond_signal(&it->work);
 	return false;
 }

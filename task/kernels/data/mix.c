@@ -98,7 +98,7 @@ static int directed_serialize(struct dataset_iterator *it, struct serializer *se
 	return rc;
 }
 
-static int64_t count_directed(const struct dataset *d, int64_t n)
+static int64_t count_unknown(const struct dataset *d, int64_t n)
 {
 	return UNKNOWN_CARDINALITY;
 }
@@ -250,7 +250,7 @@ static int dataset_mix_rows_serialize(struct dataset_iterator *it, struct serial
 	return serialize_number(ser, &r->at, 0, r->n - 1, err);
 }
 
-static int64_t dataset_mix_count_unknown(const struct dataset *d, int64_t n)
+static int64_t empty_or_unknown(const struct dataset *d, int64_t n)
 {
 	return n == 0 ? 0 : UNKNOWN_CARDINALITY;
 }
@@ -301,18 +301,18 @@ static int64_t count_asserted(const struct dataset *d, int64_t n)
 #define DIRECTED                                                                                   \
 	.state_size = sizeof(struct directed), .n_in = ANY_NUMBER, .check = check_directed,        \
 	.open = directed_open, .next = directed_next, .close = directed_close,                     \
-	.count = count_directed, .serialize = directed_serialize
+	.count = count_unknown, .serialize = directed_serialize
 #define UNIQUE                                                                                     \
 	.state_size = sizeof(struct mu_map), .n_in = 1, .check = check_unique,                     \
 	.open = unique_open, .next = unique_next, .close = unique_close,                           \
-	.count = dataset_mix_count_unknown, .serialize = unique_serialize
+	.count = empty_or_unknown, .serialize = unique_serialize
 #define UNBATCH                                                                                    \
 	.state_size = sizeof(struct rows), .n_in = 1, .open = dataset_iterator_open_input,         \
-	.next = unbatch_next, .close = unbatch_close, .count = dataset_mix_count_unknown,          \
+	.next = unbatch_next, .close = unbatch_close, .count = empty_or_unknown,                   \
 	.serialize = dataset_mix_rows_serialize
 #define IGNORE                                                                                     \
 	.n_in = 1, .open = dataset_iterator_open_input, .next = ignore_next,                       \
-	.count = dataset_mix_count_unknown
+	.count = empty_or_unknown
 static const struct dataset_kind rows[] = {
     {DATASET("DirectedInterleaveDataset ExperimentalDirectedInterleaveDataset"), DIRECTED},
     {DATASET("UniqueDataset ExperimentalUniqueDataset"), UNIQUE},

@@ -282,17 +282,13 @@ static int64_t count_shuffled(const struct dataset *d, int64_t n)
 
 /* ---- random numbers; one of so many elements ---- */
 
-struct chance {
-	struct draws draws;
-};
-
-static int chance_open(struct dataset_iterator *it, struct mu_err *err)
+static int seeded_open(struct dataset_iterator *it, struct mu_err *err)
 {
 	uint64_t seed[2] = {(uint64_t)dataset_number(it->d, 0), (uint64_t)dataset_number(it->d, 1)};
 
 	if (!seed[0] && !seed[1] && getrandom(seed, sizeof seed, 0) != sizeof seed)
 		return mu_fail_errno(err, errno, "no random seed from the system");
-	((struct chance *)it->state)->draws = draws_seeded(seed[0], seed[1]);
+	*(struct draws *)it->state = draws_seeded(seed[0], seed[1]);
 	return it->d->n_in ? dataset_iterator_open_input(it, err) : 0;
 }
 
@@ -309,21 +305,19 @@ static int check_random_rounds(struct dataset *d, struct mu_err *err)
 
 static int random_open(struct dataset_iterator *it, struct mu_err *err)
 {
-	((struct chance *)it->state)->draws = draws_of_round(it->d);
+	*(struct draws *)it->state = draws_of_round(it->d);
 	return 0;
 }
 
-static int chance_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
+static int random_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	struct chance *w = it->state;
-
 	MU_RETURN_IF_ERROR(it->d->shared ? seeds_serialize(it->d, ser, err) : 0);
-	return draws_serialize(&w->draws, ser, err);
+	return draws_serialize(it->state, ser, err);
 }
 
 static int random_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t x = shuffle_draw(&((struct chance *)it->state)->draws);
+	int64_t x = shuffle_draw(it->state);
 
 	MU_RETURN_IF_ERROR(mu_tensor_scalar(out, MU_INT64, &x, err));
 	return 1;
@@ -343,11 +337,11 @@ static int check_sampling(struct dataset *d, struct mu_err *err)
 
 static int sample_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct chance *w = it->state;
+	struct draws *draws = it->state;
 	int rc;
 
 	while ((rc = dataset_iterator_next(it->input, out, err)) > 0) {
-		if (philox_float(shuffle_draw(&w->draws)) < MU_DATA(float, &it->d->params[0])[0])
+		if (philox_float(shuffle_draw(draws)) < MU_DATA(float, &it->d->params[0])[0])
 			return 1;
 		element_drop(out, it->d->n_out);
 	}
@@ -365,9 +359,9 @@ static int64_t count_unknown(const struct dataset *d, int64_t n)
 	.next = shuffle_next, .close = shuffle_close, .count = count_shuffled,                     \
 	.serialize = shuffle_serialize, .releases_input = true
 #define RANDOM                                                                                     \
-	.state_size = sizeof(struct chance), .n_scalars = 2, .check = check_random,                \
-	.open = chance_open, .next = random_next, .count = count_endless,                          \
-	.serialize = chance_serialize
+	.state_size = sizeof(struct draws), .n_scalars = 2, .check = check_random,                 \
+	.open = seeded_open, .next = random_next, .count = count_endless,                          \
+	.serialize = random_serialize
 static const struct dataset_kind rows[] = {
     {DATASET("ShuffleDataset"), SHUFFLE, .n_scalars = 3},
     {DATASET("ShuffleAndRepeatDataset"), SHUFFLE, .n_scalars = 4},
@@ -376,11 +370,11 @@ static const struct dataset_kind rows[] = {
     {DATASET("ShuffleAndRepeatDatasetV2"), SHUFFLE, .n_scalars = 4, .n_behind = 1},
     {DATASET("RandomDataset ExperimentalRandomDataset"), RANDOM},
     {DATASET("RandomDatasetV2"), .shared_size = sizeof(struct seeds),
-     .state_size = sizeof(struct chance), .n_scalars = 2, .n_behind = 1,
+     .state_size = sizeof(struct draws), .n_scalars = 2, .n_behind = 1,
      .check = check_random_rounds, .finish = finish_shuffle, .open = random_open,
-     .next = random_next, .count = count_endless, .serialize = chance_serialize},
-    {DATASET("SamplingDataset"), .state_size = sizeof(struct chance), .n_in = 1, .n_scalars = 2,
-     .check = check_sampling, .open = chance_open, .next = sample_next, .count = count_unknown,
-     .serialize = chance_serialize},
+     .next = random_next, .count = count_endless, .serialize = random_serialize},
+    {DATASET("SamplingDataset"), .state_size = sizeof(struct draws), .n_in = 1, .n_scalars = 2,
+     .check = check_sampling, .open = seeded_open, .next = sample_next, .count = count_unknown,
+     .serialize = random_serialize},
 };
 KERNEL_TABLE(data_shuffle, rows)

@@ -82,7 +82,7 @@ static int new_parts(struct mu_tensor *part, int rank, int64_t values, enum mu_d
 }
 
 /* Each row's elements with their places, in order. */
-static void fill_parts(struct mu_tensor *part, const struct mu_tensor *rows, int64_t n)
+static void fill_sparse(struct mu_tensor *part, const struct mu_tensor *rows, int64_t n)
 {
 	int rank = (int)part[SIDES].shape.count;
 	int64_t *at = part[AT].data, filled = 0;
@@ -112,7 +112,7 @@ static int join_rows(const struct dataset *d, const struct mu_tensor *rows, int6
 	if (!(rc = new_parts(part, 1 + (int)d->params[ROW_SHAPE].shape.count, values, rows[0].dtype,
 			     err)) &&
 	    !(rc = mu_tensor_new(out, MU_VARIANT, &three, err))) {
-		fill_parts(part, rows, n);
+		fill_sparse(part, rows, n);
 		memcpy(part[SIDES].data, sides, (size_t)part[SIDES].shape.count * sizeof *sides);
 		for (unsigned i = 0; i < PARTS; i++)
 			MU_DATA(struct mu_object *, out)[i] = variant_box(&part[i]);

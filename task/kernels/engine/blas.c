@@ -48,13 +48,14 @@ const char *blas_core(void)
 
 static void set_core(const char *core)
 {
-	const char *asked = getenv("OPENBLAS_CORETYPE"), *was = blas_core();
+	const char *requested = getenv("OPENBLAS_CORETYPE"), *was = blas_core();
 
 	setenv("OPENBLAS_CORETYPE", core, 1);
 	gotoblas_dynamic_quit();
 	gotoblas_dynamic_init();
 	mu_info("kernels", "OpenBLAS core type %s replaces %s (%s%s)", blas_core(), was,
-		asked ? "OPENBLAS_CORETYPE=" : "chosen by OpenBLAS", asked ? asked : "");
+		requested ? "OPENBLAS_CORETYPE=" : "chosen by OpenBLAS",
+		requested ? requested : "");
 }
 
 void blas_select(const char *variant)

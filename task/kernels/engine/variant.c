@@ -77,7 +77,7 @@ bool variant_is_sole(const struct kernel_call *c, unsigned i)
 				    memory_order_acquire) == 1;
 }
 
-static int no_meaning(const struct mu_object *o, const char *op, struct mu_err *err)
+static int fail_unsupported(const struct mu_object *o, const char *op, struct mu_err *err)
 {
 	return mu_fail(err, MU_UNIMPLEMENTED, "%s of a %s means nothing", op,
 		       o ? o->type->name : "variant that holds nothing");
@@ -92,7 +92,7 @@ int variant_zeros(struct mu_tensor *out, const struct mu_tensor *t, struct mu_er
 		const struct mu_object *o = MU_DATA(struct mu_object *, t)[i];
 		rc = o && o->type->zeros
 			 ? o->type->zeros(o, &MU_DATA(struct mu_object *, &z)[i], err)
-			 : no_meaning(o, "ZerosLike", err);
+			 : fail_unsupported(o, "ZerosLike", err);
 	}
 	if (!rc)
 		*out = mu_tensor_ref(&z);
@@ -115,7 +115,7 @@ int variant_add(struct mu_tensor *out, const struct mu_tensor *a, const struct m
 		const struct mu_object *y = MU_DATA(struct mu_object *, b)[i];
 		rc = x && y && x->type == y->type && x->type->add
 			 ? x->type->add(x, y, &MU_DATA(struct mu_object *, &sum)[i], err)
-			 : no_meaning(x, "AddN", err);
+			 : fail_unsupported(x, "AddN", err);
 	}
 	if (!rc)
 		*out = mu_tensor_ref(&sum);

@@ -238,7 +238,7 @@ static struct part boxes_sample(const struct parting *k, struct philox from)
 	return (struct part){.high = {k->size[0], k->size[1]}};
 }
 
-/* ---- what is asked for ---- */
+/* ---- attributes and inputs ---- */
 
 static int read_range(const struct mu_node *n, const char *name, float out[2], struct mu_err *err)
 {

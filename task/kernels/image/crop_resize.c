@@ -83,7 +83,7 @@ static struct corners corners_of(const struct crops *k, const float *in, int64_t
 				in + crop_resize_pixel(k, picture, y->high, x->high)};
 }
 
-/* ---- what is asked for ---- */
+/* ---- attributes and inputs ---- */
 
 static int read_boxes(const struct kernel_call *c, unsigned boxes, struct crops *k,
 		      struct mu_err *err)

@@ -141,7 +141,7 @@ static void look_some(void *arg, int64_t first, int64_t end)
 	}
 }
 
-/* ---- what is asked for ---- */
+/* ---- attributes and inputs ---- */
 
 static int read_ways(const struct mu_node *n, struct projection *k, struct mu_err *err)
 {

@@ -88,15 +88,15 @@ static bool read_map(struct mu_span map, map_entry *each, void *arg)
 	return !entries.bad;
 }
 
-struct told {
+struct example_callbacks {
 	example_feature *each;
 	example_rows *each_list;
 	void *arg, *list_arg;
 };
 
-static bool tell_feature(void *arg, struct mu_span key, struct mu_span value)
+static bool pass_feature(void *arg, struct mu_span key, struct mu_span value)
 {
-	const struct told *t = arg;
+	const struct example_callbacks *t = arg;
 	struct example_list list;
 
 	if (!read_feature(value, &list))
@@ -105,9 +105,9 @@ static bool tell_feature(void *arg, struct mu_span key, struct mu_span value)
 	return true;
 }
 
-static bool tell_rows(void *arg, struct mu_span key, struct mu_span value)
+static bool pass_rows(void *arg, struct mu_span key, struct mu_span value)
 {
-	const struct told *t = arg;
+	const struct example_callbacks *t = arg;
 
 	t->each_list(t->list_arg, key, value);
 	return true;
@@ -127,17 +127,17 @@ static bool read_maps(struct mu_span message, map_entry *const *maps, unsigned n
 
 bool example_read(struct mu_span message, example_feature *each, void *arg)
 {
-	struct told t = {.each = each, .arg = arg};
+	struct example_callbacks t = {.each = each, .arg = arg};
 
-	return read_maps(message, (map_entry *[]){tell_feature}, 1, &t);
+	return read_maps(message, (map_entry *[]){pass_feature}, 1, &t);
 }
 
 bool example_read_sequence(struct mu_span message, example_feature *each, void *arg,
 			   example_rows *each_list, void *list_arg)
 {
-	struct told t = {each, each_list, arg, list_arg};
+	struct example_callbacks t = {each, each_list, arg, list_arg};
 
-	return read_maps(message, (map_entry *[]){tell_feature, tell_rows}, 2, &t);
+	return read_maps(message, (map_entry *[]){pass_feature, pass_rows}, 2, &t);
 }
 
 bool example_row(struct mu_pb *rows, struct example_list *out)

@@ -19,7 +19,7 @@ void features_fini(struct features *f)
 	free(f->lists);
 }
 
-/* ---- what is asked for ---- */
+/* ---- attributes and inputs ---- */
 
 void features_alloc(struct features *f, unsigned slots)
 {

@@ -45,7 +45,7 @@ static void sequence_fini(struct sequence *q)
 }
 #define SEQUENCE_AUTO __attribute__((cleanup(sequence_fini))) struct sequence
 
-/* ---- what is asked for ---- */
+/* ---- attributes and inputs ---- */
 
 enum { OF_CONTEXT, OF_LISTS, PARTS };
 /* The attributes of each part and kind: types, keys where they are attributes, how many there are
@@ -65,7 +65,7 @@ struct keys {
 	const struct mu_span *k;
 	unsigned n;
 };
-struct asked {
+struct request {
 	struct keys keys[PARTS][FEATURE_KINDS];
 	unsigned first_default; /* input */
 };
@@ -73,8 +73,8 @@ struct asked {
 /* True if the op allows a list of this key to be missing. */
 typedef bool may_lack_fn(const struct kernel_call *c, struct mu_span key, unsigned at);
 
-static int ask_lists(struct kernel_call *c, struct sequence *q, const struct asked *a,
-		     may_lack_fn *may_lack, struct mu_err *err)
+static int request_lists(struct kernel_call *c, struct sequence *q, const struct request *a,
+			 may_lack_fn *may_lack, struct mu_err *err)
 {
 	const struct keys *lists = a->keys[OF_LISTS];
 
@@ -100,7 +100,7 @@ static int ask_lists(struct kernel_call *c, struct sequence *q, const struct ask
 	return 0;
 }
 
-static int check_counts(const struct kernel_call *c, const struct asked *a, struct mu_err *err)
+static int check_counts(const struct kernel_call *c, const struct request *a, struct mu_err *err)
 {
 	for (int part = 0; part < PARTS; part++)
 		for (int kind = 0; kind < FEATURE_KINDS; kind++) {
@@ -116,8 +116,9 @@ static int check_counts(const struct kernel_call *c, const struct asked *a, stru
 	return 0;
 }
 
-static int parse_sequence_request(struct kernel_call *c, struct sequence *q, const struct asked *a,
-				  may_lack_fn *may_lack, struct mu_err *err)
+static int parse_sequence_request(struct kernel_call *c, struct sequence *q,
+				  const struct request *a, may_lack_fn *may_lack,
+				  struct mu_err *err)
 {
 	const struct keys *context = a->keys[OF_CONTEXT];
 	struct features *f = &q->context;
@@ -128,7 +129,7 @@ static int parse_sequence_request(struct kernel_call *c, struct sequence *q, con
 		rc = features_ask(f, (enum feature_kind)kind, context[kind].k, context[kind].n,
 				  names[OF_CONTEXT][kind].types,
 				  mu_node_attr(c->node, names[OF_CONTEXT][kind].types), err);
-	if (rc || (rc = ask_lists(c, q, a, may_lack, err)))
+	if (rc || (rc = request_lists(c, q, a, may_lack, err)))
 		return rc;
 	f->shapes = mu_node_attr(c->node, "context_dense_shapes");
 	f->splits = mu_node_attr(c->node, "context_ragged_split_types");
@@ -392,7 +393,7 @@ static int check_empty_batch(const struct features *f, int64_t examples, struct 
 	return 0;
 }
 
-static int sequence_parse(struct kernel_call *c, struct sequence *q, const struct asked *a,
+static int sequence_parse(struct kernel_call *c, struct sequence *q, const struct request *a,
 			  may_lack_fn *may_lack, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
@@ -451,7 +452,7 @@ static bool named_in_attr(const struct kernel_call *c, struct mu_span key, unsig
 
 static int parse_sequence(struct kernel_call *c, struct mu_err *err)
 {
-	struct asked a = {.first_default = 2};
+	struct request a = {.first_default = 2};
 	SEQUENCE_AUTO q;
 
 	parse_sequence_start(&q, true);
@@ -473,7 +474,7 @@ static bool told_by_place(const struct kernel_call *c, struct mu_span key, unsig
 
 static int parse_sequence_v2(struct kernel_call *c, struct mu_err *err)
 {
-	struct asked a = {.first_default = V2_DEFAULTS};
+	struct request a = {.first_default = V2_DEFAULTS};
 	SEQUENCE_AUTO q;
 	int rc = 0;
 
@@ -502,7 +503,7 @@ static bool named_in_input(const struct kernel_call *c, struct mu_span key, unsi
 
 static int parse_single_sequence(struct kernel_call *c, struct mu_err *err)
 {
-	struct asked a = {.first_default = 2};
+	struct request a = {.first_default = 2};
 	SEQUENCE_AUTO q;
 
 	parse_sequence_start(&q, false);

@@ -14,7 +14,7 @@ typedef double _Complex number;
 
 /* ---- of what is its own conjugate transpose ---- */
 
-static int hermitian_one(const struct matrix_job *j, int64_t k, double *work)
+static int eigh_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int n = j->a.rows;
 	int64_t all = (int64_t)n * n;
@@ -91,7 +91,7 @@ static int hermitian_joined(struct kernel_call *c, struct mu_err *err)
 
 static int hermitian(struct kernel_call *c, struct mu_err *err)
 {
-	struct matrix_job j = {.one = hermitian_one};
+	struct matrix_job j = {.one = eigh_one};
 
 	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
 	MU_RETURN_IF_ERROR(eigen_outs(c, &j, j.a.t->dtype, err));
@@ -214,7 +214,7 @@ static bool log_by_roots(int n, number *t, number *work)
 
 /* Uses the Schur form. flag: logarithm instead of square root. Matrices without a result become
  * NaN. */
-static int function_one(const struct matrix_job *j, int64_t k, double *work)
+static int matrix_function_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int n = j->a.rows, rc;
 	int64_t all = (int64_t)n * n;
@@ -242,9 +242,9 @@ static int function_one(const struct matrix_job *j, int64_t k, double *work)
 	return 0;
 }
 
-static int function(struct kernel_call *c, bool logarithm, struct mu_err *err)
+static int matrix_function(struct kernel_call *c, bool logarithm, struct mu_err *err)
 {
-	struct matrix_job j = {.one = function_one, .flag = logarithm};
+	struct matrix_job j = {.one = matrix_function_one, .flag = logarithm};
 
 	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
 	if (logarithm && !j.a.is_complex)
@@ -255,8 +255,8 @@ static int function(struct kernel_call *c, bool logarithm, struct mu_err *err)
 	return matrices_run(c, &j, "", err);
 }
 
-KERNEL_RUN(square_root, function(c, false, err))
-KERNEL_RUN(logarithm, function(c, true, err))
+KERNEL_RUN(square_root, matrix_function(c, false, err))
+KERNEL_RUN(logarithm, matrix_function(c, true, err))
 
 /* ---- singular values ---- */
 

@@ -202,8 +202,8 @@ static int conv3d_forward(struct kernel_call *c, struct mu_err *err)
 	return shape.count ? conv3d_run(c, &g, FORWARD, in->data, filter->data, out->data, err) : 0;
 }
 
-static int begin_sum(struct kernel_call *c, const struct conv3d *g, const struct mu_shape *shape,
-		     struct mu_tensor **sum, struct mu_err *err)
+static int new_zero_output(struct kernel_call *c, const struct conv3d *g,
+			   const struct mu_shape *shape, struct mu_tensor **sum, struct mu_err *err)
 {
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, g->s.v.type, shape, sum, err));
 	if (shape->count)
@@ -219,7 +219,7 @@ static int conv3d_input(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape;
 
 	MU_RETURN_IF_ERROR(check_conv3d_input(c, &g.s, &shape, err));
-	MU_RETURN_IF_ERROR(begin_sum(c, &g, &shape, &out, err));
+	MU_RETURN_IF_ERROR(new_zero_output(c, &g, &shape, &out, err));
 	return shape.count ? conv3d_run(c, &g, TO_INPUT, out->data, filter->data, grad->data, err)
 			   : 0;
 }
@@ -232,7 +232,7 @@ static int conv3d_filter(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape;
 
 	MU_RETURN_IF_ERROR(check_conv3d_filter(c, &g.s, &shape, err));
-	MU_RETURN_IF_ERROR(begin_sum(c, &g, &shape, &out, err));
+	MU_RETURN_IF_ERROR(new_zero_output(c, &g, &shape, &out, err));
 	return shape.count ? conv3d_run(c, &g, TO_FILTER, in->data, out->data, grad->data, err) : 0;
 }
 

@@ -33,7 +33,7 @@ enum {
 };
 
 /* Elements of the input under `out` neighbouring windows. */
-static int64_t extent(const struct window_axis *x, int64_t out)
+static int64_t input_extent(const struct window_axis *x, int64_t out)
 {
 	return (out - 1) * x->stride + x->size;
 }
@@ -41,7 +41,7 @@ static int64_t extent(const struct window_axis *x, int64_t out)
 static bool is_supported(const struct conv *g)
 {
 	const struct window_axis *row = &g->row, *column = &g->column;
-	double line = (double)extent(column, column->out) * (double)g->channels *
+	double line = (double)input_extent(column, column->out) * (double)g->channels *
 		      (double)mu_dtype_size(g->type);
 
 	return g->groups == 1 && row->in && column->in && row->out > 0 && row->dilation == 1 &&
@@ -83,12 +83,13 @@ bool conv_direct_init(struct conv_direct *d, const struct conv *g, enum conv_dir
 	d->strips = (d->g.filters + d->width - 1) / d->width;
 	d->run = column->size * d->g.channels;
 	d->taps = row->size * d->run;
-	d->pitch = extent(column, column->out) * d->g.channels;
+	d->pitch = input_extent(column, column->out) * d->g.channels;
 	d->rows = BAND_BYTES / (row->stride * d->pitch * (int64_t)d->size);
 	d->rows = mu_min(mu_min(d->rows < 1 ? 1 : d->rows, POSITIONS_MAX / column->out), row->out);
 	d->image_bands = (row->out + d->rows - 1) / d->rows;
 	d->bands = d->g.batch * d->image_bands;
-	d->band_size = ((size_t)(extent(row, d->rows) * d->pitch) * d->size + 63) & ~(size_t)63;
+	d->band_size =
+	    ((size_t)(input_extent(row, d->rows) * d->pitch) * d->size + 63) & ~(size_t)63;
 	return direction != CONV_FILTER_GRAD ||
 	       d->taps * d->strips * d->width * (int64_t)d->size <= FILTER_BYTES_MAX;
 }
@@ -114,7 +115,8 @@ static void band_read(const struct conv_direct *d, const struct row_band *b, con
 	size_t pixel = (size_t)d->g.channels * d->size, line = (size_t)d->pitch * d->size;
 	size_t before = mu_min((size_t)column->pad * pixel, line);
 	size_t bytes = mu_min((size_t)column->in * pixel, line - before);
-	int64_t at = b->from * row->stride - row->pad, end = at + extent(row, b->to - b->from);
+	int64_t at = b->from * row->stride - row->pad,
+		end = at + input_extent(row, b->to - b->from);
 
 	input += (size_t)(b->image * row->in * column->in) * pixel;
 	for (; at < end; at++, to += line) {

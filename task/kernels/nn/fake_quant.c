@@ -176,8 +176,8 @@ struct back {
 };
 
 /* The slices that have a range each: input `in` cut along the axis. */
-static int fake_quant_cut(const struct kernel_call *c, unsigned in, struct back *b,
-			  struct mu_err *err)
+static int fake_quant_channels(const struct kernel_call *c, unsigned in, struct back *b,
+			       struct mu_err *err)
 {
 	const struct mu_tensor *x = kernel_in(c, in);
 	int64_t axis = args_attr_int(c->node, "axis", -1);
@@ -295,7 +295,8 @@ static int there_and_back(struct kernel_call *c, int64_t bits, struct mu_err *er
 	double half = ldexp(1, (int)bits - 1);
 	b.least = signed_ ? narrow - half : 0;
 	b.most = signed_ ? half - 1 : 2 * half - 1;
-	if ((rc = fake_quant_cut(c, 0, &b, err)) || (b.given && (rc = check_ends(c, 1, &b, err))) ||
+	if ((rc = fake_quant_channels(c, 0, &b, err)) ||
+	    (b.given && (rc = check_ends(c, 1, &b, err))) ||
 	    (rc = kernel_out(c, 0, kernel_in(c, 0)->dtype, &kernel_in(c, 0)->shape, &out, err)))
 		return rc;
 	return (out->dtype == MU_FLOAT ? back_all_float : back_all_double)(c, &b, out, err);
@@ -317,7 +318,7 @@ static int back_grad(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out, *zero;
 	struct back b = {0};
 
-	MU_RETURN_IF_ERROR(fake_quant_cut(c, 1, &b, err));
+	MU_RETURN_IF_ERROR(fake_quant_channels(c, 1, &b, err));
 	MU_RETURN_IF_ERROR(same_size(c, err));
 	MU_RETURN_IF_ERROR(check_ends(c, 2, &b, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, x->dtype, &x->shape, &out, err));

@@ -94,8 +94,8 @@ KERNEL_RUN(softmax, softmax_rows_of(c, false, err))
 KERNEL_RUN(log_softmax, softmax_rows_of(c, true, err))
 
 /* Input i with shape `to`: itself or stretched. */
-static int softmax_stretch(const struct kernel_call *c, unsigned i, const struct mu_shape *to,
-			   struct mu_tensor *out, struct mu_err *err)
+static int softmax_broadcast(const struct kernel_call *c, unsigned i, const struct mu_shape *to,
+			     struct mu_tensor *out, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, i);
 	struct view v;
@@ -132,8 +132,8 @@ static int softmax_cross_entropy(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(check_cross_entropy(c, &shape, err));
 	struct mu_shape rows = mu_shape_vec(shape.dim[0]);
 	int64_t n = shape.dim[1];
-	MU_RETURN_IF_ERROR(softmax_stretch(c, 0, &shape, &logits, err));
-	MU_RETURN_IF_ERROR(softmax_stretch(c, 1, &shape, &labels, err));
+	MU_RETURN_IF_ERROR(softmax_broadcast(c, 0, &shape, &logits, err));
+	MU_RETURN_IF_ERROR(softmax_broadcast(c, 1, &shape, &labels, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, logits.dtype, &rows, &loss, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 1, logits.dtype, &shape, &back, err));
 	for (int64_t r = 0; r < rows.count; r++) {

@@ -11,8 +11,8 @@
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/sparse/sparse.h"
 
-static int sparse_pair(const struct kernel_call *c, struct sparse *a, struct sparse *b,
-		       struct mu_err *err)
+static int read_operands(const struct kernel_call *c, struct sparse *a, struct sparse *b,
+			 struct mu_err *err)
 {
 	MU_RETURN_IF_ERROR(sparse_in(c, 0, a, err));
 	MU_RETURN_IF_ERROR(sparse_in(c, 3, b, err));
@@ -72,7 +72,7 @@ static int union_of(struct kernel_call *c, enum binary_op op, bool sums, struct 
 	struct sparse a, b;
 	double least = 0;
 
-	MU_RETURN_IF_ERROR(sparse_pair(c, &a, &b, err));
+	MU_RETURN_IF_ERROR(read_operands(c, &a, &b, err));
 	enum mu_dtype type = a.values->dtype;
 	binary_loop *loop = loops->binary[op][type];
 	size_t size = mu_dtype_size(type);

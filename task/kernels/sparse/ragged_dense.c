@@ -144,19 +144,20 @@ static int64_t longest(const struct levels *l, unsigned level)
 static int output_shape(const struct kernel_call *c, const struct levels *l, struct mu_shape *out,
 			struct mu_err *err)
 {
-	const struct mu_tensor *asked = kernel_in(c, 0);
+	const struct mu_tensor *requested_shape = kernel_in(c, 0);
 	const struct mu_shape *values = &kernel_in(c, VALUES)->shape;
 	int rank = (int)l->n + values->rank;
 
-	if (asked->shape.rank ? asked->shape.rank > 1 || asked->shape.count != rank
-			      : mu_tensor_int(asked, 0) != -1)
+	if (requested_shape->shape.rank
+		? requested_shape->shape.rank > 1 || requested_shape->shape.count != rank
+		: mu_tensor_int(requested_shape, 0) != -1)
 		return mu_invalid(
 		    err,
 		    "rt_input.shape and shape are incompatible: rt_input.rank = %d but shape is %s",
-		    rank, asked->shape.rank ? "of another rank" : "a number");
+		    rank, requested_shape->shape.rank ? "of another rank" : "a number");
 	*out = mu_shape_scalar();
 	for (int d = 0; d < rank; d++) {
-		int64_t want = asked->shape.rank ? mu_tensor_int(asked, d) : -1;
+		int64_t want = requested_shape->shape.rank ? mu_tensor_int(requested_shape, d) : -1;
 		int64_t is = d == 0           ? ragged_dense_rows_of(l, 0)
 			     : d <= (int)l->n ? longest(l, (unsigned)d - 1)
 					      : values->dim[d - (int)l->n];
