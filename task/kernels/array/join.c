@@ -97,7 +97,7 @@ static int fail_other_dims(int64_t axis, unsigned input, const int64_t *dims, co
 			  (long long)axis, input, a.data, b.data);
 }
 
-/* Where each of the joined parts starts. */
+/* ConcatOffset: the start of each input in the concatenation. */
 static int concat_offset(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t axis, first[MU_MAX_RANK], dims[MU_MAX_RANK], at = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What moves elements without looking at them: the CPU's functions, which leave the moving to
- * engine/move.h, or what they weigh to image/resize_gpu.c.  Also what sums reflections up again.
- * Positions and sizes are read on the host; indices of rows on the GPU. */
+/* GPU kernels that move elements without computing with them.  They are the functions of the CPU,
+ * which call engine/move.h for the copies; MirrorPadGrad also adds the reflected elements.
+ * Positions and sizes are read on the host, indices of rows on the GPU. */
 #include "task/kernels/engine/gpu_table.h"
 
 #define ROW(ops, attr, set, host, device)                                                          \

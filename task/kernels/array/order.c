@@ -180,7 +180,7 @@ int check_bound(const struct kernel_call *c, enum mu_dtype *type, struct mu_err 
 	return 0;
 }
 
-static int bound(struct kernel_call *c, bool upper, struct mu_err *err)
+static int search_bound(struct kernel_call *c, bool upper, struct mu_err *err)
 {
 	const struct mu_tensor *sorted = kernel_in(c, 0), *values = kernel_in(c, 1);
 	enum mu_dtype type;
@@ -198,8 +198,8 @@ static int bound(struct kernel_call *c, bool upper, struct mu_err *err)
 	return 0;
 }
 
-KERNEL_RUN(lower_bound, bound(c, false, err))
-KERNEL_RUN(upper_bound, bound(c, true, err))
+KERNEL_RUN(lower_bound, search_bound(c, false, err))
+KERNEL_RUN(upper_bound, search_bound(c, true, err))
 
 static const struct kernel rows[] = {
     {"Roll", .run = roll},

@@ -14,11 +14,11 @@
 #include "task/kernels/state/variables.h"
 
 /* An op ends in what it does. */
-static const struct way {
+static const struct mode {
 	const char *ending, *kernel;
 	int64_t start; /* of a segment, for integers; */
 	double begin;  /* and for the rest */
-} ways[] = {
+} modes[] = {
     {"Update", "update", 0, 0},    {"ScatterNd", "add", 0, 0},
     {"Add", "add", 0, 0},          {"Sum", "add", 0, 0},
     {"Sub", "sub", 0, 0},          {"Mul", "mul", 0, 0},
@@ -34,9 +34,9 @@ static bool scatter_gpu_ends_in(const char *s, const char *ending)
 	return n >= m && strcmp(s + n - m, ending) == 0;
 }
 
-static const struct way *way_of(const char *op)
+static const struct mode *mode_of(const char *op)
 {
-	const struct way *w = ways;
+	const struct mode *w = modes;
 
 	while (!scatter_gpu_ends_in(op, w->ending))
 		w++;
@@ -44,7 +44,7 @@ static const struct way *way_of(const char *op)
 }
 
 /* The bits of the value of a segment without members. */
-static uint64_t start_of(enum mu_dtype t, const struct way *w)
+static uint64_t start_of(enum mu_dtype t, const struct mode *w)
 {
 	double most = t == MU_DOUBLE     ? DBL_MAX
 		      : t == MU_HALF     ? (double)HALF_MAX
@@ -78,7 +78,7 @@ static int scatter_gpu_put(struct kernel_call *c, const struct mu_tensor *table,
 
 	if (!n || !row || !table->shape.count)
 		return 0;
-	snprintf(kernel, sizeof kernel, "scatter_%s", way_of(c->node->op)->kernel);
+	snprintf(kernel, sizeof kernel, "scatter_%s", mode_of(c->node->op)->kernel);
 	MU_RETURN_IF_ERROR(
 	    gpu_runs_make(c, indices, n, &table->shape, depth, row, &runs, &a.by, err));
 	return gpu_run_type(kernel_gpu(c), kernel, table->dtype, n * row, &a, err);
@@ -103,7 +103,7 @@ static int by_row(struct kernel_call *c, struct mu_err *err)
 static int segments(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *data = kernel_in(c, 0), *ids = kernel_in(c, 1);
-	struct fill_args f = {.value = start_of(data->dtype, way_of(c->node->op))};
+	struct fill_args f = {.value = start_of(data->dtype, mode_of(c->node->op))};
 	struct mu_shape shape;
 	int64_t row;
 

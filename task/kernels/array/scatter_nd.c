@@ -30,8 +30,8 @@ static int check_shapes(const struct mu_shape *table, const struct mu_shape *is,
 	return 0;
 }
 
-static int position(const struct mu_tensor *indices, int64_t i, int depth,
-		    const struct mu_shape *table, int64_t *at, struct mu_err *err)
+static int flat_position(const struct mu_tensor *indices, int64_t i, int depth,
+			 const struct mu_shape *table, int64_t *at, struct mu_err *err)
 {
 	*at = 0;
 	for (int d = 0; d < depth; d++) {
@@ -72,7 +72,7 @@ static int scatter_nd_apply(const struct kernel_call *c, unsigned in, struct mu_
 	int64_t at;
 
 	for (int64_t i = 0; i < n; i++) {
-		MU_RETURN_IF_ERROR(position(indices, i, depth, &table->shape, &at, err));
+		MU_RETURN_IF_ERROR(flat_position(indices, i, depth, &table->shape, &at, err));
 		char *to = (char *)table->data + (size_t)(at * row) * size;
 		const char *from = (const char *)updates->data + (size_t)(i * row) * size;
 		update_row(op, table->dtype, to, from, row);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a GPU has to be asked about before a kernel can go on: CheckNumerics whether all are
- * numbers, Where how many are true.  The answer comes as a copy out, and whoever brings it ends the
- * call, so nothing waits. */
+/* GPU kernels that need a result on the host before they can continue: CheckNumerics needs to know
+ * whether all elements are finite, Where the number of true elements.  The result is copied to the
+ * host, and the completion of the copy finishes the call, so no thread waits. */
 
 #include "task/kernels/engine/args.h"
 #include "task/kernels/math/scan_gpu.h"
 
 /* A call that waits for a few numbers. */
-struct question {
+struct readback {
 	struct kernel_call *c;
 	struct mu_tensor there,
 	    here; /* what is found, on the GPU and on the host; Where: the counts */
-	int (*answered)(struct question *q, struct mu_err *err);
+	int (*answered)(struct readback *q, struct mu_err *err);
 };
 
-static void question_end(struct question *q, const struct mu_err *err)
+static void question_end(struct readback *q, const struct mu_err *err)
 {
 	struct kernel_call *c = q->c;
 
@@ -26,7 +26,7 @@ static void question_end(struct question *q, const struct mu_err *err)
 
 static void copy_arrived(void *arg, const struct mu_err *err)
 {
-	struct question *q = arg;
+	struct readback *q = arg;
 	struct mu_err mine;
 
 	if (!err && q->answered(q, &mine))
@@ -35,7 +35,7 @@ static void copy_arrived(void *arg, const struct mu_err *err)
 }
 
 /* Elements [at, at + n) of what was found. */
-static int where_gpu_request(struct question *q, int64_t at, int64_t n, struct mu_err *err)
+static int where_gpu_request(struct readback *q, int64_t at, int64_t n, struct mu_err *err)
 {
 	struct mu_tensor some = q->there;
 
@@ -44,10 +44,10 @@ static int where_gpu_request(struct question *q, int64_t at, int64_t n, struct m
 	return gpu_copy_to_host(kernel_gpu(q->c), &some, &q->here, copy_arrived, q, err);
 }
 
-static struct question *question_new(struct kernel_call *c,
-				     int (*answered)(struct question *q, struct mu_err *err))
+static struct readback *question_new(struct kernel_call *c,
+				     int (*answered)(struct readback *q, struct mu_err *err))
 {
-	struct question *q = MU_NEW(struct question);
+	struct readback *q = MU_NEW(struct readback);
 
 	q->c = c;
 	q->answered = answered;
@@ -56,7 +56,7 @@ static struct question *question_new(struct kernel_call *c,
 
 /* ---- CheckNumerics ---- */
 
-static int tell_wrong(struct question *q, struct mu_err *err)
+static int tell_wrong(struct readback *q, struct mu_err *err)
 {
 	const int32_t *wrong = q->here.data;
 
@@ -74,7 +74,7 @@ static void check_numerics_gpu(struct kernel_call *c)
 {
 	const struct mu_tensor *t = kernel_in(c, 0);
 	struct check_numerics_args a = {.in = gpu_address(t), .n = t->shape.count};
-	struct question *q = question_new(c, tell_wrong);
+	struct readback *q = question_new(c, tell_wrong);
 	struct mu_err err;
 	int rc = gpu_scratch(c, MU_INT32, 2, &q->there, &err);
 
@@ -87,7 +87,7 @@ static void check_numerics_gpu(struct kernel_call *c)
 
 /* ---- Where ---- */
 
-static int tell_where(struct question *q, struct mu_err *err)
+static int tell_where(struct readback *q, struct mu_err *err)
 {
 	const struct mu_shape *in = &kernel_in(q->c, 0)->shape;
 	const int64_t found = q->here.data ? *MU_DATA(int64_t, &q->here) : 0;
@@ -107,7 +107,7 @@ static void where_gpu(struct kernel_call *c)
 {
 	const struct mu_tensor *t = kernel_in(c, 0);
 	struct unary_args a = {.in = gpu_address(t), .n = t->shape.count};
-	struct question *q = question_new(c, tell_where);
+	struct readback *q = question_new(c, tell_where);
 	struct mu_err err;
 	int rc;
 

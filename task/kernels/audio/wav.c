@@ -2,8 +2,8 @@
 /* WAV files decoded and encoded, and audio summaries. */
 #include <math.h>
 
-#include "lib/io/wav.h"
 #include "lib/base/pb.h"
+#include "lib/io/wav.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -95,7 +95,7 @@ static int put_sound(struct mu_buf *b, const char *tag, const float *samples, in
 }
 
 /* [sounds, frames] or [sounds, frames, channels]: one value for each of the first. */
-static int summary(struct kernel_call *c, struct mu_err *err)
+static int audio_summary(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t most = args_attr_int(c->node, "max_outputs", 3);
 	float rate = args_attr_float(c->node, "sample_rate", 0);
@@ -129,6 +129,6 @@ static int summary(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"DecodeWav", .run = wav_decode},
     {"EncodeWav", .run = wav_encode},
-    {"AudioSummary AudioSummaryV2", .run = summary},
+    {"AudioSummary AudioSummaryV2", .run = audio_summary},
 };
 KERNEL_TABLE(audio_wav, rows)

@@ -153,21 +153,21 @@ static int num_accumulated(struct kernel_call *c, struct mu_err *err)
 
 /* ---- take ---- */
 
-struct take {
+struct take_gradient_call {
 	struct waiter w;
 	int64_t want;
 };
 
 static void take_free(struct waiter *w)
 {
-	free(MU_CONTAINER(w, struct take, w));
+	free(MU_CONTAINER(w, struct take_gradient_call, w));
 }
 
 static bool accumulator_take_try(struct waiter *w)
 {
 	struct accumulator *a = MU_CONTAINER(w->owner, struct accumulator, base);
 
-	if (a->count < MU_CONTAINER(w, struct take, w)->want)
+	if (a->count < MU_CONTAINER(w, struct take_gradient_call, w)->want)
 		return false;
 	if (a->kind->give(a, w->c, &w->err))
 		return true;
@@ -201,7 +201,7 @@ static void take_gradient(struct kernel_call *c)
 		kernel_finish(c, &err);
 		return;
 	}
-	struct take *t = MU_NEW(struct take);
+	struct take_gradient_call *t = MU_NEW(struct take_gradient_call);
 	t->want = want;
 	t->w = (struct waiter){.c = c,
 			       .waiters = &MU_CONTAINER(r, struct accumulator, base)->waiters,

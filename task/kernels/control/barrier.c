@@ -149,11 +149,11 @@ static int barrier_find(const struct kernel_call *c, struct barrier **out, struc
 
 /* ---- inserting ---- */
 
-struct insertion {
+struct barrier_insert {
 	struct barrier *b;
 	struct kernel_call *c;
 	unsigned component; /* of the queue */
-	bool begun;         /* an element */
+	bool element_added; /* an element */
 	struct mu_err err;
 };
 
@@ -180,8 +180,8 @@ static int check_values(const struct kernel_call *c, const struct barrier *b, un
 	return 0;
 }
 
-/* The element that a key has begun, or begins now. */
-static int barrier_part_of(struct insertion *in, struct mu_span key, struct mu_tensor **out,
+/* The element that a key has element_added, or begins now. */
+static int barrier_part_of(struct barrier_insert *in, struct mu_span key, struct mu_tensor **out,
 			   struct mu_err *err)
 {
 	struct barrier *b = in->b;
@@ -200,14 +200,14 @@ static int barrier_part_of(struct insertion *in, struct mu_span key, struct mu_t
 		free_element(b, element);
 		return rc;
 	}
-	in->begun = true;
+	in->element_added = true;
 	mu_map_put_n(&b->parts, key.data, key.len, element);
 	*out = element;
 	return 0;
 }
 
 /* Value i, for its key; the element goes to the queue when this was what it lacked. */
-static int insert_one(struct insertion *in, int64_t i, struct mu_err *err)
+static int insert_one(struct barrier_insert *in, int64_t i, struct mu_err *err)
 {
 	const struct mu_tensor *values = kernel_in(in->c, 2);
 	struct mu_span key = elems_span(kernel_in(in->c, 1), i);
@@ -237,7 +237,7 @@ static int insert_one(struct insertion *in, int64_t i, struct mu_err *err)
 
 static void insert_all(void *arg)
 {
-	struct insertion *in = arg;
+	struct barrier_insert *in = arg;
 	struct barrier *b = in->b;
 	int64_t n = kernel_in(in->c, 1)->shape.count;
 	int rc = 0;
@@ -250,7 +250,7 @@ static void insert_all(void *arg)
 			    b->base.name, b->cancelled, (long long)n, b->parts.count);
 	for (int64_t i = 0; i < n && !rc; i++)
 		rc = insert_one(in, i, &in->err);
-	b->number += in->begun;
+	b->number += in->element_added;
 	if (b->closed && !b->parts.count)
 		b->ready->closed = true; /* nothing more will come */
 }
@@ -258,7 +258,7 @@ static void insert_all(void *arg)
 static int insert_many(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t component = args_attr_int(c->node, "component_index", -1);
-	struct insertion in = {.c = c};
+	struct barrier_insert in = {.c = c};
 	int rc = 0;
 
 	MU_RETURN_IF_ERROR(barrier_find(c, &in.b, err));
@@ -278,7 +278,7 @@ static int insert_many(struct kernel_call *c, struct mu_err *err)
 
 /* ---- taking ---- */
 
-/* How many to wait for, when a barrier that was closed still has them. */
+/* Sets *n to the number of elements to wait for; fails if a closed barrier has too few. */
 static int check_take(struct barrier *b, bool few, int64_t *n, struct mu_err *err)
 {
 	int rc = 0;
@@ -327,7 +327,7 @@ static void barrier_take_many(struct kernel_call *c)
 
 /* ---- closing and counting ---- */
 
-struct closing {
+struct queue_close {
 	struct barrier *b;
 	bool cancel;
 	struct mu_err err;
@@ -335,7 +335,7 @@ struct closing {
 
 static void close_it(void *arg)
 {
-	struct closing *k = arg;
+	struct queue_close *k = arg;
 	struct barrier *b = k->b;
 
 	if (b->closed && (b->cancelled || !k->cancel)) {
@@ -352,7 +352,8 @@ static void close_it(void *arg)
 
 static int close_barrier(struct kernel_call *c, struct mu_err *err)
 {
-	struct closing k = {.cancel = args_attr_bool(c->node, "cancel_pending_enqueues", false)};
+	struct queue_close k = {.cancel =
+				    args_attr_bool(c->node, "cancel_pending_enqueues", false)};
 
 	MU_RETURN_IF_ERROR(barrier_find(c, &k.b, err));
 	wait_queue_update(&k.b->ready->waiters, close_it, &k);

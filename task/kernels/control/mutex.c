@@ -16,7 +16,7 @@ struct mutex {
 	bool held;
 };
 
-struct hold {
+struct mutex_lock_object {
 	struct mu_object object;
 	struct mutex *mutex; /* a reference */
 	bool has;            /* the mutex: its turn has come */
@@ -69,7 +69,7 @@ static void mutex_release(void *arg)
 
 static void hold_free(struct mu_object *o)
 {
-	struct hold *h = MU_CONTAINER(o, struct hold, object);
+	struct mutex_lock_object *h = MU_CONTAINER(o, struct mutex_lock_object, object);
 
 	if (h->has)
 		wait_queue_update(&h->mutex->waiters, mutex_release, h->mutex);
@@ -82,7 +82,7 @@ static const struct mu_object_type hold_type = {.name = "mutex lock", .free = ho
 struct lock_wait {
 	struct waiter w;
 	struct mutex *mutex;
-	struct hold *hold;
+	struct mutex_lock_object *hold;
 	struct mu_tensor out; /* what the hold is in */
 };
 
@@ -117,7 +117,7 @@ static void lock(struct kernel_call *c)
 	}
 	struct lock_wait *t = MU_NEW(struct lock_wait);
 	t->mutex = MU_CONTAINER(r, struct mutex, base);
-	t->hold = MU_NEW(struct hold);
+	t->hold = MU_NEW(struct mutex_lock_object);
 	mu_object_init(&t->hold->object, &hold_type);
 	t->hold->mutex = t->mutex;
 	resource_ref(r);
@@ -137,7 +137,7 @@ static void lock(struct kernel_call *c)
 }
 
 /* The tensor's end is the lock's. */
-static int consume(struct kernel_call *c, struct mu_err *err)
+static int consume_lock(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_object *o;
 
@@ -147,6 +147,6 @@ static int consume(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"MutexV2", .run = mutex_make},
     {"MutexLock", .start = lock},
-    {"ConsumeMutexLock", .run = consume},
+    {"ConsumeMutexLock", .run = consume_lock},
 };
 KERNEL_TABLE(control_mutex, rows)

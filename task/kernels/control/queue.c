@@ -94,13 +94,13 @@ static void queue_swap(struct queue *q, int64_t i, int64_t j)
 	}
 }
 
-static void rise(struct queue *q, int64_t i)
+static void sift_up(struct queue *q, int64_t i)
 {
 	for (; i > 0 && queue_priority(q, i) < queue_priority(q, (i - 1) / 2); i = (i - 1) / 2)
 		queue_swap(q, i, (i - 1) / 2);
 }
 
-static void sink(struct queue *q)
+static void sift_down(struct queue *q)
 {
 	for (int64_t i = 0, child; (child = 2 * i + 1) < q->count; i = child) {
 		if (child + 1 < q->count && queue_priority(q, child + 1) < queue_priority(q, child))
@@ -119,7 +119,7 @@ void queue_push(struct queue *q, struct mu_tensor *element)
 	q->count++;
 	memcpy(slot(q, q->count - 1), element, q->spec.n * sizeof *element);
 	if (q->spec.by_priority)
-		rise(q, q->count - 1);
+		sift_up(q, q->count - 1);
 }
 
 void queue_unpop(struct queue *q, struct mu_tensor *element)
@@ -150,7 +150,7 @@ void queue_pop(struct queue *q, struct mu_tensor *element)
 	}
 	if (q->spec.by_priority) {
 		memcpy(slot(q, 0), slot(q, --q->count), size);
-		sink(q);
+		sift_down(q);
 		return;
 	}
 	q->head = (q->head + 1) % q->cap;

@@ -143,7 +143,7 @@ static int queue_random_shuffle(struct kernel_call *c, struct mu_err *err)
 			  err);
 }
 
-static int priority(struct kernel_call *c, struct mu_err *err)
+static int make_priority_queue(struct kernel_call *c, struct mu_err *err)
 {
 	return queue_make(c, &(struct queue_spec){.kind = "PriorityQueue", .by_priority = true},
 			  err);
@@ -284,7 +284,7 @@ static void queue_return_elements(struct waiter *w)
 		queue_unpop(t->q, &t->items[--t->done * t->q->spec.n]);
 }
 
-static bool insufficient(struct transfer *t)
+static bool fail_insufficient(struct transfer *t)
 {
 	int64_t missing = t->want - t->done;
 
@@ -365,7 +365,7 @@ static bool dequeue_try(struct waiter *w)
 
 	if (q->closed && q->count < t->want - t->done) {
 		if (!t->up_to || q->count + t->done == 0)
-			return insufficient(t);
+			return fail_insufficient(t);
 		t->want = t->done + q->count;
 	}
 	int64_t n = queue_available(q), most = t->want - t->done;
@@ -530,7 +530,7 @@ static const struct kernel rows[] = {
     {"FIFOQueue FIFOQueueV2", .run = fifo},
     {"PaddingFIFOQueue PaddingFIFOQueueV2", .run = padding_fifo},
     {"RandomShuffleQueue RandomShuffleQueueV2", .run = queue_random_shuffle},
-    {"PriorityQueue PriorityQueueV2", .run = priority},
+    {"PriorityQueue PriorityQueueV2", .run = make_priority_queue},
     {"QueueSize QueueSizeV2", .run = queue_size},
     {"QueueIsClosed QueueIsClosedV2", .run = queue_is_closed},
     {"QueueEnqueue QueueEnqueueV2", .start = queue_enqueue},

@@ -117,7 +117,7 @@ static int stage_area_of(struct kernel_call *c, struct area **out, struct mu_err
 struct transfer {
 	struct waiter w;
 	struct area *area;
-	struct tuple *brought;
+	struct tuple *tuple;
 	int64_t index; /* to look at */
 };
 
@@ -125,7 +125,7 @@ static void transfer_free(struct waiter *w)
 {
 	struct transfer *t = MU_CONTAINER(w, struct transfer, w);
 
-	tuple_free(t->brought);
+	tuple_free(t->tuple);
 	free(t);
 }
 
@@ -133,7 +133,7 @@ static bool put_try(struct waiter *w)
 {
 	struct transfer *t = MU_CONTAINER(w, struct transfer, w);
 	struct area *a = t->area;
-	size_t bytes = t->brought->bytes;
+	size_t bytes = t->tuple->bytes;
 
 	if (a->limit > 0 && bytes > (size_t)a->limit) {
 		mu_fail(&w->err, MU_RESOURCE_EXHAUSTED,
@@ -145,16 +145,16 @@ static bool put_try(struct waiter *w)
 	if ((a->capacity > 0 && a->count >= a->capacity) ||
 	    (a->limit > 0 && a->bytes + bytes > (size_t)a->limit))
 		return false;
-	*a->last = t->brought;
-	a->last = &t->brought->next;
+	*a->last = t->tuple;
+	a->last = &t->tuple->next;
 	a->count++;
 	a->bytes += bytes;
-	t->brought = NULL;
+	t->tuple = NULL;
 	return true;
 }
 
 /* The outputs share the tuple's tensors. */
-static int show(struct kernel_call *c, const struct tuple *t, struct mu_err *err)
+static int output_tuple(struct kernel_call *c, const struct tuple *t, struct mu_err *err)
 {
 	const struct mu_attr *types = mu_node_attr(c->node, "dtypes");
 
@@ -178,12 +178,12 @@ static bool take_try(struct waiter *w)
 	if (!t->area->count)
 		return false;
 	struct tuple *first = stage_pop(t->area);
-	show(w->c, first, &w->err);
+	output_tuple(w->c, first, &w->err);
 	tuple_free(first);
 	return true;
 }
 
-static bool look_try(struct waiter *w)
+static bool peek_try(struct waiter *w)
 {
 	struct transfer *t = MU_CONTAINER(w, struct transfer, w);
 	const struct tuple *at = t->area->first;
@@ -192,7 +192,7 @@ static bool look_try(struct waiter *w)
 		return false;
 	for (int64_t i = 0; i < t->index; i++)
 		at = at->next;
-	show(w->c, at, &w->err);
+	output_tuple(w->c, at, &w->err);
 	return true;
 }
 
@@ -203,7 +203,7 @@ static void stage_start(struct kernel_call *c, const struct transfer *kind, int 
 	struct area *a;
 
 	if (stage_area_of(c, &a, &err)) {
-		tuple_free(kind->brought);
+		tuple_free(kind->tuple);
 		kernel_finish(c, &err);
 		return;
 	}
@@ -225,7 +225,7 @@ static void stage(struct kernel_call *c)
 		t->t[i] = mu_tensor_ref(kernel_in(c, i));
 		t->bytes += mu_tensor_bytes(&t->t[i]);
 	}
-	stage_start(c, &(struct transfer){.w = {.what = "Stage", .try = put_try}, .brought = t},
+	stage_start(c, &(struct transfer){.w = {.what = "Stage", .try = put_try}, .tuple = t},
 		    WAIT_PUT);
 }
 
@@ -236,7 +236,7 @@ static void unstage(struct kernel_call *c)
 
 static void peek(struct kernel_call *c)
 {
-	struct transfer t = {.w = {.what = "StagePeek", .try = look_try}};
+	struct transfer t = {.w = {.what = "StagePeek", .try = peek_try}};
 	struct mu_err err;
 
 	if (args_rank(c, 0, 0, &err) || args_int(c, 0, &t.index, &err)) {
@@ -253,7 +253,7 @@ static void peek(struct kernel_call *c)
 
 /* ---- calls that do not ---- */
 
-static int size(struct kernel_call *c, struct mu_err *err)
+static int stage_size(struct kernel_call *c, struct mu_err *err)
 {
 	struct area *a;
 
@@ -276,7 +276,8 @@ static int clear_all(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"Stage", .start = stage},  {"Unstage", .start = unstage},    {"StagePeek", .start = peek},
-    {"StageSize", .run = size}, {"StageClear", .run = clear_all},
+    {"Stage", .start = stage},        {"Unstage", .start = unstage},
+    {"StagePeek", .start = peek},     {"StageSize", .run = stage_size},
+    {"StageClear", .run = clear_all},
 };
 KERNEL_TABLE(control_stage, rows)

@@ -368,12 +368,12 @@ static int read(struct kernel_call *c, struct mu_err *err)
 
 /* Elements one behind the other along their first dimension: `add` makes it a new one (Gather),
  * else they are joined along the one they have (Concat) and lengths gets their sizes. */
-struct pile {
+struct held_tensors {
 	struct mu_tensor *items;
 	int64_t n;
 };
 
-static void tensor_array_pile_free(struct pile *p)
+static void tensor_array_pile_free(struct held_tensors *p)
 {
 	for (int64_t i = 0; p->items && i < p->n; i++)
 		mu_tensor_unref(&p->items[i]);
@@ -381,7 +381,7 @@ static void tensor_array_pile_free(struct pile *p)
 }
 
 static int take_pile(struct kernel_call *c, struct tensor_array *a, const struct mu_tensor *indices,
-		     struct pile *p, struct mu_err *err)
+		     struct held_tensors *p, struct mu_err *err)
 {
 	int64_t n = indices ? indices->shape.count : a->n;
 	int rc = 0;
@@ -396,8 +396,8 @@ static int take_pile(struct kernel_call *c, struct tensor_array *a, const struct
 	return rc;
 }
 
-static int tensor_array_join(struct kernel_call *c, const struct pile *p, enum mu_dtype t, bool add,
-			     const struct mu_pshape *element, struct mu_tensor **out,
+static int tensor_array_join(struct kernel_call *c, const struct held_tensors *p, enum mu_dtype t,
+			     bool add, const struct mu_pshape *element, struct mu_tensor **out,
 			     struct mu_err *err)
 {
 	struct mu_shape shape = mu_shape_scalar();
@@ -434,7 +434,7 @@ static int tensor_array_join(struct kernel_call *c, const struct pile *p, enum m
 
 static int tensor_array_gather(struct kernel_call *c, struct mu_err *err)
 {
-	__attribute__((cleanup(tensor_array_pile_free))) struct pile p = {0};
+	__attribute__((cleanup(tensor_array_pile_free))) struct held_tensors p = {0};
 	const struct mu_attr *shape = mu_node_attr(c->node, "element_shape");
 	HELD *a = NULL;
 	struct mu_tensor *out;
@@ -449,7 +449,7 @@ static int tensor_array_gather(struct kernel_call *c, struct mu_err *err)
 
 static int tensor_array_concat(struct kernel_call *c, struct mu_err *err)
 {
-	__attribute__((cleanup(tensor_array_pile_free))) struct pile p = {0};
+	__attribute__((cleanup(tensor_array_pile_free))) struct held_tensors p = {0};
 	const struct mu_attr *shape = mu_node_attr(c->node, "element_shape_except0");
 	HELD *a = NULL;
 	struct mu_tensor *out, *lengths;

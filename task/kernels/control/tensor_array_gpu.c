@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What loops keep their tensors in: the CPU's arrays, stacks and lists, which take what lies on a
- * GPU as it is and leave elements to move.h.  Handles, lists themselves, indices and lengths are on
- * the host. */
+/* Tensor arrays, stacks and tensor lists on a GPU.  They are those of the CPU, which hold tensors
+ * in GPU memory unchanged and call move.h for copies of elements.  Handles, lists, indices and
+ * lengths are on the host. */
 #include "task/kernels/engine/gpu_table.h"
 
 #define ROW(ops, attr, host_i, host_o)                                                             \

@@ -60,7 +60,7 @@ static struct list *list_copy(const struct list *from)
 	return l;
 }
 
-/* Where the element lies. */
+/* Makes zeros on the device of `like`. */
 static int item_zeros(struct mu_tensor *t, const struct mu_tensor *like, struct mu_err *err)
 {
 	struct gpu *g = gpu_of_tensor(like);

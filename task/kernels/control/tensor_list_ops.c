@@ -293,12 +293,12 @@ static int tensor_list_shape_of(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-struct pile { /* elements that are held while they are put together */
+struct held_tensors { /* elements that are held while they are put together */
 	struct mu_tensor *items;
 	int64_t n;
 };
 
-static void pile_free(struct pile *p)
+static void pile_free(struct held_tensors *p)
 {
 	for (int64_t i = 0; i < p->n; i++)
 		mu_tensor_unref(&p->items[i]);
@@ -307,7 +307,8 @@ static void pile_free(struct pile *p)
 
 /* Elements at these places (NULL: all, in order), each of this shape or not set. */
 static int pile_up(struct kernel_call *c, const struct list *l, const struct mu_tensor *at,
-		   const struct mu_shape *each, int64_t n, struct pile *p, struct mu_err *err)
+		   const struct mu_shape *each, int64_t n, struct held_tensors *p,
+		   struct mu_err *err)
 {
 	int rc = 0;
 
@@ -337,7 +338,7 @@ static int pile_up(struct kernel_call *c, const struct list *l, const struct mu_
 static int stack_rows(struct kernel_call *c, const struct list *l, unsigned shape_in,
 		      const struct mu_tensor *at, struct mu_err *err)
 {
-	__attribute__((cleanup(pile_free))) struct pile p = {0};
+	__attribute__((cleanup(pile_free))) struct held_tensors p = {0};
 	int64_t n = at ? at->shape.count : l->n;
 	struct mu_shape each, all = mu_shape_vec(n);
 	struct mu_tensor *out;

@@ -101,7 +101,7 @@ int dataset_apply(const struct dataset_iterator *it, unsigned which, struct mu_t
 		  unsigned n, struct mu_tensor *out, unsigned n_out, struct mu_err *err);
 /* The dataset that a function or an input gave; borrowed.  NULL: it is none. */
 struct dataset *dataset_in(const struct mu_tensor *t);
-/* How many elements it has, as far as that shows without drawing any. */
+/* The cardinality of a dataset, as far as it is known without reading elements. */
 int64_t dataset_count(const struct dataset *d);
 /* An element of in[0] passed through function `which`; kept: (optional) gets the element as well.
  */

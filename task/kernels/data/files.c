@@ -351,7 +351,7 @@ static int piece_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 
 /* ---- names ---- */
 
-struct names {
+struct matching_files {
 	glob_t found;
 	size_t at;
 };
@@ -369,7 +369,7 @@ static int name_order(const void *a, const void *b)
 static int names_open(struct dataset_iterator *it, struct mu_err *err)
 {
 	const struct mu_tensor *patterns = &it->d->params[FILE_NAMES];
-	struct names *n = it->state;
+	struct matching_files *n = it->state;
 
 	for (int64_t i = 0; i < patterns->shape.count; i++) {
 		struct mu_span s = elems_span(patterns, i);
@@ -386,7 +386,7 @@ static int names_open(struct dataset_iterator *it, struct mu_err *err)
 
 static void names_close(struct dataset_iterator *it)
 {
-	struct names *n = it->state;
+	struct matching_files *n = it->state;
 
 	if (n->found.gl_pathv)
 		globfree(&n->found);
@@ -394,7 +394,7 @@ static void names_close(struct dataset_iterator *it)
 
 static int name_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct names *n = it->state;
+	struct matching_files *n = it->state;
 
 	if (n->at >= n->found.gl_pathc)
 		return 0;
@@ -407,7 +407,7 @@ static int name_next(struct dataset_iterator *it, struct mu_tensor *out, struct 
 /* By the name that came last: files may have come or gone since. */
 static int names_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	struct names *n = it->state;
+	struct matching_files *n = it->state;
 	const char *last = n->at ? n->found.gl_pathv[n->at - 1] : "";
 	struct mu_buf name = {.data = (char *)last, .len = strlen(last)};
 	MU_AUTO_BUF read = {0};
@@ -432,7 +432,7 @@ static int names_serialize(struct dataset_iterator *it, struct serializer *ser, 
 #define RECORDS FILES, .check = check_files, .next = record_next, .serialize = record_serialize
 #define PIECES  FILES, .check = check_pieces, .next = piece_next, .serialize = piece_serialize
 #define NAMES                                                                                      \
-	.state_size = sizeof(struct names), .check = check_patterns, .open = names_open,           \
+	.state_size = sizeof(struct matching_files), .check = check_patterns, .open = names_open,  \
 	.next = name_next, .close = names_close, .serialize = names_serialize
 static const struct dataset_kind rows[] = {
     {DATASET("TFRecordDataset TFRecordDatasetV2"), RECORDS},

@@ -18,7 +18,7 @@ struct files {
 	size_t line_cap;
 };
 
-/* How a kind reads a file: what it does at its start, and 1 with an item or 0 at its end. */
+/* The reader of a file format.  `item` returns 1 with an item, or 0 at the end of the file. */
 struct file_format {
 	int (*begin)(struct dataset_iterator *it, struct mu_err *err); /* (optional) */
 	int (*item)(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err);
@@ -28,7 +28,7 @@ struct file_format {
  * parameter with the compression type; 0: none. */
 int files_draw(struct dataset_iterator *it, const struct file_format *k, unsigned compression,
 	       struct mu_tensor *out, struct mu_err *err);
-/* Where it is in which file; reading opens that one. */
+/* Saves the file and the position in it, or restores them and opens the file. */
 int files_serialize(struct dataset_iterator *it, const struct file_format *k, unsigned compression,
 		    struct serializer *ser, struct mu_err *err);
 void files_close(struct dataset_iterator *it);

@@ -8,7 +8,7 @@
 enum { BEGIN, NEXT, END }; /* its functions */
 
 struct generator {
-	bool begun, ended;
+	bool started, ended;
 	unsigned n;
 	struct mu_tensor state[MAX_COMPONENTS];
 };
@@ -40,7 +40,7 @@ static int generator_finish(struct dataset_iterator *it, struct mu_err *err)
 	struct mu_tensor out[MAX_COMPONENTS] = {0};
 	unsigned n = function_outputs(it->d->f[END].f);
 
-	if (!g->begun || g->ended)
+	if (!g->started || g->ended)
 		return 0;
 	g->ended = true;
 
@@ -56,11 +56,11 @@ static int generator_next(struct dataset_iterator *it, struct mu_tensor *out, st
 
 	if (g->ended)
 		return 0;
-	if (!g->begun) {
+	if (!g->started) {
 		unsigned n = function_outputs(it->d->f[BEGIN].f);
 		MU_RETURN_IF_ERROR(dataset_apply(it, BEGIN, NULL, 0, g->state, n, err));
 		g->n = n;
-		g->begun = true;
+		g->started = true;
 	}
 	rc = of_state(it, NEXT, out, it->d->n_out, err);
 	if (rc == -MU_OUT_OF_RANGE)

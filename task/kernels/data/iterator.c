@@ -170,7 +170,7 @@ void iterator_set_dataset(struct iterator *it, struct dataset *d)
 		mu_object_unref(&old->object);
 }
 
-static struct buffered_element *failed(const struct mu_err *err)
+static struct buffered_element *error_element(const struct mu_err *err)
 {
 	struct buffered_element *r = buffered_element_new(0);
 
@@ -188,7 +188,7 @@ static void report_failure(struct iterator *it, struct drawn *drawn, const struc
 		iterator_end_request(it, t, err);
 		return;
 	}
-	drawn->r = failed(err);
+	drawn->r = error_element(err);
 	wait_queue_update(&it->waiters, add_drawn, drawn);
 }
 

@@ -200,7 +200,7 @@ static int save(struct iterator *it, struct state_request *t, const struct datas
 	return rc;
 }
 
-struct restored {
+struct restore_request {
 	struct iterator *it;
 	struct state *s;
 	uint64_t round;
@@ -209,7 +209,7 @@ struct restored {
 
 static void install(void *arg)
 {
-	struct restored *n = arg;
+	struct restore_request *n = arg;
 
 	n->late = n->round != n->it->round;
 	if (n->late)
@@ -230,7 +230,7 @@ static int restore(struct iterator *it, struct state_request *t, const struct da
 	if (!rc && ser.from.at != ser.from.end)
 		rc = serializer_fail(err);
 	if (!rc) {
-		struct restored n = {it, &s, round, false};
+		struct restore_request n = {it, &s, round, false};
 		wait_queue_update(&it->waiters, install, &n);
 		rc = n.late ? changed_meanwhile(err) : 0;
 	}

@@ -144,14 +144,14 @@ static int repeat_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 
 /* ---- several ---- */
 
-struct several {
+struct concatenate_state {
 	struct dataset_iterator **inputs;
 	int64_t at;
 };
 
 static int zip_open(struct dataset_iterator *it, struct mu_err *err)
 {
-	struct several *s = it->state;
+	struct concatenate_state *s = it->state;
 	unsigned total = 0;
 
 	for (unsigned i = 0; i < it->d->n_in; i++)
@@ -167,7 +167,7 @@ static int zip_open(struct dataset_iterator *it, struct mu_err *err)
 
 static void zip_close(struct dataset_iterator *it)
 {
-	struct several *s = it->state;
+	struct concatenate_state *s = it->state;
 
 	for (unsigned i = 0; s->inputs && i < it->d->n_in; i++)
 		dataset_iterator_close(s->inputs[i]);
@@ -176,7 +176,7 @@ static void zip_close(struct dataset_iterator *it)
 
 static int zip_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct several *s = it->state;
+	struct concatenate_state *s = it->state;
 	unsigned at = 0;
 	int rc = 1;
 
@@ -190,7 +190,7 @@ static int zip_next(struct dataset_iterator *it, struct mu_tensor *out, struct m
 
 static int zip_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	struct several *s = it->state;
+	struct concatenate_state *s = it->state;
 
 	for (unsigned i = 0; i < it->d->n_in; i++)
 		MU_RETURN_IF_ERROR(serialize_dataset_iterator(ser, s->inputs[i], err));
@@ -443,7 +443,7 @@ static const struct dataset_kind rows[] = {
     {DATASET("AutoShardDataset ExperimentalAutoShardDataset"), AUTO_SHARD},
     {DATASET("RepeatDataset"), COUNTED, .n_scalars = 1, .open = repeat_open, .next = repeat_next,
      .count = count_repeat, .releases_input = true},
-    {DATASET("ZipDataset"), .state_size = sizeof(struct several), .n_in = ANY_NUMBER,
+    {DATASET("ZipDataset"), .state_size = sizeof(struct concatenate_state), .n_in = ANY_NUMBER,
      .open = zip_open, .next = zip_next, .close = zip_close, .count = count_zip,
      .serialize = zip_serialize},
     {DATASET("ConcatenateDataset"), .state_size = sizeof(struct count), .n_in = 2,

@@ -78,7 +78,7 @@ static int serialize_list(struct serializer *ser, struct mu_object **o, struct m
 	return rc;
 }
 
-static int object(struct serializer *ser, struct mu_object **o, struct mu_err *err)
+static int serialize_object(struct serializer *ser, struct mu_object **o, struct mu_err *err)
 {
 	struct mu_tensor t = {0};
 	int64_t content = 0;
@@ -99,7 +99,7 @@ static int object(struct serializer *ser, struct mu_object **o, struct mu_err *e
 	return 0;
 }
 
-static int objects(struct serializer *ser, struct mu_tensor *t, struct mu_err *err)
+static int serialize_objects(struct serializer *ser, struct mu_tensor *t, struct mu_err *err)
 {
 	int64_t rank = t->shape.rank, dim[MU_MAX_RANK];
 	struct mu_shape s = t->shape;
@@ -117,7 +117,7 @@ static int objects(struct serializer *ser, struct mu_tensor *t, struct mu_err *e
 		MU_RETURN_IF_ERROR(mu_tensor_new(t, MU_VARIANT, &s, err));
 	}
 	for (int64_t i = 0; i < s.count && !rc; i++)
-		rc = object(ser, &MU_DATA(struct mu_object *, t)[i], err);
+		rc = serialize_object(ser, &MU_DATA(struct mu_object *, t)[i], err);
 	if (rc && serializer_is_reading(ser))
 		mu_tensor_unref(t);
 	return rc;
@@ -131,7 +131,7 @@ static int tensor(struct serializer *ser, struct mu_tensor *t, struct mu_err *er
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "the iterator holds handles of resources, which cannot be saved");
 	MU_RETURN_IF_ERROR(serialize_flag(ser, &plain, err));
-	return (plain ? plain_tensor : objects)(ser, t, err);
+	return (plain ? plain_tensor : serialize_objects)(ser, t, err);
 }
 
 int serialize_element(struct serializer *ser, struct mu_tensor *t, unsigned n, struct mu_err *err)

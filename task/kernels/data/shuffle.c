@@ -116,7 +116,7 @@ struct shuffle {
 	int64_t cap, head, count; /* of all rounds */
 	int64_t *rounds;          /* elements of each round that has begun */
 	int64_t first, n_rounds;  /* this one, and how many there are with those before it */
-	int64_t begun;
+	int64_t rounds_begun;
 	bool any; /* an element came in the round that is read */
 };
 
@@ -136,7 +136,7 @@ static int begin_round(struct dataset_iterator *it, struct shuffle *w, struct mu
 	MU_RETURN_IF_ERROR(dataset_iterator_open_input(it, err));
 	w->rounds = mu_xrealloc(w->rounds, (size_t)(w->n_rounds + 1) * sizeof *w->rounds);
 	w->rounds[w->n_rounds++] = 0;
-	w->begun++;
+	w->rounds_begun++;
 	w->any = false;
 	return 0;
 }
@@ -190,7 +190,7 @@ static int shuffle_fill(struct dataset_iterator *it, struct shuffle *w, int64_t 
 		dataset_iterator_close(it->input);
 		it->input = NULL;
 		/* for ever, but not when a whole round brings nothing */
-		if ((most < 0 ? w->any : w->begun < most) && (rc = begin_round(it, w, err)))
+		if ((most < 0 ? w->any : w->rounds_begun < most) && (rc = begin_round(it, w, err)))
 			return rc;
 	}
 	return 0;
@@ -227,14 +227,15 @@ static int shuffle_next(struct dataset_iterator *it, struct mu_tensor *out, stru
 	return 1;
 }
 
-/* How many elements of each round are in the ring, which is filled from its start when read. */
+/* Saves or restores the number of buffered elements of each round; restored ones begin at the start
+ * of the ring. */
 static int rounds_serialize(struct shuffle *w, int64_t size, struct serializer *ser,
 			    struct mu_err *err)
 {
 	int64_t n = w->n_rounds - w->first, sum = 0;
 
 	MU_RETURN_IF_ERROR(serialize_number(ser, &w->count, 0, size, err));
-	MU_RETURN_IF_ERROR(serialize_number(ser, &w->begun, 1, INT64_MAX - 1, err));
+	MU_RETURN_IF_ERROR(serialize_number(ser, &w->rounds_begun, 1, INT64_MAX - 1, err));
 	MU_RETURN_IF_ERROR(serialize_number(ser, &n, 1, INT64_MAX, err));
 	if (serializer_is_reading(ser)) {
 		if (n > ser->from.end - ser->from.at) /* each takes a byte at least */

@@ -40,7 +40,7 @@ int gpu_positions(struct kernel_call *c, const struct mu_tensor *indices, int64_
 	return 0;
 }
 
-static int sort(struct kernel_call *c, int64_t n, struct gpu_runs *r, struct mu_err *err)
+static int sort_by_row(struct kernel_call *c, int64_t n, struct gpu_runs *r, struct mu_err *err)
 {
 	GPU_RUNS_AUTO other = {0};
 	int rc = gpu_runs_new(c, n, &other, err);
@@ -63,7 +63,7 @@ static int sort(struct kernel_call *c, int64_t n, struct gpu_runs *r, struct mu_
 int gpu_runs_sort(struct kernel_call *c, int64_t n, int64_t row, struct gpu_runs *r,
 		  struct by_row *by, struct mu_err *err)
 {
-	int rc = n > 1 ? sort(c, n, r, err) : 0;
+	int rc = n > 1 ? sort_by_row(c, n, r, err) : 0;
 
 	*by = (struct by_row){gpu_address(&r->keys), gpu_address(&r->order), n, row};
 	return rc;

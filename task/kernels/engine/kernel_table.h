@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a kernel file offers its kernels: one KERNEL_TABLE at its end, named after it and listed in
- * engine/cpu_tables.def, those of GPUs in engine/gpu_tables.def.  A row names one op, or several,
+/* The kernel table of a file: one KERNEL_TABLE at its end, named after the file and listed in
+ * engine/cpu_tables.def, or for GPUs in engine/gpu_tables.def.  A row names one op, or several,
  * separated by spaces.
  *
  *	static const struct kernel rows[] = {{"Split SplitV", .run = split}, …};
@@ -38,8 +38,8 @@ const struct kernel *cpu_kernel_find(const char *op);
  * narrows its outputs. */
 kernel_fn *cpu_kernel_run(const struct kernel *k, const struct mu_node *n);
 
-/* Whether a GPU runs this node: not at all; with its tensors in host memory; by a kernel of its
- * own. */
+/* The way a GPU device runs a node: not at all; on the host, with its tensors in host memory; by a
+ * GPU kernel. */
 enum kernel_gpu { KERNEL_GPU_NONE, KERNEL_GPU_HOST, KERNEL_GPU_NATIVE };
 enum kernel_gpu kernel_on_gpu(const struct mu_node *n);
 

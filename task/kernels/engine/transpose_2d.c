@@ -13,7 +13,7 @@
 
 enum { LINE = 64, LINES = 4 };
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t min_int64(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
@@ -26,7 +26,7 @@ static int64_t least(int64_t a, int64_t b)
 		T rows[N][M], line[N];                                                             \
 		for (int64_t j = 0; j < n; j += N)                                                 \
 			for (int64_t i = 0; i < m; i += M) {                                       \
-				int64_t high = least(n - j, N), wide = least(m - i, M);            \
+				int64_t high = min_int64(n - j, N), wide = min_int64(m - i, M);    \
 				const T *at = from + j * from_step + i;                            \
 				for (int64_t y = 0; y < high; y++, at += from_step)                \
 					memcpy(rows[y], at, (size_t)wide * sizeof(T));             \

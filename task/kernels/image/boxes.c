@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bounding boxes: drawn into images, and sampled at random for cropping training images. A sampled
- * box covers a minimum share of the marked objects. */
+ * box covers a minimum share of the boxes objects. */
 #include <math.h>
 
 #include "task/kernels/engine/args.h"
@@ -9,7 +9,7 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/random/node_state.h"
 
-enum { SIDES = 4 }; /* of a box: y1, x1, y2, x2, parts of the picture's sides */
+enum { SIDES = 4 }; /* of a box: y1, x1, y2, x2, fractions of the image size */
 
 /* ---- DrawBoundingBoxes ---- */
 
@@ -19,13 +19,13 @@ static const float usual_colours[][4] = {
 
 struct canvas {
 	enum mu_dtype type;
-	void *pixels; /* of one picture */
+	void *pixels; /* of one image */
 	int64_t size[2], depth;
 	unsigned char colour[4 * sizeof(float)]; /* as pixels have it */
 };
 
 /* From pixel to pixel along an axis, both included, at `across` of the other axis. */
-static void line(const struct canvas *k, int axis, int64_t from, int64_t to, int64_t across)
+static void draw_line(const struct canvas *k, int axis, int64_t from, int64_t to, int64_t across)
 {
 	size_t pixel = (size_t)k->depth * elems_size(k->type);
 
@@ -50,19 +50,19 @@ static void draw_box(const struct canvas *k, const float *box)
 		low[i] = to_pixel(box[i], k->size[i]);
 		high[i] = to_pixel(box[i + 2], k->size[i]);
 		if (low[i] > high[i] || low[i] >= k->size[i] || high[i] < 0)
-			return; /* nothing of it can be seen */
+			return; /* it is outside the image */
 		first[i] = low[i] < 0 ? 0 : low[i];
 		last[i] = high[i] < k->size[i] ? high[i] : k->size[i] - 1;
 	}
 	for (int i = 0; i < 2; i++) {
 		if (low[i] >= 0)
-			line(k, !i, first[!i], last[!i], low[i]);
+			draw_line(k, !i, first[!i], last[!i], low[i]);
 		if (high[i] < k->size[i])
-			line(k, !i, first[!i], last[!i], high[i]);
+			draw_line(k, !i, first[!i], last[!i], high[i]);
 	}
 }
 
-static void boxes_mix(struct canvas *k, const float *colour)
+static void set_colour(struct canvas *k, const float *colour)
 {
 	for (int64_t i = 0; i < k->depth; i++) {
 		float part = colour[i];
@@ -119,8 +119,8 @@ static int draw_boxes(struct kernel_call *c, struct mu_err *err)
 		k.pixels = (char *)out->data +
 			   (size_t)(p * k.size[0] * k.size[1] * k.depth) * elems_size(k.type);
 		for (int64_t b = 0; b < boxes; b++) {
-			/* what is grey is drawn white, unless told */
-			boxes_mix(&k, own || k.depth > 1 ? colour + b % colours * step : white);
+			/* boxes on a grey image are white by default */
+			set_colour(&k, own || k.depth > 1 ? colour + b % colours * step : white);
 			draw_box(&k, MU_DATA(float, kernel_in(c, 1)) + (p * boxes + b) * SIDES);
 		}
 	}
@@ -129,20 +129,20 @@ static int draw_boxes(struct kernel_call *c, struct mu_err *err)
 
 /* ---- SampleDistortedBoundingBox ---- */
 
-enum { MOST_ATTEMPTS = 1 << 20, MOST_LOOKS = 1 << 28 }; /* a second of a processor's time */
+enum { MAX_ATTEMPTS = 1 << 20, MAX_COMPARISONS = 1 << 28 }; /* a second of a processor's time */
 
-struct part { /* of a picture, in pixels: from low up to high */
+struct rect { /* in pixels; high is exclusive */
 	int low[2], high[2];
 };
-struct parting {
-	int size[2]; /* of the picture */
+struct box_sampler {
+	int size[2]; /* of the image */
 	float aspect[2], area[2], covered;
-	int64_t attempts, n; /* n: what is marked */
-	struct part *marked;
+	int64_t attempts, n; /* n: of the boxes */
+	struct rect *boxes;
 	enum mu_dtype type;
 };
 
-static float boxes_area_of(const struct part *p)
+static float rect_area(const struct rect *p)
 {
 	for (int i = 0; i < 2; i++)
 		if (p->high[i] <= p->low[i])
@@ -150,9 +150,9 @@ static float boxes_area_of(const struct part *p)
 	return (float)((int64_t)(p->high[0] - p->low[0]) * (p->high[1] - p->low[1]));
 }
 
-static struct part common(const struct part *a, const struct part *b)
+static struct rect intersection(const struct rect *a, const struct rect *b)
 {
-	struct part p;
+	struct rect p;
 
 	for (int i = 0; i < 2; i++) {
 		p.low[i] = a->low[i] > b->low[i] ? a->low[i] : b->low[i];
@@ -161,19 +161,19 @@ static struct part common(const struct part *a, const struct part *b)
 	return p;
 }
 
-static bool shows_enough(const struct parting *k, const struct part *p)
+static bool covers_enough(const struct box_sampler *k, const struct rect *p)
 {
-	for (int64_t i = 0; i < k->n && boxes_area_of(p) >= 1; i++) {
-		struct part both = common(p, &k->marked[i]);
-		float whole = boxes_area_of(&k->marked[i]);
-		if (whole >= 1 && boxes_area_of(&both) / whole >= k->covered)
+	for (int64_t i = 0; i < k->n && rect_area(p) >= 1; i++) {
+		struct rect both = intersection(p, &k->boxes[i]);
+		float whole = rect_area(&k->boxes[i]);
+		if (whole >= 1 && rect_area(&both) / whole >= k->covered)
 			return true;
 	}
 	return false;
 }
 
-/* The largest height at which a width of this aspect is within the picture. */
-static int most_height(const struct parting *k, float aspect, float area)
+/* Returns the largest height whose width at this aspect ratio fits into the image. */
+static int max_height(const struct box_sampler *k, float aspect, float area)
 {
 	int64_t most = lrintf(sqrtf(area / aspect));
 
@@ -185,8 +185,8 @@ static int most_height(const struct parting *k, float aspect, float area)
 	return (int)(most < k->size[0] ? most : k->size[0]);
 }
 
-/* Rounding may have made it a little too small or too large. */
-static bool adjust_area(const struct parting *k, float aspect, float least, float most,
+/* Corrects a size that rounding made too small or too large by one. */
+static bool adjust_area(const struct box_sampler *k, float aspect, float least, float most,
 			int64_t size[2])
 {
 	float area = (float)(size[0] * size[1]);
@@ -201,12 +201,12 @@ static bool adjust_area(const struct parting *k, float aspect, float least, floa
 	       size[0] <= k->size[0] && size[1] <= k->size[1];
 }
 
-static bool draw_part(const struct parting *k, float aspect, struct philox_stream *random,
-		      struct part *out)
+static bool sample_rect(const struct box_sampler *k, float aspect, struct philox_stream *random,
+			struct rect *out)
 {
 	float least = k->area[0] * (float)k->size[1] * (float)k->size[0];
 	float most = k->area[1] * (float)k->size[1] * (float)k->size[0];
-	int high = most_height(k, aspect, most);
+	int high = max_height(k, aspect, most);
 	int64_t size[2] = {lrintf(sqrtf(least / aspect))};
 
 	if (size[0] >= high)
@@ -224,18 +224,18 @@ static bool draw_part(const struct parting *k, float aspect, struct philox_strea
 	return true;
 }
 
-static struct part boxes_sample(const struct parting *k, struct philox from)
+static struct rect sample_crop(const struct box_sampler *k, struct philox from)
 {
 	struct philox_stream random = {.from = from};
-	struct part p;
+	struct rect p;
 
 	for (int64_t i = 0; i < k->attempts; i++) {
 		float aspect =
 		    philox_float(philox_32(&random)) * (k->aspect[1] - k->aspect[0]) + k->aspect[0];
-		if (draw_part(k, aspect, &random, &p) && shows_enough(k, &p))
+		if (sample_rect(k, aspect, &random, &p) && covers_enough(k, &p))
 			return p;
 	}
-	return (struct part){.high = {k->size[0], k->size[1]}};
+	return (struct rect){.high = {k->size[0], k->size[1]}};
 }
 
 /* ---- attributes and inputs ---- */
@@ -254,7 +254,8 @@ static int read_range(const struct mu_node *n, const char *name, float out[2], s
 	return 0;
 }
 
-static int boxes_read_how(const struct kernel_call *c, struct parting *k, struct mu_err *err)
+static int read_sampling_attrs(const struct kernel_call *c, struct box_sampler *k,
+			       struct mu_err *err)
 {
 	MU_RETURN_IF_ERROR(read_range(c->node, "aspect_ratio_range", k->aspect, err));
 	MU_RETURN_IF_ERROR(read_range(c->node, "area_range", k->area, err));
@@ -266,13 +267,13 @@ static int boxes_read_how(const struct kernel_call *c, struct parting *k, struct
 		return mu_invalid(err, "Min object covered must be non-negative");
 	if (k->area[1] > 1)
 		return mu_invalid(err, "area_range must be within (0, 1]");
-	if (k->attempts < 1 || k->attempts > MOST_ATTEMPTS)
-		return mu_invalid(err, "max_attempts must be from 1 to %d, not %lld", MOST_ATTEMPTS,
+	if (k->attempts < 1 || k->attempts > MAX_ATTEMPTS)
+		return mu_invalid(err, "max_attempts must be from 1 to %d, not %lld", MAX_ATTEMPTS,
 				  (long long)k->attempts);
 	return 0;
 }
 
-static int boxes_read_picture(const struct kernel_call *c, struct parting *k, struct mu_err *err)
+static int read_image_size(const struct kernel_call *c, struct box_sampler *k, struct mu_err *err)
 {
 	int64_t size[3];
 	int n = 0;
@@ -301,7 +302,7 @@ static int boxes_read_picture(const struct kernel_call *c, struct parting *k, st
 	return 0;
 }
 
-static int read_marked(const struct kernel_call *c, struct parting *k, struct mu_err *err)
+static int read_boxes(const struct kernel_call *c, struct box_sampler *k, struct mu_err *err)
 {
 	const struct mu_tensor *b = kernel_in(c, 1);
 	bool whole = args_attr_bool(c->node, "use_image_if_no_bounding_boxes", false);
@@ -315,20 +316,20 @@ static int read_marked(const struct kernel_call *c, struct parting *k, struct mu
 				       "use_image_if_no_bounding_boxes if you wish to not provide "
 				       "any bounding boxes.");
 	k->n = b->shape.count ? b->shape.count / SIDES : 1;
-	if (k->n > MOST_LOOKS / k->attempts)
+	if (k->n > MAX_COMPARISONS / k->attempts)
 		return mu_invalid(err, "%lld attempts for %lld boxes are too many",
 				  (long long)k->attempts, (long long)k->n);
-	if (!(k->marked = calloc((size_t)k->n, sizeof *k->marked)))
+	if (!(k->boxes = calloc((size_t)k->n, sizeof *k->boxes)))
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld boxes",
 			       (long long)k->n);
-	k->marked[0] = (struct part){.high = {k->size[0], k->size[1]}};
+	k->boxes[0] = (struct rect){.high = {k->size[0], k->size[1]}};
 	for (int64_t i = 0; i < b->shape.count; i++) {
 		float part = MU_DATA(float, b)[i];
 		if (!(part >= 0 && part <= 1))
 			return mu_invalid(err,
 					  "All bounding box coordinates must be in [0.0, 1.0]: %g",
 					  (double)part);
-		struct part *p = &k->marked[i / SIDES];
+		struct rect *p = &k->boxes[i / SIDES];
 		int axis = (int)(i % 2), at = (int)(part * (float)k->size[axis]);
 		*(i % SIDES < 2 ? &p->low[axis] : &p->high[axis]) = at;
 	}
@@ -346,7 +347,7 @@ static int put_size(struct kernel_call *c, unsigned i, enum mu_dtype t, const in
 	return 0;
 }
 
-static int put_part(struct kernel_call *c, const struct parting *k, const struct part *p,
+static int put_part(struct kernel_call *c, const struct box_sampler *k, const struct rect *p,
 		    struct mu_err *err)
 {
 	struct mu_tensor *out;
@@ -361,26 +362,26 @@ static int put_part(struct kernel_call *c, const struct parting *k, const struct
 	return 0;
 }
 
-static int sample_and_put(struct kernel_call *c, const struct parting *k, struct mu_err *err)
+static int sample_and_put(struct kernel_call *c, const struct box_sampler *k, struct mu_err *err)
 {
 	struct philox from;
 
 	MU_RETURN_IF_ERROR(c->n_in > 3
 			       ? stateless_draws(c, 3, &from, err)
 			       : node_draws(c->state, c, (uint64_t)k->attempts, &from, err));
-	struct part p = boxes_sample(k, from);
+	struct rect p = sample_crop(k, from);
 	return put_part(c, k, &p, err);
 }
 
 static int sample_box(struct kernel_call *c, struct mu_err *err)
 {
-	struct parting k = {0};
+	struct box_sampler k = {0};
 	int rc;
 
-	if (!(rc = boxes_read_how(c, &k, err)) && !(rc = boxes_read_picture(c, &k, err)) &&
-	    !(rc = read_marked(c, &k, err)))
+	if (!(rc = read_sampling_attrs(c, &k, err)) && !(rc = read_image_size(c, &k, err)) &&
+	    !(rc = read_boxes(c, &k, err)))
 		rc = sample_and_put(c, &k, err);
-	free(k.marked);
+	free(k.boxes);
 	return rc;
 }
 

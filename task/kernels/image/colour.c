@@ -62,7 +62,7 @@ static void turn_hue(const double *rgb, double *out, double delta)
 	out[corners[at][2]] = least;
 }
 
-static void saturate(const double *rgb, double *out, double scale)
+static void scale_saturation(const double *rgb, double *out, double scale)
 {
 	double hsv[LIGHTS];
 
@@ -73,23 +73,23 @@ static void saturate(const double *rgb, double *out, double scale)
 
 /* ---- all of them ---- */
 
-static const struct way {
+static const struct mode {
 	const char *op;
 	void (*pixel)(const double *in, double *out, double by);
 	bool adjusts; /* by input 1, pictures of at least three dimensions */
-} ways[] = {{"RGBToHSV", to_hsv, false},
-	    {"HSVToRGB", to_rgb, false},
-	    {"AdjustHue", turn_hue, true},
-	    {"AdjustSaturation", saturate, true}};
+} modes[] = {{"RGBToHSV", to_hsv, false},
+	     {"HSVToRGB", to_rgb, false},
+	     {"AdjustHue", turn_hue, true},
+	     {"AdjustSaturation", scale_saturation, true}};
 
 struct pixels {
-	const struct way *way;
+	const struct mode *mode;
 	const struct mu_tensor *in;
 	struct mu_tensor *out;
 	double by;
 };
 
-static void change(void *arg, int64_t from, int64_t to)
+static void transform_pixels(void *arg, int64_t from, int64_t to)
 {
 	double wide[CHUNK * LIGHTS], made[CHUNK * LIGHTS];
 	const struct pixels *p = arg;
@@ -100,7 +100,7 @@ static void change(void *arg, int64_t from, int64_t to)
 		convert(MU_DOUBLE, wide, p->in->dtype,
 			(const char *)p->in->data + (size_t)from * size, n * LIGHTS);
 		for (int64_t i = 0; i < n; i++)
-			p->way->pixel(wide + i * LIGHTS, made + i * LIGHTS, p->by);
+			p->mode->pixel(wide + i * LIGHTS, made + i * LIGHTS, p->by);
 		convert(p->in->dtype, (char *)p->out->data + (size_t)from * size, MU_DOUBLE, made,
 			n * LIGHTS);
 	}
@@ -132,22 +132,22 @@ static int colours(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct pixels p = {.in = in};
 
-	for (unsigned i = 0; i < MU_COUNT(ways); i++)
-		if (strcmp(ways[i].op, c->node->op) == 0)
-			p.way = &ways[i];
-	MU_RETURN_IF_ERROR(colour_check_pictures(c, p.way->adjusts, err));
-	if (p.way->adjusts)
+	for (unsigned i = 0; i < MU_COUNT(modes); i++)
+		if (strcmp(modes[i].op, c->node->op) == 0)
+			p.mode = &modes[i];
+	MU_RETURN_IF_ERROR(colour_check_pictures(c, p.mode->adjusts, err));
+	if (p.mode->adjusts)
 		MU_RETURN_IF_ERROR(read_by(c, &p.by, err));
-	int least = p.way->adjusts ? 3 : 1;
+	int least = p.mode->adjusts ? 3 : 1;
 	if (in->shape.rank < least || in->shape.dim[in->shape.rank - 1] != LIGHTS)
 		return mu_fail(err,
-			       p.way->adjusts || !in->shape.rank ? MU_INVALID_ARGUMENT
-								 : MU_FAILED_PRECONDITION,
+			       p.mode->adjusts || !in->shape.rank ? MU_INVALID_ARGUMENT
+								  : MU_FAILED_PRECONDITION,
 			       "input must be at least %d-D with 3 channels in the last dimension, "
 			       "got shape %s",
 			       least, mu_shape_str(&in->shape));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &in->shape, &p.out, err));
-	kernel_parallel(c, in->shape.count / LIGHTS, 1 << 14, change, &p);
+	kernel_parallel(c, in->shape.count / LIGHTS, 1 << 14, transform_pixels, &p);
 	return 0;
 }
 

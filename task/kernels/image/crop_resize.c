@@ -19,20 +19,20 @@ struct crops {
 	bool nearest;
 };
 
-/* Where one place lies along an axis. */
-struct between {
+/* A sampling position along an axis, between two pixels. */
+struct interpolation {
 	bool inside;
 	int64_t low, high;
 	float part, from; /* of high's share; along the axis */
 };
 
-static struct between crop_resize_place(const struct crops *k, const float *box, int axis,
-					int64_t i)
+static struct interpolation crop_resize_place(const struct crops *k, const float *box, int axis,
+					      int64_t i)
 {
 	float first = box[axis], last = box[axis + 2], end = (float)(k->picture[axis] - 1);
 	float step = k->size[axis] > 1 ? (last - first) * end / (float)(k->size[axis] - 1) : 0;
 	float at = k->size[axis] > 1 ? first * end + (float)i * step : 0.5f * (first + last) * end;
-	struct between b = {.inside = at >= 0 && at <= end, .from = at};
+	struct interpolation b = {.inside = at >= 0 && at <= end, .from = at};
 
 	if (!b.inside) /* also what is no number */
 		return b;
@@ -43,8 +43,8 @@ static struct between crop_resize_place(const struct crops *k, const float *box,
 }
 
 /* y and x NULL: the place is outside its picture. */
-typedef void at_place(void *arg, int64_t box, int64_t at, int64_t picture, const struct between *y,
-		      const struct between *x);
+typedef void at_place(void *arg, int64_t box, int64_t at, int64_t picture,
+		      const struct interpolation *y, const struct interpolation *x);
 
 static void crop_resize_walk(const struct crops *k, int64_t from, int64_t to, at_place *body,
 			     void *arg)
@@ -53,9 +53,10 @@ static void crop_resize_walk(const struct crops *k, int64_t from, int64_t to, at
 		int64_t at = b * k->size[0] * k->size[1];
 		int64_t picture = k->of[b] * k->picture[0] * k->picture[1];
 		for (int64_t i = 0; i < k->size[0]; i++) {
-			struct between y = crop_resize_place(k, k->boxes + b * SIDES, 0, i);
+			struct interpolation y = crop_resize_place(k, k->boxes + b * SIDES, 0, i);
 			for (int64_t j = 0; j < k->size[1]; j++, at++) {
-				struct between x = crop_resize_place(k, k->boxes + b * SIDES, 1, j);
+				struct interpolation x =
+				    crop_resize_place(k, k->boxes + b * SIDES, 1, j);
 				bool inside = y.inside && x.inside;
 				body(arg, b, at * k->depth, picture, inside ? &y : NULL,
 				     inside ? &x : NULL);
@@ -75,7 +76,7 @@ struct corners {
 };
 
 static struct corners corners_of(const struct crops *k, const float *in, int64_t picture,
-				 const struct between *y, const struct between *x)
+				 const struct interpolation *y, const struct interpolation *x)
 {
 	return (struct corners){in + crop_resize_pixel(k, picture, y->low, x->low),
 				in + crop_resize_pixel(k, picture, y->low, x->high),
@@ -139,8 +140,8 @@ struct cut {
 	float *out, otherwise;
 };
 
-static void cut_place(void *arg, int64_t box, int64_t at, int64_t picture, const struct between *y,
-		      const struct between *x)
+static void cut_place(void *arg, int64_t box, int64_t at, int64_t picture,
+		      const struct interpolation *y, const struct interpolation *x)
 {
 	const struct cut *a = arg;
 	const struct crops *k = &a->k;
@@ -191,16 +192,16 @@ static int crop_and_resize(struct kernel_call *c, struct mu_err *err)
 
 /* ---- gradients ---- */
 
-struct back {
+struct crop_gradient {
 	struct crops k;
 	const float *g, *in;
 	float *out; /* of pictures or of boxes */
 };
 
 static void picture_place(void *arg, int64_t box, int64_t at, int64_t picture,
-			  const struct between *y, const struct between *x)
+			  const struct interpolation *y, const struct interpolation *x)
 {
-	const struct back *a = arg;
+	const struct crop_gradient *a = arg;
 	const float *g = a->g + at;
 
 	if (!y)
@@ -216,9 +217,9 @@ static void picture_place(void *arg, int64_t box, int64_t at, int64_t picture,
 
 /* Chain rule: the derivative by the position, times that of the position by the box. */
 static void boxes_place(void *arg, int64_t box, int64_t at, int64_t picture,
-			const struct between *y, const struct between *x)
+			const struct interpolation *y, const struct interpolation *x)
 {
-	const struct back *a = arg;
+	const struct crop_gradient *a = arg;
 	const struct crops *k = &a->k;
 	float along[2] = {0};
 
@@ -243,7 +244,7 @@ static void boxes_place(void *arg, int64_t box, int64_t at, int64_t picture,
 }
 
 /* Input 0: gradients, [boxes, rows, columns, channels] of the crops. */
-static int read_grads(const struct kernel_call *c, struct back *a, struct mu_err *err)
+static int read_grads(const struct kernel_call *c, struct crop_gradient *a, struct mu_err *err)
 {
 	const struct mu_tensor *g = kernel_in(c, 0);
 
@@ -264,7 +265,7 @@ static int grad_image(struct kernel_call *c, struct mu_err *err)
 {
 	enum mu_dtype t = args_attr_type(c->node, "T", MU_FLOAT);
 	MU_AUTO_TENSOR sum = {0};
-	struct back a = {0};
+	struct crop_gradient a = {0};
 	struct mu_tensor *out;
 	struct mu_shape shape;
 	int64_t size[4];
@@ -288,7 +289,7 @@ static int grad_image(struct kernel_call *c, struct mu_err *err)
 static int grad_boxes(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_TENSOR wide = {0};
-	struct back a = {0};
+	struct crop_gradient a = {0};
 	struct mu_tensor *out;
 	struct mu_shape shape;
 

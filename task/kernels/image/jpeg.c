@@ -15,17 +15,17 @@ enum {
 	MOST_SCANS = 500,     /* a small file may have many, each as long as the picture */
 };
 
-struct trouble {
+struct jpeg_error {
 	struct jpeg_error_mgr mgr; /* first: libjpeg hands it back */
 	jmp_buf out;
-	char said[JMSG_LENGTH_MAX];
+	char message[JMSG_LENGTH_MAX];
 };
 
 static void jpeg_leave(j_common_ptr c)
 {
-	struct trouble *t = (struct trouble *)c->err;
+	struct jpeg_error *t = (struct jpeg_error *)c->err;
 
-	c->err->format_message(c, t->said);
+	c->err->format_message(c, t->message);
 	longjmp(t->out, 1);
 }
 
@@ -33,7 +33,7 @@ static void say_nothing(j_common_ptr c)
 {
 }
 
-static struct jpeg_error_mgr *catch_trouble(struct trouble *t)
+static struct jpeg_error_mgr *catch_trouble(struct jpeg_error *t)
 {
 	jpeg_std_error(&t->mgr);
 	t->mgr.error_exit = jpeg_leave;
@@ -45,7 +45,7 @@ static struct jpeg_error_mgr *catch_trouble(struct trouble *t)
 
 struct reading {
 	struct jpeg_decompress_struct d;
-	struct trouble trouble;
+	struct jpeg_error error;
 	struct jpeg_source_mgr source;
 	struct jpeg_progress_mgr progress;
 	const struct jpeg_reading *how;
@@ -84,7 +84,7 @@ static void count_scans(j_common_ptr c)
 	struct reading *r = c->client_data;
 
 	if (r->d.input_scan_number > MOST_SCANS)
-		longjmp(r->trouble.out, 1);
+		longjmp(r->error.out, 1);
 }
 
 static struct reading *reading_new(struct mu_span file, const struct jpeg_reading *how)
@@ -92,7 +92,7 @@ static struct reading *reading_new(struct mu_span file, const struct jpeg_readin
 	struct reading *r = MU_NEW(struct reading);
 
 	r->how = how;
-	r->d.err = catch_trouble(&r->trouble);
+	r->d.err = catch_trouble(&r->error);
 	r->source = (struct jpeg_source_mgr){.next_input_byte = (const JOCTET *)file.data,
 					     .bytes_in_buffer = file.len,
 					     .init_source = jpeg_nothing,
@@ -120,7 +120,7 @@ static int reading_end(struct reading *r, struct mu_err *err)
 	    r->good || err->code != MU_OK
 		? -(int)err->code
 		: mu_invalid(err, "jpeg::Uncompress failed. Invalid JPEG data or crop window.%s%s",
-			     r->trouble.said[0] ? " " : "", r->trouble.said);
+			     r->error.message[0] ? " " : "", r->error.message);
 
 	jpeg_destroy_decompress(&r->d);
 	free(r->row);
@@ -133,7 +133,7 @@ int jpeg_shape(struct mu_span file, struct jpeg_shape *out, struct mu_err *err)
 	struct reading *r = reading_new(file, NULL);
 
 	err->code = MU_OK;
-	if (!setjmp(r->trouble.out) && (r->good = jpeg_read_head(r)))
+	if (!setjmp(r->error.out) && (r->good = jpeg_read_head(r)))
 		*out =
 		    (struct jpeg_shape){r->d.image_height, r->d.image_width, r->d.num_components};
 	return reading_end(r, err);
@@ -203,7 +203,7 @@ int jpeg_read(struct mu_span file, const struct jpeg_reading *how, jpeg_alloc_fn
 	unsigned char *to;
 
 	err->code = MU_OK;
-	if (!setjmp(r->trouble.out) && jpeg_start(r, &s)) {
+	if (!setjmp(r->error.out) && jpeg_start(r, &s)) {
 		r->row = mu_xcalloc((size_t)(s.width + 1), (size_t)s.channels);
 		if (crop(r, &s) && (to = alloc(arg, &s, err)))
 			r->good = read_rows(r, &s, to);
@@ -215,7 +215,7 @@ int jpeg_read(struct mu_span file, const struct jpeg_reading *how, jpeg_alloc_fn
 
 struct writing {
 	struct jpeg_compress_struct c;
-	struct trouble trouble;
+	struct jpeg_error error;
 	unsigned char *file;
 	unsigned long len;
 	bool good;
@@ -266,8 +266,8 @@ int jpeg_write(struct mu_buf *b, const unsigned char *pixels, const struct jpeg_
 	struct writing *w = MU_NEW(struct writing);
 	int rc = 0;
 
-	w->c.err = catch_trouble(&w->trouble);
-	if (how->xmp.len <= LONGEST_XMP && !setjmp(w->trouble.out)) {
+	w->c.err = catch_trouble(&w->error);
+	if (how->xmp.len <= LONGEST_XMP && !setjmp(w->error.out)) {
 		jpeg_create_compress(&w->c);
 		jpeg_mem_dest(&w->c, &w->file, &w->len);
 		jpeg_set_up(w, s, how);
@@ -281,7 +281,7 @@ int jpeg_write(struct mu_buf *b, const unsigned char *pixels, const struct jpeg_
 	if (w->good)
 		mu_buf_put(b, w->file, w->len);
 	else
-		rc = mu_invalid(err, "JPEG encoding failed: %s", w->trouble.said);
+		rc = mu_invalid(err, "JPEG encoding failed: %s", w->error.message);
 	jpeg_destroy_compress(&w->c);
 	free(w->file);
 	free(w);

@@ -53,7 +53,7 @@ static void heap_sink(struct heap *h, int64_t i)
 /* ---- how much two overlap ---- */
 
 /* As they are in C++: of what is no number and a number, the first. */
-static float smaller(float a, float b)
+static float min_float(float a, float b)
 {
 	return b < a ? b : a;
 }
@@ -63,16 +63,16 @@ static float larger(float a, float b)
 	return a < b ? b : a;
 }
 
-struct sides {
+struct corners {
 	float low[2], high[2], area;
 };
 
-static struct sides sides_of(const float *box)
+static struct corners sides_of(const float *box)
 {
-	struct sides s;
+	struct corners s;
 
 	for (int i = 0; i < 2; i++) {
-		s.low[i] = smaller(box[i], box[i + 2]);
+		s.low[i] = min_float(box[i], box[i + 2]);
 		s.high[i] = larger(box[i], box[i + 2]);
 	}
 	s.area = (s.high[0] - s.low[0]) * (s.high[1] - s.low[1]);
@@ -82,13 +82,13 @@ static struct sides sides_of(const float *box)
 /* Intersection over union of two boxes. */
 static float overlap_boxes(const struct suppression *s, int64_t a, int64_t b)
 {
-	struct sides x = sides_of(s->of + a * s->step), y = sides_of(s->of + b * s->step);
+	struct corners x = sides_of(s->of + a * s->step), y = sides_of(s->of + b * s->step);
 	float common = 1;
 
 	if (x.area <= 0 || y.area <= 0)
 		return 0;
 	for (int i = 0; i < 2; i++)
-		common *= larger(smaller(x.high[i], y.high[i]) - larger(x.low[i], y.low[i]), 0);
+		common *= larger(min_float(x.high[i], y.high[i]) - larger(x.low[i], y.low[i]), 0);
 	return common / (x.area + y.area - common);
 }
 

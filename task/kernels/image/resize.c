@@ -2,8 +2,8 @@
 /* Pictures made larger and smaller, and the gradients of that.
  *
  * Each place of the result along an axis takes so much of certain places of the picture: its taps.
- * The ways of resizing differ in their taps alone.  A row of the result is made in two turns, rows
- * first, then columns; a gradient goes back through the same taps. */
+ * The methods of resizing differ in their taps alone.  A row of the result is made in two turns,
+ * rows first, then columns; a gradient goes back through the same taps. */
 #include <float.h>
 #include <math.h>
 
@@ -29,7 +29,8 @@ static int64_t resize_within(int64_t at, int64_t n)
 	return at < 0 ? 0 : at < n ? at : n - 1;
 }
 
-/* Where the place lies on the picture, from -0.5 up where its pixels are points in the middle. */
+/* The position in the input of output pixel i; from -0.5 on if pixel centres are at half numbers.
+ */
 static float source(const struct resize_axis *a, int64_t i)
 {
 	return a->centers ? ((float)i + 0.5f) * a->scale - 0.5f : (float)i * a->scale;
@@ -113,11 +114,11 @@ static void area_taps(const struct resize_axis *a, struct resize_taps *t)
 	t->first[a->out] = k;
 }
 
-static const struct resize_way {
+static const struct resize_method {
 	const char *name; /* an op's begins so */
 	make_taps *taps;
 	int most; /* taps a place */
-} ways[] = {
+} methods[] = {
     {"ResizeBilinear", linear_taps, 2},
     {"ResizeNearestNeighbor", nearest_taps, 1},
     {"ResizeBicubic", cubic_taps, 4},
@@ -144,7 +145,7 @@ static int find_taps(struct resize *r, struct mu_err *err)
 	for (int d = 0; d < 2; d++) {
 		const struct resize_axis *a = &r->axis[d];
 		struct resize_taps *t = &r->taps[d];
-		int64_t most = r->way->most * a->out + a->in;
+		int64_t most = r->method->most * a->out + a->in;
 		int rc;
 
 		if ((rc = resize_alloc(&t->memory[0], MU_INT64, a->out + 1, err)) ||
@@ -157,7 +158,7 @@ static int find_taps(struct resize *r, struct mu_err *err)
 		t->first = t->memory[0].data;
 		t->at = t->memory[1].data;
 		t->weight = t->memory[2].data;
-		r->way->taps(a, t);
+		r->method->taps(a, t);
 	}
 	return 0;
 }
@@ -169,9 +170,9 @@ static int read_sizes(const struct kernel_call *c, struct resize *r, const int64
 	bool corners = args_attr_bool(c->node, "align_corners", false);
 	bool centers = args_attr_bool(c->node, "half_pixel_centers", false);
 
-	for (unsigned i = 0; i < MU_COUNT(ways); i++)
-		if (strncmp(c->node->op, ways[i].name, strlen(ways[i].name)) == 0)
-			r->way = &ways[i];
+	for (unsigned i = 0; i < MU_COUNT(methods); i++)
+		if (strncmp(c->node->op, methods[i].name, strlen(methods[i].name)) == 0)
+			r->method = &methods[i];
 	if (corners && centers)
 		return mu_invalid(err,
 				  "If half_pixel_centers is True, align_corners must be False.");
@@ -275,7 +276,7 @@ static int resize_forward(struct kernel_call *c, struct mu_err *err)
 	read_pictures(c, &r);
 	MU_RETURN_IF_ERROR(read_size_input(c, size, err));
 	MU_RETURN_IF_ERROR(read_sizes(c, &r, r.in->shape.dim + 1, size, err));
-	bool moves = r.way->taps == nearest_taps;
+	bool moves = r.method->taps == nearest_taps;
 	if (!convert_known(MU_FLOAT, r.in->dtype) || r.in->dtype == MU_BOOL)
 		return args_no_kernel(c, r.in->dtype, err);
 	if (!r.depth)
@@ -301,7 +302,7 @@ static int resize_forward(struct kernel_call *c, struct mu_err *err)
 
 /* ---- back ---- */
 
-struct back {
+struct resize_gradient {
 	const struct resize *r;
 	const double *grad;
 	double *sums;
@@ -309,7 +310,7 @@ struct back {
 
 static void sum_images(void *arg, int64_t from, int64_t to)
 {
-	const struct back *b = arg;
+	const struct resize_gradient *b = arg;
 	const struct resize *r = b->r;
 	const struct resize_taps *y = &r->taps[0], *x = &r->taps[1];
 	const int64_t wide = r->axis[1].in, depth = r->depth;
@@ -342,7 +343,7 @@ static int run_back(struct kernel_call *c, struct resize *r, struct mu_err *err)
 {
 	MU_AUTO_TENSOR grad = {0};
 	MU_AUTO_TENSOR sums = {0};
-	struct back b = {.r = r};
+	struct resize_gradient b = {.r = r};
 
 	if (!r->out->shape.count)
 		return 0;

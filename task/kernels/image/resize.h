@@ -19,7 +19,7 @@ struct resize_axis {
 	bool corners, centers;
 };
 struct resize {
-	const struct resize_way *way;
+	const struct resize_method *method;
 	struct resize_axis axis[2];
 	int64_t images, depth;
 	struct resize_taps taps[2]; /* rows, columns */

@@ -28,8 +28,8 @@ void csv_fields_fini(struct csv_fields *f)
 }
 
 /* A quoted field from *p (behind its quote) to behind the closing one. */
-static int quoted(struct mu_span in, size_t *p, const struct csv_columns *k, struct mu_buf *out,
-		  struct mu_err *err)
+static int read_quoted(struct mu_span in, size_t *p, const struct csv_columns *k,
+		       struct mu_buf *out, struct mu_err *err)
 {
 	size_t i = *p;
 	bool escaped = true; /* all quotes within the field */
@@ -87,7 +87,7 @@ int csv_split(struct mu_span in, const struct csv_columns *k, struct csv_fields 
 		struct mu_buf *b = add_field(f);
 		if (k->quotes && p < in.len && in.data[p] == '"') {
 			p++;
-			rc = quoted(in, &p, k, b, err);
+			rc = read_quoted(in, &p, k, b, err);
 		} else {
 			rc = csv_fields_plain(in, &p, k, b, err);
 		}
@@ -102,8 +102,8 @@ int csv_split(struct mu_span in, const struct csv_columns *k, struct csv_fields 
 	}
 }
 
-/* How much of a text an error shows; its bytes end with no zero. */
-static int shown(struct mu_span text)
+/* The number of bytes of a text that an error message shows; the text has no NUL. */
+static int shown_length(struct mu_span text)
 {
 	return text.len > 80 ? 80 : (int)text.len;
 }
@@ -126,7 +126,7 @@ int csv_store(const struct csv_fields *f, const struct csv_columns *k, unsigned 
 		mu_string_set(&MU_DATA(struct mu_string, out)[at], text.data, text.len);
 	} else if (!text_number(text, out->dtype, out->data, at)) {
 		return mu_invalid(err, "Field %u in %s is not a valid %s: %.*s", i, record,
-				  mu_dtype_name(out->dtype), shown(text), text.data);
+				  mu_dtype_name(out->dtype), shown_length(text), text.data);
 	}
 	return 0;
 }

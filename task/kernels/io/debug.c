@@ -276,7 +276,7 @@ struct numeric_summary {
 	double min, max, mean, variance;
 };
 
-static double bound(const struct kernel_call *c, const char *name, double otherwise)
+static double bound_attr(const struct kernel_call *c, const char *name, double otherwise)
 {
 	double x = args_attr_float(c->node, name, (float)otherwise);
 	enum mu_dtype t = kernel_in(c, 0)->dtype;
@@ -288,8 +288,8 @@ static double bound(const struct kernel_call *c, const char *name, double otherw
 static void summarize(const struct kernel_call *c, const double *x, int64_t n,
 		      struct numeric_summary *s)
 {
-	double lower = bound(c, "lower_bound", -INFINITY), sum = 0, squares = 0;
-	double upper = bound(c, "upper_bound", INFINITY);
+	double lower = bound_attr(c, "lower_bound", -INFINITY), sum = 0, squares = 0;
+	double upper = bound_attr(c, "upper_bound", INFINITY);
 	int64_t finite = 0;
 
 	*s = (struct numeric_summary){.min = INFINITY, .max = -INFINITY};

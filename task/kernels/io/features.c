@@ -87,7 +87,8 @@ void features_put_name(struct mu_buf *b, const struct features *f, int64_t i)
 	mu_buf_printf(b, "Name: %.*s, ", name.len > 200 ? 200 : (int)name.len, name.data);
 }
 
-/* How TensorFlow begins an error of a feature: of a batch, with the example's number. */
+/* Fails with TensorFlow's prefix for the errors of a feature; in a batch it has the index of the
+ * example. */
 static int feature_fail(const struct features *f, const struct feature_slot *s, int64_t i,
 			struct mu_err *err, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));

@@ -46,8 +46,8 @@ void features_alloc(struct features *f, unsigned slots);
 /* One slot for each of n keys, borrowed, of the types that the attribute lists. */
 int features_ask(struct features *f, enum feature_kind kind, const struct mu_span *keys, unsigned n,
 		 const char *attr, const struct mu_attr *types, struct mu_err *err);
-/* How many tensors they become: positions, values and shapes of sparse ones, then dense ones, then
- * values and splits of ragged ones, each group in its slots' order. */
+/* The number of output tensors: indices, values and shapes of sparse features, then dense ones,
+ * then values and splits of ragged ones, each group in the order of its slots. */
 unsigned features_outputs(const struct features *f);
 /* Everything was asked for; lists for so many examples. */
 int features_begin(struct features *f, int64_t examples, struct mu_err *err);
@@ -58,8 +58,7 @@ int features_check(const struct features *f, struct mu_err *err);
 /* All tensors, new ones, in out; on failure what is in out is the caller's to give back. */
 int features_output(const struct features *f, struct mu_tensor *out, struct mu_err *err);
 
-/* Where n rows of values in all begin and end, n + 1 numbers of int32 or int64; n < 0: a zero
- * alone. */
+/* Makes the row splits of n rows: n + 1 numbers of int32 or int64; n < 0: one zero. */
 int features_splits(struct mu_tensor *out, enum mu_dtype t, int64_t n, int64_t values,
 		    struct mu_err *err);
 

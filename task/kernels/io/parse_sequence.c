@@ -219,7 +219,7 @@ static int sequence_read_all(struct kernel_call *c, struct sequence *q, struct m
 /* ---- giving ---- */
 
 /* All examples' sums, and the longest of each. */
-static struct list totals(const struct sequence *q, const struct list_slot *s, int64_t *rows)
+static struct list sum_lists(const struct sequence *q, const struct list_slot *s, int64_t *rows)
 {
 	struct list sum = {0};
 
@@ -241,7 +241,7 @@ static int output_sparse(const struct sequence *q, const struct list_slot *s, st
 			 *shape = values + q->n[FEATURE_SPARSE];
 	int cols = q->context.single ? 2 : 3;
 	int64_t rows, at = 0, sides[3];
-	const struct list all = totals(q, s, &rows);
+	const struct list all = sum_lists(q, s, &rows);
 	struct mu_shape flat = mu_shape_vec(all.values), vec = mu_shape_vec(cols), places;
 
 	MU_RETURN_IF_ERROR(mu_shape_set(&places, 2, (int64_t[]){all.values, cols}, err));
@@ -303,7 +303,7 @@ static int output_dense(const struct sequence *q, const struct list_slot *s, str
 			struct mu_err *err)
 {
 	int64_t rows, each = 0;
-	const struct list all = totals(q, s, &rows);
+	const struct list all = sum_lists(q, s, &rows);
 	struct mu_shape shape;
 
 	out += q->first + 3 * q->n[FEATURE_SPARSE] + s->at;
@@ -340,7 +340,7 @@ static int output_ragged(const struct sequence *q, const struct list_slot *s, st
 			 *inner = outer + q->n[FEATURE_RAGGED];
 	enum mu_dtype t = q->splits->types[s->at];
 	int64_t rows, at = 0, ended = 0, n = q->context.examples;
-	const struct list all = totals(q, s, &rows);
+	const struct list all = sum_lists(q, s, &rows);
 	struct mu_shape flat = mu_shape_vec(all.values);
 
 	MU_RETURN_IF_ERROR(mu_tensor_new(values, s->type, &flat, err));

@@ -12,8 +12,8 @@ struct matrix {
 	bool trans;
 };
 
-static int flat(struct kernel_call *c, const struct einsum *e, const int64_t *counts, int n,
-		struct mu_tensor *t, struct mu_err *err)
+static int new_scratch(struct kernel_call *c, const struct einsum *e, const int64_t *counts, int n,
+		       struct mu_tensor *t, struct mu_err *err)
 {
 	struct mu_shape s;
 
@@ -33,11 +33,11 @@ static int matrix_of_gpu(struct kernel_call *c, const struct einsum *e, unsigned
 	if (s.ready)
 		return 0;
 	struct mu_tensor *to = s.sums ? &transposed : &m->made;
-	MU_RETURN_IF_ERROR(flat(c, e, s.count, 4, to, err));
+	MU_RETURN_IF_ERROR(new_scratch(c, e, s.count, 4, to, err));
 	if (to->shape.count)
 		MU_RETURN_IF_ERROR(move_read(to, e->op[i].t, &s.v, err));
 	if (s.sums)
-		MU_RETURN_IF_ERROR(flat(c, e, s.count, 3, &m->made, err));
+		MU_RETURN_IF_ERROR(new_scratch(c, e, s.count, 3, &m->made, err));
 	m->at = gpu_address(&m->made);
 	struct reduce_args sum = {.out = m->at,
 				  .in = gpu_address(&transposed),
@@ -79,7 +79,7 @@ static int einsum_gpu_output(struct kernel_call *c, const struct einsum *e, stru
 	from = a->made.buf ? a->made : *e->op[0].t;
 	if (e->n_in > 1) {
 		if ((rc = matrix_of_gpu(c, e, 1, b, err)) ||
-		    (!whole && (rc = flat(c, e, counts, 3, &product, err))) ||
+		    (!whole && (rc = new_scratch(c, e, counts, 3, &product, err))) ||
 		    (rc = einsum_gpu_multiply(c, e, a, b, gpu_address(whole ? out : &product),
 					      err)) ||
 		    whole)

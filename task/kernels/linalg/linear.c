@@ -241,7 +241,7 @@ static int lu(struct kernel_call *c, struct mu_err *err)
 
 /* ---- least squares ---- */
 
-struct least {
+struct least_squares {
 	struct matrix_job j;
 	double more; /* on the diagonal */
 };
@@ -260,7 +260,7 @@ static int fast_one(const struct matrix_job *j, int64_t k, double *work)
 	matrices_get(&j->b, k, BY_COLUMNS, b);
 	lapack_gemm(z, wide ? 'N' : 'C', wide ? 'C' : 'N', low, low, wide ? n : m, a, a, s);
 	for (int64_t i = 0; i < low; i++)
-		s[doubles(&j->a, i * low + i)] += ((const struct least *)j)->more;
+		s[doubles(&j->a, i * low + i)] += ((const struct least_squares *)j)->more;
 	if (lapack_potrf(z, low, s))
 		return 1;
 	if (!wide)
@@ -301,7 +301,7 @@ static int slow_one(const struct matrix_job *j, int64_t k, double *work)
 static int least_squares(struct kernel_call *c, struct mu_err *err)
 {
 	bool fast = args_attr_bool(c->node, "fast", true);
-	struct least l = {.j = {.one = fast ? fast_one : slow_one}};
+	struct least_squares l = {.j = {.one = fast ? fast_one : slow_one}};
 	struct matrix_job *j = &l.j;
 
 	MU_RETURN_IF_ERROR(matrices_system_in(c, &j->a, &j->b, err));

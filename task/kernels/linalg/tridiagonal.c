@@ -18,14 +18,14 @@ static void add_row(int64_t n, number f, const number *x, number *y)
 		y[i] += f * x[i];
 }
 
-struct three {
+struct tridiagonal {
 	int64_t n, columns;
 	number *above, *main, *below, *second; /* second: above `above`, from exchanged rows */
 	number *x;
 };
 
 /* Rows i and i + 1, of which only the first has been through, changed for one another. */
-static void exchange(struct three *s, int64_t i)
+static void exchange(struct tridiagonal *s, int64_t i)
 {
 	number t = s->main[i];
 
@@ -45,7 +45,7 @@ static void exchange(struct three *s, int64_t i)
 	}
 }
 
-static void solve(struct three *s, bool pivoting)
+static void solve(struct tridiagonal *s, bool pivoting)
 {
 	for (int64_t i = 0; i + 1 < s->n; i++) {
 		if (pivoting && cabs(s->below[i + 1]) > cabs(s->main[i]))
@@ -72,7 +72,7 @@ static int solve_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int64_t n = j->a.cols, columns = j->b.cols;
 	number *d = (number *)work;
-	struct three s = {n, columns, d, d + n, d + 2 * n, d + 3 * n, d + 4 * n};
+	struct tridiagonal s = {n, columns, d, d + n, d + 2 * n, d + 3 * n, d + 4 * n};
 	bool singular = false;
 
 	matrices_get_complex(&j->a, k, BY_ROWS, d);

@@ -3,7 +3,7 @@
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
 
-/* How many boundaries are not above x; all of them for what is no number. */
+/* The number of boundaries that are not above x; all for NaN. */
 static int32_t bucket_of(const float *boundaries, unsigned n, double x)
 {
 	unsigned from = 0;

@@ -153,7 +153,7 @@ static int string_binary(struct kernel_call *c, enum binary_op op, const struct 
 	return rc;
 }
 
-static bool divides(enum binary_op op)
+static bool is_division(enum binary_op op)
 {
 	return op == BIN_Div || op == BIN_RealDiv || op == BIN_TruncateDiv || op == BIN_FloorDiv ||
 	       op == BIN_FloorMod || op == BIN_Mod || op == BIN_TruncateMod;
@@ -225,7 +225,7 @@ static int check_integers(const char *name, enum binary_op op, const struct mu_t
 {
 	if (op == BIN_Pow && is_signed(b->dtype) && has_negative(b))
 		return mu_invalid(err, "Integers to negative integer powers are not allowed");
-	if (!divides(op) || !is_integer(b->dtype) || !convert_any_zero(b))
+	if (!is_division(op) || !is_integer(b->dtype) || !convert_any_zero(b))
 		return 0;
 	if (strncmp(name, "Truncate", 8) == 0)
 		return mu_fail(err, MU_INTERNAL,
@@ -240,7 +240,7 @@ static int binary(struct kernel_call *c, enum binary_op op, bool compares, struc
 	struct mu_shape shape;
 	int rc;
 
-	if (!a->shape.rank && !b->shape.rank && loops->binary[op][a->dtype] && !divides(op) &&
+	if (!a->shape.rank && !b->shape.rank && loops->binary[op][a->dtype] && !is_division(op) &&
 	    op != BIN_Pow)
 		return binary_scalars(c, loops->binary[op][a->dtype], compares ? MU_BOOL : a->dtype,
 				      err);
@@ -280,7 +280,7 @@ static int binary(struct kernel_call *c, enum binary_op op, bool compares, struc
 LOGIC_LOOP(and_loop, x &&y)
 LOGIC_LOOP(or_loop, x || y)
 
-static int logic(struct kernel_call *c, binary_loop *loop, struct mu_err *err)
+static int logical_binary(struct kernel_call *c, binary_loop *loop, struct mu_err *err)
 {
 	struct mu_shape shape;
 
@@ -289,8 +289,8 @@ static int logic(struct kernel_call *c, binary_loop *loop, struct mu_err *err)
 	return binary_loop_run(c, loop, MU_BOOL, &shape, err);
 }
 
-KERNEL_RUN(logical_and, logic(c, and_loop, err))
-KERNEL_RUN(logical_or, logic(c, or_loop, err))
+KERNEL_RUN(logical_and, logical_binary(c, and_loop, err))
+KERNEL_RUN(logical_or, logical_binary(c, or_loop, err))
 
 static int logical_not(struct kernel_call *c, struct mu_err *err)
 {

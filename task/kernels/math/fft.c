@@ -17,7 +17,7 @@ static double _Complex fft_rotate(double part, double of)
 }
 
 /* The product by hand: C's own looks for infinities. */
-static inline double _Complex times(double _Complex x, double _Complex y)
+static inline double _Complex multiply_complex(double _Complex x, double _Complex y)
 {
 	double a = creal(x), b = cimag(x), c = creal(y), d = cimag(y);
 
@@ -47,7 +47,7 @@ static void power_of_two(const struct fft *f, double _Complex *x)
 		for (int64_t from = 0; from < f->m; from += 2 * half)
 			for (int64_t k = 0; k < half; k++) {
 				double _Complex *a = x + from + k, *b = a + half;
-				double _Complex t = times(*b, f->turns[k * step]);
+				double _Complex t = multiply_complex(*b, f->turns[k * step]);
 				*b = *a - t;
 				*a += t;
 			}
@@ -64,15 +64,15 @@ static void chirp(const struct fft *f, double _Complex *x, double _Complex *work
 {
 	memset(work, 0, (size_t)f->m * sizeof *work);
 	for (int64_t i = 0; i < f->n; i++)
-		work[i] = times(x[i], f->chirp[i]);
+		work[i] = multiply_complex(x[i], f->chirp[i]);
 	power_of_two(f, work);
 	for (int64_t i = 0; i < f->m; i++)
-		work[i] = times(work[i], f->reverse[i]);
+		work[i] = multiply_complex(work[i], f->reverse[i]);
 	conjugate(f->m, work, 1);
 	power_of_two(f, work);
 	conjugate(f->m, work, 1.0 / (double)f->m);
 	for (int64_t i = 0; i < f->n; i++)
-		x[i] = times(work[i], f->chirp[i]);
+		x[i] = multiply_complex(work[i], f->chirp[i]);
 }
 
 bool fft_init(struct fft *f, int64_t n)

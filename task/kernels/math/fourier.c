@@ -28,7 +28,7 @@ struct transform {
 	int64_t dim[MOST];                   /* of what is worked on: complex numbers */
 	int64_t in_one, out_one, one, items;
 	struct fft plan[MOST];
-	atomic_bool starved;
+	atomic_bool no_memory;
 };
 
 static enum mu_dtype fourier_part_of(enum mu_dtype t)
@@ -141,7 +141,7 @@ static void fourier_part(void *arg, int64_t from, int64_t to)
 	}
 	number *x = calloc((size_t)(w->one + longest) + 1, sizeof *x);
 	if (!x) {
-		atomic_store(&w->starved, true);
+		atomic_store(&w->no_memory, true);
 		return;
 	}
 	for (int64_t i = from; i < to; i++)
@@ -238,7 +238,7 @@ static int fourier_run(struct kernel_call *c, struct kind kind, struct mu_err *e
 		kernel_parallel(c, w.items, 4096 / w.one + 1, fourier_part, &w);
 	for (int d = 0; d < MOST; d++)
 		fft_fini(&w.plan[d]);
-	if (!rc && w.starved)
+	if (!rc && w.no_memory)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %s",
 			       mu_shape_str(&w.in->shape));
 	return rc;

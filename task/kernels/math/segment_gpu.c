@@ -10,11 +10,11 @@
 #include "task/kernels/math/segment.h"
 
 /* By what an op's name ends in, but for "Grad" and what comes after. */
-static const struct way {
+static const struct mode {
 	const char *name, *kernel;
 	enum reduce_op op;
 	enum segment_divide divide;
-} ways[] = {
+} modes[] = {
     {"SegmentSum", "segment_sum", RED_SUM, BY_NOTHING},
     {"SegmentProd", "segment_prod", RED_PROD, BY_NOTHING},
     {"SegmentMax", "segment_max", RED_MAX, BY_NOTHING},
@@ -23,9 +23,9 @@ static const struct way {
     {"SegmentSqrtN", "segment_sum", RED_SUM, BY_ROOT},
 };
 
-static const struct way *way_of(const struct kernel_call *c)
+static const struct mode *mode_of(const struct kernel_call *c)
 {
-	const struct way *w = ways;
+	const struct mode *w = modes;
 
 	while (!strstr(c->node->op, w->name))
 		w++;
@@ -132,14 +132,14 @@ static int segment_gpu_run(struct kernel_call *c, const struct segments *s, bool
 	uint64_t scales = a.picks + (uint64_t)s->ids->shape.count * sizeof(int64_t);
 	if (scaled)
 		*(backward ? &a.factors : &a.divisors) = scales;
-	return gpu_run_type(kernel_gpu(c), way_of(c)->kernel, s->data->dtype, a.n, &a, err);
+	return gpu_run_type(kernel_gpu(c), mode_of(c)->kernel, s->data->dtype, a.n, &a, err);
 }
 
 static int dense(struct kernel_call *c, struct mu_err *err)
 {
 	SEGMENTS_AUTO s = {0};
 
-	MU_RETURN_IF_ERROR(segments_read(c, way_of(c)->op, way_of(c)->divide, &s, err));
+	MU_RETURN_IF_ERROR(segments_read(c, mode_of(c)->op, mode_of(c)->divide, &s, err));
 	return segment_gpu_run(c, &s, false, err);
 }
 
@@ -147,7 +147,7 @@ static int sparse(struct kernel_call *c, struct mu_err *err)
 {
 	SEGMENTS_AUTO s = {0};
 
-	MU_RETURN_IF_ERROR(segments_read_sparse(c, way_of(c)->divide, &s, err));
+	MU_RETURN_IF_ERROR(segments_read_sparse(c, mode_of(c)->divide, &s, err));
 	return segment_gpu_run(c, &s, false, err);
 }
 
@@ -155,7 +155,7 @@ static int segment_gpu_gradient(struct kernel_call *c, struct mu_err *err)
 {
 	SEGMENTS_AUTO s = {0};
 
-	MU_RETURN_IF_ERROR(segments_read_grad(c, way_of(c)->divide, &s, err));
+	MU_RETURN_IF_ERROR(segments_read_grad(c, mode_of(c)->divide, &s, err));
 	return segment_gpu_run(c, &s, true, err);
 }
 

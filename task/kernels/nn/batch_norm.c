@@ -16,7 +16,7 @@
 
 enum { X, SCALE, OFFSET, MEAN, VARIANCE };
 enum { GRAD_Y, GRAD_X, GRAD_SCALE, GRAD_MEAN, GRAD_VARIANCE };
-enum { PIXELS_WORTH = 16384 }; /* elements worth another thread */
+enum { PIXELS_WORTH = 16384 }; /* elements max_pieces another thread */
 
 struct rows {
 	const float *x, *g;
@@ -46,12 +46,13 @@ static void sum_rows(void *arg, int64_t from, int64_t to)
 }
 
 /* sums[0][ch] = sum of g, sums[1][ch] = sum of g * (x - mean). */
-static int sum(struct kernel_call *c, struct rows *r, struct mu_tensor *memory, struct mu_err *err)
+static int sum_channels(struct kernel_call *c, struct rows *r, struct mu_tensor *memory,
+			struct mu_err *err)
 {
 	int64_t threads = c->runtime ? thread_pool_size(c->runtime->pool) : 1;
-	int64_t worth = r->pixels * r->channels / PIXELS_WORTH + 1;
+	int64_t max_pieces = r->pixels * r->channels / PIXELS_WORTH + 1;
 
-	r->pieces = threads < worth ? threads : worth;
+	r->pieces = threads < max_pieces ? threads : max_pieces;
 	struct mu_shape shape = mu_shape_vec(r->pieces * 2 * r->channels);
 
 	MU_RETURN_IF_ERROR(mu_tensor_new(memory, MU_DOUBLE, &shape, err));
@@ -199,7 +200,7 @@ static int batch_statistics(struct kernel_call *c, struct rows *r, struct mu_ten
 	 * beside their spread does not drown in rounding. */
 	r->mean = r->x;
 
-	MU_RETURN_IF_ERROR(r->pixels ? sum(c, r, &memory, err) : 0);
+	MU_RETURN_IF_ERROR(r->pixels ? sum_channels(c, r, &memory, err) : 0);
 	for (int64_t ch = 0; ch < r->channels; ch++) {
 		if (!r->pixels) {
 			mean[ch] = var[ch] = NAN;
@@ -275,7 +276,7 @@ static int batch_norm_backward(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(vectors(c, 1, 3, r.channels, out, err));
 	MU_RETURN_IF_ERROR(placeholders(c, 3, 0, err));
 	MU_RETURN_IF_ERROR(mu_tensor_new(&factors, MU_FLOAT, &three, err));
-	MU_RETURN_IF_ERROR(sum(c, &r, &memory, err));
+	MU_RETURN_IF_ERROR(sum_channels(c, &r, &memory, err));
 	float *a = factors.data, *b = a + r.channels, *k = b + r.channels, eps = epsilon_of(c);
 	double n = r.pixels ? (double)r.pixels : 1;
 	for (int64_t ch = 0; ch < r.channels; ch++) {

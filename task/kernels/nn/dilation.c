@@ -24,21 +24,21 @@ struct dilation {
 };
 
 /* The window at one place: where it begins in the input, and which of its taps lie there. */
-struct spot {
+struct patch_position {
 	int64_t begin[WINDOW_AXES], from[WINDOW_AXES], to[WINDOW_AXES];
 };
 
-static struct spot spot_at(const struct dilation *p, int64_t row, int64_t column)
+static struct patch_position spot_at(const struct dilation *p, int64_t row, int64_t column)
 {
-	struct spot s;
+	struct patch_position s;
 
 	s.begin[0] = window_clip(&p->axis[0], row, &s.from[0], &s.to[0]);
 	s.begin[1] = window_clip(&p->axis[1], column, &s.from[1], &s.to[1]);
 	return s;
 }
 
-static int64_t pixel_of(const struct dilation *p, const struct spot *s, int64_t image, int64_t i,
-			int64_t j)
+static int64_t pixel_of(const struct dilation *p, const struct patch_position *s, int64_t image,
+			int64_t i, int64_t j)
 {
 	const struct window_axis *y = &p->axis[0], *x = &p->axis[1];
 	int64_t row = s->begin[0] + (i - s->from[0]) * y->dilation;
@@ -47,9 +47,9 @@ static int64_t pixel_of(const struct dilation *p, const struct spot *s, int64_t 
 	return (image * y->in + row) * x->in + column;
 }
 
-/* Where the gradient goes when no sum exceeds the least number: to the window's corner, whether or
- * not a tap lies there. */
-static int64_t corner_of(const struct dilation *p, const struct spot *s, int64_t image)
+/* The element that gets the gradient if no sum exceeds the lowest number: the corner of the window,
+ * even if the filter has no tap there. */
+static int64_t corner_of(const struct dilation *p, const struct patch_position *s, int64_t image)
 {
 	int64_t at[WINDOW_AXES];
 
@@ -68,7 +68,8 @@ static int64_t corner_of(const struct dilation *p, const struct spot *s, int64_t
 		T *out = p->out;                                                                   \
 		for (int64_t n = rows[0] * p->axis[1].out; n < rows[1] * p->axis[1].out; n++) {    \
 			int64_t row = n / p->axis[1].out, image = row / p->axis[0].out;            \
-			struct spot s = spot_at(p, row % p->axis[0].out, n % p->axis[1].out);      \
+			struct patch_position s =                                                  \
+			    spot_at(p, row % p->axis[0].out, n % p->axis[1].out);                  \
 			for (int64_t d = channels[0]; d < channels[1]; d++) {                      \
 				T best = least;                                                    \
 				int64_t pixel = corner_of(p, &s, image), tap = 0;                  \

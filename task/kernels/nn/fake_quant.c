@@ -169,14 +169,14 @@ static int by_vars_grad(struct kernel_call *c, struct mu_err *err)
 
 /* ---- QuantizeAndDequantize ---- */
 
-struct back {
+struct fake_quant {
 	double least, most; /* of the integers */
 	bool given, up;     /* the range; halves go up, not to the even one */
 	int64_t outer, depth, inner;
 };
 
 /* The slices that have a range each: input `in` cut along the axis. */
-static int fake_quant_channels(const struct kernel_call *c, unsigned in, struct back *b,
+static int fake_quant_channels(const struct kernel_call *c, unsigned in, struct fake_quant *b,
 			       struct mu_err *err)
 {
 	const struct mu_tensor *x = kernel_in(c, in);
@@ -196,7 +196,7 @@ static int fake_quant_channels(const struct kernel_call *c, unsigned in, struct 
 	return 0;
 }
 
-static int check_ends(const struct kernel_call *c, unsigned at, const struct back *b,
+static int check_ends(const struct kernel_call *c, unsigned at, const struct fake_quant *b,
 		      struct mu_err *err)
 {
 	static const char *const name[] = {"input_min", "input_max"};
@@ -213,7 +213,7 @@ static int check_ends(const struct kernel_call *c, unsigned at, const struct bac
 
 #define BACK(T, rint_of, floor_of, LARGEST)                                                        \
 	/* Zero stays zero, and both ends fit. */                                                  \
-	static void fit_##T(const struct back *b, T *low, T *high, T *scale, T *inverse)           \
+	static void fit_##T(const struct fake_quant *b, T *low, T *high, T *scale, T *inverse)     \
 	{                                                                                          \
 		T least = (T)b->least, most = (T)b->most;                                          \
 		T by_low = least * *low > 0 ? least / *low : LARGEST;                              \
@@ -228,7 +228,7 @@ static int check_ends(const struct kernel_call *c, unsigned at, const struct bac
 			*low = least * *inverse;                                                   \
 		}                                                                                  \
 	}                                                                                          \
-	static void back_##T(const struct back *b, const T *x, T *out, T low, T high)              \
+	static void back_##T(const struct fake_quant *b, const T *x, T *out, T low, T high)        \
 	{                                                                                          \
 		T scale, inverse;                                                                  \
 		int64_t hop = b->depth * b->inner;                                                 \
@@ -252,7 +252,7 @@ static int check_ends(const struct kernel_call *c, unsigned at, const struct bac
 				out[o * hop + i] = v * inverse;                                    \
 			}                                                                          \
 	}                                                                                          \
-	static int back_all_##T(struct kernel_call *c, const struct back *b,                       \
+	static int back_all_##T(struct kernel_call *c, const struct fake_quant *b,                 \
 				struct mu_tensor *out, struct mu_err *err)                         \
 	{                                                                                          \
 		const T *low = kernel_in(c, 1)->data, *high = kernel_in(c, 2)->data;               \
@@ -268,7 +268,8 @@ static int check_ends(const struct kernel_call *c, unsigned at, const struct bac
 				 b->given ? high[k] : 0);                                          \
 		return 0;                                                                          \
 	}                                                                                          \
-	static void pass_##T(struct kernel_call *c, const struct back *b, struct mu_tensor *out)   \
+	static void pass_##T(struct kernel_call *c, const struct fake_quant *b,                    \
+			     struct mu_tensor *out)                                                \
 	{                                                                                          \
 		const T *g = kernel_in(c, 0)->data, *x = kernel_in(c, 1)->data;                    \
 		const T *low = kernel_in(c, 2)->data, *high = kernel_in(c, 3)->data;               \
@@ -284,7 +285,7 @@ static int there_and_back(struct kernel_call *c, int64_t bits, struct mu_err *er
 {
 	bool signed_ = args_attr_bool(c->node, "signed_input", true);
 	bool narrow = args_attr_bool(c->node, "narrow_range", false);
-	struct back b = {.given = args_attr_bool(c->node, "range_given", false)};
+	struct fake_quant b = {.given = args_attr_bool(c->node, "range_given", false)};
 	struct mu_tensor *out;
 	int rc;
 
@@ -316,7 +317,7 @@ static int back_grad(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *x = kernel_in(c, 1);
 	struct mu_tensor *out, *zero;
-	struct back b = {0};
+	struct fake_quant b = {0};
 
 	MU_RETURN_IF_ERROR(fake_quant_channels(c, 1, &b, err));
 	MU_RETURN_IF_ERROR(same_size(c, err));

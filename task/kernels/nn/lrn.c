@@ -31,12 +31,12 @@ int check_lrn(const struct kernel_call *c, unsigned in, struct lrn_plan *p, stru
 	return 0;
 }
 
-static int64_t low(const struct lrn *l, int64_t ch)
+static int64_t window_begin(const struct lrn *l, int64_t ch)
 {
 	return ch > l->p.radius ? ch - l->p.radius : 0;
 }
 
-static int64_t high(const struct lrn *l, int64_t ch)
+static int64_t window_end(const struct lrn *l, int64_t ch)
 {
 	return ch + l->p.radius < l->p.n ? ch + l->p.radius + 1 : l->p.n;
 }
@@ -45,7 +45,7 @@ static float norm(const struct lrn *l, const float *x, int64_t ch)
 {
 	float sum = 0;
 
-	for (int64_t k = low(l, ch); k < high(l, ch); k++)
+	for (int64_t k = window_begin(l, ch); k < window_end(l, ch); k++)
 		sum += x[k] * x[k];
 	return l->p.bias + l->p.alpha * sum;
 }
@@ -71,7 +71,7 @@ static void lrn_backward(void *arg, int64_t from, int64_t to)
 		for (int64_t ch = 0; ch < l->p.n; ch++) {
 			float n = norm(l, x, ch);
 			float share = -2 * l->p.alpha * l->p.beta * y[ch] / n * g[ch];
-			for (int64_t k = low(l, ch); k < high(l, ch); k++)
+			for (int64_t k = window_begin(l, ch); k < window_end(l, ch); k++)
 				o[k] += share * x[k];
 			o[ch] += powf(n, -l->p.beta) * g[ch];
 		}

@@ -169,25 +169,25 @@ EACH_FLT(CONV_KERNELS)
 /* ---- pools ---- */
 
 /* Positions [from, to). */
-struct covered {
+struct covered_range {
 	int64_t from, to;
 };
 
 /* The part of window o inside the input. */
-DEVICE struct covered in_window(const struct window_axis_args *x, int64_t o)
+DEVICE struct covered_range in_window(const struct window_axis_args *x, int64_t o)
 {
 	int64_t at = o * x->stride - x->pad, end = at + x->size;
-	struct covered c = {at < 0 ? 0 : at, end < x->in ? end : x->in};
+	struct covered_range c = {at < 0 ? 0 : at, end < x->in ? end : x->in};
 
 	return c;
 }
 
 /* The windows that cover position i. */
-DEVICE struct covered windows_of(const struct window_axis_args *x, int64_t i)
+DEVICE struct covered_range windows_of(const struct window_axis_args *x, int64_t i)
 {
 	int64_t last = (i + x->pad) / x->stride, before = i + x->pad - x->size;
-	struct covered c = {before < 0 ? 0 : before / x->stride + 1,
-			    last < x->out ? last + 1 : x->out};
+	struct covered_range c = {before < 0 ? 0 : before / x->stride + 1,
+				  last < x->out ? last + 1 : x->out};
 
 	return c;
 }
@@ -199,7 +199,7 @@ DEVICE int64_t window_count(const struct window_args *a, int64_t d, int64_t h, i
 	int64_t n = 1;
 
 	for (int k = 0; k < 3; k++) {
-		const struct covered c = in_window(&a->axis[k], at[k]);
+		const struct covered_range c = in_window(&a->axis[k], at[k]);
 		n *= c.to > c.from ? c.to - c.from : 0;
 	}
 	return n;
@@ -207,9 +207,9 @@ DEVICE int64_t window_count(const struct window_args *a, int64_t d, int64_t h, i
 
 #define EACH_COVERED(i, c) for (int64_t i = (c).from; i < (c).to; i++)
 #define EACH_BETWEEN(range, p)                                                                     \
-	const struct covered deep = range(&a.axis[0], (p).at[0]);                                  \
-	const struct covered down = range(&a.axis[1], (p).at[1]);                                  \
-	const struct covered across = range(&a.axis[2], (p).at[2]);                                \
+	const struct covered_range deep = range(&a.axis[0], (p).at[0]);                            \
+	const struct covered_range down = range(&a.axis[1], (p).at[1]);                            \
+	const struct covered_range across = range(&a.axis[2], (p).at[2]);                          \
 	EACH_COVERED(d, deep) EACH_COVERED(h, down) EACH_COVERED(w, across)
 #define AT_IN(p, d, h, w)  (in_pixel(&a, (p).image, d, h, w) * a.channels + (p).channel)
 #define AT_OUT(p, d, h, w) (out_pixel(&a, (p).image, d, h, w) * a.channels + (p).channel)

@@ -7,7 +7,7 @@
 #include "task/kernels/random/philox.h"
 #include "task/runtime/kernel.h"
 
-/* How many draws stand between two that may take more than one to make. */
+/* The number of draws reserved for an element that may take more than one. */
 enum { DRAWS_RESERVED = 256 };
 
 struct distribution;
@@ -22,8 +22,8 @@ int draw_reals(struct kernel_call *c, const struct distribution *d, enum mu_dtyp
 
 /* Two numbers of the normal distribution. */
 void draw_two_normals(struct philox *p, double out[2]);
-/* Where draws begin by a key, a counter and an algorithm, inputs 1 to 3 (random/stateless.c).
- */
+/* The start of the random numbers for a key, a counter and an algorithm: inputs 1 to 3
+ * (random/stateless.c). */
 int random_from_key(const struct kernel_call *c, struct philox *out, struct mu_err *err);
 /* By the variable that is input 0, which goes on by so many groups, and the algorithm that input 1
  * says (random/stateful.c). */

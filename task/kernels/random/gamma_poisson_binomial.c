@@ -190,7 +190,7 @@ static double binomial_draw(struct pairs *p, const struct wanted *w)
 /* ---- tensors of them ---- */
 
 /* The largest number of a type; 0: there are no draws of it. */
-static double largest(enum mu_dtype t)
+static double max_of_type(enum mu_dtype t)
 {
 	return t == MU_DOUBLE  ? 0x1.fffffffffffffp1023
 	       : t == MU_FLOAT ? 0x1.fffffep127
@@ -252,11 +252,11 @@ static int distribution_fill(struct kernel_call *c, draw_fn *draw, unsigned i,
 	    .from = *from,
 	    .parameters = {kernel_in(c, i), draw == binomial_draw ? kernel_in(c, i + 1) : NULL},
 	    .n = of->count,
-	    .most = largest(t)};
+	    .most = max_of_type(t)};
 
 	for (int k = 0; k < 2 && d.parameters[k]; k++)
 		broadcast_view(&d.view[k], &d.parameters[k]->shape, of);
-	if (!largest(d.parameters[0]->dtype) || !d.most)
+	if (!max_of_type(d.parameters[0]->dtype) || !d.most)
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for %s from %s",
 			       c->node->op, mu_dtype_name(t),
 			       mu_dtype_name(d.parameters[0]->dtype));

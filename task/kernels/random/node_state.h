@@ -29,7 +29,7 @@ int node_state_find(struct node_state *s, struct kernel_call *c, const char *beh
  * zero.  *out is where this run's begin; the next run's do `groups` of four numbers later. */
 int node_draws(struct node_state *s, struct kernel_call *c, uint64_t groups, struct philox *out,
 	       struct mu_err *err);
-/* Where the numbers begin for the two seeds that input i gives. */
+/* The start of the random numbers for the two seeds in input i. */
 int stateless_draws(const struct kernel_call *c, unsigned i, struct philox *out,
 		    struct mu_err *err);
 

@@ -6,7 +6,7 @@
 #include "task/kernels/random/draw.h"
 #include "task/kernels/random/node_state.h"
 
-/* Where this run's draws begin. */
+/* Reserves the random numbers of this run. */
 static int random_reserve(struct kernel_call *c, int64_t elements, struct philox *out,
 			  struct mu_err *err)
 {

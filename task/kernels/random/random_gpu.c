@@ -4,7 +4,7 @@
 #include "task/kernels/engine/gpu_table.h"
 
 #define ROW(ops, host) GPU_SAME(ops, "dtype", GPU_REAL, .host_in = host)
-/* Where draws begin is found on the host. */
+/* The start of the random numbers is computed on the host. */
 #define BEGIN(ops) GPU_SAME(ops, NULL, 0, .host_in = 1, .host_out = 7)
 enum { SHAPE = 1 << 0, SEED = 1 << 1, KEY = 7 << 1, ALL = ~0 };
 /* uint32 is the only 32-bit type: int32 tensors stay in host memory. */

@@ -151,7 +151,7 @@ static float chance_learned(const struct sampler *s, int64_t class)
 	return (float)MU_DATA(int32_t, &s->learned->seen)[class] / (float)s->learned->total;
 }
 
-static void learn(const struct sampler *s, const int64_t *classes, int64_t n)
+static void count_classes(const struct sampler *s, const int64_t *classes, int64_t n)
 {
 	struct counts *k = s->learned;
 
@@ -388,8 +388,8 @@ static int draw_different(const struct sampler *s, struct philox_stream *p, int6
 	return 0;
 }
 
-/* How often a class of this chance is expected among the samples. */
-static float expected(const struct sampler *s, int64_t class, int64_t tries)
+/* The expected number of times that a class is among the samples. */
+static float expected_count(const struct sampler *s, int64_t class, int64_t tries)
 {
 	float p = s->kind->chance(s, class);
 
@@ -408,9 +408,9 @@ static int sampler_sample(const struct sampler *s, struct philox_stream *p,
 		MU_RETURN_IF_ERROR(draw_different(s, p, drawn, &tries, err));
 	for (int64_t i = 0; i < in->shape.count; i++)
 		MU_DATA(float, out[1])
-	[i] = all ? 1 : expected(s, MU_DATA(int64_t, in)[i], tries);
+	[i] = all ? 1 : expected_count(s, MU_DATA(int64_t, in)[i], tries);
 	for (int64_t i = 0; i < s->n_sampled; i++)
-		MU_DATA(float, out[2])[i] = all ? 1 : expected(s, drawn[i], tries);
+		MU_DATA(float, out[2])[i] = all ? 1 : expected_count(s, drawn[i], tries);
 	return 0;
 }
 
@@ -457,7 +457,7 @@ static int sampler_run(struct kernel_call *c, struct mu_err *err)
 	s.learned = MU_CONTAINER(r, struct counts, base);
 	pthread_mutex_lock(&s.learned->lock);
 	if (!(rc = sampler_sample(&s, &p, in, out, err)))
-		learn(&s, in->data, in->shape.count);
+		count_classes(&s, in->data, in->shape.count);
 	pthread_mutex_unlock(&s.learned->lock);
 	return rc;
 }

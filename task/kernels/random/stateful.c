@@ -26,8 +26,8 @@ static int check_state(const struct mu_tensor *t, int64_t words, struct mu_err *
 	return 0;
 }
 
-/* Where the generator of input 0 stood before it went on by so many groups.  in_state: its first
- * word says the algorithm, `which` does not. */
+/* Advances the generator in input 0 by so many groups; returns its previous position.  in_state:
+ * the first word of the state is the algorithm; else `which` is. */
 static int stateful_random_take(const struct kernel_call *c, bool in_state, int64_t which,
 				uint64_t groups, struct philox *out, struct mu_err *err)
 {

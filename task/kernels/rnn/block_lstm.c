@@ -139,7 +139,7 @@ static int block_lstm_forward(struct kernel_call *c, bool second, struct mu_err 
 }
 
 /* State of the gradient between time steps. */
-struct back {
+struct lstm_gradient {
 	float *both, *d_both, *gates; /* [x, h], its gradient, and the gradient of the gates */
 	float *d_cs, *d_h;
 };
@@ -147,7 +147,7 @@ struct back {
 /* One time step: d_cs and d_h hold the gradients from the next time step, and on return those for
  * the previous one. */
 static void time_step_backward(struct kernel_call *c, const struct lstm *l, int64_t t,
-			       struct back *k, float *const *to)
+			       struct lstm_gradient *k, float *const *to)
 {
 	const struct rnn_cell_sizes *s = &l->s;
 	int64_t step = s->batch * s->cell, width = s->in + s->cell;
@@ -201,7 +201,7 @@ static int block_lstm_backward(struct kernel_call *c, bool second, struct mu_err
 		return -(int)err->code;
 	for (unsigned i = 0; i < LSTM_GRADS; i++)
 		elems_zero(MU_FLOAT, to[i], 0, c->out[i].tensor.shape.count);
-	struct back k = {both, d_both, gates, to[D_CS], to[D_H]};
+	struct lstm_gradient k = {both, d_both, gates, to[D_CS], to[D_H]};
 	for (int64_t t = time_steps; t-- > 0;)
 		time_step_backward(c, &l, t, &k, to);
 	return 0;

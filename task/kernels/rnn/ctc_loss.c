@@ -184,8 +184,8 @@ struct rules {
 };
 
 /* The states of n labels into `to`, of which there is one at least; their count, or an error. */
-static int64_t states(const struct rules *r, int64_t b, const int32_t *label, int64_t n,
-		      int32_t *to, struct mu_err *err)
+static int64_t label_states(const struct rules *r, int64_t b, const int32_t *label, int64_t n,
+			    int32_t *to, struct mu_err *err)
 {
 	int64_t kept = 0;
 	bool ended = false;
@@ -253,8 +253,8 @@ static int read_labels(const struct kernel_call *c, const struct ctc_scores *s, 
 			return (int)more;
 		if (k - i > r.time) /* its loss is zero, and so is the slope */
 			continue;
-		more = states(&r, b, MU_DATA(int32_t, kernel_in(c, 2)) + i, k - i, l->path + used,
-			      err);
+		more = label_states(&r, b, MU_DATA(int32_t, kernel_in(c, 2)) + i, k - i,
+				    l->path + used, err);
 		if (more < 0)
 			return (int)more;
 		used += more;

@@ -32,7 +32,7 @@ static int read_scores(const struct kernel_call *c, struct scores *g, struct mu_
 }
 
 /* The first largest of a row, and which it is. */
-static double best(const struct ctc_scores *s, int64_t t, int64_t b, int64_t *class)
+static double best_class(const struct ctc_scores *s, int64_t t, int64_t b, int64_t *class)
 {
 	size_t size = mu_dtype_size(s->in->dtype);
 	double most = 0;
@@ -57,7 +57,7 @@ static int64_t decode_sequence_decode(const struct scores *g, int64_t b, int64_t
 
 	*score = 0;
 	for (int64_t t = 0; t < n; t++, before = class) {
-		*score -= best(&g->s, t, b, &class);
+		*score -= best_class(&g->s, t, b, &class);
 		if (class != g->blank && !(g->merge && class == before))
 			to[kept++] = class;
 	}
@@ -133,7 +133,7 @@ struct pair {
 	int64_t i, n, k, m; /* entries [i, i + n) of a and [k, k + m) of b */
 };
 
-/* How many insertions, deletions and replacements make one of the other. */
+/* The Levenshtein distance. */
 static int64_t distance(const struct pair *p, int64_t *row)
 {
 	for (int64_t y = 0; y <= p->m; y++)

@@ -9,7 +9,7 @@
 #include "task/kernels/engine/product.h"
 #include "task/kernels/rnn/lstm_element.h"
 
-static int64_t side(const struct rnn_cell_sizes *s, char c)
+static int64_t dim_of(const struct rnn_cell_sizes *s, char c)
 {
 	return c == 'T'   ? s->time
 	       : c == 'B' ? s->batch
@@ -33,7 +33,7 @@ int rnn_cell_check(const struct kernel_call *c, unsigned x, const char *const *w
 		const struct mu_shape *have = &kernel_in(c, x + i)->shape;
 		bool fits = have->rank == (int)strlen(want[i]);
 		for (int d = 0; fits && d < have->rank; d++)
-			fits = have->dim[d] == side(s, want[i][d]);
+			fits = have->dim[d] == dim_of(s, want[i][d]);
 		if (!fits)
 			return mu_invalid(
 			    err, "input %u of shape %s does not fit x %s and %lld cells", x + i,
@@ -51,7 +51,7 @@ int rnn_cell_out(struct kernel_call *c, const struct rnn_cell_sizes *s, const ch
 		struct mu_tensor *t;
 		int rc = 0;
 		for (const char *p = want[i]; *p && !rc; p++)
-			rc = mu_shape_push(&shape, side(s, *p), err);
+			rc = mu_shape_push(&shape, dim_of(s, *p), err);
 		if (rc || (rc = kernel_out_on_device(c, i, MU_FLOAT, &shape, &t, err)))
 			return rc;
 		to[i] = t->data;

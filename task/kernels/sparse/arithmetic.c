@@ -45,12 +45,12 @@ static int sparse_arithmetic_compare(const struct mu_tensor *a, int64_t i,
 /* ---- two sparse tensors ---- */
 
 /* Entries of the union: where each comes from, -1 when one of the two lacks it. */
-struct joined {
+struct entry_pair {
 	int64_t a, b;
 };
 
 static int64_t sparse_arithmetic_join(const struct sparse *a, const struct sparse *b,
-				      struct joined *out)
+				      struct entry_pair *out)
 {
 	int64_t n = 0;
 
@@ -58,7 +58,7 @@ static int64_t sparse_arithmetic_join(const struct sparse *a, const struct spars
 		int order = i == a->n   ? 1
 			    : k == b->n ? -1
 					: sparse_arithmetic_compare(a->at, i, b->at, k);
-		out[n] = (struct joined){order <= 0 ? i++ : -1, order >= 0 ? k++ : -1};
+		out[n] = (struct entry_pair){order <= 0 ? i++ : -1, order >= 0 ? k++ : -1};
 	}
 	return n;
 }
@@ -80,7 +80,7 @@ static int union_of(struct kernel_call *c, enum binary_op op, bool sums, struct 
 		return args_no_kernel(c, type, err);
 	if (sums && !convert(MU_DOUBLE, &least, kernel_in(c, 6)->dtype, kernel_in(c, 6)->data, 1))
 		return mu_invalid(err, "thresh must be a real number");
-	MU_AUTO_FREE struct joined *all = mu_xcalloc((size_t)(a.n + b.n) + 1, sizeof *all);
+	MU_AUTO_FREE struct entry_pair *all = mu_xcalloc((size_t)(a.n + b.n) + 1, sizeof *all);
 	MU_AUTO_FREE char *made = mu_xcalloc((size_t)(a.n + b.n) + 1, size);
 	int64_t n = sparse_arithmetic_join(&a, &b, all), kept = 0;
 	const uint64_t zero[2] = {0};
@@ -139,7 +139,7 @@ static int add_grad(struct kernel_call *c, struct mu_err *err)
 
 /* ---- a sparse and a dense one ---- */
 
-/* Where entry i lies in a dense tensor of shape d, stretched to the sparse one's. */
+/* The element of a dense tensor of shape d, broadcast to the sparse shape, at entry i. */
 static int64_t dense_at(const struct sparse *s, int64_t i, const struct mu_shape *d)
 {
 	int skip = s->shape.rank - d->rank;

@@ -32,7 +32,7 @@ static int64_t ragged_dense_rows_of(const struct levels *l, unsigned level)
 	return l->splits[level].shape.count - 1;
 }
 
-/* How many values, or rows of the level below, the level's rows have. */
+/* The number of values (or of rows of the next level) in the rows of a level. */
 static int64_t values_of(const struct levels *l, unsigned level)
 {
 	return splits_of(l, level)[ragged_dense_rows_of(l, level)];
@@ -130,7 +130,7 @@ static int read_levels(const struct kernel_call *c, struct levels *l, struct mu_
 	return 0;
 }
 
-static int64_t longest(const struct levels *l, unsigned level)
+static int64_t longest_row(const struct levels *l, unsigned level)
 {
 	int64_t most = 0;
 
@@ -159,7 +159,7 @@ static int output_shape(const struct kernel_call *c, const struct levels *l, str
 	for (int d = 0; d < rank; d++) {
 		int64_t want = requested_shape->shape.rank ? mu_tensor_int(requested_shape, d) : -1;
 		int64_t is = d == 0           ? ragged_dense_rows_of(l, 0)
-			     : d <= (int)l->n ? longest(l, (unsigned)d - 1)
+			     : d <= (int)l->n ? longest_row(l, (unsigned)d - 1)
 					      : values->dim[d - (int)l->n];
 		if (want < -1 || (want >= 0 && want != is && d > (int)l->n))
 			return mu_invalid(err,

@@ -36,7 +36,7 @@ static int check_ranges(const struct kernel_call *c, struct ranges *r, struct mu
 	return 0;
 }
 
-/* How many values lie in [start, limit); a double holds what is not too many exactly. */
+/* The number of values in [start, limit).  A double is exact for every number that is allowed. */
 static double count_whole(int64_t start, int64_t limit, int64_t delta)
 {
 	if (delta > 0 ? start >= limit : start <= limit)
@@ -163,7 +163,7 @@ static int check_level(const struct mu_tensor *splits, int64_t below, struct mu_
 }
 
 /* Rows [from[k], to[k]) of a level for each k < n. */
-struct picked {
+struct row_picks {
 	int64_t n, *from, *to;
 };
 
@@ -212,7 +212,7 @@ static int put_dense(struct kernel_call *c, const struct mu_shape *s, enum mu_dt
 }
 
 /* Level l of the output: how long each picked row is; *p goes down to what lies below them. */
-static int put_level(struct kernel_call *c, unsigned l, unsigned out, struct picked *p,
+static int put_level(struct kernel_call *c, unsigned l, unsigned out, struct row_picks *p,
 		     int64_t most, struct mu_err *err)
 {
 	const struct mu_tensor *splits = kernel_in(c, l);
@@ -259,7 +259,7 @@ static int ragged_gather(struct kernel_call *c, struct mu_err *err)
 			       mu_shape_str(&at->shape));
 	MU_AUTO_FREE int64_t *from = MU_NEW_ARRAY(int64_t, (size_t)at->shape.count + 1);
 	MU_AUTO_FREE int64_t *to = MU_NEW_ARRAY(int64_t, (size_t)at->shape.count + 1);
-	struct picked p = {at->shape.count, from, to};
+	struct row_picks p = {at->shape.count, from, to};
 	for (int64_t k = 0; k < p.n; k++)
 		to[k] = (from[k] = mu_tensor_int(at, k)) + 1;
 	MU_RETURN_IF_ERROR(put_dense(c, &at->shape, type, most, err));

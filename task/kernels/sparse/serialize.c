@@ -10,8 +10,8 @@
 enum { PARTS = 3 };
 
 /* The form of the parts: strings, or variants that share their memory. */
-static int packing(const struct kernel_call *c, const char *attr, enum mu_dtype *t,
-		   struct mu_err *err)
+static int serialized_type(const struct kernel_call *c, const char *attr, enum mu_dtype *t,
+			   struct mu_err *err)
 {
 	*t = args_attr_type(c->node, attr, MU_STRING);
 	return *t == MU_STRING || *t == MU_VARIANT
@@ -60,7 +60,7 @@ static int serialize(struct kernel_call *c, struct mu_err *err)
 	enum mu_dtype t;
 	int rc;
 
-	MU_RETURN_IF_ERROR(packing(c, "out_type", &t, err));
+	MU_RETURN_IF_ERROR(serialized_type(c, "out_type", &t, err));
 	MU_RETURN_IF_ERROR(sparse_part_in(c, 0, &p, err));
 	if (!(rc = kernel_out_vec(c, 0, t, PARTS, &out, err)))
 		rc = write_part(&p, out, 0, err);
@@ -99,7 +99,7 @@ static int serialize_many(struct kernel_call *c, struct mu_err *err)
 	enum mu_dtype t;
 	int rc;
 
-	MU_RETURN_IF_ERROR(packing(c, "out_type", &t, err));
+	MU_RETURN_IF_ERROR(serialized_type(c, "out_type", &t, err));
 	MU_RETURN_IF_ERROR(sparse_part_in(c, 2, &all, err));
 	rc = sparse_serialize_write_rows(c, &all, t, err);
 	sparse_part_fini(&all);
@@ -165,7 +165,7 @@ static int deserialize(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape lead;
 	int rc = 0;
 
-	MU_RETURN_IF_ERROR(packing(c, "Tserialized", &packed, err));
+	MU_RETURN_IF_ERROR(serialized_type(c, "Tserialized", &packed, err));
 	if (in->shape.rank < 1 || in->shape.dim[in->shape.rank - 1] != PARTS || !in->shape.count)
 		return mu_invalid(err,
 				  "Serialized sparse should have 3 as the last dimension, and at "

@@ -173,29 +173,30 @@ static const struct operation {
     {"union", true, true, true},
 };
 
-struct kept {
+struct set_element {
 	const struct member *m;
 	const struct mu_tensor *values;
 };
 
 static int64_t set_merge(const struct members *a, const struct members *b,
-			 const struct operation *op, struct kept *out)
+			 const struct operation *op, struct set_element *out)
 {
 	int64_t i = 0, j = 0, n = 0;
 
 	while (i < a->n || j < b->n) {
 		int by = i == a->n ? 1 : j == b->n ? -1 : set_compare(&a->list[i], &b->list[j]);
 		if (by <= 0 ? (by ? op->first : op->both) : op->second)
-			out[n++] = by <= 0 ? (struct kept){&a->list[i], a->values}
-					   : (struct kept){&b->list[j], b->values};
+			out[n++] = by <= 0 ? (struct set_element){&a->list[i], a->values}
+					   : (struct set_element){&b->list[j], b->values};
 		i += by <= 0;
 		j += by >= 0;
 	}
 	return n;
 }
 
-static int set_output(struct kernel_call *c, const struct mu_shape *sets, const struct kept *kept,
-		      int64_t n, enum mu_dtype type, struct mu_err *err)
+static int set_output(struct kernel_call *c, const struct mu_shape *sets,
+		      const struct set_element *kept, int64_t n, enum mu_dtype type,
+		      struct mu_err *err)
 {
 	struct mu_tensor *at, *values, *shape;
 	int64_t most = 0, rank = sets->rank + 1, k = 0;
@@ -222,7 +223,7 @@ static int set_output(struct kernel_call *c, const struct mu_shape *sets, const 
 typedef int (*reader)(const struct kernel_call *c, unsigned in, struct members *m,
 		      struct mu_err *err);
 
-static int operate(struct kernel_call *c, reader first, reader second, struct mu_err *err)
+static int set_operation(struct kernel_call *c, reader first, reader second, struct mu_err *err)
 {
 	const char *name = args_attr_string(c->node, "set_operation", "");
 	const struct operation *op = NULL;
@@ -238,13 +239,13 @@ static int operate(struct kernel_call *c, reader first, reader second, struct mu
 	if (a.values->dtype != b.values->dtype || !mu_shape_eq(&a.sets, &b.sets))
 		return mu_invalid(err, "Mismatched group shapes %s vs %s", mu_shape_str(&a.sets),
 				  mu_shape_str(&b.sets));
-	MU_AUTO_FREE struct kept *kept = mu_xcalloc((size_t)(a.n + b.n) + 1, sizeof *kept);
+	MU_AUTO_FREE struct set_element *kept = mu_xcalloc((size_t)(a.n + b.n) + 1, sizeof *kept);
 	return set_output(c, &a.sets, kept, set_merge(&a, &b, op, kept), a.values->dtype, err);
 }
 
-KERNEL_RUN(dense_dense, operate(c, read_dense, read_dense, err))
-KERNEL_RUN(dense_sparse, operate(c, read_dense, read_sparse, err))
-KERNEL_RUN(sparse_sparse, operate(c, read_sparse, read_sparse, err))
+KERNEL_RUN(dense_dense, set_operation(c, read_dense, read_dense, err))
+KERNEL_RUN(dense_sparse, set_operation(c, read_dense, read_sparse, err))
+KERNEL_RUN(sparse_sparse, set_operation(c, read_sparse, read_sparse, err))
 
 static int set_size(struct kernel_call *c, struct mu_err *err)
 {

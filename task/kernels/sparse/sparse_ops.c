@@ -19,7 +19,7 @@ static int bad_position(const struct mu_tensor *indices, int64_t i, const char *
 			  text.data ? text.data : "", why);
 }
 
-/* Where position i lies in a dense tensor of this shape, or -1. */
+/* The element of position i in a dense tensor of this shape; -1: outside. */
 static int64_t sparse_place_of(const struct mu_tensor *indices, int64_t i, const struct mu_shape *s)
 {
 	int64_t at = 0;

@@ -45,7 +45,7 @@ static int input_named(const struct mu_node *n, const char *name)
 	return -1;
 }
 
-static const char *after(const char *s, const char *prefix)
+static const char *skip_prefix(const char *s, const char *prefix)
 {
 	size_t n = strlen(prefix);
 
@@ -54,7 +54,8 @@ static const char *after(const char *s, const char *prefix)
 
 int optimizer_prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
 {
-	const char *name = after(after(after(n->op, "Resource"), "Sparse"), "Apply");
+	const char *name =
+	    skip_prefix(skip_prefix(skip_prefix(n->op, "Resource"), "Sparse"), "Apply");
 	struct optimizer_plan p = {0};
 
 	for (unsigned i = 0; i < MU_COUNT(optimizers); i++)

@@ -73,7 +73,7 @@ struct state {
 	uint64_t x, y, z, v[2], w[2];
 };
 
-static void mix_block(uint64_t out[2], const char *s, uint64_t a, uint64_t b)
+static void weak_hash_32(uint64_t out[2], const char *s, uint64_t a, uint64_t b)
 {
 	uint64_t last = load64(s + 24), c;
 
@@ -86,15 +86,15 @@ static void mix_block(uint64_t out[2], const char *s, uint64_t a, uint64_t b)
 }
 
 /* One block of 64 bytes; the last one weighs its carried words by `weight`. */
-static void block(struct state *t, const char *s, uint64_t mul, uint64_t weight)
+static void mix_block_64(struct state *t, const char *s, uint64_t mul, uint64_t weight)
 {
 	t->x = fingerprint_rotate(t->x + t->y + t->v[0] + load64(s + 8), 37) * mul;
 	t->y = fingerprint_rotate(t->y + t->v[1] + load64(s + 48), 42) * mul;
 	t->x ^= t->w[1] * weight;
 	t->y += t->v[0] * weight + load64(s + 40);
 	t->z = fingerprint_rotate(t->z + t->w[0], 33) * mul;
-	mix_block(t->v, s, t->v[1] * mul, t->x + t->w[0]);
-	mix_block(t->w, s + 32, t->z + t->w[1], t->y + load64(s + 16));
+	weak_hash_32(t->v, s, t->v[1] * mul, t->x + t->w[0]);
+	weak_hash_32(t->w, s + 32, t->z + t->w[1], t->y + load64(s + 16));
 	uint64_t swap = t->z;
 	t->z = t->x;
 	t->x = swap;
@@ -113,12 +113,12 @@ uint64_t fingerprint64(const char *s, size_t n)
 	t.z = fingerprint_mix(t.y * K2 + 113) * K2;
 	const char *end = s + (n - 1) / 64 * 64, *last = s + n - 64;
 	for (; s != end; s += 64)
-		block(&t, s, K1, 1);
+		mix_block_64(&t, s, K1, 1);
 	uint64_t mul = K1 + ((t.z & 0xff) << 1);
 	t.w[0] += (n - 1) & 63;
 	t.v[0] += t.w[0];
 	t.w[0] += t.v[0];
-	block(&t, last, mul, 9);
+	mix_block_64(&t, last, mul, 9);
 	return fold(fold(t.v[0], t.w[0], mul) + fingerprint_mix(t.y) * K0 + t.z,
 		    fold(t.v[1], t.w[1], mul) + t.x, mul);
 }

@@ -29,18 +29,18 @@ static int to_buckets(struct kernel_call *c, hash_fn *hash, const uint64_t key[2
 	return 0;
 }
 
-static uint64_t fast(const uint64_t key[2], const char *s, size_t n)
+static uint64_t hash_fast(const uint64_t key[2], const char *s, size_t n)
 {
 	return fingerprint64(s, n);
 }
 
-static uint64_t first(const uint64_t key[2], const char *s, size_t n)
+static uint64_t hash_first(const uint64_t key[2], const char *s, size_t n)
 {
 	return first_hash(s, n);
 }
 
-KERNEL_RUN(hash_bucket_fast, to_buckets(c, fast, NULL, err))
-KERNEL_RUN(hash_bucket_first, to_buckets(c, first, NULL, err))
+KERNEL_RUN(hash_bucket_fast, to_buckets(c, hash_fast, NULL, err))
+KERNEL_RUN(hash_bucket_first, to_buckets(c, hash_first, NULL, err))
 
 static int hash_bucket_strong(struct kernel_call *c, struct mu_err *err)
 {

@@ -56,7 +56,7 @@ static bool is_kept(const struct ngrams *g, int64_t length, int64_t n)
 	return !n && g->keeps_short && length > 0;
 }
 
-/* Where padding is without end, no row is too short but for want of widths. */
+/* The padding of a short row that is kept; none if the padding is unlimited. */
 static int64_t kept_pad(const struct ngrams *g)
 {
 	return g->pad > 0 ? g->pad : 0;

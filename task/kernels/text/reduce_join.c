@@ -4,7 +4,7 @@
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 
-struct joining {
+struct reduce_join {
 	int n;
 	int axis[MU_MAX_RANK];
 	bool joined[MU_MAX_RANK];
@@ -12,7 +12,7 @@ struct joining {
 	struct mu_shape shape;
 };
 
-static int read_axes(const struct kernel_call *c, struct joining *j, struct mu_err *err)
+static int read_axes(const struct kernel_call *c, struct reduce_join *j, struct mu_err *err)
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	int64_t axes[MU_MAX_RANK];
@@ -29,14 +29,14 @@ static int read_axes(const struct kernel_call *c, struct joining *j, struct mu_e
 	return 0;
 }
 
-static int reduce_join_plan(const struct kernel_call *c, struct joining *j, struct mu_err *err)
+static int reduce_join_plan(const struct kernel_call *c, struct reduce_join *j, struct mu_err *err)
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	bool keep = args_attr_bool(c->node, "keep_dims", false);
 	struct view v;
 	int k = 0;
 
-	*j = (struct joining){.shape = mu_shape_scalar()};
+	*j = (struct reduce_join){.shape = mu_shape_scalar()};
 	MU_RETURN_IF_ERROR(read_axes(c, j, err));
 	view_of(&v, in);
 	j->view.rank = in->rank;
@@ -62,7 +62,7 @@ static int reduce_join(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_TENSOR transposed = {0};
 	struct mu_tensor *out;
 	MU_AUTO_BUF b = {0};
-	struct joining j;
+	struct reduce_join j;
 
 	MU_RETURN_IF_ERROR(reduce_join_plan(c, &j, err));
 	MU_RETURN_IF_ERROR(mu_tensor_new(&transposed, MU_STRING, &kernel_in(c, 0)->shape, err));

@@ -163,7 +163,7 @@ static int64_t characters(struct mu_span s, bool utf8)
 	return utf8 ? n : (int64_t)s.len;
 }
 
-/* Where character k (up to one behind the last) starts. */
+/* The byte offset of character k; k may be the number of characters. */
 static size_t offset_of(struct mu_span s, int64_t k, bool utf8)
 {
 	size_t i = 0;

@@ -16,8 +16,9 @@ static unsigned byte_at(struct mu_span s, size_t i)
 	return (unsigned char)s.data[i];
 }
 
-/* How long a character is that starts with this byte; 0: none does.  The second byte decides what
- * is too long, a surrogate or beyond the last character. */
+/* The length of the character that starts with this byte; 0: none does.  *lowest and *highest limit
+ * the second byte: they exclude overlong forms, surrogates and numbers beyond the last character.
+ */
 static size_t utf8_length(unsigned first, unsigned *lowest, unsigned *highest)
 {
 	*lowest = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;

@@ -47,7 +47,7 @@ static const char *result_hint(int result)
 #define FIND(field, symbol, args)                                                                  \
 	if (!(*(void **)&api->field = dlsym(so, #symbol)))                                         \
 		return #symbol;
-static const char *fill(void *so, struct cuda_api *api)
+static const char *find_functions(void *so, struct cuda_api *api)
 {
 	CUDA_API(FIND)
 	return NULL;
@@ -122,7 +122,7 @@ int muster_cuda_plugin(const struct cuda_plugin **out, char *why, size_t n)
 		snprintf(why, n, "libcuda.so.1 is not on this machine (no NVIDIA driver)");
 		return -1;
 	}
-	const char *missing = fill(so, &api);
+	const char *missing = find_functions(so, &api);
 	if (missing)
 		snprintf(why, n,
 			 "libcuda.so.1 has no %s: it is not the NVIDIA driver's, or too old",
