@@ -49,7 +49,7 @@ struct connection {
 };
 
 static _Atomic(struct connection *) connections[MAX_FDS]; /* by descriptor; never freed */
-static _Atomic bool is_starved[MAX_FDS];                  /* listeners with pending connections */
+static _Atomic bool accept_pending[MAX_FDS];              /* listeners with pending connections */
 
 static uint64_t cookie_of(int fd)
 {
@@ -85,7 +85,7 @@ static void *connect_later(void *arg)
 	while (!getsockname(listener, (struct sockaddr *)&to, &len) &&
 	       (fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) < 0)
 		nanosleep(&pause, NULL);
-	atomic_store(&is_starved[listener], false);
+	atomic_store(&accept_pending[listener], false);
 	if (fd >= 0) {
 		(void)!connect(fd, (const struct sockaddr *)&to, len);
 		close(fd);
@@ -97,10 +97,10 @@ static void accept_later(int listener)
 {
 	pthread_t thread;
 
-	if (listener >= MAX_FDS || atomic_exchange(&is_starved[listener], true))
+	if (listener >= MAX_FDS || atomic_exchange(&accept_pending[listener], true))
 		return;
 	if (pthread_create(&thread, NULL, connect_later, (void *)(intptr_t)listener))
-		atomic_store(&is_starved[listener], false);
+		atomic_store(&accept_pending[listener], false);
 	else
 		pthread_detach(thread);
 }
