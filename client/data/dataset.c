@@ -75,7 +75,7 @@ static int set_label(struct mu_dataset *d, int64_t row, int64_t from, double lab
 	return 0;
 }
 
-static double greatest(const double *v, int64_t rows, int64_t width, int64_t use)
+static double max_abs(const double *v, int64_t rows, int64_t width, int64_t use)
 {
 	double most = 0;
 
@@ -146,8 +146,8 @@ int mu_dataset_csv(struct mu_dataset *train, struct mu_dataset *test, const stru
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: %lld rows leave none to train on",
 			       path, (long long)rows);
 	if (scale == 0)
-		scale = greatest(MU_DATA(double, &t), t.shape.dim[0], t.shape.dim[1],
-				 t.shape.dim[1] - 1);
+		scale = max_abs(MU_DATA(double, &t), t.shape.dim[0], t.shape.dim[1],
+				t.shape.dim[1] - 1);
 	if (split_seed)
 		data_shuffle(order, rows, &split_seed);
 	rc = csv_part(&a, &t, order, 0, rows - held, scale, path, err);

@@ -2,7 +2,7 @@
 /* See shuffle.h. The modulo bias is below rows / 2^64. */
 #include "client/data/shuffle.h"
 
-static uint64_t draw(uint64_t *state)
+static uint64_t splitmix64(uint64_t *state)
 {
 	uint64_t z = (*state += 0x9e3779b97f4a7c15u);
 
@@ -14,7 +14,7 @@ static uint64_t draw(uint64_t *state)
 void data_shuffle(int64_t *order, int64_t n, uint64_t *state)
 {
 	for (int64_t i = n - 1; i > 0; i--) {
-		int64_t j = (int64_t)(draw(state) % (uint64_t)(i + 1)), t = order[i];
+		int64_t j = (int64_t)(splitmix64(state) % (uint64_t)(i + 1)), t = order[i];
 
 		order[i] = order[j];
 		order[j] = t;

@@ -14,7 +14,7 @@ static bool is_sum_over_rows(struct mu_out g)
 	return strcmp(g.node->op, "UnsortedSegmentSum") == 0;
 }
 
-static struct mu_out input(struct mu_out of, unsigned i)
+static struct mu_out input_of(struct mu_out of, unsigned i)
 {
 	return (struct mu_out){of.node->inputs[i].node, of.node->inputs[i].port};
 }
@@ -26,7 +26,7 @@ static unsigned parts_of(struct mu_out g, struct mu_out *parts, unsigned most)
 	unsigned n = is_sum ? g.node->n_inputs : 1;
 
 	for (unsigned i = 0; i < n && n <= most; i++) {
-		parts[i] = is_sum ? input(g, i) : g;
+		parts[i] = is_sum ? input_of(g, i) : g;
 		if (!is_sum_over_rows(parts[i]))
 			return 0;
 	}
@@ -56,10 +56,10 @@ static void reduce_to_rows(struct mu_builder *b, struct optim_grad *g)
 		row[i] = (int32_t)g->var->shape.dim[i];
 	mu_push_device(b, parts[0].node->device);
 	for (unsigned i = 0; i < n; i++) {
-		ids[i] = mu_reshape(b, input(parts[i], 1), flat);
+		ids[i] = mu_reshape(b, input_of(parts[i], 1), flat);
 		if (n > 1) /* their index types can differ */
 			ids[i] = mu_cast(b, ids[i], MU_INT64);
-		values[i] = mu_reshape(b, input(parts[i], 0),
+		values[i] = mu_reshape(b, input_of(parts[i], 0),
 				       mu_const_ints(b, row, (unsigned)g->var->shape.rank));
 	}
 	all = concat_parts(b, values, n);

@@ -88,7 +88,7 @@ struct progress_hook {
 	double loss;  /* loss at `step` */
 	int64_t step; /* newest step; reported if it equals last_step */
 	int batch;
-	void (*tell)(void *arg, const struct mu_progress *p);
+	void (*report)(void *arg, const struct mu_progress *p);
 	void *arg;
 };
 
@@ -107,11 +107,11 @@ static void report_progress(struct progress_hook *p, double now)
 	double passed = now - p->last_time;
 	double rate = passed > 0 ? (double)(p->step - p->last_step) / passed : 0;
 
-	p->tell(p->arg, &(struct mu_progress){.step = p->step,
-					      .target = p->target,
-					      .loss = p->loss,
-					      .steps_per_second = rate,
-					      .examples_per_second = rate * p->batch});
+	p->report(p->arg, &(struct mu_progress){.step = p->step,
+						.target = p->target,
+						.loss = p->loss,
+						.steps_per_second = rate,
+						.examples_per_second = rate * p->batch});
 	p->last_time = now;
 	p->last_step = p->step;
 }
@@ -148,7 +148,7 @@ void mu_print_progress(void *arg, const struct mu_progress *p)
 }
 
 struct mu_hook *mu_progress_hook(struct mu_out loss, double seconds, int64_t target, int batch,
-				 void (*tell)(void *arg, const struct mu_progress *p), void *arg)
+				 void (*report)(void *arg, const struct mu_progress *p), void *arg)
 {
 	struct progress_hook *h = MU_NEW(struct progress_hook);
 
@@ -161,7 +161,7 @@ struct mu_hook *mu_progress_hook(struct mu_out loss, double seconds, int64_t tar
 	h->every = seconds;
 	h->target = target;
 	h->batch = batch;
-	h->tell = tell ? tell : mu_print_progress;
+	h->report = report ? report : mu_print_progress;
 	h->arg = arg;
 	return &h->base.base;
 }

@@ -107,15 +107,15 @@ static int session_call_buf(struct mu_session *s, const char *method, const stru
 void mu_session_cancel(struct mu_session *s)
 {
 	MU_AUTO_BUF request = {0}, reply = {0};
-	bool tell;
+	bool is_open;
 
 	pthread_mutex_lock(&s->lock);
-	tell = s->handle && !s->ended;
+	is_open = s->handle && !s->ended;
 	s->ended = true;
-	if (tell)
+	if (is_open)
 		mu_pb_put_str(&request, 1, s->handle);
 	pthread_mutex_unlock(&s->lock);
-	if (tell) /* even if this call fails, the session has ended for the client */
+	if (is_open) /* even if this call fails, the session has ended for the client */
 		session_call_buf(s, MASTER "CloseSession", &request, CLOSE_MS, 0, &reply, NULL);
 }
 

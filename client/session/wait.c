@@ -75,7 +75,7 @@ static void find_reason(struct wait *w, struct rpc_channel *ch)
 	}
 }
 
-struct waiting {
+struct ready_poll {
 	struct wait *wait;
 	struct rpc_channel *ch;
 	const char *target;
@@ -83,7 +83,7 @@ struct waiting {
 
 static int64_t report_if_due(void *arg)
 {
-	const struct waiting *c = arg;
+	const struct ready_poll *c = arg;
 	struct wait *w = c->wait;
 	long seconds;
 
@@ -98,7 +98,7 @@ int wait_call(struct wait *w, struct rpc_channel *ch, const char *target, const 
 	      const struct rpc_message *m, long timeout_ms, struct mu_buf *reply,
 	      struct mu_err *err)
 {
-	struct waiting waiting = {w, ch, target};
+	struct ready_poll waiting = {w, ch, target};
 	struct rpc_wait_callback callback = {report_if_due, &waiting, w->next_ms};
 	int rc = rpc_call_with_callback(ch, method, m, timeout_ms, RPC_WAIT_FOR_READY, &callback,
 					reply, err);

@@ -37,7 +37,7 @@ struct bundle_record *bundle_index_add(struct bundle_index *x, const void *key, 
 	return r;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
 	const struct bundle_record *x = a, *y = b;
 	size_t n = x->key_len < y->key_len ? x->key_len : y->key_len;
@@ -49,14 +49,14 @@ static int compare(const void *a, const void *b)
 static void index_sort(struct bundle_index *x)
 {
 	if (x->n)
-		qsort(x->records, x->n, sizeof x->records[0], compare);
+		qsort(x->records, x->n, sizeof x->records[0], compare_keys);
 }
 
 struct bundle_record *bundle_index_find(const struct bundle_index *x, const void *key, size_t len)
 {
 	struct bundle_record want = {.key = (char *)key, .key_len = len};
 
-	return x->n ? bsearch(&want, x->records, x->n, sizeof want, compare) : NULL;
+	return x->n ? bsearch(&want, x->records, x->n, sizeof want, compare_keys) : NULL;
 }
 
 /* ---- the order-preserving encoding of a part's key ---- */

@@ -213,8 +213,8 @@ static char *remove_at(struct mu_checkpoint_state *s, unsigned i)
 void mu_checkpoint_state_add(struct mu_checkpoint_state *s, const char *prefix, double now,
 			     unsigned keep, char ***dropped, unsigned *n_dropped)
 {
-	char **gone = NULL;
-	unsigned n_gone = 0;
+	char **removed = NULL;
+	unsigned n_removed = 0;
 
 	for (unsigned i = 0; i < s->n; i++)
 		if (strcmp(s->all[i], prefix) == 0) {
@@ -227,17 +227,17 @@ void mu_checkpoint_state_add(struct mu_checkpoint_state *s, const char *prefix, 
 	free(s->latest);
 	s->latest = mu_xstrdup(prefix);
 	while (keep && s->n > keep) {
-		gone = mu_xrealloc(gone, (n_gone + 1) * sizeof gone[0]);
-		gone[n_gone++] = remove_at(s, 0);
+		removed = mu_xrealloc(removed, (n_removed + 1) * sizeof removed[0]);
+		removed[n_removed++] = remove_at(s, 0);
 	}
 	if (dropped) {
-		*dropped = gone;
-		*n_dropped = n_gone;
+		*dropped = removed;
+		*n_dropped = n_removed;
 		return;
 	}
-	while (n_gone)
-		free(gone[--n_gone]);
-	free(gone);
+	while (n_removed)
+		free(removed[--n_removed]);
+	free(removed);
 }
 
 int mu_checkpoint_latest(char **out, const char *folder, struct mu_err *err)

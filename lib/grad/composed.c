@@ -25,7 +25,7 @@ static struct mu_out mean(struct mu_builder *b, struct mu_out x)
 	return mu_op(b, "Mean", MU_IN(x, mu_const_ints(b, reduced_axes, MU_COUNT(reduced_axes))));
 }
 
-static struct mu_out sum(struct mu_builder *b, struct mu_out x)
+static struct mu_out sum_axes(struct mu_builder *b, struct mu_out x)
 {
 	return mu_op(b, "Sum", MU_IN(x, mu_const_ints(b, reduced_axes, MU_COUNT(reduced_axes))));
 }
@@ -61,8 +61,8 @@ static void g_batch_norm_grad(struct grad_call *c)
 		out[0] = mu_sub(b, mu_sub(b, dy, mean(b, dy)),
 				mu_mul(b, normal, mean(b, mu_mul(b, dy, normal))));
 	out[0] = mu_mul(b, out[0], mu_mul(b, inverse, in[2]));
-	out[1] = sum(b, mu_mul(b, dy, normal));
-	out[2] = sum(b, dy);
+	out[1] = sum_axes(b, mu_mul(b, dy, normal));
+	out[2] = sum_axes(b, dy);
 	c->gradients(b, out, c->gy, 3, in, 3, c->gx);
 }
 

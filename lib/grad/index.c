@@ -48,7 +48,7 @@ static struct mu_out slice_of(struct mu_builder *b, struct mu_out v, int from, i
 		     MU_ATTRS(MU_A_INT("end_mask", to == 0)));
 }
 
-static struct mu_out product(struct mu_builder *b, struct mu_out v)
+static struct mu_out vector_product(struct mu_builder *b, struct mu_out v)
 {
 	return mu_op(b, "Prod", MU_IN(v, mu_const_ints(b, (int32_t[]){0}, 1)));
 }
@@ -59,8 +59,8 @@ static struct mu_out sum_batches(struct grad_call *c, struct mu_out g, struct mu
 				 int batch)
 {
 	struct mu_builder *b = c->b;
-	struct mu_out batches = product(b, slice_of(b, shape, 0, batch));
-	struct mu_out n = product(b, slice_of(b, shape, batch, batch + 1));
+	struct mu_out batches = vector_product(b, slice_of(b, shape, 0, batch));
+	struct mu_out n = vector_product(b, slice_of(b, shape, batch, batch + 1));
 	struct mu_out first = mu_op(b, "Range", MU_IN(grad_int(b, 0), mu_mul(b, batches, n), n));
 	struct mu_out columns = mu_op(b, "ExpandDims", MU_IN(first, grad_int(b, 1)));
 	struct mu_out table = mu_reshape(b, mu_cast(b, grad_in(c, 1), MU_INT32),
@@ -250,14 +250,14 @@ static void g_top_k(struct grad_call *c)
 static void g_partition(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
-	struct mu_out data = grad_in(c, 0), partitions = grad_in(c, 1), ways;
+	struct mu_out data = grad_in(c, 0), partitions = grad_in(c, 1), pieces;
 	struct mu_out numbers =
 	    mu_op(b, "Range", MU_IN(grad_int(b, 0), grad_size(b, partitions), grad_int(b, 1)));
 	struct mu_out *in = MU_NEW_ARRAY(struct mu_out, 2 * c->n_gy + 1);
 
-	ways = GRAD_OP(c, "DynamicPartition", grad_like(b, numbers, partitions), partitions);
+	pieces = GRAD_OP(c, "DynamicPartition", grad_like(b, numbers, partitions), partitions);
 	for (unsigned i = 0; i < c->n_gy; i++) {
-		in[i] = mu_port(ways, (int)i);
+		in[i] = mu_port(pieces, (int)i);
 		in[c->n_gy + i] = c->gy[i];
 	}
 	c->gx[0] = grad_like(b,

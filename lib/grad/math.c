@@ -14,7 +14,7 @@ static struct mu_out op2(struct mu_builder *b, const char *op, struct mu_out x, 
 	return mu_op(b, op, MU_IN(x, y));
 }
 
-static struct mu_out plus(struct mu_builder *b, struct mu_out x, double v)
+static struct mu_out add_number(struct mu_builder *b, struct mu_out x, double v)
 {
 	return mu_add(b, x, grad_number(b, x, v));
 }
@@ -65,7 +65,7 @@ GRAD_UNARY(g_acos, mu_neg(b, mu_mul(b, g, op1(b, "Rsqrt", one_minus_square(b, x)
 GRAD_UNARY(g_acosh, mu_div(b, g, op1(b, "Sinh", y)))
 GRAD_UNARY(g_asin, mu_mul(b, g, op1(b, "Rsqrt", one_minus_square(b, x))))
 GRAD_UNARY(g_asinh, mu_div(b, g, op1(b, "Cosh", y)))
-GRAD_UNARY(g_atan, mu_div(b, g, plus(b, mu_square(b, x), 1)))
+GRAD_UNARY(g_atan, mu_div(b, g, add_number(b, mu_square(b, x), 1)))
 GRAD_UNARY(g_atanh, mu_div(b, g, one_minus_square(b, x)))
 GRAD_UNARY(g_digamma, mu_mul(b, g, op2(b, "Polygamma", mu_op(b, "OnesLike", MU_IN(x)), x)))
 GRAD_UNARY(g_lgamma, mu_mul(b, g, op1(b, "Digamma", x)))
@@ -74,9 +74,9 @@ GRAD_UNARY(g_cosh, mu_mul(b, g, op1(b, "Sinh", x)))
 GRAD_UNARY(g_erf, mu_mul(b, g, erf_derivative(b, x)))
 GRAD_UNARY(g_erfc, mu_neg(b, mu_mul(b, g, erf_derivative(b, x))))
 GRAD_UNARY(g_exp, mu_mul(b, g, y))
-GRAD_UNARY(g_expm1, mu_mul(b, g, plus(b, y, 1)))
+GRAD_UNARY(g_expm1, mu_mul(b, g, add_number(b, y, 1)))
 GRAD_UNARY(g_log, mu_div(b, g, x))
-GRAD_UNARY(g_log1p, mu_div(b, g, plus(b, x, 1)))
+GRAD_UNARY(g_log1p, mu_div(b, g, add_number(b, x, 1)))
 GRAD_UNARY(g_reciprocal, mu_neg(b, mu_mul(b, g, mu_square(b, y))))
 GRAD_UNARY(g_rsqrt, op2(b, "RsqrtGrad", y, g))
 GRAD_UNARY(g_sigmoid, op2(b, "SigmoidGrad", y, g))
@@ -84,7 +84,7 @@ GRAD_UNARY(g_sin, mu_mul(b, g, op1(b, "Cos", x)))
 GRAD_UNARY(g_sinh, mu_mul(b, g, op1(b, "Cosh", x)))
 GRAD_UNARY(g_sqrt, op2(b, "SqrtGrad", y, g))
 GRAD_UNARY(g_square, mu_mul(b, g, grad_scale(b, x, 2)))
-GRAD_UNARY(g_tan, mu_mul(b, g, plus(b, mu_square(b, y), 1)))
+GRAD_UNARY(g_tan, mu_mul(b, g, add_number(b, mu_square(b, y), 1)))
 GRAD_UNARY(g_tanh, op2(b, "TanhGrad", y, g))
 
 GRAD_BINARY(g_add, g, g)
@@ -96,7 +96,7 @@ GRAD_BINARY(g_div_no_nan, div_no_nan(b, g, z), mu_neg(b, mu_mul(b, g, div_no_nan
 GRAD_BINARY(g_mod, g, mu_neg(b, mu_mul(b, g, quotient(b, x, z, y))))
 GRAD_BINARY(g_squared_difference, grad_scale(b, mu_mul(b, g, mu_sub(b, x, z)), 2),
 	    grad_scale(b, mu_mul(b, g, mu_sub(b, z, x)), 2))
-GRAD_BINARY(g_pow, mu_mul(b, g, mu_mul(b, z, op2(b, "Pow", x, plus(b, z, -1)))),
+GRAD_BINARY(g_pow, mu_mul(b, g, mu_mul(b, z, op2(b, "Pow", x, add_number(b, z, -1)))),
 	    mu_mul(b, mu_mul(b, g, y), log_or_zero(b, x)))
 GRAD_BINARY(g_maximum, grad_where(b, op2(b, "GreaterEqual", x, z), g),
 	    grad_where(b, op2(b, "Less", x, z), g))
@@ -109,7 +109,7 @@ GRAD_BINARY(g_xdivy, mu_mul(b, g, op2(b, "Xdivy", nonzero(b, x), z)),
 GRAD_BINARY(g_xlogy, mu_mul(b, g, op2(b, "Xlogy", nonzero(b, x), z)),
 	    mu_mul(b, g, op2(b, "Xdivy", x, z)))
 GRAD_BINARY(g_xlog1py, mu_mul(b, g, op2(b, "Xlog1py", nonzero(b, x), z)),
-	    mu_mul(b, g, op2(b, "Xdivy", x, plus(b, z, 1))))
+	    mu_mul(b, g, op2(b, "Xdivy", x, add_number(b, z, 1))))
 
 /* Inputs: (x, min, max). A bound gets the gradient of the elements that it replaced. */
 static void g_clip(struct grad_call *c)
@@ -135,7 +135,7 @@ static void g_cross(struct grad_call *c)
 static void g_polygamma(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
-	struct mu_out next = op2(b, "Polygamma", plus(b, grad_in(c, 0), 1), grad_in(c, 1));
+	struct mu_out next = op2(b, "Polygamma", add_number(b, grad_in(c, 0), 1), grad_in(c, 1));
 
 	c->gx[1] = grad_sum_to(b, mu_mul(b, c->gy[0], next), grad_in(c, 1));
 }
@@ -144,7 +144,7 @@ static void g_zeta(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out x = grad_in(c, 0), q = grad_in(c, 1);
-	struct mu_out slope = mu_neg(b, mu_mul(b, x, op2(b, "Zeta", plus(b, x, 1), q)));
+	struct mu_out slope = mu_neg(b, mu_mul(b, x, op2(b, "Zeta", add_number(b, x, 1), q)));
 
 	c->gx[1] = grad_sum_to(b, mu_mul(b, c->gy[0], slope), q);
 }

@@ -3,17 +3,17 @@
 #include "lib/grad/op_grads.h"
 
 /* The inverse `op`, applied to g with all inputs of the node except the first. */
-static struct mu_out undo(struct grad_call *c, const char *op)
+static struct mu_out inverse_op(struct grad_call *c, const char *op)
 {
 	struct mu_out in[] = {c->gy[0], grad_in(c, 1), grad_in(c, 2)};
 
 	return grad_op(c, op, in, c->node->n_inputs);
 }
 
-GRAD_UNARY(g_batch_to_space, undo(c, "SpaceToBatch"))
-GRAD_UNARY(g_batch_to_space_nd, undo(c, "SpaceToBatchND"))
-GRAD_UNARY(g_space_to_batch, undo(c, "BatchToSpace"))
-GRAD_UNARY(g_space_to_batch_nd, undo(c, "BatchToSpaceND"))
+GRAD_UNARY(g_batch_to_space, inverse_op(c, "SpaceToBatch"))
+GRAD_UNARY(g_batch_to_space_nd, inverse_op(c, "SpaceToBatchND"))
+GRAD_UNARY(g_space_to_batch, inverse_op(c, "BatchToSpace"))
+GRAD_UNARY(g_space_to_batch_nd, inverse_op(c, "BatchToSpaceND"))
 GRAD_UNARY(g_depth_to_space, GRAD_OP(c, "SpaceToDepth", g))
 GRAD_UNARY(g_space_to_depth, GRAD_OP(c, "DepthToSpace", g))
 GRAD_UNARY(g_reverse_sequence, GRAD_OP(c, "ReverseSequence", g, grad_in(c, 1)))

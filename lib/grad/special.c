@@ -9,7 +9,7 @@ static struct mu_out op1(struct mu_builder *b, const char *op, struct mu_out x)
 	return mu_op(b, op, MU_IN(x));
 }
 
-static struct mu_out plus(struct mu_builder *b, struct mu_out x, double v)
+static struct mu_out add_number(struct mu_builder *b, struct mu_out x, double v)
 {
 	return mu_add(b, x, grad_number(b, x, v));
 }
@@ -37,7 +37,7 @@ GRAD_UNARY(g_ndtri, mu_mul(b, g, scaled_exp_square(b, y, M_SQRT2 / M_2_SQRTPI * 
 GRAD_UNARY(g_expint, mu_mul(b, g, mu_div(b, mu_exp(b, x), x)))
 GRAD_UNARY(g_dawsn,
 	   mu_mul(b, g, mu_sub(b, grad_number(b, x, 1), grad_scale(b, mu_mul(b, x, y), 2))))
-GRAD_UNARY(g_spence, mu_mul(b, g, mu_div(b, mu_ln(b, x), mu_neg(b, plus(b, x, -1)))))
+GRAD_UNARY(g_spence, mu_mul(b, g, mu_div(b, mu_ln(b, x), mu_neg(b, add_number(b, x, -1)))))
 GRAD_UNARY(g_fresnel_cos, mu_mul(b, g, op1(b, "Cos", half_pi_square(b, x))))
 GRAD_UNARY(g_fresnel_sin, mu_mul(b, g, op1(b, "Sin", half_pi_square(b, x))))
 
@@ -57,17 +57,17 @@ GRAD_UNARY(g_y0, mu_neg(b, mu_mul(b, g, op1(b, "BesselY1", x))))
 GRAD_UNARY(g_y1, mu_mul(b, g, mu_sub(b, op1(b, "BesselY0", x), mu_div(b, y, x))))
 
 /* The density of the gamma distribution with shape a, at x. */
-static struct mu_out density(struct mu_builder *b, struct mu_out a, struct mu_out x)
+static struct mu_out gamma_density(struct mu_builder *b, struct mu_out a, struct mu_out x)
 {
-	struct mu_out power = mu_op(b, "Xlogy", MU_IN(plus(b, a, -1), x));
+	struct mu_out power = mu_op(b, "Xlogy", MU_IN(add_number(b, a, -1), x));
 
 	return mu_exp(b, mu_sub(b, mu_sub(b, power, x), op1(b, "Lgamma", a)));
 }
 
 GRAD_BINARY(g_igamma, mu_mul(b, g, mu_op(b, "IgammaGradA", MU_IN(x, z))),
-	    mu_mul(b, g, density(b, x, z)))
+	    mu_mul(b, g, gamma_density(b, x, z)))
 GRAD_BINARY(g_igammac, mu_neg(b, mu_mul(b, g, mu_op(b, "IgammaGradA", MU_IN(x, z)))),
-	    mu_neg(b, mu_mul(b, g, density(b, x, z))))
+	    mu_neg(b, mu_mul(b, g, gamma_density(b, x, z))))
 
 /* Only x has a gradient, as in TensorFlow. */
 static void g_betainc(struct grad_call *c)
@@ -76,8 +76,9 @@ static void g_betainc(struct grad_call *c)
 	struct mu_out p = grad_in(c, 0), q = grad_in(c, 1), x = grad_in(c, 2);
 	struct mu_out whole = mu_sub(b, mu_add(b, op1(b, "Lgamma", p), op1(b, "Lgamma", q)),
 				     op1(b, "Lgamma", mu_add(b, p, q)));
-	struct mu_out power = mu_add(b, mu_op(b, "Xlog1py", MU_IN(plus(b, q, -1), mu_neg(b, x))),
-				     mu_op(b, "Xlogy", MU_IN(plus(b, p, -1), x)));
+	struct mu_out power =
+	    mu_add(b, mu_op(b, "Xlog1py", MU_IN(add_number(b, q, -1), mu_neg(b, x))),
+		   mu_op(b, "Xlogy", MU_IN(add_number(b, p, -1), x)));
 	struct mu_out slope = mu_exp(b, mu_sub(b, power, whole));
 
 	c->gx[2] = grad_sum_to(b, mu_mul(b, c->gy[0], slope), x);

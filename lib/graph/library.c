@@ -110,10 +110,10 @@ void mu_library_write(const struct mu_library *l, struct mu_buf *out)
 			mu_pb_put_bytes(out, L_FUNCTION, all[i].function->proto);
 			continue;
 		}
-		size_t begun = mu_pb_begin(out, L_GRADIENT);
+		size_t gradient_at = mu_pb_begin(out, L_GRADIENT);
 		mu_pb_put_str(out, 1, all[i].name);
 		mu_pb_put_str(out, 2, all[i].gradient);
-		mu_pb_end(out, begun);
+		mu_pb_end(out, gradient_at);
 	}
 	free(all);
 }

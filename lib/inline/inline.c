@@ -51,14 +51,14 @@ static int expand_call(struct inliner *x, const struct mu_node *call, struct exp
 /* Missing parts of the target come from the device of the call. */
 static const char *target_device(struct inliner *x, const struct mu_node *call, struct mu_span name)
 {
-	const char *said = mu_arena_printf(&x->g->arena, "%.*s", (int)name.len, name.data);
+	const char *device = mu_arena_printf(&x->g->arena, "%.*s", (int)name.len, name.data);
 	struct mu_device_name target, own;
 	MU_AUTO_BUF text = {0};
 
-	if (mu_device_parse(&target, said, x->err))
+	if (mu_device_parse(&target, device, x->err))
 		return NULL;
 	if (mu_device_parse(&own, call->device, NULL) || !mu_device_intersect(&target, &own))
-		return said;
+		return device;
 	mu_device_write(&text, &target);
 	return mu_arena_printf(&x->g->arena, "%s", text.data ? text.data : "");
 }

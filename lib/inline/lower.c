@@ -75,14 +75,14 @@ static const char *site_name(const struct lowering *w, const char *tail, unsigne
 
 /* ---- branches ---- */
 
-struct choice {
+struct branch_choice {
 	struct mu_input by;
 	const char *op; /* Switch, or _SwitchN */
 	unsigned n;     /* branches */
 	const struct mu_func *const *branches;
 };
 
-static struct mu_node *add_switch(const struct lowering *w, const struct choice *c,
+static struct mu_node *add_switch(const struct lowering *w, const struct branch_choice *c,
 				  const char *tail, unsigned i, struct mu_input data,
 				  enum mu_dtype type)
 {
@@ -104,7 +104,7 @@ static struct mu_node *add_merge(const struct lowering *w, const char *tail, uns
 }
 
 /* Adds the end node, which runs after the end node of the taken branch. */
-static void lower_add_end(const struct lowering *w, const struct choice *c,
+static void lower_add_end(const struct lowering *w, const struct branch_choice *c,
 			  struct mu_node *const *pivot, const struct expansion *e,
 			  enum mu_dtype type, struct expansion *out)
 {
@@ -120,8 +120,8 @@ static void lower_add_end(const struct lowering *w, const struct choice *c,
 	mu_node_add_control(w->x->g, out->end, ran);
 }
 
-static int lower_branch(const struct lowering *w, const struct choice *c, enum mu_dtype by_type,
-			struct expansion *out)
+static int lower_branch(const struct lowering *w, const struct branch_choice *c,
+			enum mu_dtype by_type, struct expansion *out)
 {
 	struct mu_arena *a = &w->x->scratch;
 	struct expansion *e = MU_ARENA_ARRAY(a, struct expansion, c->n);
@@ -182,7 +182,7 @@ int lower_branches(struct inliner *x, const struct mu_node *call, struct expansi
 					       function_attr(&w, "then_branch")};
 		if (!two[0] || !two[1])
 			return -MU_INVALID_ARGUMENT;
-		struct choice c = {as_bool(&w, call->inputs[0], by_type), "Switch", 2, two};
+		struct branch_choice c = {as_bool(&w, call->inputs[0], by_type), "Switch", 2, two};
 		return lower_branch(&w, &c, MU_BOOL, out);
 	}
 	if (!list || list->kind != MU_ATTR_LIST + MU_ATTR_FUNC || !list->n)
@@ -190,7 +190,7 @@ int lower_branches(struct inliner *x, const struct mu_node *call, struct expansi
 	const struct mu_func **many = MU_ARENA_ARRAY(&x->scratch, const struct mu_func *, list->n);
 	for (unsigned i = 0; i < list->n; i++)
 		many[i] = &list->funcs[i];
-	struct choice c = {call->inputs[0], "_SwitchN", list->n, many};
+	struct branch_choice c = {call->inputs[0], "_SwitchN", list->n, many};
 	return lower_branch(&w, &c, by_type, out);
 }
 

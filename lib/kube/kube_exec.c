@@ -78,7 +78,7 @@ static char *make_info(const char *api_version, const struct mu_doc_node *cluste
 	return text;
 }
 
-/* Its arguments and its variables, with KUBERNETES_EXEC_INFO. */
+/* Reads the arguments and variables of the plug-in; adds KUBERNETES_EXEC_INFO. */
 static int read_words(struct kube_exec *e, const struct mu_doc_node *exec,
 		      const struct mu_doc_node *cluster, struct mu_err *err)
 {
@@ -226,7 +226,7 @@ static int collect(const struct kube_exec *e, struct mu_buf *printed, struct mu_
 {
 	int out = memfd_create("stdout", MFD_CLOEXEC), errors = memfd_create("stderr", MFD_CLOEXEC);
 	int status = 0, rc;
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF text = {0};
 	pid_t pid;
 
 	rc = out < 0 || errors < 0 ? mu_fail_errno(err, errno, "memfd_create")
@@ -236,11 +236,11 @@ static int collect(const struct kube_exec *e, struct mu_buf *printed, struct mu_
 			     "the plug-in %.80s did not end within %d s and 1 MiB", e->command,
 			     TIMEOUT_MS / 1000);
 	} else if (rc == 0 && status) {
-		read_output(errors, &said);
+		read_output(errors, &text);
 		rc = mu_fail(err, MU_UNAUTHENTICATED, "the plug-in %.80s failed (%s %d): %.*s",
 			     e->command, WIFEXITED(status) ? "exit code" : "signal",
 			     WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status),
-			     said.len ? (int)strcspn(said.data, "\n") : 0, said.data);
+			     text.len ? (int)strcspn(text.data, "\n") : 0, text.data);
 	} else if (rc == 0) {
 		read_output(out, printed);
 	}

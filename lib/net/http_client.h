@@ -22,7 +22,7 @@ bool mu_http_client_stopped(const struct mu_http_client *c);
 /* Sleeps until the time is over or the client is stopped; false when it is stopped. */
 bool mu_http_client_sleep(struct mu_http_client *c, double seconds);
 
-/* How TLS verifies the server and identifies the client. */
+/* The verification of the server by TLS, and the certificate of the client. */
 struct mu_http_tls {
 	const char *ca_file;      /* PEM; read again for new connections */
 	struct mu_span ca;        /* PEM; without it and ca_file: the system's authorities */

@@ -6,14 +6,14 @@
 #include "lib/ops/shape.h"
 
 /* -1: unknown. */
-static int64_t times(int64_t a, int64_t b)
+static int64_t multiply_dims(int64_t a, int64_t b)
 {
 	int64_t all;
 
 	return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &all) ? -1 : all;
 }
 
-static int divide(int64_t a, int64_t by, int64_t *out, struct mu_err *err)
+static int divide_dim(int64_t a, int64_t by, int64_t *out, struct mu_err *err)
 {
 	if (by <= 0 || (a >= 0 && a % by))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -69,8 +69,8 @@ static int block_dim(const struct blocks *b, int i, bool to_batch, int64_t dim, 
 	if (dim < 0 || !b->sizes_known || margin < 0)
 		return 0;
 	if (to_batch)
-		return divide(dim + margin, b->size[i], out, err);
-	*out = times(dim, b->size[i]) - margin;
+		return divide_dim(dim + margin, b->size[i], out, err);
+	*out = multiply_dims(dim, b->size[i]) - margin;
 	return *out < 0 ? mu_fail(err, MU_INVALID_ARGUMENT, "cropped by more than its size") : 0;
 }
 
@@ -89,9 +89,9 @@ static int exchange(struct mu_shape_ctx *c, bool to_batch, struct mu_err *err)
 		out.dim[0] = -1;
 	for (int i = 0; b.sizes_known && i < b.n; i++)
 		if (to_batch)
-			out.dim[0] = times(out.dim[0], b.size[i]);
+			out.dim[0] = multiply_dims(out.dim[0], b.size[i]);
 		else
-			MU_RETURN_IF_ERROR(divide(out.dim[0], b.size[i], &out.dim[0], err));
+			MU_RETURN_IF_ERROR(divide_dim(out.dim[0], b.size[i], &out.dim[0], err));
 	for (int i = 0; i < b.n; i++)
 		MU_RETURN_IF_ERROR(block_dim(&b, i, to_batch, in.dim[i + 1], &out.dim[i + 1], err));
 	c->out[0] = out;
@@ -110,7 +110,7 @@ int shape_batch_to_space(struct mu_shape_ctx *c, struct mu_err *err)
 
 /* ---- depth ---- */
 
-static int depth(struct mu_shape_ctx *c, bool to_depth, struct mu_err *err)
+static int space_depth_shape(struct mu_shape_ctx *c, bool to_depth, struct mu_err *err)
 {
 	const struct mu_attr *format = mu_node_attr(c->node, "data_format");
 	int64_t block = mu_shape_attr_int(c, "block_size");
@@ -124,26 +124,26 @@ static int depth(struct mu_shape_ctx *c, bool to_depth, struct mu_err *err)
 	}
 	for (int i = row; i < row + 2; i++)
 		if (!to_depth)
-			out.dim[i] = times(out.dim[i], block);
+			out.dim[i] = multiply_dims(out.dim[i], block);
 		else
-			MU_RETURN_IF_ERROR(divide(out.dim[i], block, &out.dim[i], err));
+			MU_RETURN_IF_ERROR(divide_dim(out.dim[i], block, &out.dim[i], err));
 	if (to_depth)
-		out.dim[channel] = times(out.dim[channel], times(block, block));
+		out.dim[channel] = multiply_dims(out.dim[channel], multiply_dims(block, block));
 	else
-		MU_RETURN_IF_ERROR(
-		    divide(out.dim[channel], times(block, block), &out.dim[channel], err));
+		MU_RETURN_IF_ERROR(divide_dim(out.dim[channel], multiply_dims(block, block),
+					      &out.dim[channel], err));
 	c->out[0] = out;
 	return 0;
 }
 
 int shape_space_to_depth(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	return depth(c, true, err);
+	return space_depth_shape(c, true, err);
 }
 
 int shape_depth_to_space(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	return depth(c, false, err);
+	return space_depth_shape(c, false, err);
 }
 
 /* ---- bits ---- */

@@ -6,8 +6,8 @@
 #include "lib/ops/shape.h"
 
 /* Computes the last two dimensions of a matrix product; the caller adds the batch dimensions. */
-static int product(struct mu_shape_ctx *c, bool ta, bool tb, int64_t *rows, int64_t *cols,
-		   struct mu_err *err)
+static int matmul_dims(struct mu_shape_ctx *c, bool ta, bool tb, int64_t *rows, int64_t *cols,
+		       struct mu_err *err)
 {
 	const struct mu_pshape *a = &c->in[0], *b = &c->in[1];
 	int64_t inner;
@@ -32,7 +32,7 @@ int shape_matmul(struct mu_shape_ctx *c, struct mu_err *err)
 		return rc;
 	bool ta = mu_shape_flag(c, "transpose_a"), tb = mu_shape_flag(c, "transpose_b");
 	if (a && b)
-		rc = product(c, ta, tb, &rows, &cols, err);
+		rc = matmul_dims(c, ta, tb, &rows, &cols, err);
 	else if (a)
 		rows = c->in[0].dim[ta];
 	else if (b)
@@ -50,8 +50,8 @@ int shape_batch_matmul(struct mu_shape_ctx *c, struct mu_err *err)
 
 	if (c->n_in < 2 || c->in[0].rank < 2 || c->in[1].rank < 2)
 		return 0;
-	if ((rc = product(c, mu_shape_flag(c, "adj_x"), mu_shape_flag(c, "adj_y"), &rows, &cols,
-			  err)))
+	if ((rc = matmul_dims(c, mu_shape_flag(c, "adj_x"), mu_shape_flag(c, "adj_y"), &rows, &cols,
+			      err)))
 		return rc;
 	for (int i = 0; i < 2; i++) {
 		batch[i] = c->in[i];
@@ -128,7 +128,7 @@ int shape_reduce(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	const struct mu_pshape *in = &c->in[0];
 	int64_t axis[MU_MAX_RANK];
-	bool gone[MU_MAX_RANK] = {false}, keep = mu_shape_flag(c, "keep_dims");
+	bool reduced[MU_MAX_RANK] = {false}, keep = mu_shape_flag(c, "keep_dims");
 	int n = mu_shape_ints(c, 1, axis, MU_MAX_RANK);
 
 	if (in->rank < 0)
@@ -145,12 +145,12 @@ int shape_reduce(struct mu_shape_ctx *c, struct mu_err *err)
 			    err, MU_INVALID_ARGUMENT,
 			    "Invalid reduction dimension %lld for input with %d dimensions",
 			    (long long)axis[i], in->rank);
-		gone[a] = true;
+		reduced[a] = true;
 	}
 	c->out[0].rank = 0;
 	for (int i = 0; i < in->rank; i++)
-		if (!gone[i] || keep)
-			mu_pshape_push(&c->out[0], gone[i] ? 1 : in->dim[i]);
+		if (!reduced[i] || keep)
+			mu_pshape_push(&c->out[0], reduced[i] ? 1 : in->dim[i]);
 	return 0;
 }
 

@@ -3,7 +3,7 @@
 #include "lib/graph/graph.h"
 #include "lib/ops/shape.h"
 
-static int64_t smaller(int64_t a, int64_t b)
+static int64_t min_dim(int64_t a, int64_t b)
 {
 	return a == 0 || b == 0 ? 0 : a < 0 || b < 0 ? -1 : a < b ? a : b;
 }
@@ -41,7 +41,7 @@ int shape_matrix_diag_part(struct mu_shape_ctx *c, struct mu_err *err)
 	if (in->rank < 2)
 		return 0;
 	c->out[0] = mu_pshape_part(in, 0, in->rank - 2);
-	mu_pshape_push(&c->out[0], smaller(in->dim[in->rank - 2], in->dim[in->rank - 1]));
+	mu_pshape_push(&c->out[0], min_dim(in->dim[in->rank - 2], in->dim[in->rank - 1]));
 	return 0;
 }
 
@@ -159,7 +159,7 @@ int shape_qr(struct mu_shape_ctx *c, struct mu_err *err)
 	if (in->rank < 2)
 		return 0;
 	int64_t m = in->dim[in->rank - 2], n = in->dim[in->rank - 1];
-	int64_t p = mu_shape_flag(c, "full_matrices") ? m : smaller(m, n);
+	int64_t p = mu_shape_flag(c, "full_matrices") ? m : min_dim(m, n);
 	c->out[0] = with_last(in, 2, m, p);
 	c->out[1] = with_last(in, 2, p, n);
 	return 0;
@@ -177,8 +177,8 @@ int shape_svd(struct mu_shape_ctx *c, struct mu_err *err)
 		n = in->dim[in->rank - 1];
 	}
 	if (mu_shape_flag(c, "compute_uv") && in->rank >= 2) {
-		c->out[1] = with_last(in, 2, m, full ? m : smaller(m, n));
-		c->out[2] = with_last(in, 2, n, full ? n : smaller(m, n));
+		c->out[1] = with_last(in, 2, m, full ? m : min_dim(m, n));
+		c->out[2] = with_last(in, 2, n, full ? n : min_dim(m, n));
 	}
 	return 0;
 }

@@ -35,8 +35,8 @@ static struct mu_pshape dense_values(const struct mu_shape_ctx *c, const char *n
 	return mu_pshape_join(&all, &a->shapes[k]);
 }
 
-static struct mu_pshape parsed(const struct mu_shape_ctx *c, const char *name, unsigned k,
-			       const struct mu_pshape *batch)
+static struct mu_pshape parsed_shape(const struct mu_shape_ctx *c, const char *name, unsigned k,
+				     const struct mu_pshape *batch)
 {
 	bool list = strncmp(name, "feature_list", strlen("feature_list")) == 0;
 	int64_t rank = batch->rank < 0 ? -1 : batch->rank + 1 + list,
@@ -82,7 +82,7 @@ int shape_parse(struct mu_shape_ctx *c, struct mu_err *err)
 	for (unsigned i = 0; i < op->n_outputs; i++) {
 		unsigned n = count_of(c, &op->outputs[i]);
 		for (unsigned k = 0; k < n && at < c->n_out; k++)
-			c->out[at++] = parsed(c, op->outputs[i].name, k, &batch);
+			c->out[at++] = parsed_shape(c, op->outputs[i].name, k, &batch);
 	}
 	return 0;
 }

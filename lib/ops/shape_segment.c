@@ -22,7 +22,7 @@ static int rest_of(const struct mu_pshape *data, const struct mu_pshape *indices
 	return 0;
 }
 
-static struct mu_pshape behind(int64_t first, const struct mu_pshape *rest)
+static struct mu_pshape prepend_dim(int64_t first, const struct mu_pshape *rest)
 {
 	return mu_pshape_join(&(struct mu_pshape){.rank = 1, .dim = {first}}, rest);
 }
@@ -35,7 +35,7 @@ int shape_partition(struct mu_shape_ctx *c, struct mu_err *err)
 		return 0;
 	MU_RETURN_IF_ERROR(rest_of(&c->in[0], &c->in[1], &rest, err));
 	for (unsigned i = 0; i < c->n_out; i++)
-		c->out[i] = behind(-1, &rest);
+		c->out[i] = prepend_dim(-1, &rest);
 	return 0;
 }
 
@@ -66,7 +66,7 @@ int shape_stitch(struct mu_shape_ctx *c, struct mu_err *err)
 		MU_RETURN_IF_ERROR(rest_of(&c->in[n + i], &c->in[i], &rest, err));
 		MU_RETURN_IF_ERROR(mu_shape_merge(&all, &rest, &all, err));
 	}
-	c->out[0] = behind(max_index(c, n, &last) ? last + 1 : -1, &all);
+	c->out[0] = prepend_dim(max_index(c, n, &last) ? last + 1 : -1, &all);
 	return 0;
 }
 
@@ -85,7 +85,7 @@ int shape_unsorted_segment(struct mu_shape_ctx *c, struct mu_err *err)
 			       "Dimension size, given by scalar input 2, must be non-negative but "
 			       "is %lld",
 			       (long long)n);
-	c->out[0] = behind(n, &rest);
+	c->out[0] = prepend_dim(n, &rest);
 	return 0;
 }
 
@@ -188,8 +188,8 @@ int shape_unravel(struct mu_shape_ctx *c, struct mu_err *err)
 }
 
 /* `rank` is that of the values: a row of counts for each row. */
-static int counts(struct mu_shape_ctx *c, unsigned size_input, int rank, int64_t rows,
-		  struct mu_err *err)
+static int bincount_shape(struct mu_shape_ctx *c, unsigned size_input, int rank, int64_t rows,
+			  struct mu_err *err)
 {
 	int64_t size = -1;
 
@@ -215,7 +215,7 @@ int shape_dense_bincount(struct mu_shape_ctx *c, struct mu_err *err)
 		c->out[0] = mu_pshape_unknown(in->rank);
 		return 0;
 	}
-	return counts(c, 1, in->rank, in->dim[0], err);
+	return bincount_shape(c, 1, in->rank, in->dim[0], err);
 }
 
 int shape_sparse_bincount(struct mu_shape_ctx *c, struct mu_err *err)
@@ -225,7 +225,7 @@ int shape_sparse_bincount(struct mu_shape_ctx *c, struct mu_err *err)
 
 	if (n < 1 || !c->in_const[3])
 		return 0;
-	return counts(c, 3, n, dim[0], err);
+	return bincount_shape(c, 3, n, dim[0], err);
 }
 
 /* ---- join ---- */

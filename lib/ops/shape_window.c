@@ -91,7 +91,7 @@ int shape_conv2d(struct mu_shape_ctx *c, struct mu_err *err)
 }
 
 /* Batches are not pooled. */
-static int pool(struct mu_shape_ctx *c, bool channels, struct mu_err *err)
+static int pool_shape(struct mu_shape_ctx *c, bool channels, struct mu_err *err)
 {
 	bool in;
 	int rc = mu_shape_want_rank(c, 0, 4, &in, err);
@@ -108,12 +108,12 @@ static int pool(struct mu_shape_ctx *c, bool channels, struct mu_err *err)
 
 int shape_pool(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	return pool(c, false, err);
+	return pool_shape(c, false, err);
 }
 
 int shape_max_pool(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	return pool(c, true, err);
+	return pool_shape(c, true, err);
 }
 
 /* ---- batch norm ---- */

@@ -14,7 +14,7 @@ struct owned {
 	char *waiting; /* why the group waits, in its scheduler's words; or NULL */
 };
 
-/* How a kind is watched and decoded. */
+/* The watch and the decoder of a kind. */
 struct kind_info {
 	const char *name; /* for the log */
 	const char *group, *resource, *selector;

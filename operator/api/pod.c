@@ -127,7 +127,7 @@ static void read_conditions(struct observed_pod *o, const cJSON *status)
 		if (!type || !value)
 			continue;
 		if (strcmp(type, "Ready") == 0)
-			o->ready = o->answered =
+			o->ready = o->was_ready =
 			    strcmp(value, "True") == 0 && o->phase == POD_RUNNING;
 		/* a drain, a preemption or an autoscaler ends the pod, not its program */
 		if (strcmp(type, "DisruptionTarget") == 0 && strcmp(value, "True") == 0)
@@ -146,7 +146,7 @@ static void judge_end(struct pod *pod)
 
 	o->ended_by_deletion = o->deleting &&
 			       (o->phase == POD_SUCCEEDED || o->phase == POD_FAILED) &&
-			       (o->finished <= 0 || o->finished >= pod->deletion_asked);
+			       (o->finished <= 0 || o->finished >= pod->deletion_requested_at);
 }
 
 /* deletionTimestamp is the end of the grace period.  A kubelet that has ended a pod deletes it
@@ -159,7 +159,7 @@ static void read_deletion(struct pod *pod, const cJSON *metadata)
 
 	o->deleting = at(metadata, "deletionTimestamp") != NULL;
 	o->deletion_due = ends;
-	pod->deletion_asked = o->deleting && grace > 0 ? ends - grace : 0;
+	pod->deletion_requested_at = o->deleting && grace > 0 ? ends - grace : 0;
 	judge_end(pod);
 }
 
@@ -168,10 +168,10 @@ static void keep_earlier_facts(struct pod *pod, const struct pod *before)
 {
 	struct observed_pod *o = &pod->observed;
 
-	o->answered = o->answered || before->observed.answered;
-	if (pod->deletion_asked > 0 || before->deletion_asked <= 0)
+	o->was_ready = o->was_ready || before->observed.was_ready;
+	if (pod->deletion_requested_at > 0 || before->deletion_requested_at <= 0)
 		return;
-	pod->deletion_asked = before->deletion_asked;
+	pod->deletion_requested_at = before->deletion_requested_at;
 	judge_end(pod);
 }
 

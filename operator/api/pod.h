@@ -15,7 +15,7 @@ struct observed_pod {
 	const char *uid; /* what DELETE_POD and FINISH_POD carry back */
 	enum pod_phase phase;
 	bool ready;             /* its readiness probe succeeds */
-	bool answered;          /* … or has succeeded before, as far as is known */
+	bool was_ready;         /* … or has succeeded before, as far as is known */
 	bool deleting;          /* terminating */
 	int exit_code;          /* of FAILED and SUCCEEDED; -1 unknown */
 	bool disrupted;         /* ended by eviction, preemption or a lost node: no failure */
@@ -42,7 +42,7 @@ struct pod {
 	struct object meta;
 	struct observed_pod observed;  /* its strings belong to the pod */
 	char *ip;                      /* or NULL */
-	double deletion_asked;         /* the first time; 0: never, or not known */
+	double deletion_requested_at;  /* the first time; 0: never, or not known */
 	struct progress_report *final; /* final report of its program, or NULL */
 };
 

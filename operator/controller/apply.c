@@ -48,7 +48,7 @@ static int delete_pod(struct reconcile *r, const struct plan_action *a, struct m
 	return rc;
 }
 
-/* Its position in the snapshot; -1 when it is not there. */
+/* The position of the pod in the snapshot; -1: none. */
 static int pod_by_uid(const struct snapshot *seen, const char *uid)
 {
 	for (unsigned i = 0; i < seen->observed.n_pods; i++)

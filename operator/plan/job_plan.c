@@ -152,10 +152,10 @@ static void describe(struct planner *p)
 		ready += up || done;
 		if (!up && !done && !*unready)
 			unready = plan_text(p, "; waiting for %s/%d", x->task->name, x->index);
-		/* A pod that has answered is back, even if its last probe failed: a program that
+		/* A pod that was ready is back, even if its last probe failed: a program that
 		 * ends stops its server first. */
 		if (!again && x->record->attempts && !done && !up &&
-		    !(runs && pod->answered && !pod->is_departure_pod))
+		    !(runs && pod->was_ready && !pod->is_departure_pod))
 			again = x->record;
 		if (x == p->chief) {
 			chief_runs = up || done;

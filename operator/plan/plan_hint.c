@@ -114,7 +114,7 @@ static bool report_unready_ps(struct planner *p, const struct task_index *x)
 	double timeout = p->spec->program == PROGRAM_COMMAND ? COMMAND_TIMEOUT_S : SERVER_TIMEOUT_S;
 
 	if (x->task->kind != TASK_PS || x->pod->ready ||
-	    (!x->pod->answered && !plan_is_due(p, x->pod->created + timeout)))
+	    (!x->pod->was_ready && !plan_is_due(p, x->pod->created + timeout)))
 		return false;
 	status_set(p, COND_READY, false, "ServerSilent",
 		   "%s/%d on node %.64s does not answer at its port; see its log, "

@@ -6,7 +6,7 @@
  * that could not use its GPU counts as no failure.  `gpu` and named variants never fall back. */
 #include "operator/plan/planner.h"
 
-/* How long a pod may wait for its GPU. */
+/* The time limit for a pod to get its GPU. */
 enum { GPU_WAIT_S = 120 };
 
 #define NO_GPU_IMAGE "NoGpuImage"
@@ -20,13 +20,13 @@ bool plan_choose_kernels(struct planner *p, const struct task_index *x, bool dep
 			 struct kernel_choice *out)
 {
 	const struct task_spec *t = x->task;
-	struct kernel_request ask = {.kernels = departs ? "cpu" : t->kernels,
-				     .is_ps = t->kind == TASK_PS,
-				     .no_gpu_image = lacks_gpu_image(p, t),
-				     .no_gpu = x->record->no_gpu};
+	struct kernel_request request = {.kernels = departs ? "cpu" : t->kernels,
+					 .is_ps = t->kind == TASK_PS,
+					 .no_gpu_image = lacks_gpu_image(p, t),
+					 .no_gpu = x->record->no_gpu};
 	struct mu_err err;
 
-	if (!resolver_choose(out, &ask, p->observed->nodes, p->observed->n_nodes, &err))
+	if (!resolver_choose(out, &request, p->observed->nodes, p->observed->n_nodes, &err))
 		return true;
 	status_set(p, COND_READY, false, "KernelsUnavailable", "%s: %.200s", t->name, err.msg);
 	p->kernels_missing = true;

@@ -254,7 +254,7 @@ static int any_gpu(struct kernel_choice *c, const struct node_info *nodes, unsig
 	return 0;
 }
 
-/* A parameter server runs on the CPU unless its `kernels` ask for a GPU. */
+/* A parameter server runs on the CPU unless its `kernels` request a GPU. */
 static bool wants_gpu(const char *kernels, bool is_ps)
 {
 	return resolver_may_fall_back(kernels) && !(is_ps && strcmp(kernels, "auto") == 0);
@@ -270,30 +270,30 @@ bool resolver_gpu_offered(const char *kernels, bool is_ps, const struct node_inf
 }
 
 /* auto, prefer-gpu and cpu.  A GPU is chosen only where a pod can get one. */
-static void best_kernels(struct kernel_choice *c, const struct kernel_request *ask,
+static void best_kernels(struct kernel_choice *c, const struct kernel_request *request,
 			 const struct node_info *nodes, unsigned n)
 {
-	bool prefer = strcmp(ask->kernels, "prefer-gpu") == 0;
-	bool wants = wants_gpu(ask->kernels, ask->is_ps);
+	bool prefer = strcmp(request->kernels, "prefer-gpu") == 0;
+	bool wants = wants_gpu(request->kernels, request->is_ps);
 	const struct node_info *node = wants ? best_gpu(nodes, n, offers_gpu) : NULL;
 
-	if (node && !ask->no_gpu && !ask->no_gpu_image) {
+	if (node && !request->no_gpu && !request->no_gpu_image) {
 		choose_gpu(c, node, "the cluster has GPUs");
 		return;
 	}
 	common_cpu(c, nodes, n);
-	set_reason(c, node && ask->no_gpu_image ? "no image with GPU kernels is configured"
-		      : ask->no_gpu             ? "the task has fallen back to the CPU"
-		      : prefer                  ? "no node has a GPU"
-		      : ask->is_ps              ? "parameter servers use the processor"
-						: "what every node has");
+	set_reason(c, node && request->no_gpu_image ? "no image with GPU kernels is configured"
+		      : request->no_gpu             ? "the task has fallen back to the CPU"
+		      : prefer                      ? "no node has a GPU"
+		      : request->is_ps              ? "parameter servers use the processor"
+						    : "what every node has");
 }
 
-int resolver_choose(struct kernel_choice *out, const struct kernel_request *ask,
+int resolver_choose(struct kernel_choice *out, const struct kernel_request *request,
 		    const struct node_info *nodes, unsigned n_nodes, struct mu_err *err)
 {
 	struct kernel_choice c;
-	const char *kernels = ask->kernels;
+	const char *kernels = request->kernels;
 
 	if (!kernels_are_known(kernels))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "'%.60s' is no kernel variant", kernels);
@@ -303,7 +303,7 @@ int resolver_choose(struct kernel_choice *out, const struct kernel_request *ask,
 		MU_RETURN_IF_ERROR(any_gpu(&c, nodes, n_nodes, err));
 	} else {
 		c.required = false;
-		best_kernels(&c, ask, nodes, n_nodes);
+		best_kernels(&c, request, nodes, n_nodes);
 	}
 	*out = c;
 	return 0;

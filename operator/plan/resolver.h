@@ -44,7 +44,7 @@ bool resolver_gpu_offered(const char *kernels, bool is_ps, const struct node_inf
 /* Fails with FAILED_PRECONDITION when no node has what was asked for by name.  Without nodes (the
  * operator may not list them) a named variant is not checked here: the pod's selector requires the
  * node's architecture and compute capability. */
-int resolver_choose(struct kernel_choice *out, const struct kernel_request *ask,
+int resolver_choose(struct kernel_choice *out, const struct kernel_request *request,
 		    const struct node_info *nodes, unsigned n_nodes, struct mu_err *err);
 
 #endif

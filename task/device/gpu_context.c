@@ -59,8 +59,8 @@ int gpu_check(struct gpu *g, int result, const char *doing, struct mu_err *err)
 	return gpu_mark_broken(g, result, doing, err);
 }
 
-/* Whose context this thread has.  By number: one that is made anew may have its forerunner's
- * handle, and a thread that was in that one has to enter it all the same. */
+/* The number of the context that is current on this thread; 0: none.  Handles cannot be compared,
+ * because a new context may have the handle of one that was destroyed. */
 static _Thread_local uint64_t entered;
 
 int gpu_enter(struct gpu *g, struct mu_err *err)

@@ -63,7 +63,7 @@ int callable_make(struct session *s, struct mu_span request, int64_t *handle, st
 	return rc;
 }
 
-static int unknown(int64_t handle, struct mu_err *err)
+static int fail_unknown_handle(int64_t handle, struct mu_err *err)
 {
 	return mu_fail(err, MU_INVALID_ARGUMENT, "No such callable handle: %lld",
 		       (long long)handle);
@@ -77,7 +77,7 @@ int callable_release(struct session *s, int64_t handle, struct mu_err *err)
 	c = mu_map_del_n(&s->callables, &handle, sizeof(handle));
 	pthread_mutex_unlock(&s->lock);
 	if (!c)
-		return unknown(handle, err);
+		return fail_unknown_handle(handle, err);
 	callable_free(c);
 	return 0;
 }
@@ -103,7 +103,7 @@ int callable_names(struct session *s, struct run_step_request *r, struct mu_aren
 	}
 	pthread_mutex_unlock(&s->lock);
 	if (!c)
-		return unknown(r->callable, err);
+		return fail_unknown_handle(r->callable, err);
 	if (fed != r->feeds.n)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "the callable has %u feeds, but the request has %u tensors",

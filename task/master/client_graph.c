@@ -86,9 +86,9 @@ static char **copy_keys(const char *const *keys, unsigned n)
 /* Adds the task in TensorFlow's form, which its clients print. */
 static int from_task(const struct peer *p, struct mu_err *err)
 {
-	struct mu_err said = *err;
+	struct mu_err reason = *err;
 
-	return mu_fail(err, said.code, "From %s:\n%s", p->task, said.msg);
+	return mu_fail(err, reason.code, "From %s:\n%s", p->task, reason.msg);
 }
 
 /* Registers the partitions on their tasks; takes the graphs. */

@@ -241,7 +241,7 @@ int response_status_parse(struct mu_span bytes, uint32_t code_field, uint32_t te
 			  struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(bytes);
-	struct mu_span said = MU_SPAN("");
+	struct mu_span message = MU_SPAN("");
 	struct mu_pb_field f;
 	int64_t code = 0;
 
@@ -249,14 +249,14 @@ int response_status_parse(struct mu_span bytes, uint32_t code_field, uint32_t te
 		if (f.number == code_field && f.type == MU_PB_VARINT)
 			code = (int64_t)f.value;
 		else if (f.number == text_field)
-			said = f.bytes;
+			message = f.bytes;
 	}
 	if (m.bad)
 		return mu_fail(err, MU_INTERNAL, "the peer's reply is truncated");
 	if (code == 0)
 		return 0;
 	return mu_fail(err, mu_code_from((long)code), "%.*s",
-		       (int)(said.len > 4096 ? 4096 : said.len), said.data);
+		       (int)(message.len > 4096 ? 4096 : message.len), message.data);
 }
 
 int recv_tensor_request_parse(struct recv_tensor_request *out, struct mu_span bytes,

@@ -83,10 +83,10 @@ static void control_done(void *arg, const struct mu_err *err, struct rpc_bytes *
 static void run_done(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
 {
 	struct control *c = arg;
-	struct mu_err said;
+	struct mu_err status;
 
-	if (!err && response_status_parse(rpc_bytes_flat(reply), 5, 6, &said))
-		err = &said;
+	if (!err && response_status_parse(rpc_bytes_flat(reply), 5, 6, &status))
+		err = &status;
 	c->done(c->arg, err, err ? MU_SPAN("") : rpc_bytes_flat(reply));
 	free(c);
 }

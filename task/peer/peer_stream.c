@@ -220,14 +220,14 @@ void stream_clean_up(struct stream_conn *c, int64_t step_id)
 static int on_ran(struct stream_conn *c, struct mu_span head, struct mu_err *err)
 {
 	struct stream_step *s;
-	struct mu_err said;
-	int rc = stream_ran_parse(&said, head, err);
+	struct mu_err result;
+	int rc = stream_ran_parse(&result, head, err);
 
 	if (rc)
 		return rc;
 	s = remove_step(c, c->header.step_id);
 	if (s) {
-		s->done(s->arg, said.code ? &said : NULL, MU_SPAN(""));
+		s->done(s->arg, result.code ? &result : NULL, MU_SPAN(""));
 		free(s);
 	}
 	return 0;
@@ -240,14 +240,14 @@ static void stream_run_ended(void *arg, const struct mu_err *err, struct mu_span
 	struct stream_step *s = arg;
 	struct stream_conn *c = s->conn;
 	MU_AUTO_BUF b = {0};
-	struct mu_err gone;
+	struct mu_err ignored;
 
 	pthread_mutex_lock(&c->lock);
 	if (mu_map_get_n(&c->steps, &s->step_id, sizeof(s->step_id)) == s)
 		mu_map_del_n(&c->steps, &s->step_id, sizeof(s->step_id));
 	pthread_mutex_unlock(&c->lock);
 	stream_ran_write(&b, s->step_id, err);
-	stream_conn_send(c, &b, NULL, 0, &gone);
+	stream_conn_send(c, &b, NULL, 0, &ignored);
 	if (s->two_tasks)
 		rendezvous_table_drop(c->owner->worker->runtime->steps, s->step_id, err);
 	stream_conn_unref(c);

@@ -14,8 +14,8 @@
 enum { MAX_LEARNED = 4096, MAX_RENAMED = 65536 };
 
 /* The names that a session has given to tasks. */
-struct renamed {
-	struct renamed *next;
+struct renamed_peers {
+	struct renamed_peers *next;
 	struct peers *peers;
 	struct mu_buf key; /* the ClusterDef, then the name of this task */
 };
@@ -28,10 +28,10 @@ struct peers {
 	struct mu_map by_task;
 	char *own_address;
 	struct local_worker worker;
-	struct renamed *renamed; /* never shrinks */
-	unsigned n_renamed;      /* tasks in them */
-	struct streams *streams; /* NULL: gRPC only */
-	struct rpc_tls *tls;     /* a reference, or NULL; does not change */
+	struct renamed_peers *renamed; /* never shrinks */
+	unsigned n_renamed;            /* tasks in them */
+	struct streams *streams;       /* NULL: gRPC only */
+	struct rpc_tls *tls;           /* a reference, or NULL; does not change */
 };
 
 static void peers_add(struct peers *ps, struct peer *p, const char *job, int index)
@@ -78,7 +78,7 @@ void peers_free(struct peers *ps)
 {
 	if (!ps)
 		return;
-	for (struct renamed *r = ps->renamed, *next; r; r = next) {
+	for (struct renamed_peers *r = ps->renamed, *next; r; r = next) {
 		next = r->next;
 		peers_free(r->peers);
 		mu_buf_fini(&r->key);
@@ -215,7 +215,7 @@ int peers_learn(struct peers *ps, const char *task, const char *address, struct 
 /* Called with the lock held. */
 static struct peers *find_renamed(const struct peers *ps, const struct mu_buf *key)
 {
-	for (const struct renamed *r = ps->renamed; r; r = r->next)
+	for (const struct renamed_peers *r = ps->renamed; r; r = r->next)
 		if (r->key.len == key->len && memcmp(r->key.data, key->data, key->len) == 0)
 			return r->peers;
 	return NULL;
@@ -241,11 +241,11 @@ int peers_renamed(struct peers *ps, const struct mu_cluster *cluster, const char
 			     "sessions have given more than %d names to tasks; restart this task",
 			     MAX_RENAMED);
 	} else if (!*out) {
-		struct renamed *r = MU_NEW(struct renamed);
+		struct renamed_peers *r = MU_NEW(struct renamed_peers);
 
 		*out = peers_new(cluster, job, index, ps->tls);
 		peers_set_worker(*out, &ps->worker);
-		*r = (struct renamed){ps->renamed, *out, key};
+		*r = (struct renamed_peers){ps->renamed, *out, key};
 		key = (struct mu_buf){0};
 		ps->renamed = r;
 		ps->n_renamed += n_tasks;
@@ -277,7 +277,7 @@ struct rendezvous_remote peers_remote(struct peers *ps)
 
 void peers_drop_step(struct peers *ps, int64_t step_id)
 {
-	const struct renamed *renamed;
+	const struct renamed_peers *renamed;
 	unsigned n;
 
 	pthread_rwlock_rdlock(&ps->lock);

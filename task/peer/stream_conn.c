@@ -144,7 +144,7 @@ int stream_conn_send_hello(struct stream_conn *c, enum stream_type type,
 }
 
 /* Memory is shared in both directions or not at all. */
-int stream_conn_on_hello(struct stream_conn *c, unsigned flags, const struct stream_hello *said,
+int stream_conn_on_hello(struct stream_conn *c, unsigned flags, const struct stream_hello *hello,
 			 struct mu_err *err)
 {
 	bool ours = c->dialled ? c->exporter != NULL : arena_started();
@@ -159,8 +159,8 @@ int stream_conn_on_hello(struct stream_conn *c, unsigned flags, const struct str
 		exporter_free(c->exporter);
 		c->exporter = NULL;
 	}
-	snprintf(c->task, sizeof(c->task), "%s", said->task);
-	c->incarnation = said->mine;
+	snprintf(c->task, sizeof(c->task), "%s", hello->task);
+	c->incarnation = hello->mine;
 	c->handshake_done = true;
 	if (!c->dialled) /* the dialler thread does not own the count */
 		c->owner->n_handshakes--;

@@ -115,7 +115,7 @@ void stream_conn_unref(struct stream_conn *c);
 int stream_conn_send_hello(struct stream_conn *c, enum stream_type type,
 			   const struct stream_hello *h, int64_t until_ms, struct mu_err *err);
 /* Handles the HELLO or WELCOME of the other side: its identity and shared memory. */
-int stream_conn_on_hello(struct stream_conn *c, unsigned flags, const struct stream_hello *said,
+int stream_conn_on_hello(struct stream_conn *c, unsigned flags, const struct stream_hello *hello,
 			 struct mu_err *err);
 /* Queues a frame and writes as much as the socket accepts.  `payload` bytes of t->data follow the
  * frame; t is taken if not NULL.  UNAVAILABLE if the connection is lost. */

@@ -103,7 +103,7 @@ static int exchange_hello(struct stream_conn *c, const struct stream_offer *o, s
 {
 	const struct stream_peer *p = c->dialled;
 	const struct runtime *rt = p->owner->worker->runtime;
-	struct stream_hello h = {.mine = rt->incarnation, .yours = o->incarnation}, said;
+	struct stream_hello h = {.mine = rt->incarnation, .yours = o->incarnation}, peer_hello;
 	char header[STREAM_HEADER], head[STREAM_MAX_HEAD];
 	int64_t until = mu_clock_ms() + DIAL_MS;
 	struct stream_header answer;
@@ -122,11 +122,11 @@ static int exchange_hello(struct stream_conn *c, const struct stream_offer *o, s
 	if (answer.type != STREAM_WELCOME || answer.payload_len ||
 	    stream_io_get_all(c, head, answer.head_len, until))
 		return mu_fail(err, MU_UNAVAILABLE, "its stream replies with an unexpected frame");
-	rc = stream_hello_parse(&said, (struct mu_span){head, answer.head_len}, err);
-	if (!rc && (strcmp(said.task, p->task) || said.mine != o->incarnation))
-		rc = mu_fail(err, MU_UNAVAILABLE, "its stream belongs to %s", said.task);
+	rc = stream_hello_parse(&peer_hello, (struct mu_span){head, answer.head_len}, err);
+	if (!rc && (strcmp(peer_hello.task, p->task) || peer_hello.mine != o->incarnation))
+		rc = mu_fail(err, MU_UNAVAILABLE, "its stream belongs to %s", peer_hello.task);
 	if (!rc)
-		rc = stream_conn_on_hello(c, answer.flags, &said, err);
+		rc = stream_conn_on_hello(c, answer.flags, &peer_hello, err);
 	return rc;
 }
 

@@ -126,17 +126,17 @@ bool exporter_accepts(const struct mu_tensor *t)
 struct shm_handle exporter_add(struct stream_exporter *l, struct mu_tensor *t)
 {
 	struct export *export = MU_NEW(struct export);
-	struct shm_handle said = {0};
+	struct shm_handle handle = {0};
 
-	arena_offset(t->data, &said.offset);
+	arena_offset(t->data, &handle.offset);
 	atomic_fetch_add_explicit(&t->buf->exported, 1, memory_order_relaxed);
 	export->tensor = *t;
 	*t = (struct mu_tensor){0};
 	pthread_mutex_lock(&l->lock);
-	said.id = export->id = ++l->last_id;
+	handle.id = export->id = ++l->last_id;
 	mu_map_put_n(&l->exports, &export->id, sizeof(export->id), export);
 	pthread_mutex_unlock(&l->lock);
-	return said;
+	return handle;
 }
 
 int exporter_returned(struct stream_exporter *l, struct mu_span ids, struct mu_err *err)

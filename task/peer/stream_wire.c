@@ -179,24 +179,25 @@ int stream_run_write(struct mu_buf *b, int64_t step_id, unsigned flags, const st
 	return stream_frame_end(b, at, 0, err);
 }
 
-int stream_ran_parse(struct mu_err *said, struct mu_span head, struct mu_err *err)
+int stream_ran_parse(struct mu_err *result, struct mu_span head, struct mu_err *err)
 {
 	uint32_t code;
 
 	if (!take32(&head, &code))
 		return fail_malformed(err, "RAN");
-	said->code = code ? mu_code_from((long)code) : MU_OK;
-	snprintf(said->msg, sizeof(said->msg), "%.*s", (int)head.len, head.len ? head.data : "");
+	result->code = code ? mu_code_from((long)code) : MU_OK;
+	snprintf(result->msg, sizeof(result->msg), "%.*s", (int)head.len,
+		 head.len ? head.data : "");
 	return 0;
 }
 
-void stream_ran_write(struct mu_buf *b, int64_t step_id, const struct mu_err *said)
+void stream_ran_write(struct mu_buf *b, int64_t step_id, const struct mu_err *result)
 {
 	size_t at = stream_frame_begin(b, STREAM_RAN, 0, step_id);
 
-	put32(b, said ? said->code : 0);
-	if (said)
-		mu_buf_puts(b, said->msg);
+	put32(b, result ? result->code : 0);
+	if (result)
+		mu_buf_puts(b, result->msg);
 	stream_frame_end(b, at, 0, NULL); /* a message is short */
 }
 

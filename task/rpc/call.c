@@ -49,7 +49,7 @@ void rpc_call_gone(struct rpc_call *c)
 
 	pthread_mutex_lock(&s->lock);
 	if (c->state == RPC_OPEN) {
-		c->gone = true;
+		c->cancelled = true;
 		if (c->on_cancel)
 			run_cancel(c, c->on_cancel, c->on_cancel_arg);
 	}
@@ -97,7 +97,7 @@ void rpc_on_cancel(struct rpc_call *c, void (*fn)(void *arg), void *arg)
 	struct rpc_server *s = c->server;
 
 	pthread_mutex_lock(&s->lock);
-	if (c->gone && c->state == RPC_OPEN) {
+	if (c->cancelled && c->state == RPC_OPEN) {
 		run_cancel(c, fn, arg);
 	} else {
 		c->on_cancel = fn;

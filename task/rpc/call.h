@@ -41,7 +41,7 @@ struct rpc_call {
 	bool counted; /* in the server's `calls` */
 	/* Guarded by the server's lock. */
 	enum { RPC_OPEN, RPC_CANCELLING, RPC_ANSWERED } state;
-	bool gone; /* the caller has cancelled or disconnected */
+	bool cancelled; /* or the caller has disconnected */
 	pthread_t canceller;
 	void (*on_cancel)(void *arg);
 	void *on_cancel_arg;
@@ -52,7 +52,7 @@ const struct rpc_wait *rpc_server_wait(const struct rpc_server *s); /* NULL: cal
 /* Counts the call on its server; false if the server is stopping. */
 bool rpc_call_enter(struct rpc_call *c);
 void rpc_call_handle(struct rpc_call *c); /* runs the handler; takes one reference */
-void rpc_call_gone(struct rpc_call *c);   /* the caller has cancelled or disconnected */
+void rpc_call_gone(struct rpc_call *c);   /* or the caller has disconnected */
 void rpc_call_unref(struct rpc_call *c);
 
 #endif

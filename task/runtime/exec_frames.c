@@ -5,7 +5,7 @@
 
 #include "task/runtime/exec_graph.h"
 
-struct walk {
+struct frame_walk {
 	struct executor *e;
 	uint32_t *todo, *missing, n_todo;
 	bool *known;
@@ -13,7 +13,7 @@ struct walk {
 	uint32_t cap_frames;
 };
 
-static int frame_declare(struct walk *w, struct exec_node *p, struct mu_err *err)
+static int frame_declare(struct frame_walk *w, struct exec_node *p, struct mu_err *err)
 {
 	struct executor *e = w->e;
 	const char *name;
@@ -43,7 +43,7 @@ static int frame_declare(struct walk *w, struct exec_node *p, struct mu_err *err
 }
 
 /* Finds the frame of p's outputs. */
-static int frame_after(struct walk *w, struct exec_node *p, uint32_t *out, struct mu_err *err)
+static int frame_after(struct frame_walk *w, struct exec_node *p, uint32_t *out, struct mu_err *err)
 {
 	int rc = 0;
 
@@ -68,7 +68,7 @@ static bool is_back_edge(const struct executor *e, uint32_t from, uint32_t to)
 	return e->nodes[from].kind == NODE_NEXT && e->nodes[to].kind == NODE_MERGE;
 }
 
-static int visit(struct walk *w, uint32_t dst, uint32_t frame, bool back, struct mu_err *err)
+static int visit(struct frame_walk *w, uint32_t dst, uint32_t frame, bool back, struct mu_err *err)
 {
 	struct exec_node *d = &w->e->nodes[dst];
 
@@ -83,7 +83,7 @@ static int visit(struct walk *w, uint32_t dst, uint32_t frame, bool back, struct
 	return 0;
 }
 
-static int walk_all(struct walk *w, const uint32_t *start, const uint32_t *users,
+static int walk_all(struct frame_walk *w, const uint32_t *start, const uint32_t *users,
 		    struct mu_err *err)
 {
 	int rc;
@@ -130,7 +130,7 @@ static uint32_t *list_users(const struct executor *e, uint32_t *start)
 
 int exec_graph_find_frames(struct executor *e, struct mu_err *err)
 {
-	struct walk w = {.e = e, .cap_frames = 4};
+	struct frame_walk w = {.e = e, .cap_frames = 4};
 	uint32_t *start = MU_NEW_ARRAY(uint32_t, (size_t)e->n_nodes + 2);
 	uint32_t *users = list_users(e, start);
 

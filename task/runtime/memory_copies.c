@@ -13,7 +13,7 @@
 
 enum { HOST = -1 };
 
-struct ends {
+struct node_placement {
 	const struct device_kernel *kernel; /* NULL: runs on the host */
 	int device;                         /* number, or HOST */
 	enum mu_dtype *in, *out;
@@ -23,13 +23,13 @@ struct copies {
 	struct mu_graph *g;
 	struct runtime *rt;
 	struct mu_arena scratch;
-	struct ends *ends;            /* by id, of the original nodes */
+	struct node_placement *ends;  /* by id, of the original nodes */
 	struct mu_map by_destination; /* {source, port, destination} -> node */
 	unsigned n, n_added;          /* original nodes; inserted nodes */
 	struct mu_err *err;
 };
 
-static int read_ends(struct copies *s, const struct mu_node *n, struct ends *e)
+static int read_ends(struct copies *s, const struct mu_node *n, struct node_placement *e)
 {
 	struct device *device = device_of_node(n, s->rt);
 	int rc;
@@ -124,11 +124,11 @@ static int get_copy(struct copies *s, struct mu_input from, int is, int want, co
 
 static int copies_add_inputs(struct copies *s, struct mu_node *n)
 {
-	const struct ends *e = &s->ends[n->id];
+	const struct node_placement *e = &s->ends[n->id];
 
 	for (unsigned k = 0; k < n->n_inputs && k < e->n_in; k++) {
 		struct mu_input in = n->inputs[k];
-		const struct ends *f = &s->ends[in.node->id];
+		const struct node_placement *f = &s->ends[in.node->id];
 		if ((unsigned)in.port >= f->n_out)
 			continue; /* exec_graph_compile reports the error */
 		enum mu_dtype t = f->out[in.port];
@@ -163,7 +163,7 @@ int memory_copies_insert(struct mu_graph *g, struct runtime *rt, struct mu_err *
 		return 0;
 	mu_arena_init(&s.scratch);
 	mu_map_init(&s.by_destination);
-	s.ends = MU_ARENA_ARRAY(&s.scratch, struct ends, s.n);
+	s.ends = MU_ARENA_ARRAY(&s.scratch, struct node_placement, s.n);
 	for (unsigned i = 0; !rc && i < s.n; i++)
 		rc = read_ends(&s, g->nodes[i], &s.ends[i]);
 	for (unsigned i = 0; !rc && i < s.n; i++)

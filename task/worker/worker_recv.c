@@ -110,14 +110,14 @@ void worker_recv(struct worker *w, struct rpc_call *call)
 
 /* ---- collective ops, on the leader ---- */
 
-struct joined {
+struct collective_recv {
 	struct rpc_call *rpc;
 	struct collective_call *call;
 };
 
 static void joined_done(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
 {
-	struct joined *j = arg;
+	struct collective_recv *j = arg;
 
 	if (err) {
 		rpc_reply_error(j->rpc, err);
@@ -131,13 +131,13 @@ static void joined_done(void *arg, const struct mu_err *err, struct mu_tensor *t
 
 static void joined_cancelled(void *arg)
 {
-	collective_cancel(((struct joined *)arg)->call);
+	collective_cancel(((struct collective_recv *)arg)->call);
 }
 
 void worker_join_collective(struct worker *w, struct rpc_call *call)
 {
 	struct collective_part part;
-	struct joined *j;
+	struct collective_recv *j;
 	struct mu_arena a;
 	struct mu_err err;
 
@@ -145,7 +145,7 @@ void worker_join_collective(struct worker *w, struct rpc_call *call)
 	if (peer_collective_parse(&part, rpc_bytes_flat(rpc_request(call)), &a, &err)) {
 		rpc_reply_error(call, &err);
 	} else {
-		j = MU_NEW(struct joined);
+		j = MU_NEW(struct collective_recv);
 		j->rpc = call;
 		j->call = collective_call_new(w->rt->collectives, &part, joined_done, j);
 		mu_tensor_unref(&part.tensor);

@@ -217,7 +217,7 @@ static void worker__that_came_back_and_now_ends__is_not_on_its_way_back_again(vo
 	pod(&w, "worker", 0)->phase = POD_RUNNING; /* its server does not answer yet */
 	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_RESTARTING);
-	pod(&w, "worker", 0)->ready = pod(&w, "worker", 0)->answered = true;
+	pod(&w, "worker", 0)->ready = pod(&w, "worker", 0)->was_ready = true;
 	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_RUNNING);
 	w.last_progress = w.now;

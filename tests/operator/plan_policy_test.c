@@ -377,7 +377,7 @@ static void server__that_runs_and_does_not_answer__is_named(void **state)
 	run_plan(&w);
 	assert_non_null(strstr(w.status.conditions[COND_READY].message, "ps/0 on node"));
 	w.now = pod(&w, "ps", 0)->created + 1;
-	pod(&w, "ps", 0)->answered = true; /* no patience with who could answer before */
+	pod(&w, "ps", 0)->was_ready = true; /* no patience with who could answer before */
 	run_plan(&w);
 	assert_non_null(strstr(w.status.conditions[COND_READY].message, "ps/0 on node"));
 	pod(&w, "ps", 0)->ready = true;

@@ -275,23 +275,23 @@ static cJSON *pod_that_is(const char *ready)
 	return object;
 }
 
-static void a_pod__that_was_ready_once__has_answered(void **state)
+static void a_pod__that_was_ready_once__is_known_to_have_been(void **state)
 {
 	static const struct {
-		const char *said;
-		bool ready, answered;
-	} days[] = {{"False", false, false}, {"True", true, true}, {"False", false, true}};
+		const char *condition;
+		bool ready, was_ready;
+	} versions[] = {{"False", false, false}, {"True", true, true}, {"False", false, true}};
 	struct store c;
 
 	start(&c);
 	receive_object(&c, KIND_JOB, job("7"));
-	for (unsigned i = 0; i < MU_COUNT(days); i++) {
+	for (unsigned i = 0; i < MU_COUNT(versions); i++) {
 		struct snapshot seen;
 
-		receive_object(&c, KIND_POD, pod_that_is(days[i].said));
+		receive_object(&c, KIND_POD, pod_that_is(versions[i].condition));
 		assert_true(snapshot_take(&c, "default/j", 100, &seen));
-		assert_int_equal(seen.observed.pods[0].ready, days[i].ready);
-		assert_int_equal(seen.observed.pods[0].answered, days[i].answered);
+		assert_int_equal(seen.observed.pods[0].ready, versions[i].ready);
+		assert_int_equal(seen.observed.pods[0].was_ready, versions[i].was_ready);
 		snapshot_fini(&seen);
 	}
 	store_fini(&c);
@@ -383,7 +383,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(pod__in_the_version_of_our_own_create__is_not_reconciled),
-	    cmocka_unit_test(a_pod__that_was_ready_once__has_answered),
+	    cmocka_unit_test(a_pod__that_was_ready_once__is_known_to_have_been),
 	    cmocka_unit_test(a_pod__whose_end_is_confirmed__was_killed_as_before),
 	    cmocka_unit_test(
 		a_pod__has_the_kernels_that_it_was_created_for_and_those_that_it_reports),
