@@ -34,7 +34,7 @@ extern char **environ;
 struct kube_exec {
 	struct mu_arena arena; /* of all strings */
 	const char *command, *api_version, *hint;
-	char **argv, **envp; /* NULL-terminated; envp: what is added to ours */
+	char **argv, **envp; /* NULL-terminated; envp: added to our environment */
 };
 
 void kube_exec_free(struct kube_exec *e)

@@ -46,7 +46,7 @@ struct mu_arg_def {
 	const char
 	    *type_attr; /* ATTR, TYPE_LIST, and REPEAT unless the type is fixed (then NULL) */
 	const char *number_attr; /* REPEAT */
-	const char *shape;       /* what stands behind `[`, with the `]`; NULL: any */
+	const char *shape;       /* the text after `[`, with the `]`; NULL: any */
 	bool is_ref;
 };
 

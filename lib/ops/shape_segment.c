@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of what is cut into parts and put together by indices. */
+/* Shapes of ops that split tensors into segments or partitions, and of ops that stitch them. */
 #include "lib/graph/graph.h"
 #include "lib/ops/shape.h"
 

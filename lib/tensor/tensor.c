@@ -9,7 +9,7 @@
 #include "lib/tensor/small.h"
 
 _Atomic size_t mu_tensor_limit = (size_t)16 << 30;
-_Thread_local size_t mu_tensor_limit_here = SIZE_MAX;
+_Thread_local size_t mu_tensor_thread_limit = SIZE_MAX;
 
 enum { ALIGN = 64 };
 
@@ -225,7 +225,7 @@ int mu_tensor_new(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_sh
 			       mu_dtype_name(dtype));
 	if (__builtin_mul_overflow((size_t)shape->count, each, &bytes) ||
 	    bytes > atomic_load_explicit(&mu_tensor_limit, memory_order_relaxed) ||
-	    bytes > mu_tensor_limit_here)
+	    bytes > mu_tensor_thread_limit)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
 			       "a tensor of shape %s and type %s exceeds the limit of %zu bytes",
 			       mu_shape_str(shape), mu_dtype_name(dtype),

@@ -175,7 +175,7 @@ size_t mu_tensor_bytes(const struct mu_tensor *t); /* payload, strings included 
 
 extern _Atomic size_t mu_tensor_limit; /* largest single tensor in bytes; 16 GiB unless set */
 extern _Thread_local size_t
-    mu_tensor_limit_here; /* the same for this thread; SIZE_MAX unless set */
+    mu_tensor_thread_limit; /* the same for this thread; SIZE_MAX unless set */
 
 static inline bool mu_tensor_is_set(const struct mu_tensor *t)
 {

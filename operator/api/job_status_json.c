@@ -263,7 +263,7 @@ bool progress_report_same(const struct progress_report *a, const struct progress
 
 /* ---- the whole status ---- */
 
-/* "3/3", the kernels in use and what is wrong, for the columns of kubectl get. */
+/* "3/3", the kernels in use and the problem, for the columns of kubectl get. */
 static void encode_summary(cJSON *json, const struct job_status *s)
 {
 	const struct condition *trouble = job_status_trouble(s);

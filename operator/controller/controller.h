@@ -89,7 +89,7 @@ int controller_send(struct controller *c, const struct kube_request *rq, cJSON *
 /* Sends one with this body, which it takes, or NULL. */
 int controller_call(struct controller *c, const char *method, const char *path, cJSON *body,
 		    cJSON **out, struct mu_err *err);
-/* Wakes the first thread: what it watches over has changed. */
+/* Wakes the main thread, to check for work. */
 void controller_wake(struct controller *c);
 
 /* ---- leader.c ---- */

@@ -54,7 +54,7 @@ static cJSON *start_object(const char *version, const char *kind, const char *na
 	return object;
 }
 
-/* Kubernetes expands $(NAME) in these; what looks like it is meant literally here. */
+/* Kubernetes expands $(NAME) in these values; here such text is literal. */
 static cJSON *literal(const char *value)
 {
 	MU_AUTO_BUF b = {0};

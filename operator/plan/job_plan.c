@@ -136,7 +136,7 @@ static void set_restarting(struct planner *p, const struct index_status *e)
 static void describe(struct planner *p)
 {
 	int wanted = 0, ready = 0;
-	bool chief_runs = !job_spec_chief(p->spec), chief_there = false, chief_done = false;
+	bool chief_runs = !job_spec_chief(p->spec), chief_has_pod = false, chief_done = false;
 	const struct index_status *again = NULL;
 	const char *unready = ""; /* the first task that is not ready */
 
@@ -160,12 +160,12 @@ static void describe(struct planner *p)
 		if (x == p->chief) {
 			chief_runs = up || done;
 			chief_done = done;
-			chief_there = runs;
+			chief_has_pod = runs;
 		}
 	}
 	/* A reported step proves that the job runs, even if a readiness probe fails. A chief that
 	 * stops its server is about to end. */
-	bool steps = chief_there && p->status->start_time > 0 &&
+	bool steps = chief_has_pod && p->status->start_time > 0 &&
 		     p->observed->last_progress >= p->status->start_time;
 	bool running = (chief_runs && all_ps(p, true)) || (steps && all_ps(p, false));
 	p->status->phase = again ? JOB_RESTARTING : running ? JOB_RUNNING : JOB_PENDING;

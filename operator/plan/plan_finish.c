@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides when a job ends, and what follows: the servers are asked to finish, pods are deleted, and
- * the job itself is deleted after its time to live. */
+/* Decides when a job ends. Then requests the servers to finish, deletes pods, and deletes the job
+ * after its time to live. */
 #include <stdio.h>
 
 #include "operator/plan/planner.h"

@@ -114,7 +114,7 @@ struct cuda_plugin {
 	const struct dnn_api *dnn;   /* NULL: cuDNN is not installed */
 	const void *image;           /* the kernels, as cuModuleLoadData takes them */
 };
-/* 0 and *out; or not 0 and a sentence in `why` that says what is missing here. */
+/* Returns 0 and *out; else not 0, and in `why` a sentence that names the missing part. */
 typedef int cuda_plugin_fn(const struct cuda_plugin **out, char *why, size_t n);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See gpu_convolution.h.  The library names its algorithms best first, by what it knows of them and
- * without trying; the first that works with the memory that we allow, and as repeatably as we want,
- * is taken. */
+/* See gpu_convolution.h. cuDNN lists its algorithms by its heuristics, the best first, without
+ * running them. The first one that is_allowed() accepts is used. */
 #include "task/device/gpu_convolution.h"
 
 #include <string.h>
@@ -108,8 +107,8 @@ static int list_algorithms(const struct conv *p, void *library, int *found, stru
 	}
 }
 
-/* In the order of what they say of themselves: it works, with our memory, as repeatably as was
- * asked for, and does not round float to something shorter unasked. */
+/* True if the algorithm works, fits our workspace, is deterministic if required, and does not round
+ * floats to a shorter type without permission. */
 static bool is_allowed(const struct dnn_choice *c, const struct gpu *g, int math)
 {
 	return c->status == 0 && c->workspace <= MOST_WORKSPACE &&
@@ -117,8 +116,8 @@ static bool is_allowed(const struct dnn_choice *c, const struct gpu *g, int math
 	       (math != DNN_FMA_MATH || c->math == math || c->math == DNN_DEFAULT_MATH);
 }
 
-/* The descriptor's mathematics is what counts in the end: on tensor cores the algorithm's own, else
- * the one we asked for. */
+/* Sets the math type of the descriptor, which decides: that of the algorithm on tensor cores, else
+ * the requested one. */
 static bool choose_algorithm(struct conv *p, const struct gpu *g, void *library, int math)
 {
 	struct dnn_choice all[MOST_CHOICES];

@@ -22,7 +22,7 @@ struct gpu_convolution {
 	int64_t batch, channels, filters, groups;
 	struct gpu_convolution_axis row, column;
 };
-struct gpu_convolution_at { /* two are read, the one that `way` names is written whole */
+struct gpu_convolution_at { /* two are read; `way` selects the one that is written */
 	cuda_ptr input, filter, output;
 };
 

@@ -51,13 +51,14 @@ struct gpu {
 	bool tf32;       /* MUSTER_TF32=1 */
 	bool repeatable; /* TF_DETERMINISTIC_OPS=1: a library's sums in the same order each time */
 	const struct dnn_api *dnn_api;
-	pthread_mutex_t library_lock; /* held during each call of a library; guards what follows */
-	void *dnn;                    /* cuDNN on this GPU, from its first use */
-	bool dnn_failed;              /* cuDNN does not start here */
+	pthread_mutex_t
+	    library_lock; /* held during each call of a library; guards the next members */
+	void *dnn;        /* cuDNN on this GPU, from its first use */
+	bool dnn_failed;  /* cuDNN does not start here */
 	struct gpu_info info;
 	void *compute, *in, *out; /* streams */
 	struct gpu_copies copies;
-	pthread_mutex_t lock; /* guards what follows */
+	pthread_mutex_t lock; /* guards the next members */
 	struct gpu_memory memory;
 	struct mu_map kernels;
 	_Atomic bool broken; /* info.broken says why */

@@ -99,9 +99,9 @@ bool fold_node(struct opt *o, struct mu_node *n)
 	in = MU_ARENA_ARRAY(&o->scratch, struct value, n->n_inputs);
 	for (unsigned i = 0; i < n->n_inputs; i++)
 		in[i].tensor = mu_tensor_ref(constant_value(n->inputs[i].node));
-	mu_tensor_limit_here = MAX_FOLDED_BYTES;
+	mu_tensor_thread_limit = MAX_FOLDED_BYTES;
 	int rc = fold_run(o, n, in, out, n_out);
-	mu_tensor_limit_here = SIZE_MAX;
+	mu_tensor_thread_limit = SIZE_MAX;
 	if (!rc && outputs_fit(o, out, types, n_out)) {
 		struct mu_input *to = MU_ARENA_ARRAY(&o->scratch, struct mu_input, n_out);
 		done = true;

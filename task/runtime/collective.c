@@ -150,7 +150,7 @@ static void call_finish(struct collective_call *call, const struct mu_err *err,
 
 /* ---- rounds ---- */
 
-/* With the lock: sets what is known of the last step of a device. */
+/* Stores the result of the last step of a device. Called with the lock. */
 static void set_member(struct collectives *cs, const char *device, bool informed,
 		       const char *failure)
 {

@@ -77,7 +77,7 @@ static void keep_value(struct kept_value **list, const struct exec_node *from,
 	*list = k;
 }
 
-static void free_kept(struct kept_value *list)
+static void kept_values_free(struct kept_value *list)
 {
 	for (struct kept_value *k = list, *next; k; k = next) {
 		next = k->next;
@@ -92,8 +92,8 @@ static void frame_free(struct frame *f)
 		next = it->next;
 		iteration_free(f->info, it);
 	}
-	free_kept(f->constants);
-	free_kept(f->waiting);
+	kept_values_free(f->constants);
+	kept_values_free(f->waiting);
 	pthread_mutex_destroy(&f->lock);
 	free(f->live_exits);
 	free(f);
@@ -146,7 +146,7 @@ static void deliver_dead_exits(struct work *w, struct frame *f)
 }
 
 /* Delivers a copy of each value to the iteration. */
-static void deliver_kept(struct work *w, struct iteration *t, const struct kept_value *list)
+static void deliver_values(struct work *w, struct iteration *t, const struct kept_value *list)
 {
 	for (; list; list = list->next) {
 		struct value v;
@@ -167,9 +167,9 @@ static void start_waiting(struct work *w, struct frame *f)
 
 	t->outstanding++;
 	pthread_mutex_unlock(&f->lock);
-	deliver_kept(w, t, constants);
-	deliver_kept(w, t, waiting);
-	free_kept(waiting);
+	deliver_values(w, t, constants);
+	deliver_values(w, t, waiting);
+	kept_values_free(waiting);
 	pthread_mutex_lock(&f->lock);
 	t->outstanding--;
 }
@@ -267,7 +267,7 @@ static void next_iteration(struct work *w, const struct exec_node *n, struct ite
 	}
 	t->outstanding++;
 	pthread_mutex_unlock(&f->lock);
-	deliver_kept(w, t, constants);
+	deliver_values(w, t, constants);
 	work_deliver_all(w, t, n, out, false);
 	pthread_mutex_lock(&f->lock);
 	t->outstanding--;

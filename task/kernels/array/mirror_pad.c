@@ -115,7 +115,7 @@ static int mirror_pad(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-/* ---- back: what was copied is summed ---- */
+/* ---- the gradient: sums over the copies of each element ---- */
 
 static int mirror_pad_check_grad(const struct kernel_call *c, int64_t skip, struct mu_shape *shape,
 				 struct mu_err *err)

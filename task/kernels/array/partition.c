@@ -113,9 +113,9 @@ static int stitch_shape(const struct kernel_call *c, unsigned n, struct mu_shape
 	return rows_shape(out, top + 1, first, kernel_in(c, 0)->shape.rank, err);
 }
 
-/* On a GPU the inputs are joined and each row is picked from there: who names it last. */
-static int stitch_there(struct kernel_call *c, unsigned n, const struct mu_tensor *out,
-			struct mu_err *err)
+/* On a GPU: joins the inputs, then picks each row from the last input that names it. */
+static int stitch_gpu(struct kernel_call *c, unsigned n, const struct mu_tensor *out,
+		      struct mu_err *err)
 {
 	struct picks p = {1, 1, out->shape.dim[0],
 			  mu_shape_product(&out->shape, 1, out->shape.rank), 0};
@@ -156,7 +156,7 @@ static int dynamic_stitch(struct kernel_call *c, struct mu_err *err)
 	if (!shape.count)
 		return 0;
 	if (gpu_of_tensor(out))
-		return stitch_there(c, n, out, err);
+		return stitch_gpu(c, n, out, err);
 	int64_t row = mu_shape_product(&shape, 1, shape.rank);
 	elems_zero(out->dtype, out->data, 0, shape.count); /* rows that no index names */
 	for (unsigned k = 0; k < n; k++) {

@@ -17,8 +17,8 @@ KERNEL(positions, position_args)
 	}
 }
 
-/* Each element finds its place by counting what goes before it in the other run of its pair: of
- * equal ones those of the left run come first, so the order in which they were given stays. */
+/* Each element computes its position from the number of smaller elements in the other run of its
+ * pair. Equal elements of the left run come first, so the sort is stable. */
 KERNEL(merge_runs, merge_args)
 {
 	const int64_t *keys = PTR(const int64_t, a.keys);

@@ -13,7 +13,7 @@
 #include "task/kernels/engine/half.h"
 #include "task/kernels/state/variables.h"
 
-/* An op ends in what it does. */
+/* The name of an op ends in its operation. */
 static const struct mode {
 	const char *ending, *kernel;
 	int64_t start; /* of a segment, for integers; */
@@ -170,7 +170,7 @@ static int onto_variable_gpu(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* `at`: which input the indices are; `host`: what is read on the host. */
+/* at: the input with the indices; host: a bit for each input that the host reads. */
 #define ROW(ops, fn, attr, set, at, host)                                                          \
 	GPU_ROW(ops, fn, attr, set, .device_in = 1 << (at), .host_in = host)
 static const struct device_kernel rows[] = {

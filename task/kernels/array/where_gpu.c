@@ -9,17 +9,17 @@
 /* A call that waits for a few numbers. */
 struct readback {
 	struct kernel_call *c;
-	struct mu_tensor there,
-	    here; /* what is found, on the GPU and on the host; Where: the counts */
-	int (*answered)(struct readback *q, struct mu_err *err);
+	struct mu_tensor device,
+	    host; /* the result, on the GPU and on the host; Where: the counts */
+	int (*on_copied)(struct readback *q, struct mu_err *err);
 };
 
-static void question_end(struct readback *q, const struct mu_err *err)
+static void readback_end(struct readback *q, const struct mu_err *err)
 {
 	struct kernel_call *c = q->c;
 
-	mu_tensor_unref(&q->there);
-	mu_tensor_unref(&q->here);
+	mu_tensor_unref(&q->device);
+	mu_tensor_unref(&q->host);
 	free(q);
 	kernel_finish(c, err);
 }
@@ -29,28 +29,28 @@ static void copy_arrived(void *arg, const struct mu_err *err)
 	struct readback *q = arg;
 	struct mu_err mine;
 
-	if (!err && q->answered(q, &mine))
+	if (!err && q->on_copied(q, &mine))
 		err = &mine;
-	question_end(q, err);
+	readback_end(q, err);
 }
 
-/* Elements [at, at + n) of what was found. */
+/* Copies elements [at, at + n) of the result to the host. */
 static int where_gpu_request(struct readback *q, int64_t at, int64_t n, struct mu_err *err)
 {
-	struct mu_tensor some = q->there;
+	struct mu_tensor some = q->device;
 
 	some.data = (char *)some.data + (size_t)at * mu_dtype_size(some.dtype);
 	some.shape = mu_shape_vec(n);
-	return gpu_copy_to_host(kernel_gpu(q->c), &some, &q->here, copy_arrived, q, err);
+	return gpu_copy_to_host(kernel_gpu(q->c), &some, &q->host, copy_arrived, q, err);
 }
 
-static struct readback *question_new(struct kernel_call *c,
-				     int (*answered)(struct readback *q, struct mu_err *err))
+static struct readback *readback_new(struct kernel_call *c,
+				     int (*on_copied)(struct readback *q, struct mu_err *err))
 {
 	struct readback *q = MU_NEW(struct readback);
 
 	q->c = c;
-	q->answered = answered;
+	q->on_copied = on_copied;
 	return q;
 }
 
@@ -58,7 +58,7 @@ static struct readback *question_new(struct kernel_call *c,
 
 static int tell_wrong(struct readback *q, struct mu_err *err)
 {
-	const int32_t *wrong = q->here.data;
+	const int32_t *wrong = q->host.data;
 
 	if (wrong[0] || wrong[1])
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s : Tensor had %s values",
@@ -74,15 +74,15 @@ static void check_numerics_gpu(struct kernel_call *c)
 {
 	const struct mu_tensor *t = kernel_in(c, 0);
 	struct check_numerics_args a = {.in = gpu_address(t), .n = t->shape.count};
-	struct readback *q = question_new(c, tell_wrong);
+	struct readback *q = readback_new(c, tell_wrong);
 	struct mu_err err;
-	int rc = gpu_scratch(c, MU_INT32, 2, &q->there, &err);
+	int rc = gpu_scratch(c, MU_INT32, 2, &q->device, &err);
 
-	a.out = gpu_address(&q->there);
-	if (rc || (rc = gpu_fill(kernel_gpu(c), &q->there, 0, &err)) ||
+	a.out = gpu_address(&q->device);
+	if (rc || (rc = gpu_fill(kernel_gpu(c), &q->device, 0, &err)) ||
 	    (rc = gpu_run_type(kernel_gpu(c), "wrong", t->dtype, a.n, &a, &err)) ||
 	    (rc = where_gpu_request(q, 0, 2, &err)))
-		question_end(q, &err);
+		readback_end(q, &err);
 }
 
 /* ---- Where ---- */
@@ -90,8 +90,8 @@ static void check_numerics_gpu(struct kernel_call *c)
 static int tell_where(struct readback *q, struct mu_err *err)
 {
 	const struct mu_shape *in = &kernel_in(q->c, 0)->shape;
-	const int64_t found = q->here.data ? *MU_DATA(int64_t, &q->here) : 0;
-	struct where_args a = {.counts = gpu_address(&q->there), .n = in->count, .rank = in->rank};
+	const int64_t found = q->host.data ? *MU_DATA(int64_t, &q->host) : 0;
+	struct where_args a = {.counts = gpu_address(&q->device), .n = in->count, .rank = in->rank};
 	struct mu_shape shape = mu_shape_vec(found);
 
 	MU_RETURN_IF_ERROR(mu_shape_push(&shape, in->rank, err));
@@ -107,22 +107,22 @@ static void where_gpu(struct kernel_call *c)
 {
 	const struct mu_tensor *t = kernel_in(c, 0);
 	struct unary_args a = {.in = gpu_address(t), .n = t->shape.count};
-	struct readback *q = question_new(c, tell_where);
+	struct readback *q = readback_new(c, tell_where);
 	struct mu_err err;
 	int rc;
 
 	if (!a.n) {
 		rc = tell_where(q, &err);
-		question_end(q, rc ? &err : NULL);
+		readback_end(q, rc ? &err : NULL);
 		return;
 	}
-	rc = gpu_scratch(c, MU_INT64, a.n, &q->there, &err);
-	a.out = gpu_address(&q->there);
+	rc = gpu_scratch(c, MU_INT64, a.n, &q->device, &err);
+	a.out = gpu_address(&q->device);
 	struct scan_args counts = {.out = a.out, .in = a.out, .outer = 1, .n = a.n, .inner = 1};
 	if (rc || (rc = gpu_run_type(kernel_gpu(c), "is_true", t->dtype, a.n, &a, &err)) ||
 	    (rc = gpu_scan(c, "Cumsum", MU_INT64, &counts, &err)) ||
 	    (rc = where_gpu_request(q, a.n - 1, 1, &err)))
-		question_end(q, &err);
+		readback_end(q, &err);
 }
 
 static const struct device_kernel rows[] = {

@@ -16,7 +16,7 @@ static void accumulator_free(struct resource *r)
 	a->kind->free(a);
 }
 
-static void accumulator_gone(struct resource *r)
+static void accumulator_close(struct resource *r)
 {
 	struct accumulator *a = MU_CONTAINER(r, struct accumulator, base);
 
@@ -24,7 +24,7 @@ static void accumulator_gone(struct resource *r)
 }
 
 static const struct resource_type accumulator_type = {
-    .name = "accumulator", .free = accumulator_free, .close = accumulator_gone};
+    .name = "accumulator", .free = accumulator_free, .close = accumulator_close};
 
 static const struct accumulator_kind *accumulator_kind_of(const struct mu_node *n)
 {
@@ -50,8 +50,8 @@ static struct resource *accumulator_make(void *arg, struct mu_err *err)
 	return &a->base;
 }
 
-static int check_made(const struct accumulator *a, const struct mu_node *n, enum mu_dtype t,
-		      struct mu_err *err)
+static int check_attributes(const struct accumulator *a, const struct mu_node *n, enum mu_dtype t,
+			    struct mu_err *err)
 {
 	if (a->kind != accumulator_kind_of(n))
 		return mu_invalid(
@@ -80,7 +80,7 @@ static int conditional(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(
 	    handle_make(c, &accumulator_type, accumulator_make, (void *)c->node, &r, err));
-	rc = check_made(MU_CONTAINER(r, struct accumulator, base), c->node, t, err);
+	rc = check_attributes(MU_CONTAINER(r, struct accumulator, base), c->node, t, err);
 	resource_unref(r);
 	return rc;
 }
@@ -100,7 +100,8 @@ static int accumulator_hold(const struct kernel_call *c, struct accumulator **ou
 static void accumulator_release(struct accumulator *a)
 {
 	pthread_mutex_unlock(&a->waiters.lock);
-	wait_queue_update(&a->waiters, NULL, NULL); /* serves who can be served now */
+	wait_queue_update(&a->waiters, NULL,
+			  NULL); /* serves the waiting calls that can finish now */
 	resource_unref(&a->base);
 }
 

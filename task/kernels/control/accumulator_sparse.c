@@ -92,7 +92,7 @@ static struct rows rows_new(size_t cap, size_t bytes)
 	return r;
 }
 
-/* Rows of `old` and of the gradient, in turn, by number. */
+/* Merges the rows of `old` and of the gradient by row number. */
 static struct rows accumulator_sparse_merge(const struct rows *old, const int64_t *index,
 					    const char *value, size_t n, enum mu_dtype type,
 					    int64_t width)

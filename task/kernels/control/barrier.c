@@ -62,13 +62,13 @@ static size_t barrier_bytes(struct resource *r)
 	return total;
 }
 
-static void barrier_gone(struct resource *r)
+static void barrier_close(struct resource *r)
 {
 	queue_type.close(&MU_CONTAINER(r, struct barrier, base)->ready->base);
 }
 
 static const struct resource_type barrier_type = {
-    .name = "barrier", .free = barrier_free, .bytes = barrier_bytes, .close = barrier_gone};
+    .name = "barrier", .free = barrier_free, .bytes = barrier_bytes, .close = barrier_close};
 
 /* ---- making ---- */
 
@@ -206,7 +206,7 @@ static int barrier_part_of(struct barrier_insert *in, struct mu_span key, struct
 	return 0;
 }
 
-/* Value i, for its key; the element goes to the queue when this was what it lacked. */
+/* Inserts value i for its key. An element that is complete moves to the queue. */
 static int insert_one(struct barrier_insert *in, int64_t i, struct mu_err *err)
 {
 	const struct mu_tensor *values = kernel_in(in->c, 2);
@@ -327,7 +327,7 @@ static void barrier_take_many(struct kernel_call *c)
 
 /* ---- closing and counting ---- */
 
-struct queue_close {
+struct close_request {
 	struct barrier *b;
 	bool cancel;
 	struct mu_err err;
@@ -335,7 +335,7 @@ struct queue_close {
 
 static void close_it(void *arg)
 {
-	struct queue_close *k = arg;
+	struct close_request *k = arg;
 	struct barrier *b = k->b;
 
 	if (b->closed && (b->cancelled || !k->cancel)) {
@@ -352,7 +352,7 @@ static void close_it(void *arg)
 
 static int close_barrier(struct kernel_call *c, struct mu_err *err)
 {
-	struct queue_close k = {.cancel =
+	struct close_request k = {.cancel =
 				    args_attr_bool(c->node, "cancel_pending_enqueues", false)};
 
 	MU_RETURN_IF_ERROR(barrier_find(c, &k.b, err));

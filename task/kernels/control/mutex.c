@@ -32,7 +32,7 @@ static void mutex_free(struct resource *r)
 	free(m);
 }
 
-static void mutex_gone(struct resource *r)
+static void mutex_close(struct resource *r)
 {
 	struct mutex *m = MU_CONTAINER(r, struct mutex, base);
 
@@ -40,7 +40,7 @@ static void mutex_gone(struct resource *r)
 }
 
 static const struct resource_type mutex_type = {
-    .name = "mutex", .free = mutex_free, .close = mutex_gone};
+    .name = "mutex", .free = mutex_free, .close = mutex_close};
 
 static struct resource *mutex_create(void *arg, struct mu_err *err)
 {

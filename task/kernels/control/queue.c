@@ -28,7 +28,7 @@ static size_t queue_bytes(struct resource *r)
 	return total;
 }
 
-static void queue_gone(struct resource *r)
+static void queue_close(struct resource *r)
 {
 	struct queue *q = MU_CONTAINER(r, struct queue, base);
 
@@ -39,7 +39,7 @@ static void queue_gone(struct resource *r)
 }
 
 const struct resource_type queue_type = {
-    .name = "queue", .free = queue_release, .bytes = queue_bytes, .close = queue_gone};
+    .name = "queue", .free = queue_release, .bytes = queue_bytes, .close = queue_close};
 
 struct queue *queue_new(const struct queue_spec *spec)
 {

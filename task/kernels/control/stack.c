@@ -101,7 +101,7 @@ static int stack_pop(struct kernel_call *c, struct mu_err *err)
 		t = s->items[--s->n];
 	pthread_mutex_unlock(&s->lock);
 	if (mu_tensor_is_set(&t))
-		rc = move_here(c, &t, &here, err);
+		rc = move_to_device(c, &t, &here, err);
 	else
 		rc = mu_invalid(err, "Stack[%s] is empty when calling Pop().", s->base.name);
 	if (!rc)

@@ -76,7 +76,7 @@ static size_t area_bytes(struct resource *r)
 	return bytes;
 }
 
-static void area_gone(struct resource *r)
+static void area_close(struct resource *r)
 {
 	struct area *a = MU_CONTAINER(r, struct area, base);
 
@@ -84,7 +84,7 @@ static void area_gone(struct resource *r)
 }
 
 static const struct resource_type area_type = {
-    .name = "staging area", .free = area_free, .bytes = area_bytes, .close = area_gone};
+    .name = "staging area", .free = area_free, .bytes = area_bytes, .close = area_close};
 
 static struct resource *area_new(void *arg, struct mu_err *err)
 {
@@ -196,7 +196,7 @@ static bool peek_try(struct waiter *w)
 	return true;
 }
 
-/* Takes what it brings. */
+/* Takes kind->tuple. */
 static void stage_start(struct kernel_call *c, const struct transfer *kind, int line)
 {
 	struct mu_err err;

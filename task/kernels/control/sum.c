@@ -33,8 +33,8 @@ void sum_binary(enum binary_op op, enum mu_dtype t, void *out, const void *a, co
 }
 
 /* On a GPU; also in place if no other tensor shares the buffer. */
-static int add_there(struct gpu *g, struct mu_tensor *sum, const struct mu_tensor *t,
-		     struct mu_err *err)
+static int add_on_gpu(struct gpu *g, struct mu_tensor *sum, const struct mu_tensor *t,
+		      struct mu_err *err)
 {
 	struct mu_tensor to = *sum;
 	int rc;
@@ -64,7 +64,7 @@ int sum_add(struct mu_tensor *sum, const struct mu_tensor *t, struct mu_err *err
 		return mu_invalid(err, "Shape mismatch: expected %s, got %s",
 				  mu_shape_str(&sum->shape), mu_shape_str(&t->shape));
 	if (gpu_of_tensor(t) || gpu_of_tensor(sum))
-		return add_there(gpu_of_tensor(t), sum, t, err);
+		return add_on_gpu(gpu_of_tensor(t), sum, t, err);
 	if (!sum_type_known(t->dtype))
 		return mu_fail(err, MU_UNIMPLEMENTED, "no sums of type %s",
 			       mu_dtype_name(t->dtype));

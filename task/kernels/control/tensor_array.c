@@ -332,7 +332,7 @@ static int tensor_array_get(struct kernel_call *c, struct tensor_array *a, int64
 			    a->base.name, (long long)at, mu_pshape_str(shape));
 		return 0;
 	}
-	MU_RETURN_IF_ERROR(move_here(c, &s->value, out, err));
+	MU_RETURN_IF_ERROR(move_to_device(c, &s->value, out, err));
 	if (a->clear) {
 		mu_tensor_unref(&s->value);
 		s->cleared = true;

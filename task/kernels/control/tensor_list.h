@@ -20,7 +20,7 @@ struct list {
 };
 
 struct list *list_new(enum mu_dtype type, const struct mu_pshape *shape, int64_t n);
-void list_set_length(struct list *l, int64_t n); /* what is new is not set */
+void list_set_length(struct list *l, int64_t n); /* new elements are not set */
 
 /* Input 0's list for writing: the list itself if nothing else refers to it, else a copy. Returns a
  * reference. */

@@ -133,7 +133,7 @@ static int item_or_zeros(struct kernel_call *c, unsigned shape_in, const struct 
 	int rc;
 
 	if (mu_tensor_is_set(&l->items[i]))
-		return move_here(c, &l->items[i], out, err);
+		return move_to_device(c, &l->items[i], out, err);
 	MU_RETURN_IF_ERROR(list_whole_shape(c, shape_in, l, NULL, &s, err));
 	MU_RETURN_IF_ERROR(move_scratch(c, l->type, &s, out, err));
 	if ((rc = move_fill(out, NULL, err)))
@@ -329,7 +329,7 @@ static int pile_up(struct kernel_call *c, const struct list *l, const struct mu_
 			return mu_invalid(
 			    err, "Tried to stack list which contains tensors of shapes %s and %s",
 			    mu_shape_str(&t->shape), mu_shape_str(each));
-		rc = move_here(c, t, &p->items[p->n], err);
+		rc = move_to_device(c, t, &p->items[p->n], err);
 	}
 	return rc;
 }
@@ -483,7 +483,7 @@ static int tensor_list_concat(struct kernel_call *c, struct mu_err *err)
 		MU_DATA(int64_t, lengths)[i] = n;
 		if (!mu_tensor_is_set(&l->items[i]))
 			continue;
-		MU_RETURN_IF_ERROR(move_here(c, &l->items[i], &t, err));
+		MU_RETURN_IF_ERROR(move_to_device(c, &l->items[i], &t, err));
 		MU_RETURN_IF_ERROR(
 		    move_runs(out, &t, &(struct runs){1, n * row, {at, 0}, {0, 0}}, err));
 	}

@@ -6,7 +6,7 @@
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/data/serializer.h"
 
-static int64_t count_kept(const struct dataset *d, int64_t n)
+static int64_t count_of_input(const struct dataset *d, int64_t n)
 {
 	return d->keeps_count ? n : UNKNOWN_CARDINALITY;
 }
@@ -314,7 +314,7 @@ static int while_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 	F("f"), .state_size = sizeof(struct cycle), .open = interleave_open,                       \
 		.next = interleave_next, .close = interleave_close,                                \
 		.serialize = interleave_serialize
-#define MAP F("f"), .open = dataset_iterator_open_input, .next = map_next, .count = count_kept
+#define MAP F("f"), .open = dataset_iterator_open_input, .next = map_next, .count = count_of_input
 #define FILTER                                                                                     \
 	F("predicate"), .check = check_filter, .open = dataset_iterator_open_input,                \
 			.next = filter_next
@@ -324,7 +324,7 @@ static int while_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 			.serialize = states_serialize
 #define SCAN                                                                                       \
 	F("f"), .state_size = sizeof(struct states), .check = check_scan, .open = states_open,     \
-		.next = scan_next, .close = states_close, .count = count_kept,                     \
+		.next = scan_next, .close = states_close, .count = count_of_input,                 \
 		.serialize = states_serialize
 static const struct dataset_kind rows[] = {
     {DATASET("MapDataset"), MAP},

@@ -12,7 +12,7 @@
 #include "task/kernels/data/files.h"
 #include "task/kernels/engine/elems.h"
 
-enum { LONGEST = 1 << 30 }; /* bytes of a line, of a piece, of what is passed over */
+enum { LONGEST = 1 << 30 }; /* bytes of a line, of a read, of a skipped part */
 
 /* Parameters: the names come first, how they are packed second or, with pieces, last. */
 enum { FILE_NAMES, FILE_COMPRESSION, N_FILE };
@@ -114,7 +114,7 @@ int files_failed(const struct files *f, struct mu_err *err)
 		   : mu_fail_errno(err, errno, "cannot read %.150s", f->name);
 }
 
-/* On by so many bytes of a file that has just been opened. */
+/* Skips the first `at` bytes of a file that has just been opened. */
 static int move_to(struct files *f, int64_t at, struct mu_err *err)
 {
 	char passed[1 << 16];
@@ -188,7 +188,7 @@ static int record_item(struct dataset_iterator *it, struct mu_tensor *out, struc
 	struct mu_span record;
 	int rc = mu_tfrecord_next(f->records, &record, err);
 
-	if (rc == -MU_OUT_OF_RANGE) /* to who draws it would look like the end */
+	if (rc == -MU_OUT_OF_RANGE) /* OUT_OF_RANGE would mean the end of the data */
 		err->code = MU_DATA_LOSS;
 	if (rc <= 0)
 		return rc < 0 ? -(int)err->code : 0;

@@ -34,7 +34,7 @@ static void window_close(struct dataset_iterator *it)
 	element_list_fini(&((struct window *)it->state)->list, it->d->n_out);
 }
 
-/* Draws until the list has so many elements, or to the end. */
+/* Reads elements until the list has `span`, or to the end of the input. */
 static int fill_window(struct dataset_iterator *it, int64_t span, struct mu_err *err)
 {
 	struct window *w = it->state;

@@ -103,7 +103,7 @@ static int64_t count_unknown(const struct dataset *d, int64_t n)
 	return UNKNOWN_CARDINALITY;
 }
 
-/* ---- unique: what has been seen is kept by its bytes ---- */
+/* ---- unique: the set of the elements so far, by their bytes ---- */
 
 static int check_unique(struct dataset *d, struct mu_err *err)
 {

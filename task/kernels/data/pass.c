@@ -112,7 +112,7 @@ static int auto_shard_next(struct dataset_iterator *it, struct mu_tensor *out, s
 	return (it->d->flag ? shard_next : pass_next)(it, out, err);
 }
 
-/* The first round begins at once: what is below takes its seeds when it is opened. */
+/* Opens the input at once, because the datasets below take their seeds when they are opened. */
 static int repeat_open(struct dataset_iterator *it, struct mu_err *err)
 {
 	return dataset_number(it->d, 0) ? dataset_iterator_open_input(it, err) : 0;
@@ -255,7 +255,7 @@ static int check_cache(struct dataset *d, struct mu_err *err)
 	return 0;
 }
 
-static void drop_kept(struct cache *k, unsigned n_out)
+static void drop_cached(struct cache *k, unsigned n_out)
 {
 	for (int64_t i = 0; i < k->n * n_out; i++)
 		mu_tensor_unref(&k->t[i]);
@@ -268,7 +268,7 @@ static void finish_cache(struct dataset *d)
 {
 	struct cache *k = d->shared;
 
-	drop_kept(k, d->n_out);
+	drop_cached(k, d->n_out);
 	pthread_mutex_destroy(&k->lock);
 }
 
@@ -322,7 +322,7 @@ static int kept_serialize(struct cache *k, unsigned n_out, struct serializer *se
 	int rc = serialize_number(ser, &n, 0, INT64_MAX, err);
 
 	if (!rc && serializer_is_reading(ser))
-		drop_kept(k, n_out);
+		drop_cached(k, n_out);
 	for (int64_t i = 0; i < n && !rc; i++) {
 		if (serializer_is_reading(ser))
 			cache_reserve(k, n_out);
@@ -450,7 +450,7 @@ static const struct dataset_kind rows[] = {
      .check = check_concatenate, .open = dataset_iterator_open_input, .releases_input = true,
      .next = concatenate_next, .count = count_both, .serialize = concatenate_serialize},
     {DATASET("CacheDataset"), CACHE},
-    /* what it keeps is its own, not a resource's */
+    /* the cache belongs to the dataset, not to a resource */
     {DATASET("CacheDatasetV2"), CACHE, .n_behind = 1},
 };
 KERNEL_TABLE(data_pass, rows)

@@ -46,7 +46,7 @@ static void dataset_run_cancelled(void *arg)
 	run_drop(r);
 }
 
-/* ---- what they do ---- */
+/* ---- the functions of the ops ---- */
 
 static int single_element(struct run *r, struct dataset_iterator *dataset_iterator,
 			  struct mu_tensor *state, struct mu_err *err)

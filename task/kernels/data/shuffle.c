@@ -107,9 +107,9 @@ static void finish_shuffle(struct dataset *d)
 	pthread_mutex_destroy(&((struct seeds *)d->shared)->lock);
 }
 
-/* A ring of buffer_size elements, of which only what has been used is there.  Where rounds are
- * repeated within, those of the next one fill it as this one's leave; a draw is among this one's.
- */
+/* A ring of buffer_size elements, which grows as it is filled. If rounds repeat within it, elements
+ * of the next round fill it as those of the current round leave, and an element is drawn from the
+ * current round. */
 struct shuffle {
 	struct draws draws;
 	struct mu_tensor *t;
@@ -281,7 +281,7 @@ static int64_t count_shuffled(const struct dataset *d, int64_t n)
 	return total;
 }
 
-/* ---- random numbers; one of so many elements ---- */
+/* ---- datasets of random numbers, and random samples ---- */
 
 static int seeded_open(struct dataset_iterator *it, struct mu_err *err)
 {

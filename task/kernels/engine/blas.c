@@ -111,7 +111,7 @@ static struct gemm gemm_of(const struct product *p)
 GEMV(float, s)
 GEMV(double, d)
 
-/* gemv with beta 0 may read what is in c, so c is set to zero and added to. */
+/* gemv with beta 0 may read c, so c is set to zero first. */
 static void zero(size_t size, const struct gemm *g, void *c)
 {
 	for (size_t i = 0; i < (size_t)g->m; i++)

@@ -58,7 +58,7 @@ void elems_fill(enum mu_dtype t, void *to, int64_t at_to, const void *one, int64
 			copy_one(t, d, one);
 		return;
 	}
-	/* Doubles what is filled already, so that memcpy does the work for every size. */
+	/* Doubles the filled part each time, so that memcpy does the work for every size. */
 	memcpy(d, one, size);
 	for (int64_t have = 1; have < n;) {
 		int64_t more = have < n - have ? have : n - have;
@@ -186,8 +186,8 @@ static void view_walk(enum mu_dtype t, void *to, const void *from, const struct 
 	}
 }
 
-/* The dimension whose neighbours lie side by side, where that is not the last one: what is read
- * line by line, and written so.  -1: none, or too short to be worth it. */
+/* The dimension whose elements are contiguous in the input, if it is not the last one. -1: none, or
+ * too short to help. */
 static int dense_dim(const struct view *v)
 {
 	enum { SHORT = 4 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A merge sort, a launch for each doubling of what is sorted. */
+/* A merge sort: each launch doubles the length of the sorted runs. */
 #include "task/kernels/engine/gpu_runs.h"
 
 _Static_assert((int)MU_MAX_RANK <= (int)CUDA_MAX_RANK, "every position has to fit");

@@ -109,8 +109,8 @@ int move_fill(const struct mu_tensor *out, const struct mu_tensor *one, struct m
 	return 0;
 }
 
-int move_here(struct kernel_call *c, const struct mu_tensor *kept, struct mu_tensor *out,
-	      struct mu_err *err)
+int move_to_device(struct kernel_call *c, const struct mu_tensor *kept, struct mu_tensor *out,
+		   struct mu_err *err)
 {
 	struct gpu *want = on_gpu(c, kept->dtype) ? kernel_gpu(c) : NULL, *is = gpu_of_tensor(kept);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements moved about wherever they lie: one function of a kernel serves the CPU and the GPUs when
- * it looks at shapes itself and leaves the elements to these.  Inputs and output of a call lie in
- * the same memory, but for what is said to be on the host. */
+/* Moves of elements in host or GPU memory. A kernel that computes shapes itself and moves elements
+ * with these functions serves the CPU and GPUs. The inputs and the output of a call are in the same
+ * memory, except where a parameter is documented to be on the host. */
 #ifndef MU_TASK_KERNELS_ENGINE_MOVE_H
 #define MU_TASK_KERNELS_ENGINE_MOVE_H
 
@@ -17,7 +17,7 @@ int move_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dty
 /* Memory for the call alone, where its outputs lie. */
 int move_scratch(struct kernel_call *c, enum mu_dtype dtype, const struct mu_shape *shape,
 		 struct mu_tensor *out, struct mu_err *err);
-/* Numbers that the host has made, where out lies: themselves or a copy. */
+/* Numbers that the host has computed, in the memory of `out`: themselves, or a copy. */
 int move_numbers(struct kernel_call *c, const struct mu_tensor *out,
 		 const struct mu_tensor *numbers, struct mu_tensor *there, struct mu_err *err);
 /* out (dense) = in seen through v. */
@@ -28,8 +28,8 @@ int move_write(const struct mu_tensor *out, const struct view *v, const struct m
 	       struct mu_err *err);
 /* A stored tensor, in the memory of the node's outputs: the tensor itself, or a copy from the host.
  * A tensor on a GPU cannot be copied elsewhere by this function; that is an error. */
-int move_here(struct kernel_call *c, const struct mu_tensor *kept, struct mu_tensor *out,
-	      struct mu_err *err);
+int move_to_device(struct kernel_call *c, const struct mu_tensor *kept, struct mu_tensor *out,
+		   struct mu_err *err);
 /* out = in, of as many elements, unless they are the same memory. */
 int move_all(const struct mu_tensor *out, const struct mu_tensor *in, struct mu_err *err);
 /* All of out = the one element of `one`; NULL: zero. */

@@ -128,7 +128,7 @@ static void product_run_pieces(void *arg, int64_t from, int64_t to)
 	}
 }
 
-/* The grid of so many pieces whose pieces have the shortest sides: they read the least. */
+/* Chooses the grid of `pieces` pieces with the shortest sides, because they read the least. */
 static void product_cut(struct grid *g, int64_t pieces)
 {
 	double best = 0;

@@ -55,7 +55,7 @@ static void turn_hue(const double *rgb, double *out, double delta)
 	/* in float, as TensorFlow's, which a large delta leaves few digits */
 	float h = fmodf((float)(hsv[0] * 6) + (float)delta * 6, 6);
 	h = h < 0 ? h + 6 : h;
-	unsigned at = h < 6 ? (unsigned)h : 0; /* also what is no number */
+	unsigned at = h < 6 ? (unsigned)h : 0; /* NaN too */
 	double part = h < 6 ? h - at : 0;
 	out[corners[at][0]] = most;
 	out[corners[at][1]] = least + (at & 1 ? 1 - part : part) * (most - least);

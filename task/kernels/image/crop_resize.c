@@ -34,7 +34,7 @@ static struct interpolation crop_resize_place(const struct crops *k, const float
 	float at = k->size[axis] > 1 ? first * end + (float)i * step : 0.5f * (first + last) * end;
 	struct interpolation b = {.inside = at >= 0 && at <= end, .from = at};
 
-	if (!b.inside) /* also what is no number */
+	if (!b.inside) /* NaN too */
 		return b;
 	b.low = (int64_t)(k->nearest ? roundf(at) : floorf(at));
 	b.high = k->nearest ? b.low : (int64_t)ceilf(at);

@@ -52,7 +52,7 @@ static void heap_sink(struct heap *h, int64_t i)
 
 /* ---- how much two overlap ---- */
 
-/* As they are in C++: of what is no number and a number, the first. */
+/* std::min: with NaN as one operand the result is the first operand. */
 static float min_float(float a, float b)
 {
 	return b < a ? b : a;

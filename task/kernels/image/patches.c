@@ -18,7 +18,8 @@ struct patches {
 	void *out;
 };
 
-/* One window, whose first pixel is `at` along each axis; what lies outside stays as it is: zero. */
+/* Copies one window, whose first pixel is `at` along each axis. Pixels outside the image stay zero.
+ * */
 static void patches_view(const struct patches *p, int64_t picture, const int64_t *place, int64_t to)
 {
 	const struct window_axis *z = &p->axis[0], *y = &p->axis[1], *x = &p->axis[2];

@@ -13,7 +13,7 @@ enum { NUMBERS = 8 };
 struct projection {
 	const struct fill *fill;
 	bool nearest;
-	enum mu_dtype type; /* of what is looked up: floats unless nearest */
+	enum mu_dtype type; /* of the positions: floats unless nearest */
 	int64_t in[2], size[2], depth;
 	const float *by;
 	int64_t step; /* from one picture's numbers to the next one's; 0: all have the same */
@@ -22,7 +22,7 @@ struct projection {
 	unsigned char otherwise[16]; /* one element */
 };
 
-/* ---- where what lies outside is looked up ---- */
+/* ---- fill modes: the source of pixels outside the image ---- */
 
 static float projective_within(float at, float n)
 {
@@ -77,7 +77,7 @@ static const struct fill {
 
 /* ---- looking up ---- */
 
-/* The element before the first channel of a pixel; -1 outside, also at what is no number. */
+/* The first element of a pixel; -1: outside, or NaN. */
 static int64_t projective_pixel(const struct projection *k, int64_t picture, float y, float x)
 {
 	if (!(y >= 0 && y < (float)k->in[0] && x >= 0 && x < (float)k->in[1]))
@@ -85,7 +85,8 @@ static int64_t projective_pixel(const struct projection *k, int64_t picture, flo
 	return ((picture * k->in[0] + (int64_t)y) * k->in[1] + (int64_t)x) * k->depth;
 }
 
-static void look_nearest(const struct projection *k, int64_t picture, float y, float x, int64_t to)
+static void sample_nearest(const struct projection *k, int64_t picture, float y, float x,
+			   int64_t to)
 {
 	int64_t from = projective_pixel(k, picture, roundf(y), roundf(x));
 
@@ -95,7 +96,8 @@ static void look_nearest(const struct projection *k, int64_t picture, float y, f
 		elems_copy(k->type, k->to, to, k->from, from, k->depth);
 }
 
-static void look_between(const struct projection *k, int64_t picture, float y, float x, int64_t to)
+static void sample_bilinear(const struct projection *k, int64_t picture, float y, float x,
+			    int64_t to)
 {
 	float top = floorf(y), left = floorf(x), otherwise;
 	float share[2][2] = {{top + 1 - y, y - top}, {left + 1 - x, x - left}};
@@ -117,7 +119,7 @@ static void look_between(const struct projection *k, int64_t picture, float y, f
 	}
 }
 
-static void look_some(void *arg, int64_t first, int64_t end)
+static void sample_pixels(void *arg, int64_t first, int64_t end)
 {
 	const struct projection *k = arg;
 
@@ -136,7 +138,7 @@ static void look_some(void *arg, int64_t first, int64_t end)
 			float in_y = (t[3] * x + t[4] * y + t[5]) / far;
 			in_x = k->fill->at(in_x, (float)k->in[1]);
 			in_y = k->fill->at(in_y, (float)k->in[0]);
-			(k->nearest ? look_nearest : look_between)(k, picture, in_y, in_x, to);
+			(k->nearest ? sample_nearest : sample_bilinear)(k, picture, in_y, in_x, to);
 		}
 	}
 }
@@ -209,7 +211,7 @@ static int project(struct kernel_call *c, struct mu_err *err)
 	k.to = seen.data;
 	if (shape.count) {
 		int64_t n = shape.dim[0] * k.size[0];
-		kernel_parallel(c, n, 1 + (1 << 13) / (shape.count / n), look_some, &k);
+		kernel_parallel(c, n, 1 + (1 << 13) / (shape.count / n), sample_pixels, &k);
 	}
 	if (k.type == in->dtype) {
 		kernel_out_take(c, 0, seen);

@@ -68,10 +68,10 @@ static float cubic(float a, float x)
 	return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
 }
 
-/* With pixels as points in the middle, what lies outside counts nothing; else it is the edge's. */
+/* With half-pixel centres, taps outside the image have weight 0; else they read the edge. */
 static void cubic_taps(const struct resize_axis *a, struct resize_taps *t)
 {
-	enum { STEPS = 1024 }; /* TensorFlow knows the polynomial at so many distances */
+	enum { STEPS = 1024 }; /* TensorFlow tabulates the polynomial at this many distances */
 	const float form = a->centers ? -0.5f : -0.75f;
 
 	for (int64_t i = 0, k = 0; i < a->out; i++) {
@@ -328,7 +328,7 @@ static void sum_images(void *arg, int64_t from, int64_t to)
 				}
 }
 
-static int run_back_there(struct kernel_call *c, struct resize *r, struct mu_err *err)
+static int resize_gradient_gpu(struct kernel_call *c, struct resize *r, struct mu_err *err)
 {
 	int rc;
 
@@ -348,7 +348,7 @@ static int run_back(struct kernel_call *c, struct resize *r, struct mu_err *err)
 	if (!r->out->shape.count)
 		return 0;
 	if (gpu_of_tensor(r->out))
-		return run_back_there(c, r, err);
+		return resize_gradient_gpu(c, r, err);
 	MU_RETURN_IF_ERROR(mu_tensor_new(&grad, MU_DOUBLE, &r->in->shape, err));
 	MU_RETURN_IF_ERROR(mu_tensor_new(&sums, MU_DOUBLE, &r->out->shape, err));
 	convert(MU_DOUBLE, grad.data, r->in->dtype, r->in->data, r->in->shape.count);

@@ -27,7 +27,8 @@ struct resize {
 	struct mu_tensor *out;
 };
 
-/* resize_gpu.c: r->out lies on a GPU.  back: in is the result's gradient, out the picture's. */
+/* resize_gpu.c: r->out is in GPU memory. back: `in` is the gradient of the result, `out` that of
+ * the image. */
 int gpu_resize(struct kernel_call *c, const struct resize *r, bool back, struct mu_err *err);
 
 #endif

@@ -130,7 +130,7 @@ static int image_summary(struct kernel_call *c, struct mu_err *err)
 	    in->dtype != MU_DOUBLE)
 		return mu_invalid(err, "ImageSummary has no kernel for type %s",
 				  mu_dtype_name(in->dtype));
-	/* halves may have been widened on their way: the attribute says what they are */
+	/* the input may be a half that was widened to float: the attribute has the type */
 	struct picture p = {d[1] * d[2], d[3], args_attr_type(c->node, "T", in->dtype), {0}};
 	MU_RETURN_IF_ERROR(read_bad_colour(c, &p, err));
 	MU_RETURN_IF_ERROR(put_images(c, &p, tag, most, &b, err));

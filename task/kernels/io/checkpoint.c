@@ -120,8 +120,7 @@ static void source_fini(struct source *s)
 }
 #define SOURCE_AUTO __attribute__((cleanup(source_fini))) struct source
 
-/* Without an index it is no bundle: then the prefix is what files of the V1 format are called.
- */
+/* Without an index file the prefix is a pattern of files in the V1 format. */
 static int source_open(struct source *s, const char *prefix, struct mu_err *err)
 {
 	return mu_bundle_exists(prefix) ? mu_bundle_open(&s->bundle, prefix, err)

@@ -106,7 +106,8 @@ static void put_event(struct mu_buf *b, const struct publication *p, const struc
 
 /* ---- chunks ---- */
 
-/* The size of what chunks divide: bytes, or strings; 0 for other types, which have one chunk. */
+/* The size that is divided into chunks, in bytes or strings; 0 for other types, which have one
+ * chunk. */
 static size_t divisible_size(const struct value *v)
 {
 	if (v->ref)

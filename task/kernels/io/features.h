@@ -55,7 +55,7 @@ int features_begin(struct features *f, int64_t examples, struct mu_err *err);
 void features_note(void *arg, struct mu_span key, const struct example_list *list);
 /* Checks that the values recorded for example `current` have the requested types. */
 int features_check(const struct features *f, struct mu_err *err);
-/* All tensors, new ones, in out; on failure what is in out is the caller's to give back. */
+/* Makes all output tensors. On failure the caller releases those that are set. */
 int features_output(const struct features *f, struct mu_tensor *out, struct mu_err *err);
 
 /* Makes the row splits of n rows: n + 1 numbers of int32 or int64; n < 0: one zero. */

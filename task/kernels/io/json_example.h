@@ -12,7 +12,7 @@
 
 #include "lib/base/buf.h"
 
-/* Appends the message's bytes; what is in the buffer after a failure is of no use. */
+/* Appends the bytes of the message. After a failure the appended bytes are incomplete. */
 int json_example(struct mu_buf *out, struct mu_span text, struct mu_err *err);
 
 #endif

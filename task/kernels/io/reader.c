@@ -296,7 +296,7 @@ static int take_work(struct reading *g, struct mu_err *err)
 	return one ? 1 : mu_invalid(err, "a reader's queue must hold single names");
 }
 
-/* Reads what it can; true when the call is over. */
+/* Reads the available records; returns true when the call has ended. */
 static bool read_some(struct reading *g)
 {
 	struct reader *r = g->r;

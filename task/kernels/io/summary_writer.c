@@ -205,7 +205,7 @@ static int put_histogram(struct kernel_call *c, struct mu_err *err)
 }
 
 /* A summary that was made elsewhere. */
-static int put_made(struct kernel_call *c, struct mu_err *err)
+static int write_raw_proto(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_BUF b = {0};
 
@@ -240,6 +240,6 @@ static const struct kernel rows[] = {
     {"WriteSummary", .run = summary_writer_put_tensor},
     {"WriteScalarSummary", .run = put_scalar},
     {"WriteHistogramSummary", .run = put_histogram},
-    {"WriteRawProtoSummary", .run = put_made},
+    {"WriteRawProtoSummary", .run = write_raw_proto},
 };
 KERNEL_TABLE(io_summary_writer, rows)

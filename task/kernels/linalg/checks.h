@@ -10,7 +10,7 @@
 
 /* ---- matmul.c ---- */
 
-/* MatMul: what is to be multiplied, and the result's shape. */
+/* MatMul: the product and the shape of the result. */
 int check_matmul(const struct kernel_call *c, struct product *p, struct mu_shape *shape,
 		 struct mu_err *err);
 /* BatchMatMul: of how many products, and which matrices of a and b each one multiplies: numbers,
@@ -26,8 +26,8 @@ struct fused_matmul {
 	bool activates;
 	enum unary_op activation;
 };
-/* _FusedMatMul: a struct fused_matmul as state; the shape once the bias is added to what was made.
- */
+/* _FusedMatMul: makes a struct fused_matmul as state; the second function returns the shape after
+ * the bias is added. */
 int check_fused_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 			struct mu_err *err);
 int check_fused_shape(const struct kernel_call *c, const struct fused_matmul *f,

@@ -12,7 +12,7 @@
 
 typedef double _Complex number;
 
-/* ---- of what is its own conjugate transpose ---- */
+/* ---- Hermitian matrices ---- */
 
 static int eigh_one(const struct matrix_job *j, int64_t k, double *work)
 {
@@ -190,8 +190,8 @@ static double distance_from_one(int64_t n, const number *t)
 	return most;
 }
 
-/* Roots are taken until what is left is near 1; t is left with the logarithm.  work: three of its
- * size. */
+/* Takes square roots until the matrix is near the identity; t becomes the logarithm. work: three
+ * matrices. */
 static bool log_by_roots(int n, number *t, number *work)
 {
 	int64_t all = (int64_t)n * n;

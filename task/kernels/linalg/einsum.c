@@ -169,7 +169,7 @@ static bool is_dense(const struct view *v)
 	return true;
 }
 
-/* The operand in the order batch, x, y, and then what is summed over. */
+/* Views the operand with the axes in the order batch, x, y, summed. */
 static void einsum_in_order(const struct einsum *e, const struct einsum_operand *o,
 			    const struct einsum_group *x, const struct einsum_group *y,
 			    struct view *v)

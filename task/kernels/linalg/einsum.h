@@ -28,7 +28,7 @@ struct einsum_operand {
 	const struct mu_tensor *t;
 	bool there[EINSUM_LABELS];
 	int64_t stride[EINSUM_LABELS]; /* 0 where one element serves for all */
-	struct einsum_group own, sums; /* rows or columns; what is summed over before */
+	struct einsum_group own, sums; /* rows or columns; of the summed axes before */
 };
 struct einsum {
 	enum mu_dtype type;

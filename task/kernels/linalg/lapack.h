@@ -17,7 +17,7 @@ void lapack_gemm(bool z, char trans_a, char trans_b, int m, int n, int k, const 
 		 const void *b, void *c);
 /* b (m x n) becomes op(a)^-1 b, or b op(a)^-1 for side 'R'; a is the triangle `uplo`. */
 void lapack_trsm(bool z, char side, char uplo, char trans, int m, int n, const void *a, void *b);
-/* a (its lower triangle) = l l*; what is above l is left alone. */
+/* Cholesky: a = l l*, in the lower triangle of a. The upper triangle is unchanged. */
 int lapack_potrf(bool z, int n, void *a);
 /* a = p l u, in place; exchange i was of row i with row pivots[i] - 1. */
 int lapack_getrf(bool z, int n, void *a, int *pivots);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cholesky and LU decompositions, and what follows from them: systems of equations, determinants,
+/* Cholesky and LU decompositions, and the ops that use them: linear systems, determinants,
  * inverses, least squares. */
 #include <complex.h>
 #include <math.h>

@@ -145,7 +145,7 @@ static int batch_matmul(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* ---- _FusedMatMul: the product, a bias, an activation; fused_ops names what follows ---- */
+/* ---- _FusedMatMul: the product, then the bias and activation that fused_ops names ---- */
 
 int check_fused_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 			struct mu_err *err)

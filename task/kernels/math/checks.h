@@ -35,7 +35,7 @@ int check_in_top_k(const struct kernel_call *c, int64_t *k, struct mu_err *err);
 
 /* ---- top_k.c ---- */
 
-/* k, and the shape of what is given: the input's, but for that many in the last dimension. */
+/* k, and the shape of the outputs: that of the input, with k in the last dimension. */
 int check_top_k(const struct kernel_call *c, int64_t *k, struct mu_shape *shape,
 		struct mu_err *err);
 

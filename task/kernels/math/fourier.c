@@ -25,7 +25,7 @@ struct transform {
 	struct mu_tensor *out;
 	int64_t length[MOST];                /* of each dimension's transform */
 	int64_t in_dim[MOST], out_dim[MOST]; /* the last dimensions */
-	int64_t dim[MOST];                   /* of what is worked on: complex numbers */
+	int64_t dim[MOST];                   /* of the complex numbers that are transformed */
 	int64_t in_one, out_one, one, items;
 	struct fft plan[MOST];
 	atomic_bool no_memory;
@@ -149,7 +149,7 @@ static void fourier_part(void *arg, int64_t from, int64_t to)
 	free(x);
 }
 
-/* ---- what is wanted ---- */
+/* ---- attributes and inputs ---- */
 
 /* Real input: uses fft_length elements, which the input must have. */
 static int read_lengths(const struct kernel_call *c, struct transform *w, struct mu_err *err)

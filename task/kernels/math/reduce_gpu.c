@@ -68,7 +68,7 @@ int gpu_reduce(struct kernel_call *c, const char *first, const char *rest, enum 
 	return gpu_run_type(kernel_gpu(c), rest, t, outputs, &two, err);
 }
 
-/* From the last reduced dimension to the first; what is between lies in scratch memory. */
+/* Reduces from the last dimension to the first; intermediate results are in scratch memory. */
 static int reduce_dims_gpu(struct kernel_call *c, const struct reduction *r,
 			   const struct reduced_dims *f, double scale, const struct mu_tensor *out,
 			   struct mu_err *err)

@@ -159,7 +159,7 @@ static int segment_gpu_gradient(struct kernel_call *c, struct mu_err *err)
 	return segment_gpu_run(c, &s, true, err);
 }
 
-/* `host`: what is read there. */
+/* host: a bit for each input that the host reads. */
 #define ROW(ops, fn, host) GPU_ROW(ops, fn, "T", GPU_FLT, .host_in = host, .host_out = 1 << 1)
 static const struct device_kernel rows[] = {
     ROW("SegmentSum SegmentProd SegmentMax SegmentMin SegmentMean", dense, 1 << 1),

@@ -17,7 +17,7 @@ struct ranked {
 	int32_t at;
 };
 
-/* Larger first, then the lower index; what is no number comes last. */
+/* Larger values first, then the lower index; NaN last. */
 static int by_rank(const void *a, const void *b)
 {
 	const struct ranked *x = a, *y = b;

@@ -18,7 +18,7 @@ struct lrn_plan {
 	int64_t n, radius; /* channels; how many on either side are neighbours */
 	float bias, alpha, beta;
 };
-/* Input `in` is what is, or was, normalised. */
+/* in: the input that is (or, for the gradient, was) normalised. */
 int check_lrn(const struct kernel_call *c, unsigned in, struct lrn_plan *p, struct mu_err *err);
 
 /* ---- conv_ops.c: a convolution, and the shape of what the op gives ---- */
@@ -50,7 +50,7 @@ int check_max_pool3d_grad(const struct kernel_call *c, struct volume *v, struct 
 int check_avg_pool3d_grad(const struct kernel_call *c, struct volume *v, struct mu_shape *in,
 			  struct mu_err *err);
 
-/* ---- pool_sizes.c: how a pool lies over its input ---- */
+/* ---- pool_sizes.c: the windows of a pool ---- */
 
 struct pool_sizes {
 	int64_t batch, channels;

@@ -148,7 +148,7 @@ static void add_patches(const struct conv3d *g, int64_t n)
 
 enum direction { FORWARD, TO_INPUT, TO_FILTER };
 
-/* grad: what has the shape of the output. */
+/* grad: the tensor with the shape of the output. */
 static int conv3d_run(struct kernel_call *c, struct conv3d *g, enum direction dir, void *image,
 		      void *filter, void *grad, struct mu_err *err)
 {

@@ -385,7 +385,7 @@ static int max_pool_grad(struct kernel_call *c, struct mu_err *err)
 	return pool_run_backward(c, &p, &in->shape, 2, err);
 }
 
-/* ---- what of a gradient goes on where the largest elements are ---- */
+/* ---- the second gradient: elements of the gradient at the positions of the maxima ---- */
 
 static void pool_pick(void *arg, int64_t from, int64_t to)
 {

@@ -168,10 +168,10 @@ int draw_wanted(const struct kernel_call *c, unsigned i, enum mu_dtype *t, struc
 	return args_shape(c, i, shape, err);
 }
 
-/* The same by the GPU that out lies on. */
-static int draw_there(struct gpu *g, const char *kernel_name, const struct mu_tensor *out,
-		      int64_t group, int64_t skip, struct draw_range range,
-		      const struct philox *from, struct mu_err *err)
+/* The same on the GPU whose memory has out. */
+static int draw_gpu(struct gpu *g, const char *kernel_name, const struct mu_tensor *out,
+		    int64_t group, int64_t skip, struct draw_range range, const struct philox *from,
+		    struct mu_err *err)
 {
 	struct random_args a = {.out = gpu_address(out),
 				.n = out->shape.count,
@@ -197,7 +197,7 @@ int draw_reals(struct kernel_call *c, const struct distribution *d, enum mu_dtyp
 	if (g) {
 		char name[32];
 		snprintf(name, sizeof name, "%s_%s", d->name, gpu_type_name(t));
-		return draw_there(g, name, out, group, skip, (struct draw_range){0}, from, err);
+		return draw_gpu(g, name, out, group, skip, (struct draw_range){0}, from, err);
 	}
 	size_t size = mu_dtype_size(t);
 	struct philox at = *from;
@@ -248,8 +248,7 @@ int draw_ints(struct kernel_call *c, enum mu_dtype t, const struct mu_shape *sha
 	int rc = kernel_out_on_device(c, 0, t, shape, &out, err);
 	struct gpu *g = rc ? NULL : gpu_of_tensor(out);
 	if (g)
-		return draw_there(g, narrow ? "whole_32" : "whole_64", out, per, 0, range, from,
-				  err);
+		return draw_gpu(g, narrow ? "whole_32" : "whole_64", out, per, 0, range, from, err);
 	for (int64_t i = 0; !rc && i < shape->count; i++) {
 		int k = (int)(i % per);
 		if (k == 0)

@@ -25,8 +25,8 @@ void draw_two_normals(struct philox *p, double out[2]);
 /* The start of the random numbers for a key, a counter and an algorithm: inputs 1 to 3
  * (random/stateless.c). */
 int random_from_key(const struct kernel_call *c, struct philox *out, struct mu_err *err);
-/* By the variable that is input 0, which goes on by so many groups, and the algorithm that input 1
- * says (random/stateful.c). */
+/* The start for the variable in input 0, which advances by so many groups, and the algorithm in
+ * input 1 (random/stateful.c). */
 int random_from_variable(const struct kernel_call *c, uint64_t groups, struct philox *out,
 			 struct mu_err *err);
 /* The algorithms, as programs number them.  AUTO leaves it to the device, and ours all have Philox.

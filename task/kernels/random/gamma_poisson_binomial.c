@@ -26,7 +26,7 @@ struct pairs {
 	int uniforms, normals;
 };
 
-/* To the first of the draw's own groups, of which each has so many. */
+/* Moves to the first group of this element; each element has `groups` groups. */
 static void distribution_begin(struct pairs *p, uint64_t groups)
 {
 	philox_skip(&p->at, p->place * groups);
@@ -54,7 +54,7 @@ static double distribution_normal(struct pairs *p)
 	return p->normal[--p->normals];
 }
 
-/* single: the parameters are floats, and so is what is reckoned from them before the draw. */
+/* single: the parameters are floats, and so are the constants computed from them. */
 struct wanted {
 	double parameter, second, most; /* most: the largest number of the result's type */
 	bool single;

@@ -32,7 +32,7 @@ static int multinomial_check(const struct kernel_call *c, enum mu_dtype *type, i
 	return 0;
 }
 
-/* Sums of e^(x - largest) so far; what is not finite adds nothing. */
+/* Running sums of e^(x - largest); elements that are not finite add 0. */
 static double running_sums(double *x, int64_t n)
 {
 	double largest = -INFINITY, sum = 0;
@@ -47,7 +47,7 @@ static double running_sums(double *x, int64_t n)
 	return sum;
 }
 
-/* The first whose sum is above x; n when none is. */
+/* The index of the first sum above x; n: none. */
 static int64_t first_above(const double *sums, int64_t n, double x)
 {
 	int64_t low = 0, high = n;
@@ -62,9 +62,9 @@ static int64_t first_above(const double *sums, int64_t n, double x)
 	return low;
 }
 
-static int multinomial_draw_there(struct kernel_call *c, struct gpu *g, const struct philox *from,
-				  const struct mu_tensor *sums, const struct mu_tensor *out,
-				  int64_t samples, struct mu_err *err)
+static int multinomial_draw_gpu(struct kernel_call *c, struct gpu *g, const struct philox *from,
+				const struct mu_tensor *sums, const struct mu_tensor *out,
+				int64_t samples, struct mu_err *err)
 {
 	const struct mu_tensor *logits = kernel_in(c, 0);
 	struct classes_args a = {.out = gpu_address(out),
@@ -96,7 +96,7 @@ static int multinomial_draw(struct kernel_call *c, const struct philox *from, en
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, type, &shape, &out, err));
 	MU_RETURN_IF_ERROR(move_scratch(c, MU_DOUBLE, g ? &logits->shape : &row, &scratch, err));
 	if (g)
-		return multinomial_draw_there(c, g, from, &scratch, out, samples, err);
+		return multinomial_draw_gpu(c, g, from, &scratch, out, samples, err);
 	double *sums = scratch.data;
 	for (int64_t r = 0; r < rows; r++) {
 		convert(MU_DOUBLE, sums, logits->dtype,

@@ -3,7 +3,7 @@
 #include "task/kernels/array/search.cu.h"
 #include "task/kernels/random/random.cu.h"
 
-/* A thread goes through a row, in the CPU's order; what is not finite adds nothing. */
+/* One thread per row, in the order of the CPU; elements that are not finite add 0. */
 #define CLASS_SUMS_KERNEL(t)                                                                       \
 	KERNEL(class_sums_##t, classes_args)                                                       \
 	{                                                                                          \

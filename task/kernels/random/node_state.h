@@ -18,8 +18,8 @@ void node_state_fini(struct node_state *s);
 int node_state_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 		       struct mu_err *err);
 void node_state_release(void *state);
-/* *out, borrowed, is made by create(the node) when it is not there.  A node with more than one
- * resource tells them apart by what is put behind its name. */
+/* Finds the state of a node, or makes it with create(node); *out is borrowed. A node with several
+ * resources distinguishes them by a suffix of its name. */
 int node_state_find(struct node_state *s, struct kernel_call *c, const char *behind,
 		    const struct resource_type *type,
 		    struct resource *(*create)(void *node, struct mu_err *err),

@@ -35,7 +35,7 @@ struct sampler {
 	double log_range;
 	int64_t possible;         /* classes that can be drawn at all */
 	struct mu_tensor weights; /* fixed: of each class */
-	/* fixed: an own class's share of its place, and whose the rest is */
+	/* fixed, by slot: the probability of the slot's own class, and the other class */
 	struct mu_tensor prob, alt;
 	float total;
 	struct node_state random, counts;
@@ -78,7 +78,7 @@ static float chance_log(const struct sampler *s, int64_t class)
 	return (float)(log((x + 2.0) / (x + 1.0)) / s->log_range);
 }
 
-/* ---- by what has been seen: once each at first, once more for each time it was true ---- */
+/* ---- learned unigrams: each class counts once, and once more for each time it was true ---- */
 
 struct counts {
 	struct resource base;
@@ -129,7 +129,7 @@ static int make_learned(struct sampler *s, const struct mu_node *n, struct mu_er
 	return 0;
 }
 
-/* The class within whose count the number of a random place falls. */
+/* Draws a class with a probability proportional to its count. */
 static int64_t draw_learned(const struct sampler *s, struct philox_stream *p)
 {
 	const int32_t *tree = s->learned->tree.data;
@@ -209,7 +209,8 @@ static int weigh_file(struct weights *w, const char *path, struct mu_err *err)
 	return rc;
 }
 
-/* Walker's tables: each place is shared by its own class and one whose weight is above average. */
+/* Makes the tables of Walker's alias method: each slot has its own class, and one whose weight is
+ * above average. */
 static int make_places(struct sampler *s, struct mu_err *err)
 {
 	struct mu_shape n = mu_shape_vec(s->range), twice = mu_shape_vec(2 * s->range);
@@ -246,7 +247,7 @@ static int make_places(struct sampler *s, struct mu_err *err)
 	}
 	for (int64_t i = 0; i < s->range; i++)
 		MU_DATA(float, &s->prob)[i] = (float)p[i];
-	while (n_low) /* but for what was lost in rounding, these are whole */
+	while (n_low) /* 1, except for rounding errors */
 		MU_DATA(float, &s->prob)[low[--n_low]] = 1;
 	while (n_high)
 		MU_DATA(float, &s->prob)[high[--n_high]] = 1;

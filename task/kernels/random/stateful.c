@@ -79,7 +79,7 @@ KERNEL_RUN(uniform, stateful_random_reals(c, &draw_uniform, err))
 KERNEL_RUN(normal, stateful_random_reals(c, &draw_normal, err))
 KERNEL_RUN(truncated, stateful_random_reals(c, &draw_truncated, err))
 
-/* The first version, whose algorithm is kept with the generator. */
+/* The first version of the op, which reads the algorithm from the state. */
 static int normal_by_state(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_shape shape;

@@ -9,7 +9,7 @@
 
 /* SparseTensorDenseMatMul; whether entries are in range is another question. */
 struct sparse_product {
-	int64_t n, rows, inner, cols; /* entries; of the product and what is summed over */
+	int64_t n, rows, inner, cols; /* entries; sizes of the product and of the summed axis */
 	int64_t b_row, b_col;         /* strides of the dense matrix as it is read */
 	bool flip;                    /* the sparse matrix is read the other way round */
 };

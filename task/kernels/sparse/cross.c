@@ -27,7 +27,7 @@ struct cross {
 	int64_t *pick; /* position of the current combination in each column */
 };
 
-/* ---- what is given ---- */
+/* ---- inputs ---- */
 
 static int batch_is(struct cross *x, bool first, int64_t rows, struct mu_err *err)
 {

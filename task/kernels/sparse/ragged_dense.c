@@ -38,7 +38,7 @@ static int64_t values_of(const struct levels *l, unsigned level)
 	return splits_of(l, level)[ragged_dense_rows_of(l, level)];
 }
 
-/* A level of zeros.  The count of its rows is anybody's number: what is too many fails here. */
+/* Adds a level of zeros. The number of rows is an input, so it is checked here. */
 static int add_level(struct levels *l, int64_t rows, struct mu_err *err)
 {
 	struct mu_shape s = mu_shape_scalar();

@@ -211,7 +211,8 @@ static int put_dense(struct kernel_call *c, const struct mu_shape *s, enum mu_dt
 	return 0;
 }
 
-/* Level l of the output: how long each picked row is; *p goes down to what lies below them. */
+/* Writes level l of the output, the lengths of the picked rows; *p becomes the rows of the next
+ * level. */
 static int put_level(struct kernel_call *c, unsigned l, unsigned out, struct row_picks *p,
 		     int64_t most, struct mu_err *err)
 {

@@ -22,7 +22,8 @@ static int strided_assign(struct kernel_call *c, struct mu_err *err)
 				  mu_dtype_name(to->dtype), mu_dtype_name(value->dtype));
 	MU_AUTO_TENSOR wide = {0};
 	const struct mu_tensor *from = value;
-	if (!s.shape.count) { /* nothing is assigned, whatever the value's shape */
+	if (!s.shape.count) { /* an empty slice: nothing is assigned, and the shape of the value
+				 does not matter */
 		variable_forward(c);
 		return 0;
 	}

@@ -8,7 +8,7 @@ struct reduce_join {
 	int n;
 	int axis[MU_MAX_RANK];
 	bool joined[MU_MAX_RANK];
-	struct view view; /* what stays, then what is joined */
+	struct view view; /* the kept axes, then the joined ones */
 	struct mu_shape shape;
 };
 

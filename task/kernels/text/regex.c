@@ -401,7 +401,7 @@ int regex_match(struct regex *re, struct mu_span text, size_t from, size_t group
 			       "memory (%d)",
 			       re->pattern, text.len, n);
 	at = pcre2_get_ovector_pointer(re->data);
-	/* PCRE2 takes what lies between malformed characters for a text of its own */
+	/* PCRE2 treats the bytes between malformed characters as separate texts */
 	if (re->whole && (at[0] != 0 || at[1] != text.len))
 		return 0;
 	for (int i = 0; i < REGEX_GROUPS; i++) {

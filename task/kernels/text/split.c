@@ -53,8 +53,8 @@ static void split_at_any(struct tokens *t, int64_t row, struct mu_span s, struct
 		}
 }
 
-/* As Python splits: at runs of spaces, the ends trimmed; what is left after the last split allowed
- * stays whole. */
+/* Splits as Python does: at runs of spaces, with the ends trimmed. After the last allowed split the
+ * rest is one token. */
 static void split_at_spaces(struct tokens *t, int64_t row, struct mu_span s, int64_t most)
 {
 	const char *at = s.data, *end = s.data + s.len;

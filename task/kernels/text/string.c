@@ -82,7 +82,7 @@ static int regex_full_match(struct kernel_call *c, struct mu_err *err)
 	return match_all(c, pattern, err);
 }
 
-/* ---- replacing what matches ---- */
+/* ---- replacement of matches ---- */
 
 /* In the rewrite, \0 to \9 are replaced by the matched groups. */
 static void put_rewrite(struct mu_buf *b, const char *text, size_t groups[REGEX_GROUPS][2],

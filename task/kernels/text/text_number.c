@@ -21,7 +21,7 @@ bool text_number(struct mu_span text, enum mu_dtype type, void *data, int64_t at
 		from++;
 	if (from == till)
 		return false;
-	/* A copy that ends: what lies behind the text may be digits too. */
+	/* Copies the text to end it with NUL, because digits may follow it in memory. */
 	size_t n = (size_t)(till - from);
 	if (n >= sizeof small && !(start = large = malloc(n + 1)))
 		return false;

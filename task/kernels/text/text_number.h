@@ -7,8 +7,8 @@
 
 #include "lib/tensor/tensor.h"
 
-/* Element `at` of data, of that type; false, and nothing written, when the text is none, is out of
- * range or goes on behind the number.  Nothing behind the text is read. */
+/* Parses the text as element `at` of data. Returns false without a write if the text is no number,
+ * is out of range or has more characters. Reads nothing behind the text. */
 bool text_number(struct mu_span text, enum mu_dtype type, void *data, int64_t at);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element types of kernels: `t` is one of f32 f64 f16 bf16 i64 u8.  C(t) is what is computed with,
- * S(t) what lies in memory. */
+/* Element types of kernels: `t` is one of f32 f64 f16 bf16 i64 u8. C(t) is the type of the
+ * arithmetic, S(t) the type in memory. */
 #ifndef MU_TASK_KERNELS_ENGINE_CUDA_TYPES_H
 #define MU_TASK_KERNELS_ENGINE_CUDA_TYPES_H
 
@@ -100,7 +100,7 @@ typedef uint64_t stored_w64;
 #define GET(t, address, i)    get_##t(PTR(const S(t), address)[i])
 #define PUT(t, address, i, v) (PTR(S(t), address)[i] = put_##t(v))
 
-/* x / y of what is not negative, in 32 bits where both fit: that takes a fraction of the time. */
+/* x / y for x, y >= 0; in 32 bits if both fit, because that is much faster. */
 DEVICE int64_t index_div(int64_t x, int64_t y)
 {
 	return (x | y) <= UINT32_MAX ? (int64_t)((uint32_t)x / (uint32_t)y) : x / y;

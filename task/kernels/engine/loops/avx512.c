@@ -5,5 +5,5 @@
 #define LOOPS_VARIANT "cpu-avx512"
 #include "task/kernels/engine/loops/body.h"
 #else
-typedef int loops_none_here;
+typedef int no_loops_on_this_machine;
 #endif

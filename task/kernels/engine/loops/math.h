@@ -22,7 +22,7 @@ static inline float exp_near_0_float(float r)
 /* The exponent is taken apart at ln 2, the rest is near 0. */
 static inline float exp_float(float x)
 {
-	const float round = 12582912; /* 1.5 * 2^23: what is added to it loses its fraction */
+	const float round = 12582912; /* 1.5 * 2^23: adding it rounds to an integer */
 	float c = x > 88.72283f ? 88.72283f : x < -103.97208f ? -103.97208f : x;
 	float n = (c * 1.44269504088896341f + round) - round;
 	float r = c - n * 0.693359375f + n * 2.12194440e-4f;
@@ -38,8 +38,7 @@ static inline float exp_float(float x)
 	return x != x ? x : p;
 }
 
-/* The same for what is not above 0: no overflow, and NaN goes through by itself, so that neither
- * has to be masked out. */
+/* The same for x <= 0. It cannot overflow, and NaN propagates, so neither needs a mask. */
 static inline float exp_down_float(float x)
 {
 	const float round = 12582912;

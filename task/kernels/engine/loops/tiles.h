@@ -27,7 +27,7 @@ struct tile {
 	int64_t n_runs, run;
 	int64_t a_row, a_k, b_k, c_row;
 	int64_t columns; /* at most lanes * vectors */
-	bool add;        /* to what is in c */
+	bool add;        /* to c */
 };
 
 typedef void tile_loop(const struct tile *t);
