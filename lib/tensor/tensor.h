@@ -21,7 +21,7 @@
 #include "lib/base/err.h"
 #include "lib/tensor/dtype.h"
 
-enum { MU_MAX_RANK = 8 };
+enum { MU_MAX_RANK = 32 }; /* as NumPy: a client cannot feed or fetch more */
 
 struct mu_shape {
 	int rank;
@@ -68,10 +68,7 @@ static inline void mu_shape_copy(struct mu_shape *to, const struct mu_shape *fro
 {
 	to->rank = from->rank;
 	to->count = from->count;
-	if (from->rank > 2)
-		memcpy(to->dim, from->dim, sizeof to->dim);
-	else if (from->rank)
-		memcpy(to->dim, from->dim, 2 * sizeof to->dim[0]);
+	memcpy(to->dim, from->dim, (size_t)from->rank * sizeof to->dim[0]);
 }
 bool mu_shape_eq(const struct mu_shape *a, const struct mu_shape *b);
 /* True if n dimensions of a from i on are those of b from j on.  False where either has fewer. */

@@ -15,8 +15,9 @@ static void shape__whose_product_overflows__cannot_be_made(void **state)
 		     MU_INVALID_ARGUMENT, "more elements than fit");
 	assert_fails(mu_shape_set(&s, 1, (int64_t[]){-1}, &err), &err, MU_INVALID_ARGUMENT,
 		     "negative");
-	assert_fails(mu_shape_set(&s, 9, (int64_t[]){1, 1, 1, 1, 1, 1, 1, 1, 1}, &err), &err,
-		     MU_UNIMPLEMENTED, "at most 8 dimensions");
+	int64_t ones[MU_MAX_RANK + 1] = {0};
+	assert_fails(mu_shape_set(&s, MU_MAX_RANK + 1, ones, &err), &err, MU_UNIMPLEMENTED,
+		     "at most 32 dimensions");
 	assert_string_equal(mu_shape_str(&s), "[2,3]");
 }
 

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-enum { CUDA_MAX_RANK = 8, CUDA_MAX_LIST = 64, CUDA_MAX_OPERANDS = 3 };
+enum { CUDA_MAX_RANK = 32, CUDA_MAX_LIST = 64, CUDA_MAX_OPERANDS = 3 };
 
 struct unary_args {
 	uint64_t out, in;
