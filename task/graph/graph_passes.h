@@ -22,6 +22,8 @@ struct graph_devices {
 struct graph_signature { /* feeds, fetches and targets of a step */
 	const char *const *feeds, *const *fetches, *const *targets; /* "name:port", …; "name" */
 	unsigned n_feeds, n_fetches, n_targets;
+	const char *const *connected, *const *sources; /* tensors, and what users read instead */
+	unsigned n_connected;
 };
 
 /* Makes a new graph of the nodes that the step needs, with a client _Recv for each feed and a

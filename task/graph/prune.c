@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies the nodes that one step needs from a session's graph: the ancestors of its fetches and
  * targets, up to the fed tensors.  Feeds become client _Recvs and fetches client _Sends on the
- * master's own device, with TensorFlow's names. */
+ * master's own device, with TensorFlow's names.  A tensor that a callable connects to another one
+ * is fed by that one. */
 #include <string.h>
 
 #include "lib/graph/library.h"
@@ -15,7 +16,9 @@ struct prune {
 	struct mu_arena scratch;
 	struct mu_input *feeds, *fetches;
 	struct mu_node **feed_nodes; /* the _Recv of each feed */
-	struct mu_map fed;           /* {node id, port} -> feed's index + 1 */
+	struct mu_input *sources;    /* of the connected tensors, in `from` */
+	struct mu_map
+	    fed; /* {node id, port} -> index + 1 of the feed or, behind them, the source */
 	bool *needed;
 	struct mu_node **copies; /* by id in `from` */
 	struct mu_node **todo;
@@ -29,7 +32,7 @@ struct feed_key {
 	int port;
 };
 
-/* Returns the index of the feed that replaces this input, or -1. */
+/* Returns the index of the feed or source that replaces this input, or -1. */
 static int feed_index(const struct prune *p, struct mu_input in)
 {
 	struct feed_key k = {in.node->id, in.port};
@@ -103,6 +106,17 @@ static int add_client_end(struct prune *p, const char *op, struct mu_input of, u
 	return 0;
 }
 
+/* Users of the tensor `fed` get feed or source number `index`. */
+static int add_fed(struct prune *p, struct mu_input fed, unsigned index, const char *text)
+{
+	struct feed_key k = {fed.node->id, fed.port};
+
+	if (mu_map_put_n(&p->fed, &k, sizeof k, (void *)(intptr_t)(index + 1)))
+		return mu_fail(p->err, MU_INVALID_ARGUMENT, "Endpoint \"%s\" fed more than once.",
+			       text);
+	return 0;
+}
+
 static int add_feeds(struct prune *p, const char **keys)
 {
 	int rc;
@@ -114,14 +128,44 @@ static int add_feeds(struct prune *p, const char **keys)
 		if ((rc = prune_resolve(p, p->sig->feeds[i], "FeedInputs", &p->feeds[i])) ||
 		    (rc = prune_output_type(p, p->feeds[i], "FeedInputs", &type)))
 			return rc;
-		struct feed_key k = {p->feeds[i].node->id, p->feeds[i].port};
-		if (mu_map_put_n(&p->fed, &k, sizeof k, (void *)(intptr_t)(i + 1)))
-			return mu_fail(p->err, MU_INVALID_ARGUMENT,
-				       "Endpoint \"%s\" fed more than once.", p->sig->feeds[i]);
+		if ((rc = add_fed(p, p->feeds[i], i, p->sig->feeds[i])))
+			return rc;
 		rc = add_client_end(p, "_Recv", p->feeds[i], 0, "tensor_type", type,
 				    &p->feed_nodes[i], &keys[i]);
 		if (rc)
 			return rc;
+	}
+	return 0;
+}
+
+static int add_connections(struct prune *p)
+{
+	const struct graph_signature *sig = p->sig;
+
+	p->sources = MU_ARENA_ARRAY(&p->scratch, struct mu_input, sig->n_connected);
+	for (unsigned i = 0; i < sig->n_connected; i++) {
+		enum mu_dtype type, source_type;
+		struct mu_input to;
+		int rc;
+		if (mu_graph_resolve(p->from, sig->sources[i], &p->sources[i], NULL) ||
+		    p->sources[i].port == MU_CONTROL)
+			return mu_fail(p->err, MU_INVALID_ARGUMENT,
+				       "Requested tensor connection from unknown node: \"%s\".",
+				       sig->connected[i]);
+		if (mu_graph_resolve(p->from, sig->connected[i], &to, NULL) ||
+		    to.port == MU_CONTROL)
+			return mu_fail(p->err, MU_NOT_FOUND,
+				       "FeedInputs: unable to find feed output %s",
+				       sig->connected[i]);
+		if ((rc = prune_output_type(p, to, "FeedInputs", &type)) ||
+		    (rc = prune_output_type(p, p->sources[i], "FeedInputs", &source_type)) ||
+		    (rc = add_fed(p, to, sig->n_feeds + i, sig->connected[i])))
+			return rc;
+		if (type != source_type)
+			return mu_fail(p->err, MU_INVALID_ARGUMENT,
+				       "%s of type %s cannot be connected to %s of type %s",
+				       sig->sources[i], mu_dtype_name(source_type),
+				       sig->connected[i], mu_dtype_name(type));
 	}
 	return 0;
 }
@@ -179,6 +223,8 @@ static int find_needed(struct prune *p)
 			    in.port == MU_CONTROL ? control_feed(p, in.node) : feed_index(p, in);
 			if (feed < 0)
 				mark_needed(p, in.node);
+			else if ((unsigned)feed >= p->sig->n_feeds)
+				mark_needed(p, p->sources[(unsigned)feed - p->sig->n_feeds].node);
 		}
 	}
 	return 0;
@@ -206,6 +252,11 @@ static struct mu_input prune_map_input(const struct prune *p, struct mu_input in
 {
 	int feed = in.port == MU_CONTROL ? control_feed(p, in.node) : feed_index(p, in);
 
+	if (feed >= 0 && (unsigned)feed >= p->sig->n_feeds) {
+		struct mu_input source = p->sources[(unsigned)feed - p->sig->n_feeds];
+		return (struct mu_input){p->copies[source.node->id],
+					 in.port == MU_CONTROL ? in.port : source.port};
+	}
 	if (feed >= 0)
 		return (struct mu_input){p->feed_nodes[feed], in.port == MU_CONTROL ? in.port : 0};
 	return (struct mu_input){p->copies[in.node->id], in.port};
@@ -283,7 +334,8 @@ int graph_prune(const struct mu_graph *g, const struct graph_signature *sig,
 	p.todo = MU_ARENA_ARRAY(&p.scratch, struct mu_node *, g->n_nodes);
 	to->producer = g->producer;
 	to->library = mu_library_ref(g->library);
-	if (!(rc = add_feeds(&p, feeds)) && !(rc = find_needed(&p))) {
+	if (!(rc = add_feeds(&p, feeds)) && !(rc = add_connections(&p)) &&
+	    !(rc = find_needed(&p))) {
 		copy_needed(&p);
 		rc = add_fetches(&p, fetches);
 	}

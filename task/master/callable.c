@@ -14,6 +14,25 @@ static void copy_names(struct name_list *to, char *const *list, size_t n, struct
 		to->list[i] = mu_arena_strdup(a, list[i]);
 }
 
+static void copy_list(struct name_list *to, const struct name_list *from, struct mu_arena *a)
+{
+	copy_names(to, (char *const *)from->list, from->n, a);
+}
+
+static void copy_connections(struct run_step_request *names, const Muster__CallableOptions *o,
+			     struct mu_arena *a)
+{
+	size_t n = o->n_tensor_connection;
+	char **to = MU_ARENA_ARRAY(a, char *, n + 1), **from = MU_ARENA_ARRAY(a, char *, n + 1);
+
+	for (size_t i = 0; i < n; i++) {
+		to[i] = o->tensor_connection[i]->to_tensor;
+		from[i] = o->tensor_connection[i]->from_tensor;
+	}
+	copy_names(&names->connected, to, n, a);
+	copy_names(&names->sources, from, n, a);
+}
+
 static void callable_free(struct callable *c)
 {
 	mu_arena_fini(&c->arena);
@@ -40,12 +59,13 @@ int callable_make(struct session *s, struct mu_span request, int64_t *handle, st
 	if (!m)
 		rc = -MU_INVALID_ARGUMENT;
 	else if (!o || o->n_feed > MAX_STEP_NAMES || o->n_fetch > MAX_STEP_NAMES ||
-		 o->n_target > MAX_STEP_NAMES)
+		 o->n_target > MAX_STEP_NAMES || o->n_tensor_connection > MAX_STEP_NAMES)
 		rc = mu_fail(err, MU_INVALID_ARGUMENT, "the request has no CallableOptions");
 	if (!rc) {
 		copy_names(&c->names.feeds, o->feed, o->n_feed, &c->arena);
 		copy_names(&c->names.fetches, o->fetch, o->n_fetch, &c->arena);
 		copy_names(&c->names.targets, o->target, o->n_target, &c->arena);
+		copy_connections(&c->names, o, &c->arena);
 		if (o->run_options)
 			options_of(&c->names, o->run_options);
 		pthread_mutex_lock(&s->lock);
@@ -91,11 +111,11 @@ int callable_names(struct session *s, struct run_step_request *r, struct mu_aren
 	pthread_mutex_lock(&s->lock);
 	c = mu_map_get_n(&s->callables, &r->callable, sizeof(r->callable));
 	if (c) {
-		copy_names(&r->feeds, (char *const *)c->names.feeds.list, c->names.feeds.n, a);
-		copy_names(&r->fetches, (char *const *)c->names.fetches.list, c->names.fetches.n,
-			   a);
-		copy_names(&r->targets, (char *const *)c->names.targets.list, c->names.targets.n,
-			   a);
+		copy_list(&r->feeds, &c->names.feeds, a);
+		copy_list(&r->fetches, &c->names.fetches, a);
+		copy_list(&r->targets, &c->names.targets, a);
+		copy_list(&r->connected, &c->names.connected, a);
+		copy_list(&r->sources, &c->names.sources, a);
 		r->timeout_ms = c->names.timeout_ms;
 		r->record = c->names.record;
 		r->debug.len = c->names.debug.len;

@@ -19,6 +19,8 @@ static void signature(struct mu_buf *key, const struct run_step_request *r)
 	put_names(key, &r->feeds);
 	put_names(key, &r->fetches);
 	put_names(key, &r->targets);
+	put_names(key, &r->connected);
+	put_names(key, &r->sources);
 	debug_put_watches(key, r->debug);
 }
 
@@ -136,7 +138,10 @@ static int client_graph_build(struct session *s, const struct run_step_request *
 				      .targets = r->targets.list,
 				      .n_feeds = r->feeds.n,
 				      .n_fetches = r->fetches.n,
-				      .n_targets = r->targets.n};
+				      .n_targets = r->targets.n,
+				      .connected = with_ports(a, &r->connected),
+				      .sources = with_ports(a, &r->sources),
+				      .n_connected = r->connected.n};
 	MU_AUTO(mu_graph_free) struct mu_graph *g = NULL;
 	const char **feed_keys, **fetch_keys;
 	struct partition *partitions;

@@ -15,9 +15,12 @@ static int prune(const struct mu_graph *g, const char *feed, const char *fetch, 
 		 const char *target)
 {
 	const char *feeds[] = {feed}, *fetches[] = {fetch, fetch2}, *targets[] = {target};
-	struct graph_signature sig = {
-	    feeds,         fetches, targets, feed != NULL, (fetch != NULL) + (fetch2 != NULL),
-	    target != NULL};
+	struct graph_signature sig = {.feeds = feeds,
+				      .fetches = fetches,
+				      .targets = targets,
+				      .n_feeds = feed != NULL,
+				      .n_fetches = (fetch != NULL) + (fetch2 != NULL),
+				      .n_targets = target != NULL};
 
 	out = NULL;
 	return graph_prune(g, &sig, &devs, &out, &feed_keys, &fetch_keys, &err);
@@ -107,10 +110,42 @@ static void duplicate_feed__is_rejected(void **state)
 {
 	struct mu_graph *g = make();
 	const char *feeds[] = {"x:0", "x"}, *fetches[] = {"y:0"};
-	struct graph_signature sig = {feeds, fetches, NULL, 2, 1, 0};
+	struct graph_signature sig = {
+	    .feeds = feeds, .fetches = fetches, .n_feeds = 2, .n_fetches = 1};
 
 	assert_fails(graph_prune(g, &sig, &devs, &out, &feed_keys, &fetch_keys, &err), &err,
 		     MU_INVALID_ARGUMENT, "fed more than once");
+	mu_graph_free(g);
+}
+
+static int prune_connected(struct mu_graph *g, const char *to, const char *from)
+{
+	const char *fetches[] = {"y:0"};
+	struct graph_signature sig = {.fetches = fetches,
+				      .n_fetches = 1,
+				      .connected = &to,
+				      .sources = &from,
+				      .n_connected = 1};
+
+	return graph_prune(g, &sig, &devs, &out, &feed_keys, &fetch_keys, &err);
+}
+
+static void connected_tensor__is_replaced_by_its_source(void **state)
+{
+	struct mu_graph *g = make();
+
+	scalar(g, "v", 3, "");
+	floats(g, "source", "Add", "v w", "");
+	assert_ok(prune_connected(g, "x:0", "source:0"), &err);
+	assert_null(mu_graph_find(out, "x"));
+	assert_ptr_equal(mu_graph_find(out, "y")->inputs[0].node, mu_graph_find(out, "source"));
+	mu_graph_free(out);
+	assert_fails(prune_connected(g, "x:0", "nobody:0"), &err, MU_INVALID_ARGUMENT,
+		     "from unknown node: \"x:0\"");
+	assert_fails(prune_connected(g, "nobody:0", "v:0"), &err, MU_NOT_FOUND,
+		     "unable to find feed output nobody:0");
+	assert_fails(prune_connected(g, "y:0", "v:0"), &err, MU_INVALID_ARGUMENT,
+		     "both fed and fetched");
 	mu_graph_free(g);
 }
 
@@ -135,6 +170,7 @@ int main(void)
 	    cmocka_unit_test(tensor_fetched_twice__has_two_keys),
 	    cmocka_unit_test(unknown_name__is_not_found),
 	    cmocka_unit_test(duplicate_feed__is_rejected),
+	    cmocka_unit_test(connected_tensor__is_replaced_by_its_source),
 	    cmocka_unit_test(node_colocated_with_a_pruned_node__gets_its_device),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

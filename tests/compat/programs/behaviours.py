@@ -408,6 +408,29 @@ def callables_of_options():
         return plain(out) + error_of(lambda: make([y.name, x.name])(np.array([1, 2], np.float32)))
 
 
+def callables_with_connected_tensors():
+    """As Keras runs them when tensors take the place of arrays."""
+    from tensorflow.core.protobuf import config_pb2
+    x, z = tf.placeholder(tf.float32, [None], name="x"), tf.placeholder(tf.float32, [None], name="z")
+    ones, tens = tf.constant([1.0, 2.0], name="ones"), tf.constant([10.0, 20.0], name="tens")
+    with tf.control_dependencies([x]):
+        after = tf.identity(z, name="after")
+    tf.add(x * 2, z, name="sum")
+    fed = np.array([5, 6], np.float32)
+    calls = [("sum", [], ["ones:0 x:0", "tens:0 z:0"]), ("sum", [], ["ones:0 z:0", "tens:0 x:0"]), ("sum", ["z"], ["ones:0 x:0"]),
+             ("after", ["z"], ["tens:0 x:0"]), ("sum", ["z"], ["tens:0 x:0"]), ("sum", ["x"], ["ones:0 x:0"]),
+             ("sum", ["z"], ["ones:0 x:0", "tens:0 x:0"]), ("sum", ["z"], ["none:0 x:0"]), ("sum", ["z"], ["ones:0 none:0"]), ("x", ["z"], ["ones:0 x:0"])]
+
+    def call(sess, fetch, feeds, connections):
+        options = config_pb2.CallableOptions(feed=[f + ":0" for f in feeds], fetch=[fetch + ":0"])
+        for source, target in map(str.split, connections):
+            options.tensor_connection.add(from_tensor=source, to_tensor=target)
+        return plain(sess._make_callable_from_options(options)(*[fed for _ in feeds]))
+
+    with tf.Session(TARGET) as sess:
+        return [error_of(lambda: call(sess, *c)) if i > 4 else call(sess, *c) for i, c in enumerate(calls)]
+
+
 def queues_are_shared_by_name():
     def queue():
         return tf.FIFOQueue(5, [tf.int32], shapes=[[]], shared_name="one queue")
