@@ -14,6 +14,12 @@ static void write_input(struct mu_buf *b, struct mu_input in)
 	mu_pb_end(b, at);
 }
 
+void mu_node_write_attrs(const struct mu_node *n, struct mu_buf *out)
+{
+	for (unsigned i = 0; i < n->n_attrs; i++)
+		mu_attr_entry_write(out, 5, &n->attrs[i]);
+}
+
 static void write_node(struct mu_buf *b, const struct mu_node *n)
 {
 	mu_pb_put_str(b, 1, n->name);
@@ -22,8 +28,7 @@ static void write_node(struct mu_buf *b, const struct mu_node *n)
 		write_input(b, n->inputs[i]);
 	if (*n->device)
 		mu_pb_put_str(b, 4, n->device);
-	for (unsigned i = 0; i < n->n_attrs; i++)
-		mu_attr_entry_write(b, 5, &n->attrs[i]);
+	mu_node_write_attrs(n, b);
 }
 
 void mu_graph_write_from(const struct mu_graph *g, unsigned from, struct mu_buf *out)

@@ -19,6 +19,7 @@ static void dataset_free(struct mu_object *o)
 	free(d->in);
 	free(d->params);
 	free(d->shared);
+	mu_buf_fini(&d->attrs);
 	free(d);
 }
 

@@ -52,6 +52,7 @@ struct dataset {
 	struct mu_object object;
 	const struct dataset_kind *kind;
 	const char *op; /* from the table of ops */
+	struct mu_buf attrs; /* of the node that made it, as NodeDef fields; empty: no node did */
 	unsigned n_in, n_params, n_out;
 	unsigned depth; /* of the deepest chain below */
 	struct dataset **in;

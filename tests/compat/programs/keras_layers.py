@@ -99,4 +99,36 @@ def the_sequential_way():
         return _numbers(model, x, (x.sum(1) > 4).astype("f").reshape(-1, 1))
 
 
+def _from_datasets(shuffled):
+    """fit and evaluate draw tensors from a dataset with weights; fit asks the task whether it is shuffled."""
+    keras.utils.set_random_seed(11)
+    x = np.random.RandomState(2).rand(48, 8).astype("f")
+    rows = v1.data.Dataset.from_tensor_slices((x, (x.sum(1) > 4).astype("f").reshape(-1, 1), x[:, 0])).map(lambda a, b, c: (a * 2, b, c))
+    rows = (rows.shuffle(5, seed=3) if shuffled else rows).batch(8).repeat()
+    with v1.Session(TARGET) as sess:
+        v1.keras.backend.set_session(sess)
+        model = keras.Sequential([layers.Dense(16, activation="relu", input_shape=(8,)), layers.Dense(1, activation="sigmoid")])
+        model.compile("sgd", "binary_crossentropy", weighted_metrics=["mae"])
+        history = model.fit(rows, steps_per_epoch=6, epochs=2, verbose=0).history
+        return {**history, "evaluated": model.evaluate(rows, steps=6, verbose=0), "predicted": model.predict(rows, steps=2).tolist()}
+
+
+def from_a_dataset():
+    return _from_datasets(False)
+
+
+def from_a_shuffled_dataset():
+    return _from_datasets(True)
+
+
+def from_tensors():
+    keras.utils.set_random_seed(11)
+    with v1.Session(TARGET) as sess:
+        v1.keras.backend.set_session(sess)
+        model = keras.Sequential([layers.Dense(16, activation="relu", input_shape=(3,)), layers.Dense(4, activation="softmax")])
+        model.compile("sgd", "categorical_crossentropy", metrics=["mse"])
+        x, y = v1.constant(np.eye(6, 3), "float32"), v1.constant(np.eye(6, 4), "float32")
+        return {**model.fit(x, y, epochs=2, steps_per_epoch=5, verbose=0).history, "evaluated": model.evaluate(x, y, steps=2, verbose=0)}
+
+
 answer_each(forget)

@@ -149,5 +149,23 @@ def old_tables():
         return plain([s.run(find), s.run(raw.LookupTableSize(table_handle=table))])
 
 
+def datasets_as_graphs():
+    """The nodes of the GraphDef that makes a dataset again, and the functions that it calls."""
+    data = tf.data.Dataset
+    r = data.range(4)
+    some = {"map": r.map(lambda x: x + 1), "none": data.range(3), "random": r.map(lambda x: tf.random.uniform([])),
+            "of datasets": r.flat_map(lambda x: data.range(x).map(lambda y: y * x)).shuffle(3).prefetch(2),
+            "zip": data.zip((r, data.from_tensor_slices((["a", "b"], [1.0, 2.0])).repeat())).batch(3)}
+    answers = []
+    with tf.Session(TARGET) as s:
+        for name, dataset in some.items():
+            graph = tf.GraphDef.FromString(s.run(raw.DatasetToGraphV2(input_dataset=dataset._variant_tensor)))
+            functions = {f.signature.name: chr(97 + i) for i, f in enumerate(graph.library.function)}
+            answers.append([name, [[n.name, n.op, list(n.input), sorted(n.attr), functions.get(n.attr["f"].func.name, "")] for n in graph.node
+                                   if n.op != "Const"], len(functions), tf.make_ndarray(graph.node[0].attr["value"].tensor)])
+        strict = raw.DatasetToGraphV2(input_dataset=some["random"]._variant_tensor, external_state_policy=2)
+        return plain(answers + [error_of(lambda: s.run(strict))])
+
+
 if __name__ == "__main__":
     answer_each(forget)
