@@ -180,17 +180,17 @@ static void store_value(char *to, size_t width, uint64_t raw)
 	memcpy(to, &raw, width); /* little-endian, like tensor_content */
 }
 
-/* Fills the first elements of t.  The caller has checked that the values fit. */
+/* Fills the first n elements of t and ignores the values behind them. */
 static int fill_plain(struct mu_tensor *t, struct mu_span proto, const struct list_form *form,
-		      struct mu_err *err)
+		      int64_t n, struct mu_err *err)
 {
 	size_t width = mu_dtype_size(t->dtype) / form->per_element;
 	struct mu_pb m = mu_pb_of(proto);
 	struct mu_pb_field f;
-	char *to = t->data;
+	char *to = t->data, *end = to + (size_t)n * mu_dtype_size(t->dtype);
 	uint64_t raw;
 
-	while (mu_pb_next(&m, &f)) {
+	while (to < end && mu_pb_next(&m, &f)) {
 		if (f.number != form->field)
 			continue;
 		if (f.type == form->wire) {
@@ -205,11 +205,13 @@ static int fill_plain(struct mu_tensor *t, struct mu_span proto, const struct li
 			size_t whole = f.bytes.len / width * width;
 			if (whole != f.bytes.len)
 				return fail_truncated(err, "a tensor's list of values");
+			if (whole > (size_t)(end - to))
+				whole = (size_t)(end - to);
 			memcpy(to, f.bytes.data, whole);
 			to += whole;
 			continue;
 		}
-		while (take_value(&run, form->wire, &raw)) {
+		while (to < end && take_value(&run, form->wire, &raw)) {
 			store_value(to, width, t->dtype == MU_BOOL ? raw != 0 : raw);
 			to += width;
 		}
@@ -219,13 +221,13 @@ static int fill_plain(struct mu_tensor *t, struct mu_span proto, const struct li
 	return 0;
 }
 
-static int fill_strings(struct mu_tensor *t, struct mu_span proto)
+static int fill_strings(struct mu_tensor *t, struct mu_span proto, int64_t n)
 {
 	struct mu_pb m = mu_pb_of(proto);
 	struct mu_pb_field f;
-	struct mu_string *to = t->data;
+	struct mu_string *to = t->data, *end = to + n;
 
-	while (mu_pb_next(&m, &f))
+	while (to < end && mu_pb_next(&m, &f))
 		if (f.number == F_STRING && f.type == MU_PB_BYTES)
 			mu_string_set(to++, f.bytes.data, f.bytes.len);
 	return 0;
@@ -274,28 +276,28 @@ static int parse_handle(struct mu_handle *h, struct mu_span proto, struct mu_err
 	return 0;
 }
 
-static int fill_handles(struct mu_tensor *t, struct mu_span proto, struct mu_err *err)
+static int fill_handles(struct mu_tensor *t, struct mu_span proto, int64_t n, struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(proto);
 	struct mu_pb_field f;
-	struct mu_handle *to = t->data;
+	struct mu_handle *to = t->data, *end = to + n;
 	int rc;
 
-	while (mu_pb_next(&m, &f))
+	while (to < end && mu_pb_next(&m, &f))
 		if (f.number == F_HANDLE && f.type == MU_PB_BYTES &&
 		    (rc = parse_handle(to++, f.bytes, err)))
 			return rc;
 	return 0;
 }
 
-static int fill_objects(struct mu_tensor *t, struct mu_span proto, struct mu_err *err)
+static int fill_objects(struct mu_tensor *t, struct mu_span proto, int64_t n, struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(proto);
 	struct mu_pb_field f;
-	struct mu_object **to = t->data;
+	struct mu_object **to = t->data, **end = to + n;
 	int rc;
 
-	while (mu_pb_next(&m, &f))
+	while (to < end && mu_pb_next(&m, &f))
 		if (f.number == F_VARIANT && f.type == MU_PB_BYTES &&
 		    (rc = mu_encoded_parse(to++, f.bytes, err)))
 			return rc;
@@ -338,25 +340,23 @@ static int repeat_last(struct mu_tensor *t, int64_t have, struct mu_err *err)
 	return 0;
 }
 
+/* As TensorFlow: more values than elements, and half a complex number, are ignored. */
 static int fill_from_lists(struct mu_tensor *t, struct mu_span proto, struct mu_err *err)
 {
 	const struct list_form *form = &forms[t->dtype];
-	int64_t values, have;
+	int64_t have = count_values(proto, form) / form->per_element;
 	int rc;
 
-	values = count_values(proto, form);
-	have = values / form->per_element;
-	if (values % form->per_element || have > t->shape.count)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "too many values, %lld, for a tensor of shape %s and type %s",
-			       (long long)values, mu_shape_str(&t->shape), mu_dtype_name(t->dtype));
+	if (have > t->shape.count)
+		have = t->shape.count;
+
 	if (t->dtype == MU_VARIANT && have < t->shape.count)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "variant tensors (lists, datasets) cannot leave their task");
-	rc = t->dtype == MU_STRING     ? fill_strings(t, proto)
-	     : t->dtype == MU_RESOURCE ? fill_handles(t, proto, err)
-	     : t->dtype == MU_VARIANT  ? fill_objects(t, proto, err)
-				       : fill_plain(t, proto, form, err);
+	rc = t->dtype == MU_STRING     ? fill_strings(t, proto, have)
+	     : t->dtype == MU_RESOURCE ? fill_handles(t, proto, have, err)
+	     : t->dtype == MU_VARIANT  ? fill_objects(t, proto, have, err)
+				       : fill_plain(t, proto, form, have, err);
 	return rc ? rc : repeat_last(t, have, err);
 }
 
@@ -379,20 +379,21 @@ int mu_tensor_parse(struct mu_tensor *out, struct mu_span proto, struct mu_err *
 		t = (struct mu_tensor){0};
 		return 0;
 	}
-	if (h.has_content && (!each || (size_t)h.shape.count > SIZE_MAX / each ||
-			      h.content.len != (size_t)h.shape.count * each))
+	if (h.has_content && h.shape.count &&
+	    (!each || (size_t)h.shape.count > SIZE_MAX / each ||
+	     h.content.len != (size_t)h.shape.count * each))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "%zu bytes of content for a tensor of shape %s and type %s",
 			       h.content.len, mu_shape_str(&h.shape), mu_dtype_name(h.dtype));
 	if ((rc = mu_tensor_new(&t, h.dtype, &h.shape, err)))
 		return rc;
 	if (h.has_content)
-		memcpy(t.data, h.content.data, h.content.len);
+		memcpy(t.data, h.content.data, (size_t)h.shape.count * each);
 	else if ((rc = fill_from_lists(&t, proto, err)))
 		return rc;
 	if (h.has_content &&
 	    h.dtype == MU_BOOL) /* any non-zero byte is true; normalize to 0 and 1 */
-		for (size_t i = 0; i < h.content.len; i++)
+		for (int64_t i = 0; i < h.shape.count; i++)
 			MU_DATA(char, &t)[i] = MU_DATA(char, &t)[i] != 0;
 	*out = t;
 	t = (struct mu_tensor){0};

@@ -61,7 +61,9 @@ int check_top_k(const struct kernel_call *c, int64_t *k, struct mu_shape *shape,
 		return mu_invalid(err, "input must be >= 1-D, got shape %s",
 				  mu_shape_str(&in->shape));
 	n = in->shape.dim[in->shape.rank - 1];
-	if (*k < 0 || n < *k)
+	if (*k < 0)
+		return mu_invalid(err, "Need k >= 0, got %lld", (long long)*k);
+	if (n < *k)
 		return mu_invalid(err, "input must have at least k columns. Had %lld, needed %lld",
 				  (long long)n, (long long)*k);
 	if (!mu_dtype_size(in->dtype) || !convert_known(MU_DOUBLE, in->dtype) || n > INT32_MAX)
