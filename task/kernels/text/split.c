@@ -7,6 +7,7 @@
 #include "task/kernels/engine/broadcast.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/text/letter_case.h"
 
 /* ---- splitting: tokens of all rows, then as a sparse tensor ---- */
 
@@ -241,58 +242,53 @@ static int substr(struct kernel_call *c, struct mu_err *err)
 
 /* ---- string to string ---- */
 
-static void put_lower(struct mu_buf *b, struct mu_span s)
+/* Appends a text, read as UTF-8 or as ASCII among other bytes. */
+typedef int put_text(struct mu_buf *b, struct mu_span s, bool utf8, struct mu_err *err);
+
+static int put_lower(struct mu_buf *b, struct mu_span s, bool utf8, struct mu_err *err)
 {
+	if (utf8)
+		return letter_case_put(b, s, false, err);
 	for (size_t i = 0; i < s.len; i++)
 		mu_buf_putc(b, s.data[i] >= 'A' && s.data[i] <= 'Z' ? (char)(s.data[i] | 32)
 								    : s.data[i]);
+	return 0;
 }
 
-static void put_upper(struct mu_buf *b, struct mu_span s)
+static int put_upper(struct mu_buf *b, struct mu_span s, bool utf8, struct mu_err *err)
 {
+	if (utf8)
+		return letter_case_put(b, s, true, err);
 	for (size_t i = 0; i < s.len; i++)
 		mu_buf_putc(b, s.data[i] >= 'a' && s.data[i] <= 'z' ? (char)(s.data[i] & ~32)
 								    : s.data[i]);
+	return 0;
 }
 
-static void put_stripped(struct mu_buf *b, struct mu_span s)
+static int put_stripped(struct mu_buf *b, struct mu_span s, bool utf8, struct mu_err *err)
 {
 	while (s.len && isspace((unsigned char)s.data[0]))
 		s.data++, s.len--;
 	while (s.len && isspace((unsigned char)s.data[s.len - 1]))
 		s.len--;
 	mu_buf_put(b, s.data, s.len);
+	return 0;
 }
 
-static bool is_ascii(struct mu_span s)
-{
-	for (size_t i = 0; i < s.len; i++)
-		if ((unsigned char)s.data[i] >= 128)
-			return false;
-	return true;
-}
-
-static int each_string(struct kernel_call *c, void (*put)(struct mu_buf *, struct mu_span),
-		       struct mu_err *err)
+static int each_string(struct kernel_call *c, put_text *put, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	const char *encoding = args_attr_string(c->node, "encoding", "");
-	bool ascii_only = *encoding != 0;
 	struct mu_tensor *out;
 	MU_AUTO_BUF b = {0};
 
-	if (ascii_only && strcmp(encoding, "utf-8") != 0)
+	if (*encoding && strcmp(encoding, "utf-8") != 0)
 		return mu_invalid(
 		    err, "only utf-8 or '' (no encoding) is supported, received %.64s", encoding);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &in->shape, &out, err));
 	for (int64_t i = 0; i < in->shape.count; i++) {
-		struct mu_span s = elems_span(in, i);
-		if (ascii_only && !is_ascii(s))
-			return mu_fail(err, MU_UNIMPLEMENTED,
-				       "%s knows the cases of ASCII only, not those of utf-8",
-				       c->node->op);
 		mu_buf_clear(&b);
-		put(&b, s);
+		MU_RETURN_IF_ERROR(put(&b, elems_span(in, i), *encoding, err));
 		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
 	}
 	return 0;

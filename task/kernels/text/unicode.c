@@ -4,11 +4,14 @@
 #include <ctype.h>
 #include <string.h>
 
+enum { BYTE_ORDER_MARK = 0xfeff };
+
 struct unicode_encoding {
 	const char *name; /* small letters and digits alone */
 	size_t (*next)(struct mu_span s, bool little, int32_t *character);
 	void (*put)(struct mu_buf *b, bool little, int32_t character);
-	bool little; /* the lowest byte comes first */
+	bool little;    /* the lowest byte comes first */
+	unsigned marks; /* bytes of a byte order mark, which decides `little`; 0: none is known */
 };
 
 static unsigned byte_at(struct mu_span s, size_t i)
@@ -147,11 +150,12 @@ static void put_latin(struct mu_buf *b, bool little, int32_t c)
 }
 
 static const struct unicode_encoding encodings[] = {
-    {"utf8", next_utf8, put_utf8, false},       {"utf16be", next_utf16, put_utf16, false},
-    {"utf16le", next_utf16, put_utf16, true},   {"utf32be", next_utf32, put_utf32, false},
-    {"utf32le", next_utf32, put_utf32, true},   {"ascii", next_ascii, put_ascii, false},
-    {"usascii", next_ascii, put_ascii, false},  {"latin1", next_latin, put_latin, false},
-    {"iso88591", next_latin, put_latin, false},
+    {"utf8", next_utf8, put_utf8, false, 0},       {"utf16be", next_utf16, put_utf16, false, 0},
+    {"utf16le", next_utf16, put_utf16, true, 0},   {"utf32be", next_utf32, put_utf32, false, 0},
+    {"utf32le", next_utf32, put_utf32, true, 0},   {"ascii", next_ascii, put_ascii, false, 0},
+    {"usascii", next_ascii, put_ascii, false, 0},  {"latin1", next_latin, put_latin, false, 0},
+    {"iso88591", next_latin, put_latin, false, 0}, {"utf16", next_utf16, put_utf16, false, 2},
+    {"utf32", next_utf32, put_utf32, false, 4},
 };
 
 const struct unicode_encoding *unicode_encoding_named(const char *name)
@@ -171,6 +175,24 @@ const struct unicode_encoding *unicode_encoding_named(const char *name)
 		if (strcmp(encodings[i].name, plain) == 0)
 			return &encodings[i];
 	return NULL;
+}
+
+const struct unicode_encoding *unicode_byte_order(const struct unicode_encoding *e,
+						  struct mu_span text, size_t *mark)
+{
+	static const struct unicode_encoding reversed[] = {
+	    {"utf16le", next_utf16, put_utf16, true, 0},
+	    {"utf32le", next_utf32, put_utf32, true, 0}};
+	bool big, little;
+
+	*mark = 0;
+	if (!e->marks || text.len < e->marks)
+		return e;
+	big = unit_at(text, 0, e->marks, false) == BYTE_ORDER_MARK;
+	little = unit_at(text, 0, e->marks, true) == BYTE_ORDER_MARK;
+	if (big || little)
+		*mark = e->marks;
+	return little ? &reversed[e->marks == 4] : e;
 }
 
 size_t unicode_next(const struct unicode_encoding *e, struct mu_span text, int32_t *character)

@@ -7,11 +7,15 @@
 
 #include "lib/base/buf.h"
 
-enum { UNICODE_LAST = 0x10ffff, UNICODE_MALFORMED = -1 };
+enum { UNICODE_LAST = 0x10ffff, UNICODE_REPLACEMENT = 0xfffd, UNICODE_MALFORMED = -1 };
 
 struct unicode_encoding;
 /* Looks an encoding up by name; case, dashes and underscores are ignored. NULL: unknown. */
 const struct unicode_encoding *unicode_encoding_named(const char *name);
+/* The encoding of this text: UTF-16 and UTF-32 without a byte order may begin with a mark of that
+ * many bytes, which says it; without one, the highest byte comes first. */
+const struct unicode_encoding *unicode_byte_order(const struct unicode_encoding *e,
+						  struct mu_span text, size_t *mark);
 /* The next character of a text that is not empty, or UNICODE_MALFORMED; returns how many bytes it
  * took, one or more. */
 size_t unicode_next(const struct unicode_encoding *e, struct mu_span text, int32_t *character);

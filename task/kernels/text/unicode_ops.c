@@ -48,12 +48,13 @@ static int read_encoding(const struct kernel_call *c, const char *attr,
 	const char *name = args_attr_string(c->node, attr, "");
 
 	*out = unicode_encoding_named(name);
-	return *out ? 0
-		    : mu_invalid(
-			  err,
-			  "Could not create converter for input encoding: %.64s; known here are "
-			  "UTF-8, UTF-16 and UTF-32 with -BE or -LE, US-ASCII and ISO-8859-1",
-			  name);
+	return *out
+		   ? 0
+		   : mu_invalid(
+			 err,
+			 "Could not create converter for input encoding: %.64s; known here are "
+			 "UTF-8, UTF-16 and UTF-32 (also with -BE or -LE), US-ASCII and ISO-8859-1",
+			 name);
 }
 
 /* A character as the policy has it; false: it is left out, or err says that the step fails. */
@@ -82,11 +83,12 @@ static int64_t read_texts(const struct mu_tensor *in, const struct unicode_encod
 
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		struct mu_span s = elems_span(in, i);
-		for (size_t at = 0; at < s.len && err->code == MU_OK;) {
+		size_t from = 0, at;
+		const struct unicode_encoding *ordered = unicode_byte_order(e, s, &at);
+		for (; at < s.len && err->code == MU_OK; from = at) {
 			int32_t character;
-			size_t from = at;
-			at +=
-			    unicode_next(e, (struct mu_span){s.data + at, s.len - at}, &character);
+			at += unicode_next(ordered, (struct mu_span){s.data + at, s.len - at},
+					   &character);
 			if (!apply_policy(p, &character, err))
 				continue;
 			if (characters)
@@ -208,10 +210,12 @@ static int transcode(struct kernel_call *c, struct mu_err *err)
 	p.controls_fail = true;
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		struct mu_span s = elems_span(in, i);
+		size_t at;
+		const struct unicode_encoding *ordered = unicode_byte_order(from, s, &at);
 		mu_buf_clear(&b);
-		for (size_t at = 0; at < s.len;) {
+		while (at < s.len) {
 			int32_t character;
-			at += unicode_next(from, (struct mu_span){s.data + at, s.len - at},
+			at += unicode_next(ordered, (struct mu_span){s.data + at, s.len - at},
 					   &character);
 			if (apply_policy(&p, &character, &bad))
 				unicode_put(to, &b, character);
