@@ -115,6 +115,8 @@ static const struct op_grad ops_without_gradient[] = {
     NO_GRADIENT(Sign),
     NO_GRADIENT(Size),
     NO_GRADIENT(SparseCross),
+    NO_GRADIENT(SparseCrossHashed),
+    NO_GRADIENT(SparseCrossV2),
     NO_GRADIENT(SparseReshape),
     NO_GRADIENT(SparseToSparseSetOperation),
     NO_GRADIENT(StatefulRandomBinomial),

@@ -7,6 +7,7 @@
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/text/fingerprint.h"
+#include "task/kernels/text/keyed_hash.h"
 
 enum { MAX_COLUMNS = 1024 };
 
@@ -19,12 +20,15 @@ struct column {
 
 struct cross {
 	struct column *columns;
-	unsigned n;
+	unsigned n, n_inputs; /* of the columns */
 	int64_t batch;
 	bool hashed;
 	int64_t buckets;
+	bool has_key;
 	uint64_t key;
-	int64_t *pick; /* position of the current combination in each column */
+	const int64_t *salt;      /* of a keyed hash of texts; NULL: the plain one */
+	struct mu_span separator; /* between the texts of a combination */
+	int64_t *pick;            /* position of the current combination in each column */
 };
 
 /* ---- inputs ---- */
@@ -64,9 +68,10 @@ static int read_columns(struct kernel_call *c, struct cross *x, struct mu_err *e
 	int64_t sparse = args_attr_int(c->node, "N", -1);
 	int rc = 0;
 
-	if (sparse < 0 || 3 * sparse > c->n_in || c->n_in > 3 * MAX_COLUMNS || !c->n_in)
-		return mu_invalid(err, "a cross has 1 to %d columns, not %u", MAX_COLUMNS, c->n_in);
-	x->n = c->n_in - 2 * (unsigned)sparse;
+	if (sparse < 0 || 3 * sparse > x->n_inputs || x->n_inputs > 3 * MAX_COLUMNS || !x->n_inputs)
+		return mu_invalid(err, "a cross has 1 to %d columns, not %u", MAX_COLUMNS,
+				  x->n_inputs);
+	x->n = x->n_inputs - 2 * (unsigned)sparse;
 	x->columns = MU_NEW_ARRAY(struct column, x->n);
 	x->pick = MU_NEW_ARRAY(int64_t, x->n);
 	for (unsigned i = 0; i < sparse && !rc; i++)
@@ -120,20 +125,25 @@ static bool next_pick(struct cross *x)
 	return false;
 }
 
-static int64_t number_of(const struct column *col, int64_t pick)
+static int64_t number_of(const struct cross *x, unsigned i)
 {
+	const struct column *col = &x->columns[i];
+	int64_t at = col->first + x->pick[i];
+
 	if (col->values->dtype == MU_INT64)
-		return MU_DATA(int64_t, col->values)[col->first + pick];
-	struct mu_span s = elems_span(col->values, col->first + pick);
+		return MU_DATA(int64_t, col->values)[at];
+	struct mu_span s = elems_span(col->values, at);
+	if (x->salt)
+		return (int64_t)keyed_hash((const uint64_t *)x->salt, s.data, s.len);
 	return (int64_t)fingerprint64(s.data, s.len);
 }
 
 static int64_t sparse_cross_bucket_of(const struct cross *x)
 {
-	uint64_t v = x->key;
+	uint64_t v = x->has_key ? x->key : (uint64_t)number_of(x, 0);
 
-	for (unsigned i = 0; i < x->n; i++)
-		v = fingerprint64_join(v, (uint64_t)number_of(&x->columns[i], x->pick[i]));
+	for (unsigned i = !x->has_key; i < x->n; i++)
+		v = fingerprint64_join(v, (uint64_t)number_of(x, i));
 	return (int64_t)(v % (x->buckets > 0 ? (uint64_t)x->buckets : (uint64_t)INT64_MAX));
 }
 
@@ -143,9 +153,9 @@ static void put_text(const struct cross *x, struct mu_buf *b)
 	for (unsigned i = 0; i < x->n; i++) {
 		const struct column *col = &x->columns[i];
 		if (i)
-			mu_buf_puts(b, "_X_");
+			mu_buf_put(b, x->separator.data, x->separator.len);
 		if (col->values->dtype == MU_INT64) {
-			mu_buf_printf(b, "%" PRId64, number_of(col, x->pick[i]));
+			mu_buf_printf(b, "%" PRId64, number_of(x, i));
 		} else {
 			struct mu_span s = elems_span(col->values, col->first + x->pick[i]);
 			mu_buf_put(b, s.data, s.len);
@@ -197,24 +207,59 @@ static int sparse_cross_output(struct kernel_call *c, struct cross *x, struct mu
 	return 0;
 }
 
+static int run(struct kernel_call *c, struct cross *x, struct mu_err *err)
+{
+	int rc =
+	    x->buckets < 0 ? mu_invalid(err, "num_buckets must be >= 0") : read_columns(c, x, err);
+
+	if (!rc)
+		rc = sparse_cross_output(c, x, err);
+	free(x->columns);
+	free(x->pick);
+	return rc;
+}
+
 static int sparse_cross(struct kernel_call *c, struct mu_err *err)
 {
 	struct cross x = {
+	    .n_inputs = c->n_in,
 	    .hashed = args_attr_type(c->node, "out_type", MU_STRING) == MU_INT64,
 	    .buckets = args_attr_int(c->node, "num_buckets", 0),
+	    .has_key = true,
 	    .key = (uint64_t)args_attr_int(c->node, "hash_key", 0),
+	    .separator = mu_span_of("_X_"),
 	};
-	int rc =
-	    x.buckets < 0 ? mu_invalid(err, "num_buckets must be >= 0") : read_columns(c, &x, err);
 
-	if (!rc)
-		rc = sparse_cross_output(c, &x, err);
-	free(x.columns);
-	free(x.pick);
-	return rc;
+	return run(c, &x, err);
+}
+
+static int sparse_cross_v2(struct kernel_call *c, struct mu_err *err)
+{
+	struct cross x = {.n_inputs = c->n_in - 1,
+			  .separator = elems_span(kernel_in(c, c->n_in - 1), 0)};
+
+	return run(c, &x, err);
+}
+
+static int sparse_cross_hashed(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *buckets = kernel_in(c, c->n_in - 3);
+	const struct mu_tensor *strong = kernel_in(c, c->n_in - 2),
+			       *salt = kernel_in(c, c->n_in - 1);
+	struct cross x = {.n_inputs = c->n_in - 3,
+			  .hashed = true,
+			  .buckets = MU_DATA(int64_t, buckets)[0],
+			  .salt = MU_DATA(bool, strong)[0] ? salt->data : NULL};
+
+	if (salt->shape.count != 2)
+		return mu_invalid(err, "salt must have 2 elements, not %lld",
+				  (long long)salt->shape.count);
+	return run(c, &x, err);
 }
 
 static const struct kernel rows[] = {
     {"SparseCross", KERNEL_EXPENSIVE, .run = sparse_cross},
+    {"SparseCrossV2", KERNEL_EXPENSIVE, .run = sparse_cross_v2},
+    {"SparseCrossHashed", KERNEL_EXPENSIVE, .run = sparse_cross_hashed},
 };
 KERNEL_TABLE(sparse_cross, rows)
