@@ -57,7 +57,7 @@ static int add_members(struct task_server *s, const struct mu_cluster *c, struct
 			MU_AUTO_FREE char *name =
 			    mu_xasprintf("/job:%s/replica:0/task:%d", c->jobs[j].name, task->index);
 
-			rc = peers_learn(s->peers, name, task->address, err);
+			rc = peers_add_task(s->peers, name, task->address, err);
 		}
 	return rc;
 }

@@ -92,7 +92,7 @@ static void status_add_devices(struct task_server *s, cJSON *to)
 	for (unsigned i = 0; i < device_count(s->rt->devices); i++) {
 		MU_AUTO_FREE char *name = mu_xasprintf("%s/device:GPU:%u", s->rt->task_prefix, i);
 
-		if (gpu_works(gpu_at(s->rt->devices, i)))
+		if (gpu_is_usable(gpu_at(s->rt->devices, i)))
 			cJSON_AddItemToArray(devices, cJSON_CreateString(name));
 	}
 }

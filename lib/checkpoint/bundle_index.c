@@ -9,7 +9,7 @@
 
 enum { MAX_INDEX = 1 << 30, MAX_SHARDS = 100000 };
 
-uint32_t bundle_sum_length(uint32_t crc, uint64_t n)
+uint32_t bundle_crc_length(uint32_t crc, uint64_t n)
 {
 	uint32_t n32 = (uint32_t)n;
 

@@ -147,7 +147,7 @@ static bool parse_strings(struct mu_tensor *t, const char *data, uint64_t size, 
 		uint64_t n;
 		if (!mu_pb_varint(&m, &n) || n > size - total)
 			return false;
-		crc = bundle_sum_length(crc, n);
+		crc = bundle_crc_length(crc, n);
 		total += n;
 		if (!check)
 			s[i].len = n;
@@ -177,7 +177,7 @@ static bool parse_objects(struct mu_tensor *t, const char *data, uint64_t size, 
 		if (!mu_pb_varint(&m, &n) || n > (uint64_t)(m.end - m.at))
 			return false;
 		struct mu_span proto = {m.at, n};
-		crc = bundle_sum_length(crc, n);
+		crc = bundle_crc_length(crc, n);
 		crc = mu_crc32c(crc, proto.data, n);
 		m.at += n;
 		if (!mu_pb_fixed32(&m, &stored) || stored != mu_crc32c_mask(crc) ||
@@ -272,7 +272,7 @@ static int bundle_add_part(struct mu_bundle_reader *r, const struct bundle_recor
 
 	if (rc)
 		return rc;
-	if (!box_meet(&common, wanted_box, &stored))
+	if (!box_intersect(&common, wanted_box, &stored))
 		return 0;
 	bundle_slice_key(&key, whole->key, e);
 	const struct bundle_record *rec = bundle_index_find(&r->index, key.data, key.len);
@@ -294,7 +294,7 @@ static bool parts_overlap(const struct bundle_record *rec)
 		for (unsigned j = 0; j < i; j++)
 			if (box_of_extent(&a, &rec->slices[i], &rec->shape, NULL) == 0 &&
 			    box_of_extent(&b, &rec->slices[j], &rec->shape, NULL) == 0 &&
-			    box_meet(&common, &a, &b))
+			    box_intersect(&common, &a, &b))
 				return true;
 	return false;
 }

@@ -140,7 +140,7 @@ struct bundle_extent extent_of_slice(const struct mu_slice *s)
 	return e;
 }
 
-bool box_meet(struct box *out, const struct box *a, const struct box *b)
+bool box_intersect(struct box *out, const struct box *a, const struct box *b)
 {
 	struct box m = {.rank = a->rank};
 

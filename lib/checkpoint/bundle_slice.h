@@ -19,7 +19,7 @@ void bundle_extent_write(struct mu_buf *b, uint32_t number, const struct bundle_
 /* Parses the body of a TensorSliceProto; false: malformed. */
 bool bundle_extent_parse(struct mu_span s, struct bundle_extent *out);
 /* Computes the intersection; false if it is empty. */
-bool box_meet(struct box *out, const struct box *a, const struct box *b);
+bool box_intersect(struct box *out, const struct box *a, const struct box *b);
 int64_t box_count(const struct box *b);
 /* Copies the box `what` of the variable from a tensor with the box `from_box` to one with `to_box`.
  */

@@ -32,7 +32,7 @@ struct bundle_index {
 };
 
 /* Extends the checksum by the length of an element of variable size, as a fixed-width number. */
-uint32_t bundle_sum_length(uint32_t crc, uint64_t n);
+uint32_t bundle_crc_length(uint32_t crc, uint64_t n);
 void bundle_index_fini(struct bundle_index *x);
 struct bundle_record *bundle_index_add(struct bundle_index *x, const void *key, size_t len);
 struct bundle_record *bundle_index_find(const struct bundle_index *x, const void *key, size_t len);

@@ -71,7 +71,7 @@ static int put_strings(struct mu_bundle_writer *w, const struct mu_tensor *t, ui
 	for (int64_t i = 0; i < t->shape.count; i++) {
 		uint64_t n = s[i].len;
 		mu_pb_put_varint(&lengths, n);
-		sum = bundle_sum_length(sum, n);
+		sum = bundle_crc_length(sum, n);
 	}
 	uint32_t masked = mu_crc32c_mask(sum);
 	mu_buf_put(&lengths, &masked, 4);
@@ -104,7 +104,7 @@ static int put_objects(struct mu_bundle_writer *w, const struct mu_tensor *t, co
 		mu_encoded_write(&b, e);
 		uint64_t n = b.len;
 		mu_pb_put_varint(&length, n);
-		sum = bundle_sum_length(sum, n);
+		sum = bundle_crc_length(sum, n);
 		if ((rc = mu_sink_put(w->file, length.data, length.len, &of_varints, err)) ||
 		    (rc = mu_sink_put(w->file, b.data, b.len, &sum, err)))
 			break;

@@ -151,7 +151,7 @@ static bool parts_meet(const struct mu_v1_format *x, const struct mu_v1_format *
 	struct box p, q, common;
 
 	return !box_of_extent(&p, &a, whole_shape(x), NULL) &&
-	       !box_of_extent(&q, &b, whole_shape(y), NULL) && box_meet(&common, &p, &q);
+	       !box_of_extent(&q, &b, whole_shape(y), NULL) && box_intersect(&common, &p, &q);
 }
 
 /* Writes the metadata of all parts of the tensor whose first part is item i. */

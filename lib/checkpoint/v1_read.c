@@ -296,13 +296,13 @@ static int v1_read_part(struct reading *g, const struct file *f, const struct te
 	if (rc)
 		return rc;
 	for (unsigned i = 0; i < g->n_read_boxes; i++)
-		if (box_meet(&common, &g->read_boxes[i], &stored))
+		if (box_intersect(&common, &g->read_boxes[i], &stored))
 			return mu_fail(err, MU_DATA_LOSS, "%s: parts of a tensor overlap", f->path);
 	if (g->n_read_boxes == MAX_PARTS)
 		return mu_fail(err, MU_UNIMPLEMENTED, "more than %d parts", MAX_PARTS);
 	g->read_boxes = mu_xrealloc(g->read_boxes, (g->n_read_boxes + 1) * sizeof *g->read_boxes);
 	g->read_boxes[g->n_read_boxes++] = stored;
-	if (!box_meet(&common, &g->want, &stored))
+	if (!box_intersect(&common, &g->want, &stored))
 		return 0;
 	if ((rc = part_values(f, s, e, &stored, &part, err)))
 		return rc;

@@ -153,7 +153,7 @@ static struct gpu *gpu_of(struct device *d)
 
 static bool device_works(struct device *d)
 {
-	return gpu_works(gpu_of(d));
+	return gpu_is_usable(gpu_of(d));
 }
 
 static int device_tensor_new(struct device *d, enum mu_dtype dtype, const struct mu_shape *shape,

@@ -54,7 +54,7 @@ struct gpu_info {
 	char broken[160];     /* why it is out of service; "": it works */
 };
 void gpu_get_info(struct gpu *g, struct gpu_info *out);
-bool gpu_works(struct gpu *g);
+bool gpu_is_usable(struct gpu *g);
 
 /* ---- tensors ---- */
 

@@ -82,12 +82,12 @@ void gpu_leave(void)
 	entered = 0;
 }
 
-bool gpu_works(struct gpu *g)
+bool gpu_is_usable(struct gpu *g)
 {
 	return !atomic_load(&g->broken);
 }
 
-int gpu_order(struct gpu *g, void *first, void *second, struct mu_err *err)
+int gpu_stream_wait(struct gpu *g, void *first, void *second, struct mu_err *err)
 {
 	const struct cuda_api *api = g->api;
 	void *event;

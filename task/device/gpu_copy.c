@@ -37,7 +37,7 @@ static int new_tensor(struct gpu *g, enum mu_dtype dtype, const struct mu_shape 
 	if (__builtin_mul_overflow(size, (size_t)shape->count, &bytes))
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "a %s of shape %s is too large",
 			       mu_dtype_name(dtype), mu_shape_str(shape));
-	if (gpu_memory_take(g, bytes, holder, stream, &b, err))
+	if (gpu_memory_alloc(g, bytes, holder, stream, &b, err))
 		return mu_append(err, "; shape %s, %s", mu_shape_str(shape), mu_dtype_name(dtype));
 	struct held *h = MU_NEW(struct held);
 	*h = (struct held){g, b};
@@ -90,7 +90,7 @@ int gpu_copy_to_device(struct gpu *g, const struct mu_tensor *from, const char *
 		rc = gpu_check(g, g->api->copy_in(gpu_address(&to), from->data, bytes, g->in),
 			       "copying in", err);
 	if (!rc)
-		rc = gpu_order(g, g->in, g->compute, err);
+		rc = gpu_stream_wait(g, g->in, g->compute, err);
 	if (rc) {
 		g->api->stream_sync(g->in); /* before the compute stream frees the memory */
 		mu_tensor_unref(&to);

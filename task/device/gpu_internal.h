@@ -19,8 +19,8 @@ struct gpu_memory { /* guarded by the lock of the GPU */
 };
 int gpu_memory_open(struct gpu *g, bool growth, struct mu_err *err);
 /* Memory for use on `stream`, or after it. */
-int gpu_memory_take(struct gpu *g, size_t bytes, const char *holder, void *stream,
-		    struct gpu_block **out, struct mu_err *err);
+int gpu_memory_alloc(struct gpu *g, size_t bytes, const char *holder, void *stream,
+		     struct gpu_block **out, struct mu_err *err);
 /* Frees it after the work that is on the compute stream. */
 void gpu_memory_free(struct gpu *g, struct gpu_block *b);
 cuda_ptr gpu_block_address(const struct gpu_block *b);
@@ -72,6 +72,6 @@ int gpu_check(struct gpu *g, int result, const char *doing, struct mu_err *err);
 /* Takes it out because of this result, sticky or not. */
 int gpu_mark_broken(struct gpu *g, int result, const char *doing, struct mu_err *err);
 /* Work that is put on `second` later runs after all that is on `first` now. */
-int gpu_order(struct gpu *g, void *first, void *second, struct mu_err *err);
+int gpu_stream_wait(struct gpu *g, void *first, void *second, struct mu_err *err);
 
 #endif

@@ -111,8 +111,8 @@ static bool reserve(struct gpu *g, size_t size)
 	return fits;
 }
 
-int gpu_memory_take(struct gpu *g, size_t bytes, const char *holder, void *stream,
-		    struct gpu_block **out, struct mu_err *err)
+int gpu_memory_alloc(struct gpu *g, size_t bytes, const char *holder, void *stream,
+		     struct gpu_block **out, struct mu_err *err)
 {
 	struct gpu_memory *m = &g->memory;
 	struct gpu_block *b;

@@ -95,7 +95,7 @@ struct peers *peers_new(const struct mu_cluster *cluster, const char *job, int i
 void peers_free(struct peers *ps);
 /* Sets the worker that handles calls to the task itself. */
 void peers_set_worker(struct peers *ps, const struct local_worker *w); /* copied */
-unsigned peers_count(const struct peers *ps); /* without tasks added by peers_learn */
+unsigned peers_count(const struct peers *ps); /* without tasks added by peers_add_task */
 struct peer *peers_at(struct peers *ps, unsigned i);
 /* Finds a peer by task prefix or by the full name of a device; NULL: none. */
 struct peer *peers_find(struct peers *ps, const char *device);
@@ -108,7 +108,7 @@ void peers_drop_step(struct peers *ps, int64_t step_id);
 const char *peers_own_address(const struct peers *ps);
 /* Adds a task that joined the cluster after this task started, such as a worker added to a running
  * job.  The address of a known task does not change. */
-int peers_learn(struct peers *ps, const char *task, const char *address, struct mu_err *err);
+int peers_add_task(struct peers *ps, const char *task, const char *address, struct mu_err *err);
 
 /* Returns the tasks under the names of another cluster, in which this task is job:index
  * (ConfigProto.cluster_def).  They live as long as ps, because other sessions may use the same

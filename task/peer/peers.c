@@ -186,7 +186,7 @@ static int add_locked(struct peers *ps, struct peer *p, const char *job, int ind
 	return 0;
 }
 
-int peers_learn(struct peers *ps, const char *task, const char *address, struct mu_err *err)
+int peers_add_task(struct peers *ps, const char *task, const char *address, struct mu_err *err)
 {
 	struct mu_device_name name;
 	struct peer *p;

@@ -137,7 +137,7 @@ int stream_conn_send_hello(struct stream_conn *c, enum stream_type type,
 		rc = share_send(c->fd, mu_buf_span(&b), fds, err);
 		close(fds[SHARE_LIFE]);
 	} else if (stream_io_put_all(c, mu_buf_span(&b), until_ms)) {
-		stream_io_why(c, errno, err);
+		stream_io_fail(c, errno, err);
 		rc = -MU_UNAVAILABLE;
 	}
 	return rc;
@@ -432,7 +432,7 @@ bool stream_conn_read(struct stream_conn *c, bool *more, struct mu_err *err)
 		if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return true;
 		if (got <= 0) {
-			stream_io_why(c, got ? errno : 0, err);
+			stream_io_fail(c, got ? errno : 0, err);
 			return false;
 		}
 		if (direct) {

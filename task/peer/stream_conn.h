@@ -141,7 +141,7 @@ bool stream_io_unsent(const struct stream_conn *c); /* encrypted data is buffere
 bool stream_io_unread(struct stream_conn *c);       /* decrypted data is buffered */
 void stream_lost(struct mu_err *err, const struct stream_conn *c);
 /* Fills the error for a failed read with errno e. */
-void stream_io_why(const struct stream_conn *c, int e, struct mu_err *err);
+void stream_io_fail(const struct stream_conn *c, int e, struct mu_err *err);
 /* Transfer all bytes before until_ms, else return -1.  Only one thread may use the connection. */
 int stream_io_put_all(struct stream_conn *c, struct mu_span s, int64_t until_ms);
 int stream_io_get_all(struct stream_conn *c, char *to, size_t n, int64_t until_ms);

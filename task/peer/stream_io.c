@@ -62,10 +62,10 @@ bool stream_io_unread(struct stream_conn *c)
 	return more;
 }
 
-void stream_io_why(const struct stream_conn *c, int e, struct mu_err *err)
+void stream_io_fail(const struct stream_conn *c, int e, struct mu_err *err)
 {
 	if (c->tls && e == EPROTO)
-		mu_fail(err, MU_UNAUTHENTICATED, "TLS: %s", tls_conn_why(c->tls));
+		mu_fail(err, MU_UNAUTHENTICATED, "TLS: %s", tls_conn_error_text(c->tls));
 	else
 		stream_lost(err, c);
 }

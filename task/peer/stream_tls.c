@@ -157,7 +157,7 @@ bool tls_conn_unread(const struct tls_conn *c)
 	return c->in_from < c->in_to || SSL_has_pending(c->ssl);
 }
 
-const char *tls_conn_why(const struct tls_conn *c)
+const char *tls_conn_error_text(const struct tls_conn *c)
 {
 	return c->why;
 }

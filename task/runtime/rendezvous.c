@@ -325,16 +325,17 @@ void rendezvous_recv(struct rendezvous *r, const char *key, rendezvous_done done
 	r->remote_tasks.recv(r->remote_tasks.ctx, r, key, remote_done, c);
 }
 
-void rendezvous_waits(struct rendezvous *r, void (*see)(void *arg, const char *key), void *arg)
+void rendezvous_each_waiting(struct rendezvous *r, void (*fn)(void *arg, const char *key),
+			     void *arg)
 {
 	pthread_mutex_lock(&r->lock);
 	for (unsigned i = 0; i < BUCKETS; i++)
 		for (const struct record *c = r->bucket[i]; c; c = c->next)
 			if (c->kind == WAITING)
-				see(arg, c->key);
+				fn(arg, c->key);
 	for (const struct record *c = r->remote; c; c = c->next)
 		if (!c->completed)
-			see(arg, c->key);
+			fn(arg, c->key);
 	pthread_mutex_unlock(&r->lock);
 }
 

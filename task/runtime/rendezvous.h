@@ -48,8 +48,9 @@ void rendezvous_abort(struct rendezvous *r, const struct mu_err *why); /* the fi
 void rendezvous_rename(struct rendezvous *r, const char *task_prefix,
 		       const struct rendezvous_remote *remote);
 
-/* Calls see() for each key with a waiting receiver. */
-void rendezvous_waits(struct rendezvous *r, void (*see)(void *arg, const char *key), void *arg);
+/* Calls fn() for each key with a waiting receiver. */
+void rendezvous_each_waiting(struct rendezvous *r, void (*fn)(void *arg, const char *key),
+			     void *arg);
 
 /* A route to another task: tensors for it are pushed instead of waiting for a RecvTensor.  The
  * other task pushes too, so receives from it wait locally. */

@@ -193,10 +193,10 @@ char *resources_of_kernels(const char *session)
 	return mu_xasprintf("%s%ckernels", session, RESOURCES_WITHIN);
 }
 
-void resources_each(struct resources *rs, void (*see)(void *arg, struct resource *r), void *arg)
+void resources_each(struct resources *rs, void (*fn)(void *arg, struct resource *r), void *arg)
 {
 	pthread_mutex_lock(&rs->lock);
 	mu_map_each (&rs->by_key, s)
-		see(arg, s->value);
+		fn(arg, s->value);
 	pthread_mutex_unlock(&rs->lock);
 }

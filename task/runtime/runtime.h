@@ -55,8 +55,8 @@ struct step *executor_start(struct executor *e, struct rendezvous *r, step_done 
 struct step_trace;
 struct step *executor_start_traced(struct executor *e, struct rendezvous *r, struct step_trace *t,
 				   step_done done, void *arg);
-/* Calls see() for each node that the step waits for, if it can be cancelled. */
-void step_waits(struct step *s, void (*see)(void *arg, const struct mu_node *n), void *arg);
+/* Calls fn() for each node that the step waits for, if it can be cancelled. */
+void step_each_waiting(struct step *s, void (*fn)(void *arg, const struct mu_node *n), void *arg);
 /* Returns the executor's graph, borrowed. */
 const struct mu_graph *executor_graph(const struct executor *e);
 /* Arguments of a step that runs a function body: its _Args read `in`, its _Retvals fill `out`. */

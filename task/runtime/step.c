@@ -111,11 +111,11 @@ static void cancel_waiting(struct step *s)
 	}
 }
 
-void step_waits(struct step *s, void (*see)(void *arg, const struct mu_node *n), void *arg)
+void step_each_waiting(struct step *s, void (*fn)(void *arg, const struct mu_node *n), void *arg)
 {
 	pthread_mutex_lock(&s->lock);
 	for (const struct call *c = s->waiting; c; c = c->next)
-		see(arg, c->k.node);
+		fn(arg, c->k.node);
 	pthread_mutex_unlock(&s->lock);
 }
 

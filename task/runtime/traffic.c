@@ -62,14 +62,14 @@ struct traffic_line *traffic_line(struct traffic *t, struct mu_span device)
 }
 
 void traffic_each(struct traffic *t,
-		  void (*see)(void *arg, const char *task, uint64_t in, uint64_t out), void *arg)
+		  void (*fn)(void *arg, const char *task, uint64_t in, uint64_t out), void *arg)
 {
 	pthread_mutex_lock(&t->lock);
 	mu_map_each (&t->lines, s) {
 		struct traffic_line *l = s->value;
 		uint64_t in = atomic_load(&l->in), out = atomic_load(&l->out);
 		if (in || out)
-			see(arg, l->task, in, out);
+			fn(arg, l->task, in, out);
 	}
 	pthread_mutex_unlock(&t->lock);
 }

@@ -19,8 +19,8 @@ struct traffic_line {
 /* device: any device of the other task, or its prefix.  Callers look it up once per edge.  Returns
  * NULL if the limit of counted tasks is reached. */
 struct traffic_line *traffic_line(struct traffic *t, struct mu_span device);
-/* Calls see() for each task with traffic. */
+/* Calls fn() for each task with traffic. */
 void traffic_each(struct traffic *t,
-		  void (*see)(void *arg, const char *task, uint64_t in, uint64_t out), void *arg);
+		  void (*fn)(void *arg, const char *task, uint64_t in, uint64_t out), void *arg);
 
 #endif

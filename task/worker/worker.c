@@ -219,7 +219,7 @@ static int worker_create_session(struct worker *w, const Muster__CreateWorkerSes
 		return mu_fail(err, MU_INVALID_ARGUMENT, "the request has no session handle");
 	if (m->server_def && rename_tasks(w, m->server_def, &renamed, err))
 		return mu_wrap(err, "CreateWorkerSession");
-	if (*m->master_address && peers_learn(w->peers, m->master_task, m->master_address, err))
+	if (*m->master_address && peers_add_task(w->peers, m->master_task, m->master_address, err))
 		return mu_wrap(err, "CreateWorkerSession");
 	s = MU_NEW(struct worker_session);
 	s->handle = mu_xstrdup(m->session_handle);
@@ -385,7 +385,7 @@ static unsigned list_devices(struct worker *w, struct mu_arena *a, Muster__Devic
 		struct gpu *g = gpu_at(w->rt->devices, i);
 		Muster__DeviceAttributes *d;
 		struct gpu_info f;
-		if (!gpu_works(g))
+		if (!gpu_is_usable(g))
 			continue;
 		gpu_get_info(g, &f);
 		d = list[n++] = worker_add_device(w, a, "GPU", i);

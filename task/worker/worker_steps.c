@@ -180,8 +180,8 @@ void worker_each_step(struct worker *w, const struct worker_visitor *visitor)
 		const struct running *r = s->value;
 		visitor->step(visitor->arg, r->step_id);
 		if (r->step)
-			step_waits(r->step, visitor->node, visitor->arg);
-		rendezvous_waits(r->rendezvous, visitor->key, visitor->arg);
+			step_each_waiting(r->step, visitor->node, visitor->arg);
+		rendezvous_each_waiting(r->rendezvous, visitor->key, visitor->arg);
 	}
 	pthread_mutex_unlock(&w->lock);
 }

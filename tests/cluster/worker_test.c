@@ -79,7 +79,7 @@ static unsigned n_pending_recvs(struct task *t, int64_t step)
 	struct rendezvous *r = rendezvous_table_get(t->server->rt->steps, step);
 	unsigned n = 0;
 
-	rendezvous_waits(r, count, &n);
+	rendezvous_each_waiting(r, count, &n);
 	rendezvous_unref(r);
 	return n;
 }

@@ -436,7 +436,7 @@ static void launch__that_fails__does_not_affect_the_next(void **state)
 	fake_cuda.fail_result = 701; /* out of registers and the like */
 	assert_int_equal(add_one(g, &t, &one), -MU_INTERNAL);
 	assert_non_null(strstr(err.msg, "launching a kernel"));
-	assert_true(gpu_works(g));
+	assert_true(gpu_is_usable(g));
 	assert_int_equal(add_one(g, &t, &one), 0);
 	expect_on_device(g, &t, 1);
 	mu_tensor_unref(&t);
@@ -460,14 +460,14 @@ static void a_fault_in_a_kernel__takes_the_gpu_out_and_says_so(void **state)
 	if (gpu_copy_to_host(g, &t, &out, came, &w, &err) == 0)
 		assert_int_equal(wait_for(&w), MU_UNAVAILABLE);
 	assert_false(mu_tensor_is_set(&out));
-	assert_false(gpu_works(g));
+	assert_false(gpu_is_usable(g));
 	gpu_get_info(g, &f);
 	assert_non_null(strstr(f.broken, "illegal memory access"));
 	assert_int_equal(gpu_copy_to_device(g, &host, "x", &more, &err), -MU_UNAVAILABLE);
 	assert_non_null(strstr(err.msg, "GPU:0 is out of service"));
 	assert_non_null(strstr(err.msg, "Restart the task"));
 	assert_int_equal(add_one(g, &t, &one), -MU_UNAVAILABLE);
-	assert_true(gpu_works(gpu_at(set, 1))); /* its neighbour goes on */
+	assert_true(gpu_is_usable(gpu_at(set, 1))); /* its neighbour goes on */
 	mu_tensor_unref(&t);
 	mu_tensor_unref(&one);
 }
@@ -485,7 +485,7 @@ static void device_fault__seen_by_an_allocation__disables_the_gpu(void **state)
 		fake_cuda.fail_at = 1;
 		fake_cuda.fail_result = 700;
 		assert_int_not_equal(gpu_copy_to_device(g, &host, "x", &there, &err), 0);
-		assert_false(gpu_works(g));
+		assert_false(gpu_is_usable(g));
 		assert_int_equal(teardown(NULL), 0);
 		set = NULL;
 	}

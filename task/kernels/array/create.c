@@ -175,7 +175,7 @@ static int where(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape = mu_shape_scalar();
 	MU_AUTO_FREE bool *set = malloc((size_t)n + 1);
 
-	if (!size || !set || (!is_complex(in->dtype) && !convert_known(MU_BOOL, in->dtype)))
+	if (!size || !set || (!is_complex(in->dtype) && !convert_supports(MU_BOOL, in->dtype)))
 		return mu_fail(err, size && !set ? MU_RESOURCE_EXHAUSTED : MU_UNIMPLEMENTED,
 			       "Where cannot be computed for type %s and shape %s",
 			       mu_dtype_name(in->dtype), mu_shape_str(&in->shape));

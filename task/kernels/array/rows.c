@@ -27,8 +27,8 @@ int rows_check(const struct mu_tensor *indices, int64_t limit, struct mu_err *er
 	return 0;
 }
 
-int rows_fit_updates(const struct mu_shape *table, const struct mu_shape *is,
-		     const struct mu_shape *updates, int64_t *row, struct mu_err *err)
+int rows_check_update_shape(const struct mu_shape *table, const struct mu_shape *is,
+			    const struct mu_shape *updates, int64_t *row, struct mu_err *err)
 {
 	if (table->rank < 1)
 		return mu_invalid(err, "var must be at least 1 dimensional");
@@ -47,7 +47,7 @@ int rows_fit_updates(const struct mu_shape *table, const struct mu_shape *is,
 int rows_check_updates(const struct mu_shape *table, const struct mu_tensor *indices,
 		       const struct mu_shape *updates, int64_t *row, struct mu_err *err)
 {
-	MU_RETURN_IF_ERROR(rows_fit_updates(table, &indices->shape, updates, row, err));
+	MU_RETURN_IF_ERROR(rows_check_update_shape(table, &indices->shape, updates, row, err));
 	return rows_check(indices, table->dim[0], err);
 }
 

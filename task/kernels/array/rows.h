@@ -11,8 +11,8 @@ int rows_fail_index(const char *name, const struct mu_tensor *indices, int64_t a
 /* Every index is int32 or int64 and in [0, limit): "indices[1] = 7 is not in [0, 3)". */
 int rows_check(const struct mu_tensor *indices, int64_t limit, struct mu_err *err);
 /* Updates of shape indices.shape + table.shape[1:]; *row is the number of elements in a row. */
-int rows_fit_updates(const struct mu_shape *table, const struct mu_shape *indices,
-		     const struct mu_shape *updates, int64_t *row, struct mu_err *err);
+int rows_check_update_shape(const struct mu_shape *table, const struct mu_shape *indices,
+			    const struct mu_shape *updates, int64_t *row, struct mu_err *err);
 /* The same, and every index is in range. */
 int rows_check_updates(const struct mu_shape *table, const struct mu_tensor *indices,
 		       const struct mu_shape *updates, int64_t *row, struct mu_err *err);

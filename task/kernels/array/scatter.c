@@ -21,7 +21,7 @@ int check_scatter(const struct mu_tensor *table, const struct mu_shape *indices,
 		return mu_invalid(err, "updates are %s, the variable is %s",
 				  mu_dtype_name(updates->dtype), mu_dtype_name(table->dtype));
 	if (updates->shape.rank || !table->shape.rank)
-		return rows_fit_updates(&table->shape, indices, &updates->shape, row, err);
+		return rows_check_update_shape(&table->shape, indices, &updates->shape, row, err);
 	*row = table->shape.dim[0] ? table->shape.count / table->shape.dim[0] : 0;
 	return 0;
 }

@@ -51,7 +51,7 @@ static int strided_slice(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct strided s;
 
-	MU_RETURN_IF_ERROR(strided_of(&s, c, 1, &in->shape, err));
+	MU_RETURN_IF_ERROR(strided_read(&s, c, 1, &in->shape, err));
 	if (s.shape.count == in->shape.count && s.view.offset == 0) {
 		bool whole = true;
 		for (int i = 0; i < s.view.rank; i++)
@@ -72,7 +72,7 @@ static int strided_slice_grad(struct kernel_call *c, struct mu_err *err)
 	struct strided s;
 
 	MU_RETURN_IF_ERROR(args_shape(c, 0, &shape, err));
-	MU_RETURN_IF_ERROR(strided_of(&s, c, 1, &shape, err));
+	MU_RETURN_IF_ERROR(strided_read(&s, c, 1, &shape, err));
 	if (!mu_shape_eq(&s.shape, &dy->shape))
 		return mu_invalid(err, "shape of dy was %s instead of %s", mu_shape_str(&dy->shape),
 				  mu_shape_str(&s.shape));

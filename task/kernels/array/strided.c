@@ -77,8 +77,8 @@ static int one_dim(struct strided *out, const struct spec *s, int i, int d, int6
 	return bit(s->shrink, i) ? 0 : mu_shape_push(&out->shape, size, err);
 }
 
-int strided_of(struct strided *out, const struct kernel_call *c, unsigned at,
-	       const struct mu_shape *in, struct mu_err *err)
+int strided_read(struct strided *out, const struct kernel_call *c, unsigned at,
+		 const struct mu_shape *in, struct mu_err *err)
 {
 	struct spec s = {0};
 	int rc = strided_read_spec(&s, c, at, err), used = 0, d = 0;

@@ -13,7 +13,7 @@ struct strided {
 
 /* The specification is in inputs `at`, at + 1, at + 2 (begin, end, strides) and the masks of the
  * node; `in` is the shape that is sliced. */
-int strided_of(struct strided *s, const struct kernel_call *c, unsigned at,
-	       const struct mu_shape *in, struct mu_err *err);
+int strided_read(struct strided *s, const struct kernel_call *c, unsigned at,
+		 const struct mu_shape *in, struct mu_err *err);
 
 #endif

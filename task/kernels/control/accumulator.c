@@ -73,7 +73,7 @@ static int conditional(struct kernel_call *c, struct mu_err *err)
 
 	if (strcmp(how, "MEAN") != 0 && strcmp(how, "SUM") != 0)
 		return mu_invalid(err, "reduction_type must be MEAN or SUM, not %s", how);
-	if (!sum_type_known(t))
+	if (!sum_supports_type(t))
 		return mu_fail(err, MU_UNIMPLEMENTED, "no accumulators for type %s",
 			       mu_dtype_name(t));
 	int rc;

@@ -52,7 +52,7 @@ struct queue *queue_new(const struct queue_spec *spec)
 	return q;
 }
 
-int64_t queue_free(const struct queue *q)
+int64_t queue_free_slots(const struct queue *q)
 {
 	return q->spec.capacity < 0 ? INT64_MAX : q->spec.capacity - q->count;
 }

@@ -35,7 +35,7 @@ extern const struct resource_type queue_type;
 
 struct queue *queue_new(const struct queue_spec *spec);
 /* With the lock held. */
-int64_t queue_free(const struct queue *q);                    /* elements that still fit */
+int64_t queue_free_slots(const struct queue *q);              /* elements that still fit */
 void queue_push(struct queue *q, struct mu_tensor *element);  /* takes the tensors */
 void queue_unpop(struct queue *q, struct mu_tensor *element); /* back to the front */
 void queue_pop(struct queue *q, struct mu_tensor *element);   /* there is one */

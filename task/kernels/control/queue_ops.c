@@ -233,7 +233,7 @@ static bool enqueue_try(struct waiter *w)
 			w->owner->name);
 		return true;
 	}
-	for (; t->done < t->want && queue_free(t->q) > 0; t->done++, w->moved = true)
+	for (; t->done < t->want && queue_free_slots(t->q) > 0; t->done++, w->moved = true)
 		if (queue_push_one(t, &w->err))
 			return true;
 	return t->done == t->want;

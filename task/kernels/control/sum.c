@@ -4,7 +4,7 @@
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/gpu_table.h"
 
-bool sum_type_known(enum mu_dtype t)
+bool sum_supports_type(enum mu_dtype t)
 {
 	return (unsigned)t < MU_DT_COUNT &&
 	       (loops->binary[BIN_AddV2][t] || t == MU_HALF || t == MU_BFLOAT16);
@@ -65,7 +65,7 @@ int sum_add(struct mu_tensor *sum, const struct mu_tensor *t, struct mu_err *err
 				  mu_shape_str(&sum->shape), mu_shape_str(&t->shape));
 	if (gpu_of_tensor(t) || gpu_of_tensor(sum))
 		return add_on_gpu(gpu_of_tensor(t), sum, t, err);
-	if (!sum_type_known(t->dtype))
+	if (!sum_supports_type(t->dtype))
 		return mu_fail(err, MU_UNIMPLEMENTED, "no sums of type %s",
 			       mu_dtype_name(t->dtype));
 	if (!mu_tensor_is_own(&to))

@@ -185,7 +185,7 @@ int list_element_shape(const struct kernel_call *c, unsigned i, struct mu_pshape
 }
 
 /* The shape that both allow. */
-int list_meet(struct mu_pshape *a, const struct mu_pshape *b, struct mu_err *err)
+int list_merge_shape(struct mu_pshape *a, const struct mu_pshape *b, struct mu_err *err)
 {
 	if (b->rank < 0)
 		return 0;
@@ -220,12 +220,12 @@ int list_whole_shape(const struct kernel_call *c, unsigned i, const struct list 
 	struct mu_pshape p;
 
 	MU_RETURN_IF_ERROR(list_element_shape(c, i, &p, err));
-	MU_RETURN_IF_ERROR(list_meet(&p, &l->shape, err));
+	MU_RETURN_IF_ERROR(list_merge_shape(&p, &l->shape, err));
 	for (int64_t k = 0; k < (at ? at->shape.count : l->n); k++) {
 		int64_t place = at ? mu_tensor_int(at, k) : k;
 		if (place >= 0 && place < l->n && mu_tensor_is_set(&l->items[place])) {
 			struct mu_pshape have = list_pshape(&l->items[place].shape);
-			MU_RETURN_IF_ERROR(list_meet(&p, &have, err));
+			MU_RETURN_IF_ERROR(list_merge_shape(&p, &have, err));
 			break;
 		}
 	}

@@ -33,8 +33,8 @@ int list_output(struct kernel_call *c, struct list *l, int rc, struct mu_err *er
 /* Input i as an element's shape; a scalar -1 is one of unknown rank. */
 int list_element_shape(const struct kernel_call *c, unsigned i, struct mu_pshape *out,
 		       struct mu_err *err);
-/* *a becomes what both allow. */
-int list_meet(struct mu_pshape *a, const struct mu_pshape *b, struct mu_err *err);
+/* *a becomes the merged shape; fails if the shapes contradict. */
+int list_merge_shape(struct mu_pshape *a, const struct mu_pshape *b, struct mu_err *err);
 struct mu_pshape list_pshape(const struct mu_shape *s);
 /* The shape of elements: what input i asks for, the list declares, and the first of those at these
  * places (NULL: all) has. */

@@ -430,7 +430,7 @@ static int concat_shapes(struct concat *k, const struct list *l, struct mu_err *
 			k->rest.dim[0] = any ? -1 : have.dim[0];
 		any = true;
 		have.dim[0] = -1;
-		MU_RETURN_IF_ERROR(list_meet(&k->rest, &have, err));
+		MU_RETURN_IF_ERROR(list_merge_shape(&k->rest, &have, err));
 	}
 	if (k->rest.rank < 1)
 		return mu_invalid(err, "Concat requires elements to be at least vectors, found "
@@ -466,7 +466,7 @@ static int tensor_list_concat(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(list_get(c, &l, err));
 	MU_RETURN_IF_ERROR(c->n_in > 1 ? list_element_shape(c, 1, &k.rest, err)
 				       : attr_shape(c, &k.rest, err));
-	MU_RETURN_IF_ERROR(list_meet(&k.rest, &l->shape, err));
+	MU_RETURN_IF_ERROR(list_merge_shape(&k.rest, &l->shape, err));
 	MU_RETURN_IF_ERROR(concat_shapes(&k, l, err));
 	struct mu_pshape all = k.rest;
 	all.dim[0] = k.rows;

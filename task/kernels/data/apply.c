@@ -13,7 +13,7 @@ static int64_t count_of_input(const struct dataset *d, int64_t n)
 
 static int map_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	return dataset_draw(it, 0, out, it->d->n_out, NULL, err);
+	return dataset_next_mapped(it, 0, out, it->d->n_out, NULL, err);
 }
 
 static int check_filter(struct dataset *d, struct mu_err *err)
@@ -29,7 +29,7 @@ static int read_predicate(struct dataset_iterator *it, struct mu_tensor *out, bo
 			  struct mu_err *err)
 {
 	struct mu_tensor yes;
-	int rc = dataset_draw(it, 0, &yes, 1, out, err);
+	int rc = dataset_next_mapped(it, 0, &yes, 1, out, err);
 
 	if (rc <= 0)
 		return rc;
@@ -126,7 +126,7 @@ static int open_slot(struct dataset_iterator *it, struct cycle *t, struct mu_err
 	if (t->dry)
 		return 0;
 	of = MU_NEW_ARRAY(struct mu_tensor, it->d->in[0]->n_out + 1);
-	if ((rc = dataset_draw(it, 0, &made, 1, of, err)) <= 0) {
+	if ((rc = dataset_next_mapped(it, 0, &made, 1, of, err)) <= 0) {
 		t->dry = rc == 0;
 		free(of);
 		return rc;

@@ -142,7 +142,7 @@ static int draw_batch(struct dataset_iterator *it, int64_t want, bool whole, boo
 			element = mu_xrealloc(element, (size_t)cap * sizeof *element);
 		}
 		element[n] = MU_NEW_ARRAY(struct mu_tensor, d->n_out + 1);
-		if ((rc = d->f[0].f ? dataset_draw(it, 0, element[n], d->n_out, NULL, err)
+		if ((rc = d->f[0].f ? dataset_next_mapped(it, 0, element[n], d->n_out, NULL, err)
 				    : dataset_iterator_next(it->input, element[n], err)) <= 0) {
 			free(element[n]);
 			break;

@@ -120,7 +120,7 @@ static int csv_next_record(struct files *f, const struct csv_columns *k, struct 
 		ungetc(more, f->file);
 	funlockfile(f->file);
 	if (ferror(f->file))
-		return files_failed(f, err);
+		return files_fail_errno(f, err);
 	if (f->ahead.len >= LONGEST)
 		return mu_invalid(err, "a record is longer than %d bytes", LONGEST);
 	return ch != EOF || f->ahead.len;
@@ -175,7 +175,7 @@ static int csv_serialize(struct dataset_iterator *it, struct serializer *ser, st
 /* A record that is wrong leaves its file in hand: the next one is read after it. */
 static int csv_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int rc = files_draw(it, &csv, COMPRESSION, out, err);
+	int rc = files_next(it, &csv, COMPRESSION, out, err);
 
 	return rc > 0 ? output_record(it, out, err) : rc;
 }

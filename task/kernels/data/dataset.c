@@ -120,8 +120,8 @@ int dataset_apply(const struct dataset_iterator *it, unsigned which, struct mu_t
 	return rc;
 }
 
-int dataset_draw(struct dataset_iterator *it, unsigned which, struct mu_tensor *out, unsigned n_out,
-		 struct mu_tensor *kept, struct mu_err *err)
+int dataset_next_mapped(struct dataset_iterator *it, unsigned which, struct mu_tensor *out,
+			unsigned n_out, struct mu_tensor *kept, struct mu_err *err)
 {
 	struct mu_tensor in[MAX_COMPONENTS] = {0};
 	unsigned n = it->d->in[0]->n_out;

@@ -106,8 +106,8 @@ struct dataset *dataset_in(const struct mu_tensor *t);
 int64_t dataset_count(const struct dataset *d);
 /* An element of in[0] passed through function `which`; kept: (optional) gets the element as well.
  */
-int dataset_draw(struct dataset_iterator *it, unsigned which, struct mu_tensor *out, unsigned n_out,
-		 struct mu_tensor *kept, struct mu_err *err);
+int dataset_next_mapped(struct dataset_iterator *it, unsigned which, struct mu_tensor *out,
+			unsigned n_out, struct mu_tensor *kept, struct mu_err *err);
 
 /* A dataset without inputs and without `shared`. */
 struct dataset *dataset_new(const struct dataset_kind *k, const char *op);

@@ -84,7 +84,7 @@ static int files_next_file(struct dataset_iterator *it, unsigned compression, st
 	return rc;
 }
 
-int files_draw(struct dataset_iterator *it, const struct file_format *k, unsigned compression,
+int files_next(struct dataset_iterator *it, const struct file_format *k, unsigned compression,
 	       struct mu_tensor *out, struct mu_err *err)
 {
 	struct files *f = it->state;
@@ -107,7 +107,7 @@ int files_draw(struct dataset_iterator *it, const struct file_format *k, unsigne
 	return rc;
 }
 
-int files_failed(const struct files *f, struct mu_err *err)
+int files_fail_errno(const struct files *f, struct mu_err *err)
 {
 	return errno == EBADMSG
 		   ? mu_fail(err, MU_DATA_LOSS, "%.150s: the compressed data is broken", f->name)
@@ -120,12 +120,12 @@ static int move_to(struct files *f, int64_t at, struct mu_err *err)
 	char passed[1 << 16];
 
 	if (fileno(f->file) >= 0)
-		return fseeko(f->file, at, SEEK_SET) ? files_failed(f, err) : 0;
+		return fseeko(f->file, at, SEEK_SET) ? files_fail_errno(f, err) : 0;
 	errno = 0;
 	for (int64_t left = at - ftello(f->file), n; left > 0; left -= n) {
 		n = left < (int64_t)sizeof passed ? left : (int64_t)sizeof passed;
 		if (fread(passed, 1, (size_t)n, f->file) < (size_t)n)
-			return ferror(f->file) ? files_failed(f, err)
+			return ferror(f->file) ? files_fail_errno(f, err)
 					       : mu_fail(err, MU_DATA_LOSS,
 							 "%.150s is shorter than it was", f->name);
 	}
@@ -160,7 +160,7 @@ int files_serialize(struct dataset_iterator *it, const struct file_format *k, un
 	int rc = serialize_number(ser, &f->at, 0, it->d->params[FILE_NAMES].shape.count, err);
 
 	if (at < 0)
-		return files_failed(f, err);
+		return files_fail_errno(f, err);
 	if (rc || (rc = serialize_flag(ser, &in_hand, err)) || !in_hand ||
 	    (rc = serialize_number(ser, &at, 0, INT64_MAX, err)) ||
 	    (rc = serialize_bytes(ser, serializer_is_reading(ser) ? &ahead : &f->ahead, err)) ||
@@ -204,7 +204,7 @@ static int record_serialize(struct dataset_iterator *it, struct serializer *ser,
 
 static int record_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	return files_draw(it, &records, FILE_COMPRESSION, out, err);
+	return files_next(it, &records, FILE_COMPRESSION, out, err);
 }
 
 /* ---- lines ---- */
@@ -216,7 +216,7 @@ static int line_item(struct dataset_iterator *it, struct mu_tensor *out, struct 
 	errno = 0;
 	ssize_t n = getline(&f->line, &f->line_cap, f->file);
 	if (n < 0)
-		return ferror(f->file) ? files_failed(f, err) : 0;
+		return ferror(f->file) ? files_fail_errno(f, err) : 0;
 	n -= n && f->line[n - 1] == '\n';
 	n -= n && f->line[n - 1] == '\r';
 
@@ -233,7 +233,7 @@ static int line_serialize(struct dataset_iterator *it, struct serializer *ser, s
 
 static int line_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	return files_draw(it, &lines, FILE_COMPRESSION, out, err);
+	return files_next(it, &lines, FILE_COMPRESSION, out, err);
 }
 
 /* ---- pieces: all of a size, between a head and a foot ---- */
@@ -285,7 +285,7 @@ static int read_ahead(struct files *f, int64_t n, struct mu_err *err)
 		f->ahead.len += got;
 		n -= (int64_t)got;
 		if (got < want)
-			return ferror(f->file) ? files_failed(f, err) : 0;
+			return ferror(f->file) ? files_fail_errno(f, err) : 0;
 	}
 	return 0;
 }
@@ -346,7 +346,7 @@ static int piece_serialize(struct dataset_iterator *it, struct serializer *ser, 
 
 static int piece_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	return files_draw(it, &pieces, piece_compression(it->d), out, err);
+	return files_next(it, &pieces, piece_compression(it->d), out, err);
 }
 
 /* ---- names ---- */

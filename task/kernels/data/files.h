@@ -26,7 +26,7 @@ struct file_format {
 
 /* Returns 1 with the next item of all files, 0 after the last.  compression: the index of the
  * parameter with the compression type; 0: none. */
-int files_draw(struct dataset_iterator *it, const struct file_format *k, unsigned compression,
+int files_next(struct dataset_iterator *it, const struct file_format *k, unsigned compression,
 	       struct mu_tensor *out, struct mu_err *err);
 /* Saves the file and the position in it, or restores them and opens the file. */
 int files_serialize(struct dataset_iterator *it, const struct file_format *k, unsigned compression,
@@ -34,7 +34,7 @@ int files_serialize(struct dataset_iterator *it, const struct file_format *k, un
 void files_close(struct dataset_iterator *it);
 /* Checks that the names and the compression type are strings. */
 int files_check(const struct dataset *d, unsigned compression, struct mu_err *err);
-/* The file in hand cannot be read on, as errno says. */
-int files_failed(const struct files *f, struct mu_err *err);
+/* Fails with errno and the name of the current file. */
+int files_fail_errno(const struct files *f, struct mu_err *err);
 
 #endif

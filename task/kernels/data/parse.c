@@ -101,15 +101,16 @@ static int parse_records(const struct dataset *d, struct features *f, const stru
 				  mu_dtype_name(in->dtype), mu_shape_str(&in->shape));
 	features_alloc(f, d->n_out);
 	for (int k = 0; k < FEATURE_RAGGED && !rc; k++)
-		rc = features_ask(f, (enum feature_kind)k, w->keys[k].n ? w->keys[k].ss : NULL,
-				  w->keys[k].n, attrs[k].types, &w->types[k], err);
+		rc =
+		    features_add_slots(f, (enum feature_kind)k, w->keys[k].n ? w->keys[k].ss : NULL,
+				       w->keys[k].n, attrs[k].types, &w->types[k], err);
 	f->shapes = &w->shapes;
 	for (unsigned i = 0; i < f->n[FEATURE_DENSE]; i++)
 		f->otherwise[i] = &d->params[1 + i];
 	if (rc || (rc = features_begin(f, in->shape.count, err)))
 		return rc;
 	for (; f->current < f->examples && !rc; f->current++)
-		rc = example_read(elems_span(in, f->current), features_note, f)
+		rc = example_read(elems_span(in, f->current), features_add_value, f)
 			 ? features_check(f, err)
 			 : mu_invalid(err, "Could not parse example input %lld",
 				      (long long)f->current);

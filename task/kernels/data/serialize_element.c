@@ -35,7 +35,7 @@ enum { HOLDS_NOTHING, HOLDS_TENSOR, HOLDS_LIST, HOLDS_KINDS };
 
 static int kind_of_content(const struct mu_object *o, int64_t *content, struct mu_err *err)
 {
-	*content = !o ? HOLDS_NOTHING : variant_boxed(o) ? HOLDS_TENSOR : HOLDS_LIST;
+	*content = !o ? HOLDS_NOTHING : variant_unbox(o) ? HOLDS_TENSOR : HOLDS_LIST;
 	return *content == HOLDS_LIST && !dataset_is_list(o)
 		   ? mu_fail(err, MU_UNIMPLEMENTED,
 			     "the iterator holds elements with a %s in them, which cannot be saved",
@@ -90,7 +90,7 @@ static int serialize_object(struct serializer *ser, struct mu_object **o, struct
 	if (content == HOLDS_LIST)
 		return serialize_list(ser, o, err);
 	if (!serializer_is_reading(ser))
-		t = *variant_boxed(*o);
+		t = *variant_unbox(*o);
 	MU_RETURN_IF_ERROR(serialize_element(ser, &t, 1, err));
 	if (!serializer_is_reading(ser))
 		return 0;

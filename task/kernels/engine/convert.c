@@ -107,7 +107,7 @@ typedef void convert_loop(void *out, const void *in, int64_t n);
 #define ENTRIES(A, name, T, dt, load, make)   [dt] = {TYPES2(ENTRY_ONE, name)},
 static convert_loop *const table[MU_DT_COUNT][MU_DT_COUNT] = {TYPES(ENTRIES, )};
 
-bool convert_known(enum mu_dtype to, enum mu_dtype from)
+bool convert_supports(enum mu_dtype to, enum mu_dtype from)
 {
 	return table[to][from] != NULL;
 }
@@ -127,7 +127,7 @@ int convert_tensor(struct mu_tensor *out, enum mu_dtype to, const struct mu_tens
 		*out = mu_tensor_ref(in);
 		return 0;
 	}
-	if (!convert_known(to, in->dtype))
+	if (!convert_supports(to, in->dtype))
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s cannot be turned into %s",
 			       mu_dtype_name(in->dtype), mu_dtype_name(to));
 	MU_RETURN_IF_ERROR(mu_tensor_new(out, to, &in->shape, err));
@@ -144,7 +144,7 @@ bool convert_is_zero(const struct mu_tensor *t, int64_t i)
 		return MU_DATA(float, t)[2 * i] == 0 && MU_DATA(float, t)[2 * i + 1] == 0;
 	if (t->dtype == MU_COMPLEX128)
 		return MU_DATA(double, t)[2 * i] == 0 && MU_DATA(double, t)[2 * i + 1] == 0;
-	if (!convert_known(MU_DOUBLE, t->dtype))
+	if (!convert_supports(MU_DOUBLE, t->dtype))
 		return false;
 	convert(MU_DOUBLE, &d, t->dtype, at, 1);
 	return d == 0;

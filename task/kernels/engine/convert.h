@@ -10,7 +10,7 @@
 /* out[i] = (to) in[i] for plain numeric types, bool and the 16-bit floats; false when there is no
  * such conversion. */
 bool convert(enum mu_dtype to, void *out, enum mu_dtype from, const void *in, int64_t n);
-bool convert_known(enum mu_dtype to, enum mu_dtype from);
+bool convert_supports(enum mu_dtype to, enum mu_dtype from);
 /* The same of a tensor: a reference to it when it is of that type, else new memory. */
 int convert_tensor(struct mu_tensor *out, enum mu_dtype to, const struct mu_tensor *in,
 		   struct mu_err *err);

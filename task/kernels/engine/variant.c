@@ -63,7 +63,7 @@ struct mu_object *variant_box(const struct mu_tensor *t)
 	return &b->object;
 }
 
-const struct mu_tensor *variant_boxed(const struct mu_object *o)
+const struct mu_tensor *variant_unbox(const struct mu_object *o)
 {
 	return o && o->type == &box_type ? &MU_CONTAINER(o, const struct box, object)->t : NULL;
 }

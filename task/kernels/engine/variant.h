@@ -14,7 +14,7 @@ int variant_out(struct kernel_call *c, unsigned i, struct mu_object *o, struct m
 int variant_tensor(struct mu_tensor *out, struct mu_object *o, struct mu_err *err); /* the same */
 /* An object that holds a tensor, and the tensor that it holds; NULL: it is another kind. */
 struct mu_object *variant_box(const struct mu_tensor *t);
-const struct mu_tensor *variant_boxed(const struct mu_object *o);
+const struct mu_tensor *variant_unbox(const struct mu_object *o);
 /* True if input i is the only reference to its object, which may then be changed and returned. */
 bool variant_is_sole(const struct kernel_call *c, unsigned i);
 

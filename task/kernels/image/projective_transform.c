@@ -195,7 +195,7 @@ static int project(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(read_ways(c->node, &k, err));
 	MU_RETURN_IF_ERROR(projective_read_numbers(c, &k, err));
-	if (!convert_known(MU_FLOAT, in->dtype))
+	if (!convert_supports(MU_FLOAT, in->dtype))
 		return mu_fail(err, MU_UNIMPLEMENTED, "no pictures of type %s",
 			       mu_dtype_name(in->dtype));
 	MU_RETURN_IF_ERROR(mu_shape_set(

@@ -277,7 +277,7 @@ static int resize_forward(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(read_size_input(c, size, err));
 	MU_RETURN_IF_ERROR(read_sizes(c, &r, r.in->shape.dim + 1, size, err));
 	bool moves = r.method->taps == nearest_taps;
-	if (!convert_known(MU_FLOAT, r.in->dtype) || r.in->dtype == MU_BOOL)
+	if (!convert_supports(MU_FLOAT, r.in->dtype) || r.in->dtype == MU_BOOL)
 		return args_no_kernel(c, r.in->dtype, err);
 	if (!r.depth)
 		return mu_invalid(err, "image must have at least one channel");
@@ -364,7 +364,7 @@ static int run_back(struct kernel_call *c, struct resize *r, struct mu_err *err)
 
 static int need_sums(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
 {
-	if (convert_known(MU_DOUBLE, t) && convert_known(t, MU_DOUBLE) && t != MU_BOOL)
+	if (convert_supports(MU_DOUBLE, t) && convert_supports(t, MU_DOUBLE) && t != MU_BOOL)
 		return 0;
 	return args_no_kernel(c, t, err);
 }

@@ -27,8 +27,9 @@ void features_alloc(struct features *f, unsigned slots)
 	f->otherwise = MU_ARENA_ARRAY(&f->arena, const struct mu_tensor *, slots + 1);
 }
 
-int features_ask(struct features *f, enum feature_kind kind, const struct mu_span *keys, unsigned n,
-		 const char *attr, const struct mu_attr *types, struct mu_err *err)
+int features_add_slots(struct features *f, enum feature_kind kind, const struct mu_span *keys,
+		       unsigned n, const char *attr, const struct mu_attr *types,
+		       struct mu_err *err)
 {
 	if ((types ? types->n : 0) != n)
 		return mu_invalid(err, "attribute '%s' has %u types for %u keys", attr,
@@ -70,7 +71,7 @@ int features_begin(struct features *f, int64_t examples, struct mu_err *err)
 
 /* ---- reading ---- */
 
-void features_note(void *arg, struct mu_span key, const struct example_list *list)
+void features_add_value(void *arg, struct mu_span key, const struct example_list *list)
 {
 	struct features *f = arg;
 

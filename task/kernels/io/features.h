@@ -41,18 +41,19 @@ void features_init(struct features *f);
 void features_fini(struct features *f);
 #define FEATURES_AUTO __attribute__((cleanup(features_fini))) struct features
 
-/* Room for so many slots, before any is asked for. */
+/* Allocates `slots` slots, before any is added. */
 void features_alloc(struct features *f, unsigned slots);
-/* One slot for each of n keys, borrowed, of the types that the attribute lists. */
-int features_ask(struct features *f, enum feature_kind kind, const struct mu_span *keys, unsigned n,
-		 const char *attr, const struct mu_attr *types, struct mu_err *err);
+/* Adds one slot for each of n keys, borrowed, with the types of the attribute. */
+int features_add_slots(struct features *f, enum feature_kind kind, const struct mu_span *keys,
+		       unsigned n, const char *attr, const struct mu_attr *types,
+		       struct mu_err *err);
 /* The number of output tensors: indices, values and shapes of sparse features, then dense ones,
  * then values and splits of ragged ones, each group in the order of its slots. */
 unsigned features_outputs(const struct features *f);
-/* Everything was asked for; lists for so many examples. */
+/* Allocates the lists of `examples` examples, after all slots are added. */
 int features_begin(struct features *f, int64_t examples, struct mu_err *err);
-/* The next feature of example `current`, for example_read. */
-void features_note(void *arg, struct mu_span key, const struct example_list *list);
+/* Adds a feature of example `current`; called by example_read. */
+void features_add_value(void *arg, struct mu_span key, const struct example_list *list);
 /* Checks that the values recorded for example `current` have the requested types. */
 int features_check(const struct features *f, struct mu_err *err);
 /* Makes all output tensors. On failure the caller releases those that are set. */

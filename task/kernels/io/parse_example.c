@@ -33,8 +33,8 @@ static const char *const types_attr[FEATURE_KINDS] = {[FEATURE_SPARSE] = "sparse
 static int parse_example_request(struct kernel_call *c, struct features *f, enum feature_kind kind,
 				 const struct mu_span *keys, unsigned n, struct mu_err *err)
 {
-	return features_ask(f, kind, keys, n, types_attr[kind],
-			    mu_node_attr(c->node, types_attr[kind]), err);
+	return features_add_slots(f, kind, keys, n, types_attr[kind],
+				  mu_node_attr(c->node, types_attr[kind]), err);
 }
 
 static int read_batch_request(struct kernel_call *c, struct features *f, bool v2,
@@ -101,7 +101,7 @@ static int output_all(struct kernel_call *c, struct features *f, unsigned first_
 
 	for (f->current = 0; f->current < f->examples && !rc; f->current++) {
 		struct mu_span message = elems_span(kernel_in(c, 0), f->current);
-		if (!example_read(message, features_note, f))
+		if (!example_read(message, features_add_value, f))
 			return mu_invalid(err, "Could not parse example input, value: '%.*s'",
 					  (int)(message.len < 64 ? message.len : 64), message.data);
 		rc = features_check(f, err);

@@ -126,9 +126,9 @@ static int parse_sequence_request(struct kernel_call *c, struct sequence *q,
 
 	features_alloc(f, context[0].n + context[1].n + context[2].n);
 	for (int kind = 0; kind < FEATURE_KINDS && !rc; kind++)
-		rc = features_ask(f, (enum feature_kind)kind, context[kind].k, context[kind].n,
-				  names[OF_CONTEXT][kind].types,
-				  mu_node_attr(c->node, names[OF_CONTEXT][kind].types), err);
+		rc = features_add_slots(f, (enum feature_kind)kind, context[kind].k,
+					context[kind].n, names[OF_CONTEXT][kind].types,
+					mu_node_attr(c->node, names[OF_CONTEXT][kind].types), err);
 	if (rc || (rc = request_lists(c, q, a, may_lack, err)))
 		return rc;
 	f->shapes = mu_node_attr(c->node, "context_dense_shapes");
@@ -206,7 +206,7 @@ static int sequence_read_all(struct kernel_call *c, struct sequence *q, struct m
 		q->slots[i].of = q->lists + (int64_t)i * f->examples;
 	for (f->current = 0; f->current < f->examples && !rc; f->current++) {
 		struct mu_span m = elems_span(in, f->current);
-		if (!example_read_sequence(m, features_note, f, note_list, q))
+		if (!example_read_sequence(m, features_add_value, f, note_list, q))
 			return mu_invalid(err, "Could not parse sequence example %lld",
 					  (long long)f->current);
 		rc = features_check(f, err);

@@ -37,7 +37,7 @@ static int scalar_summary(struct kernel_call *c, struct mu_err *err)
 	if (!mu_shape_eq(&tags->shape, &values->shape))
 		return mu_invalid(err, "tags and values are not the same shape: %s != %s",
 				  mu_shape_str(&tags->shape), mu_shape_str(&values->shape));
-	if (!convert_known(MU_FLOAT, values->dtype))
+	if (!convert_supports(MU_FLOAT, values->dtype))
 		return mu_fail(err, MU_UNIMPLEMENTED, "ScalarSummary has no kernel for type %s",
 			       mu_dtype_name(values->dtype));
 	for (int64_t i = 0; i < values->shape.count; i++) {
@@ -90,7 +90,7 @@ static int histogram_summary(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_TENSOR wide = {0};
 	MU_AUTO_BUF b = {0};
 
-	if (tag->shape.rank || !convert_known(MU_DOUBLE, values->dtype))
+	if (tag->shape.rank || !convert_supports(MU_DOUBLE, values->dtype))
 		return mu_invalid(err, "tags must be scalar and values numbers");
 	struct mu_span name = elems_span(tag, 0);
 	MU_RETURN_IF_ERROR(mu_tensor_new(&wide, MU_DOUBLE, &values->shape, err));

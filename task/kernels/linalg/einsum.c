@@ -181,15 +181,15 @@ static void einsum_in_order(const struct einsum *e, const struct einsum_operand 
 	einsum_view(e, o->stride, &o->sums, v);
 }
 
-void einsum_see(const struct einsum *e, unsigned i, struct einsum_sight *out)
+void einsum_view_operand(const struct einsum *e, unsigned i, struct einsum_operand_view *out)
 {
 	const struct einsum_operand *o = &e->op[i];
 	const struct einsum_group *x = i ? &e->inner : &o->own, *y = i ? &o->own : &e->inner;
 	struct view other = {0};
 	bool plain;
 
-	*out = (struct einsum_sight){.count = {e->batch.count, x->count, y->count, o->sums.count},
-				     .sums = o->sums.n > 0};
+	*out = (struct einsum_operand_view){
+	    .count = {e->batch.count, x->count, y->count, o->sums.count}, .sums = o->sums.n > 0};
 	einsum_in_order(e, o, x, y, &out->v);
 	einsum_in_order(e, o, y, x, &other);
 	plain = is_dense(&out->v);
@@ -207,7 +207,7 @@ bool einsum_repeats(const struct einsum *e)
 	return false;
 }
 
-bool einsum_see_result(const struct einsum *e, struct view *v)
+bool einsum_view_result(const struct einsum *e, struct view *v)
 {
 	int64_t stride[EINSUM_LABELS] = {0}, step = 1;
 

@@ -50,15 +50,15 @@ int einsum_read(const struct kernel_call *c, const struct mu_equation *q, struct
 /* Operand i: seen as [batch, rows, columns, summed over before], as the product reads
  * it plain.  `ready`: it lies in memory as the product wants it, or with rows and columns
  * exchanged. */
-struct einsum_sight {
+struct einsum_operand_view {
 	struct view v;
 	int64_t count[4];
 	bool sums; /* there are axes to sum over, perhaps of one element only */
 	bool ready, trans;
 };
-void einsum_see(const struct einsum *e, unsigned i, struct einsum_sight *out);
+void einsum_view_operand(const struct einsum *e, unsigned i, struct einsum_operand_view *out);
 /* The result's elements in the order batch, rows, columns; true: that is their order in memory. */
-bool einsum_see_result(const struct einsum *e, struct view *out);
+bool einsum_view_result(const struct einsum *e, struct view *out);
 /* A letter stands twice in the result. */
 bool einsum_repeats(const struct einsum *e);
 

@@ -25,9 +25,9 @@ static int matrix_of_gpu(struct kernel_call *c, const struct einsum *e, unsigned
 			 struct matrix *m, struct mu_err *err)
 {
 	MU_AUTO_TENSOR transposed = {0};
-	struct einsum_sight s;
+	struct einsum_operand_view s;
 
-	einsum_see(e, i, &s);
+	einsum_view_operand(e, i, &s);
 	m->at = gpu_address(e->op[i].t);
 	m->trans = s.trans;
 	if (s.ready)
@@ -75,7 +75,7 @@ static int einsum_gpu_output(struct kernel_call *c, const struct einsum *e, stru
 
 	if (rc || !e->shape.count || (rc = matrix_of_gpu(c, e, 0, a, err)))
 		return rc;
-	const bool whole = einsum_see_result(e, &v); /* the product goes where it belongs */
+	const bool whole = einsum_view_result(e, &v); /* the product goes where it belongs */
 	from = a->made.buf ? a->made : *e->op[0].t;
 	if (e->n_in > 1) {
 		if ((rc = matrix_of_gpu(c, e, 1, b, err)) ||

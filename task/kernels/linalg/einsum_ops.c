@@ -43,9 +43,9 @@ static int matrix_of(const struct einsum *e, unsigned i, struct matrix *m, struc
 {
 	const struct mu_tensor *t = e->op[i].t;
 	MU_AUTO_TENSOR transposed = {0};
-	struct einsum_sight s;
+	struct einsum_operand_view s;
 
-	einsum_see(e, i, &s);
+	einsum_view_operand(e, i, &s);
 	m->data = t->data;
 	m->trans = s.trans;
 	if (s.ready)
@@ -93,7 +93,7 @@ static int einsum_output(struct kernel_call *c, const struct einsum *e, struct m
 
 	if (rc || !e->shape.count || (rc = matrix_of(e, 0, a, err)))
 		return rc;
-	const bool whole = einsum_see_result(e, &v); /* the product goes where it belongs */
+	const bool whole = einsum_view_result(e, &v); /* the product goes where it belongs */
 	const void *from = a->data;
 	if (e->n_in > 1) {
 		if ((rc = matrix_of(e, 1, b, err)) ||

@@ -9,10 +9,10 @@
 		{                                                                                  \
 			const int64_t row = index_div(i, a.n), column = i - row * a.n;             \
 			const int64_t matrix = index_div(row, a.m);                                \
-			const int64_t at = operand_at(&a.by, matrix, 0) * a.m * a.k +              \
+			const int64_t at = operand_offset(&a.by, matrix, 0) * a.m * a.k +          \
 					   (row - matrix * a.m) * a.a_row;                         \
 			const int64_t bt =                                                         \
-			    operand_at(&a.by, matrix, 1) * a.k * a.n + column * a.b_column;        \
+			    operand_offset(&a.by, matrix, 1) * a.k * a.n + column * a.b_column;    \
 			C(t) sum = 0;                                                              \
 			for (int64_t k = 0; k < a.k; k++)                                          \
 				sum += GET(t, a.a, at + k * a.a_column) *                          \

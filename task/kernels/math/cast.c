@@ -102,7 +102,7 @@ static int cast(struct kernel_call *c, struct mu_err *err)
 		return 0;
 	}
 	if ((unsigned)to >= MU_DT_COUNT ||
-	    !convert_known(mu_dtype_part(to), mu_dtype_part(in->dtype)))
+	    !convert_supports(mu_dtype_part(to), mu_dtype_part(in->dtype)))
 		return mu_fail(err, MU_UNIMPLEMENTED, "Cast %s to %s is not supported",
 			       mu_dtype_name(in->dtype), mu_dtype_name(to));
 

@@ -31,8 +31,8 @@
 		typedef C(t) T;                                                                    \
 		EACH(i, a.n)                                                                       \
 		{                                                                                  \
-			const T x = GET(t, a.a, operand_at(&a.by, i, 0));                          \
-			const T y = GET(t, a.b, operand_at(&a.by, i, 1));                          \
+			const T x = GET(t, a.a, operand_offset(&a.by, i, 0));                      \
+			const T y = GET(t, a.b, operand_offset(&a.by, i, 1));                      \
 			PUT(to, a.out, i, (expr));                                                 \
 		}                                                                                  \
 	}
@@ -86,8 +86,8 @@ EACH_NUM(CROSS_KERNEL)
 	{                                                                                          \
 		EACH(i, a.n)                                                                       \
 		{                                                                                  \
-			const bool c = PTR(const uint8_t, a.c)[operand_at(&a.by, i, 0)] != 0;      \
-			MOVE(bits, a.out, i, c ? a.a : a.b, operand_at(&a.by, i, c ? 1 : 2));      \
+			const bool c = PTR(const uint8_t, a.c)[operand_offset(&a.by, i, 0)] != 0;  \
+			MOVE(bits, a.out, i, c ? a.a : a.b, operand_offset(&a.by, i, c ? 1 : 2));  \
 		}                                                                                  \
 	}
 #define FILL_KERNEL(bits)                                                                          \

@@ -157,7 +157,7 @@ int segments_read_grad(struct kernel_call *c, enum segment_divide how, struct se
 	return set_shape(s, err);
 }
 
-int64_t segments_target(const struct segments *s, int64_t i)
+int64_t segments_row_of(const struct segments *s, int64_t i)
 {
 	int64_t to = mu_tensor_int(s->picked, i);
 

@@ -30,7 +30,7 @@ void segments_fini(struct segments *s);
 #define SEGMENTS_AUTO __attribute__((cleanup(segments_fini))) struct segments
 
 /* For a gradient: the row of the result for the ith index. */
-int64_t segments_target(const struct segments *s, int64_t i);
+int64_t segments_row_of(const struct segments *s, int64_t i);
 /* Members of each of n segments, as what its sum is divided by; NULL: no memory. */
 double *segments_divisors(const struct mu_tensor *ids, int64_t n, enum segment_divide how);
 

@@ -92,13 +92,13 @@ static int segment_gpu_list_backward(const struct segments *s, struct list *l, s
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld segments",
 			       (long long)s->n);
 	for (int64_t i = 0; i < n; i++)
-		l->starts[segments_target(s, i) + 1]++;
+		l->starts[segments_row_of(s, i) + 1]++;
 	for (int64_t r = 0; r < s->n; r++) {
 		l->starts[r + 1] += l->starts[r];
 		next[r + 1] = l->starts[r + 1];
 	}
 	for (int64_t i = 0; i < n; i++) {
-		int64_t id = mu_tensor_int(s->ids, i), at = next[segments_target(s, i)]++;
+		int64_t id = mu_tensor_int(s->ids, i), at = next[segments_row_of(s, i)]++;
 		l->picks[at] = id;
 		if (l->scales)
 			l->scales[at] = 1 / by[id];

@@ -101,7 +101,7 @@ static int sparse_segment_grad(struct kernel_call *c, enum segment_divide how, s
 			       (long long)row);
 	elems_zero(grad->dtype, out->data, 0, s.shape.count);
 	for (int64_t i = 0; i < ids->shape.count; i++) {
-		int64_t id = mu_tensor_int(ids, i), to = segments_target(&s, i);
+		int64_t id = mu_tensor_int(ids, i), to = segments_row_of(&s, i);
 		elems_copy(grad->dtype, scaled, 0, grad->data, id * row, row);
 		if (by[id] != 1)
 			scale(grad->dtype, scaled, row, BIN_Mul, 1 / by[id]);

@@ -66,7 +66,7 @@ int check_top_k(const struct kernel_call *c, int64_t *k, struct mu_shape *shape,
 	if (n < *k)
 		return mu_invalid(err, "input must have at least k columns. Had %lld, needed %lld",
 				  (long long)n, (long long)*k);
-	if (!mu_dtype_size(in->dtype) || !convert_known(MU_DOUBLE, in->dtype) || n > INT32_MAX)
+	if (!mu_dtype_size(in->dtype) || !convert_supports(MU_DOUBLE, in->dtype) || n > INT32_MAX)
 		return mu_fail(err, MU_UNIMPLEMENTED, "TopK has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
 	memcpy(dim, in->shape.dim, sizeof dim);
@@ -119,7 +119,7 @@ static int nth_element(struct kernel_call *c, struct mu_err *err)
 		return mu_invalid(err,
 				  "Input must be at least 1-D and n in [0, %lld), but got %lld",
 				  (long long)n, (long long)k);
-	if (!mu_dtype_size(in->dtype) || !convert_known(MU_DOUBLE, in->dtype) || n > INT32_MAX)
+	if (!mu_dtype_size(in->dtype) || !convert_supports(MU_DOUBLE, in->dtype) || n > INT32_MAX)
 		return mu_fail(err, MU_UNIMPLEMENTED, "NthElement has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, shape.rank - 1, in->shape.dim, err));

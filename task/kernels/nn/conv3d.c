@@ -27,7 +27,7 @@ static int conv3d_geometry(struct conv3d_sizes *g, const struct kernel_call *c, 
 	if (filter->rank != VOLUME_RANK)
 		return mu_invalid(err, "filter must be 5-dimensional: %s", mu_shape_str(filter));
 	*g = (struct conv3d_sizes){.filters = filter->dim[4]};
-	MU_RETURN_IF_ERROR(volume_set(&g->v, c, type, in, filter->dim, err));
+	MU_RETURN_IF_ERROR(volume_init(&g->v, c, type, in, filter->dim, err));
 	if (filter->dim[3] != g->v.channels)
 		return mu_invalid(err, "input and filter must have the same depth: %lld vs %lld",
 				  (long long)g->v.channels, (long long)filter->dim[3]);

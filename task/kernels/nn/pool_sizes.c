@@ -133,7 +133,7 @@ int check_pool3d(const struct kernel_call *c, struct volume *v, struct mu_shape 
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 
-	MU_RETURN_IF_ERROR(volume_set(v, c, in->dtype, &in->shape, NULL, err));
+	MU_RETURN_IF_ERROR(volume_init(v, c, in->dtype, &in->shape, NULL, err));
 	return volume_out_shape(v, v->channels, shape, err);
 }
 
@@ -152,7 +152,7 @@ int check_max_pool3d_grad(const struct kernel_call *c, struct volume *v, struct 
 {
 	const struct mu_tensor *t = kernel_in(c, 0), *top = kernel_in(c, 1);
 
-	MU_RETURN_IF_ERROR(volume_set(v, c, t->dtype, &t->shape, NULL, err));
+	MU_RETURN_IF_ERROR(volume_init(v, c, t->dtype, &t->shape, NULL, err));
 	if (!mu_shape_eq(&top->shape, &kernel_in(c, 2)->shape))
 		return mu_invalid(err, "orig_output is %s, its gradient %s",
 				  mu_shape_str(&top->shape), mu_shape_str(&kernel_in(c, 2)->shape));
@@ -164,6 +164,6 @@ int check_avg_pool3d_grad(const struct kernel_call *c, struct volume *v, struct 
 			  struct mu_err *err)
 {
 	MU_RETURN_IF_ERROR(args_shape(c, 0, in, err));
-	MU_RETURN_IF_ERROR(volume_set(v, c, kernel_in(c, 1)->dtype, in, NULL, err));
+	MU_RETURN_IF_ERROR(volume_init(v, c, kernel_in(c, 1)->dtype, in, NULL, err));
 	return is_of_volume(c, v, 1, err);
 }

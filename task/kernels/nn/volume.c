@@ -71,8 +71,8 @@ int volume_prepare(const struct mu_node *n, struct runtime *rt, void **state, st
 	return 0;
 }
 
-int volume_set(struct volume *v, const struct kernel_call *c, enum mu_dtype type,
-	       const struct mu_shape *in, const int64_t *size, struct mu_err *err)
+int volume_init(struct volume *v, const struct kernel_call *c, enum mu_dtype type,
+		const struct mu_shape *in, const int64_t *size, struct mu_err *err)
 {
 	const struct volume_attrs *a = c->state;
 

@@ -22,8 +22,8 @@ struct volume {
 /* A struct volume_attrs as the node's state; ksize where the op has it. */
 int volume_prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err);
 /* A window over an input of this shape and type; size NULL: ksize. */
-int volume_set(struct volume *v, const struct kernel_call *c, enum mu_dtype type,
-	       const struct mu_shape *in, const int64_t *size, struct mu_err *err);
+int volume_init(struct volume *v, const struct kernel_call *c, enum mu_dtype type,
+		const struct mu_shape *in, const int64_t *size, struct mu_err *err);
 /* The shape of the window's output, for this number of channels. */
 int volume_out_shape(const struct volume *v, int64_t channels, struct mu_shape *s,
 		     struct mu_err *err);

@@ -156,8 +156,8 @@ static group_fn *group_of(const struct distribution *d, enum mu_dtype t)
 	}
 }
 
-int draw_wanted(const struct kernel_call *c, unsigned i, enum mu_dtype *t, struct mu_shape *shape,
-		struct mu_err *err)
+int draw_output_shape(const struct kernel_call *c, unsigned i, enum mu_dtype *t,
+		      struct mu_shape *shape, struct mu_err *err)
 {
 	const struct mu_shape *s = &kernel_in(c, i)->shape;
 

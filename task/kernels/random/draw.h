@@ -13,9 +13,9 @@ enum { DRAWS_RESERVED = 256 };
 struct distribution;
 extern const struct distribution draw_uniform, draw_normal, draw_truncated;
 
-/* The output to draw: the shape is input i, the type is attribute dtype. */
-int draw_wanted(const struct kernel_call *c, unsigned i, enum mu_dtype *t, struct mu_shape *shape,
-		struct mu_err *err);
+/* The type and shape of the output: the shape is input i, the type is attribute dtype. */
+int draw_output_shape(const struct kernel_call *c, unsigned i, enum mu_dtype *t,
+		      struct mu_shape *shape, struct mu_err *err);
 /* Output 0, float, double or a 16-bit float, as draws from `from` on. */
 int draw_reals(struct kernel_call *c, const struct distribution *d, enum mu_dtype t,
 	       const struct mu_shape *shape, const struct philox *from, struct mu_err *err);

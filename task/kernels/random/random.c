@@ -19,7 +19,7 @@ static int random_fill(struct kernel_call *c, const struct distribution *d, stru
 	struct philox base;
 	enum mu_dtype t;
 
-	MU_RETURN_IF_ERROR(draw_wanted(c, 0, &t, &shape, err));
+	MU_RETURN_IF_ERROR(draw_output_shape(c, 0, &t, &shape, err));
 	MU_RETURN_IF_ERROR(random_reserve(c, shape.count, &base, err));
 	return draw_reals(c, d, t, &shape, &base, err);
 }
@@ -40,7 +40,7 @@ static int random_uniform_int(struct kernel_call *c, struct mu_err *err)
 	struct philox from;
 	enum mu_dtype t;
 
-	MU_RETURN_IF_ERROR(draw_wanted(c, 0, &t, &shape, err));
+	MU_RETURN_IF_ERROR(draw_output_shape(c, 0, &t, &shape, err));
 	MU_RETURN_IF_ERROR(draw_range(c, 1, 2, shape.count, &range, err));
 	MU_RETURN_IF_ERROR(random_reserve(c, shape.count, &from, err));
 	return draw_ints(c, kernel_in(c, 1)->dtype, &shape, range, &from, err);

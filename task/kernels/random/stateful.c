@@ -69,7 +69,7 @@ static int stateful_random_reals(struct kernel_call *c, const struct distributio
 	enum mu_dtype t;
 	struct philox p;
 
-	MU_RETURN_IF_ERROR(draw_wanted(c, 2, &t, &shape, err));
+	MU_RETURN_IF_ERROR(draw_output_shape(c, 2, &t, &shape, err));
 	MU_RETURN_IF_ERROR(
 	    random_from_variable(c, (uint64_t)shape.count * DRAWS_RESERVED, &p, err));
 	return draw_reals(c, d, t, &shape, &p, err);
@@ -86,7 +86,7 @@ static int normal_by_state(struct kernel_call *c, struct mu_err *err)
 	enum mu_dtype t;
 	struct philox p;
 
-	MU_RETURN_IF_ERROR(draw_wanted(c, 1, &t, &shape, err));
+	MU_RETURN_IF_ERROR(draw_output_shape(c, 1, &t, &shape, err));
 	MU_RETURN_IF_ERROR(
 	    stateful_random_take(c, true, 0, (uint64_t)shape.count * DRAWS_RESERVED, &p, err));
 	return draw_reals(c, &draw_normal, t, &shape, &p, err);
@@ -99,7 +99,7 @@ static int stateful_random_ints(struct kernel_call *c, bool all, struct mu_err *
 	enum mu_dtype t;
 	struct philox p;
 
-	MU_RETURN_IF_ERROR(draw_wanted(c, 2, &t, &shape, err));
+	MU_RETURN_IF_ERROR(draw_output_shape(c, 2, &t, &shape, err));
 	if (!all)
 		MU_RETURN_IF_ERROR(draw_range(c, 3, 4, shape.count, &range, err));
 	MU_RETURN_IF_ERROR(
@@ -149,7 +149,7 @@ static int nobody_knows(struct kernel_call *c, struct mu_err *err)
 	enum mu_dtype t;
 	struct philox p;
 
-	MU_RETURN_IF_ERROR(draw_wanted(c, 0, &t, &shape, err));
+	MU_RETURN_IF_ERROR(draw_output_shape(c, 0, &t, &shape, err));
 	if (getrandom(&p, sizeof p, 0) != sizeof p)
 		return mu_fail(err, MU_INTERNAL, "the system has no random numbers");
 	return draw_ints(c, t, &shape, all, &p, err);

@@ -100,7 +100,7 @@ static int stateless_random_reals(struct kernel_call *c, const struct distributi
 	enum mu_dtype t;
 	struct philox p;
 
-	MU_RETURN_IF_ERROR(draw_wanted(c, 0, &t, &shape, err));
+	MU_RETURN_IF_ERROR(draw_output_shape(c, 0, &t, &shape, err));
 	MU_RETURN_IF_ERROR(from(c, &p, err));
 	return draw_reals(c, d, t, &shape, &p, err);
 }
@@ -115,7 +115,7 @@ static int stateless_random_ints(struct kernel_call *c, unsigned low, from_fn *f
 	enum mu_dtype t;
 	struct philox p;
 
-	MU_RETURN_IF_ERROR(draw_wanted(c, 0, &t, &shape, err));
+	MU_RETURN_IF_ERROR(draw_output_shape(c, 0, &t, &shape, err));
 	MU_RETURN_IF_ERROR(from(c, &p, err));
 	if (low)
 		MU_RETURN_IF_ERROR(draw_range(c, low, low + 1, shape.count, &range, err));

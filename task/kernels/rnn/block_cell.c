@@ -99,13 +99,13 @@ static int gru(struct kernel_call *c, struct mu_err *err)
 	if (!gates || !both)
 		return -(int)err->code;
 	h = rnn_cell_in(c, 1);
-	rnn_cell_joined(&s, rnn_cell_in(c, 0), h, NULL, rnn_cell_in(c, 2), rnn_cell_in(c, 4), 2,
-			both, gates);
+	rnn_cell_gates(&s, rnn_cell_in(c, 0), h, NULL, rnn_cell_in(c, 2), rnn_cell_in(c, 4), 2,
+		       both, gates);
 	for (int64_t b = 0; b < s.batch; b++)
 		for (int64_t g = 0; g < 2; g++)
 			rnn_cell_sigmoid(to[g] + b * s.cell, gates + (2 * b + g) * s.cell, s.cell);
-	rnn_cell_joined(&s, rnn_cell_in(c, 0), h, to[0], rnn_cell_in(c, 3), rnn_cell_in(c, 5), 1,
-			both, to[2]);
+	rnn_cell_gates(&s, rnn_cell_in(c, 0), h, to[0], rnn_cell_in(c, 3), rnn_cell_in(c, 5), 1,
+		       both, to[2]);
 	rnn_cell_tanh(to[2], to[2], s.batch * s.cell);
 	for (int64_t k = 0; k < s.batch * s.cell; k++)
 		to[3][k] = to[1][k] * (h[k] - to[2][k]) + to[2][k];

@@ -79,9 +79,9 @@ void rnn_cell_add_bias(int64_t rows, int64_t columns, const float *bias, float *
 						   columns, BOTH_RUN);
 }
 
-void rnn_cell_joined(const struct rnn_cell_sizes *s, const float *x, const float *h,
-		     const float *scale, const float *w, const float *bias, int64_t gates,
-		     float *both, float *to)
+void rnn_cell_gates(const struct rnn_cell_sizes *s, const float *x, const float *h,
+		    const float *scale, const float *w, const float *bias, int64_t gates,
+		    float *both, float *to)
 {
 	int64_t width = s->in + s->cell, columns = gates * s->cell;
 
@@ -153,7 +153,7 @@ void lstm_gates(const struct lstm *l, const float *cs, float *gates, float *cons
 void lstm_step(const struct lstm *l, const float *x, const float *cs, const float *h, float *both,
 	       float *gates, float *const *out)
 {
-	rnn_cell_joined(&l->s, x, h, NULL, l->w, l->b, 4, both, gates);
+	rnn_cell_gates(&l->s, x, h, NULL, l->w, l->b, 4, both, gates);
 	lstm_gates(l, cs, gates, out);
 }
 

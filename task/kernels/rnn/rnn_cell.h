@@ -30,9 +30,9 @@ float *rnn_cell_scratch(const struct rnn_cell_sizes *s, int64_t time_steps, int6
 void rnn_cell_add_bias(int64_t rows, int64_t columns, const float *bias, float *to);
 /* to = [x, h] w + bias, `gates` times the cells wide.  scale: of h, or NULL; both: room for S
  * columns, which is left with [x, h]. */
-void rnn_cell_joined(const struct rnn_cell_sizes *s, const float *x, const float *h,
-		     const float *scale, const float *w, const float *bias, int64_t gates,
-		     float *both, float *to);
+void rnn_cell_gates(const struct rnn_cell_sizes *s, const float *x, const float *h,
+		    const float *scale, const float *w, const float *bias, int64_t gates,
+		    float *both, float *to);
 void rnn_cell_sigmoid(float *out, const float *in, int64_t n);
 void rnn_cell_tanh(float *out, const float *in, int64_t n);
 

@@ -76,7 +76,7 @@ static int union_of(struct kernel_call *c, enum binary_op op, bool sums, struct 
 	enum mu_dtype type = a.values->dtype;
 	binary_loop *loop = loops->binary[op][type];
 	size_t size = mu_dtype_size(type);
-	if (!loop || !convert_known(MU_DOUBLE, type))
+	if (!loop || !convert_supports(MU_DOUBLE, type))
 		return args_no_kernel(c, type, err);
 	if (sums && !convert(MU_DOUBLE, &least, kernel_in(c, 6)->dtype, kernel_in(c, 6)->data, 1))
 		return mu_invalid(err, "thresh must be a real number");

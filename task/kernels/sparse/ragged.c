@@ -129,12 +129,12 @@ static int ragged_encode(const struct mu_tensor *part, unsigned n, struct mu_obj
 /* The parts of element i of a variant tensor, borrowed.  NULL: it is no ragged tensor. */
 static struct mu_object *const *ragged_parts(const struct mu_tensor *t, int64_t i, unsigned *levels)
 {
-	const struct mu_tensor *all = variant_boxed(MU_DATA(struct mu_object *, t)[i]);
+	const struct mu_tensor *all = variant_unbox(MU_DATA(struct mu_object *, t)[i]);
 	bool fits = all && all->dtype == MU_VARIANT && all->shape.rank == 1 && all->shape.count;
 
 	*levels = fits ? (unsigned)all->shape.count - 1 : 0;
 	for (unsigned k = 0; fits && k <= *levels; k++)
-		fits = variant_boxed(MU_DATA(struct mu_object *, all)[k]) != NULL;
+		fits = variant_unbox(MU_DATA(struct mu_object *, all)[k]) != NULL;
 	return fits ? MU_DATA(struct mu_object *, all) : NULL;
 }
 
@@ -227,7 +227,7 @@ static const struct mu_tensor *stack_part(const struct stack *s, int64_t i, unsi
 {
 	unsigned levels;
 
-	return variant_boxed(ragged_parts(s->in, i, &levels)[k]);
+	return variant_unbox(ragged_parts(s->in, i, &levels)[k]);
 }
 
 static int check_element(const struct stack *s, int64_t i, struct mu_err *err)
@@ -405,7 +405,7 @@ static int ragged_variant_grad(struct kernel_call *c, struct mu_err *err)
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		unsigned levels;
 		struct mu_object *const *parts = ragged_parts(in, i, &levels);
-		const struct mu_tensor *v = parts ? variant_boxed(parts[levels]) : NULL;
+		const struct mu_tensor *v = parts ? variant_unbox(parts[levels]) : NULL;
 		int64_t n = v ? v->shape.count : zero_count(&shape, splits, i);
 		if (n < 0 || n > shape.count - at || (v && v->dtype != type))
 			return mu_invalid(err, "the gradient of row %lld does not fit into %s",

@@ -113,7 +113,7 @@ static int sparse_serialize_read_one(const struct mu_tensor *in, int64_t i, enum
 				     int rank, struct mu_tensor *out, struct mu_err *err)
 {
 	const struct mu_tensor *kept =
-	    in->dtype == MU_VARIANT ? variant_boxed(MU_DATA(struct mu_object *, in)[i]) : NULL;
+	    in->dtype == MU_VARIANT ? variant_unbox(MU_DATA(struct mu_object *, in)[i]) : NULL;
 	struct mu_tensor t;
 
 	if (in->dtype == MU_VARIANT && !kept)

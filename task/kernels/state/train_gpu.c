@@ -63,8 +63,8 @@ static int apply_rows_gpu(struct kernel_call *c, const struct mu_tensor *var, st
 	GPU_RUNS_AUTO runs = {0};
 	int64_t row;
 
-	MU_RETURN_IF_ERROR(rows_fit_updates(&var->shape, &indices->shape,
-					    &kernel_in(c, (unsigned)p->grad)->shape, &row, err));
+	MU_RETURN_IF_ERROR(rows_check_update_shape(
+	    &var->shape, &indices->shape, &kernel_in(c, (unsigned)p->grad)->shape, &row, err));
 	if (!a->n)
 		return 0;
 	MU_RETURN_IF_ERROR(gpu_runs_make(c, indices, indices->shape.count, &var->shape, 1, row,

@@ -15,7 +15,7 @@ static int strided_assign(struct kernel_call *c, struct mu_err *err)
 	struct strided s;
 
 	MU_RETURN_IF_ERROR(variables_lock(c, 1, &vs, err));
-	MU_RETURN_IF_ERROR(strided_of(&s, c, 1, &vs.t[0]->shape, err));
+	MU_RETURN_IF_ERROR(strided_read(&s, c, 1, &vs.t[0]->shape, err));
 	struct mu_tensor *to = vs.t[0];
 	if (value->dtype != to->dtype)
 		return mu_invalid(err, "l-value dtype %s does not match r-value dtype %s",

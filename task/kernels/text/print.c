@@ -231,7 +231,7 @@ static int as_string(struct kernel_call *c, struct mu_err *err)
 
 	bool text = in->dtype == MU_STRING;
 	if (!text && !is_complex(in->dtype) &&
-	    (!mu_dtype_size(in->dtype) || !convert_known(MU_INT64, in->dtype)))
+	    (!mu_dtype_size(in->dtype) || !convert_supports(MU_INT64, in->dtype)))
 		return mu_fail(err, MU_UNIMPLEMENTED, "AsString has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
 	MU_RETURN_IF_ERROR(check_fill(c->node, err));

@@ -40,7 +40,7 @@ void tensor_text_element(struct mu_buf *b, const struct mu_tensor *t, int64_t i)
 		   t->dtype == MU_BFLOAT16) {
 		convert(MU_DOUBLE, &d, t->dtype, at, 1);
 		put_real(b, d, t->dtype == MU_DOUBLE);
-	} else if (mu_dtype_size(t->dtype) && convert_known(MU_INT64, t->dtype)) {
+	} else if (mu_dtype_size(t->dtype) && convert_supports(MU_INT64, t->dtype)) {
 		convert(MU_INT64, &k, t->dtype, at, 1);
 		mu_buf_printf(b, "%" PRId64, k);
 	} else {

@@ -10,7 +10,7 @@
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/cuda/types.h"
 
-DEVICE int64_t operand_at(const struct broadcast_args *b, int64_t i, int operand)
+DEVICE int64_t operand_offset(const struct broadcast_args *b, int64_t i, int operand)
 {
 	int64_t rest = i, at = 0;
 
