@@ -108,6 +108,22 @@ static void g_batch_norm(struct grad_call *c)
 		c->gx[i] = mu_port(out, i);
 }
 
+/* The windows of a fractional pool are its outputs 1 and 2. */
+static void g_fractional_max_pool(struct grad_call *c)
+{
+	c->gx[0] = GRAD_OP(c, "FractionalMaxPoolGrad", grad_in(c, 0), grad_out(c, 0), c->gy[0],
+			   grad_out(c, 1), grad_out(c, 2));
+}
+
+static void g_fractional_avg_pool(struct grad_call *c)
+{
+	struct mu_out shape =
+	    mu_op(c->b, "Shape", MU_IN(grad_in(c, 0)), MU_ATTRS(MU_A_TYPE("out_type", MU_INT64)));
+
+	c->gx[0] =
+	    GRAD_OP(c, "FractionalAvgPoolGrad", shape, c->gy[0], grad_out(c, 1), grad_out(c, 2));
+}
+
 static void g_max_pool_with_argmax(struct grad_call *c)
 {
 	c->gx[0] = GRAD_OP(c, "MaxPoolGradWithArgmax", grad_in(c, 0), c->gy[0], grad_out(c, 1));
@@ -176,6 +192,8 @@ const struct op_grad grads_of_nn[] = {
     {"LRN", g_lrn, GRAD_FIRST},
     {"LeakyRelu", g_leaky_relu, GRAD_FIRST},
     {"LogSoftmax", g_log_softmax, GRAD_FIRST},
+    {"FractionalAvgPool", g_fractional_avg_pool, GRAD_FIRST},
+    {"FractionalMaxPool", g_fractional_max_pool, GRAD_FIRST},
     {"MaxPool", g_max_pool, GRAD_FIRST},
     {"MaxPool3D", g_max_pool_3d, GRAD_FIRST},
     {"MaxPoolV2", g_max_pool_v2, GRAD_FIRST},

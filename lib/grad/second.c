@@ -106,6 +106,16 @@ static void g_max_pool_grad(struct grad_call *c)
 	grad_of_max_pool(c, "MaxPoolGradGrad", "MaxPoolGradGradV2");
 }
 
+static void g_max_pool3d_grad(struct grad_call *c)
+{
+	grad_of_max_pool(c, "MaxPool3DGradGrad", NULL);
+}
+
+static void g_max_pool3d_grad_grad(struct grad_call *c)
+{
+	grad_of_max_pool(c, "MaxPool3DGrad", NULL);
+}
+
 static void g_max_pool_grad_grad(struct grad_call *c)
 {
 	grad_of_max_pool(c, "MaxPoolGrad", "MaxPoolGradV2");
@@ -173,6 +183,8 @@ const struct op_grad grads_of_grads[] = {
     {"EluGrad", g_elu_grad, GRAD_FIRST},
     {"InvGrad", g_inv_grad, GRAD_FIRST},
     {"LeakyReluGrad", g_leaky_relu_grad, GRAD_FIRST},
+    {"MaxPool3DGrad", g_max_pool3d_grad, GRAD_FIRST},
+    {"MaxPool3DGradGrad", g_max_pool3d_grad_grad, GRAD_FIRST},
     {"MaxPoolGrad", g_max_pool_grad, GRAD_FIRST},
     {"MaxPoolGradGrad", g_max_pool_grad_grad, GRAD_FIRST},
     {"MaxPoolGradGradV2", g_max_pool_grad_grad, GRAD_FIRST},

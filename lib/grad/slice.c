@@ -63,6 +63,18 @@ static void g_strided_slice_grad(struct grad_call *c)
 	    GRAD_OP(c, "StridedSlice", c->gy[0], grad_in(c, 1), grad_in(c, 2), grad_in(c, 3));
 }
 
+/* Inputs: (x, begin, end, strides, value).  The value is broadcast to the slice. */
+static void g_strided_slice_update(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+	struct mu_out g = c->gy[0], value = grad_in(c, 4);
+	struct mu_out begin = grad_in(c, 1), end = grad_in(c, 2), strides = grad_in(c, 3);
+
+	c->gx[0] =
+	    GRAD_OP(c, "TensorStridedSliceUpdate", g, begin, end, strides, grad_zeros(b, value));
+	c->gx[4] = grad_sum_to(b, GRAD_OP(c, "StridedSlice", g, begin, end, strides), value);
+}
+
 /* Element i of the diagonal of n is element i (n + 1) of the flat matrix. */
 static void g_tensor_diag_part(struct grad_call *c)
 {
@@ -85,5 +97,6 @@ const struct op_grad grads_of_slices[] = {
     {"Slice", g_slice, GRAD_FIRST},
     {"StridedSlice", g_strided_slice, GRAD_FIRST},
     {"StridedSliceGrad", g_strided_slice_grad, GRAD_FIRST},
+    {"TensorStridedSliceUpdate", g_strided_slice_update, GRAD_FIRST},
     {NULL, NULL, GRAD_FIRST},
 };

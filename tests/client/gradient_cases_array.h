@@ -67,6 +67,14 @@ CASE(y_stridedslicegrad,
 	   MU_IN(ints(b, 3, (int32_t[]){4, 5, 3}), ints(b, 3, (int32_t[]){0, 4, 1}),
 		 ints(b, 3, (int32_t[]){3, 0, 2}), ints(b, 3, (int32_t[]){2, -2, 1}), x),
 	   MU_ATTRS(MU_A_INT("begin_mask", 1), MU_A_INT("shrink_axis_mask", 4))))
+CASE(y_tensorstridedsliceupdate,
+     mu_op(b, "TensorStridedSliceUpdate",
+	   MU_IN(x, ints(b, 2, (int32_t[]){0, 3}), ints(b, 2, (int32_t[]){3, 0}),
+		 ints(b, 2, (int32_t[]){2, -2}), values(b, 2, 2, 1))))
+CASE(y_tensorstridedsliceupdate_value,
+     mu_op(b, "TensorStridedSliceUpdate",
+	   MU_IN(values(b, 3, 4, 1), ints(b, 2, (int32_t[]){0, 3}), ints(b, 2, (int32_t[]){3, 0}),
+		 ints(b, 2, (int32_t[]){2, -2}), x)))
 CASE(y_switch_and_merge_taken, branch(b, x, true))
 CASE(y_switch_and_merge_not_taken, branch(b, x, false))
 CASE(y_switch_one_side, one_side(b, x))
@@ -202,6 +210,9 @@ static const struct gradient_case array_cases[] = {
     {"MirrorPad, reflect", {2, {3, 4}}, y_mirrorpad_reflect, -1, 1},
     {"MirrorPad, symmetric", {2, {3, 4}}, y_mirrorpad_symmetric, -1, 1},
     {"Slice", {2, {-1, 4}}, y_slice, -1, 1},
+    {"TensorStridedSliceUpdate", {2, {3, 4}}, y_tensorstridedsliceupdate, -1, 1},
+    {"TensorStridedSliceUpdate, value", {2, {2, 2}}, y_tensorstridedsliceupdate_value, -1, 1},
+    {"TensorStridedSliceUpdate, broadcast", {1, {2}}, y_tensorstridedsliceupdate_value, -1, 1},
     {"StridedSlice", {3, {4, 5, 3}}, y_stridedslice, -1, 1},
     {"StridedSliceGrad", {2, {2, 2}}, y_stridedslicegrad, -1, 1},
     {"Switch and Merge, taken", {1, {3}}, y_switch_and_merge_taken, -1, 1},

@@ -279,6 +279,27 @@ CASE(y_avgpool3d, mu_op(b, "AvgPool3D", MU_IN(x), POOL))
 CASE(y_avgpool3dgrad, mu_op(b, "AvgPool3DGrad", MU_IN(sizes(b, 3, 0, 1), x), POOL))
 CASE(y_maxpool3d, mu_op(b, "MaxPool3D", MU_IN(x), POOL))
 
+/* A gradient op of MaxPool3D for a volume of 3 x 3 x 3 elements, with the real output. */
+static struct mu_out pooled3d_grad(struct mu_builder *b, const char *op, struct mu_out x)
+{
+	struct mu_out volume = of_sizes(b, 27, sizes(b, 3, 0, 1));
+
+	return mu_op(b, op, MU_IN(volume, mu_op(b, "MaxPool3D", MU_IN(volume), POOL), x), POOL);
+}
+CASE(y_maxpool3dgrad, pooled3d_grad(b, "MaxPool3DGrad", x))
+CASE(y_maxpool3dgradgrad, pooled3d_grad(b, "MaxPool3DGradGrad", x))
+
+#define FRACTIONAL(op, x, more)                                                                    \
+	mu_op(b, op, MU_IN(x),                                                                     \
+	      MU_ATTRS(((struct mu_node_attr){"pooling_ratio",                                     \
+					      {.kind = MU_ATTR_LIST + MU_ATTR_FLOAT,               \
+					       .n = 4,                                             \
+					       .fs = (float[]){1, 1.5f, 1.3f, 1}}}),               \
+		       MU_A_BOOL("deterministic", true), MU_A_INT("seed", 3), more))
+CASE(y_fractional_max, FRACTIONAL("FractionalMaxPool", x, MU_A_BOOL("overlapping", true)))
+CASE(y_fractional_avg, FRACTIONAL("FractionalAvgPool", x, MU_A_BOOL("overlapping", true)))
+CASE(y_fractional_avg_apart, FRACTIONAL("FractionalAvgPool", x, MU_A_BOOL("pseudo_random", true)))
+
 #define DILATED(x, filter)                                                                         \
 	mu_op(b, "Dilation2D", MU_IN(x, filter),                                                   \
 	      MU_ATTRS(int_list("strides", 4, (int64_t[]){1, 1, 2, 1}),                            \
@@ -358,6 +379,11 @@ static const struct gradient_case nn_cases[] = {
     {"AvgPool3D", {5, {1, 3, 3, 3, 1}}, y_avgpool3d, -1, 1},
     {"AvgPool3DGrad", {5, {1, 2, 2, 2, 1}}, y_avgpool3dgrad, -1, 1},
     {"MaxPool3D", {5, {1, 3, 3, 3, 1}}, y_maxpool3d, -1, 1},
+    {"MaxPool3DGrad", {5, {1, 2, 2, 2, 1}}, y_maxpool3dgrad, -1, 1},
+    {"MaxPool3DGradGrad", {5, {1, 3, 3, 3, 1}}, y_maxpool3dgradgrad, -1, 1},
+    {"FractionalMaxPool", {4, {1, 5, 5, 2}}, y_fractional_max, -1, 1},
+    {"FractionalAvgPool, overlapping", {4, {1, 5, 5, 2}}, y_fractional_avg, -1, 1},
+    {"FractionalAvgPool", {4, {1, 5, 5, 2}}, y_fractional_avg_apart, -1, 1},
     {"MaxPoolGrad", {4, {1, 3, 3, 2}}, y_maxpoolgrad, -1, 1},
     {"MaxPoolGradV2", {4, {1, 2, 2, 2}}, y_maxpoolgradv2, -1, 1},
     {"MaxPoolGradGrad", {4, {1, 5, 5, 2}}, y_maxpoolgradgrad, -1, 1},

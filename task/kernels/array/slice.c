@@ -3,6 +3,7 @@
  * it on the node's device (move.h). */
 #include "task/kernels/array/strided.h"
 #include "task/kernels/engine/args.h"
+#include "task/kernels/engine/broadcast.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"
 
@@ -79,6 +80,44 @@ static int strided_slice_grad(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, dy->dtype, &shape, &out, err));
 	MU_RETURN_IF_ERROR(move_fill(out, NULL, err));
 	return move_write(out, &s.view, dy, err);
+}
+
+/* `value` as the slice's shape, to which it is broadcast; dimensions of 1 before it are dropped. */
+static int strided_broadcast(struct view *v, const struct mu_shape *value,
+			     const struct mu_shape *slice, struct mu_err *err)
+{
+	int spare = 0;
+	struct mu_shape own, both;
+	struct mu_err none;
+
+	while (value->rank - spare > slice->rank && value->dim[spare] == 1)
+		spare++;
+	MU_RETURN_IF_ERROR(mu_shape_set(&own, value->rank - spare, value->dim + spare, err));
+	if (own.rank > slice->rank || broadcast_shape(&own, slice, &both, &none) ||
+	    !mu_shape_eq(&both, slice))
+		return mu_invalid(err, "Cannot broadcast input shape %s into final shape %s",
+				  mu_shape_str(value), mu_shape_str(slice));
+	broadcast_view(v, &own, slice);
+	return 0;
+}
+
+static int strided_slice_update(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *value = kernel_in(c, 4);
+	MU_AUTO_TENSOR wide = {0};
+	struct mu_tensor *out;
+	struct strided s;
+	struct view v;
+
+	MU_RETURN_IF_ERROR(strided_of(&s, c, 1, &in->shape, err));
+	if (s.shape.count) {
+		MU_RETURN_IF_ERROR(strided_broadcast(&v, &value->shape, &s.shape, err));
+		MU_RETURN_IF_ERROR(move_scratch(c, value->dtype, &s.shape, &wide, err));
+		MU_RETURN_IF_ERROR(move_read(&wide, value, &v, err));
+	}
+	MU_RETURN_IF_ERROR(move_out_reuse(c, 0, 0, in->dtype, &in->shape, &out, err));
+	MU_RETURN_IF_ERROR(move_all(out, in, err));
+	return s.shape.count ? move_write(out, &s.view, &wide, err) : 0;
 }
 
 static int tile(struct kernel_call *c, struct mu_err *err)
@@ -242,6 +281,7 @@ static const struct kernel rows[] = {
     {"Slice", .run = slice},
     {"StridedSlice", .run = strided_slice},
     {"StridedSliceGrad", .run = strided_slice_grad},
+    {"TensorStridedSliceUpdate", .run = strided_slice_update},
     {"Tile", .run = tile},
     {"Transpose", .run = transpose},
     {"ConjugateTranspose", .run = conjugate_transpose},

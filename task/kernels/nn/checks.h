@@ -47,6 +47,9 @@ int check_pool3d(const struct kernel_call *c, struct volume *v, struct mu_shape 
 /* in: the shape of what was pooled. */
 int check_max_pool3d_grad(const struct kernel_call *c, struct volume *v, struct mu_shape *in,
 			  struct mu_err *err);
+/* shape: that of the pool's output, and of this op's. */
+int check_max_pool3d_grad_grad(const struct kernel_call *c, struct volume *v,
+			       struct mu_shape *shape, struct mu_err *err);
 int check_avg_pool3d_grad(const struct kernel_call *c, struct volume *v, struct mu_shape *in,
 			  struct mu_err *err);
 

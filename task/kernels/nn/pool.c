@@ -13,18 +13,7 @@
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/engine/real_types.h"
 #include "task/kernels/nn/checks.h"
-#include "task/kernels/nn/window.h"
-
-struct pool {
-	enum mu_dtype type;
-	size_t size;
-	int64_t batch, channels;
-	struct window_axis plane, row, column; /* one plane in two dimensions */
-	const char *in, *grad;
-	const char *top; /* of three dimensions: the output, for the gradient */
-	char *out;
-	bool average, by_two, is_3d;
-};
+#include "task/kernels/nn/pool.h"
 
 static int pool_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 			struct mu_err *err)
@@ -71,6 +60,8 @@ struct max_loops {
 	int64_t (*largest)(const struct pool *p, const struct area *a, const void *in, int64_t ch);
 	void (*back)(const struct pool *p, int64_t image, const struct area *a, const void *grad);
 	void (*pick)(const struct pool *p, int64_t image, const struct area *a, void *out);
+	/* out[i] = in[i] where that is larger. */
+	void (*skip_nan)(void *out, const void *in, int64_t n);
 };
 static const struct max_loops max_loops[MU_DT_COUNT];
 
@@ -102,24 +93,32 @@ static int64_t area_count(const struct area *a)
 	return (a->z1 - a->z0) * (a->y1 - a->y0) * (a->x1 - a->x0);
 }
 
+/* The part [*from, *to) of the axis in the window at output position i. */
+static inline void window_of(const struct pool *p, const struct window_axis *x,
+			     const int64_t *bounds, int64_t i, int64_t *from, int64_t *to)
+{
+	if (bounds) {
+		int64_t end = bounds[i + 1] + (p->overlapping ? 1 : 0);
+		*from = bounds[i];
+		*to = end < x->in ? end : x->in;
+		return;
+	}
+	int64_t first, last, at = window_clip(x, i, &first, &last);
+	*from = at;
+	*to = at + last - first;
+}
+
 /* The planes and rows of a line of output positions; lines are counted over images and planes. */
 static inline void area_of_line(const struct pool *p, int64_t line, struct area *a)
 {
-	int64_t from, to;
-
-	a->z0 = window_clip(&p->plane, line / p->row.out % p->plane.out, &from, &to);
-	a->z1 = a->z0 + to - from;
-	a->y0 = window_clip(&p->row, line % p->row.out, &from, &to);
-	a->y1 = a->y0 + to - from;
+	window_of(p, &p->plane, NULL, line / p->row.out % p->plane.out, &a->z0, &a->z1);
+	window_of(p, &p->row, p->row_bounds, line % p->row.out, &a->y0, &a->y1);
 }
 
 /* Adds the columns of position j.  False when no part of the window lies in the image. */
 static inline bool area_of_column(const struct pool *p, int64_t j, struct area *a)
 {
-	int64_t from, to;
-
-	a->x0 = window_clip(&p->column, j, &from, &to);
-	a->x1 = a->x0 + to - from;
+	window_of(p, &p->column, p->column_bounds, j, &a->x0, &a->x1);
 	return a->x0 < a->x1 && a->y0 < a->y1 && a->z0 < a->z1;
 }
 
@@ -138,22 +137,23 @@ static void pool_fill(const struct pool *p, char *to, double value)
 	elems_fill(p->type, to, 0, &one, p->channels);
 }
 
-/* o *= 1 / n, in the type's own precision. */
+/* to = from / n, in the type's own precision. */
 static void pool_divide(const struct pool *p, char *to, const char *from, int64_t n)
 {
-	float f = (float)n;
-	double d = (double)n;
+	uint64_t divisor = 0;
 
-	loops->binary[BIN_RealDiv][p->type](to, from, p->type == MU_FLOAT ? (void *)&f : (void *)&d,
-					    p->channels, RIGHT_SCALAR);
+	convert(p->type, &divisor, MU_INT64, &n, 1);
+	loops->binary[BIN_Div][p->type](to, from, &divisor, p->channels, RIGHT_SCALAR);
 }
 
-static void pool_forward(void *arg, int64_t from, int64_t to)
+void pool_lines(void *arg, int64_t from, int64_t to)
 {
 	const struct pool *p = arg;
 	binary_loop *join = loops->binary[p->average ? BIN_AddV2 : BIN_Maximum][p->type];
 	const int64_t channels = p->channels;
 	const size_t pixel = (size_t)channels * p->size, row = (size_t)p->column.in * pixel;
+	/* As in TensorFlow, fractional pools begin with the lowest number. */
+	const bool skips_nan = p->row_bounds && !p->average;
 	struct area a;
 
 	for (int64_t line = from; line < to; line++) {
@@ -174,14 +174,20 @@ static void pool_forward(void *arg, int64_t from, int64_t to)
 				continue;
 			}
 			const char *first = p->in + pixel_at(p, image, a.z0, a.y0, a.x0);
-			memcpy(o, first, pixel);
+			if (skips_nan)
+				pool_fill(p, o, max_loops[p->type].lowest);
+			else
+				memcpy(o, first, pixel);
 			for (int64_t z = a.z0; z < a.z1; z++)
 				for (int64_t y = a.y0; y < a.y1; y++) {
 					const char *in =
 					    first +
 					    (size_t)((z - a.z0) * p->row.in + y - a.y0) * row;
 					for (int64_t x = a.x0; x < a.x1; x++, in += pixel)
-						if (in != first)
+						if (skips_nan)
+							max_loops[p->type].skip_nan(o, in,
+										    channels);
+						else if (in != first)
 							join(o, o, in, channels, BOTH_RUN);
 				}
 			if (p->average)
@@ -190,9 +196,8 @@ static void pool_forward(void *arg, int64_t from, int64_t to)
 	}
 }
 
-/* Into output 0. */
-static int pool_run(struct kernel_call *c, struct pool *p, const struct mu_shape *shape,
-		    struct mu_err *err)
+int pool_run(struct kernel_call *c, struct pool *p, const struct mu_shape *shape,
+	     struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
@@ -204,7 +209,7 @@ static int pool_run(struct kernel_call *c, struct pool *p, const struct mu_shape
 	if (!shape->count)
 		return 0;
 	int64_t lines = p->batch * p->plane.out * p->row.out;
-	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), pool_forward, p);
+	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), pool_lines, p);
 	return 0;
 }
 
@@ -274,10 +279,17 @@ KERNEL_RUN(avg_pool3d, pool3d(c, true, err))
 		const T *g = (const T *)(p->grad + first);                                         \
 		for (int64_t ch = 0; ch < p->channels; ch++)                                       \
 			((T *)out)[ch] = g[largest_##T(p, a, p->in + first, ch)];                  \
+	}                                                                                          \
+	static void max_skip_nan_##T(void *out, const void *in, int64_t n)                         \
+	{                                                                                          \
+		for (int64_t i = 0; i < n; i++)                                                    \
+			if (((T *)out)[i] < ((const T *)in)[i])                                    \
+				((T *)out)[i] = ((const T *)in)[i];                                \
 	}
 REAL_TYPES(MAX_LOOPS)
 
-#define MAX_ROW(T, dt, least, U) [dt] = {(double)(least), largest_##T, max_back_##T, max_pick_##T},
+#define MAX_ROW(T, dt, least, U)                                                                   \
+	[dt] = {(double)(least), largest_##T, max_back_##T, max_pick_##T, max_skip_nan_##T},
 static const struct max_loops max_loops[MU_DT_COUNT] = {REAL_TYPES(MAX_ROW)};
 
 static void average_back(const struct pool *p, int64_t image, const struct area *a,
@@ -314,6 +326,27 @@ static void average_back(const struct pool *p, int64_t image, const struct area 
 EQUAL_BACK(float)
 EQUAL_BACK(double)
 
+/* out: the gradient of the first element that equals the output; 0 if none does. */
+#define EQUAL_PICK(T)                                                                              \
+	static void equal_pick_##T(const struct pool *p, int64_t image, const struct area *a,      \
+				   size_t at)                                                      \
+	{                                                                                          \
+		const T *top = (const T *)(p->top + at);                                           \
+		T *out = (T *)(p->out + at);                                                       \
+		memset(out, 0, (size_t)p->channels * sizeof *out);                                 \
+		for (int64_t z = a->z1; z-- > a->z0;)                                              \
+			for (int64_t y = a->y1; y-- > a->y0;)                                      \
+				for (int64_t x = a->x1; x-- > a->x0;) {                            \
+					size_t pixel = pixel_at(p, image, z, y, x);                \
+					const T *in = (const T *)(p->in + pixel);                  \
+					const T *grad = (const T *)(p->grad + pixel);              \
+					for (int64_t i = 0; i < p->channels; i++)                  \
+						out[i] = in[i] == top[i] ? grad[i] : out[i];       \
+				}                                                                  \
+	}
+EQUAL_PICK(float)
+EQUAL_PICK(double)
+
 static void max_back_by_two(const struct pool *p, int64_t from, int64_t to)
 {
 	size_t row = (size_t)(p->column.in * p->channels) * p->size;
@@ -328,7 +361,7 @@ static void max_back_by_two(const struct pool *p, int64_t from, int64_t to)
 		}
 }
 
-static void pool_backward(void *arg, int64_t from, int64_t to)
+void pool_images_backward(void *arg, int64_t from, int64_t to)
 {
 	const struct pool *p = arg;
 	size_t pixel = (size_t)p->channels * p->size;
@@ -358,9 +391,8 @@ static void pool_backward(void *arg, int64_t from, int64_t to)
 	}
 }
 
-/* Into output 0, of the shape of the pool's input. */
-static int pool_run_backward(struct kernel_call *c, struct pool *p, const struct mu_shape *in,
-			     unsigned grad_at, struct mu_err *err)
+int pool_run_backward(struct kernel_call *c, struct pool *p, const struct mu_shape *in,
+		      unsigned grad_at, struct mu_err *err)
 {
 	struct mu_tensor *out;
 
@@ -369,7 +401,8 @@ static int pool_run_backward(struct kernel_call *c, struct pool *p, const struct
 	p->out = out->data;
 	p->by_two = is_by_two(p);
 	if (in->count)
-		kernel_parallel(c, p->batch, 1 + 16384 * p->batch / in->count, pool_backward, p);
+		kernel_parallel(c, p->batch, 1 + 16384 * p->batch / in->count, pool_images_backward,
+				p);
 	return 0;
 }
 
@@ -423,6 +456,43 @@ static int max_pool_grad_grad(struct kernel_call *c, struct mu_err *err)
 	p.out = out->data;
 	int64_t lines = p.batch * p.row.out;
 	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), pool_pick, &p);
+	return 0;
+}
+
+static void pool3d_pick(void *arg, int64_t from, int64_t to)
+{
+	const struct pool *p = arg;
+	const int64_t lines = p->plane.out * p->row.out;
+	size_t pixel = (size_t)p->channels * p->size;
+	size_t at = (size_t)(from * p->column.out) * pixel;
+	struct area a;
+
+	for (int64_t line = from; line < to; line++) {
+		area_of_line(p, line, &a);
+		for (int64_t j = 0; j < p->column.out; j++, at += pixel) {
+			area_of_column(p, j, &a);
+			(p->type == MU_FLOAT ? equal_pick_float
+					     : equal_pick_double)(p, line / lines, &a, at);
+		}
+	}
+}
+
+static int max_pool3d_grad_grad(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	struct volume v;
+
+	MU_RETURN_IF_ERROR(check_max_pool3d_grad_grad(c, &v, &shape, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, &out, err));
+	struct pool p = pool3d_of(&v);
+	p.in = in->data;
+	p.top = kernel_in(c, 1)->data;
+	p.grad = kernel_in(c, 2)->data;
+	p.out = out->data;
+	int64_t lines = p.batch * p.plane.out * p.row.out;
+	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), pool3d_pick, &p);
 	return 0;
 }
 
@@ -566,5 +636,6 @@ static const struct kernel rows[] = {
     {"AvgPool3DGrad", KERNEL_EXPENSIVE, .run = avg_pool3d_grad, .prepare = volume_prepare},
     {"MaxPool3D", KERNEL_EXPENSIVE, .run = max_pool3d, .prepare = volume_prepare},
     {"MaxPool3DGrad", KERNEL_EXPENSIVE, .run = max_pool3d_grad, .prepare = volume_prepare},
+    {"MaxPool3DGradGrad", KERNEL_EXPENSIVE, .run = max_pool3d_grad_grad, .prepare = volume_prepare},
 };
 KERNEL_TABLE(nn_pool, rows)

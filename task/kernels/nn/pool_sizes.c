@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Window geometry and shape checks of pooling, shared by all devices. */
 #include <limits.h>
+#include <string.h>
 
 #include "task/kernels/engine/args.h"
 #include "task/kernels/nn/checks.h"
 #include "task/kernels/nn/window.h"
 
-/* A pool over a tensor of this shape; ksize and strides of the V2 ops are inputs from
- * sizes_at on. */
-static int pool_sizes_of(const struct kernel_call *c, const struct window_attrs *attrs,
-			 const struct mu_shape *s, unsigned sizes_at, struct pool_sizes *p,
-			 struct mu_err *err)
+/* The node's attributes; ksize and strides of the V2 ops are inputs from sizes_at on. */
+static int pool_attrs(const struct kernel_call *c, const struct window_attrs *attrs,
+		      const struct mu_shape *s, unsigned sizes_at, struct window_attrs *a,
+		      struct mu_err *err)
 {
-	struct window_attrs a = *attrs;
-
+	*a = *attrs;
 	if (s->rank != 4)
 		return mu_invalid(err, "tensor_in must be 4-dimensional: %s", mu_shape_str(s));
 	if (c->n_in > sizes_at) { /* the V2 ops */
@@ -25,12 +24,33 @@ static int pool_sizes_of(const struct kernel_call *c, const struct window_attrs 
 			return mu_invalid(
 			    err,
 			    "Sliding window ksize and stride fields must specify 4 dimensions");
-		MU_RETURN_IF_ERROR(window_pool_set(&a, ksize, strides, err));
+		MU_RETURN_IF_ERROR(window_pool_set(a, ksize, strides, err));
 	}
-	if (a.over_channels)
-		return mu_fail(err, MU_UNIMPLEMENTED, "Non-spatial pooling is not yet supported.");
 	if (s->dim[0] > INT_MAX || s->dim[3] > INT_MAX)
 		return mu_invalid(err, "batch or depth is too large: %s", mu_shape_str(s));
+	return 0;
+}
+
+static int fail_over_channels(const struct kernel_call *c, struct mu_err *err)
+{
+	if (strncmp(c->node->op, "MaxPoolGrad", 11) != 0)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "Non-spatial pooling is not yet supported. Volunteers? :)");
+	return mu_fail(err, MU_UNIMPLEMENTED,
+		       "MaxPoolingGrad%s is not yet supported on the depth dimension.",
+		       strstr(c->node->op, "GradGrad") ? "Grad" : "");
+}
+
+/* A pool over rows and columns of a tensor of this shape. */
+static int pool_sizes_of(const struct kernel_call *c, const struct window_attrs *attrs,
+			 const struct mu_shape *s, unsigned sizes_at, struct pool_sizes *p,
+			 struct mu_err *err)
+{
+	struct window_attrs a;
+
+	MU_RETURN_IF_ERROR(pool_attrs(c, attrs, s, sizes_at, &a, err));
+	if (a.depth_size != 1 || a.depth_stride != 1)
+		return fail_over_channels(c, err);
 	*p = (struct pool_sizes){.batch = s->dim[0], .channels = s->dim[3]};
 	MU_RETURN_IF_ERROR(window_axis_set(&p->row, &a, WINDOW_ROWS, s->dim[1], a.size[0], err));
 	return window_axis_set(&p->column, &a, WINDOW_COLUMNS, s->dim[2], a.size[1], err);
@@ -43,9 +63,43 @@ static int pool_output_shape(const struct pool_sizes *p, struct mu_shape *s, str
 	return mu_shape_set(s, 4, dims, err);
 }
 
+/* A pool over groups of channels.  It is one over the rows of images that are a column of a pixel's
+ * channels each. */
+static int depthwise_sizes(const struct window_attrs *a, const struct mu_shape *in,
+			   struct pool_sizes *p, struct mu_shape *shape, struct mu_err *err)
+{
+	const int64_t depth = in->dim[3], n = a->depth_size;
+
+	if (a->size[0] > 1 || a->size[1] > 1)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "MaxPooling supports exactly one of pooling across depth or pooling "
+			       "across width/height.");
+	if (depth % n)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "Depthwise max pooling requires the depth window to evenly divide "
+			       "the input depth");
+	if (a->depth_stride != n)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "Depthwise max pooling requires the depth window to equal the depth "
+			       "stride");
+	*p = (struct pool_sizes){.batch = in->dim[0] * in->dim[1] * in->dim[2],
+				 .channels = 1,
+				 .row = {depth, n, n, 1, depth / n, 0},
+				 .column = {1, 1, 1, 1, 1, 0}};
+	return mu_shape_set(shape, 4, (int64_t[]){in->dim[0], in->dim[1], in->dim[2], depth / n},
+			    err);
+}
+
 int check_pool(const struct kernel_call *c, const struct window_attrs *a, struct pool_sizes *p,
 	       struct mu_shape *shape, struct mu_err *err)
 {
+	const bool is_max =
+	    strcmp(c->node->op, "MaxPool") == 0 || strcmp(c->node->op, "MaxPoolV2") == 0;
+	struct window_attrs own;
+
+	MU_RETURN_IF_ERROR(pool_attrs(c, a, &kernel_in(c, 0)->shape, 1, &own, err));
+	if (is_max && own.depth_size != 1)
+		return depthwise_sizes(&own, &kernel_in(c, 0)->shape, p, shape, err);
 	const struct mu_tensor *in = kernel_in(c, 0);
 
 	MU_RETURN_IF_ERROR(pool_sizes_of(c, a, &in->shape, 1, p, err));
@@ -158,6 +212,26 @@ int check_max_pool3d_grad(const struct kernel_call *c, struct volume *v, struct 
 				  mu_shape_str(&top->shape), mu_shape_str(&kernel_in(c, 2)->shape));
 	*in = t->shape;
 	return is_of_volume(c, v, 2, err);
+}
+
+int check_max_pool3d_grad_grad(const struct kernel_call *c, struct volume *v,
+			       struct mu_shape *shape, struct mu_err *err)
+{
+	static const char *const names[] = {"tensor_in", "tensor_out", "out_grad_backprop"};
+	const struct mu_tensor *in = kernel_in(c, 0);
+
+	for (unsigned i = 0; i < 3; i++)
+		if (kernel_in(c, i)->shape.rank != VOLUME_RANK)
+			return mu_invalid(err, "%s must be 5-dimensional", names[i]);
+	MU_RETURN_IF_ERROR(volume_set(v, c, in->dtype, &in->shape, NULL, err));
+	MU_RETURN_IF_ERROR(volume_out_shape(v, v->channels, shape, err));
+	MU_RETURN_IF_ERROR(is_of_shape(c, shape, 1, "orig_output", err));
+	MU_RETURN_IF_ERROR(is_of_shape(c, &in->shape, 2, "grad", err));
+	for (unsigned i = 0; i < 3; i++)
+		if (!kernel_in(c, i)->shape.count)
+			return mu_invalid(err, "received empty tensor %s: %s", names[i],
+					  mu_shape_str(&kernel_in(c, i)->shape));
+	return 0;
 }
 
 int check_avg_pool3d_grad(const struct kernel_call *c, struct volume *v, struct mu_shape *in,

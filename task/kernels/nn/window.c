@@ -92,7 +92,8 @@ int window_pool_set(struct window_attrs *a, const int64_t ksize[4], const int64_
 		a->stride[i] = strides[1 + i];
 		a->dilation[i] = 1;
 	}
-	a->over_channels = ksize[3] != 1 || strides[3] != 1;
+	a->depth_size = ksize[3];
+	a->depth_stride = strides[3];
 	return 0;
 }
 

@@ -17,7 +17,7 @@ struct window_attrs {
 	int64_t stride[WINDOW_AXES], dilation[WINDOW_AXES];
 	int64_t size[WINDOW_AXES];   /* pooling: ksize */
 	int64_t pad[WINDOW_AXES][2]; /* WINDOW_EXPLICIT: before, after */
-	bool over_channels;          /* pooling: ksize or strides reach the last dimension */
+	int64_t depth_size, depth_stride; /* pooling: over channels */
 };
 struct window_axis {
 	int64_t in, size, stride, dilation, out, pad; /* pad: zeros before the first element */
