@@ -134,7 +134,7 @@ static int open_events(struct trainer *t, struct mu_err *err)
 	if (rc)
 		return rc;
 	mu_graph_write(mu_builder_graph(t->b), &graph);
-	rc = mu_event_graph(t->events, mu_buf_span(&graph), err);
+	rc = mu_event_graph(t->events, 0, mu_buf_span(&graph), err);
 	if (!rc)
 		rc = mu_event_session_log(t->events, 0, MU_SESSION_START, "", err);
 	return rc;

@@ -85,9 +85,15 @@ int mu_event_scalar(struct mu_event_writer *w, int64_t step, const char *tag, fl
 	return put_event(w, step, SUMMARY, mu_buf_span(&summary), err);
 }
 
-int mu_event_graph(struct mu_event_writer *w, struct mu_span graph_def, struct mu_err *err)
+int mu_event_graph(struct mu_event_writer *w, int64_t step, struct mu_span graph_def,
+		   struct mu_err *err)
 {
-	return put_event(w, 0, GRAPH, graph_def, err);
+	return put_event(w, step, GRAPH, graph_def, err);
+}
+
+int mu_event_import(struct mu_event_writer *w, struct mu_span event, struct mu_err *err)
+{
+	return mu_tfrecord_write(w->file, event, err);
 }
 
 int mu_event_session_log(struct mu_event_writer *w, int64_t step, enum mu_session_log status,

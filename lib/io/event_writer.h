@@ -15,7 +15,10 @@ int mu_event_scalar(struct mu_event_writer *w, int64_t step, const char *tag, fl
 /* Writes a serialized Summary message. */
 int mu_event_summary(struct mu_event_writer *w, int64_t step, struct mu_span summary,
 		     struct mu_err *err);
-int mu_event_graph(struct mu_event_writer *w, struct mu_span graph_def, struct mu_err *err);
+int mu_event_graph(struct mu_event_writer *w, int64_t step, struct mu_span graph_def,
+		   struct mu_err *err);
+/* Writes a serialized Event message as it is. */
+int mu_event_import(struct mu_event_writer *w, struct mu_span event, struct mu_err *err);
 enum mu_session_log { MU_SESSION_START = 1, MU_SESSION_STOP = 2, MU_SESSION_CHECKPOINT = 3 };
 int mu_event_session_log(struct mu_event_writer *w, int64_t step, enum mu_session_log status,
 			 const char *checkpoint_path, struct mu_err *err);

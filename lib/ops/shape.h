@@ -36,7 +36,8 @@ mu_shape_rule shape_list_item, shape_list_stack, shape_list_gather, shape_list_c
 
 /* shape_matrix.c */
 mu_shape_rule shape_diag_part, shape_matrix_diag_part, shape_band_part, shape_band_matrix;
-mu_shape_rule shape_eigen, shape_eigen_joined, shape_qr, shape_svd, shape_triangular_solve, shape_banded_solve;
+mu_shape_rule shape_eigen, shape_eigen_joined, shape_qr, shape_svd, shape_triangular_solve,
+    shape_banded_solve;
 
 /* shape_block.c */
 mu_shape_rule shape_space_to_batch, shape_batch_to_space, shape_space_to_depth;
@@ -44,7 +45,8 @@ mu_shape_rule shape_depth_to_space, shape_bitcast;
 
 /* shape_segment.c */
 mu_shape_rule shape_partition, shape_stitch, shape_unsorted_segment, shape_split_v, shape_unique;
-mu_shape_rule shape_unravel, shape_dense_bincount, shape_sparse_bincount, shape_string_join;
+mu_shape_rule shape_unravel, shape_dense_bincount, shape_sparse_bincount, shape_dense_counts,
+    shape_ragged_counts, shape_string_join;
 mu_shape_rule shape_substr, shape_broadcast_args, shape_concat_offset, shape_betainc;
 mu_shape_rule shape_mirror_pad_grad, shape_gather_first, shape_gathered, shape_random_each;
 mu_shape_rule shape_resource_gather_nd;

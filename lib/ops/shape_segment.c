@@ -228,6 +228,25 @@ int shape_sparse_bincount(struct mu_shape_ctx *c, struct mu_err *err)
 	return bincount_shape(c, 3, n, dim[0], err);
 }
 
+/* A sparse tensor of the rank of input i and `more`. */
+static int sparse_counts(struct mu_shape_ctx *c, unsigned i, int more)
+{
+	const int rank = c->in[i].rank;
+
+	mu_shape_sparse(&c->out[0], &c->out[1], &c->out[2], -1, rank < 0 ? -1 : rank + more);
+	return 0;
+}
+
+int shape_dense_counts(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	return sparse_counts(c, 0, 0);
+}
+
+int shape_ragged_counts(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	return sparse_counts(c, 1, 1);
+}
+
 /* ---- join ---- */
 
 int shape_string_join(struct mu_shape_ctx *c, struct mu_err *err)

@@ -22,7 +22,7 @@ static void events__written__read_back_in_order(void **state)
 	size_t at = 0;
 
 	assert_ok(mu_event_create(&w, folder, ".t", &err), &err);
-	assert_ok(mu_event_graph(w, MU_SPAN("g"), &err), &err);
+	assert_ok(mu_event_graph(w, 0, MU_SPAN("g"), &err), &err);
 	assert_ok(mu_event_session_log(w, 0, MU_SESSION_CHECKPOINT, "/c", &err), &err);
 	assert_ok(mu_event_scalar(w, 7, "loss", 0.25f, &err), &err);
 	assert_ok(mu_event_flush(w, &err), &err);

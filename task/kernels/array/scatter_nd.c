@@ -43,17 +43,33 @@ static int flat_position(const struct mu_tensor *indices, int64_t i, int depth,
 	return 0;
 }
 
-/* The sum of bools is their or, the difference their exclusive or, as in TensorFlow. */
+/* As in TensorFlow, the sum of bools is their or, the difference their exclusive or, and the sum of
+ * strings is one behind the other. */
 static bool update_known(int op, enum mu_dtype t)
 {
 	return op == OVERWRITE || loops_binary_known(op, t) ||
+	       (t == MU_STRING && op == BIN_AddV2) ||
 	       (t == MU_BOOL && (op == BIN_AddV2 || op == BIN_Sub));
+}
+
+static void append_strings(struct mu_string *to, const struct mu_string *from, int64_t n)
+{
+	MU_AUTO_BUF both = {0};
+
+	for (int64_t i = 0; i < n; i++) {
+		mu_buf_clear(&both);
+		mu_buf_put(&both, to[i].data, to[i].len);
+		mu_buf_put(&both, from[i].data, from[i].len);
+		mu_string_set(&to[i], both.data, both.len);
+	}
 }
 
 static void update_row(int op, enum mu_dtype t, void *to, const void *from, int64_t n)
 {
 	if (op == OVERWRITE)
 		elems_copy(t, to, 0, from, 0, n);
+	else if (t == MU_STRING)
+		append_strings(to, from, n);
 	else if (t == MU_BOOL && op == BIN_AddV2)
 		loops->reduce[RED_OR][t].add(to, from, n);
 	else

@@ -17,9 +17,12 @@ static int strided_read_spec(struct spec *s, const struct kernel_call *c, unsign
 	if (n != s->n || (rc = args_ints(c, at + 2, s->stride, VIEW_MAX_RANK, &n, err)) ||
 	    n != s->n)
 		return rc ? rc
-			  : mu_invalid(
-				err,
-				"Expected begin, end, and strides to be 1D equal size tensors");
+			  : mu_invalid(err,
+				       "Expected begin, end, and strides to be 1D equal size "
+				       "tensors, but got shapes %s, %s, and %s instead.",
+				       mu_shape_str(&kernel_in(c, at)->shape),
+				       mu_shape_str(&kernel_in(c, at + 1)->shape),
+				       mu_shape_str(&kernel_in(c, at + 2)->shape));
 	s->begin_mask = args_attr_int(c->node, "begin_mask", 0);
 	s->end_mask = args_attr_int(c->node, "end_mask", 0);
 	s->ellipsis = args_attr_int(c->node, "ellipsis_mask", 0);

@@ -7,6 +7,7 @@
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/io/summary_writer.h"
 
 /* Field numbers of Summary, Summary.Value and Summary.Audio. */
 enum {
@@ -94,21 +95,23 @@ static int put_sound(struct mu_buf *b, const char *tag, const float *samples, in
 	return 0;
 }
 
-/* [sounds, frames] or [sounds, frames, channels]: one value for each of the first. */
-static int audio_summary(struct kernel_call *c, struct mu_err *err)
+/* The sounds, [sounds, frames] or [sounds, frames, channels], are the input behind the tag, input
+ * tag_at.  Each of the first is one value. */
+static int make_audio_summary(const struct kernel_call *c, unsigned tag_at, struct mu_buf *b,
+			      struct mu_err *err)
 {
 	int64_t most = args_attr_int(c->node, "max_outputs", 3);
 	float rate = args_attr_float(c->node, "sample_rate", 0);
-	const struct mu_tensor *in = kernel_in(c, 1);
+	const struct mu_tensor *in = kernel_in(c, tag_at + 1);
+	const unsigned rate_at = tag_at + 2;
 	MU_AUTO_FREE char *tag = NULL;
-	MU_AUTO_BUF b = {0};
 
-	MU_RETURN_IF_ERROR(args_string(c, 0, &tag, err));
-	if (c->n_in > 2 && kernel_in(c, 2)->shape.count != 1)
+	MU_RETURN_IF_ERROR(args_string(c, tag_at, &tag, err));
+	if (c->n_in > rate_at && kernel_in(c, rate_at)->shape.count != 1)
 		return mu_invalid(err, "sample_rate must have one element, not %s",
-				  mu_shape_str(&kernel_in(c, 2)->shape));
-	if (c->n_in > 2)
-		rate = *MU_DATA(float, kernel_in(c, 2));
+				  mu_shape_str(&kernel_in(c, rate_at)->shape));
+	if (c->n_in > rate_at)
+		rate = *MU_DATA(float, kernel_in(c, rate_at));
 	if (in->shape.rank < 2 || in->shape.rank > 3)
 		return mu_invalid(err, "Tensor must be 3-D or 2-D, got: %s",
 				  mu_shape_str(&in->shape));
@@ -120,15 +123,32 @@ static int audio_summary(struct kernel_call *c, struct mu_err *err)
 		MU_AUTO_FREE char *name = most > 1
 					      ? mu_xasprintf("%s/audio/%lld", tag, (long long)i)
 					      : mu_xasprintf("%s/audio", tag);
-		MU_RETURN_IF_ERROR(put_sound(&b, name, MU_DATA(float, in) + i * frames * channels,
+		MU_RETURN_IF_ERROR(put_sound(b, name, MU_DATA(float, in) + i * frames * channels,
 					     frames, channels, rate, err));
 	}
+	return 0;
+}
+
+static int audio_summary(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_BUF b = {0};
+
+	MU_RETURN_IF_ERROR(make_audio_summary(c, 0, &b, err));
 	return wav_output_string(c, &b, err);
+}
+
+static int write_audio_summary(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_BUF b = {0};
+
+	MU_RETURN_IF_ERROR(make_audio_summary(c, 2, &b, err));
+	return summary_writer_put(c, &b, err);
 }
 
 static const struct kernel rows[] = {
     {"DecodeWav", .run = wav_decode},
     {"EncodeWav", .run = wav_encode},
     {"AudioSummary AudioSummaryV2", .run = audio_summary},
+    {"WriteAudioSummary", .run = write_audio_summary},
 };
 KERNEL_TABLE(audio_wav, rows)

@@ -50,7 +50,7 @@ struct list *list_new(enum mu_dtype type, const struct mu_pshape *shape, int64_t
 	return l;
 }
 
-static struct list *list_copy(const struct list *from)
+struct list *list_copy(const struct list *from)
 {
 	struct list *l = list_new(from->type, &from->shape, from->n);
 
@@ -158,6 +158,23 @@ int list_get(const struct kernel_call *c, const struct list **out, struct mu_err
 	struct mu_object *o;
 
 	MU_RETURN_IF_ERROR(variant_in(c, 0, &list_type, &o, err));
+	*out = MU_CONTAINER(o, struct list, object);
+	enum mu_dtype want = args_attr_type(c->node, "element_dtype", (*out)->type);
+	if (want != (*out)->type)
+		return mu_invalid(err, "Invalid data types; list elements %s but tried to use %s",
+				  mu_dtype_name((*out)->type), mu_dtype_name(want));
+	return 0;
+}
+
+int list_get_at(const struct kernel_call *c, unsigned i, int64_t at, const struct list **out,
+		struct mu_err *err)
+{
+	const struct mu_tensor *t = kernel_in(c, i);
+	struct mu_object *o = t->dtype == MU_VARIANT ? MU_DATA(struct mu_object *, t)[at] : NULL;
+
+	if (!o || o->type != &list_type)
+		return mu_invalid(err, "Input %u is not a list at index %lld. Saw: '%s'", i,
+				  (long long)at, o ? o->type->name : "nothing");
 	*out = MU_CONTAINER(o, struct list, object);
 	enum mu_dtype want = args_attr_type(c->node, "element_dtype", (*out)->type);
 	if (want != (*out)->type)

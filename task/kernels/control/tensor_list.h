@@ -27,6 +27,10 @@ void list_set_length(struct list *l, int64_t n); /* new elements are not set */
 int list_get_mutable(struct kernel_call *c, struct list **out, struct mu_err *err);
 /* Input 0's list, of the node's element type; borrowed. */
 int list_get(const struct kernel_call *c, const struct list **out, struct mu_err *err);
+/* The list in element `at` of input i, of the node's element type; borrowed. */
+int list_get_at(const struct kernel_call *c, unsigned i, int64_t at, const struct list **out,
+		struct mu_err *err);
+struct list *list_copy(const struct list *from);
 /* Sets output 0 to the list, or frees the list if rc is not 0; returns rc. */
 int list_output(struct kernel_call *c, struct list *l, int rc, struct mu_err *err);
 

@@ -126,6 +126,78 @@ static int push_back(struct kernel_call *c, struct mu_err *err)
 	return list_output(c, l, rc, err);
 }
 
+/* Pushes row i of the tensor to list i. */
+static int push_back_batch(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *lists = kernel_in(c, 0), *rows = kernel_in(c, 1);
+	const struct list *from;
+	struct mu_tensor *out;
+
+	if (lists->shape.rank != 1)
+		return mu_invalid(err, "input_handles is not a vector, saw shape: %s",
+				  mu_shape_str(&lists->shape));
+	MU_RETURN_IF_ERROR(need_rows(rows, err));
+	if (rows->shape.dim[0] != lists->shape.count)
+		return mu_invalid(err, "tensor.shape[0] != input_handles.size (%lld vs. %lld)",
+				  (long long)rows->shape.dim[0], (long long)lists->shape.count);
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_VARIANT, &lists->shape, &out, err));
+	for (int64_t i = 0; i < lists->shape.count; i++) {
+		MU_AUTO_TENSOR row = {0};
+		MU_RETURN_IF_ERROR(list_get_at(c, 0, i, &from, err));
+		MU_RETURN_IF_ERROR(tensor_list_part_of(c, &row, rows, i, 1, true, err));
+		MU_RETURN_IF_ERROR(list_check_item(from, &row, err));
+		if (from->n >= MAX_LIST)
+			return mu_invalid(err,
+					  "Tried to push item into a full list list size: %lld",
+					  (long long)from->n);
+		struct list *l = list_copy(from);
+		list_set_length(l, l->n + 1);
+		l->items[l->n - 1] = mu_tensor_ref(&row);
+		MU_DATA(struct mu_object *, out)[i] = &l->object;
+	}
+	return 0;
+}
+
+static bool is_same_pshape(const struct mu_pshape *a, const struct mu_pshape *b)
+{
+	return a->rank == b->rank &&
+	       (a->rank <= 0 || memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0);
+}
+
+/* The elements of two lists in one; of tensors of lists, one by one. */
+static int concat_lists(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
+	const struct list *first, *second;
+	struct mu_tensor *out;
+
+	if (!mu_shape_eq(&a->shape, &b->shape))
+		return mu_invalid(err,
+				  "input_a and input_b must have the same shape, but got %s and %s",
+				  mu_shape_str(&a->shape), mu_shape_str(&b->shape));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_VARIANT, &a->shape, &out, err));
+	for (int64_t i = 0; i < a->shape.count; i++) {
+		MU_RETURN_IF_ERROR(list_get_at(c, 0, i, &first, err));
+		MU_RETURN_IF_ERROR(list_get_at(c, 1, i, &second, err));
+		if (!is_same_pshape(&first->shape, &second->shape))
+			return mu_invalid(err,
+					  "input_a and input_b TensorList element shapes are not "
+					  "identical at index %lld.  Saw %s vs. %s",
+					  (long long)i, mu_pshape_str(&first->shape),
+					  mu_pshape_str(&second->shape));
+		if (first->n + second->n > MAX_LIST)
+			return mu_invalid(err,
+					  "Tried to push item into a full list list size: %lld",
+					  (long long)first->n);
+		struct list *l = list_copy(first);
+		list_set_length(l, first->n + second->n);
+		for (int64_t k = 0; k < second->n; k++)
+			l->items[first->n + k] = mu_tensor_ref(&second->items[k]);
+		MU_DATA(struct mu_object *, out)[i] = &l->object;
+	}
+	return 0;
+}
+
 static int item_or_zeros(struct kernel_call *c, unsigned shape_in, const struct list *l, int64_t i,
 			 struct mu_tensor *out, struct mu_err *err)
 {
@@ -496,6 +568,8 @@ static const struct kernel rows[] = {
     {"TensorListFromTensor", .run = from_tensor},
     {"TensorListSplit", .run = tensor_list_split},
     {"TensorListPushBack", .run = push_back},
+    {"TensorListPushBackBatch", .run = push_back_batch},
+    {"TensorListConcatLists", .run = concat_lists},
     {"TensorListPopBack", .run = pop_back},
     {"TensorListGetItem", .run = get_item},
     {"TensorListSetItem", .run = set_item},

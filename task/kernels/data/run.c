@@ -15,6 +15,7 @@
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/variant.h"
+#include "task/kernels/state/table.h"
 
 enum { MAX_RUNS = 1024 }; /* at a time, each with a thread */
 static _Atomic int runs;
@@ -127,6 +128,28 @@ static int write_records(struct run *r, struct dataset_iterator *dataset_iterato
 	return rc;
 }
 
+/* An element is a key, or several, and as many values. */
+static int fill_table(struct run *r, struct dataset_iterator *dataset_iterator,
+		      struct mu_tensor *state, struct mu_err *err)
+{
+	bool filled, is_empty = true;
+	int rc;
+
+	MU_RETURN_IF_ERROR(table_is_filled(r->c, &filled, err));
+	if (filled)
+		return 0;
+	while ((rc = dataset_iterator_next(dataset_iterator, state, err)) > 0) {
+		rc = table_add_pairs(r->c, &state[0], &state[1], err);
+		element_drop(state, 2);
+		is_empty = false;
+		if (rc)
+			break;
+	}
+	if (!rc && is_empty)
+		return mu_fail(err, MU_OUT_OF_RANGE, "end of iterator");
+	return rc ? rc : table_set_filled(r->c, err);
+}
+
 /* ---- how they run ---- */
 
 static int dataset_run_output(struct kernel_call *c, struct mu_tensor *t, struct mu_err *err)
@@ -195,13 +218,27 @@ out:
 	pthread_attr_destroy(&detached);
 }
 
-static int dataset_run_prepare(struct kernel_call *c, struct run *r, struct mu_err *err)
+static int dataset_run_input(struct kernel_call *c, struct run *r, unsigned i, struct mu_err *err)
 {
 	struct mu_object *o;
 
-	MU_RETURN_IF_ERROR(variant_in(c, 0, &dataset_type, &o, err));
+	MU_RETURN_IF_ERROR(variant_in(c, i, &dataset_type, &o, err));
 	r->d = MU_CONTAINER(o, const struct dataset, object);
 	return 0;
+}
+
+static int dataset_run_prepare(struct kernel_call *c, struct run *r, struct mu_err *err)
+{
+	return dataset_run_input(c, r, 0, err);
+}
+
+static int prepare_table(struct kernel_call *c, struct run *r, struct mu_err *err)
+{
+	MU_RETURN_IF_ERROR(dataset_run_input(c, r, 1, err));
+	return r->d->n_out == 2
+		   ? 0
+		   : mu_invalid(err, "a table is filled from keys and values, not %u components",
+				r->d->n_out);
 }
 
 static int prepare_single(struct kernel_call *c, struct run *r, struct mu_err *err)
@@ -271,6 +308,11 @@ static void start_reduce(struct kernel_call *c)
 	dataset_run_begin(c, prepare_reduce, dataset_run_reduce);
 }
 
+static void start_table(struct kernel_call *c)
+{
+	dataset_run_begin(c, prepare_table, fill_table);
+}
+
 static void start_records(struct kernel_call *c)
 {
 	dataset_run_begin(c, prepare_records, write_records);
@@ -290,6 +332,7 @@ static const struct kernel rows[] = {
     {"DatasetToSingleElement", .flags = KERNEL_NO_FOLD, .start = start_single},
     {"DatasetToTFRecord ExperimentalDatasetToTFRecord", .flags = KERNEL_NO_FOLD,
      .start = start_records},
+    {"InitializeTableFromDataset", .flags = KERNEL_NO_FOLD, .start = start_table},
     {"DatasetCardinality ExperimentalDatasetCardinality", .flags = KERNEL_NO_FOLD,
      .run = cardinality},
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ImageSummary: batches of images as PNG files in a summary. */
+/* ImageSummary and WriteImageSummary: batches of images as PNG files in a summary. */
 #include <math.h>
 
 #include "lib/io/event_writer.h"
@@ -7,6 +7,7 @@
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/half.h"
 #include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/io/summary_writer.h"
 
 struct picture {
 	int64_t pixels, depth;
@@ -60,11 +61,9 @@ static void to_bytes(const struct picture *p, const double *v, unsigned char *ou
 	}
 }
 
-static int read_bad_colour(const struct kernel_call *c, struct picture *p, struct mu_err *err)
+/* t: NULL for red. */
+static int read_bad_colour(const struct mu_tensor *t, struct picture *p, struct mu_err *err)
 {
-	const struct mu_attr *a = mu_node_attr(c->node, "bad_color");
-	const struct mu_tensor *t = a && a->kind == MU_ATTR_TENSOR ? a->tensor : NULL;
-
 	memcpy(p->bad, (unsigned char[]){255, 0, 0, 255}, 4);
 	if (!t)
 		return 0;
@@ -81,10 +80,9 @@ static int read_bad_colour(const struct kernel_call *c, struct picture *p, struc
 }
 
 /* One value for each of the first images: TensorBoard shows what ends in "/image" by itself. */
-static int put_images(const struct kernel_call *c, const struct picture *p, const char *tag,
+static int put_images(const struct mu_tensor *in, const struct picture *p, const char *tag,
 		      int64_t most, struct mu_buf *b, struct mu_err *err)
 {
-	const struct mu_tensor *in = kernel_in(c, 1);
 	size_t each = (size_t)(p->pixels * p->depth);
 	MU_AUTO_FREE unsigned char *bytes = malloc(each + 1);
 	MU_AUTO_FREE double *wide = in->dtype == MU_UINT8 ? NULL : malloc(each * sizeof *wide + 1);
@@ -110,16 +108,16 @@ static int put_images(const struct kernel_call *c, const struct picture *p, cons
 	return 0;
 }
 
-static int image_summary(struct kernel_call *c, struct mu_err *err)
+/* The tag is input tag_at, the images the input behind it. */
+static int make_image_summary(const struct kernel_call *c, unsigned tag_at,
+			      const struct mu_tensor *bad, struct mu_buf *b, struct mu_err *err)
 {
 	int64_t most = args_attr_int(c->node, "max_images", 3);
-	const struct mu_tensor *in = kernel_in(c, 1);
+	const struct mu_tensor *in = kernel_in(c, tag_at + 1);
 	const int64_t *d = in->shape.dim;
 	MU_AUTO_FREE char *tag = NULL;
-	MU_AUTO_BUF b = {0};
-	struct mu_tensor t;
 
-	MU_RETURN_IF_ERROR(args_string(c, 0, &tag, err));
+	MU_RETURN_IF_ERROR(args_string(c, tag_at, &tag, err));
 	if (in->shape.rank != 4 || (d[3] != 1 && d[3] != 3 && d[3] != 4) || d[1] > INT32_MAX ||
 	    d[2] > INT32_MAX)
 		return mu_invalid(err, "Tensor must be 4-D with last dim 1, 3, or 4, not %s",
@@ -128,18 +126,36 @@ static int image_summary(struct kernel_call *c, struct mu_err *err)
 		return mu_invalid(err, "max_images must be > 0, not %lld", (long long)most);
 	if (in->dtype != MU_UINT8 && in->dtype != MU_HALF && in->dtype != MU_FLOAT &&
 	    in->dtype != MU_DOUBLE)
-		return mu_invalid(err, "ImageSummary has no kernel for type %s",
-				  mu_dtype_name(in->dtype));
+		return args_no_kernel(c, in->dtype, err);
 	/* the input may be a half that was widened to float: the attribute has the type */
 	struct picture p = {d[1] * d[2], d[3], args_attr_type(c->node, "T", in->dtype), {0}};
-	MU_RETURN_IF_ERROR(read_bad_colour(c, &p, err));
-	MU_RETURN_IF_ERROR(put_images(c, &p, tag, most, &b, err));
+	MU_RETURN_IF_ERROR(read_bad_colour(bad, &p, err));
+	return put_images(in, &p, tag, most, b, err);
+}
+
+static int image_summary(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_attr *a = mu_node_attr(c->node, "bad_color");
+	MU_AUTO_BUF b = {0};
+	struct mu_tensor t;
+
+	MU_RETURN_IF_ERROR(
+	    make_image_summary(c, 0, a && a->kind == MU_ATTR_TENSOR ? a->tensor : NULL, &b, err));
 	MU_RETURN_IF_ERROR(mu_tensor_string(&t, b.data ? b.data : "", b.len, err));
 	kernel_out_take(c, 0, t);
 	return 0;
 }
 
+static int write_image_summary(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_BUF b = {0};
+
+	MU_RETURN_IF_ERROR(make_image_summary(c, 2, kernel_in(c, 4), &b, err));
+	return summary_writer_put(c, &b, err);
+}
+
 static const struct kernel rows[] = {
     {"ImageSummary", KERNEL_EXPENSIVE, .run = image_summary},
+    {"WriteImageSummary", KERNEL_EXPENSIVE, .run = write_image_summary},
 };
 KERNEL_TABLE(image_summary, rows)

@@ -15,6 +15,7 @@
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/io/summary_writer.h"
 #include "task/kernels/state/handles.h"
 
 /* Field numbers of Summary and Summary.Value. */
@@ -127,20 +128,24 @@ static int flush(struct kernel_call *c, struct mu_err *err)
 	return summary_writer_release(w, flush_held(w, err));
 }
 
-static int summary_writer_put(struct kernel_call *c, const struct mu_buf *summary,
-			      struct mu_err *err)
+/* Ends the write of an event, with the result rc, and releases the writer. */
+static int summary_writer_written(struct writer *w, int rc, struct mu_err *err)
 {
-	struct writer *w;
-	int64_t step;
-	int rc;
-
-	MU_RETURN_IF_ERROR(args_int(c, 1, &step, err));
-	MU_RETURN_IF_ERROR(summary_writer_hold(c, &w, err));
-	rc = mu_event_summary(w->events, step, mu_buf_span(summary), err);
 	w->waiting++;
 	if (!rc && (w->waiting > w->most || mu_clock() - w->flushed > w->patience))
 		rc = flush_held(w, err);
 	return summary_writer_release(w, rc);
+}
+
+int summary_writer_put(struct kernel_call *c, const struct mu_buf *summary, struct mu_err *err)
+{
+	struct writer *w;
+	int64_t step;
+
+	MU_RETURN_IF_ERROR(args_int(c, 1, &step, err));
+	MU_RETURN_IF_ERROR(summary_writer_hold(c, &w, err));
+	return summary_writer_written(
+	    w, mu_event_summary(w->events, step, mu_buf_span(summary), err), err);
 }
 
 static int summary_writer_put_tensor(struct kernel_call *c, struct mu_err *err)
@@ -204,21 +209,50 @@ static int put_histogram(struct kernel_call *c, struct mu_err *err)
 	return summary_writer_put(c, &b, err);
 }
 
+/* Input i, one serialized message of this kind. */
+static int read_message(struct kernel_call *c, unsigned i, const char *kind, struct mu_span *out,
+			struct mu_err *err)
+{
+	if (kernel_in(c, i)->shape.count != 1)
+		return mu_invalid(err, "input %u must be one %s", i, kind);
+	*out = elems_span(kernel_in(c, i), 0);
+	struct mu_pb m = mu_pb_of(*out);
+	for (struct mu_pb_field f; mu_pb_next(&m, &f);)
+		;
+	return m.bad ? mu_fail(err, MU_DATA_LOSS, "Bad tf.%s binary proto tensor string", kind) : 0;
+}
+
 /* A summary that was made elsewhere. */
 static int write_raw_proto(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_BUF b = {0};
+	struct mu_span s;
 
-	if (kernel_in(c, 2)->shape.count != 1)
-		return mu_invalid(err, "tensor must be one summary");
-	struct mu_span s = elems_span(kernel_in(c, 2), 0);
-	struct mu_pb m = mu_pb_of(s);
-	for (struct mu_pb_field f; mu_pb_next(&m, &f);)
-		;
-	if (m.bad)
-		return mu_invalid(err, "Could not parse the summary");
+	MU_RETURN_IF_ERROR(read_message(c, 2, "compat.v1.Summary", &s, err));
 	mu_buf_put(&b, s.data, s.len);
 	return summary_writer_put(c, &b, err);
+}
+
+static int write_graph(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_span graph;
+	struct writer *w;
+	int64_t step;
+
+	MU_RETURN_IF_ERROR(args_int(c, 1, &step, err));
+	MU_RETURN_IF_ERROR(read_message(c, 2, "GraphDef", &graph, err));
+	MU_RETURN_IF_ERROR(summary_writer_hold(c, &w, err));
+	return summary_writer_written(w, mu_event_graph(w->events, step, graph, err), err);
+}
+
+static int import_event(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_span event;
+	struct writer *w;
+
+	MU_RETURN_IF_ERROR(read_message(c, 1, "Event", &event, err));
+	MU_RETURN_IF_ERROR(summary_writer_hold(c, &w, err));
+	return summary_writer_written(w, mu_event_import(w->events, event, err), err);
 }
 
 /* The file ends; the name may be given to another. */
@@ -241,5 +275,7 @@ static const struct kernel rows[] = {
     {"WriteScalarSummary", .run = put_scalar},
     {"WriteHistogramSummary", .run = put_histogram},
     {"WriteRawProtoSummary", .run = write_raw_proto},
+    {"WriteGraphSummary", .run = write_graph},
+    {"ImportEvent", .run = import_event},
 };
 KERNEL_TABLE(io_summary_writer, rows)

@@ -7,6 +7,7 @@
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/sparse/count_rows.h"
 
 /* ---- Bincount, DenseBincount ---- */
 
@@ -98,6 +99,37 @@ static int dense_bincount(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(
 	    mu_shape_splice(&shape, &b.values->shape, rank == 2, rank - (rank == 2), 1, &b.n, err));
 	return count_bins(c, &b, &shape, err);
+}
+
+/* ---- RaggedBincount: splits, values, size, weights ---- */
+
+static int ragged_bincount(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *splits = kernel_in(c, 0);
+	struct bins b = {.values = kernel_in(c, 1),
+			 .weights = kernel_in(c, 3),
+			 .once = args_attr_bool(c->node, "binary_output", false)};
+	struct ragged_rows rows = {.splits = MU_DATA(int64_t, splits)};
+	struct mu_tensor *out;
+
+	MU_RETURN_IF_ERROR(args_int(c, 2, &b.n, err));
+	if (b.n < 0)
+		return mu_invalid(err, "size (%lld) must be non-negative", (long long)b.n);
+	if (!splits->shape.count)
+		return mu_invalid(err, "Splits must be non-empty");
+	MU_RETURN_IF_ERROR(check_ragged_rows(splits, b.values->shape.count, err));
+	if (b.weights->shape.count && b.weights->shape.count < b.values->shape.count)
+		return mu_invalid(err, "weights are %s for values of shape %s",
+				  mu_shape_str(&b.weights->shape), mu_shape_str(&b.values->shape));
+	MU_RETURN_IF_ERROR(kernel_out_dims(c, 0, b.weights->dtype, 2,
+					   (int64_t[]){splits->shape.count - 1, b.n}, &out, err));
+	elems_zero(out->dtype, out->data, 0, out->shape.count);
+	for (int64_t i = 0; i < b.values->shape.count; i++) {
+		if (mu_tensor_int(b.values, i) < 0)
+			return mu_invalid(err, "Input must be non-negative");
+		count_one(&b, i, ragged_row_next(&rows, i), out);
+	}
+	return 0;
 }
 
 /* ---- SparseBincount: indices, values, shape, size, weights ---- */
@@ -218,6 +250,7 @@ static int population_count(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"Bincount", .run = bincount},
     {"DenseBincount", .run = dense_bincount},
+    {"RaggedBincount", .run = ragged_bincount},
     {"SparseBincount", .run = sparse_bincount},
     {"HistogramFixedWidth", .run = histogram},
     {"PopulationCount", .run = population_count},

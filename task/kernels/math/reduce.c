@@ -154,6 +154,59 @@ static int mean(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
+/* z * conj(z) of complex numbers with parts of type T, and the root of the real part. */
+#define COMPLEX_NORM(T)                                                                            \
+	static void complex_squares_##T(T *out, const T *in, int64_t n)                            \
+	{                                                                                          \
+		for (int64_t i = 0; i < 2 * n; i += 2) {                                           \
+			out[i] = in[i] * in[i] + in[i + 1] * in[i + 1];                            \
+			out[i + 1] = 0;                                                            \
+		}                                                                                  \
+	}                                                                                          \
+	static void complex_roots_##T(T *x, int64_t n)                                             \
+	{                                                                                          \
+		for (int64_t i = 0; i < 2 * n; i += 2)                                             \
+			x[i] = (T)sqrt((double)x[i]);                                              \
+	}
+COMPLEX_NORM(float)
+COMPLEX_NORM(double)
+
+static void norm_squares(enum mu_dtype t, void *out, const void *in, int64_t n)
+{
+	if (t == MU_COMPLEX64)
+		complex_squares_float(out, in, n);
+	else if (t == MU_COMPLEX128)
+		complex_squares_double(out, in, n);
+	else
+		loops->unary[UN_Square][t](out, in, n);
+}
+
+/* As in TensorFlow, sums of squares of integers wrap, and the root is truncated. */
+static void integer_roots(enum mu_dtype t, void *x, int64_t n)
+{
+	const size_t size = mu_dtype_size(t);
+	char *at = x;
+
+	for (int64_t i = 0; i < n; i++, at += size) {
+		double root;
+		convert(MU_DOUBLE, &root, t, at, 1);
+		root = root > 0 ? sqrt(root) : 0;
+		convert(t, at, MU_DOUBLE, &root, 1);
+	}
+}
+
+static void norm_roots(enum mu_dtype t, void *x, int64_t n)
+{
+	if (t == MU_COMPLEX64)
+		complex_roots_float(x, n);
+	else if (t == MU_COMPLEX128)
+		complex_roots_double(x, n);
+	else if (loops->unary[UN_Sqrt][t])
+		loops->unary[UN_Sqrt][t](x, x, n);
+	else
+		integer_roots(t, x, n);
+}
+
 static int euclidean_norm(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
@@ -161,23 +214,17 @@ static int euclidean_norm(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int64_t each;
 
-	bool real = in->dtype == MU_FLOAT || in->dtype == MU_DOUBLE;
-	int rc;
-
-	if (!real && in->dtype != MU_INT32 && in->dtype != MU_INT64)
+	if (!loops->unary[UN_Square][in->dtype])
 		return mu_fail(err, MU_UNIMPLEMENTED, "EuclideanNorm has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
-
 	MU_RETURN_IF_ERROR(mu_tensor_new(&squares, in->dtype, &in->shape, err));
-	loops->unary[UN_Square][in->dtype](squares.data, in->data, in->shape.count);
+	norm_squares(in->dtype, squares.data, in->data, in->shape.count);
 	struct value given = c->in[0];
 	c->in[0].tensor = squares;
-	rc = reduce_into(c, RED_SUM, &out, &each, err);
+	int rc = reduce_into(c, RED_SUM, &out, &each, err);
 	c->in[0] = given;
-	if (!rc && real)
-		loops->unary[UN_Sqrt][out->dtype](out->data, out->data, out->shape.count);
-	for (int64_t i = 0; !rc && !real && i < out->shape.count; i++)
-		mu_tensor_set_int(out, i, (int64_t)sqrt((double)mu_tensor_int(out, i)));
+	if (!rc)
+		norm_roots(out->dtype, out->data, out->shape.count);
 	return rc;
 }
 

@@ -12,6 +12,7 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/io/vocabulary_file.h"
 #include "task/kernels/state/handles.h"
+#include "task/kernels/state/table.h"
 
 struct table {
 	struct resource base;
@@ -267,19 +268,65 @@ static bool same_value(const struct table *t, int64_t at, const struct mu_tensor
 		      (const char *)values->data + (size_t)i * size, size) == 0;
 }
 
+/* conflict: the code of the error for a key that has another value. */
+static int store_new(struct table *t, const struct mu_tensor *keys, const struct mu_tensor *values,
+		     enum mu_code conflict, struct mu_err *err)
+{
+	for (int64_t i = 0; i < keys->shape.count; i++) {
+		int64_t at = table_find(t, table_key_of(keys, i));
+		if (at >= 0 && !same_value(t, at, values, i))
+			return mu_fail(err, conflict,
+				       "HashTable has different value for same key.");
+		if (at < 0)
+			MU_RETURN_IF_ERROR(store(t, table_key_of(keys, i), values, i, err));
+	}
+	return 0;
+}
+
 /* A table filled once: a second time nothing happens. */
 static int fill_once(struct table *t, const struct mu_tensor *keys, const struct mu_tensor *values,
 		     struct mu_err *err)
 {
 	if (t->filled && !t->is_mutable)
 		return 0;
-	for (int64_t i = 0; i < keys->shape.count; i++) {
-		int64_t at = table_find(t, table_key_of(keys, i));
-		if (at >= 0 && !same_value(t, at, values, i))
-			return mu_invalid(err, "HashTable has different value for same key.");
-		if (at < 0)
-			MU_RETURN_IF_ERROR(store(t, table_key_of(keys, i), values, i, err));
-	}
+	MU_RETURN_IF_ERROR(store_new(t, keys, values, MU_INVALID_ARGUMENT, err));
+	t->filled = true;
+	return 0;
+}
+
+int table_is_filled(const struct kernel_call *c, bool *out, struct mu_err *err)
+{
+	HELD *t = NULL;
+
+	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
+	*out = t->filled && !t->is_mutable;
+	return 0;
+}
+
+int table_add_pairs(const struct kernel_call *c, const struct mu_tensor *keys,
+		    const struct mu_tensor *values, struct mu_err *err)
+{
+	HELD *t = NULL;
+
+	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
+	if (keys->dtype != t->key || values->dtype != t->value)
+		return mu_invalid(err, "Conflicting key/value dtypes %s->%s with %s->%s for table",
+				  mu_dtype_name(t->key), mu_dtype_name(t->value),
+				  mu_dtype_name(keys->dtype), mu_dtype_name(values->dtype));
+	if (values->shape.count != keys->shape.count * t->row)
+		return mu_invalid(err, "Expected %lld values for keys of shape %s, got %s",
+				  (long long)(keys->shape.count * t->row),
+				  mu_shape_str(&keys->shape), mu_shape_str(&values->shape));
+	MU_RETURN_IF_ERROR(check_keys(t, keys, err));
+	return t->is_mutable ? store_all(t, keys, values, err)
+			     : store_new(t, keys, values, MU_FAILED_PRECONDITION, err);
+}
+
+int table_set_filled(const struct kernel_call *c, struct mu_err *err)
+{
+	HELD *t = NULL;
+
+	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
 	t->filled = true;
 	return 0;
 }

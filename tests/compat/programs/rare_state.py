@@ -167,5 +167,40 @@ def datasets_as_graphs():
         return plain(answers + [error_of(lambda: s.run(strict))])
 
 
+def _list_of(*rows):
+    return raw.TensorListFromTensor(tensor=np.array(rows, np.float32).reshape(-1, 2), element_shape=[2])
+
+
+def _rows(handle):
+    return raw.TensorListStack(input_handle=handle, element_shape=[2], element_dtype=tf.float32)
+
+
+def lists_of_lists():
+    """lists joined one by one, and a row pushed to each"""
+    a, b = tf.stack([_list_of([1, 2]), _list_of()]), tf.stack([_list_of([3, 4]), _list_of([5, 6], [7, 8])])
+    wide = raw.TensorListFromTensor(tensor=np.ones((1, 3), np.float32), element_shape=[-1])
+    joined = raw.TensorListConcatLists(input_a=a, input_b=b, element_dtype=tf.float32)
+    pushed = raw.TensorListPushBackBatch(input_handles=joined, tensor=np.array([[9, 9], [8, 8]], np.float32))
+    out = [[_rows(h) for h in tf.unstack(t, num=2)] for t in (joined, pushed, a)]
+    bad = (raw.TensorListConcatLists(input_a=_list_of([1, 2]), input_b=wide, element_dtype=tf.float32),
+           raw.TensorListPushBackBatch(input_handles=a, tensor=tf.placeholder_with_default(np.ones((2, 3), np.float32), None)),
+           raw.TensorListPushBackBatch(input_handles=a, tensor=tf.placeholder_with_default(np.ones((3, 2), np.float32), None)))
+    with tf.Session(TARGET) as s:
+        return [plain(s.run(out)), [error_of(lambda: s.run(x.op))[0] for x in bad]]
+
+
+def tables_from_datasets():
+    """tables that a dataset fills, once"""
+    out, data = [], tf.data.Dataset
+    for pairs in (data.from_tensor_slices((["a", "b"], np.array([3, 4]))), data.range(5).map(lambda i: (tf.as_string(i), i * i)).filter(lambda k, v: v > 3),
+                  data.from_tensor_slices((["a", "b"], np.array([3, 4]))).take(0), data.from_tensor_slices((["a", "a"], np.array([3, 4])))):
+        table = raw.HashTableV2(key_dtype=tf.string, value_dtype=tf.int64)
+        fill = raw.InitializeTableFromDataset(table_handle=table, dataset=pairs._variant_tensor)
+        find = raw.LookupTableFindV2(table_handle=table, keys=["a", "3", "b"], default_value=np.int64(-1))
+        with tf.Session(TARGET) as s:
+            out.append([error_of(lambda: s.run(fill)) and error_of(lambda: s.run(fill))[0], error_of(lambda: [s.run(find), s.run(raw.LookupTableSizeV2(table_handle=table))])[-1:]])
+    return out
+
+
 if __name__ == "__main__":
     answer_each(forget)

@@ -39,6 +39,11 @@ def old_texts():
     compare_each("old_texts", *both(lambda c: c.run("old_texts"), ps=1, worker=1))
 
 
+def summary_files():
+    """event files that the server writes"""
+    compare_each("summary_files", *both(lambda c: c.run("summary_files"), ps=1, worker=1))
+
+
 def rare_state():
     """staging maps, accumulators of half, saved readers, tables under their older names"""
     compare_each("rare_state", *both(lambda c: c.run("rare_state"), ps=1, worker=1))
@@ -59,4 +64,4 @@ def keras_layers():
     compare_each("Keras layers", *both(lambda c: c.run("keras_layers", seconds=300), worker=1))
 
 
-CASES = [lockstep, trainers, old_style, old_models, old_pictures, old_input, old_texts, rare_state, old_sessions, estimators, keras_layers]
+CASES = [lockstep, trainers, old_style, old_models, old_pictures, old_input, old_texts, rare_state, summary_files, old_sessions, estimators, keras_layers]
