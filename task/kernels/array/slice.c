@@ -109,7 +109,7 @@ static int strided_slice_update(struct kernel_call *c, struct mu_err *err)
 	struct strided s;
 	struct view v;
 
-	MU_RETURN_IF_ERROR(strided_of(&s, c, 1, &in->shape, err));
+	MU_RETURN_IF_ERROR(strided_read(&s, c, 1, &in->shape, err));
 	if (s.shape.count) {
 		MU_RETURN_IF_ERROR(strided_broadcast(&v, &value->shape, &s.shape, err));
 		MU_RETURN_IF_ERROR(move_scratch(c, value->dtype, &s.shape, &wide, err));

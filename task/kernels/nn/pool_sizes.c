@@ -223,7 +223,7 @@ int check_max_pool3d_grad_grad(const struct kernel_call *c, struct volume *v,
 	for (unsigned i = 0; i < 3; i++)
 		if (kernel_in(c, i)->shape.rank != VOLUME_RANK)
 			return mu_invalid(err, "%s must be 5-dimensional", names[i]);
-	MU_RETURN_IF_ERROR(volume_set(v, c, in->dtype, &in->shape, NULL, err));
+	MU_RETURN_IF_ERROR(volume_init(v, c, in->dtype, &in->shape, NULL, err));
 	MU_RETURN_IF_ERROR(volume_out_shape(v, v->channels, shape, err));
 	MU_RETURN_IF_ERROR(is_of_shape(c, shape, 1, "orig_output", err));
 	MU_RETURN_IF_ERROR(is_of_shape(c, &in->shape, 2, "grad", err));
