@@ -10,7 +10,7 @@
 
 #include "lib/grad/op_grads.h"
 
-GRAD_UNARY(g_transform, grad_conj(b, GRAD_OP(c, c->node->op, grad_conj(b, g))))
+GRAD_UNARY(g_fft, grad_conj(b, GRAD_OP(c, c->node->op, grad_conj(b, g))))
 
 /* Crops x, or pads it with zeros, at the end of each dimension, as the transforms do. */
 static struct mu_out crop_or_pad(struct mu_builder *b, struct mu_out x, struct mu_out shape)
@@ -45,7 +45,7 @@ static struct mu_out last_length(struct grad_call *c)
 			   grad_single(c->b, 1)));
 }
 
-static void g_of_reals(struct grad_call *c)
+static void g_rfft(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out g = grad_conj(b, c->gy[0]), shape = grad_shape(b, g);
@@ -59,7 +59,7 @@ static void g_of_reals(struct grad_call *c)
 	    grad_shape(b, grad_in(c, 0)));
 }
 
-static void g_to_reals(struct grad_call *c)
+static void g_irfft(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out g = c->gy[0], y = grad_in(c, 0), shape = grad_shape(b, y), n = last_length(c);
@@ -82,17 +82,11 @@ static void g_to_reals(struct grad_call *c)
 }
 
 const struct op_grad grads_of_fourier[] = {
-    {"FFT", g_transform, GRAD_FIRST},
-    {"FFT2D", g_transform, GRAD_FIRST},
-    {"FFT3D", g_transform, GRAD_FIRST},
-    {"IFFT", g_transform, GRAD_FIRST},
-    {"IFFT2D", g_transform, GRAD_FIRST},
-    {"IFFT3D", g_transform, GRAD_FIRST},
-    {"IRFFT", g_to_reals, GRAD_FIRST},
-    {"IRFFT2D", g_to_reals, GRAD_FIRST},
-    {"IRFFT3D", g_to_reals, GRAD_FIRST},
-    {"RFFT", g_of_reals, GRAD_FIRST},
-    {"RFFT2D", g_of_reals, GRAD_FIRST},
-    {"RFFT3D", g_of_reals, GRAD_FIRST},
+    {"FFT", g_fft, GRAD_FIRST},       {"FFT2D", g_fft, GRAD_FIRST},
+    {"FFT3D", g_fft, GRAD_FIRST},     {"IFFT", g_fft, GRAD_FIRST},
+    {"IFFT2D", g_fft, GRAD_FIRST},    {"IFFT3D", g_fft, GRAD_FIRST},
+    {"IRFFT", g_irfft, GRAD_FIRST},   {"IRFFT2D", g_irfft, GRAD_FIRST},
+    {"IRFFT3D", g_irfft, GRAD_FIRST}, {"RFFT", g_rfft, GRAD_FIRST},
+    {"RFFT2D", g_rfft, GRAD_FIRST},   {"RFFT3D", g_rfft, GRAD_FIRST},
     {NULL, NULL, GRAD_FIRST},
 };

@@ -56,7 +56,7 @@ static void g_mean(struct grad_call *c)
 }
 
 /* Max and Min: the elements that are equal to the result share its gradient. */
-static void g_extreme(struct grad_call *c)
+static void g_min_max(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out x = grad_in(c, 0), y = keep_axes(c, grad_out(c, 0));
@@ -119,9 +119,9 @@ const struct op_grad grads_of_reductions[] = {
     {"Cumsum", g_cumsum, GRAD_FIRST},
     {"EuclideanNorm", g_norm, GRAD_FIRST},
     {"L2Loss", g_l2_loss, GRAD_FIRST},
-    {"Max", g_extreme, GRAD_FIRST},
+    {"Max", g_min_max, GRAD_FIRST},
     {"Mean", g_mean, GRAD_FIRST},
-    {"Min", g_extreme, GRAD_FIRST},
+    {"Min", g_min_max, GRAD_FIRST},
     {"Prod", g_prod, GRAD_FIRST},
     {"Sum", g_sum, GRAD_FIRST},
     {NULL, NULL, GRAD_FIRST},

@@ -58,7 +58,7 @@ static int eigen_outs(struct kernel_call *c, struct matrix_job *j, enum mu_dtype
 }
 
 /* The first version has one output: a row of values above the vectors. */
-static int hermitian_joined_one(const struct matrix_job *j, int64_t k, double *work)
+static int eigh_joined_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int n = j->a.rows;
 	int64_t all = (int64_t)n * n, at = k * (all + n);
@@ -77,9 +77,9 @@ static int hermitian_joined_one(const struct matrix_job *j, int64_t k, double *w
 static const char eigh_failed[] =
     "Self-adjoint eigen decomposition was not successful. The input might not be valid.";
 
-static int hermitian_joined(struct kernel_call *c, struct mu_err *err)
+static int eigh_joined(struct kernel_call *c, struct mu_err *err)
 {
-	struct matrix_job j = {.one = hermitian_joined_one};
+	struct matrix_job j = {.one = eigh_joined_one};
 
 	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
 	const int64_t n = j.a.rows;
@@ -89,7 +89,7 @@ static int hermitian_joined(struct kernel_call *c, struct mu_err *err)
 	return matrices_run(c, &j, eigh_failed, err);
 }
 
-static int hermitian(struct kernel_call *c, struct mu_err *err)
+static int eigh(struct kernel_call *c, struct mu_err *err)
 {
 	struct matrix_job j = {.one = eigh_one};
 
@@ -346,8 +346,8 @@ static const struct kernel rows[] = {
     {"Eig", .flags = KERNEL_EXPENSIVE, .run = eig},
     {"MatrixLogarithm", .flags = KERNEL_EXPENSIVE, .run = logarithm},
     {"MatrixSquareRoot", .flags = KERNEL_EXPENSIVE, .run = square_root},
-    {"SelfAdjointEigV2 BatchSelfAdjointEigV2", .flags = KERNEL_EXPENSIVE, .run = hermitian},
-    {"SelfAdjointEig BatchSelfAdjointEig", .flags = KERNEL_EXPENSIVE, .run = hermitian_joined},
+    {"SelfAdjointEigV2 BatchSelfAdjointEigV2", .flags = KERNEL_EXPENSIVE, .run = eigh},
+    {"SelfAdjointEig BatchSelfAdjointEig", .flags = KERNEL_EXPENSIVE, .run = eigh_joined},
     {"Svd BatchSvd", .flags = KERNEL_EXPENSIVE, .run = svd},
 };
 KERNEL_TABLE(linalg_eigen, rows)

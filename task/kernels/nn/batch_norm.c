@@ -173,8 +173,9 @@ static int vectors(struct kernel_call *c, unsigned from, unsigned to, int64_t n,
 	return 0;
 }
 
-/* The third reserve space of V3 and other outputs that mean nothing on a processor. */
-static int placeholders(struct kernel_call *c, unsigned from, int64_t n, struct mu_err *err)
+/* Fills the outputs that CPU kernels do not use, such as the third reserve space of V3, with zeros.
+ */
+static int unused_outputs(struct kernel_call *c, unsigned from, int64_t n, struct mu_err *err)
 {
 	for (; from < c->n_out; from++) {
 		struct mu_shape shape = n < 0 ? mu_shape_scalar() : mu_shape_vec(n);
@@ -234,7 +235,7 @@ static int batch_norm_forward(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(check_forward(c, &s, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &x->shape, &out[0], err));
 	MU_RETURN_IF_ERROR(vectors(c, 1, 5, x->shape.dim[3], out, err));
-	MU_RETURN_IF_ERROR(placeholders(c, 5, -1, err));
+	MU_RETURN_IF_ERROR(unused_outputs(c, 5, -1, err));
 	struct rows r = batch_norm_rows_of(&s, x, x, out[0]->data);
 	size_t bytes = (size_t)r.channels * sizeof(float);
 	struct mu_shape two = mu_shape_vec(2 * r.channels);
@@ -274,7 +275,7 @@ static int batch_norm_backward(struct kernel_call *c, struct mu_err *err)
 	r.mean = kernel_in(c, GRAD_MEAN)->data;
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &x->shape, &out[0], err));
 	MU_RETURN_IF_ERROR(vectors(c, 1, 3, r.channels, out, err));
-	MU_RETURN_IF_ERROR(placeholders(c, 3, 0, err));
+	MU_RETURN_IF_ERROR(unused_outputs(c, 3, 0, err));
 	MU_RETURN_IF_ERROR(mu_tensor_new(&factors, MU_FLOAT, &three, err));
 	MU_RETURN_IF_ERROR(sum_channels(c, &r, &memory, err));
 	float *a = factors.data, *b = a + r.channels, *k = b + r.channels, eps = epsilon_of(c);

@@ -152,7 +152,7 @@ static int64_t dense_at(const struct sparse *s, int64_t i, const struct mu_shape
 	return at;
 }
 
-static int sparse_arithmetic_each(struct kernel_call *c, enum binary_op op, struct mu_err *err)
+static int dense_cwise(struct kernel_call *c, enum binary_op op, struct mu_err *err)
 {
 	const struct mu_tensor *dense = kernel_in(c, 3);
 	struct mu_tensor *out;
@@ -179,15 +179,15 @@ static int sparse_arithmetic_each(struct kernel_call *c, enum binary_op op, stru
 	return 0;
 }
 
-KERNEL_RUN(each_add, sparse_arithmetic_each(c, BIN_AddV2, err))
-KERNEL_RUN(each_mul, sparse_arithmetic_each(c, BIN_Mul, err))
+KERNEL_RUN(dense_cwise_add, dense_cwise(c, BIN_AddV2, err))
+KERNEL_RUN(dense_cwise_mul, dense_cwise(c, BIN_Mul, err))
 
-static int each_div(struct kernel_call *c, struct mu_err *err)
+static int dense_cwise_div(struct kernel_call *c, struct mu_err *err)
 {
 	if (convert_any_zero(kernel_in(c, 3)))
 		return mu_invalid(err, "SparseDenseCwiseDiv cannot divide by zero,but input dense "
 				       "tensor contains zero ");
-	return sparse_arithmetic_each(c, BIN_Div, err);
+	return dense_cwise(c, BIN_Div, err);
 }
 
 static int dense_add(struct kernel_call *c, struct mu_err *err)
@@ -278,9 +278,9 @@ static const struct kernel rows[] = {
     {"SparseAddGrad", .run = add_grad},
     {"SparseSparseMaximum", .run = maximum},
     {"SparseSparseMinimum", .run = minimum},
-    {"SparseDenseCwiseAdd", .run = each_add},
-    {"SparseDenseCwiseMul", .run = each_mul},
-    {"SparseDenseCwiseDiv", .run = each_div},
+    {"SparseDenseCwiseAdd", .run = dense_cwise_add},
+    {"SparseDenseCwiseMul", .run = dense_cwise_mul},
+    {"SparseDenseCwiseDiv", .run = dense_cwise_div},
     {"SparseTensorDenseAdd", .run = dense_add},
     {"SparseSoftmax", .run = sparse_arithmetic_softmax},
     {"SparseFillEmptyRowsGrad", .run = fill_grad},
