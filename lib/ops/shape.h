@@ -75,7 +75,7 @@ mu_shape_rule shape_strided_slice, shape_tile, shape_pad, shape_one_hot;
 mu_shape_rule shape_conv2d, shape_pool, shape_max_pool, shape_batch_norm, shape_batch_norm_grad,
     shape_resize;
 mu_shape_rule shape_fractional_pool, shape_lstm_cell_grad, shape_block_lstm_grad;
-mu_shape_rule shape_quantize_grad;
+mu_shape_rule shape_quantize_grad, shape_quantize, shape_dequantize;
 
 /* ---- functions for rules ---- */
 

@@ -216,19 +216,51 @@ int shape_block_lstm_grad(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
+/* The shape of a range, whose ends are inputs `at` and the next one: a scalar, or a vector of one
+ * element for each slice of `all` along the axis. */
+static int quantize_range(const struct mu_shape_ctx *c, unsigned at, const struct mu_pshape *all,
+			  struct mu_pshape *range, struct mu_err *err)
+{
+	const int64_t axis = mu_shape_attr_int(c, "axis");
+
+	*range = mu_pshape_unknown(axis == -1 ? 0 : 1);
+	for (unsigned i = at; i < at + 2 && i < c->n_in; i++)
+		MU_RETURN_IF_ERROR(mu_shape_merge(range, &c->in[i], range, err));
+	if (axis < -1 || (all->rank >= 0 && axis >= all->rank))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "axis %lld does not fit shape %s",
+			       (long long)axis, mu_pshape_str(all));
+	if (axis >= 0 && all->rank >= 0)
+		return mu_shape_merge_dim(range->dim[0], all->dim[axis], &range->dim[0], err);
+	return 0;
+}
+
+int shape_quantize(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	struct mu_pshape range;
+
+	MU_RETURN_IF_ERROR(quantize_range(c, 1, &c->in[0], &range, err));
+	c->out[0] = c->in[0];
+	c->out[1] = c->out[2] = range;
+	return 0;
+}
+
+int shape_dequantize(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const int64_t axis = mu_shape_attr_int(c, "axis");
+	bool known;
+
+	for (unsigned i = 1; i < 3 && i < c->n_in; i++)
+		MU_RETURN_IF_ERROR(mu_shape_want_rank(c, i, axis == -1 ? 0 : 1, &known, err));
+	c->out[0] = c->in[0];
+	return 0;
+}
+
 int shape_quantize_grad(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	int64_t axis = mu_shape_attr_int(c, "axis"), depth;
-	struct mu_pshape range = mu_pshape_unknown(axis == -1 ? 0 : 1), all;
+	struct mu_pshape range, all;
 
-	for (unsigned i = 2; i < 4 && i < c->n_in; i++)
-		MU_RETURN_IF_ERROR(mu_shape_merge(&range, &c->in[i], &range, err));
 	MU_RETURN_IF_ERROR(mu_shape_merge(&c->in[0], &c->in[1], &all, err));
-	if (axis < -1 || (all.rank >= 0 && axis >= all.rank))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "axis %lld does not fit shape %s",
-			       (long long)axis, mu_pshape_str(&all));
-	if (axis >= 0 && all.rank >= 0)
-		MU_RETURN_IF_ERROR(mu_shape_merge_dim(range.dim[0], all.dim[axis], &depth, err));
+	MU_RETURN_IF_ERROR(quantize_range(c, 2, &all, &range, err));
 	c->out[0] = all;
 	c->out[1] = c->out[2] = range;
 	return 0;

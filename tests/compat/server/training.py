@@ -44,6 +44,11 @@ def summary_files():
     compare_each("summary_files", *both(lambda c: c.run("summary_files"), ps=1, worker=1))
 
 
+def quantized():
+    """reals as integers of a range, and back"""
+    compare_each("quantized", *both(lambda c: c.run("quantized"), ps=1, worker=1))
+
+
 def rare_state():
     """staging maps, accumulators of half, saved readers, tables under their older names"""
     compare_each("rare_state", *both(lambda c: c.run("rare_state"), ps=1, worker=1))
@@ -64,4 +69,4 @@ def keras_layers():
     compare_each("Keras layers", *both(lambda c: c.run("keras_layers", seconds=300), worker=1))
 
 
-CASES = [lockstep, trainers, old_style, old_models, old_pictures, old_input, old_texts, rare_state, summary_files, old_sessions, estimators, keras_layers]
+CASES = [lockstep, trainers, old_style, old_models, old_pictures, old_input, old_texts, rare_state, summary_files, quantized, old_sessions, estimators, keras_layers]
