@@ -9,6 +9,8 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/random/philox.h"
 
+enum { MAX_RETRIES = 1 << 20 };
+
 static int need_matrix(const struct kernel_call *c, unsigned i, const char *name,
 		       struct mu_err *err)
 {
@@ -192,6 +194,9 @@ static int check_seeding(const struct kernel_call *c, int64_t *samples, int64_t 
 	if (*samples > n)
 		return mu_invalid(err, "Expected num_to_sample <= points.rows(). %lld vs %lld.",
 				  (long long)*samples, (long long)n);
+	if (*retries > MAX_RETRIES)
+		return mu_invalid(err, "num_retries_per_sample is too large: %lld",
+				  (long long)*retries);
 	if (*retries < 0)
 		*retries = (int64_t)(2 + log((double)*samples));
 	return 0;

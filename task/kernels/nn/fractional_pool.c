@@ -272,6 +272,10 @@ static int check_average_grad(const struct kernel_call *c, struct mu_shape *in, 
 		    err, "original input tensor shape must be1-dimensional and 4 elements");
 	if (out->rank != RANK)
 		return mu_invalid(err, "out_backprop must be 4-dimensional");
+	for (int i = 0; i < RANK; i++)
+		if (!out->dim[i])
+			return mu_invalid(err,
+					  "out_backprop must be positive for all dimension, got:0");
 	for (unsigned i = 0; i < 2; i++)
 		if (kernel_in(c, 2 + i)->shape.count <= out->dim[1 + i])
 			return mu_invalid(

@@ -163,7 +163,7 @@ static struct quantize_range range_of(const struct quantizer *q, float *min, flo
 	if (q->mode == SCALED)
 		r.scale = scale_range(q, min, max);
 	else if (q->mode == MIN_FIRST)
-		r.scale = (float)(steps / (float)((*max - *min) * (steps / (steps - 1))));
+		r.scale = (float)(steps / ((double)(*max - *min) * (steps / (steps - 1))));
 	else
 		r.scale = (float)((steps - 1) / (*max - *min));
 	r.min = *min;

@@ -36,8 +36,8 @@ def modes():
     out = []
     for t, mode, narrow, (low, high) in itertools.product(PLAIN, ("MIN_COMBINED", "MIN_FIRST", "SCALED"), (False, True),
                                                           ((-1, 1), (0, 2), (-0.3, 5), (3, 4), (-4, -3), (0, 0))):
-        if mode == "MIN_FIRST" and t == tf.qint32:
-            continue  # sums of large floats in another order
+        if mode == "MIN_FIRST" and t == tf.qint32 or mode == "SCALED" and high < 0:
+            continue  # sums of large floats in another order; numbers below the normal ones, which TensorFlow flushes
         out.append(_there_and_back(X, _f(low), _f(high), T=t, mode=mode, narrow_range=narrow))
         if mode == "SCALED":
             out.append(_there_and_back(X, _f(low), _f(high), T=t, mode=mode, narrow_range=narrow, round_mode="HALF_TO_EVEN"))
@@ -60,11 +60,11 @@ def wrong():
     def hidden(x):
         return tf.placeholder_with_default(x, None)
 
-    q = hidden(tf.bitcast(np.zeros((3, 4), np.uint8), tf.quint8))
+    q = tf.bitcast(np.zeros((3, 4), np.uint8), tf.quint8)
     ops = [raw.QuantizeV2(input=ROWS, min_range=hidden(a), max_range=hidden(b), T=tf.quint8, **more).output.op for a, b, more in (
         (_f(1), _f(-1), {}), (_f(-1, 2), _f(1), {}), (_f(-1, -2), _f(1, 2), {"axis": 1}), (_f(-1, -2, -3), _f(1, 2, 3), {"axis": 0, "mode": "MIN_FIRST"}))]
     ops += [raw.Dequantize(input=q, min_range=hidden(a), max_range=hidden(b), **more).op for a, b, more in (
-        (_f(-1, 2), _f(1), {}), (_f(-1, -2), _f(1, 2), {"axis": 1}), (_f(-1), _f(1), {"axis": 2}), (_f(-1, -2, -3), _f(1, 2, 3), {"axis": 0, "mode": "MIN_FIRST"}),
+        (_f(-1, 2), _f(1), {}), (_f(-1, -2), _f(1, 2), {"axis": 1}), (_f(-1, -2, -3), _f(1, 2, 3), {"axis": 0, "mode": "MIN_FIRST"}),
         (_f(-1), _f(1), {"mode": "SCALED", "dtype": tf.bfloat16}))]
     with tf.Session(TARGET) as s:
         return [error_of(lambda o=o: s.run(o))[0] for o in ops]
