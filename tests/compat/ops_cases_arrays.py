@@ -64,6 +64,10 @@ def space_and_batch():
                                       "paddings": np.array([[1, 1], [0, 2]], I)}, known=True)
         yield Case("SpaceToBatchND", {"input": x, "block_shape": i32(3), "paddings": np.array([[0, 2]], I)}, known=True)
         yield Case("SpaceToBatchND", {"input": x, "block_shape": i32(3), "paddings": np.array([[0, 1]], I)}, known=True)
+        many = ints(t, 3, 2, 2, 3, 4, 5, 2, 5)
+        for blocks in ((1, 1, 3, 4, 2, 2), (1, 1, 3, 4, 2, 2, 1), (2, 1, 3, 4, 5)):
+            edges = np.array([[0, 0], [0, 0], [0, 0], [0, 0], [0, 1], [0, 0], [0, 0]], I)[:len(blocks)]
+            yield Case("SpaceToBatchND", {"input": many, "block_shape": i32(*blocks), "paddings": edges}, known=True)
         yield Case("SpaceToBatchND", {"input": x, "block_shape": i32(0), "paddings": np.array([[0, 0]], I)}, known=True)
         y = ints(t, 12, 2, 3, 2)
         yield Case("BatchToSpaceND", {"input": y, "block_shape": i32(2, 3), "crops": np.zeros((2, 2), I)}, known=True)

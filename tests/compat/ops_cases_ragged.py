@@ -29,6 +29,9 @@ def gathers():
         for nested, rows in (([one], (0, 2, 2, 3)), ([one], (1,)), ([one], ()), ([two, one], (2, 0, 1, 2)), ([two, one], (1,))):
             index = np.array(rows, at)
             yield Case("RaggedGather", {"params_nested_splits": nested, "params_dense_values": values, "indices": index}, {"OUTPUT_RAGGED_RANK": len(nested)})
+        for nested in ([one], [two, one]):
+            yield Case("RaggedGather", {"params_nested_splits": nested, "params_dense_values": values, "indices": np.array(2, at)},
+                       {"OUTPUT_RAGGED_RANK": len(nested) - 1})
         square = np.array([[0, 3], [2, 1], [3, 3]], at)
         yield Case("RaggedGather", {"params_nested_splits": [one], "params_dense_values": values, "indices": square}, {"OUTPUT_RAGGED_RANK": 2})
         yield Case("RaggedGather", {"params_nested_splits": [two, one], "params_dense_values": values, "indices": square[:1].reshape(1, 1, 2) % 3}, {"OUTPUT_RAGGED_RANK": 4})

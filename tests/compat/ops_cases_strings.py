@@ -43,6 +43,8 @@ def substrings():
         yield Case(op, {"input": mixed})
         yield Case(op, {"input": mixed}, {"encoding": "utf-8"})
         yield Case(op, {"input": strs("\u00c4b")})
+        yield Case(op, {"input": strs("\u00c4b\u00df", "\ufb01n", "\u0130i\u0131", "\u03a3\u03b1\u03a3 \u03a3", "\u0434\u0416", "\U00010428\u1e9e", "\u01c5")}, {"encoding": "utf-8"})
+        yield Case(op, {"input": np.array([b"a\xff\xc3(\xe2\x82b"], object)}, {"encoding": "utf-8"})
     yield Case("StringStrip", {"input": mixed})
 
 

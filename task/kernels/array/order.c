@@ -82,17 +82,22 @@ static int read_formats(const struct mu_node *n, const char **from, const char *
 	*from = args_attr_string(n, "src_format", "NHWC");
 	*to = args_attr_string(n, "dst_format", "NCHW");
 	size_t len = strlen(*from);
-	if (strlen(*to) != len || (len != 4 && len != 5))
-		return mu_invalid(err,
-				  "Source and destination format must be of length 4 or 5, "
-				  "received %.16s and %.16s",
-				  *from, *to);
+	if (len != 4 && len != 5)
+		return mu_invalid(
+		    err, "Source format must be of length 4 or 5, received src_format = %.64s",
+		    *from);
+	if (strlen(*to) != 4 && strlen(*to) != 5)
+		return mu_invalid(
+		    err, "Destination format must be of length 4 or 5, received dst_format = %.64s",
+		    *to);
+	bool permutes = strlen(*to) == len;
 	for (size_t i = 0; i < len; i++)
-		if (!strchr(*to, (*from)[i]) || strchr(*from + i + 1, (*from)[i]))
-			return mu_invalid(err,
-					  "Destination and source format must determine a "
-					  "permutation, got %.16s and %.16s",
-					  *from, *to);
+		permutes &= strchr(*to, (*from)[i]) && !strchr(*from + i + 1, (*from)[i]);
+	if (!permutes)
+		return mu_invalid(err,
+				  "Destination and source format must determine a permutation, "
+				  "got %.16s and %.16s",
+				  *from, *to);
 	return 0;
 }
 

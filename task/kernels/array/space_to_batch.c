@@ -7,13 +7,13 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"
 
-enum { MAX_BLOCK_DIMS = 4 };
+enum { MAX_BLOCKED_DIMS = 4 }; /* from the first to the last one that changes */
 
 struct blocks {
 	int n;
-	int64_t size[MAX_BLOCK_DIMS];
-	int64_t before[MAX_BLOCK_DIMS], after[MAX_BLOCK_DIMS]; /* paddings or crops */
-	int64_t all;                                           /* product of the sizes */
+	int64_t size[MU_MAX_RANK];
+	int64_t before[MU_MAX_RANK], after[MU_MAX_RANK]; /* paddings or crops */
+	int64_t all;                                     /* product of the sizes */
 };
 
 static int read_edges(const struct kernel_call *c, unsigned i, struct blocks *b, struct mu_err *err)
@@ -32,6 +32,22 @@ static int read_edges(const struct kernel_call *c, unsigned i, struct blocks *b,
 	return 0;
 }
 
+static int check_blocked(const struct blocks *b, struct mu_err *err)
+{
+	int first = -1, last = -1;
+
+	for (int d = 0; d < b->n; d++)
+		if (b->size[d] != 1 || b->before[d] || b->after[d]) {
+			first = first < 0 ? d : first;
+			last = d;
+		}
+	if (last - first >= MAX_BLOCKED_DIMS)
+		return mu_invalid(err,
+				  "Maximum number of non-combined block dimensions should be %d",
+				  MAX_BLOCKED_DIMS);
+	return 0;
+}
+
 /* Blocks by an input (the ND ops), or by an attribute for the two dimensions after the batch. */
 static int read_blocks(const struct kernel_call *c, struct blocks *b, struct mu_err *err)
 {
@@ -40,11 +56,7 @@ static int read_blocks(const struct kernel_call *c, struct blocks *b, struct mu_
 
 	*b = (struct blocks){.n = 2, .all = 1};
 	if (by_input) {
-		if (kernel_in(c, 1)->shape.count > MAX_BLOCK_DIMS)
-			return mu_invalid(
-			    err, "Maximum number of non-combined block dimensions should be %d",
-			    MAX_BLOCK_DIMS);
-		MU_RETURN_IF_ERROR(args_ints(c, 1, b->size, MAX_BLOCK_DIMS, &b->n, err));
+		MU_RETURN_IF_ERROR(args_ints(c, 1, b->size, MU_MAX_RANK, &b->n, err));
 	} else {
 		b->size[0] = b->size[1] = args_attr_int(c->node, "block_size", 0);
 	}
@@ -58,7 +70,8 @@ static int read_blocks(const struct kernel_call *c, struct blocks *b, struct mu_
 			return mu_invalid(
 			    err, "All values in block_shape must be positive, got value, %lld",
 			    (long long)b->size[d]);
-	return read_edges(c, by_input ? 2 : 1, b, err);
+	MU_RETURN_IF_ERROR(read_edges(c, by_input ? 2 : 1, b, err));
+	return check_blocked(b, err);
 }
 
 static void space_push(struct view *v, int64_t dim, int64_t stride)
@@ -138,7 +151,7 @@ static int batch_to_space(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(mu_shape_push(&whole, batch, err));
 	MU_RETURN_IF_ERROR(mu_shape_push(&shape, batch, err));
 	int64_t block_stride = batch * plain.stride[0];
-	int64_t strides[MAX_BLOCK_DIMS];
+	int64_t strides[MU_MAX_RANK];
 	for (int d = b.n; d-- > 0; block_stride *= b.size[d])
 		strides[d] = block_stride;
 	for (int d = 1; d < in->shape.rank; d++) {

@@ -48,40 +48,73 @@ static void sparse_free(struct accumulator *a)
 	free(sparse_of(a));
 }
 
-static int check_gradient(const struct kernel_call *c, const struct accumulator *s,
-			  struct mu_err *err)
+/* Whether n dimensions of a gradient begin as the accumulator's do, from dimension `first` on. */
+static int check_dims(const struct accumulator *a, const char *what, int n, const int64_t *dim,
+		      int first, struct mu_err *err)
 {
-	const struct mu_tensor *indices = kernel_in(c, 2), *values = kernel_in(c, 3);
-	bool known = args_attr_bool(c->node, "has_known_shape", true);
-	int64_t whole[MU_MAX_RANK];
-	int n;
+	const struct mu_pshape *want = &a->shape;
 
-	MU_RETURN_IF_ERROR(args_type(c, 3, s->dtype, err));
-	MU_RETURN_IF_ERROR(args_rank(c, 2, 1, err));
-	MU_RETURN_IF_ERROR(args_ints(c, 4, whole, MU_MAX_RANK, &n, err));
-	if (values->shape.rank < 1 || values->shape.dim[0] != indices->shape.count)
-		return mu_invalid(
-		    err, "Input values and indices must have the same number of rows: %s and %s",
-		    mu_shape_str(&values->shape), mu_shape_str(&indices->shape));
-	bool fits = !known || n == 0 || n == values->shape.rank;
-	for (int d = 1; fits && known && d < n; d++)
-		fits = whole[d] == values->shape.dim[d];
-	for (int d = 1; fits && s->shape.rank > 0 && d < s->shape.rank; d++)
-		fits = s->shape.rank == values->shape.rank &&
-		       (s->shape.dim[d] < 0 || s->shape.dim[d] == values->shape.dim[d]);
-	if (!fits)
-		return mu_invalid(err,
-				  "Shape mismatch: a gradient of shape %s for an accumulator of %s",
-				  mu_shape_str(&values->shape), mu_pshape_str(&s->shape));
-	int64_t limit = known && n ? whole[0] : s->shape.rank > 0 ? s->shape.dim[0] : -1;
+	if (n < want->rank)
+		return mu_invalid(err, "Shape mismatch: expected %s rank at least %d, got %d", what,
+				  want->rank, n);
+	for (int d = first; d < want->rank; d++)
+		if (want->dim[d] >= 0 && want->dim[d] != dim[d])
+			return mu_invalid(err,
+					  "Shape mismatch: expected %s dim %d to be %lld, got %lld",
+					  what, d, (long long)want->dim[d], (long long)dim[d]);
+	return 0;
+}
+
+static int check_indices(const struct mu_tensor *indices, int64_t limit, struct mu_err *err)
+{
 	for (int64_t i = 0; i < indices->shape.count; i++) {
 		int64_t k = MU_DATA(int64_t, indices)[i];
-		if (k < 0 || (limit >= 0 && k >= limit))
+		if (limit >= 0 && k >= limit)
+			return mu_invalid(err,
+					  "Shape mismatch: index of slice %lld exceeded limits of "
+					  "shape; index is %lld exceeded %lld",
+					  (long long)i, (long long)k, (long long)limit);
+		if (k < 0)
 			return mu_invalid(err,
 					  "Invalid index %lld in the indices of a sparse gradient",
 					  (long long)k);
 	}
 	return 0;
+}
+
+static int check_gradient(const struct kernel_call *c, const struct accumulator *a,
+			  struct mu_err *err)
+{
+	const struct mu_tensor *indices = kernel_in(c, 2), *values = kernel_in(c, 3);
+	const struct mu_shape *shape = &values->shape;
+	int64_t whole[MU_MAX_RANK];
+	int n;
+
+	MU_RETURN_IF_ERROR(args_type(c, 3, a->dtype, err));
+	MU_RETURN_IF_ERROR(args_ints(c, 4, whole, MU_MAX_RANK, &n, err));
+	if (indices->shape.rank != 1)
+		return mu_invalid(err, "Input indices should be vector but received shape: %s",
+				  mu_shape_str(&indices->shape));
+	if (!shape->rank)
+		return mu_invalid(err, "Values cannot be 0-dimensional.");
+	if (shape->dim[0] != indices->shape.count)
+		return mu_invalid(err, "Expected %lld non-empty input values, got %lld",
+				  (long long)indices->shape.count, (long long)shape->dim[0]);
+	bool known = n && args_attr_bool(c->node, "has_known_shape", true);
+	if (known)
+		MU_RETURN_IF_ERROR(check_dims(a, "shape", n, whole, 0, err));
+	MU_RETURN_IF_ERROR(check_dims(a, "values", shape->rank, shape->dim, 1, err));
+	for (int d = 1; known && d < n; d++)
+		if (n != shape->rank || whole[d] != shape->dim[d])
+			return mu_invalid(err,
+					  "Shape mismatch: rows of shape %s are not those of the "
+					  "gradient's shape",
+					  mu_shape_str(shape));
+	return check_indices(indices,
+			     known               ? whole[0]
+			     : a->shape.rank > 0 ? a->shape.dim[0]
+						 : -1,
+			     err);
 }
 
 static struct rows rows_new(size_t cap, size_t bytes)
@@ -126,9 +159,15 @@ static int accumulator_sparse_add(struct accumulator *a, struct kernel_call *c, 
 
 	MU_RETURN_IF_ERROR(check_gradient(c, a, err));
 	MU_RETURN_IF_ERROR(mu_shape_set(&tail, values->shape.rank - 1, values->shape.dim + 1, err));
-	if (a->count && !mu_shape_eq(&tail, &s->tail))
-		return mu_invalid(err, "Shape mismatch: rows of %s after rows of %s",
-				  mu_shape_str(&tail), mu_shape_str(&s->tail));
+	for (int d = 0; a->count && d < tail.rank && tail.rank == s->tail.rank; d++)
+		if (tail.dim[d] != s->tail.dim[d])
+			return mu_invalid(err,
+					  "Shape mismatch: expected values dim %d to be %lld, got "
+					  "%lld",
+					  d + 1, (long long)s->tail.dim[d], (long long)tail.dim[d]);
+	if (a->count && tail.rank != s->tail.rank)
+		return mu_invalid(err, "Shape mismatch: expected values rank %d, got %d",
+				  s->tail.rank + 1, tail.rank + 1);
 	s->tail = tail;
 	struct rows sum =
 	    accumulator_sparse_merge(&s->rows, indices->data, values->data,

@@ -220,6 +220,8 @@ static int batch_statistics(struct kernel_call *c, struct rows *r, struct mu_ten
 		MU_DATA(float, out[2])
 		[ch] = mix ? (1 - factor) * MU_DATA(float, old_var)[ch] + factor * var[ch] * bessel
 			   : var[ch] * bessel;
+		if (!r->pixels) /* the gradient of nothing is zero, not NaN */
+			mean[ch] = var[ch] = 0;
 	}
 	return 0;
 }

@@ -55,8 +55,8 @@ KERNEL(norm_forward, norm_args)
 		if (a.training) {
 			float bessel = (float)(n / (n > 1 ? n - 1 : 1));
 			norm_statistics(&a, ch, &mean, &variance);
-			saved_mean = mean;
-			saved_variance = variance;
+			saved_mean = a.pixels ? mean : 0;
+			saved_variance = a.pixels ? variance : 0;
 			F(a.out[0])
 			[ch] = factor == 1 ? mean : (1 - factor) * F(a.mean)[ch] + factor * mean;
 			F(a.out[1])

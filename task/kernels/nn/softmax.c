@@ -160,11 +160,17 @@ int check_sparse_cross_entropy(const struct kernel_call *c, struct mu_err *err)
 	if (logits->shape.rank != 2)
 		return mu_invalid(err, "logits must be 2-D, but got shape %s",
 				  mu_shape_str(&logits->shape));
-	if (labels->shape.rank != 1 || labels->shape.dim[0] != logits->shape.dim[0])
+	if (labels->shape.rank != 1)
+		return mu_invalid(err, "labels must be 1-D, but got shape %s",
+				  mu_shape_str(&labels->shape));
+	if (labels->shape.dim[0] != logits->shape.dim[0])
 		return mu_invalid(err,
 				  "logits and labels must have the same first dimension, got "
 				  "logits shape %s and labels shape %s",
 				  mu_shape_str(&logits->shape), mu_shape_str(&labels->shape));
+	if (!logits->shape.dim[1])
+		return mu_invalid(err, "Must have at least one class, but got logits shape %s",
+				  mu_shape_str(&logits->shape));
 	return 0;
 }
 

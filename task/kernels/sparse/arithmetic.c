@@ -11,11 +11,12 @@
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/sparse/sparse.h"
 
-static int read_operands(const struct kernel_call *c, struct sparse *a, struct sparse *b,
-			 struct mu_err *err)
+/* SparseAdd does not compare the positions with the shape, as in TensorFlow. */
+static int read_operands(const struct kernel_call *c, bool in_bounds, struct sparse *a,
+			 struct sparse *b, struct mu_err *err)
 {
-	MU_RETURN_IF_ERROR(sparse_in(c, 0, a, err));
-	MU_RETURN_IF_ERROR(sparse_in(c, 3, b, err));
+	MU_RETURN_IF_ERROR((in_bounds ? sparse_in : sparse_in_unchecked)(c, 0, a, err));
+	MU_RETURN_IF_ERROR((in_bounds ? sparse_in : sparse_in_unchecked)(c, 3, b, err));
 	if (a->at->dtype != MU_INT64 || b->at->dtype != MU_INT64)
 		return mu_invalid(err, "positions must be int64");
 	if (!mu_shape_eq(&a->shape, &b->shape))
@@ -72,7 +73,7 @@ static int union_of(struct kernel_call *c, enum binary_op op, bool sums, struct 
 	struct sparse a, b;
 	double least = 0;
 
-	MU_RETURN_IF_ERROR(read_operands(c, &a, &b, err));
+	MU_RETURN_IF_ERROR(read_operands(c, !sums, &a, &b, err));
 	enum mu_dtype type = a.values->dtype;
 	binary_loop *loop = loops->binary[op][type];
 	size_t size = mu_dtype_size(type);

@@ -211,6 +211,15 @@ static int put_dense(struct kernel_call *c, const struct mu_shape *s, enum mu_dt
 	return 0;
 }
 
+/* The picked rows become those of the next level. */
+static void enter_level(const struct mu_tensor *splits, struct row_picks *p)
+{
+	for (int64_t k = 0; k < p->n; k++) {
+		p->from[k] = mu_tensor_int(splits, p->from[k]);
+		p->to[k] = mu_tensor_int(splits, p->to[k]);
+	}
+}
+
 /* Writes level l of the output, the lengths of the picked rows; *p becomes the rows of the next
  * level. */
 static int put_level(struct kernel_call *c, unsigned l, unsigned out, struct row_picks *p,
@@ -235,9 +244,8 @@ static int put_level(struct kernel_call *c, unsigned l, unsigned out, struct row
 				return mu_invalid(err, "too many values are picked");
 			mu_tensor_set_int(to, ++i, total);
 		}
-		p->from[k] = mu_tensor_int(splits, p->from[k]);
-		p->to[k] = mu_tensor_int(splits, p->to[k]);
 	}
+	enter_level(splits, p);
 	return 0;
 }
 
@@ -253,7 +261,7 @@ static int ragged_gather(struct kernel_call *c, struct mu_err *err)
 		return mu_invalid(err, "params must have a level of splits");
 	MU_RETURN_IF_ERROR(check_gather(c, levels, err));
 	MU_RETURN_IF_ERROR(splits_type(c, &type, &most, err));
-	if (!at->shape.rank || c->n_out != levels + (unsigned)at->shape.rank)
+	if (c->n_out != levels + (unsigned)at->shape.rank)
 		return mu_fail(err, MU_INTERNAL,
 			       "OUTPUT_RAGGED_RANK must be the indices' rank, less one, and "
 			       "PARAMS_RAGGED_RANK; the indices are %s",
@@ -264,14 +272,16 @@ static int ragged_gather(struct kernel_call *c, struct mu_err *err)
 	for (int64_t k = 0; k < p.n; k++)
 		to[k] = (from[k] = mu_tensor_int(at, k)) + 1;
 	MU_RETURN_IF_ERROR(put_dense(c, &at->shape, type, most, err));
-	unsigned first = (unsigned)at->shape.rank - 1;
-	for (unsigned l = 0; l < levels; l++)
-		MU_RETURN_IF_ERROR(put_level(c, l, first + l, &p, most, err));
+	if (!at->shape.rank) /* one row, which is no longer a row of anything */
+		enter_level(kernel_in(c, 0), &p);
+	for (unsigned l = !at->shape.rank; l < levels; l++)
+		MU_RETURN_IF_ERROR(
+		    put_level(c, l, (unsigned)at->shape.rank + l - 1, &p, most, err));
 	struct mu_shape shape;
 	for (int64_t k = 0; k < p.n; k++)
 		rows += to[k] - from[k]; /* at most `most`: the last level has counted them */
 	MU_RETURN_IF_ERROR(mu_shape_splice(&shape, &values->shape, 0, 1, 1, &rows, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, first + levels, values->dtype, &shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, c->n_out - 1, values->dtype, &shape, &out, err));
 	int64_t row = rows ? shape.count / rows : 0, put = 0;
 	for (int64_t k = 0; k < p.n; put += (to[k] - from[k]) * row, k++)
 		elems_copy(out->dtype, out->data, put, values->data, from[k] * row,

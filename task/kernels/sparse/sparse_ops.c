@@ -5,6 +5,7 @@
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/sparse/sparse.h"
 
 static int bad_position(const struct mu_tensor *indices, int64_t i, const char *why,
 			struct mu_err *err)
@@ -59,6 +60,19 @@ static int check_positions(const struct kernel_call *c, const struct mu_shape *s
 	return 0;
 }
 
+static int out_of_bounds(const struct mu_tensor *indices, int64_t i, const struct mu_shape *shape,
+			 bool check, struct mu_err *err)
+{
+	int64_t position[MU_MAX_RANK];
+
+	if (!check)
+		return mu_invalid(err, "Indices are not valid (out of bounds).  Shape: %s",
+				  mu_shape_str(shape));
+	for (int d = 0; d < shape->rank; d++)
+		position[d] = mu_tensor_int(indices, i * shape->rank + d);
+	return sparse_out_of_bounds(i, position, shape->rank, shape->dim, err);
+}
+
 static int sparse_to_dense(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *indices = kernel_in(c, 0), *values = kernel_in(c, 2);
@@ -74,7 +88,7 @@ static int sparse_to_dense(struct kernel_call *c, struct mu_err *err)
 	for (int64_t i = 0; i < n; i++) {
 		int64_t at = sparse_place_of(indices, i, &shape);
 		if (at < 0)
-			return bad_position(indices, i, "out of bounds", err);
+			return out_of_bounds(indices, i, &shape, check, err);
 		if (check && at <= before)
 			return bad_position(indices, i, at == before ? "repeated" : "out of order",
 					    err);
