@@ -61,7 +61,8 @@ void mu_graph_write(const struct mu_graph *g, struct mu_buf *out); /* a GraphDef
 /* Writes a GraphDef of the nodes [from, n_nodes), as for ExtendSession. */
 void mu_graph_write_from(const struct mu_graph *g, unsigned from, struct mu_buf *out);
 
-void mu_node_write_attrs(const struct mu_node *n, struct mu_buf *out); /* NodeDef fields */
+/* Writes fields of a NodeDef; `internal`: also attributes such as _class, which no op declares. */
+void mu_node_write_attrs(const struct mu_node *n, bool internal, struct mu_buf *out);
 
 /* Adds a node and copies its strings.  INVALID_ARGUMENT if the name is in use. */
 int mu_graph_add(struct mu_graph *g, const char *name, const char *op, struct mu_node **out,

@@ -14,10 +14,11 @@ static void write_input(struct mu_buf *b, struct mu_input in)
 	mu_pb_end(b, at);
 }
 
-void mu_node_write_attrs(const struct mu_node *n, struct mu_buf *out)
+void mu_node_write_attrs(const struct mu_node *n, bool internal, struct mu_buf *out)
 {
 	for (unsigned i = 0; i < n->n_attrs; i++)
-		mu_attr_entry_write(out, 5, &n->attrs[i]);
+		if (internal || n->attrs[i].name[0] != '_')
+			mu_attr_entry_write(out, 5, &n->attrs[i]);
 }
 
 static void write_node(struct mu_buf *b, const struct mu_node *n)
@@ -28,7 +29,7 @@ static void write_node(struct mu_buf *b, const struct mu_node *n)
 		write_input(b, n->inputs[i]);
 	if (*n->device)
 		mu_pb_put_str(b, 4, n->device);
-	mu_node_write_attrs(n, b);
+	mu_node_write_attrs(n, true, b);
 }
 
 void mu_graph_write_from(const struct mu_graph *g, unsigned from, struct mu_buf *out)

@@ -125,7 +125,7 @@ def crosses():
     for sep in (strs("_X_"), strs("")):
         yield Case("SparseCrossV2", {**sides, "dense_inputs": [dense, text], "sep": sep.reshape(())})
     for n, strong in ((100, False), (0, False), (100, True)):
-        kinds = only if strong else {**sides, "dense_inputs": [text, dense]}
+        kinds = {**sides, "dense_inputs": [text] if strong else [text, dense]}
         yield Case("SparseCrossHashed", {**kinds, "num_buckets": np.array(n, L), "strong_hash": np.array(strong), "salt": np.array([137, 2], L)})
     for broken in ({"shapes": [shape, np.array([4, 2], L)]}, {"values": [words, numbers[:3]]}, {"shapes": [shape, np.array([3], L)]},
                    {"indices": [rows, np.array([[0, 0], [1, 0], [2, 0], [9, 1]], L)]}):

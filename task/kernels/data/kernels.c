@@ -93,7 +93,7 @@ static int dataset_fill(struct kernel_call *c, struct dataset *d, struct mu_err 
 	    d->in[0]->n_out != d->n_out)
 		return mu_invalid(err, "%s of %u components over one of %u", d->op, d->n_out,
 				  d->in[0]->n_out);
-	mu_node_write_attrs(c->node, &d->attrs);
+	mu_node_write_attrs(c->node, false, &d->attrs);
 	d->flag = flag_of(c->node);
 	d->keeps_count = args_attr_bool(c->node, "preserve_cardinality", false);
 	MU_RETURN_IF_ERROR(take_functions(c, d, err));

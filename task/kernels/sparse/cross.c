@@ -26,6 +26,7 @@ struct cross {
 	int64_t buckets;
 	bool has_key;
 	uint64_t key;
+	bool hashes_numbers;      /* of sparse columns: TensorFlow hashes their low 4 bytes */
 	const int64_t *salt;      /* of a keyed hash of texts; NULL: the plain one */
 	struct mu_span separator; /* between the texts of a combination */
 	int64_t *pick;            /* position of the current combination in each column */
@@ -130,9 +131,11 @@ static int64_t number_of(const struct cross *x, unsigned i)
 	const struct column *col = &x->columns[i];
 	int64_t at = col->first + x->pick[i];
 
-	if (col->values->dtype == MU_INT64)
+	if (col->values->dtype == MU_INT64 && (!x->hashes_numbers || !col->rows))
 		return MU_DATA(int64_t, col->values)[at];
-	struct mu_span s = elems_span(col->values, at);
+	struct mu_span s = col->values->dtype == MU_INT64
+			       ? (struct mu_span){(char *)&MU_DATA(int64_t, col->values)[at], 4}
+			       : elems_span(col->values, at);
 	if (x->salt)
 		return (int64_t)keyed_hash((const uint64_t *)x->salt, s.data, s.len);
 	return (int64_t)fingerprint64(s.data, s.len);
@@ -248,6 +251,7 @@ static int sparse_cross_hashed(struct kernel_call *c, struct mu_err *err)
 			       *salt = kernel_in(c, c->n_in - 1);
 	struct cross x = {.n_inputs = c->n_in - 3,
 			  .hashed = true,
+			  .hashes_numbers = true,
 			  .buckets = MU_DATA(int64_t, buckets)[0],
 			  .salt = MU_DATA(bool, strong)[0] ? salt->data : NULL};
 

@@ -23,22 +23,26 @@ static int ragged_check_splits(const struct ragged *r, struct mu_err *err)
 	for (unsigned l = 0; l < r->levels; l++) {
 		int64_t n = kernel_in(r->c, l)->shape.count;
 		MU_RETURN_IF_ERROR(args_rank(r->c, l, 1, err));
-		if (!n || ragged_split(r, l, 0))
+		if (!n)
+			return mu_invalid(err, "ragged splits may not be empty.");
+		if (ragged_split(r, l, 0))
 			return mu_invalid(err, "First value of ragged splits must be 0.");
 		for (int64_t i = 1; i < n; i++)
 			if (ragged_split(r, l, i) < ragged_split(r, l, i - 1))
-				return mu_invalid(
-				    err,
-				    "Ragged splits should be non decreasing, but %lld follows %lld",
-				    (long long)ragged_split(r, l, i),
-				    (long long)ragged_split(r, l, i - 1));
+				return mu_invalid(err,
+						  "Ragged splits should be non decreasing, but we "
+						  "got %lld followed "
+						  "by %lld",
+						  (long long)ragged_split(r, l, i - 1),
+						  (long long)ragged_split(r, l, i));
 		int64_t below = l + 1 < r->levels ? kernel_in(r->c, l + 1)->shape.count - 1
 						  : r->values->shape.dim[0];
+		if (below < 0)
+			return mu_invalid(err, "ragged splits may not be empty.");
 		if (ragged_split(r, l, n - 1) != below)
 			return mu_invalid(err,
 					  "Final value of ragged splits must match the length the "
-					  "corresponding ragged values: %lld, not %lld",
-					  (long long)ragged_split(r, l, n - 1), (long long)below);
+					  "corresponding ragged values.");
 	}
 	return 0;
 }

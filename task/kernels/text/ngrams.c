@@ -30,10 +30,14 @@ static int read_ngrams(const struct mu_node *n, struct ngrams *g, struct mu_err 
 		return mu_invalid(err, "at most %d widths", MAX_WIDTHS);
 	for (int i = 0; i < g->n_widths; i++)
 		if (g->width[i] < 1 || g->width[i] > INT32_MAX)
-			return mu_invalid(err, "ngram_widths must contain positive values: %lld",
-					  (long long)g->width[i]);
+			return mu_invalid(err, "ngram_widths must contain positive values");
 	if (g->pad > INT32_MAX)
 		return mu_invalid(err, "Pad width value is too large: %lld", (long long)g->pad);
+	if (g->pad < 0 && g->keeps_short && !g->n_widths)
+		return mu_invalid(err,
+				  "Pad width should be >= 0 when preserve_short_sequences is True "
+				  "and ngram_widths are not provided, got %lld",
+				  (long long)g->pad);
 	return 0;
 }
 
@@ -122,6 +126,11 @@ static int count_all(const struct ngrams *g, bool any, const struct mu_tensor *i
 	for (int64_t i = 1; i < in->shape.count; i++) {
 		int64_t length = mu_tensor_int(in, i) - mu_tensor_int(in, i - 1), n = 0, made;
 		for (int w = 0; w < g->n_widths && any && pieces <= MOST_PIECES; w++) {
+			if (length + 2 * pad_of(g, g->width[w]) > INT32_MAX)
+				return mu_invalid(err,
+						  "Pad width could lead to integer overflow, got "
+						  "pad_width = %lld",
+						  (long long)pad_of(g, g->width[w]));
 			made = count_of(g, length, g->width[w]);
 			pieces = made > MOST_PIECES ? INT64_MAX : pieces + made * g->width[w];
 			n += made;
