@@ -59,7 +59,8 @@ def half_training():
         yield Case(pre + "SparseApplyMomentum", {"var": v(), "accum": v(), "lr": s(0.1), "grad": rows, "indices": idx,
                                                  "momentum": s(0.5)}, **tol)
         yield Case(pre + "SparseApplyFtrl", {"var": v(), "accum": v(), "linear": v(), "grad": rows, "indices": idx, "lr": s(0.1),
-                                             "l1": s(0.1), "l2": s(0.1), "lr_power": s(-0.5)}, **tol)
+                                             "l1": s(0.1), "l2": s(0.1), "lr_power": s(-0.5)},
+                   rtol=3e-2, atol=6e-2)  # a difference of two numbers near 8
     for t in (HALF, BF):
         x = real(F, 4, 3).astype(t)
         yield Case("AssignAdd", {"ref": Var(x), "value": x})
