@@ -252,6 +252,7 @@ def listeners_and_final_steps():
 
 def a_loss_that_is_no_number():
     x, loss, train, (w, b, step) = _line(1e30)
+    checked = tf.add_check_numerics_ops()  # before a session adds a Saver, whose Restore it would run
     out = []
     for fail in (True, False):
         try:
@@ -264,7 +265,6 @@ def a_loss_that_is_no_number():
         except tf.train.NanLossDuringTrainingError as e:
             out.append([str(e)[:20], k])
         forget()
-    checked = tf.add_check_numerics_ops()
     with tf.Session(TARGET) as s:
         s.run(tf.global_variables_initializer())
         s.run(train)
