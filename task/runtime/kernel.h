@@ -27,7 +27,7 @@ struct value {
 	bool is_constant;     /* for the executor: a constant that is not cleared after the step */
 	struct variable *ref; /* one reference to the variable */
 	struct mu_tensor tensor; /* unset when ref or dead */
-	uint64_t padding;        /* pads to 128 bytes; a scalar uses only the first cache line */
+	uint64_t padding;        /* to whole cache lines, of which a scalar uses only the first */
 };
 
 struct kernel_call {
