@@ -18,6 +18,7 @@ struct table {
 	struct resource base;
 	pthread_mutex_t lock;
 	enum mu_dtype key, value;
+	struct mu_shape key_shape; /* more than one element only in a dense table */
 	struct mu_pshape row_shape;
 	bool is_mutable, filled;
 	struct mu_tensor own[2]; /* reserved keys; unset: none */
@@ -67,12 +68,31 @@ static struct resource *table_create(void *arg, struct mu_err *err)
 	return &t->base;
 }
 
-static struct mu_span table_key_of(const struct mu_tensor *keys, int64_t i)
+static struct mu_span table_key_of(const struct table *t, const struct mu_tensor *keys, int64_t i)
 {
 	if (keys->dtype == MU_STRING)
 		return elems_span(keys, i);
-	size_t size = elems_size(keys->dtype);
+	size_t size = (size_t)t->key_shape.count * elems_size(keys->dtype);
 	return (struct mu_span){(const char *)keys->data + (size_t)i * size, size};
+}
+
+static int64_t count_keys(const struct table *t, const struct mu_tensor *keys)
+{
+	return t->key_shape.count ? keys->shape.count / t->key_shape.count : 0;
+}
+
+/* Splits the shape of keys into the dimensions before a key's own, which remain in *s. */
+static int cut_key_shape(const struct table *t, struct mu_shape *s, struct mu_err *err)
+{
+	int n = s->rank - t->key_shape.rank;
+
+	for (int d = 0; d < t->key_shape.rank; d++)
+		if (n < 0 || s->dim[n + d] != t->key_shape.dim[d])
+			return mu_invalid(err,
+					  "Input key shape %s must end with the table's key "
+					  "shape %s",
+					  mu_shape_str(s), mu_shape_str(&t->key_shape));
+	return mu_shape_splice(s, s, n, t->key_shape.rank, 0, NULL, err);
 }
 
 static bool same_span(struct mu_span a, struct mu_span b)
@@ -90,15 +110,25 @@ static int dense_spec(const struct kernel_call *c, struct table *spec, struct mu
 	MU_RETURN_IF_ERROR(args_type(c, 0, spec->key, err));
 	if (c->n_in > 1)
 		MU_RETURN_IF_ERROR(args_type(c, 1, spec->key, err));
+	mu_shape_copy(&spec->key_shape, &kernel_in(c, 0)->shape);
 	for (unsigned i = 0; i < c->n_in; i++) {
-		if (kernel_in(c, i)->shape.rank)
-			return mu_fail(err, MU_UNIMPLEMENTED,
-				       "dense tables have keys of one element, not of shape %s",
-				       mu_shape_str(&kernel_in(c, i)->shape));
+		if (!mu_shape_eq(&kernel_in(c, i)->shape, &spec->key_shape))
+			return mu_invalid(
+			    err,
+			    "Empty and deleted keys must have same shape, got shapes: "
+			    "%s and %s",
+			    mu_shape_str(&spec->key_shape), mu_shape_str(&kernel_in(c, i)->shape));
 		spec->own[i] = *kernel_in(c, i);
 	}
+	if (spec->key_shape.rank > 1 || !spec->key_shape.count)
+		return mu_invalid(err, "Empty key must be a scalar or a vector, got shape %s",
+				  mu_shape_str(&spec->key_shape));
+	if (spec->key_shape.rank && spec->key == MU_STRING)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "dense tables of strings have keys of one element, not of shape %s",
+			       mu_shape_str(&spec->key_shape));
 	if (c->n_in > 1 &&
-	    same_span(table_key_of(&spec->own[0], 0), table_key_of(&spec->own[1], 0)))
+	    same_span(table_key_of(spec, &spec->own[0], 0), table_key_of(spec, &spec->own[1], 0)))
 		return mu_invalid(err, "Empty and deleted keys cannot be equal");
 	if (places < 4 || (places & (places - 1)))
 		return mu_invalid(
@@ -116,6 +146,7 @@ static int table_make(struct kernel_call *c, struct mu_err *err)
 	struct table spec = {.key = args_attr_type(c->node, "key_dtype", MU_STRING),
 			     .value = args_attr_type(c->node, "value_dtype", MU_INT64),
 			     .is_mutable = strncmp(c->node->op, "Mutable", 7) == 0,
+			     .key_shape = mu_shape_scalar(),
 			     .row = 1};
 	struct resource *r;
 	int rc = 0;
@@ -175,7 +206,7 @@ static int check_key(const struct table *t, const struct mu_tensor *keys, int64_
 
 	for (size_t k = 0; k < MU_COUNT(what); k++)
 		if (mu_tensor_is_set(&t->own[k]) &&
-		    same_span(table_key_of(keys, i), table_key_of(&t->own[k], 0)))
+		    same_span(table_key_of(t, keys, i), table_key_of(t, &t->own[k], 0)))
 			return mu_invalid(err, "Using the %s as a table key is not allowed",
 					  what[k]);
 	return 0;
@@ -183,7 +214,7 @@ static int check_key(const struct table *t, const struct mu_tensor *keys, int64_
 
 static int check_keys(const struct table *t, const struct mu_tensor *keys, struct mu_err *err)
 {
-	for (int64_t i = 0; mu_tensor_is_set(&t->own[0]) && i < keys->shape.count; i++)
+	for (int64_t i = 0; mu_tensor_is_set(&t->own[0]) && i < count_keys(t, keys); i++)
 		MU_RETURN_IF_ERROR(check_key(t, keys, i, err));
 	return 0;
 }
@@ -234,24 +265,27 @@ static int store(struct table *t, struct mu_span key, const struct mu_tensor *va
 static int check_pair(const struct kernel_call *c, const struct table *t, struct mu_err *err)
 {
 	const struct mu_tensor *keys = kernel_in(c, 1), *values = kernel_in(c, 2);
-	const struct mu_shape *ks = &keys->shape, *vs = &values->shape;
+	const struct mu_shape *vs = &values->shape;
+	struct mu_shape ks = keys->shape;
 
 	MU_RETURN_IF_ERROR(args_type(c, 1, t->key, err));
 	MU_RETURN_IF_ERROR(args_type(c, 2, t->value, err));
-	bool fits = vs->rank == ks->rank + t->row_shape.rank;
+	MU_RETURN_IF_ERROR(cut_key_shape(t, &ks, err));
+	bool fits = vs->rank == ks.rank + t->row_shape.rank;
 	for (int d = 0; fits && d < vs->rank; d++)
-		fits = vs->dim[d] == (d < ks->rank ? ks->dim[d] : t->row_shape.dim[d - ks->rank]);
+		fits = vs->dim[d] == (d < ks.rank ? ks.dim[d] : t->row_shape.dim[d - ks.rank]);
 	if (!fits)
-		return mu_invalid(err, "Expected shape %s + %s for value, got %s", mu_shape_str(ks),
-				  mu_pshape_str(&t->row_shape), mu_shape_str(vs));
+		return mu_invalid(err, "Expected shape %s + %s for value, got %s",
+				  mu_shape_str(&ks), mu_pshape_str(&t->row_shape),
+				  mu_shape_str(vs));
 	return check_keys(t, keys, err);
 }
 
 static int store_all(struct table *t, const struct mu_tensor *keys, const struct mu_tensor *values,
 		     struct mu_err *err)
 {
-	for (int64_t i = 0; i < keys->shape.count; i++)
-		MU_RETURN_IF_ERROR(store(t, table_key_of(keys, i), values, i, err));
+	for (int64_t i = 0; i < count_keys(t, keys); i++)
+		MU_RETURN_IF_ERROR(store(t, table_key_of(t, keys, i), values, i, err));
 	return 0;
 }
 
@@ -272,13 +306,13 @@ static bool same_value(const struct table *t, int64_t at, const struct mu_tensor
 static int store_new(struct table *t, const struct mu_tensor *keys, const struct mu_tensor *values,
 		     enum mu_code conflict, struct mu_err *err)
 {
-	for (int64_t i = 0; i < keys->shape.count; i++) {
-		int64_t at = table_find(t, table_key_of(keys, i));
+	for (int64_t i = 0; i < count_keys(t, keys); i++) {
+		int64_t at = table_find(t, table_key_of(t, keys, i));
 		if (at >= 0 && !same_value(t, at, values, i))
 			return mu_fail(err, conflict,
 				       "HashTable has different value for same key.");
 		if (at < 0)
-			MU_RETURN_IF_ERROR(store(t, table_key_of(keys, i), values, i, err));
+			MU_RETURN_IF_ERROR(store(t, table_key_of(t, keys, i), values, i, err));
 	}
 	return 0;
 }
@@ -313,9 +347,9 @@ int table_add_pairs(const struct kernel_call *c, const struct mu_tensor *keys,
 		return mu_invalid(err, "Conflicting key/value dtypes %s->%s with %s->%s for table",
 				  mu_dtype_name(t->key), mu_dtype_name(t->value),
 				  mu_dtype_name(keys->dtype), mu_dtype_name(values->dtype));
-	if (values->shape.count != keys->shape.count * t->row)
+	if (values->shape.count != count_keys(t, keys) * t->row)
 		return mu_invalid(err, "Expected %lld values for keys of shape %s, got %s",
-				  (long long)(keys->shape.count * t->row),
+				  (long long)(count_keys(t, keys) * t->row),
 				  mu_shape_str(&keys->shape), mu_shape_str(&values->shape));
 	MU_RETURN_IF_ERROR(check_keys(t, keys, err));
 	return t->is_mutable ? store_all(t, keys, values, err)
@@ -380,15 +414,16 @@ static int import_places(struct kernel_call *c, struct table *t, struct mu_err *
 
 	MU_RETURN_IF_ERROR(args_type(c, 1, t->key, err));
 	MU_RETURN_IF_ERROR(args_type(c, 2, t->value, err));
-	if (values->shape.count / (t->row ? t->row : 1) != keys->shape.count ||
-	    values->shape.count != keys->shape.count * t->row)
+	int64_t n = count_keys(t, keys);
+	if (values->shape.count / (t->row ? t->row : 1) != n || values->shape.count != n * t->row ||
+	    keys->shape.count != n * t->key_shape.count)
 		return mu_invalid(err, "Expected shape %s + %s for value, got %s",
 				  mu_shape_str(&keys->shape), mu_pshape_str(&t->row_shape),
 				  mu_shape_str(&values->shape));
 	table_clear(t);
-	for (int64_t i = 0; i < keys->shape.count; i++)
+	for (int64_t i = 0; i < count_keys(t, keys); i++)
 		if (!check_key(t, keys, i, &own))
-			MU_RETURN_IF_ERROR(store(t, table_key_of(keys, i), values, i, err));
+			MU_RETURN_IF_ERROR(store(t, table_key_of(t, keys, i), values, i, err));
 	return 0;
 }
 
@@ -411,10 +446,12 @@ static int remove_keys(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
 	MU_RETURN_IF_ERROR(args_type(c, 1, t->key, err));
+	struct mu_shape shape = kernel_in(c, 1)->shape;
+	MU_RETURN_IF_ERROR(cut_key_shape(t, &shape, err));
 	MU_RETURN_IF_ERROR(check_keys(t, kernel_in(c, 1), err));
 	const struct mu_tensor *keys = kernel_in(c, 1);
-	for (int64_t i = 0; i < keys->shape.count; i++) {
-		struct mu_span key = table_key_of(keys, i);
+	for (int64_t i = 0; i < count_keys(t, keys); i++) {
+		struct mu_span key = table_key_of(t, keys, i);
 		int64_t at = table_find(t, key);
 		if (at < 0)
 			continue;
@@ -435,9 +472,10 @@ static int lookup(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
 	MU_RETURN_IF_ERROR(args_type(c, 1, t->key, err));
 	MU_RETURN_IF_ERROR(args_type(c, 2, t->value, err));
-	MU_RETURN_IF_ERROR(check_keys(t, kernel_in(c, 1), err));
 	const struct mu_tensor *keys = kernel_in(c, 1), *other = kernel_in(c, 2);
 	struct mu_shape shape = keys->shape;
+	MU_RETURN_IF_ERROR(cut_key_shape(t, &shape, err));
+	MU_RETURN_IF_ERROR(check_keys(t, keys, err));
 	if (!t->is_mutable && !t->filled)
 		return mu_fail(err, MU_FAILED_PRECONDITION, "Table not initialized.");
 	if (other->shape.count != t->row)
@@ -445,8 +483,8 @@ static int lookup(struct kernel_call *c, struct mu_err *err)
 				  mu_pshape_str(&t->row_shape), mu_shape_str(&other->shape));
 	MU_RETURN_IF_ERROR(mu_shape_append(&shape, t->row_shape.rank, t->row_shape.dim, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, t->value, &shape, &out, err));
-	for (int64_t i = 0; i < keys->shape.count; i++) {
-		int64_t at = table_find(t, table_key_of(keys, i));
+	for (int64_t i = 0; i < count_keys(t, keys); i++) {
+		int64_t at = table_find(t, table_key_of(t, keys, i));
 		elems_copy(t->value, out->data, i * t->row, at < 0 ? other->data : t->values,
 			   at < 0 ? 0 : at * t->row, t->row);
 	}
@@ -472,7 +510,7 @@ static int export(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape ks = mu_shape_vec((int64_t)t->rows.count), vs = ks;
 	bool dense = mu_tensor_is_set(&t->own[0]);
 	/* two matrices for a dense table, as in TensorFlow */
-	MU_RETURN_IF_ERROR(mu_shape_append(&ks, dense, &(int64_t){1}, err));
+	MU_RETURN_IF_ERROR(mu_shape_append(&ks, dense, &t->key_shape.count, err));
 	MU_RETURN_IF_ERROR(dense ? mu_shape_push(&vs, t->row, err)
 				 : mu_shape_append(&vs, t->row_shape.rank, t->row_shape.dim, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, t->key, &ks, &keys, err));

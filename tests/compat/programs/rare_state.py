@@ -149,6 +149,31 @@ def old_tables():
         return plain([s.run(find), s.run(raw.LookupTableSize(table_handle=table))])
 
 
+def tables_with_keys_of_two():
+    """As SDCA keeps its state: the key of an example is a vector."""
+    def table(value_shape):
+        return raw.MutableDenseHashTableV2(empty_key=np.array([-1, -1]), deleted_key=np.array([-2, -2]), value_dtype=tf.float32,
+                                           value_shape=value_shape, initial_num_buckets=4)
+
+    one, rows = table([]), table([2])
+    keys = np.array([[1, 2], [3, 4]])
+    put = [raw.LookupTableInsertV2(table_handle=one, keys=keys, values=np.array([5, 6], np.float32)),
+           raw.LookupTableInsertV2(table_handle=rows, keys=keys, values=np.array([[5, 6], [7, 8]], np.float32))]
+    asked = np.array([[1, 2], [2, 1], [3, 4]])
+    find = [raw.LookupTableFindV2(table_handle=one, keys=asked, default_value=np.float32(9)),
+            raw.LookupTableFindV2(table_handle=rows, keys=asked, default_value=np.array([9, 9], np.float32))]
+    sizes = [raw.LookupTableSizeV2(table_handle=t) for t in (one, rows)]
+    remove = raw.LookupTableRemoveV2(table_handle=rows, keys=keys[:1])
+    wrong = tf.placeholder(tf.int64)
+    with tf.Session(TARGET) as s:
+        s.run(put)
+        answers = [s.run(find), s.run(sizes), s.run(remove), s.run(sizes), s.run(find)]
+        saved = sorted(plain(s.run(raw.LookupTableExportV2(table_handle=rows, Tkeys=tf.int64, Tvalues=tf.float32).keys)))[-1:]
+        for keys in ([1, 2, 3], [[-1, -1]], [[1]], 1):
+            answers.append(error_of(lambda: s.run(raw.LookupTableFindV2(table_handle=one, keys=wrong, default_value=np.float32(9)), {wrong: keys})))
+        return plain(answers + [saved])
+
+
 def datasets_as_graphs():
     """The nodes of the GraphDef that makes a dataset again, and the functions that it calls."""
     data = tf.data.Dataset
@@ -160,7 +185,7 @@ def datasets_as_graphs():
     with tf.Session(TARGET) as s:
         for name, dataset in some.items():
             graph = tf.GraphDef.FromString(s.run(raw.DatasetToGraphV2(input_dataset=dataset._variant_tensor)))
-            functions = {f.signature.name: chr(97 + i) for i, f in enumerate(graph.library.function)}
+            functions = {f.signature.name: sorted(n.op for n in f.node_def) for f in graph.library.function}
             answers.append([name, [[n.name, n.op, list(n.input), sorted(n.attr), functions.get(n.attr["f"].func.name, "")] for n in graph.node
                                    if n.op != "Const"], len(functions), tf.make_ndarray(graph.node[0].attr["value"].tensor)])
         strict = raw.DatasetToGraphV2(input_dataset=some["random"]._variant_tensor, external_state_policy=2)
