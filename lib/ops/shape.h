@@ -52,7 +52,8 @@ mu_shape_rule shape_mirror_pad_grad, shape_gather_first, shape_gathered, shape_r
 mu_shape_rule shape_resource_gather_nd;
 
 /* shape_sparse.c */
-mu_shape_rule shape_dense_sets, shape_ragged_to_sparse, shape_ragged_gather, shape_sparse_reduce;
+mu_shape_rule shape_dense_sets, shape_ragged_to_sparse, shape_ragged_gather, shape_sdca,
+    shape_sparse_reduce;
 mu_shape_rule shape_edit_distance, shape_ragged_to_dense, shape_ctc_beam;
 mu_shape_rule shape_ragged_to_variant, shape_ragged_from_variant, shape_ragged_variant_grad;
 

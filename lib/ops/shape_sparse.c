@@ -46,6 +46,18 @@ int shape_ragged_gather(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
+int shape_sdca(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	unsigned weights = c->n_in - c->n_out; /* the last inputs are the weights and the state */
+	bool known;
+
+	MU_RETURN_IF_ERROR(mu_shape_want_rank(c, c->n_in - 1, 2, &known, err));
+	c->out[0] = c->in[c->n_in - 1];
+	for (unsigned i = 1; i < c->n_out; i++)
+		c->out[i] = c->in[weights + i - 1];
+	return 0;
+}
+
 int shape_sparse_reduce(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	struct mu_pshape in[2] = {mu_pshape_unknown(-1), c->in[3]};

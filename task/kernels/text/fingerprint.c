@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FarmHash's 64-bit fingerprint, in its version for little-endian machines. */
+/* FarmHash's fingerprints of 64 and 128 bits, in their version for little-endian machines. */
 #include "task/kernels/text/fingerprint.h"
 
 #include <string.h>
@@ -121,6 +121,84 @@ uint64_t fingerprint64(const char *s, size_t n)
 	mix_block_64(&t, last, mul, 9);
 	return fold(fold(t.v[0], t.w[0], mul) + fingerprint_mix(t.y) * K0 + t.z,
 		    fold(t.v[1], t.w[1], mul) + t.x, mul);
+}
+
+/* ---- 128 bits, in the version of CityHash 1.1 ---- */
+
+static uint64_t fold_pair(uint64_t u, uint64_t v)
+{
+	return fold(u, v, 0x9ddfea08eb382d69u);
+}
+
+static void up_to_127(const char *s, size_t n, uint64_t a, uint64_t b, uint64_t out[2])
+{
+	uint64_t c, d;
+
+	if (n <= 16) {
+		a = fingerprint_mix(a * K1) * K1;
+		c = b * K1 + up_to_16(s, n);
+		d = fingerprint_mix(a + (n >= 8 ? load64(s) : c));
+	} else {
+		c = fold_pair(load64(s + n - 8) + K1, a);
+		d = fold_pair(b + n, c + load64(s + n - 16));
+		a += d;
+		for (int64_t left = (int64_t)n - 16; left > 0; left -= 16, s += 16) {
+			a = (a ^ fingerprint_mix(load64(s) * K1) * K1) * K1;
+			b ^= a;
+			c = (c ^ fingerprint_mix(load64(s + 8) * K1) * K1) * K1;
+			d ^= c;
+		}
+	}
+	a = fold_pair(a, c);
+	b = fold_pair(d, b);
+	out[0] = a ^ b;
+	out[1] = fold_pair(b, a);
+}
+
+static void from_128(const char *s, size_t n, uint64_t low, uint64_t high, uint64_t out[2])
+{
+	struct state t = {.x = low, .y = high, .z = n * K1};
+
+	t.v[0] = fingerprint_rotate(t.y ^ K1, 49) * K1 + load64(s);
+	t.v[1] = fingerprint_rotate(t.v[0], 42) * K1 + load64(s + 8);
+	t.w[0] = fingerprint_rotate(t.y + t.z, 35) * K1 + t.x;
+	t.w[1] = fingerprint_rotate(t.x + load64(s + 88), 53) * K1;
+	for (; n >= 128; n -= 128, s += 128) {
+		mix_block_64(&t, s, K1, 1);
+		mix_block_64(&t, s + 64, K1, 1);
+	}
+	t.x += fingerprint_rotate(t.v[0] + t.z, 49) * K0;
+	t.y = t.y * K0 + fingerprint_rotate(t.w[1], 37);
+	t.z = t.z * K0 + fingerprint_rotate(t.w[0], 27);
+	t.w[0] *= 9;
+	t.v[0] *= K0;
+	for (size_t done = 0; done < n;) {
+		done += 32;
+		t.y = fingerprint_rotate(t.x + t.y, 42) * K0 + t.v[1];
+		t.w[0] += load64(s + n - done + 16);
+		t.x = t.x * K0 + t.w[0];
+		t.z += t.w[1] + load64(s + n - done);
+		t.w[1] += t.v[0];
+		weak_hash_32(t.v, s + n - done, t.v[0] + t.z, t.v[1]);
+		t.v[0] *= K0;
+	}
+	t.x = fold_pair(t.x, t.v[0]);
+	t.y = fold_pair(t.y + t.z, t.w[0]);
+	out[0] = fold_pair(t.x + t.v[1], t.w[1]) + t.y;
+	out[1] = fold_pair(t.x + t.w[1], t.y + t.v[1]);
+}
+
+void fingerprint128(const char *s, size_t n, uint64_t out[2])
+{
+	uint64_t low = K0, high = K1;
+
+	if (n >= 16) { /* the first 16 bytes are the seed */
+		low = load64(s);
+		high = load64(s + 8) + K0;
+		s += 16;
+		n -= 16;
+	}
+	(n < 128 ? up_to_127 : from_128)(s, n, low, high, out);
 }
 
 uint64_t fingerprint64_join(uint64_t a, uint64_t b)

@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 uint64_t fingerprint64(const char *s, size_t n);
+/* out: the low and the high half. */
+void fingerprint128(const char *s, size_t n, uint64_t out[2]);
 /* Combines the fingerprints of two consecutive values. */
 uint64_t fingerprint64_join(uint64_t a, uint64_t b);
 
