@@ -52,7 +52,8 @@ int shape_sdca(struct mu_shape_ctx *c, struct mu_err *err)
 	bool known;
 
 	MU_RETURN_IF_ERROR(mu_shape_want_rank(c, c->n_in - 1, 2, &known, err));
-	c->out[0] = c->in[c->n_in - 1];
+	c->out[0] =
+	    (struct mu_pshape){.rank = 2, .dim = {known ? c->in[c->n_in - 1].dim[0] : -1, 4}};
 	for (unsigned i = 1; i < c->n_out; i++)
 		c->out[i] = c->in[weights + i - 1];
 	return 0;

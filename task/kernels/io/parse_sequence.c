@@ -514,6 +514,12 @@ static int parse_single_sequence(struct kernel_call *c, struct mu_err *err)
 		int64_t n = args_attr_int(c->node, numbers[i], 0);
 		if (n < 0 || n > c->n_in)
 			return mu_invalid(err, "%s is wrong", numbers[i]);
+		for (unsigned k = 0; k < n; k++)
+			if (kernel_in(c, a.first_default + k)->shape.rank)
+				return mu_invalid(
+				    err, "Expected %s_keys[%u] to be a scalar, got shape: %s",
+				    numbers[i] + 1, k,
+				    mu_shape_str(&kernel_in(c, a.first_default + k)->shape));
 		MU_RETURN_IF_ERROR(keys_of(c, &q, a.first_default, (unsigned)n,
 					   &a.keys[i / FEATURE_RAGGED][i % FEATURE_RAGGED], err));
 		a.first_default += (unsigned)n;

@@ -296,7 +296,9 @@ static int read_groups(struct sdca *s, struct mu_err *err)
 
 static double shrink(double w, double by)
 {
-	return copysign(fmax(fabs(w) - by, 0), w);
+	double rest = fabs(w) - by;
+
+	return copysign(rest < 0 ? 0 : rest, w); /* NaN stays NaN */
 }
 
 static void features_range(const struct features *f, int64_t i, int64_t *from, int64_t *to)
