@@ -242,9 +242,10 @@ int shape_dense_counts(struct mu_shape_ctx *c, struct mu_err *err)
 	return sparse_counts(c, 0, 0);
 }
 
+/* For values that are no vector, TensorFlow's function is wrong, and its kernel takes them. */
 int shape_ragged_counts(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	if (c->in[1].rank != 1) /* TensorFlow's function is wrong for others, which its kernel reads */
+	if (c->in[1].rank >= 0 && c->in[1].rank != 1)
 		return 0;
 	return sparse_counts(c, 1, 1);
 }
