@@ -78,6 +78,8 @@ static double clip_dual(double label, double dual)
 
 static double hinge_new_dual(const struct example *e)
 {
+	if (!(e->scale > 0)) /* no change moves the prediction */
+		return e->dual;
 	return clip_dual(e->label, e->dual + (e->label - e->prediction) / e->scale);
 }
 
@@ -364,7 +366,7 @@ static int visit(const struct sdca *s, int64_t i, float *state, struct mu_err *e
 		return mu_invalid(err, "%s Found example with label: %g", s->loss->labels,
 				  (double)label);
 	predict(s, i, &e, &before);
-	dual = e.scale > 0 || strcmp(s->loss->name, "hinge_loss") ? s->loss->new_dual(&e) : e.dual;
+	dual = s->loss->new_dual(&e);
 	add_to_weights(s, i, (dual - e.dual) * e.weight / s->l2);
 	state[0] = (float)dual;
 	state[1] = (float)(s->loss->primal(e.label, before) * e.weight);

@@ -57,7 +57,7 @@ static void put_utf8(struct mu_buf *b, bool little, int32_t c)
 {
 	static const unsigned char mark[] = {0, 0, 0xc0, 0xe0, 0xf0};
 
-	c = unicode_is_surrogate(c) ? 0xfffd : c;
+	c = unicode_is_surrogate(c) ? UNICODE_REPLACEMENT : c;
 	int n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
 
 	mu_buf_putc(b, (char)(mark[n] | c >> 6 * (n - 1)));
@@ -180,9 +180,6 @@ const struct unicode_encoding *unicode_encoding_named(const char *name)
 const struct unicode_encoding *unicode_byte_order(const struct unicode_encoding *e,
 						  struct mu_span text, size_t *mark)
 {
-	static const struct unicode_encoding reversed[] = {
-	    {"utf16le", next_utf16, put_utf16, true, 0},
-	    {"utf32le", next_utf32, put_utf32, true, 0}};
 	bool big, little;
 
 	*mark = 0;
@@ -192,7 +189,7 @@ const struct unicode_encoding *unicode_byte_order(const struct unicode_encoding 
 	little = unit_at(text, 0, e->marks, true) == BYTE_ORDER_MARK;
 	if (big || little)
 		*mark = e->marks;
-	return little ? &reversed[e->marks == 4] : e;
+	return little ? unicode_encoding_named(e->marks == 2 ? "UTF-16LE" : "UTF-32LE") : e;
 }
 
 size_t unicode_next(const struct unicode_encoding *e, struct mu_span text, int32_t *character)

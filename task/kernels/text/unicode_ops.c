@@ -23,7 +23,7 @@ static int read_policy(const struct kernel_call *c, struct policy *p, struct mu_
 	static const char *const names[] = {
 	    [FAIL] = "strict", [REPLACE] = "replace", [IGNORE] = "ignore"};
 	const char *errors = args_attr_string(c->node, "errors", "replace");
-	int64_t by = args_attr_int(c->node, "replacement_char", 0xfffd);
+	int64_t by = args_attr_int(c->node, "replacement_char", UNICODE_REPLACEMENT);
 	unsigned i = 0;
 
 	while (i < MU_COUNT(names) && strcmp(names[i], errors) != 0)
