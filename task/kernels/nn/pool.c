@@ -1,52 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Max and average pooling in two and three dimensions, and their gradients.
- *
- * Threads process different images. As in TensorFlow, the maximum of a window in two dimensions is
- * its first element in row order that no later one exceeds, and gets the gradient.  In three
- * dimensions the gradient goes to all elements that equal the maximum. */
+/* As in TensorFlow, the maximum of a window in two dimensions is its first element in row order
+ * that no later one exceeds, and gets the gradient.  In three dimensions the gradient goes to all
+ * elements that equal the maximum. */
+#include "task/kernels/nn/pool.h"
+
 #include <string.h>
 
-#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/engine/real_types.h"
-#include "task/kernels/nn/checks.h"
-#include "task/kernels/nn/pool.h"
-
-static int pool_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			struct mu_err *err)
-{
-	struct window_attrs a;
-
-	MU_RETURN_IF_ERROR(window_attrs_pool(n, &a, err));
-	*(struct window_attrs *)(*state = mu_xmalloc(sizeof a)) = a;
-	return 0;
-}
-
-static struct pool pool_of(const struct pool_sizes *s, enum mu_dtype type)
-{
-	return (struct pool){.type = type,
-			     .size = mu_dtype_size(type),
-			     .batch = s->batch,
-			     .channels = s->channels,
-			     .plane = {1, 1, 1, 1, 1, 0},
-			     .row = s->row,
-			     .column = s->column};
-}
-
-static struct pool pool3d_of(const struct volume *v)
-{
-	return (struct pool){.type = v->type,
-			     .size = v->size,
-			     .batch = v->batch,
-			     .channels = v->channels,
-			     .plane = v->axis[0],
-			     .row = v->axis[1],
-			     .column = v->axis[2],
-			     .is_3d = true};
-}
 
 /* The part of an output position's window that lies in the image: planes [z0, z1), rows [y0, y1),
  * columns [x0, x1). */
@@ -65,12 +29,9 @@ struct max_loops {
 };
 static const struct max_loops max_loops[MU_DT_COUNT];
 
-static int pool_need_type(const struct kernel_call *c, enum mu_dtype t, bool average,
-			  struct mu_err *err)
+bool pool_has_maximum(enum mu_dtype t)
 {
-	return t == MU_FLOAT || t == MU_DOUBLE || (!average && max_loops[t].largest)
-		   ? 0
-		   : args_no_kernel(c, t, err);
+	return max_loops[t].largest != NULL;
 }
 
 /* Windows of 2 by 2, two apart, all of them whole: the usual ones, which have loops of their own.
@@ -196,51 +157,27 @@ void pool_lines(void *arg, int64_t from, int64_t to)
 	}
 }
 
+static void run_lines(struct kernel_call *c, const struct pool *p,
+		      void (*fn)(void *arg, int64_t from, int64_t to), void *arg)
+{
+	int64_t lines = p->batch * p->plane.out * p->row.out;
+
+	kernel_parallel(c, lines, 1 + 16384 * lines / (kernel_in(c, 0)->shape.count + 1), fn, arg);
+}
+
 int pool_run(struct kernel_call *c, struct pool *p, const struct mu_shape *shape,
 	     struct mu_err *err)
 {
-	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, p->type, shape, &out, err));
 	p->by_two = is_by_two(p);
-	p->in = in->data;
+	p->in = kernel_in(c, 0)->data;
 	p->out = out->data;
-	if (!shape->count)
-		return 0;
-	int64_t lines = p->batch * p->plane.out * p->row.out;
-	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), pool_lines, p);
+	if (shape->count)
+		run_lines(c, p, pool_lines, p);
 	return 0;
 }
-
-static int pool(struct kernel_call *c, bool average, struct mu_err *err)
-{
-	const enum mu_dtype type = kernel_in(c, 0)->dtype;
-	struct mu_shape shape;
-	struct pool_sizes s;
-
-	MU_RETURN_IF_ERROR(pool_need_type(c, type, average, err));
-	MU_RETURN_IF_ERROR(check_pool(c, c->state, &s, &shape, err));
-	struct pool p = pool_of(&s, type);
-	p.average = average;
-	return pool_run(c, &p, &shape, err);
-}
-
-static int pool3d(struct kernel_call *c, bool average, struct mu_err *err)
-{
-	struct mu_shape shape;
-	struct volume v;
-
-	MU_RETURN_IF_ERROR(check_pool3d(c, &v, &shape, err));
-	struct pool p = pool3d_of(&v);
-	p.average = average;
-	return pool_run(c, &p, &shape, err);
-}
-
-KERNEL_RUN(max_pool, pool(c, false, err))
-KERNEL_RUN(avg_pool, pool(c, true, err))
-KERNEL_RUN(max_pool3d, pool3d(c, false, err))
-KERNEL_RUN(avg_pool3d, pool3d(c, true, err))
 
 /* ---- gradients ---- */
 
@@ -406,18 +343,6 @@ int pool_run_backward(struct kernel_call *c, struct pool *p, const struct mu_sha
 	return 0;
 }
 
-static int max_pool_grad(struct kernel_call *c, struct mu_err *err)
-{
-	const struct mu_tensor *in = kernel_in(c, 0);
-	struct pool_sizes s;
-
-	MU_RETURN_IF_ERROR(pool_need_type(c, in->dtype, false, err));
-	MU_RETURN_IF_ERROR(check_max_pool_grad(c, c->state, &s, err));
-	struct pool p = pool_of(&s, in->dtype);
-	p.in = in->data;
-	return pool_run_backward(c, &p, &in->shape, 2, err);
-}
-
 /* ---- the second gradient: elements of the gradient at the positions of the maxima ---- */
 
 static void pool_pick(void *arg, int64_t from, int64_t to)
@@ -438,27 +363,6 @@ static void pool_pick(void *arg, int64_t from, int64_t to)
 	}
 }
 
-static int max_pool_grad_grad(struct kernel_call *c, struct mu_err *err)
-{
-	const struct mu_tensor *in = kernel_in(c, 0);
-	struct mu_tensor *out;
-	struct mu_shape want;
-	struct pool_sizes s;
-
-	MU_RETURN_IF_ERROR(pool_need_type(c, in->dtype, false, err));
-	MU_RETURN_IF_ERROR(check_max_pool_grad_grad(c, c->state, &s, &want, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &want, &out, err));
-	if (!want.count)
-		return 0;
-	struct pool p = pool_of(&s, in->dtype);
-	p.in = in->data;
-	p.grad = kernel_in(c, 2)->data;
-	p.out = out->data;
-	int64_t lines = p.batch * p.row.out;
-	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), pool_pick, &p);
-	return 0;
-}
-
 static void pool3d_pick(void *arg, int64_t from, int64_t to)
 {
 	const struct pool *p = arg;
@@ -477,22 +381,18 @@ static void pool3d_pick(void *arg, int64_t from, int64_t to)
 	}
 }
 
-static int max_pool3d_grad_grad(struct kernel_call *c, struct mu_err *err)
+int pool_run_second_backward(struct kernel_call *c, struct pool *p, const struct mu_shape *shape,
+			     struct mu_err *err)
 {
-	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
-	struct mu_shape shape;
-	struct volume v;
 
-	MU_RETURN_IF_ERROR(check_max_pool3d_grad_grad(c, &v, &shape, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, &out, err));
-	struct pool p = pool3d_of(&v);
-	p.in = in->data;
-	p.top = kernel_in(c, 1)->data;
-	p.grad = kernel_in(c, 2)->data;
-	p.out = out->data;
-	int64_t lines = p.batch * p.plane.out * p.row.out;
-	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), pool3d_pick, &p);
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, p->type, shape, &out, err));
+	p->in = kernel_in(c, 0)->data;
+	p->top = kernel_in(c, 1)->data;
+	p->grad = kernel_in(c, 2)->data;
+	p->out = out->data;
+	if (shape->count)
+		run_lines(c, p, p->is_3d ? pool3d_pick : pool_pick, p);
 	return 0;
 }
 
@@ -530,112 +430,20 @@ static void pool_argmax_rows(void *arg, int64_t from, int64_t to)
 	}
 }
 
-static int max_pool_places(struct kernel_call *c, struct mu_err *err)
+int pool_run_places(struct kernel_call *c, struct pool *p, const struct mu_shape *shape,
+		    enum mu_dtype place_type, bool whole, struct mu_err *err)
 {
-	const struct mu_tensor *in = kernel_in(c, 0);
-	enum mu_dtype type;
+	struct pool_places x = {.p = p, .whole = whole};
 	struct mu_tensor *out;
-	struct mu_shape shape;
-	struct pool_sizes s;
-	struct pool p;
-	struct pool_places x = {.p = &p,
-				.whole = args_attr_bool(c->node, "include_batch_in_index", false)};
 
-	MU_RETURN_IF_ERROR(pool_need_type(c, in->dtype, false, err));
-	MU_RETURN_IF_ERROR(check_max_pool_places(c, c->state, &s, &shape, &type, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, &out, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 1, type, &shape, &x.at, err));
-	if (!shape.count)
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, p->type, shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, place_type, shape, &x.at, err));
+	if (!shape->count)
 		return 0;
-	p = pool_of(&s, in->dtype);
-	memset(out->data, 0, (size_t)shape.count * p.size);
-	memset(x.at->data, 0, (size_t)shape.count * mu_dtype_size(type));
-	p.in = in->data;
-	p.out = out->data;
-	int64_t lines = p.batch * p.row.out;
-	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), pool_argmax_rows, &x);
+	memset(out->data, 0, (size_t)shape->count * p->size);
+	memset(x.at->data, 0, (size_t)shape->count * mu_dtype_size(place_type));
+	p->in = kernel_in(c, 0)->data;
+	p->out = out->data;
+	run_lines(c, p, pool_argmax_rows, &x);
 	return 0;
 }
-
-static int max_pool_grad_places(struct kernel_call *c, struct mu_err *err)
-{
-	const struct mu_tensor *in = kernel_in(c, 0), *grad = kernel_in(c, 1),
-			       *at = kernel_in(c, 2);
-	bool whole = args_attr_bool(c->node, "include_batch_in_index", false);
-	struct mu_tensor *out;
-	struct pool_sizes s;
-
-	MU_RETURN_IF_ERROR(pool_need_type(c, in->dtype, false, err));
-	MU_RETURN_IF_ERROR(check_max_pool_grad_places(c, c->state, &s, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &in->shape, &out, err));
-	if (!in->shape.count)
-		return 0;
-	struct pool p = pool_of(&s, in->dtype);
-	memset(out->data, 0, (size_t)in->shape.count * p.size);
-	const int64_t image = in->shape.count / p.batch, each = at->shape.count / p.batch;
-	for (int64_t i = 0; i < at->shape.count; i++) {
-		int64_t own = i / each * image, k = mu_tensor_int(at, i);
-		if (k < (whole ? own : 0) || k - (whole ? own : 0) >= image)
-			return mu_invalid(
-			    err, "argmax[%lld] = %lld lies outside its image of %lld elements",
-			    (long long)i, (long long)k, (long long)image);
-		k += whole ? 0 : own;
-		char *to = (char *)out->data + (size_t)k * p.size;
-		loops->binary[BIN_AddV2][p.type](
-		    to, to, (const char *)grad->data + (size_t)i * p.size, 1, BOTH_RUN);
-	}
-	return 0;
-}
-
-static int avg_pool_grad(struct kernel_call *c, struct mu_err *err)
-{
-	struct mu_shape in;
-	struct pool_sizes s;
-
-	MU_RETURN_IF_ERROR(pool_need_type(c, kernel_in(c, 1)->dtype, true, err));
-	MU_RETURN_IF_ERROR(check_avg_pool_grad(c, c->state, &s, &in, err));
-	struct pool p = pool_of(&s, kernel_in(c, 1)->dtype);
-	p.average = true;
-	return pool_run_backward(c, &p, &in, 1, err);
-}
-
-static int max_pool3d_grad(struct kernel_call *c, struct mu_err *err)
-{
-	struct mu_shape in;
-	struct volume v;
-
-	MU_RETURN_IF_ERROR(check_max_pool3d_grad(c, &v, &in, err));
-	struct pool p = pool3d_of(&v);
-	p.in = kernel_in(c, 0)->data;
-	p.top = kernel_in(c, 1)->data;
-	return pool_run_backward(c, &p, &in, 2, err);
-}
-
-static int avg_pool3d_grad(struct kernel_call *c, struct mu_err *err)
-{
-	struct mu_shape in;
-	struct volume v;
-
-	MU_RETURN_IF_ERROR(check_avg_pool3d_grad(c, &v, &in, err));
-	struct pool p = pool3d_of(&v);
-	p.average = true;
-	return pool_run_backward(c, &p, &in, 1, err);
-}
-
-static const struct kernel rows[] = {
-    {"MaxPool MaxPoolV2", KERNEL_EXPENSIVE, .run = max_pool, .prepare = pool_prepare},
-    {"MaxPoolGrad MaxPoolGradV2", KERNEL_EXPENSIVE, .run = max_pool_grad, .prepare = pool_prepare},
-    {"MaxPoolGradGrad MaxPoolGradGradV2", KERNEL_EXPENSIVE, .run = max_pool_grad_grad,
-     .prepare = pool_prepare},
-    {"MaxPoolWithArgmax", KERNEL_EXPENSIVE, .run = max_pool_places, .prepare = pool_prepare},
-    {"MaxPoolGradWithArgmax", KERNEL_EXPENSIVE, .run = max_pool_grad_places,
-     .prepare = pool_prepare},
-    {"AvgPool", KERNEL_EXPENSIVE, .run = avg_pool, .prepare = pool_prepare},
-    {"AvgPoolGrad", KERNEL_EXPENSIVE, .run = avg_pool_grad, .prepare = pool_prepare},
-    {"AvgPool3D", KERNEL_EXPENSIVE, .run = avg_pool3d, .prepare = volume_prepare},
-    {"AvgPool3DGrad", KERNEL_EXPENSIVE, .run = avg_pool3d_grad, .prepare = volume_prepare},
-    {"MaxPool3D", KERNEL_EXPENSIVE, .run = max_pool3d, .prepare = volume_prepare},
-    {"MaxPool3DGrad", KERNEL_EXPENSIVE, .run = max_pool3d_grad, .prepare = volume_prepare},
-    {"MaxPool3DGradGrad", KERNEL_EXPENSIVE, .run = max_pool3d_grad_grad, .prepare = volume_prepare},
-};
-KERNEL_TABLE(nn_pool, rows)

@@ -22,13 +22,23 @@ struct pool {
 	bool average, by_two, is_3d;
 };
 
-/* Pools input 0 into output 0. */
+bool pool_has_maximum(enum mu_dtype t); /* there are loops for the maxima of this type */
+
+/* Pools input 0 into output 0.  Threads take different lines of the output; those of the gradient
+ * take different images. */
 int pool_run(struct kernel_call *c, struct pool *p, const struct mu_shape *shape,
 	     struct mu_err *err);
 /* The gradient into output 0, of the shape of the pool's input; grad_at: the input that is the
  * output's gradient. */
 int pool_run_backward(struct kernel_call *c, struct pool *p, const struct mu_shape *in,
 		      unsigned grad_at, struct mu_err *err);
+/* The second gradient of a maximum, of this shape: the elements of input 2 at the maxima. */
+int pool_run_second_backward(struct kernel_call *c, struct pool *p, const struct mu_shape *shape,
+			     struct mu_err *err);
+/* Output 0: the maxima; output 1, of place_type: where they are in their image.  whole: where they
+ * are in input 0. */
+int pool_run_places(struct kernel_call *c, struct pool *p, const struct mu_shape *shape,
+		    enum mu_dtype place_type, bool whole, struct mu_err *err);
 /* Pools lines [from, to) of the output, counted over images, planes and rows; arg: the pool. */
 void pool_lines(void *arg, int64_t from, int64_t to);
 /* The gradient of images [from, to); arg: the pool. */
