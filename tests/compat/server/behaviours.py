@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What servers do beyond single steps: each function of the two programs is one line of the report."""
+"""What servers do beyond single steps: each function of a program is one line of the report."""
 import json
 import re
 
@@ -30,7 +30,7 @@ def compare_each(group, stock, ours):
 
 def sessions():
     """sessions, containers, queues, callables, partial runs"""
-    compare_each("sessions", *both(lambda c: c.run("behaviours", seconds=900)))
+    compare_each("sessions", *both(lambda c: c.run("behaviours", seconds=900) | c.run("step_kinds", seconds=900)))
 
 
 def lifetimes():
