@@ -42,12 +42,6 @@ static int edge_prepare(const struct mu_node *n, struct runtime *rt, void **stat
 	return 0;
 }
 
-static int send_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			struct mu_err *err)
-{
-	return edge_prepare(n, rt, state, err);
-}
-
 static int recv_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 			struct mu_err *err)
 {
@@ -130,7 +124,7 @@ static void recv_start(struct kernel_call *c)
 }
 
 static const struct kernel rows[] = {
-    {"_Send _HostSend", KERNEL_SEES_DEAD, .run = send_run, .prepare = send_prepare},
+    {"_Send _HostSend", KERNEL_SEES_DEAD, .run = send_run, .prepare = edge_prepare},
     {"_Recv _HostRecv", .start = recv_start, .prepare = recv_prepare},
 };
 KERNEL_TABLE(control_sendrecv, rows)
