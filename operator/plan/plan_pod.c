@@ -81,8 +81,7 @@ void plan_membership_update(struct planner *p)
 		MU_AUTO_BUF cluster = {0};
 		mu_cluster_write_json(&p->cluster, &cluster);
 		p->plan->membership_update =
-		    mu_arena_printf(&p->plan->arena, "{\"epoch\":%d,\"cluster\":%s}",
-				    p->status->epoch, cluster.data);
+		    plan_text(p, "{\"epoch\":%d,\"cluster\":%s}", p->status->epoch, cluster.data);
 	}
 }
 
@@ -94,7 +93,7 @@ static void put_env(struct planner *p, struct plan_pod *pod, const char *name, c
 
 static void put_number(struct planner *p, struct plan_pod *pod, const char *name, int value)
 {
-	put_env(p, pod, name, mu_arena_printf(&p->plan->arena, "%d", value));
+	put_env(p, pod, name, plan_text(p, "%d", value));
 }
 
 static void fill_env(struct planner *p, struct plan_pod *pod, const struct mu_cluster *cluster)
@@ -165,7 +164,7 @@ static const char *const *tensorboard_argv(struct planner *p)
 	const char **argv = MU_ARENA_ARRAY(&p->plan->arena, const char *, 5);
 
 	argv[0] = "tensorboard";
-	argv[1] = mu_arena_printf(&p->plan->arena, "--logdir=%s", p->spec->train.summary_path);
+	argv[1] = plan_text(p, "--logdir=%s", p->spec->train.summary_path);
 	argv[2] = "--bind_all";
 	argv[3] = plan_text(p, "--port=%d", JOB_TENSORBOARD_PORT);
 	return argv;

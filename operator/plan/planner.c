@@ -2,7 +2,6 @@
 /* The indices and the actions of a plan. */
 #include "operator/plan/planner.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 enum { INDEX_LIMIT = 10 * JOB_MAX_REPLICAS }; /* pods beyond it are deleted */
@@ -79,17 +78,6 @@ struct task_index *plan_index(const struct planner *p, const char *task, int ind
 		    (unsigned)index < p->first[t + 1] - p->first[t])
 			return &p->indices[p->first[t] + (unsigned)index];
 	return NULL;
-}
-
-const char *plan_text(const struct planner *p, const char *fmt, ...)
-{
-	va_list ap;
-	char text[512];
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	return mu_arena_strdup(&p->plan->arena, text);
 }
 
 const char *plan_pod_name(const struct planner *p, const char *task, int index)

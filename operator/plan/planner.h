@@ -78,9 +78,8 @@ void planner_init(struct planner *p);
 void planner_fini(struct planner *p);
 /* NULL: the spec does not have this task, or nothing has this index. */
 struct task_index *plan_index(const struct planner *p, const char *task, int index);
-/* A text of at most 511 bytes, which lives as long as the plan. */
-const char *plan_text(const struct planner *p, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+/* A text that lives as long as the plan. */
+#define plan_text(p, ...) mu_arena_printf(&(p)->plan->arena, __VA_ARGS__)
 const char *plan_pod_name(const struct planner *p, const char *task, int index);
 struct plan_action *plan_add_action(struct planner *p, enum action_kind kind, const char *task,
 				    int index, const char *reason, const char *message);
