@@ -84,24 +84,12 @@ static unsigned find_task(const struct mu_cluster_job *j, int index, bool *found
 	return low;
 }
 
-static struct mu_cluster_job *job_for(struct mu_cluster *c, const char *name)
-{
-	bool found;
-	unsigned at = find_job(c, name, &found);
-
-	if (found)
-		return &c->jobs[at];
-	c->jobs = mu_xrealloc(c->jobs, (c->n_jobs + 1) * sizeof c->jobs[0]);
-	memmove(&c->jobs[at + 1], &c->jobs[at], (c->n_jobs - at) * sizeof c->jobs[0]);
-	c->n_jobs++;
-	c->jobs[at] = (struct mu_cluster_job){.name = mu_xstrdup(name)};
-	return &c->jobs[at];
-}
-
 int mu_cluster_add(struct mu_cluster *c, const char *job, int index, const char *address,
 		   struct mu_err *err)
 {
-	bool found, have_job;
+	struct mu_cluster_job *j;
+	unsigned at;
+	bool found;
 	int rc;
 
 	if (!name_ok(job))
@@ -113,12 +101,18 @@ int mu_cluster_add(struct mu_cluster *c, const char *job, int index, const char 
 			       job, index);
 	if ((rc = mu_address_check(address, err)))
 		return mu_wrap(err, "cluster: job '%s', task %d", job, index);
-	find_job(c, job, &have_job);
-	if (!have_job && c->n_jobs == MU_CLUSTER_MAX_JOBS)
+	at = find_job(c, job, &found);
+	if (!found && c->n_jobs == MU_CLUSTER_MAX_JOBS)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "cluster: more than %d jobs",
 			       MU_CLUSTER_MAX_JOBS);
-	struct mu_cluster_job *j = job_for(c, job);
-	unsigned at = find_task(j, index, &found);
+	if (!found) {
+		c->jobs = mu_xrealloc(c->jobs, (c->n_jobs + 1) * sizeof c->jobs[0]);
+		memmove(&c->jobs[at + 1], &c->jobs[at], (c->n_jobs - at) * sizeof c->jobs[0]);
+		c->n_jobs++;
+		c->jobs[at] = (struct mu_cluster_job){.name = mu_xstrdup(job)};
+	}
+	j = &c->jobs[at];
+	at = find_task(j, index, &found);
 	if (found)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "cluster: job '%s' has two addresses for task %d: %s and %.80s", job,
