@@ -8,8 +8,8 @@
 #include <sys/uio.h>
 
 #include "lib/base/map.h"
+#include "task/peer/adaptive_spin.h"
 #include "task/peer/peer_stream.h"
-#include "task/peer/stream_set.h"
 #include "task/peer/stream_share.h"
 #include "task/peer/stream_wire.h"
 
@@ -76,6 +76,14 @@ struct stream_handlers {
 	void (*on_break)(struct stream_conn *c, const struct mu_err *why);
 };
 extern const struct stream_handlers stream_handlers;
+
+/* Connections that are read by one thread at a time, the reader, which also uses the last two
+ * members. */
+struct stream_set {
+	int epoll, wakeup_fd;       /* -1: none */
+	struct stream_conn *unread; /* TLS has buffered their data; epoll reports no event */
+	struct adaptive_spin spin;
+};
 
 /* The streams of a task (stream_loop.c). */
 struct streams {

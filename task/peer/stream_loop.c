@@ -9,14 +9,19 @@
  * event of the first, in one-shot mode.  The event is armed again after each release of `reading`,
  * so that no event is lost when the stream thread could not take the mutex.
  *
+ * Frames that the reader sends while it handles an event are deferred and written together for each
+ * connection.
+ *
  * Only the reader of a connection handles its end.  Connections without a HELLO are closed after
  * some seconds.  If accept() fails for lack of descriptors, the listeners are not polled for a
  * while. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -29,12 +34,98 @@
 #include "task/rpc/tls.h"
 #include "task/runtime/runtime.h"
 
-enum { HANDSHAKE_MS = 5000, MAX_CONNS = 4096, RECHECK_MS = 1000 };
+enum { HANDSHAKE_MS = 5000, MAX_CONNS = 4096, RECHECK_MS = 1000, EVENTS = 32 };
 
-void streams_offer(struct streams *s, struct mu_buf *status)
+/* ---- sets of connections ---- */
+
+/* Events of fd are passed to loop_on_event with `what`. */
+static int set_add(struct stream_set *set, int fd, void *what, struct mu_err *err)
 {
-	stream_offer_write(status, &s->offer);
+	struct epoll_event e = {.events = EPOLLIN, .data.ptr = what};
+
+	return epoll_ctl(set->epoll, EPOLL_CTL_ADD, fd, &e)
+		   ? mu_fail_errno(err, errno, "cannot poll a stream")
+		   : 0;
 }
+
+static int set_open(struct stream_set *set, struct mu_err *err)
+{
+	set->epoll = epoll_create1(EPOLL_CLOEXEC);
+	set->wakeup_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (set->epoll < 0 || set->wakeup_fd < 0)
+		return mu_fail_errno(err, errno, "cannot start the streams");
+	return set_add(set, set->wakeup_fd, &set->wakeup_fd, err);
+}
+
+static void set_close(struct stream_set *set)
+{
+	if (set->epoll >= 0)
+		close(set->epoll);
+	if (set->wakeup_fd >= 0)
+		close(set->wakeup_fd);
+}
+
+/* Makes set_poll return. */
+static void set_wake_up(struct stream_set *set)
+{
+	eventfd_write(set->wakeup_fd, 1);
+}
+
+static void loop_on_event(struct streams *s, void *what, unsigned events);
+
+/* Reads data that the TLS library has buffered, for which epoll reports no event. */
+static void read_buffered(struct streams *s, struct stream_set *set)
+{
+	struct stream_conn *list = set->unread, *next;
+
+	set->unread = NULL;
+	for (struct stream_conn *c = list; c; c = next) {
+		next = c->next_unread;
+		c->unread = false;
+		if (c->link)
+			loop_on_event(s, c, EPOLLIN);
+		stream_conn_unref(c);
+		stream_flush_deferred();
+	}
+}
+
+static int wait_for_events(struct stream_set *set, struct epoll_event *e, int wait_ms)
+{
+	int64_t end;
+	int n = 0;
+
+	if (set->unread)
+		wait_ms = 0;
+	if (wait_ms && adaptive_spin_start(&set->spin)) {
+		end = mu_clock_us() + SPIN_US;
+		while ((n = epoll_wait(set->epoll, e, EVENTS, 0)) == 0 && mu_clock_us() < end)
+			sched_yield(); /* other threads run first */
+		adaptive_spin_done(&set->spin, n > 0 && mu_clock_us() < end);
+	}
+	return n > 0 ? n : epoll_wait(set->epoll, e, EVENTS, wait_ms);
+}
+
+/* Called by the reader: waits for events, at most wait_ms (-1: no limit), and handles them. */
+static void set_poll(struct streams *s, struct stream_set *set, int wait_ms)
+{
+	const struct streams *outer = stream_defer_writes(s);
+	struct epoll_event e[EVENTS];
+	eventfd_t wakeups;
+	int n;
+
+	read_buffered(s, set);
+	n = wait_for_events(set, e, wait_ms);
+	for (int i = 0; i < n; i++) {
+		if (e[i].data.ptr == &set->wakeup_fd)
+			eventfd_read(set->wakeup_fd, &wakeups);
+		else
+			loop_on_event(s, e[i].data.ptr, e[i].events);
+		stream_flush_deferred();
+	}
+	stream_defer_writes(outer);
+}
+
+/* ---- connections ---- */
 
 /* Undoes loop_add, except for the reference and the event. */
 static void unlink_conn(struct streams *s, struct stream_conn *c)
@@ -74,7 +165,7 @@ static int loop_add(struct streams *s, struct stream_conn *c, struct mu_err *err
 		s->n_conns++;
 		s->n_handshakes++;
 	}
-	rc = stream_set_add(stream_set_of(c), c->fd, c, err);
+	rc = set_add(stream_set_of(c), c->fd, c, err);
 	if (rc) {
 		unlink_conn(s, c);
 		stream_conn_unref(c);
@@ -150,7 +241,7 @@ static void watch_dialled(struct streams *s, bool on)
 void streams_leave(struct streams *s)
 {
 	if (s->dialled.unread)
-		stream_set_wake_up(&s->dialled);
+		set_wake_up(&s->dialled);
 	pthread_mutex_unlock(&s->reading);
 	watch_dialled(s, true);
 }
@@ -159,13 +250,13 @@ static void read_dialled(struct streams *s)
 {
 	if (pthread_mutex_trylock(&s->reading))
 		return;
-	stream_set_poll(&s->dialled, 0);
+	set_poll(s, &s->dialled, 0);
 	streams_leave(s);
 }
 
 void streams_wake(struct streams *s)
 {
-	stream_set_wake_up(&s->dialled);
+	set_wake_up(&s->dialled);
 }
 
 bool streams_enter(struct streams *s)
@@ -184,10 +275,23 @@ void streams_wait(struct streams *s, const _Atomic bool *over, int64_t until_ms)
 
 		if (left <= 0)
 			break;
-		stream_set_poll(&s->dialled, left < RECHECK_MS ? (int)left : RECHECK_MS);
+		set_poll(s, &s->dialled, left < RECHECK_MS ? (int)left : RECHECK_MS);
 	}
 }
 
+/* The reader reads c again, although its socket is empty. */
+static void read_again(struct stream_conn *c)
+{
+	struct stream_set *set = stream_set_of(c);
+
+	if (c->unread)
+		return;
+	c->unread = true;
+	c->next_unread = set->unread;
+	set->unread = stream_conn_ref(c);
+}
+
+/* what: the argument of set_add. */
 static void loop_on_event(struct streams *s, void *what, unsigned events)
 {
 	struct stream_conn *c = what;
@@ -211,7 +315,7 @@ static void loop_on_event(struct streams *s, void *what, unsigned events)
 	if (!stream_conn_read(c, &more, &err))
 		end_conn(s, c, &err);
 	else if (more)
-		stream_set_unread(stream_set_of(c), c);
+		read_again(c);
 }
 
 /* ---- the thread ---- */
@@ -261,7 +365,7 @@ static void *stream_thread(void *arg)
 	struct streams *s = arg;
 
 	while (!atomic_load(&s->stopping))
-		stream_set_poll(&s->accepted, loop_timeout_ms(s));
+		set_poll(s, &s->accepted, loop_timeout_ms(s));
 	return NULL;
 }
 
@@ -313,7 +417,7 @@ static void *dialler_thread(void *arg)
 static int loop_listen_on(struct streams *s, int *listener, int fd, struct mu_err *err)
 {
 	*listener = fd;
-	return fd < 0 ? 0 : stream_set_add(&s->accepted, fd, listener, err);
+	return fd < 0 ? 0 : set_add(&s->accepted, fd, listener, err);
 }
 
 static void stop_listening(struct streams *s)
@@ -329,13 +433,13 @@ static void stop_listening(struct streams *s)
 
 static int open_sets(struct streams *s, struct mu_err *err)
 {
-	int rc = stream_set_open(&s->accepted, s, loop_on_event, err);
+	int rc = set_open(&s->accepted, err);
 
 	if (!rc)
-		rc = stream_set_open(&s->dialled, s, loop_on_event, err);
+		rc = set_open(&s->dialled, err);
 	if (rc)
 		return rc;
-	rc = stream_set_add(&s->accepted, s->dialled.epoll, &s->dialled, err);
+	rc = set_add(&s->accepted, s->dialled.epoll, &s->dialled, err);
 	watch_dialled(s, true);
 	return rc;
 }
@@ -346,7 +450,7 @@ static int start_threads(struct streams *s, struct mu_err *err)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "cannot start the streams' thread");
 	if (pthread_create(&s->dialler, NULL, dialler_thread, s)) {
 		atomic_store(&s->stopping, true);
-		stream_set_wake_up(&s->accepted);
+		set_wake_up(&s->accepted);
 		pthread_join(s->thread, NULL);
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "cannot start the streams' dialler");
 	}
@@ -398,8 +502,8 @@ void streams_stop(struct streams *s)
 
 	if (!s || atomic_exchange(&s->stopping, true))
 		return;
-	stream_set_wake_up(&s->accepted);
-	stream_set_wake_up(&s->dialled);
+	set_wake_up(&s->accepted);
+	set_wake_up(&s->dialled);
 	pthread_mutex_lock(&s->lock);
 	pthread_cond_signal(&s->queued);
 	pthread_mutex_unlock(&s->lock);
@@ -410,18 +514,23 @@ void streams_stop(struct streams *s)
 	    &s->reading); /* waiting callers return; this thread now reads both sets */
 	while (s->conns)
 		end_conn(s, s->conns, &why);
-	stream_set_poll(&s->accepted, 0);
-	stream_set_poll(&s->dialled, 0);
+	set_poll(s, &s->accepted, 0);
+	set_poll(s, &s->dialled, 0);
 	pthread_mutex_unlock(&s->reading);
 	stop_listening(s);
+}
+
+void streams_offer(struct streams *s, struct mu_buf *status)
+{
+	stream_offer_write(status, &s->offer);
 }
 
 void streams_free(struct streams *s)
 {
 	if (!s)
 		return;
-	stream_set_close(&s->accepted);
-	stream_set_close(&s->dialled);
+	set_close(&s->accepted);
+	set_close(&s->dialled);
 	rpc_tls_unref(s->tls);
 	pthread_mutex_destroy(&s->reading);
 	pthread_mutex_destroy(&s->lock);
