@@ -3,8 +3,8 @@
  * is its signature, the names of feeds, fetches and targets in order, and the watches of the
  * debugger.  Later steps with the same signature reuse it. */
 #include "lib/base/log.h"
+#include "lib/base/pb.h"
 #include "lib/inline/inline.h"
-#include "task/master/debug_run.h"
 #include "task/master/master.h"
 
 static void put_names(struct mu_buf *b, const struct name_list *n)
@@ -14,6 +14,18 @@ static void put_names(struct mu_buf *b, const struct name_list *n)
 	mu_buf_putc(b, '\1'); /* no name begins with it */
 }
 
+/* Appends the watches of DebugOptions. */
+static void put_watches(struct mu_buf *b, struct mu_span debug)
+{
+	enum { DEBUG_TENSOR_WATCH_OPTS = 4 };
+	struct mu_pb m = mu_pb_of(debug);
+	struct mu_pb_field f;
+
+	while (mu_pb_next(&m, &f))
+		if (f.number == DEBUG_TENSOR_WATCH_OPTS)
+			mu_pb_put_bytes(b, f.number, f.bytes);
+}
+
 static void signature(struct mu_buf *key, const struct run_step_request *r)
 {
 	put_names(key, &r->feeds);
@@ -21,7 +33,7 @@ static void signature(struct mu_buf *key, const struct run_step_request *r)
 	put_names(key, &r->targets);
 	put_names(key, &r->connected);
 	put_names(key, &r->sources);
-	debug_put_watches(key, r->debug);
+	put_watches(key, r->debug);
 }
 
 static void client_graph_free(struct client_graph *cg)

@@ -7,17 +7,7 @@
 #include "task/messages/control.h"
 #include "task/runtime/runtime.h"
 
-enum { WATCHES = 4, EVENT_LOG_MESSAGE = 6, MESSAGE_TEXT = 2 };
-
-void debug_put_watches(struct mu_buf *key, struct mu_span debug)
-{
-	struct mu_pb m = mu_pb_of(debug);
-	struct mu_pb_field f;
-
-	while (mu_pb_next(&m, &f))
-		if (f.number == WATCHES)
-			mu_pb_put_bytes(key, f.number, f.bytes);
-}
+enum { EVENT_LOG_MESSAGE = 6, MESSAGE_TEXT = 2 };
 
 static void put_names(struct mu_buf *json, const char *key, const struct name_list *names,
 		      const char *port)

@@ -8,8 +8,6 @@
 
 struct runtime;
 
-/* Appends the watches of DebugOptions. */
-void debug_put_watches(struct mu_buf *key, struct mu_span debug);
 /* Publishes the names of the step's feeds, fetches and targets.  steps_before: steps of its client
  * graph that have been run.  Waits for the servers that the URLs name. */
 int debug_publish_run(struct runtime *rt, const struct run_step_request *r, int64_t steps_before,

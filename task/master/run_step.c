@@ -143,7 +143,8 @@ static void clean_up_partitions(struct run_step *r)
 				     ignore_reply, NULL);
 	}
 	rendezvous_table_drop(r->master->rt->steps, r->step_id, NULL);
-	peers_drop_step(r->master->peers, r->step_id);
+	if (r->failed) /* else no partition has a pending RecvTensor */
+		peers_drop_step(r->master->peers, r->step_id);
 }
 
 static void remove_from_session(struct run_step *r)
@@ -373,7 +374,8 @@ static void run_partitions(struct run_step *r)
 
 	for (unsigned i = 0; i < n; i++)
 		if (!r->req.record) /* the stream protocol cannot carry records */
-			r->partitions[i].stream = peer_join(r->partitions[i].peer, r->rendezvous);
+			r->partitions[i].stream =
+			    stream_peer_join(r->partitions[i].peer->stream, r->rendezvous);
 	for (unsigned i = 0; i < n; i++) {
 		struct partition_run *p = &r->partitions[i];
 

@@ -30,9 +30,10 @@ struct stream_conn;
 struct peer_run {
 	const char *session, *graph;
 	int64_t step_id, request_id;
-	struct stream_conn *stream; /* (optional) the result of peer_join, which carries the run */
-	unsigned record;            /* enum step_record: requested records of the reply */
-	bool two_tasks;             /* only this task and the peer take part in the step */
+	struct stream_conn
+	    *stream;     /* (optional) the result of stream_peer_join, which carries the run */
+	unsigned record; /* enum step_record: requested records of the reply */
+	bool two_tasks;  /* only this task and the peer take part in the step */
 };
 
 struct peer_ops {
@@ -124,10 +125,6 @@ void peers_stop_streams(struct peers *ps);
 struct streams *peers_streams(const struct peers *ps);
 void peers_offer(struct peers *ps,
 		 struct mu_buf *status); /* appends the offer to a GetStatusResponse */
-/* Called before a step starts a partition on p.  Returns its stream for the run and its tensors, or
- * NULL.
- */
-struct stream_conn *peer_join(struct peer *p, struct rendezvous *r);
 
 /* Used by peers.c. */
 struct peer *peer_grpc_new(const char *address, struct rpc_tls *tls, struct mu_err *err);

@@ -139,6 +139,8 @@ struct stream_conn *stream_peer_join(struct stream_peer *p, struct rendezvous *r
 {
 	struct stream_conn *c;
 
+	if (!p)
+		return NULL;
 	pthread_mutex_lock(&p->lock);
 	c = p->conn;
 	if (c)

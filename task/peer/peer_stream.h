@@ -43,7 +43,8 @@ void streams_wake(struct streams *s); /* another thread has set *over */
 struct stream_peer *stream_peer_new(struct streams *s, const char *task, const char *address);
 void stream_peer_free(struct stream_peer *p); /* once the streams are stopped */
 void stream_peer_offered(struct stream_peer *p, struct mu_span status);
-/* Adds the connection, if there is one, as a route to the step's rendezvous and returns it. */
+/* Called before a step starts a partition on p.  Adds the connection as a route to the step's
+ * rendezvous and returns it; NULL: there is none, or p is NULL. */
 struct stream_conn *stream_peer_join(struct stream_peer *p, struct rendezvous *r);
 bool stream_peer_live(struct stream_peer *p);
 

@@ -136,11 +136,6 @@ void peers_offer(struct peers *ps, struct mu_buf *status)
 		streams_offer(ps->streams, status);
 }
 
-struct stream_conn *peer_join(struct peer *p, struct rendezvous *r)
-{
-	return p->stream ? stream_peer_join(p->stream, r) : NULL;
-}
-
 const char *peers_own_address(const struct peers *ps)
 {
 	return ps->own_address ? ps->own_address : "";
