@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entry hooks of -finstrument-functions, preloaded by tools/trace-functions.  They record the functions
- * that all threads enter from the TRACE_NTH-th call of TRACE_START to the next call of TRACE_END,
- * and write their offsets in the program to TRACE_OUT. */
+/* Entry hooks of -finstrument-functions, preloaded by tools/trace-functions.  They record the
+ * functions that all threads enter (if TRACE_THREAD is not empty, only the thread that calls
+ * TRACE_START) from the TRACE_NTH-th call of TRACE_START to the next call of TRACE_END, and write
+ * their offsets in the program to TRACE_OUT. */
 #include <link.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +19,8 @@ static _Atomic int calls;
 static _Atomic enum { BEFORE, WITHIN, AFTER } state;
 static uintptr_t base, start, end;
 static int nth;
+static bool one_thread;
+static _Thread_local bool called_start;
 
 void __cyg_profile_func_enter(void *function, void *site);
 void __cyg_profile_func_exit(void *function, void *site);
@@ -38,6 +42,7 @@ __attribute__((constructor)) static void read_options(void)
 	start = strtoull(getenv("TRACE_START"), NULL, 16);
 	end = strtoull(getenv("TRACE_END"), NULL, 16);
 	nth = atoi(getenv("TRACE_NTH"));
+	one_thread = *getenv("TRACE_THREAD") != '\0';
 }
 
 static void write_offsets(void)
@@ -59,8 +64,12 @@ void __cyg_profile_func_enter(void *function, void *site)
 		state = AFTER;
 		write_offsets();
 	}
-	if (at == start && atomic_fetch_add(&calls, 1) + 1 == nth)
+	if (at == start && atomic_fetch_add(&calls, 1) + 1 == nth) {
+		called_start = true;
 		state = WITHIN;
+	}
+	if (one_thread && !called_start)
+		return;
 	for (uintptr_t i = at % SLOTS; state == WITHIN; i = (i + 1) % SLOTS, empty = 0)
 		if (atomic_compare_exchange_strong(&entered[i], &empty, at) || empty == at)
 			return;
