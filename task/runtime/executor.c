@@ -381,13 +381,8 @@ static struct step *step_start(struct executor *e, struct rendezvous *r, struct 
 	return s;
 }
 
-struct step *executor_start(struct executor *e, struct rendezvous *r, step_done done, void *arg)
-{
-	return step_start(e, r, NULL, NULL, done, arg);
-}
-
-struct step *executor_start_traced(struct executor *e, struct rendezvous *r, struct step_trace *t,
-				   step_done done, void *arg)
+struct step *executor_start(struct executor *e, struct rendezvous *r, struct step_trace *t,
+			    step_done done, void *arg)
 {
 	return step_start(e, r, t, NULL, done, arg);
 }

@@ -48,13 +48,11 @@ void executor_unref(struct executor *e);
 /* A running step.  done is called exactly once, on a pool thread or the caller's thread. */
 struct step;
 typedef void (*step_done)(void *arg, const struct mu_err *err); /* err NULL: success */
-/* Starts a step, which holds its own reference to r.  Returns a new reference to the step, for
- * step_cancel. */
-struct step *executor_start(struct executor *e, struct rendezvous *r, step_done done, void *arg);
-/* The same, with a trace; t must be valid until done. */
+/* Starts a step, which holds its own reference to r.  t: (optional) valid until done.  Returns a
+ * new reference to the step, for step_cancel. */
 struct step_trace;
-struct step *executor_start_traced(struct executor *e, struct rendezvous *r, struct step_trace *t,
-				   step_done done, void *arg);
+struct step *executor_start(struct executor *e, struct rendezvous *r, struct step_trace *t,
+			    step_done done, void *arg);
 /* Calls fn() for each node that the step waits for, if it can be cancelled. */
 void step_each_waiting(struct step *s, void (*fn)(void *arg, const struct mu_node *n), void *arg);
 /* Returns the executor's graph, borrowed. */

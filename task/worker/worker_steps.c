@@ -139,7 +139,7 @@ void worker_start_step(struct worker *w, struct executor *e, struct peers *renam
 	}
 	if (r->record & (RECORD_TIMELINE | RECORD_COSTS))
 		r->trace = step_trace_new(r->record & RECORD_COSTS ? executor_graph(e) : NULL);
-	step = executor_start_traced(e, r->rendezvous, r->trace, worker_step_ended, r);
+	step = executor_start(e, r->rendezvous, r->trace, worker_step_ended, r);
 	pthread_mutex_lock(&w->lock);
 	r->step = step;
 	cancel = r->cancelled && !r->ended;
