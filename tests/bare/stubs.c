@@ -38,6 +38,11 @@ int mu_decompress_open(FILE **out, const char *path, struct mu_span compression,
 	return without(err);
 }
 
+int mu_compression_window(struct mu_span compression, int *window, struct mu_err *err)
+{
+	return without(err);
+}
+
 int mu_decompress_bytes(struct mu_buf *out, struct mu_span in, struct mu_span compression,
 			size_t limit, struct mu_err *err)
 {

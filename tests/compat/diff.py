@@ -9,6 +9,7 @@ code.  diff_left_out.txt names the ops that are left out, diff_accepted.txt the 
 import argparse
 import collections
 import fnmatch
+import multiprocessing
 import os
 import pathlib
 import re
@@ -17,8 +18,6 @@ import select
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 import warnings
 
 import ops_diff
@@ -283,13 +282,10 @@ def describe(d, full=False):
         {k: v.name if isinstance(v, tf.DType) else v for k, v in d.attrs.items()})
 
 
-def tell(seed, what, text):
-    """One line for the parent process; other lines are of ops that print."""
-    print("@", seed, what, text.replace("\n", "\\n").encode("ascii", "backslashreplace").decode(), flush=True)
-
-
-def child(a):
-    """Runs the seeds that the parent names, the first one and their number."""
+def child(a, lines, errors, seed, n):
+    """Runs n cases from seed on, and sends seed, kind and text of each line."""
+    os.dup2(errors.fileno(), 2)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # some ops print
     source = diff_draw.Source()
     source.accepted = list(accepted_rules())
     context.context().ensure_initialized()
@@ -297,22 +293,22 @@ def child(a):
         tensor(0)  # starts the threads
         limit(ROOM)
         driver = Driver(a.driver)
-        seed, n = map(int, sys.stdin.readline().split() or (0, 0))
         while n:
             op = source.ops[seed % len(source.ops)]
             if not a.only or op in a.only.split(","):
-                tell(seed, "run", op)
+                lines.send((seed, "run", op))
                 n -= 1
-                driver = one(driver, a, source, seed, op)
+                driver = one(driver, a, source, seed, op, lambda what, text: lines.send((seed, what, text)))
             seed += 1
     driver.p.kill()
+    os._exit(0)
 
 
-def one(driver, a, source, seed, op):
+def one(driver, a, source, seed, op, tell):
     op_def = op_def_registry.get(op)
     d = source.draw(seed)
     if a.v:
-        tell(seed, "case", describe(d, True))
+        tell("case", describe(d, True))
     answer = why = None
     try:
         graph, inputs = request(d, op_def)
@@ -325,67 +321,52 @@ def one(driver, a, source, seed, op):
         if ours[0] == tf.errors.UNIMPLEMENTED and NOT_ALONE.search(ours[1]):
             raise NotImplementedError(ours[1])
         why = difference(d, answer, ours)
-    except (TypeError, ValueError, NotImplementedError, tf.errors.OpError) as e:
-        tell(seed, "skip", f"{op} {type(e).__name__} {str(e)[:300]}")
+    except (TypeError, ValueError, MemoryError, NotImplementedError, tf.errors.OpError) as e:
+        tell("skip", f"{op} {type(e).__name__} {str(e)[:300]}")
         driver.p.kill()  # what is left of its answer must not be taken for that of the next case
         driver = Driver(a.driver)
     except Fault as e:
         why, driver = str(e), Driver(a.driver)
     if why and is_accepted(d, why, answer, source.accepted):
-        tell(seed, "accepted", f"{op} {why[:300]}")
+        tell("accepted", f"{op} {why[:300]}")
     elif why:
-        tell(seed, "FAIL", f"{describe(d)}\n    {why.replace(chr(10), ' ')[:600]}")
+        tell("FAIL", f"{describe(d)}\n    {why.replace(chr(10), ' ')[:600]}")
     return driver
 
 
-class Child:
-    """A process that has loaded TensorFlow and waits for its seeds."""
-
-    def __init__(self, a):
-        self.errors = tempfile.TemporaryFile("w+")
-        self.p = subprocess.Popen([sys.executable, __file__, a.driver, "--child", "--only", a.only, *["-v"] * a.v],
-                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True, errors="replace")
-
-    def run(self, seed, n):
-        """Yields seed, kind and text of each line; kills a child that is silent for STOCK_S."""
-        self.p.stdin.write(f"{seed} {n}\n")
-        self.p.stdin.close()
-        self.last = time.time()
-        threading.Thread(target=self.watch, daemon=True).start()
-        for line in self.p.stdout:
-            self.last = time.time()
-            if line.startswith("@ "):
-                _, at, what, text = line.rstrip("\n").split(" ", 3)
-                yield int(at), what, text.replace("\\n", "\n")
-        if self.p.wait() > 0:
-            self.errors.seek(0)
-            sys.exit(f"diff: a child failed: {self.errors.read()[-3000:]}")
-
-    def watch(self):
-        while self.p.poll() is None:
-            time.sleep(1)
-            if time.time() - self.last > STOCK_S:
-                self.p.kill()
-
-    def stop(self):
-        self.p.kill()
-        self.p.wait()
+def run_child(a, seed, n):
+    """Yields what a fork of this process sends, then its exit status; kills it when it is silent for STOCK_S."""
+    fork = multiprocessing.get_context("fork")
+    receive, send = fork.Pipe(False)
+    with tempfile.TemporaryFile() as errors:
+        process = fork.Process(target=child, args=(a, send, errors, seed, n))
+        process.start()
+        send.close()
+        try:
+            while receive.poll(STOCK_S):
+                yield receive.recv()
+            process.kill()
+        except EOFError:
+            pass
+        process.join()
+        if process.exitcode > 0:
+            errors.seek(0)
+            sys.exit(f"diff: a child failed: {errors.read()[-3000:].decode(errors='replace')}")
+        yield seed, "exit", process.exitcode
 
 
 def run(a):
-    count, seed, spare = collections.Counter(), a.seed, Child(a)
+    count, seed, op = collections.Counter(), a.seed, None
     while count["run"] < a.cases:
-        now, spare = spare, Child(a)
-        for at, what, text in now.run(seed, min(a.cases - count["run"], CASES_PER_CHILD)):
+        for at, what, text in run_child(a, seed, min(a.cases - count["run"], CASES_PER_CHILD)):
             count[what] += 1
             if what == "run":
                 seed, op = at + 1, text
-            elif what == "FAIL" or a.v:
+            elif what == "exit" and text:
+                count["end"] += 1
+                print(f"seed {seed - 1}: TensorFlow ends with signal {-text}: {op}", flush=True)
+            elif what == "FAIL" or a.v and what != "exit":
                 print(f"{what} seed {at}: {text}", flush=True)
-        if now.p.returncode:
-            count["end"] += 1
-            print(f"seed {seed - 1}: TensorFlow ends with signal {-now.p.returncode}: {op}", flush=True)
-    spare.stop()
     print(f"{count['run']} cases, {count['FAIL']} failed, {count['accepted']} accepted differences, {count['skip']} that only "
           f"one of the two can run, {count['end']} that end TensorFlow")
     return 1 if count["FAIL"] else 0
@@ -398,10 +379,9 @@ def main():
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--only", default="")
     p.add_argument("-v", action="store_true", help="print every case")
-    p.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     a = p.parse_args()
     warnings.simplefilter("ignore")
-    return child(a) if a.child else run(a)
+    return run(a)
 
 
 if __name__ == "__main__":

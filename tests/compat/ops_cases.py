@@ -219,6 +219,8 @@ def reduce():
             yield Case("ArgMax", {"input": ints(t, 4, 5), "dimension": scalar(axis)})
             yield Case("ArgMin", {"input": ints(t, 4, 5), "dimension": scalar(axis)})
     yield Case("ArgMax", {"input": real(F, 4), "dimension": scalar(3)})
+    for t in (np.int16, np.uint16):
+        yield Case("ArgMax", {"input": real(F, 4, 5), "dimension": scalar(1)}, {"output_type": t})
     yield Case("InTopKV2", {"predictions": real(F, 4, 6), "targets": i32(1, 2, 3, 4),
                             "k": scalar(2)})
 
@@ -336,6 +338,7 @@ def strided():
     yield case([1], [3], [1])
     yield case([1, 0], [3, 5], [1, 2])
     yield case([-1], [0], [1], shrink_axis_mask=1)
+    yield case([1], [0], [-2], shrink_axis_mask=1)
     yield case([0, -1], [4, -6], [1, -2])
     yield case([0, 0], [0, 2], [1, 1], ellipsis_mask=1)
     yield case([0, 0, 1], [0, 0, 3], [1, 1, 1], ellipsis_mask=2, begin_mask=1, end_mask=1)

@@ -154,6 +154,7 @@ def encodings():
         yield Case("EncodePng", {"image": x}, {"compression": level}, seen=lambda b, t=t: decoded(b.item(), tf.as_dtype(t)))
     yield Case("EncodePng", {"image": x[:, :, 0]})
     yield Case("EncodePng", {"image": x[:0]})
+    yield Case("EncodePng", {"image": np.zeros((0, 2, 2, 3), np.uint8)})
     yield Case("EncodePng", {"image": np.zeros((2, 2, 5), np.uint8)})
 
 

@@ -94,6 +94,7 @@ def triangles():
     for x, y in ((np.zeros((2, 2)), np.ones((2, 2))), (np.eye(2), np.ones((3, 2))), (np.eye(2)[None], np.ones((2, 2))),
                  (np.stack([np.eye(2)] * 2), np.ones((1, 2, 2))), (np.ones((2, 3)), np.ones((2, 3)))):
         yield Case("MatrixSolve", {"matrix": x, "rhs": y})
+    yield Case("MatrixSolve", {"matrix": np.zeros((2, 2)), "rhs": np.ones((2, 0))})
 
 
 def least():

@@ -128,6 +128,7 @@ def generators():
     yield Case("StatefulStandardNormal", {"resource": Var(np.array([2, 2, 3, 4], L)), "shape": np.array([2], L)}, producer=28)
     yield Case("StatefulStandardNormal", {"resource": Var(np.array([1, 2, 3], L)), "shape": np.array([2], L)}, producer=28)
     yield Case("StatefulUniformInt", {**top(), "minval": scalar(3, L), "maxval": scalar(3, L)})
+    yield Case("StatefulUniformInt", {**top((0, 3)), "minval": scalar(3, L), "maxval": scalar(3, L)})
     # Stock loses a carry when it goes back past 0, and writes past a value of more than three numbers.
     for state, deltas in (((2**62 + 5, -3, 2**40 - 7), (0, 1, 2**50, -1)), ((-1, -1, 5), (0, 1, 2**50)), ((1, 2), (1,))):
         for delta in deltas:

@@ -33,6 +33,7 @@ def compressed_strings():
     for kind, texts in (("", [b"abc", b""]), ("ZLIB", [z, b""]), ("ZLIB", [z[:10]]), ("ZLIB", [z + z]), ("ZLIB", [z[:5] + b"xxxx" + z[9:]]),
                         ("ZLIB", [g]), ("GZIP", [[g, g + g], [g[:-9], b""]]), ("GZIP", [g + b"no gzip header here"]), ("GZIP", [z]), ("BZIP", [g])):
         yield Case("DecodeCompressed", {"bytes": one(texts)}, {"compression_type": kind})
+    yield Case("DecodeCompressed", {"bytes": one([])}, {"compression_type": "BZIP"})
     yield Case("DecodeCompressed", {"bytes": one([zlib.compress(bytes(1 << 21))])}, {"compression_type": "ZLIB"})
 
 
@@ -52,6 +53,8 @@ def reversed_dimensions():
             yield Case("Reverse", {"tensor": x, "dims": np.array(dims)})
     yield Case("Reverse", {"tensor": strs("a", "b", "c"), "dims": np.array([True])})
     yield Case("Reverse", {"tensor": x, "dims": np.array([True])})
+    yield Case("Reverse", {"tensor": scalar(7), "dims": np.array([True])})
+    yield Case("Reverse", {"tensor": x[:0], "dims": np.array([True] * x.ndim)})
     yield Case("Reverse", {"tensor": x, "dims": np.array([[True]])})
 
 

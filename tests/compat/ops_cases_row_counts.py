@@ -63,6 +63,7 @@ def ragged_counts():
         yield Case("RaggedBincount", {"splits": splits[0], "values": x, "weights": NONE, "size": scalar(4), **wrong})
     yield Case("RaggedCountSparseOutput", {"splits": splits[0], "values": x, "weights": real(F, 2)}, {"binary_output": False})
     yield Case("RaggedBincount", {"splits": splits[0], "values": x, "weights": NONE, "size": scalar(-1)})
+    yield Case("RaggedBincount", {"splits": splits[0], "values": x, "weights": NONE, "size": np.array([4], I)})
 
 
 def norms():

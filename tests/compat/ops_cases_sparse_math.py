@@ -31,6 +31,8 @@ def slices():
                                        "output_indices": at[:0]})
     yield Case("SparseSliceGrad", {"backprop_val_grad": real(F, 2), "input_indices": AT, "input_start": np.array([0, 1], L),
                                    "output_indices": AT[:2]})
+    yield Case("SparseSliceGrad", {"backprop_val_grad": real(F, 2), "input_indices": AT[:1], "input_start": np.array([0, 1, 0], L),
+                                   "output_indices": AT[:2]})
     yield Case("SparseSliceGrad", {"backprop_val_grad": real(F, 1), "input_indices": AT, "input_start": np.array([0, 1, 0], L),
                                    "output_indices": AT[:2]})
 
@@ -134,15 +136,15 @@ def sparse_math():
     for v in (real(F, 4), ints(L, 4), strs("a", "b", "c", "d")):
         yield Case("SparseReorder", {"input_indices": at, "input_values": v,
                                      "input_shape": shape})
-    for t in (F, D, I):
-        make = ints if t == I else real
+    for t in (F, D, I, np.complex64):
+        make = {I: ints, np.complex64: lambda t, *shape: real(F, *shape) + t(1j) * real(F, *shape)}.get(t, real)
         for flip_a in (False, True):
             for flip_b in (False, True):
                 b = make(t, 3 if flip_a else 4, 5)
                 yield Case("SparseTensorDenseMatMul", {
                     "a_indices": at, "a_values": make(t, 4), "a_shape": shape,
                     "b": b.T.copy() if flip_b else b}, {"adjoint_a": flip_a, "adjoint_b": flip_b},
-                    rtol=1e-5 if t == F else None, atol=1e-6 if t == F else 1e-14)
+                    rtol=None if t in (D, I) else 1e-5, atol=1e-14 if t in (D, I) else 1e-6)
     for bad in (i64([0, 4]), i64([-1, 0])):
         yield Case("SparseTensorDenseMatMul", {"a_indices": bad, "a_values": real(F, 1),
                                                "a_shape": shape, "b": real(F, 4, 2)})

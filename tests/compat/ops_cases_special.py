@@ -39,6 +39,8 @@ def two():
         yield Case("IgammaGradA", {"a": a, "x": x}, **near)
         for times in (0.3, 0.9, 1.1, 2):
             yield Case("RandomGammaGrad", {"alpha": a[1:6], "sample": a[1:6] * t(times)}, **near)
+        yield Case("Igamma", {"a": np.array([0, -1, 1], t), "x": np.zeros(3, t)})
+        yield Case("IgammaGradA", {"a": np.array([0, -1, 1], t), "x": np.zeros(3, t)})
         for op in ("Igamma", "Igammac"):
             yield Case(op, {"a": np.array([1, 0, -1, 2, np.nan, 1], t), "x": np.array([0, 1, 1, -1, 1, np.nan], t)})
         b = real(t, 3, 5, low=0.1, high=9)

@@ -232,7 +232,9 @@ static int reverse_flagged(struct kernel_call *c, struct mu_err *err)
 	struct view v;
 
 	MU_RETURN_IF_ERROR(args_rank(c, 1, 1, err));
-	if (dims->shape.count != in->rank)
+	if (in->rank && !in->dim[0])
+		return mu_invalid(err, "Invalid input first dimension. Found 0.");
+	if (in->rank && dims->shape.count != in->rank)
 		return mu_invalid(err,
 				  "'dims' must have the same number of values as 'input' has "
 				  "dimensions. 'input' has %d'dims' has %lld values",

@@ -54,6 +54,8 @@ static int one_dim(struct strided *out, const struct spec *s, int i, int d, int6
 	if (step == 0)
 		return mu_invalid(err, "strides[%d] must be non-zero", i);
 	if (bit(s->shrink, i)) {
+		if (step < 0)
+			return mu_invalid(err, "only stride 1 allowed on non-range indexing.");
 		begin = begin < 0 ? begin + n : begin;
 		if (begin < 0 || begin >= n)
 			return mu_invalid(err, "slice index %lld of dimension %d out of bounds.",

@@ -262,11 +262,11 @@ static int encode_png(struct kernel_call *c, struct mu_err *err)
 				  "image must be at least 3-dimensional with 1, 2, 3 or 4 "
 				  "channels, and compression -1 to 9: %s, %lld",
 				  mu_shape_str(&in->shape), (long long)level);
-	if (!in->shape.count)
-		return mu_fail(err, MU_INTERNAL, "PNG encoding failed: the image is empty");
 	const struct mu_png_shape shape = {(uint32_t)d[0], (uint32_t)d[1], (unsigned)d[2],
 					   in->dtype == MU_UINT8 ? 8 : 16, (int)level};
 	MU_RETURN_IF_ERROR(mu_shape_set(&batch, rank - 3, in->shape.dim, err));
+	if (batch.count && !in->shape.count)
+		return mu_fail(err, MU_INTERNAL, "PNG encoding failed: the image is empty");
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &batch, &out, err));
 	const size_t each = (size_t)(d[0] * d[1] * d[2]) * mu_dtype_size(in->dtype);
 	for (int64_t i = 0; i < batch.count; i++) {

@@ -115,6 +115,8 @@ static int linear_solve_one(const struct matrix_job *j, int64_t k, double *work)
 	double *a = work, *b = a + 2 * area(&j->a);
 
 	pivots = (int *)(b + 2 * area(&j->b));
+	if (!area(&j->b))
+		return 0;
 	if (!decompose(j, k, a, pivots))
 		return 1;
 	if (j->b.t)

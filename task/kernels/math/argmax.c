@@ -57,9 +57,6 @@ int check_arg(const struct kernel_call *c, struct arg_plan *p, struct mu_err *er
 			       .outer = s.outer,
 			       .n = s.n,
 			       .inner = s.inner};
-	if (p->type != MU_INT64 && p->type != MU_INT32)
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s gives int32 or int64, not %s",
-			       c->node->op, mu_dtype_name(p->type));
 	MU_RETURN_IF_ERROR(mu_shape_splice(&p->shape, in, at, 1, 0, NULL, err));
 	if (p->n == 0)
 		return mu_invalid(err, "Reduction axis %d is empty in shape %s", at,
@@ -81,7 +78,10 @@ static int arg(struct kernel_call *c, bool smallest, struct mu_err *err)
 	for (int64_t i = 0; i < p.shape.count; i++) {
 		int64_t k =
 		    best_of(&b, in->data, i / p.inner * p.n * p.inner + i % p.inner, p.inner, p.n);
-		mu_tensor_set_int(out, i, k);
+		if (p.type == MU_INT16 || p.type == MU_UINT16)
+			MU_DATA(uint16_t, out)[i] = (uint16_t)k;
+		else
+			mu_tensor_set_int(out, i, k);
 	}
 	return 0;
 }

@@ -191,6 +191,9 @@ static int reduce_gpu_arg_run(struct kernel_call *c, struct mu_err *err)
 	struct arg_plan p;
 
 	MU_RETURN_IF_ERROR(check_arg(c, &p, err));
+	if (p.type != MU_INT64 && p.type != MU_INT32)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s gives int32 or int64, not %s",
+			       c->node->op, mu_dtype_name(p.type));
 	struct argmax_args a = {.in = gpu_address(kernel_in(c, 0)),
 				.outer = p.outer,
 				.n = p.n,

@@ -144,7 +144,7 @@ static double special_share(double a, double x, bool below)
 
 double special_igamma(double a, double x)
 {
-	return special_share(a, x, true);
+	return x == 0 ? 0 : special_share(a, x, true); /* for a <= 0 too */
 }
 
 double special_igammac(double a, double x)
@@ -156,6 +156,8 @@ double special_igamma_grad_a(double a, double x)
 {
 	double edge;
 
+	if (x == 0)
+		return 0; /* for a <= 0 too */
 	if (gamma_edge(a, x, 0, 0, &edge))
 		return edge;
 	bool series = near_zero(a, x);

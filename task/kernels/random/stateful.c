@@ -101,7 +101,7 @@ static int stateful_random_ints(struct kernel_call *c, bool all, struct mu_err *
 
 	MU_RETURN_IF_ERROR(draw_output_shape(c, 2, &t, &shape, err));
 	if (!all)
-		MU_RETURN_IF_ERROR(draw_range(c, 3, 4, shape.count, &range, err));
+		MU_RETURN_IF_ERROR(draw_range(c, 3, 4, 1, &range, err));
 	MU_RETURN_IF_ERROR(
 	    random_from_variable(c, (uint64_t)shape.count * DRAWS_RESERVED, &p, err));
 	return draw_ints(c, t, &shape, range, &p, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arithmetic of sparse tensors.  Two of them are joined by walking both in the order of their
  * positions, which they are expected to be in, as TensorFlow expects it. */
+#include <complex.h>
 #include <math.h>
 #include <string.h>
 
@@ -64,6 +65,18 @@ static int64_t sparse_arithmetic_join(const struct sparse *a, const struct spars
 	return n;
 }
 
+static double magnitude(enum mu_dtype type, const void *x)
+{
+	double v = 0;
+
+	if (type == MU_COMPLEX64)
+		return cabsf(*(const float _Complex *)x);
+	if (type == MU_COMPLEX128)
+		return cabs(*(const double _Complex *)x);
+	convert(MU_DOUBLE, &v, type, x, 1);
+	return fabs(v);
+}
+
 /* Outputs 0 and 1: the positions, and `op` of the values. A missing value is zero, or with `sums`
  * not added. Sums below input 6 are dropped. */
 static int union_of(struct kernel_call *c, enum binary_op op, bool sums, struct mu_err *err)
@@ -77,7 +90,7 @@ static int union_of(struct kernel_call *c, enum binary_op op, bool sums, struct 
 	enum mu_dtype type = a.values->dtype;
 	binary_loop *loop = loops->binary[op][type];
 	size_t size = mu_dtype_size(type);
-	if (!loop || !convert_supports(MU_DOUBLE, type))
+	if (!loop)
 		return args_no_kernel(c, type, err);
 	if (sums && !convert(MU_DOUBLE, &least, kernel_in(c, 6)->dtype, kernel_in(c, 6)->data, 1))
 		return mu_invalid(err, "thresh must be a real number");
@@ -88,10 +101,9 @@ static int union_of(struct kernel_call *c, enum binary_op op, bool sums, struct 
 	for (int64_t i = 0; i < n; i++) {
 		const void *x = all[i].a < 0 ? zero : element(a.values, all[i].a);
 		const void *y = all[i].b < 0 ? zero : element(b.values, all[i].b);
-		double v = 0;
 		loop(made + (size_t)kept * size, x, y, 1, BOTH_RUN);
-		convert(MU_DOUBLE, &v, type, made + (size_t)kept * size, 1);
-		if (!sums || all[i].a < 0 || all[i].b < 0 || fabs(v) >= least)
+		if (!sums || all[i].a < 0 || all[i].b < 0 ||
+		    magnitude(type, made + (size_t)kept * size) >= least)
 			all[kept++] = all[i];
 	}
 	vec = mu_shape_vec(kept);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sparse tensors sorted, and multiplied with dense matrices. */
 
+#include <complex.h>
+
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -70,21 +72,28 @@ int check_sparse_product(const struct kernel_call *c, struct sparse_product *p,
 	return mu_shape_set(shape, 2, (int64_t[]){p->rows, p->cols}, err);
 }
 
-#define MULTIPLY(T)                                                                                \
-	static void multiply_##T(const struct kernel_call *c, const struct sparse_product *p,      \
-				 T *out)                                                           \
+/* CONJ is applied to what an adjoint reads. */
+#define MULTIPLY(name, T, CONJ)                                                                    \
+	static void multiply_##name(const struct kernel_call *c, const struct sparse_product *p,   \
+				    T *out)                                                        \
 	{                                                                                          \
 		const T *v = kernel_in(c, 1)->data, *b = kernel_in(c, 3)->data;                    \
+		const bool flip_b = args_attr_bool(c->node, "adjoint_b", false);                   \
 		for (int64_t k = 0; k < p->n; k++) {                                               \
 			int64_t i = mu_tensor_int(kernel_in(c, 0), 2 * k + p->flip);               \
 			int64_t j = mu_tensor_int(kernel_in(c, 0), 2 * k + !p->flip);              \
-			for (int64_t x = 0; x < p->cols; x++)                                      \
-				out[i * p->cols + x] += v[k] * b[j * p->b_row + x * p->b_col];     \
+			T a = p->flip ? CONJ(v[k]) : v[k];                                         \
+			for (int64_t x = 0; x < p->cols; x++) {                                    \
+				T y = b[j * p->b_row + x * p->b_col];                              \
+				out[i * p->cols + x] += a * (flip_b ? CONJ(y) : y);                \
+			}                                                                          \
 		}                                                                                  \
 	}
-MULTIPLY(float)
-MULTIPLY(double)
-MULTIPLY(int32_t)
+MULTIPLY(float, float, )
+MULTIPLY(double, double, )
+MULTIPLY(int32, int32_t, )
+MULTIPLY(complex64, float _Complex, conjf)
+MULTIPLY(complex128, double _Complex, conj)
 
 static int sparse_dense_matmul(struct kernel_call *c, struct mu_err *err)
 {
@@ -93,7 +102,7 @@ static int sparse_dense_matmul(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape s;
 
 	MU_RETURN_IF_ERROR(check_sparse_product(c, &p, &s, err));
-	for (int64_t k = 0; k < p.n; k++) {
+	for (int64_t k = 0; s.count && k < p.n; k++) {
 		int64_t i = mu_tensor_int(kernel_in(c, 0), 2 * k + p.flip);
 		int64_t j = mu_tensor_int(kernel_in(c, 0), 2 * k + !p.flip);
 		if (j < 0 || j >= p.inner)
@@ -106,18 +115,27 @@ static int sparse_dense_matmul(struct kernel_call *c, struct mu_err *err)
 					  (long long)i, (long long)k, p.flip, (long long)p.rows);
 	}
 	enum mu_dtype type = kernel_in(c, 1)->dtype;
-	if (type != MU_FLOAT && type != MU_DOUBLE && type != MU_INT32)
-		return mu_fail(err, MU_UNIMPLEMENTED, "no sparse products of %s",
-			       mu_dtype_name(type));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &s, &out, err));
 	elems_zero(type, out->data, 0, s.count);
-	if (type == MU_FLOAT)
+	switch ((int)type) {
+	case MU_FLOAT:
 		multiply_float(c, &p, out->data);
-	else if (type == MU_DOUBLE)
+		return 0;
+	case MU_DOUBLE:
 		multiply_double(c, &p, out->data);
-	else
-		multiply_int32_t(c, &p, out->data);
-	return 0;
+		return 0;
+	case MU_INT32:
+		multiply_int32(c, &p, out->data);
+		return 0;
+	case MU_COMPLEX64:
+		multiply_complex64(c, &p, out->data);
+		return 0;
+	case MU_COMPLEX128:
+		multiply_complex128(c, &p, out->data);
+		return 0;
+	default:
+		return args_no_kernel(c, type, err);
+	}
 }
 
 static const struct kernel rows[] = {

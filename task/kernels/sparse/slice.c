@@ -80,6 +80,11 @@ static int slice_grad(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(args_ints(c, 2, start, MU_MAX_RANK, &rank, err));
 	struct mu_shape vec = mu_shape_vec(in->shape.dim[0]);
+	if (out_at->shape.dim[0] > vec.count)
+		return mu_invalid(err,
+				  "# rows of output_indices should be not greater than of "
+				  "input_indices, got %lld and %lld",
+				  (long long)out_at->shape.dim[0], (long long)vec.count);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, grad->dtype, &vec, &out, err));
 	elems_zero(grad->dtype, out->data, 0, vec.count);
 	for (int64_t i = 0; i < vec.count && k < grad->shape.count; i++) {

@@ -33,7 +33,10 @@ static int decode_compressed(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_span kind = mu_span_of(args_attr_string(c->node, "compression_type", ""));
 	struct mu_tensor *out;
+	int window;
 
+	if (mu_compression_window(kind, &window, err))
+		return mu_invalid(err, "Only ZLIB, GZIP or NONE are supported compressions");
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &in->shape, &out, err));
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		MU_AUTO_BUF b = {0};
