@@ -217,14 +217,8 @@ static int band_part(struct kernel_call *c, struct mu_err *err)
 }
 
 #define BOTH(name)                                                                                 \
-	static int name##_v1(struct kernel_call *c, struct mu_err *err)                            \
-	{                                                                                          \
-		return name(c, false, err);                                                        \
-	}                                                                                          \
-	static int name##_v3(struct kernel_call *c, struct mu_err *err)                            \
-	{                                                                                          \
-		return name(c, true, err);                                                         \
-	}
+	KERNEL_RUN(name##_v1, name(c, false, err))                                                 \
+	KERNEL_RUN(name##_v3, name(c, true, err))
 BOTH(matrix_diag)
 BOTH(diag_part)
 BOTH(set_diag)

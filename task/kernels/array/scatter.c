@@ -65,11 +65,7 @@ static int scatter(struct kernel_call *c, int op, struct mu_err *err)
 	return 0;
 }
 
-#define SCATTER(name, op)                                                                          \
-	static int name(struct kernel_call *c, struct mu_err *err)                                 \
-	{                                                                                          \
-		return scatter(c, op, err);                                                        \
-	}
+#define SCATTER(name, op) KERNEL_RUN(name, scatter(c, op, err))
 SCATTER(scatter_update, OVERWRITE)
 SCATTER(scatter_add, BIN_AddV2)
 SCATTER(scatter_sub, BIN_Sub)
@@ -155,11 +151,7 @@ static int unsorted_segment(struct kernel_call *c, enum reduce_op op, struct mu_
 	return 0;
 }
 
-#define UNSORTED(name, op)                                                                         \
-	static int name(struct kernel_call *c, struct mu_err *err)                                 \
-	{                                                                                          \
-		return unsorted_segment(c, op, err);                                               \
-	}
+#define UNSORTED(name, op) KERNEL_RUN(name, unsorted_segment(c, op, err))
 UNSORTED(unsorted_sum, RED_SUM)
 UNSORTED(unsorted_prod, RED_PROD)
 UNSORTED(unsorted_max, RED_MAX)

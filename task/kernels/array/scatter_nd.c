@@ -158,14 +158,8 @@ static int onto_variable(struct kernel_call *c, int op, struct mu_err *err)
 }
 
 #define SCATTER(name, op)                                                                          \
-	static int copy_##name(struct kernel_call *c, struct mu_err *err)                          \
-	{                                                                                          \
-		return onto_copy(c, op, err);                                                      \
-	}                                                                                          \
-	static int variable_##name(struct kernel_call *c, struct mu_err *err)                      \
-	{                                                                                          \
-		return onto_variable(c, op, err);                                                  \
-	}
+	KERNEL_RUN(copy_##name, onto_copy(c, op, err))                                             \
+	KERNEL_RUN(variable_##name, onto_variable(c, op, err))
 SCATTER(update, OVERWRITE)
 SCATTER(add, BIN_AddV2)
 SCATTER(sub, BIN_Sub)

@@ -38,11 +38,8 @@ static int shape_n(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-static int shape_size(struct kernel_call *c, struct mu_err *err)
-{
-	return put_ints(c, 0, args_attr_type(c->node, "out_type", MU_INT32),
-			&kernel_in(c, 0)->shape.count, 1, true, err);
-}
+KERNEL_RUN(shape_size, put_ints(c, 0, args_attr_type(c->node, "out_type", MU_INT32),
+				&kernel_in(c, 0)->shape.count, 1, true, err))
 
 static int rank(struct kernel_call *c, struct mu_err *err)
 {

@@ -7,18 +7,6 @@
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 
-/* Element i as bytes that are equal when elements are. */
-static struct mu_span unique_key_of(const struct mu_tensor *t, int64_t i)
-{
-	size_t size = elems_size(t->dtype);
-
-	if (t->dtype == MU_STRING) {
-		const struct mu_string *s = &MU_DATA(struct mu_string, t)[i];
-		return (struct mu_span){s->data ? s->data : "", s->len};
-	}
-	return (struct mu_span){(const char *)t->data + (size_t)i * size, size};
-}
-
 static int unique_check_type(const struct mu_tensor *t, struct mu_err *err)
 {
 	if (t->dtype != MU_STRING && !mu_dtype_size(t->dtype))
@@ -50,7 +38,7 @@ static bool put_slice_key(struct mu_buf *key, const struct mu_tensor *x, int axi
 	mu_buf_put(key, &outer, sizeof outer); /* a slice without elements has a key, too */
 	for (int64_t e = 0; e < outer * inner; e++) {
 		int64_t at = (e / inner * n + i) * inner + e % inner;
-		struct mu_span bytes = unique_key_of(x, at);
+		struct mu_span bytes = elems_bytes(x, at);
 		if (real)
 			convert(MU_DOUBLE, &d, x->dtype, bytes.data, 1);
 		if (d != d)

@@ -131,23 +131,12 @@ static int queue_make(struct kernel_call *c, struct queue_spec *s, struct mu_err
 }
 
 KERNEL_RUN(fifo, queue_make(c, &(struct queue_spec){.kind = "FIFOQueue"}, err))
-
-static int padding_fifo(struct kernel_call *c, struct mu_err *err)
-{
-	return queue_make(c, &(struct queue_spec){.kind = "PaddingFIFOQueue", .padded = true}, err);
-}
-
-static int queue_random_shuffle(struct kernel_call *c, struct mu_err *err)
-{
-	return queue_make(c, &(struct queue_spec){.kind = "RandomShuffleQueue", .shuffled = true},
-			  err);
-}
-
-static int make_priority_queue(struct kernel_call *c, struct mu_err *err)
-{
-	return queue_make(c, &(struct queue_spec){.kind = "PriorityQueue", .by_priority = true},
-			  err);
-}
+KERNEL_RUN(padding_fifo,
+	   queue_make(c, &(struct queue_spec){.kind = "PaddingFIFOQueue", .padded = true}, err))
+KERNEL_RUN(queue_random_shuffle,
+	   queue_make(c, &(struct queue_spec){.kind = "RandomShuffleQueue", .shuffled = true}, err))
+KERNEL_RUN(make_priority_queue,
+	   queue_make(c, &(struct queue_spec){.kind = "PriorityQueue", .by_priority = true}, err))
 
 static int queue_output(struct kernel_call *c, enum mu_dtype t, const void *v, struct mu_err *err)
 {

@@ -466,26 +466,6 @@ static int tensor_array_concat(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* Rows [from, from + n) of t, with the first dimension (n) or without it (n < 0: one row). */
-static int tensor_array_rows_of(struct kernel_call *c, const struct mu_tensor *t, int64_t from,
-				int64_t n, struct mu_tensor *out, struct mu_err *err)
-{
-	struct mu_shape s;
-	int64_t dim[MU_MAX_RANK], row = t->shape.dim[0] ? t->shape.count / t->shape.dim[0] : 0;
-	int rc;
-
-	memcpy(dim, t->shape.dim, sizeof dim);
-	dim[0] = n;
-	rc = n < 0 ? mu_shape_set(&s, t->shape.rank - 1, dim + 1, err)
-		   : mu_shape_set(&s, t->shape.rank, dim, err);
-	if (rc || (rc = move_scratch(c, t->dtype, &s, out, err)))
-		return rc;
-	rc = move_runs(out, t, &(struct runs){1, s.count, {0, 0}, {from * row, 0}}, err);
-	if (rc)
-		mu_tensor_unref(out);
-	return rc;
-}
-
 static int tensor_array_scatter(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *indices = kernel_in(c, 1), *value = kernel_in(c, 2);
@@ -500,7 +480,7 @@ static int tensor_array_scatter(struct kernel_call *c, struct mu_err *err)
 				  (long long)indices->shape.count, mu_shape_str(&value->shape));
 	for (int64_t i = 0; i < indices->shape.count && !rc; i++) {
 		struct mu_tensor row;
-		if (!(rc = tensor_array_rows_of(c, value, i, -1, &row, err)))
+		if (!(rc = move_rows_out(c, value, i, 1, true, &row, err)))
 			rc = tensor_array_put(a, mu_tensor_int(indices, i), row, err);
 	}
 	return rc ? rc : output_flow(c);
@@ -525,7 +505,7 @@ static int tensor_array_split(struct kernel_call *c, struct mu_err *err)
 					  "Expected sum of lengths to be equal to values.shape[0], "
 					  "but sum of lengths is over it and value's shape is: %s",
 					  mu_shape_str(&value->shape));
-		if (!(rc = tensor_array_rows_of(c, value, at, n, &part, err)))
+		if (!(rc = move_rows_out(c, value, at, n, false, &part, err)))
 			rc = tensor_array_put(a, i, part, err);
 		at += n;
 	}

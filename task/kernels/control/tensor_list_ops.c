@@ -33,26 +33,6 @@ static int tensor_list_make(struct kernel_call *c, bool reserve, struct mu_err *
 KERNEL_RUN(tensor_list_empty, tensor_list_make(c, false, err))
 KERNEL_RUN(tensor_list_reserve, tensor_list_make(c, true, err))
 
-/* Rows [at, at + n) of a tensor, without its first dimension when `row`. */
-static int tensor_list_part_of(struct kernel_call *c, struct mu_tensor *out,
-			       const struct mu_tensor *t, int64_t at, int64_t n, bool row,
-			       struct mu_err *err)
-{
-	int64_t dims[MU_MAX_RANK], each = t->shape.dim[0] ? t->shape.count / t->shape.dim[0] : 0;
-	struct mu_shape s;
-	int rc;
-
-	memcpy(dims, t->shape.dim, sizeof dims);
-	dims[0] = n;
-	rc = mu_shape_set(&s, t->shape.rank - row, dims + row, err);
-	if (rc || (rc = move_scratch(c, t->dtype, &s, out, err)))
-		return rc;
-	rc = move_runs(out, t, &(struct runs){1, n * each, {0, 0}, {at * each, 0}}, err);
-	if (rc)
-		mu_tensor_unref(out);
-	return rc;
-}
-
 static int need_rows(const struct mu_tensor *t, struct mu_err *err)
 {
 	if (t->shape.rank < 1)
@@ -97,7 +77,7 @@ static int tensor_list_split(struct kernel_call *c, struct mu_err *err)
 		if (n < 0 || n > t->shape.dim[0] - at)
 			rc = mu_invalid(err, "Invalid value in lengths: %lld of the %lld rows left",
 					(long long)n, (long long)(t->shape.dim[0] - at));
-		else if (!(rc = tensor_list_part_of(c, &l->items[i], t, at, n, false, err)))
+		else if (!(rc = move_rows_out(c, t, at, n, false, &l->items[i], err)))
 			at += n;
 	}
 	if (!rc && at != t->shape.dim[0])
@@ -144,7 +124,7 @@ static int push_back_batch(struct kernel_call *c, struct mu_err *err)
 	for (int64_t i = 0; i < lists->shape.count; i++) {
 		MU_AUTO_TENSOR row = {0};
 		MU_RETURN_IF_ERROR(list_get_at(c, 0, i, &from, err));
-		MU_RETURN_IF_ERROR(tensor_list_part_of(c, &row, rows, i, 1, true, err));
+		MU_RETURN_IF_ERROR(move_rows_out(c, rows, i, 1, true, &row, err));
 		MU_RETURN_IF_ERROR(list_check_item(from, &row, err));
 		if (from->n >= MAX_LIST)
 			return mu_invalid(err,
@@ -304,7 +284,7 @@ static int put_rows(struct kernel_call *c, struct list *l, const struct mu_tenso
 					  "Indices in TensorListScatter must all be non-negative.");
 		if (at >= l->n)
 			list_set_length(l, at + 1);
-		if ((rc = tensor_list_part_of(c, &t, values, k, 1, true, err)))
+		if ((rc = move_rows_out(c, values, k, 1, true, &t, err)))
 			break;
 		mu_tensor_unref(&l->items[at]);
 		l->items[at] = t;

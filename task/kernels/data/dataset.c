@@ -96,10 +96,15 @@ void dataset_iterator_close(struct dataset_iterator *it)
 	free(it);
 }
 
-int dataset_iterator_open_input(struct dataset_iterator *it, struct mu_err *err)
+void dataset_iterator_close_input(struct dataset_iterator *it)
 {
 	dataset_iterator_close(it->input);
 	it->input = NULL;
+}
+
+int dataset_iterator_open_input(struct dataset_iterator *it, struct mu_err *err)
+{
+	dataset_iterator_close_input(it);
 	return dataset_iterator_open(it->d->in[0], it->caller, &it->input, err);
 }
 

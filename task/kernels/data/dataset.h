@@ -96,6 +96,7 @@ int element_row(const struct mu_tensor *t, unsigned n, int64_t row, struct mu_te
 int64_t dataset_number(const struct dataset *d, unsigned k);
 /* Opens in[0] as it->input. */
 int dataset_iterator_open_input(struct dataset_iterator *it, struct mu_err *err);
+void dataset_iterator_close_input(struct dataset_iterator *it);
 /* Calls function `which` of the iterator's dataset on an element and the captured parameters; the
  * element is taken. */
 int dataset_apply(const struct dataset_iterator *it, unsigned which, struct mu_tensor *element,

@@ -51,10 +51,8 @@ static int fill_window(struct dataset_iterator *it, int64_t span, struct mu_err 
 			w->skip--;
 		}
 	}
-	if (rc == 0) {
-		dataset_iterator_close(it->input);
-		it->input = NULL;
-	}
+	if (rc == 0)
+		dataset_iterator_close_input(it);
 	return rc;
 }
 
@@ -303,8 +301,7 @@ static int next_group(struct dataset_iterator *it, struct mu_err *err)
 		if ((rc = draw_keyed(it, element, &key, err)) < 0)
 			return rc;
 		if (!rc) {
-			dataset_iterator_close(it->input);
-			it->input = NULL;
+			dataset_iterator_close_input(it);
 			break;
 		}
 		if ((rc = find_group(it, key, &g, err))) {
@@ -446,10 +443,8 @@ static int reducers_next(struct dataset_iterator *it, struct mu_tensor *out, str
 		if ((rc = draw_keyed(it, element, &key, err)) < 0 ||
 		    (rc && (rc = reduce_state(it, key, element, err)) < 0))
 			return rc;
-		if (!rc) {
-			dataset_iterator_close(it->input);
-			it->input = NULL;
-		}
+		if (!rc)
+			dataset_iterator_close_input(it);
 	}
 	if (w->first == w->n)
 		return 0;

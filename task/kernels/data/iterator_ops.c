@@ -6,6 +6,7 @@
 #include "lib/tensor/tensor_proto.h"
 #include "task/kernels/control/optional.h"
 #include "task/kernels/data/iterator.h"
+#include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/variant.h"
 #include "task/kernels/state/handles.h"
@@ -392,9 +393,8 @@ static int from_string(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_tensor t;
 
-	const struct mu_string *s = kernel_in(c, 0)->data;
 	if (kernel_in(c, 0)->shape.count != 1 ||
-	    mu_tensor_parse(&t, (struct mu_span){s->data ? s->data : "", s->len}, NULL))
+	    mu_tensor_parse(&t, elems_span(kernel_in(c, 0), 0), NULL))
 		return mu_invalid(err, "the string is no iterator's handle");
 	if (t.dtype != MU_RESOURCE || t.shape.count != 1) {
 		mu_tensor_unref(&t);

@@ -46,8 +46,7 @@ static int take_next(struct dataset_iterator *it, struct mu_tensor *out, struct 
 		n->at++;
 		return dataset_iterator_next(it->input, out, err);
 	}
-	dataset_iterator_close(it->input); /* a cache below may hold a lock file */
-	it->input = NULL;
+	dataset_iterator_close_input(it); /* a cache below may hold a lock file */
 	return 0;
 }
 
@@ -132,8 +131,7 @@ static int repeat_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 			n->any |= rc > 0;
 			return rc;
 		}
-		dataset_iterator_close(it->input);
-		it->input = NULL;
+		dataset_iterator_close_input(it);
 		n->at++;
 		if (rounds < 0 && !n->any)
 			return 0;
@@ -214,8 +212,7 @@ static int concatenate_next(struct dataset_iterator *it, struct mu_tensor *out, 
 					     : dataset_iterator_open(it->d->in[n->at], it->caller,
 								     &it->input, err));
 		MU_RETURN_IF_ERROR(dataset_iterator_next(it->input, out, err));
-		dataset_iterator_close(it->input);
-		it->input = NULL;
+		dataset_iterator_close_input(it);
 	}
 	return 0;
 }
@@ -229,8 +226,7 @@ static int concatenate_serialize(struct dataset_iterator *it, struct serializer 
 	MU_RETURN_IF_ERROR(count_serialize(it, ser, err));
 	if (!serializer_is_reading(ser))
 		return 0;
-	dataset_iterator_close(it->input);
-	it->input = NULL;
+	dataset_iterator_close_input(it);
 	return n->at == 1 ? dataset_iterator_open(it->d->in[1], it->caller, &it->input, err) : 0;
 }
 

@@ -187,8 +187,7 @@ static int shuffle_fill(struct dataset_iterator *it, struct shuffle *w, int64_t 
 			w->rounds[w->n_rounds - 1]++;
 			continue;
 		}
-		dataset_iterator_close(it->input);
-		it->input = NULL;
+		dataset_iterator_close_input(it);
 		/* for ever, but not when a whole round brings nothing */
 		if ((most < 0 ? w->any : w->rounds_begun < most) && (rc = begin_round(it, w, err)))
 			return rc;

@@ -20,6 +20,15 @@ static inline struct mu_span elems_span(const struct mu_tensor *t, int64_t i)
 
 	return (struct mu_span){s->data ? s->data : "", s->len};
 }
+/* The bytes of element i of any type, those of a string included. */
+static inline struct mu_span elems_bytes(const struct mu_tensor *t, int64_t i)
+{
+	size_t size = mu_dtype_size(t->dtype);
+
+	if (t->dtype == MU_STRING)
+		return elems_span(t, i);
+	return (struct mu_span){(const char *)t->data + (size_t)i * size, size};
+}
 
 /* A tensor's elements seen with other dimensions: the one engine behind transpose, slices, tiles,
  * broadcasts, reversals, concatenation and padding.  Strides and offset count elements. */

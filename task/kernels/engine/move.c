@@ -228,6 +228,23 @@ static int picks_launch(struct gpu *g, const struct mu_tensor *out, const struct
 	return 0;
 }
 
+int move_rows_out(struct kernel_call *c, const struct mu_tensor *t, int64_t at, int64_t n, bool row,
+		  struct mu_tensor *out, struct mu_err *err)
+{
+	int64_t dims[MU_MAX_RANK], each = t->shape.dim[0] ? t->shape.count / t->shape.dim[0] : 0;
+	struct mu_shape s;
+	int rc;
+
+	memcpy(dims, t->shape.dim, sizeof dims);
+	dims[0] = n;
+	MU_RETURN_IF_ERROR(mu_shape_set(&s, t->shape.rank - row, dims + row, err));
+	MU_RETURN_IF_ERROR(move_scratch(c, t->dtype, &s, out, err));
+	rc = move_runs(out, t, &(struct runs){1, s.count, {0, 0}, {at * each, 0}}, err);
+	if (rc)
+		mu_tensor_unref(out);
+	return rc;
+}
+
 int move_picks(const struct mu_tensor *out, const struct mu_tensor *in,
 	       const struct mu_tensor *indices, const struct picks *p, struct mu_err *err)
 {

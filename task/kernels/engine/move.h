@@ -44,6 +44,10 @@ struct runs {
 };
 int move_runs(const struct mu_tensor *out, const struct mu_tensor *in, const struct runs *r,
 	      struct mu_err *err);
+/* Rows [at, at + n) of t as new memory where the outputs lie; `row`: one row, without its first
+ * dimension. */
+int move_rows_out(struct kernel_call *c, const struct mu_tensor *t, int64_t at, int64_t n, bool row,
+		  struct mu_tensor *out, struct mu_err *err);
 /* n tensors of `each` elements, one behind the other in `whole`: put together, one that is not set
  * as zeros; or cut apart. */
 int move_join(const struct mu_tensor *whole, const struct mu_tensor *parts, int64_t n, int64_t each,

@@ -10,28 +10,16 @@
 
 /* ---- formats ---- */
 
-static bool is_png(const struct kernel_call *c)
+#define PNG_MAGIC  "\x89PNG\r\n\x1a\n"
+#define JPEG_MAGIC "\xff\xd8\xff"
+#define BMP_MAGIC  "BM"
+
+static bool begins_with(const struct kernel_call *c, const char *magic)
 {
-	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_span file = elems_span(kernel_in(c, 0), 0);
+	size_t n = strlen(magic);
 
-	return in->dtype == MU_STRING && !in->shape.rank && elems_span(in, 0).len >= 8 &&
-	       memcmp(elems_span(in, 0).data, "\x89PNG\r\n\x1a\n", 8) == 0;
-}
-
-static bool is_jpeg(const struct kernel_call *c)
-{
-	const struct mu_tensor *in = kernel_in(c, 0);
-
-	return in->dtype == MU_STRING && !in->shape.rank && elems_span(in, 0).len >= 3 &&
-	       memcmp(elems_span(in, 0).data, "\xff\xd8\xff", 3) == 0;
-}
-
-static bool is_bmp(const struct kernel_call *c)
-{
-	const struct mu_tensor *in = kernel_in(c, 0);
-
-	return in->dtype == MU_STRING && !in->shape.rank && elems_span(in, 0).len >= 2 &&
-	       memcmp(elems_span(in, 0).data, "BM", 2) == 0;
+	return file.len >= n && memcmp(file.data, magic, n) == 0;
 }
 
 /* Other file formats, named in the error. */
@@ -132,12 +120,11 @@ static int image_open_file(const struct kernel_call *c, struct mu_png *png, stru
 	struct mu_span file = elems_span(kernel_in(c, 0), 0);
 
 	for (unsigned i = 0; i < MU_COUNT(others); i++)
-		if (file.len >= strlen(others[i].begins) &&
-		    memcmp(file.data, others[i].begins, strlen(others[i].begins)) == 0)
+		if (begins_with(c, others[i].begins))
 			return mu_fail(err, MU_UNIMPLEMENTED,
 				       "the picture is %s: only PNG, JPEG and BMP can be decoded",
 				       others[i].name);
-	return is_png(c) ? mu_png_open(png, file, err) : unknown_format(c, err);
+	return begins_with(c, PNG_MAGIC) ? mu_png_open(png, file, err) : unknown_format(c, err);
 }
 
 /* Pixels of `bits` as type t: as they are, or as floats between 0 and 1. */
@@ -177,9 +164,9 @@ static int decode_from_png(struct kernel_call *c, struct mu_err *err)
 	    (t != MU_FLOAT || strcmp(c->node->op, "DecodePng") == 0))
 		return mu_invalid(err, "%s gives no pixels of type %s", c->node->op,
 				  mu_dtype_name(t));
-	if (is_jpeg(c))
+	if (begins_with(c, JPEG_MAGIC))
 		return decode_from_jpeg(c, t, err);
-	if (is_bmp(c) && strcmp(c->node->op, "DecodePng"))
+	if (begins_with(c, BMP_MAGIC) && strcmp(c->node->op, "DecodePng"))
 		return decode_from_bmp(c, t, err);
 	MU_RETURN_IF_ERROR(image_open_file(c, &png, err));
 	rc = output_pixels(c, &png, channels ? (unsigned)channels : png.channels, t, err);
@@ -189,7 +176,7 @@ static int decode_from_png(struct kernel_call *c, struct mu_err *err)
 
 static int decode_bmp(struct kernel_call *c, struct mu_err *err)
 {
-	if (!is_bmp(c))
+	if (!begins_with(c, BMP_MAGIC))
 		return unknown_format(c, err);
 	return decode_from_bmp(c, MU_UINT8, err);
 }
@@ -199,7 +186,7 @@ static int decode_jpeg(struct kernel_call *c, struct mu_err *err)
 	struct jpeg_reading how;
 
 	MU_RETURN_IF_ERROR(image_read_how(c, &how, err));
-	if (is_jpeg(c))
+	if (begins_with(c, JPEG_MAGIC))
 		return decode_from_jpeg(c, MU_UINT8, err);
 	return decode_from_png(c, err); /* or what else it is, or why it is nothing */
 }
@@ -212,10 +199,11 @@ static int decode_and_crop(struct kernel_call *c, struct mu_err *err)
 
 	if (rc || (rc = args_ints(c, 1, window, 4, &n, err)))
 		return rc;
-	if (!is_jpeg(c))
-		return is_png(c) ? mu_invalid(err, "DecodeAndCropJpeg operation can run on JPEG "
-						   "only, but detected PNG.")
-				 : unknown_format(c, err);
+	if (!begins_with(c, JPEG_MAGIC))
+		return begins_with(c, PNG_MAGIC)
+			   ? mu_invalid(err, "DecodeAndCropJpeg operation can run on JPEG "
+					     "only, but detected PNG.")
+			   : unknown_format(c, err);
 	how.crops = true;
 	how.top = window[0];
 	how.left = window[1];

@@ -11,9 +11,7 @@
 static int decode_record(struct kernel_call *c, const struct csv_columns *k, struct csv_fields *f,
 			 int64_t r, struct mu_tensor *const *out, struct mu_err *err)
 {
-	const struct mu_string *s = &MU_DATA(struct mu_string, kernel_in(c, 0))[r];
-
-	MU_RETURN_IF_ERROR(csv_split((struct mu_span){s->data ? s->data : "", s->len}, k, f, err));
+	MU_RETURN_IF_ERROR(csv_split(elems_span(kernel_in(c, 0), r), k, f, err));
 	if (f->n != c->n_out)
 		return mu_invalid(err, "Expect %u fields but have %u in record %lld", c->n_out,
 				  f->n, (long long)r);
@@ -70,8 +68,7 @@ static int string_to_number(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &kernel_in(c, 0)->shape, &out, err));
 	for (int64_t i = 0; i < out->shape.count; i++) {
-		const struct mu_string *s = &MU_DATA(struct mu_string, kernel_in(c, 0))[i];
-		struct mu_span text = {s->data ? s->data : "", s->len};
+		struct mu_span text = elems_span(kernel_in(c, 0), i);
 		if (!text_number(text, type, out->data, i))
 			return mu_invalid(
 			    err, "StringToNumberOp could not correctly convert string: %.*s",

@@ -526,7 +526,7 @@ static int serialize_state(struct kernel_call *c, struct mu_err *err)
 	resource_unref(&r->base);
 	if (rc || (rc = kernel_out(c, 0, MU_STRING, &scalar, &out, err)))
 		return rc;
-	mu_string_set(MU_DATA(struct mu_string, out), b.data ? b.data : "", b.len);
+	mu_string_set(MU_DATA(struct mu_string, out), b.data, b.len);
 	return 0;
 }
 

@@ -132,7 +132,7 @@ static int record_take(struct record_input *r, const char *compression, struct m
 	if (!r->n)
 		return mu_fail(err, MU_NOT_FOUND, "Found no records in the files");
 	struct mu_buf *b = &r->buffer[random_below(r, (uint64_t)r->n)];
-	mu_string_set(out, b->data ? b->data : "", b->len);
+	mu_string_set(out, b->data, b->len);
 	mu_buf_fini(b);
 	*b = r->buffer[--r->n];
 	return 0;

@@ -17,12 +17,6 @@
 /* Below this many elements another thread costs more than it saves. */
 enum { GRAIN = 32 * 1024 };
 
-static int no_such_type(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
-{
-	return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s on this device",
-		       c->node->op, mu_dtype_name(t));
-}
-
 /* ---- one operand ---- */
 
 struct unary_job {
@@ -47,7 +41,7 @@ static int unary(struct kernel_call *c, enum unary_op op, enum mu_dtype result, 
 	struct mu_tensor *out;
 
 	if (!loop && !(loop = complex_unary(op, in->dtype)))
-		return no_such_type(c, in->dtype, err);
+		return args_no_kernel(c, in->dtype, err);
 
 	MU_RETURN_IF_ERROR(kernel_out_reuse(c, 0, 0, out_type, &in->shape, &out, err));
 	struct unary_job job = {loop, out->data, kernel_in(c, 0)->data, mu_dtype_size(out_type),
@@ -112,12 +106,12 @@ static bool is_equality(enum binary_op op)
 	return op == BIN_Equal || op == BIN_NotEqual;
 }
 
-static void string_add(struct mu_string *o, const struct mu_string *x, const struct mu_string *y)
+static void string_add(struct mu_string *o, struct mu_span x, struct mu_span y)
 {
 	MU_AUTO_BUF b = {0};
 
-	mu_buf_put(&b, x->data, x->len);
-	mu_buf_put(&b, y->data, y->len);
+	mu_buf_put(&b, x.data, x.len);
+	mu_buf_put(&b, y.data, y.len);
 	mu_string_set(o, b.data, b.len);
 }
 
@@ -140,11 +134,9 @@ static int string_binary(struct kernel_call *c, enum binary_op op, const struct 
 	if (!rc)
 		rc = kernel_out(c, 0, is_equality(op) ? MU_BOOL : MU_STRING, shape, &out, err);
 	for (int64_t i = 0; !rc && i < shape->count; i++) {
-		const struct mu_string *x = &MU_DATA(struct mu_string, &wide[0])[i];
-		const struct mu_string *y = &MU_DATA(struct mu_string, &wide[1])[i];
-		bool same = x->len == y->len && (!x->len || !memcmp(x->data, y->data, x->len));
+		struct mu_span x = elems_span(&wide[0], i), y = elems_span(&wide[1], i);
 		if (is_equality(op))
-			MU_DATA(bool, out)[i] = same == (op == BIN_Equal);
+			MU_DATA(bool, out)[i] = mu_span_eq(x, y) == (op == BIN_Equal);
 		else
 			string_add(&MU_DATA(struct mu_string, out)[i], x, y);
 	}
@@ -259,7 +251,7 @@ static int binary(struct kernel_call *c, enum binary_op op, bool compares, struc
 		return string_binary(c, op, &shape, err);
 	binary_loop *loop = loops->binary[op][a->dtype];
 	if (!loop && !(loop = complex_binary(op, a->dtype)))
-		return no_such_type(c, a->dtype, err);
+		return args_no_kernel(c, a->dtype, err);
 	if (shape.count && (rc = check_integers(c->node->op, op, b, err)))
 		return rc;
 	return binary_loop_run(c, loop, compares ? MU_BOOL : a->dtype, &shape, err);
@@ -267,30 +259,18 @@ static int binary(struct kernel_call *c, enum binary_op op, bool compares, struc
 
 /* ---- logic ---- */
 
-#define LOGIC_LOOP(name, expr)                                                                     \
-	static void name(void *out, const void *a, const void *b, int64_t n, enum binary_form f)   \
-	{                                                                                          \
-		bool *o = out;                                                                     \
-		for (int64_t i = 0; i < n; i++) {                                                  \
-			const bool x = ((const bool *)a)[f == LEFT_SCALAR ? 0 : i];                \
-			const bool y = ((const bool *)b)[f == RIGHT_SCALAR ? 0 : i];               \
-			o[i] = expr;                                                               \
-		}                                                                                  \
-	}
-LOGIC_LOOP(and_loop, x &&y)
-LOGIC_LOOP(or_loop, x || y)
-
-static int logical_binary(struct kernel_call *c, binary_loop *loop, struct mu_err *err)
+/* A bool is one byte, 0 or 1. */
+static int logical_binary(struct kernel_call *c, enum binary_op op, struct mu_err *err)
 {
 	struct mu_shape shape;
 
 	MU_RETURN_IF_ERROR(
 	    broadcast_shape(&kernel_in(c, 0)->shape, &kernel_in(c, 1)->shape, &shape, err));
-	return binary_loop_run(c, loop, MU_BOOL, &shape, err);
+	return binary_loop_run(c, loops->binary[op][MU_UINT8], MU_BOOL, &shape, err);
 }
 
-KERNEL_RUN(logical_and, logical_binary(c, and_loop, err))
-KERNEL_RUN(logical_or, logical_binary(c, or_loop, err))
+KERNEL_RUN(logical_and, logical_binary(c, BIN_BitwiseAnd, err))
+KERNEL_RUN(logical_or, logical_binary(c, BIN_BitwiseOr, err))
 
 static int logical_not(struct kernel_call *c, struct mu_err *err)
 {
@@ -347,9 +327,9 @@ static int add_n(struct kernel_call *c, struct mu_err *err)
 		body                                                                               \
 	}
 
-static int elementwise_need_real(const struct kernel_call *c, unsigned i, struct mu_err *err)
+static int elementwise_need_real(const struct kernel_call *c, struct mu_err *err)
 {
-	enum mu_dtype t = kernel_in(c, i)->dtype;
+	enum mu_dtype t = kernel_in(c, 0)->dtype;
 
 	return t == MU_FLOAT || t == MU_DOUBLE ? 0 : args_no_kernel(c, t, err);
 }
@@ -368,34 +348,19 @@ static float leaky_alpha(const struct kernel_call *c)
 	return alpha;
 }
 
-static int leaky_relu(struct kernel_call *c, struct mu_err *err)
+/* LeakyReluGrad has the gradient and the features, LeakyRelu the features alone. */
+static int leaky(struct kernel_call *c, struct mu_err *err)
 {
 	float alpha = leaky_alpha(c);
 	struct mu_tensor *out;
 
-	MU_RETURN_IF_ERROR(elementwise_need_real(c, 0, err));
-	MU_RETURN_IF_ERROR(
-	    kernel_out(c, 0, kernel_in(c, 0)->dtype, &kernel_in(c, 0)->shape, &out, err));
-	BOTH_REALS(out->dtype, {
-		const T *x = kernel_in(c, 0)->data;
-		for (int64_t i = 0; i < out->shape.count; i++)
-			MU_DATA(T, out)[i] = x[i] > 0 ? x[i] : x[i] * (T)alpha;
-	})
-	return 0;
-}
-
-static int leaky_relu_grad(struct kernel_call *c, struct mu_err *err)
-{
-	float alpha = leaky_alpha(c);
-	struct mu_tensor *out;
-
-	MU_RETURN_IF_ERROR(elementwise_need_real(c, 0, err));
-	MU_RETURN_IF_ERROR(args_same_shape(c, 0, 1, err));
+	MU_RETURN_IF_ERROR(elementwise_need_real(c, err));
+	MU_RETURN_IF_ERROR(args_same_shape(c, 0, c->n_in - 1, err));
 	MU_RETURN_IF_ERROR(
 	    kernel_out(c, 0, kernel_in(c, 0)->dtype, &kernel_in(c, 0)->shape, &out, err));
 	BOTH_REALS(out->dtype, {
 		const T *g = kernel_in(c, 0)->data;
-		const T *x = kernel_in(c, 1)->data;
+		const T *x = kernel_in(c, c->n_in - 1)->data;
 		for (int64_t i = 0; i < out->shape.count; i++)
 			MU_DATA(T, out)[i] = x[i] > 0 ? g[i] : g[i] * (T)alpha;
 	})
@@ -407,7 +372,7 @@ static int approximate_equal(struct kernel_call *c, struct mu_err *err)
 	float tolerance = args_attr_float(c->node, "tolerance", 1e-5f);
 	struct mu_tensor *out;
 
-	MU_RETURN_IF_ERROR(elementwise_need_real(c, 0, err));
+	MU_RETURN_IF_ERROR(elementwise_need_real(c, err));
 	MU_RETURN_IF_ERROR(args_same_shape(c, 0, 1, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_BOOL, &kernel_in(c, 0)->shape, &out, err));
 	BOTH_REALS(kernel_in(c, 0)->dtype, {
@@ -424,7 +389,7 @@ static int check_numerics(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *t = kernel_in(c, 0);
 	bool inf = false, nan = false;
 
-	MU_RETURN_IF_ERROR(elementwise_need_real(c, 0, err));
+	MU_RETURN_IF_ERROR(elementwise_need_real(c, err));
 	BOTH_REALS(t->dtype, {
 		for (int64_t i = 0; i < t->shape.count; i++) {
 			inf |= isinf(MU_DATA(T, t)[i]);
@@ -481,7 +446,7 @@ static int betainc(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape *shape = &kernel_in(c, 0)->shape;
 	struct mu_tensor *out;
-	int rc = elementwise_need_real(c, 0, err);
+	int rc = elementwise_need_real(c, err);
 
 	for (unsigned i = 1; i < 3; i++) {
 		const struct mu_shape *next = &kernel_in(c, i)->shape;
@@ -508,26 +473,10 @@ static int betainc(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-#define UNARY(op, types, expr)                                                                     \
-	static int run_##op(struct kernel_call *c, struct mu_err *err)                             \
-	{                                                                                          \
-		return unary(c, UN_##op, MU_DT_INVALID, err);                                      \
-	}
-#define PREDICATE(op, types, expr)                                                                 \
-	static int run_##op(struct kernel_call *c, struct mu_err *err)                             \
-	{                                                                                          \
-		return unary(c, UN_##op, MU_BOOL, err);                                            \
-	}
-#define BINARY(op, types, expr)                                                                    \
-	static int run_##op(struct kernel_call *c, struct mu_err *err)                             \
-	{                                                                                          \
-		return binary(c, BIN_##op, false, err);                                            \
-	}
-#define COMPARE(op, types, expr)                                                                   \
-	static int run_##op(struct kernel_call *c, struct mu_err *err)                             \
-	{                                                                                          \
-		return binary(c, BIN_##op, true, err);                                             \
-	}
+#define UNARY(op, types, expr)     KERNEL_RUN(run_##op, unary(c, UN_##op, MU_DT_INVALID, err))
+#define PREDICATE(op, types, expr) KERNEL_RUN(run_##op, unary(c, UN_##op, MU_BOOL, err))
+#define BINARY(op, types, expr)    KERNEL_RUN(run_##op, binary(c, BIN_##op, false, err))
+#define COMPARE(op, types, expr)   KERNEL_RUN(run_##op, binary(c, BIN_##op, true, err))
 #include "task/kernels/engine/loops/loops.def"
 #undef UNARY
 #undef PREDICATE
@@ -540,15 +489,10 @@ static int betainc(struct kernel_call *c, struct mu_err *err)
 #define COMPARE(op, types, expr)   {#op, .run = run_##op},
 static const struct kernel rows[] = {
 #include "task/kernels/engine/loops/loops.def"
-    {"LogicalAnd", .run = logical_and},
-    {"LogicalOr", .run = logical_or},
-    {"LogicalNot", .run = logical_not},
-    {"Betainc", .run = betainc},
-    {"ClipByValue", .run = clip_by_value},
-    {"AddN AccumulateNV2", .run = add_n},
-    {"LeakyRelu", .run = leaky_relu},
-    {"LeakyReluGrad", .run = leaky_relu_grad},
-    {"ApproximateEqual", .run = approximate_equal},
+    {"LogicalAnd", .run = logical_and},        {"LogicalOr", .run = logical_or},
+    {"LogicalNot", .run = logical_not},        {"Betainc", .run = betainc},
+    {"ClipByValue", .run = clip_by_value},     {"AddN AccumulateNV2", .run = add_n},
+    {"LeakyRelu LeakyReluGrad", .run = leaky}, {"ApproximateEqual", .run = approximate_equal},
     {"CheckNumerics", .run = check_numerics},
 };
 KERNEL_TABLE(math_elementwise, rows)

@@ -23,15 +23,8 @@ static int unary_to(struct kernel_call *c, enum mu_dtype result, struct mu_err *
 	return gpu_run_type(kernel_gpu(c), c->node->op, t, a.n, &a, err);
 }
 
-static int unary_gpu(struct kernel_call *c, struct mu_err *err)
-{
-	return unary_to(c, kernel_in(c, 0)->dtype, err);
-}
-
-static int predicate(struct kernel_call *c, struct mu_err *err)
-{
-	return unary_to(c, MU_BOOL, err);
-}
+KERNEL_RUN(unary_gpu, unary_to(c, kernel_in(c, 0)->dtype, err))
+KERNEL_RUN(predicate, unary_to(c, MU_BOOL, err))
 
 /* ---- broadcasting ---- */
 
@@ -101,15 +94,8 @@ static int binary_to(struct kernel_call *c, enum mu_dtype result, struct mu_err 
 	return gpu_binary(kernel_gpu(c), c->node->op, &c->out[0].tensor, &x, &y, err);
 }
 
-static int binary_gpu(struct kernel_call *c, struct mu_err *err)
-{
-	return binary_to(c, kernel_in(c, 0)->dtype, err);
-}
-
-static int elementwise_gpu_compare(struct kernel_call *c, struct mu_err *err)
-{
-	return binary_to(c, MU_BOOL, err);
-}
+KERNEL_RUN(binary_gpu, binary_to(c, kernel_in(c, 0)->dtype, err))
+KERNEL_RUN(elementwise_gpu_compare, binary_to(c, MU_BOOL, err))
 
 static int clip(struct kernel_call *c, struct mu_err *err)
 {
@@ -283,17 +269,10 @@ static int pair_run(struct kernel_call *c, const char *name, enum mu_dtype resul
 }
 
 /* LeakyReluGrad has the gradient and the features, LeakyRelu the features alone. */
-static int leaky(struct kernel_call *c, struct mu_err *err)
-{
-	return pair_run(c, "leaky", kernel_in(c, 0)->dtype,
-			(double)args_attr_float(c->node, "alpha", 0.2f), err);
-}
-
-static int approximate_equal_gpu(struct kernel_call *c, struct mu_err *err)
-{
-	return pair_run(c, "near", MU_BOOL, (double)args_attr_float(c->node, "tolerance", 1e-5f),
-			err);
-}
+KERNEL_RUN(leaky, pair_run(c, "leaky", kernel_in(c, 0)->dtype,
+			   (double)args_attr_float(c->node, "alpha", 0.2f), err))
+KERNEL_RUN(approximate_equal_gpu,
+	   pair_run(c, "near", MU_BOOL, (double)args_attr_float(c->node, "tolerance", 1e-5f), err))
 
 static int cross_gpu(struct kernel_call *c, struct mu_err *err)
 {

@@ -245,10 +245,7 @@ static int fourier_run(struct kernel_call *c, struct kind kind, struct mu_err *e
 }
 
 #define TRANSFORM(name, rank, forward, real)                                                       \
-	static int name(struct kernel_call *c, struct mu_err *err)                                 \
-	{                                                                                          \
-		return fourier_run(c, (struct kind){rank, forward, real}, err);                    \
-	}
+	KERNEL_RUN(name, fourier_run(c, (struct kind){rank, forward, real}, err))
 #define ROWS(X)                                                                                    \
 	X(FFT, 1, true, false)                                                                     \
 	X(FFT2D, 2, true, false)                                                                   \

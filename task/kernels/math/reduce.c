@@ -251,11 +251,7 @@ static int l2_loss(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-#define REDUCTION(name, op)                                                                        \
-	static int name(struct kernel_call *c, struct mu_err *err)                                 \
-	{                                                                                          \
-		return reduce(c, op, err);                                                         \
-	}
+#define REDUCTION(name, op) KERNEL_RUN(name, reduce(c, op, err))
 REDUCTION(reduce_sum, RED_SUM)
 REDUCTION(reduce_prod, RED_PROD)
 REDUCTION(reduce_max, RED_MAX)

@@ -111,22 +111,17 @@ static int sparse_segment_grad(struct kernel_call *c, enum segment_divide how, s
 	return 0;
 }
 
-#define SEGMENT(name, ...)                                                                         \
-	static int name(struct kernel_call *c, struct mu_err *err)                                 \
-	{                                                                                          \
-		return __VA_ARGS__;                                                                \
-	}
-SEGMENT(segment_sum, segment(c, RED_SUM, BY_NOTHING, err))
-SEGMENT(segment_prod, segment(c, RED_PROD, BY_NOTHING, err))
-SEGMENT(segment_max, segment(c, RED_MAX, BY_NOTHING, err))
-SEGMENT(segment_min, segment(c, RED_MIN, BY_NOTHING, err))
-SEGMENT(segment_mean, segment(c, RED_SUM, BY_COUNT, err))
-SEGMENT(sparse_sum, sparse_segment(c, BY_NOTHING, err))
-SEGMENT(sparse_mean, sparse_segment(c, BY_COUNT, err))
-SEGMENT(sparse_sqrt_n, sparse_segment(c, BY_ROOT, err))
-SEGMENT(sparse_sum_grad, sparse_segment_grad(c, BY_NOTHING, err))
-SEGMENT(sparse_mean_grad, sparse_segment_grad(c, BY_COUNT, err))
-SEGMENT(sparse_sqrt_n_grad, sparse_segment_grad(c, BY_ROOT, err))
+KERNEL_RUN(segment_sum, segment(c, RED_SUM, BY_NOTHING, err))
+KERNEL_RUN(segment_prod, segment(c, RED_PROD, BY_NOTHING, err))
+KERNEL_RUN(segment_max, segment(c, RED_MAX, BY_NOTHING, err))
+KERNEL_RUN(segment_min, segment(c, RED_MIN, BY_NOTHING, err))
+KERNEL_RUN(segment_mean, segment(c, RED_SUM, BY_COUNT, err))
+KERNEL_RUN(sparse_sum, sparse_segment(c, BY_NOTHING, err))
+KERNEL_RUN(sparse_mean, sparse_segment(c, BY_COUNT, err))
+KERNEL_RUN(sparse_sqrt_n, sparse_segment(c, BY_ROOT, err))
+KERNEL_RUN(sparse_sum_grad, sparse_segment_grad(c, BY_NOTHING, err))
+KERNEL_RUN(sparse_mean_grad, sparse_segment_grad(c, BY_COUNT, err))
+KERNEL_RUN(sparse_sqrt_n_grad, sparse_segment_grad(c, BY_ROOT, err))
 
 static const struct kernel rows[] = {
     {"SegmentSum", .run = segment_sum},

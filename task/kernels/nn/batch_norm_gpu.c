@@ -137,15 +137,9 @@ static int batch_norm_gpu_transpose(struct kernel_call *c, const struct mu_tenso
 	return rc;
 }
 
-static int batch_norm_gpu(struct kernel_call *c, struct mu_err *err)
-{
-	return norm_run(c, 1, batch_norm_gpu_forward, batch_norm_gpu_transpose, err);
-}
-
-static int batch_norm_grad_gpu(struct kernel_call *c, struct mu_err *err)
-{
-	return norm_run(c, 2, batch_norm_gpu_backward, batch_norm_gpu_transpose, err);
-}
+KERNEL_RUN(batch_norm_gpu, norm_run(c, 1, batch_norm_gpu_forward, batch_norm_gpu_transpose, err))
+KERNEL_RUN(batch_norm_grad_gpu,
+	   norm_run(c, 2, batch_norm_gpu_backward, batch_norm_gpu_transpose, err))
 
 static const struct device_kernel rows[] = {
     GPU_ROW("FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3", batch_norm_gpu, "T",

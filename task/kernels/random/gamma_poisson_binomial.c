@@ -327,11 +327,8 @@ static int binomials(struct kernel_call *c, unsigned s, unsigned i, bool by_vari
 KERNEL_RUN(stateful_binomial, binomials(c, 2, 3, true, err))
 KERNEL_RUN(stateless_binomial, binomials(c, 0, 2, false, err))
 KERNEL_RUN(random_gamma, stateful(c, gamma_draw, kernel_in(c, 1)->dtype, err))
-
-static int random_poisson(struct kernel_call *c, struct mu_err *err)
-{
-	return stateful(c, poisson_draw, args_attr_type(c->node, "dtype", MU_INT64), err);
-}
+KERNEL_RUN(random_poisson,
+	   stateful(c, poisson_draw, args_attr_type(c->node, "dtype", MU_INT64), err))
 
 static int stateless_gamma(struct kernel_call *c, struct mu_err *err)
 {

@@ -24,11 +24,7 @@ static int random_fill(struct kernel_call *c, const struct distribution *d, stru
 	return draw_reals(c, d, t, &shape, &base, err);
 }
 
-#define DRAW(name, distribution)                                                                   \
-	static int name(struct kernel_call *c, struct mu_err *err)                                 \
-	{                                                                                          \
-		return random_fill(c, &(distribution), err);                                       \
-	}
+#define DRAW(name, distribution) KERNEL_RUN(name, random_fill(c, &(distribution), err))
 DRAW(random_uniform, draw_uniform)
 DRAW(random_normal, draw_normal)
 DRAW(truncated_normal, draw_truncated)

@@ -122,11 +122,7 @@ static int stateless_random_ints(struct kernel_call *c, unsigned low, from_fn *f
 	return draw_ints(c, t, &shape, range, &p, err);
 }
 
-#define DRAW(name, how, what, from)                                                                \
-	static int name(struct kernel_call *c, struct mu_err *err)                                 \
-	{                                                                                          \
-		return how(c, what, from, err);                                                    \
-	}
+#define DRAW(name, how, what, from) KERNEL_RUN(name, how(c, what, from, err))
 DRAW(uniform, stateless_random_reals, &draw_uniform, from_seeds)
 DRAW(normal, stateless_random_reals, &draw_normal, from_seeds)
 DRAW(truncated, stateless_random_reals, &draw_truncated, from_seeds)

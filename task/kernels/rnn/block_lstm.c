@@ -207,11 +207,7 @@ static int block_lstm_backward(struct kernel_call *c, bool second, struct mu_err
 	return 0;
 }
 
-#define OP(name, way, second)                                                                      \
-	static int name(struct kernel_call *c, struct mu_err *err)                                 \
-	{                                                                                          \
-		return way(c, second, err);                                                        \
-	}
+#define OP(name, way, second) KERNEL_RUN(name, way(c, second, err))
 OP(first_forward, block_lstm_forward, false)
 OP(second_forward, block_lstm_forward, true)
 OP(first_backward, block_lstm_backward, false)

@@ -115,19 +115,6 @@ static int64_t decode_sequence_place(const struct sparse *s, int64_t i,
 	return at;
 }
 
-static bool decode_sequence_same(const struct mu_tensor *a, int64_t i, const struct mu_tensor *b,
-				 int64_t k)
-{
-	size_t size = mu_dtype_size(a->dtype);
-
-	if (a->dtype == MU_STRING) {
-		struct mu_span x = elems_span(a, i), y = elems_span(b, k);
-		return x.len == y.len && !memcmp(x.data, y.data, x.len);
-	}
-	return !memcmp((char *)a->data + (size_t)i * size, (char *)b->data + (size_t)k * size,
-		       size);
-}
-
 struct pair {
 	const struct sparse *a, *b;
 	int64_t i, n, k, m; /* entries [i, i + n) of a and [k, k + m) of b */
@@ -142,8 +129,9 @@ static int64_t distance(const struct pair *p, int64_t *row)
 		int64_t corner = row[0];
 		row[0] = x;
 		for (int64_t y = 1; y <= p->m; y++) {
-			int64_t least = corner + !decode_sequence_same(p->a->values, p->i + x - 1,
-								       p->b->values, p->k + y - 1);
+			bool same = mu_span_eq(elems_bytes(p->a->values, p->i + x - 1),
+					       elems_bytes(p->b->values, p->k + y - 1));
+			int64_t least = corner + !same;
 			least = row[y] + 1 < least ? row[y] + 1 : least;
 			least = row[y - 1] + 1 < least ? row[y - 1] + 1 : least;
 			corner = row[y];

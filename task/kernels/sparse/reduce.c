@@ -137,14 +137,8 @@ static int to_sparse(struct kernel_call *c, enum binary_op op, struct mu_err *er
 }
 
 #define REDUCE(name, op)                                                                           \
-	static int name(struct kernel_call *c, struct mu_err *err)                                 \
-	{                                                                                          \
-		return to_dense(c, op, err);                                                       \
-	}                                                                                          \
-	static int name##_sparse(struct kernel_call *c, struct mu_err *err)                        \
-	{                                                                                          \
-		return to_sparse(c, op, err);                                                      \
-	}
+	KERNEL_RUN(name, to_dense(c, op, err))                                                     \
+	KERNEL_RUN(name##_sparse, to_sparse(c, op, err))
 REDUCE(sum, BIN_AddV2)
 REDUCE(max, BIN_Maximum)
 

@@ -29,7 +29,7 @@ static void write_one(struct mu_tensor *out, int64_t i, const struct mu_tensor *
 		return;
 	}
 	mu_tensor_write(&b, t);
-	mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
+	mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data, b.len);
 }
 
 /* Elements k * PARTS and on of out. */

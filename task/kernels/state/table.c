@@ -95,11 +95,6 @@ static int cut_key_shape(const struct table *t, struct mu_shape *s, struct mu_er
 	return mu_shape_splice(s, s, n, t->key_shape.rank, 0, NULL, err);
 }
 
-static bool same_span(struct mu_span a, struct mu_span b)
-{
-	return a.len == b.len && (!a.len || memcmp(a.data, b.data, a.len) == 0);
-}
-
 /* The attributes of a dense table: its reserved keys (MutableDenseHashTable has no deleted key),
  * and its bucket layout, which has no effect here but must be valid. */
 static int dense_spec(const struct kernel_call *c, struct table *spec, struct mu_err *err)
@@ -128,7 +123,7 @@ static int dense_spec(const struct kernel_call *c, struct table *spec, struct mu
 			       "dense tables of strings have keys of one element, not of shape %s",
 			       mu_shape_str(&spec->key_shape));
 	if (c->n_in > 1 &&
-	    same_span(table_key_of(spec, &spec->own[0], 0), table_key_of(spec, &spec->own[1], 0)))
+	    mu_span_eq(table_key_of(spec, &spec->own[0], 0), table_key_of(spec, &spec->own[1], 0)))
 		return mu_invalid(err, "Empty and deleted keys cannot be equal");
 	if (places < 4 || (places & (places - 1)))
 		return mu_invalid(
@@ -206,7 +201,7 @@ static int check_key(const struct table *t, const struct mu_tensor *keys, int64_
 
 	for (size_t k = 0; k < MU_COUNT(what); k++)
 		if (mu_tensor_is_set(&t->own[k]) &&
-		    same_span(table_key_of(t, keys, i), table_key_of(t, &t->own[k], 0)))
+		    mu_span_eq(table_key_of(t, keys, i), table_key_of(t, &t->own[k], 0)))
 			return mu_invalid(err, "Using the %s as a table key is not allowed",
 					  what[k]);
 	return 0;
@@ -294,9 +289,8 @@ static bool same_value(const struct table *t, int64_t at, const struct mu_tensor
 	size_t size = elems_size(t->value) * (size_t)t->row;
 
 	if (t->value == MU_STRING) {
-		const struct mu_string *a = &((const struct mu_string *)t->values)[at];
-		const struct mu_string *b = &MU_DATA(struct mu_string, values)[i];
-		return a->len == b->len && (!a->len || memcmp(a->data, b->data, a->len) == 0);
+		const struct mu_string *s = &((const struct mu_string *)t->values)[at];
+		return mu_span_eq((struct mu_span){s->data, s->len}, elems_span(values, i));
 	}
 	return memcmp((const char *)t->values + (size_t)at * size,
 		      (const char *)values->data + (size_t)i * size, size) == 0;

@@ -21,7 +21,7 @@ static int base64_each(struct kernel_call *c, text_fn *turn, struct mu_err *err)
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		mu_buf_clear(&b);
 		MU_RETURN_IF_ERROR(turn(&b, elems_span(in, i), err));
-		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
+		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data, b.len);
 	}
 	return 0;
 }
@@ -42,7 +42,7 @@ static int decode_compressed(struct kernel_call *c, struct mu_err *err)
 		MU_AUTO_BUF b = {0};
 		MU_RETURN_IF_ERROR(
 		    mu_decompress_bytes(&b, elems_span(in, i), kind, LARGEST_DECOMPRESSED, err));
-		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
+		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data, b.len);
 	}
 	return 0;
 }

@@ -170,14 +170,14 @@ static int string_ngrams(struct kernel_call *c, struct mu_err *err)
 			for (int64_t k = 0; k < n; k++) {
 				put_ngram(&b, &g, data, row, pad_of(&g, g.width[w]), g.width[w], k,
 					  n);
-				mu_string_set(&MU_DATA(struct mu_string, out)[put++],
-					      b.data ? b.data : "", b.len);
+				mu_string_set(&MU_DATA(struct mu_string, out)[put++], b.data,
+					      b.len);
 			}
 		}
 		if (!is_kept(&g, length, put - first))
 			continue;
 		put_ngram(&b, &g, data, row, kept_pad(&g), length + 2 * kept_pad(&g), 0, 1);
-		mu_string_set(&MU_DATA(struct mu_string, out)[put++], b.data ? b.data : "", b.len);
+		mu_string_set(&MU_DATA(struct mu_string, out)[put++], b.data, b.len);
 	}
 	return 0;
 }

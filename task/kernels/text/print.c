@@ -244,7 +244,7 @@ static int as_string(struct kernel_call *c, struct mu_err *err)
 			put_string(&b, c->node, elems_span(in, i));
 		else
 			print_number(&b, format, in, i);
-		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
+		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data, b.len);
 	}
 	return 0;
 }

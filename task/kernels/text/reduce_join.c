@@ -77,7 +77,7 @@ static int reduce_join(struct kernel_call *c, struct mu_err *err)
 				mu_buf_puts(&b, between);
 			mu_buf_put(&b, s.data, s.len);
 		}
-		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
+		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data, b.len);
 	}
 	return 0;
 }
@@ -157,7 +157,7 @@ static int segment_join(struct kernel_call *c, struct mu_err *err)
 				mu_buf_puts(&b, between);
 			mu_buf_put(&b, s.data, s.len);
 		}
-		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
+		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data, b.len);
 	}
 	return 0;
 }

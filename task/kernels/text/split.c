@@ -289,16 +289,12 @@ static int each_string(struct kernel_call *c, put_text *put, struct mu_err *err)
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		mu_buf_clear(&b);
 		MU_RETURN_IF_ERROR(put(&b, elems_span(in, i), *encoding, err));
-		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
+		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data, b.len);
 	}
 	return 0;
 }
 
-#define EACH(name, put)                                                                            \
-	static int name(struct kernel_call *c, struct mu_err *err)                                 \
-	{                                                                                          \
-		return each_string(c, put, err);                                                   \
-	}
+#define EACH(name, put) KERNEL_RUN(name, each_string(c, put, err))
 EACH(string_lower, put_lower)
 EACH(string_upper, put_upper)
 EACH(string_strip, put_stripped)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/text/regex.h"
 #include "task/kernels/text/unicode.h"
@@ -162,28 +163,23 @@ static int replace_all(struct kernel_call *c, const char *pattern, const char *r
 	bool fits = rewrite_fits(rewrite, regex_n_groups(re));
 	rc = kernel_out(c, 0, MU_STRING, &in->shape, &out, err);
 	for (int64_t i = 0; !rc && i < in->shape.count; i++) {
-		const struct mu_string *s = &MU_DATA(struct mu_string, in)[i];
-		struct mu_span text = {s->data ? s->data : "", s->len};
+		struct mu_span text = elems_span(in, i);
 
 		mu_buf_clear(&b);
-		if ((rc = check_text(s->len, err)))
+		if ((rc = check_text(text.len, err)))
 			break;
 		if (fits)
 			rc = replace(re, text, rewrite, all, &b, err);
 		else /* as TensorFlow has it: nothing is replaced */
 			mu_buf_put(&b, text.data, text.len);
 		if (!rc)
-			mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "",
-				      b.len);
+			mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data, b.len);
 	}
 	return rc;
 }
 
-static int static_regex_replace(struct kernel_call *c, struct mu_err *err)
-{
-	return replace_all(c, args_attr_string(c->node, "pattern", ""),
-			   args_attr_string(c->node, "rewrite", ""), err);
-}
+KERNEL_RUN(static_regex_replace, replace_all(c, args_attr_string(c->node, "pattern", ""),
+					     args_attr_string(c->node, "rewrite", ""), err))
 
 static int regex_replace(struct kernel_call *c, struct mu_err *err)
 {

@@ -187,7 +187,7 @@ static int unicode_encode(struct kernel_call *c, struct mu_err *err)
 			if (character >= 0 && character <= UNICODE_LAST)
 				unicode_put(e, &b, character);
 		}
-		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
+		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data, b.len);
 	}
 	return 0;
 }
@@ -222,7 +222,7 @@ static int transcode(struct kernel_call *c, struct mu_err *err)
 		}
 		if (bad.code != MU_OK)
 			return mu_fail(err, bad.code, "%s", bad.msg);
-		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
+		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data, b.len);
 	}
 	return 0;
 }
