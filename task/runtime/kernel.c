@@ -68,6 +68,15 @@ int kernel_out_value(struct kernel_call *c, unsigned i, enum mu_dtype dtype, con
 	return 0;
 }
 
+int kernel_out_string(struct kernel_call *c, unsigned i, struct mu_span text, struct mu_err *err)
+{
+	struct mu_tensor t;
+
+	MU_RETURN_IF_ERROR(mu_tensor_string(&t, text.data, text.len, err));
+	kernel_out_take(c, i, t);
+	return 0;
+}
+
 /* Moves the buffer to the output.  The input keeps shape and pointer, so the kernel may still read
  * it, but not the reference. */
 int kernel_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtype dtype,

@@ -95,6 +95,8 @@ int kernel_out_scalar(struct kernel_call *c, unsigned i, enum mu_dtype dtype,
 /* Makes output i a scalar with a copy of *value. */
 int kernel_out_value(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const void *value,
 		     struct mu_err *err);
+/* The same with a copy of the text. */
+int kernel_out_string(struct kernel_call *c, unsigned i, struct mu_span text, struct mu_err *err);
 /* Makes output i in the memory of input `from` if this is its last use and type and size match,
  * else in new memory.  Elementwise kernels may then work in place. */
 int kernel_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtype dtype,

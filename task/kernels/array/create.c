@@ -51,8 +51,7 @@ static int ones_like(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 
 	if (!convert(real, element, MU_INT32, &one, 1))
-		return mu_fail(err, MU_UNIMPLEMENTED, "OnesLike has no kernel for type %s",
-			       mu_dtype_name(in->dtype));
+		return args_no_kernel(c, in->dtype, err);
 
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &in->shape, &out, err));
 	elems_fill(out->dtype, out->data, 0, element, out->shape.count);
@@ -110,8 +109,7 @@ static int array_range(struct kernel_call *c, struct mu_err *err)
 		if (kernel_in(c, i)->shape.count != 1)
 			return mu_invalid(err, "start, limit and delta must be scalars");
 		if (!convert(MU_DOUBLE, &v[i], t, kernel_in(c, i)->data, 1))
-			return mu_fail(err, MU_UNIMPLEMENTED, "Range has no kernel for type %s",
-				       mu_dtype_name(t));
+			return args_no_kernel(c, t, err);
 	}
 	MU_RETURN_IF_ERROR(range_count(v[0], v[1], v[2], &n, err));
 	struct mu_shape shape = mu_shape_vec(n);
@@ -125,8 +123,7 @@ static int array_range(struct kernel_call *c, struct mu_err *err)
 	else if (t == MU_DOUBLE)
 		RANGE_OF(double);
 	else
-		return mu_fail(err, MU_UNIMPLEMENTED, "Range has no kernel for type %s",
-			       mu_dtype_name(t));
+		return args_no_kernel(c, t, err);
 	return 0;
 }
 
@@ -141,8 +138,7 @@ static int lin_space(struct kernel_call *c, struct mu_err *err)
 	for (unsigned i = 0; i < 2 && !rc; i++)
 		if ((t != MU_FLOAT && t != MU_DOUBLE) ||
 		    !convert(MU_DOUBLE, &ends[i], t, kernel_in(c, i)->data, 1))
-			rc = mu_fail(err, MU_UNIMPLEMENTED, "LinSpace has no kernel for type %s",
-				     mu_dtype_name(t));
+			rc = args_no_kernel(c, t, err);
 	if (!rc && n <= 0)
 		rc = mu_invalid(err, "Requires num > 0: %lld", (long long)n);
 	if (rc)

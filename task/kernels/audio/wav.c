@@ -21,15 +21,6 @@ enum {
 	AUDIO_TYPE,
 };
 
-static int wav_output_string(struct kernel_call *c, const struct mu_buf *b, struct mu_err *err)
-{
-	struct mu_tensor t;
-
-	MU_RETURN_IF_ERROR(mu_tensor_string(&t, b->data ? b->data : "", b->len, err));
-	kernel_out_take(c, 0, t);
-	return 0;
-}
-
 /* Missing samples are zero; a missing channel repeats the last one. */
 static int wav_decode(struct kernel_call *c, struct mu_err *err)
 {
@@ -70,7 +61,7 @@ static int wav_encode(struct kernel_call *c, struct mu_err *err)
 				  (long long)in->shape.dim[1], (long long)rate);
 	MU_RETURN_IF_ERROR(mu_wav_write(&b, in->data, (size_t)in->shape.dim[0],
 					(unsigned)in->shape.dim[1], (uint32_t)rate, err));
-	return wav_output_string(c, &b, err);
+	return kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
 
 static int put_sound(struct mu_buf *b, const char *tag, const float *samples, int64_t frames,
@@ -134,7 +125,7 @@ static int audio_summary(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_BUF b = {0};
 
 	MU_RETURN_IF_ERROR(make_audio_summary(c, 0, &b, err));
-	return wav_output_string(c, &b, err);
+	return kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
 
 static int write_audio_summary(struct kernel_call *c, struct mu_err *err)

@@ -381,12 +381,9 @@ static int begin_shared(struct kernel_call *c, struct mu_err *err)
 static int to_string(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_BUF b = {0};
-	struct mu_tensor t;
 
 	mu_tensor_write(&b, kernel_in(c, 0));
-	MU_RETURN_IF_ERROR(mu_tensor_string(&t, b.data, b.len, err));
-	kernel_out_take(c, 0, t);
-	return 0;
+	return kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
 
 static int from_string(struct kernel_call *c, struct mu_err *err)

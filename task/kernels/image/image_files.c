@@ -271,7 +271,6 @@ static int write_jpeg(struct kernel_call *c, const struct jpeg_writing *how, int
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	MU_AUTO_BUF b = {0};
-	struct mu_tensor t;
 
 	if (in->shape.rank != 3 || (in->shape.dim[2] != 1 && in->shape.dim[2] != 3) ||
 	    (format && format != in->shape.dim[2]) || how->quality < 0 || how->quality > 100)
@@ -284,9 +283,7 @@ static int write_jpeg(struct kernel_call *c, const struct jpeg_writing *how, int
 			       mu_shape_str(&in->shape));
 	struct jpeg_shape s = {in->shape.dim[0], in->shape.dim[1], in->shape.dim[2]};
 	MU_RETURN_IF_ERROR(jpeg_write(&b, in->data, &s, how, err));
-	MU_RETURN_IF_ERROR(mu_tensor_string(&t, b.data, b.len, err));
-	kernel_out_take(c, 0, t);
-	return 0;
+	return kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
 
 static int encode_jpeg(struct kernel_call *c, struct mu_err *err)

@@ -137,13 +137,10 @@ static int image_summary(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_attr *a = mu_node_attr(c->node, "bad_color");
 	MU_AUTO_BUF b = {0};
-	struct mu_tensor t;
 
 	MU_RETURN_IF_ERROR(
 	    make_image_summary(c, 0, a && a->kind == MU_ATTR_TENSOR ? a->tensor : NULL, &b, err));
-	MU_RETURN_IF_ERROR(mu_tensor_string(&t, b.data ? b.data : "", b.len, err));
-	kernel_out_take(c, 0, t);
-	return 0;
+	return kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
 
 static int write_image_summary(struct kernel_call *c, struct mu_err *err)

@@ -225,12 +225,9 @@ static int merge_v2(struct kernel_call *c, struct mu_err *err)
 
 static int output_string(struct kernel_call *c, char *text, struct mu_err *err)
 {
-	struct mu_tensor t;
-	int rc = mu_tensor_string(&t, text, strlen(text), err);
+	int rc = kernel_out_string(c, 0, mu_span_of(text), err);
 
 	free(text);
-	if (!rc)
-		kernel_out_take(c, 0, t);
 	return rc;
 }
 

@@ -37,16 +37,13 @@ static int read_file(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_FREE char *path = NULL;
 	MU_AUTO_BUF b = {0};
-	struct mu_tensor t;
 
 	if (kernel_in(c, 0)->shape.rank)
 		return mu_invalid(err, "Input filename tensor must be scalar, but had shape: %s",
 				  mu_shape_str(&kernel_in(c, 0)->shape));
 	MU_RETURN_IF_ERROR(args_string(c, 0, &path, err));
 	MU_RETURN_IF_ERROR(read_whole(path, &b, err));
-	MU_RETURN_IF_ERROR(mu_tensor_string(&t, b.data ? b.data : "", b.len, err));
-	kernel_out_take(c, 0, t);
-	return 0;
+	return kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
 
 static int write_file(struct kernel_call *c, struct mu_err *err)

@@ -516,7 +516,6 @@ static int restore(struct reader *r, struct mu_span state, struct mu_err *err)
 static int serialize_state(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_BUF b = {0};
-	struct mu_shape scalar = mu_shape_scalar();
 	struct mu_tensor *out;
 	struct reader *r;
 
@@ -524,7 +523,7 @@ static int serialize_state(struct kernel_call *c, struct mu_err *err)
 	int rc = serialize(r, &b, err);
 	pthread_mutex_unlock(&r->lock);
 	resource_unref(&r->base);
-	if (rc || (rc = kernel_out(c, 0, MU_STRING, &scalar, &out, err)))
+	if (rc || (rc = kernel_out_scalar(c, 0, MU_STRING, &out, err)))
 		return rc;
 	mu_string_set(MU_DATA(struct mu_string, out), b.data, b.len);
 	return 0;

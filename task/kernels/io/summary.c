@@ -6,6 +6,7 @@
 #include "lib/base/pb.h"
 #include "lib/io/event_writer.h"
 #include "lib/tensor/tensor_proto.h"
+#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -20,15 +21,6 @@ enum {
 	VALUE_METADATA = 9,
 };
 
-static int output_bytes(struct kernel_call *c, const struct mu_buf *b, struct mu_err *err)
-{
-	struct mu_tensor t;
-
-	MU_RETURN_IF_ERROR(mu_tensor_string(&t, b->data ? b->data : "", b->len, err));
-	kernel_out_take(c, 0, t);
-	return 0;
-}
-
 static int scalar_summary(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *tags = kernel_in(c, 0), *values = kernel_in(c, 1);
@@ -38,8 +30,7 @@ static int scalar_summary(struct kernel_call *c, struct mu_err *err)
 		return mu_invalid(err, "tags and values are not the same shape: %s != %s",
 				  mu_shape_str(&tags->shape), mu_shape_str(&values->shape));
 	if (!convert_supports(MU_FLOAT, values->dtype))
-		return mu_fail(err, MU_UNIMPLEMENTED, "ScalarSummary has no kernel for type %s",
-			       mu_dtype_name(values->dtype));
+		return args_no_kernel(c, values->dtype, err);
 	for (int64_t i = 0; i < values->shape.count; i++) {
 		float v;
 		convert(MU_FLOAT, &v, values->dtype,
@@ -50,7 +41,7 @@ static int scalar_summary(struct kernel_call *c, struct mu_err *err)
 		mu_pb_put_float(&b, VALUE_SIMPLE, v);
 		mu_pb_end(&b, at);
 	}
-	return output_bytes(c, &b, err);
+	return kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
 
 static int tensor_summary(struct kernel_call *c, struct mu_err *err)
@@ -66,7 +57,7 @@ static int tensor_summary(struct kernel_call *c, struct mu_err *err)
 	mu_pb_end(&b, tensor);
 	mu_pb_put_bytes(&b, VALUE_METADATA, elems_span(kernel_in(c, 2), 0));
 	mu_pb_end(&b, value);
-	return output_bytes(c, &b, err);
+	return kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
 
 static int tensor_summary_first(struct kernel_call *c, struct mu_err *err)
@@ -79,7 +70,7 @@ static int tensor_summary_first(struct kernel_call *c, struct mu_err *err)
 	mu_tensor_write(&b, kernel_in(c, 0));
 	mu_pb_end(&b, tensor);
 	mu_pb_end(&b, value);
-	return output_bytes(c, &b, err);
+	return kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
 
 /* ---- histograms: the buckets are lib/io's ---- */
@@ -102,7 +93,7 @@ static int histogram_summary(struct kernel_call *c, struct mu_err *err)
 					  isnan(v) ? "Nan" : "Infinity", (int)name.len, name.data);
 	}
 	mu_summary_histogram(&b, name, wide.data, (size_t)wide.shape.count);
-	return output_bytes(c, &b, err);
+	return kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
 
 /* ---- merging: the values of all, each tag once ---- */
@@ -142,7 +133,7 @@ static int merge_summary(struct kernel_call *c, struct mu_err *err)
 		}
 	}
 	mu_map_fini(&seen);
-	return rc ? rc : output_bytes(c, &b, err);
+	return rc ? rc : kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
 
 static const struct kernel rows[] = {

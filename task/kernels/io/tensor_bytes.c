@@ -8,16 +8,11 @@
 static int serialize_tensor(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_BUF b = {0};
-	struct mu_tensor t;
 
 	if (kernel_in(c, 0)->dtype == MU_RESOURCE || kernel_in(c, 0)->dtype == MU_VARIANT)
-		return mu_fail(err, MU_UNIMPLEMENTED, "SerializeTensor has no kernel for type %s",
-			       mu_dtype_name(kernel_in(c, 0)->dtype));
+		return args_no_kernel(c, kernel_in(c, 0)->dtype, err);
 	mu_tensor_write(&b, kernel_in(c, 0));
-
-	MU_RETURN_IF_ERROR(mu_tensor_string(&t, b.data, b.len, err));
-	kernel_out_take(c, 0, t);
-	return 0;
+	return kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
 
 static int parse_tensor(struct kernel_call *c, struct mu_err *err)

@@ -209,8 +209,7 @@ static int fused_matmul(struct kernel_call *c, struct mu_err *err)
 	binary_loop *add = loops->binary[BIN_AddV2][a->dtype];
 	unary_loop *activate = f->activates ? loops->unary[f->activation][a->dtype] : NULL;
 	if (!add || (f->activates && !activate))
-		return mu_fail(err, MU_UNIMPLEMENTED, "_FusedMatMul has no kernel for type %s",
-			       mu_dtype_name(a->dtype));
+		return args_no_kernel(c, a->dtype, err);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, a->dtype, &shape, &out, err));
 	struct mu_tensor *to = out;
 	if (!mu_shape_eq(&made, &shape)) { /* the bias is the larger one */

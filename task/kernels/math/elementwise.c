@@ -327,13 +327,6 @@ static int add_n(struct kernel_call *c, struct mu_err *err)
 		body                                                                               \
 	}
 
-static int elementwise_need_real(const struct kernel_call *c, struct mu_err *err)
-{
-	enum mu_dtype t = kernel_in(c, 0)->dtype;
-
-	return t == MU_FLOAT || t == MU_DOUBLE ? 0 : args_no_kernel(c, t, err);
-}
-
 /* alpha as a number of the op's type, which may have 16 bits. */
 static float leaky_alpha(const struct kernel_call *c)
 {
@@ -354,7 +347,6 @@ static int leaky(struct kernel_call *c, struct mu_err *err)
 	float alpha = leaky_alpha(c);
 	struct mu_tensor *out;
 
-	MU_RETURN_IF_ERROR(elementwise_need_real(c, err));
 	MU_RETURN_IF_ERROR(args_same_shape(c, 0, c->n_in - 1, err));
 	MU_RETURN_IF_ERROR(
 	    kernel_out(c, 0, kernel_in(c, 0)->dtype, &kernel_in(c, 0)->shape, &out, err));
@@ -370,12 +362,14 @@ static int leaky(struct kernel_call *c, struct mu_err *err)
 static int approximate_equal(struct kernel_call *c, struct mu_err *err)
 {
 	float tolerance = args_attr_float(c->node, "tolerance", 1e-5f);
+	enum mu_dtype t = kernel_in(c, 0)->dtype;
 	struct mu_tensor *out;
 
-	MU_RETURN_IF_ERROR(elementwise_need_real(c, err));
+	if (t != MU_FLOAT && t != MU_DOUBLE)
+		return args_no_kernel(c, t, err);
 	MU_RETURN_IF_ERROR(args_same_shape(c, 0, 1, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_BOOL, &kernel_in(c, 0)->shape, &out, err));
-	BOTH_REALS(kernel_in(c, 0)->dtype, {
+	BOTH_REALS(t, {
 		const T *x = kernel_in(c, 0)->data;
 		const T *y = kernel_in(c, 1)->data;
 		for (int64_t i = 0; i < out->shape.count; i++)
@@ -389,7 +383,6 @@ static int check_numerics(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *t = kernel_in(c, 0);
 	bool inf = false, nan = false;
 
-	MU_RETURN_IF_ERROR(elementwise_need_real(c, err));
 	BOTH_REALS(t->dtype, {
 		for (int64_t i = 0; i < t->shape.count; i++) {
 			inf |= isinf(MU_DATA(T, t)[i]);
@@ -446,12 +439,9 @@ static int betainc(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape *shape = &kernel_in(c, 0)->shape;
 	struct mu_tensor *out;
-	int rc = elementwise_need_real(c, err);
 
 	for (unsigned i = 1; i < 3; i++) {
 		const struct mu_shape *next = &kernel_in(c, i)->shape;
-		if (rc)
-			return rc;
 		if (next->rank && shape->rank && !mu_shape_eq(shape, next))
 			return mu_invalid(err, "Shapes of a, b and x are inconsistent: %s and %s",
 					  mu_shape_str(shape), mu_shape_str(next));

@@ -149,8 +149,7 @@ static int mean(struct kernel_call *c, struct mu_err *err)
 	else if (out->dtype == MU_COMPLEX128)
 		DIVIDE(double, out->data, 2 * out->shape.count, each);
 	else
-		return mu_fail(err, MU_UNIMPLEMENTED, "Mean has no kernel for type %s",
-			       mu_dtype_name(out->dtype));
+		return args_no_kernel(c, out->dtype, err);
 	return 0;
 }
 
@@ -215,8 +214,7 @@ static int euclidean_norm(struct kernel_call *c, struct mu_err *err)
 	int64_t each;
 
 	if (!loops->unary[UN_Square][in->dtype])
-		return mu_fail(err, MU_UNIMPLEMENTED, "EuclideanNorm has no kernel for type %s",
-			       mu_dtype_name(in->dtype));
+		return args_no_kernel(c, in->dtype, err);
 	MU_RETURN_IF_ERROR(mu_tensor_new(&squares, in->dtype, &in->shape, err));
 	norm_squares(in->dtype, squares.data, in->data, in->shape.count);
 	struct value given = c->in[0];
@@ -233,10 +231,6 @@ static int l2_loss(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
 	double sum = 0;
-
-	if (in->dtype != MU_FLOAT && in->dtype != MU_DOUBLE)
-		return mu_fail(err, MU_UNIMPLEMENTED, "L2Loss has no kernel for type %s",
-			       mu_dtype_name(in->dtype));
 
 	MU_RETURN_IF_ERROR(kernel_out_scalar(c, 0, in->dtype, &out, err));
 	for (int64_t i = 0; i < in->shape.count; i++) {

@@ -67,8 +67,7 @@ int check_top_k(const struct kernel_call *c, int64_t *k, struct mu_shape *shape,
 		return mu_invalid(err, "input must have at least k columns. Had %lld, needed %lld",
 				  (long long)n, (long long)*k);
 	if (!mu_dtype_size(in->dtype) || !convert_supports(MU_DOUBLE, in->dtype) || n > INT32_MAX)
-		return mu_fail(err, MU_UNIMPLEMENTED, "TopK has no kernel for type %s",
-			       mu_dtype_name(in->dtype));
+		return args_no_kernel(c, in->dtype, err);
 	memcpy(dim, in->shape.dim, sizeof dim);
 	dim[in->shape.rank - 1] = *k;
 	return mu_shape_set(shape, in->shape.rank, dim, err);
@@ -120,8 +119,7 @@ static int nth_element(struct kernel_call *c, struct mu_err *err)
 				  "Input must be at least 1-D and n in [0, %lld), but got %lld",
 				  (long long)n, (long long)k);
 	if (!mu_dtype_size(in->dtype) || !convert_supports(MU_DOUBLE, in->dtype) || n > INT32_MAX)
-		return mu_fail(err, MU_UNIMPLEMENTED, "NthElement has no kernel for type %s",
-			       mu_dtype_name(in->dtype));
+		return args_no_kernel(c, in->dtype, err);
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, shape.rank - 1, in->shape.dim, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, &out, err));
 	MU_AUTO_FREE struct ranked *r = malloc((size_t)n * sizeof *r);

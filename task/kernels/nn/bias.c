@@ -40,8 +40,7 @@ static int bias_add(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(check_bias(c, &ch, err));
 	binary_loop *add = loops->binary[BIN_AddV2][in->dtype];
 	if (!add)
-		return mu_fail(err, MU_UNIMPLEMENTED, "BiasAdd has no kernel for type %s",
-			       mu_dtype_name(in->dtype));
+		return args_no_kernel(c, in->dtype, err);
 	MU_RETURN_IF_ERROR(kernel_out_reuse(c, 0, 0, in->dtype, &in->shape, &out, err));
 	size_t size = mu_dtype_size(out->dtype);
 	const char *x = kernel_in(c, 0)->data, *b = kernel_in(c, 1)->data;
@@ -65,8 +64,7 @@ static int bias_add_grad(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(check_channels(c, &ch, err));
 	if (!sum->start)
-		return mu_fail(err, MU_UNIMPLEMENTED, "BiasAddGrad has no kernel for type %s",
-			       mu_dtype_name(in->dtype));
+		return args_no_kernel(c, in->dtype, err);
 	struct mu_shape shape = mu_shape_vec(ch.n);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, &out, err));
 	size_t size = mu_dtype_size(in->dtype);

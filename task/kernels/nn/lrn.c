@@ -17,8 +17,6 @@ int check_lrn(const struct kernel_call *c, unsigned in, struct lrn_plan *p, stru
 {
 	const struct mu_tensor *x = kernel_in(c, in);
 
-	if (x->dtype != MU_FLOAT)
-		return args_no_kernel(c, x->dtype, err);
 	*p = (struct lrn_plan){.n = x->shape.dim[3],
 			       .radius = args_attr_int(c->node, "depth_radius", 5),
 			       .bias = args_attr_float(c->node, "bias", 1),

@@ -40,13 +40,6 @@
 ROW_FUNCTIONS(float, MU_FLOAT)
 ROW_FUNCTIONS(double, MU_DOUBLE)
 
-static int need_real(const struct kernel_call *c, struct mu_err *err)
-{
-	enum mu_dtype t = kernel_in(c, 0)->dtype;
-
-	return t == MU_FLOAT || t == MU_DOUBLE ? 0 : args_no_kernel(c, t, err);
-}
-
 /* Each row by itself, on all threads. */
 struct rows {
 	enum mu_dtype type;
@@ -80,7 +73,6 @@ static int softmax_rows_of(struct kernel_call *c, bool logarithm, struct mu_err 
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
 
-	MU_RETURN_IF_ERROR(need_real(c, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &in->shape, &out, err));
 	if (!in->shape.count)
 		return 0;
@@ -128,7 +120,6 @@ static int softmax_cross_entropy(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *loss, *back;
 	struct mu_shape shape;
 
-	MU_RETURN_IF_ERROR(need_real(c, err));
 	MU_RETURN_IF_ERROR(check_cross_entropy(c, &shape, err));
 	struct mu_shape rows = mu_shape_vec(shape.dim[0]);
 	int64_t n = shape.dim[1];
@@ -204,7 +195,6 @@ static int sparse_cross_entropy(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *logits = kernel_in(c, 0), *labels = kernel_in(c, 1);
 	struct mu_tensor *loss, *back;
 
-	MU_RETURN_IF_ERROR(need_real(c, err));
 	MU_RETURN_IF_ERROR(check_sparse_cross_entropy(c, err));
 	int64_t n = logits->shape.dim[1];
 	MU_RETURN_IF_ERROR(softmax_check_labels(labels, n, err));

@@ -49,10 +49,9 @@ static int accidental_hits(struct kernel_call *c, struct mu_err *err)
 	qsort(sorted, (size_t)n, sizeof *sorted, by_class);
 	for (int64_t i = 0; i < in->shape.count; i++)
 		hits += accidental_hits_place_of(sorted, n, MU_DATA(int64_t, in)[i]) >= 0;
-	struct mu_shape vec = mu_shape_vec(hits);
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT32, &vec, &rows, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_INT64, &vec, &ids, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_FLOAT, &vec, &weights, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 0, MU_INT32, hits, &rows, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 1, MU_INT64, hits, &ids, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 2, MU_FLOAT, hits, &weights, err));
 	for (int64_t i = 0, k = 0; i < in->shape.count; i++) {
 		int64_t at = accidental_hits_place_of(sorted, n, MU_DATA(int64_t, in)[i]);
 		if (at < 0)

@@ -114,8 +114,7 @@ static int range(struct kernel_call *c, struct mu_err *err)
 	while (k < MU_COUNT(kinds) && kinds[k].type != type)
 		k++;
 	if (k == MU_COUNT(kinds))
-		return mu_fail(err, MU_UNIMPLEMENTED, "RaggedRange has no kernel for type %s",
-			       mu_dtype_name(type));
+		return args_no_kernel(c, type, err);
 	MU_RETURN_IF_ERROR(check_ranges(c, &r, err));
 	MU_RETURN_IF_ERROR(splits_type(c, &of_splits, &most, err));
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 1, (int64_t[]){r.n + 1}, err));

@@ -98,7 +98,6 @@ static int string_format(struct kernel_call *c, struct mu_err *err)
 	const char *text = args_attr_string(c->node, "template", "%s"), *next;
 	const char *mark = args_attr_string(c->node, "placeholder", "%s");
 	int64_t ends = args_attr_int(c->node, "summarize", 3);
-	struct mu_tensor out;
 	MU_AUTO_BUF b = {0};
 	unsigned places = 0;
 
@@ -114,9 +113,7 @@ static int string_format(struct kernel_call *c, struct mu_err *err)
 		tensor_text_nested(&b, kernel_in(c, i), ends);
 	}
 	mu_buf_puts(&b, text);
-	MU_RETURN_IF_ERROR(mu_tensor_string(&out, b.data, b.len, err));
-	kernel_out_take(c, 0, out);
-	return 0;
+	return kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
 
 static int check_fill(const struct mu_node *n, struct mu_err *err)
@@ -232,8 +229,7 @@ static int as_string(struct kernel_call *c, struct mu_err *err)
 	bool text = in->dtype == MU_STRING;
 	if (!text && !is_complex(in->dtype) &&
 	    (!mu_dtype_size(in->dtype) || !convert_supports(MU_INT64, in->dtype)))
-		return mu_fail(err, MU_UNIMPLEMENTED, "AsString has no kernel for type %s",
-			       mu_dtype_name(in->dtype));
+		return args_no_kernel(c, in->dtype, err);
 	MU_RETURN_IF_ERROR(check_fill(c->node, err));
 	if (!text)
 		MU_RETURN_IF_ERROR(number_format(c->node, in->dtype, format, sizeof format, err));
