@@ -12,9 +12,6 @@ static int put_ints(struct kernel_call *c, unsigned o, enum mu_dtype type, const
 	struct mu_shape shape = scalar ? mu_shape_scalar() : mu_shape_vec(n);
 	struct mu_tensor *out;
 
-	if (type != MU_INT32 && type != MU_INT64)
-		return mu_invalid(err, "%s gives int32 or int64, not %s", c->node->op,
-				  mu_dtype_name(type));
 	int rc = kernel_out(c, o, type, &shape, &out, err);
 	for (int i = 0; i < n && !rc; i++) {
 		if (type == MU_INT64)

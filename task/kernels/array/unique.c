@@ -15,15 +15,6 @@ static int unique_check_type(const struct mu_tensor *t, struct mu_err *err)
 	return 0;
 }
 
-/* The type of the indices that go out. */
-static int index_type(const struct kernel_call *c, enum mu_dtype *out, struct mu_err *err)
-{
-	*out = args_attr_type(c->node, "out_idx", MU_INT32);
-	if (*out != MU_INT32 && *out != MU_INT64)
-		return mu_invalid(err, "out_idx must be int32 or int64");
-	return 0;
-}
-
 /* Appends the bytes of slice i to the key; false if it holds a NaN, which is like no other.  Zero
  * and minus zero are one. */
 static bool put_slice_key(struct mu_buf *key, const struct mu_tensor *x, int axis, int64_t i)
@@ -108,12 +99,11 @@ static void copy_slice(const struct mu_tensor *y, int64_t to, const struct mu_te
 static int unique(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *x = kernel_in(c, 0);
-	enum mu_dtype index;
+	enum mu_dtype index = args_attr_type(c->node, "out_idx", MU_INT32);
 	struct mu_tensor *y, *idx, *counts;
 	int axis, rc = 0;
 
 	MU_RETURN_IF_ERROR(unique_axis(c, &axis, err));
-	MU_RETURN_IF_ERROR(index_type(c, &index, err));
 	MU_RETURN_IF_ERROR(unique_check_type(x, err));
 	int64_t n = x->shape.dim[axis], count;
 	struct mu_shape shape = mu_shape_vec(n), slices = x->shape;
@@ -143,13 +133,12 @@ static int unique(struct kernel_call *c, struct mu_err *err)
 static int list_diff(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *x = kernel_in(c, 0), *y = kernel_in(c, 1);
-	enum mu_dtype index;
+	enum mu_dtype index = args_attr_type(c->node, "out_idx", MU_INT32);
 	struct mu_tensor *out, *idx;
 	MU_AUTO_BUF key = {0};
 	struct mu_map have;
 	int64_t n = 0;
 
-	MU_RETURN_IF_ERROR(index_type(c, &index, err));
 	MU_RETURN_IF_ERROR(unique_check_type(x, err));
 	MU_AUTO_FREE int64_t *kept = malloc((size_t)(x->shape.count + 1) * sizeof *kept);
 	if (!kept)

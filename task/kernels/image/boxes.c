@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/half.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -276,23 +277,9 @@ static int read_sampling_attrs(const struct kernel_call *c, struct box_sampler *
 static int read_image_size(const struct kernel_call *c, struct box_sampler *k, struct mu_err *err)
 {
 	int64_t size[3];
-	int n = 0;
 
 	k->type = kernel_in(c, 0)->dtype;
-	for (int i = 0; i < 3; i++)
-		switch ((int)k->type) {
-		case MU_UINT8:
-			size[i] = MU_DATA(uint8_t, kernel_in(c, 0))[i];
-			break;
-		case MU_INT8:
-			size[i] = MU_DATA(int8_t, kernel_in(c, 0))[i];
-			break;
-		case MU_INT16:
-			size[i] = MU_DATA(int16_t, kernel_in(c, 0))[i];
-			break;
-		default:
-			MU_RETURN_IF_ERROR(args_ints(c, 0, size, 3, &n, err));
-		}
+	convert(MU_INT64, size, k->type, kernel_in(c, 0)->data, 3);
 	if (size[0] < 1 || size[1] < 1 || size[0] > 1 << 24 || size[1] > 1 << 24)
 		return mu_invalid(err,
 				  "image_size must be positive and below 2^24, not %lld by %lld",

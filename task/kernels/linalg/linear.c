@@ -232,8 +232,6 @@ static int lu(struct kernel_call *c, struct mu_err *err)
 	enum mu_dtype t = args_attr_type(c->node, "output_idx_type", MU_INT32);
 	struct matrix_job j = {.one = lu_one};
 
-	if (t != MU_INT32 && t != MU_INT64)
-		return mu_invalid(err, "no places of type %s", mu_dtype_name(t));
 	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
 	MU_RETURN_IF_ERROR(out_like(c, &j, &j.a, err));
 	MU_RETURN_IF_ERROR(matrices_out(c, 1, t, &j.a, 1, &(int64_t){j.a.rows}, &j.out[1], err));

@@ -20,10 +20,6 @@ static int multinomial_check(const struct kernel_call *c, enum mu_dtype *type, i
 
 	*type = args_attr_type(c->node, "output_dtype", MU_INT64);
 	MU_RETURN_IF_ERROR(args_int(c, 1, samples, err));
-	if (!mu_dtype_size(logits->dtype) || !convert_supports(MU_DOUBLE, logits->dtype) ||
-	    (*type != MU_INT32 && *type != MU_INT64))
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for %s from %s",
-			       c->node->op, mu_dtype_name(*type), mu_dtype_name(logits->dtype));
 	if (*samples < 0)
 		return mu_invalid(err, "num_samples should be non-negative, got %lld",
 				  (long long)*samples);

@@ -18,8 +18,6 @@ static int read_operands(const struct kernel_call *c, bool in_bounds, struct spa
 {
 	MU_RETURN_IF_ERROR((in_bounds ? sparse_in : sparse_in_unchecked)(c, 0, a, err));
 	MU_RETURN_IF_ERROR((in_bounds ? sparse_in : sparse_in_unchecked)(c, 3, b, err));
-	if (a->at->dtype != MU_INT64 || b->at->dtype != MU_INT64)
-		return mu_invalid(err, "positions must be int64");
 	if (!mu_shape_eq(&a->shape, &b->shape))
 		return mu_invalid(err, "Operands' shapes do not match: %s and %s",
 				  mu_shape_str(&a->shape), mu_shape_str(&b->shape));

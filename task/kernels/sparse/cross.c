@@ -84,11 +84,6 @@ static int read_columns(struct kernel_call *c, struct cross *x, struct mu_err *e
 		if (!rc)
 			rc = batch_is(x, !i, t->shape.dim[0], err);
 	}
-	for (unsigned i = 0; i < x->n && !rc; i++)
-		if (x->columns[i].values->dtype != MU_STRING &&
-		    x->columns[i].values->dtype != MU_INT64)
-			rc = mu_invalid(err, "a column is string or int64, not %s",
-					mu_dtype_name(x->columns[i].values->dtype));
 	return rc;
 }
 

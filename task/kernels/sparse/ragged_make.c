@@ -91,15 +91,12 @@ static const struct {
 };
 
 /* Splits are int32 or int64, and hold positions up to this. */
-static int splits_type(const struct kernel_call *c, enum mu_dtype *type, int64_t *most,
-		       struct mu_err *err)
+static enum mu_dtype splits_type(const struct kernel_call *c, int64_t *most)
 {
-	*type = args_attr_type(c->node, "Tsplits", MU_INT64);
-	*most = *type == MU_INT32 ? INT32_MAX : INT64_MAX >> 8;
-	return *type == MU_INT32 || *type == MU_INT64
-		   ? 0
-		   : mu_invalid(err, "Tsplits must be int32 or int64, not %s",
-				mu_dtype_name(*type));
+	enum mu_dtype type = args_attr_type(c->node, "Tsplits", MU_INT64);
+
+	*most = type == MU_INT32 ? INT32_MAX : INT64_MAX >> 8;
+	return type;
 }
 
 static int range(struct kernel_call *c, struct mu_err *err)
@@ -116,7 +113,7 @@ static int range(struct kernel_call *c, struct mu_err *err)
 	if (k == MU_COUNT(kinds))
 		return args_no_kernel(c, type, err);
 	MU_RETURN_IF_ERROR(check_ranges(c, &r, err));
-	MU_RETURN_IF_ERROR(splits_type(c, &of_splits, &most, err));
+	of_splits = splits_type(c, &most);
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 1, (int64_t[]){r.n + 1}, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, of_splits, &shape, &splits, err));
 	mu_tensor_set_int(splits, 0, 0);
@@ -259,7 +256,7 @@ static int ragged_gather(struct kernel_call *c, struct mu_err *err)
 	if (c->n_in < 3)
 		return mu_invalid(err, "params must have a level of splits");
 	MU_RETURN_IF_ERROR(check_gather(c, levels, err));
-	MU_RETURN_IF_ERROR(splits_type(c, &type, &most, err));
+	type = splits_type(c, &most);
 	if (c->n_out != levels + (unsigned)at->shape.rank)
 		return mu_fail(err, MU_INTERNAL,
 			       "OUTPUT_RAGGED_RANK must be the indices' rank, less one, and "

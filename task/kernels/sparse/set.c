@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/sparse/sparse.h"
@@ -46,33 +47,13 @@ static int set_compare(const void *x, const void *y)
 	return by ? by : compare_values(a, b);
 }
 
-static int set_load(struct member *m, const struct mu_tensor *t, int64_t at, struct mu_err *err)
+static void set_load(struct member *m, const struct mu_tensor *t, int64_t at)
 {
 	m->at = at;
-	switch ((int)t->dtype) {
-	case MU_INT8:
-		m->i = MU_DATA(int8_t, t)[at];
-		return 0;
-	case MU_UINT8:
-		m->i = MU_DATA(uint8_t, t)[at];
-		return 0;
-	case MU_INT16:
-		m->i = MU_DATA(int16_t, t)[at];
-		return 0;
-	case MU_UINT16:
-		m->i = MU_DATA(uint16_t, t)[at];
-		return 0;
-	case MU_INT32:
-	case MU_INT64:
-		m->i = mu_tensor_int(t, at);
-		return 0;
-	case MU_STRING:
+	if (t->dtype == MU_STRING)
 		m->s = &MU_DATA(struct mu_string, t)[at];
-		return 0;
-	default:
-		return mu_fail(err, MU_UNIMPLEMENTED, "no sets of %s: integers and strings only",
-			       mu_dtype_name(t->dtype));
-	}
+	else
+		convert(MU_INT64, &m->i, t->dtype, elems_bytes(t, at).data, 1);
 }
 
 /* Sorted, each value once in a set. */
@@ -102,7 +83,7 @@ static int read_dense(const struct kernel_call *c, unsigned in, struct members *
 	m->list = mu_xcalloc((size_t)s->count + 1, sizeof *m->list);
 	for (int64_t i = 0; i < s->count; i++, m->n++) {
 		m->list[i].set = i / s->dim[s->rank - 1];
-		MU_RETURN_IF_ERROR(set_load(&m->list[i], t, i, err));
+		set_load(&m->list[i], t, i);
 	}
 	sort_unique(m);
 	return 0;
@@ -154,7 +135,7 @@ static int read_sparse(const struct kernel_call *c, unsigned in, struct members 
 					  "indices[%lld] is out of order. Many sparse ops require "
 					  "sorted indices.",
 					  (long long)i);
-		MU_RETURN_IF_ERROR(set_load(&m->list[i], values, i, err));
+		set_load(&m->list[i], values, i);
 	}
 	sort_unique(m);
 	return 0;

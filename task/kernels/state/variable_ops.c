@@ -232,8 +232,6 @@ static int variable_shape(struct kernel_call *c, struct mu_err *err)
 	if (rc)
 		return rc;
 	struct mu_shape shape = mu_shape_vec(t.shape.rank);
-	if (type != MU_INT32 && type != MU_INT64)
-		return mu_invalid(err, "out_type must be int32 or int64");
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &shape, &out, err));
 	for (int i = 0; i < t.shape.rank; i++)
 		mu_tensor_set_int(out, i, t.shape.dim[i]);

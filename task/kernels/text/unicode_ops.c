@@ -112,8 +112,6 @@ static int unicode_decode(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape;
 	struct policy p;
 
-	if (type != MU_INT32 && type != MU_INT64)
-		return mu_invalid(err, "Tsplits must be int32 or int64");
 	MU_RETURN_IF_ERROR(read_policy(c, &p, err));
 	MU_RETURN_IF_ERROR(read_encoding(c, "input_encoding", &e, err));
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 1, (int64_t[]){in->shape.count + 1}, err));
