@@ -43,6 +43,7 @@ def characters():
         yield Case("UnicodeDecodeWithOffsets", {"input": raw(text)}, {"input_encoding": encoding})
         yield Case("UnicodeTranscode", {"input": raw(text)}, {"input_encoding": encoding, "output_encoding": "UTF-8"})
     yield Case("UnicodeDecode", {"input": raw(b"a")}, {"input_encoding": "no such"})
+    yield Case("UnicodeScript", {"input": np.array([*range(0, 0x20000, 7), *range(0xe0000, 0xe0200, 3), -1, 0x110000], I).reshape(-1, 2)})
     yield Case("UnicodeTranscode", {"input": whole.reshape(2, 4)}, {"input_encoding": "UTF-32-BE", "output_encoding": "UTF-8"})
 
 

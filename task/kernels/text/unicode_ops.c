@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts as code points, and transcoding. Depending on the node, malformed input fails the step, is
- * dropped or is replaced. */
+/* Texts as code points, their scripts, and transcoding. Depending on the node, malformed input
+ * fails the step, is dropped or is replaced. */
 #include "task/kernels/text/unicode.h"
 
 #include "task/kernels/engine/args.h"
@@ -8,7 +8,7 @@
 #include "task/kernels/engine/kernel_table.h"
 
 enum on_error { FAIL, REPLACE, IGNORE };
-enum { LAST_CONTROL = 0x1f };
+enum { LAST_CONTROL = 0x1f, LAST_CODE_POINT = 0x10ffff };
 
 struct policy {
 	enum on_error on_error;
@@ -225,9 +225,43 @@ static int transcode(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
+/* ---- UnicodeScript ---- */
+
+/* -1: no code point */
+static int32_t script_of(int32_t character)
+{
+	static const struct {
+		int32_t first;
+		int32_t script;
+	} ranges[] = {
+#include "task/kernels/text/unicode_scripts.def"
+	};
+	size_t low = 0, high = sizeof ranges / sizeof *ranges;
+
+	if (character < 0 || character > LAST_CODE_POINT)
+		return -1;
+	while (high - low > 1) {
+		size_t middle = (low + high) / 2;
+		*(ranges[middle].first <= character ? &low : &high) = middle;
+	}
+	return ranges[low].script;
+}
+
+static int unicode_script(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_tensor *out;
+
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT32, &in->shape, &out, err));
+	for (int64_t i = 0; i < in->shape.count; i++)
+		MU_DATA(int32_t, out)[i] = script_of(MU_DATA(int32_t, in)[i]);
+	return 0;
+}
+
 static const struct kernel rows[] = {
     {"UnicodeDecode UnicodeDecodeWithOffsets", .run = unicode_decode},
     {"UnicodeEncode", .run = unicode_encode},
+    {"UnicodeScript", .run = unicode_script},
     {"UnicodeTranscode", .run = transcode},
 };
 KERNEL_TABLE(text_unicode_ops, rows)
