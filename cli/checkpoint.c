@@ -125,10 +125,10 @@ static bool same_bytes(const struct mu_tensor *a, const struct mu_tensor *b)
 
 /* Compares two tensors of the same type and shape. True if they are equal, else prints the
  * difference. */
-static bool same_values(const char *name, const struct mu_tensor *a, const struct mu_tensor *b)
+static bool compare_values(const char *name, const struct mu_tensor *a, const struct mu_tensor *b)
 {
 	int64_t differ = 0, at = 0, n = a->shape.count;
-	double most = -1;
+	double largest = -1;
 
 	if (!checkpoint_has_numbers(a)) {
 		if (same_bytes(a, b))
@@ -143,8 +143,8 @@ static bool same_values(const char *name, const struct mu_tensor *a, const struc
 		if (same_number(x, y))
 			continue;
 		differ++;
-		if (by > most) {
-			most = by;
+		if (by > largest) {
+			largest = by;
 			at = i;
 		}
 	}
@@ -182,7 +182,7 @@ static int compare_entry(struct mu_bundle_reader *a, struct mu_bundle_reader *b,
 		rc = mu_bundle_read(b, y->name, &right, err);
 	if (rc)
 		return rc;
-	same = same_values(x->name, &left, &right);
+	same = compare_values(x->name, &left, &right);
 	n->same += same;
 	n->changed += !same;
 	return 0;
@@ -235,7 +235,8 @@ static int checkpoint_diff(const char *a, const char *b)
  * checkpoint). Returns a new string. */
 static char *prefix_of(const char *arg)
 {
-	const char *index = strstr(arg, ".index"), *data = strstr(arg, ".data-");
+	const char *slash = strrchr(arg, '/'), *name = slash ? slash + 1 : arg;
+	const char *index = strstr(name, ".index"), *data = strstr(name, ".data-");
 	char *latest = NULL;
 
 	if (index && !index[6])

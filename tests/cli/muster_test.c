@@ -232,7 +232,8 @@ static void checkpoint_diff__shows_trained_variables(void **state)
 	MU_AUTO_BUF same = {0};
 	MU_AUTO_BUF diff = {0};
 	MU_AUTO_BUF none = {0};
-	char first[128], out[128];
+	MU_AUTO_BUF in_moved = {0};
+	char first[160], out[128], moved[128];
 
 	write_manifest(200, "  mode: sync\n");
 	if (muster(&output, "run", manifest))
@@ -248,6 +249,11 @@ static void checkpoint_diff__shows_trained_variables(void **state)
 	assert_output_has(same, " equal, 0 changed, 0 only in ");
 	assert_int_equal(checkpoint_diff(&none, out, "/nowhere/model"), 2);
 	assert_output_has(none, "/nowhere/model");
+	/* only the file name says which file of a checkpoint it is */
+	snprintf(moved, sizeof(moved), "%s/runs.data-1", folder);
+	assert_int_equal(rename(out, moved), 0);
+	snprintf(first, sizeof(first), "%s/model.ckpt-0.index", moved);
+	assert_int_equal(checkpoint_diff(&in_moved, first, first), 0);
 }
 
 static void interrupt__saves_and_ends(void **state)
