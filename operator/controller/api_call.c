@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "operator/controller/controller.h"
 
+bool controller_is_unreachable(int rc)
+{
+	return rc == -MU_UNAVAILABLE || rc == -MU_CANCELLED || rc == -MU_DEADLINE_EXCEEDED;
+}
+
 int controller_send(struct controller *c, const struct kube_request *rq, cJSON **out,
 		    struct mu_err *err)
 {

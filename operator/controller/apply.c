@@ -110,8 +110,8 @@ bool apply_keep_error(int rc, const struct mu_err *mine, int *first, struct mu_e
 		if (err)
 			*err = *mine;
 	}
-	return rc == -MU_FAILED_PRECONDITION || rc == -MU_UNAVAILABLE || rc == -MU_CANCELLED ||
-	       rc == -MU_DEADLINE_EXCEEDED || rc == -MU_RESOURCE_EXHAUSTED;
+	return controller_is_unreachable(rc) || rc == -MU_FAILED_PRECONDITION ||
+	       rc == -MU_RESOURCE_EXHAUSTED;
 }
 
 int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_err *err)

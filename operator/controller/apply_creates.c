@@ -15,8 +15,8 @@ static const double REJECTED_RETRY_S = 30;
 
 /* Reads the object of this name.  *out is set when it is ours and stays; else NOT_FOUND, ABORTED
  * while it is being deleted, or ALREADY_EXISTS. */
-static int find(struct reconcile *r, enum object_kind kind, const char *name, cJSON **out,
-		struct mu_err *err)
+static int find_owned(struct reconcile *r, enum object_kind kind, const char *name, cJSON **out,
+		      struct mu_err *err)
 {
 	const char *resource = kinds[kind].resource;
 	MU_AUTO_FREE char *path = apply_path(r, kind, name);
@@ -60,7 +60,7 @@ static int create(struct reconcile *r, enum object_kind kind, cJSON *object, cJS
 	    mu_xasprintf("%s%s", all, kind == KIND_POD ? "?fieldValidation=Strict" : "");
 	int rc = controller_call(r->controller, "POST", path, object, out, err);
 
-	if (rc == -MU_ALREADY_EXISTS && (rc = find(r, kind, name, out, err)) == 0)
+	if (rc == -MU_ALREADY_EXISTS && (rc = find_owned(r, kind, name, out, err)) == 0)
 		return 1;
 	return report(r, kind, name, rc, err);
 }
@@ -134,7 +134,7 @@ static int put_group(struct reconcile *r, const struct plan_action *a, cJSON **o
 {
 	enum object_kind kind = kind_of(r, a);
 	const char *api = kinds[kind].group + strlen("/apis/");
-	int rc = find(r, kind, r->spec->name, out, err);
+	int rc = find_owned(r, kind, r->spec->name, out, err);
 
 	if (rc == -MU_NOT_FOUND)
 		rc = create(r, kind, object_of(r, a), out, err);

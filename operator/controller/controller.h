@@ -2,9 +2,9 @@
 /* The controller: watches on one side, writes on the other, job_plan between them.
  *
  * Threads: one for each watch, `workers` that reconcile, one that asks chiefs for their progress,
- * one for the lease, one for probes and metrics. Pod groups are watched from the first job on that
- * has one, other kinds always. The store and the queue have a lock
- * each; neither is held across a call.
+ * one for the lease, one each for probes and metrics. Pod groups are watched from the first job on
+ * that has one, other kinds always. The store and the queue have a lock each; neither is held
+ * across a call.
  *
  * All effects go through `struct controller_io`, so that a test can replace the cluster. */
 #ifndef CONTROLLER_CONTROLLER_H
@@ -89,6 +89,8 @@ int controller_send(struct controller *c, const struct kube_request *rq, cJSON *
 /* Sends one with this body, which it takes, or NULL. */
 int controller_call(struct controller *c, const char *method, const char *path, cJSON *body,
 		    cJSON **out, struct mu_err *err);
+/* True when the API server was not reached: its answer then says nothing new. */
+bool controller_is_unreachable(int rc);
 /* Wakes the main thread, to check for work. */
 void controller_wake(struct controller *c);
 

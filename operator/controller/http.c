@@ -12,12 +12,12 @@
 
 void controller_metrics(struct controller *c, struct mu_buf *out)
 {
-	static const char looks[] = "controller_runtime_reconcile_time_seconds",
+	static const char reconcile_time[] = "controller_runtime_reconcile_time_seconds",
 			  running[] = "muster_job_to_running_seconds",
 			  duration[] = "muster_job_duration_seconds";
 
-	mu_histogram_head(looks, out);
-	mu_histogram_write(&c->reconcile_seconds, looks, "controller=\"job\"", out);
+	mu_histogram_head(reconcile_time, out);
+	mu_histogram_write(&c->reconcile_seconds, reconcile_time, "controller=\"job\"", out);
 	mu_histogram_head(running, out);
 	mu_histogram_write(&c->to_running, running, "controller=\"job\"", out);
 	mu_histogram_head(duration, out);

@@ -94,8 +94,9 @@ static int write_lease(struct controller *c, cJSON *lease, bool new, bool taken,
 			 out, err);
 }
 
-/* May we take it?  Notes when the record changed last, by our clock. */
-static bool is_free(const struct controller *c, const cJSON *lease, struct observed_lease *seen)
+/* True if the lease may be taken.  Notes when it changed last, by this process's clock. */
+static bool may_be_taken(const struct controller *c, const cJSON *lease,
+			 struct observed_lease *seen)
 {
 	const char *version = text_or_empty(at(lease, "metadata"), "resourceVersion");
 	const cJSON *seconds = at(at(lease, "spec"), "leaseDurationSeconds");
@@ -109,7 +110,6 @@ static bool is_free(const struct controller *c, const cJSON *lease, struct obser
 	       (double)(mu_clock_ms() - seen->since_ms) > length * 1000;
 }
 
-/* Takes the lease. */
 static int take_lease(struct controller *c, struct observed_lease *seen, cJSON *lease, bool new,
 		      bool taken, struct mu_err *err)
 {
@@ -135,6 +135,7 @@ static int take_lease(struct controller *c, struct observed_lease *seen, cJSON *
 	return 0;
 }
 
+/* 0: this process leads; 1: another one holds the lease; negative: an error. */
 static int try_once(struct controller *c, struct observed_lease *seen, struct mu_err *err)
 {
 	cJSON *lease = NULL;
@@ -154,7 +155,7 @@ static int try_once(struct controller *c, struct observed_lease *seen, struct mu
 				     c->options.lease_namespace);
 	else if (rc < 0)
 		return rc;
-	if (!new && !is_free(c, lease, seen)) {
+	if (!new && !may_be_taken(c, lease, seen)) {
 		atomic_store(&c->leading, false);
 		cJSON_Delete(lease);
 		return 1;

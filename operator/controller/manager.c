@@ -57,7 +57,7 @@ void controller_work(struct controller *c, const char *key)
 	if (rc < 0 && !(c->kube && kube_client_stopped(c->kube))) {
 		atomic_fetch_add(&c->reconcile_errors, 1);
 		/* the watches report once that the server is away; each job need not */
-		if (rc == -MU_UNAVAILABLE || rc == -MU_ABORTED)
+		if (controller_is_unreachable(rc) || rc == -MU_ABORTED)
 			mu_debug("controller", "%s", err.msg);
 		else
 			mu_warn("controller", "%s", err.msg);

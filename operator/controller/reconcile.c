@@ -34,12 +34,6 @@ static struct job_plan *make_plan(struct reconcile *r, struct snapshot *seen)
 	return job_plan_new(r->spec, &options, &seen->observed, r->now);
 }
 
-/* True when the API server was not reached: the planned status then says nothing new. */
-static bool is_unreachable(int rc)
-{
-	return rc == -MU_UNAVAILABLE || rc == -MU_CANCELLED || rc == -MU_DEADLINE_EXCEEDED;
-}
-
 /* Plans, creates, updates the status, deletes.  After a create the next reconcile goes on.  The
  * status comes before the deletes: it is the only record of why a pod was deleted. */
 static int sync_job(struct reconcile *r, struct snapshot *seen, struct mu_err *err)
@@ -60,7 +54,7 @@ static int sync_job(struct reconcile *r, struct snapshot *seen, struct mu_err *e
 	rc_create = apply_creates(r, plan, err);
 	if (rc_create > 0) /* the next reconcile, which sees the new pods, writes the status */
 		requeue_at(r, r->now + REQUEUE_SOON_S);
-	if (rc_create > 0 || r->behind || is_unreachable(rc_create))
+	if (rc_create > 0 || r->behind || controller_is_unreachable(rc_create))
 		return rc_create < 0 ? rc_create : 0;
 	rc = status_update(r, plan, false, rc_create < 0 ? &ignored : err);
 	if (rc == 0) /* no delete needs a status that is delayed: status_delay() */

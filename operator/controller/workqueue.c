@@ -9,7 +9,7 @@
 #include "lib/base/backoff.h"
 #include "lib/base/cond.h"
 
-static const double BACKOFF_FIRST_S = 0.005, BACKOFF_MAX_S = 1000;
+static const double BACKOFF_FIRST_S = 0.005, BACKOFF_MAX_S = 60;
 
 struct work_item {
 	char *key;

@@ -59,7 +59,7 @@ static bool all_ps(const struct planner *p, bool ready)
 }
 
 /* Deletes the pod of an index when it has ended and runs again, or falls back to the CPU. */
-static void reconcile_pod(struct planner *p, const struct task_index *x)
+static void delete_ended_pod(struct planner *p, const struct task_index *x)
 {
 	const struct observed_pod *pod = x->pod;
 	const char *fallback;
@@ -116,7 +116,7 @@ static void create_objects(struct planner *p)
 		if (x->task->kind == TASK_TENSORBOARD && !p->options->image_tensorboard)
 			continue;
 		if (x->pod)
-			reconcile_pod(p, x);
+			delete_ended_pod(p, x);
 		else if (secured && !x->record->done && (servers || x->task->kind == TASK_PS))
 			plan_create_pod(p, x, 0);
 	}
@@ -133,11 +133,11 @@ static void set_restarting(struct planner *p, const struct index_status *e)
 }
 
 /* Sets the phase and the conditions of a job that has not ended. */
-static void describe(struct planner *p)
+static void set_phase(struct planner *p)
 {
 	int wanted = 0, ready = 0;
 	bool chief_runs = !job_spec_chief(p->spec), chief_has_pod = false, chief_done = false;
-	const struct index_status *again = NULL;
+	const struct index_status *restarting = NULL;
 	const char *unready = ""; /* the first task that is not ready */
 
 	plan_each_wanted (p, x) {
@@ -154,9 +154,9 @@ static void describe(struct planner *p)
 			unready = plan_text(p, "; waiting for %s/%d", x->task->name, x->index);
 		/* A pod that was ready is back, even if its last probe failed: a program that
 		 * ends stops its server first. */
-		if (!again && x->record->attempts && !done && !up &&
+		if (!restarting && x->record->attempts && !done && !up &&
 		    !(runs && pod->was_ready && !pod->is_departure_pod))
-			again = x->record;
+			restarting = x->record;
 		if (x == p->chief) {
 			chief_runs = up || done;
 			chief_done = done;
@@ -168,7 +168,7 @@ static void describe(struct planner *p)
 	bool steps = chief_has_pod && p->status->start_time > 0 &&
 		     p->observed->last_progress >= p->status->start_time;
 	bool running = (chief_runs && all_ps(p, true)) || (steps && all_ps(p, false));
-	p->status->phase = again ? JOB_RESTARTING : running ? JOB_RUNNING : JOB_PENDING;
+	p->status->phase = restarting ? JOB_RESTARTING : running ? JOB_RUNNING : JOB_PENDING;
 	status_set(p, COND_RUNNING, running,
 		   !running     ? "Waiting"
 		   : chief_done ? "ChiefIsDone"
@@ -179,8 +179,8 @@ static void describe(struct planner *p)
 	if (running)
 		plan_report_recovery(p);
 	plan_report_step_reset(p);
-	if (again || p->status->conditions[COND_RESTARTING].set)
-		set_restarting(p, again);
+	if (restarting || p->status->conditions[COND_RESTARTING].set)
+		set_restarting(p, restarting);
 	if (!p->kernels_missing && !plan_report_stuck_pod(p))
 		status_set(p, COND_READY, ready == wanted, ready == wanted ? "AllReady" : "Waiting",
 			   "%d of %d tasks are ready or have finished%s", ready, wanted, unready);
@@ -248,7 +248,7 @@ static void plan_all(struct planner *p)
 	plan_report_gpu_image(p);
 	create_objects(p);
 	plan_membership_update(p);
-	describe(p);
+	set_phase(p);
 	plan_watch_progress(p);
 	plan_report_rejected(p);
 	mark_urgent(p);

@@ -37,31 +37,10 @@ static double backoff(int failures)
 	return mu_backoff(failures - 1, 1, PLAN_BACKOFF_MAX_S);
 }
 
-bool plan_has_succeeded(const struct planner *p)
-{
-	if (p->spec->success == SUCCESS_CHIEF || !job_spec_chief(p->spec))
-		return p->chief && p->chief->record->done;
-	bool any = false; /* a job without workers waits for some */
-	plan_each_wanted (p, x)
-		if (x->task->kind == TASK_CHIEF || x->task->kind == TASK_WORKER) {
-			any = true;
-			if (!x->record->done)
-				return false;
-		}
-	return any;
-}
-
 /* An evicted program may end with 0 because it was terminated. */
 static bool ended_well(const struct observed_pod *pod)
 {
 	return pod->phase == POD_SUCCEEDED || (pod->exit_code == 0 && !pod->disrupted);
-}
-
-/* True when the success of the job depends on the end of this task type. */
-static bool decides_success(const struct job_spec *s, const struct task_spec *t)
-{
-	return t == job_spec_chief(s) ||
-	       (s->success == SUCCESS_ALL_WORKERS && t->kind == TASK_WORKER);
 }
 
 /* An end with 0 is final, except for a server while the job runs and for the policy Always.  It is
@@ -73,7 +52,7 @@ static bool end_is_final(const struct planner *p, const struct task_spec *t,
 		return false;
 	if (t->kind == TASK_PS)
 		return plan_has_ended(p) || plan_has_succeeded(p);
-	return !restarts[t->restart].success || decides_success(p->spec, t);
+	return !restarts[t->restart].success || plan_decides_success(p->spec, t);
 }
 
 static void record_end(struct planner *p, const struct task_index *x)

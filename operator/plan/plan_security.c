@@ -2,15 +2,15 @@
 /* Creates the certificates of a job and replaces them.
  *
  * All tasks of a job mount one Secret.  Kubelets deliver a new version of it within two minutes,
- * not all at once.  So a new CA is added before the certificate that it signed.  SPREAD adds the
- * new CA to ca.crt beside the old one.  SWITCH replaces the certificate minutes later, when every
- * task trusts both CAs.
+ * not all at once.  So a new CA is added before the certificate that it signed.
+ * ACTION_ADD_CA adds the new CA to ca.crt beside the old one.  ACTION_ROTATE_CERTIFICATE replaces
+ * the certificate minutes later, when every task trusts both CAs.
  *
  * The certificate waits in the Secret until then.
  *
- * Each MAKE creates a Secret of another name, and pods use only the name in the status.  So if two
- * operators both believe to lead, the later write changes no Secret that a task mounts.  An unused
- * Secret is deleted with the job.
+ * Each ACTION_MAKE_SECRET creates a Secret of another name, and pods use only the name in the
+ * status.  So if two operators both believe to lead, the later write changes no Secret that a task
+ * mounts.  An unused Secret is deleted with the job.
  *
  * The certificates of a job without pods are replaced in the same way: a stale list may not show
  * the pods that mount the Secret. */
@@ -26,7 +26,8 @@ enum { CA_PROPAGATION_MAX_S = 300 };
  * job. */
 enum { CHECK_FIRST_S = 30, CHECK_SPAN_S = 10, CHECK_AGAIN_S = 600 };
 
-static bool may_miss_secret(struct planner *p)
+/* Also requests the reconcile of the next check. */
+static bool secret_check_is_due(struct planner *p)
 {
 	double watched = p->observed->first_observed_at;
 	bool check = false;
@@ -64,7 +65,7 @@ bool plan_security(struct planner *p)
 		return false;
 	}
 	waits = due && p->now >= s->ca_added_at && !plan_is_due(p, s->ca_added_at + propagation_s);
-	if ((!due || waits) && may_miss_secret(p))
+	if ((!due || waits) && secret_check_is_due(p))
 		plan_add_action(p, ACTION_CHECK_SECRET, NULL, 0, NULL, "pods wait for a volume");
 	if (!due)
 		plan_requeue_at(p, s->issued_at + renew_after);

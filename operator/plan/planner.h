@@ -108,11 +108,15 @@ const char *plan_gpu_fallback(struct planner *p, const struct task_index *x);
 /* Sets COND_KERNELS when the pod has ended because its node lacks the kernels. */
 void plan_report_kernels(struct planner *p, const struct task_index *x);
 
+/* ---- plan_success.c ---- */
+/* True when the recorded ends make the job a success; its phase may be older. */
+bool plan_has_succeeded(const struct planner *p);
+/* True when the success of the job depends on the end of this task type. */
+bool plan_decides_success(const struct job_spec *s, const struct task_spec *t);
+
 /* ---- plan_restart.c ---- */
 /* Records the end of each terminated pod in the status, once. */
 void plan_record_terminated_pods(struct planner *p);
-/* True when the recorded ends make the job a success; its phase may be older. */
-bool plan_has_succeeded(const struct planner *p);
 /* An index whose last end was a failure that may not be repeated, or NULL. */
 const struct index_status *plan_fatal_failure(const struct planner *p);
 /* The index that failed last, of the indices that are not done; NULL: none failed. */
