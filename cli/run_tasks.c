@@ -156,8 +156,8 @@ static _Noreturn void exec_task(const struct run_tasks *r, const struct plan_pod
 		set_number("MUSTER_PROGRESS", 1, 1);
 	set_number("MUSTER_PORT", ports->port, 1);
 	set_number("MUSTER_HTTP_PORT", ports->http_port, 1);
-	unsetenv("MUSTER_STREAM_PORT"); /* may be set if we run in a pod; each task binds any free
-					   port */
+	/* may be set if this process runs in a pod; each task binds any free port */
+	unsetenv("MUSTER_STREAM_PORT");
 	execvp(path, (char *const *)pod->argv);
 	fprintf(stderr, "cannot start %s: %s\n", path, strerror(errno));
 	_exit(127);
@@ -169,18 +169,18 @@ static pid_t fork_task(const struct run_tasks *r, const struct plan_pod *pod,
 {
 	pid_t pid, parent = getpid();
 	sigset_t all, mask;
-	int failed;
+	int saved_errno;
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &mask);
 	pid = fork();
 	if (pid == 0)
 		exec_task(r, pod, ports, out, parent, &mask);
-	failed = errno;
+	saved_errno = errno;
 	if (pid > 0)
 		setpgid(pid, pid); /* in case a signal is sent before the child does it */
 	sigprocmask(SIG_SETMASK, &mask, NULL);
-	errno = failed;
+	errno = saved_errno;
 	return pid;
 }
 
@@ -189,7 +189,7 @@ int run_tasks_start(struct run_tasks *r, const struct plan_pod *pod, double now,
 	struct task_ports *ports = ports_of(r, pod->task, pod->index);
 	struct local_task *t;
 	MU_AUTO_FREE char *log = mu_xasprintf("%s/%s-%d.log", r->logs, pod->task, pod->index);
-	int pipes[2];
+	int ends[2];
 
 	if (!ports->port || !ports->http_port)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
@@ -198,7 +198,7 @@ int run_tasks_start(struct run_tasks *r, const struct plan_pod *pod, double now,
 	if (r->n >= MAX_TASKS)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "more than %d tasks on one machine",
 			       MAX_TASKS);
-	if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK))
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
 		return mu_fail_errno(err, errno, "start %s", pod->name);
 	t = MU_NEW(struct local_task);
 	snprintf(t->task, sizeof(t->task), "%s", pod->task);
@@ -206,24 +206,24 @@ int run_tasks_start(struct run_tasks *r, const struct plan_pod *pod, double now,
 	snprintf(t->uid, sizeof(t->uid), "local-%u", ++r->started);
 	t->index = pod->index;
 	t->is_departure_pod = pod->is_departure_pod;
-	t->out = pipes[0];
+	t->out = ends[0];
 	t->exit_code = -1;
 	t->port = ports->port;
 	t->created = now;
 	run_log_open(&t->log, log, r->log_limit);
-	fcntl(pipes[1], F_SETFL,
+	fcntl(ends[1], F_SETFL,
 	      0); /* the task may block on its output; this process must not block */
-	t->pid = fork_task(r, pod, ports, pipes[1]);
+	t->pid = fork_task(r, pod, ports, ends[1]);
 	if (t->pid < 0) {
 		int failed = errno;
 
-		close(pipes[1]);
+		close(ends[1]);
 		close(t->out);
 		run_log_close(&t->log);
 		free(t);
 		return mu_fail_errno(err, failed, "start %s", pod->name);
 	}
-	close(pipes[1]);
+	close(ends[1]);
 	r->list = mu_xrealloc(r->list, (r->n + 1) * sizeof(struct local_task *));
 	r->list[r->n++] = t;
 	return 0;
@@ -347,6 +347,7 @@ static bool is_listening(const struct local_task *t)
 	return fd >= 0 && error == 0;
 }
 
+/* Records the end of a task's process, and kills the rest of its process group. */
 static void reap_task(struct run_tasks *r, struct local_task *t, double now)
 {
 	siginfo_t ended = {0};

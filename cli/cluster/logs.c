@@ -77,6 +77,7 @@ static size_t read_stamp(char out[STAMP_MAX], const char *line, size_t len)
 	return n + (space != NULL);
 }
 
+/* Prints a line, unless it was printed before the stream broke. */
 static int handle_line(void *arg, const char *line, size_t len, struct mu_err *err)
 {
 	struct log_source *s = arg;

@@ -41,7 +41,7 @@ static void copy_safe(char *out, size_t size, const char *text)
 	snprintf(out, size, "%s", safe.data ? safe.data : "");
 }
 
-static void read_status(struct job_status *out, const cJSON *job)
+static void read_safe_status(struct job_status *out, const cJSON *job)
 {
 	job_status_decode(out, field_at(job, "status"));
 	for (unsigned i = 0; i < JOB_CONDITIONS; i++)
@@ -82,7 +82,7 @@ static void update_job(struct wait *w, const cJSON *job)
 {
 	w->found = true;
 	job_status_fini(&w->status);
-	read_status(&w->status, job);
+	read_safe_status(&w->status, job);
 	snprintf(w->version, sizeof(w->version), "%s",
 		 field_text(job, "metadata.resourceVersion", ""));
 	update_view(&w->view, job, mu_wall());

@@ -36,13 +36,13 @@ static void put_options(struct mu_callable *c, struct mu_buf *b, const struct mu
 	size_t options = mu_pb_begin(b, 2);
 
 	for (unsigned i = 0; i < run->n_feeds; i++)
-		run_step_put_name(b, 1, run->feeds[i].at);
+		run_step_put_tensor_name(b, 1, run->feeds[i].at);
 	for (unsigned i = 0; i < run->n_fetches; i++) {
 		unsigned first = run_step_first(run, i);
 
 		c->value[i] = first < i ? c->value[first] : c->n_values++;
 		if (first == i)
-			run_step_put_name(b, 2, run->fetches[i]);
+			run_step_put_tensor_name(b, 2, run->fetches[i]);
 	}
 	for (unsigned i = 0; i < run->n_targets; i++)
 		mu_pb_put_str(b, 3, run->targets[i].node->name);

@@ -21,7 +21,7 @@ void run_step_fini(struct run_step *r)
 	mu_buf_fini(&r->head);
 }
 
-void run_step_put_name(struct mu_buf *b, uint32_t number, struct mu_out o)
+void run_step_put_tensor_name(struct mu_buf *b, uint32_t number, struct mu_out o)
 {
 	char text[NAME_MAX_LEN];
 	int n = snprintf(text, sizeof(text), "%s:%d", o.node->name, o.port);
@@ -33,7 +33,7 @@ static void put_feed(struct mu_buf *b, const struct mu_feed *f)
 {
 	size_t feed = mu_pb_begin(b, 2);
 
-	run_step_put_name(b, 1, f->at);
+	run_step_put_tensor_name(b, 1, f->at);
 	size_t tensor = mu_pb_begin(b, 2);
 	mu_tensor_write(b, f->value);
 	mu_pb_end(b, tensor);
@@ -47,7 +47,7 @@ static size_t put_feed_head(struct mu_buf *b, const struct mu_feed *f)
 	MU_AUTO_BUF name = {0}, head = {0};
 	size_t payload = mu_tensor_write_head(&head, f->value), tensor = head.len + payload;
 
-	run_step_put_name(&name, 1, f->at);
+	run_step_put_tensor_name(&name, 1, f->at);
 	mu_pb_put_tag(b, 2, MU_PB_BYTES);
 	mu_pb_put_varint(b, name.len + 1 + mu_pb_varint_size(tensor) + tensor);
 	mu_buf_put(b, name.data, name.len);
@@ -105,7 +105,7 @@ int run_step_encode(struct run_step *r, const char *handle, const struct mu_run 
 	mu_pb_put_str(b, 1, handle);
 	for (unsigned i = 0; i < run->n_fetches; i++)
 		if (run_step_first(run, i) == i)
-			run_step_put_name(b, 3, run->fetches[i]);
+			run_step_put_tensor_name(b, 3, run->fetches[i]);
 	for (unsigned i = 0; i < run->n_targets; i++)
 		mu_pb_put_str(b, 4, run->targets[i].node->name);
 	if (timeout_ms > 0 || run->metadata) {

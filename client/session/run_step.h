@@ -16,7 +16,7 @@ struct run_step {
 int run_step_check(const struct mu_run *run, bool values, struct mu_err *err);
 unsigned run_step_first(const struct mu_run *run,
 			unsigned i); /* index of the first fetch of the same output */
-void run_step_put_name(struct mu_buf *b, uint32_t number, struct mu_out o);
+void run_step_put_tensor_name(struct mu_buf *b, uint32_t number, struct mu_out o);
 /* Index of the value to send without a copy: the largest one, if it is large; else n. */
 unsigned run_step_borrowed(const struct mu_tensor *const *values, unsigned n);
 void run_step_fini(struct run_step *r);

@@ -135,7 +135,7 @@ static enum mu_dtype attr_type_of(uint64_t v)
 	return v < 2 * MU_DT_REF && mu_dtype_valid((long)v) ? (enum mu_dtype)v : MU_DT_INVALID;
 }
 
-static void put_scalar(struct mu_attr *v, enum mu_attr_kind k, const struct mu_pb_field *f)
+static void append_scalar(struct mu_attr *v, enum mu_attr_kind k, const struct mu_pb_field *f)
 {
 	switch (k) {
 	case MU_ATTR_INT:
@@ -193,7 +193,7 @@ static int read_elements(struct reader *r, struct mu_attr *v, enum mu_attr_kind 
 		break;
 	}
 	if (f->type != MU_PB_BYTES) {
-		put_scalar(v, k, f);
+		append_scalar(v, k, f);
 		return 0;
 	}
 	while (run.at < run.end) {
@@ -201,7 +201,7 @@ static int read_elements(struct reader *r, struct mu_attr *v, enum mu_attr_kind 
 			one.value = w;
 		else if (k == MU_ATTR_FLOAT || !mu_pb_varint(&run, &one.value))
 			return attr_fail_truncated(r);
-		put_scalar(v, k, &one);
+		append_scalar(v, k, &one);
 	}
 	return 0;
 }

@@ -12,7 +12,7 @@ typedef int mu_shape_rule(struct mu_shape_ctx *c, struct mu_err *err);
 mu_shape_rule shape_same;      /* output 0 has input 0's shape */
 mu_shape_rule shape_each;      /* output i has input i's shape */
 mu_shape_rule shape_second;    /* output 0 has input 1's shape */
-mu_shape_rule shape_merged;    /* all inputs have one shape, and so has the output */
+mu_shape_rule shape_all_equal; /* all inputs have one shape, and so has the output */
 mu_shape_rule shape_scalar;    /* every output is a scalar */
 mu_shape_rule shape_vector;    /* every output is a vector of unknown length */
 mu_shape_rule shape_broadcast; /* the inputs are broadcast to one shape */
@@ -29,7 +29,7 @@ mu_shape_rule shape_random_key; /* a key, a counter, and optionally an algorithm
 mu_shape_rule shape_unknown; /* TensorFlow's shape function does not know it either */
 mu_shape_rule shape_listed;  /* attribute `output_shapes` */
 mu_shape_rule shape_loop;    /* attribute `output_shapes`, or else as the inputs */
-mu_shape_rule shape_merge, shape_switch, shape_ref_select, shape_table_find;
+mu_shape_rule shape_merge_op, shape_switch, shape_ref_select, shape_table_find;
 mu_shape_rule shape_assign, shape_apply;
 mu_shape_rule shape_array_read, shape_array_gather;
 mu_shape_rule shape_list_item, shape_list_stack, shape_list_gather, shape_list_concat;

@@ -127,7 +127,7 @@ int shape_second(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-int shape_merged(struct mu_shape_ctx *c, struct mu_err *err)
+int shape_all_equal(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	struct mu_pshape all = {.rank = -1};
 	int rc = 0;

@@ -14,7 +14,7 @@ int shape_unknown(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-/* _Arg has what TensorFlow's exporter adds. */
+/* _Arg has no `output_shapes`: TensorFlow's exporter adds `_output_shapes` to it. */
 int shape_listed(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	const struct mu_attr *a = mu_node_attr(c->node, "output_shapes");
@@ -38,7 +38,7 @@ int shape_loop(struct mu_shape_ctx *c, struct mu_err *err)
 	return a && a->n ? shape_listed(c, err) : shape_each(c, err);
 }
 
-int shape_merge(struct mu_shape_ctx *c, struct mu_err *err)
+int shape_merge_op(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	struct mu_pshape all = c->in[0];
 
@@ -93,7 +93,7 @@ int shape_ref_select(struct mu_shape_ctx *c, struct mu_err *err)
 
 int shape_assign(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	return mu_shape_flag(c, "validate_shape") ? shape_merged(c, err) : shape_second(c, err);
+	return mu_shape_flag(c, "validate_shape") ? shape_all_equal(c, err) : shape_second(c, err);
 }
 
 /* The gradients of rows are as many as the indices, *n. */
@@ -188,13 +188,13 @@ static struct mu_pshape vector_of(const struct mu_pshape *indices)
 int shape_array_gather(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	const struct mu_attr *given = mu_node_attr(c->node, "element_shape");
-	struct mu_pshape element = mu_pshape_unknown(-1), first = vector_of(&c->in[1]);
+	struct mu_pshape element = mu_pshape_unknown(-1), leading = vector_of(&c->in[1]);
 	bool known;
 
 	MU_RETURN_IF_ERROR(mu_shape_want_rank(c, 1, 1, &known, err));
 	if (!array_element(c, &element) && given && given->kind == MU_ATTR_SHAPE)
 		element = *given->shape;
-	c->out[0] = mu_pshape_join(&first, &element);
+	c->out[0] = mu_pshape_join(&leading, &element);
 	return 0;
 }
 
@@ -205,12 +205,12 @@ int shape_list_item(struct mu_shape_ctx *c, struct mu_err *err)
 
 int shape_list_stack(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	struct mu_pshape element = mu_pshape_unknown(-1), first = {.rank = 1};
+	struct mu_pshape element = mu_pshape_unknown(-1), leading = {.rank = 1};
 
-	if (mu_node_attr_int(c->node, "num_elements", &first.dim[0], NULL) || first.dim[0] < 0)
-		first.dim[0] = -1;
+	if (mu_node_attr_int(c->node, "num_elements", &leading.dim[0], NULL) || leading.dim[0] < 0)
+		leading.dim[0] = -1;
 	MU_RETURN_IF_ERROR(mu_shape_read(c, 1, true, &element, err));
-	c->out[0] = mu_pshape_join(&first, &element);
+	c->out[0] = mu_pshape_join(&leading, &element);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes client graphs: prune, place, partition, register on each task.  The key of a client graph
+/* Makes client graphs: prune, check, inline, place, partition, register.  The key of a client graph
  * is its signature, the names of feeds, fetches and targets in order, and the watches of the
  * debugger.  Later steps with the same signature reuse it. */
 #include "lib/base/log.h"
@@ -200,7 +200,7 @@ int client_graph_get(struct session *s, const struct run_step_request *r, struct
 	pthread_mutex_unlock(&s->lock);
 	if (!cg) {
 		cg = MU_NEW(struct client_graph);
-		cg->refs = 2;
+		cg->refs = 2; /* the map and the caller */
 		mu_arena_init(&a);
 		rc = client_graph_build(s, r, cg, &a, err);
 		mu_arena_fini(&a);

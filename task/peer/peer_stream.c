@@ -123,14 +123,14 @@ static int stream_push(void *ctx, int64_t step_id, const char *key, struct mu_te
 	return rc;
 }
 
-static void release_route(void *ctx)
+static void unref_route_conn(void *ctx)
 {
 	stream_conn_unref(ctx);
 }
 
 static void add_route(struct stream_conn *c, struct rendezvous *r)
 {
-	static const struct rendezvous_route_ops ops = {stream_push, release_route};
+	static const struct rendezvous_route_ops ops = {stream_push, unref_route_conn};
 
 	rendezvous_route(r, c->task, &ops, stream_conn_ref(c));
 }

@@ -51,10 +51,11 @@ static bool merge_arrives(_Atomic uint64_t *word, bool control, bool dead, bool 
 	return !(old & MERGE_LIVE) && (uint32_t)old == 0;
 }
 
-static inline void put_value(struct value *slot, struct value *v, bool last)
+/* take: moves v, of which this is the last use. */
+static inline void put_value(struct value *slot, struct value *v, bool take)
 {
 	slot->ref = v->ref;
-	if (last) {
+	if (take) {
 		mu_tensor_move(&slot->tensor, &v->tensor);
 		v->tensor.buf = NULL;
 		v->tensor.dtype = MU_DT_INVALID;

@@ -12,7 +12,7 @@ static bool has(uint32_t set, unsigned i)
 
 bool device_kernel_in_on_device(const struct device_kernel *k, unsigned port, enum mu_dtype t)
 {
-	return k && !has(k->host_in, port) && !has(k->host_types, mu_dtype_base(t)) &&
+	return k && !has(k->host_in, port) && !has(k->host_in_types, mu_dtype_base(t)) &&
 	       (has(k->device_in, port) || has(DEVICE_PLAIN, mu_dtype_base(t)));
 }
 

@@ -18,7 +18,7 @@ struct device_kernel {
 	uint32_t types;                 /* by enum mu_dtype */
 	uint32_t host_in, host_out;     /* ports in host memory for all types */
 	uint32_t device_in, device_out; /* ports in device memory for all types */
-	uint32_t host_types;            /* types of inputs in host memory for all ports */
+	uint32_t host_in_types;         /* types of inputs in host memory for all ports */
 	/* The CPU kernel's functions are used: they do not access elements themselves. */
 	bool same;
 };

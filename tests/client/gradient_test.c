@@ -224,7 +224,7 @@ static void every_gradient__has_a_case(void **state)
 /* Ops with real inputs and outputs that have no gradient here. */
 static const struct {
 	const char *op, *why;
-} ops_without_gradient[] = {
+} ops_not_differentiated[] = {
     {"CollectiveBcastRecvV2",
      "none in TensorFlow: gradients are reduced, not reductions differentiated"},
     {"CollectiveBcastSend", "likewise"},
@@ -404,10 +404,10 @@ static void every_op_with_a_kernel__has_a_gradient_or_a_reason(void **state)
 	for (unsigned i = 0; (op = mu_op_at(i)); i++) {
 		bool has = op_grad_find(op->name), listed = false;
 
-		for (size_t k = 0; k < MU_COUNT(ops_without_gradient); k++)
-			listed |= strcmp(ops_without_gradient[k].op, op->name) == 0;
+		for (size_t k = 0; k < MU_COUNT(ops_not_differentiated); k++)
+			listed |= strcmp(ops_not_differentiated[k].op, op->name) == 0;
 		if (has && listed)
-			fail_msg("%s has a gradient: remove it from ops_without_gradient",
+			fail_msg("%s has a gradient: remove it from ops_not_differentiated",
 				 op->name);
 		if (!has && !listed && may_be_differentiable(op) && cpu_kernel_find(op->name)) {
 			print_error("%s has neither a gradient nor a reason to have none\n",

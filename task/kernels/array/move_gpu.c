@@ -18,7 +18,7 @@ static const struct device_kernel rows[] = {
     ROW("ConjugateTranspose", "T", GPU_PLAIN & ~GPU_TYPE(MU_COMPLEX64), 1 << 1, 0),
     ROW("Concat Split", "T", GPU_PLAIN, 1 << 0, 0),
     /* the axis comes last, and may be an int64: those are joined on the host, then */
-    GPU_SAME("ConcatV2", "T", GPU_PLAIN & ~GPU_INT, .host_types = GPU_INT),
+    GPU_SAME("ConcatV2", "T", GPU_PLAIN & ~GPU_INT, .host_in_types = GPU_INT),
     ROW("ParallelConcat Pack Unpack SpaceToDepth DepthToSpace MatrixDiag "
 	"MatrixDiagPart MatrixSetDiag Diag DiagPart DynamicStitch "
 	"ParallelDynamicStitch",

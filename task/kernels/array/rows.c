@@ -27,19 +27,19 @@ int rows_check(const struct mu_tensor *indices, int64_t limit, struct mu_err *er
 	return 0;
 }
 
-int rows_check_update_shape(const struct mu_shape *table, const struct mu_shape *is,
+int rows_check_update_shape(const struct mu_shape *table, const struct mu_shape *indices,
 			    const struct mu_shape *updates, int64_t *row, struct mu_err *err)
 {
 	if (table->rank < 1)
 		return mu_invalid(err, "var must be at least 1 dimensional");
-	if (updates->rank != is->rank + table->rank - 1 ||
-	    !mu_shape_part_eq(updates, 0, is, 0, is->rank) ||
-	    !mu_shape_part_eq(updates, is->rank, table, 1, table->rank - 1))
+	if (updates->rank != indices->rank + table->rank - 1 ||
+	    !mu_shape_part_eq(updates, 0, indices, 0, indices->rank) ||
+	    !mu_shape_part_eq(updates, indices->rank, table, 1, table->rank - 1))
 		return mu_invalid(
 		    err,
 		    "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = "
 		    "[], got updates.shape %s, indices.shape %s, params.shape %s",
-		    mu_shape_str(updates), mu_shape_str(is), mu_shape_str(table));
+		    mu_shape_str(updates), mu_shape_str(indices), mu_shape_str(table));
 	*row = mu_shape_product(table, 1, table->rank);
 	return 0;
 }

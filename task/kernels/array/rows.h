@@ -16,7 +16,8 @@ int rows_check_update_shape(const struct mu_shape *table, const struct mu_shape 
 /* The same, and every index is in range. */
 int rows_check_updates(const struct mu_shape *table, const struct mu_tensor *indices,
 		       const struct mu_shape *updates, int64_t *row, struct mu_err *err);
-/* to[o, i, :] = from[o, indices[i], :] for o < outer; indices have been checked. */
+/* to[o, i, :] = from[o, indices[first + i], :] for o < outer and i < n.  from has `limit` rows of
+ * `row` elements for each o.  The indices have been checked. */
 void rows_gather(enum mu_dtype t, void *to, const void *from, const struct mu_tensor *indices,
 		 int64_t first, int64_t n, int64_t outer, int64_t limit, int64_t row);
 

@@ -130,12 +130,12 @@ static int queue_make(struct kernel_call *c, struct queue_spec *s, struct mu_err
 	return rc;
 }
 
-KERNEL_RUN(fifo, queue_make(c, &(struct queue_spec){.kind = "FIFOQueue"}, err))
-KERNEL_RUN(padding_fifo,
+KERNEL_RUN(make_fifo, queue_make(c, &(struct queue_spec){.kind = "FIFOQueue"}, err))
+KERNEL_RUN(make_padding_fifo,
 	   queue_make(c, &(struct queue_spec){.kind = "PaddingFIFOQueue", .padded = true}, err))
-KERNEL_RUN(queue_random_shuffle,
+KERNEL_RUN(make_random_shuffle,
 	   queue_make(c, &(struct queue_spec){.kind = "RandomShuffleQueue", .shuffled = true}, err))
-KERNEL_RUN(make_priority_queue,
+KERNEL_RUN(make_priority,
 	   queue_make(c, &(struct queue_spec){.kind = "PriorityQueue", .by_priority = true}, err))
 
 static int queue_output(struct kernel_call *c, enum mu_dtype t, const void *v, struct mu_err *err)
@@ -516,10 +516,10 @@ static void close_queue(struct kernel_call *c)
 }
 
 static const struct kernel rows[] = {
-    {"FIFOQueue FIFOQueueV2", .run = fifo},
-    {"PaddingFIFOQueue PaddingFIFOQueueV2", .run = padding_fifo},
-    {"RandomShuffleQueue RandomShuffleQueueV2", .run = queue_random_shuffle},
-    {"PriorityQueue PriorityQueueV2", .run = make_priority_queue},
+    {"FIFOQueue FIFOQueueV2", .run = make_fifo},
+    {"PaddingFIFOQueue PaddingFIFOQueueV2", .run = make_padding_fifo},
+    {"RandomShuffleQueue RandomShuffleQueueV2", .run = make_random_shuffle},
+    {"PriorityQueue PriorityQueueV2", .run = make_priority},
     {"QueueSize QueueSizeV2", .run = queue_size},
     {"QueueIsClosed QueueIsClosedV2", .run = queue_is_closed},
     {"QueueEnqueue QueueEnqueueV2", .start = queue_enqueue},

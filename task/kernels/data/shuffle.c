@@ -120,6 +120,7 @@ struct shuffle {
 	bool any; /* an element came in the round that is read */
 };
 
+/* New seeds for each round if the dataset reshuffles (d->flag), else the same ones. */
 static struct draws draws_of_round(const struct dataset *d)
 {
 	struct seeds *s = d->shared;

@@ -148,6 +148,7 @@ static int sparse_batch_next(struct dataset_iterator *it, struct mu_tensor *out,
 	return some ? 1 : rc;
 }
 
+/* A negative n (unknown or infinite) stays. */
 static int64_t count_batches(const struct dataset *d, int64_t n)
 {
 	int64_t size = mu_tensor_int(&d->params[SIZE], 0);

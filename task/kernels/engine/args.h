@@ -40,7 +40,8 @@ float args_attr_float(const struct mu_node *n, const char *name, float otherwise
 bool args_attr_bool(const struct mu_node *n, const char *name, bool otherwise);
 enum mu_dtype args_attr_type(const struct mu_node *n, const char *name, enum mu_dtype otherwise);
 const char *args_attr_string(const struct mu_node *n, const char *name, const char *otherwise);
-/* A list(int) attribute of at most max; returns its length, or -1 when it is longer. */
+/* A list(int) attribute of at most max; returns its length, 0 when
+ * there is none, or -1 when it is longer. */
 int args_attr_ints(const struct mu_node *n, const char *name, int64_t *out, int max);
 
 #endif

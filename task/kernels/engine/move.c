@@ -12,7 +12,7 @@
 _Static_assert((int)VIEW_MAX_RANK <= 2 * CUDA_MAX_RANK, "every view has to fit");
 
 /* Without a step the node is being folded, in host memory, on any device. */
-static bool on_gpu(const struct kernel_call *c, enum mu_dtype t)
+static bool outputs_on_gpu(const struct kernel_call *c, enum mu_dtype t)
 {
 	return mu_dtype_size(t) && c->step && kernel_gpu(c) &&
 	       c->runtime->kernels->find_device(c->node);
@@ -23,7 +23,7 @@ int kernel_out_on_device(struct kernel_call *c, unsigned i, enum mu_dtype dtype,
 {
 	uint64_t at;
 
-	if (!on_gpu(c, dtype))
+	if (!outputs_on_gpu(c, dtype))
 		return kernel_out(c, i, dtype, shape, out, err);
 	*out = &c->out[i].tensor;
 	return gpu_out(c, i, dtype, shape, &at, err);
@@ -34,7 +34,7 @@ int move_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dty
 {
 	uint64_t at;
 
-	if (!on_gpu(c, dtype))
+	if (!outputs_on_gpu(c, dtype))
 		return kernel_out_reuse(c, i, from, dtype, shape, out, err);
 	*out = &c->out[i].tensor;
 	return gpu_out_reuse(c, i, from, dtype, shape, &at, err);
@@ -43,7 +43,8 @@ int move_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dty
 int move_scratch(struct kernel_call *c, enum mu_dtype dtype, const struct mu_shape *shape,
 		 struct mu_tensor *out, struct mu_err *err)
 {
-	struct device *d = on_gpu(c, dtype) ? device_of_node(c->node, c->runtime) : &host_device;
+	struct device *d =
+	    outputs_on_gpu(c, dtype) ? device_of_node(c->node, c->runtime) : &host_device;
 
 	return d->ops->tensor_new(d, dtype, shape, c->node->name, out, err);
 }
@@ -112,7 +113,8 @@ int move_fill(const struct mu_tensor *out, const struct mu_tensor *one, struct m
 int move_to_device(struct kernel_call *c, const struct mu_tensor *kept, struct mu_tensor *out,
 		   struct mu_err *err)
 {
-	struct gpu *want = on_gpu(c, kept->dtype) ? kernel_gpu(c) : NULL, *is = gpu_of_tensor(kept);
+	struct gpu *want = outputs_on_gpu(c, kept->dtype) ? kernel_gpu(c) : NULL,
+		   *is = gpu_of_tensor(kept);
 
 	if (is == want) {
 		*out = mu_tensor_ref(kept);

@@ -8,56 +8,57 @@
 #include "task/kernels/io/csv_fields.h"
 #include "task/kernels/text/text_number.h"
 
-static int decode_record(struct kernel_call *c, const struct csv_columns *k, struct csv_fields *f,
-			 int64_t r, struct mu_tensor *const *out, struct mu_err *err)
+static int decode_record(struct kernel_call *c, const struct csv_columns *columns,
+			 struct csv_fields *f, int64_t r, struct mu_tensor *const *out,
+			 struct mu_err *err)
 {
-	MU_RETURN_IF_ERROR(csv_split(elems_span(kernel_in(c, 0), r), k, f, err));
+	MU_RETURN_IF_ERROR(csv_split(elems_span(kernel_in(c, 0), r), columns, f, err));
 	if (f->n != c->n_out)
 		return mu_invalid(err, "Expect %u fields but have %u in record %lld", c->n_out,
 				  f->n, (long long)r);
 	for (unsigned i = 0; i < c->n_out; i++)
-		MU_RETURN_IF_ERROR(csv_store(f, k, i, kernel_in(c, i + 1), out[i], r, err));
+		MU_RETURN_IF_ERROR(csv_store(f, columns, i, kernel_in(c, i + 1), out[i], r, err));
 	return 0;
 }
 
-static int decode_csv_read_columns(const struct mu_node *n, struct csv_columns *k,
+static int decode_csv_read_columns(const struct mu_node *n, struct csv_columns *columns,
 				   struct mu_err *err)
 {
 	const char *delim = args_attr_string(n, "field_delim", ",");
 
-	k->delim = *delim;
-	k->quotes = args_attr_bool(n, "use_quote_delim", true);
-	k->na = mu_span_of(args_attr_string(n, "na_value", ""));
-	k->n_select = args_attr_ints(n, "select_cols", k->select, CSV_MAX_COLUMNS);
+	columns->delim = *delim;
+	columns->quotes = args_attr_bool(n, "use_quote_delim", true);
+	columns->na = mu_span_of(args_attr_string(n, "na_value", ""));
+	columns->n_select = args_attr_ints(n, "select_cols", columns->select, CSV_MAX_COLUMNS);
 	if (strlen(delim) != 1)
 		return mu_invalid(err, "field_delim should be only 1 char");
-	if (k->n_select < 0)
+	if (columns->n_select < 0)
 		return mu_invalid(err, "select_cols names over %d columns", CSV_MAX_COLUMNS);
-	return csv_check_columns(k, err);
+	return csv_check_columns(columns, err);
 }
 
 static int decode_csv(struct kernel_call *c, struct mu_err *err)
 {
 	__attribute__((cleanup(csv_fields_fini))) struct csv_fields f = {0};
-	MU_AUTO_FREE struct csv_columns *k = MU_NEW(struct csv_columns);
+	MU_AUTO_FREE struct csv_columns *columns = MU_NEW(struct csv_columns);
 	MU_AUTO_FREE struct mu_tensor **out = mu_xcalloc(c->n_out + 1, sizeof *out);
 
-	MU_RETURN_IF_ERROR(decode_csv_read_columns(c->node, k, err));
-	if (c->n_in != c->n_out + 1 || (k->n_select && k->n_select != (int)c->n_out))
+	MU_RETURN_IF_ERROR(decode_csv_read_columns(c->node, columns, err));
+	if (c->n_in != c->n_out + 1 || (columns->n_select && columns->n_select != (int)c->n_out))
 		return mu_invalid(err,
 				  "select_cols should match output size: %u columns, %u defaults",
 				  c->n_out, c->n_in - 1);
 	for (unsigned i = 0; i < c->n_out; i++) {
-		const struct mu_tensor *other = kernel_in(c, i + 1);
-		if (other->shape.rank > 1 || other->shape.count > 1)
+		const struct mu_tensor *fallback = kernel_in(c, i + 1);
+		if (fallback->shape.rank > 1 || fallback->shape.count > 1)
 			return mu_invalid(
 			    err, "There should only be 1 default per field but field %u has %lld",
-			    i, (long long)other->shape.count);
+			    i, (long long)fallback->shape.count);
 		MU_RETURN_IF_ERROR(
-		    kernel_out(c, i, other->dtype, &kernel_in(c, 0)->shape, &out[i], err));
+		    kernel_out(c, i, fallback->dtype, &kernel_in(c, 0)->shape, &out[i], err));
 	}
 	for (int64_t r = 0; r < kernel_in(c, 0)->shape.count; r++)
-		MU_RETURN_IF_ERROR(decode_record(c, k, &f, r, out, err));
+		MU_RETURN_IF_ERROR(decode_record(c, columns, &f, r, out, err));
 	return 0;
 }
 

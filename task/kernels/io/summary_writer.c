@@ -129,7 +129,7 @@ static int flush(struct kernel_call *c, struct mu_err *err)
 }
 
 /* Ends the write of an event, with the result rc, and releases the writer. */
-static int summary_writer_written(struct writer *w, int rc, struct mu_err *err)
+static int summary_writer_end_write(struct writer *w, int rc, struct mu_err *err)
 {
 	w->waiting++;
 	if (!rc && (w->waiting > w->most || mu_clock() - w->flushed > w->patience))
@@ -144,7 +144,7 @@ int summary_writer_put(struct kernel_call *c, const struct mu_buf *summary, stru
 
 	MU_RETURN_IF_ERROR(args_int(c, 1, &step, err));
 	MU_RETURN_IF_ERROR(summary_writer_hold(c, &w, err));
-	return summary_writer_written(
+	return summary_writer_end_write(
 	    w, mu_event_summary(w->events, step, mu_buf_span(summary), err), err);
 }
 
@@ -242,7 +242,7 @@ static int write_graph(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(args_int(c, 1, &step, err));
 	MU_RETURN_IF_ERROR(read_message(c, 2, "GraphDef", &graph, err));
 	MU_RETURN_IF_ERROR(summary_writer_hold(c, &w, err));
-	return summary_writer_written(w, mu_event_graph(w->events, step, graph, err), err);
+	return summary_writer_end_write(w, mu_event_graph(w->events, step, graph, err), err);
 }
 
 static int import_event(struct kernel_call *c, struct mu_err *err)
@@ -252,7 +252,7 @@ static int import_event(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(read_message(c, 1, "Event", &event, err));
 	MU_RETURN_IF_ERROR(summary_writer_hold(c, &w, err));
-	return summary_writer_written(w, mu_event_import(w->events, event, err), err);
+	return summary_writer_end_write(w, mu_event_import(w->events, event, err), err);
 }
 
 /* The file ends; the name may be given to another. */

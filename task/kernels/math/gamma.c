@@ -29,14 +29,15 @@ double gamma_digamma(double x)
 
 	if (x <= 0 && floor(x) == x)
 		return NAN;
-	if (x < 0) /* reflected: psi(1 - x) - pi / tan(pi x), of the fraction, which is exact */
+	if (x < 0) /* reflected: psi(1 - x) - pi / tan(pi x); x - floor(x) is exact */
 		return gamma_digamma(1 - x) - M_PI / tan(M_PI * (x - floor(x)));
 	for (; x < FAR; x++)
 		sum -= 1 / x;
 	return sum + digamma_far(x);
 }
 
-/* x whole: the terms below 0 are those of two such sums from the other side. */
+/* x whole and q below 0: with r = q - floor(q), the terms from q to r - 1 are those of
+ * zeta(x, 1 - r) - zeta(x, 1 - q), each with the sign (-1)^x. */
 static double zeta_below(double x, double q)
 {
 	double sign = fmod(x, 2) == 0 ? 1 : -1, rest = q - floor(q);
