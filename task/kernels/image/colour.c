@@ -111,7 +111,7 @@ static int read_by(const struct kernel_call *c, double *by, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, 1);
 
-	if (t->dtype != MU_FLOAT || t->shape.rank)
+	if (t->shape.rank)
 		return mu_invalid(err, "%s must be by a scalar float, got shape %s", c->node->op,
 				  mu_shape_str(&t->shape));
 	*by = MU_DATA(float, t)[0];

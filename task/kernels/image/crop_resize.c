@@ -96,8 +96,6 @@ static int read_boxes(const struct kernel_call *c, unsigned boxes, struct crops 
 	if (!k->nearest && strcmp(method, "bilinear"))
 		return mu_invalid(err, "method must be 'bilinear' or 'nearest', not '%.40s'",
 				  method);
-	if (b->dtype != MU_FLOAT || of->dtype != MU_INT32)
-		return mu_invalid(err, "boxes are float, their pictures int32");
 	if (!b->shape.count && !of->shape.count)
 		return 0; /* no boxes, of any shape */
 	if (b->shape.rank != 2 || b->shape.dim[1] != SIDES || of->shape.rank != 1 ||
@@ -248,8 +246,7 @@ static int read_grads(const struct kernel_call *c, struct crop_gradient *a, stru
 {
 	const struct mu_tensor *g = kernel_in(c, 0);
 
-	if (g->dtype != MU_FLOAT || g->shape.rank != 4 || g->shape.dim[1] < 1 ||
-	    g->shape.dim[2] < 1)
+	if (g->shape.rank != 4 || g->shape.dim[1] < 1 || g->shape.dim[2] < 1)
 		return mu_invalid(err, "grads must be floats, 4-D, of positive sizes, not %s",
 				  mu_shape_str(&g->shape));
 	if (g->shape.dim[0] != a->k.n || g->shape.dim[3] != a->k.depth)

@@ -239,9 +239,6 @@ static int encode_png(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	MU_AUTO_BUF b = {0};
 
-	if (in->dtype != MU_UINT8 && in->dtype != MU_UINT16)
-		return mu_invalid(err, "EncodePng has no kernel for type %s",
-				  mu_dtype_name(in->dtype));
 	if (rank < 3 || d[2] < 1 || d[2] > 4 || d[0] > INT32_MAX || d[1] > INT32_MAX ||
 	    level < -1 || level > 9)
 		return mu_invalid(err,

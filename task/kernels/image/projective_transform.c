@@ -195,9 +195,6 @@ static int project(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(read_ways(c->node, &k, err));
 	MU_RETURN_IF_ERROR(projective_read_numbers(c, &k, err));
-	if (!convert_supports(MU_FLOAT, in->dtype))
-		return mu_fail(err, MU_UNIMPLEMENTED, "no pictures of type %s",
-			       mu_dtype_name(in->dtype));
 	MU_RETURN_IF_ERROR(mu_shape_set(
 	    &shape, 4, (int64_t[]){in->shape.dim[0], k.size[0], k.size[1], k.depth}, err));
 	if (!k.nearest)

@@ -277,8 +277,6 @@ static int resize_forward(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(read_size_input(c, size, err));
 	MU_RETURN_IF_ERROR(read_sizes(c, &r, r.in->shape.dim + 1, size, err));
 	bool moves = r.method->taps == nearest_taps;
-	if (!convert_supports(MU_FLOAT, r.in->dtype) || r.in->dtype == MU_BOOL)
-		return args_no_kernel(c, r.in->dtype, err);
 	if (!r.depth)
 		return mu_invalid(err, "image must have at least one channel");
 	MU_RETURN_IF_ERROR(output_images(c, &r, moves ? r.in->dtype : MU_FLOAT, size, err));

@@ -124,9 +124,6 @@ static int make_image_summary(const struct kernel_call *c, unsigned tag_at,
 				  mu_shape_str(&in->shape));
 	if (most < 1)
 		return mu_invalid(err, "max_images must be > 0, not %lld", (long long)most);
-	if (in->dtype != MU_UINT8 && in->dtype != MU_HALF && in->dtype != MU_FLOAT &&
-	    in->dtype != MU_DOUBLE)
-		return args_no_kernel(c, in->dtype, err);
 	/* the input may be a half that was widened to float: the attribute has the type */
 	struct picture p = {d[1] * d[2], d[3], args_attr_type(c->node, "T", in->dtype), {0}};
 	MU_RETURN_IF_ERROR(read_bad_colour(bad, &p, err));

@@ -84,7 +84,7 @@ static int parse_example_begin(struct kernel_call *c, struct features *f, unsign
 	f->splits = mu_node_attr(c->node, "ragged_split_types");
 	if (c->n_out != features_outputs(f) || c->n_in != first_default + f->n[FEATURE_DENSE])
 		return mu_invalid(err, "keys, types, shapes and defaults are not as many");
-	if (in->dtype != MU_STRING || in->shape.rank > 1)
+	if (in->shape.rank > 1)
 		return mu_invalid(
 		    err, "Expected serialized to be a scalar or vector of strings, got shape %s",
 		    mu_shape_str(&in->shape));

@@ -399,7 +399,7 @@ static int sequence_parse(struct kernel_call *c, struct sequence *q, const struc
 	const struct mu_tensor *in = kernel_in(c, 0);
 	int rc;
 
-	if (in->dtype != MU_STRING || in->shape.rank > 1)
+	if (in->shape.rank > 1)
 		return mu_invalid(
 		    err, "Expected serialized to be a scalar or vector of strings, got shape %s",
 		    mu_shape_str(&in->shape));

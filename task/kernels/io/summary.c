@@ -29,8 +29,6 @@ static int scalar_summary(struct kernel_call *c, struct mu_err *err)
 	if (!mu_shape_eq(&tags->shape, &values->shape))
 		return mu_invalid(err, "tags and values are not the same shape: %s != %s",
 				  mu_shape_str(&tags->shape), mu_shape_str(&values->shape));
-	if (!convert_supports(MU_FLOAT, values->dtype))
-		return args_no_kernel(c, values->dtype, err);
 	for (int64_t i = 0; i < values->shape.count; i++) {
 		float v;
 		convert(MU_FLOAT, &v, values->dtype,

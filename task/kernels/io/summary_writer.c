@@ -172,8 +172,6 @@ static int read_values(struct kernel_call *c, char **tag, struct mu_tensor *wide
 	const struct mu_tensor *values = kernel_in(c, 3);
 
 	MU_RETURN_IF_ERROR(args_string(c, 2, tag, err));
-	if (!convert_supports(MU_DOUBLE, values->dtype))
-		return args_no_kernel(c, values->dtype, err);
 	MU_RETURN_IF_ERROR(mu_tensor_new(wide, MU_DOUBLE, &values->shape, err));
 	convert(MU_DOUBLE, wide->data, values->dtype, values->data, values->shape.count);
 	return 0;

@@ -8,9 +8,6 @@ int ctc_scores_in(const struct kernel_call *c, unsigned lengths, enum mu_code mi
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 
-	if (in->dtype != MU_FLOAT && in->dtype != MU_DOUBLE)
-		return mu_fail(err, MU_UNIMPLEMENTED, "no %s of %s", c->node->op,
-			       mu_dtype_name(in->dtype));
 	*s = (struct ctc_scores){.in = in,
 				 .length = kernel_in(c, lengths)->data,
 				 .time = in->shape.dim[0],
