@@ -11,21 +11,14 @@ struct function {
 	unsigned n_in, n_out;
 };
 
-int function_new(struct runtime *rt, const struct step *s, const struct mu_func *f,
-		 struct function **out, struct mu_err *err)
+/* Takes the body. */
+static int function_of(struct runtime *rt, const struct step *s, struct mu_graph *body,
+		       const char *name, struct function **out, struct mu_err *err)
 {
-	struct mu_library *library = s ? step_library(s) : NULL;
-	const struct mu_function *def = mu_library_find(library, f->name);
-	struct mu_graph *body;
 	struct function *fn;
-	int rc;
+	int rc = mu_graph_inline(body, err);
 
-	if (!def)
-		return mu_fail(err, MU_NOT_FOUND, "function %.80s is not in the graph's library",
-			       f->name);
-	if ((rc = mu_library_instantiate(library, def, f->attrs, f->n_attrs, &body, err)))
-		return rc;
-	if ((rc = mu_graph_inline(body, err))) {
+	if (rc) {
 		mu_graph_free(body);
 		return rc;
 	}
@@ -37,10 +30,39 @@ int function_new(struct runtime *rt, const struct step *s, const struct mu_func 
 	}
 	if ((rc = executor_new(rt, body, step_container(s), &fn->executor, err))) {
 		free(fn);
-		return mu_wrap(err, "function %s", f->name);
+		return mu_wrap(err, "function %s", name);
 	}
 	*out = fn;
 	return 0;
+}
+
+int function_new(struct runtime *rt, const struct step *s, const struct mu_func *f,
+		 struct function **out, struct mu_err *err)
+{
+	struct mu_library *library = s ? step_library(s) : NULL;
+	const struct mu_function *def = mu_library_find(library, f->name);
+	struct mu_graph *body;
+	int rc;
+
+	if (!def)
+		return mu_fail(err, MU_NOT_FOUND, "function %.80s is not in the graph's library",
+			       f->name);
+	if ((rc = mu_library_instantiate(library, def, f->attrs, f->n_attrs, &body, err)))
+		return rc;
+	return function_of(rt, s, body, f->name, out, err);
+}
+
+int function_from_graph(struct runtime *rt, const struct step *s, struct mu_span graph_def,
+			struct function **out, struct mu_err *err)
+{
+	struct mu_graph *body = mu_graph_new();
+	int rc = mu_graph_parse(body, graph_def, err);
+
+	if (rc) {
+		mu_graph_free(body);
+		return rc;
+	}
+	return function_of(rt, s, body, "of a GraphDef", out, err);
 }
 
 void function_free(struct function *f)

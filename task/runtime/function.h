@@ -28,6 +28,9 @@ struct function;
  * session. */
 int function_new(struct runtime *rt, const struct step *s, const struct mu_func *f,
 		 struct function **out, struct mu_err *err);
+/* Compiles a GraphDef, whose _Retval nodes are the outputs. */
+int function_from_graph(struct runtime *rt, const struct step *s, struct mu_span graph_def,
+			struct function **out, struct mu_err *err);
 void function_free(struct function *f);
 unsigned function_outputs(const struct function *f);
 /* Runs the function and blocks.  Must not be called on a thread of the compute pool, which the body

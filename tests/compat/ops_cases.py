@@ -369,6 +369,7 @@ def make():
         yield Case("Range", {"start": scalar(3, t), "limit": scalar(18, t), "delta": scalar(4, t)})
     yield Case("Range", {"start": scalar(5), "limit": scalar(0), "delta": scalar(-2)})
     yield Case("Range", {"start": scalar(5), "limit": scalar(0), "delta": scalar(2)})
+    yield Case("Range", {"start": scalar(0), "limit": np.array([[3]], I), "delta": scalar(1)})
     yield Case("LinSpace", {"start": scalar(0, F), "stop": scalar(1, F), "num": scalar(5)})
     yield Case("Where", {"condition": rng.rand(3, 4) > 0.5})
     yield Case("Where", {"condition": np.zeros((0,), B)})

@@ -106,8 +106,11 @@ static int array_range(struct kernel_call *c, struct mu_err *err)
 	int64_t n = 0;
 
 	for (unsigned i = 0; i < 3; i++) {
-		if (kernel_in(c, i)->shape.count != 1)
-			return mu_invalid(err, "start, limit and delta must be scalars");
+		const struct mu_shape *s = &kernel_in(c, i)->shape;
+		if (s->rank > 1 || s->count != 1)
+			return mu_invalid(err, "%s must be a scalar, not shape %s",
+					  (const char *const[]){"start", "limit", "delta"}[i],
+					  mu_shape_str(s));
 		if (!convert(MU_DOUBLE, &v[i], t, kernel_in(c, i)->data, 1))
 			return args_no_kernel(c, t, err);
 	}

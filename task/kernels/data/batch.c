@@ -127,8 +127,14 @@ static int stack_padded(const struct dataset *d, struct mu_tensor *const *elemen
 
 /* ---- both ---- */
 
-static int draw_batch(struct dataset_iterator *it, int64_t want, bool whole, bool padded,
-		      struct mu_tensor *out, struct mu_err *err)
+static int next_of_input(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
+{
+	return it->d->f[0].f ? dataset_next_mapped(it, 0, out, it->d->n_out, NULL, err)
+			     : dataset_iterator_next(it->input, out, err);
+}
+
+static int draw(struct dataset_iterator *it, int64_t want, bool whole, bool padded,
+		draw_element_fn *next, struct mu_tensor *out, struct mu_err *err)
 {
 	const struct dataset *d = it->d;
 	struct mu_tensor **element = NULL;
@@ -142,8 +148,7 @@ static int draw_batch(struct dataset_iterator *it, int64_t want, bool whole, boo
 			element = mu_xrealloc(element, (size_t)cap * sizeof *element);
 		}
 		element[n] = MU_NEW_ARRAY(struct mu_tensor, d->n_out + 1);
-		if ((rc = d->f[0].f ? dataset_next_mapped(it, 0, element[n], d->n_out, NULL, err)
-				    : dataset_iterator_next(it->input, element[n], err)) <= 0) {
+		if ((rc = next(it, element[n], err)) <= 0) {
 			free(element[n]);
 			break;
 		}
@@ -165,18 +170,25 @@ static int draw_batch(struct dataset_iterator *it, int64_t want, bool whole, boo
 	return rc;
 }
 
+int draw_batch(struct dataset_iterator *it, int64_t want, bool whole, draw_element_fn *next,
+	       struct mu_tensor *out, struct mu_err *err)
+{
+	return draw(it, want, whole, false, next, out, err);
+}
+
 static int batch_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	unsigned n = it->d->kind->n_scalars;
 
-	return draw_batch(it, dataset_number(it->d, 0), n > 1 && dataset_number(it->d, n - 1),
-			  false, out, err);
+	return draw(it, dataset_number(it->d, 0), n > 1 && dataset_number(it->d, n - 1), false,
+		    next_of_input, out, err);
 }
 
 static int padded_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	return draw_batch(it, mu_tensor_int(&it->d->params[0], 0),
-			  it->d->kind->n_scalars && dataset_number(it->d, 0), true, out, err);
+	return draw(it, mu_tensor_int(&it->d->params[0], 0),
+		    it->d->kind->n_scalars && dataset_number(it->d, 0), true, next_of_input, out,
+		    err);
 }
 
 static int64_t dataset_batch_count(int64_t n, int64_t size, bool whole)

@@ -5,6 +5,7 @@
 #include "lib/tensor/tensor_proto.h"
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/data/serializer.h"
+#include "task/kernels/data/stack.h"
 
 /* ---- directed: in[0] says from which of the others the next one comes ---- */
 
@@ -250,6 +251,116 @@ static int dataset_mix_rows_serialize(struct dataset_iterator *it, struct serial
 	return serialize_number(ser, &r->at, 0, r->n - 1, err);
 }
 
+/* ---- rebatch: batches of other sizes, in turn ---- */
+
+struct rebatch {
+	struct rows rows;                      /* first: unbatch_next takes it for the state */
+	int64_t turn;                          /* of the sizes, or of the parts of a batch */
+	struct mu_tensor none[MAX_COMPONENTS]; /* a batch without rows; not set: nothing was read */
+};
+
+static int check_rebatch(struct dataset *d, struct mu_err *err)
+{
+	const struct mu_tensor *sizes = &d->params[0];
+
+	if (d->n_params != 2 || sizes->dtype != MU_INT64 || sizes->shape.rank > 1 ||
+	    !sizes->shape.count)
+		return mu_invalid(err, "`batch_sizes` must be a scalar or a vector of int64");
+	for (int64_t i = 0; i < sizes->shape.count; i++)
+		if (MU_DATA(int64_t, sizes)[i] < 0)
+			return mu_invalid(err, "`batch_sizes` must not be negative");
+	return 0;
+}
+
+/* Takes a batch with rows; 0 at the end. */
+static int rebatch_take(struct dataset_iterator *it, struct rebatch *b, struct mu_err *err)
+{
+	unsigned n = it->d->n_out;
+	int rc;
+
+	do
+		rc = take_rows(it, &b->rows, err);
+	while (rc > 0 && !b->rows.n);
+	element_drop(b->none, n);
+	for (unsigned i = 0; rc > 0 && i < n; i++) {
+		struct mu_shape s;
+		int bad = mu_shape_splice(&s, &b->rows.t[i].shape, 0, 1, 1, (int64_t[]){0}, err);
+		if (bad || (bad = mu_tensor_new(&b->none[i], b->rows.t[i].dtype, &s, err)))
+			rc = bad;
+	}
+	return rc;
+}
+
+static int batch_without_rows(const struct dataset_iterator *it, const struct rebatch *b,
+			      struct mu_tensor *out)
+{
+	for (unsigned i = 0; i < it->d->n_out; i++)
+		out[i] = mu_tensor_ref(&b->none[i]);
+	return 1;
+}
+
+static int rebatch_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
+{
+	struct rebatch *b = it->state;
+	const struct mu_tensor *sizes = &it->d->params[0];
+	int64_t want = MU_DATA(int64_t, sizes)[b->turn];
+	int rc;
+
+	/* a size of 0 gets its batch behind the last row, too */
+	if (!b->rows.n && (want || !mu_tensor_is_set(&b->none[0])) &&
+	    (rc = rebatch_take(it, b, err)) <= 0)
+		return rc;
+	b->turn = (b->turn + 1) % sizes->shape.count;
+	return want ? draw_batch(it, want, dataset_number(it->d, 0), unbatch_next, out, err)
+		    : batch_without_rows(it, b, out);
+}
+
+/* The older op divides each batch into parts, of which the last may have fewer rows or none. */
+static int check_divided(struct dataset *d, struct mu_err *err)
+{
+	return dataset_number(d, 0) > 0 ? 0 : mu_invalid(err, "num_replicas must be positive");
+}
+
+static int divided_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
+{
+	struct rebatch *b = it->state;
+	int64_t parts = dataset_number(it->d, 0);
+	int rc;
+
+	if (!b->turn && (rc = rebatch_take(it, b, err)) <= 0)
+		return rc;
+	b->turn = (b->turn + 1) % parts;
+	if (!b->rows.n)
+		return batch_without_rows(it, b, out);
+	int64_t part = (b->rows.n - 1) / parts + 1, left = b->rows.n - b->rows.at;
+	return draw_batch(it, left < part ? left : part, false, unbatch_next, out, err);
+}
+
+static void rebatch_close(struct dataset_iterator *it)
+{
+	struct rebatch *b = it->state;
+
+	unbatch_close(it);
+	element_drop(b->none, it->d->n_out);
+}
+
+static int rebatch_serialize(struct dataset_iterator *it, struct serializer *ser,
+			     struct mu_err *err)
+{
+	struct rebatch *b = it->state;
+	bool any = mu_tensor_is_set(&b->none[0]);
+	int64_t turns =
+	    it->d->n_params == 2 ? it->d->params[0].shape.count : dataset_number(it->d, 0);
+
+	MU_RETURN_IF_ERROR(serialize_number(ser, &b->turn, 0, turns - 1, err));
+	MU_RETURN_IF_ERROR(serialize_flag(ser, &any, err));
+	if (any)
+		MU_RETURN_IF_ERROR(serialize_element(ser, b->none, it->d->n_out, err));
+	else if (b->turn)
+		return serializer_fail(err);
+	return dataset_mix_rows_serialize(it, ser, err);
+}
+
 static int64_t empty_or_unknown(const struct dataset *d, int64_t n)
 {
 	return n == 0 ? 0 : UNKNOWN_CARDINALITY;
@@ -310,6 +421,14 @@ static int64_t count_asserted(const struct dataset *d, int64_t n)
 	.state_size = sizeof(struct rows), .n_in = 1, .open = dataset_iterator_open_input,         \
 	.next = unbatch_next, .close = unbatch_close, .count = empty_or_unknown,                   \
 	.serialize = dataset_mix_rows_serialize
+#define REBATCH                                                                                    \
+	.state_size = sizeof(struct rebatch), .n_in = 1, .n_scalars = 1, .check = check_rebatch,   \
+	.open = dataset_iterator_open_input, .next = rebatch_next, .close = rebatch_close,         \
+	.count = empty_or_unknown, .serialize = rebatch_serialize
+#define DIVIDED                                                                                    \
+	.state_size = sizeof(struct rebatch), .n_in = 1, .n_scalars = 1, .check = check_divided,   \
+	.open = dataset_iterator_open_input, .next = divided_next, .close = rebatch_close,         \
+	.count = empty_or_unknown, .serialize = rebatch_serialize
 #define IGNORE                                                                                     \
 	.n_in = 1, .open = dataset_iterator_open_input, .next = ignore_next,                       \
 	.count = empty_or_unknown
@@ -317,6 +436,8 @@ static const struct dataset_kind rows[] = {
     {DATASET("DirectedInterleaveDataset ExperimentalDirectedInterleaveDataset"), DIRECTED},
     {DATASET("UniqueDataset ExperimentalUniqueDataset"), UNIQUE},
     {DATASET("UnbatchDataset ExperimentalUnbatchDataset"), UNBATCH},
+    {DATASET("RebatchDatasetV2"), REBATCH},
+    {DATASET("RebatchDataset ExperimentalRebatchDataset"), DIVIDED},
     {DATASET("IgnoreErrorsDataset ExperimentalIgnoreErrorsDataset"), IGNORE},
     {DATASET("AssertCardinalityDataset"), .state_size = sizeof(int64_t), .n_in = 1, .n_scalars = 1,
      .open = dataset_iterator_open_input, .next = assert_next, .count = count_asserted,

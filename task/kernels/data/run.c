@@ -23,7 +23,7 @@ static _Atomic int runs;
 struct run {
 	struct kernel_call *c;
 	struct caller caller;
-	const struct dataset *d; /* borrowed from the call's input */
+	const struct dataset *d; /* borrowed from the call's input; NULL: there is none */
 	struct function *f;
 	unsigned n_state;
 	_Atomic int refs; /* of the thread and of the step's cancellation */
@@ -150,6 +150,12 @@ static int fill_table(struct run *r, struct dataset_iterator *dataset_iterator,
 	return rc ? rc : table_set_filled(r->c, err);
 }
 
+static int dataset_of_graph(struct run *r, struct dataset_iterator *dataset_iterator,
+			    struct mu_tensor *state, struct mu_err *err)
+{
+	return function_call(r->f, &r->caller, NULL, 0, state, 1, err);
+}
+
 /* ---- how they run ---- */
 
 static int dataset_run_output(struct kernel_call *c, struct mu_tensor *t, struct mu_err *err)
@@ -157,7 +163,7 @@ static int dataset_run_output(struct kernel_call *c, struct mu_tensor *t, struct
 	const struct mu_attr *types = mu_node_attr(c->node, "output_types");
 
 	for (unsigned i = 0; i < c->n_out; i++)
-		if (!types || types->n != c->n_out || t[i].dtype != types->types[i]) {
+		if (types && (types->n != c->n_out || t[i].dtype != types->types[i])) {
 			element_drop(t, c->n_out);
 			return mu_invalid(
 			    err, "component %u is a %s, which is not what output_types says", i,
@@ -175,7 +181,7 @@ static void *dataset_run_thread(void *arg)
 	struct mu_tensor state[MAX_COMPONENTS] = {0};
 	struct dataset_iterator *dataset_iterator = NULL;
 	struct mu_err err = {0};
-	int rc = dataset_iterator_open(r->d, &r->caller, &dataset_iterator, &err);
+	int rc = r->d ? dataset_iterator_open(r->d, &r->caller, &dataset_iterator, &err) : 0;
 
 	if (!rc)
 		rc = r->body(r, dataset_iterator, state, &err);
@@ -275,6 +281,17 @@ static int prepare_reduce(struct kernel_call *c, struct run *r, struct mu_err *e
 	return function_new(c->runtime, c->step, f->func, &r->f, err);
 }
 
+static int prepare_graph(struct kernel_call *c, struct run *r, struct mu_err *err)
+{
+	MU_RETURN_IF_ERROR(args_rank(c, 0, 0, err));
+	MU_RETURN_IF_ERROR(
+	    function_from_graph(c->runtime, c->step, elems_span(kernel_in(c, 0), 0), &r->f, err));
+	return function_outputs(r->f) == 1
+		   ? 0
+		   : mu_fail(err, MU_NOT_FOUND,
+			     "Failed to find a _Retval op in the given dataset.");
+}
+
 static void dataset_run_begin(struct kernel_call *c,
 			      int (*prepare_it)(struct kernel_call *c, struct run *r,
 						struct mu_err *err),
@@ -318,6 +335,11 @@ static void start_records(struct kernel_call *c)
 	dataset_run_begin(c, prepare_records, write_records);
 }
 
+static void start_graph(struct kernel_call *c)
+{
+	dataset_run_begin(c, prepare_graph, dataset_of_graph);
+}
+
 static int cardinality(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_object *o;
@@ -327,8 +349,64 @@ static int cardinality(struct kernel_call *c, struct mu_err *err)
 	return kernel_out_value(c, 0, MU_INT64, &n, err);
 }
 
+/* The size of the batches that a dataset gives, as far as its node or nodes before it say; -1: they
+ * do not. */
+static int64_t batch_size_of(const struct dataset *d)
+{
+	static const char *const batching[] = {"BatchDataset",
+					       "BatchDatasetV2",
+					       "MapAndBatchDataset",
+					       "ExperimentalMapAndBatchDataset",
+					       "PaddedBatchDataset",
+					       "PaddedBatchDatasetV2",
+					       NULL};
+	static const char *const passing[] = {"AssertCardinalityDataset",
+					      "AssertNextDataset",
+					      "CacheDataset",
+					      "CacheDatasetV2",
+					      "ConcatenateDataset",
+					      "FilterDataset",
+					      "ModelDataset",
+					      "OptimizeDataset",
+					      "OptimizeDatasetV2",
+					      "OptionsDataset",
+					      "PrefetchDataset",
+					      "RepeatDataset",
+					      "ShardDataset",
+					      "ShuffleAndRepeatDataset",
+					      "ShuffleAndRepeatDatasetV2",
+					      "ShuffleDataset",
+					      "ShuffleDatasetV3",
+					      "SkipDataset",
+					      "TakeDataset",
+					      "ZipDataset",
+					      NULL};
+
+	if (mu_word_index(d->op, batching) >= 0)
+		return strncmp(d->op, "Padded", 6) ? dataset_number(d, 0)
+						   : mu_tensor_int(&d->params[0], 0);
+	if (mu_word_index(d->op, passing) < 0 || !d->n_in)
+		return -1;
+	int64_t size = batch_size_of(d->in[0]);
+	for (unsigned i = 1; i < d->n_in; i++)
+		if (batch_size_of(d->in[i]) != size)
+			return -1;
+	return size;
+}
+
+static int batch_size(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_object *o;
+
+	MU_RETURN_IF_ERROR(variant_in(c, 0, &dataset_type, &o, err));
+	int64_t n = batch_size_of(MU_CONTAINER(o, const struct dataset, object));
+	return kernel_out_value(c, 0, MU_INT64, &n, err);
+}
+
 static const struct kernel rows[] = {
+    {"ComputeBatchSize", .flags = KERNEL_NO_FOLD, .run = batch_size},
     {"ReduceDataset", .flags = KERNEL_NO_FOLD, .start = start_reduce},
+    {"DatasetFromGraph", .flags = KERNEL_NO_FOLD, .start = start_graph},
     {"DatasetToSingleElement", .flags = KERNEL_NO_FOLD, .start = start_single},
     {"DatasetToTFRecord ExperimentalDatasetToTFRecord", .flags = KERNEL_NO_FOLD,
      .start = start_records},

@@ -115,20 +115,19 @@ static int output_all(struct kernel_call *c, struct features *f, unsigned first_
 
 static int parse_batch(struct kernel_call *c, bool v2, struct mu_err *err)
 {
+	const struct mu_shape *texts = &kernel_in(c, 0)->shape, *names = &kernel_in(c, 1)->shape;
 	unsigned first_default = 0;
 	FEATURES_AUTO f;
 
 	features_init(&f);
 	f.names = kernel_in(c, 1);
-	int rc = 0;
-	if (kernel_in(c, 1)->shape.count &&
-	    kernel_in(c, 1)->shape.count != kernel_in(c, 0)->shape.count)
-		rc = mu_invalid(err,
-				"Expected len(names) == len(serialized), but got: %lld vs. %lld",
-				(long long)kernel_in(c, 1)->shape.count,
-				(long long)kernel_in(c, 0)->shape.count);
-	if (!rc)
-		rc = read_batch_request(c, &f, v2, &first_default, err);
+	if (names->count && !mu_shape_eq(names, texts))
+		return mu_invalid(
+		    err,
+		    "Expected names have the same shape as serialized: name.shape=%s, "
+		    "serialized.shape=%s",
+		    mu_shape_str(names), mu_shape_str(texts));
+	int rc = read_batch_request(c, &f, v2, &first_default, err);
 	return rc ? rc : output_all(c, &f, first_default, err);
 }
 

@@ -144,10 +144,10 @@ static int mean(struct kernel_call *c, struct mu_err *err)
 		DIVIDE(float, out->data, out->shape.count, each);
 	else if (out->dtype == MU_DOUBLE)
 		DIVIDE(double, out->data, out->shape.count, each);
-	else if (out->dtype == MU_COMPLEX64) /* the real and the imaginary part */
-		DIVIDE(float, out->data, 2 * out->shape.count, each);
+	else if (out->dtype == MU_COMPLEX64) /* both parts; the mean of no numbers is 0 here */
+		DIVIDE(float, out->data, 2 * out->shape.count, each ? each : 1);
 	else if (out->dtype == MU_COMPLEX128)
-		DIVIDE(double, out->data, 2 * out->shape.count, each);
+		DIVIDE(double, out->data, 2 * out->shape.count, each ? each : 1);
 	else
 		return args_no_kernel(c, out->dtype, err);
 	return 0;

@@ -9,6 +9,7 @@ import numpy as np
 
 from common import tf
 from draining import drain_all
+from tensorflow.python.data.experimental.ops import distribute
 from tensorflow.python.data.ops import dataset_ops
 
 data, more = tf.data.Dataset, tf.data.experimental
@@ -115,6 +116,10 @@ def orders():
 def shapes():
     r = data.range(12)
     yield "unbatch", r.batch(5).apply(more.unbatch())
+    for sizes, whole in (([3, 1], False), ([2, 0, 3], True), ([12, 0], False), ([5], True)):
+        yield f"rebatch {sizes}", r.batch(4).rebatch(sizes, whole)
+    for parts in (1, 3, 5):
+        yield f"parts of batches {parts}", distribute._LegacyRebatchDataset(r.take(10).batch(4), parts)
     yield "unbatch pairs", data.from_tensors((np.arange(6).reshape(3, 2), ["a", "b", "c"])).apply(more.unbatch())
     yield "unbatch what does not fit", data.range(3, 6).map(lambda x: (tf.range(x), tf.range(x * 2 - 4))).apply(more.unbatch())
     yield "ignored errors", data.from_tensor_slices([1.0, 2.0, 0.0, 4.0]).map(

@@ -5,6 +5,8 @@ import tempfile
 import numpy as np
 
 from common import TARGET, answer_each, error_of, forget, plain, tf
+from draining import drain
+from tensorflow.python.data.ops.dataset_ops import _VariantDataset as variant_dataset
 
 raw = tf.raw_ops
 folder = tempfile.mkdtemp(prefix="muster-")
@@ -190,6 +192,30 @@ def datasets_as_graphs():
                                    if n.op != "Const"], len(functions), tf.make_ndarray(graph.node[0].attr["value"].tensor)])
         strict = raw.DatasetToGraphV2(input_dataset=some["random"]._variant_tensor, external_state_policy=2)
         return plain(answers + [error_of(lambda: s.run(strict))])
+
+
+def datasets_from_graphs():
+    """A dataset that another task made again from its GraphDef, as strategies copy their inputs; and the sizes of batches."""
+    data = tf.data.Dataset
+    r = data.range(10)
+    some = [r.map(lambda x: x * x + 1).batch(4).prefetch(2), r.take(4).flat_map(lambda x: data.range(x).map(lambda y: y * 2)),
+            data.zip((r.batch(3), data.from_tensors(["a"]).repeat())), r.batch(4).rebatch([1, 3])]
+    batches = some + [r, r.batch(4).filter(lambda x: True).shuffle(3), r.batch(4).map(lambda x: x), data.zip((r.batch(4), r.batch(5))),
+                      r.padded_batch(3, []).repeat(), r.batch(4).unbatch(), r.apply(tf.data.experimental.map_and_batch(lambda x: x, 5)).skip(1)]
+    out = []
+    given = tf.placeholder(tf.string, [])  # TensorFlow folds what it makes of a constant, and cannot read that
+    with tf.Session(TARGET) as s:
+        for dataset in some:
+            graph = raw.DatasetToGraphV2(input_dataset=dataset._variant_tensor)
+            with tf.device("/job:worker/task:0"):
+                again = variant_dataset(raw.DatasetFromGraph(graph_def=given), dataset.element_spec)
+                iterator = tf.data.make_initializable_iterator(again)
+                element = iterator.get_next()
+            s.run(iterator.initializer, {given: s.run(graph)})
+            out.append(drain(s, element, 30))
+        sizes = s.run([raw.ComputeBatchSize(input_dataset=d._variant_tensor) for d in batches])
+        bad = [error_of(lambda: s.run(raw.DatasetFromGraph(graph_def=given).op, {given: g}))[0] for g in (b"", tf.Graph().as_graph_def().SerializeToString())]
+    return plain([out, sizes, bad])
 
 
 def _list_of(*rows):
