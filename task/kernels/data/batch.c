@@ -133,8 +133,8 @@ static int next_of_input(struct dataset_iterator *it, struct mu_tensor *out, str
 			     : dataset_iterator_next(it->input, out, err);
 }
 
-static int draw(struct dataset_iterator *it, int64_t want, bool whole, bool padded,
-		draw_element_fn *next, struct mu_tensor *out, struct mu_err *err)
+int draw_batch(struct dataset_iterator *it, int64_t want, bool whole, bool padded,
+	       draw_element_fn *next, struct mu_tensor *out, struct mu_err *err)
 {
 	const struct dataset *d = it->d;
 	struct mu_tensor **element = NULL;
@@ -170,25 +170,19 @@ static int draw(struct dataset_iterator *it, int64_t want, bool whole, bool padd
 	return rc;
 }
 
-int draw_batch(struct dataset_iterator *it, int64_t want, bool whole, draw_element_fn *next,
-	       struct mu_tensor *out, struct mu_err *err)
-{
-	return draw(it, want, whole, false, next, out, err);
-}
-
 static int batch_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	unsigned n = it->d->kind->n_scalars;
 
-	return draw(it, dataset_number(it->d, 0), n > 1 && dataset_number(it->d, n - 1), false,
-		    next_of_input, out, err);
+	return draw_batch(it, dataset_number(it->d, 0), n > 1 && dataset_number(it->d, n - 1),
+			  false, next_of_input, out, err);
 }
 
 static int padded_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	return draw(it, mu_tensor_int(&it->d->params[0], 0),
-		    it->d->kind->n_scalars && dataset_number(it->d, 0), true, next_of_input, out,
-		    err);
+	return draw_batch(it, mu_tensor_int(&it->d->params[0], 0),
+			  it->d->kind->n_scalars && dataset_number(it->d, 0), true, next_of_input,
+			  out, err);
 }
 
 static int64_t dataset_batch_count(int64_t n, int64_t size, bool whole)

@@ -311,7 +311,7 @@ static int rebatch_next(struct dataset_iterator *it, struct mu_tensor *out, stru
 	    (rc = rebatch_take(it, b, err)) <= 0)
 		return rc;
 	b->turn = (b->turn + 1) % sizes->shape.count;
-	return want ? draw_batch(it, want, dataset_number(it->d, 0), unbatch_next, out, err)
+	return want ? draw_batch(it, want, dataset_number(it->d, 0), false, unbatch_next, out, err)
 		    : batch_without_rows(it, b, out);
 }
 
@@ -333,7 +333,7 @@ static int divided_next(struct dataset_iterator *it, struct mu_tensor *out, stru
 	if (!b->rows.n)
 		return batch_without_rows(it, b, out);
 	int64_t part = (b->rows.n - 1) / parts + 1, left = b->rows.n - b->rows.at;
-	return draw_batch(it, left < part ? left : part, false, unbatch_next, out, err);
+	return draw_batch(it, left < part ? left : part, false, false, unbatch_next, out, err);
 }
 
 static void rebatch_close(struct dataset_iterator *it)

@@ -8,7 +8,7 @@
 #include "task/kernels/engine/kernel_table.h"
 
 enum on_error { FAIL, REPLACE, IGNORE };
-enum { LAST_CONTROL = 0x1f, LAST_CODE_POINT = 0x10ffff };
+enum { LAST_CONTROL = 0x1f };
 
 struct policy {
 	enum on_error on_error;
@@ -238,7 +238,7 @@ static int32_t script_of(int32_t character)
 	};
 	size_t low = 0, high = sizeof ranges / sizeof *ranges;
 
-	if (character < 0 || character > LAST_CODE_POINT)
+	if (character < 0 || character > UNICODE_LAST)
 		return -1;
 	while (high - low > 1) {
 		size_t middle = (low + high) / 2;
