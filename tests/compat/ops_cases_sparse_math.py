@@ -145,6 +145,9 @@ def sparse_math():
                     "a_indices": at, "a_values": make(t, 4), "a_shape": shape,
                     "b": b.T.copy() if flip_b else b}, {"adjoint_a": flip_a, "adjoint_b": flip_b},
                     rtol=None if t in (D, I) else 1e-5, atol=1e-14 if t in (D, I) else 1e-6)
+    for no_rows in (True, False):  # without elements nothing is checked or written
+        yield Case("SparseTensorDenseMatMul", {"a_indices": at, "a_values": real(F, 4), "a_shape": np.array([3, 0], L),
+                                               "b": real(F, 3 if no_rows else 0, 5 if no_rows else 0)}, {"adjoint_a": no_rows})
     for bad in (i64([0, 4]), i64([-1, 0])):
         yield Case("SparseTensorDenseMatMul", {"a_indices": bad, "a_values": real(F, 1),
                                                "a_shape": shape, "b": real(F, 4, 2)})

@@ -75,8 +75,9 @@ int check_sparse_product(const struct kernel_call *c, struct sparse_product *p,
 /* CONJ is applied to what an adjoint reads. */
 #define MULTIPLY(name, T, CONJ)                                                                    \
 	static void multiply_##name(const struct kernel_call *c, const struct sparse_product *p,   \
-				    T *out)                                                        \
+				    void *product)                                                 \
 	{                                                                                          \
+		T *out = product;                                                                  \
 		const T *v = kernel_in(c, 1)->data, *b = kernel_in(c, 3)->data;                    \
 		const bool flip_b = args_attr_bool(c->node, "adjoint_b", false);                   \
 		for (int64_t k = 0; k < p->n; k++) {                                               \
@@ -95,6 +96,14 @@ MULTIPLY(int32, int32_t, )
 MULTIPLY(complex64, float _Complex, conjf)
 MULTIPLY(complex128, double _Complex, conj)
 
+typedef void multiply_fn(const struct kernel_call *c, const struct sparse_product *p,
+			 void *product);
+static multiply_fn *const multiply[MU_DT_COUNT] = {[MU_FLOAT] = multiply_float,
+						   [MU_DOUBLE] = multiply_double,
+						   [MU_INT32] = multiply_int32,
+						   [MU_COMPLEX64] = multiply_complex64,
+						   [MU_COMPLEX128] = multiply_complex128};
+
 static int sparse_dense_matmul(struct kernel_call *c, struct mu_err *err)
 {
 	struct sparse_product p;
@@ -102,7 +111,13 @@ static int sparse_dense_matmul(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape s;
 
 	MU_RETURN_IF_ERROR(check_sparse_product(c, &p, &s, err));
-	for (int64_t k = 0; s.count && k < p.n; k++) {
+	enum mu_dtype type = kernel_in(c, 1)->dtype;
+	if (!multiply[type])
+		return args_no_kernel(c, type, err);
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &s, &out, err));
+	if (!s.count)
+		return 0; /* without a check of the positions, as in TensorFlow */
+	for (int64_t k = 0; k < p.n; k++) {
 		int64_t i = mu_tensor_int(kernel_in(c, 0), 2 * k + p.flip);
 		int64_t j = mu_tensor_int(kernel_in(c, 0), 2 * k + !p.flip);
 		if (j < 0 || j >= p.inner)
@@ -114,28 +129,9 @@ static int sparse_dense_matmul(struct kernel_call *c, struct mu_err *err)
 					  "m (%lld) from index[%lld,%d] out of bounds (>=%lld)",
 					  (long long)i, (long long)k, p.flip, (long long)p.rows);
 	}
-	enum mu_dtype type = kernel_in(c, 1)->dtype;
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &s, &out, err));
 	elems_zero(type, out->data, 0, s.count);
-	switch ((int)type) {
-	case MU_FLOAT:
-		multiply_float(c, &p, out->data);
-		return 0;
-	case MU_DOUBLE:
-		multiply_double(c, &p, out->data);
-		return 0;
-	case MU_INT32:
-		multiply_int32(c, &p, out->data);
-		return 0;
-	case MU_COMPLEX64:
-		multiply_complex64(c, &p, out->data);
-		return 0;
-	case MU_COMPLEX128:
-		multiply_complex128(c, &p, out->data);
-		return 0;
-	default:
-		return args_no_kernel(c, type, err);
-	}
+	multiply[type](c, &p, out->data);
+	return 0;
 }
 
 static const struct kernel rows[] = {
