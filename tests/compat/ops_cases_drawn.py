@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from ops_cases import Case, D, F, I, Var, i32, real, scalar, strs
+from ops_cases import Case, D, F, I, L, Var, i32, real, scalar, strs
 
 
 def gradients():
@@ -46,6 +46,26 @@ def bitcasts():
     yield Case("Bitcast", {"input": scalar(1, I)}, {"type": tf.int64})
 
 
+def single_elements():
+    x, dim = np.arange(6, dtype=F).reshape(2, 3), np.zeros((1, 1), I)
+    yield Case("ExpandDims", {"input": x, "axis": dim})
+    yield Case("ExpandDims", {"input": x, "axis": i32(0, 0)})
+    yield Case("SplitV", {"value": x, "size_splits": i32(1, 1), "axis": dim}, {"num_split": 2})
+
+
+def paddings():
+    for pads in ((1, 0, 1, 0), (2, 0, 1, 1), (0, 2, 1, 1), (1, 1, 2, 0), (1, 1, 0, 2)):
+        yield Case("MaxPool", {"input": np.arange(16, dtype=F).reshape(1, 4, 4, 1)},
+                   {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "EXPLICIT", "explicit_paddings": [0, 0, *pads, 0, 0]})
+
+
+def limits():
+    yield Case("Roll", {"input": np.arange(3, dtype=F), "shift": scalar(2**63 - 1, L), "axis": scalar(0)})
+    yield Case("DynamicStitch", {"indices": [i32(2**31 - 1)], "data": [np.ones((1, 2), np.int8)]})
+    yield Case("InplaceSub", {"x": np.zeros((4, 0), bool), "i": i32(0, 1), "v": np.zeros((2, 0), bool)})
+    yield Case("StringUpper", {"input": np.array([b"a\0b", b"\0", b"ab"], object)}, {"encoding": "utf-8"})
+
+
 def drawn_cases():
-    for group in (gradients, ranks, offsets, bitcasts):
+    for group in (gradients, ranks, offsets, bitcasts, single_elements, paddings, limits):
         yield from group()

@@ -98,8 +98,8 @@ static int read_inputs(struct harness *h, unsigned n, struct variables_made *mad
 		if (!get(&kind) || !get(&b))
 			return mu_fail(err, MU_INVALID_ARGUMENT, "an input is missing");
 		if (i == HARNESS_MAX)
-			rc = mu_fail(err, MU_UNIMPLEMENTED,
-				     "more inputs than the harness can hold");
+			rc =
+			    mu_fail(err, MU_UNIMPLEMENTED, "more inputs than the harness can hold");
 		if (rc || (rc = mu_tensor_parse(&t, mu_buf_span(&b), err)))
 			continue;
 		if (strcmp(kind.data, "t") == 0) {
@@ -212,6 +212,8 @@ static bool serve(struct runtime *rt, int64_t ns)
 	struct mu_node *n = rc ? NULL : mu_graph_find(g, name.data);
 	if (!rc && !n)
 		rc = mu_fail(&err, MU_NOT_FOUND, "no node %s", name.data);
+	if (!rc)
+		rc = mu_op_check_attrs(n, &err);
 	if (!rc)
 		rc = harness_prepare(&h, rt, n, &err);
 	rc = read_inputs(&h, (unsigned)atoi(count.data), &made, rc, &err);

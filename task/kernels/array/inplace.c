@@ -15,7 +15,7 @@ static int inplace_write_rows(struct kernel_call *c, enum binary_op by, struct m
 	struct mu_tensor *out;
 	const int64_t row = mu_shape_product(&shape, 1, shape.rank);
 
-	if (by != BIN_COUNT && !loop)
+	if (by != BIN_COUNT && !loop && shape.count)
 		return mu_invalid(err, "Unsupported data type: %s", mu_dtype_name(x->dtype));
 	MU_RETURN_IF_ERROR(kernel_out_reuse(c, 0, 0, x->dtype, &shape, &out, err));
 	if (out->data != x->data)

@@ -215,11 +215,14 @@ static int join_split(struct kernel_call *c, struct mu_err *err)
 
 static int split_v(struct kernel_call *c, struct mu_err *err)
 {
-	int64_t axis, known = 0;
+	const struct mu_tensor *axis = kernel_in(c, 2);
+	int64_t known = 0;
 	int at, n, rest = -1;
 
-	MU_RETURN_IF_ERROR(args_int(c, 2, &axis, err));
-	MU_RETURN_IF_ERROR(args_axis(axis, kernel_in(c, 0)->shape.rank, &at, err));
+	if (axis->shape.count != 1)
+		return mu_invalid(err, "split_dim_tensor must have exactly one element.");
+	MU_RETURN_IF_ERROR(
+	    args_axis(mu_tensor_int(axis, 0), kernel_in(c, 0)->shape.rank, &at, err));
 	MU_AUTO_FREE int64_t *sizes = mu_xcalloc((size_t)c->n_out + 1, sizeof *sizes);
 	MU_RETURN_IF_ERROR(args_ints(c, 1, sizes, (int)c->n_out, &n, err));
 	int64_t whole = kernel_in(c, 0)->shape.dim[at];

@@ -36,7 +36,8 @@ static int roll(struct kernel_call *c, struct mu_err *err)
 		if (axis < 0 || axis >= in->shape.rank)
 			return mu_invalid(err, "axis %lld is out of range", (long long)axis);
 		int64_t n = in->shape.dim[axis] > 1 ? in->shape.dim[axis] : 1;
-		by[axis] = (by[axis] + mu_tensor_int(shift, i) % n + n) % n;
+		/* TensorFlow takes the lower 32 bits of a shift */
+		by[axis] = (by[axis] + (int32_t)mu_tensor_int(shift, i) % n + n) % n;
 	}
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, &in->shape, &out, err));
 	if (!in->shape.count)

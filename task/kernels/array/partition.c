@@ -110,6 +110,8 @@ static int stitch_shape(const struct kernel_call *c, unsigned n, struct mu_shape
 					  skip, k, idx->shape.rank, mu_shape_str(first), k,
 					  mu_shape_str(&data->shape));
 	}
+	if (top == INT32_MAX)
+		return mu_invalid(err, "Expected a non-negative size, got %d", INT32_MIN);
 	return rows_shape(out, top + 1, first, kernel_in(c, 0)->shape.rank, err);
 }
 

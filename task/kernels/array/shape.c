@@ -111,7 +111,9 @@ static int expand_dims(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape;
 	int64_t axis;
 
-	MU_RETURN_IF_ERROR(args_int(c, 1, &axis, err));
+	if (kernel_in(c, 1)->shape.count != 1)
+		return mu_invalid(err, "'dim' must be a tensor with a single value");
+	axis = mu_tensor_int(kernel_in(c, 1), 0);
 	if (axis < -in->rank - 1 || axis > in->rank)
 		return mu_invalid(err,
 				  "Tried to expand dim index %lld for tensor with %d dimensions.",

@@ -97,6 +97,21 @@ int window_pool_set(struct window_attrs *a, const int64_t ksize[4], const int64_
 	return 0;
 }
 
+static int check_pool_padding(const struct window_attrs *a, struct mu_err *err)
+{
+	static const char *const sides[WINDOW_AXES][2] = {{"Top", "Bottom"}, {"Left", "Right"}};
+
+	for (int i = 0; i < WINDOW_AXES; i++)
+		for (int side = 0; side < 2; side++)
+			if (a->pad[i][side] >= a->size[i])
+				return mu_invalid(err,
+						  "%s padding %lld needs to be smaller than the "
+						  "window size %lld",
+						  sides[i][side], (long long)a->pad[i][side],
+						  (long long)a->size[i]);
+	return 0;
+}
+
 int window_attrs_pool(const struct mu_node *n, struct window_attrs *a, struct mu_err *err)
 {
 	int64_t ksize[4], strides[4];
@@ -109,7 +124,8 @@ int window_attrs_pool(const struct mu_node *n, struct window_attrs *a, struct mu
 	if (args_attr_ints(n, "strides", strides, 4) != 4)
 		return mu_invalid(err, "Sliding window stride field must specify 4 dimensions");
 	MU_RETURN_IF_ERROR(read_padding(n, a, err));
-	return window_pool_set(a, ksize, strides, err);
+	MU_RETURN_IF_ERROR(window_pool_set(a, ksize, strides, err));
+	return a->padding == WINDOW_EXPLICIT ? check_pool_padding(a, err) : 0;
 }
 
 int window_axis_set(struct window_axis *x, const struct window_attrs *a, int axis, int64_t in,

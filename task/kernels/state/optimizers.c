@@ -115,12 +115,14 @@ static bool has_sign(double v, const char *required)
 	return required[0] == 'p' ? v > 0 : strcmp(required, "non-negative") == 0 ? v >= 0 : v <= 0;
 }
 
-static int check_sign(const struct optimizer_plan *p, const char *scalar, double v,
+static int check_sign(const struct optimizer_plan *p, const char *scalar, double v, bool by_lr,
 		      struct mu_err *err)
 {
 	if (!(p->a->kind == OPTIMIZER_FTRL && p->indices >= 0) &&
 	    p->a->kind != OPTIMIZER_PROX_ADAGRAD)
 		return 0;
+	if (v == 0 && by_lr && strcmp(scalar, "lr") == 0)
+		return 0; /* "linear" is not divided by it */
 	for (unsigned i = 0; i < MU_COUNT(signed_scalars); i++) {
 		const struct signed_scalar *s = &signed_scalars[i];
 		if (strcmp(s->name, scalar) == 0 && !has_sign(v, s->required))
@@ -133,6 +135,7 @@ int optimizer_scalars(const struct kernel_call *c, const struct optimizer_plan *
 		      double *k, struct mu_err *err)
 {
 	double given[OPTIMIZER_SCALARS] = {0};
+	const int flag = optimizer_flag(c->node, p->a);
 
 	for (unsigned i = 0; i < OPTIMIZER_SCALARS && p->a->scalars[i]; i++) {
 		const struct mu_tensor *s = kernel_in(c, (unsigned)p->scalar[i]);
@@ -142,9 +145,10 @@ int optimizer_scalars(const struct kernel_call *c, const struct optimizer_plan *
 					  mu_shape_str(&s->shape));
 		convert(MU_DOUBLE, &given[i], s->dtype, s->data, 1);
 
-		MU_RETURN_IF_ERROR(check_sign(p, p->a->scalars[i], given[i], err));
+		MU_RETURN_IF_ERROR(check_sign(p, p->a->scalars[i], given[i],
+					      p->a->kind == OPTIMIZER_FTRL && flag, err));
 	}
-	constants[p->a->kind](k, given, optimizer_flag(c->node, p->a));
+	constants[p->a->kind](k, given, flag);
 	return 0;
 }
 

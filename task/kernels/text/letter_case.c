@@ -127,6 +127,8 @@ int letter_case_put(struct mu_buf *b, struct mu_span s, bool upper, struct mu_er
 	if (!utf8)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "the C library has no locale C.UTF-8, which knows letters' cases");
+	if (s.len) /* TensorFlow ends the text at a zero byte */
+		s.len = strnlen(s.data, s.len);
 	text = MU_NEW_ARRAY(int32_t, s.len + 1);
 	for (size_t at = 0; at < s.len; n++) {
 		at += unicode_next(e, (struct mu_span){s.data + at, s.len - at}, &text[n]);
