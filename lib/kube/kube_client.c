@@ -153,7 +153,7 @@ static void exchange_once(struct kube_client *c, struct exchange *x, bool fresh_
 		x->status = mu_fail(err, MU_CANCELLED, "the request may not be sent any more");
 	else
 		x->status = kube_server_begin(
-		    &c->server, c->http, rq->path, rq->content_type, fresh_token,
+		    &c->server, c->http, rq->path, rq->content_type, rq->accept, fresh_token,
 		    (struct mu_http_call){.method = rq->method,
 					  .body = rq->body,
 					  .timeout_s = rq->timeout_ms

@@ -30,6 +30,7 @@ struct kube_request {
 	const char *method;       /* "GET", "POST", "PATCH", "PUT", "DELETE" */
 	const char *path;         /* from the root, with its query, already escaped */
 	const char *content_type; /* of the body; NULL: application/json */
+	const char *accept;       /* format of the response; NULL: application/json */
 	struct mu_span body;      /* empty: none */
 	long timeout_ms;          /* 0: 30 s */
 	bool (*may)(void *arg); /* (optional) asked each time before it is sent; false: CANCELLED */

@@ -19,24 +19,17 @@ int kube_lines_feed(void *lines, const char *data, size_t len, struct mu_err *er
 	while (len) {
 		const char *newline = memchr(data, '\n', len);
 		size_t n = newline ? (size_t)(newline - data) : len;
-		int rc = 0;
 
 		if (l->rest.len + n > LINE_MAX_BYTES)
 			return mu_fail(err, MU_RESOURCE_EXHAUSTED,
 				       "a watch event of more than %d MiB", LINE_MAX_BYTES >> 20);
-		if (!newline) {
+		if (!newline || l->rest.len)
 			mu_buf_put(&l->rest, data, n);
+		if (!newline)
 			return 0;
-		}
-		if (l->rest.len) {
-			mu_buf_put(&l->rest, data, n);
-			rc = deliver(l, l->rest.data, l->rest.len, err);
-			mu_buf_clear(&l->rest);
-		} else {
-			rc = deliver(l, data, n, err);
-		}
-		if (rc < 0)
-			return rc;
+		MU_RETURN_IF_ERROR(l->rest.len ? deliver(l, l->rest.data, l->rest.len, err)
+					       : deliver(l, data, n, err));
+		mu_buf_clear(&l->rest);
 		data += n + 1;
 		len -= n + 1;
 	}

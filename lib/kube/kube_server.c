@@ -92,8 +92,8 @@ void kube_server_fini(struct kube_server *s)
 }
 
 int kube_server_begin(struct kube_server *s, struct mu_http_client *http, const char *path,
-		      const char *content_type, bool fresh, struct mu_http_call call,
-		      struct mu_http_transfer **out, struct mu_err *err)
+		      const char *content_type, const char *accept, bool fresh,
+		      struct mu_http_call call, struct mu_http_transfer **out, struct mu_err *err)
 {
 	struct mu_http_tls tls = {.ca_file = s->config->ca_file,
 				  .ca = mu_buf_span(&s->config->ca),
@@ -104,9 +104,9 @@ int kube_server_begin(struct kube_server *s, struct mu_http_client *http, const 
 	MU_AUTO_BUF key = {0};
 	int rc;
 
-	mu_buf_printf(&headers,
-		      "User-Agent: %s/" MUSTER_VERSION "\r\nAccept: application/json\r\n%s",
-		      program_invocation_short_name, s->host_line ? s->host_line : "");
+	mu_buf_printf(&headers, "User-Agent: %s/" MUSTER_VERSION "\r\nAccept: %s\r\n%s",
+		      program_invocation_short_name, accept ? accept : "application/json",
+		      s->host_line ? s->host_line : "");
 	if (call.body.len || strcmp(call.method, "POST") == 0)
 		mu_buf_printf(&headers, "Content-Type: %s\r\n",
 			      content_type ? content_type : "application/json");

@@ -39,9 +39,9 @@ int kube_server_init(struct kube_server *s, const struct kube_config *config, st
 void kube_server_fini(struct kube_server *s);
 
 /* Starts a call to `path` with the current credentials.  fresh: the last ones were rejected
- * (401).  content_type NULL: JSON.  The rest is as in `call`. */
+ * (401).  content_type, accept NULL: JSON.  The rest is as in `call`. */
 int kube_server_begin(struct kube_server *s, struct mu_http_client *http, const char *path,
-		      const char *content_type, bool fresh, struct mu_http_call call,
-		      struct mu_http_transfer **out, struct mu_err *err);
+		      const char *content_type, const char *accept, bool fresh,
+		      struct mu_http_call call, struct mu_http_transfer **out, struct mu_err *err);
 
 #endif

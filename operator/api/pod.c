@@ -216,7 +216,8 @@ struct object *pod_decode(enum object_kind kind, const cJSON *json, const struct
 	o->is_departure_pod = at(labels, LABEL_LEAVES) != NULL;
 	o->chosen_kernels = copy_or_null(text_at(labels, LABEL_KERNELS));
 	o->epoch = number_of(text_at(labels, LABEL_EPOCH));
-	o->phase = phase_of(text_at(status, "phase"));
+	/* without a status it has just been created */
+	o->phase = cJSON_IsObject(status) ? phase_of(text_at(status, "phase")) : POD_PENDING;
 	o->created = time_at(metadata, "creationTimestamp");
 	o->node = copy_or_null(text_at(at(json, "spec"), "nodeName"));
 	o->reason = copy_or_null(text_at(status, "reason"));

@@ -12,6 +12,9 @@
 #include "operator/controller/render.h"
 
 static const double REJECTED_RETRY_S = 30;
+/* The response to the create of a pod, whose other members the operator has just sent. */
+static const char metadata_only[] =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /* Reads the object of this name.  *out is set when it is ours and stays; else NOT_FOUND, ABORTED
  * while it is being deleted, or ALREADY_EXISTS. */
@@ -58,8 +61,14 @@ static int create(struct reconcile *r, enum object_kind kind, cJSON *object, cJS
 	MU_AUTO_FREE char *all = apply_path(r, kind, NULL);
 	MU_AUTO_FREE char *path =
 	    mu_xasprintf("%s%s", all, kind == KIND_POD ? "?fieldValidation=Strict" : "");
-	int rc = controller_call(r->controller, "POST", path, object, out, err);
+	MU_AUTO_FREE char *body = cJSON_PrintUnformatted(object);
+	struct kube_request rq = {.method = "POST",
+				  .path = path,
+				  .body = mu_span_of(body),
+				  .accept = kind == KIND_POD ? metadata_only : NULL};
+	int rc = controller_send(r->controller, &rq, out, err);
 
+	cJSON_Delete(object);
 	if (rc == -MU_ALREADY_EXISTS && (rc = find_owned(r, kind, name, out, err)) == 0)
 		return 1;
 	return report(r, kind, name, rc, err);

@@ -309,6 +309,7 @@ static void pods__are_decoded_to_phase_exit_code_and_reason(void **state)
 	    {"{\"phase\":\"Failed\",\"containerStatuses\":[{\"state\":{\"terminated\":{"
 	     "\"exitCode\":128,\"reason\":\"StartError\",\"message\":\"cgroup is gone\"}}}]}",
 	     POD_FAILED, 128, false, false, "StartError"},
+	    {"null", POD_PENDING, -1, false, false, NULL},
 	    {"{\"phase\":7,\"conditions\":3,\"containerStatuses\":{}}", POD_UNKNOWN, -1, false,
 	     false, NULL},
 	};
