@@ -22,9 +22,9 @@ struct rows {
 	const float *x, *g;
 	float *y;
 	int64_t pixels, channels, pieces;
-	const float *mean;      /* subtracted from x in the second sum */
+	const float *mean;      /* subtracted from x */
 	double *sums;           /* [pieces][2][channels] */
-	const float *a, *b, *k; /* y = (g or x) * a + b + x * k; k NULL: no such term */
+	const float *a, *b, *k; /* y = g * a + (x - mean) * k + b; a or k NULL: no such term */
 };
 
 static void sum_rows(void *arg, int64_t from, int64_t to)
@@ -73,12 +73,16 @@ static void map_rows(void *arg, int64_t from, int64_t to)
 	for (int64_t i = from; i < to; i++) {
 		const float *x = r->x + i * n, *g = r->g + i * n;
 		float *y = r->y + i * n;
-		if (r->k)
+		if (!r->a)
 			for (int64_t ch = 0; ch < n; ch++)
-				y[ch] = g[ch] * r->a[ch] + r->b[ch] + x[ch] * r->k[ch];
-		else
+				y[ch] = (x[ch] - r->mean[ch]) * r->k[ch] + r->b[ch];
+		else if (!r->k)
 			for (int64_t ch = 0; ch < n; ch++)
 				y[ch] = g[ch] * r->a[ch] + r->b[ch];
+		else
+			for (int64_t ch = 0; ch < n; ch++)
+				y[ch] =
+				    g[ch] * r->a[ch] + (x[ch] - r->mean[ch]) * r->k[ch] + r->b[ch];
 	}
 }
 
@@ -229,7 +233,7 @@ static int batch_statistics(struct kernel_call *c, struct rows *r, struct mu_ten
 static int batch_norm_forward(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *x = kernel_in(c, X);
-	MU_AUTO_TENSOR factors = {0};
+	MU_AUTO_TENSOR scale = {0};
 	struct norm_sizes s;
 	struct mu_tensor *out[5];
 	int rc = 0;
@@ -240,8 +244,8 @@ static int batch_norm_forward(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(unused_outputs(c, 5, -1, err));
 	struct rows r = batch_norm_rows_of(&s, x, x, out[0]->data);
 	size_t bytes = (size_t)r.channels * sizeof(float);
-	struct mu_shape two = mu_shape_vec(2 * r.channels);
-	MU_RETURN_IF_ERROR(mu_tensor_new(&factors, MU_FLOAT, &two, err));
+	struct mu_shape each = mu_shape_vec(r.channels);
+	MU_RETURN_IF_ERROR(mu_tensor_new(&scale, MU_FLOAT, &each, err));
 	if (s.training) {
 		rc = batch_statistics(c, &r, out, err);
 	} else if (bytes) {
@@ -250,15 +254,13 @@ static int batch_norm_forward(struct kernel_call *c, struct mu_err *err)
 		memset(out[3]->data, 0, bytes);
 		memset(out[4]->data, 0, bytes);
 	}
-	const float *mean = s.training ? out[3]->data : kernel_in(c, MEAN)->data;
 	const float *var = s.training ? out[4]->data : kernel_in(c, VARIANCE)->data;
-	float *a = factors.data, *b = a + r.channels, eps = epsilon_of(c);
-	for (int64_t ch = 0; !rc && ch < r.channels; ch++) {
-		a[ch] = MU_DATA(float, kernel_in(c, SCALE))[ch] / sqrtf(var[ch] + eps);
-		b[ch] = MU_DATA(float, kernel_in(c, OFFSET))[ch] - mean[ch] * a[ch];
-	}
-	r.a = a;
-	r.b = b;
+	for (int64_t ch = 0; !rc && ch < r.channels; ch++)
+		MU_DATA(float, &scale)
+	[ch] = MU_DATA(float, kernel_in(c, SCALE))[ch] / sqrtf(var[ch] + epsilon_of(c));
+	r.mean = s.training ? out[3]->data : kernel_in(c, MEAN)->data;
+	r.k = scale.data;
+	r.b = kernel_in(c, OFFSET)->data;
 	if (!rc)
 		map(c, &r);
 	return rc;
@@ -293,7 +295,7 @@ static int batch_norm_backward(struct kernel_call *c, struct mu_err *err)
 		/* dx = scale * (dy - mean dy - (x - mean) inv^2 mean(dy (x - mean))) */
 		a[ch] = (float)scale;
 		k[ch] = (float)slope;
-		b[ch] = s.training ? (float)(-scale * dy / n - slope * (double)r.mean[ch]) : 0;
+		b[ch] = s.training ? (float)(-scale * dy / n) : 0;
 	}
 	r.y = out[0]->data;
 	r.a = a;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batch normalisation and its gradient, NHWC, float: sums over the pixels of each channel, a thread
  * for each piece of a channel (neighbours read neighbours); what follows from them, a thread for
- * each channel; y = g * a + b + x * k, a thread for each element.  The CPU's formulas; sums in
+ * each channel; y = g * a + (x - middle) * k + b, a thread for each element.  The CPU's formulas; sums in
  * double. */
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/cuda/math.h"
@@ -64,14 +64,13 @@ KERNEL(norm_forward, norm_args)
 				   ? variance * bessel
 				   : (1 - factor) * F(a.variance)[ch] + factor * variance * bessel;
 		} else {
-			F(a.out[0])[ch] = mean = F(a.mean)[ch];
+			F(a.out[0])[ch] = F(a.mean)[ch];
 			F(a.out[1])[ch] = variance = F(a.variance)[ch];
 		}
 		F(a.out[2])[ch] = saved_mean;
 		F(a.out[3])[ch] = saved_variance;
-		float scale = F(a.scale)[ch] / sqrt(variance + (float)a.epsilon);
-		F(a.a)[ch] = scale;
-		F(a.b)[ch] = F(a.offset)[ch] - mean * scale;
+		F(a.k)[ch] = F(a.scale)[ch] / sqrt(variance + (float)a.epsilon);
+		F(a.b)[ch] = F(a.offset)[ch];
 	}
 }
 
@@ -88,8 +87,7 @@ KERNEL(norm_backward, norm_args)
 		F(a.out[1])[ch] = (float)dy;
 		F(a.a)[ch] = (float)scale;
 		F(a.k)[ch] = (float)slope;
-		F(a.b)
-		[ch] = a.training ? (float)(-scale * dy / n - slope * (double)F(a.mean)[ch]) : 0;
+		F(a.b)[ch] = a.training ? (float)(-scale * dy / n) : 0;
 	}
 }
 
@@ -98,8 +96,12 @@ KERNEL(norm_map, norm_args)
 	EACH(i, a.pixels * a.channels)
 	{
 		int64_t ch = i % a.channels;
-		float y = F(a.g)[i] * F(a.a)[ch] + F(a.b)[ch];
-		F(a.y)[i] = a.add_x ? y + F(a.x)[i] * F(a.k)[ch] : y;
+		float y = F(a.b)[ch];
+		if (a.add_g)
+			y += F(a.g)[i] * F(a.a)[ch];
+		if (a.add_x)
+			y += (F(a.x)[i] - F(a.middle)[ch]) * F(a.k)[ch];
+		F(a.y)[i] = y;
 	}
 }
 #undef F

@@ -60,7 +60,8 @@ static int batch_norm_gpu_run(struct kernel_call *c, const char *kernel, struct 
 		MU_RETURN_IF_ERROR(
 		    gpu_run(kernel_gpu(c), "norm_sums", a->pieces * a->channels, a, err));
 	MU_RETURN_IF_ERROR(gpu_run(kernel_gpu(c), kernel, a->channels, a, err));
-	a->add_x = summed && a->g != a->x && a->training;
+	if (!a->add_g)
+		a->middle = a->training ? a->out[2] : a->mean;
 	return gpu_run(kernel_gpu(c), "norm_map", a->pixels * a->channels, a, err);
 }
 
@@ -87,6 +88,7 @@ static int batch_norm_gpu_forward(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(small_outputs(c, 4, s.channels, true, &a, err));
 	a.factor = (double)args_attr_float(c->node, "exponential_avg_factor", 1);
 	a.x = a.g = a.middle = gpu_address(x);
+	a.add_x = true;
 	a.scale = gpu_address(kernel_in(c, 1));
 	a.offset = gpu_address(kernel_in(c, 2));
 	a.mean = gpu_address(kernel_in(c, 3));
@@ -109,6 +111,8 @@ static int batch_norm_gpu_backward(struct kernel_call *c, struct mu_err *err)
 	a.x = gpu_address(x);
 	a.scale = gpu_address(kernel_in(c, 2));
 	a.mean = a.middle = gpu_address(kernel_in(c, 3));
+	a.add_g = true;
+	a.add_x = a.training;
 	a.variance = gpu_address(kernel_in(c, 4));
 	a.y = out;
 	return batch_norm_gpu_run(c, "norm_backward", &a, true, err);

@@ -277,7 +277,7 @@ struct norm_args {
 	uint64_t sums, a, b, k; /* scratch memory */
 	int64_t pixels, channels, pieces;
 	double epsilon, factor;
-	int32_t training, add_x;
+	int32_t training, add_g, add_x;
 };
 
 /* Along one axis: output p is the sum of the inputs at[i] times weight[i], for i in [first[p],
