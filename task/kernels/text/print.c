@@ -110,7 +110,9 @@ static int string_format(struct kernel_call *c, struct mu_err *err)
 	for (unsigned i = 0; i < places; i++, text = next + strlen(mark)) {
 		next = strstr(text, mark);
 		mu_buf_put(&b, text, (size_t)(next - text));
-		tensor_text_nested(&b, kernel_in(c, i), ends);
+		const struct mu_tensor *t = kernel_in(c, i);
+		if (t->dtype != MU_BOOL || (t->shape.count && ends)) /* as TensorFlow does */
+			tensor_text_nested(&b, t, ends);
 	}
 	mu_buf_puts(&b, text);
 	return kernel_out_string(c, 0, mu_buf_span(&b), err);
