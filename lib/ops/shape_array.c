@@ -231,3 +231,91 @@ int shape_where(struct mu_shape_ctx *c, struct mu_err *err)
 	    (struct mu_pshape){.rank = 2, .dim = {-1, c->in[0].rank < 0 ? -1 : c->in[0].rank}};
 	return 0;
 }
+
+/* ---- SplitV ---- */
+
+enum { MAX_PARTS = 256 };
+
+/* Sets the open size, and checks that the sizes add up to the dimension. */
+static int complete_sizes(int64_t *size, unsigned n, int64_t dim, struct mu_err *err)
+{
+	int64_t sum = 0, *open = NULL;
+
+	for (unsigned i = 0; i < n; i++)
+		if (size[i] == -1 && !open)
+			open = &size[i];
+		else if (size[i] < 0 || __builtin_add_overflow(sum, size[i], &sum))
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "split sizes must be >= 0 and not too large, and one may be -1");
+	if (dim >= 0 && (open ? sum > dim : sum != dim))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "can't split axis of size %lld into pieces that add up to %lld",
+			       (long long)dim, (long long)sum);
+	if (open && dim >= 0)
+		*open = dim - sum;
+	return 0;
+}
+
+int shape_split_v(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_pshape *in = &c->in[0];
+	int64_t size[MAX_PARTS];
+	int axis, n;
+
+	if (in->rank < 0)
+		return 0;
+	for (unsigned o = 0; o < c->n_out; o++)
+		c->out[o] = mu_pshape_unknown(in->rank);
+	n = mu_shape_ints(c, 1, size, MAX_PARTS);
+	if (n >= 0 && (unsigned)n != c->n_out)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Length of size_splits should be equal to num_outputs (%d vs. %u)",
+			       n, c->n_out);
+	if (!mu_shape_axis(c, 2, in->rank, &axis))
+		return c->in_const[2] ? mu_fail(err, MU_INVALID_ARGUMENT,
+						"split_dim is not an axis of %s", mu_pshape_str(in))
+				      : 0;
+	if (n >= 0)
+		MU_RETURN_IF_ERROR(complete_sizes(size, c->n_out, in->dim[axis], err));
+	for (unsigned o = 0; o < c->n_out; o++) {
+		c->out[o] = *in;
+		c->out[o].dim[axis] = n >= 0 ? size[o] : -1;
+	}
+	return 0;
+}
+
+int shape_unravel(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_pshape *in = &c->in[0];
+	struct mu_pshape out = {.rank = 2, .dim = {-1, 1}};
+
+	if (in->rank < 0)
+		return 0;
+	if (c->in[1].rank == 1)
+		out.dim[0] = c->in[1].dim[0];
+	for (int i = 0; i < in->rank; i++)
+		if (in->dim[i] < 0 || out.dim[1] < 0 ||
+		    __builtin_mul_overflow(out.dim[1], in->dim[i], &out.dim[1]))
+			out.dim[1] = -1;
+	out.rank = in->rank ? 2 : 1;
+	c->out[0] = out;
+	return 0;
+}
+
+int shape_broadcast_args(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_pshape *a = &c->in[0], *b = &c->in[1];
+
+	c->out[0] = mu_pshape_unknown(1);
+	if (a->rank == 1 && b->rank == 1 && a->dim[0] >= 0 && b->dim[0] >= 0)
+		c->out[0].dim[0] = a->dim[0] > b->dim[0] ? a->dim[0] : b->dim[0];
+	return 0;
+}
+
+int shape_concat_offset(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	for (unsigned i = 0; i < c->n_out && i + 1 < c->n_in; i++)
+		c->out[i] = c->in[i + 1];
+	return 0;
+}

@@ -320,3 +320,45 @@ int shape_random_key(struct mu_shape_ctx *c, struct mu_err *err)
 		c->out[i] = parts[i];
 	return 0;
 }
+
+int shape_string_join(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	struct mu_pshape all = mu_pshape_unknown(-1);
+	bool scalars = true;
+
+	for (unsigned i = 0; i < c->n_in; i++) {
+		scalars &= c->in[i].rank == 0;
+		if (c->in[i].rank > 0)
+			MU_RETURN_IF_ERROR(mu_shape_merge(&all, &c->in[i], &all, err));
+	}
+	c->out[0] = all;
+	if (scalars)
+		c->out[0].rank = 0;
+	return 0;
+}
+
+int shape_substr(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	struct mu_pshape both;
+
+	if (c->in[1].rank >= 0 && c->in[1].rank != c->in[2].rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "pos and len shapes must match: %s vs. %s",
+			       mu_pshape_str(&c->in[1]), mu_pshape_str(&c->in[2]));
+	MU_RETURN_IF_ERROR(mu_shape_merge(&c->in[1], &c->in[2], &both, err));
+	return mu_shape_broadcast(&c->in[0], &c->in[1], &c->out[0], err);
+}
+
+/* Scalars and tensors of one shape. */
+int shape_betainc(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	return shape_string_join(c, err);
+}
+
+int shape_random_each(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	struct mu_pshape sample = mu_pshape_unknown(-1);
+
+	MU_RETURN_IF_ERROR(mu_shape_read(c, 0, false, &sample, err));
+	c->out[0] = mu_pshape_join(&sample, &c->in[1]);
+	return 0;
+}

@@ -169,3 +169,62 @@ int shape_one_hot(struct mu_shape_ctx *c, struct mu_err *err)
 	}
 	return 0;
 }
+
+int shape_mirror_pad_grad(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_pshape *pads = &c->in[1];
+	int64_t by[2 * MU_MAX_RANK];
+	struct mu_pshape out = mu_pshape_unknown(-1);
+
+	if (pads->rank == 2 && pads->dim[0] > MU_MAX_RANK)
+		return 0;
+	if (pads->rank == 2 && pads->dim[0] >= 0)
+		out = mu_pshape_unknown((int)pads->dim[0]);
+	if (out.rank < 0)
+		return 0;
+	MU_RETURN_IF_ERROR(mu_shape_merge(&out, &c->in[0], &out, err));
+	bool known = mu_shape_ints(c, 1, by, 2 * MU_MAX_RANK) == 2 * out.rank;
+	for (int i = 0; i < out.rank; i++) {
+		if (known && (by[2 * i] < 0 || by[2 * i + 1] < 0))
+			return mu_fail(err, MU_INVALID_ARGUMENT, "paddings must be non-negative");
+		out.dim[i] = known && out.dim[i] >= 0 ? out.dim[i] - by[2 * i] - by[2 * i + 1] : -1;
+		if (known && out.dim[i] < -1)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "paddings exceed the dimension");
+	}
+	c->out[0] = out;
+	return 0;
+}
+
+int shape_gather_first(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	struct mu_pshape in = c->in[0];
+
+	MU_RETURN_IF_ERROR(mu_shape_want_min_rank(c, 0, 1, err));
+	if (in.rank > 0)
+		in.dim[0] = -1;
+	c->out[0] = in;
+	return 0;
+}
+
+/* The tensors of all members, one behind the other. */
+int shape_gathered(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	int64_t members = mu_shape_attr_int(c, "group_size"), n = c->in[0].dim[0];
+
+	MU_RETURN_IF_ERROR(shape_gather_first(c, err));
+	if (c->in[0].rank > 0 && n >= 0 && !__builtin_mul_overflow(n, members, &n) && n >= 0)
+		c->out[0].dim[0] = n;
+	return 0;
+}
+
+int shape_resource_gather_nd(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	struct mu_pshape pair[2] = {mu_pshape_unknown(-1), c->in[1]};
+	struct mu_shape_ctx of_value = *c;
+
+	of_value.out = &pair[0];
+	shape_variable(&of_value, err);
+	of_value = *c;
+	of_value.in = pair;
+	return shape_gather_nd(&of_value, err);
+}

@@ -68,9 +68,11 @@ static bool is_ours(const struct controller *c, const cJSON *lease)
 	return strcmp(text_or_empty(at(lease, "spec"), "holderIdentity"), c->options.identity) == 0;
 }
 
-static int write_lease(struct controller *c, cJSON *lease, bool new, bool taken, const char *holder,
-		       cJSON **out, struct mu_err *err)
+/* Creates or updates the lease, with this holder; "": none. */
+static int write_lease(struct controller *c, cJSON *lease, const char *holder, cJSON **out,
+		       struct mu_err *err)
 {
+	bool new = !at(at(lease, "metadata"), "resourceVersion");
 	MU_AUTO_FREE char *path = lease_path(c, new ? "" : "/" LEASE_NAME);
 	MU_AUTO_FREE char *body = NULL;
 	const cJSON *old = at(at(lease, "spec"), "leaseTransitions");
@@ -78,7 +80,7 @@ static int write_lease(struct controller *c, cJSON *lease, bool new, bool taken,
 	char now[MU_RFC3339];
 
 	mu_rfc3339_write_micro(now, c->io.now(c->io.user));
-	if (taken)
+	if (*holder && !is_ours(c, lease))
 		mu_json_set(lease,
 			    mu_json_pack("{'spec': {'leaseTransitions': %d, 'acquireTime': %s}}",
 					 transitions, now));
@@ -110,8 +112,8 @@ static bool may_be_taken(const struct controller *c, const cJSON *lease,
 	       (double)(mu_clock_ms() - seen->since_ms) > length * 1000;
 }
 
-static int take_lease(struct controller *c, struct observed_lease *seen, cJSON *lease, bool new,
-		      bool taken, struct mu_err *err)
+static int take_lease(struct controller *c, struct observed_lease *seen, cJSON *lease,
+		      struct mu_err *err)
 {
 	long long began = mu_clock_ms();
 	bool lapsed;
@@ -121,7 +123,7 @@ static int take_lease(struct controller *c, struct observed_lease *seen, cJSON *
 		cJSON_Delete(lease);
 		return mu_fail(err, MU_CANCELLED, "the lease is being handed over");
 	}
-	rc = write_lease(c, lease, new, taken, c->options.identity, &seen->held, err);
+	rc = write_lease(c, lease, c->options.identity, &seen->held, err);
 	cJSON_Delete(lease);
 	if (rc < 0)
 		return rc;
@@ -139,28 +141,26 @@ static int take_lease(struct controller *c, struct observed_lease *seen, cJSON *
 static int try_once(struct controller *c, struct observed_lease *seen, struct mu_err *err)
 {
 	cJSON *lease = NULL;
-	bool new;
 	int rc;
 
 	if (seen->held) {
-		rc = take_lease(c, seen, mu_steal(&seen->held), false, false, err);
+		rc = take_lease(c, seen, mu_steal(&seen->held), err);
 		if (rc != -MU_ABORTED && rc != -MU_NOT_FOUND)
 			return rc;
 	}
 	rc = read_lease(c, CALL_MS, &lease, err);
-	new = rc == -MU_NOT_FOUND;
-	if (new)
+	if (rc == -MU_NOT_FOUND)
 		lease = mu_json_pack("{'apiVersion': 'coordination.k8s.io/v1', 'kind': 'Lease',"
 				     " 'metadata': {'name': '" LEASE_NAME "', 'namespace': %s}}",
 				     c->options.lease_namespace);
 	else if (rc < 0)
 		return rc;
-	if (!new && !may_be_taken(c, lease, seen)) {
+	if (!may_be_taken(c, lease, seen)) {
 		atomic_store(&c->leading, false);
 		cJSON_Delete(lease);
 		return 1;
 	}
-	return take_lease(c, seen, lease, new, !is_ours(c, lease), err);
+	return take_lease(c, seen, lease, err);
 }
 
 void *leader_run(void *controller)
@@ -205,7 +205,7 @@ void leader_release(struct controller *c)
 
 		rc = read_lease(c, RELEASE_READ_MS, &lease, NULL);
 		if (rc == 0 && is_ours(c, lease))
-			rc = write_lease(c, lease, false, false, "", NULL, NULL);
+			rc = write_lease(c, lease, "", NULL, NULL);
 		cJSON_Delete(lease);
 	}
 }

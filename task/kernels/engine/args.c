@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/kernels/engine/args.h"
 
+#include "task/kernels/engine/elems.h"
+
 int args_type(const struct kernel_call *c, unsigned i, enum mu_dtype want, struct mu_err *err)
 {
 	if (i >= c->n_in)
@@ -80,8 +82,8 @@ int args_string(const struct kernel_call *c, unsigned i, char **out, struct mu_e
 	if (t->shape.count != 1)
 		return mu_invalid(err, "input %u must be one string, not shape %s", i,
 				  mu_shape_str(&t->shape));
-	const struct mu_string *s = t->data;
-	*out = mu_xstrndup(s->data ? s->data : "", s->len);
+	struct mu_span s = elems_span(t, 0);
+	*out = mu_xstrndup(s.data, s.len);
 	return 0;
 }
 

@@ -4,19 +4,19 @@
 #include "lib/checkpoint/bundle.h"
 #include "lib/checkpoint/v1_format.h"
 #include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 
 /* A string vector as NUL-terminated copies in an arena. */
 static int string_list(const struct kernel_call *c, unsigned i, struct mu_arena *a, char ***out,
 		       unsigned *n, struct mu_err *err)
 {
-
 	const struct mu_tensor *t = kernel_in(c, i);
 	*n = (unsigned)t->shape.count;
 	*out = MU_ARENA_ARRAY(a, char *, *n);
 	for (unsigned k = 0; k < *n; k++) {
-		const struct mu_string *s = &MU_DATA(struct mu_string, t)[k];
-		(*out)[k] = mu_arena_strndup(a, s->data ? s->data : "", s->len);
+		struct mu_span s = elems_span(t, k);
+		(*out)[k] = mu_arena_strndup(a, s.data, s.len);
 	}
 	return 0;
 }

@@ -53,9 +53,9 @@ static int write_file(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(args_string(c, 0, &path, err));
 	if (kernel_in(c, 1)->shape.count != 1)
 		return mu_invalid(err, "Contents tensor must be scalar");
-	const struct mu_string *s = kernel_in(c, 1)->data;
+	struct mu_span text = elems_span(kernel_in(c, 1), 0);
 	MU_RETURN_IF_ERROR(mu_make_folders(path, err));
-	return mu_write_unsynced(path, s->data ? s->data : "", s->len, err);
+	return mu_write_unsynced(path, text.data, text.len, err);
 }
 
 static int matching_files(struct kernel_call *c, struct mu_err *err)
@@ -70,8 +70,8 @@ static int matching_files(struct kernel_call *c, struct mu_err *err)
 		    err, "Input patterns tensor must be scalar or vector, but had shape: %s",
 		    mu_shape_str(&in->shape));
 	for (int64_t i = 0; !rc && i < in->shape.count; i++) {
-		const struct mu_string *s = &MU_DATA(struct mu_string, in)[i];
-		MU_AUTO_FREE char *pattern = mu_xstrndup(s->data ? s->data : "", s->len);
+		struct mu_span s = elems_span(in, i);
+		MU_AUTO_FREE char *pattern = mu_xstrndup(s.data, s.len);
 		int got = glob(pattern, i ? GLOB_APPEND : 0, NULL, &found);
 		if (got == GLOB_NOSPACE)
 			rc =

@@ -288,10 +288,9 @@ static int take_work(struct reading *g, struct mu_err *err)
 	}
 	queue_pop(g->q, &name);
 	g->w.moved = true;
-	const struct mu_string *s = name.data;
 	bool one = name.shape.count == 1;
 	if (one)
-		g->r->work = mu_xstrndup(s->data ? s->data : "", s->len);
+		g->r->work = mu_xstrndup(elems_span(&name, 0).data, elems_span(&name, 0).len);
 	mu_tensor_unref(&name);
 	return one ? 1 : mu_invalid(err, "a reader's queue must hold single names");
 }
