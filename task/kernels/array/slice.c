@@ -211,14 +211,14 @@ static int reverse(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(args_ints(c, 1, axes, MU_MAX_RANK, &n, err));
 	view_of(&v, in);
-	for (int i = 0, a; i < n && in->rank; i++) { /* a scalar is returned as it is */
+	/* a scalar, or a tensor without elements, is returned as it is */
+	for (int i = 0, a; i < n && in->rank && in->count; i++) {
 		if (args_axis(axes[i], in->rank, &a, NULL))
 			return mu_invalid(err, "'axis'[%d] = %lld is out of valid range [0, %d]", i,
 					  (long long)axes[i], in->rank - 1);
 		if (v.stride[a] < 0)
 			return mu_invalid(err, "axis %d specified more than once.", a);
-		if (in->dim[a])
-			v.offset += (in->dim[a] - 1) * v.stride[a];
+		v.offset += (in->dim[a] - 1) * v.stride[a];
 		v.stride[a] = -v.stride[a];
 	}
 	return read_through(c, in, &v, err);

@@ -10,19 +10,18 @@ struct spec {
 static int strided_read_spec(struct spec *s, const struct kernel_call *c, unsigned at,
 			     struct mu_err *err)
 {
-	int n, rc = 0;
+	const struct mu_shape *begin = &kernel_in(c, at)->shape;
+	const struct mu_shape *end = &kernel_in(c, at + 1)->shape;
+	const struct mu_shape *stride = &kernel_in(c, at + 2)->shape;
 
+	if (begin->rank != 1 || !mu_shape_eq(begin, end) || !mu_shape_eq(begin, stride))
+		return mu_invalid(err,
+				  "Expected begin, end, and strides to be 1D equal size tensors, "
+				  "but got shapes %s, %s, and %s instead.",
+				  mu_shape_str(begin), mu_shape_str(end), mu_shape_str(stride));
 	MU_RETURN_IF_ERROR(args_ints(c, at, s->begin, VIEW_MAX_RANK, &s->n, err));
-	MU_RETURN_IF_ERROR(args_ints(c, at + 1, s->end, VIEW_MAX_RANK, &n, err));
-	if (n != s->n || (rc = args_ints(c, at + 2, s->stride, VIEW_MAX_RANK, &n, err)) ||
-	    n != s->n)
-		return rc ? rc
-			  : mu_invalid(err,
-				       "Expected begin, end, and strides to be 1D equal size "
-				       "tensors, but got shapes %s, %s, and %s instead.",
-				       mu_shape_str(&kernel_in(c, at)->shape),
-				       mu_shape_str(&kernel_in(c, at + 1)->shape),
-				       mu_shape_str(&kernel_in(c, at + 2)->shape));
+	MU_RETURN_IF_ERROR(args_ints(c, at + 1, s->end, VIEW_MAX_RANK, &s->n, err));
+	MU_RETURN_IF_ERROR(args_ints(c, at + 2, s->stride, VIEW_MAX_RANK, &s->n, err));
 	s->begin_mask = args_attr_int(c->node, "begin_mask", 0);
 	s->end_mask = args_attr_int(c->node, "end_mask", 0);
 	s->ellipsis = args_attr_int(c->node, "ellipsis_mask", 0);

@@ -181,7 +181,7 @@ static int number_format(const struct mu_node *n, enum mu_dtype t, char *out, si
 	if (precision >= 0)
 		snprintf(p, sizeof p, ".%lld", (long long)precision);
 	snprintf(out, size, "%%%s%s%s%s", fill, w, p,
-		 !real        ? PRId64
+		 !real        ? t == MU_UINT64 ? PRIu64 : PRId64
 		 : shortest   ? "g"
 		 : scientific ? "e"
 			      : "f");

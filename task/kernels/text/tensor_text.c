@@ -42,7 +42,7 @@ void tensor_text_element(struct mu_buf *b, const struct mu_tensor *t, int64_t i)
 		put_real(b, d, t->dtype == MU_DOUBLE);
 	} else if (mu_dtype_size(t->dtype) && convert_supports(MU_INT64, t->dtype)) {
 		convert(MU_INT64, &k, t->dtype, at, 1);
-		mu_buf_printf(b, "%" PRId64, k);
+		mu_buf_printf(b, t->dtype == MU_UINT64 ? "%" PRIu64 : "%" PRId64, k);
 	} else {
 		mu_buf_puts(b, mu_dtype_name(t->dtype));
 	}
