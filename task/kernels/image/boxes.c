@@ -241,35 +241,44 @@ static struct rect sample_crop(const struct box_sampler *k, struct philox from)
 
 /* ---- attributes and inputs ---- */
 
-static int read_range(const struct mu_node *n, const char *name, float out[2], struct mu_err *err)
+/* Two positive numbers; the second may be the smaller one. */
+static int read_range(const struct mu_node *n, const char *name, const char *text, float out[2],
+		      struct mu_err *err)
 {
 	const struct mu_attr *a = mu_node_attr(n, name);
 
 	if (!a || a->kind != MU_ATTR_LIST + MU_ATTR_FLOAT || a->n != 2)
 		return mu_invalid(err, "%s must be two numbers", name);
 	memcpy(out, a->fs, 2 * sizeof *out);
-	if (!(out[0] > 0 && out[1] > 0 && out[0] <= out[1] && out[1] < 1e6f))
-		return mu_invalid(
-		    err, "%s must be two positive numbers, the smaller one first, not %g and %g",
-		    name, (double)out[0], (double)out[1]);
+	if (!(out[0] > 0 && out[1] > 0))
+		return mu_invalid(err, "%s must be non-negative: [%g, %g]", text, (double)out[0],
+				  (double)out[1]);
+	if (!(out[0] < 1e6f && out[1] < 1e6f))
+		return mu_invalid(err, "%s must be below 1e6: [%g, %g]", text, (double)out[0],
+				  (double)out[1]);
 	return 0;
 }
 
 static int read_sampling_attrs(const struct kernel_call *c, struct box_sampler *k,
 			       struct mu_err *err)
 {
-	MU_RETURN_IF_ERROR(read_range(c->node, "aspect_ratio_range", k->aspect, err));
-	MU_RETURN_IF_ERROR(read_range(c->node, "area_range", k->area, err));
+	MU_RETURN_IF_ERROR(
+	    read_range(c->node, "aspect_ratio_range", "Aspect ratio range", k->aspect, err));
+	MU_RETURN_IF_ERROR(read_range(c->node, "area_range", "Area range", k->area, err));
 	k->attempts = args_attr_int(c->node, "max_attempts", 100);
 	k->covered = args_attr_float(c->node, "min_object_covered", 0.1f);
 	if (c->n_in > 2)
 		k->covered = *MU_DATA(float, kernel_in(c, 2));
 	if (!(k->covered >= 0))
 		return mu_invalid(err, "Min object covered must be non-negative");
-	if (k->area[1] > 1)
-		return mu_invalid(err, "area_range must be within (0, 1]");
-	if (k->attempts < 1 || k->attempts > MAX_ATTEMPTS)
-		return mu_invalid(err, "max_attempts must be from 1 to %d, not %lld", MAX_ATTEMPTS,
+	if (k->area[0] > 1 || k->area[1] > 1)
+		return mu_invalid(err, "Area range must be less then or equal to 1.0: [%g, %g]",
+				  (double)k->area[0], (double)k->area[1]);
+	if (k->attempts < 1)
+		return mu_invalid(err, "Max attempts must be non-negative: %lld",
+				  (long long)k->attempts);
+	if (k->attempts > MAX_ATTEMPTS)
+		return mu_invalid(err, "max_attempts must be at most %d, not %lld", MAX_ATTEMPTS,
 				  (long long)k->attempts);
 	return 0;
 }
