@@ -515,11 +515,21 @@ static void close_queue(struct kernel_call *c)
 	kernel_finish(c, NULL);
 }
 
+/* The name of the queue of a handle, as the queue ops of old graphs take it. */
+static int name_queue(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_handle *h;
+
+	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
+	return handle_output(c, h->container ? h->container : "", h->name, &queue_type, err);
+}
+
 static const struct kernel rows[] = {
     {"FIFOQueue FIFOQueueV2", .run = make_fifo},
     {"PaddingFIFOQueue PaddingFIFOQueueV2", .run = make_padding_fifo},
     {"RandomShuffleQueue RandomShuffleQueueV2", .run = make_random_shuffle},
     {"PriorityQueue PriorityQueueV2", .run = make_priority},
+    {"FakeQueue", .run = name_queue},
     {"QueueSize QueueSizeV2", .run = queue_size},
     {"QueueIsClosed QueueIsClosedV2", .run = queue_is_closed},
     {"QueueEnqueue QueueEnqueueV2", .start = queue_enqueue},

@@ -401,6 +401,14 @@ static int from_string(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
+static int get_device(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_handle *h;
+
+	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
+	return kernel_out_string(c, 0, mu_span_of(h->device ? h->device : ""), err);
+}
+
 static const struct kernel rows[] = {
     {"Iterator IteratorV2", .run = iterator_make},
     {"OneShotIterator", .run = one_shot},
@@ -410,6 +418,7 @@ static const struct kernel rows[] = {
     {"IteratorToStringHandle MultiDeviceIteratorToStringHandle", .run = to_string},
     {"IteratorFromStringHandle IteratorFromStringHandleV2 MultiDeviceIteratorFromStringHandle",
      .run = from_string},
+    {"IteratorGetDevice ExperimentalIteratorGetDevice", .run = get_device},
     {"SerializeIterator", .start = iterator_serialize},
     {"DeserializeIterator", .start = iterator_deserialize},
     {"MultiDeviceIterator", .run = make_shared},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Datasets that hand on, count, join and batch the elements of others. */
 #include <pthread.h>
+#include <time.h>
 
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/data/serializer.h"
@@ -33,6 +34,26 @@ static int check_prefetch(struct dataset *d, struct mu_err *err)
 		   ? 0
 		   : mu_invalid(err, "buffer_size must be >= 0 or set buffer_size to be -1 for "
 				     "auto-tuning");
+}
+
+/* ---- sleep ---- */
+
+enum { SLEEP_SLICE_US = 20000 }; /* a stopped iterator ends within a slice */
+
+static int check_sleep(struct dataset *d, struct mu_err *err)
+{
+	return dataset_number(d, 0) >= 0 ? 0 : mu_invalid(err, "`sleep_microseconds` must be >= 0");
+}
+
+static int sleep_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
+{
+	int64_t us = dataset_number(it->d, 0);
+
+	for (int64_t slice; us > 0 && !caller_stopped(it->caller); us -= slice) {
+		slice = us < SLEEP_SLICE_US ? us : SLEEP_SLICE_US;
+		nanosleep(&(struct timespec){.tv_nsec = slice * 1000}, NULL);
+	}
+	return dataset_iterator_next(it->input, out, err);
 }
 
 /* ---- take, skip, shard, repeat ---- */
@@ -430,6 +451,9 @@ static const struct dataset_kind rows[] = {
     {DATASET("MaxIntraOpParallelismDataset ExperimentalMaxIntraOpParallelismDataset "
 	     "PrivateThreadPoolDataset ExperimentalPrivateThreadPoolDataset"),
      PASS, .n_scalars = 1},
+    {DATASET("ThreadPoolDataset ExperimentalThreadPoolDataset"), PASS},
+    {DATASET("SleepDataset ExperimentalSleepDataset"), .n_in = 1, .n_scalars = 1,
+     .check = check_sleep, .open = dataset_iterator_open_input, .next = sleep_next},
     {DATASET("TakeDataset"), COUNTED, .n_scalars = 1, .open = dataset_iterator_open_input,
      .next = take_next, .count = count_take, .releases_input = true},
     {DATASET("SkipDataset"), COUNTED, .n_scalars = 1, .open = dataset_iterator_open_input,

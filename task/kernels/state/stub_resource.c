@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resources without content. One is TensorFlow's test resource for naming, creation and removal.
  * The others are inputs that dataset ops require although the dataset itself keeps seeds or
- * elements. */
+ * elements, or threads that the task's pool takes the place of. */
+#include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/state/variables.h"
 
@@ -29,6 +30,19 @@ static int stub_handle(struct kernel_call *c, struct mu_err *err)
 				   stub_type.name, err);
 }
 
+enum { MAX_POOL_THREADS = 65535 };
+
+static int thread_pool_handle(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t n = args_attr_int(c->node, "num_threads", 0);
+
+	if (n < 0)
+		return mu_invalid(err, "`num_threads` must be >= 0");
+	if (n > MAX_POOL_THREADS)
+		return mu_invalid(err, "`num_threads` must be < %d", MAX_POOL_THREADS + 1);
+	return stub_handle(c, err);
+}
+
 static int stub_resource_create(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_handle *h;
@@ -47,6 +61,7 @@ static int stub_resource_create(struct kernel_call *c, struct mu_err *err)
 
 static const struct kernel rows[] = {
     {"StubResourceHandleOp DummySeedGenerator DummyMemoryCache", .run = stub_handle},
+    {"ThreadPoolHandle ExperimentalThreadPoolHandle", .run = thread_pool_handle},
     {"ResourceCreateOp", .run = stub_resource_create},
 };
 KERNEL_TABLE(state_stub_resource, rows)

@@ -269,5 +269,17 @@ def parsed():
         tf.SparseTensor([[0, 1], [2, 0], [2, 3]], [1.0, 2.0, 3.0], [4, 5]))
 
 
+def over(op, **inputs):
+    """op over a range, which it passes on."""
+    d = op(input_dataset=data.range(3)._variant_tensor, output_types=[tf.int64], output_shapes=[[]], **inputs)
+    return dataset_ops._VariantDataset(d, tf.TensorSpec([], tf.int64))
+
+
+def sleeps():
+    yield "sleeps", over(tf.raw_ops.SleepDataset, sleep_microseconds=1000)
+    yield "sleeps by an old name", over(tf.raw_ops.ExperimentalSleepDataset, sleep_microseconds=1)
+    yield "negative sleep", over(tf.raw_ops.SleepDataset, sleep_microseconds=-1)
+
+
 if __name__ == "__main__":
-    drain_all(files, functions, orders, shapes, caches, writers, sparse, ragged, tables, parsed)
+    drain_all(files, functions, orders, shapes, caches, writers, sparse, ragged, tables, parsed, sleeps)

@@ -253,5 +253,21 @@ def tables_from_datasets():
     return out
 
 
+def pools_of_threads():
+    """datasets with a pool of their own, the device of their iterator, and a queue by the name that old graphs give it"""
+    kind, out = {"output_types": [tf.int64], "output_shapes": [[]]}, []
+    for prefix, sizes in ("", (2, -1)), ("", (-1, 2)), ("", (65536, 1)), ("Experimental", (0, -2)):
+        pool = getattr(raw, prefix + "ThreadPoolHandle")(num_threads=sizes[0], max_intra_op_parallelism=sizes[1], display_name="pool")
+        pooled = getattr(raw, prefix + "ThreadPoolDataset")(input_dataset=tf.data.Dataset.range(3)._variant_tensor, thread_pool=pool, **kind)
+        numbers = tf.data.make_initializable_iterator(variant_dataset(pooled, tf.TensorSpec([], tf.int64)))
+        device = getattr(raw, prefix + "IteratorGetDevice")(resource=numbers._iterator_resource)
+        with tf.Session(TARGET) as s:
+            out += [error_of(lambda: s.run(numbers.initializer))[0], drain(s, numbers.get_next()), plain(s.run(device))]
+    queue = tf.FIFOQueue(3, tf.int32)
+    with tf.Session(TARGET) as s:
+        s.run(queue.enqueue(1))
+        return _text(out + [plain(s.run(raw.QueueSize(handle=raw.FakeQueue(resource=queue.queue_ref))))])
+
+
 if __name__ == "__main__":
     answer_each(forget)
