@@ -58,7 +58,7 @@ mu_shape_rule shape_edit_distance, shape_ragged_to_dense, shape_ctc_beam;
 mu_shape_rule shape_ragged_to_variant, shape_ragged_from_variant, shape_ragged_variant_grad;
 
 /* shape_parse.c */
-mu_shape_rule shape_parse, shape_image;
+mu_shape_rule shape_parse, shape_decode_proto, shape_image;
 
 /* shape_math.c */
 mu_shape_rule shape_matmul, shape_batch_matmul, shape_einsum, shape_reduce, shape_argmax;

@@ -87,6 +87,18 @@ int shape_parse(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
+/* The number of values of each field, then their values, for each message. */
+int shape_decode_proto(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	struct mu_pshape last = {.rank = 1, .dim = {c->n_out - 1}};
+
+	for (unsigned i = 0; i < c->n_out; i++) {
+		c->out[i] = mu_pshape_join(&c->in[0], &last);
+		last.dim[0] = -1;
+	}
+	return 0;
+}
+
 int shape_image(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	int64_t channels = mu_shape_attr_int(c, "channels");

@@ -591,7 +591,7 @@ ELSEWHERE = (
     ("ops_cases_drawn", "drawn_cases"), ("ops_cases_sparse_math", "sparse_math_cases"),
     ("ops_cases_matrices", "matrices_cases"), ("ops_cases_arrays", "arrays_cases"),
     ("ops_cases_counts", "counts_cases"), ("ops_cases_volumes", "volumes_cases"), ("ops_cases_half", "half_cases"),
-    ("ops_cases_rare", "rare_cases"), ("ops_cases_pools", "pools_cases"),
+    ("ops_cases_rare", "rare_cases"), ("ops_cases_protos", "protos_cases"), ("ops_cases_pools", "pools_cases"),
     ("ops_cases_row_counts", "row_counts_cases"), ("ops_cases_clusters", "clusters_cases"), ("ops_cases_training", "training_cases"), ("ops_cases_samplers", "samplers_cases"),
     ("ops_cases_strings", "strings_cases"))
 

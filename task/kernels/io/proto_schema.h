@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A message type as a FileDescriptorSet describes it, and some of its fields, for DecodeProto and
+ * EncodeProto.  Both the descriptors and the messages are untrusted. */
+#ifndef MU_TASK_KERNELS_IO_PROTO_SCHEMA_H
+#define MU_TASK_KERNELS_IO_PROTO_SCHEMA_H
+
+#include "lib/base/mem.h"
+#include "lib/base/pb.h"
+#include "lib/graph/graph.h"
+
+/* Wire types that mu_pb does not read. */
+enum { PROTO_GROUP = 3, PROTO_GROUP_END = 4 };
+
+struct proto_type {
+	const char *name;
+	unsigned wire; /* enum mu_pb_type or PROTO_GROUP */
+	enum mu_dtype dtype;
+	enum mu_dtype wide; /* another type of tensors that hold it; 0: none */
+	bool zigzag;
+	unsigned cpp_type; /* the number of its class in protobuf's C++ API, for errors */
+};
+
+struct proto_field {
+	struct mu_span name;
+	uint32_t number;
+	const struct proto_type *type;
+	bool repeated, packed;
+	struct mu_span type_name; /* of messages and enums */
+	uint64_t value;           /* the default, as proto_value returns it */
+	struct mu_span bytes;     /* the default of strings */
+};
+
+struct proto_schema {
+	struct mu_buf set; /* the FileDescriptorSet; the spans borrow from it */
+	struct mu_arena arena;
+	struct mu_span message; /* the DescriptorProto */
+	unsigned n;
+	struct proto_field *field; /* the fields asked for, in the order of their names */
+};
+
+/* Reads the attributes descriptor_source, message_type and field_names of a node. */
+int proto_schema_read(struct proto_schema *s, const struct mu_node *n, struct mu_err *err);
+void proto_schema_fini(struct proto_schema *s);
+bool proto_type_fits(const struct proto_type *t, enum mu_dtype dtype);
+/* The 64 bits of a field's value from those on the wire: integers extended by their sign, the bits
+ * of a float or double. */
+uint64_t proto_value(const struct proto_type *t, uint64_t raw);
+
+/* Reads the next field, like mu_pb_next, and groups, whose bytes include both tags. */
+bool proto_next(struct mu_pb *m, struct mu_pb_field *f);
+/* Calls fn with each value of a requested field, k, or with NULL for packed values of a field that
+ * is not repeated.  DATA_LOSS: the message is malformed. */
+struct proto_value {
+	uint64_t number;
+	struct mu_span bytes;
+};
+typedef void proto_value_fn(void *arg, unsigned k, const struct proto_value *v);
+int proto_read(const struct proto_schema *s, struct mu_span message, proto_value_fn *fn, void *arg,
+	       struct mu_err *err);
+/* Also reads the messages within, which proto_read leaves alone. */
+bool proto_is_valid(const struct proto_schema *s, struct mu_span message);
+
+#endif
