@@ -225,6 +225,7 @@ static void every_gradient__has_a_case(void **state)
 static const struct {
 	const char *op, *why;
 } ops_not_differentiated[] = {
+    {"BatchFunction", "none in TensorFlow: its calls belong to several steps"},
     {"CollectiveBcastRecvV2",
      "none in TensorFlow: gradients are reduced, not reductions differentiated"},
     {"CollectiveBcastSend", "likewise"},

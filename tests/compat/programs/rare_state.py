@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stateful ops that few programs use: staging maps, half accumulators, saved readers, and tables under their older names."""
+import itertools
 import tempfile
+import threading
+import time
 
 import numpy as np
 
 from common import TARGET, answer_each, error_of, forget, plain, tf
 from draining import drain
+from tensorflow.python.framework import function
 from tensorflow.python.data.ops.dataset_ops import _VariantDataset as variant_dataset
 
 raw = tf.raw_ops
 folder = tempfile.mkdtemp(prefix="muster-")
 FILES = []
+QUEUES = itertools.count()  # TensorFlow's queue of a name keeps the sizes of the first call
 for i in range(3):
     FILES.append(f"{folder}/{i}")
     with open(FILES[-1], "w") as f:
@@ -267,6 +272,47 @@ def pools_of_threads():
     with tf.Session(TARGET) as s:
         s.run(queue.enqueue(1))
         return _text(out + [plain(s.run(raw.QueueSize(handle=raw.FakeQueue(resource=queue.queue_ref))))])
+
+
+def _batches(body, *rows, apart=0.0, captured=(), **attrs):
+    """each row through body in a step of its own, the steps begun at once or apart; values, or the class of the error"""
+    given = {"num_batch_threads": 2, "max_batch_size": 4, "batch_timeout_micros": 400000, "max_enqueued_batches": 10, "allowed_batch_sizes": [],
+             "shared_name": f"batches{next(QUEUES)}", **attrs}
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32)
+        f = function.Defun(*[tf.float32] * (1 + len(captured)))(body)
+        y = raw.BatchFunction(in_tensors=[x], captured_tensors=[tf.constant(c) for c in captured], f=f, **given,
+                              Tout=[tf.float32] * len(f.definition.signature.output_arg))
+        out = [None] * len(rows)
+        with tf.Session(TARGET) as s:
+            def step(i):
+                time.sleep(apart * i)
+                out[i] = error_of(lambda: s.run(y, {x: rows[i]}))
+            steps = [threading.Thread(target=step, args=(i,)) for i in range(len(rows))]
+            for t in steps:
+                t.start()
+            for t in steps:
+                t.join()
+    return [o[1] if o[0] == "no error" else o[0] for o in out]
+
+
+def batched_functions():
+    """calls of several steps in one batch: sizes, padding, several outputs, errors"""
+    size = lambda a: a * 0 + tf.cast(tf.shape(a)[0], tf.float32)
+    one, two, three = [[1.0]], [[2.0]], [[3.0]]
+    return [
+        _batches(lambda a: a * 2, one), _batches(lambda a: a * 2, [[1.0], [2.0], [3.0], [4.0]], batch_timeout_micros=10**9),
+        _batches(lambda a: a + tf.reduce_sum(a), one, two, max_batch_size=2, batch_timeout_micros=10**9),
+        _batches(size, one, two, three, max_batch_size=3, batch_timeout_micros=10**9),
+        _batches(size, one, allowed_batch_sizes=[2, 4]), _batches(size, [[1.0]] * 3, allowed_batch_sizes=[2, 4]),
+        _batches(lambda a: a * 0 + tf.reduce_sum(a), three, allowed_batch_sizes=[4]),
+        _batches(lambda a, c: [a * c, -a], [[1.0], [5.0]], captured=[3.0]), _batches(lambda a: a * 2, np.zeros([0, 2])),
+        _batches(lambda a: a * 2, one, two, three, batch_timeout_micros=0, apart=0.1),
+        _batches(lambda a: tf.concat([a, a], 0), one), _batches(lambda a: tf.reduce_sum(a), one), _batches(lambda a: a, 1.0),
+        _batches(lambda a: tf.check_numerics(a, "bad"), one, [[np.nan]], max_batch_size=2, batch_timeout_micros=10**9),
+        _batches(lambda a: a, [[1.0]] * 5), _batches(lambda a: a, one, [[2.0, 3.0]], max_batch_size=2, batch_timeout_micros=10**9),
+        _batches(lambda a: a, one, allowed_batch_sizes=[3, 2, 4]), _batches(lambda a: a, one, allowed_batch_sizes=[2, 3]),
+        _batches(lambda a: a, one, max_batch_size=0), _batches(lambda a: a, one, batch_timeout_micros=-1)]
 
 
 if __name__ == "__main__":

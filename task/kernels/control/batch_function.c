@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* BatchFunction: calls of several steps become one call of a function.
+ *
+ * A call joins the open batch of its queue. Each batch has a thread, because functions may wait.
+ * The thread waits until the batch is full or its time is over, and until fewer batches run than
+ * may at once. A call that is cancelled leaves its rows in the batch. The queue's lock also guards
+ * the batches; closing the queue waits for their threads, which use the runtime. */
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/cond.h"
+#include "task/kernels/control/wait_queue.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/state/variables.h"
+#include "task/runtime/function.h"
+
+enum { MAX_ALLOWED_SIZES = 256, MAX_BATCH_CALLS = 1 << 20 };
+
+struct batcher;
+struct batch {
+	struct batch *next; /* among those of the batcher that have a thread */
+	struct batcher *b;
+	_Atomic unsigned refs; /* of the thread and of each call */
+	struct function *f;
+	struct caller caller;
+	unsigned n_calls, n_in, n_captured, n_out;
+	struct mu_tensor *in;       /* n_in for each call */
+	struct mu_tensor *captured; /* of the first call */
+	struct mu_tensor *out;
+	int64_t *first; /* row of each call, and behind the last */
+	int64_t size;   /* rows with padding, set by the thread */
+	int64_t due_ms;
+	bool full, done;
+	struct mu_err err;
+};
+
+struct batcher {
+	struct resource base;
+	struct wait_queue calls;
+	pthread_cond_t work; /* with the queue's lock */
+	struct batch *all, *open;
+	unsigned waiting, running, threads;
+	bool stopped;
+};
+
+struct batch_call {
+	struct waiter w;
+	struct batcher *b;
+	struct batch *batch; /* NULL: it has not joined one */
+	unsigned index;
+};
+
+struct batch_limits {
+	int64_t size, threads, timeout_us, waiting;
+	int64_t allowed[MAX_ALLOWED_SIZES];
+	int n_allowed;
+};
+
+/* ---- the queue ---- */
+
+static void batcher_free(struct resource *r)
+{
+	struct batcher *b = MU_CONTAINER(r, struct batcher, base);
+
+	pthread_cond_destroy(&b->work);
+	wait_queue_fini(&b->calls);
+	free(b);
+}
+
+static void batcher_close(struct resource *r)
+{
+	struct batcher *b = MU_CONTAINER(r, struct batcher, base);
+
+	pthread_mutex_lock(&b->calls.lock);
+	b->stopped = true;
+	for (struct batch *t = b->all; t; t = t->next)
+		caller_stop(&t->caller);
+	pthread_cond_broadcast(&b->work);
+	while (b->threads)
+		pthread_cond_wait(&b->work, &b->calls.lock);
+	pthread_mutex_unlock(&b->calls.lock);
+	wait_queue_close(&b->calls, "ends: its queue was removed");
+}
+
+static const struct resource_type batcher_type = {
+    .name = "batch queue", .free = batcher_free, .close = batcher_close};
+
+static struct resource *batcher_new(void *arg, struct mu_err *err)
+{
+	struct batcher *b = MU_NEW(struct batcher);
+
+	resource_init(&b->base, &batcher_type);
+	wait_queue_init(&b->calls);
+	pthread_cond_init(&b->work, NULL);
+	return &b->base;
+}
+
+static int batcher_find(struct kernel_call *c, struct batcher **out, struct mu_err *err)
+{
+	const char *queue = args_attr_string(c->node, "batching_queue", "");
+	bool shared = *args_attr_string(c->node, "shared_name", "");
+	MU_AUTO_BUF container = {0};
+	MU_AUTO_BUF name = {0};
+	struct resource *r;
+
+	mu_buf_printf(&name, "%s/%s", resource_name(c), queue);
+	MU_RETURN_IF_ERROR(resources_find_or_create(
+	    c->runtime->resources,
+	    shared || !c->step ? resource_container(c, &container) : step_session(c->step),
+	    name.data, &batcher_type, batcher_new, NULL, &r, err));
+	*out = MU_CONTAINER(r, struct batcher, base);
+	return 0;
+}
+
+static int read_limits(const struct mu_node *n, struct batch_limits *l, struct mu_err *err)
+{
+	l->size = args_attr_int(n, "max_batch_size", 0);
+	l->threads = args_attr_int(n, "num_batch_threads", 0);
+	l->timeout_us = args_attr_int(n, "batch_timeout_micros", 0);
+	l->waiting = args_attr_int(n, "max_enqueued_batches", 10);
+	l->n_allowed = args_attr_ints(n, "allowed_batch_sizes", l->allowed, MAX_ALLOWED_SIZES);
+	if (l->n_allowed < 0)
+		return mu_invalid(err, "over %d allowed_batch_sizes", MAX_ALLOWED_SIZES);
+	for (int i = 1; i < l->n_allowed; i++)
+		if (l->allowed[i] <= l->allowed[i - 1])
+			return mu_invalid(
+			    err, "allowed_batch_sizes entries must be monotonically increasing");
+	if (l->n_allowed && l->allowed[l->n_allowed - 1] != l->size)
+		return mu_invalid(err,
+				  "final entry in allowed_batch_sizes must equal max_batch_size");
+	if (l->threads < 1)
+		return mu_invalid(err, "num_batch_threads must be positive; was %lld",
+				  (long long)l->threads);
+	if (l->size < 1)
+		return mu_invalid(err, "input_batch_size_limit must be positive; was %lld",
+				  (long long)l->size);
+	if (l->timeout_us < 0)
+		return mu_invalid(err, "batch_timeout_micros must be non-negative; was %lld",
+				  (long long)l->timeout_us);
+	return 0;
+}
+
+/* ---- batches ---- */
+
+static void batch_release_inputs(struct batch *t)
+{
+	for (unsigned i = 0; i < t->n_calls * t->n_in; i++)
+		mu_tensor_unref(&t->in[i]);
+	for (unsigned i = 0; i < t->n_captured; i++)
+		mu_tensor_unref(&t->captured[i]);
+	if (t->f)
+		function_free(mu_steal(&t->f));
+}
+
+static void batch_unref(struct batch *t)
+{
+	if (atomic_fetch_sub(&t->refs, 1) != 1)
+		return;
+	for (unsigned i = 0; i < t->n_out; i++)
+		mu_tensor_unref(&t->out[i]);
+	caller_fini(&t->caller);
+	free(t->in);
+	free(t->captured);
+	free(t->out);
+	free(t->first);
+	free(t);
+}
+
+/* Input k of all calls, and rows like the first up to the batch's size. */
+static int join_rows(const struct batch *t, unsigned k, struct mu_tensor *out, struct mu_err *err)
+{
+	const struct mu_tensor *first = &t->in[k];
+	int64_t dims[MU_MAX_RANK], row = mu_shape_product(&first->shape, 1, first->shape.rank);
+	struct mu_shape shape;
+
+	memcpy(dims, first->shape.dim, sizeof first->shape.dim);
+	dims[0] = t->size;
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, first->shape.rank, dims, err));
+	for (unsigned i = 1; i < t->n_calls; i++) {
+		const struct mu_shape *s = &t->in[i * t->n_in + k].shape;
+		dims[0] = s->dim[0];
+		if (s->rank != shape.rank || memcmp(s->dim, dims, sizeof *dims * (size_t)s->rank)) {
+			MU_AUTO_BUF one = {0};
+			mu_buf_puts(&one, mu_shape_str(&first->shape));
+			return mu_invalid(
+			    err,
+			    "Dimensions of inputs should match: shape[0] = %s vs. shape[%u] = %s",
+			    one.data, i, mu_shape_str(s));
+		}
+	}
+	MU_RETURN_IF_ERROR(mu_tensor_new(out, first->dtype, &shape, err));
+	for (unsigned i = 0; i < t->n_calls; i++)
+		elems_copy(first->dtype, out->data, t->first[i] * row, t->in[i * t->n_in + k].data,
+			   0, (t->first[i + 1] - t->first[i]) * row);
+	for (int64_t i = t->first[t->n_calls]; i < t->size; i++)
+		elems_copy(first->dtype, out->data, i * row, out->data, 0, row);
+	return 0;
+}
+
+static int check_output(const struct mu_tensor *t, int64_t size, struct mu_err *err)
+{
+	if (t->shape.rank == 0)
+		return mu_fail(err, MU_FAILED_PRECONDITION,
+			       "Batched output tensor has 0 dimensions");
+	if (t->shape.dim[0] != size)
+		return mu_fail(err, MU_FAILED_PRECONDITION,
+			       "Batched output tensor's 0th dimension does not equal the sum of "
+			       "the 0th dimension sizes of the input tensors");
+	return 0;
+}
+
+static int batch_execute(struct batch *t, struct mu_err *err)
+{
+	unsigned n = t->n_in + t->n_captured;
+	struct mu_tensor *in = MU_NEW_ARRAY(struct mu_tensor, n + 1);
+	int rc = 0;
+
+	for (unsigned k = 0; k < t->n_in && !rc; k++)
+		rc = join_rows(t, k, &in[k], err);
+	for (unsigned k = 0; k < t->n_captured; k++)
+		in[t->n_in + k] = mu_tensor_ref(&t->captured[k]);
+	if (!rc)
+		rc = function_call(t->f, &t->caller, in, n, t->out, t->n_out, err);
+	for (unsigned k = 0; k < t->n_out && !rc; k++)
+		rc = check_output(&t->out[k], t->size, err);
+	for (unsigned k = 0; k < n; k++)
+		mu_tensor_unref(&in[k]);
+	free(in);
+	return rc;
+}
+
+static int64_t padded_size(const struct batch_limits *l, int64_t rows)
+{
+	for (int i = 0; i < l->n_allowed; i++)
+		if (rows && l->allowed[i] >= rows)
+			return l->allowed[i];
+	return rows;
+}
+
+struct batch_start {
+	struct batch *t;
+	struct batch_limits limits;
+};
+
+/* Waits for the batch's turn. */
+static void batch_begin(struct batch *t, const struct batch_limits *l)
+{
+	struct batcher *b = t->b;
+
+	pthread_mutex_lock(&b->calls.lock);
+	for (;;) {
+		bool due = t->full || mu_clock_ms() >= t->due_ms;
+		if (b->stopped || (due && b->running < l->threads))
+			break;
+		mu_cond_wait_until(&b->work, &b->calls.lock, due ? INT64_MAX : t->due_ms);
+	}
+	if (b->open == t)
+		b->open = NULL;
+	b->waiting--;
+	b->running++;
+	t->size = padded_size(l, t->first[t->n_calls]);
+	pthread_mutex_unlock(&b->calls.lock);
+}
+
+/* After this the thread does not use the runtime. */
+static void batch_end(struct batch *t)
+{
+	struct batcher *b = t->b;
+
+	batch_release_inputs(t);
+	pthread_mutex_lock(&b->calls.lock);
+	for (struct batch **p = &b->all; *p; p = &(*p)->next)
+		if (*p == t) {
+			*p = t->next;
+			break;
+		}
+	b->running--;
+	b->threads--;
+	pthread_cond_broadcast(&b->work);
+	pthread_mutex_unlock(&b->calls.lock);
+}
+
+static void batch_set_done(void *arg)
+{
+	((struct batch *)arg)->done = true;
+}
+
+static void *batch_run(void *arg)
+{
+	struct batch_start *s = arg;
+	struct batch *t = s->t;
+	struct batcher *b = t->b;
+
+	batch_begin(t, &s->limits);
+	free(s);
+	batch_execute(t, &t->err);
+	batch_end(t);
+	wait_queue_update(&b->calls, batch_set_done, t);
+	batch_unref(t);
+	resource_unref(&b->base);
+	return NULL;
+}
+
+/* ---- calls ---- */
+
+/* With the lock: a new open batch, which this call joins first. */
+static int batch_open(struct batcher *b, struct kernel_call *c, const struct batch_limits *l,
+		      struct mu_err *err)
+{
+	const struct mu_attr *f = mu_node_attr(c->node, "f"), *in = mu_node_attr(c->node, "Tin");
+	struct batch_start *s = MU_NEW(struct batch_start);
+	struct batch *t = MU_NEW(struct batch);
+	pthread_attr_t detached;
+	pthread_t thread;
+
+	*s = (struct batch_start){t, *l};
+	*t = (struct batch){.b = b,
+			    .n_in = in->n,
+			    .n_captured = c->n_in - in->n,
+			    .n_out = c->n_out,
+			    .due_ms = mu_clock_ms() + (l->timeout_us + 999) / 1000};
+	atomic_init(&t->refs, 1);
+	caller_init(&t->caller);
+	t->captured = MU_NEW_ARRAY(struct mu_tensor, t->n_captured + 1);
+	t->out = MU_NEW_ARRAY(struct mu_tensor, t->n_out + 1);
+	t->first = MU_NEW_ARRAY(int64_t, 1);
+	for (unsigned k = 0; k < t->n_captured; k++)
+		t->captured[k] = mu_tensor_ref(kernel_in(c, t->n_in + k));
+	pthread_attr_init(&detached);
+	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+	int rc = function_new(c->runtime, c->step, f->func, &t->f, err);
+	if (!rc && function_outputs(t->f) != t->n_out)
+		rc = mu_invalid(err, "the function has %u outputs, not %u", function_outputs(t->f),
+				t->n_out);
+	resource_ref(&b->base);
+	if (!rc && pthread_create(&thread, &detached, batch_run, s))
+		rc = mu_fail(err, MU_RESOURCE_EXHAUSTED, "no thread for a batch");
+	pthread_attr_destroy(&detached);
+	if (rc) {
+		free(s);
+		batch_release_inputs(t);
+		batch_unref(t);
+		resource_unref(&b->base); /* the call has a reference */
+		return rc;
+	}
+	t->next = b->all;
+	b->all = b->open = t;
+	b->waiting++;
+	b->threads++;
+	return 0;
+}
+
+static void batch_fill(struct batcher *b)
+{
+	b->open->full = true;
+	b->open = NULL;
+	pthread_cond_broadcast(&b->work);
+}
+
+/* With the lock. */
+static int batch_join(struct batch_call *call, struct mu_err *err)
+{
+	struct kernel_call *c = call->w.c;
+	int64_t rows = kernel_in(c, 0)->shape.dim[0];
+	struct batcher *b = call->b;
+	struct batch_limits l;
+
+	MU_RETURN_IF_ERROR(read_limits(c->node, &l, err));
+	if (b->stopped)
+		return mu_fail(err, MU_CANCELLED, "the queue of batches was removed");
+	if (b->open && (b->open->first[b->open->n_calls] + rows > l.size ||
+			b->open->n_calls == MAX_BATCH_CALLS))
+		batch_fill(b);
+	if (!b->open && b->waiting && b->waiting >= l.waiting)
+		return mu_fail(err, MU_UNAVAILABLE,
+			       "The batch scheduling queue to which this task was submitted is "
+			       "full; currently %u batches enqueued and max_enqueued_batches is "
+			       "%lld",
+			       b->waiting, (long long)l.waiting);
+	if (!b->open)
+		MU_RETURN_IF_ERROR(batch_open(b, c, &l, err));
+	struct batch *t = b->open;
+	call->batch = t;
+	call->index = t->n_calls++;
+	atomic_fetch_add(&t->refs, 1);
+	t->in = mu_xrealloc(t->in, (size_t)t->n_calls * t->n_in * sizeof *t->in);
+	t->first = mu_xrealloc(t->first, (t->n_calls + 1) * sizeof *t->first);
+	for (unsigned k = 0; k < t->n_in; k++)
+		t->in[call->index * t->n_in + k] = mu_tensor_ref(kernel_in(c, k));
+	t->first[t->n_calls] = t->first[call->index] + rows;
+	if (t->first[t->n_calls] >= l.size)
+		batch_fill(b);
+	return 0;
+}
+
+/* The rows of a call in each output. */
+static int batch_hand_out(const struct batch_call *call, struct mu_err *err)
+{
+	const struct batch *t = call->batch;
+	int64_t from = t->first[call->index], n = t->first[call->index + 1] - from;
+
+	for (unsigned k = 0; k < t->n_out; k++) {
+		const struct mu_tensor *all = &t->out[k];
+		int64_t dims[MU_MAX_RANK], row = mu_shape_product(&all->shape, 1, all->shape.rank);
+		struct mu_tensor *out;
+		memcpy(dims, all->shape.dim, sizeof all->shape.dim);
+		dims[0] = n;
+		MU_RETURN_IF_ERROR(
+		    kernel_out_dims(call->w.c, k, all->dtype, all->shape.rank, dims, &out, err));
+		elems_copy(all->dtype, out->data, 0, all->data, from * row, n * row);
+	}
+	return 0;
+}
+
+static bool batch_call_try(struct waiter *w)
+{
+	struct batch_call *call = MU_CONTAINER(w, struct batch_call, w);
+
+	if (!call->batch && batch_join(call, &w->err))
+		return true;
+	if (!call->batch->done)
+		return false;
+	w->err = call->batch->err;
+	if (w->err.code == MU_OK)
+		batch_hand_out(call, &w->err);
+	return true;
+}
+
+static void batch_call_free(struct waiter *w)
+{
+	struct batch_call *call = MU_CONTAINER(w, struct batch_call, w);
+
+	if (call->batch)
+		batch_unref(call->batch);
+	free(call);
+}
+
+static int check_inputs(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_attr *types = mu_node_attr(c->node, "Tin");
+	struct batch_limits l;
+
+	MU_RETURN_IF_ERROR(read_limits(c->node, &l, err));
+	for (unsigned i = 0; i < types->n; i++) {
+		const struct mu_shape *s = &kernel_in(c, i)->shape;
+		if (s->rank == 0)
+			return mu_invalid(err,
+					  "Batching input tensors must have at least one "
+					  "dimension. Below are the input tensors: number %u "
+					  "has shape []",
+					  i);
+		if (s->dim[0] != kernel_in(c, 0)->shape.dim[0])
+			return mu_invalid(err, "Batching input tensors supplied in a given op "
+					       "invocation must have equal 0th-dimension size");
+		if (s->dim[0] > l.size)
+			return mu_invalid(
+			    err, "Task size %lld is larger than maximum input batch size %lld",
+			    (long long)s->dim[0], (long long)l.size);
+	}
+	return 0;
+}
+
+static void batch_function(struct kernel_call *c)
+{
+	struct mu_err err;
+	struct batcher *b;
+
+	if (check_inputs(c, &err) || batcher_find(c, &b, &err)) {
+		kernel_finish(c, &err);
+		return;
+	}
+	struct batch_call *call = MU_NEW(struct batch_call);
+	*call = (struct batch_call){.b = b,
+				    .w = {.c = c,
+					  .waiters = &b->calls,
+					  .owner = &b->base,
+					  .what = "BatchFunction",
+					  .try = batch_call_try,
+					  .free = batch_call_free}};
+	wait_queue_add(&call->w, WAIT_PEEK);
+}
+
+static const struct kernel rows[] = {
+    {"BatchFunction", KERNEL_NO_FOLD, .start = batch_function},
+};
+KERNEL_TABLE(control_batch_function, rows)

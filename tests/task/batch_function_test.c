@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Steps whose calls share a batch, are cancelled in one, or lose its queue. tests/compat compares
+ * the values with TensorFlow's. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "task/kernels/engine/kernel_table.h"
+#include "task/runtime/runtime.h"
+#include "tests/task/function_graph.h"
+#include "tests/wait.h"
+
+enum { TIMEOUT_US = 2000000000, STEPS = 8 };
+static struct runtime *rt;
+
+static void numbers(struct mu_graph *g, const char *name, int64_t n)
+{
+	struct mu_shape shape = mu_shape_vec(n);
+	struct mu_node *c = node(g, name, "Const", "", NULL);
+	MU_AUTO_TENSOR t = {0};
+
+	assert_int_equal(mu_tensor_new(&t, MU_INT64, &shape, NULL), 0);
+	memset(t.data, 0, (size_t)n * sizeof(int64_t));
+	mu_node_set_attr(g, c, "value", &(struct mu_attr){.kind = MU_ATTR_TENSOR, .tensor = &t});
+	attr_type(g, c, "dtype", MU_INT64);
+}
+
+/* A row through function f, in batches of two rows that wait for half an hour. */
+static struct mu_graph *batched(struct mu_graph *body, const char *last)
+{
+	struct mu_attr none = {.kind = MU_ATTR_LIST + MU_ATTR_TYPE};
+	struct mu_graph *g = mu_graph_new();
+
+	add_function(g, "f", MU_INT64, body, last);
+	mu_graph_free(body);
+	numbers(g, "row", 1);
+	struct mu_node *n = node(g, "batch", "BatchFunction", "row", NULL);
+	attr_func(g, n, "f", "f");
+	attr_types(g, n, "Tin", MU_INT64);
+	attr_types(g, n, "Tout", MU_INT64);
+	mu_node_set_attr(g, n, "Tcaptured", &none);
+	attr_int(g, n, "num_batch_threads", 1);
+	attr_int(g, n, "max_batch_size", 2);
+	attr_int(g, n, "batch_timeout_micros", TIMEOUT_US);
+	attr_string(g, n, "shared_name", "batches");
+	return g;
+}
+
+static struct mu_graph *gives_two_rows(void)
+{
+	struct mu_graph *body = mu_graph_new();
+
+	numbers(body, "two", 2);
+	return body;
+}
+
+static struct mu_graph *waits(void)
+{
+	struct mu_graph *body = mu_graph_new();
+	struct mu_node *n = node(body, "queue", "FIFOQueueV2", "", NULL);
+
+	attr_string(body, n, "shared_name", "queue");
+	attr_string(body, n, "container", "elsewhere");
+	attr_types(body, n, "component_types", MU_INT64);
+	attr_types(body, node(body, "take", "QueueDequeueV2", "queue", NULL), "component_types",
+		   MU_INT64);
+	return body;
+}
+
+static void on_done(void *arg, const struct mu_err *err)
+{
+	atomic_store((_Atomic int *)arg, err ? (int)err->code : -1);
+}
+
+static void see_name(void *arg, struct resource *r)
+{
+	const char **wanted = arg;
+
+	if (*wanted && strcmp(r->name, *wanted) == 0)
+		*wanted = NULL;
+}
+
+static bool has_resource(const char *name)
+{
+	resources_each(rt->resources, see_name, &name);
+	return !name;
+}
+
+struct running {
+	_Atomic int how; /* 0: it runs; -1: it has succeeded */
+	struct rendezvous *r;
+	struct step *s;
+};
+
+static void begin(struct running *s, struct executor *e, uint64_t id)
+{
+	atomic_init(&s->how, 0);
+	s->r = rendezvous_table_get(rt->steps, id);
+	s->s = executor_start(e, s->r, NULL, on_done, &s->how);
+}
+
+static void finish(struct running *s, uint64_t id, int how)
+{
+	WAIT_UNTIL(atomic_load(&s->how) != 0);
+	assert_int_equal(atomic_load(&s->how), how);
+	step_unref(s->s);
+	rendezvous_table_drop(rt->steps, id, NULL);
+	rendezvous_unref(s->r);
+}
+
+static struct executor *runs(struct mu_graph *g)
+{
+	struct executor *e;
+	struct mu_err err;
+
+	assert_ok(runtime_new("local", 0, 2, &task_kernels, NULL, &rt, &err), &err);
+	assert_ok(executor_new(rt, g, "", &e, &err), &err);
+	return e;
+}
+
+static void steps__that_fill_batches__end_without_a_timeout(void **state)
+{
+	struct executor *e = runs(batched(gives_two_rows(), "two:output:0"));
+	struct running s[STEPS];
+
+	for (uint64_t i = 0; i < STEPS; i++)
+		begin(&s[i], e, i + 1);
+	for (uint64_t i = 0; i < STEPS; i++)
+		finish(&s[i], i + 1, -1);
+	executor_unref(e);
+	runtime_free(rt);
+}
+
+static void step__cancelled_while_it_waits_for_a_batch__leaves_its_row(void **state)
+{
+	struct mu_err why = {MU_CANCELLED, "the step has waited long enough"};
+	struct executor *e = runs(batched(gives_two_rows(), "two:output:0"));
+	struct running first, second;
+
+	begin(&first, e, 1);
+	WAIT_UNTIL(has_resource("batches/"));
+	step_cancel(first.s, &why);
+	finish(&first, 1, MU_CANCELLED);
+	begin(&second, e, 2); /* fills the batch, if the first had joined it */
+	wait_ms(POLL_INTERVAL_MS);
+	resources_clear(rt->resources, "");
+	WAIT_UNTIL(atomic_load(&second.how) != 0);
+	finish(&second, 2, atomic_load(&second.how));
+	executor_unref(e);
+	runtime_free(rt);
+}
+
+static void queue__removed_while_its_function_waits__ends_the_calls(void **state)
+{
+	struct executor *e = runs(batched(waits(), "take:components:0"));
+	struct running s[4]; /* two in the batch that runs, two in one that waits for a thread */
+
+	for (uint64_t i = 0; i < 4; i++)
+		begin(&s[i], e, i + 1);
+	WAIT_UNTIL(has_resource("queue"));
+	resources_clear(rt->resources, "");
+	for (uint64_t i = 0; i < 4; i++)
+		finish(&s[i], i + 1, MU_CANCELLED);
+	executor_unref(e);
+	runtime_free(rt);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(steps__that_fill_batches__end_without_a_timeout),
+	    cmocka_unit_test(step__cancelled_while_it_waits_for_a_batch__leaves_its_row),
+	    cmocka_unit_test(queue__removed_while_its_function_waits__ends_the_calls),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
