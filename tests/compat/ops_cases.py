@@ -418,6 +418,8 @@ def random():
                                         "maxval": scalar(90, t)}, {"seed": 5, "seed2": 9})
     yield Case("RandomUniformInt", {"shape": i32(1), "minval": scalar(3), "maxval": scalar(3)})
     yield Case("RandomUniform", {"shape": i32(4)}, {"dtype": tf.float32}, only_shape=True)
+    for shape in ((), (1,), (2,), (9,), (0, 3), (3, 0), (6, 2), (1, 4)):
+        yield Case("RandomShuffle", {"value": np.arange(np.prod(shape), dtype=F).reshape(shape)}, {"seed": 5, "seed2": 9})
 
 
 def strings():

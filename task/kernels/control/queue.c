@@ -48,7 +48,7 @@ struct queue *queue_new(const struct queue_spec *spec)
 	resource_init(&q->base, &queue_type);
 	wait_queue_init(&q->waiters);
 	q->spec = *spec;
-	q->random = philox_seeded(spec->seed, spec->seed2);
+	q->random.from = philox_seeded(spec->seed, spec->seed2);
 	return q;
 }
 
@@ -124,7 +124,7 @@ void queue_push(struct queue *q, struct mu_tensor *element)
 
 void queue_unpop(struct queue *q, struct mu_tensor *element)
 {
-	if (q->spec.by_priority) {
+	if (q->spec.by_priority || q->spec.shuffled) {
 		queue_push(q, element);
 		return;
 	}
@@ -139,15 +139,14 @@ void queue_pop(struct queue *q, struct mu_tensor *element)
 	size_t size = q->spec.n * sizeof *element;
 
 	if (q->spec.shuffled) {
-		/* Any one, which then goes from the front. */
-		uint32_t x[4];
-		philox_next(&q->random, x);
-		int64_t i = (int64_t)((x[0] | (uint64_t)x[1] << 32) % (uint64_t)q->count);
+		/* The last element takes the place of the one drawn, as in TensorFlow, so that a
+		 * seed gives the same order. */
+		int64_t i = philox_32(&q->random) % q->count;
 		memcpy(element, slot(q, i), size);
-		memmove(slot(q, i), slot(q, 0), size);
-	} else {
-		memcpy(element, slot(q, 0), size);
+		memmove(slot(q, i), slot(q, --q->count), size);
+		return;
 	}
+	memcpy(element, slot(q, 0), size);
 	if (q->spec.by_priority) {
 		memcpy(slot(q, 0), slot(q, --q->count), size);
 		sift_down(q);

@@ -29,7 +29,7 @@ struct queue {
 	/* A ring of elements, each spec.n tensors; by priority a heap that begins at 0. */
 	struct mu_tensor *ring;
 	int64_t head, count, cap;
-	struct philox random;
+	struct philox_stream random;
 };
 extern const struct resource_type queue_type;
 

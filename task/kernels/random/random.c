@@ -42,26 +42,25 @@ static int random_uniform_int(struct kernel_call *c, struct mu_err *err)
 	return draw_ints(c, kernel_in(c, 1)->dtype, &shape, range, &from, err);
 }
 
-/* The rows in random order. */
+/* The rows in random order. TensorFlow draws one number for each row but the last. */
 static int random_shuffle(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	int64_t n = in->shape.rank ? in->shape.dim[0] : 1, row = n ? in->shape.count / n : 0;
-	MU_AUTO_FREE int64_t *order = malloc((size_t)(n + 1) * sizeof *order);
+	int64_t n = in->shape.rank && in->shape.count ? in->shape.dim[0] : 1;
+	int64_t row = in->shape.count / n;
+	MU_AUTO_FREE int64_t *order = malloc((size_t)n * sizeof *order);
+	struct philox_stream random = {0};
 	struct mu_tensor *out;
-	uint32_t x[4];
 
 	if (!order)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "out of memory to shuffle %lld rows",
 			       (long long)n);
-	struct philox p;
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &in->shape, &out, err));
-	MU_RETURN_IF_ERROR(random_reserve(c, n, &p, err));
+	MU_RETURN_IF_ERROR(node_draws(c->state, c, (uint64_t)(n + 2) / 4, &random.from, err));
 	for (int64_t i = 0; i < n; i++)
 		order[i] = i;
-	for (int64_t i = n - 1; i > 0; i--) {
-		philox_next(&p, x);
-		int64_t k = (int64_t)((x[0] | (uint64_t)x[1] << 32) % (uint64_t)(i + 1));
+	for (int64_t i = 0; i < n - 1; i++) {
+		int64_t k = i + philox_32(&random) % (n - i);
 		int64_t swap = order[i];
 		order[i] = order[k];
 		order[k] = swap;

@@ -358,13 +358,14 @@ def every_optimizer():
 
 
 def old_producers():
-    """slice, range and string producers, batch_join, bucketing, conditional batches, queues by hand"""
+    """slice, range and string producers, also shuffled, batch_join, bucketing, conditional batches, queues by hand"""
     a, b = tf.train.slice_input_producer([tf.range(10), tf.range(10) * 2], shuffle=False, num_epochs=1)
     joined = tf.train.batch_join([[a, b]], 3, allow_smaller_final_batch=True)
     kept = tf.train.maybe_batch([tf.train.range_input_producer(8, shuffle=False, num_epochs=1).dequeue()], tf.constant(True), 4)
     ragged = tf.train.batch([tf.fill([tf.train.range_input_producer(6, shuffle=False, num_epochs=1).dequeue() + 1], 7)], 3, dynamic_pad=True)
-    out = {"joined": [], "kept": [], "ragged": []}
-    for name, what in (("joined", joined), ("kept", kept), ("ragged", ragged)):
+    shuffled = tf.train.slice_input_producer([tf.range(7), tf.range(7) * 2], num_epochs=3, seed=4)
+    out = {"joined": [], "kept": [], "ragged": [], "shuffled": []}
+    for name, what in (("joined", joined), ("kept", kept), ("ragged", ragged), ("shuffled", shuffled)):
         with tf.Session(TARGET) as s:
             s.run([tf.local_variables_initializer(), tf.global_variables_initializer()])
             coordinator = tf.train.Coordinator()
@@ -376,6 +377,11 @@ def old_producers():
                 coordinator.request_stop()
             coordinator.join(threads, stop_grace_period_secs=20, ignore_live_threads=True)
         forget()
+    queue = tf.RandomShuffleQueue(40, 3, [tf.int32], [[]], seed=5)
+    fill, some, one, close = queue.enqueue_many([tf.range(20)]), queue.dequeue_many(6), queue.dequeue(), queue.close()
+    with tf.Session(TARGET) as s:
+        s.run(fill)
+        out["drawn"] = plain([s.run(some), s.run(one), s.run(some), s.run(fill), s.run(close), s.run(queue.dequeue_up_to(30))])
     return out
 
 
