@@ -115,6 +115,25 @@ static void put_output(struct mu_buf *b, unsigned slot, const struct mu_tensor *
 	mu_pb_end(b, output);
 }
 
+/* Writes the memory that the node allocated, for TensorFlow's profiler: that of outputs that share
+ * their buffer with no other value. */
+static void put_memory(struct mu_buf *b, const struct value *out, unsigned n_out)
+{
+	size_t memory;
+	int64_t bytes = 0;
+
+	for (unsigned i = 0; i < n_out; i++)
+		if (mu_tensor_is_sole(&out[i].tensor))
+			bytes += (int64_t)mu_tensor_bytes(&out[i].tensor);
+	if (!bytes)
+		return;
+	memory = mu_pb_begin(b, 6);
+	mu_pb_put_str(b, 1, "cpu");
+	for (uint32_t field = 2; field <= 4; field++) /* in total, at the peak, in the end */
+		mu_pb_put_int(b, field, bytes);
+	mu_pb_end(b, memory);
+}
+
 /* Writes a label such as "sum = Add(a, b:1, ^c)". */
 static void put_label(struct mu_buf *b, const struct mu_node *n)
 {
@@ -137,6 +156,7 @@ static void put_node(struct mu_buf *b, const struct mu_node *n, int64_t began, i
 {
 	mu_pb_put_str(b, 1, n->name);
 	put_times(b, began, ended);
+	put_memory(b, out, n_out);
 	for (unsigned i = 0; i < n_out; i++) {
 		MU_AUTO_TENSOR held = {0};
 		if (mu_tensor_is_set(&out[i].tensor))

@@ -76,7 +76,7 @@ def callables():
 
 
 def a_traced_step():
-    """RunMetadata for a timeline and the profiler: which devices, which nodes"""
+    """RunMetadata for a timeline and the profiler: which devices, which nodes, which time and memory"""
     with _setter():
         x, loss, train, _ = _line()
     with tf.Session(TARGET) as s:
@@ -86,6 +86,9 @@ def a_traced_step():
         chart = timeline.Timeline(meta.step_stats).generate_chrome_trace_format(show_memory=True)
         nodes = {n.node_name for d in meta.step_stats.dev_stats for n in d.node_stats}
         devices = sorted(d.device.split("/device")[0] for d in meta.step_stats.dev_stats)
+        used = tf.profiler.ProfileOptionBuilder(tf.profiler.ProfileOptionBuilder.time_and_memory()).with_empty_output().build()
+        profile = tf.profiler.profile(s.graph, run_meta=meta, cmd="op", options=used)
+        assert profile.total_exec_micros > 0 and profile.total_requested_bytes > 0, profile
         return sorted(set(devices)), "ApplyGradientDescent" in chart, sorted(n for n in nodes if n.endswith("/ApplyGradientDescent")), len(meta.partition_graphs) >= 2
 
 
