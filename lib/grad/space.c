@@ -30,6 +30,9 @@ GRAD_UNARY(g_bilinear, GRAD_OP(c, "ResizeBilinearGrad", g, x))
 GRAD_UNARY(g_bilinear_grad, GRAD_OP(c, "ResizeBilinear", g, size_of(b, x)))
 GRAD_UNARY(g_bicubic, GRAD_OP(c, "ResizeBicubicGrad", g, x))
 GRAD_UNARY(g_bicubic_grad, GRAD_OP(c, "ResizeBicubic", g, size_of(b, x)))
+GRAD_UNARY(g_scaled, GRAD_OP(c, "ScaleAndTranslateGrad", g, x, grad_in(c, 2), grad_in(c, 3)))
+GRAD_UNARY(g_scaled_grad,
+	   GRAD_OP(c, "ScaleAndTranslate", g, size_of(b, x), grad_in(c, 2), grad_in(c, 3)))
 GRAD_UNARY(g_nearest, GRAD_OP(c, "ResizeNearestNeighborGrad", g, size_of(b, x)))
 GRAD_UNARY(g_nearest_grad, GRAD_OP(c, "ResizeNearestNeighbor", g, size_of(b, x)))
 
@@ -102,6 +105,8 @@ const struct op_grad grads_of_spaces[] = {
     {"ResizeNearestNeighborGrad", g_nearest_grad, GRAD_FIRST},
     {"ReverseSequence", g_reverse_sequence, GRAD_FIRST},
     {"Roll", g_roll, GRAD_FIRST},
+    {"ScaleAndTranslate", g_scaled, GRAD_FIRST},
+    {"ScaleAndTranslateGrad", g_scaled_grad, GRAD_FIRST},
     {"SpaceToBatch", g_space_to_batch, GRAD_FIRST},
     {"SpaceToBatchND", g_space_to_batch_nd, GRAD_FIRST},
     {"SpaceToDepth", g_space_to_depth, GRAD_FIRST},

@@ -151,6 +151,14 @@ CASE(y_bilinear, RESIZED("ResizeBilinear", 4, 2, "half_pixel_centers"))
 CASE(y_bilinear_grad, mu_op(b, "ResizeBilinearGrad", MU_IN(x, IMAGES)))
 CASE(y_bicubic, RESIZED("ResizeBicubic", 3, 5, "half_pixel_centers"))
 CASE(y_bicubic_grad, mu_op(b, "ResizeBicubicGrad", MU_IN(x, IMAGES)))
+
+#define SCALED(op, input)                                                                          \
+	mu_op(b, op,                                                                               \
+	      MU_IN(x, input, mu_cast(b, ints(b, 2, (int32_t[]){1, 2}), MU_FLOAT),                 \
+		    mu_cast(b, ints(b, 2, (int32_t[]){0, -1}), MU_FLOAT)))
+
+CASE(y_scaled, SCALED("ScaleAndTranslate", ints(b, 2, (int32_t[]){2, 4})))
+CASE(y_scaled_grad, SCALED("ScaleAndTranslateGrad", IMAGES))
 CASE(y_nearest, RESIZED("ResizeNearestNeighbor", 3, 5, "align_corners"))
 CASE(y_nearest_grad, RESIZED("ResizeNearestNeighborGrad", 2, 3, "align_corners"))
 
@@ -230,6 +238,8 @@ static const struct gradient_case array_cases[] = {
     {"ResizeBilinearGrad", {4, {2, 4, 2, 2}}, y_bilinear_grad, -1, 1},
     {"ResizeBicubic", {4, {2, 2, 3, 2}}, y_bicubic, -1, 1},
     {"ResizeBicubicGrad", {4, {2, 3, 4, 2}}, y_bicubic_grad, -1, 1},
+    {"ScaleAndTranslate", {4, {2, 2, 3, 2}}, y_scaled, -1, 1},
+    {"ScaleAndTranslateGrad", {4, {2, 2, 4, 2}}, y_scaled_grad, -1, 1},
     {"ResizeNearestNeighbor", {4, {2, 2, 3, 2}}, y_nearest, -1, 1},
     {"ResizeNearestNeighborGrad", {4, {2, 3, 4, 2}}, y_nearest_grad, -1, 1},
 };

@@ -33,6 +33,7 @@ def resize_cases():
         for t in (F, D, I, np.uint8, np.int8):
             tol = {"rtol": 1e-5, "atol": 1e-5} if t in (F, D) else {}
             yield Case("ResizeNearestNeighborGrad", {"grads": picture(t, 2, *size, 3) // (1 if t in (F, D) else 50), "size": i32(4, 6)}, attrs, **tol)
+    yield from scale_cases()
     x = picture(F, 2, 4, 6, 3)
     for op in ("ResizeBilinear", "ResizeBicubic", "ResizeArea", "ResizeNearestNeighbor"):
         for images, size in ((x[0], i32(2, 2)), (x, i32(2)), (x, i32(2, 2, 2)), (x, i32(0, 2)), (x, i32(-1, 2)), (x[:, :0], i32(2, 2)), (x[..., :0], i32(2, 2))):
@@ -44,3 +45,33 @@ def resize_cases():
             yield Case(op, {"grads": g, "original_image": image})
     for g, size in ((x[0], i32(2, 2)), (x, i32(2)), (x, i32(0, 2)), (x, i32(-1, 2))):
         yield Case("ResizeNearestNeighborGrad", {"grads": g, "size": size})
+
+
+def scale_cases():
+    def scaled(x, size=(3, 5), scale=(0.6, 1.5), by=(0.3, -0.7), **attrs):
+        return Case("ScaleAndTranslate", {"images": x, "size": i32(*size), "scale": np.array(scale, F), "translation": np.array(by, F)}, attrs, **CLOSE)
+
+    def back(g, image, scale=(0.6, 1.5), by=(0.3, -0.7), **attrs):
+        return Case("ScaleAndTranslateGrad", {"grads": g, "original_image": image, "scale": np.array(scale, F), "translation": np.array(by, F)}, attrs, **CLOSE)
+
+    x = picture(F, 2, 4, 6, 3)
+    kernels = ("lanczos1", "lanczos3", "lanczos5", "gaussian", "box", "triangle", "keyscubic", "mitchellcubic", "Lanczos3", "none")
+    moves = (((0.6, 1.5), (0.3, -0.7)), ((0.25, 0.25), (2, -5)), ((1, 1), (0, 0)), ((2, 0.5), (0.5, 1)), ((0.1, 9), (0, -30)))
+    for kernel, (scale, by), antialias in itertools.product(kernels, moves, (True, False)):
+        attrs = {"scale": scale, "by": by, "kernel_type": kernel, "antialias": antialias}
+        yield scaled(x, **attrs)
+        yield scaled(x, (1, 9), **attrs)
+        yield back(real(F, 2, 3, 5, 3), x, **attrs)
+    for t in TYPES + (np.int64,):
+        yield scaled(picture(t, 2, 4, 6, 3))
+    for images in (x[0], x[:0], x[:, :0], x[..., :0]):
+        yield scaled(images)
+    for g, image in ((x[0], x), (x, x[0]), (x[:0], x[:0]), (x[..., :0], x[..., :0])):
+        yield back(g, image)
+    for size in ((2,), (2, 2, 2), (0, 2), (-1, 2)):
+        yield scaled(x, size)
+    for pair in ((1,), (1, 1, 1), (0, 1), (1, -1), (1, np.nan), (1e-30, 1), (1, 1e30), (np.inf, 1)):
+        yield scaled(x, scale=pair)
+        yield scaled(x, by=pair)
+        yield back(x, x, scale=pair)
+        yield back(x, x, by=pair)

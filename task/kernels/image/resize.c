@@ -7,6 +7,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "lib/base/ints.h"
 #include "task/device/gpu.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
@@ -114,11 +115,104 @@ static void area_taps(const struct resize_axis *a, struct resize_taps *t)
 	t->first[a->out] = k;
 }
 
+/* ---- ScaleAndTranslate: kernels that weigh each pixel by its distance from the sample ---- */
+
+static float lanczos(float x, float radius)
+{
+	if (x > radius)
+		return 0;
+	if (x <= 1e-3f)
+		return 1;
+	return radius * sinf((float)M_PI * x) * sinf((float)M_PI * x / radius) /
+	       ((float)(M_PI * M_PI) * x * x);
+}
+
+static float gaussian(float x, float radius)
+{
+	float sigma = radius / 3;
+
+	return x >= radius ? 0 : expf(-x * x / (2 * sigma * sigma));
+}
+
+static float box(float x, float radius)
+{
+	return x < 0.5f ? 1 : x == 0.5f ? 0.5f : 0;
+}
+
+static float triangle(float x, float radius)
+{
+	return x < radius ? 1 - x : 0;
+}
+
+static float keys_cubic(float x, float radius)
+{
+	return x < radius ? cubic(-0.5f, x) : 0;
+}
+
+static float mitchell_cubic(float x, float radius)
+{
+	if (x >= radius)
+		return 0;
+	if (x >= 1)
+		return ((-7.0f / 18 * x + 2) * x - 10.0f / 3) * x + 16.0f / 9;
+	return (7.0f / 6 * x - 2) * x * x + 8.0f / 9;
+}
+
+static const struct resample_kernel {
+	const char *name; /* in lower case */
+	float radius;
+	float (*at)(float distance, float radius);
+} resample_kernels[] = {
+    {"lanczos1", 1, lanczos},
+    {"lanczos3", 3, lanczos},
+    {"lanczos5", 5, lanczos},
+    {"gaussian", 1.5f, gaussian},
+    {"box", 1, box},
+    {"triangle", 1, triangle},
+    {"keyscubic", 2, keys_cubic},
+    {"mitchellcubic", 2, mitchell_cubic},
+};
+
+/* Adds the taps of the sample at x; the weights sum to 1. */
+static void add_sample(const struct resize_axis *a, struct resize_taps *t, int64_t *k, float x)
+{
+	float reach = a->kernel->radius * a->kernel_scale, sum = 0;
+	float low = fmaxf(ceilf(x - reach - 0.5f), 0);
+	float high = fminf(floorf(x + reach - 0.5f), (float)(a->in - 1));
+	int64_t first = *k, from = resize_within((int64_t)low, a->in);
+	int64_t to = resize_within((int64_t)high, a->in);
+
+	for (int64_t at = from; at <= to; at++) {
+		float distance = fabsf((float)at + 0.5f - x) / a->kernel_scale;
+
+		add_tap(t, k, at, a->kernel->at(distance, a->kernel->radius));
+		sum += t->weight[*k - 1];
+	}
+	for (int64_t i = first; i < *k; i++)
+		t->weight[i] = fabsf(sum) >= 1000 * FLT_MIN ? t->weight[i] / sum : 0;
+}
+
+/* Positions that the image moves away from have no taps. */
+static void scaled_taps(const struct resize_axis *a, struct resize_taps *t)
+{
+	int64_t k = 0;
+
+	for (int64_t i = 0; i < a->out; i++) {
+		float x = ((float)i + 0.5f) * a->scale - a->scale * a->translation;
+
+		t->first[i] = k;
+		if (x >= 0 && x <= (float)a->in)
+			add_sample(a, t, &k, x);
+	}
+	t->first[a->out] = k;
+}
+
 static const struct resize_method {
 	const char *name; /* an op's begins so */
 	make_taps *taps;
-	int most; /* taps a place */
+	int most; /* taps a place; 0: as many as the kernel reaches */
 } methods[] = {
+    {"ScaleAndTranslate", scaled_taps, 0},
     {"ResizeBilinear", linear_taps, 2},
     {"ResizeNearestNeighbor", nearest_taps, 1},
     {"ResizeBicubic", cubic_taps, 4},
@@ -140,12 +234,21 @@ static int resize_alloc(struct mu_tensor *t, enum mu_dtype type, int64_t n, stru
 	return mu_tensor_new(t, type, &s, err);
 }
 
+/* The number of taps of all places, at most. */
+static int64_t max_taps(const struct resize *r, const struct resize_axis *a)
+{
+	if (r->method->most)
+		return r->method->most * a->out + a->in;
+	float reach = ceilf(a->kernel->radius * a->kernel_scale);
+	return a->out * (reach < (float)a->in ? mu_min(2 * (int64_t)reach + 1, a->in) : a->in);
+}
+
 static int find_taps(struct resize *r, struct mu_err *err)
 {
 	for (int d = 0; d < 2; d++) {
 		const struct resize_axis *a = &r->axis[d];
 		struct resize_taps *t = &r->taps[d];
-		int64_t most = r->method->most * a->out + a->in;
+		int64_t most = max_taps(r, a);
 		int rc;
 
 		if ((rc = resize_alloc(&t->memory[0], MU_INT64, a->out + 1, err)) ||
@@ -159,6 +262,33 @@ static int find_taps(struct resize *r, struct mu_err *err)
 		t->at = t->memory[1].data;
 		t->weight = t->memory[2].data;
 		r->method->taps(a, t);
+	}
+	return 0;
+}
+
+/* Inputs 2 and 3 and the attributes of ScaleAndTranslate. */
+static int read_scale(const struct kernel_call *c, struct resize *r, struct mu_err *err)
+{
+	const char *name = args_attr_string(c->node, "kernel_type", "lanczos3");
+	bool antialias = args_attr_bool(c->node, "antialias", true);
+	const float *scale = MU_DATA(float, kernel_in(c, 2));
+	const float *translation = MU_DATA(float, kernel_in(c, 3));
+	const struct resample_kernel *kernel = NULL;
+
+	for (unsigned i = 0; i < MU_COUNT(resample_kernels); i++)
+		if (strcasecmp(name, resample_kernels[i].name) == 0)
+			kernel = &resample_kernels[i];
+	if (!kernel)
+		return mu_invalid(err, "Unrecognized kernel type: %.40s", name);
+	for (int d = 0; d < 2; d++) {
+		struct resize_axis *a = &r->axis[d];
+
+		if (!(scale[d] > 0))
+			return mu_invalid(err, "Scale must be greater than zero.");
+		a->scale = 1 / scale[d];
+		a->translation = translation[d];
+		a->kernel = kernel;
+		a->kernel_scale = antialias ? fmaxf(a->scale, 1) : 1;
 	}
 	return 0;
 }
@@ -190,7 +320,7 @@ static int read_sizes(const struct kernel_call *c, struct resize *r, const int64
 		a->scale = corners && out[d] > 1 ? (float)(in[d] - 1) / (float)(out[d] - 1)
 						 : (float)in[d] / (float)out[d];
 	}
-	return 0;
+	return r->method->taps == scaled_taps ? read_scale(c, r, err) : 0;
 }
 
 static void read_pictures(const struct kernel_call *c, struct resize *r)
@@ -367,7 +497,7 @@ static int need_sums(const struct kernel_call *c, enum mu_dtype t, struct mu_err
 	return args_no_kernel(c, t, err);
 }
 
-/* (gradient, picture): bilinear and bicubic. */
+/* (gradient, picture): bilinear and bicubic, scaled and translated. */
 static int back_to_picture(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *image = kernel_in(c, 1);
@@ -398,9 +528,10 @@ static int back_to_size(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"ResizeArea ResizeBicubic ResizeBilinear ResizeNearestNeighbor", KERNEL_EXPENSIVE,
-     .run = resize_forward},
-    {"ResizeBicubicGrad ResizeBilinearGrad", KERNEL_EXPENSIVE, .run = back_to_picture},
+    {"ResizeArea ResizeBicubic ResizeBilinear ResizeNearestNeighbor ScaleAndTranslate",
+     KERNEL_EXPENSIVE, .run = resize_forward},
+    {"ResizeBicubicGrad ResizeBilinearGrad ScaleAndTranslateGrad", KERNEL_EXPENSIVE,
+     .run = back_to_picture},
     {"ResizeNearestNeighborGrad", KERNEL_EXPENSIVE, .run = back_to_size},
 };
 KERNEL_TABLE(image_resize, rows)

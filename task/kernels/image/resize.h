@@ -17,6 +17,10 @@ struct resize_axis {
 	int64_t in, out;
 	float scale;
 	bool corners, centers;
+
+	/* of ScaleAndTranslate, whose scale is the reciprocal of the others' */
+	float translation, kernel_scale;
+	const struct resample_kernel *kernel;
 };
 struct resize {
 	const struct resize_method *method;
