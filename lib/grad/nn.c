@@ -178,6 +178,7 @@ const struct op_grad grads_of_nn[] = {
     {"AvgPool3D", g_avg_pool_3d, GRAD_FIRST},
     {"BatchNormWithGlobalNormalization", g_batch_norm_global, GRAD_FIRST},
     {"BiasAdd", g_bias_add, GRAD_FIRST},
+    {"BiasAddV1", g_bias_add, GRAD_FIRST},
     {"BlockLSTM", g_block_lstm, GRAD_ANY},
     {"BlockLSTMV2", g_block_lstm, GRAD_ANY},
     {"CTCLoss", g_sparse_xent, GRAD_FIRST},

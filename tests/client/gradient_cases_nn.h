@@ -123,6 +123,7 @@ CASE(y_softmaxcrossentropywithlogits_labels, mu_softmax_xent(b, values(b, 3, 4, 
 CASE(y_leakyrelu, mu_op(b, "LeakyRelu", MU_IN(x), MU_ATTRS(MU_A_FLOAT("alpha", 0.1f))))
 CASE(y_leakyrelugrad,
      mu_op(b, "LeakyReluGrad", MU_IN(x, values(b, 3, 4, 1)), MU_ATTRS(MU_A_FLOAT("alpha", 0.1f))))
+CASE(y_bias_v1, mu_op(b, "BiasAddV1", MU_IN(values(b, 3, 4, 1), x)))
 CASE(y_biasaddgrad, mu_op(b, "BiasAddGrad", MU_IN(x)))
 
 /* Adds a pooling gradient op for a side x side image of two channels, with window `size` and stride
@@ -311,6 +312,7 @@ CASE(y_dilation_filter, DILATED(IMAGES, x))
 
 static const struct gradient_case nn_cases[] = {
     {"BiasAdd", {2, {-1, 4}}, y_bias_add, -1, 1},
+    {"BiasAddV1", {1, {4}}, y_bias_v1, -1, 1},
     {"BiasAdd, bias", {1, {4}}, y_bias, -1, 1},
     {"Relu", {2, {3, 4}}, y_relu, -1, 1},
     {"Softmax", {2, {3, 4}}, y_softmax, -1, 1},

@@ -250,7 +250,9 @@ def products():
 
 def network():
     for shape in ((4, 3), (2, 5, 3), (2, 2, 2, 3)):
-        yield Case("BiasAdd", {"value": real(F, *shape), "bias": real(F, 3)})
+        value, bias = real(F, *shape), real(F, 3)
+        yield Case("BiasAdd", {"value": value, "bias": bias})
+        yield Case("BiasAddV1", {"value": value, "bias": bias})
         yield Case("BiasAddGrad", {"out_backprop": real(F, *shape)}, atol=1e-6)
     yield Case("BiasAddGrad", {"out_backprop": np.zeros((0, 3), F)})
     yield Case("BiasAdd", {"value": real(F, 4, 3), "bias": real(F, 2)})

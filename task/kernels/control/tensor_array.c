@@ -82,6 +82,8 @@ static int new_flow(struct kernel_call *c, struct mu_err *err)
 	const struct mu_shape one = mu_shape_scalar();
 	struct mu_tensor *flow;
 
+	if (c->n_out < 2) /* of the first two versions of the op */
+		return 0;
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 1, MU_FLOAT, &one, &flow, err));
 	return move_fill(flow, NULL, err);
 }
@@ -119,7 +121,7 @@ static int tensor_array_make(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources, container, name,
 						    &array_type, tensor_array_same, a, &r, err));
 	resource_unref(r);
-	MU_RETURN_IF_ERROR(resource_handle_out(c, 0, container, name, array_type.name, err));
+	MU_RETURN_IF_ERROR(handle_output(c, container, name, &array_type, err));
 	return new_flow(c, err);
 }
 
@@ -204,8 +206,7 @@ static int output_gradient(struct kernel_call *c, const struct mu_shape *more, s
 	if (rc)
 		return rc;
 	resource_unref(r);
-	MU_RETURN_IF_ERROR(
-	    resource_handle_out(c, 0, a->base.container, name, array_type.name, err));
+	MU_RETURN_IF_ERROR(handle_output(c, a->base.container, name, &array_type, err));
 	return new_flow(c, err);
 }
 
@@ -228,11 +229,13 @@ static int gradient_with_shape(struct kernel_call *c, struct mu_err *err)
 
 static int close_array(struct kernel_call *c, struct mu_err *err)
 {
-	const struct mu_handle *h;
+	struct resource *r;
+	int rc;
 
-	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
-	return resources_remove(c->runtime->resources, h->container ? h->container : "", h->name,
-				&array_type, err);
+	MU_RETURN_IF_ERROR(handle_find(c, 0, &array_type, &r, err));
+	rc = resources_remove(c->runtime->resources, r->container, r->name, &array_type, err);
+	resource_unref(r);
+	return rc;
 }
 
 static int tensor_array_size_of(struct kernel_call *c, struct mu_err *err)
@@ -432,6 +435,7 @@ static int tensor_array_join(struct kernel_call *c, const struct held_tensors *p
 	return rc;
 }
 
+/* Of TensorArrayPack, which has no indices, all elements. */
 static int tensor_array_gather(struct kernel_call *c, struct mu_err *err)
 {
 	__attribute__((cleanup(tensor_array_pile_free))) struct held_tensors p = {0};
@@ -440,7 +444,7 @@ static int tensor_array_gather(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
-	MU_RETURN_IF_ERROR(take_pile(c, a, kernel_in(c, 1), &p, err));
+	MU_RETURN_IF_ERROR(take_pile(c, a, c->n_in > 2 ? kernel_in(c, 1) : NULL, &p, err));
 	const struct mu_pshape *element = &a->element;
 	if (element->rank < 0 && shape && shape->kind == MU_ATTR_SHAPE)
 		element = shape->shape;
@@ -486,6 +490,26 @@ static int tensor_array_scatter(struct kernel_call *c, struct mu_err *err)
 	return rc ? rc : output_flow(c);
 }
 
+static int tensor_array_unpack(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *value = kernel_in(c, 1);
+	HELD *a = NULL;
+	int rc = 0;
+
+	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
+	if (value->shape.rank < 1)
+		return mu_invalid(err,
+				  "Input value for unpack must be at least a vector but "
+				  "received: %s",
+				  mu_shape_str(&value->shape));
+	for (int64_t i = 0; i < value->shape.dim[0] && !rc; i++) {
+		struct mu_tensor row;
+		if (!(rc = move_rows_out(c, value, i, 1, true, &row, err)))
+			rc = tensor_array_put(a, i, row, err);
+	}
+	return rc ? rc : output_flow(c);
+}
+
 static int tensor_array_split(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *value = kernel_in(c, 1), *lengths = kernel_in(c, 2);
@@ -517,17 +541,20 @@ static int tensor_array_split(struct kernel_call *c, struct mu_err *err)
 	return rc ? rc : output_flow(c);
 }
 
+/* The kernels are the same in all versions; handle_find and handle_output know their handles. */
 static const struct kernel rows[] = {
-    {"TensorArrayV3", .run = tensor_array_make},
-    {"TensorArrayGradV3", .run = gradient},
-    {"TensorArrayWriteV3", .run = write},
-    {"TensorArrayReadV3", .run = read},
-    {"TensorArrayGatherV3", .run = tensor_array_gather},
-    {"TensorArrayScatterV3", .run = tensor_array_scatter},
-    {"TensorArrayConcatV3", .run = tensor_array_concat},
-    {"TensorArraySplitV3", .run = tensor_array_split},
-    {"TensorArraySizeV3", .run = tensor_array_size_of},
-    {"TensorArrayCloseV3", .run = close_array},
+    {"TensorArray TensorArrayV2 TensorArrayV3", .run = tensor_array_make},
+    {"TensorArrayGrad TensorArrayGradV2 TensorArrayGradV3", .run = gradient},
+    {"TensorArrayWrite TensorArrayWriteV2 TensorArrayWriteV3", .run = write},
+    {"TensorArrayRead TensorArrayReadV2 TensorArrayReadV3", .run = read},
+    {"TensorArrayGather TensorArrayGatherV2 TensorArrayGatherV3 TensorArrayPack",
+     .run = tensor_array_gather},
+    {"TensorArrayScatter TensorArrayScatterV2 TensorArrayScatterV3", .run = tensor_array_scatter},
+    {"TensorArrayUnpack", .run = tensor_array_unpack},
+    {"TensorArrayConcat TensorArrayConcatV2 TensorArrayConcatV3", .run = tensor_array_concat},
+    {"TensorArraySplit TensorArraySplitV2 TensorArraySplitV3", .run = tensor_array_split},
+    {"TensorArraySize TensorArraySizeV2 TensorArraySizeV3", .run = tensor_array_size_of},
+    {"TensorArrayClose TensorArrayCloseV2 TensorArrayCloseV3", .run = close_array},
     {"TensorArrayGradWithShape", .run = gradient_with_shape},
 };
 KERNEL_TABLE(control_tensor_array, rows)

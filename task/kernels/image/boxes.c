@@ -381,10 +381,46 @@ static int sample_box(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
+/* ---- RandomCrop ---- */
+
+static int random_crop(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int64_t size[2], at[2] = {0};
+	struct philox_stream random = {0};
+	struct mu_tensor *out;
+	int n;
+
+	MU_RETURN_IF_ERROR(args_ints(c, 1, size, 2, &n, err));
+	for (int d = 0; d < 2; d++)
+		if (size[d] < 0)
+			return mu_invalid(err, "size must not be negative: %lld",
+					  (long long)size[d]);
+		else if (size[d] > in->shape.dim[d])
+			return mu_fail(err, MU_FAILED_PRECONDITION,
+				       "%s must be >= target_%s: %s = %lld, target_%s = %lld",
+				       d ? "width" : "height", d ? "width" : "height",
+				       d ? "width" : "height", (long long)in->shape.dim[d],
+				       d ? "width" : "height", (long long)size[d]);
+	MU_RETURN_IF_ERROR(node_draws(c->state, c, 1, &random.from, err));
+	for (int d = 1; d >= 0; d--)
+		if (size[d] < in->shape.dim[d])
+			at[d] = philox_32(&random) % (in->shape.dim[d] - size[d] + 1);
+	MU_RETURN_IF_ERROR(kernel_out_dims(
+	    c, 0, in->dtype, 3, (int64_t[]){size[0], size[1], in->shape.dim[2]}, &out, err));
+	for (int64_t y = 0; y < size[0]; y++)
+		elems_copy(in->dtype, out->data, y * size[1] * in->shape.dim[2], in->data,
+			   ((at[0] + y) * in->shape.dim[1] + at[1]) * in->shape.dim[2],
+			   size[1] * in->shape.dim[2]);
+	return 0;
+}
+
 static const struct kernel rows[] = {
     {"DrawBoundingBoxes DrawBoundingBoxesV2", KERNEL_EXPENSIVE, .run = draw_boxes},
     {"SampleDistortedBoundingBox SampleDistortedBoundingBoxV2", .run = sample_box,
      .prepare = node_state_prepare, .release = node_state_release},
+    {"RandomCrop", .run = random_crop, .prepare = node_state_prepare,
+     .release = node_state_release},
     {"StatelessSampleDistortedBoundingBox", .run = sample_box},
 };
 KERNEL_TABLE(image_boxes, rows)

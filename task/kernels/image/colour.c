@@ -158,7 +158,15 @@ struct contrast {
 	float *out;
 	int64_t pixels, channels;
 	double factor;
+	float low, high; /* limits of the result */
 };
+
+/* The lower limit is the last, and NaN is within them. */
+static float colour_limit(const struct contrast *k, float x)
+{
+	x = x > k->high ? k->high : x;
+	return x < k->low ? k->low : x;
+}
 
 static void colour_stretch(void *arg, int64_t from, int64_t to)
 {
@@ -171,25 +179,35 @@ static void colour_stretch(void *arg, int64_t from, int64_t to)
 			sum += k->in[at + p * k->channels];
 		double mean = sum / (double)k->pixels;
 		for (int64_t p = 0; p < k->pixels; p++, at += k->channels)
-			k->out[at] = (float)((k->in[at] - mean) * k->factor + mean);
+			k->out[at] =
+			    colour_limit(k, (float)((k->in[at] - mean) * k->factor + mean));
 	}
 }
 
+/* The first version of the op also has limits, any type of pictures, and a result of floats. */
 static int contrast(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	struct contrast k = {.in = in->data};
+	struct contrast k = {.low = -INFINITY, .high = INFINITY};
+	MU_AUTO_TENSOR wide = {0};
 	int rank = in->shape.rank;
 	struct mu_tensor *out;
 
-	MU_RETURN_IF_ERROR(colour_check_pictures(c, true, err));
+	if (c->n_in > 2) {
+		k.low = *MU_DATA(float, kernel_in(c, 2));
+		k.high = *MU_DATA(float, kernel_in(c, 3));
+	} else {
+		MU_RETURN_IF_ERROR(colour_check_pictures(c, true, err));
+	}
 	MU_RETURN_IF_ERROR(read_by(c, &k.factor, err));
 	if (rank < 3)
 		return mu_invalid(err, "input must be at least 3-D, got shape %s",
 				  mu_shape_str(&in->shape));
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &in->shape, &out, err));
+	MU_RETURN_IF_ERROR(convert_tensor(&wide, MU_FLOAT, in, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &in->shape, &out, err));
 	if (!in->shape.count)
 		return 0;
+	k.in = wide.data;
 	k.out = out->data;
 	k.channels = in->shape.dim[rank - 1];
 	k.pixels = in->shape.dim[rank - 2] * in->shape.dim[rank - 3];
@@ -200,6 +218,6 @@ static int contrast(struct kernel_call *c, struct mu_err *err)
 
 static const struct kernel rows[] = {
     {"RGBToHSV HSVToRGB AdjustHue AdjustSaturation", KERNEL_EXPENSIVE, .run = colours},
-    {"AdjustContrastv2", KERNEL_EXPENSIVE, .run = contrast},
+    {"AdjustContrast AdjustContrastv2", KERNEL_EXPENSIVE, .run = contrast},
 };
 KERNEL_TABLE(image_colour, rows)

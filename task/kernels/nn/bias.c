@@ -83,7 +83,7 @@ static int bias_add_grad(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"BiasAdd", .run = bias_add},
+    {"BiasAdd BiasAddV1", .run = bias_add},
     {"BiasAddGrad", .run = bias_add_grad},
 };
 KERNEL_TABLE(nn_bias, rows)

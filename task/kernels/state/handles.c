@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-/* The two strings as a variable of its own, so that they can travel as a reference. */
-static int output_reference(struct kernel_call *c, const char *container, const char *name,
-			    struct mu_err *err)
+/* Old ops name a resource by two strings. A reference to them is a variable of its own. */
+static int output_strings(struct kernel_call *c, bool is_ref, const char *container,
+			  const char *name, struct mu_err *err)
 {
 	struct mu_shape two = mu_shape_vec(2);
 	struct mu_tensor t;
@@ -13,6 +13,10 @@ static int output_reference(struct kernel_call *c, const char *container, const 
 	MU_RETURN_IF_ERROR(mu_tensor_new(&t, MU_STRING, &two, err));
 	mu_string_set(&MU_DATA(struct mu_string, &t)[0], container, strlen(container));
 	mu_string_set(&MU_DATA(struct mu_string, &t)[1], name, strlen(name));
+	if (!is_ref) {
+		kernel_out_take(c, 0, t);
+		return 0;
+	}
 	struct variable *v = variable_new(MU_STRING, &(struct mu_pshape){.rank = 1, .dim = {2}});
 	variable_assign(v, t);
 	kernel_out_ref(c, 0, v);
@@ -23,8 +27,11 @@ static int output_reference(struct kernel_call *c, const char *container, const 
 int handle_output(struct kernel_call *c, const char *container, const char *name,
 		  const struct resource_type *type, struct mu_err *err)
 {
-	return c->node->def && c->node->def->n_outputs && c->node->def->outputs[0].is_ref
-		   ? output_reference(c, container, name, err)
+	const struct mu_arg_def *out =
+	    c->node->def && c->node->def->n_outputs ? c->node->def->outputs : NULL;
+
+	return out && out->type == MU_STRING
+		   ? output_strings(c, out->is_ref, container, name, err)
 		   : resource_handle_out(c, 0, container, name, type->name, err);
 }
 

@@ -385,6 +385,66 @@ def old_producers():
     return out
 
 
+def first_tensor_arrays():
+    """the first two versions of TensorArray, which only graphs of old producers may have: handles are strings"""
+    out = {}
+    for version in ("", "V2"):
+        g = tf.GraphDef()
+        g.versions.producer = 15
+
+        def node(name, op, *inputs, **attrs):
+            n = g.node.add(name=name, op=op, input=inputs)
+            for key, value in attrs.items():
+                attr = n.attr[key]
+                if key == "value":
+                    attr.tensor.CopyFrom(tf.make_tensor_proto(value))
+                elif isinstance(value, tf.DType):
+                    attr.type = value.as_datatype_enum
+                elif isinstance(value, bool):
+                    attr.b = value
+                else:
+                    attr.s = value
+            return name
+
+        def const(name, value):
+            return node(name, "Const", value=value, dtype=tf.as_dtype(np.asarray(value).dtype))
+
+        def array(op, name, *inputs, **attrs):
+            return node(name, f"TensorArray{op}{version}", *inputs, **attrs)
+        zero, one, f = const("zero", np.int32(0)), const("one", np.int32(1)), tf.float32
+        both, lengths, flow = const("both", np.int32([1, 0])), const("lengths", np.int64([2, 1])), const("flow", np.float32(0))
+        x, rows = const("x", np.float32([1, 2])), const("rows", np.float32([[1, 2], [3, 4], [5, 6]]))
+        a = array("", "a", const("two", np.int32(2)), dtype=f, clear_after_read=False)
+        wrote = array("Write", "w1", a, one, x, array("Write", "w0", a, zero, x, flow, T=f), T=f)
+        array("Read", "read", a, one, wrote, dtype=f)
+        array("Gather", "gather", a, both, wrote, dtype=f)
+        array("Concat", "concat", a, wrote, dtype=f)
+        array("Size", "size", a, wrote)
+        grad = array("Grad", "grad", a, wrote, source=b"g")
+        summed = array("Write", "g1", grad, one, x, array("Write", "g0", grad, one, x, wrote, T=f), T=f)
+        array("Gather", "sums", array("Grad", "again", a, summed, source=b"g"), both, summed, dtype=f)
+        s = array("", "s", const("most", np.int32(0)), dtype=f, dynamic_size=True)
+        array("Concat", "parts", s, array("Split", "split", s, rows, lengths, flow, T=f), dtype=f)
+        s = array("", "t", "most", dtype=f, dynamic_size=True)
+        array("Read", "scattered", s, zero, array("Scatter", "scatter", s, both, const("pair", np.float32([[1, 2], [3, 4]])), flow, T=f), dtype=f)
+        array("Read", "missing", a, const("far", np.int32(7)), wrote, dtype=f)
+        array("Close", "close", a)
+        names = ["read:0", "gather:0", "concat:0", "concat:1", "size:0", "sums:0", "parts:0", "parts:1", "scattered:0"]
+        if not version:
+            s = array("", "u", "most", dtype=f, dynamic_size=True)
+            node("packed", "TensorArrayPack", s, node("unpacked", "TensorArrayUnpack", s, rows, flow, T=f), dtype=f)
+            names.append("packed:0")
+        with tf.Graph().as_default():
+            tf.import_graph_def(g, name="")
+            with tf.Session(TARGET) as session:
+                out[version] = [plain(session.run(names)), plain(session.run("close"))]
+                try:
+                    session.run("missing:0")
+                except tf.errors.InvalidArgumentError as e:
+                    out[version].append("Tried to read from index 7 but array size is: 2" in str(e))
+    return out
+
+
 if __name__ == "__main__":
     answer_each(forget)
     shutil.rmtree(folder, ignore_errors=True)
