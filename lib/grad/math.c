@@ -194,6 +194,7 @@ const struct op_grad grads_of_math[] = {
     {"Atanh", g_atanh, GRAD_FIRST},
     {"Cast", g_cast, GRAD_FIRST},
     {"CheckNumerics", g_pass, GRAD_FIRST},
+    {"CheckNumericsV2", g_pass, GRAD_FIRST},
     {"ClipByValue", g_clip, GRAD_FIRST},
     {"Cos", g_cos, GRAD_FIRST},
     {"Cosh", g_cosh, GRAD_FIRST},

@@ -9,6 +9,7 @@
 CASE(y_identity, mu_identity(b, x))
 CASE(y_reshape, mu_reshape(b, x, mu_const_ints(b, (int32_t[]){6, 2}, 2)))
 CASE(y_broadcastto, mu_op(b, "BroadcastTo", MU_IN(x, ints(b, 2, (int32_t[]){3, 4}))))
+CASE(y_checknumerics_v2, mu_op(b, "CheckNumericsV2", MU_IN(x), MU_ATTRS(MU_A_STR("message", "x"))))
 CASE(y_checknumerics, mu_op(b, "CheckNumerics", MU_IN(x), MU_ATTRS(MU_A_STR("message", "x"))))
 CASE(y_ensureshape,
      mu_op(b, "EnsureShape", MU_IN(x), MU_ATTRS(MU_A_SHAPE("shape", &MU_SHAPE(-1, 4)))))
@@ -182,6 +183,7 @@ static const struct gradient_case array_cases[] = {
     {"Identity", {2, {3, 4}}, y_identity, -1, 1},
     {"Reshape", {2, {3, 4}}, y_reshape, -1, 1},
     {"BroadcastTo", {2, {1, 4}}, y_broadcastto, -1, 1},
+    {"CheckNumericsV2", {2, {3, 4}}, y_checknumerics_v2, -1, 1},
     {"CheckNumerics", {2, {3, 4}}, y_checknumerics, -1, 1},
     {"EnsureShape", {2, {3, 4}}, y_ensureshape, -1, 1},
     {"GuaranteeConst", {1, {3}}, y_guaranteeconst, -1, 1},

@@ -172,8 +172,12 @@ def choose():
     yield Case("AddN", {"inputs": [real(F, 2, 3), real(F, 2, 3), real(F, 2, 3)]})
     yield Case("AddN", {"inputs": [ints(I, 2)]})
     yield Case("AddN", {"inputs": [real(F, 2, 3), real(F, 2, 2)]})
-    yield Case("CheckNumerics", {"tensor": real(F, 3)}, {"message": "m"})
-    yield Case("CheckNumerics", {"tensor": np.array([np.nan, 1], F)}, {"message": "m"})
+    for op in ("CheckNumerics", "CheckNumericsV2"):
+        for values in ([1, 2], [np.nan, 1], [np.inf], [-np.inf], [np.inf, -np.inf], [np.nan, -np.inf], [np.nan, np.inf, -np.inf], []):
+            yield Case(op, {"tensor": np.array(values, F)}, {"message": "m"})
+    yield Case("DebugGradientIdentity", {"input": real(F, 3)})
+    for names in (["GPU", "CPU"], ["CPU", "CPU"], ["GPU"], ["cpu"], []):
+        yield Case("DeviceIndex", {}, {"device_names": names})
 
 
 def casts():
@@ -187,6 +191,8 @@ def casts():
     h = np.array([1e-8, 6e-8, 6.1e-5, 1.0009766, 65504, 65519, 65520, -3e-5, np.inf, np.nan], F)
     yield Case("Cast", {"x": h}, {"DstT": tf.float16})
     yield Case("Cast", {"x": h}, {"DstT": tf.bfloat16})
+    for shape in ([2, 3], [], [None, 2]):
+        yield Case("FakeParam", {}, {"dtype": tf.float32, "shape": shape}, only_shape=True)
     yield Case("Cast", {"x": h.astype(np.float16)}, {"DstT": tf.float32})
 
 

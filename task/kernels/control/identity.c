@@ -2,6 +2,7 @@
 /* Identity, Const and similar: outputs that are an input, or a tensor of the graph. */
 #include "lib/base/clock.h"
 #include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/runtime/runtime.h"
 
@@ -138,17 +139,46 @@ static int timestamp(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
+/* The position of this device's type in a list; the list's length if it is not there. */
+static int device_index(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_attr *names = mu_node_attr(c->node, "device_names");
+	int32_t at = 0, n = names ? (int32_t)names->n : 0;
+
+	while (at < n && strcmp(names->ss[at].data, "CPU"))
+		at++;
+	return kernel_out_value(c, 0, MU_INT32, &at, err);
+}
+
+/* In place of a value that a branch does not make; nobody reads it. Unknown sizes are 0. */
+static int fake_param(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_attr *attr = mu_node_attr(c->node, "shape");
+	struct mu_pshape shape = *attr->shape;
+	struct mu_tensor *out;
+
+	for (int d = 0; d < shape.rank; d++)
+		if (shape.dim[d] < 0)
+			shape.dim[d] = 0;
+	MU_RETURN_IF_ERROR(kernel_out_dims(c, 0, args_attr_type(c->node, "dtype", MU_FLOAT),
+					   shape.rank < 0 ? 0 : shape.rank, shape.dim, &out, err));
+	elems_zero(out->dtype, out->data, 0, out->shape.count);
+	return 0;
+}
+
 static const struct kernel rows[] = {
     {"_Arg", KERNEL_NO_FOLD, .run = arg_run},
     {"_Retval", KERNEL_NO_FOLD, .run = retval_run},
     {"NoOp", .run = no_op},
-    {"Identity IdentityN StopGradient PreventGradient Snapshot GuaranteeConst WrapDatasetVariant "
-     "UnwrapDatasetVariant",
+    {"Identity IdentityN DebugGradientIdentity StopGradient PreventGradient Snapshot "
+     "GuaranteeConst WrapDatasetVariant UnwrapDatasetVariant",
      .run = identity_forward},
     {"EnsureShape", .run = ensure_shape},
     {"Const", .run = const_run, .prepare = const_prepare, .release = const_release},
     {"Placeholder PlaceholderV2", .run = placeholder},
     {"PlaceholderWithDefault", .run = placeholder_with_default},
+    {"DeviceIndex", .run = device_index},
+    {"FakeParam", .run = fake_param},
     {"Timestamp", KERNEL_NO_FOLD, .run = timestamp},
 };
 KERNEL_TABLE(control_identity, rows)

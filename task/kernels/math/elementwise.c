@@ -381,20 +381,26 @@ static int approximate_equal(struct kernel_call *c, struct mu_err *err)
 static int check_numerics(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, 0);
-	bool inf = false, nan = false;
+	bool signs = strcmp(c->node->op, "CheckNumericsV2") == 0;
+	bool low = false, high = false, nan = false;
 
 	BOTH_REALS(t->dtype, {
 		for (int64_t i = 0; i < t->shape.count; i++) {
-			inf |= isinf(MU_DATA(T, t)[i]);
+			low |= MU_DATA(T, t)[i] == -INFINITY;
+			high |= MU_DATA(T, t)[i] == INFINITY;
 			nan |= isnan(MU_DATA(T, t)[i]);
 		}
 	})
-	if (inf || nan)
-		return mu_invalid(err, "%s : Tensor had %s values",
-				  args_attr_string(c->node, "message", ""),
-				  inf && nan ? "Inf and NaN"
-				  : inf      ? "Inf"
-					     : "NaN");
+	const char *inf = !low && !high ? ""
+			  : !signs      ? "Inf"
+			  : !low        ? "+Inf"
+			  : !high       ? "-Inf"
+			  : nan         ? "-Inf, +Inf,"
+					: "-Inf and +Inf";
+	if (*inf || nan)
+		return mu_invalid(err, "%s : Tensor had %s%s%s values",
+				  args_attr_string(c->node, "message", ""), inf,
+				  !*inf || !nan ? "" : " and ", nan ? "NaN" : "");
 	kernel_out_take(c, 0, mu_tensor_ref(t));
 	return 0;
 }
@@ -479,10 +485,14 @@ static int betainc(struct kernel_call *c, struct mu_err *err)
 #define COMPARE(op, types, expr)   {#op, .run = run_##op},
 static const struct kernel rows[] = {
 #include "task/kernels/engine/loops/loops.def"
-    {"LogicalAnd", .run = logical_and},        {"LogicalOr", .run = logical_or},
-    {"LogicalNot", .run = logical_not},        {"Betainc", .run = betainc},
-    {"ClipByValue", .run = clip_by_value},     {"AddN AccumulateNV2", .run = add_n},
-    {"LeakyRelu LeakyReluGrad", .run = leaky}, {"ApproximateEqual", .run = approximate_equal},
-    {"CheckNumerics", .run = check_numerics},
+    {"LogicalAnd", .run = logical_and},
+    {"LogicalOr", .run = logical_or},
+    {"LogicalNot", .run = logical_not},
+    {"Betainc", .run = betainc},
+    {"ClipByValue", .run = clip_by_value},
+    {"AddN AccumulateNV2", .run = add_n},
+    {"LeakyRelu LeakyReluGrad", .run = leaky},
+    {"ApproximateEqual", .run = approximate_equal},
+    {"CheckNumerics CheckNumericsV2", .run = check_numerics},
 };
 KERNEL_TABLE(math_elementwise, rows)

@@ -111,6 +111,6 @@ static const struct kernel rows[] = {
     {"StridedSliceAssign ResourceStridedSliceAssign", .run = strided_assign},
     {"TemporaryVariable", .run = temporary_variable},
     {"DestroyTemporaryVariable", .run = destroy_temporary},
-    {"RefIdentity", .run = ref_identity},
+    {"RefIdentity DebugGradientRefIdentity", .run = ref_identity},
 };
 KERNEL_TABLE(state_variable_parts, rows)

@@ -385,6 +385,21 @@ def old_producers():
     return out
 
 
+def gradients_debugger():
+    """tfdbg's GradientsDebugger on tensors and on variables by reference"""
+    from tensorflow.python.debug.lib.debug_gradients import GradientsDebugger
+    x = tf.Variable([1.0, 2.0], use_resource=False)
+    y = tf.square(x._variable)
+    debugger = GradientsDebugger()
+    with debugger:
+        z = tf.reduce_sum(debugger.identify_gradient(y) * 3)
+        by_x, = tf.gradients(z, [x])
+    reference = tf.raw_ops.DebugGradientRefIdentity(input=x._variable)
+    with tf.Session(TARGET) as s:
+        s.run(tf.global_variables_initializer())
+        return [plain(s.run([z, by_x, debugger.gradient_tensor(y)])), plain(s.run(tf.assign_add(reference, [1.0, 1.0])))]
+
+
 def first_tensor_arrays():
     """the first two versions of TensorArray, which only graphs of old producers may have: handles are strings"""
     out = {}
