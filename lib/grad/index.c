@@ -291,6 +291,7 @@ const struct op_grad grads_of_indices[] = {
     {"ResourceGatherNd", g_resource_gather_nd, GRAD_FIRST},
     {"ScatterNd", g_scatter_nd, GRAD_FIRST},
     {"ScatterNdNonAliasingAdd", g_scatter_nd_add, GRAD_FIRST},
+    {"RaggedFillEmptyRows", g_fill_empty_rows, GRAD_ANY},
     {"SparseFillEmptyRows", g_fill_empty_rows, GRAD_ANY},
     {"SparseToDense", g_sparse_to_dense, GRAD_FIRST},
     {"TensorScatterAdd", g_scatter_nd_add, GRAD_FIRST},

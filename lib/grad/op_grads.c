@@ -96,6 +96,7 @@ static const struct op_grad ops_without_gradient[] = {
     NO_GRADIENT(QueueDequeueManyV2),
     NO_GRADIENT(QueueDequeueUpToV2),
     NO_GRADIENT(QueueDequeueV2),
+    NO_GRADIENT(RaggedCross),
     NO_GRADIENT(RandomPoissonV2),
     NO_GRADIENT(RandomShuffle),
     NO_GRADIENT(RandomShuffleQueueV2),

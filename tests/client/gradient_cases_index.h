@@ -41,6 +41,11 @@ CASE(y_sparsefillemptyrows,
 		   MU_IN(long_ints(b, table(b, 3, 2, (int32_t[]){0, 0, 2, 0, 2, 1})), x,
 			 long_ints(b, ints(b, 2, (int32_t[]){5, 2})), mu_const_float(b, 3))),
 	     1))
+CASE(y_raggedfillemptyrows,
+     mu_port(mu_op(b, "RaggedFillEmptyRows",
+		   MU_IN(long_ints(b, ints(b, 3, (int32_t[]){0, 2, 2})), x,
+			 mu_const_int(b, MU_INT64, 5), mu_const_float(b, 3))),
+	     1))
 CASE(y_topkv2, mu_op(b, "TopKV2", MU_IN(x, mu_const_int(b, MU_INT32, 2))))
 CASE(y_dynamicpartition,
      second(b, mu_op(b, "DynamicPartition", MU_IN(x, ints(b, 4, (int32_t[]){1, 0, 1, 2})),
@@ -153,6 +158,7 @@ static const struct gradient_case index_cases[] = {
     {"SparseToDense, list", {1, {3}}, y_sparsetodense_list, -1, 1},
     {"SparseToDense, table", {1, {2}}, y_sparsetodense_table, -1, 1},
     {"SparseToDense, default", {1, {1}}, y_sparsetodense_default, -1, 1},
+    {"RaggedFillEmptyRows", {1, {3}}, y_raggedfillemptyrows, -1, 1},
     {"SparseFillEmptyRows", {1, {3}}, y_sparsefillemptyrows, -1, 1},
     {"TopKV2", {2, {3, 4}}, y_topkv2, -1, 1},
     {"DynamicPartition", {2, {4, 2}}, y_dynamicpartition, -1, 1},

@@ -603,7 +603,9 @@ ELSEWHERE = (
     ("ops_cases_counts", "counts_cases"), ("ops_cases_volumes", "volumes_cases"), ("ops_cases_half", "half_cases"),
     ("ops_cases_rare", "rare_cases"), ("ops_cases_protos", "protos_cases"), ("ops_cases_pools", "pools_cases"),
     ("ops_cases_row_counts", "row_counts_cases"), ("ops_cases_clusters", "clusters_cases"), ("ops_cases_training", "training_cases"), ("ops_cases_samplers", "samplers_cases"),
-    ("ops_cases_strings", "strings_cases"))
+    ("ops_cases_strings", "strings_cases"),
+    ("ops_cases_resize", "scale_cases"), ("ops_cases_pictures", "old_picture_cases"), ("ops_cases_arrays", "isotonic_rows"),
+    ("ops_cases_ragged", "crosses"), ("ops_cases_ragged", "filled_rows"))
 
 
 def all_cases():

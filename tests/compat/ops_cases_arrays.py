@@ -177,6 +177,12 @@ def slice_assignments():
                                    "serialized_summary_metadata": np.array(b"", object)})
 
 
+def isotonic_rows():
+    for t, out in ((F, tf.float32), (D, tf.float64), (np.float16, tf.float16), (I, tf.float64), (L, tf.float64), (np.int8, tf.float32), (np.int16, tf.float32)):
+        for shape in ((40,), (3, 7), (2, 2, 5), (0,), (3, 0), (1,), ()):
+            yield Case("IsotonicRegression", {"input": ints(t, *shape, low=-5, high=5)}, {"output_dtype": out}, rtol=2e-3 if t == np.float16 else 1e-5, atol=1e-6)
+
+
 def arrays_cases():
     for group in (mirror_pads, nth_elements, vectors, ref_selects, space_and_batch, reorders, scatters_nd, scans, rows_in_place, slice_assignments):
         yield from group()

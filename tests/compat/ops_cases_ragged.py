@@ -81,6 +81,42 @@ def ragged_to_sparse():
     yield case([[0, 0], [0]], x[:0])
 
 
+def crosses():
+    texts, numbers, splits = strs("a", "b", "c"), np.array([1, 2, 3], L), np.array([0, 1, 3], L)
+
+    def cross(order, ragged=(), sparse=(), dense=(), hashed=False, buckets=0, splits_type=tf.int64):
+        return Case("RaggedCross", {
+            "ragged_values": [v for v, _ in ragged], "ragged_row_splits": [s for _, s in ragged],
+            "sparse_indices": [np.array(i, L) for i, _, _ in sparse], "sparse_values": [v for _, v, _ in sparse], "sparse_shape": [np.array(s, L) for _, _, s in sparse],
+            "dense_inputs": list(dense)}, {"input_order": order, "hashed_output": hashed, "num_buckets": buckets, "hash_key": 956888297470,
+                                           "out_values_type": tf.int64 if hashed else tf.string, "out_row_splits_type": splits_type})
+    ragged = (texts, splits), (numbers, np.array([0, 2, 3], L))
+    sparse = ([[0, 0], [1, 0], [1, 3]], strs("x", "y", "z"), [2, 4])
+    dense = np.array([[7, 9], [8, 1]], L)
+    for hashed, buckets in ((False, 0), (True, 0), (True, 10)):
+        for order in ("RSD", "DSR", "SDR", "RS", "RSDD", "RSX", "rsd", "RRD", ""):
+            yield cross(order, ragged[:1], (sparse,), (dense,), hashed, buckets)
+        yield cross("RR", ragged, hashed=hashed, buckets=buckets)
+        yield cross("DR", ragged[1:], (), (strs("p", "q").reshape(2, 1),), hashed, buckets)
+    yield cross("RD", ((texts, splits.astype(I)),), (), (dense,), splits_type=tf.int32)
+    for bad in ([0, 1, 2], [1, 2, 3], [0, 3], [0], [], [[0, 1, 3]]):
+        yield cross("RD", ((texts, np.array(bad, L)),), (), (dense,))
+    for bad in (([[0, 0]], strs("x"), [2]), ([0], strs("x"), [2, 4]), ([[0, 0, 0]], strs("x"), [2, 4, 1]), ([[0, 0]], strs("x"), [3, 4])):
+        yield cross("RS", ragged[:1], (bad,))
+    for bad in (dense[0], dense[:1], dense.reshape(2, 2, 1), dense[:, :0]):
+        yield cross("RD", ragged[:1], (), (bad,))
+
+
+def filled_rows():
+    for t in (F, D, I, L, None):
+        v = strs("a", "b", "c") if t is None else real(t, 3) if t in (F, D) else ints(t, 3)
+        for rows, n in (([0, 2, 2], 4), ([2, 0, 2], 3), ([0, 1, 2], 3), ([0, 1, 5], 4), ([0, -1, 1], 4), ([0, 1], 4), ([0, 1, 2], -1), ([0, 1, 2], 0)):
+            yield Case("RaggedFillEmptyRows", {"value_rowids": np.array(rows, L), "values": v, "nrows": scalar(n, L), "default_value": v[:1].reshape(())})
+        yield Case("RaggedFillEmptyRows", {"value_rowids": np.zeros(0, L), "values": v[:0], "nrows": scalar(3, L), "default_value": v[:1].reshape(())})
+        for at in ([0, 2], [2, 2], [], [3], [-1]) if t else ():
+            yield Case("RaggedFillEmptyRowsGrad", {"reverse_index_map": np.array(at, L), "grad_values": v}, rtol=1e-6)
+
+
 def ragged_cases():
     for group in (ranges, gathers, dense, ragged_to_sparse):
         yield from group()

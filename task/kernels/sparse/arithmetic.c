@@ -294,6 +294,6 @@ static const struct kernel rows[] = {
     {"SparseDenseCwiseDiv", .run = dense_cwise_div},
     {"SparseTensorDenseAdd", .run = dense_add},
     {"SparseSoftmax", .run = sparse_arithmetic_softmax},
-    {"SparseFillEmptyRowsGrad", .run = fill_grad},
+    {"SparseFillEmptyRowsGrad RaggedFillEmptyRowsGrad", .run = fill_grad},
 };
 KERNEL_TABLE(sparse_arithmetic, rows)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SparseCross: for each row all combinations of one value from each column, as one string or as a
- * bucket number. A column is a sparse tensor, sorted by row, or a dense one. */
+/* SparseCross and RaggedCross: for each row all combinations of one value from each column, as one
+ * string or as a bucket number. A column is a sparse tensor, sorted by row, a ragged one, or a
+ * dense one. */
 #include <inttypes.h>
 
 #include "task/kernels/engine/args.h"
@@ -13,7 +14,8 @@ enum { MAX_COLUMNS = 1024 };
 
 struct column {
 	const struct mu_tensor *values;
-	const int64_t *rows; /* of a sparse column: row and position of each entry */
+	const int64_t *rows;            /* of a sparse column: row and position of each entry */
+	const struct mu_tensor *splits; /* of a ragged column: where each row begins */
 	int64_t entries;
 	int64_t first, count; /* of the current row */
 };
@@ -97,7 +99,10 @@ static int64_t enter_row(struct cross *x, int64_t row)
 
 	for (unsigned i = 0; i < x->n; i++) {
 		struct column *col = &x->columns[i];
-		if (!col->rows) {
+		if (col->splits) {
+			col->first = mu_tensor_int(col->splits, row);
+			col->count = mu_tensor_int(col->splits, row + 1) - col->first;
+		} else if (!col->rows) {
 			col->count = col->values->shape.dim[1];
 			col->first = row * col->count;
 		} else {
@@ -161,6 +166,18 @@ static void put_text(const struct cross *x, struct mu_buf *b)
 	}
 }
 
+/* The current combination as element `at` of the values. */
+static void sparse_cross_put(const struct cross *x, struct mu_tensor *values, int64_t at,
+			     struct mu_buf *text)
+{
+	if (x->hashed) {
+		MU_DATA(int64_t, values)[at] = sparse_cross_bucket_of(x);
+		return;
+	}
+	put_text(x, text);
+	mu_string_set(&MU_DATA(struct mu_string, values)[at], text->data, text->len);
+}
+
 static int sparse_cross_count_all(struct cross *x, int64_t *total, int64_t *widest,
 				  struct mu_err *err)
 {
@@ -192,12 +209,7 @@ static int sparse_cross_output(struct kernel_call *c, struct cross *x, struct mu
 		for (int64_t k = 0; k < n; k++, at++, next_pick(x)) {
 			MU_DATA(int64_t, indices)[2 * at] = row;
 			MU_DATA(int64_t, indices)[2 * at + 1] = k;
-			if (x->hashed) {
-				MU_DATA(int64_t, values)[at] = sparse_cross_bucket_of(x);
-				continue;
-			}
-			put_text(x, &text);
-			mu_string_set(&MU_DATA(struct mu_string, values)[at], text.data, text.len);
+			sparse_cross_put(x, values, at, &text);
 		}
 	}
 	MU_DATA(int64_t, shape)[0] = x->batch;
@@ -256,9 +268,136 @@ static int sparse_cross_hashed(struct kernel_call *c, struct mu_err *err)
 	return run(c, &x, err);
 }
 
+/* ---- RaggedCross ---- */
+
+static int ragged_cross_ragged(struct column *col, struct mu_err *err)
+{
+	const struct mu_tensor *s = col->splits;
+	const char *wrong = NULL;
+
+	if (col->values->shape.rank != 1 || s->shape.rank != 1)
+		return mu_invalid(err, "tf.ragged.cross only supports inputs with rank=2.");
+	if (!s->shape.count)
+		wrong = "be non-empty";
+	else if (mu_tensor_int(s, 0) != 0)
+		wrong = "start from 0";
+	else if (mu_tensor_int(s, s->shape.count - 1) != col->values->shape.count)
+		wrong = "end with the number of values";
+	for (int64_t i = 1; i < s->shape.count && !wrong; i++)
+		if (mu_tensor_int(s, i) < mu_tensor_int(s, i - 1))
+			wrong = "be in increasing order";
+	return wrong ? mu_invalid(err, "Invalid RaggedTensor: Ragged splits must %s.", wrong) : 0;
+}
+
+static int ragged_cross_sparse(const struct column *col, const struct mu_tensor *indices,
+			       const struct mu_tensor *shape, unsigned k, struct mu_err *err)
+{
+	if (indices->shape.rank != 2 || col->values->shape.rank != 1 || shape->shape.rank != 1 ||
+	    indices->shape.dim[0] < col->values->shape.count)
+		return mu_invalid(err, "Invalid SparseTensor %u", k);
+	if (shape->shape.dim[0] != 2 || indices->shape.dim[1] != 2)
+		return mu_invalid(err, "tf.ragged.cross only supports inputs with rank=2.");
+	return 0;
+}
+
+/* Takes the columns from the inputs, which are sorted by kind, in the order of `input_order`. */
+static int ragged_cross_columns(struct kernel_call *c, struct cross *x, struct mu_err *err)
+{
+	const char *order = args_attr_string(c->node, "input_order", "");
+	const struct mu_attr *types = mu_node_attr(c->node, "ragged_values_types");
+	unsigned ragged = types ? types->n : 0;
+	unsigned sparse = (unsigned)args_attr_int(c->node, "Nsparse", 0);
+	unsigned dense = c->n_in - 2 * ragged - 3 * sparse, next[3] = {0};
+	static const char letters[] = "RSD";
+	const unsigned most[3] = {ragged, sparse, dense};
+
+	x->n = ragged + sparse + dense;
+	if (strlen(order) != x->n)
+		return mu_invalid(err, "Invalid length for input_order");
+	x->columns = MU_NEW_ARRAY(struct column, x->n + 1);
+	x->pick = MU_NEW_ARRAY(int64_t, x->n + 1);
+	for (unsigned i = 0; i < x->n; i++) {
+		struct column *col = &x->columns[i];
+		const char *letter = strchr(letters, order[i]);
+		unsigned kind = letter ? (unsigned)(letter - letters) : 0, k = next[kind]++;
+		int64_t rows;
+
+		if (!letter || k >= most[kind])
+			return mu_invalid(err, "Unexpected input_order value.");
+		if (*letter == 'R') {
+			*col = (struct column){.values = kernel_in(c, k),
+					       .splits = kernel_in(c, ragged + k)};
+			MU_RETURN_IF_ERROR(ragged_cross_ragged(col, err));
+			rows = col->splits->shape.count - 1;
+		} else if (*letter == 'S') {
+			const struct mu_tensor *indices = kernel_in(c, 2 * ragged + k);
+			const struct mu_tensor *shape = kernel_in(c, 2 * ragged + 2 * sparse + k);
+
+			*col = (struct column){.values = kernel_in(c, 2 * ragged + sparse + k),
+					       .rows = indices->data};
+			MU_RETURN_IF_ERROR(ragged_cross_sparse(col, indices, shape, k, err));
+			col->entries = col->values->shape.count;
+			rows = MU_DATA(int64_t, shape)[0];
+		} else {
+			col->values = kernel_in(c, 2 * ragged + 3 * sparse + k);
+			if (col->values->shape.rank != 2)
+				return mu_invalid(
+				    err, "tf.ragged.cross only supports inputs with rank=2.");
+			rows = col->values->shape.dim[0];
+		}
+		if (i && rows != x->batch)
+			return mu_invalid(err,
+					  "inputs must all have the same batch dimension size.");
+		x->batch = rows;
+	}
+	return 0;
+}
+
+static int ragged_cross_output(struct kernel_call *c, struct cross *x, struct mu_err *err)
+{
+	enum mu_dtype type = args_attr_type(c->node, "out_row_splits_type", MU_INT64);
+	struct mu_tensor *values, *splits;
+	int64_t total, widest, at = 0;
+	MU_AUTO_BUF text = {0};
+
+	MU_RETURN_IF_ERROR(sparse_cross_count_all(x, &total, &widest, err));
+	if (type == MU_INT32 && total > INT32_MAX)
+		return mu_invalid(err, "too many combinations for row splits of int32: %lld",
+				  (long long)total);
+	MU_RETURN_IF_ERROR(
+	    kernel_out_vec(c, 0, x->hashed ? MU_INT64 : MU_STRING, total, &values, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 1, type, x->batch + 1, &splits, err));
+	for (int64_t row = 0; row < x->batch; row++) {
+		mu_tensor_set_int(splits, row, at);
+		for (int64_t n = enter_row(x, row); n; n--, at++, next_pick(x))
+			sparse_cross_put(x, values, at, &text);
+	}
+	mu_tensor_set_int(splits, x->batch, at);
+	return 0;
+}
+
+static int ragged_cross(struct kernel_call *c, struct mu_err *err)
+{
+	struct cross x = {
+	    .hashed = args_attr_type(c->node, "out_values_type", MU_STRING) == MU_INT64,
+	    .buckets = args_attr_int(c->node, "num_buckets", 0),
+	    .has_key = true,
+	    .key = (uint64_t)args_attr_int(c->node, "hash_key", 0),
+	    .separator = mu_span_of("_X_"),
+	};
+	int rc = ragged_cross_columns(c, &x, err);
+
+	if (!rc)
+		rc = ragged_cross_output(c, &x, err);
+	free(x.columns);
+	free(x.pick);
+	return rc;
+}
+
 static const struct kernel rows[] = {
     {"SparseCross", KERNEL_EXPENSIVE, .run = sparse_cross},
     {"SparseCrossV2", KERNEL_EXPENSIVE, .run = sparse_cross_v2},
+    {"RaggedCross", KERNEL_EXPENSIVE, .run = ragged_cross},
     {"SparseCrossHashed", KERNEL_EXPENSIVE, .run = sparse_cross_hashed},
 };
 KERNEL_TABLE(sparse_cross, rows)

@@ -159,14 +159,15 @@ static int sparse_reshape(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* ---- SparseFillEmptyRows ---- */
+/* ---- SparseFillEmptyRows, RaggedFillEmptyRows ---- */
 
 /* Rows in order, each empty one with the default at its first place.  at[r] counts what row r has,
  * then becomes where its next entry goes. */
 static int fill_rows(struct kernel_call *c, int64_t rows, int64_t *at, struct mu_err *err)
 {
 	const struct mu_tensor *indices = kernel_in(c, 0), *values = kernel_in(c, 1);
-	int64_t n = indices->shape.dim[0], rank = indices->shape.dim[1], total = 0;
+	int64_t n = indices->shape.dim[0], total = 0;
+	int64_t rank = indices->shape.rank == 1 ? 1 : indices->shape.dim[1];
 	struct mu_tensor *out, *filled, *empty, *back;
 	struct mu_shape shape, vec = mu_shape_vec(rows);
 
@@ -179,7 +180,8 @@ static int fill_rows(struct kernel_call *c, int64_t rows, int64_t *at, struct mu
 		total += have ? have : 1;
 	}
 	vec = mu_shape_vec(total);
-	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, (int64_t[]){total, rank}, err));
+	MU_RETURN_IF_ERROR(
+	    mu_shape_set(&shape, indices->shape.rank, (int64_t[]){total, rank}, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &shape, &out, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 1, values->dtype, &vec, &filled, err));
 	for (int64_t r = 0; r < rows; r++) {
@@ -198,23 +200,19 @@ static int fill_rows(struct kernel_call *c, int64_t rows, int64_t *at, struct mu
 	return 0;
 }
 
-static int sparse_fill_empty_rows(struct kernel_call *c, struct mu_err *err)
+/* Input 0 has `rank` numbers of each value, the first of them its row. */
+static int fill_empty_rows(struct kernel_call *c, int64_t rows, int64_t rank, struct mu_err *err)
 {
 	const struct mu_tensor *indices = kernel_in(c, 0);
-	struct mu_shape shape;
-
-	MU_RETURN_IF_ERROR(args_shape(c, 2, &shape, err));
-	if (shape.rank < 1)
-		return mu_invalid(err, "Dense shape cannot be empty.");
-	int64_t rows = shape.dim[0];
 	MU_AUTO_FREE int64_t *at = (uint64_t)rows < mu_tensor_limit / sizeof *at
 				       ? calloc((size_t)rows + 1, sizeof *at)
 				       : NULL;
+
 	if (!at)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld rows",
 			       (long long)rows);
 	for (int64_t i = 0; i < indices->shape.dim[0]; i++) {
-		int64_t r = MU_DATA(int64_t, indices)[i * shape.rank];
+		int64_t r = MU_DATA(int64_t, indices)[i * rank];
 		if (r < 0 || r >= rows)
 			return mu_invalid(err, "indices(%lld, 0) is invalid: %lld >= %lld",
 					  (long long)i, (long long)r, (long long)rows);
@@ -223,9 +221,30 @@ static int sparse_fill_empty_rows(struct kernel_call *c, struct mu_err *err)
 	return fill_rows(c, rows, at, err);
 }
 
+static int sparse_fill_empty_rows(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_shape shape;
+
+	MU_RETURN_IF_ERROR(args_shape(c, 2, &shape, err));
+	if (shape.rank < 1)
+		return mu_invalid(err, "Dense shape cannot be empty.");
+	return fill_empty_rows(c, shape.dim[0], shape.rank, err);
+}
+
+static int ragged_fill_empty_rows(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t rows = *MU_DATA(int64_t, kernel_in(c, 2));
+
+	if (rows < 0)
+		return mu_invalid(err, "Expected shape dimensions to be non-negative, got %lld",
+				  (long long)rows);
+	return fill_empty_rows(c, rows, 1, err);
+}
+
 static const struct kernel rows[] = {
     {"SparseToDense", .run = sparse_to_dense},
     {"SparseReshape", .run = sparse_reshape},
     {"SparseFillEmptyRows", .run = sparse_fill_empty_rows},
+    {"RaggedFillEmptyRows", .run = ragged_fill_empty_rows},
 };
 KERNEL_TABLE(sparse_sparse_ops, rows)
