@@ -13,6 +13,9 @@ enum { OVERWRITE = -1 };
 static int check_shapes(const struct mu_shape *table, const struct mu_shape *is,
 			const struct mu_shape *us, int *depth, struct mu_err *err)
 {
+	/* as in TensorFlow, a scalar takes no updates */
+	if ((is->count || us->count) && !(table->count && is->count && us->count))
+		return mu_invalid(err, "Indices and updates specified for empty output shape");
 	if (is->rank < 1 || is->dim[is->rank - 1] > table->rank)
 		return mu_invalid(err,
 				  "Indices and updates specified for an output of shape %s: "
