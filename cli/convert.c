@@ -52,7 +52,7 @@ int cli_convert(int argc, char **argv)
 		struct mu_doc **docs = NULL;
 		struct mu_err err = {0};
 		unsigned n = 0;
-		int rc = mu_buf_read_file(&text, argv[i], TFJOB_MAX, &err);
+		int rc = mu_buf_read_input(&text, argv[i], TFJOB_MAX, &err);
 
 		if (rc == 0)
 			rc = mu_yaml_parse_all(&docs, &n, mu_buf_span(&text), argv[i], &err);

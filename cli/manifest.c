@@ -8,7 +8,7 @@ enum { MANIFEST_MAX = 4 << 20 };
 int manifest_read(struct job_spec **out, const char *path, struct mu_err *err)
 {
 	MU_AUTO_BUF text = {0};
-	int rc = mu_buf_read_file(&text, path, MANIFEST_MAX, err);
+	int rc = mu_buf_read_input(&text, path, MANIFEST_MAX, err);
 
 	return rc ? rc : job_spec_parse(out, mu_buf_span(&text), path, err);
 }

@@ -82,7 +82,7 @@ static int read_cluster(struct arguments *a, const char *text, struct mu_err *er
 
 	if (text[0] != '@')
 		return mu_cluster_parse_json(&a->cluster, mu_span_of(text), err);
-	rc = mu_buf_read_file(&file, text + 1, MAX_CLUSTER_TEXT, err);
+	rc = mu_buf_read_input(&file, text + 1, MAX_CLUSTER_TEXT, err);
 	return rc ? rc : mu_cluster_parse_json(&a->cluster, mu_buf_span(&file), err);
 }
 

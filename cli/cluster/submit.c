@@ -22,7 +22,7 @@ struct submission {
 static int read_manifest(struct submission *s, struct mu_err *err)
 {
 	const char *ns;
-	int rc = mu_buf_read_file(&s->text, s->path, MANIFEST_MAX, err);
+	int rc = mu_buf_read_input(&s->text, s->path, MANIFEST_MAX, err);
 
 	if (!rc)
 		rc = job_spec_parse(&s->spec, mu_buf_span(&s->text), s->path, err);

@@ -87,9 +87,9 @@ char *mu_buf_take(struct mu_buf *b)
 	return p;
 }
 
-int mu_buf_read_file(struct mu_buf *b, const char *path, size_t limit, struct mu_err *err)
+/* Reads all of the descriptor, and closes it. */
+static int read_all(struct mu_buf *b, int fd, const char *path, size_t limit, struct mu_err *err)
 {
-	int fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
 	size_t start = b->len;
 	int rc = 0;
 
@@ -116,6 +116,17 @@ int mu_buf_read_file(struct mu_buf *b, const char *path, size_t limit, struct mu
 		b->len = start;
 	b->data[b->len] = '\0';
 	return rc;
+}
+
+int mu_buf_read_file(struct mu_buf *b, const char *path, size_t limit, struct mu_err *err)
+{
+	return read_all(b, open(path, O_RDONLY | O_CLOEXEC), path, limit, err);
+}
+
+int mu_buf_read_input(struct mu_buf *b, const char *path, size_t limit, struct mu_err *err)
+{
+	return strcmp(path, "-") == 0 ? read_all(b, dup(STDIN_FILENO), path, limit, err)
+				      : mu_buf_read_file(b, path, limit, err);
 }
 
 static int write_all(int fd, const char *p, size_t n)

@@ -35,8 +35,10 @@ void mu_buf_vprintf(struct mu_buf *b, const char *fmt, va_list ap)
     __attribute__((format(printf, 2, 0)));
 char *mu_buf_take(struct mu_buf *b); /* returns the NUL-terminated memory (never NULL), empties b */
 
-/* Reads a whole file of at most `limit` bytes ("-" is standard input). */
+/* Reads a whole file of at most `limit` bytes. */
 int mu_buf_read_file(struct mu_buf *b, const char *path, size_t limit, struct mu_err *err);
+/* Likewise; "-" is the standard input. */
+int mu_buf_read_input(struct mu_buf *b, const char *path, size_t limit, struct mu_err *err);
 /* Replaces the file atomically: writes and syncs a temporary file, renames it, syncs the folder. */
 int mu_write_file(const char *path, const void *data, size_t len, struct mu_err *err);
 /* Writes the file in place, without waiting for the disk. */

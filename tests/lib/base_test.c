@@ -157,6 +157,7 @@ static void write_file__replaces_the_file_whole(void **state)
 	assert_ok(mu_write_file(path, "2nd", 3, &err), &err);
 	assert_ok(mu_buf_read_file(&b, path, 100, &err), &err);
 	assert_string_equal(b.data, "2nd");
+	assert_fails(mu_buf_read_file(&b, "-", 100, &err), &err, MU_NOT_FOUND, "cannot read -");
 	assert_fails(mu_buf_read_file(&b, path, 2, &err), &err, MU_RESOURCE_EXHAUSTED,
 		     "larger than");
 	unlink(path);

@@ -254,10 +254,7 @@ static int read_source(struct proto_schema *s, struct mu_span source, struct mu_
 	bool inline_set = source.len >= skip && memcmp(source.data, bytes, skip) == 0;
 	if (inline_set)
 		mu_buf_put(&s->set, source.data + skip, source.len - skip);
-	int rc = inline_set ? 0
-		 : mu_span_is(source, "-") /* mu_buf_read_file reads the standard input */
-		     ? -1
-		     : mu_buf_read_file(&s->set, source.data, LARGEST_SET, &ignored);
+	int rc = inline_set ? 0 : mu_buf_read_file(&s->set, source.data, LARGEST_SET, &ignored);
 	struct mu_pb m = mu_pb_of(mu_buf_span(&s->set));
 	for (struct mu_pb_field f; mu_pb_next(&m, &f);)
 		;
