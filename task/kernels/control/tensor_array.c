@@ -331,7 +331,10 @@ static int tensor_array_get(struct kernel_call *c, struct tensor_array *a, int64
 			    "TensorArray %s: Could not read from TensorArray index %lld.  "
 			    "Furthermore, the element shape is not fully defined: %s.  It is "
 			    "possible you are working with a resizeable TensorArray and "
-			    "stop_gradients is not allowing the gradients to be written.",
+			    "stop_gradients is not allowing the gradients to be written.  If you "
+			    "set the full element_shape property on the forward TensorArray, the "
+			    "proper all-zeros tensor will be returned instead of incurring this "
+			    "error.",
 			    a->base.name, (long long)at, mu_pshape_str(shape));
 		return 0;
 	}

@@ -392,10 +392,10 @@ static int from_string(struct kernel_call *c, struct mu_err *err)
 
 	if (kernel_in(c, 0)->shape.count != 1 ||
 	    mu_tensor_parse(&t, elems_span(kernel_in(c, 0), 0), NULL))
-		return mu_invalid(err, "the string is no iterator's handle");
+		return mu_invalid(err, "Could not parse string_handle as a valid ResourceHandle");
 	if (t.dtype != MU_RESOURCE || t.shape.count != 1) {
 		mu_tensor_unref(&t);
-		return mu_invalid(err, "the string is no iterator's handle");
+		return mu_invalid(err, "Could not parse string_handle as a valid ResourceHandle");
 	}
 	kernel_out_take(c, 0, t);
 	return 0;

@@ -113,15 +113,17 @@ int variable_in(const struct kernel_call *c, unsigned i, struct variable **out, 
 	MU_RETURN_IF_ERROR(resource_handle_in(c, i, &h, err));
 	rc = resources_find(c->runtime->resources, h->container ? h->container : "", h->name,
 			    &variable_type, &r, err);
-	if (rc == -MU_NOT_FOUND)
+	if (rc == -MU_NOT_FOUND) {
+		const char *container = h->container && *h->container
+					    ? h->container
+					    : resources_default(c->runtime->resources);
 		return mu_fail(err, MU_FAILED_PRECONDITION,
 			       "Could not find variable %s. This could mean that the variable has "
 			       "been deleted. In TF1, it can also mean the variable is "
-			       "uninitialized. Debug info: container=%s",
-			       h->name,
-			       h->container && *h->container
-				   ? h->container
-				   : resources_default(c->runtime->resources));
+			       "uninitialized. Debug info: container=%s, status error "
+			       "message=Resource %s/%s/N10tensorflow3VarE does not exist.",
+			       h->name, container, container, h->name);
+	}
 	if (!rc && !may_see(c, MU_CONTAINER(r, struct variable, base))) {
 		resource_unref(r);
 		return mu_fail(err, MU_UNIMPLEMENTED,
