@@ -86,6 +86,7 @@ static const struct op_grad ops_without_gradient[] = {
     NO_GRADIENT(OptionalHasValue),
     NO_GRADIENT(OptionalNone),
     NO_GRADIENT(OnesLike),
+    NO_GRADIENT(ParameterizedTruncatedNormal),
     NO_GRADIENT(ParseExample),
     NO_GRADIENT(ParseExampleV2),
     NO_GRADIENT(ParseSequenceExample),

@@ -21,7 +21,7 @@ mu_shape_rule shape_attr;     /* attribute `shape` */
 mu_shape_rule shape_value;    /* attribute `value` */
 mu_shape_rule shape_variable; /* of the variable whose handle is input 0 */
 mu_shape_rule shape_filled;   /* the value of input `shape`, or else of input 0, is the shape */
-mu_shape_rule shape_filled_by_second, shape_fill;
+mu_shape_rule shape_filled_by_parameters, shape_filled_by_second, shape_fill;
 mu_shape_rule shape_conv_input; /* the value of input 0 is the shape of images */
 mu_shape_rule shape_random_key; /* a key, a counter, and optionally an algorithm */
 

@@ -282,6 +282,16 @@ int shape_filled(struct mu_shape_ctx *c, struct mu_err *err)
 	return mu_shape_read(c, input_named(c, "shape"), false, &c->out[0], err);
 }
 
+/* The parameters, from input 2 on, have to broadcast. */
+int shape_filled_by_parameters(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	struct mu_pshape all = {.rank = 0};
+
+	for (unsigned i = 2; i < c->n_in; i++)
+		MU_RETURN_IF_ERROR(mu_shape_broadcast(&all, &c->in[i], &all, err));
+	return shape_filled(c, err);
+}
+
 /* A scalar is the length of a vector. */
 int shape_fill(struct mu_shape_ctx *c, struct mu_err *err)
 {

@@ -313,6 +313,7 @@ static const struct {
     {"CumulativeLogsumexp", "the C client has no function that builds it"},
     {"RandomCrop", "TensorFlow has none either"},
     {"StackPush", "frames: other implementations record loop iterations on stacks"},
+    {"StatelessParameterizedTruncatedNormal", "the C client has no function that builds it"},
     {"SparseAddGrad", "only used by tf.sparse in Python"},
     {"SparseSparseMaximum", "only used by tf.sparse in Python"},
     {"SparseSparseMinimum", "only used by tf.sparse in Python"},

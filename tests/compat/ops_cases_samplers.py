@@ -58,6 +58,45 @@ def stateless_draws():
         yield Case(op, {"shape": i32(2), "seed": i32(1, 2, 3)})
 
 
+def bounded_normals():
+    """Few numbers of a case: TensorFlow draws more in several threads, and then others."""
+    stateful, stateless = "ParameterizedTruncatedNormal", "StatelessParameterizedTruncatedNormal"
+
+    def ask(op, shape, mean, stddev, low, high, t=F, seed=(5, 7)):
+        spread = "stdevs" if op == stateful else "stddevs"
+        seeds = {} if op == stateful else {"seed": np.array(seed, L)}
+        inputs = {"shape": np.array(shape, I), "means": np.array(mean, t), spread: np.array(stddev, t), "minvals": np.array(low, t), "maxvals": np.array(high, t)}
+        near = 2e-3 if t == np.float16 else 2e-5
+        return Case(op, {**inputs, **seeds}, {"seed": seed[0], "seed2": seed[1]} if op == stateful else {}, rtol=near, atol=near)
+
+    inf = np.inf
+    for op in (stateful, stateless):
+        for t in (F, D, np.float16):
+            for low, high in ((-2, 2), (-0.5, 0.5), (1, 2), (3, inf), (-inf, -3), (3, 3.01), (-inf, 1), (0, inf), (-1, 9), (30, inf)):
+                yield ask(op, (13,), 0, 1, low, high, t)
+            yield ask(op, (3, 4), 1, 2, -1, 4, t)
+            for shape in ((0,), (3, 0), (0, 3)):
+                yield ask(op, shape, 0, 1, -1, 1, t)
+        for stddev, low, high in ((0, -1, 1), (-1, -1, 1), (1, 1, 1), (1, 2, 1), (1, -inf, inf), (1, np.nan, 1)):
+            yield ask(op, (3,), 0, stddev, low, high)
+        for bad in range(4):
+            some = [[0, 1], [1, 1], [-1, -1], [1, 1]]
+            yield ask(op, (3, 4), *[v if i == bad else v[0] for i, v in enumerate(some)])
+        yield ask(op, (3, -1), 0, 1, -1, 1)
+        yield ask(op, (), 0, 1, -1, 1)
+    for t in (F, D):
+        yield ask(stateful, (3, 4), [0, 1, 2], [1, 1, 2], [-2, -9, 3], [2, 9, 5], t)
+        yield ask(stateful, (3, 4), [0], 1, [-2, -9, 3], 5, t)
+        yield ask(stateful, (0, 3), [0, 1], 1, -1, 1, t)
+        yield ask(stateful, (2, 0), 0, [0, 1], -1, 1, t)
+        yield ask(stateless, (5, 2, 3), [[0], [1]], [1, 1, 2], [[-2, -9, 1]], [[3], [5]], t)
+        yield ask(stateless, (2, 3), [[0], [1]], [1, 1, 2], -1, 9, t)
+        yield ask(stateless, (4, 0), np.zeros((0,)), 1, -1, 1, t)
+        yield ask(stateless, (0, 2), [0, 1], 1, -1, 1, t)
+    yield ask(stateless, (3,), [0, 1], [1, 1, 1], -1, 1)
+    yield ask(stateless, (3,), 0, 1, -1, 1, seed=(1, 2, 3))
+
+
 def samplers_cases():
-    for group in (samplers, multinomials, stateless_draws):
+    for group in (samplers, multinomials, stateless_draws, bounded_normals):
         yield from group()

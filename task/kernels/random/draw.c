@@ -156,6 +156,20 @@ static group_fn *group_of(const struct distribution *d, enum mu_dtype t)
 	}
 }
 
+int draw_group(const struct distribution *d, enum mu_dtype t, struct philox *p, double out[4])
+{
+	float floats[4];
+
+	if (t == MU_DOUBLE) {
+		d->doubles(p, out);
+		return 2;
+	}
+	group_of(d, t)(p, floats);
+	for (int i = 0; i < 4; i++)
+		out[i] = (double)floats[i];
+	return 4;
+}
+
 int draw_output_shape(const struct kernel_call *c, unsigned i, enum mu_dtype *t,
 		      struct mu_shape *shape, struct mu_err *err)
 {

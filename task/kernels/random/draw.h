@@ -20,6 +20,9 @@ int draw_output_shape(const struct kernel_call *c, unsigned i, enum mu_dtype *t,
 int draw_reals(struct kernel_call *c, const struct distribution *d, enum mu_dtype t,
 	       const struct mu_shape *shape, const struct philox *from, struct mu_err *err);
 
+/* The next numbers of a distribution for elements of type t: 2 of double, else 4; returns how many.
+ * Type t is half, bfloat16, float or double. */
+int draw_group(const struct distribution *d, enum mu_dtype t, struct philox *p, double out[4]);
 /* Two numbers of the normal distribution. */
 void draw_two_normals(struct philox *p, double out[2]);
 /* The start of the random numbers for a key, a counter and an algorithm: inputs 1 to 3
