@@ -240,7 +240,7 @@ static int64_t max_taps(const struct resize *r, const struct resize_axis *a)
 	if (r->method->most)
 		return r->method->most * a->out + a->in;
 	float reach = ceilf(a->kernel->radius * a->kernel_scale);
-	return a->out * (reach < (float)a->in ? mu_min(2 * (int64_t)reach + 1, a->in) : a->in);
+	return a->out * (reach < (float)a->in ? mu_min(2 * (int64_t)reach + 3, a->in) : a->in);
 }
 
 static int find_taps(struct resize *r, struct mu_err *err)
