@@ -252,7 +252,7 @@ static void put_field(struct mu_buf *b, const struct proto_field *f, const struc
 		      int64_t from, int64_t to)
 {
 	unsigned wire = f->type->wire;
-	bool packed = f->packed && f->repeated && from < to;
+	bool packed = f->packed && f->repeated && from != to;
 	size_t at = packed ? mu_pb_begin(b, f->number) : 0;
 
 	for (int64_t i = from; i < to; i++) {
