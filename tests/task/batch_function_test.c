@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps whose calls share a batch, are cancelled in one, or lose its queue. tests/compat compares
- * the values with TensorFlow's. */
+/* Steps whose calls share a batch, are cancelled in one, lose its queue, or do not fit into it.
+ * tests/compat compares the values with TensorFlow's. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -149,6 +149,50 @@ static void step__cancelled_while_it_waits_for_a_batch__leaves_its_row(void **st
 	runtime_free(rt);
 }
 
+static void function__with_outputs_of_another_type__fails_the_calls(void **state)
+{
+	struct mu_graph *g = batched(gives_two_rows(), "two:output:0");
+	struct running s[2];
+
+	attr_types(g, mu_graph_find(g, "batch"), "Tout", MU_INT32);
+	struct executor *e = runs(g);
+	for (uint64_t i = 0; i < 2; i++)
+		begin(&s[i], e, i + 1);
+	for (uint64_t i = 0; i < 2; i++)
+		finish(&s[i], i + 1, MU_INVALID_ARGUMENT);
+	executor_unref(e);
+	runtime_free(rt);
+}
+
+static void call__with_other_inputs_than_the_open_batch__is_rejected(void **state)
+{
+	struct mu_graph *other = batched(gives_two_rows(), "two:output:0");
+	struct executor *e = runs(batched(gives_two_rows(), "two:output:0")), *differs;
+	struct running first, second;
+	struct mu_shape shape = mu_shape_vec(1);
+	MU_AUTO_TENSOR row = {0};
+	struct mu_err err;
+
+	assert_int_equal(mu_tensor_new(&row, MU_INT32, &shape, NULL), 0);
+	memset(row.data, 0, sizeof(int32_t));
+	mu_node_set_attr(other, mu_graph_find(other, "row"), "value",
+			 &(struct mu_attr){.kind = MU_ATTR_TENSOR, .tensor = &row});
+	attr_type(other, mu_graph_find(other, "row"), "dtype", MU_INT32);
+	attr_types(other, mu_graph_find(other, "batch"), "Tin", MU_INT32);
+	assert_ok(executor_new(rt, other, "", &differs, &err), &err);
+	begin(&first, e, 1);
+	WAIT_UNTIL(has_resource("batches/"));
+	wait_ms(POLL_INTERVAL_MS);
+	begin(&second, differs, 2);
+	finish(&second, 2, MU_INVALID_ARGUMENT);
+	resources_clear(rt->resources, "");
+	WAIT_UNTIL(atomic_load(&first.how) != 0);
+	finish(&first, 1, atomic_load(&first.how));
+	executor_unref(differs);
+	executor_unref(e);
+	runtime_free(rt);
+}
+
 static void queue__removed_while_its_function_waits__ends_the_calls(void **state)
 {
 	struct executor *e = runs(batched(waits(), "take:components:0"));
@@ -169,6 +213,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(steps__that_fill_batches__end_without_a_timeout),
 	    cmocka_unit_test(step__cancelled_while_it_waits_for_a_batch__leaves_its_row),
+	    cmocka_unit_test(function__with_outputs_of_another_type__fails_the_calls),
+	    cmocka_unit_test(call__with_other_inputs_than_the_open_batch__is_rejected),
 	    cmocka_unit_test(queue__removed_while_its_function_waits__ends_the_calls),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

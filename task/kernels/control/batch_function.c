@@ -320,7 +320,8 @@ static int batch_open(struct batcher *b, struct kernel_call *c, const struct bat
 			    .n_in = in->n,
 			    .n_captured = c->n_in - in->n,
 			    .n_out = c->n_out,
-			    .due_ms = mu_clock_ms() + (l->timeout_us + 999) / 1000};
+			    .due_ms =
+				mu_clock_ms() + l->timeout_us / 1000 + (l->timeout_us % 1000 > 0)};
 	atomic_init(&t->refs, 1);
 	caller_init(&t->caller);
 	t->captured = MU_NEW_ARRAY(struct mu_tensor, t->n_captured + 1);
@@ -359,6 +360,19 @@ static void batch_fill(struct batcher *b)
 	pthread_cond_broadcast(&b->work);
 }
 
+/* Nodes that share a queue must agree on what a batch consists of. */
+static int check_alike(const struct batch *t, const struct kernel_call *c, struct mu_err *err)
+{
+	unsigned n = mu_node_attr(c->node, "Tin")->n;
+	bool alike = n == t->n_in && c->n_out == t->n_out;
+
+	for (unsigned k = 0; k < n && alike; k++)
+		alike = kernel_in(c, k)->dtype == t->in[k].dtype;
+	return alike ? 0
+		     : mu_invalid(err, "inputs or outputs are not those of the other calls of this "
+				       "batching queue, in number or type");
+}
+
 /* With the lock. */
 static int batch_join(struct batch_call *call, struct mu_err *err)
 {
@@ -379,8 +393,7 @@ static int batch_join(struct batch_call *call, struct mu_err *err)
 			       "full; currently %u batches enqueued and max_enqueued_batches is "
 			       "%lld",
 			       b->waiting, (long long)l.waiting);
-	if (!b->open)
-		MU_RETURN_IF_ERROR(batch_open(b, c, &l, err));
+	MU_RETURN_IF_ERROR(b->open ? check_alike(b->open, c, err) : batch_open(b, c, &l, err));
 	struct batch *t = b->open;
 	call->batch = t;
 	call->index = t->n_calls++;
@@ -398,6 +411,7 @@ static int batch_join(struct batch_call *call, struct mu_err *err)
 /* The rows of a call in each output. */
 static int batch_hand_out(const struct batch_call *call, struct mu_err *err)
 {
+	const struct mu_attr *types = mu_node_attr(call->w.c->node, "Tout");
 	const struct batch *t = call->batch;
 	int64_t from = t->first[call->index], n = t->first[call->index + 1] - from;
 
@@ -405,6 +419,10 @@ static int batch_hand_out(const struct batch_call *call, struct mu_err *err)
 		const struct mu_tensor *all = &t->out[k];
 		int64_t dims[MU_MAX_RANK], row = mu_shape_product(&all->shape, 1, all->shape.rank);
 		struct mu_tensor *out;
+		if (all->dtype != types->types[k])
+			return mu_invalid(err, "the function's output %u is %s, not %s", k,
+					  mu_dtype_name(all->dtype),
+					  mu_dtype_name(types->types[k]));
 		memcpy(dims, all->shape.dim, sizeof all->shape.dim);
 		dims[0] = n;
 		MU_RETURN_IF_ERROR(

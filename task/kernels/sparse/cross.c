@@ -297,6 +297,9 @@ static int ragged_cross_sparse(const struct column *col, const struct mu_tensor 
 		return mu_invalid(err, "Invalid SparseTensor %u", k);
 	if (shape->shape.dim[0] != 2 || indices->shape.dim[1] != 2)
 		return mu_invalid(err, "tf.ragged.cross only supports inputs with rank=2.");
+	if (MU_DATA(int64_t, shape)[0] < 0)
+		return mu_invalid(err, "Invalid SparseTensor %u: it has %lld rows", k,
+				  (long long)MU_DATA(int64_t, shape)[0]);
 	return 0;
 }
 
@@ -304,9 +307,13 @@ static int ragged_cross_sparse(const struct column *col, const struct mu_tensor 
 static int ragged_cross_columns(struct kernel_call *c, struct cross *x, struct mu_err *err)
 {
 	const char *order = args_attr_string(c->node, "input_order", "");
-	const struct mu_attr *types = mu_node_attr(c->node, "ragged_values_types");
-	unsigned ragged = types ? types->n : 0;
+	unsigned ragged = mu_node_attr(c->node, "ragged_values_types")->n;
 	unsigned sparse = (unsigned)args_attr_int(c->node, "Nsparse", 0);
+
+	if (mu_node_attr(c->node, "ragged_splits_types")->n != ragged ||
+	    mu_node_attr(c->node, "sparse_values_types")->n != sparse)
+		return mu_invalid(err, "values of ragged and sparse inputs do not match their "
+				       "splits and indices in number");
 	unsigned dense = c->n_in - 2 * ragged - 3 * sparse, next[3] = {0};
 	static const char letters[] = "RSD";
 	const unsigned most[3] = {ragged, sparse, dense};
@@ -360,13 +367,14 @@ static int ragged_cross_output(struct kernel_call *c, struct cross *x, struct mu
 	int64_t total, widest, at = 0;
 	MU_AUTO_BUF text = {0};
 
+	/* first of all: what has too many rows is not counted */
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 1, type, x->batch + 1, &splits, err));
 	MU_RETURN_IF_ERROR(sparse_cross_count_all(x, &total, &widest, err));
 	if (type == MU_INT32 && total > INT32_MAX)
 		return mu_invalid(err, "too many combinations for row splits of int32: %lld",
 				  (long long)total);
 	MU_RETURN_IF_ERROR(
 	    kernel_out_vec(c, 0, x->hashed ? MU_INT64 : MU_STRING, total, &values, err));
-	MU_RETURN_IF_ERROR(kernel_out_vec(c, 1, type, x->batch + 1, &splits, err));
 	for (int64_t row = 0; row < x->batch; row++) {
 		mu_tensor_set_int(splits, row, at);
 		for (int64_t n = enter_row(x, row); n; n--, at++, next_pick(x))
