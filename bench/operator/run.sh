@@ -76,8 +76,7 @@ start() { # COMMAND...
   tail -5 "$K8S_DIR/log/operator.log" >&2
   return 1
 }
-tunables=$(sed -n 's/.*GLIBC_TUNABLES, value: "\(.*\)".*/\1/p' charts/muster/templates/deployment.yaml)
-our_command=(env "GLIBC_TUNABLES=$tunables" "$OPERATOR" --image=localhost/trainer:1 --metrics-port="$metrics_port" --probe-port="$probe_port")
+our_command=("$OPERATOR" --image=localhost/trainer:1 --metrics-port="$metrics_port" --probe-port="$probe_port")
 
 # ---- the peer -------------------------------------------------------------------------------
 peer_folder() { GOFLAGS=-mod=mod go mod download -json "$peer_module@$peer_version" | sed -n 's/.*"Dir": "\(.*\)".*/\1/p'; }
