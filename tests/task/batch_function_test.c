@@ -7,6 +7,7 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/runtime/runtime.h"
 #include "tests/task/function_graph.h"
+#include "tests/task/step_end.h"
 #include "tests/wait.h"
 
 enum { TIMEOUT_US = 2000000000, STEPS = 8 };
@@ -66,25 +67,6 @@ static struct mu_graph *waits(void)
 	return body;
 }
 
-static void on_done(void *arg, const struct mu_err *err)
-{
-	atomic_store((_Atomic int *)arg, err ? (int)err->code : -1);
-}
-
-static void see_name(void *arg, struct resource *r)
-{
-	const char **wanted = arg;
-
-	if (*wanted && strcmp(r->name, *wanted) == 0)
-		*wanted = NULL;
-}
-
-static bool has_resource(const char *name)
-{
-	resources_each(rt->resources, see_name, &name);
-	return !name;
-}
-
 struct running {
 	_Atomic int how; /* 0: it runs; -1: it has succeeded */
 	struct rendezvous *r;
@@ -137,7 +119,7 @@ static void step__cancelled_while_it_waits_for_a_batch__leaves_its_row(void **st
 	struct running first, second;
 
 	begin(&first, e, 1);
-	WAIT_UNTIL(has_resource("batches/"));
+	WAIT_UNTIL(has_resource(rt, "batches/"));
 	step_cancel(first.s, &why);
 	finish(&first, 1, MU_CANCELLED);
 	begin(&second, e, 2); /* fills the batch, if the first had joined it */
@@ -181,7 +163,7 @@ static void call__with_other_inputs_than_the_open_batch__is_rejected(void **stat
 	attr_types(other, mu_graph_find(other, "batch"), "Tin", MU_INT32);
 	assert_ok(executor_new(rt, other, "", &differs, &err), &err);
 	begin(&first, e, 1);
-	WAIT_UNTIL(has_resource("batches/"));
+	WAIT_UNTIL(has_resource(rt, "batches/"));
 	wait_ms(POLL_INTERVAL_MS);
 	begin(&second, differs, 2);
 	finish(&second, 2, MU_INVALID_ARGUMENT);
@@ -200,7 +182,7 @@ static void queue__removed_while_its_function_waits__ends_the_calls(void **state
 
 	for (uint64_t i = 0; i < 4; i++)
 		begin(&s[i], e, i + 1);
-	WAIT_UNTIL(has_resource("queue"));
+	WAIT_UNTIL(has_resource(rt, "queue"));
 	resources_clear(rt->resources, "");
 	for (uint64_t i = 0; i < 4; i++)
 		finish(&s[i], i + 1, MU_CANCELLED);

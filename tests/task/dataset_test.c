@@ -7,6 +7,7 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/runtime/runtime.h"
 #include "tests/task/function_graph.h"
+#include "tests/task/step_end.h"
 #include "tests/wait.h"
 
 static struct runtime *rt;
@@ -110,25 +111,6 @@ static struct mu_graph *lets_nothing_through(void)
 
 /* ---- how it goes ---- */
 
-static void on_done(void *arg, const struct mu_err *err)
-{
-	atomic_store((_Atomic int *)arg, err ? (int)err->code : -1);
-}
-
-static void see_name(void *arg, struct resource *r)
-{
-	const char **wanted = arg;
-
-	if (*wanted && strcmp(r->name, *wanted) == 0)
-		*wanted = NULL;
-}
-
-static bool has_resource(const char *name)
-{
-	resources_each(rt->resources, see_name, &name);
-	return !name;
-}
-
 static void *clear(void *ended)
 {
 	resources_clear(rt->resources, "");
@@ -150,7 +132,7 @@ static void cancel_and_clear(struct mu_graph *g, const char *resource)
 	assert_ok(executor_new(rt, g, "", &e, &err), &err);
 	struct rendezvous *r = rendezvous_table_get(rt->steps, 1);
 	struct step *s = executor_start(e, r, NULL, on_done, &how);
-	WAIT_UNTIL(!resource || has_resource(resource));
+	WAIT_UNTIL(!resource || has_resource(rt, resource));
 	wait_ms(
 	    POLL_INTERVAL_MS); /* what it is in by now does not matter, but it is seldom the same */
 	step_cancel(s, &why);
@@ -162,7 +144,7 @@ static void cancel_and_clear(struct mu_graph *g, const char *resource)
 	assert_int_equal(pthread_create(&t, NULL, clear, &ended), 0);
 	WAIT_UNTIL(atomic_load(&ended));
 	pthread_join(t, NULL);
-	assert_false(has_resource("iterator"));
+	assert_false(has_resource(rt, "iterator"));
 	runtime_free(rt);
 }
 

@@ -438,7 +438,7 @@ static int tensor_array_join(struct kernel_call *c, const struct held_tensors *p
 	return rc;
 }
 
-/* Of TensorArrayPack, which has no indices, all elements. */
+/* Without indices (TensorArrayPack) the op returns all elements. */
 static int tensor_array_gather(struct kernel_call *c, struct mu_err *err)
 {
 	__attribute__((cleanup(tensor_array_pile_free))) struct held_tensors p = {0};
