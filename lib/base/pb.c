@@ -48,6 +48,22 @@ bool mu_pb_fixed64(struct mu_pb *m, uint64_t *out)
 	return true;
 }
 
+bool mu_pb_packed_next(struct mu_pb *m, enum mu_pb_type wire, uint64_t *out)
+{
+	uint32_t word;
+
+	if (m->at == m->end)
+		return false;
+	if (wire == MU_PB_VARINT)
+		return mu_pb_varint(m, out);
+	if (wire == MU_PB_FIXED64)
+		return mu_pb_fixed64(m, out);
+	if (!mu_pb_fixed32(m, &word))
+		return false;
+	*out = word;
+	return true;
+}
+
 bool mu_pb_next(struct mu_pb *m, struct mu_pb_field *f)
 {
 	uint64_t tag;

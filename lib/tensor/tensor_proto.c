@@ -95,23 +95,6 @@ int mu_shape_parse(struct mu_shape *out, struct mu_span proto, struct mu_err *er
 
 /* ---- reading values ---- */
 
-/* Reads the next raw value of a list field; `m` iterates over a packed list. */
-static bool take_value(struct mu_pb *m, enum mu_pb_type wire, uint64_t *out)
-{
-	uint32_t w;
-
-	if (m->at == m->end)
-		return false;
-	if (wire == MU_PB_VARINT)
-		return mu_pb_varint(m, out);
-	if (wire == MU_PB_FIXED64)
-		return mu_pb_fixed64(m, out);
-	if (!mu_pb_fixed32(m, &w))
-		return false;
-	*out = w;
-	return true;
-}
-
 static int64_t count_packed(struct mu_span run, enum mu_pb_type wire)
 {
 	int64_t n = 0;
@@ -211,7 +194,7 @@ static int fill_plain(struct mu_tensor *t, struct mu_span proto, const struct li
 			to += whole;
 			continue;
 		}
-		while (to < end && take_value(&run, form->wire, &raw)) {
+		while (to < end && mu_pb_packed_next(&run, form->wire, &raw)) {
 			store_value(to, width, t->dtype == MU_BOOL ? raw != 0 : raw);
 			to += width;
 		}

@@ -346,23 +346,6 @@ static bool can_be_packed(const struct proto_type *t)
 	return t->wire != MU_PB_BYTES && t->wire != PROTO_GROUP;
 }
 
-/* The next of packed values. */
-static bool next_packed(struct mu_pb *m, unsigned wire, uint64_t *v)
-{
-	uint32_t word;
-
-	if (m->at == m->end)
-		return false;
-	if (wire == MU_PB_VARINT)
-		return mu_pb_varint(m, v);
-	if (wire == MU_PB_FIXED64)
-		return mu_pb_fixed64(m, v);
-	if (!mu_pb_fixed32(m, &word))
-		return false;
-	*v = word;
-	return true;
-}
-
 static int find_requested(const struct proto_schema *s, uint32_t number)
 {
 	for (unsigned k = 0; k < s->n; k++)
@@ -395,7 +378,7 @@ static int read_packed(const struct proto_field *field, struct mu_span values, p
 	struct mu_pb m = mu_pb_of(values);
 	struct proto_value v = {.bytes = {"", 0}};
 
-	while (next_packed(&m, field->type->wire, &v.number)) {
+	while (mu_pb_packed_next(&m, field->type->wire, &v.number)) {
 		v.number = proto_value(field->type, v.number);
 		fn(arg, k, field->repeated ? &v : NULL);
 	}
@@ -440,7 +423,7 @@ static bool field_is_valid(const struct proto_schema *s, const struct proto_fiel
 		return true;
 	if (can_be_packed(field->type) && field->repeated) {
 		struct mu_pb m = mu_pb_of(f->bytes);
-		for (uint64_t v; next_packed(&m, field->type->wire, &v);)
+		for (uint64_t v; mu_pb_packed_next(&m, field->type->wire, &v);)
 			;
 		return !m.bad;
 	}
