@@ -5,8 +5,8 @@
  * without the verb and returns the exit status: 0, 1 for a failure that it has reported, 2 for a
  * wrong command line.
  */
-#ifndef CLI_CLI_H
-#define CLI_CLI_H
+#ifndef MU_CLI_CLI_H
+#define MU_CLI_CLI_H
 
 #include "lib/base/buf.h"
 

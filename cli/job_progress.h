@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Progress of a job, printed alike by muster run, wait and explain. */
-#ifndef CLI_JOB_PROGRESS_H
-#define CLI_JOB_PROGRESS_H
+#ifndef MU_CLI_JOB_PROGRESS_H
+#define MU_CLI_JOB_PROGRESS_H
 
 #include "lib/base/buf.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading a manifest file. */
-#ifndef CLI_MANIFEST_H
-#define CLI_MANIFEST_H
+#ifndef MU_CLI_MANIFEST_H
+#define MU_CLI_MANIFEST_H
 
 #include "operator/api/job_spec.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to a running `muster run`, over a Unix socket in a folder of the user. */
-#ifndef CLI_RUN_CONTROL_H
-#define CLI_RUN_CONTROL_H
+#ifndef MU_CLI_RUN_CONTROL_H
+#define MU_CLI_RUN_CONTROL_H
 
 #include <stddef.h>
 

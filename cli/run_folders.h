@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folders of a local run (checkpoints and logs), which only one run at a time may use. */
-#ifndef CLI_RUN_FOLDERS_H
-#define CLI_RUN_FOLDERS_H
+#ifndef MU_CLI_RUN_FOLDERS_H
+#define MU_CLI_RUN_FOLDERS_H
 
 #include "lib/base/err.h"
 

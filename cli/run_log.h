@@ -5,8 +5,8 @@
  * empty. Both files together stay below the limit. They always contain the newest lines completely,
  * at least almost half the limit. After a crash each line is in one of them.
  */
-#ifndef CLI_RUN_LOG_H
-#define CLI_RUN_LOG_H
+#ifndef MU_CLI_RUN_LOG_H
+#define MU_CLI_RUN_LOG_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tasks of a local run: one process each, its output in a log file. */
-#ifndef CLI_RUN_TASKS_H
-#define CLI_RUN_TASKS_H
+#ifndef MU_CLI_RUN_TASKS_H
+#define MU_CLI_RUN_TASKS_H
 
 #include <stdio.h>
 #include <sys/types.h>

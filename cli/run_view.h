@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Output of `muster run` and `muster wait`: one live line on a terminal and plain lines elsewhere
  * while the job runs, then its outcome. */
-#ifndef CLI_RUN_VIEW_H
-#define CLI_RUN_VIEW_H
+#ifndef MU_CLI_RUN_VIEW_H
+#define MU_CLI_RUN_VIEW_H
 
 #include "cli/job_progress.h"
 #include "operator/plan/job_plan.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changes the number of tasks. */
-#ifndef CLI_SCALE_H
-#define CLI_SCALE_H
+#ifndef MU_CLI_SCALE_H
+#define MU_CLI_SCALE_H
 
 #include "operator/api/job_spec.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Converts a Kubeflow TFJob (kubeflow.org/v1) to a DistributedTrainingJob. */
-#ifndef CLI_TFJOB_H
-#define CLI_TFJOB_H
+#ifndef MU_CLI_TFJOB_H
+#define MU_CLI_TFJOB_H
 
 #include "lib/io/doc.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The task server in the process of the trainer. */
-#ifndef CLI_TRAINER_SERVER_H
-#define CLI_TRAINER_SERVER_H
+#ifndef MU_CLI_TRAINER_SERVER_H
+#define MU_CLI_TRAINER_SERVER_H
 
 #include "lib/cluster/cluster_spec.h"
 #include "muster/session.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts of the manual pages of the verbs, in addition to the table of verbs. */
-#ifndef CLI_VERB_HELP_H
-#define CLI_VERB_HELP_H
+#ifndef MU_CLI_VERB_HELP_H
+#define MU_CLI_VERB_HELP_H
 
 struct verb_option {
 	const char *verb, *option, *what;

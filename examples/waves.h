@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Deterministic pseudo-random numbers, the same in C and in Python: amplitude · sin((phase + i)²).
  * And a training loop with one batch of such numbers per step. */
-#ifndef EXAMPLES_WAVES_H
-#define EXAMPLES_WAVES_H
+#ifndef MU_EXAMPLES_WAVES_H
+#define MU_EXAMPLES_WAVES_H
 
 #include <math.h>
 #include <stdio.h>

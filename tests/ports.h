@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ports for servers that a test is about to start. */
-#ifndef TESTS_PORTS_H
-#define TESTS_PORTS_H
+#ifndef MU_TESTS_PORTS_H
+#define MU_TESTS_PORTS_H
 
 #include <netinet/in.h>
 #include <sys/socket.h>

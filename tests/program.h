@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For tests that run one of the programs as its users would. */
-#ifndef TESTS_PROGRAM_H
-#define TESTS_PROGRAM_H
+#ifndef MU_TESTS_PROGRAM_H
+#define MU_TESTS_PROGRAM_H
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Included by every unit test: cmocka with its required headers, and some assertions. */
-#ifndef TESTS_TEST_H
-#define TESTS_TEST_H
+#ifndef MU_TESTS_TEST_H
+#define MU_TESTS_TEST_H
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waits until another thread or process has reached a state; never for a fixed time. The limit is
  * far beyond the duration on a busy machine, so only a fault reaches it. */
-#ifndef TESTS_WAIT_H
-#define TESTS_WAIT_H
+#ifndef MU_TESTS_WAIT_H
+#define MU_TESTS_WAIT_H
 
 #include <stdbool.h>
 #include <time.h>

@@ -3,8 +3,8 @@
  * acts as the kubelet. It reads the resource use of each process from /proc and the writes from the
  * API server's counters. The same program drives every operator and the bare loop of creates, so
  * its own cost is the same in all runs. */
-#ifndef BENCH_OPERATOR_LOAD_H
-#define BENCH_OPERATOR_LOAD_H
+#ifndef MU_BENCH_OPERATOR_LOAD_H
+#define MU_BENCH_OPERATOR_LOAD_H
 
 #include "lib/base/clock.h"
 #include "lib/kube/kube_stream.h"

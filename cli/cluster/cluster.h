@@ -6,8 +6,8 @@
  * task's image does not need libcurl and its dependencies. `submit` applies a job. The other verbs
  * only read objects and write nothing.
  */
-#ifndef CLI_CLUSTER_H
-#define CLI_CLUSTER_H
+#ifndef MU_CLI_CLUSTER_CLUSTER_H
+#define MU_CLI_CLUSTER_CLUSTER_H
 
 #include <cjson/cJSON.h>
 

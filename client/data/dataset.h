@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions shared by the readers of data sets. */
-#ifndef CLIENT_DATA_DATASET_H
-#define CLIENT_DATA_DATASET_H
+#ifndef MU_CLIENT_DATA_DATASET_H
+#define MU_CLIENT_DATA_DATASET_H
 
 #include "muster/data.h"
 

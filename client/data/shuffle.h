@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random permutations (Fisher-Yates with splitmix64). The same seed gives the same order on every
  * machine. */
-#ifndef CLIENT_DATA_SHUFFLE_H
-#define CLIENT_DATA_SHUFFLE_H
+#ifndef MU_CLIENT_DATA_SHUFFLE_H
+#define MU_CLIENT_DATA_SHUFFLE_H
 
 #include <stdint.h>
 

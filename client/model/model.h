@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The built-in models: a table from a name to a function that builds the logits. */
-#ifndef CLIENT_MODEL_MODEL_H
-#define CLIENT_MODEL_MODEL_H
+#ifndef MU_CLIENT_MODEL_MODEL_H
+#define MU_CLIENT_MODEL_MODEL_H
 
 #include "muster/data.h"
 #include "muster/train.h"

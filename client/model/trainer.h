@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One task of the built-in trainer, which trains (train.c) or evaluates (evaluator.c). */
-#ifndef CLIENT_MODEL_TRAINER_H
-#define CLIENT_MODEL_TRAINER_H
+#ifndef MU_CLIENT_MODEL_TRAINER_H
+#define MU_CLIENT_MODEL_TRAINER_H
 
 #include "client/model/model.h"
 #include "lib/io/event_writer.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The two halves of mu_minimize: gradients and update. Synchronous replicas aggregate the gradients
  * in between. */
-#ifndef CLIENT_OPTIM_OPTIMIZERS_H
-#define CLIENT_OPTIM_OPTIMIZERS_H
+#ifndef MU_CLIENT_OPTIM_OPTIMIZERS_H
+#define MU_CLIENT_OPTIM_OPTIMIZERS_H
 
 #include "muster/grad.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of a session for the calls on it, for client/session only. */
-#ifndef CLIENT_SESSION_CALLS_H
-#define CLIENT_SESSION_CALLS_H
+#ifndef MU_CLIENT_SESSION_CALLS_H
+#define MU_CLIENT_SESSION_CALLS_H
 
 #include "muster/session.h"
 #include "task/rpc/channel.h"

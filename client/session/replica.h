@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One worker's part of synchronous replicas in a monitored session: its current step, its tokens
  * and its membership. */
-#ifndef CLIENT_SESSION_REPLICA_H
-#define CLIENT_SESSION_REPLICA_H
+#ifndef MU_CLIENT_SESSION_REPLICA_H
+#define MU_CLIENT_SESSION_REPLICA_H
 
 #include "muster/grad.h"
 #include "muster/session.h"

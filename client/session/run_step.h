@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hand-written encoding of RunStepRequest and RunStepResponse, which are on the hot path. */
-#ifndef CLIENT_SESSION_RUN_STEP_H
-#define CLIENT_SESSION_RUN_STEP_H
+#ifndef MU_CLIENT_SESSION_RUN_STEP_H
+#define MU_CLIENT_SESSION_RUN_STEP_H
 
 #include "muster/session.h"
 #include "task/rpc/channel.h"

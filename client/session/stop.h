@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The flag by which a signal handler or another thread asks a training to stop. */
-#ifndef CLIENT_SESSION_STOP_H
-#define CLIENT_SESSION_STOP_H
+#ifndef MU_CLIENT_SESSION_STOP_H
+#define MU_CLIENT_SESSION_STOP_H
 
 #include <stdbool.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports a long wait for a session. After three seconds, and then at growing intervals, a line on
  * standard error gives the reason and the duration. */
-#ifndef CLIENT_SESSION_WAIT_H
-#define CLIENT_SESSION_WAIT_H
+#ifndef MU_CLIENT_SESSION_WAIT_H
+#define MU_CLIENT_SESSION_WAIT_H
 
 #include "task/rpc/channel.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exponential backoff. */
-#ifndef MU_BASE_BACKOFF_H
-#define MU_BASE_BACKOFF_H
+#ifndef MU_LIB_BASE_BACKOFF_H
+#define MU_LIB_BASE_BACKOFF_H
 
 /* Seconds to wait after so many failures before this one: first_s, doubled for each, at most
  * max_s. */

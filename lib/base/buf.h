@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A growable byte buffer, always NUL-terminated past its end when not empty-initialised. */
-#ifndef MU_BASE_BUF_H
-#define MU_BASE_BUF_H
+#ifndef MU_LIB_BASE_BUF_H
+#define MU_LIB_BASE_BUF_H
 
 #include <stdarg.h>
 #include <stddef.h>

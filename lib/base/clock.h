@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clocks.  mu_clock… is monotonic, for intervals and deadlines.  mu_wall… is the time since 1970,
  * for dates in files and messages; it jumps when the system clock is set. */
-#ifndef MU_BASE_CLOCK_H
-#define MU_BASE_CLOCK_H
+#ifndef MU_LIB_BASE_CLOCK_H
+#define MU_LIB_BASE_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>

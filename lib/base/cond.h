@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waiting on a condition variable until a time of mu_clock_ms(). */
-#ifndef MU_BASE_COND_H
-#define MU_BASE_COND_H
+#ifndef MU_LIB_BASE_COND_H
+#define MU_LIB_BASE_COND_H
 
 #include <pthread.h>
 #include <stdint.h>

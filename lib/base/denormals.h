@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Denormal numbers count as zero on compute threads, as in TensorFlow: arithmetic on them takes a
  * hundred cycles. */
-#ifndef LIB_BASE_DENORMALS_H
-#define LIB_BASE_DENORMALS_H
+#ifndef MU_LIB_BASE_DENORMALS_H
+#define MU_LIB_BASE_DENORMALS_H
 
 #include <stdint.h>
 

@@ -5,8 +5,8 @@
  * failure its other outputs are untouched and err has a message of one line.  err may be NULL.  The
  * function that handles an error logs it, once; all others return it.
  */
-#ifndef MU_BASE_ERR_H
-#define MU_BASE_ERR_H
+#ifndef MU_LIB_BASE_ERR_H
+#define MU_LIB_BASE_ERR_H
 
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prometheus histograms of durations.  Any thread may add and write at any time; a concurrent write
  * may miss some of the additions. */
-#ifndef MU_BASE_HISTOGRAM_H
-#define MU_BASE_HISTOGRAM_H
+#ifndef MU_LIB_BASE_HISTOGRAM_H
+#define MU_LIB_BASE_HISTOGRAM_H
 
 #include <stdatomic.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef MU_BASE_INTS_H
-#define MU_BASE_INTS_H
+#ifndef MU_LIB_BASE_INTS_H
+#define MU_LIB_BASE_INTS_H
 
 #include <stdint.h>
 

@@ -4,8 +4,8 @@
  * The format is text, or with MUSTER_LOG_FORMAT=json (as in pods) one JSON object per line.
  * MUSTER_LOG=debug|info|warn|error sets the level.
  */
-#ifndef MU_BASE_LOG_H
-#define MU_BASE_LOG_H
+#ifndef MU_LIB_BASE_LOG_H
+#define MU_LIB_BASE_LOG_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A hash map from byte strings to pointers.  Copies its keys; owns no values. */
-#ifndef MU_BASE_MAP_H
-#define MU_BASE_MAP_H
+#ifndef MU_LIB_BASE_MAP_H
+#define MU_LIB_BASE_MAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

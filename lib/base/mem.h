@@ -4,8 +4,8 @@
  * mu_xmalloc and related functions are for data whose size the program bounds.  If the size comes
  * from input (tensors, messages, files), use malloc or mu_tensor_* and check the result.
  */
-#ifndef MU_BASE_MEM_H
-#define MU_BASE_MEM_H
+#ifndef MU_LIB_BASE_MEM_H
+#define MU_LIB_BASE_MEM_H
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads for blocking work such as creating a session or registering a graph, so that RPC threads
  * never block.  Threads start on demand, up to a limit, and stay. */
-#ifndef MU_BASE_OFFLOAD_H
-#define MU_BASE_OFFLOAD_H
+#ifndef MU_LIB_BASE_OFFLOAD_H
+#define MU_LIB_BASE_OFFLOAD_H
 
 struct mu_offload;
 struct mu_offload *mu_offload_new(unsigned max_threads);

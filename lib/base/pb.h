@@ -20,8 +20,8 @@
  * Writing appends to a mu_buf.  A nested message is opened, filled and closed:
  *	size_t at = mu_pb_begin(b, 2); … mu_pb_end(b, at);
  */
-#ifndef MU_BASE_PB_H
-#define MU_BASE_PB_H
+#ifndef MU_LIB_BASE_PB_H
+#define MU_LIB_BASE_PB_H
 
 #include "lib/base/buf.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers for ids, names and jitter; not for keys. */
-#ifndef MU_BASE_RANDOM_H
-#define MU_BASE_RANDOM_H
+#ifndef MU_LIB_BASE_RANDOM_H
+#define MU_LIB_BASE_RANDOM_H
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Detection of duplicate requests: a client that lost its connection may send a call again, and a
  * step must not run twice. */
-#ifndef MU_BASE_REQUEST_IDS_H
-#define MU_BASE_REQUEST_IDS_H
+#ifndef MU_LIB_BASE_REQUEST_IDS_H
+#define MU_LIB_BASE_REQUEST_IDS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times in RFC 3339 form: "2026-01-31T23:59:59Z".  The functions of the C library are slow, because
  * they handle locales and time zones. */
-#ifndef MU_BASE_RFC3339_H
-#define MU_BASE_RFC3339_H
+#ifndef MU_LIB_BASE_RFC3339_H
+#define MU_LIB_BASE_RFC3339_H
 
 #include <stdbool.h>
 

@@ -4,8 +4,8 @@
  *
  * Each thread has its own condition variable.  In glibc before 2.41, signalling a condition with
  * several waiters may in rare cases wake none (glibc bug 25847). */
-#ifndef MU_BASE_SLEEPERS_H
-#define MU_BASE_SLEEPERS_H
+#ifndef MU_LIB_BASE_SLEEPERS_H
+#define MU_LIB_BASE_SLEEPERS_H
 
 #include <pthread.h>
 #include <stdbool.h>

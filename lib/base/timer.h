@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A thread that calls functions at given times. */
-#ifndef MU_BASE_TIMER_H
-#define MU_BASE_TIMER_H
+#ifndef MU_LIB_BASE_TIMER_H
+#define MU_LIB_BASE_TIMER_H
 
 #include <stdbool.h>
 #include <stdint.h>

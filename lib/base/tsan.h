@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Annotations for ThreadSanitizer where an uninstrumented library synchronizes threads: operations
  * before mu_tsan_release(p) happen before operations after mu_tsan_acquire(p). */
-#ifndef MU_BASE_TSAN_H
-#define MU_BASE_TSAN_H
+#ifndef MU_LIB_BASE_TSAN_H
+#define MU_LIB_BASE_TSAN_H
 
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>

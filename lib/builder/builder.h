@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Internal state of struct mu_builder, for lib/builder, lib/grad and client/ only. */
-#ifndef MU_BUILDER_BUILDER_H
-#define MU_BUILDER_BUILDER_H
+#ifndef MU_LIB_BUILDER_BUILDER_H
+#define MU_LIB_BUILDER_BUILDER_H
 
 #include "muster/graph.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Internal state of struct mu_fn, for lib/builder and lib/grad only. */
-#ifndef MU_BUILDER_FN_H
-#define MU_BUILDER_FN_H
+#ifndef MU_LIB_BUILDER_FN_H
+#define MU_LIB_BUILDER_FN_H
 
 #include "lib/builder/builder.h"
 #include "muster/function.h"

@@ -14,8 +14,8 @@
  *
  * Writers and readers are not thread-safe.
  */
-#ifndef MU_CHECKPOINT_BUNDLE_H
-#define MU_CHECKPOINT_BUNDLE_H
+#ifndef MU_LIB_CHECKPOINT_BUNDLE_H
+#define MU_LIB_CHECKPOINT_BUNDLE_H
 
 #include "lib/checkpoint/read_sum.h"
 #include "lib/tensor/tensor.h"

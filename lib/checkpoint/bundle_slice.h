@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Boxes of tensors, to split and join parts.  Private to the bundle files. */
-#ifndef MU_CHECKPOINT_BUNDLE_SLICE_H
-#define MU_CHECKPOINT_BUNDLE_SLICE_H
+#ifndef MU_LIB_CHECKPOINT_BUNDLE_SLICE_H
+#define MU_LIB_CHECKPOINT_BUNDLE_SLICE_H
 
 #include "lib/checkpoint/bundle_table.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The index file of a bundle: a sorted table of keys and values in LevelDB's block format, whose
  * values are bundle entries.  Private to the bundle files. */
-#ifndef MU_CHECKPOINT_BUNDLE_TABLE_H
-#define MU_CHECKPOINT_BUNDLE_TABLE_H
+#ifndef MU_LIB_CHECKPOINT_BUNDLE_TABLE_H
+#define MU_LIB_CHECKPOINT_BUNDLE_TABLE_H
 
 #include "lib/base/buf.h"
 #include "lib/checkpoint/bundle.h"

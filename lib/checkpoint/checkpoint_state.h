@@ -4,8 +4,8 @@
  * It is TensorFlow's CheckpointState in text form.  Paths in the folder are stored relative to it,
  * so the folder may be moved.  The functions return them joined to the folder.
  */
-#ifndef MU_CHECKPOINT_CHECKPOINT_STATE_H
-#define MU_CHECKPOINT_CHECKPOINT_STATE_H
+#ifndef MU_LIB_CHECKPOINT_CHECKPOINT_STATE_H
+#define MU_LIB_CHECKPOINT_CHECKPOINT_STATE_H
 
 #include "lib/base/buf.h"
 

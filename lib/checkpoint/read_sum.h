@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads a range of a file and computes its checksum, in parallel. */
-#ifndef MU_CHECKPOINT_READ_SUM_H
-#define MU_CHECKPOINT_READ_SUM_H
+#ifndef MU_LIB_CHECKPOINT_READ_SUM_H
+#define MU_LIB_CHECKPOINT_READ_SUM_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  *
  * mu_sink_put copies the data, and a thread of the sink writes it in the background.  A sink is not
  * thread-safe. */
-#ifndef MU_CHECKPOINT_SINK_H
-#define MU_CHECKPOINT_SINK_H
+#ifndef MU_LIB_CHECKPOINT_SINK_H
+#define MU_LIB_CHECKPOINT_SINK_H
 
 #include <stdint.h>
 

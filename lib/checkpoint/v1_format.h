@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints in TensorFlow's V1 format: one table with a message for each tensor or part.  Old
  * programs still write this format, and old published models use it. */
-#ifndef MU_CHECKPOINT_V1_FORMAT_H
-#define MU_CHECKPOINT_V1_FORMAT_H
+#ifndef MU_LIB_CHECKPOINT_V1_FORMAT_H
+#define MU_LIB_CHECKPOINT_V1_FORMAT_H
 
 #include "lib/checkpoint/bundle.h"
 

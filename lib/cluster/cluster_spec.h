@@ -5,8 +5,8 @@
  * {"cluster": …, "task": {"type": "worker", "index": 0}}, and from the flags --ps_hosts and so on.
  * Invalid addresses, duplicate indices and jobs without tasks are errors that name the entry.
  */
-#ifndef MU_CLUSTER_CLUSTER_SPEC_H
-#define MU_CLUSTER_CLUSTER_SPEC_H
+#ifndef MU_LIB_CLUSTER_CLUSTER_SPEC_H
+#define MU_LIB_CLUSTER_CLUSTER_SPEC_H
 
 #include "lib/base/buf.h"
 

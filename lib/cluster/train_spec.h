@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The settings of the ready-made trainer: spec.program.train of a manifest, and MUSTER_TRAIN in the
  * environment of a task. */
-#ifndef CLUSTER_TRAIN_SPEC_H
-#define CLUSTER_TRAIN_SPEC_H
+#ifndef MU_LIB_CLUSTER_TRAIN_SPEC_H
+#define MU_LIB_CLUSTER_TRAIN_SPEC_H
 
 #include "lib/io/fields.h"
 

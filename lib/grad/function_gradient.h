@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gradient of a function of a graph's library, as servers expand SymbolicGradient. */
-#ifndef MU_GRAD_FUNCTION_GRADIENT_H
-#define MU_GRAD_FUNCTION_GRADIENT_H
+#ifndef MU_LIB_GRAD_FUNCTION_GRADIENT_H
+#define MU_LIB_GRAD_FUNCTION_GRADIENT_H
 
 #include "lib/graph/library.h"
 

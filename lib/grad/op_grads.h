@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables from ops to gradient functions, and the helpers of gradient functions. */
-#ifndef MU_GRAD_OP_GRADS_H
-#define MU_GRAD_OP_GRADS_H
+#ifndef MU_LIB_GRAD_OP_GRADS_H
+#define MU_LIB_GRAD_OP_GRADS_H
 
 #include "lib/builder/builder.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attribute values of nodes (TensorFlow's AttrValue). */
-#ifndef MU_GRAPH_ATTR_H
-#define MU_GRAPH_ATTR_H
+#ifndef MU_LIB_GRAPH_ATTR_H
+#define MU_LIB_GRAPH_ATTR_H
 
 #include "lib/base/buf.h"
 #include "lib/tensor/tensor.h"

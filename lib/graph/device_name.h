@@ -4,8 +4,8 @@
  * The old forms "/cpu:0" and "/gpu:*" are accepted too.  A field that is missing or '*' matches any
  * value.
  */
-#ifndef MU_GRAPH_DEVICE_NAME_H
-#define MU_GRAPH_DEVICE_NAME_H
+#ifndef MU_LIB_GRAPH_DEVICE_NAME_H
+#define MU_LIB_GRAPH_DEVICE_NAME_H
 
 #include "lib/base/buf.h"
 

@@ -6,8 +6,8 @@
  * attributes are checked later, only for the nodes that a step needs, so a graph may contain ops
  * that are not supported.
  */
-#ifndef MU_GRAPH_GRAPH_H
-#define MU_GRAPH_GRAPH_H
+#ifndef MU_LIB_GRAPH_GRAPH_H
+#define MU_LIB_GRAPH_GRAPH_H
 
 #include "lib/base/map.h"
 #include "lib/graph/attr.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef MU_GRAPH_GRAPH_INDEX_H
-#define MU_GRAPH_GRAPH_INDEX_H
+#ifndef MU_LIB_GRAPH_GRAPH_INDEX_H
+#define MU_LIB_GRAPH_GRAPH_INDEX_H
 
 #include "lib/graph/graph.h"
 

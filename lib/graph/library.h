@@ -5,8 +5,8 @@
  * on demand.  A library is immutable: extending it makes a new one that references the old one, so
  * several graphs may share it.
  */
-#ifndef MU_GRAPH_LIBRARY_H
-#define MU_GRAPH_LIBRARY_H
+#ifndef MU_LIB_GRAPH_LIBRARY_H
+#define MU_LIB_GRAPH_LIBRARY_H
 
 #include "lib/graph/graph.h"
 

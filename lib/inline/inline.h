@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replaces the function calls of a graph by the bodies of the functions. */
-#ifndef MU_INLINE_INLINE_H
-#define MU_INLINE_INLINE_H
+#ifndef MU_LIB_INLINE_INLINE_H
+#define MU_LIB_INLINE_INLINE_H
 
 #include "lib/graph/library.h"
 

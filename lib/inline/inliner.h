@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Internal interface of inline.c (calls), lower.c (branches and loops) and inline_body.c. */
-#ifndef MU_INLINE_INLINER_H
-#define MU_INLINE_INLINER_H
+#ifndef MU_LIB_INLINE_INLINER_H
+#define MU_LIB_INLINE_INLINER_H
 
 #include "lib/inline/inline.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BMP images: one, three or four bytes per pixel, uncompressed, without a palette. */
-#ifndef MU_IO_BMP_H
-#define MU_IO_BMP_H
+#ifndef MU_LIB_IO_BMP_H
+#define MU_LIB_IO_BMP_H
 
 #include "lib/base/buf.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creates files for sequential writing, with compression. */
-#ifndef MU_IO_COMPRESS_H
-#define MU_IO_COMPRESS_H
+#ifndef MU_LIB_IO_COMPRESS_H
+#define MU_LIB_IO_COMPRESS_H
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CRC-32C (Castagnoli), with the CPU's instruction if it has one. */
-#ifndef MU_IO_CRC32C_H
-#define MU_IO_CRC32C_H
+#ifndef MU_LIB_IO_CRC32C_H
+#define MU_LIB_IO_CRC32C_H
 
 #include <stddef.h>
 #include <stdint.h>

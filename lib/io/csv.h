@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of numbers as comma-separated text, plain or gzipped. */
-#ifndef MU_IO_CSV_H
-#define MU_IO_CSV_H
+#ifndef MU_LIB_IO_CSV_H
+#define MU_LIB_IO_CSV_H
 
 #include "lib/tensor/tensor.h"
 

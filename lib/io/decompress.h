@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opens files for sequential reading, with decompression. */
-#ifndef MU_IO_DECOMPRESS_H
-#define MU_IO_DECOMPRESS_H
+#ifndef MU_LIB_IO_DECOMPRESS_H
+#define MU_LIB_IO_DECOMPRESS_H
 
 #include <stdio.h>
 

@@ -8,8 +8,8 @@
  * The getters mu_doc_opt_* do not change *out if the key is absent or null, so the caller's default
  * remains.  A value of another kind is INVALID_ARGUMENT.
  */
-#ifndef MU_IO_DOC_H
-#define MU_IO_DOC_H
+#ifndef MU_LIB_IO_DOC_H
+#define MU_LIB_IO_DOC_H
 
 #include "lib/base/buf.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads event files, for `muster events` and tests. */
-#ifndef MU_IO_EVENT_READER_H
-#define MU_IO_EVENT_READER_H
+#ifndef MU_LIB_IO_EVENT_READER_H
+#define MU_LIB_IO_EVENT_READER_H
 
 #include "lib/base/buf.h"
 

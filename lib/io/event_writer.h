@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TensorBoard event files: events.out.tfevents.<seconds>.<host>, each record an Event message. */
-#ifndef MU_IO_EVENT_WRITER_H
-#define MU_IO_EVENT_WRITER_H
+#ifndef MU_LIB_IO_EVENT_WRITER_H
+#define MU_LIB_IO_EVENT_WRITER_H
 
 #include "lib/base/buf.h"
 

@@ -6,8 +6,8 @@
  * to it: fields_decode skips what does not fit.  Both leave a member of the struct alone when its
  * key is absent, so the caller's default stands.
  */
-#ifndef IO_FIELDS_H
-#define IO_FIELDS_H
+#ifndef MU_LIB_IO_FIELDS_H
+#define MU_LIB_IO_FIELDS_H
 
 #include "lib/io/doc.h"
 

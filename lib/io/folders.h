@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef MU_IO_FOLDERS_H
-#define MU_IO_FOLDERS_H
+#ifndef MU_LIB_IO_FOLDERS_H
+#define MU_LIB_IO_FOLDERS_H
 
 #include "lib/base/err.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads whole files, which may be gzipped. */
-#ifndef MU_IO_GZ_H
-#define MU_IO_GZ_H
+#ifndef MU_LIB_IO_GZ_H
+#define MU_LIB_IO_GZ_H
 
 #include "lib/base/buf.h"
 

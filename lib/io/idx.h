@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* IDX files (MNIST's own format), plain or gzipped. */
-#ifndef MU_IO_IDX_H
-#define MU_IO_IDX_H
+#ifndef MU_LIB_IO_IDX_H
+#define MU_LIB_IO_IDX_H
 
 #include "lib/tensor/tensor.h"
 

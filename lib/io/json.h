@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Converts JSON text to a cJSON tree or a document, and back. */
-#ifndef MU_IO_JSON_H
-#define MU_IO_JSON_H
+#ifndef MU_LIB_IO_JSON_H
+#define MU_LIB_IO_JSON_H
 
 #include "lib/io/doc.h"
 

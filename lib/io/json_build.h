@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds and changes JSON trees. */
-#ifndef IO_JSON_BUILD_H
-#define IO_JSON_BUILD_H
+#ifndef MU_LIB_IO_JSON_BUILD_H
+#define MU_LIB_IO_JSON_BUILD_H
 
 struct cJSON;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PNG images, through libpng.  TensorFlow uses it too, so the pixels are the same. */
-#ifndef MU_IO_PNG_H
-#define MU_IO_PNG_H
+#ifndef MU_LIB_IO_PNG_H
+#define MU_LIB_IO_PNG_H
 
 #include "lib/base/buf.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TFRecord files: a sequence of length, checksum of the length, data, checksum of the data. */
-#ifndef MU_IO_TFRECORD_H
-#define MU_IO_TFRECORD_H
+#ifndef MU_LIB_IO_TFRECORD_H
+#define MU_LIB_IO_TFRECORD_H
 
 #include <stdio.h>
 

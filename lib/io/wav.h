@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WAV files with 16-bit samples. */
-#ifndef MU_IO_WAV_H
-#define MU_IO_WAV_H
+#ifndef MU_LIB_IO_WAV_H
+#define MU_LIB_IO_WAV_H
 
 #include "lib/base/buf.h"
 

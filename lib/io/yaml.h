@@ -6,8 +6,8 @@
  *
  * A text that begins with '{' and is JSON gets the values of mu_json_parse, and lines from libyaml.
  */
-#ifndef MU_IO_YAML_H
-#define MU_IO_YAML_H
+#ifndef MU_LIB_IO_YAML_H
+#define MU_LIB_IO_YAML_H
 
 #include "lib/io/doc.h"
 

@@ -13,8 +13,8 @@
  * 429 and 503 with Retry-After are retried a few times.  Other errors are left to the caller, whose
  * work queue has a backoff.
  */
-#ifndef KUBE_CLIENT_H
-#define KUBE_CLIENT_H
+#ifndef MU_LIB_KUBE_KUBE_CLIENT_H
+#define MU_LIB_KUBE_KUBE_CLIENT_H
 
 #include <cjson/cJSON.h>
 

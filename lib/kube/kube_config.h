@@ -8,8 +8,8 @@
  * password; an exec plug-in (kube_exec.h); and `as`, `as-uid`, `as-groups` for impersonation.
  * auth-provider, which Kubernetes has removed, is an error.
  */
-#ifndef KUBE_CONFIG_H
-#define KUBE_CONFIG_H
+#ifndef MU_LIB_KUBE_KUBE_CONFIG_H
+#define MU_LIB_KUBE_KUBE_CONFIG_H
 
 #include <stdbool.h>
 

@@ -2,8 +2,8 @@
 /* The URL, proxy and TLS settings of calls to an API server, and the credentials of each: a token,
  * a plug-in's credential, a certificate or a password.  Internal to kube_client, whose threads
  * share them. */
-#ifndef KUBE_SERVER_H
-#define KUBE_SERVER_H
+#ifndef MU_LIB_KUBE_KUBE_SERVER_H
+#define MU_LIB_KUBE_KUBE_SERVER_H
 
 #include <pthread.h>
 

@@ -4,8 +4,8 @@
  * kube_lines cuts a byte stream into lines.  kube_list reads a list page by page.  kube_reflector
  * is a thread that lists and watches until the client stops, and calls a handler.
  */
-#ifndef KUBE_STREAM_H
-#define KUBE_STREAM_H
+#ifndef MU_LIB_KUBE_KUBE_STREAM_H
+#define MU_LIB_KUBE_KUBE_STREAM_H
 
 #include "lib/kube/kube_client.h"
 

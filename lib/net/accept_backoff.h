@@ -3,8 +3,8 @@
  *
  * The pending connection stays in the backlog and poll() reports it again at once, so an immediate
  * retry would spin.  Callers stop polling the listener for ACCEPT_BACKOFF_MS. */
-#ifndef MU_NET_ACCEPT_BACKOFF_H
-#define MU_NET_ACCEPT_BACKOFF_H
+#ifndef MU_LIB_NET_ACCEPT_BACKOFF_H
+#define MU_LIB_NET_ACCEPT_BACKOFF_H
 
 #include <stdbool.h>
 

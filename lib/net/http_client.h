@@ -6,8 +6,8 @@
  * Any thread may make calls; all calls have a time limit and a size limit.  Redirects are not
  * followed.
  */
-#ifndef MU_NET_HTTP_CLIENT_H
-#define MU_NET_HTTP_CLIENT_H
+#ifndef MU_LIB_NET_HTTP_CLIENT_H
+#define MU_LIB_NET_HTTP_CLIENT_H
 
 #include "lib/base/buf.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A small HTTP server for probes, metrics and a few commands, on libmicrohttpd: one thread, a
  * bounded number of connections, each closed after its reply or after a few seconds. */
-#ifndef MU_NET_HTTP_SERVER_H
-#define MU_NET_HTTP_SERVER_H
+#ifndef MU_LIB_NET_HTTP_SERVER_H
+#define MU_LIB_NET_HTTP_SERVER_H
 
 #include "lib/base/buf.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of a URL, parsed by libcurl. */
-#ifndef MU_NET_HTTP_URL_H
-#define MU_NET_HTTP_URL_H
+#ifndef MU_LIB_NET_HTTP_URL_H
+#define MU_LIB_NET_HTTP_URL_H
 
 #include "lib/base/err.h"
 

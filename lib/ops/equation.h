@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The equations of Einsum: "ij,jk->ik", "...ab->...ba". */
-#ifndef MU_OPS_EQUATION_H
-#define MU_OPS_EQUATION_H
+#ifndef MU_LIB_OPS_EQUATION_H
+#define MU_LIB_OPS_EQUATION_H
 
 #include "lib/tensor/tensor.h"
 

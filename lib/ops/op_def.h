@@ -21,8 +21,8 @@
  * list(shape)…, or empty for type.  Allowed are strings or types; `index`, `complex`, `floating`,
  * `real` and `number` stand for several types.  The minimum of a list is that of its length.
  */
-#ifndef MU_OPS_OP_DEF_H
-#define MU_OPS_OP_DEF_H
+#ifndef MU_LIB_OPS_OP_DEF_H
+#define MU_LIB_OPS_OP_DEF_H
 
 #include <string.h>
 

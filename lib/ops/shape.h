@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The static shape rules of the op table.  A rule sets the known parts of ctx->out; the rest stays
  * unknown.  It fails only for nodes that can never run. */
-#ifndef MU_OPS_SHAPE_H
-#define MU_OPS_SHAPE_H
+#ifndef MU_LIB_OPS_SHAPE_H
+#define MU_LIB_OPS_SHAPE_H
 
 #include "lib/ops/op_def.h"
 

@@ -5,8 +5,8 @@
  * Once started, mu_tensor_new allocates ARENA_MIN_BYTES or more bytes here.  Free blocks of up to
  * ARENA_CACHE_BYTES bytes are cached for the next tensors; the pages of other free blocks are
  * returned to the system. */
-#ifndef MU_TENSOR_ARENA_H
-#define MU_TENSOR_ARENA_H
+#ifndef MU_LIB_TENSOR_ARENA_H
+#define MU_LIB_TENSOR_ARENA_H
 
 #include <stdbool.h>
 #include <stddef.h>

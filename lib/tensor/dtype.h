@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element types, with TensorFlow's numbers. */
-#ifndef MU_TENSOR_DTYPE_H
-#define MU_TENSOR_DTYPE_H
+#ifndef MU_LIB_TENSOR_DTYPE_H
+#define MU_LIB_TENSOR_DTYPE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Serializable variant objects: bytes and the name of their format.  Kernels that know the format
  * decode them.  Checkpoints and other tasks treat them as bytes. */
-#ifndef MU_TENSOR_ENCODED_H
-#define MU_TENSOR_ENCODED_H
+#ifndef MU_LIB_TENSOR_ENCODED_H
+#define MU_LIB_TENSOR_ENCODED_H
 
 #include "lib/base/buf.h"
 #include "lib/tensor/object.h"

@@ -2,8 +2,8 @@
 /* Reference-counted objects, the elements of MU_VARIANT tensors: tensor lists, optionals, datasets.
  * A shared object must not be modified.  Objects do not leave their process, except for struct
  * mu_encoded. */
-#ifndef MU_TENSOR_OBJECT_H
-#define MU_TENSOR_OBJECT_H
+#ifndef MU_LIB_TENSOR_OBJECT_H
+#define MU_LIB_TENSOR_OBJECT_H
 
 #include "lib/tensor/tensor.h"
 

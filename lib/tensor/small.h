@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory for small tensor buffers, with a cache of free blocks per thread. */
-#ifndef MU_TENSOR_SMALL_H
-#define MU_TENSOR_SMALL_H
+#ifndef MU_LIB_TENSOR_SMALL_H
+#define MU_LIB_TENSOR_SMALL_H
 
 #include <stddef.h>
 

@@ -9,8 +9,8 @@
  * Shapes are made only by mu_shape_set, mu_shape_push and related functions, which check for
  * overflow.  So the element count of a struct mu_shape is always correct.
  */
-#ifndef MU_TENSOR_TENSOR_H
-#define MU_TENSOR_TENSOR_H
+#ifndef MU_LIB_TENSOR_TENSOR_H
+#define MU_LIB_TENSOR_TENSOR_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -5,8 +5,8 @@
  * value repeats to fill the shape; an empty list means zeros.  Element counts are checked against
  * the message size.  A repeated value may fill a tensor of up to mu_tensor_limit bytes.
  */
-#ifndef MU_TENSOR_TENSOR_PROTO_H
-#define MU_TENSOR_TENSOR_PROTO_H
+#ifndef MU_LIB_TENSOR_TENSOR_PROTO_H
+#define MU_LIB_TENSOR_TENSOR_PROTO_H
 
 #include "lib/base/pb.h"
 #include "lib/tensor/tensor.h"

@@ -2,8 +2,8 @@
 /* Mutual TLS from a folder with tls.crt, tls.key and ca.crt (PEM), as a Kubernetes secret volume
  * has them.  Both ends of a connection present tls.crt and accept only a certificate that ca.crt
  * signed. Replaced files take effect for new connections. */
-#ifndef MU_LIB_TLS_CONTEXT_H
-#define MU_LIB_TLS_CONTEXT_H
+#ifndef MU_LIB_TLS_TLS_CONTEXT_H
+#define MU_LIB_TLS_TLS_CONTEXT_H
 
 #include <stddef.h>
 

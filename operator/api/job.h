@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A DistributedTrainingJob as the API server has it; the store and every reconcile share it. */
-#ifndef API_JOB_H
-#define API_JOB_H
+#ifndef MU_OPERATOR_API_JOB_H
+#define MU_OPERATOR_API_JOB_H
 
 #include "operator/api/job_status.h"
 #include "operator/api/object.h"

@@ -7,8 +7,8 @@
  *
  * A job_spec owns the document it was read from: its strings point into it.
  */
-#ifndef API_JOB_SPEC_H
-#define API_JOB_SPEC_H
+#ifndef MU_OPERATOR_API_JOB_SPEC_H
+#define MU_OPERATOR_API_JOB_SPEC_H
 
 #include "lib/cluster/train_spec.h"
 #include "lib/io/doc.h"

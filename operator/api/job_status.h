@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The status of a job: its typed form, and as the resource's `status`. */
-#ifndef API_JOB_STATUS_H
-#define API_JOB_STATUS_H
+#ifndef MU_OPERATOR_API_JOB_STATUS_H
+#define MU_OPERATOR_API_JOB_STATUS_H
 
 #include <cjson/cJSON.h>
 

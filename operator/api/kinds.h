@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kinds of objects that the operator watches. */
-#ifndef API_KINDS_H
-#define API_KINDS_H
+#ifndef MU_OPERATOR_API_KINDS_H
+#define MU_OPERATOR_API_KINDS_H
 
 #include "operator/api/object.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A node: what the kernel resolver reads, so that the heartbeats of its status are no change. */
-#ifndef API_NODE_H
-#define API_NODE_H
+#ifndef MU_OPERATOR_API_NODE_H
+#define MU_OPERATOR_API_NODE_H
 
 #include "operator/api/object.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Objects of the API: their kinds, and the head of their typed forms. */
-#ifndef API_OBJECT_H
-#define API_OBJECT_H
+#ifndef MU_OPERATOR_API_OBJECT_H
+#define MU_OPERATOR_API_OBJECT_H
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>

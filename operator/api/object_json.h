@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Members of API objects in JSON. */
-#ifndef API_OBJECT_JSON_H
-#define API_OBJECT_JSON_H
+#ifndef MU_OPERATOR_API_OBJECT_JSON_H
+#define MU_OPERATOR_API_OBJECT_JSON_H
 
 #include <cjson/cJSON.h>
 #include <stdint.h>

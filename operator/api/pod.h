@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pod of a job as the API server has it. */
-#ifndef API_POD_H
-#define API_POD_H
+#ifndef MU_OPERATOR_API_POD_H
+#define MU_OPERATOR_API_POD_H
 
 #include "operator/api/job_status.h"
 #include "operator/api/object.h"

@@ -7,8 +7,8 @@
  * across a call.
  *
  * All effects go through `struct controller_io`, so that a test can replace the cluster. */
-#ifndef CONTROLLER_CONTROLLER_H
-#define CONTROLLER_CONTROLLER_H
+#ifndef MU_OPERATOR_CONTROLLER_CONTROLLER_H
+#define MU_OPERATOR_CONTROLLER_CONTROLLER_H
 
 #include <semaphore.h>
 #include <stdatomic.h>

@@ -3,8 +3,8 @@
  *
  * Events are best effort: one that the API server does not take is lost.  The conditions of a job
  * say all that matters. */
-#ifndef CONTROLLER_EVENTS_H
-#define CONTROLLER_EVENTS_H
+#ifndef MU_OPERATOR_CONTROLLER_EVENTS_H
+#define MU_OPERATOR_CONTROLLER_EVENTS_H
 
 #include <pthread.h>
 

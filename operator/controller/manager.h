@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operator as it runs: all its threads, from start to stop. */
-#ifndef CONTROLLER_MANAGER_H
-#define CONTROLLER_MANAGER_H
+#ifndef MU_OPERATOR_CONTROLLER_MANAGER_H
+#define MU_OPERATOR_CONTROLLER_MANAGER_H
 
 #include "operator/controller/controller.h"
 

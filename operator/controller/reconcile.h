@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reconcile of one job, and its steps. */
-#ifndef CONTROLLER_RECONCILE_H
-#define CONTROLLER_RECONCILE_H
+#ifndef MU_OPERATOR_CONTROLLER_RECONCILE_H
+#define MU_OPERATOR_CONTROLLER_RECONCILE_H
 
 #include "operator/controller/controller.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Objects of the cluster, as JSON. */
-#ifndef CONTROLLER_RENDER_H
-#define CONTROLLER_RENDER_H
+#ifndef MU_OPERATOR_CONTROLLER_RENDER_H
+#define MU_OPERATOR_CONTROLLER_RENDER_H
 
 #include "lib/io/json_build.h"
 #include "operator/plan/job_plan.h"

@@ -8,8 +8,8 @@
  * Nothing in the store is a decision.  All of it may be lost: the lists, the tasks and the answers
  * to repeated writes restore it.
  */
-#ifndef CONTROLLER_STORE_H
-#define CONTROLLER_STORE_H
+#ifndef MU_OPERATOR_CONTROLLER_STORE_H
+#define MU_OPERATOR_CONTROLLER_STORE_H
 
 #include <pthread.h>
 

@@ -6,8 +6,8 @@
  * workqueue_add_rate_limited delays it after a failure, by 5 ms that double up to 60 s with each
  * failure until workqueue_forget. workqueue_add overtakes both delays.
  */
-#ifndef CONTROLLER_WORKQUEUE_H
-#define CONTROLLER_WORKQUEUE_H
+#ifndef MU_OPERATOR_CONTROLLER_WORKQUEUE_H
+#define MU_OPERATOR_CONTROLLER_WORKQUEUE_H
 
 #include <pthread.h>
 #include <sys/queue.h>

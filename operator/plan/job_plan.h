@@ -21,8 +21,8 @@
  *  - A terminating pod on a lost node is deleted by force 15 s after its grace period.
  *  - A synchronous worker that is scaled away deregisters (plan_departure.c).
  */
-#ifndef MUSTER_PLAN_JOB_PLAN_H
-#define MUSTER_PLAN_JOB_PLAN_H
+#ifndef MU_OPERATOR_PLAN_JOB_PLAN_H
+#define MU_OPERATOR_PLAN_JOB_PLAN_H
 
 #include "operator/api/job_spec.h"
 #include "operator/api/job_status.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plan in the making, as every policy sees it, and the interfaces of the policies.  Each file
  * calls only files that stand above it here. */
-#ifndef MUSTER_PLAN_PLANNER_H
-#define MUSTER_PLAN_PLANNER_H
+#ifndef MU_OPERATOR_PLAN_PLANNER_H
+#define MU_OPERATOR_PLAN_PLANNER_H
 
 #include "lib/cluster/cluster_spec.h"
 #include "operator/plan/job_plan.h"

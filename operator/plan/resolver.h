@@ -9,8 +9,8 @@
  * The variant is a promise of at least that much: the task probes its processor, may choose better
  * ones of the same family, and reports; it fails when the node offers less.
  */
-#ifndef MUSTER_PLAN_RESOLVER_H
-#define MUSTER_PLAN_RESOLVER_H
+#ifndef MU_OPERATOR_PLAN_RESOLVER_H
+#define MU_OPERATOR_PLAN_RESOLVER_H
 
 #include "operator/api/node.h"
 

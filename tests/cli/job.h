@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs `muster` as users do: a temporary folder, a small job in it, and the output of the program.
  */
-#ifndef TESTS_CLI_JOB_H
-#define TESTS_CLI_JOB_H
+#ifndef MU_TESTS_CLI_JOB_H
+#define MU_TESTS_CLI_JOB_H
 
 #include "tests/test.h"
 #include "tests/wait.h"

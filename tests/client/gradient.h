@@ -6,8 +6,8 @@
  * gradient. The values of x differ from each other and from 0 by more than the step of the
  * differences, so that no step crosses a kink.
  */
-#ifndef TESTS_CLIENT_GRADIENT_H
-#define TESTS_CLIENT_GRADIENT_H
+#ifndef MU_TESTS_CLIENT_GRADIENT_H
+#define MU_TESTS_CLIENT_GRADIENT_H
 
 #include "tests/test.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradient cases: ops that reshape, join, cut, pad, rearrange or resize tensors, switches and
  * tensor arrays. */
-#ifndef TESTS_CLIENT_GRADIENT_CASES_ARRAY_H
-#define TESTS_CLIENT_GRADIENT_CASES_ARRAY_H
+#ifndef MU_TESTS_CLIENT_GRADIENT_CASES_ARRAY_H
+#define MU_TESTS_CLIENT_GRADIENT_CASES_ARRAY_H
 
 #include "tests/client/gradient.h"
 

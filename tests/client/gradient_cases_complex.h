@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradient cases: complex numbers and Fourier transforms. */
-#ifndef TESTS_CLIENT_GRADIENT_CASES_COMPLEX_H
-#define TESTS_CLIENT_GRADIENT_CASES_COMPLEX_H
+#ifndef MU_TESTS_CLIENT_GRADIENT_CASES_COMPLEX_H
+#define MU_TESTS_CLIENT_GRADIENT_CASES_COMPLEX_H
 
 #include "tests/client/gradient.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradient cases: functions (calls, branches, loops) and tensor lists. */
-#ifndef TESTS_CLIENT_GRADIENT_CASES_FUNCTIONS_H
-#define TESTS_CLIENT_GRADIENT_CASES_FUNCTIONS_H
+#ifndef MU_TESTS_CLIENT_GRADIENT_CASES_FUNCTIONS_H
+#define MU_TESTS_CLIENT_GRADIENT_CASES_FUNCTIONS_H
 
 #include "muster/function.h"
 #include "tests/client/gradient.h"

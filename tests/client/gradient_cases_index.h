@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradient cases: ops that gather, scatter, partition and reduce segments by index. */
-#ifndef TESTS_CLIENT_GRADIENT_CASES_INDEX_H
-#define TESTS_CLIENT_GRADIENT_CASES_INDEX_H
+#ifndef MU_TESTS_CLIENT_GRADIENT_CASES_INDEX_H
+#define MU_TESTS_CLIENT_GRADIENT_CASES_INDEX_H
 
 #include "tests/client/gradient.h"
 

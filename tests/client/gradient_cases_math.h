@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradient cases: element-wise ops, sums and reductions. */
-#ifndef TESTS_CLIENT_GRADIENT_CASES_MATH_H
-#define TESTS_CLIENT_GRADIENT_CASES_MATH_H
+#ifndef MU_TESTS_CLIENT_GRADIENT_CASES_MATH_H
+#define MU_TESTS_CLIENT_GRADIENT_CASES_MATH_H
 
 #include "tests/client/gradient.h"
 

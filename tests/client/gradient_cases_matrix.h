@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradient cases: matrix products, Einsum, diagonals and solvers. */
-#ifndef TESTS_CLIENT_GRADIENT_CASES_MATRIX_H
-#define TESTS_CLIENT_GRADIENT_CASES_MATRIX_H
+#ifndef MU_TESTS_CLIENT_GRADIENT_CASES_MATRIX_H
+#define MU_TESTS_CLIENT_GRADIENT_CASES_MATRIX_H
 
 #include "tests/client/gradient.h"
 

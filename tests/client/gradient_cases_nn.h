@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradient cases: neural network ops and their second derivatives. */
-#ifndef TESTS_CLIENT_GRADIENT_CASES_NN_H
-#define TESTS_CLIENT_GRADIENT_CASES_NN_H
+#ifndef MU_TESTS_CLIENT_GRADIENT_CASES_NN_H
+#define MU_TESTS_CLIENT_GRADIENT_CASES_NN_H
 
 #include "tests/client/gradient.h"
 

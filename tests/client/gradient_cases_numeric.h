@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradient cases: sequences, decompositions, special functions and quantization. */
-#ifndef TESTS_CLIENT_GRADIENT_CASES_NUMERIC_H
-#define TESTS_CLIENT_GRADIENT_CASES_NUMERIC_H
+#ifndef MU_TESTS_CLIENT_GRADIENT_CASES_NUMERIC_H
+#define MU_TESTS_CLIENT_GRADIENT_CASES_NUMERIC_H
 
 #include "tests/client/gradient.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradient cases: ops on sparse tensors, ClipByValue and MaxPoolWithArgmax. */
-#ifndef TESTS_CLIENT_GRADIENT_CASES_SPARSE_H
-#define TESTS_CLIENT_GRADIENT_CASES_SPARSE_H
+#ifndef MU_TESTS_CLIENT_GRADIENT_CASES_SPARSE_H
+#define MU_TESTS_CLIENT_GRADIENT_CASES_SPARSE_H
 
 /* Indices of three values in a 3 x 4 matrix, two of them in the same row. */
 static struct mu_out sparse_at(struct mu_builder *b)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The task server for client tests: MUSTER_TEST_TARGET if it is set (a TensorFlow server, say).
  * Otherwise a server in this process, started by the first call. */
-#ifndef TESTS_CLIENT_SERVER_H
-#define TESTS_CLIENT_SERVER_H
+#ifndef MU_TESTS_CLIENT_SERVER_H
+#define MU_TESTS_CLIENT_SERVER_H
 
 #include <stdio.h>
 #include <stdlib.h>

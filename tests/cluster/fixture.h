@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Several task servers in one process, and a client that sends raw messages. */
-#ifndef TESTS_CLUSTER_FIXTURE_H
-#define TESTS_CLUSTER_FIXTURE_H
+#ifndef MU_TESTS_CLUSTER_FIXTURE_H
+#define MU_TESTS_CLUSTER_FIXTURE_H
 
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A ps and a worker with mutual TLS, and a client that connects to them. */
-#ifndef TESTS_CLUSTER_SECURED_H
-#define TESTS_CLUSTER_SECURED_H
+#ifndef MU_TESTS_CLUSTER_SECURED_H
+#define MU_TESTS_CLUSTER_SECURED_H
 
 #include "tests/cluster/fixture.h"
 

@@ -2,8 +2,8 @@
 /* A scripted Kubernetes API server in the process of the test. It stores objects of any kind, lists
  * them in pages, streams watches with history, and injects faults. It has no schema and no
  * admission. A test is one program, so it includes the .c file. */
-#ifndef TESTS_FAKE_API_SERVER_H
-#define TESTS_FAKE_API_SERVER_H
+#ifndef MU_TESTS_FAKE_API_SERVER_H
+#define MU_TESTS_FAKE_API_SERVER_H
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>

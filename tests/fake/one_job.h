@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The controller and one job in the simulated cluster (sim.h), for tests with their own scenario.
  */
-#ifndef TESTS_FAKE_ONE_JOB_H
-#define TESTS_FAKE_ONE_JOB_H
+#ifndef MU_TESTS_FAKE_ONE_JOB_H
+#define MU_TESTS_FAKE_ONE_JOB_H
 
 #include "tests/test.h"
 

@@ -6,8 +6,8 @@
  * (its script) depend only on the job, the task, the index and the number of previous exits. So a
  * faulty run has the same scenario as the run without faults and must reach the same end.
  */
-#ifndef TESTS_FAKE_SIM_H
-#define TESTS_FAKE_SIM_H
+#ifndef MU_TESTS_FAKE_SIM_H
+#define MU_TESTS_FAKE_SIM_H
 
 #include <math.h>
 #include <stdio.h>

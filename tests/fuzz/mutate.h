@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A short, seeded stand-in for the fuzzer, so that `make test` feeds every reader of outside bytes
  * some thousand broken inputs too. */
-#ifndef TESTS_FUZZ_MUTATE_H
-#define TESTS_FUZZ_MUTATE_H
+#ifndef MU_TESTS_FUZZ_MUTATE_H
+#define MU_TESTS_FUZZ_MUTATE_H
 
 #include <stddef.h>
 #include <stdint.h>

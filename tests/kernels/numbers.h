@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays of float or double for tests that do the same in both. */
-#ifndef TESTS_KERNELS_NUMBERS_H
-#define TESTS_KERNELS_NUMBERS_H
+#ifndef MU_TESTS_KERNELS_NUMBERS_H
+#define MU_TESTS_KERNELS_NUMBERS_H
 
 #include "lib/base/mem.h"
 #include "lib/tensor/dtype.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The harness, and a runtime for a group of tests:
  * cmocka_run_group_tests(tests, start_runtime, stop_runtime). */
-#ifndef TESTS_KERNELS_ONE_RUNTIME_H
-#define TESTS_KERNELS_ONE_RUNTIME_H
+#ifndef MU_TESTS_KERNELS_ONE_RUNTIME_H
+#define MU_TESTS_KERNELS_ONE_RUNTIME_H
 
 #include "tests/kernels/harness.c"
 

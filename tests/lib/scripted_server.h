@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A scripted HTTP/1.1 server, with or without TLS and a proxy's CONNECT before it, and clients of
  * it. A test is one program, so this is included. */
-#ifndef TESTS_LIB_SCRIPTED_SERVER_H
-#define TESTS_LIB_SCRIPTED_SERVER_H
+#ifndef MU_TESTS_LIB_SCRIPTED_SERVER_H
+#define MU_TESTS_LIB_SCRIPTED_SERVER_H
 
 #include "tests/test.h"
 

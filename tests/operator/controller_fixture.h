@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A controller whose io records the calls to the API server, and a store with one job and its pods.
  */
-#ifndef TESTS_OPERATOR_CONTROLLER_FIXTURE_H
-#define TESTS_OPERATOR_CONTROLLER_FIXTURE_H
+#ifndef MU_TESTS_OPERATOR_CONTROLLER_FIXTURE_H
+#define MU_TESTS_OPERATOR_CONTROLLER_FIXTURE_H
 
 #include "tests/test.h"
 

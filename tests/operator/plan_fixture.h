@@ -2,8 +2,8 @@
 /* A fixture around job_plan: its actions are executed at once, pods change as a test says, and the
  * status passes through its JSON form between two reconciles, as it does in a cluster. Included by
  * tests, each of which is one program. */
-#ifndef TESTS_OPERATOR_PLAN_FIXTURE_H
-#define TESTS_OPERATOR_PLAN_FIXTURE_H
+#ifndef MU_TESTS_OPERATOR_PLAN_FIXTURE_H
+#define MU_TESTS_OPERATOR_PLAN_FIXTURE_H
 
 #include "tests/test.h"
 

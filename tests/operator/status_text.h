@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A status as JSON text, and back. */
-#ifndef TESTS_STATUS_TEXT_H
-#define TESTS_STATUS_TEXT_H
+#ifndef MU_TESTS_OPERATOR_STATUS_TEXT_H
+#define MU_TESTS_OPERATOR_STATUS_TEXT_H
 
 #include "lib/io/json.h"
 #include "operator/api/job_status.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs for tests, one call a node: node(g, "sum", "Add", "a b:1 ^c", device). */
-#ifndef TESTS_TASK_BUILD_H
-#define TESTS_TASK_BUILD_H
+#ifndef MU_TESTS_TASK_BUILD_H
+#define MU_TESTS_TASK_BUILD_H
 
 #include <string.h>
 

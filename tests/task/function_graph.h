@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs whose nodes call a function of their library. */
-#ifndef TESTS_TASK_FUNCTION_GRAPH_H
-#define TESTS_TASK_FUNCTION_GRAPH_H
+#ifndef MU_TESTS_TASK_FUNCTION_GRAPH_H
+#define MU_TESTS_TASK_FUNCTION_GRAPH_H
 
 #include "lib/base/pb.h"
 #include "lib/graph/library.h"

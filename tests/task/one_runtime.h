@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The runtime of a task of its own, for a group of tests:
  * cmocka_run_group_tests(tests, start_runtime, stop_runtime). */
-#ifndef TESTS_TASK_ONE_RUNTIME_H
-#define TESTS_TASK_ONE_RUNTIME_H
+#ifndef MU_TESTS_TASK_ONE_RUNTIME_H
+#define MU_TESTS_TASK_ONE_RUNTIME_H
 
 #include "task/kernels/engine/kernel_table.h"
 #include "task/runtime/runtime.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pipeline without functions, of most kinds of datasets that keep something from element to
  * element, for tests of its saved state. */
-#ifndef TESTS_TASK_PIPELINE_H
-#define TESTS_TASK_PIPELINE_H
+#ifndef MU_TESTS_TASK_PIPELINE_H
+#define MU_TESTS_TASK_PIPELINE_H
 
 #include <stdlib.h>
 

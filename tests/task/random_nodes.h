@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs of one op with drawn attributes, shapes, types and values: mostly what the op table
  * allows, sometimes not.  Deterministic for a seed. */
-#ifndef TESTS_TASK_RANDOM_NODES_H
-#define TESTS_TASK_RANDOM_NODES_H
+#ifndef MU_TESTS_TASK_RANDOM_NODES_H
+#define MU_TESTS_TASK_RANDOM_NODES_H
 
 #include "lib/graph/graph.h"
 

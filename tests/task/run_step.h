@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Steps of graphs that a test built, on the runtime of its group (one_runtime.h): to their ends at
  * once, or begun, looked at, and ended. */
-#ifndef TESTS_TASK_RUN_STEP_H
-#define TESTS_TASK_RUN_STEP_H
+#ifndef MU_TESTS_TASK_RUN_STEP_H
+#define MU_TESTS_TASK_RUN_STEP_H
 
 #include <pthread.h>
 #include <time.h>

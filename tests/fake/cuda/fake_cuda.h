@@ -7,8 +7,8 @@
  * Only events order two streams, as on a GPU: with slow streams (`slow`) a missing wait gives a
  * wrong result.
  */
-#ifndef MU_TESTS_FAKE_CUDA_H
-#define MU_TESTS_FAKE_CUDA_H
+#ifndef MU_TESTS_FAKE_CUDA_FAKE_CUDA_H
+#define MU_TESTS_FAKE_CUDA_FAKE_CUDA_H
 
 #include <stdbool.h>
 

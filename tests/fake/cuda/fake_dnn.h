@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Internal functions of the cuDNN fake. */
-#ifndef MU_TESTS_FAKE_DNN_H
-#define MU_TESTS_FAKE_DNN_H
+#ifndef MU_TESTS_FAKE_CUDA_FAKE_DNN_H
+#define MU_TESTS_FAKE_CUDA_FAKE_DNN_H
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  * ranges beyond an allocation. Also host memory used as device memory, and too large grids and
  * blocks.
  */
-#ifndef MU_TESTS_FAKE_JOBS_H
-#define MU_TESTS_FAKE_JOBS_H
+#ifndef MU_TESTS_FAKE_CUDA_FAKE_JOBS_H
+#define MU_TESTS_FAKE_CUDA_FAKE_JOBS_H
 
 #include <pthread.h>
 
