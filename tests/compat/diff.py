@@ -9,6 +9,7 @@ code.  diff_left_out.txt names the ops that are left out, diff_accepted.txt the 
 import argparse
 import collections
 import fnmatch
+import gc
 import multiprocessing
 import os
 import pathlib
@@ -175,10 +176,12 @@ def outputs(op_def, attrs):
                for a in op_def.output_arg)
 
 
+def has_refs(op_def):
+    return any(a.is_ref for a in op_def.input_arg)
+
+
 def stock(d, op_def):
     """The code and the outputs, then what the variables hold."""
-    if any(a.is_ref for a in op_def.input_arg):
-        return stock_graph(d)
     handles = []
 
     def feed(v):
@@ -205,14 +208,37 @@ def stock(d, op_def):
             eager("DestroyResourceOp", [h], ("ignore_lookup_error", True), 0)
 
 
-def stock_graph(d):
-    case = ops_cases.Case(d.op, d.inputs, {k: v for k, v in d.attrs.items()})
-    op_def = op_def_registry.get(d.op)
-    for arg in op_def.input_arg:
-        for k in (arg.type_attr, arg.number_attr, arg.type_list_attr):
-            case.attrs.pop(k, None)
-    g, op, feeds, _, variables, init = ops_diff.build(case, validate_shape=False)
-    return ops_diff.stock(g, op, feeds, variables, init)
+def stock_graph(graph, inputs):
+    """The same of an op with references, which only a graph can hold."""
+    def add(name, op, *inputs, **types):
+        node = graph.node.add(name=name, op=op, input=inputs)
+        for attr, t in types.items():
+            node.attr[attr].type = t
+        return node
+    feeds, variables = {}, []
+    for i, (kind, a) in enumerate(inputs):
+        if kind == "ref":
+            node = next(n for n in graph.node if n.name == f"i{i}")
+            node.op, t = "VariableV2", node.attr["dtype"].type
+            node.attr["shape"].shape.unknown_rank = True
+            add(f"value{i}", "Placeholder", dtype=t)
+            add(f"set{i}", "Assign", f"i{i}", f"value{i}", T=t).attr["validate_shape"].b = False
+            variables.append(i)
+        feeds[f"value{i}:0" if kind == "ref" else f"i{i}:0"] = np.array(a)
+    with tf.Graph().as_default() as g:
+        tf.import_graph_def(graph, name="")
+    config = tf.ConfigProto()
+    config.graph_options.optimizer_options.opt_level = -1
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    with tf.Session(graph=g, config=config) as s:
+        try:
+            s.run([f"set{i}" for i in variables], {f"value{i}:0": feeds.pop(f"value{i}:0") for i in variables})
+            op = g.get_operation_by_name("n")
+            out = s.run([op] + [o for o in op.outputs if not o.dtype._is_ref_dtype], feeds)[1:]
+            return 0, [np.array(x, dtype=object) if isinstance(x, bytes) else np.asarray(x)
+                       for x in out + s.run([f"i{i}:0" for i in variables])]
+        except tf.errors.OpError as e:
+            return e.error_code, e.message
 
 
 def same(want, got, case):
@@ -282,12 +308,23 @@ def describe(d, full=False):
         {k: v.name if isinstance(v, tf.DType) else v for k, v in d.attrs.items()})
 
 
-def child(a, lines, errors, seed, n):
+def all_cases():
+    return list(ops_cases.all_cases())
+
+
+def make_source():
+    """The cases are made in a process of its own: some take a session, whose threads no fork of this process would have."""
+    with multiprocessing.get_context("fork").Pool(1) as apart:
+        source = diff_draw.Source(apart.apply(all_cases))
+    source.accepted = list(accepted_rules())
+    gc.freeze()
+    return source
+
+
+def child(a, source, lines, errors, seed, n):
     """Runs n cases from seed on, and sends seed, kind and text of each line."""
     os.dup2(errors.fileno(), 2)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # some ops print
-    source = diff_draw.Source()
-    source.accepted = list(accepted_rules())
     context.context().ensure_initialized()
     with context.eager_mode():
         tensor(0)  # starts the threads
@@ -315,7 +352,7 @@ def one(driver, a, source, seed, op, tell):
         driver.send(graph, "n", inputs)
         try:
             with context.eager_mode():
-                answer = stock(d, op_def)
+                answer = stock_graph(graph, inputs) if has_refs(op_def) else stock(d, op_def)
         finally:
             ours = driver.receive()
         if ours[0] == tf.errors.UNIMPLEMENTED and NOT_ALONE.search(ours[1]):
@@ -334,12 +371,12 @@ def one(driver, a, source, seed, op, tell):
     return driver
 
 
-def run_child(a, seed, n):
+def run_child(a, source, seed, n):
     """Yields what a fork of this process sends, then its exit status; kills it when it is silent for STOCK_S."""
     fork = multiprocessing.get_context("fork")
     receive, send = fork.Pipe(False)
     with tempfile.TemporaryFile() as errors:
-        process = fork.Process(target=child, args=(a, send, errors, seed, n))
+        process = fork.Process(target=child, args=(a, source, send, errors, seed, n))
         process.start()
         send.close()
         try:
@@ -356,9 +393,9 @@ def run_child(a, seed, n):
 
 
 def run(a):
-    count, seed, op = collections.Counter(), a.seed, None
+    source, count, seed, op = make_source(), collections.Counter(), a.seed, None
     while count["run"] < a.cases:
-        for at, what, text in run_child(a, seed, min(a.cases - count["run"], CASES_PER_CHILD)):
+        for at, what, text in run_child(a, source, seed, min(a.cases - count["run"], CASES_PER_CHILD)):
             count[what] += 1
             if what == "run":
                 seed, op = at + 1, text

@@ -41,9 +41,9 @@ def left_out():
 class Source:
     """What cases are drawn from: the registry of TensorFlow and the cases of ops_cases.py."""
 
-    def __init__(self):
+    def __init__(self, cases):
         self.cases, self.kernels = collections.defaultdict(list), collections.defaultdict(list)
-        for case in ops_cases.all_cases():
+        for case in cases:
             case.inputs = by_op_def(case)
             if op_def_registry.get(case.op).is_stateful and "seed" in {a.name for a in op_def_registry.get(case.op).attr}:
                 case.only_shape = True  # a kernel that TensorFlow has cached goes on in its sequence

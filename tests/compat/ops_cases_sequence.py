@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps of recurrent nets as one op, sequences read from scores, and how far they are from each other."""
+import operator
+
 import numpy as np
 
 from ops_cases import Case, D, F, I, L, i32, ints, real, rng, scalar, strs
@@ -39,7 +41,7 @@ def blocks():
                    "w": real(t, n + k, 4 * k, low=-0.5, high=0.5), "wci": real(t, k), "wcf": real(t, k), "wco": real(t, k),
                    "b": real(t, 4 * k)}
             back = {name: real(t, time, b, k, low=-1, high=1) for name in ("i", "cs", "f", "o", "ci", "co", "h", "cs_grad", "h_grad")}
-            within = (lambda upto: lambda x: x[:upto])(upto)
+            within = operator.itemgetter(slice(upto))
             for peep in (False, True):
                 for clip in (3.0, 0.5, -1.0):
                     yield Case("BlockLSTM", top, {"use_peephole": peep, "cell_clip": clip, "forget_bias": 0.7}, seen=within, **close)
