@@ -72,6 +72,11 @@ def old_matrices():
         yield Case("BatchMatrixDiagPart", {"input": a}, producer=9)
         yield Case("BatchMatrixSetDiag", {"input": a, "diagonal": real(t, 2, 3)}, producer=9)
         yield Case("BatchMatrixBandPart", {"input": a, "num_lower": scalar(1, L), "num_upper": scalar(0, L)}, producer=9)
+        for low in (scalar(1., t), real(t, 3)):  # too few dimensions
+            yield Case("BatchMatrixDiag", {"diagonal": low}, producer=9)
+            yield Case("BatchMatrixDiagPart", {"input": low}, producer=9)
+            yield Case("BatchMatrixSetDiag", {"input": low, "diagonal": low}, producer=9)
+            yield Case("BatchMatrixBandPart", {"input": low, "num_lower": scalar(1, L), "num_upper": scalar(0, L)}, producer=9)
         yield Case("BatchMatrixInverse", {"input": a}, producer=9, **near)
         yield Case("BatchMatrixDeterminant", {"input": a}, producer=9, **near)
         yield Case("BatchMatrixSolve", {"matrix": a, "rhs": b}, producer=9, **near)

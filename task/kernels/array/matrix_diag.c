@@ -112,6 +112,9 @@ static int matrix_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 	struct matrix_band b = {0};
 	int rc = 0;
 
+	if (s->rank < 1)
+		return mu_invalid(err, "input must be at least 1-dim, received shape: %s",
+				  mu_shape_str(s));
 	int64_t longest = s->dim[s->rank - 1];
 	if (v3 && ((rc = read_align(c, &b, err)) || (rc = read_k(c, 1, &b, err))))
 		return rc;
@@ -144,6 +147,9 @@ static int read_matrix(const struct kernel_call *c, bool v3, unsigned k_in, stru
 	const struct mu_shape *s = &kernel_in(c, 0)->shape;
 	int rc = 0;
 
+	if (s->rank < 2)
+		return mu_invalid(err, "input must be at least 2-dim, received shape: %s",
+				  mu_shape_str(s));
 	b->rows = s->dim[s->rank - 2];
 	b->cols = s->dim[s->rank - 1];
 	if (v3 && ((rc = read_align(c, b, err)) || (rc = read_k(c, k_in, b, err))))
