@@ -23,6 +23,7 @@ mu_shape_rule shape_variable; /* of the variable whose handle is input 0 */
 mu_shape_rule shape_filled;   /* the value of input `shape`, or else of input 0, is the shape */
 mu_shape_rule shape_filled_by_parameters, shape_filled_by_second, shape_fill;
 mu_shape_rule shape_conv_input; /* the value of input 0 is the shape of images */
+mu_shape_rule shape_index_shuffle;
 mu_shape_rule shape_random_key; /* a key, a counter, and optionally an algorithm */
 
 /* shape_flow.c */
@@ -31,6 +32,7 @@ mu_shape_rule shape_listed;  /* attribute `output_shapes` */
 mu_shape_rule shape_loop;    /* attribute `output_shapes`, or else as the inputs */
 mu_shape_rule shape_merge_op, shape_switch, shape_ref_select, shape_table_find;
 mu_shape_rule shape_assign, shape_apply;
+mu_shape_rule shape_batch, shape_unbatch_grad, shape_map_defun;
 mu_shape_rule shape_array_read, shape_array_gather;
 mu_shape_rule shape_list_item, shape_list_stack, shape_list_gather, shape_list_concat;
 
@@ -63,6 +65,7 @@ mu_shape_rule shape_parse, shape_decode_proto, shape_image;
 /* shape_math.c */
 mu_shape_rule shape_matmul, shape_batch_matmul, shape_einsum, shape_reduce, shape_argmax;
 mu_shape_rule shape_bias_add, shape_bias_add_grad, shape_xent, shape_sparse_xent, shape_top_k;
+mu_shape_rule shape_approx_top_k;
 
 /* shape_array.c */
 mu_shape_rule shape_reshape, shape_transpose, shape_expand_dims, shape_squeeze, shape_concat;

@@ -331,6 +331,29 @@ int shape_random_key(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
+/* A scalar if all inputs describe one index, else one element for each row of those that do not. */
+int shape_index_shuffle(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	static const int rank_of_one[] = {0, 1, 0};
+	struct mu_pshape many = mu_pshape_unknown(1);
+	bool is_scalar = true, is_vector = false;
+
+	for (unsigned i = 0; i < c->n_in; i++) {
+		const struct mu_pshape *in = &c->in[i];
+		is_scalar &= in->rank == rank_of_one[i];
+		if (in->rank < 0 || in->rank == rank_of_one[i])
+			continue;
+		is_vector = true;
+		if (many.dim[0] < 0)
+			many.dim[0] = in->dim[0];
+	}
+	if (is_scalar)
+		c->out[0].rank = 0;
+	else if (is_vector)
+		c->out[0] = many;
+	return 0;
+}
+
 int shape_string_join(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	struct mu_pshape all = mu_pshape_unknown(-1);

@@ -89,6 +89,53 @@ int shape_ref_select(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
+/* ---- batches ---- */
+
+int shape_batch(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	unsigned n = c->n_in < c->n_out ? c->n_in : 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		MU_RETURN_IF_ERROR(mu_shape_want_min_rank(c, i, 1, err));
+		c->out[i] = c->in[i];
+		c->out[i].dim[0] = -1;
+	}
+	if (n + 2 == c->n_out) {
+		c->out[n] = (struct mu_pshape){2, {-1, 3}};
+		c->out[n + 1].rank = 0;
+	}
+	return 0;
+}
+
+/* Only the rank is known. */
+int shape_unbatch_grad(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	c->out[0] = mu_pshape_unknown(c->in[2].rank);
+	return 0;
+}
+
+/* A row of each output for each row of the arguments. */
+int shape_map_defun(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_attr *args = mu_node_attr(c->node, "Targuments");
+	struct mu_pshape rows = mu_pshape_unknown(1);
+
+	MU_RETURN_IF_ERROR(shape_listed(c, err));
+	for (unsigned i = 0; args && i < args->n && i < c->n_in; i++) {
+		if (c->in[i].rank == 0)
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "Arguments must have rank at least 1. Input %u has rank of 0.", i);
+		if (c->in[i].rank > 0 &&
+		    mu_shape_merge_dim(rows.dim[0], c->in[i].dim[0], &rows.dim[0], err))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Arguments must have the same dimension 0.");
+	}
+	for (unsigned i = 0; i < c->n_out; i++)
+		c->out[i] = mu_pshape_join(&rows, &c->out[i]);
+	return 0;
+}
+
 /* ---- variables ---- */
 
 int shape_assign(struct mu_shape_ctx *c, struct mu_err *err)

@@ -225,7 +225,14 @@ static void every_gradient__has_a_case(void **state)
 static const struct {
 	const char *op, *why;
 } ops_not_differentiated[] = {
+    {"Batch", "its rows belong to several steps; the C client builds BatchFunction"},
     {"BatchFunction", "none in TensorFlow: its calls belong to several steps"},
+    {"Unbatch", "its rows belong to several steps; the C client builds BatchFunction"},
+    {"UnbatchGrad", "its rows belong to several steps; the C client builds BatchFunction"},
+    {"MapDefun", "TensorFlow has none either"},
+    {"ApproxTopK", "equals TopKV2 on a CPU, which the C client builds"},
+    {"DebugNumericSummaryV2", "TensorFlow has none either"},
+    {"TensorMapLookup", "the C client builds no maps of tensors"},
     {"CollectiveBcastRecvV2",
      "none in TensorFlow: gradients are reduced, not reductions differentiated"},
     {"CollectiveBcastSend", "likewise"},

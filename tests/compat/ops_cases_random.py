@@ -2,7 +2,7 @@
 """Random numbers that follow from their inputs alone: by seeds, and by a key and a counter."""
 import numpy as np
 import tensorflow as tf
-from ops_cases import D, F, I, L, Case, Var, i32, scalar
+from ops_cases import D, F, I, L, Case, Var, i32, scalar, strs
 
 U, UL = np.uint32, np.uint64
 REALS = (tf.float32, tf.float64, tf.float16, tf.bfloat16)
@@ -142,6 +142,15 @@ def generators():
         yield Case("NonDeterministicInts", {"shape": np.array(shape, L)}, {"dtype": tf.int64}, only_shape=True)
 
 
+def shuffles():
+    for t in (np.float32, np.int64, np.uint8, np.float16, np.bool_, np.complex64):
+        for shape in ((5,), (1000,), (7, 3), (0,), (4, 0), (1,), ()):
+            yield Case("StatelessShuffle", {"value": np.arange(np.prod(shape)).reshape(shape).astype(t), **key()})
+    yield Case("StatelessShuffle", {"value": strs("a", "bcd", "", "ef"), **key(alg=scalar(3))})
+    for changed in ({"alg": scalar(2)}, {"alg": scalar(9)}, {"key": np.array([1, 2], UL)}):
+        yield Case("StatelessShuffle", {"value": np.arange(4), **key(**changed)})
+
+
 def binomials():
     # Of a variable that shares its first value stock updates the value that is no longer its own: not compared.
     state = Var(np.array([7, 8, 9], L))
@@ -162,5 +171,5 @@ def binomials():
 
 
 def random_cases():
-    for group in (begins, reals, sixteen_bits, whole, rates, generators, binomials):
+    for group in (begins, reals, sixteen_bits, whole, rates, generators, shuffles, binomials):
         yield from group()

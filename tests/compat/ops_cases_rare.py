@@ -100,6 +100,32 @@ def summaries():
         yield Case("TensorSummary", {"tensor": x}, seen=has_string_content)
 
 
+def numbers_of_the_debugger():
+    values = real(F, 2, 3, 4)
+    values[0, 0, :] = -np.inf, np.inf, np.nan, 0
+    for mode in (2, 3, 4, 5, 8, 1):
+        for x in (values, values.astype(np.float16), values[1].astype(D), ints(I, 2, 1, 1, 2, 1, 3, 1), ints(np.uint8, 3), scalar(2.5, F), real(F, 0, 2)):
+            for out in (tf.float32, tf.float64):
+                yield Case("DebugNumericSummaryV2", {"input": x}, {"tensor_debug_mode": mode, "tensor_id": 7, "output_dtype": out})
+    for i in (1 << 24, (1 << 24) + 1, 1 << 53, (1 << 53) + 1):
+        yield Case("DebugNumericSummaryV2", {"input": values}, {"tensor_debug_mode": 2, "tensor_id": i, "output_dtype": tf.float64})
+        yield Case("DebugNumericSummaryV2", {"input": values}, {"tensor_debug_mode": 2, "tensor_id": i})
+
+
+def shuffled_indices():
+    for t in (I, np.uint32, L, np.uint64):
+        seed = np.array([5, 77, 1 << 30], t)
+        for most in (1, 9, 1000, 65535, 65536, 100000, 1 << 29) + ((1 << 40, (1 << 62) + 5) if t in (L, np.uint64) else ()):
+            for rounds in (4, 6):
+                yield Case("RandomIndexShuffle", {"index": np.array(most // 3, t), "seed": seed, "max_index": np.array(most, t)}, {"rounds": rounds})
+        yield Case("RandomIndexShuffle", {"index": np.arange(10, dtype=t), "seed": seed, "max_index": np.array(9, t)})
+    many = np.arange(6, dtype=L).reshape(2, 3)
+    for index, seed, most in ((L(3), many, L(9)), (np.array([3, 4]), many, np.array([9, 90])), (L(1), many[0], np.array([9, 90, 900])), (L(0), many[0], L(0)),
+                              (np.array([3, 4, 5]), many, L(9)), (L(3), many[:, :2], L(9)), (np.array([[3]]), many[0], L(9)), (L(3), many[0], np.array([[9]])),
+                              (np.zeros(0, L), many[0], L(9))):
+        yield Case("RandomIndexShuffle", {"index": np.array(index), "seed": seed, "max_index": np.array(most)})
+
+
 def rare_cases():
-    for group in (cumulative_logsumexp, compressed_strings, fingerprints, reversed_dimensions, old_matrices, summaries):
+    for group in (numbers_of_the_debugger, shuffled_indices, cumulative_logsumexp, compressed_strings, fingerprints, reversed_dimensions, old_matrices, summaries):
         yield from group()

@@ -13,16 +13,22 @@
 enum { TIMEOUT_US = 2000000000, STEPS = 8 };
 static struct runtime *rt;
 
-static void numbers(struct mu_graph *g, const char *name, int64_t n)
+static void zeros(struct mu_graph *g, const char *name, int rank, const int64_t *dims)
 {
-	struct mu_shape shape = mu_shape_vec(n);
 	struct mu_node *c = node(g, name, "Const", "", NULL);
+	struct mu_shape shape;
 	MU_AUTO_TENSOR t = {0};
 
+	assert_int_equal(mu_shape_set(&shape, rank, dims, NULL), 0);
 	assert_int_equal(mu_tensor_new(&t, MU_INT64, &shape, NULL), 0);
-	memset(t.data, 0, (size_t)n * sizeof(int64_t));
+	memset(t.data, 0, (size_t)shape.count * sizeof(int64_t));
 	mu_node_set_attr(g, c, "value", &(struct mu_attr){.kind = MU_ATTR_TENSOR, .tensor = &t});
 	attr_type(g, c, "dtype", MU_INT64);
+}
+
+static void numbers(struct mu_graph *g, const char *name, int64_t n)
+{
+	zeros(g, name, 1, &n);
 }
 
 /* A row through function f, in batches of two rows that wait for half an hour. */
@@ -190,6 +196,57 @@ static void queue__removed_while_its_function_waits__ends_the_calls(void **state
 	runtime_free(rt);
 }
 
+/* Waits for the rows of id 0, which no batch brings. */
+static struct mu_graph *unbatched(void)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	numbers(g, "row", 1);
+	zeros(g, "index", 2, (int64_t[]){0, 3});
+	zeros(g, "id", 0, NULL);
+	struct mu_node *n = node(g, "unbatch", "Unbatch", "row index id", NULL);
+	attr_type(g, n, "T", MU_INT64);
+	attr_int(g, n, "timeout_micros", TIMEOUT_US);
+	attr_string(g, n, "shared_name", "rows");
+	return g;
+}
+
+static void unbatch__cancelled_or_removed_while_it_waits__ends(void **state)
+{
+	struct mu_err why = {MU_CANCELLED, "the step has waited long enough"};
+	struct executor *e = runs(unbatched());
+	struct running first, second;
+
+	begin(&first, e, 1);
+	WAIT_UNTIL(has_resource(rt, "rows"));
+	step_cancel(first.s, &why);
+	finish(&first, 1, MU_CANCELLED);
+	begin(&second, e, 2); /* the id is free again */
+	wait_ms(POLL_INTERVAL_MS);
+	assert_int_equal(atomic_load(&second.how), 0);
+	resources_clear(rt->resources, "");
+	finish(&second, 2, MU_CANCELLED);
+	executor_unref(e);
+	runtime_free(rt);
+}
+
+static void unbatch__of_an_id_that_another_call_waits_for__is_rejected(void **state)
+{
+	struct executor *e = runs(unbatched());
+	struct running first, second;
+
+	begin(&first, e, 1);
+	WAIT_UNTIL(has_resource(rt, "rows"));
+	wait_ms(POLL_INTERVAL_MS);
+	begin(&second, e, 2);
+	finish(&second, 2, MU_ALREADY_EXISTS);
+	assert_int_equal(atomic_load(&first.how), 0);
+	resources_clear(rt->resources, "");
+	finish(&first, 1, MU_CANCELLED);
+	executor_unref(e);
+	runtime_free(rt);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -198,6 +255,8 @@ int main(void)
 	    cmocka_unit_test(function__with_outputs_of_another_type__fails_the_calls),
 	    cmocka_unit_test(call__with_other_inputs_than_the_open_batch__is_rejected),
 	    cmocka_unit_test(queue__removed_while_its_function_waits__ends_the_calls),
+	    cmocka_unit_test(unbatch__cancelled_or_removed_while_it_waits__ends),
+	    cmocka_unit_test(unbatch__of_an_id_that_another_call_waits_for__is_rejected),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BatchFunction: calls of several steps become one call of a function.
+/* BatchFunction: calls of several steps become one call of a function. Batch: the rows of several
+ * calls become the outputs of the last of them, which Unbatch gives back to each (unbatch.c).
  *
  * A call joins the open batch of its queue. Each batch has a thread, because functions may wait.
  * The thread waits until the batch is full or its time is over, and until fewer batches run than
@@ -9,6 +10,8 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/cond.h"
+#include "lib/base/random.h"
+#include "task/kernels/control/batch.h"
 #include "task/kernels/control/wait_queue.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
@@ -23,13 +26,14 @@ struct batch {
 	struct batch *next; /* among those of the batcher that have a thread */
 	struct batcher *b;
 	_Atomic unsigned refs; /* of the thread and of each call */
-	struct function *f;
+	struct function *f;    /* NULL: of Batch */
 	struct caller caller;
 	unsigned n_calls, n_in, n_captured, n_out;
 	struct mu_tensor *in;       /* n_in for each call */
 	struct mu_tensor *captured; /* of the first call */
 	struct mu_tensor *out;
 	int64_t *first; /* row of each call, and behind the last */
+	int64_t *ids;   /* of Batch: one for each call */
 	int64_t size;   /* rows with padding, set by the thread */
 	int64_t due_ms;
 	bool full, done;
@@ -165,37 +169,57 @@ static void batch_unref(struct batch *t)
 	free(t->captured);
 	free(t->out);
 	free(t->first);
+	free(t->ids);
 	free(t);
 }
 
-/* Input k of all calls, and rows like the first up to the batch's size. */
-static int join_rows(const struct batch *t, unsigned k, struct mu_tensor *out, struct mu_err *err)
+int batch_join_rows(const struct mu_tensor *first, unsigned n, unsigned stride, int64_t size,
+		    struct mu_tensor *out, struct mu_err *err)
 {
-	const struct mu_tensor *first = &t->in[k];
-	int64_t dims[MU_MAX_RANK], row = mu_shape_product(&first->shape, 1, first->shape.rank);
+	int64_t dims[MU_MAX_RANK], row, at = 0;
 	struct mu_shape shape;
 
+	if (first->shape.rank == 0)
+		return mu_invalid(err, "rows are joined of tensors of one dimension or more");
+	row = mu_shape_product(&first->shape, 1, first->shape.rank);
 	memcpy(dims, first->shape.dim, sizeof first->shape.dim);
-	dims[0] = t->size;
+	dims[0] = size;
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, first->shape.rank, dims, err));
-	for (unsigned i = 1; i < t->n_calls; i++) {
-		const struct mu_shape *s = &t->in[i * t->n_in + k].shape;
-		dims[0] = s->dim[0];
-		if (s->rank != shape.rank || memcmp(s->dim, dims, sizeof *dims * (size_t)s->rank)) {
+	for (unsigned i = 1; i < n; i++) {
+		const struct mu_tensor *t = &first[i * stride];
+		dims[0] = t->shape.dim[0];
+		if (t->dtype != first->dtype || t->shape.rank != shape.rank ||
+		    memcmp(t->shape.dim, dims, sizeof *dims * (size_t)shape.rank)) {
 			MU_AUTO_BUF one = {0};
 			mu_buf_puts(&one, mu_shape_str(&first->shape));
 			return mu_invalid(
 			    err,
 			    "Dimensions of inputs should match: shape[0] = %s vs. shape[%u] = %s",
-			    one.data, i, mu_shape_str(s));
+			    one.data, i, mu_shape_str(&t->shape));
 		}
 	}
 	MU_RETURN_IF_ERROR(mu_tensor_new(out, first->dtype, &shape, err));
-	for (unsigned i = 0; i < t->n_calls; i++)
-		elems_copy(first->dtype, out->data, t->first[i] * row, t->in[i * t->n_in + k].data,
-			   0, (t->first[i + 1] - t->first[i]) * row);
-	for (int64_t i = t->first[t->n_calls]; i < t->size; i++)
-		elems_copy(first->dtype, out->data, i * row, out->data, 0, row);
+	for (unsigned i = 0; i < n; i++) {
+		const struct mu_tensor *t = &first[i * stride];
+		elems_copy(out->dtype, out->data, at, t->data, 0, t->shape.count);
+		at += t->shape.count;
+	}
+	for (; at < shape.count; at += row)
+		elems_copy(out->dtype, out->data, at, out->data, 0, row);
+	return 0;
+}
+
+int batch_copy_rows(const struct mu_tensor *t, int64_t from, int64_t n, struct mu_tensor *out,
+		    struct mu_err *err)
+{
+	int64_t dims[MU_MAX_RANK], row = mu_shape_product(&t->shape, 1, t->shape.rank);
+	struct mu_shape shape;
+
+	memcpy(dims, t->shape.dim, sizeof t->shape.dim);
+	dims[0] = n;
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, t->shape.rank, dims, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(out, t->dtype, &shape, err));
+	elems_copy(t->dtype, out->data, 0, t->data, from * row, n * row);
 	return 0;
 }
 
@@ -218,12 +242,14 @@ static int batch_execute(struct batch *t, struct mu_err *err)
 	int rc = 0;
 
 	for (unsigned k = 0; k < t->n_in && !rc; k++)
-		rc = join_rows(t, k, &in[k], err);
+		rc = batch_join_rows(&t->in[k], t->n_calls, t->n_in, t->size, &in[k], err);
 	for (unsigned k = 0; k < t->n_captured; k++)
 		in[t->n_in + k] = mu_tensor_ref(&t->captured[k]);
-	if (!rc)
+	if (!rc && t->f)
 		rc = function_call(t->f, &t->caller, in, n, t->out, t->n_out, err);
-	for (unsigned k = 0; k < t->n_out && !rc; k++)
+	for (unsigned k = 0; k < t->n_out && !rc && !t->f; k++)
+		t->out[k] = mu_tensor_ref(&in[k]);
+	for (unsigned k = 0; k < t->n_out && !rc && t->f; k++)
 		rc = check_output(&t->out[k], t->size, err);
 	for (unsigned k = 0; k < n; k++)
 		mu_tensor_unref(&in[k]);
@@ -305,11 +331,18 @@ static void *batch_run(void *arg)
 
 /* ---- calls ---- */
 
+static const struct mu_attr *input_types(const struct mu_node *n)
+{
+	const struct mu_attr *types = mu_node_attr(n, "Tin");
+
+	return types ? types : mu_node_attr(n, "T"); /* of Batch */
+}
+
 /* With the lock: a new open batch, which this call joins first. */
 static int batch_open(struct batcher *b, struct kernel_call *c, const struct batch_limits *l,
 		      struct mu_err *err)
 {
-	const struct mu_attr *f = mu_node_attr(c->node, "f"), *in = mu_node_attr(c->node, "Tin");
+	const struct mu_attr *f = mu_node_attr(c->node, "f"), *in = input_types(c->node);
 	struct batch_start *s = MU_NEW(struct batch_start);
 	struct batch *t = MU_NEW(struct batch);
 	pthread_attr_t detached;
@@ -319,7 +352,7 @@ static int batch_open(struct batcher *b, struct kernel_call *c, const struct bat
 	*t = (struct batch){.b = b,
 			    .n_in = in->n,
 			    .n_captured = c->n_in - in->n,
-			    .n_out = c->n_out,
+			    .n_out = f ? c->n_out : in->n,
 			    .due_ms =
 				mu_clock_ms() + l->timeout_us / 1000 + (l->timeout_us % 1000 > 0)};
 	atomic_init(&t->refs, 1);
@@ -331,8 +364,8 @@ static int batch_open(struct batcher *b, struct kernel_call *c, const struct bat
 		t->captured[k] = mu_tensor_ref(kernel_in(c, t->n_in + k));
 	pthread_attr_init(&detached);
 	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	int rc = function_new(c->runtime, c->step, f->func, &t->f, err);
-	if (!rc && function_outputs(t->f) != t->n_out)
+	int rc = f ? function_new(c->runtime, c->step, f->func, &t->f, err) : 0;
+	if (!rc && f && function_outputs(t->f) != t->n_out)
 		rc = mu_invalid(err, "the function has %u outputs, not %u", function_outputs(t->f),
 				t->n_out);
 	resource_ref(&b->base);
@@ -363,8 +396,10 @@ static void batch_fill(struct batcher *b)
 /* Nodes that share a queue must agree on what a batch consists of. */
 static int check_alike(const struct batch *t, const struct kernel_call *c, struct mu_err *err)
 {
-	unsigned n = mu_node_attr(c->node, "Tin")->n;
-	bool alike = n == t->n_in && c->n_out == t->n_out;
+	bool is_function = mu_node_attr(c->node, "f") != NULL;
+	unsigned n = input_types(c->node)->n;
+	bool alike = n == t->n_in && is_function == (t->f != NULL) &&
+		     (is_function ? c->n_out : n) == t->n_out;
 
 	for (unsigned k = 0; k < n && alike; k++)
 		alike = kernel_in(c, k)->dtype == t->in[k].dtype;
@@ -403,6 +438,8 @@ static int batch_join(struct batch_call *call, struct mu_err *err)
 	for (unsigned k = 0; k < t->n_in; k++)
 		t->in[call->index * t->n_in + k] = mu_tensor_ref(kernel_in(c, k));
 	t->first[t->n_calls] = t->first[call->index] + rows;
+	t->ids = mu_xrealloc(t->ids, t->n_calls * sizeof *t->ids);
+	t->ids[call->index] = (int64_t)mu_random_u64();
 	if (t->first[t->n_calls] >= l.size)
 		batch_fill(b);
 	return 0;
@@ -414,22 +451,40 @@ static int batch_hand_out(const struct batch_call *call, struct mu_err *err)
 	const struct mu_attr *types = mu_node_attr(call->w.c->node, "Tout");
 	const struct batch *t = call->batch;
 	int64_t from = t->first[call->index], n = t->first[call->index + 1] - from;
+	struct mu_tensor part;
 
 	for (unsigned k = 0; k < t->n_out; k++) {
-		const struct mu_tensor *all = &t->out[k];
-		int64_t dims[MU_MAX_RANK], row = mu_shape_product(&all->shape, 1, all->shape.rank);
-		struct mu_tensor *out;
-		if (all->dtype != types->types[k])
+		if (t->out[k].dtype != types->types[k])
 			return mu_invalid(err, "the function's output %u is %s, not %s", k,
-					  mu_dtype_name(all->dtype),
+					  mu_dtype_name(t->out[k].dtype),
 					  mu_dtype_name(types->types[k]));
-		memcpy(dims, all->shape.dim, sizeof all->shape.dim);
-		dims[0] = n;
-		MU_RETURN_IF_ERROR(
-		    kernel_out_dims(call->w.c, k, all->dtype, all->shape.rank, dims, &out, err));
-		elems_copy(all->dtype, out->data, 0, all->data, from * row, n * row);
+		MU_RETURN_IF_ERROR(batch_copy_rows(&t->out[k], from, n, &part, err));
+		kernel_out_take(call->w.c, k, part);
 	}
 	return 0;
+}
+
+/* Of Batch: everything to the last call, and no rows to the others. */
+static int batch_hand_out_all(const struct batch_call *call, struct mu_err *err)
+{
+	const struct batch *t = call->batch;
+	struct kernel_call *c = call->w.c;
+	int64_t n = call->index + 1 == t->n_calls ? t->n_calls : 0;
+	struct mu_tensor *index, rows;
+
+	for (unsigned k = 0; k < t->n_out; k++) {
+		if (n)
+			rows = mu_tensor_ref(&t->out[k]);
+		else
+			MU_RETURN_IF_ERROR(batch_copy_rows(kernel_in(c, k), 0, 0, &rows, err));
+		kernel_out_take(c, k, rows);
+	}
+	MU_RETURN_IF_ERROR(
+	    kernel_out_dims(c, t->n_out, MU_INT64, 2, (int64_t[]){n, 3}, &index, err));
+	for (int64_t i = 0; i < n; i++)
+		memcpy(MU_DATA(int64_t, index) + 3 * i,
+		       (int64_t[]){t->ids[i], t->first[i], t->first[i + 1]}, 3 * sizeof(int64_t));
+	return kernel_out_value(c, t->n_out + 1, MU_INT64, &t->ids[call->index], err);
 }
 
 static bool batch_call_try(struct waiter *w)
@@ -442,7 +497,8 @@ static bool batch_call_try(struct waiter *w)
 		return false;
 	w->err = call->batch->err;
 	if (w->err.code == MU_OK)
-		batch_hand_out(call, &w->err);
+		(mu_node_attr(w->c->node, "f") ? batch_hand_out : batch_hand_out_all)(call,
+										      &w->err);
 	return true;
 }
 
@@ -457,7 +513,7 @@ static void batch_call_free(struct waiter *w)
 
 static int check_inputs(struct kernel_call *c, struct mu_err *err)
 {
-	const struct mu_attr *types = mu_node_attr(c->node, "Tin");
+	const struct mu_attr *types = input_types(c->node);
 	struct batch_limits l;
 
 	MU_RETURN_IF_ERROR(read_limits(c->node, &l, err));
@@ -494,13 +550,13 @@ static void batch_function(struct kernel_call *c)
 				    .w = {.c = c,
 					  .waiters = &b->calls,
 					  .owner = &b->base,
-					  .what = "BatchFunction",
+					  .what = c->node->op,
 					  .try = batch_call_try,
 					  .free = batch_call_free}};
 	wait_queue_add(&call->w, WAIT_PEEK);
 }
 
 static const struct kernel rows[] = {
-    {"BatchFunction", KERNEL_NO_FOLD, .start = batch_function},
+    {"BatchFunction Batch", KERNEL_NO_FOLD, .start = batch_function},
 };
 KERNEL_TABLE(control_batch_function, rows)

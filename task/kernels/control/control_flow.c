@@ -99,5 +99,6 @@ static const struct kernel rows[] = {
      .run = control_flow_forward},
     {"RefSelect", KERNEL_MOVES, .run = ref_select},
     {"ControlTrigger", KERNEL_SEES_DEAD, .run = control_flow_nothing},
+    {"SyncDevice", KERNEL_NO_FOLD, .run = control_flow_nothing}, /* kernels of the CPU are done */
 };
 KERNEL_TABLE(control_control_flow, rows)

@@ -36,6 +36,32 @@ static int check_prefetch(struct dataset *d, struct mu_err *err)
 				     "auto-tuning");
 }
 
+/* The datasets have the same elements, so there is no need to measure which one is faster. */
+static int check_fastest(struct dataset *d, struct mu_err *err)
+{
+	int64_t n = dataset_count(d->in[0]), more;
+
+	for (unsigned i = 0; i < d->n_in; i++) {
+		if (d->in[i]->n_out != d->n_out)
+			return mu_invalid(
+			    err,
+			    "All inputs to ChooseFastestDataset must have compatible "
+			    "outputs. Input %u has %u components. Expected to have %u "
+			    "components.",
+			    i, d->in[i]->n_out, d->n_out);
+		more = dataset_count(d->in[i]);
+		if (n != UNKNOWN_CARDINALITY && more != UNKNOWN_CARDINALITY && more != n)
+			return mu_invalid(
+			    err,
+			    "All inputs to ChooseFastestDataset must have compatible "
+			    "cardinalities. Input %u has cardinality: %lld, while all "
+			    "prior inputs have cardinality: %lld.",
+			    i, (long long)more, (long long)n);
+		n = n == UNKNOWN_CARDINALITY ? more : n;
+	}
+	return 0;
+}
+
 /* ---- sleep ---- */
 
 enum { SLEEP_SLICE_US = 20000 }; /* a stopped iterator ends within a slice */
@@ -443,10 +469,13 @@ static int64_t count_both(const struct dataset *d, int64_t n)
 		 .count = count_auto_shard
 static const struct dataset_kind rows[] = {
     {DATASET("OptionsDataset ModelDataset OptimizeDataset OptimizeDatasetV2 FinalizeDataset "
-	     "RewriteDataset NonSerializableDataset AssertNextDataset BytesProducedStatsDataset "
+	     "RewriteDataset NonSerializableDataset AssertNextDataset AssertPrevDataset "
+	     "BytesProducedStatsDataset "
 	     "LatencyStatsDataset ExperimentalNonSerializableDataset ExperimentalAssertNextDataset "
 	     "ExperimentalBytesProducedStatsDataset ExperimentalLatencyStatsDataset"),
      PASS},
+    {DATASET("ChooseFastestDataset ExperimentalChooseFastestDataset"), .n_in = ANY_NUMBER,
+     .check = check_fastest, .open = dataset_iterator_open_input, .next = pass_next},
     {DATASET("PrefetchDataset"), PASS, .n_scalars = 1, .check = check_prefetch},
     {DATASET("MaxIntraOpParallelismDataset ExperimentalMaxIntraOpParallelismDataset "
 	     "PrivateThreadPoolDataset ExperimentalPrivateThreadPoolDataset"),

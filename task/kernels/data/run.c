@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that read a whole dataset without an iterator.
+/* Ops that read a dataset without an iterator, or that call a function.
  *
- * The pipeline's functions may wait, which is forbidden on a thread of the compute pool, so each
+ * The functions may wait, which is forbidden on a thread of the compute pool, so each
  * call has its own thread. Cancelling a step cancels everything that the thread waits for, and the
  * thread always completes the call. It releases all objects of the runtime before that, because the
  * step and the runtime may be freed right after. */
@@ -156,6 +156,97 @@ static int dataset_of_graph(struct run *r, struct dataset_iterator *dataset_iter
 	return function_call(r->f, &r->caller, NULL, 0, state, 1, err);
 }
 
+/* The element whose index is input 1. */
+static int element_at(struct run *r, struct dataset_iterator *dataset_iterator,
+		      struct mu_tensor *state, struct mu_err *err)
+{
+	int64_t index = *MU_DATA(int64_t, kernel_in(r->c, 1)), n = 0;
+	int rc;
+
+	for (; (rc = dataset_iterator_next(dataset_iterator, state, err)) > 0 && n != index; n++)
+		element_drop(state, r->d->n_out);
+	if (rc == 0)
+		return mu_fail(err, MU_OUT_OF_RANGE, "Index out of range [0, %lld):%lld",
+			       (long long)n, (long long)index);
+	if (rc < 0)
+		return rc;
+	const struct mu_attr *shapes = mu_node_attr(r->c->node, "output_shapes");
+	for (unsigned i = 0; i < r->d->n_out && i < shapes->n; i++)
+		if (!mu_shape_matches(&state[i].shape, &shapes->shapes[i])) {
+			rc = mu_invalid(err,
+					"Incompatible shapes at component %u between expected "
+					"shape %s and actual shape %s",
+					i, mu_pshape_str(&shapes->shapes[i]),
+					mu_shape_str(&state[i].shape));
+			element_drop(state, r->d->n_out);
+			break;
+		}
+	return rc < 0 ? rc : 0;
+}
+
+/* out[row] = value.  The first row allocates the output. */
+static int put_row(const struct mu_tensor *value, const struct mu_pshape *want, int64_t row,
+		   int64_t n_rows, struct mu_tensor *out, struct mu_err *err)
+{
+	const struct mu_shape *s = &value->shape;
+	struct mu_shape all = mu_shape_vec(n_rows);
+	bool fits = mu_shape_matches(s, want);
+
+	MU_RETURN_IF_ERROR(mu_shape_append(&all, s->rank, s->dim, err));
+	if (mu_tensor_is_set(out))
+		fits = value->dtype == out->dtype && mu_shape_eq(&all, &out->shape);
+	else if (fits)
+		MU_RETURN_IF_ERROR(mu_tensor_new(out, value->dtype, &all, err));
+	if (!fits)
+		return mu_invalid(err,
+				  "Mismatch in function retval shape, %s, and expected output "
+				  "shape, %s.",
+				  mu_shape_str(s), mu_pshape_str(want));
+	elems_copy(value->dtype, out->data, row * s->count, value->data, 0, s->count);
+	return 0;
+}
+
+static int put_no_rows(enum mu_dtype t, const struct mu_pshape *want, unsigned k,
+		       struct mu_tensor *out, struct mu_err *err)
+{
+	struct mu_shape none = mu_shape_vec(0);
+
+	if (want->rank < 0 || mu_shape_append(&none, want->rank, want->dim, err))
+		return mu_fail(err, MU_INTERNAL, "Missing %u-th output", k);
+	return mu_tensor_new(out, t, &none, err);
+}
+
+/* Calls the function for each row of the first n_state inputs, one after the other. */
+static int map_rows(struct run *r, struct dataset_iterator *dataset_iterator,
+		    struct mu_tensor *state, struct mu_err *err)
+{
+	const struct mu_attr *shapes = mu_node_attr(r->c->node, "output_shapes");
+	const struct mu_attr *types = mu_node_attr(r->c->node, "output_types");
+	struct mu_tensor args[MAX_COMPONENTS], in[MAX_COMPONENTS], made[MAX_COMPONENTS];
+	unsigned n = r->n_state, n_in = r->c->n_in, n_out = r->c->n_out;
+	int64_t n_rows = kernel_in(r->c, 0)->shape.dim[0];
+	int rc = 0;
+
+	for (unsigned i = 0; i < n_in; i++)
+		args[i] = in[i] = *kernel_in(r->c, i);
+	for (int64_t row = 0; row < n_rows && !rc; row++) {
+		if ((rc = element_row(args, n, row, in, err)))
+			break;
+		rc = function_call(r->f, &r->caller, in, n_in, made, n_out, err);
+		element_drop(in, n);
+		if (rc)
+			break;
+		for (unsigned k = 0; k < n_out && !rc; k++)
+			rc = put_row(&made[k], &shapes->shapes[k], row, n_rows, &state[k], err);
+		element_drop(made, n_out);
+	}
+	for (unsigned k = 0; k < n_out && !n_rows && !rc; k++)
+		rc = put_no_rows(types->types[k], &shapes->shapes[k], k, &state[k], err);
+	if (rc)
+		element_drop(state, n_out);
+	return rc;
+}
+
 /* ---- how they run ---- */
 
 static int dataset_run_output(struct kernel_call *c, struct mu_tensor *t, struct mu_err *err)
@@ -281,6 +372,52 @@ static int prepare_reduce(struct kernel_call *c, struct run *r, struct mu_err *e
 	return function_new(c->runtime, c->step, f->func, &r->f, err);
 }
 
+static int prepare_element(struct kernel_call *c, struct run *r, struct mu_err *err)
+{
+	MU_RETURN_IF_ERROR(args_rank(c, 1, 0, err));
+	MU_RETURN_IF_ERROR(prepare_single(c, r, err));
+	int64_t n = dataset_count(r->d), index = *MU_DATA(int64_t, kernel_in(c, 1));
+	if (n < 0)
+		return mu_fail(err, MU_FAILED_PRECONDITION,
+			       "Dataset of type %s has %s cardinality, which does not support "
+			       "random access.",
+			       r->d->op, n == INFINITE_CARDINALITY ? "infinite" : "unknown");
+	return index >= 0 && index < n
+		   ? 0
+		   : mu_fail(err, MU_OUT_OF_RANGE, "Index out of range [0, %lld):%lld",
+			     (long long)n, (long long)index);
+}
+
+static int prepare_map(struct kernel_call *c, struct run *r, struct mu_err *err)
+{
+	const struct mu_attr *f = mu_node_attr(c->node, "f");
+	const struct mu_attr *shapes = mu_node_attr(c->node, "output_shapes");
+	const struct mu_attr *args = mu_node_attr(c->node, "Targuments");
+
+	r->n_state = args->n;
+	if (f->kind != MU_ATTR_FUNC || c->n_in > MAX_COMPONENTS || c->n_out > MAX_COMPONENTS)
+		return mu_invalid(err, "%u inputs and %u outputs, or no function", c->n_in,
+				  c->n_out);
+	if (shapes->n != c->n_out)
+		return mu_invalid(err, "Length of output_shapes and output_types must match.");
+	for (unsigned i = 0; i < r->n_state; i++) {
+		const struct mu_shape *s = &kernel_in(c, i)->shape;
+		if (s->rank == 0)
+			return mu_invalid(err,
+					  "All inputs must have rank at least 1. Input %u has a "
+					  "rank of 0.",
+					  i);
+		if (s->dim[0] != kernel_in(c, 0)->shape.dim[0])
+			return mu_invalid(err,
+					  "All inputs must have the same dimension 0. Input %u has "
+					  "leading dimension %lld, while all previous inputs have "
+					  "leading dimension %lld",
+					  i, (long long)s->dim[0],
+					  (long long)kernel_in(c, 0)->shape.dim[0]);
+	}
+	return function_new(c->runtime, c->step, f->func, &r->f, err);
+}
+
 static int prepare_graph(struct kernel_call *c, struct run *r, struct mu_err *err)
 {
 	MU_RETURN_IF_ERROR(args_rank(c, 0, 0, err));
@@ -333,6 +470,16 @@ static void start_table(struct kernel_call *c)
 static void start_records(struct kernel_call *c)
 {
 	dataset_run_begin(c, prepare_records, write_records);
+}
+
+static void start_element(struct kernel_call *c)
+{
+	dataset_run_begin(c, prepare_element, element_at);
+}
+
+static void start_map(struct kernel_call *c)
+{
+	dataset_run_begin(c, prepare_map, map_rows);
 }
 
 static void start_graph(struct kernel_call *c)
@@ -410,6 +557,8 @@ static const struct kernel rows[] = {
     {"DatasetToSingleElement", .flags = KERNEL_NO_FOLD, .start = start_single},
     {"DatasetToTFRecord ExperimentalDatasetToTFRecord", .flags = KERNEL_NO_FOLD,
      .start = start_records},
+    {"GetElementAtIndex", .flags = KERNEL_NO_FOLD, .start = start_element},
+    {"MapDefun", .flags = KERNEL_NO_FOLD, .start = start_map},
     {"InitializeTableFromDataset", .flags = KERNEL_NO_FOLD, .start = start_table},
     {"DatasetCardinality ExperimentalDatasetCardinality", .flags = KERNEL_NO_FOLD,
      .run = cardinality},

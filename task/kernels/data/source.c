@@ -42,11 +42,11 @@ static int check_slices(struct dataset *d, struct mu_err *err)
 	for (unsigned i = 0; i < d->n_params; i++)
 		if (d->params[i].shape.rank < 1 ||
 		    d->params[i].shape.dim[0] != d->params[0].shape.dim[0])
-			return mu_invalid(
-			    err,
-			    "All components must have the same size in the 0th "
-			    "dimension, not %s and %s",
-			    mu_shape_str(&d->params[0].shape), mu_shape_str(&d->params[i].shape));
+			return mu_invalid(err,
+					  "All components must have the same size in the 0th "
+					  "dimension, not %s and %s",
+					  mu_shape_str(&d->params[0].shape),
+					  mu_shape_str(&d->params[i].shape));
 	return 0;
 }
 
@@ -58,6 +58,33 @@ static int slice_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 		return 0;
 
 	MU_RETURN_IF_ERROR(element_row(it->d->params, it->d->n_out, p->at++, out, err));
+	return 1;
+}
+
+/* ---- elements one by one: the first n_out inputs are the first element ---- */
+
+static int64_t count_inputs(const struct dataset *d, int64_t n)
+{
+	return d->n_params / d->n_out;
+}
+
+static int check_inputs(struct dataset *d, struct mu_err *err)
+{
+	return d->n_out && d->n_params % d->n_out == 0
+		   ? 0
+		   : mu_invalid(err, "%u tensors are no elements of %u components", d->n_params,
+				d->n_out);
+}
+
+static int input_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
+{
+	struct place *p = it->state;
+
+	if (p->at >= count_inputs(it->d, 0))
+		return 0;
+	for (unsigned i = 0; i < it->d->n_out; i++)
+		out[i] = mu_tensor_ref(&it->d->params[p->at * it->d->n_out + i]);
+	p->at++;
 	return 1;
 }
 
@@ -113,6 +140,8 @@ static const struct dataset_kind rows[] = {
      .next = tensor_next, .count = one_element, .serialize = place_serialize},
     {DATASET("TensorSliceDataset"), .state_size = sizeof(struct place), .check = check_slices,
      .next = slice_next, .count = count_slices, .serialize = place_serialize},
+    {DATASET("ListDataset WindowOp"), .state_size = sizeof(struct place), .check = check_inputs,
+     .next = input_next, .count = count_inputs, .serialize = place_serialize},
     {DATASET("RangeDataset"), .state_size = sizeof(struct place), .n_scalars = 3,
      .check = check_range, .open = range_open, .next = range_next, .count = count_range,
      .serialize = place_serialize},

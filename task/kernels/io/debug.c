@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ops of TensorFlow's debugger (tfdbg), which a worker adds to a graph with watched tensors
  * (task/worker/debug_nodes.c).  An uninitialised variable reaches them as a reference. */
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "lib/base/offload.h"
 #include "lib/base/pb.h"
@@ -434,7 +436,85 @@ static void debug_start(struct kernel_call *c)
 		run_and_finish(c);
 }
 
+/* ---- tfdbg v2: numbers of a tensor in the layout of a mode ---- */
+
+enum tensor_debug_mode {
+	CURT_HEALTH = 2,
+	CONCISE_HEALTH = 3,
+	FULL_HEALTH = 4,
+	SHAPE = 5,
+	REDUCE_INF_NAN_THREE_SLOTS = 8,
+};
+enum { SHAPE_DIMS = 6 };
+
+/* Writes the numbers of a mode; returns how many, 0 for a mode that TensorFlow lacks too. */
+static int put_debug_numbers(enum tensor_debug_mode mode, int64_t id, const struct mu_tensor *t,
+			     const struct numeric_summary *s, double *out)
+{
+	const double n = (double)t->shape.count, type = t->dtype, rank = t->shape.rank;
+	bool is_finite = !s->nan && !s->negative_infinity && !s->positive_infinity;
+	const double concise[] = {(double)id, n, s->negative_infinity, s->positive_infinity,
+				  s->nan};
+	const double full[] = {
+	    (double)id, -1, /* no number of a device */
+	    type,       rank,        n,       s->negative_infinity, s->positive_infinity,
+	    s->nan,     s->negative, s->zero, s->positive};
+
+	switch (mode) {
+	case CURT_HEALTH:
+		memcpy(out, (double[]){(double)id, !is_finite}, 2 * sizeof *out);
+		return 2;
+	case CONCISE_HEALTH:
+		memcpy(out, concise, sizeof concise);
+		return MU_COUNT(concise);
+	case FULL_HEALTH:
+		memcpy(out, full, sizeof full);
+		return MU_COUNT(full);
+	case SHAPE:
+		memcpy(out, (double[]){(double)id, type, rank, n}, 4 * sizeof *out);
+		for (int i = 0; i < SHAPE_DIMS; i++) {
+			int d = t->shape.rank > SHAPE_DIMS ? t->shape.rank - SHAPE_DIMS + i : i;
+			out[4 + i] = d < t->shape.rank ? (double)t->shape.dim[d] : 0;
+		}
+		return 4 + SHAPE_DIMS;
+	case REDUCE_INF_NAN_THREE_SLOTS:
+		out[0] = s->negative_infinity ? -INFINITY : 0;
+		out[1] = s->positive_infinity ? INFINITY : 0;
+		out[2] = s->nan ? NAN : 0;
+		return 3;
+	}
+	return 0;
+}
+
+static int debug_numbers(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t mode = args_attr_int(c->node, "tensor_debug_mode", -1);
+	int64_t id = args_attr_int(c->node, "tensor_id", -1);
+	enum mu_dtype type = args_attr_type(c->node, "output_dtype", MU_FLOAT);
+	int digits = type == MU_FLOAT ? FLT_MANT_DIG : DBL_MANT_DIG;
+	MU_AUTO_TENSOR doubles = {0};
+	struct numeric_summary s;
+	struct mu_tensor *out;
+	double numbers[16];
+
+	if (mode != REDUCE_INF_NAN_THREE_SLOTS && id > (int64_t)1 << digits)
+		return mu_invalid(err,
+				  "DebugNumericSummaryV2Op requires tensor_id to be less than or "
+				  "equal to (2^%d). Given tensor_id:%lld",
+				  digits, (long long)id);
+	MU_RETURN_IF_ERROR(convert_tensor(&doubles, MU_DOUBLE, kernel_in(c, 0), err));
+	summarize(c, doubles.data, doubles.shape.count, &s);
+	int n = put_debug_numbers((enum tensor_debug_mode)mode, id, kernel_in(c, 0), &s, numbers);
+	if (!n)
+		return mu_fail(err, MU_UNIMPLEMENTED, "Unimplemented tensor debug mode: %lld",
+			       (long long)mode);
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 0, type, n, &out, err));
+	convert(type, out->data, MU_DOUBLE, numbers, n);
+	return 0;
+}
+
 static const struct kernel rows[] = {
+    {"DebugNumericSummaryV2", .run = debug_numbers},
     {"DebugIdentity", KERNEL_NO_FOLD, .start = debug_start, .prepare = prepare_watch},
     {"DebugNanCount DebugNumericSummary", KERNEL_NO_FOLD, .start = debug_start,
      .prepare = prepare_numbers},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ReadFile, WriteFile, MatchingFiles; and DecodeRaw, which reads numbers from bytes. */
+/* ReadFile, WriteFile, MatchingFiles, ImmutableConst; and DecodeRaw, which reads numbers from
+ * bytes. */
 #include <errno.h>
 #include <glob.h>
 #include <stdio.h>
@@ -44,6 +45,33 @@ static int read_file(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(args_string(c, 0, &path, err));
 	MU_RETURN_IF_ERROR(read_whole(path, &b, err));
 	return kernel_out_string(c, 0, mu_buf_span(&b), err);
+}
+
+/* The elements of a tensor, at the begin of a file. */
+static int immutable_const(struct kernel_call *c, struct mu_err *err)
+{
+	enum mu_dtype type = args_attr_type(c->node, "dtype", MU_FLOAT);
+	const struct mu_pshape *want = mu_node_attr(c->node, "shape")->shape;
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	MU_AUTO_BUF b = {0};
+
+	if (!mu_dtype_size(type))
+		return mu_invalid(err, "Sorry, %s is not currently supported for ImmutableConstOp.",
+				  mu_dtype_name(type));
+	if (want->rank < 0)
+		return mu_invalid(err, "the shape must be known");
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, want->rank, want->dim, err));
+	MU_RETURN_IF_ERROR(
+	    read_whole(args_attr_string(c->node, "memory_region_name", ""), &b, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &shape, &out, err));
+	if (mu_tensor_bytes(out) > b.len)
+		return mu_fail(err, MU_INTERNAL,
+			       "Readonly memory region has wrong length (%zu) when allocating %zu",
+			       b.len, mu_tensor_bytes(out));
+	if (out->shape.count)
+		memcpy(out->data, b.data, mu_tensor_bytes(out));
+	return 0;
 }
 
 static int write_file(struct kernel_call *c, struct mu_err *err)
@@ -161,10 +189,8 @@ static int decode_padded_raw(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"ReadFile", .run = read_file},
-    {"WriteFile", .run = write_file},
-    {"MatchingFiles", .run = matching_files},
-    {"DecodeRaw", .run = decode_raw},
-    {"DecodePaddedRaw", .run = decode_padded_raw},
+    {"ReadFile", .run = read_file},   {"ImmutableConst", KERNEL_NO_FOLD, .run = immutable_const},
+    {"WriteFile", .run = write_file}, {"MatchingFiles", .run = matching_files},
+    {"DecodeRaw", .run = decode_raw}, {"DecodePaddedRaw", .run = decode_padded_raw},
 };
 KERNEL_TABLE(io_file, rows)

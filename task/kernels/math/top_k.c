@@ -103,6 +103,15 @@ static int top_k(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
+/* Exact, as TensorFlow's on a CPU; the other forms have no kernel there. */
+static int approx_top_k(struct kernel_call *c, struct mu_err *err)
+{
+	if (!args_attr_bool(c->node, "is_max_k", true) ||
+	    args_attr_int(c->node, "reduction_dimension", -1) != -1)
+		return args_no_kernel(c, kernel_in(c, 0)->dtype, err);
+	return top_k(c, err);
+}
+
 /* Element n of each row in rising order; in falling order when `reverse`. */
 static int nth_element(struct kernel_call *c, struct mu_err *err)
 {
@@ -179,6 +188,7 @@ static int diag(struct kernel_call *c, struct mu_err *err)
 
 static const struct kernel rows[] = {
     {"TopK TopKV2", .run = top_k},
+    {"ApproxTopK", .run = approx_top_k},
     {"NthElement", .run = nth_element},
     {"DiagPart", .run = tensor_diag_part},
     {"Diag", .run = diag},

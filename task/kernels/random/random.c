@@ -43,24 +43,22 @@ static int random_uniform_int(struct kernel_call *c, struct mu_err *err)
 }
 
 /* The rows in random order. TensorFlow draws one number for each row but the last. */
-static int random_shuffle(struct kernel_call *c, struct mu_err *err)
+static int shuffle_rows(struct kernel_call *c, struct philox_stream *random, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	int64_t n = in->shape.rank && in->shape.count ? in->shape.dim[0] : 1;
 	int64_t row = in->shape.count / n;
 	MU_AUTO_FREE int64_t *order = malloc((size_t)n * sizeof *order);
-	struct philox_stream random = {0};
 	struct mu_tensor *out;
 
 	if (!order)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "out of memory to shuffle %lld rows",
 			       (long long)n);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &in->shape, &out, err));
-	MU_RETURN_IF_ERROR(node_draws(c->state, c, (uint64_t)(n + 2) / 4, &random.from, err));
 	for (int64_t i = 0; i < n; i++)
 		order[i] = i;
 	for (int64_t i = 0; i < n - 1; i++) {
-		int64_t k = i + philox_32(&random) % (n - i);
+		int64_t k = i + philox_32(random) % (n - i);
 		int64_t swap = order[i];
 		order[i] = order[k];
 		order[k] = swap;
@@ -68,6 +66,24 @@ static int random_shuffle(struct kernel_call *c, struct mu_err *err)
 	for (int64_t i = 0; i < n; i++)
 		elems_copy(in->dtype, out->data, i * row, in->data, order[i] * row, row);
 	return 0;
+}
+
+static int random_shuffle(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_shape *s = &kernel_in(c, 0)->shape;
+	int64_t n = s->rank && s->count ? s->dim[0] : 1;
+	struct philox_stream random = {0};
+
+	MU_RETURN_IF_ERROR(node_draws(c->state, c, (uint64_t)(n + 2) / 4, &random.from, err));
+	return shuffle_rows(c, &random, err);
+}
+
+static int stateless_shuffle(struct kernel_call *c, struct mu_err *err)
+{
+	struct philox_stream random = {0};
+
+	MU_RETURN_IF_ERROR(random_from_key(c, &random.from, err));
+	return shuffle_rows(c, &random, err);
 }
 
 #define RANDOM(op, fn)                                                                             \
@@ -78,6 +94,6 @@ static int random_shuffle(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     RANDOM("RandomUniform", random_uniform),     RANDOM("RandomStandardNormal", random_normal),
     RANDOM("TruncatedNormal", truncated_normal), RANDOM("RandomUniformInt", random_uniform_int),
-    RANDOM("RandomShuffle", random_shuffle),
+    RANDOM("RandomShuffle", random_shuffle),     {"StatelessShuffle", .run = stateless_shuffle},
 };
 KERNEL_TABLE(random_random, rows)

@@ -308,6 +308,16 @@ static int count_up_to(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
+/* A variable is always copied when it is written, never when it is read. */
+static int disable_copy_on_read(struct kernel_call *c, struct mu_err *err)
+{
+	struct variable *v;
+
+	MU_RETURN_IF_ERROR(variable_in(c, 0, &v, err));
+	variable_put(v);
+	return 0;
+}
+
 static const struct kernel rows[] = {
     {"VariableV2", .run = variable_v2},
     {"Variable", .run = variable_v1},
@@ -319,6 +329,7 @@ static const struct kernel rows[] = {
     {"VarHandleOp", .run = var_handle},
     {"ReadVariableOp", .run = read_variable},
     {"VarIsInitializedOp", .run = var_is_initialized},
+    {"DisableCopyOnRead", .run = disable_copy_on_read},
     {"AssignVariableOp", .run = assign_variable},
     {"VariableShape", .run = variable_shape},
     {"DestroyResourceOp", .run = destroy_resource},

@@ -11,6 +11,7 @@ from common import TARGET, answer_each, error_of, forget, plain, tf
 from draining import drain
 from tensorflow.python.framework import function
 from tensorflow.python.data.ops.dataset_ops import _VariantDataset as variant_dataset
+from tensorflow.python.ops import map_ops  # registers gradients
 
 raw = tf.raw_ops
 folder = tempfile.mkdtemp(prefix="muster-")
@@ -313,6 +314,158 @@ def batched_functions():
         _batches(lambda a: a, [[1.0]] * 5), _batches(lambda a: a, one, [[2.0, 3.0]], max_batch_size=2, batch_timeout_micros=10**9),
         _batches(lambda a: a, one, allowed_batch_sizes=[3, 2, 4]), _batches(lambda a: a, one, allowed_batch_sizes=[2, 3]),
         _batches(lambda a: a, one, max_batch_size=0), _batches(lambda a: a, one, batch_timeout_micros=-1)]
+
+
+def _map(*pairs):
+    handle = raw.EmptyTensorMap()
+    for k, v in pairs:
+        handle = raw.TensorMapInsert(input_handle=handle, key=k, value=v)
+    return handle
+
+
+def tensor_maps():
+    """maps from tensors to tensors: replaced values, shared maps, keys of several types, errors, sums and gradients"""
+    def look(m, k, t=tf.float32):
+        return raw.TensorMapLookup(input_handle=m, key=k, value_dtype=t)
+
+    def erase(m, k):
+        return raw.TensorMapErase(input_handle=m, key=k, value_dtype=tf.float32)
+
+    one = _map((1.0, [2.0, 3.0]))
+    mixed = _map((1.0, [2.0, 3.0]), ([1, 2], "text"), ("key", 7), (1.0, [5.0, 6.0]), (["key"], 8), (np.int64(1), 9))
+    size = lambda m: raw.TensorMapSize(input_handle=m)
+    has = lambda m, k: raw.TensorMapHasKey(input_handle=m, key=k)
+    keys = [raw.TensorMapStackKeys(input_handle=_map(("b", 1), ("a", 2), ("b", 3)), key_dtype=tf.string),
+            raw.TensorMapStackKeys(input_handle=_map(([1.0, 2.0], 1), ([0.5, 2.0], 2)), key_dtype=tf.float32)]
+    total = raw.AddN(inputs=[_map((1, [1.0, 2.0]), (2, [5.0])), _map((1, [10.0, 20.0]), (3, [7.0]))])
+    x = tf.constant([1.0, 2.0])
+    through = look(raw.TensorMapInsert(input_handle=one, key=2.0, value=x), 2.0) * 3
+    values = [size(raw.EmptyTensorMap()), size(one), size(mixed), size(erase(mixed, 1.0)), look(mixed, 1.0), look(one, 1.0), look(mixed, [1, 2], tf.string),
+              look(mixed, "key", tf.int32), look(mixed, ["key"], tf.int32), look(mixed, np.int64(1), tf.int32), has(mixed, 1.0), has(mixed, 2.0),
+              has(mixed, [1.0]), has(mixed, np.float64(1)), has(erase(mixed, 1.0), 1.0), size(total), look(total, 1), look(total, 2), look(total, 3),
+              size(raw.ZerosLike(x=mixed)), tf.gradients(through, x)[0]]
+    bad = [look(one, 2.0), look(one, "no"), erase(one, [1.0]), raw.TensorMapStackKeys(input_handle=raw.EmptyTensorMap(), key_dtype=tf.string),
+           raw.TensorMapStackKeys(input_handle=mixed, key_dtype=tf.float32), raw.TensorMapStackKeys(input_handle=_map((1.0, 1), ([2.0], 2)), key_dtype=tf.float32),
+           size(_list_of([1, 2])), raw.TensorMapSize(input_handle=tf.stack([one, one])),
+           raw.AddN(inputs=[_map((1, [1.0])), _map((1, [1.0, 2.0]))])]
+    with tf.Session(TARGET) as s:
+        return [plain(s.run(values)), [sorted(plain(k)) for k in s.run(keys)], [error_of(lambda: s.run(x.op))[0] for x in bad]]
+
+
+def _at_once(steps):
+    """the answers of steps that run at the same time"""
+    out = [None] * len(steps)
+
+    def step(i):
+        out[i] = error_of(steps[i])
+    threads = [threading.Thread(target=step, args=(i,)) for i in range(len(steps))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return [o[1] if o[0] == "no error" else o[0] for o in out]
+
+
+def rows_batched_and_given_back():
+    """rows of several steps in one tensor, and the results and gradients of each"""
+    out = []
+    for n, sizes in ((1, []), (3, []), (3, [4])):
+        x, weight = tf.placeholder(tf.float32, [None, 2]), tf.constant([[1.0, 2.0], [3.0, 4.0]])
+        (joined,), index, key = raw.Batch(in_tensors=[x], num_batch_threads=1, max_batch_size=sizes[-1] if sizes else n, batch_timeout_micros=300000,
+                                          grad_timeout_micros=10**8, allowed_batch_sizes=sizes, shared_name=f"batch{next(QUEUES)}")
+        y = raw.Unbatch(batched_tensor=tf.matmul(joined, weight), batch_index=index, id=key, timeout_micros=10**8, shared_name=f"unbatch{next(QUEUES)}")
+        with tf.Session(TARGET) as s:
+            out.append(_at_once([lambda i=i: s.run([y, tf.shape(key), tf.shape(index)[1:]], {x: [[i, 1.0]]}) for i in range(n)]))
+    x, shared = tf.placeholder(tf.float32, [None, 1]), {"shared_name": f"gradient{next(QUEUES)}"}
+    (joined,), index, key = raw.Batch(in_tensors=[x], num_batch_threads=1, max_batch_size=3, batch_timeout_micros=10**8, grad_timeout_micros=10**8)
+    y = raw.Unbatch(batched_tensor=joined * joined, batch_index=index, id=key, timeout_micros=10**8)
+    back = raw.UnbatchGrad(original_input=joined, batch_index=index, grad=tf.ones_like(y), id=key)
+    gradient = raw.Unbatch(batched_tensor=2 * joined * back, batch_index=index, id=key, timeout_micros=10**8)
+    with tf.Session(TARGET) as s:
+        out.append(_at_once([lambda i=i: s.run([y, gradient], {x: [[i + 1.0]]}) for i in range(3)]))
+    rows, index, key = tf.placeholder(tf.float32), tf.placeholder(tf.int64), tf.placeholder(tf.int64)
+    back = raw.Unbatch(batched_tensor=rows, batch_index=index, id=key, timeout_micros=200000, shared_name=f"unbatch{next(QUEUES)}")
+    grad = raw.UnbatchGrad(original_input=rows, batch_index=index, grad=rows, id=key, **shared)
+    none = np.zeros([0, 3], np.int64)
+    with tf.Session(TARGET) as s:
+        for r, i, k in (([[1.0]], none, 1), ([[1.0], [2.0]], [[1, 0, 1], [2, 1, 2]], 1), ([[7.0]], none, 2), ([[7.0]], [[1, 0, 1], [2, 1, 2]], 1),
+                        ([[7.0]], [[1, 0]], 1), ([[7.0], [8.0]], [[1, 0, 2], [5, 0, 1]], 1), ([[7.0]], none, [1])):
+            out.append(error_of(lambda: s.run(back, {rows: r, index: i, key: k})))
+        for r, i, k in (([[1.0]], none, 1), (np.zeros([0, 2]), none, 3), (np.zeros([0, 2]), none, 3), ([[2.0]], [[4, 0, 1]], 4), ([[2.0]], [[5, 0, 1], [5, 1, 2]], 5)):
+            out.append(error_of(lambda: s.run(grad, {rows: r, index: i, key: k})))
+    return plain([o if o[0] == "no error" or isinstance(o[0], list) else o[0] for o in out])
+
+
+def rows_through_functions():
+    """a function for each row of its arguments"""
+    def mapped(body, args, captured=(), types=(tf.float32,), shapes=((),)):
+        types_in = [tf.as_dtype(np.asarray(a).dtype) if not isinstance(a, tf.Tensor) else a.dtype for a in [*args, *captured]]
+        f = function.Defun(*types_in)(body)
+        return raw.MapDefun(arguments=args, captured_inputs=captured, output_types=types, output_shapes=shapes, f=f)
+
+    rows, any_shape = np.arange(6, dtype=np.float32).reshape(3, 2), tf.TensorShape(None)
+    hidden = tf.placeholder_with_default(rows, None)
+    calls = [
+        mapped(lambda a: tf.reduce_sum(a), [rows]), mapped(lambda a, b: a * b, [rows], [np.float32([10, 100])], shapes=([2],)),
+        mapped(lambda a, b: (tf.as_string(b), tf.fill([2, 1], a[0])), [rows, np.int32([4, 5, 6])], types=(tf.string, tf.float32), shapes=((), [None, 1])),
+        mapped(lambda a: a, [rows[:0]], shapes=([2],)), mapped(lambda a: a + 1, [rows], shapes=(any_shape,)),
+        mapped(lambda a: tf.range(tf.cast(a, tf.int32)), [np.float32([2, 2])], types=(tf.int32,), shapes=([None],))]
+    bad = [
+        mapped(lambda a: tf.range(tf.cast(a, tf.int32)), [np.float32([1, 2])], types=(tf.int32,), shapes=([None],)),
+        mapped(lambda a: a, [hidden], shapes=([3],)), mapped(lambda a, b: b, [hidden, tf.placeholder_with_default(np.float32([1, 2]), None)]),
+        mapped(lambda a: a, [tf.placeholder_with_default(np.float32(1), None)]),
+        mapped(lambda a: tf.check_numerics(a / (a - 2), "bad"), [rows], shapes=([2],))]
+    with tf.Session(TARGET) as s:
+        return [plain(s.run(calls)), [error_of(lambda: s.run(x[0].op))[0] for x in bad], [x[0].shape.as_list() if x[0].shape.rank is not None else None for x in calls]]
+
+
+def rare_datasets():
+    """elements one by one or by index, and datasets of the same elements"""
+    data, out = tf.data.Dataset, []
+    pairs = {"output_types": [tf.int32, tf.string], "output_shapes": [[], []]}
+    pair_specs = (tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.string))
+    first = tf.placeholder(tf.int32, [])  # stock folds a window of constants, and fails
+    number, numbers = tf.TensorSpec([], tf.int64), {"output_types": [tf.int64], "output_shapes": [[]]}
+    ranges = [data.range(4)._variant_tensor, data.range(2).concatenate(data.range(2, 4))._variant_tensor]
+    made = [(raw.ListDataset(tensors=[1, "a", 2, "b"], **pairs), pair_specs), (raw.WindowOp(inputs=[first, "a", 2, "b", 3, "c"], **pairs), pair_specs),
+            (raw.ChooseFastestDataset(input_datasets=ranges, num_experiments=2, **numbers), number),
+            (raw.ExperimentalChooseFastestDataset(input_datasets=ranges, num_experiments=1, **numbers), number),
+            (raw.ChooseFastestDataset(input_datasets=[ranges[0], data.range(3)._variant_tensor], num_experiments=2, **numbers), number),
+            (raw.AssertPrevDataset(input_dataset=ranges[0], transformations=tf.constant([], tf.string), **numbers), number)]
+    for variant, specs in made:
+        iterator = tf.data.make_initializable_iterator(variant_dataset(variant, specs))
+        with tf.Session(TARGET) as s:
+            start = error_of(lambda: s.run(iterator.initializer, {first: 1}))[0]
+            out.append([start, drain(s, iterator.get_next()) if start == "no error" else None])
+    at = [raw.GetElementAtIndex(dataset=d._variant_tensor, index=np.int64(i), output_types=[tf.int64], output_shapes=[[]])
+          for d, i in ((data.range(5), 3), (data.range(5), 5), (data.range(5), -1), (data.range(9).map(lambda x: x * x).skip(2), 1), (data.range(2).repeat(), 1),
+                       (data.range(4).take(2).repeat(2), 3), (data.range(9).batch(2), 1))]
+    with tf.Session(TARGET) as s:
+        return plain([out, [error_of(lambda: plain(s.run(x)))[:2 if i in (0, 5) else 1] for i, x in enumerate(at)]])
+
+
+def approximate_top_k():
+    """the largest of each row, which a CPU finds exactly"""
+    x = np.float32([[3, 1, 2, 5, 4], [7, 9, 8, 6, 9]])
+    calls = [raw.ApproxTopK(input=x, k=k, **more) for k in (0, 1, 3) for more in ({}, {"aggregate_to_topk": False}, {"recall_target": 0.5})]
+    with tf.Session(TARGET) as s:
+        return plain(s.run([list(c) for c in calls + [tf.math.approx_max_k(x.astype(np.float16), 2)]]))
+
+
+def tuples_as_variants():
+    """composite tensors and compressed elements"""
+    parts = [tf.constant([1.0, 2.0]), tf.constant("a"), tf.constant([[1], [2]])]
+    types = [p.dtype for p in parts]
+    class_of = lambda n: bytes([0x0a, 2, 8, n])
+    packed = raw.CompressElement(components=parts)
+    composite = raw.CompositeTensorVariantFromComponents(components=parts, metadata=class_of(3))
+    open_up = lambda v, t, metadata=class_of(3): raw.CompositeTensorVariantToComponents(encoded=v, metadata=metadata, Tcomponents=t)
+    unpack = lambda v, t: raw.UncompressElement(compressed=v, output_types=t, output_shapes=[None] * len(t))
+    good = [unpack(packed, types), open_up(composite, types)]
+    bad = [unpack(packed, types[:2]), unpack(packed, types[::-1]), unpack(composite, types), open_up(composite, types[:1]), open_up(composite, types[::-1]),
+           open_up(composite, types, class_of(4)), open_up(composite, types, b"\x0a\x09"), open_up(packed, types)]
+    with tf.Session(TARGET) as s:
+        return plain([s.run(good), [error_of(lambda: s.run(x))[0] for x in bad], error_of(lambda: s.run(raw.SyncDevice()))])
 
 
 if __name__ == "__main__":

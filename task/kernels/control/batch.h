@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of several calls in one tensor. */
+#ifndef MU_TASK_KERNELS_CONTROL_BATCH_H
+#define MU_TASK_KERNELS_CONTROL_BATCH_H
+
+#include "task/runtime/kernel.h"
+
+/* Joins n tensors, of which each is `stride` behind the one before it, along their first dimension.
+ * Repeats the first row up to `size` rows. */
+int batch_join_rows(const struct mu_tensor *first, unsigned n, unsigned stride, int64_t size,
+		    struct mu_tensor *out, struct mu_err *err);
+/* Copies rows [from, from + n) of t. */
+int batch_copy_rows(const struct mu_tensor *t, int64_t from, int64_t n, struct mu_tensor *out,
+		    struct mu_err *err);
+
+#endif
