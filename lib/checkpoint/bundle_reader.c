@@ -256,7 +256,7 @@ static const struct bundle_record *find(const struct mu_bundle_reader *r, const 
 	const struct bundle_record *rec = bundle_index_find(&r->index, name, strlen(name));
 
 	if (!rec || !*name)
-		mu_fail(err, MU_NOT_FOUND, "Key %s not found in checkpoint %s", name, r->prefix);
+		mu_fail(err, MU_NOT_FOUND, "Key %s not found in checkpoint", name);
 	return *name ? rec : NULL;
 }
 

@@ -180,6 +180,12 @@ static void queue_transfer_free(struct waiter *w)
 	free(t);
 }
 
+/* TensorFlow's PaddingFIFOQueue inherits all calls but DequeueMany, with their error texts. */
+static const char *inherited_kind(const struct queue *q)
+{
+	return q->spec.padded ? "FIFOQueue" : q->spec.kind;
+}
+
 /* ---- enqueue ---- */
 
 /* Row `at` of component k, as a tensor of its own. */
@@ -218,7 +224,7 @@ static bool enqueue_try(struct waiter *w)
 	struct transfer *t = MU_CONTAINER(w, struct transfer, w);
 
 	if (t->q->closed) {
-		mu_fail(&w->err, MU_CANCELLED, "%s '%s' is closed.", t->q->spec.kind,
+		mu_fail(&w->err, MU_CANCELLED, "%s '%s' is closed.", inherited_kind(t->q),
 			w->owner->name);
 		return true;
 	}
@@ -281,7 +287,8 @@ static bool fail_insufficient(struct transfer *t)
 	mu_fail(&t->w.err, MU_OUT_OF_RANGE,
 		"%s '%s' is closed and has insufficient elements (requested %lld, current size "
 		"%lld)",
-		t->q->spec.kind, t->w.owner->name, (long long)missing, (long long)t->q->count);
+		t->many ? t->q->spec.kind : inherited_kind(t->q), t->w.owner->name,
+		(long long)missing, (long long)t->q->count);
 	return true;
 }
 

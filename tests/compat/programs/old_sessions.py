@@ -394,6 +394,7 @@ def wrong_runs():
     never = tf.placeholder(tf.int32, [], "never")
     unset = tf.get_variable("unset", [2], use_resource=True)
     table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a"], [1]), 0)
+    padded = tf.PaddingFIFOQueue(3, [tf.int32], [[None]], shared_name="padded")
     cases = {"not fed": lambda s: s.run(x + 1), "not set": lambda s: s.run(v + 1), "resource not set": lambda s: s.run(unset + 1), "table": lambda s: s.run(table.lookup(tf.constant(["a"]))),
              "shapes": lambda s: s.run(tf.matmul(x, x), {x: [[1, 2], [3, 4], [5, 6]]}), "gather": lambda s: s.run(tf.gather([1, 2, 3], never), {never: 7}),
              "assert": lambda s: s.run(tf.Assert(never > 3, [never, "is too small", tf.constant([1.5, 2])]), {never: 1}), "equal": lambda s: s.run(tf.assert_equal(never, 4, message="not four"), {never: 1}),
@@ -404,7 +405,9 @@ def wrong_runs():
              "slice": lambda s: s.run(tf.slice(tf.range(5), [never], [4]), {never: 3}), "squeeze": lambda s: s.run(tf.squeeze(tf.fill([never, 2], 1), 0), {never: 3}), "decode": lambda s: s.run(tf.decode_csv("1,2,3", [[0], [0]])),
              "name": lambda s: s.run("nothing:0"), "inverse": lambda s: s.run(tf.matrix_inverse(tf.zeros([2, 2]) + tf.to_float(never)), {never: 0}), "pad": lambda s: s.run(tf.pad(tf.range(3), [[never, 0]]), {never: -1}),
              "conv": lambda s: s.run(tf.nn.conv2d(tf.reshape(x, [1, 1, 1, -1]), tf.ones([1, 1, 3, 1]), [1] * 4, "SAME"), {x: [[1, 2]]}), "loop": lambda s: s.run(tf.while_loop(lambda i: i < 3, lambda i: i + 1 // never, [never]), {never: 0}),
-             "update": lambda s: s.run(tf.scatter_update(v, [never], [1.0]), {never: 9}), "one of": lambda s: s.run(tf.stack([tf.range(never), tf.range(2)]), {never: 3})}
+             "update": lambda s: s.run(tf.scatter_update(v, [never], [1.0]), {never: 9}), "one of": lambda s: s.run(tf.stack([tf.range(never), tf.range(2)]), {never: 3}),
+             "key": lambda s: (s.run(v.initializer), tf.train.Saver([v]).save(s, folder + "/some"), s.run(tf.raw_ops.RestoreV2(prefix=folder + "/some", tensor_names=["nothing"], shape_and_slices=[""], dtypes=[tf.float32]))),
+             "closed": lambda s: (s.run(padded.close()), s.run(padded.enqueue([[1]]))), "closed, one": lambda s: s.run(padded.dequeue()), "closed, many": lambda s: s.run(padded.dequeue_many(2)), "closed, up to": lambda s: s.run(padded.dequeue_up_to(2))}
     out = {}
     with tf.Session(TARGET) as s:
         for name, run in cases.items():
