@@ -357,6 +357,22 @@ def every_optimizer():
     return out
 
 
+def zeros_keep_their_sign():
+    """weights that L1 regularisation sets to zero"""
+    out = {}
+    for name, make in {"proximal": lambda: tf.train.ProximalGradientDescentOptimizer(0.1, 5.0), "adagrad": lambda: tf.train.ProximalAdagradOptimizer(0.1, l1_regularization_strength=5.0),
+                       "dual averaging": lambda: tf.train.AdagradDAOptimizer(0.1, step, l1_regularization_strength=5.0)}.items():
+        with tf.Graph().as_default(), _setter():
+            step = tf.train.get_or_create_global_step()
+            w = tf.get_variable("w", initializer=[0.1, -0.1, 9.0])
+            train = make().minimize(tf.reduce_sum(w ** 2), global_step=step)
+            with tf.Session(TARGET) as s:
+                s.run(tf.global_variables_initializer())
+                s.run(train)
+                out[name] = [str(x) for x in s.run(w)]
+    return out
+
+
 def old_producers():
     """slice, range and string producers, also shuffled, batch_join, bucketing, conditional batches, queues by hand"""
     a, b = tf.train.slice_input_producer([tf.range(10), tf.range(10) * 2], shuffle=False, num_epochs=1)
