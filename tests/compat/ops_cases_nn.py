@@ -81,6 +81,7 @@ def convolutions():
     for shape in ((3, 3, 3, 2), (3, 3, 0, 2), (3, 3, 4), (3, 3, 4, 0)):
         yield Case("Conv2D", {"input": x, "filter": real(F, *shape)}, ok)
     yield Case("Conv2D", {"input": real(F, 4, 4), "filter": w}, ok)
+    yield Case("Conv2D", {"input": np.ones((1, 2, 2, 2), F), "filter": np.ones((3, 3, 1, 1), F)}, {**ok, "padding": "VALID"})
     for sizes, grad in (((1, 4, 4, 4), (1, 4, 5, 2)), ((1, 4, 4, 4), (2, 4, 4, 2)), ((1, 4, 4), (1, 4, 4, 2)),
                         ((4, 4), (1, 4, 4, 2)), ((1, 4, -4, 4), (1, 4, 4, 2)), ((1, 4, 4, 3), (1, 4, 4, 2)),
                         ((1, 4, 4, 4), (1, 4, 4, 3)), ((1, 4, 4, 4), (4, 4, 2))):

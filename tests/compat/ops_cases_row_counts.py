@@ -39,6 +39,7 @@ def sparse_counts():
         yield Case("SparseCountSparseOutput", {"indices": at[::-1], "values": x, "dense_shape": i64(4, 4), "weights": ints(w, 5)}, attrs)
         yield Case("SparseCountSparseOutput", {"indices": np.arange(5, dtype=L)[:, None], "values": x, "dense_shape": i64(9), "weights": ints(w, 5)}, attrs)
         yield Case("SparseCountSparseOutput", {"indices": at[:0], "values": x[:0], "dense_shape": i64(2, 4), "weights": np.zeros(0, w)}, attrs)
+        yield Case("SparseCountSparseOutput", {"indices": at, "values": x, "dense_shape": i64(2**63 - 2, 4), "weights": ints(w, 5)}, attrs)
     right = {"indices": at, "values": np.array([3, 3, 1, 0, 1], I), "dense_shape": i64(5, 4), "weights": NONE}
     for wrong in ({"indices": at[:, 0]}, {"values": right["values"][:3]}, {"dense_shape": i64(1, 4)}, {"dense_shape": i64(5, 1)}, {"dense_shape": i64(2)},
                   {"values": right["values"] - 2}, {"weights": real(F, 2)}, {"dense_shape": i64(0, 4)}, {"indices": at[:0], "values": right["values"][:0], "dense_shape": i64(0, 4)},

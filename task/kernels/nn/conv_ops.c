@@ -65,15 +65,17 @@ static int conv_geometry(const struct kernel_call *c, const struct window_attrs 
 			    (long long)g->channels, (long long)filter->dim[2]);
 		g->groups = g->channels / filter->dim[2];
 		g->filters = filter->dim[3];
-		if (g->groups && g->filters % g->groups != 0)
-			return mu_invalid(err,
-					  "output depth must be evenly divisible by number of "
-					  "groups: %lld vs %lld",
-					  (long long)g->filters, (long long)g->groups);
 	}
 	MU_RETURN_IF_ERROR(
 	    window_axis_set(&g->row, a, WINDOW_ROWS, in->dim[1], filter->dim[0], err));
-	return window_axis_set(&g->column, a, WINDOW_COLUMNS, in->dim[2], filter->dim[1], err);
+	MU_RETURN_IF_ERROR(
+	    window_axis_set(&g->column, a, WINDOW_COLUMNS, in->dim[2], filter->dim[1], err));
+	/* An empty output has no group to compute, and TensorFlow does not look at them. */
+	if (g->groups && g->filters % g->groups != 0 && g->batch && g->row.out && g->column.out)
+		return mu_invalid(
+		    err, "output depth must be evenly divisible by number of groups: %lld vs %lld",
+		    (long long)g->filters, (long long)g->groups);
+	return 0;
 }
 
 static int conv_output_shape(const struct conv *g, struct mu_shape *s, struct mu_err *err)

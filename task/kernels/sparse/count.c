@@ -226,9 +226,9 @@ static int sparse_counts(struct kernel_call *c, struct mu_err *err)
 	s.is_vector = shape->shape.count == 1;
 	if (!s.is_vector)
 		s.rows = MU_DATA(int64_t, shape)[0];
-	if (s.rows <= 0)
-		return mu_invalid(err, "Cannot allocate %lld batches, is the dense shape too wide?",
-				  (long long)s.rows);
+	if ((int32_t)s.rows <= 0) /* TensorFlow counts the rows in 32 bits */
+		return mu_invalid(err, "Cannot allocate %d batches, is the dense shape too wide?",
+				  (int32_t)s.rows);
 	return count_run(c, &s, row_of_sparse, &indices, err);
 }
 
