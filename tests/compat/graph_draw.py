@@ -37,6 +37,7 @@ class Drawn:
         self.rng, self.np = random.Random(seed), np.random.RandomState(seed % 2**32)
         self.graph, self.feeds, self.updates, self.initializers = tf.Graph(), {}, [], []
         self.called, self.steps = False, STEPS
+        self.way = self.rng.choice(["run"] * 7 + ["traced", "callable", "partial"])
         self.v2 = self.rng.random() < 0.5
         old, control_flow_util.ENABLE_CONTROL_FLOW_V2 = control_flow_util.ENABLE_CONTROL_FLOW_V2, self.v2
         try:
