@@ -34,6 +34,8 @@ def substrings():
         yield Case("Substr", {"input": words[:3], "pos": i32(0, -2, 1), "len": i32(9, 1, 1)}, {"unit": unit})
         yield Case("Substr", {"input": words, "pos": scalar(1), "len": scalar(1)}, {"unit": unit})
         yield Case("Substr", {"input": words[:1], "pos": scalar(5), "len": scalar(1)}, {"unit": unit})
+        for pos in (0, 1, -1):
+            yield Case("Substr", {"input": words[:1], "pos": scalar(pos), "len": scalar(-1)}, {"unit": unit})
         yield Case("Substr", {"input": words[:1], "pos": scalar(-6), "len": scalar(1)}, {"unit": unit})
     yield Case("Substr", {"input": words[:2].reshape(2, 1), "pos": i32(0, 1, 2), "len": i32(1, 2, 2)})
     yield Case("Substr", {"input": words[:2], "pos": i32(0, 1, 2), "len": i32(1, 2, 2)})

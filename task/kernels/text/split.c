@@ -190,16 +190,20 @@ static int string_length(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
+/* A length below 0 takes the rest of the bytes but, as in TensorFlow, no characters, and none can
+ * be counted from the end. */
 static int cut_substring(struct mu_span s, int64_t pos, int64_t len, bool utf8, int64_t i,
 			 struct mu_string *out, struct mu_err *err)
 {
 	int64_t n = characters(s, utf8), from = pos < 0 ? pos + n : pos;
 
-	if (from < 0 || from > n)
+	if (from < 0 || from > n || (utf8 && pos < 0 && len < 0))
 		return mu_invalid(err, "pos %lld out of range for string b'%.*s' at index %lld",
 				  (long long)pos, (int)(s.len < 64 ? s.len : 64), s.data,
 				  (long long)i);
-	int64_t count = len < 0 || len > n - from ? n - from : len;
+	if (len < 0)
+		len = utf8 ? 0 : n;
+	int64_t count = len > n - from ? n - from : len;
 	size_t start = offset_of(s, from, utf8), end = offset_of(s, from + count, utf8);
 	mu_string_set(out, s.data + start, end - start);
 	return 0;
