@@ -9,16 +9,24 @@ static void dataset_free(struct mu_object *o)
 {
 	struct dataset *d = MU_CONTAINER(o, struct dataset, object);
 
-	if (d->shared && d->kind->finish)
+	bool is_owner = !d->original || d->kind->is_copied;
+
+	if (is_owner && d->shared && d->kind->finish)
 		d->kind->finish(d);
+	if (is_owner)
+		free(d->shared);
 	for (unsigned i = 0; i < d->n_in; i++)
 		mu_object_unref(&d->in[i]->object);
+	free(d->in);
+	if (d->original) {
+		mu_object_unref(&d->original->object);
+		free(d);
+		return;
+	}
 	element_drop(d->params, d->n_params);
 	for (unsigned i = 0; i < MAX_FUNCTIONS; i++)
 		function_free(d->f[i].f);
-	free(d->in);
 	free(d->params);
-	free(d->shared);
 	mu_buf_fini(&d->attrs);
 	free(d);
 }
@@ -61,6 +69,48 @@ struct dataset *dataset_new(const struct dataset_kind *k, const char *op)
 	d->kind = k;
 	d->op = op;
 	return d;
+}
+
+/* ---- copies ---- */
+
+enum { MAX_COPIES = 10000 }; /* later uses share */
+
+static int copy_uses(struct dataset *d, unsigned *n, struct dataset **out, struct mu_err *err)
+{
+	struct dataset *copy;
+	int rc = 0;
+
+	if (!d->is_copied || *n == MAX_COPIES) {
+		*out = MU_CONTAINER(mu_object_ref(&d->object), struct dataset, object);
+		return 0;
+	}
+	++*n;
+	copy = MU_NEW(struct dataset);
+	*copy = *d;
+	mu_object_init(&copy->object, &dataset_type);
+	copy->original = MU_CONTAINER(mu_object_ref(&d->object), struct dataset, object);
+	copy->in = MU_NEW_ARRAY(struct dataset *, d->n_in + 1);
+	copy->n_in = 0;
+	if (d->kind->is_copied)
+		copy->shared = mu_xcalloc(1, d->kind->shared_size);
+	for (unsigned i = 0; i < d->n_in && !rc; i++) {
+		rc = copy_uses(d->in[i], n, &copy->in[i], err);
+		copy->n_in += !rc;
+	}
+	if (!rc && d->kind->is_copied)
+		rc = d->kind->check(copy, err);
+	if (rc)
+		mu_object_unref(&copy->object);
+	else
+		*out = copy;
+	return rc;
+}
+
+int dataset_copy(struct dataset *d, struct dataset **out, struct mu_err *err)
+{
+	unsigned n = 0;
+
+	return copy_uses(d, &n, out, err);
 }
 
 /* ---- iterators ---- */

@@ -46,12 +46,13 @@ struct dataset_kind {
 	 * though there is a `state`: the iterators cannot be saved. */
 	int (*serialize)(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err);
 	bool releases_input; /* may close the input iterator that `open` has opened */
+	bool is_copied;      /* a copy of the dataset (dataset_copy) has its own `shared` */
 };
 
 struct dataset {
 	struct mu_object object;
 	const struct dataset_kind *kind;
-	const char *op; /* from the table of ops */
+	const char *op;      /* from the table of ops */
 	struct mu_buf attrs; /* of the node that made it, as NodeDef fields; empty: no node did */
 	unsigned n_in, n_params, n_out;
 	unsigned depth; /* of the deepest chain below */
@@ -65,7 +66,9 @@ struct dataset {
 	bool flag;        /* reshuffle_each_iteration, rerandomize_each_iteration,
 			     stop_on_empty_dataset: what the op has of them */
 	bool keeps_count; /* preserve_cardinality */
+	bool is_copied;   /* its kind or one below is */
 	void *shared;
+	struct dataset *original; /* of a copy: owns all but `in` and what is_copied says */
 };
 extern const struct mu_object_type dataset_type;
 extern const struct dataset_kind file_cache_kind; /* of a cache with a file name */
@@ -112,6 +115,10 @@ int dataset_next_mapped(struct dataset_iterator *it, unsigned which, struct mu_t
 
 /* A dataset without inputs and without `shared`. */
 struct dataset *dataset_new(const struct dataset_kind *k, const char *op);
+
+/* The dataset with seeds of its own for each place where it stands in the pipeline.  TensorFlow
+ * writes the pipeline of an iterator as a graph, a dataset once for each use, and makes it anew. */
+int dataset_copy(struct dataset *d, struct dataset **out, struct mu_err *err);
 
 /* The kernel of a kind's row, which makes a dataset. */
 int dataset_make(struct kernel_call *c, struct mu_err *err);

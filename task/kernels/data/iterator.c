@@ -88,14 +88,11 @@ static int64_t prefetch_buffer_size(const struct dataset *d)
 static int call_factory(struct iterator *it, struct dataset **out, struct mu_err *err)
 {
 	struct mu_tensor t;
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(function_call(it->factory, &it->caller, NULL, 0, &t, 1, err));
 	struct dataset *d = dataset_in(&t);
-	if (!d)
-		rc = mu_invalid(err, "The `dataset_factory` function must return a dataset.");
-	else
-		*out = MU_CONTAINER(mu_object_ref(&d->object), struct dataset, object);
+	int rc = d ? dataset_copy(d, out, err)
+		   : mu_invalid(err, "The `dataset_factory` function must return a dataset.");
 	mu_tensor_unref(&t);
 	return rc;
 }

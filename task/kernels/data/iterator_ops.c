@@ -337,12 +337,13 @@ static int iterator_begin_round(struct kernel_call *c, uint64_t *round, struct m
 
 	MU_RETURN_IF_ERROR(variant_in(c, 0, &dataset_type, &o, err));
 	MU_RETURN_IF_ERROR(handle_find(c, 1, &iterator_type, &r, err));
-	struct new_round n = {.it = MU_CONTAINER(r, struct iterator, base),
-			      .d = MU_CONTAINER(mu_object_ref(o), struct dataset, object)};
-	wait_queue_update(&n.it->waiters, start_round, &n);
+	struct new_round n = {.it = MU_CONTAINER(r, struct iterator, base)};
+	int rc = dataset_copy(MU_CONTAINER(o, struct dataset, object), &n.d, err);
+	if (!rc)
+		wait_queue_update(&n.it->waiters, start_round, &n);
 	resource_unref(r);
 	*round = n.round;
-	return 0;
+	return rc;
 }
 
 static int make_iterator(struct kernel_call *c, struct mu_err *err)

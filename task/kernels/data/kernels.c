@@ -24,6 +24,7 @@ static int take_inputs(struct kernel_call *c, struct dataset *d, struct mu_err *
 			d->in[d->n_in] = MU_CONTAINER(o, struct dataset, object);
 			if (d->in[d->n_in]->depth >= d->depth)
 				d->depth = d->in[d->n_in]->depth + 1;
+			d->is_copied |= d->in[d->n_in]->is_copied;
 			d->n_in++;
 		} else {
 			d->params[d->n_params++] = mu_tensor_ref(kernel_in(c, i));
@@ -83,6 +84,7 @@ static int dataset_fill(struct kernel_call *c, struct dataset *d, struct mu_err 
 {
 	const struct mu_attr *types = mu_node_attr(c->node, "output_types");
 
+	d->is_copied = d->kind->is_copied;
 	MU_RETURN_IF_ERROR(take_inputs(c, d, err));
 	if (!types)
 		types = mu_node_attr(c->node, "Toutput_types");

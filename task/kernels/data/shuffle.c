@@ -364,9 +364,9 @@ static int64_t count_unknown(const struct dataset *d, int64_t n)
 	.open = seeded_open, .next = random_next, .count = count_endless,                          \
 	.serialize = random_serialize
 static const struct dataset_kind rows[] = {
-    {DATASET("ShuffleDataset"), SHUFFLE, .n_scalars = 3},
-    {DATASET("ShuffleAndRepeatDataset"), SHUFFLE, .n_scalars = 4},
-    /* the seeds' generator is the dataset's own */
+    {DATASET("ShuffleDataset"), SHUFFLE, .n_scalars = 3, .is_copied = true},
+    {DATASET("ShuffleAndRepeatDataset"), SHUFFLE, .n_scalars = 4, .is_copied = true},
+    /* the last input is the generator, which the uses of the dataset share */
     {DATASET("ShuffleDatasetV3"), SHUFFLE, .n_scalars = 3, .n_behind = 1},
     {DATASET("ShuffleAndRepeatDatasetV2"), SHUFFLE, .n_scalars = 4, .n_behind = 1},
     {DATASET("RandomDataset ExperimentalRandomDataset"), RANDOM},
