@@ -193,6 +193,8 @@ def sparse_arithmetic():
     yield Case("SparseAdd", {**named("a_", a), **named("b_", b), "thresh": scalar(0, F)})
     yield Case("SparseSparseMaximum", {**named("a_", a), **named("b_", b)})
     yield Case("SparseDenseCwiseMul", {**named("sp_", a), "dense": real(F, 3, 5)})
+    empty = {"sp_indices": np.zeros((0, 1), L), "sp_values": np.zeros(0, F), "sp_shape": np.array([0], L)}
+    yield Case("SparseDenseCwiseAdd", {**empty, "dense": np.ones(1, F)})
     yield Case("SparseTensorDenseAdd", {**named("a_", a), "b": real(F, 5, 4)})
     yield Case("SparseReduceSum", {**named("input_", a), "reduction_axes": i32(2)})
     yield Case("SparseFillEmptyRowsGrad", {"reverse_index_map": np.array([6], L), "grad_values": real(F, 6)})

@@ -172,8 +172,10 @@ static int dense_cwise(struct kernel_call *c, enum binary_op op, struct mu_err *
 	MU_RETURN_IF_ERROR(sparse_in(c, 0, &s, err));
 	int skip = s.shape.rank - dense->shape.rank;
 	bool fits = skip >= 0;
-	for (int d = 0; fits && d < dense->shape.rank; d++)
-		fits = dense->shape.dim[d] == 1 || dense->shape.dim[d] == s.shape.dim[skip + d];
+	for (int d = 0; fits && d < dense->shape.rank; d++) {
+		int64_t n = s.shape.dim[skip + d];
+		fits = dense->shape.dim[d] == n || (dense->shape.dim[d] == 1 && n);
+	}
 	if (!fits)
 		return mu_invalid(err,
 				  "SparseDenseBinaryOpShared broadcasts dense to sparse only; got "
