@@ -70,7 +70,7 @@ class Rows(diff_draw.Source):
     """The ops of the table that have outputs; those that diff.py cannot run get placeholders."""
 
     def __init__(self):
-        super().__init__()
+        super().__init__(ops_cases.all_cases())
         self.runs = set(self.ops)
         defs = {op: op_def_registry.get(op) for op in sorted(diff_draw.table_ops()) if not MADE_BY_RUNTIME.match(op)}
         self.ops = [op for op, d in defs.items() if d is not None and d.output_arg]
