@@ -57,10 +57,10 @@ static int prune_output_type(struct prune *p, struct mu_input in, const char *wh
 	return 0;
 }
 
-static int prune_resolve(struct prune *p, const char *text, const char *what, struct mu_input *out)
+static int resolve_fetch(struct prune *p, const char *text, struct mu_input *out)
 {
 	if (mu_graph_resolve(p->from, text, out, NULL) || out->port == MU_CONTROL)
-		return mu_fail(p->err, MU_NOT_FOUND, "%s node %s%s: not found", what, text,
+		return mu_fail(p->err, MU_NOT_FOUND, "FetchOutputs node %s%s: not found", text,
 			       strchr(text, ':') ? "" : ":0");
 	return 0;
 }
@@ -117,6 +117,15 @@ static int add_fed(struct prune *p, struct mu_input fed, unsigned index, const c
 	return 0;
 }
 
+static int resolve_feed(struct prune *p, const char *text, struct mu_input *out,
+			enum mu_dtype *type)
+{
+	if (mu_graph_resolve(p->from, text, out, NULL) || out->port == MU_CONTROL)
+		return mu_fail(p->err, MU_NOT_FOUND, "FeedInputs: unable to find feed output %s",
+			       text);
+	return prune_output_type(p, *out, "FeedInputs", type);
+}
+
 static int add_feeds(struct prune *p, const char **keys)
 {
 	int rc;
@@ -125,8 +134,8 @@ static int add_feeds(struct prune *p, const char **keys)
 	p->feed_nodes = MU_ARENA_ARRAY(&p->scratch, struct mu_node *, p->sig->n_feeds);
 	for (unsigned i = 0; i < p->sig->n_feeds; i++) {
 		enum mu_dtype type;
-		if ((rc = prune_resolve(p, p->sig->feeds[i], "FeedInputs", &p->feeds[i])) ||
-		    (rc = prune_output_type(p, p->feeds[i], "FeedInputs", &type)))
+		rc = resolve_feed(p, p->sig->feeds[i], &p->feeds[i], &type);
+		if (rc)
 			return rc;
 		if ((rc = add_fed(p, p->feeds[i], i, p->sig->feeds[i])))
 			return rc;
@@ -152,12 +161,7 @@ static int add_connections(struct prune *p)
 			return mu_fail(p->err, MU_INVALID_ARGUMENT,
 				       "Requested tensor connection from unknown node: \"%s\".",
 				       sig->connected[i]);
-		if (mu_graph_resolve(p->from, sig->connected[i], &to, NULL) ||
-		    to.port == MU_CONTROL)
-			return mu_fail(p->err, MU_NOT_FOUND,
-				       "FeedInputs: unable to find feed output %s",
-				       sig->connected[i]);
-		if ((rc = prune_output_type(p, to, "FeedInputs", &type)) ||
+		if ((rc = resolve_feed(p, sig->connected[i], &to, &type)) ||
 		    (rc = prune_output_type(p, p->sources[i], "FeedInputs", &source_type)) ||
 		    (rc = add_fed(p, to, sig->n_feeds + i, sig->connected[i])))
 			return rc;
@@ -194,7 +198,7 @@ static int find_needed(struct prune *p)
 	p->fetches = MU_ARENA_ARRAY(&p->scratch, struct mu_input, p->sig->n_fetches);
 	for (unsigned i = 0; i < p->sig->n_fetches; i++) {
 		enum mu_dtype type;
-		if ((rc = prune_resolve(p, p->sig->fetches[i], "FetchOutputs", &p->fetches[i])) ||
+		if ((rc = resolve_fetch(p, p->sig->fetches[i], &p->fetches[i])) ||
 		    (rc = prune_output_type(p, p->fetches[i], "FetchOutputs", &type)))
 			return rc;
 		/* As in TensorFlow: its _Recv and _Send would match each other directly. */

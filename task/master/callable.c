@@ -51,6 +51,7 @@ int callable_make(struct session *s, struct mu_span request, int64_t *handle, st
 	struct callable *c = MU_NEW(struct callable);
 	Muster__MakeCallableRequest *m;
 	Muster__CallableOptions *o;
+	struct client_graph *graph;
 	int rc = 0;
 
 	mu_arena_init(&c->arena);
@@ -68,6 +69,10 @@ int callable_make(struct session *s, struct mu_span request, int64_t *handle, st
 		copy_connections(&c->names, o, &c->arena);
 		if (o->run_options)
 			options_of(&c->names, o->run_options);
+		rc = client_graph_get(s, &c->names, &graph, err); /* checks the names */
+	}
+	if (!rc) {
+		client_graph_unref(graph);
 		pthread_mutex_lock(&s->lock);
 		if (s->callables.count >= MAX_CALLABLES) {
 			rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,

@@ -82,6 +82,17 @@ def callables_of_options():
         return plain(out) + error_of(lambda: make([y.name, x.name])(np.array([1, 2], np.float32)))
 
 
+def callables_are_checked_when_they_are_made():
+    x = tf.placeholder(tf.float32, [2], name="x")
+    tf.identity(x * 3.0, name="y")
+    with tf.Session(TARGET) as sess:
+        def made(feed, fetch):
+            sess._make_callable_from_options(config_pb2.CallableOptions(feed=feed, fetch=fetch))
+            return "made"
+        return [error_of(lambda: made(*names)) for names in (
+            (["x:0"], ["y:0"]), (["x:0"], ["none:0"]), (["none:0"], ["y:0"]), (["x:0"], []), ([], ["y:0"]))]
+
+
 def callables_with_connected_tensors():
     """As Keras runs them when tensors take the place of arrays."""
     x, z = tf.placeholder(tf.float32, [None], name="x"), tf.placeholder(tf.float32, [None], name="z")
