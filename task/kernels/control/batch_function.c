@@ -464,7 +464,7 @@ static int batch_hand_out(const struct batch_call *call, struct mu_err *err)
 	return 0;
 }
 
-/* Of Batch: everything to the last call, and no rows to the others. */
+/* The last call of a Batch gets all rows, the other calls get none. */
 static int batch_hand_out_all(const struct batch_call *call, struct mu_err *err)
 {
 	const struct batch *t = call->batch;
