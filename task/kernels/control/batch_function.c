@@ -16,7 +16,7 @@
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
-#include "task/kernels/state/variables.h"
+#include "task/kernels/state/handles.h"
 #include "task/runtime/function.h"
 
 enum { MAX_ALLOWED_SIZES = 256, MAX_BATCH_CALLS = 1 << 20 };
@@ -104,16 +104,14 @@ static struct resource *batcher_new(void *arg, struct mu_err *err)
 static int batcher_find(struct kernel_call *c, struct batcher **out, struct mu_err *err)
 {
 	const char *queue = args_attr_string(c->node, "batching_queue", "");
-	bool shared = *args_attr_string(c->node, "shared_name", "");
 	MU_AUTO_BUF container = {0};
 	MU_AUTO_BUF name = {0};
 	struct resource *r;
 
 	mu_buf_printf(&name, "%s/%s", resource_name(c), queue);
-	MU_RETURN_IF_ERROR(resources_find_or_create(
-	    c->runtime->resources,
-	    shared || !c->step ? resource_container(c, &container) : step_session(c->step),
-	    name.data, &batcher_type, batcher_new, NULL, &r, err));
+	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources,
+						    handle_container(c, &container), name.data,
+						    &batcher_type, batcher_new, NULL, &r, err));
 	*out = MU_CONTAINER(r, struct batcher, base);
 	return 0;
 }

@@ -14,7 +14,7 @@
 #include "task/kernels/control/wait_queue.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
-#include "task/kernels/state/variables.h"
+#include "task/kernels/state/handles.h"
 
 struct piece {
 	struct mu_tensor rows; /* unset: a call waits for them; of UnbatchGrad a call's gradient */
@@ -302,16 +302,14 @@ static int check_unbatch(const struct kernel_call *c, bool is_grad, struct mu_er
 static void unbatch_start(struct kernel_call *c, bool is_grad)
 {
 	const struct resource_type *type = is_grad ? &gradients_type : &unbatcher_type;
-	bool shared = *args_attr_string(c->node, "shared_name", "");
 	MU_AUTO_BUF container = {0};
 	struct resource *r;
 	struct mu_err err;
 
 	if (check_unbatch(c, is_grad, &err) ||
-	    resources_find_or_create(
-		c->runtime->resources,
-		shared || !c->step ? resource_container(c, &container) : step_session(c->step),
-		resource_name(c), type, unbatcher_new, (void *)type, &r, &err)) {
+	    resources_find_or_create(c->runtime->resources, handle_container(c, &container),
+				     resource_name(c), type, unbatcher_new, (void *)type, &r,
+				     &err)) {
 		kernel_finish(c, &err);
 		return;
 	}

@@ -35,12 +35,12 @@ int handle_output(struct kernel_call *c, const char *container, const char *name
 		   : resource_handle_out(c, 0, container, name, type->name, err);
 }
 
-/* As in TensorFlow, whose kernels own such a resource and delete it when the session's last graph
- * goes. */
-static bool is_private(const struct kernel_call *c)
+const char *handle_container(const struct kernel_call *c, struct mu_buf *buf)
 {
-	return c->step && !*args_attr_string(c->node, "shared_name", "") &&
-	       !args_attr_bool(c->node, "use_node_name_sharing", false);
+	bool is_private = c->step && !*args_attr_string(c->node, "shared_name", "") &&
+			  !args_attr_bool(c->node, "use_node_name_sharing", false);
+
+	return is_private ? step_session(c->step) : resource_container(c, buf);
 }
 
 int handle_make(struct kernel_call *c, const struct resource_type *type,
@@ -48,7 +48,7 @@ int handle_make(struct kernel_call *c, const struct resource_type *type,
 		struct resource **out, struct mu_err *err)
 {
 	MU_AUTO_BUF buf = {0};
-	const char *container = is_private(c) ? step_session(c->step) : resource_container(c, &buf);
+	const char *container = handle_container(c, &buf);
 	const char *name = resource_name(c);
 	struct resource *r;
 	int rc;

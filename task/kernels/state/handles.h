@@ -12,6 +12,10 @@
 int handle_make(struct kernel_call *c, const struct resource_type *type,
 		struct resource *(*create)(void *arg, struct mu_err *err), void *arg,
 		struct resource **out, struct mu_err *err);
+/* The container of the node's resource.  A resource without shared_name has its session: as in
+ * TensorFlow, whose kernels own such a resource, it is deleted when the session's last graph goes.
+ */
+const char *handle_container(const struct kernel_call *c, struct mu_buf *buf);
 /* A resource's name as output 0. */
 int handle_output(struct kernel_call *c, const char *container, const char *name,
 		  const struct resource_type *type, struct mu_err *err);
