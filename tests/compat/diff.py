@@ -165,12 +165,6 @@ def tensor(a):
                            tf.string.as_datatype_enum if a.dtype.kind in "OSU" else tf.as_dtype(a.dtype).as_datatype_enum)
 
 
-def array(t):
-    """As an object where it is a string: numpy's own string type drops trailing zero bytes."""
-    a = t.numpy()
-    return np.array(a, dtype=object) if isinstance(a, bytes) else np.asarray(a)
-
-
 def outputs(op_def, attrs):
     return sum(len(attrs[a.type_list_attr]) if a.type_list_attr else attrs[a.number_attr] if a.number_attr else 1
                for a in op_def.output_arg)
@@ -198,7 +192,8 @@ def stock(d, op_def):
         flat = [x for v in inputs for x in (v if isinstance(v, list) else [v])]
         attrs = tuple(x for a in op_def.attr for x in (a.name, d.attrs[a.name]))
         out = eager(d.op, flat, attrs, outputs(op_def, d.attrs))
-        return 0, [array(t) for t in out or []] + [array(eager("ReadVariableOp", [h], ("dtype", t), 1)[0]) for h, t in handles]
+        return 0, ops_diff.arrays([t.numpy() for t in out or []] + [
+            eager("ReadVariableOp", [h], ("dtype", t), 1)[0].numpy() for h, t in handles])
     except tf.errors.NotFoundError:
         raise  # no kernel
     except tf.errors.OpError as e:
@@ -227,16 +222,12 @@ def stock_graph(graph, inputs):
         feeds[f"value{i}:0" if kind == "ref" else f"i{i}:0"] = np.array(a)
     with tf.Graph().as_default() as g:
         tf.import_graph_def(graph, name="")
-    config = tf.ConfigProto()
-    config.graph_options.optimizer_options.opt_level = -1
-    config.graph_options.rewrite_options.disable_meta_optimizer = True
-    with tf.Session(graph=g, config=config) as s:
+    with ops_diff.session(g) as s:
         try:
             s.run([f"set{i}" for i in variables], {f"value{i}:0": feeds.pop(f"value{i}:0") for i in variables})
             op = g.get_operation_by_name("n")
             out = s.run([op] + [o for o in op.outputs if not o.dtype._is_ref_dtype], feeds)[1:]
-            return 0, [np.array(x, dtype=object) if isinstance(x, bytes) else np.asarray(x)
-                       for x in out + s.run([f"i{i}:0" for i in variables])]
+            return 0, ops_diff.arrays(out + s.run([f"i{i}:0" for i in variables]))
         except tf.errors.OpError as e:
             return e.error_code, e.message
 

@@ -3,7 +3,6 @@
 
 A maker takes a graph_draw.Drawn and the tensors that there are, and returns one more, of floats.
 """
-import numpy as np
 import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import data_flow_ops
 
@@ -92,7 +91,7 @@ def texts(d, pool):
         lambda: tf.strings.to_number(tf.strings.split([line], ",").values), lambda: tf.strings.length(tf.strings.join([s, line])),
         lambda: tf.strings.to_number(tf.strings.substr(s, 0, 1)), lambda: tf.strings.length(tf.strings.regex_replace(line, "[1-3],", "")),
         lambda: tf.strings.to_hash_bucket_fast(s, 7), lambda: tf.equal(s, "1"), lambda: tf.unique(tf.strings.substr(s, 0, 1))[1],
-        lambda: tf.io.decode_raw(line, tf.uint8), lambda: tf.strings.to_number(tf.io.decode_csv(line[:3] if 0 else s, [["0"]])[0]),
+        lambda: tf.io.decode_raw(line, tf.uint8), lambda: tf.strings.to_number(tf.io.decode_csv(s, [["0"]])[0]),
         lambda: tf.strings.length(tf.io.decode_base64(tf.io.encode_base64(line)))])(), tf.float32)
 
 
@@ -123,7 +122,8 @@ def checked(d, pool):
 def rows_of_variable(d, pool):
     v, x, at = new_variable(d, (4, 3)), scalar(d, pool), indices(d, (2,), 4)
     change = d.rng.choice([tf.scatter_add, tf.scatter_sub, tf.scatter_update, tf.scatter_max, tf.scatter_min, tf.scatter_mul])
-    in_order(d, lambda: tf.identity(change(v, at[:1] if change == tf.scatter_update else at, tf.fill((1 if change == tf.scatter_update else 2, 3), x))))
+    n = 1 if change == tf.scatter_update else 2  # rows, which may be the same one
+    in_order(d, lambda: tf.identity(change(v, at[:n], tf.fill((n, 3), x))))
     return in_order(d, lambda: tf.gather(v, at) if d.rng.random() < 0.5 else v.read_value())
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ops_cases import Case, D, F, I, L, i32, ints, real, scalar
+from ops_cases_linear import parts
 
 
 def diagonals_v2():
@@ -41,10 +42,6 @@ def diagonals():
     yield Case("MatrixSetDiagV3", {"input": real(F, 4, 5), "diagonal": real(F, 2), "k": scalar(2)})
     yield Case("MatrixBandPart", {"input": real(F, 3), "num_lower": scalar(0, L), "num_upper": scalar(0, L)})
     yield Case("MatrixBandPart", {"input": real(F, 3, 3), "num_lower": scalar(4, L), "num_upper": scalar(0, L)})
-
-
-def parts(x):
-    return np.stack([x.real, x.imag])
 
 
 def factors():

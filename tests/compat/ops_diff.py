@@ -105,19 +105,27 @@ def build(case, validate_shape=True):
     return g, op, feeds, [kinds[i.op.name] for i in op.inputs], variables, init
 
 
-def stock(g, op, feeds, variables, init):
+def session(g):
+    """A session that runs the graph as it is."""
     config = tf.ConfigProto()
     config.graph_options.optimizer_options.opt_level = -1
     config.graph_options.rewrite_options.disable_meta_optimizer = True
-    with tf.Session(graph=g, config=config) as s:
+    return tf.Session(graph=g, config=config)
+
+
+def arrays(values):
+    """Strings as objects: numpy's own string type drops trailing zero bytes."""
+    return [np.array(x, dtype=object) if isinstance(x, bytes) else np.asarray(x) for x in values]
+
+
+def stock(g, op, feeds, variables, init):
+    with session(g) as s:
         try:
             s.run(init)
             # copies: some ops write into what they are fed
             fed = {p: np.array(a) for p, a in feeds.items()}
             out = s.run([op] + [o for o in op.outputs if not o.dtype._is_ref_dtype], fed)[1:]
-            # As an object: numpy's own string type drops trailing zero bytes.
-            return 0, [np.array(x, dtype=object) if isinstance(x, bytes) else np.asarray(x)
-                       for x in out + s.run(variables)]
+            return 0, arrays(out + s.run(variables))
         except tf.errors.OpError as e:
             text = e.message.split("\n")  # the kernel's own line stands above the one that names its node
             at = next((i for i, t in enumerate(text) if "[[{{node" in t), 1)
