@@ -6,7 +6,6 @@
  * no output or control output depends on are dropped.  A function without control outputs comes
  * from an old producer; all its stateful nodes are kept.  Those within a loop run before the loop's
  * Exit nodes, on which the end of the body then depends. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/pb.h"
@@ -93,7 +92,7 @@ static int resolve(struct body *b, const char *of, struct mu_span text, struct m
 	unsigned n = 0, port = 0;
 	bool control = text.len && text.data[0] == '^';
 	const char *at = text.data + control, *end = text.data + text.len;
-	char *stop;
+	int k;
 
 	while (n < 3) {
 		const char *colon = memchr(at, ':', (size_t)(end - at));
@@ -108,19 +107,18 @@ static int resolve(struct body *b, const char *of, struct mu_span text, struct m
 	*out = (struct mu_input){from, control ? MU_CONTROL : 0};
 	if (n == 1)
 		return 0;
-	unsigned long k = strtoul(part[n - 1].data, &stop, 10);
-	if (stop != part[n - 1].data + part[n - 1].len || !part[n - 1].len || k > INT32_MAX)
+	if (!mu_parse_port(part[n - 1], &k))
 		return fail_unknown_input(b, of, text);
 	if (n == 2) { /* element k of a list argument */
 		MU_AUTO_BUF name = {0};
-		mu_buf_printf(&name, "%s_arg_%lu", from->name, k);
+		mu_buf_printf(&name, "%s_arg_%d", from->name, k);
 		out->node = k ? mu_graph_find(b->g, name.data) : from;
 		return out->node ? 0 : fail_unknown_input(b, of, text);
 	}
 	int rc = mu_op_output_port(from, part[1], &port, b->err);
 	if (rc)
 		return mu_wrap(b->err, "'%s'", of);
-	out->port = (int)(port + k);
+	out->port = (int)(port + (unsigned)k);
 	return 0;
 }
 

@@ -139,11 +139,25 @@ static int fail_input_name(const struct mu_node *n, struct mu_span text, struct 
 		       (int)(text.len < 200 ? text.len : 200), text.data, n->name);
 }
 
+bool mu_parse_port(struct mu_span digits, int *port)
+{
+	int64_t n = 0;
+
+	for (size_t i = 0; i < digits.len; i++) {
+		if (digits.data[i] < '0' || digits.data[i] > '9' || n > INT_MAX / 10)
+			return false;
+		n = n * 10 + (digits.data[i] - '0');
+	}
+	if (!digits.len || n > INT_MAX)
+		return false;
+	*port = (int)n;
+	return true;
+}
+
 /* Splits "name", "name:2" or "^name" into name and port. */
 static int split_input(struct mu_span *text, int *port, const struct mu_node *n, struct mu_err *err)
 {
 	const char *colon;
-	int64_t k = 0;
 
 	*port = 0;
 	if (!text->len)
@@ -157,13 +171,10 @@ static int split_input(struct mu_span *text, int *port, const struct mu_node *n,
 	}
 	if (!colon)
 		return 0;
-	const char *end = text->data + text->len, *p = colon + 1;
-	for (; p < end && *p >= '0' && *p <= '9' && k <= INT_MAX; p++)
-		k = k * 10 + (*p - '0');
-	if (p != end || p == colon + 1 || k > INT_MAX)
+	size_t len = (size_t)(colon - text->data);
+	if (!mu_parse_port((struct mu_span){colon + 1, text->len - len - 1}, port))
 		return fail_input_name(n, *text, err);
-	text->len = (size_t)(colon - text->data);
-	*port = (int)k;
+	text->len = len;
 	return 0;
 }
 

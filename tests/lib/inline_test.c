@@ -33,6 +33,12 @@ static void put_function(struct mu_buf *library, const char *name, const char *o
 	mu_pb_put_str(library, 1, "y");
 	mu_pb_put_str(library, 2, ret);
 	mu_pb_end(library, a);
+	/* the tag of this field is the digit '2', which is no part of the number that `ret` ends in
+	 */
+	a = mu_pb_begin(library, 6);
+	mu_pb_put_str(library, 1, "inner");
+	mu_pb_put_str(library, 2, "inner");
+	mu_pb_end(library, a);
 	mu_pb_end(library, f);
 }
 
