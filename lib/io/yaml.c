@@ -16,6 +16,7 @@ enum { MAX_NODES = 100000 };
 struct reader {
 	yaml_parser_t yaml;
 	const char *source;
+	struct mu_span text;
 	struct mu_doc *doc;
 	struct mu_map anchors; /* name -> finished struct mu_doc_node * */
 	unsigned depth;
@@ -60,23 +61,36 @@ static bool holds_nul(const yaml_event_t *e)
 	       memchr(e->data.scalar.value, 0, e->data.scalar.length);
 }
 
+/* Errors in the encoding have an offset and no line. */
+static size_t lines_before(struct mu_span text, size_t offset)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < offset && i < text.len; i++)
+		n += text.data[i] == '\n';
+	return n;
+}
+
 static int next_event(struct reader *r, yaml_event_t *e, struct mu_err *err)
 {
+	const yaml_parser_t *p = &r->yaml;
 	const char *problem;
+	size_t line;
 
 	if (yaml_parser_parse(&r->yaml, e)) {
-		unsigned line = line_of(e);
-
+		line = line_of(e);
 		if (!holds_nul(e))
 			return 0;
 		yaml_event_delete(e);
-		return yaml_fail_at(r, line, err, "a string contains a NUL character (\\0)");
+		return yaml_fail_at(r, (unsigned)line, err,
+				    "a string contains a NUL character (\\0)");
 	}
-	problem = r->yaml.problem ? r->yaml.problem : "cannot be read";
-	return mu_fail(
-	    err, MU_INVALID_ARGUMENT, "%s:%zu: not valid YAML: %s%s", r->source,
-	    (r->yaml.problem_mark.line ? r->yaml.problem_mark.line : r->yaml.context_mark.line) + 1,
-	    problem, hint(problem));
+	problem = p->problem ? p->problem : "cannot be read";
+	line = p->error == YAML_READER_ERROR ? lines_before(r->text, p->problem_offset)
+	       : p->problem_mark.line        ? p->problem_mark.line
+					     : p->context_mark.line;
+	return mu_fail(err, MU_INVALID_ARGUMENT, "%s:%zu: not valid YAML: %s%s", r->source,
+		       line + 1, problem, hint(problem));
 }
 
 static bool as_number(struct mu_doc *d, struct mu_doc_node *parent, const char *key,
@@ -333,7 +347,7 @@ static void copy_lines(struct mu_doc_node *to, const struct mu_doc_node *from)
 int mu_yaml_parse_all(struct mu_doc ***out, unsigned *n, struct mu_span text, const char *source,
 		      struct mu_err *err)
 {
-	struct reader r = {.source = source};
+	struct reader r = {.source = source, .text = text};
 	MU_AUTO_FREE struct mu_doc **docs = NULL;
 	struct mu_doc *json;
 	unsigned count = 0;

@@ -60,6 +60,8 @@ static void yaml__that_is_wrong__names_file_and_line(void **state)
 	    {"a: 1\nb: \"x\\0y\"\n", "t.yaml:2: a string contains a NUL"},
 	    {"\"x\\0y\": 1\n", "t.yaml:1: a string contains a NUL"},
 	    {"\"x\\0y\"", "t.yaml:1: a string contains a NUL"},
+	    {"a: 1\nb: \x01\n", "t.yaml:2: not valid YAML: control characters"},
+	    {"a: 1\n# \xff\n", "t.yaml:2: not valid YAML: invalid leading UTF-8"},
 	    {"a: !secret x\n", "t.yaml:1: tags are not used here"},
 	    {"? [x]\n: 1\n", "a key must be a plain word"},
 	    {"base: &b {x: 1}\nd:\n  <<: *b\n", "t.yaml:3: merge keys"},
