@@ -5,6 +5,7 @@ import os
 import re
 import runpy
 import sys
+import traceback
 
 from .install import pretend_tensorflow_1, replace_server
 
@@ -15,6 +16,22 @@ ONLY_IN_1 = (r"Session|InteractiveSession|placeholder|get_variable|variable_scop
              r"get_or_create_global_step)")
 
 
+def names_of_tensorflow(text):
+    """The names that import statements give to the package tensorflow: `import numpy as np, tensorflow as tf`."""
+    statements = re.findall(r"^(?:.*[;:])?[ \t]*import[ \t]+([^;#\n]+)", text, re.M)
+    modules = [words.split() for statement in statements for words in statement.split(",")]
+    return {words[-1] for words in modules if words and words[0] == "tensorflow"}
+
+
+def run(trainer, is_module):
+    if is_module:
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(trainer, run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = os.path.dirname(os.path.abspath(trainer))
+        runpy.run_path(trainer, run_name="__main__")
+
+
 def is_written_for_1(path):
     """True if the file imports tensorflow and uses a name that only TensorFlow 1 has."""
     try:
@@ -22,11 +39,7 @@ def is_written_for_1(path):
             text = f.read()
     except OSError:
         return False
-    imported = re.search(r"^\s*import tensorflow(?:[ \t]+as[ \t]+(\w+))?[ \t]*(?:#.*)?$", text, re.M)
-    if not imported:
-        return False
-    name = imported.group(1) or "tensorflow"
-    return re.search(rf"\b{name}\.(?:{ONLY_IN_1})\b", text) is not None
+    return any(re.search(rf"\b{name}\.(?:{ONLY_IN_1})\b", text) for name in names_of_tensorflow(text))
 
 
 def parse():
@@ -52,12 +65,13 @@ def main():
     if tf1:
         pretend_tensorflow_1()
     sys.argv = [a.trainer, *a.arguments]
-    if a.module:
-        sys.path.insert(0, os.getcwd())
-        runpy.run_module(a.trainer, run_name="__main__", alter_sys=True)
-    else:
-        sys.path[0] = os.path.dirname(os.path.abspath(a.trainer))
-        runpy.run_path(a.trainer, run_name="__main__")
+    try:
+        run(a.trainer, a.module)
+    except AttributeError as e:
+        if not tf1 and "module 'tensorflow" in str(e):
+            traceback.print_exc()
+            sys.exit("muster: a trainer written for TensorFlow 1 needs: python -m muster --tf1")
+        raise
 
 
 if __name__ == "__main__":

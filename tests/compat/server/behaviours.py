@@ -3,7 +3,7 @@
 import json
 import re
 
-from cluster import Cluster
+from cluster import PATIENCE, Cluster
 from compare import Different, both, close, core, folder, report
 from job import Job, with_each
 
@@ -157,4 +157,22 @@ def leaves_open():
         raise Different(f"the trainer says {said!r}")
 
 
-CASES = [sessions, lifetimes, raw, broken_graphs, cost_graphs, debugger, loops, gradients, tied_loops, mixed, servers, several_cpus, cluster_specs, collectives, joins, leaves_open]
+def trainers_for_1():
+    """TensorFlow 1's names under `import tensorflow`, however the trainer imports it; else the error names --tf1"""
+    with Job("muster", f"{folder}/trainers_for_1") as job:
+        def write(name, text):
+            path = job.folder / name
+            path.write_text(text)
+            return path
+        for line in ("import os, tensorflow as tf", "import tensorflow as tf, sys", "import os; import tensorflow"):
+            name = "tf" if " as tf" in line else "tensorflow"
+            said = job.run(write("trainer.py", f"{line}\nprint({name}.Session(graph={name}.Graph()).run is None)\n"))
+            if said != "False\n":
+                raise Different(f"{line}: the trainer says {said!r}")
+        write("model.py", "import tensorflow as tf\nx = tf.placeholder(tf.float32)\n")
+        task = job.start(write("main.py", "import model\n"))
+        if task.wait(PATIENCE) != 1 or "python -m muster --tf1" not in job.said(task, "err").splitlines()[-1]:
+            raise Different(f"a trainer of several files ended with {task.returncode}: {job.said(task, 'err')}")
+
+
+CASES = [sessions, lifetimes, raw, broken_graphs, cost_graphs, debugger, loops, gradients, tied_loops, mixed, servers, several_cpus, cluster_specs, collectives, joins, leaves_open, trainers_for_1]
