@@ -25,6 +25,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/base/log.h"
+
 enum { MAX_TASKS = 4096, MAX_READS = 256 };
 enum { FIRST_PORT = 10000, PORTS = 20000, PORT_TRIES = 1000 };
 enum { CONNECT_TIMEOUT_MS = 100 };
@@ -287,12 +289,24 @@ void run_tasks_fini(struct run_tasks *r)
 
 /* ---- polling ---- */
 
+/* Keeps the line for a failure report. Lines of the task server's log at level info show no cause,
+ * and may follow the program's error. */
+static void keep_last_line(struct local_task *t)
+{
+	bool is_info = mu_log_line_is_info(t->line, t->line_len);
+
+	if (is_info && t->last[0] && !t->last_is_info)
+		return;
+	t->last_is_info = is_info;
+	memcpy(t->last, t->line, t->line_len + 1);
+}
+
 static void end_line(struct run_tasks *r, struct local_task *t)
 {
 	t->line[t->line_len] = 0;
 	if (t->line_len) {
 		if (strncmp(t->line, "progress ", 9) != 0)
-			memcpy(t->last, t->line, t->line_len + 1);
+			keep_last_line(t);
 		r->line(r->user, t, t->line);
 	}
 	t->line_len = 0;

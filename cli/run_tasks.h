@@ -27,8 +27,8 @@ struct local_task {
 	struct run_log log;
 	char line[LINE_SIZE]; /* the line being read */
 	size_t line_len;
-	char last[LINE_SIZE]; /* the last complete line */
-	bool ready, deleting, finishing;
+	char last[LINE_SIZE]; /* the last complete line, not of level info if there is another */
+	bool last_is_info, ready, deleting, finishing;
 	bool is_departure_pod; /* started only to deregister */
 	int exit_code;         /* -1 while the process runs */
 	int port;

@@ -95,6 +95,27 @@ void mu_log(enum mu_log_level level, const char *component, const char *fmt, ...
 		return;
 }
 
+bool mu_log_line_is_info(const char *line, size_t n)
+{
+	static const struct {
+		const char *begin;
+		size_t offset;
+		const char *level; /* behind the time, which has a fixed length */
+	} formats[] = {{"", sizeof("12:34:56.789") - 1, "Z info  "},
+		       {"{\"ts\":\"", sizeof("{\"ts\":\"2026-01-31T12:34:56.789") - 1,
+			"Z\",\"level\":\"info\","}};
+
+	for (size_t i = 0; i < MU_COUNT(formats); i++) {
+		const char *begin = formats[i].begin, *level = formats[i].level;
+		size_t offset = formats[i].offset;
+
+		if (n >= offset + strlen(level) && memcmp(line, begin, strlen(begin)) == 0 &&
+		    memcmp(line + offset, level, strlen(level)) == 0)
+			return true;
+	}
+	return false;
+}
+
 bool mu_log_ratelimit(_Atomic int64_t *next_ms)
 {
 	int64_t now = mu_clock_ms(), next = atomic_load(next_ms);

@@ -8,6 +8,7 @@
 #define MU_LIB_BASE_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum mu_log_level { MU_DEBUG, MU_INFO, MU_WARN, MU_ERROR };
@@ -20,6 +21,9 @@ int mu_log_enabled(enum mu_log_level level);
 
 void mu_log(enum mu_log_level level, const char *component, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* True for a line of n bytes that mu_log wrote at level info, in either format. */
+bool mu_log_line_is_info(const char *line, size_t n);
 
 /* Rate limit for warnings that a peer can cause at will: true at most once in ten seconds for each
  * *next_ms, which starts at 0. */

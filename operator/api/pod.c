@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "lib/base/log.h"
 #include "lib/base/rfc3339.h"
 #include "operator/api/object_json.h"
 
@@ -47,12 +48,14 @@ static struct progress_report *final_report(const char *message)
 /* The last line of the log, which a kubelet puts into the termination message after a failure. */
 static char *last_line(const char *message)
 {
-	size_t end = message ? strlen(message) : 0, start;
+	size_t end, start = message ? strlen(message) : 0;
 
-	while (end && (message[end - 1] == '\n' || message[end - 1] == '\r'))
-		end--;
-	for (start = end; start && message[start - 1] != '\n'; start--)
-		;
+	do {
+		for (end = start; end && strchr("\r\n", message[end - 1]); end--)
+			;
+		for (start = end; start && message[start - 1] != '\n'; start--)
+			;
+	} while (start && mu_log_line_is_info(message + start, end - start));
 	if (end - start > MOST_MESSAGE)
 		end = start + MOST_MESSAGE;
 	return end > start ? mu_xasprintf("%.*s", (int)(end - start), message + start) : NULL;
