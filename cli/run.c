@@ -28,7 +28,7 @@ enum { POLL_MS = 50, KILL_TIMEOUT_S = 10, STOP_TIMEOUT_S = 15, PATH_SIZE = 4096 
 struct run {
 	struct job_spec *spec;
 	struct job_status status;
-	bool service, stopping;
+	bool service, stopping, reported_ended_ps;
 	struct run_tasks tasks;
 	struct run_view view;
 	struct run_control control;
@@ -71,12 +71,15 @@ static unsigned threads_per_task(const struct job_spec *s)
 static enum pod_phase phase_of(const struct local_task *t)
 {
 	if (t->pid > 0)
-		return t->ready ? POD_RUNNING : POD_PENDING;
+		return POD_RUNNING;
 	return t->exit_code == 0 ? POD_SUCCEEDED : POD_FAILED;
 }
 
 static void report_failure(struct run *r, const struct local_task *t)
 {
+	MU_AUTO_BUF last = {0};
+
+	put_safe(&last, t->last[0] ? t->last : "(no output)");
 	if (t->exit_code > 128 && t->exit_code < 128 + NSIG)
 		run_view_say(&r->view, "%s-%d was killed by signal %d (%s), see %s/%s-%d.log",
 			     t->task, t->index, t->exit_code - 128, strsignal(t->exit_code - 128),
@@ -84,7 +87,18 @@ static void report_failure(struct run *r, const struct local_task *t)
 	else
 		run_view_say(&r->view, "%s-%d ended with exit code %d, see %s/%s-%d.log: %s",
 			     t->task, t->index, t->exit_code, r->logs, t->task, t->index,
-			     t->last[0] ? t->last : "(no output)");
+			     last.data);
+}
+
+/* A ps that ends with 0 runs again, every second: one line says it for all ps. */
+static void report_ended_ps(struct run *r, const struct local_task *t)
+{
+	if (!r->reported_ended_ps)
+		run_view_say(&r->view,
+			     "%s-%d ended with exit code 0 before the job has ended, and is "
+			     "started again; a ps must run until it gets SIGTERM, see %s/%s-%d.log",
+			     t->task, t->index, r->logs, t->task, t->index);
+	r->reported_ended_ps = true;
 }
 
 static void delete_task(struct run *r, const char *uid, double now)
@@ -243,9 +257,12 @@ static void poll_tasks(struct run *r, int timeout_ms)
 	for (unsigned i = 0; i < r->tasks.n; i++) {
 		const struct local_task *t = r->tasks.list[i];
 
-		if (ran[i] && t->pid == 0 && t->exit_code != 0 && !t->deleting && !interrupts &&
-		    !r->stopping && !has_ended(r))
+		if (!ran[i] || t->pid || t->deleting || interrupts || r->stopping || has_ended(r))
+			continue;
+		if (t->exit_code != 0)
 			report_failure(r, t);
+		else if (strcmp(t->task, "ps") == 0 && !t->finishing)
+			report_ended_ps(r, t);
 	}
 	free(ran);
 }
@@ -324,9 +341,36 @@ struct run_arguments {
 	bool fresh;
 };
 
+/* A path as a word of the shell. */
+static char *shell_word(const char *path)
+{
+	MU_AUTO_BUF word = {0};
+
+	if (!path[strcspn(path, " \t'\"\\$&;|<>()*?[]`!#~")])
+		return mu_xstrdup(path);
+	mu_buf_putc(&word, '\'');
+	for (; *path; path++)
+		if (*path == '\'')
+			mu_buf_puts(&word, "'\\''");
+		else
+			mu_buf_putc(&word, *path);
+	mu_buf_putc(&word, '\'');
+	return mu_xstrdup(word.data);
+}
+
+/* Prints "  COMMAND PATH". */
+static void suggest(const char *command, const char *path)
+{
+	MU_AUTO_FREE char *word = shell_word(path);
+
+	printf("  %s %s\n", command, word);
+}
+
 static void print_summary(const struct run *r, int status)
 {
 	const struct run_view *v = &r->view;
+	MU_AUTO_FREE char *show = mu_xasprintf("%s checkpoint show", program_invocation_name);
+	MU_AUTO_FREE char *events = mu_xasprintf("%s events", program_invocation_name);
 
 	if (status == CLI_INTERRUPTED)
 		printf("%s: stopped at step %lld; run it again to continue from there\n",
@@ -335,14 +379,14 @@ static void print_summary(const struct run *r, int status)
 		run_view_outcome(v, &r->status, mu_wall() - r->started);
 	run_view_results(v);
 	printf("  logs           %s\n", r->logs);
-	if (v->final && v->checkpoint[0])
-		printf("Try next:\n"
-		       "  %s checkpoint show %s\n",
-		       program_invocation_name, v->checkpoint);
-	if (v->final && v->events[0])
-		printf("  %s events %s\n"
-		       "  tensorboard --logdir %s\n",
-		       program_invocation_name, v->events, r->spec->train.summary_path);
+	if (v->final && v->checkpoint[0]) {
+		printf("Try next:\n");
+		suggest(show, v->checkpoint);
+	}
+	if (v->final && v->events[0]) {
+		suggest(events, v->events);
+		suggest("tensorboard --logdir", r->spec->train.summary_path);
+	}
 }
 
 /* Locks the folders before anything in them is changed. A folder that was moved aside stays there.
@@ -375,9 +419,13 @@ static int lock_folders(struct run *r, const struct run_arguments *a, struct mu_
 static int prepare(struct run *r, const struct run_arguments *a, struct mu_err *err)
 {
 	ssize_t n = readlink("/proc/self/exe", r->bin_dir, sizeof(r->bin_dir) - 1);
-	int rc = lock_folders(r, a, err);
+	int rc = 0;
 
-	if (rc)
+	if (r->spec->suspend)
+		return mu_doc_invalid(mu_doc_get(r->spec->doc->root, "spec.run.suspend"), err,
+				      "is true, so nothing would start: remove it to run the job "
+				      "on this machine");
+	if ((rc = lock_folders(r, a, err)))
 		return rc;
 	if (n > 0) {
 		r->bin_dir[n] = 0;
@@ -463,6 +511,8 @@ static int start_run(struct run *r, const struct run_arguments *a, struct mu_err
 	struct mu_err why;
 	int rc = manifest_read(&r->spec, a->manifest, err);
 
+	if (!rc)
+		rc = validate_pods(r->spec, err);
 	if (!rc && a->scale) {
 		rc = scale_running(r, a, err);
 		if (rc <= 0)

@@ -122,6 +122,19 @@ static void set_number(const char *name, int value, int overwrite)
 	setenv(name, text, overwrite);
 }
 
+/* The variables of the pod template take precedence, as in a pod. */
+static void set_template_env(const struct task_spec *task)
+{
+	mu_doc_each(task ? mu_doc_key(task->container, "env") : NULL, e)
+	{
+		const char *name = mu_doc_text(e, "name", NULL);
+		const struct mu_doc_node *from = mu_doc_key(e, "valueFrom");
+
+		if (name && !from)
+			setenv(name, mu_doc_text(e, "value", ""), 1);
+	}
+}
+
 /* Gives the child the default signals, which fork_task blocked, and an empty standard input, as a
  * pod has.  A read from the terminal would stop it: its group is in the background. */
 static void reset_signals_and_stdin(const sigset_t *mask)
@@ -151,6 +164,7 @@ static _Noreturn void exec_task(const struct run_tasks *r, const struct plan_pod
 	dup2(out, STDERR_FILENO);
 	for (unsigned i = 0; i < pod->n_env; i++)
 		setenv(pod->env[i].name, pod->env[i].value, 1);
+	set_template_env(pod->spec);
 	/* On one machine each task has its own ports and a share of the CPUs. */
 	if (r->threads)
 		set_number("MUSTER_THREADS", (int)r->threads, 0);

@@ -48,11 +48,23 @@ static double view_number_of(const char *line, const char *key)
 	return v ? strtod(v, NULL) : NAN;
 }
 
+/* True if text begins with " key=". */
+static bool begins_with_key(const char *text)
+{
+	size_t n = strspn(text + 1, "abcdefghijklmnopqrstuvwxyz_");
+
+	return n && text[1 + n] == '=';
+}
+
+/* A value ends before the next key: a path may contain spaces. */
 static void view_text_of(const char *line, const char *key, char *out, size_t size)
 {
-	const char *v = value_of(line, key);
+	const char *v = value_of(line, key), *end = v ? strchr(v, ' ') : NULL;
 
-	snprintf(out, size, "%.*s", v ? (int)strcspn(v, " ") : 0, v ? v : "");
+	while (end && !begins_with_key(end))
+		end = strchr(end + 1, ' ');
+	snprintf(out, size, "%.*s", v ? (int)(end ? end - v : (ptrdiff_t)strlen(v)) : 0,
+		 v ? v : "");
 }
 
 bool run_view_take(struct run_view *v, const char *line, double now)

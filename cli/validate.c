@@ -64,15 +64,24 @@ static int check_labels(const struct mu_doc_node *labels, struct mu_err *err)
 
 static int check_container(const struct mu_doc_node *c, struct mu_err *err)
 {
-	struct mu_doc_node *env;
+	struct mu_doc_node *env = NULL;
 	int rc = mu_doc_opt_list(c, "env", &env, err);
 
-	mu_doc_each(env, e) if (rc == 0 && (e->kind != MU_DOC_MAP || !mu_doc_text(e, "name", NULL)))
-	    rc = mu_doc_invalid(e, err, "must be a map with a name");
+	mu_doc_each(env, e)
+	{
+		const char *text = NULL;
+
+		if (rc == 0 && e->kind == MU_DOC_MAP)
+			rc = mu_doc_opt_text(e, "name", &text, err);
+		if (rc == 0 && !text)
+			rc = mu_doc_invalid(e, err, "must be a map with a name");
+		if (rc == 0)
+			rc = mu_doc_opt_text(e, "value", &text, err);
+	}
 	return rc ? rc : check_quantities(mu_doc_get(c, "resources"), err);
 }
 
-static int check_pods(const struct job_spec *spec, struct mu_err *err)
+int validate_pods(const struct job_spec *spec, struct mu_err *err)
 {
 	static const char *const known[] = {"metadata", "spec", NULL};
 	int rc = 0;
@@ -192,18 +201,26 @@ static void print_plan(const struct job_spec *spec, const char *path, bool one_o
 int cli_validate(int argc, char **argv)
 {
 	int status = CLI_OK;
-	bool plan = argc && strcmp(argv[0], "--plan") == 0;
+	bool plan = false;
+	int n = 0;
 
-	if (argc == plan)
+	for (int i = 0; i < argc; i++)
+		if (strcmp(argv[i], "--plan") == 0)
+			plan = true;
+		else if (argv[i][0] == '-' && argv[i][1])
+			return cli_usage("validate", "unknown option '%s'", argv[i]);
+		else
+			argv[n++] = argv[i];
+	if (!n)
 		return cli_usage("validate", "no manifest given");
-	for (int i = plan; i < argc; i++) {
+	for (int i = 0; i < n; i++) {
 		MU_AUTO(job_spec_free) struct job_spec *spec = NULL;
 		struct mu_err err;
 
-		if (manifest_read(&spec, argv[i], &err) || check_pods(spec, &err))
+		if (manifest_read(&spec, argv[i], &err) || validate_pods(spec, &err))
 			status = cli_fail(&err);
 		else if (plan)
-			print_plan(spec, argv[i], argc - plan > 1);
+			print_plan(spec, argv[i], n > 1);
 		else
 			printf("%s: job '%s' is valid\n", argv[i], spec->name);
 	}

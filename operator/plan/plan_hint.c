@@ -116,10 +116,15 @@ static bool report_unready_ps(struct planner *p, const struct task_index *x)
 	if (x->task->kind != TASK_PS || x->pod->ready ||
 	    (!x->pod->was_ready && !plan_is_due(p, x->pod->created + timeout)))
 		return false;
-	status_set(p, COND_READY, false, "ServerSilent",
-		   "%s/%d on node %.64s does not answer at its port; see its log, "
-		   "or delete its pod: the job goes on from its last checkpoint",
-		   x->task->name, x->index, x->pod->node ? x->pod->node : "?");
+	if (p->options->log_folder)
+		status_set(p, COND_READY, false, "ServerSilent",
+			   "%s/%d does not answer at its port; see %s/%s-%d.log", x->task->name,
+			   x->index, p->options->log_folder, x->task->name, x->index);
+	else
+		status_set(p, COND_READY, false, "ServerSilent",
+			   "%s/%d on node %.64s does not answer at its port; see its log, "
+			   "or delete its pod: the job goes on from its last checkpoint",
+			   x->task->name, x->index, x->pod->node ? x->pod->node : "?");
 	return true;
 }
 

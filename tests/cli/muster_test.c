@@ -317,8 +317,8 @@ static void second_interrupt__kills_a_task_that_does_not_end(void **state)
 	assert_output_has(output, "stubborn: stopped");
 }
 
-/* A job of one worker that is this shell script. */
-static void write_script(const char *script)
+/* A job whose tasks are this shell script. */
+static void write_tasks(const char *tasks, const char *script)
 {
 	FILE *f = fopen(manifest, "w");
 
@@ -329,10 +329,15 @@ static void write_script(const char *script)
 		"metadata: {name: script}\n"
 		"spec:\n"
 		"  program: {command: [bash, -c, \"%s\"]}\n"
-		"  tasks: {worker: {replicas: 1}}\n"
+		"  tasks: %s\n"
 		"  checkpoint: {path: %s/out}\n",
-		script, folder);
+		script, tasks, folder);
 	fclose(f);
+}
+
+static void write_script(const char *script)
+{
+	write_tasks("{worker: {replicas: 1}}", script);
 }
 
 static void task_log__stays_below_its_limit(void **state)
@@ -380,6 +385,50 @@ static void environment_of_a_task__is_as_in_a_pod(void **state)
 	WAIT_UNTIL(kill(child, 0) != 0);
 }
 
+static void variables_of_the_template__take_precedence(void **state)
+{
+	MU_AUTO_BUF output = {0};
+
+	write_tasks("{worker: {template: {spec: {containers: [{env: ["
+		    "{name: FOO, value: a b}, {name: MUSTER_EPOCH, value: '7'}]}]}}}}",
+		    "echo [$FOO] $MUSTER_EPOCH; exit 5");
+	assert_int_equal(muster(&output, "run", manifest), 1);
+	assert_output_has(output, "worker-0.log: [a b] 7");
+}
+
+static void job__that_is_suspended__is_not_run(void **state)
+{
+	MU_AUTO_BUF output = {0};
+
+	write_manifest(100, "  run: {suspend: true}\n");
+	assert_int_equal(muster(&output, "run", manifest), 1);
+	assert_output_has(output, ":16: spec.run.suspend: is true");
+}
+
+/* The failure report shows the line of the program, not a later line of a server's log, and no
+ * control characters. */
+static void last_line_of_a_failed_task__is_that_of_its_program(void **state)
+{
+	MU_AUTO_BUF output = {0};
+
+	write_script("printf 'no \\\\033[31mdata\\\\n'; "
+		     "echo '12:00:00.000Z info  muster-task: task: exiting'; exit 1");
+	assert_int_equal(muster(&output, "run", manifest), 1);
+	assert_output_has(output, "worker-0.log: no  [31mdata");
+}
+
+/* It is started again until the job ends. */
+static void ps__that_ends_with_0__is_reported(void **state)
+{
+	MU_AUTO_BUF output = {0};
+
+	write_tasks("{ps: {replicas: 1}, worker: {replicas: 1}}\n"
+		    "  run: {activeDeadlineSeconds: 3}",
+		    "exit 0");
+	assert_int_equal(muster(&output, "run", manifest), 1);
+	assert_output_has(output, "ps-0 ended with exit code 0 before the job has ended");
+}
+
 static void task__that_fails_permanently__fails_the_job(void **state)
 {
 	MU_AUTO_BUF output = {0};
@@ -422,6 +471,10 @@ static void validate__rejects_pods_that_the_api_server_rejects(void **state)
 	    {"template: {container: []}", "template.container: unknown field"},
 	    {"template: {spec: {containers: [{env: {A: b}}]}}", "env: must be a list"},
 	    {"template: {spec: {containers: [{env: [A]}]}}", "env[0]: must be a map with a name"},
+	    {"template: {spec: {containers: [{env: [{name: y}]}]}}",
+	     "env[0].name: must be a string, got true or false: put it in quotes"},
+	    {"template: {spec: {containers: [{env: [{name: A, value: 1}]}]}}",
+	     "env[0].value: must be a string"},
 	};
 	write_manifest(100, "");
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
@@ -463,9 +516,9 @@ static void plans_of_several_manifests__have_headings(void **state)
 
 static void invalid_command_lines__exit_with_2(void **state)
 {
-	static const char *const lines[][2] = {{"fly", NULL},      {"run", NULL},
-					       {"validate", NULL}, {"events", NULL},
-					       {"train", "--x"},   {"run", "--log-size=x"}};
+	static const char *const lines[][2] = {
+	    {"fly", NULL},    {"run", NULL},           {"validate", NULL}, {"events", NULL},
+	    {"train", "--x"}, {"run", "--log-size=x"}, {"validate", "--x"}};
 
 	for (size_t i = 0; i < MU_COUNT(lines); i++) {
 		MU_AUTO_BUF output = {0};
@@ -490,6 +543,10 @@ int main(void)
 	    T(killed_chief__in_sync_mode__restarts_and_reaches_the_goal),
 	    T(task_log__stays_below_its_limit),
 	    T(environment_of_a_task__is_as_in_a_pod),
+	    T(variables_of_the_template__take_precedence),
+	    T(job__that_is_suspended__is_not_run),
+	    T(last_line_of_a_failed_task__is_that_of_its_program),
+	    T(ps__that_ends_with_0__is_reported),
 	    T(task__that_fails_permanently__fails_the_job),
 	    T(invalid_manifest__is_reported_with_file_and_line),
 	    T(validate__rejects_pods_that_the_api_server_rejects),

@@ -258,6 +258,12 @@ static void view__follows_the_report_lines_of_the_trainer(void **state)
 	assert_float_equal((float)v.progress.loss, 0.25f, 1e-6f);
 	assert_string_equal(v.checkpoint, "/o/model.ckpt-2000");
 	assert_string_equal(v.events, "");
+	assert_true(run_view_take(&v,
+				  "final step=1400 reason=TargetReached "
+				  "checkpoint=/my out/model.ckpt-2000 events=/my out/e.1 loss=0.25",
+				  5));
+	assert_string_equal(v.checkpoint, "/my out/model.ckpt-2000");
+	assert_string_equal(v.events, "/my out/e.1");
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
