@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* muster: the command line. Each verb is a row of the table below. */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -97,6 +98,16 @@ static const struct cli_verb *find_verb(const char *name)
 	return strcmp(name, "--version") == 0 ? find_verb("version") : NULL;
 }
 
+/* A verb whose output cannot be written has failed. The output of run and train is a report beside
+ * their results, and its reader may have gone. */
+static int check_output(const struct cli_verb *v, int status)
+{
+	if (v->run == cli_run || v->run == cli_train || (!fflush(stdout) && !ferror(stdout)))
+		return status;
+	fprintf(stderr, "muster: cannot write the output: %s\n", strerror(errno));
+	return status ? status : CLI_FAILED;
+}
+
 int main(int argc, char **argv)
 {
 	const struct cli_verb *v;
@@ -111,5 +122,6 @@ int main(int argc, char **argv)
 		return unknown_verb(argv[1]);
 	if (argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0))
 		return help(1, (char *[]){(char *)v->name});
-	return v->run ? v->run(argc - 2, argv + 2) : cli_exec_cluster(v->name, argc - 2, argv + 2);
+	return v->run ? check_output(v, v->run(argc - 2, argv + 2))
+		      : cli_exec_cluster(v->name, argc - 2, argv + 2);
 }

@@ -105,8 +105,8 @@ const struct verb_text verb_texts[] = {
      "The program of a worker, chief or evaluator that muster run and the operator start: the task "
      "server with the built-in trainer. TF_CONFIG gives the cluster and the task, MUSTER_TRAIN the "
      "training.",
-     "0 when the goal is reached, 138 when the cluster was lost and a retry may succeed, 143 when "
-     "stopped by a signal, 1 otherwise.",
+     "0 when the goal is reached, 3 when the machine lacks the requested kernels, 138 when the "
+     "cluster was lost and a retry may succeed, 143 when stopped by a signal, 1 otherwise.",
      NULL},
     {"completion",
      "Prints the completion script of bash, fish or zsh for verbs, options and files. In fish: "

@@ -528,6 +528,17 @@ static void invalid_command_lines__exit_with_2(void **state)
 	}
 }
 
+static void output__that_cannot_be_written__is_a_failure(void **state)
+{
+	MU_AUTO_FREE char *command = NULL, *look = NULL;
+
+	write_manifest(100, "");
+	command = mu_xasprintf("%s validate %s >/dev/full 2>%s/said", program, manifest, folder);
+	assert_int_equal(WEXITSTATUS(system(command)), 1);
+	look = mu_xasprintf("grep -q 'muster: cannot write the output' %s/said", folder);
+	assert_int_equal(system(look), 0);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void)
 {
@@ -552,6 +563,7 @@ int main(void)
 	    T(validate__rejects_pods_that_the_api_server_rejects),
 	    T(plans_of_several_manifests__have_headings),
 	    T(invalid_command_lines__exit_with_2),
+	    T(output__that_cannot_be_written__is_a_failure),
 	};
 
 	return cmocka_run_group_tests(tests, find_program, NULL);
