@@ -5,8 +5,8 @@
  * of a variable's reference or a resource's handle with the node that made it.  The device of a
  * group must satisfy the requests of all members.  There is one exception: a node that takes state
  * follows the state against its own request.  (Clients test whether a variable is initialized under
- * the device scope of their worker.)  Among several suitable devices the client's device comes
- * first, then the first in the list.
+ * the device scope of their worker.)  With soft placement the members must agree on the task only.
+ * Among several suitable devices the client's device comes first, then the first in the list.
  *
  * Two kinds of unconstrained node follow a neighbour.  A node that reads only the shape of its
  * input gets the device of its producer.  A node without inputs gets the device of its only user.
@@ -52,6 +52,37 @@ static unsigned root_of(struct place *p, unsigned i)
 	return i;
 }
 
+/* Removes from d the device type or the device index that contradicts `other`. */
+static void drop_contradiction(struct mu_device_name *d, const struct mu_device_name *other)
+{
+	if (*d->type && *other->type && strcmp(d->type, other->type) != 0) {
+		*d->type = '\0';
+		d->index = -1;
+	} else if (other->index >= 0 && other->index != d->index) {
+		d->index = -1;
+	}
+}
+
+/* Adds the request of group b to that of group a.  Returns false if they contradict.  With soft
+ * placement only a stateful node that has a device insists on the device within the task. */
+static bool join_requests(const struct place *p, struct group *a, const struct group *b)
+{
+	struct mu_device_name of_a = a->request, of_b = b->request;
+
+	if (mu_device_intersect(&a->request, &of_b))
+		return true;
+	if (!p->devs->soft_placement)
+		return false;
+	if (!a->is_pinned)
+		drop_contradiction(&of_a, &b->request);
+	if (!b->is_pinned)
+		drop_contradiction(&of_b, &a->request);
+	if (!mu_device_intersect(&of_a, &of_b))
+		return false;
+	a->request = of_a;
+	return true;
+}
+
 static int merge_groups(struct place *p, unsigned a, unsigned b)
 {
 	unsigned ra = root_of(p, a), rb = root_of(p, b);
@@ -64,7 +95,7 @@ static int merge_groups(struct place *p, unsigned a, unsigned b)
 		rb = t;
 	}
 	struct group *big = &p->groups[ra], *small = &p->groups[rb];
-	if (!mu_device_intersect(&big->request, &small->request)) {
+	if (!join_requests(p, big, small)) {
 		if (p->lenient)
 			return 0;
 		MU_AUTO_BUF x = {0};

@@ -333,6 +333,49 @@ static void node_that_fits_no_device__fails_only_the_step_that_needs_it(void **s
 	mu_graph_free(g);
 }
 
+static void variable_on_a_missing_gpu__takes_its_users_to_the_cpu_with_soft_placement(void **state)
+{
+	struct mu_graph *g = mu_graph_new(), *s;
+	struct stateful_placement stateful = {0};
+
+	mu_map_init(&stateful.by_name);
+	variable(g, "v", "/job:ps/device:GPU:0");
+	scalar(g, "a", 1, "");
+	attr_class(g, floats(g, "init", "Assign", "v a", "/job:ps/device:GPU:0"), "loc:@v");
+	attr_class(g, floats(g, "other", "Assign", "v a", "/job:ps/device:TPU:0"), "loc:@v");
+	devs.soft_placement = true;
+	for (int i = 0; i < 2; i++) { /* the second step finds the variable on its device */
+		s = step(g, "init", &devs, &stateful);
+		expect(s, "v", PS0);
+		expect(s, "init", PS0);
+		mu_graph_free(s);
+	}
+	s = step(g, "other", &devs, &stateful);
+	expect(s, "other", PS0);
+	mu_graph_free(s);
+	devs.soft_placement = false;
+	mu_map_fini(&stateful.by_name);
+	mu_graph_free(g);
+}
+
+static void group_with_conflicting_device_types__needs_only_a_task_with_soft_placement(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	scalar(g, "c", 1, "/job:ps/device:GPU:0");
+	attr_class(g, scalar(g, "type", 1, "/job:ps/device:CPU:0"), "loc:@c");
+	attr_class(g, scalar(g, "index", 1, "/job:ps/device:GPU:1"), "loc:@c");
+	devs.soft_placement = true;
+	assert_ok(graph_place(g, &devs, NULL, &err), &err);
+	expect(g, "c", PS0);
+	expect(g, "index", PS0);
+	attr_class(g, scalar(g, "task", 1, "/job:worker/device:GPU:0"), "loc:@c");
+	assert_fails(graph_place(g, &devs, NULL, &err), &err, MU_INVALID_ARGUMENT,
+		     "Cannot colocate nodes");
+	devs.soft_placement = false;
+	mu_graph_free(g);
+}
+
 static void stateful_node_on_a_gpu__is_not_moved_by_soft_placement(void **state)
 {
 	struct mu_graph *g = mu_graph_new(), *s;
@@ -379,6 +422,10 @@ int main(void)
 	    cmocka_unit_test(variable__is_placed_by_a_constraint_in_another_step),
 	    cmocka_unit_test(stateful_placement__does_not_change_when_the_graph_grows),
 	    cmocka_unit_test(node_that_fits_no_device__fails_only_the_step_that_needs_it),
+	    cmocka_unit_test(
+		variable_on_a_missing_gpu__takes_its_users_to_the_cpu_with_soft_placement),
+	    cmocka_unit_test(
+		group_with_conflicting_device_types__needs_only_a_task_with_soft_placement),
 	    cmocka_unit_test(stateful_node_on_a_gpu__is_not_moved_by_soft_placement),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

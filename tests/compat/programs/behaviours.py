@@ -395,6 +395,17 @@ def soft_placement():
         return [error_of(lambda: hard.run(c))[0], plain(soft.run(c))]
 
 
+def soft_placement_of_variables():
+    """Under a GPU that is not there, by reference and by handle; their users ask for it too."""
+    with tf.device("/job:worker/task:1/device:GPU:0"):
+        held = [tf.Variable(1.0, name=f"held{r}", use_resource=r) for r in (False, True)]
+        more = [tf.assign_add(v, 2.0) for v in held]
+        branch = tf.cond(held[0] > 2.0, lambda: tf.assign_add(held[0], 1.0), lambda: tf.identity(held[1]))
+    with tf.Session(TARGET, config=tf.ConfigProto(allow_soft_placement=True)) as sess:
+        sess.run(tf.global_variables_initializer())
+        return plain([sess.run(more), sess.run(branch), sess.run(held)])
+
+
 def a_graph_grows_between_steps():
     out = []
     with tf.Session(TARGET) as sess:
