@@ -32,6 +32,7 @@ int worker_register(struct worker *w, const char *session, bool called, struct m
 void worker_run(struct worker *w, const struct peer_run *run, bool called, peer_done done,
 		void *arg);
 void worker_cancel_step(struct worker *w, int64_t step_id, const struct mu_err *why);
+bool worker_runs_step(struct worker *w, int64_t step_id);
 void worker_cleanup_step(struct worker *w, int64_t step_id);
 /* Cancels the step and drops its tensors, for callers that will not send CleanupGraph. */
 void worker_drop_step(struct worker *w, int64_t step_id, const struct mu_err *why);

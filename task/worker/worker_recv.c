@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RecvTensor waits in the step's rendezvous until the tensor is sent.  It may arrive before the
- * step's RunGraph.  If the caller cancels it or disconnects, the step is aborted, as in TensorFlow:
- * the step has failed and there may be no CleanupGraph for it. */
+ * step's RunGraph.  If the caller cancels it or disconnects, its part of the step has failed.  A
+ * step that runs here goes on: its master, who knows why, will cancel it.  Otherwise nobody may
+ * clean up, so the step is dropped. */
 #include "task/worker/worker_recv.h"
 
 #include "lib/base/clock.h"
@@ -54,6 +55,8 @@ static void on_caller_cancelled(void *arg)
 	int64_t step_id = p->step_id;
 	struct mu_err why;
 
+	if (worker_runs_step(w, step_id))
+		return;
 	mu_fail(&why, MU_CANCELLED, "The receiver of a tensor cancelled step %lld",
 		(long long)step_id);
 	worker_drop_step(w, step_id, &why);

@@ -81,12 +81,14 @@ static void worker_step_ended(void *arg, const struct mu_err *err)
 	pthread_mutex_unlock(&w->lock);
 	if (err) {
 		rendezvous_abort(r->rendezvous, err);
-		peers_drop_step(w->peers, r->step_id);
 		leave_collectives(r, err);
 	}
 	if (r->record)
 		put_record(&record, r);
 	r->done(r->arg, err, mu_buf_span(&record));
+	if (err) /* after the reply, so that the master hears of this error before it hears of
+		    others' */
+		peers_drop_step(w->peers, r->step_id);
 	running_unref(r);
 }
 
@@ -171,6 +173,16 @@ void worker_cancel_step(struct worker *w, int64_t step_id, const struct mu_err *
 	rendezvous_abort(r->rendezvous, why);
 	peers_drop_step(w->peers, step_id);
 	running_unref(r);
+}
+
+bool worker_runs_step(struct worker *w, int64_t step_id)
+{
+	bool runs;
+
+	pthread_mutex_lock(&w->lock);
+	runs = mu_map_get_n(&w->steps, &step_id, sizeof(step_id)) != NULL;
+	pthread_mutex_unlock(&w->lock);
+	return runs;
 }
 
 void worker_each_step(struct worker *w, const struct worker_visitor *visitor)

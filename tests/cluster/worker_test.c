@@ -284,6 +284,30 @@ static void step__of_an_earlier_incarnation_of_its_master__ends(void **state)
 	assert_int_equal(n.graphs, 0);
 }
 
+/* The master knows why the receiver gave up, and cancels the step with that reason. */
+static void step_that_runs__when_a_receiver_disconnects__goes_on(void **state)
+{
+	struct fixture *f = *state;
+	struct answer step = {0}, gone = {0}, other = {0};
+	uint64_t id;
+
+	open_session(&f->ps, "a", 1);
+	wait_in_a_step(&f->ps, "a", 33, &step);
+	WAIT_UNTIL(running(&f->ps) == 1);
+	id = receive(&f->ps, 33, &gone);
+	receive(&f->ps, 33, &other);
+	WAIT_UNTIL(n_pending_recvs(&f->ps, 33) >= 2);
+	rpc_out_cancel(f->ps.ch, id);
+	WAIT_UNTIL(atomic_load(&gone.ended));
+	usleep(100000); /* long enough for the server to hear of it */
+	assert_false(atomic_load(&step.ended));
+	assert_false(atomic_load(&other.ended));
+	open_session(&f->ps, "b", 2); /* ends the steps of the first incarnation */
+	WAIT_UNTIL(atomic_load(&step.ended) && atomic_load(&other.ended));
+	assert_int_equal(step.code, MU_ABORTED);
+	assert_int_equal(other.code, MU_ABORTED);
+}
+
 static void unimplemented_method__is_reported(void **state)
 {
 	static const char *const names[] = {"Tracing", "RecvBuf", "GetStepSequence"};
@@ -310,6 +334,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(request__unknown_to_a_restarted_worker__is_aborted,
 					    start, stop),
 	    cmocka_unit_test_setup_teardown(step__of_an_earlier_incarnation_of_its_master__ends,
+					    start, stop),
+	    cmocka_unit_test_setup_teardown(step_that_runs__when_a_receiver_disconnects__goes_on,
 					    start, stop),
 	    cmocka_unit_test_setup_teardown(duplicate_receive__is_rejected, start, stop),
 	    cmocka_unit_test_setup_teardown(unimplemented_method__is_reported, start, stop),
