@@ -59,7 +59,7 @@ LIBS_base   := -lyaml -lcjson -lpng -lz -lm
 LIBS_net    := -lmicrohttpd
 LIBS_rpc    := -lprotobuf-c -lgrpc -lgpr
 LIBS_tls    := -lssl -lcrypto
-LIBS_kernel := -lopenblas -lpcre2-8 $(if $(JPEG),-ljpeg) -ldl -lm
+LIBS_kernel := -lopenblas -lpcre2-8 -lgif $(if $(JPEG),-ljpeg) -ldl -lm
 LIBS_http   := -lcurl
 LIBS_kube   := -lcrypto
 

@@ -2,7 +2,7 @@
 # that needs a library, and tests/bare in place of cmocka and of those libraries.
 GPU_TESTS := $(filter $(B)/tests/kernels/gpu_%,$(TESTS))
 BARE      := $(SRC_kernel) $(SRC_base)
-BARE      := $(sort $(filter-out $(shell grep -lE '^#include <(zlib|png|yaml|cjson/cJSON|jpeglib|pcre2|cblas)\.h>' $(BARE)),$(BARE)) $(NO_JPEG)) \
+BARE      := $(sort $(filter-out $(shell grep -lE '^#include <(zlib|png|yaml|cjson/cJSON|jpeglib|gif_lib|pcre2|cblas)\.h>' $(BARE)),$(BARE)) $(NO_JPEG)) \
              $(wildcard tests/bare/*.c)
 GPU_TESTED := $(wildcard tests/kernels/gpu_*.c)
 $(foreach t,$(GPU_TESTED),$(eval CFLAGS_$(subst /,_,$(basename $(t))) := -Itests/bare))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What old scripts reach for beside their models: complex functions, quantised training, texts, sounds, further pictures."""
 import base64
+import itertools
 import struct
 
 import numpy as np
@@ -165,6 +166,45 @@ def bitmaps():
         yield Case("DecodeBmp", {"contents": one(bad)})
 
 
+def gif_frame(pixels, left=0, top=0, transparent=None, interlaced=False, colours=None):
+    """One frame; its codes are the pixels themselves, with a clear code before the table of codes grows."""
+    h, w = pixels.shape
+    rows = [y for first, step in ((0, 8), (4, 8), (2, 4), (1, 2)) for y in range(first, h, step)] if interlaced else range(h)
+    codes = [c for i, pixel in enumerate(p for y in rows for p in pixels[y]) for c in ([256, pixel] if i % 250 == 0 else [pixel])] + [257]
+    bits = sum(int(c) << 9 * i for i, c in enumerate(codes)).to_bytes((9 * len(codes) + 7) // 8, "little")
+    blocks = b"".join(bytes([len(bits[i:i + 255])]) + bits[i:i + 255] for i in range(0, len(bits), 255)) + b"\0"
+    control = b"" if transparent is None else b"!\xf9\4" + struct.pack("<BHB", 1, 0, transparent) + b"\0"
+    local = b"" if colours is None else colours.tobytes()
+    return (control + b"," + struct.pack("<HHHHB", left, top, w, h, (0x87 if local else 0) | (0x40 if interlaced else 0)) + local
+            + b"\x08" + blocks)
+
+
+def gif(*frames, colours=None, width=5, height=4):
+    return b"GIF89a" + struct.pack("<HHBBB", width, height, 0 if colours is None else 0xF7, 0, 0) + (b"" if colours is None else colours.tobytes()) + b"".join(frames) + b";"
+
+
+def animations():
+    table, own = rng.randint(0, 255, (2, 256, 3)).astype(np.uint8)
+    big, small = rng.randint(0, 255, (4, 5)), rng.randint(0, 4, (2, 3))
+    tall = rng.randint(0, 255, (19, 23))
+    files = [gif(gif_frame(big), colours=table), gif(gif_frame(tall, interlaced=True), colours=table, width=23, height=19),
+             gif(gif_frame(big), gif_frame(small, left=1, top=1), gif_frame(small, left=3, top=3, transparent=2), colours=table),
+             gif(gif_frame(small, left=2, top=1, transparent=1), gif_frame(big, transparent=7, colours=own), colours=table),
+             gif(gif_frame(big, colours=own)), gif(gif_frame(big)), gif(colours=table), gif(gif_frame(big), gif_frame(big), colours=table)[:-30],
+             gif(gif_frame(big), colours=table)[:-30], gif(gif_frame(big), colours=table)[:200], gif(gif_frame(big), colours=table, width=9, height=2),
+             b"GIF89a", b"GIF8", gif(b"!\xfe\3abc\0", gif_frame(big), colours=table)]
+    for data in files:
+        yield Case("DecodeGif", {"contents": one(data)})
+        yield Case("DecodeImage", {"contents": one(data)})
+        yield Case("DecodeImage", {"contents": one(data)}, {"expand_animations": False})
+        yield Case("DecodePng", {"contents": one(data)})
+        yield Case("DecodeJpeg", {"contents": one(data)})
+    for t, channels in itertools.product((np.uint8, np.uint16, F), (0, 1, 3, 4)):
+        yield Case("DecodeImage", {"contents": one(files[2])}, {"dtype": t, "channels": channels})
+    for bad in (b"", b"xx" * 40, bmp(tall[..., None].astype(np.uint8))):
+        yield Case("DecodeGif", {"contents": one(bad)})
+
+
 def script_cases():
-    for group in (complex_numbers, quantised_training, quantised_and_back, texts, sounds, speech, bitmaps):
+    for group in (complex_numbers, quantised_training, quantised_and_back, texts, sounds, speech, bitmaps, animations):
         yield from group()

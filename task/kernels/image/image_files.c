@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Image files: PNG, JPEG and BMP, decoded and encoded. The file's content decides the format, not
- * the name of the op: DecodePng also accepts JPEG, as in TensorFlow. */
+/* Image files: PNG, JPEG, GIF and BMP, decoded and (PNG, JPEG) encoded. The file's content decides
+ * the format, not the name of the op: DecodePng also accepts JPEG, as in TensorFlow. */
 #include "lib/io/bmp.h"
 #include "lib/io/png.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/image/gif.h"
 #include "task/kernels/image/jpeg.h"
 
 /* ---- formats ---- */
 
 #define PNG_MAGIC  "\x89PNG\r\n\x1a\n"
 #define JPEG_MAGIC "\xff\xd8\xff"
+#define GIF_MAGIC  "GIF8"
 #define BMP_MAGIC  "BM"
 
 static bool begins_with(const struct kernel_call *c, const char *magic)
@@ -21,11 +23,6 @@ static bool begins_with(const struct kernel_call *c, const char *magic)
 
 	return file.len >= n && memcmp(file.data, magic, n) == 0;
 }
-
-/* Other file formats, named in the error. */
-static const struct {
-	const char *begins, *name;
-} others[] = {{"GIF8", "a GIF"}, {"RIFF", "a WebP"}};
 
 static int unknown_format(const struct kernel_call *c, struct mu_err *err)
 {
@@ -115,15 +112,55 @@ static int decode_from_bmp(struct kernel_call *c, enum mu_dtype t, struct mu_err
 	return widen_pixels(c, t, err);
 }
 
+/* Whether the output has a dimension of frames. */
+static bool has_frames(const struct kernel_call *c)
+{
+	if (strcmp(c->node->op, "DecodeImage") == 0)
+		return args_attr_bool(c->node, "expand_animations", true);
+	return strcmp(c->node->op, "DecodeGif") == 0;
+}
+
+static unsigned char *frames_memory(void *arg, const struct gif_shape *s, struct mu_err *err)
+{
+	struct kernel_call *c = arg;
+	bool frames = has_frames(c);
+	struct mu_tensor *out;
+
+	if (!frames && s->frames > 1) {
+		mu_invalid(err,
+			   "Got %lld frames, but animated gifs can only be decoded by "
+			   "tf.io.decode_gif or tf.io.decode_image",
+			   (long long)s->frames);
+		return NULL;
+	}
+	if (kernel_out_dims(c, 0, MU_UINT8, frames ? 4 : 3,
+			    (int64_t[]){s->frames, s->height, s->width, 3} + !frames, &out, err))
+		return NULL;
+	return out->data;
+}
+
+static int decode_from_gif(struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
+{
+	int64_t channels = args_attr_int(c->node, "channels", 0);
+	bool all = has_frames(c) || strcmp(c->node->op, "DecodeImage");
+
+	if (channels && channels != 3)
+		return mu_invalid(err, "channels must be 0 or 3 for GIF, got %lld",
+				  (long long)channels);
+	MU_RETURN_IF_ERROR(gif_read(elems_span(kernel_in(c, 0), 0), all, frames_memory, c, err));
+	return widen_pixels(c, t, err);
+}
+
+static int decode_gif(struct kernel_call *c, struct mu_err *err)
+{
+	return begins_with(c, GIF_MAGIC) ? decode_from_gif(c, MU_UINT8, err)
+					 : unknown_format(c, err);
+}
+
 static int image_open_file(const struct kernel_call *c, struct mu_png *png, struct mu_err *err)
 {
 	struct mu_span file = elems_span(kernel_in(c, 0), 0);
 
-	for (unsigned i = 0; i < MU_COUNT(others); i++)
-		if (begins_with(c, others[i].begins))
-			return mu_fail(err, MU_UNIMPLEMENTED,
-				       "the picture is %s: only PNG, JPEG and BMP can be decoded",
-				       others[i].name);
 	return begins_with(c, PNG_MAGIC) ? mu_png_open(png, file, err) : unknown_format(c, err);
 }
 
@@ -166,6 +203,8 @@ static int decode_from_png(struct kernel_call *c, struct mu_err *err)
 				  mu_dtype_name(t));
 	if (begins_with(c, JPEG_MAGIC))
 		return decode_from_jpeg(c, t, err);
+	if (begins_with(c, GIF_MAGIC))
+		return decode_from_gif(c, t, err);
 	if (begins_with(c, BMP_MAGIC) && strcmp(c->node->op, "DecodePng"))
 		return decode_from_bmp(c, t, err);
 	MU_RETURN_IF_ERROR(image_open_file(c, &png, err));
@@ -328,6 +367,7 @@ static int encode_variable(struct kernel_call *c, struct mu_err *err)
 
 static const struct kernel rows[] = {
     {"DecodePng DecodeImage", KERNEL_EXPENSIVE, .run = decode_from_png},
+    {"DecodeGif", KERNEL_EXPENSIVE, .run = decode_gif},
     {"DecodeBmp", KERNEL_EXPENSIVE, .run = decode_bmp},
     {"DecodeJpeg", KERNEL_EXPENSIVE, .run = decode_jpeg},
     {"DecodeAndCropJpeg", KERNEL_EXPENSIVE, .run = decode_and_crop},
