@@ -33,6 +33,7 @@ test-compat: ## real TensorFlow clients against stock servers and ours; SAMPLE=C
 	@$(again) all examples $(B)/tests/client/callable_test $(B)/tests/kernels/op_driver
 	@tests/compat/run.sh $(if $(SAMPLE),--sample $(SAMPLE))
 	@$(if $(SAMPLE),:,tests/compat/run.sh --newest)
+	@$(if $(SAMPLE),:,tests/compat/run.sh --client-1.15)
 
 CASES  ?= 10000
 GRAPHS ?= 0

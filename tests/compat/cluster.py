@@ -13,6 +13,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FIRST_PORT = int(os.environ.get("COMPAT_PORT", 23000))  # ours alone, so that a stray server is told from a test's
 # Seconds; far beyond what anything takes on a machine that is busy with other work: only what hangs waits it out.
 PATIENCE = 400
+CLIENT = os.environ.get("MUSTER_TF_CLIENT")  # an environment for client programs; None: this one
+PYTHON = str(ROOT / CLIENT / "bin/python") if CLIENT else sys.executable
 PORTS = iter(range(FIRST_PORT, FIRST_PORT + 1000))
 
 
@@ -93,7 +95,7 @@ class Cluster:
     def start(self, program, task, *more):
         """A client program of programs/ beside worker `task`, as a process."""
         env = dict(os.environ, COMPAT_CLUSTER=json.dumps(self.spec), COMPAT_TASK=str(task))
-        client = subprocess.Popen([sys.executable, str(ROOT / "tests/compat/programs" / f"{program}.py"), *map(str, more)],
+        client = subprocess.Popen([PYTHON, str(ROOT / "tests/compat/programs" / f"{program}.py"), *map(str, more)],
                                   env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.clients.append(client)
         return client

@@ -62,7 +62,7 @@ class Drawn:
         if self.rng.random() < 0.2 and not self.called:  # TensorFlow cannot differentiate a conditional of a function
             self.fetches += [g for g in tf.gradients(pool[-1], picked[:1]) if g is not None]
         x = self.rng.choice(pool)
-        if self.rng.random() < 0.1 and x.op.type != "Placeholder" and x.shape.is_fully_defined():
+        if self.rng.random() < 0.1 and x.op.type != "Placeholder" and x.shape.is_fully_defined() and self.graph.is_feedable(x):
             self.feed(x, [self.value(x.shape.as_list()) for _ in range(STEPS)])
         self.inits = [[tf.global_variables_initializer(), tf.tables_initializer()], self.initializers]
 

@@ -5,13 +5,23 @@
 #   run.sh [CASE...]     all cases when none is named
 #   run.sh --sample COMMIT  a third of the cases, drawn by the commit's hash, and those that it changed
 #   run.sh --newest [CASE...]  with the newest TensorFlow; when no case is named, those that it can still run
+#   run.sh --client-1.15 [CASE...]  with clients of TensorFlow 1.15, if there is a Python 3.7 (PYTHON37, python3.7 or
+#                        pyenv's); the stock servers stay those of 2.15, whose results and errors are the measure
 #   run.sh --diff ARGUMENTS  tests/compat/diff.py with these arguments; --graph-diff: graph_diff.py
 #   MUSTER_TF_VENV       an environment that has TensorFlow 2.15 (default: build/venv-tf, made when missing)
 #   MUSTER_TF_NEWEST     one that has the newest (default: build/venv-tf-newest, made when missing)
+#   MUSTER_TF_CLIENT     one that has 1.15 (default: build/venv-tf-1.15, made when missing)
 #   MUSTER_TASK          build/bin/muster-task; "stock" compares stock with itself, which tests the tests
 #   COMPAT_PORT          the first of a thousand ports, so that two runs do not meet (23000)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+python_3_7() { # one that runs, or nothing
+  local p
+  for p in "${PYTHON37:-}" python3.7 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.7.*/bin/python3.7; do
+    "$p" -c 1 2>/dev/null && echo "$p" && return
+  done
+  return 0
+}
 if [ "${1:-}" = --newest ]; then
   shift
   # no estimators there, and tf.layers and Keras 2 are gone with what is built on them
@@ -21,6 +31,17 @@ if [ "${1:-}" = --newest ]; then
   echo "compat: $("$venv/bin/python" -c 'from importlib.metadata import version; print("TensorFlow", version("tensorflow_cpu"))')," \
     "without estimators, tf.layers and Keras in graph mode, which it has no more"
 else
+  if [ "${1:-}" = --client-1.15 ]; then
+    shift
+    [ $# != 0 ] || set -- hello functions datasets placement tied_loops lockstep old_sessions old_models old_style old_input
+    export MUSTER_TF_CLIENT=${MUSTER_TF_CLIENT:-build/venv-tf-1.15}
+    python37=$(python_3_7)
+    [ -x "$MUSTER_TF_CLIENT/bin/python" ] || [ -n "$python37" ] || {
+      echo "compat: SKIPPED: clients of TensorFlow 1.15, which need Python 3.7"
+      exit 0
+    }
+    [ -x "$MUSTER_TF_CLIENT/bin/python" ] || PYTHON=$python37 tests/compat/venv.sh "$MUSTER_TF_CLIENT" 1.15
+  fi
   venv=${MUSTER_TF_VENV:-build/venv-tf}
   [ -n "${MUSTER_TF_VENV:-}" ] || tests/compat/venv.sh "$venv"
 fi

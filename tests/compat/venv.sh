@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# venv.sh DIR [newest]: a Python environment with the stock TensorFlow that we compare ourselves with, 2.15 or the
-# newest that PyPI has for this Python.  Only for tests and benchmarks; nothing of Muster's needs it.  Does nothing
-# when DIR has it already.
+# venv.sh DIR [newest|1.15]: a Python environment with the stock TensorFlow that we compare ourselves with: 2.15, the
+# newest that PyPI has for this Python, or 1.15, which needs Python 3.7.  Only for tests and benchmarks; nothing of
+# Muster's needs it.  Does nothing when DIR has it already.
 set -euo pipefail
-dir=${1:?"say: venv.sh DIR [newest]"}
-want='tensorflow-cpu==2.15.1 tensorboard' last=11
-[ "${2:-}" != newest ] || want=tensorflow-cpu last=99
+dir=${1:?"say: venv.sh DIR [newest|1.15]"}
+want='tensorflow-cpu==2.15.1 tensorboard' first=9 last=11
+case ${2:-} in
+  newest) want=tensorflow-cpu last=99 ;;
+  1.15) want='tensorflow-cpu==1.15.0 protobuf<3.21 numpy<1.19' first=7 last=7 ;;
+esac
 [ -x "$dir/bin/python" ] && [ "$(cat "$dir/.complete" 2>/dev/null)" = "$want" ] && exit 0
-"${PYTHON:-python3}" -c "import sys; sys.exit(not (3, 9) <= sys.version_info[:2] <= (3, $last))" || {
-  echo "compat: $want needs Python 3.9 to 3.$last; say PYTHON=/path/to/python3.11" >&2
+"${PYTHON:-python3}" -c "import sys; sys.exit(not (3, $first) <= sys.version_info[:2] <= (3, $last))" || {
+  echo "compat: $want needs Python 3.$first to 3.$last; say PYTHON=/path/to/python3.$last" >&2
   exit 1
 }
 echo "compat: installing $want into $dir (once)"
