@@ -20,7 +20,7 @@
 
 static struct runtime *rt;
 static const struct graph_device device = {CPU, 1, "CPU"};
-static const struct graph_devices devices = {&device, 1, CPU, true};
+static const struct graph_devices devices = {&device, 1, CPU, true, false};
 
 static void die(const char *what, const struct mu_err *err)
 {

@@ -17,6 +17,7 @@ struct graph_devices {
 	unsigned count;
 	const char *client; /* the master's CPU: device of feeds, fetches, unconstrained ops */
 	bool soft_placement;
+	bool bfloat16_edges; /* tasks send each other float tensors as bfloat16 */
 };
 
 struct graph_signature { /* feeds, fetches and targets of a step */

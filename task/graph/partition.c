@@ -9,7 +9,12 @@
  *
  * A node may read a variable of another task after its control inputs ("train, then fetch the
  * global step").  That read has its own _Send, which runs after the control inputs, because
- * programs rely on seeing their writes. */
+ * programs rely on seeing their writes.
+ *
+ * A session may ask that float tensors are sent as bfloat16
+ * (GraphOptions.enable_bfloat16_sendrecv). Then a Cast comes before the _Send and another behind
+ * the _Recv, and no constant is copied: a copy would have other bits than the tensor that is sent.
+ */
 #include <string.h>
 
 #include "lib/graph/device_name.h"
@@ -172,14 +177,37 @@ static int partitioner_add_token(struct partitioner *c, struct mu_graph *from,
 	return 0;
 }
 
+/* Adds a Cast of `in`, which is on n's device.  To bfloat16 it rounds to zero, as TensorFlow does.
+ */
+static int add_cast(struct partitioner *c, struct mu_graph *to, const struct mu_node *n,
+		    struct mu_input in, enum mu_dtype from_type, enum mu_dtype to_type,
+		    struct mu_node **out)
+{
+	struct mu_attr source = {.kind = MU_ATTR_TYPE, .type = from_type};
+	struct mu_attr result = {.kind = MU_ATTR_TYPE, .type = to_type};
+	struct mu_attr truncate = {.kind = MU_ATTR_BOOL, .b = to_type == MU_BFLOAT16};
+	int rc = partitioner_add_node(c, to, n->name, "Cast", n->device, out);
+
+	if (rc)
+		return rc;
+	mu_node_set_attr(to, *out, "SrcT", &source);
+	mu_node_set_attr(to, *out, "DstT", &result);
+	mu_node_set_attr(to, *out, "Truncate", &truncate);
+	mu_node_set_inputs(to, *out, &in, 1, NULL, 0);
+	return 0;
+}
+
+/* *first is the node that reads the source, and *last the one that has the value at the user: the
+ * _Send and the _Recv, or the casts around them. */
 static int partitioner_add_pair(struct partitioner *c, struct mu_input in,
-				const struct mu_node *user, struct mu_node **send,
-				struct mu_node **recv)
+				const struct mu_node *user, struct mu_node **first,
+				struct mu_node **last)
 {
 	struct mu_graph *from = c->partitions[c->partition_of[in.node->id]].graph;
 	struct mu_graph *to = c->partitions[c->partition_of[user->id]].graph;
 	struct edge_ends w = {.from = in.node->device, .to = user->device, .type = MU_FLOAT};
 	struct mu_input source = {c->copies[in.node->id], in.port};
+	struct mu_node *send, *recv;
 	unsigned loop;
 	int rc;
 
@@ -189,17 +217,29 @@ static int partitioner_add_pair(struct partitioner *c, struct mu_input in,
 		rc = sendable_type(c, in, user, &w.type);
 	if (rc || (rc = incarnation_of(c, w.from, &w.incarnation)))
 		return rc;
+	bool casts = c->devs->bfloat16_edges && in.port != MU_CONTROL && w.type == MU_FLOAT;
+	if (casts) {
+		if ((rc = add_cast(c, from, in.node, source, MU_FLOAT, MU_BFLOAT16, first)))
+			return rc;
+		source = (struct mu_input){*first, 0};
+		w.type = MU_BFLOAT16;
+	}
 	w.name = mu_arena_printf(&c->scratch, "edge_%u_%s", c->n_edges, in.node->name);
-	if ((rc = partitioner_add_node(c, from, in.node->name, "_Send", w.from, send)) ||
-	    (rc = partitioner_add_node(c, to, in.node->name, "_Recv", w.to, recv)))
+	if ((rc = partitioner_add_node(c, from, in.node->name, "_Send", w.from, &send)) ||
+	    (rc = partitioner_add_node(c, to, in.node->name, "_Recv", w.to, &recv)))
 		return rc;
-	set_edge_attrs(from, *send, "T", &w);
-	set_edge_attrs(to, *recv, "tensor_type", &w);
-	mu_node_set_inputs(from, *send, &source, 1, NULL, 0);
+	set_edge_attrs(from, send, "T", &w);
+	set_edge_attrs(to, recv, "tensor_type", &w);
+	mu_node_set_inputs(from, send, &source, 1, NULL, 0);
 	loop = loop_of_outputs(&c->loops, in.node);
 	if (loop) /* the receive must start once per iteration */
-		mu_node_add_control(to, *recv,
+		mu_node_add_control(to, recv,
 				    c->copies[loops_pivot(&c->loops, loop, user->device)->id]);
+	if (casts)
+		return add_cast(c, to, user, (struct mu_input){recv, 0}, MU_BFLOAT16, MU_FLOAT,
+				last);
+	*first = send;
+	*last = recv;
 	return 0;
 }
 
@@ -236,7 +276,7 @@ static int partitioner_map_input(struct partitioner *c, struct mu_input in,
 				 const struct mu_node *user, struct mu_input *out)
 {
 	MU_AUTO_BUF key = {0};
-	struct mu_node *send, *recv;
+	struct mu_node *first, *recv;
 	const struct mu_node *constant;
 	int rc;
 
@@ -244,7 +284,8 @@ static int partitioner_map_input(struct partitioner *c, struct mu_input in,
 		*out = (struct mu_input){c->copies[in.node->id], in.port};
 		return 0;
 	}
-	if ((constant = replicate_source(in)))
+	constant = c->devs->bfloat16_edges ? NULL : replicate_source(in);
+	if (constant)
 		in.node = (struct mu_node *)constant;
 	mu_buf_put(&key, &in.node->id, sizeof in.node->id);
 	mu_buf_put(&key, &in.port, sizeof in.port);
@@ -252,7 +293,7 @@ static int partitioner_map_input(struct partitioner *c, struct mu_input in,
 	recv = mu_map_get_n(&c->recvs, key.data, key.len);
 	if (!recv) {
 		rc = constant ? add_replica(c, constant, user, &recv)
-			      : partitioner_add_pair(c, in, user, &send, &recv);
+			      : partitioner_add_pair(c, in, user, &first, &recv);
 		if (!rc && !constant && in.port == MU_CONTROL)
 			rc = add_waiter(c, recv, user, &recv);
 		if (rc)
@@ -288,13 +329,13 @@ static int add_late_read(struct partitioner *c, const struct mu_node *n, unsigne
 {
 	const struct mu_node *variable = n->inputs[k].node;
 	struct mu_graph *from = c->partitions[c->partition_of[variable->id]].graph;
-	struct mu_node *send, *recv;
+	struct mu_node *read, *recv;
 	struct mu_input first;
-	int rc = partitioner_add_pair(c, n->inputs[k], n, &send, &recv);
+	int rc = partitioner_add_pair(c, n->inputs[k], n, &read, &recv);
 
 	for (unsigned i = 0; !rc && i < n->n_controls; i++)
 		if (!(rc = partitioner_map_input(c, n->inputs[n->n_inputs + i], variable, &first)))
-			mu_node_add_control(from, send, first.node);
+			mu_node_add_control(from, read, first.node);
 	*out = (struct mu_input){recv, 0};
 	return rc;
 }
@@ -307,7 +348,8 @@ static int partition_nodes(struct partitioner *c)
 	for (unsigned i = 0; i < g->n_nodes; i++)
 		if ((rc = find_partition(c, g->nodes[i], &c->partition_of[i])))
 			return rc;
-	c->unused = replicate_unused(g, c->partition_of, &c->scratch);
+	c->unused = c->devs->bfloat16_edges ? MU_ARENA_ARRAY(&c->scratch, bool, g->n_nodes)
+					    : replicate_unused(g, c->partition_of, &c->scratch);
 	for (unsigned i = 0; i < g->n_nodes; i++)
 		if (!c->unused[i])
 			c->copies[i] = mu_graph_copy_node(c->partitions[c->partition_of[i]].graph,

@@ -114,6 +114,7 @@ static int parse_config(struct session *s, const Muster__CreateSessionRequest *r
 	if (c->graph_options) {
 		s->cost_every = c->graph_options->build_cost_model;
 		s->cost_after = c->graph_options->build_cost_model_after;
+		s->devices.bfloat16_edges = c->graph_options->enable_bfloat16_sendrecv;
 	}
 	s->log_placement = c->log_device_placement;
 	s->devices.soft_placement = c->allow_soft_placement;

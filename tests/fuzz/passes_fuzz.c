@@ -44,7 +44,7 @@ static void compile(struct partition *partitions, unsigned n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct graph_device list[] = {{PS, 1, "CPU"}, {WORKER, 2, "CPU"}};
-	static const struct graph_devices devices = {list, 2, WORKER, true};
+	static const struct graph_devices devices = {list, 2, WORKER, true, false};
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 	MU_AUTO(mu_graph_free) struct mu_graph *pruned = NULL;
 	const char **feed_keys, **fetch_keys, *last, *first;

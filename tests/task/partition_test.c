@@ -6,7 +6,7 @@
 #define WORKER "/job:worker/replica:0/task:0/device:CPU:0"
 
 static const struct graph_device list[] = {{PS, 0x11, "CPU"}, {WORKER, 0x22, "CPU"}};
-static const struct graph_devices devs = {list, 2, WORKER, false};
+static struct graph_devices devs = {list, 2, WORKER, false, false};
 static struct mu_err err;
 static struct partition *partitions;
 static unsigned n_partitions;
@@ -65,6 +65,40 @@ static void tensor_between_tasks__is_sent_once_for_two_users(void **state)
 	assert_int_equal(inc, 0x11);
 	assert_ptr_equal(mu_graph_find(part("/job:worker/replica:0/task:0"), "a")->inputs[1].node,
 			 recv);
+	graph_partitions_free(partitions, n_partitions);
+	mu_graph_free(g);
+}
+
+static enum mu_dtype type_of(const struct mu_node *n, const char *attr)
+{
+	const struct mu_attr *a = mu_node_attr(n, attr);
+
+	assert_non_null(a);
+	return a->type;
+}
+
+static void float_between_tasks__is_sent_as_bfloat16_if_the_session_asks_for_it(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	attr_type(g, node(g, "v", "VariableV2", "", PS), "dtype", MU_FLOAT);
+	attr_type(g, node(g, "n", "Placeholder", "", PS), "dtype", MU_INT32);
+	floats(g, "a", "Mul", "v v", WORKER);
+	attr_type(g, node(g, "b", "Identity", "n", WORKER), "T", MU_INT32);
+	devs.bfloat16_edges = true;
+	assert_ok(graph_partition(g, &devs, &partitions, &n_partitions, &err), &err);
+	devs.bfloat16_edges = false;
+	const struct mu_graph *ps = part("/job:ps/replica:0/task:0");
+	const struct mu_graph *worker = part("/job:worker/replica:0/task:0");
+	struct mu_node *shrink = only(ps, "Cast"), *widen = only(worker, "Cast");
+	assert_int_equal(count(ps, "_Send"), 2);
+	assert_int_equal(type_of(shrink, "DstT"), MU_BFLOAT16);
+	assert_true(mu_node_attr(shrink, "Truncate")->b);
+	assert_int_equal(type_of(widen, "DstT"), MU_FLOAT);
+	assert_string_equal(widen->inputs[0].node->op, "_Recv");
+	assert_int_equal(type_of(widen->inputs[0].node, "tensor_type"), MU_BFLOAT16);
+	assert_ptr_equal(mu_graph_find(worker, "a")->inputs[1].node, widen);
+	assert_string_equal(mu_graph_find(worker, "b")->inputs[0].node->op, "_Recv");
 	graph_partitions_free(partitions, n_partitions);
 	mu_graph_free(g);
 }
@@ -252,6 +286,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(tensor_between_tasks__is_sent_once_for_two_users),
+	    cmocka_unit_test(float_between_tasks__is_sent_as_bfloat16_if_the_session_asks_for_it),
 	    cmocka_unit_test(small_constant__is_copied_to_its_user),
 	    cmocka_unit_test(constant_that_is_large_or_has_control_inputs__is_sent),
 	    cmocka_unit_test(constant_used_on_both_tasks__is_on_both),

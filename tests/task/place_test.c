@@ -6,7 +6,7 @@
 #define WORKER "/job:worker/replica:0/task:0/device:CPU:0"
 
 static const struct graph_device list[] = {{PS0, 1, "CPU"}, {WORKER, 2, "CPU"}};
-static struct graph_devices devs = {list, 2, WORKER, false};
+static struct graph_devices devs = {list, 2, WORKER, false, false};
 static struct mu_err err;
 
 static struct mu_node *variable(struct mu_graph *g, const char *name, const char *device)
@@ -100,7 +100,7 @@ static void missing_gpu__becomes_a_cpu_only_with_soft_placement(void **state)
 #define GPU0 "/job:worker/replica:0/task:0/device:GPU:0"
 static const struct graph_device with_gpu[] = {
     {PS0, 1, "CPU"}, {WORKER, 2, "CPU"}, {GPU0, 3, "GPU"}};
-static struct graph_devices gpu_devs = {with_gpu, 3, WORKER, false};
+static struct graph_devices gpu_devs = {with_gpu, 3, WORKER, false, false};
 
 /* Adds an op on variables without a GPU kernel, which keeps the variables on the CPU. */
 static void selects(struct mu_graph *g, const char *name, const char *inputs)

@@ -5,7 +5,7 @@
 #define WORKER "/job:worker/replica:0/task:0/device:CPU:0"
 
 static const struct graph_device list[] = {{WORKER, 0x2a, "CPU"}};
-static const struct graph_devices devs = {list, 1, WORKER, false};
+static const struct graph_devices devs = {list, 1, WORKER, false, false};
 
 static struct mu_graph *out;
 static const char **feed_keys, **fetch_keys;

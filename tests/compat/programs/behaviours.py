@@ -406,6 +406,25 @@ def soft_placement_of_variables():
         return plain([sess.run(more), sess.run(branch), sess.run(held)])
 
 
+def floats_are_sent_as_bfloat16():
+    """If the session asks for it: variables, constants, fetches, fed values, not other types."""
+    values = np.array([1 / 3, 1 + 2 ** -8, 1e-30, 3.4e38, -0.1, np.inf], np.float32)
+    config = tf.ConfigProto(graph_options=tf.GraphOptions(enable_bfloat16_sendrecv=True))
+    with tf.device("/job:ps/task:0"):
+        held = [tf.Variable(values, name=f"held{r}", use_resource=r) for r in (False, True)]
+        fed = tf.placeholder(tf.float32, [6])
+        here = [tf.constant(values), fed + 0.0, *held, tf.cast(held[0], tf.float64)]
+        double = tf.assign(held[0], held[0] + held[0])
+    with tf.device("/job:worker/task:1"):
+        there = [x + 0 for x in here] + [tf.while_loop(lambda i, x: i < 2, lambda i, x: (i + 1, x + held[1]), [0, held[1]])[1]]
+        with tf.control_dependencies([double]):
+            late = held[0].read_value()
+    with tf.Session(TARGET, config=config) as sess:
+        sess.run(tf.global_variables_initializer())
+        out = [sess.run([here, there], {fed: values}), sess.run(late)]
+    return [[str(x) for x in np.ravel(v)] for v in tf.nest.flatten(out)]
+
+
 def a_graph_grows_between_steps():
     out = []
     with tf.Session(TARGET) as sess:
