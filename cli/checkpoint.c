@@ -16,8 +16,12 @@ static int list_checkpoints(const char *folder)
 {
 	struct mu_checkpoint_state s = {0};
 	struct mu_err err;
+	int rc = mu_checkpoint_state_read(&s, folder, &err);
 
-	if (mu_checkpoint_state_read(&s, folder, &err))
+	if (rc == -(int)MU_NOT_FOUND)
+		mu_fail(&err, MU_NOT_FOUND, "no checkpoint in '%s': it has no file 'checkpoint'",
+			folder);
+	if (rc)
 		return cli_fail(&err);
 	for (unsigned i = 0; i < s.n; i++) {
 		time_t when = (time_t)s.times[i];
