@@ -392,7 +392,8 @@ int mu_yaml_parse(struct mu_doc **out, struct mu_span text, const char *source, 
 		for (unsigned i = 0; i < n; i++)
 			mu_doc_free(docs[i]);
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%s: holds %u documents where one is expected", source, n);
+			       "%s: holds %u documents where one is expected%s", source, n,
+			       n ? ": put each in a file of its own" : "");
 	}
 	*out = docs[0];
 	return 0;

@@ -66,7 +66,7 @@ static void yaml__that_is_wrong__names_file_and_line(void **state)
 	    {"? [x]\n: 1\n", "a key must be a plain word"},
 	    {"base: &b {x: 1}\nd:\n  <<: *b\n", "t.yaml:3: merge keys"},
 	    {"", "holds 0 documents"},
-	    {"a: 1\n---\nb: 2\n", "holds 2 documents"},
+	    {"a: 1\n---\nb: 2\n", "holds 2 documents where one is expected: put each in a file"},
 	};
 	struct mu_doc *d;
 
