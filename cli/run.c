@@ -132,6 +132,19 @@ static void reap_deleted(struct run *r, double now)
 	}
 }
 
+/* The clients of a job that has only servers need the addresses. */
+static int start_task(struct run *r, const struct plan_pod *pod, double now, struct mu_err *err)
+{
+	char address[64];
+	int rc = run_tasks_start(&r->tasks, pod, now, err);
+
+	if (rc || r->spec->program != PROGRAM_NONE)
+		return rc;
+	run_tasks_address(&r->tasks, r->spec, pod->task, pod->index, address, sizeof(address));
+	run_view_say(&r->view, "%s-%d  grpc://%s", pod->task, pod->index, address);
+	return 0;
+}
+
 static int execute_action(struct run *r, const struct plan_action *a, double now,
 			  struct mu_err *err)
 {
@@ -152,7 +165,7 @@ static int execute_action(struct run *r, const struct plan_action *a, double now
 		r->service = false;
 		return 0;
 	case ACTION_CREATE_POD:
-		return run_tasks_start(&r->tasks, a->pod, now, err);
+		return start_task(r, a->pod, now, err);
 	case ACTION_DELETE_POD:
 	case ACTION_FORCE_DELETE_POD:
 		delete_task(r, a->uid, now);

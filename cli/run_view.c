@@ -143,14 +143,26 @@ static size_t line_limit(const struct run_view *v)
 		   : 79;
 }
 
+/* The tasks that are ready or have ended. */
+static int count_tasks(const struct job_status *s)
+{
+	int n = 0;
+
+	for (unsigned i = 0; i < s->n_tasks; i++)
+		n += s->tasks[i].ready + s->tasks[i].succeeded + s->tasks[i].failed;
+	return n;
+}
+
 void run_view_show(struct run_view *v, const struct job_status *s, double now)
 {
 	MU_AUTO_BUF line = {0};
 	size_t limit = line_limit(v);
+	int tasks = count_tasks(s);
 
 	if (now - v->shown_at < (v->terminal ? LIVE_INTERVAL_S : PLAIN_INTERVAL_S))
 		return;
-	if (!v->terminal && v->shown_at > 0 && v->shown_step == v->progress.step)
+	if (!v->terminal && v->shown_at > 0 && v->shown_step == v->progress.step &&
+	    v->shown_tasks == tasks)
 		return;
 	put_line(&line, v, s);
 	printf("%s%.*s%s", v->terminal ? "\r\033[K" : "",
@@ -158,6 +170,7 @@ void run_view_show(struct run_view *v, const struct job_status *s, double now)
 	fflush(stdout);
 	v->shown_at = now;
 	v->shown_step = v->progress.step;
+	v->shown_tasks = tasks;
 }
 
 void run_view_clear(struct run_view *v)

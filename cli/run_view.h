@@ -14,6 +14,7 @@ struct run_view {
 	double step_at;  /* time of the last change of the step */
 	double shown_at; /* time of the last line */
 	int64_t shown_step;
+	int shown_tasks;
 	/* Fields of the chief's final report. */
 	bool final;
 	enum end_reason end_reason;

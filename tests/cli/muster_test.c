@@ -528,6 +528,28 @@ static void invalid_command_lines__exit_with_2(void **state)
 	}
 }
 
+static void servers__show_their_addresses_and_when_they_are_ready(void **state)
+{
+	MU_AUTO_BUF output = {0};
+	FILE *f = fopen(manifest, "w");
+
+	assert_non_null(f);
+	fprintf(f,
+		"apiVersion: muster.dev/v1\n"
+		"kind: DistributedTrainingJob\n"
+		"metadata: {name: servers}\n"
+		"spec:\n"
+		"  tasks: {ps: {replicas: 1}, worker: {replicas: 1}}\n"
+		"  checkpoint: {path: %s/out}\n"
+		"  run: {activeDeadlineSeconds: 8}\n",
+		folder);
+	fclose(f);
+	assert_int_equal(muster(&output, "run", manifest), 1);
+	assert_output_has(output, "ps-0  grpc://127.0.0.1:");
+	assert_output_has(output, "worker-0  grpc://127.0.0.1:");
+	assert_output_has(output, "ps 1/1  worker 1/1");
+}
+
 static void output__that_cannot_be_written__is_a_failure(void **state)
 {
 	MU_AUTO_FREE char *command = NULL, *look = NULL;
@@ -564,6 +586,7 @@ int main(void)
 	    T(plans_of_several_manifests__have_headings),
 	    T(invalid_command_lines__exit_with_2),
 	    T(output__that_cannot_be_written__is_a_failure),
+	    T(servers__show_their_addresses_and_when_they_are_ready),
 	};
 
 	return cmocka_run_group_tests(tests, find_program, NULL);
