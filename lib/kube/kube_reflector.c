@@ -114,9 +114,10 @@ static void report_recovery(struct kube_reflector *r)
 		mu_info("kube", "watching %s again", r->name);
 }
 
-/* Takes the event. */
-static int on_event(struct kube_reflector *r, cJSON *event, struct mu_err *err)
+static int on_line(void *reflector, const char *line, size_t len, struct mu_err *err)
 {
+	struct kube_reflector *r = reflector;
+	cJSON *event = kube_json((struct mu_span){line, len});
 	enum kube_change change;
 	const cJSON *object;
 	const char *version;
@@ -139,12 +140,6 @@ static int on_event(struct kube_reflector *r, cJSON *event, struct mu_err *err)
 	}
 	cJSON_Delete(event);
 	return rc;
-}
-
-static int on_line(void *arg, const char *line, size_t len, struct mu_err *err)
-{
-	struct kube_reflector *r = arg;
-	return on_event(r, kube_json((struct mu_span){line, len}), err);
 }
 
 static int list_all(struct kube_reflector *r, struct mu_err *err)

@@ -47,19 +47,18 @@ static void answer(void *controller, const struct mu_http_request *rq, struct mu
 	struct controller *c = controller;
 	const char *path = rq->path;
 
+	out->status = 200;
 	out->type = "text/plain; version=0.0.4; charset=utf-8";
 	if (strcmp(rq->method, "GET") != 0) {
 		out->status = 405;
 		mu_buf_puts(&out->body, "only GET\n");
 	} else if (strcmp(path, "/healthz") == 0 || strcmp(path, "/livez") == 0) {
-		out->status = 200;
 		mu_buf_puts(&out->body, "ok\n");
 	} else if (strcmp(path, "/readyz") == 0) {
 		bool ready = atomic_load(&c->synced);
 		out->status = ready ? 200 : 503;
 		mu_buf_puts(&out->body, ready ? "ok\n" : "the first lists are not complete\n");
 	} else if (strcmp(path, "/metrics") == 0) {
-		out->status = 200;
 		metrics(c, &out->body);
 	} else {
 		out->status = 404;

@@ -231,8 +231,7 @@ void store_object_gone(void *watch, const cJSON *json)
 	char *key = NULL;
 
 	pthread_mutex_lock(&c->lock);
-	s = mu_map_get(&c->objects[w->kind], object_uid(json));
-	if (s)
+	if ((s = mu_map_get(&c->objects[w->kind], object_uid(json))))
 		key = note_change(s);
 	store_remove(c, w->kind, object_uid(json));
 	pthread_mutex_unlock(&c->lock);

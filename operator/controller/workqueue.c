@@ -143,8 +143,7 @@ void workqueue_forget(struct workqueue *q, const char *key)
 	struct work_item *item;
 
 	pthread_mutex_lock(&q->lock);
-	item = mu_map_get(&q->items, key);
-	if (item)
+	if ((item = mu_map_get(&q->items, key)))
 		item->failures = 0;
 	pthread_mutex_unlock(&q->lock);
 }
