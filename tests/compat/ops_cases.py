@@ -266,6 +266,8 @@ def network():
         for t in REALS:
             yield Case(op, {"logits": real(t, 5, 10, low=-9, high=9)}, rtol=6e-6 if t == F else None,
                        atol=1e-6 if t == F else 1e-13)
+            # the logarithm of a sum beside a large logit
+            yield Case(op, {"logits": np.repeat(np.array([[-1e7], [-1e8], [1e9]], t), 11, 1)})
     for t in REALS:
         x, y = real(t, 6, 10, low=-5, high=5), rng.dirichlet(np.ones(10), 6).astype(t)
         yield Case("SoftmaxCrossEntropyWithLogits", {"features": x, "labels": y},

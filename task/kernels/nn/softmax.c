@@ -14,8 +14,10 @@
 	{                                                                                          \
 		T stats[2];                                                                        \
 		loops->softmax[dt](o, x, n, stats);                                                \
-		T shift = stats[0] + log(stats[1]);                                                \
-		loops->binary[BIN_Sub][dt](o, x, &shift, n, RIGHT_SCALAR);                         \
+		/* one after the other: added to a large logit, the logarithm would be lost */     \
+		T log_sum = log(stats[1]);                                                         \
+		loops->binary[BIN_Sub][dt](o, x, &stats[0], n, RIGHT_SCALAR);                      \
+		loops->binary[BIN_Sub][dt](o, o, &log_sum, n, RIGHT_SCALAR);                       \
 	}                                                                                          \
 	/* back = softmax(x) - labels; returns the row's loss. */                                  \
 	static T dense_loss_row_##T(T *back, const T *x, const T *labels, int64_t n)               \
