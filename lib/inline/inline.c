@@ -16,19 +16,41 @@
 
 /* ---- calls ---- */
 
+/* A node that runs with the call: in the iteration of its loop, and only in the branch of a
+ * conditional that is taken.  NULL: nothing tells the call from the rest of the graph. */
+static struct mu_node *start_of(struct inliner *x, const struct mu_node *call)
+{
+	const char *name = mu_arena_printf(&x->scratch, "%s/start", call->name);
+	struct mu_node *start = NULL;
+	enum mu_dtype *types;
+	unsigned n;
+
+	if (call->n_controls) {
+		start = inline_node(x, call, name, "NoOp", NULL, 0);
+		for (unsigned k = 0; k < call->n_controls; k++)
+			mu_node_add_control(x->g, start, call->inputs[call->n_inputs + k].node);
+	}
+	for (unsigned k = 0; x->has_branches && !start && k < call->n_inputs; k++) {
+		struct mu_input in = call->inputs[k];
+
+		if (mu_op_output_types(in.node, &x->scratch, &types, &n, x->err) ||
+		    (unsigned)in.port >= n || mu_dtype_is_ref(types[in.port]))
+			continue;
+		start = inline_node(x, call, name, "Identity", &in, 1);
+		inline_type(x, start, "T", types[in.port]);
+	}
+	return start;
+}
+
 static struct call_site call_site_of(struct inliner *x, const struct mu_node *call,
 				     const struct mu_func *f)
 {
-	struct call_site s = {
-	    .call = call, .name = call->name, .f = f, .in = call->inputs, .n_in = call->n_inputs};
-
-	if (call->n_controls) {
-		s.after = inline_node(x, call, mu_arena_printf(&x->scratch, "%s/start", call->name),
-				      "NoOp", NULL, 0);
-		for (unsigned k = 0; k < call->n_controls; k++)
-			mu_node_add_control(x->g, s.after, call->inputs[call->n_inputs + k].node);
-	}
-	return s;
+	return (struct call_site){.call = call,
+				  .name = call->name,
+				  .f = f,
+				  .in = call->inputs,
+				  .n_in = call->n_inputs,
+				  .after = start_of(x, call)};
 }
 
 static int expand_function(struct inliner *x, const struct mu_node *call, const struct mu_func *f,
@@ -235,6 +257,15 @@ static int expand_all(struct inliner *x)
 	return 0;
 }
 
+/* Of conditionals or loops, which have no node without a Switch. */
+static bool has_branches(const struct mu_graph *g)
+{
+	for (unsigned i = 0; i < g->n_nodes; i++)
+		if (strcmp(g->nodes[i]->op, "Switch") == 0)
+			return true;
+	return false;
+}
+
 int mu_graph_inline(struct mu_graph *g, struct mu_err *err)
 {
 	struct inliner x = {.g = g, .err = err};
@@ -243,6 +274,7 @@ int mu_graph_inline(struct mu_graph *g, struct mu_err *err)
 	if (!g->library)
 		return 0;
 	mu_arena_init(&x.scratch);
+	x.has_branches = has_branches(g);
 	rc = expand_all(&x);
 	mu_arena_fini(&x.scratch);
 	free(x.depths);

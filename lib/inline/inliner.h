@@ -8,6 +8,7 @@
 struct inliner {
 	struct mu_graph *g;
 	struct mu_arena scratch;
+	bool has_branches;     /* in the graph as the client sent it */
 	unsigned depth;        /* of the current call */
 	unsigned char *depths; /* by node id; 0 from n_depths on */
 	unsigned n_depths;

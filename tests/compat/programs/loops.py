@@ -76,6 +76,21 @@ def a_variable_that_each_turn_updates():
         return _run([turns, v.read_value()])
 
 
+def a_function_in_a_branch_of_each_turn():
+    """Its nodes without inputs run in the turns that take the branch."""
+    counter = lambda: tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=[], shared_name="calls")
+
+    @tf.function(autograph=False)
+    def count(x):
+        tf.raw_ops.AssignAddVariableOp(resource=counter(), value=tf.constant(1.0))
+        return x + 3.0
+    start = tf.raw_ops.AssignVariableOp(resource=counter(), value=tf.constant(0.0))
+    turns = _count(5, lambda i, x: tf.cond(i < 2, lambda: count(x), lambda: x * 2.0))
+    with tf.Session(TARGET) as sess:
+        sess.run(start)
+        return plain([sess.run(turns), sess.run(tf.raw_ops.ReadVariableOp(resource=counter(), dtype=tf.float32))])
+
+
 def a_condition_on_the_ps():
     return _run(tf.while_loop(lambda x: _on(PS, lambda: x < 100.0), lambda x: x * 3.0, [1.0]))
 
