@@ -257,7 +257,7 @@ static int expand_all(struct inliner *x)
 	return 0;
 }
 
-/* Of conditionals or loops, which have no node without a Switch. */
+/* True if the graph has conditionals or loops: each of them has a Switch. */
 static bool has_branches(const struct mu_graph *g)
 {
 	for (unsigned i = 0; i < g->n_nodes; i++)
