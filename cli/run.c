@@ -368,7 +368,7 @@ static char *shell_word(const char *path)
 		else
 			mu_buf_putc(&word, *path);
 	mu_buf_putc(&word, '\'');
-	return mu_xstrdup(word.data);
+	return mu_buf_take(&word);
 }
 
 /* Prints "  COMMAND PATH". */
