@@ -48,6 +48,7 @@ static const char usage[] =
     "  --session-idle=S      close a session that is unused for S seconds; 0: never\n"
     "                                                             [604800, seven days]\n"
     "  --session-config=FILE a serialized ConfigProto with the defaults of every session\n"
+    "  --py-func=FD          an inherited Unix socket to the program that runs Python functions\n"
     "  --while-stdin         exit, without draining, at the end of standard input\n"
     "  --version, --help\n";
 
@@ -193,6 +194,11 @@ static int one_argument(struct arguments *a, const char *arg, const char *next, 
 	}
 	if (is_flag(arg, next, "--session-config", &v, taken))
 		return mu_buf_read_file(&a->session_config, v, MAX_SESSION_CONFIG, err);
+	if (is_flag(arg, next, "--py-func", &v, taken)) {
+		rc = flag_number(v, INT32_MAX, "--py-func", &n, err);
+		a->o.python_socket = (int)n;
+		return rc;
+	}
 	if (!strcmp(arg, "--while-stdin")) {
 		a->while_stdin = true;
 		return 0;

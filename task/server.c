@@ -20,6 +20,7 @@
 #include "task/peer/peer_collective.h"
 #include "task/peer/peer_stream.h"
 #include "task/rpc/tls.h"
+#include "task/runtime/python_process.h"
 #include "task/server_internal.h"
 
 enum {
@@ -194,6 +195,8 @@ static int make_parts(struct task_server *s, const struct task_server_options *o
 		return rc;
 	s->rt->devices = s->device.gpus;
 	s->rt->n_cpus = n_cpus;
+	if (o->python_socket)
+		s->rt->python_process = python_process_new(o->python_socket);
 	s->offload = mu_offload_new(OFFLOAD_THREADS);
 	s->timer = mu_timer_new();
 	collective = peers_collective_hooks(s->peers);

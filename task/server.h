@@ -30,6 +30,8 @@ struct task_server_options {
 	int64_t session_idle_ms; /* when an unused session is closed; 0: never */
 	struct mu_span session_config; /* (optional) a ConfigProto, the defaults of every session;
 					  borrowed for the server's life */
+	int python_socket; /* (optional) of the program that runs Python functions, see
+			      task/runtime/python_process.h; 0: none */
 	/* (optional) the SHA-256 of the job's bearer token, as 64 hexadecimal digits.  POST
 	 * requests need the token unless they come from the loopback interface.  NULL: POST is
 	 * accepted from the loopback interface only. */

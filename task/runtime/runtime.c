@@ -8,6 +8,7 @@
 #include "task/runtime/collective.h"
 #include "task/runtime/exec_graph.h"
 #include "task/runtime/memory_copies.h"
+#include "task/runtime/python_process.h"
 #include "task/runtime/traffic.h"
 
 int runtime_new(const char *job, int task, unsigned threads, const struct kernel_registry *kernels,
@@ -42,6 +43,7 @@ void runtime_free(struct runtime *rt)
 	traffic_free(rt->traffic);
 	device_set_free(rt->devices);
 	collectives_free(rt->collectives);
+	python_process_free(rt->python_process);
 	free(rt->task_prefix);
 	free(rt->cpu_name);
 	free(rt);

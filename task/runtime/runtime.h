@@ -13,6 +13,7 @@ struct thread_pool;
 struct device_set;
 struct collectives;
 struct kernel_registry;
+struct python_process;
 struct runtime {
 	const struct kernel_registry *kernels;
 	char *task_prefix;    /* "/job:worker/replica:0/task:1" */
@@ -26,6 +27,7 @@ struct runtime {
 	struct device_set
 	    *devices; /* NULL: none but the host; set before the first graph is registered; owned */
 	struct collectives *collectives;    /* NULL: no server; set with devices; owned */
+	struct python_process *python_process; /* NULL: none runs Python functions; owned */
 	struct debug_streams debug_streams; /* without functions: no server; set with devices */
 };
 /* threads 0: the CPUs of the cgroup.  `kernels` is borrowed for the runtime's life. */

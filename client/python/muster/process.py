@@ -5,10 +5,12 @@ The server runs until its standard input is closed, and only this program holds 
 when this program ends, in whatever way.  It has its own session, so that Ctrl-C reaches this program first.  A thread
 copies its log to our standard error and keeps the last line for exceptions.
 """
+import array
 import ipaddress
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
@@ -54,6 +56,24 @@ def command(cluster, job, index, address_file, config_file):
             f"--address-file={address_file}", "--while-stdin", *more]
 
 
+def serve_calls(connection):
+    from . import functions  # needs TensorFlow, which has been imported if the graph has Python functions
+    functions.serve(connection)
+
+
+def accept_calls(control):
+    """Takes the connections for calls of Python functions, which the server sends through the control socket, until it
+    ends.  Each connection has a thread, because a function may wait for another one."""
+    while True:
+        received = array.array("i")
+        _, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(received.itemsize))
+        if not ancillary:
+            return
+        received.frombytes(ancillary[0][2])
+        connection = socket.socket(fileno=received[0])
+        threading.Thread(target=serve_calls, args=(connection,), daemon=True, name="muster Python function").start()
+
+
 class Process:
     """Starts the server and returns when it is ready; raises StartError on failure."""
 
@@ -64,8 +84,12 @@ class Process:
             settings = pathlib.Path(folder, "config") if config else None
             if settings:
                 settings.write_bytes(config)
-            self.child = subprocess.Popen(command(cluster, job, index, address, settings), stdin=subprocess.PIPE,
-                                          stderr=subprocess.PIPE, start_new_session=True)
+            ours, theirs = socket.socketpair()
+            with theirs:
+                self.child = subprocess.Popen(
+                    command(cluster, job, index, address, settings) + [f"--py-func={theirs.fileno()}"],
+                    stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, pass_fds=[theirs.fileno()])
+            threading.Thread(target=accept_calls, args=(ours,), daemon=True, name="muster calls").start()
             self.logger = threading.Thread(target=self.copy_log, daemon=True, name="muster-task log")
             self.logger.start()
             try:

@@ -120,6 +120,13 @@ def servers():
     compare_each("servers", *with_each(run, folder))
 
 
+def python_functions():
+    """Python functions in a graph: py_func, py_function, from_generator"""
+    def run(job):
+        return json.loads(job.run("tests/compat/programs/python_functions.py").strip().splitlines()[-1])
+    compare_each("Python functions", *with_each(run, folder))
+
+
 def several_cpus():
     """several CPU devices per task"""
     def run(job):
@@ -175,4 +182,4 @@ def trainers_for_1():
             raise Different(f"a trainer of several files ended with {task.returncode}: {job.said(task, 'err')}")
 
 
-CASES = [sessions, lifetimes, raw, broken_graphs, cost_graphs, debugger, loops, gradients, tied_loops, mixed, servers, several_cpus, cluster_specs, collectives, joins, leaves_open, trainers_for_1]
+CASES = [sessions, lifetimes, raw, broken_graphs, cost_graphs, debugger, loops, gradients, tied_loops, mixed, servers, python_functions, several_cpus, cluster_specs, collectives, joins, leaves_open, trainers_for_1]
