@@ -25,7 +25,7 @@ python_3_7() { # one that runs, or nothing
 if [ "${1:-}" = --newest ]; then
   shift
   # no estimators there, and tf.layers and Keras 2 are gone with what is built on them
-  [ $# != 0 ] || set -- hello placement deterministic lockstep sessions servers example_three_adds
+  [ $# != 0 ] || set -- hello placement deterministic lockstep sessions servers python_functions example_three_adds
   venv=${MUSTER_TF_NEWEST:-build/venv-tf-newest}
   [ -n "${MUSTER_TF_NEWEST:-}" ] || tests/compat/venv.sh "$venv" newest
   echo "compat: $("$venv/bin/python" -c 'from importlib.metadata import version; print("TensorFlow", version("tensorflow_cpu"))')," \

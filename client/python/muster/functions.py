@@ -74,6 +74,10 @@ def is_nothing(result):
 def to_array(result):
     """The array of a result; a scalar string is not one yet if it was an eager tensor."""
     array = np.asarray(result if isinstance(result, np.ndarray) else result.numpy())
+    try:
+        dtypes.as_dtype(array.dtype)
+    except TypeError:
+        raise UnsupportedType(f"Unsupported numpy data type {array.dtype}") from None
     if array.dtype == object:
         for item in array.flat:
             if not isinstance(item, (bytes, str)):
@@ -106,7 +110,7 @@ def call(token, arguments):
     try:
         arrays = [to_array(result) for result in results]
         return reply, [add_tensor(reply, array) for array in arrays]
-    except (UnsupportedType, TypeError) as error:
+    except Exception as error:
         return AttrValue.ListValue(i=[INTERNAL], s=[str(error).encode()]), []
 
 

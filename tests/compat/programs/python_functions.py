@@ -78,7 +78,8 @@ RESULTS = {
     "objects": (lambda: np.array([b"a", b"b\0"], object), tf.string), "none": (lambda: None, []), "none for one": (lambda: None, tf.float32),
     "two for one": (lambda: (1.0, 2.0), tf.float32), "one for two": (lambda: 1.0, [tf.float32] * 2), "other type": (lambda: 1.0, tf.float32),
     "second of other type": (lambda: [np.float32(1), 1.0], [tf.float32] * 2), "object": (lambda: object(), tf.float32),
-    "dictionary": (lambda: {}, tf.float32), "large": (lambda: np.arange(1 << 20).reshape(2, -1)[:, -2:], tf.int64),
+    "dictionary": (lambda: {}, tf.float32), "objects that are no text": (lambda: np.array([1, None]), tf.float32), "nothing in a list": (lambda: [1.0, None], [tf.float64] * 2),
+    "ragged list": (lambda: [[1, 2], [3]], tf.int64), "matrix": (lambda: np.matrix([[1.0, 2.0]]), tf.float64), "large": (lambda: np.arange(1 << 20).reshape(2, -1)[:, -2:], tf.int64),
 }
 
 
@@ -88,6 +89,12 @@ def results():
 
 class Mine(Exception):
     pass
+
+
+def results_of_no_type():
+    """The code; TensorFlow's texts differ by the type."""
+    return [run(tf.py_func(function, [], tf.float32))[0] for function in (
+        lambda: np.array([], [("x", np.float32)]), lambda: np.array(["2020-01-01"], "datetime64[D]"), lambda: np.longdouble(1))]
 
 
 def errors():
