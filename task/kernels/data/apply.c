@@ -13,7 +13,14 @@ static int64_t count_of_input(const struct dataset *d, int64_t n)
 
 static int map_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	return dataset_next_mapped(it, 0, out, it->d->n_out, NULL, err);
+	int rc = it->input ? dataset_next_mapped(it, 0, out, it->d->n_out, NULL, err) : 0;
+
+	return rc == -MU_OUT_OF_RANGE ? dataset_function_ended(it, err) : rc;
+}
+
+bool dataset_is_map(const struct dataset *d)
+{
+	return d->kind->next == map_next;
 }
 
 static int check_filter(struct dataset *d, struct mu_err *err)
@@ -281,14 +288,15 @@ static int scan_next(struct dataset_iterator *it, struct mu_tensor *out, struct 
 	struct mu_tensor in[MAX_COMPONENTS] = {0}, made[MAX_COMPONENTS] = {0};
 	unsigned n = it->d->n_first;
 	struct states *s = it->state;
-	int rc = dataset_iterator_next(it->input, in + n, err);
+	int rc = it->input ? dataset_iterator_next(it->input, in + n, err) : 0;
 
 	if (rc <= 0)
 		return rc;
 	for (unsigned i = 0; i < n; i++)
 		in[i] = mu_tensor_ref(&s->t[i]);
-	MU_RETURN_IF_ERROR(
-	    dataset_apply(it, 0, in, n + it->d->in[0]->n_out, made, n + it->d->n_out, err));
+	rc = dataset_apply(it, 0, in, n + it->d->in[0]->n_out, made, n + it->d->n_out, err);
+	if (rc)
+		return rc == -MU_OUT_OF_RANGE ? dataset_function_ended(it, err) : rc;
 	element_drop(s->t, n);
 	memcpy(s->t, made, n * sizeof *made);
 	memcpy(out, made + n, it->d->n_out * sizeof *made);
@@ -314,7 +322,9 @@ static int while_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 	F("f"), .state_size = sizeof(struct cycle), .open = interleave_open,                       \
 		.next = interleave_next, .close = interleave_close,                                \
 		.serialize = interleave_serialize
-#define MAP F("f"), .open = dataset_iterator_open_input, .next = map_next, .count = count_of_input
+#define MAP                                                                                        \
+	F("f"), .open = dataset_iterator_open_input, .next = map_next, .count = count_of_input,    \
+		.releases_input = true
 #define FILTER                                                                                     \
 	F("predicate"), .check = check_filter, .open = dataset_iterator_open_input,                \
 			.next = filter_next
@@ -325,7 +335,7 @@ static int while_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 #define SCAN                                                                                       \
 	F("f"), .state_size = sizeof(struct states), .check = check_scan, .open = states_open,     \
 		.next = scan_next, .close = states_close, .count = count_of_input,                 \
-		.serialize = states_serialize
+		.serialize = states_serialize, .releases_input = true
 static const struct dataset_kind rows[] = {
     {DATASET("MapDataset"), MAP},
     {DATASET("ParallelMapDataset ParallelMapDatasetV2"), MAP, .n_scalars = 1},

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Datasets that batch consecutive elements of another dataset, of equal shapes or padded to equal
  * shapes. */
+#include <string.h>
+
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/data/stack.h"
 #include "task/kernels/engine/elems.h"
@@ -16,22 +18,32 @@ static int dataset_batch_check(struct dataset *d, struct mu_err *err)
 	return check_size(dataset_number(d, 0), err);
 }
 
-int stack_elements(struct mu_tensor *const *element, int64_t n, unsigned k, struct mu_tensor *out,
-		   struct mu_err *err)
+static int check_stackable(const struct mu_tensor *first, const struct mu_tensor *t, int64_t i,
+			   unsigned k, bool by_count, struct mu_err *err)
+{
+	if (t->dtype == first->dtype && (by_count ? t->shape.count == first->shape.count
+						  : mu_shape_eq(&t->shape, &first->shape)))
+		return 0;
+	if (by_count)
+		return mu_invalid(err,
+				  "Cannot add tensor to the batch: number of elements does not "
+				  "match. Shapes are: [tensor]: %s, [batch]: %s",
+				  mu_shape_str(&t->shape), mu_shape_str(&first->shape));
+	return mu_invalid(err,
+			  "Cannot batch tensors with different shapes in component %u. First "
+			  "element had shape %s and element %lld had shape %s.",
+			  k, mu_shape_str(&first->shape), (long long)i, mu_shape_str(&t->shape));
+}
+
+int stack_elements(struct mu_tensor *const *element, int64_t n, unsigned k, bool by_count,
+		   struct mu_tensor *out, struct mu_err *err)
 {
 	const struct mu_tensor *first = &element[0][k];
 	struct mu_shape s = mu_shape_vec(n);
 
 	MU_RETURN_IF_ERROR(mu_shape_append(&s, first->shape.rank, first->shape.dim, err));
 	for (int64_t i = 1; i < n; i++)
-		if (element[i][k].dtype != first->dtype ||
-		    !mu_shape_eq(&element[i][k].shape, &first->shape))
-			return mu_invalid(
-			    err,
-			    "Cannot batch tensors with different shapes in component %u. First "
-			    "element had shape %s and element %lld had shape %s.",
-			    k, mu_shape_str(&first->shape), (long long)i,
-			    mu_shape_str(&element[i][k].shape));
+		MU_RETURN_IF_ERROR(check_stackable(first, &element[i][k], i, k, by_count, err));
 	MU_RETURN_IF_ERROR(mu_tensor_new(out, first->dtype, &s, err));
 	for (int64_t i = 0; i < n; i++)
 		elems_copy(first->dtype, out->data, i * first->shape.count, element[i][k].data, 0,
@@ -129,14 +141,41 @@ static int stack_padded(const struct dataset *d, struct mu_tensor *const *elemen
 
 static int next_of_input(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	return it->d->f[0].f ? dataset_next_mapped(it, 0, out, it->d->n_out, NULL, err)
-			     : dataset_iterator_next(it->input, out, err);
+	int rc;
+
+	if (!it->d->f[0].f)
+		return dataset_iterator_next(it->input, out, err);
+	rc = it->input ? dataset_next_mapped(it, 0, out, it->d->n_out, NULL, err) : 0;
+	return rc == -MU_OUT_OF_RANGE ? dataset_function_ended(it, err) : rc;
+}
+
+/* Returns the iterator whose elements pass through a function into the batches; NULL if there is no
+ * function.  TensorFlow's optimizer makes a MapAndBatchDataset of map() and batch(). */
+static struct dataset_iterator *function_input(const struct dataset_iterator *it)
+{
+	if (it->d->f[0].f)
+		return it->input;
+	return strncmp(it->d->op, "BatchDataset", 12) == 0 && dataset_is_map(it->d->in[0])
+		   ? it->input->input
+		   : NULL;
+}
+
+static void skip_elements(struct dataset_iterator *it, int64_t n)
+{
+	struct mu_tensor t[MAX_COMPONENTS];
+	struct mu_err err;
+	int rc = 1;
+
+	for (; n > 0 && rc; n--)
+		if ((rc = dataset_iterator_next(it, t, &err)) > 0)
+			element_drop(t, it->d->n_out);
 }
 
 int draw_batch(struct dataset_iterator *it, int64_t want, bool whole, bool padded,
 	       draw_element_fn *next, struct mu_tensor *out, struct mu_err *err)
 {
 	const struct dataset *d = it->d;
+	struct dataset_iterator *mapped = function_input(it);
 	struct mu_tensor **element = NULL;
 	int64_t n = 0, cap = 0;
 	unsigned k = 0;
@@ -154,11 +193,13 @@ int draw_batch(struct dataset_iterator *it, int64_t want, bool whole, bool padde
 		}
 		n++;
 	}
+	if (rc < 0 && mapped) /* the next batch begins where it would without the error */
+		skip_elements(mapped, want - n - 1);
 	if (rc >= 0)
 		rc = n == want || (n && !whole);
 	for (int bad = 0; rc > 0 && k < d->n_out; k++)
 		if ((bad = padded ? stack_padded(d, element, n, k, &out[k], err)
-				  : stack_elements(element, n, k, &out[k], err))) {
+				  : stack_elements(element, n, k, mapped, &out[k], err))) {
 			element_drop(out, k);
 			rc = bad;
 		}
@@ -211,7 +252,7 @@ static int64_t count_padded(const struct dataset *d, int64_t n)
 #define PADDED                                                                                     \
 	.n_in = 1, .check = check_padded, .open = dataset_iterator_open_input,                     \
 	.next = padded_next, .count = count_padded
-#define MAPPED BATCH, .n_scalars = 3, .function = {{"f", "Targuments"}}
+#define MAPPED BATCH, .n_scalars = 3, .function = {{"f", "Targuments"}}, .releases_input = true
 static const struct dataset_kind rows[] = {
     {DATASET("BatchDataset"), BATCH, .n_scalars = 1},
     {DATASET("BatchDatasetV2"), BATCH, .n_scalars = 2},

@@ -192,6 +192,26 @@ int dataset_next_mapped(struct dataset_iterator *it, unsigned which, struct mu_t
 	return rc ? rc : 1;
 }
 
+int dataset_out_of_range(const struct dataset *d, struct mu_err *err)
+{
+	err->code = MU_INTERNAL;
+	return mu_wrap(
+	    err,
+	    "Iterator \"%s\" returned `OutOfRange`. This indicates an implementation error "
+	    "as `OutOfRange` errors are not expected to be returned here. Original message",
+	    d->op);
+}
+
+int dataset_function_ended(struct dataset_iterator *it, struct mu_err *err)
+{
+	if (it->d->keeps_count) {
+		err->code = MU_INVALID_ARGUMENT;
+		return mu_wrap(err, "Function invocation produced OutOfRangeError");
+	}
+	dataset_iterator_close_input(it);
+	return 0;
+}
+
 struct dataset *dataset_in(const struct mu_tensor *t)
 {
 	struct mu_object *o =

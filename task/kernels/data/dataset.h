@@ -83,12 +83,15 @@ struct dataset_iterator {
 int dataset_iterator_open(const struct dataset *d, struct caller *caller,
 			  struct dataset_iterator **out, struct mu_err *err);
 void dataset_iterator_close(struct dataset_iterator *it); /* NULL is fine */
+/* Turns an OUT_OF_RANGE error into another one: readers would take it for the end. */
+int dataset_out_of_range(const struct dataset *d, struct mu_err *err);
 static inline int dataset_iterator_next(struct dataset_iterator *it, struct mu_tensor *out,
 					struct mu_err *err)
 {
 	if (caller_stopped(it->caller)) /* a filter that rejects everything would never end */
 		return mu_fail(err, MU_CANCELLED, "the iterator is gone");
-	return it->d->kind->next(it, out, err);
+	int rc = it->d->kind->next(it, out, err);
+	return rc == -MU_OUT_OF_RANGE ? dataset_out_of_range(it->d, err) : rc;
 }
 /* The element is given back. */
 void element_drop(struct mu_tensor *t, unsigned n);
@@ -104,6 +107,11 @@ void dataset_iterator_close_input(struct dataset_iterator *it);
  * element is taken. */
 int dataset_apply(const struct dataset_iterator *it, unsigned which, struct mu_tensor *element,
 		  unsigned n, struct mu_tensor *out, unsigned n_out, struct mu_err *err);
+/* A function has failed with OUT_OF_RANGE: the end of the elements (0), but an error if there have
+ * to be as many as in[0] has. */
+int dataset_function_ended(struct dataset_iterator *it, struct mu_err *err);
+/* True if each element is that of in[0] passed through a function. */
+bool dataset_is_map(const struct dataset *d);
 /* The dataset that a function or an input gave; borrowed.  NULL: it is none. */
 struct dataset *dataset_in(const struct mu_tensor *t);
 /* The cardinality of a dataset, as far as it is known without reading elements. */

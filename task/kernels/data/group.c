@@ -95,7 +95,7 @@ static int window_batch(const struct dataset_iterator *it, int64_t n, int64_t st
 	for (int64_t i = 0; i < n; i++)
 		element[i] = &w->list.t[i * stride * n_out];
 	for (unsigned k = 0; k < n_out && !rc; k++)
-		if ((rc = stack_elements(element, n, k, &out[k], err)))
+		if ((rc = stack_elements(element, n, k, false, &out[k], err)))
 			element_drop(out, k);
 	return rc;
 }

@@ -124,6 +124,16 @@ def shapes():
     yield "unbatch what does not fit", data.range(3, 6).map(lambda x: (tf.range(x), tf.range(x * 2 - 4))).apply(more.unbatch())
     yield "ignored errors", data.from_tensor_slices([1.0, 2.0, 0.0, 4.0]).map(
         lambda x: tf.check_numerics(1.0 / x, "bad")).apply(more.ignore_errors())
+
+    def bad(x):
+        return tf.check_numerics(1.0 / tf.cast((x - 3) * (x - 12), tf.float32), "bad")
+    for name, batches in (("map and batch", more.map_and_batch(bad, 5)), ("map, then batch", lambda d: d.map(bad).batch(5)),
+                          ("whole batches", lambda d: d.map(bad).batch(5, drop_remainder=True)),
+                          ("parallel map, then batch", lambda d: d.map(bad, num_parallel_calls=2).batch(5)),
+                          ("map, filter, batch", lambda d: d.map(bad).filter(lambda x: x < 9).batch(5))):
+        yield f"ignored errors: {name}", data.range(22).apply(batches).apply(more.ignore_errors())
+    yield "shapes of as many values", data.range(2).map(lambda x: tf.reshape(tf.range(4), tf.stack([x + 1, -1]))).batch(2)
+    yield "shapes of more values", data.range(1, 3).map(tf.range).batch(2)
     yield "cardinality", data.from_tensors(more.cardinality(r.batch(5)))
     yield "cardinalities", data.from_tensors(tf.stack([more.cardinality(d) for d in (
         r, r.repeat(), r.filter(lambda x: x > 3), r.take(3).repeat(4), r.skip(20), r.shard(5, 1), data.zip((r, r.take(2))),

@@ -249,6 +249,24 @@ def generators():
             elements(tf.data.Dataset.range(6).filter(lambda v: tf.py_func(lambda a: a % 2 == 0, [v], tf.bool)))]
 
 
+def functions_that_stop():
+    """StopIteration is the end of a map's elements, and an error in other datasets."""
+    def stop(i):
+        if i == 3:
+            raise StopIteration
+        return i
+
+    def call(x):
+        return tf.py_func(stop, [x], tf.int64)
+
+    numbers = tf.data.Dataset.range(6)
+    return [elements(numbers.map(call)), elements(numbers.map(call, num_parallel_calls=2)), elements(numbers.map(call).repeat(2)),
+            elements(numbers.apply(tf.data.experimental.map_and_batch(call, 2))),
+            elements(numbers.apply(tf.data.experimental.scan(np.int64(0), lambda s, x: (s + x, call(x))))),
+            [elements(d)[:4] for d in (numbers.filter(lambda x: call(x) >= 0),
+                                       numbers.flat_map(lambda x: tf.data.Dataset.from_tensors(call(x))))]]
+
+
 def generator_is_closed():
     """A generator that has not ended runs its `finally` when its iterator goes."""
     closed = threading.Event()
