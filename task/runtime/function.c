@@ -148,10 +148,13 @@ int function_call(struct function *f, struct caller *caller, const struct mu_ten
 	struct call_frame frame = {in, out, n_in, n_out};
 	int rc = 0;
 
-	if (n_in != f->n_in || n_out != f->n_out)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "a function with %u inputs and %u outputs was called with %u and %u",
-			       f->n_in, f->n_out, n_in, n_out);
+	if (n_in != f->n_in)
+		return mu_invalid(err,
+				  "Function takes %u argument(s) but %u argument(s) were passed",
+				  f->n_in, n_in);
+	if (n_out != f->n_out)
+		return mu_invalid(err, "a function with %u results was called for %u", f->n_out,
+				  n_out);
 	memset(out, 0, n_out * sizeof *out);
 	/* masters do not use such step ids */
 	int64_t id = INT64_MIN + atomic_fetch_add(&calls, 1);

@@ -66,6 +66,7 @@ enum { OURS_TO_CHOOSE = -1, MOST_TURNS = 65536 };
 struct slot {
 	struct dataset_iterator *it; /* NULL: none has begun */
 	struct mu_tensor *of; /* the element that its dataset was made of, for the saved state */
+	bool has_failed;      /* an error took the place of its dataset */
 };
 struct cycle {
 	struct slot *slot;
@@ -151,11 +152,21 @@ static void next_slot(struct cycle *t)
 static int interleave_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	int64_t block = it->d->kind->n_scalars ? dataset_number(it->d, 1) : INT64_MAX, empty = 0;
+	bool is_parallel = it->d->kind->n_scalars > 2; /* there, an error is one of the elements */
 	struct cycle *t = it->state;
 	int rc;
 
 	while (empty < t->n) {
-		if ((rc = open_slot(it, t, err)) < 0)
+		if (t->slot[t->at].has_failed) {
+			end_slot(it, &t->slot[t->at]);
+			next_slot(t);
+			continue;
+		}
+		if ((rc = open_slot(it, t, err)) < 0 && is_parallel) {
+			t->slot[t->at].has_failed = true;
+			next_slot(t);
+		}
+		if (rc < 0)
 			return rc;
 		if (!rc) {
 			empty++;
@@ -164,7 +175,7 @@ static int interleave_next(struct dataset_iterator *it, struct mu_tensor *out, s
 		}
 		empty = 0;
 		rc = dataset_iterator_next(t->slot[t->at].it, out, err);
-		if (rc > 0 && ++t->taken >= block)
+		if ((rc > 0 || (rc && is_parallel)) && ++t->taken >= block)
 			next_slot(t);
 		if (rc)
 			return rc;

@@ -110,6 +110,8 @@ int dataset_apply(const struct dataset_iterator *it, unsigned which, struct mu_t
 /* A function has failed with OUT_OF_RANGE: the end of the elements (0), but an error if there have
  * to be as many as in[0] has. */
 int dataset_function_ended(struct dataset_iterator *it, struct mu_err *err);
+/* True for options, prefetch and the like: its elements are those of in[0]. */
+bool dataset_has_same_elements(const struct dataset *d);
 /* True if each element is that of in[0] passed through a function. */
 bool dataset_is_map(const struct dataset *d);
 /* The dataset that a function or an input gave; borrowed.  NULL: it is none. */

@@ -77,7 +77,7 @@ struct resource *iterator_create(void *arg, struct mu_err *err)
 /* The number of elements that the outermost prefetch asks for; it may leave the choice to us. */
 static int64_t prefetch_buffer_size(const struct dataset *d)
 {
-	while (d->n_in == 1 && (!strcmp(d->op, "OptionsDataset") || !strcmp(d->op, "ModelDataset")))
+	while (dataset_has_same_elements(d) && strcmp(d->op, "PrefetchDataset"))
 		d = d->in[0];
 	if (strcmp(d->op, "PrefetchDataset"))
 		return 0;

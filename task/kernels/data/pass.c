@@ -28,6 +28,11 @@ static int pass_next(struct dataset_iterator *it, struct mu_tensor *out, struct 
 	return dataset_iterator_next(it->input, out, err);
 }
 
+bool dataset_has_same_elements(const struct dataset *d)
+{
+	return d->kind->next == pass_next;
+}
+
 static int check_prefetch(struct dataset *d, struct mu_err *err)
 {
 	return dataset_number(d, 0) >= -1

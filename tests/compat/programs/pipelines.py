@@ -132,7 +132,14 @@ def shapes():
                           ("parallel map, then batch", lambda d: d.map(bad, num_parallel_calls=2).batch(5)),
                           ("map, filter, batch", lambda d: d.map(bad).filter(lambda x: x < 9).batch(5))):
         yield f"ignored errors: {name}", data.range(22).apply(batches).apply(more.ignore_errors())
-    yield "shapes of as many values", data.range(2).map(lambda x: tf.reshape(tf.range(4), tf.stack([x + 1, -1]))).batch(2)
+    repeated = lambda x: data.from_tensors(x).repeat(x)
+    five = lambda x: x + tf.cast(0 * tf.check_numerics(1.0 / tf.cast(x - 5, tf.float32), "bad"), tf.int64)
+    for name, source, function in (("input", data.range(4, 7).map(five), repeated), ("function", data.range(4, 7), lambda x: repeated(five(x))),
+                                   ("elements", data.range(1, 4), lambda x: data.range(x * 2, x * 2 + 4).map(five))):
+        for block in (1, 3):
+            yield f"ignored errors: {name}, interleaved {block}", source.interleave(function, 2, block).apply(more.ignore_errors())
+            yield f"ignored errors: {name}, interleaved in parallel {block}", source.interleave(
+                function, 2, block, num_parallel_calls=2, deterministic=True).apply(more.ignore_errors())
     yield "shapes of more values", data.range(1, 3).map(tf.range).batch(2)
     yield "cardinality", data.from_tensors(more.cardinality(r.batch(5)))
     yield "cardinalities", data.from_tensors(tf.stack([more.cardinality(d) for d in (
