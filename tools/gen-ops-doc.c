@@ -44,6 +44,9 @@ static const struct row sparse[] = {
 static const struct row io[] = {
 #include "lib/ops/ops_io.def"
 };
+static const struct row contrib[] = {
+#include "lib/ops/ops_contrib.def"
+};
 #undef OP
 
 static const struct section {
@@ -66,6 +69,7 @@ static const struct section {
     SECTION("Datasets and iterators", "ops_data.def", data),
     SECTION("Sparse tensors and lookup tables", "ops_sparse.def", sparse),
     SECTION("Files, strings and summaries", "ops_io.def", io),
+    SECTION("tf.contrib of TensorFlow 1", "ops_contrib.def", contrib),
 };
 
 /* What graph passes turn into other nodes needs no kernel. */

@@ -34,6 +34,11 @@ def stock(spec, job, index):
     return [sys.executable, str(ROOT / "bench/stock_server.py"), json.dumps(spec), job, str(index)]
 
 
+def stock_with_contrib(spec, job, index):
+    """TensorFlow 1.15 with tf.contrib."""
+    return [PYTHON, str(ROOT / "tests/compat/contrib_server.py"), json.dumps(spec), job, str(index)]
+
+
 def muster(spec, job, index):
     program = os.environ.get("MUSTER_TASK", "build/bin/muster-task")
     if program == "stock":
@@ -44,8 +49,8 @@ def muster(spec, job, index):
 class Cluster:
     """Starts at once; use `with` so that it ends."""
 
-    def __init__(self, name, folder, ps=1, worker=2, odd=None, **more):
-        """odd: a task, as (job, index), that runs the other program; more: tasks of other jobs, as chief=1."""
+    def __init__(self, name, folder, ps=1, worker=2, odd=None, stock=stock, **more):
+        """odd: a task, as (job, index), that runs the other program; stock: the stock server; more: tasks of other jobs, as chief=1."""
         self.name, self.folder = name, pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         address = lambda: f"127.0.0.1:{free_port()}"

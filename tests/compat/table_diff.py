@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the op table (lib/ops/ops_*.def) with TensorFlow's op registry.
 
-    python tests/compat/table_diff.py
+    python tests/compat/table_diff.py          with TensorFlow 2.15
+    python tests/compat/table_diff.py contrib  ops_contrib.def, with TensorFlow 1.15
 
 Arguments, attributes, defaults, allowed values, minima and the stateful flag have to agree.  table_left_out.txt
 lists the rows that differ on purpose.
@@ -22,10 +23,10 @@ def text(literals):
     return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', literals)).replace("\\n", "\n").replace("\\t", "\t")
 
 
-def table():
+def table(contrib):
     """The rows: op -> (inputs, outputs, attributes, stateful), each of words."""
     rows = {}
-    for path in sorted((ROOT / "lib/ops").glob("ops_*.def")):
+    for path in sorted(p for p in (ROOT / "lib/ops").glob("ops_*.def") if (p.stem == "ops_contrib") == contrib):
         for name, inputs, outputs, attrs, rest in ROW.findall(path.read_text()):
             shapeless = [re.sub(r"\[[^]]*\]", "", text(args)) for args in (inputs, outputs)]
             rows[name] = [w.split(" ") if w else [] for w in (*shapeless, text(attrs))] + ["STATEFUL" in rest]
@@ -94,8 +95,15 @@ def normal(word, sets):
     return head + eq + default
 
 
+def stock_op(name):
+    """TensorFlow's definition of the op, or None."""
+    if hasattr(op_def_registry, "get"):
+        return op_def_registry.get(name)
+    return op_def_registry.get_registered_ops().get(name)  # 1.15
+
+
 def differences(name, row, sets):
-    op = op_def_registry.get(name)
+    op = stock_op(name)
     if op is None:
         return ["TensorFlow has no such op"]
     found = []
@@ -111,7 +119,11 @@ def differences(name, row, sets):
 
 
 def main():
-    rows, sets = table(), named_sets()
+    contrib = sys.argv[1:] == ["contrib"]
+    if contrib:
+        import contrib_ops  # registers them
+        assert contrib_ops
+    rows, sets = table(contrib), named_sets()
     left_out = {line.split(":")[0] for line in LEFT_OUT.read_text().splitlines() if line and line[0] != "#"}
     failed = 0
     for name, row in rows.items():

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Colour transformations: RGB to HSV and back, hue, saturation and contrast. The arithmetic is in
- * double for all pixel types. */
+/* Colour transformations: RGB to HSV and back, hue, saturation and contrast; the first three also
+ * in the YIQ space. The arithmetic is in double for all pixel types. */
 #include <math.h>
 
 #include "task/kernels/engine/convert.h"
@@ -10,7 +10,7 @@ enum { LIGHTS = 3, CHUNK = 256 };
 
 /* ---- one pixel ---- */
 
-static void to_hsv(const double *rgb, double *hsv, double unused)
+static void to_hsv(const double *rgb, double *hsv, const double *unused)
 {
 	double most = fmax(fmax(rgb[0], rgb[1]), rgb[2]);
 	double range = most - fmin(fmin(rgb[0], rgb[1]), rgb[2]), h = 0;
@@ -32,7 +32,7 @@ static double within_one(double x)
 	return fmin(fmax(x, 0), 1);
 }
 
-static void to_rgb(const double *hsv, double *rgb, double unused)
+static void to_rgb(const double *hsv, double *rgb, const double *unused)
 {
 	double h = hsv[0] * 6, s = hsv[1], v = hsv[2];
 
@@ -46,14 +46,14 @@ static void to_rgb(const double *hsv, double *rgb, double unused)
 static const unsigned char corners[6][LIGHTS] = {{0, 1, 2}, {1, 0, 2}, {1, 2, 0},
 						 {2, 1, 0}, {2, 0, 1}, {0, 2, 1}};
 
-static void turn_hue(const double *rgb, double *out, double delta)
+static void turn_hue(const double *rgb, double *out, const double *delta)
 {
 	double most = fmax(fmax(rgb[0], rgb[1]), rgb[2]);
 	double least = fmin(fmin(rgb[0], rgb[1]), rgb[2]), hsv[LIGHTS];
 
-	to_hsv(rgb, hsv, 0);
+	to_hsv(rgb, hsv, NULL);
 	/* in float, as TensorFlow's, which a large delta leaves few digits */
-	float h = fmodf((float)(hsv[0] * 6) + (float)delta * 6, 6);
+	float h = fmodf((float)(hsv[0] * 6) + (float)*delta * 6, 6);
 	h = h < 0 ? h + 6 : h;
 	unsigned at = h < 6 ? (unsigned)h : 0; /* NaN too */
 	double part = h < 6 ? h - at : 0;
@@ -62,31 +62,62 @@ static void turn_hue(const double *rgb, double *out, double delta)
 	out[corners[at][2]] = least;
 }
 
-static void scale_saturation(const double *rgb, double *out, double scale)
+static void scale_saturation(const double *rgb, double *out, const double *scale)
 {
 	double hsv[LIGHTS];
 
-	to_hsv(rgb, hsv, 0);
-	hsv[1] = within_one(hsv[1] * scale);
-	to_rgb(hsv, out, 0);
+	to_hsv(rgb, hsv, NULL);
+	hsv[1] = within_one(hsv[1] * *scale);
+	to_rgb(hsv, out, NULL);
+}
+
+static void transform_linearly(const double *rgb, double *out, const double *matrix)
+{
+	for (int i = 0; i < LIGHTS; i++)
+		out[i] = matrix[i * LIGHTS] * rgb[0] + matrix[i * LIGHTS + 1] * rgb[1] +
+			 matrix[i * LIGHTS + 2] * rgb[2];
+}
+
+static const double rgb_to_yiq[LIGHTS][LIGHTS] = {
+    {0.299, 0.587, 0.114}, {0.596, -0.274, -0.322}, {0.211, -0.523, 0.312}};
+static const double yiq_to_rgb[LIGHTS][LIGHTS] = {
+    {1, 0.95617069, 0.62143257}, {1, -0.2726886, -0.64681324}, {1, -1.103744, 1.70062309}};
+
+/* The matrix that scales Y by `value`, scales I and Q by `value` and `saturation` and turns them.
+ */
+static void yiq_matrix(double hue, double saturation, double value, double *out)
+{
+	double along = value * saturation * cos(hue), across = value * saturation * sin(hue);
+	const double adjust[LIGHTS][LIGHTS] = {
+	    {value, 0, 0}, {0, along, -across}, {0, across, along}};
+
+	for (int i = 0; i < LIGHTS; i++)
+		for (int j = 0; j < LIGHTS; j++) {
+			double sum = 0;
+			for (int k = 0; k < LIGHTS * LIGHTS; k++)
+				sum += yiq_to_rgb[i][k / LIGHTS] * adjust[k / LIGHTS][k % LIGHTS] *
+				       rgb_to_yiq[k % LIGHTS][j];
+			out[i * LIGHTS + j] = sum;
+		}
 }
 
 /* ---- all of them ---- */
 
 static const struct mode {
 	const char *op;
-	void (*pixel)(const double *in, double *out, double by);
-	bool adjusts; /* by input 1, pictures of at least three dimensions */
+	void (*pixel)(const double *in, double *out, const double *by);
+	bool adjusts; /* by its other inputs, pictures of at least three dimensions */
 } modes[] = {{"RGBToHSV", to_hsv, false},
 	     {"HSVToRGB", to_rgb, false},
 	     {"AdjustHue", turn_hue, true},
-	     {"AdjustSaturation", scale_saturation, true}};
+	     {"AdjustSaturation", scale_saturation, true},
+	     {"AdjustHsvInYiq", transform_linearly, true}};
 
 struct pixels {
 	const struct mode *mode;
 	const struct mu_tensor *in;
 	struct mu_tensor *out;
-	double by;
+	double by[LIGHTS * LIGHTS]; /* a number, or a matrix */
 };
 
 static void transform_pixels(void *arg, int64_t from, int64_t to)
@@ -137,7 +168,10 @@ static int colours(struct kernel_call *c, struct mu_err *err)
 			p.mode = &modes[i];
 	MU_RETURN_IF_ERROR(colour_check_pictures(c, p.mode->adjusts, err));
 	if (p.mode->adjusts)
-		MU_RETURN_IF_ERROR(read_by(c, &p.by, err));
+		MU_RETURN_IF_ERROR(read_by(c, p.by, err));
+	if (c->n_in > 2)
+		yiq_matrix(p.by[0], *MU_DATA(float, kernel_in(c, 2)),
+			   *MU_DATA(float, kernel_in(c, 3)), p.by);
 	int least = p.mode->adjusts ? 3 : 1;
 	if (in->shape.rank < least || in->shape.dim[in->shape.rank - 1] != LIGHTS)
 		return mu_fail(err,
@@ -217,7 +251,8 @@ static int contrast(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"RGBToHSV HSVToRGB AdjustHue AdjustSaturation", KERNEL_EXPENSIVE, .run = colours},
+    {"RGBToHSV HSVToRGB AdjustHue AdjustSaturation AdjustHsvInYiq", KERNEL_EXPENSIVE,
+     .run = colours},
     {"AdjustContrast AdjustContrastv2", KERNEL_EXPENSIVE, .run = contrast},
 };
 KERNEL_TABLE(image_colour, rows)

@@ -173,7 +173,12 @@ static int projective_read_numbers(const struct kernel_call *c, struct projectio
 	if (by->rank != 2 || by->dim[1] != NUMBERS || (by->dim[0] != in->dim[0] && by->dim[0] != 1))
 		return mu_invalid(err, "Input transform should be num_images x 8 or 1 x 8, not %s",
 				  mu_shape_str(by));
-	MU_RETURN_IF_ERROR(args_ints(c, 2, k->size, 2, &n, err));
+	if (c->n_in == 2) { /* the first version: the size of the input */
+		memcpy(k->size, in->dim + 1, sizeof k->size);
+		n = 2;
+	} else {
+		MU_RETURN_IF_ERROR(args_ints(c, 2, k->size, 2, &n, err));
+	}
 	if (n != 2 || k->size[0] < 1 || k->size[1] < 1)
 		return mu_invalid(err, "new_height and new_width must be positive");
 	memcpy(k->in, in->dim + 1, sizeof k->in);
@@ -221,6 +226,7 @@ static int project(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"ImageProjectiveTransformV2 ImageProjectiveTransformV3", KERNEL_EXPENSIVE, .run = project},
+    {"ImageProjectiveTransform ImageProjectiveTransformV2 ImageProjectiveTransformV3",
+     KERNEL_EXPENSIVE, .run = project},
 };
 KERNEL_TABLE(image_projective_transform, rows)

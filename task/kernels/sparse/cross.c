@@ -28,6 +28,7 @@ struct cross {
 	int64_t buckets;
 	bool has_key;
 	uint64_t key;
+	uint64_t (*join)(uint64_t a, uint64_t b); /* of hashes */
 	bool hashes_numbers;      /* of sparse columns: TensorFlow hashes their low 4 bytes */
 	const int64_t *salt;      /* of a keyed hash of texts; NULL: the plain one */
 	struct mu_span separator; /* between the texts of a combination */
@@ -141,12 +142,18 @@ static int64_t number_of(const struct cross *x, unsigned i)
 	return (int64_t)fingerprint64(s.data, s.len);
 }
 
+/* SparseFeatureCross joins hashes with signed shifts. */
+static uint64_t sparse_cross_join_v1(uint64_t a, uint64_t b)
+{
+	return a ^ (b + 0x9e3779b97f4a7800 + (a << 10) + (uint64_t)((int64_t)a >> 4));
+}
+
 static int64_t sparse_cross_bucket_of(const struct cross *x)
 {
 	uint64_t v = x->has_key ? x->key : (uint64_t)number_of(x, 0);
 
 	for (unsigned i = !x->has_key; i < x->n; i++)
-		v = fingerprint64_join(v, (uint64_t)number_of(x, i));
+		v = x->join(v, (uint64_t)number_of(x, i));
 	return (int64_t)(v % (x->buckets > 0 ? (uint64_t)x->buckets : (uint64_t)INT64_MAX));
 }
 
@@ -229,19 +236,25 @@ static int run(struct kernel_call *c, struct cross *x, struct mu_err *err)
 	return rc;
 }
 
-static int sparse_cross(struct kernel_call *c, struct mu_err *err)
+static int sparse_cross_keyed(struct kernel_call *c, int64_t key,
+			      uint64_t (*join)(uint64_t a, uint64_t b), struct mu_err *err)
 {
 	struct cross x = {
 	    .n_inputs = c->n_in,
 	    .hashed = args_attr_type(c->node, "out_type", MU_STRING) == MU_INT64,
 	    .buckets = args_attr_int(c->node, "num_buckets", 0),
 	    .has_key = true,
-	    .key = (uint64_t)args_attr_int(c->node, "hash_key", 0),
+	    .key = (uint64_t)key,
+	    .join = join,
 	    .separator = mu_span_of("_X_"),
 	};
 
 	return run(c, &x, err);
 }
+
+KERNEL_RUN(sparse_cross,
+	   sparse_cross_keyed(c, args_attr_int(c->node, "hash_key", 0), fingerprint64_join, err))
+KERNEL_RUN(sparse_cross_v1, sparse_cross_keyed(c, 0xDECAFCAFFE, sparse_cross_join_v1, err))
 
 static int sparse_cross_v2(struct kernel_call *c, struct mu_err *err)
 {
@@ -259,6 +272,7 @@ static int sparse_cross_hashed(struct kernel_call *c, struct mu_err *err)
 	struct cross x = {.n_inputs = c->n_in - 3,
 			  .hashed = true,
 			  .hashes_numbers = true,
+			  .join = fingerprint64_join,
 			  .buckets = MU_DATA(int64_t, buckets)[0],
 			  .salt = MU_DATA(bool, strong)[0] ? salt->data : NULL};
 
@@ -391,6 +405,7 @@ static int ragged_cross(struct kernel_call *c, struct mu_err *err)
 	    .buckets = args_attr_int(c->node, "num_buckets", 0),
 	    .has_key = true,
 	    .key = (uint64_t)args_attr_int(c->node, "hash_key", 0),
+	    .join = fingerprint64_join,
 	    .separator = mu_span_of("_X_"),
 	};
 	int rc = ragged_cross_columns(c, &x, err);
@@ -403,7 +418,8 @@ static int ragged_cross(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"SparseCross", KERNEL_EXPENSIVE, .run = sparse_cross},
+    {"SparseCross SparseFeatureCrossV2", KERNEL_EXPENSIVE, .run = sparse_cross},
+    {"SparseFeatureCross", KERNEL_EXPENSIVE, .run = sparse_cross_v1},
     {"SparseCrossV2", KERNEL_EXPENSIVE, .run = sparse_cross_v2},
     {"RaggedCross", KERNEL_EXPENSIVE, .run = ragged_cross},
     {"SparseCrossHashed", KERNEL_EXPENSIVE, .run = sparse_cross_hashed},

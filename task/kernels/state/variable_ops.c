@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Variables: making, reading, assigning; by reference and by handle. */
+#include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/state/variables.h"
@@ -262,6 +263,50 @@ static int destroy_resource(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
+/* ---- ZeroInitializer, ZeroVarInitializer ---- */
+
+static int assign_zeros(struct variable *v, struct mu_err *err)
+{
+	struct mu_shape shape;
+	struct mu_tensor zeros;
+
+	if (initialised(v))
+		return mu_invalid(err, "input is already initialized");
+	if (v->shape.rank < 0)
+		return mu_invalid(err, "the shape of variable %s is unknown",
+				  v->base.name ? v->base.name : "");
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, v->shape.rank, v->shape.dim, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(&zeros, v->dtype, &shape, err));
+	elems_zero(v->dtype, zeros.data, 0, shape.count);
+	variable_assign(v, zeros);
+	return 0;
+}
+
+static int zero_initializer(struct kernel_call *c, struct mu_err *err)
+{
+	if (!c->in[0].ref)
+		return mu_invalid(err, "input 0 must be a reference");
+	MU_RETURN_IF_ERROR(assign_zeros(c->in[0].ref, err));
+	variable_forward(c);
+	return 0;
+}
+
+static int zero_var_initializer(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_handle *h;
+	struct variable *v;
+	struct wanted w;
+
+	MU_RETURN_IF_ERROR(read_wanted(c, &w, err));
+	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
+	MU_RETURN_IF_ERROR(find_or_make(c, h->container ? h->container : "", h->name, &w, &v, err));
+	int rc = assign_zeros(v, err);
+	variable_put(v);
+	if (!rc)
+		kernel_out_take(c, 0, mu_tensor_ref(kernel_in(c, 0)));
+	return rc;
+}
+
 /* ---- += and -=, both kinds ---- */
 
 static int variable_accumulate(struct kernel_call *c, enum binary_op op, struct mu_err *err)
@@ -333,5 +378,7 @@ static const struct kernel rows[] = {
     {"AssignVariableOp", .run = assign_variable},
     {"VariableShape", .run = variable_shape},
     {"DestroyResourceOp", .run = destroy_resource},
+    {"ZeroInitializer", .run = zero_initializer},
+    {"ZeroVarInitializer", .run = zero_var_initializer},
 };
 KERNEL_TABLE(state_variable_ops, rows)

@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 
-from cluster import ROOT
+from cluster import PYTHON, ROOT
 from compare import Different
 
 DRIVER = ROOT / "build/release/tests/kernels/op_driver"
@@ -33,9 +33,9 @@ def types():
     return said[1]
 
 
-def op_table():
+def op_table(*files):
     """every row of the op table beside the definition of the op in TensorFlow"""
-    out = subprocess.run([sys.executable, ROOT / "tests/compat/table_diff.py"], cwd=ROOT, stdout=subprocess.PIPE,
+    out = subprocess.run([PYTHON if files else sys.executable, ROOT / "tests/compat/table_diff.py", *files], cwd=ROOT, stdout=subprocess.PIPE,
                          stderr=subprocess.STDOUT, text=True, timeout=60 * MINUTES).stdout
     said = re.search(r"(\d+ rows), (\d+) differ", out)
     if not said or said[2] != "0":

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole trainers: each function of the programs is one line of the report."""
+from cluster import CLIENT, stock_with_contrib
 from compare import both
+from server import kernels
 from server.behaviours import compare_each
 
 
@@ -69,4 +71,12 @@ def keras_layers():
     compare_each("Keras layers", *both(lambda c: c.run("keras_layers", seconds=300), worker=1))
 
 
+def contrib():
+    """programs with the ops of tf.contrib, beside servers of 1.15 that have loaded it"""
+    kernels.op_table("contrib")
+    compare_each("contrib", *both(lambda c: c.run("contrib"), stock=stock_with_contrib))
+
+
 CASES = [lockstep, trainers, old_style, old_models, old_pictures, old_input, old_texts, rare_state, summary_files, quantized, old_sessions, estimators, keras_layers]
+if CLIENT:
+    CASES.append(contrib)
