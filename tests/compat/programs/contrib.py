@@ -2,12 +2,13 @@
 """Programs with the ops that TensorFlow 1 loads from libraries of tf.contrib."""
 import numpy as np
 import tensorflow.compat.v1 as tf
-from tensorflow.contrib import factorization, image, layers as contrib_layers, resampler, rnn, seq2seq
+from tensorflow.contrib import factorization, image, layers as contrib_layers, resampler, rnn, seq2seq, text
 from tensorflow.contrib.factorization.python.ops import gen_factorization_ops
 from tensorflow.contrib.framework import zero_initializer
 from tensorflow.contrib.image.ops import gen_image_ops
 from tensorflow.contrib.image.python.ops import distort_image_ops
 from tensorflow.contrib.layers.python.ops.sparse_feature_cross_op import sparse_feature_cross
+from tensorflow.contrib.libsvm.ops import gen_libsvm_ops
 
 from common import TARGET, answer_each, error_of, forget, plain
 from layers import on_ps, some, start_all, steps, var
@@ -135,6 +136,27 @@ def variables_that_begin_with_zeros():
                 s.run(zero)
                 out += [plain(s.run(v)), error_of(lambda: s.run(zero))]
             return out
+
+
+def skip_grams_of_a_corpus():
+    """seeds go on from step to step"""
+    words, numbers = tf.constant("the quick brown fox jumps over the lazy dog".split()), tf.range(19)
+    with on_ps():
+        found = [text.skip_gram_sample(words, 1, 3, seed=5), text.skip_gram_sample(numbers, 0, 4, start=3, limit=11, emit_self_as_target=True, seed=6),
+                 text.skip_gram_sample(numbers, 2, 2, limit=30), text.skip_gram_sample(numbers, 1, 1, start=25)]
+        wrong = [text.skip_gram_sample(numbers, *window) for window in ((3, 1), (-1, 2))]
+        with tf.Session(TARGET) as s:
+            return [plain(s.run(found)) for _ in range(3)], [error_of(lambda: s.run(w)) for w in wrong]
+
+
+def lines_of_libsvm():
+    lines = tf.constant([["1 1:3.5 2:0.5", "  3 4:0.25\t7:1e3 "], ["-2", "0 2:-1 2:3"]])
+    with on_ps():
+        right = [gen_libsvm_ops.decode_libsvm(lines, num_features=6), gen_libsvm_ops.decode_libsvm(["1.5 1:2"], 6, tf.int64, tf.float32)]
+        wrong = [gen_libsvm_ops.decode_libsvm([line], num_features=6)
+                 for line in ("", "x 1:2", "1.5 1:2", "1 1", "1 1:x", "1 a:2", "1 -1:2", "1 1:2:3", "1 1: 2")]
+        with tf.Session(TARGET) as s:
+            return plain(s.run(right)), [error_of(lambda: s.run(w)) for w in wrong]
 
 
 answer_each(forget)
