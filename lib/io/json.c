@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cJSON parses the text, and its tree is converted to a document.  Strings are NUL-terminated.  But
  * cJSON accepts a NUL in a string, and parses the invalid escape "\uwxyz" as NUL.  So this file
- * rejects both before parsing. */
+ * rejects both before parsing.  The text is not copied: a large block, allocated for each watch
+ * event, makes glibc merge the small blocks that cJSON has just freed. */
 #include "lib/io/json.h"
 
 #include <cjson/cJSON.h>
@@ -21,36 +22,42 @@ static int json_fail_at(const char *source, const char *text, const char *at, st
 }
 
 /* Returns the first invalid escape, or NULL. */
-static const char *bad_escape(const char *text)
+static const char *bad_escape(const char *text, const char *end)
 {
-	for (; (text = strchr(text, '\\')); text += text[1] ? 2 : 1)
-		if (text[1] == 'u' && (strspn(text + 2, "0123456789abcdefABCDEF") < 4 ||
-				       strncmp(text + 2, "0000", 4) == 0))
+	for (; (text = memchr(text, '\\', (size_t)(end - text))) && end - text > 1; text += 2) {
+		char hex[5] = "";
+
+		if (text[1] != 'u')
+			continue;
+		memcpy(hex, text + 2, end - text < 6 ? (size_t)(end - text) - 2 : 4);
+		if (strspn(hex, "0123456789abcdefABCDEF") < 4 || strcmp(hex, "0000") == 0)
 			return text;
+	}
 	return NULL;
 }
 
 int mu_json_tree(cJSON **out, struct mu_span span, const char *source, struct mu_err *err)
 {
-	/* cJSON 1.7.15 reads one byte past the end of a text that ends after a comma */
-	MU_AUTO_FREE char *text = mu_xstrndup(span.data, span.len);
-	size_t len = strlen(text);
-	const char *escape, *end;
+	const char *text = span.data, *end = text + span.len, *at;
 	cJSON *json;
 
-	if (len < span.len)
-		return json_fail_at(source, text, text + len, err, "a NUL byte in JSON text");
-	if ((escape = bad_escape(text)))
-		return json_fail_at(
-		    source, text, escape, err,
-		    "not valid JSON: \\u needs four hexadecimal digits other than 0000");
-	json = cJSON_ParseWithOpts(text, &end, false);
-	if (!json)
+	/* cJSON 1.7.15 reads one byte past the end of a text that ends after a comma */
+	if (!span.len || end[-1] == ',')
 		return json_fail_at(source, text, end, err, "not valid JSON");
-	end += strspn(end, " \t\r\n");
-	if (*end) {
+	if ((at = memchr(text, 0, span.len)))
+		return json_fail_at(source, text, at, err, "a NUL byte in JSON text");
+	if ((at = bad_escape(text, end)))
+		return json_fail_at(
+		    source, text, at, err,
+		    "not valid JSON: \\u needs four hexadecimal digits other than 0000");
+	json = cJSON_ParseWithLengthOpts(text, span.len, &at, false);
+	if (!json)
+		return json_fail_at(source, text, at, err, "not valid JSON");
+	while (at < end && strchr(" \t\r\n", *at))
+		at++;
+	if (at < end) {
 		cJSON_Delete(json);
-		return json_fail_at(source, text, end, err, "text after the JSON value");
+		return json_fail_at(source, text, at, err, "text after the JSON value");
 	}
 	*out = json;
 	return 0;

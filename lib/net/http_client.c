@@ -33,6 +33,7 @@ enum {
 	STREAM_BUFFER_MAX = 1 << 20,
 	IDLE_CONNECTIONS_MAX = 64, /* libcurl's default shrinks with the number of calls */
 	POLL_MS = 60000,           /* libcurl's own timers shorten it */
+	UPLOAD_BUFFER = 16 << 10,  /* glibc merges all freed blocks after a free of 64 KiB */
 };
 
 enum transfer_state { TRANSFER_NEW, TRANSFER_ACTIVE, TRANSFER_DONE };
@@ -397,6 +398,7 @@ static void set_connection(struct mu_http_transfer *t, const struct mu_http_call
 	CURL *easy = t->easy;
 
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)UPLOAD_BUFFER);
 	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* do not wait for a slow resolver */
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, call->one_shot ? "http" : "http,https");
 	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
