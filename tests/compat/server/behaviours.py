@@ -156,6 +156,13 @@ def joins():
         raise Different(f"the ps says {said!r}")
 
 
+def forks():
+    """A server ends with its program, also if a fork of the program lives on."""
+    with Job("muster", f"{folder}/forks") as job:
+        task = job.start("tests/compat/programs/forks.py")
+        job.wait_for("end of the server", lambda: job.said(task) == "the server has ended\n")
+
+
 def leaves_open():
     """A session that is still open when the program ends"""
     with Job("muster", f"{folder}/leaves_open") as job:
@@ -182,4 +189,4 @@ def trainers_for_1():
             raise Different(f"a trainer of several files ended with {task.returncode}: {job.said(task, 'err')}")
 
 
-CASES = [sessions, lifetimes, raw, broken_graphs, cost_graphs, debugger, loops, gradients, tied_loops, mixed, servers, python_functions, several_cpus, cluster_specs, collectives, joins, leaves_open, trainers_for_1]
+CASES = [sessions, lifetimes, raw, broken_graphs, cost_graphs, debugger, loops, gradients, tied_loops, mixed, servers, python_functions, several_cpus, cluster_specs, collectives, joins, forks, leaves_open, trainers_for_1]
