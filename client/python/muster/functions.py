@@ -22,10 +22,6 @@ UNKNOWN, INTERNAL = 2, 13
 STRING = dtypes.string.as_datatype_enum
 
 
-class UnsupportedType(Exception):
-    """A function has returned something that no tensor can hold."""
-
-
 def code_of(error):
     return next((code for classes, code in CODES if isinstance(error, classes)), UNKNOWN)
 
@@ -35,7 +31,15 @@ def text_of(error, calls):
     lines = traceback.format_exception(type(error), error, calls)
     while len(lines) > 2 and sum(map(len, lines)) > TRACEBACK_CHARACTERS:
         del lines[1]
-    return f"{type(error).__name__}: {error}\n" + "\n".join(lines) + "\n"
+    try:
+        message = f": {error}\n" + "\n".join(lines) + "\n"
+    except Exception:  # the class has a __str__ that fails
+        message = "(unknown error message)\n"
+    return type(error).__name__ + message
+
+
+def error_reply(code, text):
+    return AttrValue.ListValue(i=[code], s=[text.encode(errors="backslashreplace")]), []
 
 
 def receive_bytes(connection, into):
@@ -77,11 +81,11 @@ def to_array(result):
     try:
         dtypes.as_dtype(array.dtype)
     except TypeError:
-        raise UnsupportedType(f"Unsupported numpy data type {array.dtype}") from None
+        raise TypeError(f"Unsupported numpy data type {array.dtype}") from None
     if array.dtype == object:
         for item in array.flat:
             if not isinstance(item, (bytes, str)):
-                raise UnsupportedType(f"Unsupported object type {type(item).__name__}")
+                raise TypeError(f"Unsupported object type {type(item).__name__}")
     return np.ascontiguousarray(array).reshape(array.shape)
 
 
@@ -98,20 +102,17 @@ def add_tensor(reply, array):
 
 def call(token, arguments):
     """(reply, contents) of a call."""
-    reply = AttrValue.ListValue()
     try:
         results = script_ops._py_funcs(token, None, arguments)
     except BaseException as error:  # also SystemExit, as in TensorFlow: it ends the step alone
-        reply.i.append(code_of(error))
-        reply.s.append(text_of(error, error.__traceback__.tb_next).encode())
-        return reply, []
+        return error_reply(code_of(error), text_of(error, error.__traceback__.tb_next))
     if not isinstance(results, (list, tuple)):
         results = [] if is_nothing(results) else [results]
+    reply = AttrValue.ListValue()
     try:
-        arrays = [to_array(result) for result in results]
-        return reply, [add_tensor(reply, array) for array in arrays]
-    except Exception as error:
-        return AttrValue.ListValue(i=[INTERNAL], s=[str(error).encode()]), []
+        return reply, [add_tensor(reply, to_array(result)) for result in results]
+    except Exception as error:  # no tensor can hold the result
+        return error_reply(INTERNAL, str(error))
 
 
 def answer(connection):

@@ -97,6 +97,11 @@ def results_of_no_type():
         lambda: np.array([], [("x", np.float32)]), lambda: np.array(["2020-01-01"], "datetime64[D]"), lambda: np.longdouble(1))]
 
 
+class WithoutText(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+
 def errors():
     def fail(error):
         def function():
@@ -104,7 +109,7 @@ def errors():
         return run(tf.py_func(function, [], tf.float32))
     return [fail(e) for e in (
         ValueError("bad"), TypeError("t"), StopIteration(), StopIteration("x"), NotImplementedError("n"), KeyError("k"),
-        ZeroDivisionError("z"), Mine("mine"), OSError(2, "no", "file"), SystemExit(3), ValueError("h\u00e9"), ValueError(),
+        ZeroDivisionError("z"), Mine("mine"), OSError(2, "no", "file"), SystemExit(3), ValueError("h\u00e9"), ValueError(), WithoutText(),
         tf.errors.OutOfRangeError(None, None, "o"), tf.errors.AbortedError(None, None, "a"))]
 
 
@@ -123,6 +128,7 @@ def eager():
         return v * 2, tf.strings.join([w, "!"])
     return [run([y] + tf.gradients(y, x)), run(tf.py_function(look, [x, "a"], [tf.float32, tf.string])), seen,
             run(tf.py_function(lambda: None, [], [])), run(tf.py_function(lambda: 1.5, [], tf.int32))[0],
+            run(tf.py_function(lambda: tf.data.Dataset.range(2)._variant_tensor, [], tf.variant))[0],
             run(tf.py_function(lambda: tf.constant(1), [], [tf.int32] * 2))]
 
 
