@@ -10,7 +10,9 @@
 #include "lib/base/mem.h"
 #include "lib/base/offload.h"
 
-enum { MAX_CALLS = 1024 }; /* at a time; further calls wait */
+/* At a time; further calls wait.  Each takes a descriptor in both processes, and a usual limit of
+ * open files is 1024. */
+enum { MAX_CALLS = 256 };
 
 struct python_process {
 	int socket;

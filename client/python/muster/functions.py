@@ -131,9 +131,8 @@ def answer(connection):
 
 def serve(connection):
     """Answers one request after the other, until the server closes the connection."""
-    with connection:
-        try:
-            while True:
-                answer(connection)
-        except (EOFError, OSError):  # the server has ended the connection or cancelled a call
-            pass
+    try:
+        while True:
+            answer(connection)
+    except (EOFError, OSError):  # the server has ended the connection or cancelled a call
+        pass

@@ -57,8 +57,9 @@ def command(cluster, job, index, address_file, config_file):
 
 
 def serve_calls(connection):
-    from . import functions  # needs TensorFlow, which has been imported if the graph has Python functions
-    functions.serve(connection)
+    with connection:  # a call must not wait for a thread that has failed
+        from . import functions  # needs TensorFlow, which has been imported if the graph has Python functions
+        functions.serve(connection)
 
 
 def accept_calls(control):
@@ -66,9 +67,11 @@ def accept_calls(control):
     ends.  Each connection has a thread, because a function may wait for another one."""
     while True:
         received = array.array("i")
-        _, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(received.itemsize))
-        if not ancillary:
+        byte, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(received.itemsize))
+        if not byte:
             return
+        if not ancillary:  # too many open files: the connection is closed, and the call fails
+            continue
         received.frombytes(ancillary[0][2])
         connection = socket.socket(fileno=received[0])
         threading.Thread(target=serve_calls, args=(connection,), daemon=True, name="muster Python function").start()

@@ -2,6 +2,7 @@
 """Python functions in a graph (py_func, py_function, from_generator), on the task of the program that defines them; run
 under `python -m muster`."""
 import json
+import resource
 import threading
 import time
 
@@ -10,6 +11,7 @@ import tensorflow.compat.v1 as tf
 
 tf.disable_v2_behavior()
 tf.logging.set_verbosity(tf.logging.ERROR)
+resource.setrlimit(resource.RLIMIT_NOFILE, (1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 server = tf.train.Server.create_local_server()
 PATIENCE = 20  # seconds
 
@@ -171,6 +173,12 @@ def function_in_two_sessions():
     for t in threads:
         t.join()
     return got
+
+
+def more_calls_than_files():
+    """1,500 calls of which none waits for another one, under the limit of open files that many systems set."""
+    calls = [tf.py_func(lambda: time.sleep(0.01) or np.int64(1), [], tf.int64) for _ in range(1500)]
+    return run(tf.add_n(calls))
 
 
 def a_step_that_times_out():
