@@ -4,8 +4,8 @@
  * In a function an input is named "argument", "node:output:k" (tensor k of the named output) or
  * "^node".  An attribute may be "$name", a placeholder for the attribute of the call.  Nodes that
  * no output or control output depends on are dropped.  A function without control outputs comes
- * from an old producer; all its stateful nodes are kept.  Those within a loop run before the loop's
- * Exit nodes, on which the end of the body then depends. */
+ * from an old producer; all its stateful nodes are kept if it is called.  Those within a loop run
+ * before the loop's Exit nodes, on which the end of the body then depends. */
 #include <string.h>
 
 #include "lib/base/pb.h"
@@ -20,6 +20,7 @@ struct body {
 	const struct mu_function *f;
 	unsigned n_args;
 	struct mu_node call; /* a call of the function, from which types are computed */
+	bool only_outputs;
 	struct mu_err *err;
 };
 
@@ -276,7 +277,7 @@ static int body_add_end(struct body *b, struct mu_arena *scratch, bool **kept)
 		if (!(rc = resolve(b, "control_ret", v, &in)))
 			mu_node_add_control(b->g, end, in.node);
 	}
-	*kept = rc || any ? NULL : end_after_stateful(b, end, scratch);
+	*kept = rc || any || b->only_outputs ? NULL : end_after_stateful(b, end, scratch);
 	return rc;
 }
 
@@ -322,11 +323,11 @@ static int read_nodes(struct body *b)
 }
 
 int mu_library_instantiate(struct mu_library *l, const struct mu_function *f,
-			   const struct mu_node_attr *attrs, unsigned n_attrs,
+			   const struct mu_node_attr *attrs, unsigned n_attrs, bool only_outputs,
 			   struct mu_graph **out, struct mu_err *err)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
-	struct body b = {.g = g, .f = f, .err = err};
+	struct body b = {.g = g, .f = f, .only_outputs = only_outputs, .err = err};
 	struct mu_arena scratch;
 	bool *kept;
 	int rc;

@@ -28,9 +28,10 @@ const struct mu_function *mu_library_gradient(const struct mu_library *l, const 
 
 /* Returns the function's body for these attributes as a new graph, with an _Arg for each input and
  * a _Retval for each output; both have their number in `index`.  The last node is a NoOp whose
- * control inputs are the nodes that must run before the call ends. */
+ * control inputs are the nodes that must run before the call ends.  only_outputs: these are the
+ * function's control outputs alone, and stateful nodes do not run for their own sake. */
 int mu_library_instantiate(struct mu_library *l, const struct mu_function *f,
-			   const struct mu_node_attr *attrs, unsigned n_attrs,
+			   const struct mu_node_attr *attrs, unsigned n_attrs, bool only_outputs,
 			   struct mu_graph **out, struct mu_err *err);
 /* Removes the nodes of a body that neither an output nor the last node depends on, nor a node that
  * is kept (optional). */

@@ -6,7 +6,7 @@
  * At the end all inputs from expanded calls are redirected to the expansions, and the calls are
  * removed.
  *
- * inline_body.c copies the bodies, and lower.c builds branches and loops.  End nodes without users
+ * inline_body.c copies the bodies, and lower.c builds branches and loops.  Nodes that nothing needs
  * are removed. */
 #include "lib/inline/inliner.h"
 
@@ -203,39 +203,83 @@ static int redirect_input(struct inliner *x, struct mu_input *in)
 	return 0;
 }
 
-/* Removes end nodes without users.  The walk is backwards, because the end node of an inner call
- * has a larger id than its user, the end node of the outer call. */
-static void drop_unused_ends(struct inliner *x, unsigned before)
+/* Marks calls whose outputs or control output a node uses; before the inputs are redirected. */
+static bool *mark_used(struct inliner *x)
 {
-	bool *keep = MU_ARENA_ARRAY(&x->scratch, bool, x->g->n_nodes);
-	bool *is_end = MU_ARENA_ARRAY(&x->scratch, bool, x->g->n_nodes);
-	unsigned *waits = MU_ARENA_ARRAY(&x->scratch, unsigned, x->g->n_nodes);
+	bool *used = MU_ARENA_ARRAY(&x->scratch, bool, x->g->n_nodes);
 
 	for (unsigned i = 0; i < x->g->n_nodes; i++) {
 		const struct mu_node *n = x->g->nodes[i];
-		keep[i] = !n->user;
+		for (unsigned k = 0; !n->user && k < n->n_inputs + n->n_controls; k++)
+			used[n->inputs[k].node->id] = true;
+	}
+	return used;
+}
+
+/* End nodes only order other nodes, so those without users go.  The walk is backwards: the end node
+ * of an inner call has a larger id than its user, the end node of the outer call. */
+static void drop_unused_ends(struct inliner *x, bool *keep)
+{
+	unsigned *uses = MU_ARENA_ARRAY(&x->scratch, unsigned, x->g->n_nodes);
+	bool *is_end = MU_ARENA_ARRAY(&x->scratch, bool, x->g->n_nodes);
+
+	for (unsigned i = 0; i < x->g->n_nodes; i++) {
+		const struct mu_node *n = x->g->nodes[i];
 		if (n->user)
 			is_end[((struct expansion *)n->user)->end->id] = true;
 		for (unsigned k = 0; keep[i] && k < n->n_inputs + n->n_controls; k++)
-			waits[n->inputs[k].node->id]++;
+			uses[n->inputs[k].node->id]++;
 	}
-	for (unsigned i = before; i < x->g->n_nodes; i++) {
+	for (unsigned i = 0; i < x->g->n_nodes; i++) {
 		const struct mu_node *n = x->g->nodes[i];
-		if (!keep[i] || !is_end[i] || waits[i])
+		if (!keep[i] || !is_end[i] || uses[i])
 			continue;
 		keep[i] = false;
 		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++)
-			waits[n->inputs[k].node->id]--;
+			uses[n->inputs[k].node->id]--;
 	}
-	for (unsigned i = 0; i < x->g->n_nodes; i++)
-		x->g->nodes[i]->user = NULL;
-	mu_graph_keep(x->g, keep);
+}
+
+/* Removes the calls, and the nodes of their bodies that nothing needs.  A function that is called
+ * runs to its end.  Of a branch or loop, only what the rest of the graph depends on runs; all of it
+ * if nothing uses the call, which is then a target of the step.  These are the rules of TensorFlow,
+ * which makes Switch and Merge nodes before it removes what a step does not need. */
+static void drop_unneeded(struct inliner *x, unsigned before, const bool *used)
+{
+	struct mu_graph *g = x->g;
+	bool *keep = MU_ARENA_ARRAY(&x->scratch, bool, g->n_nodes);
+	struct mu_node **todo = MU_ARENA_ARRAY(&x->scratch, struct mu_node *, g->n_nodes);
+	unsigned n_todo = 0;
+
+	for (unsigned i = 0; i < g->n_nodes; i++) {
+		const struct expansion *e = g->nodes[i]->user;
+		struct mu_node *root = e ? e->end : g->nodes[i];
+
+		if (e ? call_is_lowered(g->nodes[i]) && (i >= before || used[i]) : i >= before)
+			continue;
+		if (!keep[root->id])
+			todo[n_todo++] = root;
+		keep[root->id] = true;
+	}
+	while (n_todo) {
+		const struct mu_node *n = todo[--n_todo];
+		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
+			struct mu_node *from = n->inputs[k].node;
+			if (!keep[from->id])
+				todo[n_todo++] = from;
+			keep[from->id] = true;
+		}
+	}
+	drop_unused_ends(x, keep);
+	for (unsigned i = 0; i < g->n_nodes; i++)
+		g->nodes[i]->user = NULL;
+	mu_graph_keep(g, keep);
 }
 
 static int expand_all(struct inliner *x)
 {
 	unsigned before = x->g->n_nodes, expanded = 0;
-	bool was;
+	bool was, *used;
 	int rc;
 
 	for (unsigned i = 0; i < x->g->n_nodes; i++)
@@ -247,13 +291,14 @@ static int expand_all(struct inliner *x)
 	}
 	if (!expanded)
 		return 0;
+	used = mark_used(x);
 	for (unsigned i = 0; i < x->g->n_nodes; i++) {
 		struct mu_node *n = x->g->nodes[i];
 		for (unsigned k = 0; !n->user && k < n->n_inputs + n->n_controls; k++)
 			if ((rc = redirect_input(x, &n->inputs[k])))
 				return rc;
 	}
-	drop_unused_ends(x, before);
+	drop_unneeded(x, before, used);
 	return 0;
 }
 

@@ -187,7 +187,8 @@ static int copy_body(struct inliner *x, const struct call_site *s, struct mu_gra
 	return rc;
 }
 
-static int get_body(struct inliner *x, const struct mu_func *func, struct mu_graph **out)
+static int get_body(struct inliner *x, const struct mu_func *func, bool only_outputs,
+		    struct mu_graph **out)
 {
 	const struct mu_function *f = mu_library_find(x->g->library, func->name);
 
@@ -199,7 +200,8 @@ static int get_body(struct inliner *x, const struct mu_func *func, struct mu_gra
 		    x->err, MU_UNIMPLEMENTED,
 		    "function calls nest deeper than %d: function %.80s may be recursive",
 		    MAX_DEPTH, func->name);
-	return mu_library_instantiate(x->g->library, f, func->attrs, func->n_attrs, out, x->err);
+	return mu_library_instantiate(x->g->library, f, func->attrs, func->n_attrs, only_outputs,
+				      out, x->err);
 }
 
 static int put_body(struct inliner *x, const struct call_site *s, struct mu_graph *body,
@@ -219,7 +221,7 @@ static int put_body(struct inliner *x, const struct call_site *s, struct mu_grap
 int inline_body(struct inliner *x, const struct call_site *s, struct expansion *out)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *body = NULL;
-	int rc = get_body(x, s->f, &body);
+	int rc = get_body(x, s->f, s->only_outputs, &body);
 
 	return rc ? rc : put_body(x, s, body, out);
 }
@@ -229,7 +231,8 @@ int inline_gradient(struct inliner *x, const struct call_site *s, struct expansi
 	MU_AUTO(mu_graph_free) struct mu_graph *body = NULL, *gradient = NULL;
 	int rc;
 
-	if ((rc = get_body(x, s->f, &body)) || (rc = mu_function_gradient(body, &gradient, x->err)))
+	if ((rc = get_body(x, s->f, false, &body)) ||
+	    (rc = mu_function_gradient(body, &gradient, x->err)))
 		return mu_wrap(x->err, "gradient of function %.80s", s->f->name);
 	return put_body(x, s, gradient, out);
 }

@@ -30,6 +30,7 @@ struct call_site {
 	const struct mu_input *in;
 	unsigned n_in;
 	struct mu_node *after; /* (optional) control input of the body */
+	bool only_outputs;     /* stateful nodes run only for an output or a control output */
 };
 /* Copies the body of the function into the graph; inline_gradient: the body of its gradient. */
 int inline_body(struct inliner *x, const struct call_site *s, struct expansion *out);
@@ -41,6 +42,9 @@ struct mu_node *inline_node(struct inliner *x, const struct mu_node *call, const
 void inline_type(struct inliner *x, struct mu_node *n, const char *attr, enum mu_dtype type);
 void inline_int(struct inliner *x, struct mu_node *n, const char *attr, int64_t value);
 
+/* True where TensorFlow also makes Switch and Merge nodes of a call instead of calling functions.
+ * Its stateful nodes then run only if an output needs them. */
+bool call_is_lowered(const struct mu_node *call);
 int lower_branches(struct inliner *x, const struct mu_node *call, struct expansion *out);
 int lower_while(struct inliner *x, const struct mu_node *call, struct expansion *out);
 int lower_for(struct inliner *x, const struct mu_node *call, struct expansion *out);

@@ -27,6 +27,13 @@ struct lowering {
 	const struct mu_input *in;
 };
 
+bool call_is_lowered(const struct mu_node *call)
+{
+	const struct mu_attr *lower = mu_node_attr(call, "_lower_using_switch_merge");
+
+	return lower && lower->kind == MU_ATTR_BOOL && lower->b;
+}
+
 static struct mu_node *lower_add_node(const struct lowering *w, const char *tail, unsigned i,
 				      const char *op, enum mu_dtype type, const struct mu_input *in,
 				      unsigned n_in)
@@ -148,7 +155,8 @@ static int lower_branch(const struct lowering *w, const struct branch_choice *c,
 				      .f = c->branches[b],
 				      .in = in,
 				      .n_in = w->n,
-				      .after = pivot[b]};
+				      .after = pivot[b],
+				      .only_outputs = call_is_lowered(w->call)};
 		if ((rc = inline_body(w->x, &s, &e[b])))
 			return rc;
 		if (e[b].n_outs != n_out)
@@ -243,7 +251,8 @@ static int add_cond(const struct lowering *w, struct loop *l, const struct mu_fu
 			      .f = f,
 			      .in = in,
 			      .n_in = w->n,
-			      .after = l->merge[0]};
+			      .after = l->merge[0],
+			      .only_outputs = call_is_lowered(w->call)};
 	if ((rc = inline_body(w->x, &s, &e)))
 		return rc;
 	if (e.n_outs != 1)
@@ -291,7 +300,8 @@ static int add_body(const struct lowering *w, struct loop *l, const struct mu_fu
 			      .f = f,
 			      .in = in + n_hidden,
 			      .n_in = w->n - n_hidden,
-			      .after = in[0].node};
+			      .after = in[0].node,
+			      .only_outputs = call_is_lowered(w->call)};
 	if ((rc = inline_body(w->x, &s, &e)))
 		return rc;
 	if (e.n_outs != w->n - own)

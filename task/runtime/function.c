@@ -47,7 +47,7 @@ int function_new(struct runtime *rt, const struct step *s, const struct mu_func 
 	if (!def)
 		return mu_fail(err, MU_NOT_FOUND, "function %.80s is not in the graph's library",
 			       f->name);
-	if ((rc = mu_library_instantiate(library, def, f->attrs, f->n_attrs, &body, err)))
+	if ((rc = mu_library_instantiate(library, def, f->attrs, f->n_attrs, false, &body, err)))
 		return rc;
 	return function_of(rt, s, body, f->name, out, err);
 }

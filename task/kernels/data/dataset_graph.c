@@ -171,7 +171,7 @@ static int write_function(struct writer *w, const struct mu_func *f, unsigned de
 	mu_pb_put_bytes(&w->out, LIBRARY_FUNCTION, found->proto);
 	mu_pb_end(&w->out, at);
 	MU_RETURN_IF_ERROR(
-	    mu_library_instantiate(w->library, found, f->attrs, f->n_attrs, &body, err));
+	    mu_library_instantiate(w->library, found, f->attrs, f->n_attrs, false, &body, err));
 	for (unsigned i = 0; i < body->n_nodes; i++) {
 		const struct mu_node *n = body->nodes[i];
 		bool has_state = n->def && n->def->flags & MU_OP_STATEFUL && n->op[0] != '_' &&

@@ -19,6 +19,30 @@ def _count(n, after=(), step=1):
         return tf.while_loop(lambda i: i < n, lambda i: i + step, [tf.constant(0)])
 
 
+def functional_branches_and_loops_run_what_is_needed():
+    """Of If and While only what a fetched output depends on changes variables."""
+    tf.enable_control_flow_v2()
+    try:
+        p, i = tf.placeholder_with_default(True, []), tf.constant(0)
+        v = [tf.get_variable(f"v{k}", initializer=7, use_resource=True) for k in range(6)]
+
+        def unneeded():
+            v[3].assign(1)
+            return tf.constant(5)
+
+        def body(i):
+            v[4].assign(9)
+            with tf.control_dependencies([v[5].assign_add(1)]):
+                return i + 1
+        branch = tf.cond(p, lambda: [v[0].assign(1), v[1].assign(2)], lambda: [v[2].assign(3), tf.constant(10)])
+        fetches = [branch[1], tf.cond(p, unneeded, lambda: tf.constant(6)), tf.while_loop(lambda i: i < 3, body, [i])]
+        with tf.Session(TARGET) as sess:
+            sess.run(tf.global_variables_initializer())
+            return [[plain(sess.run([fetch])), plain(sess.run(v))] for fetch in fetches + [branch[0].op]]
+    finally:
+        tf.disable_control_flow_v2()
+
+
 def second_after_first():
     first = _count(5)
     second = _count(3, [first])
