@@ -284,25 +284,10 @@ static int body_add_end(struct body *b, struct mu_arena *scratch, bool **kept)
 void mu_body_prune(struct mu_graph *g, const bool *kept, struct mu_arena *scratch)
 {
 	bool *needed = MU_ARENA_ARRAY(scratch, bool, g->n_nodes);
-	struct mu_node **todo = MU_ARENA_ARRAY(scratch, struct mu_node *, g->n_nodes);
-	unsigned n_todo = 0;
 
-	for (unsigned i = 0; i < g->n_nodes; i++) {
-		struct mu_node *n = g->nodes[i];
-		needed[i] = n->op[0] == '_' || i + 1 == g->n_nodes || (kept && kept[i]);
-		if (needed[i])
-			todo[n_todo++] = n;
-	}
-	while (n_todo) {
-		const struct mu_node *n = todo[--n_todo];
-		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
-			struct mu_node *from = n->inputs[k].node;
-			if (!needed[from->id]) {
-				needed[from->id] = true;
-				todo[n_todo++] = from;
-			}
-		}
-	}
+	for (unsigned i = 0; i < g->n_nodes; i++)
+		needed[i] = g->nodes[i]->op[0] == '_' || i + 1 == g->n_nodes || (kept && kept[i]);
+	mu_graph_mark_inputs(g, needed);
 	mu_graph_keep(g, needed);
 }
 

@@ -118,6 +118,25 @@ struct mu_node *mu_graph_copy_node(struct mu_graph *to, const struct mu_node *n)
 	return mu_graph_copy_node_as(to, n, n->name);
 }
 
+void mu_graph_mark_inputs(const struct mu_graph *g, bool *marked)
+{
+	MU_AUTO_FREE struct mu_node **todo = MU_NEW_ARRAY(struct mu_node *, g->n_nodes + 1);
+	unsigned n_todo = 0;
+
+	for (unsigned i = 0; i < g->n_nodes; i++)
+		if (marked[i])
+			todo[n_todo++] = g->nodes[i];
+	while (n_todo) {
+		const struct mu_node *n = todo[--n_todo];
+		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
+			struct mu_node *from = n->inputs[k].node;
+			if (!marked[from->id])
+				todo[n_todo++] = from;
+			marked[from->id] = true;
+		}
+	}
+}
+
 void mu_graph_keep(struct mu_graph *g, const bool *keep)
 {
 	unsigned kept = 0;

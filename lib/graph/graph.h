@@ -78,6 +78,8 @@ struct mu_node *mu_graph_copy_node(struct mu_graph *to, const struct mu_node *n)
 struct mu_node *mu_graph_copy_node_as(struct mu_graph *to, const struct mu_node *n,
 				      const char *name);
 
+/* Marks, beside the nodes for which marked[id] is true, all on which they depend. */
+void mu_graph_mark_inputs(const struct mu_graph *g, bool *marked);
 /* Removes the nodes for which keep[id] is false.  The remaining nodes must not use them. */
 void mu_graph_keep(struct mu_graph *g, const bool *keep);
 

@@ -248,28 +248,16 @@ static void drop_unneeded(struct inliner *x, unsigned before, const bool *used)
 {
 	struct mu_graph *g = x->g;
 	bool *keep = MU_ARENA_ARRAY(&x->scratch, bool, g->n_nodes);
-	struct mu_node **todo = MU_ARENA_ARRAY(&x->scratch, struct mu_node *, g->n_nodes);
-	unsigned n_todo = 0;
 
 	for (unsigned i = 0; i < g->n_nodes; i++) {
 		const struct expansion *e = g->nodes[i]->user;
-		struct mu_node *root = e ? e->end : g->nodes[i];
 
-		if (e ? call_is_lowered(g->nodes[i]) && (i >= before || used[i]) : i >= before)
-			continue;
-		if (!keep[root->id])
-			todo[n_todo++] = root;
-		keep[root->id] = true;
+		if (!e)
+			keep[i] |= i < before;
+		else if (!call_is_lowered(g->nodes[i]) || (i < before && !used[i]))
+			keep[e->end->id] = true;
 	}
-	while (n_todo) {
-		const struct mu_node *n = todo[--n_todo];
-		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
-			struct mu_node *from = n->inputs[k].node;
-			if (!keep[from->id])
-				todo[n_todo++] = from;
-			keep[from->id] = true;
-		}
-	}
+	mu_graph_mark_inputs(g, keep);
 	drop_unused_ends(x, keep);
 	for (unsigned i = 0; i < g->n_nodes; i++)
 		g->nodes[i]->user = NULL;

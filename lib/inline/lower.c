@@ -29,9 +29,9 @@ struct lowering {
 
 bool call_is_lowered(const struct mu_node *call)
 {
-	const struct mu_attr *lower = mu_node_attr(call, "_lower_using_switch_merge");
+	bool lowered;
 
-	return lower && lower->kind == MU_ATTR_BOOL && lower->b;
+	return !mu_node_attr_bool(call, "_lower_using_switch_merge", &lowered, NULL) && lowered;
 }
 
 static struct mu_node *lower_add_node(const struct lowering *w, const char *tail, unsigned i,
