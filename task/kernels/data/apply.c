@@ -11,7 +11,7 @@ static int64_t count_of_input(const struct dataset *d, int64_t n)
 	return d->keeps_count ? n : UNKNOWN_CARDINALITY;
 }
 
-static int map_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
+int dataset_map_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	int rc = it->input ? dataset_next_mapped(it, 0, out, it->d->n_out, NULL, err) : 0;
 
@@ -20,7 +20,7 @@ static int map_next(struct dataset_iterator *it, struct mu_tensor *out, struct m
 
 bool dataset_is_map(const struct dataset *d)
 {
-	return d->kind->next == map_next;
+	return d->kind->next == dataset_map_next;
 }
 
 static int check_filter(struct dataset *d, struct mu_err *err)
@@ -334,8 +334,8 @@ static int while_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 		.next = interleave_next, .close = interleave_close,                                \
 		.serialize = interleave_serialize
 #define MAP                                                                                        \
-	F("f"), .open = dataset_iterator_open_input, .next = map_next, .count = count_of_input,    \
-		.releases_input = true
+	F("f"), .open = dataset_iterator_open_input, .next = dataset_map_next,                     \
+		.count = count_of_input, .releases_input = true
 #define FILTER                                                                                     \
 	F("predicate"), .check = check_filter, .open = dataset_iterator_open_input,                \
 			.next = filter_next

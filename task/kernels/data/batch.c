@@ -141,12 +141,8 @@ static int stack_padded(const struct dataset *d, struct mu_tensor *const *elemen
 
 static int next_of_input(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int rc;
-
-	if (!it->d->f[0].f)
-		return dataset_iterator_next(it->input, out, err);
-	rc = it->input ? dataset_next_mapped(it, 0, out, it->d->n_out, NULL, err) : 0;
-	return rc == -MU_OUT_OF_RANGE ? dataset_function_ended(it, err) : rc;
+	return it->d->f[0].f ? dataset_map_next(it, out, err)
+			     : dataset_iterator_next(it->input, out, err);
 }
 
 /* Returns the iterator whose elements pass through a function into the batches; NULL if there is no
@@ -199,7 +195,7 @@ int draw_batch(struct dataset_iterator *it, int64_t want, bool whole, bool padde
 		rc = n == want || (n && !whole);
 	for (int bad = 0; rc > 0 && k < d->n_out; k++)
 		if ((bad = padded ? stack_padded(d, element, n, k, &out[k], err)
-				  : stack_elements(element, n, k, mapped, &out[k], err))) {
+				  : stack_elements(element, n, k, mapped != NULL, &out[k], err))) {
 			element_drop(out, k);
 			rc = bad;
 		}

@@ -112,6 +112,8 @@ int dataset_apply(const struct dataset_iterator *it, unsigned which, struct mu_t
 int dataset_function_ended(struct dataset_iterator *it, struct mu_err *err);
 /* True for options, prefetch and the like: its elements are those of in[0]. */
 bool dataset_has_same_elements(const struct dataset *d);
+/* The next element of in[0] passed through function 0, which may end the elements. */
+int dataset_map_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err);
 /* True if each element is that of in[0] passed through a function. */
 bool dataset_is_map(const struct dataset *d);
 /* The dataset that a function or an input gave; borrowed.  NULL: it is none. */
