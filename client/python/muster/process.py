@@ -2,8 +2,8 @@
 """A muster-task process as a child of this program.
 
 The server runs until its standard input is closed, and only this program holds the other end: its forks close theirs.
-So the server ends when this program ends, in whatever way.  It has its own session, so that Ctrl-C reaches this program first.  A thread
-copies its log to our standard error and keeps the last line for exceptions.
+So the server ends when this program ends, in whatever way.  It has its own session, so that Ctrl-C reaches this program
+first.  A thread copies its log to our standard error and keeps the last line for exceptions.
 """
 import array
 import ipaddress

@@ -74,6 +74,7 @@ static void add_gradients(const struct resampling *r, int64_t point, const struc
 {
 	const double *grad = MU_DATA(double, &r->grad) + point * r->depth;
 	double *to_warp = MU_DATA(double, &r->out_warp) + point * AXES;
+	double *to_data = MU_DATA(double, &r->out);
 
 	for (int64_t c = 0; c < r->depth; c++) {
 		for (int i = 0; i < 2; i++) {
@@ -85,9 +86,8 @@ static void add_gradients(const struct resampling *r, int64_t point, const struc
 		for (int i = 0; i < 4; i++) {
 			const double *pixel = s->pixel[i / 2][i % 2];
 			if (pixel)
-				MU_DATA(double, &r->out)
-			[pixel - MU_DATA(double, &r->data) + c] +=
-			    grad[c] * s->share[Y][i / 2] * s->share[X][i % 2];
+				to_data[pixel - MU_DATA(double, &r->data) + c] +=
+				    grad[c] * s->share[Y][i / 2] * s->share[X][i % 2];
 		}
 	}
 }

@@ -31,15 +31,16 @@ static int masked_matmul(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape *a = &kernel_in(c, 0)->shape, *b = &kernel_in(c, 1)->shape;
 	const struct mu_tensor *mask = kernel_in(c, 2);
-	bool turned_a = *MU_DATA(bool, kernel_in(c, 3)), turned_b = *MU_DATA(bool, kernel_in(c, 4));
+	bool transpose_a = *MU_DATA(bool, kernel_in(c, 3)),
+	     transpose_b = *MU_DATA(bool, kernel_in(c, 4));
 	struct mu_tensor *out;
-	const int64_t size[2] = {a->dim[turned_a], b->dim[!turned_b]};
+	const int64_t size[2] = {a->dim[transpose_a], b->dim[!transpose_b]};
 	struct masked_product p = {.a = kernel_in(c, 0)->data,
 				   .b = kernel_in(c, 1)->data,
-				   .inner = a->dim[!turned_a],
+				   .inner = a->dim[!transpose_a],
 				   .mask = mask->data};
 
-	if (p.inner != b->dim[turned_b])
+	if (p.inner != b->dim[transpose_b])
 		return mu_invalid(
 		    err, "Matrix shapes are incompatible: a has shape %s, while b has shape %s.",
 		    mu_shape_str(a), mu_shape_str(b));
@@ -48,10 +49,10 @@ static int masked_matmul(struct kernel_call *c, struct mu_err *err)
 			return args_fail_position(mask, i / 2, 2, "the product",
 						  &(struct mu_shape){2, 0, {size[0], size[1]}},
 						  NULL, err);
-	p.a_step[turned_a] = a->dim[1];
-	p.a_step[!turned_a] = 1;
-	p.b_step[!turned_b] = b->dim[1];
-	p.b_step[turned_b] = 1;
+	p.a_step[transpose_a] = a->dim[1];
+	p.a_step[!transpose_a] = 1;
+	p.b_step[!transpose_b] = b->dim[1];
+	p.b_step[transpose_b] = 1;
 	MU_RETURN_IF_ERROR(kernel_out_vec(c, 0, MU_FLOAT, mask->shape.dim[0], &out, err));
 	p.out = out->data;
 	kernel_parallel(c, out->shape.count, 1 + (1 << 14) / (p.inner + 1), multiply_masked, &p);
