@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls to a Kubernetes API server: JSON over HTTP/2 or HTTP/1.1, bounded responses, named errors.
+/* Calls to a Kubernetes API server: JSON over HTTP/1.1, bounded responses, named errors.
  *
  * All threads share a client.  A status other than 2xx becomes an error with the server's message:
  *

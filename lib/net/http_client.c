@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads: the calling thread makes the easy handle and frees it; in between only the I/O thread
- * touches it.  A transfer that needs the I/O thread (to start, to resume, to be cancelled) is put
- * on the client's list `pending`; the client's lock guards that list and the state of all
- * transfers.  The I/O thread never runs code of its callers, so a slow reader of a stream does not
- * delay other calls: the stream is paused when STREAM_BUFFER_MAX bytes are unread.
+/* A transfer runs on its caller's thread, which drives a multi handle of libcurl.  The multi handle
+ * keeps the connection, and goes back to the client's list of idle ones when the call has ended.
+ * The wait includes stop_event, so a stop ends all calls at once.
  */
 #include "lib/net/http_client.h"
 
@@ -13,7 +11,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -30,69 +27,50 @@ enum {
 	KEEP_PROBES = 4,
 	UNACKNOWLEDGED_MAX_MS = 30000, /* then the connection is dead, and all calls on it fail */
 	CA_CACHE_S = 60,               /* until a changed file of authorities is noticed */
-	STREAM_BUFFER_MAX = 1 << 20,
-	IDLE_CONNECTIONS_MAX = 64, /* libcurl's default shrinks with the number of calls */
-	POLL_MS = 60000,           /* libcurl's own timers shorten it */
-	UPLOAD_BUFFER = 16 << 10,  /* glibc merges all freed blocks after a free of 64 KiB */
+	POLL_MS = 60000,               /* libcurl's own timers shorten it */
+	UPLOAD_BUFFER = 16 << 10,      /* glibc merges all freed blocks after a free of 64 KiB */
 };
 
-enum transfer_state { TRANSFER_NEW, TRANSFER_ACTIVE, TRANSFER_DONE };
+/* A multi handle with the connection that it keeps. */
+struct connection {
+	CURLM *multi;
+	struct connection *next_idle;
+};
 
 struct mu_http_transfer {
 	struct mu_http_client *client;
+	struct connection *connection;
 	CURL *easy;
 	struct curl_slist *headers, *connect_to;
 	char error_text[CURL_ERROR_SIZE];
 	struct mu_http_response response;
 	size_t body_max;
-	bool stream;
-	/* Guarded by the client's lock. */
-	pthread_cond_t changed;
-	enum transfer_state state;
-	bool is_pending, is_waiting, is_paused, is_cancelled;
-	struct mu_http_transfer *next_pending, *next_active, **active_link;
+	bool stream, is_done;
 	int rc; /* when done */
 	struct mu_err err;
 };
 
 struct mu_http_client {
-	CURLM *multi;
-	pthread_t thread;
 	pthread_mutex_t lock;
-	struct mu_http_transfer *pending, **pending_end, *active;
-	bool is_polling, is_closing;
+	struct connection *idle; /* guarded by the lock; the last used one is first */
 	_Atomic bool stopped;
 	int stop_event; /* readable once stopped */
 };
 
-/* ---- callbacks, on the I/O thread ---- */
+/* ---- callbacks of libcurl ---- */
 
 static size_t on_body(char *data, size_t size, size_t count, void *transfer)
 {
 	struct mu_http_transfer *t = transfer;
-	struct mu_http_client *c = t->client;
 	size_t n = size * count;
-	bool pause;
 
 	if (!t->stream && t->response.body.len + n > t->body_max) {
 		mu_fail(&t->err, MU_RESOURCE_EXHAUSTED, "a response of more than %zu bytes",
 			t->body_max);
 		return CURL_WRITEFUNC_ERROR;
 	}
-	if (!t->stream) {
-		mu_buf_put(&t->response.body, data, n);
-		return n;
-	}
-	pthread_mutex_lock(&c->lock);
-	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->response.status);
-	pause = t->response.body.len >= STREAM_BUFFER_MAX;
-	t->is_paused = pause;
-	if (!pause)
-		mu_buf_put(&t->response.body, data, n);
-	if (t->is_waiting)
-		pthread_cond_signal(&t->changed);
-	pthread_mutex_unlock(&c->lock);
-	return pause ? CURL_WRITEFUNC_PAUSE : n;
+	mu_buf_put(&t->response.body, data, n);
+	return n;
 }
 
 /* A socket that child processes do not inherit (libcurl's own are inherited). */
@@ -107,8 +85,6 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 	}
 	return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
-
-/* ---- the I/O thread ---- */
 
 /* The error of a transfer that failed in libcurl. */
 static int error_of(struct mu_http_transfer *t, CURLcode code, struct mu_err *err)
@@ -148,137 +124,6 @@ static int error_of(struct mu_http_transfer *t, CURLcode code, struct mu_err *er
 	}
 }
 
-/* Gives the transfer back to its caller.  The lock is held. */
-static void transfer_done(struct mu_http_transfer *t, int rc)
-{
-	t->rc = rc;
-	t->state = TRANSFER_DONE;
-	pthread_cond_signal(&t->changed);
-}
-
-/* The lock is held. */
-static void transfer_start(struct mu_http_client *c, struct mu_http_transfer *t)
-{
-	if (curl_multi_add_handle(c->multi, t->easy) != CURLM_OK) {
-		transfer_done(t,
-			      mu_fail(&t->err, MU_INTERNAL, "libcurl cannot start the transfer"));
-		return;
-	}
-	t->state = TRANSFER_ACTIVE;
-	t->next_active = c->active;
-	t->active_link = &c->active;
-	if (c->active)
-		c->active->active_link = &t->next_active;
-	c->active = t;
-}
-
-/* Takes an active transfer from libcurl. */
-static void transfer_finish(struct mu_http_client *c, struct mu_http_transfer *t, int rc)
-{
-	curl_off_t retry_after = 0;
-	long status = 0;
-
-	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
-	curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &retry_after);
-	curl_multi_remove_handle(c->multi, t->easy);
-	pthread_mutex_lock(&c->lock);
-	t->response.status = status;
-	t->response.retry_after_s = (long)retry_after;
-	*t->active_link = t->next_active;
-	if (t->next_active)
-		t->next_active->active_link = t->active_link;
-	transfer_done(t, rc);
-	pthread_mutex_unlock(&c->lock);
-}
-
-static int cancelled(struct mu_http_transfer *t)
-{
-	return mu_fail(&t->err, MU_CANCELLED, "stopped");
-}
-
-/* Starts, resumes or cancels the transfers on the list `pending`. */
-static void handle_pending(struct mu_http_client *c)
-{
-	struct mu_http_transfer *t;
-
-	pthread_mutex_lock(&c->lock);
-	while ((t = c->pending)) {
-		bool resume = t->is_paused;
-
-		c->pending = t->next_pending;
-		if (!c->pending)
-			c->pending_end = &c->pending;
-		t->is_pending = false;
-		t->is_paused = false;
-		pthread_cond_signal(&t->changed); /* mu_http_end waits for it */
-		if (t->state == TRANSFER_NEW && (t->is_cancelled || atomic_load(&c->stopped)))
-			transfer_done(t, cancelled(t));
-		else if (t->state == TRANSFER_NEW)
-			transfer_start(c, t);
-		else if (t->state == TRANSFER_ACTIVE && (t->is_cancelled || resume)) {
-			bool cancel = t->is_cancelled;
-
-			pthread_mutex_unlock(&c->lock); /* libcurl may call on_body */
-			if (cancel)
-				transfer_finish(c, t, cancelled(t));
-			else
-				curl_easy_pause(t->easy, CURLPAUSE_CONT);
-			pthread_mutex_lock(&c->lock);
-		}
-	}
-	pthread_mutex_unlock(&c->lock);
-}
-
-static void finish_completed(struct mu_http_client *c)
-{
-	struct CURLMsg *m;
-	int left;
-
-	while ((m = curl_multi_info_read(c->multi, &left))) {
-		struct mu_http_transfer *t = NULL;
-		CURLcode code = m->data.result; /* gone when the handle is removed */
-
-		if (m->msg != CURLMSG_DONE)
-			continue;
-		curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t);
-		transfer_finish(c, t, code == CURLE_OK ? 0 : error_of(t, code, &t->err));
-	}
-}
-
-/* Waits for I/O unless a transfer is pending.  Returns false if the client is closed. */
-static bool await_events(struct mu_http_client *c)
-{
-	bool closing, poll;
-
-	pthread_mutex_lock(&c->lock);
-	closing = c->is_closing;
-	poll = !closing && !c->pending && !(atomic_load(&c->stopped) && c->active);
-	c->is_polling = poll;
-	pthread_mutex_unlock(&c->lock);
-	if (!poll)
-		return !closing;
-	curl_multi_poll(c->multi, NULL, 0, POLL_MS, NULL);
-	pthread_mutex_lock(&c->lock);
-	c->is_polling = false;
-	pthread_mutex_unlock(&c->lock);
-	return true;
-}
-
-static void *io_thread(void *client)
-{
-	struct mu_http_client *c = client;
-	int running;
-
-	do {
-		handle_pending(c);
-		while (atomic_load(&c->stopped) && c->active)
-			transfer_finish(c, c->active, cancelled(c->active));
-		curl_multi_perform(c->multi, &running);
-		finish_completed(c);
-	} while (await_events(c));
-	return NULL;
-}
-
 /* ---- the client ---- */
 
 static void init_libcurl(void)
@@ -289,50 +134,54 @@ static void init_libcurl(void)
 int mu_http_client_new(struct mu_http_client **out, struct mu_err *err)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct mu_http_client *c = MU_NEW(struct mu_http_client);
-	sigset_t all, before;
-	int rc;
+	struct mu_http_client *c;
+	int stop_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
+	if (stop_event < 0)
+		return mu_fail_errno(err, errno, "cannot start an HTTP client");
 	pthread_once(&once, init_libcurl);
+	c = MU_NEW(struct mu_http_client);
 	pthread_mutex_init(&c->lock, NULL);
-	c->pending_end = &c->pending;
-	c->multi = curl_multi_init();
-	if (c->multi)
-		curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, (long)IDLE_CONNECTIONS_MAX);
-	c->stop_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = c->multi && c->stop_event >= 0 ? pthread_create(&c->thread, NULL, io_thread, c)
-					    : ENOMEM;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!rc) {
-		*out = c;
-		return 0;
-	}
-	curl_multi_cleanup(c->multi);
-	if (c->stop_event >= 0)
-		close(c->stop_event);
-	pthread_mutex_destroy(&c->lock);
-	free(c);
-	return mu_fail_errno(err, rc, "cannot start an HTTP client");
+	c->stop_event = stop_event;
+	*out = c;
+	return 0;
 }
 
-/* Interrupts the I/O thread's wait.  The lock is held. */
-static void wake(struct mu_http_client *c)
+/* Takes an idle connection, or makes a new one. */
+static struct connection *connection_take(struct mu_http_client *c)
 {
-	if (c->is_polling)
-		curl_multi_wakeup(c->multi);
-	c->is_polling = false;
+	struct connection *k;
+
+	pthread_mutex_lock(&c->lock);
+	if ((k = c->idle))
+		c->idle = k->next_idle;
+	pthread_mutex_unlock(&c->lock);
+	if (k)
+		return k;
+	k = MU_NEW(struct connection);
+	k->multi = curl_multi_init();
+	if (k->multi)
+		curl_multi_setopt(k->multi, CURLMOPT_MAXCONNECTS, 2L); /* and one of one_shot */
+	return k;
+}
+
+static void connection_return(struct mu_http_client *c, struct connection *k)
+{
+	pthread_mutex_lock(&c->lock);
+	k->next_idle = c->idle;
+	c->idle = k;
+	pthread_mutex_unlock(&c->lock);
 }
 
 void mu_http_client_free(struct mu_http_client *c)
 {
-	pthread_mutex_lock(&c->lock);
-	c->is_closing = true;
-	wake(c);
-	pthread_mutex_unlock(&c->lock);
-	pthread_join(c->thread, NULL);
-	curl_multi_cleanup(c->multi);
+	struct connection *k;
+
+	while ((k = c->idle)) {
+		c->idle = k->next_idle;
+		curl_multi_cleanup(k->multi);
+		free(k);
+	}
 	close(c->stop_event);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
@@ -340,10 +189,7 @@ void mu_http_client_free(struct mu_http_client *c)
 
 void mu_http_client_stop(struct mu_http_client *c)
 {
-	pthread_mutex_lock(&c->lock);
 	atomic_store(&c->stopped, true);
-	wake(c);
-	pthread_mutex_unlock(&c->lock);
 	eventfd_write(c->stop_event, 1);
 }
 
@@ -366,7 +212,7 @@ bool mu_http_client_sleep(struct mu_http_client *c, double seconds)
 	return !atomic_load(&c->stopped);
 }
 
-/* ---- calls, on the caller's thread ---- */
+/* ---- calls ---- */
 
 static void set_blob(CURL *easy, CURLoption option, struct mu_span s)
 {
@@ -401,7 +247,8 @@ static void set_connection(struct mu_http_transfer *t, const struct mu_http_call
 	curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)UPLOAD_BUFFER);
 	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* do not wait for a slow resolver */
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, call->one_shot ? "http" : "http,https");
-	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+	/* HTTP/2, with all calls on one connection: 1.3 x the CPU time, 0.8 x the pods a second */
+	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
@@ -415,8 +262,6 @@ static void set_connection(struct mu_http_transfer *t, const struct mu_http_call
 		curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
 		return;
 	}
-	if (strncmp(call->url, "https:", 6) == 0) /* wait for a connection to multiplex on */
-		curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
 	curl_easy_setopt(easy, CURLOPT_HTTPPROXYTUNNEL, 1L);
 	curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 	if (call->proxy) {
@@ -456,21 +301,6 @@ static void set_request(struct mu_http_transfer *t, const struct mu_http_call *c
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->error_text);
-	curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
-}
-
-/* Puts the transfer on the list `pending` and wakes the I/O thread.  The lock is held. */
-static void make_pending(struct mu_http_transfer *t)
-{
-	struct mu_http_client *c = t->client;
-
-	if (!t->is_pending) {
-		t->is_pending = true;
-		t->next_pending = NULL;
-		*c->pending_end = t;
-		c->pending_end = &t->next_pending;
-	}
-	wake(c);
 }
 
 struct mu_http_transfer *mu_http_begin(struct mu_http_client *c, const struct mu_http_call *call)
@@ -480,45 +310,64 @@ struct mu_http_transfer *mu_http_begin(struct mu_http_client *c, const struct mu
 	t->client = c;
 	t->stream = call->stream;
 	t->body_max = call->body_max;
-	pthread_cond_init(&t->changed, NULL);
+	t->connection = connection_take(c);
 	t->easy = curl_easy_init();
-	if (!t->easy) {
-		t->state = TRANSFER_DONE;
-		t->rc = mu_fail(&t->err, MU_RESOURCE_EXHAUSTED, "no memory for a call");
-		return t;
+	if (t->easy) {
+		set_connection(t, call);
+		set_request(t, call);
 	}
-	set_connection(t, call);
-	set_request(t, call);
-	pthread_mutex_lock(&c->lock);
-	make_pending(t);
-	pthread_mutex_unlock(&c->lock);
+	if (!t->easy || curl_multi_add_handle(t->connection->multi, t->easy) != CURLM_OK) {
+		t->is_done = true;
+		t->rc = mu_fail(&t->err, MU_RESOURCE_EXHAUSTED, "no memory for a call");
+	}
 	return t;
+}
+
+/* Notes the result of a transfer that has ended. */
+static void take_result(struct mu_http_transfer *t)
+{
+	curl_off_t retry_after = 0;
+	struct CURLMsg *m;
+	int left;
+
+	while ((m = curl_multi_info_read(t->connection->multi, &left))) {
+		if (m->msg != CURLMSG_DONE)
+			continue;
+		t->is_done = true;
+		t->rc = m->data.result == CURLE_OK ? 0 : error_of(t, m->data.result, &t->err);
+	}
+	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->response.status);
+	curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &retry_after);
+	t->response.retry_after_s = (long)retry_after;
 }
 
 int mu_http_read(struct mu_http_transfer *t, struct mu_http_response *out, struct mu_err *err)
 {
 	struct mu_http_client *c = t->client;
-	int rc;
+	struct curl_waitfd stop = {.fd = c->stop_event, .events = CURL_WAIT_POLLIN};
+	struct mu_buf read = out->body;
+	bool more = false;
+	int running;
 
-	pthread_mutex_lock(&c->lock);
-	t->is_waiting = true;
-	while (t->state != TRANSFER_DONE && !(t->stream && t->response.body.len))
-		pthread_cond_wait(&t->changed, &c->lock);
-	t->is_waiting = false;
-	rc = t->state != TRANSFER_DONE || (t->stream && t->response.body.len) ? 1 : t->rc;
-	if (rc >= 0) {
-		struct mu_buf read = out->body;
-
-		*out = t->response;
-		mu_buf_clear(&read); /* its memory takes the next piece */
-		t->response.body = read;
+	while (!t->is_done && !more) {
+		if (atomic_load(&c->stopped))
+			return mu_fail(err, MU_CANCELLED, "stopped");
+		curl_multi_perform(t->connection->multi, &running);
+		take_result(t);
+		more = t->stream && t->response.body.len;
+		if (!t->is_done && !more)
+			curl_multi_poll(t->connection->multi, &stop, 1, POLL_MS, NULL);
 	}
-	if (t->is_paused && t->state == TRANSFER_ACTIVE)
-		make_pending(t);
-	pthread_mutex_unlock(&c->lock);
-	if (rc < 0 && err)
-		*err = t->err;
-	return rc;
+	more = t->stream && t->response.body.len; /* the last piece may come with the end */
+	if (!more && t->rc < 0) {
+		if (err)
+			*err = t->err;
+		return t->rc;
+	}
+	*out = t->response;
+	mu_buf_clear(&read); /* its memory takes the next piece */
+	t->response.body = read;
+	return more;
 }
 
 static void free_headers(struct curl_slist *headers)
@@ -530,20 +379,13 @@ static void free_headers(struct curl_slist *headers)
 
 void mu_http_end(struct mu_http_transfer *t)
 {
-	struct mu_http_client *c = t->client;
-
-	pthread_mutex_lock(&c->lock);
-	if (t->state != TRANSFER_DONE) {
-		t->is_cancelled = true;
-		make_pending(t);
+	if (t->easy) {
+		curl_multi_remove_handle(t->connection->multi, t->easy);
+		curl_easy_cleanup(t->easy);
 	}
-	while (t->state != TRANSFER_DONE || t->is_pending)
-		pthread_cond_wait(&t->changed, &c->lock);
-	pthread_mutex_unlock(&c->lock);
-	curl_easy_cleanup(t->easy);
+	connection_return(t->client, t->connection);
 	free_headers(t->headers);
 	curl_slist_free_all(t->connect_to);
-	pthread_cond_destroy(&t->changed);
 	mu_buf_fini(&t->response.body);
 	free(t);
 }

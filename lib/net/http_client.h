@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP client: every outgoing HTTP call of every program.
  *
- * A client is one libcurl multi handle and one thread that drives it.  It keeps connections alive
- * and multiplexes the calls to one server over one connection where the server offers HTTP/2.
- * Any thread may make calls; all calls have a time limit and a size limit.  Redirects are not
+ * Any thread may make calls; a call runs on its thread, on a connection that it has for itself and
+ * that later calls use again.  All calls have a time limit and a size limit.  Redirects are not
  * followed.
  */
 #ifndef MU_LIB_NET_HTTP_CLIENT_H

@@ -23,6 +23,32 @@ static void calls__over_one_connection__carry_who_asks(void **state)
 	end(c, &s);
 }
 
+static int prefer_http2(SSL *ssl, const unsigned char **out, unsigned char *out_len,
+			const unsigned char *offered, unsigned n, void *arg)
+{
+	static const unsigned char ours[] = "\x02h2\x08http/1.1";
+
+	return SSL_select_next_proto((unsigned char **)out, out_len, ours, sizeof(ours) - 1,
+				     offered, n) == OPENSSL_NPN_NEGOTIATED
+		   ? SSL_TLSEXT_ERR_OK
+		   : SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+static void server_that_prefers_http2__is_called_by_http1(void **state)
+{
+	static const char *const answers[] = {OK(THING), NULL};
+	struct mu_err err = {0};
+	struct server s;
+	struct kube_client *c;
+
+	start(&s, &certs, answers);
+	SSL_CTX_set_alpn_select_cb(s.tls, prefer_http2, NULL);
+	c = client_of(&s, &certs, NULL);
+	assert_ok(get(c, 10000, &err), &err);
+	assert_non_null(strstr(s.last, "GET /x HTTP/1.1\r\n"));
+	end(c, &s);
+}
+
 static void call__on_a_connection_that_was_closed__is_made_again(void **state)
 {
 	static const char *const answers[] = {OK(THING), NULL, OK(THING), NULL, NULL};
@@ -344,6 +370,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(calls__over_one_connection__carry_who_asks),
+	    cmocka_unit_test(server_that_prefers_http2__is_called_by_http1),
 	    cmocka_unit_test(call__on_a_connection_that_was_closed__is_made_again),
 	    cmocka_unit_test(call__with_a_client_certificate__shows_it),
 	    cmocka_unit_test(client_certificate__that_cannot_be_read__is_the_callers_error),
