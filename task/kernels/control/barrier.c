@@ -96,7 +96,10 @@ static int barrier_read_spec(const struct mu_node *n, struct queue_spec *s, stru
 	for (unsigned i = 0; i < types->n; i++) {
 		s->type[VALUES + i] = types->types[i];
 		s->shape[VALUES + i] = shapes->shapes[i];
-		bool known = s->shape[VALUES + i].rank >= 0;
+		/* TensorFlow reads an unknown rank as the shape of a scalar here. */
+		if (s->shape[VALUES + i].rank < 0)
+			s->shape[VALUES + i].rank = 0;
+		bool known = true;
 		for (int d = 0; known && d < s->shape[VALUES + i].rank; d++)
 			known = s->shape[VALUES + i].dim[d] >= 0;
 		if (!known)
@@ -353,7 +356,7 @@ static void close_it(void *arg)
 static int close_barrier(struct kernel_call *c, struct mu_err *err)
 {
 	struct close_request k = {.cancel =
-				    args_attr_bool(c->node, "cancel_pending_enqueues", false)};
+				      args_attr_bool(c->node, "cancel_pending_enqueues", false)};
 
 	MU_RETURN_IF_ERROR(barrier_find(c, &k.b, err));
 	wait_queue_update(&k.b->ready->waiters, close_it, &k);
