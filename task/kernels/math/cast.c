@@ -91,25 +91,47 @@ static int cast_truncated(struct mu_tensor *out, const struct mu_tensor *in, int
 	return rc;
 }
 
+/* Quantized numbers are cast as the integers that represent them. */
+static enum mu_dtype without_quantization(enum mu_dtype t)
+{
+	switch (t) {
+	case MU_QINT8:
+		return MU_INT8;
+	case MU_QUINT8:
+		return MU_UINT8;
+	case MU_QINT16:
+		return MU_INT16;
+	case MU_QUINT16:
+		return MU_UINT16;
+	case MU_QINT32:
+		return MU_INT32;
+	default:
+		return t;
+	}
+}
+
 static int cast(struct kernel_call *c, struct mu_err *err)
 {
-	const struct mu_tensor *in = kernel_in(c, 0);
-	enum mu_dtype to = args_attr_type(c->node, "DstT", MU_DT_INVALID);
-	struct mu_tensor *out;
+	enum mu_dtype dst_type = args_attr_type(c->node, "DstT", MU_DT_INVALID);
+	enum mu_dtype to = without_quantization(dst_type);
+	struct mu_tensor in = *kernel_in(c, 0), *out;
 
-	if (to == in->dtype) {
-		kernel_out_take(c, 0, mu_tensor_ref(in));
+	if (dst_type == in.dtype) {
+		kernel_out_take(c, 0, mu_tensor_ref(&in));
 		return 0;
 	}
+	in.dtype = without_quantization(in.dtype);
 	if ((unsigned)to >= MU_DT_COUNT ||
-	    !convert_supports(mu_dtype_part(to), mu_dtype_part(in->dtype)))
+	    !convert_supports(mu_dtype_part(to), mu_dtype_part(in.dtype)))
 		return mu_fail(err, MU_UNIMPLEMENTED, "Cast %s to %s is not supported",
-			       mu_dtype_name(in->dtype), mu_dtype_name(to));
+			       mu_dtype_name(kernel_in(c, 0)->dtype), mu_dtype_name(dst_type));
 
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, to, &in->shape, &out, err));
-	if (args_attr_bool(c->node, "Truncate", false) && truncated_bits(in->dtype, to))
-		return cast_truncated(out, in, truncated_bits(in->dtype, to), err);
-	return cast_values(out, in, err);
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, dst_type, &in.shape, &out, err));
+	out->dtype = to;
+	int bits = args_attr_bool(c->node, "Truncate", false) ? truncated_bits(in.dtype, to) : 0;
+	int rc = bits ? cast_truncated(out, &in, bits, err) : cast_values(out, &in, err);
+	out->dtype = dst_type;
+	return rc;
 }
 
 /* The shape of a bitcast: a larger type takes the last dimension, a smaller one adds one. */

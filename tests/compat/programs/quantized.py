@@ -56,6 +56,13 @@ def sixteen_bits():
         return _near(s.run(tf.cast(raw.Dequantize(input=q, min_range=_f(-1), max_range=_f(1), dtype=tf.bfloat16), tf.float32)))
 
 
+def casts():
+    """Quantized numbers are cast as their integers."""
+    x = tf.constant([0, 1, 100, 3.5])
+    with tf.Session(TARGET) as s:
+        return _near(s.run([tf.cast(tf.cast(tf.cast(x, t), other), tf.float32) for t in PLAIN for other in (tf.qint32, tf.int64, tf.complex64, tf.half)]))
+
+
 def wrong():
     def hidden(x):
         return tf.placeholder_with_default(x, None)
