@@ -4,7 +4,8 @@
  * One form serves all: a map from a key's bytes to a row number, and the rows in one tensor.
  * HashTable is filled once (its initializer may run again with the same content). MutableHashTable
  * may be written at any time, and MutableHashTableOfTensors has rows of several elements. A dense
- * table reserves two keys, with which TensorFlow marks empty and deleted buckets. */
+ * table reserves two keys, with which TensorFlow marks empty and deleted buckets. It is exported as
+ * TensorFlow's buckets, because TensorFlow's import takes them as they are. */
 #include <string.h>
 
 #include "lib/base/map.h"
@@ -13,6 +14,7 @@
 #include "task/kernels/io/vocabulary_file.h"
 #include "task/kernels/state/handles.h"
 #include "task/kernels/state/table.h"
+#include "task/kernels/text/keyed_hash.h"
 
 struct table {
 	struct resource base;
@@ -21,8 +23,10 @@ struct table {
 	struct mu_shape key_shape; /* more than one element only in a dense table */
 	struct mu_pshape row_shape;
 	bool is_mutable, filled;
-	struct mu_tensor own[2]; /* reserved keys; unset: none */
-	int64_t row;             /* elements in a row */
+	struct mu_tensor own[2]; /* reserved keys of a dense table; unset: none */
+	int64_t n_buckets;       /* that TensorFlow would have: a power of 2 */
+	float max_load;
+	int64_t row; /* elements in a row */
 	struct mu_map rows;
 	void *values; /* cap rows of row elements */
 	int64_t n, cap;
@@ -96,12 +100,11 @@ static int cut_key_shape(const struct table *t, struct mu_shape *s, struct mu_er
 }
 
 /* The attributes of a dense table: its reserved keys (MutableDenseHashTable has no deleted key),
- * and its bucket layout, which has no effect here but must be valid. */
+ * and its bucket layout. */
 static int dense_spec(const struct kernel_call *c, struct table *spec, struct mu_err *err)
 {
-	int64_t places = args_attr_int(c->node, "initial_num_buckets", 131072);
-	float load = args_attr_float(c->node, "max_load_factor", 0.8f);
-
+	spec->n_buckets = args_attr_int(c->node, "initial_num_buckets", 131072);
+	spec->max_load = args_attr_float(c->node, "max_load_factor", 0.8f);
 	MU_RETURN_IF_ERROR(args_type(c, 0, spec->key, err));
 	if (c->n_in > 1)
 		MU_RETURN_IF_ERROR(args_type(c, 1, spec->key, err));
@@ -125,13 +128,13 @@ static int dense_spec(const struct kernel_call *c, struct table *spec, struct mu
 	if (c->n_in > 1 &&
 	    mu_span_eq(table_key_of(spec, &spec->own[0], 0), table_key_of(spec, &spec->own[1], 0)))
 		return mu_invalid(err, "Empty and deleted keys cannot be equal");
-	if (places < 4 || (places & (places - 1)))
+	if (spec->n_buckets < 4 || (spec->n_buckets & (spec->n_buckets - 1)))
 		return mu_invalid(
 		    err, "Number of buckets must be at least 4 and a power of 2, got: %lld",
-		    (long long)places);
-	if (!(load > 0 && load < 1))
+		    (long long)spec->n_buckets);
+	if (!(spec->max_load > 0 && spec->max_load < 1))
 		return mu_invalid(err, "max_load_factor must be between 0 and 1, got: %g",
-				  (double)load);
+				  (double)spec->max_load);
 	return 0;
 }
 
@@ -381,6 +384,12 @@ static int initialize_from_file(struct kernel_call *c, struct mu_err *err)
 	return fill_once(t, &keys, &values, err);
 }
 
+static void reserve_buckets(struct table *t, int64_t n)
+{
+	while ((float)n > (float)t->n_buckets * t->max_load)
+		t->n_buckets *= 2;
+}
+
 static int insert(struct kernel_call *c, struct mu_err *err)
 {
 	HELD *t = NULL;
@@ -390,6 +399,8 @@ static int insert(struct kernel_call *c, struct mu_err *err)
 	if (!t->is_mutable)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "the table %s is filled by its initializer only", t->base.name);
+	if (mu_tensor_is_set(&t->own[0])) /* TensorFlow counts keys that the table has, too */
+		reserve_buckets(t, (int64_t)t->rows.count + count_keys(t, kernel_in(c, 1)));
 	return store_all(t, kernel_in(c, 1), kernel_in(c, 2), err);
 }
 
@@ -400,8 +411,8 @@ static void table_clear(struct table *t)
 	t->n = t->n_spare = 0;
 }
 
-/* TensorFlow exports all buckets of a dense table, free ones under the empty key. */
-static int import_places(struct kernel_call *c, struct table *t, struct mu_err *err)
+/* Free buckets have the empty key. */
+static int import_buckets(struct kernel_call *c, struct table *t, struct mu_err *err)
 {
 	const struct mu_tensor *keys = kernel_in(c, 1), *values = kernel_in(c, 2);
 	struct mu_err own;
@@ -415,7 +426,9 @@ static int import_places(struct kernel_call *c, struct table *t, struct mu_err *
 				  mu_shape_str(&keys->shape), mu_pshape_str(&t->row_shape),
 				  mu_shape_str(&values->shape));
 	table_clear(t);
-	for (int64_t i = 0; i < count_keys(t, keys); i++)
+	for (t->n_buckets = 4; t->n_buckets < n; t->n_buckets *= 2)
+		;
+	for (int64_t i = 0; i < n; i++)
 		if (!check_key(t, keys, i, &own))
 			MU_RETURN_IF_ERROR(store(t, table_key_of(t, keys, i), values, i, err));
 	return 0;
@@ -427,7 +440,7 @@ static int import(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
 	if (mu_tensor_is_set(&t->own[0]))
-		return import_places(c, t, err);
+		return import_buckets(c, t, err);
 	MU_RETURN_IF_ERROR(check_pair(c, t, err));
 	table_clear(t);
 	t->filled = true;
@@ -494,6 +507,65 @@ static int table_size_of(struct kernel_call *c, struct mu_err *err)
 	return kernel_out_value(c, 0, MU_INT64, &count, err);
 }
 
+static void export_row(const struct table *t, const struct mu_map_slot *s, struct mu_tensor *keys,
+		       struct mu_tensor *values, int64_t at)
+{
+	if (t->key == MU_STRING)
+		mu_string_set(&MU_DATA(struct mu_string, keys)[at], s->key, s->len);
+	else
+		memcpy((char *)keys->data + (size_t)at * s->len, s->key, s->len);
+	elems_copy(t->value, values->data, at * t->row, t->values,
+		   ((int64_t)(uintptr_t)s->value - 1) * t->row, t->row);
+}
+
+/* TensorFlow's hash, which selects the first bucket for a key. */
+static uint64_t bucket_hash(const struct table *t, const char *key, size_t len)
+{
+	size_t size = elems_size(t->key);
+	uint64_t hash = 0;
+
+	if (t->key == MU_STRING)
+		return first_hash(key, len);
+	for (size_t at = 0; at < len; at += size) {
+		size_t n = size < 8 ? size : 8;
+		int64_t e = 0;
+		memcpy((char *)&e + 8 - n, key + at, n);
+		uint64_t part = (uint64_t)(e >> (64 - 8 * n)); /* with its sign */
+		hash = len == size
+			   ? part
+			   : hash ^ (part + 0x9e3779b97f4a7800u + (hash << 10) + (hash >> 4));
+	}
+	return hash;
+}
+
+static int export_buckets(struct kernel_call *c, struct table *t, struct mu_err *err)
+{
+	struct mu_tensor *keys, *values;
+
+	reserve_buckets(t, (int64_t)t->rows.count);
+	int64_t n = t->n_buckets, key_size = t->key_shape.count;
+	struct mu_shape ks = mu_shape_vec(n), vs = ks;
+	MU_RETURN_IF_ERROR(mu_shape_push(&ks, key_size, err));
+	MU_RETURN_IF_ERROR(mu_shape_push(&vs, t->row, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, t->key, &ks, &keys, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, t->value, &vs, &values, err));
+	MU_AUTO_FREE bool *taken = mu_xcalloc((size_t)n, sizeof *taken);
+	mu_map_each (&t->rows, s) {
+		int64_t at = (int64_t)(bucket_hash(t, s->key, s->len) & (uint64_t)(n - 1));
+		for (int64_t probe = 1; taken[at]; probe++)
+			at = (at + probe) & (n - 1);
+		taken[at] = true;
+		export_row(t, s, keys, values, at);
+	}
+	for (int64_t i = 0; i < n; i++) {
+		if (taken[i])
+			continue;
+		elems_copy(t->key, keys->data, i * key_size, t->own[0].data, 0, key_size);
+		elems_zero(t->value, values->data, i * t->row, t->row);
+	}
+	return 0;
+}
+
 static int export(struct kernel_call *c, struct mu_err *err)
 {
 	HELD *t = NULL;
@@ -501,23 +573,14 @@ static int export(struct kernel_call *c, struct mu_err *err)
 	int64_t i = 0;
 
 	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
+	if (mu_tensor_is_set(&t->own[0]))
+		return export_buckets(c, t, err);
 	struct mu_shape ks = mu_shape_vec((int64_t)t->rows.count), vs = ks;
-	bool dense = mu_tensor_is_set(&t->own[0]);
-	/* two matrices for a dense table, as in TensorFlow */
-	MU_RETURN_IF_ERROR(mu_shape_append(&ks, dense, &t->key_shape.count, err));
-	MU_RETURN_IF_ERROR(dense ? mu_shape_push(&vs, t->row, err)
-				 : mu_shape_append(&vs, t->row_shape.rank, t->row_shape.dim, err));
+	MU_RETURN_IF_ERROR(mu_shape_append(&vs, t->row_shape.rank, t->row_shape.dim, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, t->key, &ks, &keys, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 1, t->value, &vs, &values, err));
-	mu_map_each (&t->rows, s) {
-		if (t->key == MU_STRING)
-			mu_string_set(&MU_DATA(struct mu_string, keys)[i], s->key, s->len);
-		else
-			memcpy((char *)keys->data + (size_t)i * s->len, s->key, s->len);
-		elems_copy(t->value, values->data, i * t->row, t->values,
-			   ((int64_t)(uintptr_t)s->value - 1) * t->row, t->row);
-		i++;
-	}
+	mu_map_each (&t->rows, s)
+		export_row(t, s, keys, values, i++);
 	return 0;
 }
 

@@ -182,6 +182,33 @@ def tables_with_keys_of_two():
         return plain(answers + [saved])
 
 
+def tables_as_buckets():
+    """A dense table is exported as TensorFlow's buckets, which its import takes as they are."""
+    def export(keys, empty, deleted, buckets):
+        keys = np.array(keys)
+        dtype = tf.string if keys.dtype.kind == "U" else tf.as_dtype(keys.dtype)
+        t = raw.MutableDenseHashTableV2(empty_key=tf.constant(empty, dtype), deleted_key=tf.constant(deleted, dtype), value_dtype=tf.float32, value_shape=[2],
+                                        initial_num_buckets=buckets)
+        values = np.arange(2.0 * len(keys), dtype=np.float32).reshape(-1, 2)
+        with tf.control_dependencies([raw.LookupTableInsertV2(table_handle=t, keys=keys, values=values)]):
+            return raw.LookupTableExportV2(table_handle=t, Tkeys=dtype, Tvalues=tf.float32)
+
+    exports = [export([3, 100, -7, 2 ** 40], 0, -1, 64), export(np.array([5, -9], np.int32), 0, -1, 16), export([[1, 2], [-3, 4]], [0, 0], [-1, -1], 32),
+               export(["a", "word", "nine chars and more"], "", "-", 64)]
+    grown = export(range(1, 11), 0, -1, 4)
+    with tf.Session(TARGET) as s:
+        return plain([s.run(exports), s.run(tf.shape(grown.keys)), s.run(tf.shape(grown.values))])
+
+
+def barrier_without_shapes():
+    """Its components are scalars."""
+    b = raw.Barrier(component_types=[tf.float32], shapes=[None], shared_name="no shapes")
+    with tf.control_dependencies([raw.BarrierInsertMany(handle=b, keys=["k"], values=[1.5], component_index=0)]):
+        taken = raw.BarrierTakeMany(handle=b, num_elements=1, component_types=[tf.float32])
+    with tf.Session(TARGET) as s:
+        return plain([s.run(taken.values)])
+
+
 def datasets_as_graphs():
     """The nodes of the GraphDef that makes a dataset again, and the functions that it calls."""
     data = tf.data.Dataset
