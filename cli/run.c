@@ -447,6 +447,7 @@ static int prepare(struct run *r, const struct run_arguments *a, struct mu_err *
 	r->tasks = (struct run_tasks){.logs = r->logs,
 				      .log_limit = a->log_limit,
 				      .bin_dir = r->bin_dir,
+				      .namespace = r->spec->namespace,
 				      .threads = threads_per_task(r->spec),
 				      .reports_step = r->spec->program == PROGRAM_COMMAND,
 				      .line = on_line,

@@ -25,6 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/run_env.h"
 #include "lib/base/log.h"
 
 enum { MAX_TASKS = 4096, MAX_READS = 256 };
@@ -122,19 +123,6 @@ static void set_number(const char *name, int value, int overwrite)
 	setenv(name, text, overwrite);
 }
 
-/* The variables of the pod template take precedence, as in a pod. */
-static void set_template_env(const struct task_spec *task)
-{
-	mu_doc_each(task ? mu_doc_key(task->container, "env") : NULL, e)
-	{
-		const char *name = mu_doc_text(e, "name", NULL);
-		const struct mu_doc_node *from = mu_doc_key(e, "valueFrom");
-
-		if (name && !from)
-			setenv(name, mu_doc_text(e, "value", ""), 1);
-	}
-}
-
 /* Gives the child the default signals, which fork_task blocked, and an empty standard input, as a
  * pod has.  A read from the terminal would stop it: its group is in the background. */
 static void reset_signals_and_stdin(const sigset_t *mask)
@@ -153,7 +141,8 @@ static _Noreturn void exec_task(const struct run_tasks *r, const struct plan_pod
 				const struct task_ports *ports, int out, pid_t parent,
 				const sigset_t *mask)
 {
-	MU_AUTO_FREE char *path = program_path(r, pod->argv[0]);
+	unsigned n = 0;
+	char **argv, *path;
 
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -164,7 +153,7 @@ static _Noreturn void exec_task(const struct run_tasks *r, const struct plan_pod
 	dup2(out, STDERR_FILENO);
 	for (unsigned i = 0; i < pod->n_env; i++)
 		setenv(pod->env[i].name, pod->env[i].value, 1);
-	set_template_env(pod->spec);
+	run_env_set(pod, r->namespace);
 	/* On one machine each task has its own ports and a share of the CPUs. */
 	if (r->threads)
 		set_number("MUSTER_THREADS", (int)r->threads, 0);
@@ -174,7 +163,14 @@ static _Noreturn void exec_task(const struct run_tasks *r, const struct plan_pod
 	set_number("MUSTER_HTTP_PORT", ports->http_port, 1);
 	/* may be set if this process runs in a pod; each task binds any free port */
 	unsetenv("MUSTER_STREAM_PORT");
-	execvp(path, (char *const *)pod->argv);
+	while (pod->argv[n])
+		n++;
+	argv = MU_NEW_ARRAY(char *, n + 1);
+	for (unsigned i = 0; i < n; i++)
+		argv[i] = run_env_expand(pod->argv[i]);
+	path = program_path(r, argv[0]);
+	run_env_change_folder(pod);
+	execvp(path, argv);
 	fprintf(stderr, "cannot start %s: %s\n", path, strerror(errno));
 	_exit(127);
 }

@@ -40,11 +40,12 @@ struct run_tasks {
 	unsigned n, started;
 	struct task_ports *ports;
 	unsigned n_ports;
-	bool reports_step;   /* the ps print the global step, because the program may not */
-	unsigned threads;    /* compute threads of each task; 0: the task's default */
-	const char *logs;    /* folder of the logs */
-	size_t log_limit;    /* limit of each task's log in bytes; 0: none */
-	const char *bin_dir; /* folder of our programs */
+	bool reports_step;     /* the ps print the global step, because the program may not */
+	unsigned threads;      /* compute threads of each task; 0: the task's default */
+	const char *logs;      /* folder of the logs */
+	size_t log_limit;      /* limit of each task's log in bytes; 0: none */
+	const char *bin_dir;   /* folder of our programs */
+	const char *namespace; /* of the job */
 	/* Called for each line of output of a task. */
 	void (*line)(void *user, const struct local_task *t, const char *text);
 	void *user;

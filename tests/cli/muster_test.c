@@ -298,7 +298,7 @@ static void second_interrupt__kills_a_task_that_does_not_end(void **state)
 	    "metadata: {name: stubborn}\n"
 	    "spec:\n"
 	    "  program:\n"
-	    "    command: [bash, -c, \"trap '' TERM INT; echo $$ >%s/pid; sleep 100; sleep 100\"]\n"
+	    "    command: [bash, -c, \"trap '' TERM INT; echo $$$$ >%s/pid; sleep 100; sleep 100\"]\n"
 	    "  tasks:\n"
 	    "    worker: {replicas: 1}\n"
 	    "  checkpoint: {path: %s/out}\n",
@@ -394,6 +394,25 @@ static void variables_of_the_template__take_precedence(void **state)
 		    "echo [$FOO] $MUSTER_EPOCH; exit 5");
 	assert_int_equal(muster(&output, "run", manifest), 1);
 	assert_output_has(output, "worker-0.log: [a b] 7");
+}
+
+static void fields_and_references_of_the_template__are_replaced_as_in_a_pod(void **state)
+{
+	MU_AUTO_BUF output = {0};
+	char command[256];
+
+	write_tasks("{worker: {template: {spec: {containers: [{workingDir: /usr, env: ["
+		    "{name: ME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, "
+		    "{name: AT, value: '$(ME).$$(ME).$(NONE)'}, "
+		    "{name: KEY, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]}}}}",
+		    "echo $AT in $PWD at $(ME); exit 5");
+	assert_int_equal(muster(&output, "run", manifest), 1);
+	assert_output_has(output, "-worker-0.$(ME).$(NONE) in /usr at ");
+	snprintf(command, sizeof(command),
+		 "grep -c 'KEY is not set: a process has no secretKeyRef; export KEY before' "
+		 "%s/out/logs/worker-0.log",
+		 folder);
+	assert_int_equal(number_said_by(command), 1);
 }
 
 static void job__that_is_suspended__is_not_run(void **state)
@@ -577,6 +596,7 @@ int main(void)
 	    T(task_log__stays_below_its_limit),
 	    T(environment_of_a_task__is_as_in_a_pod),
 	    T(variables_of_the_template__take_precedence),
+	    T(fields_and_references_of_the_template__are_replaced_as_in_a_pod),
 	    T(job__that_is_suspended__is_not_run),
 	    T(last_line_of_a_failed_task__is_that_of_its_program),
 	    T(ps__that_ends_with_0__is_reported),
