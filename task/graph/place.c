@@ -6,7 +6,9 @@
  * group must satisfy the requests of all members.  There is one exception: a node that takes state
  * follows the state against its own request.  (Clients test whether a variable is initialized under
  * the device scope of their worker.)  With soft placement the members must agree on the task only.
- * Among several suitable devices the client's device comes first, then the first in the list.
+ * Among several suitable devices the client's device comes first, then the first in the list.  In
+ * a graph of TensorFlow 2.1 or earlier the first by name is taken, as those servers do: their
+ * programs share a variable without a device, because all sessions place it on ps 0.
  *
  * Two kinds of unconstrained node follow a neighbour.  A node that reads only the shape of its
  * input gets the device of its producer.  A node without inputs gets the device of its only user.
@@ -19,6 +21,8 @@
 #include "lib/graph/device_name.h"
 #include "task/graph/graph_passes.h"
 #include "task/kernels/engine/kernel_table.h"
+
+enum { LAST_PRODUCER_BY_NAME = 175 }; /* the GraphDef version of TensorFlow 2.1 */
 
 struct group {
 	unsigned parent; /* union-find */
@@ -249,18 +253,24 @@ static bool prefer_cpu(const struct graph_device *have, const struct graph_devic
 	return !have || (strcmp(have->type, "CPU") != 0 && strcmp(cand->type, "CPU") == 0);
 }
 
+static bool is_first_by_name(const struct graph_device *have, const struct graph_device *cand)
+{
+	return strcmp(have->type, cand->type) == 0 && strcmp(cand->name, have->name) < 0;
+}
+
 static const struct graph_device *choose_device(const struct place *p,
 						const struct mu_device_name *request)
 {
+	bool by_name = p->g->producer > 0 && p->g->producer <= LAST_PRODUCER_BY_NAME;
 	const struct graph_device *best = NULL;
 
 	for (unsigned i = 0; i < p->devs->count; i++) {
 		const struct graph_device *d = &p->devs->list[i];
 		if (!mu_device_matches(&p->names[i], request))
 			continue;
-		if (strcmp(d->name, p->devs->client) == 0)
+		if (!by_name && strcmp(d->name, p->devs->client) == 0)
 			return d;
-		if (prefer_cpu(best, d))
+		if (prefer_cpu(best, d) || (by_name && is_first_by_name(best, d)))
 			best = d;
 	}
 	return best;

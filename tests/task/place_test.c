@@ -41,6 +41,28 @@ static void node_without_a_device__goes_to_the_clients_task(void **state)
 	mu_graph_free(g);
 }
 
+static void node_of_an_old_graph__goes_to_the_first_task_by_name(void **state)
+{
+	static const struct graph_device unsorted[] = {{WORKER, 2, "CPU"}, {PS0, 1, "CPU"}};
+	static const struct {
+		int producer;
+		const char *device;
+	} cases[] = {{21, PS0}, {134, PS0}, {175, PS0}, {561, WORKER}, {0, WORKER}};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		struct graph_devices two = {unsorted, 2, WORKER, false, false};
+		struct mu_graph *g = mu_graph_new();
+
+		g->producer = cases[i].producer;
+		scalar(g, "free", 1, "");
+		scalar(g, "asked", 1, "/job:worker");
+		assert_ok(graph_place(g, &two, NULL, &err), &err);
+		expect(g, "free", cases[i].device);
+		expect(g, "asked", WORKER);
+		mu_graph_free(g);
+	}
+}
+
 static void user_of_a_variable__is_placed_with_it(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
@@ -404,6 +426,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(node_without_a_device__goes_to_the_clients_task),
+	    cmocka_unit_test(node_of_an_old_graph__goes_to_the_first_task_by_name),
 	    cmocka_unit_test(host_memory_op_on_a_gpu__keeps_its_device),
 	    cmocka_unit_test(user_of_a_variable__is_placed_with_it),
 	    cmocka_unit_test(shape_reader__stays_with_its_producer),
