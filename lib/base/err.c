@@ -62,17 +62,19 @@ static enum mu_code code_of_errno(int errnum)
 		return MU_PERMISSION_DENIED;
 	case ENOMEM:
 	case ENOSPC:
+	case EDQUOT:
 	case EMFILE:
 	case ENFILE:
 		return MU_RESOURCE_EXHAUSTED;
 	case EINVAL:
 	case ENAMETOOLONG:
-	case ENOTDIR:
-	case EISDIR:
 		return MU_INVALID_ARGUMENT;
 	case ETIMEDOUT:
 		return MU_DEADLINE_EXCEEDED;
 	case EADDRINUSE:
+	case ENOTDIR:
+	case EISDIR:
+	case ENOTEMPTY:
 		return MU_FAILED_PRECONDITION;
 	case ECONNREFUSED:
 	case ECONNRESET:

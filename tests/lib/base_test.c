@@ -30,6 +30,8 @@ static void fail_errno__maps_to_the_code_that_fits(void **state)
 	assert_int_equal(mu_fail_errno(&err, ENOENT, "cannot read x"), -MU_NOT_FOUND);
 	assert_string_equal(err.msg, "cannot read x: No such file or directory");
 	assert_int_equal(mu_fail_errno(&err, ECONNREFUSED, "x"), -MU_UNAVAILABLE);
+	/* tf.train.Saver tells the user of a missing folder on this code */
+	assert_int_equal(mu_fail_errno(&err, ENOTDIR, "x"), -MU_FAILED_PRECONDITION);
 }
 
 static void wrap__of_a_message_that_fills_the_buffer__cuts_it_short(void **state)
