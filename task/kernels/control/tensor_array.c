@@ -28,6 +28,7 @@ struct tensor_array {
 	bool dynamic, clear, sums;
 	bool identical; /* the first element that is written has the shape of all */
 	int64_t n;
+	int64_t n_split; /* of the last unpack or split: the elements that a gradient has */
 	struct slot *slots;
 };
 
@@ -171,6 +172,7 @@ static int gradient_new(const struct tensor_array *a, const struct mu_shape *mor
 
 	g->sums = true;
 	g->identical = a->identical;
+	g->n_split = a->n_split;
 	rc = tensor_array_resize(g, a->n, err);
 	if (!rc)
 		rc = prepend(more, &g->element, err);
@@ -245,6 +247,17 @@ static int tensor_array_size_of(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
 	int32_t n = (int32_t)a->n;
 	return kernel_out_value(c, 0, MU_INT32, &n, err);
+}
+
+static int check_dtype(const struct kernel_call *c, const struct tensor_array *a,
+		       struct mu_err *err)
+{
+	enum mu_dtype dtype = args_attr_type(c->node, "dtype", MU_DT_INVALID);
+
+	return dtype == a->dtype
+		   ? 0
+		   : mu_invalid(err, "TensorArray dtype is %s but Op requested dtype %s.",
+				mu_dtype_name(a->dtype), mu_dtype_name(dtype));
 }
 
 /* ---- one element ---- */
@@ -365,6 +378,7 @@ static int read(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(args_int(c, 1, &at, err));
 	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
+	MU_RETURN_IF_ERROR(check_dtype(c, a, err));
 	MU_RETURN_IF_ERROR(tensor_array_get(c, a, at, &t, err));
 	kernel_out_take(c, 0, t);
 	return 0;
@@ -389,9 +403,10 @@ static void tensor_array_pile_free(struct held_tensors *p)
 static int take_pile(struct kernel_call *c, struct tensor_array *a, const struct mu_tensor *indices,
 		     struct held_tensors *p, struct mu_err *err)
 {
-	int64_t n = indices ? indices->shape.count : a->n;
+	int64_t n = indices ? indices->shape.count : a->sums ? a->n_split : a->n;
 	int rc = 0;
 
+	MU_RETURN_IF_ERROR(check_dtype(c, a, err));
 	p->items = calloc((size_t)n + 1, sizeof *p->items);
 	if (!p->items)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld elements",
@@ -493,6 +508,13 @@ static int tensor_array_scatter(struct kernel_call *c, struct mu_err *err)
 	return rc ? rc : output_flow(c);
 }
 
+/* A gradient array keeps the number of the array that it belongs to. */
+static void mark_split(struct tensor_array *a, int64_t n)
+{
+	if (!a->sums)
+		a->n_split = n;
+}
+
 static int tensor_array_unpack(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *value = kernel_in(c, 1);
@@ -510,6 +532,7 @@ static int tensor_array_unpack(struct kernel_call *c, struct mu_err *err)
 		if (!(rc = move_rows_out(c, value, i, 1, true, &row, err)))
 			rc = tensor_array_put(a, i, row, err);
 	}
+	mark_split(a, value->shape.dim[0]);
 	return rc ? rc : output_flow(c);
 }
 
@@ -536,6 +559,7 @@ static int tensor_array_split(struct kernel_call *c, struct mu_err *err)
 			rc = tensor_array_put(a, i, part, err);
 		at += n;
 	}
+	mark_split(a, lengths->shape.count);
 	if (!rc && at != value->shape.dim[0])
 		return mu_invalid(err,
 				  "Expected sum of lengths to be equal to values.shape[0], but sum "

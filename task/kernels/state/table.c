@@ -573,6 +573,10 @@ static int export(struct kernel_call *c, struct mu_err *err)
 	int64_t i = 0;
 
 	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
+	if (args_attr_type(c->node, "Tkeys", MU_DT_INVALID) != t->key ||
+	    args_attr_type(c->node, "Tvalues", MU_DT_INVALID) != t->value)
+		return mu_invalid(err, "the table has keys of %s and values of %s",
+				  mu_dtype_name(t->key), mu_dtype_name(t->value));
 	if (mu_tensor_is_set(&t->own[0]))
 		return export_buckets(c, t, err);
 	struct mu_shape ks = mu_shape_vec((int64_t)t->rows.count), vs = ks;

@@ -200,6 +200,42 @@ def tables_as_buckets():
         return plain([s.run(exports), s.run(tf.shape(grown.keys)), s.run(tf.shape(grown.values))])
 
 
+def gradient_of_a_split_array():
+    """The gradient has as many elements as were split, however many the array has now."""
+    handle, flow = raw.TensorArrayV3(size=3, dtype=tf.float32, dynamic_size=True)
+    flow = raw.TensorArraySplitV3(handle=handle, value=[1.0, 2.0, 3.0, 4.0], lengths=np.int64([1, 2, 1]), flow_in=flow)
+    flow = raw.TensorArrayWriteV3(handle=handle, index=3, value=[5.0], flow_in=flow)
+    sums, flow = raw.TensorArrayGradV3(handle=handle, flow_in=flow, source="gradient")
+    flow = raw.TensorArraySplitV3(handle=sums, value=[1.0, 2.0, 3.0, 4.0, 5.0], lengths=np.int64([1, 2, 1, 1]), flow_in=flow)
+    with tf.Session(TARGET) as s:
+        return plain(s.run(list(raw.TensorArrayConcatV3(handle=sums, flow_in=flow, dtype=tf.float32))))
+
+
+def reads_of_another_type():
+    handle, flow = raw.TensorArrayV3(size=1, dtype=tf.float32)
+    flow = raw.TensorArrayWriteV3(handle=handle, index=0, value=[1.0, 2.0], flow_in=flow)
+    reads = [raw.TensorArrayReadV3(handle=handle, index=0, flow_in=flow, dtype=tf.float64),
+             raw.TensorArrayGatherV3(handle=handle, indices=[0], flow_in=flow, dtype=tf.float64),
+             raw.TensorArrayConcatV3(handle=handle, flow_in=flow, dtype=tf.float64).value]
+    with tf.Session(TARGET) as s:
+        return [error_of(lambda: s.run(r))[0] for r in reads]
+
+
+def iterator_states_as_strings():
+    it = tf.data.make_initializable_iterator(tf.data.Dataset.range(10))
+    element = it.get_next()
+    state = raw.SerializeTensor(tensor=raw.SerializeIterator(resource_handle=it._iterator_resource))
+    saved = tf.placeholder(tf.string, [])
+    restore = raw.DeserializeIterator(resource_handle=it._iterator_resource, serialized=raw.ParseTensor(serialized=saved, out_type=tf.variant))
+    with tf.Session(TARGET) as s:
+        s.run(it.initializer)
+        before = [s.run(element) for _ in range(3)]
+        text = s.run(state)
+        between = [s.run(element) for _ in range(3)]
+        s.run(restore, {saved: text})
+        return plain([before, between, s.run(element)])
+
+
 def barrier_without_shapes():
     """Its components are scalars."""
     b = raw.Barrier(component_types=[tf.float32], shapes=[None], shared_name="no shapes")
