@@ -1,17 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors as strings that hold a TensorProto, and back. */
+#include "lib/tensor/encoded.h"
 #include "lib/tensor/tensor_proto.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 
+/* True for variants such as the state of an iterator, false for lists and datasets. */
+static bool objects_are_serializable(const struct mu_tensor *t)
+{
+	for (int64_t i = 0; i < t->shape.count; i++)
+		if (!mu_encoded_of(MU_DATA(struct mu_object *, t)[i]))
+			return false;
+	return true;
+}
+
 static int serialize_tensor(struct kernel_call *c, struct mu_err *err)
 {
+	const struct mu_tensor *in = kernel_in(c, 0);
 	MU_AUTO_BUF b = {0};
 
-	if (kernel_in(c, 0)->dtype == MU_RESOURCE || kernel_in(c, 0)->dtype == MU_VARIANT)
-		return args_no_kernel(c, kernel_in(c, 0)->dtype, err);
-	mu_tensor_write(&b, kernel_in(c, 0));
+	if (in->dtype == MU_RESOURCE || (in->dtype == MU_VARIANT && !objects_are_serializable(in)))
+		return args_no_kernel(c, in->dtype, err);
+	mu_tensor_write(&b, in);
 	return kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
 
