@@ -396,6 +396,8 @@ static int name_next(struct dataset_iterator *it, struct mu_tensor *out, struct 
 {
 	struct matching_files *n = it->state;
 
+	if (!n->found.gl_pathc)
+		return mu_fail(err, MU_NOT_FOUND, "no file matches the patterns");
 	if (n->at >= n->found.gl_pathc)
 		return 0;
 	const char *name = n->found.gl_pathv[n->at++];

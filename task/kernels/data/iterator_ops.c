@@ -286,6 +286,23 @@ static int iterator_make(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
+/* A new iterator in each call, of the session. */
+static int make_anonymous(struct kernel_call *c, struct mu_err *err)
+{
+	static _Atomic unsigned long long made;
+	MU_AUTO_BUF buf = {0};
+	const char *container = handle_container(c, &buf);
+	MU_AUTO_FREE char *name =
+	    mu_xasprintf("%s_%llu", c->node->name, atomic_fetch_add(&made, 1));
+	struct resource *r;
+
+	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources, container, name,
+						    &iterator_type, iterator_create, NULL, &r,
+						    err));
+	resource_unref(r);
+	return handle_output(c, container, name, &iterator_type, err);
+}
+
 struct one_shot {
 	struct kernel_call *c;
 	const struct mu_func *f;
@@ -412,6 +429,7 @@ static int get_device(struct kernel_call *c, struct mu_err *err)
 
 static const struct kernel rows[] = {
     {"Iterator IteratorV2", .run = iterator_make},
+    {"AnonymousIterator", .run = make_anonymous},
     {"OneShotIterator", .run = one_shot},
     {"MakeIterator", .run = make_iterator},
     {"IteratorGetNext IteratorGetNextSync", .start = get_next},

@@ -236,6 +236,32 @@ def iterator_states_as_strings():
         return plain([before, between, s.run(element)])
 
 
+def anonymous_iterators():
+    """Each step makes another one, which later steps find by its handle."""
+    spec = {"output_types": [tf.int64], "output_shapes": [[]]}
+    made = raw.IteratorToStringHandle(resource_handle=raw.AnonymousIterator(**spec))
+    text = tf.placeholder(tf.string, [])
+    handle = raw.IteratorFromStringHandleV2(string_handle=text, **spec)
+    init = raw.MakeIterator(dataset=tf.data.Dataset.range(10, 20)._variant_tensor, iterator=handle)
+    element = raw.IteratorGetNext(iterator=handle, **spec)
+    with tf.Session(TARGET) as s:
+        handles = [s.run(made) for _ in range(2)]
+        for h in handles:
+            s.run(init, {text: h})
+        answers = [s.run(element, {text: handles[i]})[0] for i in (0, 0, 1, 0, 1)]
+        s.run(raw.DestroyResourceOp(resource=handle), {text: handles[0]})
+        return plain([handles[0] != handles[1], answers, error_of(lambda: s.run(element, {text: handles[0]}))[0], s.run(element, {text: handles[1]})[0]])
+
+
+def files_that_no_pattern_matches():
+    data = raw.MatchingFilesDataset(patterns=["/nonexistent/*", folder + "/nothing*"])
+    it = tf.data.make_initializable_iterator(variant_dataset(data, tf.TensorSpec([], tf.string)))
+    element = it.get_next()
+    with tf.Session(TARGET) as s:
+        s.run(it.initializer)
+        return error_of(lambda: s.run(element))[0]
+
+
 def barrier_without_shapes():
     """Its components are scalars."""
     b = raw.Barrier(component_types=[tf.float32], shapes=[None], shared_name="no shapes")
