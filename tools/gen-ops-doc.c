@@ -44,6 +44,9 @@ static const struct row sparse[] = {
 static const struct row io[] = {
 #include "lib/ops/ops_io.def"
 };
+static const struct row boosted_trees[] = {
+#include "lib/ops/ops_boosted_trees.def"
+};
 static const struct row contrib[] = {
 #include "lib/ops/ops_contrib.def"
 };
@@ -69,6 +72,7 @@ static const struct section {
     SECTION("Datasets and iterators", "ops_data.def", data),
     SECTION("Sparse tensors and lookup tables", "ops_sparse.def", sparse),
     SECTION("Files, strings and summaries", "ops_io.def", io),
+    SECTION("Boosted trees of TensorFlow 1's estimators", "ops_boosted_trees.def", boosted_trees),
     SECTION("tf.contrib of TensorFlow 1", "ops_contrib.def", contrib),
 };
 

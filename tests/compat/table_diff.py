@@ -2,7 +2,7 @@
 """Compares the op table (lib/ops/ops_*.def) with TensorFlow's op registry.
 
     python tests/compat/table_diff.py          with TensorFlow 2.15
-    python tests/compat/table_diff.py contrib  ops_contrib.def, with TensorFlow 1.15
+    python tests/compat/table_diff.py contrib  ops_contrib.def and ops_boosted_trees.def, with TensorFlow 1.15
 
 Arguments, attributes, defaults, allowed values, minima and the stateful flag have to agree.  table_left_out.txt
 lists the rows that differ on purpose.
@@ -15,6 +15,7 @@ from tensorflow.python.framework import dtypes, op_def_registry
 
 ROOT = pathlib.Path(__file__).parents[2]
 LEFT_OUT = pathlib.Path(__file__).with_name("table_left_out.txt")
+OF_1_15 = {"ops_boosted_trees", "ops_contrib"}
 ROW = re.compile(r'^OP\((\w+),\s*((?:"(?:[^"\\]|\\.)*"\s*)+),\s*((?:"(?:[^"\\]|\\.)*"\s*)+),\s*((?:"(?:[^"\\]|\\.)*"\s*)+),([^)]*)\)', re.M)
 SET = re.compile(r'{"(\w+)",((?:\s*"[\w,]+")+)}')
 
@@ -26,7 +27,7 @@ def text(literals):
 def table(contrib):
     """The rows: op -> (inputs, outputs, attributes, stateful), each of words."""
     rows = {}
-    for path in sorted(p for p in (ROOT / "lib/ops").glob("ops_*.def") if (p.stem == "ops_contrib") == contrib):
+    for path in sorted(p for p in (ROOT / "lib/ops").glob("ops_*.def") if (p.stem in OF_1_15) == contrib):
         for name, inputs, outputs, attrs, rest in ROW.findall(path.read_text()):
             shapeless = [re.sub(r"\[[^]]*\]", "", text(args)) for args in (inputs, outputs)]
             rows[name] = [w.split(" ") if w else [] for w in (*shapeless, text(attrs))] + ["STATEFUL" in rest]

@@ -77,6 +77,11 @@ def contrib():
     compare_each("contrib", *both(lambda c: c.run("contrib"), stock=stock_with_contrib))
 
 
+def boosted_trees():
+    """estimators of boosted trees, which TensorFlow 1.15 has and later versions do not run"""
+    compare_each("boosted trees", *both(lambda c: c.run("boosted_trees", seconds=900), worker=1, chief=1, stock=stock_with_contrib))
+
+
 CASES = [lockstep, trainers, old_style, old_models, old_pictures, old_input, old_texts, rare_state, summary_files, quantized, old_sessions, estimators, keras_layers]
 if CLIENT:
-    CASES.append(contrib)
+    CASES += [contrib, boosted_trees]
