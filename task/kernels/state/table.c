@@ -316,11 +316,11 @@ static int store_new(struct table *t, const struct mu_tensor *keys, const struct
 
 /* A table filled once: a second time nothing happens. */
 static int fill_once(struct table *t, const struct mu_tensor *keys, const struct mu_tensor *values,
-		     struct mu_err *err)
+		     enum mu_code conflict, struct mu_err *err)
 {
 	if (t->filled && !t->is_mutable)
 		return 0;
-	MU_RETURN_IF_ERROR(store_new(t, keys, values, MU_INVALID_ARGUMENT, err));
+	MU_RETURN_IF_ERROR(store_new(t, keys, values, conflict, err));
 	t->filled = true;
 	return 0;
 }
@@ -368,7 +368,7 @@ static int initialize(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
 	MU_RETURN_IF_ERROR(check_pair(c, t, err));
-	return fill_once(t, kernel_in(c, 1), kernel_in(c, 2), err);
+	return fill_once(t, kernel_in(c, 1), kernel_in(c, 2), MU_INVALID_ARGUMENT, err);
 }
 
 static int initialize_from_file(struct kernel_call *c, struct mu_err *err)
@@ -381,7 +381,7 @@ static int initialize_from_file(struct kernel_call *c, struct mu_err *err)
 	if (t->row != 1)
 		return mu_invalid(err, "a text file gives one value a key");
 	MU_RETURN_IF_ERROR(vocabulary_pairs(c, t->key, t->value, &keys, &values, err));
-	return fill_once(t, &keys, &values, err);
+	return fill_once(t, &keys, &values, MU_INVALID_ARGUMENT, err);
 }
 
 static void reserve_buckets(struct table *t, int64_t n)
@@ -442,8 +442,9 @@ static int import(struct kernel_call *c, struct mu_err *err)
 	if (mu_tensor_is_set(&t->own[0]))
 		return import_buckets(c, t, err);
 	MU_RETURN_IF_ERROR(check_pair(c, t, err));
+	if (!t->is_mutable) /* an initializer of TensorFlow 1.15 */
+		return fill_once(t, kernel_in(c, 1), kernel_in(c, 2), MU_FAILED_PRECONDITION, err);
 	table_clear(t);
-	t->filled = true;
 	return store_all(t, kernel_in(c, 1), kernel_in(c, 2), err);
 }
 

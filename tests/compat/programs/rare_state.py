@@ -262,6 +262,19 @@ def files_that_no_pattern_matches():
         return error_of(lambda: s.run(element))[0]
 
 
+def fixed_tables_by_import():
+    """Initializers of TensorFlow 1.15 are imports."""
+    keys, values = tf.placeholder(tf.string, [None]), tf.placeholder(tf.int64, [None])
+    table = raw.HashTableV2(key_dtype=tf.string, value_dtype=tf.int64, shared_name="by import")
+    fill = raw.LookupTableImportV2(table_handle=table, keys=keys, values=values)
+    found = raw.LookupTableFindV2(table_handle=table, keys=["a", "b"], default_value=np.int64(-1))
+    with tf.Session(TARGET) as s:
+        answers = [error_of(lambda: s.run(fill, {keys: ["a", "a"], values: [0, 1]}))[0]]
+        for _ in range(2):
+            s.run(fill, {keys: ["a", "b"], values: [0, 1]})
+        return plain(answers + [s.run(found)])
+
+
 def barrier_without_shapes():
     """Its components are scalars."""
     b = raw.Barrier(component_types=[tf.float32], shapes=[None], shared_name="no shapes")
