@@ -120,6 +120,31 @@ static int parse_node(struct tree_node *node, struct mu_span s, struct mu_err *e
 	return m.bad ? parse_failed(err) : 0;
 }
 
+/* Each child stands behind its parent and has no other, also after pruning: then a walk ends. */
+static int check_children(const struct tree *t, struct mu_err *err)
+{
+	MU_AUTO_FREE bool *has_parent = MU_NEW_ARRAY(bool, t->n_nodes + 1);
+
+	for (unsigned i = 0; i < t->n_nodes; i++) {
+		const struct tree_node *n = &t->nodes[i];
+		const int32_t children[] = {n->left, n->right};
+
+		if (n->kind != NODE_BUCKETIZED && n->kind != NODE_CATEGORICAL)
+			continue;
+		for (unsigned k = 0; k < 2; k++) {
+			int64_t child = children[k];
+			if (child <= (int64_t)i || child >= (int64_t)t->n_nodes ||
+			    has_parent[child])
+				return mu_invalid(err,
+						  "Node %u of a tree of %u nodes has the children "
+						  "%d and %d",
+						  i, t->n_nodes, n->left, n->right);
+			has_parent[child] = true;
+		}
+	}
+	return 0;
+}
+
 static int parse_tree(struct tree *t, struct mu_span s, struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(s);
@@ -130,18 +155,7 @@ static int parse_tree(struct tree *t, struct mu_span s, struct mu_err *err)
 	while (mu_pb_next(&m, &f))
 		if (f.number == 1 && f.type == MU_PB_BYTES)
 			MU_RETURN_IF_ERROR(parse_node(&t->nodes[t->n_nodes++], f.bytes, err));
-	for (unsigned i = 0; i < t->n_nodes; i++) {
-		const struct tree_node *n = &t->nodes[i];
-		if (n->kind != NODE_BUCKETIZED && n->kind != NODE_CATEGORICAL)
-			continue;
-		if (n->left <= (int64_t)i || n->right <= (int64_t)i ||
-		    n->left >= (int64_t)t->n_nodes || n->right >= (int64_t)t->n_nodes)
-			return mu_invalid(err,
-					  "Node %u of a tree of %u nodes has the children %d and "
-					  "%d",
-					  i, t->n_nodes, n->left, n->right);
-	}
-	return m.bad ? parse_failed(err) : 0;
+	return m.bad ? parse_failed(err) : check_children(t, err);
 }
 
 static int parse_pruned(struct pruned_node *p, struct mu_span s, struct mu_err *err)

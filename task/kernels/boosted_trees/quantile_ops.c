@@ -18,7 +18,7 @@ struct quantiles {
 	struct boundaries *boundaries;
 };
 
-enum { MAX_STREAMS = 1 << 24 };
+enum { MAX_STREAMS = 1 << 20 };
 
 static void quantiles_free(struct resource *r)
 {
