@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kubelet does with a container's env, command and workingDir, for a process. */
+/* Gives a process the env, command and workingDir of a container, as a kubelet does. */
 #ifndef MU_CLI_RUN_ENV_H
 #define MU_CLI_RUN_ENV_H
 

@@ -41,12 +41,7 @@ static int ensemble_handle(struct kernel_call *c, struct mu_err *err)
 
 static int is_initialized(struct kernel_call *c, struct mu_err *err)
 {
-	struct resource *r;
-	bool found = handle_find(c, 0, &ensemble_type, &r, NULL) == 0;
-
-	if (found)
-		resource_unref(r);
-	return kernel_out_value(c, 0, MU_BOOL, &found, err);
+	return handle_put_found(c, &ensemble_type, err);
 }
 
 static struct mu_span serialized_in(const struct kernel_call *c)
@@ -74,15 +69,7 @@ static struct resource *ensemble_new(void *arg, struct mu_err *err)
 /* An ensemble that is there already stays as it is. */
 static int ensemble_create(struct kernel_call *c, struct mu_err *err)
 {
-	const struct mu_handle *h;
-	struct resource *r;
-
-	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
-	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources,
-						    h->container ? h->container : "", h->name,
-						    &ensemble_type, ensemble_new, c, &r, err));
-	resource_unref(r);
-	return 0;
+	return handle_create(c, &ensemble_type, ensemble_new, c, err);
 }
 
 static int ensemble_states(struct kernel_call *c, struct mu_err *err)

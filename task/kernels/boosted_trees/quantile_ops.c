@@ -71,12 +71,7 @@ static int quantiles_handle(struct kernel_call *c, struct mu_err *err)
 
 static int is_initialized(struct kernel_call *c, struct mu_err *err)
 {
-	struct resource *r;
-	bool found = handle_find(c, 0, &quantiles_type, &r, NULL) == 0;
-
-	if (found)
-		resource_unref(r);
-	return kernel_out_value(c, 0, MU_BOOL, &found, err);
+	return handle_put_found(c, &quantiles_type, err);
 }
 
 static struct resource *quantiles_new(void *arg, struct mu_err *err)
@@ -104,19 +99,12 @@ static struct resource *quantiles_new(void *arg, struct mu_err *err)
 static int quantiles_create(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t n = MU_DATA(int64_t, kernel_in(c, 2))[0];
-	const struct mu_handle *h;
-	struct resource *r;
 
 	if (!(MU_DATA(float, kernel_in(c, 1))[0] > 0))
 		return mu_invalid(err, "An epsilon value of zero is not allowed.");
 	if (n < 0 || n > MAX_STREAMS)
 		return mu_invalid(err, "num_streams is %lld", (long long)n);
-	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
-	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources,
-						    h->container ? h->container : "", h->name,
-						    &quantiles_type, quantiles_new, c, &r, err));
-	resource_unref(r);
-	return 0;
+	return handle_create(c, &quantiles_type, quantiles_new, c, err);
 }
 
 /* ---- summaries ---- */

@@ -99,12 +99,11 @@ static int barrier_read_spec(const struct mu_node *n, struct queue_spec *s, stru
 		/* TensorFlow reads an unknown rank as the shape of a scalar here. */
 		if (s->shape[VALUES + i].rank < 0)
 			s->shape[VALUES + i].rank = 0;
-		bool known = true;
-		for (int d = 0; known && d < s->shape[VALUES + i].rank; d++)
-			known = s->shape[VALUES + i].dim[d] >= 0;
-		if (!known)
-			return mu_invalid(err, "component %u must have a known shape, not %s", i,
-					  mu_pshape_str(&s->shape[VALUES + i]));
+		for (int d = 0; d < s->shape[VALUES + i].rank; d++)
+			if (s->shape[VALUES + i].dim[d] < 0)
+				return mu_invalid(err,
+						  "component %u must have a known shape, not %s", i,
+						  mu_pshape_str(&s->shape[VALUES + i]));
 	}
 	return 0;
 }

@@ -76,22 +76,15 @@ static int make_file(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_FREE char *folder = NULL;
 	MU_AUTO_FREE char *suffix = NULL;
-	const struct mu_handle *h;
 	struct wanted want;
-	struct resource *r;
 
-	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
 	MU_RETURN_IF_ERROR(args_string(c, 1, &folder, err));
 	MU_RETURN_IF_ERROR(args_int(c, 2, &want.most, err));
 	MU_RETURN_IF_ERROR(args_int(c, 3, &want.millis, err));
 	MU_RETURN_IF_ERROR(args_string(c, 4, &suffix, err));
 	want.folder = folder;
 	want.suffix = suffix;
-	MU_RETURN_IF_ERROR(
-	    resources_find_or_create(c->runtime->resources, h->container ? h->container : "",
-				     h->name, &writer_type, summary_writer_create, &want, &r, err));
-	resource_unref(r);
-	return 0;
+	return handle_create(c, &writer_type, summary_writer_create, &want, err);
 }
 
 /* ---- writing ---- */

@@ -89,3 +89,28 @@ int handle_find(const struct kernel_call *c, unsigned i, const struct resource_t
 	MU_AUTO_FREE char *name = mu_xstrndup(s[1].data ? s[1].data : "", s[1].len);
 	return resources_find(c->runtime->resources, container, name, type, out, err);
 }
+
+int handle_create(struct kernel_call *c, const struct resource_type *type,
+		  struct resource *(*create)(void *arg, struct mu_err *err), void *arg,
+		  struct mu_err *err)
+{
+	const struct mu_handle *h;
+	struct resource *r;
+
+	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
+	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources,
+						    h->container ? h->container : "", h->name, type,
+						    create, arg, &r, err));
+	resource_unref(r);
+	return 0;
+}
+
+int handle_put_found(struct kernel_call *c, const struct resource_type *type, struct mu_err *err)
+{
+	struct resource *r;
+	bool found = handle_find(c, 0, type, &r, NULL) == 0;
+
+	if (found)
+		resource_unref(r);
+	return kernel_out_value(c, 0, MU_BOOL, &found, err);
+}
