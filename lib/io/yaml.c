@@ -153,19 +153,80 @@ static unsigned count_nodes(const struct mu_doc_node *n, unsigned depth, unsigne
 	return sum;
 }
 
+static int add_copy(struct reader *r, struct mu_doc_node *parent, const char *key, unsigned line,
+		    const struct mu_doc_node *from, struct mu_doc_node **out, struct mu_err *err)
+{
+	unsigned deepest = 0;
+	unsigned more = count_nodes(from, r->depth, &deepest);
+
+	if (more > MAX_NODES - r->doc->n_nodes || deepest > MU_DOC_MAX_DEPTH)
+		return yaml_fail_at(r, line, err,
+				    "aliases expand to more than is allowed in one document");
+	*out = mu_doc_add_copy(r->doc, parent, key, from);
+	return 0;
+}
+
 static int add_alias(struct reader *r, struct mu_doc_node *parent, const char *key,
 		     const yaml_event_t *e, struct mu_doc_node **out, struct mu_err *err)
 {
 	const struct mu_doc_node *to = mu_map_get(&r->anchors, (const char *)e->data.alias.anchor);
-	unsigned deepest = 0;
 
 	if (!to)
 		return yaml_fail_at(r, line_of(e), err, "an alias without its anchor before it");
-	unsigned more = count_nodes(to, r->depth, &deepest);
-	if (more > MAX_NODES - r->doc->n_nodes || deepest > MU_DOC_MAX_DEPTH)
-		return yaml_fail_at(r, line_of(e), err,
-				    "aliases expand to more than is allowed in one document");
-	*out = mu_doc_add_copy(r->doc, parent, key, to);
+	return add_copy(r, parent, key, line_of(e), to, out, err);
+}
+
+/* The value of a map's merge key (<<), which is not among the map's children. */
+struct merge {
+	struct mu_doc_node value; /* a list with the value; empty without a merge key */
+	unsigned n_above;         /* children of the map above the merge key */
+};
+
+static int merge_fail(const struct reader *r, const struct mu_doc_node *from, struct mu_err *err,
+		      const char *what, const char *key)
+{
+	return mu_fail(err, MU_INVALID_ARGUMENT, "%s:%u: the merge key (<<) %s%s", r->source,
+		       from->line, what, key);
+}
+
+/* Adds the keys of the map `from` that `map` does not have.  kubectl lets a merge key replace keys
+ * above it, and other parsers do not: such a file is refused. */
+static int merge_map(struct reader *r, struct mu_doc_node *map, unsigned n_above,
+		     const struct mu_doc_node *from, struct mu_err *err)
+{
+	if (from->kind != MU_DOC_MAP)
+		return merge_fail(r, from, err, "takes a map or a list of maps", "");
+	mu_doc_each(from, c)
+	{
+		struct mu_doc_node *at = map->first;
+		unsigned i = 0;
+		for (; at && strcmp(at->key, c->key) != 0; at = at->next)
+			i++;
+		if (at && i < n_above)
+			return merge_fail(r, from, err, "must be above ", c->key);
+		int rc = at ? 0 : add_copy(r, map, c->key, c->line, c, &at, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* Of several maps, an earlier one has precedence. */
+static int merge_all(struct reader *r, struct mu_doc_node *map, const struct merge *merge,
+		     struct mu_err *err)
+{
+	const struct mu_doc_node *value = merge->value.first;
+
+	if (!value)
+		return 0;
+	if (value->kind != MU_DOC_LIST)
+		return merge_map(r, map, merge->n_above, value, err);
+	mu_doc_each(value, from)
+	{
+		int rc = merge_map(r, map, merge->n_above, from, err);
+		if (rc)
+			return rc;
+	}
 	return 0;
 }
 
@@ -181,41 +242,70 @@ static int check_tag(const struct reader *r, const char *tag, unsigned line, str
 static int yaml_add_value(struct reader *r, struct mu_doc_node *parent, const char *key,
 			  const yaml_event_t *e, struct mu_doc_node **out, struct mu_err *err);
 
-static int add_children(struct reader *r, struct mu_doc_node *n, struct mu_err *err)
+static int add_member(struct reader *r, struct mu_doc_node *map, struct merge *merge,
+		      const yaml_event_t *key, struct mu_err *err)
 {
-	yaml_event_type_t stop =
-	    n->kind == MU_DOC_MAP ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
-	MU_AUTO_FREE char *key = NULL;
-	bool have_key = n->kind == MU_DOC_LIST;
-	unsigned key_line = 0;
+	struct mu_doc_node *parent = map, *child;
+	const char *name;
+	yaml_event_t e;
 
+	if (key->type != YAML_SCALAR_EVENT)
+		return yaml_fail_at(r, line_of(key), err, "a key must be a plain word");
+	name = (const char *)key->data.scalar.value;
+	if (key->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && strcmp(name, "<<") == 0) {
+		if (merge->value.n)
+			return yaml_fail_at(r, line_of(key), err,
+					    "the merge key (<<) is given twice: it takes a list");
+		merge->n_above = map->n;
+		parent = &merge->value;
+		name = NULL;
+	}
+	int rc = next_event(r, &e, err);
+	if (rc)
+		return rc;
+	rc = yaml_add_value(r, parent, name, &e, &child, err);
+	yaml_event_delete(&e);
+	if (!rc)
+		child->line = line_of(key); /* a block begins below its key */
+	return rc;
+}
+
+static int add_members(struct reader *r, struct mu_doc_node *map, struct mu_err *err)
+{
+	struct merge merge = {{.kind = MU_DOC_LIST, .parent = map, .key = "<<", .doc = r->doc}, 0};
+	struct mu_doc_node *twice;
+
+	for (;;) {
+		yaml_event_t e;
+		int rc = next_event(r, &e, err);
+		if (rc)
+			return rc;
+		bool ends = e.type == YAML_MAPPING_END_EVENT;
+		rc = ends ? 0 : add_member(r, map, &merge, &e, err);
+		yaml_event_delete(&e);
+		if (rc)
+			return rc;
+		if (ends)
+			break;
+	}
+	twice = mu_doc_duplicate(map);
+	if (twice)
+		return mu_doc_invalid(twice, err, "is given twice");
+	return merge_all(r, map, &merge, err);
+}
+
+static int add_items(struct reader *r, struct mu_doc_node *list, struct mu_err *err)
+{
 	for (;;) {
 		struct mu_doc_node *child;
 		yaml_event_t e;
 		int rc = next_event(r, &e, err);
 		if (rc)
 			return rc;
-		if (e.type == stop) {
-			yaml_event_delete(&e);
-			return 0;
-		}
-		if (have_key) {
-			rc = yaml_add_value(r, n, key, &e, &child, err);
-			if (!rc && key) /* a block begins below its key */
-				child->line = key_line;
-			have_key = n->kind == MU_DOC_LIST;
-		} else if (e.type != YAML_SCALAR_EVENT) {
-			rc = yaml_fail_at(r, line_of(&e), err, "a key must be a plain word");
-		} else if (strcmp((const char *)e.data.scalar.value, "<<") == 0) {
-			rc = yaml_fail_at(r, line_of(&e), err, "merge keys (<<) are not used here");
-		} else {
-			free(key);
-			key = mu_xstrdup((const char *)e.data.scalar.value);
-			key_line = line_of(&e);
-			have_key = true;
-		}
+		bool ends = e.type == YAML_SEQUENCE_END_EVENT;
+		rc = ends ? 0 : yaml_add_value(r, list, NULL, &e, &child, err);
 		yaml_event_delete(&e);
-		if (rc)
+		if (rc || ends)
 			return rc;
 	}
 }
@@ -259,16 +349,14 @@ static int yaml_add_value(struct reader *r, struct mu_doc_node *parent, const ch
 	}
 	n->line = line_of(e);
 	rc = check_tag(r, tag, n->line, err);
-	if (!rc && (n->kind == MU_DOC_LIST || n->kind == MU_DOC_MAP)) {
-		r->depth++;
-		rc = add_children(r, n, err);
-		r->depth--;
-	}
+	r->depth++;
+	if (!rc && n->kind == MU_DOC_LIST)
+		rc = add_items(r, n, err);
+	else if (!rc && n->kind == MU_DOC_MAP)
+		rc = add_members(r, n, err);
+	r->depth--;
 	if (rc)
 		return rc;
-	struct mu_doc_node *twice = n->kind == MU_DOC_MAP ? mu_doc_duplicate(n) : NULL;
-	if (twice)
-		return mu_doc_invalid(twice, err, "is given twice");
 	if (anchor)
 		mu_map_put(&r->anchors, anchor, n);
 	*out = n;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses YAML with kubectl's rules for scalars: plain yes/no/on/off are booleans.
  *
- * Anchors and aliases are expanded.  The expanded nodes count against the limits of doc.h, so a
- * small file cannot become a huge tree.  Tags other than the core ones are errors.
+ * Anchors, aliases and merge keys (<<) are expanded.  The expanded nodes count against the limits
+ * of doc.h, so a small file cannot become a huge tree.  Tags other than the core ones are errors.
  *
  * A text that begins with '{' and is JSON gets the values of mu_json_parse, and lines from libyaml.
  */

@@ -64,7 +64,11 @@ static void yaml__that_is_wrong__names_file_and_line(void **state)
 	    {"a: 1\n# \xff\n", "t.yaml:2: not valid YAML: invalid leading UTF-8"},
 	    {"a: !secret x\n", "t.yaml:1: tags are not used here"},
 	    {"? [x]\n: 1\n", "a key must be a plain word"},
-	    {"base: &b {x: 1}\nd:\n  <<: *b\n", "t.yaml:3: merge keys"},
+	    {"d:\n  <<: 1\n", "t.yaml:2: the merge key (<<) takes a map or a list of maps"},
+	    {"d:\n  <<: [{a: 1}, [{b: 1}]]\n", "t.yaml:2: the merge key (<<) takes a map or"},
+	    {"d:\n  <<: {a: 1}\n  <<: {b: 1}\n", "t.yaml:3: the merge key (<<) is given twice"},
+	    {"b: &b {x: 1}\nd:\n  x: 2\n  <<: *b\n",
+	     "t.yaml:4: the merge key (<<) must be above x"},
 	    {"", "holds 0 documents"},
 	    {"a: 1\n---\nb: 2\n", "holds 2 documents where one is expected: put each in a file"},
 	};
@@ -73,6 +77,29 @@ static void yaml__that_is_wrong__names_file_and_line(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
 		assert_fails(mu_yaml_parse(&d, mu_span_of(cases[i][0]), "t.yaml", &err), &err,
 			     MU_INVALID_ARGUMENT, cases[i][1]);
+}
+
+static void yaml__merge_keys__add_what_the_map_does_not_set(void **state)
+{
+	static const char *const cases[][2] = {
+	    {"d:\n  <<: *b\n  x: 3\n", "{\"x\":3,\"y\":{\"k\":2}}"},
+	    {"d:\n  z: 3\n  <<: *b\n", "{\"z\":3,\"x\":1,\"y\":{\"k\":2}}"},
+	    {"d:\n  <<: [{z: 3}, *b, {z: 4, u: 5}]\n", "{\"z\":3,\"x\":1,\"y\":{\"k\":2},\"u\":5}"},
+	    {"d:\n  y: &e\n    <<: *b\n  w: *e\n",
+	     "{\"y\":{\"x\":1,\"y\":{\"k\":2}},\"w\":{\"x\":1,\"y\":{\"k\":2}}}"},
+	    {"d: {\"<<\": 1}\n", "{\"<<\":1}"},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
+		MU_AUTO_BUF text = {0};
+		MU_AUTO_BUF out = {0};
+
+		mu_buf_printf(&text, "b: &b {x: 1, \"y\": {k: 2}}\n%s", cases[i][0]);
+		assert_ok(mu_yaml_parse(&d, mu_buf_span(&text), "t.yaml", &err), &err);
+		mu_json_write(&out, mu_doc_key(d->root, "d"));
+		assert_string_equal(out.data, cases[i][1]);
+	}
 }
 
 static void yaml__with_exponential_aliases__is_rejected_at_once(void **state)
@@ -375,6 +402,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(yaml__of_all_kinds__becomes_the_json_that_kubectl_sends),
 	    cmocka_unit_test(yaml__that_is_wrong__names_file_and_line),
+	    cmocka_unit_test(yaml__merge_keys__add_what_the_map_does_not_set),
 	    cmocka_unit_test(yaml__with_exponential_aliases__is_rejected_at_once),
 	    cmocka_unit_test(yaml_and_json__nested_too_deep__are_invalid),
 	    cmocka_unit_test(json__of_all_kinds__is_read),
