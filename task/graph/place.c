@@ -7,7 +7,7 @@
  * follows the state against its own request.  (Clients test whether a variable is initialized under
  * the device scope of their worker.)  With soft placement the members must agree on the task only.
  * Among several suitable devices the client's device comes first, then the first in the list.  In
- * a graph of TensorFlow 2.1 or earlier the first by name is taken, as those servers do: their
+ * a graph of TensorFlow 2.2 or earlier the first by name is taken, as those servers do: their
  * programs share a variable without a device, because all sessions place it on ps 0.
  *
  * Two kinds of unconstrained node follow a neighbour.  A node that reads only the shape of its
@@ -22,7 +22,7 @@
 #include "task/graph/graph_passes.h"
 #include "task/kernels/engine/kernel_table.h"
 
-enum { LAST_PRODUCER_BY_NAME = 175 }; /* the GraphDef version of TensorFlow 2.1 */
+enum { LAST_PRODUCER_BY_NAME = 175 }; /* the GraphDef version of TensorFlow 2.2 */
 
 struct group {
 	unsigned parent; /* union-find */
