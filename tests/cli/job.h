@@ -129,6 +129,19 @@ static inline unsigned tasks_of(pid_t job, pid_t *out, unsigned most)
 	return n;
 }
 
+/* Returns the number in the first line that a shell command prints; 0: none. */
+static inline pid_t printed_number(const char *command)
+{
+	FILE *f = popen(command, "r");
+	char line[64] = "";
+
+	assert_non_null(f);
+	if (!fgets(line, sizeof(line), f))
+		line[0] = 0;
+	pclose(f);
+	return (pid_t)atoi(line);
+}
+
 #define assert_output_has(output, text)                                                            \
 	do {                                                                                       \
 		if (!(output).data || !strstr((output).data, (text)))                              \
