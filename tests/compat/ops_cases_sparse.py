@@ -30,6 +30,9 @@ def sparse():
                                      "new_shape": np.array(to, L)})
     yield Case("SparseReshape", {"input_indices": np.zeros((0, 2), L), "input_shape":
                                  np.array([0, 4], L), "new_shape": np.array([0, 2], L)})
+    outside = i64([0, 1, -2], [1, 0, 7], [5, 2, 6])
+    for to in ([4, 9], [36], [2, 3, 6], [2, 3, -1, 1]):
+        yield Case("SparseReshape", {"input_indices": outside, "input_shape": np.array([2, 3, 6], L), "new_shape": np.array(to, L)})
     for rows, n in (([[0, 1], [3, 0], [3, 2]], 5), ([[2, 1], [0, 0], [2, 0]], 3), ([], 2),
                     ([[5, 0]], 3)):
         rows = np.array(rows, L).reshape(-1, 2)

@@ -197,6 +197,10 @@ def sparse_arithmetic():
     yield Case("SparseDenseCwiseAdd", {**empty, "dense": np.ones(1, F)})
     yield Case("SparseTensorDenseAdd", {**named("a_", a), "b": real(F, 5, 4)})
     yield Case("SparseReduceSum", {**named("input_", a), "reduction_axes": i32(2)})
+    outside = {"indices": i64([0, 1], [0, 7], [2, -1]), "values": real(F, 3), "shape": np.array([3, 4], L)}
+    for op in ("SparseReduceSum", "SparseReduceMax", "SparseReduceSumSparse", "SparseReduceMaxSparse"):
+        yield Case(op, {**{"input_" + k: v for k, v in outside.items()}, "reduction_axes": i32(1)})
+    yield Case("SparseSoftmax", {"sp_" + k: v for k, v in outside.items()}, rtol=1e-5)
     yield Case("SparseFillEmptyRowsGrad", {"reverse_index_map": np.array([6], L), "grad_values": real(F, 6)})
 
 

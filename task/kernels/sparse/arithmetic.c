@@ -227,13 +227,14 @@ static int dense_add(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* Over runs of entries that differ in the last dimension only. */
+/* Over runs of entries that differ in the last dimension only. Positions may be outside the shape,
+ * as in TensorFlow. */
 static int sparse_arithmetic_softmax(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_tensor *out;
 	struct sparse s;
 
-	MU_RETURN_IF_ERROR(sparse_in(c, 0, &s, err));
+	MU_RETURN_IF_ERROR(sparse_in_unchecked(c, 0, &s, err));
 	enum mu_dtype type = s.values->dtype;
 	const int64_t rank = s.shape.rank;
 	if (!loops->softmax[type])

@@ -42,21 +42,24 @@ static int by_place(const void *a, const void *b)
 				    : (x->i > y->i) - (x->i < y->i);
 }
 
-static struct entry *sparse_reduce_in_order(const struct reduction *r)
+/* Positions may be outside the dimensions that are reduced, as in TensorFlow. */
+static int sparse_reduce_in_order(const struct reduction *r, struct entry *list, struct mu_err *err)
 {
-	struct entry *list = calloc((size_t)r->s.n + 1, sizeof *list);
-	int rank = r->s.shape.rank;
+	const struct mu_shape *shape = &r->s.shape;
+	const int64_t *at = MU_DATA(int64_t, r->s.at);
 
-	for (int64_t i = 0; list && i < r->s.n; i++) {
+	for (int64_t i = 0; i < r->s.n; i++, at += shape->rank) {
 		list[i].i = i;
-		for (int d = 0; d < rank; d++)
-			if (!r->reduced[d])
-				list[i].place = list[i].place * r->s.shape.dim[d] +
-						mu_tensor_int(r->s.at, i * rank + d);
+		for (int d = 0; d < shape->rank; d++) {
+			if (r->reduced[d])
+				continue;
+			if (at[d] < 0 || at[d] >= shape->dim[d])
+				return sparse_out_of_bounds(i, at, shape->rank, shape->dim, err);
+			list[i].place = list[i].place * shape->dim[d] + at[d];
+		}
 	}
-	if (list)
-		qsort(list, (size_t)r->s.n, sizeof *list, by_place);
-	return list;
+	qsort(list, (size_t)r->s.n, sizeof *list, by_place);
+	return 0;
 }
 
 /* *list is new: the entries in order. */
@@ -65,7 +68,7 @@ static int sparse_reduce_plan(const struct kernel_call *c, enum binary_op op, st
 {
 	bool keep = args_attr_bool(c->node, "keep_dims", false);
 
-	MU_RETURN_IF_ERROR(sparse_in(c, 0, &r->s, err));
+	MU_RETURN_IF_ERROR(sparse_in_unchecked(c, 0, &r->s, err));
 	MU_RETURN_IF_ERROR(reduced_axes(c, r->s.shape.rank, r->reduced, err));
 	enum mu_dtype type = r->s.values->dtype;
 	r->loop = loops->binary[op][type];
@@ -76,11 +79,11 @@ static int sparse_reduce_plan(const struct kernel_call *c, enum binary_op op, st
 		if (keep || !r->reduced[d])
 			MU_RETURN_IF_ERROR(
 			    mu_shape_push(&r->shape, r->reduced[d] ? 1 : r->s.shape.dim[d], err));
-	*list = sparse_reduce_in_order(r);
+	*list = calloc((size_t)r->s.n + 1, sizeof **list);
 	if (!*list)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld entries",
 			       (long long)r->s.n);
-	return 0;
+	return sparse_reduce_in_order(r, *list, err);
 }
 
 /* Entry e of the list into `to`: the first of its place as it is, the others on top of it. */

@@ -136,6 +136,23 @@ static int solve_shape(struct kernel_call *c, int64_t total, struct mu_shape *to
 	return 0;
 }
 
+/* Numbers an element of the one shape and takes the number apart for the other. The arithmetic
+ * defines the result for positions outside the shape: feature columns have them, and TensorFlow
+ * does not check them. */
+static void sparse_reshape_position(const int64_t *at, const struct mu_shape *from, int64_t *out,
+				    const struct mu_shape *to)
+{
+	uint64_t place = 0; /* wraps around */
+
+	for (int d = 0; d < from->rank; d++)
+		place = place * (uint64_t)from->dim[d] + (uint64_t)at[d];
+	int64_t left = (int64_t)place;
+	for (int d = to->rank; d-- > 1; left /= to->dim[d])
+		out[d] = left % to->dim[d];
+	if (to->rank)
+		out[0] = left;
+}
+
 static int sparse_reshape(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *indices = kernel_in(c, 0);
@@ -144,18 +161,20 @@ static int sparse_reshape(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(args_shape(c, 1, &from, err));
 	MU_RETURN_IF_ERROR(solve_shape(c, from.count, &to, err));
-	int64_t n = indices->shape.dim[0], place[] = {n, to.rank};
-	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, place, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &shape, &out, err));
 	MU_RETURN_IF_ERROR(kernel_out_vec(c, 1, MU_INT64, to.rank, &dims, err));
 	memcpy(dims->data, to.dim, (size_t)to.rank * sizeof(int64_t));
-	for (int64_t i = 0; i < n; i++) {
-		int64_t at = sparse_place_of(indices, i, &from);
-		if (at < 0)
-			return bad_position(indices, i, "out of bounds", err);
-		for (int d = to.rank; d-- > 0; at /= to.dim[d])
-			MU_DATA(int64_t, out)[i * to.rank + d] = at % to.dim[d];
+	if (mu_shape_eq(&from, &to)) {
+		kernel_out_take(c, 0, mu_tensor_ref(indices));
+		return 0;
 	}
+	int64_t n = indices->shape.dim[0], place[] = {n, to.rank};
+	if (n && !to.count)
+		return bad_position(indices, 0, "out of bounds", err);
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, place, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &shape, &out, err));
+	for (int64_t i = 0; i < n; i++)
+		sparse_reshape_position(MU_DATA(int64_t, indices) + i * from.rank, &from,
+					MU_DATA(int64_t, out) + i * to.rank, &to);
 	return 0;
 }
 
