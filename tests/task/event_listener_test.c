@@ -306,6 +306,7 @@ static void urls_with_other_paths__have_streams_of_their_own(void **state)
 	MU_AUTO_FREE char *url = mu_xasprintf("%s/path", listener.url);
 
 	assert_ok(send_tensor("1"), &err);
+	WAIT_UNTIL(has_received("[1"));
 	assert_ok(send_at(url, "2", KEY, true), &err);
 	streams.close(streams.ctx, listener.url);
 	streams.close(streams.ctx, url);
