@@ -71,7 +71,7 @@ struct debug_op {
 	unsigned n;
 };
 
-/* Splits "name=value;…", which it changes. */
+/* Splits "name=value; …", which it changes. */
 static int parse_attributes(struct debug_nodes *d, char *text, struct debug_op *op)
 {
 	char *save = NULL;
@@ -80,6 +80,7 @@ static int parse_attributes(struct debug_nodes *d, char *text, struct debug_op *
 	for (char *at = strtok_r(text, ";", &save); at; at = strtok_r(NULL, ";", &save)) {
 		char *value = strchr(at, '=');
 
+		at += strspn(at, " ");
 		if (!value)
 			return mu_fail(d->err, MU_FAILED_PRECONDITION,
 				       "Malformed attributes in debug op name \"%s\"", op->text);

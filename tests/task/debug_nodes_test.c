@@ -117,9 +117,9 @@ static void attributes__are_set(void **state)
 	bool muted = false;
 	float upper = 0;
 
-	assert_ok(
-	    watch(g, "a", 0, "DebugNumericSummary(mute_if_healthy=True;upper_bound=4)", url, false),
-	    &err);
+	assert_ok(watch(g, "a", 0, "DebugNumericSummary(mute_if_healthy=True; upper_bound=4)", url,
+			false),
+		  &err);
 	n = mu_graph_find(g, "__dbg_a:0_0_DebugNumericSummary");
 	assert_ok(mu_node_attr_bool(n, "mute_if_healthy", &muted, &err), &err);
 	assert_ok(mu_node_attr_float(n, "upper_bound", &upper, &err), &err);
