@@ -163,6 +163,18 @@ static int collect_outputs(struct inliner *x, const struct call_site *s,
 	return rc;
 }
 
+/* A resource that is shared by the name of its node keeps the name from the function, because
+ * several functions may use it. */
+static void keep_resource_name(struct inliner *x, const struct mu_node *n, struct mu_node *copy)
+{
+	const struct mu_attr *by_name = mu_node_attr(n, "use_node_name_sharing");
+	const struct mu_attr *shared = mu_node_attr(n, "shared_name");
+	struct mu_attr name = {.kind = MU_ATTR_STRING, .s = mu_span_of(n->name)};
+
+	if (by_name && by_name->b && (!shared || !shared->s.len))
+		mu_node_set_attr(x->g, copy, "shared_name", &name);
+}
+
 static int copy_body(struct inliner *x, const struct call_site *s, struct mu_graph *body)
 {
 	int rc = 0;
@@ -175,6 +187,7 @@ static int copy_body(struct inliner *x, const struct call_site *s, struct mu_gra
 		while (mu_graph_find(x->g, name))
 			name = mu_arena_printf(&x->scratch, "%s_", name);
 		struct mu_node *copy = mu_graph_copy_node_as(x->g, n, name);
+		keep_resource_name(x, n, copy);
 		merge_device(x, s->call, copy);
 		rename_class(x, s->name, body, copy);
 		record_depths(x);

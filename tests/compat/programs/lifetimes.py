@@ -95,6 +95,16 @@ def mutable_table(**more):
     return build
 
 
+def table_of_two_functions(name, shared):
+    build = mutable_table(use_node_name_sharing=True)
+
+    @tf.function
+    def change():
+        with tf.control_dependencies([build(name, shared)[0]]):
+            return tf.constant(0)
+    return change(), tf.function(lambda: build(name, shared)[1])()
+
+
 def dense_table(name, shared):
     t = lookup.mutable_dense_hash_table_v2(ONE(-1, tf.int64), ONE(-2, tf.int64), tf.int64, shared_name=shared, name=name)
     return lookup.lookup_table_insert_v2(t, ONE([1], tf.int64), ONE([2], tf.int64)), lookup.lookup_table_size_v2(t)
@@ -176,6 +186,7 @@ KINDS = {
     "HashTable": old_table,
     "MutableHashTableV2": mutable_table(),
     "MutableHashTableV2, sharing by node name": mutable_table(use_node_name_sharing=True),
+    "MutableHashTableV2, sharing by node name between functions": table_of_two_functions,
     "MutableDenseHashTableV2": dense_table,
     "IteratorV2": iterator(data.iterator_v2),
     "Iterator": iterator(data.iterator),
