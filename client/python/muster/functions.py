@@ -10,7 +10,6 @@ import traceback
 
 import numpy as np
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
-from tensorflow.python.eager import context
 from tensorflow.python.framework import constant_op, dtypes, ops, tensor_util
 from tensorflow.python.ops import script_ops
 
@@ -20,6 +19,9 @@ TRACEBACK_CHARACTERS = 800  # an error's text in muster-task has up to 1,023 byt
 CODES = (((ValueError, TypeError), 3), (MemoryError, 8), (StopIteration, 11), (NotImplementedError, 12))
 UNKNOWN, INTERNAL = 2, 13
 STRING = dtypes.string.as_datatype_enum
+
+# The device that the registry takes between token and arguments; TensorFlow 1.0 to 1.4 takes none.
+DEVICE = [None] * (type(script_ops._py_funcs).__call__.__code__.co_argcount - 3)
 
 
 def code_of(error):
@@ -66,6 +68,7 @@ def to_argument(array, dtype, is_eager):
     """An eager tensor; for NumPy functions an array, or the value of a scalar."""
     if not is_eager:
         return array if array.ndim else array[()]
+    from tensorflow.python.eager import context  # since TensorFlow 1.5
     with context.eager_mode(), ops.device("/device:CPU:0"):
         return constant_op.constant(array, dtype=dtype)
 
@@ -103,7 +106,7 @@ def add_tensor(reply, array):
 def call(token, arguments):
     """(reply, contents) of a call."""
     try:
-        results = script_ops._py_funcs(token, None, arguments)
+        results = script_ops._py_funcs(token, *DEVICE, arguments)
     except BaseException as error:  # also SystemExit, as in TensorFlow: it ends the step alone
         return error_reply(code_of(error), text_of(error, error.__traceback__.tb_next))
     if not isinstance(results, (list, tuple)):

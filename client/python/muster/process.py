@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A muster-task process as a child of this program.
 
-The server runs until its standard input is closed, and only this program holds the other end: its forks close theirs.
-So the server ends when this program ends, in whatever way.  It has its own session, so that Ctrl-C reaches this program
-first.  A thread copies its log to our standard error and keeps the last line for exceptions.
+The server runs until its standard input is closed, and only this program holds the other end: its forks close theirs
+(Python 3.6 has no hook for that, and the server outlives the program until they end).  So the server ends when this
+program ends, in whatever way.  It has its own session, so that Ctrl-C reaches this program first.  A thread copies its log
+to our standard error and keeps the last line for exceptions.
 """
 import array
 import ipaddress
@@ -92,7 +93,8 @@ class Process:
                 self.child = subprocess.Popen(
                     command(cluster, job, index, address, settings) + [f"--py-func={theirs.fileno()}"],
                     stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, pass_fds=[theirs.fileno()])
-            os.register_at_fork(after_in_child=self.child.stdin.close)
+            if hasattr(os, "register_at_fork"):
+                os.register_at_fork(after_in_child=self.child.stdin.close)
             threading.Thread(target=accept_calls, args=(ours,), daemon=True, name="muster calls").start()
             self.logger = threading.Thread(target=self.copy_log, daemon=True, name="muster-task log")
             self.logger.start()

@@ -163,6 +163,14 @@ def forks():
         job.wait_for("end of the server", lambda: job.said(task) == "the server has ended\n")
 
 
+def older_python():
+    """A server and a Python function with TensorFlow 1.4 and Python 3.6"""
+    with Job("muster", f"{folder}/older_python") as job:
+        said = job.run("tests/compat/programs/older_python.py")
+    if said != "7\n":
+        raise Different(f"the trainer says {said!r}")
+
+
 def leaves_open():
     """A session that is still open when the program ends"""
     with Job("muster", f"{folder}/leaves_open") as job:
@@ -189,4 +197,4 @@ def trainers_for_1():
             raise Different(f"a trainer of several files ended with {task.returncode}: {job.said(task, 'err')}")
 
 
-CASES = [sessions, lifetimes, raw, broken_graphs, cost_graphs, debugger, loops, gradients, tied_loops, mixed, servers, python_functions, several_cpus, cluster_specs, collectives, joins, forks, leaves_open, trainers_for_1]
+CASES = [sessions, lifetimes, raw, broken_graphs, cost_graphs, debugger, loops, gradients, tied_loops, mixed, servers, python_functions, several_cpus, cluster_specs, collectives, joins, forks, older_python, leaves_open, trainers_for_1]
