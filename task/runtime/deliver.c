@@ -4,15 +4,21 @@
 
 #include "task/runtime/exec_graph.h"
 
-void work_reserve(struct work *w, unsigned cap)
+void work_reserve(struct work *w, unsigned n)
 {
-	struct item *grown = mu_xmalloc((size_t)cap * sizeof *grown);
+	struct item *queue = w->items + w->first;
 
-	memcpy(grown, w->items, w->n * sizeof *grown);
+	w->first = 0;
+	if (w->n + n <= w->cap / 2) {
+		memmove(w->items, queue, w->n * sizeof *queue);
+		return;
+	}
+	w->cap = 2 * (w->n + n);
+	struct item *grown = mu_xmalloc((size_t)w->cap * sizeof *grown);
+	memcpy(grown, queue, w->n * sizeof *queue);
 	if (w->items != w->few)
 		free(w->items);
 	w->items = grown;
-	w->cap = cap;
 }
 
 static void increment_outstanding(struct iteration *it)
@@ -24,9 +30,9 @@ static void increment_outstanding(struct iteration *it)
 
 void work_push(struct work *w, uint32_t node, struct iteration *it, bool dead)
 {
-	if (w->n == w->cap)
-		work_reserve(w, 2 * w->cap);
-	w->items[w->n++] = (struct item){node, dead, it};
+	if (w->first + w->n == w->cap)
+		work_reserve(w, 1);
+	w->items[w->first + w->n++] = (struct item){node, dead, it};
 	if (__builtin_expect(it->frame != NULL, 0))
 		increment_outstanding(it);
 }

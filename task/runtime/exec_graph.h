@@ -7,7 +7,7 @@
  * exactly one. Constants without control inputs are not run: their tensors stay in the slots of
  * their users.
  *
- * Step.  A thread that works on a step has a `struct work` with a stack of ready nodes.  A step has
+ * Step.  A thread that works on a step has a `struct work` with a queue of ready nodes.  A step has
  * ended when no thread works on it and no call waits.  `outstanding` counts both, so a chain of
  * nodes does not update a shared counter.
  */
@@ -166,7 +166,8 @@ struct work {
 	struct step *step;
 	struct work *outer; /* this thread's work on another step, interrupted by this one */
 	struct item *items, few[WORK_INLINE];
-	unsigned n, cap, done;
+	unsigned first, n, cap; /* of items: the queue is items[first] to items[first + n - 1] */
+	unsigned done;
 	unsigned max_nodes;       /* inline execution: nodes that may run */
 	size_t inline_bytes;      /* inline execution: bytes of inputs so far */
 	bool is_inline;           /* inline execution on an I/O thread, which must return soon */
@@ -231,7 +232,7 @@ void iteration_cache_root(struct executor *e, struct iteration *it, bool is_clea
 
 /* deliver.c */
 void work_push(struct work *w, uint32_t node, struct iteration *it, bool dead);
-void work_reserve(struct work *w, unsigned cap);
+void work_reserve(struct work *w, unsigned n); /* room for n more items */
 void work_deliver_all(struct work *w, struct iteration *it, const struct exec_node *n,
 		      struct value *out, bool dead);
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the nodes of a step: pops a ready node, runs its kernel, delivers the outputs.
+/* Runs the nodes of a step: takes a ready node, runs its kernel, delivers the outputs.
  *
- * A thread works until its stack of ready nodes is empty.  Cheap kernels run in place.  An
- * expensive kernel goes to the pool if other nodes are ready and the pool has several threads.
+ * A thread works until its queue of ready nodes is empty.  It is first in, first out, as in
+ * TensorFlow, because programs rely on nodes that become ready together: one gradient of a layer
+ * goes to a ps, which overwrites the layer's weight, and the other gradient still reads it.
+ *
+ * Cheap kernels run in place.  An expensive kernel goes to the pool if other nodes are ready and
+ * the pool has several threads.
  *
  * Inline execution: an I/O thread that has received a tensor runs the nodes that became ready
  * itself.  Waking another thread takes 10 to 50 us, and the whole step of a small model takes less
@@ -26,7 +30,7 @@ enum {
 	INLINE_MAX_BYTES = 8 << 20,
 	OFFLOAD_MIN_BYTES = 1 << 20
 };
-/* PREFETCH_DISTANCE: distance in the stack at which nodes are prefetched.  ALONE_CHECK_INTERVAL:
+/* PREFETCH_DISTANCE: distance in the queue at which nodes are prefetched.  ALONE_CHECK_INTERVAL:
  * number of nodes after which a thread checks again whether it is the only one. */
 enum { PREFETCH_DISTANCE = 4, ALONE_CHECK_INTERVAL = 64 };
 
@@ -263,7 +267,7 @@ static void work_begin(struct work *w, struct step *s, bool is_inline)
 	w->step = s;
 	w->outer = current;
 	w->items = w->few;
-	w->n = w->done = 0;
+	w->first = w->n = w->done = 0;
 	w->cap = WORK_INLINE;
 	w->is_inline = is_inline;
 	w->is_outermost_inline = is_inline && !w->outer && !inline_budget.on;
@@ -305,22 +309,24 @@ static void work_run(struct work *w)
 
 	while (w->n) {
 		/* Field by field: a 16-byte load right after two smaller stores would stall. */
-		const struct item *top = &w->items[--w->n];
-		const struct exec_node *n = &nodes[top->node];
-		bool dead = top->dead;
-		struct iteration *it = top->it;
-		if (w->n >= PREFETCH_DISTANCE)
-			__builtin_prefetch(&nodes[w->items[w->n - PREFETCH_DISTANCE].node]);
+		const struct item *next = &w->items[w->first++];
+		const struct exec_node *n = &nodes[next->node];
+		bool dead = next->dead;
+		struct iteration *it = next->it;
+		if (--w->n == 0)
+			w->first = 0;
+		if (w->n > PREFETCH_DISTANCE)
+			__builtin_prefetch(&nodes[w->items[w->first + PREFETCH_DISTANCE].node]);
 		if ((n->expensive || w->is_inline) && should_offload(w, n, it, dead)) {
-			offload_items(w, top, 1);
+			offload_items(w, next, 1);
 			continue;
 		}
 		execute(w, n, it, dead);
 		if (++w->done % ALONE_CHECK_INTERVAL == 0 && !w->single_threaded)
 			refresh_single_threaded(w);
 		if (w->is_inline && w->done > w->max_nodes && w->n) {
-			offload_items(w, w->items, w->n);
-			w->n = 0;
+			offload_items(w, w->items + w->first, w->n);
+			w->first = w->n = 0;
 		}
 	}
 	mu_set_float_mode(float_mode);
@@ -395,8 +401,8 @@ struct step *executor_start_call(struct executor *e, struct rendezvous *r, struc
 
 /* ---- the end of an asynchronous call ---- */
 
-/* Completes a call on this thread's stack.  A receive of a dead tensor is dead itself, so its
- * control edges are dead too. */
+/* Adds the successors of a call to this thread's queue.  A receive of a dead tensor is dead itself,
+ * so its control edges are dead too. */
 static void finish_in(struct work *w, struct call *c)
 {
 	const struct exec_node *n = &w->step->executor->nodes[c->node];

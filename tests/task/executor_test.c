@@ -306,6 +306,34 @@ static void variable__unset_then_assigned__is_read_by_value(void **state)
 	executor_unref(assign);
 }
 
+/* Both products read the old value of w.  `new`, which becomes ready with them, leads to its
+ * assignment. */
+static void nodes__that_become_ready_together__run_before_their_successors(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct mu_pshape any = {.rank = 0};
+	struct mu_attr shape = {.kind = MU_ATTR_SHAPE, .shape = &any};
+	struct mu_node *w = node(g, "w", "VariableV2", "", "");
+
+	attr_type(g, w, "dtype", MU_FLOAT);
+	mu_node_set_attr(g, w, "shape", &shape);
+	scalar(g, "two", 2, "");
+	floats(g, "initial", "Assign", "w two", "");
+	floats(g, "read", "Identity", "w ^initial", "");
+	floats(g, "ready", "Neg", "two ^read", "");
+	floats(g, "before", "Mul", "ready read", "");
+	floats(g, "new", "Neg", "ready", "");
+	floats(g, "after", "Mul", "ready read", "");
+	scalar(g, "seven", 7, "");
+	floats(g, "seven_more", "Add", "new seven", "");
+	floats(g, "assign", "Assign", "w seven_more", "");
+	floats(g, "sum", "Add", "before after ^assign", "");
+	end(g, "send", "_Send", "sum", "out");
+	struct executor *e = compile(g);
+	assert_float_equal(run_scalar(e), -8, 0);
+	executor_unref(e);
+}
+
 /* Many threads start the same exec graph at once. */
 static _Atomic int hammered;
 
@@ -362,6 +390,7 @@ int main(void)
 	    cmocka_unit_test(while_loop__runs_until_its_condition_fails),
 	    cmocka_unit_test(compile__of_an_invalid_graph__fails),
 	    cmocka_unit_test(variable__unset_then_assigned__is_read_by_value),
+	    cmocka_unit_test(nodes__that_become_ready_together__run_before_their_successors),
 	    cmocka_unit_test(steps__from_many_threads__do_not_disturb_each_other),
 	};
 	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);
