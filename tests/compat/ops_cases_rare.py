@@ -22,7 +22,7 @@ def cumulative_logsumexp():
             for exclusive in (False, True):
                 for reverse in (False, True):
                     yield Case("CumulativeLogsumexp", {"x": x, "axis": scalar(axis)}, {"exclusive": exclusive, "reverse": reverse}, **near)
-    yield Case("CumulativeLogsumexp", {"x": real(np.float16, 5), "axis": scalar(0, L)}, rtol=2e-3)
+    yield Case("CumulativeLogsumexp", {"x": real(np.float16, 5), "axis": scalar(0, L)}, rtol=2e-3, atol=2e-3)  # TensorFlow rounds each step
     yield Case("CumulativeLogsumexp", {"x": real(F, 0, 3), "axis": scalar(0)})
     for axis in (scalar(2), i32(0, 1)):
         yield Case("CumulativeLogsumexp", {"x": real(F, 2, 2), "axis": axis})
