@@ -115,16 +115,6 @@ static cJSON *object_of(const struct reconcile *r, const struct plan_action *a)
 	return render_action(r->spec, a, o->lease_namespace, o->status_from);
 }
 
-/* True when an existing pod started with an older cluster epoch than the planned one. */
-static bool is_behind(const cJSON *pod, const struct plan_pod *planned)
-{
-	const cJSON *labels = at(at(pod, "metadata"), "labels");
-	const char *epoch = text_at(labels, LABEL_EPOCH);
-
-	return epoch && strcmp(text_or_empty(labels, LABEL_TASK), planned->task) == 0 &&
-	       atoi(epoch) < planned->epoch;
-}
-
 /* The object of the action exists, in this state. */
 static void note_object(struct reconcile *r, const struct plan_action *a, const cJSON *out)
 {
@@ -133,8 +123,6 @@ static void note_object(struct reconcile *r, const struct plan_action *a, const 
 	store_expect(&r->controller->store, kind, out, r->now);
 	if (kinds[kind].on_demand)
 		controller_want(r->controller, kind);
-	if (a->pod && is_behind(out, a->pod))
-		r->behind = true;
 }
 
 /* The PodGroup, with so many members.  After a restart it exists, and no watch has shown it. */

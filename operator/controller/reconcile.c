@@ -54,7 +54,10 @@ static int sync_job(struct reconcile *r, struct snapshot *seen, struct mu_err *e
 	rc_create = apply_creates(r, plan, err);
 	if (rc_create > 0) /* the next reconcile, which sees the new pods, writes the status */
 		requeue_at(r, r->now + REQUEUE_SOON_S);
-	if (rc_create > 0 || r->behind || controller_is_unreachable(rc_create))
+	if (rc_create <
+	    0) /* a pod that the plan takes for missing may exist, with an older epoch */
+		plan->status.epoch_seen = seen->job->status.epoch_seen;
+	if (rc_create > 0 || controller_is_unreachable(rc_create))
 		return rc_create < 0 ? rc_create : 0;
 	rc = status_update(r, plan, false, rc_create < 0 ? &ignored : err);
 	if (rc == 0) /* no delete needs a status that is delayed: status_delay() */

@@ -11,7 +11,6 @@ struct reconcile {
 	const struct snapshot *seen;
 	const struct job_spec *spec;
 	double now;
-	bool behind; /* a pod that the plan took for missing exists, with an older cluster epoch */
 	double wake; /* seconds until the next reconcile; 0: no need */
 };
 /* Requests a reconcile at this time at the latest; 0: no request. */
