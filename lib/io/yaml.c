@@ -211,7 +211,7 @@ static int merge_map(struct reader *r, struct mu_doc_node *map, unsigned n_above
 	return 0;
 }
 
-/* Of several maps, an earlier one has precedence. */
+/* An earlier map of a list has precedence over a later one. */
 static int merge_all(struct reader *r, struct mu_doc_node *map, const struct merge *merge,
 		     struct mu_err *err)
 {
