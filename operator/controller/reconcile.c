@@ -54,8 +54,8 @@ static int sync_job(struct reconcile *r, struct snapshot *seen, struct mu_err *e
 	rc_create = apply_creates(r, plan, err);
 	if (rc_create > 0) /* the next reconcile, which sees the new pods, writes the status */
 		requeue_at(r, r->now + REQUEUE_SOON_S);
-	if (rc_create <
-	    0) /* a pod that the plan takes for missing may exist, with an older epoch */
+	/* A pod that the plan takes for missing may exist, with an older epoch. */
+	if (rc_create < 0)
 		plan->status.epoch_seen = seen->job->status.epoch_seen;
 	if (rc_create > 0 || controller_is_unreachable(rc_create))
 		return rc_create < 0 ? rc_create : 0;

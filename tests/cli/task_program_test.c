@@ -85,19 +85,16 @@ static void task_log__stays_below_its_limit(void **state)
  * with it. */
 static void environment_of_a_task__is_as_in_a_pod(void **state)
 {
-	const char *argv[] = {"muster", "run", manifest, NULL};
 	MU_AUTO_BUF output = {0};
 	char script[400], command[256];
-	pid_t pid, child;
-	int fd;
+	pid_t child;
 
 	snprintf(script, sizeof(script),
 		 "sleep 100 & echo $! >%s/child; read line || echo no input; "
 		 "yes | head -n 1; echo status ${PIPESTATUS[0]}; exit 0",
 		 folder);
 	write_script(script);
-	pid = start(argv, &fd);
-	assert_int_equal(finish(pid, fd, &output), 0);
+	assert_int_equal(muster(&output, "run", manifest), 0);
 	snprintf(command, sizeof(command),
 		 "grep -c -e 'no input' -e 'status 141' %s/out/logs/worker-0.log", folder);
 	assert_int_equal(printed_number(command), 2);

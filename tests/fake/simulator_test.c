@@ -245,7 +245,7 @@ static int run_schedule(const struct scenario *y, uint64_t seed, struct tally *t
 	if (!s->violation[0] && strcmp(y->end.data, got.data) != 0)
 		sim_violation(s, "ends as '%s', without faults as '%s'", got.data, y->end.data);
 	if (s->violation[0] || y->violation) {
-		print_message("SEED=%llu %s\n", (unsigned long long)seed, s->violation);
+		print_message("SIM_SEED=%llu %s\n", (unsigned long long)seed, s->violation);
 		rc = -1;
 	}
 	t->crashes += (uint64_t)s->crashes;
@@ -302,7 +302,7 @@ static void run_forked(uint64_t first, uint64_t n, unsigned workers, struct tall
 		waitpid(pids[i], &status, 0);
 		if (status != 0)
 			print_message(
-			    "worker %u died in SEED=%llu\n", i,
+			    "worker %u died in SIM_SEED=%llu\n", i,
 			    (unsigned long long)(first + n * i / workers + t[i].schedules));
 		all->bad += t[i].bad + (status != 0);
 		all->schedules += t[i].schedules;
