@@ -85,34 +85,38 @@ static const char *target_device(struct inliner *x, const struct mu_node *call, 
 	return mu_arena_printf(&x->g->arena, "%s", text.data ? text.data : "");
 }
 
-/* Expands a RemoteCall: the body's device is the value of its first input.  Nodes are placed before
- * the step runs, so that input must be a constant.
+/* Expands a RemoteCall: all nodes of the body run on the device that its first input names.  Nodes
+ * are placed before the step runs, so that input must be a constant.
  *
  * It may be an argument only in a function that a kernel calls, such as a dataset's.  All nodes of
- * such a function run on the dataset's task, and access to a resource of another task fails with
- * NOT_FOUND. */
+ * such a function run on the dataset's task, and the body of the call on its first CPU device.
+ * Access to a resource of another task fails with NOT_FOUND. */
 static int expand_remote_call(struct inliner *x, const struct mu_node *call, struct expansion *out)
 {
+	const struct mu_attr *f = mu_node_attr(call, "f");
 	const struct mu_node *target = call->inputs[0].node;
 	const struct mu_attr *v = mu_node_attr(target, "value");
 	struct mu_node there = *call;
 
 	there.inputs++;
 	there.n_inputs--;
-	if (strcmp(target->op, "_Arg") == 0)
-		return expand_call(x, &there, out);
-	if (strcmp(target->op, "Const") || !v || v->kind != MU_ATTR_TENSOR ||
-	    v->tensor->dtype != MU_STRING || v->tensor->shape.count != 1)
-		return mu_fail(
-		    x->err, MU_UNIMPLEMENTED,
-		    "the target of a RemoteCall must be a constant string here, not what "
-		    "%s '%.80s' gives",
-		    target->op, target->name);
-	const struct mu_string *s = v->tensor->data;
-	there.device = target_device(x, call, (struct mu_span){s->data ? s->data : "", s->len});
-	if (!there.device)
-		return -MU_INVALID_ARGUMENT;
-	return expand_call(x, &there, out);
+	there.device = "";
+	if (strcmp(target->op, "_Arg")) {
+		if (strcmp(target->op, "Const") || !v || v->kind != MU_ATTR_TENSOR ||
+		    v->tensor->dtype != MU_STRING || v->tensor->shape.count != 1)
+			return mu_fail(x->err, MU_UNIMPLEMENTED,
+				       "the target of a RemoteCall must be a constant string here, "
+				       "not what %s '%.80s' gives",
+				       target->op, target->name);
+		const struct mu_string *s = v->tensor->data;
+		there.device =
+		    target_device(x, call, (struct mu_span){s->data ? s->data : "", s->len});
+		if (!there.device)
+			return -MU_INVALID_ARGUMENT;
+	}
+	struct call_site s = call_site_of(x, &there, f->func);
+	s.is_remote = true;
+	return inline_body(x, &s, out);
 }
 
 static int expand_named(struct inliner *x, const struct mu_node *call, struct expansion *out)

@@ -39,12 +39,13 @@ void inline_int(struct inliner *x, struct mu_node *n, const char *attr, int64_t 
 }
 
 /* Missing fields of a body node's device come from the call's device. */
-static void merge_device(struct inliner *x, const struct mu_node *call, struct mu_node *n)
+static void merge_device(struct inliner *x, const struct call_site *s, struct mu_node *n)
 {
+	const struct mu_node *call = s->call;
 	struct mu_device_name own, outer;
 	MU_AUTO_BUF text = {0};
 
-	if (!*n->device) {
+	if (!*n->device || s->is_remote) {
 		n->device = call->device;
 		return;
 	}
@@ -188,7 +189,7 @@ static int copy_body(struct inliner *x, const struct call_site *s, struct mu_gra
 			name = mu_arena_printf(&x->scratch, "%s_", name);
 		struct mu_node *copy = mu_graph_copy_node_as(x->g, n, name);
 		keep_resource_name(x, n, copy);
-		merge_device(x, s->call, copy);
+		merge_device(x, s, copy);
 		rename_class(x, s->name, body, copy);
 		record_depths(x);
 		x->depths[copy->id] = (unsigned char)(x->depth + 1);

@@ -12,6 +12,8 @@
 
 #include <string.h>
 
+#include "lib/base/ints.h"
+
 enum { MAX_BUFFER_SIZE = 1024, DEFAULT_BUFFER_SIZE = 16 };
 
 static void destroy(struct iterator *it)
@@ -68,6 +70,7 @@ struct resource *iterator_create(void *arg, struct mu_err *err)
 	pthread_cond_init(&it->work, NULL);
 	caller_init(&it->caller);
 	it->tail = &it->head;
+	it->n_shards = 1;
 	it->factory = arg;
 	return &it->base;
 }
@@ -118,6 +121,8 @@ static void add_drawn(void *arg)
 		it->ended = true;
 		return;
 	}
+	d->r->shard = it->next_shard;
+	it->next_shard = (it->next_shard + 1) % it->n_shards;
 	*it->tail = d->r;
 	it->tail = &d->r->next;
 	it->n_buffered++;
@@ -154,13 +159,17 @@ static bool wait_for_work(struct iterator *it)
 	return !it->stop;
 }
 
-void iterator_set_dataset(struct iterator *it, struct dataset *d)
+void iterator_set_dataset(struct iterator *it, struct dataset *d, int64_t shard_buffer_size)
 {
+	int64_t shards_size = mu_min(shard_buffer_size, MAX_BUFFER_SIZE) * it->n_shards;
 	struct dataset *old = it->dataset;
 
 	it->dataset = d;
 	it->buffer_size = prefetch_buffer_size(d);
+	if (it->buffer_size < shards_size)
+		it->buffer_size = shards_size;
 	it->ended = false;
+	it->next_shard = 0;
 	it->round++;
 	iterator_clear_buffer(it);
 	if (old)
@@ -222,7 +231,7 @@ static void *iterator_run(void *arg)
 			mu_object_unref(&d->object);
 		pthread_mutex_lock(&it->waiters.lock);
 		if (made)
-			iterator_set_dataset(it, made);
+			iterator_set_dataset(it, made, 0);
 	}
 	bool detached = it->detached;
 	pthread_mutex_unlock(&it->waiters.lock);

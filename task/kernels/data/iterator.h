@@ -23,6 +23,7 @@ struct state_request {
 struct buffered_element {
 	struct buffered_element *next;
 	struct mu_err err; /* instead of an element */
+	unsigned shard;
 	unsigned n;
 	struct mu_tensor t[];
 };
@@ -41,6 +42,7 @@ struct iterator {
 	bool element_requested, ended;
 	struct buffered_element *head, **tail;
 	int64_t n_buffered, buffer_size;
+	unsigned n_shards, next_shard;  /* element i of a round is for shard i % n_shards */
 	struct state_request *requests; /* that wait for the thread */
 };
 
@@ -48,8 +50,9 @@ extern const struct resource_type iterator_type;
 /* arg: the dataset factory of a one-shot iterator, which is taken, or NULL. */
 struct resource *iterator_create(void *arg, struct mu_err *err);
 int iterator_start(struct iterator *it, struct mu_err *err); /* starts the thread, once */
-/* Starts a new round with d, which is taken.  Called with the queue's lock. */
-void iterator_set_dataset(struct iterator *it, struct dataset *d);
+/* Starts a new round with d, which is taken, and a buffer of at least shard_buffer_size elements
+ * for each shard.  Called with the queue's lock. */
+void iterator_set_dataset(struct iterator *it, struct dataset *d, int64_t shard_buffer_size);
 
 /* ---- iterator_state.c ---- */
 struct buffered_element *buffered_element_new(unsigned n); /* without an element */

@@ -18,6 +18,7 @@ struct getter {
 	struct iterator *it;
 	bool optional;  /* the end is an optional without a value, not an error */
 	uint64_t round; /* the round of the element; 0: any */
+	unsigned shard;
 };
 
 static void getter_free(struct waiter *w)
@@ -53,32 +54,47 @@ static int iterator_hand_out(struct kernel_call *c, const struct buffered_elemen
 	return optional ? optional_out(c, r->t, r->n, err) : 0;
 }
 
+/* The first buffered element of a shard, removed from the buffer, or NULL. */
+static struct buffered_element *take_buffered(struct iterator *it, unsigned shard)
+{
+	struct buffered_element **p = &it->head, *r;
+
+	while (*p && (*p)->shard != shard)
+		p = &(*p)->next;
+	if (!(r = *p))
+		return NULL;
+	*p = r->next;
+	if (it->tail == &r->next)
+		it->tail = p;
+	it->n_buffered--;
+	return r;
+}
+
 static bool get_try(struct waiter *w)
 {
-	bool optional = MU_CONTAINER(w, struct getter, w)->optional;
-	struct iterator *it = MU_CONTAINER(w, struct getter, w)->it;
-	uint64_t round = MU_CONTAINER(w, struct getter, w)->round;
-	struct buffered_element *r = it->head;
+	const struct getter *g = MU_CONTAINER(w, struct getter, w);
+	struct iterator *it = g->it;
+	struct buffered_element *r;
 
-	if (round && round != it->round) {
+	if (g->round && g->round != it->round) {
 		mu_invalid(&w->err, "Invalid incarnation id: %llu, not %llu",
-			   (unsigned long long)round, (unsigned long long)it->round);
+			   (unsigned long long)g->round, (unsigned long long)it->round);
 		return true;
 	}
-	if (r) {
-		it->head = r->next;
-		if (!it->head)
-			it->tail = &it->head;
-		it->n_buffered--;
+	if (g->shard >= it->n_shards) {
+		mu_invalid(&w->err, "there is no shard %u of %u", g->shard, it->n_shards);
+		return true;
+	}
+	if ((r = take_buffered(it, g->shard))) {
 		if (r->err.code != MU_OK)
 			w->err = r->err;
 		else
-			iterator_hand_out(w->c, r, optional, &w->err);
+			iterator_hand_out(w->c, r, g->optional, &w->err);
 		buffered_element_free(r);
 		pthread_cond_signal(&it->work);
 		return true;
 	}
-	if (it->ended && optional) {
+	if (it->ended && g->optional) {
 		optional_out(w->c, NULL, 0, &w->err);
 		return true;
 	}
@@ -93,12 +109,14 @@ static bool get_try(struct waiter *w)
 			"getting the next element.");
 		return true;
 	}
-	it->element_requested = true;
+	/* With a full buffer of other shards' elements, the shard waits until they are taken. */
+	it->element_requested = !it->n_buffered;
 	pthread_cond_signal(&it->work);
 	return false;
 }
 
-static void start_getting(struct kernel_call *c, bool optional, uint64_t round)
+/* line: the elements of different shards are taken in any order, those of one shard in turn. */
+static void start_getting(struct kernel_call *c, struct getter get, int line)
 {
 	struct mu_err err;
 	struct resource *r;
@@ -114,26 +132,25 @@ static void start_getting(struct kernel_call *c, bool optional, uint64_t round)
 		return;
 	}
 	struct getter *g = MU_NEW(struct getter);
-	*g = (struct getter){.it = it,
-			     .optional = optional,
-			     .round = round,
-			     .w = {.c = c,
-				   .waiters = &it->waiters,
-				   .owner = r,
-				   .what = "GetNext",
-				   .try = get_try,
-				   .free = getter_free}};
-	wait_queue_add(&g->w, WAIT_TAKE);
+	*g = get;
+	g->it = it;
+	g->w = (struct waiter){.c = c,
+			       .waiters = &it->waiters,
+			       .owner = r,
+			       .what = "GetNext",
+			       .try = get_try,
+			       .free = getter_free};
+	wait_queue_add(&g->w, line);
 }
 
 static void get_next(struct kernel_call *c)
 {
-	start_getting(c, false, 0);
+	start_getting(c, (struct getter){0}, WAIT_TAKE);
 }
 
 static void get_next_as_optional(struct kernel_call *c)
 {
-	start_getting(c, true, 0);
+	start_getting(c, (struct getter){.optional = true}, WAIT_TAKE);
 }
 
 /* Inputs: the iterator, the shard of one of its devices, and the round. */
@@ -143,8 +160,10 @@ static void get_from_shard(struct kernel_call *c)
 	int64_t shard, round;
 
 	if (!args_int(c, 1, &shard, &err) && !args_int(c, 2, &round, &err)) {
-		if (shard == 0 && round > 0) {
-			start_getting(c, false, (uint64_t)round);
+		if (shard >= 0 && round > 0) {
+			start_getting(
+			    c, (struct getter){.shard = (unsigned)shard, .round = (uint64_t)round},
+			    WAIT_PEEK);
 			return;
 		}
 		mu_invalid(&err, "there is no shard %lld of round %lld", (long long)shard,
@@ -335,6 +354,7 @@ static int one_shot(struct kernel_call *c, struct mu_err *err)
 struct new_round {
 	struct iterator *it;
 	struct dataset *d;
+	int64_t shard_buffer_size;
 	uint64_t round; /* set by start_round */
 };
 
@@ -342,19 +362,21 @@ static void start_round(void *arg)
 {
 	struct new_round *n = arg;
 
-	iterator_set_dataset(n->it, n->d);
+	iterator_set_dataset(n->it, n->d, n->shard_buffer_size);
 	n->round = n->it->round;
 	pthread_cond_signal(&n->it->work);
 }
 
-static int iterator_begin_round(struct kernel_call *c, uint64_t *round, struct mu_err *err)
+static int iterator_begin_round(struct kernel_call *c, int64_t shard_buffer_size, uint64_t *round,
+				struct mu_err *err)
 {
 	struct mu_object *o;
 	struct resource *r;
 
 	MU_RETURN_IF_ERROR(variant_in(c, 0, &dataset_type, &o, err));
 	MU_RETURN_IF_ERROR(handle_find(c, 1, &iterator_type, &r, err));
-	struct new_round n = {.it = MU_CONTAINER(r, struct iterator, base)};
+	struct new_round n = {.it = MU_CONTAINER(r, struct iterator, base),
+			      .shard_buffer_size = shard_buffer_size};
 	int rc = dataset_copy(MU_CONTAINER(o, struct dataset, object), &n.d, err);
 	if (!rc)
 		wait_queue_update(&n.it->waiters, start_round, &n);
@@ -367,31 +389,41 @@ static int make_iterator(struct kernel_call *c, struct mu_err *err)
 {
 	uint64_t round;
 
-	return iterator_begin_round(c, &round, err);
+	return iterator_begin_round(c, 0, &round, err);
 }
 
-/* ---- the iterator of a strategy: several devices in TensorFlow, one here ---- */
+/* ---- the iterator of several devices: each draws the elements of its shard ---- */
 
-static int make_shared(struct kernel_call *c, struct mu_err *err)
+static struct resource *create_sharded(void *arg, struct mu_err *err)
+{
+	struct resource *r = iterator_create(NULL, err);
+
+	MU_CONTAINER(r, struct iterator, base)->n_shards = *(unsigned *)arg;
+	return r;
+}
+
+static int multi_device_iterator(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_attr *devices = mu_node_attr(c->node, "devices");
+	unsigned n = devices ? devices->n : 1;
+	struct resource *r;
 
-	if (!devices || devices->n != 1)
-		return mu_fail(err, MU_UNIMPLEMENTED,
-			       "an iterator is for one device of a task, not for %u",
-			       devices ? devices->n : 0);
-	return iterator_make(c, err);
+	MU_RETURN_IF_ERROR(handle_make(c, &iterator_type, create_sharded, &n, &r, err));
+	resource_unref(r);
+	return 0;
 }
 
-static int begin_shared(struct kernel_call *c, struct mu_err *err)
+static int multi_device_iterator_init(struct kernel_call *c, struct mu_err *err)
 {
+	int64_t shard_buffer_size;
 	struct mu_tensor t;
 	uint64_t round;
-	int rc = iterator_begin_round(c, &round, err);
 
-	if (!rc && !(rc = mu_tensor_scalar(&t, MU_INT64, &round, err)))
-		kernel_out_take(c, 0, t);
-	return rc;
+	MU_RETURN_IF_ERROR(args_int(c, 2, &shard_buffer_size, err));
+	MU_RETURN_IF_ERROR(iterator_begin_round(c, shard_buffer_size, &round, err));
+	MU_RETURN_IF_ERROR(mu_tensor_scalar(&t, MU_INT64, &round, err));
+	kernel_out_take(c, 0, t);
+	return 0;
 }
 
 /* ---- an iterator as a string, for feeding ---- */
@@ -440,8 +472,8 @@ static const struct kernel rows[] = {
     {"IteratorGetDevice ExperimentalIteratorGetDevice", .run = get_device},
     {"SerializeIterator", .start = iterator_serialize},
     {"DeserializeIterator", .start = iterator_deserialize},
-    {"MultiDeviceIterator", .run = make_shared},
-    {"MultiDeviceIteratorInit", .run = begin_shared},
+    {"MultiDeviceIterator", .run = multi_device_iterator},
+    {"MultiDeviceIteratorInit", .run = multi_device_iterator_init},
     {"MultiDeviceIteratorGetNextFromShard", .start = get_from_shard},
 };
 KERNEL_TABLE(data_iterator, rows)

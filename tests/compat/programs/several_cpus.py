@@ -87,6 +87,60 @@ def remote_calls():
         return [float(v) for v in sess.run(calls)]
 
 
+def remote_call_with_devices_in_its_function():
+    with tf.device("/cpu:0"):
+        queue = tf.FIFOQueue(2, [tf.float32], shared_name="near")
+
+    @function.Defun(tf.resource, func_name="size_there")
+    def size_there(handle):
+        with tf.device("/cpu:1"):
+            return tf.raw_ops.QueueSizeV2(handle=handle)
+
+    with tf.device("/cpu:1"):
+        size = gen_functional_ops.remote_call(target="/cpu:0", args=[queue.queue_ref], Tout=[tf.int32], f=size_there)[0]
+    with tf.Session(SERVER.target) as sess:
+        sess.run(queue.enqueue(1.0))
+        return int(sess.run(size))
+
+
+def multi_device_iterator():
+    from tensorflow.python.data.ops import multi_device_iterator_ops
+    with tf.device("/cpu:0"):
+        it = multi_device_iterator_ops.MultiDeviceIterator(tf.data.Dataset.range(7), ["/cpu:0", "/cpu:1"], 1, 1, "/cpu:0")
+    both = it.get_next()
+    with tf.Session(SERVER.target) as sess:
+        values = []
+        for _ in range(2):
+            sess.run(it.initializer)
+            for i in range(3):
+                values.append([int(v) for v in sess.run(both)])
+            values.append(int(sess.run(both[0])))
+            for element in both:
+                try:
+                    sess.run(element)
+                except tf.errors.OutOfRangeError:
+                    values.append("end")
+        return values
+
+
+def multi_device_iterator_out_of_step():
+    from tensorflow.python.ops import gen_dataset_ops as ops
+    shapes = {"output_types": [tf.int64], "output_shapes": [[]]}
+    with tf.device("/cpu:0"):
+        it = ops.multi_device_iterator(["/cpu:0", "/cpu:1", "/cpu:1"], "", "c", **shapes)
+        begin = ops.multi_device_iterator_init(tf.data.Dataset.range(9)._variant_tensor, it, 2)
+        round_ = tf.placeholder(tf.int64, [])
+        shards = [ops.multi_device_iterator_get_next_from_shard(it, i, round_, **shapes)[0] for i in range(3)]
+    with tf.Session(SERVER.target) as sess:
+        n = sess.run(begin)
+        values = [int(sess.run(shards[i], {round_: n})) for i in (0, 0, 2, 1, 1, 2, 0, 1, 2)]
+        try:
+            sess.run(shards[1], {round_: n + 1})
+        except tf.errors.OpError as e:
+            values.append(type(e).__name__)
+        return values
+
+
 def control_flow():
     with tf.device("/cpu:1"):
         i, total = tf.while_loop(lambda i, s: i < 5, lambda i, s: (i + 1, s + tf.cast(i, tf.float32)), [0, 0.0])
