@@ -31,7 +31,8 @@ struct mu_node {
 	struct mu_input *inputs; /* n_inputs + n_controls */
 	unsigned n_attrs;
 	struct mu_node_attr *attrs;
-	void *user; /* scratch of the current pass */
+	bool must_run;               /* also if no other node needs it */
+	void *user;                  /* scratch of the current pass */
 };
 
 struct mu_library; /* library.h */

@@ -244,21 +244,27 @@ static void drop_unused_ends(struct inliner *x, bool *keep)
 	}
 }
 
-/* Removes the calls, and the nodes of their bodies that nothing needs.  A function that is called
- * runs to its end.  Of a branch or loop, only what the rest of the graph depends on runs; all of it
- * if nothing uses the call, which is then a target of the step.  These are the rules of TensorFlow,
- * which makes Switch and Merge nodes before it removes what a step does not need. */
+/* Removes the calls, and the nodes that nothing needs any more: those of the bodies, and those that
+ * only a call had as an input.  A function that is called runs to its end.  Of a branch or loop,
+ * only what the rest of the graph depends on runs; all of it if the call is a target of the step,
+ * or nothing uses it.  These are the rules of TensorFlow, which makes Switch and Merge nodes before
+ * it removes what a step does not need. */
 static void drop_unneeded(struct inliner *x, unsigned before, const bool *used)
 {
 	struct mu_graph *g = x->g;
 	bool *keep = MU_ARENA_ARRAY(&x->scratch, bool, g->n_nodes);
+	bool *is_input = MU_ARENA_ARRAY(&x->scratch, bool, g->n_nodes);
 
+	for (unsigned i = 0; i < before; i++)
+		for (unsigned k = 0; k < g->nodes[i]->n_inputs + g->nodes[i]->n_controls; k++)
+			is_input[g->nodes[i]->inputs[k].node->id] = true;
 	for (unsigned i = 0; i < g->n_nodes; i++) {
-		const struct expansion *e = g->nodes[i]->user;
+		const struct mu_node *n = g->nodes[i];
+		const struct expansion *e = n->user;
 
 		if (!e)
-			keep[i] |= i < before;
-		else if (!call_is_lowered(g->nodes[i]) || (i < before && !used[i]))
+			keep[i] |= i < before && (n->must_run || !is_input[i]);
+		else if (!call_is_lowered(n) || n->must_run || (i < before && !used[i]))
 			keep[e->end->id] = true;
 	}
 	mu_graph_mark_inputs(g, keep);

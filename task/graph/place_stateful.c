@@ -19,7 +19,7 @@ static struct mu_graph *copy_and_inline(const struct mu_graph *g)
 	to->producer = g->producer;
 	to->library = mu_library_ref(g->library);
 	for (unsigned i = 0; i < g->n_nodes; i++)
-		mu_graph_copy_node(to, g->nodes[i]);
+		mu_graph_copy_node(to, g->nodes[i])->must_run = graph_is_stateful(g->nodes[i]);
 	for (unsigned i = 0; i < g->n_nodes; i++) {
 		const struct mu_node *n = g->nodes[i];
 		unsigned total = n->n_inputs + n->n_controls;

@@ -287,6 +287,8 @@ static void copy_needed(struct prune *p)
 		mu_node_set_inputs(p->to, p->copies[i], in, n->n_inputs, in + n->n_inputs,
 				   n->n_controls);
 	}
+	for (unsigned i = 0; i < p->sig->n_targets; i++)
+		p->copies[mu_graph_find(p->from, p->sig->targets[i])->id]->must_run = true;
 }
 
 static int add_fetches(struct prune *p, const char **keys)

@@ -16,9 +16,14 @@ static int function_of(struct runtime *rt, const struct step *s, struct mu_graph
 		       const char *name, struct function **out, struct mu_err *err)
 {
 	struct function *fn;
-	int rc = mu_graph_inline(body, err);
+	int rc;
 
-	if (rc) {
+	for (unsigned i = 0; i < body->n_nodes; i++) {
+		struct mu_node *n = body->nodes[i];
+		n->must_run =
+		    n->def && n->def->flags & MU_OP_STATEFUL && !mu_graph_is_call(body, n);
+	}
+	if ((rc = mu_graph_inline(body, err))) {
 		mu_graph_free(body);
 		return rc;
 	}

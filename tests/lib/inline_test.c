@@ -272,9 +272,9 @@ static void a_gradient__becomes_the_nodes_that_compute_it(void **state)
 
 	assert_ok(inline_gradient("Neg", "inner:y:0", &g, &err), &err);
 	assert_null(mu_graph_find(g, "call"));
-	assert_int_equal(g->n_nodes, 3); /* "first", "in" and the gradient */
-	assert_string_equal(g->nodes[2]->op, "Neg");
-	assert_string_equal(g->nodes[2]->inputs[0].node->name, "in");
+	assert_int_equal(g->n_nodes, 2); /* "in" and the gradient, which does not use "first" */
+	assert_string_equal(g->nodes[1]->op, "Neg");
+	assert_string_equal(g->nodes[1]->inputs[0].node->name, "in");
 }
 
 static void gradient__of_an_op_without_gradient__is_rejected(void **state)

@@ -127,6 +127,23 @@ def counted():
     return (start, limit, step), loop + [after], near
 
 
+def unused():
+    """Branches that do not use an input, whose node then runs only if it is a target of the step."""
+    with tf.variable_scope("unused"):
+        v, w = [tf.get_variable(n, initializer=0.0, use_resource=True) for n in "vw"]
+    outside = tf.gather([1.0, 2.0], i)
+    dead = lambda: (tf.identity(outside), v.assign_add(1.0))
+
+    def taken():
+        dead()
+        return x * 2, tf.identity(w.assign_add(1.0))
+
+    y, _ = tf.cond(x > 0, taken, lambda: (x - 1, tf.identity(outside)))
+    bump = v.assign_add(10.0)
+    z = tf.cond(x > 0, lambda: (tf.identity(bump) * 2, x)[1], lambda: x - 1)
+    return [v, w], outside, y, bump, z
+
+
 def plain(v):
     return [np.asarray(t).tolist() for t in v]
 
@@ -160,6 +177,15 @@ with tf.Session(TARGET) as sess:
     sess.run([v.initializer for v in vars_])
     sess.run(bump, {x: 1.5})
     out["homeless"] = plain(sess.run(read))
+    vars_, outside, y, bump, z = unused()
+    sess.run([v.initializer for v in vars_])
+    for name, targets in {"y": [], "y, outside": [outside.op], "z": [], "z, bump": [bump.op]}.items():
+        for feed in (1, 5):
+            try:
+                value = sess.run([y if name[0] == "y" else z, targets], {x: 2.0, i: feed})[0]
+            except tf.errors.OpError as e:
+                value = type(e).__name__
+            out[f"unused {name} {feed}"] = plain([value, *sess.run([v.read_value() for v in vars_])])
     out["one branch"] = plain(sess.run([branches()[1][1]], {x: 7.0, i: 0}))
 tf.Session.reset(TARGET)
 answer(out)
