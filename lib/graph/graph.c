@@ -70,6 +70,7 @@ void mu_node_set_inputs(struct mu_graph *g, struct mu_node *n, const struct mu_i
 	n->inputs = MU_ARENA_ARRAY(&g->arena, struct mu_input, (size_t)n_data + n_controls);
 	n->n_inputs = n_data;
 	n->n_controls = n_controls;
+	n->cap_inputs = n_data + n_controls;
 	if (n_data)
 		memcpy(n->inputs, data, n_data * sizeof *data);
 	for (unsigned i = 0; i < n_controls; i++)
@@ -79,16 +80,18 @@ void mu_node_set_inputs(struct mu_graph *g, struct mu_node *n, const struct mu_i
 void mu_node_add_control(struct mu_graph *g, struct mu_node *n, struct mu_node *from)
 {
 	unsigned had = n->n_inputs + n->n_controls;
-	struct mu_input *grown;
 
 	for (unsigned i = n->n_inputs; i < had; i++)
 		if (n->inputs[i].node == from)
 			return;
-	grown = MU_ARENA_ARRAY(&g->arena, struct mu_input, (size_t)had + 1);
-	if (had)
-		memcpy(grown, n->inputs, had * sizeof *grown);
-	grown[had] = (struct mu_input){from, MU_CONTROL};
-	n->inputs = grown;
+	if (had >= n->cap_inputs) {
+		n->cap_inputs = 2 * had + 1;
+		struct mu_input *grown = MU_ARENA_ARRAY(&g->arena, struct mu_input, n->cap_inputs);
+		if (had)
+			memcpy(grown, n->inputs, had * sizeof *grown);
+		n->inputs = grown;
+	}
+	n->inputs[had] = (struct mu_input){from, MU_CONTROL};
 	n->n_controls++;
 }
 

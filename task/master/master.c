@@ -95,13 +95,19 @@ struct session *master_session(struct master *m, const char *handle, struct mu_e
 	return s;
 }
 
-void master_add(struct master *m, struct session *s)
+int master_add(struct master *m, struct session *s, struct mu_err *err)
 {
+	int rc = 0;
+
 	s->created_ms = mu_clock_ms();
 	s->used_ms = s->created_ms;
 	pthread_mutex_lock(&m->lock);
-	mu_map_put(&m->sessions, s->handle, session_ref(s));
+	if (m->stopping)
+		rc = mu_fail(err, MU_UNAVAILABLE, "%s is shutting down", m->rt->task_prefix);
+	else
+		mu_map_put(&m->sessions, s->handle, session_ref(s));
 	pthread_mutex_unlock(&m->lock);
+	return rc;
 }
 
 struct session *master_remove(struct master *m, const char *handle)

@@ -103,7 +103,8 @@ int session_extend(struct session *s, struct mu_span graph_def, int64_t version,
 void session_close(struct session *s, const struct mu_err *why);
 /* Returns a new reference; NULL with ABORTED if the session does not exist. */
 struct session *master_session(struct master *m, const char *handle, struct mu_err *err);
-void master_add(struct master *m, struct session *s);
+/* Fails when the master stops. */
+int master_add(struct master *m, struct session *s, struct mu_err *err);
 struct session *master_remove(struct master *m, const char *handle);
 /* Adds the tasks of the cluster that the filters accept to g, and always this task. */
 int master_filter(struct peers *cluster, char **filters, size_t n_filters, struct fan_out *g,

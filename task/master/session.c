@@ -49,9 +49,12 @@ int session_extend(struct session *s, struct mu_span graph_def, int64_t version,
 	unsigned before;
 	int rc;
 
+	pthread_mutex_lock(&s->lock);
+	bool closed = s->closed;
+	pthread_mutex_unlock(&s->lock);
 	pthread_mutex_lock(&s->graph_lock);
 	before = s->graph->n_nodes;
-	if (s->closed)
+	if (closed)
 		rc = mu_fail(err, MU_FAILED_PRECONDITION, "Session is closed.");
 	else if (version != s->version)
 		rc = mu_fail(err, MU_ABORTED, "Current version is %lld but caller expected %lld.",

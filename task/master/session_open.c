@@ -171,16 +171,13 @@ int session_create(struct master *m, struct mu_span request, struct fan_out *g,
 	    control_unpack(&s->arena, &muster__create_session_request__descriptor, request, err);
 	int rc = req ? session_set_up(s, req, g, err) : -MU_INVALID_ARGUMENT;
 
-	if (!rc && m->stopping)
-		rc = mu_fail(err, MU_UNAVAILABLE, "%s is shutting down", m->rt->task_prefix);
-	if (rc) {
+	if (rc || (rc = master_add(m, s, err))) {
 		delete_workers(s); /* some tasks may have opened it */
 		session_unref(s);
 		return rc;
 	}
 	mu_info("master", "session %s: %u nodes, %u of %u tasks%s", s->handle, s->graph->n_nodes,
 		s->n_peers, peers_count(s->cluster), s->isolate ? ", isolated state" : "");
-	master_add(m, s);
 	*out = s;
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/master/step_reply.h"
 
+#include "lib/base/map.h"
 #include "lib/base/pb.h"
 #include "task/messages/tensor_writer.h"
 
@@ -20,25 +21,20 @@ void step_reply_error(struct rpc_call *call, bool in_body, const struct mu_err *
 	rpc_reply(call, &m);
 }
 
-static bool is_repeated(const char *const *names, unsigned i)
-{
-	for (unsigned k = 0; k < i; k++)
-		if (!strcmp(names[k], names[i]))
-			return true;
-	return false;
-}
-
 void step_reply_tensors(struct rpc_call *call, const char *const *names,
 			const struct mu_tensor *tensors, unsigned n, struct mu_span metadata)
 {
 	struct tensor_writer w = {0};
+	struct mu_map seen;
 
+	mu_map_init(&seen);
 	for (unsigned i = 0; i < n; i++) {
 		if (!names)
 			tensor_writer_put(&w, 1, &tensors[i]);
-		else if (!is_repeated(names, i))
+		else if (!mu_map_put(&seen, names[i], (void *)names[i]))
 			tensor_writer_put_named(&w, 1, names[i], &tensors[i]);
 	}
+	mu_map_fini(&seen);
 	mu_pb_put_bytes(&w.buf, 2, metadata);
 	rpc_reply(call, tensor_writer_message(&w));
 	tensor_writer_fini(&w);

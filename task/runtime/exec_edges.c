@@ -20,13 +20,6 @@ static uint32_t first_edge(const struct executor *e, const uint32_t *fill, const
 	return e->nodes[n->id].edges + fill[n->id];
 }
 
-/* Transfers to and from other tasks come last, so they are popped first and overlap with the rest.
- */
-static bool is_urgent(const struct executor *e, uint32_t i)
-{
-	return e->nodes[i].async || strcmp(e->nodes[i].node->op, "_Send") == 0;
-}
-
 /* A counting sort: a node has few ports, and the sort must be stable. */
 static void sort_ports(struct exec_edge *edges, uint32_t n, uint32_t ports, struct exec_edge *tmp,
 		       uint32_t *count)
@@ -70,11 +63,8 @@ int exec_graph_make_edges(struct executor *e, struct mu_err *err)
 		if (e->nodes[i].n_edges > most)
 			most = e->nodes[i].n_edges;
 	}
-	for (unsigned j = 0; j < 2 * e->n_nodes; j++) {
-		unsigned i = j % e->n_nodes;
+	for (unsigned i = 0; i < e->n_nodes; i++) {
 		const struct mu_node *n = e->nodes[i].node;
-		if (is_urgent(e, i) != (j >= e->n_nodes))
-			continue;
 		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
 			const struct mu_node *from = n->inputs[k].node;
 			if (exec_input_is_bound(e, i, k))

@@ -223,17 +223,14 @@ static void number_nodes(struct executor *e)
 		e->frames[e->nodes[i].frame].initial[e->nodes[i].pending] = e->extra[i].initial;
 }
 
-/* Asynchronous roots are last, so they are popped first and send their requests early. */
 static void collect_roots(struct executor *e)
 {
 	e->roots = MU_ARENA_ARRAY(&e->arena, uint32_t, e->n_nodes);
-	for (int waits = 0; waits < 2; waits++)
-		for (unsigned i = 0; i < e->n_nodes; i++) {
-			const struct exec_node *p = &e->nodes[i];
-			if (!e->extra[i].initial && p->async == waits &&
-			    !(p->is_bound && !p->n_edges))
-				e->roots[e->n_roots++] = i;
-		}
+	for (unsigned i = 0; i < e->n_nodes; i++) {
+		const struct exec_node *p = &e->nodes[i];
+		if (!e->extra[i].initial && !(p->is_bound && !p->n_edges))
+			e->roots[e->n_roots++] = i;
+	}
 }
 
 static struct exec_node *lines_of_nodes(struct executor *e)

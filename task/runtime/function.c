@@ -163,7 +163,7 @@ int function_call(struct function *f, struct caller *caller, const struct mu_ten
 	memset(out, 0, n_out * sizeof *out);
 	/* masters do not use such step ids */
 	int64_t id = INT64_MIN + atomic_fetch_add(&calls, 1);
-	struct rendezvous *r = rendezvous_table_get(f->rt->steps, id);
+	struct rendezvous *r = rendezvous_new(f->rt->steps, id);
 	struct step *s = executor_start_call(f->executor, r, &frame, call_done, &w);
 	caller_set_step(caller, s);
 	pthread_mutex_lock(&w.lock);
@@ -172,7 +172,6 @@ int function_call(struct function *f, struct caller *caller, const struct mu_ten
 	pthread_mutex_unlock(&w.lock);
 	caller_set_step(caller, NULL);
 	step_unref(s);
-	rendezvous_table_drop(f->rt->steps, id, NULL);
 	rendezvous_unref(r);
 	for (unsigned i = 0; i < n_out && !w.failed; i++)
 		if (!mu_tensor_is_set(&out[i])) {

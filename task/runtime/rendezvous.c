@@ -82,7 +82,7 @@ int rendezvous_key_parse(struct rendezvous_key *out, const char *key, struct mu_
 	return 0;
 }
 
-static struct rendezvous *new_step(struct rendezvous_table *t, int64_t step_id)
+struct rendezvous *rendezvous_new(const struct rendezvous_table *t, int64_t step_id)
 {
 	struct rendezvous *r = MU_NEW(struct rendezvous);
 
@@ -442,7 +442,7 @@ struct rendezvous *rendezvous_table_get(struct rendezvous_table *t, int64_t step
 	if (r) {
 		rendezvous_ref(r);
 	} else {
-		r = new_step(t, step_id);
+		r = rendezvous_new(t, step_id);
 		late = step_id && was_dropped(t, step_id);
 		if (!late)
 			mu_map_put_n(&t->steps, &step_id, sizeof step_id, rendezvous_ref(r));

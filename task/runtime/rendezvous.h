@@ -71,6 +71,8 @@ struct rendezvous_table *
 rendezvous_table_new(const char *task_prefix, /* "/job:ps/replica:0/task:0" */
 		     const struct rendezvous_remote *remote);
 void rendezvous_table_free(struct rendezvous_table *t);
+/* Makes one that is not in the table, for a step without transfers to other tasks. */
+struct rendezvous *rendezvous_new(const struct rendezvous_table *t, int64_t step_id);
 struct rendezvous *rendezvous_table_get(struct rendezvous_table *t,
 					int64_t step_id); /* a reference */
 void rendezvous_table_drop(

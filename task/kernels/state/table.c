@@ -53,7 +53,10 @@ static size_t table_bytes(struct resource *r)
 {
 	struct table *t = MU_CONTAINER(r, struct table, base);
 
-	return (size_t)(t->cap * t->row) * elems_size(t->value);
+	pthread_mutex_lock(&t->lock);
+	size_t bytes = (size_t)(t->cap * t->row) * elems_size(t->value);
+	pthread_mutex_unlock(&t->lock);
+	return bytes;
 }
 
 static const struct resource_type table_type = {
