@@ -67,7 +67,7 @@ TASK_PARTS     := task kernel rpc tls net base
 CLIENT_PARTS   := client $(TASK_PARTS)
 CLI_PARTS      := cli plan $(CLIENT_PARTS)
 OPERATOR_PARTS := controller kube http plan tls net base
-CLUSTER_PARTS  := cluster cli kube http plan net base
+CLUSTER_PARTS  := cluster cli kube http tls plan net base
 PROGRAMS       := $(BIN)/muster-task $(BIN)/muster-operator $(BIN)/muster $(BIN)/muster-cluster
 
 .DEFAULT_GOAL := all

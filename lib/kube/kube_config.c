@@ -7,15 +7,20 @@
  */
 #include "lib/kube/kube_config.h"
 
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "lib/base/log.h"
 #include "lib/io/yaml.h"
 #include "lib/kube/kube_exec.h"
+#include "lib/tls/base64.h"
 
 enum { FILE_LIMIT = 4 << 20, FILES_MAX = 16 };
+
+static char *copy_of(const char *s)
+{
+	return s && *s ? mu_xstrdup(s) : NULL;
+}
 
 void kube_config_fini(struct kube_config *c)
 {
@@ -40,33 +45,6 @@ void kube_config_fini(struct kube_config *c)
 	free(c->proxy_url);
 	free(c->ns);
 	memset(c, 0, sizeof(*c));
-}
-
-static char *copy_of(const char *s)
-{
-	return s && *s ? mu_xstrdup(s) : NULL;
-}
-
-static int decode_base64(struct mu_buf *out, const char *text, const char *what, struct mu_err *err)
-{
-	EVP_ENCODE_CTX *ctx = EVP_ENCODE_CTX_new();
-	size_t size = strlen(text);
-	int n = 0, tail = 0;
-	bool good;
-
-	mu_buf_clear(out);
-	mu_buf_reserve(out, size);
-	EVP_DecodeInit(ctx);
-	good = size < FILE_LIMIT &&
-	       EVP_DecodeUpdate(ctx, (unsigned char *)out->data, &n, (const unsigned char *)text,
-				(int)size) >= 0 &&
-	       EVP_DecodeFinal(ctx, (unsigned char *)out->data + n, &tail) == 1 && n + tail > 0;
-	EVP_ENCODE_CTX_free(ctx);
-	if (!good)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s is no base64", what);
-	out->len = (size_t)(n + tail);
-	out->data[out->len] = 0;
-	return 0;
 }
 
 /* The item called `name` of the list `list` ("clusters": [{name, cluster: {…}}]). */
@@ -105,7 +83,7 @@ static int read_pem(const struct mu_doc_node *map, const char *key, const char *
 	snprintf(data_key, sizeof(data_key), "%s-data", key);
 	data = mu_doc_text(map, data_key, NULL);
 	if (data && *data)
-		return decode_base64(out, data, data_key, err);
+		return mu_base64_decode(data, data_key, FILE_LIMIT, out, err);
 	if (path && *path) {
 		MU_AUTO_FREE char *full = path_from(config_file, path);
 		if (mu_buf_read_file(out, full, FILE_LIMIT, err) < 0)
@@ -259,26 +237,23 @@ int kube_config_load(struct kube_config *out, const char *path, const char *cont
 		     struct mu_err *err)
 {
 	const char *list = getenv("KUBECONFIG"), *home = getenv("HOME");
-	char *paths[FILES_MAX];
-	int count = 0, rc;
+	MU_AUTO_FREE char *names =
+	    list && *list ? mu_xstrdup(list) : mu_xasprintf("%s/.kube/config", home ? home : "");
+	char *paths[FILES_MAX], *save = NULL;
+	bool any = false;
+	int count = 0;
 
 	if (path && *path) {
 		paths[0] = (char *)path;
 		return kube_config_parse(out, paths, 1, context, err);
 	}
-	if (list && *list) {
-		MU_AUTO_FREE char *copy = mu_xstrdup(list);
-		char *save = NULL;
-		for (char *p = strtok_r(copy, ":", &save); p && count < FILES_MAX;
-		     p = strtok_r(NULL, ":", &save))
-			paths[count++] = p;
-		return kube_config_parse(out, paths, count, context, err);
+	for (char *p = strtok_r(names, ":", &save); p && count < FILES_MAX;
+	     p = strtok_r(NULL, ":", &save)) {
+		any = any || access(p, F_OK) == 0;
+		paths[count++] = p;
 	}
-	if (getenv("KUBERNETES_SERVICE_HOST"))
+	if (!any && getenv("KUBERNETES_SERVICE_HOST"))
 		return kube_config_in_cluster(out, "/var/run/secrets/kubernetes.io/serviceaccount",
 					      err);
-	paths[0] = mu_xasprintf("%s/.kube/config", home ? home : "");
-	rc = kube_config_parse(out, paths, 1, context, err);
-	free(paths[0]);
-	return rc;
+	return kube_config_parse(out, paths, count, context, err);
 }

@@ -146,6 +146,28 @@ static void in_cluster__reads_token_authority_and_namespace(void **state)
 	unsetenv("KUBERNETES_SERVICE_HOST");
 }
 
+/* As kubectl: a file wins over the service account of the pod. */
+static void file__in_a_pod__is_read_before_the_service_account(void **state)
+{
+	MU_AUTO_FREE char *path =
+	    file("mine", "current-context: x\n"
+			 "contexts: [{name: x, context: {cluster: y}}]\n"
+			 "clusters: [{name: y, cluster: {server: 'https://a'}}]\n");
+	struct kube_config c = {0};
+	struct mu_err err = {0};
+
+	setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
+	setenv("KUBECONFIG", path, 1);
+	assert_ok(kube_config_load(&c, NULL, NULL, &err), &err);
+	assert_string_equal(c.server, "https://a");
+	kube_config_fini(&c);
+	setenv("KUBECONFIG", "/nowhere", 1);
+	assert_true(kube_config_load(&c, NULL, NULL, &err) < 0);
+	assert_non_null(strstr(err.msg, "service account token"));
+	unsetenv("KUBECONFIG");
+	unsetenv("KUBERNETES_SERVICE_HOST");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -153,6 +175,7 @@ int main(void)
 	    cmocka_unit_test(kubeconfig__as_a_list__takes_the_first_of_each_name),
 	    cmocka_unit_test(kubeconfig__that_is_wrong__says_what),
 	    cmocka_unit_test(in_cluster__reads_token_authority_and_namespace),
+	    cmocka_unit_test(file__in_a_pod__is_read_before_the_service_account),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

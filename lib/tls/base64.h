@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Base64 of certificates and keys in configuration files. */
+#ifndef MU_LIB_TLS_BASE64_H
+#define MU_LIB_TLS_BASE64_H
+
+#include "lib/base/buf.h"
+
+/* Decodes less than size_max bytes of text, which may have line breaks.  An error names the text by
+ * `what`.  A byte 0 follows the result. */
+int mu_base64_decode(const char *text, const char *what, size_t size_max, struct mu_buf *out,
+		     struct mu_err *err);
+
+#endif
