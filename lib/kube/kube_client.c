@@ -176,18 +176,20 @@ static void exchange_once(struct kube_client *c, struct exchange *x, bool fresh_
 		x->status = x->response.status;
 }
 
-/* The server accepts an object that etcd, or etcd's client, rejects for its size.  The server
- * answers 500, but a retry cannot help. */
-static bool is_too_large(const char *message)
+/* The code of an answer of 500, for which the server may be well: etcd, or etcd's client, rejects
+ * an object for its size, or an admission webhook does not answer. */
+static enum mu_code code_of_500(const char *message)
 {
-	return message && (strstr(message, "etcdserver: request is too large") ||
-			   strstr(message, "trying to send message larger than max"));
+	if (message && strstr(message, "failed calling webhook"))
+		return MU_PERMISSION_DENIED;
+	if (message && (strstr(message, "etcdserver: request is too large") ||
+			strstr(message, "trying to send message larger than max")))
+		return MU_INVALID_ARGUMENT;
+	return MU_UNAVAILABLE;
 }
 
 static enum mu_code code_of(long status, const char *reason, const char *message)
 {
-	if (status >= 500 && is_too_large(message))
-		return MU_INVALID_ARGUMENT;
 	switch (status) {
 	case 401:
 		return MU_UNAUTHENTICATED;
@@ -203,7 +205,7 @@ static enum mu_code code_of(long status, const char *reason, const char *message
 	case 429:
 		return MU_RESOURCE_EXHAUSTED;
 	default:
-		return status >= 500 ? MU_UNAVAILABLE : MU_INVALID_ARGUMENT;
+		return status >= 500 ? code_of_500(message) : MU_INVALID_ARGUMENT;
 	}
 }
 

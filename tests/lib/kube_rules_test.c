@@ -183,6 +183,9 @@ static void object__that_etcd_rejects__is_an_invalid_argument(void **state)
 	    {SAYS("413 Too Large", "72", "Request entity too large: limit is 3145728"),
 	     MU_INVALID_ARGUMENT},
 	    {SAYS("500 Error", "59", "etcdserver: request timed out"), MU_UNAVAILABLE},
+	    {SAYS("500 Error", "99",
+		  "Internal error occurred: failed calling webhook x: connection refused"),
+	     MU_PERMISSION_DENIED},
 	};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
