@@ -31,10 +31,6 @@ static int check_scale(const struct job_spec *s, const struct task_spec *t, long
 		return mu_fail(
 		    err, MU_INVALID_ARGUMENT, "%s 0 is the chief of the job: %s", t->name,
 		    t->kind == TASK_CHIEF ? "the number must be 1" : "at least 1 is needed");
-	if (s->train.sync && !s->train.replicas_to_aggregate)
-		return mu_fail(
-		    err, MU_INVALID_ARGUMENT,
-		    "mode sync needs every worker: set sync.replicasToAggregate to scale it");
 	return 0;
 }
 

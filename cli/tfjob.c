@@ -79,7 +79,8 @@ static const struct rule policy_rules[] = {
      "counts failures of all tasks, except evictions, preemptions and lost nodes"},
     {"suspend", "suspend", NULL},
     {"schedulingPolicy", NULL, NULL}, /* below */
-    {"managedBy", NULL, "jobs are managed by muster-operator alone"},
+    {"managedBy", NULL,
+     "not copied; set spec.managedBy for another controller, such as MultiKueue's"},
     {NULL, NULL, NULL},
 };
 static const struct rule scheduling_rules[] = {

@@ -221,14 +221,17 @@ void explain_print(struct mu_buf *out, const cJSON *job, const cJSON *pods, cons
 	explain_tasks(out, tasks);
 }
 
-/* Reads the status of each running task; NULL if the caller may not. */
+/* Reads the status of each running task; NULL if the caller may not.  The first task that does not
+ * answer ends it: behind a NetworkPolicy each request would wait for its time limit.  *all_read is
+ * false then. */
 static cJSON *read_task_statuses(struct kube_client *c, const char *ns, const cJSON *pods,
-				 struct mu_err *err)
+				 bool *all_read, struct mu_err *err)
 {
 	cJSON *all = cJSON_CreateObject();
 	int requests = 0;
 	const cJSON *pod;
 
+	*all_read = true;
 	cJSON_ArrayForEach(pod, field_at(pods, "items"))
 	{
 		const char *name = field_text(pod, "metadata.name", "");
@@ -246,6 +249,10 @@ static cJSON *read_task_statuses(struct kube_client *c, const char *ns, const cJ
 			cJSON_Delete(all);
 			return NULL;
 		}
+		if (rc == -MU_UNAVAILABLE || rc == -MU_DEADLINE_EXCEEDED) {
+			*all_read = false;
+			break;
+		}
 	}
 	return all;
 }
@@ -257,6 +264,7 @@ static int explain(const struct cluster_job *about, struct mu_err *err)
 	MU_AUTO_BUF left_out = {0};
 	struct mu_err mine = {0};
 	int rc = cluster_job_get(about, &job, err);
+	bool all_read;
 
 	if (rc < 0)
 		return rc;
@@ -266,7 +274,9 @@ static int explain(const struct cluster_job *about, struct mu_err *err)
 			"/api/v1/namespaces/%s/events?fieldSelector=involvedObject.name%%3D%s",
 			about->ns, about->name) < 0)
 		mu_buf_puts(&left_out, " events");
-	tasks = read_task_statuses(about->client, about->ns, pods, &mine);
+	tasks = read_task_statuses(about->client, about->ns, pods, &all_read, &mine);
+	if (!all_read)
+		mu_buf_puts(&left_out, " status of all tasks");
 	if (!tasks)
 		mu_buf_puts(&left_out, " pods/proxy");
 	explain_print(&out, job, pods, events, tasks, (double)time(NULL));

@@ -6,7 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/cluster/cluster.h"
-#include "operator/api/job_spec.h"
+#include "cli/manifest.h"
 
 enum { MANIFEST_MAX = 4 << 20 };
 
@@ -26,6 +26,8 @@ static int read_manifest(struct submission *s, struct mu_err *err)
 
 	if (!rc)
 		rc = job_spec_parse(&s->spec, mu_buf_span(&s->text), s->path, err);
+	if (!rc)
+		rc = validate_pods(s->spec, err);
 	if (rc)
 		return rc;
 	ns = mu_doc_text(s->spec->doc->root, "metadata.namespace", NULL);

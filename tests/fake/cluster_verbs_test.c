@@ -124,6 +124,21 @@ static void submit__of_an_invalid_manifest__sends_no_request(void **state)
 	assert_int_equal(api_server_seen(server, "/"), 0);
 }
 
+static void submit__of_a_pod_that_the_server_rejects__sends_no_request(void **state)
+{
+	FILE *f = fopen(manifest, "w");
+	MU_AUTO_BUF output = {0};
+
+	assert_non_null(f);
+	fputs("apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\nmetadata: {name: small}\n"
+	      "spec: {tasks: {worker: {resources: {limits: {memory: 4GiB}}}}}\n",
+	      f);
+	fclose(f);
+	assert_int_equal(MUSTER(&output, "submit", manifest), 1);
+	assert_output_has(output, "must be a quantity");
+	assert_int_equal(api_server_seen(server, "/"), 0);
+}
+
 static void submit__that_is_rejected__prints_the_reason(void **state)
 {
 	MU_AUTO_BUF forbidden = {0};
@@ -316,6 +331,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    T(submit__creates_changes_or_keeps_the_job),
 	    T(submit__of_an_invalid_manifest__sends_no_request),
+	    T(submit__of_a_pod_that_the_server_rejects__sends_no_request),
 	    T(submit__that_is_rejected__prints_the_reason),
 	    T(submit__of_an_ended_job__explains_how_to_run_it_again),
 	    T(wait__prints_progress_and_ends_with_the_job),
