@@ -67,6 +67,9 @@ assert chosen and all(line.strip() in service for line in chosen), chosen'
   expect_rejected 'replicas' --set replicas=many
   expect_rejected 'workers' --set workers=0
   expect_rejected 'port' --set metrics.port=80
+  expect_rejected 'leaderElection.enabled' --set replicas=2,leaderElection.enabled=false
+  expect_rejected 'metrics.service.enabled' --set metrics.serviceMonitor.enabled=true,metrics.service.enabled=false
+  expect_rejected 'pullPolicy' --set taskImage.pullPolicy=Always
   expect_rejected 'level' --set logging.level=loud
   expect_rejected 'pullPolicy' --set image.pullPolicy=Sometimes
   expect_rejected 'unknownValue' --set unknownValue=1
