@@ -87,3 +87,32 @@ cJSON *mu_json_array_in(cJSON *object, const char *key)
 {
 	return child(object, key, cJSON_AddArrayToObject);
 }
+
+cJSON *mu_json_merge_patch(const cJSON *from, const cJSON *to)
+{
+	cJSON *patch = cJSON_CreateObject();
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, to)
+	{
+		const cJSON *old = cJSON_GetObjectItemCaseSensitive(from, item->string);
+		cJSON *change;
+
+		if (cJSON_IsObject(item) && cJSON_IsObject(old))
+			change = mu_json_merge_patch(old, item);
+		else
+			change =
+			    cJSON_Compare(item, old, true) ? NULL : cJSON_Duplicate(item, true);
+		if (change)
+			cJSON_AddItemToObject(patch, item->string, change);
+	}
+	cJSON_ArrayForEach(item, from)
+	{
+		if (!cJSON_GetObjectItemCaseSensitive(to, item->string))
+			cJSON_AddNullToObject(patch, item->string);
+	}
+	if (patch->child)
+		return patch;
+	cJSON_Delete(patch);
+	return NULL;
+}

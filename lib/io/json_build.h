@@ -18,5 +18,7 @@ void mu_json_set_text(struct cJSON *object, const char *key, const char *value);
 /* The object or array under the key, made when it is absent or null. */
 struct cJSON *mu_json_object_in(struct cJSON *object, const char *key);
 struct cJSON *mu_json_array_in(struct cJSON *object, const char *key);
+/* The JSON merge patch (RFC 7396) that makes `to` of `from`; NULL when they are equal. */
+struct cJSON *mu_json_merge_patch(const struct cJSON *from, const struct cJSON *to);
 
 #endif

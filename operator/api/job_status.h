@@ -144,7 +144,6 @@ void job_status_decode(struct job_status *out, const cJSON *status);
 cJSON *job_status_encode(const struct job_status *s);
 /* The JSON merge patch between two statuses; NULL when they are equal. */
 cJSON *job_status_patch(const struct job_status *from, const struct job_status *to);
-cJSON *merge_patch(const cJSON *from, const cJSON *to); /* likewise between two objects */
 /* Records that the spec of this generation cannot be used.  A job that has not started fails until
  * its spec is corrected; a running job continues and is not ready; one that ended stays as it is.
  */

@@ -6,6 +6,7 @@
 
 #include "lib/io/fields.h"
 #include "lib/io/json.h"
+#include "lib/io/json_build.h"
 #include "operator/api/job_status.h"
 #include "operator/api/object_json.h"
 
@@ -333,39 +334,10 @@ cJSON *job_status_encode(const struct job_status *s)
 	return json;
 }
 
-cJSON *merge_patch(const cJSON *from, const cJSON *to)
-{
-	cJSON *patch = cJSON_CreateObject();
-	const cJSON *item;
-
-	cJSON_ArrayForEach(item, to)
-	{
-		const cJSON *old = at(from, item->string);
-		cJSON *change;
-
-		if (cJSON_IsObject(item) && cJSON_IsObject(old))
-			change = merge_patch(old, item);
-		else
-			change =
-			    cJSON_Compare(item, old, true) ? NULL : cJSON_Duplicate(item, true);
-		if (change)
-			cJSON_AddItemToObject(patch, item->string, change);
-	}
-	cJSON_ArrayForEach(item, from)
-	{
-		if (!at(to, item->string))
-			cJSON_AddNullToObject(patch, item->string);
-	}
-	if (patch->child)
-		return patch;
-	cJSON_Delete(patch);
-	return NULL;
-}
-
 cJSON *job_status_patch(const struct job_status *from, const struct job_status *to)
 {
 	cJSON *old = job_status_encode(from), *new = job_status_encode(to);
-	cJSON *patch = merge_patch(old, new);
+	cJSON *patch = mu_json_merge_patch(old, new);
 
 	cJSON_Delete(old);
 	if (patch && from->phase == JOB_NEW) { /* written whole: a count of 0 must be in it */

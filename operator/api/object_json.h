@@ -43,17 +43,23 @@ static inline uint64_t object_version(const cJSON *object)
 	return strtoull(text_or_empty(at(object, "metadata"), "resourceVersion"), NULL, 10);
 }
 
-/* The UID of the controller among the owner references; "" when there is none. */
-static inline const char *object_owner(const cJSON *object)
+/* The controller among the owner references; NULL when there is none. */
+static inline const cJSON *object_controller(const cJSON *object)
 {
 	const cJSON *ref;
 
 	cJSON_ArrayForEach(ref, at(at(object, "metadata"), "ownerReferences"))
 	{
 		if (cJSON_IsTrue(at(ref, "controller")))
-			return text_or_empty(ref, "uid");
+			break;
 	}
-	return "";
+	return ref;
+}
+
+/* Its UID; "" when there is none. */
+static inline const char *object_owner(const cJSON *object)
+{
+	return text_or_empty(object_controller(object), "uid");
 }
 
 #endif

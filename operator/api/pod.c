@@ -10,11 +10,17 @@
 enum { MOST_MESSAGE = 200 }; /* bytes; records of pods are small */
 
 /* Reasons for which the platform, not the program, ended a pod. */
-static const char *const platform_reasons[] = {
-    "Evicted",  "Preempting",   "Preempted",
-    "NodeLost", "NodeShutdown", "Terminated",
-    "Shutdown", "NodeAffinity", "UnexpectedAdmissionError",
-    NULL};
+static const char *const platform_reasons[] = {"Evicted",
+					       "Preempting",
+					       "Preempted",
+					       "NodeLost",
+					       "NodeShutdown",
+					       "Terminated",
+					       "NodeAffinity",
+					       "TopologyAffinityError",
+					       "UnexpectedAdmissionError",
+					       NULL};
+
 static char *copy_or_null(const char *s)
 {
 	return s && *s ? mu_xstrdup(s) : NULL;
@@ -73,14 +79,56 @@ static const char *ended_reason(const char *reason, const char *message)
 	return missing ? POD_NO_EXECUTABLE : reason;
 }
 
-/* The first container runs the task; other containers do not count. */
-static void read_container(struct pod *pod, const cJSON *status)
+/* A kubelet sorts the statuses by the containers' names.  name NULL: the first one. */
+static const cJSON *container_status(const cJSON *statuses, const char *name)
 {
-	const cJSON *first = cJSON_GetArrayItem(at(status, "containerStatuses"), 0);
-	const cJSON *state = at(first, "state");
-	const cJSON *waiting = at(state, "waiting"), *ended = at(state, "terminated");
+	const cJSON *item = cJSON_GetArrayItem(statuses, 0);
+
+	while (item && name && strcmp(text_or_empty(item, "name"), name) != 0)
+		item = item->next;
+	return item;
+}
+
+/* Takes the first reason that says more than that the pod starts or has ended. */
+static bool take_reason(struct observed_pod *o, const char *reason)
+{
+	static const char *const silent[] = {"ContainerCreating", "PodInitializing", "Completed",
+					     NULL};
+
+	if (o->reason || !reason || mu_word_index(reason, silent) >= 0)
+		return false;
+	o->reason = mu_xstrdup(reason);
+	return true;
+}
+
+/* Before the task starts: why an init container waits, or that it failed. */
+static void read_init_containers(struct observed_pod *o, const cJSON *status)
+{
+	const cJSON *init;
+
+	cJSON_ArrayForEach(init, at(status, "initContainerStatuses"))
+	{
+		const cJSON *state = at(init, "state");
+		const cJSON *code = at(at(state, "terminated"), "exitCode");
+		bool failed = cJSON_IsNumber(code) && code->valueint != 0;
+
+		if (take_reason(o,
+				failed ? POD_INIT_FAILED : text_at(at(state, "waiting"), "reason")))
+			o->detail = copy_or_null(text_at(init, "image"));
+	}
+}
+
+/* The first container of the spec runs the task; other containers do not count.  Its end is the end
+ * of the task, although the phase of the pod is Running while a sidecar runs. */
+static void read_containers(struct pod *pod, const cJSON *json)
+{
+	const cJSON *containers = at(at(json, "spec"), "containers"), *status = at(json, "status");
+	const cJSON *state =
+	    at(container_status(at(status, "containerStatuses"),
+				text_at(cJSON_GetArrayItem(containers, 0), "name")),
+	       "state");
+	const cJSON *ended = at(state, "terminated");
 	struct observed_pod *o = &pod->observed;
-	const char *reason;
 
 	if (ended) {
 		const cJSON *code = at(ended, "exitCode");
@@ -89,12 +137,15 @@ static void read_container(struct pod *pod, const cJSON *status)
 		pod->final = final_report(text_at(ended, "message"));
 		if (o->exit_code != 0 && !pod->final)
 			o->message = last_line(text_at(ended, "message"));
+		take_reason(o, ended_reason(text_at(ended, "reason"), text_at(ended, "message")));
+		o->sidecar_runs = o->phase == POD_RUNNING;
+		if (o->sidecar_runs)
+			o->phase = o->exit_code == 0 && !o->disrupted ? POD_SUCCEEDED : POD_FAILED;
+		o->ready = false;
+	} else if (!take_reason(o, text_at(at(state, "waiting"), "reason")) &&
+		   !at(state, "running")) {
+		read_init_containers(o, status);
 	}
-	reason = ended ? ended_reason(text_at(ended, "reason"), text_at(ended, "message"))
-		       : text_at(waiting, "reason");
-	if (!o->reason && reason && strcmp(reason, "ContainerCreating") != 0 &&
-	    strcmp(reason, "PodInitializing") != 0 && strcmp(reason, "Completed") != 0)
-		o->reason = mu_xstrdup(reason);
 }
 
 /* The name in `persistentvolumeclaim "NAME" not found`; NULL: the message is another. */
@@ -224,9 +275,11 @@ struct object *pod_decode(enum object_kind kind, const cJSON *json, const struct
 	o->created = time_at(metadata, "creationTimestamp");
 	o->node = copy_or_null(text_at(at(json, "spec"), "nodeName"));
 	o->reason = copy_or_null(text_at(status, "reason"));
-	o->disrupted = mu_word_index(o->reason, platform_reasons) >= 0;
-	read_container(pod, status);
+	/* OutOfcpu, OutOfmemory, …: the node had no room after all */
+	o->disrupted = mu_word_index(o->reason, platform_reasons) >= 0 ||
+		       (o->reason && strncmp(o->reason, "OutOf", strlen("OutOf")) == 0);
 	read_conditions(o, status);
+	read_containers(pod, json);
 	read_deletion(pod, metadata);
 	if (before)
 		keep_earlier_facts(pod, (const struct pod *)before);

@@ -17,6 +17,7 @@ struct observed_pod {
 	bool ready;             /* its readiness probe succeeds */
 	bool was_ready;         /* … or has succeeded before, as far as is known */
 	bool deleting;          /* terminating */
+	bool sidecar_runs;      /* its task has ended, and another container still runs */
 	int exit_code;          /* of FAILED and SUCCEEDED; -1 unknown */
 	bool disrupted;         /* ended by eviction, preemption or a lost node: no failure */
 	double deletion_due;    /* the end of its grace period; 0: unknown */
@@ -25,7 +26,7 @@ struct observed_pod {
 	bool is_departure_pod;  /* plan_pod.is_departure_pod */
 	const char *reason;  /* why it failed or waits: "OOMKilled", "ImagePullBackOff"; or NULL */
 	const char *message; /* the last line of a program that failed, or NULL */
-	const char *detail;  /* of a pending pod: the missing object, or NULL */
+	const char *detail;  /* the missing claim, the image of an init container, or NULL */
 	const char *node;    /* or NULL */
 	const char *kernels; /* variant that its task reported, or NULL */
 	const char *chosen_kernels; /* variant that it was created for, or NULL */
@@ -37,6 +38,7 @@ struct observed_pod {
 /* Reasons that the operator derives from a message; a kubelet does not report them. */
 #define POD_CLAIM_MISSING "VolumeClaimMissing"
 #define POD_NO_EXECUTABLE "ExecutableNotFound"
+#define POD_INIT_FAILED   "InitContainerFailed"
 
 struct pod {
 	struct object meta;

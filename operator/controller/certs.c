@@ -148,11 +148,6 @@ static int create_secret(struct reconcile *r, struct security_status *s, const c
 	return 0;
 }
 
-static int make_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
-{
-	return create_secret(r, s, NULL, err);
-}
-
 /* Trusts the CA of the next certificate, too, which waits in the Secret.  A certificate that waits
  * there already was never used: it is replaced, since nobody knows its age. */
 static int add_ca(struct reconcile *r, struct security_status *s, struct mu_err *err)
@@ -198,36 +193,38 @@ static int rotate_certificate(struct reconcile *r, struct security_status *s, st
 	return rc;
 }
 
-static int check_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
+/* Returns 1 when the status has to record the result. */
+static int apply_action(struct reconcile *r, enum action_kind kind, struct security_status *s,
+			struct mu_err *err)
 {
-	return read_secret(r, s->secret, NULL, err);
+	int rc = kind == ACTION_MAKE_SECRET          ? create_secret(r, s, NULL, err)
+		 : kind == ACTION_ADD_CA             ? add_ca(r, s, err)
+		 : kind == ACTION_ROTATE_CERTIFICATE ? rotate_certificate(r, s, err)
+						     : read_secret(r, s->secret, NULL, err);
+
+	if (kind == ACTION_CHECK_SECRET && rc == 0)
+		return 0;
+	/* it was deleted under living pods, which mount it by name */
+	if (rc == -MU_NOT_FOUND && kind != ACTION_MAKE_SECRET)
+		rc = create_secret(r, s, s->secret, err);
+	return rc < 0 ? rc : 1;
 }
 
 int certs_apply(struct reconcile *r, struct job_plan *plan, struct mu_err *err)
 {
-	static int (*const steps[])(struct reconcile *, struct security_status *,
-				    struct mu_err *) = {[ACTION_MAKE_SECRET] = make_secret,
-							[ACTION_ADD_CA] = add_ca,
-							[ACTION_ROTATE_CERTIFICATE] =
-							    rotate_certificate,
-							[ACTION_CHECK_SECRET] = check_secret};
-	struct security_status *s = &plan->status.security;
+	const struct plan_action *a = plan->actions;
+	int rc;
 
-	for (unsigned i = 0; i < plan->n_actions; i++) {
-		enum action_kind kind = plan->actions[i].kind;
-		int rc;
-
-		if (kind >= MU_COUNT(steps))
-			continue;
-		rc = steps[kind](r, s, err);
-		if (kind == ACTION_CHECK_SECRET && rc == 0)
-			continue;
-		/* it was deleted under living pods, which mount it by name */
-		if (rc == -MU_NOT_FOUND && kind != ACTION_MAKE_SECRET)
-			rc = create_secret(r, s, s->secret, err);
-		if (rc == -MU_PERMISSION_DENIED || rc == -MU_INVALID_ARGUMENT)
-			event_record(r, true, "FailedCreate", "%s", err->msg);
-		return rc < 0 ? rc : 1;
-	}
+	while (a < plan->actions + plan->n_actions && a->kind > ACTION_CHECK_SECRET)
+		a++;
+	if (a == plan->actions + plan->n_actions)
+		return 0;
+	rc = apply_action(r, a->kind, &plan->status.security, err);
+	if (rc != -MU_PERMISSION_DENIED && rc != -MU_INVALID_ARGUMENT)
+		return rc;
+	event_record(r, true, "FailedCreate", "%s", err->msg);
+	if (a->kind == ACTION_MAKE_SECRET) /* the tasks of a running job have theirs */
+		job_plan_rejected(plan, a, err->msg, 0, r->now);
+	requeue_at(r, r->now + REJECTED_RETRY_S);
 	return 0;
 }

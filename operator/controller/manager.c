@@ -143,7 +143,7 @@ static int read_namespaces(struct threads *t, struct mu_err *err)
 
 	t->names = mu_xstrdup(list ? list : "");
 	for (char *ns = strtok_r(t->names, ", ", &save); ns; ns = strtok_r(NULL, ", ", &save)) {
-		if (ns[strspn(ns, "abcdefghijklmnopqrstuvwxyz0123456789-")] || strlen(ns) > 63)
+		if (!spec_is_label(ns))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "'%.80s' is no name of a namespace", ns);
 		if (t->n_namespaces == NAMESPACES_MAX)

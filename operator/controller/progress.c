@@ -56,7 +56,7 @@ static void record_members(struct store *c, const struct pod *task, int epoch, b
 
 static void update_progress(struct controller *c, const struct snapshot *seen, double now)
 {
-	int chief = snapshot_chief(seen, task_runs);
+	int chief = snapshot_chief(seen, false);
 	const struct snapshot_pod *p = chief < 0 ? NULL : &seen->pods[chief];
 	MU_AUTO_BUF body = {0};
 	struct progress_report report;

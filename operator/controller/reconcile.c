@@ -78,7 +78,7 @@ int reconcile(struct controller *c, const char *key, double *requeue_after, stru
 		r.spec = seen.job->spec;
 		if (!seen.job->is_foreign)
 			rc = r.spec ? sync_job(&r, &seen, err) : status_report_invalid(&r, err);
-		if (rc == -MU_ABORTED)
+		if (r.job_is_stale)
 			refresh_job(&r, NULL);
 	}
 	snapshot_fini(&seen);

@@ -11,7 +11,8 @@ struct reconcile {
 	const struct snapshot *seen;
 	const struct job_spec *spec;
 	double now;
-	double wake; /* seconds until the next reconcile; 0: no need */
+	double wake;       /* seconds until the next reconcile; 0: no need */
+	bool job_is_stale; /* a write said that the job has another version */
 };
 /* Requests a reconcile at this time at the latest; 0: no request. */
 static inline void requeue_at(struct reconcile *r, double when)
@@ -21,7 +22,8 @@ static inline void requeue_at(struct reconcile *r, double when)
 	if (when > 0 && (r->wake <= 0 || left < r->wake))
 		r->wake = left;
 }
-#define REQUEUE_SOON_S 0.03 /* after our own changes, for which no watch event comes */
+#define REJECTED_RETRY_S 30   /* no watch event comes when the server would accept it */
+#define REQUEUE_SOON_S   0.03 /* after our own changes, for which no watch event comes */
 /* Reconciles the job with this key.  Returns 0 with *requeue_after in seconds (0: no need), or an
  * error after which the caller retries with backoff. */
 int reconcile(struct controller *c, const char *key, double *requeue_after, struct mu_err *err);
@@ -29,7 +31,7 @@ int reconcile(struct controller *c, const char *key, double *requeue_after, stru
 /* ---- the steps ---- */
 
 /* Does what the plan says of the Secret and notes it in the plan's status, which is to be stored
- * before anything else is done: 1; 0 when it says nothing. */
+ * before anything else is done: 1; 0 when it says nothing, or the API server rejects it. */
 int certs_apply(struct reconcile *r, struct job_plan *plan, struct mu_err *err);
 /* The creates of the plan, before the status is written: the planned status then has their results.
  * Returns the first error, or the number of objects created or found.  After an error the other
@@ -39,11 +41,8 @@ int apply_creates(struct reconcile *r, struct job_plan *plan, struct mu_err *err
  * forget why a pod was deleted. */
 int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_err *err);
 
-/* ---- shared by apply.c and apply_creates.c ---- */
 /* The path of an object of the job's namespace; name NULL: of all of its kind.  Returns new. */
 char *apply_path(const struct reconcile *r, enum object_kind kind, const char *name);
-/* Keeps the first error.  True when the other actions would fail too. */
-bool apply_keep_error(int rc, const struct mu_err *mine, int *first, struct mu_err *err);
 
 /* Writes the status of the plan when it differs from the stored one, and records its transitions.
  * Unless at_once, the rate limit may delay the write to a later reconcile. */

@@ -98,7 +98,8 @@ static void set_command(cJSON *container, const struct plan_pod *pod)
  * There is no liveness probe, because a slow task must not be restarted. */
 #define PROBE_TIMING "'periodSeconds': 2, 'timeoutSeconds': 5, 'failureThreshold': 1"
 
-/* A server answers /readyz; of a user's own program we only know the port that peers will call. */
+/* A server answers /readyz; of a user's own program we only know the port that peers will call. A
+ * program outside the cluster, an evaluator, has none. */
 static cJSON *probe_of(const struct plan_pod *pod)
 {
 	if (pod->role == ROLE_COMMAND)
@@ -205,7 +206,7 @@ static cJSON *main_container(cJSON *spec)
 	return first;
 }
 
-/* Makes the pod a member of its gang:
+/* Makes the pod a member of its gang, which TensorBoard is not:
  *
  *	volcano             PodGroup + annotation scheduling.k8s.io/group-name
  *	scheduler-plugins   PodGroup + label scheduling.x-k8s.io/pod-group
@@ -216,6 +217,8 @@ static void join_gang(cJSON *pod, const struct job_spec *spec, int members)
 	cJSON *metadata = mu_json_object_in(pod, "metadata"), *s = mu_json_object_in(pod, "spec");
 	const char *class = spec->priority_class;
 
+	if (!members)
+		return;
 	switch (spec->gang) {
 	case GANG_NONE:
 		return;
@@ -287,7 +290,7 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 	}
 	if (pod->role != ROLE_COMMAND)
 		add_port(ports, "http", pod->http_port, "containerPort");
-	if (!at(main, "readinessProbe"))
+	if (!at(main, "readinessProbe") && (pod->role != ROLE_COMMAND || pod->is_member))
 		cJSON_AddItemToObject(main, "readinessProbe", probe_of(pod));
 	set_resources(main, pod);
 	set_placement(s, pod);
@@ -381,21 +384,4 @@ cJSON *render_group(const struct job_spec *spec, int members)
 	if (spec->gang == GANG_VOLCANO && spec->priority_class)
 		mu_json_set_text(s, "priorityClassName", spec->priority_class);
 	return object;
-}
-
-cJSON *render_action(const struct job_spec *spec, const struct plan_action *a,
-		     const char *operator_ns, const char *status_from)
-{
-	switch (a->kind) {
-	case ACTION_CREATE_SERVICE:
-		return render_service(spec);
-	case ACTION_CREATE_POLICY:
-		return render_policy(spec, operator_ns, status_from);
-	case ACTION_PUT_GROUP:
-		return render_group(spec, a->index);
-	case ACTION_CREATE_POD:
-		return render_pod(spec, a->pod);
-	default:
-		return NULL;
-	}
 }

@@ -18,8 +18,5 @@ cJSON *render_secret(const struct job_spec *spec, const char *name);
 cJSON *render_policy(const struct job_spec *spec, const char *operator_ns, const char *status_from);
 /* The gang scheduler's group of so many pods. */
 cJSON *render_group(const struct job_spec *spec, int members);
-/* The object that the action creates; NULL: none. */
-cJSON *render_action(const struct job_spec *spec, const struct plan_action *a,
-		     const char *operator_ns, const char *status_from);
 
 #endif

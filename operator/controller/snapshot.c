@@ -76,12 +76,7 @@ bool task_runs(const struct snapshot *s, unsigned i)
 	return o->phase == POD_RUNNING && !o->deleting && s->pods[i].pod->ip;
 }
 
-static bool has_final_report(const struct snapshot *s, unsigned i)
-{
-	return s->pods[i].pod->final != NULL;
-}
-
-int snapshot_chief(const struct snapshot *s, bool (*fits)(const struct snapshot *s, unsigned i))
+int snapshot_chief(const struct snapshot *s, bool with_report)
 {
 	int worker = -1;
 
@@ -89,7 +84,8 @@ int snapshot_chief(const struct snapshot *s, bool (*fits)(const struct snapshot 
 		const struct observed_pod *o = &s->observed.pods[i];
 		enum task_kind kind = task_kind_of(o->task);
 
-		if (o->index != 0 || !fits(s, i))
+		if (o->index != 0 ||
+		    !(with_report ? s->pods[i].pod->final != NULL : task_runs(s, i)))
 			continue;
 		if (kind == TASK_CHIEF)
 			return (int)i;
@@ -102,7 +98,7 @@ int snapshot_chief(const struct snapshot *s, bool (*fits)(const struct snapshot 
 /* The final report of a chief that ended replaces the progress. */
 static void take_final_report(struct stored_job *job, const struct snapshot *s, double now)
 {
-	int chief = snapshot_chief(s, has_final_report);
+	int chief = snapshot_chief(s, true);
 	const struct progress_report *final = chief < 0 ? NULL : s->pods[chief].pod->final;
 
 	if (!final || progress_report_same(&job->progress, final))

@@ -28,6 +28,7 @@ static int patch_status(struct reconcile *r, cJSON *change, struct mu_err *err)
 			     job->resource_version);
 	cJSON_AddItemToObject(patch, "status", change);
 	rc = controller_call(c, "PATCH", path, patch, &answer, err);
+	r->job_is_stale = rc == -MU_ABORTED;
 	if (rc < 0)
 		return mu_wrap(err, "update status");
 	store_update_job(&c->store, answer, r->now);

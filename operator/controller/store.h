@@ -123,9 +123,9 @@ bool snapshot_take(struct store *c, const char *key, double now, struct snapshot
 void snapshot_fini(struct snapshot *s);
 /* True when the task of the pod at this position answers requests, as far as is known. */
 bool task_runs(const struct snapshot *s, unsigned i);
-/* The position of the pod that decides the result of the job (chief 0 or worker 0) among the
- * matching pods; -1: none. */
-int snapshot_chief(const struct snapshot *s, bool (*fits)(const struct snapshot *s, unsigned i));
+/* The position of the pod that decides the result of the job (chief 0 or worker 0), among those
+ * with a final report, or else among those that run; -1: none. */
+int snapshot_chief(const struct snapshot *s, bool with_report);
 void store_each_key(struct store *c, void (*fn)(void *arg, const char *key), void *arg);
 /* Has all jobs reported as changed. */
 void store_wake_all(struct store *c);

@@ -112,6 +112,9 @@ static void create_objects(struct planner *p)
 				"the name under which tasks find each other");
 	plan_note_departures(p);
 	delete_surplus(p);
+	if (secured && all_ps(p, true))
+		plan_create_departure_pods(p);
+	/* TensorBoard comes last: a quota that rejects it rejects no other pod */
 	plan_each_wanted (p, x) {
 		if (x->task->kind == TASK_TENSORBOARD && !p->options->image_tensorboard)
 			continue;
@@ -120,8 +123,6 @@ static void create_objects(struct planner *p)
 		else if (secured && !x->record->done && (servers || x->task->kind == TASK_PS))
 			plan_create_pod(p, x, 0);
 	}
-	if (secured && all_ps(p, true))
-		plan_create_departure_pods(p);
 }
 
 /* e: the index that starts again, or NULL. */

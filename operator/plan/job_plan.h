@@ -86,6 +86,7 @@ struct plan_pod {
 	int port, http_port;
 	int members;           /* of the gang; 0: none */
 	int epoch;             /* of the cluster in its environment; 0: it gets none */
+	bool is_member;        /* of the cluster: peers call its port */
 	bool is_departure_pod; /* only deregisters a worker that is gone */
 };
 
@@ -105,7 +106,10 @@ enum action_kind {
 	ACTION_DELETE_JOB, /* ttl has passed */
 };
 /* True for a service, a policy, a group and a pod. */
-bool action_creates(enum action_kind kind);
+static inline bool action_creates(enum action_kind kind)
+{
+	return kind >= ACTION_CREATE_SERVICE && kind <= ACTION_CREATE_POD;
+}
 struct plan_action {
 	enum action_kind kind;
 	const char *task;
@@ -139,8 +143,8 @@ void job_plan_free(struct job_plan *p);
 /* Advice for the user about a rejection with this message. */
 const char *job_plan_advice(const char *why);
 /* The API server rejected the create of this action, and `more` others: COND_REJECTED. */
-void job_plan_rejected(struct job_plan *plan, const struct job_spec *spec,
-		       const struct plan_action *a, const char *why, unsigned more, double now);
+void job_plan_rejected(struct job_plan *plan, const struct plan_action *a, const char *why,
+		       unsigned more, double now);
 /* True when some of its actions create an object. */
 bool plan_creates(const struct job_plan *plan);
 MU_AUTO_DEFINE(job_plan_free, struct job_plan)

@@ -94,7 +94,8 @@ static void judge_deadlines(struct planner *p)
 		end(p, JOB_FAILED, "DeadlineExceeded",
 		    plan_text(p, "ran longer than activeDeadlineSeconds: %lld",
 			      (long long)p->spec->active_deadline));
-	else if (rejected->status && deadline_passed(p, rejected->since, scheduling) &&
+	else if (plan_rejection_counts(rejected) &&
+		 deadline_passed(p, rejected->since, scheduling) &&
 		 (p->observed->first_observed_at <= 0 ||
 		  deadline_passed(p, p->observed->first_observed_at, RETRY_FIRST_S)))
 		end(p, JOB_FAILED, "SchedulingDeadlineExceeded",
@@ -170,7 +171,7 @@ static void clean_pod(struct planner *p, const struct observed_pod *pod)
 
 	if (pod->deleting)
 		return;
-	if (over && p->spec->clean != CLEAN_ALL)
+	if (over && !pod->sidecar_runs && p->spec->clean != CLEAN_ALL)
 		return;
 	/* TensorBoard stays as long as the job: users read the curves after the end */
 	if (t && !plan_task_counts(t) && p->spec->clean != CLEAN_ALL)

@@ -40,10 +40,6 @@ static const char *scheduler_of(const struct planner *p, const struct task_spec 
  * by then.  A user's program may load Python and TensorFlow first. */
 enum { SERVER_TIMEOUT_S = 20, COMMAND_TIMEOUT_S = 90 };
 
-/* Volcano's group waits in Pending and Inqueue, the plug-ins' in PreScheduling and Scheduling. */
-static const char *const waiting_phases[] = {"Pending",    "Inqueue", "PreScheduling",
-					     "Scheduling", "Unknown", NULL};
-
 /* Nothing trains without the chief; an edit or kubectl scale brings it back. */
 static bool report_no_workers(struct planner *p)
 {
@@ -59,11 +55,11 @@ static bool report_no_workers(struct planner *p)
 static void report_pending_pod(struct planner *p, const struct task_spec *t,
 			       const struct observed_pod *pod)
 {
-	const char *image = t->image ? t->image : p->options->image;
+	const char *image = pod->detail ? pod->detail : t->image ? t->image : p->options->image;
 	unsigned i = 0;
 
 	/* the group has the scheduler's message; its pods only report that they have no node */
-	if (!pod->node && mu_word_index(p->observed->group_phase, waiting_phases) >= 0) {
+	if (!pod->node && plan_gang_waits(p)) {
 		status_set(p, COND_READY, false, "GangWaiting",
 			   "the PodGroup of %d tasks is %.31s: %.180s", p->observed->group,
 			   p->observed->group_phase,

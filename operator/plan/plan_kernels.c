@@ -68,7 +68,7 @@ static bool failed_on_gpu(const struct observed_pod *pod)
 }
 
 /* True for a pod whose container cannot be created, and for a pod that has no node and waits in no
- * queue. */
+ * queue.  An init container, whose image is the detail, needs no GPU. */
 static bool waits_for_gpu(const struct observed_pod *pod)
 {
 	static const char *const not_started[] = {"ErrImagePull",
@@ -81,7 +81,7 @@ static bool waits_for_gpu(const struct observed_pod *pod)
 
 	if (pod->phase != POD_PENDING || pod->deleting)
 		return false;
-	return pod->node ? mu_word_index(pod->reason, not_started) >= 0
+	return pod->node ? !pod->detail && mu_word_index(pod->reason, not_started) >= 0
 			 : !pod->reason || strcmp(pod->reason, "SchedulingGated") != 0;
 }
 
@@ -92,7 +92,7 @@ const char *plan_gpu_fallback(struct planner *p, const struct task_index *x)
 	const char *why, *text;
 
 	if (!pod->gpu || !resolver_may_fall_back(x->task->kernels) ||
-	    !(failed || waits_for_gpu(pod)))
+	    !(failed || (waits_for_gpu(pod) && !plan_gang_waits(p))))
 		return NULL;
 	/* An index that has fallen back may still have such a pod: its deletion did not arrive. */
 	if (!failed && !x->record->no_gpu && !plan_is_due(p, pod->created + GPU_WAIT_S))

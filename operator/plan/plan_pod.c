@@ -225,6 +225,7 @@ static struct plan_pod *make_pod(struct planner *p, const struct task_index *x,
 	    .port = JOB_DEFAULT_PORT,
 	    .http_port = tensorboard ? JOB_TENSORBOARD_PORT : JOB_DEFAULT_HTTP_PORT,
 	    .epoch = tensorboard ? 0 : p->status->epoch,
+	    .is_member = is_member(p, t),
 	    .is_departure_pod = pending_departure_size > 0,
 	};
 	pod->argv = pod->role == ROLE_TENSORBOARD ? tensorboard_argv(p)

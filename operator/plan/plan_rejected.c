@@ -14,6 +14,8 @@ static const struct rejection {
 	const char *says, *reason, *advice;
 	bool of_task; /* the message is about the task in the manifest */
 } rejections[] = {
+    {"failed calling webhook", "WebhookUnavailable",
+     "an admission webhook of the cluster does not answer, repair or remove it", false},
     {"denied the request", "FailedCreate", "change the manifest, or the rule that forbids it",
      false},
     {"denied request", "FailedCreate", "change the manifest, or the rule that forbids it", false},
@@ -44,23 +46,27 @@ const char *job_plan_advice(const char *why)
 	return rejection_of(why)->advice;
 }
 
-void job_plan_rejected(struct job_plan *plan, const struct job_spec *spec,
-		       const struct plan_action *a, const char *why, unsigned more, double now)
+void job_plan_rejected(struct job_plan *plan, const struct plan_action *a, const char *why,
+		       unsigned more, double now)
 {
-	struct planner p = {.spec = spec, .plan = plan, .status = &plan->status, .now = now};
-	const struct condition was = plan->status.conditions[COND_REJECTED];
+	struct condition *c = &plan->status.conditions[COND_REJECTED];
+	const struct condition was = *c;
 	const struct rejection *is = rejection_of(why);
+	bool counts = !a->pod || plan_task_counts(a->pod->spec);
+	const char *reason = counts ? is->reason : PLAN_TENSORBOARD_REJECTED;
 	char task[JOB_MAX_NAME + sizeof("spec.tasks.: ")] = "", others[32] = "";
 
 	if (is->of_task && a->pod)
 		snprintf(task, sizeof(task), "spec.tasks.%s: ", a->pod->task);
 	if (more)
 		snprintf(others, sizeof(others), " (and %u more)", more);
-	status_set(&p, COND_REJECTED, true, is->reason, "%s: %s%.190s%s", is->advice, task, why,
-		   others);
-	status_set(&p, COND_READY, false, is->reason, "%s: %s%.190s%s", is->advice, task, why,
-		   others);
-	if (!was.status || strcmp(was.reason, is->reason) != 0)
+	if (counts != plan_rejection_counts(c)) /* the deadline starts anew */
+		*c = (struct condition){0};
+	condition_set(c, true, now, reason, "%s: %s%.190s%s", is->advice, task, why, others);
+	if (counts)
+		condition_set(&plan->status.conditions[COND_READY], false, now, reason, "%s",
+			      c->message);
+	if (!was.status || strcmp(was.reason, reason) != 0)
 		plan->urgent = true;
 }
 
@@ -72,6 +78,6 @@ void plan_report_rejected(struct planner *p)
 
 	if (!plan_creates(p->plan))
 		*c = (struct condition){0};
-	else if (c->status)
+	else if (plan_rejection_counts(c))
 		status_set(p, COND_READY, false, c->reason, "%s", c->message);
 }

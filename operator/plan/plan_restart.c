@@ -78,8 +78,13 @@ static void record_end(struct planner *p, const struct task_index *x)
 	e->done = end_is_final(p, x->task, pod);
 	e->uncounted = (pod->disrupted || no_gpu) && !zero;
 	e->retry_at = 0;
-	if (e->done || e->uncounted || plan_has_ended(p))
+	if (e->done || plan_has_ended(p))
 		return;
+	if (e->uncounted) { /* the first one costs no delay; a node may end pods again and again */
+		if (e->attempts - e->failures > 1)
+			e->retry_at = p->now + backoff(e->attempts - e->failures - 1);
+		return;
+	}
 	if (!zero || !restarts[x->task->restart].success) {
 		e->failures++;
 		p->status->restarts += plan_task_counts(x->task);
@@ -107,7 +112,9 @@ static bool has_failed(const struct index_status *e)
 const struct index_status *plan_fatal_failure(const struct planner *p)
 {
 	plan_each_wanted (p, x)
-		if (has_failed(x->record) && x->record->uid[0] && !may_restart(x->task, x->record))
+		if (has_failed(x->record) && x->record->uid[0] &&
+		    !may_restart(x->task, x->record) &&
+		    !(x->pod && strcmp(x->pod->uid, x->record->uid) != 0))
 			return x->record;
 	return NULL;
 }
@@ -134,6 +141,7 @@ static const struct {
 } reasons[] = {
     {"OOMKilled", "it used more than its memory limit, raise resources.limits.memory"},
     {POD_NO_EXECUTABLE, "executable not found in the image, check program.command and image"},
+    {POD_INIT_FAILED, "see kubectl logs with -c and the name of the init container"},
     {"StartError", "its container could not be started, check program.command and image"},
     {"ContainerCannotRun", "its container could not be started, check program.command and image"},
 };

@@ -16,7 +16,7 @@ void plan_suspend(struct planner *p)
 
 		workers = workers || (!server && !over);
 		servers = servers || (server && !over);
-		if (!server && pod->phase != POD_SUCCEEDED)
+		if (!server && (pod->phase != POD_SUCCEEDED || pod->sidecar_runs))
 			plan_delete_pod(p, pod, "Suspended", "the job is suspended");
 	}
 	for (unsigned i = 0; i < p->observed->n_pods && !workers; i++)
@@ -41,4 +41,7 @@ void plan_suspend(struct planner *p)
 		p->plan->urgent = true;
 	status_set(p, COND_RUNNING, false, "Suspended", "the job is suspended");
 	status_set(p, COND_READY, false, "Suspended", "the job is suspended");
+	if (p->status->conditions[COND_RESTARTING].set)
+		status_set(p, COND_RESTARTING, false, "Suspended", "the job is suspended");
+	p->status->conditions[COND_REJECTED] = (struct condition){0};
 }

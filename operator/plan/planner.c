@@ -135,23 +135,26 @@ bool plan_is_due(struct planner *p, double at)
 	return p->now >= at;
 }
 
-bool action_creates(enum action_kind kind)
-{
-	return kind == ACTION_CREATE_SERVICE || kind == ACTION_CREATE_POD ||
-	       kind == ACTION_CREATE_POLICY || kind == ACTION_PUT_GROUP;
-}
-
 bool plan_creates(const struct job_plan *plan)
 {
 	for (unsigned i = 0; i < plan->n_actions; i++)
-		if (action_creates(plan->actions[i].kind))
+		if (action_creates(plan->actions[i].kind) ||
+		    plan->actions[i].kind == ACTION_MAKE_SECRET)
 			return true;
 	return false;
 }
 
+/* Volcano's group waits in Pending and Inqueue, the plug-ins' in PreScheduling and Scheduling. */
+bool plan_gang_waits(const struct planner *p)
+{
+	static const char *const waiting[] = {"Pending",    "Inqueue", "PreScheduling",
+					      "Scheduling", "Unknown", NULL};
+
+	return mu_word_index(p->observed->group_phase, waiting) >= 0;
+}
+
 /* ---- status.tasks ---- */
 
-/* One entry for each task type, in the order of the spec; the stored facts are kept. */
 void plan_name_tasks(struct planner *p)
 {
 	struct job_status *s = p->status;

@@ -47,6 +47,13 @@ static inline bool plan_task_counts(const struct task_spec *t)
 	return t->kind != TASK_TENSORBOARD;
 }
 
+#define PLAN_TENSORBOARD_REJECTED "TensorBoardRejected"
+/* True for a rejection that keeps the job from its end. */
+static inline bool plan_rejection_counts(const struct condition *rejected)
+{
+	return rejected->status && strcmp(rejected->reason, PLAN_TENSORBOARD_REJECTED) != 0;
+}
+
 static inline bool plan_has_ended(const struct planner *p)
 {
 	return p->status->phase >= JOB_SUCCEEDED;
@@ -89,6 +96,7 @@ void plan_add_pod_action(struct planner *p, enum action_kind kind, const struct 
 void plan_delete_pod(struct planner *p, const struct observed_pod *pod, const char *reason,
 		     const char *message); /* unless it is terminating */
 void plan_requeue_at(struct planner *p, double at);
+bool plan_gang_waits(const struct planner *p); /* the PodGroup has no place yet */
 /* True at `at` and later; before, requests a reconcile at that time. */
 bool plan_is_due(struct planner *p, double at);
 
@@ -117,7 +125,8 @@ bool plan_decides_success(const struct job_spec *s, const struct task_spec *t);
 /* ---- plan_restart.c ---- */
 /* Records the end of each terminated pod in the status, once. */
 void plan_record_terminated_pods(struct planner *p);
-/* An index whose last end was a failure that may not be repeated, or NULL. */
+/* An index whose last end was a failure that may not be repeated, or NULL.  Its restart policy may
+ * have changed: an index that runs again already goes on. */
 const struct index_status *plan_fatal_failure(const struct planner *p);
 /* The index that failed last, of the indices that are not done; NULL: none failed. */
 const struct index_status *plan_last_failure(const struct planner *p);

@@ -33,7 +33,7 @@ static const char job_text[] =
     "\"tasks\":{\"ps\":{\"replicas\":2},\"worker\":{\"replicas\":2}}}}";
 
 static const char ended_well[] =
-    "{\"status\":{\"phase\":\"Succeeded\",\"containerStatuses\":[{\"state\":{"
+    "{\"status\":{\"phase\":\"Succeeded\",\"containerStatuses\":[{\"name\":\"muster\",\"state\":{"
     "\"terminated\":{\"exitCode\":0}}}]}}";
 
 struct world {

@@ -43,10 +43,12 @@ static void set_status(struct sim *s, struct sim_object *o, const char *phase, b
 			    "\"EvictionByEvictionAPI\"}"
 			  : "");
 	if (code >= 0)
-		mu_buf_printf(&text,
-			      ",\"containerStatuses\":[{\"state\":{\"terminated\":{\"exitCode\":%d,"
-			      "\"finishedAt\":\"%s\"}}}]",
-			      code, when);
+		mu_buf_printf(
+		    &text,
+		    ",\"containerStatuses\":[{\"name\":\"%s\",\"state\":{\"terminated\":{"
+		    "\"exitCode\":%d,\"finishedAt\":\"%s\"}}}]",
+		    sim_text(cJSON_GetArrayItem(sim_at(o->json, "spec.containers"), 0), "name"),
+		    code, when);
 	if (reason)
 		mu_buf_printf(&text, ",\"reason\":\"%s\"", reason);
 	mu_buf_puts(&text, "}");

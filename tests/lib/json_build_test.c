@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "lib/base/mem.h"
 #include "tests/test.h"
 
 /* Compares the tree, which it takes, with the text. */
@@ -40,12 +41,44 @@ static void members__that_are_filled_in__leave_those_that_exist(void **state)
 	expect(tree, "{\"a\":{\"x\":1},\"b\":null,\"c\":{\"x\":1}}");
 }
 
+static void patches__turn_one_into_the_other(void **state)
+{
+	static const struct {
+		const char *from, *to, *patch;
+	} cases[] = {
+	    {"{\"a\":1}", "{\"a\":1}", NULL},
+	    {"{\"a\":1}", "{\"a\":2}", "{\"a\":2}"},
+	    {"{\"a\":1,\"b\":2}", "{\"b\":2}", "{\"a\":null}"},
+	    {"{\"a\":{\"x\":1,\"y\":2}}", "{\"a\":{\"x\":1,\"z\":3}}",
+	     "{\"a\":{\"z\":3,\"y\":null}}"},
+	    {"{\"l\":[1,2]}", "{\"l\":[1,3]}", "{\"l\":[1,3]}"},
+	    {"{\"a\":{\"x\":1}}", "{\"a\":3}", "{\"a\":3}"},
+	    {"null", "{\"a\":1}", "{\"a\":1}"},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		cJSON *from = cJSON_Parse(cases[i].from), *to = cJSON_Parse(cases[i].to);
+		cJSON *patch = mu_json_merge_patch(from, to);
+		char *text = patch ? cJSON_PrintUnformatted(patch) : NULL;
+
+		if (cases[i].patch)
+			assert_string_equal(text, cases[i].patch);
+		else
+			assert_null(text);
+		free(text);
+		cJSON_Delete(from);
+		cJSON_Delete(to);
+		cJSON_Delete(patch);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(pattern__with_quotes_and_values__becomes_a_tree),
 	    cmocka_unit_test(members__that_are_set__replace_all_but_objects),
 	    cmocka_unit_test(members__that_are_filled_in__leave_those_that_exist),
+	    cmocka_unit_test(patches__turn_one_into_the_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,6 +83,14 @@ static void existing_pod__is_used_only_if_the_job_owns_it(void **state)
 	     "\"2023-11-14T22:00:00Z\",\"ownerReferences\":[{\"uid\":\"u1\",\"controller\":true}]}"
 	     "}",
 	     false, false},
+	    /* of an earlier job of this name, with and without the time of its deletion */
+	    {"{\"metadata\":{\"name\":\"j-ps-0\",\"uid\":\"u8\",\"ownerReferences\":[{\"kind\":"
+	     "\"" JOB_KIND "\",\"name\":\"j\",\"uid\":\"u0\",\"controller\":true}]}}",
+	     false, false},
+	    {"{\"metadata\":{\"name\":\"j-ps-0\",\"uid\":\"u8\",\"deletionTimestamp\":"
+	     "\"2023-11-14T22:00:00Z\",\"ownerReferences\":[{\"uid\":\"other\",\"controller\":"
+	     "true}]}}",
+	     false, false},
 	};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
@@ -355,6 +363,43 @@ static void server__that_cannot_be_asked_to_end__is_deleted(void **state)
 	}
 }
 
+static void server__of_a_command__stays_with_the_clean_policy_none(void **state)
+{
+	static const char *const pods[] = {POD("ps", "u2", RUNS), POD("worker", "u3", ENDED), NULL};
+	struct controller_fixture *s = fixture_new("\"cleanPodPolicy\":\"None\"", RUNNING, pods);
+
+	s->reachable = false;
+	run_reconcile(s);
+	s->now += 60;
+	run_reconcile(s);
+	assert_true(s->finished > 0);
+	assert_int_equal(count(s, "DELETE"), 0);
+	fixture_free(s);
+}
+
+static void secret__that_is_rejected__is_a_condition(void **state)
+{
+	struct controller_fixture *s = fixture_new("", "{}", NULL);
+	cJSON *security = cJSON_AddObjectToObject(cJSON_GetObjectItem(s->job, "spec"), "security");
+
+	cJSON_AddTrueToObject(security, "mtls");
+	cJSON_SetValuestring(cJSON_GetObjectItem(s->job->child->next->next, "resourceVersion"),
+			     "9");
+	show(&s->controller.store, KIND_JOB, s->job);
+	s->stores_status = true;
+	s->rejected = "\"kind\":\"Secret\"";
+	s->how = MU_PERMISSION_DENIED;
+	s->words = "secrets is forbidden: exceeded quota: small (403)";
+	for (int n = 0; n < 2; n++, s->now += 30) {
+		run_reconcile(s);
+		assert_true(s->wake > 0 && s->wake <= 30);
+	}
+	assert_int_equal(count_of(s, "PATCH", JOB_PATH "/status", "PodsRejected"), 1);
+	assert_int_equal(count_of(s, "POST", PODS_PATH, ""), 0);
+	assert_int_equal(count_of(s, "POST", "/api/v1/namespaces/d/services", ""), 1);
+	fixture_free(s);
+}
+
 static void job__whose_time_to_live_is_over__is_deleted_as_it_was_read(void **state)
 {
 	struct controller_fixture *s =
@@ -453,6 +498,8 @@ int main(void)
 	    cmocka_unit_test(pod__that_the_plan_took_for_missing__is_not_said_to_know_the_cluster),
 	    cmocka_unit_test(pod__is_deleted_by_its_uid_and_in_its_own_time),
 	    cmocka_unit_test(server__that_cannot_be_asked_to_end__is_deleted),
+	    cmocka_unit_test(server__of_a_command__stays_with_the_clean_policy_none),
+	    cmocka_unit_test(secret__that_is_rejected__is_a_condition),
 	    cmocka_unit_test(job__whose_time_to_live_is_over__is_deleted_as_it_was_read),
 	    cmocka_unit_test(event__names_its_object_and_its_reporter),
 	    cmocka_unit_test(event__repeated__is_posted_every_five_minutes),

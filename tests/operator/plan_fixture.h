@@ -175,7 +175,7 @@ static const char *run_plan(struct plan_fixture *w)
 		if (action_creates(w->plan->actions[i].kind)) {
 			const struct plan_action *a = &w->plan->actions[i];
 
-			job_plan_rejected(w->plan, w->spec, a, w->rejected, 0, w->now);
+			job_plan_rejected(w->plan, a, w->rejected, 0, w->now);
 			break;
 		}
 	patch = job_status_patch(&w->status, &w->plan->status);

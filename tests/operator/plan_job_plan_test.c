@@ -169,6 +169,35 @@ static void worker__evicted__costs_no_back_off(void **state)
 	assert_string_equal(run_plan(&w), "-worker/0 ");
 	assert_int_equal(w.status.restarts, 0);
 	assert_string_equal(run_plan(&w), "+worker/0 ");
+	/* a node that ends it again and again is not asked without a pause */
+	fail_pod(&w, "worker", 0, 1);
+	pod(&w, "worker", 0)->disrupted = true;
+	assert_string_equal(run_plan(&w), "-worker/0 ");
+	assert_string_equal(run_plan(&w), "");
+	assert_true(w.wake > w.now && w.wake <= w.now + 1);
+	w.now += 1;
+	assert_string_equal(run_plan(&w), "+worker/0 ");
+	assert_int_equal(w.status.restarts, 0);
+	plan_fixture_end(&w);
+}
+
+/* The new policy is for later ends: the index runs again already. */
+static void restart_policy__that_is_edited__does_not_judge_earlier_ends(void **state)
+{
+	struct plan_fixture w;
+
+	start_running(&w, TWO "  run: {restartPolicy: OnFailure}\n");
+	fail_pod(&w, "worker", 1, 1);
+	run_plan(&w);
+	w.now += 2;
+	assert_string_equal(run_plan(&w), "+worker/1 ");
+	run_all(&w);
+	plan_fixture_edit(&w, TWO "  run: {restartPolicy: Never}\n");
+	run_plan(&w);
+	assert_int_equal(w.status.phase, JOB_RUNNING);
+	fail_pod(&w, "worker", 1, 1);
+	run_plan(&w);
+	assert_int_equal(w.status.phase, JOB_FAILED);
 	plan_fixture_end(&w);
 }
 
@@ -537,6 +566,7 @@ int main(void)
 	    cmocka_unit_test(worker__killed__runs_again_after_its_back_off),
 	    cmocka_unit_test(worker__that_fails_by_its_own_verdict__fails_the_job),
 	    cmocka_unit_test(worker__evicted__costs_no_back_off),
+	    cmocka_unit_test(restart_policy__that_is_edited__does_not_judge_earlier_ends),
 	    cmocka_unit_test(failures__beyond_the_limit__fail_the_job),
 	    cmocka_unit_test(ps__that_fails_while_workers_run__comes_back_alone),
 	    cmocka_unit_test(worker__that_came_back_and_now_ends__is_not_on_its_way_back_again),

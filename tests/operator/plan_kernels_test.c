@@ -152,6 +152,20 @@ static void pod__that_its_queue_has_not_admitted__does_not_wait_for_a_gpu(void *
 	plan_fixture_end(&w);
 }
 
+static void pod__of_a_gang_that_waits__keeps_its_gpu(void **state)
+{
+	struct plan_fixture w;
+
+	start_on(&w, WORKER("auto") "  run: {gang: volcano}\n", &h100);
+	pod(&w, "worker", 0)->reason = "Unschedulable";
+	w.group_phase = "Inqueue";
+	w.now += 10000;
+	assert_string_equal(run_plan(&w), "");
+	w.group_phase = "Running";
+	assert_string_equal(run_plan(&w), "-worker/0 ");
+	plan_fixture_end(&w);
+}
+
 /* It computes nothing, and must not wait for a GPU, nor fail on one. */
 static void departure_pod__of_a_gpu_worker__uses_the_cpu(void **state)
 {
@@ -284,6 +298,7 @@ int main(void)
 	    cmocka_unit_test(gpu_pod__of_an_index_that_has_fallen_back__is_deleted_again),
 	    cmocka_unit_test(fallback__of_one_index__leaves_the_others),
 	    cmocka_unit_test(pod__that_its_queue_has_not_admitted__does_not_wait_for_a_gpu),
+	    cmocka_unit_test(pod__of_a_gang_that_waits__keeps_its_gpu),
 	    cmocka_unit_test(departure_pod__of_a_gpu_worker__uses_the_cpu),
 	    cmocka_unit_test(kernels__that_were_asked_for_by_name__never_fall_back),
 	    cmocka_unit_test(auto__without_an_image_with_gpu_kernels__uses_the_cpu_and_says_so),

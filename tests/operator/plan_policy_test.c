@@ -97,6 +97,20 @@ static void clean_policy__decides_which_pods_stay(void **state)
 	}
 }
 
+static void sidecar__of_a_finished_task__ends_with_the_job(void **state)
+{
+	struct plan_fixture w;
+
+	start_running(&w, TWO);
+	fail_pod(&w, "worker", 0, 0);
+	pod(&w, "worker", 0)->sidecar_runs = true;
+	run_plan(&w);
+	run_plan(&w);
+	assert_int_equal(w.status.phase, JOB_SUCCEEDED);
+	assert_null(pod(&w, "worker", 0));
+	plan_fixture_end(&w);
+}
+
 /* Else a second status would have to follow, when they have gone. */
 static void pods_that_the_end_sends_off__are_counted_no_longer(void **state)
 {
@@ -464,6 +478,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(success_policy__decides_which_end_completes_the_job),
 	    cmocka_unit_test(clean_policy__decides_which_pods_stay),
+	    cmocka_unit_test(sidecar__of_a_finished_task__ends_with_the_job),
 	    cmocka_unit_test(pods_that_the_end_sends_off__are_counted_no_longer),
 	    cmocka_unit_test(time_to_live__ends_the_job_on_the_second),
 	    cmocka_unit_test(index_statuses__record_how_each_index_ended),

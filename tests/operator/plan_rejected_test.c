@@ -40,6 +40,8 @@ static void rejection__of_any_kind__says_what_to_do(void **state)
 	} cases[] = {
 	    {"exceeded quota: small", "QuotaExceeded", "raise the quota"},
 	    {"admission webhook \"x\" denied the request", "FailedCreate", "change the manifest"},
+	    {"Internal error occurred: failed calling webhook \"x\": connection refused (500)",
+	     "WebhookUnavailable", "repair or remove it"},
 	    {"etcdserver: request is too large (500)", "ObjectTooLarge", "template"},
 	    {"rpc error: trying to send message larger than max (9 vs. 8) (500)", "ObjectTooLarge",
 	     "fewer replicas"},
@@ -107,6 +109,47 @@ static void quota__that_was_forgotten__ends_the_job_no_later(void **state)
 	plan_fixture_end(&w);
 }
 
+/* The time of a suspension is not that of a rejection. */
+static void quota__of_a_job_that_is_suspended__is_forgotten(void **state)
+{
+	struct plan_fixture w;
+
+	start_rejected(&w);
+	w.rejected = NULL;
+	plan_fixture_edit(&w, TWO "  run: {schedulingDeadlineSeconds: 100, suspend: true}\n");
+	run_plan(&w);
+	assert_false(w.status.conditions[COND_REJECTED].set);
+	w.now += 1000;
+	plan_fixture_edit(&w, TWO "  run: {schedulingDeadlineSeconds: 100}\n");
+	run_plan(&w);
+	assert_int_equal(w.status.phase, JOB_PENDING);
+	plan_fixture_end(&w);
+}
+
+static void tensorboard__that_is_rejected__does_not_fail_the_job(void **state)
+{
+	struct plan_fixture w;
+
+	plan_fixture_start(&w, TWO "  run: {schedulingDeadlineSeconds: 100}\n"
+				   "  checkpoint: {volumeClaim: c}\n"
+				   "  tensorboard: {enabled: true}\n");
+	run_plan(&w);
+	run_all(&w);
+	run_plan(&w);
+	run_all(&w);
+	remove_uid(&w, pod(&w, JOB_TENSORBOARD, 0)->uid);
+	w.rejected = quota;
+	w.full = true;
+	for (int n = 0; n < 3; n++, w.now += 100) {
+		run_plan(&w);
+		assert_string_equal(w.status.conditions[COND_REJECTED].reason,
+				    "TensorBoardRejected");
+		assert_int_equal(w.status.phase, JOB_RUNNING);
+		assert_true(w.status.conditions[COND_READY].status);
+	}
+	plan_fixture_end(&w);
+}
+
 static void gang__that_waits__has_the_message_of_its_scheduler(void **state)
 {
 	static const struct {
@@ -143,6 +186,8 @@ int main(void)
 	    cmocka_unit_test(rejection__of_any_kind__says_what_to_do),
 	    cmocka_unit_test(quota__that_is_raised_in_time__leaves_no_trace),
 	    cmocka_unit_test(quota__that_was_forgotten__ends_the_job_no_later),
+	    cmocka_unit_test(quota__of_a_job_that_is_suspended__is_forgotten),
+	    cmocka_unit_test(tensorboard__that_is_rejected__does_not_fail_the_job),
 	    cmocka_unit_test(gang__that_waits__has_the_message_of_its_scheduler),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

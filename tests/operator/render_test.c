@@ -194,6 +194,18 @@ static void a_command__is_run_as_written(void **state)
 	unmake(&m);
 }
 
+/* An evaluator stands outside the cluster: nothing needs to answer at its port. */
+static void evaluator__of_a_command__has_no_readiness_probe(void **state)
+{
+	struct made m = make(HEAD "spec:\n"
+				  "  program: {command: [python3, t.py]}\n"
+				  "  tasks: {evaluator: {image: tf:1}}\n");
+
+	expect(m.pod, "metadata.name", "\"j-evaluator-0\"");
+	expect(m.pod, "spec.containers.0.readinessProbe", "nothing");
+	unmake(&m);
+}
+
 static void a_service__is_headless_and_publishes_all(void **state)
 {
 	struct made m = make(HEAD "spec: {tasks: {ps: {replicas: 1}}}\n");
@@ -232,108 +244,129 @@ static void templates__with_unexpected_types__never_crash(void **state)
 	}
 }
 
-static void patches__turn_one_into_the_other(void **state)
-{
-	static const struct {
-		const char *from, *to, *patch;
-	} cases[] = {
-	    {"{\"a\":1}", "{\"a\":1}", NULL},
-	    {"{\"a\":1}", "{\"a\":2}", "{\"a\":2}"},
-	    {"{\"a\":1,\"b\":2}", "{\"b\":2}", "{\"a\":null}"},
-	    {"{\"a\":{\"x\":1,\"y\":2}}", "{\"a\":{\"x\":1,\"z\":3}}",
-	     "{\"a\":{\"z\":3,\"y\":null}}"},
-	    {"{\"l\":[1,2]}", "{\"l\":[1,3]}", "{\"l\":[1,3]}"},
-	    {"{\"a\":{\"x\":1}}", "{\"a\":3}", "{\"a\":3}"},
-	    {"null", "{\"a\":1}", "{\"a\":1}"},
-	};
+/* The status of a pod whose second init container has this state. */
+#define INITS(state)                                                                               \
+	"{\"phase\":\"Pending\",\"initContainerStatuses\":[{\"state\":{\"terminated\":{"           \
+	"\"exitCode\":0}}},{\"image\":\"i:1\",\"state\":{" state "}}],\"containerStatuses\":[{"    \
+	"\"state\":{\"waiting\":{\"reason\":\"PodInitializing\"}}}]}"
 
-	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
-		cJSON *from = cJSON_Parse(cases[i].from), *to = cJSON_Parse(cases[i].to);
-		cJSON *patch = merge_patch(from, to);
-		char *text = patch ? cJSON_PrintUnformatted(patch) : NULL;
-
-		if (cases[i].patch)
-			assert_string_equal(text, cases[i].patch);
-		else
-			assert_null(text);
-		free(text);
-		cJSON_Delete(from);
-		cJSON_Delete(to);
-		cJSON_Delete(patch);
-	}
-}
+static const struct {
+	const char *status;
+	enum pod_phase phase;
+	int exit_code;
+	bool ready, free;
+	const char *reason;
+} decoded_pods[] = {
+    {"{}", POD_UNKNOWN, -1, false, false, NULL},
+    {"{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}",
+     POD_RUNNING, -1, true, false, NULL},
+    {"{\"phase\":\"Failed\",\"containerStatuses\":[{\"state\":{\"terminated\":{"
+     "\"exitCode\":137,\"reason\":\"OOMKilled\"}}}]}",
+     POD_FAILED, 137, false, false, "OOMKilled"},
+    {"{\"phase\":\"Failed\",\"reason\":\"Evicted\"}", POD_FAILED, -1, false, true, "Evicted"},
+    {"{\"phase\":\"Failed\",\"conditions\":[{\"type\":\"DisruptionTarget\",\"status\":"
+     "\"True\",\"reason\":\"PreemptionByScheduler\"}]}",
+     POD_FAILED, -1, false, true, NULL},
+    {"{\"phase\":\"Failed\",\"conditions\":[{\"type\":\"DisruptionTarget\",\"status\":"
+     "\"True\",\"reason\":\"MovedByAnAutoscaler\"}]}",
+     POD_FAILED, -1, false, true, NULL},
+    {"{\"phase\":\"Failed\",\"conditions\":[{\"type\":\"DisruptionTarget\",\"status\":"
+     "\"False\",\"reason\":\"EvictionByEvictionAPI\"}]}",
+     POD_FAILED, -1, false, false, NULL},
+    {"{\"phase\":\"Pending\",\"containerStatuses\":[{\"state\":{\"waiting\":{\"reason\":"
+     "\"ImagePullBackOff\"}}}]}",
+     POD_PENDING, -1, false, false, "ImagePullBackOff"},
+    {"{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":"
+     "\"False\",\"reason\":\"Unschedulable\"}]}",
+     POD_PENDING, -1, false, false, "Unschedulable"},
+    {"{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":"
+     "\"False\",\"reason\":\"Unschedulable\",\"message\":\"0/1 nodes are available: "
+     "persistentvolumeclaim \\\"c\\\" not found.\"}]}",
+     POD_PENDING, -1, false, false, POD_CLAIM_MISSING},
+    {"{\"phase\":\"Failed\",\"containerStatuses\":[{\"state\":{\"terminated\":{"
+     "\"exitCode\":128,\"reason\":\"StartError\",\"message\":\"failed to create containerd "
+     "task: exec: \\\"nosuch\\\": executable file not found in $PATH: unknown\"}}}]}",
+     POD_FAILED, 128, false, false, POD_NO_EXECUTABLE},
+    {"{\"phase\":\"Failed\",\"containerStatuses\":[{\"state\":{\"terminated\":{"
+     "\"exitCode\":128,\"reason\":\"StartError\",\"message\":\"cgroup is gone\"}}}]}",
+     POD_FAILED, 128, false, false, "StartError"},
+    {"{\"phase\":\"Failed\",\"reason\":\"OutOfcpu\"}", POD_FAILED, -1, false, true, "OutOfcpu"},
+    {"{\"phase\":\"Failed\",\"reason\":\"TopologyAffinityError\"}", POD_FAILED, -1, false, true,
+     "TopologyAffinityError"},
+    {INITS("\"waiting\":{\"reason\":\"ErrImagePull\"}"), POD_PENDING, -1, false, false,
+     "ErrImagePull"},
+    {INITS("\"terminated\":{\"exitCode\":1,\"reason\":\"Error\"}"), POD_PENDING, -1, false, false,
+     POD_INIT_FAILED},
+    {INITS("\"terminated\":{\"exitCode\":0,\"reason\":\"Completed\"}"), POD_PENDING, -1, false,
+     false, NULL},
+    {"null", POD_PENDING, -1, false, false, NULL},
+    {"{\"phase\":7,\"conditions\":3,\"containerStatuses\":{}}", POD_UNKNOWN, -1, false, false,
+     NULL},
+};
 
 static void pods__are_decoded_to_phase_exit_code_and_reason(void **state)
 {
 	static const char head[] = "{\"metadata\":{\"name\":\"j-w-3\",\"uid\":\"u\",\"labels\":{"
 				   "\"muster.dev/task\":\"w\",\"muster.dev/index\":\"3\"}},"
 				   "\"status\":%s}";
-	static const struct {
-		const char *status;
-		enum pod_phase phase;
-		int exit_code;
-		bool ready, free;
-		const char *reason;
-	} cases[] = {
-	    {"{}", POD_UNKNOWN, -1, false, false, NULL},
-	    {"{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}",
-	     POD_RUNNING, -1, true, false, NULL},
-	    {"{\"phase\":\"Failed\",\"containerStatuses\":[{\"state\":{\"terminated\":{"
-	     "\"exitCode\":137,\"reason\":\"OOMKilled\"}}}]}",
-	     POD_FAILED, 137, false, false, "OOMKilled"},
-	    {"{\"phase\":\"Failed\",\"reason\":\"Evicted\"}", POD_FAILED, -1, false, true,
-	     "Evicted"},
-	    {"{\"phase\":\"Failed\",\"conditions\":[{\"type\":\"DisruptionTarget\",\"status\":"
-	     "\"True\",\"reason\":\"PreemptionByScheduler\"}]}",
-	     POD_FAILED, -1, false, true, NULL},
-	    {"{\"phase\":\"Failed\",\"conditions\":[{\"type\":\"DisruptionTarget\",\"status\":"
-	     "\"True\",\"reason\":\"MovedByAnAutoscaler\"}]}",
-	     POD_FAILED, -1, false, true, NULL},
-	    {"{\"phase\":\"Failed\",\"conditions\":[{\"type\":\"DisruptionTarget\",\"status\":"
-	     "\"False\",\"reason\":\"EvictionByEvictionAPI\"}]}",
-	     POD_FAILED, -1, false, false, NULL},
-	    {"{\"phase\":\"Pending\",\"containerStatuses\":[{\"state\":{\"waiting\":{\"reason\":"
-	     "\"ImagePullBackOff\"}}}]}",
-	     POD_PENDING, -1, false, false, "ImagePullBackOff"},
-	    {"{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":"
-	     "\"False\",\"reason\":\"Unschedulable\"}]}",
-	     POD_PENDING, -1, false, false, "Unschedulable"},
-	    {"{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":"
-	     "\"False\",\"reason\":\"Unschedulable\",\"message\":\"0/1 nodes are available: "
-	     "persistentvolumeclaim \\\"c\\\" not found.\"}]}",
-	     POD_PENDING, -1, false, false, POD_CLAIM_MISSING},
-	    {"{\"phase\":\"Failed\",\"containerStatuses\":[{\"state\":{\"terminated\":{"
-	     "\"exitCode\":128,\"reason\":\"StartError\",\"message\":\"failed to create containerd "
-	     "task: exec: \\\"nosuch\\\": executable file not found in $PATH: unknown\"}}}]}",
-	     POD_FAILED, 128, false, false, POD_NO_EXECUTABLE},
-	    {"{\"phase\":\"Failed\",\"containerStatuses\":[{\"state\":{\"terminated\":{"
-	     "\"exitCode\":128,\"reason\":\"StartError\",\"message\":\"cgroup is gone\"}}}]}",
-	     POD_FAILED, 128, false, false, "StartError"},
-	    {"null", POD_PENDING, -1, false, false, NULL},
-	    {"{\"phase\":7,\"conditions\":3,\"containerStatuses\":{}}", POD_UNKNOWN, -1, false,
-	     false, NULL},
-	};
-
-	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
-		MU_AUTO_FREE char *text = mu_xasprintf(head, cases[i].status);
+	for (unsigned i = 0; i < MU_COUNT(decoded_pods); i++) {
+		MU_AUTO_FREE char *text = mu_xasprintf(head, decoded_pods[i].status);
 		cJSON *json = cJSON_Parse(text);
 		struct pod *p = (struct pod *)pod_decode(KIND_POD, json, NULL);
 
 		assert_non_null(p);
 		assert_int_equal(p->observed.index, 3);
-		assert_int_equal(p->observed.phase, cases[i].phase);
-		assert_int_equal(p->observed.exit_code, cases[i].exit_code);
-		assert_int_equal(p->observed.ready, cases[i].ready);
-		assert_int_equal(p->observed.disrupted, cases[i].free);
-		if (cases[i].reason)
-			assert_string_equal(p->observed.reason, cases[i].reason);
+		assert_int_equal(p->observed.phase, decoded_pods[i].phase);
+		assert_int_equal(p->observed.exit_code, decoded_pods[i].exit_code);
+		assert_int_equal(p->observed.ready, decoded_pods[i].ready);
+		assert_int_equal(p->observed.disrupted, decoded_pods[i].free);
+		if (decoded_pods[i].reason)
+			assert_string_equal(p->observed.reason, decoded_pods[i].reason);
 		else
 			assert_null(p->observed.reason);
-		if (cases[i].reason && strcmp(cases[i].reason, POD_CLAIM_MISSING) == 0)
+		if (decoded_pods[i].reason &&
+		    strcmp(decoded_pods[i].reason, POD_CLAIM_MISSING) == 0)
 			assert_string_equal(p->observed.detail, "c");
+		else if (strstr(decoded_pods[i].status, "i:1") && decoded_pods[i].reason)
+			assert_string_equal(p->observed.detail, "i:1");
 		else
 			assert_null(p->observed.detail);
 		object_unref(p);
+		cJSON_Delete(json);
+	}
+}
+
+/* A kubelet sorts the statuses by name, and the pod runs until its sidecar ends. */
+static void pod__with_a_sidecar__has_the_state_of_its_first_container(void **state)
+{
+	static const struct {
+		const char *main, *sidecar; /* their states */
+		enum pod_phase phase;       /* of the pod: Running */
+		int exit_code;
+		bool sidecar_runs;
+	} cases[] = {
+	    {"\"running\":{}", "\"running\":{}", POD_RUNNING, -1, false},
+	    {"\"running\":{}", "\"terminated\":{\"exitCode\":1}", POD_RUNNING, -1, false},
+	    {"\"terminated\":{\"exitCode\":0}", "\"running\":{}", POD_SUCCEEDED, 0, true},
+	    {"\"terminated\":{\"exitCode\":3}", "\"running\":{}", POD_FAILED, 3, true},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_FREE char *text = mu_xasprintf(
+		    "{\"metadata\":{\"name\":\"j-w-3\",\"uid\":\"u\",\"labels\":{"
+		    "\"muster.dev/task\":\"w\",\"muster.dev/"
+		    "index\":\"3\"}},\"spec\":{\"containers\":"
+		    "[{\"name\":\"muster\"},{\"name\":\"istio-proxy\"}]},\"status\":{\"phase\":"
+		    "\"Running\",\"containerStatuses\":[{\"name\":\"istio-proxy\",\"state\":{%s}},"
+		    "{\"name\":\"muster\",\"state\":{%s}}]}}",
+		    cases[i].sidecar, cases[i].main);
+		cJSON *json = cJSON_Parse(text);
+		struct pod *p = (struct pod *)pod_decode(KIND_POD, json, NULL);
+
+		assert_int_equal(p->observed.phase, cases[i].phase);
+		assert_int_equal(p->observed.exit_code, cases[i].exit_code);
+		assert_int_equal(p->observed.sidecar_runs, cases[i].sidecar_runs);
+		object_unref(&p->meta);
 		cJSON_Delete(json);
 	}
 }
@@ -536,6 +569,7 @@ static void tensorboard__serves_the_event_files_of_the_volume(void **state)
 			   mu_span_of("apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\n"
 				      "metadata: {name: j}\nspec:\n  tasks: {ps: {}, worker: {}}\n"
 				      "  checkpoint: {volumeClaim: c, path: /ckpt}\n"
+				      "  run: {gang: kueue, queue: q}\n"
 				      "  tensorboard: {enabled: true}\n"),
 			   "t", &err),
 	    &err);
@@ -549,6 +583,7 @@ static void tensorboard__serves_the_event_files_of_the_volume(void **state)
 	expect(pod, "spec.containers.0.command",
 	       "[\"tensorboard\",\"--logdir=/ckpt\",\"--bind_all\",\"--port=6006\"]");
 	expect(pod, "spec.containers.0.image", "\"tf:1\"");
+	expect(pod, "metadata.annotations", "nothing"); /* it is no member of the gang */
 	expect(pod, "spec.shareProcessNamespace", "true");
 	expect(pod, "spec.containers.0.env", "[]");
 	expect(pod, "spec.volumes.1.persistentVolumeClaim.claimName", "\"c\"");
@@ -567,10 +602,11 @@ int main(void)
 	    cmocka_unit_test(a_template__is_the_base_of_the_pod),
 	    cmocka_unit_test(a_template__with_mistakes__keeps_them),
 	    cmocka_unit_test(a_command__is_run_as_written),
+	    cmocka_unit_test(evaluator__of_a_command__has_no_readiness_probe),
 	    cmocka_unit_test(a_service__is_headless_and_publishes_all),
 	    cmocka_unit_test(templates__with_unexpected_types__never_crash),
-	    cmocka_unit_test(patches__turn_one_into_the_other),
 	    cmocka_unit_test(pods__are_decoded_to_phase_exit_code_and_reason),
+	    cmocka_unit_test(pod__with_a_sidecar__has_the_state_of_its_first_container),
 	    cmocka_unit_test(message__of_a_pod_that_failed__is_the_last_line_that_it_wrote),
 	    cmocka_unit_test(pod__that_was_deleted__was_killed_unless_it_had_ended_before),
 	    cmocka_unit_test(gang__of_volcano__gets_a_group_and_all_pods_at_once),
