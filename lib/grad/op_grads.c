@@ -28,6 +28,7 @@ static const struct op_grad ops_without_gradient[] = {
     NO_GRADIENT(CTCBeamSearchDecoder),
     NO_GRADIENT(CTCGreedyDecoder),
     NO_GRADIENT(Ceil),
+    NO_GRADIENT(CompareAndBitpack),
     NO_GRADIENT(ConcatOffset),
     NO_GRADIENT(Const),
     NO_GRADIENT(DataFormatDimMap),

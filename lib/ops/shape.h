@@ -43,7 +43,7 @@ mu_shape_rule shape_eigen, shape_eigen_joined, shape_qr, shape_svd, shape_triang
 
 /* shape_block.c */
 mu_shape_rule shape_space_to_batch, shape_batch_to_space, shape_space_to_depth;
-mu_shape_rule shape_depth_to_space, shape_bitcast;
+mu_shape_rule shape_depth_to_space, shape_bitcast, shape_compare_and_bitpack;
 
 /* shape_segment.c */
 mu_shape_rule shape_partition, shape_stitch, shape_unsorted_segment, shape_split_v, shape_unique;

@@ -175,3 +175,14 @@ int shape_bitcast(struct mu_shape_ctx *c, struct mu_err *err)
 	c->out[0] = out;
 	return 0;
 }
+
+int shape_compare_and_bitpack(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	struct mu_pshape *out = &c->out[0];
+
+	MU_RETURN_IF_ERROR(mu_shape_want_min_rank(c, 0, 1, err));
+	*out = c->in[0];
+	return out->rank < 0
+		   ? 0
+		   : divide_dim(out->dim[out->rank - 1], 8, &out->dim[out->rank - 1], err);
+}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bucketize: which interval between sorted boundaries a number lies in. */
+/* Bucketize: which interval between sorted boundaries a number lies in.  CompareAndBitpack: whether
+ * numbers are above a threshold, a bit each. */
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
 
@@ -44,7 +45,51 @@ static int bucketize(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
+/* Bit 7 - i: whether x[i] is above the threshold. */
+static uint8_t bits_above(enum mu_dtype type, const void *x, const void *threshold)
+{
+	bool is_real = type == MU_HALF || type == MU_FLOAT || type == MU_DOUBLE;
+	enum mu_dtype wide = is_real ? MU_DOUBLE : MU_INT64;
+	union {
+		double d;
+		int64_t i;
+	} v[8], limit = {.i = 0}; /* TensorFlow ignores the threshold of bools */
+	uint8_t bits = 0;
+
+	convert(wide, v, type, x, 8);
+	if (type != MU_BOOL)
+		convert(wide, &limit, type, threshold, 1);
+	for (int i = 0; i < 8; i++)
+		bits = (uint8_t)(bits << 1 | (is_real ? v[i].d > limit.d : v[i].i > limit.i));
+	return bits;
+}
+
+static int compare_and_bitpack(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	size_t block = 8 * mu_dtype_size(in->dtype);
+	struct mu_shape shape = in->shape;
+	struct mu_tensor *out;
+	int last = shape.rank - 1;
+
+	if (last < 0)
+		return mu_invalid(err, "Input should be at least a vector, but saw a scalar.");
+	if (shape.dim[last] % 8)
+		return mu_invalid(
+		    err, "Inner dimension of input should be divisible by 8, but saw shape: %s",
+		    mu_shape_str(&shape));
+	shape.dim[last] /= 8;
+	shape.count /= 8;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_UINT8, &shape, &out, err));
+	uint8_t *to = out->data;
+	for (int64_t i = 0; i < shape.count; i++)
+		to[i] = bits_above(in->dtype, (const char *)in->data + (size_t)i * block,
+				   kernel_in(c, 1)->data);
+	return 0;
+}
+
 static const struct kernel rows[] = {
     {"Bucketize", .run = bucketize},
+    {"CompareAndBitpack", .run = compare_and_bitpack},
 };
 KERNEL_TABLE(math_bucketize, rows)

@@ -9,6 +9,7 @@ from tensorflow.contrib.image.ops import gen_image_ops
 from tensorflow.contrib.image.python.ops import distort_image_ops
 from tensorflow.contrib.layers.python.ops.sparse_feature_cross_op import sparse_feature_cross
 from tensorflow.contrib.libsvm.ops import gen_libsvm_ops
+from tensorflow.python.ops import gen_math_ops
 
 from common import TARGET, answer_each, error_of, forget, plain
 from layers import on_ps, some, start_all, steps, var
@@ -124,6 +125,20 @@ def single_elements_of_products():
         wrong = gen_factorization_ops.masked_matmul(a, a, mask, False, False)
         with tf.Session(TARGET) as s:
             return plain(s.run(turned)), error_of(lambda: s.run(wrong))
+
+
+def comparisons_packed_into_bits():
+    x, wide = np.arange(-24, 24).reshape(2, 3, 8), 2 ** 62
+    with on_ps():
+        found = [gen_math_ops.compare_and_bitpack(tf.constant(x.astype(t)), tf.constant(3, t))
+                 for t in (np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64)]
+        found += [gen_math_ops.compare_and_bitpack(x % 3 > 1, True), gen_math_ops.compare_and_bitpack(np.zeros([0, 16]), 0.0),
+                  gen_math_ops.compare_and_bitpack([wide + i % 2 for i in range(8)], np.int64(wide)),
+                  gen_math_ops.compare_and_bitpack([np.nan, np.inf, -np.inf] * 8, 0.0)]
+        row = tf.placeholder(tf.float32)
+        wrong = gen_math_ops.compare_and_bitpack(row, 0.0)
+        with tf.Session(TARGET) as s:
+            return plain(s.run(found)), [error_of(lambda: s.run(wrong, {row: by})) for by in (1, np.zeros([2, 9]))]
 
 
 def variables_that_begin_with_zeros():
