@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """While loops tied by control edges or by state that they update in place; For over functions that call functions; variants."""
-from common import TARGET, answer_each, forget, plain, tf
+from common import TARGET, answer_each, error_of, forget, plain, tf
 
 from tensorflow.core.framework import attr_value_pb2, tensor_pb2
 from tensorflow.python.framework import function
@@ -39,6 +39,22 @@ def functional_branches_and_loops_run_what_is_needed():
         with tf.Session(TARGET) as sess:
             sess.run(tf.global_variables_initializer())
             return [[plain(sess.run([fetch])), plain(sess.run(v))] for fetch in fetches + [branch[0].op]]
+    finally:
+        tf.disable_control_flow_v2()
+
+
+def branch_with_an_uninitialized_variable():
+    """Only the branch that is taken reads it; it is on another task than the predicate."""
+    tf.enable_control_flow_v2()
+    try:
+        with tf.device("/job:ps/task:0"):
+            v = tf.Variable(7.0, use_resource=False)
+        p = tf.placeholder(tf.bool, [])
+        fetches = [v.initialized_value(), tf.cond(p, lambda: [v.value(), v + 1], lambda: [tf.constant(5.0), 6.0])]
+        with tf.Session(TARGET) as sess:
+            before = [plain(sess.run(fetches, {p: False})), error_of(lambda: sess.run(fetches[1], {p: True}))]
+            sess.run(v.initializer)
+            return before, [plain(sess.run(fetches, {p: value})) for value in (True, False)]
     finally:
         tf.disable_control_flow_v2()
 
