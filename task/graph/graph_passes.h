@@ -51,6 +51,8 @@ int graph_place(struct mu_graph *g, const struct graph_devices *devs,
 bool graph_is_stateful(const struct mu_node *n); /* has state that outlives a step */
 void graph_record_stateful(const struct mu_graph *g, const struct graph_devices *devs,
 			   struct stateful_placement *stateful);
+/* Marks ops that fail for singular matrices in the version of TensorFlow that made the graph. */
+void graph_mark_singular_errors(struct mu_graph *g);
 /* Makes one graph per task and replaces the edges between tasks by _Send/_Recv pairs.  `partitions`
  * has one entry for each task with nodes, named by its prefix "/job:J/replica:0/task:T".  Adds
  * nodes to g for loops that span tasks. */

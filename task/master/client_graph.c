@@ -172,6 +172,7 @@ static int client_graph_build(struct session *s, const struct run_step_request *
 	if ((rc = graph_check_step(g, err)) || (rc = mu_graph_inline(g, err)) ||
 	    (rc = graph_place(g, &s->devices, &s->stateful, err)))
 		return rc;
+	graph_mark_singular_errors(g);
 	if (s->log_placement)
 		log_placement(g);
 	rc = graph_partition(g, &s->devices, &partitions, &n_partitions, err);

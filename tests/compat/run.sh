@@ -33,7 +33,7 @@ if [ "${1:-}" = --newest ]; then
 else
   if [ "${1:-}" = --client-1.15 ]; then
     shift
-    [ $# != 0 ] || set -- hello functions datasets readers placement tied_loops lockstep old_models old_style old_input contrib boosted_trees
+    [ $# != 0 ] || set -- hello functions datasets readers placement tied_loops lockstep old_models old_style old_input contrib old_answers boosted_trees
     export MUSTER_TF_CLIENT=${MUSTER_TF_CLIENT:-build/venv-tf-1.15}
     python37=$(python_3_7)
     [ -x "$MUSTER_TF_CLIENT/bin/python" ] || [ -n "$python37" ] || {

@@ -186,6 +186,8 @@ static int set_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 	struct matrix_band b = {0};
 
 	MU_RETURN_IF_ERROR(read_matrix(c, v3, 2, &b, err));
+	if (!band->shape.rank)
+		return mu_invalid(err, "diagonal must be at least 1-dim, received shape: []");
 	bool many = b.to != b.from;
 	int keep = shape.rank - 2;
 	MU_RETURN_IF_ERROR(

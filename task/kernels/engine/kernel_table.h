@@ -43,6 +43,10 @@ kernel_fn *cpu_kernel_run(const struct kernel *k, const struct mu_node *n);
 enum kernel_gpu { KERNEL_GPU_NONE, KERNEL_GPU_HOST, KERNEL_GPU_NATIVE };
 enum kernel_gpu kernel_on_gpu(const struct mu_node *n);
 
+/* A bool attribute that a graph pass sets: the node fails for a singular matrix, as in the client's
+ * version of TensorFlow. */
+#define SINGULAR_ERROR_ATTR "_singular_error"
+
 /* All rows of the CPU device, in the tables' order; NULL past the end. */
 const struct kernel *cpu_kernel_at(unsigned i);
 

@@ -33,7 +33,12 @@ static int cholesky_one(const struct matrix_job *j, int64_t k, double *work)
 	int n = j->a.rows;
 
 	matrices_get(&j->a, k, BY_COLUMNS, work);
-	if (lapack_potrf(j->a.is_complex, n, work))
+	bool finite = matrices_finite(j->a.is_complex, all, work);
+	int rc = lapack_potrf(j->a.is_complex, n, work);
+
+	if (rc && finite && j->singular_error)
+		return rc;
+	if (rc)
 		for (int64_t i = 0; i < doubles(&j->a, all); i++)
 			work[i] = NAN;
 	else
@@ -44,12 +49,13 @@ static int cholesky_one(const struct matrix_job *j, int64_t k, double *work)
 
 static int cholesky(struct kernel_call *c, struct mu_err *err)
 {
-	struct matrix_job j = {.one = cholesky_one};
+	struct matrix_job j = {.one = cholesky_one, .singular_error = matrices_error_attr(c)};
 
 	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
 	MU_RETURN_IF_ERROR(out_like(c, &j, &j.a, err));
 	j.lwork = area(&j.a);
-	return matrices_run(c, &j, "", err);
+	return matrices_run(
+	    c, &j, "Cholesky decomposition was not successful. The input might not be valid.", err);
 }
 
 /* The gradient for a = l l^t is half of s + s^t with s = l^-t p l^-1; p is the lower triangle of

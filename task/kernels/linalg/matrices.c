@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/kernel_table.h"
 
 bool matrices_complex(enum mu_dtype t)
 {
@@ -211,4 +212,9 @@ int matrices_run(struct kernel_call *c, struct matrix_job *j, const char *why, s
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for a matrix of shape %s",
 			       mu_shape_str(&j->a.t->shape));
 	return j->failed ? mu_invalid(err, "%s", why) : 0;
+}
+
+bool matrices_error_attr(const struct kernel_call *c)
+{
+	return args_attr_bool(c->node, SINGULAR_ERROR_ATTR, false);
 }

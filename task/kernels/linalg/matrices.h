@@ -52,11 +52,14 @@ void matrices_keep_lower(bool is_complex, int n, void *a);
 struct matrix_job {
 	struct matrices a, b;
 	struct mu_tensor *out[3];
-	bool flag; /* the op's own */
+	bool flag;           /* the op's own */
+	bool singular_error; /* instead of NaN */
 	int64_t lwork;
 	int (*one)(const struct matrix_job *j, int64_t k, double *work);
 	atomic_bool failed, no_memory; /* set by matrices_run */
 };
+/* True if a singular matrix is an error in the client's version of TensorFlow. */
+bool matrices_error_attr(const struct kernel_call *c);
 /* All of them, over the pool.  why: the error where one cannot be done. */
 int matrices_run(struct kernel_call *c, struct matrix_job *j, const char *why, struct mu_err *err);
 

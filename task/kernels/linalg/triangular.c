@@ -57,6 +57,11 @@ static int triangle_one(const struct matrix_job *j, int64_t k, double *work)
 	double *b = work + 2 * (int64_t)n * n;
 
 	matrices_get(&w->matrix, broadcast_place(&w->of_matrix, k), BY_COLUMNS, work);
+	for (int64_t i = 0; i < n && j->singular_error; i++) {
+		const double *pivot = work + i * (n + 1) * (j->a.is_complex ? 2 : 1);
+		if (pivot[0] == 0 && (!j->a.is_complex || pivot[1] == 0))
+			return 1;
+	}
 	matrices_get(&j->a, broadcast_place(&w->of_right, k), BY_COLUMNS, b);
 	lapack_trsm(j->a.is_complex, 'L', w->lower ? 'L' : 'U', j->flag ? 'C' : 'N', n, columns,
 		    work, b);
@@ -86,7 +91,8 @@ static int triangular_solve_banded(struct kernel_call *c, bool banded, struct mu
 	struct triangles w = {.banded = banded,
 			      .lower = args_attr_bool(c->node, "lower", true),
 			      .j = {.one = banded ? banded_one : triangle_one,
-				    .flag = args_attr_bool(c->node, "adjoint", false)}};
+				    .flag = args_attr_bool(c->node, "adjoint", false),
+				    .singular_error = matrices_error_attr(c)}};
 	struct mu_shape of_a, of_b, shape;
 	struct matrix_job *j = &w.j;
 
@@ -105,7 +111,7 @@ static int triangular_solve_banded(struct kernel_call *c, bool banded, struct mu
 	j->a.n = shape.count;
 	MU_RETURN_IF_ERROR(mu_shape_append(&shape, 2, (int64_t[]){j->a.rows, j->a.cols}, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, j->a.t->dtype, &shape, &j->out[0], err));
-	return matrices_run(c, j, "", err);
+	return matrices_run(c, j, "Input matrix is not invertible.", err);
 }
 
 KERNEL_RUN(triangular_solve, triangular_solve_banded(c, false, err))
@@ -113,6 +119,7 @@ KERNEL_RUN(banded_solve, triangular_solve_banded(c, true, err))
 
 static const struct kernel rows[] = {
     {"BandedTriangularSolve", .flags = KERNEL_EXPENSIVE, .run = banded_solve},
-    {"MatrixTriangularSolve BatchMatrixTriangularSolve", .flags = KERNEL_EXPENSIVE, .run = triangular_solve},
+    {"MatrixTriangularSolve BatchMatrixTriangularSolve", .flags = KERNEL_EXPENSIVE,
+     .run = triangular_solve},
 };
 KERNEL_TABLE(linalg_triangular, rows)

@@ -67,7 +67,7 @@ static void solve(struct tridiagonal *s, bool pivoting)
 	}
 }
 
-/* A singular matrix gives no numbers, as it does in TensorFlow. */
+/* A singular matrix gives no numbers, as it does in TensorFlow, or an error. */
 static int solve_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int64_t n = j->a.cols, columns = j->b.cols;
@@ -81,6 +81,8 @@ static int solve_one(const struct matrix_job *j, int64_t k, double *work)
 	solve(&s, j->flag);
 	for (int64_t i = 0; i < n; i++)
 		singular |= s.main[i] == 0;
+	if (singular && j->singular_error)
+		return 1;
 	for (int64_t i = 0; singular && i < n * columns; i++)
 		s.x[i] = complex_of(NAN, NAN);
 	matrices_put_complex(j->out[0], k * n * columns, BY_ROWS, j->b.rows, j->b.cols, s.x);
@@ -97,7 +99,8 @@ static bool same_batch(const struct matrices *a, const struct matrices *b)
 static int tridiagonal_solve(struct kernel_call *c, struct mu_err *err)
 {
 	struct matrix_job j = {.one = solve_one,
-			       .flag = args_attr_bool(c->node, "partial_pivoting", true)};
+			       .flag = args_attr_bool(c->node, "partial_pivoting", true),
+			       .singular_error = matrices_error_attr(c)};
 
 	if (!j.flag && args_attr_bool(c->node, "perturb_singular", false))
 		return mu_invalid(
@@ -115,7 +118,13 @@ static int tridiagonal_solve(struct kernel_call *c, struct mu_err *err)
 				  mu_shape_str(&j.a.t->shape), mu_shape_str(&j.b.t->shape));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, j.b.t->dtype, &j.b.t->shape, &j.out[0], err));
 	j.lwork = 4 * (int64_t)j.a.cols + (int64_t)j.b.rows * j.b.cols;
-	return matrices_run(c, &j, "", err);
+	const char *why = "The matrix is not invertible.";
+	if (j.a.cols == 1)
+		why = "The matrix is not invertible: it is a scalar with value zero.";
+	else if (!j.flag)
+		why = "The matrix is either not invertible, or requires pivoting. Try setting "
+		      "partial_pivoting = True.";
+	return matrices_run(c, &j, why, err);
 }
 
 /* ---- products: each diagonal an input of its own ---- */

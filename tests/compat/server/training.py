@@ -77,6 +77,11 @@ def contrib():
     compare_each("contrib", *both(lambda c: c.run("contrib"), stock=stock_with_contrib))
 
 
+def old_answers():
+    """inputs that servers of 1.15 answer in another way than later ones"""
+    compare_each("old answers", *both(lambda c: c.run("old_answers"), stock=stock_with_contrib))
+
+
 def boosted_trees():
     """estimators of boosted trees, which TensorFlow 1.15 has and later versions do not run"""
     compare_each("boosted trees", *both(lambda c: c.run("boosted_trees", seconds=900), worker=1, chief=1, stock=stock_with_contrib))
@@ -84,4 +89,4 @@ def boosted_trees():
 
 CASES = [lockstep, trainers, old_style, old_models, old_pictures, old_input, old_texts, rare_state, summary_files, quantized, old_sessions, estimators, keras_layers]
 if CLIENT:
-    CASES += [contrib, boosted_trees]
+    CASES += [contrib, old_answers, boosted_trees]
