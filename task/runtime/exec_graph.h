@@ -167,6 +167,7 @@ struct work {
 	struct work *outer; /* this thread's work on another step, interrupted by this one */
 	struct item *items, few[WORK_INLINE];
 	unsigned first, n, cap; /* of items: the queue is items[first] to items[first + n - 1] */
+	struct pool_job *finished, **last_finished; /* calls whose successors wait for `items` */
 	unsigned done;
 	unsigned max_nodes;       /* inline execution: nodes that may run */
 	size_t inline_bytes;      /* inline execution: bytes of inputs so far */

@@ -3,7 +3,10 @@
  *
  * A thread works until its queue of ready nodes is empty.  It is first in, first out, as in
  * TensorFlow, because programs rely on nodes that become ready together: one gradient of a layer
- * goes to a ps, which overwrites the layer's weight, and the other gradient still reads it.
+ * goes to a ps, which overwrites the layer's weight, and the other gradient still reads it.  A call
+ * that finishes at once, such as a receive of a tensor that has arrived, has its successors run
+ * when the queue is empty.  In TensorFlow a receive takes longer than the nodes that are ready, so
+ * programs rely on these, too: a step reads a variable of a ps and sends the ps its next value.
  *
  * Cheap kernels run in place.  An expensive kernel goes to the pool if other nodes are ready and
  * the pool has several threads.
@@ -221,7 +224,7 @@ static size_t input_bytes(const struct exec_node *n, const struct iteration *it)
 static bool should_offload(struct work *w, const struct exec_node *n, const struct iteration *it,
 			   bool dead)
 {
-	bool others_wait = n->expensive && w->n && w->step->executor->has_helpers;
+	bool others_wait = n->expensive && (w->n || w->finished) && w->step->executor->has_helpers;
 
 	if (n->async || dead || !(w->is_inline || others_wait))
 		return false;
@@ -268,6 +271,8 @@ static void work_begin(struct work *w, struct step *s, bool is_inline)
 	w->outer = current;
 	w->items = w->few;
 	w->first = w->n = w->done = 0;
+	w->finished = NULL;
+	w->last_finished = &w->finished;
 	w->cap = WORK_INLINE;
 	w->is_inline = is_inline;
 	w->is_outermost_inline = is_inline && !w->outer && !inline_budget.on;
@@ -283,6 +288,31 @@ static void work_begin(struct work *w, struct step *s, bool is_inline)
 		memset(w->few_out, 0, sizeof w->few_out);
 	refresh_single_threaded(w);
 	current = w;
+}
+
+/* Adds the successors of a call to this thread's queue.  A receive of a dead tensor is dead itself,
+ * so its control edges are dead too. */
+static void finish_in(struct work *w, struct call *c)
+{
+	const struct exec_node *n = &w->step->executor->nodes[c->node];
+	bool dead = n->n_out == 1 && c->k.out[0].dead;
+
+	if (w->step->trace && !c->failed)
+		step_trace_node(w->step->trace, n->node, c->began, c->k.out, n->n_out);
+	node_complete(w, n, c->it, c->k.out, c->failed || dead);
+}
+
+/* Adds the successors of the calls that finished on this thread. */
+static void finish_calls(struct work *w)
+{
+	struct pool_job *job = w->finished;
+
+	w->finished = NULL;
+	w->last_finished = &w->finished;
+	for (struct pool_job *next; job; job = next) {
+		next = job->next;
+		finish_in(w, MU_CONTAINER(job, struct call, job));
+	}
 }
 
 /* Finishes the calls of other steps, after the first step of inline execution. */
@@ -307,7 +337,11 @@ static void work_run(struct work *w)
 	bool is_outermost_inline = w->is_outermost_inline;
 	uint64_t float_mode = mu_flush_denormals();
 
-	while (w->n) {
+	while (w->n || w->finished) {
+		if (!w->n) {
+			finish_calls(w);
+			continue;
+		}
 		/* Field by field: a 16-byte load right after two smaller stores would stall. */
 		const struct item *next = &w->items[w->first++];
 		const struct exec_node *n = &nodes[next->node];
@@ -401,18 +435,6 @@ struct step *executor_start_call(struct executor *e, struct rendezvous *r, struc
 
 /* ---- the end of an asynchronous call ---- */
 
-/* Adds the successors of a call to this thread's queue.  A receive of a dead tensor is dead itself,
- * so its control edges are dead too. */
-static void finish_in(struct work *w, struct call *c)
-{
-	const struct exec_node *n = &w->step->executor->nodes[c->node];
-	bool dead = n->n_out == 1 && c->k.out[0].dead;
-
-	if (w->step->trace && !c->failed)
-		step_trace_node(w->step->trace, n->node, c->began, c->k.out, n->n_out);
-	node_complete(w, n, c->it, c->k.out, c->failed || dead);
-}
-
 static void finish_job(struct pool_job *job)
 {
 	struct call *c = MU_CONTAINER(job, struct call, job);
@@ -450,7 +472,9 @@ void kernel_finish(struct kernel_call *k, const struct mu_err *err)
 		step_fail(s, k->node, err);
 	}
 	if (current && current->step == s) {
-		finish_in(current, c);
+		c->job.next = NULL;
+		*current->last_finished = &c->job;
+		current->last_finished = &c->job.next;
 		atomic_fetch_sub_explicit(&s->outstanding, 1, memory_order_relaxed);
 	} else if (current) {
 		defer_finish(c);

@@ -334,6 +334,38 @@ static void nodes__that_become_ready_together__run_before_their_successors(void 
 	executor_unref(e);
 }
 
+/* `in` has arrived when the step starts, and its assignment overwrites the value of `read`. */
+static void nodes__that_are_ready__run_before_the_successors_of_a_receive(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct mu_pshape any = {.rank = 0};
+	struct mu_attr shape = {.kind = MU_ATTR_SHAPE, .shape = &any};
+	struct mu_node *w = node(g, "w", "VariableV2", "", "");
+	struct got got = {0};
+	struct mu_tensor t;
+	struct mu_err err = {0};
+	float seven = 7;
+
+	attr_type(g, w, "dtype", MU_FLOAT);
+	mu_node_set_attr(g, w, "shape", &shape);
+	scalar(g, "two", 2, "");
+	floats(g, "initial", "Assign", "w two", "");
+	floats(g, "read", "Identity", "w ^initial", "");
+	floats(g, "negative", "Neg", "read", "");
+	end(g, "send", "_Send", "negative", "out");
+	end(g, "in", "_Recv", "", "in");
+	floats(g, "assign", "Assign", "w in ^initial", "");
+	struct one_step s = open_step(g);
+	assert_ok(mu_tensor_scalar(&t, MU_FLOAT, &seven, &err), &err);
+	assert_ok(rendezvous_send(s.rendezvous, EDGE_KEY("in"), t, false, &err), &err);
+	start_step(&s);
+	rendezvous_recv_local(s.rendezvous, EDGE_KEY("out"), on_tensor, &got);
+	wait_done(&s.wait);
+	assert_float_equal(MU_DATA(float, &got.tensor)[0], -2, 0);
+	mu_tensor_unref(&got.tensor);
+	close_step(&s);
+}
+
 /* Many threads start the same exec graph at once. */
 static _Atomic int hammered;
 
@@ -391,6 +423,7 @@ int main(void)
 	    cmocka_unit_test(compile__of_an_invalid_graph__fails),
 	    cmocka_unit_test(variable__unset_then_assigned__is_read_by_value),
 	    cmocka_unit_test(nodes__that_become_ready_together__run_before_their_successors),
+	    cmocka_unit_test(nodes__that_are_ready__run_before_the_successors_of_a_receive),
 	    cmocka_unit_test(steps__from_many_threads__do_not_disturb_each_other),
 	};
 	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);
