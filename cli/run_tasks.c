@@ -18,7 +18,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -27,6 +26,7 @@
 
 #include "cli/run_env.h"
 #include "lib/base/log.h"
+#include "lib/base/random.h"
 
 enum { MAX_TASKS = 4096, MAX_READS = 256 };
 enum { FIRST_PORT = 10000, PORTS = 20000, PORT_TRIES = 1000 };
@@ -41,9 +41,7 @@ static int choose_port(int *held)
 
 	*held = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	for (int i = 0; *held >= 0 && i < PORT_TRIES; i++) {
-		if (getrandom(&port, sizeof(port), 0) != (ssize_t)sizeof(port))
-			break;
-		port = (unsigned short)(FIRST_PORT + port % PORTS);
+		port = (unsigned short)(FIRST_PORT + mu_random_u64() % PORTS);
 		a.sin_port = htons(port);
 		if (!bind(*held, (struct sockaddr *)&a, sizeof(a))) {
 			setsockopt(*held, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));

@@ -8,12 +8,11 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/random.h"
 #include "lib/builder/builder.h"
 #include "lib/checkpoint/bundle.h"
 #include "lib/checkpoint/checkpoint_state.h"
@@ -169,12 +168,9 @@ static int run_saver_op(struct mu_saver *v, struct mu_session *s, struct mu_out 
 	MU_AUTO_TENSOR tmp_prefix = {0};
 	struct mu_feed feeds[2] = {{v->prefix, &name}, {v->tmp_prefix, &tmp_prefix}};
 	MU_AUTO_FREE char *text = NULL;
-	uint64_t salt = 0;
 	int rc;
 
-	if (getrandom(&salt, sizeof(salt), 0) != (ssize_t)sizeof(salt))
-		salt = (uint64_t)time(NULL);
-	text = mu_xasprintf("%s_temp_%016llx/part", prefix, (unsigned long long)salt);
+	text = mu_xasprintf("%s_temp_%016llx/part", prefix, (unsigned long long)mu_random_u64());
 	rc = mu_tensor_string(&name, prefix, strlen(prefix), err);
 	if (!rc)
 		rc = mu_tensor_string(&tmp_prefix, text, strlen(text), err);

@@ -14,7 +14,6 @@
 #include "lib/base/clock.h"
 
 #include <pthread.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "client/session/calls.h"
@@ -22,6 +21,7 @@
 #include "client/session/stop.h"
 #include "client/session/wait.h"
 #include "lib/base/pb.h"
+#include "lib/base/random.h"
 
 enum {
 	DEFAULT_CONNECT_MS = 60000,
@@ -49,18 +49,12 @@ struct mu_session {
 	_Atomic int64_t next_request;
 };
 
-static long now_ms(void)
-{
-	return (long)(mu_clock() * 1000);
-}
-
 int mu_session_open(struct mu_session **out, const char *target, struct mu_builder *b,
 		    const struct mu_session_options *options, struct mu_err *err)
 {
 	static const struct mu_session_options defaults;
 	const struct mu_session_options *o = options ? options : &defaults;
 	struct rpc_channel *channel = NULL;
-	int64_t first;
 	int rc = o->transport.call ? 0 : rpc_channel_open(target, &channel, err);
 
 	if (rc)
@@ -80,9 +74,7 @@ int mu_session_open(struct mu_session **out, const char *target, struct mu_build
 	s->stop = o->stop;
 	pthread_mutex_init(&s->lock, NULL);
 	/* The server only compares request ids for equality, across all clients. */
-	if (getrandom(&first, sizeof(first), 0) != (ssize_t)sizeof(first))
-		first = now_ms();
-	s->next_request = first & 0x3fffffffffffffff;
+	s->next_request = mu_random_u64() & 0x3fffffffffffffff;
 	*out = s;
 	return 0;
 }
@@ -197,7 +189,7 @@ static int call_create(struct mu_session *s, struct wait *w, const struct mu_buf
 static int session_create(struct mu_session *s, struct mu_err *err)
 {
 	unsigned nodes = mu_builder_graph(s->builder)->n_nodes;
-	long end = now_ms() + s->connect_ms, left = s->connect_ms;
+	long end = mu_clock_ms() + s->connect_ms, left = s->connect_ms;
 	long try_ms = s->stop ? FIRST_STOP_CHECK_MS
 			      : left; /* doubled for each try, because a large graph takes longer */
 	MU_AUTO_BUF request = {0}, reply = {0};
@@ -209,7 +201,7 @@ static int session_create(struct mu_session *s, struct mu_err *err)
 	encode_create(s, &request);
 	for (;;) {
 		rc = call_create(s, &wait, &request, try_ms < left ? try_ms : left, &reply, &why);
-		left = end - now_ms();
+		left = end - mu_clock_ms();
 		if (rc && stop_is_set(s->stop))
 			return mu_fail(err, MU_CANCELLED,
 				       "stopped before the session on %s was created", s->target);

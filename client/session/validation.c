@@ -5,7 +5,6 @@
  * The file "best" has one line, "<score> <step> <scores since>". A restarted chief reads it, so
  * that it does not take its first score for the best or count from 0.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,17 +48,10 @@ static void read_best(struct validation_hook *h)
 static int write_best(const struct validation_hook *h, struct mu_err *err)
 {
 	MU_AUTO_FREE char *path = path_of(h, "");
-	MU_AUTO_FREE char *tmp_path = path_of(h, ".new");
-	FILE *f = fopen(tmp_path, "w");
-	int bad = 0;
+	MU_AUTO_FREE char *text =
+	    mu_xasprintf("%.9g %lld %u\n", h->best, (long long)h->best_step, h->since);
 
-	if (!f)
-		return mu_fail_errno(err, errno, "write %s", tmp_path);
-	bad |= fprintf(f, "%.9g %lld %u\n", h->best, (long long)h->best_step, h->since) < 0;
-	bad |= fclose(f) != 0;
-	if (bad || rename(tmp_path, path))
-		return mu_fail_errno(err, errno, "write %s", path);
-	return 0;
+	return mu_write_file(path, text, strlen(text), err);
 }
 
 static int validation_created(struct mu_hook *base, struct mu_session *s, int64_t step,

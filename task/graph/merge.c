@@ -41,39 +41,6 @@ static void write_identity(const struct mu_node *n, struct mu_buf *key)
 	mu_buf_puts(key, n->device);
 }
 
-/* A slot of the hash table of distinct computations. */
-struct slot {
-	uint64_t hash;
-	struct mu_node *node;
-};
-
-static struct slot *merge_find_slot(struct opt *o, uint64_t hash)
-{
-	if (!o->slots) {
-		for (o->n_slots = 64; o->n_slots / 2 < o->n;)
-			o->n_slots *= 2;
-		o->slots = MU_NEW_ARRAY(struct slot, o->n_slots);
-	}
-	unsigned i = (unsigned)hash & (o->n_slots - 1);
-	while (o->slots[i].node && o->slots[i].hash != hash)
-		i = (i + 1) & (o->n_slots - 1);
-	return &o->slots[i];
-}
-
-void merge_end(struct opt *o)
-{
-	free(o->slots);
-	mu_buf_fini(&o->key[0]);
-	mu_buf_fini(&o->key[1]);
-}
-
-static struct mu_span identity_of(struct opt *o, unsigned which, const struct mu_node *n)
-{
-	o->key[which].len = 0;
-	write_identity(n, &o->key[which]);
-	return mu_buf_span(&o->key[which]);
-}
-
 bool merge_node(struct opt *o, struct mu_node *n)
 {
 	enum mu_dtype *types;
@@ -82,16 +49,14 @@ bool merge_node(struct opt *o, struct mu_node *n)
 	if (!n->def->n_outputs || (!o->data_users[n->id] && !o->control_users[n->id]) ||
 	    !optimize_is_pure(o, n) || has_large(n))
 		return false;
-	struct mu_span key = identity_of(o, 0, n);
-	uint64_t hash = mu_hash(key.data, key.len, o->seed);
-	struct slot *slot = merge_find_slot(o, hash);
-	if (!slot->node) {
-		*slot = (struct slot){hash, n};
+	mu_buf_clear(&o->key);
+	write_identity(n, &o->key);
+	struct mu_node *twin = mu_map_get_n(&o->computations, o->key.data, o->key.len);
+	if (!twin) {
+		mu_map_put_n(&o->computations, o->key.data, o->key.len, n);
 		return false;
 	}
-	struct mu_node *twin = slot->node;
-	if (!mu_span_eq(key, identity_of(o, 1, twin)) ||
-	    mu_op_output_types(n, &o->scratch, &types, &n_out, NULL))
+	if (mu_op_output_types(n, &o->scratch, &types, &n_out, NULL))
 		return false;
 	struct mu_input *to = MU_ARENA_ARRAY(&o->scratch, struct mu_input, n_out + 1);
 	for (unsigned i = 0; i < n_out || i == 0; i++)

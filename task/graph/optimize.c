@@ -217,10 +217,7 @@ void graph_optimize(struct mu_graph *g, struct runtime *rt)
 {
 	struct opt o = {.g = g, .rt = rt, .n = g->n_nodes, .budget = FOLD_BYTES};
 
-	struct mu_map seeded;
-
-	mu_map_init(&seeded);
-	o.seed = seeded.seed;
+	mu_map_init(&o.computations);
 	mu_arena_init(&o.scratch);
 	if (edges_are_valid(&o)) {
 		o.replacement = MU_ARENA_ARRAY(&o.scratch, struct mu_input *, o.n);
@@ -241,6 +238,7 @@ void graph_optimize(struct mu_graph *g, struct runtime *rt)
 		fuse_products(&o);
 		drop_unused(&o);
 	}
-	merge_end(&o);
+	mu_map_fini(&o.computations);
+	mu_buf_fini(&o.key);
 	mu_arena_fini(&o.scratch);
 }

@@ -9,6 +9,7 @@
 #ifndef MU_TASK_GRAPH_OPTIMIZE_H
 #define MU_TASK_GRAPH_OPTIMIZE_H
 
+#include "lib/base/map.h"
 #include "lib/graph/graph.h"
 
 struct runtime;
@@ -35,10 +36,8 @@ struct opt {
 		const struct mu_op_def *def;
 		unsigned traits;
 	} trait_cache[64];
-	struct slot *slots; /* merge.c */
-	unsigned n_slots;
-	uint64_t seed;
-	struct mu_buf key[2];
+	struct mu_map computations; /* merge.c: identity to node */
+	struct mu_buf key;
 };
 
 enum op_trait {
@@ -48,8 +47,7 @@ enum op_trait {
 	TRAIT_NO_OP = 1 << 3,
 	TRAIT_DEAD_OUTPUTS = 1 << 4,   /* one output may be dead and another alive */
 	TRAIT_NEXT_ITERATION = 1 << 5, /* closes a loop */
-	TRAIT_CONST = 1 << 6,
-	TRAIT_CONTROL_FLOW = 1 << 7,
+	TRAIT_CONTROL_FLOW = 1 << 6,
 };
 unsigned optimize_traits(struct opt *o, const struct mu_node *n);
 /* True if the node has no state, takes no references and never waits. */
@@ -58,7 +56,6 @@ bool optimize_is_constant(const struct mu_node *n); /* a Const without control i
 
 bool fold_node(struct opt *o, struct mu_node *n);  /* true: n is replaced by constants */
 bool merge_node(struct opt *o, struct mu_node *n); /* true: n is replaced by an equal node */
-void merge_end(struct opt *o);
 void drop_unused_values(struct opt *o);
 void fuse_products(struct opt *o);
 

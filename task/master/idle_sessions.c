@@ -112,25 +112,28 @@ static void wait_sweep(struct master *m)
 	pthread_mutex_unlock(&m->lock);
 }
 
-void master_stop(struct master *m)
+void master_close_all(struct master *m, const struct mu_err *why)
 {
-	struct session **list;
-	struct mu_err why;
-	unsigned n = 0;
-
-	master_drain(m);
-	wait_sweep(m);
 	pthread_mutex_lock(&m->lock);
-	list = MU_NEW_ARRAY(struct session *, m->sessions.count + 1);
+	MU_AUTO_FREE struct session **list = MU_NEW_ARRAY(struct session *, m->sessions.count + 1);
+	unsigned n = 0;
 	mu_map_each (&m->sessions, s)
 		list[n++] = s->value;
 	for (unsigned i = 0; i < n; i++)
 		mu_map_del(&m->sessions, list[i]->handle);
 	pthread_mutex_unlock(&m->lock);
-	mu_fail(&why, MU_UNAVAILABLE, "%s is shutting down", m->rt->task_prefix);
 	for (unsigned i = 0; i < n; i++) {
-		session_close(list[i], &why);
+		session_close(list[i], why);
 		session_unref(list[i]);
 	}
-	free(list);
+}
+
+void master_stop(struct master *m)
+{
+	struct mu_err why;
+
+	master_drain(m);
+	wait_sweep(m);
+	mu_fail(&why, MU_UNAVAILABLE, "%s is shutting down", m->rt->task_prefix);
+	master_close_all(m, &why);
 }

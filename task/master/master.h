@@ -106,6 +106,7 @@ struct session *master_session(struct master *m, const char *handle, struct mu_e
 /* Fails when the master stops. */
 int master_add(struct master *m, struct session *s, struct mu_err *err);
 struct session *master_remove(struct master *m, const char *handle);
+void master_close_all(struct master *m, const struct mu_err *why);
 /* Adds the tasks of the cluster that the filters accept to g, and always this task. */
 int master_filter(struct peers *cluster, char **filters, size_t n_filters, struct fan_out *g,
 		  struct mu_err *err);

@@ -189,29 +189,6 @@ static int close_session_by_handle(struct master *m, struct mu_span request, str
 	return 0;
 }
 
-static void close_all(struct master *m)
-{
-	struct mu_err why;
-	struct session *s;
-
-	mu_fail(&why, MU_ABORTED, "The session was reset");
-	for (;;) {
-		pthread_mutex_lock(&m->lock);
-		s = NULL;
-		mu_map_each (&m->sessions, slot) {
-			s = slot->value;
-			break;
-		}
-		if (s)
-			mu_map_del(&m->sessions, s->handle);
-		pthread_mutex_unlock(&m->lock);
-		if (!s)
-			return;
-		session_close(s, &why);
-		session_unref(s);
-	}
-}
-
 static int reset(struct master *m, struct mu_span request, struct mu_buf *reply, struct mu_err *err)
 {
 	Muster__CleanupAllRequest all = MUSTER__CLEANUP_ALL_REQUEST__INIT;
@@ -219,6 +196,7 @@ static int reset(struct master *m, struct mu_span request, struct mu_buf *reply,
 	Muster__ResetRequest *req;
 	struct fan_out g;
 	struct mu_arena a;
+	struct mu_err why;
 	int rc = -MU_INVALID_ARGUMENT;
 
 	mu_arena_init(&a);
@@ -227,7 +205,8 @@ static int reset(struct master *m, struct mu_span request, struct mu_buf *reply,
 	if (req)
 		rc = master_filter(m->peers, req->device_filters, req->n_device_filters, &g, err);
 	if (!rc) {
-		close_all(m);
+		mu_fail(&why, MU_ABORTED, "The session was reset");
+		master_close_all(m, &why);
 		all.n_container = req->n_container;
 		all.container = req->container;
 		control_pack(&message, &all);

@@ -1,29 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/base/rfc3339.h"
 
-#include <stdio.h>
-#include <time.h>
-
 #include "tests/test.h"
 
-static void expect(double seconds)
+static void times__are_written_and_read(void **state)
 {
-	char text[MU_RFC3339], want[64];
-	time_t t = (time_t)seconds;
-	struct tm tm;
+	static const struct {
+		double seconds;
+		const char *text;
+	} cases[] = {{0, "1970-01-01T00:00:00Z"},
+		     {951868799, "2000-02-29T23:59:59Z"},
+		     {951868800, "2000-03-01T00:00:00Z"},
+		     {4107542400, "2100-03-01T00:00:00Z"},
+		     {253402300799, "9999-12-31T23:59:59Z"}};
+	char text[MU_RFC3339];
 
-	gmtime_r(&t, &tm);
-	strftime(want, sizeof(want), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	assert_true(mu_rfc3339_write(text, seconds));
-	assert_string_equal(text, want);
-	assert_true(mu_rfc3339_read(text) == (double)t);
-}
-
-static void times__of_every_day__are_those_of_the_c_library(void **state)
-{
-	for (double day = 0; day < 253402300800.0 / 86400; day++)
-		expect(day * 86400 + (double)((long long)day * 7919 % 86400) + 0.25);
-	expect(253402300799.0);
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_true(mu_rfc3339_write(text, cases[i].seconds));
+		assert_string_equal(text, cases[i].text);
+		assert_true(mu_rfc3339_read(text) == cases[i].seconds);
+	}
 }
 
 static void times__with_microseconds__have_six_digits(void **state)
@@ -81,7 +77,7 @@ static void texts__that_are_no_times__are_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(times__of_every_day__are_those_of_the_c_library),
+	    cmocka_unit_test(times__are_written_and_read),
 	    cmocka_unit_test(times__with_microseconds__have_six_digits),
 	    cmocka_unit_test(times__that_have_no_year_of_four_digits__are_not_written),
 	    cmocka_unit_test(texts__that_are_no_times__are_none),

@@ -4,8 +4,8 @@
  * A call for many elements takes or adds them one by one, so it may ask for more than the queue's
  * capacity. When it fails, the elements it took return to the front of the queue. A close without
  * cancellation waits behind the enqueues that are pending. */
-#include <sys/random.h>
 
+#include "lib/base/random.h"
 #include "lib/ops/shape.h"
 #include "task/kernels/control/queue.h"
 #include "task/kernels/engine/elems.h"
@@ -42,9 +42,8 @@ static int queue_read_spec(const struct mu_node *n, struct queue_spec *s, struct
 		    (long long)s->min_after, (long long)s->capacity);
 	s->seed = (uint64_t)args_attr_int(n, "seed", 0);
 	s->seed2 = (uint64_t)args_attr_int(n, "seed2", 0);
-	if (s->shuffled && !s->seed && !s->seed2 &&
-	    getrandom(&s->seed, sizeof s->seed, 0) != sizeof s->seed)
-		return mu_fail(err, MU_INTERNAL, "no random seed from the system");
+	if (s->shuffled && !s->seed && !s->seed2)
+		s->seed = mu_random_u64();
 	return 0;
 }
 

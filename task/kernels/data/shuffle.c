@@ -2,11 +2,10 @@
 /* Shuffling by a buffer. With seeds the order is TensorFlow's. A generator of the dataset draws two
  * seeds per iteration, or every iteration uses the dataset's seeds if reshuffling is off. The
  * oldest element of the buffer moves to the position of the element drawn. */
-#include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "lib/base/random.h"
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/data/serializer.h"
 #include "task/kernels/random/philox.h"
@@ -66,9 +65,8 @@ static int init_seeds(struct dataset *d, unsigned first, struct mu_err *err)
 	pthread_mutex_init(&s->lock, NULL);
 	s->fixed[0] = (uint64_t)dataset_number(d, first);
 	s->fixed[1] = (uint64_t)dataset_number(d, first + 1);
-	if (!s->fixed[0] && !s->fixed[1] &&
-	    getrandom(s->fixed, sizeof s->fixed, 0) != sizeof s->fixed)
-		return mu_fail_errno(err, errno, "no random seed from the system");
+	if (!s->fixed[0] && !s->fixed[1])
+		s->fixed[0] = mu_random_u64();
 	s->draws = draws_seeded(s->fixed[0], s->fixed[1]);
 	return 0;
 }
@@ -287,8 +285,8 @@ static int seeded_open(struct dataset_iterator *it, struct mu_err *err)
 {
 	uint64_t seed[2] = {(uint64_t)dataset_number(it->d, 0), (uint64_t)dataset_number(it->d, 1)};
 
-	if (!seed[0] && !seed[1] && getrandom(seed, sizeof seed, 0) != sizeof seed)
-		return mu_fail_errno(err, errno, "no random seed from the system");
+	if (!seed[0] && !seed[1])
+		seed[0] = mu_random_u64();
 	*(struct draws *)it->state = draws_seeded(seed[0], seed[1]);
 	return it->d->n_in ? dataset_iterator_open_input(it, err) : 0;
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/kernels/random/node_state.h"
 
-#include <errno.h>
 #include <stdatomic.h>
-#include <sys/random.h>
 
+#include "lib/base/random.h"
 #include "task/kernels/engine/args.h"
 #include "task/runtime/runtime.h"
 
@@ -80,10 +79,8 @@ static struct resource *generator_new(void *arg, struct mu_err *err)
 	uint64_t seeds[2] = {(uint64_t)args_attr_int(n, "seed", 0),
 			     (uint64_t)args_attr_int(n, "seed2", 0)};
 
-	if (!seeds[0] && !seeds[1] && getrandom(seeds, sizeof seeds, 0) != sizeof seeds) {
-		mu_fail_errno(err, errno, "no random seed from the system");
-		return NULL;
-	}
+	if (!seeds[0] && !seeds[1])
+		seeds[0] = mu_random_u64();
 	struct generator *g = MU_NEW(struct generator);
 	resource_init(&g->base, &generator_type);
 	pthread_mutex_init(&g->lock, NULL);
