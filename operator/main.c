@@ -13,7 +13,7 @@ static const char usage[] =
     "usage: muster-operator [OPTION]...\n"
     "Runs DistributedTrainingJobs on a Kubernetes cluster.\n"
     "\n"
-    "  --kubeconfig=FILE        instead of KUBECONFIG, the pod's service account, ~/.kube/config\n"
+    "  --kubeconfig=FILE        instead of KUBECONFIG, ~/.kube/config, the pod's service account\n"
     "  --context=NAME           of the kubeconfig, instead of its current one\n"
     "  --image=IMAGE            of muster-task for jobs that name none [MUSTER_TASK_IMAGE]\n"
     "  --image-gpu=IMAGE        likewise with GPU kernels; none: kernels auto and prefer-gpu\n"

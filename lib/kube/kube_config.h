@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The address of an API server, and the credentials for it.
  *
- * kube_config_load looks, in this order, at: `path` when given; the files of KUBECONFIG; the
- * service account of a pod (KUBERNETES_SERVICE_HOST); ~/.kube/config.
+ * kube_config_load looks, in this order, at: `path` when given; the files of KUBECONFIG, or
+ * ~/.kube/config; the service account of a pod (KUBERNETES_SERVICE_HOST).
  *
  * A user may have: a client certificate, as data or path; a token or a file with one; a name and a
  * password; an exec plug-in (kube_exec.h); and `as`, `as-uid`, `as-groups` for impersonation.
