@@ -141,7 +141,14 @@ def unused():
     y, _ = tf.cond(x > 0, taken, lambda: (x - 1, tf.identity(outside)))
     bump = v.assign_add(10.0)
     z = tf.cond(x > 0, lambda: (tf.identity(bump) * 2, x)[1], lambda: x - 1)
-    return [v, w], outside, y, bump, z
+
+    @function.Defun(tf.float32, func_name="same")
+    def same(a):
+        return a
+
+    with tf.control_dependencies([v.assign_add(100.0)]):
+        after = same(x)
+    return [v, w], outside, y, bump, z, after
 
 
 def plain(v):
@@ -177,8 +184,9 @@ with tf.Session(TARGET) as sess:
     sess.run([v.initializer for v in vars_])
     sess.run(bump, {x: 1.5})
     out["homeless"] = plain(sess.run(read))
-    vars_, outside, y, bump, z = unused()
+    vars_, outside, y, bump, z, after = unused()
     sess.run([v.initializer for v in vars_])
+    out["unused, after"] = plain([sess.run(after, {x: 2.0}), sess.run(vars_[0].read_value())])
     for name, targets in {"y": [], "y, outside": [outside.op], "z": [], "z, bump": [bump.op]}.items():
         for feed in (1, 5):
             try:
