@@ -29,7 +29,7 @@ struct mu_node {
 	unsigned n_inputs;           /* data inputs */
 	unsigned n_controls;
 	struct mu_input *inputs; /* n_inputs + n_controls */
-	unsigned cap_inputs;     /* of an array that mu_node_add_control made */
+	unsigned cap_inputs;     /* of that array; 0: as many as there are inputs */
 	unsigned n_attrs;
 	struct mu_node_attr *attrs;
 	bool must_run; /* also if no other node needs it */

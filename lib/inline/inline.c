@@ -53,21 +53,22 @@ static struct call_site call_site_of(struct inliner *x, const struct mu_node *ca
 				  .after = start_of(x, call)};
 }
 
-static int expand_function(struct inliner *x, const struct mu_node *call, const struct mu_func *f,
-			   struct expansion *out)
-{
-	struct call_site s = call_site_of(x, call, f);
-
-	return inline_body(x, &s, out);
-}
-
-static int expand_call(struct inliner *x, const struct mu_node *call, struct expansion *out)
+/* is_remote: the call's device replaces those of the body's nodes. */
+static int expand_f(struct inliner *x, const struct mu_node *call, bool is_remote,
+		    struct expansion *out)
 {
 	const struct mu_attr *f = mu_node_attr(call, "f");
 
 	if (!f || f->kind != MU_ATTR_FUNC)
 		return mu_fail(x->err, MU_INVALID_ARGUMENT, "%s has no function f", call->op);
-	return expand_function(x, call, f->func, out);
+	struct call_site s = call_site_of(x, call, f->func);
+	s.is_remote = is_remote;
+	return inline_body(x, &s, out);
+}
+
+static int expand_call(struct inliner *x, const struct mu_node *call, struct expansion *out)
+{
+	return expand_f(x, call, false, out);
 }
 
 /* Missing parts of the target come from the device of the call. */
@@ -93,7 +94,6 @@ static const char *target_device(struct inliner *x, const struct mu_node *call, 
  * Access to a resource of another task fails with NOT_FOUND. */
 static int expand_remote_call(struct inliner *x, const struct mu_node *call, struct expansion *out)
 {
-	const struct mu_attr *f = mu_node_attr(call, "f");
 	const struct mu_node *target = call->inputs[0].node;
 	const struct mu_attr *v = mu_node_attr(target, "value");
 	struct mu_node there = *call;
@@ -114,16 +114,15 @@ static int expand_remote_call(struct inliner *x, const struct mu_node *call, str
 		if (!there.device)
 			return -MU_INVALID_ARGUMENT;
 	}
-	struct call_site s = call_site_of(x, &there, f->func);
-	s.is_remote = true;
-	return inline_body(x, &s, out);
+	return expand_f(x, &there, true, out);
 }
 
 static int expand_named(struct inliner *x, const struct mu_node *call, struct expansion *out)
 {
 	struct mu_func f = {.name = call->op, .attrs = call->attrs, .n_attrs = call->n_attrs};
+	struct call_site s = call_site_of(x, call, &f);
 
-	return expand_function(x, call, &f, out);
+	return inline_body(x, &s, out);
 }
 
 /* Calls the gradient function that the library names, or else derives one from the body. */

@@ -272,17 +272,24 @@ static void compile__of_an_invalid_graph__fails(void **state)
 	assert_fails(executor_new(rt, g, "", &e, &err), &err, MU_INVALID_ARGUMENT, "cycle");
 }
 
-static void variable__unset_then_assigned__is_read_by_value(void **state)
+/* A variable of one float. */
+static void variable(struct mu_graph *g, const char *name)
 {
-	struct mu_graph *g = mu_graph_new();
 	struct mu_pshape any = {.rank = 0};
 	struct mu_attr shape = {.kind = MU_ATTR_SHAPE, .shape = &any};
-	struct wait w = WAIT;
-	struct got got = {0};
-	struct mu_node *v = node(g, "v", "VariableV2", "", "");
+	struct mu_node *v = node(g, name, "VariableV2", "", "");
 
 	attr_type(g, v, "dtype", MU_FLOAT);
 	mu_node_set_attr(g, v, "shape", &shape);
+}
+
+static void variable__unset_then_assigned__is_read_by_value(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct wait w = WAIT;
+	struct got got = {0};
+
+	variable(g, "v");
 	floats(g, "v/read", "Identity", "v", "");
 	end(g, "send", "_Send", "v/read", "out");
 	struct executor *read = compile(g);
@@ -291,9 +298,7 @@ static void variable__unset_then_assigned__is_read_by_value(void **state)
 	assert_string_equal(w.err.msg,
 			    "Attempting to use uninitialized value v\n\t [[{{node v/read}}]]");
 	g = mu_graph_new();
-	v = node(g, "v", "VariableV2", "", "");
-	attr_type(g, v, "dtype", MU_FLOAT);
-	mu_node_set_attr(g, v, "shape", &shape);
+	variable(g, "v");
 	scalar(g, "seven", 7, "");
 	floats(g, "assign", "Assign", "v seven", "");
 	struct executor *assign = compile(g);
@@ -311,12 +316,8 @@ static void variable__unset_then_assigned__is_read_by_value(void **state)
 static void nodes__that_become_ready_together__run_before_their_successors(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
-	struct mu_pshape any = {.rank = 0};
-	struct mu_attr shape = {.kind = MU_ATTR_SHAPE, .shape = &any};
-	struct mu_node *w = node(g, "w", "VariableV2", "", "");
 
-	attr_type(g, w, "dtype", MU_FLOAT);
-	mu_node_set_attr(g, w, "shape", &shape);
+	variable(g, "w");
 	scalar(g, "two", 2, "");
 	floats(g, "initial", "Assign", "w two", "");
 	floats(g, "read", "Identity", "w ^initial", "");
@@ -338,16 +339,12 @@ static void nodes__that_become_ready_together__run_before_their_successors(void 
 static void nodes__that_are_ready__run_before_the_successors_of_a_receive(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
-	struct mu_pshape any = {.rank = 0};
-	struct mu_attr shape = {.kind = MU_ATTR_SHAPE, .shape = &any};
-	struct mu_node *w = node(g, "w", "VariableV2", "", "");
 	struct got got = {0};
 	struct mu_tensor t;
 	struct mu_err err = {0};
 	float seven = 7;
 
-	attr_type(g, w, "dtype", MU_FLOAT);
-	mu_node_set_attr(g, w, "shape", &shape);
+	variable(g, "w");
 	scalar(g, "two", 2, "");
 	floats(g, "initial", "Assign", "w two", "");
 	floats(g, "read", "Identity", "w ^initial", "");

@@ -296,13 +296,20 @@ static void iterator_deserialize(struct kernel_call *c)
 
 /* ---- making ---- */
 
-static int iterator_make(struct kernel_call *c, struct mu_err *err)
+static int iterator_make_by(struct kernel_call *c,
+			    struct resource *(*create)(void *arg, struct mu_err *err), void *arg,
+			    struct mu_err *err)
 {
 	struct resource *r;
 
-	MU_RETURN_IF_ERROR(handle_make(c, &iterator_type, iterator_create, NULL, &r, err));
+	MU_RETURN_IF_ERROR(handle_make(c, &iterator_type, create, arg, &r, err));
 	resource_unref(r);
 	return 0;
+}
+
+static int iterator_make(struct kernel_call *c, struct mu_err *err)
+{
+	return iterator_make_by(c, iterator_create, NULL, err);
 }
 
 /* A new iterator in each call, of the session. */
@@ -340,15 +347,12 @@ static struct resource *create_one_shot(void *arg, struct mu_err *err)
 static int one_shot(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_attr *f = mu_node_attr(c->node, "dataset_factory");
-	struct resource *r;
 
 	if (!f || f->kind != MU_ATTR_FUNC)
 		return mu_invalid(err, "there is no dataset_factory");
 	struct one_shot arg = {c, f->func};
 
-	MU_RETURN_IF_ERROR(handle_make(c, &iterator_type, create_one_shot, &arg, &r, err));
-	resource_unref(r);
-	return 0;
+	return iterator_make_by(c, create_one_shot, &arg, err);
 }
 
 struct new_round {
@@ -406,24 +410,18 @@ static int multi_device_iterator(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_attr *devices = mu_node_attr(c->node, "devices");
 	unsigned n = devices ? devices->n : 1;
-	struct resource *r;
 
-	MU_RETURN_IF_ERROR(handle_make(c, &iterator_type, create_sharded, &n, &r, err));
-	resource_unref(r);
-	return 0;
+	return iterator_make_by(c, create_sharded, &n, err);
 }
 
 static int multi_device_iterator_init(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t shard_buffer_size;
-	struct mu_tensor t;
 	uint64_t round;
 
 	MU_RETURN_IF_ERROR(args_int(c, 2, &shard_buffer_size, err));
 	MU_RETURN_IF_ERROR(iterator_begin_round(c, shard_buffer_size, &round, err));
-	MU_RETURN_IF_ERROR(mu_tensor_scalar(&t, MU_INT64, &round, err));
-	kernel_out_take(c, 0, t);
-	return 0;
+	return kernel_out_value(c, 0, MU_INT64, &round, err);
 }
 
 /* ---- an iterator as a string, for feeding ---- */
