@@ -139,16 +139,46 @@ static int read_options(int argc, char **argv)
 	return 2;
 }
 
-static int serve(void)
+static void set_defaults(struct controller_options *o)
+{
+	o->image = from_env("MUSTER_TASK_IMAGE", "localhost/muster-task:dev");
+	o->image_gpu = from_env("MUSTER_TASK_IMAGE_GPU", NULL);
+	o->image_tensorboard = from_env("MUSTER_TENSORBOARD_IMAGE", "localhost/muster-task-tf:dev");
+	o->namespaces = from_env("MUSTER_NAMESPACE", NULL);
+	o->lease_namespace = from_env("POD_NAMESPACE", NULL);
+}
+
+/* The settings that follow from other options and from where the operator runs. */
+static void derive_settings(struct controller_options *o, const struct kube_config *config)
+{
+	static char identity[128], ns[64];
+	size_t n;
+
+	gethostname(identity, sizeof(identity) / 2);
+	n = strlen(identity);
+	snprintf(identity + n, sizeof(identity) - n, "_%d", (int)getpid());
+	o->identity = identity;
+	if (args.namespaces[0])
+		o->namespaces = args.namespaces;
+	o->nodes = args.nodes ? strcmp(args.nodes, "false") != 0 : !o->namespaces;
+	o->leader_election = strcmp(args.leader_election, "false") != 0;
+	snprintf(ns, sizeof(ns), "%s", config->ns ? config->ns : "default");
+	if (!o->lease_namespace)
+		o->lease_namespace = ns;
+}
+
+int main(int argc, char **argv)
 {
 	struct controller_options *o = &args.controller;
 	struct sigaction on = {.sa_handler = on_signal};
 	struct kube_config config;
 	struct mu_err err = {0};
-	char identity[128] = "";
-	MU_AUTO_FREE char *ns = NULL;
 	int rc;
 
+	mu_log_init("muster-operator");
+	set_defaults(o);
+	if ((rc = read_options(argc, argv)) >= 0)
+		return rc;
 	controller_stop_init(&stop);
 	sigaction(SIGTERM, &on, NULL);
 	sigaction(SIGINT, &on, NULL);
@@ -157,17 +187,7 @@ static int serve(void)
 		mu_error("operator", "%s", err.msg);
 		return 1;
 	}
-	gethostname(identity, sizeof(identity) - 1);
-	snprintf(identity + strlen(identity), sizeof(identity) - strlen(identity), "_%d",
-		 (int)getpid());
-	o->identity = identity;
-	if (args.namespaces[0])
-		o->namespaces = args.namespaces;
-	o->nodes = args.nodes ? strcmp(args.nodes, "false") != 0 : !o->namespaces;
-	o->leader_election = strcmp(args.leader_election, "false") != 0;
-	ns = mu_xstrdup(config.ns ? config.ns : "default");
-	if (!o->lease_namespace)
-		o->lease_namespace = ns;
+	derive_settings(o, &config);
 	mu_info("operator", "muster-operator " MUSTER_VERSION ", server %s", config.server);
 	rc = manager_run(o, &config, &stop, &err);
 	if (rc < 0)
@@ -176,19 +196,4 @@ static int serve(void)
 		mu_info("operator", "stopped");
 	kube_config_fini(&config);
 	return rc < 0;
-}
-
-int main(int argc, char **argv)
-{
-	struct controller_options *o = &args.controller;
-	int rc;
-
-	mu_log_init("muster-operator");
-	o->image = from_env("MUSTER_TASK_IMAGE", "localhost/muster-task:dev");
-	o->image_gpu = from_env("MUSTER_TASK_IMAGE_GPU", NULL);
-	o->image_tensorboard = from_env("MUSTER_TENSORBOARD_IMAGE", "localhost/muster-task-tf:dev");
-	o->namespaces = from_env("MUSTER_NAMESPACE", NULL);
-	o->lease_namespace = from_env("POD_NAMESPACE", NULL);
-	rc = read_options(argc, argv);
-	return rc >= 0 ? rc : serve();
 }

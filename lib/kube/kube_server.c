@@ -25,7 +25,7 @@ static void set_address(struct kube_server *s, const struct mu_http_url *url)
 /* The kubeconfig's proxy-url.  Names are resolved at the proxy, as kubectl does it. */
 static int set_proxy(struct kube_server *s, const char *proxy, struct mu_err *err)
 {
-	static const char *const schemes[] = {"http", "https", "socks5", "socks5h"};
+	static const char *const schemes[] = {"http", "https", "socks5", "socks5h", NULL};
 	const char *socks5 = "socks5://";
 	struct mu_http_url url = {0};
 	bool known = false;
@@ -35,9 +35,7 @@ static int set_proxy(struct kube_server *s, const char *proxy, struct mu_err *er
 		   : strstr(proxy, "://") ? mu_xstrdup(proxy)
 					  : mu_xasprintf("http://%s", proxy);
 	if (mu_http_url_parse(&url, s->proxy, NULL) == 0)
-		for (unsigned i = 0; i < MU_COUNT(schemes); i++)
-			known = known || strcmp(url.scheme, schemes[i]) == 0;
-	known = known && !*url.path && !url.has_query;
+		known = mu_word_index(url.scheme, schemes) >= 0 && !*url.path && !url.has_query;
 	mu_http_url_fini(&url);
 	if (!known)
 		return mu_fail(err, MU_INVALID_ARGUMENT,

@@ -61,11 +61,12 @@ static int check_strings(const struct mu_doc_node *list, struct mu_err *err)
 	if (list && (list->n == 0 || list->n > MAX_COMMAND))
 		return mu_doc_invalid(list, err, "must hold between 1 and %d strings, got %u",
 				      MAX_COMMAND, list->n);
-	mu_doc_each(list, c) if (c->kind != MU_DOC_STRING ||
-				 strlen(c->text) !=
-				     c->len) return mu_doc_invalid(c, err,
-								   "must be a string, got %s",
-								   mu_doc_kind_name(c->kind));
+	mu_doc_each(list, c)
+	{
+		if (c->kind != MU_DOC_STRING || strlen(c->text) != c->len)
+			return mu_doc_invalid(c, err, "must be a string, got %s",
+					      mu_doc_kind_name(c->kind));
+	}
 	return 0;
 }
 

@@ -31,6 +31,7 @@ struct observed_pod {
 	const char *kernels; /* variant that its task reported, or NULL */
 	const char *chosen_kernels; /* variant that it was created for, or NULL */
 	int epoch;                  /* of the cluster that its task knows; 0: unknown */
+	double finish_requested_at; /* its server was asked to end; 0: not by this process */
 	double created;             /* seconds */
 	double finished;            /* seconds; 0 when it has not */
 };

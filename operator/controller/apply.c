@@ -13,7 +13,6 @@
 #include "operator/controller/events.h"
 #include "operator/controller/render.h"
 
-static const double FINISH_TIMEOUT_S = 10; /* then the pod is deleted */
 /* The response to the create of a pod, whose other members the operator has just sent. */
 static const char metadata_only[] =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
@@ -26,12 +25,11 @@ char *apply_path(const struct reconcile *r, enum object_kind kind, const char *n
 }
 
 /* Keeps the first error.  True when the other actions would fail too. */
-static bool keep_error(int rc, const struct mu_err *mine, int *first, struct mu_err *err)
+static bool keep_error(struct reconcile *r, int rc, const struct mu_err *err)
 {
-	if (rc < 0 && *first == 0) {
-		*first = rc;
-		if (err)
-			*err = *mine;
+	if (rc < 0 && r->failed == 0) {
+		r->failed = rc;
+		r->error = *err;
 	}
 	return controller_is_unreachable(rc) || rc == -MU_FAILED_PRECONDITION ||
 	       rc == -MU_RESOURCE_EXHAUSTED;
@@ -80,12 +78,34 @@ static int report(struct reconcile *r, enum object_kind kind, const char *name, 
 	return rc;
 }
 
-/* Creates an object, which it takes.  Returns 0, or 1 if it existed and is ours; then *out is the
+static enum object_kind kind_of(const struct reconcile *r, const struct plan_action *a)
+{
+	return a->kind == ACTION_CREATE_SERVICE  ? KIND_SERVICE
+	       : a->kind == ACTION_CREATE_POLICY ? KIND_POLICY
+	       : a->kind == ACTION_PUT_GROUP     ? gangs[r->spec->gang].group
+						 : KIND_POD;
+}
+
+static cJSON *object_of(const struct reconcile *r, const struct plan_action *a)
+{
+	const struct controller_options *o = &r->controller->options;
+
+	return a->kind == ACTION_CREATE_SERVICE
+		   ? (a->pod ? render_tensorboard_service(r->spec, a->pod)
+			     : render_service(r->spec))
+	       : a->kind == ACTION_CREATE_POLICY
+		   ? render_policy(r->spec, o->lease_namespace, o->status_from)
+	       : a->kind == ACTION_PUT_GROUP ? render_group(r->spec, a->index)
+					     : render_pod(r->spec, a->pod);
+}
+
+/* Creates the object of the action.  Returns 0, or 1 if it existed and is ours; then *out is the
  * object on the server.  Pods are validated strictly: the API server rejects unknown members of the
  * user's template instead of dropping them. */
-static int create(struct reconcile *r, enum object_kind kind, cJSON *object, cJSON **out,
-		  struct mu_err *err)
+static int create(struct reconcile *r, const struct plan_action *a, cJSON **out, struct mu_err *err)
 {
+	enum object_kind kind = kind_of(r, a);
+	cJSON *object = object_of(r, a);
 	MU_AUTO_FREE char *name = mu_xstrdup(object_name(object));
 	MU_AUTO_FREE char *all = apply_path(r, kind, NULL);
 	MU_AUTO_FREE char *path =
@@ -123,35 +143,6 @@ static int resize_group(struct reconcile *r, enum object_kind kind, int members,
 	return rc == -MU_NOT_FOUND ? mu_fail(err, MU_ABORTED, "the podgroup has gone") : rc;
 }
 
-static enum object_kind kind_of(const struct reconcile *r, const struct plan_action *a)
-{
-	return a->kind == ACTION_CREATE_SERVICE  ? KIND_SERVICE
-	       : a->kind == ACTION_CREATE_POLICY ? KIND_POLICY
-	       : a->kind == ACTION_PUT_GROUP     ? gangs[r->spec->gang].group
-						 : KIND_POD;
-}
-
-static cJSON *object_of(const struct reconcile *r, const struct plan_action *a)
-{
-	const struct controller_options *o = &r->controller->options;
-
-	return a->kind == ACTION_CREATE_SERVICE ? render_service(r->spec)
-	       : a->kind == ACTION_CREATE_POLICY
-		   ? render_policy(r->spec, o->lease_namespace, o->status_from)
-	       : a->kind == ACTION_PUT_GROUP ? render_group(r->spec, a->index)
-					     : render_pod(r->spec, a->pod);
-}
-
-/* The object of the action exists, in this state. */
-static void note_object(struct reconcile *r, const struct plan_action *a, const cJSON *out)
-{
-	enum object_kind kind = kind_of(r, a);
-
-	store_expect(&r->controller->store, kind, out, r->now);
-	if (kinds[kind].on_demand)
-		controller_want(r->controller, kind);
-}
-
 /* The PodGroup, with so many members.  After a restart it exists, and no watch has shown it. */
 static int put_group(struct reconcile *r, const struct plan_action *a, cJSON **out,
 		     struct mu_err *err)
@@ -161,9 +152,11 @@ static int put_group(struct reconcile *r, const struct plan_action *a, cJSON **o
 	int rc = find_owned(r, kind, r->spec->name, out, err);
 
 	if (rc == -MU_NOT_FOUND)
-		rc = create(r, kind, object_of(r, a), out, err);
+		rc = create(r, a, out, err);
 	if (rc >= 0)
 		rc = resize_group(r, kind, a->index, out, err);
+	if (rc >= 0)
+		controller_want(r->controller, kind);
 	if (rc != -MU_NOT_FOUND)
 		return rc;
 	event_record(r, true, "GangUnavailable",
@@ -172,26 +165,6 @@ static int put_group(struct reconcile *r, const struct plan_action *a, cJSON **o
 		     api);
 	return mu_fail(err, MU_INVALID_ARGUMENT, "no podgroups of %s in this cluster",
 		       api); /* a rejection: it becomes a condition */
-}
-
-static int create_action(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
-{
-	enum object_kind kind = kind_of(r, a);
-	cJSON *out = NULL;
-	int rc = 0;
-
-	if (a->pod && a->pod->role == ROLE_TENSORBOARD) { /* its service comes first */
-		rc =
-		    create(r, KIND_SERVICE, render_tensorboard_service(r->spec, a->pod), &out, err);
-		cJSON_Delete(mu_steal(&out));
-	}
-	if (rc >= 0)
-		rc = a->kind == ACTION_PUT_GROUP ? put_group(r, a, &out, err)
-						 : create(r, kind, object_of(r, a), &out, err);
-	if (rc >= 0)
-		note_object(r, a, out);
-	cJSON_Delete(out);
-	return rc;
 }
 
 /* Records one event for all pods that this reconcile created. */
@@ -220,45 +193,62 @@ struct create_results {
 	const struct plan_action *rejected; /* the first one */
 	struct mu_err reason;               /* of that */
 	unsigned n_rejected;
-	int first, n; /* the first error; how many objects were created or found */
-	struct mu_err *err;
+	bool any; /* object was created or found */
 };
 
 /* False when the other creates would fail too. */
-static bool note_result(const struct reconcile *r, struct create_results *c,
-			const struct plan_action *a, int rc, const struct mu_err *mine)
+static bool note_result(struct reconcile *r, struct create_results *c, const struct plan_action *a,
+			int rc, const struct mu_err *err)
 {
-	if (rc == 0 && a->pod)
+	if (rc == 0 && a->kind == ACTION_CREATE_POD)
 		c->created[a->pod->spec - r->spec->tasks]++;
-	c->n += rc >= 0;
+	c->any = c->any || rc >= 0;
 	if (is_rejection(rc) && c->n_rejected++ == 0) {
 		c->rejected = a;
-		c->reason = *mine;
+		c->reason = *err;
 	}
-	/* a quota that rejects one pod rejects the others; without the group the pods would not be
-	 * placed, or not together */
-	return !keep_error(rc, mine, &c->first, c->err) && rc != -MU_PERMISSION_DENIED &&
-	       (rc >= 0 || a->kind != ACTION_PUT_GROUP);
+	if (keep_error(r, rc, err) || rc == -MU_PERMISSION_DENIED) /* as by a quota */
+		return false;
+	/* without the group the pods would not be placed, or not together; TensorBoard's Service is
+	 * only created before its pod */
+	return rc >= 0 ||
+	       (a->kind != ACTION_PUT_GROUP && (a->kind == ACTION_CREATE_POD || !a->pod));
 }
 
-int apply_creates(struct reconcile *r, struct job_plan *plan, struct mu_err *err)
+int apply_creates(struct reconcile *r)
 {
-	struct create_results c = {.err = err};
+	struct job_plan *plan = r->plan;
+	struct create_results c = {0};
 	bool more = true;
 
 	for (unsigned i = 0; i < plan->n_actions && more; i++) {
 		const struct plan_action *a = &plan->actions[i];
-		struct mu_err mine = {0};
+		struct mu_err err = {0};
+		cJSON *out = NULL;
+		int rc;
 
-		if (action_creates(a->kind))
-			more = note_result(r, &c, a, create_action(r, a, &mine), &mine);
+		if (!action_creates(a->kind))
+			continue;
+		rc = a->kind == ACTION_PUT_GROUP ? put_group(r, a, &out, &err)
+						 : create(r, a, &out, &err);
+		if (rc >= 0)
+			store_expect(&r->controller->store, kind_of(r, a), out, r->now);
+		cJSON_Delete(out);
+		more = note_result(r, &c, a, rc, &err);
 	}
 	record_created_pods(r, c.created);
 	if (c.rejected) {
 		job_plan_rejected(plan, c.rejected, c.reason.msg, c.n_rejected - 1, r->now);
 		requeue_at(r, r->now + REJECTED_RETRY_S);
 	}
-	return c.first < 0 ? c.first : c.n;
+	if (r->failed < 0) {
+		/* a pod that the plan takes for missing may exist, with an older epoch */
+		plan->status.epoch_seen = r->seen->job->status.epoch_seen;
+		return controller_is_unreachable(r->failed) ? r->failed : 0;
+	}
+	if (c.any)
+		requeue_at(r, r->now + REQUEUE_SOON_S);
+	return c.any;
 }
 
 /* ---- removals ---- */
@@ -296,38 +286,22 @@ static int delete_pod(struct reconcile *r, const struct plan_action *a, struct m
 	return rc;
 }
 
-/* The position of the pod in the snapshot; -1: none. */
-static int pod_by_uid(const struct snapshot *seen, const char *uid)
-{
-	for (unsigned i = 0; i < seen->observed.n_pods; i++)
-		if (strcmp(seen->observed.pods[i].uid, uid) == 0)
-			return (int)i;
-	return -1;
-}
-
-/* Asks the server once to end.  When it cannot be reached, or is still there after
- * FINISH_TIMEOUT_S, its pod is deleted. */
+/* Asks the server to end.  When it cannot be reached, its pod is deleted. */
 static int finish_pod(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
 {
-	int i = pod_by_uid(r->seen, a->uid);
-	const struct observed_pod *o = i < 0 ? NULL : &r->seen->observed.pods[i];
-	const struct snapshot_pod *p = i < 0 ? NULL : &r->seen->pods[i];
+	const struct snapshot *seen = r->seen;
 	struct controller *c = r->controller;
-	double left = FINISH_TIMEOUT_S;
+	unsigned i = 0;
 
-	if (!p || o->deleting)
-		return 0;
-	if (p->task.finish_requested_at > 0)
-		left -= r->now - p->task.finish_requested_at;
-	else if (o->phase == POD_RUNNING && p->pod->ip &&
-		 c->io.post(c->io.user, p->pod, "finish", "", NULL) == 0)
+	while (i < seen->observed.n_pods && strcmp(seen->observed.pods[i].uid, a->uid) != 0)
+		i++;
+	if (i < seen->observed.n_pods && task_runs(seen, i) &&
+	    c->io.post(c->io.user, seen->pods[i].pod, "finish", "", NULL) == 0) {
 		store_finish_requested(&c->store, a->uid, r->now);
-	else
-		left = 0;
-	if (left <= 0)
-		return r->spec->clean == CLEAN_NONE ? 0 : delete_pod(r, a, err);
-	requeue_at(r, r->now + left);
-	return 0;
+		requeue_at(r, r->now + REQUEUE_SOON_S);
+		return 0;
+	}
+	return r->spec->clean == CLEAN_NONE ? 0 : delete_pod(r, a, err);
 }
 
 static int apply_one(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
@@ -345,23 +319,21 @@ static int apply_one(struct reconcile *r, const struct plan_action *a, struct mu
 	return o ? delete_object(r, o->kind, o->name, o->uid, false, err) : 0;
 }
 
-int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_err *err)
+void apply_removals(struct reconcile *r)
 {
-	int first = 0;
+	bool more = true;
 
-	for (unsigned i = 0; i < plan->n_actions; i++) {
-		const struct plan_action *a = &plan->actions[i];
-		struct mu_err mine = {0};
+	for (unsigned i = 0; i < r->plan->n_actions && more; i++) {
+		const struct plan_action *a = &r->plan->actions[i];
+		struct mu_err err = {0};
 		int rc;
 
 		if (action_creates(a->kind))
 			continue;
-		rc = apply_one(r, a, &mine);
+		rc = apply_one(r, a, &err);
 		if (rc == 0 && a->uid && a->kind != ACTION_FINISH_POD && a->reason)
 			event_record(r, a->kind == ACTION_FORCE_DELETE_POD, a->reason, "%s",
 				     a->message ? a->message : a->name);
-		if (keep_error(rc, &mine, &first, err))
-			break;
+		more = !keep_error(r, rc, &err);
 	}
-	return first;
 }

@@ -210,8 +210,9 @@ static int apply_action(struct reconcile *r, enum action_kind kind, struct secur
 	return rc < 0 ? rc : 1;
 }
 
-int certs_apply(struct reconcile *r, struct job_plan *plan, struct mu_err *err)
+int certs_apply(struct reconcile *r, struct mu_err *err)
 {
+	struct job_plan *plan = r->plan;
 	const struct plan_action *a = plan->actions;
 	int rc;
 
@@ -220,6 +221,11 @@ int certs_apply(struct reconcile *r, struct job_plan *plan, struct mu_err *err)
 	if (a == plan->actions + plan->n_actions)
 		return 0;
 	rc = apply_action(r, a->kind, &plan->status.security, err);
+	if (rc > 0) {
+		requeue_at(r, r->now);
+		rc = status_update(r, true, err);
+		return rc < 0 ? rc : 1;
+	}
 	if (rc != -MU_PERMISSION_DENIED && rc != -MU_INVALID_ARGUMENT)
 		return rc;
 	event_record(r, true, "FailedCreate", "%s", err->msg);

@@ -2,6 +2,8 @@
 /* State that all threads of the controller share; changes in the store become keys in the queue. */
 #include "operator/controller/controller.h"
 
+#include "lib/base/log.h"
+
 /* One reconcile sees a burst of changes.  The deletion of a job comes before that of its
  * dependents, although its watch may pause (kube_client.c). */
 static const double DEPENDENT_EVENT_DELAY_S = 0.1;
@@ -28,6 +30,8 @@ void controller_init(struct controller *c, const struct controller_options *opti
 	store_init(&c->store, object_changed, c);
 	workqueue_init(&c->queue, now);
 	events_init(&c->events);
+	for (int k = 0; k < KINDS; k++)
+		c->wanted |= kinds[k].on_demand ? 0 : 1U << k;
 	c->reconcile_seconds.bounds = mu_histogram_calls;
 	c->to_running.bounds = c->succeeded_in.bounds = c->failed_in.bounds = mu_histogram_jobs;
 }
@@ -40,6 +44,25 @@ void controller_fini(struct controller *c)
 	store_fini(&c->store);
 }
 
+void controller_requeue(struct controller *c, const char *key, int rc, double after,
+			const struct mu_err *err)
+{
+	if (rc < 0 && !(c->kube && kube_client_stopped(c->kube))) {
+		atomic_fetch_add(&c->reconcile_errors, 1);
+		/* the watches report once that the server is away; each job need not */
+		if (controller_is_unreachable(rc) || rc == -MU_ABORTED)
+			mu_debug("controller", "%s", err->msg);
+		else
+			mu_warn("controller", "%s", err->msg);
+		workqueue_add_rate_limited(&c->queue, key);
+	} else {
+		workqueue_forget(&c->queue, key);
+	}
+	if (after > 0) /* a deadline does not wait for the backoff */
+		workqueue_add_after(&c->queue, key, after);
+	workqueue_done(&c->queue, key);
+}
+
 void controller_want(struct controller *c, enum object_kind kind)
 {
 	if (!(atomic_fetch_or(&c->wanted, 1U << kind) & 1U << kind))
@@ -50,4 +73,38 @@ void controller_wake(struct controller *c)
 {
 	if (c->stop)
 		sem_post(&c->stop->wake);
+}
+
+/* ---- requests to the API server ---- */
+
+bool controller_is_unreachable(int rc)
+{
+	return rc == -MU_UNAVAILABLE || rc == -MU_CANCELLED || rc == -MU_DEADLINE_EXCEEDED;
+}
+
+int controller_send(struct controller *c, const struct kube_request *rq, cJSON **out,
+		    struct mu_err *err)
+{
+	struct kube_request mine = *rq;
+
+	/* once leadership may have passed, a write is not sent, not even again after a wait */
+	if (strcmp(rq->method, "GET") != 0) {
+		mine.may = c->io.may_write;
+		mine.arg = c->io.user;
+	}
+	if (strcmp(rq->method, "PATCH") == 0)
+		mine.content_type = "application/merge-patch+json";
+	if (mine.may && !mine.may(mine.arg))
+		return mu_fail(err, MU_CANCELLED, "another operator may lead now");
+	return c->io.call(c->io.user, &mine, out, err);
+}
+
+int controller_call(struct controller *c, const char *method, const char *path, cJSON *body,
+		    cJSON **out, struct mu_err *err)
+{
+	MU_AUTO_FREE char *text = body ? cJSON_PrintUnformatted(body) : NULL;
+	struct kube_request rq = {.method = method, .path = path, .body = mu_span_of(text)};
+
+	cJSON_Delete(body);
+	return controller_send(c, &rq, out, err);
 }

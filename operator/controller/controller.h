@@ -70,7 +70,7 @@ struct controller {
 	_Atomic bool synced;              /* the watches have delivered their lists */
 	_Atomic long long lease_until_ms; /* monotonic */
 	_Atomic unsigned reconciles, reconcile_errors, working;
-	_Atomic unsigned wanted;                     /* bit i: the kind i is watched on demand */
+	_Atomic unsigned wanted;                     /* bit i: the kind i is to be watched */
 	struct mu_histogram reconcile_seconds;       /* how long each reconcile took */
 	struct mu_histogram to_running;              /* of jobs, from their start on */
 	struct mu_histogram succeeded_in, failed_in; /* likewise, to their end */
@@ -80,6 +80,10 @@ struct controller {
 void controller_init(struct controller *c, const struct controller_options *options,
 		     double (*now)(void));
 void controller_fini(struct controller *c);
+/* Ends the work on a key after its reconcile: an error is retried with backoff, and the next
+ * reconcile is `after` seconds from now at the latest (0: no need). */
+void controller_requeue(struct controller *c, const char *key, int rc, double after,
+			const struct mu_err *err);
 /* Has objects of this kind watched from now on. */
 void controller_want(struct controller *c, enum object_kind kind);
 /* Sends a request to the API server: a write only while leadership lasts, else CANCELLED.  A PATCH

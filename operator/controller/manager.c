@@ -24,8 +24,9 @@ struct watch {
 	struct store_watch target;
 };
 
-struct threads {
-	struct controller *controller;
+struct manager {
+	struct controller controller;
+	struct mu_http_server *metrics, *probes;
 	char *names;                                /* of the namespaces, cut up */
 	const char *namespaces[NAMESPACES_MAX + 1]; /* NULL-terminated */
 	struct watch *watches[WATCHES_MAX];
@@ -43,33 +44,6 @@ static int call_server(void *user, const struct kube_request *rq, cJSON **out, s
 	return kube_call(((struct controller *)user)->kube, rq, out, err);
 }
 
-void controller_work(struct controller *c, const char *key)
-{
-	struct mu_err err = {0};
-	double requeue_after = 0, began = c->queue.now();
-	int rc = 0;
-
-	if (c->io.may_write(c->io.user)) {
-		rc = reconcile(c, key, &requeue_after, &err);
-		mu_histogram_add(&c->reconcile_seconds, c->queue.now() - began);
-		atomic_fetch_add(&c->reconciles, 1);
-	}
-	if (rc < 0 && !(c->kube && kube_client_stopped(c->kube))) {
-		atomic_fetch_add(&c->reconcile_errors, 1);
-		/* the watches report once that the server is away; each job need not */
-		if (controller_is_unreachable(rc) || rc == -MU_ABORTED)
-			mu_debug("controller", "%s", err.msg);
-		else
-			mu_warn("controller", "%s", err.msg);
-		workqueue_add_rate_limited(&c->queue, key);
-	} else {
-		workqueue_forget(&c->queue, key);
-	}
-	if (requeue_after > 0) /* a deadline does not wait for the backoff */
-		workqueue_add_after(&c->queue, key, requeue_after);
-	workqueue_done(&c->queue, key);
-}
-
 static void *work(void *controller)
 {
 	struct controller *c = controller;
@@ -77,7 +51,11 @@ static void *work(void *controller)
 
 	atomic_fetch_add(&c->working, 1);
 	while ((key = workqueue_get(&c->queue))) {
-		controller_work(c, key);
+		struct mu_err err = {0};
+		double after = 0;
+		int rc = reconcile(c, key, &after, &err);
+
+		controller_requeue(c, key, rc, after, &err);
 		free(key);
 	}
 	atomic_fetch_sub(&c->working, 1);
@@ -99,28 +77,28 @@ bool controller_stop(struct controller_stop *stop)
 }
 
 /* Starts a thread; the name shows where the time goes. */
-static int start(struct threads *t, const char *name, void *(*run)(void *), void *arg,
+static int start(struct manager *m, const char *name, void *(*run)(void *), void *arg,
 		 struct mu_err *err)
 {
-	pthread_t *thread = &t->running[t->n_running];
+	pthread_t *thread = &m->running[m->n_running];
 	char cut[16]; /* the kernel takes no longer ones */
 
 	if (pthread_create(thread, NULL, run, arg) != 0)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no thread for %s", name);
 	snprintf(cut, sizeof(cut), "%.15s", name);
 	pthread_setname_np(*thread, cut);
-	t->n_running++;
+	m->n_running++;
 	return 0;
 }
 
-static int add_watch(struct threads *t, enum object_kind kind, const char *ns, struct mu_err *err)
+static int add_watch(struct manager *m, enum object_kind kind, const char *ns, struct mu_err *err)
 {
 	const struct kind_info *k = &kinds[kind];
 	struct watch *w = MU_NEW(struct watch);
 
-	w->target = (struct store_watch){&t->controller->store, kind, ns};
+	w->target = (struct store_watch){&m->controller.store, kind, ns};
 	w->reflector = (struct kube_reflector){
-	    .client = t->controller->kube,
+	    .client = m->controller.kube,
 	    .name = k->name,
 	    .path = ns ? mu_xasprintf("%s/namespaces/%s/%s", k->group, ns, k->resource)
 		       : mu_xasprintf("%s/%s", k->group, k->resource),
@@ -131,57 +109,59 @@ static int add_watch(struct threads *t, enum object_kind kind, const char *ns, s
 	    .end = store_list_ends,
 	    .arg = &w->target,
 	};
-	t->watches[t->n_watches++] = w;
-	return start(t, k->name, kube_reflector_run, &w->reflector, err);
+	m->watches[m->n_watches++] = w;
+	return start(m, k->name, kube_reflector_run, &w->reflector, err);
 }
 
 /* Cuts the list into names. */
-static int read_namespaces(struct threads *t, struct mu_err *err)
+static int read_namespaces(struct manager *m, struct mu_err *err)
 {
-	const char *list = t->controller->options.namespaces;
+	const char *list = m->controller.options.namespaces;
 	char *save = NULL;
 
-	t->names = mu_xstrdup(list ? list : "");
-	for (char *ns = strtok_r(t->names, ", ", &save); ns; ns = strtok_r(NULL, ", ", &save)) {
+	m->names = mu_xstrdup(list ? list : "");
+	for (char *ns = strtok_r(m->names, ", ", &save); ns; ns = strtok_r(NULL, ", ", &save)) {
 		if (!spec_is_label(ns))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "'%.80s' is no name of a namespace", ns);
-		if (t->n_namespaces == NAMESPACES_MAX)
+		if (m->n_namespaces == NAMESPACES_MAX)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "more than %d namespaces: watch them all, or run one more "
 				       "operator",
 				       NAMESPACES_MAX);
-		if (mu_word_index(ns, t->namespaces) < 0)
-			t->namespaces[t->n_namespaces++] = ns;
+		if (mu_word_index(ns, m->namespaces) < 0)
+			m->namespaces[m->n_namespaces++] = ns;
 	}
 	return 0;
 }
 
-/* Starts one watch of each kind in `wanted`, or one for each namespace of the list. */
-static int start_watches(struct threads *t, unsigned wanted, struct mu_err *err)
+/* Starts one watch of each kind that is wanted and not yet watched, or one for each namespace. */
+static int start_watches(struct manager *m, struct mu_err *err)
 {
+	unsigned wanted = atomic_load(&m->controller.wanted) & ~m->watched;
+
 	for (int k = 0; k < KINDS; k++) {
 		bool of_cluster = kinds[k].of_cluster;
 
 		if (!(wanted & 1U << k))
 			continue;
-		if (of_cluster && !t->controller->options.nodes)
+		if (of_cluster && !m->controller.options.nodes)
 			continue; /* a Role cannot give it; kernels are then trusted */
-		if (!t->n_namespaces || of_cluster)
-			MU_RETURN_IF_ERROR(add_watch(t, k, NULL, err));
-		for (unsigned i = 0; i < t->n_namespaces && !of_cluster; i++)
-			MU_RETURN_IF_ERROR(add_watch(t, k, t->namespaces[i], err));
+		if (!m->n_namespaces || of_cluster)
+			MU_RETURN_IF_ERROR(add_watch(m, k, NULL, err));
+		for (unsigned i = 0; i < m->n_namespaces && !of_cluster; i++)
+			MU_RETURN_IF_ERROR(add_watch(m, k, m->namespaces[i], err));
 	}
-	t->watched |= wanted;
+	m->watched |= wanted;
 	return 0;
 }
 
 /* True when all lists were delivered.  Nodes are waited for a little: with labels the first choice
  * is the right one. */
-static bool is_synced(const struct threads *t)
+static bool is_synced(const struct manager *m)
 {
-	for (unsigned i = 0; i < t->n_watches; i++) {
-		const struct watch *w = t->watches[i];
+	for (unsigned i = 0; i < m->n_watches; i++) {
+		const struct watch *w = m->watches[i];
 
 		if (!atomic_load(&w->reflector.synced) &&
 		    !(kinds[w->target.kind].of_cluster && atomic_load(&w->reflector.failing)))
@@ -190,37 +170,43 @@ static bool is_synced(const struct threads *t)
 	return true;
 }
 
-static int start_workers(struct threads *t, struct mu_err *err)
+/* Starts the workers once the watches have delivered their lists. */
+static int start_workers(struct manager *m, struct mu_err *err)
 {
-	struct controller *c = t->controller;
+	struct controller *c = &m->controller;
 
+	while (!is_synced(m)) {
+		if (atomic_load(&c->stop->requested))
+			return 0;
+		kube_client_sleep(c->kube, POLL_S);
+	}
+	atomic_store(&c->synced, true);
+	mu_info("controller", "watching %s",
+		m->n_namespaces ? c->options.namespaces : "all namespaces");
 	if (c->options.leader_election)
-		MU_RETURN_IF_ERROR(start(t, "leader", leader_run, c, err));
+		MU_RETURN_IF_ERROR(start(m, "leader", leader_run, c, err));
 	for (int i = 0; i < c->options.workers; i++)
-		MU_RETURN_IF_ERROR(start(t, "work", work, c, err));
-	return c->options.progress_seconds > 0 ? start(t, "progress", progress_run, c, err) : 0;
+		MU_RETURN_IF_ERROR(start(m, "work", work, c, err));
+	return c->options.progress_seconds > 0 ? start(m, "progress", progress_run, c, err) : 0;
 }
 
-static int run_threads(struct threads *t, struct mu_err *err)
+static int start_probes(struct manager *m, struct mu_err *err)
 {
-	struct controller *c = t->controller;
-	const _Atomic bool *stop = &c->stop->requested;
-	unsigned first = 0;
+	struct controller *c = &m->controller;
+	int metrics = c->options.metrics_port, probes = c->options.probe_port;
 
-	for (int k = 0; k < KINDS; k++)
-		first |= kinds[k].on_demand ? 0 : 1U << k;
-	MU_RETURN_IF_ERROR(read_namespaces(t, err));
-	MU_RETURN_IF_ERROR(start_watches(t, first, err));
-	while (!is_synced(t) && !atomic_load(stop))
-		kube_client_sleep(c->kube, POLL_S);
-	if (!atomic_load(stop)) {
-		atomic_store(&c->synced, true);
-		mu_info("controller", "watching %s",
-			t->n_namespaces ? c->options.namespaces : "all namespaces");
-		MU_RETURN_IF_ERROR(start_workers(t, err));
-	}
-	while (!atomic_load(stop) && !atomic_load(&c->lost)) {
-		MU_RETURN_IF_ERROR(start_watches(t, atomic_load(&c->wanted) & ~t->watched, err));
+	if (metrics)
+		MU_RETURN_IF_ERROR(probe_server_start(&m->metrics, c, metrics, err));
+	return probes && probes != metrics ? probe_server_start(&m->probes, c, probes, err) : 0;
+}
+
+/* Waits until it is stopped or leadership is lost, and meanwhile starts watches on demand. */
+static int wait_for_end(struct manager *m, struct mu_err *err)
+{
+	struct controller *c = &m->controller;
+
+	while (!atomic_load(&c->stop->requested) && !atomic_load(&c->lost)) {
+		MU_RETURN_IF_ERROR(start_watches(m, err));
 		while (sem_wait(&c->stop->wake) != 0)
 			; /* a signal */
 	}
@@ -229,9 +215,9 @@ static int run_threads(struct threads *t, struct mu_err *err)
 		   : 0;
 }
 
-static void stop_threads(struct threads *t)
+static void stop_threads(struct manager *m)
 {
-	struct controller *c = t->controller;
+	struct controller *c = &m->controller;
 	double until = mu_clock() + WORKERS_GRACE_S;
 
 	workqueue_stop(&c->queue);
@@ -239,50 +225,47 @@ static void stop_threads(struct threads *t)
 		kube_client_sleep(c->kube, POLL_S); /* the rest is cut off below */
 	leader_release(c);
 	kube_client_stop(c->kube);
-	for (unsigned i = 0; i < t->n_running; i++)
-		pthread_join(t->running[i], NULL);
-	for (unsigned i = 0; i < t->n_watches; i++) {
-		free(t->watches[i]->reflector.path);
-		free(t->watches[i]);
+	for (unsigned i = 0; i < m->n_running; i++)
+		pthread_join(m->running[i], NULL);
+	mu_http_stop(m->metrics);
+	mu_http_stop(m->probes);
+}
+
+static void manager_free(struct manager *m)
+{
+	for (unsigned i = 0; i < m->n_watches; i++) {
+		free(m->watches[i]->reflector.path);
+		free(m->watches[i]);
 	}
-	free(t->names);
+	controller_fini(&m->controller);
+	kube_client_free(m->controller.kube);
+	free(m->names);
+	free(m);
 }
 
 int manager_run(const struct controller_options *options, struct kube_config *config,
 		struct controller_stop *stop, struct mu_err *err)
 {
-	struct controller c;
-	struct threads *t;
-	struct mu_http_server *metrics = NULL, *probes = NULL;
+	struct manager *m = MU_NEW(struct manager);
+	struct controller *c = &m->controller;
 	int rc;
 
-	controller_init(&c, options, mu_clock);
-	c.stop = stop;
-	rc = kube_client_new(&c.kube, config, err);
-	if (rc < 0) {
-		controller_fini(&c);
-		return rc;
+	controller_init(c, options, mu_clock);
+	c->stop = stop;
+	c->io = (struct controller_io){.call = call_server,
+				       .get_status = task_get_status,
+				       .post = task_post,
+				       .now = wall_clock,
+				       .may_write = leader_may_write,
+				       .user = c};
+	rc = kube_client_new(&c->kube, config, err);
+	if (rc == 0) {
+		if ((rc = token_key_load(c, err)) == 0 && (rc = start_probes(m, err)) == 0 &&
+		    (rc = read_namespaces(m, err)) == 0 && (rc = start_watches(m, err)) == 0 &&
+		    (rc = start_workers(m, err)) == 0)
+			rc = wait_for_end(m, err);
+		stop_threads(m);
 	}
-	t = MU_NEW(struct threads);
-	t->controller = &c;
-	c.io = (struct controller_io){.call = call_server,
-				      .get_status = task_get_status,
-				      .post = task_post,
-				      .now = wall_clock,
-				      .may_write = leader_may_write,
-				      .user = &c};
-	rc = token_key_load(&c, err);
-	if (rc == 0 && options->metrics_port)
-		rc = probe_server_start(&metrics, &c, options->metrics_port, err);
-	if (rc == 0 && options->probe_port && options->probe_port != options->metrics_port)
-		rc = probe_server_start(&probes, &c, options->probe_port, err);
-	if (rc == 0)
-		rc = run_threads(t, err);
-	stop_threads(t);
-	mu_http_stop(metrics);
-	mu_http_stop(probes);
-	controller_fini(&c);
-	kube_client_free(c.kube);
-	free(t);
+	manager_free(m);
 	return rc;
 }

@@ -5,8 +5,6 @@
 
 #include "operator/controller/controller.h"
 
-/* Handles a key that a worker took from the queue, up to workqueue_done. */
-void controller_work(struct controller *c, const char *key);
 /* Runs until it is stopped or leadership is lost; 0 after an orderly stop.  Takes config. */
 int manager_run(const struct controller_options *options, struct kube_config *config,
 		struct controller_stop *stop, struct mu_err *err);

@@ -19,37 +19,22 @@ static bool is_due(const struct poll_backoff *backoff, double now)
 	return now >= backoff->after || now < backoff->since;
 }
 
-static void record_failure(struct poll_backoff *backoff, double now)
+/* epoch: of the members that were sent; 0: the status was requested. */
+static void record_answer(struct store *c, const struct pod *task, int epoch, bool ok, double now)
 {
-	backoff->since = now;
-	backoff->after = now + mu_backoff((int)backoff->failures++, BACKOFF_FIRST_S, BACKOFF_MAX_S);
-}
+	struct task_state *state;
+	struct poll_backoff *backoff;
 
-/* With the lock held; NULL when the pod has gone. */
-static struct task_state *lock_task(struct store *c, const struct pod *task)
-{
 	pthread_mutex_lock(&c->lock);
-	return store_task_of(c, task->meta.uid);
-}
-
-static void record_status_failure(struct store *c, const struct pod *task, double now)
-{
-	struct task_state *state = lock_task(c, task);
-
-	if (state)
-		record_failure(&state->status_backoff, now);
-	pthread_mutex_unlock(&c->lock);
-}
-
-static void record_members(struct store *c, const struct pod *task, int epoch, bool ok, double now)
-{
-	struct task_state *state = lock_task(c, task);
-
-	if (state && !ok) {
-		record_failure(&state->members_backoff, now);
-	} else if (state && state->epoch < epoch) {
-		state->epoch = epoch;
-		state->members_backoff = (struct poll_backoff){0};
+	state = store_task_of(c, task->meta.uid); /* NULL: the pod is gone */
+	backoff = !state ? NULL : epoch ? &state->members_backoff : &state->status_backoff;
+	if (state && ok) {
+		*backoff = (struct poll_backoff){0};
+		state->epoch = epoch > state->epoch ? epoch : state->epoch;
+	} else if (state) {
+		backoff->since = now;
+		backoff->after =
+		    now + mu_backoff((int)backoff->failures++, BACKOFF_FIRST_S, BACKOFF_MAX_S);
 	}
 	pthread_mutex_unlock(&c->lock);
 }
@@ -66,10 +51,9 @@ static void update_progress(struct controller *c, const struct snapshot *seen, d
 		return;
 	if (c->io.get_status(c->io.user, p->pod, &body) == 0)
 		page = kube_json(mu_buf_span(&body));
-	if (!page) {
-		record_status_failure(&c->store, p->pod, now);
+	record_answer(&c->store, p->pod, 0, page != NULL, now);
+	if (!page)
 		return;
-	}
 	progress_report_decode(&report, at(page, "progress"));
 	if (!report.set)
 		progress_report_decode(&report, page);
@@ -117,7 +101,7 @@ static bool update_members(struct controller *c, const struct snapshot *seen, do
 		if (!plan->membership_update || plan->status.epoch != epoch)
 			break;
 		ok = c->io.post(c->io.user, task, "cluster", plan->membership_update, NULL) == 0;
-		record_members(&c->store, task, epoch, ok, now);
+		record_answer(&c->store, task, epoch, ok, now);
 		any = any || ok;
 	}
 	if (any)

@@ -9,10 +9,13 @@
 struct reconcile {
 	struct controller *controller;
 	const struct snapshot *seen;
-	const struct job_spec *spec;
+	const struct job_spec *spec; /* NULL when it is invalid; then there is no plan */
+	struct job_plan *plan;
 	double now;
-	double wake;       /* seconds until the next reconcile; 0: no need */
-	bool job_is_stale; /* a write said that the job has another version */
+	double wake;         /* seconds until the next reconcile; 0: no need */
+	bool job_is_stale;   /* a write said that the job has another version */
+	int failed;          /* the error of the first action that failed; the others were tried */
+	struct mu_err error; /* its message */
 };
 /* Requests a reconcile at this time at the latest; 0: no request. */
 static inline void requeue_at(struct reconcile *r, double when)
@@ -30,24 +33,23 @@ int reconcile(struct controller *c, const char *key, double *requeue_after, stru
 
 /* ---- the steps ---- */
 
-/* Does what the plan says of the Secret and notes it in the plan's status, which is to be stored
- * before anything else is done: 1; 0 when it says nothing, or the API server rejects it. */
-int certs_apply(struct reconcile *r, struct job_plan *plan, struct mu_err *err);
-/* The creates of the plan, before the status is written: the planned status then has their results.
- * Returns the first error, or the number of objects created or found.  After an error the other
- * actions are tried, unless the API server is away. */
-int apply_creates(struct reconcile *r, struct job_plan *plan, struct mu_err *err);
-/* The deletes of the plan, after the status is written: an operator that dies in between must not
- * forget why a pod was deleted. */
-int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_err *err);
+/* Does what the plan says of the Secret and stores the status with the result, before a pod that
+ * trusts the certificates is created: 1; 0 when the plan says nothing, or the API server rejects
+ * it.
+ */
+int certs_apply(struct reconcile *r, struct mu_err *err);
+/* The creates of the plan.  1 when an object was created: the next reconcile, which sees it, writes
+ * the status.  0 when none was: the planned status then has the rejections. */
+int apply_creates(struct reconcile *r);
+/* The deletes of the plan. */
+void apply_removals(struct reconcile *r);
 
 /* The path of an object of the job's namespace; name NULL: of all of its kind.  Returns new. */
 char *apply_path(const struct reconcile *r, enum object_kind kind, const char *name);
 
 /* Writes the status of the plan when it differs from the stored one, and records its transitions.
  * Unless at_once, the rate limit may delay the write to a later reconcile. */
-int status_update(struct reconcile *r, const struct job_plan *plan, bool at_once,
-		  struct mu_err *err);
+int status_update(struct reconcile *r, bool at_once, struct mu_err *err);
 /* Reports a spec that the schema let through and that cannot be used. */
 int status_report_invalid(struct reconcile *r, struct mu_err *err);
 

@@ -24,6 +24,7 @@ static void observe_pod(struct snapshot *s, unsigned i, const struct stored_obje
 	s->pods[i].task = from->task;
 	*o = s->pods[i].pod->observed;
 	o->deleting = o->deleting || from->expected.deleted;
+	o->finish_requested_at = from->task.finish_requested_at;
 	o->epoch = from->task.epoch > o->epoch ? from->task.epoch : o->epoch;
 	o->kernels = from->task.kernels[0] ? s->pods[i].task.kernels : NULL;
 }

@@ -90,8 +90,9 @@ static bool needs_status(const struct snapshot *seen, const struct plan_action *
  * written at once. Counts and progress are written at most once in STATUS_MIN_INTERVAL_S. The phase
  * Pending of a new job is written after FIRST_STATUS_DELAY_S. Many jobs run by then, and the API
  * server creates pods instead (100 jobs of 6 pods: 344 pods a second instead of 68 to 129). */
-static double status_delay(const struct reconcile *r, const struct job_plan *plan)
+static double status_delay(const struct reconcile *r)
 {
+	const struct job_plan *plan = r->plan;
 	const struct snapshot *seen = r->seen;
 	bool first = seen->job->status.phase == JOB_NEW && plan->status.phase == JOB_PENDING;
 	double left = first ? seen->observed.first_observed_at + FIRST_STATUS_DELAY_S - r->now
@@ -107,12 +108,11 @@ static double status_delay(const struct reconcile *r, const struct job_plan *pla
 	return left;
 }
 
-int status_update(struct reconcile *r, const struct job_plan *plan, bool at_once,
-		  struct mu_err *err)
+int status_update(struct reconcile *r, bool at_once, struct mu_err *err)
 {
-	const struct job_status *was = &r->seen->job->status, *is = &plan->status;
+	const struct job_status *was = &r->seen->job->status, *is = &r->plan->status;
 	cJSON *change = job_status_patch(was, is);
-	double delay = change && !at_once ? status_delay(r, plan) : 0;
+	double delay = change && !at_once ? status_delay(r) : 0;
 
 	if (delay > 0) {
 		requeue_at(r, r->now + delay);

@@ -6,8 +6,8 @@
 #include "operator/plan/planner.h"
 
 /* Time for tasks to end by themselves after the chief: workers, which may still talk to the
- * servers, and then all tasks. */
-enum { WORKER_GRACE_S = 10, GRACE_S = 30 };
+ * servers, a server that was asked to, and then all tasks. */
+enum { WORKER_GRACE_S = 10, FINISH_TIMEOUT_S = 10, GRACE_S = 30 };
 
 static void end(struct planner *p, enum job_phase phase, const char *reason, const char *message)
 {
@@ -156,11 +156,18 @@ static bool workers_run(const struct planner *p)
 	return false;
 }
 
+/* Asks the server once to end; when it is still there after FINISH_TIMEOUT_S, its pod is deleted.
+ */
 static void finish_server(struct planner *p, const struct observed_pod *pod)
 {
-	if (!workers_run(p) || plan_is_due(p, p->status->completion_time + WORKER_GRACE_S))
+	if (workers_run(p) && !plan_is_due(p, p->status->completion_time + WORKER_GRACE_S))
+		return;
+	if (pod->finish_requested_at <= 0)
 		plan_add_pod_action(p, ACTION_FINISH_POD, pod, "ChiefFinished",
 				    "the chief has finished");
+	else if (p->spec->clean != CLEAN_NONE &&
+		 plan_is_due(p, pod->finish_requested_at + FINISH_TIMEOUT_S))
+		plan_delete_pod(p, pod, "JobEnded", "the server did not end when asked to");
 }
 
 static void clean_pod(struct planner *p, const struct observed_pod *pod)

@@ -242,6 +242,8 @@ void plan_create_pod(struct planner *p, const struct task_index *x, int pending_
 {
 	const struct index_status *e = x->record;
 	struct kernel_choice kernels;
+	struct plan_action *a;
+	struct plan_pod *pod;
 
 	/* A later time is from before the clock was set back.  The delay of a departure pod is not
 	 * that of a worker. */
@@ -252,9 +254,16 @@ void plan_create_pod(struct planner *p, const struct task_index *x, int pending_
 	}
 	if (!plan_choose_kernels(p, x, pending_departure_size > 0, &kernels))
 		return;
+	pod = make_pod(p, x, pending_departure_size, &kernels);
+	if (pod->role == ROLE_TENSORBOARD) {
+		a = plan_add_action(p, ACTION_CREATE_SERVICE, NULL, 0, "Created",
+				    "the name under which users find TensorBoard");
+		a->name = plan_text(p, "%s-%s", p->spec->name, x->task->name);
+		a->pod = pod;
+	}
 	plan_add_action(p, ACTION_CREATE_POD, x->task->name, x->index, "Created",
 			plan_text(p, "kernels %s", kernels.reason))
-	    ->pod = make_pod(p, x, pending_departure_size, &kernels);
+	    ->pod = pod;
 	if (!pending_departure_size)
 		memcpy(x->status->kernels, kernels.variant, sizeof x->status->kernels);
 }

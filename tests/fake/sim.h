@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "operator/controller/manager.h"
+#include "operator/controller/reconcile.h"
 
 #define SIM_EPOCH 1700000000.0
 #define SIM_KEY   "default/j"

@@ -401,11 +401,15 @@ static bool work_once(struct sim *s)
 {
 	struct sim_operator *o = s->leader;
 	char *key = workqueue_try(&o->controller.queue);
+	struct mu_err err = {0};
+	double after = 0;
+	int rc;
 
 	if (!key)
 		return false;
 	o->busy = true;
-	controller_work(&o->controller, key);
+	rc = reconcile(&o->controller, key, &after, &err);
+	controller_requeue(&o->controller, key, rc, after, &err);
 	o->busy = false;
 	free(key);
 	if (o->lost_lease)

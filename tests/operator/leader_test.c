@@ -33,7 +33,9 @@ static void lease__renewed_late__queues_the_dropped_keys_again(void **state)
 	    .server = mu_xasprintf("http://127.0.0.1:%d", api_server_port(server))};
 	struct controller_fixture *s = fixture_new("", "{}", NULL);
 	struct controller *c = &s->controller;
-	struct mu_err err;
+	struct mu_err err = {0};
+	double after = 0;
+	int rc;
 	pthread_t thread;
 	char *key;
 
@@ -44,7 +46,8 @@ static void lease__renewed_late__queues_the_dropped_keys_again(void **state)
 	s->may_write = false;
 	key = workqueue_try(&c->queue);
 	assert_string_equal(key, "d/j");
-	controller_work(c, key);
+	rc = reconcile(c, key, &after, &err);
+	controller_requeue(c, key, rc, after, &err);
 	free(key);
 	assert_true(isinf(workqueue_next(&c->queue)));
 
