@@ -146,10 +146,7 @@ static char **merged_environment(char *const *added)
 
 	while (environ[n])
 		n++;
-	while (added[m])
-		m++;
-	all = MU_NEW_ARRAY(char *, n + m + 1);
-	m = 0;
+	all = MU_NEW_ARRAY(char *, n + WORDS_MAX + 2);
 	for (char **e = environ; *e; e++) {
 		bool replaced = false;
 		for (char *const *a = added; *a; a++)

@@ -7,17 +7,13 @@
 #include "operator/api/pod.h"
 
 /* Volcano says why in a condition; the scheduler plug-ins have a phase only. */
-static char *why_waiting(const cJSON *status)
+static char *why_waiting(const cJSON *conditions)
 {
-	const cJSON *c;
+	const cJSON *c = item_with(conditions, "type", "Unschedulable");
 
-	cJSON_ArrayForEach(c, at(status, "conditions"))
-	{
-		if (strcmp(text_or_empty(c, "type"), "Unschedulable") == 0 &&
-		    strcmp(text_or_empty(c, "status"), "True") == 0)
-			return mu_xasprintf("%.180s", text_or_empty(c, "message"));
-	}
-	return NULL;
+	return condition_is(conditions, "Unschedulable", "True")
+		   ? mu_xasprintf("%.180s", text_or_empty(c, "message"))
+		   : NULL;
 }
 
 static void fini(struct object *object)
@@ -36,7 +32,7 @@ static struct object *owned_decode(enum object_kind kind, const cJSON *json,
 
 	o->members = cJSON_IsNumber(members) ? members->valueint : -1;
 	o->phase = mu_xasprintf("%.31s", text_or_empty(status, "phase"));
-	o->waiting = why_waiting(status);
+	o->waiting = why_waiting(at(status, "conditions"));
 	return &o->meta;
 }
 

@@ -14,19 +14,6 @@ static bool is_wanted(const char *label)
 	return false;
 }
 
-static bool is_ready(const cJSON *status)
-{
-	const cJSON *condition;
-
-	cJSON_ArrayForEach(condition, at(status, "conditions"))
-	{
-		const char *value = text_at(condition, "status");
-		if (value && strcmp(text_or_empty(condition, "type"), "Ready") == 0)
-			return strcmp(value, "True") == 0;
-	}
-	return true; /* no kubelet has said anything yet */
-}
-
 static void fini(struct object *o)
 {
 	mu_arena_fini(&((struct node *)o)->arena);
@@ -35,7 +22,7 @@ static void fini(struct object *o)
 struct object *node_decode(enum object_kind kind, const cJSON *json, const struct object *before)
 {
 	const cJSON *labels = at(at(json, "metadata"), "labels"), *label;
-	const cJSON *status = at(json, "status");
+	const cJSON *status = at(json, "status"), *conditions = at(status, "conditions");
 	struct node *n = object_new(kind, sizeof(*n), json, fini);
 	struct label *wanted;
 
@@ -51,7 +38,9 @@ struct object *node_decode(enum object_kind kind, const cJSON *json, const struc
 		wanted[n->info.n_labels++].value = mu_arena_strdup(&n->arena, label->valuestring);
 	}
 	n->info.gpus = atoi(text_or_empty(at(status, "allocatable"), "nvidia.com/gpu"));
-	n->info.lost = !is_ready(status);
+	/* without the condition no kubelet has said anything yet */
+	n->info.lost =
+	    item_with(conditions, "type", "Ready") && !condition_is(conditions, "Ready", "True");
 	n->info.schedulable = !n->info.lost && !cJSON_IsTrue(at(at(json, "spec"), "unschedulable"));
 	return &n->meta;
 }

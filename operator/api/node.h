@@ -5,6 +5,8 @@
 
 #include "operator/api/object.h"
 
+#define GPU_RESOURCE "nvidia.com/gpu" /* the resource, and the key of its nodes' taint */
+
 struct label {
 	const char *key, *value;
 };

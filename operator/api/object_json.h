@@ -4,6 +4,7 @@
 #define MU_OPERATOR_API_OBJECT_JSON_H
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,22 @@ static inline const char *text_or_empty(const cJSON *object, const char *key)
 {
 	const char *s = text_at(object, key);
 	return s ? s : "";
+}
+
+/* The first item of a list whose member `key` is `value`; NULL when there is none. */
+static inline const cJSON *item_with(const cJSON *list, const char *key, const char *value)
+{
+	const cJSON *item = list ? list->child : NULL;
+
+	while (item && strcmp(text_or_empty(item, key), value) != 0)
+		item = item->next;
+	return item;
+}
+
+/* True when the list of conditions has this one with this status. */
+static inline bool condition_is(const cJSON *conditions, const char *type, const char *status)
+{
+	return strcmp(text_or_empty(item_with(conditions, "type", type), "status"), status) == 0;
 }
 
 static inline const char *object_name(const cJSON *object)

@@ -82,11 +82,7 @@ static const char *ended_reason(const char *reason, const char *message)
 /* A kubelet sorts the statuses by the containers' names.  name NULL: the first one. */
 static const cJSON *container_status(const cJSON *statuses, const char *name)
 {
-	const cJSON *item = cJSON_GetArrayItem(statuses, 0);
-
-	while (item && name && strcmp(text_or_empty(item, "name"), name) != 0)
-		item = item->next;
-	return item;
+	return name ? item_with(statuses, "name", name) : cJSON_GetArrayItem(statuses, 0);
 }
 
 /* Takes the first reason that says more than that the pod starts or has ended. */
@@ -171,23 +167,14 @@ static void read_unscheduled(struct observed_pod *o, const char *reason, const c
 
 static void read_conditions(struct observed_pod *o, const cJSON *status)
 {
-	const cJSON *condition;
+	const cJSON *all = at(status, "conditions"), *scheduled;
 
-	cJSON_ArrayForEach(condition, at(status, "conditions"))
-	{
-		const char *type = text_at(condition, "type");
-		const char *value = text_at(condition, "status");
-		const char *reason = text_at(condition, "reason");
-		if (!type || !value)
-			continue;
-		if (strcmp(type, "Ready") == 0)
-			o->ready = o->was_ready =
-			    strcmp(value, "True") == 0 && o->phase == POD_RUNNING;
-		/* a drain, a preemption or an autoscaler ends the pod, not its program */
-		if (strcmp(type, "DisruptionTarget") == 0 && strcmp(value, "True") == 0)
-			o->disrupted = true;
-		if (strcmp(type, "PodScheduled") == 0 && strcmp(value, "False") == 0 && !o->reason)
-			read_unscheduled(o, reason, text_at(condition, "message"));
+	o->ready = o->was_ready = o->phase == POD_RUNNING && condition_is(all, "Ready", "True");
+	/* a drain, a preemption or an autoscaler ends the pod, not its program */
+	o->disrupted = o->disrupted || condition_is(all, "DisruptionTarget", "True");
+	if (!o->reason && condition_is(all, "PodScheduled", "False")) {
+		scheduled = item_with(all, "type", "PodScheduled");
+		read_unscheduled(o, text_at(scheduled, "reason"), text_at(scheduled, "message"));
 	}
 }
 
@@ -229,14 +216,6 @@ static void keep_earlier_facts(struct pod *pod, const struct pod *before)
 	judge_end(pod);
 }
 
-/* A positive number, or 0. */
-static int number_of(const char *text)
-{
-	long n = text ? strtol(text, NULL, 10) : 0;
-
-	return n > 0 && n <= INT32_MAX ? (int)n : 0;
-}
-
 static void fini(struct object *object)
 {
 	struct pod *pod = (struct pod *)object;
@@ -254,6 +233,7 @@ struct object *pod_decode(enum object_kind kind, const cJSON *json, const struct
 	const cJSON *metadata = at(json, "metadata"), *status = at(json, "status");
 	const cJSON *labels = at(metadata, "labels");
 	const char *task = text_at(labels, LABEL_TASK), *index = text_at(labels, LABEL_INDEX);
+	long epoch = strtol(text_or_empty(labels, LABEL_EPOCH), NULL, 10);
 	struct observed_pod *o;
 	struct pod *pod;
 
@@ -269,7 +249,7 @@ struct object *pod_decode(enum object_kind kind, const cJSON *json, const struct
 	o->gpu = at(labels, LABEL_GPU) != NULL;
 	o->is_departure_pod = at(labels, LABEL_LEAVES) != NULL;
 	o->chosen_kernels = copy_or_null(text_at(labels, LABEL_KERNELS));
-	o->epoch = number_of(text_at(labels, LABEL_EPOCH));
+	o->epoch = epoch > 0 && epoch <= INT32_MAX ? (int)epoch : 0;
 	/* without a status it has just been created */
 	o->phase = cJSON_IsObject(status) ? phase_of(text_at(status, "phase")) : POD_PENDING;
 	o->created = time_at(metadata, "creationTimestamp");

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "operator/api/job_spec.h"
+#include "operator/api/node.h"
 
 const char *const restart_policy_names[] = {"Never", "OnFailure", "Always", "ExitCode", NULL};
 
@@ -77,6 +78,13 @@ static int read_template(struct task_spec *t, const struct mu_doc_node *task, st
 	return t->image ? 0 : mu_doc_opt_text(t->container, "image", &t->image, err);
 }
 
+static bool requests_gpu(const struct mu_doc_node *resources)
+{
+	const struct mu_doc_node *n = mu_doc_key(mu_doc_key(resources, "limits"), GPU_RESOURCE);
+
+	return n && (n->kind == MU_DOC_STRING ? strcmp(n->text, "0") != 0 : n->i > 0);
+}
+
 static const struct field task_fields[] = {
     {"replicas", FIELD_INT, AT(task_spec, replicas), .min = 0, .max = JOB_MAX_REPLICAS},
     {"kernels", FIELD_TEXT, AT(task_spec, kernels)},
@@ -106,6 +114,9 @@ static int read_task(struct job_spec *s, struct task_spec *t, const struct mu_do
 	t->restart = s->restart;
 	if ((rc = fields_read(n, task_fields, t, err)) || (rc = read_template(t, n, err)))
 		return rc;
+	if (strcmp(t->kernels, "auto") == 0 &&
+	    (requests_gpu(t->resources) || requests_gpu(mu_doc_get(t->container, "resources"))))
+		t->kernels = "gpu";
 	if (!kernels_are_known(t->kernels))
 		return mu_doc_invalid(
 		    mu_doc_key(n, "kernels"), err,

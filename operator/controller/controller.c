@@ -74,37 +74,3 @@ void controller_wake(struct controller *c)
 	if (c->stop)
 		sem_post(&c->stop->wake);
 }
-
-/* ---- requests to the API server ---- */
-
-bool controller_is_unreachable(int rc)
-{
-	return rc == -MU_UNAVAILABLE || rc == -MU_CANCELLED || rc == -MU_DEADLINE_EXCEEDED;
-}
-
-int controller_send(struct controller *c, const struct kube_request *rq, cJSON **out,
-		    struct mu_err *err)
-{
-	struct kube_request mine = *rq;
-
-	/* once leadership may have passed, a write is not sent, not even again after a wait */
-	if (strcmp(rq->method, "GET") != 0) {
-		mine.may = c->io.may_write;
-		mine.arg = c->io.user;
-	}
-	if (strcmp(rq->method, "PATCH") == 0)
-		mine.content_type = "application/merge-patch+json";
-	if (mine.may && !mine.may(mine.arg))
-		return mu_fail(err, MU_CANCELLED, "another operator may lead now");
-	return c->io.call(c->io.user, &mine, out, err);
-}
-
-int controller_call(struct controller *c, const char *method, const char *path, cJSON *body,
-		    cJSON **out, struct mu_err *err)
-{
-	MU_AUTO_FREE char *text = body ? cJSON_PrintUnformatted(body) : NULL;
-	struct kube_request rq = {.method = method, .path = path, .body = mu_span_of(text)};
-
-	cJSON_Delete(body);
-	return controller_send(c, &rq, out, err);
-}

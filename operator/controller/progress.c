@@ -51,9 +51,10 @@ static void update_progress(struct controller *c, const struct snapshot *seen, d
 		return;
 	if (c->io.get_status(c->io.user, p->pod, &body) == 0)
 		page = kube_json(mu_buf_span(&body));
-	record_answer(&c->store, p->pod, 0, page != NULL, now);
-	if (!page)
+	if (!page) {
+		record_answer(&c->store, p->pod, 0, false, now);
 		return;
+	}
 	progress_report_decode(&report, at(page, "progress"));
 	if (!report.set)
 		progress_report_decode(&report, page);

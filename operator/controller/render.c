@@ -14,20 +14,6 @@
 enum { TASK_USER = 65532 };
 #define NAMESPACE_NAME "kubernetes.io/metadata.name"
 
-/* True when the list has an item whose `key` is `value`. */
-static bool list_has(const cJSON *list, const char *key, const char *value)
-{
-	const cJSON *item;
-
-	cJSON_ArrayForEach(item, list)
-	{
-		const char *s = cJSON_GetStringValue(at(item, key));
-		if (s && strcmp(s, value) == 0)
-			return true;
-	}
-	return false;
-}
-
 static void append(cJSON *list, cJSON *item)
 {
 	cJSON_AddItemToArray(list, item);
@@ -84,7 +70,7 @@ static void set_command(cJSON *container, const struct plan_pod *pod)
 	for (unsigned i = 0; i < pod->n_env; i++) {
 		cJSON *e;
 
-		if (list_has(env, "name", pod->env[i].name))
+		if (item_with(env, "name", pod->env[i].name))
 			continue;
 		e = mu_json_pack("{'name': %s}", pod->env[i].name);
 		cJSON_AddItemToObject(e, "value", literal(pod->env[i].value));
@@ -119,13 +105,15 @@ static void set_resources(cJSON *container, const struct plan_pod *pod)
 		{
 			cJSON *half = mu_json_object_in(resources, halves[i]);
 
-			if (!at(half, n->key))
+			/* a pod that uses the CPU does not hold a GPU */
+			if (!at(half, n->key) &&
+			    (pod->kernels.gpu || strcmp(n->key, GPU_RESOURCE) != 0))
 				cJSON_AddItemToObject(half, n->key, mu_json_from_doc(n));
 		}
 	}
 	if (pod->kernels.gpu)
 		mu_json_fill(mu_json_object_in(resources, "limits"),
-			     mu_json_pack("{'" RESOLVER_GPU "': '1'}"));
+			     mu_json_pack("{'" GPU_RESOURCE "': '1'}"));
 }
 
 static void add_volume(cJSON *spec, cJSON *container, const char *name, const char *path,
@@ -134,9 +122,9 @@ static void add_volume(cJSON *spec, cJSON *container, const char *name, const ch
 	cJSON *volumes = mu_json_array_in(spec, "volumes");
 	cJSON *mounts = mu_json_array_in(container, "volumeMounts");
 
-	if (list_has(mounts, "mountPath", path))
+	if (item_with(mounts, "mountPath", path))
 		return; /* the template brings its own */
-	if (!list_has(volumes, "name", name))
+	if (!item_with(volumes, "name", name))
 		append(
 		    volumes,
 		    claim ? mu_json_pack("{'name': %s, 'persistentVolumeClaim': {'claimName': %s}}",
@@ -179,16 +167,16 @@ static void set_placement(cJSON *spec, const struct plan_pod *pod)
 	for (unsigned i = 0; i < k->n_selector; i++)
 		mu_json_fill(mu_json_object_in(spec, "nodeSelector"),
 			     mu_json_pack("{%s: %s}", k->selector[i].key, k->selector[i].value));
-	if (k->gpu && !list_has(mu_json_array_in(spec, "tolerations"), "key", RESOLVER_GPU))
+	if (k->gpu && !item_with(mu_json_array_in(spec, "tolerations"), "key", GPU_RESOURCE))
 		append(mu_json_array_in(spec, "tolerations"),
-		       mu_json_pack("{'key': '" RESOLVER_GPU "', 'operator': 'Exists',"
+		       mu_json_pack("{'key': '" GPU_RESOURCE "', 'operator': 'Exists',"
 				    " 'effect': 'NoSchedule'}"));
 }
 
 /* Names a port of the container, or of a service. */
 static void add_port(cJSON *ports, const char *name, int port, const char *key)
 {
-	if (!list_has(ports, "name", name))
+	if (!item_with(ports, "name", name))
 		append(ports, mu_json_pack("{'name': %s, %s: %d}", name, key, port));
 }
 
@@ -294,9 +282,10 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 		cJSON_AddItemToObject(main, "readinessProbe", probe_of(pod));
 	set_resources(main, pod);
 	set_placement(s, pod);
-	add_volume(s, main, "tmp", "/tmp", NULL);
+	/* the claim comes first: it may be mounted at /tmp */
 	if (pod->volume_claim && pod->mount_path)
-		add_volume(s, main, "checkpoints", pod->mount_path, pod->volume_claim);
+		add_volume(s, main, "muster-checkpoints", pod->mount_path, pod->volume_claim);
+	add_volume(s, main, "muster-tmp", "/tmp", NULL);
 	if (pod->secret)
 		add_secret(s, main, pod->secret);
 	set_security(s, main);

@@ -374,7 +374,8 @@ bool store_set_progress(struct store *c, const char *key, const char *pod_uid,
 		job->progress_changed_at = now;
 		differs = true;
 	}
-	task = store_task_of(c, pod_uid);
+	if ((task = store_task_of(c, pod_uid)))
+		task->status_backoff = (struct poll_backoff){0};
 	if (task && kernels && strncmp(task->kernels, kernels, sizeof(task->kernels) - 1) != 0) {
 		snprintf(task->kernels, sizeof(task->kernels), "%s", kernels);
 		differs = true;

@@ -18,7 +18,9 @@ static void delete_surplus(struct planner *p)
 		const struct task_index *x = plan_index(p, pod->task, pod->index);
 
 		if (!x || (!x->wanted && !plan_surplus_pod_stays(p, x, pod)))
-			plan_delete_pod(p, pod, "ScaledDown", "the manifest asks for fewer");
+			plan_delete_pod(p, pod, "ScaledDown",
+					plan_text(p, "%.63s/%d: the manifest asks for fewer",
+						  pod->task, pod->index));
 	}
 }
 
@@ -66,7 +68,8 @@ static void delete_ended_pod(struct planner *p, const struct task_index *x)
 
 	if (pod->is_departure_pod) {
 		if (!plan_departure_pod_stays(p, pod))
-			plan_delete_pod(p, pod, "HasLeft", "the task comes back");
+			plan_delete_pod(p, pod, "HasLeft",
+					plan_text(p, "%s/%d comes back", pod->task, pod->index));
 		return;
 	}
 	if (x->record->done)
@@ -74,7 +77,10 @@ static void delete_ended_pod(struct planner *p, const struct task_index *x)
 	if ((fallback = plan_gpu_fallback(p, x)))
 		plan_delete_pod(p, pod, "GpuFallback", fallback);
 	else if (plan_pod_has_ended(pod))
-		plan_delete_pod(p, pod, "Restarting", "the task has failed and runs again");
+		plan_delete_pod(p, pod, "Restarting",
+				plan_text(p, "%s/%d %s and runs again", pod->task, pod->index,
+					  pod->disrupted ? "was ended by its node or a scheduler"
+							 : "has ended"));
 }
 
 static void put_group(struct planner *p)

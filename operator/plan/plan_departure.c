@@ -166,10 +166,7 @@ void plan_forget_departures(struct planner *p)
 {
 	plan_each_index (p, x) {
 		x->status->joined = 0;
-		if (x->record->pending_departure_size) {
-			x->record->pending_departure_size = x->record->departure_attempts = 0;
-			x->record->retry_at = 0;
-		}
+		end_departure(p, x);
 	}
 	p->status->conditions[COND_WORKERS_AWAITED] = (struct condition){0};
 }

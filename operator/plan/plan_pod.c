@@ -98,6 +98,7 @@ static void put_number(struct planner *p, struct plan_pod *pod, const char *name
 
 static void fill_env(struct planner *p, struct plan_pod *pod, const struct mu_cluster *cluster)
 {
+	const struct train_spec *t = &p->spec->train;
 	MU_AUTO_BUF tf_config = {0};
 	MU_AUTO_BUF train = {0};
 
@@ -117,11 +118,19 @@ static void fill_env(struct planner *p, struct plan_pod *pod, const struct mu_cl
 	if (p->options->token_digest)
 		put_env(p, pod, "MUSTER_TOKEN_SHA256", p->options->token_digest);
 	if (pod->role == ROLE_TRAINER) {
-		train_spec_write(&p->spec->train, &train);
+		train_spec_write(t, &train);
 		put_env(p, pod, "MUSTER_TRAIN", train.data);
 	}
-	if (p->spec->train.checkpoint_path)
-		put_env(p, pod, "MUSTER_CHECKPOINT", p->spec->train.checkpoint_path);
+	if (pod->role == ROLE_COMMAND) {
+		put_env(p, pod, "MUSTER_MODE", t->sync ? "sync" : "async");
+		if (t->replicas_to_aggregate)
+			put_number(p, pod, "MUSTER_REPLICAS_TO_AGGREGATE",
+				   t->replicas_to_aggregate);
+		if (t->backup_workers)
+			put_number(p, pod, "MUSTER_BACKUP_WORKERS", t->backup_workers);
+	}
+	if (t->checkpoint_path)
+		put_env(p, pod, "MUSTER_CHECKPOINT", t->checkpoint_path);
 	if (pod->is_departure_pod)
 		put_env(p, pod, "MUSTER_LEAVE", "1");
 	if (pod->kernels.required)

@@ -20,7 +20,7 @@ static const struct {
 
 /* Labels of a node with an NVIDIA device, of gpu-feature-discovery and of node-feature-discovery,
  * which writes class_vendor or vendor alone. */
-static const char *const gpu_labels[] = {RESOLVER_GPU ".present", NFD "pci-10de.present",
+static const char *const gpu_labels[] = {GPU_RESOURCE ".present", NFD "pci-10de.present",
 					 NFD "pci-0302_10de.present", NFD "pci-0300_10de.present"};
 
 static const char *label_of(const struct node_info *n, const char *key)
@@ -51,8 +51,8 @@ static void set_sm(struct kernel_choice *c, int sm)
 	snprintf(c->variant, sizeof c->variant, "cuda-sm%d", sm);
 	snprintf(major, sizeof major, "%u", (unsigned)sm / 10 % 100);
 	snprintf(minor, sizeof minor, "%u", (unsigned)sm % 10);
-	require_label(c, RESOLVER_GPU ".compute.major", major);
-	require_label(c, RESOLVER_GPU ".compute.minor", minor);
+	require_label(c, GPU_RESOURCE ".compute.major", major);
+	require_label(c, GPU_RESOURCE ".compute.minor", minor);
 	c->gpu = true;
 }
 
@@ -131,8 +131,8 @@ static int label_number(const struct node_info *n, const char *key)
  * known. */
 static int node_sm(const struct node_info *n)
 {
-	int major = label_number(n, RESOLVER_GPU ".compute.major");
-	int minor = label_number(n, RESOLVER_GPU ".compute.minor");
+	int major = label_number(n, GPU_RESOURCE ".compute.major");
+	int minor = label_number(n, GPU_RESOURCE ".compute.minor");
 
 	return major > 0 && minor >= 0 && minor < 10 ? major * 10 + minor : 0;
 }
@@ -218,7 +218,7 @@ static int no_such_node(const struct kernel_choice *c, const struct node_info *n
 			       "no node has %s (label %s=%s): use kernels: cpu, or add such a node",
 			       c->variant, c->selector[0].key, c->selector[0].value);
 	return mu_fail(err, MU_FAILED_PRECONDITION,
-		       "no node has a GPU of compute capability %s.%s (labels " RESOLVER_GPU
+		       "no node has a GPU of compute capability %s.%s (labels " GPU_RESOURCE
 		       ".compute.major and .minor; %u GPU nodes have none): use kernels: gpu, "
 		       "or label such a node",
 		       c->selector[0].value, c->selector[1].value, unlabelled);

@@ -14,8 +14,6 @@
 
 #include "operator/api/node.h"
 
-#define RESOLVER_GPU "nvidia.com/gpu" /* the resource, and the key of its nodes' taint */
-
 struct kernel_choice {
 	char variant[32]; /* "cuda-sm90", "cuda", "cpu-avx512", "cpu-generic", "arm64", … */
 	bool gpu;         /* the pod asks for one */

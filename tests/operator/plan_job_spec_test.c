@@ -112,6 +112,8 @@ static void manifest__that_is_wrong__names_line_and_path(void **state)
 	    {HEAD TASKS "  checkpoint: {volumeClaim: My_Claim}",
 	     "j.yaml:6: spec.checkpoint.volumeClaim: 'My_Claim' is no name of a"},
 	    {HEAD TASKS "  checkpoint: {volumeClaim: -c}", "is no name of a"},
+	    {HEAD TASKS "  checkpoint: {volumeClaim: c, path: out/x}",
+	     "spec.checkpoint.path: must be absolute"},
 	    {HEAD TASKS "  checkpoint: {volumeClaim: c.}", "is no name of a"},
 	    {HEAD "  tasks: {ps: {replicas: 1.5}}", "must be a whole number, got a number: 1.5"},
 	    {HEAD "  tasks: {ps: {replicas: 1e30}}", "must be a whole number, got a number: 1e+30"},
@@ -122,6 +124,8 @@ static void manifest__that_is_wrong__names_line_and_path(void **state)
 	    {HEAD TASKS "  program: {command: []}", "must hold between 1 and 256 strings"},
 	    {HEAD TASKS "  program: {command: [a, 5]}",
 	     "spec.program.command[1]: must be a string, got a whole number"},
+	    {HEAD TASKS "  program: {classicFlags: true}",
+	     "spec.program: args and classicFlags need a command"},
 	    {HEAD TASKS "  program: {command: [a], train: {dataset: {path: x}}}",
 	     "must have only one of train and command"},
 	    {HEAD TASKS "  program: {train: {}}", "spec.program.train: needs a dataset"},
@@ -291,6 +295,28 @@ static void network_policy__is_on_by_default_for_the_trainer_alone(void **state)
 	}
 }
 
+static void auto__with_a_request_for_a_gpu__means_gpu(void **state)
+{
+	static const struct {
+		const char *task, *kernels;
+	} cases[] = {
+	    {"resources: {limits: {nvidia.com/gpu: 1}}", "gpu"},
+	    {"kernels: auto, resources: {limits: {nvidia.com/gpu: '1'}}", "gpu"},
+	    {"template: {spec: {containers: [{resources: {limits: {nvidia.com/gpu: 1}}}]}}", "gpu"},
+	    {"resources: {limits: {nvidia.com/gpu: 0}}", "auto"},
+	    {"kernels: prefer-gpu, resources: {limits: {nvidia.com/gpu: 1}}", "prefer-gpu"},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_FREE char *text =
+		    mu_xasprintf(HEAD "  tasks: {worker: {%s}}\n", cases[i].task);
+		MU_AUTO(job_spec_free) struct job_spec *s = NULL;
+
+		assert_ok(job_spec_parse(&s, mu_span_of(text), "j.yaml", &err), &err);
+		assert_string_equal(s->tasks[0].kernels, cases[i].kernels);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -304,6 +330,7 @@ int main(void)
 	    cmocka_unit_test(manifest__as_json__is_read_too),
 	    cmocka_unit_test(example__as_shipped__is_good),
 	    cmocka_unit_test(manifest__of_random_bytes__never_breaks_reader_or_planner),
+	    cmocka_unit_test(auto__with_a_request_for_a_gpu__means_gpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

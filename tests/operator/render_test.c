@@ -104,7 +104,7 @@ static void a_plain_job__makes_restricted_pods(void **state)
 	expect(m.pod, "spec.containers.0.readinessProbe.timeoutSeconds", "5");
 	expect(m.pod, "spec.containers.0.readinessProbe.failureThreshold", "1");
 	expect(m.pod, "spec.containers.0.livenessProbe", "nothing");
-	expect(m.pod, "spec.volumes", "[{\"name\":\"tmp\",\"emptyDir\":{}}]");
+	expect(m.pod, "spec.volumes", "[{\"name\":\"muster-tmp\",\"emptyDir\":{}}]");
 	assert_non_null(env_of(m.pod, "TF_CONFIG"));
 	assert_string_equal(env_of(m.pod, "NVIDIA_VISIBLE_DEVICES"), "void");
 	unmake(&m);
@@ -189,8 +189,46 @@ static void a_command__is_run_as_written(void **state)
 
 	expect(m.pod, "spec.containers.0.command", "[\"python3\",\"t.py\",\"$(HOME)\",\"-x\"]");
 	expect(m.pod, "spec.containers.0.readinessProbe.tcpSocket.port", "2222");
+	expect(m.pod, "spec.volumes.0.persistentVolumeClaim.claimName", "\"ckpt\"");
+	expect(m.pod, "spec.containers.0.volumeMounts.0.mountPath", "\"" JOB_VOLUME_PATH "\"");
+	assert_string_equal(env_of(m.pod, "MUSTER_MODE"), "async");
+	assert_null(env_of(m.pod, "MUSTER_BACKUP_WORKERS"));
+	unmake(&m);
+}
+
+static void a_synchronous_command__gets_the_settings_of_sync(void **state)
+{
+	struct made m = make(HEAD "spec:\n"
+				  "  program: {command: [x]}\n"
+				  "  mode: sync\n"
+				  "  sync: {replicasToAggregate: 3, backupWorkers: 1}\n"
+				  "  tasks: {ps: {}}\n");
+
+	assert_string_equal(env_of(m.pod, "MUSTER_MODE"), "sync");
+	assert_string_equal(env_of(m.pod, "MUSTER_REPLICAS_TO_AGGREGATE"), "3");
+	assert_string_equal(env_of(m.pod, "MUSTER_BACKUP_WORKERS"), "1");
+	unmake(&m);
+}
+
+static void claim__that_is_mounted_at_tmp__is_the_only_volume_there(void **state)
+{
+	struct made m = make(HEAD "spec:\n"
+				  "  tasks: {ps: {template: {spec: {volumes: [{name: checkpoints, "
+				  "emptyDir: {}}]}}}}\n"
+				  "  checkpoint: {volumeClaim: ckpt, path: /tmp}\n");
+
 	expect(m.pod, "spec.volumes.1.persistentVolumeClaim.claimName", "\"ckpt\"");
-	expect(m.pod, "spec.containers.0.volumeMounts.1.mountPath", "\"" JOB_VOLUME_PATH "\"");
+	expect(m.pod, "spec.containers.0.volumeMounts",
+	       "[{\"name\":\"muster-checkpoints\",\"mountPath\":\"/tmp\"}]");
+	unmake(&m);
+}
+
+static void pod__that_uses_the_cpu__requests_no_gpu(void **state)
+{
+	struct made m = make(HEAD "spec: {tasks: {ps: {kernels: cpu, resources: {limits: "
+				  "{nvidia.com/gpu: 1, memory: 1Gi}}}}}\n");
+
+	expect(m.pod, "spec.containers.0.resources.limits", "{\"memory\":\"1Gi\"}");
 	unmake(&m);
 }
 
@@ -308,6 +346,9 @@ static void gang__without_a_queue_where_one_is_needed__is_rejected(void **state)
 		     MU_INVALID_ARGUMENT, "needs a queue");
 	assert_fails(job_spec_parse(&spec, mu_span_of(GANG("queue: q")), "t", &err), &err,
 		     MU_INVALID_ARGUMENT, "say gang");
+	assert_fails(
+	    job_spec_parse(&spec, mu_span_of(GANG("gang: scheduler-plugins, queue: q")), "t", &err),
+	    &err, MU_INVALID_ARGUMENT, "has no queues");
 }
 
 static void secret__is_mounted_for_the_tasks_group__and_named_in_the_environment(void **state)
@@ -389,7 +430,7 @@ static void tensorboard__serves_the_event_files_of_the_volume(void **state)
 	expect(pod, "metadata.annotations", "nothing"); /* it is no member of the gang */
 	expect(pod, "spec.shareProcessNamespace", "true");
 	expect(pod, "spec.containers.0.env", "[]");
-	expect(pod, "spec.volumes.1.persistentVolumeClaim.claimName", "\"c\"");
+	expect(pod, "spec.volumes.0.persistentVolumeClaim.claimName", "\"c\"");
 	expect(service, "metadata.name", "\"j-tensorboard\"");
 	expect(service, "spec.ports", "[{\"name\":\"http\",\"port\":80,\"targetPort\":6006}]");
 	cJSON_Delete(pod);
@@ -405,6 +446,9 @@ int main(void)
 	    cmocka_unit_test(a_template__is_the_base_of_the_pod),
 	    cmocka_unit_test(a_template__with_mistakes__keeps_them),
 	    cmocka_unit_test(a_command__is_run_as_written),
+	    cmocka_unit_test(a_synchronous_command__gets_the_settings_of_sync),
+	    cmocka_unit_test(claim__that_is_mounted_at_tmp__is_the_only_volume_there),
+	    cmocka_unit_test(pod__that_uses_the_cpu__requests_no_gpu),
 	    cmocka_unit_test(evaluator__of_a_command__has_no_readiness_probe),
 	    cmocka_unit_test(a_service__is_headless_and_publishes_all),
 	    cmocka_unit_test(templates__with_unexpected_types__never_crash),
