@@ -44,9 +44,16 @@ int cli_fail(const struct mu_err *err);
 /* Prints a formatted message and a pointer to the verb's help; returns CLI_USAGE. */
 int cli_usage(const char *verb, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Parses "--name value" or "--name=value" at argv[*i]. Returns 1 and sets *value (advancing *i), 0
- * for another argument, -1 if the value is missing. */
-int cli_option(int argc, char **argv, int *i, const char *name, const char **value);
+/* An option of a verb, as getopt_long reads it: with a value, or a flag. */
+struct cli_option {
+	const char *name;
+	char letter; /* 0: it has only the name */
+	const char **value;
+	bool *flag; /* set when there is no value */
+};
+/* Reads the options of the table, which ends with a name of NULL, and moves the other words to the
+ * front of argv.  Returns their number, `most` at the most, or -1 after a report. */
+int cli_options(const char *verb, int argc, char **argv, const struct cli_option *table, int most);
 
 /* Appends text without control characters. */
 void put_safe(struct mu_buf *out, const char *text);

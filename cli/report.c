@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Common functions of all verbs: failures, usage errors and options. */
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,23 +29,42 @@ int cli_usage(const char *verb, const char *fmt, ...)
 	return CLI_USAGE;
 }
 
-int cli_option(int argc, char **argv, int *i, const char *name, const char **value)
+int cli_options(const char *verb, int argc, char **argv, const struct cli_option *table, int most)
 {
-	const char *arg = argv[*i];
-	size_t n = strlen(name);
+	enum { MOST_OPTIONS = 8, NUMBERED = 256 };
+	struct option options[MOST_OPTIONS + 1] = {0};
+	char letters[2 * MOST_OPTIONS + 2] = ":";
+	int which, n;
 
-	if (strncmp(arg, "--", 2) != 0 || strncmp(arg + 2, name, n) != 0)
-		return 0;
-	if (arg[2 + n] == '=') {
-		*value = arg + 3 + n;
-		return 1;
+	for (int i = 0; table[i].name; i++) {
+		bool value = table[i].value != NULL;
+
+		options[i] = (struct option){table[i].name, value, NULL, NUMBERED + i};
+		if (table[i].letter)
+			sprintf(strchr(letters, 0), "%c%s", table[i].letter, value ? ":" : "");
 	}
-	if (arg[2 + n])
-		return 0;
-	if (*i + 1 >= argc)
-		return -1;
-	*value = argv[++*i];
-	return 1;
+	optind = opterr = 0;
+	while ((which = getopt_long(argc + 1, argv - 1, letters, options, NULL)) != -1) {
+		const struct cli_option *o = which >= NUMBERED ? &table[which - NUMBERED] : table;
+
+		if (which == ':' || which == '?') {
+			cli_usage(verb, which == ':' ? "%s needs a value" : "unknown option '%s'",
+				  argv[optind - 2]);
+			return -1;
+		}
+		while (which < NUMBERED && o->letter != which)
+			o++;
+		if (o->value)
+			*o->value = optarg;
+		else
+			*o->flag = true;
+	}
+	n = argc + 1 - optind;
+	memmove(argv, argv + optind - 1, (size_t)n * sizeof(argv[0]));
+	if (n <= most)
+		return n;
+	cli_usage(verb, "unexpected '%s'", argv[most]);
+	return -1;
 }
 
 void put_safe(struct mu_buf *out, const char *text)

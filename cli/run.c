@@ -478,30 +478,22 @@ static bool read_log_size(struct run_arguments *a)
 /* Returns 0, or the exit status for a wrong command line. */
 static int read_arguments(struct run_arguments *a, int argc, char **argv)
 {
-	for (int i = 0; i < argc; i++) {
-		int got = cli_option(argc, argv, &i, "logs", &a->logs);
+	const struct cli_option table[] = {{"logs", .value = &a->logs},
+					   {"scale", .value = &a->scale},
+					   {"log-size", .value = &a->log_size},
+					   {"fresh", .flag = &a->fresh},
+					   {NULL}};
+	int n = cli_options("run", argc, argv, table, 1);
 
-		if (!got)
-			got = cli_option(argc, argv, &i, "scale", &a->scale);
-		if (!got)
-			got = cli_option(argc, argv, &i, "log-size", &a->log_size);
-		if (got < 0)
-			return cli_usage("run", "%s needs a value", argv[i]);
-		if (got)
-			continue;
-		if (strcmp(argv[i], "--fresh") == 0)
-			a->fresh = true;
-		else if (argv[i][0] == '-' && argv[i][1])
-			return cli_usage("run", "unknown option '%s'", argv[i]);
-		else if (a->manifest)
-			return cli_usage("run", "expected one manifest, got '%s' as well", argv[i]);
-		else
-			a->manifest = argv[i];
-	}
+	if (n < 0)
+		return CLI_USAGE;
 	if (!read_log_size(a))
 		return cli_usage("run", "--log-size must be a number of MiB, got '%s'",
 				 a->log_size);
-	return a->manifest ? 0 : cli_usage("run", "no manifest given");
+	if (!n)
+		return cli_usage("run", "no manifest given");
+	a->manifest = argv[0];
+	return 0;
 }
 
 /* --scale: changes a running job. Returns 1 if the job is not running, so that it is started with

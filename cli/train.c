@@ -330,17 +330,12 @@ int cli_train(int argc, char **argv)
 	struct trainer_task t = {.spec = NULL};
 	struct sigaction stop = {.sa_handler = on_stop};
 	const char *manifest = NULL;
+	const struct cli_option table[] = {
+	    {"manifest", .value = &manifest}, {"target", .value = &t.given_target}, {NULL}};
 	int status;
 
-	for (int i = 0; i < argc; i++) {
-		int got = cli_option(argc, argv, &i, "manifest", &manifest);
-
-		if (!got)
-			got = cli_option(argc, argv, &i, "target", &t.given_target);
-		if (got <= 0)
-			return cli_usage("train", got ? "%s needs a value" : "unknown option '%s'",
-					 argv[i]);
-	}
+	if (cli_options("train", argc, argv, table, 0) < 0)
+		return CLI_USAGE;
 	sigaction(SIGTERM, &stop, NULL);
 	sigaction(SIGINT, &stop, NULL);
 	signal(SIGPIPE, SIG_IGN);

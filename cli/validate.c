@@ -202,15 +202,11 @@ int cli_validate(int argc, char **argv)
 {
 	int status = CLI_OK;
 	bool plan = false;
-	int n = 0;
+	const struct cli_option table[] = {{"plan", .flag = &plan}, {NULL}};
+	int n = cli_options("validate", argc, argv, table, argc);
 
-	for (int i = 0; i < argc; i++)
-		if (strcmp(argv[i], "--plan") == 0)
-			plan = true;
-		else if (argv[i][0] == '-' && argv[i][1])
-			return cli_usage("validate", "unknown option '%s'", argv[i]);
-		else
-			argv[n++] = argv[i];
+	if (n < 0)
+		return CLI_USAGE;
 	if (!n)
 		return cli_usage("validate", "no manifest given");
 	for (int i = 0; i < n; i++) {

@@ -11,6 +11,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "cli/cli.h"
 #include "cli/job_progress.h"
 #include "lib/kube/kube_stream.h"
 
@@ -26,9 +27,13 @@ struct cluster_options {
 	const char *kubeconfig, *context, *ns;
 	bool all_namespaces;
 };
-/* Parses --kubeconfig, --context, --namespace, -n and -A at argv[*i]. Returns 1 for such an option,
- * 0 for another argument, -1 if the value is missing. */
-int cluster_option(int argc, char **argv, int *i, struct cluster_options *o);
+/* Their rows of a table of options; o: a pointer. */
+#define CLUSTER_OPTIONS(o)                                                                         \
+	{"kubeconfig", .value = &(o)->kubeconfig}, {"context", .value = &(o)->context},            \
+	    {"namespace", 'n', .value = &(o)->ns},                                                 \
+	{                                                                                          \
+		"all-namespaces", 'A', .flag = &(o)->all_namespaces                                \
+	}
 /* *ns is the namespace to read, a new string; NULL for all namespaces. */
 int cluster_connect(const struct cluster_options *o, struct kube_client **out, char **ns,
 		    struct mu_err *err);

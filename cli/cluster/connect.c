@@ -8,32 +8,6 @@
 #include "cli/cluster/cluster.h"
 #include "cli/manifest.h"
 
-int cluster_option(int argc, char **argv, int *i, struct cluster_options *o)
-{
-	const struct {
-		const char *name;
-		const char **value;
-	} options[] = {
-	    {"kubeconfig", &o->kubeconfig}, {"context", &o->context}, {"namespace", &o->ns}};
-
-	for (unsigned k = 0; k < MU_COUNT(options); k++) {
-		int rc = cli_option(argc, argv, i, options[k].name, options[k].value);
-		if (rc)
-			return rc;
-	}
-	if (strcmp(argv[*i], "-n") == 0) {
-		if (*i + 1 >= argc)
-			return -1;
-		o->ns = argv[++*i];
-		return 1;
-	}
-	if (strcmp(argv[*i], "-A") == 0 || strcmp(argv[*i], "--all-namespaces") == 0) {
-		o->all_namespaces = true;
-		return 1;
-	}
-	return 0;
-}
-
 static bool is_dns_label(const char *s)
 {
 	size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-");

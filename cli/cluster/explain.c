@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/cluster/cluster.h"
 #include "operator/api/job_status.h"
+#include "operator/api/object_json.h"
 
 enum { MAX_PODS = 12, MAX_FAILURES = 12, MAX_EVENTS = 6, MAX_TASK_REQUESTS = 64 };
 
@@ -22,18 +23,6 @@ static void put_pair(struct mu_buf *out, const char *what, const char *text)
 	mu_buf_putc(out, '\n');
 }
 
-static const cJSON *find_condition(const cJSON *job, const char *type)
-{
-	const cJSON *c;
-
-	cJSON_ArrayForEach(c, field_at(job, "status.conditions"))
-	{
-		if (strcmp(field_text(c, "type", ""), type) == 0)
-			return c;
-	}
-	return NULL;
-}
-
 static bool is_true(const cJSON *c)
 {
 	return strcmp(field_text(c, "status", ""), "True") == 0;
@@ -42,7 +31,7 @@ static bool is_true(const cJSON *c)
 static void put_head(struct mu_buf *out, const cJSON *job, double now)
 {
 	const char *phase = field_text(job, "status.phase", "New");
-	const cJSON *ended = find_condition(job, phase);
+	const cJSON *ended = item_with(field_at(job, "status.conditions"), "type", phase);
 	char age[16];
 
 	put_safe(out, field_text(job, "metadata.name", "?"));
@@ -296,19 +285,12 @@ int cluster_explain(int argc, char **argv)
 	struct cluster_options o = {0};
 	struct cluster_job job;
 	struct mu_err err = {0};
-	const char *word = NULL;
-	int rc;
+	const struct cli_option table[] = {CLUSTER_OPTIONS(&o), {NULL}};
+	int n = cli_options("explain", argc, argv, table, 1), rc;
 
-	for (int i = 0; i < argc; i++) {
-		rc = cluster_option(argc, argv, &i, &o);
-		if (rc < 0)
-			return cli_usage("explain", "%s needs a value", argv[i]);
-		if (rc == 0 && (argv[i][0] == '-' || word))
-			return cli_usage("explain", "unexpected '%s'", argv[i]);
-		if (rc == 0)
-			word = argv[i];
-	}
-	rc = cluster_job_open(&job, "explain", word, &o);
+	if (n < 0)
+		return CLI_USAGE;
+	rc = cluster_job_open(&job, "explain", n ? argv[0] : NULL, &o);
 	if (rc)
 		return rc;
 	rc = explain(&job, &err);

@@ -7,6 +7,7 @@
 
 #include "cli/cluster/cluster.h"
 #include "lib/base/rfc3339.h"
+#include "operator/api/object_json.h"
 
 const cJSON *field_at(const cJSON *object, const char *path)
 {
@@ -89,11 +90,8 @@ const char *pod_waiting_reason(const cJSON *pod, const char **message)
 		*message = field_text(c, "state.waiting.message", "");
 		return reason;
 	}
-	cJSON_ArrayForEach(c, field_at(pod, "status.conditions"))
-	{
-		if (strcmp(field_text(c, "status", ""), "False") != 0 ||
-		    strcmp(field_text(c, "type", ""), "PodScheduled") != 0)
-			continue;
+	c = item_with(field_at(pod, "status.conditions"), "type", "PodScheduled");
+	if (strcmp(field_text(c, "status", ""), "False") == 0) {
 		*message = field_text(c, "message", "");
 		return field_text(c, "reason", "Unscheduled");
 	}

@@ -16,6 +16,7 @@
 #include "cli/cluster/cluster.h"
 #include "lib/base/clock.h"
 #include "operator/api/job_spec.h"
+#include "operator/api/object_json.h"
 
 enum { FOLLOWED_MAX = 64, STREAM_S = 3600, END_GRACE_S = 10, STAMP_MAX = 48 };
 static const double list_every_s = 1;
@@ -156,18 +157,6 @@ static void *stream_log(void *arg)
 
 /* ---- sources ---- */
 
-static const cJSON *container_status(const cJSON *pod, const char *name)
-{
-	const cJSON *c;
-
-	cJSON_ArrayForEach(c, field_at(pod, "status.containerStatuses"))
-	{
-		if (strcmp(field_text(c, "name", ""), name) == 0)
-			return c;
-	}
-	return NULL;
-}
-
 static bool is_wanted(const struct logs *l, const cJSON *pod)
 {
 	const cJSON *labels = field_at(pod, "metadata.labels");
@@ -280,7 +269,8 @@ static int update_source(struct logs *l, const cJSON *pod, struct mu_err *err)
 {
 	const cJSON *first = cJSON_GetArrayItem(field_at(pod, "spec.containers"), 0);
 	const char *container = field_text(first, "name", "");
-	const cJSON *status = container_status(pod, container);
+	const cJSON *status =
+	    item_with(field_at(pod, "status.containerStatuses"), "name", container);
 	bool running = field_at(status, "state.running"),
 	     terminated = field_at(status, "state.terminated");
 	struct log_source *s =
@@ -464,28 +454,20 @@ static bool read_number(const char *text, long *out)
 static int read_arguments(struct logs *l, struct cluster_options *o, const char **job, int argc,
 			  char **argv)
 {
-	const char *tail = NULL, *task = NULL;
+	const char *tail = NULL;
+	const struct cli_option table[] = {CLUSTER_OPTIONS(o),
+					   {"tail", .value = &tail},
+					   {"follow", 'f', .flag = &l->follow},
+					   {"previous", .flag = &l->previous},
+					   {NULL}};
+	int n = cli_options("logs", argc, argv, table, 2);
 
-	for (int i = 0; i < argc; i++) {
-		int rc = cluster_option(argc, argv, &i, o);
-
-		if (rc == 0)
-			rc = cli_option(argc, argv, &i, "tail", &tail);
-		if (rc < 0)
-			return cli_usage("logs", "%s needs a value", argv[i]);
-		if (rc > 0)
-			continue;
-		if (strcmp(argv[i], "-f") == 0 || strcmp(argv[i], "--follow") == 0)
-			l->follow = true;
-		else if (strcmp(argv[i], "--previous") == 0)
-			l->previous = true;
-		else if (argv[i][0] == '-' || task)
-			return cli_usage("logs", "unexpected '%s'", argv[i]);
-		else
-			*(*job ? &task : job) = argv[i];
-	}
-	if (task && !read_task(l, task))
-		return cli_usage("logs", "'%.63s' is not TASK or TASK/INDEX, as in worker/0", task);
+	if (n < 0)
+		return CLI_USAGE;
+	*job = n ? argv[0] : NULL;
+	if (n > 1 && !read_task(l, argv[1]))
+		return cli_usage("logs", "'%.63s' is not TASK or TASK/INDEX, as in worker/0",
+				 argv[1]);
 	if (tail && !read_number(tail, &l->tail))
 		return cli_usage("logs", "--tail is a number of lines, got '%s'", tail);
 	if (l->follow && l->previous)

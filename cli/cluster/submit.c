@@ -110,27 +110,16 @@ static int submit_manifest(struct submission *s, struct mu_err *err)
 int cluster_submit(int argc, char **argv)
 {
 	struct submission s = {0};
+	const struct cli_option table[] = {
+	    CLUSTER_OPTIONS(&s.options), {"force-conflicts", .flag = &s.force}, {NULL}};
 	struct mu_err err = {0};
-	int rc;
+	int n = cli_options("submit", argc, argv, table, 1), rc;
 
-	for (int i = 0; i < argc; i++) {
-		rc = cluster_option(argc, argv, &i, &s.options);
-		if (rc < 0)
-			return cli_usage("submit", "%s needs a value", argv[i]);
-		if (rc > 0)
-			continue;
-		if (strcmp(argv[i], "--force-conflicts") == 0)
-			s.force = true;
-		else if (argv[i][0] == '-' && argv[i][1])
-			return cli_usage("submit", "unknown option '%s'", argv[i]);
-		else if (s.path)
-			return cli_usage("submit", "expected one manifest, got '%s' as well",
-					 argv[i]);
-		else
-			s.path = argv[i];
-	}
-	if (!s.path || s.options.all_namespaces)
+	if (n < 0)
+		return CLI_USAGE;
+	if (!n || s.options.all_namespaces)
 		return cli_usage("submit", "expected one manifest");
+	s.path = argv[0];
 	rc = submit_manifest(&s, &err);
 	cluster_job_close(&s.job);
 	job_spec_free(s.spec);

@@ -163,23 +163,17 @@ int cluster_top(int argc, char **argv)
 	struct kube_client *c = NULL;
 	MU_AUTO_FREE char *ns = NULL;
 	struct mu_err err = {0};
-	bool live = isatty(STDOUT_FILENO);
+	bool once = !isatty(STDOUT_FILENO);
+	const struct cli_option table[] = {CLUSTER_OPTIONS(&o), {"once", .flag = &once}, {NULL}};
 	int rc;
 
-	for (int i = 0; i < argc; i++) {
-		rc = cluster_option(argc, argv, &i, &o);
-		if (rc < 0)
-			return cli_usage("top", "%s needs a value", argv[i]);
-		if (rc == 0 && strcmp(argv[i], "--once") == 0)
-			live = false;
-		else if (rc == 0)
-			return cli_usage("top", "unexpected '%s'", argv[i]);
-	}
+	if (cli_options("top", argc, argv, table, 0) < 0)
+		return CLI_USAGE;
 	if (cluster_connect(&o, &c, &ns, &err) < 0)
 		return cli_fail(&err);
 	do
-		rc = show_jobs(c, ns, live, &err);
-	while (rc == 0 && live && kube_client_sleep(c, refresh_s));
+		rc = show_jobs(c, ns, !once, &err);
+	while (rc == 0 && !once && kube_client_sleep(c, refresh_s));
 	kube_client_free(c);
 	return rc < 0 ? cli_fail(&err) : CLI_OK;
 }

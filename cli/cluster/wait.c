@@ -228,26 +228,19 @@ int cluster_wait(int argc, char **argv)
 {
 	struct wait w = {.until = INFINITY};
 	struct cluster_options o = {0};
-	const char *word = NULL, *timeout = NULL;
+	const char *timeout = NULL;
+	const struct cli_option table[] = {
+	    CLUSTER_OPTIONS(&o), {"timeout", .value = &timeout}, {NULL}};
 	struct mu_err err = {0};
-	int rc;
+	int n = cli_options("wait", argc, argv, table, 1), rc;
 
-	for (int i = 0; i < argc; i++) {
-		rc = cluster_option(argc, argv, &i, &o);
-		if (rc == 0)
-			rc = cli_option(argc, argv, &i, "timeout", &timeout);
-		if (rc < 0)
-			return cli_usage("wait", "%s needs a value", argv[i]);
-		if (rc == 0 && (argv[i][0] == '-' || word))
-			return cli_usage("wait", "unexpected '%s'", argv[i]);
-		if (rc == 0)
-			word = argv[i];
-	}
+	if (n < 0)
+		return CLI_USAGE;
 	if (timeout && !isfinite(read_duration(timeout)))
 		return cli_usage(
 		    "wait", "--timeout must be seconds, or a time such as 90s, 10m or 2h; got '%s'",
 		    timeout);
-	rc = cluster_job_open(&w.job, "wait", word, &o);
+	rc = cluster_job_open(&w.job, "wait", n ? argv[0] : NULL, &o);
 	if (rc)
 		return rc == CLI_USAGE ? rc : EXIT_UNKNOWN;
 	if (timeout)
