@@ -28,13 +28,10 @@ enum {
 };
 _Static_assert((int)STREAM_HEADER + STREAM_MAX_HEAD <= (int)STREAM_BUFFER,
 	       "a full buffer without a complete head could not be read on");
-/* The return of an imported tensor sends a frame under the importer's lock.  A deferred frame may
- * not contain such a tensor, because freeing it takes that lock. */
-_Static_assert((int)WRITE_AT_ONCE <= (int)ARENA_MIN_BYTES, "imported tensors are written at once");
 
 struct outgoing_frame {
 	struct outgoing_frame *next;
-	struct mu_tensor tensor;
+	struct mu_tensor tensor; /* with a large payload; a small one is copied to bytes */
 	size_t payload, len, sent;
 	char bytes[];
 };
@@ -279,12 +276,13 @@ static void enqueue(struct stream_conn *c, struct outgoing_frame *o)
 	c->last = &o->next;
 }
 
-static struct outgoing_frame *new_out(const struct mu_buf *frame)
+static struct outgoing_frame *new_out(const struct mu_buf *frame, struct mu_span payload)
 {
-	struct outgoing_frame *o = mu_xmalloc(sizeof(*o) + frame->len);
+	struct outgoing_frame *o = mu_xmalloc(sizeof(*o) + frame->len + payload.len);
 
-	*o = (struct outgoing_frame){.len = frame->len};
+	*o = (struct outgoing_frame){.len = frame->len + payload.len};
 	memcpy(o->bytes, frame->data, frame->len);
+	memcpy(o->bytes + frame->len, payload.data, payload.len);
 	return o;
 }
 
@@ -297,7 +295,7 @@ static void queue_returns(struct stream_conn *c)
 	stream_return_write(&b, mu_buf_span(&c->returns));
 	mu_buf_clear(&c->returns);
 	c->returned = 0;
-	enqueue(c, new_out(&b));
+	enqueue(c, new_out(&b, MU_SPAN("")));
 }
 
 void stream_conn_return(struct stream_conn *c, uint64_t id, size_t bytes)
@@ -319,20 +317,26 @@ void stream_conn_return(struct stream_conn *c, uint64_t id, size_t bytes)
 int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct mu_tensor *t,
 		     size_t payload, struct mu_err *err)
 {
-	struct outgoing_frame *o = new_out(frame);
+	bool is_small = payload < WRITE_AT_ONCE;
+	/* A small frame may be written later.  Its tensor may be the value of a reference variable,
+	 * which a later node of the step updates in place. */
+	struct mu_span copied =
+	    is_small && payload ? (struct mu_span){t->data, payload} : MU_SPAN("");
+	struct outgoing_frame *o = new_out(frame, copied);
 	bool broken;
 
-	o->payload = payload;
-	if (t && payload)
+	if (!is_small) {
+		o->payload = payload;
 		o->tensor = *t;
-	else if (t)
+	} else if (t) {
 		mu_tensor_unref(t);
+	}
 	pthread_mutex_lock(&c->lock);
 	broken = c->broken;
 	if (!broken) {
 		queue_returns(c);
 		enqueue(c, o);
-		if (!c->wants_out && (payload >= WRITE_AT_ONCE || !defer(c)))
+		if (!c->wants_out && (!is_small || !defer(c)))
 			flush_locked(c);
 	}
 	unlock(c);

@@ -129,6 +129,29 @@ static void imported_tensor__outlives_its_connection(void **state)
 	close(p.other);
 }
 
+static void deferred_frame__when_its_tensor_changes__has_the_value_of_the_send(void **state)
+{
+	struct pair p = pair_new();
+	struct streams owner = {0};
+	MU_AUTO_TENSOR t = floats(2, 5);
+	struct mu_tensor sent = mu_tensor_ref(&t);
+	MU_AUTO_BUF frame = {0};
+	float got[2];
+	struct mu_err err;
+
+	p.conn->owner = &owner;
+	stream_defer_writes(&owner);
+	assert_ok(stream_conn_send(p.conn, &frame, &sent, sizeof got, &err), &err);
+	MU_DATA(float, &t)[0] = 7;
+	stream_flush_deferred();
+	stream_defer_writes(NULL);
+	assert_int_equal(read(p.other, got, sizeof got), sizeof got);
+	assert_true(got[0] == 5 && got[1] == 6);
+	exporter_free(p.exporter);
+	stream_conn_unref(p.conn);
+	close(p.other);
+}
+
 static void invalid_handles__are_rejected(void **state)
 {
 	struct pair p = pair_new();
@@ -202,6 +225,7 @@ int main(void)
 	    cmocka_unit_test(blocks__are_reused_and_do_not_overlap),
 	    cmocka_unit_test(exported_tensor__is_mapped_in_place_and_returned),
 	    cmocka_unit_test(imported_tensor__outlives_its_connection),
+	    cmocka_unit_test(deferred_frame__when_its_tensor_changes__has_the_value_of_the_send),
 	    cmocka_unit_test(invalid_handles__are_rejected),
 	    cmocka_unit_test(unsealed_file__is_rejected),
 	    cmocka_unit_test(descriptors__are_sent_with_bytes),
