@@ -190,17 +190,21 @@ static int gradient_new(const struct tensor_array *a, const struct mu_shape *mor
 /* The array's gradients by `source`. The first call creates one; later calls share it. */
 static int output_gradient(struct kernel_call *c, const struct mu_shape *more, struct mu_err *err)
 {
+	MU_AUTO_FREE char *container = NULL, *name = NULL;
 	struct tensor_array *g;
-	HELD *a = NULL;
 	struct resource *r;
 	int rc;
 
-	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
-	MU_RETURN_IF_ERROR(gradient_new(a, more, &g, err));
-	MU_AUTO_FREE char *name =
-	    mu_xasprintf("%s@%s", a->base.name, args_attr_string(c->node, "source", ""));
+	{
+		HELD *a = NULL; /* not across the call below, which takes another lock */
+
+		MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
+		MU_RETURN_IF_ERROR(gradient_new(a, more, &g, err));
+		container = mu_xstrdup(a->base.container);
+		name = mu_xasprintf("%s@%s", a->base.name, args_attr_string(c->node, "source", ""));
+	}
 	resource_ref(&g->base);
-	rc = resources_find_or_create(c->runtime->resources, a->base.container, name, &array_type,
+	rc = resources_find_or_create(c->runtime->resources, container, name, &array_type,
 				      tensor_array_same, g, &r, err);
 	if (rc || r != &g->base)
 		resource_unref(&g->base); /* the table did not take it */
@@ -208,7 +212,7 @@ static int output_gradient(struct kernel_call *c, const struct mu_shape *more, s
 	if (rc)
 		return rc;
 	resource_unref(r);
-	MU_RETURN_IF_ERROR(handle_output(c, a->base.container, name, &array_type, err));
+	MU_RETURN_IF_ERROR(handle_output(c, container, name, &array_type, err));
 	return new_flow(c, err);
 }
 
