@@ -214,6 +214,10 @@ static void number_nodes(struct executor *e)
 		}
 		if (p->kind == NODE_ENTER)
 			e->frames[e->extra[i].child].n_enters++;
+		if (p->kind == NODE_EXIT) {
+			e->extra[i].next_exit = f->exits;
+			f->exits = p;
+		}
 	}
 	for (unsigned i = 0; i < e->n_frames; i++) {
 		compute_offsets(&e->frames[i]);

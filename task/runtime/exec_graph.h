@@ -62,8 +62,9 @@ struct exec_node {
 /* Data that is needed rarely, with the same index. */
 struct exec_node_extra {
 	const struct kernel *kernel;
-	uint64_t initial;        /* pending word at the start of an iteration */
-	uint32_t child;          /* Enter: the frame it opens */
+	uint64_t initial;                  /* pending word at the start of an iteration */
+	uint32_t child;                    /* Enter: the frame it opens */
+	const struct exec_node *next_exit; /* Exit: another one of the frame */
 	uint32_t call, out_slot; /* asynchronous: call record and output slots in the iteration */
 };
 
@@ -77,6 +78,7 @@ struct exec_frame {
 	const char *name;
 	uint32_t parent, depth;
 	uint32_t n_nodes, n_slots, n_calls, n_enters;
+	const struct exec_node *exits;
 	int64_t max_active;              /* iterations: the Enter's parallel_iterations */
 	uint64_t *initial;               /* n_nodes pending words */
 	size_t slots_at, calls_at, size; /* of an iteration's block */

@@ -133,11 +133,9 @@ static void deliver_dead_exits(struct work *w, struct frame *f)
 {
 	struct executor *e = f->step->executor;
 
-	for (uint32_t i = 0; i < e->n_nodes; i++) {
-		const struct exec_node *n = &e->nodes[i];
+	for (const struct exec_node *n = f->info->exits; n; n = exec_node_extra(e, n)->next_exit) {
 		bool live = false;
-		if (n->kind != NODE_EXIT || n->frame != f->index)
-			continue;
+
 		for (unsigned k = 0; k < f->n_live; k++)
 			live |= f->live_exits[k] == n;
 		if (!live)
