@@ -6,6 +6,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/sleepers.h"
+#include "lib/base/thread.h"
 
 struct job {
 	struct job *next;
@@ -69,7 +70,7 @@ void mu_offload_run(struct mu_offload *o, void (*fn)(void *arg), void *arg)
 	o->last = &j->next;
 	o->queued++;
 	if (o->queued > o->idle && o->n_threads < o->max_threads &&
-	    pthread_create(&o->threads[o->n_threads], NULL, offload_thread, o) == 0)
+	    mu_thread_start(&o->threads[o->n_threads], offload_thread, o))
 		o->n_threads++;
 	mu_wake_one(&o->sleepers);
 	pthread_mutex_unlock(&o->lock);

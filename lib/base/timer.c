@@ -7,6 +7,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/cond.h"
 #include "lib/base/mem.h"
+#include "lib/base/thread.h"
 
 #define MAX_MS                                                                                     \
 	(1000L * 3600 * 24 * 365) /* a longer time, which may come from a client, would overflow   \
@@ -73,7 +74,7 @@ uint64_t mu_timer_add(struct mu_timer *t, long ms, void (*fn)(void *arg), void *
 	    .when = mu_clock_ms() + (ms < MAX_MS ? ms : MAX_MS), .fn = fn, .arg = arg};
 	pthread_mutex_lock(&t->lock);
 	if (!t->running)
-		t->running = pthread_create(&t->thread, NULL, timer_thread, t) == 0;
+		t->running = mu_thread_start(&t->thread, timer_thread, t);
 	id = e->id = ++t->last_id;
 	for (p = &t->first; *p && (*p)->when <= e->when; p = &(*p)->next)
 		;
