@@ -88,13 +88,13 @@ void python_process_run(struct python_process *p, void (*fn)(void *arg), void *a
 int python_call_open(struct python_call *call, struct mu_err *err)
 {
 	struct python_process *p = call->process;
-	int fd = 0;
+	int fd = -1;
 
 	pthread_mutex_lock(&p->lock);
 	if (p->n_idle)
 		fd = p->idle[--p->n_idle];
 	pthread_mutex_unlock(&p->lock);
-	if (!fd)
+	if (fd < 0)
 		MU_RETURN_IF_ERROR(connect_to_process(p->socket, &fd, err));
 	pthread_mutex_lock(&p->lock);
 	call->connection = fd;
@@ -148,7 +148,7 @@ void python_call_close(struct python_call *call, bool is_complete)
 		p->idle[p->n_idle++] = call->connection;
 	else
 		close(call->connection);
-	call->connection = 0;
+	call->connection = -1;
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -158,7 +158,7 @@ void python_call_cancel(struct python_call *call)
 
 	pthread_mutex_lock(&p->lock);
 	call->cancelled = true;
-	if (call->connection)
+	if (call->connection >= 0)
 		shutdown(call->connection, SHUT_RDWR);
 	pthread_mutex_unlock(&p->lock);
 }

@@ -21,7 +21,7 @@ void python_process_run(struct python_process *p, void (*fn)(void *arg), void *a
 
 struct python_call {
 	struct python_process *process;
-	int connection; /* 0: none */
+	int connection; /* -1: none */
 	bool cancelled;
 };
 int python_call_open(struct python_call *call, struct mu_err *err);

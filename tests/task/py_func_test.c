@@ -208,6 +208,7 @@ static void cancelled_step__does_not_wait_for_the_function(void **state)
 	int task_end;
 
 	start_program(&p, &task_end);
+	close(STDIN_FILENO); /* so that the connection has descriptor 0 */
 	s = open_step(calls_python());
 	start_step(&s);
 	WAIT_UNTIL(atomic_load(&p.requests) > 0);

@@ -224,7 +224,7 @@ static void py_func_start(struct kernel_call *c)
 	}
 	f = MU_NEW(struct py_func);
 	f->c = c;
-	f->call.process = process;
+	f->call = (struct python_call){.process = process, .connection = -1};
 	f->refs = 2;
 	if (kernel_on_cancel(c, py_func_cancelled, f)) {
 		python_process_run(process, py_func_run, f);
