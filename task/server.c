@@ -201,7 +201,7 @@ static int make_parts(struct task_server *s, const struct task_server_options *o
 	s->timer = mu_timer_new();
 	collective = peers_collective_hooks(s->peers);
 	collective.combine = collective_combine;
-	s->rt->collectives = collectives_new(s->timer, &collective);
+	s->rt->collectives = collectives_new(s->rt->pool, s->timer, &collective);
 	s->event_listeners =
 	    event_listeners_new(LISTENER_CONNECT_MS, LISTENER_REPLY_MS, &s->rt->debug_streams);
 	s->rt->debug_streams.offload = s->offload;

@@ -12,6 +12,7 @@
 #include "lib/base/random.h"
 #include "lib/base/timer.h"
 #include "lib/graph/device_name.h"
+#include "task/runtime/thread_pool.h"
 
 enum { CHECK_INTERVAL_MS = 1000, MAX_GROUPS = 4096, MAX_GROUP_SIZE = 4096, MAX_MEMBERS = 65536 };
 #define MAX_TIMEOUT_MS 1000000000000 /* a longer one is none */
@@ -30,6 +31,8 @@ struct collective_call {
 
 struct round {
 	struct round *next;
+	struct collectives *cs;
+	struct pool_job job; /* completes the round */
 	int64_t deadline_ms; /* of the first timeout; 0: none */
 	unsigned n;
 	struct collective_call *calls[]; /* a reference to each */
@@ -49,6 +52,7 @@ struct member {
 
 struct collectives {
 	struct collective_hooks hooks;
+	struct thread_pool *pool;
 	struct mu_timer *timer;
 	/* Guards the members below and the calls; not held across a hook or done. */
 	pthread_mutex_t lock;
@@ -58,11 +62,13 @@ struct collectives {
 	bool checking;         /* the timer is set */
 };
 
-struct collectives *collectives_new(struct mu_timer *timer, const struct collective_hooks *hooks)
+struct collectives *collectives_new(struct thread_pool *pool, struct mu_timer *timer,
+				    const struct collective_hooks *hooks)
 {
 	struct collectives *cs = MU_NEW(struct collectives);
 
 	cs->hooks = *hooks;
+	cs->pool = pool;
 	cs->timer = timer;
 	pthread_mutex_init(&cs->lock, NULL);
 	mu_map_init(&cs->groups);
@@ -276,8 +282,10 @@ static void remember_group(struct collectives *cs, const struct round *r)
 	group_free(mu_map_put_n(&cs->groups, &key, sizeof(key), g));
 }
 
-static void round_complete(struct collectives *cs, struct round *r)
+static void round_complete(struct pool_job *job)
 {
+	struct round *r = MU_CONTAINER(job, struct round, job);
+	struct collectives *cs = r->cs;
 	const struct collective_part **parts = MU_NEW_ARRAY(const struct collective_part *, r->n);
 	struct mu_tensor result = {0};
 	struct mu_err err;
@@ -335,7 +343,7 @@ static struct round *open_round(struct collectives *cs, const struct collective_
 	struct round *r = mu_xmalloc(sizeof(*r) + (size_t)p->group_size * sizeof(r->calls[0]));
 	struct round **at = &cs->rounds;
 
-	*r = (struct round){0};
+	*r = (struct round){.cs = cs, .job.run = round_complete};
 	while (*at)
 		at = &(*at)->next;
 	*at = r;
@@ -377,7 +385,10 @@ static void join_round(struct collective_call *call)
 	round_close(cs, r);
 	remember_group(cs, r);
 	pthread_mutex_unlock(&cs->lock);
-	round_complete(cs, r);
+	if (cs->pool) /* the caller may be a thread of the completion queue */
+		thread_pool_add(cs->pool, &r->job);
+	else
+		round_complete(&r->job);
 }
 
 /* ---- checks of open rounds ---- */

@@ -53,8 +53,11 @@ struct collective_hooks {
 };
 
 struct mu_timer;
+struct thread_pool;
 struct collectives;
-struct collectives *collectives_new(struct mu_timer *timer, const struct collective_hooks *hooks);
+/* pool: combines the parts; NULL: the thread of the last member that joins. */
+struct collectives *collectives_new(struct thread_pool *pool, struct mu_timer *timer,
+				    const struct collective_hooks *hooks);
 void collectives_free(struct collectives *cs); /* NULL is allowed; no call may be left */
 
 /* Reports to the leader that a step of this task with collective ops on `device` has failed. */

@@ -61,10 +61,11 @@ static void probe(void *ctx, const char *device,
 static int setup(void **state)
 {
 	timer = mu_timer_new();
-	cs = collectives_new(timer, &(struct collective_hooks){.combine = collective_combine,
-							       .send = this_is_the_leader,
-							       .cancel_send = nothing_sent,
-							       .probe = probe});
+	cs = collectives_new(NULL, timer,
+			     &(struct collective_hooks){.combine = collective_combine,
+							.send = this_is_the_leader,
+							.cancel_send = nothing_sent,
+							.probe = probe});
 	unreachable = NULL;
 	return 0;
 }
