@@ -22,13 +22,15 @@ struct partial {
 	_Atomic unsigned refs;
 	struct mu_arena arena;
 	struct run_step_request names;
-	bool *fed, *fetched;
+	struct mu_map feeds, fetches; /* name -> its element of the next arrays */
+	unsigned *fed, *fetched;      /* the number of the call that used the name; 0: none yet */
 	struct client_graph *client_graph;
 	struct session *session;
 	struct run_step *step; /* NULL until it has started */
 	char handle[40];
 	pthread_mutex_t lock; /* guards fed, fetched and the members below */
 	unsigned left;        /* names that no call has fed or fetched yet */
+	unsigned n_calls;
 	bool ended;
 	struct mu_err err; /* of the step, once ended */
 	struct partial_call *last;
@@ -46,6 +48,7 @@ struct partial_call {
 	} * fetched;
 	struct mu_tensor *feeds;
 	unsigned *feed_at, *fetch_at; /* indices into the partial's names */
+	unsigned number;              /* in the partial run, from 1 */
 	_Atomic unsigned pending;
 	pthread_mutex_t lock; /* guards the members below */
 	uint64_t timer;
@@ -62,6 +65,8 @@ static void partial_unref(struct partial *p)
 	client_graph_unref(p->client_graph);
 	session_unref(p->session);
 	pthread_mutex_destroy(&p->lock);
+	mu_map_fini(&p->feeds);
+	mu_map_fini(&p->fetches);
 	mu_arena_fini(&p->arena);
 	free(p);
 }
@@ -203,64 +208,48 @@ static void start_timer(struct partial_call *c)
 
 /* ---- validation of a call ---- */
 
-static int name_index_of(const struct name_list *names, const char *name)
-{
-	for (unsigned i = 0; i < names->n; i++)
-		if (!strcmp(names->list[i], name))
-			return (int)i;
-	return -1;
-}
-
-/* Looks up the names of a call.  Each must be named in PartialRunSetup and not in `had`, the names
- * of earlier calls.  Does not change `had`. */
-static int find_names(const struct name_list *requested, const struct name_list *known,
-		      const bool *used, const char *what, const char *past, unsigned *at,
-		      struct mu_err *err)
+/* Looks up the names of a call and marks them in `used` with its number.  Each must be named in
+ * PartialRunSetup and not be marked. */
+static int use_names(const struct partial_call *c, const struct name_list *requested,
+		     const struct mu_map *known, unsigned *used, const char *what, const char *past,
+		     unsigned *at, struct mu_err *err)
 {
 	for (unsigned i = 0; i < requested->n; i++) {
-		int k = name_index_of(known, requested->list[i]);
+		const char *name = requested->list[i];
+		unsigned *u = mu_map_get(known, name);
 
-		if (k < 0)
+		if (!u)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "The %s %.200s was not specified in partial_run_setup.",
-				       what, requested->list[i]);
-		for (unsigned j = 0; j < i && !used[k]; j++)
-			if (at[j] == (unsigned)k)
-				return mu_fail(err, MU_INVALID_ARGUMENT,
-					       "The %s %.200s appears twice in the request", what,
-					       requested->list[i]);
-		if (used[k])
+				       what, name);
+		if (*u == c->number)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "The %s %.200s has already been %s.", what,
-				       requested->list[i], past);
-		at[i] = (unsigned)k;
+				       "The %s %.200s appears twice in the request", what, name);
+		if (*u)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "The %s %.200s has already been %s.", what, name, past);
+		*u = c->number;
+		at[i] = (unsigned)(u - used);
 	}
 	return 0;
 }
 
-static bool names_output(const char *name, const struct mu_node *n, int port)
+static void unmark_names(const struct partial_call *c, unsigned *used, unsigned n)
 {
-	size_t len = strlen(n->name);
-
-	return !strncmp(name, n->name, len) &&
-	       ((!name[len] && port == 0) || (name[len] == ':' && atoi(name + len + 1) == port));
+	for (unsigned i = 0; i < n; i++)
+		if (used[i] == c->number)
+			used[i] = 0;
 }
 
-/* Returns 1 if the output is fed by this call or an earlier one, 0 if a later call must feed it, -1
- * if it is computed. */
-static int is_fed(const struct partial_call *c, const struct mu_node *n, int port)
+/* The mark of the feed that replaces the output; NULL: the output is computed. */
+static const unsigned *feed_of(const struct partial *p, struct mu_input in)
 {
-	const struct partial *p = c->partial;
+	MU_AUTO_BUF name = {0};
+	const unsigned *used;
 
-	for (unsigned i = 0; i < p->names.feeds.n; i++) {
-		if (!names_output(p->names.feeds.list[i], n, port))
-			continue;
-		for (unsigned k = 0; k < c->req.feeds.n; k++)
-			if (c->feed_at[k] == i)
-				return 1;
-		return p->fed[i];
-	}
-	return -1;
+	mu_buf_printf(&name, "%s:%d", in.node->name, in.port);
+	used = mu_map_get_n(&p->feeds, name.data, name.len);
+	return used || in.port != 0 ? used : mu_map_get(&p->feeds, in.node->name);
 }
 
 /* Fails if a fetch depends on a missing feed: the client would wait for the fetch and never send
@@ -287,14 +276,14 @@ static int check_computable(struct partial_call *c, struct mu_err *err)
 			n = stack[--n_stack];
 			for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
 				struct mu_input in = n->inputs[k];
-				int fed = in.port == MU_CONTROL ? -1 : is_fed(c, in.node, in.port);
+				const unsigned *used = feed_of(c->partial, in);
 
-				if (fed == 0)
+				if (used && !*used)
 					return mu_fail(err, MU_INVALID_ARGUMENT,
 						       "Fetch %s:%d can't be computed from the "
 						       "feeds that have been fed so far.",
 						       in.node->name, in.port);
-				if (fed > 0 || visited[in.node->id])
+				if (used || visited[in.node->id])
 					continue;
 				visited[in.node->id] = true;
 				stack[n_stack++] = in.node;
@@ -312,22 +301,21 @@ static int claim_names(struct partial_call *c, bool *is_last, struct mu_err *err
 
 	pthread_mutex_lock(&p->session->graph_lock);
 	pthread_mutex_lock(&p->lock);
+	c->number = ++p->n_calls;
 	if (p->ended)
 		rc = p->err.code ? mu_fail(err, p->err.code, "%s", p->err.msg)
 				 : mu_fail(err, MU_INVALID_ARGUMENT, "the partial run has ended");
 	else
-		rc = find_names(&c->req.feeds, &p->names.feeds, p->fed, "feed", "fed", c->feed_at,
-				err);
+		rc = use_names(c, &c->req.feeds, &p->feeds, p->fed, "feed", "fed", c->feed_at, err);
 	if (!rc)
-		rc = find_names(&c->req.fetches, &p->names.fetches, p->fetched, "fetch", "fetched",
-				c->fetch_at, err);
+		rc = use_names(c, &c->req.fetches, &p->fetches, p->fetched, "fetch", "fetched",
+			       c->fetch_at, err);
 	if (!rc)
 		rc = check_computable(c, err);
-	for (unsigned i = 0; !rc && i < c->req.feeds.n; i++)
-		p->fed[c->feed_at[i]] = true;
-	for (unsigned i = 0; !rc && i < c->req.fetches.n; i++)
-		p->fetched[c->fetch_at[i]] = true;
-	if (!rc) {
+	if (rc) {
+		unmark_names(c, p->fed, p->names.feeds.n);
+		unmark_names(c, p->fetched, p->names.fetches.n);
+	} else {
 		p->left -= c->req.feeds.n + c->req.fetches.n;
 		*is_last = p->left == 0;
 		if (*is_last)
@@ -434,6 +422,16 @@ void partial_run(struct master *m, struct rpc_call *call, struct mu_span request
 
 /* ---- setting up ---- */
 
+/* Returns a new array with an element for each name. */
+static unsigned *index_names(struct partial *p, const struct name_list *names, struct mu_map *map)
+{
+	unsigned *used = MU_ARENA_ARRAY(&p->arena, unsigned, names->n + 1);
+
+	for (unsigned i = 0; i < names->n; i++)
+		mu_map_put(map, names->list[i], &used[i]);
+	return used;
+}
+
 static int partial_start(struct partial *p, struct mu_err *err)
 {
 	static _Atomic unsigned last;
@@ -442,8 +440,8 @@ static int partial_start(struct partial *p, struct mu_err *err)
 
 	if (rc)
 		return rc;
-	p->fed = MU_ARENA_ARRAY(&p->arena, bool, p->names.feeds.n + 1);
-	p->fetched = MU_ARENA_ARRAY(&p->arena, bool, p->names.fetches.n + 1);
+	p->fed = index_names(p, &p->names.feeds, &p->feeds);
+	p->fetched = index_names(p, &p->names.fetches, &p->fetches);
 	p->left = p->names.feeds.n + p->names.fetches.n;
 	snprintf(p->handle, sizeof(p->handle), "%s;%u", s->handle, ++last);
 	atomic_fetch_add(&p->refs, 1); /* owned by the step */
@@ -488,6 +486,8 @@ int partial_setup(struct master *m, struct mu_span request, struct mu_buf *reply
 
 	p->refs = 1;
 	mu_arena_init(&p->arena);
+	mu_map_init(&p->feeds);
+	mu_map_init(&p->fetches);
 	pthread_mutex_init(&p->lock, NULL);
 	req =
 	    control_unpack(&p->arena, &muster__partial_run_setup_request__descriptor, request, err);
