@@ -5,7 +5,9 @@
 #include "lib/base/log.h"
 #include "lib/base/pb.h"
 #include "lib/inline/inline.h"
+#include "proto/worker.pb-c.h"
 #include "task/master/master.h"
+#include "task/messages/control.h"
 
 static void put_names(struct mu_buf *b, const struct name_list *n)
 {
@@ -105,31 +107,95 @@ static int from_task(const struct peer *p, struct mu_err *err)
 	return mu_fail(err, reason.code, "From %s:\n%s", p->task, reason.msg);
 }
 
-/* Registers the partitions on their tasks; takes the graphs. */
-static int register_partitions(struct session *s, struct client_graph *cg,
-			       struct partition *partitions, unsigned n, struct mu_span debug,
-			       struct mu_err *err)
+static void write_register_request(struct mu_buf *b, const struct session *s,
+				   const struct mu_graph *g, struct mu_span debug)
 {
-	cg->partitions = MU_NEW_ARRAY(struct registered_partition, n + 1);
-	for (unsigned i = 0; i < n; i++) {
-		struct peer *peer = peers_find(s->cluster, partitions[i].task);
-		struct mu_graph *g = partitions[i].graph;
-		int rc;
+	Muster__RegisterGraphRequest m = MUSTER__REGISTER_GRAPH_REQUEST__INIT;
+	Muster__GraphOptions options = MUSTER__GRAPH_OPTIONS__INIT;
+	MU_AUTO_BUF def = {0};
+
+	mu_graph_write(g, &def);
+	m.session_handle = (char *)s->handle;
+	m.graph_def = (ProtobufCBinaryData){def.len, (uint8_t *)def.data};
+	m.graph_options = &options;
+	m.create_worker_session_called = true;
+	m.config_proto = (ProtobufCBinaryData){s->config.len, (uint8_t *)s->config.data};
+	m.debug_options = (ProtobufCBinaryData){debug.len, (uint8_t *)debug.data};
+	control_pack(b, &m);
+}
+
+static int read_handle(const struct fan_out_entry *e, char **handle, struct mu_err *err)
+{
+	Muster__RegisterGraphResponse *m;
+	struct mu_arena a;
+
+	if (e->rc) {
+		*err = e->err;
+		return e->rc;
+	}
+	mu_arena_init(&a);
+	m = control_unpack(&a, &muster__register_graph_response__descriptor, mu_buf_span(&e->reply),
+			   err);
+	if (m)
+		*handle = mu_xstrdup(m->graph_handle);
+	mu_arena_fini(&a);
+	return m ? 0 : -MU_INVALID_ARGUMENT;
+}
+
+/* Calls the other tasks.  session_close ends the calls. */
+static int call_other_tasks(struct session *s, struct fan_out *calls, long timeout_ms,
+			    struct mu_err *err)
+{
+	bool closed;
+
+	pthread_mutex_lock(&s->lock);
+	closed = s->closed;
+	s->registering = calls;
+	pthread_mutex_unlock(&s->lock);
+	if (!closed)
+		fan_out_run(calls, PEER_REGISTER_GRAPH, MU_SPAN(""), timeout_ms, false,
+			    "RegisterGraph");
+	pthread_mutex_lock(&s->lock);
+	closed = s->closed;
+	s->registering = NULL;
+	pthread_mutex_unlock(&s->lock);
+	return closed ? mu_fail(err, MU_CANCELLED, "Session is closed.") : 0;
+}
+
+/* Registers the partitions on their tasks; takes the graph of this task. */
+static int register_partitions(struct session *s, struct client_graph *cg,
+			       struct partition *partitions, struct fan_out *calls,
+			       const struct run_step_request *r, struct mu_err *err)
+{
+	const struct fan_out_entry *e;
+	int rc = 0;
+
+	for (unsigned i = 0; i < cg->n_partitions; i++) {
+		struct partition *p = &partitions[i];
+		struct peer *peer = cg->partitions[i].peer = peers_find(s->cluster, p->task);
 
 		if (!peer)
 			return mu_fail(
 			    err, MU_INTERNAL,
 			    "the graph has nodes on %s, which is not a task of the session",
-			    partitions[i].task);
-		partitions[i].graph = NULL;
-		rc = peer->ops->register_graph(peer, s->handle, g, s->config, debug,
-					       &cg->partitions[i].graph, err);
-		if (rc)
+			    p->task);
+		if (!peer->local) {
+			fan_out_add(calls, peer);
+			write_register_request(&calls->entries[calls->n - 1].request, s, p->graph,
+					       r->debug);
+		} else if (peer->ops->register_graph(peer, s->handle, mu_steal(&p->graph),
+						     s->config, r->debug, &cg->partitions[i].graph,
+						     err)) {
 			return from_task(peer, err);
-		cg->partitions[i].peer = peer;
-		cg->n_partitions++;
+		}
 	}
-	return 0;
+	rc = call_other_tasks(s, calls, step_timeout_ms(s, r), err);
+	e = calls->entries;
+	for (unsigned i = 0; i < cg->n_partitions && !rc; i++)
+		if (!cg->partitions[i].peer->local &&
+		    read_handle(e++, &cg->partitions[i].graph, err))
+			rc = from_task(cg->partitions[i].peer, err);
+	return rc;
 }
 
 /* Logs one line per node in the format of TensorFlow's servers, because scripts parse it. */
@@ -158,6 +224,7 @@ static int client_graph_build(struct session *s, const struct run_step_request *
 	const char **feed_keys, **fetch_keys;
 	struct partition *partitions;
 	unsigned n_partitions;
+	struct fan_out calls;
 	int rc;
 
 	graph_place_stateful(s->graph, &s->devices, &s->stateful);
@@ -178,7 +245,11 @@ static int client_graph_build(struct session *s, const struct run_step_request *
 	rc = graph_partition(g, &s->devices, &partitions, &n_partitions, err);
 	if (rc)
 		return rc;
-	rc = register_partitions(s, cg, partitions, n_partitions, r->debug, err);
+	cg->partitions = MU_NEW_ARRAY(struct registered_partition, n_partitions + 1);
+	cg->n_partitions = n_partitions;
+	fan_out_init(&calls);
+	rc = register_partitions(s, cg, partitions, &calls, r, err);
+	fan_out_fini(&calls);
 	graph_partitions_free(partitions, n_partitions);
 	return rc;
 }

@@ -73,6 +73,7 @@ struct session {
 	int64_t last_callable;
 	struct mu_map partials; /* handle -> struct partial, one reference */
 	struct run_step *running;
+	struct fan_out *registering; /* the running RegisterGraph calls; NULL: none */
 	/* These members do not change after session_create. */
 	struct mu_arena arena;
 	struct peers *cluster; /* the tasks, under the names that the session gives them */
@@ -145,6 +146,13 @@ int callable_names(struct session *s, struct run_step_request *r, struct mu_aren
 void callables_free(struct session *s);
 
 /* ---- steps ---- */
+/* The time limit of a step; 0: none. */
+static inline long step_timeout_ms(const struct session *s, const struct run_step_request *r)
+{
+	int64_t ms = r->timeout_ms > 0 ? r->timeout_ms : s->timeout_ms;
+
+	return ms > 0 ? (long)ms : 0;
+}
 #define STEP_TIMED_OUT "Deadline Exceeded: the step took longer than its time limit"
 /* Replies to the call when the step has ended, from any thread.  Returns false without a reply if
  * the call belongs to a partial run (partial_run). */

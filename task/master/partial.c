@@ -198,12 +198,12 @@ static void partial_on_timeout(void *arg)
 static void start_timer(struct partial_call *c)
 {
 	struct partial *p = c->partial;
-	int64_t ms = c->req.timeout_ms > 0 ? c->req.timeout_ms : p->session->timeout_ms;
+	long ms = step_timeout_ms(p->session, &c->req);
 
-	if (ms <= 0)
+	if (!ms)
 		return;
 	atomic_fetch_add(&p->refs, 1);
-	c->timer = mu_timer_add(p->session->master->timer, (long)ms, partial_on_timeout, p);
+	c->timer = mu_timer_add(p->session->master->timer, ms, partial_on_timeout, p);
 }
 
 /* ---- validation of a call ---- */

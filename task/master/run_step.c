@@ -459,7 +459,7 @@ static bool records_costs(const struct session *s, struct client_graph *cg)
 static void run_step_run(struct run_step *r)
 {
 	unsigned n_fetches = r->req.fetches.n;
-	int64_t timeout = r->req.timeout_ms > 0 ? r->req.timeout_ms : r->session->timeout_ms;
+	long timeout = step_timeout_ms(r->session, &r->req);
 	struct mu_err err;
 
 	r->fetches = MU_ARENA_ARRAY(&r->arena, struct fetch, n_fetches + 1);
@@ -472,7 +472,7 @@ static void run_step_run(struct run_step *r)
 	}
 	if (timeout > 0) {
 		atomic_fetch_add(&r->refs, 1);
-		r->timer = mu_timer_add(r->master->timer, (long)timeout, run_step_on_timeout, r);
+		r->timer = mu_timer_add(r->master->timer, timeout, run_step_on_timeout, r);
 	}
 	rpc_on_cancel(r->call, run_step_on_cancelled, r);
 	if (send_feeds(r, &err))

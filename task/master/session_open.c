@@ -194,6 +194,8 @@ void session_close(struct session *s, const struct mu_err *why)
 	}
 	s->closed = true;
 	steps = run_steps_of(s, &n);
+	if (s->registering)
+		fan_out_cancel(s->registering);
 	pthread_mutex_unlock(&s->lock);
 	for (unsigned i = 0; i < n; i++) {
 		run_step_close(steps[i], why);

@@ -18,6 +18,7 @@ enum peer_method { /* TensorFlow's control messages, serialized */
 		   PEER_GET_STATUS,
 		   PEER_CREATE_SESSION,
 		   PEER_DELETE_SESSION,
+		   PEER_REGISTER_GRAPH, /* for other tasks; see register_graph */
 		   PEER_DEREGISTER_GRAPH,
 		   PEER_CLEANUP_GRAPH,
 		   PEER_CLEANUP_ALL,
@@ -41,7 +42,8 @@ struct peer_ops {
 	 * an id for cancel, or 0. */
 	uint64_t (*call)(struct peer *p, enum peer_method m, struct mu_span request,
 			 long timeout_ms, bool wait, peer_done done, void *arg);
-	/* Blocks.  Takes g.  debug: DebugOptions; empty: none.  *handle is a new string. */
+	/* Takes g.  debug: DebugOptions; empty: none.  *handle is a new string.  (optional) NULL
+	 * for other tasks. */
 	int (*register_graph)(struct peer *p, const char *session, struct mu_graph *g,
 			      struct mu_span config, struct mu_span debug, char **handle,
 			      struct mu_err *err);

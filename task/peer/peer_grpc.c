@@ -48,6 +48,7 @@ static const char *const path[] = {
     [PEER_GET_STATUS] = "/tensorflow.WorkerService/GetStatus",
     [PEER_CREATE_SESSION] = "/tensorflow.WorkerService/CreateWorkerSession",
     [PEER_DELETE_SESSION] = "/tensorflow.WorkerService/DeleteWorkerSession",
+    [PEER_REGISTER_GRAPH] = "/tensorflow.WorkerService/RegisterGraph",
     [PEER_DEREGISTER_GRAPH] = "/tensorflow.WorkerService/DeregisterGraph",
     [PEER_CLEANUP_GRAPH] = "/tensorflow.WorkerService/CleanupGraph",
     [PEER_CLEANUP_ALL] = "/tensorflow.WorkerService/CleanupAll",
@@ -118,45 +119,6 @@ static uint64_t grpc_call_control(struct peer *p, enum peer_method m, struct mu_
 				  long timeout_ms, bool wait, peer_done done, void *arg)
 {
 	return grpc_start(p, path[m], request, timeout_ms, wait, control_done, done, arg);
-}
-
-static int grpc_register(struct peer *p, const char *session, struct mu_graph *graph,
-			 struct mu_span config, struct mu_span debug, char **handle,
-			 struct mu_err *err)
-{
-	MU_AUTO(mu_graph_free) struct mu_graph *g = graph;
-	Muster__RegisterGraphRequest m = MUSTER__REGISTER_GRAPH_REQUEST__INIT;
-	Muster__GraphOptions options = MUSTER__GRAPH_OPTIONS__INIT;
-	Muster__RegisterGraphResponse *got;
-	MU_AUTO_BUF def = {0};
-	MU_AUTO_BUF request = {0};
-	MU_AUTO_BUF reply = {0};
-	struct rpc_channel *ch = channel(grpc_of(p), err);
-	struct rpc_message out;
-	struct mu_arena a;
-	int rc;
-
-	if (!ch)
-		return -MU_INVALID_ARGUMENT;
-	mu_graph_write(g, &def);
-	m.session_handle = (char *)session;
-	m.graph_def = (ProtobufCBinaryData){def.len, (uint8_t *)def.data};
-	m.graph_options = &options;
-	m.create_worker_session_called = true;
-	m.config_proto = (ProtobufCBinaryData){config.len, (uint8_t *)config.data};
-	m.debug_options = (ProtobufCBinaryData){debug.len, (uint8_t *)debug.data};
-	control_pack(&request, &m);
-	out = (struct rpc_message){.head = mu_buf_span(&request)};
-	rc = rpc_call(ch, "/tensorflow.WorkerService/RegisterGraph", &out, 0, 0, &reply, err);
-	if (rc)
-		return rc;
-	mu_arena_init(&a);
-	got = control_unpack(&a, &muster__register_graph_response__descriptor, mu_buf_span(&reply),
-			     err);
-	if (got)
-		*handle = mu_xstrdup(got->graph_handle);
-	mu_arena_fini(&a);
-	return got ? 0 : -MU_INVALID_ARGUMENT;
 }
 
 static uint64_t grpc_run(struct peer *p, const struct peer_run *run, peer_done done, void *arg)
@@ -300,7 +262,6 @@ static void grpc_describe(struct peer *p, struct mu_buf *out)
 
 static const struct peer_ops ops = {
     .call = grpc_call_control,
-    .register_graph = grpc_register,
     .run_graph = grpc_run,
     .cancel = grpc_cancel,
     .cancel_run = grpc_cancel_run,

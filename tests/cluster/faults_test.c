@@ -16,7 +16,8 @@ struct script {
 	struct rpc_server *server;
 	pthread_mutex_t lock;
 	struct rpc_call *pending_run; /* the pending RunGraph */
-	_Atomic int runs, cancels, cleanups;
+	_Atomic int runs, cancels, cleanups, registrations;
+	_Atomic bool hangs; /* RegisterGraph has no reply until it is cancelled */
 };
 
 static void reply_bytes(struct rpc_call *call, const struct mu_buf *b)
@@ -51,14 +52,6 @@ static void cleanup(struct rpc_call *call, void *ctx)
 	nothing(call, ctx);
 }
 
-static void register_graph(struct rpc_call *call, void *ctx)
-{
-	MU_AUTO_BUF b = {0};
-
-	mu_pb_put_str(&b, 1, "g");
-	reply_bytes(call, &b);
-}
-
 static void gone(void *arg)
 {
 	struct script *s = arg;
@@ -84,6 +77,23 @@ static void run_graph(struct rpc_call *call, void *ctx)
 	pthread_mutex_unlock(&s->lock);
 	rpc_on_cancel(call, gone, s);
 	atomic_fetch_add(&s->runs, 1);
+}
+
+static void register_graph(struct rpc_call *call, void *ctx)
+{
+	struct script *s = ctx;
+	MU_AUTO_BUF b = {0};
+
+	atomic_fetch_add(&s->registrations, 1);
+	if (s->hangs) {
+		pthread_mutex_lock(&s->lock);
+		s->pending_run = call;
+		pthread_mutex_unlock(&s->lock);
+		rpc_on_cancel(call, gone, s);
+		return;
+	}
+	mu_pb_put_str(&b, 1, "g");
+	reply_bytes(call, &b);
 }
 
 #define METHOD(name, fn)                                                                           \
@@ -161,14 +171,19 @@ static void *run_step(void *arg)
 	return NULL;
 }
 
-static struct waiting *begin(struct faults *t)
+static struct waiting *begin_until(struct faults *t, _Atomic int *counter)
 {
 	struct waiting *w = MU_NEW(struct waiting);
 
 	*w = (struct waiting){.t = t, .step = {.target = "wait", .fetch = "here:0"}};
 	assert_int_equal(pthread_create(&w->thread, NULL, run_step, w), 0);
-	until(&t->ps.runs, 1);
+	until(counter, 1);
 	return w;
+}
+
+static struct waiting *begin(struct faults *t)
+{
+	return begin_until(t, &t->ps.runs);
 }
 
 static void ends_with(struct waiting *w, enum mu_code code, const char *text)
@@ -223,6 +238,30 @@ static void step__when_its_session_is_closed__is_cancelled(void **state)
 	until(&t->ps.cancels, 1);
 	assert_fails(run(&t->f->worker[0], t->handle, &again, NULL, &err), &err, MU_ABORTED,
 		     "not found");
+}
+
+static void registration__that_hangs__ends_with_the_steps_timeout(void **state)
+{
+	struct faults *t = *state;
+	struct step s = {.target = "wait", .fetch = "here:0", .timeout_ms = 50};
+	struct mu_err err;
+
+	t->ps.hangs = true;
+	assert_fails(run(&t->f->worker[0], t->handle, &s, NULL, &err), &err, MU_DEADLINE_EXCEEDED,
+		     "From /job:ps/replica:0/task:0");
+}
+
+static void registration__when_its_session_is_closed__is_cancelled(void **state)
+{
+	struct faults *t = *state;
+	struct waiting *w;
+	struct mu_err err;
+
+	t->ps.hangs = true;
+	w = begin_until(t, &t->ps.registrations);
+	assert_ok(close_session(&t->f->worker[0], t->handle, &err), &err);
+	ends_with(w, MU_CANCELLED, "Session is closed.");
+	until(&t->ps.cancels, 1);
 }
 
 static void step__when_one_partition_fails__returns_its_error(void **state)
@@ -291,6 +330,10 @@ int main(void)
 					    stop),
 	    cmocka_unit_test_setup_teardown(step__when_its_session_is_closed__is_cancelled, start,
 					    stop),
+	    cmocka_unit_test_setup_teardown(registration__that_hangs__ends_with_the_steps_timeout,
+					    start, stop),
+	    cmocka_unit_test_setup_teardown(registration__when_its_session_is_closed__is_cancelled,
+					    start, stop),
 	    cmocka_unit_test_setup_teardown(step__when_one_partition_fails__returns_its_error,
 					    start, stop),
 	    cmocka_unit_test_setup_teardown(step__when_its_client_disconnects__is_freed, start,
