@@ -414,11 +414,11 @@ def floats_are_sent_as_bfloat16():
         held = [tf.Variable(values, name=f"held{r}", use_resource=r) for r in (False, True)]
         fed = tf.placeholder(tf.float32, [6])
         here = [tf.constant(values), fed + 0.0, *held, tf.cast(held[0], tf.float64)]
-        double = tf.assign(held[0], held[0] + held[0])
+        with tf.control_dependencies([tf.assign(held[0], held[0] + held[0])]):
+            doubled = held[0].read_value()
     with tf.device("/job:worker/task:1"):
         there = [x + 0 for x in here] + [tf.while_loop(lambda i, x: i < 2, lambda i, x: (i + 1, x + held[1]), [0, held[1]])[1]]
-        with tf.control_dependencies([double]):
-            late = held[0].read_value()
+        late = doubled + 0
     with tf.Session(TARGET, config=config) as sess:
         sess.run(tf.global_variables_initializer())
         out = [sess.run([here, there], {fed: values}), sess.run(late)]
