@@ -84,6 +84,7 @@ static const struct op_grad ops_without_gradient[] = {
     NO_GRADIENT(NextAfter),
     NO_GRADIENT(NoOp),
     NO_GRADIENT(NotEqual),
+    NO_GRADIENT(ObtainNext),
     NO_GRADIENT(OneHot),
     NO_GRADIENT(OneShotIterator),
     NO_GRADIENT(OptionalHasValue),

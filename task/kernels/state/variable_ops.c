@@ -353,6 +353,31 @@ static int count_up_to(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
+/* Moves the counter to the next element of the list, and returns that element. */
+static int obtain_next(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *list = kernel_in(c, 0);
+	const struct mu_shape scalar = mu_shape_scalar();
+	struct variable *v = c->in[1].ref;
+	struct mu_tensor *counter, *out;
+	int64_t n = list->shape.count, at = 0;
+
+	if (!v || !n)
+		return mu_invalid(err, "the list is empty, or input 1 is not a reference");
+	pthread_mutex_lock(&v->lock);
+	int rc = variable_exclusive(v, &counter, err);
+	if (!rc && (counter->dtype != MU_INT64 || counter->shape.rank))
+		rc = mu_invalid(err, "the counter is not a scalar of type int64");
+	if (!rc)
+		at = *MU_DATA(int64_t, counter) = (*MU_DATA(int64_t, counter) % n + n + 1) % n;
+	pthread_mutex_unlock(&v->lock);
+	if (rc)
+		return rc;
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &scalar, &out, err));
+	elems_copy(MU_STRING, out->data, 0, list->data, at, 1);
+	return 0;
+}
+
 /* A variable is always copied when it is written, never when it is read. */
 static int disable_copy_on_read(struct kernel_call *c, struct mu_err *err)
 {
@@ -371,6 +396,7 @@ static const struct kernel rows[] = {
     {"AssignAdd AssignAddVariableOp", .run = assign_add},
     {"AssignSub AssignSubVariableOp", .run = assign_sub},
     {"CountUpTo ResourceCountUpTo", .run = count_up_to},
+    {"ObtainNext", .run = obtain_next},
     {"VarHandleOp", .run = var_handle},
     {"ReadVariableOp", .run = read_variable},
     {"VarIsInitializedOp", .run = var_is_initialized},

@@ -2,7 +2,7 @@
 """Programs with the ops that TensorFlow 1 loads from libraries of tf.contrib."""
 import numpy as np
 import tensorflow.compat.v1 as tf
-from tensorflow.contrib import factorization, image, layers as contrib_layers, resampler, rnn, seq2seq, text
+from tensorflow.contrib import factorization, image, input_pipeline, layers as contrib_layers, resampler, rnn, seq2seq, text
 from tensorflow.contrib.factorization.python.ops import gen_factorization_ops
 from tensorflow.contrib.framework import zero_initializer
 from tensorflow.contrib.image.ops import gen_image_ops
@@ -139,6 +139,16 @@ def comparisons_packed_into_bits():
         wrong = gen_math_ops.compare_and_bitpack(row, 0.0)
         with tf.Session(TARGET) as s:
             return plain(s.run(found)), [error_of(lambda: s.run(wrong, {row: by})) for by in (1, np.zeros([2, 9]))]
+
+
+def files_obtained_in_turn():
+    with on_ps():
+        files = tf.placeholder(tf.string, [None])
+        next_file = input_pipeline.obtain_next(files, tf.get_variable("at", [], tf.int64, tf.constant_initializer(-1), use_resource=False))
+        with tf.Session(TARGET) as s:
+            error = error_of(lambda: s.run(next_file, {files: ["a"]}))
+            s.run(tf.global_variables_initializer())
+            return error, [plain(s.run(next_file, {files: names.split()})) for names in ("a b c", "a b c", "a b c", "a b c", "a b", "a", "a b c")]
 
 
 def variables_that_begin_with_zeros():
