@@ -7,6 +7,11 @@ A graph has operations on tensors of a few shapes, conditionals and loops (of bo
 queues, and what graph_makers.py makes, on two tasks.  No operation jumps where rounding decides, as Floor does.
 Operations with state run in the order in which they were drawn, so that a step has one right answer.  Graph i has the
 seed SEED + i: `--seed N --graphs 1` replays one.  A tenth each of the graphs are traced, called and run in parts.
+
+Differences that are no faults, of 51,000 graphs about one in 2,500:
+  - a comparison of sums that differ in the last digit, which rounding decides
+  - a graph with two nodes that fail: the step has the error of the one that fails first
+  - the order of a seeded shuffle below nested finite repeats
 """
 import argparse
 import pathlib
