@@ -75,8 +75,7 @@ int cluster_job_open(struct cluster_job *out, const char *verb, const char *word
 
 void cluster_job_close(struct cluster_job *job)
 {
-	if (job->client)
-		kube_client_free(job->client);
+	kube_client_free(job->client);
 	free(job->ns);
 	free(job->name);
 }

@@ -67,6 +67,8 @@ int kube_client_new(struct kube_client **out, struct kube_config *config, struct
 
 void kube_client_free(struct kube_client *c)
 {
+	if (!c)
+		return;
 	mu_http_client_free(c->http);
 	kube_server_fini(&c->server);
 	kube_config_fini(&c->config);

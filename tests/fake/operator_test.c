@@ -369,6 +369,34 @@ static void option__that_is_neither_true_nor_false__is_a_usage_error(void **stat
 	}
 }
 
+static void operator__that_cannot_start__ends_with_1(void **state)
+{
+	static const char *const servers[] = {"ftp://x", "http://[", ""};
+
+	for (unsigned i = 0; i < MU_COUNT(servers); i++) {
+		FILE *f = fopen(config_file, "w");
+		int status;
+		pid_t pid;
+
+		fprintf(
+		    f,
+		    "current-context: t\ncontexts: [{name: t, context: {cluster: t, user: t}}]\n"
+		    "clusters: [{name: t, cluster: {server: '%s'}}]\n"
+		    "users: [{name: t, user: {token: secret}}]\n",
+		    servers[i]);
+		fclose(f);
+		if ((pid = fork()) == 0) {
+			if (!freopen("/dev/null", "w", stderr))
+				_exit(126);
+			execl(program, program, "--kubeconfig", config_file, (char *)NULL);
+			_exit(127);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), 1);
+	}
+}
+
 /* Simulates a concurrent write to the lease, for example a renewal. */
 static void leader__whose_hand_over_meets_another_write__hands_over(void **state)
 {
@@ -497,6 +525,7 @@ int main(void)
 	    cmocka_unit_test(leader__hands_over_when_it_is_stopped),
 	    cmocka_unit_test(operator__without_leader_election__writes_no_lease),
 	    cmocka_unit_test(option__that_is_neither_true_nor_false__is_a_usage_error),
+	    cmocka_unit_test(operator__that_cannot_start__ends_with_1),
 	    cmocka_unit_test(leader__whose_hand_over_meets_another_write__hands_over),
 	    cmocka_unit_test(leader__whose_renewal_fails__tries_again_sooner_than_it_renews),
 	    cmocka_unit_test(operator__is_ready_when_its_first_lists_are_there__and_says_who_leads),
