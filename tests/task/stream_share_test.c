@@ -136,17 +136,18 @@ static void deferred_frame__when_its_tensor_changes__has_the_value_of_the_send(v
 	MU_AUTO_TENSOR t = floats(2, 5);
 	struct mu_tensor sent = mu_tensor_ref(&t);
 	MU_AUTO_BUF frame = {0};
-	float got[2];
+	float head = 1, got[3];
 	struct mu_err err;
 
+	mu_buf_put(&frame, &head, sizeof head);
 	p.conn->owner = &owner;
 	stream_defer_writes(&owner);
-	assert_ok(stream_conn_send(p.conn, &frame, &sent, sizeof got, &err), &err);
+	assert_ok(stream_conn_send(p.conn, &frame, &sent, 2 * sizeof(float), &err), &err);
 	MU_DATA(float, &t)[0] = 7;
 	stream_flush_deferred();
 	stream_defer_writes(NULL);
 	assert_int_equal(read(p.other, got, sizeof got), sizeof got);
-	assert_true(got[0] == 5 && got[1] == 6);
+	assert_true(got[0] == 1 && got[1] == 5 && got[2] == 6);
 	exporter_free(p.exporter);
 	stream_conn_unref(p.conn);
 	close(p.other);
