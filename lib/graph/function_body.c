@@ -47,14 +47,12 @@ static int fill_placeholders(struct body *b, struct mu_node *n)
 static int add_numbered(struct body *b, const char *name, const char *op, enum mu_dtype type,
 			unsigned index, struct mu_node **out)
 {
-	struct mu_attr t = {.kind = MU_ATTR_TYPE, .type = mu_dtype_base(type)};
-	struct mu_attr i = {.kind = MU_ATTR_INT, .i = index};
 	int rc = mu_graph_add(b->g, name, op, out, b->err);
 
 	if (rc)
 		return rc;
-	mu_node_set_attr(b->g, *out, "T", &t);
-	mu_node_set_attr(b->g, *out, "index", &i);
+	mu_node_set_type(b->g, *out, "T", type);
+	mu_node_set_int(b->g, *out, "index", index);
 	return 0;
 }
 
@@ -258,13 +256,10 @@ static int body_add_end(struct body *b, struct mu_arena *scratch, bool **kept)
 {
 	struct mu_pb m = mu_pb_of(b->f->proto), e;
 	struct mu_pb_field f, g;
-	MU_AUTO_BUF name = {0};
-	struct mu_node *end;
+	struct mu_node *end = mu_graph_add_unique(b->g, "function_end", "NoOp", "", NULL, 0);
 	bool any = false;
+	int rc = 0;
 
-	for (mu_buf_puts(&name, "function_end"); mu_graph_find(b->g, name.data);)
-		mu_buf_putc(&name, '_');
-	int rc = mu_graph_add(b->g, name.data, "NoOp", &end, b->err);
 	while (!rc && mu_pb_next(&m, &f)) {
 		struct mu_span v = {"", 0};
 		struct mu_input in;

@@ -64,6 +64,21 @@ int mu_graph_add(struct mu_graph *g, const char *name, const char *op, struct mu
 	return 0;
 }
 
+struct mu_node *mu_graph_add_unique(struct mu_graph *g, const char *name, const char *op,
+				    const char *device, const struct mu_input *data,
+				    unsigned n_data)
+{
+	MU_AUTO_BUF unique = {0};
+	struct mu_node *n;
+
+	mu_buf_puts(&unique, name);
+	while (mu_graph_add(g, unique.data, op, &n, NULL))
+		mu_buf_putc(&unique, '_');
+	mu_node_set_device(g, n, device);
+	mu_node_set_inputs(g, n, data, n_data, NULL, 0);
+	return n;
+}
+
 void mu_node_set_inputs(struct mu_graph *g, struct mu_node *n, const struct mu_input *data,
 			unsigned n_data, const struct mu_input *controls, unsigned n_controls)
 {

@@ -69,12 +69,21 @@ void mu_node_write_attrs(const struct mu_node *n, bool internal, struct mu_buf *
 /* Adds a node and copies its strings.  INVALID_ARGUMENT if the name is in use. */
 int mu_graph_add(struct mu_graph *g, const char *name, const char *op, struct mu_node **out,
 		 struct mu_err *err);
+/* Adds a node with data inputs on a device.  Appends "_" to a name in use. */
+struct mu_node *mu_graph_add_unique(struct mu_graph *g, const char *name, const char *op,
+				    const char *device, const struct mu_input *data,
+				    unsigned n_data);
 void mu_node_set_inputs(struct mu_graph *g, struct mu_node *n, const struct mu_input *data,
 			unsigned n_data, const struct mu_input *controls, unsigned n_controls);
 void mu_node_add_control(struct mu_graph *g, struct mu_node *n, struct mu_node *from);
 void mu_node_set_device(struct mu_graph *g, struct mu_node *n, const char *device);
 void mu_node_set_attr(struct mu_graph *g, struct mu_node *n, const char *name,
 		      const struct mu_attr *value); /* deep copy into g */
+void mu_node_set_int(struct mu_graph *g, struct mu_node *n, const char *name, int64_t value);
+void mu_node_set_bool(struct mu_graph *g, struct mu_node *n, const char *name, bool value);
+void mu_node_set_string(struct mu_graph *g, struct mu_node *n, const char *name, const char *value);
+/* Sets the base type of a reference type. */
+void mu_node_set_type(struct mu_graph *g, struct mu_node *n, const char *name, enum mu_dtype type);
 /* Copies node n, without inputs, to graph `to`, which must not have a node of that name. */
 struct mu_node *mu_graph_copy_node(struct mu_graph *to, const struct mu_node *n);
 struct mu_node *mu_graph_copy_node_as(struct mu_graph *to, const struct mu_node *n,

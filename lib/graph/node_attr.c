@@ -34,6 +34,30 @@ void mu_node_set_attr(struct mu_graph *g, struct mu_node *n, const char *name,
 	n->n_attrs++;
 }
 
+void mu_node_set_int(struct mu_graph *g, struct mu_node *n, const char *name, int64_t value)
+{
+	mu_node_set_attr(g, n, name, &(struct mu_attr){.kind = MU_ATTR_INT, .i = value});
+}
+
+void mu_node_set_bool(struct mu_graph *g, struct mu_node *n, const char *name, bool value)
+{
+	mu_node_set_attr(g, n, name, &(struct mu_attr){.kind = MU_ATTR_BOOL, .b = value});
+}
+
+void mu_node_set_string(struct mu_graph *g, struct mu_node *n, const char *name, const char *value)
+{
+	struct mu_attr a = {.kind = MU_ATTR_STRING, .s = mu_span_of(value)};
+
+	mu_node_set_attr(g, n, name, &a);
+}
+
+void mu_node_set_type(struct mu_graph *g, struct mu_node *n, const char *name, enum mu_dtype type)
+{
+	struct mu_attr a = {.kind = MU_ATTR_TYPE, .type = mu_dtype_base(type)};
+
+	mu_node_set_attr(g, n, name, &a);
+}
+
 const struct mu_attr *mu_node_attr(const struct mu_node *n, const char *name)
 {
 	const struct mu_attr *v = own_attr(n, name);

@@ -26,7 +26,7 @@ static struct mu_node *start_of(struct inliner *x, const struct mu_node *call)
 	unsigned n;
 
 	if (call->n_controls) {
-		start = inline_node(x, call, name, "NoOp", NULL, 0);
+		start = mu_graph_add_unique(x->g, name, "NoOp", call->device, NULL, 0);
 		for (unsigned k = 0; k < call->n_controls; k++)
 			mu_node_add_control(x->g, start, call->inputs[call->n_inputs + k].node);
 	}
@@ -36,8 +36,8 @@ static struct mu_node *start_of(struct inliner *x, const struct mu_node *call)
 		if (mu_op_output_types(in.node, &x->scratch, &types, &n, x->err) ||
 		    (unsigned)in.port >= n || mu_dtype_is_ref(types[in.port]))
 			continue;
-		start = inline_node(x, call, name, "Identity", &in, 1);
-		inline_type(x, start, "T", types[in.port]);
+		start = mu_graph_add_unique(x->g, name, "Identity", call->device, &in, 1);
+		mu_node_set_type(x->g, start, "T", types[in.port]);
 	}
 	return start;
 }

@@ -11,33 +11,6 @@
 
 enum { MAX_DEPTH = 64, MAX_NODES = 1 << 22 };
 
-struct mu_node *inline_node(struct inliner *x, const struct mu_node *call, const char *name,
-			    const char *op, const struct mu_input *in, unsigned n_in)
-{
-	struct mu_node *n;
-
-	while (mu_graph_find(x->g, name))
-		name = mu_arena_printf(&x->scratch, "%s_", name);
-	mu_graph_add(x->g, name, op, &n, NULL);
-	n->device = call->device;
-	mu_node_set_inputs(x->g, n, in, n_in, NULL, 0);
-	return n;
-}
-
-void inline_type(struct inliner *x, struct mu_node *n, const char *attr, enum mu_dtype type)
-{
-	struct mu_attr a = {.kind = MU_ATTR_TYPE, .type = mu_dtype_base(type)};
-
-	mu_node_set_attr(x->g, n, attr, &a);
-}
-
-void inline_int(struct inliner *x, struct mu_node *n, const char *attr, int64_t value)
-{
-	struct mu_attr a = {.kind = MU_ATTR_INT, .i = value};
-
-	mu_node_set_attr(x->g, n, attr, &a);
-}
-
 /* Missing fields of a body node's device come from the call's device. */
 static void merge_device(struct inliner *x, const struct call_site *s, struct mu_node *n)
 {

@@ -37,12 +37,6 @@ struct call_site {
 int inline_body(struct inliner *x, const struct call_site *s, struct expansion *out);
 int inline_gradient(struct inliner *x, const struct call_site *s, struct expansion *out);
 
-/* Adds a node with the call's device.  A name in use gets a suffix. */
-struct mu_node *inline_node(struct inliner *x, const struct mu_node *call, const char *name,
-			    const char *op, const struct mu_input *in, unsigned n_in);
-void inline_type(struct inliner *x, struct mu_node *n, const char *attr, enum mu_dtype type);
-void inline_int(struct inliner *x, struct mu_node *n, const char *attr, int64_t value);
-
 /* True where TensorFlow also makes Switch and Merge nodes of a call instead of calling functions.
  * Its stateful nodes then run only if an output needs them. */
 bool call_is_lowered(const struct mu_node *call);

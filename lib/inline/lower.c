@@ -39,10 +39,10 @@ static struct mu_node *lower_add_node(const struct lowering *w, const char *tail
 				      unsigned n_in)
 {
 	const char *name = mu_arena_printf(&w->x->scratch, "%s/%s_%u", w->call->name, tail, i);
-	struct mu_node *n = inline_node(w->x, w->call, name, op, in, n_in);
+	struct mu_node *n = mu_graph_add_unique(w->x->g, name, op, w->call->device, in, n_in);
 
 	if (type)
-		inline_type(w->x, n, "T", type);
+		mu_node_set_type(w->x->g, n, "T", type);
 	return n;
 }
 
@@ -109,7 +109,7 @@ static struct mu_node *add_switch(const struct lowering *w, const struct branch_
 	struct mu_node *n = lower_add_node(w, tail, i, by_ref ? "RefSwitch" : c->op, type, in, 2);
 
 	if (strcmp(c->op, "Switch"))
-		inline_int(w->x, n, "num_outs", c->n);
+		mu_node_set_int(w->x->g, n, "num_outs", c->n);
 	return n;
 }
 
@@ -118,7 +118,7 @@ static struct mu_node *add_merge(const struct lowering *w, const char *tail, uns
 {
 	struct mu_node *m = lower_add_node(w, tail, i, "Merge", type, in, n);
 
-	inline_int(w->x, m, "N", n);
+	mu_node_set_int(w->x->g, m, "N", n);
 	return m;
 }
 
@@ -227,13 +227,12 @@ struct loop {
 
 static void add_enters(const struct lowering *w, struct loop *l)
 {
-	struct mu_attr frame = {.kind = MU_ATTR_STRING, .s = mu_span_of(w->call->name)};
 	const struct mu_attr *parallel = mu_node_attr(w->call, "parallel_iterations");
 
 	for (unsigned i = 0; i < w->n; i++) {
 		struct mu_node *enter =
 		    lower_add_node(w, "enter", i, "Enter", w->types[i], &w->in[i], 1);
-		mu_node_set_attr(w->x->g, enter, "frame_name", &frame);
+		mu_node_set_string(w->x->g, enter, "frame_name", w->call->name);
 		if (parallel && parallel->kind == MU_ATTR_INT)
 			mu_node_set_attr(w->x->g, enter, "parallel_iterations", parallel);
 		add_call_controls(w, enter);

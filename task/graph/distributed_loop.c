@@ -11,7 +11,6 @@
  *
  * Enter and NextIteration have no output in some iterations, and Exit only in the last.  So none of
  * them may be on a task from which its output would have to be sent. */
-#include <stdio.h>
 #include <string.h>
 
 #include "lib/graph/device_name.h"
@@ -66,27 +65,16 @@ struct mu_node *loops_pivot(const struct loops *l, unsigned i, const char *devic
 	return mu_map_get_n(&l->pivots, key.data, key.len);
 }
 
-static int loop_add_node(struct mu_graph *g, const struct loop *loop, const char *op,
-			 const char *device, struct mu_node **out, struct mu_err *err)
+static struct mu_node *loop_add_node(struct mu_graph *g, const struct loop *loop, const char *op,
+				     const char *device, const char *type_attr)
 {
-	char name[256];
-	unsigned n = g->n_nodes;
-	int rc;
+	MU_AUTO_BUF name = {0};
+	struct mu_node *n;
 
-	do
-		snprintf(name, sizeof(name), "%.200s/_%s_%u", loop->cond->name, op, n++);
-	while (mu_graph_find(g, name));
-	rc = mu_graph_add(g, name, op, out, err);
-	if (!rc)
-		mu_node_set_device(g, *out, device);
-	return rc;
-}
-
-static void set_int32(struct mu_graph *g, struct mu_node *n, const char *attr)
-{
-	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = MU_INT32};
-
-	mu_node_set_attr(g, n, attr, &type);
+	mu_buf_printf(&name, "%s/_%s_%u", loop->cond->name, op, g->n_nodes);
+	n = mu_graph_add_unique(g, name.data, op, device, NULL, 0);
+	mu_node_set_type(g, n, type_attr, MU_INT32);
+	return n;
 }
 
 static int add_start(struct mu_graph *g, const struct loop *loop, const char *device,
@@ -97,9 +85,9 @@ static int add_start(struct mu_graph *g, const struct loop *loop, const char *de
 	int32_t v = 0;
 	int rc = mu_tensor_scalar(&zero, MU_INT32, &v, err);
 
-	if (rc || (rc = loop_add_node(g, loop, "Const", device, out, err)))
+	if (rc)
 		return rc;
-	set_int32(g, *out, "dtype");
+	*out = loop_add_node(g, loop, "Const", device, "dtype");
 	mu_node_set_attr(g, *out, "value", &value);
 	return 0;
 }
@@ -108,29 +96,21 @@ static int add_start(struct mu_graph *g, const struct loop *loop, const char *de
 static int add_control_loop(struct mu_graph *g, const struct loop *loop, const char *device,
 			    struct mu_node *outer, struct mu_node **pivot, struct mu_err *err)
 {
-	struct mu_attr frame = {.kind = MU_ATTR_STRING, .s = mu_span_of(loop->name)};
-	struct mu_attr parallel = {.kind = MU_ATTR_INT, .i = loop->parallel};
-	struct mu_attr no = {.kind = MU_ATTR_BOOL};
-	struct mu_attr two = {.kind = MU_ATTR_INT, .i = 2};
-	struct mu_node *start, *enter, *merge, *choice, *next;
-	int rc;
+	struct mu_node *start = NULL, *enter, *merge, *choice, *next;
+	int rc = add_start(g, loop, device, &start, err);
 
-	if ((rc = add_start(g, loop, device, &start, err)) ||
-	    (rc = loop_add_node(g, loop, "Enter", device, &enter, err)) ||
-	    (rc = loop_add_node(g, loop, "Merge", device, &merge, err)) ||
-	    (rc = loop_add_node(g, loop, "Switch", device, &choice, err)) ||
-	    (rc = loop_add_node(g, loop, "NextIteration", device, &next, err)))
+	if (rc)
 		return rc;
 	if (outer)
 		mu_node_add_control(g, start, outer);
-	set_int32(g, enter, "T");
-	set_int32(g, merge, "T");
-	set_int32(g, choice, "T");
-	set_int32(g, next, "T");
-	mu_node_set_attr(g, enter, "frame_name", &frame);
-	mu_node_set_attr(g, enter, "is_constant", &no);
-	mu_node_set_attr(g, enter, "parallel_iterations", &parallel);
-	mu_node_set_attr(g, merge, "N", &two);
+	enter = loop_add_node(g, loop, "Enter", device, "T");
+	merge = loop_add_node(g, loop, "Merge", device, "T");
+	choice = loop_add_node(g, loop, "Switch", device, "T");
+	next = loop_add_node(g, loop, "NextIteration", device, "T");
+	mu_node_set_string(g, enter, "frame_name", loop->name);
+	mu_node_set_bool(g, enter, "is_constant", false);
+	mu_node_set_int(g, enter, "parallel_iterations", loop->parallel);
+	mu_node_set_int(g, merge, "N", 2);
 	mu_node_set_inputs(g, enter, &(struct mu_input){start, 0}, 1, NULL, 0);
 	mu_node_set_inputs(g, merge, (struct mu_input[]){{enter, 0}, {next, 0}}, 2, NULL, 0);
 	mu_node_set_inputs(g, choice, (struct mu_input[]){{merge, 0}, {loop->cond, 0}}, 2, NULL, 0);

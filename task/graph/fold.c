@@ -51,23 +51,16 @@ static int fold_run(struct opt *o, const struct mu_node *n, struct value *in, st
 	return rc;
 }
 
-static bool fold_add_constant(struct opt *o, const struct mu_node *of, unsigned port,
-			      struct mu_tensor *t, struct mu_input *out)
+static struct mu_input fold_add_constant(struct opt *o, const struct mu_node *of, unsigned port,
+					 struct mu_tensor *t)
 {
 	const char *name = mu_arena_printf(&o->scratch, "%s/folded_%u", of->name, port);
 	struct mu_attr value = {.kind = MU_ATTR_TENSOR, .tensor = t};
-	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = t->dtype};
-	struct mu_node *n;
+	struct mu_node *n = mu_graph_add_unique(o->g, name, "Const", of->device, NULL, 0);
 
-	while (mu_graph_find(o->g, name))
-		name = mu_arena_printf(&o->scratch, "%s_", name);
-	if (mu_graph_add(o->g, name, "Const", &n, NULL))
-		return false;
-	n->device = of->device;
 	mu_node_set_attr(o->g, n, "value", &value);
-	mu_node_set_attr(o->g, n, "dtype", &type);
-	*out = (struct mu_input){n, 0};
-	return true;
+	mu_node_set_type(o->g, n, "dtype", t->dtype);
+	return (struct mu_input){n, 0};
 }
 
 /* True if the outputs have the types that the graph declares and fit into the budget. */
@@ -104,15 +97,12 @@ bool fold_node(struct opt *o, struct mu_node *n)
 	mu_tensor_thread_limit = SIZE_MAX;
 	if (!rc && outputs_fit(o, out, types, n_out)) {
 		struct mu_input *to = MU_ARENA_ARRAY(&o->scratch, struct mu_input, n_out);
-		done = true;
-		for (unsigned i = 0; done && i < n_out; i++) {
+		for (unsigned i = 0; i < n_out; i++) {
 			o->budget -= mu_tensor_bytes(&out[i].tensor);
-			done = fold_add_constant(o, n, i, &out[i].tensor, &to[i]);
+			to[i] = fold_add_constant(o, n, i, &out[i].tensor);
 		}
-		if (done) {
-			o->replacement[n->id] = to;
-			o->removed[n->id] = true;
-		}
+		o->replacement[n->id] = to;
+		o->removed[n->id] = done = true;
 	}
 	for (unsigned i = 0; i < n->n_inputs; i++)
 		mu_tensor_unref(&in[i].tensor);

@@ -74,12 +74,11 @@ static void set_ops(struct opt *o, struct mu_node *n, const struct chain *c)
 	struct mu_span list[2] = {mu_span_of(c->ops[0]), {"", 0}};
 	struct mu_attr ops = {
 	    .kind = (enum mu_attr_kind)(MU_ATTR_LIST + MU_ATTR_STRING), .n = c->n_ops, .ss = list};
-	struct mu_attr one = {.kind = MU_ATTR_INT, .i = 1};
 
 	if (c->n_ops > 1)
 		list[1] = mu_span_of(c->ops[1]);
 	mu_node_set_attr(o->g, n, "fused_ops", &ops);
-	mu_node_set_attr(o->g, n, "num_args", &one);
+	mu_node_set_int(o->g, n, "num_args", 1);
 	for (const char *const *name = (const char *const[]){"transpose_a", "transpose_b", NULL};
 	     *name; name++)
 		mu_node_set_attr(o->g, n, *name, mu_node_attr(c->product, *name));

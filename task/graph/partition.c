@@ -79,26 +79,16 @@ static int incarnation_of(struct partitioner *c, const char *device, int64_t *ou
 }
 
 /* Adds a node named "<source>_S<number>" to graph `to`.  The loop skips names of client nodes. */
-static int partitioner_add_node(struct partitioner *c, struct mu_graph *to, const char *source,
-				const char *op, const char *device, struct mu_node **out)
+static struct mu_node *partitioner_add_node(struct partitioner *c, struct mu_graph *to,
+					    const char *source, const char *op, const char *device,
+					    const struct mu_input *in, unsigned n_in)
 {
 	const char *name;
 
 	do
 		name = mu_arena_printf(&c->scratch, "%s_S%u", source, c->n_edges++);
 	while (mu_graph_find(c->g, name));
-	int rc = mu_graph_add(to, name, op, out, c->err);
-	if (!rc)
-		mu_node_set_device(to, *out, device);
-	return rc;
-}
-
-static void partitioner_set_string(struct mu_graph *g, struct mu_node *n, const char *name,
-				   const char *value)
-{
-	struct mu_attr a = {.kind = MU_ATTR_STRING, .s = mu_span_of(value)};
-
-	mu_node_set_attr(g, n, name, &a);
+	return mu_graph_add_unique(to, name, op, device, in, n_in);
 }
 
 struct edge_ends {
@@ -110,16 +100,12 @@ struct edge_ends {
 static void set_edge_attrs(struct mu_graph *g, struct mu_node *n, const char *type_attr,
 			   const struct edge_ends *w)
 {
-	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = w->type};
-	struct mu_attr inc = {.kind = MU_ATTR_INT, .i = w->incarnation};
-	struct mu_attr no = {.kind = MU_ATTR_BOOL, .b = false};
-
-	mu_node_set_attr(g, n, type_attr, &type);
-	partitioner_set_string(g, n, "tensor_name", w->name);
-	partitioner_set_string(g, n, "send_device", w->from);
-	mu_node_set_attr(g, n, "send_device_incarnation", &inc);
-	partitioner_set_string(g, n, "recv_device", w->to);
-	mu_node_set_attr(g, n, "client_terminated", &no);
+	mu_node_set_type(g, n, type_attr, w->type);
+	mu_node_set_string(g, n, "tensor_name", w->name);
+	mu_node_set_string(g, n, "send_device", w->from);
+	mu_node_set_int(g, n, "send_device_incarnation", w->incarnation);
+	mu_node_set_string(g, n, "recv_device", w->to);
+	mu_node_set_bool(g, n, "client_terminated", false);
 }
 
 static int partitioner_output_type(struct partitioner *c, struct mu_input in,
@@ -166,12 +152,12 @@ static int partitioner_add_token(struct partitioner *c, struct mu_graph *from,
 	struct mu_node *n;
 	int rc = mu_tensor_new(&t, MU_FLOAT, &empty, c->err);
 
-	if (rc || (rc = partitioner_add_node(c, from, source->name, "Const", source->device, &n)))
+	if (rc)
 		return rc;
 	struct mu_attr value = {.kind = MU_ATTR_TENSOR, .tensor = &t};
-	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = MU_FLOAT};
+	n = partitioner_add_node(c, from, source->name, "Const", source->device, NULL, 0);
 	mu_node_set_attr(from, n, "value", &value);
-	mu_node_set_attr(from, n, "dtype", &type);
+	mu_node_set_type(from, n, "dtype", MU_FLOAT);
 	mu_node_add_control(from, n, c->copies[source->id]);
 	*out = (struct mu_input){n, 0};
 	return 0;
@@ -179,22 +165,15 @@ static int partitioner_add_token(struct partitioner *c, struct mu_graph *from,
 
 /* Adds a Cast of `in`, which is on n's device.  To bfloat16 it rounds to zero, as TensorFlow does.
  */
-static int add_cast(struct partitioner *c, struct mu_graph *to, const struct mu_node *n,
-		    struct mu_input in, enum mu_dtype from_type, enum mu_dtype to_type,
-		    struct mu_node **out)
+static struct mu_node *add_cast(struct partitioner *c, struct mu_graph *to, const struct mu_node *n,
+				struct mu_input in, enum mu_dtype from_type, enum mu_dtype to_type)
 {
-	struct mu_attr source = {.kind = MU_ATTR_TYPE, .type = from_type};
-	struct mu_attr result = {.kind = MU_ATTR_TYPE, .type = to_type};
-	struct mu_attr truncate = {.kind = MU_ATTR_BOOL, .b = to_type == MU_BFLOAT16};
-	int rc = partitioner_add_node(c, to, n->name, "Cast", n->device, out);
+	struct mu_node *cast = partitioner_add_node(c, to, n->name, "Cast", n->device, &in, 1);
 
-	if (rc)
-		return rc;
-	mu_node_set_attr(to, *out, "SrcT", &source);
-	mu_node_set_attr(to, *out, "DstT", &result);
-	mu_node_set_attr(to, *out, "Truncate", &truncate);
-	mu_node_set_inputs(to, *out, &in, 1, NULL, 0);
-	return 0;
+	mu_node_set_type(to, cast, "SrcT", from_type);
+	mu_node_set_type(to, cast, "DstT", to_type);
+	mu_node_set_bool(to, cast, "Truncate", to_type == MU_BFLOAT16);
+	return cast;
 }
 
 /* *first is the node that reads the source, and *last the one that has the value at the user: the
@@ -219,25 +198,23 @@ static int partitioner_add_pair(struct partitioner *c, struct mu_input in,
 		return rc;
 	bool casts = c->devs->bfloat16_edges && in.port != MU_CONTROL && w.type == MU_FLOAT;
 	if (casts) {
-		if ((rc = add_cast(c, from, in.node, source, MU_FLOAT, MU_BFLOAT16, first)))
-			return rc;
+		*first = add_cast(c, from, in.node, source, MU_FLOAT, MU_BFLOAT16);
 		source = (struct mu_input){*first, 0};
 		w.type = MU_BFLOAT16;
 	}
 	w.name = mu_arena_printf(&c->scratch, "edge_%u_%s", c->n_edges, in.node->name);
-	if ((rc = partitioner_add_node(c, from, in.node->name, "_Send", w.from, &send)) ||
-	    (rc = partitioner_add_node(c, to, in.node->name, "_Recv", w.to, &recv)))
-		return rc;
+	send = partitioner_add_node(c, from, in.node->name, "_Send", w.from, &source, 1);
+	recv = partitioner_add_node(c, to, in.node->name, "_Recv", w.to, NULL, 0);
 	set_edge_attrs(from, send, "T", &w);
 	set_edge_attrs(to, recv, "tensor_type", &w);
-	mu_node_set_inputs(from, send, &source, 1, NULL, 0);
 	loop = loop_of_outputs(&c->loops, in.node);
 	if (loop) /* the receive must start once per iteration */
 		mu_node_add_control(to, recv,
 				    c->copies[loops_pivot(&c->loops, loop, user->device)->id]);
-	if (casts)
-		return add_cast(c, to, user, (struct mu_input){recv, 0}, MU_BFLOAT16, MU_FLOAT,
-				last);
+	if (casts) {
+		*last = add_cast(c, to, user, (struct mu_input){recv, 0}, MU_BFLOAT16, MU_FLOAT);
+		return 0;
+	}
 	*first = send;
 	*last = recv;
 	return 0;
@@ -245,37 +222,33 @@ static int partitioner_add_pair(struct partitioner *c, struct mu_input in,
 
 /* Adds an Identity of the token as the source of the control edge.  If the token is dead, the
  * Identity does not run.  A _Recv of a dead token counts as run in TensorFlow's executor. */
-static int add_waiter(struct partitioner *c, struct mu_node *recv, const struct mu_node *user,
-		      struct mu_node **out)
+static struct mu_node *add_waiter(struct partitioner *c, struct mu_graph *to, struct mu_node *recv)
 {
-	struct mu_graph *to = c->partitions[c->partition_of[user->id]].graph;
-	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = MU_FLOAT};
-	int rc = partitioner_add_node(c, to, recv->name, "Identity", recv->device, out);
+	struct mu_input token = {recv, 0};
+	struct mu_node *n =
+	    partitioner_add_node(c, to, recv->name, "Identity", recv->device, &token, 1);
 
-	if (rc)
-		return rc;
-	mu_node_set_attr(to, *out, "T", &type);
-	mu_node_set_inputs(to, *out, &(struct mu_input){recv, 0}, 1, NULL, 0);
-	return 0;
+	mu_node_set_type(to, n, "T", MU_FLOAT);
+	return n;
 }
 
-static int add_replica(struct partitioner *c, const struct mu_node *constant,
-		       const struct mu_node *user, struct mu_node **out)
+static struct mu_node *add_replica(struct partitioner *c, struct mu_graph *to,
+				   const struct mu_node *constant, const char *device)
 {
-	struct mu_graph *to = c->partitions[c->partition_of[user->id]].graph;
-	int rc = partitioner_add_node(c, to, constant->name, constant->op, user->device, out);
+	struct mu_node *n =
+	    partitioner_add_node(c, to, constant->name, constant->op, device, NULL, 0);
 
-	for (unsigned i = 0; !rc && i < constant->n_attrs; i++)
+	for (unsigned i = 0; i < constant->n_attrs; i++)
 		if (strcmp(constant->attrs[i].name, "_class") != 0)
-			mu_node_set_attr(to, *out, constant->attrs[i].name,
-					 &constant->attrs[i].value);
-	return rc;
+			mu_node_set_attr(to, n, constant->attrs[i].name, &constant->attrs[i].value);
+	return n;
 }
 
 static int partitioner_map_input(struct partitioner *c, struct mu_input in,
 				 const struct mu_node *user, struct mu_input *out)
 {
 	MU_AUTO_BUF key = {0};
+	struct mu_graph *to = c->partitions[c->partition_of[user->id]].graph;
 	struct mu_node *first, *recv;
 	const struct mu_node *constant;
 	int rc;
@@ -292,12 +265,12 @@ static int partitioner_map_input(struct partitioner *c, struct mu_input in,
 	mu_buf_puts(&key, user->device);
 	recv = mu_map_get_n(&c->recvs, key.data, key.len);
 	if (!recv) {
-		rc = constant ? add_replica(c, constant, user, &recv)
-			      : partitioner_add_pair(c, in, user, &first, &recv);
-		if (!rc && !constant && in.port == MU_CONTROL)
-			rc = add_waiter(c, recv, user, &recv);
-		if (rc)
+		if (constant)
+			recv = add_replica(c, to, constant, user->device);
+		else if ((rc = partitioner_add_pair(c, in, user, &first, &recv)))
 			return rc;
+		else if (in.port == MU_CONTROL)
+			recv = add_waiter(c, to, recv);
 		mu_map_put_n(&c->recvs, key.data, key.len, recv);
 	}
 	*out = (struct mu_input){recv, in.port == MU_CONTROL ? MU_CONTROL : 0};

@@ -65,25 +65,15 @@ static int resolve_fetch(struct prune *p, const char *text, struct mu_input *out
 	return 0;
 }
 
-static void prune_set_string(struct prune *p, struct mu_node *n, const char *name,
-			     const char *value)
-{
-	struct mu_attr a = {.kind = MU_ATTR_STRING, .s = mu_span_of(value)};
-
-	mu_node_set_attr(p->to, n, name, &a);
-}
-
 /* Adds a _Send or _Recv between this device and the client. */
-static int add_client_end(struct prune *p, const char *op, struct mu_input of, unsigned copy,
-			  const char *type_attr, enum mu_dtype type, struct mu_node **out,
-			  const char **key)
+static struct mu_node *add_client_end(struct prune *p, const char *op, struct mu_input of,
+				      unsigned copy, const char *type_attr, enum mu_dtype type,
+				      const char **key)
 {
 	const char *dir = op[1] == 'S' ? "send" : "recv", *dev = p->devs->client;
 	const char *name = mu_arena_printf(&p->scratch, "_%s_%s_%d", dir, of.node->name, of.port);
 	const char *tensor = mu_arena_printf(&p->scratch, "%s:%d", of.node->name, of.port);
-	struct mu_attr dtype = {.kind = MU_ATTR_TYPE, .type = type};
-	struct mu_attr inc = {.kind = MU_ATTR_INT, .i = (int64_t)p->incarnation};
-	struct mu_attr yes = {.kind = MU_ATTR_BOOL, .b = true};
+	struct mu_node *n;
 
 	if (copy) { /* a tensor that is fetched twice needs two keys */
 		tensor = mu_arena_printf(&p->scratch, "%s#%u", tensor, copy);
@@ -91,19 +81,16 @@ static int add_client_end(struct prune *p, const char *op, struct mu_input of, u
 	}
 	while (mu_graph_find(p->to, name) || mu_graph_find(p->from, name))
 		name = mu_arena_printf(&p->scratch, "%s_", name);
-	int rc = mu_graph_add(p->to, name, op, out, p->err);
-	if (rc)
-		return rc;
-	mu_node_set_device(p->to, *out, dev);
-	mu_node_set_attr(p->to, *out, type_attr, &dtype);
-	prune_set_string(p, *out, "tensor_name", tensor);
-	prune_set_string(p, *out, "send_device", dev);
-	prune_set_string(p, *out, "recv_device", dev);
-	mu_node_set_attr(p->to, *out, "send_device_incarnation", &inc);
-	mu_node_set_attr(p->to, *out, "client_terminated", &yes);
+	n = mu_graph_add_unique(p->to, name, op, dev, NULL, 0);
+	mu_node_set_type(p->to, n, type_attr, type);
+	mu_node_set_string(p->to, n, "tensor_name", tensor);
+	mu_node_set_string(p->to, n, "send_device", dev);
+	mu_node_set_string(p->to, n, "recv_device", dev);
+	mu_node_set_int(p->to, n, "send_device_incarnation", (int64_t)p->incarnation);
+	mu_node_set_bool(p->to, n, "client_terminated", true);
 	*key = mu_arena_printf(&p->to->arena, "%s;%016llx;%s;%s;0:0", dev,
 			       (unsigned long long)p->incarnation, dev, tensor);
-	return 0;
+	return n;
 }
 
 /* Users of the tensor `fed` get feed or source number `index`. */
@@ -139,10 +126,8 @@ static int add_feeds(struct prune *p, const char **keys)
 			return rc;
 		if ((rc = add_fed(p, p->feeds[i], i, p->sig->feeds[i])))
 			return rc;
-		rc = add_client_end(p, "_Recv", p->feeds[i], 0, "tensor_type", type,
-				    &p->feed_nodes[i], &keys[i]);
-		if (rc)
-			return rc;
+		p->feed_nodes[i] =
+		    add_client_end(p, "_Recv", p->feeds[i], 0, "tensor_type", type, &keys[i]);
 	}
 	return 0;
 }
@@ -304,10 +289,9 @@ static int add_fetches(struct prune *p, const char **keys)
 		enum mu_dtype type;
 		struct mu_node *send;
 		mu_map_put_n(&seen, &k, sizeof k, (void *)(copy + 1));
-		if ((rc = prune_output_type(p, f, "FetchOutputs", &type)) ||
-		    (rc =
-			 add_client_end(p, "_Send", f, (unsigned)copy, "T", type, &send, &keys[i])))
+		if ((rc = prune_output_type(p, f, "FetchOutputs", &type)))
 			break;
+		send = add_client_end(p, "_Send", f, (unsigned)copy, "T", type, &keys[i]);
 		mu_node_set_inputs(p->to, send, &in, 1, NULL, 0);
 	}
 	mu_map_fini(&seen);

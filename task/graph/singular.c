@@ -10,14 +10,12 @@ enum { LAST_PRODUCER_THAT_FAILS = 561 }; /* the GraphDef version of TensorFlow 2
 
 void graph_mark_singular_errors(struct mu_graph *g)
 {
-	const struct mu_attr yes = {.kind = MU_ATTR_BOOL, .b = true};
-
 	if (g->producer <= 0 || g->producer > LAST_PRODUCER_THAT_FAILS)
 		return;
 	for (unsigned i = 0; i < g->n_nodes; i++) {
 		struct mu_node *n = g->nodes[i];
 		if (!strcmp(n->op, "Cholesky") || !strcmp(n->op, "MatrixTriangularSolve") ||
 		    !strcmp(n->op, "TridiagonalSolve"))
-			mu_node_set_attr(g, n, SINGULAR_ERROR_ATTR, &yes);
+			mu_node_set_bool(g, n, SINGULAR_ERROR_ATTR, true);
 	}
 }

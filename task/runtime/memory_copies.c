@@ -44,46 +44,32 @@ static int read_ends(struct copies *s, const struct mu_node *n, struct node_plac
 	return 0;
 }
 
-/* Adds a node with a unique name derived from its source. */
-static int copies_add_node(struct copies *s, const struct mu_node *source, const char *op,
-			   const char *device, struct mu_node **out)
+static struct mu_node *copies_add_node(struct copies *s, const struct mu_node *source,
+				       const char *op, const char *device,
+				       const struct mu_input *in, unsigned n_in)
 {
-	const char *name;
+	const char *name = mu_arena_printf(&s->scratch, "%s/moved_%u", source->name, s->n_added++);
 
-	do
-		name = mu_arena_printf(&s->scratch, "%s/moved_%u", source->name, s->n_added++);
-	while (mu_graph_find(s->g, name));
-	int rc = mu_graph_add(s->g, name, op, out, s->err);
-	if (!rc)
-		mu_node_set_device(s->g, *out, device);
-	return rc;
+	return mu_graph_add_unique(s->g, name, op, device, in, n_in);
 }
 
-static int add_copy(struct copies *s, struct mu_input from, const char *op, const char *device,
-		    enum mu_dtype t, struct mu_input *out)
+static struct mu_input add_copy(struct copies *s, struct mu_input from, const char *op,
+				const char *device, enum mu_dtype t)
 {
-	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = mu_dtype_base(t)};
-	struct mu_node *n;
-	int rc = copies_add_node(s, from.node, op, device, &n);
+	struct mu_node *n = copies_add_node(s, from.node, op, device, &from, 1);
 
-	if (rc)
-		return rc;
-	mu_node_set_attr(s->g, n, "T", &type);
-	mu_node_set_inputs(s->g, n, &from, 1, NULL, 0);
-	*out = (struct mu_input){n, 0};
-	return 0;
+	mu_node_set_type(s->g, n, "T", t);
+	return (struct mu_input){n, 0};
 }
 
-static int copies_add_constant(struct copies *s, const struct mu_node *constant, const char *op,
-			       const char *device, struct mu_input *out)
+static struct mu_input copies_add_constant(struct copies *s, const struct mu_node *constant,
+					   const char *op, const char *device)
 {
-	struct mu_node *n;
-	int rc = copies_add_node(s, constant, op, device, &n);
+	struct mu_node *n = copies_add_node(s, constant, op, device, NULL, 0);
 
-	for (unsigned i = 0; !rc && i < constant->n_attrs; i++)
+	for (unsigned i = 0; i < constant->n_attrs; i++)
 		mu_node_set_attr(s->g, n, constant->attrs[i].name, &constant->attrs[i].value);
-	*out = (struct mu_input){n, 0};
-	return rc;
+	return (struct mu_input){n, 0};
 }
 
 static bool is_constant(const struct mu_node *n)
@@ -92,34 +78,29 @@ static bool is_constant(const struct mu_node *n)
 }
 
 /* Copies the tensor of `from` from memory space `is` to `want`. */
-static int get_copy(struct copies *s, struct mu_input from, int is, int want, const char *device,
-		    enum mu_dtype t, struct mu_input *out)
+static struct mu_input get_copy(struct copies *s, struct mu_input from, int is, int want,
+				const char *device, enum mu_dtype t)
 {
 	struct {
 		unsigned id;
 		int port, want;
 	} key = {from.node->id, from.port, want};
 	struct mu_node *there = mu_map_get_n(&s->by_destination, &key, sizeof key);
-	int rc = 0;
 
-	*out = from;
-	if (there) {
-		*out = (struct mu_input){there, 0};
-		return 0;
-	}
+	if (there)
+		return (struct mu_input){there, 0};
 	if (is_constant(from.node) && want == HOST) {
-		rc = copies_add_constant(s, from.node, "Const", s->rt->cpu_name, out);
+		from = copies_add_constant(s, from.node, "Const", s->rt->cpu_name);
 	} else if (is_constant(from.node)) { /* a Const of int32 is always in host memory */
-		rc = copies_add_constant(s, from.node, "_ConstOnGpu", device, out);
+		from = copies_add_constant(s, from.node, "_ConstOnGpu", device);
 	} else {
 		if (is != HOST)
-			rc = add_copy(s, *out, "_CopyFromGpuToHost", from.node->device, t, out);
-		if (!rc && want != HOST)
-			rc = add_copy(s, *out, "_CopyFromHostToGpu", device, t, out);
+			from = add_copy(s, from, "_CopyFromGpuToHost", from.node->device, t);
+		if (want != HOST)
+			from = add_copy(s, from, "_CopyFromHostToGpu", device, t);
 	}
-	if (!rc)
-		mu_map_put_n(&s->by_destination, &key, sizeof key, out->node);
-	return rc;
+	mu_map_put_n(&s->by_destination, &key, sizeof key, from.node);
+	return from;
 }
 
 static int copies_add_inputs(struct copies *s, struct mu_node *n)
@@ -144,9 +125,7 @@ static int copies_add_inputs(struct copies *s, struct mu_node *n)
 			    "there is no such kernel of that device for %s\n\t [[{{node %s}}]]",
 			    n->op, in.node->name, in.node->device, mu_dtype_name(mu_dtype_base(t)),
 			    n->name);
-		int rc = get_copy(s, in, is, want, n->device, t, &n->inputs[k]);
-		if (rc)
-			return rc;
+		n->inputs[k] = get_copy(s, in, is, want, n->device, t);
 	}
 	return 0;
 }
