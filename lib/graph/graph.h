@@ -91,6 +91,12 @@ struct mu_node *mu_graph_copy_node_as(struct mu_graph *to, const struct mu_node 
 
 /* Marks, beside the nodes for which marked[id] is true, all on which they depend. */
 void mu_graph_mark_inputs(const struct mu_graph *g, bool *marked);
+/* True if the edge closes a loop: a Merge takes the value of NextIteration an iteration later. */
+bool mu_edge_is_back(const struct mu_node *from, const struct mu_node *to);
+/* Puts the nodes from id `first` on in topological order without such edges, and returns their
+ * number.  Nodes that depend on any other cycle are left out. */
+unsigned mu_graph_order(const struct mu_graph *g, unsigned first, struct mu_node **order,
+			struct mu_arena *scratch);
 /* Removes the nodes for which keep[id] is false.  The remaining nodes must not use them. */
 void mu_graph_keep(struct mu_graph *g, const bool *keep);
 

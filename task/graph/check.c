@@ -96,7 +96,7 @@ static int check_cycles(struct check *c)
 {
 	unsigned n = c->g->n_nodes - c->before;
 	struct mu_node **order = MU_ARENA_ARRAY(&c->scratch, struct mu_node *, n + 1);
-	unsigned n_order = graph_order(c->g, c->before, order, &c->scratch);
+	unsigned n_order = mu_graph_order(c->g, c->before, order, &c->scratch);
 
 	return n_order == n
 		   ? 0

@@ -64,10 +64,6 @@ int graph_partition(struct mu_graph *g, const struct graph_devices *devs,
 		    struct partition **partitions, unsigned *n_partitions, struct mu_err *err);
 void graph_partitions_free(struct partition *partitions, unsigned n_partitions);
 
-/* Puts the nodes from id `first` on in topological order, and returns their number.  Nodes that
- * depend on a cycle without NextIteration are left out. */
-unsigned graph_order(const struct mu_graph *g, unsigned first, struct mu_node **order,
-		     struct mu_arena *scratch);
 /* Checks the nodes from `before` on, which a client has added to its session.  On failure removes
  * them.  What extends a graph is checked more strictly than a new graph, as in TensorFlow. */
 int graph_check_new(struct mu_graph *g, unsigned before, bool extends, struct mu_err *err);

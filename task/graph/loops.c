@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "task/graph/graph_passes.h"
 #include "task/graph/loops_internal.h"
 
 /* The executor rejects deeper nesting. */
@@ -81,7 +80,7 @@ static int set_output_loop(struct loops *l, struct mu_node *n, unsigned in, stru
 int loops_find(struct loops *l, struct mu_graph *g, struct mu_err *err)
 {
 	struct mu_node **order = MU_ARENA_ARRAY(&l->arena, struct mu_node *, g->n_nodes + 1);
-	unsigned n_order = graph_order(g, 0, order, &l->arena);
+	unsigned n_order = mu_graph_order(g, 0, order, &l->arena);
 
 	for (unsigned i = 0; i < n_order; i++) {
 		const struct mu_node *n = order[i];

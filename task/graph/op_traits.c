@@ -56,8 +56,6 @@ static unsigned find_traits(const struct mu_op_def *d)
 		f |= TRAIT_DEAD_OUTPUTS;
 	if (strcmp(d->name, "NoOp") == 0)
 		f |= TRAIT_NO_OP;
-	if (strstr(d->name, "NextIteration"))
-		f |= TRAIT_NEXT_ITERATION;
 	if (is_control_flow(d->name))
 		f |= TRAIT_CONTROL_FLOW;
 	if (!(d->flags & MU_OP_STATEFUL) && d->name[0] != '_' && !is_control_flow(d->name) &&

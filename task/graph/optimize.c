@@ -115,49 +115,15 @@ static bool edges_are_valid(struct opt *o)
 	return true;
 }
 
-static unsigned *count_users(struct opt *o)
+static void count_users(struct opt *o)
 {
 	struct mu_graph *g = o->g;
-	unsigned *start = MU_ARENA_ARRAY(&o->scratch, unsigned, (size_t)o->n + 2);
 
 	for (unsigned i = 0; i < o->n; i++)
 		for (unsigned k = 0; k < g->nodes[i]->n_inputs + g->nodes[i]->n_controls; k++) {
 			struct mu_input in = g->nodes[i]->inputs[k];
-			start[in.node->id + 2]++;
 			(in.port == MU_CONTROL ? o->control_users : o->data_users)[in.node->id]++;
 		}
-	for (unsigned i = 2; i < o->n + 2; i++)
-		start[i] += start[i - 1];
-	return start;
-}
-
-static void find_order(struct opt *o)
-{
-	struct mu_graph *g = o->g;
-	unsigned *start = count_users(o);
-	unsigned *missing = MU_ARENA_ARRAY(&o->scratch, unsigned, o->n);
-	struct mu_node **users =
-	    MU_ARENA_ARRAY(&o->scratch, struct mu_node *, (size_t)start[o->n + 1]);
-
-	o->order = MU_ARENA_ARRAY(&o->scratch, struct mu_node *, o->n);
-	for (unsigned i = 0; i < o->n; i++) {
-		struct mu_node *n = g->nodes[i];
-		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
-			const struct mu_node *from = n->inputs[k].node;
-			users[start[from->id + 1]++] = n;
-			missing[i] += !(optimize_traits(o, from) & TRAIT_NEXT_ITERATION);
-		}
-		if (!missing[i])
-			o->order[o->n_order++] = n;
-	}
-	for (unsigned at = 0; at < o->n_order; at++) {
-		const struct mu_node *n = o->order[at];
-		if (optimize_traits(o, n) & TRAIT_NEXT_ITERATION)
-			continue;
-		for (unsigned k = start[n->id]; k < start[n->id + 1]; k++)
-			if (--missing[users[k]->id] == 0)
-				o->order[o->n_order++] = users[k];
-	}
 }
 
 /* Drops the removed nodes, and the constants that no node uses any more. */
@@ -224,7 +190,9 @@ void graph_optimize(struct mu_graph *g, struct runtime *rt)
 		o.removed = MU_ARENA_ARRAY(&o.scratch, bool, o.n);
 		o.data_users = MU_ARENA_ARRAY(&o.scratch, unsigned, o.n);
 		o.control_users = MU_ARENA_ARRAY(&o.scratch, unsigned, o.n);
-		find_order(&o);
+		count_users(&o);
+		o.order = MU_ARENA_ARRAY(&o.scratch, struct mu_node *, o.n);
+		o.n_order = mu_graph_order(g, 0, o.order, &o.scratch);
 		drop_unused_values(&o);
 		for (unsigned i = 0; i < o.n_order; i++) {
 			struct mu_node *n = o.order[i];

@@ -45,9 +45,8 @@ enum op_trait {
 	TRAIT_REF_OUTPUT = 1 << 1,
 	TRAIT_IDENTITY = 1 << 2, /* Identity and equivalent ops */
 	TRAIT_NO_OP = 1 << 3,
-	TRAIT_DEAD_OUTPUTS = 1 << 4,   /* one output may be dead and another alive */
-	TRAIT_NEXT_ITERATION = 1 << 5, /* closes a loop */
-	TRAIT_CONTROL_FLOW = 1 << 6,
+	TRAIT_DEAD_OUTPUTS = 1 << 4, /* one output may be dead and another alive */
+	TRAIT_CONTROL_FLOW = 1 << 5,
 };
 unsigned optimize_traits(struct opt *o, const struct mu_node *n);
 /* True if the node has no state, takes no references and never waits. */

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the frame of each node by a topological walk: Enter leads into a frame, Exit out of it. The
- * walk also detects cycles without NextIteration. */
+/* Finds the frame of each node in topological order: Enter leads into a frame, Exit out of it. */
 #include <string.h>
 
 #include "task/runtime/exec_graph.h"
 
 struct frame_walk {
 	struct executor *e;
-	uint32_t *todo, *missing, n_todo;
-	bool *known;
-	unsigned seen;
+	uint32_t *after; /* by node: the frame of its outputs */
 	uint32_t cap_frames;
 };
 
@@ -62,98 +59,76 @@ static int frame_after(struct frame_walk *w, struct exec_node *p, uint32_t *out,
 	return rc;
 }
 
-/* True if a value reaches `to` an iteration after its other inputs. */
-static bool is_back_edge(const struct executor *e, uint32_t from, uint32_t to)
+/* Checks that the inputs of n, or only those over back edges, come from one frame. */
+static int check_frame(const struct frame_walk *w, const struct mu_node *n, bool back,
+		       struct mu_err *err)
 {
-	return e->nodes[from].kind == NODE_NEXT && e->nodes[to].kind == NODE_MERGE;
-}
-
-static int visit(struct frame_walk *w, uint32_t dst, uint32_t frame, bool back, struct mu_err *err)
-{
-	struct exec_node *d = &w->e->nodes[dst];
-
-	if (w->known[dst] && d->frame != frame)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Node '%s' has inputs from different frames of control flow",
-			       d->node->name);
-	d->frame = frame;
-	w->known[dst] = true;
-	if (!back && --w->missing[dst] == 0)
-		w->todo[w->n_todo++] = dst;
-	return 0;
-}
-
-static int walk_all(struct frame_walk *w, const uint32_t *start, const uint32_t *users,
-		    struct mu_err *err)
-{
-	int rc;
-	uint32_t after;
-
-	while (w->n_todo) {
-		uint32_t at = w->todo[--w->n_todo];
-		struct exec_node *p = &w->e->nodes[at];
-		w->seen++;
-		if ((rc = frame_after(w, p, &after, err)))
-			return rc;
-		for (uint32_t k = start[at]; k < start[at + 1]; k++)
-			if ((rc = visit(w, users[k], after, is_back_edge(w->e, at, users[k]), err)))
-				return rc;
-	}
-	for (uint32_t i = 0; w->seen < w->e->n_nodes && i < w->e->n_nodes; i++)
-		if (w->missing[i] || !w->known[i])
+	for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
+		const struct mu_node *from = n->inputs[k].node;
+		if (mu_edge_is_back(from, n) == back &&
+		    w->after[from->id] != w->e->nodes[n->id].frame)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Node '%s' is part of, or waits for, a cycle without a loop",
-				       w->e->nodes[i].node->name);
+				       "Node '%s' has inputs from different frames of control flow",
+				       n->name);
+	}
 	return 0;
 }
 
-/* Lists the users of node i in users[start[i] .. start[i+1]). */
-static uint32_t *list_users(const struct executor *e, uint32_t *start)
+static uint32_t frame_of_inputs(const struct frame_walk *w, const struct mu_node *n)
 {
-	size_t total = 0;
+	for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++)
+		if (!mu_edge_is_back(n->inputs[k].node, n))
+			return w->after[n->inputs[k].node->id];
+	return ROOT_FRAME;
+}
 
-	for (uint32_t i = 0; i < e->n_nodes; i++) {
-		const struct mu_node *n = e->nodes[i].node;
-		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++, total++)
-			start[n->inputs[k].node->id + 2]++;
+static int find_frames(struct frame_walk *w, struct mu_node *const *order, unsigned n_order,
+		       struct mu_err *err)
+{
+	for (unsigned i = 0; i < n_order; i++) {
+		struct exec_node *p = &w->e->nodes[order[i]->id];
+		p->frame = frame_of_inputs(w, p->node);
+		MU_RETURN_IF_ERROR(check_frame(w, p->node, false, err));
+		MU_RETURN_IF_ERROR(frame_after(w, p, &w->after[p->node->id], err));
 	}
-	for (uint32_t i = 2; i < e->n_nodes + 2; i++)
-		start[i] += start[i - 1];
-	uint32_t *users = MU_NEW_ARRAY(uint32_t, total + 1);
-	for (uint32_t i = 0; i < e->n_nodes; i++) {
-		const struct mu_node *n = e->nodes[i].node;
-		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++)
-			users[start[n->inputs[k].node->id + 1]++] = i;
-	}
-	return users;
+	for (unsigned i = 0; i < n_order; i++)
+		MU_RETURN_IF_ERROR(check_frame(w, order[i], true, err));
+	return 0;
+}
+
+static int fail_cycle(const struct mu_graph *g, struct mu_node *const *order, unsigned n_order,
+		      struct mu_arena *scratch, struct mu_err *err)
+{
+	bool *ordered = MU_ARENA_ARRAY(scratch, bool, g->n_nodes);
+	unsigned i = 0;
+
+	for (unsigned k = 0; k < n_order; k++)
+		ordered[order[k]->id] = true;
+	while (ordered[i])
+		i++;
+	return mu_fail(err, MU_INVALID_ARGUMENT,
+		       "Node '%s' is part of, or waits for, a cycle without a loop",
+		       g->nodes[i]->name);
 }
 
 int exec_graph_find_frames(struct executor *e, struct mu_err *err)
 {
 	struct frame_walk w = {.e = e, .cap_frames = 4};
-	uint32_t *start = MU_NEW_ARRAY(uint32_t, (size_t)e->n_nodes + 2);
-	uint32_t *users = list_users(e, start);
+	struct mu_arena scratch;
+	struct mu_node **order;
+	unsigned n_order;
+	int rc;
 
+	mu_arena_init(&scratch);
 	e->frames = MU_ARENA_ARRAY(&e->arena, struct exec_frame, w.cap_frames);
 	e->n_frames = 1;
 	e->frames[ROOT_FRAME].name = "";
-	w.todo = MU_NEW_ARRAY(uint32_t, (size_t)e->n_nodes + 1);
-	w.missing = MU_NEW_ARRAY(uint32_t, (size_t)e->n_nodes + 1);
-	w.known = MU_NEW_ARRAY(bool, (size_t)e->n_nodes + 1);
-	for (uint32_t i = 0; i < e->n_nodes; i++) {
-		const struct mu_node *n = e->nodes[i].node;
-		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++)
-			w.missing[i] += !is_back_edge(e, n->inputs[k].node->id, i);
-		if (n->n_inputs + n->n_controls == 0) {
-			w.known[i] = true;
-			w.todo[w.n_todo++] = i;
-		}
-	}
-	int rc = walk_all(&w, start, users, err);
-	free(w.todo);
-	free(w.missing);
-	free(w.known);
-	free(users);
-	free(start);
+	w.after = MU_ARENA_ARRAY(&scratch, uint32_t, e->n_nodes);
+	order = MU_ARENA_ARRAY(&scratch, struct mu_node *, e->n_nodes);
+	n_order = mu_graph_order(e->graph, 0, order, &scratch);
+	rc = find_frames(&w, order, n_order, err);
+	if (!rc && n_order < e->n_nodes)
+		rc = fail_cycle(e->graph, order, n_order, &scratch, err);
+	mu_arena_fini(&scratch);
 	return rc;
 }

@@ -2,19 +2,28 @@
 /* Topological order of a graph, by Kahn's algorithm. */
 #include <string.h>
 
-#include "task/graph/graph_passes.h"
+#include "lib/graph/graph.h"
 
-/* True if input k of `to` orders the two nodes.  A Merge takes a value of NextIteration an
- * iteration later, and nodes before `first` come first in any case. */
+static bool is_op_or_ref(const char *op, const char *name)
+{
+	return !strcmp(op, name) || (!strncmp(op, "Ref", 3) && !strcmp(op + 3, name));
+}
+
+bool mu_edge_is_back(const struct mu_node *from, const struct mu_node *to)
+{
+	return is_op_or_ref(from->op, "NextIteration") && is_op_or_ref(to->op, "Merge");
+}
+
+/* True if input k of `to` orders the two nodes.  Nodes before `first` come first in any case. */
 static bool is_ordered(const struct mu_node *to, unsigned k, unsigned first)
 {
 	const struct mu_node *from = to->inputs[k].node;
 
-	return from->id >= first && !(strstr(from->op, "NextIteration") && strstr(to->op, "Merge"));
+	return from->id >= first && !mu_edge_is_back(from, to);
 }
 
-unsigned graph_order(const struct mu_graph *g, unsigned first, struct mu_node **order,
-		     struct mu_arena *scratch)
+unsigned mu_graph_order(const struct mu_graph *g, unsigned first, struct mu_node **order,
+			struct mu_arena *scratch)
 {
 	unsigned n = g->n_nodes - first, n_order = 0;
 	unsigned *missing = MU_ARENA_ARRAY(scratch, unsigned, n + 1); /* inputs of each node */
