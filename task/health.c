@@ -27,39 +27,31 @@ static bool is_service(struct mu_span name)
 	return false;
 }
 
-static void check(struct rpc_call *call, void *ctx)
+static int check(void *ctx, struct mu_span request, struct mu_buf *reply, struct mu_err *err)
 {
-	const struct master *m = ((struct task_context *)ctx)->master;
-	struct mu_pb request = mu_pb_of(rpc_bytes_flat(rpc_request(call)));
+	const struct master *master = ((struct task_context *)ctx)->master;
+	struct mu_pb m = mu_pb_of(request);
 	struct mu_span name = MU_SPAN("");
-	MU_AUTO_BUF body = {0};
 	struct mu_pb_field f;
-	struct mu_err err;
 
-	while (mu_pb_next(&request, &f))
+	while (mu_pb_next(&m, &f))
 		if (f.number == 1)
 			name = f.bytes;
-	if (request.bad || !is_service(name)) {
-		mu_fail(&err, request.bad ? MU_INVALID_ARGUMENT : MU_NOT_FOUND,
-			"unknown service '%.*s'", (int)(name.len > 200 ? 200 : name.len),
-			name.data);
-		rpc_reply_error(call, &err);
-		return;
-	}
-	mu_pb_put_int(&body, 1, m->stopping ? NOT_SERVING : SERVING);
-	rpc_reply(call, &(struct rpc_message){.head = mu_buf_span(&body)});
+	if (m.bad || !is_service(name))
+		return mu_fail(err, m.bad ? MU_INVALID_ARGUMENT : MU_NOT_FOUND,
+			       "unknown service '%.*s'", (int)(name.len > 200 ? 200 : name.len),
+			       name.data);
+	mu_pb_put_int(reply, 1, master->stopping ? NOT_SERVING : SERVING);
+	return 0;
 }
 
-static void health_watch(struct rpc_call *call, void *ctx)
+static int health_watch(void *ctx, struct mu_span request, struct mu_buf *reply, struct mu_err *err)
 {
-	struct mu_err err;
-
-	mu_fail(&err, MU_UNIMPLEMENTED, "Watch is not supported: call Check");
-	rpc_reply_error(call, &err);
+	return mu_fail(err, MU_UNIMPLEMENTED, "Watch is not supported: call Check");
 }
 
 const struct rpc_method health_methods[] = {
-    {"/grpc.health.v1.Health/Check", check},
-    {"/grpc.health.v1.Health/Watch", health_watch},
+    {"/grpc.health.v1.Health/Check", .respond = check},
+    {"/grpc.health.v1.Health/Watch", .respond = health_watch},
 };
 const unsigned health_n_methods = MU_COUNT(health_methods);

@@ -106,6 +106,7 @@ static int listen_for_calls(struct task_server *s, const char *const *addresses,
 				       .methods = methods,
 				       .n_methods = n_methods,
 				       .ctx = &s->context,
+				       .offload = s->offload,
 				       .wait = stream_wait(s->peers)};
 	int rc;
 

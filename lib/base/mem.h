@@ -55,6 +55,7 @@ struct mu_arena {
 
 void mu_arena_init(struct mu_arena *a);
 void mu_arena_fini(struct mu_arena *a);
+#define MU_AUTO_ARENA __attribute__((cleanup(mu_arena_fini))) struct mu_arena /* a = {0} */
 void *mu_arena_alloc(struct mu_arena *a, size_t size);  /* aligned to 16, not zeroed */
 void *mu_arena_zalloc(struct mu_arena *a, size_t size); /* zeroed */
 char *mu_arena_strndup(struct mu_arena *a, const char *s, size_t n);

@@ -93,6 +93,7 @@ static inline struct session *session_ref(struct session *s)
 	return s;
 }
 void session_unref(struct session *s);
+MU_AUTO_DEFINE(session_unref, struct session)
 /* Blocks.  Gets the devices of every peer that the filters accept and opens a worker session on
  * each.  The caller may cancel the call through g. */
 int session_create(struct master *m, struct mu_span request, struct fan_out *g,

@@ -30,41 +30,6 @@ static void run_callable(struct rpc_call *call, void *ctx)
 	run_step_start(master_of(ctx), call, true);
 }
 
-/* ---- methods that run on the offload threads ---- */
-
-struct offload_call {
-	struct rpc_call *call;
-	struct master *master;
-	int (*fn)(struct master *m, struct mu_span request, struct mu_buf *reply,
-		  struct mu_err *err);
-};
-
-static void run_offload_call(void *arg)
-{
-	struct offload_call *l = arg;
-	MU_AUTO_BUF reply = {0};
-	struct rpc_message out;
-	struct mu_err err;
-
-	if (l->fn(l->master, rpc_bytes_flat(rpc_request(l->call)), &reply, &err)) {
-		rpc_reply_error(l->call, &err);
-	} else {
-		out = (struct rpc_message){.head = mu_buf_span(&reply)};
-		rpc_reply(l->call, &out);
-	}
-	free(l);
-}
-
-static void offload_call(struct rpc_call *call, void *ctx,
-			 int (*fn)(struct master *, struct mu_span, struct mu_buf *,
-				   struct mu_err *))
-{
-	struct offload_call *l = MU_NEW(struct offload_call);
-
-	*l = (struct offload_call){call, master_of(ctx), fn};
-	mu_offload_run(l->master->offload, run_offload_call, l);
-}
-
 /* The client may cancel CreateSession while it waits for missing tasks. */
 struct create {
 	struct rpc_call *call;
@@ -83,13 +48,11 @@ static void get_waits(struct rpc_call *call, void *ctx)
 {
 	MU_AUTO_BUF text = {0};
 	MU_AUTO_BUF reply = {0};
-	struct rpc_message m;
 
 	master_waits(master_of(ctx), rpc_client_id(call), &text);
 	mu_buf_putc(&text, 0);
 	mu_pb_put_str(&reply, 1, text.data);
-	m = (struct rpc_message){.head = mu_buf_span(&reply)};
-	rpc_reply(call, &m);
+	rpc_reply(call, &(struct rpc_message){.head = mu_buf_span(&reply)});
 }
 
 static void run_create(void *arg)
@@ -97,7 +60,6 @@ static void run_create(void *arg)
 	struct create *c = arg;
 	Muster__CreateSessionResponse m = MUSTER__CREATE_SESSION_RESPONSE__INIT;
 	MU_AUTO_BUF reply = {0};
-	struct rpc_message out;
 	struct session *s;
 	struct mu_err err;
 	int rc;
@@ -112,8 +74,7 @@ static void run_create(void *arg)
 	} else {
 		m.session_handle = s->handle;
 		control_pack(&reply, &m);
-		out = (struct rpc_message){.head = mu_buf_span(&reply)};
-		rpc_reply(c->call, &out);
+		rpc_reply(c->call, &(struct rpc_message){.head = mu_buf_span(&reply)});
 		if (c->fan_out.cancelled && master_remove(c->master, s->handle)) {
 			mu_fail(&err, MU_CANCELLED,
 				"The client cancelled the creation of the session");
@@ -137,189 +98,154 @@ static void create_session(struct rpc_call *call, void *ctx)
 	mu_offload_run(c->master->offload, run_create, c);
 }
 
-static int extend(struct master *m, struct mu_span request, struct mu_buf *reply,
-		  struct mu_err *err)
+/* ---- methods that run on the offload threads ---- */
+
+static int extend(void *ctx, struct mu_span request, struct mu_buf *reply, struct mu_err *err)
 {
 	Muster__ExtendSessionResponse out = MUSTER__EXTEND_SESSION_RESPONSE__INIT;
-	Muster__ExtendSessionRequest *req;
-	struct session *s = NULL;
-	struct mu_arena a;
-	int rc = -MU_INVALID_ARGUMENT;
+	MU_AUTO(session_unref) struct session *s = NULL;
+	MU_AUTO_ARENA a = {0};
+	Muster__ExtendSessionRequest *m =
+	    control_unpack(&a, &muster__extend_session_request__descriptor, request, err);
 
-	mu_arena_init(&a);
-	req = control_unpack(&a, &muster__extend_session_request__descriptor, request, err);
-	if (req) {
-		s = master_session(m, req->session_handle, err);
-		rc = s ? session_extend(s, control_bytes(req->graph_def),
-					req->current_graph_version, &out.new_graph_version, err)
-		       : -MU_ABORTED;
-	}
-	if (!rc)
-		control_pack(reply, &out);
-	session_unref(s);
-	mu_arena_fini(&a);
-	return rc;
-}
-
-static int close_session_by_handle(struct master *m, struct mu_span request, struct mu_buf *reply,
-				   struct mu_err *err)
-{
-	Muster__CloseSessionRequest *req;
-	struct session *s = NULL;
-	struct mu_arena a;
-	struct mu_err why;
-	int rc = -MU_INVALID_ARGUMENT;
-
-	mu_arena_init(&a);
-	req = control_unpack(&a, &muster__close_session_request__descriptor, request, err);
-	if (req) {
-		s = master_remove(m, req->session_handle);
-		rc = s ? 0
-		       : mu_fail(err, MU_ABORTED,
-				 "Session %.64s is not found. Possibly, this master has restarted.",
-				 req->session_handle);
-	}
-	mu_arena_fini(&a);
-	if (rc)
-		return rc;
-	mu_fail(&why, MU_CANCELLED,
-		"Step was cancelled by an explicit call to `Session::Close()`.");
-	session_close(s, &why);
-	session_unref(s);
+	if (!m || !(s = master_session(master_of(ctx), m->session_handle, err)))
+		return -(int)err->code;
+	MU_RETURN_IF_ERROR(session_extend(s, control_bytes(m->graph_def), m->current_graph_version,
+					  &out.new_graph_version, err));
+	control_pack(reply, &out);
 	return 0;
 }
 
-static int reset(struct master *m, struct mu_span request, struct mu_buf *reply, struct mu_err *err)
+static int close_session(void *ctx, struct mu_span request, struct mu_buf *reply,
+			 struct mu_err *err)
+{
+	MU_AUTO(session_unref) struct session *s = NULL;
+	MU_AUTO_ARENA a = {0};
+	Muster__CloseSessionRequest *m =
+	    control_unpack(&a, &muster__close_session_request__descriptor, request, err);
+	struct mu_err why;
+
+	if (!m)
+		return -MU_INVALID_ARGUMENT;
+	s = master_remove(master_of(ctx), m->session_handle);
+	if (!s)
+		return mu_fail(err, MU_ABORTED,
+			       "Session %.64s is not found. Possibly, this master has restarted.",
+			       m->session_handle);
+	mu_fail(&why, MU_CANCELLED,
+		"Step was cancelled by an explicit call to `Session::Close()`.");
+	session_close(s, &why);
+	return 0;
+}
+
+static int reset(void *ctx, struct mu_span request, struct mu_buf *reply, struct mu_err *err)
 {
 	Muster__CleanupAllRequest all = MUSTER__CLEANUP_ALL_REQUEST__INIT;
+	struct master *master = master_of(ctx);
 	MU_AUTO_BUF message = {0};
-	Muster__ResetRequest *req;
+	MU_AUTO_ARENA a = {0};
+	Muster__ResetRequest *m =
+	    control_unpack(&a, &muster__reset_request__descriptor, request, err);
 	struct fan_out g;
-	struct mu_arena a;
 	struct mu_err why;
-	int rc = -MU_INVALID_ARGUMENT;
+	int rc;
 
-	mu_arena_init(&a);
+	if (!m)
+		return -MU_INVALID_ARGUMENT;
 	fan_out_init(&g);
-	req = control_unpack(&a, &muster__reset_request__descriptor, request, err);
-	if (req)
-		rc = master_filter(m->peers, req->device_filters, req->n_device_filters, &g, err);
+	rc = master_filter(master->peers, m->device_filters, m->n_device_filters, &g, err);
 	if (!rc) {
 		mu_fail(&why, MU_ABORTED, "The session was reset");
-		master_close_all(m, &why);
-		all.n_container = req->n_container;
-		all.container = req->container;
+		master_close_all(master, &why);
+		all.n_container = m->n_container;
+		all.container = m->container;
 		control_pack(&message, &all);
 		fan_out_run(&g, PEER_CLEANUP_ALL, mu_buf_span(&message), LIST_TIMEOUT_MS, false,
 			    "Reset");
 		rc = fan_out_error(&g, err);
 	}
 	fan_out_fini(&g);
-	mu_arena_fini(&a);
 	return rc;
 }
 
-static int list_devices_reply(struct master *m, struct mu_span request, struct mu_buf *reply,
-			      struct mu_err *err)
+static int list_all_devices(void *ctx, struct mu_span request, struct mu_buf *reply,
+			    struct mu_err *err)
 {
-	Muster__ListDevicesRequest *req;
-	struct session *s = NULL;
+	MU_AUTO(session_unref) struct session *s = NULL;
+	MU_AUTO_ARENA a = {0};
+	Muster__ListDevicesRequest *m =
+	    control_unpack(&a, &muster__list_devices_request__descriptor, request, err);
 	struct fan_out g;
-	struct mu_arena a;
-	int rc = -MU_INVALID_ARGUMENT;
+	int rc = 0;
 
-	mu_arena_init(&a);
+	if (!m ||
+	    (*m->session_handle && !(s = master_session(master_of(ctx), m->session_handle, err))))
+		return -(int)err->code;
 	fan_out_init(&g);
-	req = control_unpack(&a, &muster__list_devices_request__descriptor, request, err);
-	if (req && *req->session_handle) {
-		s = master_session(m, req->session_handle, err);
-		rc = s ? 0 : -MU_ABORTED;
-		for (unsigned i = 0; s && i < s->n_peers; i++)
-			fan_out_add(&g, s->peers[i]);
-	} else if (req) {
-		rc = master_filter(m->peers, NULL, 0, &g, err);
-	}
+	for (unsigned i = 0; s && i < s->n_peers; i++)
+		fan_out_add(&g, s->peers[i]);
+	if (!s)
+		rc = master_filter(master_of(ctx)->peers, NULL, 0, &g, err);
 	if (!rc) {
 		fan_out_run(&g, PEER_GET_STATUS, MU_SPAN(""), LIST_TIMEOUT_MS, false,
 			    "ListDevices");
 		rc = list_devices(s, &g, reply, err);
 	}
-	session_unref(s);
 	fan_out_fini(&g);
-	mu_arena_fini(&a);
 	return rc;
 }
 
-static int master_make_callable(struct master *m, struct mu_span request, struct mu_buf *reply,
-				struct mu_err *err)
+static int make_callable(void *ctx, struct mu_span request, struct mu_buf *reply,
+			 struct mu_err *err)
 {
 	Muster__MakeCallableResponse out = MUSTER__MAKE_CALLABLE_RESPONSE__INIT;
-	Muster__ListDevicesRequest *named; /* the handle is field 1 of both */
-	struct session *s = NULL;
-	struct mu_arena a;
-	int rc = -MU_INVALID_ARGUMENT;
+	MU_AUTO(session_unref) struct session *s = NULL;
+	MU_AUTO_ARENA a = {0};
+	Muster__ListDevicesRequest *m = /* the handle is field 1 of both */
+	    control_unpack(&a, &muster__list_devices_request__descriptor, request, err);
 
-	mu_arena_init(&a);
-	named = control_unpack(&a, &muster__list_devices_request__descriptor, request, err);
-	if (named) {
-		s = master_session(m, named->session_handle, err);
-		rc = s ? callable_make(s, request, &out.handle, err) : -MU_ABORTED;
-	}
-	if (!rc)
-		control_pack(reply, &out);
-	session_unref(s);
-	mu_arena_fini(&a);
-	return rc;
+	if (!m || !(s = master_session(master_of(ctx), m->session_handle, err)))
+		return -(int)err->code;
+	MU_RETURN_IF_ERROR(callable_make(s, request, &out.handle, err));
+	control_pack(reply, &out);
+	return 0;
 }
 
-static int release_callable(struct master *m, struct mu_span request, struct mu_buf *reply,
+static int release_callable(void *ctx, struct mu_span request, struct mu_buf *reply,
 			    struct mu_err *err)
 {
-	Muster__ReleaseCallableRequest *req;
-	struct session *s = NULL;
-	struct mu_arena a;
-	int rc = -MU_INVALID_ARGUMENT;
+	MU_AUTO(session_unref) struct session *s = NULL;
+	MU_AUTO_ARENA a = {0};
+	Muster__ReleaseCallableRequest *m =
+	    control_unpack(&a, &muster__release_callable_request__descriptor, request, err);
 
-	mu_arena_init(&a);
-	req = control_unpack(&a, &muster__release_callable_request__descriptor, request, err);
-	if (req) {
-		s = master_session(m, req->session_handle, err);
-		rc = s ? callable_release(s, req->handle, err) : -MU_ABORTED;
-	}
-	session_unref(s);
-	mu_arena_fini(&a);
-	return rc;
+	if (!m || !(s = master_session(master_of(ctx), m->session_handle, err)))
+		return -(int)err->code;
+	return callable_release(s, m->handle, err);
 }
 
-#define OFFLOADED(name, fn)                                                                        \
-	static void name(struct rpc_call *call, void *ctx)                                         \
-	{                                                                                          \
-		offload_call(call, ctx, fn);                                                       \
-	}
-OFFLOADED(extend_session, extend)
-OFFLOADED(close_session, close_session_by_handle)
-OFFLOADED(reset_all, reset)
-OFFLOADED(list_all_devices, list_devices_reply)
-OFFLOADED(make_a_callable, master_make_callable)
-OFFLOADED(release_a_callable, release_callable)
-OFFLOADED(partial_run_setup, partial_setup)
+static int partial_run_setup(void *ctx, struct mu_span request, struct mu_buf *reply,
+			     struct mu_err *err)
+{
+	return partial_setup(master_of(ctx), request, reply, err);
+}
 
-#define METHOD(name, fn)                                                                           \
-	{"/tensorflow.MasterService/" name, fn},                                                   \
+#define METHOD(name, ...)                                                                          \
+	{"/tensorflow.MasterService/" name, __VA_ARGS__},                                          \
 	{                                                                                          \
-		"/tensorflow.grpc.MasterService/" name, fn                                         \
+		"/tensorflow.grpc.MasterService/" name, __VA_ARGS__                                \
 	}
 const struct rpc_method master_methods[] = {
-    METHOD("CreateSession", create_session),
-    METHOD("ExtendSession", extend_session),
-    METHOD("PartialRunSetup", partial_run_setup),
-    METHOD("RunStep", run_step),
-    METHOD("CloseSession", close_session),
-    METHOD("ListDevices", list_all_devices),
-    METHOD("Reset", reset_all),
-    METHOD("MakeCallable", make_a_callable),
-    METHOD("RunCallable", run_callable),
-    METHOD("ReleaseCallable", release_a_callable),
-    {"/muster.MasterService/Waits", get_waits},
+    METHOD("CreateSession", .handle = create_session),
+    METHOD("ExtendSession", .respond_offload = extend),
+    METHOD("PartialRunSetup", .respond_offload = partial_run_setup),
+    METHOD("RunStep", .handle = run_step),
+    METHOD("CloseSession", .respond_offload = close_session),
+    METHOD("ListDevices", .respond_offload = list_all_devices),
+    METHOD("Reset", .respond_offload = reset),
+    METHOD("MakeCallable", .respond_offload = make_callable),
+    METHOD("RunCallable", .handle = run_callable),
+    METHOD("ReleaseCallable", .respond_offload = release_callable),
+    {"/muster.MasterService/Waits", .handle = get_waits},
 };
 const unsigned master_n_methods = MU_COUNT(master_methods);

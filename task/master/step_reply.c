@@ -8,7 +8,6 @@
 void step_reply_error(struct rpc_call *call, bool in_body, const struct mu_err *err)
 {
 	MU_AUTO_BUF body = {0};
-	struct rpc_message m;
 
 	if (!in_body) {
 		rpc_reply_error(call, err);
@@ -17,8 +16,7 @@ void step_reply_error(struct rpc_call *call, bool in_body, const struct mu_err *
 	mu_pb_put_bytes(&body, 2, MU_SPAN(""));
 	mu_pb_put_int(&body, 3, err->code);
 	mu_pb_put_str(&body, 4, err->msg);
-	m = (struct rpc_message){.head = mu_buf_span(&body)};
-	rpc_reply(call, &m);
+	rpc_reply(call, &(struct rpc_message){.head = mu_buf_span(&body)});
 }
 
 void step_reply_tensors(struct rpc_call *call, const char *const *names,

@@ -6,6 +6,8 @@
  * state is CANCELLING. */
 #include "task/rpc/call.h"
 
+#include "lib/base/offload.h"
+
 void rpc_call_unref(struct rpc_call *c)
 {
 	struct rpc_server *s = c->server;
@@ -117,7 +119,30 @@ bool rpc_call_enter(struct rpc_call *c)
 	return c->counted;
 }
 
+static void respond_with(struct rpc_call *c, rpc_responder *fn)
+{
+	MU_AUTO_BUF reply = {0};
+	struct mu_err err;
+
+	if (fn(c->server->ctx, rpc_bytes_flat(&c->request), &reply, &err))
+		rpc_reply_error(c, &err);
+	else
+		rpc_reply(c, &(struct rpc_message){.head = mu_buf_span(&reply)});
+}
+
+static void respond_offloaded(void *arg)
+{
+	struct rpc_call *c = arg;
+
+	respond_with(c, c->method->respond_offload);
+}
+
 void rpc_call_handle(struct rpc_call *c)
 {
-	c->method->handle(c, c->server->ctx);
+	if (c->method->handle)
+		c->method->handle(c, c->server->ctx);
+	else if (c->method->respond)
+		respond_with(c, c->method->respond);
+	else
+		mu_offload_run(c->server->offload, respond_offloaded, c);
 }

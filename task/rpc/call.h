@@ -17,6 +17,7 @@ struct rpc_server {
 	unsigned n_methods;
 	struct mu_map by_path;
 	void *ctx;
+	struct mu_offload *offload;
 	struct rpc_wait wait;
 	struct listener *listener;
 	pthread_mutex_t lock; /* guards the members below; no other lock is taken under it */

@@ -44,6 +44,7 @@ static struct rpc_server *new_server(const struct rpc_server_options *o)
 	pthread_cond_init(&s->changed, NULL);
 	mu_map_init(&s->by_path);
 	s->ctx = o->ctx;
+	s->offload = o->offload;
 	s->wait = o->wait;
 	s->methods = MU_NEW_ARRAY(struct rpc_method, o->n_methods + 1);
 	s->n_methods = o->n_methods;

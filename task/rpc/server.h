@@ -10,9 +10,14 @@ struct rpc_server;
 struct rpc_tls;
 struct rpc_call; /* one request; invalid after rpc_reply or rpc_reply_error */
 
-struct rpc_method {
+/* Writes the serialized reply, or fails. */
+typedef int rpc_responder(void *ctx, struct mu_span request, struct mu_buf *reply,
+			  struct mu_err *err);
+struct rpc_method {       /* one of the functions is set */
 	const char *path; /* "/tensorflow.MasterService/RunStep" */
 	void (*handle)(struct rpc_call *call, void *ctx);
+	rpc_responder *respond;         /* its result is the reply */
+	rpc_responder *respond_offload; /* the same on an offload thread, where it may block */
 };
 /* Functions with which a caller in this process waits for its reply instead of sleeping.  enter is
  * called before the call starts; if it returns true, wait and leave follow.  wait returns at
@@ -33,8 +38,9 @@ struct rpc_server_options {
 	const struct rpc_method *methods;
 	unsigned n_methods;
 	void *ctx;
-	size_t max_message;   /* 0: 2 GiB - 1 */
-	struct rpc_wait wait; /* (optional) */
+	struct mu_offload *offload; /* for respond_offload; borrowed */
+	size_t max_message;         /* 0: 2 GiB - 1 */
+	struct rpc_wait wait;       /* (optional) */
 };
 /* ports[i] gets the real port.  A port in use is ALREADY_EXISTS. */
 int rpc_server_start(const struct rpc_server_options *o, struct rpc_server **out, int *ports,

@@ -15,123 +15,41 @@ static struct worker *worker_of(void *ctx)
 	return ((struct task_context *)ctx)->worker;
 }
 
-static void control(struct rpc_call *call, struct worker *w, enum peer_method m)
-{
-	MU_AUTO_BUF reply = {0};
-	struct rpc_message out;
-	struct mu_err err;
+/* ---- messages that tasks also send within the process ---- */
 
-	if (worker_control(w, m, rpc_bytes_flat(rpc_request(call)), &reply, &err)) {
-		rpc_reply_error(call, &err);
-		return;
+#define CONTROL(name, method)                                                                      \
+	static int name(void *ctx, struct mu_span request, struct mu_buf *reply,                   \
+			struct mu_err *err)                                                        \
+	{                                                                                          \
+		return worker_control(worker_of(ctx), method, request, reply, err);                \
 	}
-	out = (struct rpc_message){.head = mu_buf_span(&reply)};
-	rpc_reply(call, &out);
-}
+CONTROL(get_status, PEER_GET_STATUS)
+CONTROL(create_session, PEER_CREATE_SESSION)
+CONTROL(delete_session, PEER_DELETE_SESSION)
+CONTROL(deregister_graph, PEER_DEREGISTER_GRAPH)
+CONTROL(cleanup_graph, PEER_CLEANUP_GRAPH)
+CONTROL(cleanup_all, PEER_CLEANUP_ALL)
 
-static void get_status(struct rpc_call *call, void *ctx)
-{
-	control(call, worker_of(ctx), PEER_GET_STATUS);
-}
-
-static void create_session(struct rpc_call *call, void *ctx)
-{
-	control(call, worker_of(ctx), PEER_CREATE_SESSION);
-}
-
-static void cleanup_graph(struct rpc_call *call, void *ctx)
-{
-	control(call, worker_of(ctx), PEER_CLEANUP_GRAPH);
-}
-
-/* ---- on the offload threads ---- */
-
-struct offload_call {
-	struct rpc_call *call;
-	struct worker *worker;
-	enum peer_method method;
-};
-
-static void run_control(void *arg)
-{
-	struct offload_call *l = arg;
-
-	control(l->call, l->worker, l->method);
-	free(l);
-}
-
-static void offload(struct rpc_call *call, struct worker *w, void (*fn)(void *), enum peer_method m)
-{
-	struct offload_call *l = MU_NEW(struct offload_call);
-
-	*l = (struct offload_call){call, w, m};
-	mu_offload_run(w->offload, fn, l);
-}
-
-static void delete_session(struct rpc_call *call, void *ctx)
-{
-	offload(call, worker_of(ctx), run_control, PEER_DELETE_SESSION);
-}
-
-static void deregister_graph(struct rpc_call *call, void *ctx)
-{
-	offload(call, worker_of(ctx), run_control, PEER_DEREGISTER_GRAPH);
-}
-
-static void cleanup_all(struct rpc_call *call, void *ctx)
-{
-	offload(call, worker_of(ctx), run_control, PEER_CLEANUP_ALL);
-}
-
-static int handle_register_graph(struct worker *w, struct mu_span request, struct mu_buf *reply,
-				 struct mu_err *err)
+static int register_graph(void *ctx, struct mu_span request, struct mu_buf *reply,
+			  struct mu_err *err)
 {
 	Muster__RegisterGraphResponse out = MUSTER__REGISTER_GRAPH_RESPONSE__INIT;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 	MU_AUTO_FREE char *handle = NULL;
-	Muster__RegisterGraphRequest *m;
-	struct mu_graph *g;
-	struct mu_arena a;
-	int rc = -MU_INVALID_ARGUMENT;
+	MU_AUTO_ARENA a = {0};
+	Muster__RegisterGraphRequest *m =
+	    control_unpack(&a, &muster__register_graph_request__descriptor, request, err);
 
-	mu_arena_init(&a);
-	m = control_unpack(&a, &muster__register_graph_request__descriptor, request, err);
-	if (m) {
-		g = mu_graph_new();
-		rc = mu_graph_parse(g, control_bytes(m->graph_def), err);
-		if (rc)
-			mu_graph_free(g);
-		else
-			rc = worker_register(w, m->session_handle, m->create_worker_session_called,
-					     control_bytes(m->config_proto),
-					     control_bytes(m->debug_options), g, &handle, err);
-	}
-	if (!rc) {
-		out.graph_handle = handle;
-		control_pack(reply, &out);
-	}
-	mu_arena_fini(&a);
-	return rc;
-}
-
-static void run_register(void *arg)
-{
-	struct offload_call *l = arg;
-	MU_AUTO_BUF reply = {0};
-	struct rpc_message out;
-	struct mu_err err;
-
-	if (handle_register_graph(l->worker, rpc_bytes_flat(rpc_request(l->call)), &reply, &err)) {
-		rpc_reply_error(l->call, &err);
-	} else {
-		out = (struct rpc_message){.head = mu_buf_span(&reply)};
-		rpc_reply(l->call, &out);
-	}
-	free(l);
-}
-
-static void register_graph(struct rpc_call *call, void *ctx)
-{
-	offload(call, worker_of(ctx), run_register, 0 /* not used */);
+	if (!m)
+		return -MU_INVALID_ARGUMENT;
+	MU_RETURN_IF_ERROR(mu_graph_parse(g, control_bytes(m->graph_def), err));
+	MU_RETURN_IF_ERROR(
+	    worker_register(worker_of(ctx), m->session_handle, m->create_worker_session_called,
+			    control_bytes(m->config_proto), control_bytes(m->debug_options),
+			    mu_steal(&g), &handle, err));
+	out.graph_handle = handle;
+	control_pack(reply, &out);
+	return 0;
 }
 
 /* ---- steps ---- */
@@ -147,18 +65,16 @@ static void run_ended(void *arg, const struct mu_err *err, struct mu_span record
 {
 	struct run *r = arg;
 	MU_AUTO_BUF body = {0};
-	struct rpc_message out;
 
 	mu_buf_put(&body, recorded.data, recorded.len);
 	if (err && r->store_errors) {
 		mu_pb_put_int(&body, 5, err->code);
 		mu_pb_put_str(&body, 6, err->msg);
 	}
-	out = (struct rpc_message){.head = mu_buf_span(&body)};
 	if (err && !r->store_errors)
 		rpc_reply_error(r->call, err);
 	else
-		rpc_reply(r->call, &out);
+		rpc_reply(r->call, &(struct rpc_message){.head = mu_buf_span(&body)});
 	free(r);
 }
 
@@ -216,41 +132,40 @@ static void join_collective(struct rpc_call *call, void *ctx)
 
 /* Replies with an empty message.  TensorFlow's workers record the times of RecvTensor calls for
  * this method; here they are part of the trace of a step. */
-static void reply_empty(struct rpc_call *call, void *ctx)
+static int reply_empty(void *ctx, struct mu_span request, struct mu_buf *reply, struct mu_err *err)
 {
-	rpc_reply(call, NULL);
+	return 0;
 }
 
-static void reply_unimplemented(struct rpc_call *call, void *ctx)
+static int fail_unimplemented(void *ctx, struct mu_span request, struct mu_buf *reply,
+			      struct mu_err *err)
 {
-	struct mu_err err;
-
-	mu_fail(&err, MU_UNIMPLEMENTED,
-		"process traces and TensorFlow's messages of collective ops are not supported");
-	rpc_reply_error(call, &err);
+	return mu_fail(
+	    err, MU_UNIMPLEMENTED,
+	    "process traces and TensorFlow's messages of collective ops are not supported");
 }
 
-#define METHOD(name, fn)                                                                           \
-	{"/tensorflow.WorkerService/" name, fn},                                                   \
+#define METHOD(name, ...)                                                                          \
+	{"/tensorflow.WorkerService/" name, __VA_ARGS__},                                          \
 	{                                                                                          \
-		"/tensorflow.grpc.WorkerService/" name, fn                                         \
+		"/tensorflow.grpc.WorkerService/" name, __VA_ARGS__                                \
 	}
 const struct rpc_method worker_methods[] = {
-    METHOD("GetStatus", get_status),
-    METHOD("CreateWorkerSession", create_session),
-    METHOD("DeleteWorkerSession", delete_session),
-    METHOD("RegisterGraph", register_graph),
-    METHOD("DeregisterGraph", deregister_graph),
-    METHOD("RunGraph", run_graph),
-    METHOD("CleanupGraph", cleanup_graph),
-    METHOD("CleanupAll", cleanup_all),
-    METHOD("RecvTensor", recv_tensor),
-    METHOD("Logging", reply_empty),
-    METHOD("Tracing", reply_unimplemented),
-    METHOD("RecvBuf", reply_unimplemented),
-    METHOD("CompleteGroup", reply_unimplemented),
-    METHOD("CompleteInstance", reply_unimplemented),
-    METHOD("GetStepSequence", reply_unimplemented),
-    {COLLECTIVE_PATH, join_collective},
+    METHOD("GetStatus", .respond = get_status),
+    METHOD("CreateWorkerSession", .respond = create_session),
+    METHOD("DeleteWorkerSession", .respond_offload = delete_session),
+    METHOD("RegisterGraph", .respond_offload = register_graph),
+    METHOD("DeregisterGraph", .respond_offload = deregister_graph),
+    METHOD("RunGraph", .handle = run_graph),
+    METHOD("CleanupGraph", .respond = cleanup_graph),
+    METHOD("CleanupAll", .respond_offload = cleanup_all),
+    METHOD("RecvTensor", .handle = recv_tensor),
+    METHOD("Logging", .respond = reply_empty),
+    METHOD("Tracing", .respond = fail_unimplemented),
+    METHOD("RecvBuf", .respond = fail_unimplemented),
+    METHOD("CompleteGroup", .respond = fail_unimplemented),
+    METHOD("CompleteInstance", .respond = fail_unimplemented),
+    METHOD("GetStepSequence", .respond = fail_unimplemented),
+    {COLLECTIVE_PATH, .handle = join_collective},
 };
 const unsigned worker_n_methods = MU_COUNT(worker_methods);

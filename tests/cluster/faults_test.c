@@ -98,7 +98,7 @@ static void register_graph(struct rpc_call *call, void *ctx)
 
 #define METHOD(name, fn)                                                                           \
 	{                                                                                          \
-		"/tensorflow.WorkerService/" name, fn                                              \
+		"/tensorflow.WorkerService/" name, .handle = fn                                    \
 	}
 static const struct rpc_method methods[] = {
     METHOD("GetStatus", get_status),        METHOD("CreateWorkerSession", nothing),

@@ -70,7 +70,7 @@ static void big(struct rpc_call *call, void *ctx)
 }
 
 static const struct rpc_method methods[] = {
-    {"/t/Echo", echo}, {"/t/Hold", hold_call}, {"/t/Big", big}};
+    {"/t/Echo", .handle = echo}, {"/t/Hold", .handle = hold_call}, {"/t/Big", .handle = big}};
 
 struct fixture {
 	struct rpc_server *server;

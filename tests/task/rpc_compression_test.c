@@ -74,7 +74,7 @@ static void compressed_request__arrives_decompressed(void **state)
 {
 	static const grpc_compression_algorithm algorithms[] = {
 	    GRPC_COMPRESS_NONE, GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP};
-	static const struct rpc_method methods[] = {{"/t.T/Echo", echo}};
+	static const struct rpc_method methods[] = {{"/t.T/Echo", .handle = echo}};
 	static const char *const address = "127.0.0.1:0";
 	struct rpc_server_options o = {
 	    .addresses = &address, .n_addresses = 1, .methods = methods, .n_methods = 1};

@@ -65,10 +65,10 @@ static void big(struct rpc_call *call, void *ctx)
 	mu_tensor_unref(&t);
 }
 
-static const struct rpc_method methods[] = {{"/t.T/Echo", echo},
-					    {"/t.T/Abort", reply_aborted},
-					    {"/t.T/Hold", hold_call},
-					    {"/t.T/Big", big}};
+static const struct rpc_method methods[] = {{"/t.T/Echo", .handle = echo},
+					    {"/t.T/Abort", .handle = reply_aborted},
+					    {"/t.T/Hold", .handle = hold_call},
+					    {"/t.T/Big", .handle = big}};
 
 struct fixture {
 	struct rpc_server *server;

@@ -32,7 +32,8 @@ static void echo(struct rpc_call *call, void *ctx)
 	rpc_reply(call, &m);
 }
 
-static const struct rpc_method methods[] = {{"/t.T/Hold", hold_call}, {"/t.T/Echo", echo}};
+static const struct rpc_method methods[] = {{"/t.T/Hold", .handle = hold_call},
+					    {"/t.T/Echo", .handle = echo}};
 
 static void count(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
 {
