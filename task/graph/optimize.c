@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "lib/base/pb.h"
 #include "task/kernels/engine/kernel_table.h"
 
 /* Limit of all folded constants of one graph. */
@@ -143,40 +142,6 @@ static void drop_unused(struct opt *o)
 		keep[i] =
 		    !(i < o->n && o->removed[i]) && (used[i] || !optimize_is_constant(g->nodes[i]));
 	mu_graph_keep(g, keep);
-}
-
-/* Returns the message in a field; the last one if there are several, empty if there is none. */
-static struct mu_span last_message(struct mu_span proto, unsigned number)
-{
-	struct mu_pb m = mu_pb_of(proto);
-	struct mu_pb_field f;
-	struct mu_span found = {"", 0};
-
-	while (mu_pb_next(&m, &f))
-		if (f.number == number && f.type == MU_PB_BYTES)
-			found = f.bytes;
-	return found;
-}
-
-static uint64_t last_varint(struct mu_span proto, unsigned number)
-{
-	struct mu_pb m = mu_pb_of(proto);
-	struct mu_pb_field f;
-	uint64_t found = 0;
-
-	while (mu_pb_next(&m, &f))
-		if (f.number == number && f.type == MU_PB_VARINT)
-			found = f.value;
-	return found;
-}
-
-bool graph_optimize_wanted(struct mu_span config)
-{
-	enum { GRAPH_OPTIONS = 10, OPTIMIZER = 3, OPT_LEVEL = 3, REWRITE = 10, DISABLE = 19 };
-	struct mu_span options = last_message(config, GRAPH_OPTIONS);
-
-	return (int64_t)last_varint(last_message(options, OPTIMIZER), OPT_LEVEL) >= 0 &&
-	       !last_varint(last_message(options, REWRITE), DISABLE);
 }
 
 void graph_optimize(struct mu_graph *g, struct runtime *rt)

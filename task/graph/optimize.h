@@ -14,9 +14,6 @@
 
 struct runtime;
 void graph_optimize(struct mu_graph *g, struct runtime *rt);
-/* Reads a session's ConfigProto: false with optimizer_options.opt_level L0, or
- * rewrite_options.disable_meta_optimizer. */
-bool graph_optimize_wanted(struct mu_span config);
 
 /* ---- between the passes ---- */
 

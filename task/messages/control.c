@@ -60,3 +60,14 @@ int control_cluster(const Muster__ClusterDef *def, struct mu_cluster *out, struc
 	c = (struct mu_cluster){0};
 	return 0;
 }
+
+bool control_optimizer_enabled(struct mu_span config)
+{
+	MU_AUTO_ARENA a = {0};
+	const Muster__ConfigProto *c =
+	    control_unpack(&a, &muster__config_proto__descriptor, config, NULL);
+	const Muster__GraphOptions *o = c ? c->graph_options : NULL;
+
+	return !o || ((!o->optimizer_options || o->optimizer_options->opt_level >= 0) &&
+		      (!o->rewrite_options || !o->rewrite_options->disable_meta_optimizer));
+}

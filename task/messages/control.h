@@ -19,6 +19,10 @@ void control_pack(struct mu_buf *b, const void *message); /* appends */
 /* Converts a ClusterDef.  INVALID_ARGUMENT names the wrong entry. */
 int control_cluster(const Muster__ClusterDef *def, struct mu_cluster *out, struct mu_err *err);
 
+/* Reads a session's ConfigProto: false with optimizer_options.opt_level L0, or
+ * rewrite_options.disable_meta_optimizer. */
+bool control_optimizer_enabled(struct mu_span config);
+
 static inline struct mu_span control_bytes(ProtobufCBinaryData d)
 {
 	return (struct mu_span){d.data ? (const char *)d.data : "", d.data ? d.len : 0};

@@ -258,7 +258,7 @@ int worker_register(struct worker *w, const char *session, bool called, struct m
 		mu_graph_free(g);
 		return rc;
 	}
-	if (graph_optimize_wanted(config))
+	if (control_optimizer_enabled(config))
 		graph_optimize(g, w->rt);
 	rc = executor_new(w->rt, g, container ? container : "", &e, err);
 	if (rc)

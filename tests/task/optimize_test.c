@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "task/graph/optimize.h"
+#include "task/messages/control.h"
 #include "tests/task/run_step.h"
 
 static struct mu_err err;
@@ -378,11 +379,11 @@ static void optimizer__is_disabled_by_the_session_config(void **state)
 	/* graph_options { rewrite_options { disable_meta_optimizer: true } } */
 	static const char rewrite[] = "\x52\x05\x52\x03\x98\x01\x01";
 
-	assert_true(graph_optimize_wanted(MU_SPAN("")));
-	assert_true(graph_optimize_wanted(MU_SPAN("\x52\x00")));
-	assert_true(graph_optimize_wanted(MU_SPAN("\x52\x7f")));
-	assert_false(graph_optimize_wanted((struct mu_span){level, sizeof level - 1}));
-	assert_false(graph_optimize_wanted((struct mu_span){rewrite, sizeof rewrite - 1}));
+	assert_true(control_optimizer_enabled(MU_SPAN("")));
+	assert_true(control_optimizer_enabled(MU_SPAN("\x52\x00")));
+	assert_true(control_optimizer_enabled(MU_SPAN("\x52\x7f")));
+	assert_false(control_optimizer_enabled((struct mu_span){level, sizeof level - 1}));
+	assert_false(control_optimizer_enabled((struct mu_span){rewrite, sizeof rewrite - 1}));
 }
 
 int main(void)
