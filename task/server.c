@@ -141,31 +141,44 @@ static unsigned compute_threads(unsigned requested)
 	return n > 0 && n <= MAX_COMPUTE_THREADS ? (unsigned)n : 0;
 }
 
-/* Reads the number of CPU devices from a ConfigProto. */
-static int read_cpu_count(struct mu_span config, unsigned *out, struct mu_err *err)
+static int read_gpu_options(const Muster__GPUOptions *from, struct gpu_options *out,
+			    struct mu_err *err)
 {
-	const Muster__ConfigProto *c;
-	struct mu_arena a;
-	int rc = 0;
+	out->fraction = from->per_process_gpu_memory_fraction;
+	out->growth = from->allow_growth;
+	if (!(out->fraction >= 0 && out->fraction <= 1))
+		return mu_invalid(err,
+				  "per_process_gpu_memory_fraction is %g; it is between 0 and 1",
+				  out->fraction);
+	if ((size_t)snprintf(out->visible, sizeof(out->visible), "%s", from->visible_device_list) >=
+	    sizeof(out->visible))
+		return mu_invalid(err, "'visible_device_list' is longer than %zu bytes",
+				  sizeof(out->visible) - 1);
+	return 0;
+}
 
-	mu_arena_init(&a);
-	c = control_unpack(&a, &muster__config_proto__descriptor, config, err);
+/* Reads the number of CPU devices and the options of GPUs from a ConfigProto. */
+static int read_devices(struct mu_span config, unsigned *n_cpus, struct gpu_options *gpu,
+			struct mu_err *err)
+{
+	MU_AUTO_ARENA a = {0};
+	const Muster__ConfigProto *c =
+	    control_unpack(&a, &muster__config_proto__descriptor, config, err);
+
 	if (!c)
-		rc = -MU_INVALID_ARGUMENT;
-	for (size_t i = 0; !rc && i < c->n_device_count; i++) {
+		return -MU_INVALID_ARGUMENT;
+	for (size_t i = 0; i < c->n_device_count; i++) {
 		const Muster__ConfigProto__DeviceCountEntry *e = c->device_count[i];
 
 		if (strcmp(e->key, "CPU"))
 			continue;
 		if (e->value < 1 || e->value > MAX_CPU_DEVICES)
-			rc = mu_fail(err, MU_INVALID_ARGUMENT,
-				     "device_count: a task has 1 to %d CPU devices, not %d",
-				     MAX_CPU_DEVICES, e->value);
-		else
-			*out = (unsigned)e->value;
+			return mu_invalid(err,
+					  "device_count: a task has 1 to %d CPU devices, not %d",
+					  MAX_CPU_DEVICES, e->value);
+		*n_cpus = (unsigned)e->value;
 	}
-	mu_arena_fini(&a);
-	return rc;
+	return c->gpu_options ? read_gpu_options(c->gpu_options, gpu, err) : 0;
 }
 
 static int make_parts(struct task_server *s, const struct task_server_options *o,
@@ -175,10 +188,8 @@ static int make_parts(struct task_server *s, const struct task_server_options *o
 	struct rendezvous_remote remote;
 	struct gpu_options gpu = {0};
 	unsigned n_cpus = 1;
-	int rc = gpu_options_read(&gpu, o->session_config, err);
+	int rc = read_devices(o->session_config, &n_cpus, &gpu, err);
 
-	if (!rc)
-		rc = read_cpu_count(o->session_config, &n_cpus, err);
 	if (!rc)
 		rc = device_open(o->kernels && *o->kernels ? o->kernels : "auto", &gpu, &s->device,
 				 err);

@@ -28,8 +28,6 @@ struct gpu_options {      /* of TensorFlow's GPUOptions */
 	char visible[64]; /* "0,2": which of the machine's GPUs, in the order of our numbers */
 	size_t limit;     /* bytes; 0: what fraction says */
 };
-/* Applies the GPU options of a ConfigProto.  Options that it lacks keep their values. */
-int gpu_options_read(struct gpu_options *o, struct mu_span config, struct mu_err *err);
 
 /* Opens every GPU that options.visible names.  api and image have to last. */
 int gpu_set_open(const struct cuda_plugin *plugin, const struct gpu_options *o,

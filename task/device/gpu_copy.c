@@ -2,9 +2,7 @@
 /* Tensors on a GPU, and copies between host and device.  The host memory is pageable: the driver
  * has read it when a copy to the device returns.  A copy to the host blocks until it is done, so a
  * thread of the GPU makes it. */
-#include <stdio.h>
 
-#include "lib/base/pb.h"
 #include "task/device/gpu_internal.h"
 
 /* ---- tensors ---- */
@@ -211,42 +209,5 @@ int gpu_copy_to_host(struct gpu *g, const struct mu_tensor *from, struct mu_tens
 	s->last = &c->next;
 	pthread_cond_signal(&s->more);
 	pthread_mutex_unlock(&s->lock);
-	return 0;
-}
-
-/* ---- options ---- */
-
-int gpu_options_read(struct gpu_options *o, struct mu_span config, struct mu_err *err)
-{
-	enum { GPU_OPTIONS = 6, FRACTION = 1, ALLOW_GROWTH = 4, VISIBLE = 5 };
-	struct gpu_options got = *o;
-	struct mu_pb all = mu_pb_of(config), m;
-	struct mu_pb_field f;
-
-	while (mu_pb_next(&all, &f)) {
-		if (f.number != GPU_OPTIONS || f.type != MU_PB_BYTES)
-			continue;
-		m = mu_pb_of(f.bytes);
-		while (mu_pb_next(&m, &f)) {
-			if (f.number == FRACTION && f.type == MU_PB_FIXED64)
-				got.fraction = mu_pb_double(&f);
-			else if (f.number == ALLOW_GROWTH && f.type == MU_PB_VARINT)
-				got.growth = f.value != 0;
-			else if (f.number == VISIBLE && f.bytes.len < sizeof got.visible)
-				snprintf(got.visible, sizeof got.visible, "%.*s", (int)f.bytes.len,
-					 f.bytes.data);
-			else if (f.number == VISIBLE)
-				return mu_fail(err, MU_INVALID_ARGUMENT,
-					       "'visible_device_list' is longer than %zu bytes",
-					       sizeof got.visible - 1);
-		}
-		if (m.bad)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "gpu_options are truncated");
-	}
-	if (!(got.fraction >= 0 && got.fraction <= 1))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "per_process_gpu_memory_fraction is %g; it is between 0 and 1",
-			       got.fraction);
-	*o = got;
 	return 0;
 }

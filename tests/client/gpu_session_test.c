@@ -39,10 +39,10 @@ static void name_plugin(void)
 	assert_non_null(get_counts);
 }
 
-static struct task_server *start(const char *kernels, struct mu_span config)
+static int start_with(const char *kernels, struct mu_span config, struct task_server **out)
 {
 	struct mu_cluster c = {0};
-	struct task_server *s = NULL;
+	int rc;
 	struct task_server_options o = {.cluster = &c,
 					.job = "local",
 					.bind = "127.0.0.1:0",
@@ -52,8 +52,16 @@ static struct task_server *start(const char *kernels, struct mu_span config)
 					.kernels = kernels};
 
 	assert_ok(mu_cluster_add(&c, "local", 0, "127.0.0.1:1", &err), &err);
-	assert_ok(task_server_start(&o, &s, &err), &err);
+	rc = task_server_start(&o, out, &err);
 	mu_cluster_fini(&c);
+	return rc;
+}
+
+static struct task_server *start(const char *kernels, struct mu_span config)
+{
+	struct task_server *s = NULL;
+
+	assert_ok(start_with(kernels, config, &s), &err);
 	return s;
 }
 
@@ -202,6 +210,27 @@ static void memory__after_the_end_of_a_session__is_freed(void **state)
 
 	train_on(gpu, "momentum", losses);
 	WAIT_UNTIL(info_of(0).used == 0);
+}
+
+static void task__with_wrong_gpu_options__does_not_start(void **state)
+{
+	const struct {
+		const char *visible, *error;
+		double fraction;
+	} wrong[] = {{"", "per_process_gpu_memory_fraction is 1.5", 1.5}, {"9", "9", 0}};
+
+	for (unsigned i = 0; i < MU_COUNT(wrong); i++) {
+		struct task_server *s = NULL;
+		MU_AUTO_BUF config = {0};
+		size_t at = mu_pb_begin(&config, 6);
+
+		mu_pb_put_double(&config, 1, wrong[i].fraction);
+		mu_pb_put_str(&config, 5, wrong[i].visible);
+		mu_pb_end(&config, at);
+		assert_int_equal(start_with("cuda", mu_buf_span(&config), &s),
+				 -MU_INVALID_ARGUMENT);
+		assert_non_null(strstr(err.msg, wrong[i].error));
+	}
 }
 
 /* ---- placement ---- */
@@ -521,6 +550,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(training__on_a_gpu__has_the_losses_of_the_cpu),
 	    cmocka_unit_test(memory__after_the_end_of_a_session__is_freed),
+	    cmocka_unit_test(task__with_wrong_gpu_options__does_not_start),
 	    cmocka_unit_test(nodes__on_two_gpus__exchange_tensors),
 	    cmocka_unit_test(nodes__on_gpus_of_two_tasks__exchange_tensors),
 	    cmocka_unit_test(op_without_a_gpu_kernel__with_soft_placement__runs_on_the_cpu),

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lib/base/pb.h"
 #include "task/device/gpu.h"
 #include "task/kernels/engine/cuda/args.h"
 #include "tests/fake/cuda/fake_cuda.h"
@@ -153,27 +152,6 @@ static void visible_devices__that_do_not_exist__are_invalid(void **state)
 				 -MU_INVALID_ARGUMENT);
 		assert_non_null(strstr(err.msg, wrong[i]));
 	}
-}
-
-static void options__of_a_config__are_read(void **state)
-{
-	MU_AUTO_BUF b = {0};
-	struct gpu_options o = {0};
-
-	size_t at = mu_pb_begin(&b, 6);
-	mu_pb_put_double(&b, 1, 0.25);
-	mu_pb_put_int(&b, 4, 1);
-	mu_pb_put_str(&b, 5, "1");
-	mu_pb_end(&b, at);
-	assert_int_equal(gpu_options_read(&o, mu_buf_span(&b), &err), 0);
-	assert_float_equal(o.fraction, 0.25, 0);
-	assert_true(o.growth);
-	assert_string_equal(o.visible, "1");
-	b.len = 0;
-	at = mu_pb_begin(&b, 6);
-	mu_pb_put_double(&b, 1, 1.5);
-	mu_pb_end(&b, at);
-	assert_int_equal(gpu_options_read(&o, mu_buf_span(&b), &err), -MU_INVALID_ARGUMENT);
 }
 
 static void opening__when_no_kernel_fits_the_gpu__says_what_to_do(void **state)
@@ -526,7 +504,6 @@ int main(void)
 	    T(opening__with_two_gpus__reports_their_properties),
 	    T(visible_devices__in_another_order__are_numbered_so),
 	    T(visible_devices__that_do_not_exist__are_invalid),
-	    T(options__of_a_config__are_read),
 	    T(opening__when_no_kernel_fits_the_gpu__says_what_to_do),
 	    T(opening__when_any_driver_call_fails__leaks_nothing),
 	    T(memory__without_growth__is_taken_at_once),
