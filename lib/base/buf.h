@@ -22,6 +22,13 @@ struct mu_span {
 	size_t len;
 };
 
+static inline bool mu_ends_with(const char *s, const char *end)
+{
+	size_t n = strlen(s), m = strlen(end);
+
+	return n >= m && strcmp(s + n - m, end) == 0;
+}
+
 #define MU_SPAN(literal) ((struct mu_span){(literal), sizeof(literal) - 1})
 
 void mu_buf_fini(struct mu_buf *b);

@@ -9,9 +9,7 @@
 
 static bool is_complex(struct mu_builder *b, struct mu_out x)
 {
-	enum mu_dtype t = mu_dtype_base(mu_out_dtype(b, x));
-
-	return t == MU_COMPLEX64 || t == MU_COMPLEX128;
+	return mu_dtype_is_complex(mu_dtype_base(mu_out_dtype(b, x)));
 }
 
 bool grad_takes_complex(const struct grad_call *c)

@@ -4,19 +4,9 @@
 
 #include "lib/grad/op_grads.h"
 
-static struct mu_out op1(struct mu_builder *b, const char *op, struct mu_out x)
-{
-	return mu_op(b, op, MU_IN(x));
-}
-
 static struct mu_out op2(struct mu_builder *b, const char *op, struct mu_out x, struct mu_out y)
 {
 	return mu_op(b, op, MU_IN(x, y));
-}
-
-static struct mu_out add_number(struct mu_builder *b, struct mu_out x, double v)
-{
-	return mu_add(b, x, grad_number(b, x, v));
 }
 
 /* 1 - x² */
@@ -41,7 +31,7 @@ static struct mu_out nonzero(struct mu_builder *b, struct mu_out x)
 static struct mu_out quotient(struct mu_builder *b, struct mu_out x, struct mu_out z,
 			      struct mu_out y)
 {
-	return op1(b, "Rint", mu_div(b, mu_sub(b, x, y), z));
+	return grad_unary(b, "Rint", mu_div(b, mu_sub(b, x, y), z));
 }
 
 /* log x where x is above 0, 0 elsewhere */
@@ -60,31 +50,31 @@ static struct mu_out div_no_nan(struct mu_builder *b, struct mu_out x, struct mu
 
 GRAD_UNARY(g_pass, g)
 GRAD_UNARY(g_neg, mu_neg(b, g))
-GRAD_UNARY(g_abs, mu_mul(b, g, op1(b, "Sign", x)))
-GRAD_UNARY(g_acos, mu_neg(b, mu_mul(b, g, op1(b, "Rsqrt", one_minus_square(b, x)))))
-GRAD_UNARY(g_acosh, mu_div(b, g, op1(b, "Sinh", y)))
-GRAD_UNARY(g_asin, mu_mul(b, g, op1(b, "Rsqrt", one_minus_square(b, x))))
-GRAD_UNARY(g_asinh, mu_div(b, g, op1(b, "Cosh", y)))
-GRAD_UNARY(g_atan, mu_div(b, g, add_number(b, mu_square(b, x), 1)))
+GRAD_UNARY(g_abs, mu_mul(b, g, grad_unary(b, "Sign", x)))
+GRAD_UNARY(g_acos, mu_neg(b, mu_mul(b, g, grad_unary(b, "Rsqrt", one_minus_square(b, x)))))
+GRAD_UNARY(g_acosh, mu_div(b, g, grad_unary(b, "Sinh", y)))
+GRAD_UNARY(g_asin, mu_mul(b, g, grad_unary(b, "Rsqrt", one_minus_square(b, x))))
+GRAD_UNARY(g_asinh, mu_div(b, g, grad_unary(b, "Cosh", y)))
+GRAD_UNARY(g_atan, mu_div(b, g, grad_add_number(b, mu_square(b, x), 1)))
 GRAD_UNARY(g_atanh, mu_div(b, g, one_minus_square(b, x)))
 GRAD_UNARY(g_digamma, mu_mul(b, g, op2(b, "Polygamma", mu_op(b, "OnesLike", MU_IN(x)), x)))
-GRAD_UNARY(g_lgamma, mu_mul(b, g, op1(b, "Digamma", x)))
-GRAD_UNARY(g_cos, mu_neg(b, mu_mul(b, g, op1(b, "Sin", x))))
-GRAD_UNARY(g_cosh, mu_mul(b, g, op1(b, "Sinh", x)))
+GRAD_UNARY(g_lgamma, mu_mul(b, g, grad_unary(b, "Digamma", x)))
+GRAD_UNARY(g_cos, mu_neg(b, mu_mul(b, g, grad_unary(b, "Sin", x))))
+GRAD_UNARY(g_cosh, mu_mul(b, g, grad_unary(b, "Sinh", x)))
 GRAD_UNARY(g_erf, mu_mul(b, g, erf_derivative(b, x)))
 GRAD_UNARY(g_erfc, mu_neg(b, mu_mul(b, g, erf_derivative(b, x))))
 GRAD_UNARY(g_exp, mu_mul(b, g, y))
-GRAD_UNARY(g_expm1, mu_mul(b, g, add_number(b, y, 1)))
+GRAD_UNARY(g_expm1, mu_mul(b, g, grad_add_number(b, y, 1)))
 GRAD_UNARY(g_log, mu_div(b, g, x))
-GRAD_UNARY(g_log1p, mu_div(b, g, add_number(b, x, 1)))
+GRAD_UNARY(g_log1p, mu_div(b, g, grad_add_number(b, x, 1)))
 GRAD_UNARY(g_reciprocal, mu_neg(b, mu_mul(b, g, mu_square(b, y))))
 GRAD_UNARY(g_rsqrt, op2(b, "RsqrtGrad", y, g))
 GRAD_UNARY(g_sigmoid, op2(b, "SigmoidGrad", y, g))
-GRAD_UNARY(g_sin, mu_mul(b, g, op1(b, "Cos", x)))
-GRAD_UNARY(g_sinh, mu_mul(b, g, op1(b, "Cosh", x)))
+GRAD_UNARY(g_sin, mu_mul(b, g, grad_unary(b, "Cos", x)))
+GRAD_UNARY(g_sinh, mu_mul(b, g, grad_unary(b, "Cosh", x)))
 GRAD_UNARY(g_sqrt, op2(b, "SqrtGrad", y, g))
 GRAD_UNARY(g_square, mu_mul(b, g, grad_scale(b, x, 2)))
-GRAD_UNARY(g_tan, mu_mul(b, g, add_number(b, mu_square(b, y), 1)))
+GRAD_UNARY(g_tan, mu_mul(b, g, grad_add_number(b, mu_square(b, y), 1)))
 GRAD_UNARY(g_tanh, op2(b, "TanhGrad", y, g))
 
 GRAD_BINARY(g_add, g, g)
@@ -96,7 +86,7 @@ GRAD_BINARY(g_div_no_nan, div_no_nan(b, g, z), mu_neg(b, mu_mul(b, g, div_no_nan
 GRAD_BINARY(g_mod, g, mu_neg(b, mu_mul(b, g, quotient(b, x, z, y))))
 GRAD_BINARY(g_squared_difference, grad_scale(b, mu_mul(b, g, mu_sub(b, x, z)), 2),
 	    grad_scale(b, mu_mul(b, g, mu_sub(b, z, x)), 2))
-GRAD_BINARY(g_pow, mu_mul(b, g, mu_mul(b, z, op2(b, "Pow", x, add_number(b, z, -1)))),
+GRAD_BINARY(g_pow, mu_mul(b, g, mu_mul(b, z, op2(b, "Pow", x, grad_add_number(b, z, -1)))),
 	    mu_mul(b, mu_mul(b, g, y), log_or_zero(b, x)))
 GRAD_BINARY(g_maximum, grad_where(b, op2(b, "GreaterEqual", x, z), g),
 	    grad_where(b, op2(b, "Less", x, z), g))
@@ -109,7 +99,7 @@ GRAD_BINARY(g_xdivy, mu_mul(b, g, op2(b, "Xdivy", nonzero(b, x), z)),
 GRAD_BINARY(g_xlogy, mu_mul(b, g, op2(b, "Xlogy", nonzero(b, x), z)),
 	    mu_mul(b, g, op2(b, "Xdivy", x, z)))
 GRAD_BINARY(g_xlog1py, mu_mul(b, g, op2(b, "Xlog1py", nonzero(b, x), z)),
-	    mu_mul(b, g, op2(b, "Xdivy", x, add_number(b, z, 1))))
+	    mu_mul(b, g, op2(b, "Xdivy", x, grad_add_number(b, z, 1))))
 
 /* Inputs: (x, min, max). A bound gets the gradient of the elements that it replaced. */
 static void g_clip(struct grad_call *c)
@@ -117,7 +107,7 @@ static void g_clip(struct grad_call *c)
 	struct mu_builder *b = c->b;
 	struct mu_out x = grad_in(c, 0), low = grad_in(c, 1), high = grad_in(c, 2), g = c->gy[0];
 	struct mu_out below = op2(b, "Less", x, low), above = op2(b, "Greater", x, high);
-	struct mu_out within = op1(b, "LogicalNot", op2(b, "LogicalOr", below, above));
+	struct mu_out within = grad_unary(b, "LogicalNot", op2(b, "LogicalOr", below, above));
 
 	c->gx[0] = grad_where(b, within, g);
 	c->gx[1] = grad_sum_to(b, grad_where(b, below, g), low);
@@ -135,7 +125,8 @@ static void g_cross(struct grad_call *c)
 static void g_polygamma(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
-	struct mu_out next = op2(b, "Polygamma", add_number(b, grad_in(c, 0), 1), grad_in(c, 1));
+	struct mu_out next =
+	    op2(b, "Polygamma", grad_add_number(b, grad_in(c, 0), 1), grad_in(c, 1));
 
 	c->gx[1] = grad_sum_to(b, mu_mul(b, c->gy[0], next), grad_in(c, 1));
 }
@@ -144,7 +135,7 @@ static void g_zeta(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out x = grad_in(c, 0), q = grad_in(c, 1);
-	struct mu_out slope = mu_neg(b, mu_mul(b, x, op2(b, "Zeta", add_number(b, x, 1), q)));
+	struct mu_out slope = mu_neg(b, mu_mul(b, x, op2(b, "Zeta", grad_add_number(b, x, 1), q)));
 
 	c->gx[1] = grad_sum_to(b, mu_mul(b, c->gy[0], slope), q);
 }
@@ -153,7 +144,7 @@ static void g_cast(struct grad_call *c)
 {
 	enum mu_dtype from = mu_dtype_base(mu_out_dtype(c->b, grad_in(c, 0)));
 
-	if (from == MU_FLOAT || from == MU_DOUBLE || from == MU_HALF || from == MU_BFLOAT16)
+	if (from == MU_FLOAT || from == MU_DOUBLE || mu_dtype_is_16_bit_float(from))
 		c->gx[0] = mu_cast(c->b, c->gy[0], from);
 }
 

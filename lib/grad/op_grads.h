@@ -63,6 +63,14 @@ static inline struct mu_out grad_out(const struct grad_call *c, int port)
 /* ---- help.c ---- */
 /* A constant of the type of `like`. */
 struct mu_out grad_number(struct mu_builder *b, struct mu_out like, double v);
+static inline struct mu_out grad_add_number(struct mu_builder *b, struct mu_out x, double v)
+{
+	return mu_add(b, x, grad_number(b, x, v));
+}
+static inline struct mu_out grad_unary(struct mu_builder *b, const char *op, struct mu_out x)
+{
+	return mu_op(b, op, MU_IN(x));
+}
 struct mu_out grad_scale(struct mu_builder *b, struct mu_out x, double factor);
 struct mu_out grad_shape(struct mu_builder *b, struct mu_out x); /* int32 vector */
 struct mu_out grad_size(struct mu_builder *b, struct mu_out x);  /* int32 scalar */

@@ -4,16 +4,6 @@
 
 #include "lib/grad/op_grads.h"
 
-static struct mu_out op1(struct mu_builder *b, const char *op, struct mu_out x)
-{
-	return mu_op(b, op, MU_IN(x));
-}
-
-static struct mu_out add_number(struct mu_builder *b, struct mu_out x, double v)
-{
-	return mu_add(b, x, grad_number(b, x, v));
-}
-
 /* π x² / 2 */
 static struct mu_out half_pi_square(struct mu_builder *b, struct mu_out x)
 {
@@ -29,7 +19,7 @@ static struct mu_out scaled_exp_square(struct mu_builder *b, struct mu_out y, do
 
 static struct mu_out sign(struct mu_builder *b, struct mu_out x)
 {
-	return op1(b, "Sign", x);
+	return grad_unary(b, "Sign", x);
 }
 
 GRAD_UNARY(g_erfinv, mu_mul(b, g, scaled_exp_square(b, y, 1 / M_2_SQRTPI, 1)))
@@ -37,31 +27,33 @@ GRAD_UNARY(g_ndtri, mu_mul(b, g, scaled_exp_square(b, y, M_SQRT2 / M_2_SQRTPI * 
 GRAD_UNARY(g_expint, mu_mul(b, g, mu_div(b, mu_exp(b, x), x)))
 GRAD_UNARY(g_dawsn,
 	   mu_mul(b, g, mu_sub(b, grad_number(b, x, 1), grad_scale(b, mu_mul(b, x, y), 2))))
-GRAD_UNARY(g_spence, mu_mul(b, g, mu_div(b, mu_ln(b, x), mu_neg(b, add_number(b, x, -1)))))
-GRAD_UNARY(g_fresnel_cos, mu_mul(b, g, op1(b, "Cos", half_pi_square(b, x))))
-GRAD_UNARY(g_fresnel_sin, mu_mul(b, g, op1(b, "Sin", half_pi_square(b, x))))
+GRAD_UNARY(g_spence, mu_mul(b, g, mu_div(b, mu_ln(b, x), mu_neg(b, grad_add_number(b, x, -1)))))
+GRAD_UNARY(g_fresnel_cos, mu_mul(b, g, grad_unary(b, "Cos", half_pi_square(b, x))))
+GRAD_UNARY(g_fresnel_sin, mu_mul(b, g, grad_unary(b, "Sin", half_pi_square(b, x))))
 
-GRAD_UNARY(g_i0, mu_mul(b, g, op1(b, "BesselI1", x)))
-GRAD_UNARY(g_i0e, mu_mul(b, g, mu_sub(b, op1(b, "BesselI1e", x), mu_mul(b, sign(b, x), y))))
-GRAD_UNARY(g_i1, mu_mul(b, g, mu_sub(b, op1(b, "BesselI0", x), mu_div(b, y, x))))
-GRAD_UNARY(g_i1e, mu_mul(b, g,
-			 mu_sub(b, op1(b, "BesselI0e", x),
-				mu_mul(b, y, mu_add(b, sign(b, x), op1(b, "Reciprocal", x))))))
-GRAD_UNARY(g_k0, mu_neg(b, mu_mul(b, g, op1(b, "BesselK1", x))))
-GRAD_UNARY(g_k0e, mu_mul(b, g, mu_sub(b, y, op1(b, "BesselK1e", x))))
-GRAD_UNARY(g_k1, mu_neg(b, mu_mul(b, g, mu_add(b, op1(b, "BesselK0", x), mu_div(b, y, x)))))
-GRAD_UNARY(g_k1e, mu_mul(b, g, mu_sub(b, mu_sub(b, y, mu_div(b, y, x)), op1(b, "BesselK0e", x))))
-GRAD_UNARY(g_j0, mu_neg(b, mu_mul(b, g, op1(b, "BesselJ1", x))))
-GRAD_UNARY(g_j1, mu_mul(b, g, mu_sub(b, op1(b, "BesselJ0", x), mu_div(b, y, x))))
-GRAD_UNARY(g_y0, mu_neg(b, mu_mul(b, g, op1(b, "BesselY1", x))))
-GRAD_UNARY(g_y1, mu_mul(b, g, mu_sub(b, op1(b, "BesselY0", x), mu_div(b, y, x))))
+GRAD_UNARY(g_i0, mu_mul(b, g, grad_unary(b, "BesselI1", x)))
+GRAD_UNARY(g_i0e, mu_mul(b, g, mu_sub(b, grad_unary(b, "BesselI1e", x), mu_mul(b, sign(b, x), y))))
+GRAD_UNARY(g_i1, mu_mul(b, g, mu_sub(b, grad_unary(b, "BesselI0", x), mu_div(b, y, x))))
+GRAD_UNARY(g_i1e,
+	   mu_mul(b, g,
+		  mu_sub(b, grad_unary(b, "BesselI0e", x),
+			 mu_mul(b, y, mu_add(b, sign(b, x), grad_unary(b, "Reciprocal", x))))))
+GRAD_UNARY(g_k0, mu_neg(b, mu_mul(b, g, grad_unary(b, "BesselK1", x))))
+GRAD_UNARY(g_k0e, mu_mul(b, g, mu_sub(b, y, grad_unary(b, "BesselK1e", x))))
+GRAD_UNARY(g_k1, mu_neg(b, mu_mul(b, g, mu_add(b, grad_unary(b, "BesselK0", x), mu_div(b, y, x)))))
+GRAD_UNARY(g_k1e,
+	   mu_mul(b, g, mu_sub(b, mu_sub(b, y, mu_div(b, y, x)), grad_unary(b, "BesselK0e", x))))
+GRAD_UNARY(g_j0, mu_neg(b, mu_mul(b, g, grad_unary(b, "BesselJ1", x))))
+GRAD_UNARY(g_j1, mu_mul(b, g, mu_sub(b, grad_unary(b, "BesselJ0", x), mu_div(b, y, x))))
+GRAD_UNARY(g_y0, mu_neg(b, mu_mul(b, g, grad_unary(b, "BesselY1", x))))
+GRAD_UNARY(g_y1, mu_mul(b, g, mu_sub(b, grad_unary(b, "BesselY0", x), mu_div(b, y, x))))
 
 /* The density of the gamma distribution with shape a, at x. */
 static struct mu_out gamma_density(struct mu_builder *b, struct mu_out a, struct mu_out x)
 {
-	struct mu_out power = mu_op(b, "Xlogy", MU_IN(add_number(b, a, -1), x));
+	struct mu_out power = mu_op(b, "Xlogy", MU_IN(grad_add_number(b, a, -1), x));
 
-	return mu_exp(b, mu_sub(b, mu_sub(b, power, x), op1(b, "Lgamma", a)));
+	return mu_exp(b, mu_sub(b, mu_sub(b, power, x), grad_unary(b, "Lgamma", a)));
 }
 
 GRAD_BINARY(g_igamma, mu_mul(b, g, mu_op(b, "IgammaGradA", MU_IN(x, z))),
@@ -74,11 +66,12 @@ static void g_betainc(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out p = grad_in(c, 0), q = grad_in(c, 1), x = grad_in(c, 2);
-	struct mu_out whole = mu_sub(b, mu_add(b, op1(b, "Lgamma", p), op1(b, "Lgamma", q)),
-				     op1(b, "Lgamma", mu_add(b, p, q)));
+	struct mu_out whole =
+	    mu_sub(b, mu_add(b, grad_unary(b, "Lgamma", p), grad_unary(b, "Lgamma", q)),
+		   grad_unary(b, "Lgamma", mu_add(b, p, q)));
 	struct mu_out power =
-	    mu_add(b, mu_op(b, "Xlog1py", MU_IN(add_number(b, q, -1), mu_neg(b, x))),
-		   mu_op(b, "Xlogy", MU_IN(add_number(b, p, -1), x)));
+	    mu_add(b, mu_op(b, "Xlog1py", MU_IN(grad_add_number(b, q, -1), mu_neg(b, x))),
+		   mu_op(b, "Xlogy", MU_IN(grad_add_number(b, p, -1), x)));
 	struct mu_out slope = mu_exp(b, mu_sub(b, power, whole));
 
 	c->gx[2] = grad_sum_to(b, mu_mul(b, c->gy[0], slope), x);

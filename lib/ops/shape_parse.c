@@ -8,13 +8,6 @@
 #include "lib/graph/graph.h"
 #include "lib/ops/shape.h"
 
-static bool ends_with(const char *name, const char *end)
-{
-	size_t n = strlen(name), m = strlen(end);
-
-	return n >= m && strcmp(name + n - m, end) == 0;
-}
-
 /* Feature k of an output of dense values: the examples, the steps of a feature list, one value. */
 static struct mu_pshape dense_values(const struct mu_shape_ctx *c, const char *name, unsigned k,
 				     const struct mu_pshape *batch)
@@ -43,17 +36,17 @@ static struct mu_pshape parsed_shape(const struct mu_shape_ctx *c, const char *n
 		n = batch->rank == 1 ? batch->dim[0] : -1;
 
 	/* Without a batch TensorFlow's kernel makes scalars of some splits. */
-	if (batch->rank == 0 && ends_with(name, "splits"))
+	if (batch->rank == 0 && mu_ends_with(name, "splits"))
 		return mu_pshape_unknown(-1);
-	if (ends_with(name, "sparse_indices"))
+	if (mu_ends_with(name, "sparse_indices"))
 		return (struct mu_pshape){.rank = 2, .dim = {-1, rank}};
-	if (ends_with(name, "sparse_shapes"))
+	if (mu_ends_with(name, "sparse_shapes"))
 		return (struct mu_pshape){.rank = 1, .dim = {rank}};
-	if (ends_with(name, "row_splits") || ends_with(name, "outer_splits"))
+	if (mu_ends_with(name, "row_splits") || mu_ends_with(name, "outer_splits"))
 		return (struct mu_pshape){.rank = 1, .dim = {n < 0 ? -1 : n + 1}};
-	if (ends_with(name, "dense_values"))
+	if (mu_ends_with(name, "dense_values"))
 		return dense_values(c, name, k, batch);
-	return ends_with(name, "dense_lengths") ? *batch : mu_pshape_unknown(1);
+	return mu_ends_with(name, "dense_lengths") ? *batch : mu_pshape_unknown(1);
 }
 
 /* The number of tensors of an output. */
@@ -72,7 +65,7 @@ int shape_parse(struct mu_shape_ctx *c, struct mu_err *err)
 	struct mu_pshape batch = c->in[0];
 	unsigned at = 0;
 
-	if (!ends_with(op->name, "V2")) {
+	if (!mu_ends_with(op->name, "V2")) {
 		int rank = strstr(op->name, "Single") ? 0 : 1;
 		bool known;
 		MU_RETURN_IF_ERROR(mu_shape_want_rank(c, 0, rank, &known, err));

@@ -160,11 +160,6 @@ static int lin_space(struct kernel_call *c, struct mu_err *err)
 
 /* ---- Where, OneHot, InvertPermutation ---- */
 
-static bool is_complex(enum mu_dtype t)
-{
-	return t == MU_COMPLEX64 || t == MU_COMPLEX128;
-}
-
 static int where(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
@@ -174,11 +169,12 @@ static int where(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape = mu_shape_scalar();
 	MU_AUTO_FREE bool *set = malloc((size_t)n + 1);
 
-	if (!size || !set || (!is_complex(in->dtype) && !convert_supports(MU_BOOL, in->dtype)))
+	if (!size || !set ||
+	    (!mu_dtype_is_complex(in->dtype) && !convert_supports(MU_BOOL, in->dtype)))
 		return mu_fail(err, size && !set ? MU_RESOURCE_EXHAUSTED : MU_UNIMPLEMENTED,
 			       "Where cannot be computed for type %s and shape %s",
 			       mu_dtype_name(in->dtype), mu_shape_str(&in->shape));
-	if (is_complex(in->dtype))
+	if (mu_dtype_is_complex(in->dtype))
 		for (int64_t i = 0; i < n; i++)
 			set[i] = !convert_is_zero(in, i);
 	else

@@ -2,14 +2,10 @@
 /* See matrix_band.h.  On a GPU: array/matrix_band.cu.h. */
 #include "task/kernels/array/matrix_band.h"
 
+#include "lib/base/ints.h"
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/gpu_table.h"
-
-static int64_t at_most(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 /* One diagonal: its first element in the matrix and in the band, and its length. */
 struct diagonal {
@@ -18,7 +14,7 @@ struct diagonal {
 
 static struct diagonal diagonal_of(const struct matrix_band *b, int64_t k)
 {
-	int64_t n = at_most(b->rows + at_most(k, 0), b->cols - (k > 0 ? k : 0));
+	int64_t n = mu_min(b->rows + mu_min(k, 0), b->cols - (k > 0 ? k : 0));
 	bool left = k >= 0 ? b->upper_left : b->lower_left;
 
 	return (struct diagonal){.matrix = (k < 0 ? -k * b->cols : k),
@@ -87,7 +83,7 @@ int band_part_copy(const struct mu_tensor *out, const struct mu_tensor *in,
 	elems_zero(in->dtype, out->data, 0, in->shape.count);
 	for (int64_t row = 0; row < matrices * b->rows; row++) {
 		int64_t i = row % b->rows, from = i + b->from < 0 ? 0 : i + b->from;
-		int64_t to = at_most(b->cols, i + b->to + 1);
+		int64_t to = mu_min(b->cols, i + b->to + 1);
 		if (from < to)
 			elems_copy(in->dtype, out->data, row * b->cols + from, in->data,
 				   row * b->cols + from, to - from);

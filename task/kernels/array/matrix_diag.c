@@ -6,15 +6,11 @@
  * of several diagonals is a matrix with one row per diagonal, from the uppermost down, as wide as
  * the longest. `align` gives the side to which shorter ones are aligned, separately above and below
  * the main diagonal. The V2 ops have no such attribute and align all to the left. */
+#include "lib/base/ints.h"
 #include "task/kernels/array/matrix_band.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"
-
-static int64_t matrix_diag_at_most(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 static int read_align(const struct kernel_call *c, struct matrix_band *b, struct mu_err *err)
 {
@@ -59,8 +55,7 @@ static int check_band(struct matrix_band *b, struct mu_err *err)
 		return mu_invalid(err, "diagonals %lld to %lld are not in a matrix of %lld by %lld",
 				  (long long)b->from, (long long)b->to, (long long)b->rows,
 				  (long long)b->cols);
-	b->longest = matrix_diag_at_most(b->rows + matrix_diag_at_most(b->to, 0),
-					 b->cols - (b->from > 0 ? b->from : 0));
+	b->longest = mu_min(b->rows + mu_min(b->to, 0), b->cols - (b->from > 0 ? b->from : 0));
 	return 0;
 }
 
@@ -84,7 +79,7 @@ static int size_matrix(const struct kernel_call *c, struct matrix_band *b, int64
 
 	MU_RETURN_IF_ERROR(args_int(c, 2, &rows, err));
 	MU_RETURN_IF_ERROR(args_int(c, 3, &cols, err));
-	int64_t least_rows = longest - matrix_diag_at_most(b->to, 0);
+	int64_t least_rows = longest - mu_min(b->to, 0);
 	int64_t least_cols = longest + (b->from > 0 ? b->from : 0);
 	if ((rows != -1 && rows < least_rows) || (cols != -1 && cols < least_cols))
 		return mu_invalid(err, "The number of %s is too small.",

@@ -27,18 +27,11 @@ static const struct mode {
     {"Min", "min", INT64_MAX, +1},
 };
 
-static bool scatter_gpu_ends_in(const char *s, const char *ending)
-{
-	size_t n = strlen(s), m = strlen(ending);
-
-	return n >= m && strcmp(s + n - m, ending) == 0;
-}
-
 static const struct mode *mode_of(const char *op)
 {
 	const struct mode *w = modes;
 
-	while (!scatter_gpu_ends_in(op, w->ending))
+	while (!mu_ends_with(op, w->ending))
 		w++;
 	return w;
 }

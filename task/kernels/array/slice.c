@@ -192,7 +192,7 @@ static int conjugate_transpose(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(transpose_into(c, &out, err));
-	if (out->dtype != MU_COMPLEX64 && out->dtype != MU_COMPLEX128)
+	if (!mu_dtype_is_complex(out->dtype))
 		return 0;
 	for (int64_t i = 0; i < out->shape.count; i++)
 		if (out->dtype == MU_COMPLEX64)

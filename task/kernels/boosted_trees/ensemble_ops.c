@@ -33,10 +33,7 @@ void ensemble_put(struct ensemble *e)
 
 static int ensemble_handle(struct kernel_call *c, struct mu_err *err)
 {
-	MU_AUTO_BUF buf = {0};
-
-	return resource_handle_out(c, 0, resource_container(c, &buf), resource_name(c),
-				   ensemble_type.name, err);
+	return resource_handle_out_named(c, ensemble_type.name, err);
 }
 
 static int is_initialized(struct kernel_call *c, struct mu_err *err)

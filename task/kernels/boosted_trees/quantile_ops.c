@@ -63,10 +63,7 @@ static int quantiles_get(const struct kernel_call *c, int64_t n, struct quantile
 
 static int quantiles_handle(struct kernel_call *c, struct mu_err *err)
 {
-	MU_AUTO_BUF buf = {0};
-
-	return resource_handle_out(c, 0, resource_container(c, &buf), resource_name(c),
-				   quantiles_type.name, err);
+	return resource_handle_out_named(c, quantiles_type.name, err);
 }
 
 static int is_initialized(struct kernel_call *c, struct mu_err *err)

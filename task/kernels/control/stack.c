@@ -113,13 +113,7 @@ static int stack_pop(struct kernel_call *c, struct mu_err *err)
 
 static int close_stack(struct kernel_call *c, struct mu_err *err)
 {
-	struct resource *r;
-	int rc;
-
-	MU_RETURN_IF_ERROR(handle_find(c, 0, &stack_type, &r, err));
-	rc = resources_remove(c->runtime->resources, r->container, r->name, &stack_type, err);
-	resource_unref(r);
-	return rc;
+	return handle_remove(c, &stack_type, err);
 }
 
 static const struct kernel rows[] = {

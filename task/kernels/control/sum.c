@@ -7,7 +7,7 @@
 bool sum_supports_type(enum mu_dtype t)
 {
 	return (unsigned)t < MU_DT_COUNT &&
-	       (loops->binary[BIN_AddV2][t] || t == MU_HALF || t == MU_BFLOAT16);
+	       (loops->binary[BIN_AddV2][t] || mu_dtype_is_16_bit_float(t));
 }
 
 void sum_binary(enum binary_op op, enum mu_dtype t, void *out, const void *a, const void *b,

@@ -235,13 +235,7 @@ static int gradient_with_shape(struct kernel_call *c, struct mu_err *err)
 
 static int close_array(struct kernel_call *c, struct mu_err *err)
 {
-	struct resource *r;
-	int rc;
-
-	MU_RETURN_IF_ERROR(handle_find(c, 0, &array_type, &r, err));
-	rc = resources_remove(c->runtime->resources, r->container, r->name, &array_type, err);
-	resource_unref(r);
-	return rc;
+	return handle_remove(c, &array_type, err);
 }
 
 static int tensor_array_size_of(struct kernel_call *c, struct mu_err *err)

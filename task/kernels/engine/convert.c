@@ -120,6 +120,15 @@ bool convert(enum mu_dtype to, void *out, enum mu_dtype from, const void *in, in
 	return true;
 }
 
+double convert_element(const struct mu_tensor *t, int64_t i)
+{
+	double x;
+
+	convert(MU_DOUBLE, &x, t->dtype,
+		(const char *)t->data + (size_t)i * mu_dtype_size(t->dtype), 1);
+	return x;
+}
+
 int convert_tensor(struct mu_tensor *out, enum mu_dtype to, const struct mu_tensor *in,
 		   struct mu_err *err)
 {

@@ -11,6 +11,8 @@
  * such conversion. */
 bool convert(enum mu_dtype to, void *out, enum mu_dtype from, const void *in, int64_t n);
 bool convert_supports(enum mu_dtype to, enum mu_dtype from);
+/* Element i of a tensor of numbers. */
+double convert_element(const struct mu_tensor *t, int64_t i);
 /* The same of a tensor: a reference to it when it is of that type, else new memory. */
 int convert_tensor(struct mu_tensor *out, enum mu_dtype to, const struct mu_tensor *in,
 		   struct mu_err *err);

@@ -9,14 +9,10 @@
 
 #include <string.h>
 
+#include "lib/base/ints.h"
 #include "task/kernels/engine/loops/loops.h"
 
 enum { LINE = 64, LINES = 4 };
-
-static int64_t min_int64(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 #define TRANSPOSE(T)                                                                               \
 	static void transpose_##T(T *to, int64_t to_step, const T *from, int64_t from_step,        \
@@ -26,7 +22,7 @@ static int64_t min_int64(int64_t a, int64_t b)
 		T rows[N][M], line[N];                                                             \
 		for (int64_t j = 0; j < n; j += N)                                                 \
 			for (int64_t i = 0; i < m; i += M) {                                       \
-				int64_t high = min_int64(n - j, N), wide = min_int64(m - i, M);    \
+				int64_t high = mu_min(n - j, N), wide = mu_min(m - i, M);          \
 				const T *at = from + j * from_step + i;                            \
 				for (int64_t y = 0; y < high; y++, at += from_step)                \
 					memcpy(rows[y], at, (size_t)wide * sizeof(T));             \

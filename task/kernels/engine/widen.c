@@ -10,11 +10,6 @@
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
 
-static bool is_narrow(enum mu_dtype t)
-{
-	return t == MU_HALF || t == MU_BFLOAT16;
-}
-
 /* The index inputs for which TensorFlow has kernels in smaller integers, by op. */
 static const struct small_index {
 	const char *op, *attr;
@@ -51,7 +46,7 @@ static int widen_inputs(struct kernel_call *c, struct mu_tensor *originals, stru
 	for (unsigned i = 0; i < c->n_in; i++) {
 		struct mu_tensor *t = &c->in[i].tensor, wide;
 		bool is_index = index && index->input == i;
-		if (c->in[i].ref || !(is_index || is_narrow(t->dtype)))
+		if (c->in[i].ref || !(is_index || mu_dtype_is_16_bit_float(t->dtype)))
 			continue;
 
 		MU_RETURN_IF_ERROR(convert_tensor(&wide, is_index ? MU_INT32 : MU_FLOAT, t, err));
@@ -71,7 +66,7 @@ static int narrow_outputs(struct kernel_call *c, struct mu_err *err)
 	int rc = mu_op_output_types(c->node, &arena, &types, &n, err);
 	for (unsigned i = 0; !rc && i < n && i < c->n_out; i++) {
 		struct mu_tensor *t = &c->out[i].tensor, narrow;
-		if (!is_narrow(types[i]) || t->dtype != MU_FLOAT)
+		if (!mu_dtype_is_16_bit_float(types[i]) || t->dtype != MU_FLOAT)
 			continue;
 		if (!(rc = convert_tensor(&narrow, types[i], t, err)))
 			kernel_out_take(c, i, narrow);
@@ -115,8 +110,8 @@ kernel_fn *cpu_kernel_run(const struct kernel *k, const struct mu_node *n)
 	if (k->run && small_index_of(n))
 		return run_wide;
 	for (unsigned i = 0; i < n->n_attrs; i++)
-		narrow |=
-		    n->attrs[i].value.kind == MU_ATTR_TYPE && is_narrow(n->attrs[i].value.type);
+		narrow |= n->attrs[i].value.kind == MU_ATTR_TYPE &&
+			  mu_dtype_is_16_bit_float(n->attrs[i].value.type);
 	for (unsigned i = 0; k->run && narrow && i < MU_COUNT(widened); i++)
 		if ((size_t)((const char *)k - (const char *)widened[i]->rows) <
 		    widened[i]->count * widened[i]->row_size)

@@ -153,7 +153,7 @@ static int colour_check_pictures(const struct kernel_call *c, bool adjusts, stru
 {
 	enum mu_dtype t = kernel_in(c, 0)->dtype;
 
-	return t == MU_FLOAT || (!adjusts && (t == MU_HALF || t == MU_BFLOAT16 || t == MU_DOUBLE))
+	return t == MU_FLOAT || (!adjusts && (mu_dtype_is_16_bit_float(t) || t == MU_DOUBLE))
 		   ? 0
 		   : mu_invalid(err, "%s has no kernel for type %s", c->node->op, mu_dtype_name(t));
 }

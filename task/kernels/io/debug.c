@@ -382,7 +382,7 @@ static int prepare_numbers(const struct mu_node *n, struct runtime *rt, void **s
 					     MU_INT64, MU_UINT8,  MU_UINT16, MU_UINT32, MU_UINT64};
 	bool summary = strcmp(n->op, "DebugNumericSummary") == 0;
 	enum mu_dtype t = args_attr_type(n, "T", MU_FLOAT);
-	bool known = summary ? t == MU_BOOL : t == MU_HALF || t == MU_BFLOAT16;
+	bool known = summary ? t == MU_BOOL : mu_dtype_is_16_bit_float(t);
 
 	for (unsigned i = 0; i < MU_COUNT(both); i++)
 		known |= both[i] == t;

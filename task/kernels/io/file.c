@@ -128,7 +128,7 @@ static void turn_bytes(char *p, size_t bytes, size_t size)
 /* Bytes of the numbers of an element. */
 static size_t number_size(enum mu_dtype t)
 {
-	return t == MU_COMPLEX64 || t == MU_COMPLEX128 ? mu_dtype_size(t) / 2 : mu_dtype_size(t);
+	return mu_dtype_size(mu_dtype_part(t));
 }
 
 /* Every string as elements of out_type: its first `each` bytes, zeros behind a shorter one. */

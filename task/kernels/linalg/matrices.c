@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/kernels/linalg/matrices.h"
+#include "lib/base/ints.h"
 #include "task/kernels/engine/args.h"
 
 #include <complex.h>
@@ -10,17 +11,12 @@
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
 
-bool matrices_complex(enum mu_dtype t)
-{
-	return t == MU_COMPLEX64 || t == MU_COMPLEX128;
-}
-
 int matrices_in(const struct kernel_call *c, unsigned i, struct matrices *m, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, i);
 	int rank = t->shape.rank;
 
-	if (t->dtype != MU_FLOAT && t->dtype != MU_DOUBLE && !matrices_complex(t->dtype))
+	if (t->dtype != MU_FLOAT && t->dtype != MU_DOUBLE && !mu_dtype_is_complex(t->dtype))
 		return args_no_kernel(c, t->dtype, err);
 	if (rank < 2)
 		return mu_invalid(err, "Input tensor %u must have rank >= 2, got %d", i, rank);
@@ -28,9 +24,9 @@ int matrices_in(const struct kernel_call *c, unsigned i, struct matrices *m, str
 		return mu_invalid(
 		    err, "Input matrices of shape %s are too large: no dimension may exceed %d",
 		    mu_shape_str(&t->shape), INT_MAX);
-	*m =
-	    (struct matrices){t, (int)t->shape.dim[rank - 2], (int)t->shape.dim[rank - 1],
-			      mu_shape_product(&t->shape, 0, rank - 2), matrices_complex(t->dtype)};
+	*m = (struct matrices){t, (int)t->shape.dim[rank - 2], (int)t->shape.dim[rank - 1],
+			       mu_shape_product(&t->shape, 0, rank - 2),
+			       mu_dtype_is_complex(t->dtype)};
 	return 0;
 }
 
@@ -66,36 +62,26 @@ int matrices_out(struct kernel_call *c, unsigned i, enum mu_dtype t, const struc
 	return kernel_out(c, i, t, &shape, out, err);
 }
 
-static enum mu_dtype matrices_part_of(enum mu_dtype t)
-{
-	return t == MU_FLOAT || t == MU_COMPLEX64 ? MU_FLOAT : MU_DOUBLE;
-}
-
 /* ---- copies ---- */
 
 enum { BLOCK_ROWS = 8, BLOCK_COLUMNS = 64 };
-
-static int matrices_min(int a, int b)
-{
-	return a < b ? a : b;
-}
 
 /* Copies a matrix of a tensor to doubles by columns, or back, through blocks that stay in the
  * nearest cache. */
 static void copy_columns(bool get, enum mu_dtype t, char *tensor, int rows, int cols,
 			 double *columns)
 {
-	const int parts = matrices_complex(t) ? 2 : 1;
+	const int parts = mu_dtype_is_complex(t) ? 2 : 1;
 	double block[BLOCK_ROWS][2 * BLOCK_COLUMNS];
 
 	for (int row = 0; row < rows; row += BLOCK_ROWS)
 		for (int col = 0; col < cols; col += BLOCK_COLUMNS) {
-			int m = matrices_min(BLOCK_ROWS, rows - row),
-			    n = matrices_min(BLOCK_COLUMNS, cols - col);
+			int m = mu_min(BLOCK_ROWS, rows - row),
+			    n = mu_min(BLOCK_COLUMNS, cols - col);
 			char *at = tensor + (size_t)((int64_t)row * cols + col) * mu_dtype_size(t);
 			size_t line = (size_t)cols * mu_dtype_size(t);
 			for (int i = 0; get && i < m; i++)
-				convert(MU_DOUBLE, block[i], matrices_part_of(t),
+				convert(MU_DOUBLE, block[i], mu_dtype_part(t),
 					at + (size_t)i * line, parts * n);
 			for (int j = 0; j < n * parts; j++) {
 				int64_t first = (int64_t)(col + j / parts) * rows + row;
@@ -107,7 +93,7 @@ static void copy_columns(bool get, enum mu_dtype t, char *tensor, int rows, int 
 						block[i][j] = column[i * parts];
 			}
 			for (int i = 0; !get && i < m; i++)
-				convert(matrices_part_of(t), at + (size_t)i * line, MU_DOUBLE,
+				convert(mu_dtype_part(t), at + (size_t)i * line, MU_DOUBLE,
 					block[i], parts * n);
 		}
 }
@@ -119,7 +105,7 @@ void matrices_get(const struct matrices *m, int64_t k, enum order order, void *t
 	char *from = (char *)m->t->data + (size_t)(k * all) * mu_dtype_size(t);
 
 	if (order == BY_ROWS)
-		convert(MU_DOUBLE, to, matrices_part_of(t), from, m->is_complex ? 2 * all : all);
+		convert(MU_DOUBLE, to, mu_dtype_part(t), from, m->is_complex ? 2 * all : all);
 	else
 		copy_columns(true, t, from, m->rows, m->cols, to);
 }
@@ -132,8 +118,8 @@ void matrices_put(struct mu_tensor *out, int64_t at, enum order order, int rows,
 	char *to = (char *)out->data + (size_t)at * mu_dtype_size(t);
 
 	if (order == BY_ROWS)
-		convert(matrices_part_of(t), to, MU_DOUBLE, from,
-			matrices_complex(t) ? 2 * all : all);
+		convert(mu_dtype_part(t), to, MU_DOUBLE, from,
+			mu_dtype_is_complex(t) ? 2 * all : all);
 	else
 		copy_columns(false, t, to, rows, cols, (double *)from);
 }
@@ -149,7 +135,7 @@ void matrices_get_complex(const struct matrices *m, int64_t k, enum order order,
 void matrices_put_complex(struct mu_tensor *out, int64_t at, enum order order, int rows, int cols,
 			  void *from)
 {
-	if (!matrices_complex(out->dtype))
+	if (!mu_dtype_is_complex(out->dtype))
 		for (int64_t i = 0; i < (int64_t)rows * cols; i++)
 			((double *)from)[i] = ((double *)from)[2 * i];
 	matrices_put(out, at, order, rows, cols, from);
@@ -157,9 +143,9 @@ void matrices_put_complex(struct mu_tensor *out, int64_t at, enum order order, i
 
 void matrices_put_real(struct mu_tensor *out, int64_t at, int n, const double *from)
 {
-	for (int i = 0; matrices_complex(out->dtype) && i < n; i++)
+	for (int i = 0; mu_dtype_is_complex(out->dtype) && i < n; i++)
 		matrices_put(out, at + i, BY_ROWS, 1, 1, (double[2]){from[i], 0});
-	if (!matrices_complex(out->dtype))
+	if (!mu_dtype_is_complex(out->dtype))
 		matrices_put(out, at, BY_ROWS, 1, n, from);
 }
 

@@ -22,7 +22,6 @@ int matrices_square_in(const struct kernel_call *c, unsigned i, struct matrices 
 /* Inputs 0 and 1: square matrices and right sides, of one type, as many and as high. */
 int matrices_system_in(const struct kernel_call *c, struct matrices *a, struct matrices *b,
 		       struct mu_err *err);
-bool matrices_complex(enum mu_dtype t);
 /* Output i, for each matrix of m something with these dimensions. */
 int matrices_out(struct kernel_call *c, unsigned i, enum mu_dtype t, const struct matrices *m,
 		 int rank, const int64_t *dims, struct mu_tensor **out, struct mu_err *err);

@@ -179,15 +179,6 @@ static int sparse_bincount(struct kernel_call *c, struct mu_err *err)
 
 /* ---- HistogramFixedWidth ---- */
 
-static double count_number(const struct mu_tensor *t, int64_t i)
-{
-	double d;
-
-	convert(MU_DOUBLE, &d, t->dtype,
-		(const char *)t->data + (size_t)i * mu_dtype_size(t->dtype), 1);
-	return d;
-}
-
 static int histogram(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *values = kernel_in(c, 0), *range = kernel_in(c, 1);
@@ -196,7 +187,7 @@ static int histogram(struct kernel_call *c, struct mu_err *err)
 	int64_t n;
 
 	MU_RETURN_IF_ERROR(args_int(c, 2, &n, err));
-	double low = count_number(range, 0), high = count_number(range, 1);
+	double low = convert_element(range, 0), high = convert_element(range, 1);
 	if (!(low < high))
 		return mu_invalid(err,
 				  "value_range should satisfy value_range[0] < value_range[1], but "
@@ -210,7 +201,7 @@ static int histogram(struct kernel_call *c, struct mu_err *err)
 	elems_zero(type, out->data, 0, n);
 	double step = (high - low) / (double)n;
 	for (int64_t i = 0; i < values->shape.count; i++) {
-		double value = count_number(values, i);
+		double value = convert_element(values, i);
 		if (isnan(value) && n > 1)
 			return mu_invalid(err, "Histogram values must not contain NaN");
 		double at = (fmax(value, low) - low) / step;

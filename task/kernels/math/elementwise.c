@@ -334,7 +334,7 @@ static float leaky_alpha(const struct kernel_call *c)
 	enum mu_dtype t = args_attr_type(c->node, "T", MU_FLOAT);
 	uint16_t narrow;
 
-	if (t == MU_HALF || t == MU_BFLOAT16) {
+	if (mu_dtype_is_16_bit_float(t)) {
 		convert(t, &narrow, MU_FLOAT, &alpha, 1);
 		convert(MU_FLOAT, &alpha, t, &narrow, 1);
 	}

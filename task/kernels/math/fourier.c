@@ -31,22 +31,12 @@ struct transform {
 	atomic_bool no_memory;
 };
 
-static enum mu_dtype fourier_part_of(enum mu_dtype t)
-{
-	return t == MU_FLOAT || t == MU_COMPLEX64 ? MU_FLOAT : MU_DOUBLE;
-}
-
-static bool is_complex(enum mu_dtype t)
-{
-	return t == MU_COMPLEX64 || t == MU_COMPLEX128;
-}
-
 /* n numbers in a row, the first at `at`; reals become complex ones. */
 static void fourier_get(const struct mu_tensor *t, int64_t at, int64_t n, number *to)
 {
-	bool pairs = is_complex(t->dtype);
+	bool pairs = mu_dtype_is_complex(t->dtype);
 
-	convert(MU_DOUBLE, to, fourier_part_of(t->dtype),
+	convert(MU_DOUBLE, to, mu_dtype_part(t->dtype),
 		(const char *)t->data + (size_t)at * mu_dtype_size(t->dtype), pairs ? 2 * n : n);
 	for (int64_t i = pairs ? 0 : n; i-- > 0;)
 		to[i] = ((double *)to)[i];
@@ -54,11 +44,11 @@ static void fourier_get(const struct mu_tensor *t, int64_t at, int64_t n, number
 
 static void fourier_put(struct mu_tensor *t, int64_t at, int64_t n, number *from)
 {
-	bool pairs = is_complex(t->dtype);
+	bool pairs = mu_dtype_is_complex(t->dtype);
 
 	for (int64_t i = 0; !pairs && i < n; i++)
 		((double *)from)[i] = creal(from[i]);
-	convert(fourier_part_of(t->dtype), (char *)t->data + (size_t)at * mu_dtype_size(t->dtype),
+	convert(mu_dtype_part(t->dtype), (char *)t->data + (size_t)at * mu_dtype_size(t->dtype),
 		MU_DOUBLE, from, pairs ? 2 * n : n);
 }
 
@@ -187,9 +177,10 @@ static int check_types(const struct kernel_call *c, const struct transform *w, e
 
 	*out = args_attr_type(c->node, name,
 			      w->kind.real && !w->kind.forward ? MU_FLOAT : MU_COMPLEX64);
-	if ((t != MU_FLOAT && t != MU_DOUBLE && !is_complex(t)) || is_complex(t) == of_reals ||
-	    is_complex(*out) == (w->kind.real && !w->kind.forward) ||
-	    fourier_part_of(t) != fourier_part_of(*out))
+	if ((t != MU_FLOAT && t != MU_DOUBLE && !mu_dtype_is_complex(t)) ||
+	    mu_dtype_is_complex(t) == of_reals ||
+	    mu_dtype_is_complex(*out) == (w->kind.real && !w->kind.forward) ||
+	    mu_dtype_part(t) != mu_dtype_part(*out))
 		return mu_invalid(err, "Wrong types for FFT: in=%s out=%s", mu_dtype_name(t),
 				  mu_dtype_name(*out));
 	return 0;

@@ -19,15 +19,6 @@ struct bounded_normal {
 	double mean, stddev, min, max;
 };
 
-static double real_at(const struct mu_tensor *t, int64_t i)
-{
-	double x;
-
-	convert(MU_DOUBLE, &x, t->dtype,
-		(const char *)t->data + (size_t)i * mu_dtype_size(t->dtype), 1);
-	return x;
-}
-
 static double rounded(enum mu_dtype t, double x)
 {
 	double narrow = 0; /* room for a number of type t */
@@ -131,7 +122,7 @@ static int parameterized_truncated_normal(struct kernel_call *c, struct mu_err *
 	for (int64_t b = 0; b < batches; b++) {
 		double p[4];
 		for (unsigned i = 0; i < 4; i++)
-			p[i] = real_at(in[i], in[i]->shape.count == 1 ? 0 : b);
+			p[i] = convert_element(in[i], in[i]->shape.count == 1 ? 0 : b);
 		int64_t left = out->shape.count - b * each;
 		MU_RETURN_IF_ERROR(draw_batch(out, b * each, 1, left < each ? left : each,
 					      (struct bounded_normal){p[0], p[1], p[2], p[3]},
@@ -168,7 +159,7 @@ static int stateless_parameterized_truncated_normal(struct kernel_call *c, struc
 	for (int64_t b = 0; samples && b < batch.count; b++) {
 		double p[4];
 		for (unsigned i = 0; i < 4; i++)
-			p[i] = real_at(in[i], broadcast_place(&v[i], b));
+			p[i] = convert_element(in[i], broadcast_place(&v[i], b));
 		MU_RETURN_IF_ERROR(draw_batch(out, b, batch.count, samples,
 					      (struct bounded_normal){p[0], p[1], p[2], p[3]},
 					      &from, err));

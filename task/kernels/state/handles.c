@@ -90,6 +90,17 @@ int handle_find(const struct kernel_call *c, unsigned i, const struct resource_t
 	return resources_find(c->runtime->resources, container, name, type, out, err);
 }
 
+int handle_remove(const struct kernel_call *c, const struct resource_type *type, struct mu_err *err)
+{
+	struct resource *r;
+	int rc;
+
+	MU_RETURN_IF_ERROR(handle_find(c, 0, type, &r, err));
+	rc = resources_remove(c->runtime->resources, r->container, r->name, type, err);
+	resource_unref(r);
+	return rc;
+}
+
 int handle_create(struct kernel_call *c, const struct resource_type *type,
 		  struct resource *(*create)(void *arg, struct mu_err *err), void *arg,
 		  struct mu_err *err)

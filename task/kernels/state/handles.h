@@ -22,6 +22,9 @@ int handle_output(struct kernel_call *c, const char *container, const char *name
 /* The resource that input i names; a new reference. */
 int handle_find(const struct kernel_call *c, unsigned i, const struct resource_type *type,
 		struct resource **out, struct mu_err *err);
+/* Removes the resource that input 0 names. */
+int handle_remove(const struct kernel_call *c, const struct resource_type *type,
+		  struct mu_err *err);
 /* Makes the resource that the handle of input 0 names by create(arg), unless there is one. */
 int handle_create(struct kernel_call *c, const struct resource_type *type,
 		  struct resource *(*create)(void *arg, struct mu_err *err), void *arg,

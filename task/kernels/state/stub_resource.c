@@ -4,6 +4,7 @@
  * elements, or threads that the task's pool takes the place of. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/state/handles.h"
 #include "task/kernels/state/variables.h"
 
 static void stub_free(struct resource *r)
@@ -24,10 +25,7 @@ static struct resource *stub_new(void *made, struct mu_err *err)
 
 static int stub_handle(struct kernel_call *c, struct mu_err *err)
 {
-	MU_AUTO_BUF buf = {0};
-
-	return resource_handle_out(c, 0, resource_container(c, &buf), resource_name(c),
-				   stub_type.name, err);
+	return resource_handle_out_named(c, stub_type.name, err);
 }
 
 enum { MAX_POOL_THREADS = 65535 };
@@ -46,14 +44,10 @@ static int thread_pool_handle(struct kernel_call *c, struct mu_err *err)
 static int stub_resource_create(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_handle *h;
-	struct resource *r;
 	bool made = false;
 
 	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
-	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources,
-						    h->container ? h->container : "", h->name,
-						    &stub_type, stub_new, &made, &r, err));
-	resource_unref(r);
+	MU_RETURN_IF_ERROR(handle_create(c, &stub_type, stub_new, &made, err));
 	return made ? 0
 		    : mu_fail(err, MU_ALREADY_EXISTS, "Resource %s/%s/%s already exists",
 			      h->container ? h->container : "", h->name, stub_type.name);

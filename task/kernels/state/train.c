@@ -55,7 +55,7 @@ static void update_narrow(enum mu_dtype type, enum optimizer_kind kind, unsigned
 static void update(enum mu_dtype type, enum optimizer_kind kind, unsigned slots,
 		   const struct run *r, const double *k)
 {
-	if (type == MU_HALF || type == MU_BFLOAT16)
+	if (mu_dtype_is_16_bit_float(type))
 		update_narrow(type, kind, slots, r, k);
 	else
 		loops->update[type][kind](r->at, r->grad, r->n, k);

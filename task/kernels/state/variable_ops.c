@@ -155,9 +155,7 @@ static int assign(struct kernel_call *c, struct mu_err *err)
 
 static int var_handle(struct kernel_call *c, struct mu_err *err)
 {
-	MU_AUTO_BUF buf = {0};
-
-	return resource_handle_out(c, 0, resource_container(c, &buf), resource_name(c), "Var", err);
+	return resource_handle_out_named(c, "Var", err);
 }
 
 static int read_variable(struct kernel_call *c, struct mu_err *err)

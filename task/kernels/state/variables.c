@@ -71,6 +71,14 @@ int resource_handle_out(struct kernel_call *c, unsigned o, const char *container
 	return 0;
 }
 
+int resource_handle_out_named(struct kernel_call *c, const char *type_name, struct mu_err *err)
+{
+	MU_AUTO_BUF buf = {0};
+
+	return resource_handle_out(c, 0, resource_container(c, &buf), resource_name(c), type_name,
+				   err);
+}
+
 int resource_handle_in(const struct kernel_call *c, unsigned i, const struct mu_handle **out,
 		       struct mu_err *err)
 {

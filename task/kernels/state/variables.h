@@ -16,6 +16,8 @@ const char *resource_name(const struct kernel_call *c);
 /* Output `o` becomes a handle to (container, name). */
 int resource_handle_out(struct kernel_call *c, unsigned o, const char *container, const char *name,
 			const char *type_name, struct mu_err *err);
+/* The same, to the resource that the node's attributes name. */
+int resource_handle_out_named(struct kernel_call *c, const char *type_name, struct mu_err *err);
 /* Input i as a handle of this task; borrowed. */
 int resource_handle_in(const struct kernel_call *c, unsigned i, const struct mu_handle **out,
 		       struct mu_err *err);

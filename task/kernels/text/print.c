@@ -152,11 +152,6 @@ static void put_string(struct mu_buf *b, const struct mu_node *n, struct mu_span
 		mu_buf_printf(b, "%*s", (int)((size_t)width - len), "");
 }
 
-static bool is_complex(enum mu_dtype t)
-{
-	return t == MU_COMPLEX64 || t == MU_COMPLEX128;
-}
-
 static int number_format(const struct mu_node *n, enum mu_dtype t, char *out, size_t size,
 			 struct mu_err *err)
 {
@@ -165,8 +160,8 @@ static int number_format(const struct mu_node *n, enum mu_dtype t, char *out, si
 	bool scientific = args_attr_bool(n, "scientific", false);
 	bool shortest = args_attr_bool(n, "shortest", false);
 	const char *fill = args_attr_string(n, "fill", "");
-	bool real =
-	    t == MU_FLOAT || t == MU_DOUBLE || t == MU_HALF || t == MU_BFLOAT16 || is_complex(t);
+	bool real = t == MU_FLOAT || t == MU_DOUBLE || mu_dtype_is_16_bit_float(t) ||
+		    mu_dtype_is_complex(t);
 	char w[24] = "", p[24] = "";
 
 	if (scientific && shortest)
@@ -195,7 +190,7 @@ static void print_number(struct mu_buf *b, const char *format, const struct mu_t
 	double d;
 	int64_t k;
 
-	if (is_complex(t->dtype)) {
+	if (mu_dtype_is_complex(t->dtype)) {
 		const bool wide = t->dtype == MU_COMPLEX128;
 		for (int part = 0; part < 2; part++) {
 			d = wide ? ((const double *)(const void *)at)[part]
@@ -229,7 +224,7 @@ static int as_string(struct kernel_call *c, struct mu_err *err)
 	char format[64];
 
 	bool text = in->dtype == MU_STRING;
-	if (!text && !is_complex(in->dtype) &&
+	if (!text && !mu_dtype_is_complex(in->dtype) &&
 	    (!mu_dtype_size(in->dtype) || !convert_supports(MU_INT64, in->dtype)))
 		return args_no_kernel(c, in->dtype, err);
 	MU_RETURN_IF_ERROR(check_fill(c->node, err));

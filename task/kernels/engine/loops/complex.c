@@ -109,10 +109,10 @@ static binary_loop *const binaries[BIN_COUNT][2] = {BINARY_ROWS(BINARY_ENTRY)};
 
 unary_loop *complex_unary(enum unary_op op, enum mu_dtype t)
 {
-	return t == MU_COMPLEX64 || t == MU_COMPLEX128 ? unaries[op][t == MU_COMPLEX128] : NULL;
+	return mu_dtype_is_complex(t) ? unaries[op][t == MU_COMPLEX128] : NULL;
 }
 
 binary_loop *complex_binary(enum binary_op op, enum mu_dtype t)
 {
-	return t == MU_COMPLEX64 || t == MU_COMPLEX128 ? binaries[op][t == MU_COMPLEX128] : NULL;
+	return mu_dtype_is_complex(t) ? binaries[op][t == MU_COMPLEX128] : NULL;
 }

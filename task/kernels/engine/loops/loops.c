@@ -95,26 +95,21 @@ const char *cpu_kernels_variant(void)
 
 /* ---- 16-bit floats ---- */
 
-static bool loops_is_narrow(enum mu_dtype t)
-{
-	return t == MU_HALF || t == MU_BFLOAT16;
-}
-
 bool loops_binary_known(enum binary_op op, enum mu_dtype t)
 {
-	return loops->binary[op][loops_is_narrow(t) ? MU_FLOAT : t] != NULL;
+	return loops->binary[op][mu_dtype_is_16_bit_float(t) ? MU_FLOAT : t] != NULL;
 }
 
 bool loops_binary(enum binary_op op, enum mu_dtype t, void *out, const void *a, const void *b,
 		  int64_t n, enum binary_form f)
 {
 	enum { BLOCK = 256, NARROW = 2 };
-	binary_loop *loop = loops->binary[op][loops_is_narrow(t) ? MU_FLOAT : t];
+	binary_loop *loop = loops->binary[op][mu_dtype_is_16_bit_float(t) ? MU_FLOAT : t];
 	float x[BLOCK], y[BLOCK];
 
 	if (!loop)
 		return false;
-	if (!loops_is_narrow(t)) {
+	if (!mu_dtype_is_16_bit_float(t)) {
 		loop(out, a, b, n, f);
 		return true;
 	}
