@@ -339,11 +339,6 @@ const char *task_server_target(const struct task_server *s)
 	return s->target;
 }
 
-const char *task_server_kernels(const struct task_server *s)
-{
-	return s->device.chosen;
-}
-
 void task_server_set_progress(struct task_server *s, const char *json)
 {
 	pthread_mutex_lock(&s->lock);

@@ -30,8 +30,8 @@ struct task_server_options {
 	int64_t session_idle_ms; /* when an unused session is closed; 0: never */
 	struct mu_span session_config; /* (optional) a ConfigProto, the defaults of every session;
 					  borrowed for the server's life */
-	int python_socket; /* (optional) of the program that runs Python functions, see
-			      task/runtime/python_process.h; 0: none */
+	int python_socket;             /* (optional) of the program that runs Python functions, see
+					  task/runtime/python_process.h; 0: none */
 	/* (optional) the SHA-256 of the job's bearer token, as 64 hexadecimal digits.  POST
 	 * requests need the token unless they come from the loopback interface.  NULL: POST is
 	 * accepted from the loopback interface only. */
@@ -59,7 +59,6 @@ int task_server_local_port(const struct task_server *s); /* 0: none, or a unix s
 int task_server_http_port(const struct task_server *s);  /* 0: none */
 /* "grpc://host:port" for a client in this process. */
 const char *task_server_target(const struct task_server *s);
-const char *task_server_kernels(const struct task_server *s); /* the variant chosen */
 /* Calls a method of the server ("/tensorflow.MasterService/RunStep") from within its process,
  * without the network.  timeout_ms <= 0: no limit.  Must not run concurrently with
  * task_server_stop. */

@@ -23,12 +23,6 @@ const char *mu_code_name(enum mu_code code)
 	return names[mu_code_from(code)];
 }
 
-void mu_err_clear(struct mu_err *err)
-{
-	err->code = MU_OK;
-	err->msg[0] = '\0';
-}
-
 int mu_vfail(struct mu_err *err, enum mu_code code, const char *fmt, va_list ap)
 {
 	if (err) {

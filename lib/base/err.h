@@ -63,8 +63,6 @@ int mu_wrap(struct mu_err *err, const char *fmt, ...) __attribute__((format(prin
 /* Appends to the message; returns -code. */
 int mu_append(struct mu_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-void mu_err_clear(struct mu_err *err);
-
 /* Returns "INVALID_ARGUMENT" and so on; "UNKNOWN" for numbers that are no code. */
 const char *mu_code_name(enum mu_code code);
 

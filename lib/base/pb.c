@@ -39,7 +39,7 @@ bool mu_pb_fixed32(struct mu_pb *m, uint32_t *out)
 	return true;
 }
 
-bool mu_pb_fixed64(struct mu_pb *m, uint64_t *out)
+static bool mu_pb_fixed64(struct mu_pb *m, uint64_t *out)
 {
 	if (m->end - m->at < 8)
 		return fail_message(m);

@@ -18,12 +18,6 @@ bool mu_rfc3339_write(char out[MU_RFC3339], double seconds)
 	return gmtime_r(&whole, &tm) && strftime(out, MU_RFC3339, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
 
-void mu_rfc3339_write_clock(char out[MU_RFC3339], double seconds)
-{
-	if (!mu_rfc3339_write(out, seconds))
-		mu_rfc3339_write(out, 0);
-}
-
 void mu_rfc3339_write_micro(char out[MU_RFC3339], double seconds)
 {
 	size_t n;

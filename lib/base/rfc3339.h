@@ -10,9 +10,8 @@ enum { MU_RFC3339 = 32 }; /* buffer size in bytes */
 
 /* Writes whole seconds, UTC.  Returns false, with "", outside the years 1970 to 9999. */
 bool mu_rfc3339_write(char out[MU_RFC3339], double seconds);
-/* The same for the system clock; writes the start of 1970 if its time is out of range. */
-void mu_rfc3339_write_clock(char out[MU_RFC3339], double seconds);
-/* The same with microseconds, as Kubernetes' MicroTime. */
+/* The same with microseconds, as Kubernetes' MicroTime; writes the start of 1970 if the time is out
+ * of range. */
 void mu_rfc3339_write_micro(char out[MU_RFC3339], double seconds);
 /* Ignores the time zone, which is "Z".  Returns 0 if text is NULL or invalid. */
 double mu_rfc3339_read(const char *text);

@@ -129,23 +129,6 @@ int mu_cluster_add(struct mu_cluster *c, const char *job, int index, const char 
 	return 0;
 }
 
-int mu_cluster_copy(struct mu_cluster *out, const struct mu_cluster *c, struct mu_err *err)
-{
-	struct mu_cluster made = {0};
-
-	for (unsigned j = 0; j < c->n_jobs; j++)
-		for (unsigned t = 0; t < c->jobs[j].n_tasks; t++) {
-			int rc = mu_cluster_add(&made, c->jobs[j].name, c->jobs[j].tasks[t].index,
-						c->jobs[j].tasks[t].address, err);
-			if (rc) {
-				mu_cluster_fini(&made);
-				return rc;
-			}
-		}
-	*out = made;
-	return 0;
-}
-
 int mu_cluster_add_hosts(struct mu_cluster *c, const char *job, const char *hosts,
 			 struct mu_err *err)
 {
@@ -399,14 +382,4 @@ void mu_cluster_write_def(const struct mu_cluster *c, struct mu_buf *out)
 		}
 		mu_pb_end(out, in_def);
 	}
-}
-
-bool mu_cluster_eq(const struct mu_cluster *a, const struct mu_cluster *b)
-{
-	MU_AUTO_BUF x = {0};
-	MU_AUTO_BUF y = {0};
-
-	mu_cluster_write_json(a, &x);
-	mu_cluster_write_json(b, &y);
-	return mu_span_eq(mu_buf_span(&x), mu_buf_span(&y));
 }

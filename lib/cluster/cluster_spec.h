@@ -35,7 +35,6 @@ struct mu_self {
 };
 
 void mu_cluster_fini(struct mu_cluster *c);
-int mu_cluster_copy(struct mu_cluster *out, const struct mu_cluster *c, struct mu_err *err);
 
 int mu_cluster_add(struct mu_cluster *c, const char *job, int index, const char *address,
 		   struct mu_err *err);
@@ -63,7 +62,6 @@ void mu_cluster_write_tf_config(const struct mu_cluster *c, const char *job, int
 				struct mu_buf *out);
 /* Writes a ClusterDef, as in TensorFlow's ServerDef and ConfigProto. */
 void mu_cluster_write_def(const struct mu_cluster *c, struct mu_buf *out);
-bool mu_cluster_eq(const struct mu_cluster *a, const struct mu_cluster *b);
 /* Accepts "host:port" (port 1..65535), "[v6]:port" or "unix:/path". */
 int mu_address_check(const char *address, struct mu_err *err);
 

@@ -160,8 +160,8 @@ static int read_rows(struct table *t, struct mu_span text, struct mu_err *err)
 	return 0;
 }
 
-static int csv_parse(struct mu_tensor *out, struct mu_span text, const char *source,
-		     mu_csv_check check, bool skip_bad, struct mu_err *err)
+int mu_csv_parse(struct mu_tensor *out, struct mu_span text, const char *source, mu_csv_check check,
+		 bool skip_bad, struct mu_err *err)
 {
 	struct table t = {.source = source, .skip_bad = skip_bad, .check = check};
 	struct mu_err own;
@@ -184,16 +184,11 @@ static int csv_parse(struct mu_tensor *out, struct mu_span text, const char *sou
 	return rc;
 }
 
-int mu_csv_parse(struct mu_tensor *out, struct mu_span text, const char *source, struct mu_err *err)
-{
-	return csv_parse(out, text, source, NULL, false, err);
-}
-
 int mu_csv_read(struct mu_tensor *out, const char *path, mu_csv_check check, bool skip_bad,
 		struct mu_err *err)
 {
 	MU_AUTO_BUF text = {0};
 	int rc = mu_gz_read_file(&text, path, MAX_TEXT, err);
 
-	return rc ? rc : csv_parse(out, mu_buf_span(&text), path, check, skip_bad, err);
+	return rc ? rc : mu_csv_parse(out, mu_buf_span(&text), path, check, skip_bad, err);
 }

@@ -14,7 +14,7 @@ typedef bool (*mu_csv_check)(const double *row, int64_t fields, char *why, size_
 int mu_csv_read(struct mu_tensor *out, const char *path, mu_csv_check check, bool skip_bad,
 		struct mu_err *err);
 /* The same for text in memory. */
-int mu_csv_parse(struct mu_tensor *out, struct mu_span text, const char *source,
-		 struct mu_err *err);
+int mu_csv_parse(struct mu_tensor *out, struct mu_span text, const char *source, mu_csv_check check,
+		 bool skip_bad, struct mu_err *err);
 
 #endif

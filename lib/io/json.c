@@ -177,13 +177,6 @@ static const char *number_text(char text[static 32], double v)
 	return text;
 }
 
-void mu_json_put_float(struct mu_buf *out, double v)
-{
-	char text[32];
-
-	mu_buf_puts(out, number_text(text, v));
-}
-
 cJSON *mu_json_from_doc(const struct mu_doc_node *n)
 {
 	char text[32];

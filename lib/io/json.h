@@ -26,6 +26,5 @@ struct cJSON *mu_json_from_doc(const struct mu_doc_node *n);
 void mu_json_print(struct mu_buf *out, const struct cJSON *json);    /* one line, appended */
 void mu_json_write(struct mu_buf *out, const struct mu_doc_node *n); /* one line */
 void mu_json_quote(struct mu_buf *out, struct mu_span text);         /* "…", escaped */
-void mu_json_put_float(struct mu_buf *out, double v);                /* reads back the same */
 
 #endif

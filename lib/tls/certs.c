@@ -4,14 +4,11 @@
 #include "lib/tls/certs.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "lib/base/buf.h"
 
@@ -187,34 +184,4 @@ void mu_certs_fini(struct mu_certs *c)
 	free(c->crt);
 	free(c->key);
 	*c = (struct mu_certs){0};
-}
-
-static int replace_file(const char *folder, const char *name, const char *text, mode_t mode,
-			struct mu_err *err)
-{
-	MU_AUTO_FREE char *to = mu_xasprintf("%s/%s", folder, name);
-	MU_AUTO_FREE char *from = mu_xasprintf("%s.new", to);
-	size_t n = strlen(text);
-	int fd, e;
-
-	unlink(from);
-	fd = open(from, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
-	if (fd < 0)
-		return mu_fail_errno(err, errno, "cannot write %s", from);
-	e = write(fd, text, n) == (ssize_t)n ? 0 : errno ? errno : EIO;
-	if (close(fd) && !e)
-		e = errno;
-	if (!e && rename(from, to))
-		e = errno;
-	return e ? mu_fail_errno(err, e, "cannot write %s", to) : 0;
-}
-
-int mu_certs_write(const struct mu_certs *c, const char *ca, const char *folder, struct mu_err *err)
-{
-	int rc;
-
-	(void)((rc = replace_file(folder, "ca.crt", ca ? ca : c->ca, 0644, err)) ||
-	       (rc = replace_file(folder, "tls.key", c->key, 0600, err)) ||
-	       (rc = replace_file(folder, "tls.crt", c->crt, 0644, err)));
-	return rc;
 }

@@ -17,10 +17,5 @@ struct mu_certs { /* PEM */
 int mu_certs_make(struct mu_certs *out, const char *const *names, unsigned n_names, int64_t from,
 		  int64_t to, struct mu_err *err);
 void mu_certs_fini(struct mu_certs *c); /* the key is wiped */
-/* Writes tls.crt, tls.key and ca.crt into an existing folder.  Each file is replaced atomically;
- * the key is readable by this user only.  ca: (optional) instead of c->ca, as while two are
- * trusted. */
-int mu_certs_write(const struct mu_certs *c, const char *ca, const char *folder,
-		   struct mu_err *err);
 
 #endif

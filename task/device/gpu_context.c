@@ -37,7 +37,8 @@ static const char *text_of(struct gpu *g, int result)
 	return g->api->error_text(result, &text) || !text ? "unknown error" : text;
 }
 
-int gpu_mark_broken(struct gpu *g, int result, const char *doing, struct mu_err *err)
+/* Takes the GPU out of service. */
+static int gpu_mark_broken(struct gpu *g, int result, const char *doing, struct mu_err *err)
 {
 	pthread_mutex_lock(&g->lock);
 	if (!*g->info.broken)

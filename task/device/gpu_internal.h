@@ -69,8 +69,6 @@ int gpu_enter(struct gpu *g, struct mu_err *err);
 void gpu_leave(void); /* the next gpu_enter of this thread sets the context again */
 /* A driver's result as an error, 0 for success; a sticky one takes the GPU out. */
 int gpu_check(struct gpu *g, int result, const char *doing, struct mu_err *err);
-/* Takes it out because of this result, sticky or not. */
-int gpu_mark_broken(struct gpu *g, int result, const char *doing, struct mu_err *err);
 /* Work that is put on `second` later runs after all that is on `first` now. */
 int gpu_stream_wait(struct gpu *g, void *first, void *second, struct mu_err *err);
 

@@ -14,7 +14,7 @@ static struct mu_err err;
 static int setup(void **state)
 {
 	b = mu_builder_new();
-	mu_err_clear(&err);
+	err = (struct mu_err){0};
 	return 0;
 }
 

@@ -28,7 +28,7 @@ static int setup(void **state)
 {
 	strcpy(folder, "/tmp/muster-monitored-XXXXXX");
 	assert_non_null(mkdtemp(folder));
-	mu_err_clear(&err);
+	err = (struct mu_err){0};
 	return 0;
 }
 

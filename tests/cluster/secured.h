@@ -3,6 +3,7 @@
 #ifndef MU_TESTS_CLUSTER_SECURED_H
 #define MU_TESTS_CLUSTER_SECURED_H
 
+#include "tests/certs_folder.h"
 #include "tests/cluster/fixture.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ static inline void make_folder(char folder[40], const struct mu_certs *c, const 
 
 	snprintf(folder, 40, "/tmp/muster-tls-XXXXXX");
 	assert_non_null(mkdtemp(folder));
-	assert_ok(mu_certs_write(c, ca, folder, &err), &err);
+	assert_ok(certs_write(c, ca, folder, &err), &err);
 }
 
 static inline void drop_folder(const char *folder)

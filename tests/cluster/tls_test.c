@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tasks with mutual TLS: steps work, other clients get no data, and certificate files can be
  * replaced meanwhile. */
+#include "tests/certs_folder.h"
 #include "tests/cluster/secured.h"
 
 static void steps__between_tasks_with_certificates__use_tls(void **state)
@@ -107,11 +108,11 @@ static void certificates__replaced_in_two_phases__do_not_interrupt_steps(void **
 	add(s, handle, 10);
 	assert_false(is_let_in(s->f.address[0], new_only));
 	for (int i = 0; i < 2; i++) /* old certificate, both CAs */
-		assert_ok(mu_certs_write(&s->certs, both, s->folder[i], &err), &err);
+		assert_ok(certs_write(&s->certs, both, s->folder[i], &err), &err);
 	add(s, handle, 10);
 	WAIT_UNTIL(is_let_in(s->f.address[0], old_only));
 	for (int i = 0; i < 2; i++) { /* one by one */
-		assert_ok(mu_certs_write(&next, both, s->folder[i], &err), &err);
+		assert_ok(certs_write(&next, both, s->folder[i], &err), &err);
 		add(s, handle, 10);
 		WAIT_UNTIL(is_let_in(s->f.address[i], new_only));
 		add(s, handle, 10);

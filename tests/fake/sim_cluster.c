@@ -128,7 +128,7 @@ struct sim_object *sim_add(struct sim *s, const char *path, cJSON *json)
 	snprintf(o->path, sizeof(o->path), "%s", path);
 	snprintf(text, sizeof(text), "uid-%d", ++s->next_uid);
 	set_text(metadata_of(json), "uid", text);
-	mu_rfc3339_write_clock(text, s->now);
+	mu_rfc3339_write(text, s->now);
 	set_text(metadata_of(json), "creationTimestamp", text);
 	if (o->kind == SIM_POD) {
 		o->due = s->now + sim_between(s, 0.1, 2);
@@ -399,7 +399,7 @@ static int serve_delete(struct sim *s, struct sim_object *o, const cJSON *body, 
 	}
 	if (sim_at(o->json, "metadata.deletionTimestamp"))
 		return 0;
-	mu_rfc3339_write_clock(when, s->now + 30);
+	mu_rfc3339_write(when, s->now + 30);
 	set_text(metadata, "deletionTimestamp", when);
 	cJSON_AddNumberToObject(metadata, "deletionGracePeriodSeconds", 30);
 	o->due = s->now + sim_between(s, 0.1, 3);
@@ -413,7 +413,7 @@ void sim_confirm(struct sim *s, struct sim_object *o)
 	cJSON *metadata = metadata_of(o->json);
 	char when[32];
 
-	mu_rfc3339_write_clock(when, s->now);
+	mu_rfc3339_write(when, s->now);
 	set_text(metadata, "deletionTimestamp", when);
 	cJSON_SetNumberValue(cJSON_GetObjectItem(metadata, "deletionGracePeriodSeconds"), 0);
 	sim_changed(s, o);

@@ -33,7 +33,7 @@ static void set_status(struct sim *s, struct sim_object *o, const char *phase, b
 	MU_AUTO_BUF text = {0};
 	char when[32];
 
-	mu_rfc3339_write_clock(when, s->now);
+	mu_rfc3339_write(when, s->now);
 	mu_buf_printf(&text,
 		      "{\"phase\":\"%s\",\"podIP\":\"10.0.0.%s\",\"conditions\":[{\"type\":"
 		      "\"Ready\",\"status\":\"%s\"}%s]",

@@ -27,7 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char path[64];
 
 	mu_tensor_limit = 1 << 20;
-	if (mu_csv_parse(&t, (struct mu_span){(const char *)data, size}, "fuzz", &err) == 0)
+	if (mu_csv_parse(&t, (struct mu_span){(const char *)data, size}, "fuzz", NULL, false,
+			 &err) == 0)
 		check(&t);
 	if (fd >= 0 && write(fd, data, size) == (ssize_t)size) {
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);

@@ -156,20 +156,6 @@ static void flags__in_the_classic_form__add_a_job(void **state)
 		     MU_INVALID_ARGUMENT, "'' is not a host:port");
 }
 
-static void cluster__copied__is_equal(void **state)
-{
-	MU_AUTO_CLUSTER a = {0};
-	MU_AUTO_CLUSTER b = {0};
-
-	assert_ok(mu_cluster_add(&a, "worker", 7, "w:1", &err), &err);
-	assert_ok(mu_cluster_add(&a, "worker", 2, "v:1", &err), &err);
-	assert_ok(mu_cluster_copy(&b, &a, &err), &err);
-	assert_true(mu_cluster_eq(&a, &b));
-	assert_int_equal(mu_cluster_job(&b, "worker")->tasks[0].index, 2);
-	assert_ok(mu_cluster_add(&b, "ps", 0, "p:1", &err), &err);
-	assert_false(mu_cluster_eq(&a, &b));
-}
-
 static void cluster__of_random_bytes__never_breaks_the_reader(void **state)
 {
 	const char json[] = "{\"cluster\":{\"ps\":{\"0\":\"a:1\",\"4\":\"b:2\"},\"worker\":[\"c:"
@@ -191,7 +177,6 @@ int main(void)
 	    cmocka_unit_test(tf_config__with_a_task_that_is_not_in_its_cluster__is_invalid),
 	    cmocka_unit_test(tf_config__that_is_wrong__is_named_once),
 	    cmocka_unit_test(flags__in_the_classic_form__add_a_job),
-	    cmocka_unit_test(cluster__copied__is_equal),
 	    cmocka_unit_test(cluster__of_random_bytes__never_breaks_the_reader),
 	};
 

@@ -20,7 +20,8 @@ static void csv__with_a_heading__is_a_table_of_numbers(void **state)
 {
 	MU_AUTO_TENSOR t = {0};
 
-	assert_ok(mu_csv_parse(&t, MU_SPAN("a,b\n# note\n1, 2.5\r\n\n\"3\",-4e1"), "x.csv", &err),
+	assert_ok(mu_csv_parse(&t, MU_SPAN("a,b\n# note\n1, 2.5\r\n\n\"3\",-4e1"), "x.csv", NULL,
+			       false, &err),
 		  &err);
 	assert_string_equal(mu_shape_str(&t.shape), "[2,2]");
 	assert_true(MU_DATA(double, &t)[1] == 2.5 && MU_DATA(double, &t)[3] == -40);
@@ -35,7 +36,7 @@ static void csv__with_a_byte_order_mark_and_comments_before_the_heading__is_read
 	for (size_t i = 0; i < MU_COUNT(texts); i++) {
 		MU_AUTO_TENSOR t = {0};
 
-		assert_ok(mu_csv_parse(&t, mu_span_of(texts[i]), "x.csv", &err), &err);
+		assert_ok(mu_csv_parse(&t, mu_span_of(texts[i]), "x.csv", NULL, false, &err), &err);
 		assert_string_equal(mu_shape_str(&t.shape), "[2,2]");
 	}
 }
@@ -54,8 +55,8 @@ static void csv__that_is_wrong__names_line_and_column(void **state)
 	struct mu_tensor t;
 
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-		assert_fails(mu_csv_parse(&t, mu_span_of(cases[i][0]), "x.csv", &err), &err,
-			     MU_INVALID_ARGUMENT, cases[i][1]);
+		assert_fails(mu_csv_parse(&t, mu_span_of(cases[i][0]), "x.csv", NULL, false, &err),
+			     &err, MU_INVALID_ARGUMENT, cases[i][1]);
 }
 
 static void missing_file__fails_with_the_folder_of_its_relative_path(void **state)

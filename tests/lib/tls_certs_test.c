@@ -3,10 +3,8 @@
 
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "lib/base/buf.h"
+#include "lib/base/mem.h"
 #include "tests/test.h"
 
 static const char *const names[] = {"*.digits.default.svc", "localhost", "127.0.0.1"};
@@ -87,40 +85,12 @@ static void certificate_name__that_is_malformed__is_invalid(void **state)
 		     "needs a name");
 }
 
-static void a_folder__gets_all_three__and_the_key_is_for_its_owner(void **state)
-{
-	char folder[] = "/tmp/muster-certs-XXXXXX";
-	MU_AUTO_BUF text = {0};
-	char path[64];
-	struct mu_certs c;
-	struct mu_err err;
-	struct stat st;
-
-	assert_non_null(mkdtemp(folder));
-	assert_ok(mu_certs_make(&c, names, 3, FROM, TO, &err), &err);
-	for (int i = 0; i < 2; i++) /* over what is there, too */
-		assert_ok(mu_certs_write(&c, NULL, folder, &err), &err);
-	snprintf(path, sizeof(path), "%s/ca.crt", folder);
-	assert_ok(mu_buf_read_file(&text, path, 1 << 20, &err), &err);
-	assert_string_equal(text.data, c.ca);
-	unlink(path);
-	snprintf(path, sizeof(path), "%s/tls.crt", folder);
-	assert_int_equal(unlink(path), 0);
-	snprintf(path, sizeof(path), "%s/tls.key", folder);
-	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(st.st_mode & 0777, 0600);
-	unlink(path);
-	assert_int_equal(rmdir(folder), 0);
-	mu_certs_fini(&c);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_certificate__is_vouched_for_by_its_own_ca_only_and_in_its_time),
 	    cmocka_unit_test(certificate__matches_its_names_only),
 	    cmocka_unit_test(certificate_name__that_is_malformed__is_invalid),
-	    cmocka_unit_test(a_folder__gets_all_three__and_the_key_is_for_its_owner),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

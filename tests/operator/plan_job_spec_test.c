@@ -165,7 +165,7 @@ static void manifest__that_is_wrong__names_line_and_path(void **state)
 	struct job_spec *s;
 
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		mu_err_clear(&err);
+		err = (struct mu_err){0};
 		assert_true(job_spec_parse(&s, mu_span_of(cases[i][0]), "j.yaml", &err) < 0);
 		if (!strstr(err.msg, cases[i][1]))
 			fail_msg("'%s' does not say '%s'", err.msg, cases[i][1]);

@@ -10,6 +10,7 @@
 #include "lib/tls/certs.h"
 #include "task/rpc/server.h"
 #include "task/rpc/tls.h"
+#include "tests/certs_folder.h"
 #include "tests/test.h"
 #include "tests/wait.h"
 
@@ -57,7 +58,7 @@ static void write_folder(const char *folder, const struct mu_certs *c)
 	struct mu_err err;
 
 	mkdir(folder, 0700);
-	assert_ok(mu_certs_write(c, NULL, folder, &err), &err);
+	assert_ok(certs_write(c, NULL, folder, &err), &err);
 }
 
 static void remove_folder(const char *folder)

@@ -14,11 +14,6 @@ static inline bool gain_is_larger(float a, float b)
 	return a - b >= GAIN_TOLERANCE;
 }
 
-static inline bool gains_are_equal(float a, float b)
-{
-	return fabsf(a - b) < GAIN_TOLERANCE;
-}
-
 /* The best weight of a leaf with these sums of gradients and Hessians, and its gain. */
 void leaf_weight(float gradient, float hessian, float l1, float l2, float *weight, float *gain);
 

@@ -59,7 +59,7 @@ static int check_feature(const struct kernel_call *c, const struct inputs *in, u
 
 static bool is_better(const struct candidate *s, const struct candidate *best)
 {
-	if (best->is_set && gains_are_equal(s->gain, best->gain))
+	if (best->is_set && fabsf(s->gain - best->gain) < GAIN_TOLERANCE)
 		return s->feature < best->feature;
 	return !best->is_set || gain_is_larger(s->gain, best->gain);
 }

@@ -58,8 +58,6 @@ void iterator_set_dataset(struct iterator *it, struct dataset *d, int64_t shard_
 struct buffered_element *buffered_element_new(unsigned n); /* without an element */
 void buffered_element_free(struct buffered_element *r);
 void iterator_clear_buffer(struct iterator *it);
-/* Replaces the buffered elements; takes the list. */
-void iterator_set_buffer(struct iterator *it, struct buffered_element *head);
 
 void state_request_unref(struct state_request *t);
 /* Removes the first request from the iterator's list.  Called with the queue's lock. */

@@ -42,7 +42,8 @@ struct buffered_element *buffered_element_new(unsigned n)
 	return mu_xcalloc(1, sizeof(struct buffered_element) + (n + 1) * sizeof(struct mu_tensor));
 }
 
-void iterator_set_buffer(struct iterator *it, struct buffered_element *head)
+/* Replaces the buffered elements; takes the list. */
+static void iterator_set_buffer(struct iterator *it, struct buffered_element *head)
 {
 	iterator_clear_buffer(it);
 	it->head = head;

@@ -336,7 +336,8 @@ static bool next_within(struct mu_pb *m, struct mu_pb_field *f, unsigned depth)
 	}
 }
 
-bool proto_next(struct mu_pb *m, struct mu_pb_field *f)
+/* Reads the next field, like mu_pb_next, and groups, whose bytes include both tags. */
+static bool proto_next(struct mu_pb *m, struct mu_pb_field *f)
 {
 	return next_within(m, f, 0);
 }

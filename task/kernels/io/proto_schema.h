@@ -46,8 +46,6 @@ bool proto_type_fits(const struct proto_type *t, enum mu_dtype dtype);
  * of a float or double. */
 uint64_t proto_value(const struct proto_type *t, uint64_t raw);
 
-/* Reads the next field, like mu_pb_next, and groups, whose bytes include both tags. */
-bool proto_next(struct mu_pb *m, struct mu_pb_field *f);
 /* Calls fn with each value of a requested field, k, or with NULL for packed values of a field that
  * is not repeated.  DATA_LOSS: the message is malformed. */
 struct proto_value {
