@@ -168,12 +168,12 @@ int mu_dataset_memory(struct mu_dataset *out, const float *x, const int32_t *y, 
 		      int64_t features, double scale, struct mu_err *err)
 {
 	struct mu_dataset d;
-	bool given = scale != 0;
+	bool is_set = scale != 0;
 	int rc = dataset_alloc(&d, rows, features, err);
 
 	if (rc)
 		return rc;
-	for (int64_t i = 0; i < rows * features && !given; i++)
+	for (int64_t i = 0; i < rows * features && !is_set; i++)
 		scale = (double)fabsf(x[i]) > scale ? (double)fabsf(x[i]) : scale;
 	for (int64_t i = 0; i < rows * features; i++)
 		MU_DATA(float, &d.x)[i] = (float)((double)x[i] / (scale > 0 ? scale : 1));

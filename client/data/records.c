@@ -172,15 +172,15 @@ static int read_tfrecord(struct rows *r, const char *path, struct mu_err *err)
 	while (!rc) {
 		uint64_t at = mu_tfrecord_offset(f);
 		struct mu_span record;
-		int got = mu_tfrecord_next(f, &record, err);
+		int n_records = mu_tfrecord_next(f, &record, err);
 
-		if (got == 0)
+		if (n_records == 0)
 			break;
-		rc = got < 0 ? got : add_example(r, record, path, at, &x, &y, err);
+		rc = n_records < 0 ? n_records : add_example(r, record, path, at, &x, &y, err);
 		if (!rc)
 			continue;
 		rc = bad_record(r, rc, err);
-		if (!rc && got < 0 && mu_tfrecord_skip(f, NULL))
+		if (!rc && n_records < 0 && mu_tfrecord_skip(f, NULL))
 			break;
 	}
 	return rc;

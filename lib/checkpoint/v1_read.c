@@ -239,9 +239,9 @@ static int part_values(const struct file *f, const struct tensor_meta *s,
 	if (rc)
 		return rc;
 	bundle_slice_key(&key, name, e);
-	struct mu_span wanted = mu_buf_span(&key);
+	struct mu_span key_span = mu_buf_span(&key);
 	const struct part *p =
-	    f->n_parts ? bsearch(&wanted, f->parts, f->n_parts, sizeof *p, parts_by_key) : NULL;
+	    f->n_parts ? bsearch(&key_span, f->parts, f->n_parts, sizeof *p, parts_by_key) : NULL;
 	if (!p || !find_field(p->value, SLICES_DATA, &data) ||
 	    !find_field(data, DATA_VALUES, &values))
 		return mu_fail(err, MU_DATA_LOSS, "%s: a part of tensor '%.150s' is missing",

@@ -264,7 +264,7 @@ int mu_cluster_parse_tf_config(struct mu_cluster *out, struct mu_self *self, str
 {
 	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
 	MU_AUTO_CLUSTER c = {0};
-	struct mu_self who;
+	struct mu_self task_self;
 	int rc = mu_json_parse(&d, text, "TF_CONFIG", err);
 
 	if (rc)
@@ -273,12 +273,12 @@ int mu_cluster_parse_tf_config(struct mu_cluster *out, struct mu_self *self, str
 		return mu_wrap(err, "TF_CONFIG");
 	struct mu_doc_node *task;
 	if ((rc = mu_doc_opt_map(d->root, "task", &task, err)) ||
-	    (rc = read_self(&who, &c, task, err)))
+	    (rc = read_self(&task_self, &c, task, err)))
 		return rc;
 	*out = c;
 	c = (struct mu_cluster){0};
 	if (self)
-		*self = who;
+		*self = task_self;
 	return 0;
 }
 

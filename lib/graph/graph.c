@@ -157,19 +157,19 @@ void mu_graph_mark_inputs(const struct mu_graph *g, bool *marked)
 
 void mu_graph_keep(struct mu_graph *g, const bool *keep)
 {
-	unsigned kept = 0;
+	unsigned n_kept = 0;
 
 	for (unsigned i = 0; i < g->n_nodes; i++) {
 		struct mu_node *n = g->nodes[i];
 		if (keep[i]) {
-			n->id = kept;
-			g->nodes[kept++] = n;
+			n->id = n_kept;
+			g->nodes[n_kept++] = n;
 			continue;
 		}
 		for (unsigned k = 0; k < n->n_attrs; k++)
 			mu_attr_fini(&n->attrs[k].value);
 	}
-	g->n_nodes = kept;
+	g->n_nodes = n_kept;
 	mu_graph_index_reset(g);
 }
 

@@ -166,7 +166,7 @@ int mu_csv_parse(struct mu_tensor *out, struct mu_span text, const char *source,
 	struct table t = {.source = source, .skip_bad = skip_bad, .check = check};
 	struct mu_err own;
 	struct mu_shape shape;
-	struct mu_tensor made;
+	struct mu_tensor tensor;
 	int rc;
 
 	err = err ? err : &own; /* the log needs the reason for skipped rows */
@@ -175,10 +175,10 @@ int mu_csv_parse(struct mu_tensor *out, struct mu_span text, const char *source,
 	if (!rc)
 		rc = mu_shape_set(&shape, 2, (int64_t[]){t.rows, t.fields}, err);
 	if (!rc)
-		rc = mu_tensor_new(&made, MU_DOUBLE, &shape, err);
+		rc = mu_tensor_new(&tensor, MU_DOUBLE, &shape, err);
 	if (!rc) {
-		memcpy(made.data, t.v, t.n * sizeof t.v[0]);
-		*out = made;
+		memcpy(tensor.data, t.v, t.n * sizeof t.v[0]);
+		*out = tensor;
 	}
 	free(t.v);
 	return rc;

@@ -14,15 +14,16 @@ static struct mu_doc_node *child_of(const struct mu_doc_node *map, const char *k
 
 static int wrong_kind(const struct mu_doc_node *n, enum mu_doc_kind want, struct mu_err *err)
 {
-	const char *wanted_kind = mu_doc_kind_name(want), *got = mu_doc_kind_name(n->kind);
+	const char *wanted_kind = mu_doc_kind_name(want), *actual_kind = mu_doc_kind_name(n->kind);
 
 	if (n->kind == MU_DOC_STRING)
-		return mu_doc_invalid(n, err, "must be %s, got %s: '%.60s'", wanted_kind, got,
-				      n->text);
+		return mu_doc_invalid(n, err, "must be %s, got %s: '%.60s'", wanted_kind,
+				      actual_kind, n->text);
 	if (n->kind == MU_DOC_INT || n->kind == MU_DOC_FLOAT)
-		return mu_doc_invalid(n, err, "must be %s, got %s: %g", wanted_kind, got, n->f);
+		return mu_doc_invalid(n, err, "must be %s, got %s: %g", wanted_kind, actual_kind,
+				      n->f);
 	/* In YAML, y, n, on and off are booleans unless quoted. */
-	return mu_doc_invalid(n, err, "must be %s, got %s%s", wanted_kind, got,
+	return mu_doc_invalid(n, err, "must be %s, got %s%s", wanted_kind, actual_kind,
 			      n->kind == MU_DOC_BOOL && want == MU_DOC_STRING ? ": put it in quotes"
 									      : "");
 }

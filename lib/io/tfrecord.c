@@ -111,10 +111,10 @@ static int read_more(struct mu_tfrecord_reader *r, uint64_t n, struct mu_err *er
 	while (n) {
 		size_t want = n < CHUNK ? (size_t)n : CHUNK;
 		mu_buf_reserve(&r->buf, want);
-		size_t got = fread(r->buf.data + r->buf.len, 1, want, r->file);
-		r->buf.len += got;
-		n -= got;
-		if (got == want)
+		size_t n_read = fread(r->buf.data + r->buf.len, 1, want, r->file);
+		r->buf.len += n_read;
+		n -= n_read;
+		if (n_read == want)
 			continue;
 		if (ferror(r->file))
 			return mu_fail_errno(err, errno, "cannot read %s", r->path);

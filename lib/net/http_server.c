@@ -199,7 +199,7 @@ static void *http_serve(void *arg)
 	}
 }
 
-static int listen_on(const char *host, int port, int *got, struct mu_err *err)
+static int listen_on(const char *host, int port, int *bound_port, struct mu_err *err)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list;
 	struct sockaddr_storage addr;
@@ -230,8 +230,8 @@ static int listen_on(const char *host, int port, int *got, struct mu_err *err)
 				       "port %d on %s is already in use (HTTP)", port, host);
 		return mu_fail_errno(err, why, "HTTP on %s:%d", host, port);
 	}
-	*got = ntohs(addr.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&addr)->sin6_port
-						: ((struct sockaddr_in *)&addr)->sin_port);
+	*bound_port = ntohs(addr.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&addr)->sin6_port
+						       : ((struct sockaddr_in *)&addr)->sin_port);
 	return fd;
 }
 
@@ -249,7 +249,7 @@ int mu_http_start(const char *host, int port, mu_http_handler handler, void *ctx
 		  struct mu_http_server **out, int *got_port, struct mu_err *err)
 {
 	struct mu_http_server *h;
-	int got = 0, fd = listen_on(host, port, &got, err);
+	int bound_port = 0, fd = listen_on(host, port, &bound_port, err);
 
 	if (fd < 0)
 		return fd;
@@ -272,7 +272,7 @@ int mu_http_start(const char *host, int port, mu_http_handler handler, void *ctx
 		    "cannot start the HTTP server: no descriptor, memory or thread is available");
 	}
 	*out = h;
-	*got_port = got;
+	*got_port = bound_port;
 	return 0;
 }
 

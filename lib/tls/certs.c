@@ -151,7 +151,7 @@ int mu_certs_make(struct mu_certs *out, const char *const *names, unsigned n_nam
 		  int64_t to, struct mu_err *err)
 {
 	MU_AUTO_BUF list = {0};
-	struct mu_certs made = {0};
+	struct mu_certs certs = {0};
 	EVP_PKEY *ca_key = NULL, *key = NULL;
 	X509 *ca = NULL, *leaf = NULL;
 	int rc = put_names(&list, names, n_names, err);
@@ -163,16 +163,16 @@ int mu_certs_make(struct mu_certs *out, const char *const *names, unsigned n_nam
 	ca = ca_key ? make_ca(ca_key, from, to) : NULL;
 	leaf = ca && key ? make_leaf(key, ca, ca_key, list.data, from, to) : NULL;
 	if (leaf)
-		made = (struct mu_certs){pem_of(ca), pem_of(leaf), pem_of_key(key)};
+		certs = (struct mu_certs){pem_of(ca), pem_of(leaf), pem_of_key(key)};
 	EVP_PKEY_free(ca_key);
 	EVP_PKEY_free(key);
 	X509_free(ca);
 	X509_free(leaf);
-	if (!made.ca || !made.crt || !made.key) {
-		mu_certs_fini(&made);
+	if (!certs.ca || !certs.crt || !certs.key) {
+		mu_certs_fini(&certs);
 		return fail_openssl(err, leaf ? "writing" : ca ? "signing" : "a key");
 	}
-	*out = made;
+	*out = certs;
 	return 0;
 }
 

@@ -40,7 +40,7 @@ static unsigned replace_control(const struct opt *o, struct mu_node *from, struc
 
 static void rewire(struct opt *o, struct mu_node *n)
 {
-	unsigned kept = n->n_inputs;
+	unsigned n_kept = n->n_inputs;
 
 	for (unsigned k = 0; k < n->n_inputs; k++)
 		n->inputs[k] = replacement_of(o, n->inputs[k]);
@@ -49,12 +49,12 @@ static void rewire(struct opt *o, struct mu_node *n)
 		bool duplicate = false;
 		if (!replace_control(o, n->inputs[k].node, &from))
 			continue;
-		for (unsigned i = kept; !duplicate && i-- > n->n_inputs && kept - i < 8;)
+		for (unsigned i = n_kept; !duplicate && i-- > n->n_inputs && n_kept - i < 8;)
 			duplicate = n->inputs[i].node == from;
 		if (!duplicate)
-			n->inputs[kept++] = (struct mu_input){from, MU_CONTROL};
+			n->inputs[n_kept++] = (struct mu_input){from, MU_CONTROL};
 	}
-	n->n_controls = kept - n->n_inputs;
+	n->n_controls = n_kept - n->n_inputs;
 }
 
 /* ---- nodes that pass values on ---- */

@@ -349,17 +349,17 @@ static int partition_nodes(struct partitioner *c)
 /* Drops the partitions of tasks whose nodes were all replicated elsewhere. */
 static void drop_empty(struct partitioner *c)
 {
-	unsigned kept = 0;
+	unsigned n_kept = 0;
 
 	for (unsigned i = 0; i < c->n_partitions; i++) {
 		if (c->partitions[i].graph->n_nodes) {
-			c->partitions[kept++] = c->partitions[i];
+			c->partitions[n_kept++] = c->partitions[i];
 			continue;
 		}
 		free(c->partitions[i].task);
 		mu_graph_free(c->partitions[i].graph);
 	}
-	c->n_partitions = kept;
+	c->n_partitions = n_kept;
 }
 
 int graph_partition(struct mu_graph *g, const struct graph_devices *devs,

@@ -278,23 +278,23 @@ static void copy_needed(struct prune *p)
 
 static int add_fetches(struct prune *p, const char **keys)
 {
-	struct mu_map seen;
+	struct mu_map n_uses;
 	int rc = 0;
 
-	mu_map_init(&seen);
+	mu_map_init(&n_uses);
 	for (unsigned i = 0; !rc && i < p->sig->n_fetches; i++) {
 		struct mu_input f = p->fetches[i], in = prune_map_input(p, f);
 		struct feed_key k = {f.node->id, f.port};
-		uintptr_t copy = (uintptr_t)mu_map_get_n(&seen, &k, sizeof k);
+		uintptr_t copy = (uintptr_t)mu_map_get_n(&n_uses, &k, sizeof k);
 		enum mu_dtype type;
 		struct mu_node *send;
-		mu_map_put_n(&seen, &k, sizeof k, (void *)(copy + 1));
+		mu_map_put_n(&n_uses, &k, sizeof k, (void *)(copy + 1));
 		if ((rc = prune_output_type(p, f, "FetchOutputs", &type)))
 			break;
 		send = add_client_end(p, "_Send", f, (unsigned)copy, "T", type, &keys[i]);
 		mu_node_set_inputs(p->to, send, &in, 1, NULL, 0);
 	}
-	mu_map_fini(&seen);
+	mu_map_fini(&n_uses);
 	return rc;
 }
 

@@ -109,7 +109,7 @@ int bind_listen(grpc_server *server, const char *address, grpc_server_credential
 		struct mu_err *err)
 {
 	bool local = !strncmp(address, "unix:", 5);
-	int got, rc;
+	int bound_port, rc;
 
 	if (!well_formed(address))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -118,9 +118,9 @@ int bind_listen(grpc_server *server, const char *address, grpc_server_credential
 	rc = local ? check_unix(address + 5, err) : check_tcp(address, err);
 	if (rc)
 		return rc;
-	got = grpc_server_add_http2_port(server, address, creds);
-	if (got == 0)
+	bound_port = grpc_server_add_http2_port(server, address, creds);
+	if (bound_port == 0)
 		return mu_fail(err, MU_FAILED_PRECONDITION, "cannot listen on %s", address);
-	*port = local ? 0 : got;
+	*port = local ? 0 : bound_port;
 	return 0;
 }

@@ -66,14 +66,14 @@ static void unref_tensor(void *p)
 
 static grpc_slice payload_slice(const struct mu_tensor *t, size_t len)
 {
-	struct mu_tensor *held;
+	struct mu_tensor *reference;
 
 	if (len < BORROW_MIN)
 		return grpc_slice_from_copied_buffer(t->data, len);
-	held = MU_NEW(struct mu_tensor);
-	*held = mu_tensor_ref(t);
-	mu_tsan_release(held);
-	return grpc_slice_new_with_user_data(t->data, len, unref_tensor, held);
+	reference = MU_NEW(struct mu_tensor);
+	*reference = mu_tensor_ref(t);
+	mu_tsan_release(reference);
+	return grpc_slice_new_with_user_data(t->data, len, unref_tensor, reference);
 }
 
 grpc_byte_buffer *message_to_buffer(const struct rpc_message *m)

@@ -26,9 +26,9 @@ static void on_reply(void *arg, const struct mu_err *err, struct rpc_bytes *repl
 		if (w->err)
 			*w->err = *err;
 	} else if (w->reply) {
-		struct mu_span got = rpc_bytes_flat(reply);
+		struct mu_span body = rpc_bytes_flat(reply);
 
-		mu_buf_put(w->reply, got.data, got.len);
+		mu_buf_put(w->reply, body.data, body.len);
 	}
 	w->ended = true;
 	pthread_cond_signal(&w->cond);

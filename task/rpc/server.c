@@ -60,17 +60,17 @@ int rpc_server_start(const struct rpc_server_options *o, struct rpc_server **out
 {
 	struct rpc_server *s = new_server(o);
 	struct rpc_server_options own = *o;
-	int *got = MU_NEW_ARRAY(int, o->n_addresses + 1), rc;
+	int *bound_ports = MU_NEW_ARRAY(int, o->n_addresses + 1), rc;
 
 	own.methods = s->methods;
-	rc = listener_start(s, &own, &s->listener, got, err);
+	rc = listener_start(s, &own, &s->listener, bound_ports, err);
 	if (rc) {
 		free_server(s);
 	} else {
-		memcpy(ports, got, o->n_addresses * sizeof(int));
+		memcpy(ports, bound_ports, o->n_addresses * sizeof(int));
 		*out = s;
 	}
-	free(got);
+	free(bound_ports);
 	return rc;
 }
 

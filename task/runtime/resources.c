@@ -69,23 +69,23 @@ static bool is_within(const char *container, const char *outer)
  * queue calls its waiters, and an iterator's functions have their own containers. */
 static void remove_all(struct resources *rs, const char *container)
 {
-	struct resource **gone;
+	struct resource **to_free;
 	size_t n = 0;
 
 	pthread_mutex_lock(&rs->lock);
-	gone = MU_NEW_ARRAY(struct resource *, rs->by_key.count + 1);
+	to_free = MU_NEW_ARRAY(struct resource *, rs->by_key.count + 1);
 	mu_map_each (&rs->by_key, s)
 		if (!container || is_within(s->key, container))
-			gone[n++] = s->value;
+			to_free[n++] = s->value;
 	for (size_t i = 0; i < n; i++) {
 		MU_AUTO_BUF key = {0};
-		resource_make_key(&key, gone[i]->container, gone[i]->name);
+		resource_make_key(&key, to_free[i]->container, to_free[i]->name);
 		mu_map_del_n(&rs->by_key, key.data, key.len);
 	}
 	pthread_mutex_unlock(&rs->lock);
 	for (size_t i = 0; i < n; i++)
-		close_and_unref(gone[i]);
-	free(gone);
+		close_and_unref(to_free[i]);
+	free(to_free);
 }
 
 void resources_free(struct resources *rs)

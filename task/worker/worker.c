@@ -111,7 +111,7 @@ static void drop_kernels(struct worker *w, const char *session)
 
 static void worker_delete_session(struct worker *w, const char *handle)
 {
-	struct registered **gone = NULL;
+	struct registered **to_free = NULL;
 	struct worker_session *s;
 	unsigned n = 0;
 
@@ -121,16 +121,16 @@ static void worker_delete_session(struct worker *w, const char *handle)
 		struct registered *r = g->value;
 
 		if (!strcmp(r->session, handle)) {
-			gone = mu_xrealloc(gone, (n + 1) * sizeof(struct registered *));
-			gone[n++] = r;
+			to_free = mu_xrealloc(to_free, (n + 1) * sizeof(struct registered *));
+			to_free[n++] = r;
 		}
 	}
 	for (unsigned i = 0; i < n; i++)
-		mu_map_del(&w->graphs, gone[i]->handle);
+		mu_map_del(&w->graphs, to_free[i]->handle);
 	pthread_mutex_unlock(&w->lock);
 	for (unsigned i = 0; i < n; i++)
-		free_graph(gone[i]);
-	free(gone);
+		free_graph(to_free[i]);
+	free(to_free);
 	drop_kernels(w, handle);
 	if (!s)
 		return; /* not an error, as in TensorFlow */
@@ -427,24 +427,25 @@ static int control_on(struct worker *w, enum peer_method m, struct mu_span reque
 	    [PEER_CLEANUP_ALL] = &muster__cleanup_all_request__descriptor,
 	};
 	Muster__CleanupAllRequest *all;
-	void *got;
+	void *message;
 
 	if ((size_t)m >= MU_COUNT(types) || !types[m])
 		return mu_fail(err, MU_UNIMPLEMENTED, "the worker has no control message %d", m);
-	all = got = control_unpack(a, types[m], request, err);
-	if (!got)
+	all = message = control_unpack(a, types[m], request, err);
+	if (!message)
 		return -MU_INVALID_ARGUMENT;
 	switch (m) {
 	case PEER_CREATE_SESSION:
-		return worker_create_session(w, got, err);
+		return worker_create_session(w, message, err);
 	case PEER_DELETE_SESSION:
-		worker_delete_session(w,
-				      ((Muster__DeleteWorkerSessionRequest *)got)->session_handle);
+		worker_delete_session(
+		    w, ((Muster__DeleteWorkerSessionRequest *)message)->session_handle);
 		return 0;
 	case PEER_DEREGISTER_GRAPH:
-		return deregister(w, ((Muster__DeregisterGraphRequest *)got)->graph_handle, err);
+		return deregister(w, ((Muster__DeregisterGraphRequest *)message)->graph_handle,
+				  err);
 	case PEER_CLEANUP_GRAPH:
-		worker_cleanup_step(w, ((Muster__CleanupGraphRequest *)got)->step_id);
+		worker_cleanup_step(w, ((Muster__CleanupGraphRequest *)message)->step_id);
 		return 0;
 	default: /* PEER_CLEANUP_ALL */
 		if (all->n_container == 0)

@@ -11,10 +11,11 @@
 enum { OVERWRITE = -1 };
 
 static int check_shapes(const struct mu_shape *table, const struct mu_shape *is,
-			const struct mu_shape *us, int *depth, struct mu_err *err)
+			const struct mu_shape *updates_shape, int *depth, struct mu_err *err)
 {
 	/* as in TensorFlow, a scalar takes no updates */
-	if ((is->count || us->count) && !(table->count && is->count && us->count))
+	if ((is->count || updates_shape->count) &&
+	    !(table->count && is->count && updates_shape->count))
 		return mu_invalid(err, "Indices and updates specified for empty output shape");
 	if (is->rank < 1 || is->dim[is->rank - 1] > table->rank)
 		return mu_invalid(err,
@@ -22,14 +23,14 @@ static int check_shapes(const struct mu_shape *table, const struct mu_shape *is,
 				  "indices have shape %s",
 				  mu_shape_str(table), mu_shape_str(is));
 	*depth = (int)is->dim[is->rank - 1];
-	bool fits = us->rank == is->rank - 1 + table->rank - *depth;
-	for (int d = 0; fits && d < us->rank; d++)
-		fits = us->dim[d] ==
+	bool fits = updates_shape->rank == is->rank - 1 + table->rank - *depth;
+	for (int d = 0; fits && d < updates_shape->rank; d++)
+		fits = updates_shape->dim[d] ==
 		       (d < is->rank - 1 ? is->dim[d] : table->dim[*depth + d - (is->rank - 1)]);
 	if (!fits)
 		return mu_invalid(
 		    err, "Dimensions of updates %s must match indices %s and the output %s",
-		    mu_shape_str(us), mu_shape_str(is), mu_shape_str(table));
+		    mu_shape_str(updates_shape), mu_shape_str(is), mu_shape_str(table));
 	return 0;
 }
 

@@ -155,14 +155,14 @@ static int batch_to_space(struct kernel_call *c, struct mu_err *err)
 	for (int d = b.n; d-- > 0; block_stride *= b.size[d])
 		strides[d] = block_stride;
 	for (int d = 1; d < in->shape.rank; d++) {
-		int64_t n = in->shape.dim[d], kept;
+		int64_t n = in->shape.dim[d], cropped;
 		space_push(&v, n, plain.stride[d]);
 		if (d <= b.n) {
 			space_push(&v, b.size[d - 1], strides[d - 1]);
 			if (__builtin_mul_overflow(n, b.size[d - 1], &n))
 				return mu_invalid(err, "the blocks are too large");
 		}
-		kept = n;
+		cropped = n;
 		if (d <= b.n && (b.before[d - 1] > n || b.after[d - 1] > n - b.before[d - 1]))
 			return mu_invalid(
 			    err,
@@ -170,9 +170,9 @@ static int batch_to_space(struct kernel_call *c, struct mu_err *err)
 			    d - 1, (long long)n, (long long)b.before[d - 1],
 			    (long long)b.after[d - 1]);
 		if (d <= b.n)
-			kept -= b.before[d - 1] + b.after[d - 1];
+			cropped -= b.before[d - 1] + b.after[d - 1];
 		MU_RETURN_IF_ERROR(mu_shape_push(&whole, n, err));
-		MU_RETURN_IF_ERROR(mu_shape_push(&shape, kept, err));
+		MU_RETURN_IF_ERROR(mu_shape_push(&shape, cropped, err));
 	}
 	MU_RETURN_IF_ERROR(move_scratch(c, in->dtype, &whole, &wide, err));
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, &shape, &out, err));

@@ -27,10 +27,10 @@ static void readback_end(struct readback *q, const struct mu_err *err)
 static void copy_arrived(void *arg, const struct mu_err *err)
 {
 	struct readback *q = arg;
-	struct mu_err mine;
+	struct mu_err copy_err;
 
-	if (!err && q->on_copied(q, &mine))
-		err = &mine;
+	if (!err && q->on_copied(q, &copy_err))
+		err = &copy_err;
 	readback_end(q, err);
 }
 

@@ -403,7 +403,7 @@ void tree_prune(struct tree *t)
 	MU_AUTO_FREE unsigned *parent = MU_NEW_ARRAY(unsigned, t->n_nodes + 1);
 	MU_AUTO_FREE unsigned *new_id = MU_NEW_ARRAY(unsigned, t->n_nodes + 1);
 	MU_AUTO_FREE float *change = MU_NEW_ARRAY(float, t->n_nodes + 1);
-	unsigned kept = 0;
+	unsigned n_kept = 0;
 
 	if (!merge_leaves(t, parent, change) || t->pruned)
 		return;
@@ -416,7 +416,7 @@ void tree_prune(struct tree *t)
 		p->change = MU_NEW_ARRAY(float, 1);
 		for (; parent[at] != at; at = parent[at])
 			*p->change += change[at];
-		new_id[i] = at == i ? kept++ : new_id[at];
+		new_id[i] = at == i ? n_kept++ : new_id[at];
 		p->new_id = (int32_t)new_id[i];
 	}
 	for (unsigned i = 0; i < t->n_nodes; i++) {
@@ -431,7 +431,7 @@ void tree_prune(struct tree *t)
 		}
 		t->nodes[new_id[i]] = *n;
 	}
-	t->n_nodes = kept;
+	t->n_nodes = n_kept;
 }
 
 int trees_node(const struct trees *t, int64_t tree, int64_t node, const struct tree_node **out,

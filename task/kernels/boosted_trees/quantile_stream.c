@@ -89,7 +89,7 @@ static void summary_compress(struct quantile_summary *s, int64_t size, double ep
 	double slack = (double)total_weight(s) * fmax(1.0 / (double)size, epsilon);
 	/* Credit lets one entry in n/size stay where all weights are within the slack. */
 	int64_t credit = 0, step = (int64_t)s->n;
-	size_t kept = 1, last = 1;
+	size_t n_kept = 1, last = 1;
 	for (size_t at = 0; at + 1 < s->n;) {
 		size_t next = at + 1;
 		while (next < s->n && credit < step &&
@@ -99,13 +99,13 @@ static void summary_compress(struct quantile_summary *s, int64_t size, double ep
 			next++;
 		}
 		at = next - 1 > at ? next - 1 : at + 1;
-		s->entries[kept++] = s->entries[at];
+		s->entries[n_kept++] = s->entries[at];
 		last = at;
 		credit -= step;
 	}
 	if (last + 1 != s->n)
-		s->entries[kept++] = s->entries[s->n - 1];
-	s->n = kept;
+		s->entries[n_kept++] = s->entries[s->n - 1];
+	s->n = n_kept;
 }
 
 static double summary_error(const struct quantile_summary *s)

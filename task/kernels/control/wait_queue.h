@@ -24,8 +24,9 @@ struct waiter {
 	struct wait_queue *waiters;
 	struct resource *owner; /* a reference to the resource that the wait queue is part of */
 	const char *what;       /* "Dequeue": for the error when it is cancelled */
-	/* With the lock: true when the call is over, with err set when it has failed.  One that has
-	 * gone a part of its way sets `moved`, so that the other line is looked at again. */
+	/* Called with the lock.  Returns true when the call has ended, with err set if it failed.
+	 * A call that has done a part of its work sets `moved`, so that the other queues are tried
+	 * again. */
 	bool (*try)(struct waiter *w);
 	bool moved;
 	void (*undo)(struct waiter *w); /* (optional) with the lock, when it is cancelled */

@@ -108,15 +108,15 @@ static void interleave_close(struct dataset_iterator *it)
 
 /* Opens what the function makes of an element; both are taken. */
 static int begin_slot(struct dataset_iterator *it, struct slot *t, struct mu_tensor *of,
-		      struct mu_tensor *made, struct mu_err *err)
+		      struct mu_tensor *result, struct mu_err *err)
 {
-	struct dataset *d = dataset_in(made);
+	struct dataset *d = dataset_in(result);
 	int rc = d && d->n_out == it->d->n_out
 		     ? dataset_iterator_open(d, it->caller, &t->it, err)
 		     : mu_invalid(err, "the function does not return a dataset of %u components",
 				  it->d->n_out);
 
-	mu_tensor_unref(made);
+	mu_tensor_unref(result);
 	t->of = of;
 	if (rc)
 		end_slot(it, t);
@@ -126,7 +126,7 @@ static int begin_slot(struct dataset_iterator *it, struct slot *t, struct mu_ten
 /* 1: the slot has an iterator; 0: nothing is left to fill it. */
 static int open_slot(struct dataset_iterator *it, struct cycle *t, struct mu_err *err)
 {
-	struct mu_tensor made, *of;
+	struct mu_tensor result, *of;
 	int rc;
 
 	if (t->slot[t->at].it)
@@ -134,12 +134,12 @@ static int open_slot(struct dataset_iterator *it, struct cycle *t, struct mu_err
 	if (t->dry)
 		return 0;
 	of = MU_NEW_ARRAY(struct mu_tensor, it->d->in[0]->n_out + 1);
-	if ((rc = dataset_next_mapped(it, 0, &made, 1, of, err)) <= 0) {
+	if ((rc = dataset_next_mapped(it, 0, &result, 1, of, err)) <= 0) {
 		t->dry = rc == 0;
 		free(of);
 		return rc;
 	}
-	MU_RETURN_IF_ERROR(begin_slot(it, &t->slot[t->at], of, &made, err));
+	MU_RETURN_IF_ERROR(begin_slot(it, &t->slot[t->at], of, &result, err));
 	return 1;
 }
 

@@ -176,7 +176,7 @@ int dataset_apply(const struct dataset_iterator *it, unsigned which, struct mu_t
 }
 
 int dataset_next_mapped(struct dataset_iterator *it, unsigned which, struct mu_tensor *out,
-			unsigned n_out, struct mu_tensor *kept, struct mu_err *err)
+			unsigned n_out, struct mu_tensor *element, struct mu_err *err)
 {
 	struct mu_tensor in[MAX_COMPONENTS] = {0};
 	unsigned n = it->d->in[0]->n_out;
@@ -184,11 +184,11 @@ int dataset_next_mapped(struct dataset_iterator *it, unsigned which, struct mu_t
 
 	if (rc <= 0)
 		return rc;
-	for (unsigned i = 0; kept && i < n; i++)
-		kept[i] = mu_tensor_ref(&in[i]);
+	for (unsigned i = 0; element && i < n; i++)
+		element[i] = mu_tensor_ref(&in[i]);
 	rc = dataset_apply(it, which, in, n, out, n_out, err);
-	if (rc && kept)
-		element_drop(kept, n);
+	if (rc && element)
+		element_drop(element, n);
 	return rc ? rc : 1;
 }
 

@@ -29,12 +29,12 @@ struct dataset_kind {
 	struct {
 		const char *name, *captured;
 	} function[MAX_FUNCTIONS];
-	bool reshapes; /* its elements have other components than those it draws */
-	/* (optional) how many elements it has when the first it draws from has n; NULL: as many, or
-	 * UNKNOWN_CARDINALITY where it draws from none or has a function. */
+	bool reshapes; /* its elements have other components than those of its input */
+	/* (optional) The number of elements if its first input dataset has n.  NULL: n, or
+	 * UNKNOWN_CARDINALITY if it has no input dataset or has a function. */
 	int64_t (*count)(const struct dataset *d, int64_t n);
-	unsigned n_behind; /* inputs behind all others, which say nothing here */
-	/* (optional) takes from the node what `check` and `next` need of its attributes */
+	unsigned n_behind; /* inputs after all others, which this task does not use */
+	/* (optional) Reads the attributes that `check` and `next` need. */
 	void (*read)(struct dataset *d, const struct mu_node *n);
 	int (*check)(struct dataset *d, struct mu_err *err);          /* (optional) fills shared */
 	void (*finish)(struct dataset *d);                            /* (optional) undoes check */
@@ -93,9 +93,9 @@ static inline int dataset_iterator_next(struct dataset_iterator *it, struct mu_t
 	int rc = it->d->kind->next(it, out, err);
 	return rc == -MU_OUT_OF_RANGE ? dataset_out_of_range(it->d, err) : rc;
 }
-/* The element is given back. */
+/* Releases the tensors of an element. */
 void element_drop(struct mu_tensor *t, unsigned n);
-/* Row `row` of each of n tensors of at least one dimension. */
+/* Copies row `row` of each of n tensors, which have at least one dimension. */
 int element_row(const struct mu_tensor *t, unsigned n, int64_t row, struct mu_tensor *out,
 		struct mu_err *err);
 /* Number k of the scalars. */
@@ -120,10 +120,9 @@ bool dataset_is_map(const struct dataset *d);
 struct dataset *dataset_in(const struct mu_tensor *t);
 /* The cardinality of a dataset, as far as it is known without reading elements. */
 int64_t dataset_count(const struct dataset *d);
-/* An element of in[0] passed through function `which`; kept: (optional) gets the element as well.
- */
+/* Applies function `which` to the next element of in[0].  element: (optional) gets that element. */
 int dataset_next_mapped(struct dataset_iterator *it, unsigned which, struct mu_tensor *out,
-			unsigned n_out, struct mu_tensor *kept, struct mu_err *err);
+			unsigned n_out, struct mu_tensor *element, struct mu_err *err);
 
 /* A dataset without inputs and without `shared`. */
 struct dataset *dataset_new(const struct dataset_kind *k, const char *op);

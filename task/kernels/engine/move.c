@@ -110,21 +110,21 @@ int move_fill(const struct mu_tensor *out, const struct mu_tensor *one, struct m
 	return 0;
 }
 
-int move_to_device(struct kernel_call *c, const struct mu_tensor *kept, struct mu_tensor *out,
+int move_to_device(struct kernel_call *c, const struct mu_tensor *stored, struct mu_tensor *out,
 		   struct mu_err *err)
 {
-	struct gpu *want = outputs_on_gpu(c, kept->dtype) ? kernel_gpu(c) : NULL,
-		   *is = gpu_of_tensor(kept);
+	struct gpu *to = outputs_on_gpu(c, stored->dtype) ? kernel_gpu(c) : NULL,
+		   *from = gpu_of_tensor(stored);
 
-	if (is == want) {
-		*out = mu_tensor_ref(kept);
+	if (from == to) {
+		*out = mu_tensor_ref(stored);
 		return 0;
 	}
-	if (!is)
-		return gpu_copy_to_device(want, kept, c->node->name, out, err);
+	if (!from)
+		return gpu_copy_to_device(to, stored, c->node->name, out, err);
 	return mu_fail(err, MU_FAILED_PRECONDITION,
-		       "%s finds a tensor on a GPU, where what keeps it was filled: both belong "
-		       "on one device",
+		       "%s reads a stored tensor that is in the memory of a GPU, but runs on "
+		       "another device: place it on the GPU of the op that stored the tensor",
 		       c->node->op);
 }
 
@@ -212,12 +212,13 @@ static int picks_launch(struct gpu *g, const struct mu_tensor *out, const struct
 			const struct mu_tensor *indices, const struct picks *p, struct mu_err *err)
 {
 	uint64_t size = mu_dtype_size(out->dtype), index = mu_dtype_size(indices->dtype);
-	int64_t made = p->outer * p->count * p->inner, there = p->outer * p->limit * p->inner;
+	int64_t out_count = p->outer * p->count * p->inner,
+		in_count = p->outer * p->limit * p->inner;
 
 	for (uint64_t b = 0; b < (uint64_t)p->batches; b++) {
 		struct gather_args a = {
-		    .out = gpu_address(out) + b * (uint64_t)made * size,
-		    .in = gpu_address(in) + b * (uint64_t)there * size,
+		    .out = gpu_address(out) + b * (uint64_t)out_count * size,
+		    .in = gpu_address(in) + b * (uint64_t)in_count * size,
 		    .indices = gpu_address(indices) + b * (uint64_t)p->count * index,
 		    .outer = p->outer,
 		    .count = p->count,
@@ -225,7 +226,7 @@ static int picks_launch(struct gpu *g, const struct mu_tensor *out, const struct
 		    .limit = p->limit,
 		    .wide = indices->dtype == MU_INT64,
 		};
-		MU_RETURN_IF_ERROR(gpu_run_width(g, "gather", out->dtype, made, &a, err));
+		MU_RETURN_IF_ERROR(gpu_run_width(g, "gather", out->dtype, out_count, &a, err));
 	}
 	return 0;
 }

@@ -28,7 +28,7 @@ int move_write(const struct mu_tensor *out, const struct view *v, const struct m
 	       struct mu_err *err);
 /* A stored tensor, in the memory of the node's outputs: the tensor itself, or a copy from the host.
  * A tensor on a GPU cannot be copied elsewhere by this function; that is an error. */
-int move_to_device(struct kernel_call *c, const struct mu_tensor *kept, struct mu_tensor *out,
+int move_to_device(struct kernel_call *c, const struct mu_tensor *stored, struct mu_tensor *out,
 		   struct mu_err *err);
 /* out = in, of as many elements, unless they are the same memory. */
 int move_all(const struct mu_tensor *out, const struct mu_tensor *in, struct mu_err *err);

@@ -100,8 +100,8 @@ static int matching_files(struct kernel_call *c, struct mu_err *err)
 	for (int64_t i = 0; !rc && i < in->shape.count; i++) {
 		struct mu_span s = elems_span(in, i);
 		MU_AUTO_FREE char *pattern = mu_xstrndup(s.data, s.len);
-		int got = glob(pattern, i ? GLOB_APPEND : 0, NULL, &found);
-		if (got == GLOB_NOSPACE)
+		int status = glob(pattern, i ? GLOB_APPEND : 0, NULL, &found);
+		if (status == GLOB_NOSPACE)
 			rc =
 			    mu_fail(err, MU_RESOURCE_EXHAUSTED, "too many files match %s", pattern);
 	}

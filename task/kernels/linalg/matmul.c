@@ -177,20 +177,20 @@ int check_fused_prepare(const struct mu_node *n, struct runtime *rt, void **stat
 }
 
 int check_fused_shape(const struct kernel_call *c, const struct fused_matmul *f,
-		      const struct mu_shape *made, struct mu_shape *shape, struct mu_err *err)
+		      const struct mu_shape *product, struct mu_shape *shape, struct mu_err *err)
 {
 	const struct mu_tensor *bias = kernel_in(c, 2);
 
 	if (!f->bias_add)
-		return broadcast_shape(made, &bias->shape, shape, err);
+		return broadcast_shape(product, &bias->shape, shape, err);
 	if (bias->shape.rank != 1)
 		return mu_invalid(err, "Biases must be 1D: %s", mu_shape_str(&bias->shape));
-	if (bias->shape.dim[0] != made->dim[1])
+	if (bias->shape.dim[0] != product->dim[1])
 		return mu_invalid(err,
 				  "Must provide as many biases as the last dimension of the input "
 				  "tensor: %s vs. %s",
-				  mu_shape_str(&bias->shape), mu_shape_str(made));
-	*shape = *made;
+				  mu_shape_str(&bias->shape), mu_shape_str(product));
+	*shape = *product;
 	return 0;
 }
 
@@ -198,28 +198,28 @@ static int fused_matmul(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1), *bias = kernel_in(c, 2);
 	const struct fused_matmul *f = c->state;
-	struct mu_shape made, shape;
+	struct mu_shape product_shape, shape;
 	struct mu_tensor *out;
 	MU_AUTO_TENSOR product_only = {0};
 	struct product p;
 
-	MU_RETURN_IF_ERROR(check_matmul(c, &p, &made, err));
+	MU_RETURN_IF_ERROR(check_matmul(c, &p, &product_shape, err));
 	MU_RETURN_IF_ERROR(product_check(c->node->op, a->dtype, &p, err));
-	MU_RETURN_IF_ERROR(check_fused_shape(c, f, &made, &shape, err));
+	MU_RETURN_IF_ERROR(check_fused_shape(c, f, &product_shape, &shape, err));
 	binary_loop *add = loops->binary[BIN_AddV2][a->dtype];
 	unary_loop *activate = f->activates ? loops->unary[f->activation][a->dtype] : NULL;
 	if (!add || (f->activates && !activate))
 		return args_no_kernel(c, a->dtype, err);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, a->dtype, &shape, &out, err));
 	struct mu_tensor *to = out;
-	if (!mu_shape_eq(&made, &shape)) { /* the bias is the larger one */
-		MU_RETURN_IF_ERROR(mu_tensor_new(&product_only, a->dtype, &made, err));
+	if (!mu_shape_eq(&product_shape, &shape)) { /* the bias is the larger one */
+		MU_RETURN_IF_ERROR(mu_tensor_new(&product_only, a->dtype, &product_shape, err));
 		to = &product_only;
 	}
 	product_in_parallel(c, a->dtype, &p, a->data, b->data, to->data);
 	size_t size = mu_dtype_size(a->dtype);
-	broadcast_run(add, out->data, &shape, size, to->data, &made, bias->data, &bias->shape,
-		      size);
+	broadcast_run(add, out->data, &shape, size, to->data, &product_shape, bias->data,
+		      &bias->shape, size);
 	if (activate)
 		activate(out->data, out->data, out->shape.count);
 	return 0;

@@ -87,13 +87,14 @@ static int fused_matmul_gpu(struct kernel_call *c, struct mu_err *err)
 	const enum mu_dtype t = kernel_in(c, 0)->dtype;
 	struct unary_args activation = {0};
 	MU_AUTO_TENSOR product = {0};
-	struct mu_shape made, shape;
+	struct mu_shape product_shape, shape;
 	struct product p;
 
-	MU_RETURN_IF_ERROR(check_matmul(c, &p, &made, err));
-	MU_RETURN_IF_ERROR(check_fused_shape(c, f, &made, &shape, err));
+	MU_RETURN_IF_ERROR(check_matmul(c, &p, &product_shape, err));
+	MU_RETURN_IF_ERROR(check_fused_shape(c, f, &product_shape, &shape, err));
 	MU_RETURN_IF_ERROR(gpu_out(c, 0, t, &shape, &activation.out, err));
-	MU_RETURN_IF_ERROR(gpu_tensor_new(kernel_gpu(c), t, &made, c->node->name, &product, err));
+	MU_RETURN_IF_ERROR(
+	    gpu_tensor_new(kernel_gpu(c), t, &product_shape, c->node->name, &product, err));
 	MU_RETURN_IF_ERROR(matmul_to(c, &p, gpu_address(&product), NULL, err));
 	MU_RETURN_IF_ERROR(
 	    gpu_binary(kernel_gpu(c), "AddV2", &c->out[0].tensor, &product, kernel_in(c, 2), err));

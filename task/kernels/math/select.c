@@ -44,7 +44,7 @@ static int select_v1(struct kernel_call *c, struct mu_err *err)
 
 /* Input i with the wanted shape: itself, or stretched into *made. */
 static int broadcast_input(const struct kernel_call *c, unsigned i, const struct mu_shape *to,
-			   struct mu_tensor *made, const void **data, struct mu_err *err)
+			   struct mu_tensor *stretched, const void **data, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, i);
 	struct view v;
@@ -53,10 +53,10 @@ static int broadcast_input(const struct kernel_call *c, unsigned i, const struct
 	if (t->shape.count == to->count)
 		return 0;
 
-	MU_RETURN_IF_ERROR(mu_tensor_new(made, t->dtype, to, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(stretched, t->dtype, to, err));
 	broadcast_view(&v, &t->shape, to);
-	view_read(t->dtype, made->data, t->data, &v);
-	*data = made->data;
+	view_read(t->dtype, stretched->data, t->data, &v);
+	*data = stretched->data;
 	return 0;
 }
 

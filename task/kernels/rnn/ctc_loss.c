@@ -187,7 +187,7 @@ struct rules {
 static int64_t label_states(const struct rules *r, int64_t b, const int32_t *label, int64_t n,
 			    int32_t *to, struct mu_err *err)
 {
-	int64_t kept = 0;
+	int64_t n_kept = 0;
 	bool ended = false;
 
 	for (int64_t i = 0; i < n; i++) {
@@ -206,12 +206,12 @@ static int64_t label_states(const struct rules *r, int64_t b, const int32_t *lab
 			return mu_invalid(
 			    err, "All labels must be nonnegative integers, batch: %lld label: %d",
 			    (long long)b, label[i]);
-		to[2 * kept + 1] = label[i];
-		kept++;
+		to[2 * n_kept + 1] = label[i];
+		n_kept++;
 	}
-	for (int64_t i = 0; i <= kept; i++)
+	for (int64_t i = 0; i <= n_kept; i++)
 		to[2 * i] = (int32_t)(r->classes - 1);
-	return 2 * kept + 1;
+	return 2 * n_kept + 1;
 }
 
 /* True if there is at least one label, and at most one per time step. */

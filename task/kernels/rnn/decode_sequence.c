@@ -53,15 +53,15 @@ static double best_class(const struct ctc_scores *s, int64_t t, int64_t b, int64
 static int64_t decode_sequence_decode(const struct scores *g, int64_t b, int64_t n, int64_t *to,
 				      double *score)
 {
-	int64_t class = 0, before = -1, kept = 0;
+	int64_t class = 0, before = -1, n_kept = 0;
 
 	*score = 0;
 	for (int64_t t = 0; t < n; t++, before = class) {
 		*score -= best_class(&g->s, t, b, &class);
 		if (class != g->blank && !(g->merge && class == before))
-			to[kept++] = class;
+			to[n_kept++] = class;
 	}
-	return kept;
+	return n_kept;
 }
 
 static int greedy(struct kernel_call *c, struct mu_err *err)

@@ -45,7 +45,7 @@ static bool sparse_slice_within(const struct box *b, const int64_t *at)
 static int sparse_slice(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_tensor *values;
-	int64_t kept = 0, *to;
+	int64_t n_kept = 0, *to;
 	struct sparse s;
 	struct box b;
 
@@ -55,16 +55,16 @@ static int sparse_slice(struct kernel_call *c, struct mu_err *err)
 	const int64_t *at = s.at->data;
 	int rank = s.shape.rank;
 	for (int64_t i = 0; i < s.n; i++)
-		kept += sparse_slice_within(&b, at + i * rank);
-	MU_RETURN_IF_ERROR(sparse_out(c, (unsigned[]){0, 1, 2}, kept, &b.shape, s.values->dtype,
+		n_kept += sparse_slice_within(&b, at + i * rank);
+	MU_RETURN_IF_ERROR(sparse_out(c, (unsigned[]){0, 1, 2}, n_kept, &b.shape, s.values->dtype,
 				      &to, &values, err));
-	kept = 0;
+	n_kept = 0;
 	for (int64_t i = 0; i < s.n; i++) {
 		if (!sparse_slice_within(&b, at + i * rank))
 			continue;
 		for (int d = 0; d < rank; d++)
-			to[kept * rank + d] = at[i * rank + d] - b.start[d];
-		elems_copy(s.values->dtype, values->data, kept++, s.values->data, i, 1);
+			to[n_kept * rank + d] = at[i * rank + d] - b.start[d];
+		elems_copy(s.values->dtype, values->data, n_kept++, s.values->data, i, 1);
 	}
 	return 0;
 }

@@ -14,12 +14,12 @@ static void stub_free(struct resource *r)
 
 static const struct resource_type stub_type = {.name = "StubResource", .free = stub_free};
 
-static struct resource *stub_new(void *made, struct mu_err *err)
+static struct resource *stub_new(void *is_new, struct mu_err *err)
 {
 	struct resource *r = MU_NEW(struct resource);
 
 	resource_init(r, &stub_type);
-	*(bool *)made = true;
+	*(bool *)is_new = true;
 	return r;
 }
 
@@ -44,13 +44,13 @@ static int thread_pool_handle(struct kernel_call *c, struct mu_err *err)
 static int stub_resource_create(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_handle *h;
-	bool made = false;
+	bool is_new = false;
 
 	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
-	MU_RETURN_IF_ERROR(handle_create(c, &stub_type, stub_new, &made, err));
-	return made ? 0
-		    : mu_fail(err, MU_ALREADY_EXISTS, "Resource %s/%s/%s already exists",
-			      h->container ? h->container : "", h->name, stub_type.name);
+	MU_RETURN_IF_ERROR(handle_create(c, &stub_type, stub_new, &is_new, err));
+	return is_new ? 0
+		      : mu_fail(err, MU_ALREADY_EXISTS, "Resource %s/%s/%s already exists",
+				h->container ? h->container : "", h->name, stub_type.name);
 }
 
 static const struct kernel rows[] = {
