@@ -99,7 +99,7 @@ def gradients():
 
 def tied_loops():
     """loops tied by control edges and by state, For over functions, variants"""
-    compare_each("tied loops", *both(lambda c: c.run("tied_loops")))
+    compare_each("tied loops", *both(lambda c: c.run("tied_loops") | c.run("variants")))
 
 
 def mixed():
