@@ -22,8 +22,6 @@ static struct mu_node *start_of(struct inliner *x, const struct mu_node *call)
 {
 	const char *name = mu_arena_printf(&x->scratch, "%s/start", call->name);
 	struct mu_node *start = NULL;
-	enum mu_dtype *types;
-	unsigned n;
 
 	if (call->n_controls) {
 		start = mu_graph_add_unique(x->g, name, "NoOp", call->device, NULL, 0);
@@ -32,12 +30,12 @@ static struct mu_node *start_of(struct inliner *x, const struct mu_node *call)
 	}
 	for (unsigned k = 0; x->has_branches && !start && k < call->n_inputs; k++) {
 		struct mu_input in = call->inputs[k];
+		enum mu_dtype type = mu_op_edge_type(in, &x->scratch);
 
-		if (mu_op_output_types(in.node, &x->scratch, &types, &n, x->err) ||
-		    (unsigned)in.port >= n || mu_dtype_is_ref(types[in.port]))
+		if (!type || mu_dtype_is_ref(type))
 			continue;
 		start = mu_graph_add_unique(x->g, name, "Identity", call->device, &in, 1);
-		mu_node_set_type(x->g, start, "T", types[in.port]);
+		mu_node_set_type(x->g, start, "T", type);
 	}
 	return start;
 }

@@ -89,23 +89,14 @@ struct branch_choice {
 	const struct mu_func *const *branches;
 };
 
-/* True if `in` is a reference to a variable, which may be uninitialized. */
-static bool is_ref(const struct lowering *w, struct mu_input in)
-{
-	enum mu_dtype *types;
-	unsigned n;
-
-	return !mu_op_output_types(in.node, &w->x->scratch, &types, &n, NULL) &&
-	       (unsigned)in.port < n && mu_dtype_is_ref(types[in.port]);
-}
-
 static struct mu_node *add_switch(const struct lowering *w, const struct branch_choice *c,
 				  const char *tail, unsigned i, struct mu_input data,
 				  enum mu_dtype type)
 {
 	struct mu_input in[2] = {data, c->by};
-	bool by_ref = !strcmp(c->op, "Switch") &&
-		      is_ref(w, data); /* only the taken branch reads the variable */
+	/* A variable may be uninitialized; only the taken branch reads it. */
+	bool by_ref =
+	    !strcmp(c->op, "Switch") && mu_dtype_is_ref(mu_op_edge_type(data, &w->x->scratch));
 	struct mu_node *n = lower_add_node(w, tail, i, by_ref ? "RefSwitch" : c->op, type, in, 2);
 
 	if (strcmp(c->op, "Switch"))

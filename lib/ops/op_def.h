@@ -87,10 +87,13 @@ unsigned mu_op_rows(void); /* all rows, malformed ones included; for tests */
 /* Computes the types of all inputs or outputs of a node, with lists expanded.  Fails if an
  * attribute is missing or has another kind.  *types is from the arena. */
 struct mu_node;
+struct mu_input;
 int mu_op_input_types(const struct mu_node *n, struct mu_arena *a, enum mu_dtype **types,
 		      unsigned *count, struct mu_err *err);
 int mu_op_output_types(const struct mu_node *n, struct mu_arena *a, enum mu_dtype **types,
 		       unsigned *count, struct mu_err *err);
+/* The type of the output from which an edge starts; MU_DT_INVALID if there is no such output. */
+enum mu_dtype mu_op_edge_type(struct mu_input in, struct mu_arena *a);
 /* Computes the number of tensors of one argument. */
 int mu_op_arg_count(const struct mu_node *n, const struct mu_arg_def *a, unsigned *out,
 		    struct mu_err *err);

@@ -137,6 +137,16 @@ int mu_op_output_types(const struct mu_node *n, struct mu_arena *a, enum mu_dtyp
 	return rc ? rc : all_types(n, n->def->outputs, n->def->n_outputs, a, types, count, err);
 }
 
+enum mu_dtype mu_op_edge_type(struct mu_input in, struct mu_arena *a)
+{
+	enum mu_dtype *types;
+	unsigned n;
+
+	return mu_op_output_types(in.node, a, &types, &n, NULL) || (unsigned)in.port >= n
+		   ? MU_DT_INVALID
+		   : types[in.port];
+}
+
 static int check_edge(const struct mu_node *n, unsigned i, enum mu_dtype want,
 		      struct mu_arena *arena, struct mu_err *err)
 {

@@ -30,16 +30,13 @@ static unsigned sort_inputs(struct opt *o, struct mu_node *n, enum mu_dtype **ty
 	*types = mu_arena_zalloc(&o->g->arena, n->n_inputs * sizeof **types);
 	for (unsigned k = 0; k < n->n_inputs; k++) {
 		struct mu_input in = n->inputs[k];
-		enum mu_dtype *outputs;
-		unsigned n_out;
 		if (outputs_live_together(o, in.node)) {
 			sorted[--last] = (struct mu_input){in.node, MU_CONTROL};
 			continue;
 		}
-		if (mu_op_output_types(in.node, &o->scratch, &outputs, &n_out, NULL) ||
-		    (unsigned)in.port >= n_out)
+		(*types)[first] = mu_op_edge_type(in, &o->scratch);
+		if (!(*types)[first])
 			return n->n_inputs;
-		(*types)[first] = outputs[in.port];
 		sorted[first++] = in;
 	}
 	for (unsigned k = 0; first < n->n_inputs && k < n->n_inputs; k++) {
