@@ -147,18 +147,16 @@ static int receive_reply(struct event_listeners *ls, struct listener *l, struct 
 {
 	const Muster__EventReply *reply;
 	MU_AUTO_BUF bytes = {0};
-	struct mu_arena a;
+	MU_AUTO_ARENA a = {0};
 	int rc = rpc_stream_receive(l->stream, ls->reply_ms, &bytes, err);
 
 	if (rc)
 		return rc;
-	mu_arena_init(&a);
 	reply = control_unpack(&a, &muster__event_reply__descriptor, mu_buf_span(&bytes), err);
 	if (!reply)
 		rc = -MU_INVALID_ARGUMENT;
 	for (size_t i = 0; !rc && i < reply->n_debug_op_state_changes; i++)
 		rc = change_state(l, reply->debug_op_state_changes[i], err);
-	mu_arena_fini(&a);
 	return rc;
 }
 

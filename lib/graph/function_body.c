@@ -308,7 +308,7 @@ int mu_library_instantiate(struct mu_library *l, const struct mu_function *f,
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 	struct body b = {.g = g, .f = f, .only_outputs = only_outputs, .err = err};
-	struct mu_arena scratch;
+	MU_AUTO_ARENA scratch = {0};
 	bool *kept;
 	int rc;
 
@@ -319,11 +319,9 @@ int mu_library_instantiate(struct mu_library *l, const struct mu_function *f,
 				  .attrs = (struct mu_node_attr *)attrs,
 				  .n_attrs = n_attrs};
 	g->library = mu_library_ref(l);
-	mu_arena_init(&scratch);
 	if (!(rc = add_args(&b, &scratch)) && !(rc = read_nodes(&b)) &&
 	    !(rc = add_rets(&b, &scratch)) && !(rc = body_add_end(&b, &scratch, &kept)))
 		mu_body_prune(g, kept, &scratch);
-	mu_arena_fini(&scratch);
 	if (rc)
 		return mu_wrap(err, "function %s", f->name);
 	*out = mu_steal(&g);

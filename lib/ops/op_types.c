@@ -75,12 +75,9 @@ static int need_def(const struct mu_node *n, struct mu_err *err)
 int mu_op_arg_count(const struct mu_node *n, const struct mu_arg_def *a, unsigned *out,
 		    struct mu_err *err)
 {
-	struct mu_arena arena;
+	MU_AUTO_ARENA arena = {0};
 	struct type_list l = {.arena = &arena};
-
-	mu_arena_init(&arena);
 	int rc = arg_types(n, a, &l, err);
-	mu_arena_fini(&arena);
 	if (!rc)
 		*out = l.count;
 	return rc;

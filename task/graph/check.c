@@ -144,10 +144,9 @@ static int check_constant(const struct mu_node *n, struct mu_err *err)
 
 int graph_check_step(const struct mu_graph *g, struct mu_err *err)
 {
-	struct mu_arena scratch;
+	MU_AUTO_ARENA scratch = {0};
 	int rc = 0;
 
-	mu_arena_init(&scratch);
 	for (unsigned i = 0; !rc && i < g->n_nodes; i++) {
 		const struct mu_node *n = g->nodes[i];
 		enum mu_dtype *want;
@@ -162,6 +161,5 @@ int graph_check_step(const struct mu_graph *g, struct mu_err *err)
 				     "Incomplete graph, missing %u inputs for %s",
 				     count - n->n_inputs, n->name);
 	}
-	mu_arena_fini(&scratch);
 	return rc;
 }

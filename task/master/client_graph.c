@@ -127,18 +127,16 @@ static void write_register_request(struct mu_buf *b, const struct session *s,
 static int read_handle(const struct fan_out_entry *e, char **handle, struct mu_err *err)
 {
 	Muster__RegisterGraphResponse *m;
-	struct mu_arena a;
+	MU_AUTO_ARENA a = {0};
 
 	if (e->rc) {
 		*err = e->err;
 		return e->rc;
 	}
-	mu_arena_init(&a);
 	m = control_unpack(&a, &muster__register_graph_response__descriptor, mu_buf_span(&e->reply),
 			   err);
 	if (m)
 		*handle = mu_xstrdup(m->graph_handle);
-	mu_arena_fini(&a);
 	return m ? 0 : -MU_INVALID_ARGUMENT;
 }
 
@@ -258,7 +256,7 @@ int client_graph_get(struct session *s, const struct run_step_request *r, struct
 		     struct mu_err *err)
 {
 	MU_AUTO_BUF key = {0};
-	struct mu_arena a;
+	MU_AUTO_ARENA a = {0};
 	struct client_graph *cg;
 	int rc = 0;
 
@@ -273,9 +271,7 @@ int client_graph_get(struct session *s, const struct run_step_request *r, struct
 	if (!cg) {
 		cg = MU_NEW(struct client_graph);
 		cg->refs = 2; /* the map and the caller */
-		mu_arena_init(&a);
 		rc = client_graph_build(s, r, cg, &a, err);
-		mu_arena_fini(&a);
 		if (rc) {
 			client_graph_free(cg);
 		} else {

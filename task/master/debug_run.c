@@ -96,11 +96,10 @@ int debug_publish_run(struct runtime *rt, const struct run_step_request *r, int6
 	const Muster__DebugOptions *o;
 	MU_AUTO_BUF names = {0};
 	struct mu_map urls;
-	struct mu_arena a;
+	MU_AUTO_ARENA a = {0};
 	int64_t time_us = debug_event_time();
 	int rc = -MU_INVALID_ARGUMENT;
 
-	mu_arena_init(&a);
 	mu_map_init(&urls);
 	o = read_urls(r, &a, &urls, err);
 	if (o) {
@@ -112,7 +111,6 @@ int debug_publish_run(struct runtime *rt, const struct run_step_request *r, int6
 						   path, err);
 	}
 	mu_map_fini(&urls);
-	mu_arena_fini(&a);
 	return rc;
 }
 
@@ -120,9 +118,8 @@ void debug_end_run(struct runtime *rt, const struct run_step_request *r)
 {
 	const struct debug_streams *s = &rt->debug_streams;
 	struct mu_map urls;
-	struct mu_arena a;
+	MU_AUTO_ARENA a = {0};
 
-	mu_arena_init(&a);
 	mu_map_init(&urls);
 	read_urls(r, &a, &urls, NULL);
 	mu_map_each (&urls, url) {
@@ -132,5 +129,4 @@ void debug_end_run(struct runtime *rt, const struct run_step_request *r)
 			s->close(s->ctx, url->value);
 	}
 	mu_map_fini(&urls);
-	mu_arena_fini(&a);
 }

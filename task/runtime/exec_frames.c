@@ -114,21 +114,16 @@ static int fail_cycle(const struct mu_graph *g, struct mu_node *const *order, un
 int exec_graph_find_frames(struct executor *e, struct mu_err *err)
 {
 	struct frame_walk w = {.e = e, .cap_frames = 4};
-	struct mu_arena scratch;
+	MU_AUTO_ARENA scratch = {0};
 	struct mu_node **order;
 	unsigned n_order;
-	int rc;
 
-	mu_arena_init(&scratch);
 	e->frames = MU_ARENA_ARRAY(&e->arena, struct exec_frame, w.cap_frames);
 	e->n_frames = 1;
 	e->frames[ROOT_FRAME].name = "";
 	w.after = MU_ARENA_ARRAY(&scratch, uint32_t, e->n_nodes);
 	order = MU_ARENA_ARRAY(&scratch, struct mu_node *, e->n_nodes);
 	n_order = mu_graph_order(e->graph, 0, order, &scratch);
-	rc = find_frames(&w, order, n_order, err);
-	if (!rc && n_order < e->n_nodes)
-		rc = fail_cycle(e->graph, order, n_order, &scratch, err);
-	mu_arena_fini(&scratch);
-	return rc;
+	MU_RETURN_IF_ERROR(find_frames(&w, order, n_order, err));
+	return n_order < e->n_nodes ? fail_cycle(e->graph, order, n_order, &scratch, err) : 0;
 }

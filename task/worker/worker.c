@@ -403,15 +403,13 @@ static void worker_get_status(struct worker *w, struct mu_buf *reply)
 	Muster__GetStatusResponse m = MUSTER__GET_STATUS_RESPONSE__INIT;
 	Muster__DeviceLocality here = MUSTER__DEVICE_LOCALITY__INIT;
 	Muster__DeviceAttributes **list;
-	struct mu_arena a;
+	MU_AUTO_ARENA a = {0};
 
-	mu_arena_init(&a);
 	list = MU_ARENA_ARRAY(&a, Muster__DeviceAttributes *,
 			      w->rt->n_cpus + device_count(w->rt->devices));
 	m.n_device_attributes = list_devices(w, &a, &here, list);
 	m.device_attributes = list;
 	control_pack(reply, &m);
-	mu_arena_fini(&a);
 	peers_offer(w->peers, reply);
 }
 
@@ -460,15 +458,11 @@ static int control_on(struct worker *w, enum peer_method m, struct mu_span reque
 int worker_control(struct worker *w, enum peer_method m, struct mu_span request,
 		   struct mu_buf *reply, struct mu_err *err)
 {
-	struct mu_arena a;
-	int rc;
+	MU_AUTO_ARENA a = {0};
 
 	if (m == PEER_GET_STATUS) {
 		worker_get_status(w, reply);
 		return 0;
 	}
-	mu_arena_init(&a);
-	rc = control_on(w, m, request, &a, err);
-	mu_arena_fini(&a);
-	return rc;
+	return control_on(w, m, request, &a, err);
 }

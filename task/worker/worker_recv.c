@@ -88,10 +88,9 @@ void worker_recv(struct worker *w, struct rpc_call *call)
 	struct recv_tensor_request m;
 	struct rendezvous *r;
 	struct pending_recv *p;
-	struct mu_arena a;
+	MU_AUTO_ARENA a = {0};
 	struct mu_err err;
 
-	mu_arena_init(&a);
 	if (recv_tensor_request_parse(&m, rpc_bytes_flat(rpc_request(call)), &a, &err) ||
 	    (!mu_request_ids_add(w->recv_ids, m.request_id) &&
 	     mu_fail(&err, MU_ABORTED,
@@ -108,7 +107,6 @@ void worker_recv(struct worker *w, struct rpc_call *call)
 		rendezvous_recv_local(r, m.key, on_sent, p);
 		rendezvous_unref(r);
 	}
-	mu_arena_fini(&a);
 }
 
 /* ---- collective ops, on the leader ---- */
@@ -141,10 +139,9 @@ void worker_join_collective(struct worker *w, struct rpc_call *call)
 {
 	struct collective_part part;
 	struct collective_recv *j;
-	struct mu_arena a;
+	MU_AUTO_ARENA a = {0};
 	struct mu_err err;
 
-	mu_arena_init(&a);
 	if (peer_collective_parse(&part, rpc_bytes_flat(rpc_request(call)), &a, &err)) {
 		rpc_reply_error(call, &err);
 	} else {
@@ -157,5 +154,4 @@ void worker_join_collective(struct worker *w, struct rpc_call *call)
 		collective_join(joining); /* which may free j */
 		collective_call_unref(joining);
 	}
-	mu_arena_fini(&a);
 }

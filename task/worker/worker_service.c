@@ -95,17 +95,15 @@ static void run_graph(struct rpc_call *call, void *ctx)
 	struct worker *w = worker_of(ctx);
 	struct run_graph_request m;
 	struct peer_run run;
-	struct mu_arena a;
+	MU_AUTO_ARENA a = {0};
 	struct mu_err err;
 	struct run *r;
 
-	mu_arena_init(&a);
 	if (run_graph_request_parse(&m, rpc_bytes_flat(rpc_request(call)), &a, &err) ||
 	    ((m.partial || m.has_send_or_recv) &&
 	     mu_fail(&err, MU_UNIMPLEMENTED,
 		     "RunGraph with tensors in the request is not supported: use RecvTensor"))) {
 		rpc_reply_error(call, &err);
-		mu_arena_fini(&a);
 		return;
 	}
 	r = MU_NEW(struct run);
@@ -117,7 +115,6 @@ static void run_graph(struct rpc_call *call, void *ctx)
 				.record = m.record};
 	rpc_on_cancel(call, run_cancelled, r);
 	worker_run(w, &run, m.session_called, run_ended, r);
-	mu_arena_fini(&a);
 }
 
 static void recv_tensor(struct rpc_call *call, void *ctx)

@@ -58,11 +58,10 @@ static int widen_inputs(struct kernel_call *c, struct mu_tensor *originals, stru
 
 static int narrow_outputs(struct kernel_call *c, struct mu_err *err)
 {
-	struct mu_arena arena;
+	MU_AUTO_ARENA arena = {0};
 	enum mu_dtype *types;
 	unsigned n;
 
-	mu_arena_init(&arena);
 	int rc = mu_op_output_types(c->node, &arena, &types, &n, err);
 	for (unsigned i = 0; !rc && i < n && i < c->n_out; i++) {
 		struct mu_tensor *t = &c->out[i].tensor, narrow;
@@ -71,7 +70,6 @@ static int narrow_outputs(struct kernel_call *c, struct mu_err *err)
 		if (!(rc = convert_tensor(&narrow, types[i], t, err)))
 			kernel_out_take(c, i, narrow);
 	}
-	mu_arena_fini(&arena);
 	return rc;
 }
 

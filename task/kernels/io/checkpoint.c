@@ -207,16 +207,14 @@ static int restore_v1_format(struct kernel_call *c, struct mu_err *err)
 
 static int merge_v2(struct kernel_call *c, struct mu_err *err)
 {
-	struct mu_arena arena;
+	MU_AUTO_ARENA arena = {0};
 	char **from, *to = NULL;
 	unsigned n;
 
-	mu_arena_init(&arena);
 	int rc = string_list(c, 0, &arena, &from, &n, err);
 	if (!rc && !(rc = args_string(c, 1, &to, err)))
 		rc = mu_bundle_merge((const char *const *)from, n, to,
 				     args_attr_bool(c->node, "delete_old_dirs", true), err);
-	mu_arena_fini(&arena);
 	free(to);
 	return rc;
 }
