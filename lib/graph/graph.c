@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/graph/graph.h"
 
-#include <limits.h>
 #include <unistd.h>
 
 #include "lib/graph/graph_index.h"
@@ -190,13 +189,10 @@ int mu_graph_resolve(const struct mu_graph *g, const char *text, struct mu_input
 		text++;
 		len--;
 	} else if (colon) {
-		char *end;
-		long port = strtol(colon + 1, &end, 10);
-		if (*end || end == colon + 1 || port < 0 || port > INT_MAX)
+		if (!mu_parse_port(mu_span_of(colon + 1), &in.port))
 			return mu_fail(
 			    err, MU_INVALID_ARGUMENT,
 			    "'%s' is not a tensor name: an output number must follow ':'", text);
-		in.port = (int)port;
 		len = (size_t)(colon - text);
 	}
 	in.node = mu_graph_index_find((struct mu_graph *)g, text, len);

@@ -263,17 +263,16 @@ static int check_computable(struct partial_call *c, struct mu_err *err)
 	unsigned n_stack = 0;
 
 	for (unsigned i = 0; i < c->req.fetches.n; i++) {
-		const char *name = c->req.fetches.list[i], *colon = strchr(name, ':');
-		const struct mu_node *n = mu_graph_find(
-		    g, mu_arena_strndup(&c->arena, name,
-					colon ? (size_t)(colon - name) : strlen(name)));
+		struct mu_input fetch;
 
-		if (n && !visited[n->id]) {
-			visited[n->id] = true;
-			stack[n_stack++] = n;
+		if (!mu_graph_resolve(g, c->req.fetches.list[i], &fetch, NULL) &&
+		    !visited[fetch.node->id]) {
+			visited[fetch.node->id] = true;
+			stack[n_stack++] = fetch.node;
 		}
 		while (n_stack) {
-			n = stack[--n_stack];
+			const struct mu_node *n = stack[--n_stack];
+
 			for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
 				struct mu_input in = n->inputs[k];
 				const unsigned *used = feed_of(c->partial, in);
