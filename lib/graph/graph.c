@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/graph/graph.h"
 
+#include <limits.h>
 #include <unistd.h>
 
 #include "lib/graph/graph_index.h"
@@ -175,6 +176,21 @@ void mu_graph_keep(struct mu_graph *g, const bool *keep)
 struct mu_node *mu_graph_find(const struct mu_graph *g, const char *name)
 {
 	return mu_graph_index_find((struct mu_graph *)g, name, strlen(name));
+}
+
+bool mu_parse_port(struct mu_span digits, int *port)
+{
+	int64_t n = 0;
+
+	for (size_t i = 0; i < digits.len; i++) {
+		if (digits.data[i] < '0' || digits.data[i] > '9' || n > INT_MAX / 10)
+			return false;
+		n = n * 10 + (digits.data[i] - '0');
+	}
+	if (!digits.len || n > INT_MAX)
+		return false;
+	*port = (int)n;
+	return true;
 }
 
 int mu_graph_resolve(const struct mu_graph *g, const char *text, struct mu_input *out,

@@ -2,7 +2,6 @@
 /* Parses a GraphDef in two passes: nodes, then inputs, because a Merge refers to its NextIteration
  * before that is defined.  On failure the new nodes are removed again; their memory stays in the
  * arena until the graph is freed. */
-#include <limits.h>
 
 #include "lib/base/pb.h"
 #include "lib/graph/graph_index.h"
@@ -137,21 +136,6 @@ static int fail_input_name(const struct mu_node *n, struct mu_span text, struct 
 {
 	return mu_fail(err, MU_INVALID_ARGUMENT, "Illegal op input name '%.*s'\n\t [[{{node %s}}]]",
 		       (int)(text.len < 200 ? text.len : 200), text.data, n->name);
-}
-
-bool mu_parse_port(struct mu_span digits, int *port)
-{
-	int64_t n = 0;
-
-	for (size_t i = 0; i < digits.len; i++) {
-		if (digits.data[i] < '0' || digits.data[i] > '9' || n > INT_MAX / 10)
-			return false;
-		n = n * 10 + (digits.data[i] - '0');
-	}
-	if (!digits.len || n > INT_MAX)
-		return false;
-	*port = (int)n;
-	return true;
 }
 
 /* Splits "name", "name:2" or "^name" into name and port. */
