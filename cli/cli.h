@@ -52,8 +52,9 @@ struct cli_option {
 	bool *flag; /* set when there is no value */
 };
 /* Reads the options of the table, which ends with a name of NULL, and moves the other words to the
- * front of argv.  Returns their number, `most` at the most, or -1 after a report. */
-int cli_options(const char *verb, int argc, char **argv, const struct cli_option *table, int most);
+ * front of argv.  Returns their number, at most max_words, or -1 after a report. */
+int cli_options(const char *verb, int argc, char **argv, const struct cli_option *table,
+		int max_words);
 
 /* Appends text without control characters. */
 void put_safe(struct mu_buf *out, const char *text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Common functions of all verbs: failures, usage errors and options. */
+#include <assert.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,30 +30,37 @@ int cli_usage(const char *verb, const char *fmt, ...)
 	return CLI_USAGE;
 }
 
-int cli_options(const char *verb, int argc, char **argv, const struct cli_option *table, int most)
+int cli_options(const char *verb, int argc, char **argv, const struct cli_option *table,
+		int max_words)
 {
-	enum { MOST_OPTIONS = 8, NUMBERED = 256 };
-	struct option options[MOST_OPTIONS + 1] = {0};
-	char letters[2 * MOST_OPTIONS + 2] = ":";
-	int which, n;
+	enum { MAX_OPTIONS = 8, FIRST_LONG_OPTION = 256 };
+	struct option options[MAX_OPTIONS + 1] = {0};
+	char letters[2 * MAX_OPTIONS + 2] = ":";
+	int opt, n;
 
 	for (int i = 0; table[i].name; i++) {
 		bool value = table[i].value != NULL;
 
-		options[i] = (struct option){table[i].name, value, NULL, NUMBERED + i};
+		assert(i < MAX_OPTIONS);
+		options[i] = (struct option){table[i].name, value, NULL, FIRST_LONG_OPTION + i};
 		if (table[i].letter)
 			sprintf(strchr(letters, 0), "%c%s", table[i].letter, value ? ":" : "");
 	}
 	optind = opterr = 0;
-	while ((which = getopt_long(argc + 1, argv - 1, letters, options, NULL)) != -1) {
-		const struct cli_option *o = which >= NUMBERED ? &table[which - NUMBERED] : table;
+	while ((opt = getopt_long(argc + 1, argv - 1, letters, options, NULL)) != -1) {
+		const struct cli_option *o =
+		    opt >= FIRST_LONG_OPTION ? &table[opt - FIRST_LONG_OPTION] : table;
 
-		if (which == ':' || which == '?') {
-			cli_usage(verb, which == ':' ? "%s needs a value" : "unknown option '%s'",
-				  argv[optind - 2]);
+		if (opt == ':' || opt == '?') {
+			/* within "-xf" getopt has not gone on to the next word */
+			const char letter[] = {'-', (char)optopt, 0};
+			bool is_letter = optopt > 0 && optopt < FIRST_LONG_OPTION;
+
+			cli_usage(verb, opt == ':' ? "%s needs a value" : "unknown option '%s'",
+				  is_letter ? letter : argv[optind - 2]);
 			return -1;
 		}
-		while (which < NUMBERED && o->letter != which)
+		while (opt < FIRST_LONG_OPTION && o->letter != opt)
 			o++;
 		if (o->value)
 			*o->value = optarg;
@@ -61,9 +69,9 @@ int cli_options(const char *verb, int argc, char **argv, const struct cli_option
 	}
 	n = argc + 1 - optind;
 	memmove(argv, argv + optind - 1, (size_t)n * sizeof(argv[0]));
-	if (n <= most)
+	if (n <= max_words)
 		return n;
-	cli_usage(verb, "unexpected '%s'", argv[most]);
+	cli_usage(verb, "unexpected '%s'", argv[max_words]);
 	return -1;
 }
 

@@ -27,7 +27,7 @@ struct cluster_options {
 	const char *kubeconfig, *context, *ns;
 	bool all_namespaces;
 };
-/* Their rows of a table of options; o: a pointer. */
+/* The rows of these options in a table of struct cli_option.  o points to the cluster_options. */
 #define CLUSTER_OPTIONS(o)                                                                         \
 	{"kubeconfig", .value = &(o)->kubeconfig}, {"context", .value = &(o)->context},            \
 	    {"namespace", 'n', .value = &(o)->ns},                                                 \

@@ -105,11 +105,12 @@ static void set_resources(cJSON *container, const struct plan_pod *pod)
 		{
 			cJSON *half = mu_json_object_in(resources, halves[i]);
 
-			/* a pod that uses the CPU does not hold a GPU */
-			if (!at(half, n->key) &&
-			    (pod->kernels.gpu || strcmp(n->key, GPU_RESOURCE) != 0))
+			if (!at(half, n->key))
 				cJSON_AddItemToObject(half, n->key, mu_json_from_doc(n));
 		}
+		if (!pod->kernels.gpu) /* it must not hold a GPU */
+			cJSON_DeleteItemFromObjectCaseSensitive(
+			    cJSON_GetObjectItemCaseSensitive(resources, halves[i]), GPU_RESOURCE);
 	}
 	if (pod->kernels.gpu)
 		mu_json_fill(mu_json_object_in(resources, "limits"),

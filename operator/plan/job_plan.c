@@ -18,9 +18,9 @@ static void delete_surplus(struct planner *p)
 		const struct task_index *x = plan_index(p, pod->task, pod->index);
 
 		if (!x || (!x->wanted && !plan_surplus_pod_stays(p, x, pod)))
-			plan_delete_pod(p, pod, "ScaledDown",
-					plan_text(p, "%.63s/%d: the manifest asks for fewer",
-						  pod->task, pod->index));
+			plan_delete_pod(
+			    p, pod, "ScaledDown",
+			    plan_text(p, "%.63s: the manifest asks for fewer", pod->task));
 	}
 }
 
@@ -69,7 +69,7 @@ static void delete_ended_pod(struct planner *p, const struct task_index *x)
 	if (pod->is_departure_pod) {
 		if (!plan_departure_pod_stays(p, pod))
 			plan_delete_pod(p, pod, "HasLeft",
-					plan_text(p, "%s/%d comes back", pod->task, pod->index));
+					plan_text(p, "%s/%d runs again", pod->task, pod->index));
 		return;
 	}
 	if (x->record->done)
@@ -79,8 +79,7 @@ static void delete_ended_pod(struct planner *p, const struct task_index *x)
 	else if (plan_pod_has_ended(pod))
 		plan_delete_pod(p, pod, "Restarting",
 				plan_text(p, "%s/%d %s and runs again", pod->task, pod->index,
-					  pod->disrupted ? "was ended by its node or a scheduler"
-							 : "has ended"));
+					  pod->disrupted ? "was disrupted" : "has ended"));
 }
 
 static void put_group(struct planner *p)

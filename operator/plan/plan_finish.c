@@ -5,9 +5,12 @@
 
 #include "operator/plan/planner.h"
 
-/* Time for tasks to end by themselves after the chief: workers, which may still talk to the
- * servers, a server that was asked to, and then all tasks. */
-enum { WORKER_GRACE_S = 10, FINISH_TIMEOUT_S = 10, GRACE_S = 30 };
+/* Times for tasks to end by themselves. */
+enum {
+	WORKER_GRACE_S = 10,   /* after the chief: workers may still use the servers */
+	FINISH_TIMEOUT_S = 10, /* after the request to a server */
+	GRACE_S = 30,          /* after the chief: all tasks */
+};
 
 static void end(struct planner *p, enum job_phase phase, const char *reason, const char *message)
 {
@@ -167,7 +170,9 @@ static void finish_server(struct planner *p, const struct observed_pod *pod)
 				    "the chief has finished");
 	else if (p->spec->clean != CLEAN_NONE &&
 		 plan_is_due(p, pod->finish_requested_at + FINISH_TIMEOUT_S))
-		plan_delete_pod(p, pod, "JobEnded", "the server did not end when asked to");
+		plan_delete_pod(p, pod, "JobEnded",
+				plan_text(p, "%.63s/%d did not end within %d s of the request",
+					  pod->task, pod->index, FINISH_TIMEOUT_S));
 }
 
 static void clean_pod(struct planner *p, const struct observed_pod *pod)

@@ -196,7 +196,8 @@ void plan_count_tasks(struct planner *p)
 		s->ready = s->active = s->succeeded = s->failed = 0;
 	}
 	plan_each_index (p, x) {
-		bool live = plan_pod_is_live(x->pod) && !(x->ends && plan_has_ended(p));
+		bool ends = x->ends || (x->pod && x->pod->finish_requested_at > 0);
+		bool live = plan_pod_is_live(x->pod) && !(ends && plan_has_ended(p));
 
 		x->status->active += live;
 		x->status->ready += live && x->pod->ready;

@@ -119,6 +119,28 @@ static void help__of_an_unknown_verb__reports_it(void **state)
 	assert_output_has(page, "muster scale JOB");
 }
 
+static void options__that_are_wrong__are_named(void **state)
+{
+	static const struct {
+		const char *argv[5], *says;
+	} cases[] = {
+	    {{"muster", "run", "--nope", "job.yaml"}, "muster run: unknown option '--nope'"},
+	    {{"muster", "run", "job.yaml", "--nope"}, "muster run: unknown option '--nope'"},
+	    {{"muster", "run", "job.yaml", "-xf"}, "muster run: unknown option '-x'"},
+	    {{"muster", "run", "job.yaml", "--logs"}, "muster run: --logs needs a value"},
+	    {{"muster", "run", "a.yaml", "b.yaml"}, "muster run: unexpected 'b.yaml'"},
+	    {{"muster", "train", "--manifest=j", "x"}, "muster train: unexpected 'x'"},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_BUF output = {0};
+		int fd, pid = start((const char **)cases[i].argv, &fd);
+
+		assert_int_equal(finish(pid, fd, &output), 2);
+		assert_output_has(output, cases[i].says);
+	}
+}
+
 /* Options in the table of verbs without a description, or the reverse. */
 static void options__of_table_and_manual__are_the_same(void **state)
 {
@@ -157,6 +179,7 @@ int main(void)
 	    T(every_option__is_documented_and_completed),
 	    T(fish_and_zsh__complete_verbs_and_options),
 	    T(help__of_an_unknown_verb__reports_it),
+	    T(options__that_are_wrong__are_named),
 	    T(options__of_table_and_manual__are_the_same),
 	};
 

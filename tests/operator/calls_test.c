@@ -363,6 +363,21 @@ static void server__that_cannot_be_asked_to_end__is_deleted(void **state)
 	}
 }
 
+static void server__that_was_asked_to_end__is_not_active_again(void **state)
+{
+	static const char *const pods[] = {POD("ps", "u2", RUNS), POD("worker", "u3", ENDED), NULL};
+	struct controller_fixture *s = fixture_new("", RUNNING, pods);
+
+	s->stores_status = true;
+	run_reconcile(s);
+	assert_int_equal(s->finished, 1);
+	assert_int_equal(count(s, "PATCH"), 1);
+	s->now += 9;
+	run_reconcile(s);
+	assert_int_equal(count(s, "PATCH"), 1);
+	fixture_free(s);
+}
+
 static void server__of_a_command__stays_with_the_clean_policy_none(void **state)
 {
 	static const char *const pods[] = {POD("ps", "u2", RUNS), POD("worker", "u3", ENDED), NULL};
@@ -498,6 +513,7 @@ int main(void)
 	    cmocka_unit_test(pod__that_the_plan_took_for_missing__is_not_said_to_know_the_cluster),
 	    cmocka_unit_test(pod__is_deleted_by_its_uid_and_in_its_own_time),
 	    cmocka_unit_test(server__that_cannot_be_asked_to_end__is_deleted),
+	    cmocka_unit_test(server__that_was_asked_to_end__is_not_active_again),
 	    cmocka_unit_test(server__of_a_command__stays_with_the_clean_policy_none),
 	    cmocka_unit_test(secret__that_is_rejected__is_a_condition),
 	    cmocka_unit_test(job__whose_time_to_live_is_over__is_deleted_as_it_was_read),

@@ -230,6 +230,10 @@ static void pod__that_uses_the_cpu__requests_no_gpu(void **state)
 
 	expect(m.pod, "spec.containers.0.resources.limits", "{\"memory\":\"1Gi\"}");
 	unmake(&m);
+	m = make(HEAD "spec: {tasks: {ps: {kernels: cpu, template: {spec: {containers: ["
+		      "{resources: {limits: {nvidia.com/gpu: 1, memory: 1Gi}}}]}}}}}\n");
+	expect(m.pod, "spec.containers.0.resources.limits", "{\"memory\":\"1Gi\"}");
+	unmake(&m);
 }
 
 /* An evaluator stands outside the cluster: nothing needs to answer at its port. */
