@@ -138,7 +138,7 @@ int kube_exec_read(struct kube_exec **out, const struct mu_doc_node *exec, const
 	return 0;
 }
 
-/* The environment of this process, with the variables of the plug-in set. */
+/* The environment of this process, with the variables of the plug-in set: at most WORDS_MAX + 1. */
 static char **merged_environment(char *const *added)
 {
 	size_t n = 0, m = 0;

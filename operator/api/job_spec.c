@@ -200,7 +200,8 @@ static int check_run(const struct job_spec *s, const struct mu_doc_node *spec, s
 		return mu_doc_invalid(run, err,
 				      "queue and priorityClass are the gang scheduler's: say gang");
 	if (s->gang == GANG_SCHEDULER_PLUGINS && s->queue)
-		return mu_doc_invalid(run, err, "gang: scheduler-plugins has no queues");
+		return mu_doc_invalid(run, err,
+				      "gang: scheduler-plugins has no queues: remove queue");
 	if (s->gang == GANG_KUEUE && !s->queue)
 		return mu_doc_invalid(run, err, "gang: kueue needs a queue");
 	return 0;

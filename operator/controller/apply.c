@@ -27,9 +27,9 @@ char *apply_path(const struct reconcile *r, enum object_kind kind, const char *n
 /* Keeps the first error.  True when the other actions would fail too. */
 static bool keep_error(struct reconcile *r, int rc, const struct mu_err *err)
 {
-	if (rc < 0 && r->failed == 0) {
-		r->failed = rc;
-		r->error = *err;
+	if (rc < 0 && r->first_error == 0) {
+		r->first_error = rc;
+		r->first_message = *err;
 	}
 	return controller_is_unreachable(rc) || rc == -MU_FAILED_PRECONDITION ||
 	       rc == -MU_RESOURCE_EXHAUSTED;
@@ -193,26 +193,28 @@ struct create_results {
 	const struct plan_action *rejected; /* the first one */
 	struct mu_err reason;               /* of that */
 	unsigned n_rejected;
-	bool any; /* object was created or found */
+	bool created_or_found; /* an object */
 };
 
 /* False when the other creates would fail too. */
 static bool note_result(struct reconcile *r, struct create_results *c, const struct plan_action *a,
 			int rc, const struct mu_err *err)
 {
+	/* without the group the pods would not be placed, or not together; TensorBoard's Service is
+	 * only created before its pod */
+	bool needed = a->kind == ACTION_PUT_GROUP || (a->kind == ACTION_CREATE_SERVICE && a->pod);
+
 	if (rc == 0 && a->kind == ACTION_CREATE_POD)
 		c->created[a->pod->spec - r->spec->tasks]++;
-	c->any = c->any || rc >= 0;
+	c->created_or_found = c->created_or_found || rc >= 0;
 	if (is_rejection(rc) && c->n_rejected++ == 0) {
 		c->rejected = a;
 		c->reason = *err;
 	}
-	if (keep_error(r, rc, err) || rc == -MU_PERMISSION_DENIED) /* as by a quota */
+	/* a quota that rejects one pod rejects the others */
+	if (keep_error(r, rc, err) || rc == -MU_PERMISSION_DENIED)
 		return false;
-	/* without the group the pods would not be placed, or not together; TensorBoard's Service is
-	 * only created before its pod */
-	return rc >= 0 ||
-	       (a->kind != ACTION_PUT_GROUP && (a->kind == ACTION_CREATE_POD || !a->pod));
+	return rc >= 0 || !needed;
 }
 
 int apply_creates(struct reconcile *r)
@@ -241,14 +243,14 @@ int apply_creates(struct reconcile *r)
 		job_plan_rejected(plan, c.rejected, c.reason.msg, c.n_rejected - 1, r->now);
 		requeue_at(r, r->now + REJECTED_RETRY_S);
 	}
-	if (r->failed < 0) {
+	if (r->first_error < 0) {
 		/* a pod that the plan takes for missing may exist, with an older epoch */
 		plan->status.epoch_seen = r->seen->job->status.epoch_seen;
-		return controller_is_unreachable(r->failed) ? r->failed : 0;
+		return controller_is_unreachable(r->first_error) ? r->first_error : 0;
 	}
-	if (c.any)
+	if (c.created_or_found)
 		requeue_at(r, r->now + REQUEUE_SOON_S);
-	return c.any;
+	return c.created_or_found;
 }
 
 /* ---- removals ---- */

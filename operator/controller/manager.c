@@ -200,8 +200,8 @@ static int start_probes(struct manager *m, struct mu_err *err)
 	return probes && probes != metrics ? probe_server_start(&m->probes, c, probes, err) : 0;
 }
 
-/* Waits until it is stopped or leadership is lost, and meanwhile starts watches on demand. */
-static int wait_for_end(struct manager *m, struct mu_err *err)
+/* Waits until the manager is stopped or loses leadership.  Starts watches on demand meanwhile. */
+static int wait_for_stop(struct manager *m, struct mu_err *err)
 {
 	struct controller *c = &m->controller;
 
@@ -263,7 +263,7 @@ int manager_run(const struct controller_options *options, struct kube_config *co
 		if ((rc = token_key_load(c, err)) == 0 && (rc = start_probes(m, err)) == 0 &&
 		    (rc = read_namespaces(m, err)) == 0 && (rc = start_watches(m, err)) == 0 &&
 		    (rc = start_workers(m, err)) == 0)
-			rc = wait_for_end(m, err);
+			rc = wait_for_stop(m, err);
 		stop_threads(m);
 	}
 	manager_free(m);

@@ -4,7 +4,7 @@
 #include "operator/controller/controller.h"
 
 /* Reads the job from the API server, after a conflict and before our first write: another operator
- * may have written what our watch has not delivered yet.  Returns 1 when it was read. */
+ * may have written what our watch has not delivered yet. */
 static int refresh_job(struct reconcile *r, struct mu_err *err)
 {
 	struct controller *c = r->controller;
@@ -13,11 +13,11 @@ static int refresh_job(struct reconcile *r, struct mu_err *err)
 	int rc = controller_call(c, "GET", path, NULL, &object, err);
 
 	if (rc < 0)
-		return rc == -MU_NOT_FOUND ? 1 : rc; /* the watch will deliver the deletion */
+		return rc == -MU_NOT_FOUND ? 0 : rc; /* the watch will deliver the deletion */
 	store_update_job(&c->store, object, 0);
 	cJSON_Delete(object);
 	requeue_at(r, r->now);
-	return 1;
+	return 0;
 }
 
 static struct job_plan *make_plan(struct reconcile *r)
@@ -47,7 +47,7 @@ int reconcile(struct controller *c, const char *key, double *requeue_after, stru
 	if (!c->io.may_write(c->io.user))
 		return 0;
 	if (!snapshot_take(&c->store, key, r.now, &seen) || seen.job->is_foreign) {
-		rc = 0; /* the job is gone, or another controller's */
+		/* the job is gone, or another controller's */
 	} else if (!seen.job->spec) {
 		rc = status_report_invalid(&r, err);
 	} else {
@@ -63,9 +63,9 @@ int reconcile(struct controller *c, const char *key, double *requeue_after, stru
 	}
 	if (r.job_is_stale)
 		refresh_job(&r, NULL);
-	if (r.failed < 0) {
-		rc = r.failed;
-		*err = r.error;
+	if (r.first_error < 0) {
+		rc = r.first_error;
+		*err = r.first_message;
 	}
 	job_plan_free(r.plan);
 	snapshot_fini(&seen);

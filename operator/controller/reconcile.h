@@ -12,10 +12,10 @@ struct reconcile {
 	const struct job_spec *spec; /* NULL when it is invalid; then there is no plan */
 	struct job_plan *plan;
 	double now;
-	double wake;         /* seconds until the next reconcile; 0: no need */
-	bool job_is_stale;   /* a write said that the job has another version */
-	int failed;          /* the error of the first action that failed; the others were tried */
-	struct mu_err error; /* its message */
+	double wake;       /* seconds until the next reconcile; 0: no need */
+	bool job_is_stale; /* a write said that the job has another version */
+	int first_error;   /* code of the first action that failed; 0: none */
+	struct mu_err first_message;
 };
 /* Requests a reconcile at this time at the latest; 0: no request. */
 static inline void requeue_at(struct reconcile *r, double when)
@@ -38,8 +38,9 @@ int reconcile(struct controller *c, const char *key, double *requeue_after, stru
  * it.
  */
 int certs_apply(struct reconcile *r, struct mu_err *err);
-/* The creates of the plan.  1 when an object was created: the next reconcile, which sees it, writes
- * the status.  0 when none was: the planned status then has the rejections. */
+/* The creates of the plan.  Returns 1 when an object was created or found: the next reconcile,
+ * which sees it, writes the status.  0 when none was: the planned status has the rejections.  An
+ * error when the API server was not reached.  Other errors are in first_error. */
 int apply_creates(struct reconcile *r);
 /* The deletes of the plan. */
 void apply_removals(struct reconcile *r);

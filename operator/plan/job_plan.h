@@ -95,7 +95,7 @@ enum action_kind {
 	ACTION_ADD_CA,             /* likewise */
 	ACTION_ROTATE_CERTIFICATE, /* likewise */
 	ACTION_CHECK_SECRET,       /* created again under its name when it is gone */
-	ACTION_CREATE_SERVICE,
+	ACTION_CREATE_SERVICE,     /* pod: TensorBoard's; NULL: the job's own */
 	ACTION_CREATE_POLICY,
 	ACTION_PUT_GROUP,        /* index: its members */
 	ACTION_CREATE_POD,       /* pod */
@@ -115,7 +115,7 @@ struct plan_action {
 	const char *task;
 	int index;
 	const char *uid;
-	const char *name;   /* of the pod */
+	const char *name;   /* of the pod, or of TensorBoard's Service */
 	const char *reason; /* CamelCase, for an event */
 	const char *message;
 	struct plan_pod *pod;

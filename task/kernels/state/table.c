@@ -5,7 +5,9 @@
  * HashTable is filled once (its initializer may run again with the same content). MutableHashTable
  * may be written at any time, and MutableHashTableOfTensors has rows of several elements. A dense
  * table reserves two keys, with which TensorFlow marks empty and deleted buckets. It is exported as
- * TensorFlow's buckets, because TensorFlow's import takes them as they are. */
+ * TensorFlow's buckets, because TensorFlow's import takes them as they are.
+ *
+ * All ops of the file read or write this one form, which no header shows: it is one file. */
 #include <string.h>
 
 #include "lib/base/map.h"
