@@ -427,27 +427,29 @@ static int print_logs(struct logs *l, struct mu_err *err)
 
 /* ---- the command line ---- */
 
-/* TASK or TASK/INDEX */
-static bool read_task(struct logs *l, const char *word)
-{
-	size_t n = strcspn(word, "/");
-	char *end;
-
-	if (!n || n >= sizeof(l->task))
-		return false;
-	snprintf(l->task, sizeof(l->task), "%.*s", (int)n, word);
-	if (!word[n])
-		return true;
-	l->index = (int)strtol(word + n + 1, &end, 10);
-	return isdigit((unsigned char)word[n + 1]) && !*end && l->index < JOB_MAX_REPLICAS;
-}
-
 static bool read_number(const char *text, long *out)
 {
 	char *end;
 
 	*out = strtol(text, &end, 10);
 	return isdigit((unsigned char)*text) && !*end;
+}
+
+/* TASK or TASK/INDEX */
+static bool read_task(struct logs *l, const char *word)
+{
+	size_t n = strcspn(word, "/");
+	long index;
+
+	if (!n || n >= sizeof(l->task))
+		return false;
+	snprintf(l->task, sizeof(l->task), "%.*s", (int)n, word);
+	if (!word[n])
+		return true;
+	if (!read_number(word + n + 1, &index) || index >= JOB_MAX_REPLICAS)
+		return false;
+	l->index = (int)index;
+	return true;
 }
 
 /* Returns 0, or the exit status for a wrong command line. */

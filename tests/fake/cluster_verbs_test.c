@@ -269,6 +269,7 @@ static void logs__of_a_missing_job_or_task__report_it(void **state)
 	} cases[] = {{"wrker", "job 'small' has no task 'wrker'", 1},
 		     {"worker/2", "has no worker/2: its last is worker/1", 1},
 		     {"worker/x", "'worker/x' is not TASK or TASK/INDEX", 2},
+		     {"worker/4294967296", "'worker/4294967296' is not TASK or TASK/INDEX", 2},
 		     {"worker/0", "job 'small' is Pending and has no pod of worker yet", 1},
 		     {"--previous", "BadRequest (400) (ps/0)", 1}};
 	MU_AUTO_BUF none = {0};
