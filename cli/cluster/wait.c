@@ -165,7 +165,7 @@ static int wait_for_end(struct wait *w, struct mu_err *err)
 	enum { BACKOFF_MAX_S = 30 };
 	int rc = 0, failures = 0;
 
-	while (!has_ended(w) && seconds_left(w) > 0) {
+	do {
 		double began = mu_clock();
 
 		rc = get_job(w, err);
@@ -179,7 +179,7 @@ static int wait_for_end(struct wait *w, struct mu_err *err)
 			kube_client_sleep(
 			    w->job.client,
 			    fmin(mu_backoff(failures - 1, 1, BACKOFF_MAX_S), seconds_left(w)));
-	}
+	} while (!has_ended(w) && seconds_left(w) > 0);
 	return 0;
 }
 

@@ -214,7 +214,7 @@ static void wait__of_jobs_that_do_not_succeed__has_an_exit_status_for_each_case(
 	api_server_patch(server, JOBS, "small",
 			 "{\"status\":{\"phase\":\"Failed\",\"conditions\":[{\"type\":\"Failed\","
 			 "\"status\":\"True\",\"message\":\"worker/0 ended\\u001b[2J\"}]}}");
-	assert_int_equal(MUSTER(&failed, "wait", "small"), 1);
+	assert_int_equal(MUSTER(&failed, "wait", "small", "--timeout", "0"), 1);
 	assert_output_has(failed, "small: failed: worker/0 ended");
 	assert_null(strchr(failed.data, 033));
 	assert_output_has(failed, "muster explain small");
