@@ -11,6 +11,7 @@
 
 #include "cli/cli.h"
 #include "cli/cluster/cluster.h"
+#include "operator/api/job_spec.h"
 #include "operator/api/job_status.h"
 #include "operator/api/object_json.h"
 
@@ -210,6 +211,16 @@ void explain_print(struct mu_buf *out, const cJSON *job, const cJSON *pods, cons
 	explain_tasks(out, tasks);
 }
 
+/* True for a running task with a status page, which TensorBoard has not. */
+static bool has_status_page(const cJSON *pod)
+{
+	const cJSON *labels = field_at(pod, "metadata.labels");
+	const cJSON *task = cJSON_GetObjectItemCaseSensitive(labels, CLUSTER_LABEL_TASK);
+
+	return strcmp(field_text(pod, "status.phase", ""), "Running") == 0 &&
+	       strcmp(field_text(task, "", ""), JOB_TENSORBOARD) != 0;
+}
+
 /* Reads the status of each running task; NULL if the caller may not.  The first task that does not
  * answer ends it: behind a NetworkPolicy each request would wait for its time limit.  *all_read is
  * false then. */
@@ -227,8 +238,7 @@ static cJSON *read_task_statuses(struct kube_client *c, const char *ns, const cJ
 		cJSON *status = NULL;
 		int rc;
 
-		if (strcmp(field_text(pod, "status.phase", ""), "Running") != 0 ||
-		    ++requests > MAX_TASK_REQUESTS)
+		if (!has_status_page(pod) || ++requests > MAX_TASK_REQUESTS)
 			continue;
 		rc = cluster_get(c, &status, err, "/api/v1/namespaces/%s/pods/%s:8079/proxy/status",
 				 ns, name);

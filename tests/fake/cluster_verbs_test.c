@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster submit, logs and wait against a scripted API server. */
+/* muster submit, logs, wait and explain against a scripted API server. */
 #include "tests/cli/job.h"
 #include "tests/fake/api_server.c"
 
@@ -63,13 +63,13 @@ static void put_job(const char *status)
 
 static void put_pod(const char *task, int index, const char *state)
 {
-	MU_AUTO_FREE char *json =
-	    mu_xasprintf("{\"metadata\":{\"name\":\"small-%s-%d\",\"labels\":{\"muster.dev/job\":"
-			 "\"small\",\"muster.dev/task\":\"%s\",\"muster.dev/index\":\"%d\"}},"
-			 "\"spec\":{\"containers\":[{\"name\":\"muster\"}]},\"status\":"
-			 "{\"containerStatuses\":[{\"name\":\"muster\",\"state\":{\"%s\":{"
-			 "\"reason\":\"Because\"}}}]}}",
-			 task, index, task, index, state);
+	MU_AUTO_FREE char *json = mu_xasprintf(
+	    "{\"metadata\":{\"name\":\"small-%s-%d\",\"labels\":{\"muster.dev/job\":"
+	    "\"small\",\"muster.dev/task\":\"%s\",\"muster.dev/index\":\"%d\"}},"
+	    "\"spec\":{\"containers\":[{\"name\":\"muster\"}]},\"status\":"
+	    "{\"phase\":\"Running\",\"containerStatuses\":[{\"name\":\"muster\",\"state\":{\"%s\":{"
+	    "\"reason\":\"Because\"}}}]}}",
+	    task, index, task, index, state);
 
 	api_server_put(server, PODS, json);
 }
@@ -326,6 +326,21 @@ static void followed_logs__have_each_line_once(void **state)
 	assert_int_equal(api_server_seen(server, "small-worker-0/log"), 3);
 }
 
+/* The API server's proxy reports that a port without a listener is unavailable. */
+static void explain__of_a_job_with_a_tensorboard__reads_all_tasks(void **state)
+{
+	MU_AUTO_BUF output = {0};
+
+	put_job("{\"phase\":\"Running\"}");
+	put_pod("ps", 0, "running");
+	put_pod("tensorboard", 0, "running");
+	put_pod("worker", 0, "running");
+	api_server_fail(server, "small-tensorboard-0:8079", API_STATUS, 503, 0, 1);
+	assert_int_equal(MUSTER(&output, "explain", "small"), 0);
+	assert_int_equal(api_server_seen(server, "small-worker-0:8079/proxy/status"), 1);
+	assert_null(strstr(output.data, "status of all tasks"));
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, start_server, stop_server)
 int main(void)
 {
@@ -341,6 +356,7 @@ int main(void)
 	    T(logs__have_their_task_at_the_start_of_each_line),
 	    T(logs__of_a_missing_job_or_task__report_it),
 	    T(followed_logs__have_each_line_once),
+	    T(explain__of_a_job_with_a_tensorboard__reads_all_tasks),
 	};
 
 	return cmocka_run_group_tests(tests, find_program, NULL);
