@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,18 +19,21 @@ enum { PATH_SIZE = 4096 };
 
 int run_folders_set_aside(const char *path, struct mu_err *err)
 {
+	MU_AUTO_FREE char *from = mu_xstrdup(path ? path : "");
 	char to[PATH_SIZE];
 	struct stat st;
 	int n = 1;
 
-	if (!path || stat(path, &st))
+	for (size_t len = strlen(from); len > 1 && from[len - 1] == '/'; len--)
+		from[len - 1] = 0;
+	if (stat(from, &st))
 		return 0;
 	do
-		snprintf(to, sizeof(to), "%s.old-%d", path, n++);
+		snprintf(to, sizeof(to), "%s.old-%d", from, n++);
 	while (stat(to, &st) == 0);
-	if (rename(path, to))
-		return mu_fail_errno(err, errno, "move %s to %s", path, to);
-	printf("%s moved to %s\n", path, to);
+	if (rename(from, to))
+		return mu_fail_errno(err, errno, "move %s to %s", from, to);
+	printf("%s moved to %s\n", from, to);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/run_folders.h"
 #include "cli/run_tasks.h"
 #include "cli/run_view.h"
 
@@ -266,6 +267,17 @@ static void view__follows_the_report_lines_of_the_trainer(void **state)
 	assert_string_equal(v.events, "/my out/e.1");
 }
 
+static void folder_with_a_slash_at_its_end__is_set_aside(void **state)
+{
+	char path[128], moved[128];
+
+	snprintf(path, sizeof(path), "%s/out/", logs);
+	snprintf(moved, sizeof(moved), "%s/out.old-1", logs);
+	assert_int_equal(mkdir(path, 0777), 0);
+	assert_ok(run_folders_set_aside(path, &err), &err);
+	assert_int_equal(access(moved, F_OK), 0);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void)
 {
@@ -280,6 +292,7 @@ int main(void)
 	    T(task__asked_to_finish__has_succeeded),
 	    T(missing_program__is_reported),
 	    T(addresses__are_distinct_and_stable),
+	    T(folder_with_a_slash_at_its_end__is_set_aside),
 	    T(view__follows_the_report_lines_of_the_trainer),
 	};
 
