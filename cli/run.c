@@ -402,12 +402,20 @@ static void print_summary(const struct run *r, int status)
 	}
 }
 
+static int make_folder(const char *path, struct mu_err *err)
+{
+	MU_AUTO_FREE char *all = mu_xasprintf("%s/", path);
+
+	return mu_make_folders(all, err);
+}
+
 /* Locks the folders before anything in them is changed. A folder that was moved aside stays there.
  */
 static int lock_folders(struct run *r, const struct run_arguments *a, struct mu_err *err)
 {
 	const struct train_spec *t = &r->spec->train;
 	const char *job = r->spec->name;
+	struct mu_err unused;
 	int rc = run_folders_hold(&r->folders, t->checkpoint_path, job, err);
 
 	if (!rc && a->fresh)
@@ -420,10 +428,12 @@ static int lock_folders(struct run *r, const struct run_arguments *a, struct mu_
 		snprintf(r->logs, sizeof(r->logs), "%s/logs", t->checkpoint_path);
 	else
 		snprintf(r->logs, sizeof(r->logs), "muster-logs/%s", job);
-	if (!rc) {
-		MU_AUTO_FREE char *all = mu_xasprintf("%s/", r->logs);
-		rc = mu_make_folders(all, err);
-	}
+	if (!rc)
+		rc = make_folder(r->logs, err);
+	/* Only an existing folder can be locked. A command need not use the folder, so it may be
+	 * one that cannot be made. */
+	if (!rc && t->checkpoint_path)
+		make_folder(t->checkpoint_path, &unused);
 	if (!rc)
 		rc = run_folders_hold(&r->folders, t->checkpoint_path, job, err);
 	return rc ? rc : run_folders_hold(&r->folders, r->logs, job, err);

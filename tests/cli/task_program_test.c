@@ -25,6 +25,14 @@ static void write_script(const char *script)
 	write_tasks("{worker: {replicas: 1}}", script);
 }
 
+/* Waits until a file exists in the test's folder. */
+static void wait_for_file(const char *name)
+{
+	MU_AUTO_FREE char *path = mu_xasprintf("%s/%s", folder, name);
+
+	WAIT_UNTIL(access(path, F_OK) == 0);
+}
+
 /* A task that ignores the first interrupt is killed after the second. */
 static void second_interrupt__kills_a_task_that_does_not_end(void **state)
 {
@@ -60,6 +68,32 @@ static void second_interrupt__kills_a_task_that_does_not_end(void **state)
 	assert_int_equal(finish(pid, fd, &output), 130);
 	assert_int_equal(kill(task, 0), -1);
 	assert_output_has(output, "stubborn: stopped");
+}
+
+/* Starts `muster run` with its logs in a folder of the test's folder. */
+static pid_t start_with_logs(const char *logs, int *fd)
+{
+	MU_AUTO_FREE char *path = mu_xasprintf("%s/%s", folder, logs);
+	const char *argv[] = {"muster", "run", "--logs", path, manifest, NULL};
+
+	return start(argv, fd);
+}
+
+static void second_run_with_other_logs__does_not_get_the_checkpoint_folder(void **state)
+{
+	MU_AUTO_BUF first_output = {0};
+	MU_AUTO_BUF second_output = {0};
+	int first_fd, second_fd;
+	pid_t first, second;
+
+	write_script("sleep 100");
+	first = start_with_logs("first", &first_fd);
+	wait_for_file("first/worker-0.log");
+	second = start_with_logs("second", &second_fd);
+	assert_int_equal(finish(second, second_fd, &second_output), 1);
+	assert_output_has(second_output, "another muster run uses");
+	kill(first, SIGINT);
+	assert_int_equal(finish(first, first_fd, &first_output), 130);
 }
 
 static void task_log__stays_below_its_limit(void **state)
@@ -163,6 +197,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    T(second_interrupt__kills_a_task_that_does_not_end),
+	    T(second_run_with_other_logs__does_not_get_the_checkpoint_folder),
 	    T(task_log__stays_below_its_limit),
 	    T(environment_of_a_task__is_as_in_a_pod),
 	    T(variables_of_the_template__take_precedence),
