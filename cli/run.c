@@ -341,7 +341,7 @@ static int run_loop(struct run *r)
 	}
 	stop_all(r);
 	run_view_clear(&r->view);
-	if (interrupts)
+	if (interrupts && !has_ended(r))
 		return CLI_INTERRUPTED;
 	return r->status.phase == JOB_SUCCEEDED ? CLI_OK : CLI_FAILED;
 }

@@ -70,6 +70,32 @@ static void second_interrupt__kills_a_task_that_does_not_end(void **state)
 	assert_output_has(output, "stubborn: stopped");
 }
 
+/* Other tasks still end when the chief has succeeded. */
+static void interrupt__after_the_success__does_not_hide_it(void **state)
+{
+	const char *argv[] = {"muster", "run", manifest, NULL};
+	MU_AUTO_FREE char *over = mu_xasprintf("%s/over", folder);
+	MU_AUTO_BUF output = {0};
+	char script[400];
+	pid_t pid;
+	int fd;
+
+	snprintf(script, sizeof(script),
+		 "cd %s; until [ -e $UNTIL ]; do trap 'touch asked' TERM; "
+		 "touch waits-for-$UNTIL; sleep 0.1; done",
+		 folder);
+	write_tasks("{chief: {template: {spec: {containers: [{env: [{name: UNTIL, value: "
+		    "waits-for-over}]}]}}}, worker: {template: {spec: {containers: [{env: [{name: "
+		    "UNTIL, value: over}]}]}}}}",
+		    script);
+	pid = start(argv, &fd);
+	wait_for_file("asked");
+	kill(pid, SIGINT);
+	fclose(fopen(over, "w"));
+	assert_int_equal(finish(pid, fd, &output), 0);
+	assert_output_has(output, "script: succeeded in ");
+}
+
 /* Starts `muster run` with its logs in a folder of the test's folder. */
 static pid_t start_with_logs(const char *logs, int *fd)
 {
@@ -198,6 +224,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    T(second_interrupt__kills_a_task_that_does_not_end),
 	    T(second_run_with_other_logs__does_not_get_the_checkpoint_folder),
+	    T(interrupt__after_the_success__does_not_hide_it),
 	    T(task_log__stays_below_its_limit),
 	    T(environment_of_a_task__is_as_in_a_pod),
 	    T(variables_of_the_template__take_precedence),
