@@ -23,7 +23,7 @@
 #include "lib/io/folders.h"
 
 enum { DEFAULT_LOG_MIB = 64, MAX_LOG_MIB = 1 << 20 };
-enum { POLL_MS = 50, KILL_TIMEOUT_S = 10, STOP_TIMEOUT_S = 15, PATH_SIZE = 4096 };
+enum { POLL_MS = 50, GRACE_PERIOD_S = 30, ENDED_JOB_TIMEOUT_S = 15, PATH_SIZE = 4096 };
 
 struct run {
 	struct job_spec *spec;
@@ -101,12 +101,8 @@ static void report_ended_ps(struct run *r, const struct local_task *t)
 	r->reported_ended_ps = true;
 }
 
-static void delete_task(struct run *r, const char *uid, double now)
+static void delete_task(struct run *r, struct local_task *t, double now)
 {
-	struct local_task *t = run_tasks_find(&r->tasks, uid);
-
-	if (!t)
-		return;
 	if (t->pid == 0) {
 		run_tasks_remove(&r->tasks, t);
 		return;
@@ -114,6 +110,15 @@ static void delete_task(struct run *r, const char *uid, double now)
 	t->deleting = true;
 	t->killed_at = now;
 	run_tasks_signal(t, SIGTERM);
+}
+
+/* Seconds from SIGTERM to SIGKILL, as in a pod. */
+static int64_t grace_period(const struct job_spec *s, const char *task)
+{
+	const struct task_spec *t = job_spec_task(s, task);
+
+	return mu_doc_int(t ? t->template : NULL, "spec.terminationGracePeriodSeconds",
+			  GRACE_PERIOD_S);
 }
 
 /* Acts like a kubelet for deleted tasks: removes a task when the plan has recorded its end, and
@@ -127,7 +132,7 @@ static void reap_deleted(struct run *r, double now)
 			continue;
 		if (t->pid == 0)
 			run_tasks_remove(&r->tasks, t);
-		else if (now - t->killed_at > KILL_TIMEOUT_S)
+		else if (now - t->killed_at > (double)grace_period(r->spec, t->task))
 			run_tasks_signal(t, SIGKILL);
 	}
 }
@@ -168,7 +173,8 @@ static int execute_action(struct run *r, const struct plan_action *a, double now
 		return start_task(r, a->pod, now, err);
 	case ACTION_DELETE_POD:
 	case ACTION_FORCE_DELETE_POD:
-		delete_task(r, a->uid, now);
+		if ((t = run_tasks_find(&r->tasks, a->uid)))
+			delete_task(r, t, now);
 		return 0;
 	case ACTION_FINISH_POD:
 		t = run_tasks_find(&r->tasks, a->uid);
@@ -280,27 +286,26 @@ static void poll_tasks(struct run *r, int timeout_ms)
 	free(ran);
 }
 
-/* Stops all tasks: first the tasks that save state, then all others. */
+/* Deletes all tasks: first the tasks that save state, then the ps. */
 static void stop_all(struct run *r)
 {
-	double until = mu_clock() + STOP_TIMEOUT_S;
-	bool servers = false;
 	int seen = interrupts;
 
 	r->stopping = true;
-	for (unsigned i = 0; i < r->tasks.n; i++)
-		if (strcmp(r->tasks.list[i]->task, "ps") != 0)
-			run_tasks_signal(r->tasks.list[i], SIGTERM);
-	while (run_tasks_alive(&r->tasks) && mu_clock() < until && interrupts == seen) {
+	while (run_tasks_alive(&r->tasks) && interrupts == seen) {
 		unsigned others = 0;
 
-		poll_tasks(r, POLL_MS);
 		for (unsigned i = 0; i < r->tasks.n; i++)
 			others +=
 			    r->tasks.list[i]->pid > 0 && strcmp(r->tasks.list[i]->task, "ps") != 0;
-		for (unsigned i = 0; i < r->tasks.n && !others && !servers; i++)
-			run_tasks_signal(r->tasks.list[i], SIGTERM);
-		servers |= !others;
+		for (unsigned i = r->tasks.n; i-- > 0;) {
+			struct local_task *t = r->tasks.list[i];
+
+			if (!t->deleting && (!others || strcmp(t->task, "ps") != 0))
+				delete_task(r, t, mu_wall());
+		}
+		poll_tasks(r, POLL_MS);
+		reap_deleted(r, mu_wall());
 	}
 }
 
@@ -333,7 +338,7 @@ static int run_loop(struct run *r)
 		if (has_ended(r) && !run_tasks_alive(&r->tasks))
 			break;
 		/* A finished job may keep its ended tasks, but all processes must end. */
-		if (has_ended(r) && mu_wall() - r->status.completion_time > STOP_TIMEOUT_S)
+		if (has_ended(r) && mu_wall() - r->status.completion_time > ENDED_JOB_TIMEOUT_S)
 			break;
 		poll_tasks(r, POLL_MS);
 		run_control_serve(&r->control, handle_request, r);

@@ -70,6 +70,29 @@ static void second_interrupt__kills_a_task_that_does_not_end(void **state)
 	assert_output_has(output, "stubborn: stopped");
 }
 
+/* It is killed after the grace period of its pod template. */
+static void interrupt__of_a_task_that_does_not_end__waits_for_its_grace_period(void **state)
+{
+	const char *argv[] = {"muster", "run", manifest, NULL};
+	MU_AUTO_BUF output = {0};
+	double interrupted_at, seconds;
+	char script[200];
+	pid_t pid;
+	int fd;
+
+	snprintf(script, sizeof(script),
+		 "trap '' TERM; touch %s/started; while :; do sleep 1; done", folder);
+	write_tasks("{worker: {template: {spec: {terminationGracePeriodSeconds: 3}}}}", script);
+	pid = start(argv, &fd);
+	wait_for_file("started");
+	interrupted_at = mu_clock();
+	kill(pid, SIGINT);
+	assert_int_equal(finish(pid, fd, &output), 130);
+	seconds = mu_clock() - interrupted_at;
+	if (seconds < 3 || seconds > 10)
+		fail_msg("the task ended after %.1f s", seconds);
+}
+
 /* Other tasks still end when the chief has succeeded. */
 static void interrupt__after_the_success__does_not_hide_it(void **state)
 {
@@ -225,6 +248,7 @@ int main(void)
 	    T(second_interrupt__kills_a_task_that_does_not_end),
 	    T(second_run_with_other_logs__does_not_get_the_checkpoint_folder),
 	    T(interrupt__after_the_success__does_not_hide_it),
+	    T(interrupt__of_a_task_that_does_not_end__waits_for_its_grace_period),
 	    T(task_log__stays_below_its_limit),
 	    T(environment_of_a_task__is_as_in_a_pod),
 	    T(variables_of_the_template__take_precedence),
