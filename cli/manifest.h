@@ -7,9 +7,9 @@
 
 /* "-" is standard input. */
 int manifest_read(struct job_spec **out, const char *path, struct mu_err *err);
-/* Checks what job_spec_parse leaves to the API server: quantities, labels and the environment in
- * the pod templates. */
-int validate_pods(const struct job_spec *spec, struct mu_err *err);
+/* Checks what job_spec_parse leaves to the API server: the pod templates, and the rules that came
+ * after the first jobs were stored, which the operator goes on to run. */
+int validate_manifest(const struct job_spec *spec, struct mu_err *err);
 
 /* Finds the job of a command-line argument: NAME, job/NAME, or the path of a manifest. *ns is the
  * manifest's namespace, or NULL. Both are new strings. */

@@ -178,8 +178,8 @@ static int execute_action(struct run *r, const struct plan_action *a, double now
 		return 0;
 	case ACTION_FINISH_POD:
 		t = run_tasks_find(&r->tasks, a->uid);
-		if (t && !t->finishing) {
-			t->finishing = true;
+		if (t) {
+			t->finish_requested_at = now;
 			run_tasks_signal(t, SIGTERM);
 		}
 		return 0;
@@ -238,6 +238,7 @@ static int run_iteration(struct run *r, struct mu_err *err)
 						.phase = phase_of(t),
 						.ready = t->ready && t->pid > 0,
 						.deleting = t->deleting,
+						.finish_requested_at = t->finish_requested_at,
 						.ended_by_deletion = t->deleting && t->pid == 0,
 						.is_departure_pod = t->is_departure_pod,
 						.exit_code = t->exit_code,
@@ -280,7 +281,7 @@ static void poll_tasks(struct run *r, int timeout_ms)
 			continue;
 		if (t->exit_code != 0)
 			report_failure(r, t);
-		else if (strcmp(t->task, "ps") == 0 && !t->finishing)
+		else if (strcmp(t->task, "ps") == 0 && !t->finish_requested_at)
 			report_ended_ps(r, t);
 	}
 	free(ran);
@@ -533,7 +534,7 @@ static int start_run(struct run *r, const struct run_arguments *a, struct mu_err
 	int rc = manifest_read(&r->spec, a->manifest, err);
 
 	if (!rc)
-		rc = validate_pods(r->spec, err);
+		rc = validate_manifest(r->spec, err);
 	if (!rc && a->scale) {
 		rc = scale_running(r, a, err);
 		if (rc <= 0)

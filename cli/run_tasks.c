@@ -386,7 +386,7 @@ static void reap_task(struct run_tasks *r, struct local_task *t, double now)
 	t->finished = now;
 	t->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 	/* The task ended because it was asked to. */
-	if (t->finishing && t->exit_code == 128 + SIGTERM)
+	if (t->finish_requested_at && t->exit_code == 128 + SIGTERM)
 		t->exit_code = 0;
 }
 

@@ -28,11 +28,11 @@ struct local_task {
 	char line[LINE_SIZE]; /* the line being read */
 	size_t line_len;
 	char last[LINE_SIZE]; /* the last complete line, not of level info if there is another */
-	bool last_is_info, ready, deleting, finishing;
+	bool last_is_info, ready, deleting;
 	bool is_departure_pod; /* started only to deregister */
 	int exit_code;         /* -1 while the process runs */
 	int port;
-	double created, finished, killed_at;
+	double created, finished, killed_at, finish_requested_at;
 };
 
 struct run_tasks {

@@ -81,7 +81,7 @@ static int check_container(const struct mu_doc_node *c, struct mu_err *err)
 	return rc ? rc : check_quantities(mu_doc_get(c, "resources"), err);
 }
 
-int validate_pods(const struct job_spec *spec, struct mu_err *err)
+static int check_pods(const struct job_spec *spec, struct mu_err *err)
 {
 	static const char *const known[] = {"metadata", "spec", NULL};
 	int rc = 0;
@@ -97,6 +97,22 @@ int validate_pods(const struct job_spec *spec, struct mu_err *err)
 		    check_container(c, err);
 	}
 	return rc;
+}
+
+int validate_manifest(const struct job_spec *spec, struct mu_err *err)
+{
+	const struct mu_doc_node *s = mu_doc_section(spec->doc->root, "spec");
+
+	if (spec->flags && !spec->command)
+		return mu_doc_invalid(mu_doc_section(s, "program.classicFlags"), err,
+				      "needs a command");
+	if (spec->volume_claim && *spec->train.checkpoint_path != '/')
+		return mu_doc_invalid(mu_doc_section(s, "checkpoint.path"), err,
+				      "must be absolute, since the volumeClaim is mounted there");
+	if (spec->gang == GANG_SCHEDULER_PLUGINS && spec->queue)
+		return mu_doc_invalid(mu_doc_section(s, "run.queue"), err,
+				      "gang: scheduler-plugins has no queues");
+	return check_pods(spec, err);
 }
 
 /* ---- --plan: a simulated job in which each created pod runs at once ---- */
@@ -213,7 +229,7 @@ int cli_validate(int argc, char **argv)
 		MU_AUTO(job_spec_free) struct job_spec *spec = NULL;
 		struct mu_err err;
 
-		if (manifest_read(&spec, argv[i], &err) || validate_pods(spec, &err))
+		if (manifest_read(&spec, argv[i], &err) || validate_manifest(spec, &err))
 			status = cli_fail(&err);
 		else if (plan)
 			print_plan(spec, argv[i], n > 1);

@@ -27,7 +27,7 @@ static int read_manifest(struct submission *s, struct mu_err *err)
 	if (!rc)
 		rc = job_spec_parse(&s->spec, mu_buf_span(&s->text), s->path, err);
 	if (!rc)
-		rc = validate_pods(s->spec, err);
+		rc = validate_manifest(s->spec, err);
 	if (rc)
 		return rc;
 	ns = mu_doc_text(s->spec->doc->root, "metadata.namespace", NULL);

@@ -161,9 +161,8 @@ static int check_program(struct job_spec *s, const struct mu_doc_node *spec, str
 	if (train && s->command)
 		return mu_doc_invalid(train->parent, err,
 				      "must have only one of train and command");
-	if (!s->command && (s->args || s->flags))
-		return mu_doc_invalid(mu_doc_section(spec, "program"), err,
-				      "args and classicFlags need a command");
+	if (!s->command && s->args)
+		return mu_doc_invalid(s->args, err, "needs a command");
 	return train ? train_spec_check(&s->train, train, err) : 0;
 }
 
@@ -177,9 +176,6 @@ static int check_checkpoint(struct job_spec *s, const struct mu_doc_node *spec, 
 		return mu_doc_invalid(mu_doc_key(c, "volumeClaim"), err,
 				      "'%.60s' is no name of a PersistentVolumeClaim",
 				      s->volume_claim);
-	if (s->volume_claim && t->checkpoint_path && *t->checkpoint_path != '/')
-		return mu_doc_invalid(mu_doc_key(c, "path"), err,
-				      "must be absolute, since the volumeClaim is mounted there");
 	if (c && !t->checkpoint_path && !s->volume_claim)
 		return mu_doc_invalid(c, err, "needs a path, a volumeClaim or both");
 	if (summaries && !t->summary_path)
@@ -199,9 +195,6 @@ static int check_run(const struct job_spec *s, const struct mu_doc_node *spec, s
 	if (s->gang == GANG_NONE && (s->queue || s->priority_class))
 		return mu_doc_invalid(run, err,
 				      "queue and priorityClass are the gang scheduler's: say gang");
-	if (s->gang == GANG_SCHEDULER_PLUGINS && s->queue)
-		return mu_doc_invalid(run, err,
-				      "gang: scheduler-plugins has no queues: remove queue");
 	if (s->gang == GANG_KUEUE && !s->queue)
 		return mu_doc_invalid(run, err, "gang: kueue needs a queue");
 	return 0;

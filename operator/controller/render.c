@@ -117,14 +117,23 @@ static void set_resources(cJSON *container, const struct plan_pod *pod)
 			     mu_json_pack("{'" GPU_RESOURCE "': '1'}"));
 }
 
+/* A path with or without '/' at its end. */
+static bool is_same_path(const char *a, const char *b)
+{
+	size_t n = strlen(b) - (*b && b[strlen(b) - 1] == '/');
+
+	return strncmp(a, b, n) == 0 && strspn(a + n, "/") == strlen(a + n);
+}
+
 static void add_volume(cJSON *spec, cJSON *container, const char *name, const char *path,
 		       const char *claim)
 {
 	cJSON *volumes = mu_json_array_in(spec, "volumes");
 	cJSON *mounts = mu_json_array_in(container, "volumeMounts");
 
-	if (item_with(mounts, "mountPath", path))
-		return; /* the template brings its own */
+	for (const cJSON *mount = mounts->child; mount; mount = mount->next)
+		if (is_same_path(text_or_empty(mount, "mountPath"), path))
+			return; /* the template brings its own */
 	if (!item_with(volumes, "name", name))
 		append(
 		    volumes,

@@ -74,6 +74,33 @@ static void validate__rejects_pods_that_the_api_server_rejects(void **state)
 	}
 }
 
+/* The operator runs stored jobs that break these rules. */
+static void validate__rejects_what_only_stored_jobs_may_have(void **state)
+{
+	static const struct {
+		const char *section, *says;
+	} cases[] = {
+	    {"program: {classicFlags: true}", "spec.program.classicFlags: needs a command"},
+	    {"checkpoint: {volumeClaim: c, path: out/x}", "spec.checkpoint.path: must be absolute"},
+	    {"run: {gang: scheduler-plugins, queue: q}", "spec.run.queue: gang: scheduler-plugins"},
+	};
+
+	write_manifest(100, "");
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_BUF output = {0};
+		FILE *f = fopen(manifest, "w");
+
+		assert_non_null(f);
+		fprintf(f,
+			"apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\nmetadata: {name: "
+			"j}\nspec: {tasks: {worker: {}}, %s}\n",
+			cases[i].section);
+		fclose(f);
+		assert_int_equal(muster(&output, "validate", manifest), 1);
+		assert_output_has(output, cases[i].says);
+	}
+}
+
 /* The plan of a single manifest has no heading; with several each begins with the manifest. */
 static void plans_of_several_manifests__have_headings(void **state)
 {
@@ -151,6 +178,7 @@ int main(void)
 	    T(task__that_fails_permanently__fails_the_job),
 	    T(invalid_manifest__is_reported_with_file_and_line),
 	    T(validate__rejects_pods_that_the_api_server_rejects),
+	    T(validate__rejects_what_only_stored_jobs_may_have),
 	    T(plans_of_several_manifests__have_headings),
 	    T(invalid_command_lines__exit_with_2),
 	    T(output__that_cannot_be_written__is_a_failure),

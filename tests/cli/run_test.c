@@ -200,7 +200,7 @@ static void task__asked_to_finish__has_succeeded(void **state)
 {
 	struct local_task *t = start("sleep 100");
 
-	t->finishing = true;
+	t->finish_requested_at = 1;
 	while (run_tasks_poll(&tasks, 10, 1), kill(-t->pid, 0))
 		;
 	run_tasks_signal(t, SIGTERM);
