@@ -157,9 +157,10 @@ static int read_gpu_options(const Muster__GPUOptions *from, struct gpu_options *
 	return 0;
 }
 
-/* Reads the number of CPU devices and the options of GPUs from a ConfigProto. */
+/* Reads the number of CPU devices and the options of GPUs from a ConfigProto.  Without a GPU the
+ * kernels are the CPU's. */
 static int read_devices(struct mu_span config, unsigned *n_cpus, struct gpu_options *gpu,
-			struct mu_err *err)
+			const char **kernels, struct mu_err *err)
 {
 	MU_AUTO_ARENA a = {0};
 	const Muster__ConfigProto *c =
@@ -170,6 +171,11 @@ static int read_devices(struct mu_span config, unsigned *n_cpus, struct gpu_opti
 	for (size_t i = 0; i < c->n_device_count; i++) {
 		const Muster__ConfigProto__DeviceCountEntry *e = c->device_count[i];
 
+		if (!strcmp(e->key, "GPU")) {
+			gpu->most = (unsigned)e->value;
+			if (e->value <= 0)
+				*kernels = "cpu";
+		}
 		if (strcmp(e->key, "CPU"))
 			continue;
 		if (e->value < 1 || e->value > MAX_CPU_DEVICES)
@@ -188,11 +194,11 @@ static int make_parts(struct task_server *s, const struct task_server_options *o
 	struct rendezvous_remote remote;
 	struct gpu_options gpu = {0};
 	unsigned n_cpus = 1;
-	int rc = read_devices(o->session_config, &n_cpus, &gpu, err);
+	const char *kernels = o->kernels && *o->kernels ? o->kernels : "auto";
+	int rc = read_devices(o->session_config, &n_cpus, &gpu, &kernels, err);
 
 	if (!rc)
-		rc = device_open(o->kernels && *o->kernels ? o->kernels : "auto", &gpu, &s->device,
-				 err);
+		rc = device_open(kernels, &gpu, &s->device, err);
 	if (rc == -MU_FAILED_PRECONDITION && o->unsupported)
 		*o->unsupported = true;
 	if (!rc && o->tls && *o->tls)

@@ -33,6 +33,11 @@ char *mu_xstrdup(const char *s)
 	return mu_xstrndup(s, strlen(s));
 }
 
+char *mu_xstrdup_or_null(const char *s)
+{
+	return s && *s ? mu_xstrdup(s) : NULL;
+}
+
 char *mu_xstrndup(const char *s, size_t n)
 {
 	char *p = mu_xmalloc(n + 1);

@@ -16,6 +16,7 @@ void *mu_xmalloc(size_t size);
 void *mu_xcalloc(size_t count, size_t size); /* zeroed; checks count * size */
 void *mu_xrealloc(void *p, size_t size);
 char *mu_xstrdup(const char *s);
+char *mu_xstrdup_or_null(const char *s); /* NULL for NULL and for "" */
 char *mu_xstrndup(const char *s, size_t n);
 char *mu_xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -231,6 +231,8 @@ int gpu_set_open(const struct cuda_plugin *plugin, const struct gpu_options *o,
 		return mu_fail(err, MU_FAILED_PRECONDITION, "no CUDA here: no GPU answers");
 	if ((rc = read_visible(o->visible, count, ordinals, &n, err)))
 		return rc;
+	if (o->most && n > o->most)
+		n = o->most;
 	struct device_set *s = mu_xcalloc(1, sizeof *s + n * sizeof s->at[0]);
 	for (; s->n < n && !rc; s->n++) {
 		struct gpu *g = MU_NEW(struct gpu);

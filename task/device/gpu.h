@@ -27,9 +27,11 @@ struct gpu_options {      /* of TensorFlow's GPUOptions */
 	bool growth;      /* take memory as it is needed */
 	char visible[64]; /* "0,2": which of the machine's GPUs, in the order of our numbers */
 	size_t limit;     /* bytes; 0: what fraction says */
+	unsigned most;    /* of the visible GPUs; 0: all */
 };
 
-/* Opens every GPU that options.visible names.  api and image have to last. */
+/* Opens the first options.most of the GPUs that options.visible names.  api and image have to last.
+ */
 int gpu_set_open(const struct cuda_plugin *plugin, const struct gpu_options *o,
 		 struct device_set **out, struct mu_err *err);
 static inline struct gpu *gpu_at(const struct device_set *s, unsigned i)

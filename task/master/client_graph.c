@@ -9,6 +9,8 @@
 #include "task/master/master.h"
 #include "task/messages/control.h"
 
+enum { DEREGISTER_TIMEOUT_MS = 5000 };
+
 static void put_names(struct mu_buf *b, const struct name_list *n)
 {
 	for (unsigned i = 0; i < n->n; i++)
@@ -188,12 +190,41 @@ static int register_partitions(struct session *s, struct client_graph *cg,
 		}
 	}
 	rc = call_other_tasks(s, calls, step_timeout_ms(s, r), err);
+	if (rc)
+		return rc;
 	e = calls->entries;
-	for (unsigned i = 0; i < cg->n_partitions && !rc; i++)
-		if (!cg->partitions[i].peer->local &&
-		    read_handle(e++, &cg->partitions[i].graph, err))
-			rc = from_task(cg->partitions[i].peer, err);
+	for (unsigned i = 0; i < cg->n_partitions; i++) {
+		struct mu_err why;
+
+		if (cg->partitions[i].peer->local ||
+		    !read_handle(e++, &cg->partitions[i].graph, &why) || rc)
+			continue;
+		*err = why;
+		rc = from_task(cg->partitions[i].peer, err);
+	}
 	return rc;
+}
+
+/* Frees the partitions on the tasks that have registered theirs, since another task could not. */
+static void deregister_partitions(const struct session *s, const struct client_graph *cg)
+{
+	struct fan_out calls;
+
+	fan_out_init(&calls);
+	for (unsigned i = 0; i < cg->n_partitions; i++) {
+		Muster__DeregisterGraphRequest m = MUSTER__DEREGISTER_GRAPH_REQUEST__INIT;
+
+		if (!cg->partitions[i].graph)
+			continue;
+		m.session_handle = (char *)s->handle;
+		m.graph_handle = cg->partitions[i].graph;
+		m.create_worker_session_called = true;
+		fan_out_add(&calls, cg->partitions[i].peer);
+		control_pack(&calls.entries[calls.n - 1].request, &m);
+	}
+	fan_out_run(&calls, PEER_DEREGISTER_GRAPH, MU_SPAN(""), DEREGISTER_TIMEOUT_MS, false,
+		    "DeregisterGraph");
+	fan_out_fini(&calls);
 }
 
 /* Logs one line per node in the format of TensorFlow's servers, because scripts parse it. */
@@ -248,6 +279,8 @@ static int client_graph_build(struct session *s, const struct run_step_request *
 	fan_out_init(&calls);
 	rc = register_partitions(s, cg, partitions, &calls, r, err);
 	fan_out_fini(&calls);
+	if (rc)
+		deregister_partitions(s, cg);
 	graph_partitions_free(partitions, n_partitions);
 	return rc;
 }

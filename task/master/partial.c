@@ -453,7 +453,7 @@ static int partial_start(struct partial *p, struct mu_err *err)
 		run_step_release(p->step);
 	pthread_mutex_lock(&s->lock);
 	rc = s->closed ? mu_fail(err, MU_FAILED_PRECONDITION, "Session is closed.") : 0;
-	if (!rc) {
+	if (!rc && p->left) {
 		atomic_fetch_add(&p->refs, 1);
 		mu_map_put(&s->partials, p->handle, p);
 	}

@@ -195,8 +195,19 @@ char *resources_of_kernels(const char *session)
 
 void resources_each(struct resources *rs, void (*fn)(void *arg, struct resource *r), void *arg)
 {
+	struct resource **all;
+	size_t n = 0;
+
 	pthread_mutex_lock(&rs->lock);
-	mu_map_each (&rs->by_key, s)
-		fn(arg, s->value);
+	all = MU_NEW_ARRAY(struct resource *, rs->by_key.count + 1);
+	mu_map_each (&rs->by_key, s) {
+		resource_ref(s->value);
+		all[n++] = s->value;
+	}
 	pthread_mutex_unlock(&rs->lock);
+	for (size_t i = 0; i < n; i++) {
+		fn(arg, all[i]);
+		resource_unref(all[i]);
+	}
+	free(all);
 }

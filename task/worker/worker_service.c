@@ -149,7 +149,7 @@ static int fail_unimplemented(void *ctx, struct mu_span request, struct mu_buf *
 	}
 const struct rpc_method worker_methods[] = {
     METHOD("GetStatus", .respond = get_status),
-    METHOD("CreateWorkerSession", .respond = create_session),
+    METHOD("CreateWorkerSession", .respond_offload = create_session),
     METHOD("DeleteWorkerSession", .respond_offload = delete_session),
     METHOD("RegisterGraph", .respond_offload = register_graph),
     METHOD("DeregisterGraph", .respond_offload = deregister_graph),

@@ -301,6 +301,27 @@ static void nodes__on_gpus_of_two_tasks__exchange_tensors(void **state)
 	mu_cluster_fini(&c);
 }
 
+/* ConfigProto(device_count={"GPU": N}) */
+static void device_count__of_the_server__limits_its_gpus(void **state)
+{
+	for (unsigned n = 0; n < 2; n++) {
+		MU_AUTO_BUF config = {0};
+		size_t at = mu_pb_begin(&config, 1);
+
+		mu_pb_put_bytes(&config, 1, MU_SPAN("GPU"));
+		mu_pb_put_int(&config, 2, n);
+		mu_pb_end(&config, at);
+		at = mu_pb_begin(&config, 6);
+		mu_pb_put_int(&config, 4, 1); /* allow_growth */
+		mu_pb_end(&config, at);
+
+		struct task_server *s = start("cuda", mu_buf_span(&config));
+
+		assert_int_equal(device_count(s->rt->devices), n);
+		task_server_stop(s, 1000);
+	}
+}
+
 /* Muster's client enables soft placement: an op without a kernel for its device, or on a GPU that
  * does not exist, runs on the CPU. */
 static void op_without_a_gpu_kernel__with_soft_placement__runs_on_the_cpu(void **state)
@@ -553,6 +574,7 @@ int main(void)
 	    cmocka_unit_test(nodes__on_two_gpus__exchange_tensors),
 	    cmocka_unit_test(nodes__on_gpus_of_two_tasks__exchange_tensors),
 	    cmocka_unit_test(op_without_a_gpu_kernel__with_soft_placement__runs_on_the_cpu),
+	    cmocka_unit_test(device_count__of_the_server__limits_its_gpus),
 	    cmocka_unit_test(arrays_and_stacks__on_a_gpu__store_tensors_on_the_gpu),
 	    cmocka_unit_test(lists__on_a_gpu__store_tensors_on_the_gpu),
 	    cmocka_unit_test(temporary_variables__on_a_gpu__are_on_the_gpu),

@@ -141,6 +141,15 @@ static void visible_devices__in_another_order__are_numbered_so(void **state)
 	assert_string_equal(f.name, "Fake GPU 1");
 }
 
+static void device_count__limits_the_gpus_that_are_opened(void **state)
+{
+	struct gpu_options o = {.visible = "1,0", .most = 1};
+
+	open_with(&o);
+	assert_int_equal(set->n, 1);
+	assert_string_equal(set->at[0]->name, "GPU:0");
+}
+
 static void visible_devices__that_do_not_exist__are_invalid(void **state)
 {
 	static const char *const wrong[] = {"2", "0,0", "x", "-1", "0;1", "0,,1"};
@@ -503,6 +512,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    T(opening__with_two_gpus__reports_their_properties),
 	    T(visible_devices__in_another_order__are_numbered_so),
+	    T(device_count__limits_the_gpus_that_are_opened),
 	    T(visible_devices__that_do_not_exist__are_invalid),
 	    T(opening__when_no_kernel_fits_the_gpu__says_what_to_do),
 	    T(opening__when_any_driver_call_fails__leaks_nothing),
