@@ -225,7 +225,8 @@ static int run_iteration(struct run *r, struct mu_err *err)
 						 .step = r->view.progress.step,
 						 .target = r->view.progress.target,
 						 .reason = r->view.end_reason},
-				    .last_progress = r->view.step_at};
+				    .last_progress = r->view.step_at,
+				    .polled_at = now};
 	struct job_plan *plan;
 	int rc = 0;
 

@@ -16,7 +16,7 @@ enum {
 	RESPONSE_MAX = 64 << 20, /* a page of 250 objects of 200 KiB and some room */
 	ERROR_BODY_MAX = 64 << 10,
 	STREAM_PAUSE_BELOW = 64 << 10, /* bytes; there may be more already after a larger piece */
-	PAGE_MAX = 64 << 10,           /* of a task's status page */
+	PAGE_MAX = 1 << 20,            /* of a task's status page, with up to 1000 resources */
 	IN_PLACE_TRIES = 4,
 	RETRY_AFTER_MAX_S = 30,
 	STATUS_MAX = 600,

@@ -63,7 +63,7 @@ int kube_call(struct kube_client *c, const struct kube_request *rq, cJSON **out,
 int kube_stream(struct kube_client *c, const struct kube_stream *s, struct mu_err *err);
 
 /* A request to a plain http:// address outside the API server (a page of a task): one second for
- * everything, at most 64 KiB.  bearer: (optional) a token; body NULL: GET, else POST. */
+ * everything, at most 1 MiB.  bearer: (optional) a token; body NULL: GET, else POST. */
 int kube_fetch(struct kube_client *c, const char *url, const char *bearer,
 	       const struct mu_span *body, struct mu_buf *out, struct mu_err *err);
 

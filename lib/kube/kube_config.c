@@ -17,11 +17,6 @@
 
 enum { FILE_LIMIT = 4 << 20, FILES_MAX = 16 };
 
-static char *copy_of(const char *s)
-{
-	return s && *s ? mu_xstrdup(s) : NULL;
-}
-
 void kube_config_fini(struct kube_config *c)
 {
 	if (c->key.len)
@@ -106,8 +101,8 @@ static int read_user(struct kube_config *out, const struct mu_doc_node *user, co
 		    err, MU_UNIMPLEMENTED,
 		    "the user's 'auth-provider' has left Kubernetes: use its exec plug-in, "
 		    "a token, a token file or a client certificate");
-	out->as = copy_of(mu_doc_text(user, "as", NULL));
-	out->as_uid = copy_of(mu_doc_text(user, "as-uid", NULL));
+	out->as = mu_xstrdup_or_null(mu_doc_text(user, "as", NULL));
+	out->as_uid = mu_xstrdup_or_null(mu_doc_text(user, "as-uid", NULL));
 	if (groups && groups->n) {
 		out->as_groups = MU_NEW_ARRAY(char *, groups->n + 1);
 		mu_doc_each(groups, g)
@@ -121,11 +116,11 @@ static int read_user(struct kube_config *out, const struct mu_doc_node *user, co
 	if (read_pem(user, "client-certificate", file, &out->cert, NULL, err) < 0 ||
 	    read_pem(user, "client-key", file, &out->key, NULL, err) < 0)
 		return -(int)(err ? err->code : MU_INVALID_ARGUMENT);
-	out->token = copy_of(mu_doc_text(user, "token", NULL));
+	out->token = mu_xstrdup_or_null(mu_doc_text(user, "token", NULL));
 	if (*token_file)
 		out->token_file = path_from(file, token_file);
-	out->username = copy_of(mu_doc_text(user, "username", NULL));
-	out->password = copy_of(mu_doc_text(user, "password", NULL));
+	out->username = mu_xstrdup_or_null(mu_doc_text(user, "username", NULL));
+	out->password = mu_xstrdup_or_null(mu_doc_text(user, "password", NULL));
 	return 0;
 }
 
@@ -158,9 +153,9 @@ static int read_context(struct kube_config *out, struct mu_doc *const *docs, cha
 	MU_RETURN_IF_ERROR(
 	    read_pem(cluster, "certificate-authority", files[at], &out->ca, &out->ca_file, err));
 	out->insecure = mu_doc_bool(cluster, "insecure-skip-tls-verify", false);
-	out->tls_server_name = copy_of(mu_doc_text(cluster, "tls-server-name", NULL));
-	out->proxy_url = copy_of(mu_doc_text(cluster, "proxy-url", NULL));
-	out->ns = copy_of(mu_doc_text(context, "namespace", NULL));
+	out->tls_server_name = mu_xstrdup_or_null(mu_doc_text(cluster, "tls-server-name", NULL));
+	out->proxy_url = mu_xstrdup_or_null(mu_doc_text(cluster, "proxy-url", NULL));
+	out->ns = mu_xstrdup_or_null(mu_doc_text(context, "namespace", NULL));
 	user_name = mu_doc_text(context, "user", "");
 	user = find_named(docs, count, "users", "user", user_name, &at);
 	if (!user && *user_name)

@@ -17,6 +17,7 @@
 #include "lib/base/log.h"
 #include "lib/base/random.h"
 #include "lib/kube/kube_stream.h"
+#include "lib/net/http_url.h"
 
 enum {
 	PAGE = 250, /* objects; a page is one JSON tree, some 8 times as large as its text */
@@ -28,22 +29,45 @@ enum {
 /* PAUSE_S: a watch that ends at once is no failure, but must not spin. */
 static const double BACKOFF_FIRST_S = 0.8, BACKOFF_MAX_S = 30, PAUSE_S = 0.05;
 
+/* ---- lines of JSON: a line within one chunk is passed without a copy ---- */
+
+enum { LINE_MAX_BYTES = 8 << 20 };
+
+static int deliver(struct kube_lines *l, const char *line, size_t len, struct mu_err *err)
+{
+	if (len && line[len - 1] == '\r')
+		len--;
+	return len ? l->line(l->arg, line, len, err) : 0;
+}
+
+int kube_lines_feed(void *lines, const char *data, size_t len, struct mu_err *err)
+{
+	struct kube_lines *l = lines;
+
+	while (len) {
+		const char *newline = memchr(data, '\n', len);
+		size_t n = newline ? (size_t)(newline - data) : len;
+
+		if (l->rest.len + n > LINE_MAX_BYTES)
+			return mu_fail(err, MU_RESOURCE_EXHAUSTED,
+				       "a watch event of more than %d MiB", LINE_MAX_BYTES >> 20);
+		if (!newline || l->rest.len)
+			mu_buf_put(&l->rest, data, n);
+		if (!newline)
+			return 0;
+		MU_RETURN_IF_ERROR(l->rest.len ? deliver(l, l->rest.data, l->rest.len, err)
+					       : deliver(l, data, n, err));
+		mu_buf_clear(&l->rest);
+		data += n + 1;
+		len -= n + 1;
+	}
+	return 0;
+}
+
 static const char *version_of(const cJSON *object)
 {
 	return cJSON_GetStringValue(
 	    cJSON_GetObjectItem(cJSON_GetObjectItem(object, "metadata"), "resourceVersion"));
-}
-
-/* Escapes a continue token, which may contain any character. */
-static void put_escaped(struct mu_buf *b, const char *s)
-{
-	for (; *s; s++) {
-		if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~",
-			   *s))
-			mu_buf_putc(b, *s);
-		else
-			mu_buf_printf(b, "%%%02X", (unsigned char)*s);
-	}
 }
 
 int kube_list(struct kube_client *c, const char *path, const char *selector, kube_item_fn *item,
@@ -62,7 +86,7 @@ int kube_list(struct kube_client *c, const char *path, const char *selector, kub
 			mu_buf_printf(&url, "&labelSelector=%s", selector);
 		if (more) {
 			mu_buf_puts(&url, "&continue=");
-			put_escaped(&url, more);
+			mu_http_url_escape(&url, more);
 		}
 		if (kube_call(c,
 			      &(struct kube_request){

@@ -25,6 +25,14 @@ static bool has_part(CURLU *u, CURLUPart part)
 	return text != NULL;
 }
 
+void mu_http_url_escape(struct mu_buf *b, const char *text)
+{
+	char *escaped = curl_easy_escape(NULL, text, 0);
+
+	mu_buf_puts(b, escaped ? escaped : "");
+	curl_free(escaped);
+}
+
 int mu_http_url_parse(struct mu_http_url *out, const char *url, struct mu_err *err)
 {
 	CURLU *u = curl_url();

@@ -3,6 +3,7 @@
 #ifndef MU_LIB_NET_HTTP_URL_H
 #define MU_LIB_NET_HTTP_URL_H
 
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 
 struct mu_http_url {
@@ -14,6 +15,8 @@ struct mu_http_url {
 /* The message of an error does not repeat the URL, which may hold a password. */
 int mu_http_url_parse(struct mu_http_url *out, const char *url, struct mu_err *err);
 void mu_http_url_fini(struct mu_http_url *u);
+/* Appends text as a part of a query. */
+void mu_http_url_escape(struct mu_buf *b, const char *text);
 /* True for 127.0.0.0/8, ::1 and localhost. */
 bool mu_http_url_is_loopback(const struct mu_http_url *u);
 

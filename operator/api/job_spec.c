@@ -130,7 +130,7 @@ static const struct field spec_fields[] = {
     {"summaries", FIELD_SECTION, .section = summary_fields},
     {"security", FIELD_SECTION, .section = security_fields},
     {"tensorboard", FIELD_SECTION, .section = tensorboard_fields},
-    {"managedBy", FIELD_TEXT, AT(job_spec, managed_by)},
+    {.key = "managedBy"},
     {NULL}};
 
 static void set_defaults(struct job_spec *s, const struct mu_doc_node *spec)

@@ -64,8 +64,6 @@ struct job_spec {
 	int64_t generation;
 	bool deleting; /* metadata.deletionTimestamp is there */
 
-	const char *managed_by; /* spec.managedBy; NULL: not given */
-
 	enum program_kind program;
 	struct train_spec train;           /* checkpoint and summaries are set for all programs */
 	const struct mu_doc_node *command; /* list of strings, NULL when none */

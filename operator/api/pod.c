@@ -21,11 +21,6 @@ static const char *const platform_reasons[] = {"Evicted",
 					       "UnexpectedAdmissionError",
 					       NULL};
 
-static char *copy_or_null(const char *s)
-{
-	return s && *s ? mu_xstrdup(s) : NULL;
-}
-
 static double time_at(const cJSON *object, const char *key)
 {
 	return mu_rfc3339_read(cJSON_GetStringValue(at(object, key)));
@@ -110,7 +105,7 @@ static void read_init_containers(struct observed_pod *o, const cJSON *status)
 
 		if (take_reason(o,
 				failed ? POD_INIT_FAILED : text_at(at(state, "waiting"), "reason")))
-			o->detail = copy_or_null(text_at(init, "image"));
+			o->detail = mu_xstrdup_or_null(text_at(init, "image"));
 	}
 }
 
@@ -162,7 +157,7 @@ static char *missing_claim(const char *message)
 static void read_unscheduled(struct observed_pod *o, const char *reason, const char *message)
 {
 	o->detail = missing_claim(message);
-	o->reason = copy_or_null(o->detail ? POD_CLAIM_MISSING : reason);
+	o->reason = mu_xstrdup_or_null(o->detail ? POD_CLAIM_MISSING : reason);
 }
 
 static void read_conditions(struct observed_pod *o, const cJSON *status)
@@ -240,7 +235,7 @@ struct object *pod_decode(enum object_kind kind, const cJSON *json, const struct
 	if (!task || !index || !*object_name(json) || !*object_uid(json))
 		return NULL;
 	pod = object_new(kind, sizeof(*pod), json, fini);
-	pod->ip = copy_or_null(text_at(status, "podIP"));
+	pod->ip = mu_xstrdup_or_null(text_at(status, "podIP"));
 	o = &pod->observed;
 	o->uid = pod->meta.uid;
 	o->task = mu_xstrdup(task);
@@ -248,13 +243,13 @@ struct object *pod_decode(enum object_kind kind, const cJSON *json, const struct
 	o->exit_code = -1;
 	o->gpu = at(labels, LABEL_GPU) != NULL;
 	o->is_departure_pod = at(labels, LABEL_LEAVES) != NULL;
-	o->chosen_kernels = copy_or_null(text_at(labels, LABEL_KERNELS));
+	o->chosen_kernels = mu_xstrdup_or_null(text_at(labels, LABEL_KERNELS));
 	o->epoch = epoch > 0 && epoch <= INT32_MAX ? (int)epoch : 0;
 	/* without a status it has just been created */
 	o->phase = cJSON_IsObject(status) ? phase_of(text_at(status, "phase")) : POD_PENDING;
 	o->created = time_at(metadata, "creationTimestamp");
-	o->node = copy_or_null(text_at(at(json, "spec"), "nodeName"));
-	o->reason = copy_or_null(text_at(status, "reason"));
+	o->node = mu_xstrdup_or_null(text_at(at(json, "spec"), "nodeName"));
+	o->reason = mu_xstrdup_or_null(text_at(status, "reason"));
 	/* OutOfcpu, OutOfmemory, …: the node had no room after all */
 	o->disrupted = mu_word_index(o->reason, platform_reasons) >= 0 ||
 		       (o->reason && strncmp(o->reason, "OutOf", strlen("OutOf")) == 0);

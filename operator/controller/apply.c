@@ -10,7 +10,6 @@
 #include <stdio.h>
 
 #include "operator/api/object_json.h"
-#include "operator/controller/events.h"
 #include "operator/controller/render.h"
 
 /* The response to the create of a pod, whose other members the operator has just sent. */
@@ -120,6 +119,8 @@ static int create(struct reconcile *r, const struct plan_action *a, cJSON **out,
 	cJSON_Delete(object);
 	if (rc == -MU_ALREADY_EXISTS && (rc = find_owned(r, kind, name, out, err)) == 0)
 		return 1;
+	if (rc == -MU_ABORTED) /* no watch event of this job comes when the other object goes */
+		requeue_at(r, r->now + BEING_DELETED_RETRY_S);
 	return report(r, kind, name, rc, err);
 }
 
@@ -233,8 +234,10 @@ int apply_creates(struct reconcile *r)
 			continue;
 		rc = a->kind == ACTION_PUT_GROUP ? put_group(r, a, &out, &err)
 						 : create(r, a, &out, &err);
-		if (rc >= 0)
-			store_expect(&r->controller->store, kind_of(r, a), out, r->now);
+		if (rc >= 0 && !store_expect(&r->controller->store, kind_of(r, a), out, r->now))
+			rc = mu_fail(&err, MU_INVALID_ARGUMENT,
+				     "something removed the labels muster.dev/* of %s: delete it",
+				     a->name ? a->name : r->spec->name);
 		cJSON_Delete(out);
 		more = note_result(r, &c, a, rc, &err);
 	}
@@ -280,11 +283,10 @@ static int delete_pod(struct reconcile *r, const struct plan_action *a, struct m
 	bool at_once = a->kind == ACTION_FORCE_DELETE_POD;
 	int rc = delete_object(r, KIND_POD, a->name, a->uid, at_once, err);
 
-	if (rc == 0 && at_once) { /* it may have been gone before: then no watch tells */
-		store_remove_pod(&r->controller->store, a->uid);
+	if (rc == 0)
+		store_deleted(&r->controller->store, a->uid, at_once);
+	if (rc == 0 && at_once) /* it may have been gone before: then no watch tells */
 		requeue_at(r, r->now + REQUEUE_SOON_S);
-	} else if (rc == 0)
-		store_expect_deletion(&r->controller->store, a->uid);
 	return rc;
 }
 

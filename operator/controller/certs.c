@@ -12,7 +12,6 @@
 
 #include "lib/io/json_build.h"
 #include "operator/api/object_json.h"
-#include "operator/controller/events.h"
 #include "operator/controller/reconcile.h"
 #include "operator/controller/render.h"
 
@@ -226,11 +225,14 @@ int certs_apply(struct reconcile *r, struct mu_err *err)
 		rc = status_update(r, true, err);
 		return rc < 0 ? rc : 1;
 	}
-	if (rc != -MU_PERMISSION_DENIED && rc != -MU_INVALID_ARGUMENT)
+	if (rc == -MU_PERMISSION_DENIED || rc == -MU_INVALID_ARGUMENT) {
+		event_record(r, true, "FailedCreate", "%s", err->msg);
+		if (a->kind == ACTION_MAKE_SECRET)
+			job_plan_rejected(plan, a, err->msg, 0, r->now);
+	} else if (rc == 0 || a->kind == ACTION_MAKE_SECRET) {
 		return rc;
-	event_record(r, true, "FailedCreate", "%s", err->msg);
-	if (a->kind == ACTION_MAKE_SECRET) /* the tasks of a running job have theirs */
-		job_plan_rejected(plan, a, err->msg, 0, r->now);
+	}
+	/* the tasks of a running job have their certificates */
 	requeue_at(r, r->now + REJECTED_RETRY_S);
 	return 0;
 }

@@ -105,11 +105,10 @@ bool leader_may_write(void *controller); /* true while this process holds the Le
 
 /* ---- progress.c ---- */
 void *progress_run(void *controller); /* a thread: polls the tasks of all jobs */
-/* Gets the progress of a job from its chief, when its poll is due. */
-void progress_fetch(struct controller *c, const char *key);
 /* Sends the tasks that have an older epoch than the stored status the members of their cluster
- * (job_plan.membership_update).  True when one has accepted it. */
-bool progress_send_members(struct controller *c, const char *key);
+ * (job_plan.membership_update), and gets the progress of the job from its chief, both when due.
+ * True when a task has accepted the members. */
+bool progress_poll(struct controller *c, const char *key);
 
 /* ---- task_token.c: bearer tokens of jobs, and the requests to tasks that need them ---- */
 /* The Secret in the operator's namespace that the key file is mounted from. */

@@ -8,7 +8,6 @@
 #include "lib/base/random.h"
 #include "lib/base/rfc3339.h"
 #include "lib/io/json_build.h"
-#include "operator/controller/controller.h"
 #include "operator/controller/reconcile.h"
 
 enum { RECENT_MAX = 4096, NOTE_MAX = 1000 };

@@ -8,7 +8,6 @@
 #include "operator/controller/controller.h"
 
 #include "lib/net/http_server.h"
-#include "operator/controller/store.h"
 
 void controller_metrics(struct controller *c, struct mu_buf *out)
 {

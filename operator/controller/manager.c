@@ -7,7 +7,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/net/http_server.h"
-#include "operator/controller/controller.h"
 #include "operator/controller/reconcile.h"
 
 enum {

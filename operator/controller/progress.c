@@ -12,6 +12,7 @@
 
 /* Backoff for a task that does not answer.  A program of the user may serve no status. */
 enum { BACKOFF_FIRST_S = 5, BACKOFF_MAX_S = 60 };
+enum { FAILURES_MAX = 8 }; /* to one job in a round: each takes up to a second, and others wait */
 
 /* a clock that was set back must not stop the requests */
 static bool is_due(const struct poll_backoff *backoff, double now)
@@ -22,16 +23,18 @@ static bool is_due(const struct poll_backoff *backoff, double now)
 /* epoch: of the members that were sent; 0: the status was requested. */
 static void record_answer(struct store *c, const struct pod *task, int epoch, bool ok, double now)
 {
-	struct task_state *state;
+	struct stored_object *s;
 	struct poll_backoff *backoff;
 
 	pthread_mutex_lock(&c->lock);
-	state = store_task_of(c, task->meta.uid); /* NULL: the pod is gone */
-	backoff = !state ? NULL : epoch ? &state->members_backoff : &state->status_backoff;
-	if (state && ok) {
+	s = mu_map_get(&c->objects[KIND_POD], task->meta.uid); /* NULL: the pod is gone */
+	backoff = !s ? NULL : epoch ? &s->task.members_backoff : &s->task.status_backoff;
+	if (s && !epoch)
+		s->owner->polled_at = now;
+	if (s && ok) {
 		*backoff = (struct poll_backoff){0};
-		state->epoch = epoch > state->epoch ? epoch : state->epoch;
-	} else if (state) {
+		s->task.epoch = epoch > s->task.epoch ? epoch : s->task.epoch;
+	} else if (s) {
 		backoff->since = now;
 		backoff->after =
 		    now + mu_backoff((int)backoff->failures++, BACKOFF_FIRST_S, BACKOFF_MAX_S);
@@ -64,16 +67,6 @@ static void update_progress(struct controller *c, const struct snapshot *seen, d
 	cJSON_Delete(page);
 }
 
-void progress_fetch(struct controller *c, const char *key)
-{
-	double now = c->io.now(c->io.user);
-	struct snapshot seen;
-
-	if (snapshot_take(&c->store, key, now, &seen))
-		update_progress(c, &seen, now);
-	snapshot_fini(&seen);
-}
-
 static bool has_older_epoch(const struct snapshot *seen, unsigned i, double now)
 {
 	const struct observed_pod *o = &seen->observed.pods[i];
@@ -88,12 +81,15 @@ static bool update_members(struct controller *c, const struct snapshot *seen, do
 	static const struct plan_options options = {.image = ""};
 	MU_AUTO(job_plan_free) struct job_plan *plan = NULL;
 	int epoch = seen->job->status.epoch;
+	unsigned failures = 0;
 	bool any = false;
 
 	for (unsigned i = 0; seen->job->spec && i < seen->observed.n_pods; i++) {
 		const struct pod *task = seen->pods[i].pod;
 		bool ok;
 
+		if (failures == FAILURES_MAX)
+			break;
 		if (!has_older_epoch(seen, i, now))
 			continue;
 		if (!plan)
@@ -104,18 +100,23 @@ static bool update_members(struct controller *c, const struct snapshot *seen, do
 		ok = c->io.post(c->io.user, task, "cluster", plan->membership_update, NULL) == 0;
 		record_answer(&c->store, task, epoch, ok, now);
 		any = any || ok;
+		failures += !ok;
 	}
 	if (any)
 		workqueue_add(&c->queue, seen->key);
 	return any;
 }
 
-bool progress_send_members(struct controller *c, const char *key)
+bool progress_poll(struct controller *c, const char *key)
 {
 	double now = c->io.now(c->io.user);
 	struct snapshot seen;
-	bool any = snapshot_take(&c->store, key, now, &seen) && update_members(c, &seen, now);
+	bool any = false;
 
+	if (snapshot_take(&c->store, key, now, &seen)) {
+		any = update_members(c, &seen, now);
+		update_progress(c, &seen, now);
+	}
 	snapshot_fini(&seen);
 	return any;
 }
@@ -125,9 +126,7 @@ static void poll_job(void *controller, const char *key)
 	struct controller *c = controller;
 
 	if (!kube_client_stopped(c->kube))
-		progress_send_members(c, key);
-	if (!kube_client_stopped(c->kube))
-		progress_fetch(c, key);
+		progress_poll(c, key);
 }
 
 void *progress_run(void *controller)

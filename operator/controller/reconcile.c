@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "operator/controller/reconcile.h"
 
-#include "operator/controller/controller.h"
-
 /* Reads the job from the API server, after a conflict and before our first write: another operator
  * may have written what our watch has not delivered yet. */
 static int refresh_job(struct reconcile *r, struct mu_err *err)

@@ -25,8 +25,9 @@ static inline void requeue_at(struct reconcile *r, double when)
 	if (when > 0 && (r->wake <= 0 || left < r->wake))
 		r->wake = left;
 }
-#define REJECTED_RETRY_S 30   /* no watch event comes when the server would accept it */
-#define REQUEUE_SOON_S   0.03 /* after our own changes, for which no watch event comes */
+#define REJECTED_RETRY_S      30   /* no watch event comes when the server would accept it */
+#define BEING_DELETED_RETRY_S 2    /* an object of an earlier job has our name */
+#define REQUEUE_SOON_S        0.03 /* after our own changes, for which no watch event comes */
 /* Reconciles the job with this key.  Returns 0 with *requeue_after in seconds (0: no need), or an
  * error after which the caller retries with backoff. */
 int reconcile(struct controller *c, const char *key, double *requeue_after, struct mu_err *err);

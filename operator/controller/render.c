@@ -349,7 +349,7 @@ cJSON *render_policy(const struct job_spec *spec, const char *operator_ns, const
 	    operator_ns, JOB_DEFAULT_HTTP_PORT);
 
 	while (status_from && *status_from) {
-		size_t n = strcspn(status_from, ",");
+		size_t n = strcspn(status_from, ", ");
 		MU_AUTO_FREE char *ns = mu_xasprintf("%.*s", (int)n, status_from);
 
 		if (n)
@@ -357,7 +357,7 @@ cJSON *render_policy(const struct job_spec *spec, const char *operator_ns, const
 			       mu_json_pack("{'namespaceSelector': {'matchLabels': {"
 					    "'" NAMESPACE_NAME "': %s}}}",
 					    ns));
-		status_from += n + (status_from[n] == ',');
+		status_from += n + (status_from[n] != 0);
 	}
 	mu_json_set(
 	    object,

@@ -147,7 +147,9 @@ bool snapshot_take(struct store *c, const char *key, double now, struct snapshot
 	take_final_report(job, out, now);
 	o->progress = job->progress;
 	o->last_progress = job->progress_changed_at;
-	observe_nodes(out, &c->objects[KIND_NODE]);
+	o->polled_at = job->polled_at;
+	if (c->nodes_listed) /* a node of a later page would count as taken out of the cluster */
+		observe_nodes(out, &c->objects[KIND_NODE]);
 	pthread_mutex_unlock(&c->lock);
 	o->service = out->owned[KIND_SERVICE] != NULL;
 	o->policy = out->owned[KIND_POLICY] != NULL;

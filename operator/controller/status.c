@@ -7,7 +7,6 @@
 #include "lib/base/log.h"
 #include "lib/io/json_build.h"
 #include "operator/api/object_json.h"
-#include "operator/controller/events.h"
 
 enum { STATUS_MIN_INTERVAL_S = 5, FIRST_STATUS_DELAY_S = 3 };
 
@@ -16,9 +15,8 @@ static int patch_status(struct reconcile *r, cJSON *change, struct mu_err *err)
 {
 	const struct job *job = r->seen->job;
 	cJSON *patch, *answer = NULL;
-	MU_AUTO_FREE char *path = mu_xasprintf("/apis/" JOB_API_VERSION
-					       "/namespaces/%s/distributedtrainingjobs/%s/status",
-					       job->meta.namespace, job->meta.name);
+	MU_AUTO_FREE char *object = apply_path(r, KIND_JOB, job->meta.name);
+	MU_AUTO_FREE char *path = mu_xasprintf("%s/status", object);
 	struct controller *c = r->controller;
 	int rc;
 

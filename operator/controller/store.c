@@ -53,13 +53,6 @@ struct stored_job *store_job_of(struct store *c, const char *key)
 	return mu_map_get(&c->keys, key);
 }
 
-struct task_state *store_task_of(struct store *c, const char *pod_uid)
-{
-	struct stored_object *s = mu_map_get(&c->objects[KIND_POD], pod_uid);
-
-	return s ? &s->task : NULL;
-}
-
 struct stored_object *store_next_pod(const struct stored_job *job, const struct stored_object *s)
 {
 	struct stored_object *next = s ? s->next : job->objects;
@@ -247,6 +240,7 @@ void store_list_ends(void *watch)
 	unsigned n = 0;
 
 	pthread_mutex_lock(&c->lock);
+	c->nodes_listed = c->nodes_listed || w->kind == KIND_NODE;
 	uids = MU_NEW_ARRAY(char *, all->count + 1);
 	keys = MU_NEW_ARRAY(char *, all->count + 1);
 	mu_map_each (all, m) {
@@ -299,7 +293,7 @@ void store_wake_all(struct store *c)
 
 /* ---- our own writes ---- */
 
-void store_expect(struct store *c, enum object_kind kind, const cJSON *json, double now)
+bool store_expect(struct store *c, enum object_kind kind, const cJSON *json, double now)
 {
 	const char *uid = object_uid(json);
 	struct stored_object *s;
@@ -311,6 +305,7 @@ void store_expect(struct store *c, enum object_kind kind, const cJSON *json, dou
 	else if (s && object_version(json) > s->object->version)
 		put(c, kind, json);
 	pthread_mutex_unlock(&c->lock);
+	return s != NULL;
 }
 
 void store_update_job(struct store *c, const cJSON *json, double written)
@@ -333,30 +328,25 @@ void store_update_job(struct store *c, const cJSON *json, double written)
 	pthread_mutex_unlock(&c->lock);
 }
 
-void store_expect_deletion(struct store *c, const char *pod_uid)
+void store_deleted(struct store *c, const char *pod_uid, bool at_once)
 {
 	struct stored_object *s;
 
 	pthread_mutex_lock(&c->lock);
-	if ((s = mu_map_get(&c->objects[KIND_POD], pod_uid)))
+	if (at_once)
+		store_remove(c, KIND_POD, pod_uid);
+	else if ((s = mu_map_get(&c->objects[KIND_POD], pod_uid)))
 		s->expected.deleted = true;
-	pthread_mutex_unlock(&c->lock);
-}
-
-void store_remove_pod(struct store *c, const char *pod_uid)
-{
-	pthread_mutex_lock(&c->lock);
-	store_remove(c, KIND_POD, pod_uid);
 	pthread_mutex_unlock(&c->lock);
 }
 
 void store_finish_requested(struct store *c, const char *pod_uid, double now)
 {
-	struct task_state *task;
+	struct stored_object *s;
 
 	pthread_mutex_lock(&c->lock);
-	if ((task = store_task_of(c, pod_uid)))
-		task->finish_requested_at = now;
+	if ((s = mu_map_get(&c->objects[KIND_POD], pod_uid)))
+		s->task.finish_requested_at = now;
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -364,20 +354,22 @@ bool store_set_progress(struct store *c, const char *key, const char *pod_uid,
 			const struct progress_report *report, const char *kernels, double now)
 {
 	struct stored_job *job;
-	struct task_state *task;
+	struct stored_object *s;
 	bool differs = false;
 
 	pthread_mutex_lock(&c->lock);
 	job = store_job_of(c, key);
+	if (job)
+		job->polled_at = now;
 	if (job && report->set && !progress_report_same(&job->progress, report)) {
 		job->progress = *report;
 		job->progress_changed_at = now;
 		differs = true;
 	}
-	if ((task = store_task_of(c, pod_uid)))
-		task->status_backoff = (struct poll_backoff){0};
-	if (task && kernels && strncmp(task->kernels, kernels, sizeof(task->kernels) - 1) != 0) {
-		snprintf(task->kernels, sizeof(task->kernels), "%s", kernels);
+	if ((s = mu_map_get(&c->objects[KIND_POD], pod_uid)))
+		s->task.status_backoff = (struct poll_backoff){0};
+	if (s && kernels && strncmp(s->task.kernels, kernels, sizeof(s->task.kernels) - 1) != 0) {
+		snprintf(s->task.kernels, sizeof(s->task.kernels), "%s", kernels);
 		differs = true;
 	}
 	pthread_mutex_unlock(&c->lock);

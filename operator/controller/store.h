@@ -61,6 +61,7 @@ struct stored_job {
 	/* Facts about the job that only this operator has. */
 	struct progress_report progress; /* as reported last */
 	double progress_changed_at;
+	double polled_at;         /* the chief, with or without an answer; 0: never */
 	double first_observed_at; /* by this process */
 	double last_status_write; /* by this process; 0: none yet */
 	bool verified; /* the object is no older than our term: it answered a call of ours */
@@ -71,6 +72,7 @@ struct store {
 	struct mu_map objects[KINDS]; /* UID -> struct stored_object */
 	struct mu_map owners;         /* UID -> struct stored_job */
 	struct mu_map keys; /* "namespace/name" -> struct stored_job, of which job is set */
+	bool nodes_listed;  /* completely, once */
 	/* Called without the lock: an object of this kind and of the job with this key changed. */
 	void (*changed)(void *arg, const char *key, enum object_kind kind);
 	void *arg;
@@ -109,13 +111,13 @@ void store_object_gone(void *watch, const cJSON *json);
 void store_list_ends(void *watch);
 
 /* The answer to a create, or an object of ours that was found instead: expected until the watch
- * shows it. */
-void store_expect(struct store *c, enum object_kind kind, const cJSON *json, double now);
+ * shows it.  False: it is none of a job, since it lacks our labels. */
+bool store_expect(struct store *c, enum object_kind kind, const cJSON *json, double now);
 /* The answer to a read of a job, or to a write of its status at this time (0: a read): stored when
  * it is newer than what the watch brought. */
 void store_update_job(struct store *c, const cJSON *json, double written);
-void store_expect_deletion(struct store *c, const char *pod_uid);
-void store_remove_pod(struct store *c, const char *pod_uid);
+/* The API server has accepted the deletion of a pod; at_once: the pod is gone. */
+void store_deleted(struct store *c, const char *pod_uid, bool at_once);
 void store_finish_requested(struct store *c, const char *pod_uid, double now);
 
 /* False: there is no such job object.  snapshot_fini in either case. */
@@ -134,7 +136,6 @@ void store_wake_all(struct store *c);
 /* NULL: there is no such job. */
 struct stored_job *store_job_of(struct store *c, const char *key);
 void store_remove(struct store *c, enum object_kind kind, const char *uid);
-struct task_state *store_task_of(struct store *c, const char *pod_uid); /* or NULL */
 /* The first pod of the job, or the next one; NULL: there is none. */
 struct stored_object *store_next_pod(const struct stored_job *job, const struct stored_object *s);
 

@@ -10,6 +10,8 @@
  * 143 has deregistered.  For any other the planner creates a departure pod (MUSTER_LEAVE=1), which
  * deregisters in its place.  Deregistering twice is harmless.
  */
+#include <math.h>
+
 #include "operator/plan/planner.h"
 
 enum {
@@ -106,7 +108,8 @@ static void count_attempt(struct planner *p, struct index_status *e, const struc
 	if (!e->pending_departure_size || pod->deleting || e->retry_at > pod->created)
 		return;
 	e->departure_attempts++;
-	e->retry_at = p->now + e->departure_attempts * DEPARTURE_RETRY_S;
+	/* the API server's times of creation are whole seconds */
+	e->retry_at = floor(p->now) + e->departure_attempts * DEPARTURE_RETRY_S;
 	p->plan->urgent = true;
 }
 
@@ -129,7 +132,6 @@ bool plan_surplus_pod_stays(struct planner *p, const struct task_index *x,
 
 static void report_awaited_worker(struct planner *p, const struct index_status *e)
 {
-	p->plan->urgent = true;
 	status_set(p, COND_WORKERS_AWAITED, true, "CannotLeave",
 		   "%.63s/%d was removed and did not deregister, and %d departure pods failed: the "
 		   "other workers may wait for its gradient; scale %.63s to %d or more, or stop "
@@ -159,6 +161,7 @@ void plan_create_departure_pods(struct planner *p)
 	}
 	if (awaited->set && was.set)
 		awaited->since = was.since;
+	p->plan->urgent = p->plan->urgent || awaited->set != was.set;
 }
 
 /* Workers of a job that starts again wait only for each other. */

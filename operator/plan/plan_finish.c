@@ -5,6 +5,8 @@
 
 #include "operator/plan/planner.h"
 
+/* A new operator retries a rejected create, and asks a chief, before a deadline ends the job. */
+enum { RETRY_FIRST_S = 5 };
 /* Times for tasks to end by themselves. */
 enum {
 	WORKER_GRACE_S = 10,   /* after the chief: workers may still use the servers */
@@ -57,7 +59,9 @@ static const struct observed_pod *unscheduled(struct planner *p)
 	for (unsigned i = 0; i < p->observed->n_pods; i++) {
 		const struct observed_pod *pod = &p->observed->pods[i];
 		const struct task_spec *t = job_spec_task(p->spec, pod->task);
-		if (t && plan_task_counts(t) && pod->phase == POD_PENDING && !pod->deleting &&
+		/* a departure pod has its own time limit */
+		if (t && plan_task_counts(t) && !pod->is_departure_pod &&
+		    pod->phase == POD_PENDING && !pod->deleting &&
 		    deadline_passed(p, pod->created, p->spec->scheduling_deadline))
 			return pod;
 	}
@@ -79,13 +83,24 @@ static double no_step_since(const struct planner *p)
 	return since > p->observed->first_observed_at ? since : p->observed->first_observed_at;
 }
 
+/* True when the chief, asked after the deadline, has not made a step.  An operator that is late
+ * with its requests, or sends none, does not fail the job. */
+static bool progress_deadline_passed(struct planner *p)
+{
+	double since = no_step_since(p);
+
+	if (!deadline_passed(p, since, p->spec->progress_deadline))
+		return false;
+	if (p->observed->polled_at >= since + (double)p->spec->progress_deadline)
+		return true;
+	plan_requeue_at(p, p->now + RETRY_FIRST_S);
+	return false;
+}
+
 void plan_watch_progress(struct planner *p)
 {
 	deadline_passed(p, no_step_since(p), p->spec->progress_deadline);
 }
-
-/* A new operator retries a rejected create before it ends the job: the quota may be larger now. */
-enum { RETRY_FIRST_S = 5 };
 
 static void judge_deadlines(struct planner *p)
 {
@@ -112,7 +127,7 @@ static void judge_deadlines(struct planner *p)
 			      "(%.48s)",
 			      pod->task, pod->index, scheduling,
 			      pod->reason ? pod->reason : "no reason given"));
-	else if (deadline_passed(p, no_step_since(p), p->spec->progress_deadline))
+	else if (progress_deadline_passed(p))
 		end(p, JOB_FAILED, "ProgressDeadlineExceeded",
 		    plan_text(p, "no step for longer than progressDeadlineSeconds: %lld",
 			      (long long)p->spec->progress_deadline));
@@ -150,12 +165,16 @@ void plan_decide_end(struct planner *p)
 		judge_deadlines(p);
 }
 
-static bool workers_run(const struct planner *p)
+/* True while a pod other than a server's or TensorBoard's has not ended. */
+static bool workers_remain(const struct planner *p)
 {
-	plan_each_index (p, x)
-		if (x->task->kind != TASK_PS && plan_task_counts(x->task) && x->pod &&
-		    !x->pod->deleting && x->pod->phase == POD_RUNNING)
+	for (unsigned i = 0; i < p->observed->n_pods; i++) {
+		const struct observed_pod *pod = &p->observed->pods[i];
+		const struct task_spec *t = job_spec_task(p->spec, pod->task);
+
+		if (t && t->kind != TASK_PS && plan_task_counts(t) && !plan_pod_has_ended(pod))
 			return true;
+	}
 	return false;
 }
 
@@ -163,7 +182,7 @@ static bool workers_run(const struct planner *p)
  */
 static void finish_server(struct planner *p, const struct observed_pod *pod)
 {
-	if (workers_run(p) && !plan_is_due(p, p->status->completion_time + WORKER_GRACE_S))
+	if (workers_remain(p) && !plan_is_due(p, p->status->completion_time + WORKER_GRACE_S))
 		return;
 	if (pod->finish_requested_at <= 0)
 		plan_add_pod_action(p, ACTION_FINISH_POD, pod, "ChiefFinished",
@@ -178,6 +197,7 @@ static void finish_server(struct planner *p, const struct observed_pod *pod)
 static void clean_pod(struct planner *p, const struct observed_pod *pod)
 {
 	const struct task_spec *t = job_spec_task(p->spec, pod->task);
+	struct task_index *x = plan_index(p, pod->task, pod->index);
 	bool over = plan_pod_has_ended(pod);
 	bool good = p->status->phase == JOB_SUCCEEDED;
 
@@ -193,7 +213,12 @@ static void clean_pod(struct planner *p, const struct observed_pod *pod)
 			finish_server(p, pod);
 		return;
 	}
-	if (p->spec->clean != CLEAN_NONE)
+	if (p->spec->clean == CLEAN_NONE)
+		return;
+	/* a trainer saves its variables when it is terminated, and the servers hold them */
+	if (!over && x && x->task->kind == TASK_PS && workers_remain(p))
+		x->ends = true;
+	else
 		plan_delete_pod(p, pod, "JobEnded",
 				plan_text(p, "the job has ended (cleanPodPolicy: %s)",
 					  clean_policy_names[p->spec->clean]));

@@ -55,7 +55,7 @@ static bool report_no_workers(struct planner *p)
 static void report_pending_pod(struct planner *p, const struct task_spec *t,
 			       const struct observed_pod *pod)
 {
-	const char *image = pod->detail ? pod->detail : t->image ? t->image : p->options->image;
+	const char *image = pod->detail ? pod->detail : plan_image(p, t, pod->gpu);
 	unsigned i = 0;
 
 	/* the group has the scheduler's message; its pods only report that they have no node */
@@ -141,7 +141,7 @@ static bool report_pod(struct planner *p, const struct task_index *x)
 bool plan_report_stuck_pod(struct planner *p)
 {
 	plan_each_wanted (p, x)
-		if (report_pod(p, x))
+		if (plan_task_counts(x->task) && report_pod(p, x))
 			return true;
 	return report_no_workers(p);
 }

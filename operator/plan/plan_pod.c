@@ -191,7 +191,7 @@ static enum plan_role role_of(const struct job_spec *s, const struct task_spec *
 	return ROLE_SERVER;
 }
 
-static const char *image_of(const struct planner *p, const struct task_spec *t, bool gpu)
+const char *plan_image(const struct planner *p, const struct task_spec *t, bool gpu)
 {
 	if (t->image)
 		return t->image;
@@ -224,7 +224,7 @@ static struct plan_pod *make_pod(struct planner *p, const struct task_index *x,
 	    .task = t->name,
 	    .index = x->index,
 	    .role = role_of(p->spec, t),
-	    .image = image_of(p, t, kernels->gpu),
+	    .image = plan_image(p, t, kernels->gpu),
 	    .kernels = *kernels,
 	    .spec = t,
 	    .volume_claim = p->spec->volume_claim,

@@ -47,6 +47,9 @@ void plan_report_step_reset(struct planner *p)
 
 	if (after <= 0 || after >= before || !ps || !was_replaced(p, ps))
 		return;
+	/* without its chief a worker reports, which may be a step behind */
+	if (!p->chief || !p->chief->pod || p->chief->pod->phase != POD_RUNNING)
+		return;
 	p->status->conditions[COND_STEP_RESET].set = false; /* each reset has a time of its own */
 	status_set(p, COND_STEP_RESET, true, saved ? "CheckpointRestored" : "NoCheckpoint",
 		   "the parameters of %s/%d were lost and the step went back from %" PRId64

@@ -21,13 +21,14 @@ static const struct {
     [RESTART_EXIT_CODE] = {false, false, true},
 };
 
-/* True when the restart policy allows another attempt after a failure.  A server that ends too
- * early has failed, also with exit code 0, which then counts as a signal. */
+/* True when the restart policy allows another attempt after a failure.  A server that ends with 0
+ * before the job does runs again under any policy. */
 static bool may_restart(const struct task_spec *t, const struct index_status *e)
 {
-	bool error = e->exit_code >= 0 && e->exit_code < EXIT_SIGNAL &&
-		     (t->kind != TASK_PS || e->exit_code != 0);
+	bool error = e->exit_code >= 0 && e->exit_code < EXIT_SIGNAL;
 
+	if (t->kind == TASK_PS && e->exit_code == 0)
+		return true;
 	return error ? restarts[t->restart].error : restarts[t->restart].signal;
 }
 
@@ -87,7 +88,9 @@ static void record_end(struct planner *p, const struct task_index *x)
 	}
 	if (!zero || !restarts[x->task->restart].success) {
 		e->failures++;
-		p->status->restarts += plan_task_counts(x->task);
+		/* the first end with 0: a server may learn before us that the training is over */
+		if (!zero || e->failures > 1)
+			p->status->restarts += plan_task_counts(x->task);
 	}
 	e->retry_at = p->now + backoff(e->failures);
 }

@@ -17,7 +17,7 @@ struct task_index {
 	const struct observed_pod *pod; /* NULL: none */
 	int index;
 	bool wanted; /* the spec asks for it */
-	bool ends;   /* an action ends its pod */
+	bool ends;   /* an action ends its pod, or will */
 };
 
 struct planner {
@@ -136,6 +136,8 @@ const char *plan_failure_text(const struct planner *p, const struct index_status
 /* ---- plan_pod.c ---- */
 /* Raises the epoch when the members of the cluster have changed. */
 void plan_update_epoch(struct planner *p);
+/* The image of the task's pods. */
+const char *plan_image(const struct planner *p, const struct task_spec *t, bool gpu);
 /* Records the epoch that all tasks have seen, and plans the update of the others. */
 void plan_membership_update(struct planner *p);
 /* Plans a pod for the index, unless it has to wait or there are no kernels.

@@ -209,6 +209,10 @@ TRANSITIONS = [
     ({}, {"tasks": {"ps": {"replicas": 2}}}),
     ({"program": {"command": ["x"]}}, {"program": {"command": ["y"]}}),
     ({"security": {"networkPolicy": False}}, {"security": {"networkPolicy": True}}),
+    ({"security": {"networkPolicy": False}}, {"security": None}),
+    ({}, {"security": {"mtls": True}}),
+    ({}, {"mode": "sync"}),
+    ({"mode": "sync"}, {"sync": {"backupWorkers": 1}}),
     ({"run": {"gang": "kueue", "queue": "q"}}, {"tasks": {"worker": {"replicas": 2}}}),
     ({"run": {"gang": "none"}}, {"run": {"gang": "volcano"}}),
 ]

@@ -38,7 +38,7 @@ int sim_send_members_to(struct sim *s, const struct pod *task, const char *membe
 
 bool sim_send_members(struct sim *s)
 {
-	return progress_send_members(&s->leader->controller, SIM_KEY);
+	return progress_poll(&s->leader->controller, SIM_KEY);
 }
 
 static int number_at(const cJSON *job, const char *dotted)

@@ -272,6 +272,11 @@ static int post(void *user, const struct pod *task, const char *page, const char
 		   : 0;
 }
 
+static int get_status(void *user, const struct pod *task, struct mu_buf *out)
+{
+	return -MU_UNAVAILABLE;
+}
+
 /* ---- life cycle ---- */
 
 static void start_operator(struct sim *s, struct sim_operator *o)
@@ -288,6 +293,7 @@ static void start_operator(struct sim *s, struct sim_operator *o)
 	controller_init(&o->controller, &options, queue_now);
 	o->controller.io = (struct controller_io){.call = call,
 						  .post = post,
+						  .get_status = get_status,
 						  .now = wall_now,
 						  .may_write = may_write,
 						  .certs = sim_certs,

@@ -74,6 +74,10 @@ static void existing_pod__is_used_only_if_the_job_owns_it(void **state)
 		bool has_event, rejected;
 	} cases[] = {
 	    {POD("ps", "u2", RUNS), false, false},
+	    /* ours, but something removed its labels */
+	    {"{\"metadata\":{\"name\":\"j-ps-0\",\"uid\":\"u2\",\"ownerReferences\":[{\"uid\":"
+	     "\"u1\",\"controller\":true}]}}",
+	     false, true},
 	    {"{\"metadata\":{\"name\":\"j-ps-0\",\"uid\":\"u8\"}}", true, true},
 	    {"{\"metadata\":{\"name\":\"j-ps-0\",\"uid\":\"u8\",\"ownerReferences\":[{\"uid\":"
 	     "\"other\","
@@ -108,6 +112,8 @@ static void existing_pod__is_used_only_if_the_job_owns_it(void **state)
 		run_reconcile(s);
 		if (cases[i].rejected) /* no watch tells when the name is free */
 			assert_in_range((int)s->wake, 1, 30);
+		else if (i > 0) /* nor when the pod has gone */
+			assert_in_range((int)s->wake, 1, 2);
 		/* once if the pod is used, again in every reconcile if not */
 		assert_int_equal(count_of(s, "POST", PODS_PATH, "\"name\":\"j-ps-0\"") == 1,
 				 i == 0);

@@ -122,10 +122,11 @@ static void progress_deadline__of_a_program_that_reports_no_steps__never_fires(v
 {
 	static const struct {
 		const char *program;
-		bool fires;
+		bool no_poll, fires;
 	} cases[] = {
-	    {"command: [x]", false},
-	    {"train: {dataset: {path: d}}", true},
+	    {"command: [x]", false, false},
+	    {"train: {dataset: {path: d}}", false, true},
+	    {"train: {dataset: {path: d}}", true, false}, /* the operator does not ask */
 	};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
@@ -136,6 +137,7 @@ static void progress_deadline__of_a_program_that_reports_no_steps__never_fires(v
 		struct plan_fixture w;
 
 		start_running(&w, text);
+		w.no_poll = cases[i].no_poll;
 		w.now += 29;
 		run_plan(&w);
 		assert_int_equal(w.status.phase, JOB_RUNNING);
@@ -169,6 +171,30 @@ static void scheduling_deadline__is_not_that_of_a_pod_on_its_way_out(void **stat
 	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_PENDING);
 	plan_fixture_end(&w);
+}
+
+/* A program of the classic kind ends its ps moments before the operator sees the chief's end. */
+static void ps__that_ends_with_0__runs_again_under_any_policy(void **state)
+{
+	static const char *const policies[] = {"Never", "OnFailure", "Always", "ExitCode"};
+
+	for (unsigned i = 0; i < MU_COUNT(policies); i++) {
+		MU_AUTO_FREE char *text =
+		    mu_xasprintf(TWO "  run: {backoffLimit: 0, restartPolicy: %s}\n", policies[i]);
+		struct plan_fixture w;
+
+		start_running(&w, text);
+		fail_pod(&w, "ps", 0, 0);
+		run_plan(&w);
+		assert_int_not_equal(w.status.phase, JOB_FAILED);
+		w.now += 2;
+		assert_string_equal(run_plan(&w), "+ps/0 ");
+		fail_pod(&w, "ps", 0,
+			 0); /* a second time is a failure, unless the policy is Always */
+		run_plan(&w);
+		assert_int_equal(w.status.phase == JOB_FAILED, i != 2);
+		plan_fixture_end(&w);
+	}
 }
 
 /* A server that ends by itself, too early, is started again after any exit code. */
@@ -212,6 +238,7 @@ int main(void)
 	    cmocka_unit_test(progress_deadline__of_a_program_that_reports_no_steps__never_fires),
 	    cmocka_unit_test(progress_deadline__starts_with_the_reconcile_that_reports_running),
 	    cmocka_unit_test(scheduling_deadline__is_not_that_of_a_pod_on_its_way_out),
+	    cmocka_unit_test(ps__that_ends_with_0__runs_again_under_any_policy),
 	    cmocka_unit_test(ps__that_ends_with_0_while_workers_run__runs_again),
 	    cmocka_unit_test(restart_policy__of_a_task__overrides_that_of_the_job),
 	};

@@ -26,7 +26,7 @@ struct plan_fixture {
 	unsigned n_pods, made;
 	bool service, changed;
 	bool full; /* no pod is made */
-	bool no_gpu_image;
+	bool no_gpu_image, no_poll;
 	const char *rejected, *group_phase, *group_message;
 	struct job_status status;
 	double now, wake, last_progress;
@@ -160,6 +160,7 @@ static const char *run_plan(struct plan_fixture *w)
 				    .status = w->status,
 				    .progress = {.set = w->step > 0, .step = w->step, .loss = NAN},
 				    .last_progress = w->last_progress,
+				    .polled_at = w->no_poll ? 0 : w->now,
 				    .nodes = &w->node,
 				    .n_nodes = w->node.name != NULL};
 	MU_AUTO_BUF text = {0};

@@ -224,6 +224,19 @@ static void kernels__that_were_asked_for_by_name__never_fall_back(void **state)
 	plan_fixture_end(&w);
 }
 
+static void gpu_image__that_is_missing__is_the_one_that_is_named(void **state)
+{
+	struct plan_fixture w;
+
+	plan_fixture_start(&w, WORKER("gpu"));
+	w.node = h100;
+	run_plan(&w);
+	pod(&w, "worker", 0)->reason = "ImagePullBackOff";
+	run_plan(&w);
+	assert_non_null(strstr(w.status.conditions[COND_READY].message, "image cuda:1 "));
+	plan_fixture_end(&w);
+}
+
 static void auto__without_an_image_with_gpu_kernels__uses_the_cpu_and_says_so(void **state)
 {
 	struct plan_fixture w;
@@ -301,6 +314,7 @@ int main(void)
 	    cmocka_unit_test(pod__of_a_gang_that_waits__keeps_its_gpu),
 	    cmocka_unit_test(departure_pod__of_a_gpu_worker__uses_the_cpu),
 	    cmocka_unit_test(kernels__that_were_asked_for_by_name__never_fall_back),
+	    cmocka_unit_test(gpu_image__that_is_missing__is_the_one_that_is_named),
 	    cmocka_unit_test(auto__without_an_image_with_gpu_kernels__uses_the_cpu_and_says_so),
 	    cmocka_unit_test(kernels__that_no_node_has__are_a_condition_until_one_has),
 	};

@@ -360,6 +360,18 @@ static void tensorboard__that_fails__does_not_affect_the_job(void **state)
 	plan_fixture_end(&w);
 }
 
+static void tensorboard__that_cannot_start__leaves_the_job_ready(void **state)
+{
+	struct plan_fixture w;
+
+	start_running(&w, BOARD);
+	pod(&w, JOB_TENSORBOARD, 0)->phase = POD_PENDING;
+	pod(&w, JOB_TENSORBOARD, 0)->reason = "ImagePullBackOff";
+	run_plan(&w);
+	assert_true(w.status.conditions[COND_READY].status);
+	plan_fixture_end(&w);
+}
+
 static void tensorboard__outlives_the_training(void **state)
 {
 	struct plan_fixture w;
@@ -490,6 +502,7 @@ int main(void)
 	    cmocka_unit_test(job_that_is_no_longer_ready__is_reported_at_once),
 	    cmocka_unit_test(trouble__is_urgent_only_when_it_is_new),
 	    cmocka_unit_test(tensorboard__that_fails__does_not_affect_the_job),
+	    cmocka_unit_test(tensorboard__that_cannot_start__leaves_the_job_ready),
 	    cmocka_unit_test(tensorboard__outlives_the_training),
 	    cmocka_unit_test(
 		phase__when_the_chief_is_done_and_others_are_waited_for__stays_running),

@@ -103,7 +103,7 @@ static void expect_asked(double when, const char *want)
 {
 	world.now = when;
 	world.asked[0] = 0;
-	progress_fetch(&world.controller, "default/j");
+	progress_poll(&world.controller, "default/j");
 	assert_string_equal(world.asked, want);
 }
 
@@ -116,7 +116,7 @@ static void a_chief_without_a_page__is_asked_once_a_minute(void **state)
 	receive_object(c, KIND_POD, pod_of("worker", "w", "u1", "Running", true));
 	for (world.now = 1000; world.now < 4600; world.now += 5) {
 		world.asked[0] = 0;
-		progress_fetch(&world.controller, "default/j");
+		progress_poll(&world.controller, "default/j");
 		asked += world.asked[0] != 0;
 	}
 	end();
@@ -138,7 +138,7 @@ static struct store *start(void)
 
 static void chief_is_deleting(struct store *c)
 {
-	store_expect_deletion(c, "c1");
+	store_deleted(c, "c1", false);
 }
 
 static void chief_is_gone(struct store *c)
@@ -148,7 +148,7 @@ static void chief_is_gone(struct store *c)
 
 static void chief_was_removed(struct store *c)
 {
-	store_remove_pod(c, "c1");
+	store_deleted(c, "c1", true);
 }
 
 static void chief_is_in_no_list(struct store *c)
@@ -285,7 +285,7 @@ static void expect_told(double when, bool answers, bool want)
 	world.now = when;
 	world.answers = answers;
 	world.members[0] = 0;
-	assert_int_equal(progress_send_members(&world.controller, "default/j"), want && answers);
+	assert_int_equal(progress_poll(&world.controller, "default/j"), want && answers);
 	assert_int_equal(strstr(world.members, "{\"epoch\":2,\"cluster\":{\"worker\":[") != NULL,
 			 want);
 }
