@@ -536,6 +536,8 @@ static int start_run(struct run *r, const struct run_arguments *a, struct mu_err
 
 	if (!rc)
 		rc = validate_manifest(r->spec, err);
+	if (!rc && r->spec->tensorboard) /* the last task; only clusters run it */
+		r->spec->n_tasks--;
 	if (!rc && a->scale) {
 		rc = scale_running(r, a, err);
 		if (rc <= 0)

@@ -11,6 +11,30 @@ static void job__that_is_suspended__is_not_run(void **state)
 	assert_output_has(output, ":16: spec.run.suspend: is true");
 }
 
+/* No process runs it, so it is neither counted nor shown. */
+static void tensorboard__is_no_task_of_a_local_run(void **state)
+{
+	const char *argv[] = {"muster", "run", "--scale", "tensorboard=2", manifest, NULL};
+	MU_AUTO_BUF ran = {0};
+	MU_AUTO_BUF scaled = {0};
+	FILE *f = fopen(manifest, "w");
+	int fd;
+	pid_t pid;
+
+	assert_non_null(f);
+	fprintf(f,
+		"apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\nmetadata: {name: j}\n"
+		"spec: {tasks: {worker: {}}, program: {command: ['true']},\n"
+		"  checkpoint: {path: %s/out, volumeClaim: c}, tensorboard: {enabled: true}}\n",
+		folder);
+	fclose(f);
+	assert_int_equal(muster(&ran, "run", manifest), 0);
+	assert_null(strstr(ran.data, "tensorboard"));
+	pid = start(argv, &fd);
+	assert_int_equal(finish(pid, fd, &scaled), 1);
+	assert_output_has(scaled, "has no task 'tensorboard'");
+}
+
 static void task__that_fails_permanently__fails_the_job(void **state)
 {
 	MU_AUTO_BUF output = {0};
@@ -175,6 +199,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    T(job__that_is_suspended__is_not_run),
+	    T(tensorboard__is_no_task_of_a_local_run),
 	    T(task__that_fails_permanently__fails_the_job),
 	    T(invalid_manifest__is_reported_with_file_and_line),
 	    T(validate__rejects_pods_that_the_api_server_rejects),
