@@ -200,17 +200,26 @@ static void simulate(struct mu_buf *out, const struct job_spec *spec,
 	free(p);
 }
 
+static const char *from_env(const char *name, const char *otherwise)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : otherwise;
+}
+
 /* With several manifests each plan has a heading. */
 static void print_plan(const struct job_spec *spec, const char *path, bool one_of_many)
 {
-	const char *image = getenv("MUSTER_TASK_IMAGE");
+	const struct plan_options options = {
+	    .image = from_env("MUSTER_TASK_IMAGE", "localhost/muster-task:dev"),
+	    .image_tensorboard =
+		from_env("MUSTER_TENSORBOARD_IMAGE", "localhost/muster-task-tf:dev"),
+	};
 	MU_AUTO_BUF out = {0};
 
 	if (one_of_many)
 		mu_buf_printf(&out, "%s: job '%s'\n", path, spec->name);
-	simulate(
-	    &out, spec,
-	    &(struct plan_options){.image = image && *image ? image : "localhost/muster-task:dev"});
+	simulate(&out, spec, &options);
 	fwrite(out.data, 1, out.len, stdout);
 }
 

@@ -147,6 +147,19 @@ static void plans_of_several_manifests__have_headings(void **state)
 	assert_output_has(both, "\nexamples/cnn.yaml: job '");
 }
 
+static void plan_of_a_job_with_a_tensorboard__has_its_pod_and_service(void **state)
+{
+	const char *argv[] = {"muster", "validate", "--plan", "deploy/samples/elastic.yaml", NULL};
+	MU_AUTO_BUF output = {0};
+	int fd;
+	pid_t pid = start(argv, &fd);
+
+	assert_int_equal(finish(pid, fd, &output), 0);
+	assert_output_has(output, "create service  elastic-tensorboard ");
+	assert_output_has(output, "create pod      elastic-tensorboard-0 ");
+	assert_output_has(output, "image localhost/muster-task-tf:dev, ");
+}
+
 static void invalid_command_lines__exit_with_2(void **state)
 {
 	static const char *const lines[][2] = {
@@ -205,6 +218,7 @@ int main(void)
 	    T(validate__rejects_pods_that_the_api_server_rejects),
 	    T(validate__rejects_what_only_stored_jobs_may_have),
 	    T(plans_of_several_manifests__have_headings),
+	    T(plan_of_a_job_with_a_tensorboard__has_its_pod_and_service),
 	    T(invalid_command_lines__exit_with_2),
 	    T(output__that_cannot_be_written__is_a_failure),
 	    T(servers__show_their_addresses_and_when_they_are_ready),
