@@ -16,6 +16,7 @@ static const char quantity_pattern[] = "^[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)"
 				       "([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$";
 static const char label_name_pattern[] = "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?"
 					 "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$";
+static const char managed_by_pattern[] = "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._a-zA-Z0-9]+$";
 static const char label_value_pattern[] = "^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$";
 
 static bool matches(const char *text, const char *pattern)
@@ -30,20 +31,34 @@ static bool matches(const char *text, const char *pattern)
 	return yes;
 }
 
-static int check_quantities(const struct mu_doc_node *resources, struct mu_err *err)
+/* A task's quantity is a whole number or a text; a container's may be any number. */
+static bool is_quantity(const struct mu_doc_node *q, bool of_task)
 {
-	mu_doc_each(resources, half) mu_doc_each(half, q)
-	{
-		bool number = q->kind == MU_DOC_INT || q->kind == MU_DOC_FLOAT;
+	if (q->kind == MU_DOC_STRING)
+		return matches(q->text, quantity_pattern);
+	return q->kind == MU_DOC_INT ||
+	       (q->kind == MU_DOC_FLOAT && (!of_task || q->f == (double)q->i));
+}
 
-		if (!number && (q->kind != MU_DOC_STRING || !matches(q->text, quantity_pattern)))
-			return mu_doc_invalid(
-			    q, err,
-			    "must be a quantity such as 500m, 2, 1.5G or 4Gi, got "
-			    "'%.60s'",
-			    q->kind == MU_DOC_STRING ? q->text : mu_doc_kind_name(q->kind));
+static int check_quantities(const struct mu_doc_node *resources, bool of_task, struct mu_err *err)
+{
+	static const char *const keys[] = {"limits", "requests", NULL};
+	int rc = of_task ? mu_doc_known_keys(resources, keys, err) : 0;
+
+	for (unsigned i = 0; keys[i] && rc == 0; i++) {
+		struct mu_doc_node *quantities = NULL;
+
+		rc = mu_doc_opt_map(resources, keys[i], &quantities, err);
+		mu_doc_each(quantities, q)
+		{
+			if (rc == 0 && !is_quantity(q, of_task))
+				rc = mu_doc_invalid(
+				    q, err,
+				    "must be a quantity such as 500m, 2, '1.5' or 4Gi, got '%.60s'",
+				    q->kind == MU_DOC_STRING ? q->text : mu_doc_kind_name(q->kind));
+		}
 	}
-	return 0;
+	return rc;
 }
 
 static int check_labels(const struct mu_doc_node *labels, struct mu_err *err)
@@ -78,7 +93,7 @@ static int check_container(const struct mu_doc_node *c, struct mu_err *err)
 		if (rc == 0)
 			rc = mu_doc_opt_text(e, "value", &text, err);
 	}
-	return rc ? rc : check_quantities(mu_doc_get(c, "resources"), err);
+	return rc ? rc : check_quantities(mu_doc_get(c, "resources"), false, err);
 }
 
 static int check_pods(const struct job_spec *spec, struct mu_err *err)
@@ -89,7 +104,7 @@ static int check_pods(const struct job_spec *spec, struct mu_err *err)
 	for (unsigned i = 0; i < spec->n_tasks && rc == 0; i++) {
 		const struct task_spec *t = &spec->tasks[i];
 
-		if ((rc = check_quantities(t->resources, err)) ||
+		if ((rc = check_quantities(t->resources, true, err)) ||
 		    (rc = mu_doc_known_keys(t->template, known, err)) ||
 		    (rc = check_labels(mu_doc_get(t->template, "metadata.labels"), err)))
 			break;
@@ -99,10 +114,79 @@ static int check_pods(const struct job_spec *spec, struct mu_err *err)
 	return rc;
 }
 
+/* ---- checks of the schema that job_spec_parse leaves out ---- */
+
+enum { IMAGE_MAX = 512, WORD_MAX = 32 << 10 };
+
+/* Texts of 1 to max characters. */
+static const struct {
+	const char *path;
+	size_t max;
+} texts[] = {
+    {"managedBy", 63},
+    {"checkpoint.path", 1024},
+    {"checkpoint.volumeClaim", 253},
+    {"summaries.path", 1024},
+    {"run.queue", 63},
+    {"run.priorityClass", 63},
+    {"tensorboard.image", 1024},
+    {"program.train.exportPath", 4096},
+    {"program.train.dataset.path", 1024},
+    {"program.train.dataset.testPath", 1024},
+    {"program.train.dataset.trainImages", 1024},
+    {"program.train.dataset.trainLabels", 1024},
+    {"program.train.dataset.testImages", 1024},
+    {"program.train.dataset.testLabels", 1024},
+    {"program.train.dataset.featureKey", 256},
+    {"program.train.dataset.labelKey", 256},
+};
+
+static int check_length(const struct mu_doc_node *text, size_t min, size_t max, struct mu_err *err)
+{
+	size_t n = 0;
+
+	if (!text || text->kind != MU_DOC_STRING)
+		return 0;
+	for (const char *at = text->text; *at; at++)
+		n += (*at & 0xC0) != 0x80; /* the first byte of a character */
+	if (n < min || n > max)
+		return mu_doc_invalid(text, err, "must have %zu to %zu characters, got %zu", min,
+				      max, n);
+	return 0;
+}
+
+static int check_texts(const struct job_spec *spec, const struct mu_doc_node *s, struct mu_err *err)
+{
+	const char *managed_by = NULL;
+	int rc = 0;
+
+	for (unsigned i = 0; i < MU_COUNT(texts) && rc == 0; i++)
+		rc = check_length(mu_doc_get(s, texts[i].path), 1, texts[i].max, err);
+	mu_doc_each(mu_doc_get(s, "tasks"), t)
+	{
+		if (rc == 0 && strncmp(mu_doc_text(t, "kernels", ""), "cuda-sm0", 8) == 0)
+			rc = mu_doc_invalid(mu_doc_get(t, "kernels"), err,
+					    "must be like cuda-sm90, got '%.60s'",
+					    mu_doc_text(t, "kernels", ""));
+		rc = rc ? rc : check_length(mu_doc_get(t, "image"), 1, IMAGE_MAX, err);
+	}
+	mu_doc_each(spec->command, word) rc = rc ? rc : check_length(word, 0, WORD_MAX, err);
+	mu_doc_each(spec->args, word) rc = rc ? rc : check_length(word, 0, WORD_MAX, err);
+	rc = rc ? rc : mu_doc_opt_text(s, "managedBy", &managed_by, err);
+	if (rc == 0 && managed_by && !matches(managed_by, managed_by_pattern))
+		rc = mu_doc_invalid(
+		    mu_doc_get(s, "managedBy"), err,
+		    "must be a name with a domain before it, such as " JOB_CONTROLLER);
+	return rc;
+}
+
 int validate_manifest(const struct job_spec *spec, struct mu_err *err)
 {
 	const struct mu_doc_node *s = mu_doc_section(spec->doc->root, "spec");
+	int rc = check_texts(spec, s, err);
 
+	if (rc)
+		return rc;
 	if (spec->flags && !spec->command)
 		return mu_doc_invalid(mu_doc_section(s, "program.classicFlags"), err,
 				      "needs a command");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A DistributedTrainingJob, read from its manifest: defaults filled in, everything checked.
  *
- * The checks equal those of the schema and CEL rules of the CRD, so `muster validate` and `muster
- * run` reject what the API server rejects, with file, line and path: "job.yaml:12:
- * spec.tasks.ps.replicas: must be between 0 and 1000, got -1".
+ * With those of cli/validate.c, the checks equal the schema and CEL rules of the CRD. `muster
+ * validate` and `muster run` reject what the API server rejects, with file, line and path:
+ * "job.yaml:12: spec.tasks.ps.replicas: must be between 0 and 1000, got -1".
  *
  * A job_spec owns the document it was read from: its strings point into it.
  */
