@@ -90,10 +90,14 @@ static void finish_all(struct waiter *done)
 		struct mu_err err = w->err;
 		struct kernel_call *c = w->c;
 		next = w->next;
+		bool resumes = w->resume && !err.code;
 		if (kernel_uncancel(c))
 			waiter_drop(w);
+		if (resumes)
+			w->resume(w);
 		waiter_drop(w);
-		kernel_finish(c, err.code ? &err : NULL);
+		if (!resumes)
+			kernel_finish(c, err.code ? &err : NULL);
 	}
 }
 

@@ -29,6 +29,9 @@ struct waiter {
 	 * again. */
 	bool (*try)(struct waiter *w);
 	bool moved;
+	/* (optional) Called without the lock when try has ended the wait without an error, in place
+	 * of kernel_finish: the call goes on, w does not. */
+	void (*resume)(struct waiter *w);
 	void (*undo)(struct waiter *w); /* (optional) with the lock, when it is cancelled */
 	void (*free)(struct waiter *w);
 	struct mu_err err; /* code MU_OK: success */

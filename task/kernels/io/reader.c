@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Readers: resources that read the files whose names come from a queue, one record after the other.
  *
- * A read that needs a new file name waits in the queue's wait list like a dequeue, so reads
- * complete in order. The lock order is queue, then reader. Each file kind is one struct of
- * functions. */
+ * A reader serves one call at a time.  A call waits for the reader, then reads on a thread of the
+ * compute pool, because I/O threads must not wait for files.  When it needs a new file name, it
+ * waits for it in the queue's wait list like a dequeue.  Files are read without the queue's lock,
+ * so readers that share a queue do not wait for each other's files.  Each file kind is one struct
+ * of functions. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +17,7 @@
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/state/handles.h"
+#include "task/runtime/thread_pool.h"
 
 enum { LARGEST_FILE = 1 << 30, MOST_RECORDS = 1 << 20 };
 
@@ -28,7 +31,9 @@ struct reader_kind {
 
 struct reader {
 	struct resource base;
-	pthread_mutex_t lock;
+	struct wait_queue calls; /* ReaderRead and ReaderReadUpTo */
+	bool busy;               /* one of the calls has the reader */
+	pthread_mutex_t lock;    /* guards the members below */
 	const struct reader_kind *kind;
 	int64_t header, record, footer, hop; /* bytes; of text lines, `header` counts lines */
 	char *compression; /* of records, with or without a fixed length: "", "GZIP" or "ZLIB" */
@@ -68,6 +73,7 @@ static void reader_free(struct resource *base)
 	free(r->last_work);
 	free(r->line);
 	free(r->compression);
+	wait_queue_fini(&r->calls);
 	pthread_mutex_destroy(&r->lock);
 	free(r);
 }
@@ -203,6 +209,7 @@ static struct resource *reader_create(void *arg, struct mu_err *err)
 	*r = *(const struct reader *)arg;
 	r->compression = mu_xstrdup(r->compression);
 	resource_init(&r->base, &reader_type);
+	wait_queue_init(&r->calls);
 	pthread_mutex_init(&r->lock, NULL);
 	return &r->base;
 }
@@ -240,74 +247,118 @@ static int reader_make(struct kernel_call *c, struct mu_err *err)
 /* ---- reading ---- */
 
 struct reading {
-	struct waiter w;
-	struct queue *q;
-	struct reader *r;
+	struct pool_job job;
+	struct kernel_call *c;
+	struct reader *r; /* a reference */
+	struct queue *q;  /* the same */
+	bool has_reader;
+	char *name; /* taken from the queue */
 	int64_t want, have;
 	bool many;
 	struct mu_buf *keys, *values; /* `have` of each */
 };
 
-static void reading_free(struct waiter *w)
-{
-	struct reading *g = MU_CONTAINER(w, struct reading, w);
+/* A wait of a reading, for the reader or for a name. */
+struct reading_wait {
+	struct waiter w;
+	struct reading *g; /* NULL: it has what it waited for */
+};
 
+static void reader_release(void *arg)
+{
+	((struct reader *)arg)->busy = false;
+}
+
+static void reading_free(struct reading *g)
+{
+	if (g->has_reader)
+		wait_queue_update(&g->r->calls, reader_release, g->r);
 	for (int64_t i = 0; i < g->have; i++) {
 		mu_buf_fini(&g->keys[i]);
 		mu_buf_fini(&g->values[i]);
 	}
 	free(g->keys);
 	free(g->values);
+	free(g->name);
 	resource_unref(&g->r->base);
+	resource_unref(&g->q->base);
 	free(g);
 }
 
-static void output_strings(struct reading *g, unsigned i, const struct mu_buf *list)
+static void reading_wait_free(struct waiter *w)
 {
-	struct mu_shape s = g->many ? mu_shape_vec(g->have) : mu_shape_scalar();
-	struct mu_tensor *out;
+	struct reading_wait *wait = MU_CONTAINER(w, struct reading_wait, w);
 
-	if (kernel_out(g->w.c, i, MU_STRING, &s, &out, &g->w.err))
-		return;
-	for (int64_t k = 0; k < g->have; k++)
-		mu_string_set(&MU_DATA(struct mu_string, out)[k], list[k].data, list[k].len);
+	if (wait->g)
+		reading_free(wait->g);
+	free(wait);
 }
 
-/* The next name from the queue: 1, or 0 when there is none yet, or the error. */
-static int take_work(struct reading *g, struct mu_err *err)
+static void reading_resume(struct waiter *w)
 {
+	struct reading *g = mu_steal(&MU_CONTAINER(w, struct reading_wait, w)->g);
+
+	thread_pool_add(g->c->runtime->pool, &g->job);
+}
+
+static void reading_wait(struct reading *g, struct wait_queue *queue, struct resource *owner,
+			 bool (*try)(struct waiter *w))
+{
+	struct reading_wait *wait = MU_NEW(struct reading_wait);
+
+	resource_ref(owner);
+	wait->g = g;
+	wait->w = (struct waiter){.c = g->c,
+				  .waiters = queue,
+				  .owner = owner,
+				  .what = "Read",
+				  .try = try,
+				  .resume = reading_resume,
+				  .free = reading_wait_free};
+	wait_queue_add(&wait->w, WAIT_TAKE);
+}
+
+static bool take_reader(struct waiter *w)
+{
+	struct reading *g = MU_CONTAINER(w, struct reading_wait, w)->g;
+
+	if (g->r->busy)
+		return false;
+	g->r->busy = g->has_reader = true;
+	return true;
+}
+
+/* Takes the next name from the queue. */
+static bool take_name(struct waiter *w)
+{
+	struct reading *g = MU_CONTAINER(w, struct reading_wait, w)->g;
 	struct mu_tensor name;
 
 	if (!queue_available(g->q)) {
-		if (!g->q->closed)
-			return 0;
-		return mu_fail(err, MU_OUT_OF_RANGE,
-			       "%s '%s' is closed and has insufficient elements (requested 1, "
-			       "current size 0)",
-			       g->q->spec.kind, g->w.owner->name);
+		if (g->q->closed)
+			mu_fail(&w->err, MU_OUT_OF_RANGE,
+				"%s '%s' is closed and has insufficient elements (requested 1, "
+				"current size 0)",
+				g->q->spec.kind, w->owner->name);
+		return g->q->closed;
 	}
 	queue_pop(g->q, &name);
-	g->w.moved = true;
-	bool one = name.shape.count == 1;
-	if (one)
-		g->r->work = mu_xstrndup(elems_span(&name, 0).data, elems_span(&name, 0).len);
+	if (name.shape.count == 1)
+		g->name = mu_xstrndup(elems_span(&name, 0).data, elems_span(&name, 0).len);
+	else
+		mu_invalid(&w->err, "a reader's queue must hold single names");
 	mu_tensor_unref(&name);
-	return one ? 1 : mu_invalid(err, "a reader's queue must hold single names");
+	return true;
 }
 
-/* Reads the available records; returns true when the call has ended. */
-static bool read_some(struct reading *g)
+/* Reads the available records; returns false when the call needs a name. */
+static bool read_some(struct reading *g, struct mu_err *err)
 {
 	struct reader *r = g->r;
-	struct mu_err *err = &g->w.err;
-	int rc;
 
-	while (g->have < g->want) {
+	while (g->have < g->want && r->work) {
 		struct mu_buf key = {0}, value = {0};
-		if (!r->work && (rc = take_work(g, err)) <= 0) {
-			return rc < 0;
-		}
-		rc = r->kind->next(r, &key, &value, err);
+		int rc = r->kind->next(r, &key, &value, err);
 		if (rc <= 0) {
 			mu_buf_fini(&key);
 			mu_buf_fini(&value);
@@ -329,21 +380,41 @@ static bool read_some(struct reading *g)
 			return true;
 		}
 	}
-	return true;
+	return g->have > 0;
 }
 
-static bool read_try(struct waiter *w)
+static int output_strings(struct reading *g, unsigned i, const struct mu_buf *list,
+			  struct mu_err *err)
 {
-	struct reading *g = MU_CONTAINER(w, struct reading, w);
+	struct mu_shape s = g->many ? mu_shape_vec(g->have) : mu_shape_scalar();
+	struct mu_tensor *out;
 
-	pthread_mutex_lock(&g->r->lock);
-	bool over = read_some(g);
-	pthread_mutex_unlock(&g->r->lock);
-	if (over && w->err.code == MU_OK) {
-		output_strings(g, 0, g->keys);
-		output_strings(g, 1, g->values);
+	MU_RETURN_IF_ERROR(kernel_out(g->c, i, MU_STRING, &s, &out, err));
+	for (int64_t k = 0; k < g->have; k++)
+		mu_string_set(&MU_DATA(struct mu_string, out)[k], list[k].data, list[k].len);
+	return 0;
+}
+
+static void read_job(struct pool_job *job)
+{
+	struct reading *g = MU_CONTAINER(job, struct reading, job);
+	struct kernel_call *c = g->c;
+	struct reader *r = g->r;
+	struct mu_err err = {0};
+
+	pthread_mutex_lock(&r->lock);
+	if (g->name)
+		r->work = mu_steal(&g->name);
+	bool over = read_some(g, &err);
+	pthread_mutex_unlock(&r->lock);
+	if (!over) {
+		reading_wait(g, &g->q->waiters, &g->q->base, take_name);
+		return;
 	}
-	return over;
+	if (!err.code && !output_strings(g, 0, g->keys, &err))
+		output_strings(g, 1, g->values, &err);
+	reading_free(g);
+	kernel_finish(c, err.code ? &err : NULL);
 }
 
 static int prepare_read(struct kernel_call *c, struct reading *g, struct mu_err *err)
@@ -364,8 +435,6 @@ static int prepare_read(struct kernel_call *c, struct reading *g, struct mu_err 
 	}
 	g->r = MU_CONTAINER(r, struct reader, base);
 	g->q = MU_CONTAINER(q, struct queue, base);
-	g->w.owner = q;
-	g->w.waiters = &g->q->waiters;
 	if (g->q->spec.n == 1 && g->q->spec.type[0] == MU_STRING)
 		return 0;
 	resource_unref(r);
@@ -379,16 +448,14 @@ static void start_read(struct kernel_call *c, bool many)
 	struct mu_err err;
 
 	g->many = many;
-	g->w.c = c;
-	g->w.what = "Read";
-	g->w.try = read_try;
-	g->w.free = reading_free;
+	g->c = c;
+	g->job.run = read_job;
 	if (prepare_read(c, g, &err)) {
 		free(g);
 		kernel_finish(c, &err);
 		return;
 	}
-	wait_queue_add(&g->w, WAIT_TAKE);
+	reading_wait(g, &g->r->calls, &g->r->base, take_reader);
 }
 
 static void reader_read_one(struct kernel_call *c)

@@ -2,18 +2,21 @@
 """Readers over queues of file names, and sparse tensors that travel as numbers."""
 import gzip
 import tempfile
+import threading
 
 import numpy as np
 
 from common import TARGET, answer, tf
 
 folder = tempfile.mkdtemp(prefix="muster-")
-lines, records, raw, zipped = (f"{folder}/{name}" for name in ("lines.txt", "records", "raw", "raw.gz"))
+lines, short, records, raw, zipped = (f"{folder}/{name}" for name in ("lines.txt", "short.txt", "records", "raw", "raw.gz"))
 with open(lines, "w") as f:
     f.write("head\n1,a\n2,b\n3,c")
 for opened in (open(raw, "wb"), gzip.open(zipped, "wb")):
     with opened as f:
         f.write(b"HHaaabbbcccF")
+with open(short, "w") as f:
+    f.write("only")
 with tf.python_io.TFRecordWriter(records) as w:
     for i in range(4):
         w.write(b"record %d" % i)
@@ -58,6 +61,51 @@ def read(sess, reader, name):
     return strip(plain(seen + [sess.run(reader.num_records_produced())]))
 
 
+def names_of(sess, *names):
+    """An open queue of these file names."""
+    queue = tf.FIFOQueue(10, tf.string, shapes=[[]])
+    sess.run(queue.enqueue_many([list(names)]))
+    return queue
+
+
+def all_of(sess, op, limit=100000):
+    """What it yields until it fails, and with which error."""
+    seen = []
+    while True:
+        try:
+            seen += [plain(sess.run(op, options=tf.RunOptions(timeout_in_ms=limit)))]
+        except tf.errors.OpError as e:
+            return strip(seen + [type(e).__name__])
+
+
+def with_a_file_open(sess):
+    """A reader that has a file does not wait behind one that needs a name."""
+    queue = names_of(sess, short, lines)
+    first, second = (tf.TextLineReader().read(queue).value for _ in range(2))
+    seen = plain([sess.run(first), sess.run(second)])
+    waiting = []
+    thread = threading.Thread(target=lambda: waiting.append(all_of(sess, first)))
+    thread.start()
+    thread.join(0.5)
+    seen += [all_of(sess, second, 1000), waiting == []]
+    sess.run(queue.close())
+    thread.join()
+    return seen + waiting
+
+
+def from_many_threads(sess):
+    """Calls of one reader, of two workers: each record comes once."""
+    queue = names_of(sess, lines, short, lines, lines)
+    sess.run(queue.close())
+    line, seen = tf.TextLineReader().read(queue).value, []
+    threads = [threading.Thread(target=lambda: seen.append(all_of(sess, line))) for _ in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return sorted(v for one in seen for v in one)
+
+
 def sparse():
     from tensorflow.python.ops import sparse_ops
     one = tf.SparseTensor([[0, 1], [2, 0]], [1.0, 2.0], [3, 4])
@@ -71,6 +119,8 @@ def sparse():
 
 with tf.Session(TARGET) as session:
     out = {k: read(session, *v) for k, v in READERS.items()}
+    out["with a file open"] = with_a_file_open(session)
+    out["from many threads"] = from_many_threads(session)
     out["sparse"] = plain(session.run(sparse()))
 tf.Session.reset(TARGET)
 answer(out)
