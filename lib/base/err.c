@@ -60,6 +60,8 @@ static enum mu_code code_of_errno(int errnum)
 	case EMFILE:
 	case ENFILE:
 		return MU_RESOURCE_EXHAUSTED;
+	case EBADMSG: /* a broken compressed file: lib/io/decompress.h */
+		return MU_DATA_LOSS;
 	case EINVAL:
 	case ENAMETOOLONG:
 		return MU_INVALID_ARGUMENT;

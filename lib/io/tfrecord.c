@@ -197,6 +197,18 @@ int mu_tfrecord_next(struct mu_tfrecord_reader *r, struct mu_span *record, struc
 	return 1;
 }
 
+int mu_tfrecord_next_complete(struct mu_tfrecord_reader *r, struct mu_span *record,
+			      struct mu_err *err)
+{
+	int rc = mu_tfrecord_next(r, record, err);
+
+	if (rc != -MU_OUT_OF_RANGE)
+		return rc;
+	if (err)
+		err->code = MU_DATA_LOSS;
+	return -MU_DATA_LOSS;
+}
+
 int mu_tfrecord_skip(struct mu_tfrecord_reader *r, struct mu_err *err)
 {
 	uint64_t len;

@@ -26,6 +26,10 @@ struct mu_tfrecord_reader *mu_tfrecord_read(FILE *file, const char *path);
  * end of the file is OUT_OF_RANGE; the next call tries again, because a writer may be appending.  A
  * wrong checksum or a length over 1 GiB is DATA_LOSS.  Errors name file and offset. */
 int mu_tfrecord_next(struct mu_tfrecord_reader *r, struct mu_span *record, struct mu_err *err);
+/* The same for files that no writer appends to: a truncated record is DATA_LOSS.  For the ops of a
+ * graph, where OUT_OF_RANGE means the end of the data. */
+int mu_tfrecord_next_complete(struct mu_tfrecord_reader *r, struct mu_span *record,
+			      struct mu_err *err);
 /* Skips a record for which mu_tfrecord_next has failed.  DATA_LOSS or OUT_OF_RANGE if its length
  * has a wrong checksum or exceeds the file, so that the next record cannot be found. */
 int mu_tfrecord_skip(struct mu_tfrecord_reader *r, struct mu_err *err);

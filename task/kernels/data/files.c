@@ -186,12 +186,10 @@ static int record_item(struct dataset_iterator *it, struct mu_tensor *out, struc
 {
 	struct files *f = it->state;
 	struct mu_span record;
-	int rc = mu_tfrecord_next(f->records, &record, err);
+	int rc = mu_tfrecord_next_complete(f->records, &record, err);
 
-	if (rc == -MU_OUT_OF_RANGE) /* OUT_OF_RANGE would mean the end of the data */
-		err->code = MU_DATA_LOSS;
 	if (rc <= 0)
-		return rc < 0 ? -(int)err->code : 0;
+		return rc;
 	return (rc = mu_tensor_string(out, record.data, record.len, err)) ? rc : 1;
 }
 

@@ -6,6 +6,7 @@
  * waits for it in the queue's wait list like a dequeue.  Files are read without the queue's lock,
  * so readers that share a queue do not wait for each other's files.  Each file kind is one struct
  * of functions. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,7 +44,8 @@ struct reader {
 	struct mu_tfrecord_reader *records;
 	char *line;
 	size_t line_cap;
-	int64_t at; /* lines or records of this file so far */
+	int64_t at;  /* lines or records of this file so far */
+	int64_t end; /* of the file, when records have a fixed length */
 	int64_t produced, completed;
 };
 
@@ -82,32 +84,6 @@ static const struct resource_type reader_type = {.name = "reader", .free = reade
 
 /* ---- kinds ---- */
 
-static int reader_open_file(struct reader *r, struct mu_err *err)
-{
-	if (!r->file && !(r->file = fopen(r->work, "re")))
-		return mu_fail(err, MU_NOT_FOUND, "%s; No such file or directory", r->work);
-	return 0;
-}
-
-static int next_line(struct reader *r, struct mu_buf *key, struct mu_buf *value, struct mu_err *err)
-{
-	int rc = reader_open_file(r, err);
-
-	while (!rc) {
-		ssize_t n = getline(&r->line, &r->line_cap, r->file);
-		if (n < 0)
-			return 0;
-		if (r->at++ < r->header)
-			continue;
-		n -= n && r->line[n - 1] == '\n';
-		n -= n && r->line[n - 1] == '\r';
-		mu_buf_put(value, r->line, (size_t)n);
-		mu_buf_printf(key, "%s:%lld", r->work, (long long)r->at);
-		return 1;
-	}
-	return rc;
-}
-
 /* Opens the file, decompressed. */
 static int open_decompressed(struct reader *r, FILE **out, struct mu_err *err)
 {
@@ -116,6 +92,24 @@ static int open_decompressed(struct reader *r, FILE **out, struct mu_err *err)
 	return rc == -MU_NOT_FOUND
 		   ? mu_fail(err, MU_NOT_FOUND, "%s; No such file or directory", r->work)
 		   : rc;
+}
+
+static int next_line(struct reader *r, struct mu_buf *key, struct mu_buf *value, struct mu_err *err)
+{
+	ssize_t n;
+
+	if (!r->file)
+		MU_RETURN_IF_ERROR(open_decompressed(r, &r->file, err));
+	while ((n = getline(&r->line, &r->line_cap, r->file)) >= 0) {
+		if (r->at++ < r->header)
+			continue;
+		n -= n && r->line[n - 1] == '\n';
+		n -= n && r->line[n - 1] == '\r';
+		mu_buf_put(value, r->line, (size_t)n);
+		mu_buf_printf(key, "%s:%lld", r->work, (long long)r->at);
+		return 1;
+	}
+	return ferror(r->file) ? mu_fail_errno(err, errno, "cannot read %s", r->work) : 0;
 }
 
 /* Opens a decompressed copy of the file, in which the reader can seek. */
@@ -152,7 +146,7 @@ static int next_record(struct reader *r, struct mu_buf *key, struct mu_buf *valu
 		r->records = mu_tfrecord_read(file, r->work);
 	}
 	uint64_t at = mu_tfrecord_offset(r->records);
-	if ((rc = mu_tfrecord_next(r->records, &record, err)) <= 0)
+	if ((rc = mu_tfrecord_next_complete(r->records, &record, err)) <= 0)
 		return rc;
 	mu_buf_put(value, record.data, record.len);
 	mu_buf_printf(key, "%s:%llu", r->work, (unsigned long long)at);
@@ -164,14 +158,18 @@ static int next_fixed(struct reader *r, struct mu_buf *key, struct mu_buf *value
 {
 	int64_t hop = r->hop ? r->hop : r->record, from = r->header + r->at * hop;
 
-	if (!r->file)
-		MU_RETURN_IF_ERROR((*r->compression ? open_copy : reader_open_file)(r, err));
-	if (fseeko(r->file, 0, SEEK_END) || from + r->record > ftello(r->file) - r->footer ||
-	    fseeko(r->file, from, SEEK_SET))
+	if (!r->file) {
+		MU_RETURN_IF_ERROR(*r->compression ? open_copy(r, err)
+						   : open_decompressed(r, &r->file, err));
+		if (fseeko(r->file, 0, SEEK_END) || (r->end = ftello(r->file)) < 0)
+			return mu_fail_errno(err, errno, "cannot read %s", r->work);
+	}
+	if (from + r->record > r->end - r->footer)
 		return 0;
 	mu_buf_reserve(value, (size_t)r->record);
-	if (fread(value->data, 1, (size_t)r->record, r->file) != (size_t)r->record)
-		return 0;
+	if (fseeko(r->file, from, SEEK_SET) ||
+	    fread(value->data, 1, (size_t)r->record, r->file) != (size_t)r->record)
+		return mu_fail_errno(err, ferror(r->file) ? errno : EIO, "cannot read %s", r->work);
 	value->len = (size_t)r->record;
 	mu_buf_printf(key, "%s:%lld", r->work, (long long)r->at++);
 	return 1;

@@ -107,7 +107,7 @@ static int buffer_fill(struct record_input *r, const char *compression, struct m
 	while (r->n < r->capacity && (r->reader || r->next_file < r->files.gl_pathc)) {
 		if (!r->reader)
 			MU_RETURN_IF_ERROR(open_next_file(r, compression, err));
-		if ((rc = mu_tfrecord_next(r->reader, &record, err)) < 0)
+		if ((rc = mu_tfrecord_next_complete(r->reader, &record, err)) < 0)
 			return rc;
 		if (rc == 0) {
 			mu_tfrecord_reader_free(r->reader);

@@ -9,7 +9,8 @@ import numpy as np
 from common import TARGET, answer, tf
 
 folder = tempfile.mkdtemp(prefix="muster-")
-lines, short, records, raw, zipped = (f"{folder}/{name}" for name in ("lines.txt", "short.txt", "records", "raw", "raw.gz"))
+lines, short, records, truncated, raw, zipped = (
+    f"{folder}/{name}" for name in ("lines.txt", "short.txt", "records", "truncated", "raw", "raw.gz"))
 with open(lines, "w") as f:
     f.write("head\n1,a\n2,b\n3,c")
 for opened in (open(raw, "wb"), gzip.open(zipped, "wb")):
@@ -106,6 +107,22 @@ def from_many_threads(sess):
     return sorted(v for one in seen for v in one)
 
 
+def of_truncated_files(sess):
+    """An error, not the end of the data."""
+    seen = []
+    for options in (None, tf.python_io.TFRecordOptions(tf.python_io.TFRecordCompressionType.GZIP)):
+        with tf.python_io.TFRecordWriter(truncated, options) as w:
+            for i in range(3):
+                w.write(np.random.RandomState(i).bytes(500))
+        with open(truncated, "r+b") as f:
+            f.truncate(1300)
+        queue = names_of(sess, truncated)
+        sess.run(queue.close())
+        seen += [all_of(sess, tf.TFRecordReader(options=options).read(queue).key)]
+    queue = names_of(sess, folder)
+    return seen + [all_of(sess, tf.TextLineReader().read(queue).value)]
+
+
 def sparse():
     from tensorflow.python.ops import sparse_ops
     one = tf.SparseTensor([[0, 1], [2, 0]], [1.0, 2.0], [3, 4])
@@ -121,6 +138,7 @@ with tf.Session(TARGET) as session:
     out = {k: read(session, *v) for k, v in READERS.items()}
     out["with a file open"] = with_a_file_open(session)
     out["from many threads"] = from_many_threads(session)
+    out["of truncated files"] = of_truncated_files(session)
     out["sparse"] = plain(session.run(sparse()))
 tf.Session.reset(TARGET)
 answer(out)
