@@ -2,6 +2,7 @@
 #include "task/kernels/io/vocabulary_file.h"
 
 #include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
 #include "task/kernels/text/text_number.h"
 
 enum { LARGEST_FILE = 1 << 30, WHOLE_LINE = -2, LINE_NUMBER = -1 };
@@ -91,10 +92,17 @@ int vocabulary_pairs(const struct kernel_call *c, enum mu_dtype key, enum mu_dty
 	MU_RETURN_IF_ERROR(check_index("key", key_at, key, err));
 	MU_RETURN_IF_ERROR(check_index("value", value_at, value, err));
 	MU_RETURN_IF_ERROR(vocabulary_read(c, 1, &text, err));
+	struct mu_span path = elems_span(kernel_in(c, 1), 0);
 	if (strlen(by) != 1)
 		return mu_invalid(err, "delimiter should be only 1 char");
-	while ((most < 0 || n < most) && vocabulary_line(&text, &at, &line))
-		n++;
+	for (; (most < 0 || n < most) && vocabulary_line(&text, &at, &line); n++)
+		if (!line.len)
+			return mu_invalid(err,
+					  "Invalid content in %.*s: empty line found at position "
+					  "%zu.",
+					  (int)path.len, path.data, at);
+	if (!at)
+		return mu_fail(err, MU_OUT_OF_RANGE, "%.*s is empty", (int)path.len, path.data);
 	if (most >= 0 && n < most)
 		return mu_invalid(err, "Invalid vocab_size: expected %lld but got %lld",
 				  (long long)most, (long long)n);

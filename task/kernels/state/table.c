@@ -304,14 +304,13 @@ static bool same_value(const struct table *t, int64_t at, const struct mu_tensor
 		      (const char *)values->data + (size_t)i * size, size) == 0;
 }
 
-/* conflict: the code of the error for a key that has another value. */
 static int store_new(struct table *t, const struct mu_tensor *keys, const struct mu_tensor *values,
-		     enum mu_code conflict, struct mu_err *err)
+		     struct mu_err *err)
 {
 	for (int64_t i = 0; i < count_keys(t, keys); i++) {
 		int64_t at = table_find(t, table_key_of(t, keys, i));
 		if (at >= 0 && !same_value(t, at, values, i))
-			return mu_fail(err, conflict,
+			return mu_fail(err, MU_FAILED_PRECONDITION,
 				       "HashTable has different value for same key.");
 		if (at < 0)
 			MU_RETURN_IF_ERROR(store(t, table_key_of(t, keys, i), values, i, err));
@@ -319,13 +318,22 @@ static int store_new(struct table *t, const struct mu_tensor *keys, const struct
 	return 0;
 }
 
-/* A table filled once: a second time nothing happens. */
-static int fill_once(struct table *t, const struct mu_tensor *keys, const struct mu_tensor *values,
-		     enum mu_code conflict, struct mu_err *err)
+static bool is_complete(const struct table *t)
 {
-	if (t->filled && !t->is_mutable)
-		return 0;
-	MU_RETURN_IF_ERROR(store_new(t, keys, values, conflict, err));
+	return t->filled && !t->is_mutable;
+}
+
+/* Fills a table once.  A second time the table keeps its content, and as in TensorFlow the number
+ * of keys must be that of its entries. */
+static int fill_once(struct table *t, const struct mu_tensor *keys, const struct mu_tensor *values,
+		     struct mu_err *err)
+{
+	if (is_complete(t))
+		return count_keys(t, keys) == (int64_t)t->rows.count
+			   ? 0
+			   : mu_fail(err, MU_FAILED_PRECONDITION,
+				     "Table was already initialized with different data.");
+	MU_RETURN_IF_ERROR(store_new(t, keys, values, err));
 	t->filled = true;
 	return 0;
 }
@@ -335,7 +343,7 @@ int table_is_filled(const struct kernel_call *c, bool *out, struct mu_err *err)
 	HELD *t = NULL;
 
 	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
-	*out = t->filled && !t->is_mutable;
+	*out = is_complete(t);
 	return 0;
 }
 
@@ -354,8 +362,7 @@ int table_add_pairs(const struct kernel_call *c, const struct mu_tensor *keys,
 				  (long long)(count_keys(t, keys) * t->row),
 				  mu_shape_str(&keys->shape), mu_shape_str(&values->shape));
 	MU_RETURN_IF_ERROR(check_keys(t, keys, err));
-	return t->is_mutable ? store_all(t, keys, values, err)
-			     : store_new(t, keys, values, MU_FAILED_PRECONDITION, err);
+	return t->is_mutable ? store_all(t, keys, values, err) : store_new(t, keys, values, err);
 }
 
 int table_set_filled(const struct kernel_call *c, struct mu_err *err)
@@ -373,7 +380,7 @@ static int initialize(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
 	MU_RETURN_IF_ERROR(check_pair(c, t, err));
-	return fill_once(t, kernel_in(c, 1), kernel_in(c, 2), MU_INVALID_ARGUMENT, err);
+	return fill_once(t, kernel_in(c, 1), kernel_in(c, 2), err);
 }
 
 static int initialize_from_file(struct kernel_call *c, struct mu_err *err)
@@ -386,7 +393,7 @@ static int initialize_from_file(struct kernel_call *c, struct mu_err *err)
 	if (t->row != 1)
 		return mu_invalid(err, "a text file gives one value a key");
 	MU_RETURN_IF_ERROR(vocabulary_pairs(c, t->key, t->value, &keys, &values, err));
-	return fill_once(t, &keys, &values, MU_INVALID_ARGUMENT, err);
+	return is_complete(t) ? 0 : fill_once(t, &keys, &values, err);
 }
 
 static void reserve_buckets(struct table *t, int64_t n)
@@ -448,7 +455,7 @@ static int import(struct kernel_call *c, struct mu_err *err)
 		return import_buckets(c, t, err);
 	MU_RETURN_IF_ERROR(check_pair(c, t, err));
 	if (!t->is_mutable) /* an initializer of TensorFlow 1.15 */
-		return fill_once(t, kernel_in(c, 1), kernel_in(c, 2), MU_FAILED_PRECONDITION, err);
+		return fill_once(t, kernel_in(c, 1), kernel_in(c, 2), err);
 	table_clear(t);
 	return store_all(t, kernel_in(c, 1), kernel_in(c, 2), err);
 }

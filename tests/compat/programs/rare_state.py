@@ -275,6 +275,35 @@ def fixed_tables_by_import():
         return plain(answers + [s.run(found)])
 
 
+def tables_filled_twice():
+    """The first content stays; as many keys as entries are silently ignored, and so are files."""
+    def table(name):
+        return raw.HashTableV2(key_dtype=tf.string, value_dtype=tf.int64, shared_name=name)
+
+    def file(name, text):
+        with open(f"{folder}/vocabulary", "wb") as f:
+            f.write(text)
+        return [error_of(lambda: s.run(raw.InitializeTableFromTextFileV2(table_handle=table(name), filename=f.name, key_index=-2, value_index=-1)))[0], name, found(name)]
+
+    def found(name):
+        return error_of(lambda: s.run(raw.LookupTableFindV2(table_handle=table(name), keys=["a", "b", "c", ""], default_value=np.int64(-1))))
+
+    keys, values = tf.placeholder(tf.string, [None]), tf.placeholder(tf.int64, [None])
+    out = []
+    with tf.Session(TARGET) as s:
+        for name, steps in {"pairs": ["ab", "ba", "ac", "abc", "a", "aa", "aab"], "equal": ["aa", "a"]}.items():
+            for fill in (raw.InitializeTableV2, raw.LookupTableImportV2):
+                op = fill(table_handle=table(name + fill.__name__), keys=keys, values=values)
+                for step in steps:
+                    answer = error_of(lambda: s.run(op, {keys: list(step), values: [int(c == "b") for c in step]}))
+                    out.append([_text(answer), found(name + fill.__name__)])
+        for text in (b"a\nb\n", b"a\n", b"c\nb\na\n"):
+            out.append(file("file", text))
+        for i, text in enumerate((b"a\nb\na\n", b"a\n\nb\n", b"a\n\n", b"", b"a\r\nb")):
+            out.append(file(f"file {i}", text))
+        return plain(out)
+
+
 def barrier_without_shapes():
     """Its components are scalars."""
     b = raw.Barrier(component_types=[tf.float32], shapes=[None], shared_name="no shapes")
