@@ -36,7 +36,8 @@ static void add_resource(void *arg, struct resource *r)
 	item = add_item(l);
 	cJSON_AddStringToObject(item, "container", r->container);
 	cJSON_AddStringToObject(item, "name", r->name);
-	cJSON_AddStringToObject(item, "type", r->type->name);
+	cJSON_AddStringToObject(item, "type",
+				resource_is_variable(r) ? variable_type.name : r->type->name);
 	cJSON_AddNumberToObject(item, "bytes", r->type->bytes ? (double)r->type->bytes(r) : 0);
 }
 

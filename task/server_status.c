@@ -34,7 +34,7 @@ static void sum_resource(void *arg, struct resource *r)
 	sums->count++;
 	if (r->type->bytes)
 		sums->bytes += r->type->bytes(r);
-	if (r->type != &variable_type || strcmp(r->name, "global_step"))
+	if (!resource_is_variable(r) || strcmp(r->name, "global_step"))
 		return;
 	pthread_mutex_lock(&v->lock);
 	if (mu_tensor_is_set(&v->value) && !v->value.buf->device && v->value.shape.count == 1 &&

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table is one map under one lock; the key is "container", a NUL, "name".  Creation runs under
- * the lock, so two kernels that request the same new resource get the same one. */
+/* The table is one map under one lock; the key is container, type and name, with a NUL between
+ * them.  Creation runs under the lock, so two kernels that request the same new resource get the
+ * same one. */
 #include "task/runtime/resources.h"
 
 #include <stdatomic.h>
@@ -50,9 +51,12 @@ static void close_and_unref(struct resource *r)
 	resource_unref(r);
 }
 
-static void resource_make_key(struct mu_buf *b, const char *container, const char *name)
+static void resource_make_key(struct mu_buf *b, const char *container, const char *type,
+			      const char *name)
 {
 	mu_buf_puts(b, container);
+	mu_buf_putc(b, '\0');
+	mu_buf_puts(b, type);
 	mu_buf_putc(b, '\0');
 	mu_buf_puts(b, name);
 }
@@ -79,7 +83,8 @@ static void remove_all(struct resources *rs, const char *container)
 			to_free[n++] = s->value;
 	for (size_t i = 0; i < n; i++) {
 		MU_AUTO_BUF key = {0};
-		resource_make_key(&key, to_free[i]->container, to_free[i]->name);
+		resource_make_key(&key, to_free[i]->container, to_free[i]->type->name,
+				  to_free[i]->name);
 		mu_map_del_n(&rs->by_key, key.data, key.len);
 	}
 	pthread_mutex_unlock(&rs->lock);
@@ -109,13 +114,11 @@ static const char *or_default(const struct resources *rs, const char *container)
 	return container && *container ? container : rs->default_container;
 }
 
-static int resource_check_type(const struct resource *r, const struct resource_type *type,
-			       struct mu_err *err)
+static int fail_absent(const char *container, const char *name, const char *type,
+		       struct mu_err *err)
 {
-	if (r->type == type)
-		return 0;
-	return mu_fail(err, MU_INVALID_ARGUMENT, "Resource %s/%s is a %s, not a %s", r->container,
-		       r->name, r->type->name, type->name);
+	return mu_fail(err, MU_NOT_FOUND, "Resource %s/%s/%s does not exist.", container, name,
+		       type);
 }
 
 int resources_find_or_create(struct resources *rs, const char *container, const char *name,
@@ -128,12 +131,11 @@ int resources_find_or_create(struct resources *rs, const char *container, const 
 	int rc = 0;
 
 	container = or_default(rs, container);
-	resource_make_key(&key, container, name);
+	resource_make_key(&key, container, type->name, name);
 	pthread_mutex_lock(&rs->lock);
 	r = mu_map_get_n(&rs->by_key, key.data, key.len);
 	if (!r && !create) {
-		rc = mu_fail(err, MU_NOT_FOUND, "Resource %s/%s/%s does not exist.", container,
-			     name, type->name);
+		rc = fail_absent(container, name, type->name, err);
 	} else if (!r) {
 		struct mu_err why = {0};
 		r = create(arg, &why);
@@ -144,8 +146,6 @@ int resources_find_or_create(struct resources *rs, const char *container, const 
 		} else {
 			rc = mu_fail(err, why.code ? why.code : MU_INTERNAL, "%s", why.msg);
 		}
-	} else {
-		rc = resource_check_type(r, type, err);
 	}
 	if (!rc) {
 		resource_ref(r);
@@ -162,25 +162,22 @@ int resources_find(struct resources *rs, const char *container, const char *name
 }
 
 int resources_remove(struct resources *rs, const char *container, const char *name,
-		     const struct resource_type *type, struct mu_err *err)
+		     const char *type, struct mu_err *err)
 {
 	MU_AUTO_BUF key = {0};
 	struct resource *r;
-	int rc;
 
 	container = or_default(rs, container);
-	resource_make_key(&key, container, name);
+	resource_make_key(&key, container, type, name);
 	pthread_mutex_lock(&rs->lock);
 	r = mu_map_get_n(&rs->by_key, key.data, key.len);
-	rc = r ? type ? resource_check_type(r, type, err) : 0
-	       : mu_fail(err, MU_NOT_FOUND, "Resource %s/%s/%s does not exist.", container, name,
-			 type ? type->name : "");
-	if (!rc)
+	if (r)
 		mu_map_del_n(&rs->by_key, key.data, key.len);
 	pthread_mutex_unlock(&rs->lock);
-	if (!rc)
-		close_and_unref(r);
-	return rc;
+	if (!r)
+		return fail_absent(container, name, type, err);
+	close_and_unref(r);
+	return 0;
 }
 
 void resources_clear(struct resources *rs, const char *container)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* State that outlives steps: containers of named, typed, reference-counted resources.
  *
- * Sessions share resources with the same container and name.  A variable's value is a tensor.
+ * Sessions share resources with the same container, type and name.  As in TensorFlow, resources of
+ * different types may have the same name.  A variable's value is a tensor.
  * Readers take a reference to the buffer.  A writer updates in place if it has the only reference,
  * else a copy, so readers never see a partial update.  Lock order: table, then one resource.
  */
@@ -15,7 +16,7 @@
 
 struct resource;
 struct resource_type {
-	const char *name; /* "variable", "queue", … */
+	const char *name; /* "variable", "queue", …; unique, and the type of handles */
 	void (*free)(struct resource *r);
 	size_t (*bytes)(struct resource *r); /* (optional) for /status */
 	void (*close)(struct resource *r); /* (optional) completes waiting calls; before removal */
@@ -39,8 +40,7 @@ struct resources;
 struct resources *resources_new(const char *default_container);
 const char *resources_default(const struct resources *rs);
 void resources_free(struct resources *rs);
-/* "" is the default container.  *out gets a reference.  NOT_FOUND if absent, INVALID_ARGUMENT if
- * it has another type. */
+/* "" is the default container.  *out gets a reference.  NOT_FOUND if absent. */
 int resources_find(struct resources *rs, const char *container, const char *name,
 		   const struct resource_type *type, struct resource **out, struct mu_err *err);
 /* As resources_find; if absent, adds the result of create(arg), whose reference the table takes. */
@@ -48,9 +48,9 @@ int resources_find_or_create(struct resources *rs, const char *container, const 
 			     const struct resource_type *type,
 			     struct resource *(*create)(void *arg, struct mu_err *err), void *arg,
 			     struct resource **out, struct mu_err *err);
-/* type NULL: any type. */
+/* type: the name of the resource's type, as a handle has it. */
 int resources_remove(struct resources *rs, const char *container, const char *name,
-		     const struct resource_type *type, struct mu_err *err);
+		     const char *type, struct mu_err *err);
 /* Removes the resources of a container and of the containers within it. */
 void resources_clear(struct resources *rs, const char *container);
 void resources_each(struct resources *rs, void (*fn)(void *arg, struct resource *r), void *arg);
@@ -64,7 +64,10 @@ struct variable {
 	enum mu_dtype dtype;
 	struct mu_pshape shape; /* as declared */
 };
-extern const struct resource_type variable_type;
+/* Reference variables, which old programs use, and resource variables. */
+extern const struct resource_type reference_variable_type, variable_type;
+bool resource_is_variable(const struct resource *r);
+/* Returns a resource variable without a name. */
 struct variable *variable_new(enum mu_dtype dtype, const struct mu_pshape *shape);
 /* Gets a reference to the current value; FAILED_PRECONDITION if it is not initialized. */
 int variable_read(struct variable *v, struct mu_tensor *out, struct mu_err *err);

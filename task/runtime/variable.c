@@ -21,8 +21,15 @@ static size_t variable_size(struct resource *r)
 	return n;
 }
 
+const struct resource_type reference_variable_type = {
+    .name = "reference variable", .free = variable_free, .bytes = variable_size};
 const struct resource_type variable_type = {
     .name = "variable", .free = variable_free, .bytes = variable_size};
+
+bool resource_is_variable(const struct resource *r)
+{
+	return r->type == &variable_type || r->type == &reference_variable_type;
+}
 
 struct variable *variable_new(enum mu_dtype dtype, const struct mu_pshape *shape)
 {

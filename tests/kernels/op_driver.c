@@ -72,10 +72,11 @@ static int input_handle(struct harness *h, struct variable *v, unsigned i, struc
 	struct mu_tensor t;
 	int rc;
 
-	resources_remove(h->rt->resources, "", name, &variable_type, NULL);
+	resources_remove(h->rt->resources, "", name, variable_type.name, NULL);
 	rc = resources_find_or_create(h->rt->resources, "", name, &variable_type, give, v, &r, err);
 	if (!rc && !(rc = mu_tensor_new(&t, MU_RESOURCE, &scalar, err))) {
 		MU_DATA(struct mu_handle, &t)->name = mu_xstrdup(name);
+		MU_DATA(struct mu_handle, &t)->type_name = mu_xstrdup(variable_type.name);
 		harness_input(h, t);
 	}
 	free(name);

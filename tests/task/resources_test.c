@@ -41,14 +41,16 @@ static void resource__is_made_once_and_shared_by_name(void **state)
 	assert_ptr_not_equal(a, c);
 	assert_int_equal(made, 2);
 	struct resource *x;
-	assert_fails(resources_find(rs, "", "v", &queue_type, &x, &err), &err, MU_INVALID_ARGUMENT,
-		     "is a variable, not a queue");
+	assert_fails(resources_find(rs, "", "v", &queue_type, &x, &err), &err, MU_NOT_FOUND,
+		     "ps/v/queue");
+	assert_fails(resources_remove(rs, "", "v", "queue", &err), &err, MU_NOT_FOUND,
+		     "ps/v/queue");
 	assert_fails(resources_find(rs, "", "w", &variable_type, &x, &err), &err, MU_NOT_FOUND,
 		     "ps/w");
 	resources_clear(rs, "");
 	assert_fails(resources_find(rs, "", "v", &variable_type, &x, &err), &err, MU_NOT_FOUND,
 		     "does not exist");
-	assert_ok(resources_remove(rs, "other", "v", &variable_type, &err), &err);
+	assert_ok(resources_remove(rs, "other", "v", "variable", &err), &err);
 	resource_unref(a); /* what is held outlives its place in the table */
 	resource_unref(b);
 	resource_unref(c);

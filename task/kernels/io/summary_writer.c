@@ -254,7 +254,7 @@ static int close_writer(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(flush(c, err));
 	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
 	return resources_remove(c->runtime->resources, h->container ? h->container : "", h->name,
-				&writer_type, err);
+				writer_type.name, err);
 }
 
 static const struct kernel rows[] = {

@@ -72,6 +72,13 @@ int handle_find(const struct kernel_call *c, unsigned i, const struct resource_t
 
 	if (i < c->n_in && !c->in[i].ref && kernel_in(c, i)->dtype == MU_RESOURCE) {
 		MU_RETURN_IF_ERROR(resource_handle_in(c, i, &h, err));
+		if (h->type_name && strcmp(h->type_name, type->name))
+			return mu_invalid(err,
+					  "Trying to access a handle's resource using the wrong "
+					  "type. The handle points to a resource (name '%s') of "
+					  "type '%s' but you are trying to access the resource as "
+					  "type '%s'",
+					  h->name, h->type_name, type->name);
 		return resources_find(c->runtime->resources, h->container ? h->container : "",
 				      h->name, type, out, err);
 	}
@@ -96,7 +103,7 @@ int handle_remove(const struct kernel_call *c, const struct resource_type *type,
 	int rc;
 
 	MU_RETURN_IF_ERROR(handle_find(c, 0, type, &r, err));
-	rc = resources_remove(c->runtime->resources, r->container, r->name, type, err);
+	rc = resources_remove(c->runtime->resources, r->container, r->name, type->name, err);
 	resource_unref(r);
 	return rc;
 }

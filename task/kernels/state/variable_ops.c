@@ -6,6 +6,7 @@
 #include "task/kernels/state/variables.h"
 
 struct wanted {
+	const struct resource_type *type;
 	enum mu_dtype dtype;
 	struct mu_pshape shape;
 };
@@ -13,8 +14,10 @@ struct wanted {
 static struct resource *make_variable(void *arg, struct mu_err *err)
 {
 	const struct wanted *w = arg;
+	struct resource *r = &variable_new(w->dtype, &w->shape)->base;
 
-	return &variable_new(w->dtype, &w->shape)->base;
+	r->type = w->type;
+	return r;
 }
 
 static int find_or_make(const struct kernel_call *c, const char *container, const char *name,
@@ -23,8 +26,8 @@ static int find_or_make(const struct kernel_call *c, const char *container, cons
 	struct resource *r;
 	int rc = 0;
 
-	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources, container, name,
-						    &variable_type, make_variable, w, &r, err));
+	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources, container, name, w->type,
+						    make_variable, w, &r, err));
 	struct variable *v = MU_CONTAINER(r, struct variable, base);
 	if (v->dtype != w->dtype) {
 		rc = mu_invalid(err,
@@ -37,10 +40,12 @@ static int find_or_make(const struct kernel_call *c, const char *container, cons
 	return 0;
 }
 
-static int read_wanted(const struct kernel_call *c, struct wanted *w, struct mu_err *err)
+static int read_wanted(const struct kernel_call *c, const struct resource_type *type,
+		       struct wanted *w, struct mu_err *err)
 {
 	const struct mu_attr *shape = mu_node_attr(c->node, "shape");
 
+	w->type = type;
 	w->shape =
 	    shape && shape->kind == MU_ATTR_SHAPE ? *shape->shape : (struct mu_pshape){.rank = -1};
 	return mu_node_attr_type(c->node, "dtype", &w->dtype, err);
@@ -64,7 +69,7 @@ static int variable_v2(struct kernel_call *c, struct mu_err *err)
 {
 	struct wanted w;
 
-	MU_RETURN_IF_ERROR(read_wanted(c, &w, err));
+	MU_RETURN_IF_ERROR(read_wanted(c, &reference_variable_type, &w, err));
 	return output_variable(c, &w, err);
 }
 
@@ -72,7 +77,7 @@ static int variable_v2(struct kernel_call *c, struct mu_err *err)
 static int variable_v1(struct kernel_call *c, struct mu_err *err)
 {
 	struct wanted w;
-	int rc = read_wanted(c, &w, err);
+	int rc = read_wanted(c, &reference_variable_type, &w, err);
 
 	if (w.shape.rank == 0)
 		w.shape.rank = -1;
@@ -155,7 +160,7 @@ static int assign(struct kernel_call *c, struct mu_err *err)
 
 static int var_handle(struct kernel_call *c, struct mu_err *err)
 {
-	return resource_handle_out_named(c, "Var", err);
+	return resource_handle_out_named(c, variable_type.name, err);
 }
 
 static int read_variable(struct kernel_call *c, struct mu_err *err)
@@ -194,7 +199,7 @@ static int assign_variable(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, 1);
 	const struct mu_handle *h;
-	struct wanted w = {t->dtype, {.rank = -1}};
+	struct wanted w = {&variable_type, t->dtype, {.rank = -1}};
 	struct variable *v;
 	int rc = 0;
 
@@ -239,26 +244,13 @@ static int variable_shape(struct kernel_call *c, struct mu_err *err)
 
 static int destroy_resource(struct kernel_call *c, struct mu_err *err)
 {
+	bool may_be_absent = args_attr_bool(c->node, "ignore_lookup_error", true);
 	const struct mu_handle *h;
-	struct variable *v;
-	struct mu_err absent;
-	int rc;
 
 	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
-	if (variable_in(c, 0, &v, &absent)) {
-		if (absent.code == MU_FAILED_PRECONDITION &&
-		    args_attr_bool(c->node, "ignore_lookup_error", true))
-			return 0;
-		if (absent.code != MU_INVALID_ARGUMENT) /* else it is there, and no variable */
-			return mu_fail(err, absent.code, "%s", absent.msg);
-	} else {
-		variable_put(v);
-	}
-	rc = resources_remove(c->runtime->resources, h->container ? h->container : "", h->name,
-			      NULL, &absent);
-	if (rc && !args_attr_bool(c->node, "ignore_lookup_error", true))
-		return mu_fail(err, absent.code, "%s", absent.msg);
-	return 0;
+	int rc = resources_remove(c->runtime->resources, h->container ? h->container : "", h->name,
+				  h->type_name ? h->type_name : "", may_be_absent ? NULL : err);
+	return may_be_absent ? 0 : rc;
 }
 
 /* ---- ZeroInitializer, ZeroVarInitializer ---- */
@@ -295,7 +287,7 @@ static int zero_var_initializer(struct kernel_call *c, struct mu_err *err)
 	struct variable *v;
 	struct wanted w;
 
-	MU_RETURN_IF_ERROR(read_wanted(c, &w, err));
+	MU_RETURN_IF_ERROR(read_wanted(c, &variable_type, &w, err));
 	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
 	MU_RETURN_IF_ERROR(find_or_make(c, h->container ? h->container : "", h->name, &w, &v, err));
 	int rc = assign_zeros(v, err);

@@ -95,7 +95,7 @@ static int destroy_temporary(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(variable_read(v, &t, err));
 	kernel_out_take(c, 0, t);
 	return resources_remove(c->runtime->resources, step_own_container(c->step), name,
-				&variable_type, err);
+				variable_type.name, err);
 }
 
 /* A reference handed on. */

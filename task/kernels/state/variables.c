@@ -116,11 +116,12 @@ int variable_in(const struct kernel_call *c, unsigned i, struct variable **out, 
 		*out = c->in[i].ref;
 		return 0;
 	}
-	int rc;
+	int rc = -MU_NOT_FOUND;
 
 	MU_RETURN_IF_ERROR(resource_handle_in(c, i, &h, err));
-	rc = resources_find(c->runtime->resources, h->container ? h->container : "", h->name,
-			    &variable_type, &r, err);
+	if (!h->type_name || strcmp(h->type_name, variable_type.name) == 0)
+		rc = resources_find(c->runtime->resources, h->container ? h->container : "",
+				    h->name, &variable_type, &r, err);
 	if (rc == -MU_NOT_FOUND) {
 		const char *container = h->container && *h->container
 					    ? h->container

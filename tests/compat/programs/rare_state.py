@@ -304,6 +304,29 @@ def tables_filled_twice():
         return plain(out)
 
 
+def resources_of_one_name():
+    """Resources of different types may share it, a reference variable and a resource variable, too."""
+    one = {"shared_name": "one name", "container": ""}
+    queue = raw.FIFOQueueV2(component_types=[tf.int32], shapes=[[]], **one)
+    reference = raw.VariableV2(shape=[], dtype=tf.float32, **one)
+    variable = raw.VarHandleOp(dtype=tf.float32, shape=[], **one)
+    table = raw.HashTableV2(key_dtype=tf.string, value_dtype=tf.int64, **one)
+    reader = raw.TextLineReaderV2(**one)
+    mutex = raw.MutexV2(**one)
+    read = raw.ReadVariableOp(resource=variable, dtype=tf.float32)
+    state = [reference, read, raw.QueueSizeV2(handle=queue)]
+    steps = [raw.QueueEnqueueV2(handle=queue, components=[7]).name, raw.Assign(ref=reference, value=1.5), raw.AssignVariableOp(resource=variable, value=2.5).name,
+             raw.InitializeTableV2(table_handle=table, keys=["a"], values=np.array([1])).name, raw.LookupTableSizeV2(table_handle=table),
+             raw.ReaderNumRecordsProducedV2(reader_handle=reader), raw.ConsumeMutexLock(mutex_lock=raw.MutexLock(mutex=mutex)).name, state,
+             raw.LookupTableSizeV2(table_handle=queue), raw.QueueSizeV2(handle=table), raw.ReadVariableOp(resource=queue, dtype=tf.float32),
+             raw.VarIsInitializedOp(resource=queue)]
+    for handle in (queue, variable, variable, table):
+        steps += [raw.DestroyResourceOp(resource=handle, ignore_lookup_error=False).name, state[2], raw.VarIsInitializedOp(resource=variable)]
+    steps += [raw.DestroyResourceOp(resource=variable).name, reference, raw.LookupTableSizeV2(table_handle=table)]
+    with tf.Session(TARGET) as s:
+        return [[kind, "" if kind.endswith("Error") else plain(what)] for kind, what in (error_of(lambda: s.run(step)) for step in steps)]
+
+
 def barrier_without_shapes():
     """Its components are scalars."""
     b = raw.Barrier(component_types=[tf.float32], shapes=[None], shared_name="no shapes")
