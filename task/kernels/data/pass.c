@@ -95,19 +95,21 @@ static int take_next(struct dataset_iterator *it, struct mu_tensor *out, struct 
 	struct count *n = it->state;
 
 	if (it->input && (most < 0 || n->at < most)) {
-		n->at++;
-		return dataset_iterator_next(it->input, out, err);
+		int rc = dataset_iterator_next(it->input, out, err);
+		n->at += rc > 0; /* an element that fails is not counted */
+		return rc;
 	}
 	dataset_iterator_close_input(it); /* a cache below may hold a lock file */
 	return 0;
 }
 
+/* Skips n elements.  Where an element fails, the next call skips n again, as in TensorFlow. */
 static int skip_some(struct dataset_iterator *it, int64_t n, struct mu_tensor *out,
 		     struct mu_err *err)
 {
 	int rc = 1;
 
-	for (; n != 0 && rc > 0; n--)
+	for (; n > 0 && rc > 0; n--)
 		if ((rc = dataset_iterator_next(it->input, out, err)) > 0)
 			element_drop(out, it->d->n_out);
 	return rc;
@@ -115,13 +117,18 @@ static int skip_some(struct dataset_iterator *it, int64_t n, struct mu_tensor *o
 
 static int skip_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
+	int64_t skip = dataset_number(it->d, 0);
 	struct count *n = it->state;
 	int rc = 1;
 
+	if (skip < 0)
+		return 0;
 	if (!n->at)
-		rc = skip_some(it, dataset_number(it->d, 0), out, err); /* below zero: all */
+		rc = skip_some(it, skip, out, err);
+	if (rc <= 0)
+		return rc;
 	n->at = 1;
-	return rc > 0 ? dataset_iterator_next(it->input, out, err) : rc;
+	return dataset_iterator_next(it->input, out, err);
 }
 
 static int check_shard(struct dataset *d, struct mu_err *err)
@@ -141,12 +148,16 @@ static int check_shard(struct dataset *d, struct mu_err *err)
 
 static int shard_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct count *n = it->state;
-	int64_t skip = n->at ? dataset_number(it->d, 0) - 1 : dataset_number(it->d, 1);
-	int rc = skip_some(it, skip, out, err);
+	int64_t shards = dataset_number(it->d, 0), index = dataset_number(it->d, 1);
+	struct count *n = it->state; /* `at` is the input's next element, modulo the shards */
+	int64_t skip = index - n->at % shards;
+	int rc = skip_some(it, skip < 0 ? skip + shards : skip, out, err);
 
-	n->at = 1;
-	return rc > 0 ? dataset_iterator_next(it->input, out, err) : rc;
+	if (rc <= 0)
+		return rc;
+	rc = dataset_iterator_next(it->input, out, err);
+	n->at = index + (rc > 0);
+	return rc;
 }
 
 /* The elements that one of several workers reads. TensorFlow may instead distribute whole files,

@@ -327,6 +327,20 @@ def resources_of_one_name():
         return [[kind, "" if kind.endswith("Error") else plain(what)] for kind, what in (error_of(lambda: s.run(step)) for step in steps)]
 
 
+def elements_that_fail():
+    """What take, skip and shard count of a pipeline that goes on behind an error."""
+    def bad(x):
+        return raw.CheckNumerics(tensor=tf.cond(tf.equal(x % 3, 0), lambda: np.float32("nan"), lambda: tf.cast(x, tf.float32)), message="bad")
+
+    data, out = tf.data.Dataset.range(10).map(bad), {}
+    with tf.Session(TARGET) as s:
+        for name, n in (("take", 4), ("take", -1), ("skip", 4), ("skip", 1), ("skip", -1), ("shard", (3, 1)), ("shard", (2, 1)), ("shard", (4, 0))):
+            element = tf.data.make_one_shot_iterator(getattr(data, name)(*np.atleast_1d(n))).get_next()
+            got = [error_of(lambda: s.run(element)) for _ in range(14)]
+            out[f"{name} {n}"] = [what if kind == "no error" else kind for kind, what in got]
+        return out
+
+
 def barrier_without_shapes():
     """Its components are scalars."""
     b = raw.Barrier(component_types=[tf.float32], shapes=[None], shared_name="no shapes")
