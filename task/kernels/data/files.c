@@ -207,6 +207,18 @@ static int record_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 
 /* ---- lines ---- */
 
+/* Removes every carriage return, as TensorFlow's dataset does; its readers and vocabularies remove
+ * one at the end.  Returns the new length. */
+static size_t remove_returns(char *line, size_t n)
+{
+	char *to = memchr(line, '\r', n);
+
+	for (const char *from = to; from && from < line + n; from++)
+		if (*from != '\r')
+			*to++ = *from;
+	return to ? (size_t)(to - line) : n;
+}
+
 static int line_item(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	struct files *f = it->state;
@@ -216,9 +228,8 @@ static int line_item(struct dataset_iterator *it, struct mu_tensor *out, struct 
 	if (n < 0)
 		return ferror(f->file) ? files_fail_errno(f, err) : 0;
 	n -= n && f->line[n - 1] == '\n';
-	n -= n && f->line[n - 1] == '\r';
 
-	MU_RETURN_IF_ERROR(mu_tensor_string(out, f->line, (size_t)n, err));
+	MU_RETURN_IF_ERROR(mu_tensor_string(out, f->line, remove_returns(f->line, (size_t)n), err));
 	return 1;
 }
 

@@ -341,6 +341,18 @@ def elements_that_fail():
         return out
 
 
+def lines_with_carriage_returns():
+    path, out = f"{folder}/returns", []
+    with open(path, "wb") as f:
+        f.write(b"a\r\r\nb\rc\r\n\r\n\rd\r")
+    queue = tf.FIFOQueue(2, tf.string, shapes=[[]])
+    lines = tf.TextLineReader().read_up_to(queue, 10).values
+    line = tf.data.make_one_shot_iterator(tf.data.TextLineDataset(path)).get_next()
+    with tf.Session(TARGET) as s:
+        s.run(queue.enqueue(path))
+        return plain([s.run(lines), [s.run(line) for _ in range(4)]])
+
+
 def barrier_without_shapes():
     """Its components are scalars."""
     b = raw.Barrier(component_types=[tf.float32], shapes=[None], shared_name="no shapes")
