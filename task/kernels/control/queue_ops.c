@@ -424,6 +424,23 @@ static int check_call(const struct kernel_call *c, struct queue *q, struct trans
 	return 0;
 }
 
+/* Transfers of no elements end at once, on a full or closed queue, too. */
+static void transfer_start(struct transfer *t, int line)
+{
+	struct kernel_call *c = t->w.c;
+
+	if (t->want || t->w.try == close_try) {
+		wait_queue_add(&t->w, line);
+		return;
+	}
+	if (line == WAIT_TAKE)
+		queue_hand_out(t);
+	struct mu_err err = t->w.err;
+	resource_unref(t->w.owner);
+	queue_transfer_free(&t->w);
+	kernel_finish(c, err.code ? &err : NULL);
+}
+
 static void queue_start(struct kernel_call *c, const struct transfer *kind, int line)
 {
 	struct mu_err err;
@@ -447,7 +464,7 @@ static void queue_start(struct kernel_call *c, const struct transfer *kind, int 
 		kernel_finish(c, &err);
 		return;
 	}
-	wait_queue_add(&t->w, line);
+	transfer_start(t, line);
 }
 
 static void queue_enqueue(struct kernel_call *c)
@@ -481,7 +498,7 @@ int queue_take_many(struct kernel_call *c, struct queue *q, int64_t n, bool few,
 	t->w.waiters = &q->waiters;
 	t->w.owner = &q->base;
 	t->w.free = queue_transfer_free;
-	wait_queue_add(&t->w, WAIT_TAKE);
+	transfer_start(t, WAIT_TAKE);
 	return 0;
 }
 

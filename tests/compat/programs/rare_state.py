@@ -353,6 +353,36 @@ def lines_with_carriage_returns():
         return plain([s.run(lines), [s.run(line) for _ in range(4)]])
 
 
+def transfers_of_no_elements():
+    """They end at once, on a full, empty or closed queue."""
+    def without_elements():
+        out.extend(error_of(lambda: s.run(op, options=tf.RunOptions(timeout_in_ms=20000))) for op in (enqueue, *dequeues))
+
+    out, limit = [], {"capacity": 1, "dtypes": tf.int64, "shapes": [[]]}
+    for queue in (tf.FIFOQueue(**limit), tf.RandomShuffleQueue(min_after_dequeue=0, **limit), tf.PriorityQueue(1, tf.int64, [[]]),
+                  tf.PaddingFIFOQueue(1, tf.int64, [[None]])):
+        part = np.zeros(([2] if isinstance(queue, tf.PaddingFIFOQueue) else []), np.int64)
+        parts = [part] * len(queue.dtypes)
+        fill = queue.enqueue(parts)
+        enqueue, dequeues = queue.enqueue_many([p[None][:0] for p in parts]).name, [queue.dequeue_many(0), queue.dequeue_up_to(0)]
+        with tf.Session(TARGET) as s:
+            without_elements()
+            s.run(fill)
+            waiting = threading.Thread(target=lambda: out.append(error_of(lambda: s.run(fill))[0]))
+            waiting.start()
+            waiting.join(0.3)
+            without_elements()
+            s.run(queue.close(cancel_pending_enqueues=True))
+            waiting.join()
+            without_elements()
+            s.run(queue.dequeue())
+            without_elements()
+    taken = raw.BarrierTakeMany(handle=raw.Barrier(component_types=[tf.float32], shapes=[[]], shared_name="of none"), num_elements=0,
+                                component_types=[tf.float32])
+    with tf.Session(TARGET) as s:
+        return out + plain(list(s.run([taken.indices, taken.keys, taken.values])))
+
+
 def barrier_without_shapes():
     """Its components are scalars."""
     b = raw.Barrier(component_types=[tf.float32], shapes=[None], shared_name="no shapes")
