@@ -42,7 +42,15 @@ static int strided_assign(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* ---- TemporaryVariable: named by its op, in the step's own container ---- */
+/* ---- TemporaryVariable: named by its op and its iteration, in the step's own container ---- */
+
+static char *temporary_name(const struct kernel_call *c)
+{
+	const char *name = args_attr_string(c->node, "var_name", "");
+
+	return mu_xasprintf("%s/frame:%llu/iter:%llu", *name ? name : c->node->name, c->frame,
+			    c->iter);
+}
 
 static struct resource *variable_parts_share(void *arg, struct mu_err *err)
 {
@@ -53,7 +61,7 @@ static struct resource *variable_parts_share(void *arg, struct mu_err *err)
 static int temporary_variable(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_attr *shape = mu_node_attr(c->node, "shape");
-	const char *name = args_attr_string(c->node, "var_name", "");
+	MU_AUTO_FREE char *name = temporary_name(c);
 	enum mu_dtype dtype = args_attr_type(c->node, "dtype", MU_DT_INVALID);
 	struct mu_shape full;
 	struct resource *found;
@@ -70,14 +78,13 @@ static int temporary_variable(struct kernel_call *c, struct mu_err *err)
 	}
 	struct variable *v = variable_new(dtype, shape->shape);
 	variable_assign(v, t);
-	rc = resources_find_or_create(c->runtime->resources, step_own_container(c->step),
-				      *name ? name : c->node->name, &variable_type,
-				      variable_parts_share, &v->base, &found, err);
+	rc = resources_find_or_create(c->runtime->resources, step_own_container(c->step), name,
+				      &variable_type, variable_parts_share, &v->base, &found, err);
 	if (!rc)
 		resource_unref(found);
 	if (!rc && found != &v->base)
 		rc = mu_fail(err, MU_ALREADY_EXISTS, "the temporary variable '%s' is there already",
-			     *name ? name : c->node->name);
+			     name);
 	if (!rc)
 		kernel_out_ref(c, 0, v);
 	resource_unref(&v->base);
@@ -86,12 +93,14 @@ static int temporary_variable(struct kernel_call *c, struct mu_err *err)
 
 static int destroy_temporary(struct kernel_call *c, struct mu_err *err)
 {
-	const char *name = args_attr_string(c->node, "var_name", "");
+	MU_AUTO_FREE char *name = temporary_name(c);
 	struct variable *v = c->in[0].ref;
 	struct mu_tensor t;
 
 	if (!v || !c->step)
 		return mu_invalid(err, "input 0 must be a reference");
+	if (!*args_attr_string(c->node, "var_name", ""))
+		return mu_invalid(err, "Missing var_name attribute");
 	MU_RETURN_IF_ERROR(variable_read(v, &t, err));
 	kernel_out_take(c, 0, t);
 	return resources_remove(c->runtime->resources, step_own_container(c->step), name,

@@ -383,6 +383,23 @@ def transfers_of_no_elements():
         return out + plain(list(s.run([taken.indices, taken.keys, taken.values])))
 
 
+def temporary_variables():
+    """Each iteration of a loop has its own."""
+    def body(i, total):
+        v = raw.TemporaryVariable(shape=[], dtype=tf.float32, var_name="of an iteration")
+        v = raw.Assign(ref=v, value=tf.cast(i, tf.float32))
+        for _ in range(5):
+            v = raw.AssignAdd(ref=v, value=1.0)
+        return i + 1, total + raw.DestroyTemporaryVariable(ref=v, var_name="of an iteration")
+
+    steps = [tf.while_loop(lambda i, total: i < 50, body, [0, 0.0])]
+    for name, destroyed in (("", ""), ("", "by node"), ("name", "other")):
+        v = raw.Assign(ref=raw.TemporaryVariable(shape=[], dtype=tf.float32, var_name=name, name="by_node"), value=1.0)
+        steps.append(raw.DestroyTemporaryVariable(ref=v, var_name=v.op.inputs[0].op.name if destroyed == "by node" else destroyed))
+    with tf.Session(TARGET) as s:
+        return plain([[kind, "" if kind.endswith("Error") else what] for kind, what in (error_of(lambda: s.run(step)) for step in steps)])
+
+
 def barrier_without_shapes():
     """Its components are scalars."""
     b = raw.Barrier(component_types=[tf.float32], shapes=[None], shared_name="no shapes")
