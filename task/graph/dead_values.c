@@ -10,15 +10,15 @@
 
 /* True if the outputs of n are dead exactly when n is, so that a control edge can replace a data
  * edge. */
-static bool outputs_live_together(struct opt *o, const struct mu_node *n)
+static bool outputs_live_together(const struct mu_node *n)
 {
-	return !(optimize_traits(o, n) & (TRAIT_DEAD_OUTPUTS | TRAIT_CONTROL_FLOW));
+	return !(optimize_traits(n) & (TRAIT_DEAD_OUTPUTS | TRAIT_CONTROL_FLOW));
 }
 
 static bool is_unused(struct opt *o, const struct mu_node *n)
 {
 	return !o->data_users[n->id] && o->control_users[n->id] && n->n_inputs &&
-	       optimize_is_pure(o, n);
+	       optimize_is_pure(n);
 }
 
 /* Moves the inputs that must stay data inputs to the front and returns their number. */
@@ -30,7 +30,7 @@ static unsigned sort_inputs(struct opt *o, struct mu_node *n, enum mu_dtype **ty
 	*types = mu_arena_zalloc(&o->g->arena, n->n_inputs * sizeof **types);
 	for (unsigned k = 0; k < n->n_inputs; k++) {
 		struct mu_input in = n->inputs[k];
-		if (outputs_live_together(o, in.node)) {
+		if (outputs_live_together(in.node)) {
 			sorted[--last] = (struct mu_input){in.node, MU_CONTROL};
 			continue;
 		}

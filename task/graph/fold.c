@@ -27,7 +27,7 @@ static bool can_fold(struct opt *o, const struct mu_node *n)
 	for (unsigned i = 0; i < n->n_inputs; i++)
 		if (!constant_value(n->inputs[i].node))
 			return false;
-	return optimize_is_pure(o, n);
+	return optimize_is_pure(n);
 }
 
 static int fold_run(struct opt *o, const struct mu_node *n, struct value *in, struct value *out,

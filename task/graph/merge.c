@@ -47,7 +47,7 @@ bool merge_node(struct opt *o, struct mu_node *n)
 	unsigned n_out;
 
 	if (!n->def->n_outputs || (!o->data_users[n->id] && !o->control_users[n->id]) ||
-	    !optimize_is_pure(o, n) || has_large(n))
+	    !optimize_is_pure(n) || has_large(n))
 		return false;
 	mu_buf_clear(&o->key);
 	write_identity(n, &o->key);

@@ -40,8 +40,9 @@ bool optimize_is_constant(const struct mu_node *n)
 	return n->n_inputs + n->n_controls == 0 && strcmp(n->op, "Const") == 0;
 }
 
-static unsigned find_traits(const struct mu_op_def *d)
+unsigned optimize_traits(const struct mu_node *n)
 {
+	const struct mu_op_def *d = n->def;
 	static const char *const passes[] = {"Identity", "StopGradient", "PreventGradient", NULL};
 	static const char *const die[] = {"Switch", "RefSwitch", "_SwitchN",
 					  "_Recv",  "_HostRecv", NULL};
@@ -66,24 +67,13 @@ static unsigned find_traits(const struct mu_op_def *d)
 	return f;
 }
 
-unsigned optimize_traits(struct opt *o, const struct mu_node *n)
+bool optimize_is_pure(const struct mu_node *n)
 {
-	unsigned at = (unsigned)((uintptr_t)n->def / sizeof *n->def % MU_COUNT(o->trait_cache));
-
-	if (o->trait_cache[at].def != n->def) {
-		o->trait_cache[at].traits = find_traits(n->def);
-		o->trait_cache[at].def = n->def;
-	}
-	return o->trait_cache[at].traits;
-}
-
-bool optimize_is_pure(struct opt *o, const struct mu_node *n)
-{
-	if (!(optimize_traits(o, n) & TRAIT_PURE))
+	if (!(optimize_traits(n) & TRAIT_PURE))
 		return false;
 	/* The node reads the variable when it runs, so its position in the step matters. */
 	for (unsigned k = 0; k < n->n_inputs; k++)
-		if (optimize_traits(o, n->inputs[k].node) & TRAIT_REF_OUTPUT)
+		if (optimize_traits(n->inputs[k].node) & TRAIT_REF_OUTPUT)
 			return false;
 	return true;
 }

@@ -63,9 +63,9 @@ static void rewire(struct opt *o, struct mu_node *n)
  * taken, but the Switch always runs. */
 static bool skip_identity(struct opt *o, struct mu_node *n)
 {
-	if (!(optimize_traits(o, n) & TRAIT_IDENTITY) || n->n_inputs != 1 || n->n_controls)
+	if (!(optimize_traits(n) & TRAIT_IDENTITY) || n->n_inputs != 1 || n->n_controls)
 		return false;
-	unsigned from = optimize_traits(o, n->inputs[0].node);
+	unsigned from = optimize_traits(n->inputs[0].node);
 	if (from & TRAIT_REF_OUTPUT || (o->control_users[n->id] && from & TRAIT_DEAD_OUTPUTS))
 		return false;
 	if (!o->data_users[n->id] && !o->control_users[n->id])
@@ -77,7 +77,7 @@ static bool skip_identity(struct opt *o, struct mu_node *n)
 
 static bool skip_no_op(struct opt *o, struct mu_node *n)
 {
-	if (!(optimize_traits(o, n) & TRAIT_NO_OP) || n->n_inputs || n->n_controls > 1)
+	if (!(optimize_traits(n) & TRAIT_NO_OP) || n->n_inputs || n->n_controls > 1)
 		return false;
 	return o->removed[n->id] = true;
 }

@@ -29,11 +29,7 @@ struct opt {
 	bool *removed;
 	unsigned *data_users, *control_users; /* by id, before the passes */
 	size_t budget;                        /* bytes left for folded constants */
-	struct {                              /* a direct-mapped cache of op traits */
-		const struct mu_op_def *def;
-		unsigned traits;
-	} trait_cache[64];
-	struct mu_map computations; /* merge.c: identity to node */
+	struct mu_map computations;           /* merge.c: identity to node */
 	struct mu_buf key;
 };
 
@@ -45,9 +41,9 @@ enum op_trait {
 	TRAIT_DEAD_OUTPUTS = 1 << 4, /* one output may be dead and another alive */
 	TRAIT_CONTROL_FLOW = 1 << 5,
 };
-unsigned optimize_traits(struct opt *o, const struct mu_node *n);
+unsigned optimize_traits(const struct mu_node *n);
 /* True if the node has no state, takes no references and never waits. */
-bool optimize_is_pure(struct opt *o, const struct mu_node *n);
+bool optimize_is_pure(const struct mu_node *n);
 bool optimize_is_constant(const struct mu_node *n); /* a Const without control inputs */
 
 bool fold_node(struct opt *o, struct mu_node *n);  /* true: n is replaced by constants */

@@ -116,17 +116,6 @@ static void ignore_reply(void *arg, const struct mu_err *err, struct mu_span rep
 {
 }
 
-/* True if there is only one remote partition.  It exchanges tensors with this task only, so it
- * cleans up by itself. */
-static bool has_one_remote_partition(const struct client_graph *cg)
-{
-	unsigned remote = 0;
-
-	for (unsigned i = 0; i < cg->n_partitions; i++)
-		remote += !cg->partitions[i].peer->local;
-	return remote == 1;
-}
-
 static void clean_up_partitions(struct run_step *r)
 {
 	MU_AUTO_BUF request = {0};
@@ -135,10 +124,9 @@ static void clean_up_partitions(struct run_step *r)
 	for (unsigned i = 0; i < r->client_graph->n_partitions; i++) {
 		struct peer *p = r->client_graph->partitions[i].peer;
 
-		if (r->partitions[i].stream) {
-			if (!has_one_remote_partition(r->client_graph) || r->failed)
-				stream_clean_up(r->partitions[i].stream, r->step_id);
-		} else if (!p->local)
+		if (r->partitions[i].stream)
+			stream_clean_up(r->partitions[i].stream, r->step_id);
+		else if (!p->local)
 			p->ops->call(p, PEER_CLEANUP_GRAPH, mu_buf_span(&request), 10000, false,
 				     ignore_reply, NULL);
 	}
@@ -390,7 +378,6 @@ static void run_partitions(struct run_step *r)
 				       .graph = r->client_graph->partitions[i].graph,
 				       .step_id = r->step_id,
 				       .stream = p->stream,
-				       .two_tasks = has_one_remote_partition(r->client_graph),
 				       .record = r->req.record,
 				       .request_id = (int64_t)mu_random_u64()};
 		uint64_t id = p->peer->ops->run_graph(p->peer, &run, partition_ended, p);

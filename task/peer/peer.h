@@ -34,7 +34,6 @@ struct peer_run {
 	struct stream_conn
 	    *stream;     /* (optional) the result of stream_peer_join, which carries the run */
 	unsigned record; /* enum step_record: requested records of the reply */
-	bool two_tasks;  /* only this task and the peer take part in the step */
 };
 
 struct peer_ops {

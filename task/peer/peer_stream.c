@@ -173,7 +173,7 @@ void stream_run_graph(struct stream_conn *c, const struct peer_run *run, peer_do
 	int rc;
 
 	*s = (struct stream_step){.step_id = run->step_id, .done = done, .arg = arg};
-	rc = stream_run_write(&b, run->step_id, run->two_tasks ? STREAM_TWO_TASKS : 0, &m, &err);
+	rc = stream_run_write(&b, run->step_id, &m, &err);
 	if (rc) {
 		free(s);
 		done(arg, &err, MU_SPAN(""));
@@ -250,8 +250,6 @@ static void stream_run_ended(void *arg, const struct mu_err *err, struct mu_span
 	pthread_mutex_unlock(&c->lock);
 	stream_ran_write(&b, s->step_id, err);
 	stream_conn_send(c, &b, NULL, 0, &ignored);
-	if (s->two_tasks)
-		rendezvous_table_drop(c->owner->worker->runtime->steps, s->step_id, err);
 	stream_conn_unref(c);
 	free(s);
 }
@@ -269,10 +267,8 @@ static int on_run(struct stream_conn *c, struct mu_span head, struct mu_err *err
 	if (rc)
 		return rc;
 	s = MU_NEW(struct stream_step);
-	*s = (struct stream_step){.step_id = c->header.step_id,
-				  .running = true,
-				  .two_tasks = (c->header.flags & STREAM_TWO_TASKS) != 0,
-				  .conn = stream_conn_ref(c)};
+	*s = (struct stream_step){
+	    .step_id = c->header.step_id, .running = true, .conn = stream_conn_ref(c)};
 	pthread_mutex_lock(&c->lock);
 	old = mu_map_get_n(&c->steps, &s->step_id, sizeof(s->step_id));
 	duplicate = old && old->running; /* it may end and be freed after the unlock */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing: the sending thread queues a frame under the connection's lock and writes the queue until
- * the socket is full.  The reader continues when the socket is writable.  Small frames that a
- * reader queues while it handles frames are written together afterwards.
+ * the socket is full.  The reader continues when the socket is writable.
  *
  * Reading: header and head go to a buffer that is large enough for both.  One call reads a payload
  * directly into its tensor and the following bytes into the buffer. */
@@ -19,9 +18,9 @@
 #include "task/peer/stream_tls.h"
 
 enum {
-	BATCH = 32,               /* frames of one write */
-	READS = 64,               /* of one connection, before the others have their turn */
-	WRITE_AT_ONCE = 64 << 10, /* bytes; smaller frames wait until the reader is done */
+	BATCH = 32,            /* frames of one write */
+	READS = 64,            /* of one connection, before the others have their turn */
+	COPY_BELOW = 64 << 10, /* bytes of a payload */
 	RETURN_BYTES =
 	    8 << 20, /* of imported tensors that are unused, before a frame returns them */
 	RETURN_IDS = 64,
@@ -35,13 +34,6 @@ struct outgoing_frame {
 	size_t payload, len, sent;
 	char bytes[];
 };
-
-/* The connections whose writes this thread has deferred.  A connection is in the list of one thread
- * only.  Another thread that sends on it writes at once, including the deferred frames. */
-static _Thread_local struct deferral {
-	const struct streams *owner; /* NULL: the thread does not defer writes */
-	struct stream_conn *first;
-} deferral;
 
 struct stream_conn *stream_conn_new(struct streams *owner, int fd)
 {
@@ -235,41 +227,6 @@ void stream_conn_flush(struct stream_conn *c)
 	unlock(c);
 }
 
-const struct streams *stream_defer_writes(const struct streams *owner)
-{
-	const struct streams *outer = deferral.owner;
-
-	deferral.owner = owner;
-	return outer;
-}
-
-/* True if this thread will flush c later. */
-static bool defer(struct stream_conn *c)
-{
-	if (deferral.owner != c->owner || (c->flusher && c->flusher != &deferral))
-		return false;
-	if (!c->flusher) {
-		c->flusher = &deferral;
-		c->next_deferred = deferral.first;
-		deferral.first = stream_conn_ref(c);
-	}
-	return true;
-}
-
-void stream_flush_deferred(void)
-{
-	while (deferral.first) {
-		struct stream_conn *c = deferral.first;
-
-		deferral.first = c->next_deferred;
-		pthread_mutex_lock(&c->lock);
-		c->flusher = NULL;
-		flush_locked(c);
-		unlock(c);
-		stream_conn_unref(c);
-	}
-}
-
 static void enqueue(struct stream_conn *c, struct outgoing_frame *o)
 {
 	*c->last = o;
@@ -317,8 +274,8 @@ void stream_conn_return(struct stream_conn *c, uint64_t id, size_t bytes)
 int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct mu_tensor *t,
 		     size_t payload, struct mu_err *err)
 {
-	bool is_small = payload < WRITE_AT_ONCE;
-	/* A small frame may be written later.  Its tensor may be the value of a reference variable,
+	bool is_small = payload < COPY_BELOW;
+	/* A full socket delays the frame.  Its tensor may be the value of a reference variable,
 	 * which a later node of the step updates in place. */
 	struct mu_span copied =
 	    is_small && payload ? (struct mu_span){t->data, payload} : MU_SPAN("");
@@ -336,7 +293,7 @@ int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct m
 	if (!broken) {
 		queue_returns(c);
 		enqueue(c, o);
-		if (!c->wants_out && (!is_small || !defer(c)))
+		if (!c->wants_out)
 			flush_locked(c);
 	}
 	unlock(c);

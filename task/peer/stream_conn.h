@@ -52,14 +52,12 @@ struct stream_conn {
 	struct mu_buf returns;        /* ids of unused imported tensors, not sent yet */
 	size_t returned;              /* bytes of these tensors */
 	bool broken, wants_out;
-	const void *flusher; /* the reading thread that has deferred writing; NULL: none */
-	struct stream_conn *next_deferred; /* in the list of that thread */
-	struct mu_map steps;               /* step id -> struct stream_step */
+	struct mu_map steps; /* step id -> struct stream_step */
 };
 
 struct stream_step {
 	int64_t step_id;
-	bool running, two_tasks;
+	bool running;
 	size_t early_bytes;       /* received before the RUN */
 	struct stream_conn *conn; /* a reference, if this task runs it for the master */
 	peer_done done;           /* set if the other task runs it for this one */
@@ -130,10 +128,6 @@ int stream_conn_on_hello(struct stream_conn *c, unsigned flags, const struct str
 int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct mu_tensor *t,
 		     size_t payload, struct mu_err *err);
 void stream_conn_flush(struct stream_conn *c);
-/* From now on this thread defers small writes on connections of this owner (NULL: none).  Returns
- * the previous owner. */
-const struct streams *stream_defer_writes(const struct streams *owner);
-void stream_flush_deferred(void); /* the writes that this thread has deferred */
 /* Returns an imported tensor: with the next frame, or at once if many are pending. */
 void stream_conn_return(struct stream_conn *c, uint64_t id, size_t bytes);
 void stream_conn_break(struct stream_conn *c); /* stops sending */

@@ -9,9 +9,6 @@
  * event of the first, in one-shot mode.  The event is armed again after each release of `reading`,
  * so that no event is lost when the stream thread could not take the mutex.
  *
- * Frames that the reader sends while it handles an event are deferred and written together for each
- * connection.
- *
  * Only the reader of a connection handles its end.  Connections without a HELLO are closed after
  * some seconds.  If accept() fails for lack of descriptors, the listeners are not polled for a
  * while. */
@@ -85,7 +82,6 @@ static void read_buffered(struct streams *s, struct stream_set *set)
 		if (c->link)
 			loop_on_event(s, c, EPOLLIN);
 		stream_conn_unref(c);
-		stream_flush_deferred();
 	}
 }
 
@@ -108,7 +104,6 @@ static int wait_for_events(struct stream_set *set, struct epoll_event *e, int wa
 /* Called by the reader: waits for events, at most wait_ms (-1: no limit), and handles them. */
 static void set_poll(struct streams *s, struct stream_set *set, int wait_ms)
 {
-	const struct streams *outer = stream_defer_writes(s);
 	struct epoll_event e[EVENTS];
 	eventfd_t wakeups;
 	int n;
@@ -120,9 +115,7 @@ static void set_poll(struct streams *s, struct stream_set *set, int wait_ms)
 			eventfd_read(set->wakeup_fd, &wakeups);
 		else
 			loop_on_event(s, e[i].data.ptr, e[i].events);
-		stream_flush_deferred();
 	}
-	stream_defer_writes(outer);
 }
 
 /* ---- connections ---- */

@@ -168,10 +168,10 @@ int stream_run_parse(struct stream_run *out, struct mu_span head, struct mu_err 
 	return 0;
 }
 
-int stream_run_write(struct mu_buf *b, int64_t step_id, unsigned flags, const struct stream_run *m,
+int stream_run_write(struct mu_buf *b, int64_t step_id, const struct stream_run *m,
 		     struct mu_err *err)
 {
-	size_t at = stream_frame_begin(b, STREAM_RUN, flags, step_id);
+	size_t at = stream_frame_begin(b, STREAM_RUN, 0, step_id);
 
 	put64(b, (uint64_t)m->request_id);
 	mu_buf_put(b, m->session, strlen(m->session) + 1);

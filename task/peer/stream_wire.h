@@ -26,11 +26,10 @@ enum stream_type {
 	STREAM_RETURN = 8, /* ids of exported tensors that are not used any more */
 };
 enum stream_flag {
-	STREAM_DEAD = 1,      /* TENSOR: a dead value */
-	STREAM_PROTO = 2,     /* TENSOR: the payload is a TensorProto */
-	STREAM_SHARED = 4,    /* TENSOR: in shared memory (stream_share.h) */
-	STREAM_SHARES = 1,    /* HELLO, WELCOME: descriptors are attached */
-	STREAM_TWO_TASKS = 1, /* RUN: only the sender and the receiver take part in the step */
+	STREAM_DEAD = 1,   /* TENSOR: a dead value */
+	STREAM_PROTO = 2,  /* TENSOR: the payload is a TensorProto */
+	STREAM_SHARED = 4, /* TENSOR: in shared memory (stream_share.h) */
+	STREAM_SHARES = 1, /* HELLO, WELCOME: descriptors are attached */
 };
 
 struct stream_header {
@@ -60,7 +59,7 @@ struct stream_run {
 	const char *session, *graph; /* NUL-terminated, in the bytes */
 };
 int stream_run_parse(struct stream_run *out, struct mu_span head, struct mu_err *err);
-int stream_run_write(struct mu_buf *b, int64_t step_id, unsigned flags, const struct stream_run *m,
+int stream_run_write(struct mu_buf *b, int64_t step_id, const struct stream_run *m,
 		     struct mu_err *err);
 
 /* Returns 0 with the status of the run in *result. */

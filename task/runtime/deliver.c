@@ -113,14 +113,10 @@ static inline void deliver(struct work *w, struct iteration *it, const struct ex
 		work_push(w, e->dst, it, dead);
 		return;
 	}
-	_Atomic uint64_t *word = &it->pending[d->pending];
-	uint64_t now, change = dead ? PENDING_DEAD - 1 : (uint64_t)-1;
-	if (w->single_threaded) {
-		now = atomic_load_explicit(word, memory_order_relaxed) + change;
-		atomic_store_explicit(word, now, memory_order_relaxed);
-	} else {
-		now = atomic_fetch_add_explicit(word, change, memory_order_acq_rel) + change;
-	}
+	uint64_t change = dead ? PENDING_DEAD - 1 : (uint64_t)-1;
+	uint64_t now =
+	    atomic_fetch_add_explicit(&it->pending[d->pending], change, memory_order_acq_rel) +
+	    change;
 	if ((uint32_t)now == 0)
 		work_push(w, e->dst, it, now >= PENDING_DEAD);
 }

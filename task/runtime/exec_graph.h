@@ -175,9 +175,6 @@ struct work {
 	size_t inline_bytes;      /* inline execution: bytes of inputs so far */
 	bool is_inline;           /* inline execution on an I/O thread, which must return soon */
 	bool is_outermost_inline; /* the first work of the inline execution */
-	/* No other thread works on the step and no call of it waits.  Only this thread can change
-	 * that, so it may update counts without atomics. */
-	bool single_threaded;
 	struct kernel_call call; /* reused for each kernel */
 	struct value *out, few_out[OUT_INLINE];
 };

@@ -33,9 +33,6 @@ enum {
 	INLINE_MAX_BYTES = 8 << 20,
 	OFFLOAD_MIN_BYTES = 1 << 20
 };
-/* PREFETCH_DISTANCE: distance in the queue at which nodes are prefetched.  ALONE_CHECK_INTERVAL:
- * number of nodes after which a thread checks again whether it is the only one. */
-enum { PREFETCH_DISTANCE = 4, ALONE_CHECK_INTERVAL = 64 };
 
 static _Thread_local struct work *current;
 
@@ -124,11 +121,6 @@ static inline void fill_call(struct kernel_call *k, struct step *s, const struct
 		frame_position(it, &k->frame, &k->iter);
 }
 
-static void refresh_single_threaded(struct work *w)
-{
-	w->single_threaded = atomic_load_explicit(&w->step->outstanding, memory_order_acquire) == 1;
-}
-
 static void run_async(struct work *w, const struct exec_node *n, struct iteration *it, bool dead)
 {
 	const struct exec_node_extra *x = exec_node_extra(w->step->executor, n);
@@ -138,10 +130,8 @@ static void run_async(struct work *w, const struct exec_node *n, struct iteratio
 	c->it = it;
 	c->node = (uint32_t)(n - w->step->executor->nodes);
 	c->registered = c->failed = false;
-	w->single_threaded = false;
 	atomic_fetch_add_explicit(&w->step->outstanding, 1, memory_order_relaxed);
 	x->kernel->start(&c->k);
-	refresh_single_threaded(w); /* the call may have finished already */
 }
 
 /* Dereferences inputs and checks their shapes; an error ends the node. */
@@ -259,7 +249,6 @@ static void offload_items(struct work *w, const struct item *items, unsigned n)
 	h->job.run = run_offloaded;
 	h->step = w->step;
 	h->n = n;
-	w->single_threaded = false;
 	memcpy(h->items, items, n * sizeof *items);
 	atomic_fetch_add_explicit(&w->step->outstanding, 1, memory_order_relaxed);
 	thread_pool_add(w->step->executor->rt->pool, &h->job);
@@ -286,7 +275,6 @@ static void work_begin(struct work *w, struct step *s, bool is_inline)
 		w->out = MU_NEW_ARRAY(struct value, s->executor->max_out);
 	else
 		memset(w->few_out, 0, sizeof w->few_out);
-	refresh_single_threaded(w);
 	current = w;
 }
 
@@ -342,22 +330,18 @@ static void work_run(struct work *w)
 			finish_calls(w);
 			continue;
 		}
-		/* Field by field: a 16-byte load right after two smaller stores would stall. */
 		const struct item *next = &w->items[w->first++];
 		const struct exec_node *n = &nodes[next->node];
 		bool dead = next->dead;
 		struct iteration *it = next->it;
 		if (--w->n == 0)
 			w->first = 0;
-		if (w->n > PREFETCH_DISTANCE)
-			__builtin_prefetch(&nodes[w->items[w->first + PREFETCH_DISTANCE].node]);
 		if ((n->expensive || w->is_inline) && should_offload(w, n, it, dead)) {
 			offload_items(w, next, 1);
 			continue;
 		}
 		execute(w, n, it, dead);
-		if (++w->done % ALONE_CHECK_INTERVAL == 0 && !w->single_threaded)
-			refresh_single_threaded(w);
+		w->done++;
 		if (w->is_inline && w->done > w->max_nodes && w->n) {
 			offload_items(w, w->items + w->first, w->n);
 			w->first = w->n = 0;

@@ -36,10 +36,9 @@ static void hello_run_and_ran__read_as_written(void **state)
 	assert_int_equal(hello2.mine, 3);
 	assert_int_equal(hello2.yours, 4);
 	assert_string_equal(hello2.task, "t");
-	assert_ok(stream_run_write(&b, -9, STREAM_TWO_TASKS, &run, &err), &err);
+	assert_ok(stream_run_write(&b, -9, &run, &err), &err);
 	assert_ok(stream_run_parse(&run2, head_of(&b, &h), &err), &err);
 	assert_int_equal(h.step_id, -9);
-	assert_int_equal(h.flags, STREAM_TWO_TASKS);
 	assert_int_equal(run2.request_id, -5);
 	assert_string_equal(run2.session, "session");
 	assert_string_equal(run2.graph, "graph");
@@ -131,7 +130,7 @@ static void malformed_frames__are_rejected(void **state)
 	float v = 1;
 
 	stream_hello_write(&b, STREAM_HELLO, 0, &hello);
-	stream_run_write(&b, 1, 0, &run, NULL);
+	stream_run_write(&b, 1, &run, NULL);
 	assert_int_equal(mu_tensor_scalar(&t, MU_FLOAT, &v, NULL), 0);
 	stream_tensor_write(&b, 1, "a;1;b;c;0:0", &t, false, &payload, NULL);
 	stream_shared_write(&b, 1, "a;1;b;c;0:0", &t, &(struct shm_handle){1, 64}, NULL);
