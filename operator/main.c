@@ -20,7 +20,7 @@ static const char usage[] =
     "                           use no GPU [MUSTER_TASK_IMAGE_GPU]\n"
     "  --image-tensorboard=IMAGE  for spec.tensorboard [MUSTER_TENSORBOARD_IMAGE]\n"
     "  --namespace=NAME,...     watch these namespaces only; may be repeated [MUSTER_NAMESPACE]\n"
-    "  --nodes=BOOL             look at nodes to choose kernels (true; false with --namespace)\n"
+    "  --nodes=BOOL             watch nodes to choose kernels (true; false with --namespace)\n"
     "  --leader-elect=BOOL      hold a Lease while working (true)\n"
     "  --lease-namespace=NAME   where the Lease is (the pod's namespace)\n"
     "  --workers=N              jobs reconciled at once (8)\n"

@@ -143,7 +143,7 @@ int train_spec_check(struct train_spec *t, const struct mu_doc_node *train, stru
 		return rc;
 	if (t->n_hidden && !models[model].layers)
 		return mu_doc_invalid(mu_doc_get(train, "hiddenUnits"), err,
-				      "the %s model has no hidden layers; say model: mlp",
+				      "the %s model has no hidden layers; set model: mlp",
 				      t->model);
 	if (!t->n_categorical == models[model].categorical)
 		return mu_doc_invalid(

@@ -16,7 +16,7 @@ enum {
 	RESPONSE_MAX = 64 << 20, /* a page of 250 objects of 200 KiB and some room */
 	ERROR_BODY_MAX = 64 << 10,
 	STREAM_PAUSE_BELOW = 64 << 10, /* bytes; there may be more already after a larger piece */
-	PAGE_MAX = 1 << 20,            /* of a task's status page, with up to 1000 resources */
+	STATUS_PAGE_MAX = 1 << 20,     /* of a task's status page, with up to 1000 resources */
 	IN_PLACE_TRIES = 4,
 	RETRY_AFTER_MAX_S = 30,
 	STATUS_MAX = 600,
@@ -283,7 +283,7 @@ int kube_stream(struct kube_client *c, const struct kube_stream *stream, struct 
 int kube_fetch(struct kube_client *c, const char *url, const char *bearer,
 	       const struct mu_span *body, struct mu_buf *out, struct mu_err *err)
 {
-	return mu_http_fetch(c->http, url, bearer, body, page_timeout_s, PAGE_MAX, out, err);
+	return mu_http_fetch(c->http, url, bearer, body, page_timeout_s, STATUS_PAGE_MAX, out, err);
 }
 
 void kube_client_metrics(struct kube_client *c, struct mu_buf *out)

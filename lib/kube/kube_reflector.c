@@ -20,11 +20,12 @@
 #include "lib/net/http_url.h"
 
 enum {
-	PAGE = 250, /* objects; a page is one JSON tree, some 8 times as large as its text */
+	LIST_PAGE_OBJECTS =
+	    250, /* objects; a page is one JSON tree, some 8 times as large as its text */
 	LIST_MS = 60000,
 	WATCH_MIN_S = 300,
 	WATCH_SPREAD_S = 300,
-	GRACE_S = 30
+	WATCH_TIMEOUT_MARGIN_S = 30
 };
 /* PAUSE_S: a watch that ends at once is no failure, but must not spin. */
 static const double BACKOFF_FIRST_S = 0.8, BACKOFF_MAX_S = 30, PAUSE_S = 0.05;
@@ -81,7 +82,7 @@ int kube_list(struct kube_client *c, const char *path, const char *selector, kub
 		const cJSON *object;
 		const char *next;
 
-		mu_buf_printf(&url, "%s?limit=%d", path, PAGE);
+		mu_buf_printf(&url, "%s?limit=%d", path, LIST_PAGE_OBJECTS);
 		if (selector)
 			mu_buf_printf(&url, "&labelSelector=%s", selector);
 		if (more) {
@@ -195,7 +196,7 @@ static int watch_once(struct kube_reflector *r, struct mu_err *err)
 		mu_buf_printf(&url, "&labelSelector=%s", r->selector);
 	rc = kube_stream(r->client,
 			 &(struct kube_stream){.path = url.data,
-					       .seconds = seconds + GRACE_S,
+					       .seconds = seconds + WATCH_TIMEOUT_MARGIN_S,
 					       .chunk = kube_lines_feed,
 					       .arg = &lines},
 			 err);

@@ -193,8 +193,8 @@ static int check_run(const struct job_spec *s, const struct mu_doc_node *spec, s
 	const struct mu_doc_node *run = mu_doc_section(spec, "run");
 
 	if (s->gang == GANG_NONE && (s->queue || s->priority_class))
-		return mu_doc_invalid(run, err,
-				      "queue and priorityClass are the gang scheduler's: say gang");
+		return mu_doc_invalid(
+		    run, err, "queue and priorityClass belong to a gang scheduler: set run.gang");
 	if (s->gang == GANG_KUEUE && !s->queue)
 		return mu_doc_invalid(run, err, "gang: kueue needs a queue");
 	return 0;

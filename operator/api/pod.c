@@ -7,7 +7,7 @@
 #include "lib/base/rfc3339.h"
 #include "operator/api/object_json.h"
 
-enum { MOST_MESSAGE = 200 }; /* bytes; records of pods are small */
+enum { MESSAGE_MAX = 200 }; /* bytes; records of pods are small */
 
 /* Reasons for which the platform, not the program, ended a pod. */
 static const char *const platform_reasons[] = {"Evicted",
@@ -57,8 +57,8 @@ static char *last_line(const char *message)
 		for (start = end; start && message[start - 1] != '\n'; start--)
 			;
 	} while (start && mu_log_line_is_info(message + start, end - start));
-	if (end - start > MOST_MESSAGE)
-		end = start + MOST_MESSAGE;
+	if (end - start > MESSAGE_MAX)
+		end = start + MESSAGE_MAX;
 	return end > start ? mu_xasprintf("%.*s", (int)(end - start), message + start) : NULL;
 }
 
@@ -242,7 +242,7 @@ struct object *pod_decode(enum object_kind kind, const cJSON *json, const struct
 	o->index = (int)strtol(index, NULL, 10);
 	o->exit_code = -1;
 	o->gpu = at(labels, LABEL_GPU) != NULL;
-	o->is_departure_pod = at(labels, LABEL_LEAVES) != NULL;
+	o->is_departure_pod = at(labels, LABEL_DEPARTURE) != NULL;
 	o->chosen_kernels = mu_xstrdup_or_null(text_at(labels, LABEL_KERNELS));
 	o->epoch = epoch > 0 && epoch <= INT32_MAX ? (int)epoch : 0;
 	/* without a status it has just been created */

@@ -9,18 +9,18 @@ bool controller_is_unreachable(int rc)
 int controller_send(struct controller *c, const struct kube_request *rq, cJSON **out,
 		    struct mu_err *err)
 {
-	struct kube_request mine = *rq;
+	struct kube_request request = *rq;
 
 	/* once leadership may have passed, a write is not sent, not even again after a wait */
 	if (strcmp(rq->method, "GET") != 0) {
-		mine.may = c->io.may_write;
-		mine.arg = c->io.user;
+		request.may = c->io.may_write;
+		request.arg = c->io.user;
 	}
 	if (strcmp(rq->method, "PATCH") == 0)
-		mine.content_type = "application/merge-patch+json";
-	if (mine.may && !mine.may(mine.arg))
+		request.content_type = "application/merge-patch+json";
+	if (request.may && !request.may(request.arg))
 		return mu_fail(err, MU_CANCELLED, "another operator may lead now");
-	return c->io.call(c->io.user, &mine, out, err);
+	return c->io.call(c->io.user, &request, out, err);
 }
 
 int controller_call(struct controller *c, const char *method, const char *path, cJSON *body,

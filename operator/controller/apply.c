@@ -19,7 +19,7 @@ static const char metadata_only[] =
 char *apply_path(const struct reconcile *r, enum object_kind kind, const char *name)
 {
 	return mu_xasprintf("%s/namespaces/%s/%s%s%s", kinds[kind].group,
-			    r->seen->job->meta.namespace, kinds[kind].resource, name ? "/" : "",
+			    r->snapshot->job->meta.namespace, kinds[kind].resource, name ? "/" : "",
 			    name ? name : "");
 }
 
@@ -43,7 +43,7 @@ static int find_owned(struct reconcile *r, enum object_kind kind, const char *na
 		      struct mu_err *err)
 {
 	const char *resource = kinds[kind].resource;
-	const struct object *job = &r->seen->job->meta;
+	const struct object *job = &r->snapshot->job->meta;
 	MU_AUTO_FREE char *path = apply_path(r, kind, name);
 	cJSON *found = NULL;
 	int rc = controller_call(r->controller, "GET", path, NULL, &found, err);
@@ -161,7 +161,7 @@ static int put_group(struct reconcile *r, const struct plan_action *a, cJSON **o
 	if (rc != -MU_NOT_FOUND)
 		return rc;
 	event_record(r, true, "GangUnavailable",
-		     "this cluster has no podgroups of %s: install the scheduler or say "
+		     "this cluster has no podgroups of %s: install the scheduler or set "
 		     "run.gang: none",
 		     api);
 	return mu_fail(err, MU_INVALID_ARGUMENT, "no podgroups of %s in this cluster",
@@ -248,7 +248,7 @@ int apply_creates(struct reconcile *r)
 	}
 	if (r->first_error < 0) {
 		/* a pod that the plan takes for missing may exist, with an older epoch */
-		plan->status.epoch_seen = r->seen->job->status.epoch_seen;
+		plan->status.epoch_seen = r->snapshot->job->status.epoch_seen;
 		return controller_is_unreachable(r->first_error) ? r->first_error : 0;
 	}
 	if (c.created_or_found)
@@ -270,7 +270,7 @@ static int delete_object(struct reconcile *r, enum object_kind kind, const char 
 	if (kind == KIND_JOB) /* the user may have just changed how long it stays */
 		mu_json_set(
 		    (cJSON *)at(body, "preconditions"),
-		    mu_json_pack("{'resourceVersion': %s}", r->seen->job->resource_version));
+		    mu_json_pack("{'resourceVersion': %s}", r->snapshot->job->resource_version));
 	if (at_once)
 		mu_json_set(body, mu_json_pack("{'gracePeriodSeconds': 0}"));
 	rc = controller_call(r->controller, "DELETE", path, body, NULL, err);
@@ -293,14 +293,14 @@ static int delete_pod(struct reconcile *r, const struct plan_action *a, struct m
 /* Asks the server to end.  When it cannot be reached, its pod is deleted. */
 static int finish_pod(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
 {
-	const struct snapshot *seen = r->seen;
+	const struct snapshot *snapshot = r->snapshot;
 	struct controller *c = r->controller;
 	unsigned i = 0;
 
-	while (i < seen->observed.n_pods && strcmp(seen->observed.pods[i].uid, a->uid) != 0)
+	while (i < snapshot->observed.n_pods && strcmp(snapshot->observed.pods[i].uid, a->uid) != 0)
 		i++;
-	if (i < seen->observed.n_pods && task_runs(seen, i) &&
-	    c->io.post(c->io.user, seen->pods[i].pod, "finish", "", NULL) == 0) {
+	if (i < snapshot->observed.n_pods && task_runs(snapshot, i) &&
+	    c->io.post(c->io.user, snapshot->pods[i].pod, "finish", "", NULL) == 0) {
 		store_finish_requested(&c->store, a->uid, r->now);
 		requeue_at(r, r->now + REQUEUE_SOON_S);
 		return 0;
@@ -310,8 +310,8 @@ static int finish_pod(struct reconcile *r, const struct plan_action *a, struct m
 
 static int apply_one(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
 {
-	const struct owned *service = r->seen->owned[KIND_SERVICE];
-	const struct object *o = a->kind == ACTION_DELETE_JOB                  ? &r->seen->job->meta
+	const struct owned *service = r->snapshot->owned[KIND_SERVICE];
+	const struct object *o = a->kind == ACTION_DELETE_JOB ? &r->snapshot->job->meta
 				 : a->kind == ACTION_DELETE_SERVICE && service ? &service->meta
 									       : NULL;
 

@@ -123,26 +123,26 @@ static int create_secret(struct reconcile *r, struct security_status *s, const c
 {
 	struct mu_certs certs;
 	cJSON *secret;
-	char *mine;
+	char *new_name;
 	int rc = new_certs(r, &certs, err);
 
 	if (rc)
 		return rc;
-	mine = name ? mu_xstrdup(name)
-		    : mu_xasprintf("%s-tls-%08x", r->spec->name,
-				   (unsigned)mu_hash(certs.ca, strlen(certs.ca), 0));
-	secret = render_secret(r->spec, mine);
+	new_name = name ? mu_xstrdup(name)
+			: mu_xasprintf("%s-tls-%08x", r->spec->name,
+				       (unsigned)mu_hash(certs.ca, strlen(certs.ca), 0));
+	secret = render_secret(r->spec, new_name);
 	mu_json_set(secret,
 		    mu_json_pack("{'stringData': {'ca.crt': %s, 'tls.crt': %s, 'tls.key': %s}}",
 				 certs.ca, certs.crt, certs.key));
 	mu_certs_fini(&certs);
 	rc = send(r, NULL, secret, NULL, err);
 	if (rc) {
-		free(mine);
+		free(new_name);
 		return rc;
 	}
 	free(s->secret);
-	s->secret = mine;
+	s->secret = new_name;
 	set_issued_at(r, s, r->now);
 	return 0;
 }

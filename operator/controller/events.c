@@ -64,7 +64,7 @@ static void forget(struct event_recorder *e, const char *key)
 
 static cJSON *event_of(struct reconcile *r, bool warning, const char *reason, const char *note)
 {
-	const struct job *job = r->seen->job;
+	const struct job *job = r->snapshot->job;
 	const struct object *meta = &job->meta;
 	char name[128], when[MU_RFC3339];
 
@@ -84,7 +84,7 @@ static cJSON *event_of(struct reconcile *r, bool warning, const char *reason, co
 
 void event_record(struct reconcile *r, bool warning, const char *reason, const char *fmt, ...)
 {
-	const struct object *job = &r->seen->job->meta;
+	const struct object *job = &r->snapshot->job->meta;
 	MU_AUTO_FREE char *key = NULL;
 	MU_AUTO_FREE char *path = NULL;
 	struct mu_err err = {0};

@@ -35,7 +35,7 @@ enum {
 struct observed_lease {
 	char version[64];
 	long long since_ms; /* ours, monotonic */
-	cJSON *held;        /* as our last write left it; NULL: look first */
+	cJSON *held;        /* as our last write left it; NULL: read the lease first */
 };
 
 bool leader_may_write(void *controller)

@@ -42,10 +42,10 @@ static void record_answer(struct store *c, const struct pod *task, int epoch, bo
 	pthread_mutex_unlock(&c->lock);
 }
 
-static void update_progress(struct controller *c, const struct snapshot *seen, double now)
+static void update_progress(struct controller *c, const struct snapshot *snapshot, double now)
 {
-	int chief = snapshot_chief(seen, false);
-	const struct snapshot_pod *p = chief < 0 ? NULL : &seen->pods[chief];
+	int chief = snapshot_chief(snapshot, false);
+	const struct snapshot_pod *p = chief < 0 ? NULL : &snapshot->pods[chief];
 	MU_AUTO_BUF body = {0};
 	struct progress_report report;
 	cJSON *page = NULL;
@@ -61,39 +61,40 @@ static void update_progress(struct controller *c, const struct snapshot *seen, d
 	progress_report_decode(&report, at(page, "progress"));
 	if (!report.set)
 		progress_report_decode(&report, page);
-	if (store_set_progress(&c->store, seen->key, p->pod->meta.uid, &report,
+	if (store_set_progress(&c->store, snapshot->key, p->pod->meta.uid, &report,
 			       text_at(page, "kernels"), now))
-		workqueue_add(&c->queue, seen->key);
+		workqueue_add(&c->queue, snapshot->key);
 	cJSON_Delete(page);
 }
 
-static bool has_older_epoch(const struct snapshot *seen, unsigned i, double now)
+static bool has_older_epoch(const struct snapshot *snapshot, unsigned i, double now)
 {
-	const struct observed_pod *o = &seen->observed.pods[i];
+	const struct observed_pod *o = &snapshot->observed.pods[i];
 
-	return o->epoch > 0 && o->epoch < seen->job->status.epoch && !o->is_departure_pod &&
-	       task_runs(seen, i) && is_due(&seen->pods[i].task.members_backoff, now);
+	return o->epoch > 0 && o->epoch < snapshot->job->status.epoch && !o->is_departure_pod &&
+	       task_runs(snapshot, i) && is_due(&snapshot->pods[i].task.members_backoff, now);
 }
 
 /* A task answers 200 once it has taken up that epoch, or a later one. */
-static bool update_members(struct controller *c, const struct snapshot *seen, double now)
+static bool update_members(struct controller *c, const struct snapshot *snapshot, double now)
 {
 	static const struct plan_options options = {.image = ""};
 	MU_AUTO(job_plan_free) struct job_plan *plan = NULL;
-	int epoch = seen->job->status.epoch;
+	int epoch = snapshot->job->status.epoch;
 	unsigned failures = 0;
 	bool any = false;
 
-	for (unsigned i = 0; seen->job->spec && i < seen->observed.n_pods; i++) {
-		const struct pod *task = seen->pods[i].pod;
+	for (unsigned i = 0; snapshot->job->spec && i < snapshot->observed.n_pods; i++) {
+		const struct pod *task = snapshot->pods[i].pod;
 		bool ok;
 
 		if (failures == FAILURES_MAX)
 			break;
-		if (!has_older_epoch(seen, i, now))
+		if (!has_older_epoch(snapshot, i, now))
 			continue;
 		if (!plan)
-			plan = job_plan_new(seen->job->spec, &options, &seen->observed, now);
+			plan =
+			    job_plan_new(snapshot->job->spec, &options, &snapshot->observed, now);
 		/* the members of the spec are not those of the stored epoch any more */
 		if (!plan->membership_update || plan->status.epoch != epoch)
 			break;
@@ -103,21 +104,21 @@ static bool update_members(struct controller *c, const struct snapshot *seen, do
 		failures += !ok;
 	}
 	if (any)
-		workqueue_add(&c->queue, seen->key);
+		workqueue_add(&c->queue, snapshot->key);
 	return any;
 }
 
 bool progress_poll(struct controller *c, const char *key)
 {
 	double now = c->io.now(c->io.user);
-	struct snapshot seen;
+	struct snapshot snapshot;
 	bool any = false;
 
-	if (snapshot_take(&c->store, key, now, &seen)) {
-		any = update_members(c, &seen, now);
-		update_progress(c, &seen, now);
+	if (snapshot_take(&c->store, key, now, &snapshot)) {
+		any = update_members(c, &snapshot, now);
+		update_progress(c, &snapshot, now);
 	}
-	snapshot_fini(&seen);
+	snapshot_fini(&snapshot);
 	return any;
 }
 

@@ -6,7 +6,7 @@
 static int refresh_job(struct reconcile *r, struct mu_err *err)
 {
 	struct controller *c = r->controller;
-	MU_AUTO_FREE char *path = apply_path(r, KIND_JOB, r->seen->job->meta.name);
+	MU_AUTO_FREE char *path = apply_path(r, KIND_JOB, r->snapshot->job->meta.name);
 	cJSON *object = NULL;
 	int rc = controller_call(c, "GET", path, NULL, &object, err);
 
@@ -27,9 +27,9 @@ static struct job_plan *make_plan(struct reconcile *r)
 				       .cert_life = o->cert_life};
 	char digest[MU_TOKEN_SIZE];
 
-	if (task_token_digest(r->controller, r->seen->job->meta.uid, digest) == 0)
+	if (task_token_digest(r->controller, r->snapshot->job->meta.uid, digest) == 0)
 		options.token_digest = digest;
-	return job_plan_new(r->spec, &options, &r->seen->observed, r->now);
+	return job_plan_new(r->spec, &options, &r->snapshot->observed, r->now);
 }
 
 /* Plans, creates, updates the status, deletes.  The status comes before the deletes: it is the only
@@ -37,23 +37,23 @@ static struct job_plan *make_plan(struct reconcile *r)
  */
 int reconcile(struct controller *c, const char *key, double *requeue_after, struct mu_err *err)
 {
-	struct snapshot seen = {0};
-	struct reconcile r = {.controller = c, .seen = &seen, .now = c->io.now(c->io.user)};
+	struct snapshot snapshot = {0};
+	struct reconcile r = {.controller = c, .snapshot = &snapshot, .now = c->io.now(c->io.user)};
 	double began = c->queue.now();
 	int rc = 0;
 
 	if (!c->io.may_write(c->io.user))
 		return 0;
-	if (!snapshot_take(&c->store, key, r.now, &seen) || seen.job->is_foreign) {
+	if (!snapshot_take(&c->store, key, r.now, &snapshot) || snapshot.job->is_foreign) {
 		/* the job is gone, or another controller's */
-	} else if (!seen.job->spec) {
+	} else if (!snapshot.job->spec) {
 		rc = status_report_invalid(&r, err);
 	} else {
-		r.spec = seen.job->spec;
+		r.spec = snapshot.job->spec;
 		r.plan = make_plan(&r);
 		requeue_at(&r, r.plan->wake);
-		requeue_at(&r, seen.expectations_expire_at);
-		if (r.plan->n_actions && !seen.verified)
+		requeue_at(&r, snapshot.expectations_expire_at);
+		if (r.plan->n_actions && !snapshot.verified)
 			rc = refresh_job(&r, err);
 		else if ((rc = certs_apply(&r, err)) == 0 && (rc = apply_creates(&r)) == 0 &&
 			 (rc = status_update(&r, false, err)) == 0)
@@ -66,7 +66,7 @@ int reconcile(struct controller *c, const char *key, double *requeue_after, stru
 		*err = r.first_message;
 	}
 	job_plan_free(r.plan);
-	snapshot_fini(&seen);
+	snapshot_fini(&snapshot);
 	*requeue_after = r.wake;
 	mu_histogram_add(&c->reconcile_seconds, c->queue.now() - began);
 	atomic_fetch_add(&c->reconciles, 1);

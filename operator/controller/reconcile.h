@@ -8,7 +8,7 @@
 /* The state of one reconcile. */
 struct reconcile {
 	struct controller *controller;
-	const struct snapshot *seen;
+	const struct snapshot *snapshot;
 	const struct job_spec *spec; /* NULL when it is invalid; then there is no plan */
 	struct job_plan *plan;
 	double now;

@@ -262,7 +262,7 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 	if (pod->epoch)
 		mu_json_set(labels, mu_json_pack("{'" LABEL_EPOCH "': '%d'}", pod->epoch));
 	if (pod->is_departure_pod)
-		mu_json_set_text(labels, LABEL_LEAVES, "true");
+		mu_json_set_text(labels, LABEL_DEPARTURE, "true");
 	if (pod->kernels.gpu)
 		mu_json_set_text(labels, LABEL_GPU, "true");
 	if (pod->kernels.variant[0] && !pod->is_departure_pod)

@@ -13,7 +13,7 @@ enum { STATUS_MIN_INTERVAL_S = 5, FIRST_STATUS_DELAY_S = 3 };
 /* Writes the difference to the stored status, which it takes; NULL: there is none. */
 static int patch_status(struct reconcile *r, cJSON *change, struct mu_err *err)
 {
-	const struct job *job = r->seen->job;
+	const struct job *job = r->snapshot->job;
 	cJSON *patch, *answer = NULL;
 	MU_AUTO_FREE char *object = apply_path(r, KIND_JOB, job->meta.name);
 	MU_AUTO_FREE char *path = mu_xasprintf("%s/status", object);
@@ -41,7 +41,7 @@ static void record_condition_events(struct reconcile *r, const struct job_status
 	bool new_phase = was->phase != is->phase;
 
 	if (new_phase)
-		mu_info("controller", "%s: %s -> %s", r->seen->key,
+		mu_info("controller", "%s: %s -> %s", r->snapshot->key,
 			was->phase == JOB_NEW ? "New" : job_phase_names[was->phase],
 			job_phase_names[is->phase]);
 	for (int i = 0; i < JOB_CONDITIONS; i++) {
@@ -72,9 +72,9 @@ static void count_times(struct reconcile *r, const struct job_status *was,
 
 /* True when the status has to be written before the action: it records why a pod is gone.  The pods
  * that still run after the recorded end of a job need no such record. */
-static bool needs_status(const struct snapshot *seen, const struct plan_action *a)
+static bool needs_status(const struct snapshot *snapshot, const struct plan_action *a)
 {
-	const struct observed_job *o = &seen->observed;
+	const struct observed_job *o = &snapshot->observed;
 
 	if (action_creates(a->kind) || a->kind == ACTION_CHECK_SECRET)
 		return false;
@@ -91,24 +91,24 @@ static bool needs_status(const struct snapshot *seen, const struct plan_action *
 static double status_delay(const struct reconcile *r)
 {
 	const struct job_plan *plan = r->plan;
-	const struct snapshot *seen = r->seen;
-	bool first = seen->job->status.phase == JOB_NEW && plan->status.phase == JOB_PENDING;
-	double left = first ? seen->observed.first_observed_at + FIRST_STATUS_DELAY_S - r->now
-			    : seen->last_status_write + STATUS_MIN_INTERVAL_S - r->now;
+	const struct snapshot *snapshot = r->snapshot;
+	bool first = snapshot->job->status.phase == JOB_NEW && plan->status.phase == JOB_PENDING;
+	double left = first ? snapshot->observed.first_observed_at + FIRST_STATUS_DELAY_S - r->now
+			    : snapshot->last_status_write + STATUS_MIN_INTERVAL_S - r->now;
 
 	/* a longer delay: the clock was set back */
 	if (left <= 0 || left > STATUS_MIN_INTERVAL_S || plan->urgent ||
-	    (plan->status.phase != seen->job->status.phase && !first))
+	    (plan->status.phase != snapshot->job->status.phase && !first))
 		return 0;
 	for (unsigned i = 0; i < plan->n_actions; i++)
-		if (needs_status(seen, &plan->actions[i]))
+		if (needs_status(snapshot, &plan->actions[i]))
 			return 0;
 	return left;
 }
 
 int status_update(struct reconcile *r, bool at_once, struct mu_err *err)
 {
-	const struct job_status *was = &r->seen->job->status, *is = &r->plan->status;
+	const struct job_status *was = &r->snapshot->job->status, *is = &r->plan->status;
 	cJSON *change = job_status_patch(was, is);
 	double delay = change && !at_once ? status_delay(r) : 0;
 
@@ -126,7 +126,7 @@ int status_update(struct reconcile *r, bool at_once, struct mu_err *err)
 
 int status_report_invalid(struct reconcile *r, struct mu_err *err)
 {
-	const struct job *job = r->seen->job;
+	const struct job *job = r->snapshot->job;
 	const struct condition *trouble;
 	struct job_status wanted;
 	int rc;

@@ -68,7 +68,7 @@ static void delete_ended_pod(struct planner *p, const struct task_index *x)
 
 	if (pod->is_departure_pod) {
 		if (!plan_departure_pod_stays(p, pod))
-			plan_delete_pod(p, pod, "HasLeft",
+			plan_delete_pod(p, pod, "DepartureEnded",
 					plan_text(p, "%s/%d runs again", pod->task, pod->index));
 		return;
 	}

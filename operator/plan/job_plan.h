@@ -131,7 +131,7 @@ struct job_plan {
 	 * stored; NULL: all tasks have this epoch. */
 	const char *membership_update;
 	double wake;
-	/* The status is written without delay: it has a problem, an end that somebody waits for, or
+	/* The status is written without delay: it has a problem, an end that a user waits for, or
 	 * a fact that the next reconcile needs. */
 	bool urgent;
 };

@@ -132,7 +132,7 @@ bool plan_surplus_pod_stays(struct planner *p, const struct task_index *x,
 
 static void report_awaited_worker(struct planner *p, const struct index_status *e)
 {
-	status_set(p, COND_WORKERS_AWAITED, true, "CannotLeave",
+	status_set(p, COND_WORKERS_AWAITED, true, "NotDeregistered",
 		   "%.63s/%d was removed and did not deregister, and %d departure pods failed: the "
 		   "other workers may wait for its gradient; scale %.63s to %d or more, or stop "
 		   "the job (run.suspend) and start it again",

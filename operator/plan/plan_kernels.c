@@ -16,11 +16,11 @@ static bool lacks_gpu_image(const struct planner *p, const struct task_spec *t)
 	return !p->options->image_gpu && !t->image;
 }
 
-bool plan_choose_kernels(struct planner *p, const struct task_index *x, bool departs,
+bool plan_choose_kernels(struct planner *p, const struct task_index *x, bool is_departure,
 			 struct kernel_choice *out)
 {
 	const struct task_spec *t = x->task;
-	struct kernel_request request = {.kernels = departs ? "cpu" : t->kernels,
+	struct kernel_request request = {.kernels = is_departure ? "cpu" : t->kernels,
 					 .is_ps = t->kind == TASK_PS,
 					 .no_gpu_image = lacks_gpu_image(p, t),
 					 .no_gpu = x->record->no_gpu};

@@ -104,9 +104,9 @@ bool plan_is_due(struct planner *p, double at);
 void plan_report_rejected(struct planner *p);
 
 /* ---- plan_kernels.c ---- */
-/* False when no node has the kernels that the task asks for; COND_READY then says so.  departs: the
- * pod is a departure pod, which computes nothing. */
-bool plan_choose_kernels(struct planner *p, const struct task_index *x, bool departs,
+/* False when no node has the kernels that the task asks for; COND_READY then says so. is_departure:
+ * the pod is a departure pod, which computes nothing. */
+bool plan_choose_kernels(struct planner *p, const struct task_index *x, bool is_departure,
 			 struct kernel_choice *out);
 /* Reports in COND_KERNELS that auto and prefer-gpu use no GPU because no image is configured. */
 void plan_report_gpu_image(struct planner *p);

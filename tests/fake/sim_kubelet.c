@@ -119,7 +119,7 @@ static void begin_work(struct sim *s, struct sim_object *o)
 	o->due = s->script.end(&s->script, task, index, ends_of(s, task, index)->n) < 0
 		     ? INFINITY
 		     : s->now + work_time(s);
-	if (label(o->json, LABEL_LEAVES))
+	if (label(o->json, LABEL_DEPARTURE))
 		o->due = s->now + 1;
 	set_status(s, o, "Running", true, -1, NULL);
 }
@@ -130,7 +130,7 @@ static void finish_work(struct sim *s, struct sim_object *o)
 	int index = atoi(label(o->json, LABEL_INDEX));
 	struct sim_ends *e = ends_of(s, task, index);
 
-	if (label(o->json, LABEL_LEAVES)) {
+	if (label(o->json, LABEL_DEPARTURE)) {
 		over(s, o, s->script.departure_exit_code, NULL);
 		return;
 	}

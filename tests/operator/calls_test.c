@@ -445,7 +445,7 @@ static void record_event(struct controller_fixture *s, const char *note)
 	struct job job = {.meta = {.namespace = "d", .name = "j", .uid = "u1"},
 			  .resource_version = "7"};
 	struct snapshot seen = {.key = "d/j", .job = &job};
-	struct reconcile r = {.controller = &s->controller, .seen = &seen, .now = s->now};
+	struct reconcile r = {.controller = &s->controller, .snapshot = &seen, .now = s->now};
 
 	event_record(&r, true, "Reason", "%s", note);
 }

@@ -43,7 +43,7 @@ static void event__of_any_words__says_them_as_they_are(void **state)
 
 	controller_init(&c, &options, monotonic);
 	c.io = (struct controller_io){.call = write_down, .may_write = always};
-	struct reconcile r = {.controller = &c, .seen = &seen, .now = 1.5};
+	struct reconcile r = {.controller = &c, .snapshot = &seen, .now = 1.5};
 	event_record(&r, true, "Failed", "%s", words);
 	assert_non_null(e = cJSON_Parse(posted));
 	about = cJSON_GetObjectItem(e, "regarding");

@@ -129,7 +129,7 @@ static void manifest__that_is_wrong__names_line_and_path(void **state)
 	    {HEAD TASKS "  program: {train: {dataset: {format: idx, path: x}}}",
 	     "format idx needs trainImages"},
 	    {HEAD TASKS "  program: {train: {hiddenUnits: [3], dataset: {path: x}}}",
-	     "say model: mlp"},
+	     "set model: mlp"},
 	    {HEAD TASKS "  program: {train: {model: wide-deep, dataset: {path: x}}}",
 	     "spec.program.train: categoricalColumns belong to model wide-deep"},
 	    {HEAD TASKS "  program: {train: {categoricalColumns: [0], dataset: {path: x}}}",

@@ -353,7 +353,7 @@ static void gang__without_a_queue_where_one_is_needed__is_rejected(void **state)
 	assert_fails(job_spec_parse(&spec, mu_span_of(GANG("gang: kueue")), "t", &err), &err,
 		     MU_INVALID_ARGUMENT, "needs a queue");
 	assert_fails(job_spec_parse(&spec, mu_span_of(GANG("queue: q")), "t", &err), &err,
-		     MU_INVALID_ARGUMENT, "say gang");
+		     MU_INVALID_ARGUMENT, "set run.gang");
 }
 
 static void secret__is_mounted_for_the_tasks_group__and_named_in_the_environment(void **state)
