@@ -162,7 +162,7 @@ static void skip_elements(struct dataset_iterator *it, int64_t n)
 	struct mu_err err;
 	int rc = 1;
 
-	for (; n > 0 && rc; n--)
+	for (; n > 0 && rc && !caller_stopped(it->caller); n--)
 		if ((rc = dataset_iterator_next(it, t, &err)) > 0)
 			element_drop(t, it->d->n_out);
 }
