@@ -154,7 +154,8 @@ static int add_rows(struct unbatch_call *call, int64_t expires_ms, struct mu_err
 
 static int unbatch_join(struct unbatch_call *call, struct mu_err *err)
 {
-	int64_t timeout_ms = (args_attr_int(call->w.c->node, "timeout_micros", 0) + 999) / 1000;
+	int64_t timeout_us = args_attr_int(call->w.c->node, "timeout_micros", 0);
+	int64_t timeout_ms = timeout_us / 1000 + (timeout_us % 1000 > 0);
 	int64_t expires_ms = mu_clock_ms() + timeout_ms;
 	struct unbatcher *u = call->u;
 	const struct piece *p = find_piece(u, call->id);
