@@ -130,6 +130,7 @@ static int map_in(const struct kernel_call *c, struct tensor_map **out, struct m
 		return mu_fail(err, MU_UNIMPLEMENTED, "a key of type %s",
 			       mu_dtype_name(key->dtype));
 	mu_buf_put(bytes, &key->dtype, sizeof key->dtype);
+	mu_buf_put(bytes, &key->shape.rank, sizeof key->shape.rank);
 	mu_buf_put(bytes, key->shape.dim, (size_t)key->shape.rank * sizeof key->shape.dim[0]);
 	for (int64_t i = 0; i < key->shape.count && key->dtype == MU_STRING; i++) {
 		struct mu_span s = elems_span(key, i);
