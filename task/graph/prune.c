@@ -170,7 +170,7 @@ static void mark_needed(struct prune *p, struct mu_node *n)
 /* Returns the feed that replaces a control edge from node n, or -1. */
 static int control_feed(const struct prune *p, const struct mu_node *n)
 {
-	if (strncmp(n->op, "Placeholder", strlen("Placeholder")) != 0)
+	if (strcmp(n->op, "Placeholder") != 0 && strcmp(n->op, "PlaceholderV2") != 0)
 		return -1;
 	return feed_index(p, (struct mu_input){(struct mu_node *)n, 0});
 }

@@ -69,6 +69,24 @@ static void feed__replaces_the_fed_tensor(void **state)
 	mu_graph_free(g);
 }
 
+/* As in TensorFlow, which lets only Placeholder and PlaceholderV2 be fed for control edges. */
+static void placeholder_with_default__that_is_fed__still_runs_for_a_control_edge(void **state)
+{
+	struct mu_graph *g = make();
+	struct mu_node *d = node(g, "d", "PlaceholderWithDefault", "w", "");
+
+	attr_type(g, d, "dtype", MU_FLOAT);
+	node(g, "behind", "NoOp", "^d", "");
+	node(g, "behind_x", "NoOp", "^x", "");
+	assert_ok(prune(g, "d:0", NULL, NULL, "behind"), &err);
+	assert_non_null(mu_graph_find(out, "d"));
+	mu_graph_free(out);
+	assert_ok(prune(g, "x:0", NULL, NULL, "behind_x"), &err);
+	assert_null(mu_graph_find(out, "x"));
+	mu_graph_free(out);
+	mu_graph_free(g);
+}
+
 static void tensor_both_fed_and_fetched__is_rejected(void **state)
 {
 	struct mu_graph *g = make();
@@ -166,6 +184,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(fetch__keeps_only_its_ancestors),
 	    cmocka_unit_test(feed__replaces_the_fed_tensor),
+	    cmocka_unit_test(placeholder_with_default__that_is_fed__still_runs_for_a_control_edge),
 	    cmocka_unit_test(tensor_both_fed_and_fetched__is_rejected),
 	    cmocka_unit_test(tensor_fetched_twice__has_two_keys),
 	    cmocka_unit_test(unknown_name__is_not_found),
