@@ -26,10 +26,17 @@ struct body {
 
 /* ---- attributes ---- */
 
-static int fill_placeholders(struct body *b, struct mu_node *n)
+/* Replaces placeholders, in the attributes of functions among the values, too. */
+static int fill_placeholders(struct body *b, const struct mu_node *n, struct mu_node_attr *attrs,
+			     unsigned n_attrs)
 {
-	for (unsigned i = 0; i < n->n_attrs; i++) {
-		struct mu_attr *v = &n->attrs[i].value;
+	for (unsigned i = 0; i < n_attrs; i++) {
+		struct mu_attr *v = &attrs[i].value;
+		bool is_list = (int)v->kind == MU_ATTR_LIST + MU_ATTR_FUNC;
+		struct mu_func *f = is_list ? v->funcs : v->kind == MU_ATTR_FUNC ? v->func : NULL;
+
+		for (unsigned k = 0; f && k < (is_list ? v->n : 1); k++)
+			MU_RETURN_IF_ERROR(fill_placeholders(b, n, f[k].attrs, f[k].n_attrs));
 		if (v->kind != MU_ATTR_PLACEHOLDER)
 			continue;
 		const struct mu_attr *given = mu_node_attr(&b->call, v->s.data);
@@ -295,8 +302,10 @@ static int read_nodes(struct body *b)
 
 	while (!rc && mu_pb_next(&m, &f))
 		if (f.number == F_NODE && f.type == MU_PB_BYTES &&
-		    !(rc = mu_graph_parse_node(b->g, f.bytes, &budget, b->err)))
-			rc = fill_placeholders(b, b->g->nodes[b->g->n_nodes - 1]);
+		    !(rc = mu_graph_parse_node(b->g, f.bytes, &budget, b->err))) {
+			const struct mu_node *n = b->g->nodes[b->g->n_nodes - 1];
+			rc = fill_placeholders(b, n, n->attrs, n->n_attrs);
+		}
 	for (unsigned i = b->n_args; i < b->g->n_nodes && !rc; i++)
 		rc = link_node(b, b->g->nodes[i]);
 	return rc;
