@@ -13,7 +13,7 @@ enum { F_SIGNATURE = 1 };
 enum { S_NAME = 1, S_INPUT = 2, S_OUTPUT = 3, S_ATTR = 4, S_STATEFUL = 17 };
 enum { A_NAME = 1, A_TYPE = 3, A_TYPE_ATTR = 4, A_NUMBER_ATTR = 5, A_LIST_ATTR = 6, A_REF = 16 };
 enum { D_NAME = 1, D_TYPE = 2, D_DEFAULT = 3 };
-enum { MAX_VERSIONS = 4096 }; /* extensions of a library; a lookup walks all of them */
+enum { MERGE_INTERVAL = 64 }; /* of so many versions, one has the entries of all before it */
 
 struct mu_library {
 	_Atomic unsigned refs;
@@ -47,11 +47,17 @@ void mu_library_unref(struct mu_library *l)
 	}
 }
 
+/* The version that a look-up goes on with; NULL behind one that has all entries. */
+static const struct mu_library *older(const struct mu_library *l)
+{
+	return l->version % MERGE_INTERVAL ? l->previous : NULL;
+}
+
 const struct mu_function *mu_library_find(const struct mu_library *l, const char *name)
 {
 	const struct mu_function *f = NULL;
 
-	for (; l && !f; l = l->previous)
+	for (; l && !f; l = older(l))
 		f = mu_map_get(&l->functions, name);
 	return f;
 }
@@ -60,7 +66,7 @@ const struct mu_function *mu_library_gradient(const struct mu_library *l, const 
 {
 	const char *other = NULL;
 
-	for (const struct mu_library *at = l; at && !other; at = at->previous)
+	for (const struct mu_library *at = l; at && !other; at = older(at))
 		other = mu_map_get(&at->gradients, name);
 	return other ? mu_library_find(l, other) : NULL;
 }
@@ -69,7 +75,7 @@ static bool gradient_is_newest(const struct mu_library *l, const struct mu_libra
 			       const char *name)
 {
 	while (l != of && !mu_map_get(&l->gradients, name))
-		l = l->previous;
+		l = older(l);
 	return l == of;
 }
 
@@ -93,10 +99,10 @@ void mu_library_write(const struct mu_library *l, struct mu_buf *out)
 	struct entry *all = NULL;
 	size_t n = 0, cap = 0;
 
-	for (const struct mu_library *at = l; at; at = at->previous)
+	for (const struct mu_library *at = l; at; at = older(at))
 		cap += at->functions.count + at->gradients.count;
 	all = mu_xcalloc(cap + 1, sizeof *all);
-	for (const struct mu_library *at = l; at; at = at->previous) {
+	for (const struct mu_library *at = l; at; at = older(at)) {
 		mu_map_each (&at->functions, s)
 			if (mu_library_find(l, s->key) == s->value)
 				all[n++] = (struct entry){s->key, s->value, NULL};
@@ -272,6 +278,22 @@ static bool has_additions(const struct mu_library *l)
 	return news;
 }
 
+static void add_missing(struct mu_map *to, const struct mu_map *from)
+{
+	mu_map_each (from, s)
+		if (!mu_map_get_n(to, s->key, s->len))
+			mu_map_put_n(to, s->key, s->len, s->value);
+}
+
+/* Adds the entries of the versions before l, whose memory l keeps. */
+static void merge_previous(struct mu_library *l)
+{
+	for (const struct mu_library *at = l->previous; at; at = older(at)) {
+		add_missing(&l->functions, &at->functions);
+		add_missing(&l->gradients, &at->gradients);
+	}
+}
+
 int mu_library_extend(struct mu_library **l, struct mu_span library, struct mu_err *err)
 {
 	struct mu_library *next = MU_NEW(struct mu_library);
@@ -293,13 +315,12 @@ int mu_library_extend(struct mu_library **l, struct mu_span library, struct mu_e
 	}
 	if (!rc && m.bad)
 		rc = mu_fail(err, MU_INVALID_ARGUMENT, "the function library is truncated");
-	if (!rc && next->version > MAX_VERSIONS)
-		rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
-			     "the function library was extended more than %d times", MAX_VERSIONS);
 	if (rc || !has_additions(next)) {
 		mu_library_unref(next);
 		return rc;
 	}
+	if (next->version % MERGE_INTERVAL == 0)
+		merge_previous(next);
 	mu_library_unref(*l);
 	*l = next;
 	return 0;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Function inlining. Malformed functions must end in an error, not in a crash or an endless graph.
  * tests/compat compares the results with TensorFlow's. */
+#include <stdio.h>
+
 #include "lib/base/pb.h"
+#include "lib/graph/library.h"
 #include "lib/inline/inline.h"
 #include "tests/test.h"
 
@@ -91,6 +94,86 @@ static void a_call_by_name__becomes_the_functions_nodes(void **state)
 	assert_string_equal(first->op, "Neg");
 	assert_string_equal(first->inputs[0].node->name, "in");
 	assert_ptr_equal(second->inputs[0].node, first);
+}
+
+/* outer(x: T) -> (y: T), with a call of double[T=$T] */
+static void put_polymorphic(struct mu_buf *b)
+{
+	size_t f = mu_pb_begin(b, 1), s = mu_pb_begin(b, 1), at[6];
+
+	mu_pb_put_str(b, 1, "outer");
+	for (uint32_t arg = 2; arg <= 4; arg++) { /* input, output, attribute */
+		at[0] = mu_pb_begin(b, arg);
+		mu_pb_put_str(b, 1, arg == 2 ? "x" : arg == 3 ? "y" : "T");
+		mu_pb_put_str(b, arg == 4 ? 2 : 4, arg == 4 ? "type" : "T");
+		mu_pb_end(b, at[0]);
+	}
+	mu_pb_end(b, s);
+	at[0] = mu_pb_begin(b, 3);
+	mu_pb_put_str(b, 1, "inner");
+	mu_pb_put_str(b, 2, "PartitionedCall");
+	mu_pb_put_str(b, 3, "x");
+	at[1] = mu_pb_begin(b, 5);
+	mu_pb_put_str(b, 1, "f");
+	at[2] = mu_pb_begin(b, 2);
+	at[3] = mu_pb_begin(b, 10);
+	mu_pb_put_str(b, 1, "double");
+	at[4] = mu_pb_begin(b, 2);
+	mu_pb_put_str(b, 1, "T");
+	at[5] = mu_pb_begin(b, 2);
+	mu_pb_put_str(b, 9, "T");
+	for (int i = 5; i >= 0; i--)
+		mu_pb_end(b, at[i]);
+	at[0] = mu_pb_begin(b, 4);
+	mu_pb_put_str(b, 1, "y");
+	mu_pb_put_str(b, 2, "x");
+	mu_pb_end(b, at[0]);
+	at[0] = mu_pb_begin(b, 6);
+	mu_pb_put_str(b, 1, "inner");
+	mu_pb_put_str(b, 2, "inner");
+	mu_pb_end(b, at[0]);
+	mu_pb_end(b, f);
+}
+
+static void function_attribute__within_a_function__takes_the_attributes_of_the_call(void **state)
+{
+	struct mu_node_attr type = {"T", {.kind = MU_ATTR_TYPE, .type = MU_INT64}};
+	struct mu_library *l = NULL;
+	MU_AUTO_BUF library = {0};
+	struct mu_err err;
+
+	put_polymorphic(&library);
+	assert_ok(mu_library_extend(&l, mu_buf_span(&library), &err), &err);
+	MU_AUTO(mu_graph_free) struct mu_graph *g = NULL;
+	assert_ok(mu_library_instantiate(l, mu_library_find(l, "outer"), &type, 1, false, &g, &err),
+		  &err);
+	const struct mu_attr *f = mu_node_attr(mu_graph_find(g, "inner"), "f");
+	assert_int_equal(f->func->attrs[0].value.kind, MU_ATTR_TYPE);
+	assert_int_equal(f->func->attrs[0].value.type, MU_INT64);
+	mu_library_unref(l);
+}
+
+static void library__extended_many_times__has_all_functions(void **state)
+{
+	enum { MANY = 5000 };
+	struct mu_library *l = NULL;
+	MU_AUTO_BUF out = {0};
+	struct mu_err err;
+	char name[16];
+
+	for (int i = 0; i < MANY; i++) {
+		MU_AUTO_BUF library = {0};
+		snprintf(name, sizeof name, "f%d", i);
+		put_function(&library, name, "Neg", "inner:y:0");
+		assert_ok(mu_library_extend(&l, mu_buf_span(&library), &err), &err);
+	}
+	for (int i = 0; i < MANY; i++) {
+		snprintf(name, sizeof name, "f%d", i);
+		assert_non_null(mu_library_find(l, name));
+	}
+	mu_library_write(l, &out);
+	assert_int_equal(mu_pb_count(mu_buf_span(&out), 1), MANY);
+	mu_library_unref(l);
 }
 
 static void function__that_calls_itself__is_rejected(void **state)
@@ -291,6 +374,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_call_by_name__becomes_the_functions_nodes),
+	    cmocka_unit_test(
+		function_attribute__within_a_function__takes_the_attributes_of_the_call),
+	    cmocka_unit_test(library__extended_many_times__has_all_functions),
 	    cmocka_unit_test(function__that_calls_itself__is_rejected),
 	    cmocka_unit_test(function_calls__in_a_cycle__are_rejected),
 	    cmocka_unit_test(function_body__with_an_unknown_output__is_invalid),
