@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <microhttpd.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -20,6 +19,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/net/accept_backoff.h"
+#include "lib/net/listen.h"
 
 enum { MAX_CONNECTIONS = 32, CONNECTION_TIMEOUT_MS = 5000, CONNECTION_MEMORY = 16 << 10 };
 enum { MAX_BODY = 256 << 10 }; /* bytes; twice the size of a cluster spec with a thousand tasks */
@@ -199,42 +199,6 @@ static void *http_serve(void *arg)
 	}
 }
 
-static int listen_on(const char *host, int port, int *bound_port, struct mu_err *err)
-{
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list;
-	struct sockaddr_storage addr;
-	socklen_t len = sizeof(addr);
-	char text[8];
-	int fd, one = 1, off = 0, bad;
-
-	snprintf(text, sizeof(text), "%d", port);
-	bad = getaddrinfo(host, text, &hints, &list);
-	if (bad)
-		return mu_fail(err, MU_FAILED_PRECONDITION, "HTTP on %s: %s", host,
-			       gai_strerror(bad));
-	fd = socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd >= 0)
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (fd >= 0 && list->ai_family == AF_INET6)
-		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-	bad = fd < 0 || bind(fd, list->ai_addr, list->ai_addrlen) || listen(fd, 64) ||
-	      getsockname(fd, (struct sockaddr *)&addr, &len);
-	freeaddrinfo(list);
-	if (bad) {
-		int why = errno;
-
-		if (fd >= 0)
-			close(fd);
-		if (why == EADDRINUSE)
-			return mu_fail(err, MU_FAILED_PRECONDITION,
-				       "port %d on %s is already in use (HTTP)", port, host);
-		return mu_fail_errno(err, why, "HTTP on %s:%d", host, port);
-	}
-	*bound_port = ntohs(addr.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&addr)->sin6_port
-						       : ((struct sockaddr_in *)&addr)->sin_port);
-	return fd;
-}
-
 static void server_free(struct mu_http_server *h)
 {
 	if (h->daemon)
@@ -249,10 +213,10 @@ int mu_http_start(const char *host, int port, mu_http_handler handler, void *ctx
 		  struct mu_http_server **out, int *got_port, struct mu_err *err)
 {
 	struct mu_http_server *h;
-	int bound_port = 0, fd = listen_on(host, port, &bound_port, err);
+	int bound_port = 0, fd = mu_listen_tcp(host, port, &bound_port, err);
 
 	if (fd < 0)
-		return fd;
+		return mu_wrap(err, "HTTP");
 	h = MU_NEW(struct mu_http_server);
 	h->listener = fd;
 	h->handler = handler;

@@ -22,7 +22,7 @@ typedef void (*mu_http_handler)(void *ctx, const struct mu_http_request *rq,
 				struct mu_http_answer *out);
 
 struct mu_http_server;
-/* Host "::" accepts IPv4 too.  Port 0 selects a free port. */
+/* Host and port as in mu_listen_tcp. */
 int mu_http_start(const char *host, int port, mu_http_handler handler, void *ctx,
 		  struct mu_http_server **out, int *got_port, struct mu_err *err);
 /* Waits until a running handler's reply is sent. */

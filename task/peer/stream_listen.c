@@ -2,8 +2,6 @@
 #include "task/peer/stream_listen.h"
 
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -12,6 +10,7 @@
 
 #include "lib/base/log.h"
 #include "lib/base/random.h"
+#include "lib/net/listen.h"
 
 int stream_listen_local(struct stream_offer *o, struct mu_err *err)
 {
@@ -36,29 +35,10 @@ int stream_listen_local(struct stream_offer *o, struct mu_err *err)
 
 int stream_listen_tcp(struct stream_offer *o, const char *host, int port)
 {
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list;
-	struct sockaddr_storage got;
-	socklen_t len = sizeof(got);
-	char service[8];
-	int fd, one = 1;
+	struct mu_err err;
+	int fd = mu_listen_tcp(host, port, &o->port, &err);
 
-	snprintf(service, sizeof(service), "%d", port);
-	if (getaddrinfo(host, service, &hints, &list))
-		return -1;
-	fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd >= 0 && port) /* connections of the previous process may be in TIME_WAIT */
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (fd >= 0 && !bind(fd, list->ai_addr, list->ai_addrlen) && !listen(fd, 64) &&
-	    !getsockname(fd, (struct sockaddr *)&got, &len)) {
-		o->port = ntohs(got.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&got)->sin6_port
-							  : ((struct sockaddr_in *)&got)->sin_port);
-	} else {
-		mu_warn("stream", "no streams from other machines: %s:%d: %s", host, port,
-			strerror(errno));
-		if (fd >= 0)
-			close(fd);
-		fd = -1;
-	}
-	freeaddrinfo(list);
-	return fd;
+	if (fd < 0)
+		mu_warn("stream", "no streams from other machines: %s", err.msg);
+	return fd < 0 ? -1 : fd;
 }
