@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Datasets that choose among the elements of others, take them apart, or look at how many come. */
+#include <stdio.h>
 
 #include "lib/base/map.h"
 #include "lib/tensor/tensor_proto.h"
@@ -378,24 +379,31 @@ static int ignore_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 	return rc;
 }
 
+static const char *elements_text(int64_t n, char text[32])
+{
+	if (n == INFINITE_CARDINALITY)
+		return "an infinite number of elements";
+	snprintf(text, 32, "%lld element%s", (long long)n, n == 1 ? "" : "s");
+	return text;
+}
+
 static int assert_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	int64_t want = dataset_number(it->d, 0), *n = it->state;
 	int rc = dataset_iterator_next(it->input, out, err);
+	char a[32], b[32];
 
 	if (rc > 0 && ++*n > want && want != INFINITE_CARDINALITY) {
 		element_drop(out, it->d->n_out);
 		return mu_fail(
 		    err, MU_FAILED_PRECONDITION,
-		    "Input dataset was expected to contain %lld elements but contained at "
-		    "least %lld elements.",
-		    (long long)want, (long long)*n);
+		    "Input dataset was expected to contain %s but contained at least %s.",
+		    elements_text(want, a), elements_text(*n, b));
 	}
 	if (rc == 0 && *n != want)
 		return mu_fail(err, MU_FAILED_PRECONDITION,
-			       "Input dataset was expected to contain %lld elements but contained "
-			       "only %lld elements.",
-			       (long long)want, (long long)*n);
+			       "Input dataset was expected to contain %s but contained only %s.",
+			       elements_text(want, a), elements_text(*n, b));
 	return rc;
 }
 

@@ -341,6 +341,16 @@ def elements_that_fail():
         return out
 
 
+def counts_that_are_asserted():
+    out = []
+    with tf.Session(TARGET) as s:
+        for n in (1, 2, 5, -1):
+            data = tf.data.Dataset.range(2).apply(tf.data.experimental.assert_cardinality(n))
+            element = tf.data.make_one_shot_iterator(data).get_next()
+            out += [_text(error_of(lambda: s.run(element))) for _ in range(3)]
+    return plain(out)
+
+
 def lines_with_carriage_returns():
     path, out = f"{folder}/returns", []
     with open(path, "wb") as f:
@@ -570,7 +580,7 @@ def tensor_maps():
     values = [size(raw.EmptyTensorMap()), size(one), size(mixed), size(erase(mixed, 1.0)), look(mixed, 1.0), look(one, 1.0), look(mixed, [1, 2], tf.string),
               look(mixed, "key", tf.int32), look(mixed, ["key"], tf.int32), look(mixed, np.int64(1), tf.int32), has(mixed, 1.0), has(mixed, 2.0),
               has(mixed, [1.0]), has(mixed, np.float64(1)), has(erase(mixed, 1.0), 1.0), size(total), look(total, 1), look(total, 2), look(total, 3),
-              size(raw.ZerosLike(x=mixed)), tf.gradients(through, x)[0]]
+              size(_map(("", 1), (tf.constant([], tf.string), 2))), size(raw.ZerosLike(x=mixed)), tf.gradients(through, x)[0]]
     bad = [look(one, 2.0), look(one, "no"), erase(one, [1.0]), raw.TensorMapStackKeys(input_handle=raw.EmptyTensorMap(), key_dtype=tf.string),
            raw.TensorMapStackKeys(input_handle=mixed, key_dtype=tf.float32), raw.TensorMapStackKeys(input_handle=_map((1.0, 1), ([2.0], 2)), key_dtype=tf.float32),
            size(_list_of([1, 2])), raw.TensorMapSize(input_handle=tf.stack([one, one])),
