@@ -27,6 +27,24 @@ void features_alloc(struct features *f, unsigned slots)
 	f->otherwise = MU_ARENA_ARRAY(&f->arena, const struct mu_tensor *, slots + 1);
 }
 
+int features_read_keys(struct features *f, const struct kernel_call *c, unsigned from,
+		       unsigned inputs, const struct mu_span **out, unsigned *n, struct mu_err *err)
+{
+	int64_t total = 0;
+
+	for (unsigned i = from; i < from + inputs; i++)
+		total += kernel_in(c, i)->shape.count;
+	if (total > UINT16_MAX)
+		return mu_invalid(err, "more than %d keys", UINT16_MAX);
+	struct mu_span *keys = MU_ARENA_ARRAY(&f->arena, struct mu_span, (size_t)total + 1);
+	*out = keys;
+	*n = 0;
+	for (unsigned i = from; i < from + inputs; i++)
+		for (int64_t k = 0; k < kernel_in(c, i)->shape.count; k++)
+			keys[(*n)++] = elems_span(kernel_in(c, i), k);
+	return 0;
+}
+
 int features_add_slots(struct features *f, enum feature_kind kind, const struct mu_span *keys,
 		       unsigned n, const char *attr, const struct mu_attr *types,
 		       struct mu_err *err)

@@ -10,6 +10,7 @@
 #include "lib/base/map.h"
 #include "lib/graph/graph.h"
 #include "task/kernels/io/example.h"
+#include "task/runtime/kernel.h"
 
 enum feature_kind { FEATURE_SPARSE, FEATURE_DENSE, FEATURE_RAGGED, FEATURE_KINDS };
 
@@ -43,6 +44,10 @@ void features_fini(struct features *f);
 
 /* Allocates `slots` slots, before any is added. */
 void features_alloc(struct features *f, unsigned slots);
+/* Reads the keys of `inputs` inputs from input `from` on: all their elements, in order. */
+int features_read_keys(struct features *f, const struct kernel_call *c, unsigned from,
+		       unsigned inputs, const struct mu_span **out, unsigned *n,
+		       struct mu_err *err);
 /* Adds one slot for each of n keys, borrowed, with the types of the attribute. */
 int features_add_slots(struct features *f, enum feature_kind kind, const struct mu_span *keys,
 		       unsigned n, const char *attr, const struct mu_attr *types,

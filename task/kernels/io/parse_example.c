@@ -6,25 +6,6 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/io/features.h"
 
-/* Keys that are an input's elements, or those of several scalars in a row. */
-static int parse_example_keys_of(struct kernel_call *c, unsigned from, unsigned inputs,
-				 struct features *f, struct mu_span **out, unsigned *n,
-				 struct mu_err *err)
-{
-	int64_t total = 0;
-
-	for (unsigned i = from; i < from + inputs; i++)
-		total += kernel_in(c, i)->shape.count;
-	if (total > UINT16_MAX)
-		return mu_invalid(err, "more than %d keys", UINT16_MAX);
-	*out = MU_ARENA_ARRAY(&f->arena, struct mu_span, (size_t)total + 1);
-	*n = 0;
-	for (unsigned i = from; i < from + inputs; i++)
-		for (int64_t k = 0; k < kernel_in(c, i)->shape.count; k++)
-			(*out)[(*n)++] = elems_span(kernel_in(c, i), k);
-	return 0;
-}
-
 /* Attributes that list the types of each kind. */
 static const char *const types_attr[FEATURE_KINDS] = {[FEATURE_SPARSE] = "sparse_types",
 						      [FEATURE_DENSE] = "Tdense",
@@ -41,7 +22,7 @@ static int read_batch_request(struct kernel_call *c, struct features *f, bool v2
 			      unsigned *first_default, struct mu_err *err)
 {
 	unsigned given[FEATURE_KINDS] = {1, 1, 1}, n[FEATURE_KINDS] = {0}, at = 2;
-	struct mu_span *keys[FEATURE_KINDS];
+	const struct mu_span *keys[FEATURE_KINDS];
 
 	if (!v2) {
 		int64_t sparse = args_attr_int(c->node, "Nsparse", -1);
@@ -53,7 +34,7 @@ static int read_batch_request(struct kernel_call *c, struct features *f, bool v2
 		given[FEATURE_RAGGED] = 0;
 	}
 	for (int k = 0; k < FEATURE_KINDS; at += given[k], k++)
-		MU_RETURN_IF_ERROR(parse_example_keys_of(c, at, given[k], f, &keys[k], &n[k], err));
+		MU_RETURN_IF_ERROR(features_read_keys(f, c, at, given[k], &keys[k], &n[k], err));
 	*first_default = at;
 	features_alloc(f, n[0] + n[1] + n[2]);
 	for (int k = 0; k < FEATURE_KINDS; k++)

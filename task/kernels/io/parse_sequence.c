@@ -414,25 +414,6 @@ static int sequence_parse(struct kernel_call *c, struct sequence *q, const struc
 	return kernel_out_take_all(c, out, rc);
 }
 
-/* The strings of n inputs. */
-static int keys_of(struct kernel_call *c, struct sequence *q, unsigned from, unsigned n,
-		   struct keys *out, struct mu_err *err)
-{
-	int64_t total = 0;
-
-	for (unsigned i = from; i < from + n; i++) {
-		total += kernel_in(c, i)->shape.count;
-	}
-	if (total > UINT16_MAX)
-		return mu_invalid(err, "more than %d keys", UINT16_MAX);
-	struct mu_span *k = MU_ARENA_ARRAY(&q->context.arena, struct mu_span, (size_t)total + 1);
-	out->k = k;
-	for (unsigned i = from; i < from + n; i++)
-		for (int64_t e = 0; e < kernel_in(c, i)->shape.count; e++)
-			k[out->n++] = elems_span(kernel_in(c, i), e);
-	return 0;
-}
-
 static void parse_sequence_start(struct sequence *q, bool lengths)
 {
 	*q = (struct sequence){.lengths = lengths};
@@ -479,9 +460,10 @@ static int parse_sequence_v2(struct kernel_call *c, struct mu_err *err)
 	int rc = 0;
 
 	parse_sequence_start(&q, true);
-	for (unsigned i = 0; i < PARTS * FEATURE_KINDS && !rc; i++)
-		rc = keys_of(c, &q, V2_KEYS + i, 1, &a.keys[i / FEATURE_KINDS][i % FEATURE_KINDS],
-			     err);
+	for (unsigned i = 0; i < PARTS * FEATURE_KINDS && !rc; i++) {
+		struct keys *keys = &a.keys[i / FEATURE_KINDS][i % FEATURE_KINDS];
+		rc = features_read_keys(&q.context, c, V2_KEYS + i, 1, &keys->k, &keys->n, err);
+	}
 	if (rc)
 		return rc;
 	if (kernel_in(c, V2_MAY_LACK)->shape.count != a.keys[OF_LISTS][FEATURE_DENSE].n)
@@ -520,8 +502,9 @@ static int parse_single_sequence(struct kernel_call *c, struct mu_err *err)
 				    err, "Expected %s_keys[%u] to be a scalar, got shape: %s",
 				    numbers[i] + 1, k,
 				    mu_shape_str(&kernel_in(c, a.first_default + k)->shape));
-		MU_RETURN_IF_ERROR(keys_of(c, &q, a.first_default, (unsigned)n,
-					   &a.keys[i / FEATURE_RAGGED][i % FEATURE_RAGGED], err));
+		struct keys *keys = &a.keys[i / FEATURE_RAGGED][i % FEATURE_RAGGED];
+		MU_RETURN_IF_ERROR(features_read_keys(&q.context, c, a.first_default, (unsigned)n,
+						      &keys->k, &keys->n, err));
 		a.first_default += (unsigned)n;
 	}
 	return sequence_parse(c, &q, &a, named_in_input, err);
