@@ -9,11 +9,8 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/io/summary_writer.h"
 
-/* Field numbers of Summary, Summary.Value and Summary.Audio. */
+/* Field numbers of Summary.Audio. */
 enum {
-	SUMMARY_VALUE = 1,
-	VALUE_TAG = 1,
-	VALUE_AUDIO = 6,
 	AUDIO_RATE = 1,
 	AUDIO_CHANNELS,
 	AUDIO_FRAMES,

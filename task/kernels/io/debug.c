@@ -12,17 +12,13 @@
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/io/summary_writer.h"
 #include "task/runtime/resources.h"
 #include "task/runtime/runtime.h"
 
-/* Field numbers of Event, Summary, Summary.Value, SummaryMetadata, PluginData and TensorProto. */
+/* Field numbers of Event, SummaryMetadata, PluginData and TensorProto. */
 enum {
 	EVENT_SUMMARY = 5,
-	SUMMARY_VALUE = 1,
-	VALUE_TAG = 1,
-	VALUE_NODE_NAME = 7,
-	VALUE_TENSOR = 8,
-	VALUE_METADATA = 9,
 	METADATA_PLUGIN = 1,
 	PLUGIN_NAME = 1,
 	PLUGIN_CONTENT = 2,

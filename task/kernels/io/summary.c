@@ -1,25 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Summary protos, created on the device of the values. */
-#include <math.h>
-
 #include "lib/base/map.h"
 #include "lib/base/pb.h"
-#include "lib/io/event_writer.h"
-#include "lib/tensor/tensor_proto.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
-
-/* Field numbers of Summary and Summary.Value. */
-enum {
-	SUMMARY_VALUE = 1,
-	VALUE_TAG = 1,
-	VALUE_SIMPLE = 2,
-	VALUE_NODE_NAME = 7,
-	VALUE_TENSOR = 8,
-	VALUE_METADATA = 9,
-};
+#include "task/kernels/io/summary_writer.h"
 
 static int scalar_summary(struct kernel_call *c, struct mu_err *err)
 {
@@ -50,9 +37,7 @@ static int tensor_summary(struct kernel_call *c, struct mu_err *err)
 		return mu_invalid(err, "tag and serialized_summary_metadata must be scalars");
 	size_t value = mu_pb_begin(&b, SUMMARY_VALUE);
 	mu_pb_put_bytes(&b, VALUE_TAG, elems_span(kernel_in(c, 0), 0));
-	size_t tensor = mu_pb_begin(&b, VALUE_TENSOR);
-	mu_tensor_write(&b, kernel_in(c, 1));
-	mu_pb_end(&b, tensor);
+	summary_put_tensor(&b, kernel_in(c, 1));
 	mu_pb_put_bytes(&b, VALUE_METADATA, elems_span(kernel_in(c, 2), 0));
 	mu_pb_end(&b, value);
 	return kernel_out_string(c, 0, mu_buf_span(&b), err);
@@ -64,33 +49,19 @@ static int tensor_summary_first(struct kernel_call *c, struct mu_err *err)
 	size_t value = mu_pb_begin(&b, SUMMARY_VALUE);
 
 	mu_pb_put_str(&b, VALUE_NODE_NAME, c->node->name);
-	size_t tensor = mu_pb_begin(&b, VALUE_TENSOR);
-	mu_tensor_write(&b, kernel_in(c, 0));
-	mu_pb_end(&b, tensor);
+	summary_put_tensor(&b, kernel_in(c, 0));
 	mu_pb_end(&b, value);
 	return kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
 
-/* ---- histograms: the buckets are lib/io's ---- */
-
 static int histogram_summary(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *tag = kernel_in(c, 0), *values = kernel_in(c, 1);
-	MU_AUTO_TENSOR wide = {0};
 	MU_AUTO_BUF b = {0};
 
 	if (tag->shape.rank || !convert_supports(MU_DOUBLE, values->dtype))
 		return mu_invalid(err, "tags must be scalar and values numbers");
-	struct mu_span name = elems_span(tag, 0);
-	MU_RETURN_IF_ERROR(mu_tensor_new(&wide, MU_DOUBLE, &values->shape, err));
-	convert(MU_DOUBLE, wide.data, values->dtype, values->data, values->shape.count);
-	for (int64_t i = 0; i < wide.shape.count; i++) {
-		double v = MU_DATA(double, &wide)[i];
-		if (!isfinite(v))
-			return mu_invalid(err, "%s in summary histogram for: %.*s",
-					  isnan(v) ? "Nan" : "Infinity", (int)name.len, name.data);
-	}
-	mu_summary_histogram(&b, name, wide.data, (size_t)wide.shape.count);
+	MU_RETURN_IF_ERROR(summary_put_histogram(&b, elems_span(tag, 0), values, err));
 	return kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
 

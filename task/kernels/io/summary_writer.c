@@ -18,9 +18,6 @@
 #include "task/kernels/io/summary_writer.h"
 #include "task/kernels/state/handles.h"
 
-/* Field numbers of Summary and Summary.Value. */
-enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_TENSOR = 8, VALUE_METADATA = 9 };
-
 struct writer {
 	struct resource base;
 	pthread_mutex_t lock;
@@ -141,6 +138,14 @@ int summary_writer_put(struct kernel_call *c, const struct mu_buf *summary, stru
 	    w, mu_event_summary(w->events, step, mu_buf_span(summary), err), err);
 }
 
+void summary_put_tensor(struct mu_buf *value, const struct mu_tensor *t)
+{
+	size_t at = mu_pb_begin(value, VALUE_TENSOR);
+
+	mu_tensor_write(value, t);
+	mu_pb_end(value, at);
+}
+
 static int summary_writer_put_tensor(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_BUF b = {0};
@@ -149,54 +154,53 @@ static int summary_writer_put_tensor(struct kernel_call *c, struct mu_err *err)
 		return mu_invalid(err, "tag and summary_metadata must be scalars");
 	size_t value = mu_pb_begin(&b, SUMMARY_VALUE);
 	mu_pb_put_bytes(&b, VALUE_TAG, elems_span(kernel_in(c, 3), 0));
-	size_t tensor = mu_pb_begin(&b, VALUE_TENSOR);
-	mu_tensor_write(&b, kernel_in(c, 2));
-	mu_pb_end(&b, tensor);
+	summary_put_tensor(&b, kernel_in(c, 2));
 	if (elems_span(kernel_in(c, 4), 0).len)
 		mu_pb_put_bytes(&b, VALUE_METADATA, elems_span(kernel_in(c, 4), 0));
 	mu_pb_end(&b, value);
 	return summary_writer_put(c, &b, err);
 }
 
-/* Input 3 as doubles, with the tag, input 2. */
-static int read_values(struct kernel_call *c, char **tag, struct mu_tensor *wide,
-		       struct mu_err *err)
-{
-	const struct mu_tensor *values = kernel_in(c, 3);
-
-	MU_RETURN_IF_ERROR(args_string(c, 2, tag, err));
-	MU_RETURN_IF_ERROR(mu_tensor_new(wide, MU_DOUBLE, &values->shape, err));
-	convert(MU_DOUBLE, wide->data, values->dtype, values->data, values->shape.count);
-	return 0;
-}
-
 static int put_scalar(struct kernel_call *c, struct mu_err *err)
 {
+	const struct mu_tensor *value = kernel_in(c, 3);
 	MU_AUTO_FREE char *tag = NULL;
-	MU_AUTO_TENSOR wide = {0};
 	MU_AUTO_BUF b = {0};
+	float v = 0;
 
-	MU_RETURN_IF_ERROR(read_values(c, &tag, &wide, err));
-	if (wide.shape.count != 1)
+	MU_RETURN_IF_ERROR(args_string(c, 2, &tag, err));
+	if (value->shape.count != 1)
 		return mu_invalid(err, "value must be scalar, not of shape %s",
-				  mu_shape_str(&wide.shape));
-	mu_summary_scalar(&b, tag, (float)*MU_DATA(double, &wide));
+				  mu_shape_str(&value->shape));
+	convert(MU_FLOAT, &v, value->dtype, value->data, 1);
+	mu_summary_scalar(&b, tag, v);
 	return summary_writer_put(c, &b, err);
+}
+
+int summary_put_histogram(struct mu_buf *summary, struct mu_span tag,
+			  const struct mu_tensor *values, struct mu_err *err)
+{
+	MU_AUTO_TENSOR wide = {0};
+
+	MU_RETURN_IF_ERROR(mu_tensor_new(&wide, MU_DOUBLE, &values->shape, err));
+	convert(MU_DOUBLE, wide.data, values->dtype, values->data, values->shape.count);
+	for (int64_t i = 0; i < wide.shape.count; i++) {
+		double v = MU_DATA(double, &wide)[i];
+		if (!isfinite(v))
+			return mu_invalid(err, "%s in summary histogram for: %.*s",
+					  isnan(v) ? "Nan" : "Infinity", (int)tag.len, tag.data);
+	}
+	mu_summary_histogram(summary, tag, wide.data, (size_t)wide.shape.count);
+	return 0;
 }
 
 static int put_histogram(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_FREE char *tag = NULL;
-	MU_AUTO_TENSOR wide = {0};
 	MU_AUTO_BUF b = {0};
 
-	MU_RETURN_IF_ERROR(read_values(c, &tag, &wide, err));
-	for (int64_t i = 0; i < wide.shape.count; i++)
-		if (!isfinite(MU_DATA(double, &wide)[i]))
-			return mu_invalid(err, "%s in summary histogram for: %.150s",
-					  isnan(MU_DATA(double, &wide)[i]) ? "Nan" : "Infinity",
-					  tag);
-	mu_summary_histogram(&b, mu_span_of(tag), wide.data, (size_t)wide.shape.count);
+	MU_RETURN_IF_ERROR(args_string(c, 2, &tag, err));
+	MU_RETURN_IF_ERROR(summary_put_histogram(&b, mu_span_of(tag), kernel_in(c, 3), err));
 	return summary_writer_put(c, &b, err);
 }
 
