@@ -63,6 +63,14 @@ static inline bool mu_span_eq(struct mu_span a, struct mu_span b)
 {
 	return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
+/* Orders byte strings as memcmp does; a prefix of the other comes first. */
+static inline int mu_span_compare(struct mu_span a, struct mu_span b)
+{
+	size_t n = a.len < b.len ? a.len : b.len;
+	int order = n ? memcmp(a.data, b.data, n) : 0;
+
+	return order ? order : (a.len > b.len) - (a.len < b.len);
+}
 static inline bool mu_span_is(struct mu_span a, const char *s)
 {
 	return mu_span_eq(a, mu_span_of(s));

@@ -40,10 +40,9 @@ struct bundle_record *bundle_index_add(struct bundle_index *x, const void *key, 
 static int compare_keys(const void *a, const void *b)
 {
 	const struct bundle_record *x = a, *y = b;
-	size_t n = x->key_len < y->key_len ? x->key_len : y->key_len;
-	int c = memcmp(x->key, y->key, n);
 
-	return c ? c : (x->key_len > y->key_len) - (x->key_len < y->key_len);
+	return mu_span_compare((struct mu_span){x->key, x->key_len},
+			       (struct mu_span){y->key, y->key_len});
 }
 
 static void index_sort(struct bundle_index *x)

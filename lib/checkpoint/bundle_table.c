@@ -100,10 +100,8 @@ struct table_walk {
 static int ordered_pair(void *user, struct mu_span key, struct mu_span value, struct mu_err *err)
 {
 	struct table_walk *w = user;
-	size_t n = key.len < w->last.len ? key.len : w->last.len;
-	int order = n ? memcmp(w->last.data, key.data, n) : 0;
 
-	if (w->last.data && (order > 0 || (order == 0 && w->last.len >= key.len)))
+	if (w->last.data && mu_span_compare(mu_buf_span(&w->last), key) >= 0)
 		return mu_fail(err, MU_DATA_LOSS, "%s: the keys are not in order", w->path);
 	mu_buf_clear(&w->last);
 	mu_buf_put(&w->last, key.data, key.len);

@@ -210,12 +210,9 @@ static int put_meta(struct mu_buf *b, const struct mu_v1_format *items, unsigned
 
 static int by_key(const void *a, const void *b)
 {
-	const struct mu_buf *x = &((const struct entry *)a)->key;
-	const struct mu_buf *y = &((const struct entry *)b)->key;
-	size_t n = x->len < y->len ? x->len : y->len;
-	int c = memcmp(x->data, y->data, n);
+	const struct entry *x = a, *y = b;
 
-	return c ? c : (x->len > y->len) - (x->len < y->len);
+	return mu_span_compare(mu_buf_span(&x->key), mu_buf_span(&y->key));
 }
 
 int mu_v1_format_write(const char *path, const struct mu_v1_format *items, unsigned n,

@@ -218,11 +218,8 @@ int mu_v1_format_open(struct mu_v1_reader **out, const char *pattern, struct mu_
 
 static int parts_by_key(const void *key, const void *part)
 {
-	const struct mu_span *a = key;
-	const struct mu_buf *b = &((const struct part *)part)->key;
-	int c = memcmp(a->data, b->data, a->len < b->len ? a->len : b->len);
-
-	return c ? c : (a->len > b->len) - (a->len < b->len);
+	return mu_span_compare(*(const struct mu_span *)key,
+			       mu_buf_span(&((const struct part *)part)->key));
 }
 
 static int part_values(const struct file *f, const struct tensor_meta *s,

@@ -52,9 +52,8 @@ static void finish_parse(struct dataset *d)
 static int key_order(const void *a, const void *b)
 {
 	const struct mu_span *x = a, *y = b;
-	int less = memcmp(x->data, y->data, x->len < y->len ? x->len : y->len);
 
-	return less ? less : (x->len > y->len) - (x->len < y->len);
+	return mu_span_compare(*x, *y);
 }
 
 static int check_parse(struct dataset *d, struct mu_err *err)

@@ -34,9 +34,8 @@ static int compare_values(const struct member *a, const struct member *b)
 {
 	if (!a->s)
 		return (a->i > b->i) - (a->i < b->i);
-	size_t n = a->s->len < b->s->len ? a->s->len : b->s->len;
-	int by = n ? memcmp(a->s->data, b->s->data, n) : 0;
-	return by ? by : (a->s->len > b->s->len) - (a->s->len < b->s->len);
+	return mu_span_compare((struct mu_span){a->s->data, a->s->len},
+			       (struct mu_span){b->s->data, b->s->len});
 }
 
 static int set_compare(const void *x, const void *y)
