@@ -5,6 +5,21 @@
 
 #include "lib/checkpoint/bundle_table.h"
 
+/* Field numbers of SavedTensorSlices and its messages, the V1 format. */
+enum {
+	SLICES_META = 1,
+	SLICES_DATA = 2,
+	META_TENSOR = 1,
+	META_VERSIONS = 2,
+	TENSOR_NAME = 1,
+	TENSOR_SHAPE = 2,
+	TENSOR_TYPE = 3,
+	TENSOR_SLICE = 4,
+	DATA_NAME = 1,
+	DATA_SLICE = 2,
+	DATA_VALUES = 3,
+};
+
 struct box {
 	int rank;
 	int64_t start[MU_MAX_RANK], length[MU_MAX_RANK]; /* resolved: no -1 */

@@ -11,21 +11,6 @@
 #include "lib/io/folders.h"
 #include "lib/tensor/tensor_proto.h"
 
-/* Field numbers of SavedTensorSlices and its messages. */
-enum {
-	SLICES_META = 1,
-	SLICES_DATA = 2,
-	META_TENSOR = 1,
-	META_VERSIONS = 2,
-	TENSOR_NAME = 1,
-	TENSOR_SHAPE = 2,
-	TENSOR_TYPE = 3,
-	TENSOR_SLICE = 4,
-	DATA_NAME = 1,
-	DATA_SLICE = 2,
-	DATA_VALUES = 3,
-};
-
 struct entry {
 	struct mu_buf key, value;
 };

@@ -13,19 +13,8 @@
 enum { MAX_FILES = 10000, MAX_PARTS = 10000 };
 static const size_t max_file_bytes = (size_t)64 << 30; /* limit of a file's size in bytes */
 
-/* Field numbers, as v1_format.c writes them. */
-enum {
-	SLICES_META = 1,
-	SLICES_DATA = 2,
-	META_TENSOR = 1,
-	TENSOR_NAME = 1,
-	TENSOR_SHAPE = 2,
-	TENSOR_TYPE = 3,
-	TENSOR_SLICE = 4,
-	DATA_VALUES = 3,
-	PROTO_TYPE = 1,
-	PROTO_SHAPE = 2,
-};
+/* Field numbers of TensorProto. */
+enum { PROTO_TYPE = 1, PROTO_SHAPE = 2 };
 
 struct part { /* the values of one part */
 	struct mu_buf key;
