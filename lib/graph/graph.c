@@ -115,6 +115,11 @@ void mu_node_set_device(struct mu_graph *g, struct mu_node *n, const char *devic
 	n->device = *device ? mu_arena_strdup(&g->arena, device) : "";
 }
 
+bool mu_node_is_constant(const struct mu_node *n)
+{
+	return n->n_inputs + n->n_controls == 0 && strcmp(n->op, "Const") == 0;
+}
+
 struct mu_node *mu_graph_copy_node_as(struct mu_graph *to, const struct mu_node *n,
 				      const char *name)
 {

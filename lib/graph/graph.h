@@ -84,6 +84,7 @@ void mu_node_set_bool(struct mu_graph *g, struct mu_node *n, const char *name, b
 void mu_node_set_string(struct mu_graph *g, struct mu_node *n, const char *name, const char *value);
 /* Sets the base type of a reference type. */
 void mu_node_set_type(struct mu_graph *g, struct mu_node *n, const char *name, enum mu_dtype type);
+bool mu_node_is_constant(const struct mu_node *n); /* a Const without control inputs */
 /* Copies node n, without inputs, to graph `to`, which must not have a node of that name. */
 struct mu_node *mu_graph_copy_node(struct mu_graph *to, const struct mu_node *n);
 struct mu_node *mu_graph_copy_node_as(struct mu_graph *to, const struct mu_node *n,

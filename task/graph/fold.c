@@ -11,7 +11,7 @@ enum { MAX_FOLDED_BYTES = 10 << 20, MAX_OUTPUTS = 64 };
 
 static const struct mu_tensor *constant_value(const struct mu_node *n)
 {
-	const struct mu_attr *v = optimize_is_constant(n) ? mu_node_attr(n, "value") : NULL;
+	const struct mu_attr *v = mu_node_is_constant(n) ? mu_node_attr(n, "value") : NULL;
 	enum mu_dtype dtype;
 
 	if (!v || v->kind != MU_ATTR_TENSOR || mu_node_attr_type(n, "dtype", &dtype, NULL) ||

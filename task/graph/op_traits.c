@@ -35,11 +35,6 @@ static bool any_ref(const struct mu_arg_def *args, unsigned n)
 	return false;
 }
 
-bool optimize_is_constant(const struct mu_node *n)
-{
-	return n->n_inputs + n->n_controls == 0 && strcmp(n->op, "Const") == 0;
-}
-
 unsigned optimize_traits(const struct mu_node *n)
 {
 	const struct mu_op_def *d = n->def;

@@ -35,7 +35,7 @@ static unsigned replace_control(const struct opt *o, struct mu_node *from, struc
 		}
 	}
 	*out = from;
-	return !optimize_is_constant(from);
+	return !mu_node_is_constant(from);
 }
 
 static void rewire(struct opt *o, struct mu_node *n)
@@ -140,7 +140,7 @@ static void drop_unused(struct opt *o)
 	}
 	for (unsigned i = 0; i < g->n_nodes; i++)
 		keep[i] =
-		    !(i < o->n && o->removed[i]) && (used[i] || !optimize_is_constant(g->nodes[i]));
+		    !(i < o->n && o->removed[i]) && (used[i] || !mu_node_is_constant(g->nodes[i]));
 	mu_graph_keep(g, keep);
 }
 

@@ -44,7 +44,6 @@ enum op_trait {
 unsigned optimize_traits(const struct mu_node *n);
 /* True if the node has no state, takes no references and never waits. */
 bool optimize_is_pure(const struct mu_node *n);
-bool optimize_is_constant(const struct mu_node *n); /* a Const without control inputs */
 
 bool fold_node(struct opt *o, struct mu_node *n);  /* true: n is replaced by constants */
 bool merge_node(struct opt *o, struct mu_node *n); /* true: n is replaced by an equal node */

@@ -20,7 +20,7 @@ const struct mu_node *replicate_source(struct mu_input in)
 
 	for (unsigned hops = 0; is_pass(n) && in.port <= 0 && hops < MAX_CHAIN; hops++)
 		n = n->inputs[0].node;
-	if (in.port > 0 || n->n_inputs + n->n_controls || strcmp(n->op, "Const") != 0)
+	if (in.port > 0 || !mu_node_is_constant(n))
 		return NULL;
 	value = mu_node_attr(n, "value");
 	if (!value || value->kind != MU_ATTR_TENSOR || value->tensor->dtype == MU_RESOURCE ||

@@ -131,8 +131,7 @@ static void node_describe(struct exec_node *p, const struct kernel *k,
 	p->sees_dead = (k->flags & KERNEL_SEES_DEAD) != 0;
 	p->uninit_ok = (n->def->flags & MU_OP_UNINIT_OK) != 0;
 	p->checks_shapes = mu_op_has_input_patterns(n->def);
-	p->is_bound = n->n_inputs + n->n_controls == 0 && strcmp(n->op, "Const") == 0 &&
-		      k == kernels->find(n->op);
+	p->is_bound = mu_node_is_constant(n) && k == kernels->find(n->op);
 	if (p->kind == NODE_ENTER) {
 		const struct mu_attr *constant = mu_node_attr(n, "is_constant");
 		p->constant = constant && constant->kind == MU_ATTR_BOOL && constant->b;

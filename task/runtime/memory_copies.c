@@ -72,11 +72,6 @@ static struct mu_input copies_add_constant(struct copies *s, const struct mu_nod
 	return (struct mu_input){n, 0};
 }
 
-static bool is_constant(const struct mu_node *n)
-{
-	return strcmp(n->op, "Const") == 0 && !n->n_controls;
-}
-
 /* Copies the tensor of `from` from memory space `is` to `want`. */
 static struct mu_input get_copy(struct copies *s, struct mu_input from, int is, int want,
 				const char *device, enum mu_dtype t)
@@ -89,9 +84,9 @@ static struct mu_input get_copy(struct copies *s, struct mu_input from, int is, 
 
 	if (there)
 		return (struct mu_input){there, 0};
-	if (is_constant(from.node) && want == HOST) {
+	if (mu_node_is_constant(from.node) && want == HOST) {
 		from = copies_add_constant(s, from.node, "Const", s->rt->cpu_name);
-	} else if (is_constant(from.node)) { /* a Const of int32 is always in host memory */
+	} else if (mu_node_is_constant(from.node)) { /* a Const of int32 is always in host memory */
 		from = copies_add_constant(s, from.node, "_ConstOnGpu", device);
 	} else {
 		if (is != HOST)
