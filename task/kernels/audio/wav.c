@@ -23,7 +23,7 @@ static int wav_decode(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t channels = args_attr_int(c->node, "desired_channels", -1);
 	int64_t frames = args_attr_int(c->node, "desired_samples", -1);
-	struct mu_tensor *out, rate;
+	struct mu_tensor *out;
 	struct mu_shape shape;
 	struct mu_wav w;
 
@@ -35,8 +35,7 @@ static int wav_decode(struct kernel_call *c, struct mu_err *err)
 	frames = frames < 0 ? (int64_t)w.frames : frames;
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, (int64_t[]){frames, channels}, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &shape, &out, err));
-	MU_RETURN_IF_ERROR(mu_tensor_scalar(&rate, MU_INT32, &(int32_t){(int32_t)w.rate}, err));
-	kernel_out_take(c, 1, rate);
+	MU_RETURN_IF_ERROR(kernel_out_value(c, 1, MU_INT32, &w.rate, err));
 	float *to = out->data;
 	for (int64_t i = 0; i < frames; i++)
 		for (int64_t k = 0; k < channels; k++) {

@@ -152,12 +152,9 @@ static int optional_take(const struct kernel_call *c, struct optional **out, str
 static int has_value(struct kernel_call *c, struct mu_err *err)
 {
 	struct optional *p;
-	struct mu_tensor t;
-	int rc = optional_take(c, &p, err);
 
-	if (!rc && !(rc = mu_tensor_scalar(&t, MU_BOOL, &p->has, err)))
-		kernel_out_take(c, 0, t);
-	return rc;
+	MU_RETURN_IF_ERROR(optional_take(c, &p, err));
+	return kernel_out_value(c, 0, MU_BOOL, &p->has, err);
 }
 
 static int get_value(struct kernel_call *c, struct mu_err *err)

@@ -240,10 +240,7 @@ static int binary(struct kernel_call *c, enum binary_op op, bool compares, struc
 	rc = broadcast_shape(&a->shape, &b->shape, &shape, err);
 	if (rc && is_equality(op) && !args_attr_bool(c->node, "incompatible_shape_error", true)) {
 		bool differ = op == BIN_NotEqual;
-		MU_AUTO_TENSOR t = {0};
-		MU_RETURN_IF_ERROR(mu_tensor_scalar(&t, MU_BOOL, &differ, err));
-		kernel_out_take(c, 0, mu_tensor_ref(&t));
-		return 0;
+		return kernel_out_value(c, 0, MU_BOOL, &differ, err);
 	}
 	if (rc)
 		return rc;
