@@ -208,15 +208,14 @@ static int dataset_to_graph(struct kernel_call *c, struct mu_err *err)
 	int64_t policy = args_attr_int(c->node, "external_state_policy", POLICY_FAIL);
 	bool fails_on_state =
 	    policy == POLICY_FAIL && !args_attr_bool(c->node, "allow_stateful", false);
-	struct mu_tensor graph;
 	struct mu_object *o;
 	struct writer w;
 
 	MU_RETURN_IF_ERROR(variant_in(c, 0, &dataset_type, &o, err));
 	writer_init(&w, step_library(c->step), fails_on_state);
 	int rc = write_graph(&w, MU_CONTAINER(o, const struct dataset, object), err);
-	if (!rc && !(rc = mu_tensor_string(&graph, w.out.data, w.out.len, err)))
-		kernel_out_take(c, 0, graph);
+	if (!rc)
+		rc = kernel_out_string(c, 0, mu_buf_span(&w.out), err);
 	writer_fini(&w);
 	return rc;
 }
