@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ReadFile, WriteFile, MatchingFiles, ImmutableConst; and DecodeRaw, which reads numbers from
  * bytes. */
-#include <errno.h>
 #include <glob.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "lib/io/folders.h"
@@ -13,25 +11,11 @@
 
 static int read_whole(const char *path, struct mu_buf *b, struct mu_err *err)
 {
-	char part[1 << 16];
-	size_t n;
-	int rc = 0;
-	FILE *f = fopen(path, "rbe");
+	int rc = mu_buf_read_file(b, path, mu_tensor_limit, err);
 
-	if (!f)
-		return errno == ENOENT
-			   ? mu_fail(err, MU_NOT_FOUND, "%.200s; No such file or directory", path)
-			   : mu_fail_errno(err, errno, "%s", path);
-	while (!rc && (n = fread(part, 1, sizeof part, f)) > 0) {
-		if (b->len + n > mu_tensor_limit)
-			rc = mu_fail(err, MU_RESOURCE_EXHAUSTED, "%s is too large", path);
-		else
-			mu_buf_put(b, part, n);
-	}
-	if (!rc && ferror(f))
-		rc = mu_fail_errno(err, errno, "%s", path);
-	fclose(f);
-	return rc;
+	return rc == -MU_NOT_FOUND
+		   ? mu_fail(err, MU_NOT_FOUND, "%.200s; No such file or directory", path)
+		   : rc;
 }
 
 static int read_file(struct kernel_call *c, struct mu_err *err)
