@@ -23,7 +23,7 @@ enum { MMAP_THRESHOLD_BYTES = 32 << 20, TRIM_THRESHOLD_BYTES = 128 << 20 }; /* o
 enum {
 	DRAIN_MS = 2000,
 	PROGRESS_INTERVAL_MS = 500,
-	SESSION_IDLE_MS = 7 * 24 * 3600 * 1000,
+	SESSION_IDLE_S = 7 * 24 * 3600,
 	MAX_CLUSTER_TEXT = 16 << 20,
 	MAX_SESSION_CONFIG = 1 << 20
 };
@@ -58,11 +58,12 @@ struct arguments {
 	struct task_server_options o;
 	const char *address_file;
 	bool while_stdin;
+	int threads, connect_timeout_s, session_idle_s;
 	struct mu_buf session_config;
 	char local[32], bind[TASK_SERVER_BIND];
 };
 
-static int flag_number(const char *text, long most, const char *flag, long *out, struct mu_err *err)
+static int flag_number(const char *text, long most, const char *flag, int *out, struct mu_err *err)
 {
 	char *end;
 	long n;
@@ -72,7 +73,7 @@ static int flag_number(const char *text, long most, const char *flag, long *out,
 	if (errno || end == text || *end || n < 0 || n > most)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: '%s' is not a number from 0 to %ld",
 			       flag, text, most);
-	*out = n;
+	*out = (int)n;
 	return 0;
 }
 
@@ -97,8 +98,7 @@ static int set_job(struct arguments *a, const char *job, struct mu_err *err)
 
 static int set_local(struct arguments *a, const char *value, struct mu_err *err)
 {
-	long port;
-	int rc;
+	int port, rc;
 
 	if (!strncmp(value, "unix:", 5)) {
 		a->o.local = value;
@@ -107,9 +107,14 @@ static int set_local(struct arguments *a, const char *value, struct mu_err *err)
 	rc = flag_number(value, 65535, "--local", &port, err);
 	if (rc)
 		return rc;
-	snprintf(a->local, sizeof(a->local), "127.0.0.1:%ld", port);
+	snprintf(a->local, sizeof(a->local), "127.0.0.1:%d", port);
 	a->o.local = a->local;
 	return 0;
+}
+
+static int read_session_config(struct arguments *a, const char *path, struct mu_err *err)
+{
+	return mu_buf_read_file(&a->session_config, path, MAX_SESSION_CONFIG, err);
 }
 
 /* Recognizes "--name=value" and "--name value".  Returns 1 and sets *value if arg is that flag. */
@@ -134,70 +139,45 @@ static int is_flag(const char *arg, const char *next, const char *name, const ch
 static int one_argument(struct arguments *a, const char *arg, const char *next, int *taken,
 			struct mu_err *err)
 {
-	const char *v;
-	long n = 0;
+	const struct {
+		const char *name, **text;
+		int *number;
+		long most; /* the largest number allowed */
+		int (*set)(struct arguments *a, const char *value, struct mu_err *err);
+	} flags[] = {
+	    {"--cluster", .set = read_cluster},
+	    {"--job", .set = set_job},
+	    {"--job_name", .set = set_job},
+	    {"--index", .number = &a->self.index, .most = 1000000},
+	    {"--task_index", .number = &a->self.index, .most = 1000000},
+	    {"--task", .number = &a->self.index, .most = 1000000},
+	    {"--bind", .text = &a->o.bind},
+	    {"--tls", .text = &a->o.tls},
+	    {"--local", .set = set_local},
+	    {"--http", .number = &a->o.http_port, .most = 65535},
+	    {"--stream-port", .number = &a->o.stream_port, .most = 65535},
+	    {"--address-file", .text = &a->address_file},
+	    {"--kernels", .text = &a->o.kernels},
+	    {"--threads", .number = &a->threads, .most = 1024},
+	    {"--connect-timeout", .number = &a->connect_timeout_s, .most = 1000000},
+	    {"--session-idle", .number = &a->session_idle_s, .most = 100000000},
+	    {"--session-config", .set = read_session_config},
+	    {"--py-func", .number = &a->o.python_socket, .most = INT32_MAX},
+	};
+	const char *value;
 	int rc;
 
-	if (is_flag(arg, next, "--cluster", &v, taken))
-		return read_cluster(a, v, err);
-	if (is_flag(arg, next, "--job", &v, taken) || is_flag(arg, next, "--job_name", &v, taken))
-		return set_job(a, v, err);
-	if (is_flag(arg, next, "--index", &v, taken) ||
-	    is_flag(arg, next, "--task_index", &v, taken) ||
-	    is_flag(arg, next, "--task", &v, taken)) {
-		rc = flag_number(v, 1000000, "--index", &n, err);
-		a->self.index = (int)n;
-		return rc;
-	}
-	if (is_flag(arg, next, "--bind", &v, taken)) {
-		a->o.bind = v;
+	for (unsigned i = 0; i < MU_COUNT(flags); i++) {
+		if (!is_flag(arg, next, flags[i].name, &value, taken))
+			continue;
+		if (flags[i].text)
+			*flags[i].text = value;
+		else if (flags[i].set)
+			return flags[i].set(a, value, err);
+		else
+			return flag_number(value, flags[i].most, flags[i].name, flags[i].number,
+					   err);
 		return 0;
-	}
-	if (is_flag(arg, next, "--tls", &v, taken)) {
-		a->o.tls = v;
-		return 0;
-	}
-	if (is_flag(arg, next, "--local", &v, taken))
-		return set_local(a, v, err);
-	if (is_flag(arg, next, "--http", &v, taken)) {
-		rc = flag_number(v, 65535, "--http", &n, err);
-		a->o.http_port = (int)n;
-		return rc;
-	}
-	if (is_flag(arg, next, "--stream-port", &v, taken)) {
-		rc = flag_number(v, 65535, "--stream-port", &n, err);
-		a->o.stream_port = (int)n;
-		return rc;
-	}
-	if (is_flag(arg, next, "--address-file", &v, taken)) {
-		a->address_file = v;
-		return 0;
-	}
-	if (is_flag(arg, next, "--kernels", &v, taken)) {
-		a->o.kernels = v;
-		return 0;
-	}
-	if (is_flag(arg, next, "--threads", &v, taken)) {
-		rc = flag_number(v, 1024, "--threads", &n, err);
-		a->o.threads = (unsigned)n;
-		return rc;
-	}
-	if (is_flag(arg, next, "--connect-timeout", &v, taken)) {
-		rc = flag_number(v, 1000000, "--connect-timeout", &n, err);
-		a->o.connect_timeout_ms = n * 1000;
-		return rc;
-	}
-	if (is_flag(arg, next, "--session-idle", &v, taken)) {
-		rc = flag_number(v, 100000000, "--session-idle", &n, err);
-		a->o.session_idle_ms = (int64_t)n * 1000;
-		return rc;
-	}
-	if (is_flag(arg, next, "--session-config", &v, taken))
-		return mu_buf_read_file(&a->session_config, v, MAX_SESSION_CONFIG, err);
-	if (is_flag(arg, next, "--py-func", &v, taken)) {
-		rc = flag_number(v, INT32_MAX, "--py-func", &n, err);
-		a->o.python_socket = (int)n;
-		return rc;
 	}
 	if (!strcmp(arg, "--while-stdin")) {
 		a->while_stdin = true;
@@ -230,7 +210,7 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct mu
 	int rc = 0;
 
 	a->o.http_port = -1;
-	a->o.session_idle_ms = SESSION_IDLE_MS;
+	a->session_idle_s = SESSION_IDLE_S;
 	for (int i = 1; i < argc && !rc; i++) {
 		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
 			fputs(usage, stdout);
@@ -260,6 +240,9 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct mu
 	a->o.cluster = &a->cluster;
 	a->o.job = a->self.job;
 	a->o.index = a->self.index;
+	a->o.threads = (unsigned)a->threads;
+	a->o.connect_timeout_ms = a->connect_timeout_s * 1000L;
+	a->o.session_idle_ms = a->session_idle_s * (int64_t)1000;
 	a->o.session_config = mu_buf_span(&a->session_config);
 	return 0;
 }
