@@ -189,7 +189,7 @@ def mlp(target, seconds, batch=32, other=None):
 
 def sync(target, seconds, batch=32, other=None):
     """Both workers synchronously with SyncReplicasOptimizer; counts global steps."""
-    counts, up, made, gone = {}, threading.Event(), [0, 0], []
+    counts, chief_ready, steps_done, finished = {}, threading.Event(), [0, 0], []
     own = f"sync-{os.getpid()}"  # the token queue is closed at the end, permanently
 
     def client(task, where):
@@ -199,33 +199,33 @@ def sync(target, seconds, batch=32, other=None):
             step = tf.train.get_or_create_global_step()
             opt = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.01), 2, 2)
             op = opt.minimize(loss, global_step=step)
-            # whoever is left alone in the last step gives up
+            # whoever is left alone in the last step gives chief_ready
             config = tf.ConfigProto(operation_timeout_in_ms=10000)
             if task:
-                up.wait()  # who comes before the chief has initialised sleeps for half a minute
+                chief_ready.wait()  # a worker that starts before the chief has initialised sleeps for half a minute
             try:
                 with tf.train.MonitoredTrainingSession(
                         where, is_chief=task == 0, hooks=[opt.make_session_run_hook(task == 0)], config=config,
                         save_checkpoint_secs=None, save_summaries_steps=None, log_step_count_steps=None,
                         stop_grace_period_secs=2) as s:
-                    up.set()
+                    chief_ready.set()
                     first = start = None
                     # neither may wait for the other but in a step: one can make two steps while the other makes none
-                    while 1 - task not in gone:
+                    while 1 - task not in finished:
                         s.run(op)
-                        made[task] += 1
-                        if task or 0 in gone:
+                        steps_done[task] += 1
+                        if task or 0 in finished:
                             continue
-                        if start is None and min(made) >= 20:
+                        if start is None and min(steps_done) >= 20:
                             first, start = s.run(step), time.perf_counter()
                         elif start is not None and time.perf_counter() > start + seconds:
                             counts["per_s"] = (s.run(step) - first) / (time.perf_counter() - start)
-                            gone.append(0)
-                    gone.append(task)
+                            finished.append(0)
+                    finished.append(task)
             except (tf.errors.DeadlineExceededError, tf.errors.CancelledError):
                 pass
             finally:
-                up.set()
+                chief_ready.set()
 
     threads = [threading.Thread(target=client, args=(t, w)) for t, w in enumerate([target, other])]
     for t in threads:

@@ -79,10 +79,10 @@ class Cluster:
         if out.returncode:
             sys.exit(f"{self.name}: {case} failed:\n{out.stderr[-2000:]}")
         row = json.loads(out.stdout.strip().splitlines()[-1])
-        if row.get("aborted"):  # which stock does (raw_client.c)
+        if row.get("aborted"):  # as by stock servers at times (raw_client.c)
             print(f"  {self.name}: {case}: {row['aborted']} steps were answered with ABORTED")
             if self.name == "muster":
-                sys.exit("such steps are none of ours")
+                sys.exit("Muster must not abort a step")
         return row
 
     def stop(self):

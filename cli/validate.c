@@ -187,7 +187,7 @@ int validate_manifest(const struct job_spec *spec, struct mu_err *err)
 
 	if (rc)
 		return rc;
-	if (spec->flags && !spec->command)
+	if (spec->classic_flags && !spec->command)
 		return mu_doc_invalid(mu_doc_section(s, "program.classicFlags"), err,
 				      "needs a command");
 	if (spec->volume_claim && *spec->train.checkpoint_path != '/')

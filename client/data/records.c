@@ -96,7 +96,7 @@ static bool entry_numbers(uint32_t kind, const struct mu_pb_field *f, struct mu_
 	else
 		while (packed.at < packed.end && mu_pb_varint(&packed, &whole))
 			append_float(out, (float)(int64_t)whole);
-	return !packed.bad;
+	return !packed.bad && out->len < MAX_FEATURES * sizeof(float);
 }
 
 static bool feature_numbers(struct mu_span feature, struct mu_buf *out)

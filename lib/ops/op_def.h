@@ -11,9 +11,9 @@
  * buffer.
  *
  * Behind the type may stand a shape: `[]` is a scalar, `[n,2]` a matrix of two columns, `[*b,n]` a
- * tensor of one dimension or more, `?` any dimension.  Inputs with the same name agree in it.  An
- * output's name that no input has is that of an int attribute or of a scalar input; the dimension
- * is known where its value is.  N tensors share the shape.  Each output has a shape, or the row has
+ * tensor of one dimension or more, `?` any dimension.  Inputs with the same name agree in it.  A
+ * name that occurs only in outputs is that of an int attribute or of a scalar input; the dimension
+ *is known where its value is.  N tensors share the shape.  Each output has a shape, or the row has
  * a shape rule (lib/ops/shape.h); shape_unknown, if TensorFlow's function does not know it either.
  *
  * An attribute is `name:kind{allowed,…}>=minimum=default`; all behind the kind is optional.  The

@@ -5,7 +5,15 @@
 #include "lib/graph/graph.h"
 #include "lib/ops/shape.h"
 
-/* -1: unknown. */
+/* The sum of two dimensions; -1: one is unknown, or the sum overflows. */
+static int64_t add_dims(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	return a < 0 || b < 0 || __builtin_add_overflow(a, b, &sum) ? -1 : sum;
+}
+
+/* The product of two dimensions; -1: one is unknown, or the product overflows. */
 static int64_t multiply_dims(int64_t a, int64_t b)
 {
 	int64_t all;
@@ -30,7 +38,8 @@ struct blocks {
 	int64_t size[MU_MAX_RANK], margin[2 * MU_MAX_RANK];
 };
 
-/* False, if the number of blocks is unknown. */
+/* Reads the sizes and margins as far as they are constant.  False: the number of blocks is unknown.
+ */
 static bool read_blocks(const struct mu_shape_ctx *c, struct blocks *b)
 {
 	const struct mu_pshape *shape = &c->in[1];
@@ -63,14 +72,18 @@ static int check_blocks(const struct mu_shape_ctx *c, const struct blocks *b, st
 static int block_dim(const struct blocks *b, int i, bool to_batch, int64_t dim, int64_t *out,
 		     struct mu_err *err)
 {
-	int64_t margin = b->margins_known ? b->margin[2 * i] + b->margin[2 * i + 1] : -1;
+	int64_t margin = b->margins_known ? add_dims(b->margin[2 * i], b->margin[2 * i + 1]) : -1;
+	int64_t space;
 
 	*out = -1;
 	if (dim < 0 || !b->sizes_known || margin < 0)
 		return 0;
 	if (to_batch)
-		return divide_dim(dim + margin, b->size[i], out, err);
-	*out = multiply_dims(dim, b->size[i]) - margin;
+		return divide_dim(add_dims(dim, margin), b->size[i], out, err);
+	space = multiply_dims(dim, b->size[i]);
+	if (space < 0)
+		return 0;
+	*out = space - margin;
 	return *out < 0 ? mu_fail(err, MU_INVALID_ARGUMENT, "cropped by more than its size") : 0;
 }
 

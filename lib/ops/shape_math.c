@@ -256,7 +256,8 @@ int shape_top_k(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-/* Known of the exact form, which is all that a CPU computes. */
+/* The shape is known only if the op returns the exact k largest elements of the last axis, the only
+ * form that a CPU computes. */
 int shape_approx_top_k(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	if (mu_shape_attr_int(c, "reduction_dimension") == -1 &&

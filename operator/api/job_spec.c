@@ -74,7 +74,7 @@ static const struct field program_fields[] = {
     {"train", FIELD_SECTION, AT(job_spec, train), .section = train_fields},
     {"command", FIELD_LIST, AT(job_spec, command)},
     {"args", FIELD_LIST, AT(job_spec, args)},
-    {"classicFlags", FIELD_BOOL, AT(job_spec, flags)},
+    {"classicFlags", FIELD_BOOL, AT(job_spec, classic_flags)},
     {NULL}};
 static const struct field sync_fields[] = {
     {"replicasToAggregate", FIELD_INT, AT(job_spec, train.replicas_to_aggregate), .min = 1,

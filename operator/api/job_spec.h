@@ -59,16 +59,16 @@ struct task_spec {
 struct job_spec {
 	struct mu_doc *doc;
 	const char *name;
-	const char *namespace; /* "default" when not said */
+	const char *namespace; /* "default" when not given */
 	const char *uid;       /* "" outside a cluster */
 	int64_t generation;
-	bool deleting; /* metadata.deletionTimestamp is there */
+	bool deleting; /* it has a metadata.deletionTimestamp */
 
 	enum program_kind program;
 	struct train_spec train;           /* checkpoint and summaries are set for all programs */
 	const struct mu_doc_node *command; /* list of strings, NULL when none */
 	const struct mu_doc_node *args;    /* likewise */
-	bool flags; /* spec.program.classicFlags: append --ps_hosts … to the command */
+	bool classic_flags; /* spec.program.classicFlags: append --ps_hosts … to the command */
 
 	/* ps first, then chief, worker, the rest by name, and TensorBoard, which is no task of the
 	 * cluster and does not affect the result of the job. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Probes and metrics:
  *
- *	/healthz  200 as long as the process answers
- *	/readyz   200 once the watches that reconciles need have delivered their first lists
- *	/metrics  Prometheus' text form
+ *	/healthz, /livez  200 as long as the process answers
+ *	/readyz           200 once the watches that reconciles need have delivered their first lists
+ *	/metrics          Prometheus' text form
  */
 #include "operator/controller/controller.h"
 
@@ -61,17 +61,17 @@ static void answer(void *controller, const struct mu_http_request *rq, struct mu
 		metrics(c, &out->body);
 	} else {
 		out->status = 404;
-		mu_buf_puts(&out->body, "there are /healthz, /readyz and /metrics\n");
+		mu_buf_puts(&out->body, "there are /healthz, /livez, /readyz and /metrics\n");
 	}
 }
 
 int probe_server_start(struct mu_http_server **out, struct controller *c, int port,
 		       struct mu_err *err)
 {
-	int got;
+	int bound_port;
 
-	if (mu_http_start("::", port, answer, c, out, &got, NULL) == 0)
+	if (mu_http_start("::", port, answer, c, out, &bound_port, NULL) == 0)
 		return 0;
 	/* a machine without IPv6; or the port is taken, which this says */
-	return mu_http_start("0.0.0.0", port, answer, c, out, &got, err);
+	return mu_http_start("0.0.0.0", port, answer, c, out, &bound_port, err);
 }

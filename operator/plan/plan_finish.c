@@ -165,14 +165,16 @@ void plan_decide_end(struct planner *p)
 		judge_deadlines(p);
 }
 
-/* True while a pod other than a server's or TensorBoard's has not ended. */
-static bool workers_remain(const struct planner *p)
+/* True while a pod other than a server's or TensorBoard's has not ended, and is not overdue. */
+static bool workers_remain(struct planner *p)
 {
 	for (unsigned i = 0; i < p->observed->n_pods; i++) {
 		const struct observed_pod *pod = &p->observed->pods[i];
 		const struct task_spec *t = job_spec_task(p->spec, pod->task);
 
-		if (t && t->kind != TASK_PS && plan_task_counts(t) && !plan_pod_has_ended(pod))
+		if (t && t->kind != TASK_PS && plan_task_counts(t) && !plan_pod_has_ended(pod) &&
+		    (pod->deletion_due <= 0 ||
+		     !plan_is_due(p, pod->deletion_due + FINISH_TIMEOUT_S)))
 			return true;
 	}
 	return false;

@@ -163,7 +163,7 @@ static const char *const *command_of(struct planner *p, const struct plan_pod *p
 
 	mu_doc_each(s->command, c) argv[i++] = c->text;
 	mu_doc_each(s->args, c) argv[i++] = c->text;
-	if (s->flags)
+	if (s->classic_flags)
 		put_flags(p, pod, argv, i);
 	return argv;
 }

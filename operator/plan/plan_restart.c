@@ -88,7 +88,8 @@ static void record_end(struct planner *p, const struct task_index *x)
 	}
 	if (!zero || !restarts[x->task->restart].success) {
 		e->failures++;
-		/* the first end with 0: a server may learn before us that the training is over */
+		/* the first end with 0: a server may learn before the operator that the training is
+		 * over */
 		if (!zero || e->failures > 1)
 			p->status->restarts += plan_task_counts(x->task);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan in the making, as every policy sees it, and the interfaces of the policies.  Each file
+/* The state of job_plan_new while the policies run, and the interfaces of the policies.  Each file
  * calls only files that stand above it here. */
 #ifndef MU_OPERATOR_PLAN_PLANNER_H
 #define MU_OPERATOR_PLAN_PLANNER_H
@@ -81,7 +81,7 @@ static inline bool plan_pod_is_live(const struct observed_pod *pod)
 
 /* ---- planner.c ---- */
 void planner_init(struct planner *p);
-/* Stores the histories that record something.  No task_index may be used afterwards. */
+/* Stores the index statuses that record something.  No task_index may be used afterwards. */
 void planner_fini(struct planner *p);
 /* NULL: the spec does not have this task, or nothing has this index. */
 struct task_index *plan_index(const struct planner *p, const char *task, int index);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory of a GPU, from the driver's stream-ordered pool: memory that is freed on the compute
  * stream may be allocated at once, because kernels that use it run later.  The pool keeps what it
- * has.  Here is the limit, and who holds how much. */
+ * has.  This file enforces the limit and records the bytes of each holder. */
 #include "task/device/gpu_internal.h"
 
 #include <stdio.h>
 
-enum { NAMED = 5, HOLDER_LEN = 64 };
+enum { MAX_NAMED_HOLDERS = 5, HOLDER_LEN = 64 };
 
 struct gpu_block {
 	struct gpu_block *next, **link;
@@ -15,7 +15,8 @@ struct gpu_block {
 	char holder[HOLDER_LEN];
 };
 
-/* Takes the whole limit from the driver once, or as much of it as there is. */
+/* Allocates the whole limit and frees it, so that the pool keeps the memory.  Without enough memory
+ * it tries 7/8 of the size, again and again. */
 static int fill_pool(struct gpu *g, struct mu_err *err)
 {
 	size_t bytes = g->info.limit;
@@ -52,7 +53,7 @@ struct holding {
 
 static void keep_largest(struct holding *top, struct holding h)
 {
-	for (unsigned i = 0; i < NAMED; i++)
+	for (unsigned i = 0; i < MAX_NAMED_HOLDERS; i++)
 		if (h.bytes > top[i].bytes) {
 			struct holding smaller = top[i];
 			top[i] = h;
@@ -62,7 +63,7 @@ static void keep_largest(struct holding *top, struct holding h)
 
 static void name_holders(const struct gpu_memory *m, struct mu_buf *out)
 {
-	struct holding top[NAMED] = {0};
+	struct holding top[MAX_NAMED_HOLDERS] = {0};
 	struct mu_map sums;
 
 	mu_map_init(&sums);
@@ -72,7 +73,7 @@ static void name_holders(const struct gpu_memory *m, struct mu_buf *out)
 	}
 	mu_map_each (&sums, s)
 		keep_largest(top, (struct holding){s->key, (size_t)(uintptr_t)s->value});
-	for (unsigned i = 0; i < NAMED && top[i].bytes; i++)
+	for (unsigned i = 0; i < MAX_NAMED_HOLDERS && top[i].bytes; i++)
 		mu_buf_printf(out, "%s%.40s (%.1f MiB)", i ? ", " : "; held most by ",
 			      top[i].holder, (double)top[i].bytes / 0x1p20);
 	mu_map_fini(&sums);

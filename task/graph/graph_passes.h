@@ -49,6 +49,8 @@ int graph_place(struct mu_graph *g, const struct graph_devices *devs,
 		const struct stateful_placement *stateful, struct mu_err *err);
 /* Shared by place_stateful.c and place.c. */
 bool graph_is_stateful(const struct mu_node *n); /* has state that outlives a step */
+/* Puts the device of each stateful node that has one into *stateful.  A node whose colocation group
+ * has no device in common is left out. */
 void graph_record_stateful(const struct mu_graph *g, const struct graph_devices *devs,
 			   struct stateful_placement *stateful);
 /* Marks ops that fail for singular matrices in the version of TensorFlow that made the graph. */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs something on stock servers and on ours and compares what came of it."""
+"""Runs something on stock servers and on ours and compares the results."""
 import itertools
 import re
 import tempfile
@@ -54,12 +54,12 @@ def both(run, **tasks):
                 got[name] = run(cluster.wait_ready())
                 if cluster.died():
                     raise RuntimeError(cluster.died())
-        except Exception as e:  # told by the main thread
+        except Exception as e:  # raised by the main thread
             wrong[name] = e
 
     def one(name):
         once(name)
-        if name in wrong and name == "stock":  # its client hangs at times; ours has one go
+        if name in wrong and name == "stock":  # its client hangs at times; Muster runs once
             print(f"  once more: {str(wrong.pop(name)).splitlines()[0]}", flush=True)
             once(name)
 
@@ -88,7 +88,7 @@ def same_checkpoint(stock, ours):
           {k: [str(v.dtype), v.tolist()] for k, v in ours.items()}, "checkpoint")
 
 
-# What of stock's text is about that machine, that process or that moment.
+# Parts of messages that depend on the machine, the process or the time.
 NOISE = [(r"^From /job:[^\n]*:\n", ""), (r"\n\t \[\[.*", ""), (r"\nAdditional GRPC.*", ""), (r"in binary running on.*", ""),
          (r"but available devices.*", ""), (r"Session [0-9a-f]{16} ", "Session H "), (r"\s+", " ")]
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs each case against stock servers and against ours and compares what the client programs got.
 
-A case that fails runs once more at the end.  Should it pass then, the run does not fail, but both outcomes are told: there
-is a fault in the servers or in the case, if a rare one.
+A case that fails runs once more at the end.  If it then passes, the run does not fail, but both results are
+printed: the servers or the case have a rare fault.
 """
 import inspect
 import os
@@ -25,7 +25,7 @@ def hello():
 
 
 def holders():
-    """Tensor arrays, stacks, lookup tables and sparse accumulators hold the same."""
+    """Tensor arrays, stacks, lookup tables and sparse accumulators keep the same values."""
     close(*both(lambda c: c.run("holders")))
 
 
@@ -40,12 +40,12 @@ def datasets():
 
 
 def pipelines():
-    """packed files, shuffles, windows, groups, mixtures and what folds a pipeline: every element, in order"""
+    """packed files, shuffles, windows, groups, mixtures and ops that reduce a dataset: every element, in order"""
     close(*both(lambda c: c.run("pipelines")))
 
 
 def saved_inputs():
-    """input pipelines saved in the middle, begun anew and restored: every element behind that, in order"""
+    """input pipelines saved in the middle, restarted and restored: every element after that point, in order"""
     close(*both(lambda c: c.run("saved_inputs")))
 
 
@@ -132,7 +132,7 @@ def asynchronous():
 
 # Stock's words are an accident of its library; any error will do.
 ANY_TEXT = {"bytes that are no message", "matmul of a vector"}
-# Where in its own Python it was.
+# The start of the client's traceback, which is not compared.
 TRACEBACK = " Traceback (most"
 
 

@@ -535,7 +535,7 @@ def optimizers():
                                         "delta": real(F, 3)})
 
 
-# Modules that take what is above; in this order, since all draw their numbers in turn.
+# Modules that import this one.  Their order is fixed, because all share one random generator.
 ELSEWHERE = (
     ("ops_cases_segments", "partition"), ("ops_cases_segments", "unique"), ("ops_cases_segments", "segments"),
     ("ops_cases_nn", "network_cases"), ("ops_cases_sparse", "sparse_cases"), ("ops_cases_records", "record_cases"),

@@ -16,40 +16,40 @@
 /* The name of an op ends in its operation. */
 static const struct mode {
 	const char *ending, *kernel;
-	int64_t start; /* of a segment, for integers; */
-	double begin;  /* and for the rest */
+	int64_t int_identity;  /* the value of a segment without members */
+	double float_identity; /* -1, 1: times the largest finite value */
 } modes[] = {
     {"Update", "update", 0, 0},    {"ScatterNd", "add", 0, 0},
     {"Add", "add", 0, 0},          {"Sum", "add", 0, 0},
     {"Sub", "sub", 0, 0},          {"Mul", "mul", 0, 0},
     {"Prod", "mul", 1, 1},         {"Div", "div", 0, 0},
-    {"Max", "max", INT64_MIN, -1}, /* the least there is */
+    {"Max", "max", INT64_MIN, -1}, /* the smallest value */
     {"Min", "min", INT64_MAX, +1},
 };
 
 static const struct mode *mode_of(const char *op)
 {
-	const struct mode *w = modes;
+	const struct mode *mode = modes;
 
-	while (!mu_ends_with(op, w->ending))
-		w++;
-	return w;
+	while (!mu_ends_with(op, mode->ending))
+		mode++;
+	return mode;
 }
 
 /* The bits of the value of a segment without members. */
-static uint64_t start_of(enum mu_dtype t, const struct mode *w)
+static uint64_t start_of(enum mu_dtype t, const struct mode *mode)
 {
 	double most = t == MU_DOUBLE     ? DBL_MAX
 		      : t == MU_HALF     ? (double)HALF_MAX
 		      : t == MU_BFLOAT16 ? (double)BFLOAT16_MAX
 					 : (double)FLT_MAX;
-	bool bound = w->start == INT64_MIN || w->start == INT64_MAX;
-	double v = w->begin * (bound ? most : 1);
+	bool bound = mode->int_identity == INT64_MIN || mode->int_identity == INT64_MAX;
+	double v = mode->float_identity * (bound ? most : 1);
 	float f = (float)v; /* 16-bit floats are made of floats */
 	uint64_t bits = 0;
 
 	if (t == MU_INT64)
-		return (uint64_t)w->start;
+		return (uint64_t)mode->int_identity;
 	if (t == MU_DOUBLE)
 		memcpy(&bits, &v, sizeof v);
 	else

@@ -33,7 +33,7 @@ struct dataset_kind {
 	/* (optional) The number of elements if its first input dataset has n.  NULL: n, or
 	 * UNKNOWN_CARDINALITY if it has no input dataset or has a function. */
 	int64_t (*count)(const struct dataset *d, int64_t n);
-	unsigned n_behind; /* inputs after all others, which this task does not use */
+	unsigned n_ignored_inputs; /* after all others */
 	/* (optional) Reads the attributes that `check` and `next` need. */
 	void (*read)(struct dataset *d, const struct mu_node *n);
 	int (*check)(struct dataset *d, struct mu_err *err);          /* (optional) fills shared */
@@ -42,7 +42,7 @@ struct dataset_kind {
 	/* 1 with n_out new tensors in out, 0 at the end. */
 	int (*next)(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err);
 	void (*close)(struct dataset_iterator *it); /* (optional) */
-	/* (optional) Serializes or restores `state`; the caller does the input iterator. NULL
+	/* (optional) Serializes or restores `state`; the caller serializes the input iterator. NULL
 	 * though there is a `state`: the iterators cannot be saved. */
 	int (*serialize)(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err);
 	bool releases_input; /* may close the input iterator that `open` has opened */
@@ -64,7 +64,7 @@ struct dataset {
 		unsigned from, n; /* the parameters that it captured */
 	} f[MAX_FUNCTIONS];
 	bool flag;        /* reshuffle_each_iteration, rerandomize_each_iteration,
-			     stop_on_empty_dataset: what the op has of them */
+			     stop_on_empty_dataset: the one that the op has */
 	bool keeps_count; /* preserve_cardinality */
 	bool is_copied;   /* its kind or one below is */
 	void *shared;
@@ -107,8 +107,8 @@ void dataset_iterator_close_input(struct dataset_iterator *it);
  * element is taken. */
 int dataset_apply(const struct dataset_iterator *it, unsigned which, struct mu_tensor *element,
 		  unsigned n, struct mu_tensor *out, unsigned n_out, struct mu_err *err);
-/* A function has failed with OUT_OF_RANGE: the end of the elements (0), but an error if there have
- * to be as many as in[0] has. */
+/* Handles OUT_OF_RANGE of a function: it ends the elements (0), or is an error with
+ * preserve_cardinality. */
 int dataset_function_ended(struct dataset_iterator *it, struct mu_err *err);
 /* True for options, prefetch and the like: its elements are those of in[0]. */
 bool dataset_has_same_elements(const struct dataset *d);

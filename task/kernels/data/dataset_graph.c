@@ -103,13 +103,13 @@ static int write_dataset(struct writer *w, const struct dataset *d, const char *
 		return 0;
 	if (!d->attrs.len)
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s does not support serialization", d->op);
-	inputs = mu_arena_alloc(&w->arena,
-				(d->n_in + d->n_params + d->kind->n_behind + 1) * sizeof *inputs);
+	inputs = mu_arena_alloc(&w->arena, (d->n_in + d->n_params + d->kind->n_ignored_inputs + 1) *
+					       sizeof *inputs);
 	for (unsigned i = 0; i < d->n_in; i++)
 		MU_RETURN_IF_ERROR(write_dataset(w, d->in[i], &inputs[n++], err));
 	for (unsigned i = 0; i < d->n_params; i++)
 		inputs[n++] = write_parameter(w, &d->params[i]);
-	for (unsigned i = 0; i < d->kind->n_behind; i++)
+	for (unsigned i = 0; i < d->kind->n_ignored_inputs; i++)
 		inputs[n++] = write_placeholder(w, MU_RESOURCE);
 	*name = begin_node(w, d->op, &at);
 	for (unsigned i = 0; i < n; i++)

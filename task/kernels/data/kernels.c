@@ -12,7 +12,7 @@ static int take_inputs(struct kernel_call *c, struct dataset *d, struct mu_err *
 {
 	const struct dataset_kind *k = d->kind;
 	unsigned want = k->n_in == ANY_NUMBER ? c->n_in : k->n_in;
-	unsigned n = c->n_in > k->n_behind ? c->n_in - k->n_behind : 0;
+	unsigned n = c->n_in > k->n_ignored_inputs ? c->n_in - k->n_ignored_inputs : 0;
 
 	d->in = MU_NEW_ARRAY(struct dataset *, c->n_in + 1);
 	d->params = MU_NEW_ARRAY(struct mu_tensor, c->n_in + 1);

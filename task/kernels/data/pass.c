@@ -516,6 +516,6 @@ static const struct dataset_kind rows[] = {
      .next = concatenate_next, .count = count_both, .serialize = concatenate_serialize},
     {DATASET("CacheDataset"), CACHE},
     /* the cache belongs to the dataset, not to a resource */
-    {DATASET("CacheDatasetV2"), CACHE, .n_behind = 1},
+    {DATASET("CacheDatasetV2"), CACHE, .n_ignored_inputs = 1},
 };
 KERNEL_TABLE(data_pass, rows)

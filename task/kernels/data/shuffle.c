@@ -57,7 +57,7 @@ static int64_t rounds_of(const struct dataset *d)
 	return d->kind->n_scalars > COUNT ? dataset_number(d, COUNT) : 1;
 }
 
-/* The seeds that numbers `first` and the next one give. */
+/* Sets the seeds to the scalar parameters `first` and `first` + 1. */
 static int init_seeds(struct dataset *d, unsigned first, struct mu_err *err)
 {
 	struct seeds *s = d->shared;
@@ -113,9 +113,9 @@ struct shuffle {
 	struct mu_tensor *t;
 	int64_t cap, head, count; /* of all rounds */
 	int64_t *rounds;          /* elements of each round that has begun */
-	int64_t first, n_rounds;  /* this one, and how many there are with those before it */
+	int64_t first, n_rounds;  /* the round that is drawn from; the rounds in the buffer */
 	int64_t rounds_begun;
-	bool any; /* an element came in the round that is read */
+	bool round_has_elements; /* the round that is read */
 };
 
 /* New seeds for each round if the dataset reshuffles (d->flag), else the same ones. */
@@ -136,7 +136,7 @@ static int begin_round(struct dataset_iterator *it, struct shuffle *w, struct mu
 	w->rounds = mu_xrealloc(w->rounds, (size_t)(w->n_rounds + 1) * sizeof *w->rounds);
 	w->rounds[w->n_rounds++] = 0;
 	w->rounds_begun++;
-	w->any = false;
+	w->round_has_elements = false;
 	return 0;
 }
 
@@ -181,14 +181,15 @@ static int shuffle_fill(struct dataset_iterator *it, struct shuffle *w, int64_t 
 		if ((rc = dataset_iterator_next(it->input, &w->t[at * n], err)) < 0)
 			return rc;
 		if (rc) {
-			w->any = true;
+			w->round_has_elements = true;
 			w->count++;
 			w->rounds[w->n_rounds - 1]++;
 			continue;
 		}
 		dataset_iterator_close_input(it);
 		/* for ever, but not when a whole round brings nothing */
-		if ((most < 0 ? w->any : w->rounds_begun < most) && (rc = begin_round(it, w, err)))
+		if ((most < 0 ? w->round_has_elements : w->rounds_begun < most) &&
+		    (rc = begin_round(it, w, err)))
 			return rc;
 	}
 	return 0;
@@ -258,7 +259,7 @@ static int shuffle_serialize(struct dataset_iterator *it, struct serializer *ser
 
 	MU_RETURN_IF_ERROR(seeds_serialize(it->d, ser, err));
 	MU_RETURN_IF_ERROR(draws_serialize(&w->draws, ser, err));
-	MU_RETURN_IF_ERROR(serialize_flag(ser, &w->any, err));
+	MU_RETURN_IF_ERROR(serialize_flag(ser, &w->round_has_elements, err));
 	MU_RETURN_IF_ERROR(rounds_serialize(w, size, ser, err));
 	for (int64_t i = 0; i < w->count; i++) {
 		int64_t at = (w->head + i) % size;
@@ -365,11 +366,11 @@ static const struct dataset_kind rows[] = {
     {DATASET("ShuffleDataset"), SHUFFLE, .n_scalars = 3, .is_copied = true},
     {DATASET("ShuffleAndRepeatDataset"), SHUFFLE, .n_scalars = 4, .is_copied = true},
     /* the last input is the generator, which the uses of the dataset share */
-    {DATASET("ShuffleDatasetV3"), SHUFFLE, .n_scalars = 3, .n_behind = 1},
-    {DATASET("ShuffleAndRepeatDatasetV2"), SHUFFLE, .n_scalars = 4, .n_behind = 1},
+    {DATASET("ShuffleDatasetV3"), SHUFFLE, .n_scalars = 3, .n_ignored_inputs = 1},
+    {DATASET("ShuffleAndRepeatDatasetV2"), SHUFFLE, .n_scalars = 4, .n_ignored_inputs = 1},
     {DATASET("RandomDataset ExperimentalRandomDataset"), RANDOM},
     {DATASET("RandomDatasetV2"), .shared_size = sizeof(struct seeds),
-     .state_size = sizeof(struct draws), .n_scalars = 2, .n_behind = 1,
+     .state_size = sizeof(struct draws), .n_scalars = 2, .n_ignored_inputs = 1,
      .check = check_random_rounds, .finish = finish_shuffle, .open = random_open,
      .next = random_next, .count = count_endless, .serialize = random_serialize},
     {DATASET("SamplingDataset"), .state_size = sizeof(struct draws), .n_in = 1, .n_scalars = 2,

@@ -22,7 +22,8 @@ struct kernel_table {
 	KERNEL_TABLE_DECLARE(name)                                                                 \
 	const struct kernel_table kernel_table_##name = {rows, sizeof *(rows), MU_COUNT(rows)};
 
-/* The kernel `name` that is `call`, a function of several ops with its arguments for this one. */
+/* Defines the kernel `name`, which returns `call`: a function of several ops with the arguments for
+ * this one. */
 #define KERNEL_RUN(name, call)                                                                     \
 	static int name(struct kernel_call *c, struct mu_err *err)                                 \
 	{                                                                                          \

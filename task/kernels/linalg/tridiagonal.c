@@ -20,11 +20,12 @@ static void add_row(int64_t n, number f, const number *x, number *y)
 
 struct tridiagonal {
 	int64_t n, columns;
-	number *above, *main, *below, *second; /* second: above `above`, from exchanged rows */
+	number *above, *main, *below;
+	number *second_above; /* the diagonal above `above`, which exchanged rows fill */
 	number *x;
 };
 
-/* Rows i and i + 1, of which only the first has been through, changed for one another. */
+/* Exchanges rows i and i + 1.  Row i has been eliminated, row i + 1 has not. */
 static void exchange(struct tridiagonal *s, int64_t i)
 {
 	number t = s->main[i];
@@ -35,7 +36,7 @@ static void exchange(struct tridiagonal *s, int64_t i)
 	s->above[i] = s->main[i + 1];
 	s->main[i + 1] = t;
 	if (i + 2 < s->n) {
-		s->second[i] = s->above[i + 1];
+		s->second_above[i] = s->above[i + 1];
 		s->above[i + 1] = 0;
 	}
 	for (int64_t c = 0; c < s->columns; c++) {
@@ -53,7 +54,7 @@ static void solve(struct tridiagonal *s, bool pivoting)
 		number f = s->below[i + 1] / s->main[i];
 		s->main[i + 1] -= f * s->above[i];
 		if (i + 2 < s->n)
-			s->above[i + 1] -= f * s->second[i];
+			s->above[i + 1] -= f * s->second_above[i];
 		add_row(s->columns, -f, s->x + i * s->columns, s->x + (i + 1) * s->columns);
 	}
 	for (int64_t i = s->n; i-- > 0;) {
@@ -61,13 +62,13 @@ static void solve(struct tridiagonal *s, bool pivoting)
 		if (i + 1 < s->n)
 			add_row(s->columns, -s->above[i], row + s->columns, row);
 		if (i + 2 < s->n)
-			add_row(s->columns, -s->second[i], row + 2 * s->columns, row);
+			add_row(s->columns, -s->second_above[i], row + 2 * s->columns, row);
 		for (int64_t c = 0; c < s->columns; c++)
 			row[c] /= s->main[i];
 	}
 }
 
-/* A singular matrix gives no numbers, as it does in TensorFlow, or an error. */
+/* A singular matrix gives NaN, as in TensorFlow, or an error. */
 static int solve_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int64_t n = j->a.cols, columns = j->b.cols;
@@ -77,7 +78,7 @@ static int solve_one(const struct matrix_job *j, int64_t k, double *work)
 
 	matrices_get_complex(&j->a, k, BY_ROWS, d);
 	matrices_get_complex(&j->b, k, BY_ROWS, s.x);
-	memset(s.second, 0, (size_t)n * sizeof *s.second);
+	memset(s.second_above, 0, (size_t)n * sizeof *s.second_above);
 	solve(&s, j->flag);
 	for (int64_t i = 0; i < n; i++)
 		singular |= s.main[i] == 0;

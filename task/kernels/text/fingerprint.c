@@ -69,7 +69,7 @@ static uint64_t up_to_64(const char *s, size_t n)
 		    e + fingerprint_rotate(f + a, 18) + g, mul);
 }
 
-struct state {
+struct hash_state {
 	uint64_t x, y, z, v[2], w[2];
 };
 
@@ -85,8 +85,8 @@ static void weak_hash_32(uint64_t out[2], const char *s, uint64_t a, uint64_t b)
 	out[1] = b + fingerprint_rotate(a, 44) + c;
 }
 
-/* One block of 64 bytes; the last one weighs its carried words by `weight`. */
-static void mix_block_64(struct state *t, const char *s, uint64_t mul, uint64_t weight)
+/* Mixes a block of 64 bytes into the state.  weight: of v[0] and w[1], 9 for the last block. */
+static void mix_block_64(struct hash_state *t, const char *s, uint64_t mul, uint64_t weight)
 {
 	t->x = fingerprint_rotate(t->x + t->y + t->v[0] + load64(s + 8), 37) * mul;
 	t->y = fingerprint_rotate(t->y + t->v[1] + load64(s + 48), 42) * mul;
@@ -103,7 +103,7 @@ static void mix_block_64(struct state *t, const char *s, uint64_t mul, uint64_t 
 uint64_t fingerprint64(const char *s, size_t n)
 {
 	enum { SEED = 81 };
-	struct state t = {.y = SEED * K1 + 113};
+	struct hash_state t = {.y = SEED * K1 + 113};
 
 	if (n <= 16)
 		return up_to_16(s, n);
@@ -157,7 +157,7 @@ static void up_to_127(const char *s, size_t n, uint64_t a, uint64_t b, uint64_t 
 
 static void from_128(const char *s, size_t n, uint64_t low, uint64_t high, uint64_t out[2])
 {
-	struct state t = {.x = low, .y = high, .z = n * K1};
+	struct hash_state t = {.x = low, .y = high, .z = n * K1};
 
 	t.v[0] = fingerprint_rotate(t.y ^ K1, 49) * K1 + load64(s);
 	t.v[1] = fingerprint_rotate(t.v[0], 42) * K1 + load64(s + 8);

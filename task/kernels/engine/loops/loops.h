@@ -92,6 +92,7 @@ extern const struct loops *loops; /* the set chosen; cpu-generic until then */
  * False: t is not for this op, and nothing was done.  `out` has the elements' type. */
 bool loops_binary(enum binary_op op, enum mu_dtype t, void *out, const void *a, const void *b,
 		  int64_t n, enum binary_form f);
+/* True if loops_binary has a loop for this op and type. */
 bool loops_binary_known(enum binary_op op, enum mu_dtype t);
 
 /* Picks "cpu-generic", "cpu-avx2" or "cpu-avx512"; NULL or "" the best this processor has.
