@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The view of a run, from the report lines of the chief's trainer, and from "progress step=120" of
- *the ps if the program is the user's:
+ * the ps if the program is the user's:
  *
  *	progress step=120 target=2000 loss=0.41 steps_per_second=800 examples_per_second=25600
  *	final step=2000 reason=TargetReached checkpoint=/…/model.ckpt-2000 events=/… loss=0.3

@@ -18,7 +18,7 @@ struct device_choice {
 	struct device_set *gpus; /* the caller of device_open frees it; NULL: none */
 };
 
-/* gpu: (optional) how GPUs are to be used, when they are requested for. */
+/* gpu: (optional) how GPUs are to be used, when they are requested. */
 int device_open(const char *requested, const struct gpu_options *gpu, struct device_choice *out,
 		struct mu_err *err);
 

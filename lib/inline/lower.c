@@ -2,7 +2,7 @@
 /* Lowers functional If, Case, While and For to the control flow ops of the executor.
  *
  * If, Case: each input goes through a Switch to every branch.  Nodes of a branch without inputs
- *have its pivot as a control input, which is dead unless the branch is taken.  The outputs of the
+ * have its pivot as a control input, which is dead unless the branch is taken.  The outputs of the
  * branches go to a Merge.
  *
  * While: one loop frame with the name of the call.

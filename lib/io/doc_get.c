@@ -134,7 +134,7 @@ int mu_doc_opt_list(const struct mu_doc_node *map, const char *key, struct mu_do
 	return opt_kind(map, key, MU_DOC_LIST, out, err);
 }
 
-/* Returns the edit edit_distance of two short words; a large value for long ones. */
+/* Returns the edit distance of two short words; a large value for long ones. */
 static unsigned edit_distance(const char *a, const char *b)
 {
 	enum { MAX = 40 };
@@ -173,7 +173,7 @@ int mu_doc_known_keys(const struct mu_doc_node *map, const char *const *known, s
 	mu_doc_each(map, c)
 	{
 		const char *near = NULL;
-		unsigned best = 4; /* words at a larger edit_distance are not suggested */
+		unsigned best = 4; /* words at a larger distance are not suggested */
 
 		if (is_known(c->key, known))
 			continue;

@@ -307,10 +307,12 @@ int mu_tensor_copy(struct mu_tensor *out, const struct mu_tensor *in, struct mu_
 			mu_handle_copy(&MU_DATA(struct mu_handle, &t)[i],
 				       &MU_DATA(struct mu_handle, in)[i]);
 	else if (in->dtype == MU_VARIANT)
-		for (int64_t i = 0; i < n; i++)
-			MU_DATA(struct mu_object *, &t)
-	[i] = mu_object_ref(MU_DATA(struct mu_object *, in)[i]);
-	else if (n) memcpy(t.data, in->data, (size_t)n * mu_dtype_size(in->dtype));
+		for (int64_t i = 0; i < n; i++) {
+			struct mu_object *o = MU_DATA(struct mu_object *, in)[i];
+			MU_DATA(struct mu_object *, &t)[i] = mu_object_ref(o);
+		}
+	else if (n)
+		memcpy(t.data, in->data, (size_t)n * mu_dtype_size(in->dtype));
 	*out = t;
 	return 0;
 }

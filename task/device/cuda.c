@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA device is a plug-in, libmuster-cuda.so.  MUSTER_CUDA_PLUGIN names its file.  Otherwise
  * the task searches the program's directory (a build directory has both) and then ../lib
- * (PREFIX/bin and PREFIX/lib).  The task loads the plug-in only when GPU kernels are requested for;
+ * (PREFIX/bin and PREFIX/lib).  The task loads the plug-in only when GPU kernels are requested;
  * the plug-in then reports whether the driver works. */
 #include "task/device/gpu.h"
 

@@ -3,7 +3,7 @@
  * or strings, bytes in base64.
  *
  * Minus zero is zero, and whole numbers beyond 2^53 are rejected unless they are strings: both
- *would have lost something on their way here.
+ * would have lost something on their way here.
  *
  *	{"features": {"feature": {"a": {"int64List": {"value": ["1", 2]}}, …}}}
  */
