@@ -87,14 +87,10 @@ static bool gather_output_gradients(struct sweep *s, const struct op_grad *og, s
 }
 
 /* Advice in the message about an op without a gradient. */
-static const char *advice_for(const char *op)
+static const char *advice_for(const struct mu_node *n)
 {
-	static const char *const frames[] = {"Enter",    "Exit",    "NextIteration",
-					     "RefEnter", "RefExit", "RefNextIteration"};
-
-	for (size_t i = 0; i < MU_COUNT(frames); i++)
-		if (strcmp(op, frames[i]) == 0)
-			return "build the loop with mu_while (muster/function.h)";
+	if (mu_node_has_flag(n, MU_OP_LOOP))
+		return "build the loop with mu_while (muster/function.h)";
 	return "remove it from the loss or put a StopGradient before it";
 }
 
@@ -112,7 +108,7 @@ static void differentiate_node(struct sweep *s, struct mu_node *n)
 	mu_push_device(s->b, n->device);
 	if (!og) {
 		mu_builder_fail(s->b, MU_UNIMPLEMENTED, "op %s (node '%s') has no gradient; %s",
-				n->op, n->name, advice_for(n->op));
+				n->op, n->name, advice_for(n));
 	} else if (gather_output_gradients(s, og, n, gy, n_out)) {
 		if (grad_takes_complex(&c))
 			og->fn(&c);

@@ -84,6 +84,10 @@ void mu_node_set_bool(struct mu_graph *g, struct mu_node *n, const char *name, b
 void mu_node_set_string(struct mu_graph *g, struct mu_node *n, const char *name, const char *value);
 /* Sets the base type of a reference type. */
 void mu_node_set_type(struct mu_graph *g, struct mu_node *n, const char *name, enum mu_dtype type);
+static inline bool mu_node_has_flag(const struct mu_node *n, unsigned flags) /* any of them */
+{
+	return n->def && (n->def->flags & flags);
+}
 bool mu_node_is_constant(const struct mu_node *n); /* a Const without control inputs */
 /* Copies node n, without inputs, to graph `to`, which must not have a node of that name. */
 struct mu_node *mu_graph_copy_node(struct mu_graph *to, const struct mu_node *n);

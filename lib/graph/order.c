@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Topological order of a graph, by Kahn's algorithm. */
-#include <string.h>
-
 #include "lib/graph/graph.h"
-
-static bool is_op_or_ref(const char *op, const char *name)
-{
-	return !strcmp(op, name) || (!strncmp(op, "Ref", 3) && !strcmp(op + 3, name));
-}
 
 bool mu_edge_is_back(const struct mu_node *from, const struct mu_node *to)
 {
-	return is_op_or_ref(from->op, "NextIteration") && is_op_or_ref(to->op, "Merge");
+	return mu_node_has_flag(from, MU_OP_NEXT_ITERATION) && mu_node_has_flag(to, MU_OP_MERGE);
 }
 
 /* True if input k of `to` orders the two nodes.  Nodes before `first` come first in any case. */

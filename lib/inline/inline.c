@@ -297,11 +297,11 @@ static int expand_all(struct inliner *x)
 	return 0;
 }
 
-/* True if the graph has conditionals or loops: each of them has a Switch. */
+/* True if the graph has conditionals or loops: each of them has a Switch, or a _SwitchN. */
 static bool has_branches(const struct mu_graph *g)
 {
 	for (unsigned i = 0; i < g->n_nodes; i++)
-		if (strcmp(g->nodes[i]->op, "Switch") == 0)
+		if (mu_node_has_flag(g->nodes[i], MU_OP_SWITCH))
 			return true;
 	return false;
 }

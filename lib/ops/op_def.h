@@ -35,6 +35,14 @@ enum mu_op_flag {
 	MU_OP_COMMUTATIVE = 1 << 1,
 	MU_OP_UNINIT_OK = 1 << 2, /* accepts an uninitialised variable */
 	MU_OP_METADATA = 1 << 3,  /* reads only shapes; placed on the device of its producer */
+	/* Control flow ops, those of references included. */
+	MU_OP_SWITCH = 1 << 4,
+	MU_OP_MERGE = 1 << 5,
+	MU_OP_ENTER = 1 << 6,
+	MU_OP_EXIT = 1 << 7,
+	MU_OP_NEXT_ITERATION = 1 << 8,
+	MU_OP_LOOP_COND = 1 << 9,
+	MU_OP_LOOP = MU_OP_ENTER | MU_OP_EXIT | MU_OP_NEXT_ITERATION | MU_OP_LOOP_COND,
 };
 
 enum mu_arg_kind { MU_ARG_FIXED, MU_ARG_ATTR, MU_ARG_REPEAT, MU_ARG_TYPE_LIST };

@@ -30,10 +30,9 @@ static void move_loop_ends(struct mu_graph *g, struct mu_arena *a)
 {
 	const char **device = MU_ARENA_ARRAY(a, const char *, g->n_nodes);
 	bool *several = MU_ARENA_ARRAY(a, bool, g->n_nodes);
-	enum loop_role role;
 
 	for (unsigned i = 0; i < g->n_nodes; i++)
-		if (loop_role(g->nodes[i]) == LOOP_EXIT && g->nodes[i]->n_inputs)
+		if (mu_node_has_flag(g->nodes[i], MU_OP_EXIT) && g->nodes[i]->n_inputs)
 			move_node(g, g->nodes[i], g->nodes[i]->inputs[0].node->device);
 	for (unsigned i = 0; i < g->n_nodes; i++)
 		for (unsigned k = 0; k < g->nodes[i]->n_inputs; k++) {
@@ -42,11 +41,10 @@ static void move_loop_ends(struct mu_graph *g, struct mu_arena *a)
 				several[from] = true;
 			device[from] = g->nodes[i]->device;
 		}
-	for (unsigned i = 0; i < g->n_nodes; i++) {
-		role = loop_role(g->nodes[i]);
-		if ((role == LOOP_ENTER || role == LOOP_NEXT) && device[i] && !several[i])
+	for (unsigned i = 0; i < g->n_nodes; i++)
+		if (mu_node_has_flag(g->nodes[i], MU_OP_ENTER | MU_OP_NEXT_ITERATION) &&
+		    strcmp(g->nodes[i]->op, "RefEnter") != 0 && device[i] && !several[i])
 			move_node(g, g->nodes[i], device[i]);
-	}
 }
 
 /* ---- control loops ---- */
@@ -182,7 +180,7 @@ int loops_distribute(struct loops *l, struct mu_graph *g, struct mu_err *err)
 	mu_arena_init(&l->arena);
 	mu_map_init(&l->pivots);
 	for (unsigned i = 0; i < g->n_nodes && !any; i++)
-		any = loop_role(g->nodes[i]) != LOOP_NONE;
+		any = mu_node_has_flag(g->nodes[i], MU_OP_LOOP);
 	if (!any)
 		return 0;
 	l->list = MU_ARENA_ARRAY(&l->arena, struct loop, l->cap);

@@ -10,23 +10,6 @@
 /* The executor rejects deeper nesting. */
 enum { MAX_DEPTH = 64 };
 
-static const struct {
-	const char *op;
-	enum loop_role role;
-} roles[] = {
-    {"Enter", LOOP_ENTER},        {"RefEnter", LOOP_REF_ENTER}, {"Exit", LOOP_EXIT},
-    {"RefExit", LOOP_EXIT},       {"NextIteration", LOOP_NEXT}, {"RefNextIteration", LOOP_NEXT},
-    {"LoopCond", LOOP_CONDITION},
-};
-
-enum loop_role loop_role(const struct mu_node *n)
-{
-	for (unsigned i = 0; i < MU_COUNT(roles); i++)
-		if (strcmp(n->op, roles[i].op) == 0)
-			return roles[i].role;
-	return LOOP_NONE;
-}
-
 static int enter_loop(struct loops *l, const struct mu_node *n, unsigned outer, unsigned *out,
 		      struct mu_err *err)
 {
@@ -61,19 +44,13 @@ static int set_output_loop(struct loops *l, struct mu_node *n, unsigned in, stru
 	unsigned *output_loop = &l->output_loop[n->id];
 
 	*output_loop = in;
-	switch (loop_role(n)) {
-	case LOOP_ENTER:
-	case LOOP_REF_ENTER:
+	if (mu_node_has_flag(n, MU_OP_ENTER))
 		return enter_loop(l, n, in, output_loop, err);
-	case LOOP_EXIT:
+	if (mu_node_has_flag(n, MU_OP_EXIT))
 		*output_loop = l->list[in].parent;
-		return 0;
-	case LOOP_CONDITION:
+	if (mu_node_has_flag(n, MU_OP_LOOP_COND))
 		l->list[in].cond = n;
-		return 0;
-	default:
-		return 0;
-	}
+	return 0;
 }
 
 /* The order lacks nodes in a cycle without NextIteration; the executor rejects these. */

@@ -4,8 +4,6 @@
 
 #include "task/graph/loops.h"
 
-enum loop_role { LOOP_NONE, LOOP_ENTER, LOOP_REF_ENTER, LOOP_EXIT, LOOP_NEXT, LOOP_CONDITION };
-enum loop_role loop_role(const struct mu_node *n);
 /* Fills `list` and `of`. */
 int loops_find(struct loops *l, struct mu_graph *g, struct mu_err *err);
 

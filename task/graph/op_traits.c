@@ -14,17 +14,10 @@ static bool is_one_of(const char *op, const char *const *list)
 }
 
 /* Control flow ops: their outputs may be dead one by one, or belong to another iteration. */
-static bool is_control_flow(const char *op)
+static bool is_control_flow(const struct mu_op_def *d)
 {
-	static const char *const ops[] = {"Switch",           "RefSwitch",
-					  "_SwitchN",         "Merge",
-					  "RefMerge",         "Enter",
-					  "RefEnter",         "Exit",
-					  "RefExit",          "NextIteration",
-					  "RefNextIteration", "LoopCond",
-					  "ControlTrigger",   NULL};
-
-	return is_one_of(op, ops);
+	return d->flags & (MU_OP_SWITCH | MU_OP_MERGE | MU_OP_LOOP) ||
+	       strcmp(d->name, "ControlTrigger") == 0;
 }
 
 static bool any_ref(const struct mu_arg_def *args, unsigned n)
@@ -39,8 +32,7 @@ unsigned optimize_traits(const struct mu_node *n)
 {
 	const struct mu_op_def *d = n->def;
 	static const char *const passes[] = {"Identity", "StopGradient", "PreventGradient", NULL};
-	static const char *const die[] = {"Switch", "RefSwitch", "_SwitchN",
-					  "_Recv",  "_HostRecv", NULL};
+	static const char *const receives[] = {"_Recv", "_HostRecv", NULL};
 	const struct kernel *k = cpu_kernel_find(d->name);
 	static const char *const outside[] = {"ReadFile", "MatchingFiles", NULL}; /* may change */
 	bool outputs_ref = any_ref(d->outputs, d->n_outputs);
@@ -48,13 +40,13 @@ unsigned optimize_traits(const struct mu_node *n)
 
 	if (is_one_of(d->name, passes))
 		f |= TRAIT_IDENTITY;
-	if (is_one_of(d->name, die))
+	if (d->flags & MU_OP_SWITCH || is_one_of(d->name, receives))
 		f |= TRAIT_DEAD_OUTPUTS;
 	if (strcmp(d->name, "NoOp") == 0)
 		f |= TRAIT_NO_OP;
-	if (is_control_flow(d->name))
+	if (is_control_flow(d))
 		f |= TRAIT_CONTROL_FLOW;
-	if (!(d->flags & MU_OP_STATEFUL) && d->name[0] != '_' && !is_control_flow(d->name) &&
+	if (!(d->flags & MU_OP_STATEFUL) && d->name[0] != '_' && !is_control_flow(d) &&
 	    !is_one_of(d->name, outside) && strncmp(d->name, "Placeholder", 11) != 0 &&
 	    !outputs_ref && !any_ref(d->inputs, d->n_inputs) && k && k->run &&
 	    !(k->flags & (KERNEL_NO_FOLD | KERNEL_SEES_DEAD)))

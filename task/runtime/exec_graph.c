@@ -7,22 +7,13 @@
 
 #include "task/runtime/device_kernel.h"
 
-static const struct {
-	const char *op;
-	enum node_kind kind;
-} kinds[] = {
-    {"Merge", NODE_MERGE},        {"RefMerge", NODE_MERGE},
-    {"Enter", NODE_ENTER},        {"RefEnter", NODE_ENTER},
-    {"Exit", NODE_EXIT},          {"RefExit", NODE_EXIT},
-    {"NextIteration", NODE_NEXT}, {"RefNextIteration", NODE_NEXT},
-};
-
-static enum node_kind node_kind_of(const char *op)
+static enum node_kind node_kind_of(const struct mu_node *n)
 {
-	for (unsigned i = 0; i < MU_COUNT(kinds); i++)
-		if (strcmp(kinds[i].op, op) == 0)
-			return kinds[i].kind;
-	return NODE_PLAIN;
+	return mu_node_has_flag(n, MU_OP_MERGE)            ? NODE_MERGE
+	       : mu_node_has_flag(n, MU_OP_ENTER)          ? NODE_ENTER
+	       : mu_node_has_flag(n, MU_OP_EXIT)           ? NODE_EXIT
+	       : mu_node_has_flag(n, MU_OP_NEXT_ITERATION) ? NODE_NEXT
+							   : NODE_PLAIN;
 }
 
 struct types {
@@ -124,7 +115,7 @@ static void node_describe(struct exec_node *p, const struct kernel *k,
 {
 	const struct mu_node *n = p->node;
 
-	p->kind = (uint8_t)node_kind_of(n->op);
+	p->kind = (uint8_t)node_kind_of(n);
 	p->run = strcmp(n->op, "NoOp") == 0 ? NULL : kernels->function(k, n);
 	p->async = k->start != NULL;
 	p->expensive = (k->flags & KERNEL_EXPENSIVE) != 0;

@@ -275,7 +275,7 @@ static int watch_node(struct debug_nodes *d, struct mu_node *n)
  * inputs is dead. */
 static void wait_for_publishers(struct debug_nodes *d, struct mu_node *n)
 {
-	if (strcmp(n->op, "Merge") == 0 || strcmp(n->op, "RefMerge") == 0)
+	if (mu_node_has_flag(n, MU_OP_MERGE))
 		return;
 	for (unsigned i = 0; i < n->n_inputs; i++) {
 		struct mu_input in = n->inputs[i];
