@@ -204,11 +204,6 @@ static int add_rets(struct body *b, struct mu_arena *scratch)
 	return rc;
 }
 
-static bool is_op(const struct mu_node *n, const char *op, const char *ref_op)
-{
-	return strcmp(n->op, op) == 0 || strcmp(n->op, ref_op) == 0;
-}
-
 /* In how many loops each node is. */
 static int *loop_depths(const struct mu_graph *g, struct mu_arena *scratch)
 {
@@ -223,9 +218,9 @@ static int *loop_depths(const struct mu_graph *g, struct mu_arena *scratch)
 			for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++)
 				if (depth[n->inputs[k].node->id] > d)
 					d = depth[n->inputs[k].node->id];
-			if (is_op(n, "Enter", "RefEnter"))
+			if (mu_node_has_flag(n, MU_OP_ENTER))
 				d++;
-			else if (d && is_op(n, "Exit", "RefExit"))
+			else if (d && mu_node_has_flag(n, MU_OP_EXIT))
 				d--;
 			if (d > depth[i] && d <= MOST_NESTED_LOOPS) {
 				depth[i] = d;
@@ -253,7 +248,7 @@ static bool *end_after_stateful(struct body *b, struct mu_node *end, struct mu_a
 			mu_node_add_control(b->g, end, n);
 	}
 	for (unsigned i = b->n_args; in_loop && i < end->id; i++)
-		if (depth[i] == 0 && is_op(b->g->nodes[i], "Exit", "RefExit"))
+		if (depth[i] == 0 && mu_node_has_flag(b->g->nodes[i], MU_OP_EXIT))
 			mu_node_add_control(b->g, end, b->g->nodes[i]);
 	return kept;
 }

@@ -41,15 +41,17 @@ int mu_listen_tcp(const char *host, int port, int *bound_port, struct mu_err *er
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list;
 	char service[8];
-	int fd = -1;
+	int fd = -1, why = 0;
 
 	snprintf(service, sizeof service, "%d", port);
 	int bad = getaddrinfo(host, service, &hints, &list);
 	if (bad)
 		return mu_fail(err, MU_FAILED_PRECONDITION, "%s: %s", host, gai_strerror(bad));
-	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
+	/* a port that is in use at one address of a host must not be taken at another */
+	for (const struct addrinfo *a = list; a && fd < 0 && why != EADDRINUSE; a = a->ai_next) {
 		fd = listen_at(a, port != 0, bound_port);
-	int why = errno;
+		why = errno;
+	}
 	freeaddrinfo(list);
 	if (fd >= 0)
 		return fd;
