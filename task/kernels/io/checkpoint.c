@@ -189,6 +189,7 @@ static int restore_v2(struct kernel_call *c, struct mu_err *err)
 static int restore_v1_format(struct kernel_call *c, struct mu_err *err)
 {
 	bool sliced = strcmp(c->node->op, "RestoreSlice") == 0;
+	char *whole[] = {""};
 	SOURCE_AUTO s = {0};
 	REQUEST_AUTO r = {0};
 	unsigned n_slices = 1;
@@ -200,7 +201,7 @@ static int restore_v1_format(struct kernel_call *c, struct mu_err *err)
 	if (r.n != 1 || n_slices != 1)
 		return mu_invalid(err, "tensor_name and shape_and_slice are one string each");
 	if (!sliced)
-		r.slices = (char *[]){""};
+		r.slices = whole;
 	MU_RETURN_IF_ERROR(mu_v1_format_open(&s.v1, r.prefix, err));
 	return output_restored(c, &s, &r, 0, args_attr_type(c->node, "dt", MU_DT_INVALID), err);
 }
