@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints docs/ops.md: the op table as it is written (lib/ops/ops_*.def) and whether the CPU device
- * has a kernel for each. */
+/* Prints docs/ops.md: the op table as it is written (lib/ops/ops_*.def), whether the CPU device has
+ * a kernel for each, and what is left out. */
 #include <stdio.h>
 #include <string.h>
 
@@ -151,6 +151,36 @@ static void print_section(const struct section *s)
 	printf(".\n");
 }
 
+/* Types for which TensorFlow has a CPU kernel and Muster has not: ops behind the reason for them.
+ */
+static int print_left_out(const char *path)
+{
+	char line[512];
+	FILE *f = fopen(path, "r");
+
+	if (!f)
+		return fprintf(stderr, "cannot read %s\n", path), 1;
+	printf(
+	    "\n## What is left out\n\n"
+	    "Not in the table are datasets of LMDB, SQL and snapshot files, CSR sparse matrices, "
+	    "quantized layers, statistics aggregators, the boosted trees and tensor forests of "
+	    "tf.contrib, PeriodicResample, FusedConv2DBiasActivation, ops of TPUs and of XLA, "
+	    "and the types float8 and int4: they need libraries or devices that a task does not "
+	    "have, or no program on parameter servers was found that uses them.\n\n"
+	    "The types below have a CPU kernel in TensorFlow 2.15 and here none, or one with "
+	    "other results. `tests/compat/types_diff.py` runs each op in each type that "
+	    "TensorFlow registers.\n");
+	while (fgets(line, sizeof line, f)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (line[0] == '>')
+			printf("\n%s\n\n", line + 2);
+		else if (line[0] != '#')
+			printf("* %s\n", line);
+	}
+	fclose(f);
+	return 0;
+}
+
 int main(void)
 {
 	unsigned have = 0, known = 0;
@@ -178,5 +208,5 @@ int main(void)
 	    known, have);
 	for (unsigned i = 0; i < MU_COUNT(sections); i++)
 		print_section(&sections[i]);
-	return 0;
+	return print_left_out("tests/compat/types_left_out.txt");
 }

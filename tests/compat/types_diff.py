@@ -145,7 +145,7 @@ def main():
         return run(a)
     # TensorFlow ends the process where one of its checks fails; the next child goes on behind that item
     only = set(filter(None, a.only.split(",")))
-    left_out = {tuple(line.split()) for line in LEFT_OUT.read_text().splitlines() if line and line[0] != "#"}
+    left_out = {tuple(line.split()) for line in LEFT_OUT.read_text().splitlines() if line and line[0] not in "#>"}
     left_out = {(op, t) for op, *types in left_out for t in types if not only or op in only}
     start, n, failed, found = 0, 0, 0, set()
     while True:
