@@ -161,7 +161,7 @@ static int print_left_out(const char *path)
 	if (!f)
 		return fprintf(stderr, "cannot read %s\n", path), 1;
 	printf(
-	    "\n## What is left out\n\n"
+	    "\n## Unsupported ops and types\n\n"
 	    "Not in the table are datasets of LMDB, SQL and snapshot files, CSR sparse matrices, "
 	    "quantized layers, statistics aggregators, the boosted trees and tensor forests of "
 	    "tf.contrib, PeriodicResample, FusedConv2DBiasActivation, ops of TPUs and of XLA, "

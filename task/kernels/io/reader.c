@@ -5,7 +5,9 @@
  * compute pool, because I/O threads must not wait for files.  When it needs a new file name, it
  * waits for it in the queue's wait list like a dequeue.  Files are read without the queue's lock,
  * so readers that share a queue do not wait for each other's files.  Each file kind is one struct
- * of functions. */
+ * of functions.
+ *
+ * The kinds and the ops share struct reader, which no header shows: it is one file. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

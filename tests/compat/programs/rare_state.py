@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stateful ops that few programs use: staging maps, half accumulators, saved readers, and tables under their older names."""
+"""Stateful ops that few programs use: staging maps, half accumulators, saved readers, and tables under their older names.
+
+One file, because the cases share the folder, the files and the names of queues below."""
 import itertools
 import tempfile
 import threading
