@@ -11,8 +11,7 @@
  *				  what etcd stores, PERMISSION_DENIED when a webhook fails
  *
  * 429 and 503 with Retry-After are retried a few times.  Other errors are left to the caller, whose
- * work queue has a backoff.
- */
+ * work queue has a backoff. */
 #ifndef MU_LIB_KUBE_KUBE_CLIENT_H
 #define MU_LIB_KUBE_KUBE_CLIENT_H
 

@@ -3,8 +3,7 @@
  *
  * Several files are merged as kubectl does it: of two clusters, users or contexts with one name the
  * first counts, and the first current-context counts.  A missing file of the list is skipped.
- * Relative paths in a file are relative to that file.
- */
+ * Relative paths in a file are relative to that file. */
 #include "lib/kube/kube_config.h"
 
 #include <stdio.h>

@@ -6,8 +6,7 @@
  *
  * A user may have: a client certificate, as data or path; a token or a file with one; a name and a
  * password; an exec plug-in (kube_exec.h); and `as`, `as-uid`, `as-groups` for impersonation.
- * auth-provider, which Kubernetes has removed, is an error.
- */
+ * auth-provider, which Kubernetes has removed, is an error. */
 #ifndef MU_LIB_KUBE_KUBE_CONFIG_H
 #define MU_LIB_KUBE_KUBE_CONFIG_H
 

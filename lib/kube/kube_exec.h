@@ -2,8 +2,7 @@
 /* The exec plug-in of a kubeconfig user: a program that prints an ExecCredential.
  *
  * It has no terminal and a time limit of 30 s.  It prints a token, a client certificate or both,
- * and may print when they expire.  The versions are client.authentication.k8s.io/v1 and v1beta1.
- */
+ * and may print when they expire.  The versions are client.authentication.k8s.io/v1 and v1beta1. */
 #ifndef MU_LIB_KUBE_KUBE_EXEC_H
 #define MU_LIB_KUBE_KUBE_EXEC_H
 

@@ -8,8 +8,7 @@
  *
  * A random watch time of 5 to 10 minutes spreads the reconnects of many watchers.  The wait between
  * failed tries grows from 0.8 s to 30 s and starts anew after a success.  The log gets one line
- * when things begin to fail and one when they work again, however long it takes.
- */
+ * when things begin to fail and one when they work again, however long it takes. */
 #include <stdatomic.h>
 #include <stdio.h>
 

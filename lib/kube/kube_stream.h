@@ -2,8 +2,7 @@
 /* Lists and watches the objects of one kind.
  *
  * kube_lines cuts a byte stream into lines.  kube_list reads a list page by page.  kube_reflector
- * is a thread that lists and watches until the client stops, and calls a handler.
- */
+ * is a thread that lists and watches until the client stops, and calls a handler. */
 #ifndef MU_LIB_KUBE_KUBE_STREAM_H
 #define MU_LIB_KUBE_KUBE_STREAM_H
 

@@ -5,8 +5,7 @@
  * validate` and `muster run` reject what the API server rejects, with file, line and path:
  * "job.yaml:12: spec.tasks.ps.replicas: must be between 0 and 1000, got -1".
  *
- * A job_spec owns the document it was read from: its strings point into it.
- */
+ * A job_spec owns the document it was read from: its strings point into it. */
 #ifndef MU_OPERATOR_API_JOB_SPEC_H
 #define MU_OPERATOR_API_JOB_SPEC_H
 

@@ -3,8 +3,7 @@
  *
  *	/healthz, /livez  200 as long as the process answers
  *	/readyz           200 once the watches that reconciles need have delivered their first lists
- *	/metrics          Prometheus' text form
- */
+ *	/metrics          Prometheus' text form */
 #include "operator/controller/controller.h"
 
 #include "lib/net/http_server.h"

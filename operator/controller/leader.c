@@ -7,8 +7,7 @@
  * monotonic clock; the clocks of two machines are never compared.  A renewal counts from before its
  * request was sent.  It carries the resource version of the last one, so the server rejects it when
  * another replica has written since.  may_write is false from 10 s on: a write under way can end
- * before the lease does.  It reads the clock each time, which also holds after a SIGSTOP.
- */
+ * before the lease does.  It reads the clock each time, which also holds after a SIGSTOP. */
 #include "operator/controller/controller.h"
 
 #include <stdio.h>

@@ -54,10 +54,9 @@ static void update_progress(struct controller *c, const struct snapshot *snapsho
 		return;
 	if (c->io.get_status(c->io.user, p->pod, &body) == 0)
 		page = kube_json(mu_buf_span(&body));
-	if (!page) {
-		record_answer(&c->store, p->pod, 0, false, now);
+	record_answer(&c->store, p->pod, 0, page != NULL, now);
+	if (!page)
 		return;
-	}
 	progress_report_decode(&report, at(page, "progress"));
 	if (!report.set)
 		progress_report_decode(&report, page);

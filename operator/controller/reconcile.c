@@ -18,17 +18,26 @@ static int refresh_job(struct reconcile *r, struct mu_err *err)
 	return 0;
 }
 
+/* The digest of the job's token, "" without one.  Only a plan that creates pods needs it. */
+static const char *token_digest(void *reconcile)
+{
+	struct reconcile *r = reconcile;
+
+	if (!r->token_digest[0])
+		task_token_digest(r->controller, r->snapshot->job->meta.uid, r->token_digest);
+	return r->token_digest;
+}
+
 static struct job_plan *make_plan(struct reconcile *r)
 {
 	const struct controller_options *o = &r->controller->options;
 	struct plan_options options = {.image = o->image,
 				       .image_gpu = o->image_gpu,
 				       .image_tensorboard = o->image_tensorboard,
-				       .cert_life = o->cert_life};
-	char digest[MU_TOKEN_SIZE];
+				       .cert_life = o->cert_life,
+				       .token_digest = token_digest,
+				       .user = r};
 
-	if (task_token_digest(r->controller, r->snapshot->job->meta.uid, digest) == 0)
-		options.token_digest = digest;
 	return job_plan_new(r->spec, &options, &r->snapshot->observed, r->now);
 }
 

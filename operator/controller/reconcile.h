@@ -11,6 +11,7 @@ struct reconcile {
 	const struct snapshot *snapshot;
 	const struct job_spec *spec; /* NULL when it is invalid; then there is no plan */
 	struct job_plan *plan;
+	char token_digest[MU_TOKEN_SIZE];
 	double now;
 	double wake;       /* seconds until the next reconcile; 0: no need */
 	bool job_is_stale; /* a write said that the job has another version */
@@ -35,9 +36,8 @@ int reconcile(struct controller *c, const char *key, double *requeue_after, stru
 /* ---- the steps ---- */
 
 /* Does what the plan says of the Secret and stores the status with the result, before a pod that
- * trusts the certificates is created: 1; 0 when the plan says nothing, or the API server rejects
- * it.
- */
+ * trusts the certificates is created: 1.  0: the plan says nothing, or the API server rejects
+ * it. */
 int certs_apply(struct reconcile *r, struct mu_err *err);
 /* The creates of the plan.  Returns 1 when an object was created or found: the next reconcile,
  * which sees it, writes the status.  0 when none was: the planned status has the rejections.  An

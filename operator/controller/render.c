@@ -208,8 +208,7 @@ static cJSON *main_container(cJSON *spec)
  *
  *	volcano             PodGroup + annotation scheduling.k8s.io/group-name
  *	scheduler-plugins   PodGroup + label scheduling.x-k8s.io/pod-group
- *	kueue               no object: labels and a count on the pods
- */
+ *	kueue               no object: labels and a count on the pods */
 static void join_gang(cJSON *pod, const struct job_spec *spec, int members)
 {
 	cJSON *metadata = mu_json_object_in(pod, "metadata"), *s = mu_json_object_in(pod, "spec");

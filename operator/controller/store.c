@@ -359,15 +359,12 @@ bool store_set_progress(struct store *c, const char *key, const char *pod_uid,
 
 	pthread_mutex_lock(&c->lock);
 	job = store_job_of(c, key);
-	if (job)
-		job->polled_at = now;
 	if (job && report->set && !progress_report_same(&job->progress, report)) {
 		job->progress = *report;
 		job->progress_changed_at = now;
 		differs = true;
 	}
-	if ((s = mu_map_get(&c->objects[KIND_POD], pod_uid)))
-		s->task.status_backoff = (struct poll_backoff){0};
+	s = mu_map_get(&c->objects[KIND_POD], pod_uid);
 	if (s && kernels && strncmp(s->task.kernels, kernels, sizeof(s->task.kernels) - 1) != 0) {
 		snprintf(s->task.kernels, sizeof(s->task.kernels), "%s", kernels);
 		differs = true;

@@ -6,8 +6,7 @@
  * too, so that the next reconcile does not repeat the write: struct expectation.
  *
  * Nothing in the store is a decision.  All of it may be lost: the lists, the tasks and the answers
- * to repeated writes restore it.
- */
+ * to repeated writes restore it. */
 #ifndef MU_OPERATOR_CONTROLLER_STORE_H
 #define MU_OPERATOR_CONTROLLER_STORE_H
 

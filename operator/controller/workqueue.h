@@ -4,8 +4,7 @@
  * Two workers never hold the same key: a key that is added while a worker holds it is handed out
  * again after workqueue_done.  workqueue_add_after delays a key by a given time;
  * workqueue_add_rate_limited delays it after a failure, by 5 ms that double up to 60 s with each
- * failure until workqueue_forget. workqueue_add overtakes both delays.
- */
+ * failure until workqueue_forget. workqueue_add overtakes both delays. */
 #ifndef MU_OPERATOR_CONTROLLER_WORKQUEUE_H
 #define MU_OPERATOR_CONTROLLER_WORKQUEUE_H
 

@@ -19,8 +19,7 @@
  *    backoffLimit.  A failure that may not be repeated fails the job.
  *  - An index that is done never runs again.  Pods beyond the replicas are deleted.
  *  - A terminating pod on a lost node is deleted by force 15 s after its grace period.
- *  - A synchronous worker that is scaled away deregisters (plan_departure.c).
- */
+ *  - A synchronous worker that is scaled away deregisters (plan_departure.c). */
 #ifndef MU_OPERATOR_PLAN_JOB_PLAN_H
 #define MU_OPERATOR_PLAN_JOB_PLAN_H
 
@@ -52,7 +51,8 @@ struct plan_options {
 	const char *image_tensorboard; /* with TensorBoard; NULL: no such pod is created */
 	bool plaintext;                /* no TLS, also when the spec asks for it */
 	int cert_life;                 /* seconds; 0: PLAN_CERT_LIFE */
-	const char *token_digest; /* SHA-256 of the job's bearer token, for its tasks; NULL: none */
+	/* SHA-256 of the job's bearer token, for its tasks, or ""; NULL: none. */
+	const char *(*token_digest)(void *user);
 	/* Address of a task; NULL: "<job>-<task>-<index>.<job>.<namespace>.svc:<port>". */
 	void (*address)(void *user, const struct job_spec *s, const char *task, int index,
 			char *out, size_t size);

@@ -8,8 +8,7 @@
  * So the status records how many workers may have joined, as soon as one runs.  The status of an
  * index records a pending departure when its worker is scaled away.  A worker that ends with 0 or
  * 143 has deregistered.  For any other the planner creates a departure pod (MUSTER_LEAVE=1), which
- * deregisters in its place.  Deregistering twice is harmless.
- */
+ * deregisters in its place.  Deregistering twice is harmless. */
 #include <math.h>
 
 #include "operator/plan/planner.h"

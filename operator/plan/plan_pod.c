@@ -99,6 +99,8 @@ static void put_number(struct planner *p, struct plan_pod *pod, const char *name
 static void fill_env(struct planner *p, struct plan_pod *pod, const struct mu_cluster *cluster)
 {
 	const struct train_spec *t = &p->spec->train;
+	const struct plan_options *o = p->options;
+	const char *digest = o->token_digest ? o->token_digest(o->user) : "";
 	MU_AUTO_BUF tf_config = {0};
 	MU_AUTO_BUF train = {0};
 
@@ -108,15 +110,15 @@ static void fill_env(struct planner *p, struct plan_pod *pod, const struct mu_cl
 	mu_cluster_write_tf_config(cluster, pod->task, pod->index, &tf_config);
 	put_env(p, pod, "TF_CONFIG", tf_config.data);
 	put_number(p, pod, "MUSTER_EPOCH", pod->epoch);
-	if (!p->options->address) { /* `muster run` chooses the ports itself */
+	if (!o->address) { /* `muster run` chooses the ports itself */
 		put_number(p, pod, "MUSTER_PORT", pod->port);
 		put_number(p, pod, "MUSTER_STREAM_PORT", JOB_STREAM_PORT);
 		put_number(p, pod, "MUSTER_HTTP_PORT", pod->http_port);
 	}
 	if (pod->secret)
 		put_env(p, pod, "MUSTER_TLS", JOB_TLS_PATH);
-	if (p->options->token_digest)
-		put_env(p, pod, "MUSTER_TOKEN_SHA256", p->options->token_digest);
+	if (digest[0])
+		put_env(p, pod, "MUSTER_TOKEN_SHA256", digest);
 	if (pod->role == ROLE_TRAINER) {
 		train_spec_write(t, &train);
 		put_env(p, pod, "MUSTER_TRAIN", train.data);

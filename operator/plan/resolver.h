@@ -7,8 +7,7 @@
  * and kubernetes.io/arch.
  *
  * The variant is a promise of at least that much: the task probes its processor, may choose better
- * ones of the same family, and reports; it fails when the node offers less.
- */
+ * ones of the same family, and reports; it fails when the node offers less. */
 #ifndef MU_OPERATOR_PLAN_RESOLVER_H
 #define MU_OPERATOR_PLAN_RESOLVER_H
 

@@ -71,7 +71,10 @@ static double monotonic(void)
 static int on_get_status(void *user, const struct pod *task, struct mu_buf *out)
 {
 	snprintf(world.asked, sizeof(world.asked), "%s", task->ip);
-	return -MU_UNAVAILABLE;
+	if (!world.answers)
+		return -MU_UNAVAILABLE;
+	mu_buf_puts(out, "{}");
+	return 0;
 }
 
 static int on_post(void *user, const struct pod *task, const char *page, const char *members,
@@ -171,12 +174,6 @@ static void chief_is_a_new_one(struct store *c)
 	receive_object(c, KIND_POD, pod_of("chief", "c2", "u1", "Running", true));
 }
 
-static void chief_answers_late(struct store *c)
-{
-	store_set_progress(c, "default/j", "c1", &(struct progress_report){.set = true}, NULL,
-			   1002);
-}
-
 static void job_is_a_new_one(struct store *c)
 {
 	receive_object(c, KIND_JOB, job_of("u2"));
@@ -201,15 +198,10 @@ static void chief__that_is_new__is_asked_at_once(void **state)
 		void (*happens)(struct store *c);
 		const char *asked;
 	} cases[] = {
-	    {chief_is_deleting, "of-w1"},
-	    {chief_is_gone, "of-w1"},
-	    {chief_was_removed, "of-w1"},
-	    {chief_is_in_no_list, "of-w1"},
-	    {chief_has_failed, "of-w1"},
-	    {chief_is_a_new_one, "of-c2"},
-	    {chief_answers_late, "of-c1"},
-	    {job_is_a_new_one, "of-w2"},
-	    {job_is_a_new_one__seen_after_its_pod, "of-w2"},
+	    {chief_is_deleting, "of-w1"}, {chief_is_gone, "of-w1"},
+	    {chief_was_removed, "of-w1"}, {chief_is_in_no_list, "of-w1"},
+	    {chief_has_failed, "of-w1"},  {chief_is_a_new_one, "of-c2"},
+	    {job_is_a_new_one, "of-w2"},  {job_is_a_new_one__seen_after_its_pod, "of-w2"},
 	    {all_are_gone, ""},
 	};
 
@@ -218,6 +210,16 @@ static void chief__that_is_new__is_asked_at_once(void **state)
 		expect_asked(1003, cases[i].asked);
 		end();
 	}
+}
+
+static void chief__that_answers__is_asked_in_each_round(void **state)
+{
+	start();
+	world.answers = true;
+	expect_asked(1006, "of-c1"); /* the backoff of the first failure is over */
+	expect_asked(1007, "of-c1");
+	world.answers = false;
+	end();
 }
 
 static void chief__named_master__is_asked_in_any_order_of_the_pods(void **state)
@@ -318,6 +320,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_chief_without_a_page__is_asked_once_a_minute),
 	    cmocka_unit_test(chief__that_is_new__is_asked_at_once),
+	    cmocka_unit_test(chief__that_answers__is_asked_in_each_round),
 	    cmocka_unit_test(chief__named_master__is_asked_in_any_order_of_the_pods),
 	    cmocka_unit_test(task__with_an_older_epoch__is_sent_the_members_until_it_confirms),
 	};
