@@ -73,6 +73,9 @@ def unary():
     for t in REALS:
         near = {"rtol": 1e-5 if t == F else 1e-11, "atol": 1e-5 if t == F else 1e-11}
         yield Case("Digamma", {"x": np.array([-3.7, -0.2, 0.01, 0.5, 1, 1.4616, 2, 5, 9.5, 100], t)}, **near)
+        below = np.array([-1e-20, -1e-10, -1 - 1e-6], t)  # the poles
+        yield Case("Digamma", {"x": below}, **near)
+        yield Case("Zeta", {"x": np.array([2], t), "q": below}, **near)
         yield Case("Polygamma", {"a": np.array([0, 1, 1, 2, 3, 1, 5, 1.5], t),
                                  "x": np.array([0.3, 0.3, 7, 1.2, 2, -0.6, 4, 1], t)}, **near)
         yield Case("Zeta", {"x": np.array([2, 3.5, 1.5, 2, 6, 1, 4], t), "q": np.array([1, 0.4, 20, -0.3, 3, 2, -2], t)},
@@ -129,6 +132,7 @@ def binary():
                 y[5] = 0
             key = ("x1", "x2") if op == "NextAfter" else ("y", "x") if op == "Atan2" else ("x", "y")
             yield Case(op, {key[0]: x, key[1]: y}, rtol=4e-6 if t == F else None)
+    yield Case("Pow", {"x": np.array([0, 0, 0], np.complex64), "y": np.array([0, 2 + 1j, -1], np.complex64)})
     yield Case("Pow", {"x": ints(I, 9), "y": ints(I, 9, low=0, high=5)})
     for op in "Equal NotEqual Less LessEqual Greater GreaterEqual".split():
         for t in (F, I, L):
@@ -380,6 +384,8 @@ def make():
     yield Case("Range", {"start": scalar(5), "limit": scalar(0), "delta": scalar(-2)})
     yield Case("Range", {"start": scalar(5), "limit": scalar(0), "delta": scalar(2)})
     yield Case("Range", {"start": scalar(0), "limit": np.array([[3]], I), "delta": scalar(1)})
+    for start, limit, delta in ((2**53, 2**53 + 3, 1), (2**60 + 10, 2**60, -3), (-2**62, 2**62, 2**60)):
+        yield Case("Range", {"start": scalar(start, L), "limit": scalar(limit, L), "delta": scalar(delta, L)})
     yield Case("LinSpace", {"start": scalar(0, F), "stop": scalar(1, F), "num": scalar(5)})
     yield Case("Where", {"condition": rng.rand(3, 4) > 0.5})
     yield Case("Where", {"condition": np.zeros((0,), B)})

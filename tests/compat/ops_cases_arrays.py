@@ -183,7 +183,18 @@ def isotonic_rows():
             yield Case("IsotonicRegression", {"input": ints(t, *shape, low=-5, high=5)}, {"output_dtype": out}, rtol=2e-3 if t == np.float16 else 1e-5, atol=1e-6)
 
 
+def without_elements():
+    """A dimension of 0 beside a huge one: a loop over the huge one would not end."""
+    x, row = np.zeros((2**40, 0), F), np.zeros((2**40, 0, 0), F)
+    yield Case("ConcatV2", {"values": [x, x], "axis": scalar(1)})
+    yield Case("Pack", {"values": [x, x]}, {"axis": 1})
+    yield Case("Split", {"axis": scalar(1), "value": x}, {"num_split": 2})
+    yield Case("GatherV2", {"params": np.zeros((2**40, 3, 0), F), "indices": i32(0, 2), "axis": scalar(1)})
+    yield Case("BatchMatMulV2", {"x": row, "y": row})
+    yield Case("SegmentSum", {"data": np.zeros((1, 0), F), "segment_ids": np.array([2**27], L)})
+
+
 def arrays_cases():
-    for group in (mirror_pads, nth_elements, vectors, ref_selects, space_and_batch, reorders, scatters_nd, scans, rows_in_place, slice_assignments):
+    for group in (mirror_pads, nth_elements, vectors, ref_selects, space_and_batch, reorders, scatters_nd, scans, rows_in_place, slice_assignments, without_elements):
         yield from group()
     yield Case("Timestamp", {}, only_shape=True)

@@ -74,20 +74,43 @@ static int array_empty(struct kernel_call *c, struct mu_err *err)
 
 /* ---- Range, LinSpace ---- */
 
-static int range_count(double start, double limit, double delta, int64_t *n, struct mu_err *err)
+/* v: start, limit and delta, rounded to double.  reversed: limit is on the wrong side of start. */
+static int range_check(const double v[3], bool reversed, double count, struct mu_err *err)
 {
-	if (delta == 0)
+	if (v[2] == 0)
 		return mu_invalid(err, "Requires delta != 0: 0");
-	if (delta > 0 ? start > limit : start < limit)
+	if (reversed)
 		return mu_invalid(err, "Requires start %s limit when delta %s 0: %g/%g",
-				  delta > 0 ? "<=" : ">=", delta > 0 ? ">" : "<", start, limit);
-	double count = ceil(fabs((limit - start) / delta));
+				  v[2] > 0 ? "<=" : ">=", v[2] > 0 ? ">" : "<", v[0], v[1]);
 	if (!(count <= 0x1p63))
 		return mu_invalid(err, "Requires ((limit - start) / delta) <= %lld",
 				  (long long)INT64_MAX);
 	if (count > 0x1p62)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "a range of %g elements", count);
-	*n = (int64_t)count;
+	return 0;
+}
+
+#define REVERSED(v) ((v)[2] > 0 ? (v)[0] > (v)[1] : (v)[0] < (v)[1])
+
+/* The number of values of a range; exact for integers that no double equals. */
+static int range_count(struct kernel_call *c, const double v[3], int64_t *n, struct mu_err *err)
+{
+	double count = ceil(fabs((v[1] - v[0]) / v[2]));
+	enum mu_dtype t = kernel_in(c, 0)->dtype;
+	int64_t i[3];
+
+	if (t != MU_INT32 && t != MU_INT64) {
+		MU_RETURN_IF_ERROR(range_check(v, REVERSED(v), count, err));
+		*n = (int64_t)count;
+		return 0;
+	}
+	for (unsigned k = 0; k < 3; k++)
+		i[k] = mu_tensor_int(kernel_in(c, k), 0);
+	MU_RETURN_IF_ERROR(range_check(v, REVERSED(i), count, err));
+	bool up = i[2] > 0;
+	uint64_t span = (uint64_t)i[up] - (uint64_t)i[!up];
+	uint64_t step = up ? (uint64_t)i[2] : 0 - (uint64_t)i[2];
+	*n = (int64_t)(span / step + (span % step != 0));
 	return 0;
 }
 
@@ -114,7 +137,7 @@ static int array_range(struct kernel_call *c, struct mu_err *err)
 		if (!convert(MU_DOUBLE, &v[i], t, kernel_in(c, i)->data, 1))
 			return args_no_kernel(c, t, err);
 	}
-	MU_RETURN_IF_ERROR(range_count(v[0], v[1], v[2], &n, err));
+	MU_RETURN_IF_ERROR(range_count(c, v, &n, err));
 	struct mu_shape shape = mu_shape_vec(n);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, t, &shape, &out, err));
 	if (t == MU_INT32)

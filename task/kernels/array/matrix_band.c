@@ -64,7 +64,7 @@ int band_copy(const struct mu_tensor *matrix, const struct mu_tensor *band,
 		a.into_matrix = into_matrix;
 		return gpu_run_width(g, "band", matrix->dtype, n * each, &a, err);
 	}
-	for (int64_t i = 0; i < n; i++)
+	for (int64_t i = 0; each && i < n; i++)
 		copy_one_band(matrix->dtype, b, matrix->data, i * b->rows * b->cols, band->data,
 			      i * each, into_matrix);
 	return 0;

@@ -54,7 +54,7 @@ int rows_check_updates(const struct mu_shape *table, const struct mu_tensor *ind
 void rows_gather(enum mu_dtype t, void *to, const void *from, const struct mu_tensor *indices,
 		 int64_t first, int64_t n, int64_t outer, int64_t limit, int64_t row)
 {
-	for (int64_t o = 0, at = 0; o < outer; o++)
+	for (int64_t o = 0, at = 0; row && o < outer; o++)
 		for (int64_t i = 0; i < n; i++, at += row)
 			elems_copy(t, to, at, from,
 				   (o * limit + mu_tensor_int(indices, first + i)) * row, row);

@@ -131,7 +131,7 @@ static int batch_matmul(struct kernel_call *c, struct mu_err *err)
 	}
 	const struct mu_tensor *a = in[0], *b = in[1];
 	size_t size = mu_dtype_size(type);
-	for (int64_t i = 0; i < batch.shape.count; i++) {
+	for (int64_t i = 0; out->shape.count && i < batch.shape.count; i++) {
 		int64_t rest = i, at_a = 0, at_b = 0;
 		for (int d = batch.shape.rank; d-- > 0; rest /= batch.shape.dim[d]) {
 			at_a += rest % batch.shape.dim[d] * batch.a.stride[d];

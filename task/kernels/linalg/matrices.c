@@ -193,7 +193,8 @@ int matrices_run(struct kernel_call *c, struct matrix_job *j, const char *why, s
 	/* as many as make it worth another thread */
 	int64_t work = (int64_t)j->a.rows * j->a.cols + 1, grain = 20000 / work + 1;
 
-	kernel_parallel(c, j->a.n, grain, matrices_part, j);
+	if (j->out[0]->shape.count)
+		kernel_parallel(c, j->a.n, grain, matrices_part, j);
 	if (j->no_memory)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for a matrix of shape %s",
 			       mu_shape_str(&j->a.t->shape));

@@ -102,8 +102,10 @@ static int nearest_neighbors(struct kernel_call *c, struct mu_err *err)
 	const int64_t shape[] = {n, k};
 	MU_RETURN_IF_ERROR(kernel_out_dims(c, 0, MU_INT64, 2, shape, &indices, err));
 	MU_RETURN_IF_ERROR(kernel_out_dims(c, 1, MU_FLOAT, 2, shape, &distances, err));
+	/* centers without dimensions are all equally near: the first k are the nearest */
+	int64_t n_centers = dims ? centers->shape.dim[0] : k;
 	struct neighbors s = {
-	    MU_DATA(float, points),    MU_DATA(float, centers),  dims, centers->shape.dim[0], k,
+	    MU_DATA(float, points),    MU_DATA(float, centers),  dims, n_centers, k,
 	    MU_DATA(int64_t, indices), MU_DATA(float, distances)};
 	if (k)
 		kernel_parallel(c, n, 1 + 16384 / (s.n_centers * (dims + 1)), find_neighbors, &s);
@@ -212,10 +214,11 @@ static int kmeans_plus_plus(struct kernel_call *c, struct mu_err *err)
 	const int64_t n = points->shape.dim[0], dims = points->shape.dim[1];
 	MU_RETURN_IF_ERROR(
 	    kernel_out_dims(c, 0, MU_FLOAT, 2, (int64_t[]){samples, dims}, &out, err));
-	MU_AUTO_FREE float *room = malloc((size_t)n * 4 * sizeof *room);
-	if (!room)
-		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "out of memory for %lld points",
-			       (long long)n);
+	MU_AUTO_TENSOR buffer = {0};
+	struct mu_shape shape;
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, (int64_t[]){4, n}, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(&buffer, MU_FLOAT, &shape, err));
+	float *room = MU_DATA(float, &buffer);
 	struct seeding s = {MU_DATA(float, points), n,           dims, room, room + n, room + 2 * n,
 			    room + 3 * n,           seeded(seed)};
 	for (int64_t j = 0; j < n; j++)

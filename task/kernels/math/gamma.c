@@ -29,20 +29,21 @@ double gamma_digamma(double x)
 
 	if (x <= 0 && floor(x) == x)
 		return NAN;
-	if (x < 0) /* reflected: psi(1 - x) - pi / tan(pi x); x - floor(x) is exact */
-		return gamma_digamma(1 - x) - M_PI / tan(M_PI * (x - floor(x)));
+	if (x < 0) /* reflected: psi(1 - x) - pi / tan(pi x); x - rint(x) is exact */
+		return gamma_digamma(1 - x) - M_PI / tan(M_PI * (x - rint(x)));
 	for (; x < FAR; x++)
 		sum -= 1 / x;
 	return sum + digamma_far(x);
 }
 
-/* x whole and q below 0: with r = q - floor(q), the terms from q to r - 1 are those of
- * zeta(x, 1 - r) - zeta(x, 1 - q), each with the sign (-1)^x. */
+/* x whole and q below 0: the negative terms q, q + 1, ..., -least are those of
+ * zeta(x, least) - zeta(x, 1 - q), each with the sign (-1)^x; 1 - least follows.  ceil(q) - q is
+ * exact. */
 static double zeta_below(double x, double q)
 {
-	double sign = fmod(x, 2) == 0 ? 1 : -1, rest = q - floor(q);
+	double sign = fmod(x, 2) == 0 ? 1 : -1, least = ceil(q) - q;
 
-	return gamma_zeta(x, rest) + sign * (gamma_zeta(x, 1 - rest) - gamma_zeta(x, 1 - q));
+	return gamma_zeta(x, 1 - least) + sign * (gamma_zeta(x, least) - gamma_zeta(x, 1 - q));
 }
 
 double gamma_zeta(double x, double q)

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "task/kernels/array/rows.h"
 #include "task/kernels/engine/args.h"
@@ -39,15 +40,22 @@ static int check_ids(const struct mu_tensor *ids, bool sorted, int64_t limit, st
 	return 0;
 }
 
-double *segments_divisors(const struct mu_tensor *ids, int64_t n, enum segment_divide how)
+int segments_divisors(const struct mu_tensor *ids, int64_t n, enum segment_divide how,
+		      struct mu_tensor *out, struct mu_err *err)
 {
-	double *by = calloc((size_t)n + 1, sizeof *by);
+	const struct mu_shape vec = mu_shape_vec(n);
+	double *by;
 
-	for (int64_t i = 0; by && i < ids->shape.count; i++)
+	if (how == BY_NOTHING)
+		return 0;
+	MU_RETURN_IF_ERROR(mu_tensor_new(out, MU_DOUBLE, &vec, err));
+	by = MU_DATA(double, out);
+	memset(by, 0, (size_t)n * sizeof *by);
+	for (int64_t i = 0; i < ids->shape.count; i++)
 		by[mu_tensor_int(ids, i)]++;
-	for (int64_t i = 0; by && i < n; i++)
-		by[i] = how == BY_NOTHING || by[i] == 0 ? 1 : how == BY_ROOT ? sqrt(by[i]) : by[i];
-	return by;
+	for (int64_t i = 0; i < n; i++)
+		by[i] = by[i] == 0 ? 1 : how == BY_ROOT ? sqrt(by[i]) : by[i];
+	return 0;
 }
 
 static int last_id(const struct mu_tensor *ids, int64_t *n, struct mu_err *err)

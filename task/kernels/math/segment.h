@@ -31,7 +31,9 @@ void segments_fini(struct segments *s);
 
 /* For a gradient: the row of the result for the ith index. */
 int64_t segments_row_of(const struct segments *s, int64_t i);
-/* Members of each of n segments, as what its sum is divided by; NULL: no memory. */
-double *segments_divisors(const struct mu_tensor *ids, int64_t n, enum segment_divide how);
+/* The number that the sum of each of n segments is divided by, as doubles.  BY_NOTHING: *out stays
+ * empty. */
+int segments_divisors(const struct mu_tensor *ids, int64_t n, enum segment_divide how,
+		      struct mu_tensor *out, struct mu_err *err);
 
 #endif

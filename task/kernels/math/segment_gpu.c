@@ -72,11 +72,9 @@ static int segment_gpu_list_forward(const struct segments *s, struct list *l, st
 		l->starts[r + 1] += l->starts[r];
 	if (!l->scales)
 		return 0;
-	MU_AUTO_FREE double *by = segments_divisors(s->ids, s->n, s->divide);
-	if (!by)
-		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld segments",
-			       (long long)s->n);
-	memcpy(l->scales, by, (size_t)s->n * sizeof *by);
+	MU_AUTO_TENSOR divisors = {0};
+	MU_RETURN_IF_ERROR(segments_divisors(s->ids, s->n, s->divide, &divisors, err));
+	memcpy(l->scales, divisors.data, (size_t)s->n * sizeof(double));
 	return 0;
 }
 
@@ -84,11 +82,14 @@ static int segment_gpu_list_forward(const struct segments *s, struct list *l, st
 static int segment_gpu_list_backward(const struct segments *s, struct list *l, struct mu_err *err)
 {
 	const int64_t n = s->ids->shape.count;
-	MU_AUTO_FREE double *by = segments_divisors(s->ids, s->data->shape.dim[0], s->divide);
+	MU_AUTO_TENSOR divisors = {0};
 	MU_AUTO_FREE int64_t *next = calloc((size_t)s->n + 1, sizeof *next);
 
+	MU_RETURN_IF_ERROR(
+	    segments_divisors(s->ids, s->data->shape.dim[0], s->divide, &divisors, err));
+	const double *by = MU_DATA(double, &divisors); /* NULL: none */
 	MU_RETURN_IF_ERROR(list_new(s, s->divide ? n : 0, l, err));
-	if (!by || !next)
+	if (!next)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld segments",
 			       (long long)s->n);
 	for (int64_t i = 0; i < n; i++)

@@ -40,12 +40,13 @@ static int reduce_segments(struct kernel_call *c, const struct segments *s, stru
 
 	MU_RETURN_IF_ERROR(check_type(s, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, t, &s->shape, &out, err));
-	MU_AUTO_FREE double *by = segments_divisors(s->ids, s->n, s->divide);
-	if (!by)
-		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld segments",
-			       (long long)s->n);
-	MU_AUTO_FREE bool *started = calloc((size_t)s->n + 1, 1);
-	for (int64_t i = 0; started && i < s->ids->shape.count; i++) {
+	if (!s->shape.count)
+		return 0;
+	MU_AUTO_TENSOR divisors = {0};
+	MU_RETURN_IF_ERROR(segments_divisors(s->ids, s->n, s->divide, &divisors, err));
+	const double *by = MU_DATA(double, &divisors); /* NULL: none */
+	MU_AUTO_FREE bool *started = mu_xcalloc((size_t)s->n, 1);
+	for (int64_t i = 0; i < s->ids->shape.count; i++) {
 		int64_t id = mu_tensor_int(s->ids, i);
 		int64_t from = s->picked ? mu_tensor_int(s->picked, i) : i;
 		char *to = (char *)out->data + (size_t)(id * s->row) * size;
@@ -56,11 +57,11 @@ static int reduce_segments(struct kernel_call *c, const struct segments *s, stru
 	}
 	for (int64_t id = 0; id < s->n; id++) {
 		char *to = (char *)out->data + (size_t)(id * s->row) * size;
-		if (started && !started[id] && s->op == RED_PROD)
+		if (!started[id] && s->op == RED_PROD)
 			l->start(to, s->row);
-		else if (!started || !started[id])
+		else if (!started[id])
 			elems_zero(t, to, 0, s->row);
-		else if (by[id] != 1)
+		else if (by && by[id] != 1)
 			scale(t, to, s->row, BIN_Div, by[id]);
 	}
 	return 0;
@@ -94,16 +95,18 @@ static int sparse_segment_grad(struct kernel_call *c, enum segment_divide how, s
 	const struct mu_tensor *grad = s.data, *ids = s.ids;
 	const int64_t row = s.row;
 	size_t size = mu_dtype_size(grad->dtype);
-	MU_AUTO_FREE double *by = segments_divisors(ids, grad->shape.dim[0], how);
+	MU_AUTO_TENSOR divisors = {0};
+	MU_RETURN_IF_ERROR(segments_divisors(ids, grad->shape.dim[0], how, &divisors, err));
+	const double *by = MU_DATA(double, &divisors); /* NULL: none */
 	MU_AUTO_FREE char *scaled = malloc((size_t)row * size + 1);
-	if (!by || !scaled)
+	if (!scaled)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for a row of %lld",
 			       (long long)row);
 	elems_zero(grad->dtype, out->data, 0, s.shape.count);
 	for (int64_t i = 0; i < ids->shape.count; i++) {
 		int64_t id = mu_tensor_int(ids, i), to = segments_row_of(&s, i);
 		elems_copy(grad->dtype, scaled, 0, grad->data, id * row, row);
-		if (by[id] != 1)
+		if (by && by[id] != 1)
 			scale(grad->dtype, scaled, row, BIN_Mul, 1 / by[id]);
 		loops->reduce[RED_SUM][grad->dtype].add(
 		    (char *)out->data + (size_t)(to * row) * size, scaled, row);

@@ -47,6 +47,8 @@ static int batch_norm_global_forward(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(batch_norm_global_check(c, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, t->dtype, &t->shape, &out, err));
+	if (!t->shape.count)
+		return 0;
 	const int64_t n = t->shape.dim[3];
 	MU_AUTO_FREE double *by = mu_xcalloc((size_t)n + 1, sizeof *by);
 	for (int64_t k = 0; k < n; k++)

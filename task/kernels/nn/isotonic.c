@@ -50,6 +50,8 @@ static int isotonic_regression(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(mu_tensor_new(&fitted, MU_DOUBLE, &in->shape, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &in->shape, &out, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_INT32, &in->shape, &segments, err));
+	if (!in->shape.count)
+		return 0;
 	MU_AUTO_FREE struct isotonic_block *blocks = mu_xcalloc((size_t)n + 1, sizeof *blocks);
 	for (int64_t i = 0; i < in->shape.count; i += n)
 		isotonic_row(MU_DATA(double, &wide) + i, n, MU_DATA(double, &fitted) + i,

@@ -5,6 +5,7 @@
  * TensorFlow rejects them. */
 #include <math.h>
 
+#include "lib/base/ints.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/broadcast.h"
 #include "task/kernels/engine/convert.h"
@@ -111,11 +112,16 @@ static int parameterized_truncated_normal(struct kernel_call *c, struct mu_err *
 		each = SHARED_BATCH;
 		batches = (out->shape.count + each - 1) / each;
 	}
-	for (unsigned i = 0; i < 4; i++)
+	int64_t sets = 1; /* of parameters */
+	for (unsigned i = 0; i < 4; i++) {
 		if (in[i]->shape.count != 1 && in[i]->shape.count != batches)
 			return mu_invalid(
 			    err, "Input %s should have length 1 or shape[0], got shape: %s",
 			    names[i], mu_shape_str(&in[i]->shape));
+		sets = in[i]->shape.count > sets ? in[i]->shape.count : sets;
+	}
+	if (!out->shape.count) /* only the parameters are checked */
+		batches = mu_min(batches, sets);
 	MU_RETURN_IF_ERROR(
 	    node_draws(c->state, c, (uint64_t)batches * 2 * MAX_REJECTED * (uint64_t)(each + 3) / 4,
 		       &from, err));

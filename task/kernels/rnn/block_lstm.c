@@ -112,6 +112,8 @@ static int block_lstm_forward(struct kernel_call *c, bool second, struct mu_err 
 	struct lstm l;
 
 	MU_RETURN_IF_ERROR(lstm_sequence_begin(c, false, second, &l, &time_steps, to, err));
+	if (!l.s.batch || !l.s.cell)
+		return 0;
 	/* the part of x and the bias, for all time steps at once */
 	int64_t wide = 4 * l.s.cell, step = l.s.batch * l.s.cell;
 	MU_AUTO_FREE float *gates = rnn_cell_scratch(&l.s, time_steps, wide, err);
@@ -202,7 +204,7 @@ static int block_lstm_backward(struct kernel_call *c, bool second, struct mu_err
 	for (unsigned i = 0; i < LSTM_GRADS; i++)
 		elems_zero(MU_FLOAT, to[i], 0, c->out[i].tensor.shape.count);
 	struct lstm_gradient k = {both, d_both, gates, to[D_CS], to[D_H]};
-	for (int64_t t = time_steps; t-- > 0;)
+	for (int64_t t = l.s.batch && l.s.cell ? time_steps : 0; t-- > 0;)
 		time_step_backward(c, &l, t, &k, to);
 	return 0;
 }
