@@ -65,33 +65,6 @@ static void host_of(const char *address, char *host, size_t size)
 		snprintf(host, size, "%.*s", (int)(colon - address), address);
 }
 
-/* ---- inline execution: a waiting caller in this process reads the tensor streams itself ---- */
-
-static bool wait_enter(void *streams)
-{
-	return streams_enter(streams);
-}
-
-static void wait_until(void *streams, const _Atomic bool *over, int64_t until_ms)
-{
-	streams_wait(streams, over, until_ms);
-}
-
-static void wait_leave(void *streams)
-{
-	streams_leave(streams);
-}
-
-static void wait_wake(void *streams)
-{
-	streams_wake(streams);
-}
-
-static struct rpc_wait stream_wait(struct peers *ps)
-{
-	return (struct rpc_wait){wait_enter, wait_until, wait_leave, wait_wake, peers_streams(ps)};
-}
-
 /* ---- starting ---- */
 
 static int listen_for_calls(struct task_server *s, const char *const *addresses, unsigned n,
@@ -106,8 +79,7 @@ static int listen_for_calls(struct task_server *s, const char *const *addresses,
 				       .methods = methods,
 				       .n_methods = n_methods,
 				       .ctx = &s->context,
-				       .offload = s->offload,
-				       .wait = stream_wait(s->peers)};
+				       .offload = s->offload};
 	int rc;
 
 	memcpy(methods, master_methods, master_n_methods * sizeof(*methods));

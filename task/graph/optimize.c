@@ -168,7 +168,6 @@ void graph_optimize(struct mu_graph *g, struct runtime *rt)
 		for (unsigned i = 0; i < o.n; i++)
 			if (!o.removed[i])
 				rewire(&o, g->nodes[i]);
-		fuse_products(&o);
 		drop_unused(&o);
 	}
 	mu_map_fini(&o.computations);

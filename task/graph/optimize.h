@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Optimizes a task's partition before it is compiled.  The results of a step stay the same bit for
- * bit, except that a fused MatMul rounds its bias addition once less.
+ * bit.
  *
  * Passes: removal of nodes that only pass values on (Identity, StopGradient, NoOp); constant
- * folding; common subexpression elimination; removal of unused values; fusion of MatMul, bias and
- * activation.  Nodes stay as they are if they have state, may wait, take references or pass on dead
- * values. */
+ * folding; common subexpression elimination; removal of unused values.  Nodes stay as they are if
+ * they have state, may wait, take references or pass on dead values. */
 #ifndef MU_TASK_GRAPH_OPTIMIZE_H
 #define MU_TASK_GRAPH_OPTIMIZE_H
 
@@ -48,6 +47,5 @@ bool optimize_is_pure(const struct mu_node *n);
 bool fold_node(struct opt *o, struct mu_node *n);  /* true: n is replaced by constants */
 bool merge_node(struct opt *o, struct mu_node *n); /* true: n is replaced by an equal node */
 void drop_unused_values(struct opt *o);
-void fuse_products(struct opt *o);
 
 #endif

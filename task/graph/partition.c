@@ -4,8 +4,7 @@
  * An edge between tasks becomes a _Send and a _Recv, one pair for each tensor and destination
  * device.  A control edge between tasks becomes an empty constant that is sent the same way.
  * Within a loop a tensor is sent once per iteration.  The receive has the loop's pivot on its task
- * as a control input, so it starts once per iteration too (distributed_loop.c).  Small constants
- * are copied, not sent: see replicate.h.
+ * as a control input, so it starts once per iteration too (distributed_loop.c).
  *
  * A node may read a variable of another task after its control inputs ("train, then fetch the
  * global step").  That read has its own _Send, which runs after the control inputs, because
@@ -13,15 +12,13 @@
  *
  * A session may ask that float tensors are sent as bfloat16
  * (GraphOptions.enable_bfloat16_sendrecv). Then a Cast comes before the _Send and another behind
- * the _Recv, and no constant is copied: a copy would have other bits than the tensor that is sent.
- */
+ * the _Recv. */
 #include <string.h>
 
 #include "lib/graph/device_name.h"
 #include "lib/graph/library.h"
 #include "task/graph/graph_passes.h"
 #include "task/graph/loops.h"
-#include "task/graph/replicate.h"
 
 struct partitioner {
 	const struct mu_graph *g;
@@ -32,8 +29,7 @@ struct partitioner {
 	struct mu_map by_task;  /* task prefix -> index + 1 */
 	unsigned *partition_of; /* by node id */
 	struct mu_node **copies;
-	bool *unused;        /* by node id: all its users have copies of their own */
-	struct mu_map recvs; /* {source, port, destination device} -> _Recv, or a constant's copy */
+	struct mu_map recvs; /* {source, port, destination device} -> _Recv */
 	struct loops loops;
 	unsigned n_edges;
 	struct mu_err *err;
@@ -232,44 +228,24 @@ static struct mu_node *add_waiter(struct partitioner *c, struct mu_graph *to, st
 	return n;
 }
 
-static struct mu_node *add_replica(struct partitioner *c, struct mu_graph *to,
-				   const struct mu_node *constant, const char *device)
-{
-	struct mu_node *n =
-	    partitioner_add_node(c, to, constant->name, constant->op, device, NULL, 0);
-
-	for (unsigned i = 0; i < constant->n_attrs; i++)
-		if (strcmp(constant->attrs[i].name, "_class") != 0)
-			mu_node_set_attr(to, n, constant->attrs[i].name, &constant->attrs[i].value);
-	return n;
-}
-
 static int partitioner_map_input(struct partitioner *c, struct mu_input in,
 				 const struct mu_node *user, struct mu_input *out)
 {
 	MU_AUTO_BUF key = {0};
 	struct mu_graph *to = c->partitions[c->partition_of[user->id]].graph;
 	struct mu_node *first, *recv;
-	const struct mu_node *constant;
-	int rc;
 
 	if (c->partition_of[in.node->id] == c->partition_of[user->id]) {
 		*out = (struct mu_input){c->copies[in.node->id], in.port};
 		return 0;
 	}
-	constant = c->devs->bfloat16_edges ? NULL : replicate_source(in);
-	if (constant)
-		in.node = (struct mu_node *)constant;
 	mu_buf_put(&key, &in.node->id, sizeof in.node->id);
 	mu_buf_put(&key, &in.port, sizeof in.port);
 	mu_buf_puts(&key, user->device);
 	recv = mu_map_get_n(&c->recvs, key.data, key.len);
 	if (!recv) {
-		if (constant)
-			recv = add_replica(c, to, constant, user->device);
-		else if ((rc = partitioner_add_pair(c, in, user, &first, &recv)))
-			return rc;
-		else if (in.port == MU_CONTROL)
+		MU_RETURN_IF_ERROR(partitioner_add_pair(c, in, user, &first, &recv));
+		if (in.port == MU_CONTROL)
 			recv = add_waiter(c, to, recv);
 		mu_map_put_n(&c->recvs, key.data, key.len, recv);
 	}
@@ -321,17 +297,12 @@ static int partition_nodes(struct partitioner *c)
 	for (unsigned i = 0; i < g->n_nodes; i++)
 		if ((rc = find_partition(c, g->nodes[i], &c->partition_of[i])))
 			return rc;
-	c->unused = c->devs->bfloat16_edges ? MU_ARENA_ARRAY(&c->scratch, bool, g->n_nodes)
-					    : replicate_unused(g, c->partition_of, &c->scratch);
 	for (unsigned i = 0; i < g->n_nodes; i++)
-		if (!c->unused[i])
-			c->copies[i] = mu_graph_copy_node(c->partitions[c->partition_of[i]].graph,
-							  g->nodes[i]);
+		c->copies[i] =
+		    mu_graph_copy_node(c->partitions[c->partition_of[i]].graph, g->nodes[i]);
 	for (unsigned i = 0; i < g->n_nodes; i++) {
 		const struct mu_node *n = g->nodes[i];
 		unsigned total = n->n_inputs + n->n_controls;
-		if (c->unused[i])
-			continue;
 		struct mu_input *in = MU_ARENA_ARRAY(&c->scratch, struct mu_input, total);
 		for (unsigned k = 0; k < total; k++) {
 			bool late;
@@ -344,22 +315,6 @@ static int partition_nodes(struct partitioner *c)
 				   n->n_inputs, in + n->n_inputs, n->n_controls);
 	}
 	return 0;
-}
-
-/* Drops the partitions of tasks whose nodes were all replicated elsewhere. */
-static void drop_empty(struct partitioner *c)
-{
-	unsigned n_kept = 0;
-
-	for (unsigned i = 0; i < c->n_partitions; i++) {
-		if (c->partitions[i].graph->n_nodes) {
-			c->partitions[n_kept++] = c->partitions[i];
-			continue;
-		}
-		free(c->partitions[i].task);
-		mu_graph_free(c->partitions[i].graph);
-	}
-	c->n_partitions = n_kept;
 }
 
 int graph_partition(struct mu_graph *g, const struct graph_devices *devs,
@@ -383,7 +338,6 @@ int graph_partition(struct mu_graph *g, const struct graph_devices *devs,
 		graph_partitions_free(c.partitions, c.n_partitions);
 		return rc;
 	}
-	drop_empty(&c);
 	*partitions = c.partitions;
 	*n_partitions = c.n_partitions;
 	return 0;

@@ -30,14 +30,6 @@ void streams_stop(struct streams *s);
 void streams_free(struct streams *s); /* once stopped; NULL is fine */
 void streams_offer(struct streams *s,
 		   struct mu_buf *status); /* appends the offer to a GetStatusResponse */
-/* For a caller in this process whose step may end by a frame of a stream.  It calls enter before it
- * starts the step, and leave afterwards.  In between only this caller reads the dialled streams, in
- * wait: until *over, until_ms (of mu_clock_ms; 0: no limit) or the stop of the streams.  enter
- * returns false if there are no streams or another thread reads them. */
-bool streams_enter(struct streams *s);
-void streams_wait(struct streams *s, const _Atomic bool *over, int64_t until_ms);
-void streams_leave(struct streams *s);
-void streams_wake(struct streams *s); /* another thread has set *over */
 
 /* address: "host:port" in the cluster; connections go to this host. */
 struct stream_peer *stream_peer_new(struct streams *s, const char *task, const char *address);

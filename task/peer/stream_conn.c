@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing: the sending thread queues a frame under the connection's lock and writes the queue until
- * the socket is full.  The reader continues when the socket is writable.
+ * the socket is full.  The stream thread continues when the socket is writable.
  *
  * Reading: header and head go to a buffer that is large enough for both.  One call reads a payload
  * directly into its tensor and the following bytes into the buffer. */
@@ -193,7 +193,7 @@ static void conn_watch(struct stream_conn *c, bool out)
 {
 	struct epoll_event e = {.events = EPOLLIN | (out ? EPOLLOUT : 0u), .data.ptr = c};
 
-	epoll_ctl(stream_set_of(c)->epoll, EPOLL_CTL_MOD, c->fd, &e);
+	epoll_ctl(c->owner->epoll, EPOLL_CTL_MOD, c->fd, &e);
 }
 
 static void flush_locked(struct stream_conn *c)
@@ -209,7 +209,7 @@ static void flush_locked(struct stream_conn *c)
 		} else if (errno == EAGAIN || errno == EWOULDBLOCK) {
 			break;
 		} else if (errno != EINTR) {
-			shutdown(c->fd, SHUT_RDWR); /* the reader then ends the connection */
+			shutdown(c->fd, SHUT_RDWR); /* the stream thread then ends the connection */
 			return;
 		}
 	}

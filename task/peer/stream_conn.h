@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One connection: any thread may send frames; the reader of its set reads them. */
+/* One connection: any thread may send frames; the stream thread reads them. */
 #ifndef MU_TASK_PEER_STREAM_CONN_H
 #define MU_TASK_PEER_STREAM_CONN_H
 
@@ -8,7 +8,6 @@
 #include <sys/uio.h>
 
 #include "lib/base/map.h"
-#include "task/peer/adaptive_spin.h"
 #include "task/peer/peer_stream.h"
 #include "task/peer/stream_share.h"
 #include "task/peer/stream_wire.h"
@@ -32,7 +31,7 @@ struct stream_conn {
 	char task[STREAM_MAX_TASK + 1];
 	uint64_t incarnation;
 	int64_t since_ms;
-	/* used by the reader only */
+	/* used by the stream thread only */
 	struct stream_conn *next, **link; /* the streams' list, under its lock */
 	struct stream_conn *next_unread;
 	bool unread;
@@ -64,7 +63,8 @@ struct stream_step {
 	void *arg;
 };
 
-/* Handlers of frames and of the end of a connection, called by its reader (peer_stream.c). */
+/* Handlers of frames and of the end of a connection, called by the stream thread (peer_stream.c).
+ */
 struct stream_handlers {
 	int (*on_hello)(struct stream_conn *c, struct mu_span head, struct mu_err *err);
 	int (*on_frame)(struct stream_conn *c, struct mu_span head, struct mu_err *err);
@@ -75,14 +75,6 @@ struct stream_handlers {
 };
 extern const struct stream_handlers stream_handlers;
 
-/* Connections that are read by one thread at a time, the reader, which also uses the last two
- * members. */
-struct stream_set {
-	int epoll, wakeup_fd;       /* -1: none */
-	struct stream_conn *unread; /* TLS has buffered their data; epoll reports no event */
-	struct adaptive_spin spin;
-};
-
 /* The streams of a task (stream_loop.c). */
 struct streams {
 	const struct local_worker *worker;
@@ -92,23 +84,16 @@ struct streams {
 	int local, tcp; /* listeners; -1: none */
 	pthread_t thread, dialler;
 	_Atomic bool stopping;
-	struct stream_set accepted;
+	int epoll, wakeup_fd; /* -1: none */
+	/* The next three belong to the stream thread. */
+	struct stream_conn *unread;     /* TLS has buffered their data; epoll reports no event */
 	unsigned n_conns, n_handshakes; /* accepted connections; of these without HELLO */
-	int64_t accept_paused_until_ms; /* 0: the listeners are polled; owned by the thread */
-	pthread_mutex_t reading;        /* held while reading the set below */
-	struct stream_set dialled;
-	_Atomic unsigned n_dialled;
-	pthread_mutex_t lock; /* guards the members below; taken after `reading` */
+	int64_t accept_paused_until_ms; /* 0: the listeners are polled */
+	pthread_mutex_t lock;           /* guards the members below */
 	pthread_cond_t queued;
 	struct stream_conn *conns;
 	struct stream_peer *to_dial;
 };
-
-/* The set that reads c. */
-static inline struct stream_set *stream_set_of(const struct stream_conn *c)
-{
-	return c->dialled ? &c->owner->dialled : &c->owner->accepted;
-}
 
 struct stream_conn *stream_conn_new(struct streams *owner, int fd);
 /* Adds mutual TLS.  host: NULL on the accepting side; else the required name of the other side. */

@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The streams of a task: two listeners (an abstract Unix socket, and TCP if there is a host to
- * bind), the stream thread, which reads, and the dialler thread.
+ * bind), the stream thread, which reads all connections, and the dialler thread.
  *
- * Connections are in two sets.  The stream thread reads the accepted connections.  The holder of
- * the mutex `reading` reads the dialled connections, on which a master waits.  The holder is a
- * caller in this process during its step (streams_enter), so that a reply need not wake two
- * threads; otherwise it is the stream thread.  The stream thread watches the second set as one
- * event of the first, in one-shot mode.  The event is armed again after each release of `reading`,
- * so that no event is lost when the stream thread could not take the mutex.
- *
- * Only the reader of a connection handles its end.  Connections without a HELLO are closed after
- * some seconds.  If accept() fails for lack of descriptors, the listeners are not polled for a
- * while. */
+ * Only the stream thread handles the end of a connection.  Connections without a HELLO are closed
+ * after some seconds.  If accept() fails for lack of descriptors, the listeners are not polled for
+ * a while. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sched.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -31,51 +23,37 @@
 #include "task/rpc/tls.h"
 #include "task/runtime/runtime.h"
 
-enum { HANDSHAKE_MS = 5000, MAX_CONNS = 4096, RECHECK_MS = 1000, EVENTS = 32 };
+enum { HANDSHAKE_MS = 5000, MAX_CONNS = 4096, EVENTS = 32 };
 
-/* ---- sets of connections ---- */
+/* ---- polling ---- */
 
 /* Events of fd are passed to loop_on_event with `what`. */
-static int set_add(struct stream_set *set, int fd, void *what, struct mu_err *err)
+static int loop_watch(struct streams *s, int fd, void *what, struct mu_err *err)
 {
 	struct epoll_event e = {.events = EPOLLIN, .data.ptr = what};
 
-	return epoll_ctl(set->epoll, EPOLL_CTL_ADD, fd, &e)
+	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &e)
 		   ? mu_fail_errno(err, errno, "cannot poll a stream")
 		   : 0;
 }
 
-static int set_open(struct stream_set *set, struct mu_err *err)
+static int open_epoll(struct streams *s, struct mu_err *err)
 {
-	set->epoll = epoll_create1(EPOLL_CLOEXEC);
-	set->wakeup_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (set->epoll < 0 || set->wakeup_fd < 0)
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	s->wakeup_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->epoll < 0 || s->wakeup_fd < 0)
 		return mu_fail_errno(err, errno, "cannot start the streams");
-	return set_add(set, set->wakeup_fd, &set->wakeup_fd, err);
-}
-
-static void set_close(struct stream_set *set)
-{
-	if (set->epoll >= 0)
-		close(set->epoll);
-	if (set->wakeup_fd >= 0)
-		close(set->wakeup_fd);
-}
-
-/* Makes set_poll return. */
-static void set_wake_up(struct stream_set *set)
-{
-	eventfd_write(set->wakeup_fd, 1);
+	return loop_watch(s, s->wakeup_fd, &s->wakeup_fd, err);
 }
 
 static void loop_on_event(struct streams *s, void *what, unsigned events);
 
 /* Reads data that the TLS library has buffered, for which epoll reports no event. */
-static void read_buffered(struct streams *s, struct stream_set *set)
+static void read_buffered(struct streams *s)
 {
-	struct stream_conn *list = set->unread, *next;
+	struct stream_conn *list = s->unread, *next;
 
-	set->unread = NULL;
+	s->unread = NULL;
 	for (struct stream_conn *c = list; c; c = next) {
 		next = c->next_unread;
 		c->unread = false;
@@ -85,34 +63,18 @@ static void read_buffered(struct streams *s, struct stream_set *set)
 	}
 }
 
-static int wait_for_events(struct stream_set *set, struct epoll_event *e, int wait_ms)
-{
-	int64_t end;
-	int n = 0;
-
-	if (set->unread)
-		wait_ms = 0;
-	if (wait_ms && adaptive_spin_start(&set->spin)) {
-		end = mu_clock_us() + SPIN_US;
-		while ((n = epoll_wait(set->epoll, e, EVENTS, 0)) == 0 && mu_clock_us() < end)
-			sched_yield(); /* other threads run first */
-		adaptive_spin_done(&set->spin, n > 0 && mu_clock_us() < end);
-	}
-	return n > 0 ? n : epoll_wait(set->epoll, e, EVENTS, wait_ms);
-}
-
-/* Called by the reader: waits for events, at most wait_ms (-1: no limit), and handles them. */
-static void set_poll(struct streams *s, struct stream_set *set, int wait_ms)
+/* Waits for events, at most wait_ms (-1: no limit), and handles them. */
+static void loop_poll(struct streams *s, int wait_ms)
 {
 	struct epoll_event e[EVENTS];
 	eventfd_t wakeups;
 	int n;
 
-	read_buffered(s, set);
-	n = wait_for_events(set, e, wait_ms);
+	read_buffered(s);
+	n = epoll_wait(s->epoll, e, EVENTS, s->unread ? 0 : wait_ms);
 	for (int i = 0; i < n; i++) {
-		if (e[i].data.ptr == &set->wakeup_fd)
-			eventfd_read(set->wakeup_fd, &wakeups);
+		if (e[i].data.ptr == &s->wakeup_fd)
+			eventfd_read(s->wakeup_fd, &wakeups);
 		else
 			loop_on_event(s, e[i].data.ptr, e[i].events);
 	}
@@ -129,16 +91,14 @@ static void unlink_conn(struct streams *s, struct stream_conn *c)
 		c->next->link = c->link;
 	c->link = NULL;
 	pthread_mutex_unlock(&s->lock);
-	if (c->dialled) {
-		s->n_dialled--;
-	} else {
+	if (!c->dialled) {
 		s->n_conns--;
 		s->n_handshakes -= !c->handshake_done;
 	}
 }
 
-/* Takes a reference on success.  The reader may handle events of c, and even its end, before this
- * returns. */
+/* Takes a reference on success.  The stream thread may handle events of c, and even its end, before
+ * this returns. */
 static int loop_add(struct streams *s, struct stream_conn *c, struct mu_err *err)
 {
 	int rc;
@@ -152,13 +112,11 @@ static int loop_add(struct streams *s, struct stream_conn *c, struct mu_err *err
 		c->next->link = &c->next;
 	s->conns = c;
 	pthread_mutex_unlock(&s->lock);
-	if (c->dialled) {
-		s->n_dialled++;
-	} else {
+	if (!c->dialled) {
 		s->n_conns++;
 		s->n_handshakes++;
 	}
-	rc = set_add(stream_set_of(c), c->fd, c, err);
+	rc = loop_watch(s, c->fd, c, err);
 	if (rc) {
 		unlink_conn(s, c);
 		stream_conn_unref(c);
@@ -171,7 +129,7 @@ static int loop_add(struct streams *s, struct stream_conn *c, struct mu_err *err
 static void end_conn(struct streams *s, struct stream_conn *c, const struct mu_err *why)
 {
 	unlink_conn(s, c);
-	epoll_ctl(stream_set_of(c)->epoll, EPOLL_CTL_DEL, c->fd, NULL);
+	epoll_ctl(s->epoll, EPOLL_CTL_DEL, c->fd, NULL);
 	stream_conn_break(c);
 	if (!atomic_load(&s->stopping))
 		mu_info("stream", "%s: %s", *c->task ? c->task : "unknown peer", why->msg);
@@ -187,7 +145,7 @@ static void watch_listeners(struct streams *s, bool on)
 		struct epoll_event e = {.events = on ? EPOLLIN : 0u, .data.ptr = fds[i]};
 
 		if (*fds[i] >= 0)
-			epoll_ctl(s->accepted.epoll, EPOLL_CTL_MOD, *fds[i], &e);
+			epoll_ctl(s->epoll, EPOLL_CTL_MOD, *fds[i], &e);
 	}
 	s->accept_paused_until_ms = on ? 0 : mu_clock_ms() + ACCEPT_BACKOFF_MS;
 }
@@ -222,69 +180,17 @@ static void loop_accept(struct streams *s, int listener)
 	stream_conn_unref(c);
 }
 
-/* Arms or disarms the event for the dialled connections. */
-static void watch_dialled(struct streams *s, bool on)
+/* The next loop_poll reads c again, although its socket is empty. */
+static void read_again(struct streams *s, struct stream_conn *c)
 {
-	struct epoll_event e = {.events = on ? EPOLLIN | EPOLLONESHOT : 0u,
-				.data.ptr = &s->dialled};
-
-	epoll_ctl(s->accepted.epoll, EPOLL_CTL_MOD, s->dialled.epoll, &e);
-}
-
-void streams_leave(struct streams *s)
-{
-	if (s->dialled.unread)
-		set_wake_up(&s->dialled);
-	pthread_mutex_unlock(&s->reading);
-	watch_dialled(s, true);
-}
-
-static void read_dialled(struct streams *s)
-{
-	if (pthread_mutex_trylock(&s->reading))
-		return;
-	set_poll(s, &s->dialled, 0);
-	streams_leave(s);
-}
-
-void streams_wake(struct streams *s)
-{
-	set_wake_up(&s->dialled);
-}
-
-bool streams_enter(struct streams *s)
-{
-	if (!atomic_load(&s->n_dialled) || pthread_mutex_trylock(&s->reading))
-		return false;
-	watch_dialled(s, false);
-	return true;
-}
-
-/* The end of the step wakes the wait; it also checks *over every second. */
-void streams_wait(struct streams *s, const _Atomic bool *over, int64_t until_ms)
-{
-	while (!atomic_load(over) && !atomic_load(&s->stopping)) {
-		int64_t left = until_ms ? until_ms - mu_clock_ms() : RECHECK_MS;
-
-		if (left <= 0)
-			break;
-		set_poll(s, &s->dialled, left < RECHECK_MS ? (int)left : RECHECK_MS);
-	}
-}
-
-/* The reader reads c again, although its socket is empty. */
-static void read_again(struct stream_conn *c)
-{
-	struct stream_set *set = stream_set_of(c);
-
 	if (c->unread)
 		return;
 	c->unread = true;
-	c->next_unread = set->unread;
-	set->unread = stream_conn_ref(c);
+	c->next_unread = s->unread;
+	s->unread = stream_conn_ref(c);
 }
 
-/* what: the argument of set_add. */
+/* what: the argument of loop_watch. */
 static void loop_on_event(struct streams *s, void *what, unsigned events)
 {
 	struct stream_conn *c = what;
@@ -297,10 +203,6 @@ static void loop_on_event(struct streams *s, void *what, unsigned events)
 		loop_accept(s, *(int *)what);
 		return;
 	}
-	if (what == &s->dialled) {
-		read_dialled(s);
-		return;
-	}
 	if (events & EPOLLOUT)
 		stream_conn_flush(c);
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
@@ -308,7 +210,7 @@ static void loop_on_event(struct streams *s, void *what, unsigned events)
 	if (!stream_conn_read(c, &more, &err))
 		end_conn(s, c, &err);
 	else if (more)
-		read_again(c);
+		read_again(s, c);
 }
 
 /* ---- the thread ---- */
@@ -358,7 +260,7 @@ static void *stream_thread(void *arg)
 	struct streams *s = arg;
 
 	while (!atomic_load(&s->stopping))
-		set_poll(s, &s->accepted, loop_timeout_ms(s));
+		loop_poll(s, loop_timeout_ms(s));
 	return NULL;
 }
 
@@ -410,7 +312,7 @@ static void *dialler_thread(void *arg)
 static int loop_listen_on(struct streams *s, int *listener, int fd, struct mu_err *err)
 {
 	*listener = fd;
-	return fd < 0 ? 0 : set_add(&s->accepted, fd, listener, err);
+	return fd < 0 ? 0 : loop_watch(s, fd, listener, err);
 }
 
 static void stop_listening(struct streams *s)
@@ -424,26 +326,13 @@ static void stop_listening(struct streams *s)
 	}
 }
 
-static int open_sets(struct streams *s, struct mu_err *err)
-{
-	int rc = set_open(&s->accepted, err);
-
-	if (!rc)
-		rc = set_open(&s->dialled, err);
-	if (rc)
-		return rc;
-	rc = set_add(&s->accepted, s->dialled.epoll, &s->dialled, err);
-	watch_dialled(s, true);
-	return rc;
-}
-
 static int start_threads(struct streams *s, struct mu_err *err)
 {
 	if (pthread_create(&s->thread, NULL, stream_thread, s))
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "cannot start the streams' thread");
 	if (pthread_create(&s->dialler, NULL, dialler_thread, s)) {
 		atomic_store(&s->stopping, true);
-		set_wake_up(&s->accepted);
+		eventfd_write(s->wakeup_fd, 1);
 		pthread_join(s->thread, NULL);
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "cannot start the streams' dialler");
 	}
@@ -461,13 +350,12 @@ int streams_start(const struct local_worker *w, const struct streams_options *o,
 	s->worker = w;
 	s->handlers = &stream_handlers;
 	s->tls = o->tls ? rpc_tls_ref(o->tls) : NULL;
-	s->local = s->tcp = s->dialled.epoll = s->dialled.wakeup_fd = -1;
-	pthread_mutex_init(&s->reading, NULL);
+	s->local = s->tcp = s->epoll = s->wakeup_fd = -1;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->queued, NULL);
 	s->offer.version = STREAM_VERSION;
 	s->offer.incarnation = w->runtime->incarnation;
-	rc = open_sets(s, err);
+	rc = open_epoll(s, err);
 	if (!rc && getrandom(s->offer.key, STREAM_KEY, 0) != (ssize_t)STREAM_KEY)
 		rc = mu_fail_errno(err, errno, "cannot start the streams");
 	if (!rc && !o->only_tcp) {
@@ -495,21 +383,16 @@ void streams_stop(struct streams *s)
 
 	if (!s || atomic_exchange(&s->stopping, true))
 		return;
-	set_wake_up(&s->accepted);
-	set_wake_up(&s->dialled);
+	eventfd_write(s->wakeup_fd, 1);
 	pthread_mutex_lock(&s->lock);
 	pthread_cond_signal(&s->queued);
 	pthread_mutex_unlock(&s->lock);
 	pthread_join(s->thread, NULL);
 	pthread_join(s->dialler, NULL);
 	mu_fail(&why, MU_UNAVAILABLE, "this task is shutting down");
-	pthread_mutex_lock(
-	    &s->reading); /* waiting callers return; this thread now reads both sets */
 	while (s->conns)
 		end_conn(s, s->conns, &why);
-	set_poll(s, &s->accepted, 0);
-	set_poll(s, &s->dialled, 0);
-	pthread_mutex_unlock(&s->reading);
+	loop_poll(s, 0);
 	stop_listening(s);
 }
 
@@ -522,10 +405,11 @@ void streams_free(struct streams *s)
 {
 	if (!s)
 		return;
-	set_close(&s->accepted);
-	set_close(&s->dialled);
+	if (s->epoll >= 0)
+		close(s->epoll);
+	if (s->wakeup_fd >= 0)
+		close(s->wakeup_fd);
 	rpc_tls_unref(s->tls);
-	pthread_mutex_destroy(&s->reading);
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->queued);
 	free(s);

@@ -18,7 +18,6 @@ struct rpc_server {
 	struct mu_map by_path;
 	void *ctx;
 	struct mu_offload *offload;
-	struct rpc_wait wait;
 	struct listener *listener;
 	pthread_mutex_t lock; /* guards the members below; no other lock is taken under it */
 	pthread_cond_t changed;
@@ -49,7 +48,6 @@ struct rpc_call {
 };
 
 const struct rpc_method *rpc_find_method(const struct rpc_server *s, const char *path);
-const struct rpc_wait *rpc_server_wait(const struct rpc_server *s); /* NULL: callers sleep */
 /* Counts the call on its server; false if the server is stopping. */
 bool rpc_call_enter(struct rpc_call *c);
 void rpc_call_handle(struct rpc_call *c); /* runs the handler; takes one reference */

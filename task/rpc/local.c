@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A blocking call of a server in this process.  The caller waits with the server's struct rpc_wait
- * if there is one, else on a condition variable.
+/* A blocking call of a server in this process.
  *
  * The caller and the handler each hold a reference to the call.  After its deadline the call is
  * cancelled.  If the handler has not replied AFTER_CANCEL_MS later, the caller returns. */
@@ -14,12 +13,9 @@ enum { AFTER_CANCEL_MS = 5000 };
 
 struct local_call {
 	struct rpc_call base; /* the first member */
-	pthread_t caller;
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t changed;
-	const struct rpc_wait *wait; /* while the caller waits with it */
-	_Atomic bool done;
-	bool failed;
+	bool done, failed;
 	struct mu_err err;
 	struct mu_buf reply;
 };
@@ -27,7 +23,6 @@ struct local_call {
 static void local_send(struct rpc_call *base, const struct rpc_message *m, const struct mu_err *err)
 {
 	struct local_call *c = MU_CONTAINER(base, struct local_call, base);
-	const struct rpc_wait *wait;
 
 	pthread_mutex_lock(&c->lock);
 	if (err)
@@ -36,11 +31,8 @@ static void local_send(struct rpc_call *base, const struct rpc_message *m, const
 		message_flatten(m, &c->reply);
 	c->failed = err != NULL;
 	c->done = true;
-	wait = pthread_equal(c->caller, pthread_self()) ? NULL : c->wait;
 	pthread_cond_signal(&c->changed);
 	pthread_mutex_unlock(&c->lock);
-	if (wait)
-		wait->wake(wait->ctx);
 }
 
 static void local_call_free(struct rpc_call *base)
@@ -54,17 +46,6 @@ static void local_call_free(struct rpc_call *base)
 }
 
 static const struct rpc_call_ops local_ops = {.send = local_send, .free = local_call_free};
-
-static void run_wait(struct local_call *c, const struct rpc_wait *wait, int64_t until_ms)
-{
-	pthread_mutex_lock(&c->lock);
-	c->wait = wait;
-	pthread_mutex_unlock(&c->lock);
-	wait->wait(wait->ctx, &c->done, until_ms);
-	pthread_mutex_lock(&c->lock);
-	c->wait = NULL;
-	pthread_mutex_unlock(&c->lock);
-}
 
 /* Returns false if the call has not ended at until_ms; 0: no limit. */
 static bool wait_done(struct local_call *c, int64_t until_ms)
@@ -100,16 +81,13 @@ int rpc_local_call(struct rpc_server *s, const char *path, const struct rpc_mess
 {
 	int64_t until_ms = timeout_ms > 0 ? mu_clock_ms() + timeout_ms : 0;
 	const struct rpc_method *method = rpc_find_method(s, path);
-	const struct rpc_wait *wait = rpc_server_wait(s);
 	struct local_call *c;
-	bool entered;
 	int rc;
 
 	if (!method)
 		return mu_fail(err, MU_UNIMPLEMENTED, "this server has no method %.200s", path);
 	c = MU_NEW(struct local_call);
 	c->base = (struct rpc_call){.refs = 2, .ops = &local_ops, .server = s, .method = method};
-	c->caller = pthread_self();
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->changed, NULL);
 	if (!rpc_call_enter(&c->base)) {
@@ -117,12 +95,7 @@ int rpc_local_call(struct rpc_server *s, const char *path, const struct rpc_mess
 		return mu_fail(err, MU_UNAVAILABLE, "the server in this process is stopping");
 	}
 	bytes_receive(&c->base.request, message_to_buffer(request));
-	entered = wait && wait->enter(wait->ctx);
 	rpc_call_handle(&c->base);
-	if (entered && !c->done)
-		run_wait(c, wait, until_ms);
-	if (entered)
-		wait->leave(wait->ctx);
 	if (wait_done(c, until_ms)) {
 		rc = take_answer(c, reply, err);
 	} else {

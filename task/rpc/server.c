@@ -18,11 +18,6 @@ const struct rpc_method *rpc_find_method(const struct rpc_server *s, const char 
 	return mu_map_get(&s->by_path, path);
 }
 
-const struct rpc_wait *rpc_server_wait(const struct rpc_server *s)
-{
-	return s->wait.ctx ? &s->wait : NULL;
-}
-
 /* ---- start and stop ---- */
 
 static void free_server(struct rpc_server *s)
@@ -45,7 +40,6 @@ static struct rpc_server *new_server(const struct rpc_server_options *o)
 	mu_map_init(&s->by_path);
 	s->ctx = o->ctx;
 	s->offload = o->offload;
-	s->wait = o->wait;
 	s->methods = MU_NEW_ARRAY(struct rpc_method, o->n_methods + 1);
 	s->n_methods = o->n_methods;
 	for (unsigned i = 0; i < o->n_methods; i++) {

@@ -19,16 +19,6 @@ struct rpc_method {       /* one of the functions is set */
 	rpc_responder *respond;         /* its result is the reply */
 	rpc_responder *respond_offload; /* the same on an offload thread, where it may block */
 };
-/* Functions with which a caller in this process waits for its reply instead of sleeping.  enter is
- * called before the call starts; if it returns true, wait and leave follow.  wait returns at
- * until_ms (monotonic; 0: no limit), soon after *over, or earlier.  wake makes wait check *over. */
-struct rpc_wait {
-	bool (*enter)(void *ctx);
-	void (*wait)(void *ctx, const _Atomic bool *over, int64_t until_ms);
-	void (*leave)(void *ctx);
-	void (*wake)(void *ctx);
-	void *ctx; /* NULL: callers sleep */
-};
 struct rpc_server_options {
 	const char *const *addresses; /* "host:port", "unix:path"; port 0 picks one */
 	unsigned n_addresses;
@@ -40,7 +30,6 @@ struct rpc_server_options {
 	void *ctx;
 	struct mu_offload *offload; /* for respond_offload; borrowed */
 	size_t max_message;         /* 0: 2 GiB - 1 */
-	struct rpc_wait wait;       /* (optional) */
 };
 /* ports[i] gets the real port.  A port in use is ALREADY_EXISTS. */
 int rpc_server_start(const struct rpc_server_options *o, struct rpc_server **out, int *ports,

@@ -94,17 +94,6 @@ void thread_pool_add(struct thread_pool *p, struct pool_job *job)
 
 /* ---- the parallel loop ---- */
 
-enum { SPIN_COUNT = 1000 }; /* 20 to 40 us */
-
-static inline void spin_pause(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("isb");
-#endif
-}
-
 /* Shared by the caller and its helpers.  A helper that starts late finds no piece left and only
  * releases its reference, so the caller does not wait for it. */
 struct loop {
@@ -153,22 +142,11 @@ static void helper_run(struct pool_job *job)
 	loop_unref(l);
 }
 
-static bool is_finished(struct loop *l)
-{
-	return atomic_load(&l->finished) == l->pieces;
-}
-
-/* Waits for the last pieces of the helpers.  Spins first, for as long as sleeping and waking would
- * take. */
+/* Waits for the last pieces of the helpers. */
 static void loop_wait(struct loop *l)
 {
-	for (int i = 0; i < SPIN_COUNT; i++) {
-		if (is_finished(l))
-			return;
-		spin_pause();
-	}
 	pthread_mutex_lock(&l->lock);
-	while (!is_finished(l))
+	while (atomic_load(&l->finished) != l->pieces)
 		pthread_cond_wait(&l->all, &l->lock);
 	pthread_mutex_unlock(&l->lock);
 }

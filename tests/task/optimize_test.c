@@ -17,16 +17,7 @@ static unsigned count(const struct mu_graph *g, const char *op)
 	return n;
 }
 
-/* Runs g once (takes it) and returns the tensor that it sends as "out". */
-static struct mu_tensor run_graph(struct mu_graph *g)
-{
-	struct executor *e = compile(g);
-	struct mu_tensor t = run_tensor(e);
-
-	executor_unref(e);
-	return t;
-}
-
+/* Runs g once (takes it) and returns the number that it sends as "out". */
 static float run_scalar_graph(struct mu_graph *g)
 {
 	struct executor *e = compile(g);
@@ -238,78 +229,6 @@ static void no_op_with_one_control_input__is_replaced_by_its_input(void **state)
 	mu_graph_free(g);
 }
 
-/* relu(a x b + bias), where a and b cannot be folded because they are random. */
-static struct mu_graph *dense_graph(const char *add, const char *activation, bool swapped)
-{
-	struct mu_graph *g = mu_graph_new();
-	static const struct {
-		const char *name;
-		int32_t dims[2];
-	} parts[] = {{"a", {3, 4}}, {"b", {4, 5}}};
-
-	for (unsigned i = 0; i < 2; i++) {
-		struct mu_shape two = mu_shape_vec(2);
-		MU_AUTO_TENSOR dims = {0};
-		char name[8];
-		assert_ok(mu_tensor_new(&dims, MU_INT32, &two, &err), &err);
-		memcpy(dims.data, parts[i].dims, 8);
-		struct mu_attr value = {.kind = MU_ATTR_TENSOR, .tensor = &dims};
-		snprintf(name, sizeof name, "%s_dims", parts[i].name);
-		struct mu_node *n = constant(g, name, MU_INT32, parts[i].dims, "", "");
-		mu_node_set_attr(g, n, "value", &value);
-		n = node(g, parts[i].name, "RandomStandardNormal", name, "");
-		attr_type(g, n, "dtype", MU_FLOAT);
-		attr_type(g, n, "T", MU_INT32);
-		attr_int(g, n, "seed", 7 + i);
-		attr_int(g, n, "seed2", 11);
-	}
-	struct mu_shape five = mu_shape_vec(5);
-	MU_AUTO_TENSOR bias = {0};
-	struct mu_attr value = {.kind = MU_ATTR_TENSOR, .tensor = &bias};
-	assert_ok(mu_tensor_new(&bias, MU_FLOAT, &five, &err), &err);
-	for (int i = 0; i < 5; i++)
-		MU_DATA(float, &bias)[i] = 0.25f * (float)i - 0.5f;
-	mu_node_set_attr(g, scalar(g, "bias", 0, ""), "value", &value);
-	floats(g, "mm", "MatMul", "a b", "");
-	floats(g, "add", add, swapped ? "bias mm" : "mm bias", "");
-	if (activation)
-		floats(g, "act", activation, "add", "");
-	end(g, "send", "_Send", activation ? "act" : "add", "out");
-	return g;
-}
-
-static void matmul_bias_activation__are_fused_with_the_same_result(void **state)
-{
-	static const char *const adds[] = {"BiasAdd", "Add", "AddV2", "AddV2"};
-	static const char *const acts[] = {"Relu", "Sigmoid", "Tanh", NULL};
-
-	for (unsigned i = 0; i < 16; i++) {
-		bool swapped = i / 4 == 3;
-		struct mu_graph *plain = dense_graph(adds[i / 4], acts[i % 4], swapped);
-		struct mu_graph *fused = dense_graph(adds[i / 4], acts[i % 4], swapped);
-		graph_optimize(fused, rt);
-		assert_int_equal(count(fused, "_FusedMatMul"), 1);
-		assert_int_equal(count(fused, "MatMul"), 0);
-		MU_AUTO_TENSOR want = run_graph(plain);
-		MU_AUTO_TENSOR got = run_graph(fused);
-		assert_true(mu_shape_eq(&want.shape, &got.shape));
-		for (int64_t k = 0; k < want.shape.count; k++)
-			assert_true(fabsf(MU_DATA(float, &want)[k] - MU_DATA(float, &got)[k]) <
-				    1e-6f);
-	}
-}
-
-static void matmul_with_another_user__is_not_fused(void **state)
-{
-	struct mu_graph *g = dense_graph("BiasAdd", "Relu", false);
-
-	floats(g, "other", "Neg", "mm", "");
-	graph_optimize(g, rt);
-	assert_int_equal(count(g, "_FusedMatMul"), 0);
-	assert_int_equal(count(g, "MatMul"), 1);
-	mu_graph_free(g);
-}
-
 static void loop__has_the_same_result(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
@@ -399,8 +318,6 @@ int main(void)
 	    cmocka_unit_test(unused_value_with_control_outputs__is_not_computed),
 	    cmocka_unit_test(unused_value_behind_a_switch__keeps_inputs_that_may_be_dead),
 	    cmocka_unit_test(no_op_with_one_control_input__is_replaced_by_its_input),
-	    cmocka_unit_test(matmul_bias_activation__are_fused_with_the_same_result),
-	    cmocka_unit_test(matmul_with_another_user__is_not_fused),
 	    cmocka_unit_test(loop__has_the_same_result),
 	    cmocka_unit_test(optimizer__is_disabled_by_the_session_config),
 	    cmocka_unit_test(invalid_graph__is_left_to_the_compiler),

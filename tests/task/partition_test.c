@@ -103,63 +103,6 @@ static void float_between_tasks__is_sent_as_bfloat16_if_the_session_asks_for_it(
 	mu_graph_free(g);
 }
 
-static void small_constant__is_copied_to_its_user(void **state)
-{
-	struct mu_graph *g = mu_graph_new();
-
-	scalar(g, "rate", 0.5f, WORKER);
-	floats(g, "same", "Identity", "rate", WORKER);
-	attr_type(g, node(g, "v", "VariableV2", "", PS), "dtype", MU_FLOAT);
-	floats(g, "step", "AssignSub", "v rate", PS);
-	floats(g, "again", "AssignSub", "step same", PS);
-	assert_ok(graph_partition(g, &devs, &partitions, &n_partitions, &err), &err);
-	assert_int_equal(n_partitions, 1); /* the worker's part is empty */
-	const struct mu_graph *ps = part("/job:ps/replica:0/task:0");
-	struct mu_node *c = only(ps, "Const");
-	assert_int_equal(count(ps, "_Recv"), 0);
-	assert_ptr_equal(mu_graph_find(ps, "step")->inputs[1].node, c);
-	assert_ptr_equal(mu_graph_find(ps, "again")->inputs[1].node, c);
-	assert_string_equal(c->device, PS);
-	graph_partitions_free(partitions, n_partitions);
-	mu_graph_free(g);
-}
-
-static void constant_that_is_large_or_has_control_inputs__is_sent(void **state)
-{
-	struct mu_graph *g = mu_graph_new();
-	struct mu_shape shape = mu_shape_vec(300);
-	MU_AUTO_TENSOR t = {0};
-	struct mu_attr value = {.kind = MU_ATTR_TENSOR, .tensor = &t};
-
-	assert_ok(mu_tensor_new(&t, MU_FLOAT, &shape, &err), &err);
-	memset(t.data, 0, 1200);
-	node(g, "first", "NoOp", "", WORKER);
-	mu_node_set_attr(g, scalar(g, "large", 0, WORKER), "value", &value);
-	float one = 1;
-	constant(g, "late", MU_FLOAT, &one, "^first", WORKER);
-	floats(g, "sum", "Add", "large late", PS);
-	assert_ok(graph_partition(g, &devs, &partitions, &n_partitions, &err), &err);
-	assert_int_equal(count(part("/job:ps/replica:0/task:0"), "_Recv"), 2);
-	graph_partitions_free(partitions, n_partitions);
-	mu_graph_free(g);
-}
-
-static void constant_used_on_both_tasks__is_on_both(void **state)
-{
-	struct mu_graph *g = mu_graph_new();
-
-	scalar(g, "c", 2, WORKER);
-	floats(g, "same", "Identity", "c", WORKER);
-	floats(g, "here", "Mul", "same c", WORKER);
-	floats(g, "there", "Mul", "same c", PS);
-	assert_ok(graph_partition(g, &devs, &partitions, &n_partitions, &err), &err);
-	assert_int_equal(n_partitions, 2);
-	assert_int_equal(part("/job:worker/replica:0/task:0")->n_nodes, 3);
-	assert_int_equal(part("/job:ps/replica:0/task:0")->n_nodes, 2);
-	graph_partitions_free(partitions, n_partitions);
-	mu_graph_free(g);
-}
-
 static void control_edge_between_tasks__becomes_an_empty_tensor(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
@@ -287,9 +230,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(tensor_between_tasks__is_sent_once_for_two_users),
 	    cmocka_unit_test(float_between_tasks__is_sent_as_bfloat16_if_the_session_asks_for_it),
-	    cmocka_unit_test(small_constant__is_copied_to_its_user),
-	    cmocka_unit_test(constant_that_is_large_or_has_control_inputs__is_sent),
-	    cmocka_unit_test(constant_used_on_both_tasks__is_on_both),
 	    cmocka_unit_test(control_edge_between_tasks__becomes_an_empty_tensor),
 	    cmocka_unit_test(resource_handle_between_tasks__is_rejected),
 	    cmocka_unit_test(variable_read_after_a_control_input__is_sent_after_it),

@@ -31,12 +31,10 @@ static wide expm1_of(wide x)
 	return less * cos(cimag(x)) - 2 * half * half + I * ((less + 1) * sin(cimag(x)));
 }
 
-/* cpow has NaN for the powers of zero that are 0 and 1. */
+/* cpow has NaN for the powers of zero that are 0. */
 static wide power_of(wide x, wide y)
 {
-	if (x == 0 && (y == 0 || creal(y) > 0))
-		return y == 0 ? 1 : 0;
-	return cpow(x, y);
+	return x == 0 && creal(y) > 0 ? 0 : cpow(x, y);
 }
 
 #define UNARY_ROWS(ROW)                                                                            \
