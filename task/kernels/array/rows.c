@@ -9,7 +9,7 @@ int rows_fail_index(const char *name, const struct mu_tensor *indices, int64_t a
 	MU_AUTO_BUF where = {0};
 
 	mu_buf_puts(&where, name);
-	args_put_place(&where, &indices->shape, indices->shape.rank, at);
+	args_put_index(&where, &indices->shape, indices->shape.rank, at);
 	return mu_invalid(err, "%s = %lld is not in [0, %lld)", where.data,
 			  (long long)mu_tensor_int(indices, at), (long long)limit);
 }

@@ -93,7 +93,7 @@ void args_put_numbers(struct mu_buf *b, const int64_t *x, int n, const char *sep
 		mu_buf_printf(b, "%s%lld", i ? separator : "", (long long)x[i]);
 }
 
-void args_put_place(struct mu_buf *b, const struct mu_shape *s, int rank, int64_t at)
+void args_put_index(struct mu_buf *b, const struct mu_shape *s, int rank, int64_t at)
 {
 	int64_t place[MU_MAX_RANK];
 
@@ -115,7 +115,7 @@ int args_fail_position(const struct mu_tensor *indices, int64_t i, int depth, co
 	for (int d = 0; d < depth; d++)
 		row[d] = mu_tensor_int(indices, i * depth + d);
 	mu_buf_puts(&text, "indices");
-	args_put_place(&text, &indices->shape, indices->shape.rank - 1, i);
+	args_put_index(&text, &indices->shape, indices->shape.rank - 1, i);
 	mu_buf_puts(&text, " = [");
 	args_put_numbers(&text, row, depth, ", ");
 	return mu_invalid(err, "%s] does not index into %s %s%s%s", text.data, what,

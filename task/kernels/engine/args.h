@@ -23,13 +23,13 @@ int args_string(const struct kernel_call *c, unsigned i, char **out, struct mu_e
 void args_put_numbers(struct mu_buf *b, const int64_t *x, int n, const char *separator);
 /* Puts the place of element `at` in the first `rank` dimensions of the shape, as "[1,2]"; nothing
  * for a scalar. */
-void args_put_place(struct mu_buf *b, const struct mu_shape *s, int rank, int64_t at);
+void args_put_index(struct mu_buf *b, const struct mu_shape *s, int rank, int64_t at);
 /* Fails because row i of the indices, `depth` numbers, is outside of the shape, which is called
  * `what`.  `node` (optional) is named too. */
 int args_fail_position(const struct mu_tensor *indices, int64_t i, int depth, const char *what,
 		       const struct mu_shape *shape, const struct mu_node *node,
 		       struct mu_err *err);
-/* An axis of input i's rank + extra, negative ones counted from the end. */
+/* Negative axes count from the end. */
 int args_axis(int64_t axis, int rank, int *out, struct mu_err *err);
 /* The error of an op that lacks a kernel for type t. */
 int args_no_kernel(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err);

@@ -71,7 +71,7 @@ static void coalesce_axes(struct coalesced_axes *p, const struct mu_shape *shape
 	}
 }
 
-int64_t broadcast_place(const struct view *v, int64_t k)
+int64_t broadcast_offset(const struct view *v, int64_t k)
 {
 	int64_t at = 0;
 

@@ -12,7 +12,7 @@ int broadcast_shape(const struct mu_shape *a, const struct mu_shape *b, struct m
 /* `from` seen as `to`, which it broadcasts to. */
 void broadcast_view(struct view *v, const struct mu_shape *from, const struct mu_shape *to);
 /* The position in memory of element k of the broadcast view. */
-int64_t broadcast_place(const struct view *v, int64_t k);
+int64_t broadcast_offset(const struct view *v, int64_t k);
 /* Runs loop over out = a op b, all runs of it.  in_size and out_size are bytes an element. */
 void broadcast_run(binary_loop *loop, void *out, const struct mu_shape *shape, size_t out_size,
 		   const void *a, const struct mu_shape *a_shape, const void *b,

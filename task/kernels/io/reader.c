@@ -22,7 +22,7 @@
 #include "task/kernels/state/handles.h"
 #include "task/runtime/thread_pool.h"
 
-enum { LARGEST_FILE = 1 << 30, MOST_RECORDS = 1 << 20 };
+enum { MAX_FILE_BYTES = 1 << 30, MAX_RECORDS = 1 << 20 };
 
 struct reader;
 struct reader_kind {
@@ -181,7 +181,7 @@ static int next_file(struct reader *r, struct mu_buf *key, struct mu_buf *value,
 {
 	mu_buf_puts(key, r->work);
 
-	MU_RETURN_IF_ERROR(mu_buf_read_file(value, r->work, LARGEST_FILE, err));
+	MU_RETURN_IF_ERROR(mu_buf_read_file(value, r->work, MAX_FILE_BYTES, err));
 	return 1;
 }
 
@@ -232,10 +232,10 @@ static int reader_make(struct kernel_call *c, struct mu_err *err)
 			spec.kind = &kinds[i];
 	if (*encoding)
 		spec.compression = (char *)encoding;
-	if (spec.record <= 0 || spec.record > LARGEST_FILE)
+	if (spec.record <= 0 || spec.record > MAX_FILE_BYTES)
 		return mu_invalid(err, "record_bytes must be > 0, not %lld",
 				  (long long)spec.record);
-	if (spec.header < 0 || spec.footer < 0 || spec.hop < 0 || spec.hop > LARGEST_FILE)
+	if (spec.header < 0 || spec.footer < 0 || spec.hop < 0 || spec.hop > MAX_FILE_BYTES)
 		return mu_invalid(err, "what a reader skips must not be negative");
 
 	MU_RETURN_IF_ERROR(handle_make(c, &reader_type, reader_create, &spec, &r, err));
@@ -424,10 +424,10 @@ static int prepare_read(struct kernel_call *c, struct reading *g, struct mu_err 
 
 	g->want = 1;
 	if (g->many &&
-	    ((rc = args_int(c, 2, &g->want, err)) || g->want < 1 || g->want > MOST_RECORDS))
+	    ((rc = args_int(c, 2, &g->want, err)) || g->want < 1 || g->want > MAX_RECORDS))
 		return rc ? rc
-			  : mu_invalid(err, "num_records must be in [1, %d], not %lld",
-				       MOST_RECORDS, (long long)g->want);
+			  : mu_invalid(err, "num_records must be in [1, %d], not %lld", MAX_RECORDS,
+				       (long long)g->want);
 	MU_RETURN_IF_ERROR(handle_find(c, 0, &reader_type, &r, err));
 	if ((rc = handle_find(c, 1, &queue_type, &q, err))) {
 		resource_unref(r);

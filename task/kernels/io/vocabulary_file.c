@@ -5,7 +5,7 @@
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/text/text_number.h"
 
-enum { LARGEST_FILE = 1 << 30, WHOLE_LINE = -2, LINE_NUMBER = -1 };
+enum { MAX_FILE_BYTES = 1 << 30, WHOLE_LINE = -2, LINE_NUMBER = -1 };
 
 bool vocabulary_line(const struct mu_buf *b, size_t *at, struct mu_span *out)
 {
@@ -23,7 +23,7 @@ int vocabulary_read(const struct kernel_call *c, unsigned in, struct mu_buf *b, 
 	MU_AUTO_FREE char *path = NULL;
 
 	MU_RETURN_IF_ERROR(args_string(c, in, &path, err));
-	return mu_buf_read_file(b, path, LARGEST_FILE, err);
+	return mu_buf_read_file(b, path, MAX_FILE_BYTES, err);
 }
 
 /* Column k of a line; false when it has not as many. */

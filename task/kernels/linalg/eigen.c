@@ -33,8 +33,8 @@ static int eigh_one(const struct matrix_job *j, int64_t k, double *work)
 	return 0;
 }
 
-/* Output i of a kind that was not asked for: one zero. */
-static int eigen_nothing(struct kernel_call *c, unsigned i, enum mu_dtype t, struct mu_err *err)
+/* Output i, which the node does not request: one zero. */
+static int empty_output(struct kernel_call *c, unsigned i, enum mu_dtype t, struct mu_err *err)
 {
 	struct mu_tensor *out;
 
@@ -54,7 +54,7 @@ static int eigen_outs(struct kernel_call *c, struct matrix_job *j, enum mu_dtype
 	if (rc)
 		return rc;
 	return j->flag ? matrices_out(c, 1, t, &j->a, 2, (int64_t[]){n, n}, &j->out[1], err)
-		       : eigen_nothing(c, 1, t, err);
+		       : empty_output(c, 1, t, err);
 }
 
 /* The first version has one output: a row of values above the vectors. */
@@ -332,7 +332,7 @@ static int svd(struct kernel_call *c, struct mu_err *err)
 	int64_t m = j->a.rows, n = j->a.cols, least = m < n ? m : n;
 	int64_t of_u = w.full ? m : least, of_v = w.full ? n : least;
 	MU_RETURN_IF_ERROR(matrices_out(c, 0, t, &j->a, 1, &least, &j->out[0], err));
-	if (!j->flag && ((rc = eigen_nothing(c, 1, t, err)) || (rc = eigen_nothing(c, 2, t, err))))
+	if (!j->flag && ((rc = empty_output(c, 1, t, err)) || (rc = empty_output(c, 2, t, err))))
 		return rc;
 	if (j->flag &&
 	    ((rc = matrices_out(c, 1, t, &j->a, 2, (int64_t[]){m, of_u}, &j->out[1], err)) ||

@@ -42,8 +42,8 @@ static int banded_one(const struct matrix_job *j, int64_t k, double *work)
 	int n = j->a.rows, columns = j->a.cols;
 	number *bands = (number *)work, *b = bands + (int64_t)w->matrix.rows * n;
 
-	matrices_get_complex(&w->matrix, broadcast_place(&w->of_matrix, k), BY_ROWS, bands);
-	matrices_get_complex(&j->a, broadcast_place(&w->of_right, k), BY_COLUMNS, b);
+	matrices_get_complex(&w->matrix, broadcast_offset(&w->of_matrix, k), BY_ROWS, bands);
+	matrices_get_complex(&j->a, broadcast_offset(&w->of_right, k), BY_COLUMNS, b);
 	for (int64_t i = 0; i < columns; i++)
 		solve_banded(w, bands, b + i * n);
 	matrices_put_complex(j->out[0], k * n * columns, BY_COLUMNS, n, columns, b);
@@ -56,13 +56,13 @@ static int triangle_one(const struct matrix_job *j, int64_t k, double *work)
 	int n = j->a.rows, columns = j->a.cols;
 	double *b = work + 2 * (int64_t)n * n;
 
-	matrices_get(&w->matrix, broadcast_place(&w->of_matrix, k), BY_COLUMNS, work);
+	matrices_get(&w->matrix, broadcast_offset(&w->of_matrix, k), BY_COLUMNS, work);
 	for (int64_t i = 0; i < n && j->singular_error; i++) {
 		const double *pivot = work + i * (n + 1) * (j->a.is_complex ? 2 : 1);
 		if (pivot[0] == 0 && (!j->a.is_complex || pivot[1] == 0))
 			return 1;
 	}
-	matrices_get(&j->a, broadcast_place(&w->of_right, k), BY_COLUMNS, b);
+	matrices_get(&j->a, broadcast_offset(&w->of_right, k), BY_COLUMNS, b);
 	lapack_trsm(j->a.is_complex, 'L', w->lower ? 'L' : 'U', j->flag ? 'C' : 'N', n, columns,
 		    work, b);
 	matrices_put(j->out[0], k * n * columns, BY_COLUMNS, n, columns, b);

@@ -47,7 +47,7 @@ static void power_of_two(const struct fft *f, double _Complex *x)
 		for (int64_t from = 0; from < f->m; from += 2 * half)
 			for (int64_t k = 0; k < half; k++) {
 				double _Complex *a = x + from + k, *b = a + half;
-				double _Complex t = multiply_complex(*b, f->turns[k * step]);
+				double _Complex t = multiply_complex(*b, f->twiddles[k * step]);
 				*b = *a - t;
 				*a += t;
 			}
@@ -84,14 +84,14 @@ bool fft_init(struct fft *f, int64_t n)
 		return false;
 	while (f->m < (whole ? n : 2 * n - 1))
 		f->m *= 2;
-	f->turns = calloc((size_t)f->m / 2 + 1, sizeof *f->turns);
-	for (int64_t i = 0; f->turns && i < f->m / 2; i++)
-		f->turns[i] = fft_rotate((double)i, (double)f->m);
+	f->twiddles = calloc((size_t)f->m / 2 + 1, sizeof *f->twiddles);
+	for (int64_t i = 0; f->twiddles && i < f->m / 2; i++)
+		f->twiddles[i] = fft_rotate((double)i, (double)f->m);
 	if (whole)
-		return f->turns;
+		return f->twiddles;
 	f->chirp = calloc((size_t)n, sizeof *f->chirp);
 	f->reverse = calloc((size_t)f->m, sizeof *f->reverse);
-	if (!f->turns || !f->chirp || !f->reverse)
+	if (!f->twiddles || !f->chirp || !f->reverse)
 		return false;
 	for (int64_t i = 0; i < n; i++)
 		f->chirp[i] = fft_rotate((double)(i * i % (2 * n)), 2 * (double)n);
@@ -103,7 +103,7 @@ bool fft_init(struct fft *f, int64_t n)
 
 void fft_fini(struct fft *f)
 {
-	free(f->turns);
+	free(f->twiddles);
 	free(f->chirp);
 	free(f->reverse);
 }

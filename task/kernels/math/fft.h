@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 struct fft {
-	int64_t n, m;             /* m: the power of two that is worked in */
-	double _Complex *turns;   /* m / 2 of them: e^(-2 pi i k / m) */
-	double _Complex *chirp;   /* n of them: e^(-pi i k² / n), where n is no power of two */
-	double _Complex *reverse; /* m of them: the transform of the chirp turned round */
+	int64_t n, m;              /* m: the power of two that is worked in */
+	double _Complex *twiddles; /* m / 2 of them: e^(-2 pi i k / m) */
+	double _Complex *chirp;    /* n of them: e^(-pi i k² / n), where n is no power of two */
+	double _Complex *reverse;  /* m of them: the transform of the reversed chirp */
 };
 /* n at least 1.  false: there is no memory. */
 bool fft_init(struct fft *f, int64_t n);

@@ -174,10 +174,7 @@ static int bias_add_grad_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	bool reduced[MU_MAX_RANK];
-	struct mu_axis_split ch;
-
-	MU_RETURN_IF_ERROR(check_channels(c, &ch, err));
-	struct mu_shape shape = mu_shape_vec(ch.n);
+	struct mu_shape shape = mu_shape_vec(bias_channels(c).n);
 	bool first = strncmp(args_attr_string(c->node, "data_format", "NHWC"), "NC", 2) == 0;
 	for (int i = 0; i < in->rank; i++)
 		reduced[i] = i != (first ? 1 : in->rank - 1);

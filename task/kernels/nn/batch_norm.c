@@ -16,7 +16,7 @@
 
 enum { X, SCALE, OFFSET, MEAN, VARIANCE };
 enum { GRAD_Y, GRAD_X, GRAD_SCALE, GRAD_MEAN, GRAD_VARIANCE };
-enum { PIXELS_WORTH = 16384 }; /* elements max_pieces another thread */
+enum { PIECE_ELEMENTS = 16384 }; /* of one thread */
 
 struct rows {
 	const float *x, *g;
@@ -50,7 +50,7 @@ static int sum_channels(struct kernel_call *c, struct rows *r, struct mu_tensor 
 			struct mu_err *err)
 {
 	int64_t threads = c->runtime ? thread_pool_size(c->runtime->pool) : 1;
-	int64_t max_pieces = r->pixels * r->channels / PIXELS_WORTH + 1;
+	int64_t max_pieces = r->pixels * r->channels / PIECE_ELEMENTS + 1;
 
 	r->pieces = threads < max_pieces ? threads : max_pieces;
 	struct mu_shape shape = mu_shape_vec(r->pieces * 2 * r->channels);
@@ -88,7 +88,7 @@ static void map_rows(void *arg, int64_t from, int64_t to)
 
 static void map(struct kernel_call *c, struct rows *r)
 {
-	kernel_parallel(c, r->pixels, 1 + PIXELS_WORTH / (r->channels + 1), map_rows, r);
+	kernel_parallel(c, r->pixels, 1 + PIECE_ELEMENTS / (r->channels + 1), map_rows, r);
 }
 
 /* Input 0 or 1 of four dimensions; all inputs float, those from `first` on of one element a
@@ -121,7 +121,7 @@ static struct norm_sizes batch_norm_sizes_of(const struct kernel_call *c, const 
 				   .training = args_attr_bool(c->node, "is_training", true)};
 }
 
-static int check_forward(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
+int check_batch_norm(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
 {
 	bool training = args_attr_bool(c->node, "is_training", true);
 	bool needs_old = !training || args_attr_float(c->node, "exponential_avg_factor", 1) != 1;
@@ -131,7 +131,7 @@ static int check_forward(const struct kernel_call *c, struct norm_sizes *s, stru
 	return 0;
 }
 
-static int check_backward(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
+int check_batch_norm_grad(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
 {
 	const struct mu_tensor *g = kernel_in(c, GRAD_Y), *x = kernel_in(c, GRAD_X);
 
@@ -143,16 +143,6 @@ static int check_backward(const struct kernel_call *c, struct norm_sizes *s, str
 				  mu_shape_str(&x->shape), mu_shape_str(&g->shape));
 	*s = batch_norm_sizes_of(c, &x->shape);
 	return 0;
-}
-
-int check_batch_norm(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
-{
-	return check_forward(c, s, err);
-}
-
-int check_batch_norm_grad(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
-{
-	return check_backward(c, s, err);
 }
 
 static float epsilon_of(const struct kernel_call *c)
@@ -238,7 +228,7 @@ static int batch_norm_forward(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out[5];
 	int rc = 0;
 
-	MU_RETURN_IF_ERROR(check_forward(c, &s, err));
+	MU_RETURN_IF_ERROR(check_batch_norm(c, &s, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &x->shape, &out[0], err));
 	MU_RETURN_IF_ERROR(vectors(c, 1, 5, x->shape.dim[3], out, err));
 	MU_RETURN_IF_ERROR(unused_outputs(c, 5, -1, err));
@@ -273,7 +263,7 @@ static int batch_norm_backward(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out[3];
 	struct norm_sizes s;
 
-	MU_RETURN_IF_ERROR(check_backward(c, &s, err));
+	MU_RETURN_IF_ERROR(check_batch_norm_grad(c, &s, err));
 	struct rows r = batch_norm_rows_of(&s, x, g, NULL);
 	struct mu_shape three = mu_shape_vec(3 * r.channels);
 	r.mean = kernel_in(c, GRAD_MEAN)->data;

@@ -8,21 +8,19 @@
 #include "task/kernels/math/columns.h"
 #include "task/kernels/nn/checks.h"
 
-int check_channels(const struct kernel_call *c, struct mu_axis_split *ch, struct mu_err *err)
+struct mu_axis_split bias_channels(const struct kernel_call *c)
 {
 	const struct mu_shape *s = &kernel_in(c, 0)->shape;
 	bool first = strncmp(args_attr_string(c->node, "data_format", "NHWC"), "NC", 2) == 0;
 
-	int at = first ? 1 : s->rank - 1;
-	*ch = mu_shape_split(s, at);
-	return 0;
+	return mu_shape_split(s, first ? 1 : s->rank - 1);
 }
 
 int check_bias(const struct kernel_call *c, struct mu_axis_split *ch, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *bias = kernel_in(c, 1);
 
-	MU_RETURN_IF_ERROR(check_channels(c, ch, err));
+	*ch = bias_channels(c);
 	if (bias->shape.dim[0] != ch->n)
 		return mu_invalid(err,
 				  "Must provide as many biases as the last dimension of the input "
@@ -59,10 +57,9 @@ static int bias_add_grad(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	const struct reduce_loops *sum = &loops->reduce[RED_SUM][in->dtype];
-	struct mu_axis_split ch;
+	struct mu_axis_split ch = bias_channels(c);
 	struct mu_tensor *out;
 
-	MU_RETURN_IF_ERROR(check_channels(c, &ch, err));
 	if (!sum->start)
 		return args_no_kernel(c, in->dtype, err);
 	struct mu_shape shape = mu_shape_vec(ch.n);

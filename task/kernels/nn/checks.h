@@ -9,7 +9,7 @@
 
 /* ---- bias.c: the tensor as [outer, channels, inner] ---- */
 
-int check_channels(const struct kernel_call *c, struct mu_axis_split *ch, struct mu_err *err);
+struct mu_axis_split bias_channels(const struct kernel_call *c);
 int check_bias(const struct kernel_call *c, struct mu_axis_split *ch, struct mu_err *err);
 
 /* ---- lrn.c ---- */

@@ -108,7 +108,7 @@ struct patch {
 	char *at;
 };
 
-static void conv3d_take(void *arg, int64_t tap, int64_t channels_at)
+static void copy_patch_tap(void *arg, int64_t tap, int64_t channels_at)
 {
 	const struct patch *p = arg;
 	size_t size = p->g->s.v.size, n = (size_t)p->g->s.v.channels * size;
@@ -116,7 +116,7 @@ static void conv3d_take(void *arg, int64_t tap, int64_t channels_at)
 	memcpy(p->at + (size_t)tap * n, p->g->image + (size_t)channels_at * size, n);
 }
 
-static void conv3d_output(void *arg, int64_t tap, int64_t channels_at)
+static void add_patch_tap(void *arg, int64_t tap, int64_t channels_at)
 {
 	const struct patch *p = arg;
 	const struct volume *v = &p->g->s.v;
@@ -134,7 +134,7 @@ static void fill_patches(void *arg, int64_t from, int64_t to)
 	for (int64_t i = from; i < to; i++) {
 		struct patch p = {g, g->patches + (size_t)i * each};
 		memset(p.at, 0, each);
-		volume_taps(&g->s.v, g->first + i, conv3d_take, &p);
+		volume_taps(&g->s.v, g->first + i, copy_patch_tap, &p);
 	}
 }
 
@@ -142,7 +142,7 @@ static void add_patches(const struct conv3d *g, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++) {
 		struct patch p = {g, g->patches + (size_t)(i * g->s.inner) * g->s.v.size};
-		volume_taps(&g->s.v, g->first + i, conv3d_output, &p);
+		volume_taps(&g->s.v, g->first + i, add_patch_tap, &p);
 	}
 }
 

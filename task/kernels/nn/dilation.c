@@ -28,7 +28,7 @@ struct patch_position {
 	int64_t begin[WINDOW_AXES], from[WINDOW_AXES], to[WINDOW_AXES];
 };
 
-static struct patch_position spot_at(const struct dilation *p, int64_t row, int64_t column)
+static struct patch_position position_at(const struct dilation *p, int64_t row, int64_t column)
 {
 	struct patch_position s;
 
@@ -69,7 +69,7 @@ static int64_t corner_of(const struct dilation *p, const struct patch_position *
 		for (int64_t n = rows[0] * p->axis[1].out; n < rows[1] * p->axis[1].out; n++) {    \
 			int64_t row = n / p->axis[1].out, image = row / p->axis[0].out;            \
 			struct patch_position s =                                                  \
-			    spot_at(p, row % p->axis[0].out, n % p->axis[1].out);                  \
+			    position_at(p, row % p->axis[0].out, n % p->axis[1].out);              \
 			for (int64_t d = channels[0]; d < channels[1]; d++) {                      \
 				T best = least;                                                    \
 				int64_t pixel = corner_of(p, &s, image), tap = 0;                  \
@@ -101,14 +101,14 @@ typedef void dilate_fn(const struct dilation *p, const int64_t rows[2], const in
 #define ROW(T, dt, ...) [dt] = dilate_##T,
 static dilate_fn *const runs[MU_DT_COUNT] = {REAL_TYPES(ROW)};
 
-static void some_rows(void *arg, int64_t from, int64_t to)
+static void dilate_rows(void *arg, int64_t from, int64_t to)
 {
 	const struct dilation *p = arg;
 
 	p->run(p, (int64_t[]){from, to}, (int64_t[]){0, p->depth});
 }
 
-static void some_channels(void *arg, int64_t from, int64_t to)
+static void dilate_channels(void *arg, int64_t from, int64_t to)
 {
 	const struct dilation *p = arg;
 
@@ -170,7 +170,7 @@ static int dilation_largest(struct kernel_call *c, struct mu_err *err)
 		return 0;
 	p.out = out->data;
 	kernel_parallel(c, p.batch * p.axis[0].out, 1 + (1 << 12) / (p.axis[1].out * p.depth),
-			some_rows, &p);
+			dilate_rows, &p);
 	return 0;
 }
 
@@ -195,7 +195,7 @@ static int dilation_gradient(struct kernel_call *c, unsigned of, struct mu_err *
 	elems_zero(like->dtype, out->data, 0, like->shape.count);
 	p.out = out->data;
 	if (shape.count)
-		kernel_parallel(c, p.depth, 1 + (1 << 12) * p.depth / shape.count, some_channels,
+		kernel_parallel(c, p.depth, 1 + (1 << 12) * p.depth / shape.count, dilate_channels,
 				&p);
 	return 0;
 }

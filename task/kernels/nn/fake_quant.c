@@ -170,8 +170,8 @@ static int by_vars_grad(struct kernel_call *c, struct mu_err *err)
 /* ---- QuantizeAndDequantize ---- */
 
 struct fake_quant {
-	double least, most; /* of the integers */
-	bool given, up;     /* the range; halves go up, not to the even one */
+	double least, most;               /* integers */
+	bool range_given, rounds_half_up; /* else to the even number */
 	int64_t outer, depth, inner;
 };
 
@@ -211,7 +211,7 @@ static int check_ends(const struct kernel_call *c, unsigned at, const struct fak
 	return 0;
 }
 
-#define BACK(T, rint_of, floor_of, LARGEST)                                                        \
+#define QUANTIZE_DEQUANTIZE(T, rint_of, floor_of, LARGEST)                                         \
 	/* Zero stays zero, and both ends fit. */                                                  \
 	static void fit_##T(const struct fake_quant *b, T *low, T *high, T *scale, T *inverse)     \
 	{                                                                                          \
@@ -228,11 +228,12 @@ static int check_ends(const struct kernel_call *c, unsigned at, const struct fak
 			*low = least * *inverse;                                                   \
 		}                                                                                  \
 	}                                                                                          \
-	static void back_##T(const struct fake_quant *b, const T *x, T *out, T low, T high)        \
+	static void dequantize_channel_##T(const struct fake_quant *b, const T *x, T *out, T low,  \
+					   T high)                                                 \
 	{                                                                                          \
 		T scale, inverse;                                                                  \
 		int64_t hop = b->depth * b->inner;                                                 \
-		for (int64_t o = 0; !b->given && o < b->outer; o++)                                \
+		for (int64_t o = 0; !b->range_given && o < b->outer; o++)                          \
 			for (int64_t i = 0; i < b->inner; i++) {                                   \
 				T v = x[o * hop + i];                                              \
 				bool first = !o && !i;                                             \
@@ -243,33 +244,34 @@ static int check_ends(const struct kernel_call *c, unsigned at, const struct fak
 		for (int64_t o = 0; o < b->outer; o++)                                             \
 			for (int64_t i = 0; i < b->inner; i++) {                                   \
 				T v = x[o * hop + i];                                              \
-				if (b->given) {                                                    \
+				if (b->range_given) {                                              \
 					v = v > high ? high : v;                                   \
 					v = v < low ? low : v;                                     \
 				}                                                                  \
 				v *= scale;                                                        \
-				v = b->up ? floor_of(v + (T)0.5) : rint_of(v);                     \
+				v = b->rounds_half_up ? floor_of(v + (T)0.5) : rint_of(v);         \
 				out[o * hop + i] = v * inverse;                                    \
 			}                                                                          \
 	}                                                                                          \
-	static int back_all_##T(struct kernel_call *c, const struct fake_quant *b,                 \
-				struct mu_tensor *out, struct mu_err *err)                         \
+	static int dequantize_all_##T(struct kernel_call *c, const struct fake_quant *b,           \
+				      struct mu_tensor *out, struct mu_err *err)                   \
 	{                                                                                          \
 		const T *low = kernel_in(c, 1)->data, *high = kernel_in(c, 2)->data;               \
 		/* TensorFlow checks the range of the whole, not those of slices */                \
-		for (int64_t k = 0; b->given && b->depth == 1 && k < b->depth; k++)                \
+		for (int64_t k = 0; b->range_given && b->depth == 1 && k < b->depth; k++)          \
 			if (!(low[k] <= high[k]))                                                  \
 				return mu_invalid(err,                                             \
 						  "Invalid range: input_min %g > input_max %g",    \
 						  (double)low[k], (double)high[k]);                \
 		for (int64_t k = 0; k < b->depth && out->shape.count; k++)                         \
-			back_##T(b, MU_DATA(T, kernel_in(c, 0)) + k * b->inner,                    \
-				 MU_DATA(T, out) + k * b->inner, b->given ? low[k] : 0,            \
-				 b->given ? high[k] : 0);                                          \
+			dequantize_channel_##T(b, MU_DATA(T, kernel_in(c, 0)) + k * b->inner,      \
+					       MU_DATA(T, out) + k * b->inner,                     \
+					       b->range_given ? low[k] : 0,                        \
+					       b->range_given ? high[k] : 0);                      \
 		return 0;                                                                          \
 	}                                                                                          \
-	static void pass_##T(struct kernel_call *c, const struct fake_quant *b,                    \
-			     struct mu_tensor *out)                                                \
+	static void gradient_##T(struct kernel_call *c, const struct fake_quant *b,                \
+				 struct mu_tensor *out)                                            \
 	{                                                                                          \
 		const T *g = kernel_in(c, 0)->data, *x = kernel_in(c, 1)->data;                    \
 		const T *low = kernel_in(c, 2)->data, *high = kernel_in(c, 3)->data;               \
@@ -278,39 +280,40 @@ static int check_ends(const struct kernel_call *c, unsigned at, const struct fak
 			MU_DATA(T, out)[i] = g[i] * (T)(x[i] >= low[k] && x[i] <= high[k]);        \
 		}                                                                                  \
 	}
-BACK(float, rintf, floorf, FLT_MAX)
-BACK(double, rint, floor, DBL_MAX)
+QUANTIZE_DEQUANTIZE(float, rintf, floorf, FLT_MAX)
+QUANTIZE_DEQUANTIZE(double, rint, floor, DBL_MAX)
 
-static int there_and_back(struct kernel_call *c, int64_t bits, struct mu_err *err)
+static int quantize_dequantize(struct kernel_call *c, int64_t bits, struct mu_err *err)
 {
 	bool signed_ = args_attr_bool(c->node, "signed_input", true);
 	bool narrow = args_attr_bool(c->node, "narrow_range", false);
-	struct fake_quant b = {.given = args_attr_bool(c->node, "range_given", false)};
+	struct fake_quant b = {.range_given = args_attr_bool(c->node, "range_given", false)};
 	struct mu_tensor *out;
 	int rc;
 
 	if (bits < 1 || bits > (signed_ ? 62 : 63))
 		return mu_invalid(err, "num_bits is out of range: %lld with signed_input_ %d",
 				  (long long)bits, signed_);
-	b.up = strcmp(args_attr_string(c->node, "round_mode", ""), "HALF_UP") == 0;
+	b.rounds_half_up = strcmp(args_attr_string(c->node, "round_mode", ""), "HALF_UP") == 0;
 	double half = ldexp(1, (int)bits - 1);
 	b.least = signed_ ? narrow - half : 0;
 	b.most = signed_ ? half - 1 : 2 * half - 1;
 	if ((rc = fake_quant_channels(c, 0, &b, err)) ||
-	    (b.given && (rc = check_ends(c, 1, &b, err))) ||
+	    (b.range_given && (rc = check_ends(c, 1, &b, err))) ||
 	    (rc = kernel_out(c, 0, kernel_in(c, 0)->dtype, &kernel_in(c, 0)->shape, &out, err)))
 		return rc;
-	return (out->dtype == MU_FLOAT ? back_all_float : back_all_double)(c, &b, out, err);
+	return (out->dtype == MU_FLOAT ? dequantize_all_float : dequantize_all_double)(c, &b, out,
+										       err);
 }
 
-KERNEL_RUN(bits_of_attr, there_and_back(c, args_attr_int(c->node, "num_bits", 8), err))
+KERNEL_RUN(bits_of_attr, quantize_dequantize(c, args_attr_int(c->node, "num_bits", 8), err))
 
 static int bits_of_input(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t bits;
 
 	MU_RETURN_IF_ERROR(args_int(c, 3, &bits, err));
-	return there_and_back(c, bits, err);
+	return quantize_dequantize(c, bits, err);
 }
 
 static int back_grad(struct kernel_call *c, struct mu_err *err)
@@ -323,7 +326,7 @@ static int back_grad(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(same_size(c, err));
 	MU_RETURN_IF_ERROR(check_ends(c, 2, &b, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, x->dtype, &x->shape, &out, err));
-	(x->dtype == MU_FLOAT ? pass_float : pass_double)(c, &b, out);
+	(x->dtype == MU_FLOAT ? gradient_float : gradient_double)(c, &b, out);
 	for (unsigned i = 1; i < 3; i++) { /* the ends are not learnt */
 		MU_RETURN_IF_ERROR(
 		    kernel_out(c, i, x->dtype, &kernel_in(c, 1 + i)->shape, &zero, err));

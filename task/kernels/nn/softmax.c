@@ -107,7 +107,6 @@ static int softmax_broadcast(const struct kernel_call *c, unsigned i, const stru
 
 int check_cross_entropy(const struct kernel_call *c, struct mu_shape *both, struct mu_err *err)
 {
-
 	if (broadcast_shape(&kernel_in(c, 0)->shape, &kernel_in(c, 1)->shape, both, NULL) ||
 	    both->rank != 2)
 		return mu_invalid(

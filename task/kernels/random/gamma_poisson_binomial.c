@@ -14,9 +14,8 @@
 #include "task/kernels/random/draw.h"
 #include "task/kernels/random/node_state.h"
 
-/* So often a draw is rejected before its parameter is taken for one that nothing can be drawn for.
- */
-enum { PATIENCE = 1000 };
+/* After so many rejections the parameter counts as one that has no samples: the draw is NaN. */
+enum { MAX_TRIES = 1000 };
 
 /* Numbers come two at a time, and the second is used first. */
 struct pairs {
@@ -69,7 +68,7 @@ static double gamma_draw(struct pairs *p, const struct wanted *w)
 	distribution_begin(p, DRAWS_RESERVED);
 	if (alpha == 1)
 		return -log1p(-distribution_uniform(p));
-	for (int i = 0; i < PATIENCE; i++) {
+	for (int i = 0; i < MAX_TRIES; i++) {
 		double x = distribution_normal(p), v = 1 + c * x, u;
 		if (v <= 0)
 			continue;
@@ -86,7 +85,7 @@ static double poisson_by_products(struct pairs *p, double rate)
 {
 	double left = exp(-rate), product = 1, events = 0;
 
-	for (; events < PATIENCE; events++) {
+	for (; events < MAX_TRIES; events++) {
 		product *= distribution_uniform(p);
 		if (product <= left)
 			break;
@@ -103,7 +102,7 @@ static double poisson_draw(struct pairs *p, const struct wanted *w)
 	distribution_begin(p, DRAWS_RESERVED);
 	if (rate < 10)
 		return poisson_by_products(p, rate);
-	for (int i = 0; isfinite(rate) && i < PATIENCE; i++) {
+	for (int i = 0; isfinite(rate) && i < MAX_TRIES; i++) {
 		double u = distribution_uniform(p) - 0.5, v = distribution_uniform(p),
 		       inside = 0.5 - fabs(u);
 		double k = floor((2 * a / inside + b) * u + rate + 0.43);
@@ -125,7 +124,7 @@ static double binomial_by_sums(struct pairs *p, double count, double chance)
 {
 	double sum = 0;
 
-	for (int events = 0; events < PATIENCE; events++) {
+	for (int events = 0; events < MAX_TRIES; events++) {
 		sum += ceil(log(distribution_uniform(p)) / log1p(-chance));
 		if (sum > count)
 			return events;
@@ -145,7 +144,7 @@ static double binomial_by_rejection(struct pairs *p, double count, double chance
 	double a = -0.0873 + 0.0248 * b + 0.01 * chance, odds = chance / (1 - chance);
 	double alpha = (2.83 + 5.1 / b) * deviation, mode = floor((count + 1) * chance);
 
-	for (int i = 0; isfinite(count) && i < PATIENCE; i++) {
+	for (int i = 0; isfinite(count) && i < MAX_TRIES; i++) {
 		double u = distribution_uniform(p) - 0.5, v = distribution_uniform(p),
 		       inside = 0.5 - fabs(u);
 		double k = floor((2 * a / inside + b) * u + count * chance + 0.5);
@@ -218,7 +217,7 @@ static double parameter_at(const struct draws *d, int i, int64_t which)
 	if (t)
 		convert(MU_DOUBLE, &v, t->dtype,
 			(const char *)t->data +
-			    (size_t)broadcast_place(&d->view[i], which) * mu_dtype_size(t->dtype),
+			    (size_t)broadcast_offset(&d->view[i], which) * mu_dtype_size(t->dtype),
 			1);
 	return v;
 }

@@ -9,9 +9,8 @@
 #include "task/kernels/engine/gpu_table.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"
+#include "task/kernels/random/draw.h"
 #include "task/kernels/random/node_state.h"
-
-enum { DRAWS_RESERVED = 256 };
 
 static int multinomial_check(const struct kernel_call *c, enum mu_dtype *type, int64_t *samples,
 			     struct mu_err *err)

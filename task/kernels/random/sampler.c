@@ -16,8 +16,8 @@
 enum { GROUPS_A_SAMPLE = 2048 / 4 };
 /* Draws for classes that have to differ end here, and 1,024 a class later: a second of a
  * processor's time. */
-enum { MOST_TRIES = 1 << 25, TRIES_A_CLASS = 1024 };
-enum { LARGEST_FILE = 1 << 30 };
+enum { MAX_TRIES = 1 << 25, TRIES_A_CLASS = 1024 };
+enum { MAX_FILE_BYTES = 1 << 30 };
 
 struct sampler;
 struct kind {
@@ -193,7 +193,7 @@ static int weigh_file(struct weights *w, const char *path, struct mu_err *err)
 	MU_AUTO_BUF b = {0};
 	struct mu_span line;
 	size_t at = 0;
-	int rc = mu_buf_read_file(&b, path, LARGEST_FILE, err);
+	int rc = mu_buf_read_file(&b, path, MAX_FILE_BYTES, err);
 
 	while (!rc && vocabulary_line(&b, &at, &line)) {
 		const char *comma = memrchr(line.data, ',', line.len);
@@ -211,7 +211,7 @@ static int weigh_file(struct weights *w, const char *path, struct mu_err *err)
 
 /* Makes the tables of Walker's alias method: each slot has its own class, and one whose weight is
  * above average. */
-static int make_places(struct sampler *s, struct mu_err *err)
+static int make_alias_table(struct sampler *s, struct mu_err *err)
 {
 	struct mu_shape n = mu_shape_vec(s->range), twice = mu_shape_vec(2 * s->range);
 	MU_AUTO_TENSOR share = {0};
@@ -291,7 +291,7 @@ static int make_fixed(struct sampler *s, const struct mu_node *n, struct mu_err 
 				  (long long)s->range, (long long)w.n);
 	if (!(s->total > 0) || !isfinite(s->total))
 		return mu_invalid(err, "the weights of all words together are no positive number");
-	return make_places(s, err);
+	return make_alias_table(s, err);
 }
 
 static int64_t draw_fixed(const struct sampler *s, struct philox_stream *p)
@@ -372,7 +372,7 @@ static int draw_different(const struct sampler *s, struct philox_stream *p, int6
 		cap *= 2;
 	MU_AUTO_TENSOR set = {0};
 	struct mu_shape shape = mu_shape_vec((int64_t)cap);
-	int64_t most = MOST_TRIES + TRIES_A_CLASS * s->n_sampled;
+	int64_t most = MAX_TRIES + TRIES_A_CLASS * s->n_sampled;
 
 	MU_RETURN_IF_ERROR(mu_tensor_new(&set, MU_INT64, &shape, err));
 	memset(set.data, -1, cap * sizeof(int64_t));

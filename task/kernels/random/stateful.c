@@ -110,9 +110,8 @@ static int stateful_random_ints(struct kernel_call *c, bool all, struct mu_err *
 KERNEL_RUN(uniform_int, stateful_random_ints(c, false, err))
 KERNEL_RUN(full_int, stateful_random_ints(c, true, err))
 
-/* As many elements as input 2 says, not drawn; it may count as far as 64 bits go. */
-static int skipped(const struct kernel_call *c, enum mu_dtype of_alg, enum mu_dtype of_delta,
-		   struct philox *out, struct mu_err *err)
+/* Skips the draws of as many elements as input 2 says, up to 2^64 - 1. */
+static int skip_elements(const struct kernel_call *c, struct philox *out, struct mu_err *err)
 {
 	int64_t which;
 
@@ -125,24 +124,24 @@ static int stateful_random_skip(struct kernel_call *c, struct mu_err *err)
 {
 	struct philox p;
 
-	return skipped(c, MU_INT64, MU_INT64, &p, err);
+	return skip_elements(c, &p, err);
 }
 
-/* And the counter and the key before. */
+/* The output is the counter and the key before. */
 static int read_and_skip(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape shape = {.rank = 1, .dim = {STATE_WORDS}, .count = STATE_WORDS};
 	struct mu_tensor *out;
 	struct philox p;
 
-	MU_RETURN_IF_ERROR(skipped(c, MU_INT32, MU_UINT64, &p, err));
+	MU_RETURN_IF_ERROR(skip_elements(c, &p, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &shape, &out, err));
 	memcpy(MU_DATA(int64_t, out), p.counter, sizeof p.counter);
 	memcpy(MU_DATA(int64_t, out) + COUNTER_WORDS, p.key, sizeof p.key);
 	return 0;
 }
 
-static int nobody_knows(struct kernel_call *c, struct mu_err *err)
+static int non_deterministic_ints(struct kernel_call *c, struct mu_err *err)
 {
 	struct draw_range all = {0};
 	struct mu_shape shape;
@@ -156,7 +155,7 @@ static int nobody_knows(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"NonDeterministicInts", .flags = KERNEL_NO_FOLD, .run = nobody_knows},
+    {"NonDeterministicInts", .flags = KERNEL_NO_FOLD, .run = non_deterministic_ints},
     {"RngReadAndSkip", .run = read_and_skip},
     {"RngSkip", .run = stateful_random_skip},
     {"StatefulStandardNormal", .run = normal_by_state},

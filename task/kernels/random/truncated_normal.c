@@ -165,7 +165,7 @@ static int stateless_parameterized_truncated_normal(struct kernel_call *c, struc
 	for (int64_t b = 0; samples && b < batch.count; b++) {
 		double p[4];
 		for (unsigned i = 0; i < 4; i++)
-			p[i] = convert_element(in[i], broadcast_place(&v[i], b));
+			p[i] = convert_element(in[i], broadcast_offset(&v[i], b));
 		MU_RETURN_IF_ERROR(draw_batch(out, b, batch.count, samples,
 					      (struct bounded_normal){p[0], p[1], p[2], p[3]},
 					      &from, err));

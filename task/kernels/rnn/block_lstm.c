@@ -61,7 +61,7 @@ struct recurrent {
 	float *gates;
 };
 
-static void some_strips(void *arg, int64_t from, int64_t to)
+static void multiply_strips(void *arg, int64_t from, int64_t to)
 {
 	const struct recurrent *r = arg;
 	int64_t columns = 4 * r->s->cell;
@@ -101,8 +101,8 @@ static void add_recurrent(struct kernel_call *c, struct recurrent *r)
 	if (!r->strips)
 		product_in_parallel(c, MU_FLOAT, &p, r->h, r->w, r->gates);
 	else if (strips)
-		kernel_parallel(c, strips, STRIP_WORK / (p.m * p.k * STRIP + 1) + 1, some_strips,
-				r);
+		kernel_parallel(c, strips, STRIP_WORK / (p.m * p.k * STRIP + 1) + 1,
+				multiply_strips, r);
 }
 
 static int block_lstm_forward(struct kernel_call *c, bool second, struct mu_err *err)

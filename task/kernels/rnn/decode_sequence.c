@@ -49,9 +49,8 @@ static double best_class(const struct ctc_scores *s, int64_t t, int64_t b, int64
 	return most;
 }
 
-/* Sequence b into `to`; its length. */
-static int64_t decode_sequence_decode(const struct scores *g, int64_t b, int64_t n, int64_t *to,
-				      double *score)
+/* Writes sequence b to `to` and returns its length. */
+static int64_t decode_row(const struct scores *g, int64_t b, int64_t n, int64_t *to, double *score)
 {
 	int64_t class = 0, before = -1, n_kept = 0;
 
@@ -84,7 +83,7 @@ static int greedy(struct kernel_call *c, struct mu_err *err)
 			       mu_shape_str(&shape));
 	for (int64_t b = 0; b < s.batch; b++) {
 		double score;
-		n[b] = decode_sequence_decode(&g, b, s.length[b], all + b * s.time, &score);
+		n[b] = decode_row(&g, b, s.length[b], all + b * s.time, &score);
 		convert(s.in->dtype, (char *)scores->data + (size_t)b * mu_dtype_size(s.in->dtype),
 			MU_DOUBLE, &score, 1);
 		total += n[b];
@@ -104,9 +103,8 @@ static int greedy(struct kernel_call *c, struct mu_err *err)
 
 /* ---- EditDistance: hypotheses and truths, sequences along the last dimension ---- */
 
-/* The place of entry i without its last dimension, in a tensor of this shape. */
-static int64_t decode_sequence_place(const struct sparse *s, int64_t i,
-				     const struct mu_shape *shape)
+/* The index of the row of entry i in a tensor of this shape. */
+static int64_t row_number(const struct sparse *s, int64_t i, const struct mu_shape *shape)
 {
 	int64_t at = 0;
 
@@ -145,7 +143,7 @@ static int decode_sequence_in_order(const struct sparse *s, const struct mu_shap
 				    struct mu_err *err)
 {
 	for (int64_t i = 1; i < s->n; i++)
-		if (decode_sequence_place(s, i, shape) < decode_sequence_place(s, i - 1, shape))
+		if (row_number(s, i, shape) < row_number(s, i - 1, shape))
 			return mu_invalid(
 			    err, "indices[%lld] is out of order: sequences must follow each other",
 			    (long long)i);
@@ -157,7 +155,7 @@ static int64_t run_of(const struct sparse *s, int64_t i, int64_t at, const struc
 {
 	int64_t n = 0;
 
-	while (i + n < s->n && decode_sequence_place(s, i + n, shape) == at)
+	while (i + n < s->n && row_number(s, i + n, shape) == at)
 		n++;
 	return n;
 }
@@ -199,8 +197,8 @@ static int edit_distance(struct kernel_call *c, struct mu_err *err)
 			       (long long)b.n);
 	struct pair p = {&a, &b, 0, 0, 0, 0};
 	for (; p.i < a.n || p.k < b.n; p.i += p.n, p.k += p.m) {
-		int64_t x = p.i < a.n ? decode_sequence_place(&a, p.i, &shape) : INT64_MAX;
-		int64_t y = p.k < b.n ? decode_sequence_place(&b, p.k, &shape) : INT64_MAX;
+		int64_t x = p.i < a.n ? row_number(&a, p.i, &shape) : INT64_MAX;
+		int64_t y = p.k < b.n ? row_number(&b, p.k, &shape) : INT64_MAX;
 		int64_t at = x < y ? x : y;
 		p.n = run_of(&a, p.i, at, &shape);
 		p.m = run_of(&b, p.k, at, &shape);
