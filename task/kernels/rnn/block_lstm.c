@@ -46,63 +46,13 @@ int lstm_sequence_begin(struct kernel_call *c, bool back, bool second, struct ls
 
 /* ---- the recurrent part of the gates ---- */
 
-enum {
-	STRIP = 32,           /* columns of the weights that lie together, so that they are read in
-				 one line: as many as a tile has */
-	FEW_ROWS = 3,         /* which are multiplied row by row */
-	FEW_TIME_STEPS = 4,   /* for which copying the weights costs more than it saves */
-	STRIP_WORK = 2 << 20, /* multiply-adds worth another thread */
-};
-
-struct recurrent {
-	const struct rnn_cell_sizes *s;
-	const float *w, *h; /* of the cells before */
-	float *strips;      /* w once more, in strips; or NULL */
-	float *gates;
-};
-
-static void multiply_strips(void *arg, int64_t from, int64_t to)
+/* gates += h w */
+static void add_recurrent(struct kernel_call *c, const struct rnn_cell_sizes *s, const float *h,
+			  const float *w, float *gates)
 {
-	const struct recurrent *r = arg;
-	int64_t columns = 4 * r->s->cell;
+	struct product p = {.m = s->batch, .n = 4 * s->cell, .k = s->cell, .add = true};
 
-	for (int64_t i = from; i < to; i++) {
-		int64_t at = i * STRIP, left = columns - at;
-		struct product p = {.m = r->s->batch,
-				    .n = left < STRIP ? left : STRIP,
-				    .k = r->s->cell,
-				    .add = true,
-				    .b_line = STRIP,
-				    .c_line = columns};
-		product(MU_FLOAT, &p, r->h, r->strips + at * r->s->cell, r->gates + at);
-	}
-}
-
-static float *block_lstm_lay_out(const struct rnn_cell_sizes *s, const float *w)
-{
-	int64_t columns = 4 * s->cell, strips = (columns + STRIP - 1) / STRIP;
-	float *to = malloc((size_t)(strips * s->cell * STRIP) * sizeof *to + 1);
-
-	for (int64_t i = 0; to && i < strips; i++) {
-		int64_t at = i * STRIP, n = columns - at < STRIP ? columns - at : STRIP;
-		for (int64_t k = 0; k < s->cell; k++)
-			memcpy(to + at * s->cell + k * STRIP, w + k * columns + at,
-			       (size_t)n * sizeof *w);
-	}
-	return to;
-}
-
-/* gates += h w, the same sums on any number of threads. */
-static void add_recurrent(struct kernel_call *c, struct recurrent *r)
-{
-	int64_t columns = 4 * r->s->cell, strips = (columns + STRIP - 1) / STRIP;
-	struct product p = {.m = r->s->batch, .n = columns, .k = r->s->cell, .add = true};
-
-	if (!r->strips)
-		product_in_parallel(c, MU_FLOAT, &p, r->h, r->w, r->gates);
-	else if (strips)
-		kernel_parallel(c, strips, STRIP_WORK / (p.m * p.k * STRIP + 1) + 1,
-				multiply_strips, r);
+	product_in_parallel(c, MU_FLOAT, &p, h, w, gates);
 }
 
 static int block_lstm_forward(struct kernel_call *c, bool second, struct mu_err *err)
@@ -123,17 +73,15 @@ static int block_lstm_forward(struct kernel_call *c, bool second, struct mu_err 
 	product_in_parallel(c, MU_FLOAT, &p, rnn_cell_in(c, 1), l.w, gates);
 	rnn_cell_add_bias(p.m, wide, l.b, gates);
 
-	bool lay = l.s.batch > FEW_ROWS && time_steps > FEW_TIME_STEPS;
-	MU_AUTO_FREE float *strips = lay ? block_lstm_lay_out(&l.s, l.w + l.s.in * wide) : NULL;
-	struct recurrent r = {&l.s, l.w + l.s.in * wide, rnn_cell_in(c, 3), strips, gates};
-	const float *cs = rnn_cell_in(c, 2);
-	for (int64_t t = 0; t < time_steps; t++, r.gates += l.s.batch * wide) {
+	const float *cs = rnn_cell_in(c, 2), *h = rnn_cell_in(c, 3);
+	float *at_gates = gates;
+	for (int64_t t = 0; t < time_steps; t++, at_gates += l.s.batch * wide) {
 		for (int i = 0; i < LSTM_OUTPUTS; i++)
 			at[i] = to[i] + t * step;
-		add_recurrent(c, &r);
-		lstm_gates(&l, cs, r.gates, at);
+		add_recurrent(c, &l.s, h, l.w + l.s.in * wide, at_gates);
+		lstm_gates(&l, cs, at_gates, at);
 		cs = at[LSTM_CS];
-		r.h = at[LSTM_H];
+		h = at[LSTM_H];
 	}
 	for (int i = 0; i < LSTM_OUTPUTS; i++)
 		elems_zero(MU_FLOAT, to[i], time_steps * step, (l.s.time - time_steps) * step);
