@@ -89,7 +89,7 @@ static void job__stopped_by_validation__reports_it_with_the_right_step(void **st
 				"step %lld of 200000",
 				&step, &at),
 			 2);
-	assert_true(step >= 40 && step < 1000);
+	assert_true(step >= 40 && step < 20000); /* the other worker goes on meanwhile */
 	assert_int_equal(step, at);
 }
 
