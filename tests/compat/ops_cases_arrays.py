@@ -27,6 +27,10 @@ def nth_elements():
         for n in (0, 3, 7, 8, -1):
             for back in (False, True):
                 yield Case("NthElement", {"input": x, "n": scalar(n)}, {"reverse": back})
+    for x in (real(F, 2, 1000), ints(I, 2, 1000), np.array([5, 3, 1, 4], np.uint64) + np.uint64(2**63)):
+        for n in (0, 2, x.shape[-1] // 2, x.shape[-1] - 1):
+            yield Case("NthElement", {"input": x, "n": scalar(n)})
+    yield Case("TopKV2", {"input": ints(H, 3, 90), "k": scalar(20)}, {"index_type": tf.int64})
     yield Case("NthElement", {"input": scalar(1, F), "n": scalar(0)})
     yield Case("NthElement", {"input": real(F, 3), "n": i32(0)})
     yield Case("NthElement", {"input": real(F, 2, 3, 4), "n": scalar(2)})

@@ -62,6 +62,9 @@ def ranked():
         for k in (0, 1, 5, 8, 9):
             yield Case("TopKV2", {"input": x, "k": scalar(k)})
     yield Case("TopKV2", {"input": scalar(1, F), "k": scalar(1)})
+    for x in (ints(F, 3, 400), np.array([5, 3, 1, 4], np.uint64) + np.uint64(2**63), ints(np.int8, 2, 50)):
+        for k in (1, 3, 4):
+            yield Case("TopKV2", {"input": x, "k": scalar(k)})
     x = real(F, 4, 6)
     x[3, 2] = np.inf
     for k in (1, 3, 6):

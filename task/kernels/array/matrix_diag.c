@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Diagonals of the matrices in the innermost two dimensions: set, read, and matrices built from
- * them.
+ * them; DiagPart and Diag of a whole tensor.
  *
  * The V3 ops handle a band of diagonals k0 … k1 (0 is the main one, positive is above it). A band
  * of several diagonals is a matrix with one row per diagonal, from the uppermost down, as wide as
@@ -219,6 +219,49 @@ static int band_part(struct kernel_call *c, struct mu_err *err)
 	return rc || !in->shape.count ? rc : band_part_copy(out, in, &b, err);
 }
 
+/* ---- DiagPart: the first half of the dimensions meets the second ---- */
+
+static int tensor_diag_part(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int half = in->shape.rank / 2;
+	struct mu_shape shape;
+	struct mu_tensor *out;
+
+	if (in->shape.rank % 2)
+		return mu_invalid(err, "The rank of the tensor should be even, got shape %s",
+				  mu_shape_str(&in->shape));
+	for (int d = 0; d < half; d++)
+		if (in->shape.dim[d] != in->shape.dim[half + d])
+			return mu_invalid(err,
+					  "Invalid shape %s: dimensions %d and %d do not match.",
+					  mu_shape_str(&in->shape), d, half + d);
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, half, in->shape.dim, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, &shape, &out, err));
+	if (!shape.count)
+		return 0;
+	struct view diagonal = {.rank = 1, .dim = {shape.count}, .stride = {shape.count + 1}};
+	return move_read(out, in, &diagonal, err);
+}
+
+static int diag(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_shape shape = in->shape;
+	struct mu_tensor *out;
+
+	if (in->shape.rank == 0)
+		return mu_invalid(err, "Input must be at least rank 1, got 0");
+	MU_RETURN_IF_ERROR(mu_shape_append(&shape, in->shape.rank, in->shape.dim, err));
+	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, &shape, &out, err));
+	if (!shape.count)
+		return 0;
+	MU_RETURN_IF_ERROR(move_fill(out, NULL, err));
+	int64_t n = in->shape.count;
+	struct view diagonal = {.rank = 1, .dim = {n}, .stride = {n + 1}};
+	return move_write(out, &diagonal, in, err);
+}
+
 #define BOTH(name)                                                                                 \
 	KERNEL_RUN(name##_v1, name(c, false, err))                                                 \
 	KERNEL_RUN(name##_v3, name(c, true, err))
@@ -234,5 +277,7 @@ static const struct kernel rows[] = {
     {"MatrixDiagPart BatchMatrixDiagPart", .run = diag_part_v1},
     {"MatrixSetDiag BatchMatrixSetDiag", .run = set_diag_v1},
     {"MatrixBandPart BatchMatrixBandPart", .run = band_part},
+    {"DiagPart", .run = tensor_diag_part},
+    {"Diag", .run = diag},
 };
 KERNEL_TABLE(array_matrix_diag, rows)

@@ -1,48 +1,123 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TopK; diagonals; updates at given positions. */
+/* TopK, ApproxTopK and NthElement: the largest elements of each row.  NaN is below all numbers. */
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
-#include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
-#include "task/kernels/engine/move.h"
+#include "task/kernels/engine/real_types.h"
 #include "task/kernels/math/checks.h"
 
-/* ---- TopKV2 ---- */
+enum { ROWS_MIN_ELEMENTS = 1 << 14 }; /* of one piece of work */
 
-struct ranked {
-	double value;
-	int64_t exact; /* int64 does not fit a double */
-	int32_t at;
+struct ranking {
+	enum mu_dtype type;
+	void *rows; /* of n elements; nth_element_rows reorders them */
+	int64_t n, k;
+	int32_t *best; /* top_k_rows: k positions of each row */
+	void *out;     /* k elements of each row, or element k in falling order */
 };
 
-/* Larger values first, then the lower index; NaN last. */
-static int by_rank(const void *a, const void *b)
-{
-	const struct ranked *x = a, *y = b;
+/* A heap of positions has the one of the lowest rank first; of equal elements the last one. */
+#define RANKING(T, ...)                                                                            \
+	static inline bool above_##T(T x, T y)                                                     \
+	{                                                                                          \
+		return x > y || (y != y && x == x);                                                \
+	}                                                                                          \
+	static inline bool before_##T(const T *x, int32_t i, int32_t j)                            \
+	{                                                                                          \
+		return above_##T(x[i], x[j]) || (i < j && !above_##T(x[j], x[i]));                 \
+	}                                                                                          \
+	static void sift_down_##T(const T *x, int32_t *heap, int64_t n, int64_t at)                \
+	{                                                                                          \
+		const int32_t moved = heap[at];                                                    \
+		for (int64_t child; (child = 2 * at + 1) < n; at = child) {                        \
+			child += child + 1 < n && before_##T(x, heap[child], heap[child + 1]);     \
+			if (!before_##T(x, moved, heap[child]))                                    \
+				break;                                                             \
+			heap[at] = heap[child];                                                    \
+		}                                                                                  \
+		heap[at] = moved;                                                                  \
+	}                                                                                          \
+	static void top_k_##T(const T *x, int64_t n, int32_t *heap, int64_t k)                     \
+	{                                                                                          \
+		for (int64_t i = 0; i < k; i++)                                                    \
+			heap[i] = (int32_t)i;                                                      \
+		for (int64_t i = k / 2; i-- > 0;)                                                  \
+			sift_down_##T(x, heap, k, i);                                              \
+		for (int64_t i = k; i < n; i++)                                                    \
+			if (above_##T(x[i], x[heap[0]])) {                                         \
+				heap[0] = (int32_t)i;                                              \
+				sift_down_##T(x, heap, k, 0);                                      \
+			}                                                                          \
+		for (int64_t end = k; end-- > 1;) {                                                \
+			int32_t lowest = heap[0];                                                  \
+			heap[0] = heap[end];                                                       \
+			heap[end] = lowest;                                                        \
+			sift_down_##T(x, heap, end, 0);                                            \
+		}                                                                                  \
+	}                                                                                          \
+	/* Element k in falling order, by quickselect; pivots are drawn. */                        \
+	static T nth_element_##T(T *x, int64_t n, int64_t k)                                       \
+	{                                                                                          \
+		uint64_t random = 1;                                                               \
+		for (int64_t low = 0, high = n - 1; low < high;) {                                 \
+			random = random * 6364136223846793005u + 1442695040888963407u;             \
+			T pivot = x[low + (int64_t)((random >> 32) % (uint64_t)(high - low + 1))]; \
+			int64_t i = low, j = high;                                                 \
+			while (i <= j) {                                                           \
+				while (above_##T(x[i], pivot))                                     \
+					i++;                                                       \
+				while (above_##T(pivot, x[j]))                                     \
+					j--;                                                       \
+				if (i <= j) {                                                      \
+					T y = x[i];                                                \
+					x[i++] = x[j];                                             \
+					x[j--] = y;                                                \
+				}                                                                  \
+			}                                                                          \
+			if (k <= j)                                                                \
+				high = j;                                                          \
+			else if (k >= i)                                                           \
+				low = i;                                                           \
+			else                                                                       \
+				break;                                                             \
+		}                                                                                  \
+		return x[k];                                                                       \
+	}
+REAL_TYPES(RANKING)
 
-	if (x->value > y->value || (x->value == x->value && y->value != y->value))
-		return -1;
-	if (x->value < y->value || (y->value == y->value && x->value != x->value))
-		return 1;
-	if (x->exact != y->exact)
-		return x->exact > y->exact ? -1 : 1;
-	return (x->at > y->at) - (x->at < y->at);
+static void top_k_rows(void *arg, int64_t from, int64_t to)
+{
+	const struct ranking *r = arg;
+
+	switch ((int)r->type) {
+#define TOP_K_CASE(T, dt, ...)                                                                     \
+	case dt:                                                                                   \
+		for (int64_t i = from; i < to; i++) {                                              \
+			const T *x = (const T *)r->rows + i * r->n;                                \
+			int32_t *best = r->best + i * r->k;                                        \
+			top_k_##T(x, r->n, best, r->k);                                            \
+			for (int64_t j = 0; j < r->k; j++)                                         \
+				((T *)r->out)[i * r->k + j] = x[best[j]];                          \
+		}                                                                                  \
+		break;
+		REAL_TYPES(TOP_K_CASE)
+	}
 }
 
-static void rank_row(const struct mu_tensor *in, int64_t row, int64_t n, struct ranked *r)
+static void nth_element_rows(void *arg, int64_t from, int64_t to)
 {
-	size_t size = mu_dtype_size(in->dtype);
+	const struct ranking *r = arg;
 
-	for (int64_t i = 0; i < n; i++) {
-		const char *at = (const char *)in->data + (size_t)(row * n + i) * size;
-		r[i] = (struct ranked){.at = (int32_t)i};
-		convert(MU_DOUBLE, &r[i].value, in->dtype, at, 1);
-		if (in->dtype == MU_INT64)
-			memcpy(&r[i].exact, at, sizeof r[i].exact);
+	switch ((int)r->type) {
+#define NTH_CASE(T, dt, ...)                                                                       \
+	case dt:                                                                                   \
+		for (int64_t i = from; i < to; i++)                                                \
+			((T *)r->out)[i] = nth_element_##T((T *)r->rows + i * r->n, r->n, r->k);   \
+		break;
+		REAL_TYPES(NTH_CASE)
 	}
-	qsort(r, (size_t)n, sizeof *r, by_rank);
 }
 
 int check_top_k(const struct kernel_call *c, int64_t *k, struct mu_shape *shape, struct mu_err *err)
@@ -84,22 +159,20 @@ static int top_k(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(check_top_k(c, &k, &shape, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, &values, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 1, index_type, &shape, &at, err));
-	int64_t n = in->shape.dim[in->shape.rank - 1], rows = n ? in->shape.count / n : 0;
-	MU_AUTO_FREE struct ranked *r = malloc((size_t)(n + 1) * sizeof *r);
-	if (!r)
-		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld columns",
-			       (long long)n);
-	for (int64_t row = 0; row < rows && k; row++) {
-		rank_row(in, row, n, r);
-		for (int64_t i = 0; i < k; i++) {
-			convert(index_type,
-				(char *)at->data +
-				    (size_t)(row * k + i) * mu_dtype_size(index_type),
-				MU_INT32, &r[i].at, 1);
-			elems_copy(in->dtype, values->data, row * k + i, in->data,
-				   row * n + r[i].at, 1);
-		}
-	}
+	if (!at->shape.count)
+		return 0;
+	MU_AUTO_TENSOR positions = {0};
+	if (index_type != MU_INT32)
+		MU_RETURN_IF_ERROR(mu_tensor_new(&positions, MU_INT32, &shape, err));
+	struct ranking r = {.type = in->dtype,
+			    .rows = in->data,
+			    .n = in->shape.dim[in->shape.rank - 1],
+			    .k = k,
+			    .best = index_type == MU_INT32 ? at->data : positions.data,
+			    .out = values->data};
+	kernel_parallel(c, in->shape.count / r.n, 1 + ROWS_MIN_ELEMENTS / r.n, top_k_rows, &r);
+	if (index_type != MU_INT32)
+		convert(index_type, at->data, MU_INT32, positions.data, at->shape.count);
 	return 0;
 }
 
@@ -118,6 +191,7 @@ static int nth_element(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 0);
 	bool reverse = args_attr_bool(c->node, "reverse", false);
 	struct mu_shape shape = in->shape;
+	MU_AUTO_TENSOR work = {0};
 	struct mu_tensor *out;
 	int64_t k;
 
@@ -131,66 +205,22 @@ static int nth_element(struct kernel_call *c, struct mu_err *err)
 		return args_no_kernel(c, in->dtype, err);
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, shape.rank - 1, in->shape.dim, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, &out, err));
-	MU_AUTO_FREE struct ranked *r = malloc((size_t)n * sizeof *r);
-	if (!r)
-		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld columns",
-			       (long long)n);
-	for (int64_t row = 0; row < shape.count; row++) {
-		rank_row(in, row, n, r);
-		elems_copy(in->dtype, out->data, row, in->data,
-			   row * n + r[reverse ? k : n - 1 - k].at, 1);
-	}
+	MU_RETURN_IF_ERROR(mu_tensor_new(&work, in->dtype, &in->shape, err));
+	if (!shape.count)
+		return 0;
+	memcpy(work.data, in->data, (size_t)in->shape.count * mu_dtype_size(in->dtype));
+	struct ranking r = {.type = in->dtype,
+			    .n = n,
+			    .k = reverse ? k : n - 1 - k,
+			    .rows = work.data,
+			    .out = out->data};
+	kernel_parallel(c, shape.count, 1 + ROWS_MIN_ELEMENTS / n, nth_element_rows, &r);
 	return 0;
 }
 
-/* ---- DiagPart: the first half of the dimensions meets the second ---- */
-
-static int tensor_diag_part(struct kernel_call *c, struct mu_err *err)
-{
-	const struct mu_tensor *in = kernel_in(c, 0);
-	int half = in->shape.rank / 2;
-	struct mu_shape shape;
-	struct mu_tensor *out;
-
-	if (in->shape.rank % 2)
-		return mu_invalid(err, "The rank of the tensor should be even, got shape %s",
-				  mu_shape_str(&in->shape));
-	for (int d = 0; d < half; d++)
-		if (in->shape.dim[d] != in->shape.dim[half + d])
-			return mu_invalid(err,
-					  "Invalid shape %s: dimensions %d and %d do not match.",
-					  mu_shape_str(&in->shape), d, half + d);
-	MU_RETURN_IF_ERROR(mu_shape_set(&shape, half, in->shape.dim, err));
-	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, &shape, &out, err));
-	if (!shape.count)
-		return 0;
-	struct view diagonal = {.rank = 1, .dim = {shape.count}, .stride = {shape.count + 1}};
-	return move_read(out, in, &diagonal, err);
-}
-
-static int diag(struct kernel_call *c, struct mu_err *err)
-{
-	const struct mu_tensor *in = kernel_in(c, 0);
-	struct mu_shape shape = in->shape;
-	struct mu_tensor *out;
-
-	if (in->shape.rank == 0)
-		return mu_invalid(err, "Input must be at least rank 1, got 0");
-	MU_RETURN_IF_ERROR(mu_shape_append(&shape, in->shape.rank, in->shape.dim, err));
-	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, &shape, &out, err));
-	if (!shape.count)
-		return 0;
-	MU_RETURN_IF_ERROR(move_fill(out, NULL, err));
-	int64_t n = in->shape.count;
-	struct view diagonal = {.rank = 1, .dim = {n}, .stride = {n + 1}};
-	return move_write(out, &diagonal, in, err);
-}
-
 static const struct kernel rows[] = {
-    {"TopK TopKV2", .run = top_k},
-    {"ApproxTopK", .run = approx_top_k},
-    {"NthElement", .run = nth_element},
-    {"DiagPart", .run = tensor_diag_part},
-    {"Diag", .run = diag},
+    {"TopK TopKV2", KERNEL_EXPENSIVE, .run = top_k},
+    {"ApproxTopK", KERNEL_EXPENSIVE, .run = approx_top_k},
+    {"NthElement", KERNEL_EXPENSIVE, .run = nth_element},
 };
 KERNEL_TABLE(math_top_k, rows)
