@@ -9,15 +9,17 @@
 #include "lib/base/pb.h"
 
 enum { L_FUNCTION = 1, L_GRADIENT = 2 };
-enum { F_SIGNATURE = 1 };
+enum { F_SIGNATURE = 1, F_CONTROL_RET = 6 };
+enum { N_ATTR = 5, NAMED_ATTR = 2 };
 enum { S_NAME = 1, S_INPUT = 2, S_OUTPUT = 3, S_ATTR = 4, S_STATEFUL = 17 };
 enum { A_NAME = 1, A_TYPE = 3, A_TYPE_ATTR = 4, A_NUMBER_ATTR = 5, A_LIST_ATTR = 6, A_REF = 16 };
 enum { D_NAME = 1, D_TYPE = 2, D_DEFAULT = 3 };
-enum { MERGE_INTERVAL = 64 }; /* of so many versions, one has the entries of all before it */
+enum { MERGE_INTERVAL = 64 }; /* versions */
 
 struct mu_library {
 	_Atomic unsigned refs;
 	unsigned version;
+	bool is_merged; /* has the entries of all versions before it, too */
 	struct mu_library *previous;
 	struct mu_arena arena;
 	struct mu_map functions, gradients;
@@ -50,7 +52,7 @@ void mu_library_unref(struct mu_library *l)
 /* The version that a look-up goes on with; NULL behind one that has all entries. */
 static const struct mu_library *older(const struct mu_library *l)
 {
-	return l->version % MERGE_INTERVAL ? l->previous : NULL;
+	return l->is_merged ? NULL : l->previous;
 }
 
 const struct mu_function *mu_library_find(const struct mu_library *l, const char *name)
@@ -62,21 +64,20 @@ const struct mu_function *mu_library_find(const struct mu_library *l, const char
 	return f;
 }
 
-const struct mu_function *mu_library_gradient(const struct mu_library *l, const char *name)
+static const char *gradient_name(const struct mu_library *l, const char *name)
 {
-	const char *other = NULL;
+	const char *gradient = NULL;
 
-	for (const struct mu_library *at = l; at && !other; at = older(at))
-		other = mu_map_get(&at->gradients, name);
-	return other ? mu_library_find(l, other) : NULL;
+	for (; l && !gradient; l = older(l))
+		gradient = mu_map_get(&l->gradients, name);
+	return gradient;
 }
 
-static bool gradient_is_newest(const struct mu_library *l, const struct mu_library *of,
-			       const char *name)
+const struct mu_function *mu_library_gradient(const struct mu_library *l, const char *name)
 {
-	while (l != of && !mu_map_get(&l->gradients, name))
-		l = older(l);
-	return l == of;
+	const char *gradient = gradient_name(l, name);
+
+	return gradient ? mu_library_find(l, gradient) : NULL;
 }
 
 struct entry {
@@ -92,8 +93,7 @@ static int by_kind_and_name(const void *a, const void *b)
 	return !x->function != !y->function ? (x->function ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-/* Writes a function that several extensions define once, as mu_library_find returns it.  The order
- * is by name, so that the output does not depend on the order of the extensions. */
+/* The order is by name, so that the output does not depend on the order of the extensions. */
 void mu_library_write(const struct mu_library *l, struct mu_buf *out)
 {
 	struct entry *all = NULL;
@@ -104,11 +104,9 @@ void mu_library_write(const struct mu_library *l, struct mu_buf *out)
 	all = mu_xcalloc(cap + 1, sizeof *all);
 	for (const struct mu_library *at = l; at; at = older(at)) {
 		mu_map_each (&at->functions, s)
-			if (mu_library_find(l, s->key) == s->value)
-				all[n++] = (struct entry){s->key, s->value, NULL};
+			all[n++] = (struct entry){s->key, s->value, NULL};
 		mu_map_each (&at->gradients, s)
-			if (gradient_is_newest(l, at, s->key))
-				all[n++] = (struct entry){s->key, NULL, s->value};
+			all[n++] = (struct entry){s->key, NULL, s->value};
 	}
 	qsort(all, n, sizeof *all, by_kind_and_name);
 	for (size_t i = 0; i < n; i++) {
@@ -228,6 +226,35 @@ static int read_signature(struct mu_library *l, struct mu_function *fn, struct m
 	return 0;
 }
 
+/* ---- comparing ---- */
+
+/* A hash of a FunctionDef that does not depend on the order of nodes and map entries, which
+ * TensorFlow writes in any order.  The maps are found by their numbers at each depth: attr in a
+ * NodeDef, attr in a NameAttrList.  A string list has the latter's number, so its order is lost. */
+static uint64_t digest(struct mu_span proto, unsigned depth)
+{
+	uint32_t map = depth == 1 ? N_ATTR : NAMED_ATTR;
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_pb_field f;
+	uint64_t sum = 0, position = 0;
+
+	while (depth < MU_PB_MAX_DEPTH && mu_pb_next(&m, &f)) {
+		if (depth == 0 && f.number > F_CONTROL_RET) /* hints for the optimizer */
+			continue;
+		bool is_unordered = depth == 0 || f.number == map;
+		uint64_t parts[] = {f.number, is_unordered ? 0 : ++position, f.value,
+				    digest(f.bytes, depth + 1)};
+		sum += mu_hash(parts, sizeof parts, 0);
+	}
+	/* Most strings are no messages. */
+	return m.bad || m.at < m.end ? mu_hash(proto.data, proto.len, 0) : sum;
+}
+
+static bool is_same_function(struct mu_span a, struct mu_span b)
+{
+	return mu_span_eq(a, b) || digest(a, 0) == digest(b, 0);
+}
+
 /* ---- extending ---- */
 
 static int add_function(struct mu_library *l, struct mu_span proto, struct mu_err *err)
@@ -242,9 +269,15 @@ static int add_function(struct mu_library *l, struct mu_span proto, struct mu_er
 	if (m.bad)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "a function is malformed or truncated");
 	struct mu_function *fn = MU_ARENA_NEW(&l->arena, struct mu_function);
-	int rc = read_signature(l, fn, signature, err);
-	if (rc || mu_library_find(l, fn->name))
-		return rc;
+	MU_RETURN_IF_ERROR(read_signature(l, fn, signature, err));
+	const struct mu_function *existing = mu_library_find(l, fn->name);
+	if (existing && is_same_function(existing->proto, proto))
+		return 0;
+	if (existing || mu_op_find(fn->name))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Cannot add function '%s' because %s with the same name already "
+			       "exists.",
+			       fn->name, existing ? "a different function" : "an op");
 	fn->proto = (struct mu_span){copy_string(l, proto), proto.len};
 	mu_map_put(&l->functions, fn->name, fn);
 	return 0;
@@ -264,18 +297,15 @@ static int add_gradient(struct mu_library *l, struct mu_span proto, struct mu_er
 	}
 	if (m.bad)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "a gradient is malformed or truncated");
-	if (of && is)
+	const char *existing = of ? gradient_name(l, of) : NULL;
+	if (existing && is && strcmp(existing, is) != 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Cannot assign gradient function '%s' to '%s' because it already "
+			       "has gradient function '%s'",
+			       is, of, existing);
+	if (of && is && !existing)
 		mu_map_put(&l->gradients, of, (void *)is);
 	return 0;
-}
-
-static bool has_additions(const struct mu_library *l)
-{
-	bool news = l->functions.count > 0;
-
-	mu_map_each (&l->gradients, s)
-		news |= !mu_library_gradient(l->previous, s->key);
-	return news;
 }
 
 static void add_missing(struct mu_map *to, const struct mu_map *from)
@@ -292,6 +322,7 @@ static void merge_previous(struct mu_library *l)
 		add_missing(&l->functions, &at->functions);
 		add_missing(&l->gradients, &at->gradients);
 	}
+	l->is_merged = true;
 }
 
 int mu_library_extend(struct mu_library **l, struct mu_span library, struct mu_err *err)
@@ -315,7 +346,7 @@ int mu_library_extend(struct mu_library **l, struct mu_span library, struct mu_e
 	}
 	if (!rc && m.bad)
 		rc = mu_fail(err, MU_INVALID_ARGUMENT, "the function library is truncated");
-	if (rc || !has_additions(next)) {
+	if (rc || !(next->functions.count + next->gradients.count)) {
 		mu_library_unref(next);
 		return rc;
 	}

@@ -18,7 +18,8 @@ struct mu_function {
 
 struct mu_library *mu_library_ref(struct mu_library *l); /* NULL stays NULL */
 void mu_library_unref(struct mu_library *l);
-/* Replaces *l by a library that has these functions too.  Existing functions are not redefined. */
+/* Replaces *l by a library that has these functions too.  Another function of an existing name is
+ * an error. */
 int mu_library_extend(struct mu_library **l, struct mu_span library, struct mu_err *err);
 void mu_library_write(const struct mu_library *l, struct mu_buf *out); /* a FunctionDefLibrary */
 

@@ -166,6 +166,10 @@ static void library__extended_many_times__has_all_functions(void **state)
 		snprintf(name, sizeof name, "f%d", i);
 		put_function(&library, name, "Neg", "inner:y:0");
 		assert_ok(mu_library_extend(&l, mu_buf_span(&library), &err), &err);
+		MU_AUTO_BUF other = {0};
+		put_function(&other, "f0", "Abs", "inner:y:0");
+		assert_fails(mu_library_extend(&l, mu_buf_span(&other), &err), &err,
+			     MU_INVALID_ARGUMENT, "Cannot add function 'f0'");
 	}
 	for (int i = 0; i < MANY; i++) {
 		snprintf(name, sizeof name, "f%d", i);
@@ -173,6 +177,64 @@ static void library__extended_many_times__has_all_functions(void **state)
 	}
 	mu_library_write(l, &out);
 	assert_int_equal(mu_pb_count(mu_buf_span(&out), 1), MANY);
+	mu_library_unref(l);
+}
+
+/* A function of two nodes with three attributes; reversed: the same in another order. */
+static void put_with_maps(struct mu_buf *library, bool reversed, const char *more, int64_t value,
+			  const char *input)
+{
+	size_t f = mu_pb_begin(library, 1), s = mu_pb_begin(library, 1);
+
+	mu_pb_put_str(library, 1, "f");
+	mu_pb_end(library, s);
+	for (int i = 0; i < 2; i++) {
+		size_t n = mu_pb_begin(library, 3);
+		mu_pb_put_str(library, 1, i == reversed ? "one" : "two");
+		mu_pb_put_str(library, 3, input);
+		mu_pb_put_str(library, 3, "y");
+		for (int k = 0; k < 3; k++) {
+			const char *names[] = {"T", "U", more};
+			int which = reversed ? 2 - k : k;
+			size_t attr = mu_pb_begin(library, 5);
+			mu_pb_put_str(library, 1, names[which]);
+			size_t v = mu_pb_begin(library, 2);
+			mu_pb_put_int(library, 3, which == 2 ? value : 1);
+			mu_pb_end(library, v);
+			mu_pb_end(library, attr);
+		}
+		mu_pb_end(library, n);
+	}
+	mu_pb_end(library, f);
+}
+
+static void function__defined_again__must_be_the_same(void **state)
+{
+	static const struct {
+		const char *more, *input;
+		int64_t value;
+		bool reversed, is_same;
+	} again[] = {{"V", "x", 1, false, true},  {"V", "x", 1, true, true},
+		     {"V", "x", 2, false, false}, {"V", "x", 2, true, false},
+		     {"W", "x", 1, true, false},  {"V", "y", 1, true, false}};
+	struct mu_library *l = NULL;
+	MU_AUTO_BUF first = {0};
+	struct mu_err err;
+
+	put_with_maps(&first, false, "V", 1, "x");
+	assert_ok(mu_library_extend(&l, mu_buf_span(&first), &err), &err);
+	for (unsigned i = 0; i < MU_COUNT(again); i++) {
+		MU_AUTO_BUF next = {0};
+		put_with_maps(&next, again[i].reversed, again[i].more, again[i].value,
+			      again[i].input);
+		if (again[i].is_same)
+			assert_ok(mu_library_extend(&l, mu_buf_span(&next), &err), &err);
+		else
+			assert_fails(mu_library_extend(&l, mu_buf_span(&next), &err), &err,
+				     MU_INVALID_ARGUMENT,
+				     "Cannot add function 'f' because a different function with "
+				     "the same name already exists.");
+	}
 	mu_library_unref(l);
 }
 
@@ -377,6 +439,7 @@ int main(void)
 	    cmocka_unit_test(
 		function_attribute__within_a_function__takes_the_attributes_of_the_call),
 	    cmocka_unit_test(library__extended_many_times__has_all_functions),
+	    cmocka_unit_test(function__defined_again__must_be_the_same),
 	    cmocka_unit_test(function__that_calls_itself__is_rejected),
 	    cmocka_unit_test(function_calls__in_a_cycle__are_rejected),
 	    cmocka_unit_test(function_body__with_an_unknown_output__is_invalid),

@@ -122,6 +122,35 @@ case("extend with a wrong version",
 case("extend with a known node", lambda: call("ExtendSession", field(1, handle) + field(2, good.SerializeToString())))
 
 
+def library(*functions, gradient=None):
+    """A graph with only these functions of x, as (name, op)."""
+    out = tf.GraphDef()
+    out.versions.CopyFrom(good.versions)
+    for name, op in functions:
+        f = out.library.function.add()
+        f.signature.name = name
+        f.signature.input_arg.add(name="x", type=tf.float32.as_datatype_enum)
+        f.signature.output_arg.add(name="y", type=tf.float32.as_datatype_enum)
+        f.node_def.add(name="n", op=op, input=["x"]).attr["T"].type = tf.float32.as_datatype_enum
+        f.ret["y"] = "n:y:0"
+    if gradient:
+        out.library.gradient.add(function_name="f", gradient_func=gradient)
+    return out
+
+
+def extended(graph_def):
+    reply = create(library(("f", "Neg"), gradient="f"))
+    call("ExtendSession", field(1, reply[2:2 + reply[1]]) + field(2, graph_def.SerializeToString()) + b"\x18\x00")
+
+
+case("a function twice", lambda: create(library(("f", "Neg"), ("f", "Neg"))))
+case("two functions of one name", lambda: create(library(("f", "Neg"), ("f", "Abs"))))
+case("a function that has the name of an op", lambda: create(library(("Neg", "Neg"))))
+case("extend with a known function", lambda: extended(library(("f", "Neg"), gradient="f")))
+case("extend with another function of a known name", lambda: extended(library(("f", "Abs"))))
+case("extend with another gradient of a function", lambda: extended(library(("g", "Abs"), gradient="g")))
+
+
 def broken(change, run=False):
     """A session with that graph, and a run of its node: a server may look at a node only when it is needed."""
     graph_def = tf.GraphDef()
