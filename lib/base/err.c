@@ -94,12 +94,21 @@ int mu_fail_errno(struct mu_err *err, int errnum, const char *fmt, ...)
 	return rc;
 }
 
+/* An error without a code is a fault of the function that returned it.  It would pass for success.
+ */
+static void require_code(struct mu_err *err)
+{
+	if (err->code == MU_OK)
+		mu_fail(err, MU_INTERNAL, "failed without an error code");
+}
+
 int mu_append(struct mu_err *err, const char *fmt, ...)
 {
 	va_list ap;
 
 	if (!err)
 		return -MU_UNKNOWN;
+	require_code(err);
 	size_t n = strlen(err->msg);
 	va_start(ap, fmt);
 	vsnprintf(err->msg + n, sizeof err->msg - n, fmt, ap);
@@ -114,6 +123,7 @@ int mu_wrap(struct mu_err *err, const char *fmt, ...)
 
 	if (!err)
 		return -MU_UNKNOWN;
+	require_code(err);
 	memcpy(old, err->msg, sizeof old);
 	va_start(ap, fmt);
 	vsnprintf(err->msg, sizeof err->msg, fmt, ap);

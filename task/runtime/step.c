@@ -124,7 +124,8 @@ void step_fail(struct step *s, const struct mu_node *n, const struct mu_err *err
 	struct mu_err why = *err;
 
 	if (why.code == MU_OK)
-		why.code = MU_UNKNOWN;
+		mu_fail(&why, MU_INTERNAL, "%s failed without an error code",
+			n ? n->op : "The step");
 	if (n && !strstr(why.msg, "[[{{node"))
 		mu_append(&why, "\n\t [[{{node %s}}]]", n->name);
 	pthread_mutex_lock(&s->lock);

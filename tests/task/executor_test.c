@@ -122,6 +122,59 @@ static void kernel_error__names_the_node_and_answers_who_waits(void **state)
 	executor_unref(e);
 }
 
+static int fail_without_code(struct kernel_call *c, struct mu_err *err)
+{
+	return -1;
+}
+
+static int wrap_without_code(struct kernel_call *c, struct mu_err *err)
+{
+	return mu_wrap(err, "%s", c->node->op);
+}
+
+static void start_without_code(struct kernel_call *c)
+{
+	static const struct mu_err none = {0};
+
+	kernel_finish(c, &none);
+}
+
+static const struct kernel *find_broken(const char *op)
+{
+	static const struct kernel rows[] = {{"Neg", .run = fail_without_code},
+					     {"Abs", .run = wrap_without_code},
+					     {"Sign", .start = start_without_code}};
+
+	for (unsigned i = 0; i < MU_COUNT(rows); i++)
+		if (strcmp(op, rows[i].op) == 0)
+			return &rows[i];
+	return task_kernels.find(op);
+}
+
+static void kernel__that_fails_without_a_code__is_an_internal_error(void **state)
+{
+	static const char *const ops[] = {"Neg", "Abs", "Sign"};
+	struct kernel_registry broken = task_kernels;
+
+	broken.find = find_broken;
+	rt->kernels = &broken;
+	for (unsigned i = 0; i < MU_COUNT(ops); i++) {
+		struct mu_graph *g = mu_graph_new();
+		scalar(g, "a", 3, "");
+		floats(g, "x", ops[i], "a", "");
+		end(g, "send", "_Send", "x", "out");
+		struct one_step s = open_step(g);
+		start_step(&s);
+		wait_done(&s.wait);
+		assert_int_equal(s.wait.err.code, MU_INTERNAL);
+		assert_non_null(strstr(s.wait.err.msg, ops[i]));
+		assert_non_null(strstr(s.wait.err.msg, "failed without an error code"));
+		assert_non_null(strstr(s.wait.err.msg, "[[{{node x}}]]"));
+		close_step(&s);
+	}
+	rt->kernels = &task_kernels;
+}
+
 /* pred ? a * 2 : a + 10 */
 static struct executor *cond_graph(bool pred)
 {
@@ -413,6 +466,7 @@ int main(void)
 	    cmocka_unit_test(recv__of_another_type__fails_the_step),
 	    cmocka_unit_test(cancel__of_a_step_that_waits__ends_it_once_with_the_reason),
 	    cmocka_unit_test(kernel_error__names_the_node_and_answers_who_waits),
+	    cmocka_unit_test(kernel__that_fails_without_a_code__is_an_internal_error),
 	    cmocka_unit_test(merge__takes_the_live_side),
 	    cmocka_unit_test(send__of_a_dead_tensor__says_so),
 	    cmocka_unit_test(recv__of_a_dead_tensor__kills_who_only_waits_for_it),
