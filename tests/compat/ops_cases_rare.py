@@ -81,6 +81,7 @@ def old_matrices():
         yield Case("BatchMatrixDeterminant", {"input": a}, producer=9, **near)
         yield Case("BatchMatrixSolve", {"matrix": a, "rhs": b}, producer=9, **near)
         yield Case("BatchMatrixSolveLs", {"matrix": a, "rhs": b, "l2_regularizer": scalar(0.1, D)}, producer=9, **near)
+        yield Case("BatchMatrixSolveLs", {"matrix": a, "rhs": b, "l2_regularizer": real(D, 0)}, producer=9)
         yield Case("BatchMatrixTriangularSolve", {"matrix": a, "rhs": b}, producer=9, **near)
         yield Case("BatchCholesky", {"input": a}, producer=9, **near)
         yield Case("BatchSelfAdjointEigV2", {"input": a}, {"compute_v": True}, producer=9, seen=np.abs, **near)

@@ -311,7 +311,11 @@ static int least_squares(struct kernel_call *c, struct mu_err *err)
 	struct matrix_job *j = &l.j;
 
 	MU_RETURN_IF_ERROR(matrices_system_in(c, &j->a, &j->b, err));
-	l.more = *MU_DATA(double, kernel_in(c, 2));
+	const struct mu_tensor *more = kernel_in(c, 2);
+	if (more->shape.rank)
+		return mu_invalid(err, "l2_regularizer must be scalar, got shape %s",
+				  mu_shape_str(&more->shape));
+	l.more = *MU_DATA(double, more);
 	if (!(l.more >= 0))
 		return mu_invalid(err, "l2_regularizer must be >= 0.");
 	int64_t m = j->a.rows, n = j->a.cols, columns = j->b.cols, low = m < n ? m : n;
