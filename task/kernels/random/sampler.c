@@ -38,8 +38,12 @@ struct sampler {
 	/* fixed, by slot: the probability of the slot's own class, and the other class */
 	struct mu_tensor prob, alt;
 	float total;
+	struct counts *learned; /* in the copy of a call that holds them */
+};
+
+struct sampler_node {
+	struct sampler sampler; /* constant, each call has a copy */
 	struct node_state random, counts;
-	struct counts *learned; /* while a call holds them */
 };
 
 /* ---- evenly, and by the logarithm ---- */
@@ -319,20 +323,21 @@ static int make_all(struct sampler *s, const struct mu_node *n, struct mu_err *e
 
 static void sampler_release(void *state)
 {
-	struct sampler *s = state;
+	struct sampler_node *node = state;
 
-	mu_tensor_unref(&s->weights);
-	mu_tensor_unref(&s->prob);
-	mu_tensor_unref(&s->alt);
-	node_state_fini(&s->random);
-	node_state_fini(&s->counts);
-	free(s);
+	mu_tensor_unref(&node->sampler.weights);
+	mu_tensor_unref(&node->sampler.prob);
+	mu_tensor_unref(&node->sampler.alt);
+	node_state_fini(&node->random);
+	node_state_fini(&node->counts);
+	free(node);
 }
 
 static int sampler_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 			   struct mu_err *err)
 {
-	struct sampler *s = MU_NEW(struct sampler);
+	struct sampler_node *node = MU_NEW(struct sampler_node);
+	struct sampler *s = &node->sampler;
 
 	s->kind = MU_CONTAINER(rt->kernels->find(n->op), struct kind, k);
 	s->n_true = args_attr_int(n, "num_true", 0);
@@ -344,9 +349,9 @@ static int sampler_prepare(const struct mu_node *n, struct runtime *rt, void **s
 			     (long long)s->n_true, (long long)s->n_sampled)
 		: s->kind->make(s, n, err);
 	if (rc)
-		sampler_release(s);
+		sampler_release(node);
 	else
-		*state = s;
+		*state = node;
 	return rc;
 }
 
@@ -437,7 +442,8 @@ static int sampler_check(const struct kernel_call *c, const struct sampler *s, s
 
 static int sampler_run(struct kernel_call *c, struct mu_err *err)
 {
-	struct sampler *shared = c->state, s = *shared;
+	struct sampler_node *node = c->state;
+	struct sampler s = node->sampler;
 	struct mu_shape vec = mu_shape_vec(s.n_sampled);
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out[3];
@@ -450,11 +456,11 @@ static int sampler_run(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_FLOAT, &in->shape, &out[1], err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_FLOAT, &vec, &out[2], err));
 	MU_RETURN_IF_ERROR(
-	    node_draws(&shared->random, c, (uint64_t)s.n_sampled * GROUPS_A_SAMPLE, &p.from, err));
+	    node_draws(&node->random, c, (uint64_t)s.n_sampled * GROUPS_A_SAMPLE, &p.from, err));
 	if (!s.kind->learns)
 		return sampler_sample(&s, &p, in, out, err);
 	MU_RETURN_IF_ERROR(
-	    node_state_find(&shared->counts, c, "/counts", &counts_type, counts_new, &r, err));
+	    node_state_find(&node->counts, c, "/counts", &counts_type, counts_new, &r, err));
 	s.learned = MU_CONTAINER(r, struct counts, base);
 	pthread_mutex_lock(&s.learned->lock);
 	if (!(rc = sampler_sample(&s, &p, in, out, err)))
