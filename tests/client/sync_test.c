@@ -98,7 +98,7 @@ static void *worker_thread(void *arg)
 		w->steps++;
 		w->last_step = mu_monitored_step(m);
 		if (w->steps == w->ends_after)
-			*w->stop = 1;
+			__atomic_store_n(w->stop, 1, __ATOMIC_RELAXED);
 	}
 	if (!rc && w->has_data_for)
 		rc = mu_monitored_leave(m, &w->err);
