@@ -101,14 +101,6 @@ static char **copy_keys(const char *const *keys, unsigned n)
 	return out;
 }
 
-/* Adds the task in TensorFlow's form, which its clients print. */
-static int from_task(const struct peer *p, struct mu_err *err)
-{
-	struct mu_err reason = *err;
-
-	return mu_fail(err, reason.code, "From %s:\n%s", p->task, reason.msg);
-}
-
 static void write_register_request(struct mu_buf *b, const struct session *s,
 				   const struct mu_graph *g, struct mu_span debug)
 {
@@ -186,7 +178,7 @@ static int register_partitions(struct session *s, struct client_graph *cg,
 		} else if (peer->ops->register_graph(peer, s->handle, mu_steal(&p->graph),
 						     s->config, r->debug, &cg->partitions[i].graph,
 						     err)) {
-			return from_task(peer, err);
+			return peer_error(peer, err);
 		}
 	}
 	rc = call_other_tasks(s, calls, step_timeout_ms(s, r), err);
@@ -200,7 +192,7 @@ static int register_partitions(struct session *s, struct client_graph *cg,
 		    !read_handle(e++, &cg->partitions[i].graph, &why) || rc)
 			continue;
 		*err = why;
-		rc = from_task(cg->partitions[i].peer, err);
+		rc = peer_error(cg->partitions[i].peer, err);
 	}
 	return rc;
 }

@@ -330,11 +330,8 @@ static void partition_ended(void *arg, const struct mu_err *err, struct mu_span 
 		add_record(r, reply);
 	pthread_mutex_unlock(&r->lock);
 	if (err) {
-		/* an error forwarded by another task already has the prefix */
-		if (strncmp(err->msg, "From /job:", 10))
-			mu_fail(&from, err->code, "From %s:\n%s", p->peer->task, err->msg);
-		else
-			from = *err;
+		from = *err;
+		peer_error(p->peer, &from);
 		run_step_fail(r, &from);
 	}
 	run_step_complete_one(r);

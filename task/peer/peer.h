@@ -88,6 +88,10 @@ struct peer {
 	struct stream_peer *stream; /* (optional) set while the task's streams run */
 };
 
+/* Prefixes err with "From <task>:", as TensorFlow does, unless a task that forwarded it has done
+ * so; returns -code. */
+int peer_error(const struct peer *p, struct mu_err *err);
+
 /* All tasks of the cluster, this one first, then by job and index. */
 struct peers;
 /* tls: (optional) for channels to other tasks; referenced. */

@@ -157,6 +157,15 @@ static void grpc_cancel_run(struct peer *p, uint64_t id, int64_t step_id)
 		grpc_cancel(p, id);
 }
 
+int peer_error(const struct peer *p, struct mu_err *err)
+{
+	struct mu_err reason = *err;
+
+	if (strncmp(err->msg, "From /job:", 10))
+		mu_fail(err, reason.code, "From %s:\n%s", p->task, reason.msg);
+	return -(int)reason.code;
+}
+
 static void grpc_received(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
 {
 	struct receive *r = arg;
@@ -176,6 +185,11 @@ static void grpc_received(void *arg, const struct mu_err *err, struct rpc_bytes 
 	pthread_mutex_unlock(&g->lock);
 	if (!err && recv_tensor_response_parse(rpc_bytes_flat(reply), &t, &dead, &bad)) {
 		mu_wrap(&bad, "from %s", g->base.task);
+		err = &bad;
+	} else if (err && strstr(err->msg, "[[{{node")) {
+		/* The step failed there.  Its master may hear of it from this task first. */
+		bad = *err;
+		peer_error(&g->base, &bad);
 		err = &bad;
 	}
 	r->done(r->arg, err, &t, dead);
