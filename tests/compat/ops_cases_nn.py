@@ -91,9 +91,19 @@ def convolutions():
                                             "out_backprop": real(F, *grad)}, ok, rtol=1e-4, atol=1e-5)
 
 
+def integer_convolutions():
+    for x, w, stride in (((2, 6, 7, 3), (3, 3, 3, 5), 1), ((2, 6, 6, 4), (1, 1, 4, 3), 1), ((1, 7, 7, 4), (3, 2, 2, 6), 2)):
+        attrs = {"strides": [1, stride, stride, 1], "padding": "SAME"}
+        a, f = ints(I, *x), ints(I, *w)
+        g = ints(I, x[0], -(-x[1] // stride), -(-x[2] // stride), w[3])
+        yield Case("Conv2D", {"input": a, "filter": f}, attrs)
+        if w[2] == x[3]:  # TensorFlow has no gradients of groups here
+            yield Case("Conv2DBackpropInput", {"input_sizes": i32(*x), "filter": f, "out_backprop": g}, attrs)
+
+
 def depthwise():
     names = "DepthwiseConv2dNative", ("", "BackpropInput", "BackpropFilter")
-    for m, c in itertools.product((1, 2), ((2, 5, 5, 3), (1, 8, 7, 8), (0, 4, 4, 2), (2, 9, 9, 32))):
+    for m, c in itertools.product((1, 2), ((2, 5, 5, 3), (1, 8, 7, 8), (0, 4, 4, 2), (2, 9, 9, 35))):
         for stride, padding in (((1, 1), "SAME"), ((1, 1), "VALID"), ((2, 2), "SAME"),
                                 ((1, 1), [[0, 0], [1, 1], [2, 1], [0, 0]])):
             for t in REALS:
@@ -217,5 +227,5 @@ def paddings():
 
 
 def network_cases():
-    for group in (convolutions, depthwise, pooling, normalisation, paddings):
+    for group in (convolutions, integer_convolutions, depthwise, pooling, normalisation, paddings):
         yield from group()

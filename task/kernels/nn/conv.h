@@ -11,7 +11,7 @@
 #include "task/kernels/nn/window.h"
 
 struct conv {
-	enum mu_dtype type; /* float or double */
+	enum mu_dtype type; /* float, double or int32 */
 	int64_t batch, channels, filters, groups;
 	struct window_axis row, column;
 };

@@ -77,7 +77,7 @@ bool conv_direct_init(struct conv_direct *d, const struct conv *g, enum conv_dir
 		d->g.row = conv_direct_backward(&g->row);
 		d->g.column = conv_direct_backward(&g->column);
 	}
-	if (!is_supported(&d->g))
+	if (!d->tile->lanes || !is_supported(&d->g))
 		return false;
 	d->width = (d->g.filters > d->tile->lanes ? TILE_VECTORS : 1) * d->tile->lanes;
 	d->strips = (d->g.filters + d->width - 1) / d->width;

@@ -157,7 +157,7 @@ int check_conv_filter(const struct kernel_call *c, const struct window_attrs *a,
 
 static int conv_need_real(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
 {
-	return t == MU_FLOAT || t == MU_DOUBLE ? 0 : args_no_kernel(c, t, err);
+	return t == MU_FLOAT || t == MU_DOUBLE || t == MU_INT32 ? 0 : args_no_kernel(c, t, err);
 }
 
 static int conv(struct kernel_call *c, struct mu_err *err)

@@ -1,50 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution by its definition: a loop over output elements and the taps inside the input. */
+/* Convolution by its definition: a loop over output elements and the taps inside the input.  The
+ * usual depthwise convolution, one filter a channel, has loops of its own. */
 #include <string.h>
 
+#include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/nn/conv.h"
 
-/* One walk serves all three: they differ in which of the three tensors is summed into. */
+/* The directions differ in which of the three tensors is summed into. */
 #define PLAIN(T)                                                                                   \
-	static void taps_##T(const struct conv *g, enum conv_direction dir, T *x, T *w, T *y)      \
+	static void tap_##T(const struct conv *g, enum conv_direction dir, T *x, T *w, T *y)       \
 	{                                                                                          \
 		const int64_t cg = conv_group_channels(g), fg = conv_group_filters(g);             \
-		for (int64_t c = 0; c < cg; c++)                                                   \
-			for (int64_t f = 0; f < g->filters; f++) {                                 \
-				T *a = &x[f / fg * cg + c], *b = &w[c * g->filters + f];           \
-				if (dir == CONV_OUTPUT)                                            \
-					y[f] += *a * *b;                                           \
-				else if (dir == CONV_INPUT_GRAD)                                   \
-					*a += y[f] * *b;                                           \
-				else                                                               \
-					*b += y[f] * *a;                                           \
+		for (int64_t i = 0; i < g->groups; i++, x += cg, w += fg, y += fg)                 \
+			for (int64_t c = 0; c < cg; c++) {                                         \
+				T *a = &x[c], *b = &w[c * g->filters];                             \
+				for (int64_t f = 0; f < fg; f++)                                   \
+					if (dir == CONV_OUTPUT)                                    \
+						y[f] += *a * b[f];                                 \
+					else if (dir == CONV_INPUT_GRAD)                           \
+						*a += y[f] * b[f];                                 \
+					else                                                       \
+						b[f] += y[f] * *a;                                 \
 			}                                                                          \
 	}                                                                                          \
-	static void walk_##T(const struct conv *g, enum conv_direction dir, T *x, T *w, T *y)      \
+	static void window_##T(const struct conv *g, enum conv_direction dir,                      \
+			       const struct conv_taps *t, T *x, T *w, T *y)                        \
 	{                                                                                          \
-		const struct window_axis *r = &g->row, *q = &g->column;                            \
-		const int64_t tap = conv_group_channels(g) * g->filters;                           \
-		for (int64_t n = 0; n < g->batch; n++)                                             \
-			for (int64_t i = 0; i < r->out; i++)                                       \
-				for (int64_t j = 0; j < q->out; j++, y += g->filters) {            \
-					int64_t k0, k1, l0, l1;                                    \
-					int64_t top = window_clip(r, i, &k0, &k1);                 \
-					int64_t left = window_clip(q, j, &l0, &l1);                \
-					for (int64_t k = k0; k < k1; k++)                          \
-						for (int64_t l = l0; l < l1; l++) {                \
-							int64_t iy = top + (k - k0) * r->dilation; \
-							int64_t ix =                               \
-							    left + (l - l0) * q->dilation;         \
-							int64_t at =                               \
-							    ((n * r->in + iy) * q->in + ix) *      \
-							    g->channels;                           \
-							taps_##T(g, dir, x + at,                   \
-								 w + (k * q->size + l) * tap, y);  \
-						}                                                  \
-				}                                                                  \
+		for (int64_t k = 0; k < t->rows; k++)                                              \
+			for (int64_t l = 0; l < t->columns; l++)                                   \
+				tap_##T(g, dir, x + k * t->x_row + l * t->x_column,                \
+					w + k * t->w_row + l * t->w_column, y);                    \
 	}
 PLAIN(float)
 PLAIN(double)
+PLAIN(uint32_t)
+
+static void conv_plain_window(const struct conv *g, enum conv_direction dir,
+			      const struct conv_taps *t, void *x, void *w, void *y)
+{
+	depthwise_loop *depthwise = loops->depthwise[g->type][dir];
+
+	if (depthwise && g->groups == g->channels && g->filters == g->channels)
+		depthwise(t, x, w, y);
+	else if (g->type == MU_FLOAT)
+		window_float(g, dir, t, x, w, y);
+	else if (g->type == MU_DOUBLE)
+		window_double(g, dir, t, x, w, y);
+	else
+		window_uint32_t(g, dir, t, x, w, y);
+}
 
 /* Bytes of the tensor that is computed. */
 static size_t conv_plain_size_of(const struct conv *g, enum conv_direction dir)
@@ -70,8 +74,23 @@ void conv_plain(const struct conv *g, enum conv_direction dir, void *x, void *w,
 		memset(dir == CONV_OUTPUT ? y : dir == CONV_INPUT_GRAD ? x : w, 0, bytes);
 	if (!g->channels || !g->filters)
 		return;
-	if (g->type == MU_FLOAT)
-		walk_float(g, dir, x, w, y);
-	else
-		walk_double(g, dir, x, w, y);
+	const struct window_axis *r = &g->row, *q = &g->column;
+	const int64_t tap = conv_group_channels(g) * g->filters;
+	const size_t size = mu_dtype_size(g->type);
+	struct conv_taps t = {.channels = g->channels,
+			      .x_row = r->dilation * q->in * g->channels,
+			      .x_column = q->dilation * g->channels,
+			      .w_row = q->size * tap,
+			      .w_column = tap};
+	for (int64_t at = 0; at < g->batch * r->out * q->out; at++) {
+		int64_t k0, k1, l0, l1, row = at / q->out;
+		int64_t top = row / r->out * r->in + window_clip(r, row % r->out, &k0, &k1);
+		int64_t left = window_clip(q, at % q->out, &l0, &l1);
+		t.rows = k1 - k0;
+		t.columns = l1 - l0;
+		conv_plain_window(g, dir, &t,
+				  (char *)x + (size_t)((top * q->in + left) * g->channels) * size,
+				  (char *)w + (size_t)((k0 * q->size + l0) * tap) * size,
+				  (char *)y + (size_t)(at * g->filters) * size);
+	}
 }

@@ -21,6 +21,14 @@
 #define VECTORISE_SHORT VECTORISE _Pragma("GCC unroll 1") /* else taken apart first */
 #endif
 
+#if defined(__AVX512F__)
+#define VECTOR_BYTES 64
+#elif defined(__AVX__)
+#define VECTOR_BYTES 32
+#else
+#define VECTOR_BYTES 16
+#endif
+
 #define IS_FLOAT(v) _Generic((v), float : 1, double : 1, default : 0)
 
 /* Integers are whole as they are. */
@@ -212,6 +220,7 @@ static inline double _Complex quotient_complex128(double _Complex x, double _Com
 #undef BINARY
 #undef COMPARE
 
+#include "task/kernels/engine/loops/depthwise.h"
 #include "task/kernels/engine/loops/pool.h"
 #include "task/kernels/engine/loops/reduce.h"
 #include "task/kernels/engine/loops/softmax.h"
@@ -256,6 +265,7 @@ const struct loops LOOPS_NAME = {
 	},
     .tile = TILE_TABLE,
     .pool = POOL_TABLE,
+    .depthwise = DEPTHWISE_TABLE,
     .softmax = SOFTMAX_TABLE,
     .transpose = TRANSPOSE_TABLE,
 };

@@ -65,6 +65,13 @@ struct pool_loops {
 			 const void *grad, int64_t columns, int64_t channels);
 };
 
+/* The taps of a convolution's window that lie within the input, and the steps between them. */
+struct conv_taps {
+	int64_t channels, rows, columns, x_row, x_column, w_row, w_column;
+};
+/* x and w are at the first tap. Computes y, or adds to the gradients x or w. */
+typedef void depthwise_loop(const struct conv_taps *t, void *x, void *w, void *y);
+
 /* out = softmax(in), a row of n; stats: its largest element and the sum of e^(x - largest), of the
  * type itself.  Not in place. */
 typedef void softmax_loop(void *out, const void *in, int64_t n, void *stats);
@@ -82,6 +89,7 @@ struct loops {
 	update_loop *update[MU_DT_COUNT][OPTIMIZER_COUNT]; /* float and double */
 	struct tile_loops tile[MU_DT_COUNT];               /* float and double */
 	struct pool_loops pool[MU_DT_COUNT];               /* float and double */
+	depthwise_loop *depthwise[MU_DT_COUNT][3];         /* by enum conv_direction */
 	softmax_loop *softmax[MU_DT_COUNT];                /* float and double */
 	transpose_loop *transpose[TRANSPOSE_SIZES];
 };

@@ -4,15 +4,10 @@
  * Three rows share a pointer: that leaves enough registers for the addresses too. */
 #include "task/kernels/engine/loops/tiles.h"
 
-#if defined(__AVX512F__)
-#define TILE_BYTES 64
-#define TILE_TALL  1
-#elif defined(__AVX__)
-#define TILE_BYTES 32
-#define TILE_TALL  0
+#ifdef __AVX512F__
+#define TILE_TALL 1
 #else
-#define TILE_BYTES 16
-#define TILE_TALL  0
+#define TILE_TALL 0
 #endif
 
 /* row, which pointer, how many rows after it */
@@ -55,13 +50,13 @@
 	static inline __attribute__((always_inline)) void tile_##T(                                \
 	    const struct tile *t, const int rows, const int vectors)                               \
 	{                                                                                          \
-		typedef T vec __attribute__((vector_size(TILE_BYTES), may_alias));                 \
+		typedef T vec __attribute__((vector_size(VECTOR_BYTES), may_alias));               \
 		typedef T loose                                                                    \
-		    __attribute__((vector_size(TILE_BYTES), may_alias, aligned(sizeof(T))));       \
-		const int64_t width = vectors * (TILE_BYTES / (int)sizeof(T));                     \
+		    __attribute__((vector_size(VECTOR_BYTES), may_alias, aligned(sizeof(T))));     \
+		const int64_t width = vectors * (VECTOR_BYTES / (int)sizeof(T));                   \
 		const int64_t row = t->a_row, a_k = t->a_k, b_k = t->b_k;                          \
 		const bool whole = t->columns == width, add = t->add && whole;                     \
-		T spill[TILE_ROWS * TILE_VECTORS * TILE_BYTES / sizeof(T)];                        \
+		T spill[TILE_ROWS * TILE_VECTORS * VECTOR_BYTES / sizeof(T)];                      \
 		T *c = whole ? t->c : spill;                                                       \
 		const int64_t c_row = whole ? t->c_row : width;                                    \
 		const T *b = t->b;                                                                 \
@@ -121,7 +116,7 @@ TILE_FUNCTIONS(double)
 #define TILE_ROW_OF(X) TILE_LOW(X) TILE_IF_TALL(TILE_HIGH(X))
 #define TILE_LOOPS(T)                                                                              \
 	{                                                                                          \
-		.lanes = TILE_BYTES / sizeof(T), .rows = TILE_TALL ? 14 : 6,                       \
+		.lanes = VECTOR_BYTES / sizeof(T), .rows = TILE_TALL ? 14 : 6,                     \
 		.run = {                                                                           \
 		    {TILE_ROW_OF(TILE_ENTRY_1_##T)},                                               \
 		    {TILE_ROW_OF(TILE_ENTRY_2_##T)},                                               \

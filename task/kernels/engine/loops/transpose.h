@@ -18,10 +18,10 @@
 #define TRANSPOSE_HIGH_16(a, b)                                                                    \
 	__builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 
-#if TILE_BYTES == 64
+#if VECTOR_BYTES == 64
 #define TRANSPOSE_LANES_uint32_t 16
 #define TRANSPOSE_LANES_uint64_t 8
-#elif TILE_BYTES == 32
+#elif VECTOR_BYTES == 32
 #define TRANSPOSE_LANES_uint32_t 8
 #define TRANSPOSE_LANES_uint64_t 4
 #else
@@ -67,14 +67,14 @@ enum {
  * each line of `to` written once. Without gathering, rows that are a power of two apart would evict
  * each other from the first-level cache. */
 #define TRANSPOSE_FUNCTIONS(T)                                                                     \
-	typedef T transpose_vec_##T __attribute__((vector_size(TILE_BYTES)));                      \
+	typedef T transpose_vec_##T __attribute__((vector_size(VECTOR_BYTES)));                    \
 	typedef T transpose_loose_##T                                                              \
-	    __attribute__((vector_size(TILE_BYTES), may_alias, aligned(sizeof(T))));               \
+	    __attribute__((vector_size(VECTOR_BYTES), may_alias, aligned(sizeof(T))));             \
 	static inline __attribute__((always_inline)) void transpose_block_##T(                     \
 	    T *to, int64_t to_step, const T *from, int64_t from_step, int64_t high, int64_t wide,  \
 	    int64_t free)                                                                          \
 	{                                                                                          \
-		enum { N = TILE_BYTES / sizeof(T) };                                               \
+		enum { N = VECTOR_BYTES / sizeof(T) };                                             \
 		transpose_vec_##T r[N] = {{0}}, s[N];                                              \
 		TRANSPOSE_UNROLLED for (int y = 0; y < N; y++)                                     \
 		{                                                                                  \
@@ -94,7 +94,7 @@ enum {
 	    T *to, int64_t to_step, const T *from, int64_t from_step, int64_t high, int64_t wide,  \
 	    int64_t free)                                                                          \
 	{                                                                                          \
-		enum { N = TILE_BYTES / sizeof(T), LINE = TRANSPOSE_LINE / sizeof(T) };            \
+		enum { N = VECTOR_BYTES / sizeof(T), LINE = TRANSPOSE_LINE / sizeof(T) };          \
 		T box[LINE][LINE];                                                                 \
 		if (N < LINE || wide < LINE) {                                                     \
 			for (int64_t y = 0; y < high; y++, from += from_step)                      \
@@ -113,7 +113,7 @@ enum {
 	static void transpose_##T(void *to_, int64_t to_step, const void *from_,                   \
 				  int64_t from_step, int64_t m, int64_t n)                         \
 	{                                                                                          \
-		enum { N = TILE_BYTES / sizeof(T), LINE = TRANSPOSE_LINE / sizeof(T) };            \
+		enum { N = VECTOR_BYTES / sizeof(T), LINE = TRANSPOSE_LINE / sizeof(T) };          \
 		const bool dense = to_step == n && n < N;                                          \
 		for (int64_t start = 0, end; start < m; start = end) {                             \
 			end = m - start > TRANSPOSE_WIDE ? start + TRANSPOSE_WIDE : m;             \
